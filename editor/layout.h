@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * layout - from counts to a plan: branch alignment, fluff removal, procedure layout.
+ *
+ * Morph (SOSP 1997) section 3.4; Pettis and Hansen (PLDI 1990); the greedy branch alignment of
+ * Young et al. (PLDI 1997). Reads a CFG, writes a plan; knows nothing of ELF or of bytes.
+ */
+#ifndef ME_LAYOUT_H
+#define ME_LAYOUT_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "editor/plan.h"
+#include "libprof/cfg.h"
+#include "libprof/err.h"
+
+/* Inferred counts of a whole module, in the order of cfg->blocks and cfg->edges. */
+struct me_counts {
+	double *block, *edge;
+	uint64_t *samples;	/* witnesses per block, as in struct mp_profile */
+};
+
+enum me_order { ME_ORDER_ORIGINAL, ME_ORDER_PH };
+
+struct me_layout_options {
+	enum me_order block_order, function_order;
+	bool keep_fluff;	/* copy whole functions, fluff too */
+};
+
+/* Taken branches (conditional and direct jumps, inside the functions given), estimated from
+ * @counts before and after, in units of counts; and the honest estimate of their ratio. */
+struct me_prediction {
+	double taken_before, taken_after;	/* by the counts as inferred */
+	double ratio;				/* after/before, shrunk for the noise of the profile */
+};
+
+/*
+ * me_layout_build - plan the functions with @eligible[func] (bytes, one per cfg function).
+ * Return: 0, -ENOMEM. Ownership: me_plan_fini(@plan).
+ */
+int me_layout_build(const struct mp_cfg *cfg, const struct me_counts *counts,
+		    const uint8_t *eligible, const struct me_layout_options *options,
+		    struct me_plan *plan, struct mp_err *err);
+
+/* me_layout_predict - taken branches before and after @plan, without running anything. */
+int me_layout_predict(const struct mp_cfg *cfg, const struct me_counts *counts,
+		      const struct me_plan *plan, struct me_prediction *out, struct mp_err *err);
+
+#endif

@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * verify - does this output behave as its original, under stated assumptions?
+ *
+ * Reads the original and the output as files and compares them: the map note only says where to
+ * look, nothing of it is taken on trust. Shares no code with cfg, layout, emit or unwind: it has
+ * its own function bounds, its own scan for possible targets, and reads unwind rows with libdw.
+ * The assumptions stand in Documentation/architecture.md.
+ */
+#ifndef ME_VERIFY_H
+#define ME_VERIFY_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "libprof/elf.h"
+#include "libprof/err.h"
+
+struct me_verify_report {
+	uint64_t nr_pieces, nr_insns;		/* copied code compared */
+	uint64_t nr_patches;			/* jumps over old block starts */
+	uint64_t nr_retargeted;			/* calls and jumps in old code led to copies */
+	uint64_t nr_table_entries;		/* table words led to copies */
+	uint64_t nr_unwind_rows;		/* rows compared */
+	uint64_t nr_landing_pads;
+};
+
+/*
+ * me_verify - compare @original and @output (both opened with MP_ELF_ALL).
+ * Return: 0 proved, -EBADMSG refused with the first difference and its address in @err, -ENOMEM.
+ */
+int me_verify(const struct mp_elf *original, const struct mp_elf *output,
+	      struct me_verify_report *report, struct mp_err *err);
+
+#endif

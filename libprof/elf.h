@@ -1,0 +1,125 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * elf - an x86-64 ELF file, checked once, then read as plain arrays.
+ *
+ * Every offset and size in here has been checked against the file, so later code may index
+ * @data without looking again. Nothing here decodes instructions (insn, cfg) or unwind
+ * programs beyond FDE bounds (eh).
+ */
+#ifndef MP_ELF_H
+#define MP_ELF_H
+
+#include <elf.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "libprof/err.h"
+#include "libprof/id.h"
+
+struct mp_section {
+	const char *name;
+	uint32_t type;		/* SHT_* */
+	uint64_t flags;		/* SHF_* */
+	uint64_t vaddr, off, size, entsize, align;
+	uint32_t link, info;
+};
+
+struct mp_symbol {
+	uint64_t vaddr, size;
+	const char *name;
+	uint8_t type, bind, other;	/* STT_*, STB_*, st_other */
+	uint16_t shndx;
+	bool dynamic;			/* from .dynsym, not .symtab */
+	uint32_t index;			/* in its own table */
+};
+
+struct mp_fde {
+	uint64_t start, size;	/* vaddr range it covers */
+	uint64_t lsda;		/* vaddr of the LSDA, 0: none */
+	uint64_t personality;	/* vaddr of the routine, or of the pointer to it; 0: none */
+	uint64_t fde_vaddr;	/* of the FDE's length field */
+	uint64_t cie_vaddr;
+	bool signal_frame;	/* augmentation S */
+};
+
+/* One relocation kept by --emit-relocs (or a dynamic one: @dynamic). Sorted by vaddr. */
+struct mp_reloc {
+	uint64_t vaddr;		/* where */
+	uint64_t sym_value;	/* st_value of the symbol, 0 if undefined */
+	int64_t addend;
+	uint32_t type;		/* R_X86_64_* */
+	uint32_t sym;		/* index in the table the relocation section links to, 0: none */
+	uint16_t sym_shndx;	/* SHN_UNDEF: target in another module */
+	bool dynamic;
+};
+
+struct mp_elf {
+	char *path;
+	const uint8_t *data;	/* the whole file, mapped privately, read only */
+	size_t size;
+	Elf64_Ehdr ehdr;
+	Elf64_Phdr *phdrs;
+	uint32_t nr_phdrs;
+	struct mp_section *sections;	/* [0] is the null section */
+	uint32_t nr_sections;		/* 0: no section headers (sstrip) */
+	struct mp_symbol *symbols;	/* .symtab then .dynsym; only defined or not: all entries */
+	uint32_t nr_symbols;
+	struct mp_fde *fdes;		/* sorted by start */
+	uint32_t nr_fdes;
+	struct mp_reloc *relocs;	/* static ones (--emit-relocs) against SHF_ALLOC sections */
+	uint32_t nr_relocs;
+	struct mp_reloc *dyn_relocs;	/* .rela.dyn, .rela.plt, DT_RELR expanded */
+	uint32_t nr_dyn_relocs;
+	bool relinkable;		/* .rela.text present: linked with --emit-relocs */
+	bool has_symtab;		/* not stripped */
+	struct mp_id id;
+	/* private */
+	void *map;
+	size_t map_size;
+	void *elf, *strings;
+};
+
+enum mp_elf_need {
+	MP_ELF_ID = 0,			/* headers, sections, id: what the daemon needs */
+	MP_ELF_SYMBOLS = 1 << 0,
+	MP_ELF_FDES = 1 << 1,
+	MP_ELF_RELOCS = 1 << 2,
+	MP_ELF_ALL = 7,
+};
+
+/*
+ * mp_elf_open - map @path and read what @need names.
+ * Refuses, with a message that names the file and the reason: not ELF, not x86-64, not ET_EXEC or
+ * ET_DYN, truncated, tables out of bounds, over 2 GiB.
+ * Return: 0, -errno of the file system, -ENOEXEC not an ELF file for us, -EBADMSG damaged.
+ * Ownership: *@out is freed by mp_elf_close(), which takes NULL.
+ */
+int mp_elf_open(const char *path, unsigned int need, struct mp_elf **out, struct mp_err *err);
+/* The same on bytes in memory (fuzzing, verify); @data must outlive the result. */
+int mp_elf_open_memory(const char *name, const void *data, size_t size, unsigned int need,
+		       struct mp_elf **out, struct mp_err *err);
+/* The same on an open descriptor (e.g. /proc/PID/map_files); does not close @fd. */
+int mp_elf_open_fd(const char *name, int fd, unsigned int need, struct mp_elf **out,
+		   struct mp_err *err);
+void mp_elf_close(struct mp_elf *elf);
+
+const struct mp_section *mp_elf_section(const struct mp_elf *elf, const char *name);
+/* The section with SHF_ALLOC that holds @vaddr, or NULL. */
+const struct mp_section *mp_elf_section_at(const struct mp_elf *elf, uint64_t vaddr);
+/* Bytes at [@vaddr, @vaddr + @len) as loaded from the file, or NULL (unmapped, .bss, beyond). */
+const uint8_t *mp_elf_bytes(const struct mp_elf *elf, uint64_t vaddr, size_t len);
+/* True where @vaddr is inside a PF_X PT_LOAD. */
+bool mp_elf_is_code(const struct mp_elf *elf, uint64_t vaddr);
+/* True where @vaddr is inside a PT_LOAD without PF_W, or inside PT_GNU_RELRO. */
+bool mp_elf_is_readonly(const struct mp_elf *elf, uint64_t vaddr);
+/* File offset <-> link-time address through PT_LOADs. Return: false where there is none. */
+bool mp_elf_off_to_vaddr(const struct mp_elf *elf, uint64_t off, uint64_t *vaddr);
+bool mp_elf_vaddr_to_off(const struct mp_elf *elf, uint64_t vaddr, uint64_t *off);
+/* Static relocations with vaddr in [start, end): *@n entries from the returned pointer. */
+const struct mp_reloc *mp_elf_relocs_in(const struct mp_elf *elf, uint64_t start, uint64_t end,
+					uint32_t *n);
+/* Total bytes of executable PT_LOADs in the file: "the text" in size budgets. */
+uint64_t mp_elf_text_size(const struct mp_elf *elf);
+
+#endif

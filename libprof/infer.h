@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * infer - from noisy block samples to block and edge counts that obey flow conservation.
+ *
+ * Works on one function at a time, on plain arrays: no ELF, no CFG needed, so it is tested alone.
+ */
+#ifndef MP_INFER_H
+#define MP_INFER_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "libprof/err.h"
+
+enum mp_estimator {
+	MP_ESTIMATE_POISSON,	/* Poisson likelihood under flow conservation, block cost n + 2 */
+	MP_ESTIMATE_SCALED,	/* length scaling alone (Morph, 1997, section 3.3); edges split evenly
+				 * by the weights of the successors */
+};
+
+struct mp_flow_block {
+	double samples;
+	uint32_t nr_insns;
+	bool entry;		/* flow may come from outside (function entry, landing pad, ...) */
+	bool exit;		/* flow may leave (return, tail call, trap, noreturn) */
+};
+
+struct mp_flow_edge {
+	uint32_t from, to;
+	uint32_t group;		/* edges of blocks that share a jump table carry the same group
+				 * (table index); UINT32_MAX: none. */
+	bool taken, backward;	/* for the layout prior */
+};
+
+struct mp_flow {
+	const struct mp_flow_block *blocks;
+	uint32_t nr_blocks;
+	const struct mp_flow_edge *edges;
+	uint32_t nr_edges;
+	bool layout_prior;	/* original layout as weak evidence (rewriting-facts) */
+};
+
+/*
+ * mp_infer_flow - fill @block_count and @edge_count (executions, in units of samples per
+ * instruction; caller's arrays). For every block: sum of in-edges (+ entry flow) = count = sum of
+ * out-edges (+ exit flow), exactly up to rounding.
+ * Return: 0, -ENOMEM, -EINVAL (an edge names no block).
+ */
+int mp_infer_flow(const struct mp_flow *flow, enum mp_estimator estimator, double *block_count,
+		  double *edge_count, struct mp_err *err);
+
+#endif

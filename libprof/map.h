@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * map - where each byte of moved code came from: the note that an optimised module carries.
+ *
+ * Written by the editor, read by whoever attributes samples: a sample in moved code counts for
+ * the original's block, so a module can be optimised again for ever from the same original.
+ * The note (owner "Morph", type 1) lies in the allocated section .note.morph, format in
+ * Documentation/abi.md.
+ */
+#ifndef MP_MAP_H
+#define MP_MAP_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "libprof/elf.h"
+#include "libprof/err.h"
+#include "libprof/id.h"
+
+#define MP_MAP_NOTE_NAME "Morph"
+#define MP_MAP_NOTE_TYPE 1
+#define MP_MAP_SECTION ".note.morph"
+
+/* One run of moved code. Instruction k of the run came from instruction k of the original run,
+ * and lengths differ only in branch encodings. Hence pieces are per block. */
+struct mp_map_piece {
+	uint64_t new_vaddr;
+	uint32_t new_size;
+	uint32_t old_size;	/* 0: added code (a jump) with no original */
+	uint64_t old_vaddr;
+};
+
+struct mp_map {
+	struct mp_id original;		/* build-id and text hash of the original file */
+	struct mp_map_piece *pieces;	/* ascending new_vaddr */
+	uint32_t nr_pieces;
+};
+
+/* mp_map_encode - the note's whole bytes (header, name, descriptor). Ownership: free(*@out). */
+int mp_map_encode(const struct mp_map *map, uint8_t **out, size_t *size, struct mp_err *err);
+/* mp_map_read - the map of @elf. Return: 0, -ENOENT not an optimised module, -EBADMSG damaged. */
+int mp_map_read(const struct mp_elf *elf, struct mp_map **out, struct mp_err *err);
+void mp_map_free(struct mp_map *map);
+/*
+ * mp_map_original - the original address for @vaddr of the optimised module; addresses that were
+ * not moved are returned unchanged. Within a piece whose sizes are equal offsets carry over; else
+ * an offset beyond the original's end is clamped to its last byte.
+ */
+uint64_t mp_map_original(const struct mp_map *map, uint64_t vaddr);
+
+#endif
