@@ -1,0 +1,323 @@
+# SPDX-License-Identifier: Apache-2.0
+#
+# One Makefile builds all of Morph. It finds sources by wildcard, so a new file
+# needs no edit here:
+#   libprof/*.c  daemon/*.c  editor/*.c  -> an archive each, mains to programs
+#   tests/test_*.c  tests/fuzz/fuzz_*.c  tests/plugin/*.c -> tests, fuzzers, QEMU plugins
+# `make help` lists the targets and settings.
+
+MAKEFLAGS += --no-builtin-rules --no-builtin-variables
+.SUFFIXES:
+.DELETE_ON_ERROR:
+
+# ---- settings -------------------------------------------------------------
+
+O ?= build
+PREFIX ?= /usr/local
+DESTDIR ?=
+DEBUG ?= 0
+ASAN ?= 0
+V ?= 0
+
+ifeq ($(origin CC),default)
+CC := gcc
+endif
+CC ?= gcc
+AR ?= ar
+CLANG ?= clang
+PKG_CONFIG ?= pkg-config
+INSTALL ?= install
+
+BINDIR ?= $(PREFIX)/bin
+SBINDIR ?= $(PREFIX)/sbin
+MANDIR ?= $(PREFIX)/share/man
+UNITDIR ?= $(PREFIX)/lib/systemd/system
+
+# A release tarball carries VERSION; a checkout asks git.
+VERSION := $(shell cat VERSION 2>/dev/null || \
+	git describe --tags --always --dirty 2>/dev/null || echo unknown)
+
+# ---- libraries ------------------------------------------------------------
+
+# Zydis has no .pc file in Debian 12.
+PKGS := libelf libdw sqlite3 libxxhash jansson zlib
+PKG_CFLAGS := $(shell $(PKG_CONFIG) --cflags $(PKGS) 2>/dev/null)
+PKG_LIBS := $(shell $(PKG_CONFIG) --libs $(PKGS) 2>/dev/null || \
+	echo -lelf -ldw -lsqlite3 -lxxhash -ljansson -lz)
+CHECK_LIBS = $(shell $(PKG_CONFIG) --libs check 2>/dev/null || \
+	echo -lcheck -lsubunit -lrt)
+
+# ---- flags ----------------------------------------------------------------
+
+ifeq ($(DEBUG),1)
+OPT := -O0 -g3 -DMORPH_DEBUG
+else
+OPT := -O2 -g
+endif
+
+ifeq ($(ASAN),1)
+SAN := -fsanitize=address,undefined -fno-sanitize-recover=undefined \
+	-fno-omit-frame-pointer
+endif
+
+WARN := -Wall -Wextra -Wmissing-prototypes -Wstrict-prototypes
+
+# What Morph needs comes first, so that CFLAGS= on the command line can add.
+MORPH_CFLAGS := -std=gnu17 $(OPT) $(WARN) $(SAN) -fno-strict-aliasing \
+	-I. -D_GNU_SOURCE $(PKG_CFLAGS)
+CFLAGS ?=
+LDFLAGS ?=
+MORPH_LDFLAGS := $(SAN)
+LIBS := $(PKG_LIBS) -lZydis -lZycore -lm -lpthread
+
+# ---- quiet build ----------------------------------------------------------
+
+ifeq ($(V),1)
+Q :=
+say = @:
+else
+Q := @
+say = @printf '  %-7s %s\n' $(1) $(2)
+endif
+
+# ---- what there is --------------------------------------------------------
+
+DAEMON_MAINS := morphd morph_stats
+EDITOR_MAINS := morph_optimize morph_audit
+
+main_srcs = $(wildcard $(foreach m,$(2),$(1)/$(m).c))
+lib_srcs = $(filter-out $(foreach m,$(2),$(1)/$(m).c),$(wildcard $(1)/*.c))
+objs = $(patsubst %.c,$(O)/obj/%.o,$(1))
+
+LIBPROF_OBJS := $(call objs,$(call lib_srcs,libprof,))
+DAEMON_OBJS := $(call objs,$(call lib_srcs,daemon,$(DAEMON_MAINS)))
+EDITOR_OBJS := $(call objs,$(call lib_srcs,editor,$(EDITOR_MAINS)))
+SUPPORT_OBJS := $(call objs,$(wildcard tests/support/*.c))
+
+DAEMON_SRCS := $(call main_srcs,daemon,$(DAEMON_MAINS))
+EDITOR_SRCS := $(call main_srcs,editor,$(EDITOR_MAINS))
+prog = $(O)/$(subst _,-,$(basename $(notdir $(1))))
+DAEMON_PROGS := $(foreach s,$(DAEMON_SRCS),$(call prog,$(s)))
+EDITOR_PROGS := $(foreach s,$(EDITOR_SRCS),$(call prog,$(s)))
+PROGS := $(DAEMON_PROGS) $(EDITOR_PROGS)
+
+LIBPROF := $(O)/libprof.a
+DAEMON := $(O)/daemon.a
+EDITOR := $(O)/editor.a
+SUPPORT := $(O)/tests/support.a
+ARCHIVES := $(EDITOR) $(DAEMON) $(LIBPROF)
+
+TEST_SRCS := $(wildcard tests/test_*.c)
+TESTS := $(patsubst tests/%.c,$(O)/tests/%,$(TEST_SRCS))
+FUZZ_SRCS := $(wildcard tests/fuzz/fuzz_*.c)
+FUZZERS := $(patsubst tests/fuzz/%.c,$(O)/fuzz/%,$(FUZZ_SRCS))
+PLUGIN_SRCS := $(wildcard tests/plugin/*.c)
+PLUGINS := $(patsubst tests/plugin/%.c,$(O)/plugin/%.so,$(PLUGIN_SRCS))
+
+ALL_OBJS := $(LIBPROF_OBJS) $(DAEMON_OBJS) $(EDITOR_OBJS) $(SUPPORT_OBJS) \
+	$(call objs,$(DAEMON_SRCS) $(EDITOR_SRCS) $(TEST_SRCS))
+
+MAN_SRCS := $(wildcard Documentation/*.[158])
+UNIT := $(wildcard daemon/morphd.service)
+
+# ---- targets --------------------------------------------------------------
+
+.PHONY: all programs tests fuzzers plugins check demo check-torture fuzz bench \
+	install format-check layers setup clean help FORCE
+
+all: programs plugins
+
+programs: $(PROGS) $(ARCHIVES)
+tests: $(TESTS)
+fuzzers: $(FUZZERS)
+plugins: $(PLUGINS)
+
+help:
+	@echo 'make [all]          programs and QEMU plugins, in $$(O)'
+	@echo 'make check          every test; last line counts them'
+	@echo 'make demo           the whole way on speedtest1, ends in a report'
+	@echo 'make check-torture  the editor over gcc'\''s C torture programs'
+	@echo 'make fuzz           the fuzzers, at length'
+	@echo 'make bench          the benchmarks'
+	@echo 'make install        DESTDIR= PREFIX= (default /usr/local)'
+	@echo 'make format-check   clang-format, changes nothing'
+	@echo 'make layers         the direction of includes'
+	@echo 'make setup          install what is needed (Debian, root)'
+	@echo 'make clean          remove $$(O)'
+	@echo 'settings: O=DIR V=1 DEBUG=1 ASAN=1 CC=clang CFLAGS= LDFLAGS='
+
+# ---- compile --------------------------------------------------------------
+
+# The settings that change objects; a change of them rebuilds.
+FLAGS_NOW := $(CC) $(MORPH_CFLAGS) $(CFLAGS)
+$(O)/obj/.flags: FORCE
+	@mkdir -p $(@D)
+	@printf '%s\n' '$(subst ','\'',$(FLAGS_NOW))' | cmp -s - $@ || \
+		printf '%s\n' '$(subst ','\'',$(FLAGS_NOW))' > $@
+
+# Only what prints the version depends on it.
+$(O)/obj/.version: FORCE
+	@mkdir -p $(@D)
+	@echo '#define MORPH_VERSION "$(VERSION)"' | cmp -s - $@ || \
+		echo '#define MORPH_VERSION "$(VERSION)"' > $@
+
+$(call objs,$(DAEMON_SRCS) $(EDITOR_SRCS)): $(O)/obj/.version
+
+$(O)/obj/%.o: %.c $(O)/obj/.flags
+	$(call say,CC,$<)
+	@mkdir -p $(@D)
+	$(Q)$(CC) $(MORPH_CFLAGS) -DMORPH_VERSION='"$(VERSION)"' $(CFLAGS) \
+		-MMD -MP -c -o $@ $<
+
+# ---- link -----------------------------------------------------------------
+
+# An archive is written anew: a file that has gone must not linger in it.
+define archive
+	$(call say,AR,$(patsubst $(O)/%,%,$@))
+	@mkdir -p $(@D)
+	@rm -f $@
+	$(Q)$(AR) rcsD $@ $(filter %.o,$^)
+endef
+
+$(LIBPROF): $(LIBPROF_OBJS)
+	$(archive)
+$(DAEMON): $(DAEMON_OBJS)
+	$(archive)
+$(EDITOR): $(EDITOR_OBJS)
+	$(archive)
+$(SUPPORT): $(SUPPORT_OBJS)
+	$(archive)
+
+link = $(CC) $(MORPH_LDFLAGS) $(LDFLAGS) -o $@ $(filter %.o,$^) $(filter %.a,$^)
+
+define daemon_prog
+$(call prog,$(1)): $(call objs,$(1)) $(DAEMON) $(LIBPROF)
+	$$(call say,LD,$$(notdir $$@))
+	$$(Q)$$(link) $$(LIBS)
+endef
+$(foreach s,$(DAEMON_SRCS),$(eval $(call daemon_prog,$(s))))
+
+define editor_prog
+$(call prog,$(1)): $(call objs,$(1)) $(EDITOR) $(LIBPROF)
+	$$(call say,LD,$$(notdir $$@))
+	$$(Q)$$(link) $$(LIBS)
+endef
+$(foreach s,$(EDITOR_SRCS),$(eval $(call editor_prog,$(s))))
+
+$(O)/tests/test_%: $(O)/obj/tests/test_%.o $(SUPPORT) $(ARCHIVES)
+	$(call say,LD,$(patsubst $(O)/%,%,$@))
+	@mkdir -p $(@D)
+	$(Q)$(link) $(LIBS) $(CHECK_LIBS)
+
+# Fuzzers: libFuzzer where clang is at hand, else a driver that replays files.
+HAVE_CLANG := $(shell command -v $(CLANG) 2>/dev/null)
+FUZZ_LIB_SRCS := $(call lib_srcs,libprof,) \
+	$(call lib_srcs,daemon,$(DAEMON_MAINS)) $(call lib_srcs,editor,$(EDITOR_MAINS)) \
+	$(wildcard tests/support/*.c)
+ifneq ($(HAVE_CLANG),)
+FUZZ_CC := $(CLANG)
+FUZZ_OBJ_FLAGS := -fsanitize=fuzzer-no-link,address,undefined
+FUZZ_LINK_FLAGS := -fsanitize=fuzzer,address,undefined
+FUZZ_DRIVER :=
+else
+FUZZ_CC := $(CC)
+FUZZ_OBJ_FLAGS := -fsanitize=address,undefined
+FUZZ_LINK_FLAGS := -fsanitize=address,undefined
+FUZZ_DRIVER := $(O)/fuzz/obj/tests/fuzz/driver.o
+endif
+FUZZ_OBJS := $(patsubst %.c,$(O)/fuzz/obj/%.o,$(FUZZ_LIB_SRCS))
+FUZZ_ARCHIVE := $(O)/fuzz/morph.a
+
+$(O)/fuzz/obj/%.o: %.c
+	$(call say,FUZZCC,$<)
+	@mkdir -p $(@D)
+	$(Q)$(FUZZ_CC) -std=gnu17 -O1 -g $(WARN) $(FUZZ_OBJ_FLAGS) \
+		-fno-sanitize-recover=undefined -fno-omit-frame-pointer \
+		-fno-strict-aliasing -I. -D_GNU_SOURCE \
+		-DMORPH_VERSION='"$(VERSION)"' $(PKG_CFLAGS) -MMD -MP -c -o $@ $<
+
+$(FUZZ_ARCHIVE): $(FUZZ_OBJS)
+	$(archive)
+
+$(O)/fuzz/fuzz_%: $(O)/fuzz/obj/tests/fuzz/fuzz_%.o $(FUZZ_DRIVER) $(FUZZ_ARCHIVE)
+	$(call say,LD,$(patsubst $(O)/%,%,$@))
+	$(Q)$(FUZZ_CC) $(FUZZ_LINK_FLAGS) -o $@ $(filter %.o,$^) $(FUZZ_ARCHIVE) $(LIBS)
+
+# QEMU loads these; the names they call live in the emulator.
+$(O)/plugin/%.so: tests/plugin/%.c
+	$(call say,PLUGIN,$<)
+	@mkdir -p $(@D)
+	$(Q)$(CC) -std=gnu17 -O2 -g $(WARN) -I. -D_GNU_SOURCE -fPIC -shared \
+		-MMD -MP -MF $(O)/plugin/$*.d -o $@ $<
+
+-include $(wildcard $(patsubst %.o,%.d,$(ALL_OBJS)) $(O)/plugin/*.d \
+	$(patsubst %.o,%.d,$(FUZZ_OBJS)) $(O)/fuzz/obj/tests/fuzz/*.d)
+
+.SECONDARY: $(ALL_OBJS) $(patsubst tests/fuzz/%.c,$(O)/fuzz/obj/tests/fuzz/%.o,$(FUZZ_SRCS))
+
+# ---- check, demo, bench ---------------------------------------------------
+
+setup:
+	$(Q)scripts/setup
+
+# Setup may install the compiler itself, hence a make of its own afterwards,
+# which looks at the machine again.
+check:
+	$(Q)scripts/setup
+	$(Q)MAKE='$(MAKE)' scripts/check --build=$(O)
+
+demo:
+	$(Q)scripts/setup
+	$(Q)$(MAKE) --no-print-directory all
+	$(Q)$(call need,scripts/demo)
+	$(Q)BUILD=$(O) scripts/demo
+
+need = test -x $(1) || { echo "make: $(1): not there yet" >&2; exit 1; }
+
+check-torture: all
+	$(Q)$(call need,scripts/torture)
+	$(Q)BUILD=$(O) scripts/torture
+
+fuzz: fuzzers
+	$(Q)$(call need,scripts/fuzz)
+	$(Q)BUILD=$(O) scripts/fuzz
+
+bench: all
+	$(Q)$(call need,scripts/bench)
+	$(Q)BUILD=$(O) scripts/bench
+
+layers:
+	$(Q)scripts/layers
+
+FORMAT_SRCS = $(wildcard $(foreach d,kmod kmod/* libprof daemon daemon/bpf editor \
+	tests tests/support tests/fuzz tests/plugin,$(d)/*.c $(d)/*.h))
+format-check:
+	$(Q)clang-format --dry-run --Werror $(FORMAT_SRCS)
+
+# ---- install, clean -------------------------------------------------------
+
+# State lives in /var/lib/morph; systemd makes it (StateDirectory=), not we.
+install: all
+	$(call say,INSTALL,$(DESTDIR)$(PREFIX))
+	$(Q)$(INSTALL) -d $(DESTDIR)$(BINDIR) $(DESTDIR)$(SBINDIR)
+	$(Q)for p in $(PROGS); do \
+		case $$p in */morphd) dir=$(SBINDIR);; *) dir=$(BINDIR);; esac; \
+		$(INSTALL) -m 0755 $$p $(DESTDIR)$$dir/ || exit 1; \
+	done
+	$(Q)for m in $(MAN_SRCS); do \
+		dir=$(DESTDIR)$(MANDIR)/man$${m##*.}; \
+		$(INSTALL) -d $$dir && $(INSTALL) -m 0644 $$m $$dir/ || exit 1; \
+	done
+ifneq ($(UNIT),)
+	$(Q)$(INSTALL) -d $(DESTDIR)$(UNITDIR)
+	$(Q)sed 's|@SBINDIR@|$(SBINDIR)|g' $(UNIT) > $(DESTDIR)$(UNITDIR)/morphd.service
+	$(Q)chmod 0644 $(DESTDIR)$(UNITDIR)/morphd.service
+endif
+
+# $(O) may be anywhere, so only what the build itself made is removed.
+clean:
+	$(call say,CLEAN,$(O))
+	$(Q)rm -rf $(O)/obj $(O)/fuzz $(O)/plugin $(O)/tests $(O)/logs \
+		$(PROGS) $(ARCHIVES)
+
+FORCE:
