@@ -6,7 +6,7 @@
 #   tests/test_*.c  tests/fuzz/fuzz_*.c  tests/plugin/*.c -> tests, fuzzers, QEMU plugins
 # `make help` lists the targets and settings.
 
-MAKEFLAGS += --no-builtin-rules --no-builtin-variables
+MAKEFLAGS += --no-builtin-rules
 .SUFFIXES:
 .DELETE_ON_ERROR:
 
