@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * audit_simulate - audits of invented run times, to check what the sequential test promises.
+ *
+ * Called by `morph-audit --simulate` and by the tests.
+ */
+#ifndef ME_AUDIT_SIMULATE_H
+#define ME_AUDIT_SIMULATE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/* What disturbs the invented runs. Times are logarithms; 0.01 is one per cent. */
+enum me_noise {
+	ME_NOISE_GAUSSIAN,	/* independent, sd 1 % */
+	ME_NOISE_HEAVY,		/* Cauchy: no variance, not even a mean */
+	ME_NOISE_DRIFT,		/* the machine slows down by 0.1 % a run, and up again */
+	ME_NOISE_CORRELATED,	/* first-order autoregression, coefficient 0.95 */
+	ME_NOISE_LOCKSTEP,	/* every other run is 5 % slower: fatal without the coin */
+	ME_NOISE_BIMODAL,	/* two speeds 10 % apart, kept for a random number of runs */
+	ME_NR_NOISES
+};
+
+struct me_simulation {
+	enum me_noise noise;
+	double effect;		/* log time of A - log time of B */
+	double alpha;
+	size_t nr_audits;
+	size_t max_pairs;
+	uint64_t seed;
+	/* results */
+	size_t nr_positive, nr_negative;	/* audits that claimed "faster", "slower" */
+	size_t nr_covered;	/* audits whose interval holds the true effect */
+	double mean_pairs;	/* looked at until the verdict or max_pairs */
+};
+
+const char *me_noise_name(enum me_noise noise);
+/* me_simulate - looks after every pair and stops at the first claim. Return: 0 or -ENOMEM. */
+int me_simulate(struct me_simulation *sim);
+
+/* A stream of invented run times (logarithms), for tests of other methods on the same noise. */
+struct me_noise_source {
+	enum me_noise noise;
+	uint64_t state;
+	double level;
+	size_t nr;
+	bool slow;
+};
+void me_noise_init(struct me_noise_source *src, enum me_noise noise, uint64_t seed);
+double me_noise_next(struct me_noise_source *src);
+/* A fair coin from the same stream. */
+bool me_noise_coin(struct me_noise_source *src);
+
+#endif

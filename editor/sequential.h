@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * sequential - a test of paired differences that stays valid however often one looks at it.
+ *
+ * It decides when the evidence suffices; it runs nothing and knows no programs. Called by audit
+ * after each pair, and by the simulation that checks its promise.
+ *
+ * Method: testing by betting. The order inside each pair is drawn with a fair coin, so if A and B
+ * are the same program, a pair's difference d (log time of A - log time of B) is as likely to be
+ * d as -d, whatever the noise: heavy tails, drift and autocorrelation included. A gambler who
+ * bets a share of his capital, fixed before the pair, on the sign of d then has a fair game; by
+ * Ville's inequality his capital ever reaches K times its start with probability at most 1/K.
+ * Several gamblers with stakes of tanh(c * d / s) share the capital: c from cautious (many small
+ * effects under much noise) to bold (the sign alone), s the spread of the earlier pairs.
+ * The interval is the set of effects that the same game does not reject (each side at alpha/2).
+ */
+#ifndef ME_SEQUENTIAL_H
+#define ME_SEQUENTIAL_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+enum { ME_SEQ_NR_GAMBLERS = 6 };
+
+enum me_seq_verdict {
+	ME_SEQ_UNDECIDED,
+	ME_SEQ_POSITIVE,	/* differences lie above zero: B is faster */
+	ME_SEQ_NEGATIVE,	/* differences lie below zero: B is slower */
+};
+
+struct me_seq {
+	double alpha;
+	double *d;		/* differences, in the order they came */
+	double *scale;		/* spread known before each of them */
+	size_t nr, nr_alloc;
+	double *sorted;		/* the differences again, ascending */
+	/* log capital of each gambler against "no effect", upward and downward */
+	double up[ME_SEQ_NR_GAMBLERS], down[ME_SEQ_NR_GAMBLERS];
+	enum me_seq_verdict verdict;	/* the first one reached stays */
+	size_t decided_at;		/* number of differences at that time */
+};
+
+/* me_seq_init - an empty test. @alpha: chance of any false claim, 0 < @alpha < 1. */
+void me_seq_init(struct me_seq *seq, double alpha);
+void me_seq_fini(struct me_seq *seq);
+/* me_seq_add - one more pair's difference (finite). Return: 0, -EINVAL or -ENOMEM. */
+int me_seq_add(struct me_seq *seq, double d);
+/*
+ * me_seq_interval - bounds of the effect that hold, all looks together, with probability
+ * 1 - alpha. -INFINITY and INFINITY as long as there are too few pairs to bound it.
+ */
+void me_seq_interval(const struct me_seq *seq, double *lo, double *hi);
+/* me_seq_holds - does the interval hold @effect? Far cheaper than the bounds. */
+bool me_seq_holds(const struct me_seq *seq, double effect);
+/* me_seq_estimate - median of all pairwise means (Hodges and Lehmann); 0 when empty. */
+double me_seq_estimate(const struct me_seq *seq);
+
+#endif
