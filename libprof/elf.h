@@ -56,7 +56,9 @@ struct mp_reloc {
 
 struct mp_elf {
 	char *path;
-	const uint8_t *data;	/* the whole file, mapped privately, read only */
+	/* The whole file, mapped privately, read only; NULL where a file was opened for its id
+	 * alone: nothing is mapped then, so that nobody who truncates it can raise SIGBUS here. */
+	const uint8_t *data;
 	size_t size;
 	Elf64_Ehdr ehdr;
 	Elf64_Phdr *phdrs;
@@ -74,14 +76,14 @@ struct mp_elf {
 	bool relinkable;		/* .rela.text present: linked with --emit-relocs */
 	bool has_symtab;		/* not stripped */
 	struct mp_id id;
-	/* private */
-	void *map;
-	size_t map_size;
-	void *elf, *strings;
+	/* The section .note.morph, whole, in private memory (map reads it); NULL: none. */
+	const uint8_t *map_note;
+	size_t map_note_size;
+	struct mp_elf_private *private_data;
 };
 
 enum mp_elf_need {
-	MP_ELF_ID = 0,			/* headers, sections, id: what the daemon needs */
+	MP_ELF_ID = 0,			/* headers, sections, id, map note: what the daemon needs */
 	MP_ELF_SYMBOLS = 1 << 0,
 	MP_ELF_FDES = 1 << 1,
 	MP_ELF_RELOCS = 1 << 2,
@@ -107,7 +109,8 @@ void mp_elf_close(struct mp_elf *elf);
 const struct mp_section *mp_elf_section(const struct mp_elf *elf, const char *name);
 /* The section with SHF_ALLOC that holds @vaddr, or NULL. */
 const struct mp_section *mp_elf_section_at(const struct mp_elf *elf, uint64_t vaddr);
-/* Bytes at [@vaddr, @vaddr + @len) as loaded from the file, or NULL (unmapped, .bss, beyond). */
+/* Bytes at [@vaddr, @vaddr + @len) as loaded from the file, or NULL (unmapped, .bss, beyond, or a
+ * file opened for its id alone). */
 const uint8_t *mp_elf_bytes(const struct mp_elf *elf, uint64_t vaddr, size_t len);
 /* True where @vaddr is inside a PF_X PT_LOAD. */
 bool mp_elf_is_code(const struct mp_elf *elf, uint64_t vaddr);

@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * elf_internal - what the parts of elf share: where bytes come from, and the lookup indexes.
+ *
+ * Included by libprof/elf*.c and libprof/eh.c only.
+ */
+#ifndef MP_ELF_INTERNAL_H
+#define MP_ELF_INTERNAL_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "libprof/elf.h"
+
+/* Counts beyond these are damage or malice, not programs; they bound what a file can make us
+ * allocate. The largest browsers stay below a tenth of each. */
+#define MP_ELF_MAX_SIZE		(2ull << 30)
+#define MP_ELF_MAX_SECTIONS	(1u << 17)
+#define MP_ELF_MAX_SHSTRTAB	(16u << 20)
+#define MP_ELF_MAX_SYMBOLS	(1u << 24)
+#define MP_ELF_MAX_RELOCS	(1u << 25)
+#define MP_ELF_MAX_DYN_RELOCS	(1u << 23)
+#define MP_ELF_MAX_FDES		(1u << 24)
+#define MP_ELF_MAX_NOTES	(1u << 20)
+#define MP_ELF_MAX_MAP_NOTE	(64u << 20)
+
+struct mp_elf_private {
+	int fd;			/* -1: bytes are in elf->data */
+	void *map;		/* what close unmaps */
+	size_t map_size;
+	char *shstrtab;
+	uint8_t *map_note;
+	Elf64_Phdr *loads;	/* the PT_LOADs alone, ascending p_vaddr */
+	uint32_t nr_loads;
+	uint32_t *alloc_sections;	/* SHF_ALLOC section indexes, ascending vaddr */
+	uint32_t nr_alloc_sections;
+};
+
+/* Copy file bytes, from memory or the descriptor. Return: 0, -EBADMSG beyond the end, -errno. */
+int mp_elf_read(const struct mp_elf *elf, uint64_t off, size_t size, void *buf,
+		struct mp_err *err);
+/* True where [@off, @off + @size) lies in the file. */
+bool mp_elf_in_file(const struct mp_elf *elf, uint64_t off, uint64_t size);
+
+int mp_elf_read_id(struct mp_elf *elf, struct mp_err *err);
+int mp_elf_read_symbols(struct mp_elf *elf, struct mp_err *err);
+int mp_elf_read_relocs(struct mp_elf *elf, struct mp_err *err);
+int mp_elf_read_fdes(struct mp_elf *elf, struct mp_err *err);
+
+#endif
