@@ -28,6 +28,8 @@ struct me_plan_block {
 	uint8_t zone;		/* enum me_zone */
 	uint8_t why;		/* enum me_why */
 	uint8_t align_log2;	/* of this block's new address; 0: none */
+	uint8_t favour_fall;	/* of a conditional branch whose successors both lie elsewhere: the
+				 * fall-through is the likelier one, so it gets the single branch */
 };
 
 /* Blocks in the order of their new addresses: all of ME_ZONE_HOT first, then ME_ZONE_WARM; inside

@@ -1,0 +1,184 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * eligible - the rules of what is left alone. Does not decide what is worth moving (layout), nor
+ * where a patch may lie (patch). Called by optimize.
+ */
+#include "editor/eligible.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "editor/unwind.h"
+#include "libprof/map.h"
+
+static bool dynamic_has_textrel(const struct mp_elf *elf)
+{
+	const struct mp_section *dynamic = mp_elf_section(elf, ".dynamic");
+	const uint8_t *bytes;
+	Elf64_Dyn dyn;
+
+	if (!dynamic || dynamic->type != SHT_DYNAMIC)
+		return false;
+	bytes = mp_elf_bytes(elf, dynamic->vaddr, dynamic->size);
+	if (!bytes)
+		return false;
+	for (uint64_t off = 0; off + sizeof(dyn) <= dynamic->size; off += sizeof(dyn)) {
+		memcpy(&dyn, bytes + off, sizeof(dyn));
+		if (dyn.d_tag == DT_NULL)
+			break;
+		if (dyn.d_tag == DT_TEXTREL)
+			return true;
+		if (dyn.d_tag == DT_FLAGS && dyn.d_un.d_val & DF_TEXTREL)
+			return true;
+	}
+	return false;
+}
+
+int me_eligible_file(const struct mp_elf *elf, struct mp_err *err)
+{
+	if (mp_elf_section(elf, MP_MAP_SECTION))
+		return mp_err_set(err, EPERM, "already optimised: start from the original, which "
+				  "its samples count for");
+	if (!elf->relinkable)
+		return mp_err_set(err, EPERM, "not linked with --emit-relocs: stock files cannot "
+				  "be optimised yet");
+	if (mp_elf_section(elf, ".gopclntab") || mp_elf_section(elf, ".note.go.buildid"))
+		return mp_err_set(err, EPERM, "a Go program: its runtime keeps code addresses in "
+				  "tables of its own");
+	if (dynamic_has_textrel(elf))
+		return mp_err_set(err, EPERM, "has text relocations (DT_TEXTREL)");
+	if (elf->nr_fdes == 0)
+		return mp_err_set(err, EPERM, "has no unwind information (.eh_frame)");
+	return 0;
+}
+
+/* The linker may write an address as the operand of a jump with a prefix that counts cycles or
+ * bounds; a branch encoded anew would lose it. Plain jmp is 2 or 5 bytes, plain jcc 2 or 6. */
+static bool branch_form_plain(const struct mp_block *block)
+{
+	switch (block->term) {
+	case MP_TERM_COND:
+		return block->term_len == 2 || block->term_len == 6;
+	case MP_TERM_JUMP:
+	case MP_TERM_TAIL:
+		return block->term_len == 2 || block->term_len == 5;
+	default:
+		return true;
+	}
+}
+
+static enum me_refusal judge(const struct mp_cfg *cfg, uint32_t index, const char **detail)
+{
+	const struct mp_func *func = &cfg->funcs[index];
+
+	if (func->problem != MP_PROBLEM_NONE) {
+		*detail = mp_problem_name(func->problem);
+		return ME_REFUSED_PROBLEM;
+	}
+	if (func->nr_blocks == 0) {
+		*detail = "no code";
+		return ME_REFUSED_PROBLEM;
+	}
+	if (func->flags & MP_FUNC_SYSCALL) {
+		*detail = "makes system calls itself";
+		return ME_REFUSED_SYSCALL;
+	}
+	if (func->flags & MP_FUNC_GET_PC) {
+		*detail = "reads its own address";
+		return ME_REFUSED_GET_PC;
+	}
+	if (func->flags & MP_FUNC_IFUNC) {
+		*detail = "ifunc resolver";
+		return ME_REFUSED_IFUNC;
+	}
+	for (uint32_t b = func->first_block; b < func->first_block + func->nr_blocks; b++) {
+		if (!branch_form_plain(&cfg->blocks[b])) {
+			*detail = "branch with an unusual prefix";
+			return ME_REFUSED_BRANCH_FORM;
+		}
+	}
+	*detail = me_unwind_check(cfg, index);
+	return *detail ? ME_REFUSED_UNWIND : ME_ELIGIBLE;
+}
+
+/* Sections whose words are addresses of code that somebody rewrites while the program runs. */
+static const char *const probe_sections[] = {
+	"__patchable_function_entries", "xray_instr_map", "__jump_table", "__mcount_loc",
+};
+
+static void refuse_at(const struct mp_cfg *cfg, struct me_eligible *out, uint64_t vaddr)
+{
+	uint32_t func = mp_cfg_func_at(cfg, vaddr);
+
+	if (func == MP_NONE || out->verdict[func] != ME_ELIGIBLE)
+		return;
+	out->verdict[func] = ME_REFUSED_PROBE;
+	out->detail[func] = "holds a probe or a patchable entry";
+}
+
+static void refuse_probed(const struct mp_cfg *cfg, struct me_eligible *out)
+{
+	const struct mp_section *sdt = mp_elf_section(cfg->elf, ".note.stapsdt");
+
+	for (size_t i = 0; i < sizeof(probe_sections) / sizeof(probe_sections[0]); i++) {
+		const struct mp_section *s = mp_elf_section(cfg->elf, probe_sections[i]);
+		const struct mp_reloc *relocs;
+		uint32_t nr;
+
+		if (!s)
+			continue;
+		relocs = mp_elf_relocs_in(cfg->elf, s->vaddr, s->vaddr + s->size, &nr);
+		for (uint32_t r = 0; r < nr; r++)
+			refuse_at(cfg, out, relocs[r].sym_value + relocs[r].addend);
+	}
+	/* Descriptor of each SDT note: location, base, semaphore, then three strings. */
+	if (sdt && sdt->type == SHT_NOTE && sdt->off <= cfg->elf->size &&
+	    sdt->size <= cfg->elf->size - sdt->off) {
+		const uint8_t *p = cfg->elf->data + sdt->off, *end = p + sdt->size;
+		Elf64_Nhdr note;
+		uint64_t location;
+
+		while ((size_t)(end - p) >= sizeof(note)) {
+			size_t name, desc;
+
+			memcpy(&note, p, sizeof(note));
+			p += sizeof(note);
+			name = ((size_t)note.n_namesz + 3) & ~(size_t)3;
+			desc = ((size_t)note.n_descsz + 3) & ~(size_t)3;
+			if (name > (size_t)(end - p) || desc > (size_t)(end - p) - name)
+				break;
+			if (note.n_descsz >= sizeof(location)) {
+				memcpy(&location, p + name, sizeof(location));
+				refuse_at(cfg, out, location);
+			}
+			p += name + desc;
+		}
+	}
+}
+
+int me_eligible_functions(const struct mp_cfg *cfg, struct me_eligible *out, struct mp_err *err)
+{
+	out->nr_funcs = cfg->nr_funcs;
+	out->nr_eligible = 0;
+	out->verdict = calloc(cfg->nr_funcs + 1, sizeof(*out->verdict));
+	out->detail = calloc(cfg->nr_funcs + 1, sizeof(*out->detail));
+	if (!out->verdict || !out->detail) {
+		me_eligible_fini(out);
+		return mp_err_set(err, ENOMEM, "out of memory");
+	}
+	for (uint32_t f = 0; f < cfg->nr_funcs; f++)
+		out->verdict[f] = judge(cfg, f, &out->detail[f]);
+	refuse_probed(cfg, out);
+	for (uint32_t f = 0; f < cfg->nr_funcs; f++)
+		out->nr_eligible += out->verdict[f] == ME_ELIGIBLE;
+	return 0;
+}
+
+void me_eligible_fini(struct me_eligible *eligible)
+{
+	free(eligible->verdict);
+	free(eligible->detail);
+	eligible->verdict = NULL;
+	eligible->detail = NULL;
+}

@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * eligible - which functions may be copied, and why the others are left alone.
+ *
+ * Declining is no error: every function that is not moved is counted under one reason.
+ */
+#ifndef ME_ELIGIBLE_H
+#define ME_ELIGIBLE_H
+
+#include <stdint.h>
+
+#include "libprof/cfg.h"
+#include "libprof/err.h"
+
+enum me_refusal {
+	ME_ELIGIBLE,
+	/* what the code analysis says: enum mp_problem, told apart in the report */
+	ME_REFUSED_PROBLEM,
+	ME_REFUSED_SYSCALL,	/* seccomp and ptrace may know the address of the system call */
+	ME_REFUSED_GET_PC,	/* reads its own address: call next; pop */
+	ME_REFUSED_IFUNC,	/* a resolver runs before the program is relocated */
+	ME_REFUSED_BRANCH_FORM,	/* a direct branch with a prefix that an encoding anew would lose */
+	ME_REFUSED_UNWIND,	/* its unwind information cannot be carried over */
+	ME_REFUSED_PROBE,	/* a probe, sled or patchable entry points into it */
+	ME_NR_REFUSALS
+};
+
+struct me_eligible {
+	uint8_t *verdict;	/* per cfg function: enum me_refusal */
+	const char **detail;	/* per cfg function: reason in words, NULL where eligible */
+	uint32_t nr_funcs, nr_eligible;
+};
+
+/*
+ * me_eligible_file - may the file as a whole be rewritten?
+ * Return: 0, -EPERM refused with the reason in @err.
+ */
+int me_eligible_file(const struct mp_elf *elf, struct mp_err *err);
+
+/* Ownership: me_eligible_fini(@out). Return: 0, -ENOMEM. */
+int me_eligible_functions(const struct mp_cfg *cfg, struct me_eligible *out, struct mp_err *err);
+void me_eligible_fini(struct me_eligible *eligible);
+
+#endif

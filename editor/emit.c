@@ -1,0 +1,335 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * emit - puts an output file together: place, copy, unwind, map, patch, then headers, sections
+ * and symbols. Decides nothing about layout. Called by optimize.
+ */
+#include "editor/emit.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <xxhash.h>
+
+#include "editor/copy.h"
+#include "editor/sections.h"
+#include "editor/segment.h"
+#include "editor/symbols.h"
+#include "editor/unwind.h"
+#include "libprof/map.h"
+
+struct emitter {
+	const struct mp_cfg *cfg;
+	const struct mp_elf *elf;
+	struct me_segment segment;
+	struct me_placement placement;
+	struct me_sections sections;
+	struct me_unwind unwind;
+	uint8_t *note;
+	size_t note_size;
+	uint64_t unwind_vaddr, note_vaddr;
+	uint8_t *head;		/* private copy of [0, segment.old_end) */
+	uint8_t *body;		/* the new segment */
+	size_t body_size;
+	struct me_emitted *out;
+};
+
+static uint64_t round_up(uint64_t value, uint64_t align)
+{
+	return (value + align - 1) & ~(align - 1);
+}
+
+static int build_unwind(struct emitter *e, struct mp_err *err)
+{
+	uint32_t nr = e->placement.nr_copies;
+	struct me_placed *placed = malloc((nr + 1) * sizeof(*placed));
+	int rc;
+
+	if (!placed)
+		return mp_err_set(err, ENOMEM, "out of memory");
+	for (uint32_t i = 0; i < nr; i++) {
+		const struct me_copy *copy = &e->placement.copies[i];
+
+		placed[i] = (struct me_placed){ copy->new_vaddr, copy->new_size, copy->block };
+	}
+	e->unwind_vaddr = round_up(e->placement.end, 8);
+	rc = me_unwind_build(e->cfg, placed, nr, e->unwind_vaddr, &e->unwind, err);
+	free(placed);
+	return rc;
+}
+
+static int build_map(struct emitter *e, struct mp_err *err)
+{
+	uint32_t nr = e->placement.nr_copies;
+	struct mp_map map = { .original = e->elf->id, .nr_pieces = nr };
+	int rc;
+
+	map.pieces = malloc((nr + 1) * sizeof(*map.pieces));
+	if (!map.pieces)
+		return mp_err_set(err, ENOMEM, "out of memory");
+	for (uint32_t i = 0; i < nr; i++) {
+		const struct me_copy *copy = &e->placement.copies[i];
+		const struct mp_block *block = &e->cfg->blocks[copy->block];
+
+		map.pieces[i] = (struct mp_map_piece){ copy->new_vaddr, copy->new_size, block->size,
+						       block->vaddr };
+	}
+	rc = mp_map_encode(&map, &e->note, &e->note_size, err);
+	free(map.pieces);
+	e->note_vaddr = round_up(e->unwind_vaddr + e->unwind.size, 8);
+	return rc;
+}
+
+/* The new segment's bytes: code, unwind tables, map. */
+static int build_body(struct emitter *e, struct mp_err *err)
+{
+	e->body_size = e->note_vaddr + e->note_size - e->segment.vaddr;
+	e->body = calloc(1, e->body_size);
+	if (!e->body)
+		return mp_err_set(err, ENOMEM, "out of memory");
+	memcpy(e->body + (e->unwind_vaddr - e->segment.vaddr), e->unwind.bytes, e->unwind.size);
+	memcpy(e->body + (e->note_vaddr - e->segment.vaddr), e->note, e->note_size);
+	return me_copy_write(e->cfg, &e->placement, e->body, err);
+}
+
+/* An output is another module: a build-id of its own, made from its bytes. */
+static void renew_build_id(struct emitter *e)
+{
+	const struct mp_section *note = mp_elf_section(e->elf, ".note.gnu.build-id");
+	Elf64_Nhdr nhdr;
+	uint8_t *desc;
+	uint64_t room;
+
+	if (!note || note->type != SHT_NOTE || note->off + note->size > e->segment.old_end ||
+	    note->size < sizeof(nhdr) + 4)
+		return;
+	memcpy(&nhdr, e->head + note->off, sizeof(nhdr));
+	room = note->size - sizeof(nhdr) - 4;
+	if (nhdr.n_type != NT_GNU_BUILD_ID || nhdr.n_namesz != 4 || nhdr.n_descsz > room)
+		return;
+	desc = e->head + note->off + sizeof(nhdr) + 4;
+	for (uint32_t done = 0; done < nhdr.n_descsz; done += sizeof(uint64_t)) {
+		uint64_t seed = XXH3_64bits_withSeed(e->body, e->body_size, done);
+		uint64_t hash = XXH3_64bits_withSeed(e->head, e->segment.old_end, seed);
+		uint32_t n = nhdr.n_descsz - done;
+
+		memcpy(desc + done, &hash, n < sizeof(hash) ? n : sizeof(hash));
+	}
+}
+
+static void write_phdrs(struct emitter *e)
+{
+	uint64_t hdr_vaddr = e->unwind_vaddr + e->unwind.hdr_off;
+	Elf64_Phdr load = {
+		.p_type = PT_LOAD, .p_flags = PF_R | PF_X, .p_offset = e->segment.off,
+		.p_vaddr = e->segment.vaddr, .p_paddr = e->segment.vaddr,
+		.p_filesz = e->body_size, .p_memsz = e->body_size, .p_align = e->segment.align,
+	};
+	Elf64_Phdr eh_frame = {
+		.p_type = PT_GNU_EH_FRAME, .p_flags = PF_R,
+		.p_offset = hdr_vaddr - e->segment.vaddr + e->segment.off,
+		.p_vaddr = hdr_vaddr, .p_paddr = hdr_vaddr,
+		.p_filesz = e->unwind.hdr_size, .p_memsz = e->unwind.hdr_size, .p_align = 4,
+	};
+	uint8_t *table = e->head + e->elf->ehdr.e_phoff;
+
+	memcpy(table + e->segment.slot * sizeof(load), &load, sizeof(load));
+	memcpy(table + e->segment.eh_frame_slot * sizeof(eh_frame), &eh_frame, sizeof(eh_frame));
+}
+
+/* Section indexes change where relocation sections go; .dynsym names sections by index. */
+static void renumber_dynsym(struct emitter *e)
+{
+	for (uint32_t i = 1; i < e->elf->nr_sections; i++) {
+		const struct mp_section *s = &e->elf->sections[i];
+
+		if (s->type != SHT_DYNSYM || s->off + s->size > e->segment.old_end)
+			continue;
+		for (uint64_t o = 0; o + sizeof(Elf64_Sym) <= s->size; o += sizeof(Elf64_Sym)) {
+			uint8_t *field = e->head + s->off + o + offsetof(Elf64_Sym, st_shndx);
+			uint16_t shndx;
+
+			memcpy(&shndx, field, sizeof(shndx));
+			if (shndx == SHN_UNDEF || shndx >= e->elf->nr_sections)
+				continue;
+			memcpy(field, &e->sections.index[shndx], sizeof(shndx));
+		}
+	}
+}
+
+static int build_head(struct emitter *e, struct mp_err *err)
+{
+	int rc;
+
+	e->head = malloc(e->segment.old_end);
+	if (!e->head)
+		return mp_err_set(err, ENOMEM, "out of memory");
+	memcpy(e->head, e->elf->data, e->segment.old_end);
+	rc = me_patch_image(e->cfg, &e->placement, e->head, e->segment.old_end, &e->out->patches, err);
+	if (rc)
+		return rc;
+	renumber_dynsym(e);
+	write_phdrs(e);
+	renew_build_id(e);
+	return 0;
+}
+
+static void place_new_sections(struct emitter *e)
+{
+	Elf64_Shdr *s = &e->sections.shdrs[e->sections.first_new];
+	uint64_t lsda = e->unwind_vaddr + e->unwind.lsda_off;
+
+	s[ME_SECTION_TEXT].sh_addr = e->placement.base;
+	s[ME_SECTION_TEXT].sh_size = e->placement.end - e->placement.base;
+	s[ME_SECTION_LSDA].sh_addr = lsda;
+	s[ME_SECTION_LSDA].sh_size = e->unwind.lsda_size;
+	s[ME_SECTION_EH_FRAME].sh_addr = e->unwind_vaddr + e->unwind.eh_frame_off;
+	s[ME_SECTION_EH_FRAME].sh_size = e->unwind.eh_frame_size;
+	s[ME_SECTION_EH_FRAME_HDR].sh_addr = e->unwind_vaddr + e->unwind.hdr_off;
+	s[ME_SECTION_EH_FRAME_HDR].sh_size = e->unwind.hdr_size;
+	s[ME_SECTION_MAP].sh_addr = e->note_vaddr;
+	s[ME_SECTION_MAP].sh_size = e->note_size;
+	for (uint32_t n = 0; n < ME_NR_NEW_SECTIONS; n++)
+		s[n].sh_offset = s[n].sh_addr - e->segment.vaddr + e->segment.off;
+}
+
+/* Sections that are not loaded, each at a new offset; .symtab, .strtab and .shstrtab anew. */
+static int add_unloaded(struct emitter *e, struct me_symbols *symbols, struct mp_err *err)
+{
+	struct me_sections *s = &e->sections;
+	int rc = 0;
+
+	for (uint32_t i = 1; !rc && i < s->nr_shdrs; i++) {
+		Elf64_Shdr *h = &s->shdrs[i];
+		const uint8_t *bytes = e->elf->data + h->sh_offset;
+		int own = 0;
+
+		if (h->sh_flags & SHF_ALLOC || s->origin[i] == 0 || h->sh_type == SHT_NOBITS)
+			continue;
+		if (i == s->symtab) {
+			bytes = symbols->symtab;
+			h->sh_size = symbols->symtab_size;
+			h->sh_info = symbols->nr_locals;
+			symbols->symtab = NULL;
+			own = 1;
+		} else if (i == s->strtab) {
+			bytes = symbols->strtab;
+			h->sh_size = symbols->strtab_size;
+			symbols->strtab = NULL;
+			own = 1;
+		} else if (i == s->shstrtab) {
+			bytes = (const uint8_t *)s->names;
+			h->sh_size = s->names_size;
+			s->names = NULL;
+			own = 1;
+		}
+		rc = me_image_add(&e->out->image, bytes, h->sh_size, h->sh_addralign, own,
+				  &h->sh_offset);
+	}
+	return rc ? mp_err_set(err, -rc, "out of memory") : 0;
+}
+
+static int build_symbols(struct emitter *e, struct me_symbols *symbols, struct mp_err *err)
+{
+	const struct me_sections *s = &e->sections;
+
+	*symbols = (struct me_symbols){ 0 };
+	if (!s->symtab)
+		return 0;
+	if (s->strtab == 0 || s->strtab == s->shstrtab)
+		return mp_err_set(err, EPERM, ".symtab shares its string table");
+	return me_symbols_build(e->cfg, &e->placement, &e->elf->sections[s->origin[s->symtab]],
+				&e->elf->sections[s->origin[s->strtab]], s->index,
+				s->first_new + ME_SECTION_TEXT, symbols, err);
+}
+
+static int assemble(struct emitter *e, struct mp_err *err)
+{
+	struct me_image *image = &e->out->image;
+	struct me_symbols symbols;
+	Elf64_Ehdr ehdr = e->elf->ehdr;
+	uint8_t *head = e->head, *body = e->body;
+	int rc;
+
+	e->head = e->body = NULL;
+	rc = me_image_add(image, head, e->segment.old_end, 1, 1, NULL);
+	if (rc) {
+		free(body);
+		return mp_err_set(err, ENOMEM, "out of memory");
+	}
+	rc = me_image_add(image, body, e->body_size, e->segment.align, 1, NULL);
+	if (rc)
+		return mp_err_set(err, ENOMEM, "out of memory");
+	place_new_sections(e);
+	rc = build_symbols(e, &symbols, err);
+	if (!rc)
+		rc = add_unloaded(e, &symbols, err);
+	me_symbols_fini(&symbols);
+	if (rc)
+		return rc;
+	rc = me_image_add(image, (uint8_t *)e->sections.shdrs,
+			  e->sections.nr_shdrs * sizeof(Elf64_Shdr), 8, 1, &ehdr.e_shoff);
+	e->sections.shdrs = NULL;
+	if (rc)
+		return mp_err_set(err, ENOMEM, "out of memory");
+	ehdr.e_shnum = (uint16_t)e->sections.nr_shdrs;
+	ehdr.e_shstrndx = e->sections.shstrtab;
+	memcpy(head, &ehdr, sizeof(ehdr));
+	return 0;
+}
+
+static void summarise(struct emitter *e)
+{
+	const struct me_placement *p = &e->placement;
+	struct me_emitted *out = e->out;
+
+	out->text_bytes = p->end - p->base;
+	out->hot_bytes = (p->first_warm < p->nr_copies ? p->copies[p->first_warm].new_vaddr : p->end) -
+			 p->base;
+	out->segment_bytes = e->body_size;
+	out->nr_inverted = p->nr_inverted;
+	out->nr_jumps_added = p->nr_jumps_added;
+	out->nr_jumps_dropped = p->nr_jumps_dropped;
+	out->nr_fdes_new = e->unwind.nr_fdes_new;
+	out->slot_price = e->segment.price;
+}
+
+int me_emit(const struct mp_cfg *cfg, const struct me_plan *plan, struct me_emitted *out,
+	    struct mp_err *err)
+{
+	struct emitter e = { .cfg = cfg, .elf = cfg->elf, .out = out };
+	int rc;
+
+	*out = (struct me_emitted){ 0 };
+	rc = me_segment_choose(e.elf, &e.segment, err);
+	if (!rc)
+		rc = me_sections_build(e.elf, &e.sections, err);
+	if (!rc)
+		rc = me_place(cfg, plan, e.segment.vaddr, &e.placement, err);
+	if (!rc)
+		rc = build_unwind(&e, err);
+	if (!rc)
+		rc = build_map(&e, err);
+	if (!rc)
+		rc = build_body(&e, err);
+	if (!rc)
+		rc = build_head(&e, err);
+	if (!rc)
+		rc = assemble(&e, err);
+	if (!rc)
+		summarise(&e);
+	me_placement_fini(&e.placement);
+	me_sections_fini(&e.sections);
+	free(e.unwind.bytes);
+	free(e.note);
+	free(e.head);
+	free(e.body);
+	if (rc)
+		me_emitted_fini(out);
+	return rc;
+}
+
+void me_emitted_fini(struct me_emitted *emitted)
+{
+	me_image_fini(&emitted->image);
+	me_patches_fini(&emitted->patches);
+}

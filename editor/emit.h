@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * emit - from a plan to the bytes of an output file.
+ *
+ * Hot code is copied into one new segment; the original code stays where it is, apart from
+ * patches that lead into the copies (Documentation/architecture.md, "What an output looks like").
+ */
+#ifndef ME_EMIT_H
+#define ME_EMIT_H
+
+#include <stdint.h>
+
+#include "editor/image.h"
+#include "editor/patch.h"
+#include "editor/plan.h"
+#include "libprof/cfg.h"
+#include "libprof/err.h"
+
+struct me_emitted {
+	struct me_image image;
+	struct me_patches patches;
+	uint64_t text_bytes;		/* .morph.text */
+	uint64_t hot_bytes;		/* of it, the hot zone */
+	uint64_t segment_bytes;		/* the whole new segment */
+	uint64_t nr_inverted, nr_jumps_added, nr_jumps_dropped;
+	uint32_t nr_fdes_new;
+	const char *slot_price;		/* what the program header slot held before */
+};
+
+/*
+ * me_emit - build the output for @plan.
+ * Return: 0; -EPERM the file cannot be rewritten; -ERANGE a displacement does not fit; -ENOMEM;
+ * -EBADMSG. Ownership: me_emitted_fini(@out); parts of the image point into cfg->elf.
+ */
+int me_emit(const struct mp_cfg *cfg, const struct me_plan *plan, struct me_emitted *out,
+	    struct mp_err *err);
+void me_emitted_fini(struct me_emitted *emitted);
+
+#endif

@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: Apache-2.0
+/* image - keeps the parts of an output file and writes them. Filled by emit, written by optimize. */
+#include "editor/image.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+int me_image_add(struct me_image *image, const uint8_t *bytes, size_t size, uint64_t align, int own,
+		 uint64_t *off)
+{
+	uint64_t at = align > 1 ? (image->size_bytes + align - 1) / align * align : image->size_bytes;
+
+	if (image->nr_parts == image->capacity) {
+		uint32_t capacity = image->capacity ? 2 * image->capacity : 32;
+		struct me_part *parts = realloc(image->parts, capacity * sizeof(*parts));
+
+		if (!parts) {
+			if (own)
+				free((void *)bytes);
+			return -ENOMEM;
+		}
+		image->parts = parts;
+		image->capacity = capacity;
+	}
+	image->parts[image->nr_parts++] = (struct me_part){
+		at, bytes, size, own ? (uint8_t *)bytes : NULL };
+	image->size_bytes = at + size;
+	if (off)
+		*off = at;
+	return 0;
+}
+
+int me_image_write(const struct me_image *image, int fd)
+{
+	for (uint32_t i = 0; i < image->nr_parts; i++) {
+		const struct me_part *part = &image->parts[i];
+		size_t done = 0;
+
+		while (done < part->size) {
+			ssize_t n = pwrite(fd, part->bytes + done, part->size - done,
+					   (off_t)(part->off + done));
+
+			if (n < 0 && errno == EINTR)
+				continue;
+			if (n <= 0)
+				return n < 0 ? -errno : -EIO;
+			done += (size_t)n;
+		}
+	}
+	return ftruncate(fd, (off_t)image->size_bytes) ? -errno : 0;
+}
+
+void me_image_fini(struct me_image *image)
+{
+	for (uint32_t i = 0; i < image->nr_parts; i++)
+		free(image->parts[i].owned);
+	free(image->parts);
+	*image = (struct me_image){ 0 };
+}

@@ -1,0 +1,267 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * patch - the only code that changes bytes of the original text and tables. Whether a function
+ * may be touched at all was decided by eligible. Called by emit.
+ */
+#include "editor/patch.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "editor/copy.h"
+#include "libprof/insn.h"
+
+enum { JUMP_SIZE = 5 };
+
+struct patcher {
+	const struct mp_cfg *cfg;
+	const struct me_placement *placement;
+	uint8_t *image;
+	uint64_t image_size;
+	struct me_patches *out;
+};
+
+/* The image's bytes for [vaddr, vaddr + size), or NULL where the file has none. */
+static uint8_t *image_at(const struct patcher *p, uint64_t vaddr, uint64_t size)
+{
+	uint64_t off;
+
+	if (!mp_elf_bytes(p->cfg->elf, vaddr, size) || !mp_elf_vaddr_to_off(p->cfg->elf, vaddr, &off))
+		return NULL;
+	if (off > p->image_size || size > p->image_size - off)
+		return NULL;
+	return p->image + off;
+}
+
+static bool is_copied(const struct patcher *p, uint64_t target)
+{
+	return me_place_of(p->cfg, p->placement, target) != target;
+}
+
+/* Lead the rel32 branch at @vaddr, if it is one and its target was copied, to the copy. */
+static void retarget(const struct patcher *p, uint64_t vaddr, uint32_t avail)
+{
+	uint8_t *bytes = image_at(p, vaddr, avail);
+	struct mp_insn insn;
+
+	if (!bytes || mp_insn_decode(bytes, avail, vaddr, &insn))
+		return;
+	if (insn.kind != MP_INSN_CALL && insn.kind != MP_INSN_JUMP && insn.kind != MP_INSN_COND)
+		return;
+	if (insn.disp_size != 4 || !is_copied(p, insn.target))
+		return;
+	if (me_put_rel32(bytes + insn.disp_off, vaddr + insn.len,
+			 me_place_of(p->cfg, p->placement, insn.target)))
+		p->out->nr_retargeted++;
+}
+
+static bool func_is_understood(const struct mp_cfg *cfg, uint32_t func)
+{
+	return cfg->funcs[func].problem == MP_PROBLEM_NONE;
+}
+
+static void retarget_old_code(const struct patcher *p)
+{
+	const struct mp_cfg *cfg = p->cfg;
+
+	for (uint32_t c = 0; c < cfg->nr_calls; c++) {
+		const struct mp_call *call = &cfg->calls[c];
+		const struct mp_block *block = &cfg->blocks[call->block];
+
+		if (!call->tail && func_is_understood(cfg, block->func))
+			retarget(p, call->insn_vaddr,
+				 (uint32_t)(block->vaddr + block->size - call->insn_vaddr));
+	}
+	for (uint32_t b = 0; b < cfg->nr_blocks; b++) {
+		const struct mp_block *block = &cfg->blocks[b];
+
+		if ((block->term == MP_TERM_COND || block->term == MP_TERM_JUMP ||
+		     block->term == MP_TERM_TAIL) && func_is_understood(cfg, block->func))
+			retarget(p, block->vaddr + block->size - block->term_len, block->term_len);
+	}
+}
+
+/*
+ * A jump over the old start of a copied block. It must lie inside the block, and nothing may
+ * arrive in its middle. Old return addresses are no concern: a call in these bytes runs only
+ * after control came through the start, which is now the jump.
+ */
+static int patch_block(struct patcher *p, const struct me_copy *copy)
+{
+	const struct mp_block *block = &p->cfg->blocks[copy->block];
+	uint64_t start = block->vaddr, end = block->vaddr + block->size;
+	uint8_t *bytes = image_at(p, start, block->size);
+	struct mp_insn insn;
+
+	if (!bytes)
+		return -EBADMSG;
+	if (!mp_insn_decode(bytes, block->size, start, &insn) && insn.endbr64) {
+		start += insn.len;
+		bytes += insn.len;
+	}
+	if (end - start < JUMP_SIZE)
+		goto keep;
+	for (uint64_t v = start == block->vaddr ? start + 1 : start; v < start + JUMP_SIZE; v++) {
+		if (mp_cfg_is_target(p->cfg, v))
+			goto keep;
+	}
+	bytes[0] = 0xe9;
+	if (!me_put_rel32(bytes + 1, start + JUMP_SIZE, copy->new_vaddr))
+		return -ERANGE;
+	p->out->patches[p->out->nr_patches++] = (struct me_patch){ start, JUMP_SIZE };
+	return 0;
+keep:
+	p->out->nr_unpatched++;
+	return 0;
+}
+
+static int compare_patches(const void *a, const void *b)
+{
+	const struct me_patch *x = a, *y = b;
+
+	return x->vaddr < y->vaddr ? -1 : x->vaddr > y->vaddr;
+}
+
+/* Where a dynamic relocation's addend lies in .rela.dyn, by the address it relocates. */
+struct addend {
+	uint64_t vaddr;
+	uint8_t *field;
+};
+
+struct addends {
+	struct addend *entries;
+	size_t nr;
+};
+
+static int compare_addends(const void *a, const void *b)
+{
+	const struct addend *x = a, *y = b;
+
+	return x->vaddr < y->vaddr ? -1 : x->vaddr > y->vaddr;
+}
+
+static int collect_addends(const struct patcher *p, struct addends *out)
+{
+	const struct mp_section *rela = mp_elf_section(p->cfg->elf, ".rela.dyn");
+	uint8_t *bytes;
+
+	*out = (struct addends){ 0 };
+	if (!rela || rela->type != SHT_RELA || !(bytes = image_at(p, rela->vaddr, rela->size)))
+		return 0;
+	out->entries = malloc((rela->size / sizeof(Elf64_Rela) + 1) * sizeof(*out->entries));
+	if (!out->entries)
+		return -ENOMEM;
+	for (uint64_t off = 0; off + sizeof(Elf64_Rela) <= rela->size; off += sizeof(Elf64_Rela)) {
+		Elf64_Rela r;
+
+		memcpy(&r, bytes + off, sizeof(r));
+		if (ELF64_R_TYPE(r.r_info) == R_X86_64_RELATIVE)
+			out->entries[out->nr++] = (struct addend){
+				r.r_offset, bytes + off + offsetof(Elf64_Rela, r_addend) };
+	}
+	qsort(out->entries, out->nr, sizeof(*out->entries), compare_addends);
+	return 0;
+}
+
+static bool patch_entry_abs64(const struct patcher *p, const struct addends *addends,
+			      uint64_t vaddr)
+{
+	struct addend key = { vaddr, NULL }, *rel;
+	uint8_t *word = image_at(p, vaddr, 8);
+	uint64_t value, target;
+
+	if (!word)
+		return false;
+	memcpy(&value, word, 8);
+	rel = bsearch(&key, addends->entries, addends->nr, sizeof(key), compare_addends);
+	if (rel) {
+		memcpy(&target, rel->field, 8);
+		if (!is_copied(p, target))
+			return false;
+		if (value == target) {
+			value = me_place_of(p->cfg, p->placement, target);
+			memcpy(word, &value, 8);
+		}
+		target = me_place_of(p->cfg, p->placement, target);
+		memcpy(rel->field, &target, 8);
+		return true;
+	}
+	if (!is_copied(p, value))
+		return false;
+	value = me_place_of(p->cfg, p->placement, value);
+	memcpy(word, &value, 8);
+	return true;
+}
+
+static bool patch_entry_rel32(const struct patcher *p, uint64_t base, uint64_t vaddr)
+{
+	uint8_t *word = image_at(p, vaddr, 4);
+	uint64_t target;
+	int32_t rel;
+
+	if (!word)
+		return false;
+	memcpy(&rel, word, 4);
+	target = base + (int64_t)rel;
+	return is_copied(p, target) &&
+	       me_put_rel32(word, base, me_place_of(p->cfg, p->placement, target));
+}
+
+static int patch_tables(struct patcher *p)
+{
+	struct addends addends;
+	int rc = collect_addends(p, &addends);
+
+	for (uint32_t t = 0; !rc && t < p->cfg->nr_tables; t++) {
+		const struct mp_table *table = &p->cfg->tables[t];
+		uint64_t vaddr = table->vaddr;
+
+		if (!func_is_understood(p->cfg, table->func))
+			continue;
+		if (!table->private_refs) {
+			p->out->nr_tables_kept += p->placement->of_block[table->block] != MP_NONE;
+			continue;
+		}
+		for (uint32_t e = 0; e < table->nr_entries; e++) {
+			if (table->kind == MP_TABLE_REL32)
+				p->out->nr_table_entries +=
+					patch_entry_rel32(p, table->base, vaddr + 4 * (uint64_t)e);
+			else
+				p->out->nr_table_entries +=
+					patch_entry_abs64(p, &addends, vaddr + 8 * (uint64_t)e);
+		}
+	}
+	free(addends.entries);
+	return rc;
+}
+
+int me_patch_image(const struct mp_cfg *cfg, const struct me_placement *placement, uint8_t *image,
+		   uint64_t image_size, struct me_patches *out, struct mp_err *err)
+{
+	struct patcher p = { cfg, placement, image, image_size, out };
+	int rc;
+
+	*out = (struct me_patches){ 0 };
+	out->patches = malloc((placement->nr_copies + 1) * sizeof(*out->patches));
+	if (!out->patches)
+		return mp_err_set(err, ENOMEM, "out of memory");
+	/* Branches first: a patch written later must not be taken for one of them. */
+	retarget_old_code(&p);
+	rc = patch_tables(&p);
+	for (uint32_t i = 0; !rc && i < placement->nr_copies; i++)
+		rc = patch_block(&p, &placement->copies[i]);
+	if (rc) {
+		me_patches_fini(out);
+		return mp_err_set(err, -rc, rc == -ENOMEM ? "out of memory" :
+				  "a patch does not reach the new segment");
+	}
+	qsort(out->patches, out->nr_patches, sizeof(*out->patches), compare_patches);
+	return 0;
+}
+
+void me_patches_fini(struct me_patches *patches)
+{
+	free(patches->patches);
+	patches->patches = NULL;
+}

@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * patch - leads control from old code to the copies: jumps over old block starts, calls and
+ * branches of old code, entries of jump tables.
+ *
+ * Works on @image, a private copy of the file's bytes [0, image_size), at their file offsets.
+ */
+#ifndef ME_PATCH_H
+#define ME_PATCH_H
+
+#include <stdint.h>
+
+#include "editor/place.h"
+
+struct me_patch {
+	uint64_t vaddr;
+	uint32_t size;
+};
+
+struct me_patches {
+	struct me_patch *patches;	/* jumps over old block starts, ascending vaddr */
+	uint32_t nr_patches;
+	uint64_t nr_unpatched;		/* copied blocks whose old start had to stay */
+	uint64_t nr_retargeted, nr_table_entries;
+	uint64_t nr_tables_kept;	/* tables of copied jumps that still lead to old code */
+};
+
+/* Return: 0, -ENOMEM, -ERANGE. Ownership: me_patches_fini(@out). */
+int me_patch_image(const struct mp_cfg *cfg, const struct me_placement *placement, uint8_t *image,
+		   uint64_t image_size, struct me_patches *out, struct mp_err *err);
+void me_patches_fini(struct me_patches *patches);
+
+#endif

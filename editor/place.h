@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * place - from a plan to addresses: each copy's branches, their lengths, and where it lies.
+ *
+ * Branches start short and grow until all reach (sizes only grow, so this ends). No bytes are
+ * written here (copy does that), so sizes are known before anything that depends on them.
+ */
+#ifndef ME_PLACE_H
+#define ME_PLACE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "editor/plan.h"
+#include "editor/unwind.h"
+#include "libprof/cfg.h"
+#include "libprof/err.h"
+
+/* The end of a copied block: at most one conditional branch, then at most one jump. */
+struct me_copy {
+	uint32_t block;		/* cfg block index */
+	uint32_t body_size;	/* bytes before the terminator, copied with displacements adjusted;
+				 * terminators that are not direct branches belong to the body */
+	uint64_t new_vaddr;
+	uint32_t new_size;	/* body, branch and jump; padding before it not counted */
+	uint8_t align_log2;
+	bool branch, jump;	/* a jcc, a jmp at the end */
+	bool long_branch, long_jump;	/* rel32 rather than rel8 */
+	bool invert;		/* the jcc's condition */
+	bool falls;		/* control may run on to the next copy */
+	uint64_t branch_target, jump_target;	/* old addresses */
+};
+
+struct me_placement {
+	struct me_copy *copies;	/* in plan order: ascending new_vaddr */
+	uint32_t nr_copies;
+	uint32_t first_warm;	/* index of the first copy of ME_ZONE_WARM */
+	uint32_t *of_block;	/* cfg block -> copy, MP_NONE: not copied */
+	uint64_t base, end;	/* [base, end): .morph.text */
+	uint64_t nr_inverted, nr_jumps_added, nr_jumps_dropped;
+};
+
+/* Return: 0, -ENOMEM, -ERANGE a branch does not reach. Ownership: me_placement_fini(@out). */
+int me_place(const struct mp_cfg *cfg, const struct me_plan *plan, uint64_t base,
+	     struct me_placement *out, struct mp_err *err);
+void me_placement_fini(struct me_placement *placement);
+
+/* Where control meant for the old address @target goes now: the copy's start, or @target. */
+uint64_t me_place_of(const struct mp_cfg *cfg, const struct me_placement *placement,
+		     uint64_t target);
+
+#endif

@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * sections - the output's section header table: what is kept, dropped, renamed, added.
+ *
+ * Every new byte of the file is covered by a section header, or strip and its kin would drop it.
+ */
+#ifndef ME_SECTIONS_H
+#define ME_SECTIONS_H
+
+#include <elf.h>
+#include <stdint.h>
+
+#include "libprof/elf.h"
+#include "libprof/err.h"
+
+enum me_new_section {
+	ME_SECTION_TEXT,	/* .morph.text */
+	ME_SECTION_LSDA,	/* .gcc_except_table.morph */
+	ME_SECTION_EH_FRAME,
+	ME_SECTION_EH_FRAME_HDR,
+	ME_SECTION_MAP,		/* .note.morph */
+	ME_NR_NEW_SECTIONS
+};
+
+struct me_sections {
+	Elf64_Shdr *shdrs;
+	uint32_t nr_shdrs;
+	uint16_t *index;	/* old section index -> new one, 0: dropped */
+	uint32_t *origin;	/* new section index -> old one, 0: new */
+	uint16_t first_new;	/* index of ME_SECTION_TEXT; the others follow */
+	uint16_t symtab, strtab, shstrtab;	/* new indexes, 0: none */
+	char *names;		/* .shstrtab's content */
+	size_t names_size;
+};
+
+/* Offsets of sections that are not loaded are left for emit to fill in.
+ * Return: 0, -ENOMEM, -EPERM refused. Ownership: me_sections_fini(@out). */
+int me_sections_build(const struct mp_elf *elf, struct me_sections *out, struct mp_err *err);
+void me_sections_fini(struct me_sections *sections);
+
+#endif

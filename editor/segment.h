@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * segment - where the new segment goes: its address, its file offset, its program header slot.
+ *
+ * The program header table never moves (strip and patchelf would lose it), so an entry that the
+ * program can spare becomes the new PT_LOAD.
+ */
+#ifndef ME_SEGMENT_H
+#define ME_SEGMENT_H
+
+#include <stdint.h>
+
+#include "libprof/elf.h"
+#include "libprof/err.h"
+
+struct me_segment {
+	uint32_t slot;		/* index of the program header that becomes PT_LOAD R+X */
+	uint32_t eh_frame_slot;	/* index of PT_GNU_EH_FRAME */
+	const char *price;	/* what the slot held, for the report */
+	uint64_t vaddr, off, align;
+	uint64_t old_end;	/* file bytes [0, old_end) are kept at their offsets */
+};
+
+/* Return: 0, -EPERM refused: no slot, or an unusual file; the reason is in @err. */
+int me_segment_choose(const struct mp_elf *elf, struct me_segment *out, struct mp_err *err);
+
+#endif

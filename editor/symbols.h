@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * symbols - the output's .symtab: moved functions are found where their code is now.
+ *
+ * foo names the copy of its entry, so that profilers and debuggers show what runs; foo.morph.old
+ * names the code left behind, foo.morph.warm the part in the warm zone.
+ */
+#ifndef ME_SYMBOLS_H
+#define ME_SYMBOLS_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "editor/place.h"
+
+struct me_symbols {
+	uint8_t *symtab, *strtab;
+	size_t symtab_size, strtab_size;
+	uint32_t nr_locals;	/* sh_info: index of the first global symbol */
+};
+
+/*
+ * me_symbols_build - @symtab and @strtab are the original's sections; @section_index maps old to
+ * new section indexes, @text_section is the new index of .morph.text.
+ * Return: 0, -ENOMEM, -EBADMSG. Ownership: me_symbols_fini(@out).
+ */
+int me_symbols_build(const struct mp_cfg *cfg, const struct me_placement *placement,
+		     const struct mp_section *symtab, const struct mp_section *strtab,
+		     const uint16_t *section_index, uint16_t text_section, struct me_symbols *out,
+		     struct mp_err *err);
+void me_symbols_fini(struct me_symbols *symbols);
+
+#endif
