@@ -71,7 +71,7 @@ uint64_t mp_eh_uleb(struct mp_eh_cursor *cur)
 		if (shift < 64)
 			v |= (uint64_t)(byte & 0x7f) << shift;
 		shift += 7;
-		if (shift > 140)	/* padded to twice the useful length: nonsense */
+		if (shift > 140) /* padded to twice the useful length: nonsense */
 			cur->failed = true;
 	} while ((byte & 0x80) && !cur->failed);
 	return v;
@@ -179,8 +179,7 @@ static int entry_header(struct mp_eh_cursor *cur, struct mp_eh_cursor *body, uin
 	return body->failed ? -EBADMSG : 1;
 }
 
-static int parse_augmentation(struct mp_eh_cursor *body, const char *letters,
-			      struct mp_eh_cie *cie)
+static int parse_augmentation(struct mp_eh_cursor *body, const char *letters, struct mp_eh_cie *cie)
 {
 	struct mp_eh_cursor data;
 	uint64_t size;
@@ -238,7 +237,7 @@ static int parse_cie(struct mp_eh_cursor *body, uint64_t vaddr, struct mp_eh_cie
 	if (version != 1 && version != 3)
 		return -EOPNOTSUPP;
 	if (letters[0] && letters[0] != 'z')
-		return -EOPNOTSUPP;	/* "eh" of GCC 2 and the like */
+		return -EOPNOTSUPP; /* "eh" of GCC 2 and the like */
 	cie->code_align = mp_eh_uleb(body);
 	cie->data_align = mp_eh_sleb(body);
 	cie->ra_reg = version == 1 ? mp_eh_u8(body) : mp_eh_uleb(body);
@@ -294,7 +293,7 @@ static int find_cie(const struct mp_eh_cursor *first, uint64_t id_vaddr, uint64_
 		return -EBADMSG;
 	cie_vaddr = id_vaddr - id;
 	if (cie->program && cie->vaddr == cie_vaddr)
-		return 0;	/* the last one read: FDEs follow their CIE */
+		return 0; /* the last one read: FDEs follow their CIE */
 	cie->program = NULL;
 	mp_eh_skip(&cur, cie_vaddr - first->vaddr);
 	ret = entry_header(&cur, &body, &cie_id, &cie_id_vaddr);

@@ -54,21 +54,21 @@ uint64_t mp_eh_pointer(struct mp_eh_cursor *cur, uint8_t enc, uint64_t datarel);
 unsigned int mp_eh_pointer_size(uint8_t enc);
 
 struct mp_eh_cie {
-	uint64_t vaddr;			/* of the length field */
+	uint64_t vaddr; /* of the length field */
 	uint64_t code_align;
 	int64_t data_align;
 	uint64_t ra_reg;
-	uint64_t personality;		/* 0: none; see personality_enc for the indirect bit */
-	uint8_t personality_enc;	/* MP_EH_PE_OMIT: none */
-	uint8_t fde_enc, lsda_enc;	/* lsda_enc MP_EH_PE_OMIT: none */
-	bool augmented;			/* starts with z: FDEs have an augmentation length */
+	uint64_t personality;	   /* 0: none; see personality_enc for the indirect bit */
+	uint8_t personality_enc;   /* MP_EH_PE_OMIT: none */
+	uint8_t fde_enc, lsda_enc; /* lsda_enc MP_EH_PE_OMIT: none */
+	bool augmented;		   /* starts with z: FDEs have an augmentation length */
 	bool signal_frame;
-	const uint8_t *program;		/* initial instructions */
+	const uint8_t *program; /* initial instructions */
 	size_t program_size;
 };
 
 struct mp_eh_fde {
-	uint64_t vaddr, start, size, lsda;	/* lsda 0: none */
+	uint64_t vaddr, start, size, lsda; /* lsda 0: none */
 	const uint8_t *program;
 	size_t program_size;
 };

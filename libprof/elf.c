@@ -101,7 +101,8 @@ static int check_phdr(const struct mp_elf *elf, uint32_t i, const Elf64_Phdr *pr
 		return mp_err_set(err, EBADMSG, "%s: segment %u is larger in the file than loaded",
 				  elf->path, i);
 	if (prev_load && phdr->p_vaddr < prev_load->p_vaddr + prev_load->p_memsz)
-		return mp_err_set(err, EBADMSG, "%s: segment %u overlaps the one before or is out of order",
+		return mp_err_set(err, EBADMSG,
+				  "%s: segment %u overlaps the one before or is out of order",
 				  elf->path, i);
 	return 0;
 }
@@ -429,7 +430,7 @@ int mp_elf_open_fd(const char *name, int fd, unsigned int need, struct mp_elf **
 	ret = read_all(elf, need, err);
 	if (ret)
 		goto err_close;
-	priv->fd = -1;	/* the caller's, never used again */
+	priv->fd = -1; /* the caller's, never used again */
 	*out = elf;
 	return 0;
 err_close:

@@ -19,8 +19,8 @@
 
 struct mp_section {
 	const char *name;
-	uint32_t type;		/* SHT_* */
-	uint64_t flags;		/* SHF_* */
+	uint32_t type;	/* SHT_* */
+	uint64_t flags; /* SHF_* */
 	uint64_t vaddr, off, size, entsize, align;
 	uint32_t link, info;
 };
@@ -28,29 +28,29 @@ struct mp_section {
 struct mp_symbol {
 	uint64_t vaddr, size;
 	const char *name;
-	uint8_t type, bind, other;	/* STT_*, STB_*, st_other */
+	uint8_t type, bind, other; /* STT_*, STB_*, st_other */
 	uint16_t shndx;
-	bool dynamic;			/* from .dynsym, not .symtab */
-	uint32_t index;			/* in its own table */
+	bool dynamic;	/* from .dynsym, not .symtab */
+	uint32_t index; /* in its own table */
 };
 
 struct mp_fde {
-	uint64_t start, size;	/* vaddr range it covers */
-	uint64_t lsda;		/* vaddr of the LSDA, 0: none */
-	uint64_t personality;	/* vaddr of the routine, or of the pointer to it; 0: none */
-	uint64_t fde_vaddr;	/* of the FDE's length field */
+	uint64_t start, size; /* vaddr range it covers */
+	uint64_t lsda;	      /* vaddr of the LSDA, 0: none */
+	uint64_t personality; /* vaddr of the routine, or of the pointer to it; 0: none */
+	uint64_t fde_vaddr;   /* of the FDE's length field */
 	uint64_t cie_vaddr;
-	bool signal_frame;	/* augmentation S */
+	bool signal_frame; /* augmentation S */
 };
 
 /* One relocation kept by --emit-relocs (or a dynamic one: @dynamic). Sorted by vaddr. */
 struct mp_reloc {
-	uint64_t vaddr;		/* where */
-	uint64_t sym_value;	/* st_value of the symbol, 0 if undefined */
+	uint64_t vaddr;	    /* where */
+	uint64_t sym_value; /* st_value of the symbol, 0 if undefined */
 	int64_t addend;
-	uint32_t type;		/* R_X86_64_* */
-	uint32_t sym;		/* index in the table the relocation section links to, 0: none */
-	uint16_t sym_shndx;	/* SHN_UNDEF: target in another module */
+	uint32_t type;	    /* R_X86_64_* */
+	uint32_t sym;	    /* index in the table the relocation section links to, 0: none */
+	uint16_t sym_shndx; /* SHN_UNDEF: target in another module */
 	bool dynamic;
 };
 
@@ -63,18 +63,18 @@ struct mp_elf {
 	Elf64_Ehdr ehdr;
 	Elf64_Phdr *phdrs;
 	uint32_t nr_phdrs;
-	struct mp_section *sections;	/* [0] is the null section */
-	uint32_t nr_sections;		/* 0: no section headers (sstrip) */
-	struct mp_symbol *symbols;	/* .symtab then .dynsym; only defined or not: all entries */
+	struct mp_section *sections; /* [0] is the null section */
+	uint32_t nr_sections;	     /* 0: no section headers (sstrip) */
+	struct mp_symbol *symbols;   /* .symtab then .dynsym; only defined or not: all entries */
 	uint32_t nr_symbols;
-	struct mp_fde *fdes;		/* sorted by start */
+	struct mp_fde *fdes; /* sorted by start */
 	uint32_t nr_fdes;
-	struct mp_reloc *relocs;	/* static ones (--emit-relocs) against SHF_ALLOC sections */
+	struct mp_reloc *relocs; /* static ones (--emit-relocs) against SHF_ALLOC sections */
 	uint32_t nr_relocs;
-	struct mp_reloc *dyn_relocs;	/* .rela.dyn, .rela.plt, DT_RELR expanded */
+	struct mp_reloc *dyn_relocs; /* .rela.dyn, .rela.plt, DT_RELR expanded */
 	uint32_t nr_dyn_relocs;
-	bool relinkable;		/* .rela.text present: linked with --emit-relocs */
-	bool has_symtab;		/* not stripped */
+	bool relinkable; /* .rela.text present: linked with --emit-relocs */
+	bool has_symtab; /* not stripped */
 	struct mp_id id;
 	/* The section .note.morph, whole, in private memory (map reads it); NULL: none. */
 	const uint8_t *map_note;
@@ -83,7 +83,7 @@ struct mp_elf {
 };
 
 enum mp_elf_need {
-	MP_ELF_ID = 0,			/* headers, sections, id, map note: what the daemon needs */
+	MP_ELF_ID = 0, /* headers, sections, id, map note: what the daemon needs */
 	MP_ELF_SYMBOLS = 1 << 0,
 	MP_ELF_FDES = 1 << 1,
 	MP_ELF_RELOCS = 1 << 2,

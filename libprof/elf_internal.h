@@ -15,31 +15,30 @@
 
 /* Counts beyond these are damage or malice, not programs; they bound what a file can make us
  * allocate. The largest browsers stay below a tenth of each. */
-#define MP_ELF_MAX_SIZE		(2ull << 30)
-#define MP_ELF_MAX_SECTIONS	(1u << 17)
-#define MP_ELF_MAX_SHSTRTAB	(16u << 20)
-#define MP_ELF_MAX_SYMBOLS	(1u << 24)
-#define MP_ELF_MAX_RELOCS	(1u << 25)
-#define MP_ELF_MAX_DYN_RELOCS	(1u << 23)
-#define MP_ELF_MAX_FDES		(1u << 24)
-#define MP_ELF_MAX_NOTES	(1u << 20)
-#define MP_ELF_MAX_MAP_NOTE	(64u << 20)
+#define MP_ELF_MAX_SIZE	      (2ull << 30)
+#define MP_ELF_MAX_SECTIONS   (1u << 17)
+#define MP_ELF_MAX_SHSTRTAB   (16u << 20)
+#define MP_ELF_MAX_SYMBOLS    (1u << 24)
+#define MP_ELF_MAX_RELOCS     (1u << 25)
+#define MP_ELF_MAX_DYN_RELOCS (1u << 23)
+#define MP_ELF_MAX_FDES	      (1u << 24)
+#define MP_ELF_MAX_NOTES      (1u << 20)
+#define MP_ELF_MAX_MAP_NOTE   (32u << 20)
 
 struct mp_elf_private {
-	int fd;			/* -1: bytes are in elf->data */
-	void *map;		/* what close unmaps */
+	int fd;	   /* -1: bytes are in elf->data */
+	void *map; /* what close unmaps */
 	size_t map_size;
 	char *shstrtab;
 	uint8_t *map_note;
-	Elf64_Phdr *loads;	/* the PT_LOADs alone, ascending p_vaddr */
+	Elf64_Phdr *loads; /* the PT_LOADs alone, ascending p_vaddr */
 	uint32_t nr_loads;
-	uint32_t *alloc_sections;	/* SHF_ALLOC section indexes, ascending vaddr */
+	uint32_t *alloc_sections; /* SHF_ALLOC section indexes, ascending vaddr */
 	uint32_t nr_alloc_sections;
 };
 
 /* Copy file bytes, from memory or the descriptor. Return: 0, -EBADMSG beyond the end, -errno. */
-int mp_elf_read(const struct mp_elf *elf, uint64_t off, size_t size, void *buf,
-		struct mp_err *err);
+int mp_elf_read(const struct mp_elf *elf, uint64_t off, size_t size, void *buf, struct mp_err *err);
 /* True where [@off, @off + @size) lies in the file. */
 bool mp_elf_in_file(const struct mp_elf *elf, uint64_t off, uint64_t size);
 

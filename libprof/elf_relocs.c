@@ -68,7 +68,8 @@ static int append_rela(struct mp_elf *elf, struct reloc_list *list, const uint8_
 			continue;
 		if (reloc->sym >= symtab->nr)
 			return mp_err_set(err, EBADMSG,
-					  "%s: relocation at 0x%" PRIx64 " names symbol %u of %" PRIu64,
+					  "%s: relocation at 0x%" PRIx64
+					  " names symbol %u of %" PRIu64,
 					  elf->path, reloc->vaddr, reloc->sym, symtab->nr);
 		memcpy(&sym, symtab->syms + reloc->sym * sizeof(sym), sizeof(sym));
 		reloc->sym_shndx = sym.st_shndx;
@@ -122,7 +123,7 @@ static bool section_symbols(const struct mp_elf *elf, const struct mp_section *r
 
 	*table = (struct sym_table){0};
 	if (!rela->link)
-		return true;	/* no symbols: only sym 0 is valid */
+		return true; /* no symbols: only sym 0 is valid */
 	if (rela->link >= elf->nr_sections)
 		return false;
 	sec = &elf->sections[rela->link];
@@ -133,8 +134,8 @@ static bool section_symbols(const struct mp_elf *elf, const struct mp_section *r
 	return true;
 }
 
-static int append_section(struct mp_elf *elf, struct reloc_list *list,
-			  const struct mp_section *sec, bool dynamic, struct mp_err *err)
+static int append_section(struct mp_elf *elf, struct reloc_list *list, const struct mp_section *sec,
+			  bool dynamic, struct mp_err *err)
 {
 	struct sym_table symtab;
 

@@ -87,7 +87,7 @@ int mp_elf_read_symbols(struct mp_elf *elf, struct mp_err *err)
 				return ret;
 			if (t == 0)
 				elf->has_symtab = true;
-			break;	/* the format allows one of each */
+			break; /* the format allows one of each */
 		}
 	}
 	return 0;
