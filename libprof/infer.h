@@ -23,13 +23,15 @@ struct mp_flow_block {
 	uint32_t nr_insns;
 	bool entry;		/* flow may come from outside (function entry, landing pad, ...) */
 	bool exit;		/* flow may leave (return, tail call, trap, noreturn) */
+	double entry_cost;	/* of each execution that comes from outside, in the units of a
+				 * block's cost (instructions); 0: free */
 };
 
 struct mp_flow_edge {
 	uint32_t from, to;
 	uint32_t group;		/* edges of blocks that share a jump table carry the same group
 				 * (table index); UINT32_MAX: none. */
-	bool taken, backward;	/* for the layout prior */
+	bool taken, backward;	/* for the layout prior: reached by a branch; that goes backward */
 };
 
 struct mp_flow {
@@ -40,11 +42,16 @@ struct mp_flow {
 	bool layout_prior;	/* original layout as weak evidence (rewriting-facts) */
 };
 
+/* What mp_infer_flow() returns when it gave up looking for the best: the counts are those of
+ * MP_ESTIMATE_SCALED. A guard against pathological input; no real function has met it. */
+#define MP_INFER_GAVE_UP 1
+
 /*
  * mp_infer_flow - fill @block_count and @edge_count (executions, in units of samples per
  * instruction; caller's arrays). For every block: sum of in-edges (+ entry flow) = count = sum of
  * out-edges (+ exit flow), exactly up to rounding.
- * Return: 0, -ENOMEM, -EINVAL (an edge names no block).
+ * MP_ESTIMATE_SCALED promises no conservation: its block counts are samples / instructions.
+ * Return: 0, MP_INFER_GAVE_UP, -ENOMEM, -EINVAL (an edge names no block, a negative number).
  */
 int mp_infer_flow(const struct mp_flow *flow, enum mp_estimator estimator, double *block_count,
 		  double *edge_count, struct mp_err *err);

@@ -1,0 +1,378 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * infer - block and edge counts that obey flow conservation, from noisy samples.
+ *
+ * Decides what one function probably did. The likeliest counts under a Poisson law are a
+ * minimum-cost flow once the likelihood is cut into straight pieces; mcf finds it. Called by
+ * editor/counts.c, function by function.
+ */
+#include "libprof/infer.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "libprof/mcf.h"
+
+/* Costs are counted in 1/65536 instruction: the slopes below are irrational, and rounding them
+ * changes a block's cost by less than one part in 65,536. */
+#define COST_ONE 65536.0
+
+/* Flow is counted in parts of a sample per instruction: as fine as 2^-20, coarser only where the
+ * samples are so many that 62 bits would not hold them. Always a power of two, so that the
+ * division on the way back is exact. */
+#define FLOW_MAX_SHIFT 20
+#define FLOW_BITS 58
+
+/* Pivots allowed per arc before the guard ends the search. Real functions need 0.2 to 2. */
+#define PIVOTS_PER_ARC 100
+
+/*
+ * The likelihood's cost of a flow f through a block of cost c with s samples, c f - s ln f, has
+ * its minimum at w = s / c. It is cut at these multiples of w. Between a w and b w the slope is
+ * c (1 - ln(b / a) / (b - a)), whatever s is; before the first cut and after the last it is
+ * what profile-accuracy measurements settled on.
+ */
+static const double cuts[] = { 0.125, 0.25, 0.5, 0.75, 1, 4.0 / 3, 2, 4, 8 };
+#define NR_CUTS (sizeof(cuts) / sizeof(cuts[0]))
+#define SLOPE_FIRST -11.0
+#define SLOPE_LAST 0.9
+
+/* The layout prior, in instructions: a fall-through costs nothing. */
+#define PRIOR_TAKEN_FORWARD 3.0
+#define PRIOR_TAKEN_BACKWARD 0.3
+
+/*
+ * The network of a function with blocks 0 and 1:
+ *
+ *     outside -> in(0) => out(0) -> in(1) => out(1) -> outside
+ *                           \---> table ---^
+ *
+ * `=>` is a bundle of parallel arcs with rising costs. Jumps through one table all pass through
+ * one node: which of them went where no sample can tell, and an interpreter with 83 of them
+ * would need 83 x 83 arcs.
+ */
+struct network {
+	const struct mp_flow *flow;
+	struct mp_mcf_arc *arcs;
+	uint32_t nr_arcs;
+	uint32_t nr_nodes;
+	uint32_t *first_arc;	/* per block: its bundle, [nr_blocks]: the end of the last */
+	uint32_t *edge_arc;	/* per edge: its arc; where a table: from's arc into the table */
+	uint32_t *edge_arc_out;	/* per edge: the arc from the table to the target, or NONE */
+	uint32_t *order;	/* edges with a group, sorted by group, from, to */
+	uint32_t nr_order;
+	int shift;		/* flow unit is 2^-shift */
+};
+
+#define NONE UINT32_MAX
+
+static uint32_t node_in(uint32_t block) { return 2 * block; }
+static uint32_t node_out(uint32_t block) { return 2 * block + 1; }
+
+static double block_cost(const struct mp_flow *flow, uint32_t block)
+{
+	return flow->blocks[block].nr_insns + (flow->layout_prior ? 1.0 : 2.0);
+}
+
+static double edge_prior(const struct mp_flow *flow, const struct mp_flow_edge *edge)
+{
+	if (!flow->layout_prior || !edge->taken)
+		return 0;
+	return edge->backward ? PRIOR_TAKEN_BACKWARD : PRIOR_TAKEN_FORWARD;
+}
+
+static uint32_t arc_add(struct network *net, uint32_t from, uint32_t to, int64_t capacity,
+			double cost)
+{
+	net->arcs[net->nr_arcs] = (struct mp_mcf_arc){ .from = from, .to = to,
+						       .capacity = capacity,
+						       .cost = llround(cost * COST_ONE) };
+	return net->nr_arcs++;
+}
+
+static int flow_check(const struct mp_flow *flow, struct mp_err *err)
+{
+	for (uint32_t b = 0; b < flow->nr_blocks; b++) {
+		const struct mp_flow_block *block = &flow->blocks[b];
+
+		if (!(block->samples >= 0) || !isfinite(block->samples) ||
+		    !(block->entry_cost >= 0) || block->entry_cost > 1e6 ||
+		    block->nr_insns > 1u << 24)
+			return mp_err_set(err, EINVAL, "flow: block %u has no sensible numbers", b);
+	}
+	for (uint32_t e = 0; e < flow->nr_edges; e++)
+		if (flow->edges[e].from >= flow->nr_blocks || flow->edges[e].to >= flow->nr_blocks)
+			return mp_err_set(err, EINVAL, "flow: edge %u names no block", e);
+	if (flow->nr_blocks > 1u << 28 || flow->nr_edges > 1u << 28)
+		return mp_err_set(err, EINVAL, "flow: too large");
+	return 0;
+}
+
+/* ---- tables --------------------------------------------------------------------------------- */
+
+static int order_compare(const void *a, const void *b, void *arg)
+{
+	const struct mp_flow_edge *edges = arg;
+	const struct mp_flow_edge *x = &edges[*(const uint32_t *)a];
+	const struct mp_flow_edge *y = &edges[*(const uint32_t *)b];
+
+	if (x->group != y->group)
+		return x->group < y->group ? -1 : 1;
+	if (x->from != y->from)
+		return x->from < y->from ? -1 : 1;
+	return (x->to > y->to) - (x->to < y->to);
+}
+
+static uint32_t edge_from(const struct network *net, uint32_t i)
+{
+	return net->flow->edges[net->order[i]].from;
+}
+
+static uint32_t edge_to(const struct network *net, uint32_t i)
+{
+	return net->flow->edges[net->order[i]].to;
+}
+
+/*
+ * order[begin .. end) is one group. It may pass through one node only if each of its blocks
+ * jumps to each of its targets, once: else the node would invent edges.
+ * Return: the number of targets, 0: not so.
+ */
+static uint32_t group_targets(const struct network *net, uint32_t begin, uint32_t end)
+{
+	uint32_t width = 0;
+
+	while (begin + width < end && edge_from(net, begin + width) == edge_from(net, begin))
+		width++;
+	if ((end - begin) % width || end - begin == width)
+		return 0;
+	for (uint32_t i = begin; i < end; i++) {
+		uint32_t column = (i - begin) % width;
+
+		if (edge_from(net, i) != edge_from(net, i - column) ||
+		    edge_to(net, i) != edge_to(net, begin + column) ||
+		    (column && edge_to(net, i) == edge_to(net, i - 1)) ||
+		    (i >= begin + width && !column && edge_from(net, i) == edge_from(net, i - 1)))
+			return 0;
+	}
+	return width;
+}
+
+static void group_add(struct network *net, uint32_t begin, uint32_t end)
+{
+	uint32_t width = group_targets(net, begin, end);
+	uint32_t node;
+
+	if (!width)
+		return;
+	node = net->nr_nodes++;
+	for (uint32_t i = begin; i < end; i++) {
+		uint32_t e = net->order[i], column = (i - begin) % width;
+
+		if (!column)
+			arc_add(net, node_out(edge_from(net, i)), node, MP_MCF_INFINITE,
+				edge_prior(net->flow, &net->flow->edges[e]));
+		net->edge_arc[e] = net->nr_arcs - 1;
+	}
+	for (uint32_t i = begin; i < begin + width; i++)
+		arc_add(net, node, node_in(edge_to(net, i)), MP_MCF_INFINITE, 0);
+	for (uint32_t i = begin; i < end; i++)
+		net->edge_arc_out[net->order[i]] = net->nr_arcs - width + (i - begin) % width;
+}
+
+static void groups_add(struct network *net)
+{
+	const struct mp_flow *flow = net->flow;
+
+	for (uint32_t e = 0; e < flow->nr_edges; e++)
+		if (flow->edges[e].group != NONE)
+			net->order[net->nr_order++] = e;
+	qsort_r(net->order, net->nr_order, sizeof(*net->order), order_compare,
+		(void *)flow->edges);
+	for (uint32_t begin = 0, end; begin < net->nr_order; begin = end) {
+		uint32_t group = flow->edges[net->order[begin]].group;
+
+		for (end = begin; end < net->nr_order; end++)
+			if (flow->edges[net->order[end]].group != group)
+				break;
+		group_add(net, begin, end);
+	}
+}
+
+/* ---- the network ---------------------------------------------------------------------------- */
+
+static void block_add(struct network *net, uint32_t b)
+{
+	const struct mp_flow_block *block = &net->flow->blocks[b];
+	double cost = block_cost(net->flow, b);
+	double top = ldexp(block->samples / cost, net->shift);
+	int64_t done = 0;
+
+	if (block->samples <= 0) {
+		arc_add(net, node_in(b), node_out(b), MP_MCF_INFINITE, cost);
+		return;
+	}
+	for (unsigned i = 0; i < NR_CUTS; i++) {
+		int64_t cut = llround(top * cuts[i]);
+		double slope = SLOPE_FIRST;
+
+		if (i)
+			slope = 1 - log(cuts[i] / cuts[i - 1]) / (cuts[i] - cuts[i - 1]);
+		if (cut > done)
+			arc_add(net, node_in(b), node_out(b), cut - done, slope * cost);
+		done = cut;
+	}
+	arc_add(net, node_in(b), node_out(b), MP_MCF_INFINITE, SLOPE_LAST * cost);
+}
+
+static int flow_shift(const struct mp_flow *flow)
+{
+	double sum = 1;
+	int exponent;
+
+	for (uint32_t b = 0; b < flow->nr_blocks; b++)
+		sum += cuts[NR_CUTS - 1] * flow->blocks[b].samples / block_cost(flow, b);
+	frexp(sum, &exponent);
+	return exponent + FLOW_MAX_SHIFT > FLOW_BITS ? FLOW_BITS - exponent : FLOW_MAX_SHIFT;
+}
+
+static int network_init(struct network *net, const struct mp_flow *flow)
+{
+	uint32_t outside = 2 * flow->nr_blocks;
+	size_t max_arcs = (size_t)flow->nr_blocks * 2 + flow->nr_edges;
+
+	for (uint32_t b = 0; b < flow->nr_blocks; b++)
+		max_arcs += flow->blocks[b].samples > 0 ? NR_CUTS + 1 : 1;
+	*net = (struct network){ .flow = flow, .nr_nodes = outside + 1,
+				 .shift = flow_shift(flow) };
+	net->arcs = malloc((max_arcs + 1) * sizeof(*net->arcs));
+	net->first_arc = malloc(((size_t)flow->nr_blocks + 1) * sizeof(*net->first_arc));
+	net->edge_arc = malloc(((size_t)flow->nr_edges + 1) * sizeof(*net->edge_arc));
+	net->edge_arc_out = malloc(((size_t)flow->nr_edges + 1) * sizeof(*net->edge_arc_out));
+	net->order = malloc(((size_t)flow->nr_edges + 1) * sizeof(*net->order));
+	if (!net->arcs || !net->first_arc || !net->edge_arc || !net->edge_arc_out || !net->order)
+		return -ENOMEM;
+	for (uint32_t b = 0; b < flow->nr_blocks; b++) {
+		net->first_arc[b] = net->nr_arcs;
+		block_add(net, b);
+	}
+	net->first_arc[flow->nr_blocks] = net->nr_arcs;
+	for (uint32_t b = 0; b < flow->nr_blocks; b++) {
+		if (flow->blocks[b].entry)
+			arc_add(net, outside, node_in(b), MP_MCF_INFINITE,
+				flow->blocks[b].entry_cost);
+		if (flow->blocks[b].exit)
+			arc_add(net, node_out(b), outside, MP_MCF_INFINITE, 0);
+	}
+	memset(net->edge_arc, 0xff, flow->nr_edges * sizeof(*net->edge_arc));
+	memset(net->edge_arc_out, 0xff, flow->nr_edges * sizeof(*net->edge_arc_out));
+	groups_add(net);
+	for (uint32_t e = 0; e < flow->nr_edges; e++)
+		if (net->edge_arc[e] == NONE)
+			net->edge_arc[e] = arc_add(net, node_out(flow->edges[e].from),
+						   node_in(flow->edges[e].to), MP_MCF_INFINITE,
+						   edge_prior(flow, &flow->edges[e]));
+	return 0;
+}
+
+static void network_fini(struct network *net)
+{
+	free(net->arcs);
+	free(net->first_arc);
+	free(net->edge_arc);
+	free(net->edge_arc_out);
+	free(net->order);
+}
+
+static void network_read(const struct network *net, double *block_count, double *edge_count)
+{
+	const struct mp_flow *flow = net->flow;
+
+	for (uint32_t b = 0; b < flow->nr_blocks; b++) {
+		int64_t sum = 0;
+
+		for (uint32_t a = net->first_arc[b]; a < net->first_arc[b + 1]; a++)
+			sum += net->arcs[a].flow;
+		block_count[b] = ldexp((double)sum, -net->shift);
+	}
+	for (uint32_t e = 0; e < flow->nr_edges; e++)
+		edge_count[e] = ldexp((double)net->arcs[net->edge_arc[e]].flow, -net->shift);
+	/* Through a table every jump goes everywhere in the same proportions. */
+	for (uint32_t i = 0, end; i < net->nr_order; i = end) {
+		double sum = 0;
+
+		end = i + 1;
+		if (net->edge_arc_out[net->order[i]] == NONE)
+			continue;
+		while (end < net->nr_order && edge_from(net, end) == edge_from(net, i) &&
+		       flow->edges[net->order[end]].group == flow->edges[net->order[i]].group)
+			end++;
+		for (uint32_t k = i; k < end; k++)
+			sum += (double)net->arcs[net->edge_arc_out[net->order[k]]].flow;
+		for (uint32_t k = i; k < end && sum > 0; k++) {
+			uint32_t e = net->order[k];
+
+			edge_count[e] *= net->arcs[net->edge_arc_out[e]].flow / sum;
+		}
+	}
+}
+
+/* ---- length scaling alone ------------------------------------------------------------------- */
+
+static int infer_scaled(const struct mp_flow *flow, double *block_count, double *edge_count)
+{
+	double *sum = calloc((size_t)flow->nr_blocks + 1, sizeof(*sum));
+	uint32_t *nr = calloc((size_t)flow->nr_blocks + 1, sizeof(*nr));
+
+	if (!sum || !nr) {
+		free(sum);
+		free(nr);
+		return -ENOMEM;
+	}
+	for (uint32_t b = 0; b < flow->nr_blocks; b++)
+		block_count[b] = flow->blocks[b].nr_insns ?
+			flow->blocks[b].samples / flow->blocks[b].nr_insns : 0;
+	for (uint32_t e = 0; e < flow->nr_edges; e++) {
+		sum[flow->edges[e].from] += block_count[flow->edges[e].to];
+		nr[flow->edges[e].from]++;
+	}
+	for (uint32_t e = 0; e < flow->nr_edges; e++) {
+		uint32_t from = flow->edges[e].from;
+		double share = sum[from] > 0 ? block_count[flow->edges[e].to] / sum[from] :
+					       1.0 / nr[from];
+
+		edge_count[e] = block_count[from] * share;
+	}
+	free(sum);
+	free(nr);
+	return 0;
+}
+
+int mp_infer_flow(const struct mp_flow *flow, enum mp_estimator estimator, double *block_count,
+		  double *edge_count, struct mp_err *err)
+{
+	struct network net = { 0 };
+	int ret = flow_check(flow, err);
+
+	if (ret)
+		return ret;
+	if (estimator == MP_ESTIMATE_SCALED)
+		return infer_scaled(flow, block_count, edge_count);
+	ret = network_init(&net, flow);
+	if (!ret)
+		ret = mp_mcf_solve(net.nr_nodes, net.arcs, net.nr_arcs,
+				   (uint64_t)PIVOTS_PER_ARC * net.nr_arcs + 1000, NULL);
+	if (!ret) {
+		network_read(&net, block_count, edge_count);
+	} else if (ret == MP_MCF_STOPPED) {
+		ret = infer_scaled(flow, block_count, edge_count);
+		if (!ret)
+			ret = MP_INFER_GAVE_UP;
+	}
+	network_fini(&net);
+	if (ret == -ENOMEM)
+		mp_err_set(err, ENOMEM, "out of memory");
+	return ret;
+}

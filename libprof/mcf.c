@@ -1,0 +1,334 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * mcf - minimum-cost circulation by the primal network simplex method.
+ *
+ * Decides which circulation is cheapest, not what it means. The zero circulation is where it
+ * starts, so every step on the way is conserved, and stopping early still gives a circulation.
+ */
+#include "libprof/mcf.h"
+
+#include <errno.h>
+#include <stdbool.h>
+#include <stdlib.h>
+
+#define NONE UINT32_MAX
+
+enum arc_state {
+	AT_LOWER = 1,	/* flow 0: may rise */
+	IN_TREE = 0,
+	AT_UPPER = -1,	/* flow = capacity: may fall */
+};
+
+/*
+ * The basis is a spanning tree that hangs from an artificial root. At the start every node hangs
+ * directly below the root, by an arc of its own, which points at the root:
+ *
+ *              root
+ *            ^  ^  ^ ^
+ *           0   1  2  3
+ *
+ * Nothing leaves the root, so these arcs never carry flow, and their cost (0) never counts.
+ */
+struct node {
+	uint32_t parent;
+	uint32_t arc;		/* to the parent; nr_arcs: artificial */
+	uint32_t first_child, next, prev;
+	uint32_t depth;
+	bool up;		/* the arc points from the node to its parent */
+	int64_t potential;
+};
+
+struct simplex {
+	struct mp_mcf_arc *arcs;
+	uint32_t nr_arcs, nr_nodes;
+	struct node *nodes;	/* nr_nodes + 1, the last is the root */
+	int8_t *state;
+	uint32_t scan, scan_block;
+};
+
+static int64_t arc_reduced_cost(const struct simplex *s, uint32_t a)
+{
+	const struct mp_mcf_arc *arc = &s->arcs[a];
+
+	return arc->cost + s->nodes[arc->from].potential - s->nodes[arc->to].potential;
+}
+
+/*
+ * The arc that promises most per unit among the next few that promise anything. A whole pass for
+ * the best costs more than it saves; the first would need more pivots.
+ */
+static uint32_t entering_find(struct simplex *s)
+{
+	int64_t best = 0;
+	uint32_t found = NONE;
+	uint32_t left = s->scan_block;
+
+	for (uint32_t i = 0; i < s->nr_arcs; i++) {
+		uint32_t a = s->scan;
+		int64_t gain;
+
+		s->scan = a + 1 == s->nr_arcs ? 0 : a + 1;
+		if (s->state[a] != IN_TREE) {
+			gain = -s->state[a] * arc_reduced_cost(s, a);
+			if (gain > best) {
+				best = gain;
+				found = a;
+			}
+		}
+		if (!--left) {
+			if (found != NONE)
+				break;
+			left = s->scan_block;
+		}
+	}
+	return found;
+}
+
+/* How much more may flow from @v to its parent (@upwards) or from the parent to @v. */
+static int64_t tree_residual(const struct simplex *s, uint32_t v, bool upwards)
+{
+	const struct node *node = &s->nodes[v];
+	const struct mp_mcf_arc *arc;
+
+	if (node->arc == s->nr_arcs)
+		return upwards ? MP_MCF_INFINITE : 0;
+	arc = &s->arcs[node->arc];
+	if (node->up != upwards)
+		return arc->flow;
+	return arc->capacity == MP_MCF_INFINITE ? MP_MCF_INFINITE : arc->capacity - arc->flow;
+}
+
+static void tree_push(struct simplex *s, uint32_t v, bool upwards, int64_t amount)
+{
+	const struct node *node = &s->nodes[v];
+
+	if (node->arc != s->nr_arcs)
+		s->arcs[node->arc].flow += node->up == upwards ? amount : -amount;
+}
+
+static uint32_t tree_join(const struct simplex *s, uint32_t a, uint32_t b)
+{
+	while (a != b) {
+		if (s->nodes[a].depth >= s->nodes[b].depth)
+			a = s->nodes[a].parent;
+		else
+			b = s->nodes[b].parent;
+	}
+	return a;
+}
+
+static void tree_unlink(struct simplex *s, uint32_t v)
+{
+	struct node *node = &s->nodes[v];
+
+	if (node->prev != NONE)
+		s->nodes[node->prev].next = node->next;
+	else
+		s->nodes[node->parent].first_child = node->next;
+	if (node->next != NONE)
+		s->nodes[node->next].prev = node->prev;
+}
+
+static void tree_link(struct simplex *s, uint32_t v, uint32_t parent, uint32_t arc, bool up)
+{
+	struct node *node = &s->nodes[v];
+	uint32_t first = s->nodes[parent].first_child;
+
+	node->parent = parent;
+	node->arc = arc;
+	node->up = up;
+	node->prev = NONE;
+	node->next = first;
+	if (first != NONE)
+		s->nodes[first].prev = v;
+	s->nodes[parent].first_child = v;
+}
+
+/* Hang the part below @out from @in, one of its nodes, which goes below @parent by @arc. */
+static void tree_rehang(struct simplex *s, uint32_t in, uint32_t out, uint32_t parent,
+			uint32_t arc, bool up)
+{
+	for (uint32_t v = in;;) {
+		struct node *node = &s->nodes[v];
+		uint32_t old_parent = node->parent, old_arc = node->arc;
+		bool old_up = node->up;
+
+		tree_unlink(s, v);
+		tree_link(s, v, parent, arc, up);
+		if (v == out)
+			break;
+		parent = v;
+		arc = old_arc;
+		up = !old_up;
+		v = old_parent;
+	}
+}
+
+/* Depths and potentials below @top, which has just been hung elsewhere. */
+static void tree_refresh(struct simplex *s, uint32_t top, int64_t shift)
+{
+	uint32_t v = top;
+
+	for (;;) {
+		struct node *node = &s->nodes[v];
+
+		node->potential += shift;
+		node->depth = s->nodes[node->parent].depth + 1;
+		if (node->first_child != NONE) {
+			v = node->first_child;
+			continue;
+		}
+		while (v != top && s->nodes[v].next == NONE)
+			v = s->nodes[v].parent;
+		if (v == top)
+			return;
+		v = s->nodes[v].next;
+	}
+}
+
+/*
+ * One pivot: push along the cycle that @a closes until an arc of it is full or empty.
+ *
+ * Among several such arcs the last on the way round from the top leaves the tree (Cunningham):
+ * this keeps every node able to send a little flow to the root, which is what rules out cycling
+ * among pivots that move nothing. Hence `<` on one side and `<=` on the other.
+ */
+static int pivot(struct simplex *s, uint32_t a)
+{
+	struct mp_mcf_arc *arc = &s->arcs[a];
+	bool rising = s->state[a] == AT_LOWER;
+	uint32_t first = rising ? arc->from : arc->to;
+	uint32_t second = rising ? arc->to : arc->from;
+	uint32_t join = tree_join(s, first, second);
+	int64_t amount = arc->capacity;
+	int64_t reduced = arc_reduced_cost(s, a);
+	uint32_t out = NONE, in, to;
+
+	for (uint32_t v = first; v != join; v = s->nodes[v].parent) {
+		int64_t room = tree_residual(s, v, false);
+
+		if (room < amount) {
+			amount = room;
+			out = v;
+		}
+	}
+	in = first;
+	to = second;
+	for (uint32_t v = second; v != join; v = s->nodes[v].parent) {
+		int64_t room = tree_residual(s, v, true);
+
+		if (room <= amount && room != MP_MCF_INFINITE) {
+			amount = room;
+			out = v;
+			in = second;
+			to = first;
+		}
+	}
+	if (amount == MP_MCF_INFINITE)
+		return -ERANGE;
+	if (amount > 0) {
+		arc->flow += rising ? amount : -amount;
+		for (uint32_t v = first; v != join; v = s->nodes[v].parent)
+			tree_push(s, v, false, amount);
+		for (uint32_t v = second; v != join; v = s->nodes[v].parent)
+			tree_push(s, v, true, amount);
+	}
+	if (out == NONE) {
+		s->state[a] = rising ? AT_UPPER : AT_LOWER;
+		return 0;
+	}
+	if (s->nodes[out].arc != s->nr_arcs) {
+		uint32_t leaving = s->nodes[out].arc;
+
+		s->state[leaving] = s->arcs[leaving].flow ? AT_UPPER : AT_LOWER;
+	}
+	s->state[a] = IN_TREE;
+	tree_rehang(s, in, out, to, a, arc->from == in);
+	tree_refresh(s, in, arc->from == in ? -reduced : reduced);
+	return 0;
+}
+
+static int arcs_check(uint32_t nr_nodes, const struct mp_mcf_arc *arcs, uint32_t nr_arcs)
+{
+	if (nr_nodes >= NONE - 1 || nr_arcs >= NONE - 1)
+		return -EINVAL;
+	for (uint32_t a = 0; a < nr_arcs; a++)
+		if (arcs[a].from >= nr_nodes || arcs[a].to >= nr_nodes || arcs[a].capacity < 0)
+			return -EINVAL;
+	return 0;
+}
+
+/* A loop of one node needs no tree: it pays by itself, or not at all. */
+static int self_loop_fill(struct mp_mcf_arc *arc)
+{
+	if (arc->cost >= 0)
+		return 0;
+	if (arc->capacity == MP_MCF_INFINITE)
+		return -ERANGE;
+	arc->flow = arc->capacity;
+	return 0;
+}
+
+static int simplex_init(struct simplex *s)
+{
+	uint32_t root = s->nr_nodes;
+
+	s->nodes = malloc(((size_t)s->nr_nodes + 1) * sizeof(*s->nodes));
+	s->state = malloc((size_t)s->nr_arcs + 1);
+	if (!s->nodes || !s->state)
+		return -ENOMEM;
+	s->nodes[root] = (struct node){ .parent = NONE, .arc = NONE, .first_child = NONE,
+					.next = NONE, .prev = NONE };
+	for (uint32_t v = 0; v < s->nr_nodes; v++) {
+		s->nodes[v] = (struct node){ .first_child = NONE, .depth = 1 };
+		tree_link(s, v, root, s->nr_arcs, true);
+	}
+	for (uint32_t a = 0; a < s->nr_arcs; a++) {
+		int ret = 0;
+
+		s->arcs[a].flow = 0;
+		s->state[a] = AT_LOWER;
+		if (s->arcs[a].from == s->arcs[a].to) {
+			ret = self_loop_fill(&s->arcs[a]);
+			/* Never pivots again: its reduced cost is its cost, and the state fits. */
+			if (s->arcs[a].flow)
+				s->state[a] = AT_UPPER;
+		}
+		if (ret)
+			return ret;
+	}
+	s->scan_block = 16;
+	while ((uint64_t)s->scan_block * s->scan_block < s->nr_arcs)
+		s->scan_block++;
+	return 0;
+}
+
+int mp_mcf_solve(uint32_t nr_nodes, struct mp_mcf_arc *arcs, uint32_t nr_arcs,
+		 uint64_t max_pivots, uint64_t *pivots)
+{
+	struct simplex s = { .arcs = arcs, .nr_arcs = nr_arcs, .nr_nodes = nr_nodes };
+	uint64_t done = 0;
+	int ret;
+
+	ret = arcs_check(nr_nodes, arcs, nr_arcs);
+	if (ret)
+		return ret;
+	ret = simplex_init(&s);
+	while (!ret) {
+		uint32_t a = entering_find(&s);
+
+		if (a == NONE)
+			break;
+		if (done == max_pivots) {
+			ret = MP_MCF_STOPPED;
+			break;
+		}
+		ret = pivot(&s, a);
+		done++;
+	}
+	if (pivots)
+		*pivots = done;
+	free(s.nodes);
+	free(s.state);
+	return ret;
+}

@@ -1,0 +1,381 @@
+// SPDX-License-Identifier: Apache-2.0
+/* Flow inference: conserves on any graph, is the optimum it claims, sees through false zeros. */
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "libprof/infer.h"
+#include "tests/suite.h"
+
+#define NO_GROUP UINT32_MAX
+
+static uint64_t seed;
+
+static uint32_t random_below(uint32_t n)
+{
+	seed = seed * 6364136223846793005u + 1442695040888963407u;
+	return (uint32_t)(seed >> 33) % n;
+}
+
+static struct mp_flow_edge edge(uint32_t from, uint32_t to)
+{
+	return (struct mp_flow_edge){ .from = from, .to = to, .group = NO_GROUP };
+}
+
+static void check_near(double a, double b)
+{
+	double tolerance = 1e-9 * (fabs(a) + fabs(b)) + 1e-9;
+
+	ck_assert_msg(fabs(a - b) <= tolerance, "%.12g is not %.12g", a, b);
+}
+
+static void check_conserved(const struct mp_flow *flow, const double *block, const double *edges)
+{
+	double *in = calloc(flow->nr_blocks + 1, sizeof(*in));
+	double *out = calloc(flow->nr_blocks + 1, sizeof(*out));
+	double entered = 0, left = 0;
+
+	for (uint32_t e = 0; e < flow->nr_edges; e++) {
+		ck_assert(edges[e] >= 0);
+		in[flow->edges[e].to] += edges[e];
+		out[flow->edges[e].from] += edges[e];
+	}
+	for (uint32_t b = 0; b < flow->nr_blocks; b++) {
+		ck_assert(block[b] >= 0);
+		if (flow->blocks[b].entry)
+			ck_assert(in[b] <= block[b] * (1 + 1e-9) + 1e-9);
+		else
+			check_near(in[b], block[b]);
+		if (flow->blocks[b].exit)
+			ck_assert(out[b] <= block[b] * (1 + 1e-9) + 1e-9);
+		else
+			check_near(out[b], block[b]);
+		entered += block[b] - in[b];
+		left += block[b] - out[b];
+	}
+	check_near(entered, left);
+	free(in);
+	free(out);
+}
+
+START_TEST(infer_conserves_on_random_graphs)
+{
+	enum { MAX_BLOCKS = 60, MAX_EDGES = 200 };
+	struct mp_flow_block blocks[MAX_BLOCKS];
+	struct mp_flow_edge edges[MAX_EDGES];
+	double block[MAX_BLOCKS], count[MAX_EDGES];
+
+	/* Anything goes: irreducible loops, self loops, parallel edges, unreachable blocks,
+	 * loops without exit, incomplete tables, no entry at all. */
+	seed = 7;
+	for (int round = 0; round < 1500; round++) {
+		struct mp_flow flow = { .blocks = blocks, .edges = edges };
+
+		flow.nr_blocks = 1 + random_below(MAX_BLOCKS);
+		flow.nr_edges = random_below(MAX_EDGES);
+		flow.layout_prior = round % 3 == 0;
+		for (uint32_t b = 0; b < flow.nr_blocks; b++)
+			blocks[b] = (struct mp_flow_block){
+				.samples = random_below(2) ? random_below(100000) / 7.0 : 0,
+				.nr_insns = random_below(30),
+				.entry = b == 0 || random_below(20) == 0,
+				.exit = random_below(6) == 0,
+				.entry_cost = random_below(3) ? 0 : 64,
+			};
+		for (uint32_t e = 0; e < flow.nr_edges; e++) {
+			edges[e] = edge(random_below(flow.nr_blocks), random_below(flow.nr_blocks));
+			edges[e].group = random_below(4) ? NO_GROUP : random_below(3);
+			edges[e].taken = random_below(2);
+			edges[e].backward = random_below(2);
+		}
+		ck_assert_int_eq(mp_infer_flow(&flow, MP_ESTIMATE_POISSON, block, count, NULL), 0);
+		check_conserved(&flow, block, count);
+	}
+}
+END_TEST
+
+/* The likelihood, cut as profile-accuracy says, evaluated on any flow. */
+static double cost_of(const struct mp_flow *flow, const double *count)
+{
+	static const double cuts[] = { 0, 0.125, 0.25, 0.5, 0.75, 1, 4.0 / 3, 2, 4, 8 };
+	double sum = 0;
+
+	for (uint32_t b = 0; b < flow->nr_blocks; b++) {
+		double c = flow->blocks[b].nr_insns + 2.0, w = flow->blocks[b].samples / c;
+
+		if (!flow->blocks[b].samples) {
+			sum += c * count[b];
+			continue;
+		}
+		for (int i = 0; i < 10; i++) {
+			double from = cuts[i] * w, to = i < 9 ? cuts[i + 1] * w : INFINITY;
+			double slope = i == 0 ? -11 : i == 9 ? 0.9 :
+				1 - log(cuts[i + 1] / cuts[i]) / (cuts[i + 1] - cuts[i]);
+
+			if (count[b] > from)
+				sum += c * slope * (fmin(count[b], to) - from);
+		}
+	}
+	return sum;
+}
+
+/*
+ * A convex cost over flows is least where no cycle or way through can be made cheaper. On graphs
+ * of forward edges every step is a way from an entry to an exit added, or one taken away.
+ */
+START_TEST(infer_finds_no_way_to_improve)
+{
+	enum { NR = 7, MAX_EDGES = NR * NR };
+	struct mp_flow_block blocks[NR];
+	struct mp_flow_edge edges[MAX_EDGES];
+	double block[NR], count[MAX_EDGES];
+
+	seed = 3;
+	for (int round = 0; round < 400; round++) {
+		struct mp_flow flow = { .blocks = blocks, .edges = edges, .nr_blocks = NR };
+		double best;
+
+		for (uint32_t b = 0; b < NR; b++)
+			blocks[b] = (struct mp_flow_block){
+				.samples = random_below(3) ? 1 + random_below(1000) : 0,
+				.nr_insns = 1 + random_below(9),
+				.entry = b == 0, .exit = b == NR - 1,
+			};
+		for (uint32_t a = 0; a < NR; a++)
+			for (uint32_t b = a + 1; b < NR; b++)
+				if (b == a + 1 || random_below(3) == 0)
+					edges[flow.nr_edges++] = edge(a, b);
+		ck_assert_int_eq(mp_infer_flow(&flow, MP_ESTIMATE_POISSON, block, count, NULL), 0);
+		best = cost_of(&flow, block);
+		/* Each subset of the inner blocks that is a way, with a small step up or down, and
+		 * each exchange of one way against another. */
+		for (unsigned up = 0; up < 1u << (NR - 2); up++)
+			for (unsigned down = 0; down < 1u << (NR - 2); down++) {
+				double changed[NR], step = 1e-3;
+				bool ok = true;
+
+				memcpy(changed, block, sizeof(block));
+				for (int side = 0; side < 2 && ok; side++) {
+					unsigned way = (side ? down : up) << 1 | 1 | 1u << (NR - 1);
+					uint32_t at = 0;
+
+					/* Zero means: this side does nothing. */
+					if (!(side ? down : up))
+						continue;
+					for (uint32_t b = 1; b < NR && ok; b++) {
+						bool linked = false;
+
+						if (!(way >> b & 1))
+							continue;
+						for (uint32_t e = 0; e < flow.nr_edges; e++)
+							if (edges[e].from == at && edges[e].to == b)
+								linked = !side || count[e] > step;
+						ok = linked;
+						at = b;
+					}
+					for (uint32_t b = 0; b < NR && ok; b++)
+						if (way >> b & 1)
+							changed[b] += side ? -step : step;
+				}
+				if (ok)
+					ck_assert(cost_of(&flow, changed) >=
+						  best - 1e-4 * (1 + fabs(best) * 1e-6));
+			}
+	}
+}
+END_TEST
+
+START_TEST(infer_keeps_consistent_counts)
+{
+	/* entry 0 -> loop 1 <-> 2 -> exit 3; samples are what a profile without noise gives to
+	 * blocks of cost n + 2. */
+	struct mp_flow_block blocks[] = {
+		{ .samples = 10 * 5, .nr_insns = 3, .entry = true },
+		{ .samples = 1000 * 6, .nr_insns = 4 },
+		{ .samples = 990 * 10, .nr_insns = 8 },
+		{ .samples = 10 * 3, .nr_insns = 1, .exit = true },
+	};
+	struct mp_flow_edge edges[] = { edge(0, 1), edge(1, 2), edge(2, 1), edge(1, 3) };
+	struct mp_flow flow = { blocks, 4, edges, 4, false };
+	double block[4], count[4];
+
+	ck_assert_int_eq(mp_infer_flow(&flow, MP_ESTIMATE_POISSON, block, count, NULL), 0);
+	ck_assert(fabs(block[0] - 10) < 1e-4);
+	ck_assert(fabs(block[1] - 1000) < 1e-3);
+	ck_assert(fabs(block[2] - 990) < 1e-3);
+	ck_assert(fabs(count[2] - 990) < 1e-3);
+	ck_assert(fabs(count[3] - 10) < 1e-4);
+}
+END_TEST
+
+START_TEST(infer_false_zero_does_not_cut_a_hot_path)
+{
+	/* 1 lies on the only way from 0 to 2, and no sample fell into it. */
+	struct mp_flow_block blocks[] = {
+		{ .samples = 500, .nr_insns = 5, .entry = true },
+		{ .samples = 0, .nr_insns = 3 },
+		{ .samples = 700, .nr_insns = 7, .exit = true },
+	};
+	struct mp_flow_edge edges[] = { edge(0, 1), edge(1, 2) };
+	struct mp_flow flow = { blocks, 3, edges, 2, false };
+	double block[3], count[2];
+
+	ck_assert_int_eq(mp_infer_flow(&flow, MP_ESTIMATE_POISSON, block, count, NULL), 0);
+	ck_assert(block[1] > 50);
+	check_near(block[0], block[1]);
+	check_near(block[2], count[1]);
+}
+END_TEST
+
+START_TEST(infer_unsampled_detour_stays_empty)
+{
+	/* 0 -> 3 directly, or through 1 and 2, which no sample supports. */
+	struct mp_flow_block blocks[] = {
+		{ .samples = 500, .nr_insns = 5, .entry = true },
+		{ .samples = 0, .nr_insns = 9 },
+		{ .samples = 0, .nr_insns = 9 },
+		{ .samples = 700, .nr_insns = 7, .exit = true },
+	};
+	struct mp_flow_edge edges[] = { edge(0, 1), edge(1, 2), edge(2, 3), edge(0, 3) };
+	struct mp_flow flow = { blocks, 4, edges, 4, false };
+	double block[4], count[4];
+
+	ck_assert_int_eq(mp_infer_flow(&flow, MP_ESTIMATE_POISSON, block, count, NULL), 0);
+	check_near(block[1], 0);
+	check_near(block[2], 0);
+	ck_assert(count[3] > 50);
+}
+END_TEST
+
+START_TEST(infer_shared_table_splits_alike_for_every_jump)
+{
+	/* Two handlers 1, 2 of an interpreter, each with its own jump through one table. */
+	struct mp_flow_block blocks[] = {
+		{ .samples = 3, .nr_insns = 1, .entry = true },
+		{ .samples = 6000, .nr_insns = 4 },
+		{ .samples = 3000, .nr_insns = 4 },
+		{ .samples = 3, .nr_insns = 1, .exit = true },
+	};
+	struct mp_flow_edge edges[9];
+	struct mp_flow flow = { blocks, 4, edges, 9, false };
+	double block[4], count[9];
+
+	for (uint32_t from = 0; from < 3; from++)
+		for (uint32_t to = 1; to < 4; to++) {
+			edges[3 * from + to - 1] = edge(from, to);
+			edges[3 * from + to - 1].group = 5;
+		}
+	ck_assert_int_eq(mp_infer_flow(&flow, MP_ESTIMATE_POISSON, block, count, NULL), 0);
+	check_conserved(&flow, block, count);
+	ck_assert(fabs(block[1] - 1000) < 10);
+	ck_assert(fabs(block[2] - 500) < 10);
+	check_near(count[3] / block[1], count[6] / block[2]);	/* 1 -> 1, 2 -> 1 */
+	check_near(count[5] / block[1], count[8] / block[2]);	/* 1 -> 3, 2 -> 3 */
+}
+END_TEST
+
+START_TEST(infer_prior_prefers_the_fall_through)
+{
+	/* A diamond without evidence which side ran. */
+	struct mp_flow_block blocks[] = {
+		{ .samples = 500, .nr_insns = 5, .entry = true },
+		{ .nr_insns = 4 },
+		{ .nr_insns = 4 },
+		{ .samples = 500, .nr_insns = 5, .exit = true },
+	};
+	struct mp_flow_edge edges[] = { edge(0, 2), edge(0, 1), edge(1, 3), edge(2, 3) };
+	struct mp_flow flow = { blocks, 4, edges, 4, true };
+	double block[4], count[4];
+
+	edges[0].taken = true;
+	edges[2].taken = true;
+	ck_assert_int_eq(mp_infer_flow(&flow, MP_ESTIMATE_POISSON, block, count, NULL), 0);
+	/* Falling into 1 and jumping to 3, or jumping to 2 and falling into 3: one jump each. */
+	check_near(block[1] + block[2], block[0]);
+	edges[2].taken = false;
+	ck_assert_int_eq(mp_infer_flow(&flow, MP_ESTIMATE_POISSON, block, count, NULL), 0);
+	check_near(block[2], 0);
+	ck_assert(block[1] > 10);
+}
+END_TEST
+
+START_TEST(infer_holds_exact_counts_of_a_long_run)
+{
+	/* 10^14 executions, and a neighbour that ran once. */
+	struct mp_flow_block blocks[] = {
+		{ .samples = 3e14, .nr_insns = 1, .entry = true },
+		{ .samples = 3, .nr_insns = 1, .exit = true },
+		{ .samples = 3e14, .nr_insns = 1, .exit = true },
+	};
+	struct mp_flow_edge edges[] = { edge(0, 1), edge(0, 2) };
+	struct mp_flow flow = { blocks, 3, edges, 2, false };
+	double block[3], count[2];
+
+	ck_assert_int_eq(mp_infer_flow(&flow, MP_ESTIMATE_POISSON, block, count, NULL), 0);
+	check_conserved(&flow, block, count);
+	ck_assert(fabs(block[2] - 1e14) < 1e10);
+}
+END_TEST
+
+START_TEST(infer_scaled_divides_by_length)
+{
+	struct mp_flow_block blocks[] = {
+		{ .samples = 50, .nr_insns = 5, .entry = true },
+		{ .samples = 60, .nr_insns = 2, .exit = true },
+		{ .samples = 10, .nr_insns = 1, .exit = true },
+		{ .nr_insns = 0 },
+	};
+	struct mp_flow_edge edges[] = { edge(0, 1), edge(0, 2) };
+	struct mp_flow flow = { blocks, 4, edges, 2, false };
+	double block[4], count[2];
+
+	ck_assert_int_eq(mp_infer_flow(&flow, MP_ESTIMATE_SCALED, block, count, NULL), 0);
+	check_near(block[0], 10);
+	check_near(block[1], 30);
+	check_near(count[0], 7.5);
+	check_near(count[1], 2.5);
+	check_near(block[3], 0);
+}
+END_TEST
+
+START_TEST(infer_refuses_nonsense)
+{
+	struct mp_flow_block block = { .samples = 1, .nr_insns = 1, .entry = true, .exit = true };
+	struct mp_flow_edge bad = edge(0, 1);
+	struct mp_flow flow = { &block, 1, &bad, 1, false };
+	struct mp_err err = { "" };
+	double b, e;
+
+	ck_assert_int_eq(mp_infer_flow(&flow, MP_ESTIMATE_POISSON, &b, &e, &err), -EINVAL);
+	ck_assert_str_ne(err.msg, "");
+	flow.nr_edges = 0;
+	block.samples = NAN;
+	ck_assert_int_eq(mp_infer_flow(&flow, MP_ESTIMATE_POISSON, &b, &e, &err), -EINVAL);
+	block.samples = -1;
+	ck_assert_int_eq(mp_infer_flow(&flow, MP_ESTIMATE_POISSON, &b, &e, &err), -EINVAL);
+	flow.nr_blocks = 0;
+	ck_assert_int_eq(mp_infer_flow(&flow, MP_ESTIMATE_POISSON, &b, &e, &err), 0);
+}
+END_TEST
+
+static Suite *infer_suite(void)
+{
+	Suite *suite = suite_create("infer");
+	TCase *tcase = tcase_create("infer");
+
+	tcase_add_test(tcase, infer_conserves_on_random_graphs);
+	tcase_add_test(tcase, infer_finds_no_way_to_improve);
+	tcase_add_test(tcase, infer_keeps_consistent_counts);
+	tcase_add_test(tcase, infer_false_zero_does_not_cut_a_hot_path);
+	tcase_add_test(tcase, infer_unsampled_detour_stays_empty);
+	tcase_add_test(tcase, infer_shared_table_splits_alike_for_every_jump);
+	tcase_add_test(tcase, infer_prior_prefers_the_fall_through);
+	tcase_add_test(tcase, infer_holds_exact_counts_of_a_long_run);
+	tcase_add_test(tcase, infer_scaled_divides_by_length);
+	tcase_add_test(tcase, infer_refuses_nonsense);
+	suite_add_tcase(suite, tcase);
+	return suite;
+}
+
+MORPH_SUITE_MAIN(infer_suite)
