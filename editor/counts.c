@@ -1,0 +1,174 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * counts - the inferred counts of a module, one function at a time.
+ *
+ * Decides where flow enters and leaves a function; infer does the rest. Called by morph-optimize
+ * before layout.
+ */
+#include "editor/counts.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* A landing pad runs only when something is thrown: entering there must pay for it. */
+#define PAD_ENTRY_COST 64.0
+
+bool me_block_enters(const struct mp_block *block)
+{
+	return block->flags & (MP_BLOCK_ENTRY | MP_BLOCK_LANDING_PAD | MP_BLOCK_ADDRESS_TAKEN |
+			       MP_BLOCK_OTHER_ENTRY);
+}
+
+bool me_block_leaves(const struct mp_cfg *cfg, const struct mp_block *block)
+{
+	switch (block->term) {
+	case MP_TERM_FALL:
+	case MP_TERM_JUMP:
+		return block->nr_edges == 0;
+	case MP_TERM_COND:
+		return block->nr_edges < 2;	/* one way leads to another function */
+	case MP_TERM_TABLE:
+		return block->nr_edges == 0 || block->table == MP_NONE ||
+		       !cfg->tables[block->table].exact;
+	default:
+		return true;
+	}
+}
+
+/* Arrays for one function, grown to the largest and used again. */
+struct scratch {
+	struct mp_flow_block *blocks;
+	struct mp_flow_edge *edges;
+	uint32_t max_blocks, max_edges;
+};
+
+static int scratch_grow(struct scratch *s, uint32_t nr_blocks, uint32_t nr_edges)
+{
+	if (nr_blocks > s->max_blocks) {
+		void *new = realloc(s->blocks, (size_t)nr_blocks * sizeof(*s->blocks));
+
+		if (!new)
+			return -ENOMEM;
+		s->blocks = new;
+		s->max_blocks = nr_blocks;
+	}
+	if (nr_edges > s->max_edges) {
+		void *new = realloc(s->edges, (size_t)nr_edges * sizeof(*s->edges));
+
+		if (!new)
+			return -ENOMEM;
+		s->edges = new;
+		s->max_edges = nr_edges;
+	}
+	return 0;
+}
+
+static void edge_fill(const struct mp_cfg *cfg, const struct mp_func *func,
+		      const struct mp_edge *edge, struct mp_flow_edge *out)
+{
+	const struct mp_block *from = &cfg->blocks[edge->from], *to = &cfg->blocks[edge->to];
+
+	*out = (struct mp_flow_edge){
+		.from = edge->from - func->first_block,
+		.to = edge->to - func->first_block,
+		.group = edge->kind == MP_EDGE_TABLE ? from->table : UINT32_MAX,
+		/* A jump through a table is taken wherever its target lies: no evidence. */
+		.taken = edge->kind == MP_EDGE_TAKEN || edge->kind == MP_EDGE_JUMP,
+		.backward = to->vaddr <= from->vaddr,
+	};
+}
+
+static int func_infer(const struct mp_cfg *cfg, uint32_t f, const struct me_counts_options *options,
+		      struct scratch *scratch, struct me_counts *out, struct mp_err *err)
+{
+	const struct mp_func *func = &cfg->funcs[f];
+	const struct mp_block *first = &cfg->blocks[func->first_block];
+	const struct mp_block *last = first + func->nr_blocks - 1;
+	uint32_t first_edge = first->first_edge;
+	struct mp_flow flow = { .nr_blocks = func->nr_blocks,
+				.layout_prior = options->layout_prior };
+
+	flow.nr_edges = last->first_edge + last->nr_edges - first_edge;
+	if (scratch_grow(scratch, flow.nr_blocks, flow.nr_edges))
+		return mp_err_set(err, ENOMEM, "out of memory");
+	flow.blocks = scratch->blocks;
+	flow.edges = scratch->edges;
+	for (uint32_t i = 0; i < func->nr_blocks; i++) {
+		const struct mp_block *block = first + i;
+		bool pad = (block->flags & MP_BLOCK_LANDING_PAD) &&
+			   !(block->flags & MP_BLOCK_ENTRY);
+
+		scratch->blocks[i] = (struct mp_flow_block){
+			.samples = (double)out->samples[func->first_block + i],
+			.nr_insns = block->nr_insns,
+			.entry = me_block_enters(block),
+			.exit = me_block_leaves(cfg, block),
+			.entry_cost = pad ? PAD_ENTRY_COST : 0,
+		};
+	}
+	for (uint32_t i = 0; i < flow.nr_edges; i++)
+		edge_fill(cfg, func, &cfg->edges[first_edge + i], &scratch->edges[i]);
+	return mp_infer_flow(&flow, options->estimator, out->block + func->first_block,
+			     out->edge + first_edge, err);
+}
+
+static bool func_is_sampled(const struct mp_func *func, const uint64_t *samples)
+{
+	for (uint32_t b = func->first_block; b < func->first_block + func->nr_blocks; b++)
+		if (samples[b])
+			return true;
+	return false;
+}
+
+int me_counts_build(const struct mp_cfg *cfg, const struct mp_profile *profile,
+		    const struct me_counts_options *options, struct me_counts *out,
+		    struct me_counts_stats *stats, struct mp_err *err)
+{
+	static const struct me_counts_options defaults = { .estimator = MP_ESTIMATE_POISSON };
+	struct me_counts_stats sum = { 0 };
+	struct scratch scratch = { 0 };
+	int ret = 0;
+
+	*out = (struct me_counts){ 0 };
+	if (profile->nr_blocks != cfg->nr_blocks)
+		return mp_err_set(err, EINVAL, "profile of %u blocks for a program of %u",
+				  profile->nr_blocks, cfg->nr_blocks);
+	out->block = calloc((size_t)cfg->nr_blocks + 1, sizeof(*out->block));
+	out->edge = calloc((size_t)cfg->nr_edges + 1, sizeof(*out->edge));
+	out->samples = malloc(((size_t)cfg->nr_blocks + 1) * sizeof(*out->samples));
+	if (!out->block || !out->edge || !out->samples) {
+		ret = mp_err_set(err, ENOMEM, "out of memory");
+		goto out;
+	}
+	memcpy(out->samples, profile->block_samples, cfg->nr_blocks * sizeof(*out->samples));
+	for (uint32_t f = 0; f < cfg->nr_funcs && ret >= 0; f++) {
+		const struct mp_func *func = &cfg->funcs[f];
+
+		if (!func_is_sampled(func, out->samples))
+			continue;
+		ret = func_infer(cfg, f, options ? options : &defaults, &scratch, out, err);
+		sum.nr_funcs++;
+		sum.nr_gave_up += ret == MP_INFER_GAVE_UP;
+		if (func->nr_blocks > sum.largest)
+			sum.largest = func->nr_blocks;
+	}
+out:
+	free(scratch.blocks);
+	free(scratch.edges);
+	if (ret < 0) {
+		me_counts_fini(out);
+		return ret;
+	}
+	if (stats)
+		*stats = sum;
+	return 0;
+}
+
+void me_counts_fini(struct me_counts *counts)
+{
+	free(counts->block);
+	free(counts->edge);
+	free(counts->samples);
+	*counts = (struct me_counts){ 0 };
+}

@@ -1,0 +1,112 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * layout - the plan: zones (layout_split), order of functions (layout_proc), order of blocks
+ * inside each (layout_block), put together.
+ *
+ * Decides nothing about bytes; whether a function may move at all, eligible.c decided before.
+ */
+#include "editor/layout.h"
+
+#include <errno.h>
+#include <string.h>
+
+#include "editor/layout_private.h"
+
+/* As compilers align functions at -O2. Blocks inside a function are not aligned: the padding
+ * would be executed, or would spread hot lines. */
+#define ENTRY_ALIGN_LOG2 4
+
+static int funcs_original(const struct mp_cfg *cfg, const uint8_t *zones, uint32_t *out,
+			  uint32_t *nr_out)
+{
+	*nr_out = 0;
+	for (uint32_t f = 0; f < cfg->nr_funcs; f++) {
+		const struct mp_func *func = &cfg->funcs[f];
+
+		for (uint32_t b = func->first_block; b < func->first_block + func->nr_blocks; b++)
+			if (zones[b] != ME_STAY) {
+				out[(*nr_out)++] = f;
+				break;
+			}
+	}
+	return 0;
+}
+
+/* Hot copies without reordering: everything that may move does, counts are not looked at. */
+static void zones_original(const struct mp_cfg *cfg, const uint8_t *eligible, uint8_t *zones)
+{
+	for (uint32_t b = 0; b < cfg->nr_blocks; b++) {
+		const struct mp_block *block = &cfg->blocks[b];
+		bool move = block->func != MP_NONE && eligible[block->func] &&
+			    !(block->flags & MP_BLOCK_PADDING);
+
+		zones[b] = move ? ME_ZONE_HOT : ME_STAY;
+	}
+}
+
+static void plan_add(struct me_plan *plan, const struct mp_cfg *cfg,
+		     const struct me_counts *counts, bool original, uint32_t block,
+		     enum me_zone zone)
+{
+	struct me_plan_block *out = &plan->blocks[plan->nr_blocks++];
+
+	*out = (struct me_plan_block){ .block = block, .zone = zone };
+	if (original)
+		out->why = ME_WHY_ORIGINAL;
+	else
+		out->why = counts->block[block] > 0 || counts->samples[block] ? ME_WHY_FLOW :
+										ME_WHY_UNSAMPLED;
+	if (cfg->blocks[block].flags & MP_BLOCK_ENTRY)
+		out->align_log2 = ENTRY_ALIGN_LOG2;
+}
+
+int me_layout_build(const struct mp_cfg *cfg, const struct me_counts *counts,
+		    const uint8_t *eligible, const struct me_layout_options *options,
+		    struct me_plan *plan, struct mp_err *err)
+{
+	bool original = options->block_order == ME_ORDER_ORIGINAL &&
+			options->function_order == ME_ORDER_ORIGINAL;
+	uint8_t *zones = malloc((size_t)cfg->nr_blocks + 1);
+	uint32_t *funcs = malloc(((size_t)cfg->nr_funcs + 1) * sizeof(*funcs));
+	uint32_t *blocks = malloc(((size_t)cfg->nr_blocks + 1) * sizeof(*blocks));
+	uint32_t nr_funcs = 0;
+	int ret = -ENOMEM;
+
+	*plan = (struct me_plan){ 0 };
+	plan->blocks = malloc(((size_t)cfg->nr_blocks + 1) * sizeof(*plan->blocks));
+	if (!zones || !funcs || !blocks || !plan->blocks)
+		goto out;
+	ret = 0;
+	if (original)
+		zones_original(cfg, eligible, zones);
+	else
+		ret = me_split_zones(cfg, counts, eligible, options, zones);
+	if (ret)
+		goto out;
+	if (options->function_order == ME_ORDER_PH)
+		ret = me_funcs_order(cfg, counts, zones, funcs, &nr_funcs);
+	else
+		ret = funcs_original(cfg, zones, funcs, &nr_funcs);
+	for (int zone = 0; zone < ME_NR_ZONES && !ret; zone++) {
+		for (uint32_t i = 0; i < nr_funcs && !ret; i++) {
+			uint32_t nr = 0;
+
+			if (options->block_order == ME_ORDER_PH)
+				ret = me_blocks_order(cfg, counts, funcs[i], zones, zone, blocks,
+						      &nr);
+			else
+				ret = me_blocks_original(cfg, funcs[i], zones, zone, blocks, &nr);
+			for (uint32_t k = 0; k < nr && !ret; k++)
+				plan_add(plan, cfg, counts, original, blocks[k], zone);
+		}
+	}
+out:
+	free(zones);
+	free(funcs);
+	free(blocks);
+	if (ret) {
+		me_plan_fini(plan);
+		return mp_err_set(err, -ret, "layout: out of memory");
+	}
+	return 0;
+}

@@ -1,0 +1,253 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * layout_block - branch alignment: the order of one function's blocks inside one zone.
+ *
+ * Decides which block follows which, so that the ways taken most fall through: Pettis and Hansen
+ * (PLDI 1990), bottom-up, with the greedy choice of Young et al. (PLDI 1997). Called by layout.c.
+ */
+#include <errno.h>
+#include <string.h>
+
+#include "editor/layout_private.h"
+
+#define NONE MP_NONE
+
+/* What an executed jump costs beside being a taken branch: an instruction. */
+#define INSN_WEIGHT 0.25
+
+struct link {
+	uint32_t from, to;	/* cfg blocks */
+	double gain;		/* of putting `to` right behind `from` */
+	double count;
+	bool fall;		/* as in the original */
+};
+
+struct chain {
+	uint32_t head, tail;
+	uint32_t nr_blocks;
+	double heat;		/* count of the hottest block */
+	double pull;		/* count of edges between it and what is placed already */
+	bool placed;
+};
+
+struct order {
+	const struct mp_cfg *cfg;
+	const struct me_counts *counts;
+	const struct mp_func *func;
+	uint32_t *next;		/* per block of the function: the block behind it, cfg index */
+	uint32_t *chain_of;	/* per block: any block of its chain, union-find */
+	struct chain *chains;	/* per block: valid at the representative */
+	struct link *links;
+	uint32_t nr_links;
+};
+
+static uint32_t local(const struct order *o, uint32_t block)
+{
+	return block - o->func->first_block;
+}
+
+static uint32_t chain_find(struct order *o, uint32_t block)
+{
+	uint32_t i = local(o, block);
+
+	while (o->chain_of[i] != i) {
+		o->chain_of[i] = o->chain_of[o->chain_of[i]];
+		i = o->chain_of[i];
+	}
+	return i;
+}
+
+/*
+ * What it saves that edge @e of @block falls through, rather than that nothing useful follows:
+ * a taken branch each time; and an instruction each time a jump is not needed. A condition with
+ * neither way adjacent needs a jump on the rarer one.
+ */
+static double edge_gain(const struct order *o, const struct mp_block *block, uint32_t e)
+{
+	double count = o->counts->edge[e], jumps = count;
+
+	if (block->term == MP_TERM_COND) {
+		if (block->nr_edges < 2)	/* the other way leaves: only a fall-through can */
+			return count * (1 + INSN_WEIGHT);
+		for (uint32_t i = 0; i < block->nr_edges; i++) {
+			double other = o->counts->edge[block->first_edge + i];
+
+			if (other < jumps)
+				jumps = other;
+		}
+	}
+	return count + INSN_WEIGHT * jumps;
+}
+
+static void links_collect(struct order *o, const uint8_t *zones, enum me_zone zone)
+{
+	const struct mp_cfg *cfg = o->cfg;
+	const struct mp_func *func = o->func;
+
+	for (uint32_t b = func->first_block; b < func->first_block + func->nr_blocks; b++) {
+		const struct mp_block *block = &cfg->blocks[b];
+
+		if (zones[b] != zone)
+			continue;
+		for (uint32_t e = block->first_edge; e < block->first_edge + block->nr_edges; e++) {
+			uint32_t to = cfg->edges[e].to;
+
+			if (cfg->edges[e].kind == MP_EDGE_TABLE || to == b || zones[to] != zone ||
+			    (cfg->blocks[to].flags & MP_BLOCK_ENTRY))
+				continue;
+			o->links[o->nr_links++] = (struct link){
+				.from = b, .to = to,
+				.gain = edge_gain(o, block, e),
+				.count = o->counts->edge[e],
+				.fall = cfg->edges[e].kind == MP_EDGE_FALL,
+			};
+		}
+	}
+}
+
+/* Heaviest first; what fell through before wins ties: without evidence nothing changes. */
+static int link_compare(const void *a, const void *b)
+{
+	const struct link *x = a, *y = b;
+
+	if (x->gain != y->gain)
+		return x->gain > y->gain ? -1 : 1;
+	if (x->fall != y->fall)
+		return x->fall ? -1 : 1;
+	if (x->from != y->from)
+		return x->from < y->from ? -1 : 1;
+	return (x->to > y->to) - (x->to < y->to);
+}
+
+static void chains_init(struct order *o)
+{
+	for (uint32_t i = 0; i < o->func->nr_blocks; i++) {
+		uint32_t b = o->func->first_block + i;
+
+		o->next[i] = NONE;
+		o->chain_of[i] = i;
+		o->chains[i] = (struct chain){ .head = b, .tail = b, .nr_blocks = 1,
+					       .heat = o->counts->block[b] };
+	}
+}
+
+static void chains_merge(struct order *o)
+{
+	qsort(o->links, o->nr_links, sizeof(*o->links), link_compare);
+	for (uint32_t i = 0; i < o->nr_links; i++) {
+		const struct link *link = &o->links[i];
+		uint32_t a = chain_find(o, link->from), b = chain_find(o, link->to);
+
+		if (a == b || o->chains[a].tail != link->from || o->chains[b].head != link->to)
+			continue;
+		o->next[local(o, link->from)] = link->to;
+		o->chain_of[b] = a;
+		o->chains[a].tail = o->chains[b].tail;
+		o->chains[a].nr_blocks += o->chains[b].nr_blocks;
+		if (o->chains[b].heat > o->chains[a].heat)
+			o->chains[a].heat = o->chains[b].heat;
+	}
+}
+
+static void chain_place(struct order *o, uint32_t c, const uint8_t *zones, enum me_zone zone,
+			uint32_t *out, uint32_t *nr_out)
+{
+	o->chains[c].placed = true;
+	for (uint32_t b = o->chains[c].head; b != NONE; b = o->next[local(o, b)])
+		out[(*nr_out)++] = b;
+	for (uint32_t b = o->chains[c].head; b != NONE; b = o->next[local(o, b)]) {
+		const struct mp_block *block = &o->cfg->blocks[b];
+
+		for (uint32_t e = block->first_edge; e < block->first_edge + block->nr_edges; e++) {
+			uint32_t to = o->cfg->edges[e].to;
+
+			if (zones[to] == zone)
+				o->chains[chain_find(o, to)].pull += o->counts->edge[e];
+		}
+	}
+}
+
+/* After the chain of the entry always the one that what is placed jumps to most; what nothing
+ * placed leads to comes last, hottest first, then as it was. */
+static void chains_place(struct order *o, const uint8_t *zones, enum me_zone zone,
+			 uint32_t *out, uint32_t *nr_out)
+{
+	const struct mp_func *func = o->func;
+
+	for (;;) {
+		uint32_t best = NONE;
+
+		for (uint32_t i = 0; i < func->nr_blocks; i++) {
+			const struct chain *chain = &o->chains[i], *than;
+
+			if (zones[func->first_block + i] != zone || o->chain_of[i] != i ||
+			    chain->placed)
+				continue;
+			if (o->cfg->blocks[chain->head].flags & MP_BLOCK_ENTRY) {
+				best = i;
+				break;
+			}
+			than = best == NONE ? NULL : &o->chains[best];
+			if (!than || chain->pull > than->pull ||
+			    (chain->pull == than->pull &&
+			     (chain->heat > than->heat ||
+			      (chain->heat == than->heat && chain->head < than->head))))
+				best = i;
+		}
+		if (best == NONE)
+			return;
+		chain_place(o, best, zones, zone, out, nr_out);
+	}
+}
+
+int me_blocks_order(const struct mp_cfg *cfg, const struct me_counts *counts, uint32_t func,
+		    const uint8_t *zones, enum me_zone zone, uint32_t *out, uint32_t *nr_out)
+{
+	const struct mp_func *f = &cfg->funcs[func];
+	struct order o = { .cfg = cfg, .counts = counts, .func = f };
+	uint32_t nr_edges = 0;
+	int ret = -ENOMEM;
+
+	*nr_out = 0;
+	for (uint32_t b = f->first_block; b < f->first_block + f->nr_blocks; b++)
+		nr_edges += cfg->blocks[b].nr_edges;
+	o.next = malloc(((size_t)f->nr_blocks + 1) * sizeof(*o.next));
+	o.chain_of = malloc(((size_t)f->nr_blocks + 1) * sizeof(*o.chain_of));
+	o.chains = malloc(((size_t)f->nr_blocks + 1) * sizeof(*o.chains));
+	o.links = malloc(((size_t)nr_edges + 1) * sizeof(*o.links));
+	if (o.next && o.chain_of && o.chains && o.links) {
+		ret = 0;
+		links_collect(&o, zones, zone);
+		chains_init(&o);
+		chains_merge(&o);
+		chains_place(&o, zones, zone, out, nr_out);
+	}
+	free(o.next);
+	free(o.chain_of);
+	free(o.chains);
+	free(o.links);
+	return ret;
+}
+
+/*
+ * Ascending addresses, but for the parts: a .cold part often lies below the function, and the
+ * entry must come first.
+ */
+int me_blocks_original(const struct mp_cfg *cfg, uint32_t func, const uint8_t *zones,
+		       enum me_zone zone, uint32_t *out, uint32_t *nr_out)
+{
+	const struct mp_func *f = &cfg->funcs[func];
+	uint32_t end = f->first_block + f->nr_blocks;
+	uint32_t entry = f->first_block;
+
+	*nr_out = 0;
+	while (entry < end && !(cfg->blocks[entry].flags & MP_BLOCK_ENTRY))
+		entry++;
+	for (uint32_t b = entry; b < end; b++)
+		if (zones[b] == zone)
+			out[(*nr_out)++] = b;
+	for (uint32_t b = f->first_block; b < entry; b++)
+		if (zones[b] == zone)
+			out[(*nr_out)++] = b;
+	return 0;
+}

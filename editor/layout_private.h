@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * layout_private - what layout.c shares with its parts; nobody else includes it.
+ */
+#ifndef ME_LAYOUT_PRIVATE_H
+#define ME_LAYOUT_PRIVATE_H
+
+#include "editor/layout.h"
+
+#define ME_STAY 0xff	/* beside enum me_zone: the block is not copied */
+
+/*
+ * me_split_zones - zone[block] of every block of @cfg: enum me_zone or ME_STAY.
+ * Return: 0, -ENOMEM.
+ */
+int me_split_zones(const struct mp_cfg *cfg, const struct me_counts *counts,
+		   const uint8_t *eligible, const struct me_layout_options *options,
+		   uint8_t *zones);
+
+/*
+ * me_blocks_original, me_blocks_order - @func's blocks of @zone in their new order, the entry
+ * first: as they were, or for the fewest taken branches. @out holds func->nr_blocks.
+ * Return: 0, -ENOMEM.
+ */
+int me_blocks_original(const struct mp_cfg *cfg, uint32_t func, const uint8_t *zones,
+		       enum me_zone zone, uint32_t *out, uint32_t *nr_out);
+int me_blocks_order(const struct mp_cfg *cfg, const struct me_counts *counts, uint32_t func,
+		    const uint8_t *zones, enum me_zone zone, uint32_t *out, uint32_t *nr_out);
+
+/*
+ * me_funcs_order - the functions that have a block in a zone, callers beside callees: closest
+ * is best. @out holds cfg->nr_funcs.
+ * Return: 0, -ENOMEM.
+ */
+int me_funcs_order(const struct mp_cfg *cfg, const struct me_counts *counts,
+		   const uint8_t *zones, uint32_t *out, uint32_t *nr_out);
+
+#endif

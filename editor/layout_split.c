@@ -1,0 +1,164 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * layout_split - fluff removal: which blocks are copied, and into which zone.
+ *
+ * Morph (SOSP 1997) section 3.4. Decides on evidence that a block does not run; that it was
+ * never sampled is none. Called by layout.c.
+ */
+#include <errno.h>
+#include <string.h>
+
+#include "editor/counts.h"
+#include "editor/layout_private.h"
+
+/*
+ * The rule for blocks without samples, in a function that has some:
+ *
+ *   inferred flow > 0                               hot
+ *   no flow, and evidently fluff                    stays in the old code:
+ *       in a .cold part: the compiler's own verdict
+ *       every way from it ends in a trap or in a call that does not return
+ *       only landing pads lead to it
+ *   no flow otherwise                               warm: copied, behind everything hot
+ *
+ * A function without any sample is copied to the warm zone where a block that is inferred to
+ * run calls it directly: its callers ran, so it probably did. Others stay.
+ */
+enum mark {
+	DOOMED = 1 << 0,	/* every way ends in a trap or noreturn */
+	REACHED = 1 << 1,	/* from the entry, and not through a landing pad */
+};
+
+static bool block_runs(const struct me_counts *counts, uint32_t b)
+{
+	return counts->block[b] > 0 || counts->samples[b];
+}
+
+/* The least set: a loop without a way out is not doomed, it may well be the main loop. */
+static void func_mark_doomed(const struct mp_cfg *cfg, const struct mp_func *func, uint8_t *marks)
+{
+	bool changed = true;
+
+	while (changed) {
+		changed = false;
+		/* Backwards: most successors lie behind, so two or three rounds do. */
+		for (uint32_t i = func->nr_blocks; i-- > 0;) {
+			uint32_t b = func->first_block + i;
+			const struct mp_block *block = &cfg->blocks[b];
+			bool doomed = block->term == MP_TERM_TRAP ||
+				      block->term == MP_TERM_NORETURN;
+
+			if (marks[b] & DOOMED)
+				continue;
+			if (!doomed && block->nr_edges && !me_block_leaves(cfg, block)) {
+				doomed = true;
+				for (uint32_t e = 0; e < block->nr_edges; e++)
+					doomed &= marks[cfg->edges[block->first_edge + e].to] & DOOMED;
+			}
+			if (doomed) {
+				marks[b] |= DOOMED;
+				changed = true;
+			}
+		}
+	}
+}
+
+static void func_mark_reached(const struct mp_cfg *cfg, const struct mp_func *func,
+			      uint8_t *marks, uint32_t *stack)
+{
+	uint32_t depth = 0;
+
+	for (uint32_t b = func->first_block; b < func->first_block + func->nr_blocks; b++) {
+		const struct mp_block *block = &cfg->blocks[b];
+		uint16_t roots = MP_BLOCK_ENTRY | MP_BLOCK_ADDRESS_TAKEN | MP_BLOCK_OTHER_ENTRY;
+
+		if (block->flags & MP_BLOCK_LANDING_PAD)
+			roots = MP_BLOCK_ENTRY;	/* its address stands in the LSDA: no evidence */
+		if (block->flags & roots) {
+			marks[b] |= REACHED;
+			stack[depth++] = b;
+		}
+	}
+	while (depth) {
+		const struct mp_block *block = &cfg->blocks[stack[--depth]];
+
+		for (uint32_t e = 0; e < block->nr_edges; e++) {
+			uint32_t to = cfg->edges[block->first_edge + e].to;
+
+			if (!(marks[to] & REACHED)) {
+				marks[to] |= REACHED;
+				stack[depth++] = to;
+			}
+		}
+	}
+}
+
+static bool block_is_fluff(const struct mp_block *block, uint8_t mark)
+{
+	if (block->flags & MP_BLOCK_ENTRY)
+		return false;
+	return (block->flags & MP_BLOCK_COLD_PART) || (mark & DOOMED) || !(mark & REACHED);
+}
+
+static void func_set_zones(const struct mp_cfg *cfg, const struct me_counts *counts,
+			   const struct mp_func *func, const struct me_layout_options *options,
+			   const uint8_t *marks, uint8_t *zones)
+{
+	for (uint32_t b = func->first_block; b < func->first_block + func->nr_blocks; b++) {
+		const struct mp_block *block = &cfg->blocks[b];
+
+		if (block->flags & MP_BLOCK_PADDING)
+			continue;
+		if (block_runs(counts, b) || options->block_order == ME_ORDER_ORIGINAL)
+			zones[b] = ME_ZONE_HOT;
+		else if (options->keep_fluff || !block_is_fluff(block, marks[b]))
+			zones[b] = ME_ZONE_WARM;
+	}
+}
+
+/* Functions to copy: 1 has flow, 2 is called from where flow is. */
+static void funcs_choose(const struct mp_cfg *cfg, const struct me_counts *counts,
+			 const uint8_t *eligible, uint8_t *chosen)
+{
+	for (uint32_t b = 0; b < cfg->nr_blocks; b++)
+		if (cfg->blocks[b].func != MP_NONE && block_runs(counts, b))
+			chosen[cfg->blocks[b].func] = 1;
+	for (uint32_t i = 0; i < cfg->nr_calls; i++) {
+		const struct mp_call *call = &cfg->calls[i];
+
+		if (call->callee != MP_NONE && !chosen[call->callee] &&
+		    counts->block[call->block] > 0)
+			chosen[call->callee] = 2;
+	}
+	for (uint32_t f = 0; f < cfg->nr_funcs; f++)
+		if (!eligible[f])
+			chosen[f] = 0;
+}
+
+int me_split_zones(const struct mp_cfg *cfg, const struct me_counts *counts,
+		   const uint8_t *eligible, const struct me_layout_options *options,
+		   uint8_t *zones)
+{
+	uint8_t *chosen = calloc((size_t)cfg->nr_funcs + 1, 1);
+	uint8_t *marks = calloc((size_t)cfg->nr_blocks + 1, 1);
+	uint32_t *stack = malloc(((size_t)cfg->nr_blocks + 1) * sizeof(*stack));
+	int ret = -ENOMEM;
+
+	if (!chosen || !marks || !stack)
+		goto out;
+	ret = 0;
+	memset(zones, ME_STAY, cfg->nr_blocks);
+	funcs_choose(cfg, counts, eligible, chosen);
+	for (uint32_t f = 0; f < cfg->nr_funcs; f++) {
+		if (!chosen[f])
+			continue;
+		func_mark_doomed(cfg, &cfg->funcs[f], marks);
+		func_mark_reached(cfg, &cfg->funcs[f], marks, stack);
+		func_set_zones(cfg, counts, &cfg->funcs[f], options, marks, zones);
+	}
+out:
+	free(chosen);
+	free(marks);
+	free(stack);
+	return ret;
+}

@@ -1,0 +1,150 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * predict - taken branches before and after a plan, from the counts alone.
+ *
+ * Decides nothing: an estimate for the report, and the same arithmetic on exact counts for those
+ * who measure estimators. Called by morph-optimize and tests/tools.
+ */
+#include "editor/predict.h"
+
+#include <errno.h>
+#include <string.h>
+
+struct walk {
+	const struct mp_cfg *cfg;
+	const struct me_counts *counts;
+	uint32_t *next;		/* per block: what follows its copy, MP_NONE: nothing */
+	uint8_t *copied;
+	struct me_branches *sum;
+};
+
+/* What @block costs where @follows is the block right behind it. */
+static void block_add(const struct walk *w, const struct mp_block *block, uint32_t follows,
+		      double *taken, double *jumps)
+{
+	const struct mp_edge *edges = &w->cfg->edges[block->first_edge];
+	const double *counts = &w->counts->edge[block->first_edge];
+	double through = 0, rarest = 0, sum = 0;
+	bool jump_needed = true;
+
+	if (block->term != MP_TERM_COND && block->term != MP_TERM_JUMP &&
+	    block->term != MP_TERM_FALL)
+		return;
+	for (uint32_t i = 0; i < block->nr_edges; i++) {
+		sum += counts[i];
+		rarest = i == 0 || counts[i] < rarest ? counts[i] : rarest;
+		if (edges[i].to == follows) {
+			through += counts[i];
+			jump_needed = false;
+		}
+	}
+	/* One way leaves the function: only the other can fall through. */
+	if (block->term == MP_TERM_COND && block->nr_edges < 2)
+		sum = w->counts->block[block - w->cfg->blocks];
+	*taken += sum - through;
+	if (jump_needed && block->nr_edges)
+		*jumps += rarest;
+}
+
+/*
+ * Old code that falls into a block whose old start has become a jump to its copy runs that jump;
+ * a branch there was led to the copy, and costs what it did.
+ */
+static void patch_add(const struct walk *w, const struct mp_block *block)
+{
+	for (uint32_t e = block->first_edge; e < block->first_edge + block->nr_edges; e++)
+		if (w->cfg->edges[e].kind == MP_EDGE_FALL && w->copied[w->cfg->edges[e].to]) {
+			w->sum->taken_after += w->counts->edge[e];
+			w->sum->insns_after += w->counts->edge[e];
+		}
+}
+
+static void func_add(const struct walk *w, uint32_t f)
+{
+	const struct mp_func *func = &w->cfg->funcs[f];
+	struct me_branches *sum = w->sum;
+
+	for (uint32_t b = func->first_block; b < func->first_block + func->nr_blocks; b++) {
+		const struct mp_block *block = &w->cfg->blocks[b];
+		double insns = w->counts->block[b] * block->nr_insns;
+		double before = 0, after = 0, jumps_before = 0, jumps_after = 0;
+		uint32_t fall = MP_NONE;
+
+		for (uint32_t e = block->first_edge; e < block->first_edge + block->nr_edges; e++)
+			if (w->cfg->edges[e].kind == MP_EDGE_FALL)
+				fall = w->cfg->edges[e].to;
+		block_add(w, block, fall, &before, &jumps_before);
+		sum->taken_before += before;
+		sum->insns_before += insns;
+		sum->insns_after += insns;
+		if (!w->copied[b]) {
+			sum->taken_after += before;
+			patch_add(w, block);
+			continue;
+		}
+		sum->insns_moved += insns;
+		block_add(w, block, w->next[b], &after, &jumps_after);
+		sum->taken_after += after;
+		sum->insns_after += jumps_after - jumps_before;
+	}
+}
+
+int me_branches_count(const struct mp_cfg *cfg, const struct me_counts *counts,
+		      const struct me_plan *plan, const uint8_t *funcs, struct me_branches *out)
+{
+	struct walk w = { .cfg = cfg, .counts = counts, .sum = out };
+	uint8_t *wanted = calloc((size_t)cfg->nr_funcs + 1, 1);
+	int ret = -ENOMEM;
+
+	*out = (struct me_branches){ 0 };
+	w.next = malloc(((size_t)cfg->nr_blocks + 1) * sizeof(*w.next));
+	w.copied = calloc((size_t)cfg->nr_blocks + 1, 1);
+	if (!wanted || !w.next || !w.copied)
+		goto out;
+	ret = 0;
+	memset(w.next, 0xff, ((size_t)cfg->nr_blocks + 1) * sizeof(*w.next));
+	for (uint32_t i = 0; i < plan->nr_blocks; i++) {
+		const struct me_plan_block *block = &plan->blocks[i];
+
+		if (block->block >= cfg->nr_blocks) {
+			ret = -EINVAL;
+			goto out;
+		}
+		w.copied[block->block] = 1;
+		if (cfg->blocks[block->block].func != MP_NONE)
+			wanted[cfg->blocks[block->block].func] = 1;
+		if (i + 1 < plan->nr_blocks && block[1].zone == block->zone)
+			w.next[block->block] = block[1].block;
+	}
+	for (uint32_t f = 0; f < cfg->nr_funcs; f++)
+		if (funcs ? funcs[f] : wanted[f])
+			func_add(&w, f);
+out:
+	free(wanted);
+	free(w.next);
+	free(w.copied);
+	return ret;
+}
+
+/*
+ * Counts inferred from samples flatter the layout that was chosen by them (the winner's curse):
+ * this share of the predicted gain is real.
+ */
+#define GAIN_KEPT 0.6
+
+int me_layout_predict(const struct mp_cfg *cfg, const struct me_counts *counts,
+		      const struct me_plan *plan, struct me_prediction *out, struct mp_err *err)
+{
+	struct me_branches sum;
+	int ret = me_branches_count(cfg, counts, plan, NULL, &sum);
+
+	*out = (struct me_prediction){ .ratio = 1 };
+	if (ret)
+		return mp_err_set(err, -ret, "prediction: %s",
+				  ret == -ENOMEM ? "out of memory" : "the plan names no block");
+	out->taken_before = sum.taken_before;
+	out->taken_after = sum.taken_after;
+	if (sum.taken_before > 0)
+		out->ratio = 1 - GAIN_KEPT * (1 - sum.taken_after / sum.taken_before);
+	return 0;
+}

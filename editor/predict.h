@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * predict - what a plan does to given counts, exact or inferred.
+ *
+ * me_layout_predict() (layout.h) is this with a correction for noise.
+ */
+#ifndef ME_PREDICT_H
+#define ME_PREDICT_H
+
+#include "editor/layout.h"
+#include "editor/plan.h"
+
+/* In units of counts. Taken: conditional branches taken and direct jumps, inside functions. */
+struct me_branches {
+	double taken_before, taken_after;
+	double insns_before, insns_after;
+	double insns_moved;	/* of insns_before, in blocks that the plan copies */
+};
+
+/*
+ * me_branches_count - over the functions with funcs[f], or all that @plan copies (@funcs NULL).
+ * Return: 0, -ENOMEM, -EINVAL (the plan names no block).
+ */
+int me_branches_count(const struct mp_cfg *cfg, const struct me_counts *counts,
+		      const struct me_plan *plan, const uint8_t *funcs, struct me_branches *out);
+
+#endif
