@@ -10,8 +10,9 @@ program_prepare() {
 
 program_build() {
 	local src=$CACHE/src/lua5.4/src defs="-DLUA_COMPAT_5_3 -DLUA_USE_POSIX" f objs=
-	# A static program cannot load C modules.
-	case $1 in static*) ;; *) defs="$defs -DLUA_USE_DLOPEN" ;; esac
+	local export=
+	# A static program cannot load C modules, and exports nothing to them.
+	case $1 in static*) ;; *) defs="$defs -DLUA_USE_DLOPEN" export=-Wl,-E ;; esac
 	cd "$W" || return
 	# Debian's packaging writes this header; the paths only matter to require().
 	cat >lua5.4-deb-multiarch.h <<-H
@@ -31,7 +32,7 @@ program_build() {
 			lua.o liblua5.4.so.0 -lm
 		mv liblua5.4.so.0 "$OUT/"
 	else
-		$CC $LDFLAGS_V -Wl,-E -o lua lua.o $objs -lm -ldl
+		$CC $LDFLAGS_V $export -o lua lua.o $objs -lm -ldl
 	fi
 	mv lua "$OUT/lua-$1"
 }
