@@ -1,0 +1,221 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * morph-optimize - command line of the offline editor. Reads options, prints the report, turns
+ * errors into messages and exit statuses; everything else is optimize's.
+ */
+#include <argp.h>
+#include <errno.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "editor/optimize.h"
+#include "editor/report.h"
+#include "libprof/store.h"
+
+#ifndef MORPH_VERSION
+#define MORPH_VERSION "unknown"
+#endif
+
+const char *argp_program_version = "morph-optimize " MORPH_VERSION;
+
+enum { EXIT_NO_PROFILE = 3, EXIT_REFUSED = 4, EXIT_USAGE = 2 };
+
+enum key {
+	KEY_DRY_RUN = 'n',
+	KEY_DB = 0x100, KEY_REPORT, KEY_SINCE, KEY_MIN_SAMPLES, KEY_BLOCK_ORDER, KEY_FUNCTION_ORDER,
+	KEY_ESTIMATOR, KEY_KEEP_FLUFF, KEY_ALL, KEY_SHUFFLE,
+};
+
+struct arguments {
+	struct me_optimize_options options;
+	bool json, quiet;
+	char db[PATH_MAX];
+};
+
+static const struct argp_option argp_options[] = {
+	{ "output", 'o', "FILE", 0, "Write the optimised file here", 0 },
+	{ "dry-run", KEY_DRY_RUN, NULL, 0, "Do everything, verification too, but keep no file", 0 },
+	{ "db", KEY_DB, "FILE", 0, "The store to read (default: see FILES in the man page)", 0 },
+	{ "report", KEY_REPORT, "FORMAT", 0, "text (default), json or none", 0 },
+	{ "min-samples", KEY_MIN_SAMPLES, "N", 0, "Refuse to work with fewer samples (default 1000)", 0 },
+	{ "since", KEY_SINCE, "DAYS", 0, "Use only counts of the last DAYS days", 0 },
+	{ "block-order", KEY_BLOCK_ORDER, "ORDER", 0, "ph (default) or original", 1 },
+	{ "function-order", KEY_FUNCTION_ORDER, "ORDER", 0, "ph (default) or original", 1 },
+	{ "estimator", KEY_ESTIMATOR, "NAME", 0,
+	  "poisson (default) or scaled: how samples become counts", 1 },
+	{ "keep-fluff", KEY_KEEP_FLUFF, NULL, 0, "Copy whole functions, cold blocks too", 1 },
+	{ "all", KEY_ALL, NULL, 0, "Use no profile: copy every function that may be copied", 2 },
+	{ "shuffle", KEY_SHUFFLE, "SEED", 0, "With --all: a random order, for tests", 2 },
+	{ 0 }
+};
+
+static uint64_t parse_number(struct argp_state *state, const char *option, const char *arg)
+{
+	char *end;
+	unsigned long long value;
+
+	errno = 0;
+	value = strtoull(arg, &end, 10);
+	if (errno || *end || end == arg || *arg == '-')
+		argp_error(state, "%s: '%s' is not a number", option, arg);
+	return value;
+}
+
+static enum me_order parse_order(struct argp_state *state, const char *option, const char *arg)
+{
+	if (!strcmp(arg, "ph"))
+		return ME_ORDER_PH;
+	if (strcmp(arg, "original"))
+		argp_error(state, "%s: '%s' is neither ph nor original", option, arg);
+	return ME_ORDER_ORIGINAL;
+}
+
+static void parse_report(struct argp_state *state, struct arguments *a, const char *arg)
+{
+	a->json = !strcmp(arg, "json");
+	a->quiet = !strcmp(arg, "none");
+	if (!a->json && !a->quiet && strcmp(arg, "text"))
+		argp_error(state, "--report: '%s' is not text, json or none", arg);
+}
+
+static void parse_estimator(struct argp_state *state, struct me_optimize_options *o,
+			    const char *arg)
+{
+	if (!strcmp(arg, "scaled"))
+		o->estimator = MP_ESTIMATE_SCALED;
+	else if (strcmp(arg, "poisson"))
+		argp_error(state, "--estimator: '%s' is neither poisson nor scaled", arg);
+}
+
+static void check_usage(struct argp_state *state, const struct me_optimize_options *o, bool dry_run)
+{
+	if (!o->input)
+		argp_error(state, "which file?");
+	if (!o->output && !dry_run)
+		argp_error(state, "where to? Give -o FILE or --dry-run");
+	if (o->output && dry_run)
+		argp_error(state, "-o and --dry-run exclude each other");
+	if (o->seed && !o->all)
+		argp_error(state, "--shuffle needs --all");
+}
+
+static error_t parse(int key, char *arg, struct argp_state *state)
+{
+	struct arguments *a = state->input;
+	struct me_optimize_options *o = &a->options;
+	static bool dry_run;
+
+	switch (key) {
+	case 'o':
+		o->output = arg;
+		return 0;
+	case KEY_DRY_RUN:
+		dry_run = true;
+		return 0;
+	case KEY_DB:
+		o->db = arg;
+		return 0;
+	case KEY_REPORT:
+		parse_report(state, a, arg);
+		return 0;
+	case KEY_MIN_SAMPLES:
+		o->min_samples = parse_number(state, "--min-samples", arg);
+		return 0;
+	case KEY_SINCE:
+		o->since_s = time(NULL) - (int64_t)parse_number(state, "--since", arg) * 86400;
+		return 0;
+	case KEY_BLOCK_ORDER:
+		o->layout.block_order = parse_order(state, "--block-order", arg);
+		return 0;
+	case KEY_FUNCTION_ORDER:
+		o->layout.function_order = parse_order(state, "--function-order", arg);
+		return 0;
+	case KEY_ESTIMATOR:
+		parse_estimator(state, o, arg);
+		return 0;
+	case KEY_KEEP_FLUFF:
+		o->layout.keep_fluff = true;
+		return 0;
+	case KEY_ALL:
+		o->all = true;
+		return 0;
+	case KEY_SHUFFLE:
+		o->seed = parse_number(state, "--shuffle", arg);
+		return 0;
+	case ARGP_KEY_ARG:
+		if (o->input)
+			argp_error(state, "one file at a time");
+		o->input = arg;
+		return 0;
+	case ARGP_KEY_END:
+		check_usage(state, o, dry_run);
+		return 0;
+	default:
+		return ARGP_ERR_UNKNOWN;
+	}
+}
+
+static const struct argp argp = {
+	argp_options, parse, "FILE",
+	"Write a faster version of an executable or shared object: hot code, as sampled, is copied "
+	"into one dense segment with its likely paths straightened.\v"
+	"Exit status: 0 done, 1 failed, 2 usage, 3 no or too little profile, 4 refused as unsafe.",
+	NULL, NULL, NULL
+};
+
+static int exit_status(int rc)
+{
+	switch (rc) {
+	case 0:
+		return EXIT_SUCCESS;
+	case -ENODATA:
+		return EXIT_NO_PROFILE;
+	case -EPERM:
+		return EXIT_REFUSED;
+	default:
+		return EXIT_FAILURE;
+	}
+}
+
+int main(int argc, char **argv)
+{
+	struct arguments a = {
+		.options = { .min_samples = ME_MIN_SAMPLES, .estimator = MP_ESTIMATE_POISSON,
+			     .layout = { ME_ORDER_PH, ME_ORDER_PH, false } },
+	};
+	struct me_optimize_report report;
+	struct mp_err err = { "" };
+	int rc;
+
+	argp_err_exit_status = EXIT_USAGE;
+	argp_parse(&argp, argc, argv, 0, NULL, &a);
+	if (!a.options.db && !a.options.all) {
+		rc = mp_store_default_path(a.db, sizeof(a.db), false, &err);
+		if (rc) {
+			fprintf(stderr, "morph-optimize: %s\n", err.msg);
+			return exit_status(rc);
+		}
+		a.options.db = a.db;
+	}
+	rc = me_optimize(&a.options, &report, &err);
+	if (rc)
+		fprintf(stderr, "morph-optimize: %s\n", err.msg);
+	if ((!rc || report.nothing_to_move) && !a.quiet) {
+		int failed = 0;
+
+		if (a.json)
+			failed = me_report_json(stdout, &a.options, &report);
+		else
+			me_report_text(stdout, &a.options, &report);
+		if (failed || fflush(stdout)) {
+			fprintf(stderr, "morph-optimize: standard output: %s\n",
+				strerror(failed ? -failed : errno));
+			rc = rc ? rc : -EIO;
+		}
+	}
+	me_optimize_report_fini(&report);
+	return exit_status(rc);
+}

@@ -1,0 +1,296 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * optimize - calls the stages in order and keeps the facts for the report. No stage's policy is
+ * here. Called by morph-optimize and by the fuzzer.
+ */
+#include "editor/optimize.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <time.h>
+
+#include "editor/plan_all.h"
+#include "editor/publish.h"
+#include "libprof/profile.h"
+#include "libprof/store.h"
+
+struct job {
+	const struct me_optimize_options *options;
+	struct me_optimize_report *report;
+	struct mp_elf *elf;
+	struct mp_cfg *cfg;
+	struct mp_profile *profile;
+	struct me_eligible eligible;
+	uint8_t *movable;	/* per function: eligible, as layout wants it */
+	struct me_counts counts;
+	struct me_plan plan;
+	double stage_start_s;
+};
+
+static double now_s(void)
+{
+	struct timespec ts;
+
+	clock_gettime(CLOCK_MONOTONIC, &ts);
+	return (double)ts.tv_sec + (double)ts.tv_nsec / 1e9;
+}
+
+static void end_stage(struct job *job, enum me_stage stage)
+{
+	double now = now_s();
+
+	job->report->stage_s[stage] += now - job->stage_start_s;
+	job->stage_start_s = now;
+}
+
+static int read_file(struct job *job, struct mp_err *err)
+{
+	struct mp_err why;
+	int rc = mp_elf_open(job->options->input, MP_ELF_ALL, &job->elf, err);
+
+	if (rc)
+		return rc;
+	rc = me_eligible_file(job->elf, &why);
+	if (rc)
+		return mp_err_set(err, -rc, "%s: %s", job->options->input, why.msg);
+	mp_id_format_build_id(&job->elf->id, job->report->build_id);
+	job->report->old_size = job->elf->size;
+	rc = mp_cfg_build(job->elf, NULL, &job->cfg, &why);
+	if (!rc)
+		rc = me_eligible_functions(job->cfg, &job->eligible, &why);
+	if (rc)
+		return mp_err_set(err, -rc, "%s: %s", job->options->input, why.msg);
+	job->report->nr_funcs = job->cfg->nr_funcs;
+	job->movable = malloc(job->cfg->nr_funcs + 1);
+	if (!job->movable)
+		return mp_err_set(err, ENOMEM, "out of memory");
+	for (uint32_t f = 0; f < job->cfg->nr_funcs; f++)
+		job->movable[f] = job->eligible.verdict[f] == ME_ELIGIBLE;
+	end_stage(job, ME_STAGE_READ);
+	return 0;
+}
+
+static int read_profile(struct job *job, struct mp_err *err)
+{
+	const struct me_optimize_options *o = job->options;
+	struct mp_ip_count *counts = NULL;
+	struct mp_store *store;
+	struct mp_module module = { 0 };
+	size_t nr = 0;
+	int rc = mp_store_open(o->db, MP_STORE_READ, &store, err);
+
+	if (rc)
+		return rc == -ENOENT ? -ENODATA : rc;
+	rc = mp_store_find_module(store, &job->elf->id, &module, err);
+	if (rc == -ENOENT) {
+		rc = mp_err_set(err, ENODATA, "%s: no samples of this very file (build-id %s) in %s",
+				o->input, *job->report->build_id ? job->report->build_id : "none",
+				o->db);
+	} else if (!rc) {
+		rc = mp_store_read_counts(store, module.key, o->since_s, &counts, &nr, err);
+		free(module.path);
+	}
+	mp_store_close(store);
+	if (!rc)
+		rc = mp_profile_build(job->cfg, counts, nr, &job->profile, err);
+	free(counts);
+	if (rc)
+		return rc;
+	job->report->samples = job->profile->nr_samples + job->profile->nr_outside;
+	job->report->samples_outside = job->profile->nr_outside;
+	if (job->report->samples < o->min_samples)
+		return mp_err_set(err, ENODATA, "%s: too little profile: %llu samples, want %llu",
+				  o->input, (unsigned long long)job->report->samples,
+				  (unsigned long long)o->min_samples);
+	end_stage(job, ME_STAGE_PROFILE);
+	return 0;
+}
+
+static int make_plan(struct job *job, struct mp_err *err)
+{
+	const struct me_optimize_options *o = job->options;
+	struct me_counts_options inference = { .estimator = o->estimator, .layout_prior = true };
+	int rc;
+
+	if (o->all)
+		return me_plan_all(job->cfg, job->movable, o->seed, &job->plan, err);
+	rc = me_counts_build(job->cfg, job->profile, &inference, &job->counts,
+			     &job->report->inference, err);
+	end_stage(job, ME_STAGE_INFER);
+	if (!rc)
+		rc = me_layout_build(job->cfg, &job->counts, job->movable, &o->layout, &job->plan, err);
+	if (!rc) {
+		rc = me_layout_predict(job->cfg, &job->counts, &job->plan, &job->report->prediction,
+				       err);
+		job->report->has_prediction = true;
+	}
+	end_stage(job, ME_STAGE_LAYOUT);
+	return rc;
+}
+
+static int compare_left(const void *a, const void *b)
+{
+	const struct me_left_alone *x = a, *y = b;
+
+	if (x->samples != y->samples)
+		return x->samples < y->samples ? 1 : -1;
+	return x->vaddr < y->vaddr ? -1 : x->vaddr > y->vaddr;
+}
+
+static int list_left_alone(struct job *job, uint32_t func, uint64_t samples, const char *why)
+{
+	struct me_optimize_report *r = job->report;
+	struct me_left_alone *grown = r->left_alone;
+
+	if ((r->nr_left_alone & (r->nr_left_alone - 1)) == 0)	/* 0, 1, 2, 4, 8, ... */
+		grown = realloc(grown, (r->nr_left_alone ? 2 * r->nr_left_alone : 1) *
+				       sizeof(*grown));
+	if (!grown)
+		return -ENOMEM;
+	r->left_alone = grown;
+	grown[r->nr_left_alone] = (struct me_left_alone){
+		strdup(job->cfg->funcs[func].name), job->cfg->funcs[func].vaddr, samples, why };
+	return grown[r->nr_left_alone++].name ? 0 : -ENOMEM;
+}
+
+/* What was considered, moved, left alone, and what share of the samples that is. */
+static int account(struct job *job, struct mp_err *err)
+{
+	struct me_optimize_report *r = job->report;
+	const struct mp_cfg *cfg = job->cfg;
+	uint8_t *moved = calloc(cfg->nr_funcs + 1, 1);
+	uint8_t *copied = calloc(cfg->nr_blocks + 1, 1);
+	int rc = moved && copied ? 0 : -ENOMEM;
+
+	for (uint32_t i = 0; !rc && i < job->plan.nr_blocks; i++) {
+		copied[job->plan.blocks[i].block] = 1;
+		moved[cfg->blocks[job->plan.blocks[i].block].func] = 1;
+		r->nr_hot_blocks += job->plan.blocks[i].zone == ME_ZONE_HOT;
+	}
+	r->nr_blocks = job->plan.nr_blocks;
+	for (uint32_t f = 0; !rc && f < cfg->nr_funcs; f++) {
+		const struct mp_func *func = &cfg->funcs[f];
+		uint64_t samples = 0;
+
+		for (uint32_t b = func->first_block; b < func->first_block + func->nr_blocks; b++) {
+			if (!job->profile)
+				break;
+			samples += job->profile->block_samples[b];
+			r->samples_moved += copied[b] ? job->profile->block_samples[b] : 0;
+		}
+		r->nr_moved += moved[f];
+		if (!samples && !moved[f] && !job->options->all)
+			continue;
+		r->nr_considered++;
+		if (moved[f])
+			continue;
+		if (job->movable[f]) {
+			r->nr_not_worth++;
+			continue;
+		}
+		r->refused[job->eligible.verdict[f]]++;
+		if (job->eligible.verdict[f] == ME_REFUSED_PROBLEM)
+			r->problems[func->problem]++;
+		rc = list_left_alone(job, f, samples, job->eligible.detail[f]);
+	}
+	free(moved);
+	free(copied);
+	if (rc)
+		return mp_err_set(err, ENOMEM, "out of memory");
+	if (r->nr_left_alone)
+		qsort(r->left_alone, r->nr_left_alone, sizeof(*r->left_alone), compare_left);
+	return 0;
+}
+
+static int verify_file(const struct mp_elf *original, const char *path,
+		       struct me_verify_report *report, struct mp_err *err)
+{
+	struct mp_elf *output;
+	struct mp_err why;
+	int rc = mp_elf_open(path, MP_ELF_ALL, &output, &why);
+
+	if (!rc) {
+		rc = me_verify(original, output, report, &why);
+		mp_elf_close(output);
+	}
+	if (rc == -EBADMSG || rc == -ENOEXEC)
+		return mp_err_set(err, EPERM, "%s: the output does not verify, nothing was written: %s",
+				  original->path, why.msg);
+	return rc ? mp_err_set(err, -rc, "%s: verify: %s", original->path, why.msg) : 0;
+}
+
+static int produce(struct job *job, struct mp_err *err)
+{
+	struct me_optimize_report *r = job->report;
+	struct me_publish publish;
+	struct mp_err why;
+	int rc = me_emit(job->cfg, &job->plan, &r->emitted, &why);
+
+	if (rc)
+		return mp_err_set(err, rc == -ERANGE ? EPERM : -rc, "%s: %s", job->options->input,
+				  why.msg);
+	end_stage(job, ME_STAGE_EMIT);
+	r->new_size = r->emitted.image.size_bytes;
+	rc = me_publish_begin(&publish, job->options->input, job->options->output, err);
+	if (rc)
+		return rc;
+	rc = me_publish_write(&publish, &r->emitted.image, err);
+	me_image_fini(&r->emitted.image);
+	end_stage(job, ME_STAGE_WRITE);
+	/* The analysis is not needed any more; verify must not see it either. */
+	mp_cfg_free(job->cfg);
+	job->cfg = NULL;
+	if (!rc)
+		rc = verify_file(job->elf, publish.temporary, &r->verified, err);
+	end_stage(job, ME_STAGE_VERIFY);
+	if (!rc)
+		rc = me_publish_commit(&publish, err);
+	me_publish_end(&publish);
+	return rc;
+}
+
+int me_optimize(const struct me_optimize_options *options, struct me_optimize_report *report,
+		struct mp_err *err)
+{
+	struct job job = { .options = options, .report = report, .stage_start_s = now_s() };
+	struct rusage usage;
+	int rc;
+
+	*report = (struct me_optimize_report){ 0 };
+	rc = read_file(&job, err);
+	if (!rc && !options->all)
+		rc = read_profile(&job, err);
+	if (!rc)
+		rc = make_plan(&job, err);
+	if (!rc)
+		rc = account(&job, err);
+	if (!rc && job.plan.nr_blocks == 0) {
+		report->nothing_to_move = true;
+		rc = mp_err_set(err, ENODATA, "%s: nothing worth moving, nothing was written",
+				options->input);
+	}
+	if (!rc)
+		rc = produce(&job, err);
+	me_plan_fini(&job.plan);
+	me_counts_fini(&job.counts);
+	me_eligible_fini(&job.eligible);
+	mp_profile_free(job.profile);
+	free(job.movable);
+	mp_cfg_free(job.cfg);
+	mp_elf_close(job.elf);
+	if (!getrusage(RUSAGE_SELF, &usage))
+		report->peak_rss_bytes = (uint64_t)usage.ru_maxrss * 1024;
+	return rc;
+}
+
+void me_optimize_report_fini(struct me_optimize_report *report)
+{
+	for (uint32_t i = 0; i < report->nr_left_alone; i++)
+		free(report->left_alone[i].name);
+	free(report->left_alone);
+	me_emitted_fini(&report->emitted);
+	report->left_alone = NULL;
+	report->nr_left_alone = 0;
+}

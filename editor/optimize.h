@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * optimize - one file from profile to verified output: the whole way that morph-optimize goes.
+ */
+#ifndef ME_OPTIMIZE_H
+#define ME_OPTIMIZE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "editor/counts.h"
+#include "editor/eligible.h"
+#include "editor/emit.h"
+#include "editor/layout.h"
+#include "editor/verify.h"
+#include "libprof/err.h"
+#include "libprof/infer.h"
+
+/* Fewer samples than this say too little about where a program's time goes. */
+#define ME_MIN_SAMPLES 1000
+
+struct me_optimize_options {
+	const char *input, *output;	/* @output NULL: --dry-run */
+	const char *db;
+	int64_t since_s;
+	uint64_t min_samples;
+	enum mp_estimator estimator;
+	struct me_layout_options layout;
+	bool all;			/* no profile: move everything eligible */
+	uint64_t seed;			/* of --all: 0 original order */
+};
+
+enum me_stage {
+	ME_STAGE_READ, ME_STAGE_PROFILE, ME_STAGE_INFER, ME_STAGE_LAYOUT, ME_STAGE_EMIT,
+	ME_STAGE_WRITE, ME_STAGE_VERIFY, ME_NR_STAGES
+};
+
+struct me_optimize_report {
+	char build_id[2 * MP_BUILD_ID_MAX + 1];
+	uint32_t nr_funcs, nr_considered;	/* considered: with samples (--all: every one) */
+	uint32_t nr_moved;
+	uint32_t refused[ME_NR_REFUSALS];	/* of the considered ones */
+	uint32_t problems[MP_NR_PROBLEMS];	/* of refused[ME_REFUSED_PROBLEM] */
+	uint32_t nr_not_worth;			/* eligible, but not in the plan */
+	uint64_t nr_blocks, nr_hot_blocks;
+	uint64_t samples, samples_moved, samples_outside;
+	struct me_prediction prediction;
+	bool has_prediction;
+	struct me_counts_stats inference;
+	struct me_verify_report verified;
+	struct me_emitted emitted;		/* counts only: its image is gone */
+	uint64_t old_size, new_size;		/* bytes of the files */
+	double stage_s[ME_NR_STAGES];
+	uint64_t peak_rss_bytes;
+	/* The functions left alone that have samples, most samples first. */
+	struct me_left_alone {
+		char *name;
+		uint64_t vaddr, samples;
+		const char *why;		/* static */
+	} *left_alone;
+	uint32_t nr_left_alone;
+	bool nothing_to_move;
+};
+
+/*
+ * me_optimize - read, infer, lay out, emit, verify; only then does the output appear, by rename.
+ * Return: 0; -ENODATA no or too little profile, or nothing worth moving; -EPERM refused as unsafe
+ * (also where verify refuses); else -errno. Ownership: me_optimize_report_fini(@report), always.
+ */
+int me_optimize(const struct me_optimize_options *options, struct me_optimize_report *report,
+		struct mp_err *err);
+void me_optimize_report_fini(struct me_optimize_report *report);
+
+#endif

@@ -1,0 +1,106 @@
+// SPDX-License-Identifier: Apache-2.0
+/* plan_all - moves everything that may move; called by optimize for --all. */
+#include "editor/plan_all.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+static uint64_t next_random(uint64_t *state)
+{
+	uint64_t z = *state += UINT64_C(0x9e3779b97f4a7c15);	/* splitmix64 */
+
+	z = (z ^ z >> 30) * UINT64_C(0xbf58476d1ce4e5b9);
+	z = (z ^ z >> 27) * UINT64_C(0x94d049bb133111eb);
+	return z ^ z >> 31;
+}
+
+static void shuffle(uint32_t *items, uint32_t nr, uint64_t *state)
+{
+	for (uint32_t i = nr; i > 1; i--) {
+		uint32_t j = (uint32_t)(next_random(state) % i), t = items[i - 1];
+
+		items[i - 1] = items[j];
+		items[j] = t;
+	}
+}
+
+enum { LEFT = ME_NR_ZONES };	/* zone of a block that is not copied */
+
+static void choose_zones(const struct mp_cfg *cfg, uint32_t func, uint64_t seed, uint64_t *state,
+			 uint8_t *zones)
+{
+	const struct mp_func *f = &cfg->funcs[func];
+
+	for (uint32_t b = f->first_block; b < f->first_block + f->nr_blocks; b++) {
+		uint64_t dice = next_random(state) % 8;
+
+		if (cfg->blocks[b].flags & MP_BLOCK_PADDING)
+			zones[b] = LEFT;
+		else if (!seed || cfg->blocks[b].flags & MP_BLOCK_ENTRY || dice < 5)
+			zones[b] = ME_ZONE_HOT;
+		else
+			zones[b] = dice < 7 ? ME_ZONE_WARM : LEFT;
+	}
+}
+
+static void add_function(const struct mp_cfg *cfg, uint32_t func, enum me_zone zone,
+			 const uint8_t *zones, uint64_t seed, uint64_t *state, uint32_t *scratch,
+			 struct me_plan *plan)
+{
+	const struct mp_func *f = &cfg->funcs[func];
+	uint32_t nr = 0, entry = MP_NONE;
+
+	for (uint32_t b = f->first_block; b < f->first_block + f->nr_blocks; b++) {
+		if (zones[b] != zone)
+			continue;
+		if (cfg->blocks[b].flags & MP_BLOCK_ENTRY && entry == MP_NONE)
+			entry = b;
+		else
+			scratch[nr++] = b;
+	}
+	if (seed)
+		shuffle(scratch, nr, state);
+	if (entry != MP_NONE)
+		plan->blocks[plan->nr_blocks++] = (struct me_plan_block){
+			.block = entry, .zone = zone, .align_log2 = 4 };
+	for (uint32_t i = 0; i < nr; i++)
+		plan->blocks[plan->nr_blocks++] = (struct me_plan_block){
+			.block = scratch[i], .zone = zone,
+			.align_log2 = seed && next_random(state) % 16 == 0 ? 4 : 0,
+			.favour_fall = seed ? next_random(state) % 2 : 0 };
+}
+
+int me_plan_all(const struct mp_cfg *cfg, const uint8_t *eligible, uint64_t seed,
+		struct me_plan *plan, struct mp_err *err)
+{
+	uint32_t *order = malloc((cfg->nr_funcs + 1) * sizeof(*order)), nr = 0;
+	uint32_t *scratch = malloc((cfg->nr_blocks + 1) * sizeof(*scratch));
+	uint8_t *zones = malloc(cfg->nr_blocks + 1);
+	uint64_t state = seed;
+	int rc = 0;
+
+	plan->nr_blocks = 0;
+	plan->blocks = malloc((cfg->nr_blocks + 1) * sizeof(*plan->blocks));
+	if (!order || !scratch || !zones || !plan->blocks) {
+		rc = mp_err_set(err, ENOMEM, "out of memory");
+		me_plan_fini(plan);
+		goto out;
+	}
+	for (uint32_t f = 0; f < cfg->nr_funcs; f++) {
+		if (!eligible[f])
+			continue;
+		order[nr++] = f;
+		choose_zones(cfg, f, seed, &state, zones);
+	}
+	if (seed)
+		shuffle(order, nr, &state);
+	for (enum me_zone zone = ME_ZONE_HOT; zone < ME_NR_ZONES; zone++) {
+		for (uint32_t i = 0; i < nr; i++)
+			add_function(cfg, order[i], zone, zones, seed, &state, scratch, plan);
+	}
+out:
+	free(order);
+	free(scratch);
+	free(zones);
+	return rc;
+}

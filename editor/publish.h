@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * publish - an output appears whole or not at all: temporary file, fsync, rename.
+ */
+#ifndef ME_PUBLISH_H
+#define ME_PUBLISH_H
+
+#include <signal.h>
+
+#include "editor/image.h"
+#include "libprof/err.h"
+
+struct me_publish {
+	char *temporary;	/* path of the file while it is being written and verified */
+	char *final;		/* NULL: a dry run, the temporary file is removed in the end */
+	int fd;
+	sigset_t old_mask;	/* Ctrl-C waits until no temporary file can be left behind */
+};
+
+/*
+ * me_publish_begin - a temporary file beside @output (dry run, @output NULL: in $TMPDIR or /tmp)
+ * with the permission bits of @input; set-id bits are not carried over to a copy.
+ * Refuses an @output that is @input itself. Return: 0 or -errno. me_publish_end() always.
+ */
+int me_publish_begin(struct me_publish *publish, const char *input, const char *output,
+		     struct mp_err *err);
+int me_publish_write(struct me_publish *publish, const struct me_image *image, struct mp_err *err);
+int me_publish_commit(struct me_publish *publish, struct mp_err *err);
+/* Removes the temporary file unless it was committed. */
+void me_publish_end(struct me_publish *publish);
+
+#endif

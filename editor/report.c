@@ -1,0 +1,199 @@
+// SPDX-License-Identifier: Apache-2.0
+/* report - prints struct me_optimize_report; computes nothing that optimize did not find out. */
+#include "editor/report.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <jansson.h>
+
+enum { LEFT_ALONE_SHOWN = 10 };
+
+static const char *const stage_names[ME_NR_STAGES] = {
+	[ME_STAGE_READ] = "read", [ME_STAGE_PROFILE] = "profile", [ME_STAGE_INFER] = "infer",
+	[ME_STAGE_LAYOUT] = "layout", [ME_STAGE_EMIT] = "emit", [ME_STAGE_WRITE] = "write",
+	[ME_STAGE_VERIFY] = "verify",
+};
+
+static const char *const refusal_names[ME_NR_REFUSALS] = {
+	[ME_REFUSED_PROBLEM] = "not fully understood",
+	[ME_REFUSED_SYSCALL] = "makes system calls itself",
+	[ME_REFUSED_GET_PC] = "reads its own address",
+	[ME_REFUSED_IFUNC] = "ifunc resolver",
+	[ME_REFUSED_BRANCH_FORM] = "branch with an unusual prefix",
+	[ME_REFUSED_UNWIND] = "unwind information cannot be carried over",
+	[ME_REFUSED_PROBE] = "holds a probe or a patchable entry",
+};
+
+static double percent(double part, double whole)
+{
+	return whole > 0 ? 100.0 * part / whole : 0.0;
+}
+
+static double total_s(const struct me_optimize_report *r)
+{
+	double sum = 0;
+
+	for (int i = 0; i < ME_NR_STAGES; i++)
+		sum += r->stage_s[i];
+	return sum;
+}
+
+static void text_left_alone(FILE *out, const struct me_optimize_report *r)
+{
+	for (int i = ME_REFUSED_PROBLEM; i < ME_NR_REFUSALS; i++) {
+		if (i == ME_REFUSED_PROBLEM || !r->refused[i])
+			continue;
+		fprintf(out, "    %6" PRIu32 "  %s\n", r->refused[i], refusal_names[i]);
+	}
+	for (int i = 1; i < MP_NR_PROBLEMS; i++) {
+		if (r->problems[i])
+			fprintf(out, "    %6" PRIu32 "  %s\n", r->problems[i], mp_problem_name(i));
+	}
+	for (uint32_t i = 0; i < r->nr_left_alone && i < LEFT_ALONE_SHOWN; i++) {
+		const struct me_left_alone *l = &r->left_alone[i];
+
+		if (l->samples == 0)
+			break;
+		fprintf(out, "      %-28s %8" PRIu64 " samples  %s\n",
+			*l->name ? l->name : "(no symbol)", l->samples, l->why);
+	}
+}
+
+static void text_code(FILE *out, const struct me_optimize_report *r)
+{
+	const struct me_emitted *e = &r->emitted;
+
+	fprintf(out, "  code       %" PRIu64 " blocks copied (%" PRIu64 " hot), %" PRIu64
+		" bytes (%" PRIu64 " hot)\n", r->nr_blocks, r->nr_hot_blocks, e->text_bytes,
+		e->hot_bytes);
+	fprintf(out, "  branches   %" PRIu64 " inverted, %" PRIu64 " jumps dropped, %" PRIu64
+		" added\n", e->nr_inverted, e->nr_jumps_dropped, e->nr_jumps_added);
+	fprintf(out, "  old code   %" PRIu32 " patches, %" PRIu64 " calls and branches led to copies, %"
+		PRIu64 " table entries\n", e->patches.nr_patches, e->patches.nr_retargeted,
+		e->patches.nr_table_entries);
+	fprintf(out, "  verified   %" PRIu64 " blocks, %" PRIu64 " instructions, %" PRIu64
+		" unwind rows, %" PRIu64 " patches\n", r->verified.nr_pieces, r->verified.nr_insns,
+		r->verified.nr_unwind_rows, r->verified.nr_patches);
+	fprintf(out, "  size       %" PRIu64 " -> %" PRIu64 " bytes; program header taken from %s\n",
+		r->old_size, r->new_size, e->slot_price ? e->slot_price : "nothing");
+}
+
+void me_report_text(FILE *out, const struct me_optimize_options *options,
+		    const struct me_optimize_report *r)
+{
+	fprintf(out, "%s%s%s\n", options->input, options->output ? " -> " : "",
+		options->output ? options->output : " (dry run, nothing written)");
+	fprintf(out, "  build-id   %s\n", *r->build_id ? r->build_id : "none");
+	if (!options->all)
+		fprintf(out, "  samples    %" PRIu64 ", %.1f %% of them in code that moves\n", r->samples,
+			percent((double)r->samples_moved, (double)r->samples));
+	fprintf(out, "  functions  %" PRIu32 " in the file, %" PRIu32 " considered, %" PRIu32
+		" moved, %" PRIu32 " left alone:\n", r->nr_funcs, r->nr_considered, r->nr_moved,
+		r->nr_considered - r->nr_moved);
+	if (r->nr_not_worth)
+		fprintf(out, "    %6" PRIu32 "  too little evidence that they run\n", r->nr_not_worth);
+	text_left_alone(out, r);
+	if (r->has_prediction)
+		fprintf(out, "  predicted  taken branches %+.1f %%\n",
+			100.0 * (r->prediction.ratio - 1.0));
+	if (r->inference.nr_gave_up)
+		fprintf(out, "  inference  %" PRIu32 " of %" PRIu32 " functions by length scaling alone\n",
+			r->inference.nr_gave_up, r->inference.nr_funcs);
+	if (r->new_size)
+		text_code(out, r);
+	fprintf(out, "  cost       %.3f s (", total_s(r));
+	for (int i = 0; i < ME_NR_STAGES; i++)
+		fprintf(out, "%s%s %.3f", i ? ", " : "", stage_names[i], r->stage_s[i]);
+	fprintf(out, "), %.1f MiB\n", (double)r->peak_rss_bytes / (1 << 20));
+}
+
+static json_t *json_left_alone(const struct me_optimize_report *r)
+{
+	json_t *list = json_array();
+
+	for (uint32_t i = 0; i < r->nr_left_alone; i++)
+		json_array_append_new(list, json_pack("{s:s, s:I, s:I, s:s}", "function",
+						      r->left_alone[i].name, "vaddr",
+						      (json_int_t)r->left_alone[i].vaddr, "samples",
+						      (json_int_t)r->left_alone[i].samples, "why",
+						      r->left_alone[i].why));
+	return list;
+}
+
+static json_t *json_seconds(const struct me_optimize_report *r)
+{
+	json_t *seconds = json_object();
+
+	for (int i = 0; i < ME_NR_STAGES; i++)
+		json_object_set_new(seconds, stage_names[i], json_real(r->stage_s[i]));
+	json_object_set_new(seconds, "total", json_real(total_s(r)));
+	return seconds;
+}
+
+static json_t *json_functions(const struct me_optimize_report *r)
+{
+	return json_pack("{s:I, s:I, s:I, s:I, s:o}", "in_file", (json_int_t)r->nr_funcs,
+			 "considered", (json_int_t)r->nr_considered, "moved",
+			 (json_int_t)r->nr_moved, "too_little_evidence",
+			 (json_int_t)r->nr_not_worth, "left_alone", json_left_alone(r));
+}
+
+static json_t *json_code(const struct me_optimize_report *r)
+{
+	const struct me_emitted *e = &r->emitted;
+
+	return json_pack("{s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I}",
+			 "blocks", (json_int_t)r->nr_blocks,
+			 "hot_blocks", (json_int_t)r->nr_hot_blocks,
+			 "bytes", (json_int_t)e->text_bytes,
+			 "hot_bytes", (json_int_t)e->hot_bytes,
+			 "branches_inverted", (json_int_t)e->nr_inverted,
+			 "jumps_dropped", (json_int_t)e->nr_jumps_dropped,
+			 "jumps_added", (json_int_t)e->nr_jumps_added,
+			 "patches", (json_int_t)e->patches.nr_patches,
+			 "retargeted", (json_int_t)e->patches.nr_retargeted,
+			 "table_entries", (json_int_t)e->patches.nr_table_entries);
+}
+
+static json_t *json_verified(const struct me_optimize_report *r)
+{
+	const struct me_verify_report *v = &r->verified;
+
+	return json_pack("{s:I, s:I, s:I, s:I, s:I, s:I, s:I}",
+			 "blocks", (json_int_t)v->nr_pieces,
+			 "instructions", (json_int_t)v->nr_insns,
+			 "patches", (json_int_t)v->nr_patches,
+			 "retargeted", (json_int_t)v->nr_retargeted,
+			 "table_entries", (json_int_t)v->nr_table_entries,
+			 "unwind_rows", (json_int_t)v->nr_unwind_rows,
+			 "landing_pads", (json_int_t)v->nr_landing_pads);
+}
+
+int me_report_json(FILE *out, const struct me_optimize_options *options,
+		   const struct me_optimize_report *r)
+{
+	json_t *root = json_pack("{s:i, s:s, s:s?, s:s, s:o, s:o, s:o, s:I, s:I, s:o, s:I}",
+				 "schema", ME_REPORT_SCHEMA, "input", options->input,
+				 "output", options->output, "build_id", r->build_id,
+				 "functions", json_functions(r), "code", json_code(r),
+				 "verified", json_verified(r),
+				 "size_before", (json_int_t)r->old_size,
+				 "size_after", (json_int_t)r->new_size,
+				 "seconds", json_seconds(r),
+				 "peak_rss_bytes", (json_int_t)r->peak_rss_bytes);
+	int rc;
+
+	if (!root)
+		return -ENOMEM;
+	if (!options->all) {
+		json_object_set_new(root, "samples", json_integer((json_int_t)r->samples));
+		json_object_set_new(root, "samples_moved",
+				    json_integer((json_int_t)r->samples_moved));
+	}
+	if (r->has_prediction)
+		json_object_set_new(root, "predicted_taken_ratio", json_real(r->prediction.ratio));
+	rc = json_dumpf(root, out, JSON_INDENT(2)) ? -EIO : 0;
+	fputc('\n', out);
+	json_decref(root);
+	return rc;
+}

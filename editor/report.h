@@ -1,0 +1,18 @@
+// SPDX-License-Identifier: Apache-2.0
+/* report - what morph-optimize did, for people and for scripts. */
+#ifndef ME_REPORT_H
+#define ME_REPORT_H
+
+#include <stdio.h>
+
+#include "editor/optimize.h"
+
+#define ME_REPORT_SCHEMA 1
+
+void me_report_text(FILE *out, const struct me_optimize_options *options,
+		    const struct me_optimize_report *report);
+/* One JSON object and a newline. Return: 0, -ENOMEM, -EIO. */
+int me_report_json(FILE *out, const struct me_optimize_options *options,
+		   const struct me_optimize_report *report);
+
+#endif
