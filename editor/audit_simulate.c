@@ -11,13 +11,13 @@
 
 #include "editor/sequential.h"
 
-#define SIM_SD	0.01	/* of most noises: 1 % */
+#define SIM_SD 0.01 /* of most noises: 1 % */
 
 const char *me_noise_name(enum me_noise noise)
 {
 	static const char *const names[ME_NR_NOISES] = {
-		[ME_NOISE_GAUSSIAN] = "gaussian", [ME_NOISE_HEAVY] = "heavy-tailed",
-		[ME_NOISE_DRIFT] = "drifting", [ME_NOISE_CORRELATED] = "autocorrelated",
+		[ME_NOISE_GAUSSIAN] = "gaussian",  [ME_NOISE_HEAVY] = "heavy-tailed",
+		[ME_NOISE_DRIFT] = "drifting",	   [ME_NOISE_CORRELATED] = "autocorrelated",
 		[ME_NOISE_LOCKSTEP] = "lock-step", [ME_NOISE_BIMODAL] = "bimodal",
 	};
 
@@ -62,8 +62,7 @@ double me_noise_next(struct me_noise_source *src)
 	size_t n = src->nr++;
 
 	switch (src->noise) {
-	case ME_NOISE_HEAVY:
-		return SIM_SD * tan(M_PI * (sim_uniform(src) - 0.5));
+	case ME_NOISE_HEAVY: return SIM_SD * tan(M_PI * (sim_uniform(src) - 0.5));
 	case ME_NOISE_DRIFT:
 		/* up for 100 runs, down for 100 */
 		return 0.001 * (double)(n % 200 < 100 ? n % 200 : 200 - n % 200) +
@@ -71,15 +70,13 @@ double me_noise_next(struct me_noise_source *src)
 	case ME_NOISE_CORRELATED:
 		src->level = 0.95 * src->level + SIM_SD * sim_gaussian(src);
 		return src->level;
-	case ME_NOISE_LOCKSTEP:
-		return 0.05 * (double)(n % 2) + 0.1 * SIM_SD * sim_gaussian(src);
+	case ME_NOISE_LOCKSTEP: return 0.05 * (double)(n % 2) + 0.1 * SIM_SD * sim_gaussian(src);
 	case ME_NOISE_BIMODAL:
 		if (sim_uniform(src) < 0.1)
 			src->slow = !src->slow;
 		return 0.1 * src->slow + 0.1 * SIM_SD * sim_gaussian(src);
 	case ME_NOISE_GAUSSIAN:
-	default:
-		return SIM_SD * sim_gaussian(src);
+	default: return SIM_SD * sim_gaussian(src);
 	}
 }
 

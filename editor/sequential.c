@@ -13,17 +13,17 @@
 #include <string.h>
 
 /* Stakes per spread. The last one bets on the sign alone. */
-static const double seq_boldness[ME_SEQ_NR_GAMBLERS] = { 0.1, 0.2, 0.4, 0.8, 1.6, 16 };
+static const double seq_boldness[ME_SEQ_NR_GAMBLERS] = {0.1, 0.2, 0.4, 0.8, 1.6, 16};
 
 /* Nobody stakes everything: one wrong sign would ruin him for good. */
-#define SEQ_STAKE_MAX	0.99
+#define SEQ_STAKE_MAX 0.99
 /* Until the spread can be judged: run times commonly scatter by a per cent. */
-#define SEQ_SCALE_FIRST	0.01
+#define SEQ_SCALE_FIRST 0.01
 #define SEQ_NR_FIRST	4
 /* Clocks count in microseconds or worse; a spread of exactly 0 would divide by zero. */
-#define SEQ_SCALE_MIN	1e-7
+#define SEQ_SCALE_MIN 1e-7
 /* Effects beyond a factor of e^20 are not told apart. */
-#define SEQ_EFFECT_MAX	20.0
+#define SEQ_EFFECT_MAX 20.0
 
 void me_seq_init(struct me_seq *seq, double alpha)
 {
@@ -99,7 +99,7 @@ static double seq_threshold(const struct me_seq *seq)
 static int seq_reserve(struct me_seq *seq)
 {
 	size_t nr_alloc = seq->nr_alloc ? 2 * seq->nr_alloc : 64;
-	double **arrays[] = { &seq->d, &seq->scale, &seq->sorted };
+	double **arrays[] = {&seq->d, &seq->scale, &seq->sorted};
 	size_t i;
 
 	if (seq->nr < seq->nr_alloc)
@@ -159,7 +159,7 @@ int me_seq_add(struct me_seq *seq, double d)
 /* Did the bet "the effect lies above @effect" (@sign 1; -1: below it) ever win? */
 static bool seq_rejects(const struct me_seq *seq, double effect, int sign)
 {
-	double logs[ME_SEQ_NR_GAMBLERS] = { 0 };
+	double logs[ME_SEQ_NR_GAMBLERS] = {0};
 	size_t i;
 	int g;
 

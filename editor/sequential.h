@@ -20,24 +20,26 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-enum { ME_SEQ_NR_GAMBLERS = 6 };
+enum {
+	ME_SEQ_NR_GAMBLERS = 6
+};
 
 enum me_seq_verdict {
 	ME_SEQ_UNDECIDED,
-	ME_SEQ_POSITIVE,	/* differences lie above zero: B is faster */
-	ME_SEQ_NEGATIVE,	/* differences lie below zero: B is slower */
+	ME_SEQ_POSITIVE, /* differences lie above zero: B is faster */
+	ME_SEQ_NEGATIVE, /* differences lie below zero: B is slower */
 };
 
 struct me_seq {
 	double alpha;
-	double *d;		/* differences, in the order they came */
-	double *scale;		/* spread known before each of them */
+	double *d;     /* differences, in the order they came */
+	double *scale; /* spread known before each of them */
 	size_t nr, nr_alloc;
-	double *sorted;		/* the differences again, ascending */
+	double *sorted; /* the differences again, ascending */
 	/* log capital of each gambler against "no effect", upward and downward */
 	double up[ME_SEQ_NR_GAMBLERS], down[ME_SEQ_NR_GAMBLERS];
-	enum me_seq_verdict verdict;	/* the first one reached stays */
-	size_t decided_at;		/* number of differences at that time */
+	enum me_seq_verdict verdict; /* the first one reached stays */
+	size_t decided_at;	     /* number of differences at that time */
 };
 
 /* me_seq_init - an empty test. @alpha: chance of any false claim, 0 < @alpha < 1. */
