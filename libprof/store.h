@@ -6,6 +6,13 @@
  * kernel; Table 3 of Morph, 1997); a ledger of samples emitted, attributed, unattributed by
  * reason, and lost. WAL mode; everything between mp_store_begin() and mp_store_commit() appears
  * at once or not at all, so after a crash the ledger still equals the counts.
+ *
+ * Time is kept in days (UTC). A module's last seven days are apart; what is older is one bucket,
+ * and so is everything where the days would not fit in 64 KiB and a tenth of the module's text.
+ * A bucket counts for @since_s when any of its days does: never too little, at times too much.
+ *
+ * A call outside of mp_store_begin() is a transaction of its own. A call that fails inside one
+ * leaves it half done: roll back. One connection per thread.
  */
 #ifndef MP_STORE_H
 #define MP_STORE_H
@@ -39,6 +46,7 @@ int mp_store_open(const char *path, enum mp_store_mode mode, struct mp_store **o
 		  struct mp_err *err);
 void mp_store_close(struct mp_store *store);
 
+/* On a store for reading: one snapshot until commit or rollback. */
 int mp_store_begin(struct mp_store *store, struct mp_err *err);
 int mp_store_commit(struct mp_store *store, struct mp_err *err);
 void mp_store_rollback(struct mp_store *store);
@@ -60,7 +68,7 @@ int mp_store_put_module(struct mp_store *store, const struct mp_id *id, enum mp_
 			const char *path, uint64_t text_size, int64_t now_s, int64_t *key,
 			struct mp_err *err);
 
-/* Add @counts (ascending vaddr) to the module's counts of the day that holds @when_s. */
+/* Add @counts (strictly ascending vaddr) to the module's counts of the day that holds @when_s. */
 int mp_store_add_counts(struct mp_store *store, int64_t module, int64_t when_s,
 			const struct mp_ip_count *counts, size_t nr, struct mp_err *err);
 
@@ -124,7 +132,8 @@ struct mp_session {
 };
 
 int mp_store_start_session(struct mp_store *store, struct mp_session *session, struct mp_err *err);
-/* Add @delta to the session's ledger (same transaction as the counts it speaks of). */
+/* Add @delta to the session's ledger (same transaction as the counts it speaks of).
+ * Return: 0, -EINVAL where @delta does not balance. */
 int mp_store_add_ledger(struct mp_store *store, int64_t session, int64_t now_s,
 			const struct mp_ledger *delta, struct mp_err *err);
 /* Ownership: free(*@out). Newest first. */

@@ -1,0 +1,114 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * store_internal - what the files of the store share among themselves and with their tests;
+ * nobody else includes this.
+ */
+#ifndef MP_STORE_INTERNAL_H
+#define MP_STORE_INTERNAL_H
+
+#include <sqlite3.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "libprof/store.h"
+
+#define MP_STORE_APPLICATION_ID 0x4d525048	/* "MRPH" */
+#define MP_SECONDS_PER_DAY 86400
+
+/* Statements that are prepared once per connection. */
+enum mp_stmt {
+	MP_STMT_MODULE_FIND,
+	MP_STMT_MODULE_ADD,
+	MP_STMT_MODULE_SEEN,
+	MP_STMT_MODULE_LIST,
+	MP_STMT_MODULE_TEXT_SIZE,
+	MP_STMT_BUCKET_LIST,
+	MP_STMT_BUCKET_ALL,
+	MP_STMT_BUCKET_ADD,
+	MP_STMT_BUCKET_GROW,
+	MP_STMT_BUCKET_SET,
+	MP_STMT_BUCKET_DELETE,
+	MP_STMT_CHUNK_FIND,
+	MP_STMT_CHUNK_LIST,
+	MP_STMT_CHUNK_ADD,
+	MP_STMT_CHUNK_SET,
+	MP_STMT_CHUNK_DELETE,
+	MP_STMT_SESSION_ADD,
+	MP_STMT_SESSION_SEEN,
+	MP_STMT_SESSION_LIST,
+	MP_STMT_LEDGER_ADD,
+	MP_STMT_LEDGER_LIST,
+	MP_STMT_ACTIVITY_FIND,
+	MP_STMT_ACTIVITY_ADD,
+	MP_STMT_ACTIVITY_ALL,
+	MP_STMT_ACTIVITY_DELETE,
+	MP_NR_STMT
+};
+
+/* Shared by whoever wants a module's buckets in order of days. */
+#define MP_BUCKET_LIST_SQL                                                                         \
+	"SELECT key, first_day, last_day, nr_samples, nr_bytes FROM bucket WHERE module = ?1"      \
+	" ORDER BY first_day"
+
+/* Growing arrays that live as long as the connection, so that a flush does not allocate. */
+struct mp_store_scratch {
+	struct mp_ip_count *ips[2];
+	size_t nr_ips_max[2];
+	uint8_t *bytes;
+	size_t nr_bytes_max;
+};
+
+struct mp_store {
+	sqlite3 *db;
+	char *path;
+	bool writable;
+	bool folded;		/* buckets were merged in this transaction: pages may be free */
+	sqlite3_stmt *stmts[MP_NR_STMT];
+	struct mp_store_scratch scratch;
+};
+
+/* Turn SQLite's result into -errno and a message "PATH: cannot WHAT: reason". */
+int mp_store_fail(struct mp_store *store, int rc, const char *what, struct mp_err *err);
+/* The file's content contradicts itself: -EBADMSG. */
+int mp_store_damaged(struct mp_store *store, const char *what, struct mp_err *err);
+
+/* The cached statement, reset and without bindings. */
+int mp_store_stmt(struct mp_store *store, enum mp_stmt which, const char *sql, sqlite3_stmt **out,
+		  struct mp_err *err);
+/* Return: 1 a row, 0 done (the statement is reset), -errno (reset too). */
+int mp_store_step(struct mp_store *store, sqlite3_stmt *stmt, const char *what, struct mp_err *err);
+/* Run a statement that gives no rows. */
+int mp_store_run(struct mp_store *store, sqlite3_stmt *stmt, const char *what, struct mp_err *err);
+
+/*
+ * Begin unless a transaction is already open; mp_store_leave() ends only what enter began:
+ * commits where @r is 0, rolls back otherwise. Return: @r or the commit's error.
+ */
+int mp_store_enter(struct mp_store *store, bool *began, struct mp_err *err);
+int mp_store_leave(struct mp_store *store, bool began, int r, struct mp_err *err);
+
+/* store_schema.c: one step takes version i to i + 1. */
+extern const char *const mp_store_steps[];
+extern const int mp_store_nr_steps;
+int mp_store_migrate(struct mp_store *store, const char *const *steps, int nr_steps,
+		     struct mp_err *err);
+/* Read-only counterpart: refuses what mp_store_migrate() would refuse or have to change. */
+int mp_store_check_schema(struct mp_store *store, int nr_steps, struct mp_err *err);
+
+static inline int64_t mp_day_of(int64_t when_s)
+{
+	return when_s / MP_SECONDS_PER_DAY;
+}
+
+/* A span of days is asked for where any of its days ends after @since_s. */
+static inline bool mp_day_wanted(int64_t last_day, int64_t since_s)
+{
+	return !since_s || last_day >= mp_day_of(since_s);
+}
+
+/* store_counts.c: sums over the chunks of one bucket, every checksum checked. */
+int mp_store_sum_bucket(struct mp_store *store, int64_t bucket, uint64_t *nr_samples,
+			uint64_t *nr_bytes, struct mp_err *err);
+
+#endif
