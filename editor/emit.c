@@ -130,10 +130,12 @@ static void write_phdrs(struct emitter *e)
 		.p_vaddr = hdr_vaddr, .p_paddr = hdr_vaddr,
 		.p_filesz = e->unwind.hdr_size, .p_memsz = e->unwind.hdr_size, .p_align = 4,
 	};
-	uint8_t *table = e->head + e->elf->ehdr.e_phoff;
+	Elf64_Phdr *phdrs = e->segment.phdrs;
 
-	memcpy(table + e->segment.slot * sizeof(load), &load, sizeof(load));
-	memcpy(table + e->segment.eh_frame_slot * sizeof(eh_frame), &eh_frame, sizeof(eh_frame));
+	phdrs[e->segment.slot] = load;
+	if (e->segment.eh_frame_slot != ME_NO_SLOT)
+		phdrs[e->segment.eh_frame_slot] = eh_frame;
+	memcpy(e->head + e->elf->ehdr.e_phoff, phdrs, e->segment.nr_phdrs * sizeof(*phdrs));
 }
 
 /* Section indexes change where relocation sections go; .dynsym names sections by index. */
@@ -167,6 +169,12 @@ static int build_head(struct emitter *e, struct mp_err *err)
 	rc = me_patch_image(e->cfg, &e->placement, e->head, e->segment.old_end, &e->out->patches, err);
 	if (rc)
 		return rc;
+	if (e->segment.eh_frame_slot == ME_NO_SLOT) {
+		rc = me_patch_eh_frame(e->cfg, e->head, e->segment.old_end,
+				       e->unwind_vaddr + e->unwind.eh_frame_off, err);
+		if (rc)
+			return rc;
+	}
 	renumber_dynsym(e);
 	write_phdrs(e);
 	renew_build_id(e);
@@ -317,6 +325,7 @@ int me_emit(const struct mp_cfg *cfg, const struct me_plan *plan, struct me_emit
 		rc = assemble(&e, err);
 	if (!rc)
 		summarise(&e);
+	me_segment_fini(&e.segment);
 	me_placement_fini(&e.placement);
 	me_sections_fini(&e.sections);
 	free(e.unwind.bytes);

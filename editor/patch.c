@@ -260,6 +260,34 @@ int me_patch_image(const struct mp_cfg *cfg, const struct me_placement *placemen
 	return 0;
 }
 
+int me_patch_eh_frame(const struct mp_cfg *cfg, uint8_t *image, uint64_t image_size, uint64_t vaddr,
+		      struct mp_err *err)
+{
+	const struct mp_section *old = mp_elf_section(cfg->elf, ".eh_frame");
+	struct patcher p = { .cfg = cfg, .image = image, .image_size = image_size };
+	uint32_t nr_found = 0;
+
+	for (uint32_t i = 0; old && i < cfg->elf->nr_relocs; i++) {
+		const struct mp_reloc *r = &cfg->elf->relocs[i];
+		uint32_t word = (uint32_t)vaddr;
+		uint8_t *field;
+
+		if (r->sym_value + r->addend - old->vaddr >= old->size ||
+		    !mp_elf_is_code(cfg->elf, r->vaddr))
+			continue;
+		if ((r->type != R_X86_64_32 && r->type != R_X86_64_32S) || vaddr > INT32_MAX ||
+		    !(field = image_at(&p, r->vaddr, sizeof(word))))
+			return mp_err_set(err, EPERM, "a reference to .eh_frame at %#llx cannot be "
+					  "changed", (unsigned long long)r->vaddr);
+		memcpy(field, &word, sizeof(word));
+		nr_found++;
+	}
+	if (!nr_found)
+		return mp_err_set(err, EPERM, "has neither PT_GNU_EH_FRAME nor a start-up file that "
+				  "registers .eh_frame");
+	return 0;
+}
+
 void me_patches_fini(struct me_patches *patches)
 {
 	free(patches->patches);

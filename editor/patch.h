@@ -28,6 +28,13 @@ struct me_patches {
 /* Return: 0, -ENOMEM, -ERANGE. Ownership: me_patches_fini(@out). */
 int me_patch_image(const struct mp_cfg *cfg, const struct me_placement *placement, uint8_t *image,
 		   uint64_t image_size, struct me_patches *out, struct mp_err *err);
+/*
+ * me_patch_eh_frame - lead the code's references into the old .eh_frame to @vaddr: a static
+ * program without PT_GNU_EH_FRAME hands its start to the unwinder.
+ * Return: 0, -EPERM there is no such reference, or it cannot be changed.
+ */
+int me_patch_eh_frame(const struct mp_cfg *cfg, uint8_t *image, uint64_t image_size, uint64_t vaddr,
+		      struct mp_err *err);
 void me_patches_fini(struct me_patches *patches);
 
 #endif

@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * segment - chooses place and program header of the new segment. Called by emit before anything
- * is placed.
+ * segment - chooses place and program header of the new segment: a spare PT_NOTE, or one of two
+ * PT_LOADs that can be merged. Called by emit before anything is placed.
  */
 #include "editor/segment.h"
 
 #include <errno.h>
+#include <stdlib.h>
+#include <string.h>
 
 static uint64_t round_up(uint64_t value, uint64_t align)
 {
@@ -32,50 +34,108 @@ static bool note_is_spare(const struct mp_elf *elf, uint32_t index)
 	return false;
 }
 
-int me_segment_choose(const struct mp_elf *elf, struct me_segment *out, struct mp_err *err)
+/*
+ * Two neighbouring read-only PT_LOADs that are contiguous in file and memory can be one. What was
+ * only readable becomes executable too, as in every file linked with -z noseparate-code.
+ */
+static bool loads_can_merge(const Elf64_Phdr *a, const Elf64_Phdr *b, uint64_t align)
 {
-	uint32_t last_load = 0, slot = UINT32_MAX, eh_frame = UINT32_MAX;
-	uint64_t vaddr_end = 0, off_end = 0, align = 0x1000;
+	return a->p_type == PT_LOAD && b->p_type == PT_LOAD && !(a->p_flags & PF_W) &&
+	       !(b->p_flags & PF_W) && a->p_filesz == a->p_memsz &&
+	       a->p_vaddr - a->p_offset == b->p_vaddr - b->p_offset &&
+	       round_up(a->p_vaddr + a->p_memsz, align) == (b->p_vaddr & ~(align - 1));
+}
 
+static bool take_note(const struct mp_elf *elf, uint32_t last_load, struct me_segment *out)
+{
+	for (uint32_t i = last_load + 1; i < elf->nr_phdrs; i++) {
+		if (!note_is_spare(elf, i))
+			continue;
+		out->slot = i;
+		out->price = ".note.gnu.property, still found through PT_GNU_PROPERTY";
+		return true;
+	}
+	return false;
+}
+
+/* PT_LOADs ascend, so those behind the merged pair move up and the last slot becomes free. */
+static bool take_merged_load(uint32_t last_load, struct me_segment *out)
+{
+	Elf64_Phdr *p = out->phdrs;
+
+	for (uint32_t i = 0; i < last_load; i++) {
+		if (!loads_can_merge(&p[i], &p[i + 1], out->align))
+			continue;
+		for (uint32_t k = i + 1; k <= last_load; k++) {
+			if (p[k].p_type != PT_LOAD)
+				return false;
+		}
+		p[i].p_flags |= p[i + 1].p_flags;
+		p[i].p_filesz = p[i + 1].p_offset + p[i + 1].p_filesz - p[i].p_offset;
+		p[i].p_memsz = p[i + 1].p_vaddr + p[i + 1].p_memsz - p[i].p_vaddr;
+		memmove(&p[i + 1], &p[i + 2], (last_load - i - 1) * sizeof(*p));
+		out->slot = last_load;
+		out->price = "the read-only segment before the code, now executable with it";
+		return true;
+	}
+	return false;
+}
+
+/* Where segments and their contents end, and where the headers of interest stand. */
+static uint32_t scan(const struct mp_elf *elf, struct me_segment *out)
+{
+	uint64_t vaddr_end = 0;
+	uint32_t last_load = 0;
+
+	out->align = 0x1000;
 	for (uint32_t i = 0; i < elf->nr_phdrs; i++) {
 		const Elf64_Phdr *p = &elf->phdrs[i];
 
 		if (p->p_type == PT_GNU_EH_FRAME)
-			eh_frame = i;
+			out->eh_frame_slot = i;
 		if (p->p_type != PT_LOAD)
 			continue;
 		last_load = i;
 		if (p->p_vaddr + p->p_memsz > vaddr_end)
 			vaddr_end = p->p_vaddr + p->p_memsz;
-		if (p->p_offset + p->p_filesz > off_end)
-			off_end = p->p_offset + p->p_filesz;
-		if (p->p_align > align)
-			align = p->p_align;
+		if (p->p_offset + p->p_filesz > out->old_end)
+			out->old_end = p->p_offset + p->p_filesz;
+		if (p->p_align > out->align)
+			out->align = p->p_align;
 	}
-	for (uint32_t i = last_load + 1; i < elf->nr_phdrs && slot == UINT32_MAX; i++) {
-		if (note_is_spare(elf, i))
-			slot = i;
-	}
-	if (slot == UINT32_MAX)
-		return mp_err_set(err, EPERM, "no program header can be spared for a new segment");
-	if (eh_frame == UINT32_MAX)
-		return mp_err_set(err, EPERM, "has no PT_GNU_EH_FRAME");
-	if (align & (align - 1))
+	out->vaddr = round_up(vaddr_end, out->align);
+	out->off = round_up(out->old_end, out->align);
+	return last_load;
+}
+
+int me_segment_choose(const struct mp_elf *elf, struct me_segment *out, struct mp_err *err)
+{
+	uint32_t last_load;
+
+	*out = (struct me_segment){ .nr_phdrs = elf->nr_phdrs, .slot = ME_NO_SLOT,
+				    .eh_frame_slot = ME_NO_SLOT };
+	last_load = scan(elf, out);
+	if (out->align & (out->align - 1))
 		return mp_err_set(err, EPERM, "segment alignment is no power of two");
 	for (uint32_t i = 1; i < elf->nr_sections; i++) {
 		const struct mp_section *s = &elf->sections[i];
 
-		if (s->flags & SHF_ALLOC && s->type != SHT_NOBITS && s->off + s->size > off_end)
+		if (s->flags & SHF_ALLOC && s->type != SHT_NOBITS && s->off + s->size > out->old_end)
 			return mp_err_set(err, EPERM, "section %s lies outside every segment", s->name);
 	}
-	*out = (struct me_segment){
-		.slot = slot,
-		.eh_frame_slot = eh_frame,
-		.price = ".note.gnu.property, still found through PT_GNU_PROPERTY",
-		.vaddr = round_up(vaddr_end, align),
-		.off = round_up(off_end, align),
-		.align = align,
-		.old_end = off_end,
-	};
+	out->phdrs = malloc((elf->nr_phdrs + 1) * sizeof(*out->phdrs));
+	if (!out->phdrs)
+		return mp_err_set(err, ENOMEM, "out of memory");
+	memcpy(out->phdrs, elf->phdrs, elf->nr_phdrs * sizeof(*out->phdrs));
+	if (!take_note(elf, last_load, out) && !take_merged_load(last_load, out)) {
+		me_segment_fini(out);
+		return mp_err_set(err, EPERM, "no program header can be spared for a new segment");
+	}
 	return 0;
+}
+
+void me_segment_fini(struct me_segment *segment)
+{
+	free(segment->phdrs);
+	segment->phdrs = NULL;
 }
