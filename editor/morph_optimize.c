@@ -5,6 +5,7 @@
  */
 #include <argp.h>
 #include <errno.h>
+#include <inttypes.h>
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -26,12 +27,13 @@ enum { EXIT_NO_PROFILE = 3, EXIT_REFUSED = 4, EXIT_USAGE = 2 };
 enum key {
 	KEY_DRY_RUN = 'n',
 	KEY_DB = 0x100, KEY_REPORT, KEY_SINCE, KEY_MIN_SAMPLES, KEY_BLOCK_ORDER, KEY_FUNCTION_ORDER,
-	KEY_ESTIMATOR, KEY_KEEP_FLUFF, KEY_ALL, KEY_SHUFFLE,
+	KEY_ESTIMATOR, KEY_KEEP_FLUFF, KEY_ALL, KEY_SHUFFLE, KEY_LIST_PATCHES,
 };
 
 struct arguments {
 	struct me_optimize_options options;
 	bool json, quiet;
+	const char *patch_list;
 	char db[PATH_MAX];
 };
 
@@ -47,6 +49,8 @@ static const struct argp_option argp_options[] = {
 	{ "estimator", KEY_ESTIMATOR, "NAME", 0,
 	  "poisson (default) or scaled: how samples become counts", 1 },
 	{ "keep-fluff", KEY_KEEP_FLUFF, NULL, 0, "Copy whole functions, cold blocks too", 1 },
+	{ "list-patches", KEY_LIST_PATCHES, "FILE", 0,
+	  "Write address and length of each patch of old code here", 2 },
 	{ "all", KEY_ALL, NULL, 0, "Use no profile: copy every function that may be copied", 2 },
 	{ "shuffle", KEY_SHUFFLE, "SEED", 0, "With --all: a random order, for tests", 2 },
 	{ 0 }
@@ -139,6 +143,9 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 	case KEY_KEEP_FLUFF:
 		o->layout.keep_fluff = true;
 		return 0;
+	case KEY_LIST_PATCHES:
+		a->patch_list = arg;
+		return 0;
 	case KEY_ALL:
 		o->all = true;
 		return 0;
@@ -165,6 +172,20 @@ static const struct argp argp = {
 	"Exit status: 0 done, 1 failed, 2 usage, 3 no or too little profile, 4 refused as unsafe.",
 	NULL, NULL, NULL
 };
+
+static int list_patches(const char *path, const struct me_patches *patches)
+{
+	FILE *out = fopen(path, "w");
+	int failed;
+
+	if (!out)
+		return -errno;
+	for (uint32_t i = 0; i < patches->nr_patches; i++)
+		fprintf(out, "%#" PRIx64 " %" PRIu32 "\n", patches->patches[i].vaddr,
+			patches->patches[i].size);
+	failed = ferror(out);
+	return fclose(out) || failed ? -EIO : 0;
+}
 
 static int exit_status(int rc)
 {
@@ -203,6 +224,11 @@ int main(int argc, char **argv)
 	rc = me_optimize(&a.options, &report, &err);
 	if (rc)
 		fprintf(stderr, "morph-optimize: %s\n", err.msg);
+	if (!rc && a.patch_list) {
+		rc = list_patches(a.patch_list, &report.emitted.patches);
+		if (rc)
+			fprintf(stderr, "morph-optimize: %s: %s\n", a.patch_list, strerror(-rc));
+	}
 	if ((!rc || report.nothing_to_move) && !a.quiet) {
 		int failed = 0;
 
