@@ -16,8 +16,8 @@
 const char *const mp_store_steps[] = {
 	/*
 	 * 0 -> 1. A bucket holds a module's counts of the days first_day..last_day (since 1970,
-	 * UTC); a chunk holds those of 16 KiB of text, encoded (store_codec). text_hash is the
-	 * unsigned value's bits. chunk.chunk is vaddr >> 14, checksum the low half of XXH3-64.
+	 * UTC); a chunk holds those of 64 KiB of text, encoded (store_codec). text_hash is the
+	 * unsigned value's bits. chunk.chunk is vaddr >> 16, checksum the low half of XXH3-64.
 	 */
 	"CREATE TABLE module(key INTEGER PRIMARY KEY, build_id BLOB NOT NULL,"
 	" text_hash INTEGER NOT NULL, kind INTEGER NOT NULL, path TEXT NOT NULL,"

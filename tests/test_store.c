@@ -168,8 +168,8 @@ START_TEST(codec_refuses_what_it_never_wrote)
 		{ { 0x83 }, 1 },				/* token cut short */
 		{ { 0x03 }, 1 },				/* count missing */
 		{ { 0x03, 0x00 }, 2 },				/* a count of 0 */
-		{ { 0x80, 0x80, 0x04 }, 3 },			/* 16 KiB into a chunk of 16 KiB */
-		{ { 0xfc, 0xff, 0x03, 0x00 }, 4 },		/* beyond the chunk's last byte */
+		{ { 0x80, 0x80, 0x10 }, 3 },			/* 64 KiB into a chunk of 64 KiB */
+		{ { 0xfc, 0xff, 0x0f, 0x00 }, 4 },		/* beyond the chunk's last byte */
 		{ { 0x03, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0x02 }, 11 },
 		{ { 0x03, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x81, 0x00 }, 12 },
 	};
@@ -1032,7 +1032,8 @@ START_TEST(store_flipped_count_is_found)
 
 	make_sample_store();
 	/* The last byte of a chunk's data: a count or a distance, plausible whatever it is. */
-	tamper("UPDATE chunk SET data = substr(data, 1, length(data) - 1) || x'04' WHERE key = 1");
+	tamper("UPDATE chunk SET data = substr(data, 1, length(data) - 1) ||"
+	       " CASE substr(data, -1) WHEN x'04' THEN x'05' ELSE x'04' END WHERE key = 1");
 	store = open_as(MP_STORE_READ);
 	ck_assert_int_eq(mp_store_read_counts(store, 1, 0, &counts, &nr, &err), -EBADMSG);
 	ck_assert_ptr_nonnull(strstr(err.msg, "checksum"));
