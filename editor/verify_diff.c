@@ -1,0 +1,248 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * verify_diff - every byte that differs from the original must belong to an act that is proved:
+ * a patch over a copied block, a call or jump led to a copy, a table entry, the build-id.
+ */
+#include <string.h>
+
+#include "editor/verify_priv.h"
+
+#define VF_PATCH_LEN 5
+
+/* File ranges that may differ: checked elsewhere, or free. */
+struct free_range {
+	uint64_t start, end;
+};
+
+static struct free_range build_id_bytes(const struct mp_elf *elf)
+{
+	for (uint32_t i = 0; i < elf->nr_phdrs; i++) {
+		const Elf64_Phdr *ph = &elf->phdrs[i];
+		uint64_t off = 0, align = ph->p_align == 8 ? 8 : 4;
+
+		if (ph->p_type != PT_NOTE || ph->p_offset > elf->size ||
+		    ph->p_filesz > elf->size - ph->p_offset)
+			continue;
+		while (ph->p_filesz - off >= sizeof(Elf64_Nhdr)) {
+			uint64_t at = ph->p_offset + off, desc;
+			Elf64_Nhdr nh;
+
+			memcpy(&nh, elf->data + at, sizeof(nh));
+			desc = sizeof(nh) + ((nh.n_namesz + align - 1) & ~(align - 1));
+			off += desc + ((nh.n_descsz + align - 1) & ~(align - 1));
+			if (off > ph->p_filesz)
+				break;
+			if (nh.n_type == NT_GNU_BUILD_ID && nh.n_namesz == 4 &&
+			    !memcmp(elf->data + at + sizeof(nh), "GNU", 4))
+				return (struct free_range){at + desc, at + desc + nh.n_descsz};
+		}
+	}
+	return (struct free_range){0, 0};
+}
+
+/* In a function whose code takes its own addresses and jumps where a register says, no address
+ * but the entry is known not to be computed. */
+static bool may_be_computed(const struct vf_fde *fde, uint64_t vaddr)
+{
+	return (fde->flags & VF_FDE_IJMP_REG) && (fde->flags & VF_FDE_SELF_REF) &&
+	       vaddr != fde->start;
+}
+
+/* @at: where the jump stands in @p's original. */
+static int check_patch(struct vf *vf, const struct mp_map_piece *p, uint64_t at, uint64_t *next)
+{
+	const struct vf_fde *fde = vf_eh_find(&vf->old_eh, at);
+	uint64_t end = at + VF_PATCH_LEN, whole = end;
+
+	if (end > p->old_vaddr + p->old_size)
+		return vf_refuse(vf, at, "a patch reaches beyond its block");
+	if (!fde || (fde->flags & (VF_FDE_BAD | VF_FDE_OFF_GRID)))
+		return vf_refuse(vf, at, "a patch in a function that is not understood");
+	if (vf->old_eh.cies[fde->cie].signal)
+		return vf_refuse(vf, at, "a patch in a signal frame");
+	if (may_be_computed(fde, p->old_vaddr))
+		return vf_refuse(vf, at, "a patch in a function that may compute jump targets");
+	if (vf_bits_next(&vf->target, at + 1, end) < end)
+		return vf_refuse(vf, vf_bits_next(&vf->target, at + 1, end),
+				 "a possible target inside the patch at %#llx",
+				 (unsigned long long)at);
+	vf->report->nr_patches++;
+	/* The rest of an instruction whose start is gone cannot run, whatever it says. */
+	whole = vf_bits_next(&vf->grid, end, p->old_vaddr + p->old_size);
+	*next = vf_bits_next(&vf->target, end, whole) < whole ? end : whole;
+	return 0;
+}
+
+static bool starts_with_endbr64(const struct vf *vf, uint64_t vaddr)
+{
+	static const uint8_t endbr64[] = {0xf3, 0x0f, 0x1e, 0xfa};
+	const uint8_t *p = mp_elf_bytes(vf->o, vaddr, sizeof(endbr64));
+
+	return p && !memcmp(p, endbr64, sizeof(endbr64));
+}
+
+static bool is_patch(const struct vf *vf, const struct mp_map_piece *p, uint64_t at)
+{
+	const uint8_t *b = mp_elf_bytes(vf->n, at, VF_PATCH_LEN);
+	int32_t disp;
+
+	if (!b || b[0] != 0xe9)
+		return false;
+	memcpy(&disp, b + 1, 4);
+	return at + VF_PATCH_LEN + (uint64_t)(int64_t)disp == p->new_vaddr;
+}
+
+/* The start of the instruction that holds @vaddr, as the linear decode of its function saw it. */
+static uint64_t insn_start(const struct vf *vf, uint64_t vaddr)
+{
+	for (uint64_t at = vaddr; at > vaddr - 15; at--)
+		if (vf_bits_get(&vf->grid, at))
+			return at;
+	return 0;
+}
+
+static int check_retargeted(struct vf *vf, uint64_t vaddr, uint64_t *next)
+{
+	const struct vf_fde *fde = vf_eh_find(&vf->old_eh, vaddr);
+	uint64_t at = insn_start(vf, vaddr), now;
+	const struct mp_map_piece *copy;
+	const uint8_t *a, *b;
+	struct vf_insn insn;
+	int32_t disp;
+
+	if (!fde || !at || at < fde->start || (fde->flags & (VF_FDE_BAD | VF_FDE_OFF_GRID)))
+		return vf_refuse(vf, vaddr, "code changed that is not understood");
+	a = mp_elf_bytes(vf->o, at, 1);
+	b = mp_elf_bytes(vf->n, at, 1);
+	if (!a || !b || !vf_decode(a, fde->start + fde->size - at, at, &insn) ||
+	    vaddr >= at + insn.len || insn.rel_size != 4 || insn.kind == VF_ODD ||
+	    memcmp(a, b, insn.rel_off))
+		return vf_refuse(vf, vaddr, "code changed that is no call, jump or patch");
+	memcpy(&disp, b + insn.rel_off, 4);
+	now = at + insn.len + (uint64_t)(int64_t)disp;
+	copy = vf_piece_from(vf, insn.target);
+	if (!copy || copy->new_vaddr != now)
+		return vf_refuse(vf, at, "leads to %#llx, which is no copy of %#llx",
+				 (unsigned long long)now, (unsigned long long)insn.target);
+	vf->report->nr_retargeted++;
+	*next = at + insn.len;
+	return 0;
+}
+
+static int check_code(struct vf *vf, uint64_t vaddr, uint64_t *next)
+{
+	const struct mp_map_piece *p = vf_piece_holding(vf, vaddr);
+
+	if (p) {
+		uint64_t at = p->old_vaddr + (starts_with_endbr64(vf, p->old_vaddr) ? 4 : 0);
+
+		if (vaddr >= at && vaddr < at + VF_PATCH_LEN && is_patch(vf, p, at))
+			return check_patch(vf, p, at, next);
+	}
+	return check_retargeted(vf, vaddr, next);
+}
+
+static const struct mp_section *section_of(const struct mp_elf *elf, uint64_t off)
+{
+	for (uint32_t i = 1; i < elf->nr_sections; i++) {
+		const struct mp_section *sec = &elf->sections[i];
+
+		if ((sec->flags & SHF_ALLOC) && sec->type != SHT_NOBITS && off >= sec->off &&
+		    off - sec->off < sec->size)
+			return sec;
+	}
+	return NULL;
+}
+
+/* The byte at file offset @off differs. *@next: where to go on. */
+static int check_byte(struct vf *vf, uint64_t off, uint64_t *next)
+{
+	const struct mp_section *sec = section_of(vf->o, off);
+	uint64_t vaddr, end;
+	int ret;
+
+	if (!sec)
+		return vf_refuse(vf, 0, "byte at file offset %#llx changed, outside all sections",
+				 (unsigned long long)off);
+	vaddr = sec->vaddr + (off - sec->off);
+	if (sec->type == SHT_RELA && sec->entsize == sizeof(Elf64_Rela)) {
+		uint64_t entry = (off - sec->off) / sizeof(Elf64_Rela) * sizeof(Elf64_Rela);
+
+		*next = sec->off + entry + sizeof(Elf64_Rela);
+		return vf_check_table_addend(vf, sec->off + entry);
+	}
+	if (sec->flags & SHF_EXECINSTR)
+		ret = check_code(vf, vaddr, &end);
+	else
+		ret = vf_check_table_word(vf, vaddr, &end);
+	if (!ret)
+		*next = off + (end - vaddr);
+	return ret;
+}
+
+/* The first offset in [@off, @end) whose byte differs, or @end. */
+static uint64_t next_difference(const struct vf *vf, uint64_t off, uint64_t end)
+{
+	const uint8_t *a = vf->o->data, *b = vf->n->data;
+
+	while (off < end) {
+		uint64_t len = end - off < 256 ? end - off : 256;
+
+		if (memcmp(a + off, b + off, len)) {
+			while (a[off] == b[off])
+				off++;
+			return off;
+		}
+		off += len;
+	}
+	return end;
+}
+
+static int check_range(struct vf *vf, uint64_t off, uint64_t end)
+{
+	while ((off = next_difference(vf, off, end)) < end) {
+		int ret = check_byte(vf, off, &off);
+
+		if (ret)
+			return ret;
+	}
+	return 0;
+}
+
+int vf_check_diff(struct vf *vf)
+{
+	const uint64_t phdrs = vf->o->ehdr.e_phoff;
+	const uint64_t phdrs_end = phdrs + (uint64_t)vf->o->nr_phdrs * sizeof(Elf64_Phdr);
+	struct free_range skip[] = {
+		{0, sizeof(Elf64_Ehdr)},
+		{phdrs, phdrs_end},
+		build_id_bytes(vf->o),
+	};
+	const size_t nr = sizeof(skip) / sizeof(skip[0]);
+	uint64_t off = 0;
+
+	while (off < vf->alloc_end) {
+		uint64_t stop = vf->alloc_end;
+		bool inside = false;
+
+		for (size_t i = 0; i < nr; i++) {
+			if (off >= skip[i].start && off < skip[i].end) {
+				off = skip[i].end;
+				inside = true;
+			} else if (skip[i].start > off && skip[i].start < stop &&
+				   skip[i].start < skip[i].end) {
+				stop = skip[i].start;
+			}
+		}
+		if (inside)
+			continue;
+		if (stop > off) {
+			int ret = check_range(vf, off, stop);
+
+			if (ret)
+				return ret;
+		}
+		off = stop;
+	}
+	return 0;
+}

@@ -1,0 +1,217 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * verify_image - the headers of the output: what the kernel and ld.so will map, and nothing else
+ * changed. Called by verify first; whatever comes later relies on the segment found here.
+ */
+#include <string.h>
+
+#include "editor/verify_priv.h"
+
+static int check_ehdr(struct vf *vf)
+{
+	Elf64_Ehdr a = vf->o->ehdr, b = vf->n->ehdr;
+
+	a.e_shoff = b.e_shoff;
+	a.e_shnum = b.e_shnum;
+	a.e_shstrndx = b.e_shstrndx;
+	if (memcmp(&a, &b, sizeof(a)))
+		return vf_refuse(vf, 0, "ELF header changed beyond its section table");
+	if (vf->o->nr_phdrs != vf->n->nr_phdrs)
+		return vf_refuse(vf, 0, "number of program headers changed");
+	return 0;
+}
+
+/* Does the table still have a PT_NOTE that covers the build-id note? */
+static bool has_build_id_note(const struct mp_elf *elf)
+{
+	for (uint32_t i = 0; i < elf->nr_phdrs; i++) {
+		const Elf64_Phdr *ph = &elf->phdrs[i];
+		uint64_t off = 0;
+
+		if (ph->p_type != PT_NOTE || ph->p_offset > elf->size ||
+		    ph->p_filesz > elf->size - ph->p_offset)
+			continue;
+		while (ph->p_filesz - off >= sizeof(Elf64_Nhdr)) {
+			uint64_t align = ph->p_align == 8 ? 8 : 4;
+			Elf64_Nhdr nh;
+
+			memcpy(&nh, elf->data + ph->p_offset + off, sizeof(nh));
+			if (nh.n_type == NT_GNU_BUILD_ID && nh.n_namesz == 4 &&
+			    ph->p_filesz - off >= sizeof(nh) + 4 &&
+			    !memcmp(elf->data + ph->p_offset + off + sizeof(nh), "GNU", 4))
+				return true;
+			off += sizeof(nh) + ((nh.n_namesz + align - 1) & ~(align - 1)) +
+			       ((nh.n_descsz + align - 1) & ~(align - 1));
+			if (off > ph->p_filesz)
+				break;
+		}
+	}
+	return false;
+}
+
+static bool covered_by_property(const struct mp_elf *elf, const Elf64_Phdr *note)
+{
+	for (uint32_t i = 0; i < elf->nr_phdrs; i++) {
+		const Elf64_Phdr *ph = &elf->phdrs[i];
+
+		if (ph->p_type == PT_GNU_PROPERTY && ph->p_offset <= note->p_offset &&
+		    ph->p_offset + ph->p_filesz >= note->p_offset + note->p_filesz)
+			return true;
+	}
+	return false;
+}
+
+/* Other notes may name what ld.so looks for (ABI tag): only these slots may be spent. */
+static bool may_spend(const struct vf *vf, const Elf64_Phdr *slot)
+{
+	const struct mp_section *sec;
+
+	if (slot->p_type == PT_NULL)
+		return true;
+	if (slot->p_type != PT_NOTE)
+		return false;
+	if (covered_by_property(vf->o, slot))
+		return true;
+	sec = mp_elf_section_at(vf->o, slot->p_vaddr);
+	return sec && sec->type == SHT_NOTE;
+}
+
+static int check_segment(struct vf *vf, const Elf64_Phdr *seg)
+{
+	const struct mp_elf *o = vf->o;
+	uint64_t prev = 0;
+
+	if (seg->p_flags != (PF_R | PF_X))
+		return vf_refuse(vf, seg->p_vaddr, "new segment is not R+X");
+	if (seg->p_align < 4096 || (seg->p_align & (seg->p_align - 1)) ||
+	    (seg->p_offset - seg->p_vaddr) % seg->p_align)
+		return vf_refuse(vf, seg->p_vaddr, "new segment is misaligned");
+	if (!seg->p_filesz || seg->p_filesz != seg->p_memsz || seg->p_offset > vf->n->size ||
+	    seg->p_filesz > vf->n->size - seg->p_offset)
+		return vf_refuse(vf, seg->p_vaddr, "new segment's size does not fit the file");
+	if (seg->p_vaddr + seg->p_memsz < seg->p_vaddr || seg->p_offset < vf->alloc_end)
+		return vf_refuse(vf, seg->p_vaddr, "new segment overlaps the original's bytes");
+	for (uint32_t i = 0; i < o->nr_phdrs; i++) {
+		const Elf64_Phdr *ph = &o->phdrs[i];
+		uint64_t end = (ph->p_vaddr + ph->p_memsz + 4095) & ~4095ULL;
+
+		if ((ph->p_type == PT_LOAD || ph->p_type == PT_TLS) && seg->p_vaddr < end)
+			return vf_refuse(vf, seg->p_vaddr, "new segment is not above all others");
+	}
+	for (uint32_t i = 0; i < vf->n->nr_phdrs; i++) {
+		const Elf64_Phdr *ph = &vf->n->phdrs[i];
+
+		if (ph->p_type != PT_LOAD)
+			continue;
+		if (ph->p_vaddr < prev)
+			return vf_refuse(vf, ph->p_vaddr, "segments are not ascending");
+		prev = ph->p_vaddr;
+	}
+	return 0;
+}
+
+static int check_phdrs(struct vf *vf)
+{
+	const Elf64_Phdr *eh_frame = NULL;
+
+	for (uint32_t i = 0; i < vf->o->nr_phdrs; i++) {
+		const Elf64_Phdr *a = &vf->o->phdrs[i], *b = &vf->n->phdrs[i];
+
+		if (a->p_type == PT_GNU_EH_FRAME && b->p_type == PT_GNU_EH_FRAME && !eh_frame) {
+			eh_frame = b;
+			if (b->p_flags != a->p_flags || b->p_align < 4)
+				return vf_refuse(vf, b->p_vaddr,
+						 "PT_GNU_EH_FRAME changed beyond its address");
+			continue;
+		}
+		if (!memcmp(a, b, sizeof(*a)))
+			continue;
+		if (b->p_type != PT_LOAD || vf->segment)
+			return vf_refuse(vf, a->p_vaddr, "program header %u changed", i);
+		if (!may_spend(vf, a))
+			return vf_refuse(vf, a->p_vaddr,
+					 "program header %u of type %#x may not be spent", i,
+					 a->p_type);
+		vf->segment = b;
+	}
+	if (!vf->segment)
+		return vf_refuse(vf, 0, "output has no new segment");
+	if (has_build_id_note(vf->o) && !has_build_id_note(vf->n))
+		return vf_refuse(vf, 0, "no PT_NOTE leads to the build-id any more");
+	if (!eh_frame)
+		return vf_refuse(vf, 0, "no PT_GNU_EH_FRAME: unwinders would not find moved code");
+	if (eh_frame->p_vaddr < vf->segment->p_vaddr ||
+	    eh_frame->p_vaddr - vf->segment->p_vaddr > vf->segment->p_memsz ||
+	    eh_frame->p_memsz > vf->segment->p_memsz - (eh_frame->p_vaddr - vf->segment->p_vaddr) ||
+	    eh_frame->p_filesz != eh_frame->p_memsz ||
+	    eh_frame->p_offset - vf->segment->p_offset != eh_frame->p_vaddr - vf->segment->p_vaddr)
+		return vf_refuse(vf, eh_frame->p_vaddr,
+				 "PT_GNU_EH_FRAME does not point into the new segment");
+	return check_segment(vf, vf->segment);
+}
+
+static const struct mp_section *same_section(const struct mp_elf *n, const struct mp_section *a)
+{
+	for (uint32_t i = 0; i < n->nr_sections; i++) {
+		const struct mp_section *b = &n->sections[i];
+
+		if (b->vaddr == a->vaddr && b->off == a->off && b->size == a->size &&
+		    b->type == a->type && b->flags == a->flags)
+			return b;
+	}
+	return NULL;
+}
+
+/* Section headers are what strip and patchelf go by: old ones stay, new bytes are covered. */
+static int check_sections(struct vf *vf)
+{
+	uint64_t covered = vf->segment->p_vaddr, end = covered + vf->segment->p_memsz;
+	bool again = true;
+
+	for (uint32_t i = 1; i < vf->o->nr_sections; i++) {
+		const struct mp_section *sec = &vf->o->sections[i];
+
+		if ((sec->flags & SHF_ALLOC) && !same_section(vf->n, sec))
+			return vf_refuse(vf, sec->vaddr, "header of section %.40s changed",
+					 sec->name);
+	}
+	while (again && covered < end) {
+		again = false;
+		for (uint32_t i = 1; i < vf->n->nr_sections; i++) {
+			const struct mp_section *sec = &vf->n->sections[i];
+
+			/* 63 bytes: no alignment that the output asks for is larger. */
+			if (!(sec->flags & SHF_ALLOC) || sec->type == SHT_NOBITS ||
+			    sec->vaddr > covered + 63 || sec->size > vf->n->size ||
+			    sec->vaddr + sec->size <= covered)
+				continue;
+			covered = sec->vaddr + sec->size;
+			again = true;
+		}
+	}
+	if (covered < end)
+		return vf_refuse(vf, covered, "no section header covers the new segment here");
+	vf->new_text = mp_elf_section(vf->n, ".morph.text");
+	if (!vf->new_text || vf->new_text->type != SHT_PROGBITS ||
+	    vf->new_text->flags != (SHF_ALLOC | SHF_EXECINSTR) ||
+	    vf->new_text->vaddr < vf->segment->p_vaddr || vf->new_text->vaddr >= end ||
+	    vf->new_text->size > end - vf->new_text->vaddr ||
+	    !mp_elf_bytes(vf->n, vf->new_text->vaddr, vf->new_text->size))
+		return vf_refuse(vf, vf->segment->p_vaddr, "no section .morph.text in the segment");
+	return 0;
+}
+
+int vf_check_image(struct vf *vf)
+{
+	int ret = check_ehdr(vf);
+
+	if (!ret && vf->n->size < vf->alloc_end)
+		ret = vf_refuse(vf, 0, "output is shorter than the original's contents");
+	if (!ret)
+		ret = check_phdrs(vf);
+	if (!ret)
+		ret = check_sections(vf);
+	if (!ret && !mp_id_equal(&vf->map->original, &vf->o->id))
+		ret = vf_refuse(vf, 0, "the map names another original");
+	return ret;
+}

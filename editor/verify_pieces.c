@@ -1,0 +1,393 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * verify_pieces - is each copy the same code as its original, and does control leave it for the
+ * same places? Called after the scan, before unwind and diff.
+ */
+#include <errno.h>
+#include <string.h>
+
+#include "editor/verify_priv.h"
+
+const struct mp_map_piece *vf_piece_from(const struct vf *vf, uint64_t old_vaddr)
+{
+	uint64_t i = old_vaddr - vf->piece_start.base, below;
+
+	if (!vf_bits_get(&vf->piece_start, old_vaddr))
+		return NULL;
+	below = vf->piece_start.word[i / 64] & ((1ULL << (i % 64)) - 1);
+	return &vf->map->pieces[vf->by_old[vf->piece_rank[i / 64] +
+					   (uint32_t)__builtin_popcountll(below)]];
+}
+
+const struct mp_map_piece *vf_piece_holding(const struct vf *vf, uint64_t old_vaddr)
+{
+	const struct mp_map_piece *pieces = vf->map->pieces;
+	uint32_t lo = 0, hi = vf->map->nr_pieces;
+
+	while (lo < hi) {
+		uint32_t mid = lo + (hi - lo) / 2;
+
+		if (pieces[vf->by_old[mid]].old_vaddr <= old_vaddr)
+			lo = mid + 1;
+		else
+			hi = mid;
+	}
+	if (!lo ||
+	    old_vaddr - pieces[vf->by_old[lo - 1]].old_vaddr >= pieces[vf->by_old[lo - 1]].old_size)
+		return NULL;
+	return &pieces[vf->by_old[lo - 1]];
+}
+
+bool vf_same_place(const struct vf *vf, uint64_t old, uint64_t now)
+{
+	const struct mp_map_piece *p;
+
+	if (old == now)
+		return true;
+	p = vf_piece_from(vf, old);
+	return p && p->new_vaddr == now;
+}
+
+static int check_bounds(struct vf *vf, const struct mp_map_piece *p, uint64_t *prev_new)
+{
+	const struct mp_section *text = vf->new_text;
+
+	if (p->new_vaddr < *prev_new || p->new_vaddr < text->vaddr || !p->new_size ||
+	    p->new_vaddr - text->vaddr > text->size ||
+	    p->new_size > text->size - (p->new_vaddr - text->vaddr))
+		return vf_refuse(vf, p->new_vaddr,
+				 "the map's copies overlap or lie outside .morph.text");
+	*prev_new = p->new_vaddr + p->new_size;
+	if (!p->old_size || !vf_is_text(vf, p->old_vaddr) ||
+	    p->old_size > vf->text_end - p->old_vaddr)
+		return vf_refuse(vf, p->old_vaddr, "the map names an original outside the text");
+	if (vf_bits_get(&vf->piece_start, p->old_vaddr))
+		return vf_refuse(vf, p->old_vaddr, "two copies of one block");
+	vf_bits_set(&vf->piece_start, p->old_vaddr);
+	return 0;
+}
+
+int vf_index_pieces(struct vf *vf)
+{
+	uint32_t nr = vf->map->nr_pieces, rank = 0;
+	uint64_t words, prev = 0;
+	int ret;
+
+	if (!nr)
+		return vf_refuse(vf, vf->new_text->vaddr, "the map is empty");
+	ret = vf_bits_init(&vf->piece_start, vf->text_start, vf->text_end);
+	if (ret)
+		return ret;
+	words = vf->piece_start.nr / 64 + 1;
+	vf->piece_rank = malloc(words * sizeof(*vf->piece_rank));
+	vf->by_old = malloc(nr * sizeof(*vf->by_old));
+	vf->common = calloc(nr, sizeof(*vf->common));
+	if (!vf->piece_rank || !vf->by_old || !vf->common)
+		return -ENOMEM;
+	for (uint32_t i = 0; i < nr; i++) {
+		ret = check_bounds(vf, &vf->map->pieces[i], &prev);
+		if (ret)
+			return ret;
+	}
+	for (uint64_t w = 0; w < words; w++) {
+		vf->piece_rank[w] = rank;
+		rank += (uint32_t)__builtin_popcountll(vf->piece_start.word[w]);
+	}
+	for (uint32_t i = 0; i < nr; i++) {
+		uint64_t at = vf->map->pieces[i].old_vaddr - vf->piece_start.base;
+		uint64_t below = vf->piece_start.word[at / 64] & ((1ULL << (at % 64)) - 1);
+
+		vf->by_old[vf->piece_rank[at / 64] + (uint32_t)__builtin_popcountll(below)] = i;
+	}
+	for (uint32_t i = 1; i < nr; i++) {
+		const struct mp_map_piece *a = &vf->map->pieces[vf->by_old[i - 1]];
+		const struct mp_map_piece *b = &vf->map->pieces[vf->by_old[i]];
+
+		if (a->old_vaddr + a->old_size > b->old_vaddr)
+			return vf_refuse(vf, b->old_vaddr, "two copies of the same bytes");
+	}
+	return 0;
+}
+
+/* One block, its copy, and how far both have been read. */
+struct pair {
+	struct vf *vf;
+	const struct mp_map_piece *p;
+	const uint8_t *old, *new;
+	uint64_t k; /* offset in both */
+};
+
+/* The field of 4 bytes at @off of the new instruction, as an address relative to its end. */
+static uint64_t relative_to(const struct pair *x, const struct vf_insn *insn, uint8_t off)
+{
+	int32_t disp;
+
+	memcpy(&disp, x->new + x->k + off, 4);
+	return x->p->new_vaddr + x->k + insn->len + (uint64_t)(int64_t)disp;
+}
+
+static int compare_insn(struct pair *x, const struct vf_insn *insn)
+{
+	const uint8_t *a = x->old + x->k, *b = x->new + x->k;
+	uint64_t at = x->p->old_vaddr + x->k;
+	uint8_t off = insn->disp_off ? insn->disp_off : insn->rel_off;
+
+	if (!off) {
+		if (memcmp(a, b, insn->len))
+			return vf_refuse(x->vf, x->p->new_vaddr + x->k,
+					 "instruction differs from the one at %#llx",
+					 (unsigned long long)at);
+		return 0;
+	}
+	if (memcmp(a, b, off) || memcmp(a + off + 4, b + off + 4, insn->len - off - 4u))
+		return vf_refuse(x->vf, x->p->new_vaddr + x->k,
+				 "instruction differs from the one at %#llx",
+				 (unsigned long long)at);
+	if (insn->eip_relative)
+		return vf_refuse(x->vf, at, "32-bit rip-relative operand was moved");
+	if (insn->disp_off) {
+		if (relative_to(x, insn, off) != insn->target)
+			return vf_refuse(x->vf, x->p->new_vaddr + x->k,
+					 "operand names %#llx, it was %#llx at %#llx",
+					 (unsigned long long)relative_to(x, insn, off),
+					 (unsigned long long)insn->target, (unsigned long long)at);
+		return 0;
+	}
+	if (insn->target == at + insn->len)
+		return vf_refuse(x->vf, at, "a call of the next instruction was moved");
+	if (!vf_same_place(x->vf, insn->target, relative_to(x, insn, off)))
+		return vf_refuse(x->vf, x->p->new_vaddr + x->k,
+				 "calls %#llx, it was %#llx at %#llx",
+				 (unsigned long long)relative_to(x, insn, off),
+				 (unsigned long long)insn->target, (unsigned long long)at);
+	return 0;
+}
+
+/* Where control is when it falls off the end of a copy: nops, then the next copy. 0: nowhere. */
+static uint64_t falls_to(const struct pair *x)
+{
+	const struct mp_map *map = x->vf->map;
+	uint64_t at = x->p->new_vaddr + x->p->new_size, end;
+	const struct mp_map_piece *next = x->p + 1;
+
+	if (next == map->pieces + map->nr_pieces)
+		return 0;
+	end = next->new_vaddr;
+	while (at < end) {
+		const uint8_t *p = mp_elf_bytes(x->vf->n, at, end - at);
+		struct vf_insn insn;
+
+		if (!p || !vf_decode(p, end - at, at, &insn) || !insn.nop)
+			return 0;
+		at += insn.len;
+	}
+	return at == end ? end : 0;
+}
+
+static bool leads_to(const struct pair *x, uint64_t old, uint64_t now)
+{
+	return now && vf_same_place(x->vf, old, now);
+}
+
+/* What stands in the copy behind the common part: [jcc] [jmp]. */
+struct tail {
+	bool has_jcc;
+	uint8_t cc;
+	uint64_t taken, rest; /* rest: where control goes when the jcc is not taken; 0: nowhere */
+};
+
+static int read_tail(struct pair *x, struct tail *tail)
+{
+	const uint64_t end = x->p->new_vaddr + x->p->new_size;
+	uint64_t at = x->p->new_vaddr + x->k;
+	const uint8_t *p = x->new + x->k;
+	struct vf_insn insn;
+
+	memset(tail, 0, sizeof(*tail));
+	if (at < end && vf_decode(p, end - at, at, &insn) && insn.kind == VF_JCC) {
+		tail->has_jcc = true;
+		tail->cc = insn.cc;
+		tail->taken = insn.target;
+		at += insn.len;
+		p += insn.len;
+	}
+	if (at == end) {
+		tail->rest = falls_to(x);
+		return 0;
+	}
+	if (!vf_decode(p, end - at, at, &insn) || insn.kind != VF_JMP || at + insn.len != end)
+		return vf_refuse(x->vf, at, "what follows the copy of %#llx is no jump",
+				 (unsigned long long)x->p->old_vaddr);
+	tail->rest = insn.target;
+	return 0;
+}
+
+static int check_cond(struct pair *x, const struct vf_insn *jcc, const struct tail *tail)
+{
+	uint64_t taken = jcc->target, fall = x->p->old_vaddr + x->p->old_size;
+	uint64_t at = x->p->new_vaddr + x->k;
+
+	if (!tail->has_jcc || (tail->cc | 1) != (jcc->cc | 1))
+		return vf_refuse(x->vf, at, "the condition at %#llx is not tested",
+				 (unsigned long long)x->p->old_vaddr);
+	if (tail->cc != jcc->cc) {
+		uint64_t swap = taken;
+
+		taken = fall;
+		fall = swap;
+	}
+	if (!leads_to(x, taken, tail->taken))
+		return vf_refuse(x->vf, at, "branch leads to %#llx instead of %#llx",
+				 (unsigned long long)tail->taken, (unsigned long long)taken);
+	if (!leads_to(x, fall, tail->rest))
+		return vf_refuse(x->vf, at, "branch not taken leads to %#llx instead of %#llx",
+				 (unsigned long long)tail->rest, (unsigned long long)fall);
+	return 0;
+}
+
+static int check_rest(struct pair *x, uint64_t old)
+{
+	struct tail tail;
+	int ret = read_tail(x, &tail);
+
+	if (ret)
+		return ret;
+	if (tail.has_jcc || !leads_to(x, old, tail.rest))
+		return vf_refuse(x->vf, x->p->new_vaddr + x->k, "leads to %#llx instead of %#llx",
+				 (unsigned long long)tail.rest, (unsigned long long)old);
+	return 0;
+}
+
+/* A call that ends a function is one that does not come back: compilers emit nothing behind it. */
+static bool may_end_here(const struct pair *x, const struct vf_insn *last)
+{
+	uint64_t end = x->p->old_vaddr + x->p->old_size;
+	const struct vf_fde *fde = vf_eh_find(&x->vf->old_eh, x->p->old_vaddr);
+
+	return (last->kind == VF_CALL || last->kind == VF_ICALL) && fde &&
+	       end == fde->start + fde->size;
+}
+
+static int check_leave(struct pair *x, const struct vf_insn *last)
+{
+	uint64_t end = x->p->old_vaddr + x->p->old_size;
+	struct tail tail;
+	int ret;
+
+	switch (last->kind) {
+	case VF_JCC: ret = read_tail(x, &tail); return ret ? ret : check_cond(x, last, &tail);
+	case VF_JMP: return check_rest(x, last->target);
+	case VF_STOP:
+	case VF_IJMP_REG:
+	case VF_IJMP_MEM:
+		if (x->k != x->p->new_size)
+			return vf_refuse(x->vf, x->p->new_vaddr + x->k, "more code than at %#llx",
+					 (unsigned long long)x->p->old_vaddr);
+		return 0;
+	default:
+		if (x->k == x->p->new_size && may_end_here(x, last))
+			return 0;
+		return check_rest(x, end);
+	}
+}
+
+/* May the instruction stand inside a block, and at all in moved code? */
+static const char *cannot_move(const struct pair *x, const struct vf_insn *insn, bool last)
+{
+	switch (insn->kind) {
+	case VF_ODD: return "loop, jrcxz or xbegin was moved";
+	case VF_CALL: return insn->rel_size == 4 ? NULL : "call with an odd displacement";
+	case VF_OTHER:
+	case VF_ICALL: return NULL;
+	default:
+		if (!last)
+			return "a moved block goes on behind a branch";
+		return x->p->old_size ? NULL : "empty block";
+	}
+}
+
+static int check_piece(struct vf *vf, const struct mp_map_piece *p)
+{
+	struct pair x = {.vf = vf, .p = p};
+	const struct vf_fde *fde = vf_eh_find(&vf->old_eh, p->old_vaddr);
+	struct vf_insn insn = {0};
+	int ret;
+
+	x.old = mp_elf_bytes(vf->o, p->old_vaddr, p->old_size);
+	x.new = mp_elf_bytes(vf->n, p->new_vaddr, p->new_size);
+	if (!x.old || !x.new)
+		return vf_refuse(vf, p->old_vaddr, "the map names bytes outside the file");
+	if (!fde || p->old_vaddr + p->old_size > fde->start + fde->size)
+		return vf_refuse(vf, p->old_vaddr, "a moved block has no FDE");
+	if (fde->flags & VF_FDE_BAD)
+		return vf_refuse(vf, p->old_vaddr, "block of a function that cannot be decoded");
+	while (x.k < p->old_size) {
+		uint64_t at = p->old_vaddr + x.k;
+		const char *why;
+
+		if (!vf_bits_get(&vf->grid, at) ||
+		    !vf_decode(x.old + x.k, p->old_size - x.k, at, &insn))
+			return vf_refuse(vf, at, "a moved block is not made of whole instructions");
+		why = cannot_move(&x, &insn, x.k + insn.len == p->old_size);
+		if (why)
+			return vf_refuse(vf, at, "%s", why);
+		if (insn.kind == VF_JCC || insn.kind == VF_JMP)
+			break;
+		if (insn.len > p->new_size - x.k)
+			return vf_refuse(vf, p->new_vaddr, "the copy of %#llx is too short",
+					 (unsigned long long)p->old_vaddr);
+		ret = compare_insn(&x, &insn);
+		if (ret)
+			return ret;
+		vf->report->nr_insns++;
+		x.k += insn.len;
+	}
+	vf->common[p - vf->map->pieces] = (uint32_t)x.k;
+	return check_leave(&x, &insn);
+}
+
+/* Between copies: only what stops or does nothing. */
+static int check_padding(struct vf *vf, uint64_t at, uint64_t end)
+{
+	while (at < end) {
+		const uint8_t *p = mp_elf_bytes(vf->n, at, end - at);
+		struct vf_insn insn;
+
+		if (!p || !vf_decode(p, end - at, at, &insn) || (!insn.nop && !insn.int3))
+			return vf_refuse(vf, at, "code that no original stands for");
+		at += insn.len;
+	}
+	return 0;
+}
+
+/* Memory that the loader changes must not be code that was copied. */
+static int check_text_relocs(struct vf *vf)
+{
+	for (uint32_t i = 0; i < vf->o->nr_dyn_relocs; i++) {
+		uint64_t at = vf->o->dyn_relocs[i].vaddr;
+
+		for (uint64_t k = at; k < at + 8; k++)
+			if (vf_is_text(vf, k) && vf_piece_holding(vf, k))
+				return vf_refuse(vf, at, "the loader relocates moved code");
+	}
+	return 0;
+}
+
+int vf_check_pieces(struct vf *vf)
+{
+	uint64_t at = vf->new_text->vaddr;
+	int ret = check_text_relocs(vf);
+
+	for (uint32_t i = 0; !ret && i < vf->map->nr_pieces; i++) {
+		const struct mp_map_piece *p = &vf->map->pieces[i];
+
+		ret = check_padding(vf, at, p->new_vaddr);
+		if (!ret)
+			ret = check_piece(vf, p);
+		at = p->new_vaddr + p->new_size;
+	}
+	if (!ret)
+		ret = check_padding(vf, at, vf->new_text->vaddr + vf->new_text->size);
+	vf->report->nr_pieces = vf->map->nr_pieces;
+	return ret;
+}

@@ -1,0 +1,272 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * verify_priv - what the parts of verify share. Nobody else includes this.
+ *
+ * Order of work: image (headers), eh (unwind sections), scan (decode the old text once: where
+ * instructions start, what is a possible target, who refers to which data), pieces, unwind, then
+ * diff: every changed byte must belong to one act that is proved on its own.
+ */
+#ifndef ME_VERIFY_PRIV_H
+#define ME_VERIFY_PRIV_H
+
+#include <Zydis/Zydis.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+
+#include "editor/verify.h"
+#include "libprof/map.h"
+
+#define VF_NONE UINT32_MAX
+
+/* One bit per byte address in [base, base + nr). */
+struct vf_bits {
+	uint64_t base, nr;
+	uint64_t *word;
+};
+
+int vf_bits_init(struct vf_bits *bits, uint64_t start, uint64_t end);
+void vf_bits_fini(struct vf_bits *bits);
+/* First set bit at or after @vaddr and below @end, or @end. */
+uint64_t vf_bits_next(const struct vf_bits *bits, uint64_t vaddr, uint64_t end);
+
+static inline bool vf_bits_get(const struct vf_bits *bits, uint64_t vaddr)
+{
+	uint64_t i = vaddr - bits->base;
+
+	return i < bits->nr && (bits->word[i / 64] >> (i % 64) & 1);
+}
+
+static inline void vf_bits_set(struct vf_bits *bits, uint64_t vaddr)
+{
+	uint64_t i = vaddr - bits->base;
+
+	if (i < bits->nr)
+		bits->word[i / 64] |= 1ULL << (i % 64);
+}
+
+/* ---- decoding --------------------------------------------------------------------------- */
+
+enum vf_kind {
+	VF_OTHER, /* falls through */
+	VF_JCC,
+	VF_JMP,	 /* direct */
+	VF_CALL, /* direct */
+	VF_ICALL,
+	VF_IJMP_REG, /* jmp *%reg */
+	VF_IJMP_MEM, /* jmp *memory */
+	VF_STOP,     /* ret, iret, ud2, hlt: nothing follows */
+	VF_ODD,	     /* loop, jrcxz, xbegin: a relative branch that verify does not follow */
+};
+
+struct vf_insn {
+	uint8_t len, kind, cc;
+	uint8_t disp_off;	   /* rip-relative: offset of its disp32; else 0 */
+	uint8_t rel_off, rel_size; /* relative branch: offset and size of the displacement */
+	uint8_t abs_off; /* offset of a disp32 without base and index register or with index only */
+	uint8_t imm_off, imm_size;
+	bool eip_relative; /* rip-relative with a 32-bit address: wraps */
+	bool nop, int3;
+	uint64_t target; /* branch target or rip-relative operand */
+	int64_t abs;	 /* value of that disp32, sign-extended */
+	int64_t imm;
+};
+
+/* Decode. Return: false for what is no instruction or is cut off. */
+bool vf_decode(const uint8_t *bytes, size_t avail, uint64_t vaddr, struct vf_insn *insn);
+
+/* ---- unwind sections -------------------------------------------------------------------- */
+
+struct vf_cie {
+	uint64_t vaddr, personality; /* address as encoded, not followed */
+	const uint8_t *insns;
+	uint32_t insns_len;
+	uint64_t code_align;
+	int64_t data_align;
+	uint32_t ra;
+	uint8_t fde_enc, lsda_enc, personality_enc;
+	bool has_aug, has_personality, has_lsda, signal;
+};
+
+struct vf_fde {
+	uint64_t start, size, lsda, vaddr;
+	const uint8_t *insns;
+	uint32_t insns_len;
+	uint32_t cie;
+	uint8_t flags; /* enum vf_fde_flag; set by scan, of old FDEs only */
+};
+
+enum vf_fde_flag {
+	VF_FDE_BAD = 1 << 0,	  /* linear decode fails or does not meet the range's end */
+	VF_FDE_OFF_GRID = 1 << 1, /* somebody jumps between two instructions' starts */
+	VF_FDE_IJMP = 1 << 2,	  /* holds an indirect jump */
+	VF_FDE_IJMP_REG = 1 << 3, /* through a register: the address may be computed */
+	VF_FDE_SELF_REF = 1 << 4, /* takes an address inside itself */
+};
+
+struct vf_eh {
+	const struct mp_elf *elf;
+	struct vf_cie *cies; /* ascending vaddr */
+	struct vf_fde *fdes; /* ascending start */
+	uint32_t nr_cies, nr_fdes;
+	uint64_t vaddr, size, hdr_vaddr;
+};
+
+#define VF_NR_REGS 33 /* general registers, return address, xmm0 to xmm15 */
+
+enum vf_rule_kind {
+	VF_RULE_SAME, /* not mentioned, or said to be the same */
+	VF_RULE_UNDEFINED,
+	VF_RULE_OFFSET,
+	VF_RULE_VAL_OFFSET,
+	VF_RULE_REGISTER,
+	VF_RULE_EXPR,
+	VF_RULE_VAL_EXPR,
+};
+
+struct vf_rule {
+	uint8_t kind;
+	uint32_t len; /* of @expr */
+	union {
+		int64_t off; /* or the register */
+		const uint8_t *expr;
+	};
+};
+
+struct vf_row {
+	uint64_t loc;	    /* first address it holds for */
+	struct vf_rule cfa; /* OFFSET: from register @cfa_reg; EXPR */
+	uint64_t cfa_reg;
+	uint64_t args_size;
+	struct vf_rule reg[VF_NR_REGS];
+};
+
+struct vf_rows {
+	struct vf_row *row; /* ascending loc; the last one holds to the FDE's end */
+	uint32_t nr, cap;
+};
+
+struct vf;
+
+/* A cursor over encoded bytes; @bad once anything was cut off or not understood. */
+struct vf_cursor {
+	const uint8_t *p, *end;
+	uint64_t vaddr; /* of @p */
+	bool bad;
+};
+
+uint64_t vf_cursor_fixed(struct vf_cursor *c, unsigned int size);
+uint64_t vf_cursor_uleb(struct vf_cursor *c);
+int64_t vf_cursor_sleb(struct vf_cursor *c);
+const uint8_t *vf_cursor_skip(struct vf_cursor *c, uint64_t len);
+/* A DW_EH_PE_ pointer; indirection is not followed. 0 where the raw value is 0. */
+uint64_t vf_cursor_encoded(struct vf_cursor *c, uint8_t enc);
+
+/* Read PT_GNU_EH_FRAME and the .eh_frame it names. @strict: our own output, where the search
+ * table must list every FDE. */
+int vf_eh_read(struct vf *vf, const struct mp_elf *elf, bool strict, struct vf_eh *eh);
+void vf_eh_fini(struct vf_eh *eh);
+/* The FDE that covers @vaddr, or NULL. */
+struct vf_fde *vf_eh_find(const struct vf_eh *eh, uint64_t vaddr);
+/* Run @fde's program. Return: 0, -ENOMEM, -EBADMSG. */
+int vf_rows_build(const struct vf_eh *eh, const struct vf_fde *fde, struct vf_rows *rows);
+const struct vf_row *vf_rows_at(const struct vf_rows *rows, uint64_t vaddr);
+/* Rules alone, not the place. */
+bool vf_row_equal(const struct vf_row *a, const struct vf_row *b);
+
+/* ---- language-specific data -------------------------------------------------------------- */
+
+struct vf_call_site {
+	uint64_t start, end, pad; /* addresses; pad 0: none */
+	uint64_t action;	  /* 0: none, else 1 + offset in the action table */
+};
+
+struct vf_lsda {
+	const struct mp_elf *elf;
+	struct vf_call_site *site; /* ascending */
+	uint32_t nr, cap;
+	const uint8_t *actions, *end;
+	uint64_t actions_vaddr, ttype_vaddr; /* ttype_vaddr: end of the type table, 0: none */
+	uint8_t ttype_enc;
+	bool present;
+};
+
+int vf_lsda_read(const struct mp_elf *elf, uint64_t vaddr, uint64_t func_start,
+		 struct vf_lsda *lsda);
+void vf_lsda_fini(struct vf_lsda *lsda);
+const struct vf_call_site *vf_lsda_at(const struct vf_lsda *lsda, uint64_t vaddr);
+/* Do both chains of actions ask for the same types in the same order? */
+bool vf_lsda_same_actions(const struct vf_lsda *a, uint64_t action_a, const struct vf_lsda *b,
+			  uint64_t action_b);
+
+/* ---- the whole -------------------------------------------------------------------------- */
+
+struct vf_ref {
+	uint64_t to, insn;
+};
+
+struct vf {
+	const struct mp_elf *o, *n; /* original, output */
+	struct mp_err *err;
+	struct me_verify_report *report;
+	struct mp_map *map;
+
+	uint64_t text_start, text_end;	 /* span of the original's executable sections */
+	uint64_t image_start, image_end; /* of its file-backed segments */
+	uint64_t alloc_end;		 /* file offset behind the last of them */
+	const Elf64_Phdr *segment;	 /* the output's new one */
+	const struct mp_section *new_text;
+
+	struct vf_eh old_eh, new_eh;
+
+	struct vf_bits grid;	   /* instruction starts of the old text */
+	struct vf_bits target;	   /* where control may arrive in it */
+	struct vf_bits text_ref;   /* its addresses taken by operands */
+	struct vf_bits data_ref;   /* data addresses that operands name */
+	struct vf_bits word_ref;   /* addresses that words of data name */
+	struct vf_bits label_word; /* words of data that hold a text address by relocation */
+	struct vf_ref *refs;	   /* operands that name a label word, by @to */
+	size_t nr_refs, cap_refs;
+
+	struct vf_bits piece_start; /* old addresses */
+	uint32_t *piece_rank;	    /* pieces before each 64 bits of piece_start */
+	uint32_t *by_old;	    /* map->pieces in the order of old_vaddr */
+	uint32_t *common;	    /* per piece: bytes before a branch that may be encoded anew */
+
+	uint64_t table_start, table_end; /* the table proved last */
+	uint8_t table_kind;
+	uint64_t nr_abs_changed;
+};
+
+/* Refuse: a message with place and symbol. Return: -EBADMSG. */
+int vf_refuse(struct vf *vf, uint64_t vaddr, const char *fmt, ...)
+	__attribute__((format(printf, 3, 4)));
+
+static inline bool vf_is_text(const struct vf *vf, uint64_t vaddr)
+{
+	return vaddr >= vf->text_start && vaddr < vf->text_end;
+}
+
+/* The piece whose original starts at @old_vaddr, or NULL. */
+const struct mp_map_piece *vf_piece_from(const struct vf *vf, uint64_t old_vaddr);
+/* The piece whose original holds @old_vaddr, or NULL. */
+const struct mp_map_piece *vf_piece_holding(const struct vf *vf, uint64_t old_vaddr);
+/* May control that went to old address @old go to @now instead? */
+bool vf_same_place(const struct vf *vf, uint64_t old, uint64_t now);
+
+int vf_check_image(struct vf *vf);
+int vf_index_pieces(struct vf *vf);
+int vf_scan(struct vf *vf);
+int vf_check_pieces(struct vf *vf);
+int vf_check_unwind(struct vf *vf);
+int vf_check_diff(struct vf *vf);
+/* The word that holds @vaddr differs: prove it an entry of a jump table, led to a copy. *@next: the
+ * first address behind the word. */
+int vf_check_table_word(struct vf *vf, uint64_t vaddr, uint64_t *next);
+/* The same where the Elf64_Rela at file offset @off differs. */
+int vf_check_table_addend(struct vf *vf, uint64_t off);
+/* Words that were equal must be equal still. */
+int vf_check_table_values(struct vf *vf);
+
+#endif

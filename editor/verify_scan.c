@@ -1,0 +1,363 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * verify_scan - read the whole old text once: where instructions start, where control may arrive,
+ * who names which data.
+ *
+ * Bounds come from FDEs, symbols and sections; each range is decoded linearly. Every piece of
+ * evidence for a target counts, from wherever: branches of all code, operands, relocations,
+ * symbols, landing pads, words of data.
+ */
+#include <errno.h>
+#include <string.h>
+
+#include "editor/verify_priv.h"
+
+/* No table is longer. */
+#define VF_TABLE_MAX (1U << 20)
+
+static void mark_target(struct vf *vf, uint64_t vaddr)
+{
+	if (vf_is_text(vf, vaddr))
+		vf_bits_set(&vf->target, vaddr);
+}
+
+static int add_ref(struct vf *vf, uint64_t to, uint64_t insn)
+{
+	if (vf->nr_refs == vf->cap_refs) {
+		size_t cap = vf->cap_refs ? vf->cap_refs * 2 : 256;
+		struct vf_ref *grown = realloc(vf->refs, cap * sizeof(*grown));
+
+		if (!grown)
+			return -ENOMEM;
+		vf->refs = grown;
+		vf->cap_refs = cap;
+	}
+	vf->refs[vf->nr_refs++] = (struct vf_ref){to, insn};
+	return 0;
+}
+
+/* An operand of the instruction at @insn names @to. */
+static int note_operand(struct vf *vf, struct vf_fde *fde, uint64_t insn, uint64_t to)
+{
+	if (vf_is_text(vf, to)) {
+		vf_bits_set(&vf->target, to);
+		vf_bits_set(&vf->text_ref, to);
+		if (fde && to - fde->start < fde->size)
+			fde->flags |= VF_FDE_SELF_REF;
+	}
+	if (to < vf->image_start || to >= vf->image_end)
+		return 0;
+	vf_bits_set(&vf->data_ref, to);
+	return vf_bits_get(&vf->label_word, to) ? add_ref(vf, to, insn) : 0;
+}
+
+/* A number is an address where the linker says so; without relocations every number may be. */
+static bool is_address(const struct vf *vf, uint64_t field)
+{
+	uint32_t n;
+
+	if (!vf->o->relinkable)
+		return true;
+	mp_elf_relocs_in(vf->o, field, field + 1, &n);
+	return n > 0;
+}
+
+static bool in_image(const struct vf *vf, int64_t value)
+{
+	return (uint64_t)value >= vf->image_start && (uint64_t)value < vf->image_end;
+}
+
+static int note_operands(struct vf *vf, struct vf_fde *fde, uint64_t at, const struct vf_insn *insn)
+{
+	bool fixed = vf->o->ehdr.e_type == ET_EXEC;
+	int ret = 0;
+
+	if (insn->disp_off)
+		ret = note_operand(vf, fde, at, insn->target);
+	if (!ret && fixed && insn->abs_off && in_image(vf, insn->abs) &&
+	    is_address(vf, at + insn->abs_off))
+		ret = note_operand(vf, fde, at, (uint64_t)insn->abs);
+	if (!ret && (fixed ? insn->imm_size >= 4 : insn->imm_size == 8) &&
+	    in_image(vf, insn->imm) && is_address(vf, at + insn->imm_off))
+		ret = note_operand(vf, fde, at, (uint64_t)insn->imm);
+	return ret;
+}
+
+static int note_insn(struct vf *vf, struct vf_fde *fde, uint64_t at, const struct vf_insn *insn)
+{
+	if (insn->rel_size)
+		mark_target(vf, insn->target);
+	if (fde && (insn->kind == VF_IJMP_REG || insn->kind == VF_IJMP_MEM))
+		fde->flags |= VF_FDE_IJMP | (insn->kind == VF_IJMP_REG ? VF_FDE_IJMP_REG : 0);
+	return note_operands(vf, fde, at, insn);
+}
+
+/* Where a linear decode starts anew. */
+static int find_anchors(struct vf *vf, struct vf_bits *anchors)
+{
+	int ret = vf_bits_init(anchors, vf->text_start, vf->text_end);
+
+	if (ret)
+		return ret;
+	for (uint32_t i = 0; i < vf->old_eh.nr_fdes; i++) {
+		vf_bits_set(anchors, vf->old_eh.fdes[i].start);
+		vf_bits_set(anchors, vf->old_eh.fdes[i].start + vf->old_eh.fdes[i].size);
+		mark_target(vf, vf->old_eh.fdes[i].start);
+	}
+	for (uint32_t i = 0; i < vf->o->nr_symbols; i++) {
+		const struct mp_symbol *sym = &vf->o->symbols[i];
+
+		if (sym->shndx == SHN_UNDEF || sym->shndx == SHN_ABS || sym->type == STT_TLS ||
+		    sym->type == STT_SECTION || sym->type == STT_FILE)
+			continue;
+		vf_bits_set(anchors, sym->vaddr);
+		mark_target(vf, sym->vaddr);
+	}
+	return 0;
+}
+
+/* Decode [@at, @end), an executable section. */
+static int scan_section(struct vf *vf, const struct vf_bits *anchors, uint64_t at, uint64_t end)
+{
+	const uint8_t *bytes = mp_elf_bytes(vf->o, at, end - at);
+	uint64_t start = at, next = at;
+	struct vf_fde *fde = NULL, *last = vf->old_eh.fdes + vf->old_eh.nr_fdes;
+	struct vf_fde *follow = vf->old_eh.fdes;
+
+	while (at < end) {
+		struct vf_insn insn;
+		int ret;
+
+		if (at >= next)
+			next = vf_bits_next(anchors, at + 1, end);
+		while (follow < last && follow->start + follow->size <= at)
+			follow++;
+		fde = follow < last && follow->start <= at ? follow : NULL;
+		if (!vf_decode(bytes + (at - start), end - at, at, &insn)) {
+			if (fde)
+				fde->flags |= VF_FDE_BAD;
+			at++;
+			continue;
+		}
+		vf_bits_set(&vf->grid, at);
+		ret = note_insn(vf, fde, at, &insn);
+		if (ret)
+			return ret;
+		if (at + insn.len > next && fde)
+			fde->flags |= VF_FDE_BAD;
+		at = at + insn.len > next ? next : at + insn.len;
+	}
+	return 0;
+}
+
+/* What a word of data or a relocated field in code leads to. */
+static void note_reloc(struct vf *vf, const struct mp_reloc *rel)
+{
+	uint64_t to = rel->sym_value + (uint64_t)rel->addend;
+	bool code = vf_is_text(vf, rel->vaddr);
+
+	switch (rel->type) {
+	case R_X86_64_64:
+	case R_X86_64_32:
+	case R_X86_64_32S:
+	case R_X86_64_RELATIVE:
+	case R_X86_64_IRELATIVE:
+	case R_X86_64_GLOB_DAT:
+	case R_X86_64_JUMP_SLOT: break;
+	case R_X86_64_PC32:
+		/* In code the bytes say it. In data: a switch table's entry; its target lies
+		 * before @to by the distance of the entry from the table's base. */
+		if (!code && to >= vf->text_start && to < vf->text_end + VF_TABLE_MAX)
+			vf_bits_set(&vf->label_word, rel->vaddr);
+		return;
+	default: return;
+	}
+	mark_target(vf, to);
+	if (code)
+		return;
+	if (to >= vf->image_start && to < vf->image_end)
+		vf_bits_set(&vf->word_ref, to);
+	if (vf_is_text(vf, to))
+		vf_bits_set(&vf->label_word, rel->vaddr);
+}
+
+static void note_relocs(struct vf *vf)
+{
+	for (uint32_t i = 0; i < vf->o->nr_relocs; i++)
+		note_reloc(vf, &vf->o->relocs[i]);
+	for (uint32_t i = 0; i < vf->o->nr_dyn_relocs; i++)
+		note_reloc(vf, &vf->o->dyn_relocs[i]);
+}
+
+/*
+ * Targets of relative tables. What entries are relative to is the address that code names: the
+ * nearest one at or below the entry, with only entries in between. Without relocations: every word
+ * from a named address on, up to the next named one, as long as it leads to text.
+ */
+static void scan_relative_tables(struct vf *vf, const struct mp_section *sec)
+{
+	uint64_t end = sec->vaddr + sec->size;
+	uint64_t base = vf_bits_next(&vf->data_ref, sec->vaddr, end);
+
+	while (base < end) {
+		uint64_t next = vf_bits_next(&vf->data_ref, base + 1, end), at;
+
+		for (at = base; at + 4 <= next; at += 4) {
+			const uint8_t *p = mp_elf_bytes(vf->o, at, 4);
+			int32_t word;
+
+			if (!p || (vf->o->relinkable && !vf_bits_get(&vf->label_word, at)))
+				break;
+			memcpy(&word, p, 4);
+			if (!vf_is_text(vf, base + (uint64_t)(int64_t)word))
+				break;
+			mark_target(vf, base + (uint64_t)(int64_t)word);
+		}
+		base = next;
+	}
+}
+
+/* Addresses in data without a relocation: only where the program has fixed addresses. */
+static void scan_words(struct vf *vf, const struct mp_section *sec)
+{
+	const uint8_t *p = mp_elf_bytes(vf->o, sec->vaddr, sec->size);
+
+	for (uint64_t k = -sec->vaddr & 3; p && k + 4 <= sec->size; k += 4) {
+		uint32_t w32;
+		uint64_t w64;
+
+		/* With relocations, a word of 4 bytes without one is a number. */
+		memcpy(&w32, p + k, 4);
+		if (!vf->o->relinkable)
+			mark_target(vf, w32);
+		if ((sec->vaddr + k) % 8 || k + 8 > sec->size)
+			continue;
+		memcpy(&w64, p + k, 8);
+		mark_target(vf, w64);
+	}
+}
+
+/* Somebody jumps between the instruction starts that we know: the bytes have a second reading.
+ * Follow it until it meets the first one; nothing may be changed in such a function. */
+static int follow_off_grid(struct vf *vf)
+{
+	const uint64_t nr_words = vf->target.nr / 64 + 1;
+
+	for (uint64_t w = 0; w < nr_words; w++) {
+		uint64_t odd = vf->target.word[w] & ~vf->grid.word[w];
+
+		for (; odd; odd &= odd - 1) {
+			uint64_t at = vf->target.base + w * 64 + (uint64_t)__builtin_ctzll(odd);
+			struct vf_fde *fde = vf_eh_find(&vf->old_eh, at);
+
+			if (!fde)
+				continue;
+			fde->flags |= VF_FDE_OFF_GRID;
+			while (at < fde->start + fde->size && !vf_bits_get(&vf->grid, at)) {
+				const uint8_t *p = mp_elf_bytes(vf->o, at, 1);
+				struct vf_insn insn;
+				int ret;
+
+				if (!p || !vf_decode(p, fde->start + fde->size - at, at, &insn))
+					break;
+				ret = note_insn(vf, fde, at, &insn);
+				if (ret)
+					return ret;
+				at += insn.len;
+			}
+		}
+	}
+	return 0;
+}
+
+static int note_landing_pads(struct vf *vf)
+{
+	struct vf_lsda lsda = {0};
+	int ret = 0;
+
+	for (uint32_t i = 0; i < vf->old_eh.nr_fdes && ret != -ENOMEM; i++) {
+		const struct vf_fde *fde = &vf->old_eh.fdes[i];
+
+		if (!fde->lsda)
+			continue;
+		/* Another language's table: its functions are refused when they were moved. */
+		ret = vf_lsda_read(vf->o, fde->lsda, fde->start, &lsda);
+		for (uint32_t k = 0; k < lsda.nr; k++)
+			if (lsda.site[k].pad)
+				mark_target(vf, lsda.site[k].pad);
+	}
+	vf_lsda_fini(&lsda);
+	return ret == -ENOMEM ? ret : 0;
+}
+
+static int by_to(const void *a, const void *b)
+{
+	const struct vf_ref *x = a, *y = b;
+
+	return x->to < y->to ? -1 : x->to > y->to;
+}
+
+static int init_bits(struct vf *vf)
+{
+	int ret = vf_bits_init(&vf->grid, vf->text_start, vf->text_end);
+
+	if (!ret)
+		ret = vf_bits_init(&vf->target, vf->text_start, vf->text_end);
+	if (!ret)
+		ret = vf_bits_init(&vf->text_ref, vf->text_start, vf->text_end);
+	if (!ret)
+		ret = vf_bits_init(&vf->data_ref, vf->image_start, vf->image_end);
+	if (!ret)
+		ret = vf_bits_init(&vf->word_ref, vf->image_start, vf->image_end);
+	if (!ret)
+		ret = vf_bits_init(&vf->label_word, vf->image_start, vf->image_end);
+	return ret;
+}
+
+static bool is_text_section(const struct mp_section *sec)
+{
+	return (sec->flags & SHF_ALLOC) && (sec->flags & SHF_EXECINSTR) &&
+	       sec->type != SHT_NOBITS && sec->size;
+}
+
+int vf_scan(struct vf *vf)
+{
+	struct vf_bits anchors = {0};
+	int ret = vf_eh_read(vf, vf->o, false, &vf->old_eh);
+
+	if (!ret)
+		ret = init_bits(vf);
+	if (!ret)
+		ret = find_anchors(vf, &anchors);
+	if (ret)
+		goto out;
+	note_relocs(vf);
+	mark_target(vf, vf->o->ehdr.e_entry);
+	for (uint32_t i = 0; !ret && i < vf->o->nr_sections; i++)
+		if (is_text_section(&vf->o->sections[i]))
+			ret = scan_section(vf, &anchors, vf->o->sections[i].vaddr,
+					   vf->o->sections[i].vaddr + vf->o->sections[i].size);
+	if (!ret)
+		ret = note_landing_pads(vf);
+	for (uint32_t i = 0; !ret && i < vf->o->nr_sections; i++)
+		if ((vf->o->sections[i].flags & SHF_ALLOC) &&
+		    vf->o->sections[i].type == SHT_PROGBITS)
+			scan_relative_tables(vf, &vf->o->sections[i]);
+	if (!ret)
+		ret = follow_off_grid(vf);
+	if (ret)
+		goto out;
+	/* Weak evidence: a number may look like an address. It forbids a patch, no more. */
+	for (uint32_t i = 0; vf->o->ehdr.e_type == ET_EXEC && i < vf->o->nr_sections; i++) {
+		const struct mp_section *sec = &vf->o->sections[i];
+
+		if ((sec->flags & SHF_ALLOC) && !is_text_section(sec) && sec->type != SHT_NOBITS &&
+		    sec->type != SHT_RELA && sec->vaddr != vf->old_eh.vaddr &&
+		    sec->vaddr != vf->old_eh.hdr_vaddr)
+			scan_words(vf, sec);
+	}
+	qsort(vf->refs, vf->nr_refs, sizeof(*vf->refs), by_to);
+out:
+	vf_bits_fini(&anchors);
+	return ret;
+}

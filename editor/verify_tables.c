@@ -1,0 +1,298 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * verify_tables - a changed word of data: is it an entry of a table that only jumps use, and does
+ * it now name the copy of what it named?
+ *
+ * The proof is its own and simple: every entry is a label by relocation, every reference to the
+ * table is an operand of one function that jumps indirectly, nothing points into its middle, and
+ * no operand takes such a label's address elsewhere.
+ */
+#include <errno.h>
+#include <string.h>
+
+#include "editor/verify_priv.h"
+
+enum vf_table_kind {
+	VF_TABLE_REL32 = 4,
+	VF_TABLE_ABS64 = 8
+}; /* the size of an entry */
+
+static const struct mp_reloc *reloc_at(const struct mp_reloc *rel, uint32_t nr, uint64_t vaddr)
+{
+	uint32_t lo = 0, hi = nr;
+
+	while (lo < hi) {
+		uint32_t mid = lo + (hi - lo) / 2;
+
+		if (rel[mid].vaddr < vaddr)
+			lo = mid + 1;
+		else
+			hi = mid;
+	}
+	return lo < nr && rel[lo].vaddr == vaddr ? &rel[lo] : NULL;
+}
+
+/* The label that the word at @vaddr names, by relocation; 0: none. */
+static uint64_t label_at(const struct vf *vf, uint64_t vaddr, uint8_t kind, uint64_t base)
+{
+	const struct mp_elf *o = vf->o;
+	const struct mp_reloc *rel = reloc_at(o->relocs, o->nr_relocs, vaddr);
+	const struct mp_reloc *dyn = reloc_at(o->dyn_relocs, o->nr_dyn_relocs, vaddr);
+	const uint8_t *p = mp_elf_bytes(o, vaddr, kind);
+	uint64_t label;
+
+	if (!vf_bits_get(&vf->label_word, vaddr) || !p)
+		return 0;
+	if (kind == VF_TABLE_REL32) {
+		int32_t word;
+
+		if (!rel || rel->type != R_X86_64_PC32 || dyn)
+			return 0;
+		memcpy(&word, p, 4);
+		label = base + (uint64_t)(int64_t)word;
+		/* The linker's account of the same word. */
+		if (rel->sym_value + (uint64_t)rel->addend - vaddr + base != label)
+			return 0;
+	} else if (dyn) {
+		if (dyn->type != R_X86_64_RELATIVE || (rel && rel->type != R_X86_64_64))
+			return 0;
+		label = (uint64_t)dyn->addend;
+	} else {
+		if (!rel || rel->type != R_X86_64_64 || o->ehdr.e_type != ET_EXEC)
+			return 0;
+		memcpy(&label, p, 8);
+		if (rel->sym_value + (uint64_t)rel->addend != label)
+			return 0;
+	}
+	return vf_is_text(vf, label) && vf_bits_get(&vf->grid, label) ? label : 0;
+}
+
+/* May a jump table of @fde's function lead to @label? Another function's start may not. */
+static bool may_be_label(const struct vf *vf, const struct vf_fde *fde, uint64_t label)
+{
+	const struct vf_fde *there = vf_eh_find(&vf->old_eh, label);
+
+	if (!there)
+		return false;
+	if (there == fde || there->start != label)
+		return true;
+	for (uint32_t i = 0; i < vf->o->nr_symbols; i++) {
+		const struct mp_symbol *sym = &vf->o->symbols[i];
+
+		if (sym->vaddr == label && sym->type == STT_FUNC && strstr(sym->name, ".cold"))
+			return true;
+	}
+	return false;
+}
+
+/* All who refer to the table at @base must be one function's code, and jump. */
+static const struct vf_fde *user_of(struct vf *vf, uint64_t base)
+{
+	const struct vf_fde *user = NULL;
+	size_t lo = 0, hi = vf->nr_refs;
+
+	while (lo < hi) {
+		size_t mid = lo + (hi - lo) / 2;
+
+		if (vf->refs[mid].to < base)
+			lo = mid + 1;
+		else
+			hi = mid;
+	}
+	for (; lo < vf->nr_refs && vf->refs[lo].to == base; lo++) {
+		const struct vf_fde *fde = vf_eh_find(&vf->old_eh, vf->refs[lo].insn);
+
+		if (!fde || (user && fde != user))
+			return NULL;
+		user = fde;
+	}
+	return user && (user->flags & VF_FDE_IJMP) ? user : NULL;
+}
+
+/* Prove the table that holds the word at @at; remembered for its other words. */
+static int prove_table(struct vf *vf, uint64_t at, uint8_t kind)
+{
+	uint64_t base = at, end = at, label;
+	const struct vf_fde *user;
+
+	while (!vf_bits_get(&vf->data_ref, base)) {
+		if (base - vf->image_start < kind || !vf_bits_get(&vf->label_word, base - kind))
+			return vf_refuse(vf, at, "data changed that is no entry of a jump table");
+		base -= kind;
+	}
+	do
+		end += kind;
+	while (vf_bits_get(&vf->label_word, end) && !vf_bits_get(&vf->data_ref, end));
+	if (vf_bits_get(&vf->word_ref, base) || vf_bits_next(&vf->word_ref, base + 1, end) < end ||
+	    vf_bits_next(&vf->data_ref, base + 1, end) < end)
+		return vf_refuse(vf, at, "the table at %#llx has other references",
+				 (unsigned long long)base);
+	if (!mp_elf_is_readonly(vf->o, base) || !mp_elf_is_readonly(vf->o, end - 1))
+		return vf_refuse(vf, at, "the table at %#llx is writable",
+				 (unsigned long long)base);
+	user = user_of(vf, base);
+	if (!user)
+		return vf_refuse(vf, at, "the table at %#llx is not one function's jump table",
+				 (unsigned long long)base);
+	for (uint64_t k = base; k < end; k += kind) {
+		label = label_at(vf, k, kind, base);
+		if (!label || !may_be_label(vf, user, label))
+			return vf_refuse(vf, k, "entry of a changed table names no label");
+		if (kind == VF_TABLE_ABS64 && vf_bits_get(&vf->text_ref, label))
+			return vf_refuse(vf, k, "label %#llx is used elsewhere, too",
+					 (unsigned long long)label);
+	}
+	vf->table_start = base;
+	vf->table_end = end;
+	vf->table_kind = kind;
+	return 0;
+}
+
+static bool in_table(const struct vf *vf, uint64_t at, uint8_t kind)
+{
+	return at >= vf->table_start && at < vf->table_end && kind == vf->table_kind;
+}
+
+static int check_entry(struct vf *vf, uint64_t at, uint8_t kind, uint64_t now)
+{
+	const struct mp_map_piece *copy;
+	uint64_t label;
+
+	if (!in_table(vf, at, kind)) {
+		int ret = prove_table(vf, at, kind);
+
+		if (ret)
+			return ret;
+	}
+	label = label_at(vf, at, kind, vf->table_start);
+	if (kind == VF_TABLE_REL32)
+		now += vf->table_start;
+	copy = vf_piece_from(vf, label);
+	if (!copy || copy->new_vaddr != now)
+		return vf_refuse(vf, at, "table entry leads to %#llx, which is no copy of %#llx",
+				 (unsigned long long)now, (unsigned long long)label);
+	vf->report->nr_table_entries++;
+	return 0;
+}
+
+int vf_check_table_word(struct vf *vf, uint64_t vaddr, uint64_t *next)
+{
+	const struct mp_elf *o = vf->o;
+	const struct mp_reloc *rel;
+	const uint8_t *old, *new;
+	uint64_t at = vaddr & ~7ULL, now, was;
+	int32_t word;
+
+	rel = reloc_at(o->dyn_relocs, o->nr_dyn_relocs, at);
+	if (rel && rel->type == R_X86_64_RELATIVE) {
+		/* The loader writes the addend; the word itself may hold it too (RELR: holds it). */
+		old = mp_elf_bytes(o, at, 8);
+		new = mp_elf_bytes(vf->n, at, 8);
+		if (!old || !new)
+			return vf_refuse(vf, vaddr, "data changed outside the file");
+		memcpy(&was, old, 8);
+		memcpy(&now, new, 8);
+		if (was != (uint64_t)rel->addend)
+			return vf_refuse(vf, at, "a word changed that the loader overwrites");
+		rel = reloc_at(vf->n->dyn_relocs, vf->n->nr_dyn_relocs, at);
+		if (!rel || rel->type != R_X86_64_RELATIVE || (uint64_t)rel->addend != now)
+			return vf_refuse(vf, at, "word and relocation disagree");
+		vf->nr_abs_changed++;
+		*next = at + 8;
+		return check_entry(vf, at, VF_TABLE_ABS64, now);
+	}
+	rel = reloc_at(o->relocs, o->nr_relocs, at);
+	if (rel && rel->type == R_X86_64_64 && o->ehdr.e_type == ET_EXEC) {
+		new = mp_elf_bytes(vf->n, at, 8);
+		if (!new)
+			return vf_refuse(vf, vaddr, "data changed outside the file");
+		memcpy(&now, new, 8);
+		vf->nr_abs_changed++;
+		*next = at + 8;
+		return check_entry(vf, at, VF_TABLE_ABS64, now);
+	}
+	at = vaddr & ~3ULL;
+	rel = reloc_at(o->relocs, o->nr_relocs, at);
+	new = mp_elf_bytes(vf->n, at, 4);
+	if (!rel || rel->type != R_X86_64_PC32 || !new)
+		return vf_refuse(vf, vaddr, "data changed that is no entry of a jump table");
+	memcpy(&word, new, 4);
+	*next = at + 4;
+	return check_entry(vf, at, VF_TABLE_REL32, (uint64_t)(int64_t)word);
+}
+
+int vf_check_table_addend(struct vf *vf, uint64_t off)
+{
+	Elf64_Rela a, b;
+
+	if (off + sizeof(a) > vf->alloc_end)
+		return vf_refuse(vf, 0, "relocation cut off");
+	memcpy(&a, vf->o->data + off, sizeof(a));
+	memcpy(&b, vf->n->data + off, sizeof(b));
+	if (a.r_offset != b.r_offset || a.r_info != b.r_info ||
+	    ELF64_R_TYPE(a.r_info) != R_X86_64_RELATIVE)
+		return vf_refuse(vf, a.r_offset, "a relocation changed");
+	vf->nr_abs_changed++;
+	return check_entry(vf, a.r_offset, VF_TABLE_ABS64, (uint64_t)b.r_addend);
+}
+
+static int cmp_u64(const void *a, const void *b)
+{
+	const uint64_t *x = a, *y = b;
+
+	return *x < *y ? -1 : *x > *y;
+}
+
+/* What the loaded word at @vaddr holds. */
+static bool value_of(const struct mp_elf *elf, uint64_t vaddr, uint64_t *value)
+{
+	const struct mp_reloc *dyn = reloc_at(elf->dyn_relocs, elf->nr_dyn_relocs, vaddr);
+	const uint8_t *p = mp_elf_bytes(elf, vaddr, 8);
+
+	if (dyn)
+		*value = (uint64_t)dyn->addend;
+	else if (p)
+		memcpy(value, p, 8);
+	return dyn || p;
+}
+
+/*
+ * Programs may compare entries of label tables with one another, or keep them: of all words that
+ * hold one label, either all lead to the copy or none.
+ */
+int vf_check_table_values(struct vf *vf)
+{
+	uint64_t *kept, old, new;
+	size_t nr = 0;
+	int ret = 0;
+
+	if (!vf->nr_abs_changed)
+		return 0;
+	kept = malloc(((size_t)vf->o->nr_relocs + vf->o->nr_dyn_relocs + 1) * sizeof(*kept));
+	if (!kept)
+		return -ENOMEM;
+	for (int pass = 0; pass < 2 && !ret; pass++) {
+		uint32_t total = vf->o->nr_relocs + vf->o->nr_dyn_relocs;
+
+		for (uint32_t i = 0; i < total && !ret; i++) {
+			const struct mp_reloc *rel =
+				i < vf->o->nr_relocs ? &vf->o->relocs[i]
+						     : &vf->o->dyn_relocs[i - vf->o->nr_relocs];
+			if ((rel->type != R_X86_64_64 && rel->type != R_X86_64_RELATIVE) ||
+			    !vf_bits_get(&vf->label_word, rel->vaddr) ||
+			    !value_of(vf->o, rel->vaddr, &old) ||
+			    !value_of(vf->n, rel->vaddr, &new))
+				continue;
+			if (!pass && old == new)
+				kept[nr++] = old;
+			else if (pass && old != new &&bsearch(&old, kept, nr, 8, cmp_u64))
+				ret = vf_refuse(vf, rel->vaddr,
+						"only some words that hold %#llx changed",
+						(unsigned long long)old);
+		}
+		if (!pass)
+			qsort(kept, nr, sizeof(*kept), cmp_u64);
+	}
+	free(kept);
+	return ret;
+}

@@ -1,0 +1,344 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * verify_unwind - does the unwinder find, at each copied instruction, what it finds at the
+ * original, and at all old code what it found before?
+ */
+#include <dwarf.h>
+#include <errno.h>
+#include <string.h>
+
+#include "editor/verify_priv.h"
+
+struct ctx {
+	struct vf *vf;
+	const struct vf_fde *old, *new; /* whose rows and call sites are at hand */
+	struct vf_rows old_rows, new_rows;
+	struct vf_lsda old_lsda, new_lsda;
+	uint32_t known_cie; /* whose personality routine was looked up last, plus 1 */
+};
+
+static const char *personality_name(const struct vf *vf, const struct vf_cie *cie)
+{
+	const struct mp_elf *o = vf->o;
+
+	for (uint32_t i = 0; i < o->nr_symbols; i++) {
+		const struct mp_symbol *sym = &o->symbols[i];
+
+		if (sym->vaddr == cie->personality && sym->name && sym->type != STT_SECTION &&
+		    sym->type != STT_FILE && strstr(sym->name, "personality"))
+			return sym->name;
+	}
+	/* Reached through a slot that the loader fills, or through the PLT. */
+	for (uint32_t i = 0; i < o->nr_dyn_relocs; i++) {
+		const struct mp_reloc *rel = &o->dyn_relocs[i];
+
+		if (rel->vaddr != cie->personality || !rel->sym)
+			continue;
+		for (uint32_t k = 0; k < o->nr_symbols; k++)
+			if (o->symbols[k].dynamic && o->symbols[k].index == rel->sym)
+				return o->symbols[k].name;
+	}
+	return NULL;
+}
+
+/* Only routines that read the table as verify_lsda does. */
+static bool known_personality(const struct vf *vf, const struct vf_cie *cie)
+{
+	static const char *const known[] = {
+		"__gxx_personality_v0", "__gcc_personality_v0",	 "__gnu_objc_personality_v0",
+		"rust_eh_personality",	"__gnat_personality_v0",
+	};
+	const char *name = personality_name(vf, cie);
+
+	if (!name)
+		return false;
+	if (!strncmp(name, "DW.ref.", 7))
+		name += 7;
+	for (size_t i = 0; i < sizeof(known) / sizeof(known[0]); i++)
+		if (!strncmp(name, known[i], strlen(known[i])))
+			return true;
+	return false;
+}
+
+static bool same_personality(const struct vf_cie *a, const struct vf_cie *b)
+{
+	if (a->has_personality != b->has_personality)
+		return false;
+	if (!a->has_personality)
+		return true;
+	if (a->personality != b->personality)
+		return false;
+	return (a->personality_enc & DW_EH_PE_indirect) == (b->personality_enc & DW_EH_PE_indirect);
+}
+
+static bool same_cie(const struct vf_cie *a, const struct vf_cie *b)
+{
+	return a->code_align == b->code_align && a->data_align == b->data_align && a->ra == b->ra &&
+	       a->signal == b->signal && same_personality(a, b);
+}
+
+static uint32_t trimmed(const uint8_t *insns, uint32_t len)
+{
+	while (len && insns[len - 1] == DW_CFA_nop)
+		len--;
+	return len;
+}
+
+/* Byte for byte the same program; operands may end in zeros too, but then equally in both. */
+static bool same_program(const uint8_t *a, uint32_t la, const uint8_t *b, uint32_t lb)
+{
+	if (la > lb)
+		return same_program(b, lb, a, la);
+	return !memcmp(a, b, la) && trimmed(b, lb) <= la;
+}
+
+/* Code that stayed: the same FDE must be found. */
+static int check_old_fdes(struct vf *vf)
+{
+	uint32_t nr = 0;
+
+	while (nr < vf->new_eh.nr_fdes && vf->new_eh.fdes[nr].start < vf->new_text->vaddr)
+		nr++;
+	if (nr != vf->old_eh.nr_fdes)
+		return vf_refuse(vf, vf->new_eh.vaddr, "%u FDEs for old code, there were %u", nr,
+				 vf->old_eh.nr_fdes);
+	for (uint32_t i = 0; i < vf->old_eh.nr_fdes; i++) {
+		const struct vf_fde *a = &vf->old_eh.fdes[i], *b;
+		const struct vf_cie *ca = &vf->old_eh.cies[a->cie], *cb;
+
+		b = vf_eh_find(&vf->new_eh, a->start);
+		if (!b || b->start != a->start || b->size != a->size)
+			return vf_refuse(vf, a->start, "the FDE of old code is missing");
+		cb = &vf->new_eh.cies[b->cie];
+		if (!same_cie(ca, cb) || a->lsda != b->lsda ||
+		    !same_program(ca->insns, ca->insns_len, cb->insns, cb->insns_len) ||
+		    !same_program(a->insns, a->insns_len, b->insns, b->insns_len))
+			return vf_refuse(vf, a->start, "the FDE of old code changed");
+	}
+	return 0;
+}
+
+static int load_old(struct ctx *x, const struct vf_fde *fde)
+{
+	struct vf *vf = x->vf;
+	int ret;
+
+	if (x->old == fde)
+		return 0;
+	x->old = NULL;
+	ret = vf_rows_build(&vf->old_eh, fde, &x->old_rows);
+	if (!ret)
+		ret = vf_lsda_read(vf->o, fde->lsda, fde->start, &x->old_lsda);
+	if (ret == -EBADMSG)
+		return vf_refuse(vf, fde->start,
+				 "unwind information of the original is unreadable");
+	if (!ret)
+		x->old = fde;
+	return ret;
+}
+
+static int load_new(struct ctx *x, const struct vf_fde *fde)
+{
+	struct vf *vf = x->vf;
+	int ret;
+
+	if (x->new == fde)
+		return 0;
+	x->new = NULL;
+	ret = vf_rows_build(&vf->new_eh, fde, &x->new_rows);
+	if (!ret)
+		ret = vf_lsda_read(vf->n, fde->lsda, fde->start, &x->new_lsda);
+	if (ret == -EBADMSG)
+		return vf_refuse(vf, fde->start, "unwind information of a copy is unreadable");
+	if (!ret)
+		x->new = fde;
+	return ret;
+}
+
+/* An expression that reads the program counter would give another value in the copy. */
+static bool reads_pc(const struct vf_rule *r)
+{
+	return (r->kind == VF_RULE_EXPR || r->kind == VF_RULE_VAL_EXPR) && r->len &&
+	       (r->expr[0] == DW_OP_breg16 || r->expr[0] == DW_OP_addr ||
+		r->expr[0] == DW_OP_bregx);
+}
+
+static int compare_row(struct ctx *x, uint64_t old, uint64_t new)
+{
+	const struct vf_row *a = vf_rows_at(&x->old_rows, old);
+	const struct vf_row *b = vf_rows_at(&x->new_rows, new);
+
+	x->vf->report->nr_unwind_rows++;
+	if (!a || !b || !vf_row_equal(a, b))
+		return vf_refuse(x->vf, new, "unwind row differs from the one at %#llx",
+				 (unsigned long long)old);
+	if (reads_pc(&a->cfa))
+		return vf_refuse(x->vf, old, "unwind row depends on the program counter");
+	for (int i = 0; i < VF_NR_REGS; i++)
+		if (reads_pc(&a->reg[i]))
+			return vf_refuse(x->vf, old, "unwind row depends on the program counter");
+	return 0;
+}
+
+/* The end of the row that holds at @vaddr. */
+static uint64_t row_end(const struct vf_rows *rows, uint64_t vaddr)
+{
+	const struct vf_row *row = vf_rows_at(rows, vaddr);
+
+	if (!row)
+		return rows->nr ? rows->row[0].loc : UINT64_MAX;
+	return row == &rows->row[rows->nr - 1] ? UINT64_MAX : row[1].loc;
+}
+
+static uint64_t site_end(const struct vf_lsda *lsda, uint64_t vaddr)
+{
+	const struct vf_call_site *site = vf_lsda_at(lsda, vaddr);
+	uint32_t lo = 0, hi = lsda->nr;
+
+	if (site)
+		return site->end;
+	while (lo < hi) {
+		uint32_t mid = lo + (hi - lo) / 2;
+
+		if (lsda->site[mid].start <= vaddr)
+			lo = mid + 1;
+		else
+			hi = mid;
+	}
+	return lo < lsda->nr ? lsda->site[lo].start : UINT64_MAX;
+}
+
+static int compare_site(struct ctx *x, uint64_t old, uint64_t new)
+{
+	const struct vf_call_site *a = vf_lsda_at(&x->old_lsda, old);
+	const struct vf_call_site *b = vf_lsda_at(&x->new_lsda, new);
+	uint64_t pad_a = a ? a->pad : 0, pad_b = b ? b->pad : 0;
+
+	/* Not listed: terminate. Listed without a pad, or no table at all: unwind on. */
+	if ((!a && x->old_lsda.present) != (!b && x->new_lsda.present))
+		return vf_refuse(x->vf, new, "call site %s where %#llx has it otherwise",
+				 b || !x->new_lsda.present ? "listed" : "not listed",
+				 (unsigned long long)old);
+	if (!pad_a != !pad_b || (pad_a && !vf_same_place(x->vf, pad_a, pad_b)))
+		return vf_refuse(x->vf, new, "landing pad %#llx where %#llx has %#llx",
+				 (unsigned long long)pad_b, (unsigned long long)old,
+				 (unsigned long long)pad_a);
+	if (!pad_a)
+		return 0;
+	x->vf->report->nr_landing_pads++;
+	if (!vf_lsda_same_actions(&x->old_lsda, a->action, &x->new_lsda, b->action))
+		return vf_refuse(x->vf, new, "catches other types than %#llx",
+				 (unsigned long long)old);
+	return 0;
+}
+
+static uint64_t min3(uint64_t a, uint64_t b, uint64_t c)
+{
+	uint64_t m = a < b ? a : b;
+
+	return m < c ? m : c;
+}
+
+/*
+ * Offset k of the copy is offset k of the original up to the terminator, and both sides' rows and
+ * call sites hold over intervals: one comparison for each interval on which nothing changes.
+ */
+static int compare_same(struct ctx *x, uint64_t old, uint64_t new, uint64_t len, bool sites)
+{
+	uint64_t k, to;
+	int ret;
+
+	for (k = 0; k < len; k = to) {
+		ret = compare_row(x, old + k, new + k);
+		if (ret)
+			return ret;
+		to = min3(row_end(&x->old_rows, old + k) - old,
+			  row_end(&x->new_rows, new + k) - new, len);
+	}
+	for (k = 0; sites && k < len; k = to) {
+		ret = compare_site(x, old + k, new + k);
+		if (ret)
+			return ret;
+		to = min3(site_end(&x->old_lsda, old + k) - old,
+			  site_end(&x->new_lsda, new + k) - new, len);
+	}
+	return 0;
+}
+
+/* What follows the common part: a branch encoded anew, inverted, or a jump that was added. None
+ * of them can throw; the state is the one before the branch, or where the block fell through to. */
+static int compare_branches(struct ctx *x, const struct mp_map_piece *p, uint64_t common)
+{
+	uint64_t at = p->new_vaddr + common, end = p->new_vaddr + p->new_size;
+	uint64_t old = p->old_vaddr + common;
+
+	while (at < end) {
+		struct vf_insn insn;
+		int ret;
+
+		if (!vf_decode(mp_elf_bytes(x->vf->n, at, end - at), end - at, at, &insn))
+			return vf_refuse(x->vf, at, "undecodable");
+		if (old >= x->old->start + x->old->size)
+			old = x->old->start + x->old->size - 1;
+		ret = compare_row(x, old, at);
+		if (ret)
+			return ret;
+		at += insn.len;
+	}
+	return 0;
+}
+
+static int check_piece(struct ctx *x, const struct mp_map_piece *p)
+{
+	struct vf *vf = x->vf;
+	const struct vf_fde *old = vf_eh_find(&vf->old_eh, p->old_vaddr);
+	const struct vf_fde *new = vf_eh_find(&vf->new_eh, p->new_vaddr);
+	const struct vf_cie *ca, *cb;
+	uint64_t common;
+	int ret;
+
+	if (!old || p->old_vaddr + p->old_size > old->start + old->size)
+		return vf_refuse(vf, p->old_vaddr, "a moved block has no FDE");
+	if (!new || p->new_vaddr + p->new_size > new->start + new->size)
+		return vf_refuse(vf, p->new_vaddr, "the copy of %#llx has no FDE",
+				 (unsigned long long)p->old_vaddr);
+	ca = &vf->old_eh.cies[old->cie];
+	cb = &vf->new_eh.cies[new->cie];
+	if (ca->ra != cb->ra || ca->signal != cb->signal || !same_personality(ca, cb))
+		return vf_refuse(vf, p->new_vaddr, "the copy has another personality routine");
+	if (ca->signal)
+		return vf_refuse(vf, p->old_vaddr, "a signal frame was moved");
+	if (old->lsda && x->known_cie != old->cie + 1) {
+		if (!known_personality(vf, ca))
+			return vf_refuse(vf, p->old_vaddr, "unknown personality routine");
+		x->known_cie = old->cie + 1;
+	}
+	ret = load_old(x, old);
+	if (!ret)
+		ret = load_new(x, new);
+	if (ret)
+		return ret;
+	common = vf->common[p - vf->map->pieces];
+	ret = compare_same(x, p->old_vaddr, p->new_vaddr, common,
+			   x->old_lsda.present || x->new_lsda.present);
+	if (!ret && common < p->new_size)
+		ret = compare_branches(x, p, common);
+	return ret;
+}
+
+int vf_check_unwind(struct vf *vf)
+{
+	struct ctx x = {.vf = vf};
+	int ret;
+
+	ret = vf_eh_read(vf, vf->n, true, &vf->new_eh);
+	if (!ret)
+		ret = check_old_fdes(vf);
+	for (uint32_t i = 0; !ret && i < vf->map->nr_pieces; i++)
+		ret = check_piece(&x, &vf->map->pieces[i]);
+	free(x.old_rows.row);
+	free(x.new_rows.row);
+	vf_lsda_fini(&x.old_lsda);
+	vf_lsda_fini(&x.new_lsda);
+	return ret;
+}
