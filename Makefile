@@ -4,6 +4,7 @@
 # needs no edit here:
 #   libprof/*.c  daemon/*.c  editor/*.c  -> an archive each, mains to programs
 #   tests/test_*.c  tests/fuzz/fuzz_*.c  tests/plugin/*.c -> tests, fuzzers, QEMU plugins
+#   tests/tools/*.c -> developers' programs in $(O)/tools
 # `make help` lists the targets and settings.
 
 MAKEFLAGS += --no-builtin-rules
@@ -113,27 +114,32 @@ FUZZ_SRCS := $(wildcard tests/fuzz/fuzz_*.c)
 FUZZERS := $(patsubst tests/fuzz/%.c,$(O)/fuzz/%,$(FUZZ_SRCS))
 PLUGIN_SRCS := $(wildcard tests/plugin/*.c)
 PLUGINS := $(patsubst tests/plugin/%.c,$(O)/plugin/%.so,$(PLUGIN_SRCS))
+TOOL_SRCS := $(wildcard tests/tools/*.c)
+tool = $(O)/tools/$(subst _,-,$(basename $(notdir $(1))))
+TOOLS := $(foreach s,$(TOOL_SRCS),$(call tool,$(s)))
 
 ALL_OBJS := $(LIBPROF_OBJS) $(DAEMON_OBJS) $(EDITOR_OBJS) $(SUPPORT_OBJS) \
-	$(call objs,$(DAEMON_SRCS) $(EDITOR_SRCS) $(TEST_SRCS))
+	$(call objs,$(DAEMON_SRCS) $(EDITOR_SRCS) $(TEST_SRCS) $(TOOL_SRCS))
 
 MAN_SRCS := $(wildcard Documentation/*.[158])
 UNIT := $(wildcard daemon/morphd.service)
 
 # ---- targets --------------------------------------------------------------
 
-.PHONY: all programs tests fuzzers plugins check demo check-torture fuzz bench \
+.PHONY: all programs tests tools fuzzers plugins check demo check-torture fuzz bench \
 	install format-check layers setup clean help FORCE
 
 all: programs plugins
 
 programs: $(PROGS) $(ARCHIVES)
 tests: $(TESTS)
+tools: $(TOOLS)
 fuzzers: $(FUZZERS)
 plugins: $(PLUGINS)
 
 help:
 	@echo 'make [all]          programs and QEMU plugins, in $$(O)'
+	@echo 'make tests tools fuzzers plugins   what the tests are made of'
 	@echo 'make check          every test; last line counts them'
 	@echo 'make demo           the whole way on speedtest1, ends in a report'
 	@echo 'make check-torture  the editor over gcc'\''s C torture programs'
@@ -208,6 +214,14 @@ $(O)/tests/test_%: $(O)/obj/tests/test_%.o $(SUPPORT) $(ARCHIVES)
 	$(call say,LD,$(patsubst $(O)/%,%,$@))
 	@mkdir -p $(@D)
 	$(Q)$(link) $(LIBS) $(CHECK_LIBS)
+
+define tool_prog
+$(call tool,$(1)): $(call objs,$(1)) $(SUPPORT) $(ARCHIVES)
+	$$(call say,LD,$$(patsubst $(O)/%,%,$$@))
+	@mkdir -p $$(@D)
+	$$(Q)$$(link) $$(LIBS)
+endef
+$(foreach s,$(TOOL_SRCS),$(eval $(call tool_prog,$(s))))
 
 # Fuzzers: libFuzzer where clang is at hand, else a driver that replays files.
 HAVE_CLANG := $(shell command -v $(CLANG) 2>/dev/null)
@@ -290,7 +304,7 @@ layers:
 	$(Q)scripts/layers
 
 FORMAT_SRCS = $(wildcard $(foreach d,kmod kmod/* libprof daemon daemon/bpf editor \
-	tests tests/support tests/fuzz tests/plugin,$(d)/*.c $(d)/*.h))
+	tests tests/support tests/fuzz tests/plugin tests/tools,$(d)/*.c $(d)/*.h))
 format-check:
 	$(Q)clang-format --dry-run --Werror $(FORMAT_SRCS)
 
@@ -317,7 +331,7 @@ endif
 # $(O) may be anywhere, so only what the build itself made is removed.
 clean:
 	$(call say,CLEAN,$(O))
-	$(Q)rm -rf $(O)/obj $(O)/fuzz $(O)/plugin $(O)/tests $(O)/logs \
+	$(Q)rm -rf $(O)/obj $(O)/fuzz $(O)/plugin $(O)/tests $(O)/tools $(O)/logs \
 		$(PROGS) $(ARCHIVES)
 
 FORCE:

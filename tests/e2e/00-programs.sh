@@ -1,0 +1,45 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+# timeout: 1200
+# The relinkable test programs: they build, hold the relocations, and do the same
+# as Debian's own; what they are tested with is not what they are trained with.
+set -u
+root=$(cd "$(dirname "$0")/../.." && pwd)
+cd "$root" || exit 1
+nr_failed=0
+fail() {
+	echo "FAIL: $*"
+	nr_failed=$((nr_failed + 1))
+}
+
+if ! scripts/programs --inputs speedtest1 lua gzip sort bash; then
+	echo "skip: the test programs could not be built (no network?)"
+	exit 77
+fi
+work=$TMPDIR/work
+mkdir "$work" && cd "$work" || exit 1
+
+for name in $("$root/scripts/workload" --names); do
+	bin=$BUILD/programs/$name-pie
+	readelf -SW "$bin" | grep -qF .rela.text || fail "$name: no .rela.text"
+	short=$("$root/scripts/workload" "$name" short "$bin")
+	filter=$("$root/scripts/workload" "$name" filter)
+	sh -c "$short" >out.raw || fail "$name: $short: exit $?"
+	sh -c "$filter" <out.raw >out.1
+	sh -c "$short" | sh -c "$filter" >out.2
+	[ -s out.1 ] || fail "$name: no output"
+	cmp -s out.1 out.2 || fail "$name: the output differs from run to run"
+	case $name in
+	gzip|sort|bash)
+		cp "$(command -v "$name")" "$name-stock"
+		sh -c "$("$root/scripts/workload" "$name" short "./$name-stock")" >out.stock
+		case $name in
+		gzip) gzip -dc out.1 >a && gzip -dc out.stock >b && cmp -s a b ;;
+		*) cmp -s out.1 out.stock ;;
+		esac || fail "$name: not what Debian's $name prints" ;;
+	esac
+	train=$("$root/scripts/workload" "$name" train X)
+	full=$("$root/scripts/workload" "$name" test X)
+	[ "$train" != "$full" ] || fail "$name: tested with what it is trained with"
+done
+[ $nr_failed = 0 ]
