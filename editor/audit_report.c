@@ -1,0 +1,170 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * audit_report - an audit's result in words for people and as JSON for scripts.
+ *
+ * Decides wording only. Called by morph_audit.c.
+ */
+#include "editor/audit_report.h"
+
+#include <errno.h>
+#include <jansson.h>
+#include <math.h>
+#include <string.h>
+#include <sys/wait.h>
+
+const char *me_metric_name(enum me_audit_metric metric)
+{
+	static const char *const names[] = {
+		[ME_METRIC_CPU] = "cpu",
+		[ME_METRIC_USER] = "user",
+		[ME_METRIC_WALL] = "wall",
+	};
+
+	return names[metric];
+}
+
+const char *me_audit_verdict_name(enum me_audit_verdict verdict)
+{
+	static const char *const names[] = {
+		[ME_AUDIT_FASTER] = "faster",
+		[ME_AUDIT_SLOWER] = "slower",
+		[ME_AUDIT_EQUAL] = "equal",
+		[ME_AUDIT_UNDECIDED] = "undecided",
+		[ME_AUDIT_DIFFERS] = "output differs",
+	};
+
+	return names[verdict];
+}
+
+static void print_time(FILE *out, double ns, int width)
+{
+	if (ns >= 1e9)
+		fprintf(out, "%*.3f s", width, ns / 1e9);
+	else if (ns >= 1e6)
+		fprintf(out, "%*.2f ms", width, ns / 1e6);
+	else
+		fprintf(out, "%*.1f us", width, ns / 1e3);
+}
+
+static void print_side(FILE *out, const char *letter, const struct me_audit_side *side, size_t nr,
+		       const char *path)
+{
+	uint64_t min = side->times_ns[0], max = min;
+	size_t i;
+
+	for (i = 1; i < nr; i++) {
+		min = side->times_ns[i] < min ? side->times_ns[i] : min;
+		max = side->times_ns[i] > max ? side->times_ns[i] : max;
+	}
+	fprintf(out, "  %s  ", letter);
+	print_time(out, side->median_ns, 8);
+	fputs("  (", out);
+	print_time(out, (double)min, 0);
+	fputs(" to ", out);
+	print_time(out, (double)max, 0);
+	fprintf(out, ")  %s\n", path);
+}
+
+static void print_effect(FILE *out, const struct me_audit *audit)
+{
+	double level = 100 * (1 - audit->seq.alpha);
+
+	fprintf(out, "\n  B is %.4f times as fast as A", exp(me_seq_estimate(&audit->seq)));
+	if (isfinite(audit->lo) && isfinite(audit->hi))
+		fprintf(out, "; %g %% interval %.4f to %.4f\n", level, exp(audit->lo),
+			exp(audit->hi));
+	else
+		fprintf(out, "; too few pairs for an interval\n");
+}
+
+static void print_verdict(FILE *out, const struct me_audit_opts *opts, const struct me_audit *audit)
+{
+	switch (audit->verdict) {
+	case ME_AUDIT_FASTER: fputs("\nfaster\n", out); break;
+	case ME_AUDIT_SLOWER: fputs("\nnot faster: B is slower\n", out); break;
+	case ME_AUDIT_EQUAL:
+		fprintf(out, "\nnot faster: any difference is below %g %%\n",
+			100 * expm1(opts->indifference));
+		break;
+	case ME_AUDIT_UNDECIDED:
+		fputs("\nnot faster: no difference was shown before the limit\n", out);
+		break;
+	case ME_AUDIT_DIFFERS: fprintf(out, "\noutput differs: %s\n", audit->difference); break;
+	}
+}
+
+void me_audit_print(const struct me_audit_opts *opts, const struct me_audit *audit, FILE *out)
+{
+	static const char *const titles[] = {
+		[ME_METRIC_CPU] = "CPU time (user + system)",
+		[ME_METRIC_USER] = "user time",
+		[ME_METRIC_WALL] = "elapsed time",
+	};
+
+	if (audit->nr_pairs) {
+		fprintf(out, "%s of one run, median (least to most) of %zu pairs in %.1f s\n\n",
+			titles[opts->metric], audit->nr_pairs, audit->seconds);
+		print_side(out, "A", &audit->a, audit->nr_pairs, opts->a);
+		print_side(out, "B", &audit->b, audit->nr_pairs, opts->b);
+		if (audit->verdict != ME_AUDIT_DIFFERS)
+			print_effect(out, audit);
+	}
+	if (audit->verdict != ME_AUDIT_DIFFERS)
+		fprintf(out,
+			"  the same output (%llu bytes) and exit status (%d) in all %zu runs\n",
+			(unsigned long long)audit->size_bytes, WEXITSTATUS(audit->status),
+			audit->nr_runs);
+	print_verdict(out, opts, audit);
+}
+
+static json_t *json_side(const char *path, const struct me_audit_side *side, size_t nr)
+{
+	json_t *times = json_array();
+	size_t i;
+
+	for (i = 0; i < nr; i++)
+		json_array_append_new(times, json_integer((json_int_t)side->times_ns[i]));
+	/* a path need not be UTF-8: then it is left out rather than the whole result */
+	return json_pack("{s:o?, s:f, s:o}", "path", json_string(path), "median_ns",
+			 side->median_ns, "times_ns", times);
+}
+
+static json_t *json_bound(double log_ratio)
+{
+	return isfinite(log_ratio) ? json_real(exp(log_ratio)) : json_null();
+}
+
+int me_audit_print_json(const struct me_audit_opts *opts, const struct me_audit *audit, FILE *out)
+{
+	json_t *root = json_pack(
+		"{s:s, s:s, s:f, s:I, s:I, s:f, s:o, s:o, s:f, s:[o,o], s:i, s:I, s:s?}", "verdict",
+		me_audit_verdict_name(audit->verdict), "metric", me_metric_name(opts->metric),
+		"alpha", audit->seq.alpha, "pairs", (json_int_t)audit->nr_pairs, "runs",
+		(json_int_t)audit->nr_runs, "seconds", audit->seconds, "a",
+		json_side(opts->a, &audit->a, audit->nr_pairs), "b",
+		json_side(opts->b, &audit->b, audit->nr_pairs), "speedup",
+		exp(me_seq_estimate(&audit->seq)), "interval", json_bound(audit->lo),
+		json_bound(audit->hi), "status", WEXITSTATUS(audit->status), "output_bytes",
+		(json_int_t)audit->size_bytes, "difference",
+		audit->verdict == ME_AUDIT_DIFFERS ? audit->difference : NULL);
+	int ret;
+
+	if (!root)
+		return -ENOMEM;
+	ret = json_dumpf(root, out, JSON_INDENT(1) | JSON_REAL_PRECISION(9)) ? -EIO : 0;
+	json_decref(root);
+	putc('\n', out);
+	return ret;
+}
+
+void me_audit_progress(const struct me_seq *seq, void *arg)
+{
+	double lo, hi;
+	FILE *out = arg;
+
+	me_seq_interval(seq, &lo, &hi);
+	fprintf(out, "\r\033[K%zu pairs: B %.3f times as fast", seq->nr, exp(me_seq_estimate(seq)));
+	if (isfinite(lo) && isfinite(hi))
+		fprintf(out, " (%.3f to %.3f)", exp(lo), exp(hi));
+	fflush(out);
+}

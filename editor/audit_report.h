@@ -1,0 +1,23 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * audit_report - an audit's result in words for people and as JSON for scripts.
+ *
+ * Decides wording only. Called by morph_audit.c.
+ */
+#ifndef ME_AUDIT_REPORT_H
+#define ME_AUDIT_REPORT_H
+
+#include <stdio.h>
+
+#include "editor/audit.h"
+
+void me_audit_print(const struct me_audit_opts *opts, const struct me_audit *audit, FILE *out);
+/* me_audit_print_json - one object; the fields are described in morph-audit(1). */
+int me_audit_print_json(const struct me_audit_opts *opts, const struct me_audit *audit, FILE *out);
+/* me_audit_progress - a line that overwrites itself; @arg is its FILE, a terminal. */
+void me_audit_progress(const struct me_seq *seq, void *arg);
+
+const char *me_metric_name(enum me_audit_metric metric);
+const char *me_audit_verdict_name(enum me_audit_verdict verdict);
+
+#endif

@@ -1,0 +1,395 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * morph-audit - is a program really faster than another, on this machine? The command line.
+ *
+ * Decides defaults, exit statuses and what a signal does; everything else is audit's.
+ */
+#include <argp.h>
+#include <errno.h>
+#include <limits.h>
+#include <math.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "editor/audit.h"
+#include "editor/audit_report.h"
+#include "editor/audit_run.h"
+#include "editor/audit_simulate.h"
+
+#ifndef MORPH_VERSION
+#define MORPH_VERSION "unknown"
+#endif
+
+extern char **environ;
+
+const char *argp_program_version = "morph-audit " MORPH_VERSION;
+
+enum {
+	STATUS_FASTER = 0,
+	STATUS_FAILED = 1,
+	STATUS_USAGE = 2,
+	STATUS_SLOW = 5,
+	STATUS_DIFFERS = 6
+};
+
+enum {
+	KEY_ALPHA = 256,
+	KEY_AT,
+	KEY_COMMAND,
+	KEY_COMPARE_FILE,
+	KEY_CPU,
+	KEY_DIR,
+	KEY_ENV,
+	KEY_FILTER,
+	KEY_INDIFFERENCE,
+	KEY_JSON,
+	KEY_MAX_PAIRS,
+	KEY_MAX_SECONDS,
+	KEY_METRIC,
+	KEY_MIN_PAIRS,
+	KEY_NAME,
+	KEY_PRECISION,
+	KEY_SIMULATE,
+	KEY_STDERR,
+	KEY_STDIN,
+	KEY_TIMEOUT,
+	KEY_WARMUP,
+};
+
+static const struct argp_option options[] = {
+	{0, 0, 0, 0, "What is run:", 1},
+	{"stdin", KEY_STDIN, "FILE", 0, "Input of each run (default: none)", 0},
+	{"env", KEY_ENV, "NAME=VALUE", 0, "Set in the environment of each run", 0},
+	{"name", KEY_NAME, "NAME", 0, "What both are called (default: A's name)", 0},
+	{"at", KEY_AT, "PATH", 0, "Both appear at this existing path, seen by nobody else", 0},
+	{"command", KEY_COMMAND, 0, 0,
+	 "ARGS are a whole command, which uses what is at --at: a library, say", 0},
+	{"dir", KEY_DIR, "DIR", 0, "Where the private copies lie (default: $TMPDIR or /tmp)", 0},
+	{"cpu", KEY_CPU, "N", 0, "Run on this CPU only", 0},
+	{"timeout", KEY_TIMEOUT, "SECONDS", 0,
+	 "Limit of one run (default: none for A's first, then ten times A's longest and 10 s)", 0},
+	{0, 0, 0, 0, "What is compared:", 2},
+	{"metric", KEY_METRIC, "M", 0, "cpu (default: user + system), user or wall", 0},
+	{"filter", KEY_FILTER, "CMD", 0, "Shell command that the output passes through first", 0},
+	{"stderr", KEY_STDERR, 0, 0, "Compare stderr, too", 0},
+	{"compare-file", KEY_COMPARE_FILE, "FILE", 0,
+	 "Compare this file that each run writes, then remove it (may be given again)", 0},
+	{0, 0, 0, 0, "When it ends:", 3},
+	{"alpha", KEY_ALPHA, "P", 0, "Chance of a false claim (default: 0.01)", 0},
+	{"warmup", KEY_WARMUP, "N", 0, "Pairs that do not count (default: 1)", 0},
+	{"min-pairs", KEY_MIN_PAIRS, "N", 0, "No verdict before (default: 10)", 0},
+	{"max-pairs", KEY_MAX_PAIRS, "N", 0, "Undecided after (default: 500)", 0},
+	{"max-seconds", KEY_MAX_SECONDS, "S", 0, "Undecided after (default: 600)", 0},
+	{"indifference", KEY_INDIFFERENCE, "PERCENT", 0,
+	 "Stop when any difference is below this (default: 0.5; 0: never)", 0},
+	{"precision", KEY_PRECISION, "PERCENT", 0,
+	 "Go on until the effect is known to this much (default: until it is certain)", 0},
+	{0, 0, 0, 0, "Other:", 4},
+	{"json", KEY_JSON, 0, 0, "Print JSON", 0},
+	{"simulate", KEY_SIMULATE, "RUNS", 0,
+	 "Run no program: print how often RUNS audits of invented times are right", 0},
+	{0},
+};
+
+struct arguments {
+	struct me_audit_opts audit;
+	char **files;
+	size_t nr_files;
+	bool command, json;
+	size_t simulate;
+};
+
+static double parse_number(struct argp_state *state, const char *arg, const char *what, double min,
+			   double max)
+{
+	char *end;
+	double value = strtod(arg, &end);
+
+	if (end == arg || *end || !(value >= min && value <= max))
+		argp_error(state, "%s: '%s' is not a number from %g to %g", what, arg, min, max);
+	return value;
+}
+
+static size_t parse_count(struct argp_state *state, const char *arg, const char *what, size_t min)
+{
+	double value = parse_number(state, arg, what, (double)min, 1e6);
+
+	if (value != floor(value))
+		argp_error(state, "%s: '%s' is not a whole number", what, arg);
+	return (size_t)value;
+}
+
+static enum me_audit_metric parse_metric(struct argp_state *state, const char *arg)
+{
+	int m;
+
+	for (m = ME_METRIC_CPU; m <= ME_METRIC_WALL; m++)
+		if (!strcmp(arg, me_metric_name((enum me_audit_metric)m)))
+			return (enum me_audit_metric)m;
+	argp_error(state, "--metric: '%s' is not cpu, user or wall", arg);
+	return ME_METRIC_CPU;
+}
+
+static void parse_env(struct argp_state *state, char *arg)
+{
+	if (arg[0] == '=' || !strchr(arg, '=') || putenv(arg))
+		argp_error(state, "--env: '%s' is not NAME=VALUE", arg);
+}
+
+static void parse_file(struct argp_state *state, struct arguments *args, char *arg)
+{
+	char **files = realloc(args->files, (args->nr_files + 2) * sizeof(*files));
+
+	if (!files)
+		argp_failure(state, STATUS_FAILED, ENOMEM, "--compare-file");
+	files[args->nr_files++] = arg;
+	files[args->nr_files] = NULL;
+	args->files = files;
+}
+
+static error_t parse_ending(struct argp_state *state, int key, const char *arg,
+			    struct me_audit_opts *a)
+{
+	switch (key) {
+	case KEY_ALPHA: a->alpha = parse_number(state, arg, "--alpha", 1e-9, 0.5); return 0;
+	case KEY_WARMUP: a->warmup = parse_count(state, arg, "--warmup", 0); return 0;
+	case KEY_MIN_PAIRS: a->min_pairs = parse_count(state, arg, "--min-pairs", 1); return 0;
+	case KEY_MAX_PAIRS: a->max_pairs = parse_count(state, arg, "--max-pairs", 1); return 0;
+	case KEY_MAX_SECONDS:
+		a->max_seconds = parse_number(state, arg, "--max-seconds", 0, 1e9);
+		return 0;
+	case KEY_TIMEOUT:
+		a->timeout_seconds = parse_number(state, arg, "--timeout", 0.001, 1e9);
+		return 0;
+	case KEY_INDIFFERENCE:
+		a->indifference = log1p(parse_number(state, arg, "--indifference", 0, 100) / 100);
+		return 0;
+	case KEY_PRECISION:
+		a->precision = log1p(parse_number(state, arg, "--precision", 0.001, 100) / 100);
+		return 0;
+	default: return ARGP_ERR_UNKNOWN;
+	}
+}
+
+static void check_arguments(struct argp_state *state, struct arguments *args)
+{
+	struct me_audit_opts *a = &args->audit;
+
+	if (args->simulate)
+		return;
+	if (!a->b)
+		argp_error(state, "two programs are needed: A and B");
+	if (args->command && (!a->at || !a->args || !a->args[0]))
+		argp_error(state, "--command needs --at PATH and a command after `--`");
+	if (a->min_pairs > a->max_pairs)
+		argp_error(state, "--min-pairs is more than --max-pairs");
+}
+
+static error_t parse(int key, char *arg, struct argp_state *state)
+{
+	struct arguments *args = state->input;
+	struct me_audit_opts *a = &args->audit;
+
+	switch (key) {
+	case KEY_AT: a->at = arg; return 0;
+	case KEY_COMMAND: args->command = true; return 0;
+	case KEY_COMPARE_FILE: parse_file(state, args, arg); return 0;
+	case KEY_CPU: a->cpu = (int)parse_count(state, arg, "--cpu", 0); return 0;
+	case KEY_DIR: a->parent = arg; return 0;
+	case KEY_ENV: parse_env(state, arg); return 0;
+	case KEY_FILTER: a->filter = arg; return 0;
+	case KEY_JSON: args->json = true; return 0;
+	case KEY_METRIC: a->metric = parse_metric(state, arg); return 0;
+	case KEY_NAME: a->name = arg; return 0;
+	case KEY_SIMULATE: args->simulate = parse_count(state, arg, "--simulate", 1); return 0;
+	case KEY_STDERR: a->with_stderr = true; return 0;
+	case KEY_STDIN: a->stdin_path = arg; return 0;
+	case ARGP_KEY_ARG:
+		if (!a->a)
+			a->a = arg;
+		else if (!a->b)
+			a->b = arg;
+		else
+			argp_error(state, "'%s': the programs' arguments follow `--`", arg);
+		return 0;
+	case ARGP_KEY_END: check_arguments(state, args); return 0;
+	default: return parse_ending(state, key, arg, a);
+	}
+}
+
+/* Where a command without a slash is found, as the shell would. Return: NULL if nowhere. */
+static char *find_command(const char *name)
+{
+	const char *dirs = getenv("PATH");
+	char path[PATH_MAX];
+
+	if (strchr(name, '/'))
+		return strdup(name);
+	while (dirs && *dirs) {
+		size_t len = strcspn(dirs, ":");
+
+		if (len &&
+		    snprintf(path, sizeof(path), "%.*s/%s", (int)len, dirs, name) <
+			    (int)sizeof(path) &&
+		    !access(path, X_OK))
+			return strdup(path);
+		dirs += len + (dirs[len] == ':');
+	}
+	return NULL;
+}
+
+static void on_signal(int sig)
+{
+	(void)sig;
+	me_run_cancel();
+}
+
+/* Signals that end us come only while a run waits, so that everything is cleaned up. */
+static void catch_signals(sigset_t *before)
+{
+	static const int signals[] = {SIGINT, SIGTERM, SIGHUP};
+	struct sigaction action = {.sa_handler = on_signal};
+	sigset_t block;
+	size_t i;
+
+	sigemptyset(&block);
+	for (i = 0; i < sizeof(signals) / sizeof(signals[0]); i++) {
+		sigaddset(&block, signals[i]);
+		sigaction(signals[i], &action, NULL);
+	}
+	signal(SIGPIPE, SIG_IGN);
+	sigprocmask(SIG_BLOCK, &block, before);
+}
+
+static int simulate(const struct arguments *args)
+{
+	static const double effects[] = {0, 0.005, 0.01, 0.05};
+	int noise;
+	size_t e;
+
+	printf("claims in %zu audits each, alpha %g, looking after each of at most %zu pairs\n\n",
+	       args->simulate, args->audit.alpha, args->audit.max_pairs);
+	printf("%-16s %10s %10s %10s %10s %12s\n", "noise", "B faster", "claimed", "slower",
+	       "covered", "mean pairs");
+	for (noise = 0; noise < ME_NR_NOISES; noise++)
+		for (e = 0; e < sizeof(effects) / sizeof(effects[0]); e++) {
+			struct me_simulation sim = {
+				.noise = (enum me_noise)noise,
+				.effect = effects[e],
+				.alpha = args->audit.alpha,
+				.nr_audits = args->simulate,
+				.max_pairs = args->audit.max_pairs,
+				.seed = 1,
+			};
+
+			if (me_simulate(&sim)) {
+				fputs("morph-audit: out of memory\n", stderr);
+				return STATUS_FAILED;
+			}
+			printf("%-16s %8.1f %% %10zu %10zu %10zu %12.1f\n",
+			       me_noise_name(sim.noise), 100 * sim.effect, sim.nr_positive,
+			       sim.nr_negative, sim.nr_covered, sim.mean_pairs);
+		}
+	return 0;
+}
+
+static int audit_status(enum me_audit_verdict verdict)
+{
+	switch (verdict) {
+	case ME_AUDIT_FASTER: return STATUS_FASTER;
+	case ME_AUDIT_DIFFERS: return STATUS_DIFFERS;
+	default: return STATUS_SLOW;
+	}
+}
+
+static int audit(struct arguments *args)
+{
+	struct me_audit_opts *opts = &args->audit;
+	struct me_audit result;
+	struct mp_err err = {""};
+	char *command = NULL;
+	sigset_t mask;
+	int ret;
+
+	if (args->command) {
+		command = find_command(opts->args[0]);
+		if (!command) {
+			fprintf(stderr, "morph-audit: %s: command not found\n", opts->args[0]);
+			return STATUS_FAILED;
+		}
+		opts->command = command;
+	}
+	catch_signals(&mask);
+	opts->mask = &mask;
+	opts->files = args->files;
+	opts->envp = environ;
+	if (isatty(STDERR_FILENO)) {
+		opts->progress = me_audit_progress;
+		opts->progress_arg = stderr;
+	}
+	ret = me_audit_run(opts, &result, &err);
+	if (opts->progress)
+		fputs("\r\033[K", stderr);
+	if (ret == -ECANCELED)
+		fprintf(stderr, "morph-audit: interrupted after %zu pairs\n", result.nr_pairs);
+	else if (ret)
+		fprintf(stderr, "morph-audit: %s\n", err.msg);
+	else if (args->json)
+		ret = me_audit_print_json(opts, &result, stdout);
+	else
+		me_audit_print(opts, &result, stdout);
+	ret = ret ? STATUS_FAILED : audit_status(result.verdict);
+	me_audit_fini(&result);
+	free(command);
+	return ret;
+}
+
+int main(int argc, char **argv)
+{
+	static const struct argp argp = {
+		options,
+		parse,
+		"A B [-- ARGS...]",
+		"Runs programs A and B in turns under the same name until it is certain which one "
+		"is faster, and compares what they write."
+		"\vExit status: 0 B is faster, 1 failed, 2 usage, 5 B is not faster, 6 B's output "
+		"differs.",
+		NULL,
+		NULL,
+		NULL,
+	};
+	const char *tmp = getenv("TMPDIR");
+	struct arguments args = {
+		.audit =
+			{
+				.parent = tmp && *tmp ? tmp : "/tmp",
+				.cpu = -1,
+				.alpha = 0.01,
+				.indifference = log1p(0.005),
+				.warmup = 1,
+				.min_pairs = 10,
+				.max_pairs = 500,
+				.max_seconds = 600,
+			},
+	};
+	int own = argc, status, i;
+
+	/* what follows the first `--` is the programs', whatever it looks like */
+	for (i = 1; i < argc && own == argc; i++)
+		if (!strcmp(argv[i], "--"))
+			own = i;
+	if (own < argc)
+		args.audit.args = argv + own + 1;
+	argp_err_exit_status = STATUS_USAGE;
+	argp_parse(&argp, own, argv, 0, NULL, &args);
+	status = args.simulate ? simulate(&args) : audit(&args);
+	free(args.files);
+	if (fflush(stdout) || ferror(stdout)) {
+		fputs("morph-audit: stdout: cannot be written\n", stderr);
+		return STATUS_FAILED;
+	}
+	return status;
+}
