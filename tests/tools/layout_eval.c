@@ -1,0 +1,411 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * layout-eval - what an estimator and its layout are worth, measured on exact counts.
+ *
+ * Reads a binary, samples (`ADDRESS COUNT` lines) and exact counts (tests/plugin/branches.c,
+ * edges=), prints a table. For developers; scripts/bench-accuracy runs it.
+ */
+#include <argp.h>
+#include <errno.h>
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "editor/counts.h"
+#include "editor/layout.h"
+#include "editor/predict.h"
+#include "libprof/cfg.h"
+#include "libprof/elf.h"
+#include "libprof/profile.h"
+
+struct run {
+	uint64_t start, end, count;
+};
+
+struct transfer {
+	uint64_t from, to, count;
+};
+
+struct exact {
+	struct run *runs;
+	size_t nr_runs;
+	struct transfer *transfers;
+	size_t nr_transfers;
+};
+
+static const char *opt_label = "-", *opt_binary, *opt_samples, *opt_edges;
+static bool opt_functions;
+
+static void die(const char *what, const char *why)
+{
+	fprintf(stderr, "layout-eval: %s: %s\n", what, why);
+	exit(1);
+}
+
+static void *grow(void *v, size_t nr, size_t size)
+{
+	if (nr & (nr - 1))
+		return v;
+	v = realloc(v, (nr ? 2 * nr : 1) * size);
+	if (!v)
+		die("memory", strerror(ENOMEM));
+	return v;
+}
+
+static int transfer_compare(const void *a, const void *b)
+{
+	const struct transfer *x = a, *y = b;
+
+	if (x->from != y->from)
+		return x->from < y->from ? -1 : 1;
+	return (x->to > y->to) - (x->to < y->to);
+}
+
+static int run_compare(const void *a, const void *b)
+{
+	const struct run *x = a, *y = b;
+
+	return (x->start > y->start) - (x->start < y->start);
+}
+
+static int ip_compare(const void *a, const void *b)
+{
+	const struct mp_ip_count *x = a, *y = b;
+
+	return (x->vaddr > y->vaddr) - (x->vaddr < y->vaddr);
+}
+
+static void exact_read(const char *path, struct exact *out)
+{
+	FILE *in = fopen(path, "r");
+	char line[256];
+
+	if (!in)
+		die(path, strerror(errno));
+	while (fgets(line, sizeof(line), in)) {
+		uint64_t a, b, n, count;
+
+		if (sscanf(line, "block %" SCNx64 " %" SCNu64 " %" SCNu64 " %" SCNu64, &a, &b, &n,
+			   &count) == 4) {
+			out->runs = grow(out->runs, out->nr_runs, sizeof(*out->runs));
+			out->runs[out->nr_runs++] = (struct run){ a, a + b, count };
+		} else if (sscanf(line, "edge %" SCNx64 " %" SCNx64 " %" SCNu64, &a, &b, &count) == 3) {
+			out->transfers = grow(out->transfers, out->nr_transfers,
+					      sizeof(*out->transfers));
+			out->transfers[out->nr_transfers++] = (struct transfer){ a, b, count };
+		}
+	}
+	fclose(in);
+	qsort(out->runs, out->nr_runs, sizeof(*out->runs), run_compare);
+	qsort(out->transfers, out->nr_transfers, sizeof(*out->transfers), transfer_compare);
+}
+
+static uint64_t exact_insn(const struct exact *x, uint64_t vaddr)
+{
+	size_t low = 0, high = x->nr_runs;
+
+	while (low < high) {
+		size_t mid = (low + high) / 2;
+
+		if (x->runs[mid].start <= vaddr)
+			low = mid + 1;
+		else
+			high = mid;
+	}
+	return low && vaddr < x->runs[low - 1].end ? x->runs[low - 1].count : 0;
+}
+
+static uint64_t exact_transfer(const struct exact *x, uint64_t from, uint64_t to)
+{
+	struct transfer key = { from, to, 0 };
+	const struct transfer *found = bsearch(&key, x->transfers, x->nr_transfers,
+					       sizeof(key), transfer_compare);
+
+	return found ? found->count : 0;
+}
+
+static struct me_counts counts_exact(const struct mp_cfg *cfg, const struct exact *x)
+{
+	struct me_counts c = { calloc(cfg->nr_blocks + 1, sizeof(double)),
+			       calloc(cfg->nr_edges + 1, sizeof(double)),
+			       calloc(cfg->nr_blocks + 1, sizeof(uint64_t)) };
+
+	if (!c.block || !c.edge || !c.samples)
+		die("memory", strerror(ENOMEM));
+	for (uint32_t b = 0; b < cfg->nr_blocks; b++) {
+		const struct mp_block *block = &cfg->blocks[b];
+		uint64_t last = block->vaddr + block->size - block->term_len;
+
+		c.block[b] = exact_insn(x, block->vaddr);
+		for (uint32_t i = 0; i < block->nr_edges; i++) {
+			uint32_t e = block->first_edge + i;
+
+			if (cfg->edges[e].kind == MP_EDGE_JUMP || block->term == MP_TERM_FALL)
+				c.edge[e] = c.block[b];
+			else
+				c.edge[e] = exact_transfer(x, last,
+							   cfg->blocks[cfg->edges[e].to].vaddr);
+		}
+	}
+	return c;
+}
+
+static struct mp_ip_count *samples_read(const char *path, size_t *nr)
+{
+	FILE *in = fopen(path, "r");
+	struct mp_ip_count *v = NULL;
+	char line[256];
+
+	*nr = 0;
+	if (!in)
+		die(path, strerror(errno));
+	while (fgets(line, sizeof(line), in)) {
+		struct mp_ip_count one;
+
+		if (sscanf(line, "%" SCNx64 " %" SCNu64, &one.vaddr, &one.count) != 2)
+			continue;
+		v = grow(v, *nr, sizeof(*v));
+		v[(*nr)++] = one;
+	}
+	fclose(in);
+	qsort(v, *nr, sizeof(*v), ip_compare);
+	return v;
+}
+
+/* Sum over blocks of the smaller of the two shares; -1: of the whole, else of one function. */
+static double overlap(const struct mp_cfg *cfg, const double *a, const double *b, uint32_t first,
+		      uint32_t nr)
+{
+	double sum_a = 0, sum_b = 0, sum = 0;
+
+	(void)cfg;
+	for (uint32_t i = first; i < first + nr; i++) {
+		sum_a += a[i];
+		sum_b += b[i];
+	}
+	if (sum_a <= 0 || sum_b <= 0)
+		return 0;
+	for (uint32_t i = first; i < first + nr; i++)
+		sum += fmin(a[i] / sum_a, b[i] / sum_b);
+	return sum;
+}
+
+static double overlap_inside(const struct mp_cfg *cfg, const double *a, const double *exact)
+{
+	double sum = 0, weight = 0;
+
+	for (uint32_t f = 0; f < cfg->nr_funcs; f++) {
+		const struct mp_func *func = &cfg->funcs[f];
+		double total = 0, estimated = 0;
+
+		for (uint32_t b = func->first_block; b < func->first_block + func->nr_blocks; b++) {
+			total += exact[b];
+			estimated += a[b];
+		}
+		if (estimated <= 0)
+			continue;
+		sum += total * overlap(cfg, a, exact, func->first_block, func->nr_blocks);
+		weight += total;
+	}
+	return weight > 0 ? sum / weight : 0;
+}
+
+static double bias(const struct mp_cfg *cfg, const struct me_counts *c, const struct me_counts *x)
+{
+	double sum = 0, weight = 0;
+
+	for (uint32_t b = 0; b < cfg->nr_blocks; b++) {
+		const struct mp_block *block = &cfg->blocks[b];
+		const double *est = &c->edge[block->first_edge], *real = &x->edge[block->first_edge];
+		double p = 0.5, q;
+
+		if (block->term != MP_TERM_COND || block->nr_edges != 2 || real[0] + real[1] <= 0)
+			continue;
+		if (est[0] + est[1] > 0)
+			p = est[0] / (est[0] + est[1]);
+		q = real[0] / (real[0] + real[1]);
+		sum += (real[0] + real[1]) * (1 - fabs(p - q));
+		weight += real[0] + real[1];
+	}
+	return weight > 0 ? sum / weight : 0;
+}
+
+struct row {
+	struct me_branches real, own;
+	double predicted;
+};
+
+static void plan_bytes(const struct mp_cfg *cfg, const struct me_plan *plan, uint64_t bytes[2])
+{
+	bytes[0] = bytes[1] = 0;
+	for (uint32_t i = 0; i < plan->nr_blocks; i++)
+		bytes[plan->blocks[i].zone] += cfg->blocks[plan->blocks[i].block].size;
+}
+
+static double now(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return t.tv_sec + t.tv_nsec * 1e-9;
+}
+
+static void functions_print(const struct mp_cfg *cfg, const struct me_counts *c,
+			    const struct me_counts *x, const struct me_plan *plan)
+{
+	uint8_t *one = calloc(cfg->nr_funcs + 1, 1);
+
+	for (uint32_t f = 0; f < cfg->nr_funcs; f++) {
+		struct me_branches real, own;
+
+		one[f] = 1;
+		me_branches_count(cfg, x, plan, one, &real);
+		me_branches_count(cfg, c, plan, one, &own);
+		one[f] = 0;
+		if (real.taken_before || own.taken_before)
+			printf("F %#" PRIx64 " %s insns %.0f taken %.0f -> %.0f (%+.0f) est %.1f -> %.1f\n",
+			       cfg->funcs[f].vaddr, cfg->funcs[f].name, real.insns_before,
+			       real.taken_before, real.taken_after,
+			       real.taken_after - real.taken_before, own.taken_before, own.taken_after);
+	}
+	free(one);
+}
+
+static void evaluate(const struct mp_cfg *cfg, const char *name, const struct me_counts *c,
+		     const struct me_counts *x, const uint8_t *eligible, double infer_s)
+{
+	struct me_layout_options options = { .block_order = ME_ORDER_PH,
+					     .function_order = ME_ORDER_PH };
+	uint8_t *all = malloc(cfg->nr_funcs + 1);
+	struct me_prediction prediction;
+	struct me_branches real;
+	struct me_plan plan;
+	struct mp_err err;
+	uint64_t bytes[2];
+	double start = now(), layout_s;
+
+	if (!all || me_layout_build(cfg, c, eligible, &options, &plan, &err))
+		die("layout", err.msg);
+	layout_s = now() - start;
+	memset(all, 1, cfg->nr_funcs);
+	me_branches_count(cfg, x, &plan, all, &real);
+	if (me_layout_predict(cfg, c, &plan, &prediction, &err))
+		die("prediction", err.msg);
+	plan_bytes(cfg, &plan, bytes);
+	printf("%-10s %-8s %6.1f %6.1f %6.1f %7.3f %7.3f %7.3f %7.4f %6.1f %7" PRIu64 " %7" PRIu64
+	       " %5.0f %5.0f\n",
+	       opt_label, name,
+	       100 * overlap(cfg, c->block, x->block, 0, cfg->nr_blocks),
+	       100 * overlap_inside(cfg, c->block, x->block), 100 * bias(cfg, c, x),
+	       real.taken_before ? real.taken_after / real.taken_before : 1,
+	       prediction.taken_before ? prediction.taken_after / prediction.taken_before : 1,
+	       prediction.ratio, real.insns_after / real.insns_before,
+	       100 * real.insns_moved / real.insns_before, bytes[0], bytes[1], infer_s * 1e3,
+	       layout_s * 1e3);
+	if (opt_functions)
+		functions_print(cfg, c, x, &plan);
+	me_plan_fini(&plan);
+	free(all);
+}
+
+static void estimators_run(const struct mp_cfg *cfg, const struct mp_profile *profile,
+			   const struct me_counts *x, const uint8_t *eligible)
+{
+	static const struct {
+		const char *name;
+		struct me_counts_options options;
+	} kinds[] = {
+		{ "scaled", { MP_ESTIMATE_SCALED, false } },
+		{ "poisson", { MP_ESTIMATE_POISSON, false } },
+		{ "prior", { MP_ESTIMATE_POISSON, true } },
+	};
+
+	for (size_t i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++) {
+		struct me_counts c;
+		struct mp_err err;
+		double start = now();
+
+		if (me_counts_build(cfg, profile, &kinds[i].options, &c, NULL, &err))
+			die("counts", err.msg);
+		evaluate(cfg, kinds[i].name, &c, x, eligible, now() - start);
+		me_counts_fini(&c);
+	}
+}
+
+static error_t parse(int key, char *arg, struct argp_state *state)
+{
+	switch (key) {
+	case 'l':
+		opt_label = arg;
+		return 0;
+	case 'f':
+		opt_functions = true;
+		return 0;
+	case ARGP_KEY_ARG:
+		if (state->arg_num > 2)
+			argp_usage(state);
+		*(state->arg_num == 0 ? &opt_binary :
+		  state->arg_num == 1 ? &opt_samples : &opt_edges) = arg;
+		return 0;
+	case ARGP_KEY_END:
+		if (state->arg_num != 3)
+			argp_usage(state);
+		return 0;
+	default:
+		return ARGP_ERR_UNKNOWN;
+	}
+}
+
+int main(int argc, char **argv)
+{
+	static const struct argp_option options[] = {
+		{ "label", 'l', "TEXT", 0, "first column of the table", 0 },
+		{ "functions", 'f', NULL, 0, "one line per function too", 0 },
+		{ 0 }
+	};
+	static const struct argp argp = { options, parse, "BINARY SAMPLES EDGES",
+		"What an estimator and its layout are worth, measured on exact counts.\v"
+		"Columns: overlap of block counts in the whole file and inside functions, branch "
+		"bias; taken branches after/before on the exact counts, by the estimate, as "
+		"predicted; executed instructions after/before; share of them in moved code; bytes "
+		"hot and warm; milliseconds for inference and layout.", NULL, NULL, NULL };
+	struct mp_elf *elf;
+	struct mp_cfg *cfg;
+	struct mp_profile *profile;
+	struct mp_err err = { "" };
+	struct exact exact = { 0 };
+	struct me_counts x;
+	struct mp_ip_count *samples;
+	uint8_t *eligible;
+	size_t nr;
+
+	argp_parse(&argp, argc, argv, 0, NULL, NULL);
+	if (mp_elf_open(opt_binary, MP_ELF_ALL, &elf, &err) || mp_cfg_build(elf, NULL, &cfg, &err))
+		die(opt_binary, err.msg);
+	samples = samples_read(opt_samples, &nr);
+	exact_read(opt_edges, &exact);
+	if (mp_profile_build(cfg, samples, nr, &profile, &err))
+		die(opt_samples, err.msg);
+	x = counts_exact(cfg, &exact);
+	eligible = calloc(cfg->nr_funcs + 1, 1);
+	for (uint32_t f = 0; eligible && f < cfg->nr_funcs; f++)
+		eligible[f] = cfg->funcs[f].problem == MP_PROBLEM_NONE && cfg->funcs[f].nr_blocks;
+	printf("# %-8s %-8s %6s %6s %6s %7s %7s %7s %7s %6s %7s %7s %5s %5s   %" PRIu64
+	       " samples in blocks\n",
+	       "program", "counts", "whole", "inside", "bias", "taken", "own", "pred", "insns",
+	       "moved", "hot", "warm", "ms", "ms", profile->nr_samples);
+	estimators_run(cfg, profile, &x, eligible);
+	evaluate(cfg, "exact", &x, &x, eligible, 0);
+	me_counts_fini(&x);
+	free(eligible);
+	free(samples);
+	free(exact.runs);
+	free(exact.transfers);
+	mp_profile_free(profile);
+	mp_cfg_free(cfg);
+	mp_elf_close(elf);
+	return 0;
+}
