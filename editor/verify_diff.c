@@ -129,6 +129,54 @@ static int check_retargeted(struct vf *vf, uint64_t vaddr, uint64_t *next)
 	return 0;
 }
 
+/* A field that the linker made the address of .eh_frame. */
+static bool is_eh_ref(const struct vf *vf, const struct mp_reloc *rel)
+{
+	return rel->sym_value + (uint64_t)rel->addend == vf->old_eh.vaddr &&
+	       (rel->type == R_X86_64_32 || rel->type == R_X86_64_32S) &&
+	       vf_is_text(vf, rel->vaddr);
+}
+
+/* A static program hands its .eh_frame to the unwinder itself: it must hand over the new one. */
+static int check_eh_ref(struct vf *vf, const struct mp_reloc *rel, uint64_t *next)
+{
+	const uint8_t *b = mp_elf_bytes(vf->n, rel->vaddr, 4);
+	uint32_t now = 0;
+
+	if (b)
+		memcpy(&now, b, 4);
+	if (now != vf->new_eh.vaddr)
+		return vf_refuse(vf, rel->vaddr, "hands over %#x instead of the new .eh_frame",
+				 now);
+	vf->nr_eh_refs++;
+	*next = rel->vaddr + 4;
+	return 0;
+}
+
+int vf_check_eh_refs(struct vf *vf)
+{
+	const struct mp_section *old = mp_elf_section(vf->o, ".eh_frame");
+	uint32_t nr = 0;
+
+	if (vf->eh_frame)
+		return 0;
+	for (uint32_t i = 0; old && i < vf->o->nr_relocs; i++) {
+		const struct mp_reloc *rel = &vf->o->relocs[i];
+
+		/* Inside the section its FDEs refer to their own CIEs without relocations. */
+		if (rel->sym_value + (uint64_t)rel->addend - old->vaddr < old->size &&
+		    rel->vaddr - old->vaddr >= old->size && !is_eh_ref(vf, rel) &&
+		    mp_elf_is_code(vf->o, rel->vaddr))
+			return vf_refuse(vf, rel->vaddr, "another reference to .eh_frame");
+		nr += is_eh_ref(vf, rel);
+	}
+	if (!nr || nr != vf->nr_eh_refs)
+		return vf_refuse(vf, vf->old_eh.vaddr,
+				 "%u of %u references to .eh_frame lead to the new one",
+				 vf->nr_eh_refs, nr);
+	return 0;
+}
+
 static int check_code(struct vf *vf, uint64_t vaddr, uint64_t *next)
 {
 	const struct mp_map_piece *p = vf_piece_holding(vf, vaddr);
@@ -138,6 +186,14 @@ static int check_code(struct vf *vf, uint64_t vaddr, uint64_t *next)
 
 		if (vaddr >= at && vaddr < at + VF_PATCH_LEN && is_patch(vf, p, at))
 			return check_patch(vf, p, at, next);
+	}
+	if (!vf->eh_frame && vaddr >= 3) {
+		uint32_t n;
+		const struct mp_reloc *rel = mp_elf_relocs_in(vf->o, vaddr - 3, vaddr + 1, &n);
+
+		for (uint32_t i = 0; i < n; i++)
+			if (is_eh_ref(vf, &rel[i]))
+				return check_eh_ref(vf, &rel[i], next);
 	}
 	return check_retargeted(vf, vaddr, next);
 }

@@ -193,12 +193,11 @@ static int sort_fdes(struct vf *vf, struct vf_eh *eh)
 }
 
 /* Unwinders search this table by bisection: sorted, complete, each entry its own FDE. */
-static int check_search_table(struct vf *vf, struct vf_eh *eh, struct vf_cursor *c,
-			      uint8_t count_enc, uint8_t table_enc)
+static int check_search_table(struct vf *vf, struct vf_eh *eh, struct vf_cursor *c)
 {
-	uint64_t count = vf_cursor_encoded(c, count_enc);
+	uint64_t count = vf_cursor_encoded(c, eh->count_enc);
 
-	if (c->bad || table_enc != (DW_EH_PE_datarel | DW_EH_PE_sdata4))
+	if (c->bad || eh->table_enc != (DW_EH_PE_datarel | DW_EH_PE_sdata4))
 		return vf_refuse(vf, eh->hdr_vaddr, ".eh_frame_hdr has no search table");
 	if (count != eh->nr_fdes)
 		return vf_refuse(vf, eh->hdr_vaddr, ".eh_frame_hdr lists %llu of %u FDEs",
@@ -214,41 +213,53 @@ static int check_search_table(struct vf *vf, struct vf_eh *eh, struct vf_cursor 
 	return 0;
 }
 
+/* From the header to the section; @c is left at the search table's encodings. */
+static int find_by_header(struct vf *vf, const Elf64_Phdr *ph, struct vf_cursor *c,
+			  struct vf_eh *eh)
+{
+	uint8_t enc;
+
+	c->p = mp_elf_bytes(eh->elf, ph->p_vaddr, ph->p_filesz);
+	if (!c->p)
+		return vf_refuse(vf, ph->p_vaddr, "PT_GNU_EH_FRAME is not in the file");
+	c->end = c->p + ph->p_filesz;
+	c->vaddr = eh->hdr_vaddr = ph->p_vaddr;
+	if (vf_cursor_fixed(c, 1) != 1)
+		return vf_refuse(vf, ph->p_vaddr, ".eh_frame_hdr of an unknown version");
+	enc = (uint8_t)vf_cursor_fixed(c, 1);
+	eh->count_enc = (uint8_t)vf_cursor_fixed(c, 1);
+	eh->table_enc = (uint8_t)vf_cursor_fixed(c, 1);
+	eh->vaddr = vf_cursor_encoded(c, enc);
+	return c->bad ? vf_refuse(vf, ph->p_vaddr, ".eh_frame_hdr is cut off") : 0;
+}
+
 int vf_eh_read(struct vf *vf, const struct mp_elf *elf, bool strict, struct vf_eh *eh)
 {
+	const struct mp_section *sec = mp_elf_section(elf, ".eh_frame");
 	const Elf64_Phdr *ph = NULL;
-	const struct mp_section *sec;
 	struct vf_cursor c = {0};
-	uint8_t enc, count_enc, table_enc;
-	int ret;
+	int ret = 0;
 
 	eh->elf = elf;
 	for (uint32_t i = 0; i < elf->nr_phdrs; i++)
 		if (elf->phdrs[i].p_type == PT_GNU_EH_FRAME)
 			ph = &elf->phdrs[i];
 	if (ph)
-		c.p = mp_elf_bytes(elf, ph->p_vaddr, ph->p_filesz);
-	if (!c.p)
-		return vf_refuse(vf, 0, "no PT_GNU_EH_FRAME");
-	c.end = c.p + ph->p_filesz;
-	c.vaddr = eh->hdr_vaddr = ph->p_vaddr;
-	if (vf_cursor_fixed(&c, 1) != 1)
-		return vf_refuse(vf, ph->p_vaddr, ".eh_frame_hdr of an unknown version");
-	enc = (uint8_t)vf_cursor_fixed(&c, 1);
-	count_enc = (uint8_t)vf_cursor_fixed(&c, 1);
-	table_enc = (uint8_t)vf_cursor_fixed(&c, 1);
-	eh->vaddr = vf_cursor_encoded(&c, enc);
-	sec = c.bad ? NULL : mp_elf_section_at(elf, eh->vaddr);
-	if (!sec || !mp_elf_bytes(elf, eh->vaddr, sec->size - (eh->vaddr - sec->vaddr)))
-		return vf_refuse(vf, ph->p_vaddr, ".eh_frame_hdr leads nowhere");
-	if (strict && (sec->vaddr != eh->vaddr || strcmp(sec->name, ".eh_frame")))
-		return vf_refuse(vf, eh->vaddr, ".eh_frame_hdr names another section");
-	eh->size = sec->size - (eh->vaddr - sec->vaddr);
+		ret = find_by_header(vf, ph, &c, eh);
+	else if (sec)
+		eh->vaddr = sec->vaddr;
+	if (ret)
+		return ret;
+	if (!sec || sec->vaddr != eh->vaddr || !mp_elf_bytes(elf, sec->vaddr, sec->size))
+		return vf_refuse(vf, eh->vaddr, "no section .eh_frame, or another one is in use");
+	if (strict && (sec->vaddr < vf->segment->p_vaddr))
+		return vf_refuse(vf, eh->vaddr, ".eh_frame is not in the new segment");
+	eh->size = sec->size;
 	ret = read_section(vf, eh, strict);
 	if (!ret)
 		ret = sort_fdes(vf, eh);
-	if (!ret && strict)
-		ret = check_search_table(vf, eh, &c, count_enc, table_enc);
+	if (!ret && strict && ph)
+		ret = check_search_table(vf, eh, &c);
 	return ret;
 }
 

@@ -110,44 +110,101 @@ static int check_segment(struct vf *vf, const Elf64_Phdr *seg)
 	return 0;
 }
 
+/*
+ * Two neighbouring read-only segments became one, those behind moved up by a slot. Every address
+ * keeps its bytes; what was only readable may now be executed as well.
+ */
+static bool is_merged(const Elf64_Phdr *m, const Elf64_Phdr *a, const Elf64_Phdr *b)
+{
+	return a->p_type == PT_LOAD && b->p_type == PT_LOAD && m->p_type == PT_LOAD &&
+	       !((a->p_flags | b->p_flags) & PF_W) && m->p_flags == (a->p_flags | b->p_flags) &&
+	       a->p_filesz == a->p_memsz && b->p_filesz == b->p_memsz &&
+	       m->p_filesz == m->p_memsz && m->p_offset == a->p_offset &&
+	       m->p_vaddr == a->p_vaddr && m->p_paddr == a->p_paddr && m->p_align == a->p_align &&
+	       a->p_vaddr - a->p_offset == b->p_vaddr - b->p_offset &&
+	       b->p_vaddr >= a->p_vaddr + a->p_memsz &&
+	       m->p_vaddr + m->p_memsz == b->p_vaddr + b->p_memsz;
+}
+
+/* The header of the original that the output's header @i stands for, when @merged and the next
+ * were made one; NULL: the last PT_LOAD's slot, which thereby became free. */
+static const Elf64_Phdr *stands_for(const struct vf *vf, uint32_t i, uint32_t merged, uint32_t last)
+{
+	if (i <= merged || i > last)
+		return &vf->o->phdrs[i];
+	return i < last ? &vf->o->phdrs[i + 1] : NULL;
+}
+
+static uint32_t find_merged(const struct vf *vf, uint32_t *last)
+{
+	uint32_t merged = VF_NONE;
+
+	*last = VF_NONE;
+	for (uint32_t i = 0; i < vf->o->nr_phdrs; i++) {
+		if (vf->o->phdrs[i].p_type != PT_LOAD)
+			continue;
+		*last = i;
+		if (merged == VF_NONE && i + 1 < vf->o->nr_phdrs &&
+		    memcmp(&vf->o->phdrs[i], &vf->n->phdrs[i], sizeof(Elf64_Phdr)) &&
+		    is_merged(&vf->n->phdrs[i], &vf->o->phdrs[i], &vf->o->phdrs[i + 1]))
+			merged = i;
+	}
+	if (merged == VF_NONE)
+		*last = VF_NONE;
+	return merged;
+}
+
+static int check_phdr(struct vf *vf, uint32_t i, const Elf64_Phdr *a)
+{
+	const Elf64_Phdr *b = &vf->n->phdrs[i];
+
+	if (a && a->p_type == PT_GNU_EH_FRAME && b->p_type == PT_GNU_EH_FRAME && !vf->eh_frame) {
+		vf->eh_frame = b;
+		if (b->p_flags != a->p_flags || b->p_align < 4)
+			return vf_refuse(vf, b->p_vaddr,
+					 "PT_GNU_EH_FRAME changed beyond its address");
+		return 0;
+	}
+	if (a && !memcmp(a, b, sizeof(*a)))
+		return 0;
+	if (b->p_type != PT_LOAD || vf->segment)
+		return vf_refuse(vf, b->p_vaddr, "program header %u changed", i);
+	if (a && !may_spend(vf, a))
+		return vf_refuse(vf, a->p_vaddr, "program header %u of type %#x may not be spent",
+				 i, a->p_type);
+	vf->segment = b;
+	return 0;
+}
+
 static int check_phdrs(struct vf *vf)
 {
-	const Elf64_Phdr *eh_frame = NULL;
+	uint32_t last, merged = find_merged(vf, &last);
+	const Elf64_Phdr *eh, *seg;
 
 	for (uint32_t i = 0; i < vf->o->nr_phdrs; i++) {
-		const Elf64_Phdr *a = &vf->o->phdrs[i], *b = &vf->n->phdrs[i];
+		int ret;
 
-		if (a->p_type == PT_GNU_EH_FRAME && b->p_type == PT_GNU_EH_FRAME && !eh_frame) {
-			eh_frame = b;
-			if (b->p_flags != a->p_flags || b->p_align < 4)
-				return vf_refuse(vf, b->p_vaddr,
-						 "PT_GNU_EH_FRAME changed beyond its address");
+		if (i == merged)
 			continue;
-		}
-		if (!memcmp(a, b, sizeof(*a)))
-			continue;
-		if (b->p_type != PT_LOAD || vf->segment)
-			return vf_refuse(vf, a->p_vaddr, "program header %u changed", i);
-		if (!may_spend(vf, a))
-			return vf_refuse(vf, a->p_vaddr,
-					 "program header %u of type %#x may not be spent", i,
-					 a->p_type);
-		vf->segment = b;
+		ret = check_phdr(vf, i,
+				 merged == VF_NONE ? &vf->o->phdrs[i]
+						   : stands_for(vf, i, merged, last));
+		if (ret)
+			return ret;
 	}
 	if (!vf->segment)
 		return vf_refuse(vf, 0, "output has no new segment");
 	if (has_build_id_note(vf->o) && !has_build_id_note(vf->n))
 		return vf_refuse(vf, 0, "no PT_NOTE leads to the build-id any more");
-	if (!eh_frame)
-		return vf_refuse(vf, 0, "no PT_GNU_EH_FRAME: unwinders would not find moved code");
-	if (eh_frame->p_vaddr < vf->segment->p_vaddr ||
-	    eh_frame->p_vaddr - vf->segment->p_vaddr > vf->segment->p_memsz ||
-	    eh_frame->p_memsz > vf->segment->p_memsz - (eh_frame->p_vaddr - vf->segment->p_vaddr) ||
-	    eh_frame->p_filesz != eh_frame->p_memsz ||
-	    eh_frame->p_offset - vf->segment->p_offset != eh_frame->p_vaddr - vf->segment->p_vaddr)
-		return vf_refuse(vf, eh_frame->p_vaddr,
+	eh = vf->eh_frame;
+	seg = vf->segment;
+	if (eh && (eh->p_vaddr < seg->p_vaddr || eh->p_vaddr - seg->p_vaddr > seg->p_memsz ||
+		   eh->p_memsz > seg->p_memsz - (eh->p_vaddr - seg->p_vaddr) ||
+		   eh->p_filesz != eh->p_memsz ||
+		   eh->p_offset - seg->p_offset != eh->p_vaddr - seg->p_vaddr))
+		return vf_refuse(vf, eh->p_vaddr,
 				 "PT_GNU_EH_FRAME does not point into the new segment");
-	return check_segment(vf, vf->segment);
+	return check_segment(vf, seg);
 }
 
 static const struct mp_section *same_section(const struct mp_elf *n, const struct mp_section *a)

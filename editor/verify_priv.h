@@ -111,6 +111,7 @@ struct vf_eh {
 	struct vf_fde *fdes; /* ascending start */
 	uint32_t nr_cies, nr_fdes;
 	uint64_t vaddr, size, hdr_vaddr;
+	uint8_t count_enc, table_enc; /* of the search table */
 };
 
 #define VF_NR_REGS 33 /* general registers, return address, xmm0 to xmm15 */
@@ -163,8 +164,8 @@ const uint8_t *vf_cursor_skip(struct vf_cursor *c, uint64_t len);
 /* A DW_EH_PE_ pointer; indirection is not followed. 0 where the raw value is 0. */
 uint64_t vf_cursor_encoded(struct vf_cursor *c, uint8_t enc);
 
-/* Read PT_GNU_EH_FRAME and the .eh_frame it names. @strict: our own output, where the search
- * table must list every FDE. */
+/* Read PT_GNU_EH_FRAME and the .eh_frame it names; without it, the section of that name. @strict:
+ * our own output, where the search table must list every FDE. */
 int vf_eh_read(struct vf *vf, const struct mp_elf *elf, bool strict, struct vf_eh *eh);
 void vf_eh_fini(struct vf_eh *eh);
 /* The FDE that covers @vaddr, or NULL. */
@@ -216,6 +217,9 @@ struct vf {
 	uint64_t image_start, image_end; /* of its file-backed segments */
 	uint64_t alloc_end;		 /* file offset behind the last of them */
 	const Elf64_Phdr *segment;	 /* the output's new one */
+	const Elf64_Phdr *eh_frame; /* its PT_GNU_EH_FRAME; NULL: a static program that registers
+				      * its .eh_frame when it starts */
+	uint32_t nr_eh_refs; /* references to .eh_frame that were led to the new one */
 	const struct mp_section *new_text;
 
 	struct vf_eh old_eh, new_eh;
@@ -264,7 +268,9 @@ int vf_check_diff(struct vf *vf);
 /* The word that holds @vaddr differs: prove it an entry of a jump table, led to a copy. *@next: the
  * first address behind the word. */
 int vf_check_table_word(struct vf *vf, uint64_t vaddr, uint64_t *next);
-/* The same where the Elf64_Rela at file offset @off differs. */
+/* Static programs: did every reference to .eh_frame change? */
+int vf_check_eh_refs(struct vf *vf);
+/* The same as vf_check_table_word() where the Elf64_Rela at file offset @off differs. */
 int vf_check_table_addend(struct vf *vf, uint64_t off);
 /* Words that were equal must be equal still. */
 int vf_check_table_values(struct vf *vf);
