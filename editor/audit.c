@@ -76,7 +76,7 @@ static int audit_make_argv(struct audit_state *as, struct mp_err *err)
 static int audit_open(struct audit_state *as, struct mp_err *err)
 {
 	const struct me_audit_opts *opts = as->opts;
-	int ret;
+	int ret, i;
 
 	ret = me_program_open(&as->programs[SIDE_A], opts->a, err);
 	if (!ret)
@@ -85,6 +85,9 @@ static int audit_open(struct audit_state *as, struct mp_err *err)
 		ret = me_slot_open(&as->slot, opts->parent, audit_name(opts), opts->at, err);
 	if (!ret)
 		ret = audit_make_argv(as, err);
+	for (i = 0; !ret && !opts->command && i < 2; i++)
+		if (!(as->programs[i].st.st_mode & 0111))
+			ret = mp_err_set(err, EACCES, "%s: not executable", as->programs[i].path);
 	if (ret)
 		return ret;
 	as->spec = (struct me_run_spec){

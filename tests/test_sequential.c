@@ -1,0 +1,347 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * The sequential test: it must be a fair game by arithmetic, keep its promise in simulation, and
+ * still see what is there. Seeds are fixed: the same numbers in each run.
+ */
+#include <errno.h>
+#include <math.h>
+
+#include "editor/audit_simulate.h"
+#include "editor/sequential.h"
+#include "tests/suite.h"
+
+#define ALPHA 0.01
+
+static void add_all(struct me_seq *seq, const double *d, size_t nr)
+{
+	size_t i;
+
+	me_seq_init(seq, ALPHA);
+	for (i = 0; i < nr; i++)
+		ck_assert_int_eq(me_seq_add(seq, d[i]), 0);
+}
+
+/* The gamblers' money together, against no effect; they begin with 1. */
+static double capital(const double *logs)
+{
+	double sum = 0;
+	int g;
+
+	for (g = 0; g < ME_SEQ_NR_GAMBLERS; g++)
+		sum += exp(logs[g]) / ME_SEQ_NR_GAMBLERS;
+	return sum;
+}
+
+/* All sign patterns of given magnitudes are equally likely under the null: over all of them the
+ * mean capital must be 1, exactly, or the bets are not fair. */
+START_TEST(sequential_is_a_fair_game)
+{
+	static const double size[] = {0.011, 0.002, 0.3, 0.0007, 0.01, 0.009,
+				      0.02,  5.0,   0.0, 0.004,	 0.1,  0.013};
+	enum {
+		N = sizeof(size) / sizeof(size[0])
+	};
+	double up = 0, down = 0;
+	unsigned int pattern, i;
+
+	for (pattern = 0; pattern < 1u << N; pattern++) {
+		double d[N];
+		struct me_seq seq;
+
+		for (i = 0; i < N; i++)
+			d[i] = pattern >> i & 1 ? size[i] : -size[i];
+		add_all(&seq, d, N);
+		up += capital(seq.up) / (1u << N);
+		down += capital(seq.down) / (1u << N);
+		me_seq_fini(&seq);
+	}
+	ck_assert_double_eq_tol(up, 1, 1e-9);
+	ck_assert_double_eq_tol(down, 1, 1e-9);
+}
+END_TEST
+
+START_TEST(sequential_needs_several_pairs_however_clear)
+{
+	struct me_seq seq;
+	double lo, hi;
+	size_t i;
+
+	me_seq_init(&seq, ALPHA);
+	/* a fair coin shows eight heads once in 256 times: too often */
+	for (i = 0; i < 8; i++)
+		ck_assert_int_eq(me_seq_add(&seq, 1.0), 0);
+	ck_assert_int_eq(seq.verdict, ME_SEQ_UNDECIDED);
+	for (; i < 14; i++)
+		ck_assert_int_eq(me_seq_add(&seq, 1.0), 0);
+	ck_assert_int_eq(seq.verdict, ME_SEQ_POSITIVE);
+	me_seq_interval(&seq, &lo, &hi);
+	ck_assert(lo > 0.9 && lo <= 1 && hi >= 1 && hi < 1.1);
+	me_seq_fini(&seq);
+}
+END_TEST
+
+START_TEST(sequential_treats_both_directions_alike)
+{
+	static const double d[] = {0.02, 0.03, 0.01, 0.025, 0.02, 0.022, 0.03,
+				   0.02, 0.01, 0.02, 0.03,  0.02, 0.021, 0.019};
+	enum {
+		N = sizeof(d) / sizeof(d[0])
+	};
+	double negated[N], lo, hi, nlo, nhi;
+	struct me_seq seq, neg;
+	int i;
+
+	for (i = 0; i < N; i++)
+		negated[i] = -d[i];
+	add_all(&seq, d, N);
+	add_all(&neg, negated, N);
+	ck_assert_int_eq(seq.verdict, ME_SEQ_POSITIVE);
+	ck_assert_int_eq(neg.verdict, ME_SEQ_NEGATIVE);
+	ck_assert_uint_eq(seq.decided_at, neg.decided_at);
+	me_seq_interval(&seq, &lo, &hi);
+	me_seq_interval(&neg, &nlo, &nhi);
+	ck_assert_double_eq_tol(lo, -nhi, 1e-9);
+	ck_assert_double_eq_tol(hi, -nlo, 1e-9);
+	ck_assert_double_eq_tol(me_seq_estimate(&seq), -me_seq_estimate(&neg), 1e-12);
+	me_seq_fini(&seq);
+	me_seq_fini(&neg);
+}
+END_TEST
+
+START_TEST(sequential_verdict_stays)
+{
+	struct me_seq seq;
+	size_t at, i;
+
+	me_seq_init(&seq, ALPHA);
+	for (i = 0; i < 20; i++)
+		ck_assert_int_eq(me_seq_add(&seq, 0.05), 0);
+	at = seq.decided_at;
+	ck_assert_int_eq(seq.verdict, ME_SEQ_POSITIVE);
+	for (i = 0; i < 100; i++)
+		ck_assert_int_eq(me_seq_add(&seq, -0.05), 0);
+	ck_assert_int_eq(seq.verdict, ME_SEQ_POSITIVE);
+	ck_assert_uint_eq(seq.decided_at, at);
+	me_seq_fini(&seq);
+}
+END_TEST
+
+/* The interval and the verdict are one and the same test. */
+START_TEST(sequential_interval_leaves_out_zero_if_and_only_if_decided)
+{
+	uint64_t seed;
+
+	for (seed = 0; seed < 40; seed++) {
+		struct me_noise_source src;
+		struct me_seq seq;
+		double lo, hi;
+		int i;
+
+		me_noise_init(&src, ME_NOISE_GAUSSIAN, seed);
+		me_seq_init(&seq, ALPHA);
+		for (i = 0; i < 60; i++) {
+			double shift = 0.0005 * ((double)seed - 20);
+			double d = me_noise_next(&src) - me_noise_next(&src) + shift;
+
+			ck_assert_int_eq(me_seq_add(&seq, d), 0);
+		}
+		me_seq_interval(&seq, &lo, &hi);
+		ck_assert_int_eq(lo > 0, seq.verdict == ME_SEQ_POSITIVE);
+		ck_assert_int_eq(hi < 0, seq.verdict == ME_SEQ_NEGATIVE);
+		if (lo < hi) {
+			ck_assert(me_seq_holds(&seq, (lo + hi) / 2));
+			ck_assert(!me_seq_holds(&seq, lo - 1e-6));
+			ck_assert(!me_seq_holds(&seq, hi + 1e-6));
+		}
+		me_seq_fini(&seq);
+	}
+}
+END_TEST
+
+START_TEST(sequential_interval_moves_with_the_effect)
+{
+	struct me_noise_source src;
+	struct me_seq seq, moved;
+	double lo, hi, mlo, mhi;
+	int i;
+
+	me_noise_init(&src, ME_NOISE_HEAVY, 7);
+	me_seq_init(&seq, ALPHA);
+	me_seq_init(&moved, ALPHA);
+	for (i = 0; i < 50; i++) {
+		double d = me_noise_next(&src);
+
+		ck_assert_int_eq(me_seq_add(&seq, d), 0);
+		ck_assert_int_eq(me_seq_add(&moved, d + 0.25), 0);
+	}
+	me_seq_interval(&seq, &lo, &hi);
+	me_seq_interval(&moved, &mlo, &mhi);
+	ck_assert_double_eq_tol(mlo - lo, 0.25, 1e-9);
+	ck_assert_double_eq_tol(mhi - hi, 0.25, 1e-9);
+	me_seq_fini(&seq);
+	me_seq_fini(&moved);
+}
+END_TEST
+
+START_TEST(sequential_survives_differences_that_do_not_vary)
+{
+	struct me_seq seq;
+	double lo, hi;
+	int i;
+
+	me_seq_init(&seq, ALPHA);
+	for (i = 0; i < 50; i++)
+		ck_assert_int_eq(me_seq_add(&seq, 0.0), 0);
+	ck_assert_int_eq(seq.verdict, ME_SEQ_UNDECIDED);
+	me_seq_interval(&seq, &lo, &hi);
+	ck_assert(lo <= 0 && hi >= 0 && lo > -0.02 && hi < 0.02);
+	me_seq_fini(&seq);
+}
+END_TEST
+
+START_TEST(sequential_refuses_what_is_no_number)
+{
+	struct me_seq seq;
+
+	me_seq_init(&seq, ALPHA);
+	ck_assert_int_eq(me_seq_add(&seq, NAN), -EINVAL);
+	ck_assert_int_eq(me_seq_add(&seq, INFINITY), -EINVAL);
+	ck_assert_uint_eq(seq.nr, 0);
+	ck_assert_double_eq(me_seq_estimate(&seq), 0);
+	me_seq_fini(&seq);
+}
+END_TEST
+
+static struct me_simulation simulated(enum me_noise noise, double effect, size_t max_pairs)
+{
+	struct me_simulation sim = {
+		.noise = noise,
+		.effect = effect,
+		.alpha = ALPHA,
+		.nr_audits = 1000,
+		.max_pairs = max_pairs,
+		.seed = 20,
+	};
+
+	ck_assert_int_eq(me_simulate(&sim), 0);
+	return sim;
+}
+
+/* The promise: of 1,000 audits of a program against itself, at most 1 % claim a difference,
+ * looked at after each of 200 pairs. _i: the kind of noise. */
+START_TEST(sequential_claims_nothing_of_a_program_and_itself)
+{
+	struct me_simulation sim = simulated((enum me_noise)_i, 0, 200);
+
+	ck_assert_msg(sim.nr_positive + sim.nr_negative <= 10, "%s: %zu + %zu false claims",
+		      me_noise_name(sim.noise), sim.nr_positive, sim.nr_negative);
+}
+END_TEST
+
+START_TEST(sequential_interval_holds_the_effect)
+{
+	struct me_simulation sim = simulated((enum me_noise)_i, 0.02, 100);
+
+	ck_assert_msg(sim.nr_covered >= 990, "%s: %zu intervals hold the effect",
+		      me_noise_name(sim.noise), sim.nr_covered);
+	ck_assert_uint_eq(sim.nr_negative, 0);
+}
+END_TEST
+
+START_TEST(sequential_sees_five_per_cent_soon)
+{
+	struct me_simulation sim = simulated(ME_NOISE_GAUSSIAN, 0.05, 200);
+
+	ck_assert_uint_eq(sim.nr_positive, 1000);
+	ck_assert(sim.mean_pairs < 12);
+	sim = simulated(ME_NOISE_GAUSSIAN, -0.05, 200);
+	ck_assert_uint_eq(sim.nr_negative, 1000);
+}
+END_TEST
+
+START_TEST(sequential_sees_an_effect_as_large_as_the_noise)
+{
+	struct me_simulation sim = simulated(ME_NOISE_GAUSSIAN, 0.01, 200);
+
+	ck_assert_uint_ge(sim.nr_positive, 990);
+}
+END_TEST
+
+/* That the simulation can fail: a t test repeated after each pair, at a nominal 1 %. */
+START_TEST(simulation_catches_a_repeated_t_test)
+{
+	size_t audit, nr_claims = 0;
+
+	for (audit = 0; audit < 1000; audit++) {
+		struct me_noise_source src;
+		double sum = 0, squares = 0;
+		int n;
+
+		me_noise_init(&src, ME_NOISE_GAUSSIAN, 1000 + audit);
+		for (n = 1; n <= 200; n++) {
+			double d = me_noise_next(&src) - me_noise_next(&src), var;
+
+			sum += d;
+			squares += d * d;
+			var = n > 1 ? (squares - sum * sum / n) / (n - 1) : 0;
+			/* from ten pairs on t has hardly heavier tails than a Gaussian */
+			if (n >= 10 && fabs(sum) / sqrt(n * var) > 3.25) {
+				nr_claims++;
+				break;
+			}
+		}
+	}
+	ck_assert_msg(nr_claims > 15, "%zu claims", nr_claims);
+}
+END_TEST
+
+/* That the coin is needed: A first in every pair, on a machine that is in step with the pairs. */
+START_TEST(simulation_catches_a_fixed_order)
+{
+	size_t audit, nr_claims = 0;
+
+	for (audit = 0; audit < 100; audit++) {
+		struct me_noise_source src;
+		struct me_seq seq;
+		int n;
+
+		me_noise_init(&src, ME_NOISE_LOCKSTEP, audit);
+		me_seq_init(&seq, ALPHA);
+		for (n = 0; n < 50; n++) {
+			double a = me_noise_next(&src), b = me_noise_next(&src);
+
+			ck_assert_int_eq(me_seq_add(&seq, a - b), 0);
+		}
+		nr_claims += seq.verdict != ME_SEQ_UNDECIDED;
+		me_seq_fini(&seq);
+	}
+	ck_assert_uint_eq(nr_claims, 100);
+}
+END_TEST
+
+static Suite *sequential_suite(void)
+{
+	Suite *suite = suite_create("sequential");
+	TCase *rules = tcase_create("rules"), *promise = tcase_create("promise");
+
+	tcase_add_test(rules, sequential_is_a_fair_game);
+	tcase_add_test(rules, sequential_needs_several_pairs_however_clear);
+	tcase_add_test(rules, sequential_treats_both_directions_alike);
+	tcase_add_test(rules, sequential_verdict_stays);
+	tcase_add_test(rules, sequential_interval_leaves_out_zero_if_and_only_if_decided);
+	tcase_add_test(rules, sequential_interval_moves_with_the_effect);
+	tcase_add_test(rules, sequential_survives_differences_that_do_not_vary);
+	tcase_add_test(rules, sequential_refuses_what_is_no_number);
+	suite_add_tcase(suite, rules);
+	tcase_add_loop_test(promise, sequential_claims_nothing_of_a_program_and_itself, 0,
+			    ME_NR_NOISES);
+	tcase_add_loop_test(promise, sequential_interval_holds_the_effect, 0, ME_NR_NOISES);
+	tcase_add_test(promise, sequential_sees_five_per_cent_soon);
+	tcase_add_test(promise, sequential_sees_an_effect_as_large_as_the_noise);
+	tcase_add_test(promise, simulation_catches_a_repeated_t_test);
+	tcase_add_test(promise, simulation_catches_a_fixed_order);
+	suite_add_tcase(suite, promise);
+	return suite;
+}
+
+MORPH_SUITE_MAIN(sequential_suite)
