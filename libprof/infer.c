@@ -52,13 +52,20 @@ static const double cuts[] = { 0.125, 0.25, 0.5, 0.75, 1, 4.0 / 3, 2, 4, 8 };
  * `=>` is a bundle of parallel arcs with rising costs. Jumps through one table all pass through
  * one node: which of them went where no sample can tell, and an interpreter with 83 of them
  * would need 83 x 83 arcs.
+ *
+ * An edge that is the only way into a block, or else the only way out, carries what the block
+ * carries: it needs no arc, and the node between them none either. That leaves three nodes of
+ * five, and two thirds of the time.
  */
 struct network {
 	const struct mp_flow *flow;
 	struct mp_mcf_arc *arcs;
 	uint32_t nr_arcs;
 	uint32_t nr_nodes;
+	uint32_t *in, *out;	/* per block: its nodes */
+	double *extra;		/* per block: cost of the ways that its bundle stands for */
 	uint32_t *first_arc;	/* per block: its bundle, [nr_blocks]: the end of the last */
+	uint32_t *edge_block;	/* per edge: the block whose bundle stands for it, or NONE */
 	uint32_t *edge_arc;	/* per edge: its arc; where a table: from's arc into the table */
 	uint32_t *edge_arc_out;	/* per edge: the arc from the table to the target, or NONE */
 	uint32_t *order;	/* edges with a group, sorted by group, from, to */
@@ -68,8 +75,7 @@ struct network {
 
 #define NONE UINT32_MAX
 
-static uint32_t node_in(uint32_t block) { return 2 * block; }
-static uint32_t node_out(uint32_t block) { return 2 * block + 1; }
+#define OUTSIDE 0	/* the node */
 
 static double block_cost(const struct mp_flow *flow, uint32_t block)
 {
@@ -172,12 +178,12 @@ static void group_add(struct network *net, uint32_t begin, uint32_t end)
 		uint32_t e = net->order[i], column = (i - begin) % width;
 
 		if (!column)
-			arc_add(net, node_out(edge_from(net, i)), node, MP_MCF_INFINITE,
+			arc_add(net, net->out[edge_from(net, i)], node, MP_MCF_INFINITE,
 				edge_prior(net->flow, &net->flow->edges[e]));
 		net->edge_arc[e] = net->nr_arcs - 1;
 	}
 	for (uint32_t i = begin; i < begin + width; i++)
-		arc_add(net, node, node_in(edge_to(net, i)), MP_MCF_INFINITE, 0);
+		arc_add(net, node, net->in[edge_to(net, i)], MP_MCF_INFINITE, 0);
 	for (uint32_t i = begin; i < end; i++)
 		net->edge_arc_out[net->order[i]] = net->nr_arcs - width + (i - begin) % width;
 }
@@ -206,12 +212,12 @@ static void groups_add(struct network *net)
 static void block_add(struct network *net, uint32_t b)
 {
 	const struct mp_flow_block *block = &net->flow->blocks[b];
-	double cost = block_cost(net->flow, b);
+	double cost = block_cost(net->flow, b), extra = net->extra[b];
 	double top = ldexp(block->samples / cost, net->shift);
 	int64_t done = 0;
 
 	if (block->samples <= 0) {
-		arc_add(net, node_in(b), node_out(b), MP_MCF_INFINITE, cost);
+		arc_add(net, net->in[b], net->out[b], MP_MCF_INFINITE, cost + extra);
 		return;
 	}
 	for (unsigned i = 0; i < NR_CUTS; i++) {
@@ -221,10 +227,10 @@ static void block_add(struct network *net, uint32_t b)
 		if (i)
 			slope = 1 - log(cuts[i] / cuts[i - 1]) / (cuts[i] - cuts[i - 1]);
 		if (cut > done)
-			arc_add(net, node_in(b), node_out(b), cut - done, slope * cost);
+			arc_add(net, net->in[b], net->out[b], cut - done, slope * cost + extra);
 		done = cut;
 	}
-	arc_add(net, node_in(b), node_out(b), MP_MCF_INFINITE, SLOPE_LAST * cost);
+	arc_add(net, net->in[b], net->out[b], MP_MCF_INFINITE, SLOPE_LAST * cost + extra);
 }
 
 static int flow_shift(const struct mp_flow *flow)
@@ -238,49 +244,131 @@ static int flow_shift(const struct mp_flow *flow)
 	return exponent + FLOW_MAX_SHIFT > FLOW_BITS ? FLOW_BITS - exponent : FLOW_MAX_SHIFT;
 }
 
-static int network_init(struct network *net, const struct mp_flow *flow)
+/*
+ * Give the blocks their nodes. No chain of substitutions can arise: in(b) is replaced by out(u)
+ * only over the edge u -> b, and out(u) by in(b) only where that edge is u's only one and was
+ * not used up before.
+ */
+static int nodes_assign(struct network *net)
 {
-	uint32_t outside = 2 * flow->nr_blocks;
-	size_t max_arcs = (size_t)flow->nr_blocks * 2 + flow->nr_edges;
+	const struct mp_flow *flow = net->flow;
+	uint32_t *nr_in = calloc((size_t)flow->nr_blocks + 1, sizeof(*nr_in));
+	uint32_t *nr_out = calloc((size_t)flow->nr_blocks + 1, sizeof(*nr_out));
 
-	for (uint32_t b = 0; b < flow->nr_blocks; b++)
-		max_arcs += flow->blocks[b].samples > 0 ? NR_CUTS + 1 : 1;
-	*net = (struct network){ .flow = flow, .nr_nodes = outside + 1,
-				 .shift = flow_shift(flow) };
-	net->arcs = malloc((max_arcs + 1) * sizeof(*net->arcs));
-	net->first_arc = malloc(((size_t)flow->nr_blocks + 1) * sizeof(*net->first_arc));
-	net->edge_arc = malloc(((size_t)flow->nr_edges + 1) * sizeof(*net->edge_arc));
-	net->edge_arc_out = malloc(((size_t)flow->nr_edges + 1) * sizeof(*net->edge_arc_out));
-	net->order = malloc(((size_t)flow->nr_edges + 1) * sizeof(*net->order));
-	if (!net->arcs || !net->first_arc || !net->edge_arc || !net->edge_arc_out || !net->order)
+	if (!nr_in || !nr_out) {
+		free(nr_in);
+		free(nr_out);
 		return -ENOMEM;
+	}
+	net->nr_nodes = 1;
+	for (uint32_t b = 0; b < flow->nr_blocks; b++) {
+		nr_in[b] = flow->blocks[b].entry;
+		nr_out[b] = flow->blocks[b].exit;
+	}
+	for (uint32_t e = 0; e < flow->nr_edges; e++) {
+		nr_in[flow->edges[e].to]++;
+		nr_out[flow->edges[e].from]++;
+	}
+	for (uint32_t b = 0; b < flow->nr_blocks; b++) {
+		bool only_entry = flow->blocks[b].entry && nr_in[b] == 1;
+
+		net->out[b] = flow->blocks[b].exit && nr_out[b] == 1 ? OUTSIDE : NONE;
+		net->in[b] = only_entry ? OUTSIDE : NONE;
+		net->extra[b] = only_entry ? flow->blocks[b].entry_cost : 0;
+	}
+	/* Ways in: b's node is that of its only predecessor's end. */
+	for (uint32_t e = 0; e < flow->nr_edges; e++) {
+		uint32_t from = flow->edges[e].from, to = flow->edges[e].to;
+
+		if (nr_in[to] != 1 || from == to || flow->edges[e].group != NONE)
+			continue;
+		if (net->out[from] == NONE)
+			net->out[from] = net->nr_nodes++;
+		net->in[to] = net->out[from];
+		net->extra[to] += edge_prior(flow, &flow->edges[e]);
+		net->edge_block[e] = to;
+	}
+	for (uint32_t b = 0; b < flow->nr_blocks; b++)
+		if (net->in[b] == NONE)
+			net->in[b] = net->nr_nodes++;
+	for (uint32_t e = 0; e < flow->nr_edges; e++) {
+		uint32_t from = flow->edges[e].from, to = flow->edges[e].to;
+
+		if (nr_out[from] != 1 || from == to || flow->edges[e].group != NONE ||
+		    net->edge_block[e] != NONE)
+			continue;
+		net->out[from] = net->in[to];
+		net->extra[from] += edge_prior(flow, &flow->edges[e]);
+		net->edge_block[e] = from;
+	}
+	for (uint32_t b = 0; b < flow->nr_blocks; b++)
+		if (net->out[b] == NONE)
+			net->out[b] = net->nr_nodes++;
+	free(nr_in);
+	free(nr_out);
+	return 0;
+}
+
+static void arcs_add(struct network *net)
+{
+	const struct mp_flow *flow = net->flow;
+
 	for (uint32_t b = 0; b < flow->nr_blocks; b++) {
 		net->first_arc[b] = net->nr_arcs;
 		block_add(net, b);
 	}
 	net->first_arc[flow->nr_blocks] = net->nr_arcs;
 	for (uint32_t b = 0; b < flow->nr_blocks; b++) {
-		if (flow->blocks[b].entry)
-			arc_add(net, outside, node_in(b), MP_MCF_INFINITE,
+		if (flow->blocks[b].entry && net->in[b] != OUTSIDE)
+			arc_add(net, OUTSIDE, net->in[b], MP_MCF_INFINITE,
 				flow->blocks[b].entry_cost);
-		if (flow->blocks[b].exit)
-			arc_add(net, node_out(b), outside, MP_MCF_INFINITE, 0);
+		if (flow->blocks[b].exit && net->out[b] != OUTSIDE)
+			arc_add(net, net->out[b], OUTSIDE, MP_MCF_INFINITE, 0);
 	}
-	memset(net->edge_arc, 0xff, flow->nr_edges * sizeof(*net->edge_arc));
-	memset(net->edge_arc_out, 0xff, flow->nr_edges * sizeof(*net->edge_arc_out));
 	groups_add(net);
 	for (uint32_t e = 0; e < flow->nr_edges; e++)
-		if (net->edge_arc[e] == NONE)
-			net->edge_arc[e] = arc_add(net, node_out(flow->edges[e].from),
-						   node_in(flow->edges[e].to), MP_MCF_INFINITE,
+		if (net->edge_arc[e] == NONE && net->edge_block[e] == NONE)
+			net->edge_arc[e] = arc_add(net, net->out[flow->edges[e].from],
+						   net->in[flow->edges[e].to], MP_MCF_INFINITE,
 						   edge_prior(flow, &flow->edges[e]));
+}
+
+static int network_init(struct network *net, const struct mp_flow *flow)
+{
+	size_t nr_blocks = (size_t)flow->nr_blocks + 1, nr_edges = (size_t)flow->nr_edges + 1;
+	size_t max_arcs = 3 * nr_blocks + nr_edges;
+
+	for (uint32_t b = 0; b < flow->nr_blocks; b++)
+		max_arcs += flow->blocks[b].samples > 0 ? NR_CUTS : 0;
+	*net = (struct network){ .flow = flow, .shift = flow_shift(flow) };
+	net->arcs = malloc(max_arcs * sizeof(*net->arcs));
+	net->in = malloc(nr_blocks * sizeof(*net->in));
+	net->out = malloc(nr_blocks * sizeof(*net->out));
+	net->extra = malloc(nr_blocks * sizeof(*net->extra));
+	net->first_arc = malloc(nr_blocks * sizeof(*net->first_arc));
+	net->edge_block = malloc(nr_edges * sizeof(*net->edge_block));
+	net->edge_arc = malloc(nr_edges * sizeof(*net->edge_arc));
+	net->edge_arc_out = malloc(nr_edges * sizeof(*net->edge_arc_out));
+	net->order = malloc(nr_edges * sizeof(*net->order));
+	if (!net->arcs || !net->in || !net->out || !net->extra || !net->first_arc ||
+	    !net->edge_block || !net->edge_arc || !net->edge_arc_out || !net->order)
+		return -ENOMEM;
+	for (uint32_t e = 0; e < flow->nr_edges; e++)
+		net->edge_block[e] = net->edge_arc[e] = net->edge_arc_out[e] = NONE;
+	if (nodes_assign(net))
+		return -ENOMEM;
+	arcs_add(net);
 	return 0;
 }
 
 static void network_fini(struct network *net)
 {
 	free(net->arcs);
+	free(net->in);
+	free(net->out);
+	free(net->extra);
 	free(net->first_arc);
+	free(net->edge_block);
 	free(net->edge_arc);
 	free(net->edge_arc_out);
 	free(net->order);
@@ -298,7 +386,8 @@ static void network_read(const struct network *net, double *block_count, double 
 		block_count[b] = ldexp((double)sum, -net->shift);
 	}
 	for (uint32_t e = 0; e < flow->nr_edges; e++)
-		edge_count[e] = ldexp((double)net->arcs[net->edge_arc[e]].flow, -net->shift);
+		edge_count[e] = net->edge_block[e] != NONE ? block_count[net->edge_block[e]] :
+			ldexp((double)net->arcs[net->edge_arc[e]].flow, -net->shift);
 	/* Through a table every jump goes everywhere in the same proportions. */
 	for (uint32_t i = 0, end; i < net->nr_order; i = end) {
 		double sum = 0;

@@ -1,0 +1,125 @@
+// SPDX-License-Identifier: Apache-2.0
+/* Counts of a whole program: every function with samples is conserved, others stay at zero. */
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+
+#include "editor/counts.h"
+#include "tests/suite.h"
+#include "tests/support/toycfg.h"
+
+static struct toy toy;
+
+static void check_conserved(const struct me_counts *counts)
+{
+	double in[TOY_MAX] = { 0 }, out[TOY_MAX] = { 0 };
+
+	for (uint32_t b = 0; b < toy.cfg.nr_blocks; b++)
+		for (uint32_t e = 0; e < toy.blocks[b].nr_edges; e++) {
+			out[b] += counts->edge[toy.blocks[b].first_edge + e];
+			in[toy.edges[toy.blocks[b].first_edge + e].to] +=
+				counts->edge[toy.blocks[b].first_edge + e];
+		}
+	for (uint32_t b = 0; b < toy.cfg.nr_blocks; b++) {
+		double tolerance = 1e-9 * counts->block[b] + 1e-9;
+
+		ck_assert(in[b] <= counts->block[b] + tolerance);
+		ck_assert(out[b] <= counts->block[b] + tolerance);
+		if (!me_block_enters(&toy.blocks[b]))
+			ck_assert(in[b] >= counts->block[b] - tolerance);
+		if (!me_block_leaves(&toy.cfg, &toy.blocks[b]))
+			ck_assert(out[b] >= counts->block[b] - tolerance);
+	}
+}
+
+/* f: a loop with a call out of it; g: never sampled; h: one block. */
+static void program(void)
+{
+	toy_init(&toy);
+	toy_func(&toy, "f");
+	toy_block(&toy, MP_TERM_FALL, 0);
+	toy_block(&toy, MP_TERM_COND, 0);
+	toy_block(&toy, MP_TERM_COND, 0);
+	toy_block(&toy, MP_TERM_NORETURN, 0);
+	toy_block(&toy, MP_TERM_RET, 0);
+	toy_func(&toy, "g");
+	toy_block(&toy, MP_TERM_RET, 0);
+	toy_func(&toy, "h");
+	toy_block(&toy, MP_TERM_RET, 0);
+	toy_edge(&toy, 0, 1, MP_EDGE_FALL, 0);
+	toy_edge(&toy, 1, 2, MP_EDGE_FALL, 0);
+	toy_edge(&toy, 1, 4, MP_EDGE_TAKEN, 0);
+	toy_edge(&toy, 2, 3, MP_EDGE_FALL, 0);
+	toy_edge(&toy, 2, 1, MP_EDGE_TAKEN, 0);
+	toy_finish(&toy);
+}
+
+START_TEST(counts_are_conserved_in_every_sampled_function)
+{
+	uint64_t samples[] = { 6, 6000, 5400, 0, 5, 0, 60 };
+	struct mp_profile profile = { .block_samples = samples, .nr_blocks = 7 };
+	struct me_counts_options options[] = { { MP_ESTIMATE_POISSON, false },
+					       { MP_ESTIMATE_POISSON, true } };
+
+	for (int i = 0; i < 2; i++) {
+		struct me_counts_stats stats;
+		struct me_counts counts;
+
+		program();
+		ck_assert_int_eq(me_counts_build(&toy.cfg, &profile, &options[i], &counts, &stats,
+						 NULL), 0);
+		check_conserved(&counts);
+		ck_assert_uint_eq(stats.nr_funcs, 2);
+		ck_assert_uint_eq(stats.nr_gave_up, 0);
+		ck_assert_uint_eq(stats.largest, 5);
+		ck_assert(counts.block[1] > 100 * counts.block[0]);
+		ck_assert(counts.block[3] == 0 && counts.block[5] == 0);
+		ck_assert(counts.block[6] > 1);
+		ck_assert_uint_eq(counts.samples[1], 6000);
+		me_counts_fini(&counts);
+	}
+}
+END_TEST
+
+START_TEST(counts_let_flow_leave_where_a_branch_leaves_the_function)
+{
+	/* 1's taken way goes to another function: a tail call by condition. */
+	uint64_t samples[] = { 600, 600, 0, 0, 0, 0, 0 };
+	struct mp_profile profile = { .block_samples = samples, .nr_blocks = 7 };
+	struct me_counts counts;
+
+	program();
+	toy.blocks[1].nr_edges = 1;
+	ck_assert_int_eq(me_counts_build(&toy.cfg, &profile, NULL, &counts, NULL, NULL), 0);
+	ck_assert(counts.block[1] > 50);
+	ck_assert(counts.block[2] == 0);
+	me_counts_fini(&counts);
+}
+END_TEST
+
+START_TEST(counts_refuse_a_profile_of_something_else)
+{
+	uint64_t samples[] = { 1 };
+	struct mp_profile profile = { .block_samples = samples, .nr_blocks = 1 };
+	struct me_counts counts;
+	struct mp_err err = { "" };
+
+	program();
+	ck_assert_int_eq(me_counts_build(&toy.cfg, &profile, NULL, &counts, NULL, &err), -EINVAL);
+	ck_assert_str_ne(err.msg, "");
+}
+END_TEST
+
+static Suite *counts_suite(void)
+{
+	Suite *suite = suite_create("counts");
+	TCase *tcase = tcase_create("counts");
+
+	tcase_add_test(tcase, counts_are_conserved_in_every_sampled_function);
+	tcase_add_test(tcase, counts_let_flow_leave_where_a_branch_leaves_the_function);
+	tcase_add_test(tcase, counts_refuse_a_profile_of_something_else);
+	suite_add_tcase(suite, tcase);
+	return suite;
+}
+
+MORPH_SUITE_MAIN(counts_suite)
