@@ -249,6 +249,7 @@ static int parse_cie(struct mp_eh_cursor *body, uint64_t vaddr, struct mp_eh_cie
 	if (body->failed)
 		return -EBADMSG;
 	cie->program = body->p;
+	cie->program_vaddr = body->vaddr;
 	cie->program_size = (size_t)(body->end - body->p);
 	return 0;
 }
@@ -277,6 +278,7 @@ static int parse_fde(struct mp_eh_cursor *body, uint64_t vaddr, const struct mp_
 	if (body->failed || fde->size > UINT64_MAX - fde->start)
 		return -EBADMSG;
 	fde->program = body->p;
+	fde->program_vaddr = body->vaddr;
 	fde->program_size = (size_t)(body->end - body->p);
 	return 0;
 }
@@ -327,11 +329,28 @@ int mp_eh_next(struct mp_eh_cursor *cur, const struct mp_eh_cursor *first, struc
 	return ret ? ret : 2;
 }
 
+bool mp_eh_cursor_at(const struct mp_elf *elf, uint64_t vaddr, struct mp_eh_cursor *cur)
+{
+	for (uint32_t i = 0; elf->data && i < elf->nr_phdrs; i++) {
+		const Elf64_Phdr *phdr = &elf->phdrs[i];
+
+		if (phdr->p_type != PT_LOAD || vaddr < phdr->p_vaddr ||
+		    vaddr - phdr->p_vaddr >= phdr->p_filesz)
+			continue;
+		cur->p = elf->data + phdr->p_offset + (vaddr - phdr->p_vaddr);
+		cur->end = elf->data + phdr->p_offset + phdr->p_filesz;
+		cur->vaddr = vaddr;
+		cur->failed = false;
+		return true;
+	}
+	return false;
+}
+
 static bool find_through_hdr(const struct mp_elf *elf, struct mp_eh_cursor *cur)
 {
 	const Elf64_Phdr *phdr = NULL;
 	struct mp_eh_cursor hdr;
-	uint64_t vaddr, off;
+	uint64_t vaddr;
 	uint8_t enc;
 
 	for (uint32_t i = 0; i < elf->nr_phdrs; i++) {
@@ -351,21 +370,8 @@ static bool find_through_hdr(const struct mp_elf *elf, struct mp_eh_cursor *cur)
 	enc = mp_eh_u8(&hdr);
 	mp_eh_skip(&hdr, 2);
 	vaddr = mp_eh_pointer(&hdr, enc, phdr->p_vaddr);
-	if (hdr.failed || !vaddr || (enc & MP_EH_PE_INDIRECT) ||
-	    !mp_elf_vaddr_to_off(elf, vaddr, &off))
-		return false;
-	for (uint32_t i = 0; i < elf->nr_phdrs; i++) {
-		phdr = &elf->phdrs[i];
-		if (phdr->p_type != PT_LOAD || off < phdr->p_offset ||
-		    off - phdr->p_offset >= phdr->p_filesz)
-			continue;
-		cur->p = elf->data + off;
-		cur->end = elf->data + phdr->p_offset + phdr->p_filesz;
-		cur->vaddr = vaddr;
-		cur->failed = false;
-		return true;
-	}
-	return false;
+	return !hdr.failed && vaddr && !(enc & MP_EH_PE_INDIRECT) &&
+	       mp_eh_cursor_at(elf, vaddr, cur);
 }
 
 bool mp_eh_frame_find(const struct mp_elf *elf, struct mp_eh_cursor *cur, bool *sized)

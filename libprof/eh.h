@@ -64,12 +64,14 @@ struct mp_eh_cie {
 	bool augmented;		   /* starts with z: FDEs have an augmentation length */
 	bool signal_frame;
 	const uint8_t *program; /* initial instructions */
+	uint64_t program_vaddr;
 	size_t program_size;
 };
 
 struct mp_eh_fde {
 	uint64_t vaddr, start, size, lsda; /* lsda 0: none */
 	const uint8_t *program;
+	uint64_t program_vaddr;
 	size_t program_size;
 };
 
@@ -81,6 +83,9 @@ struct mp_eh_fde {
  */
 int mp_eh_next(struct mp_eh_cursor *cur, const struct mp_eh_cursor *first, struct mp_eh_cie *cie,
 	       struct mp_eh_fde *fde);
+
+/* From @vaddr to the end of its PT_LOAD in the file. Return: false where nothing is loaded. */
+bool mp_eh_cursor_at(const struct mp_elf *elf, uint64_t vaddr, struct mp_eh_cursor *cur);
 
 /* Where .eh_frame is: the section, else through PT_GNU_EH_FRAME. @sized: its end is known, and
  * zero words before it do not end it. Return: false where there is none. */

@@ -350,6 +350,8 @@ static int read_all(struct mp_elf *elf, unsigned int need, struct mp_err *err)
 		ret = mp_elf_read_relocs(elf, err);
 	if (!ret && (need & MP_ELF_FDES))
 		ret = mp_elf_read_fdes(elf, err);
+	if (!ret && (need & MP_ELF_ALL) == MP_ELF_ALL)
+		mp_elf_name_personalities(elf);
 	return ret;
 }
 

@@ -38,9 +38,13 @@ struct mp_fde {
 	uint64_t start, size; /* vaddr range it covers */
 	uint64_t lsda;	      /* vaddr of the LSDA, 0: none */
 	uint64_t personality; /* vaddr of the routine, or of the pointer to it; 0: none */
-	uint64_t fde_vaddr;   /* of the FDE's length field */
+	/* Its name, where symbols or relocations tell; NULL: none or not known. Needs
+	 * MP_ELF_ALL. */
+	const char *personality_name;
+	uint64_t fde_vaddr; /* of the FDE's length field */
 	uint64_t cie_vaddr;
-	bool signal_frame; /* augmentation S */
+	bool personality_indirect; /* @personality is the address of a pointer to it */
+	bool signal_frame;	   /* augmentation S */
 };
 
 /* One relocation kept by --emit-relocs (or a dynamic one: @dynamic). Sorted by vaddr. */

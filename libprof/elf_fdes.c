@@ -32,6 +32,7 @@ static int append_fde(struct mp_elf *elf, const struct mp_eh_cie *cie, const str
 		.personality = cie->personality,
 		.fde_vaddr = fde->vaddr,
 		.cie_vaddr = cie->vaddr,
+		.personality_indirect = cie->personality_enc & MP_EH_PE_INDIRECT,
 		.signal_frame = cie->signal_frame,
 	};
 	return 0;

@@ -46,5 +46,7 @@ int mp_elf_read_id(struct mp_elf *elf, struct mp_err *err);
 int mp_elf_read_symbols(struct mp_elf *elf, struct mp_err *err);
 int mp_elf_read_relocs(struct mp_elf *elf, struct mp_err *err);
 int mp_elf_read_fdes(struct mp_elf *elf, struct mp_err *err);
+/* Once symbols, relocations and FDEs are read. */
+void mp_elf_name_personalities(struct mp_elf *elf);
 
 #endif

@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "libprof/eh.h"
 #include "libprof/elf.h"
 #include "libprof/elf_internal.h"
 
@@ -224,7 +225,7 @@ static void read_dynamic(const struct mp_elf *elf, struct dynamic *dyn)
 static void dynamic_symbols(const struct mp_elf *elf, uint64_t vaddr, struct sym_table *table)
 {
 	const struct mp_section *sec = mp_elf_section_at(elf, vaddr);
-	uint64_t off;
+	struct mp_eh_cursor rest;
 
 	*table = (struct sym_table){0};
 	if (!vaddr)
@@ -234,17 +235,9 @@ static void dynamic_symbols(const struct mp_elf *elf, uint64_t vaddr, struct sym
 		table->nr = sec->size / sizeof(Elf64_Sym);
 		return;
 	}
-	if (!mp_elf_vaddr_to_off(elf, vaddr, &off))
-		return;
-	for (uint32_t i = 0; i < elf->nr_phdrs; i++) {
-		const Elf64_Phdr *phdr = &elf->phdrs[i];
-
-		if (phdr->p_type != PT_LOAD || off < phdr->p_offset ||
-		    off - phdr->p_offset >= phdr->p_filesz)
-			continue;
-		table->syms = elf->data + off;
-		table->nr = (phdr->p_offset + phdr->p_filesz - off) / sizeof(Elf64_Sym);
-		return;
+	if (mp_eh_cursor_at(elf, vaddr, &rest)) {
+		table->syms = rest.p;
+		table->nr = (uint64_t)(rest.end - rest.p) / sizeof(Elf64_Sym);
 	}
 }
 

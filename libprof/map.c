@@ -80,8 +80,8 @@ static bool check_pieces(const struct mp_map *map)
 	for (uint32_t i = 0; i < map->nr_pieces; i++) {
 		const struct mp_map_piece *piece = &map->pieces[i];
 
-		if (!piece->new_size || piece->new_vaddr < end ||
-		    piece->new_size > UINT64_MAX - piece->new_vaddr ||
+		/* A block that was one jump, dropped in the copy, is a piece of size 0. */
+		if (piece->new_vaddr < end || piece->new_size > UINT64_MAX - piece->new_vaddr ||
 		    piece->old_size > UINT64_MAX - piece->old_vaddr)
 			return false;
 		end = piece->new_vaddr + piece->new_size;

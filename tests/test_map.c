@@ -137,6 +137,24 @@ START_TEST(map_translates_addresses)
 }
 END_TEST
 
+START_TEST(map_keeps_blocks_whose_only_jump_was_dropped)
+{
+	struct mp_map_piece list[] = {
+		{0x2000, 16, 16, 0x100}, {0x2010, 0, 5, 0x180}, {0x2010, 8, 8, 0x200}};
+	struct mp_map in = {.pieces = list, .nr_pieces = 3}, *map = NULL;
+	uint8_t *note;
+	size_t size;
+
+	ck_assert_int_eq(mp_map_encode(&in, &note, &size, NULL), 0);
+	ck_assert_int_eq(read_note(note, size, &map), 0);
+	assert_same(&in, map);
+	ck_assert_uint_eq(mp_map_original(map, 0x200f), 0x10f);
+	ck_assert_uint_eq(mp_map_original(map, 0x2010), 0x200);
+	mp_map_free(map);
+	free(note);
+}
+END_TEST
+
 START_TEST(map_takes_about_four_bytes_a_block)
 {
 	struct mp_map big = {.nr_pieces = 10000}, *map = NULL;
@@ -173,7 +191,7 @@ START_TEST(map_refuses_to_write_pieces_out_of_order)
 	ck_assert_int_eq(mp_map_encode(&map, &note, &size, &err), -EINVAL);
 	bad[1].new_vaddr = 0x1000;
 	ck_assert_int_eq(mp_map_encode(&map, &note, &size, &err), -EINVAL);
-	bad[1] = (struct mp_map_piece){0x3000, 0, 0, 0};
+	bad[1] = (struct mp_map_piece){UINT64_MAX - 3, 16, 16, 0x200};
 	ck_assert_int_eq(mp_map_encode(&map, &note, &size, &err), -EINVAL);
 }
 END_TEST
@@ -294,6 +312,7 @@ static Suite *map_suite(void)
 	tcase_add_test(tc, map_without_pieces_is_valid);
 	tcase_add_test(tc, map_is_found_behind_another_note);
 	tcase_add_test(tc, map_translates_addresses);
+	tcase_add_test(tc, map_keeps_blocks_whose_only_jump_was_dropped);
 	tcase_add_test(tc, map_takes_about_four_bytes_a_block);
 	tcase_add_test(tc, map_refuses_to_write_pieces_out_of_order);
 	tcase_add_test(tc, map_refuses_every_truncation);

@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: Apache-2.0
+/* cfi_ops - numbers of call-frame operations, for reading (cfi) and writing (cfi_put) them. */
+#ifndef ME_CFI_OPS_H
+#define ME_CFI_OPS_H
+
+enum me_cfa_op {
+	ME_CFA_NOP = 0x00,
+	ME_CFA_SET_LOC = 0x01,
+	ME_CFA_ADVANCE_LOC1 = 0x02,
+	ME_CFA_ADVANCE_LOC2 = 0x03,
+	ME_CFA_ADVANCE_LOC4 = 0x04,
+	ME_CFA_OFFSET_EXTENDED = 0x05,
+	ME_CFA_RESTORE_EXTENDED = 0x06,
+	ME_CFA_UNDEFINED = 0x07,
+	ME_CFA_SAME_VALUE = 0x08,
+	ME_CFA_REGISTER = 0x09,
+	ME_CFA_REMEMBER_STATE = 0x0a,
+	ME_CFA_RESTORE_STATE = 0x0b,
+	ME_CFA_DEF_CFA = 0x0c,
+	ME_CFA_DEF_CFA_REGISTER = 0x0d,
+	ME_CFA_DEF_CFA_OFFSET = 0x0e,
+	ME_CFA_DEF_CFA_EXPRESSION = 0x0f,
+	ME_CFA_EXPRESSION = 0x10,
+	ME_CFA_OFFSET_EXTENDED_SF = 0x11,
+	ME_CFA_DEF_CFA_SF = 0x12,
+	ME_CFA_DEF_CFA_OFFSET_SF = 0x13,
+	ME_CFA_VAL_OFFSET = 0x14,
+	ME_CFA_VAL_OFFSET_SF = 0x15,
+	ME_CFA_VAL_EXPRESSION = 0x16,
+	ME_CFA_GNU_ARGS_SIZE = 0x2e,
+	ME_CFA_GNU_NEGATIVE_OFFSET_EXTENDED = 0x2f,
+	/* The upper two bits alone; the lower six are an operand. */
+	ME_CFA_ADVANCE_LOC = 0x40,
+	ME_CFA_OFFSET = 0x80,
+	ME_CFA_RESTORE = 0xc0,
+};
+
+#endif

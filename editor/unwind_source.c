@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: Apache-2.0
+/* unwind_source - one FDE of the original with rows and exception table, or why not. */
+#include <errno.h>
+#include <string.h>
+
+#include "editor/unwind_priv.h"
+
+/* Those read the LSDA as lsda.h says. Others may keep anything in it. */
+static bool known_personality(const char *name)
+{
+	return name &&
+	       (!strcmp(name, "__gxx_personality_v0") || !strcmp(name, "__gcc_personality_v0"));
+}
+
+const char *me_source_load(struct me_source *source, const struct mp_elf *elf,
+			   struct me_cfi_rules *rules, const struct mp_fde *listed)
+{
+	const char *why;
+	int ret;
+
+	source->listed = NULL;
+	if (listed->signal_frame)
+		return "signal frame";
+	if (mp_eh_read_fde(elf, listed->fde_vaddr, &source->cie, &source->fde))
+		return "unreadable CFI";
+	ret = me_cfi_expand(rules, &source->cie, &source->fde, &source->table);
+	if (ret)
+		return ret == -ENOMEM ? "out of memory" : "unreadable CFI";
+	if (source->cie.personality && !known_personality(listed->personality_name))
+		return "unknown personality";
+	if (source->fde.lsda) {
+		if (!source->cie.personality)
+			return "LSDA without a personality";
+		why = me_lsda_read(elf, source->fde.lsda, source->fde.start, source->fde.size,
+				   &source->lsda);
+		if (why)
+			return why;
+	}
+	source->listed = listed;
+	return NULL;
+}
+
+void me_source_fini(struct me_source *source)
+{
+	me_cfi_table_fini(&source->table);
+	me_lsda_fini(&source->lsda);
+	source->listed = NULL;
+}
