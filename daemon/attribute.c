@@ -1,0 +1,219 @@
+// SPDX-License-Identifier: Apache-2.0
+/* attribute - from records to counts; see attribute.h. */
+#include "daemon/attribute.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define KERNEL_BIT	(UINT64_C(1) << 63)
+#define MAX_PIECES_MMAP 16 /* mappings that one MMAP makes */
+
+int md_attribute_init(struct md_attribute *at)
+{
+	memset(at, 0, sizeof(*at));
+	at->procmap = md_procmap_new();
+	at->modcache = md_modcache_new();
+	if (!at->procmap || !at->modcache || md_counts_init(&at->counts)) {
+		md_attribute_fini(at);
+		return -ENOMEM;
+	}
+	return 0;
+}
+
+void md_attribute_fini(struct md_attribute *at)
+{
+	md_procmap_free(at->procmap);
+	md_modcache_free(at->modcache);
+	md_counts_fini(&at->counts);
+	free(at->activity);
+	memset(at, 0, sizeof(*at));
+}
+
+/* Where the activity of the program @module is added up. */
+static struct mp_activity *activity_of(struct md_attribute *at, uint32_t module)
+{
+	struct mp_activity *activity;
+	uint32_t nr = at->nr_activity ? at->nr_activity : 64;
+
+	while (nr <= module)
+		nr *= 2;
+	if (nr != at->nr_activity) {
+		activity = realloc(at->activity, nr * sizeof(*activity));
+		if (!activity)
+			return NULL;
+		memset(activity + at->nr_activity, 0, (nr - at->nr_activity) * sizeof(*activity));
+		at->activity = activity;
+		at->nr_activity = nr;
+	}
+	return &at->activity[module];
+}
+
+/* Kernel addresses outside the image (modules, BPF) stay as they are. */
+static uint64_t kernel_key(const struct md_file *kernel, uint64_t ip)
+{
+	const struct morph_segment *text = kernel->segments;
+
+	if (ip - text->off < text->size)
+		ip = ip - text->off + text->vaddr;
+	return md_counts_key(kernel->module, ip);
+}
+
+static int attribute_samples(struct md_attribute *at, const struct morph_samples *record)
+{
+	const struct md_file *kernel = md_modcache_kernel(at->modcache);
+	struct md_space *space =
+		md_procmap_find(at->procmap, record->task.tgid, record->task.exec_id);
+	struct mp_ledger *ledger = &at->ledger;
+	struct mp_activity seen = {0}, *activity;
+	uint32_t nr = md_samples_nr(record), i, program = space ? md_space_program(space) : 0;
+	const struct md_mapping none = {.why = space ? MP_UNATTR_NO_MAPPING : MP_UNATTR_NO_PROCESS};
+	const struct md_mapping *m = &none; /* the last hit: samples come in runs */
+
+	/* All or nothing: a record that is refused comes again after a flush. */
+	while (md_counts_is_full(&at->counts, nr))
+		if (md_counts_grow(&at->counts))
+			return -ENOMEM;
+	ledger->emitted += nr;
+	if (space && md_space_is_new(space))
+		at->nr_processes++;
+	for (i = 0; i < nr; i++) {
+		uint64_t ip = record->ips[i];
+
+		if (ip & KERNEL_BIT) {
+			seen.kernel++;
+			if (kernel) {
+				md_counts_add(&at->counts, kernel_key(kernel, ip), 1);
+				ledger->attributed++;
+			} else {
+				ledger->unattributed[MP_UNATTR_NO_MAPPING]++;
+			}
+			continue;
+		}
+		if (ip - m->start >= m->end - m->start) {
+			m = space ? md_space_find(space, ip) : NULL;
+			if (!m)
+				m = &none;
+		}
+		if (m->why != MD_MAPPED) {
+			seen.other++;
+			ledger->unattributed[m->why]++;
+			continue;
+		}
+		if (m->module == program)
+			seen.app++;
+		else
+			seen.lib++;
+		md_counts_add(&at->counts, md_counts_key(m->module, ip + m->bias), 1);
+		ledger->attributed++;
+	}
+	/* Threads of the kernel have no program of their own: the kernel is theirs. */
+	if (!space && kernel && seen.kernel)
+		program = kernel->module;
+	activity = program ? activity_of(at, program) : NULL;
+	if (activity) {
+		activity->app += seen.app;
+		activity->lib += seen.lib;
+		activity->kernel += seen.kernel;
+		activity->other += seen.other;
+	}
+	return 0;
+}
+
+static int attribute_mmap(struct md_attribute *at, const struct morph_mmap *record)
+{
+	struct md_mapping mappings[MAX_PIECES_MMAP];
+	const struct morph_task *task = &record->task;
+	const struct md_file unknown = {.why = MP_UNATTR_UNREADABLE};
+	const struct md_file *file = md_modcache_file(at->modcache, record->module);
+	struct md_space *space;
+	size_t nr;
+	int ret;
+
+	if (!file)
+		file = &unknown;
+	nr = md_file_mappings(file, record, mappings, MAX_PIECES_MMAP);
+	ret = md_procmap_map(at->procmap, task->tgid, task->exec_id, mappings, nr);
+	if (ret)
+		return 0; /* too many mappings: their samples are counted as without one */
+	space = md_procmap_find(at->procmap, task->tgid, task->exec_id);
+	if (!space || file->why == MP_UNATTR_VDSO || file->why == MP_UNATTR_ANONYMOUS)
+		return 0;
+	if ((task->flags & MORPH_MMAP_PROGRAM) || md_space_wants_program(space))
+		md_space_set_program(space, file->module);
+	return 0;
+}
+
+static void attribute_lost(struct md_attribute *at, const struct morph_lost *record)
+{
+	static const uint8_t lost_of[] = {
+		[MORPH_LOST_RING_FULL] = MP_LOST_RING_FULL,
+		[MORPH_LOST_THROTTLED] = MP_LOST_THROTTLED,
+		[MORPH_LOST_TORN] = MP_LOST_TORN,
+		[MORPH_LOST_NO_MEMORY] = MP_LOST_NO_MEMORY,
+	};
+	/* A reason from a later version: lost all the same. */
+	uint8_t why = record->why < sizeof(lost_of) ? lost_of[record->why] : MP_LOST_RING_FULL;
+
+	at->ledger.emitted += record->nr;
+	at->ledger.lost[why] += record->nr;
+	if (record->flags & MORPH_LOST_STATE)
+		md_procmap_forget(at->procmap);
+}
+
+int md_attribute_record(struct md_attribute *at, const struct morph_record *record)
+{
+	const struct morph_task *task = (const void *)record;
+	const struct morph_munmap *munmap;
+
+	if (md_record_has_task(record->type) && task->time_ns > at->last_time_ns)
+		at->last_time_ns = task->time_ns;
+	switch (record->type) {
+	case MORPH_REC_SAMPLES: return attribute_samples(at, (const void *)record);
+	case MORPH_REC_MMAP: return attribute_mmap(at, (const void *)record);
+	case MORPH_REC_MUNMAP:
+		munmap = (const void *)record;
+		md_procmap_unmap(at->procmap, task->tgid, task->exec_id, munmap->start,
+				 munmap->start + munmap->len);
+		return 0;
+	case MORPH_REC_EXEC:
+		md_procmap_exec(at->procmap, task->tgid, task->exec_id,
+				((const struct morph_exec *)record)->nr_threads);
+		return 0;
+	case MORPH_REC_FORK:
+		md_procmap_fork(at->procmap, task->tgid,
+				((const struct morph_fork *)record)->parent_tgid);
+		return 0;
+	case MORPH_REC_EXIT: md_procmap_exit(at->procmap, task->tgid); return 0;
+	case MORPH_REC_LOST: attribute_lost(at, (const void *)record); return 0;
+	case MORPH_REC_MODULE: md_modcache_declare(at->modcache, (const void *)record); return 0;
+	case MORPH_REC_MODULE_MAP:
+		md_modcache_declare_map(at->modcache, (const void *)record);
+		return 0;
+	case MORPH_REC_BRANCHES: at->nr_branches += md_branches_nr((const void *)record); return 0;
+	default: return 0;
+	}
+}
+
+bool md_attribute_is_conserved(const struct md_attribute *at)
+{
+	const struct mp_ledger *ledger = &at->ledger;
+	uint64_t sum = ledger->attributed, counted = 0;
+	size_t i;
+
+	for (i = 0; i < MP_NR_UNATTR; i++)
+		sum += ledger->unattributed[i];
+	for (i = 0; i < MP_NR_LOST; i++)
+		sum += ledger->lost[i];
+	for (i = 0; i < at->counts.nr_slots; i++)
+		counted += at->counts.slots[i].nr;
+	return sum == ledger->emitted && counted == ledger->attributed;
+}
+
+void md_attribute_clear(struct md_attribute *at)
+{
+	md_counts_clear(&at->counts);
+	memset(&at->ledger, 0, sizeof(at->ledger));
+	if (at->activity)
+		memset(at->activity, 0, at->nr_activity * sizeof(at->activity[0]));
+}

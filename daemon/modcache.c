@@ -1,0 +1,745 @@
+// SPDX-License-Identifier: Apache-2.0
+/* modcache - what files are, remembered; see modcache.h. */
+#include "daemon/modcache.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/sysmacros.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "daemon/kernel.h"
+#include "daemon/modfind.h"
+#include "libprof/elf.h"
+
+#define NR_BUCKETS    1024
+#define MAX_FILES     8192	 /* files remembered; beyond it all are looked into again */
+#define MAX_NUMBER    (1u << 20) /* of a MODULE record */
+#define MODULES_SWEEP 16384	 /* beyond it modules that nobody maps are forgotten */
+#define VADDR_LIMIT   (UINT64_C(1) << 47)
+
+struct md_modcache {
+	struct md_module **modules; /* by index, [0] unused, holes allowed */
+	uint32_t end, capacity, nr_modules;
+	uint32_t free_from;	/* no hole below */
+	struct md_file **files; /* by number, [0] unused, holes allowed */
+	uint32_t files_end, files_capacity;
+	struct md_file *buckets[NR_BUCKETS]; /* files of this machine */
+	uint32_t nr_keyed;
+	uint32_t status_files[MORPH_MODULE_VDSO + 1]; /* numbers of files that are only a reason */
+	uint32_t kernel;			      /* number, 0: none */
+	uint64_t analysis_ns;
+	/* An optimised module's map that is still arriving. */
+	struct {
+		uint32_t number, nr_pieces;
+		struct mp_id id;
+		struct mp_map *map;
+		uint64_t text_size;
+		char *path;
+	} arriving;
+};
+
+static const uint8_t why_of[] = {
+	[MORPH_MODULE_KNOWN] = MD_MAPPED,
+	[MORPH_MODULE_ANONYMOUS] = MP_UNATTR_ANONYMOUS,
+	[MORPH_MODULE_DELETED] = MP_UNATTR_DELETED,
+	[MORPH_MODULE_REPLACED] = MP_UNATTR_REPLACED,
+	[MORPH_MODULE_NAMESPACE] = MP_UNATTR_NAMESPACE,
+	[MORPH_MODULE_UNREADABLE] = MP_UNATTR_UNREADABLE,
+	[MORPH_MODULE_VDSO] = MP_UNATTR_VDSO,
+};
+
+static uint64_t now_ns(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return t.tv_sec * UINT64_C(1000000000) + t.tv_nsec;
+}
+
+struct md_modcache *md_modcache_new(void)
+{
+	struct md_modcache *mc = calloc(1, sizeof(*mc));
+
+	if (mc) {
+		mc->end = mc->free_from = 1;
+		mc->files_end = 1;
+	}
+	return mc;
+}
+
+static void free_module(struct md_module *module)
+{
+	if (!module)
+		return;
+	mp_map_free(module->map);
+	free(module->path);
+	free(module);
+}
+
+static void free_file(struct md_file *file)
+{
+	if (!file)
+		return;
+	free(file->segments);
+	free(file->path);
+	free(file);
+}
+
+static void drop_arriving(struct md_modcache *mc)
+{
+	mp_map_free(mc->arriving.map);
+	free(mc->arriving.path);
+	memset(&mc->arriving, 0, sizeof(mc->arriving));
+}
+
+void md_modcache_free(struct md_modcache *mc)
+{
+	uint32_t i;
+
+	if (!mc)
+		return;
+	for (i = 1; i < mc->end; i++)
+		free_module(mc->modules[i]);
+	for (i = 1; i < mc->files_end; i++)
+		free_file(mc->files[i]);
+	drop_arriving(mc);
+	free(mc->modules);
+	free(mc->files);
+	free(mc);
+}
+
+struct md_module *md_modcache_module(const struct md_modcache *mc, uint32_t index)
+{
+	return index && index < mc->end ? mc->modules[index] : NULL;
+}
+
+size_t md_modcache_nr_modules(const struct md_modcache *mc)
+{
+	return mc->nr_modules;
+}
+
+uint32_t md_modcache_end(const struct md_modcache *mc)
+{
+	return mc->end;
+}
+
+uint64_t md_modcache_analysis_ns(const struct md_modcache *mc)
+{
+	return mc->analysis_ns;
+}
+
+struct md_file *md_modcache_file(const struct md_modcache *mc, uint32_t number)
+{
+	return number && number < mc->files_end ? mc->files[number] : NULL;
+}
+
+const struct md_file *md_modcache_kernel(const struct md_modcache *mc)
+{
+	return md_modcache_file(mc, mc->kernel);
+}
+
+/* ---- modules ------------------------------------------------------------------------------ */
+
+static struct md_module *find_module(struct md_modcache *mc, const struct mp_id *id)
+{
+	uint32_t i;
+
+	for (i = 1; i < mc->end; i++)
+		if (mc->modules[i] && mp_id_equal(&mc->modules[i]->id, id))
+			return mc->modules[i];
+	return NULL;
+}
+
+/* Find or add; a module that is known keeps its index and learns the path. */
+static struct md_module *put_module(struct md_modcache *mc, const struct mp_id *id,
+				    enum mp_module_kind kind, const char *path, uint64_t text_size)
+{
+	struct md_module *module = find_module(mc, id), **modules;
+	uint32_t index, capacity;
+	char *copy;
+
+	if (module) {
+		if (text_size)
+			module->text_size = text_size;
+		if (path[0] && strcmp(path, module->path) && (copy = strdup(path))) {
+			free(module->path);
+			module->path = copy;
+		}
+		return module;
+	}
+	for (index = mc->free_from; index < mc->end && mc->modules[index]; index++)
+		;
+	if (index > MD_MODULES_MAX)
+		return NULL;
+	if (index >= mc->capacity) {
+		capacity = mc->capacity ? mc->capacity * 2 : 64;
+		modules = realloc(mc->modules, capacity * sizeof(*modules));
+		if (!modules)
+			return NULL;
+		memset(modules + mc->capacity, 0, (capacity - mc->capacity) * sizeof(*modules));
+		mc->modules = modules;
+		mc->capacity = capacity;
+	}
+	module = calloc(1, sizeof(*module));
+	if (!module || !(module->path = strdup(path))) {
+		free(module);
+		return NULL;
+	}
+	module->id = *id;
+	module->kind = kind;
+	module->text_size = text_size;
+	module->index = index;
+	mc->modules[index] = module;
+	mc->free_from = index + 1;
+	if (index >= mc->end)
+		mc->end = index + 1;
+	mc->nr_modules++;
+	return module;
+}
+
+/* @map becomes @module's; the original is a module too, whose file we may never see. */
+static int set_map(struct md_modcache *mc, struct md_module *module, struct mp_map *map)
+{
+	struct md_module *original;
+
+	original = put_module(mc, &map->original, MP_MODULE_FILE, module->path, 0);
+	if (!original) {
+		mp_map_free(map);
+		return -ENOMEM;
+	}
+	mp_map_free(module->map);
+	module->map = map;
+	module->original = original->index;
+	return 0;
+}
+
+/* ---- files -------------------------------------------------------------------------------- */
+
+/* @file becomes the one with @number. */
+static int set_file(struct md_modcache *mc, uint32_t number, struct md_file *file)
+{
+	struct md_file **files;
+	uint32_t capacity = mc->files_capacity ? mc->files_capacity : 64;
+
+	if (number >= MAX_NUMBER)
+		return -ENOMEM;
+	while (capacity <= number)
+		capacity *= 2;
+	if (capacity != mc->files_capacity) {
+		files = realloc(mc->files, capacity * sizeof(*files));
+		if (!files)
+			return -ENOMEM;
+		memset(files + mc->files_capacity, 0,
+		       (capacity - mc->files_capacity) * sizeof(*files));
+		mc->files = files;
+		mc->files_capacity = capacity;
+	}
+	free_file(mc->files[number]);
+	file->number = number;
+	mc->files[number] = file;
+	if (number >= mc->files_end)
+		mc->files_end = number + 1;
+	return 0;
+}
+
+static struct md_file *new_file(struct md_modcache *mc, uint8_t why, const char *path)
+{
+	struct md_file *file = calloc(1, sizeof(*file));
+
+	if (!file)
+		return NULL;
+	file->why = why;
+	file->path = strdup(path);
+	if (!file->path || set_file(mc, mc->files_end, file)) {
+		free_file(file);
+		return NULL;
+	}
+	return file;
+}
+
+static struct md_file *status_file(struct md_modcache *mc, enum morph_module_status status)
+{
+	struct md_file *file = md_modcache_file(mc, mc->status_files[status]);
+
+	if (!file) {
+		file = new_file(mc, why_of[status], "");
+		if (file)
+			mc->status_files[status] = file->number;
+	}
+	return file;
+}
+
+/* Keys for the table of files are what records say: device, inode. */
+static struct md_file **bucket_of(struct md_modcache *mc, uint64_t dev, uint64_t ino)
+{
+	return &mc->buckets[(ino * UINT64_C(0x9e3779b97f4a7c15) + dev) >> 54];
+}
+
+_Static_assert(NR_BUCKETS == 1 << (64 - 54), "bucket_of() shifts for as many buckets");
+
+/* Forget files: numbers start anew, which is why a recording says a number's meaning again. */
+static void forget_files(struct md_modcache *mc)
+{
+	struct md_file *kernel = md_modcache_file(mc, mc->kernel);
+	uint32_t i;
+
+	for (i = 1; i < mc->files_end; i++) {
+		if (mc->files[i] == kernel)
+			continue;
+		free_file(mc->files[i]);
+		mc->files[i] = NULL;
+	}
+	memset(mc->buckets, 0, sizeof(mc->buckets));
+	memset(mc->status_files, 0, sizeof(mc->status_files));
+	mc->nr_keyed = 0;
+	mc->files_end = mc->kernel + 1;
+}
+
+static int copy_segments(const struct mp_elf *elf, struct md_file *file)
+{
+	uint32_t i, nr = 0;
+
+	file->segments = calloc(elf->nr_phdrs ? elf->nr_phdrs : 1, sizeof(file->segments[0]));
+	if (!file->segments)
+		return -ENOMEM;
+	for (i = 0; i < elf->nr_phdrs; i++) {
+		const Elf64_Phdr *p = &elf->phdrs[i];
+
+		if (p->p_type != PT_LOAD || !(p->p_flags & PF_X) || !p->p_filesz)
+			continue;
+		if (p->p_vaddr >= VADDR_LIMIT || p->p_filesz >= VADDR_LIMIT - p->p_vaddr)
+			return -EBADMSG;
+		file->segments[nr++] = (struct morph_segment){p->p_offset, p->p_vaddr, p->p_filesz};
+	}
+	file->nr_segments = nr;
+	return nr ? 0 : -ENOEXEC;
+}
+
+/* Read the ELF file behind @fd. Failure only says that samples in it stay without a module. */
+static void analyse(struct md_modcache *mc, int fd, const char *path, struct md_file *file)
+{
+	struct md_module *module;
+	struct mp_elf *elf = NULL;
+	struct mp_map *map = NULL;
+	int ret;
+
+	file->why = MP_UNATTR_UNREADABLE;
+	if (mp_elf_open_fd(path, fd, MP_ELF_ID, &elf, NULL))
+		return;
+	if (copy_segments(elf, file))
+		goto out;
+	/* A damaged map would count moved code at addresses that mean nothing. */
+	ret = mp_map_read(elf, &map, NULL);
+	if (ret && ret != -ENOENT)
+		goto out;
+	module = put_module(mc, &elf->id, MP_MODULE_FILE, path, mp_elf_text_size(elf));
+	if (!module)
+		goto out;
+	if (map && !module->map) {
+		ret = set_map(mc, module, map);
+		map = NULL;
+		if (ret)
+			goto out;
+	}
+	file->module = module->index;
+	file->why = MD_MAPPED;
+out:
+	mp_map_free(map);
+	mp_elf_close(elf);
+}
+
+/*
+ * Known already? The inode's generation names the file even after the process has
+ * gone; without one the path must still lead to it. Either way a file that can be
+ * looked at must not have changed.
+ */
+static struct md_file *find_file(struct md_modcache *mc, const struct morph_mmap *mmap)
+{
+	uint64_t dev = makedev(mmap->dev_major, mmap->dev_minor);
+	struct md_file *file;
+	struct md_modfind now;
+	bool same;
+
+	for (file = *bucket_of(mc, dev, mmap->ino); file; file = file->next) {
+		if (file->dev != dev || file->ino != mmap->ino)
+			continue;
+		if ((mmap->task.flags & MORPH_MMAP_GENERATION) &&
+		    file->generation != mmap->ino_generation)
+			continue;
+		if (md_modfind_is_unchanged(file->path, dev, file->ino, file->mtime_ns,
+					    file->ctime_ns))
+			return file;
+		if (!(mmap->task.flags & MORPH_MMAP_GENERATION))
+			continue;
+		md_modfind_open(mmap, 0, &now);
+		if (now.fd < 0)
+			return file; /* gone, and nothing says that it was written before that */
+		same = now.mtime_ns == file->mtime_ns;
+		close(now.fd);
+		if (same)
+			return file;
+	}
+	return NULL;
+}
+
+int md_modcache_resolve(struct md_modcache *mc, const struct morph_mmap *mmap, int64_t mapped_ns,
+			struct md_file **out)
+{
+	uint64_t dev = makedev(mmap->dev_major, mmap->dev_minor);
+	enum morph_module_status status = md_modfind_classify(mmap->path);
+	uint64_t began = now_ns();
+	struct md_file *file, **bucket;
+	struct md_modfind found;
+
+	if (status) {
+		*out = status_file(mc, status);
+		return *out ? 0 : -ENOMEM;
+	}
+	file = find_file(mc, mmap);
+	if (file)
+		goto done;
+	md_modfind_open(mmap, mapped_ns, &found);
+	if (found.fd < 0) {
+		file = status_file(mc, found.status);
+		goto done;
+	}
+	if (mc->nr_keyed >= MAX_FILES)
+		forget_files(mc);
+	file = new_file(mc, MD_MAPPED, mmap->path);
+	if (!file) {
+		close(found.fd);
+		return -ENOMEM;
+	}
+	file->dev = dev;
+	file->ino = mmap->ino;
+	file->generation = mmap->task.flags & MORPH_MMAP_GENERATION ? mmap->ino_generation
+								    : found.generation;
+	file->mtime_ns = found.mtime_ns;
+	file->ctime_ns = found.ctime_ns;
+	analyse(mc, found.fd, mmap->path, file);
+	if (!md_modfind_is_steady(&found)) {
+		file->module = 0;
+		file->why = MP_UNATTR_REPLACED;
+	}
+	close(found.fd);
+	bucket = bucket_of(mc, dev, mmap->ino);
+	file->next = *bucket;
+	*bucket = file;
+	mc->nr_keyed++;
+done:
+	mc->analysis_ns += now_ns() - began;
+	*out = file;
+	return file ? 0 : -ENOMEM;
+}
+
+int md_modcache_resolve_kernel(struct md_modcache *mc, struct md_file **out, const char **remark)
+{
+	uint64_t began = now_ns();
+	struct md_kernel kernel;
+	struct md_module *module;
+	struct md_file *file;
+
+	md_kernel_read(&kernel);
+	*remark = kernel.remark;
+	file = new_file(mc, MD_MAPPED, kernel.name);
+	module = put_module(mc, &kernel.id, MP_MODULE_KERNEL, kernel.name, kernel.text.size);
+	if (!file || !module)
+		return -ENOMEM;
+	file->module = module->index;
+	file->segments = malloc(sizeof(file->segments[0]));
+	if (!file->segments)
+		return -ENOMEM;
+	file->segments[0] = kernel.text;
+	file->nr_segments = 1;
+	mc->kernel = file->number;
+	mc->analysis_ns += now_ns() - began;
+	*out = file;
+	return 0;
+}
+
+/* ---- recordings --------------------------------------------------------------------------- */
+
+int md_modcache_declare(struct md_modcache *mc, const struct morph_module *record)
+{
+	const char *path = md_module_path(record);
+	struct md_module *module;
+	struct md_file *file;
+	struct mp_id id = {0};
+	uint32_t i;
+
+	if (!record->module || record->module >= MAX_NUMBER || record->status > MORPH_MODULE_VDSO ||
+	    record->kind > MORPH_MODULE_KERNEL)
+		return -EBADMSG;
+	file = calloc(1, sizeof(*file));
+	if (!file)
+		return -ENOMEM;
+	file->why = why_of[record->status];
+	file->path = strdup(path);
+	file->segments = calloc(record->nr_segments + 1, sizeof(file->segments[0]));
+	if (!file->path || !file->segments || set_file(mc, record->module, file)) {
+		free_file(file);
+		return -ENOMEM;
+	}
+	if (record->status)
+		return 0;
+	for (i = 0; i < record->nr_segments; i++) {
+		const struct morph_segment *s = &record->segments[i];
+
+		if (record->kind == MORPH_MODULE_FILE &&
+		    (s->vaddr >= VADDR_LIMIT || s->size >= VADDR_LIMIT - s->vaddr))
+			return -EBADMSG;
+		file->segments[i] = *s;
+	}
+	file->nr_segments = record->nr_segments;
+	id.text_hash = record->text_hash;
+	id.build_id_len = record->build_id_len;
+	memcpy(id.build_id, record->build_id, sizeof(id.build_id));
+	if (record->nr_pieces) {
+		/* Not known before its map is whole. */
+		file->why = MP_UNATTR_UNREADABLE;
+		module = find_module(mc, &id);
+		if (module && module->map) {
+			file->module = module->index;
+			file->why = MD_MAPPED;
+			drop_arriving(mc);
+			return 0;
+		}
+		drop_arriving(mc);
+		mc->arriving.number = record->module;
+		mc->arriving.nr_pieces = record->nr_pieces;
+		mc->arriving.id = id;
+		mc->arriving.text_size = record->text_size;
+		mc->arriving.path = strdup(path);
+		mc->arriving.map = calloc(1, sizeof(struct mp_map));
+		return mc->arriving.path && mc->arriving.map ? 0 : -ENOMEM;
+	}
+	module = put_module(mc, &id,
+			    record->kind == MORPH_MODULE_KERNEL ? MP_MODULE_KERNEL : MP_MODULE_FILE,
+			    path, record->text_size);
+	if (!module)
+		return -ENOMEM;
+	file->module = module->index;
+	if (record->kind == MORPH_MODULE_KERNEL && record->nr_segments == 1)
+		mc->kernel = record->module;
+	return 0;
+}
+
+int md_modcache_declare_map(struct md_modcache *mc, const struct morph_module_map *record)
+{
+	uint32_t nr = md_module_map_nr(record), i;
+	struct mp_map *map = mc->arriving.map;
+	struct mp_map_piece *pieces;
+	struct md_module *module;
+	struct md_file *file;
+
+	if (!map || record->module != mc->arriving.number)
+		return 0; /* of a module that is known already */
+	if (nr > mc->arriving.nr_pieces - map->nr_pieces)
+		return -EBADMSG;
+	pieces = realloc(map->pieces, (map->nr_pieces + (size_t)nr + 1) * sizeof(*pieces));
+	if (!pieces)
+		return -ENOMEM;
+	map->pieces = pieces;
+	for (i = 0; i < nr; i++) {
+		const struct morph_piece *p = &record->pieces[i];
+		struct mp_map_piece *to = &pieces[map->nr_pieces];
+
+		if (map->nr_pieces && p->new_vaddr < to[-1].new_vaddr + to[-1].new_size)
+			return -EBADMSG;
+		if (p->new_vaddr >= VADDR_LIMIT || p->old_vaddr >= VADDR_LIMIT)
+			return -EBADMSG;
+		*to = (struct mp_map_piece){p->new_vaddr, p->new_size, p->old_size, p->old_vaddr};
+		map->nr_pieces++;
+	}
+	map->original.text_hash = record->text_hash;
+	map->original.build_id_len = record->build_id_len;
+	memcpy(map->original.build_id, record->build_id, sizeof(map->original.build_id));
+	if (map->nr_pieces < mc->arriving.nr_pieces)
+		return 0;
+	module = put_module(mc, &mc->arriving.id, MP_MODULE_FILE, mc->arriving.path,
+			    mc->arriving.text_size);
+	file = md_modcache_file(mc, mc->arriving.number);
+	if (!module || !file)
+		return -ENOMEM;
+	mc->arriving.map = NULL;
+	drop_arriving(mc);
+	if (set_map(mc, module, map))
+		return -ENOMEM;
+	file->module = module->index;
+	file->why = MD_MAPPED;
+	return 0;
+}
+
+static enum morph_module_status status_of(uint8_t why)
+{
+	size_t i;
+
+	for (i = 0; i < sizeof(why_of) / sizeof(why_of[0]); i++)
+		if (why_of[i] == why)
+			return i;
+	return MORPH_MODULE_UNREADABLE;
+}
+
+static int describe_map(const struct md_file *file, const struct mp_map *map, struct md_buf *buf)
+{
+	const uint32_t max = (MORPH_RECORD_SIZE_MAX - sizeof(struct morph_module_map)) /
+			     sizeof(struct morph_piece);
+	struct morph_module_map *record;
+	uint32_t from, nr, i;
+
+	for (from = 0; from < map->nr_pieces; from += nr) {
+		nr = map->nr_pieces - from < max ? map->nr_pieces - from : max;
+		record = md_record_add(buf, MORPH_REC_MODULE_MAP,
+				       sizeof(*record) + nr * sizeof(record->pieces[0]));
+		if (!record)
+			return -ENOMEM;
+		record->module = file->number;
+		record->build_id_len = map->original.build_id_len;
+		record->text_hash = map->original.text_hash;
+		memcpy(record->build_id, map->original.build_id, sizeof(record->build_id));
+		for (i = 0; i < nr; i++) {
+			const struct mp_map_piece *p = &map->pieces[from + i];
+
+			record->pieces[i] = (struct morph_piece){p->new_vaddr, p->old_vaddr,
+								 p->new_size, p->old_size};
+		}
+	}
+	return 0;
+}
+
+int md_modcache_describe(const struct md_modcache *mc, const struct md_file *file,
+			 struct md_buf *buf)
+{
+	const struct md_module *module = md_modcache_module(mc, file->module);
+	uint32_t nr = file->nr_segments < 1024 ? file->nr_segments : 1024;
+	size_t size = sizeof(struct morph_module) + nr * sizeof(struct morph_segment);
+	size_t len = strnlen(file->path, 4095);
+	struct morph_module *record;
+
+	record = md_record_add(buf, MORPH_REC_MODULE, size + len + 1);
+	if (!record)
+		return -ENOMEM;
+	record->module = file->number;
+	record->status = status_of(file->why);
+	record->nr_segments = nr;
+	if (nr)
+		memcpy(record->segments, file->segments, nr * sizeof(file->segments[0]));
+	memcpy((char *)record + size, file->path, len);
+	if (!module)
+		return 0;
+	record->kind = module->kind == MP_MODULE_KERNEL ? MORPH_MODULE_KERNEL : MORPH_MODULE_FILE;
+	record->text_hash = module->id.text_hash;
+	record->text_size = module->text_size;
+	record->build_id_len = module->id.build_id_len;
+	memcpy(record->build_id, module->id.build_id, sizeof(record->build_id));
+	if (!module->map)
+		return 0;
+	record->nr_pieces = module->map->nr_pieces;
+	return describe_map(file, module->map, buf);
+}
+
+/* ---- mappings ----------------------------------------------------------------------------- */
+
+#define PAGE_MASK UINT64_C(4095)
+
+size_t md_file_mappings(const struct md_file *file, const struct morph_mmap *mmap,
+			struct md_mapping *out, size_t max)
+{
+	uint64_t from, to, first, last, done = mmap->off;
+	size_t nr = 0;
+	uint32_t i;
+
+	if (file->why != MD_MAPPED) {
+		out[0] = (struct md_mapping){
+			.start = mmap->start, .end = mmap->start + mmap->len, .why = file->why};
+		return 1;
+	}
+	/*
+	 * The kernel maps whole pages; what lies before or behind a segment in its pages belongs
+	 * to it as well. Segments that share a page: the first one keeps it.
+	 */
+	for (i = 0; i < file->nr_segments && nr < max; i++) {
+		const struct morph_segment *s = &file->segments[i];
+
+		first = s->off & ~PAGE_MASK;
+		last = (s->off + s->size + PAGE_MASK) & ~PAGE_MASK;
+		if (last <= first)
+			continue;
+		from = first > done ? first : done;
+		to = mmap->off + mmap->len < last ? mmap->off + mmap->len : last;
+		if (from >= to)
+			continue;
+		out[nr].start = mmap->start + (from - mmap->off);
+		out[nr].end = mmap->start + (to - mmap->off);
+		out[nr].bias = s->vaddr - s->off + mmap->off - mmap->start;
+		out[nr].module = file->module;
+		out[nr].why = MD_MAPPED;
+		nr++;
+		done = to;
+	}
+	/* Executable, but no part of the program: it hides what was there. */
+	if (!nr) {
+		out[0] = (struct md_mapping){.start = mmap->start,
+					     .end = mmap->start + mmap->len,
+					     .why = MP_UNATTR_NO_MAPPING};
+		nr = 1;
+	}
+	return nr;
+}
+
+/* ---- forgetting --------------------------------------------------------------------------- */
+
+struct sweep {
+	struct md_modcache *mc;
+};
+
+static void mark(void *arg, uint32_t index)
+{
+	struct sweep *sweep = arg;
+	struct md_module *module = md_modcache_module(sweep->mc, index);
+
+	if (!module)
+		return;
+	module->in_use = true;
+	if (module->original)
+		sweep->mc->modules[module->original]->in_use = true;
+}
+
+void md_modcache_sweep(struct md_modcache *mc, const struct md_procmap *pm)
+{
+	struct sweep sweep = {mc};
+	uint32_t i;
+
+	if (mc->nr_modules < MODULES_SWEEP)
+		return;
+	for (i = 1; i < mc->end; i++)
+		if (mc->modules[i])
+			mc->modules[i]->in_use = false;
+	/* What a recording said of files is not said again; what this machine has can be read again. */
+	if (mc->nr_keyed)
+		forget_files(mc);
+	for (i = 1; i < mc->files_end; i++)
+		if (mc->files[i])
+			mark(&sweep, mc->files[i]->module);
+	md_procmap_each_module(pm, mark, &sweep);
+	for (i = 1; i < mc->end; i++) {
+		if (!mc->modules[i] || mc->modules[i]->in_use)
+			continue;
+		free_module(mc->modules[i]);
+		mc->modules[i] = NULL;
+		mc->nr_modules--;
+	}
+	mc->free_from = 1;
+}
+
+void md_modcache_forget_keys(struct md_modcache *mc)
+{
+	uint32_t i;
+
+	for (i = 1; i < mc->end; i++)
+		if (mc->modules[i])
+			mc->modules[i]->store_key = 0;
+}

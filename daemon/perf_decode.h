@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * perf_decode - records of the perf subsystem, in time order, as records of ours.
+ *
+ * Samples of one thread on one CPU are gathered into batches; a batch is closed
+ * before any event of its process, so that it never straddles one. Idle is dropped
+ * and not counted. Called by source_perf.
+ */
+#ifndef MD_PERF_DECODE_H
+#define MD_PERF_DECODE_H
+
+#include <linux/perf_event.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "daemon/record.h"
+
+#define MD_STAGE_IPS 512
+
+/* The samples of one CPU that are not in a record yet. */
+struct md_perf_stage {
+	uint32_t tgid, tid, cpu, nr;
+	uint64_t time_ns;
+	uint64_t throttled_ns; /* since when; 0: not */
+	uint64_t lost;	       /* said by LOST records so far */
+	uint64_t ips[MD_STAGE_IPS];
+};
+
+struct md_perf_decoder {
+	bool has_branches;
+	uint32_t rate_hz;
+	uint32_t nr_stages;
+	struct md_perf_stage *stages; /* one for each ring */
+	struct md_buf out;
+	bool lost_events; /* a LOST was seen: mappings must be looked up anew */
+	bool failed;	  /* no memory for a record */
+};
+
+int md_perf_decoder_init(struct md_perf_decoder *decoder, uint32_t nr_rings, uint32_t rate_hz,
+			 bool has_branches);
+void md_perf_decoder_fini(struct md_perf_decoder *decoder);
+
+/* When the kernel wrote @record; 0 where it is too short to say. */
+uint64_t md_perf_record_time(const struct perf_event_header *record);
+/* Adds what @record of ring @ring says to decoder->out. Unknown records are passed over. */
+void md_perf_decode(struct md_perf_decoder *decoder, uint32_t ring,
+		    const struct perf_event_header *record);
+/* Closes every batch. */
+void md_perf_decoder_flush(struct md_perf_decoder *decoder);
+
+#endif

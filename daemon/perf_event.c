@@ -1,0 +1,317 @@
+// SPDX-License-Identifier: Apache-2.0
+/* perf_event - events and rings of the perf subsystem; see perf_event.h. */
+#include "daemon/perf_event.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+/*
+ * Data pages of a ring. 128 and the control page are what kernel.perf_event_mlock_kb (516)
+ * gives each CPU of an ordinary user.
+ */
+#define RING_PAGES_ROOT 512
+#define RING_PAGES_USER 128
+#define RING_PAGES_MIN	8
+
+/* Since Linux 6.0; older headers lack it. */
+#define FORMAT_LOST (1U << 4)
+
+struct choice {
+	const char *event, *why;
+	uint32_t type;
+	uint64_t config;
+	uint32_t rate_hz; /* unless one is asked for */
+	bool branches;
+};
+
+/*
+ * A counter's interrupt costs little. A virtual machine without counters takes some 15
+ * microseconds for each tick of the CPU clock, so there the default is low.
+ */
+
+static const struct choice choices[] = {
+	{"cycles", "hardware cycles with branch stacks", PERF_TYPE_HARDWARE,
+	 PERF_COUNT_HW_CPU_CYCLES, 1024, true},
+	{"cycles", "hardware cycles; the processor offers no branch stacks", PERF_TYPE_HARDWARE,
+	 PERF_COUNT_HW_CPU_CYCLES, 1024, false},
+	{"cpu-clock", "the CPU clock; the machine offers no hardware counters", PERF_TYPE_SOFTWARE,
+	 PERF_COUNT_SW_CPU_CLOCK, 256, false},
+};
+
+static void set_attr(struct perf_event_attr *attr, const struct choice *choice, uint32_t rate_hz,
+		     pid_t command, bool no_kernel, bool lost)
+{
+	*attr = (struct perf_event_attr){
+		.type = choice->type,
+		.size = sizeof(*attr),
+		.config = choice->config,
+		.freq = 1,
+		.sample_freq = rate_hz,
+		.sample_type = PERF_SAMPLE_IP | PERF_SAMPLE_TID | PERF_SAMPLE_TIME |
+			       PERF_SAMPLE_CPU,
+		.read_format = lost ? FORMAT_LOST : 0,
+		.disabled = 1,
+		.inherit = command != 0,
+		.enable_on_exec = command != 0,
+		.exclude_hv = 1,
+		.exclude_idle = 1,
+		.exclude_kernel = no_kernel,
+		.sample_id_all = 1,
+		/*
+		 * Not attr.build_id: while a system-wide event has it, other people's
+		 * `perf record` goes wrong. Build-ids are read from the files.
+		 */
+		.mmap = 1,
+		.mmap2 = 1,
+		.comm = 1,
+		.comm_exec = 1,
+		.task = 1,
+		.use_clockid = 1,
+		.clockid = CLOCK_MONOTONIC,
+		.watermark = 1,
+		.wakeup_watermark = 64 << 10,
+	};
+	if (choice->branches) {
+		attr->sample_type |= PERF_SAMPLE_BRANCH_STACK;
+		attr->branch_sample_type = PERF_SAMPLE_BRANCH_USER | PERF_SAMPLE_BRANCH_ANY;
+	}
+}
+
+static int open_event(const struct perf_event_attr *attr, pid_t command, int cpu)
+{
+	return syscall(SYS_perf_event_open, attr, command ? command : -1, cpu, -1,
+		       PERF_FLAG_FD_CLOEXEC);
+}
+
+static int read_setting(const char *name, int otherwise)
+{
+	int value = otherwise;
+	char path[128];
+	FILE *f;
+
+	snprintf(path, sizeof(path), "/proc/sys/kernel/%s", name);
+	f = fopen(path, "re");
+	if (!f)
+		return otherwise;
+	if (fscanf(f, "%d", &value) != 1)
+		value = otherwise;
+	fclose(f);
+	return value;
+}
+
+static int refuse(pid_t command, int code, struct mp_err *err)
+{
+	int paranoid = read_setting("perf_event_paranoid", 2);
+
+	if (code == ENOSYS)
+		return mp_err_set(err, code, "this kernel has no perf_event_open");
+	if (code != EACCES && code != EPERM)
+		return mp_err_set(err, code, "perf_event_open: %s", strerror(code));
+	/* Everything of a user's own is allowed up to 2, where a sandbox does not forbid it. */
+	if (command && paranoid <= 2)
+		return mp_err_set(
+			err, EACCES,
+			"sampling is forbidden here (kernel.perf_event_paranoid is %d and "
+			"would allow it): a container or sandbox blocks perf_event_open",
+			paranoid);
+	return mp_err_set(err, EACCES,
+			  "sampling %s is not allowed (kernel.perf_event_paranoid is %d): as root "
+			  "run `sysctl kernel.perf_event_paranoid=%d`, or run morphd as root",
+			  command ? "your own programs" : "the whole system", paranoid,
+			  command ? 2 : -1);
+}
+
+/* Which event, tried on the first CPU that is there. */
+static int choose(uint32_t rate_hz, pid_t command, bool no_kernel, struct md_perf_events *out,
+		  struct perf_event_attr *attr, struct mp_err *err)
+{
+	uint32_t max_hz = read_setting("perf_event_max_sample_rate", INT32_MAX), asked_hz = rate_hz;
+	bool lost = true;
+	size_t i = 0;
+	int fd, code;
+
+	while (i < sizeof(choices) / sizeof(choices[0])) {
+		rate_hz = asked_hz ? asked_hz : choices[i].rate_hz;
+		if (rate_hz > max_hz)
+			rate_hz = max_hz;
+		set_attr(attr, &choices[i], rate_hz, command, no_kernel, lost);
+		fd = open_event(attr, command, 0);
+		if (fd >= 0) {
+			close(fd);
+			out->has_branches = choices[i].branches;
+			out->has_kernel = !no_kernel;
+			out->rate_hz = rate_hz;
+			snprintf(out->event, sizeof(out->event), "%s%s", choices[i].event,
+				 no_kernel ? ":u" : "");
+			snprintf(out->why, sizeof(out->why), "%s%s%s", choices[i].why,
+				 no_kernel ? "; user code only" : "",
+				 rate_hz < asked_hz ? "; rate cut to perf_event_max_sample_rate"
+						    : "");
+			return 0;
+		}
+		code = errno;
+		if ((code == EACCES || code == EPERM) && !no_kernel) {
+			/* Kernel samples need more rights than user samples. */
+			no_kernel = true;
+			continue;
+		}
+		if (code == EACCES || code == EPERM || code == ENOSYS || code == EMFILE)
+			return refuse(command, code, err);
+		if (lost && code == EINVAL && i + 1 == sizeof(choices) / sizeof(choices[0])) {
+			lost = false;
+			i = 0;
+			continue;
+		}
+		i++;
+	}
+	return refuse(command, code, err);
+}
+
+static int map_ring(struct md_perf_ring *ring, struct mp_err *err)
+{
+	size_t page = sysconf(_SC_PAGESIZE), pages;
+	void *map = MAP_FAILED;
+
+	for (pages = geteuid() ? RING_PAGES_USER : RING_PAGES_ROOT; pages >= RING_PAGES_MIN;
+	     pages /= 2) {
+		ring->map_size = (pages + 1) * page;
+		map = mmap(NULL, ring->map_size, PROT_READ | PROT_WRITE, MAP_SHARED, ring->fd, 0);
+		if (map != MAP_FAILED)
+			break;
+		if (errno != EPERM && errno != ENOMEM)
+			break;
+	}
+	if (map == MAP_FAILED)
+		return mp_err_set(err, errno, "cannot map a ring of CPU %u: %s%s", ring->cpu,
+				  strerror(errno),
+				  errno == EPERM ? " (kernel.perf_event_mlock_kb is used up)" : "");
+	ring->page = map;
+	ring->data = (uint8_t *)map + page;
+	ring->mask = pages * page - 1;
+	return 0;
+}
+
+int md_perf_events_open(uint32_t rate_hz, pid_t command, bool no_kernel, struct md_perf_events *out,
+			struct mp_err *err)
+{
+	long nr_cpus = sysconf(_SC_NPROCESSORS_CONF), cpu;
+	struct perf_event_attr attr;
+	struct md_perf_ring *ring;
+	int ret;
+
+	memset(out, 0, sizeof(*out));
+	ret = choose(rate_hz, command, no_kernel, out, &attr, err);
+	if (ret)
+		return ret;
+	out->rings = calloc(nr_cpus, sizeof(*out->rings));
+	if (!out->rings)
+		return mp_err_set(err, ENOMEM, "no memory for %ld rings", nr_cpus);
+	for (cpu = 0; cpu < nr_cpus; cpu++) {
+		ring = &out->rings[out->nr_rings];
+		ring->cpu = cpu;
+		ring->fd = open_event(&attr, command, cpu);
+		if (ring->fd < 0 && errno == ENODEV)
+			continue; /* offline */
+		if (ring->fd < 0) {
+			ret = refuse(command, errno, err);
+			goto fail;
+		}
+		out->nr_rings++;
+		ret = map_ring(ring, err);
+		if (ret)
+			goto fail;
+	}
+	return 0;
+fail:
+	md_perf_events_close(out);
+	return ret;
+}
+
+void md_perf_events_close(struct md_perf_events *events)
+{
+	uint32_t i;
+
+	for (i = 0; i < events->nr_rings; i++) {
+		struct md_perf_ring *ring = &events->rings[i];
+
+		if (ring->page)
+			munmap(ring->page, ring->map_size);
+		close(ring->fd);
+		free(ring->wrapped);
+	}
+	free(events->rings);
+	memset(events, 0, sizeof(*events));
+}
+
+int md_perf_events_enable(struct md_perf_events *events, struct mp_err *err)
+{
+	uint32_t i;
+
+	for (i = 0; i < events->nr_rings; i++)
+		if (ioctl(events->rings[i].fd, PERF_EVENT_IOC_ENABLE, 0) < 0)
+			return mp_err_set(err, errno, "cannot start sampling CPU %u: %s",
+					  events->rings[i].cpu, strerror(errno));
+	return 0;
+}
+
+void md_perf_ring_refresh(struct md_perf_ring *ring)
+{
+	/* Pairs with the kernel's barrier between data and data_head. */
+	ring->head = __atomic_load_n(&ring->page->data_head, __ATOMIC_ACQUIRE);
+}
+
+const struct perf_event_header *md_perf_ring_peek(struct md_perf_ring *ring)
+{
+	const struct perf_event_header *record;
+	size_t at = ring->tail & ring->mask, size = ring->mask + 1;
+	uint8_t *copy;
+
+	if (ring->head - ring->tail < sizeof(*record))
+		return NULL;
+	/* Records are 8-aligned, so the header itself never wraps around. */
+	record = (const void *)(ring->data + at);
+	if (record->size < sizeof(*record) || record->size > ring->head - ring->tail) {
+		ring->tail = ring->head; /* never seen; not to be believed */
+		return NULL;
+	}
+	if (at + record->size <= size)
+		return record;
+	if (ring->wrapped_size < record->size) {
+		copy = realloc(ring->wrapped, 65536);
+		if (!copy)
+			return NULL;
+		ring->wrapped = copy;
+		ring->wrapped_size = 65536;
+	}
+	memcpy(ring->wrapped, record, size - at);
+	memcpy(ring->wrapped + (size - at), ring->data, record->size - (size - at));
+	return (const void *)ring->wrapped;
+}
+
+void md_perf_ring_advance(struct md_perf_ring *ring, const struct perf_event_header *record)
+{
+	ring->tail += record->size;
+}
+
+void md_perf_ring_release(struct md_perf_ring *ring)
+{
+	/* Pairs with the kernel's read of data_tail before it writes over what was there. */
+	__atomic_store_n(&ring->page->data_tail, ring->tail, __ATOMIC_RELEASE);
+}
+
+bool md_perf_ring_lost(const struct md_perf_ring *ring, uint64_t *nr)
+{
+	uint64_t values[2]; /* value, lost */
+
+	if (read(ring->fd, values, sizeof(values)) != sizeof(values))
+		return false;
+	*nr = values[1];
+	return true;
+}

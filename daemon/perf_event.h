@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * perf_event - one perf event and its ring on every CPU.
+ *
+ * Decides which event counts: hardware cycles with branch stacks, hardware cycles,
+ * or the CPU clock, the first that the machine has, and says why. Records are left
+ * in the rings, to be looked at in time order by source_perf.
+ */
+#ifndef MD_PERF_EVENT_H
+#define MD_PERF_EVENT_H
+
+#include <linux/perf_event.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "libprof/err.h"
+
+struct md_perf_ring {
+	int fd;
+	uint32_t cpu;
+	struct perf_event_mmap_page *page; /* NULL: not mapped */
+	size_t map_size;
+	uint8_t *data;
+	uint64_t mask;	  /* data bytes - 1 */
+	uint64_t tail;	  /* first byte not consumed */
+	uint64_t head;	  /* end of what may be read */
+	uint8_t *wrapped; /* copy of a record that wraps around; grown as needed */
+	size_t wrapped_size;
+};
+
+struct md_perf_events {
+	struct md_perf_ring *rings;
+	uint32_t nr_rings;
+	uint32_t rate_hz;
+	bool has_branches;
+	bool has_kernel; /* kernel samples too */
+	char event[32];
+	char why[160];
+};
+
+/*
+ * md_perf_events_open - @rate_hz 0: what suits the event. @command 0: all processes; else that process, from its next exec on, and
+ * what it starts. Return: 0, -EACCES with a message that says what to do, -errno.
+ */
+int md_perf_events_open(uint32_t rate_hz, pid_t command, bool no_kernel, struct md_perf_events *out,
+			struct mp_err *err);
+void md_perf_events_close(struct md_perf_events *events);
+/* Starts counting, for all processes (a command's events start at its exec). */
+int md_perf_events_enable(struct md_perf_events *events, struct mp_err *err);
+
+/* Sees what the kernel has written by now. */
+void md_perf_ring_refresh(struct md_perf_ring *ring);
+/* The next record, or NULL. Valid until md_perf_ring_advance(). */
+const struct perf_event_header *md_perf_ring_peek(struct md_perf_ring *ring);
+void md_perf_ring_advance(struct md_perf_ring *ring, const struct perf_event_header *record);
+/* Gives what was consumed back to the kernel. */
+void md_perf_ring_release(struct md_perf_ring *ring);
+/* Records that the kernel could not write in all; false: this kernel does not say. */
+bool md_perf_ring_lost(const struct md_perf_ring *ring, uint64_t *nr);
+
+#endif

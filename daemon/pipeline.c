@@ -1,0 +1,332 @@
+// SPDX-License-Identifier: Apache-2.0
+/* pipeline - the daemon's loop; see pipeline.h. */
+#include "daemon/pipeline.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#define POLL_MS	      100
+#define DAY_S	      86400
+#define BATCHES_CLOCK 8 /* a look at the clock for so many batches of a replay */
+
+static int64_t clock_ns(clockid_t clock)
+{
+	struct timespec t;
+
+	clock_gettime(clock, &t);
+	return t.tv_sec * INT64_C(1000000000) + t.tv_nsec;
+}
+
+uint64_t md_ledger_lost(const struct mp_ledger *ledger)
+{
+	uint64_t sum = 0;
+	size_t i;
+
+	for (i = 0; i < MP_NR_LOST; i++)
+		sum += ledger->lost[i];
+	return sum;
+}
+
+uint64_t md_ledger_unattributed(const struct mp_ledger *ledger)
+{
+	uint64_t sum = 0;
+	size_t i;
+
+	for (i = 0; i < MP_NR_UNATTR; i++)
+		sum += ledger->unattributed[i];
+	return sum;
+}
+
+static void add_ledger(struct mp_ledger *to, const struct mp_ledger *from)
+{
+	size_t i;
+
+	to->emitted += from->emitted;
+	to->attributed += from->attributed;
+	for (i = 0; i < MP_NR_UNATTR; i++)
+		to->unattributed[i] += from->unattributed[i];
+	for (i = 0; i < MP_NR_LOST; i++)
+		to->lost[i] += from->lost[i];
+}
+
+static void say(struct md_pipeline *pl, const char *message)
+{
+	if (pl->warn && message && message[0])
+		pl->warn(pl->arg, message);
+}
+
+/* ---- recording ---------------------------------------------------------------------------- */
+
+/* In front of the first record that needs @file. */
+static int record_file(struct md_pipeline *pl, struct md_file *file, struct mp_err *err)
+{
+	struct morph_record *record;
+	struct md_buf buf = {0};
+	size_t pos = 0;
+	int ret;
+
+	if (!pl->writer || file->recorded)
+		return 0;
+	ret = md_modcache_describe(pl->at.modcache, file, &buf);
+	if (ret)
+		mp_err_set(err, -ret, "no memory");
+	while (!ret && !md_record_next(buf.data, buf.size, &pos, &record))
+		ret = md_recwriter_add(pl->writer, record, err);
+	md_buf_fini(&buf);
+	file->recorded = !ret;
+	return ret;
+}
+
+/* A live source's mapping learns its file, now: the file may be gone in a moment. */
+static int resolve(struct md_pipeline *pl, struct morph_mmap *mmap, struct mp_err *err)
+{
+	const struct md_module *module;
+	struct md_file *file;
+	int64_t mapped_ns = 0;
+
+	if (mmap->task.time_ns)
+		mapped_ns =
+			mmap->task.time_ns + clock_ns(CLOCK_REALTIME) - clock_ns(CLOCK_MONOTONIC);
+	if (md_modcache_resolve(pl->at.modcache, mmap, mapped_ns, &file))
+		return mp_err_set(err, ENOMEM, "no memory");
+	mmap->module = file->number;
+	module = md_modcache_module(pl->at.modcache, file->module);
+	if (module) {
+		mmap->build_id_len = module->id.build_id_len;
+		memcpy(mmap->build_id, module->id.build_id, sizeof(mmap->build_id));
+	}
+	return record_file(pl, file, err);
+}
+
+/* ---- flushing ----------------------------------------------------------------------------- */
+
+static int64_t stream_time_s(const struct md_pipeline *pl)
+{
+	struct md_recfile_info info;
+
+	if (pl->source->ops->is_live)
+		return clock_ns(CLOCK_REALTIME) / 1000000000;
+	pl->source->ops->describe(pl->source, &info);
+	if (pl->at.last_time_ns <= info.start_ns)
+		return info.start_s;
+	return info.start_s + (int64_t)((pl->at.last_time_ns - info.start_ns) / 1000000000);
+}
+
+/* A full disk or a locked database passes; what is wrong with the database itself does not. */
+static bool passes(int ret)
+{
+	return ret == -ENOSPC || ret == -EBUSY || ret == -ENOMEM;
+}
+
+static void note_modules(struct md_pipeline *pl)
+{
+	const struct md_counts *counts = &pl->at.counts;
+	uint32_t module;
+	size_t i;
+
+	if (counts->nr_used > pl->max_addresses)
+		pl->max_addresses = counts->nr_used;
+	for (i = 0; i < counts->nr_slots; i++) {
+		if (!counts->slots[i].key)
+			continue;
+		module = md_counts_module(counts->slots[i].key);
+		pl->sampled[module / 8] |= 1u << module % 8;
+	}
+}
+
+size_t md_pipeline_nr_modules(const struct md_pipeline *pl)
+{
+	size_t i, nr = 0;
+
+	for (i = 0; i < sizeof(pl->sampled); i++)
+		nr += __builtin_popcount(pl->sampled[i]);
+	return nr;
+}
+
+static int flush(struct md_pipeline *pl, int64_t when_s, struct mp_err *err)
+{
+	struct mp_ledger delta = pl->at.ledger;
+	int ret = 0;
+
+	note_modules(pl);
+	if (pl->writer) {
+		ret = md_recwriter_flush(pl->writer, err);
+		if (ret)
+			return ret;
+	}
+	if (pl->store)
+		ret = md_flush_write(&pl->flush, &pl->at, when_s, err);
+	else
+		md_attribute_clear(&pl->at);
+	if (ret)
+		return ret;
+	add_ledger(&pl->total, &delta);
+	md_modcache_sweep(pl->at.modcache, pl->at.procmap);
+	if (pl->flushed)
+		pl->flushed(pl->arg);
+	return 0;
+}
+
+/* A flush that may come again later: its failure is said, and the counts are kept. */
+static int flush_or_keep(struct md_pipeline *pl, int64_t when_s, struct mp_err *err)
+{
+	int ret = flush(pl, when_s, err);
+
+	if (!ret || !passes(ret))
+		return ret;
+	say(pl, err->msg);
+	return 0;
+}
+
+/* ---- records ------------------------------------------------------------------------------ */
+
+static void lose(struct md_pipeline *pl, uint64_t nr, enum mp_lost why)
+{
+	pl->at.ledger.emitted += nr;
+	pl->at.ledger.lost[why] += nr;
+}
+
+static int take_record(struct md_pipeline *pl, struct morph_record *record, struct mp_err *err)
+{
+	struct morph_mmap *mmap = (void *)record;
+	int ret = 0;
+
+	if (record->type == MORPH_REC_MMAP && pl->source->ops->is_live)
+		ret = resolve(pl, mmap, err);
+	if (!ret && pl->writer)
+		ret = md_recwriter_add(pl->writer, record, err);
+	if (ret)
+		return ret;
+	if (!md_attribute_record(&pl->at, record))
+		return 0;
+	/* The table is full: make room, and if that fails say what is lost. */
+	ret = flush_or_keep(pl, stream_time_s(pl), err);
+	if (ret)
+		return ret;
+	if (md_attribute_record(&pl->at, record))
+		lose(pl, md_record_emitted(record), MP_LOST_NO_MEMORY);
+	return 0;
+}
+
+static int take_batch(struct md_pipeline *pl, const struct md_batch *batch, struct mp_err *err)
+{
+	struct morph_record *record;
+	size_t pos = 0;
+	int ret;
+
+	pl->nr_bytes += batch->size;
+	while (!(ret = md_record_next(batch->data, batch->size, &pos, &record))) {
+		pl->nr_records++;
+		pl->nr_batches += record->type == MORPH_REC_SAMPLES;
+		ret = take_record(pl, record, err);
+		if (ret)
+			return ret;
+	}
+	if (ret == -EBADMSG) {
+		/* Its checksum was right, so it was written like that: how much is lost is unknown. */
+		lose(pl, 1, MP_LOST_TORN);
+		md_procmap_forget(pl->at.procmap);
+		say(pl, "a malformed record: the rest of its chunk is skipped");
+	}
+	return 0;
+}
+
+int md_pipeline_init(struct md_pipeline *pl, struct mp_err *err)
+{
+	struct mp_session *session = &pl->flush.session;
+	struct md_recfile_info info;
+	const char *remark = NULL;
+	struct md_file *kernel;
+	int ret;
+
+	ret = md_attribute_init(&pl->at);
+	if (ret)
+		return mp_err_set(err, -ret, "no memory");
+	pl->source->ops->describe(pl->source, &info);
+	if (pl->source->has_kernel) {
+		ret = md_modcache_resolve_kernel(pl->at.modcache, &kernel, &remark);
+		if (ret)
+			return mp_err_set(err, -ret, "no memory");
+		say(pl, remark);
+		ret = record_file(pl, kernel, err);
+		if (ret)
+			return ret;
+	}
+	if (!pl->store)
+		return 0;
+	pl->flush.store = pl->store;
+	snprintf(session->collector, sizeof(session->collector), "%s", pl->source->ops->name);
+	if (pl->source->ops->is_live)
+		snprintf(session->why, sizeof(session->why), "%s", info.why);
+	else
+		snprintf(session->why, sizeof(session->why), "a recording by %s: %.120s",
+			 info.collector, info.why);
+	snprintf(session->event, sizeof(session->event), "%s", info.event);
+	session->rate_hz = info.rate_hz;
+	return md_flush_start(&pl->flush, stream_time_s(pl), err);
+}
+
+static int drain(struct md_pipeline *pl, struct mp_err *err)
+{
+	struct md_batch batch;
+	int ret;
+
+	do {
+		ret = pl->source->ops->next(pl->source, 0, true, &batch, err);
+		if (ret)
+			return ret == -ENODATA ? 0 : ret;
+		ret = take_batch(pl, &batch, err);
+	} while (!ret && batch.size);
+	return ret;
+}
+
+int md_pipeline_run(struct md_pipeline *pl, struct mp_err *err)
+{
+	int64_t began = clock_ns(CLOCK_MONOTONIC), last_flush = began, now = began;
+	int64_t interval_ns = (int64_t)(pl->interval_s * 1e9);
+	bool is_live = pl->source->ops->is_live;
+	int64_t when_s = stream_time_s(pl), before_s;
+	struct md_batch batch;
+	unsigned int turn = 0;
+	int ret;
+
+	for (;;) {
+		ret = pl->source->ops->next(pl->source, POLL_MS, false, &batch, err);
+		if (ret == -ENODATA)
+			break;
+		if (!ret)
+			ret = take_batch(pl, &batch, err);
+		if (ret)
+			goto out;
+		before_s = when_s;
+		when_s = stream_time_s(pl);
+		if (is_live || ++turn % BATCHES_CLOCK == 0)
+			now = clock_ns(CLOCK_MONOTONIC);
+		/* Counts are kept by day. */
+		if (now - last_flush >= interval_ns || when_s / DAY_S != before_s / DAY_S) {
+			ret = flush_or_keep(pl, before_s, err);
+			if (ret)
+				goto out;
+			last_flush = now;
+		}
+		if (pl->should_stop && pl->should_stop(pl->arg)) {
+			/* A recording that is not read to its end has nothing to drain. */
+			ret = is_live ? drain(pl, err) : 0;
+			if (ret)
+				goto out;
+			break;
+		}
+	}
+	ret = flush(pl, stream_time_s(pl), err);
+out:
+	pl->time_ns = clock_ns(CLOCK_MONOTONIC) - began;
+	return ret;
+}
+
+void md_pipeline_fini(struct md_pipeline *pl)
+{
+	md_attribute_fini(&pl->at);
+}

@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * pipeline - records from a source, through attribution, into the store and a recording.
+ *
+ * Decides when files are looked up, when to flush, and what happens when a flush
+ * fails. Called by morphd's main and by tests.
+ */
+#ifndef MD_PIPELINE_H
+#define MD_PIPELINE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "daemon/attribute.h"
+#include "daemon/flush.h"
+#include "daemon/source.h"
+
+struct md_pipeline {
+	/* set by the caller */
+	struct md_source *source;
+	struct mp_store *store;	     /* NULL: nothing is stored */
+	struct md_recwriter *writer; /* NULL: nothing is recorded */
+	double interval_s;
+	bool (*should_stop)(void *arg); /* asked after each batch; then what is left is drained */
+	void (*warn)(void *arg, const char *message);
+	void (*flushed)(void *arg); /* may be NULL: tests */
+	void *arg;
+	/* results */
+	struct md_attribute at;
+	struct md_flush flush;
+	struct mp_ledger total;
+	uint64_t nr_records, nr_bytes;
+	uint64_t nr_batches;			   /* SAMPLES records */
+	uint64_t max_addresses;			   /* distinct ones between two flushes */
+	uint64_t time_ns;			   /* from first batch to last flush */
+	uint8_t sampled[(MD_MODULES_MAX + 8) / 8]; /* a bit for each module with a sample */
+};
+
+/* Modules that got samples. */
+size_t md_pipeline_nr_modules(const struct md_pipeline *pl);
+
+/* Opens the session in the store. Return: 0 or -errno. */
+int md_pipeline_init(struct md_pipeline *pl, struct mp_err *err);
+/* Until the source ends or should_stop(). Return: 0, or -errno of the source, the store, or the
+ * recording; what was flushed before stays. */
+int md_pipeline_run(struct md_pipeline *pl, struct mp_err *err);
+void md_pipeline_fini(struct md_pipeline *pl);
+
+uint64_t md_ledger_lost(const struct mp_ledger *ledger);
+uint64_t md_ledger_unattributed(const struct mp_ledger *ledger);
+
+#endif

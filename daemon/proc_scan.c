@@ -1,0 +1,148 @@
+// SPDX-License-Identifier: Apache-2.0
+/* proc_scan - /proc as records; see proc_scan.h. */
+#include "daemon/proc_scan.h"
+
+#include <ctype.h>
+#include <dirent.h>
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+static uint32_t count_threads(pid_t pid)
+{
+	char name[64], line[128];
+	uint32_t nr = 1;
+	FILE *f;
+
+	snprintf(name, sizeof(name), "/proc/%d/status", (int)pid);
+	f = fopen(name, "re");
+	if (!f)
+		return nr;
+	while (fgets(line, sizeof(line), f))
+		if (sscanf(line, "Threads: %" SCNu32, &nr) == 1)
+			break;
+	fclose(f);
+	return nr;
+}
+
+/* "55d0-55e0 r-xp 00002000 08:01 1234   /usr/bin/x" */
+static int add_mapping(char *line, pid_t pid, uint64_t time_ns, uint64_t program_ino,
+		       struct md_buf *out)
+{
+	uint64_t start, end, off, ino;
+	unsigned int major, minor;
+	struct morph_mmap *mmap;
+	char perms[8];
+	int path = 0;
+
+	if (sscanf(line, "%" SCNx64 "-%" SCNx64 " %7s %" SCNx64 " %x:%x %" SCNu64 " %n", &start,
+		   &end, perms, &off, &major, &minor, &ino, &path) < 7 ||
+	    !path || perms[2] != 'x')
+		return 0;
+	/* vsyscall is not in the process's half of the address space. */
+	if (start >> 63)
+		return 0;
+	line[strcspn(line, "\n")] = 0;
+	mmap = md_record_add_mmap(out, time_ns, pid, pid, line + path);
+	if (!mmap)
+		return -ENOMEM;
+	mmap->start = start;
+	mmap->len = end - start;
+	mmap->off = off;
+	mmap->dev_major = major;
+	mmap->dev_minor = minor;
+	mmap->ino = ino;
+	if (ino && ino == program_ino)
+		mmap->task.flags |= MORPH_MMAP_PROGRAM;
+	return 0;
+}
+
+int md_proc_scan_one(pid_t pid, uint64_t time_ns, struct md_buf *out)
+{
+	size_t before = out->size;
+	struct morph_exec *exec;
+	struct stat program;
+	char name[64];
+	char *line = NULL;
+	size_t room = 0, empty;
+	int ret = 0;
+	FILE *f;
+
+	snprintf(name, sizeof(name), "/proc/%d/exe", (int)pid);
+	if (stat(name, &program))
+		program.st_ino = 0;
+	snprintf(name, sizeof(name), "/proc/%d/maps", (int)pid);
+	f = fopen(name, "re");
+	if (!f)
+		return 0;
+	exec = md_record_add_task(out, MORPH_REC_EXEC, sizeof(*exec), time_ns, pid, pid);
+	if (!exec) {
+		fclose(f);
+		return -ENOMEM;
+	}
+	exec->task.flags = MORPH_EXEC_FOUND;
+	exec->nr_threads = count_threads(pid);
+	empty = out->size;
+	while (!ret && getline(&line, &room, f) > 0)
+		ret = add_mapping(line, pid, time_ns, program.st_ino, out);
+	free(line);
+	fclose(f);
+	/* A thread of the kernel, or a process that has just ended: nothing to say. */
+	if (out->size == empty)
+		out->size = before;
+	return ret;
+}
+
+static pid_t parent_of(pid_t pid)
+{
+	char name[64], text[512], *end;
+	size_t n;
+	int parent;
+	FILE *f;
+
+	snprintf(name, sizeof(name), "/proc/%d/stat", (int)pid);
+	f = fopen(name, "re");
+	if (!f)
+		return 0;
+	n = fread(text, 1, sizeof(text) - 1, f);
+	fclose(f);
+	text[n] = 0;
+	/* The command name may hold anything, brackets and blanks too. */
+	end = strrchr(text, ')');
+	return end && sscanf(end + 1, " %*c %d", &parent) == 1 ? parent : 0;
+}
+
+static bool descends_from(pid_t pid, pid_t root)
+{
+	int depth;
+
+	for (depth = 0; pid > 1 && depth < 1000; depth++) {
+		if (pid == root)
+			return true;
+		pid = parent_of(pid);
+	}
+	return false;
+}
+
+int md_proc_scan(pid_t root, uint64_t time_ns, struct md_buf *out)
+{
+	DIR *dir = opendir("/proc");
+	struct dirent *entry;
+	int ret = 0;
+	pid_t pid;
+
+	if (!dir)
+		return -errno;
+	while (!ret && (entry = readdir(dir))) {
+		if (!isdigit((unsigned char)entry->d_name[0]))
+			continue;
+		pid = atoi(entry->d_name);
+		if (!root || descends_from(pid, root))
+			ret = md_proc_scan_one(pid, time_ns, out);
+	}
+	closedir(dir);
+	return ret;
+}

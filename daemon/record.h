@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * record - one record after another: checked when read, padded when written.
+ *
+ * Decides whether a record may be believed to lie within its bytes; what it
+ * means is attribute's business. Called by every source, the recorder and attribute.
+ */
+#ifndef MD_RECORD_H
+#define MD_RECORD_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "kmod/uapi/morph_abi.h"
+
+/* A growing run of records. All zero is an empty one. */
+struct md_buf {
+	uint8_t *data;
+	size_t size, capacity;
+};
+
+void md_buf_fini(struct md_buf *buf);
+/* Room for @size more bytes, counted in. Return: NULL where there is no memory. */
+void *md_buf_add(struct md_buf *buf, size_t size);
+
+/*
+ * md_record_next - the record at *@pos of @size bytes at @data (8-aligned), moving *@pos on.
+ *
+ * A record returned has its type's fixed part, its counted parts within its
+ * size, and strings that end. Unknown types are returned too.
+ * Return: 0, -ENODATA at the end, -EBADMSG where the bytes are no record.
+ */
+int md_record_next(uint8_t *data, size_t size, size_t *pos, struct morph_record **out);
+
+/* True for records that begin with struct morph_task. */
+bool md_record_has_task(uint16_t type);
+
+static inline uint32_t md_samples_nr(const struct morph_samples *s)
+{
+	return (s->task.record.size - sizeof(*s)) / sizeof(s->ips[0]);
+}
+
+static inline uint32_t md_branches_nr(const struct morph_branches *b)
+{
+	return (b->task.record.size - sizeof(*b)) / sizeof(b->branches[0]);
+}
+
+/* How many samples @record speaks of, present or lost. */
+uint64_t md_record_emitted(const struct morph_record *record);
+
+/* The path of a MODULE record: behind its segments. */
+const char *md_module_path(const struct morph_module *module);
+uint32_t md_module_map_nr(const struct morph_module_map *map);
+
+/*
+ * Writers. Each adds one record to @buf, zero-filled behind the fixed part.
+ * Return: the record, or NULL where there is no memory.
+ */
+void *md_record_add(struct md_buf *buf, uint16_t type, size_t size);
+void *md_record_add_task(struct md_buf *buf, uint16_t type, size_t size, uint64_t time_ns,
+			 uint32_t tgid, uint32_t tid);
+struct morph_mmap *md_record_add_mmap(struct md_buf *buf, uint64_t time_ns, uint32_t tgid,
+				      uint32_t tid, const char *path);
+struct morph_lost *md_record_add_lost(struct md_buf *buf, uint64_t time_ns, uint64_t nr,
+				      uint32_t why, uint32_t flags);
+
+#endif

@@ -1,0 +1,20 @@
+// SPDX-License-Identifier: Apache-2.0
+/* source - the list of sources. */
+#include "daemon/source.h"
+
+#include <string.h>
+
+static const struct md_source_ops *const sources[] = {
+	&md_source_perf,
+	&md_source_replay,
+};
+
+const struct md_source_ops *md_source_find(const char *name)
+{
+	size_t i;
+
+	for (i = 0; i < sizeof(sources) / sizeof(sources[0]); i++)
+		if (!strcmp(sources[i]->name, name))
+			return sources[i];
+	return NULL;
+}

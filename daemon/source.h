@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * source - where records come from: one vtable, so that nothing behind it knows who collects.
+ *
+ * A source decides how to collect and in which order records are safe to
+ * believe; it does not look at files (modcache) nor count (attribute).
+ */
+#ifndef MD_SOURCE_H
+#define MD_SOURCE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "daemon/recfile.h"
+#include "daemon/record.h"
+#include "libprof/err.h"
+
+struct md_source_config {
+	uint32_t rate_hz;
+	pid_t command;	     /* perf: only this process and what it starts; 0: all */
+	bool no_kernel;	     /* perf: user samples only */
+	const char *input;   /* replay: the recording */
+	uint32_t nr_repeats; /* replay: times, each under new process ids */
+};
+
+/* Records in the order in which they are to be believed. Writable until the next call. */
+struct md_batch {
+	uint8_t *data;
+	size_t size;
+};
+
+struct md_source;
+
+struct md_source_ops {
+	const char *name;
+	bool is_live; /* its files can be looked up on this machine, now */
+	int (*open)(const struct md_source_config *config, struct md_source **out,
+		    struct mp_err *err);
+	/*
+	 * Return: 0 with records, or none after @timeout_ms; -ENODATA: nothing more will
+	 * come; -errno. With @drain, everything collected so far is returned without waiting.
+	 */
+	int (*next)(struct md_source *source, int timeout_ms, bool drain, struct md_batch *batch,
+		    struct mp_err *err);
+	/* Event, rate, clock, and why this way of collecting. */
+	void (*describe)(const struct md_source *source, struct md_recfile_info *info);
+	/* What a person should be told at the end, or NULL. */
+	const char *(*remark)(const struct md_source *source);
+	void (*close)(struct md_source *source);
+};
+
+/* Every source's structure starts with this. */
+struct md_source {
+	const struct md_source_ops *ops;
+	bool has_kernel; /* live: kernel samples are among its records */
+};
+
+extern const struct md_source_ops md_source_perf;
+extern const struct md_source_ops md_source_replay;
+
+/* Return: NULL where no source is called @name. */
+const struct md_source_ops *md_source_find(const char *name);
+
+#endif

@@ -1,0 +1,274 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * source_perf - samples and side-band events of the kernel's perf subsystem.
+ *
+ * Merges the rings of all CPUs in time order. What the kernel wrote before the last
+ * look at the clock is complete in every ring; only that is given out, so no
+ * mapping arrives after the samples in it.
+ */
+#include "daemon/source.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "daemon/perf_decode.h"
+#include "daemon/perf_event.h"
+#include "daemon/proc_scan.h"
+
+#define BATCH_SIZE    (256u << 10)
+#define SCAN_PAUSE_NS UINT64_C(1000000000) /* between two looks at all of /proc */
+
+struct perf {
+	struct md_source source;
+	struct md_perf_events events;
+	struct md_perf_decoder decoder;
+	struct pollfd *fds;
+	struct md_recfile_info info;
+	pid_t command;
+	uint64_t round_ns; /* when the rings were looked at last */
+	uint64_t limit_ns; /* records up to here are complete */
+	bool more;	   /* a batch was full: the rings hold more of this round */
+	bool said_lost;	   /* the final account of losses was given */
+	/* Mappings looked up in /proc, to be given out when the stream gets to their time. */
+	struct md_buf scan;
+	uint64_t scan_ns, last_scan_ns;
+};
+
+static uint64_t now_ns(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return t.tv_sec * UINT64_C(1000000000) + t.tv_nsec;
+}
+
+static void perf_close(struct md_source *source)
+{
+	struct perf *p = (struct perf *)source;
+
+	if (!p)
+		return;
+	md_perf_events_close(&p->events);
+	md_perf_decoder_fini(&p->decoder);
+	md_buf_fini(&p->scan);
+	free(p->fds);
+	free(p);
+}
+
+static int perf_open(const struct md_source_config *config, struct md_source **out,
+		     struct mp_err *err)
+{
+	struct perf *p = calloc(1, sizeof(*p));
+	uint32_t i;
+	int ret;
+
+	if (!p)
+		return mp_err_set(err, ENOMEM, "no memory");
+	p->source.ops = &md_source_perf;
+	p->command = config->command;
+	ret = md_perf_events_open(config->rate_hz, config->command, config->no_kernel, &p->events,
+				  err);
+	if (ret) {
+		free(p);
+		return ret;
+	}
+	p->source.has_kernel = p->events.has_kernel;
+	ret = -ENOMEM;
+	p->fds = calloc(p->events.nr_rings, sizeof(p->fds[0]));
+	if (!p->fds || md_perf_decoder_init(&p->decoder, p->events.nr_rings, p->events.rate_hz,
+					    p->events.has_branches)) {
+		mp_err_set(err, ENOMEM, "no memory");
+		goto fail;
+	}
+	for (i = 0; i < p->events.nr_rings; i++)
+		p->fds[i] = (struct pollfd){.fd = p->events.rings[i].fd, .events = POLLIN};
+	p->info.start_ns = now_ns();
+	p->info.start_s = time(NULL);
+	p->info.rate_hz = p->events.rate_hz;
+	snprintf(p->info.collector, sizeof(p->info.collector), "perf");
+	snprintf(p->info.event, sizeof(p->info.event), "%s", p->events.event);
+	snprintf(p->info.why, sizeof(p->info.why), "%s", p->events.why);
+	if (!config->command) {
+		ret = md_perf_events_enable(&p->events, err);
+		if (ret)
+			goto fail;
+		/* What runs already; events that come while we look say the same again. */
+		ret = md_proc_scan(0, 0, &p->scan);
+		if (ret) {
+			mp_err_set(err, -ret, "/proc: %s", strerror(-ret));
+			goto fail;
+		}
+	}
+	*out = &p->source;
+	return 0;
+fail:
+	perf_close(&p->source);
+	return ret;
+}
+
+static uint64_t head_time(struct md_perf_ring *ring)
+{
+	const struct perf_event_header *record = md_perf_ring_peek(ring);
+
+	return record ? md_perf_record_time(record) : UINT64_MAX;
+}
+
+/* The ring whose next record is the oldest, and how far it may go before another's turn. */
+static struct md_perf_ring *oldest_ring(struct perf *p, uint64_t *until)
+{
+	struct md_perf_ring *oldest = NULL;
+	uint64_t first = UINT64_MAX, second = UINT64_MAX, time;
+	uint32_t i;
+
+	for (i = 0; i < p->events.nr_rings; i++) {
+		time = head_time(&p->events.rings[i]);
+		if (time < first) {
+			second = first;
+			first = time;
+			oldest = &p->events.rings[i];
+		} else if (time < second) {
+			second = time;
+		}
+	}
+	*until = second;
+	return oldest;
+}
+
+static int give_scan(struct perf *p)
+{
+	void *room;
+
+	md_perf_decoder_flush(&p->decoder);
+	room = md_buf_add(&p->decoder.out, p->scan.size);
+	if (!room)
+		return -ENOMEM;
+	memcpy(room, p->scan.data, p->scan.size);
+	p->scan.size = 0;
+	return 0;
+}
+
+static int merge(struct perf *p)
+{
+	const struct perf_event_header *record;
+	struct md_perf_ring *ring;
+	uint64_t until, time;
+
+	p->more = false;
+	while ((ring = oldest_ring(p, &until))) {
+		if (p->scan.size && head_time(ring) >= p->scan_ns && give_scan(p))
+			return -ENOMEM;
+		if (head_time(ring) > p->limit_ns)
+			break;
+		if (until > p->limit_ns)
+			until = p->limit_ns;
+		if (p->scan.size && until > p->scan_ns)
+			until = p->scan_ns;
+		/* One at least: until may be this very record's time. */
+		do {
+			record = md_perf_ring_peek(ring);
+			if (!record)
+				break;
+			time = md_perf_record_time(record);
+			if (time > until)
+				break;
+			md_perf_decode(&p->decoder, ring - p->events.rings, record);
+			md_perf_ring_advance(ring, record);
+		} while (p->decoder.out.size < BATCH_SIZE);
+		if (p->decoder.out.size >= BATCH_SIZE) {
+			p->more = true;
+			break;
+		}
+	}
+	if (p->scan.size && p->limit_ns >= p->scan_ns && !p->more && give_scan(p))
+		return -ENOMEM;
+	md_perf_decoder_flush(&p->decoder);
+	return p->decoder.failed ? -ENOMEM : 0;
+}
+
+/* Losses that no LOST record told of: the rings were full to the end. */
+static void account_lost(struct perf *p)
+{
+	uint64_t nr;
+	uint32_t i;
+
+	if (p->said_lost)
+		return;
+	p->said_lost = true;
+	for (i = 0; i < p->events.nr_rings; i++)
+		if (md_perf_ring_lost(&p->events.rings[i], &nr) && nr > p->decoder.stages[i].lost)
+			md_record_add_lost(&p->decoder.out, p->round_ns,
+					   nr - p->decoder.stages[i].lost, MORPH_LOST_RING_FULL, 0);
+}
+
+static int wait_for_records(struct perf *p, int timeout_ms, struct mp_err *err)
+{
+	uint32_t i;
+
+	if (poll(p->fds, p->events.nr_rings, timeout_ms) < 0)
+		return errno == EINTR ? 0 : mp_err_set(err, errno, "poll: %s", strerror(errno));
+	/* A CPU that went away stays ready for ever; do not ask about it again. */
+	for (i = 0; i < p->events.nr_rings; i++)
+		if (p->fds[i].revents & (POLLHUP | POLLERR | POLLNVAL))
+			p->fds[i].fd = -1;
+	return 0;
+}
+
+static int perf_next(struct md_source *source, int timeout_ms, bool drain, struct md_batch *batch,
+		     struct mp_err *err)
+{
+	struct perf *p = (struct perf *)source;
+	uint32_t i;
+	int ret;
+
+	p->decoder.out.size = 0;
+	*batch = (struct md_batch){0};
+	if (!p->more) {
+		ret = drain ? 0 : wait_for_records(p, timeout_ms, err);
+		if (ret)
+			return ret;
+		p->limit_ns = drain ? UINT64_MAX - 1 : p->round_ns;
+		p->round_ns = now_ns();
+		for (i = 0; i < p->events.nr_rings; i++)
+			md_perf_ring_refresh(&p->events.rings[i]);
+	}
+	if (merge(p))
+		return mp_err_set(err, ENOMEM, "no memory for records");
+	for (i = 0; i < p->events.nr_rings; i++)
+		md_perf_ring_release(&p->events.rings[i]);
+	if (p->decoder.lost_events && !p->scan.size && !drain &&
+	    p->round_ns - p->last_scan_ns > SCAN_PAUSE_NS) {
+		p->decoder.lost_events = false;
+		p->scan_ns = p->last_scan_ns = now_ns();
+		md_proc_scan(p->command, 0, &p->scan);
+	}
+	if (drain && !p->decoder.out.size)
+		account_lost(p);
+	batch->data = p->decoder.out.data;
+	batch->size = p->decoder.out.size;
+	return 0;
+}
+
+static void perf_describe(const struct md_source *source, struct md_recfile_info *info)
+{
+	*info = ((const struct perf *)source)->info;
+}
+
+static const char *perf_remark(const struct md_source *source)
+{
+	(void)source;
+	return NULL;
+}
+
+const struct md_source_ops md_source_perf = {
+	.name = "perf",
+	.is_live = true,
+	.open = perf_open,
+	.next = perf_next,
+	.describe = perf_describe,
+	.remark = perf_remark,
+	.close = perf_close,
+};

@@ -1,0 +1,303 @@
+/* SPDX-License-Identifier: (GPL-2.0 WITH Linux-syscall-note) OR Apache-2.0 */
+/*
+ * morph_abi - the records that every producer of samples emits, and morphd reads.
+ *
+ * Decides the layout of each record, not how records travel (a ring, a file).
+ * Every size and offset is asserted below, so the kernel, the BPF and the user
+ * build all check it. Described in Documentation/abi-records.md.
+ */
+#ifndef MORPH_ABI_H
+#define MORPH_ABI_H
+
+#include <linux/types.h>
+
+#ifdef __KERNEL__
+#include <linux/build_bug.h>
+#include <linux/stddef.h>
+#else
+#include <stddef.h>
+#endif
+
+/*
+ * MAJOR changes when an old reader would misread; MINOR when records or fields
+ * at the end of records are added. A reader takes its own MAJOR only, and skips
+ * records of unknown type by their size.
+ */
+#define MORPH_ABI_MAJOR 1
+#define MORPH_ABI_MINOR 0
+
+#define MORPH_RECORD_ALIGN    8
+#define MORPH_RECORD_SIZE_MAX 65528 /* the largest multiple of 8 in a __u16 */
+#define MORPH_BUILD_ID_MAX    32
+#define MORPH_COMM_LEN	      16
+
+enum morph_record_type {
+	MORPH_REC_PAD = 0, /* room to skip */
+	MORPH_REC_SAMPLES = 1,
+	MORPH_REC_BRANCHES = 2,
+	MORPH_REC_EXEC = 3,
+	MORPH_REC_MMAP = 4,
+	MORPH_REC_MUNMAP = 5,
+	MORPH_REC_FORK = 6,
+	MORPH_REC_EXIT = 7,
+	MORPH_REC_SWITCH = 8,
+	MORPH_REC_COMM = 9,
+	MORPH_REC_LOST = 10,
+	MORPH_REC_MODULE = 11,	   /* added by morphd, never by a kernel producer */
+	MORPH_REC_MODULE_MAP = 12, /* likewise */
+};
+
+/* In front of every record. @size counts the whole record, a multiple of 8. */
+struct morph_record {
+	__u16 size;
+	__u16 type; /* enum morph_record_type */
+	__u32 cpu;
+};
+
+/*
+ * In front of every record that speaks of a task. @exec_id tells the address
+ * spaces of one tgid apart: a producer that numbers them (self_exec_id) lets
+ * mappings arrive before their EXEC; 0 throughout: EXEC comes first.
+ */
+struct morph_task {
+	struct morph_record record;
+	__u64 time_ns; /* of the clock that the stream names */
+	__u32 tgid;
+	__u32 tid;
+	__u32 exec_id;
+	__u32 flags; /* MORPH_<TYPE>_* of the record's type */
+};
+
+/*
+ * Many samples of one thread on one CPU, in order; @time_ns is the first one's.
+ * Kernel addresses have the top bit set. Count: (size - sizeof) / 8.
+ */
+struct morph_samples {
+	struct morph_task task;
+	__u64 ips[];
+};
+
+struct morph_branch {
+	__u64 from;
+	__u64 to;
+};
+
+/* One branch stack, newest first. It counts as no sample of its own. */
+struct morph_branches {
+	struct morph_task task;
+	struct morph_branch branches[];
+};
+
+/* A new program in @tgid: with @exec_id 0, or a new one, its old mappings are gone. */
+struct morph_exec {
+	struct morph_task task;
+	__u32 nr_threads; /* 1 after execve; more for a process found running */
+	__u32 pad;
+};
+#define MORPH_EXEC_FOUND (1U << 0) /* was running before the collector */
+
+/* Executable memory. Later mappings hide what they overlap. */
+struct morph_mmap {
+	struct morph_task task;
+	__u64 start;
+	__u64 len;
+	__u64 off; /* in the file, bytes */
+	__u32 dev_major;
+	__u32 dev_minor;
+	__u64 ino;
+	__u64 ino_generation;
+	__u32 module; /* of an earlier MODULE record; 0: not looked up yet */
+	__u32 build_id_len;
+	__u8 build_id[MORPH_BUILD_ID_MAX];
+	char path[]; /* ends with a NUL, padded with NULs; "" where it is not known */
+};
+#define MORPH_MMAP_PROGRAM    (1U << 0) /* known to be the program itself */
+#define MORPH_MMAP_GENERATION (1U << 1) /* @ino_generation is valid */
+#define MORPH_MMAP_NAMESPACE  (1U << 2) /* @path belongs to another mount namespace */
+
+struct morph_munmap {
+	struct morph_task task;
+	__u64 start;
+	__u64 len;
+};
+
+/* @task is the child; a thread has its parent's tgid. */
+struct morph_fork {
+	struct morph_task task;
+	__u32 parent_tgid;
+	__u32 parent_tid;
+};
+
+/* Of one thread; the process ends with its last one. */
+struct morph_exit {
+	struct morph_task task;
+	__u64 cpu_time_ns; /* that the thread used; 0: not known */
+};
+
+/* @task comes onto the CPU. */
+struct morph_switch {
+	struct morph_task task;
+	__u32 prev_tgid;
+	__u32 prev_tid;
+};
+
+struct morph_comm {
+	struct morph_task task;
+	char comm[MORPH_COMM_LEN];
+};
+
+enum morph_lost_why {
+	MORPH_LOST_RING_FULL = 0,
+	MORPH_LOST_THROTTLED = 1,
+	MORPH_LOST_TORN = 2,
+	MORPH_LOST_NO_MEMORY = 3,
+};
+
+struct morph_lost {
+	struct morph_record record;
+	__u64 time_ns;
+	__u64 nr;  /* samples; of a ring: records, any of which may be a sample */
+	__u32 why; /* enum morph_lost_why */
+	__u32 flags;
+};
+/* Events are gone too: nothing known of any address space holds any longer. */
+#define MORPH_LOST_STATE (1U << 0)
+
+enum morph_module_kind {
+	MORPH_MODULE_FILE = 0,
+	MORPH_MODULE_KERNEL = 1, /* mapped everywhere; segments hold run-time addresses in @off */
+};
+
+/* Why a mapping's samples cannot be told to belong to a module. */
+enum morph_module_status {
+	MORPH_MODULE_KNOWN = 0,
+	MORPH_MODULE_ANONYMOUS = 1,
+	MORPH_MODULE_DELETED = 2,
+	MORPH_MODULE_REPLACED = 3,
+	MORPH_MODULE_NAMESPACE = 4,
+	MORPH_MODULE_UNREADABLE = 5,
+	MORPH_MODULE_VDSO = 6,
+};
+
+struct morph_segment {
+	__u64 off; /* in the file (kernel: the run-time address) */
+	__u64 vaddr;
+	__u64 size; /* bytes in the file */
+};
+
+/* What a file is, so that a recording can be read where the file is not. */
+struct morph_module {
+	struct morph_record record;
+	__u32 module; /* 1, 2, ...; said again, it means the new one */
+	__u32 kind;   /* enum morph_module_kind */
+	__u32 status; /* enum morph_module_status; identity is valid for 0 only */
+	__u32 nr_segments;
+	__u64 text_hash; /* XXH3-64 over the file's bytes of every executable segment */
+	__u64 text_size;
+	__u32 build_id_len;
+	__u32 nr_pieces; /* in the MODULE_MAP records to follow; 0: not an optimised module */
+	__u8 build_id[MORPH_BUILD_ID_MAX];
+	struct morph_segment segments[]; /* executable ones; then the path, NUL padded */
+};
+
+struct morph_piece {
+	__u64 new_vaddr;
+	__u64 old_vaddr;
+	__u32 new_size;
+	__u32 old_size;
+};
+
+/* Part of an optimised module's map: where its moved code came from. */
+struct morph_module_map {
+	struct morph_record record;
+	__u32 module;
+	__u32 build_id_len; /* the original's */
+	__u64 text_hash;    /* the original's */
+	__u8 build_id[MORPH_BUILD_ID_MAX];
+	struct morph_piece pieces[];
+};
+
+#define MORPH_ASSERT_SIZE(type, size)                                                              \
+	_Static_assert(sizeof(struct type) == (size), "size of struct " #type)
+#define MORPH_ASSERT_OFFSET(type, field, off)                                                      \
+	_Static_assert(offsetof(struct type, field) == (off), "offset of " #type "." #field)
+
+MORPH_ASSERT_SIZE(morph_record, 8);
+MORPH_ASSERT_OFFSET(morph_record, size, 0);
+MORPH_ASSERT_OFFSET(morph_record, type, 2);
+MORPH_ASSERT_OFFSET(morph_record, cpu, 4);
+MORPH_ASSERT_SIZE(morph_task, 32);
+MORPH_ASSERT_OFFSET(morph_task, record, 0);
+MORPH_ASSERT_OFFSET(morph_task, time_ns, 8);
+MORPH_ASSERT_OFFSET(morph_task, tgid, 16);
+MORPH_ASSERT_OFFSET(morph_task, tid, 20);
+MORPH_ASSERT_OFFSET(morph_task, exec_id, 24);
+MORPH_ASSERT_OFFSET(morph_task, flags, 28);
+MORPH_ASSERT_SIZE(morph_samples, 32);
+MORPH_ASSERT_OFFSET(morph_samples, ips, 32);
+MORPH_ASSERT_SIZE(morph_branch, 16);
+MORPH_ASSERT_OFFSET(morph_branch, from, 0);
+MORPH_ASSERT_OFFSET(morph_branch, to, 8);
+MORPH_ASSERT_SIZE(morph_branches, 32);
+MORPH_ASSERT_OFFSET(morph_branches, branches, 32);
+MORPH_ASSERT_SIZE(morph_exec, 40);
+MORPH_ASSERT_OFFSET(morph_exec, nr_threads, 32);
+MORPH_ASSERT_OFFSET(morph_exec, pad, 36);
+MORPH_ASSERT_SIZE(morph_mmap, 120);
+MORPH_ASSERT_OFFSET(morph_mmap, start, 32);
+MORPH_ASSERT_OFFSET(morph_mmap, len, 40);
+MORPH_ASSERT_OFFSET(morph_mmap, off, 48);
+MORPH_ASSERT_OFFSET(morph_mmap, dev_major, 56);
+MORPH_ASSERT_OFFSET(morph_mmap, dev_minor, 60);
+MORPH_ASSERT_OFFSET(morph_mmap, ino, 64);
+MORPH_ASSERT_OFFSET(morph_mmap, ino_generation, 72);
+MORPH_ASSERT_OFFSET(morph_mmap, module, 80);
+MORPH_ASSERT_OFFSET(morph_mmap, build_id_len, 84);
+MORPH_ASSERT_OFFSET(morph_mmap, build_id, 88);
+MORPH_ASSERT_OFFSET(morph_mmap, path, 120);
+MORPH_ASSERT_SIZE(morph_munmap, 48);
+MORPH_ASSERT_OFFSET(morph_munmap, start, 32);
+MORPH_ASSERT_OFFSET(morph_munmap, len, 40);
+MORPH_ASSERT_SIZE(morph_fork, 40);
+MORPH_ASSERT_OFFSET(morph_fork, parent_tgid, 32);
+MORPH_ASSERT_OFFSET(morph_fork, parent_tid, 36);
+MORPH_ASSERT_SIZE(morph_exit, 40);
+MORPH_ASSERT_OFFSET(morph_exit, cpu_time_ns, 32);
+MORPH_ASSERT_SIZE(morph_switch, 40);
+MORPH_ASSERT_OFFSET(morph_switch, prev_tgid, 32);
+MORPH_ASSERT_OFFSET(morph_switch, prev_tid, 36);
+MORPH_ASSERT_SIZE(morph_comm, 48);
+MORPH_ASSERT_OFFSET(morph_comm, comm, 32);
+MORPH_ASSERT_SIZE(morph_lost, 32);
+MORPH_ASSERT_OFFSET(morph_lost, time_ns, 8);
+MORPH_ASSERT_OFFSET(morph_lost, nr, 16);
+MORPH_ASSERT_OFFSET(morph_lost, why, 24);
+MORPH_ASSERT_OFFSET(morph_lost, flags, 28);
+MORPH_ASSERT_SIZE(morph_segment, 24);
+MORPH_ASSERT_OFFSET(morph_segment, off, 0);
+MORPH_ASSERT_OFFSET(morph_segment, vaddr, 8);
+MORPH_ASSERT_OFFSET(morph_segment, size, 16);
+MORPH_ASSERT_SIZE(morph_module, 80);
+MORPH_ASSERT_OFFSET(morph_module, module, 8);
+MORPH_ASSERT_OFFSET(morph_module, kind, 12);
+MORPH_ASSERT_OFFSET(morph_module, status, 16);
+MORPH_ASSERT_OFFSET(morph_module, nr_segments, 20);
+MORPH_ASSERT_OFFSET(morph_module, text_hash, 24);
+MORPH_ASSERT_OFFSET(morph_module, text_size, 32);
+MORPH_ASSERT_OFFSET(morph_module, build_id_len, 40);
+MORPH_ASSERT_OFFSET(morph_module, nr_pieces, 44);
+MORPH_ASSERT_OFFSET(morph_module, build_id, 48);
+MORPH_ASSERT_OFFSET(morph_module, segments, 80);
+MORPH_ASSERT_SIZE(morph_piece, 24);
+MORPH_ASSERT_OFFSET(morph_piece, new_vaddr, 0);
+MORPH_ASSERT_OFFSET(morph_piece, old_vaddr, 8);
+MORPH_ASSERT_OFFSET(morph_piece, new_size, 16);
+MORPH_ASSERT_OFFSET(morph_piece, old_size, 20);
+MORPH_ASSERT_SIZE(morph_module_map, 56);
+MORPH_ASSERT_OFFSET(morph_module_map, module, 8);
+MORPH_ASSERT_OFFSET(morph_module_map, build_id_len, 12);
+MORPH_ASSERT_OFFSET(morph_module_map, text_hash, 16);
+MORPH_ASSERT_OFFSET(morph_module_map, build_id, 24);
+MORPH_ASSERT_OFFSET(morph_module_map, pieces, 56);
+
+#endif
