@@ -1,0 +1,238 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * cfg - runs the passes that turn an ELF file into functions, blocks, edges and tables, and
+ * answers questions about addresses afterwards. The passes decide; see cfg_private.h.
+ */
+#include "libprof/cfg.h"
+
+#include <errno.h>
+
+#include "libprof/cfg_private.h"
+
+static void free_index(struct mp_cfg_index *index)
+{
+	if (!index)
+		return;
+	free(index->spans);
+	free(index->text);
+	free(index->parts);
+	free(index->targets);
+	free(index);
+}
+
+void mp_cfg_free(struct mp_cfg *cfg)
+{
+	if (!cfg)
+		return;
+	free(cfg->funcs);
+	free(cfg->ranges);
+	free(cfg->blocks);
+	free(cfg->edges);
+	free(cfg->tables);
+	free(cfg->table_refs);
+	free(cfg->calls);
+	free_index(cfg->private_data);
+	free(cfg);
+}
+
+static mp_bits *const *bitmaps(struct mp_cfg_build *b, mp_bits *list[], size_t *nr)
+{
+	mp_bits *all[] = {
+		&b->index->targets, &b->starts, &b->weak, &b->taken, &b->pointed, &b->entries,
+		&b->pads, &b->table_targets, &b->entered, &b->refs, &b->in_table, &b->tabled,
+		&b->pointer_jumps, &b->tails, &b->scratch,
+	};
+
+	*nr = sizeof(all) / sizeof(all[0]);
+	memcpy(list, all, sizeof(all));
+	return list;
+}
+
+#define MAX_BITMAPS 20
+
+static int init_build(struct mp_cfg_build *b, struct mp_err *err)
+{
+	mp_bits *list[MAX_BITMAPS];
+	size_t nr;
+	int ret;
+
+	ret = mp_space_init(b->elf, b->index, err);
+	if (ret)
+		return ret;
+	bitmaps(b, list, &nr);
+	for (size_t i = 0; i < nr; i++) {
+		*list[i] = mp_space_bitmap(b->index);
+		if (!*list[i])
+			return mp_err_set(err, ENOMEM, "%s: out of memory", b->elf->path);
+	}
+	b->moves = b->elf->ehdr.e_type == ET_DYN;
+	b->first_dynsym = b->elf->nr_symbols;
+	while (b->first_dynsym && b->elf->symbols[b->first_dynsym - 1].dynamic)
+		b->first_dynsym--;
+	return 0;
+}
+
+static void fini_build(struct mp_cfg_build *b)
+{
+	mp_bits *list[MAX_BITMAPS];
+	size_t nr;
+
+	bitmaps(b, list, &nr);
+	/* The first one, targets, stays with the result. */
+	for (size_t i = 1; i < nr; i++)
+		free(*list[i]);
+	free(b->flows);
+	free(b->ref_list);
+	free(b->uses);
+	free(b->table_lengths);
+	free(b->far_pads);
+	free(b->part_of_range);
+}
+
+/* What may be chance counts only where an instruction starts. */
+static void accept_weak(struct mp_cfg_build *b)
+{
+	for (uint32_t i = 0; i < b->index->nr_bytes / 64 + 1; i++)
+		b->index->targets[i] |= b->weak[i] & b->starts[i];
+}
+
+static void *shrink(void *array, uint32_t nr, size_t size)
+{
+	void *p = nr ? realloc(array, nr * size) : NULL;
+
+	return p ? p : array;
+}
+
+static int run_passes(struct mp_cfg_build *b)
+{
+	struct mp_cfg *cfg = b->cfg;
+	int ret;
+
+	ret = mp_cfg_find_funcs(b);
+	if (!ret)
+		ret = mp_cfg_find_targets(b);
+	if (!ret)
+		ret = mp_cfg_scan(b);
+	if (ret)
+		return ret;
+	accept_weak(b);
+	ret = mp_cfg_join_cold(b);
+	if (!ret)
+		ret = mp_cfg_find_tables(b);
+	if (ret)
+		return ret;
+	mp_cfg_find_taken(b);
+	ret = mp_cfg_find_noreturn(b);
+	if (!ret)
+		ret = mp_cfg_make_blocks(b);
+	if (!ret)
+		ret = mp_cfg_check_tables(b);
+	cfg->blocks = shrink(cfg->blocks, cfg->nr_blocks, sizeof(*cfg->blocks));
+	cfg->edges = shrink(cfg->edges, cfg->nr_edges, sizeof(*cfg->edges));
+	cfg->calls = shrink(cfg->calls, cfg->nr_calls, sizeof(*cfg->calls));
+	cfg->tables = shrink(cfg->tables, cfg->nr_tables, sizeof(*cfg->tables));
+	return ret;
+}
+
+int mp_cfg_build(const struct mp_elf *elf, const struct mp_cfg_options *options,
+		 struct mp_cfg **out, struct mp_err *err)
+{
+	struct mp_cfg *cfg = calloc(1, sizeof(*cfg));
+	struct mp_cfg_build b = {.elf = elf, .cfg = cfg, .options = options};
+	int ret;
+
+	*out = NULL;
+	if (!cfg)
+		return mp_err_set(err, ENOMEM, "%s: out of memory", elf->path);
+	cfg->elf = elf;
+	cfg->private_data = b.index = calloc(1, sizeof(*b.index));
+	if (!b.index) {
+		mp_cfg_free(cfg);
+		return mp_err_set(err, ENOMEM, "%s: out of memory", elf->path);
+	}
+	ret = init_build(&b, err);
+	if (!ret) {
+		ret = run_passes(&b);
+		if (ret)
+			mp_err_set(err, -ret, "%s: %s", elf->path,
+				   ret == -ENOMEM ? "out of memory" : "damaged code");
+	}
+	fini_build(&b);
+	if (ret) {
+		mp_cfg_free(cfg);
+		return ret;
+	}
+	*out = cfg;
+	return 0;
+}
+
+static const struct mp_part *part_of(const struct mp_cfg *cfg, uint64_t vaddr)
+{
+	const struct mp_cfg_index *index = cfg->private_data;
+	uint32_t at = mp_space_at(index, vaddr);
+	uint32_t part = at == MP_NONE ? MP_NONE : mp_part_at(index, at);
+
+	return part == MP_NONE ? NULL : &index->parts[part];
+}
+
+uint32_t mp_cfg_func_at(const struct mp_cfg *cfg, uint64_t vaddr)
+{
+	const struct mp_part *part = part_of(cfg, vaddr);
+
+	return part ? part->func : MP_NONE;
+}
+
+uint32_t mp_cfg_block_at(const struct mp_cfg *cfg, uint64_t vaddr)
+{
+	const struct mp_part *part = part_of(cfg, vaddr);
+	uint32_t lo, hi;
+
+	if (!part || !part->nr_blocks)
+		return MP_NONE;
+	lo = part->first_block;
+	hi = lo + part->nr_blocks;
+	while (lo < hi) {
+		uint32_t mid = lo + (hi - lo) / 2;
+
+		if (cfg->blocks[mid].vaddr <= vaddr)
+			lo = mid + 1;
+		else
+			hi = mid;
+	}
+	return lo - 1;
+}
+
+uint32_t mp_cfg_block_starting(const struct mp_cfg *cfg, uint64_t vaddr)
+{
+	uint32_t block = mp_cfg_block_at(cfg, vaddr);
+
+	return block != MP_NONE && cfg->blocks[block].vaddr == vaddr ? block : MP_NONE;
+}
+
+bool mp_cfg_is_target(const struct mp_cfg *cfg, uint64_t vaddr)
+{
+	const struct mp_cfg_index *index = cfg->private_data;
+	uint32_t at = mp_space_at(index, vaddr);
+
+	return at != MP_NONE && mp_bit(index->targets, at);
+}
+
+const char *mp_problem_name(enum mp_problem problem)
+{
+	static const char *const names[MP_NR_PROBLEMS] = {
+		[MP_PROBLEM_NONE] = "none",
+		[MP_PROBLEM_UNDECODABLE] = "undecodable",
+		[MP_PROBLEM_OFF_GRID] = "target inside an instruction",
+		[MP_PROBLEM_UNRESOLVED_JUMP] = "unresolved indirect jump",
+		[MP_PROBLEM_LOOP_INSN] = "loop instruction",
+		[MP_PROBLEM_FALLS_OUT] = "falls out of the function",
+		[MP_PROBLEM_NO_FDE] = "no unwind information",
+		[MP_PROBLEM_OVERLAP] = "overlapping functions",
+		[MP_PROBLEM_SIGNAL_FRAME] = "signal frame",
+		[MP_PROBLEM_BAD_LSDA] = "unreadable exception table",
+		[MP_PROBLEM_MID_ESCAPE] = "an address in its middle escapes",
+		[MP_PROBLEM_SPECIAL] = "not a compiler's function",
+	};
+
+	return (unsigned int)problem < MP_NR_PROBLEMS ? names[problem] : "unknown";
+}

@@ -1,0 +1,183 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * cfg_private - what the passes of mp_cfg_build() share.
+ *
+ * The file's loaded bytes are one space of small indexes ("at"): PT_LOADs one after the other.
+ * Facts about single bytes are bitmaps over it; every control transfer is one small record, so
+ * that each byte is decoded once. Included by libprof/cfg*.c, table*.c and profile.c only.
+ */
+#ifndef MP_CFG_PRIVATE_H
+#define MP_CFG_PRIVATE_H
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "libprof/cfg.h"
+
+struct mp_span {
+	uint64_t vaddr, size;
+	uint32_t at;		/* index of its first byte */
+	bool code;		/* in a PF_X PT_LOAD */
+	const uint8_t *bytes;
+};
+
+typedef uint64_t *mp_bits;
+
+static inline bool mp_bit(const uint64_t *bits, uint32_t at)
+{
+	return bits[at >> 6] >> (at & 63) & 1;
+}
+
+static inline void mp_bit_set(uint64_t *bits, uint32_t at)
+{
+	bits[at >> 6] |= 1ull << (at & 63);
+}
+
+/* First set bit in [from, to), or @to. */
+uint32_t mp_bits_next(const uint64_t *bits, uint32_t from, uint32_t to);
+uint32_t mp_bits_count(const uint64_t *bits, uint32_t from, uint32_t to);
+
+/* One control transfer (or undecodable byte: MP_FLOW_BAD), ascending @at. */
+#define MP_FLOW_BAD 0x7f
+struct mp_flow {
+	uint32_t at;
+	uint32_t target;	/* index; MP_NONE: outside the file, or indirect */
+	uint8_t len, kind;
+	bool noreturn;		/* a call that does not come back */
+	bool slot;		/* indirect through a fixed cell, [rip + disp32] */
+};
+
+/* A reference from an operand to a byte of the file: [rip + disp32], or an absolute 32-bit field
+ * where the file is not relocated as a whole. */
+struct mp_ref {
+	uint32_t at;		/* of the instruction */
+	uint32_t target;
+};
+
+/* Where a range lies, ascending; ranges of cfg->ranges overlap only in damaged files. */
+struct mp_part {
+	uint32_t at, end;
+	uint32_t range;		/* in cfg->ranges */
+	uint32_t func;
+	uint32_t first_flow, nr_flows;
+	uint32_t first_block, nr_blocks;
+};
+
+/* What a private copy of cfg->private_data points to after building. */
+struct mp_cfg_index {
+	struct mp_span *spans;
+	uint32_t nr_spans;
+	uint32_t nr_bytes;	/* of all spans: the bitmaps' size */
+	struct mp_text {
+		uint32_t at, end;
+	} *text;		/* executable sections, ascending; without sections: PF_X segments */
+	uint32_t nr_text;
+	struct mp_part *parts;
+	uint32_t nr_parts;
+	mp_bits targets;
+};
+
+struct mp_cfg_build {
+	const struct mp_elf *elf;
+	struct mp_cfg *cfg;
+	struct mp_cfg_index *index;
+	const struct mp_cfg_options *options;
+	mp_bits starts;		/* an instruction starts here */
+	mp_bits weak;		/* evidence that may be chance: counts where an instruction starts */
+	mp_bits taken;		/* its address stands in data or in an operand */
+	mp_bits pointed;	/* a word of data says so, be it a table's */
+	mp_bits entries;	/* a function starts here */
+	mp_bits pads;		/* landing pad */
+	mp_bits table_targets;
+	mp_bits entered;	/* branched to from another function, or called */
+	mp_bits refs;		/* something refers to this byte of data (tables end there) */
+	mp_bits in_table;	/* first byte of an entry of a recognised table */
+	mp_bits tabled;		/* an indirect jump here goes through known tables */
+	mp_bits pointer_jumps;	/* an indirect jump here goes where a pointer points */
+	mp_bits tails;		/* an indirect jump here leaves its function */
+	mp_bits scratch;	/* all zero between uses */
+	struct mp_flow *flows;
+	uint32_t nr_flows, cap_flows;
+	struct mp_ref *ref_list;
+	uint32_t nr_refs, cap_refs;
+	uint32_t cap_tables, cap_table_refs, cap_blocks, cap_edges, cap_calls;
+	/* jump -> table: one indirect jump may use several, several jumps one */
+	struct mp_table_use {
+		uint32_t jump, table;
+	} *uses;
+	uint32_t nr_uses, cap_uses;
+	/* landing pad of a range in another one: as good as a jump between them */
+	struct mp_far_pad {
+		uint32_t from_part, target;
+	} *far_pads;
+	uint32_t nr_far_pads, cap_far_pads;
+	void *table_lengths;	/* table.c: one per table */
+	uint32_t cap_lengths;
+	uint32_t *part_of_range;
+	uint32_t first_dynsym;	/* elf->symbols from here on are .dynsym */
+	bool moves;		/* ET_DYN: every absolute address has a relocation */
+};
+
+/* ---- cfg_space.c: addresses and indexes ---- */
+int mp_space_init(const struct mp_elf *elf, struct mp_cfg_index *index, struct mp_err *err);
+/* Index of @vaddr, or MP_NONE. */
+uint32_t mp_space_at(const struct mp_cfg_index *index, uint64_t vaddr);
+const struct mp_span *mp_space_span(const struct mp_cfg_index *index, uint32_t at);
+uint64_t mp_space_vaddr(const struct mp_cfg_index *index, uint32_t at);
+/* @len bytes at @at within one span, or NULL. */
+const uint8_t *mp_space_bytes(const struct mp_cfg_index *index, uint32_t at, uint32_t len);
+/* True where @at is an instruction's byte, as far as sections tell. */
+bool mp_space_is_text(const struct mp_cfg_index *index, uint32_t at);
+mp_bits mp_space_bitmap(const struct mp_cfg_index *index);
+/* Part that holds @at, or MP_NONE. */
+uint32_t mp_part_at(const struct mp_cfg_index *index, uint32_t at);
+
+/* First of b->ref_list at or behind @at. */
+uint32_t mp_ref_first(const struct mp_cfg_build *b, uint32_t at);
+
+/* Grow *@array (elements of @size bytes) so that one more fits. Return: 0, -ENOMEM. */
+int mp_grow(void *array, uint32_t *cap, uint32_t nr, size_t size);
+
+/* ---- cfg_func.c: functions and their ranges ---- */
+int mp_cfg_find_funcs(struct mp_cfg_build *b);
+/* ---- cfg_cold.c: .cold parts join their functions ---- */
+int mp_cfg_join_cold(struct mp_cfg_build *b);
+/* ---- cfg_scan.c: decode everything once ---- */
+int mp_cfg_scan(struct mp_cfg_build *b);
+/* ---- cfg_target.c: evidence outside of code ---- */
+int mp_cfg_find_targets(struct mp_cfg_build *b);
+/* ---- cfg_taken.c ---- */
+/* After tables are known: whose address stands where it is no entry of one. */
+void mp_cfg_find_taken(struct mp_cfg_build *b);
+/* ---- cfg_lsda.c ---- */
+/* Calls @pad for each landing pad. Return: 0, -EBADMSG unreadable. */
+int mp_lsda_pads(const struct mp_cfg_index *index, const struct mp_fde *fde,
+		 void (*pad)(void *ctx, uint64_t vaddr), void *ctx);
+/* ---- cfg_cfa.c ---- */
+/* True where the unwind row at @vaddr has the canonical frame address at rsp + 8, as on entry. */
+bool mp_cfa_is_entry_row(const struct mp_cfg_index *index, const struct mp_fde *fde,
+			 uint64_t vaddr);
+/* ---- cfg_noreturn.c ---- */
+int mp_cfg_find_noreturn(struct mp_cfg_build *b);
+/* ---- table.c: indirect jumps ---- */
+int mp_cfg_find_tables(struct mp_cfg_build *b);
+/* ---- table_entry.c ---- */
+/* Where entry @i of @table leads: an index, or MP_NONE where there is no such entry. */
+uint32_t mp_table_entry(const struct mp_cfg_build *b, const struct mp_table *table, uint32_t i);
+/* Entries from the start on that lead into the function; stops where something else begins.
+ * *@stop: it ended because of that, not at an entry that leads elsewhere. */
+uint32_t mp_table_run(const struct mp_cfg_build *b, const struct mp_table *table, bool *stop);
+/* ---- table_private.c ---- */
+int mp_cfg_check_tables(struct mp_cfg_build *b);
+/* ---- cfg_block.c: blocks, edges, calls ---- */
+int mp_cfg_make_blocks(struct mp_cfg_build *b);
+
+static inline void mp_func_problem(struct mp_func *func, enum mp_problem problem, uint64_t vaddr)
+{
+	if (func->problem != MP_PROBLEM_NONE)
+		return;
+	func->problem = (uint8_t)problem;
+	func->problem_vaddr = vaddr;
+}
+
+#endif

@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * cfg_taken - which code addresses stand somewhere else than in a recognised jump table, and,
+ * from that, which indirect jumps can only leave their function.
+ */
+#include "libprof/cfg_words.h"
+
+static void word(void *ctx, uint64_t where, uint64_t value, enum mp_word_kind kind)
+{
+	struct mp_cfg_build *b = ctx;
+	uint32_t at = mp_space_at(b->index, value), from;
+
+	if (kind == MP_WORD_CHANCE || at == MP_NONE || !mp_space_is_text(b->index, at))
+		return;
+	from = where ? mp_space_at(b->index, where) : MP_NONE;
+	if (from != MP_NONE && mp_bit(b->in_table, from))
+		return;
+	mp_bit_set(b->taken, at);
+}
+
+/* Symbols in the middle of a function are entries that others may use. */
+static void inner_symbols(struct mp_cfg_build *b)
+{
+	const struct mp_elf *elf = b->elf;
+
+	for (uint32_t i = 0; i < elf->nr_symbols; i++) {
+		const struct mp_symbol *sym = &elf->symbols[i];
+		uint32_t at, part;
+
+		if (sym->shndx == SHN_UNDEF ||
+		    (sym->type != STT_FUNC && sym->type != STT_GNU_IFUNC))
+			continue;
+		at = mp_space_at(b->index, sym->vaddr);
+		part = at == MP_NONE ? MP_NONE : mp_part_at(b->index, at);
+		if (part != MP_NONE && b->index->parts[part].at != at)
+			mp_bit_set(b->taken, at);
+	}
+}
+
+/* Does the address of an instruction in the middle of the function stand anywhere? */
+static bool has_taken_middle(const struct mp_cfg_build *b, uint32_t func)
+{
+	const struct mp_func *f = &b->cfg->funcs[func];
+
+	for (uint32_t r = 0; r < f->nr_ranges; r++) {
+		const struct mp_part *part =
+			&b->index->parts[b->part_of_range[f->first_range + r]];
+		uint32_t at = mp_bits_next(b->taken, part->at + (r == 0), part->end);
+
+		if (at < part->end)
+			return true;
+	}
+	return false;
+}
+
+/*
+ * A jump through a pointer goes where pointers point. If none points into the function's middle
+ * and the frame is torn down, it is a call that does not come back here.
+ */
+static void find_tails(struct mp_cfg_build *b)
+{
+	for (uint32_t p = 0; p < b->index->nr_parts; p++) {
+		const struct mp_part *part = &b->index->parts[p];
+		const struct mp_range *range = &b->cfg->ranges[part->range];
+
+		for (uint32_t i = 0; i < part->nr_flows; i++) {
+			const struct mp_flow *f = &b->flows[part->first_flow + i];
+
+			if (f->kind != MP_INSN_IJUMP || !mp_bit(b->pointer_jumps, f->at) ||
+			    range->fde == MP_NONE)
+				continue;
+			if (!mp_cfa_is_entry_row(b->index, &b->elf->fdes[range->fde],
+						 mp_space_vaddr(b->index, f->at)))
+				continue;
+			if (!has_taken_middle(b, part->func))
+				mp_bit_set(b->tails, f->at);
+		}
+	}
+}
+
+void mp_cfg_find_taken(struct mp_cfg_build *b)
+{
+	mp_words_walk(b, word, b);
+	inner_symbols(b);
+	find_tails(b);
+}

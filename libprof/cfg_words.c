@@ -1,0 +1,166 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * cfg_words - walks every place outside of instructions where an address stands: relocations
+ * (static and dynamic), notes of static probes, and, where nothing better tells, plain data.
+ */
+#include "libprof/cfg_words.h"
+
+/* Unwind tables refer to code by design; what they say is read elsewhere. */
+static bool is_unwind_section(const struct mp_section *sec)
+{
+	return sec && (!strncmp(sec->name, ".eh_frame", 9) ||
+		       !strncmp(sec->name, ".gcc_except_table", 17));
+}
+
+static void static_relocs(const struct mp_cfg_build *b, mp_word_fn *fn, void *ctx)
+{
+	const struct mp_elf *elf = b->elf;
+	const struct mp_section *sec = NULL;
+	bool text = false, unwind = false;
+
+	for (uint32_t i = 0; i < elf->nr_relocs; i++) {
+		const struct mp_reloc *rel = &elf->relocs[i];
+		uint64_t value = rel->sym_value + (uint64_t)rel->addend;
+
+		if (!rel->sym || rel->sym_shndx == SHN_UNDEF)
+			continue;
+		if (!sec || rel->vaddr - sec->vaddr >= sec->size) {
+			sec = mp_elf_section_at(elf, rel->vaddr);
+			text = sec && (sec->flags & SHF_EXECINSTR);
+			unwind = is_unwind_section(sec);
+		}
+		if (unwind)
+			continue;
+		switch (rel->type) {
+		case R_X86_64_64:
+		case R_X86_64_32:
+		case R_X86_64_32S:
+			fn(ctx, rel->vaddr, value, MP_WORD_SURE);
+			break;
+		case R_X86_64_PC32:
+		case R_X86_64_PC64:
+		case R_X86_64_PLT32:
+			/* In code the decoded operand tells better. In data it may be relative
+			 * to its own address or to a table's start. */
+			if (!text)
+				fn(ctx, rel->vaddr, value, MP_WORD_CHANCE);
+			break;
+		default:
+			break;
+		}
+	}
+}
+
+static void dynamic_relocs(const struct mp_cfg_build *b, mp_word_fn *fn, void *ctx)
+{
+	const struct mp_elf *elf = b->elf;
+
+	for (uint32_t i = 0; i < elf->nr_dyn_relocs; i++) {
+		const struct mp_reloc *rel = &elf->dyn_relocs[i];
+
+		switch (rel->type) {
+		case R_X86_64_RELATIVE:
+		case R_X86_64_IRELATIVE:
+			fn(ctx, rel->vaddr, (uint64_t)rel->addend, MP_WORD_SURE);
+			break;
+		case R_X86_64_64:
+		case R_X86_64_GLOB_DAT:
+		case R_X86_64_JUMP_SLOT:
+			if (rel->sym && rel->sym_shndx != SHN_UNDEF)
+				fn(ctx, rel->vaddr, rel->sym_value + (uint64_t)rel->addend,
+				   MP_WORD_SURE);
+			break;
+		default:
+			break;
+		}
+	}
+}
+
+/* Probe sites of <sys/sdt.h>: a debugger puts breakpoints there and expects them to be hit. */
+static void probe_notes(const struct mp_cfg_build *b, mp_word_fn *fn, void *ctx)
+{
+	const struct mp_section *sec = mp_elf_section(b->elf, ".note.stapsdt");
+	const uint8_t *data;
+	uint64_t off = 0;
+
+	if (!sec || sec->type == SHT_NOBITS)
+		return;
+	data = b->elf->data + sec->off;
+	while (off + 12 <= sec->size) {
+		uint32_t head[3];
+		uint64_t name, desc, pc;
+
+		memcpy(head, data + off, sizeof(head));
+		name = off + 12;
+		desc = name + (((uint64_t)head[0] + 3) & ~3ull);
+		if (desc > sec->size || head[1] > sec->size - desc)
+			return;
+		if (head[2] == 3 && head[0] == 8 && head[1] >= 8 &&
+		    !memcmp(data + name, "stapsdt", 8)) {
+			memcpy(&pc, data + desc, 8);
+			fn(ctx, 0, pc, MP_WORD_SURE);
+		}
+		off = desc + (((uint64_t)head[1] + 3) & ~3ull);
+	}
+}
+
+static void plain_bytes(const struct mp_cfg_build *b, const uint8_t *p, uint64_t vaddr,
+			uint64_t size, mp_word_fn *fn, void *ctx)
+{
+	uint64_t lo = UINT64_MAX, hi = 0;
+
+	for (uint32_t i = 0; i < b->index->nr_text; i++) {
+		uint64_t start = mp_space_vaddr(b->index, b->index->text[i].at);
+		uint64_t end = start + (b->index->text[i].end - b->index->text[i].at);
+
+		lo = start < lo ? start : lo;
+		hi = end > hi ? end : hi;
+	}
+	for (uint64_t off = 0; off + 8 <= size; off++) {
+		uint64_t value;
+
+		memcpy(&value, p + off, 8);
+		if (value < lo || value >= hi)
+			continue;
+		fn(ctx, vaddr + off, value,
+		   (vaddr + off) % 8 ? MP_WORD_CHANCE : MP_WORD_LIKELY);
+	}
+}
+
+/* A file that is not moved as a whole and has lost its relocations: any number may be one. */
+static void plain_data(const struct mp_cfg_build *b, mp_word_fn *fn, void *ctx)
+{
+	const struct mp_elf *elf = b->elf;
+
+	for (uint32_t i = 0; i < elf->nr_sections; i++) {
+		const struct mp_section *sec = &elf->sections[i];
+		const uint8_t *p;
+
+		if (!(sec->flags & SHF_ALLOC) || (sec->flags & SHF_EXECINSTR) ||
+		    is_unwind_section(sec))
+			continue;
+		if (sec->type != SHT_PROGBITS && sec->type != SHT_INIT_ARRAY &&
+		    sec->type != SHT_FINI_ARRAY && sec->type != SHT_PREINIT_ARRAY)
+			continue;
+		p = mp_elf_bytes(elf, sec->vaddr, sec->size);
+		if (p)
+			plain_bytes(b, p, sec->vaddr, sec->size, fn, ctx);
+	}
+	if (elf->nr_sections)
+		return;
+	for (uint32_t i = 0; i < b->index->nr_spans; i++) {
+		const struct mp_span *span = &b->index->spans[i];
+
+		if (!span->code)
+			plain_bytes(b, span->bytes, span->vaddr, span->size, fn, ctx);
+	}
+}
+
+void mp_words_walk(const struct mp_cfg_build *b, mp_word_fn *fn, void *ctx)
+{
+	static_relocs(b, fn, ctx);
+	dynamic_relocs(b, fn, ctx);
+	probe_notes(b, fn, ctx);
+	if (!b->moves && !b->elf->relinkable)
+		plain_data(b, fn, ctx);
+}

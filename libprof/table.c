@@ -1,0 +1,443 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * table - recognises the tables that indirect jumps go through: switches of GCC and Clang,
+ * position independent or not, and label tables of computed gotos.
+ *
+ * Generous in what is taken for a table of the function (an edge too many is harmless), strict
+ * in what it says about exactness. Also tells which other indirect jumps are tail calls.
+ */
+#include <errno.h>
+
+#include "libprof/table_slice.h"
+
+#define MAX_DEPTH 5
+
+/* What the uses of a table say about its length. */
+struct length {
+	uint32_t bound;
+	bool exact, unbounded;
+};
+
+struct finder {
+	struct mp_slice slice;
+	struct mp_cfg_build *b;
+	uint32_t jump;
+	uint32_t first_table;	/* of this function */
+	bool found;		/* this jump has a table */
+	bool odd;		/* its target is computed in a way that is not understood */
+	int error;
+};
+
+static struct length *lengths(struct mp_cfg_build *b)
+{
+	return b->table_lengths;
+}
+
+static int add_use(struct finder *f, uint32_t table)
+{
+	struct mp_cfg_build *b = f->b;
+
+	for (uint32_t i = b->nr_uses; i-- > 0 && b->uses[i].jump == f->jump;)
+		if (b->uses[i].table == table)
+			return 0;
+	if (mp_grow(&b->uses, &b->cap_uses, b->nr_uses, sizeof(*b->uses)))
+		return -ENOMEM;
+	b->uses[b->nr_uses++] = (struct mp_table_use){f->jump, table};
+	return 0;
+}
+
+static void add_table(struct finder *f, const struct mp_table *table, struct mp_bound bound)
+{
+	struct mp_cfg_build *b = f->b;
+	struct mp_cfg *cfg = b->cfg;
+	struct length *length;
+	uint32_t i;
+
+	for (i = f->first_table; i < cfg->nr_tables; i++)
+		if (cfg->tables[i].vaddr == table->vaddr && cfg->tables[i].kind == table->kind &&
+		    cfg->tables[i].base == table->base)
+			break;
+	if (i == cfg->nr_tables) {
+		if (mp_grow(&cfg->tables, &b->cap_tables, cfg->nr_tables, sizeof(*cfg->tables)) ||
+		    mp_grow(&b->table_lengths, &b->cap_lengths, cfg->nr_tables,
+			    sizeof(struct length))) {
+			f->error = -ENOMEM;
+			return;
+		}
+		lengths(b)[i] = (struct length){.exact = true};
+		cfg->tables[cfg->nr_tables++] = *table;
+	}
+	length = &lengths(b)[i];
+	if (!bound.nr)
+		length->unbounded = true;
+	if (bound.nr > length->bound)
+		length->bound = bound.nr;
+	length->exact &= bound.exact;
+	f->found = true;
+	if (add_use(f, i))
+		f->error = -ENOMEM;
+}
+
+/* Is there a table at @vaddr, as far as its entries tell? */
+static bool consider(struct finder *f, uint64_t vaddr, uint64_t base, enum mp_table_kind kind,
+		     struct mp_bound bound)
+{
+	struct mp_table table = {
+		.vaddr = vaddr,
+		.base = kind == MP_TABLE_REL32 ? base : 0,
+		.block = MP_NONE,
+		.kind = (uint8_t)kind,
+		.func = f->slice.func,
+	};
+	uint32_t run;
+	bool stop;
+
+	run = mp_table_run(f->b, &table, &stop);
+	/* Most entries must lead into the function; a single one without a bound is chance. */
+	if (!run || (bound.nr && run < bound.nr && run * 2 < bound.nr))
+		return false;
+	if (run == 1 && bound.nr != 1 && !f->b->elf->relinkable)
+		return false;
+	add_table(f, &table, bound);
+	return true;
+}
+
+/* The base could not be followed: every table that the function refers to may be it. */
+static void consider_all(struct finder *f, enum mp_table_kind kind, uint8_t reg,
+			 struct mp_bound bound)
+{
+	struct mp_cfg_build *b = f->b;
+	const struct mp_func *func = &b->cfg->funcs[f->slice.func];
+	bool found = false;
+
+	for (int pass = 0; pass < 2 && !found; pass++) {
+		for (uint32_t r = 0; r < func->nr_ranges; r++) {
+			const struct mp_part *part =
+				&b->index->parts[b->part_of_range[func->first_range + r]];
+			uint32_t i = mp_ref_first(b, part->at);
+
+			for (; i < b->nr_refs && b->ref_list[i].at < part->end; i++) {
+				uint64_t vaddr = mp_space_vaddr(b->index, b->ref_list[i].target);
+				struct mp_table probe = {.vaddr = vaddr, .base = vaddr,
+							 .kind = (uint8_t)kind,
+							 .func = f->slice.func};
+				struct mp_op op;
+				bool stop;
+
+				if (mp_table_run(b, &probe, &stop) < 2)
+					continue;
+				/* First those that the very register is loaded with. */
+				if (!pass && (mp_op_decode(b, b->ref_list[i].at, &op) ||
+					      op.kind != MP_OP_CONST || op.dst != reg))
+					continue;
+				found |= consider(f, vaddr, vaddr, kind,
+						  (struct mp_bound){bound.nr, false});
+			}
+		}
+	}
+}
+
+static bool try_base(struct finder *f, const struct mp_op *load, uint8_t base, uint8_t index,
+		     enum mp_table_kind kind, const struct mp_values *add)
+{
+	struct mp_values values;
+	struct mp_bound bound;
+	bool found = false;
+
+	if (base == MP_NO_REG)
+		return false;
+	mp_slice_values(&f->slice, load->at, base, &values);
+	if (!values.nr)
+		return false;
+	bound = mp_slice_bound(&f->slice, load->at, index);
+	for (unsigned int i = 0; i < values.nr; i++) {
+		uint64_t vaddr = values.value[i] + (uint64_t)load->disp;
+		uint64_t from = add && add->nr == 1 ? add->value[0] : vaddr;
+
+		found |= consider(f, vaddr, from, kind, bound);
+	}
+	return found;
+}
+
+/* Does [base + index * size + disp] read a table? */
+static bool try_load(struct finder *f, const struct mp_op *load, enum mp_table_kind kind,
+		     const struct mp_values *add)
+{
+	uint32_t size = kind == MP_TABLE_REL32 ? 4 : 8;
+	uint8_t base = load->base, index = load->index;
+	struct mp_bound bound;
+	bool found = false;
+
+	if (load->rip)
+		return false;
+	/* Table address in the displacement: only where the image does not move. */
+	if (!f->b->moves && load->disp > 0 && (base == MP_NO_REG || index == MP_NO_REG)) {
+		uint64_t vaddr = (uint64_t)load->disp;
+		uint8_t reg = index == MP_NO_REG ? base : index;
+
+		if (mp_space_at(f->b->index, vaddr) != MP_NONE) {
+			bound = mp_slice_bound(&f->slice, load->at, reg);
+			return consider(f, vaddr, add && add->nr == 1 ? add->value[0] : vaddr,
+					kind, bound);
+		}
+	}
+	if (index != MP_NO_REG && load->scale == size)
+		found = try_base(f, load, base, index, kind, add);
+	else if (index != MP_NO_REG && load->scale == 1)
+		found = try_base(f, load, base, index, kind, add) ||
+			try_base(f, load, index, base, kind, add);
+	if (found || index == MP_NO_REG)
+		return found;
+	/* The base is hoisted, spilled or shared: the other operand of the addition, or what
+	 * the function refers to at all. */
+	bound = mp_slice_bound(&f->slice, load->at, index);
+	for (unsigned int i = 0; add && i < add->nr; i++)
+		found |= consider(f, add->value[i] + (uint64_t)load->disp, add->value[i], kind,
+				  bound);
+	if (!found && (load->scale == size || load->scale == 1)) {
+		bool before = f->found;
+
+		f->found = false;
+		consider_all(f, kind, base, bound);
+		found = f->found;
+		f->found |= before;
+	}
+	return found;
+}
+
+/* [reg], where reg = base + index * 8 was computed before. */
+static bool try_computed(struct finder *f, const struct mp_op *load)
+{
+	struct mp_defs *defs;
+	bool found = false;
+
+	if (load->base == MP_NO_REG || load->index != MP_NO_REG || load->disp)
+		return false;
+	defs = malloc(sizeof(*defs));
+	if (!defs) {
+		f->error = -ENOMEM;
+		return false;
+	}
+	mp_slice_defs(&f->slice, load->at, load->base, defs);
+	for (unsigned int i = 0; i < defs->nr; i++) {
+		struct mp_op op = defs->op[i];
+
+		if (op.dst != load->base)
+			continue;
+		if (op.kind == MP_OP_LEA && op.index != MP_NO_REG) {
+			found |= try_load(f, &op, MP_TABLE_ABS64, NULL);
+		} else if (op.kind == MP_OP_ADD) {
+			op.base = op.dst;
+			op.index = op.src;
+			op.scale = 1;
+			op.disp = 0;
+			found |= try_load(f, &op, MP_TABLE_ABS64, NULL);
+		}
+	}
+	free(defs);
+	return found;
+}
+
+/* The 4-byte load that @reg comes from, if it is one before @at. */
+static bool rel32_load(struct finder *f, uint32_t at, uint8_t reg, struct mp_op *load,
+		       unsigned int depth)
+{
+	struct mp_defs *defs;
+	bool found = false;
+
+	if (reg == MP_NO_REG || depth > MAX_DEPTH)
+		return false;
+	defs = malloc(sizeof(*defs));
+	if (!defs) {
+		f->error = -ENOMEM;
+		return false;
+	}
+	mp_slice_defs(&f->slice, at, reg, defs);
+	for (unsigned int i = 0; i < defs->nr && !found; i++) {
+		const struct mp_op *op = &defs->op[i];
+
+		if (op->dst != reg)
+			continue;
+		if (op->kind == MP_OP_LOAD && op->size == 4 && op->mem) {
+			*load = *op;
+			found = true;
+		} else if (op->kind == MP_OP_COPY) {
+			found = rel32_load(f, op->at, op->src, load, depth + 1);
+		}
+	}
+	free(defs);
+	return found;
+}
+
+/* target = @one + @other, one of them read from a table of offsets. */
+static bool try_sum(struct finder *f, uint32_t at, uint8_t one, uint8_t other)
+{
+	struct mp_values values;
+	struct mp_op load;
+
+	if (!rel32_load(f, at, one, &load, 0))
+		return false;
+	mp_slice_values(&f->slice, at, other, &values);
+	return try_load(f, &load, MP_TABLE_REL32, &values);
+}
+
+static void trace(struct finder *f, uint32_t at, uint8_t reg, unsigned int depth);
+
+static void trace_def(struct finder *f, const struct mp_op *op, uint8_t reg, unsigned int depth)
+{
+	switch (op->dst == reg ? op->kind : MP_OP_OTHER) {
+	case MP_OP_LOAD:
+		if (op->size != 8 || op->width != 8)
+			f->odd = true;
+		else if (!try_load(f, op, MP_TABLE_ABS64, NULL))
+			try_computed(f, op);
+		break;
+	case MP_OP_ADD:
+		if (!try_sum(f, op->at, op->dst, op->src) &&
+		    !try_sum(f, op->at, op->src, op->dst))
+			f->odd = true;
+		break;
+	case MP_OP_LEA:
+		if (op->index == MP_NO_REG || op->base == MP_NO_REG || op->scale != 1 ||
+		    op->disp ||
+		    (!try_sum(f, op->at, op->base, op->index) &&
+		     !try_sum(f, op->at, op->index, op->base)))
+			f->odd = true;
+		break;
+	case MP_OP_CMOV:
+		trace(f, op->at, op->dst, depth + 1);
+		trace(f, op->at, op->src, depth + 1);
+		break;
+	case MP_OP_COPY:
+		trace(f, op->at, op->src, depth + 1);
+		break;
+	default:
+		/* A call's result may well be a function to go on with. */
+		if (op->kind != MP_OP_OTHER || reg != 0 ||
+		    (op->writes & MP_CALLER_SAVED) != MP_CALLER_SAVED)
+			f->odd = true;
+		break;
+	}
+}
+
+static void trace(struct finder *f, uint32_t at, uint8_t reg, unsigned int depth)
+{
+	struct mp_defs *defs;
+
+	if (depth > MAX_DEPTH || reg == MP_NO_REG) {
+		f->odd = true;
+		return;
+	}
+	defs = malloc(sizeof(*defs));
+	if (!defs) {
+		f->error = -ENOMEM;
+		return;
+	}
+	mp_slice_defs(&f->slice, at, reg, defs);
+	if (defs->incomplete && !defs->argument)
+		f->odd = true;
+	for (unsigned int i = 0; i < defs->nr; i++)
+		trace_def(f, &defs->op[i], reg, depth);
+	free(defs);
+}
+
+/* Mark what the table tells about targets; it stays even if its length is not sure. */
+static void settle(struct mp_cfg_build *b, uint32_t i)
+{
+	struct mp_table *table = &b->cfg->tables[i];
+	const struct length *length = &lengths(b)[i];
+	uint32_t size = table->kind == MP_TABLE_REL32 ? 4 : 8, run, n;
+	bool stop;
+
+	run = mp_table_run(b, table, &stop);
+	n = run;
+	if (length->bound && !length->unbounded && length->bound <= run) {
+		n = length->bound;
+		table->exact = length->exact;
+	}
+	if (b->elf->relinkable && stop && n == run)
+		table->exact = true;
+	table->nr_entries = n;
+	table->labels = !length->bound ||
+			(b->moves && table->kind == MP_TABLE_ABS64);
+	for (uint32_t k = 0; k < run; k++) {
+		uint32_t target = mp_table_entry(b, table, k);
+
+		if (!mp_space_is_text(b->index, target))
+			continue;
+		mp_bit_set(b->index->targets, target);
+		if (k >= n)
+			continue;
+		mp_bit_set(b->table_targets, target);
+		mp_bit_set(b->in_table,
+			   mp_space_at(b->index, table->vaddr + (uint64_t)size * k));
+	}
+}
+
+static int find_in_func(struct mp_cfg_build *b, struct finder *f, uint32_t func)
+{
+	const struct mp_func *fn = &b->cfg->funcs[func];
+	bool ready = false;
+
+	f->first_table = b->cfg->nr_tables;
+	for (uint32_t r = 0; r < fn->nr_ranges; r++) {
+		const struct mp_part *part =
+			&b->index->parts[b->part_of_range[fn->first_range + r]];
+
+		for (uint32_t i = 0; i < part->nr_flows; i++) {
+			const struct mp_flow *flow = &b->flows[part->first_flow + i];
+			struct mp_op op;
+
+			if (flow->kind != MP_INSN_IJUMP)
+				continue;
+			if (flow->slot) {
+				mp_bit_set(b->tails, flow->at);
+				continue;
+			}
+			if (!ready && mp_slice_init(&f->slice, b, func))
+				return -ENOMEM;
+			ready = true;
+			f->jump = flow->at;
+			f->found = f->odd = false;
+			if (mp_op_decode(b, flow->at, &op))
+				continue;
+			if (op.kind == MP_OP_JUMP_MEM) {
+				if (!try_load(f, &op, MP_TABLE_ABS64, NULL))
+					try_computed(f, &op);
+			} else {
+				trace(f, flow->at, op.src, 0);
+			}
+			if (f->error)
+				return f->error;
+			if (f->found)
+				mp_bit_set(b->tabled, flow->at);
+			else if (!f->odd)
+				mp_bit_set(b->pointer_jumps, flow->at);
+		}
+	}
+	for (uint32_t i = f->first_table; i < b->cfg->nr_tables; i++)
+		settle(b, i);
+	return 0;
+}
+
+static int compare_uses(const void *a, const void *b)
+{
+	const struct mp_table_use *x = a, *y = b;
+
+	if (x->jump != y->jump)
+		return x->jump < y->jump ? -1 : 1;
+	return x->table < y->table ? -1 : x->table > y->table;
+}
+
+int mp_cfg_find_tables(struct mp_cfg_build *b)
+{
+	struct finder f = {.b = b};
+	int ret = 0;
+
+	for (uint32_t i = 0; i < b->cfg->nr_funcs && !ret; i++)
+		ret = find_in_func(b, &f, i);
+	mp_slice_fini(&f.slice);
+	if (b->nr_uses)
+		qsort(b->uses, b->nr_uses, sizeof(*b->uses), compare_uses);
+	return ret;
+}

@@ -1,0 +1,135 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * table_entry - what the entries of a possible jump table hold, and how far it may reach.
+ *
+ * Where relocations are kept, an entry without one is no entry. Knows no instructions.
+ */
+#include "libprof/cfg_private.h"
+
+#define MAX_ENTRIES 65536
+
+static const struct mp_reloc *find_dyn_reloc(const struct mp_elf *elf, uint64_t vaddr)
+{
+	uint32_t lo = 0, hi = elf->nr_dyn_relocs;
+
+	while (lo < hi) {
+		uint32_t mid = lo + (hi - lo) / 2;
+
+		if (elf->dyn_relocs[mid].vaddr < vaddr)
+			lo = mid + 1;
+		else
+			hi = mid;
+	}
+	return lo < elf->nr_dyn_relocs && elf->dyn_relocs[lo].vaddr == vaddr ?
+		       &elf->dyn_relocs[lo] :
+		       NULL;
+}
+
+static const struct mp_reloc *find_static_reloc(const struct mp_elf *elf, uint64_t vaddr)
+{
+	uint32_t lo = 0, hi = elf->nr_relocs;
+
+	while (lo < hi) {
+		uint32_t mid = lo + (hi - lo) / 2;
+
+		if (elf->relocs[mid].vaddr < vaddr)
+			lo = mid + 1;
+		else
+			hi = mid;
+	}
+	return lo < elf->nr_relocs && elf->relocs[lo].vaddr == vaddr ? &elf->relocs[lo] : NULL;
+}
+
+static uint32_t entry_rel32(const struct mp_cfg_build *b, const struct mp_table *table,
+			    uint64_t where)
+{
+	uint32_t at = mp_space_at(b->index, where);
+	const uint8_t *bytes = at == MP_NONE ? NULL : mp_space_bytes(b->index, at, 4);
+	int32_t value;
+
+	if (!bytes)
+		return MP_NONE;
+	if (b->elf->relinkable) {
+		const struct mp_reloc *rel = find_static_reloc(b->elf, where);
+
+		if (!rel || rel->type != R_X86_64_PC32)
+			return MP_NONE;
+	}
+	memcpy(&value, bytes, 4);
+	return mp_space_at(b->index, table->base + (uint64_t)(int64_t)value);
+}
+
+static uint32_t entry_abs64(const struct mp_cfg_build *b, uint64_t where)
+{
+	const struct mp_elf *elf = b->elf;
+	const struct mp_reloc *rel;
+	const uint8_t *bytes;
+	uint64_t value;
+	uint32_t at;
+
+	if (b->moves) {
+		rel = find_dyn_reloc(elf, where);
+		if (!rel || rel->type != R_X86_64_RELATIVE)
+			return MP_NONE;
+		return mp_space_at(b->index, (uint64_t)rel->addend);
+	}
+	if (elf->relinkable) {
+		rel = find_static_reloc(elf, where);
+		if (!rel || rel->type != R_X86_64_64)
+			return MP_NONE;
+	}
+	at = mp_space_at(b->index, where);
+	bytes = at == MP_NONE ? NULL : mp_space_bytes(b->index, at, 8);
+	if (!bytes)
+		return MP_NONE;
+	memcpy(&value, bytes, 8);
+	return mp_space_at(b->index, value);
+}
+
+uint32_t mp_table_entry(const struct mp_cfg_build *b, const struct mp_table *table, uint32_t i)
+{
+	if (table->kind == MP_TABLE_REL32)
+		return entry_rel32(b, table, table->vaddr + 4ull * i);
+	return entry_abs64(b, table->vaddr + 8ull * i);
+}
+
+/* An instruction of the function, or its very end (a case the compiler proved impossible). */
+static bool is_inside(const struct mp_cfg_build *b, const struct mp_table *table, uint32_t target)
+{
+	uint32_t part;
+
+	if (!mp_space_is_text(b->index, target))
+		return false;
+	part = mp_part_at(b->index, target);
+	if (part != MP_NONE && b->index->parts[part].func == table->func)
+		return mp_bit(b->starts, target);
+	part = target ? mp_part_at(b->index, target - 1) : MP_NONE;
+	return part != MP_NONE && b->index->parts[part].func == table->func &&
+	       b->index->parts[part].end == target;
+}
+
+uint32_t mp_table_run(const struct mp_cfg_build *b, const struct mp_table *table, bool *stop)
+{
+	uint32_t size = table->kind == MP_TABLE_REL32 ? 4 : 8;
+
+	*stop = true;
+	for (uint32_t i = 0; i < MAX_ENTRIES; i++) {
+		uint64_t where = table->vaddr + (uint64_t)size * i;
+		uint32_t at = mp_space_at(b->index, where), target;
+
+		if (at == MP_NONE || mp_space_is_text(b->index, at) ||
+		    (i && mp_bit(b->refs, at)))
+			return i;
+		target = mp_table_entry(b, table, i);
+		if (target == MP_NONE) {
+			/* Kept relocations prove that nothing like an entry follows. */
+			*stop = b->elf->relinkable;
+			return i;
+		}
+		if (!is_inside(b, table, target)) {
+			*stop = false;
+			return i;
+		}
+	}
+	return MAX_ENTRIES;
+}
