@@ -210,6 +210,29 @@ static const struct mp_section *section_of(const struct mp_elf *elf, uint64_t of
 	return NULL;
 }
 
+/* A dynamic symbol names its section by index: the same section must have that index now. */
+static int check_dynsym(struct vf *vf, const struct mp_section *sec, uint64_t off, uint64_t *next)
+{
+	uint64_t entry = (off - sec->off) / sizeof(Elf64_Sym) * sizeof(Elf64_Sym);
+	const struct mp_section *was, *now;
+	Elf64_Sym a, b, same;
+
+	memcpy(&a, vf->o->data + sec->off + entry, sizeof(a));
+	memcpy(&b, vf->n->data + sec->off + entry, sizeof(b));
+	same = b;
+	same.st_shndx = a.st_shndx;
+	if (memcmp(&a, &same, sizeof(a)) || a.st_shndx >= vf->o->nr_sections ||
+	    b.st_shndx >= vf->n->nr_sections)
+		return vf_refuse(vf, sec->vaddr + entry, "a dynamic symbol changed");
+	was = &vf->o->sections[a.st_shndx];
+	now = &vf->n->sections[b.st_shndx];
+	if (a.st_shndx == SHN_UNDEF || was->vaddr != now->vaddr || was->size != now->size ||
+	    was->type != now->type)
+		return vf_refuse(vf, sec->vaddr + entry, "a dynamic symbol is in another section");
+	*next = sec->off + entry + sizeof(Elf64_Sym);
+	return 0;
+}
+
 /* The byte at file offset @off differs. *@next: where to go on. */
 static int check_byte(struct vf *vf, uint64_t off, uint64_t *next)
 {
@@ -221,6 +244,8 @@ static int check_byte(struct vf *vf, uint64_t off, uint64_t *next)
 		return vf_refuse(vf, 0, "byte at file offset %#llx changed, outside all sections",
 				 (unsigned long long)off);
 	vaddr = sec->vaddr + (off - sec->off);
+	if (sec->type == SHT_DYNSYM && sec->entsize == sizeof(Elf64_Sym))
+		return check_dynsym(vf, sec, off, next);
 	if (sec->type == SHT_RELA && sec->entsize == sizeof(Elf64_Rela)) {
 		uint64_t entry = (off - sec->off) / sizeof(Elf64_Rela) * sizeof(Elf64_Rela);
 
