@@ -52,7 +52,8 @@ static int check_bounds(struct vf *vf, const struct mp_map_piece *p, uint64_t *p
 {
 	const struct mp_section *text = vf->new_text;
 
-	if (p->new_vaddr < *prev_new || p->new_vaddr < text->vaddr || !p->new_size ||
+	/* Size 0: a block that was one jump, to what now follows. */
+	if (p->new_vaddr < *prev_new || p->new_vaddr < text->vaddr ||
 	    p->new_vaddr - text->vaddr > text->size ||
 	    p->new_size > text->size - (p->new_vaddr - text->vaddr))
 		return vf_refuse(vf, p->new_vaddr,
