@@ -82,6 +82,9 @@ int mp_store_find_module(struct mp_store *store, const struct mp_id *id, struct 
 /* All modules, most samples first. Ownership: mp_store_free_modules(). */
 int mp_store_list_modules(struct mp_store *store, int64_t since_s, struct mp_module **out, size_t *nr,
 			  struct mp_err *err);
+/* When the counts that @since_s asks for really begin (see above); 0: there are none. */
+int mp_store_period_start(struct mp_store *store, int64_t since_s, int64_t *start_s,
+			  struct mp_err *err);
 void mp_store_free_modules(struct mp_module *modules, size_t nr);
 
 /* Why a sample could not be attributed: counted, never dropped silently. */

@@ -9,6 +9,8 @@
 
 #include "libprof/store_internal.h"
 
+#define ALL_BUCKETS_SQL                                                                            \
+	"SELECT key, module, last_day, nr_samples, first_day FROM bucket ORDER BY key"
 #define COLUMNS "key, build_id, text_hash, kind, path, text_size, first_s, last_s"
 
 static int read_id(sqlite3_stmt *stmt, int column, struct mp_id *id)
@@ -168,8 +170,7 @@ static int sum_samples(struct mp_store *store, int64_t since_s, struct mp_module
 	int64_t last = INT64_MIN;
 	sqlite3_stmt *stmt;
 	int r = mp_store_stmt(store, MP_STMT_BUCKET_ALL,
-			      "SELECT key, module, last_day, nr_samples FROM bucket ORDER BY key",
-			      &stmt, err);
+			      ALL_BUCKETS_SQL, &stmt, err);
 
 	if (r)
 		return r;
@@ -188,6 +189,35 @@ static int sum_samples(struct mp_store *store, int64_t since_s, struct mp_module
 			module->nr_samples += (uint64_t)nr_samples;
 	}
 	return r;
+}
+
+int mp_store_period_start(struct mp_store *store, int64_t since_s, int64_t *start_s,
+			  struct mp_err *err)
+{
+	int64_t last = INT64_MIN, first_day = INT64_MAX;
+	sqlite3_stmt *stmt;
+	int r = mp_store_stmt(store, MP_STMT_BUCKET_ALL, ALL_BUCKETS_SQL, &stmt, err);
+
+	if (r)
+		return r;
+	while ((r = mp_store_step(store, stmt, "read", err)) > 0) {
+		int64_t day = sqlite3_column_int64(stmt, 4);
+
+		if (sqlite3_column_int64(stmt, 0) <= last) {
+			sqlite3_reset(stmt);
+			return mp_store_damaged(store, "days out of order", err);
+		}
+		last = sqlite3_column_int64(stmt, 0);
+		if (mp_day_wanted(sqlite3_column_int64(stmt, 2), since_s) && day < first_day)
+			first_day = day;
+	}
+	if (r)
+		return r;
+	*start_s = 0;
+	if (first_day != INT64_MAX &&
+	    __builtin_mul_overflow(first_day, MP_SECONDS_PER_DAY, start_s))
+		return mp_store_damaged(store, "an impossible day", err);
+	return 0;
 }
 
 static int read_modules(struct mp_store *store, struct mp_module **out, size_t *nr,

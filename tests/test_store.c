@@ -295,7 +295,7 @@ END_TEST
 START_TEST(store_folds_days_beyond_a_week)
 {
 	struct mp_store *store = open_as(MP_STORE_WRITE);
-	int64_t module = put(store, 1, 1 << 20);
+	int64_t module = put(store, 1, 1 << 20), from_s;
 	struct mp_session session = start(store);
 	struct mp_ip_count count = { 0x1234, 1 };
 
@@ -312,6 +312,12 @@ START_TEST(store_folds_days_beyond_a_week)
 	expect(store, module, NOW + 23 * DAY, &count, 1);
 	count.count = 1;
 	expect(store, module, NOW + 29 * DAY, &count, 1);
+	ok(mp_store_period_start(store, NOW + 22 * DAY, &from_s, &err));
+	ck_assert_int_eq(from_s, NOW / DAY * DAY);
+	ok(mp_store_period_start(store, NOW + 25 * DAY, &from_s, &err));
+	ck_assert_int_eq(from_s, (NOW / DAY + 25) * DAY);
+	ok(mp_store_period_start(store, NOW + 40 * DAY, &from_s, &err));
+	ck_assert_int_eq(from_s, 0);
 	/* What comes late joins the bucket that holds its day, or the oldest. */
 	ok(mp_store_add_counts(store, module, NOW + 5 * DAY, &count, 1, &err));
 	ok(mp_store_add_counts(store, module, NOW - 5 * DAY, &count, 1, &err));

@@ -1,0 +1,325 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * import_callgrind - reads callgrind.out files ("Callgrind Format Specification", version 1):
+ * exact counts of executed instructions per address. Called by stats_import.
+ *
+ * Callgrind prints addresses as they stand in the object file (run-time address less the object's
+ * load bias), also for position-independent programs. So they are link-time addresses as they are.
+ */
+#include <ctype.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "daemon/import.h"
+
+#define NO_MODULE UINT32_MAX
+#define MAX_POSITIONS 4
+#define MAX_NAMES (1u << 20)	/* of objects: a number beyond it is no compression */
+
+struct reader {
+	struct md_import *import;
+	struct md_lines *lines;
+	struct mp_err *err;
+	/* (number) of an ob= line -> module + 1; 0: not seen */
+	uint32_t *names;
+	size_t nr_names;
+	uint32_t module;	/* of the lines that follow; NO_MODULE: "???" */
+	bool have_object;
+	int nr_positions, instr;	/* columns, and which one is the address; -1: none */
+	int nr_events, ir;		/* columns, and which one is Ir; -1: none */
+	uint64_t last[MAX_POSITIONS];
+	bool after_calls;	/* the next cost line is inclusive: the callee's */
+	uint64_t sum, totals;
+	bool have_totals;
+};
+
+static const char *skip_space(const char *p)
+{
+	while (*p == ' ' || *p == '\t')
+		p++;
+	return p;
+}
+
+/* A number, decimal or 0x. Return: 0 or -EINVAL. */
+static int get_number(const char **pos, uint64_t *value)
+{
+	const char *p = *pos;
+	int base = 10;
+	char *end;
+
+	if (p[0] == '0' && (p[1] == 'x' || p[1] == 'X')) {
+		base = 16;
+		p += 2;
+	}
+	if (base == 16 ? !isxdigit((unsigned char)*p) : !isdigit((unsigned char)*p))
+		return -EINVAL;
+	errno = 0;
+	*value = strtoull(p, &end, base);
+	if (errno || (*end && *end != ' ' && *end != '\t'))
+		return -EINVAL;
+	*pos = end;
+	return 0;
+}
+
+/* ---- header -------------------------------------------------------------------------------- */
+
+/* How many words @text has, and which of them is @wanted (-1: none). */
+static int find_word(const char *text, const char *wanted, int *which)
+{
+	int nr = 0;
+
+	*which = -1;
+	for (text = skip_space(text); *text; text = skip_space(text)) {
+		size_t len = strcspn(text, " \t");
+
+		if (len == strlen(wanted) && !strncmp(text, wanted, len))
+			*which = nr;
+		text += len;
+		nr++;
+	}
+	return nr;
+}
+
+static int read_positions(struct reader *r, const char *text)
+{
+	r->nr_positions = find_word(text, "instr", &r->instr);
+	if (r->instr < 0)
+		return md_lines_fail(r->lines, r->err,
+				     "no instruction addresses: run callgrind with --dump-instr=yes");
+	if (r->nr_positions > MAX_POSITIONS)
+		return md_lines_fail(r->lines, r->err, "%d kinds of positions", r->nr_positions);
+	return 0;
+}
+
+static int read_events(struct reader *r, const char *text)
+{
+	r->nr_events = find_word(text, "Ir", &r->ir);
+	if (r->ir < 0)
+		return md_lines_fail(r->lines, r->err,
+				     "no event Ir (executed instructions) among '%.60s'",
+				     skip_space(text));
+	return 0;
+}
+
+static int read_totals(struct reader *r, const char *text)
+{
+	uint64_t value = 0;
+
+	for (int i = 0; i <= r->ir; i++) {
+		text = skip_space(text);
+		if (get_number(&text, &value))
+			return md_lines_fail(r->lines, r->err, "totals that are no numbers");
+	}
+	r->totals += value;
+	r->have_totals = true;
+	return 0;
+}
+
+/* ---- names --------------------------------------------------------------------------------- */
+
+/* "(3) /usr/bin/x", "(3)" or "/usr/bin/x" -> *@module. */
+static int read_object(struct reader *r, const char *text)
+{
+	uint64_t number = 0;
+	bool numbered = false;
+	uint32_t module = NO_MODULE;
+	char *end;
+	int ret;
+
+	if (text[0] == '(' && isdigit((unsigned char)text[1])) {
+		errno = 0;
+		number = strtoull(text + 1, &end, 10);
+		if (errno || *end != ')' || number >= MAX_NAMES)
+			return md_lines_fail(r->lines, r->err, "not a compressed name");
+		text = skip_space(end + 1);
+		numbered = true;
+	}
+	if (numbered && !*text) {
+		if (number >= r->nr_names || !r->names[number])
+			return md_lines_fail(r->lines, r->err, "object (%llu) was never named",
+					     (unsigned long long)number);
+		module = r->names[number] - 1;
+	} else if (*text && strcmp(text, "???")) {
+		ret = md_import_find_file(r->import, text, &module, r->err);
+		if (ret)
+			return ret;
+	} else {
+		module = NO_MODULE - 1;	/* + 1 must not be 0 */
+	}
+	if (numbered && *text) {
+		if (number >= r->nr_names) {
+			size_t nr = (size_t)number + 64;
+			uint32_t *bigger = realloc(r->names, nr * sizeof(*bigger));
+
+			if (!bigger)
+				return mp_err_set(r->err, ENOMEM, "out of memory");
+			memset(bigger + r->nr_names, 0, (nr - r->nr_names) * sizeof(*bigger));
+			r->names = bigger;
+			r->nr_names = nr;
+		}
+		r->names[number] = module + 1;
+	}
+	r->module = module;
+	return 0;
+}
+
+/* ---- costs --------------------------------------------------------------------------------- */
+
+/* The positions at the start of a cost line; *@pos moves behind them. */
+static int read_subpositions(struct reader *r, const char **pos)
+{
+	const char *p = *pos;
+
+	for (int i = 0; i < r->nr_positions; i++) {
+		uint64_t value, next = r->last[i];
+		char sign;
+
+		p = skip_space(p);
+		sign = *p;
+		if (sign == '*') {
+			p++;
+			if (*p && *p != ' ' && *p != '\t')
+				return md_lines_fail(r->lines, r->err, "not a position");
+		} else {
+			if (sign == '+' || sign == '-')
+				p++;
+			if (get_number(&p, &value))
+				return md_lines_fail(r->lines, r->err, "not a position");
+			if (sign == '+' ? __builtin_add_overflow(next, value, &next)
+			    : sign == '-' ? __builtin_sub_overflow(next, value, &next)
+					  : (next = value, false))
+				return md_lines_fail(r->lines, r->err, "a position beyond the end");
+		}
+		r->last[i] = next;
+	}
+	*pos = p;
+	return 0;
+}
+
+static int read_cost_line(struct reader *r)
+{
+	const char *p = r->lines->line;
+	uint64_t value, count = 0;
+	int n, ret;
+
+	if (r->nr_positions <= 0 || r->nr_events <= 0)
+		return md_lines_fail(r->lines, r->err, "costs before 'positions:' and 'events:'");
+	ret = read_subpositions(r, &p);
+	if (ret)
+		return ret;
+	/* Missing costs at the end are 0; a jump's line has none at all. */
+	for (n = 0; *(p = skip_space(p)); n++) {
+		if (n == r->nr_events || get_number(&p, &value))
+			return md_lines_fail(r->lines, r->err, "not a cost");
+		if (n == r->ir)
+			count = value;
+	}
+	if (r->after_calls) {
+		r->after_calls = false;
+		return 0;
+	}
+	if (!count)
+		return 0;
+	if (!r->have_object)
+		return md_lines_fail(r->lines, r->err, "costs before any 'ob='");
+	if (__builtin_add_overflow(r->sum, count, &r->sum))
+		return md_lines_fail(r->lines, r->err, "costs beyond 64 bits");
+	if (r->module >= NO_MODULE - 1)
+		return md_import_add_unattributed(r->import, MP_UNATTR_ANONYMOUS, count, r->err);
+	return md_import_add(r->import, r->module, r->last[r->instr], count, r->err);
+}
+
+static bool starts(const char *line, const char *with, const char **rest)
+{
+	size_t len = strlen(with);
+
+	if (strncmp(line, with, len))
+		return false;
+	*rest = line + len;
+	return true;
+}
+
+/* "key: value" and "key=value" lines that say nothing about counts per address. */
+static bool is_ignored(const char *line)
+{
+	static const char *const ignored[] = {
+		"fl=",	"fi=",	"fe=",	"fn=",	"cfl=",	  "cfi=",  "cfn=",     "cob=",
+		"jump=", "jcnd=", "jfi=", "jfn=", "version:", "creator:", "pid:", "cmd:",
+		"part:", "desc:", "thread:", "event:", "summary:", "rec:", "frfn=",
+	};
+	const char *rest;
+
+	for (size_t i = 0; i < sizeof(ignored) / sizeof(ignored[0]); i++)
+		if (starts(line, ignored[i], &rest))
+			return true;
+	return !*line || *line == '#';
+}
+
+static int read_line(struct reader *r)
+{
+	const char *line = r->lines->line, *rest;
+
+	if (isdigit((unsigned char)*line) || *line == '+' || *line == '-' || *line == '*')
+		return read_cost_line(r);
+	/* What follows calls= must be its cost line. */
+	if (r->after_calls)
+		return md_lines_fail(r->lines, r->err, "'calls=' without its costs");
+	if (starts(line, "ob=", &rest)) {
+		r->have_object = true;
+		return read_object(r, rest);
+	}
+	if (starts(line, "calls=", &rest)) {
+		r->after_calls = true;
+		return 0;
+	}
+	if (starts(line, "positions:", &rest))
+		return read_positions(r, rest);
+	if (starts(line, "events:", &rest))
+		return read_events(r, rest);
+	if (starts(line, "totals:", &rest))
+		return read_totals(r, rest);
+	if (is_ignored(line))
+		return 0;
+	return md_lines_fail(r->lines, r->err, "not a line of a callgrind file");
+}
+
+/* An object may be named first by cob= (of a call): remember its number. */
+static int read_called_object(struct reader *r)
+{
+	uint32_t module = r->module;
+	const char *rest;
+	int ret;
+
+	if (!starts(r->lines->line, "cob=", &rest))
+		return 0;
+	ret = read_object(r, rest);
+	r->module = module;
+	return ret;
+}
+
+int md_import_callgrind(struct md_import *import, struct md_lines *lines, struct mp_err *err)
+{
+	struct reader r = { .import = import, .lines = lines, .err = err, .instr = -1, .ir = -1,
+			    .module = NO_MODULE };
+	int ret;
+
+	while ((ret = md_lines_next(lines, err)) > 0) {
+		ret = read_called_object(&r);
+		if (!ret)
+			ret = read_line(&r);
+		if (ret)
+			break;
+	}
+	free(r.names);
+	if (ret)
+		return ret;
+	/* Callgrind ends each part with its totals: without them the file is cut short. */
+	if (!r.have_totals)
+		return mp_err_set(err, EBADMSG, "%s: cut short: no 'totals:' line", lines->name);
+	if (r.sum != r.totals)
+		return mp_err_set(err, EBADMSG, "%s: the costs add up to %llu, 'totals:' says %llu",
+				  lines->name, (unsigned long long)r.sum,
+				  (unsigned long long)r.totals);
+	return 0;
+}

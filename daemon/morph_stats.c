@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * morph-stats - asks the store what was collected. Decides only which command runs; each is in
+ * stats_<command>.c.
+ */
+#include <locale.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "daemon/stats.h"
+
+#ifndef MORPH_VERSION
+#define MORPH_VERSION "unknown"
+#endif
+
+const char *argp_program_version = "morph-stats " MORPH_VERSION;
+
+static const struct command {
+	const char *name;
+	int (*run)(struct md_stats *stats, int argc, char **argv);
+} commands[] = {
+	{ "status", md_stats_status },	   { "query", md_stats_query },
+	{ "activity", md_stats_activity }, { "import", md_stats_import },
+	{ "export", md_stats_export },
+};
+
+struct line {
+	struct md_stats stats;
+	const struct command *command;
+	int first;	/* index of the command in argv */
+};
+
+static const struct command *find_command(const char *name)
+{
+	for (size_t i = 0; i < sizeof(commands) / sizeof(commands[0]); i++)
+		if (!strcmp(commands[i].name, name))
+			return &commands[i];
+	return NULL;
+}
+
+static error_t parse(int key, char *arg, struct argp_state *state)
+{
+	struct line *line = state->input;
+
+	switch (key) {
+	case ARGP_KEY_INIT: state->child_inputs[0] = &line->stats; return 0;
+	case ARGP_KEY_ARG:
+		line->command = find_command(arg);
+		if (!line->command)
+			argp_error(state, "%s: no such command", arg);
+		line->first = state->next - 1;
+		state->next = state->argc;
+		return 0;
+	case ARGP_KEY_NO_ARGS: argp_error(state, "which command?"); return EINVAL;
+	default: return ARGP_ERR_UNKNOWN;
+	}
+}
+
+static const struct argp_child children[] = { { &md_stats_common_argp, 0, NULL, 0 }, { 0 } };
+static const struct argp argp = {
+	NULL, parse, "COMMAND [OPTION...]",
+	"Ask Morph's database what was collected.\v"
+	"Commands:\n"
+	"  status    what was collected, how, and what became of it\n"
+	"  query     samples by module, function or basic block\n"
+	"  activity  share of application, library and kernel per program\n"
+	"  import    add callgrind's counts or the text of perf script\n"
+	"  export    folded stacks or fdata for BOLT\n"
+	"`morph-stats COMMAND --help' says more. Exit status: 0 done, 1 failed, 2 usage, 3 no profile.",
+	children, 0, 0
+};
+
+int main(int argc, char **argv)
+{
+	struct line line = { 0 };
+	char name[64];
+
+	setlocale(LC_CTYPE, "");
+	argp_err_exit_status = MD_EXIT_USAGE;
+	/* In order: what follows the command is the command's. */
+	argp_parse(&argp, argc, argv, ARGP_IN_ORDER, NULL, &line);
+	snprintf(name, sizeof(name), "morph-stats %s", line.command->name);
+	argv[line.first] = name;
+	return line.command->run(&line.stats, argc - line.first, argv + line.first);
+}

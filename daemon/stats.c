@@ -1,0 +1,206 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * stats - options that all commands take, opening the store, messages, JSON and text output.
+ * Called by the commands of morph-stats.
+ */
+#include "daemon/stats.h"
+
+#include <ctype.h>
+#include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+static error_t parse_common(int key, char *arg, struct argp_state *state)
+{
+	struct md_stats *stats = state->input;
+
+	switch (key) {
+	case 'd': stats->db = arg; return 0;
+	case 'j': stats->json = true; return 0;
+	default: return ARGP_ERR_UNKNOWN;
+	}
+}
+
+static const struct argp_option common_options[] = {
+	{ "db", 'd', "FILE", 0, "The database", 10 },
+	{ "json", 'j', NULL, 0, "Print JSON", 10 },
+	{ 0 },
+};
+
+const struct argp md_stats_common_argp = { .options = common_options, .parser = parse_common };
+
+void md_stats_parse(const struct argp *argp, int argc, char **argv, void *input)
+{
+	/* Ends the program with status 2 on bad usage, 0 on --help. */
+	argp_parse(argp, argc, argv, 0, NULL, input);
+}
+
+static void say(const char *fmt, va_list ap)
+{
+	fflush(stdout);
+	fputs("morph-stats: ", stderr);
+	vfprintf(stderr, fmt, ap);
+	fputc('\n', stderr);
+}
+
+int md_stats_fail(const char *fmt, ...)
+{
+	va_list ap;
+
+	va_start(ap, fmt);
+	say(fmt, ap);
+	va_end(ap);
+	return MD_EXIT_FAILED;
+}
+
+void md_stats_note(const char *fmt, ...)
+{
+	va_list ap;
+
+	va_start(ap, fmt);
+	say(fmt, ap);
+	va_end(ap);
+}
+
+int md_stats_open(struct md_stats *stats, enum mp_store_mode mode, struct mp_store **out)
+{
+	struct mp_err err = { 0 };
+	int r;
+
+	if (stats->db) {
+		if (strlen(stats->db) >= sizeof(stats->path))
+			return md_stats_fail("the path of the database is too long");
+		strcpy(stats->path, stats->db);
+	} else {
+		r = mp_store_default_path(stats->path, sizeof(stats->path), mode == MP_STORE_WRITE,
+					  &err);
+		if (r)
+			return md_stats_fail("%s", err.msg);
+	}
+	r = mp_store_open(stats->path, mode, out, &err);
+	if (!r)
+		return 0;
+	md_stats_fail("%s", err.msg);
+	return r == -ENOENT && mode == MP_STORE_READ ? MD_EXIT_NO_PROFILE : MD_EXIT_FAILED;
+}
+
+/* ---- JSON ---------------------------------------------------------------------------------- */
+
+json_t *md_stats_json_new(const char *command)
+{
+	return json_pack("{s:i, s:s}", "schema", MD_STATS_JSON_SCHEMA, "command", command);
+}
+
+int md_stats_json_print(json_t *root)
+{
+	int r = root ? json_dumpf(root, stdout, JSON_INDENT(2) | JSON_REAL_PRECISION(10)) : -1;
+
+	json_decref(root);
+	if (r)
+		return md_stats_fail("cannot write JSON");
+	putchar('\n');
+	return md_stats_finish(MD_EXIT_DONE);
+}
+
+json_t *md_stats_json_string(const char *text)
+{
+	json_t *string = json_string(text), *result = NULL;
+	size_t len = strlen(text), n = 0;
+	char *safe;
+
+	if (string)
+		return string;
+	safe = malloc(3 * len + 1);
+	if (!safe)
+		return NULL;
+	for (size_t i = 0; i < len; i++) {
+		if ((unsigned char)text[i] < 0x80) {
+			safe[n++] = text[i];
+		} else {
+			memcpy(safe + n, "\xef\xbf\xbd", 3);
+			n += 3;
+		}
+	}
+	safe[n] = '\0';
+	result = json_string(safe);
+	free(safe);
+	return result;
+}
+
+/* ---- text ---------------------------------------------------------------------------------- */
+
+void md_stats_put_text(const char *text)
+{
+	for (const unsigned char *p = (const unsigned char *)text; *p; p++) {
+		if (*p < 0x20 || *p == 0x7f)
+			printf("\\x%02x", *p);
+		else
+			putchar(*p);
+	}
+}
+
+const char *md_stats_format_size(uint64_t bytes, char *buf)
+{
+	static const char *const units[] = { "B", "KiB", "MiB", "GiB", "TiB" };
+	double size = (double)bytes;
+	size_t unit = 0;
+
+	while (size >= 1024 && unit + 1 < sizeof(units) / sizeof(units[0])) {
+		size /= 1024;
+		unit++;
+	}
+	snprintf(buf, 32, unit ? "%.1f %s" : "%.0f %s", size, units[unit]);
+	return buf;
+}
+
+const char *md_stats_format_time(int64_t time_s, char *buf)
+{
+	time_t t = (time_t)time_s;
+	struct tm tm;
+
+	if (!time_s || !localtime_r(&t, &tm) || !strftime(buf, 32, "%Y-%m-%d %H:%M:%S", &tm))
+		strcpy(buf, "-");
+	return buf;
+}
+
+int md_stats_finish(int status)
+{
+	if (fflush(stdout) || ferror(stdout)) {
+		int code = errno;
+
+		return md_stats_fail("standard output: %s", strerror(code));
+	}
+	return status;
+}
+
+/* ---- modules ------------------------------------------------------------------------------- */
+
+const char *md_stats_format_id(const struct mp_id *id, char *buf)
+{
+	if (id->build_id_len)
+		mp_id_format_build_id(id, buf);
+	else
+		snprintf(buf, 80, "text:%016llx", (unsigned long long)id->text_hash);
+	return buf;
+}
+
+bool md_stats_filter_matches(const struct md_stats_filter *filter, const struct mp_module *module)
+{
+	char id[80];
+
+	if (filter->module && strcmp(filter->module, module->path)) {
+		const char *slash = strrchr(module->path, '/');
+
+		if (strcmp(filter->module, slash ? slash + 1 : module->path))
+			return false;
+	}
+	if (filter->build_id) {
+		md_stats_format_id(&module->id, id);
+		if (strncasecmp(id, filter->build_id, strlen(filter->build_id)))
+			return false;
+	}
+	return true;
+}
