@@ -40,7 +40,7 @@ static mp_bits *const *bitmaps(struct mp_cfg_build *b, mp_bits *list[], size_t *
 	mp_bits *all[] = {
 		&b->index->targets, &b->starts, &b->weak, &b->taken, &b->pointed, &b->entries,
 		&b->pads, &b->table_targets, &b->entered, &b->refs, &b->in_table, &b->tabled,
-		&b->pointer_jumps, &b->tails, &b->scratch,
+		&b->pointer_jumps, &b->tails, &b->orphans, &b->scratch,
 	};
 
 	*nr = sizeof(all) / sizeof(all[0]);
@@ -85,7 +85,9 @@ static void fini_build(struct mp_cfg_build *b)
 	free(b->ref_list);
 	free(b->uses);
 	free(b->table_lengths);
-	free(b->far_pads);
+	free(b->far_links);
+	free(b->part_funcs);
+	free(b->part_ranges);
 	free(b->part_of_range);
 }
 
@@ -106,6 +108,7 @@ static void *shrink(void *array, uint32_t nr, size_t size)
 static int run_passes(struct mp_cfg_build *b)
 {
 	struct mp_cfg *cfg = b->cfg;
+	bool again = true;
 	int ret;
 
 	ret = mp_cfg_find_funcs(b);
@@ -116,11 +119,14 @@ static int run_passes(struct mp_cfg_build *b)
 	if (ret)
 		return ret;
 	accept_weak(b);
-	ret = mp_cfg_join_cold(b);
-	if (!ret)
-		ret = mp_cfg_find_tables(b);
-	if (ret)
-		return ret;
+	/* A switch may jump right into a cold part: then the table says whose it is. */
+	for (int round = 0; again && round < 3; round++) {
+		ret = mp_cfg_join_cold(b);
+		if (!ret)
+			ret = mp_cfg_find_tables(b, &again);
+		if (ret)
+			return ret;
+	}
 	mp_cfg_find_taken(b);
 	ret = mp_cfg_find_noreturn(b);
 	if (!ret)

@@ -263,7 +263,7 @@ static int link_tables(struct maker *m, uint32_t block, uint32_t jump)
 	for (uint32_t e = first_edge; e < cfg->nr_edges; e++) {
 		uint32_t at = m->block_at[cfg->edges[e].to - m->func->first_block];
 
-		b->scratch[at >> 6] &= ~(1ull << (at & 63));
+		mp_bit_clear(b->scratch, at);
 	}
 	return ret;
 }

@@ -43,6 +43,14 @@ static size_t cold_base(const char *name)
 	return *q ? 0 : (size_t)(p - name);
 }
 
+int mp_cfg_add_far_link(struct mp_cfg_build *b, uint32_t from_part, uint32_t target)
+{
+	if (mp_grow(&b->far_links, &b->cap_far_links, b->nr_far_links, sizeof(*b->far_links)))
+		return -ENOMEM;
+	b->far_links[b->nr_far_links++] = (struct mp_far_link){from_part, target};
+	return 0;
+}
+
 static void note_one(uint32_t *one, uint32_t part)
 {
 	if (*one == MP_NONE)
@@ -53,7 +61,7 @@ static void note_one(uint32_t *one, uint32_t part)
 
 static bool entry_row(const struct join *j, uint32_t part, uint32_t at)
 {
-	const struct mp_range *range = &j->b->cfg->ranges[j->b->index->parts[part].range];
+	const struct mp_range *range = &j->b->part_ranges[part];
 
 	if (range->fde == MP_NONE)
 		return true;
@@ -106,12 +114,12 @@ static void look(struct join *j)
 				note_jump(j, p, f);
 		}
 	}
-	for (uint32_t i = 0; i < b->nr_far_pads; i++) {
-		uint32_t to = mp_part_at(index, b->far_pads[i].target);
+	for (uint32_t i = 0; i < b->nr_far_links; i++) {
+		uint32_t to = mp_part_at(index, b->far_links[i].target);
 
 		if (to == MP_NONE)
 			continue;
-		note_one(&j->about[to].jumper, b->far_pads[i].from_part);
+		note_one(&j->about[to].jumper, b->far_links[i].from_part);
 		j->about[to].framed = true;
 	}
 }
@@ -141,25 +149,38 @@ static bool nameless_is_cold(const struct join *j, uint32_t p)
 
 	if (a->jumper >= MANY || a->called || a->outside)
 		return false;
+	if (a->framed)
+		return true;
 	if (mp_bit(j->b->taken, part->at) || mp_bit(j->b->pointed, part->at))
 		return false;
-	if (a->framed || a->into == a->jumper)
+	if (a->into == a->jumper)
 		return true;
 	return !entry_row(j, p, part->at) || jumps_with_frame(j, a->jumper, p);
 }
 
+/* Nothing calls it, at most one function jumps here: a table of that one may lead here, too. */
+static bool is_orphan(const struct join *j, uint32_t p)
+{
+	const struct mp_func *func = &j->b->part_funcs[p];
+	const struct about *a = &j->about[p];
+
+	if (a->called || a->outside || a->jumper == MANY ||
+	    mp_bit(j->b->taken, j->b->index->parts[p].at))
+		return false;
+	return func->symbol == MP_NONE || cold_base(func->name);
+}
+
 static bool same_base(const struct join *j, uint32_t p, size_t base, uint32_t candidate)
 {
-	const struct mp_cfg *cfg = j->b->cfg;
-	const char *name = cfg->funcs[j->b->index->parts[p].func].name;
-	const char *other = cfg->funcs[j->b->index->parts[candidate].func].name;
+	const char *name = j->b->part_funcs[p].name;
+	const char *other = j->b->part_funcs[candidate].name;
 
 	return !strncmp(name, other, base) && !other[base];
 }
 
 static uint32_t parent_of(const struct join *j, uint32_t p)
 {
-	const struct mp_func *func = &j->b->cfg->funcs[j->b->index->parts[p].func];
+	const struct mp_func *func = &j->b->part_funcs[p];
 	const struct about *a = &j->about[p];
 	size_t base = func->symbol == MP_NONE ? 0 : cold_base(func->name);
 
@@ -221,7 +242,7 @@ static int regroup(struct join *j)
 	qsort_r(order, nr, sizeof(*order), compare_parts, j->root);
 	for (uint32_t i = 0; i < nr; i++) {
 		uint32_t p = order[i];
-		const struct mp_func *old = &cfg->funcs[p];
+		const struct mp_func *old = &j->b->part_funcs[p];
 		struct mp_func *func;
 
 		if (j->root[p] == p) {
@@ -237,7 +258,7 @@ static int regroup(struct join *j)
 		func->flags |= old->flags & (MP_FUNC_SYSCALL | MP_FUNC_GET_PC);
 		if (old->problem)
 			mp_func_problem(func, (enum mp_problem)old->problem, old->problem_vaddr);
-		ranges[i] = cfg->ranges[p];
+		ranges[i] = j->b->part_ranges[p];
 		ranges[i].func = nr_funcs - 1;
 		ranges[i].cold = j->root[p] != p;
 		parts[p].range = i;
@@ -259,7 +280,13 @@ int mp_cfg_join_cold(struct mp_cfg_build *b)
 	struct join j = {.b = b};
 	int ret = -ENOMEM;
 
-	b->part_of_range = calloc((size_t)nr + 1, sizeof(*b->part_of_range));
+	if (!b->part_funcs) {
+		b->part_funcs = b->cfg->funcs;
+		b->part_ranges = b->cfg->ranges;
+		b->cfg->funcs = NULL;
+		b->cfg->ranges = NULL;
+		b->part_of_range = calloc((size_t)nr + 1, sizeof(*b->part_of_range));
+	}
 	j.about = calloc((size_t)nr + 1, sizeof(*j.about));
 	j.root = calloc((size_t)nr + 1, sizeof(*j.root));
 	if (!b->part_of_range || !j.about || !j.root)
@@ -271,6 +298,10 @@ int mp_cfg_join_cold(struct mp_cfg_build *b)
 		uint32_t parent = parent_of(&j, p);
 
 		j.root[p] = parent == MP_NONE ? p : parent;
+		if (parent == MP_NONE && is_orphan(&j, p))
+			mp_bit_set(b->orphans, b->index->parts[p].at);
+		else
+			mp_bit_clear(b->orphans, b->index->parts[p].at);
 	}
 	for (uint32_t p = 0; p < nr; p++) {
 		uint32_t root = find_root(j.root, p);

@@ -33,6 +33,11 @@ static inline void mp_bit_set(uint64_t *bits, uint32_t at)
 	bits[at >> 6] |= 1ull << (at & 63);
 }
 
+static inline void mp_bit_clear(uint64_t *bits, uint32_t at)
+{
+	bits[at >> 6] &= ~(1ull << (at & 63));
+}
+
 /* First set bit in [from, to), or @to. */
 uint32_t mp_bits_next(const uint64_t *bits, uint32_t from, uint32_t to);
 uint32_t mp_bits_count(const uint64_t *bits, uint32_t from, uint32_t to);
@@ -106,11 +111,15 @@ struct mp_cfg_build {
 		uint32_t jump, table;
 	} *uses;
 	uint32_t nr_uses, cap_uses;
-	/* landing pad of a range in another one: as good as a jump between them */
-	struct mp_far_pad {
+	/* landing pad or table entry in another range: as good as a jump between them */
+	struct mp_far_link {
 		uint32_t from_part, target;
-	} *far_pads;
-	uint32_t nr_far_pads, cap_far_pads;
+	} *far_links;
+	uint32_t nr_far_links, cap_far_links;
+	/* cfg->funcs and cfg->ranges as they were with one range per function */
+	struct mp_func *part_funcs;
+	struct mp_range *part_ranges;
+	mp_bits orphans;	/* starts of ranges that nothing but a table may lead to */
 	void *table_lengths;	/* table.c: one per table */
 	uint32_t cap_lengths;
 	uint32_t *part_of_range;
@@ -142,6 +151,7 @@ int mp_grow(void *array, uint32_t *cap, uint32_t nr, size_t size);
 int mp_cfg_find_funcs(struct mp_cfg_build *b);
 /* ---- cfg_cold.c: .cold parts join their functions ---- */
 int mp_cfg_join_cold(struct mp_cfg_build *b);
+int mp_cfg_add_far_link(struct mp_cfg_build *b, uint32_t from_part, uint32_t target);
 /* ---- cfg_scan.c: decode everything once ---- */
 int mp_cfg_scan(struct mp_cfg_build *b);
 /* ---- cfg_target.c: evidence outside of code ---- */
@@ -160,10 +170,13 @@ bool mp_cfa_is_entry_row(const struct mp_cfg_index *index, const struct mp_fde *
 /* ---- cfg_noreturn.c ---- */
 int mp_cfg_find_noreturn(struct mp_cfg_build *b);
 /* ---- table.c: indirect jumps ---- */
-int mp_cfg_find_tables(struct mp_cfg_build *b);
+/* *@again: table entries lead to ranges that belong to no function yet; join and call again. */
+int mp_cfg_find_tables(struct mp_cfg_build *b, bool *again);
 /* ---- table_entry.c ---- */
 /* Where entry @i of @table leads: an index, or MP_NONE where there is no such entry. */
 uint32_t mp_table_entry(const struct mp_cfg_build *b, const struct mp_table *table, uint32_t i);
+/* The orphan that @target lies in, or MP_NONE. */
+uint32_t mp_table_orphan(const struct mp_cfg_build *b, uint32_t target);
 /* Entries from the start on that lead into the function; stops where something else begins.
  * *@stop: it ended because of that, not at an entry that leads elsewhere. */
 uint32_t mp_table_run(const struct mp_cfg_build *b, const struct mp_table *table, bool *stop);

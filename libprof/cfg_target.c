@@ -111,11 +111,8 @@ static void pad(void *ctx, uint64_t vaddr)
 	mp_bit_set(b->pads, at);
 	if (at >= part->at && at < part->end)
 		return;
-	if (mp_grow(&b->far_pads, &b->cap_far_pads, b->nr_far_pads, sizeof(*b->far_pads))) {
+	if (mp_cfg_add_far_link(b, p->part, at))
 		p->ret = -ENOMEM;
-		return;
-	}
-	b->far_pads[b->nr_far_pads++] = (struct mp_far_pad){p->part, at};
 }
 
 static int landing_pads(struct mp_cfg_build *b)

@@ -22,7 +22,7 @@ struct finder {
 	struct mp_slice slice;
 	struct mp_cfg_build *b;
 	uint32_t jump;
-	uint32_t first_table;	/* of this function */
+	uint32_t first_table, first_use;	/* of this function */
 	bool found;		/* this jump has a table */
 	bool odd;		/* its target is computed in a way that is not understood */
 	int error;
@@ -281,6 +281,13 @@ static bool try_sum(struct finder *f, uint32_t at, uint8_t one, uint8_t other)
 	return try_load(f, &load, MP_TABLE_REL32, &values);
 }
 
+static bool is_entry(const struct finder *f, uint64_t vaddr)
+{
+	uint32_t at = mp_space_at(f->b->index, vaddr);
+
+	return at != MP_NONE && mp_bit(f->b->entries, at);
+}
+
 static void trace(struct finder *f, uint32_t at, uint8_t reg, unsigned int depth);
 
 static void trace_def(struct finder *f, const struct mp_op *op, uint8_t reg, unsigned int depth)
@@ -310,6 +317,11 @@ static void trace_def(struct finder *f, const struct mp_op *op, uint8_t reg, uns
 		break;
 	case MP_OP_COPY:
 		trace(f, op->at, op->src, depth + 1);
+		break;
+	case MP_OP_CONST:
+		/* A function to go on with, chosen here. */
+		if (!is_entry(f, (uint64_t)op->value))
+			f->odd = true;
 		break;
 	default:
 		/* A call's result may well be a function to go on with. */
@@ -374,49 +386,103 @@ static void settle(struct mp_cfg_build *b, uint32_t i)
 	}
 }
 
-static int find_in_func(struct mp_cfg_build *b, struct finder *f, uint32_t func)
+/* Entries that lead to ranges without an owner: they are this function's. */
+static int claim_orphans(struct finder *f, uint32_t i, uint32_t part, bool *again)
+{
+	const struct mp_table *table = &f->b->cfg->tables[i];
+
+	for (uint32_t k = 0; k < table->nr_entries; k++) {
+		uint32_t target = mp_table_entry(f->b, table, k);
+
+		if (mp_table_orphan(f->b, target) == MP_NONE ||
+		    f->b->index->parts[mp_part_at(f->b->index, target)].func == f->slice.func)
+			continue;
+		if (mp_cfg_add_far_link(f->b, part, target))
+			return -ENOMEM;
+		*again = true;
+	}
+	return 0;
+}
+
+static void recognise(struct finder *f, uint32_t jump)
+{
+	struct mp_op op;
+
+	f->jump = jump;
+	f->found = f->odd = false;
+	if (mp_op_decode(f->b, jump, &op))
+		return;
+	if (op.kind == MP_OP_JUMP_MEM) {
+		if (!try_load(f, &op, MP_TABLE_ABS64, NULL))
+			try_computed(f, &op);
+	} else {
+		trace(f, jump, op.src, 0);
+	}
+	if (f->found)
+		mp_bit_set(f->b->tabled, jump);
+	else if (!f->odd)
+		mp_bit_set(f->b->pointer_jumps, jump);
+}
+
+/* What tables lead to is a way in, too. */
+static int add_table_preds(struct finder *f)
+{
+	struct mp_cfg_build *b = f->b;
+
+	for (uint32_t u = f->first_use; u < b->nr_uses; u++) {
+		const struct mp_table *table = &b->cfg->tables[b->uses[u].table];
+
+		for (uint32_t k = 0; k < table->nr_entries; k++)
+			if (mp_slice_add_pred(&f->slice, mp_table_entry(b, table, k),
+					      b->uses[u].jump))
+				return -ENOMEM;
+	}
+	mp_slice_sort(&f->slice);
+	return 0;
+}
+
+static int find_in_func(struct mp_cfg_build *b, struct finder *f, uint32_t func, bool *again)
 {
 	const struct mp_func *fn = &b->cfg->funcs[func];
-	bool ready = false;
+	bool ready = false, left = false;
 
 	f->first_table = b->cfg->nr_tables;
-	for (uint32_t r = 0; r < fn->nr_ranges; r++) {
-		const struct mp_part *part =
-			&b->index->parts[b->part_of_range[fn->first_range + r]];
+	f->first_use = b->nr_uses;
+	/* Once with direct branches, then, for what is left, over the tables found as well. */
+	for (int pass = 0; pass < 2; pass++) {
+		for (uint32_t r = 0; r < fn->nr_ranges; r++) {
+			const struct mp_part *part =
+				&b->index->parts[b->part_of_range[fn->first_range + r]];
 
-		for (uint32_t i = 0; i < part->nr_flows; i++) {
-			const struct mp_flow *flow = &b->flows[part->first_flow + i];
-			struct mp_op op;
+			for (uint32_t i = 0; i < part->nr_flows; i++) {
+				const struct mp_flow *flow = &b->flows[part->first_flow + i];
 
-			if (flow->kind != MP_INSN_IJUMP)
-				continue;
-			if (flow->slot) {
-				mp_bit_set(b->tails, flow->at);
-				continue;
+				if (flow->kind != MP_INSN_IJUMP || mp_bit(b->tabled, flow->at) ||
+				    mp_bit(b->pointer_jumps, flow->at))
+					continue;
+				if (flow->slot) {
+					mp_bit_set(b->tails, flow->at);
+					continue;
+				}
+				if (!ready && mp_slice_init(&f->slice, b, func))
+					return -ENOMEM;
+				ready = true;
+				recognise(f, flow->at);
+				if (f->error)
+					return f->error;
+				left |= !f->found && f->odd;
 			}
-			if (!ready && mp_slice_init(&f->slice, b, func))
-				return -ENOMEM;
-			ready = true;
-			f->jump = flow->at;
-			f->found = f->odd = false;
-			if (mp_op_decode(b, flow->at, &op))
-				continue;
-			if (op.kind == MP_OP_JUMP_MEM) {
-				if (!try_load(f, &op, MP_TABLE_ABS64, NULL))
-					try_computed(f, &op);
-			} else {
-				trace(f, flow->at, op.src, 0);
-			}
-			if (f->error)
-				return f->error;
-			if (f->found)
-				mp_bit_set(b->tabled, flow->at);
-			else if (!f->odd)
-				mp_bit_set(b->pointer_jumps, flow->at);
 		}
+		for (uint32_t i = f->first_table; i < b->cfg->nr_tables; i++) {
+			settle(b, i);
+			if (claim_orphans(f, i, b->part_of_range[fn->first_range], again))
+				return -ENOMEM;
+		}
+		if (!left || f->first_table == b->cfg->nr_tables)
+			return 0;
+		if (!pass && add_table_preds(f))
+			return -ENOMEM;
 	}
-	for (uint32_t i = f->first_table; i < b->cfg->nr_tables; i++)
-		settle(b, i);
 	return 0;
 }
 
@@ -429,13 +495,26 @@ static int compare_uses(const void *a, const void *b)
 	return x->table < y->table ? -1 : x->table > y->table;
 }
 
-int mp_cfg_find_tables(struct mp_cfg_build *b)
+static void clear(const struct mp_cfg_build *b, mp_bits bits)
+{
+	memset(bits, 0, (b->index->nr_bytes / 64 + 2) * sizeof(uint64_t));
+}
+
+int mp_cfg_find_tables(struct mp_cfg_build *b, bool *again)
 {
 	struct finder f = {.b = b};
 	int ret = 0;
 
+	*again = false;
+	b->cfg->nr_tables = 0;
+	b->nr_uses = 0;
+	clear(b, b->table_targets);
+	clear(b, b->in_table);
+	clear(b, b->tabled);
+	clear(b, b->tails);
+	clear(b, b->pointer_jumps);
 	for (uint32_t i = 0; i < b->cfg->nr_funcs && !ret; i++)
-		ret = find_in_func(b, &f, i);
+		ret = find_in_func(b, &f, i, again);
 	mp_slice_fini(&f.slice);
 	if (b->nr_uses)
 		qsort(b->uses, b->nr_uses, sizeof(*b->uses), compare_uses);

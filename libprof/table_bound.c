@@ -257,7 +257,7 @@ static struct mp_bound go(struct walk *w, uint32_t at, struct state st, unsigned
 	part = &s->b->index->parts[p];
 	for (;;) {
 		uint32_t prev = mp_slice_prev(s, part, at);
-		struct mp_op op = {.falls = false, .cond = 0xff};
+		struct mp_op op = {.cond = 0xff};
 
 		none = finish(&st, (struct mp_bound){0, false});
 		if (!w->budget)
@@ -266,7 +266,7 @@ static struct mp_bound go(struct walk *w, uint32_t at, struct state st, unsigned
 		if (prev != MP_NONE && mp_op_decode(s->b, prev, &op))
 			return none;
 		if (join && mp_bit(s->b->index->targets, at) &&
-		    fork_paths(w, at, op.falls, &st, depth, &bound))
+		    fork_paths(w, at, mp_slice_falls_into(s, part, at), &st, depth, &bound))
 			return bound.nr ? bound : none;
 		join = true;
 		if (!op.falls)

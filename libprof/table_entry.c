@@ -93,43 +93,75 @@ uint32_t mp_table_entry(const struct mp_cfg_build *b, const struct mp_table *tab
 	return entry_abs64(b, table->vaddr + 8ull * i);
 }
 
-/* An instruction of the function, or its very end (a case the compiler proved impossible). */
-static bool is_inside(const struct mp_cfg_build *b, const struct mp_table *table, uint32_t target)
+uint32_t mp_table_orphan(const struct mp_cfg_build *b, uint32_t target)
+{
+	uint32_t part = mp_part_at(b->index, target);
+
+	if (part == MP_NONE || !mp_bit(b->orphans, b->index->parts[part].at) ||
+	    !mp_bit(b->starts, target))
+		return MP_NONE;
+	return part;
+}
+
+enum where {
+	OUTSIDE,
+	INSIDE,		/* an instruction of the function */
+	FIRST_INSN,	/* its first one: function pointers look like that, too */
+	MAYBE,		/* a range that may turn out to belong to the function */
+};
+
+static enum where where_is(const struct mp_cfg_build *b, const struct mp_table *table,
+			   uint32_t target)
 {
 	uint32_t part;
 
 	if (!mp_space_is_text(b->index, target))
-		return false;
+		return OUTSIDE;
 	part = mp_part_at(b->index, target);
-	if (part != MP_NONE && b->index->parts[part].func == table->func)
-		return mp_bit(b->starts, target);
+	if (part != MP_NONE && b->index->parts[part].func == table->func) {
+		if (!mp_bit(b->starts, target))
+			return OUTSIDE;
+		return mp_bit(b->entries, target) ? FIRST_INSN : INSIDE;
+	}
+	if (part != MP_NONE && mp_table_orphan(b, target) != MP_NONE)
+		return MAYBE;
+	/* The function's very end: a case that the compiler proved impossible. */
 	part = target ? mp_part_at(b->index, target - 1) : MP_NONE;
 	return part != MP_NONE && b->index->parts[part].func == table->func &&
-	       b->index->parts[part].end == target;
+			       b->index->parts[part].end == target ?
+		       INSIDE :
+		       OUTSIDE;
 }
 
 uint32_t mp_table_run(const struct mp_cfg_build *b, const struct mp_table *table, bool *stop)
 {
-	uint32_t size = table->kind == MP_TABLE_REL32 ? 4 : 8;
+	uint32_t size = table->kind == MP_TABLE_REL32 ? 4 : 8, i;
+	bool own = false;
 
 	*stop = true;
-	for (uint32_t i = 0; i < MAX_ENTRIES; i++) {
-		uint64_t where = table->vaddr + (uint64_t)size * i;
-		uint32_t at = mp_space_at(b->index, where), target;
+	for (i = 0; i < MAX_ENTRIES; i++) {
+		uint64_t address = table->vaddr + (uint64_t)size * i;
+		uint32_t at = mp_space_at(b->index, address), target;
+		enum where where;
 
 		if (at == MP_NONE || mp_space_is_text(b->index, at) ||
 		    (i && mp_bit(b->refs, at)))
-			return i;
+			break;
 		target = mp_table_entry(b, table, i);
 		if (target == MP_NONE) {
 			/* Kept relocations prove that nothing like an entry follows. */
 			*stop = b->elf->relinkable;
-			return i;
+			break;
 		}
-		if (!is_inside(b, table, target)) {
+		where = where_is(b, table, target);
+		if (where == OUTSIDE) {
 			*stop = false;
-			return i;
+			break;
 		}
+		own |= where == INSIDE;
 	}
-	return MAX_ENTRIES;
+	/* Pointers to functions: none leads into the middle of this one. */
+	if (!own)
+		*stop = false;
+	return own ? i : 0;
 }

@@ -211,6 +211,7 @@ int mp_op_decode(const struct mp_cfg_build *b, uint32_t at, struct mp_op *op)
 		.falls = true,
 		.cond = 0xff,
 	};
+	op->nop = z.mnemonic == ZYDIS_MNEMONIC_NOP;
 	op->flags = z.cpu_flags && (z.cpu_flags->modified | z.cpu_flags->set_0 |
 				    z.cpu_flags->set_1 | z.cpu_flags->undefined);
 	next = span->vaddr + (at - span->at) + z.length;

@@ -38,6 +38,7 @@ struct mp_op {
 	uint8_t width;		/* bytes of the destination register */
 	bool mem, rip;		/* has a memory operand; [rip + disp]: @disp is the address */
 	bool falls;		/* the next instruction may follow */
+	bool nop;
 	bool flags;		/* arithmetic flags change */
 	uint16_t writes;	/* registers that change, as bits */
 	uint8_t cond;		/* jcc: condition code, else 0xff */

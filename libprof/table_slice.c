@@ -7,8 +7,8 @@
 
 #include <errno.h>
 
-#define BUDGET 400
-#define MAX_SEEN 48
+#define BUDGET 1500
+#define MAX_SEEN 256
 #define MAX_DEPTH 6
 
 static int compare_preds(const void *a, const void *b)
@@ -18,6 +18,22 @@ static int compare_preds(const void *a, const void *b)
 	if (x->target != y->target)
 		return x->target < y->target ? -1 : 1;
 	return x->source < y->source ? -1 : x->source > y->source;
+}
+
+int mp_slice_add_pred(struct mp_slice *s, uint32_t target, uint32_t source)
+{
+	if (target == MP_NONE)
+		return 0;
+	if (mp_grow(&s->preds, &s->cap_preds, s->nr_preds, sizeof(*s->preds)))
+		return -ENOMEM;
+	s->preds[s->nr_preds++] = (struct mp_pred){target, source};
+	return 0;
+}
+
+void mp_slice_sort(struct mp_slice *s)
+{
+	if (s->nr_preds)
+		qsort(s->preds, s->nr_preds, sizeof(*s->preds), compare_preds);
 }
 
 int mp_slice_init(struct mp_slice *s, struct mp_cfg_build *b, uint32_t func)
@@ -37,15 +53,11 @@ int mp_slice_init(struct mp_slice *s, struct mp_cfg_build *b, uint32_t func)
 			if (flow->kind != MP_INSN_COND && flow->kind != MP_INSN_JUMP &&
 			    flow->kind != MP_INSN_LOOP)
 				continue;
-			if (flow->target == MP_NONE)
-				continue;
-			if (mp_grow(&s->preds, &s->cap_preds, s->nr_preds, sizeof(*s->preds)))
+			if (mp_slice_add_pred(s, flow->target, flow->at))
 				return -ENOMEM;
-			s->preds[s->nr_preds++] = (struct mp_pred){flow->target, flow->at};
 		}
 	}
-	if (s->nr_preds)
-		qsort(s->preds, s->nr_preds, sizeof(*s->preds), compare_preds);
+	mp_slice_sort(s);
 	return 0;
 }
 
@@ -62,6 +74,22 @@ uint32_t mp_slice_prev(const struct mp_slice *s, const struct mp_part *part, uin
 		if (mp_bit(s->b->starts, at - back))
 			return at - back;
 	return MP_NONE;
+}
+
+bool mp_slice_falls_into(const struct mp_slice *s, const struct mp_part *part, uint32_t at)
+{
+	for (;;) {
+		uint32_t prev = mp_slice_prev(s, part, at);
+		struct mp_op op;
+
+		if (prev == MP_NONE || mp_op_decode(s->b, prev, &op))
+			return true;
+		if (!op.falls)
+			return false;
+		if (!op.nop || mp_bit(s->b->index->targets, prev))
+			return true;
+		at = prev;
+	}
 }
 
 uint32_t mp_slice_first_pred(const struct mp_slice *s, uint32_t at)
@@ -148,6 +176,8 @@ static void walk(struct search *q, uint32_t at, unsigned int depth)
 				joined = true;
 				walk(q, s->preds[i].source, depth + 1);
 			}
+			if (joined && !mp_slice_falls_into(s, part, at))
+				return;
 		}
 		prev = mp_slice_prev(s, part, at);
 		if (prev == MP_NONE) {

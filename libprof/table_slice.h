@@ -36,8 +36,12 @@ struct mp_values {
 
 int mp_slice_init(struct mp_slice *s, struct mp_cfg_build *b, uint32_t func);
 void mp_slice_fini(struct mp_slice *s);
+int mp_slice_add_pred(struct mp_slice *s, uint32_t target, uint32_t source);
+void mp_slice_sort(struct mp_slice *s);
 /* The instruction before @at in the same part, or MP_NONE. */
 uint32_t mp_slice_prev(const struct mp_slice *s, const struct mp_part *part, uint32_t at);
+/* True where execution can run into @at from above: not over padding behind a jump. */
+bool mp_slice_falls_into(const struct mp_slice *s, const struct mp_part *part, uint32_t at);
 /* First direct branch to @at in s->preds; nr_preds where there is none. */
 uint32_t mp_slice_first_pred(const struct mp_slice *s, uint32_t at);
 /* The instructions that may have set @reg as it is before @at. */
