@@ -11,7 +11,7 @@
 
 #include "editor/cfi_ops.h"
 
-#define MAX_STATES 64	   /* of DW_CFA_remember_state; compilers use one */
+#define MAX_STATES 64	      /* of DW_CFA_remember_state; compilers use one */
 #define MAX_LINES  (1u << 18) /* 20 MiB of rows: what a hostile FDE can cost */
 
 _Static_assert(sizeof(struct me_cfi_row) == 8 + 2 * (1 + ME_CFI_NR_REGS + 2), "padding");
@@ -25,7 +25,7 @@ struct machine {
 	bool has_initial;
 	struct me_cfi_row initial;
 	struct mp_eh_cursor cur;
-	int error;	/* the first one */
+	int error; /* the first one */
 };
 
 static void fail(struct machine *m, int error)
@@ -206,7 +206,8 @@ static void read_expression(struct machine *m, struct me_cfi_rule *rule)
 
 	rule->expr = m->cur.p;
 	mp_eh_skip(&m->cur, size);
-	if (m->cur.failed || size > UINT32_MAX || !expression_may_move(rule->expr, (uint32_t)size)) {
+	if (m->cur.failed || size > UINT32_MAX ||
+	    !expression_may_move(rule->expr, (uint32_t)size)) {
 		fail(m, -EOPNOTSUPP);
 		return;
 	}
@@ -334,7 +335,7 @@ static void run_state_op(struct machine *m, uint8_t op)
 		return;
 	}
 	m->row = m->states[--m->nr_states];
-	m->row.args_size = args_size;	/* no part of the state, as libgcc has it */
+	m->row.args_size = args_size; /* no part of the state, as libgcc has it */
 }
 
 /* One operation that does not advance. */
@@ -437,7 +438,7 @@ static int run_fde(struct machine *m, const struct mp_eh_fde *fde, struct me_cfi
 			fail(m, -EOPNOTSUPP);
 		off = absolute ? delta - fde->start : off + delta;
 		if (off >= fde->size)
-			return m->error;	/* nothing is asked behind the end */
+			return m->error; /* nothing is asked behind the end */
 	}
 	add_line(m, table, off);
 	if (m->cur.failed)

@@ -17,46 +17,46 @@
 #define ME_CFI_NR_REGS 33
 
 enum me_cfi_kind {
-	ME_CFI_UNSPECIFIED,	/* never mentioned */
+	ME_CFI_UNSPECIFIED, /* never mentioned */
 	ME_CFI_UNDEFINED,
 	ME_CFI_SAME,
-	ME_CFI_OFFSET,		/* saved at CFA + off; of the CFA: reg + off */
+	ME_CFI_OFFSET, /* saved at CFA + off; of the CFA: reg + off */
 	ME_CFI_VAL_OFFSET,
 	ME_CFI_REGISTER,
-	ME_CFI_EXPRESSION,	/* of the CFA: the CFA's value */
+	ME_CFI_EXPRESSION, /* of the CFA: the CFA's value */
 	ME_CFI_VAL_EXPRESSION,
 };
 
 struct me_cfi_rule {
-	uint8_t kind;		/* enum me_cfi_kind */
+	uint8_t kind; /* enum me_cfi_kind */
 	uint16_t reg;
 	uint32_t expr_size;
 	int64_t off;
-	const uint8_t *expr;	/* in the ELF file */
+	const uint8_t *expr; /* in the ELF file */
 };
 
 /* Each distinct rule once, so that rows are small and compare as bytes; [0] is "unspecified". */
 struct me_cfi_rules {
 	struct me_cfi_rule *rules;
 	uint32_t nr, room;
-	uint32_t *hash;		/* rule number + 1, 0: free */
+	uint32_t *hash; /* rule number + 1, 0: free */
 	uint32_t hash_size;
 };
 
 struct me_cfi_row {
 	uint64_t args_size;
-	uint16_t cfa, regs[ME_CFI_NR_REGS];	/* rule numbers */
-	uint16_t zero[2];			/* no padding: rows compare as bytes */
+	uint16_t cfa, regs[ME_CFI_NR_REGS]; /* rule numbers */
+	uint16_t zero[2];		    /* no padding: rows compare as bytes */
 };
 
 struct me_cfi_line {
-	uint64_t off;		/* from the FDE's start; the row holds to the next line's */
+	uint64_t off; /* from the FDE's start; the row holds to the next line's */
 	struct me_cfi_row row;
 };
 
 struct me_cfi_table {
-	struct me_cfi_row initial;	/* what the CIE's program leaves */
-	struct me_cfi_line *lines;	/* ascending off, first 0 */
+	struct me_cfi_row initial; /* what the CIE's program leaves */
+	struct me_cfi_line *lines; /* ascending off, first 0 */
 	uint32_t nr, room;
 };
 
@@ -80,7 +80,6 @@ void me_cfi_put_change(struct me_bytes *out, const struct me_cfi_rules *rules,
 		       const struct mp_eh_cie *cie, const struct me_cfi_row *from,
 		       const struct me_cfi_row *to);
 void me_cfi_put_advance(struct me_bytes *out, uint64_t delta);
-
 
 /*
  * me_cfi_program_end - where the last operation that is no DW_CFA_nop ends. *@set_loc: the program

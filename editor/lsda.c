@@ -69,9 +69,9 @@ static const char *read_sites(struct mp_eh_cursor *cur, uint8_t enc, uint64_t st
 
 /* What the filters of reachable actions refer to. */
 struct extent {
-	uint64_t actions, specs;	/* bytes */
+	uint64_t actions, specs; /* bytes */
 	uint64_t nr_types;
-	uint32_t steps;			/* walked so far, over all chains */
+	uint32_t steps; /* walked so far, over all chains */
 };
 
 /* An exception specification: type filters up to a zero. */

@@ -16,19 +16,19 @@
 /* A range of code; what no call site covers must not throw: std::terminate. */
 struct me_call_site {
 	uint64_t start, size;
-	uint64_t pad;		/* vaddr of the landing pad, 0: none, unwind on */
-	uint64_t action;	/* 0: cleanup only; else 1 + offset in the action table */
+	uint64_t pad;	 /* vaddr of the landing pad, 0: none, unwind on */
+	uint64_t action; /* 0: cleanup only; else 1 + offset in the action table */
 };
 
 struct me_lsda {
-	struct me_call_site *sites;	/* ascending, disjoint */
+	struct me_call_site *sites; /* ascending, disjoint */
 	uint32_t nr_sites, room_sites;
 	const uint8_t *actions;
-	size_t actions_size;		/* as far as call sites lead */
-	uint8_t type_enc;		/* MP_EH_PE_OMIT: no types */
+	size_t actions_size; /* as far as call sites lead */
+	uint8_t type_enc;    /* MP_EH_PE_OMIT: no types */
 	uint32_t nr_types, room_types;
-	uint64_t *types;		/* [i] is filter i + 1: address, pointer's address or 0 */
-	const uint8_t *specs;		/* exception specifications, behind the types */
+	uint64_t *types;      /* [i] is filter i + 1: address, pointer's address or 0 */
+	const uint8_t *specs; /* exception specifications, behind the types */
 	size_t specs_size;
 };
 

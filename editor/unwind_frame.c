@@ -13,7 +13,7 @@
 
 struct known_cie {
 	uint64_t old_vaddr;
-	size_t off;		/* in the new .eh_frame */
+	size_t off; /* in the new .eh_frame */
 	struct mp_eh_cie cie;
 };
 
@@ -22,7 +22,7 @@ struct writer {
 	struct me_cfi_rules *rules;
 	struct me_frames *out;
 	uint64_t vaddr;		/* of the new .eh_frame */
-	struct known_cie *cies;	/* ascending old_vaddr */
+	struct known_cie *cies; /* ascending old_vaddr */
 	uint32_t nr_cies, room_cies;
 	struct me_cfi_table table;
 	bool out_of_reach;
@@ -136,8 +136,8 @@ static const struct known_cie *find_cie(const struct writer *w, uint64_t old_vad
 }
 
 /* Up to the program. Return: where the entry starts. */
-static size_t start_fde(struct writer *w, const struct known_cie *known, uint64_t pc,
-			uint64_t size, uint64_t lsda)
+static size_t start_fde(struct writer *w, const struct known_cie *known, uint64_t pc, uint64_t size,
+			uint64_t lsda)
 {
 	struct me_bytes *out = &w->out->eh_frame;
 	bool has_lsda = known->cie.lsda_enc != MP_EH_PE_OMIT;
@@ -161,8 +161,7 @@ static int add_entry(struct writer *w, uint64_t pc, uint64_t size, size_t off)
 
 	if (out->nr == out->room) {
 		uint32_t room = out->room ? out->room + out->room / 2 : 1024;
-		struct me_frame_entry *entries =
-			reallocarray(out->entries, room, sizeof(*entries));
+		struct me_frame_entry *entries = reallocarray(out->entries, room, sizeof(*entries));
 
 		if (!entries)
 			return no_memory(w);
@@ -241,8 +240,8 @@ static int put_old(struct writer *w)
 
 		ret = mp_eh_next(&cur, &first, &cie, &fde);
 		if (ret < 0)
-			return refuse(w, at, ret == -EOPNOTSUPP ? "entry of an unknown kind"
-								: "damaged");
+			return refuse(w, at,
+				      ret == -EOPNOTSUPP ? "entry of an unknown kind" : "damaged");
 		if (ret == 0 && !sized)
 			break;
 		if (ret == 1)

@@ -15,11 +15,11 @@
 
 /* One FDE of the original, read in full. */
 struct me_source {
-	const struct mp_fde *listed;	/* NULL: nothing is read yet */
+	const struct mp_fde *listed; /* NULL: nothing is read yet */
 	struct mp_eh_cie cie;
 	struct mp_eh_fde fde;
 	struct me_cfi_table table;
-	struct me_lsda lsda;		/* where fde.lsda */
+	struct me_lsda lsda; /* where fde.lsda */
 };
 
 /* Return: NULL, or why code under @listed cannot move. @source is reused. */
@@ -30,9 +30,9 @@ void me_source_fini(struct me_source *source);
 /* A new FDE: copies that lie together, are of one function and have one CIE and LSDA. */
 struct me_run {
 	uint64_t start, size;
-	uint64_t cie_vaddr;		/* of the original's CIE */
-	uint64_t lsda;			/* vaddr of the new one, 0: none */
-	size_t program_off, program_size;	/* in me_runs.programs */
+	uint64_t cie_vaddr;		  /* of the original's CIE */
+	uint64_t lsda;			  /* vaddr of the new one, 0: none */
+	size_t program_off, program_size; /* in me_runs.programs */
 };
 
 struct me_runs {

@@ -11,22 +11,22 @@
 #include "editor/unwind_priv.h"
 
 /* Padding up to this size does not part a run; the row before it holds in it. */
-#define MAX_GAP 63
-#define NR_SOURCES 4	/* a function's main and cold part, and those of a neighbour */
+#define MAX_GAP	   63
+#define NR_SOURCES 4 /* a function's main and cold part, and those of a neighbour */
 
 struct builder {
 	const struct mp_cfg *cfg;
 	struct me_cfi_rules *rules;
 	struct me_source sources[NR_SOURCES];
 	unsigned int next_source;
-	struct me_source *last;		/* of the run at hand: stays */
-	uint32_t *placed_of;		/* by block: index in @placed or MP_NONE */
+	struct me_source *last; /* of the run at hand: stays */
+	uint32_t *placed_of;	/* by block: index in @placed or MP_NONE */
 	const struct me_placed *placed;
 	struct me_runs *out;
-	uint64_t lsda_vaddr;		/* of out->lsdas */
-	struct me_call_site *sites;	/* of the run at hand */
+	uint64_t lsda_vaddr;	    /* of out->lsdas */
+	struct me_call_site *sites; /* of the run at hand */
 	uint32_t nr_sites, room_sites;
-	struct me_cfi_row row;		/* at @row_off in the run at hand */
+	struct me_cfi_row row; /* at @row_off in the run at hand */
 	uint64_t row_off;
 	struct mp_err *err;
 };
@@ -52,14 +52,35 @@ static const struct mp_fde *fde_of_block(const struct mp_elf *elf, const struct 
 	return &elf->fdes[lo];
 }
 
-static const char *check_pads(const struct mp_cfg *cfg, const struct me_source *source)
+/* The block of @func that starts at @vaddr, or MP_NONE. */
+static uint32_t block_at(const struct mp_cfg *cfg, uint32_t func, uint64_t vaddr)
+{
+	const struct mp_func *f = &cfg->funcs[func];
+	uint32_t lo = f->first_block, hi = lo + f->nr_blocks;
+
+	while (lo < hi) {
+		uint32_t mid = lo + (hi - lo) / 2;
+
+		if (cfg->blocks[mid].vaddr == vaddr)
+			return mid;
+		if (cfg->blocks[mid].vaddr < vaddr)
+			lo = mid + 1;
+		else
+			hi = mid;
+	}
+	return MP_NONE;
+}
+
+/* A landing pad is in the function whose exception it catches. */
+static const char *check_pads(const struct mp_cfg *cfg, uint32_t func,
+			      const struct me_source *source)
 {
 	const struct me_lsda *lsda = &source->lsda;
 
 	if (!source->fde.lsda)
 		return NULL;
 	for (uint32_t i = 0; i < lsda->nr_sites; i++) {
-		if (lsda->sites[i].pad && mp_cfg_block_starting(cfg, lsda->sites[i].pad) == MP_NONE)
+		if (lsda->sites[i].pad && block_at(cfg, func, lsda->sites[i].pad) == MP_NONE)
 			return "landing pad that starts no block";
 	}
 	return NULL;
@@ -87,7 +108,7 @@ const char *me_unwind_check(const struct mp_cfg *cfg, uint32_t func)
 		} else if (fde != last) {
 			why = me_source_load(&source, cfg->elf, &rules, fde);
 			if (!why)
-				why = check_pads(cfg, &source);
+				why = check_pads(cfg, func, &source);
 			last = fde;
 		}
 	}
@@ -116,7 +137,7 @@ static struct me_source *source_of(struct builder *b, const struct mp_block *blo
 	while (source == b->last);
 	why = me_source_load(source, b->cfg->elf, b->rules, fde);
 	if (!why)
-		why = check_pads(b->cfg, source);
+		why = check_pads(b->cfg, block->func, source);
 	if (why) {
 		source->listed = NULL;
 		mp_err_set(b->err, EBADMSG, "0x%" PRIx64 ": %s", block->vaddr, why);
@@ -186,9 +207,9 @@ static bool add_site(struct builder *b, const struct me_call_site *site)
 	return true;
 }
 
-static uint64_t copy_of_pad(const struct builder *b, uint64_t pad)
+static uint64_t copy_of_pad(const struct builder *b, uint32_t func, uint64_t pad)
 {
-	uint32_t block = pad ? mp_cfg_block_starting(b->cfg, pad) : MP_NONE;
+	uint32_t block = pad ? block_at(b->cfg, func, pad) : MP_NONE;
 
 	if (block == MP_NONE || b->placed_of[block] == MP_NONE)
 		return pad;
@@ -196,8 +217,7 @@ static uint64_t copy_of_pad(const struct builder *b, uint64_t pad)
 }
 
 /* The old call sites as far as they cover the block; ranges they leave out stay left out. */
-static bool put_sites(struct builder *b, const struct me_placed *placed,
-		      const struct me_lsda *lsda)
+static bool put_sites(struct builder *b, const struct me_placed *placed, const struct me_lsda *lsda)
 {
 	const struct mp_block *block = &b->cfg->blocks[placed->block];
 	uint64_t start = block->vaddr, end = start + block->size;
@@ -222,7 +242,7 @@ static bool put_sites(struct builder *b, const struct me_placed *placed,
 		site = (struct me_call_site){
 			.start = placed->new_vaddr + from,
 			.size = to - from,
-			.pad = copy_of_pad(b, old->pad),
+			.pad = copy_of_pad(b, block->func, old->pad),
 			.action = old->action,
 		};
 		if (!add_site(b, &site))
@@ -247,7 +267,7 @@ static int finish_run(struct builder *b)
 	struct me_run *run = &b->out->runs[b->out->nr - 1];
 	const struct me_source *source = b->last;
 
-	if (!run->size) {	/* a block that was one jump, dropped */
+	if (!run->size) { /* a block that was one jump, dropped */
 		b->out->nr--;
 		return 0;
 	}

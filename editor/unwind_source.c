@@ -5,11 +5,19 @@
 
 #include "editor/unwind_priv.h"
 
+/* .symtab keeps a version behind the name: NAME@VERSION. */
+static bool is_named(const char *name, const char *want)
+{
+	size_t len = strlen(want);
+
+	return !strncmp(name, want, len) && (!name[len] || name[len] == '@');
+}
+
 /* Those read the LSDA as lsda.h says. Others may keep anything in it. */
 static bool known_personality(const char *name)
 {
 	return name &&
-	       (!strcmp(name, "__gxx_personality_v0") || !strcmp(name, "__gcc_personality_v0"));
+	       (is_named(name, "__gxx_personality_v0") || is_named(name, "__gcc_personality_v0"));
 }
 
 const char *me_source_load(struct me_source *source, const struct mp_elf *elf,
