@@ -129,10 +129,10 @@ static int check_retargeted(struct vf *vf, uint64_t vaddr, uint64_t *next)
 	return 0;
 }
 
-/* A field that the linker made the address of .eh_frame. */
+/* A field in code that the linker made an address inside .eh_frame: the start-up file's label. */
 static bool is_eh_ref(const struct vf *vf, const struct mp_reloc *rel)
 {
-	return rel->sym_value + (uint64_t)rel->addend == vf->old_eh.vaddr &&
+	return rel->sym_value + (uint64_t)rel->addend - vf->old_eh.vaddr < vf->old_eh.size &&
 	       (rel->type == R_X86_64_32 || rel->type == R_X86_64_32S) &&
 	       vf_is_text(vf, rel->vaddr);
 }
@@ -153,22 +153,26 @@ static int check_eh_ref(struct vf *vf, const struct mp_reloc *rel, uint64_t *nex
 	return 0;
 }
 
+/* Registered and taken back by the same name, and nobody else knows the old section. */
 int vf_check_eh_refs(struct vf *vf)
 {
-	const struct mp_section *old = mp_elf_section(vf->o, ".eh_frame");
+	uint64_t label = 0;
 	uint32_t nr = 0;
 
 	if (vf->eh_frame)
 		return 0;
-	for (uint32_t i = 0; old && i < vf->o->nr_relocs; i++) {
+	for (uint32_t i = 0; i < vf->o->nr_relocs; i++) {
 		const struct mp_reloc *rel = &vf->o->relocs[i];
+		uint64_t to = rel->sym_value + (uint64_t)rel->addend;
 
-		/* Inside the section its FDEs refer to their own CIEs without relocations. */
-		if (rel->sym_value + (uint64_t)rel->addend - old->vaddr < old->size &&
-		    rel->vaddr - old->vaddr >= old->size && !is_eh_ref(vf, rel) &&
-		    mp_elf_is_code(vf->o, rel->vaddr))
+		/* The section's own relocations lead to code; some end in it by their addends. */
+		if (to - vf->old_eh.vaddr >= vf->old_eh.size ||
+		    rel->vaddr - vf->old_eh.vaddr < vf->old_eh.size)
+			continue;
+		if (!is_eh_ref(vf, rel) || (nr && to != label))
 			return vf_refuse(vf, rel->vaddr, "another reference to .eh_frame");
-		nr += is_eh_ref(vf, rel);
+		label = to;
+		nr++;
 	}
 	if (!nr || nr != vf->nr_eh_refs)
 		return vf_refuse(vf, vf->old_eh.vaddr,

@@ -102,7 +102,7 @@ enum vf_fde_flag {
 	VF_FDE_OFF_GRID = 1 << 1, /* somebody jumps between two instructions' starts */
 	VF_FDE_IJMP = 1 << 2,	  /* holds an indirect jump */
 	VF_FDE_IJMP_REG = 1 << 3, /* through a register: the address may be computed */
-	VF_FDE_SELF_REF = 1 << 4, /* takes an address inside itself */
+	VF_FDE_SELF_REF = 1 << 4, /* takes an address inside itself, not its entry's */
 };
 
 struct vf_eh {

@@ -42,7 +42,7 @@ static int note_operand(struct vf *vf, struct vf_fde *fde, uint64_t insn, uint64
 	if (vf_is_text(vf, to)) {
 		vf_bits_set(&vf->target, to);
 		vf_bits_set(&vf->text_ref, to);
-		if (fde && to - fde->start < fde->size)
+		if (fde && to > fde->start && to - fde->start < fde->size)
 			fde->flags |= VF_FDE_SELF_REF;
 	}
 	if (to < vf->image_start || to >= vf->image_end)
@@ -217,7 +217,8 @@ static void scan_relative_tables(struct vf *vf, const struct mp_section *sec)
 	}
 }
 
-/* Addresses in data without a relocation: only where the program has fixed addresses. */
+/* Addresses in data without a relocation: where the program has fixed addresses and the linker's
+ * account is gone. Strings look like addresses, too: weak evidence, it forbids a patch, no more. */
 static void scan_words(struct vf *vf, const struct mp_section *sec)
 {
 	const uint8_t *p = mp_elf_bytes(vf->o, sec->vaddr, sec->size);
@@ -226,15 +227,18 @@ static void scan_words(struct vf *vf, const struct mp_section *sec)
 		uint32_t w32;
 		uint64_t w64;
 
-		/* With relocations, a word of 4 bytes without one is a number. */
 		memcpy(&w32, p + k, 4);
-		if (!vf->o->relinkable)
-			mark_target(vf, w32);
+		mark_target(vf, w32);
 		if ((sec->vaddr + k) % 8 || k + 8 > sec->size)
 			continue;
 		memcpy(&w64, p + k, 8);
 		mark_target(vf, w64);
 	}
+}
+
+static bool words_may_be_addresses(const struct vf *vf)
+{
+	return vf->o->ehdr.e_type == ET_EXEC && !vf->o->relinkable;
 }
 
 /* Somebody jumps between the instruction starts that we know: the bytes have a second reading.
@@ -347,8 +351,7 @@ int vf_scan(struct vf *vf)
 		ret = follow_off_grid(vf);
 	if (ret)
 		goto out;
-	/* Weak evidence: a number may look like an address. It forbids a patch, no more. */
-	for (uint32_t i = 0; vf->o->ehdr.e_type == ET_EXEC && i < vf->o->nr_sections; i++) {
+	for (uint32_t i = 0; words_may_be_addresses(vf) && i < vf->o->nr_sections; i++) {
 		const struct mp_section *sec = &vf->o->sections[i];
 
 		if ((sec->flags & SHF_ALLOC) && !is_text_section(sec) && sec->type != SHT_NOBITS &&

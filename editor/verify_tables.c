@@ -175,50 +175,69 @@ static int check_entry(struct vf *vf, uint64_t at, uint8_t kind, uint64_t now)
 	return 0;
 }
 
+/* A word that the loader overwrites with its relocation's addend; RELR: with its own value. */
+static int check_relative_word(struct vf *vf, const struct mp_reloc *rel)
+{
+	const struct mp_elf *n = vf->n;
+	const uint8_t *old = mp_elf_bytes(vf->o, rel->vaddr, 8);
+	const uint8_t *new = mp_elf_bytes(n, rel->vaddr, 8);
+	const struct mp_reloc *then = reloc_at(n->dyn_relocs, n->nr_dyn_relocs, rel->vaddr);
+	uint64_t now, was;
+
+	if (!old || !new)
+		return vf_refuse(vf, rel->vaddr, "data changed outside the file");
+	memcpy(&was, old, 8);
+	memcpy(&now, new, 8);
+	if (was != (uint64_t)rel->addend || !then || then->type != R_X86_64_RELATIVE ||
+	    (uint64_t)then->addend != now)
+		return vf_refuse(vf, rel->vaddr, "word and relocation disagree");
+	vf->nr_abs_changed++;
+	return check_entry(vf, rel->vaddr, VF_TABLE_ABS64, now);
+}
+
+static int check_relocated_word(struct vf *vf, const struct mp_reloc *rel)
+{
+	const uint8_t *new = mp_elf_bytes(vf->n, rel->vaddr, rel->type == R_X86_64_PC32 ? 4 : 8);
+	int32_t w32;
+	uint64_t w64;
+
+	if (!new)
+		return vf_refuse(vf, rel->vaddr, "data changed outside the file");
+	if (rel->type == R_X86_64_PC32) {
+		memcpy(&w32, new, 4);
+		return check_entry(vf, rel->vaddr, VF_TABLE_REL32, (uint64_t)(int64_t)w32);
+	}
+	if (rel->type != R_X86_64_64 || vf->o->ehdr.e_type != ET_EXEC)
+		return vf_refuse(vf, rel->vaddr, "data changed that is no entry of a jump table");
+	memcpy(&w64, new, 8);
+	vf->nr_abs_changed++;
+	return check_entry(vf, rel->vaddr, VF_TABLE_ABS64, w64);
+}
+
+/* Tables need not be aligned: the relocation says where the word starts. */
 int vf_check_table_word(struct vf *vf, uint64_t vaddr, uint64_t *next)
 {
-	const struct mp_elf *o = vf->o;
 	const struct mp_reloc *rel;
-	const uint8_t *old, *new;
-	uint64_t at = vaddr & ~7ULL, now, was;
-	int32_t word;
+	uint64_t from = vaddr < 7 ? 0 : vaddr - 7;
+	uint32_t n;
 
-	rel = reloc_at(o->dyn_relocs, o->nr_dyn_relocs, at);
-	if (rel && rel->type == R_X86_64_RELATIVE) {
-		/* The loader writes the addend; the word itself may hold it too (RELR: holds it). */
-		old = mp_elf_bytes(o, at, 8);
-		new = mp_elf_bytes(vf->n, at, 8);
-		if (!old || !new)
-			return vf_refuse(vf, vaddr, "data changed outside the file");
-		memcpy(&was, old, 8);
-		memcpy(&now, new, 8);
-		if (was != (uint64_t)rel->addend)
-			return vf_refuse(vf, at, "a word changed that the loader overwrites");
-		rel = reloc_at(vf->n->dyn_relocs, vf->n->nr_dyn_relocs, at);
-		if (!rel || rel->type != R_X86_64_RELATIVE || (uint64_t)rel->addend != now)
-			return vf_refuse(vf, at, "word and relocation disagree");
-		vf->nr_abs_changed++;
-		*next = at + 8;
-		return check_entry(vf, at, VF_TABLE_ABS64, now);
+	for (uint64_t at = from; at <= vaddr; at++) {
+		rel = reloc_at(vf->o->dyn_relocs, vf->o->nr_dyn_relocs, at);
+		if (rel && rel->type == R_X86_64_RELATIVE) {
+			*next = at + 8;
+			return check_relative_word(vf, rel);
+		}
 	}
-	rel = reloc_at(o->relocs, o->nr_relocs, at);
-	if (rel && rel->type == R_X86_64_64 && o->ehdr.e_type == ET_EXEC) {
-		new = mp_elf_bytes(vf->n, at, 8);
-		if (!new)
-			return vf_refuse(vf, vaddr, "data changed outside the file");
-		memcpy(&now, new, 8);
-		vf->nr_abs_changed++;
-		*next = at + 8;
-		return check_entry(vf, at, VF_TABLE_ABS64, now);
+	rel = mp_elf_relocs_in(vf->o, from, vaddr + 1, &n);
+	for (; n; n--, rel++) {
+		uint64_t size = rel->type == R_X86_64_PC32 ? 4 : 8;
+
+		if (vaddr - rel->vaddr >= size)
+			continue;
+		*next = rel->vaddr + size;
+		return check_relocated_word(vf, rel);
 	}
-	at = vaddr & ~3ULL;
-	rel = reloc_at(o->relocs, o->nr_relocs, at);
-	new = mp_elf_bytes(vf->n, at, 4);
-	if (!rel || rel->type != R_X86_64_PC32 || !new)
-		return vf_refuse(vf, vaddr, "data changed that is no entry of a jump table");
-	memcpy(&word, new, 4);
-	*next = at + 4;
-	return check_entry(vf, at, VF_TABLE_REL32, (uint64_t)(int64_t)word);
+	return vf_refuse(vf, vaddr, "data changed that is no entry of a jump table");
 }
 
 int vf_check_table_addend(struct vf *vf, uint64_t off)

@@ -1,0 +1,10 @@
+// SPDX-License-Identifier: Apache-2.0
+#ifndef MORPH_TEST_LIBRARY_H
+#define MORPH_TEST_LIBRARY_H
+typedef int (*library_fn)(int);
+extern __thread int library_tls;
+int library_add(int x);
+library_fn library_address(void);
+int library_apply(library_fn fn, int n);
+int library_same(library_fn fn);
+#endif
