@@ -299,6 +299,8 @@ static int check_piece(struct ctx *x, const struct mp_map_piece *p)
 
 	if (!old || p->old_vaddr + p->old_size > old->start + old->size)
 		return vf_refuse(vf, p->old_vaddr, "a moved block has no FDE");
+	if (!p->new_size) /* a jump that was dropped: no code, no rows */
+		return 0;
 	if (!new || p->new_vaddr + p->new_size > new->start + new->size)
 		return vf_refuse(vf, p->new_vaddr, "the copy of %#llx has no FDE",
 				 (unsigned long long)p->old_vaddr);
