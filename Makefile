@@ -296,7 +296,9 @@ fuzz: fuzzers
 	$(Q)$(call need,scripts/fuzz)
 	$(Q)BUILD=$(O) scripts/fuzz
 
-bench: all
+bench:
+	$(Q)scripts/setup --bench
+	$(Q)$(MAKE) --no-print-directory all
 	$(Q)$(call need,scripts/bench)
 	$(Q)BUILD=$(O) scripts/bench
 
