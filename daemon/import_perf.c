@@ -451,9 +451,10 @@ static int read_sample(struct reader *r, const struct header *h)
 	if (!len || p[len - 1] != ':')
 		return md_lines_fail(r->lines, r->err, "no event: " HOW_TO);
 	if (!r->seen_event[0]) {
-		snprintf(r->seen_event, sizeof(r->seen_event), "%.*s", (int)(len - 1),
-			 r->event && !same_event(r->event, p) ? r->event : p);
-		r->seen_event[strcspn(r->seen_event, ":")] = '\0';
+		const char *name = r->event ? r->event : p;
+
+		snprintf(r->seen_event, sizeof(r->seen_event), "%.*s", (int)strcspn(name, ":"),
+			 name);
 	}
 	if (!same_event(r->seen_event, p)) {
 		if (r->event)

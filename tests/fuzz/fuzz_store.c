@@ -1,0 +1,221 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * fuzz_store - a damaged database is an error, never a crash or a hang. The first byte of the
+ * input says what the rest is: a chunk's bytes, a whole database, or changes to a good one (3
+ * bytes offset, 1 byte to flip, each), cut to a length.
+ */
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "libprof/store_codec.h"
+#include "libprof/store_internal.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+static char path[64];
+static uint8_t *good;
+static size_t good_size;
+
+static void die(const char *what)
+{
+	perror(what);
+	abort();
+}
+
+static void clean_up(void)
+{
+	unlink(path);
+}
+
+static void fill(struct mp_store *store)
+{
+	static struct mp_ip_count counts[800];
+	struct mp_session session = { .start_s = 86400, .collector = "replay" };
+	struct mp_activity activity = { 1, 2, 3, 4 };
+	struct mp_ledger ledger = { 0 };
+	struct mp_err err;
+
+	if (mp_store_begin(store, &err) || mp_store_start_session(store, &session, &err))
+		die("fill");
+	for (unsigned int m = 0; m < 3; m++) {
+		struct mp_id id = { .build_id_len = 4, .text_hash = m };
+		int64_t key;
+
+		for (unsigned int i = 0; i < 800; i++) {
+			counts[i] = (struct mp_ip_count){ i * 97 + m, 1 + i % 5 };
+			ledger.attributed += 2 * counts[i].count;
+		}
+		if (mp_store_put_module(store, &id, MP_MODULE_FILE, "/bin/x", 65536, 86400, &key,
+					&err) ||
+		    mp_store_add_counts(store, key, 86400 + m, counts, 800, &err) ||
+		    mp_store_add_counts(store, key, 3 * 86400, counts, 800, &err) ||
+		    mp_store_add_activity(store, key, 86400, &activity, &err))
+			die("fill");
+	}
+	ledger.emitted = ledger.attributed;
+	if (mp_store_add_ledger(store, session.key, 86400, &ledger, &err) ||
+	    mp_store_commit(store, &err))
+		die("fill");
+}
+
+static void make_good(void)
+{
+	const char *tmp = getenv("TMPDIR");
+	struct mp_store *store;
+	struct mp_err err;
+	FILE *f;
+	int fd;
+
+	if (access("/dev/shm", W_OK) == 0)
+		tmp = "/dev/shm";	/* a file system without a disk is a hundred times faster */
+	snprintf(path, sizeof(path), "%.40s/morph-fuzz-XXXXXX", tmp ? tmp : "/tmp");
+	fd = mkstemp(path);
+	if (fd < 0)
+		die(path);
+	close(fd);
+	atexit(clean_up);
+	if (mp_store_open(path, MP_STORE_WRITE, &store, &err))
+		die(err.msg);
+	fill(store);
+	mp_store_close(store);
+	f = fopen(path, "rb");
+	if (!f || fseek(f, 0, SEEK_END))
+		die(path);
+	good_size = (size_t)ftell(f);
+	rewind(f);
+	good = malloc(good_size);
+	if (!good || fread(good, 1, good_size, f) != good_size)
+		die(path);
+	fclose(f);
+}
+
+static void write_database(const uint8_t *data, size_t size)
+{
+	FILE *f = fopen(path, "wb");
+
+	if (!f || fwrite(data, 1, size, f) != size || fclose(f))
+		die(path);
+}
+
+static void read_counts(struct mp_store *store, int64_t key)
+{
+	struct mp_ip_count *counts = NULL;
+	size_t nr;
+
+	if (mp_store_read_counts(store, key, 0, &counts, &nr, NULL))
+		return;
+	/* What is given out as sound must ascend. */
+	for (size_t i = 1; i < nr; i++)
+		if (counts[i].vaddr <= counts[i - 1].vaddr || !counts[i].count)
+			abort();
+	free(counts);
+}
+
+static void read_database(void)
+{
+	struct mp_program_activity *programs = NULL;
+	struct mp_session *sessions = NULL;
+	struct mp_module *modules = NULL;
+	struct mp_err err = { 0 };
+	struct mp_store *store;
+	int64_t start_s;
+	size_t nr;
+
+	if (mp_store_open(path, MP_STORE_READ, &store, &err)) {
+		if (!err.msg[0])
+			abort();
+		return;
+	}
+	if (!mp_store_list_modules(store, 0, &modules, &nr, &err)) {
+		for (size_t i = 0; i < nr; i++)
+			read_counts(store, modules[i].key);
+		mp_store_free_modules(modules, nr);
+	}
+	if (!mp_store_list_sessions(store, &sessions, &nr, &err))
+		free(sessions);
+	if (!mp_store_list_activity(store, 1, &programs, &nr, &err))
+		free(programs);
+	mp_store_period_start(store, 1, &start_s, &err);
+	mp_store_check(store, &err);
+	mp_store_close(store);
+}
+
+/* The daemon's way: add to what is there. */
+static void write_to_database(void)
+{
+	const struct mp_ip_count counts[] = { { 5, 1 }, { 70000, 2 } };
+	struct mp_id id = { .build_id_len = 4, .text_hash = 1 };
+	struct mp_activity activity = { 1, 1, 1, 1 };
+	struct mp_store *store;
+	char wal[80];
+	int64_t key;
+
+	if (!mp_store_open(path, MP_STORE_WRITE, &store, NULL)) {
+		if (!mp_store_put_module(store, &id, MP_MODULE_FILE, "/x", 1, 86400, &key, NULL)) {
+			mp_store_add_counts(store, key, 20 * 86400, counts, 2, NULL);
+			mp_store_add_activity(store, key, 20 * 86400, &activity, NULL);
+		}
+		mp_store_close(store);
+	}
+	/* A database that could not be closed properly leaves these. */
+	snprintf(wal, sizeof(wal), "%s-wal", path);
+	unlink(wal);
+	snprintf(wal, sizeof(wal), "%s-shm", path);
+	unlink(wal);
+}
+
+static void try_chunk(const uint8_t *data, size_t size)
+{
+	static struct mp_ip_count ips[MP_CHUNK_SIZE];
+	static uint8_t again[MP_CHUNK_SIZE * MP_CHUNK_ENTRY_MAX];
+	size_t nr, nr_again;
+
+	if (mp_chunk_decode(0x10000, data, size, ips, &nr))
+		return;
+	/* Not the same bytes (there are several ways to say a count), but the same counts. */
+	size = mp_chunk_encode(0x10000, ips, nr, again);
+	if (mp_chunk_decode(0x10000, again, size, ips, &nr_again) || nr != nr_again)
+		abort();
+}
+
+static void try_changes(const uint8_t *data, size_t size)
+{
+	uint8_t *copy = malloc(good_size);
+	size_t length = good_size;
+
+	if (!copy)
+		die("malloc");
+	memcpy(copy, good, good_size);
+	for (; size >= 4; data += 4, size -= 4) {
+		size_t off = ((size_t)data[0] << 16 | (size_t)data[1] << 8 | data[2]);
+
+		copy[off % good_size] ^= data[3];
+	}
+	if (size == 3)
+		length = ((size_t)data[0] << 16 | (size_t)data[1] << 8 | data[2]) % good_size;
+	write_database(copy, length);
+	free(copy);
+	read_database();
+	write_to_database();
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+	if (!good)
+		make_good();
+	if (!size)
+		return 0;
+	switch (data[0] % 4) {
+	case 0: try_chunk(data + 1, size - 1); break;
+	case 1:
+		write_database(data + 1, size - 1);
+		read_database();
+		write_to_database();
+		break;
+	default: try_changes(data + 1, size - 1);
+	}
+	return 0;
+}
