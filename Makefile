@@ -127,7 +127,7 @@ UNIT := $(wildcard daemon/morphd.service)
 # ---- targets --------------------------------------------------------------
 
 .PHONY: all programs tests tools fuzzers plugins check demo check-torture fuzz bench \
-	install format-check layers setup clean help FORCE
+	install format format-check layers setup clean help FORCE
 
 all: programs plugins
 
@@ -146,7 +146,7 @@ help:
 	@echo 'make fuzz           the fuzzers, at length'
 	@echo 'make bench          the benchmarks'
 	@echo 'make install        DESTDIR= PREFIX= (default /usr/local)'
-	@echo 'make format-check   clang-format, changes nothing'
+	@echo 'make format-check   clang-format, changes nothing; make format does'
 	@echo 'make layers         the direction of includes'
 	@echo 'make setup          install what is needed (Debian, root)'
 	@echo 'make clean          remove $$(O)'
@@ -309,6 +309,9 @@ FORMAT_SRCS = $(wildcard $(foreach d,kmod kmod/* libprof daemon daemon/bpf edito
 	tests tests/support tests/fuzz tests/plugin tests/tools,$(d)/*.c $(d)/*.h))
 format-check:
 	$(Q)clang-format --dry-run --Werror $(FORMAT_SRCS)
+
+format:
+	$(Q)clang-format -i $(FORMAT_SRCS)
 
 # ---- install, clean -------------------------------------------------------
 
