@@ -59,6 +59,10 @@ static uint64_t read_text_size(void)
 	return size;
 }
 
+/*
+ * By address, so the image's start is near the head of the file; its end is far down, and
+ * only looked for where its size is hidden.
+ */
 static void read_text(struct morph_segment *text)
 {
 	FILE *f = fopen("/proc/kallsyms", "re");
@@ -67,11 +71,14 @@ static void read_text(struct morph_segment *text)
 
 	if (!f)
 		return;
-	/* By address: the image's start is near the head, behind per-CPU symbols. */
-	while (!start && fgets(line, sizeof(line), f))
-		if (sscanf(line, "%" SCNx64 " %*c %127s", &address, name) == 2 &&
-		    !strcmp(name, "_text"))
+	while (!(start && size) && fgets(line, sizeof(line), f)) {
+		if (sscanf(line, "%" SCNx64 " %*c %127s", &address, name) != 2)
+			continue;
+		if (!strcmp(name, "_text"))
 			start = address;
+		else if (!strcmp(name, "_etext") && start)
+			size = address - start;
+	}
 	fclose(f);
 	if (start && size)
 		*text = (struct morph_segment){start, LINK_TEXT, size};

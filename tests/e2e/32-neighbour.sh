@@ -1,0 +1,53 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+# A good neighbour: perf and gdb work as ever while morphd samples the whole system, and
+# two morphd at once do not disturb each other.
+set -u
+root=$(cd "$(dirname "$0")/../.." && pwd)
+MORPHD=$BUILD/morphd
+cd "$TMPDIR" || exit 1
+[ $EUID = 0 ] || { echo "sampling the whole system needs root"; exit 77; }
+command -v perf > /dev/null || { echo "perf is not installed"; exit 77; }
+${CC:-gcc} -O1 -g -o busy "$root/tests/e2e/busy.c" -ldl -lpthread || exit 1
+perf record -q -e cpu-clock -o before.data -- ./busy spin 100 2> err || {
+	echo "perf record does not work on this machine: $(head -n 1 err)"
+	exit 77
+}
+nr_failed=0
+fail() {
+	echo "FAIL: $*"
+	nr_failed=$((nr_failed + 1))
+}
+"$MORPHD" --db a.db --record a.rec --rate 1000 2> a.err &
+a=$!
+"$MORPHD" --db b.db --record b.rec --rate 250 2> b.err &
+b=$!
+until [ -s a.rec ] && [ -s b.rec ] && [ -s a.db ] && [ -s b.db ]; do
+	kill -0 $a && kill -0 $b || break
+	sleep 0.05
+done
+for options in "" "-a" "--buildid-mmap" "-g"; do
+	# shellcheck disable=SC2086
+	perf record -q -e cpu-clock -F 2000 $options -o data -- ./busy spin 300 2> err ||
+		fail "perf record $options: $(head -n 3 err)"
+	perf report -i data --stdio --comm busy --sort symbol 2> err | grep -q spin ||
+		fail "perf report after perf record $options does not know spin: $(head -n 3 err)"
+done
+perf stat -e task-clock,page-faults -o stat ./busy spin 50 || fail "perf stat"
+grep -q task-clock stat || fail "perf stat counts nothing"
+if command -v gdb > /dev/null; then
+	gdb -q -batch -ex 'break spin' -ex run -ex bt --args ./busy spin 20 > gdb.out 2>&1
+	grep -q '#1 .* in main' gdb.out || fail "gdb: $(tail -n 3 gdb.out)"
+else
+	echo "skip: gdb is not installed"
+fi
+kill -TERM $a $b
+wait $a || fail "morphd: $(cat a.err)"
+wait $b || fail "the other morphd: $(cat b.err)"
+for db in a b; do
+	n=$(sqlite3 -readonly $db.db "SELECT coalesce(sum(nr_samples), 0) FROM module m JOIN bucket b
+		ON b.module = m.key WHERE path LIKE '%/busy'")
+	[ "$n" -gt 50 ] || fail "$db saw $n samples of busy"
+done
+[ $nr_failed = 0 ] && echo ok
+exit $((nr_failed > 0))
