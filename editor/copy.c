@@ -63,6 +63,27 @@ static int put_branch(uint8_t *at, uint64_t end, bool is_long, uint64_t target)
 	return 0;
 }
 
+/* The operands of the copy that hold a function's address, where that has changed. */
+static int write_pointers(const struct mp_cfg *cfg, const struct me_placement *placement,
+			  const struct me_pointers *pointers, const struct me_copy *copy,
+			  uint8_t *out)
+{
+	uint64_t start = cfg->blocks[copy->block].vaddr, end = start + copy->body_size;
+	uint32_t i = me_pointers_lower_bound(pointers, start);
+
+	for (; i < pointers->nr_sites && pointers->sites[i].vaddr < end; i++) {
+		const struct me_site *site = &pointers->sites[i];
+		uint64_t off = site->vaddr - start, now = me_place_of(cfg, placement, site->target);
+		uint64_t relative_to = site->kind == ME_SITE_REL32 ? copy->new_vaddr + off + 4 : 0;
+
+		if (end - site->vaddr < 4)
+			return -EBADMSG;
+		if (!me_put_rel32(out + off, relative_to, now))
+			return -ERANGE;
+	}
+	return 0;
+}
+
 static int write_body(const struct mp_cfg *cfg, const struct me_placement *placement,
 		      const struct me_copy *copy, uint8_t *out)
 {
@@ -134,8 +155,8 @@ static int write_end(const struct mp_cfg *cfg, const struct me_placement *placem
 	return 0;
 }
 
-int me_copy_write(const struct mp_cfg *cfg, const struct me_placement *placement, uint8_t *text,
-		  struct mp_err *err)
+int me_copy_write(const struct mp_cfg *cfg, const struct me_placement *placement,
+		  const struct me_pointers *pointers, uint8_t *text, struct mp_err *err)
 {
 	uint64_t written = placement->base;
 	bool falls = false;
@@ -147,6 +168,8 @@ int me_copy_write(const struct mp_cfg *cfg, const struct me_placement *placement
 
 		pad(text + (written - placement->base), copy->new_vaddr - written, falls);
 		rc = write_body(cfg, placement, copy, out);
+		if (!rc)
+			rc = write_pointers(cfg, placement, pointers, copy, out);
 		if (!rc)
 			rc = write_end(cfg, placement, copy, out);
 		if (rc)

@@ -21,6 +21,7 @@ struct emitter {
 	const struct mp_cfg *cfg;
 	const struct mp_elf *elf;
 	struct me_segment segment;
+	struct me_pointers pointers;
 	struct me_placement placement;
 	struct me_sections sections;
 	struct me_unwind unwind;
@@ -36,6 +37,24 @@ struct emitter {
 static uint64_t round_up(uint64_t value, uint64_t align)
 {
 	return (value + align - 1) & ~(align - 1);
+}
+
+static int find_pointers(struct emitter *e, const struct me_plan *plan, struct mp_err *err)
+{
+	uint8_t *copied = calloc(e->cfg->nr_funcs + 1, 1);
+	int rc;
+
+	if (!copied)
+		return mp_err_set(err, ENOMEM, "out of memory");
+	for (uint32_t i = 0; i < plan->nr_blocks; i++) {
+		const struct mp_block *block = &e->cfg->blocks[plan->blocks[i].block];
+
+		if (block->vaddr == e->cfg->funcs[block->func].vaddr)
+			copied[block->func] = 1;
+	}
+	rc = me_pointers_find(e->cfg, copied, &e->pointers, err);
+	free(copied);
+	return rc;
 }
 
 static int build_unwind(struct emitter *e, struct mp_err *err)
@@ -88,7 +107,7 @@ static int build_body(struct emitter *e, struct mp_err *err)
 		return mp_err_set(err, ENOMEM, "out of memory");
 	memcpy(e->body + (e->unwind_vaddr - e->segment.vaddr), e->unwind.bytes, e->unwind.size);
 	memcpy(e->body + (e->note_vaddr - e->segment.vaddr), e->note, e->note_size);
-	return me_copy_write(e->cfg, &e->placement, e->body, err);
+	return me_copy_write(e->cfg, &e->placement, &e->pointers, e->body, err);
 }
 
 /* An output is another module: a build-id of its own, made from its bytes. */
@@ -166,7 +185,8 @@ static int build_head(struct emitter *e, struct mp_err *err)
 	if (!e->head)
 		return mp_err_set(err, ENOMEM, "out of memory");
 	memcpy(e->head, e->elf->data, e->segment.old_end);
-	rc = me_patch_image(e->cfg, &e->placement, e->head, e->segment.old_end, &e->out->patches, err);
+	rc = me_patch_image(e->cfg, &e->placement, &e->pointers, e->head, e->segment.old_end,
+			    &e->out->patches, err);
 	if (rc)
 		return rc;
 	if (e->segment.eh_frame_slot == ME_NO_SLOT) {
@@ -297,6 +317,7 @@ static void summarise(struct emitter *e)
 	out->nr_inverted = p->nr_inverted;
 	out->nr_jumps_added = p->nr_jumps_added;
 	out->nr_jumps_dropped = p->nr_jumps_dropped;
+	out->nr_redirected = e->pointers.nr_redirected;
 	out->nr_fdes_new = e->unwind.nr_fdes_new;
 	out->slot_price = e->segment.price;
 }
@@ -312,7 +333,9 @@ int me_emit(const struct mp_cfg *cfg, const struct me_plan *plan, struct me_emit
 	if (!rc)
 		rc = me_sections_build(e.elf, &e.sections, err);
 	if (!rc)
-		rc = me_place(cfg, plan, e.segment.vaddr, &e.placement, err);
+		rc = find_pointers(&e, plan, err);
+	if (!rc)
+		rc = me_place(cfg, plan, &e.pointers, e.segment.vaddr, &e.placement, err);
 	if (!rc)
 		rc = build_unwind(&e, err);
 	if (!rc)
@@ -326,6 +349,7 @@ int me_emit(const struct mp_cfg *cfg, const struct me_plan *plan, struct me_emit
 	if (!rc)
 		summarise(&e);
 	me_segment_fini(&e.segment);
+	me_pointers_fini(&e.pointers);
 	me_placement_fini(&e.placement);
 	me_sections_fini(&e.sections);
 	free(e.unwind.bytes);

@@ -24,6 +24,7 @@ struct me_emitted {
 	uint64_t segment_bytes;		/* the whole new segment */
 	uint64_t nr_inverted, nr_jumps_added, nr_jumps_dropped;
 	uint32_t nr_fdes_new;
+	uint32_t nr_redirected;		/* functions whose address is that of the copy now */
 	const char *slot_price;		/* what the program header slot held before */
 };
 

@@ -194,6 +194,14 @@ static bool patch_entry_abs64(const struct patcher *p, const struct addends *add
 	return true;
 }
 
+/* A switch may lead back to the function's entry, whose address is a pointer's business. */
+static bool is_entry(const struct patcher *p, uint64_t target)
+{
+	uint32_t func = mp_cfg_func_at(p->cfg, target);
+
+	return func != MP_NONE && p->cfg->funcs[func].vaddr == target;
+}
+
 static bool patch_entry_rel32(const struct patcher *p, uint64_t base, uint64_t vaddr)
 {
 	uint8_t *word = image_at(p, vaddr, 4);
@@ -204,16 +212,37 @@ static bool patch_entry_rel32(const struct patcher *p, uint64_t base, uint64_t v
 		return false;
 	memcpy(&rel, word, 4);
 	target = base + (int64_t)rel;
-	return is_copied(p, target) &&
+	return is_copied(p, target) && !is_entry(p, target) &&
 	       me_put_rel32(word, base, me_place_of(p->cfg, p->placement, target));
 }
 
-static int patch_tables(struct patcher *p)
+static int patch_pointers(struct patcher *p, const struct me_pointers *pointers,
+			  const struct addends *addends)
 {
-	struct addends addends;
-	int rc = collect_addends(p, &addends);
+	for (uint32_t i = 0; i < pointers->nr_sites; i++) {
+		const struct me_site *site = &pointers->sites[i];
+		uint64_t now = me_place_of(p->cfg, p->placement, site->target);
+		uint64_t relative_to = site->kind == ME_SITE_REL32 ? site->vaddr + 4 : 0;
+		uint8_t *field;
 
-	for (uint32_t t = 0; !rc && t < p->cfg->nr_tables; t++) {
+		if (site->kind == ME_SITE_WORD) {
+			if (!patch_entry_abs64(p, addends, site->vaddr))
+				return -EBADMSG;
+		} else {
+			field = image_at(p, site->vaddr, 4);
+			if (!field)
+				return -EBADMSG;
+			if (!me_put_rel32(field, relative_to, now))
+				return -ERANGE;
+		}
+		p->out->nr_pointers++;
+	}
+	return 0;
+}
+
+static void patch_tables(struct patcher *p, const struct addends *addends)
+{
+	for (uint32_t t = 0; t < p->cfg->nr_tables; t++) {
 		const struct mp_table *table = &p->cfg->tables[t];
 		uint64_t vaddr = table->vaddr;
 
@@ -229,17 +258,17 @@ static int patch_tables(struct patcher *p)
 					patch_entry_rel32(p, table->base, vaddr + 4 * (uint64_t)e);
 			else
 				p->out->nr_table_entries +=
-					patch_entry_abs64(p, &addends, vaddr + 8 * (uint64_t)e);
+					patch_entry_abs64(p, addends, vaddr + 8 * (uint64_t)e);
 		}
 	}
-	free(addends.entries);
-	return rc;
 }
 
-int me_patch_image(const struct mp_cfg *cfg, const struct me_placement *placement, uint8_t *image,
-		   uint64_t image_size, struct me_patches *out, struct mp_err *err)
+int me_patch_image(const struct mp_cfg *cfg, const struct me_placement *placement,
+		   const struct me_pointers *pointers, uint8_t *image, uint64_t image_size,
+		   struct me_patches *out, struct mp_err *err)
 {
 	struct patcher p = { cfg, placement, image, image_size, out };
+	struct addends addends;
 	int rc;
 
 	*out = (struct me_patches){ 0 };
@@ -248,13 +277,19 @@ int me_patch_image(const struct mp_cfg *cfg, const struct me_placement *placemen
 		return mp_err_set(err, ENOMEM, "out of memory");
 	/* Branches first: a patch written later must not be taken for one of them. */
 	retarget_old_code(&p);
-	rc = patch_tables(&p);
+	rc = collect_addends(&p, &addends);
+	if (!rc) {
+		patch_tables(&p, &addends);
+		rc = patch_pointers(&p, pointers, &addends);
+	}
+	free(addends.entries);
 	for (uint32_t i = 0; !rc && i < placement->nr_copies; i++)
 		rc = patch_block(&p, &placement->copies[i]);
 	if (rc) {
 		me_patches_fini(out);
 		return mp_err_set(err, -rc, rc == -ENOMEM ? "out of memory" :
-				  "a patch does not reach the new segment");
+				  rc == -ERANGE ? "a patch does not reach the new segment" :
+				  "a pointer lies outside the file's data");
 	}
 	qsort(out->patches, out->nr_patches, sizeof(*out->patches), compare_patches);
 	return 0;

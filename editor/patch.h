@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * patch - leads control from old code to the copies: jumps over old block starts, calls and
- * branches of old code, entries of jump tables.
+ * patch - leads control from old code and data to the copies: jumps over old block starts, calls and
+ * branches of old code, entries of jump tables, pointers to functions.
  *
  * Works on @image, a private copy of the file's bytes [0, image_size), at their file offsets.
  */
@@ -21,13 +21,14 @@ struct me_patches {
 	struct me_patch *patches;	/* jumps over old block starts, ascending vaddr */
 	uint32_t nr_patches;
 	uint64_t nr_unpatched;		/* copied blocks whose old start had to stay */
-	uint64_t nr_retargeted, nr_table_entries;
+	uint64_t nr_retargeted, nr_table_entries, nr_pointers;
 	uint64_t nr_tables_kept;	/* tables of copied jumps that still lead to old code */
 };
 
 /* Return: 0, -ENOMEM, -ERANGE. Ownership: me_patches_fini(@out). */
-int me_patch_image(const struct mp_cfg *cfg, const struct me_placement *placement, uint8_t *image,
-		   uint64_t image_size, struct me_patches *out, struct mp_err *err);
+int me_patch_image(const struct mp_cfg *cfg, const struct me_placement *placement,
+		   const struct me_pointers *pointers, uint8_t *image, uint64_t image_size,
+		   struct me_patches *out, struct mp_err *err);
 /*
  * me_patch_eh_frame - lead the code's references into the old .eh_frame to @vaddr: a static
  * program without PT_GNU_EH_FRAME hands its start to the unwinder.

@@ -66,7 +66,6 @@ static void shape(const struct mp_cfg *cfg, struct me_placement *placement, uint
 	const struct mp_block *block = &cfg->blocks[copy->block];
 	uint64_t end = block->vaddr + block->size;
 
-	copy->align_log2 = planned->align_log2;
 	switch (block->term) {
 	case MP_TERM_COND:
 		copy->body_size = block->size - block->term_len;
@@ -153,8 +152,22 @@ static bool grow(const struct mp_cfg *cfg, struct me_placement *placement)
 	return grew;
 }
 
-int me_place(const struct mp_cfg *cfg, const struct me_plan *plan, uint64_t base,
-	     struct me_placement *out, struct mp_err *err)
+static uint8_t alignment(const struct mp_cfg *cfg, const struct me_plan_block *planned,
+			 const struct me_pointers *pointers)
+{
+	const struct mp_block *block = &cfg->blocks[planned->block];
+	uint8_t keep = 0;
+
+	if (block->flags & MP_BLOCK_ENTRY && pointers->redirected[block->func]) {
+		while (keep < 4 && !(block->vaddr >> keep & 1))
+			keep++;
+	}
+	return planned->align_log2 > keep ? planned->align_log2 : keep;
+}
+
+int me_place(const struct mp_cfg *cfg, const struct me_plan *plan,
+	     const struct me_pointers *pointers, uint64_t base, struct me_placement *out,
+	     struct mp_err *err)
 {
 	*out = (struct me_placement){ .base = base, .end = base, .nr_copies = plan->nr_blocks,
 				      .first_warm = plan->nr_blocks };
@@ -168,6 +181,7 @@ int me_place(const struct mp_cfg *cfg, const struct me_plan *plan, uint64_t base
 		out->of_block[b] = MP_NONE;
 	for (uint32_t i = 0; i < plan->nr_blocks; i++) {
 		out->copies[i].block = plan->blocks[i].block;
+		out->copies[i].align_log2 = alignment(cfg, &plan->blocks[i], pointers);
 		out->of_block[plan->blocks[i].block] = i;
 		if (plan->blocks[i].zone == ME_ZONE_WARM && out->first_warm == plan->nr_blocks)
 			out->first_warm = i;

@@ -12,6 +12,7 @@
 #include <stdint.h>
 
 #include "editor/plan.h"
+#include "editor/pointer.h"
 #include "editor/unwind.h"
 #include "libprof/cfg.h"
 #include "libprof/err.h"
@@ -40,9 +41,14 @@ struct me_placement {
 	uint64_t nr_inverted, nr_jumps_added, nr_jumps_dropped;
 };
 
-/* Return: 0, -ENOMEM, -ERANGE a branch does not reach. Ownership: me_placement_fini(@out). */
-int me_place(const struct mp_cfg *cfg, const struct me_plan *plan, uint64_t base,
-	     struct me_placement *out, struct mp_err *err);
+/*
+ * me_place - the entry of a function whose address changes (@pointers) keeps its alignment, up to
+ * 16: programs keep flags in the low bits of function pointers, C++ itself does.
+ * Return: 0, -ENOMEM. Ownership: me_placement_fini(@out).
+ */
+int me_place(const struct mp_cfg *cfg, const struct me_plan *plan,
+	     const struct me_pointers *pointers, uint64_t base, struct me_placement *out,
+	     struct mp_err *err);
 void me_placement_fini(struct me_placement *placement);
 
 /* Where control meant for the old address @target goes now: the copy's start, or @target. */

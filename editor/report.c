@@ -71,6 +71,8 @@ static void text_code(FILE *out, const struct me_optimize_report *r)
 	fprintf(out, "  old code   %" PRIu32 " patches, %" PRIu64 " calls and branches led to copies, %"
 		PRIu64 " table entries\n", e->patches.nr_patches, e->patches.nr_retargeted,
 		e->patches.nr_table_entries);
+	fprintf(out, "  pointers   %" PRIu64 " to %" PRIu32 " functions now hold the copy's address\n",
+		e->patches.nr_pointers, e->nr_redirected);
 	fprintf(out, "  verified   %" PRIu64 " blocks, %" PRIu64 " instructions, %" PRIu64
 		" unwind rows, %" PRIu64 " patches\n", r->verified.nr_pieces, r->verified.nr_insns,
 		r->verified.nr_unwind_rows, r->verified.nr_patches);
@@ -142,7 +144,9 @@ static json_t *json_code(const struct me_optimize_report *r)
 {
 	const struct me_emitted *e = &r->emitted;
 
-	return json_pack("{s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I}",
+	return json_pack("{s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I}",
+			 "pointers", (json_int_t)e->patches.nr_pointers,
+			 "functions_redirected", (json_int_t)e->nr_redirected,
 			 "blocks", (json_int_t)r->nr_blocks,
 			 "hot_blocks", (json_int_t)r->nr_hot_blocks,
 			 "bytes", (json_int_t)e->text_bytes,

@@ -144,6 +144,8 @@ static void vf_fini(struct vf *vf)
 	vf_bits_fini(&vf->data_ref);
 	vf_bits_fini(&vf->word_ref);
 	vf_bits_fini(&vf->label_word);
+	vf_bits_fini(&vf->pointer_kept);
+	vf_bits_fini(&vf->pointer_moved);
 	vf_bits_fini(&vf->piece_start);
 	free(vf->piece_rank);
 	free(vf->by_old);
@@ -157,6 +159,7 @@ static int check(struct vf *vf)
 		find_spans,    vf_check_image,	      vf_index_pieces,
 		vf_scan,       vf_check_pieces,	      vf_check_unwind,
 		vf_check_diff, vf_check_table_values, vf_check_eh_refs,
+		vf_check_pointers,
 	};
 	int ret;
 

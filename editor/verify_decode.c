@@ -58,6 +58,7 @@ static uint8_t one_byte_kind(const ZydisDecodedInstruction *z, struct vf_insn *i
 	case 0xf4: return VF_STOP;
 	case 0xcc: insn->int3 = true; return VF_OTHER;
 	case 0x90: insn->nop = z->mnemonic == ZYDIS_MNEMONIC_NOP; return VF_OTHER;
+	case 0x8d: insn->lea = true; return VF_OTHER;
 	case 0xc7: return z->mnemonic == ZYDIS_MNEMONIC_XBEGIN ? VF_ODD : VF_OTHER;
 	case 0xff:
 		if (z->raw.modrm.reg == 2 || z->raw.modrm.reg == 3)

@@ -101,6 +101,23 @@ static uint64_t insn_start(const struct vf *vf, uint64_t vaddr)
 	return 0;
 }
 
+/* The field at @off of the instruction at @at: a function's address, the copy's now? */
+static bool is_pointer(struct vf *vf, uint64_t vaddr, uint64_t at, const struct vf_insn *insn,
+		       uint8_t off, uint64_t *next)
+{
+	const uint8_t *b = mp_elf_bytes(vf->n, at, insn->len);
+	int32_t disp;
+
+	if (!off || vaddr < at + off || vaddr >= at + off + 4 || off + 4 > insn->len || !b)
+		return false;
+	*next = at + off + 4;
+	if (off != insn->disp_off)
+		return vf_note_field(vf, at + off, b + off);
+	memcpy(&disp, b + off, 4);
+	return insn->lea && vf_note_pointer(vf, insn->target,
+					    at + insn->len + (uint64_t)(int64_t)disp);
+}
+
 static int check_retargeted(struct vf *vf, uint64_t vaddr, uint64_t *next)
 {
 	const struct vf_fde *fde = vf_eh_find(&vf->old_eh, vaddr);
@@ -114,8 +131,13 @@ static int check_retargeted(struct vf *vf, uint64_t vaddr, uint64_t *next)
 		return vf_refuse(vf, vaddr, "code changed that is not understood");
 	a = mp_elf_bytes(vf->o, at, 1);
 	b = mp_elf_bytes(vf->n, at, 1);
-	if (!a || !b || !vf_decode(a, fde->start + fde->size - at, at, &insn) ||
-	    vaddr >= at + insn.len || insn.rel_size != 4 || insn.kind == VF_ODD ||
+	if (!a || !b || !vf_decode(a, fde->start + fde->size - at, at, &insn))
+		return vf_refuse(vf, vaddr, "code changed that is not understood");
+	if (is_pointer(vf, vaddr, at, &insn, insn.disp_off, next) ||
+	    is_pointer(vf, vaddr, at, &insn, insn.abs_off, next) ||
+	    is_pointer(vf, vaddr, at, &insn, insn.imm_size >= 4 ? insn.imm_off : 0, next))
+		return 0;
+	if (vaddr >= at + insn.len || insn.rel_size != 4 || insn.kind == VF_ODD ||
 	    memcmp(a, b, insn.rel_off))
 		return vf_refuse(vf, vaddr, "code changed that is no call, jump or patch");
 	memcpy(&disp, b + insn.rel_off, 4);

@@ -127,39 +127,53 @@ static uint64_t relative_to(const struct pair *x, const struct vf_insn *insn, ui
 	return x->p->new_vaddr + x->k + insn->len + (uint64_t)(int64_t)disp;
 }
 
-static int compare_insn(struct pair *x, const struct vf_insn *insn)
+/* Bytes [from, to) of both are equal, but for a function's address that the relocation tells. */
+static bool same_bytes(struct pair *x, const struct vf_insn *insn, uint8_t from, uint8_t to)
 {
 	const uint8_t *a = x->old + x->k, *b = x->new + x->k;
-	uint64_t at = x->p->old_vaddr + x->k;
+	const uint8_t fields[] = {insn->abs_off, insn->imm_size >= 4 ? insn->imm_off : 0};
+	uint8_t want[16];
+
+	memcpy(want, a, insn->len);
+	for (size_t i = 0; i < sizeof(fields); i++) {
+		uint8_t f = fields[i];
+
+		if (f && f >= from && f + 4 <= to &&
+		    vf_note_field(x->vf, x->p->old_vaddr + x->k + f, b + f))
+			memcpy(want + f, b + f, 4);
+	}
+	return !memcmp(want + from, b + from, (size_t)(to - from));
+}
+
+static int compare_insn(struct pair *x, const struct vf_insn *insn)
+{
+	uint64_t at = x->p->old_vaddr + x->k, now;
 	uint8_t off = insn->disp_off ? insn->disp_off : insn->rel_off;
 
-	if (!off) {
-		if (memcmp(a, b, insn->len))
-			return vf_refuse(x->vf, x->p->new_vaddr + x->k,
-					 "instruction differs from the one at %#llx",
-					 (unsigned long long)at);
-		return 0;
-	}
-	if (memcmp(a, b, off) || memcmp(a + off + 4, b + off + 4, insn->len - off - 4u))
+	if (!same_bytes(x, insn, 0, off ? off : insn->len) ||
+	    (off && !same_bytes(x, insn, off + 4, insn->len)))
 		return vf_refuse(x->vf, x->p->new_vaddr + x->k,
 				 "instruction differs from the one at %#llx",
 				 (unsigned long long)at);
+	if (!off)
+		return 0;
 	if (insn->eip_relative)
 		return vf_refuse(x->vf, at, "32-bit rip-relative operand was moved");
+	now = relative_to(x, insn, off);
 	if (insn->disp_off) {
-		if (relative_to(x, insn, off) != insn->target)
+		if (!vf_note_pointer(x->vf, insn->target, now) ||
+		    (now != insn->target && !insn->lea))
 			return vf_refuse(x->vf, x->p->new_vaddr + x->k,
 					 "operand names %#llx, it was %#llx at %#llx",
-					 (unsigned long long)relative_to(x, insn, off),
+					 (unsigned long long)now,
 					 (unsigned long long)insn->target, (unsigned long long)at);
 		return 0;
 	}
 	if (insn->target == at + insn->len)
 		return vf_refuse(x->vf, at, "a call of the next instruction was moved");
-	if (!vf_same_place(x->vf, insn->target, relative_to(x, insn, off)))
+	if (!vf_same_place(x->vf, insn->target, now))
 		return vf_refuse(x->vf, x->p->new_vaddr + x->k,
-				 "calls %#llx, it was %#llx at %#llx",
-				 (unsigned long long)relative_to(x, insn, off),
+				 "calls %#llx, it was %#llx at %#llx", (unsigned long long)now,
 				 (unsigned long long)insn->target, (unsigned long long)at);
 	return 0;
 }

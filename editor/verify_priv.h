@@ -67,7 +67,7 @@ struct vf_insn {
 	uint8_t abs_off; /* offset of a disp32 without base and index register or with index only */
 	uint8_t imm_off, imm_size;
 	bool eip_relative; /* rip-relative with a 32-bit address: wraps */
-	bool nop, int3;
+	bool nop, int3, lea;
 	uint64_t target; /* branch target or rip-relative operand */
 	int64_t abs;	 /* value of that disp32, sign-extended */
 	int64_t imm;
@@ -230,6 +230,8 @@ struct vf {
 	struct vf_bits data_ref;   /* data addresses that operands name */
 	struct vf_bits word_ref;   /* addresses that words of data name */
 	struct vf_bits label_word; /* words of data that hold a text address by relocation */
+	struct vf_bits pointer_kept;  /* functions whose address stands where it stood */
+	struct vf_bits pointer_moved; /* and where their copy's stands now */
 	struct vf_ref *refs;	   /* operands that name a label word, by @to */
 	size_t nr_refs, cap_refs;
 
@@ -274,5 +276,16 @@ int vf_check_eh_refs(struct vf *vf);
 int vf_check_table_addend(struct vf *vf, uint64_t off);
 /* Words that were equal must be equal still. */
 int vf_check_table_values(struct vf *vf);
+/*
+ * Note that the address @old stands somewhere as @now. Return: false where that is neither @old nor
+ * the copy of the function that starts there.
+ */
+bool vf_note_pointer(struct vf *vf, uint64_t old, uint64_t now);
+/* The same for the 4 bytes @now in place of the original's at @at, an absolute address by
+ * relocation. */
+bool vf_note_field(struct vf *vf, uint64_t at, const uint8_t *now);
+void vf_note_operand(struct vf *vf, uint64_t insn, uint8_t len, uint64_t to);
+/* After all others: does every function have one address? */
+int vf_check_pointers(struct vf *vf);
 
 #endif

@@ -37,9 +37,10 @@ static int add_ref(struct vf *vf, uint64_t to, uint64_t insn)
 }
 
 /* An operand of the instruction at @insn names @to. */
-static int note_operand(struct vf *vf, struct vf_fde *fde, uint64_t insn, uint64_t to)
+static int note_operand(struct vf *vf, struct vf_fde *fde, uint64_t insn, uint8_t len, uint64_t to)
 {
 	if (vf_is_text(vf, to)) {
+		vf_note_operand(vf, insn, len, to);
 		vf_bits_set(&vf->target, to);
 		vf_bits_set(&vf->text_ref, to);
 		if (fde && to > fde->start && to - fde->start < fde->size)
@@ -73,13 +74,13 @@ static int note_operands(struct vf *vf, struct vf_fde *fde, uint64_t at, const s
 	int ret = 0;
 
 	if (insn->disp_off)
-		ret = note_operand(vf, fde, at, insn->target);
+		ret = note_operand(vf, fde, at, insn->len, insn->target);
 	if (!ret && fixed && insn->abs_off && in_image(vf, insn->abs) &&
 	    is_address(vf, at + insn->abs_off))
-		ret = note_operand(vf, fde, at, (uint64_t)insn->abs);
+		ret = note_operand(vf, fde, at, insn->len, (uint64_t)insn->abs);
 	if (!ret && (fixed ? insn->imm_size >= 4 : insn->imm_size == 8) &&
 	    in_image(vf, insn->imm) && is_address(vf, at + insn->imm_off))
-		ret = note_operand(vf, fde, at, (uint64_t)insn->imm);
+		ret = note_operand(vf, fde, at, insn->len, (uint64_t)insn->imm);
 	return ret;
 }
 
@@ -309,6 +310,10 @@ static int init_bits(struct vf *vf)
 		ret = vf_bits_init(&vf->target, vf->text_start, vf->text_end);
 	if (!ret)
 		ret = vf_bits_init(&vf->text_ref, vf->text_start, vf->text_end);
+	if (!ret)
+		ret = vf_bits_init(&vf->pointer_kept, vf->text_start, vf->text_end);
+	if (!ret)
+		ret = vf_bits_init(&vf->pointer_moved, vf->text_start, vf->text_end);
 	if (!ret)
 		ret = vf_bits_init(&vf->data_ref, vf->image_start, vf->image_end);
 	if (!ret)

@@ -158,6 +158,9 @@ static int check_entry(struct vf *vf, uint64_t at, uint8_t kind, uint64_t now)
 	const struct mp_map_piece *copy;
 	uint64_t label;
 
+	if (kind == VF_TABLE_ABS64 && (label = label_at(vf, at, kind, 0)) &&
+	    vf_note_pointer(vf, label, now))
+		return 0;
 	if (!in_table(vf, at, kind)) {
 		int ret = prove_table(vf, at, kind);
 
@@ -197,7 +200,7 @@ static int check_relative_word(struct vf *vf, const struct mp_reloc *rel)
 
 static int check_relocated_word(struct vf *vf, const struct mp_reloc *rel)
 {
-	const uint8_t *new = mp_elf_bytes(vf->n, rel->vaddr, rel->type == R_X86_64_PC32 ? 4 : 8);
+	const uint8_t *new = mp_elf_bytes(vf->n, rel->vaddr, rel->type == R_X86_64_64 ? 8 : 4);
 	int32_t w32;
 	uint64_t w64;
 
@@ -207,6 +210,8 @@ static int check_relocated_word(struct vf *vf, const struct mp_reloc *rel)
 		memcpy(&w32, new, 4);
 		return check_entry(vf, rel->vaddr, VF_TABLE_REL32, (uint64_t)(int64_t)w32);
 	}
+	if (rel->type == R_X86_64_32 && vf_note_field(vf, rel->vaddr, new))
+		return 0;
 	if (rel->type != R_X86_64_64 || vf->o->ehdr.e_type != ET_EXEC)
 		return vf_refuse(vf, rel->vaddr, "data changed that is no entry of a jump table");
 	memcpy(&w64, new, 8);
@@ -230,7 +235,7 @@ int vf_check_table_word(struct vf *vf, uint64_t vaddr, uint64_t *next)
 	}
 	rel = mp_elf_relocs_in(vf->o, from, vaddr + 1, &n);
 	for (; n; n--, rel++) {
-		uint64_t size = rel->type == R_X86_64_PC32 ? 4 : 8;
+		uint64_t size = rel->type == R_X86_64_64 ? 8 : 4;
 
 		if (vaddr - rel->vaddr >= size)
 			continue;
@@ -285,7 +290,7 @@ int vf_check_table_values(struct vf *vf)
 	size_t nr = 0;
 	int ret = 0;
 
-	if (!vf->nr_abs_changed)
+	if (!vf->nr_abs_changed && !vf->report->nr_pointers)
 		return 0;
 	kept = malloc(((size_t)vf->o->nr_relocs + vf->o->nr_dyn_relocs + 1) * sizeof(*kept));
 	if (!kept)
@@ -302,6 +307,8 @@ int vf_check_table_values(struct vf *vf)
 			    !value_of(vf->o, rel->vaddr, &old) ||
 			    !value_of(vf->n, rel->vaddr, &new))
 				continue;
+			if (!pass)
+				vf_note_pointer(vf, old, new);
 			if (!pass && old == new)
 				kept[nr++] = old;
 			else if (pass && old != new &&bsearch(&old, kept, nr, 8, cmp_u64))

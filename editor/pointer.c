@@ -1,0 +1,337 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * pointer - finds functions whose address is known to stand only in places that can be changed.
+ * Changes nothing itself (patch and copy do). Called by emit.
+ */
+#include "editor/pointer.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "libprof/insn.h"
+
+struct finder {
+	const struct mp_cfg *cfg;
+	struct me_pointers *out;
+	uint8_t *barred;	/* per function */
+	uint32_t capacity;
+	bool failed;		/* out of memory */
+};
+
+static uint32_t entry_at(const struct finder *f, uint64_t vaddr)
+{
+	uint32_t func;
+
+	if (!mp_elf_is_code(f->cfg->elf, vaddr))
+		return MP_NONE;
+	func = mp_cfg_func_at(f->cfg, vaddr);
+	return func != MP_NONE && f->cfg->funcs[func].vaddr == vaddr ? func : MP_NONE;
+}
+
+static void bar(struct finder *f, uint32_t func)
+{
+	if (func != MP_NONE)
+		f->barred[func] = 1;
+}
+
+/* Code whose instructions are known for sure: an operand there may be changed. */
+static bool is_known_code(const struct finder *f, uint64_t vaddr)
+{
+	uint32_t block = mp_cfg_block_at(f->cfg, vaddr);
+	uint8_t problem = block == MP_NONE ? MP_PROBLEM_NO_FDE :
+			  f->cfg->funcs[f->cfg->blocks[block].func].problem;
+
+	return problem == MP_PROBLEM_NONE || problem == MP_PROBLEM_UNRESOLVED_JUMP;
+}
+
+static void add_site(struct finder *f, uint64_t vaddr, uint64_t target, enum me_site_kind kind)
+{
+	struct me_pointers *out = f->out;
+
+	if (kind != ME_SITE_WORD && mp_elf_is_code(f->cfg->elf, vaddr) && !is_known_code(f, vaddr)) {
+		bar(f, mp_cfg_func_at(f->cfg, target));
+		return;
+	}
+	if (out->nr_sites == f->capacity) {
+		uint32_t capacity = f->capacity ? 2 * f->capacity : 256;
+		struct me_site *sites = realloc(out->sites, capacity * sizeof(*sites));
+
+		if (!sites) {
+			f->failed = true;
+			return;
+		}
+		out->sites = sites;
+		f->capacity = capacity;
+	}
+	out->sites[out->nr_sites++] = (struct me_site){ vaddr, target, kind };
+}
+
+/* Unwind tables say where code lies; nobody takes a function's address from them. */
+static bool is_unwind_section(const struct mp_section *s)
+{
+	return !strcmp(s->name, ".eh_frame") || !strcmp(s->name, ".eh_frame_hdr") ||
+	       !strncmp(s->name, ".gcc_except_table", sizeof(".gcc_except_table") - 1);
+}
+
+enum operand { OPERAND_BRANCH, OPERAND_LEA, OPERAND_OTHER };
+
+/* What the instruction is whose 4-byte pc-relative field stands at @field: the bytes win over
+ * the relocation's type, which relaxation leaves behind. */
+static enum operand operand_of(const uint8_t *field)
+{
+	if (field[-1] == 0xe8 || field[-1] == 0xe9)
+		return OPERAND_BRANCH;
+	if (field[-2] == 0x0f && (field[-1] & 0xf0) == 0x80)
+		return OPERAND_BRANCH;
+	if (field[-2] == 0x8d && (field[-1] & 0xc7) == 0x05)
+		return OPERAND_LEA;
+	return OPERAND_OTHER;
+}
+
+static void scan_relative_code(struct finder *f, const struct mp_reloc *r)
+{
+	const uint8_t *bytes = mp_elf_bytes(f->cfg->elf, r->vaddr - 2, 6);
+	int32_t disp;
+	uint64_t target;
+
+	if (!bytes) {
+		bar(f, mp_cfg_func_at(f->cfg, r->sym_value + r->addend));
+		return;
+	}
+	memcpy(&disp, bytes + 2, sizeof(disp));
+	target = r->vaddr + 4 + (int64_t)disp;
+	switch (operand_of(bytes + 2)) {
+	case OPERAND_BRANCH:
+	case OPERAND_LEA:	/* found by scan_leas() */
+		break;
+	case OPERAND_OTHER:
+		/* Reads code as data, or has an immediate behind the displacement. */
+		bar(f, mp_cfg_func_at(f->cfg, target));
+		bar(f, mp_cfg_func_at(f->cfg, r->sym_value + r->addend + 4));
+		break;
+	}
+}
+
+static void scan_reloc(struct finder *f, const struct mp_reloc *r)
+{
+	const struct mp_section *s = mp_elf_section_at(f->cfg->elf, r->vaddr);
+	uint64_t value = r->sym_value + r->addend;
+
+	if (!s || is_unwind_section(s))
+		return;
+	switch (r->type) {
+	case R_X86_64_64:
+		if (entry_at(f, value) != MP_NONE)
+			add_site(f, r->vaddr, value, s->flags & SHF_EXECINSTR ? ME_SITE_ABS32 :
+				 ME_SITE_WORD);
+		if (s->flags & SHF_EXECINSTR)	/* movabs: eight bytes, not worth a kind */
+			bar(f, mp_cfg_func_at(f->cfg, value));
+		break;
+	case R_X86_64_32:
+	case R_X86_64_32S:
+		if (entry_at(f, value) != MP_NONE)
+			add_site(f, r->vaddr, value, ME_SITE_ABS32);
+		break;
+	default:
+		if (s->flags & SHF_EXECINSTR)
+			scan_relative_code(f, r);
+		else	/* an offset from somewhere: a switch's, or who knows */
+			bar(f, entry_at(f, value));
+		break;
+	}
+}
+
+/* Is there, in the block's decoding, a lea whose displacement stands at @field? */
+static bool is_lea_operand(const struct finder *f, uint32_t block, uint64_t field)
+{
+	const struct mp_block *b = &f->cfg->blocks[block];
+	const uint8_t *bytes = mp_elf_bytes(f->cfg->elf, b->vaddr, b->size);
+	struct mp_insn insn;
+
+	for (uint64_t off = 0; bytes && off < b->size && b->vaddr + off < field; off += insn.len) {
+		if (mp_insn_decode(bytes + off, b->size - off, b->vaddr + off, &insn))
+			return false;
+		if (insn.rip_relative && insn.vaddr + insn.disp_off == field)
+			return true;
+	}
+	return false;
+}
+
+/*
+ * Assemblers resolve a lea of a function in the same section and keep no relocation, so the code
+ * itself is searched. What looks like one in code without a decoding settles it: leave alone.
+ */
+static void scan_leas(struct finder *f, const struct mp_section *s)
+{
+	const uint8_t *start = mp_elf_bytes(f->cfg->elf, s->vaddr, s->size), *p = start;
+	const uint8_t *end = start + s->size - 6;
+
+	if (!start || s->size < 6)
+		return;
+	while (p <= end && (p = memchr(p, 0x8d, (size_t)(end - p) + 1))) {
+		uint64_t field = s->vaddr + (uint64_t)(p - start) + 2, target;
+		uint32_t func, block;
+		int32_t disp;
+
+		p++;
+		if ((*p & 0xc7) != 0x05)
+			continue;
+		memcpy(&disp, p + 1, sizeof(disp));
+		target = field + 4 + (int64_t)disp;
+		func = entry_at(f, target);
+		if (func == MP_NONE)
+			continue;
+		block = mp_cfg_block_at(f->cfg, field);
+		if (block == MP_NONE)
+			bar(f, func);
+		else if (is_lea_operand(f, block, field))
+			add_site(f, field, target, ME_SITE_REL32);
+	}
+}
+
+static bool has_static_reloc(const struct finder *f, uint64_t vaddr)
+{
+	uint32_t nr;
+	const struct mp_reloc *r = mp_elf_relocs_in(f->cfg->elf, vaddr, vaddr + 1, &nr);
+
+	return nr > 0 && r->type == R_X86_64_64;
+}
+
+/* Entries of the GOT are the linker's own and have no static relocation. */
+static void scan_linker_made(struct finder *f)
+{
+	static const char *const tables[] = { ".got", ".got.plt" };
+	const struct mp_elf *elf = f->cfg->elf;
+
+	for (uint32_t i = 0; i < elf->nr_dyn_relocs; i++) {
+		const struct mp_reloc *r = &elf->dyn_relocs[i];
+		uint32_t func = r->type == R_X86_64_RELATIVE ? entry_at(f, r->addend) : MP_NONE;
+
+		if (r->type == R_X86_64_IRELATIVE)
+			bar(f, mp_cfg_func_at(f->cfg, r->addend));
+		if (func != MP_NONE && !has_static_reloc(f, r->vaddr))
+			add_site(f, r->vaddr, r->addend, ME_SITE_WORD);
+	}
+	/* A program that is not relocated has plain words there. */
+	for (size_t t = 0; t < sizeof(tables) / sizeof(tables[0]); t++) {
+		const struct mp_section *s = mp_elf_section(elf, tables[t]);
+		const uint8_t *bytes = s ? mp_elf_bytes(elf, s->vaddr, s->size) : NULL;
+
+		for (uint64_t off = 0; bytes && off + 8 <= s->size; off += 8) {
+			uint64_t word;
+
+			memcpy(&word, bytes + off, 8);
+			if (elf->ehdr.e_type == ET_EXEC)
+				bar(f, entry_at(f, word));
+		}
+	}
+}
+
+/* Code that asks where the text ends may compare function addresses with it. */
+static bool asks_for_text_bounds(const struct mp_elf *elf)
+{
+	static const char *const names[] = { "etext", "_etext", "__etext", "__executable_start" };
+	uint64_t bounds[4];
+	uint32_t nr = 0;
+
+	for (uint32_t i = 0; i < elf->nr_symbols; i++) {
+		for (size_t n = 0; n < sizeof(names) / sizeof(names[0]) && nr < 4; n++) {
+			if (elf->symbols[i].shndx != SHN_UNDEF && !strcmp(elf->symbols[i].name, names[n]))
+				bounds[nr++] = elf->symbols[i].vaddr;
+		}
+	}
+	for (uint32_t i = 0; nr && i < elf->nr_relocs; i++) {
+		for (uint32_t b = 0; b < nr; b++) {
+			if (elf->relocs[i].sym_value == bounds[b] && elf->relocs[i].sym &&
+			    !mp_elf_section_at(elf, bounds[b]))
+				return true;
+		}
+	}
+	return false;
+}
+
+static int compare_sites(const void *a, const void *b)
+{
+	const struct me_site *x = a, *y = b;
+
+	return x->vaddr < y->vaddr ? -1 : x->vaddr > y->vaddr;
+}
+
+static void choose(struct finder *f, const uint8_t *copied)
+{
+	const struct mp_cfg *cfg = f->cfg;
+	struct me_pointers *out = f->out;
+	uint32_t nr = 0;
+
+	for (uint32_t i = 0; i < cfg->nr_funcs; i++) {
+		out->redirected[i] = copied[i] && !f->barred[i] &&
+				     !(cfg->funcs[i].flags & (MP_FUNC_EXPORTED | MP_FUNC_IFUNC)) &&
+				     cfg->funcs[i].vaddr != cfg->elf->ehdr.e_entry;
+	}
+	for (uint32_t s = 0; s < out->nr_sites; s++) {
+		if (out->redirected[mp_cfg_func_at(cfg, out->sites[s].target)])
+			out->sites[nr++] = out->sites[s];
+	}
+	out->nr_sites = nr;
+	if (nr)
+		qsort(out->sites, nr, sizeof(*out->sites), compare_sites);
+}
+
+int me_pointers_find(const struct mp_cfg *cfg, const uint8_t *copied, struct me_pointers *out,
+		     struct mp_err *err)
+{
+	struct finder f = { .cfg = cfg, .out = out };
+
+	*out = (struct me_pointers){ 0 };
+	out->redirected = calloc(cfg->nr_funcs + 1, 1);
+	f.barred = calloc(cfg->nr_funcs + 1, 1);
+	f.failed = !out->redirected || !f.barred;
+	if (!f.failed && cfg->elf->relinkable && !asks_for_text_bounds(cfg->elf)) {
+		for (uint32_t i = 0; i < cfg->elf->nr_relocs; i++)
+			scan_reloc(&f, &cfg->elf->relocs[i]);
+		for (uint32_t i = 1; i < cfg->elf->nr_sections; i++) {
+			if (cfg->elf->sections[i].flags & SHF_EXECINSTR &&
+			    cfg->elf->sections[i].type == SHT_PROGBITS)
+				scan_leas(&f, &cfg->elf->sections[i]);
+		}
+		scan_linker_made(&f);
+		if (!f.failed)
+			choose(&f, copied);
+	}
+	free(f.barred);
+	if (f.failed) {
+		me_pointers_fini(out);
+		return mp_err_set(err, ENOMEM, "out of memory");
+	}
+	/* Without a site nothing is redirected in truth: keep the figure honest. */
+	for (uint32_t s = 0; s < out->nr_sites; s++) {
+		uint8_t *mark = &out->redirected[mp_cfg_func_at(cfg, out->sites[s].target)];
+
+		out->nr_redirected += *mark == 1;
+		*mark = 2;
+	}
+	return 0;
+}
+
+void me_pointers_fini(struct me_pointers *pointers)
+{
+	free(pointers->redirected);
+	free(pointers->sites);
+	*pointers = (struct me_pointers){ 0 };
+}
+
+uint32_t me_pointers_lower_bound(const struct me_pointers *pointers, uint64_t vaddr)
+{
+	uint32_t lo = 0, hi = pointers->nr_sites;
+
+	while (lo < hi) {
+		uint32_t mid = lo + (hi - lo) / 2;
+
+		if (pointers->sites[mid].vaddr < vaddr)
+			lo = mid + 1;
+		else
+			hi = mid;
+	}
+	return lo;
+}

@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * pointer - which functions may change their address, and every place that holds it.
+ *
+ * A pointer to a function must stay one value. Where relocations name every reference (the file was
+ * linked with --emit-relocs) and each of them can be changed, all are changed together and an
+ * indirect call goes straight to the copy. Otherwise all stay: the old entry jumps to the copy.
+ */
+#ifndef ME_POINTER_H
+#define ME_POINTER_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "libprof/cfg.h"
+#include "libprof/err.h"
+
+enum me_site_kind {
+	ME_SITE_WORD,		/* 8 bytes of data, and the addend of a dynamic relocation */
+	ME_SITE_ABS32,		/* 4 bytes, absolute: an immediate, or data */
+	ME_SITE_REL32,		/* the displacement of a lea, relative to its own end */
+};
+
+struct me_site {
+	uint64_t vaddr;		/* of the field */
+	uint64_t target;	/* the function's old entry */
+	uint8_t kind;		/* enum me_site_kind */
+};
+
+struct me_pointers {
+	uint8_t *redirected;	/* per cfg function */
+	struct me_site *sites;	/* ascending vaddr; of redirected functions only */
+	uint32_t nr_sites;
+	uint32_t nr_redirected;
+};
+
+/*
+ * me_pointers_find - @copied: one byte per cfg function, its entry is copied.
+ * Return: 0, -ENOMEM. Ownership: me_pointers_fini(@out).
+ */
+int me_pointers_find(const struct mp_cfg *cfg, const uint8_t *copied, struct me_pointers *out,
+		     struct mp_err *err);
+void me_pointers_fini(struct me_pointers *pointers);
+
+/* The first site at or behind @vaddr: an index, nr_sites if there is none. */
+uint32_t me_pointers_lower_bound(const struct me_pointers *pointers, uint64_t vaddr);
+
+#endif
