@@ -74,7 +74,7 @@ static void read_file(struct md_import_module *m)
 	if (!r)
 		m->id = m->map->original;
 	else if (r != -ENOENT)
-		m->why = MP_UNATTR_UNREADABLE;	/* moved code without its map means nothing */
+		m->why = MP_UNATTR_UNREADABLE; /* moved code without its map means nothing */
 }
 
 int md_import_find_file(struct md_import *import, const char *path, uint32_t *index,
@@ -183,7 +183,7 @@ static int append(struct md_import_module *m, uint64_t vaddr, uint64_t count, st
 			m->max = max;
 		}
 	}
-	m->counts[m->nr++] = (struct mp_ip_count){ vaddr, count };
+	m->counts[m->nr++] = (struct mp_ip_count){vaddr, count};
 	return 0;
 }
 

@@ -18,21 +18,21 @@
 struct md_import_module {
 	char *path;
 	enum mp_module_kind kind;
-	struct mp_id id;		/* the original's, where the file is an optimised one */
+	struct mp_id id; /* the original's, where the file is an optimised one */
 	uint64_t text_size;
-	struct mp_elf *elf;		/* NULL: the kernel, or @why */
-	struct mp_map *map;		/* NULL: not optimised */
-	int why;			/* -1, or enum mp_unattributed: why there is no such module */
-	struct mp_ip_count *counts;	/* in the order of arrival until md_import_sort() */
+	struct mp_elf *elf;	    /* NULL: the kernel, or @why */
+	struct mp_map *map;	    /* NULL: not optimised */
+	int why;		    /* -1, or enum mp_unattributed: why there is no such module */
+	struct mp_ip_count *counts; /* in the order of arrival until md_import_sort() */
 	size_t nr, max;
-	struct mp_activity activity;	/* of the program that this module is */
+	struct mp_activity activity; /* of the program that this module is */
 };
 
 struct md_import {
 	struct md_import_module *modules;
 	uint32_t nr_modules;
 	struct mp_ledger ledger;
-	struct mp_session session;	/* collector, why, event, rate */
+	struct mp_session session; /* collector, why, event, rate */
 };
 
 struct md_import *md_import_new(void);
@@ -61,9 +61,9 @@ int md_import_store(struct md_import *import, struct mp_store *store, int64_t wh
 struct md_lines {
 	FILE *file;
 	const char *name;
-	char *line;		/* without the newline */
-	size_t max, nr;		/* @nr: of the line, from 1 */
-	bool again;		/* give the line once more: somebody only looked at it */
+	char *line;	/* without the newline */
+	size_t max, nr; /* @nr: of the line, from 1 */
+	bool again;	/* give the line once more: somebody only looked at it */
 };
 /* Return: 1 a line, 0 the end, -errno with a message. */
 int md_lines_next(struct md_lines *lines, struct mp_err *err);

@@ -13,9 +13,9 @@
 
 #include "daemon/import.h"
 
-#define NO_MODULE UINT32_MAX
+#define NO_MODULE     UINT32_MAX
 #define MAX_POSITIONS 4
-#define MAX_NAMES (1u << 20)	/* of objects: a number beyond it is no compression */
+#define MAX_NAMES     (1u << 20) /* of objects: a number beyond it is no compression */
 
 struct reader {
 	struct md_import *import;
@@ -24,12 +24,12 @@ struct reader {
 	/* (number) of an ob= line -> module + 1; 0: not seen */
 	uint32_t *names;
 	size_t nr_names;
-	uint32_t module;	/* of the lines that follow; NO_MODULE: "???" */
+	uint32_t module; /* of the lines that follow; NO_MODULE: "???" */
 	bool have_object;
-	int nr_positions, instr;	/* columns, and which one is the address; -1: none */
-	int nr_events, ir;		/* columns, and which one is Ir; -1: none */
+	int nr_positions, instr; /* columns, and which one is the address; -1: none */
+	int nr_events, ir;	 /* columns, and which one is Ir; -1: none */
 	uint64_t last[MAX_POSITIONS];
-	bool after_calls;	/* the next cost line is inclusive: the callee's */
+	bool after_calls; /* the next cost line is inclusive: the callee's */
 	uint64_t sum, totals;
 	bool have_totals;
 };
@@ -85,8 +85,9 @@ static int read_positions(struct reader *r, const char *text)
 {
 	r->nr_positions = find_word(text, "instr", &r->instr);
 	if (r->instr < 0)
-		return md_lines_fail(r->lines, r->err,
-				     "no instruction addresses: run callgrind with --dump-instr=yes");
+		return md_lines_fail(
+			r->lines, r->err,
+			"no instruction addresses: run callgrind with --dump-instr=yes");
 	if (r->nr_positions > MAX_POSITIONS)
 		return md_lines_fail(r->lines, r->err, "%d kinds of positions", r->nr_positions);
 	return 0;
@@ -145,7 +146,7 @@ static int read_object(struct reader *r, const char *text)
 		if (ret)
 			return ret;
 	} else {
-		module = NO_MODULE - 1;	/* + 1 must not be 0 */
+		module = NO_MODULE - 1; /* + 1 must not be 0 */
 	}
 	if (numbered && *text) {
 		if (number >= r->nr_names) {
@@ -186,7 +187,7 @@ static int read_subpositions(struct reader *r, const char **pos)
 				p++;
 			if (get_number(&p, &value))
 				return md_lines_fail(r->lines, r->err, "not a position");
-			if (sign == '+' ? __builtin_add_overflow(next, value, &next)
+			if (sign == '+'	  ? __builtin_add_overflow(next, value, &next)
 			    : sign == '-' ? __builtin_sub_overflow(next, value, &next)
 					  : (next = value, false))
 				return md_lines_fail(r->lines, r->err, "a position beyond the end");
@@ -244,9 +245,9 @@ static bool starts(const char *line, const char *with, const char **rest)
 static bool is_ignored(const char *line)
 {
 	static const char *const ignored[] = {
-		"fl=",	"fi=",	"fe=",	"fn=",	"cfl=",	  "cfi=",  "cfn=",     "cob=",
-		"jump=", "jcnd=", "jfi=", "jfn=", "version:", "creator:", "pid:", "cmd:",
-		"part:", "desc:", "thread:", "event:", "summary:", "rec:", "frfn=",
+		"fl=",	 "fi=",	  "fe=",     "fn=",    "cfl=",	   "cfi=",     "cfn=",	"cob=",
+		"jump=", "jcnd=", "jfi=",    "jfn=",   "version:", "creator:", "pid:",	"cmd:",
+		"part:", "desc:", "thread:", "event:", "summary:", "rec:",     "frfn=",
 	};
 	const char *rest;
 
@@ -300,8 +301,12 @@ static int read_called_object(struct reader *r)
 
 int md_import_callgrind(struct md_import *import, struct md_lines *lines, struct mp_err *err)
 {
-	struct reader r = { .import = import, .lines = lines, .err = err, .instr = -1, .ir = -1,
-			    .module = NO_MODULE };
+	struct reader r = {.import = import,
+			   .lines = lines,
+			   .err = err,
+			   .instr = -1,
+			   .ir = -1,
+			   .module = NO_MODULE};
 	int ret;
 
 	while ((ret = md_lines_next(lines, err)) > 0) {

@@ -19,16 +19,15 @@
 #include "daemon/modfind.h"
 #include "daemon/procmap.h"
 
-#define HOW_TO                                                                                     \
-	"use perf script -G -F comm,pid,tid,time,event,ip,sym,dso --show-mmap-events"
-#define KERNEL_SPACE UINT64_C(0xffff800000000000)
+#define HOW_TO		 "use perf script -G -F comm,pid,tid,time,event,ip,sym,dso --show-mmap-events"
+#define KERNEL_SPACE	 UINT64_C(0xffff800000000000)
 #define KERNEL_LINK_TEXT UINT64_C(0xffffffff81000000)
-#define NR_THREAD_SLOTS 4096
+#define NR_THREAD_SLOTS	 4096
 
 struct reader {
 	struct md_import *import;
 	struct md_lines *lines;
-	const char *event;		/* NULL: the first one seen, and no other */
+	const char *event; /* NULL: the first one seen, and no other */
 	char seen_event[32];
 	struct mp_err *err;
 	struct md_procmap *pm;
@@ -164,7 +163,7 @@ struct mmap_line {
 	bool have_inode, have_build_id;
 	unsigned int major, minor;
 	uint64_t ino;
-	struct mp_id id;	/* build-id only */
+	struct mp_id id; /* build-id only */
 	bool executable;
 	const char *path;
 };
@@ -176,7 +175,7 @@ static bool get_build_id(const char **pos, struct mp_id *id)
 
 	for (id->build_id_len = 0; isxdigit((unsigned char)p[0]) && isxdigit((unsigned char)p[1]);
 	     p += 2) {
-		char byte[3] = { p[0], p[1], '\0' };
+		char byte[3] = {p[0], p[1], '\0'};
 
 		if (id->build_id_len < MP_BUILD_ID_MAX)
 			id->build_id[id->build_id_len++] = (uint8_t)strtoul(byte, NULL, 16);
@@ -234,7 +233,7 @@ static int map_kernel(struct reader *r, const struct mmap_line *m)
 	struct mp_id id = m->id;
 
 	if (strncmp(m->path, "[kernel.kallsyms]", 17))
-		return 0;	/* a module of the kernel: its samples stay unattributed */
+		return 0; /* a module of the kernel: its samples stay unattributed */
 	md_kernel_read(&now);
 	if (!m->have_build_id) {
 		/* Whose kernel was it? Ours, if its text lies where this boot put it. */
@@ -242,7 +241,7 @@ static int map_kernel(struct reader *r, const struct mmap_line *m)
 			return 0;
 		id = now.id;
 	} else if (!mp_id_equal(&id, &now.id)) {
-		strcpy(now.name, "[kernel]");	/* another one than runs here */
+		strcpy(now.name, "[kernel]"); /* another one than runs here */
 	}
 	r->kernel_start = m->start;
 	r->kernel_size = m->size;
@@ -265,8 +264,8 @@ static bool is_same_file(const struct md_import_module *module, const struct mma
 
 static int map_reason(struct reader *r, const struct mmap_line *m, int why)
 {
-	struct md_mapping mapping = { .start = m->start, .end = m->start + m->size,
-				      .why = (uint8_t)why };
+	struct md_mapping mapping = {
+		.start = m->start, .end = m->start + m->size, .why = (uint8_t)why};
 
 	if (md_procmap_map(r->pm, m->pid, 0, &mapping, 1))
 		return mp_err_set(r->err, ENOMEM, "out of memory");
@@ -281,7 +280,7 @@ static int map_segments(struct reader *r, const struct mmap_line *m, uint32_t in
 	for (uint32_t i = 0; i < elf->nr_phdrs; i++) {
 		const Elf64_Phdr *p = &elf->phdrs[i];
 		uint64_t from = p->p_offset, to = p->p_offset + p->p_filesz;
-		struct md_mapping mapping = { .module = index + 1, .why = MD_MAPPED };
+		struct md_mapping mapping = {.module = index + 1, .why = MD_MAPPED};
 
 		if (p->p_type != PT_LOAD || !(p->p_flags & PF_X))
 			continue;
@@ -394,7 +393,7 @@ static int read_record(struct reader *r, const char *p)
 		if (sscanf(rest, "%llu", &nr) == 1)
 			return md_import_add_lost(r->import, MP_LOST_RING_FULL, nr, r->err);
 	}
-	return 0;	/* EXIT, SWITCH, NAMESPACES, ...: nothing in them moves an address */
+	return 0; /* EXIT, SWITCH, NAMESPACES, ...: nothing in them moves an address */
 }
 
 /* ---- samples ------------------------------------------------------------------------------- */
@@ -413,8 +412,8 @@ static int add_sample(struct reader *r, uint32_t pid, uint64_t ip)
 		if (ip - r->kernel_start >= r->kernel_size)
 			return md_import_add_unattributed(r->import, MP_UNATTR_NO_MAPPING, 1,
 							  r->err);
-		return md_import_add(r->import, r->kernel,
-				     ip - r->kernel_start + KERNEL_LINK_TEXT, 1, r->err);
+		return md_import_add(r->import, r->kernel, ip - r->kernel_start + KERNEL_LINK_TEXT,
+				     1, r->err);
 	}
 	if (mapping && mapping->why == MD_MAPPED) {
 		if (activity && mapping->module == program)

@@ -20,15 +20,14 @@ static const struct command {
 	const char *name;
 	int (*run)(struct md_stats *stats, int argc, char **argv);
 } commands[] = {
-	{ "status", md_stats_status },	   { "query", md_stats_query },
-	{ "activity", md_stats_activity }, { "import", md_stats_import },
-	{ "export", md_stats_export },
+	{"status", md_stats_status}, {"query", md_stats_query},	  {"activity", md_stats_activity},
+	{"import", md_stats_import}, {"export", md_stats_export},
 };
 
 struct line {
 	struct md_stats stats;
 	const struct command *command;
-	int first;	/* index of the command in argv */
+	int first; /* index of the command in argv */
 };
 
 static const struct command *find_command(const char *name)
@@ -57,9 +56,11 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 	}
 }
 
-static const struct argp_child children[] = { { &md_stats_common_argp, 0, NULL, 0 }, { 0 } };
+static const struct argp_child children[] = {{&md_stats_common_argp, 0, NULL, 0}, {0}};
 static const struct argp argp = {
-	NULL, parse, "COMMAND [OPTION...]",
+	NULL,
+	parse,
+	"COMMAND [OPTION...]",
 	"Ask Morph's database what was collected.\v"
 	"Commands:\n"
 	"  status    what was collected, how, and what became of it\n"
@@ -68,12 +69,13 @@ static const struct argp argp = {
 	"  import    add callgrind's counts or the text of perf script\n"
 	"  export    folded stacks or fdata for BOLT\n"
 	"`morph-stats COMMAND --help' says more. Exit status: 0 done, 1 failed, 2 usage, 3 no profile.",
-	children, 0, 0
-};
+	children,
+	0,
+	0};
 
 int main(int argc, char **argv)
 {
-	struct line line = { 0 };
+	struct line line = {0};
 	char name[64];
 
 	setlocale(LC_CTYPE, "");

@@ -25,12 +25,12 @@ static error_t parse_common(int key, char *arg, struct argp_state *state)
 }
 
 static const struct argp_option common_options[] = {
-	{ "db", 'd', "FILE", 0, "The database", 10 },
-	{ "json", 'j', NULL, 0, "Print JSON", 10 },
-	{ 0 },
+	{"db", 'd', "FILE", 0, "The database", 10},
+	{"json", 'j', NULL, 0, "Print JSON", 10},
+	{0},
 };
 
-const struct argp md_stats_common_argp = { .options = common_options, .parser = parse_common };
+const struct argp md_stats_common_argp = {.options = common_options, .parser = parse_common};
 
 void md_stats_parse(const struct argp *argp, int argc, char **argv, void *input)
 {
@@ -67,7 +67,7 @@ void md_stats_note(const char *fmt, ...)
 
 int md_stats_open(struct md_stats *stats, enum mp_store_mode mode, struct mp_store **out)
 {
-	struct mp_err err = { 0 };
+	struct mp_err err = {0};
 	int r;
 
 	if (stats->db) {
@@ -144,7 +144,7 @@ void md_stats_put_text(const char *text)
 
 const char *md_stats_format_size(uint64_t bytes, char *buf)
 {
-	static const char *const units[] = { "B", "KiB", "MiB", "GiB", "TiB" };
+	static const char *const units[] = {"B", "KiB", "MiB", "GiB", "TiB"};
 	double size = (double)bytes;
 	size_t unit = 0;
 

@@ -26,9 +26,9 @@ enum md_exit {
 };
 
 struct md_stats {
-	const char *db;		/* NULL: the default path */
+	const char *db; /* NULL: the default path */
 	bool json;
-	char path[4096];	/* of the database, once it is open */
+	char path[4096]; /* of the database, once it is open */
 };
 
 /* Each command: @argv[0] is "morph-stats COMMAND". Return: exit status. */
@@ -79,9 +79,9 @@ void md_stats_note_period(struct mp_store *store, int64_t since_s);
 
 /* Which modules a command is about. */
 struct md_stats_filter {
-	const char *module;	/* path, or the part after its last slash; NULL: any */
-	const char *build_id;	/* prefix in hex; NULL: any */
-	const char *binary;	/* FILE to use instead of the module's last path */
+	const char *module;   /* path, or the part after its last slash; NULL: any */
+	const char *build_id; /* prefix in hex; NULL: any */
+	const char *binary;   /* FILE to use instead of the module's last path */
 };
 bool md_stats_filter_matches(const struct md_stats_filter *filter, const struct mp_module *module);
 /* Text of a build-id, or the text hash as "text:HASH" where there is none. @buf holds 80. */

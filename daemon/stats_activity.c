@@ -18,14 +18,16 @@ struct activity {
 	long limit;
 };
 
-enum { KEY_BUILD_ID = 256 };
+enum {
+	KEY_BUILD_ID = 256
+};
 
 static const struct argp_option options[] = {
-	{ "module", 'm', "NAME", 0, "Only the program with this path or file name", 0 },
-	{ "build-id", KEY_BUILD_ID, "HEX", 0, "Only programs whose build-id begins so", 0 },
-	{ "since", 's', "WHEN", 0, "2h, 3d, today, 2026-11-20, ...: not what is older", 0 },
-	{ "limit", 'n', "N", 0, "At most N programs", 0 },
-	{ 0 },
+	{"module", 'm', "NAME", 0, "Only the program with this path or file name", 0},
+	{"build-id", KEY_BUILD_ID, "HEX", 0, "Only programs whose build-id begins so", 0},
+	{"since", 's', "WHEN", 0, "2h, 3d, today, 2026-11-20, ...: not what is older", 0},
+	{"limit", 'n', "N", 0, "At most N programs", 0},
+	{0},
 };
 
 static error_t parse(int key, char *arg, struct argp_state *state)
@@ -51,12 +53,15 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 	}
 }
 
-static const struct argp_child children[] = { { &md_stats_common_argp, 0, NULL, 0 }, { 0 } };
+static const struct argp_child children[] = {{&md_stats_common_argp, 0, NULL, 0}, {0}};
 static const struct argp argp = {
-	options, parse, NULL,
+	options,
+	parse,
+	NULL,
 	"Say how much of each program's time is its own code, its libraries and the kernel.",
-	children, 0, 0
-};
+	children,
+	0,
+	0};
 
 struct table {
 	struct mp_module *modules;
@@ -87,8 +92,8 @@ static void print_row(const struct mp_activity *a, uint64_t all, const char *nam
 {
 	uint64_t total = total_of(a);
 
-	printf("%6.2f%% %12" PRIu64 " %7.2f%% %7.2f%% %7.2f%% %7.2f%%  ", percent(total, all), total,
-	       percent(a->app, total), percent(a->lib, total), percent(a->kernel, total),
+	printf("%6.2f%% %12" PRIu64 " %7.2f%% %7.2f%% %7.2f%% %7.2f%%  ", percent(total, all),
+	       total, percent(a->app, total), percent(a->lib, total), percent(a->kernel, total),
 	       percent(a->other, total));
 	md_stats_put_text(name);
 	putchar('\n');
@@ -111,7 +116,7 @@ static json_t *row_json(const struct mp_activity *a, const struct mp_module *mod
 
 static int print(const struct activity *a, const struct table *table)
 {
-	struct mp_activity sum = { 0 };
+	struct mp_activity sum = {0};
 	json_t *root = NULL, *rows = NULL;
 	uint64_t all = 0;
 	long nr = 0;
@@ -156,10 +161,10 @@ static int print(const struct activity *a, const struct table *table)
 
 int md_stats_activity(struct md_stats *stats, int argc, char **argv)
 {
-	struct activity a = { .stats = stats };
-	struct table table = { 0 };
+	struct activity a = {.stats = stats};
+	struct table table = {0};
 	struct mp_store *store;
-	struct mp_err err = { 0 };
+	struct mp_err err = {0};
 	int r;
 
 	md_stats_parse(&argp, argc, argv, &a);

@@ -19,7 +19,7 @@ static bool want_none(void *ctx, const struct mp_func *func)
 int md_code_open(const struct mp_module *module, const char *binary, bool blocks,
 		 struct md_code *out, struct mp_err *err)
 {
-	const struct mp_cfg_options functions_only = { .want = want_none };
+	const struct mp_cfg_options functions_only = {.want = want_none};
 	const char *path = binary ? binary : module->path;
 	int r;
 

@@ -14,7 +14,7 @@
 struct md_code {
 	struct mp_elf *elf;
 	struct mp_cfg *cfg;
-	bool blocks;	/* of every function; else functions and their ranges only */
+	bool blocks; /* of every function; else functions and their ranges only */
 };
 
 /*

@@ -13,27 +13,36 @@
 #include "daemon/stats.h"
 #include "daemon/stats_rows.h"
 
-enum format { FORMAT_NONE, FORMAT_FOLDED, FORMAT_FDATA };
+enum format {
+	FORMAT_NONE,
+	FORMAT_FOLDED,
+	FORMAT_FDATA
+};
 
-struct export {
+struct export
+{
 	struct md_stats *stats;
 	struct md_stats_filter filter;
 	enum format format;
 	int64_t since_s;
-	uint64_t nr_written, nr_skipped;	/* samples */
+	uint64_t nr_written, nr_skipped; /* samples */
 };
 
-enum { KEY_BUILD_ID = 256, KEY_BINARY, KEY_FORMAT };
+enum {
+	KEY_BUILD_ID = 256,
+	KEY_BINARY,
+	KEY_FORMAT
+};
 
 static const struct argp_option options[] = {
-	{ "format", KEY_FORMAT, "FORMAT", 0,
-	  "folded: lines for flamegraph.pl; fdata: for llvm-bolt, of one module", 0 },
-	{ "module", 'm', "NAME", 0, "Only the module with this path or file name", 0 },
-	{ "build-id", KEY_BUILD_ID, "HEX", 0, "Only modules whose build-id begins so", 0 },
-	{ "binary", KEY_BINARY, "FILE", 0, "Only the module that FILE is; take its code from there",
-	  0 },
-	{ "since", 's', "WHEN", 0, "2h, 3d, today, 2026-11-20, ...: not what is older", 0 },
-	{ 0 },
+	{"format", KEY_FORMAT, "FORMAT", 0,
+	 "folded: lines for flamegraph.pl; fdata: for llvm-bolt, of one module", 0},
+	{"module", 'm', "NAME", 0, "Only the module with this path or file name", 0},
+	{"build-id", KEY_BUILD_ID, "HEX", 0, "Only modules whose build-id begins so", 0},
+	{"binary", KEY_BINARY, "FILE", 0, "Only the module that FILE is; take its code from there",
+	 0},
+	{"since", 's', "WHEN", 0, "2h, 3d, today, 2026-11-20, ...: not what is older", 0},
+	{0},
 };
 
 static error_t parse(int key, char *arg, struct argp_state *state)
@@ -66,10 +75,9 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 	}
 }
 
-static const struct argp_child children[] = { { &md_stats_common_argp, 0, NULL, 0 }, { 0 } };
+static const struct argp_child children[] = {{&md_stats_common_argp, 0, NULL, 0}, {0}};
 static const struct argp argp = {
-	options, parse, NULL, "Write samples for other tools, to standard output.", children, 0, 0
-};
+	options, parse, NULL, "Write samples for other tools, to standard output.", children, 0, 0};
 
 /* ---- folded -------------------------------------------------------------------------------- */
 
@@ -84,9 +92,9 @@ static int export_folded(struct export *e, const struct mp_module *module,
 			 const struct mp_ip_count *counts, size_t nr, struct mp_err *err)
 {
 	const char *slash = strrchr(module->path, '/');
-	struct md_rows rows = { 0 };
+	struct md_rows rows = {0};
 	struct md_code code;
-	struct mp_err why = { 0 };
+	struct mp_err why = {0};
 	uint64_t unknown = 0;
 	int r = 0;
 
@@ -188,8 +196,7 @@ static int export_fdata(struct export *e, const struct mp_module *module,
 /* ---- modules ------------------------------------------------------------------------------- */
 
 /* Mark what is not asked for by nr_samples = 0. Return: how many are left, or -errno. */
-static long choose(const struct export *e, struct mp_module *modules, size_t nr,
-		   struct mp_err *err)
+static long choose(const struct export *e, struct mp_module *modules, size_t nr, struct mp_err *err)
 {
 	struct mp_elf *elf = NULL;
 	long nr_left = 0;
@@ -210,8 +217,8 @@ static long choose(const struct export *e, struct mp_module *modules, size_t nr,
 	return nr_left;
 }
 
-static int export_modules(struct export *e, struct mp_store *store,
-			  const struct mp_module *modules, size_t nr, struct mp_err *err)
+static int export_modules(struct export *e, struct mp_store *store, const struct mp_module *modules,
+			  size_t nr, struct mp_err *err)
 {
 	int r = 0;
 
@@ -235,7 +242,7 @@ static int export_modules(struct export *e, struct mp_store *store,
 static int run(struct export *e, struct mp_store *store)
 {
 	struct mp_module *modules = NULL;
-	struct mp_err err = { 0 };
+	struct mp_err err = {0};
 	size_t nr = 0;
 	long nr_left = 0;
 	int r = mp_store_list_modules(store, e->since_s, &modules, &nr, &err);
@@ -265,9 +272,9 @@ static int run(struct export *e, struct mp_store *store)
 
 int md_stats_export(struct md_stats *stats, int argc, char **argv)
 {
-	struct export e = { .stats = stats };
+	struct export e = {.stats = stats};
 	struct mp_store *store;
-	struct mp_err err = { 0 };
+	struct mp_err err = {0};
 	int r;
 
 	md_stats_parse(&argp, argc, argv, &e);

@@ -14,7 +14,11 @@
 #include "daemon/import.h"
 #include "daemon/stats.h"
 
-enum format { FORMAT_GUESS, FORMAT_CALLGRIND, FORMAT_PERF };
+enum format {
+	FORMAT_GUESS,
+	FORMAT_CALLGRIND,
+	FORMAT_PERF
+};
 
 struct options {
 	struct md_stats *stats;
@@ -23,12 +27,15 @@ struct options {
 	const char *file;
 };
 
-enum { KEY_FORMAT = 256, KEY_EVENT };
+enum {
+	KEY_FORMAT = 256,
+	KEY_EVENT
+};
 
 static const struct argp_option option_table[] = {
-	{ "format", KEY_FORMAT, "FORMAT", 0, "callgrind or perf; as the file looks by default", 0 },
-	{ "event", KEY_EVENT, "NAME", 0, "perf: take only samples of this event", 0 },
-	{ 0 },
+	{"format", KEY_FORMAT, "FORMAT", 0, "callgrind or perf; as the file looks by default", 0},
+	{"event", KEY_EVENT, "NAME", 0, "perf: take only samples of this event", 0},
+	{0},
 };
 
 static error_t parse(int key, char *arg, struct argp_state *state)
@@ -56,21 +63,24 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 	}
 }
 
-static const struct argp_child children[] = { { &md_stats_common_argp, 0, NULL, 0 }, { 0 } };
+static const struct argp_child children[] = {{&md_stats_common_argp, 0, NULL, 0}, {0}};
 static const struct argp argp = {
-	option_table, parse, "FILE",
+	option_table,
+	parse,
+	"FILE",
 	"Add what another profiler counted.\v"
 	"callgrind:  valgrind --tool=callgrind --dump-instr=yes CMD\n"
 	"perf:       perf script -G -F comm,pid,tid,time,event,ip,sym,dso --show-mmap-events "
 	"--show-task-events --show-lost-events | morph-stats import -",
-	children, 0, 0
-};
+	children,
+	0,
+	0};
 
 /* The first line of a callgrind file is a comment or a header key; perf's never is. */
 static int guess(struct md_lines *lines, enum format *format, struct mp_err *err)
 {
-	static const char *const keys[] = { "# callgrind", "version:", "creator:", "positions:",
-					    "events:" };
+	static const char *const keys[] = {"# callgrind",
+					   "version:", "creator:", "positions:", "events:"};
 	int r = md_lines_next(lines, err);
 
 	*format = FORMAT_PERF;
@@ -130,8 +140,7 @@ static int report(struct md_stats *stats, const struct md_import *import)
 	json_object_set_new(root, "emitted", json_integer((json_int_t)l->emitted));
 	json_object_set_new(root, "attributed", json_integer((json_int_t)l->attributed));
 	json_object_set_new(root, "unattributed", unattributed);
-	json_object_set_new(root, "lost",
-			    json_integer((json_int_t)l->lost[MP_LOST_RING_FULL]));
+	json_object_set_new(root, "lost", json_integer((json_int_t)l->lost[MP_LOST_RING_FULL]));
 	json_object_set_new(root, "nr_modules", json_integer((json_int_t)nr));
 	return md_stats_json_print(root);
 }
@@ -150,7 +159,7 @@ static int64_t time_of(FILE *file, int64_t now_s)
 static int import_into(struct md_stats *stats, struct md_import *import, int64_t when_s)
 {
 	struct mp_store *store;
-	struct mp_err err = { 0 };
+	struct mp_err err = {0};
 	int r = md_stats_open(stats, MP_STORE_WRITE, &store);
 
 	if (r)
@@ -164,10 +173,10 @@ static int import_into(struct md_stats *stats, struct md_import *import, int64_t
 
 int md_stats_import(struct md_stats *stats, int argc, char **argv)
 {
-	struct options o = { .stats = stats };
-	struct md_lines lines = { 0 };
+	struct options o = {.stats = stats};
+	struct md_lines lines = {0};
 	struct md_import *import;
-	struct mp_err err = { 0 };
+	struct mp_err err = {0};
 	struct stat st;
 	int64_t when_s;
 	bool from_stdin;

@@ -20,32 +20,37 @@ struct query {
 	int64_t since_s;
 	enum md_by by;
 	enum md_sort sort;
-	long limit;		/* 0: all */
+	long limit; /* 0: all */
 	double percent_limit;
 	/* what was found */
 	struct mp_module *modules;
 	size_t nr_modules;
-	uint64_t total;		/* samples of all modules in the period: what percent is of */
+	uint64_t total; /* samples of all modules in the period: what percent is of */
 	size_t nr_matching;
 	struct md_rows rows;
 	json_t *notes;
 };
 
-enum { KEY_BUILD_ID = 256, KEY_BINARY, KEY_BY, KEY_SORT };
+enum {
+	KEY_BUILD_ID = 256,
+	KEY_BINARY,
+	KEY_BY,
+	KEY_SORT
+};
 
 static const struct argp_option options[] = {
-	{ "by", KEY_BY, "WHAT", 0,
-	  "module, function or block; by default the next finer thing than what is named", 0 },
-	{ "module", 'm', "NAME", 0, "Only the module with this path or file name", 0 },
-	{ "build-id", KEY_BUILD_ID, "HEX", 0, "Only modules whose build-id begins so", 0 },
-	{ "binary", KEY_BINARY, "FILE", 0, "Only the module that FILE is; take its code from there",
-	  0 },
-	{ "function", 'f', "NAME", 0, "Only this function, or the one at address 0x...", 0 },
-	{ "since", 's', "WHEN", 0, "2h, 3d, today, 2026-11-20, ...: not what is older", 0 },
-	{ "sort", KEY_SORT, "KEY", 0, "samples (default), weight (blocks), name or address", 0 },
-	{ "limit", 'n', "N", 0, "At most N rows", 0 },
-	{ "percent-limit", 'p', "P", 0, "Only rows of at least P percent of all samples", 0 },
-	{ 0 },
+	{"by", KEY_BY, "WHAT", 0,
+	 "module, function or block; by default the next finer thing than what is named", 0},
+	{"module", 'm', "NAME", 0, "Only the module with this path or file name", 0},
+	{"build-id", KEY_BUILD_ID, "HEX", 0, "Only modules whose build-id begins so", 0},
+	{"binary", KEY_BINARY, "FILE", 0, "Only the module that FILE is; take its code from there",
+	 0},
+	{"function", 'f', "NAME", 0, "Only this function, or the one at address 0x...", 0},
+	{"since", 's', "WHEN", 0, "2h, 3d, today, 2026-11-20, ...: not what is older", 0},
+	{"sort", KEY_SORT, "KEY", 0, "samples (default), weight (blocks), name or address", 0},
+	{"limit", 'n', "N", 0, "At most N rows", 0},
+	{"percent-limit", 'p', "P", 0, "Only rows of at least P percent of all samples", 0},
+	{0},
 };
 
 static int find_word(const char *arg, const char *const *words, int nr)
@@ -61,7 +66,8 @@ static error_t finish(struct query *q, struct argp_state *state)
 	if (!q->by)
 		q->by = q->function ? MD_BY_BLOCK
 			: q->filter.module || q->filter.build_id || q->filter.binary
-				? MD_BY_FUNCTION : MD_BY_MODULE;
+				? MD_BY_FUNCTION
+				: MD_BY_MODULE;
 	if (q->function && q->by == MD_BY_MODULE)
 		argp_error(state, "--function goes with --by=function or --by=block");
 	if (q->sort == MD_SORT_WEIGHT && q->by != MD_BY_BLOCK)
@@ -71,8 +77,8 @@ static error_t finish(struct query *q, struct argp_state *state)
 
 static error_t parse(int key, char *arg, struct argp_state *state)
 {
-	static const char *const bys[] = { "", "module", "function", "block" };
-	static const char *const sorts[] = { "samples", "weight", "name", "address" };
+	static const char *const bys[] = {"", "module", "function", "block"};
+	static const char *const sorts[] = {"samples", "weight", "name", "address"};
 	struct query *q = state->input;
 	char *end;
 	int n;
@@ -115,13 +121,16 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 	}
 }
 
-static const struct argp_child children[] = { { &md_stats_common_argp, 0, NULL, 0 }, { 0 } };
+static const struct argp_child children[] = {{&md_stats_common_argp, 0, NULL, 0}, {0}};
 static const struct argp argp = {
-	options, parse, NULL,
+	options,
+	parse,
+	NULL,
 	"Say which modules, functions or basic blocks got the samples.\v"
 	"Without a module: modules. With one: its functions. With a function: its blocks.",
-	children, 0, 0
-};
+	children,
+	0,
+	0};
 
 /* ---- find ---------------------------------------------------------------------------------- */
 
@@ -133,8 +142,8 @@ static void note(struct query *q, const char *what)
 
 static int add_module_row(struct query *q, const struct mp_module *module)
 {
-	struct md_row row = { .module = module, .samples = module->nr_samples,
-			      .size = module->text_size };
+	struct md_row row = {
+		.module = module, .samples = module->nr_samples, .size = module->text_size};
 
 	return md_rows_add(&q->rows, &row);
 }
@@ -145,8 +154,8 @@ static int add_code_rows(struct query *q, struct mp_store *store, const struct m
 {
 	bool blocks = q->by == MD_BY_BLOCK;
 	struct mp_ip_count *counts = NULL;
-	struct md_code code = { 0 };
-	struct mp_err why = { 0 };
+	struct md_code code = {0};
+	struct mp_err why = {0};
 	size_t nr = 0;
 	int r = mp_store_read_counts(store, module->key, q->since_s, &counts, &nr, err);
 
@@ -213,11 +222,14 @@ static double percent_of(const struct query *q, const struct md_row *row)
 static void print_header(const struct query *q)
 {
 	switch (q->by) {
-	case MD_BY_FUNCTION: printf("Percent      Samples      Address    Size  Function  [Module]\n"); break;
+	case MD_BY_FUNCTION:
+		printf("Percent      Samples      Address    Size  Function  [Module]\n");
+		break;
 	case MD_BY_BLOCK:
 		printf("Percent      Samples      Address  Bytes  Insns       Weight  Block  [Module]\n");
 		break;
-	default: printf("Percent      Samples         Text  Build-id                                  Module\n");
+	default:
+		printf("Percent      Samples         Text  Build-id                                  Module\n");
 	}
 }
 
@@ -229,14 +241,16 @@ static void print_row(const struct query *q, const struct md_row *row)
 	printf("%6.2f%% %12" PRIu64 " ", percent_of(q, row), row->samples);
 	if (q->by == MD_BY_MODULE) {
 		printf("%12s  %-40s  ", md_stats_format_size(row->size, buf),
-		       md_stats_format_id(&row->module->id, (char[80]){ 0 }));
+		       md_stats_format_id(&row->module->id, (char[80]){0}));
 		md_stats_put_text(row->module->path);
 		putchar('\n');
 		return;
 	}
 	printf("%12" PRIx64 " ", row->vaddr);
-	if (q->by == MD_BY_FUNCTION)
+	if (q->by == MD_BY_FUNCTION && row->size)
 		printf("%7" PRIu64 "  ", row->size);
+	else if (q->by == MD_BY_FUNCTION)
+		printf("%7s  ", "-");
 	else if (row->nr_insns)
 		printf("%6" PRIu64 " %6" PRIu32 " %12.2f  ", row->size, row->nr_insns, row->weight);
 	else
@@ -249,9 +263,10 @@ static void print_row(const struct query *q, const struct md_row *row)
 	} else {
 		printf(row->bare ? "0x%" PRIx64 : "(no function)", row->vaddr);
 	}
-	printf("  [");
+	/* The kernel's name has brackets of its own. */
+	printf(row->module->path[0] == '[' ? "  " : "  [");
 	md_stats_put_text(slash ? slash + 1 : row->module->path);
-	printf("]\n");
+	printf(row->module->path[0] == '[' ? "\n" : "]\n");
 }
 
 static json_t *row_json(const struct query *q, const struct md_row *row)
@@ -288,7 +303,7 @@ static json_t *row_json(const struct query *q, const struct md_row *row)
 
 static int print(const struct query *q, int64_t start_s)
 {
-	static const char *const bys[] = { "", "module", "function", "block" };
+	static const char *const bys[] = {"", "module", "function", "block"};
 	json_t *root = NULL, *rows = NULL;
 	long nr = 0;
 
@@ -334,9 +349,9 @@ static int say_nothing_found(const struct query *q)
 
 int md_stats_query(struct md_stats *stats, int argc, char **argv)
 {
-	struct query q = { .stats = stats };
+	struct query q = {.stats = stats};
 	struct mp_store *store;
-	struct mp_err err = { 0 };
+	struct mp_err err = {0};
 	int64_t start_s = 0;
 	int r;
 

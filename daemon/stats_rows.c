@@ -137,7 +137,7 @@ int md_rows_of_functions(struct md_rows *rows, const struct mp_module *module,
 		samples[f] += counts[i].count;
 	}
 	for (uint32_t f = 0; f <= cfg->nr_funcs && !r; f++) {
-		struct md_row row = { .module = module, .samples = samples[f] };
+		struct md_row row = {.module = module, .samples = samples[f]};
 
 		if (!samples[f] || !is_wanted(code, f < cfg->nr_funcs ? f : MP_NONE, function))
 			continue;
@@ -178,7 +178,7 @@ static int add_block(struct md_rows *rows, const struct mp_module *module,
 static int add_loose(struct md_rows *rows, const struct mp_module *module,
 		     const struct md_code *code, uint32_t f, const struct mp_ip_count *count)
 {
-	struct md_row row = { .module = module, .vaddr = count->vaddr, .samples = count->count };
+	struct md_row row = {.module = module, .vaddr = count->vaddr, .samples = count->count};
 
 	if (f != MP_NONE) {
 		row.offset = count->vaddr - code->cfg->funcs[f].vaddr;
@@ -223,8 +223,10 @@ int md_rows_of_addresses(struct md_rows *rows, const struct mp_module *module,
 	int r = 0;
 
 	for (size_t i = 0; i < nr && !r; i++) {
-		struct md_row row = { .module = module, .bare = true, .vaddr = counts[i].vaddr,
-				      .samples = counts[i].count };
+		struct md_row row = {.module = module,
+				     .bare = true,
+				     .vaddr = counts[i].vaddr,
+				     .samples = counts[i].count};
 
 		r = md_rows_add(rows, &row);
 	}

@@ -12,18 +12,28 @@
 #include "daemon/stats_code.h"
 #include "libprof/store.h"
 
-enum md_by { MD_BY_NONE, MD_BY_MODULE, MD_BY_FUNCTION, MD_BY_BLOCK };
-enum md_sort { MD_SORT_SAMPLES, MD_SORT_WEIGHT, MD_SORT_NAME, MD_SORT_ADDRESS };
+enum md_by {
+	MD_BY_NONE,
+	MD_BY_MODULE,
+	MD_BY_FUNCTION,
+	MD_BY_BLOCK
+};
+enum md_sort {
+	MD_SORT_SAMPLES,
+	MD_SORT_WEIGHT,
+	MD_SORT_NAME,
+	MD_SORT_ADDRESS
+};
 
 struct md_row {
 	const struct mp_module *module;
-	char *function;		/* NULL: none is known there */
-	bool bare;		/* an address, the file could not be read */
-	uint64_t vaddr, size;	/* size 0: not known */
-	uint64_t offset;	/* block: distance to the function's start */
+	char *function;	      /* NULL: none is known there */
+	bool bare;	      /* an address, the file could not be read */
+	uint64_t vaddr, size; /* size 0: not known */
+	uint64_t offset;      /* block: distance to the function's start */
 	uint64_t samples;
-	uint32_t nr_insns;	/* block; 0: not known */
-	double weight;		/* block: samples / instructions (length scaling) */
+	uint32_t nr_insns; /* block; 0: not known */
+	double weight;	   /* block: samples / instructions (length scaling) */
 };
 
 struct md_rows {

@@ -23,11 +23,13 @@ struct status {
 	int64_t first_s, last_s;
 };
 
-enum { KEY_CHECK = 256 };
+enum {
+	KEY_CHECK = 256
+};
 
 static const struct argp_option options[] = {
-	{ "check", KEY_CHECK, NULL, 0, "Check the whole database: file, counts and ledgers", 0 },
-	{ 0 },
+	{"check", KEY_CHECK, NULL, 0, "Check the whole database: file, counts and ledgers", 0},
+	{0},
 };
 
 static error_t parse(int key, char *arg, struct argp_state *state)
@@ -42,10 +44,11 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 	}
 }
 
-static const struct argp_child children[] = { { &md_stats_common_argp, 0, NULL, 0 }, { 0 } };
-static const struct argp argp = {
-	options, parse, NULL, "Say what was collected, how, and what became of it.", children, 0, 0
-};
+static const struct argp_child children[] = {{&md_stats_common_argp, 0, NULL, 0}, {0}};
+static const struct argp argp = {options,  parse,
+				 NULL,	   "Say what was collected, how, and what became of it.",
+				 children, 0,
+				 0};
 
 static int load(struct status *status, struct mp_store *store, struct mp_err *err)
 {
@@ -185,9 +188,9 @@ static int print_json(const struct status *status)
 
 int md_stats_status(struct md_stats *stats, int argc, char **argv)
 {
-	struct status status = { .stats = stats };
+	struct status status = {.stats = stats};
 	struct mp_store *store;
-	struct mp_err err = { 0 };
+	struct mp_err err = {0};
 	int r;
 
 	md_stats_parse(&argp, argc, argv, &status);

@@ -44,11 +44,11 @@ static int parse_span(const char *text, int64_t now_s, int64_t *since_s)
 
 static int parse_date(const char *text, int64_t *since_s)
 {
-	static const char *const formats[] = { "%Y-%m-%d", "%Y-%m-%d %H:%M", "%Y-%m-%d %H:%M:%S",
-					       "%Y-%m-%dT%H:%M", "%Y-%m-%dT%H:%M:%S" };
+	static const char *const formats[] = {"%Y-%m-%d", "%Y-%m-%d %H:%M", "%Y-%m-%d %H:%M:%S",
+					      "%Y-%m-%dT%H:%M", "%Y-%m-%dT%H:%M:%S"};
 
 	for (size_t i = 0; i < sizeof(formats) / sizeof(formats[0]); i++) {
-		struct tm tm = { .tm_isdst = -1 }, check;
+		struct tm tm = {.tm_isdst = -1}, check;
 		const char *end = strptime(text, formats[i], &tm);
 		time_t t;
 

@@ -46,7 +46,7 @@ int mp_store_default_path(char *buf, size_t size, bool make, struct mp_err *err)
 
 	if (db && *db) {
 		n = snprintf(buf, size, "%s", db);
-		make = false;	/* a path that somebody named: making directories is up to them */
+		make = false; /* a path that somebody named: making directories is up to them */
 	} else if (root) {
 		n = snprintf(buf, size, "/var/lib/morph/morph.db");
 	} else if (state && state[0] == '/') {
@@ -74,7 +74,7 @@ static int errno_of(struct mp_store *store, int rc)
 	case SQLITE_MISMATCH:
 	case SQLITE_FORMAT:
 	case SQLITE_TOOBIG:
-	case SQLITE_ERROR: return EBADMSG;	/* our SQL is right, so the schema is not */
+	case SQLITE_ERROR: return EBADMSG; /* our SQL is right, so the schema is not */
 	case SQLITE_BUSY:
 	case SQLITE_LOCKED: return EBUSY;
 	case SQLITE_NOMEM: return ENOMEM;
@@ -344,8 +344,8 @@ int mp_store_begin(struct mp_store *store, struct mp_err *err)
 static int give_back_pages(struct mp_store *store)
 {
 	sqlite3_stmt *stmt = NULL;
-	sqlite3_int64 nr[2] = { 0 };
-	const char *sql[] = { "PRAGMA freelist_count", "PRAGMA page_count" };
+	sqlite3_int64 nr[2] = {0};
+	const char *sql[] = {"PRAGMA freelist_count", "PRAGMA page_count"};
 
 	for (int i = 0; i < 2; i++) {
 		if (sqlite3_prepare_v2(store->db, sql[i], -1, &stmt, NULL) == SQLITE_OK &&
@@ -445,7 +445,7 @@ int mp_store_run(struct mp_store *store, sqlite3_stmt *stmt, const char *what, s
 
 uint64_t mp_store_size_bytes(struct mp_store *store)
 {
-	static const char *const suffixes[] = { "", "-wal" };
+	static const char *const suffixes[] = {"", "-wal"};
 	uint64_t size = 0;
 
 	for (size_t i = 0; i < sizeof(suffixes) / sizeof(suffixes[0]); i++) {

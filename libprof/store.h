@@ -28,8 +28,8 @@
 struct mp_store;
 
 enum mp_store_mode {
-	MP_STORE_READ,		/* must exist; never written, works on a read-only file system */
-	MP_STORE_WRITE,		/* created and migrated as needed */
+	MP_STORE_READ,	/* must exist; never written, works on a read-only file system */
+	MP_STORE_WRITE, /* created and migrated as needed */
 };
 
 /*
@@ -51,16 +51,20 @@ int mp_store_begin(struct mp_store *store, struct mp_err *err);
 int mp_store_commit(struct mp_store *store, struct mp_err *err);
 void mp_store_rollback(struct mp_store *store);
 
-enum mp_module_kind { MP_MODULE_FILE, MP_MODULE_KERNEL, MP_MODULE_VDSO };
+enum mp_module_kind {
+	MP_MODULE_FILE,
+	MP_MODULE_KERNEL,
+	MP_MODULE_VDSO
+};
 
 struct mp_module {
-	int64_t key;		/* row id */
+	int64_t key; /* row id */
 	struct mp_id id;
 	enum mp_module_kind kind;
-	char *path;		/* last path seen: for people, never for identity */
-	uint64_t text_size;	/* bytes */
-	uint64_t nr_samples;	/* attributed in all, in the asked period */
-	int64_t first_s, last_s;	/* unix seconds */
+	char *path;		 /* last path seen: for people, never for identity */
+	uint64_t text_size;	 /* bytes */
+	uint64_t nr_samples;	 /* attributed in all, in the asked period */
+	int64_t first_s, last_s; /* unix seconds */
 };
 
 /* Find or add a module; sets *@key. */
@@ -80,8 +84,8 @@ int mp_store_read_counts(struct mp_store *store, int64_t module, int64_t since_s
 int mp_store_find_module(struct mp_store *store, const struct mp_id *id, struct mp_module *out,
 			 struct mp_err *err);
 /* All modules, most samples first. Ownership: mp_store_free_modules(). */
-int mp_store_list_modules(struct mp_store *store, int64_t since_s, struct mp_module **out, size_t *nr,
-			  struct mp_err *err);
+int mp_store_list_modules(struct mp_store *store, int64_t since_s, struct mp_module **out,
+			  size_t *nr, struct mp_err *err);
 /* When the counts that @since_s asks for really begin (see above); 0: there are none. */
 int mp_store_period_start(struct mp_store *store, int64_t since_s, int64_t *start_s,
 			  struct mp_err *err);
@@ -89,22 +93,22 @@ void mp_store_free_modules(struct mp_module *modules, size_t nr);
 
 /* Why a sample could not be attributed: counted, never dropped silently. */
 enum mp_unattributed {
-	MP_UNATTR_NO_PROCESS,	/* sample of a process whose maps were never seen */
-	MP_UNATTR_NO_MAPPING,	/* no executable mapping holds the address */
-	MP_UNATTR_ANONYMOUS,	/* JIT or other anonymous executable memory */
-	MP_UNATTR_DELETED,	/* the file is gone and could not be read */
-	MP_UNATTR_REPLACED,	/* the path now holds another file */
-	MP_UNATTR_NAMESPACE,	/* the path is in another mount namespace and could not be reached */
-	MP_UNATTR_UNREADABLE,	/* the file could not be opened or parsed */
+	MP_UNATTR_NO_PROCESS, /* sample of a process whose maps were never seen */
+	MP_UNATTR_NO_MAPPING, /* no executable mapping holds the address */
+	MP_UNATTR_ANONYMOUS,  /* JIT or other anonymous executable memory */
+	MP_UNATTR_DELETED,    /* the file is gone and could not be read */
+	MP_UNATTR_REPLACED,   /* the path now holds another file */
+	MP_UNATTR_NAMESPACE,  /* the path is in another mount namespace and could not be reached */
+	MP_UNATTR_UNREADABLE, /* the file could not be opened or parsed */
 	MP_UNATTR_VDSO,
 	MP_NR_UNATTR
 };
 const char *mp_unattributed_name(enum mp_unattributed why);
 
 enum mp_lost {
-	MP_LOST_RING_FULL,	/* the kernel overwrote or refused records */
+	MP_LOST_RING_FULL, /* the kernel overwrote or refused records */
 	MP_LOST_THROTTLED,
-	MP_LOST_TORN,		/* damaged part of a recorded stream */
+	MP_LOST_TORN, /* damaged part of a recorded stream */
 	MP_LOST_NO_MEMORY,
 	MP_NR_LOST
 };
@@ -113,23 +117,23 @@ const char *mp_lost_name(enum mp_lost why);
 /* emitted = attributed + sum(unattributed) + sum(lost), always. */
 struct mp_ledger {
 	uint64_t emitted;
-	uint64_t attributed;	/* kernel samples included */
+	uint64_t attributed; /* kernel samples included */
 	uint64_t unattributed[MP_NR_UNATTR];
 	uint64_t lost[MP_NR_LOST];
 };
 
 /* Where a program's time goes: Table 3 of the paper. */
 struct mp_activity {
-	uint64_t app, lib, kernel, other;	/* samples; other: unattributed user samples */
+	uint64_t app, lib, kernel, other; /* samples; other: unattributed user samples */
 };
 
 /* One collector's run, so that `status` can say what collected, how, and why that one. */
 struct mp_session {
 	int64_t key;
 	int64_t start_s, last_s;
-	char collector[16];	/* "perf", "replay", "bpf", "kmod", "import" */
-	char why[160];		/* why this one */
-	char event[32];		/* "cpu-clock", "cycles", ... */
+	char collector[16]; /* "perf", "replay", "bpf", "kmod", "import" */
+	char why[160];	    /* why this one */
+	char event[32];	    /* "cpu-clock", "cycles", ... */
 	uint32_t rate_hz;
 	struct mp_ledger ledger;
 };
@@ -149,8 +153,8 @@ struct mp_program_activity {
 	int64_t module;
 	struct mp_activity activity;
 };
-int mp_store_list_activity(struct mp_store *store, int64_t since_s, struct mp_program_activity **out,
-			   size_t *nr, struct mp_err *err);
+int mp_store_list_activity(struct mp_store *store, int64_t since_s,
+			   struct mp_program_activity **out, size_t *nr, struct mp_err *err);
 
 /* Sum of all stored counts equals the ledgers' attributed; Return: 0 or -EBADMSG with a message. */
 int mp_store_check(struct mp_store *store, struct mp_err *err);

@@ -21,7 +21,7 @@ struct row {
 static int read_activity(struct mp_store *store, sqlite3_stmt *stmt, int column,
 			 struct mp_activity *out, struct mp_err *err)
 {
-	uint64_t *fields[] = { &out->app, &out->lib, &out->kernel, &out->other };
+	uint64_t *fields[] = {&out->app, &out->lib, &out->kernel, &out->other};
 
 	for (int i = 0; i < 4; i++) {
 		int64_t value = sqlite3_column_int64(stmt, column + i);
@@ -41,13 +41,15 @@ static void add_up(struct mp_activity *sum, const struct mp_activity *more)
 	sum->other += more->other;
 }
 
-static int put_row(struct mp_store *store, int64_t module, const struct row *row, struct mp_err *err)
+static int put_row(struct mp_store *store, int64_t module, const struct row *row,
+		   struct mp_err *err)
 {
 	sqlite3_stmt *stmt;
-	int r = mp_store_stmt(store, MP_STMT_ACTIVITY_ADD,
-			      "INSERT OR REPLACE INTO activity(module, first_day, last_day, app, lib,"
-			      " kernel, other) VALUES(?1, ?2, ?3, ?4, ?5, ?6, ?7)",
-			      &stmt, err);
+	int r = mp_store_stmt(
+		store, MP_STMT_ACTIVITY_ADD,
+		"INSERT OR REPLACE INTO activity(module, first_day, last_day, app, lib,"
+		" kernel, other) VALUES(?1, ?2, ?3, ?4, ?5, ?6, ?7)",
+		&stmt, err);
 
 	if (r)
 		return r;
@@ -65,7 +67,8 @@ static int delete_row(struct mp_store *store, int64_t module, int64_t first_day,
 {
 	sqlite3_stmt *stmt;
 	int r = mp_store_stmt(store, MP_STMT_ACTIVITY_DELETE,
-			      "DELETE FROM activity WHERE module = ?1 AND first_day = ?2", &stmt, err);
+			      "DELETE FROM activity WHERE module = ?1 AND first_day = ?2", &stmt,
+			      err);
 
 	if (r)
 		return r;
@@ -99,8 +102,7 @@ static int read_rows(struct mp_store *store, int64_t module, struct row rows[MAX
 		}
 		row->first_day = sqlite3_column_int64(stmt, 0);
 		row->last_day = sqlite3_column_int64(stmt, 1);
-		if (row->first_day > row->last_day ||
-		    (*nr && row[-1].last_day >= row->first_day)) {
+		if (row->first_day > row->last_day || (*nr && row[-1].last_day >= row->first_day)) {
 			r = mp_store_damaged(store, "days of activity that overlap", err);
 			break;
 		}
@@ -231,8 +233,8 @@ static int list_activity(struct mp_store *store, int64_t since_s, struct mp_prog
 	return r;
 }
 
-int mp_store_list_activity(struct mp_store *store, int64_t since_s, struct mp_program_activity **out,
-			   size_t *nr, struct mp_err *err)
+int mp_store_list_activity(struct mp_store *store, int64_t since_s,
+			   struct mp_program_activity **out, size_t *nr, struct mp_err *err)
 {
 	struct mp_program_activity *programs = NULL;
 	size_t n = 0;

@@ -43,10 +43,11 @@ static int read_buckets(struct mp_store *store, struct bucket **out, size_t *nr,
 	int r = 0, rc;
 
 	/* The join is the check that no bucket is without a module. */
-	rc = sqlite3_prepare_v2(store->db,
-				"SELECT b.key, nr_samples, nr_bytes, m.key IS NOT NULL FROM bucket b"
-				" LEFT JOIN module m ON m.key = b.module ORDER BY b.key",
-				-1, &stmt, NULL);
+	rc = sqlite3_prepare_v2(
+		store->db,
+		"SELECT b.key, nr_samples, nr_bytes, m.key IS NOT NULL FROM bucket b"
+		" LEFT JOIN module m ON m.key = b.module ORDER BY b.key",
+		-1, &stmt, NULL);
 	while (rc == SQLITE_OK && !r && (rc = sqlite3_step(stmt)) == SQLITE_ROW) {
 		rc = SQLITE_OK;
 		if (n == max) {

@@ -8,7 +8,12 @@
 #include <errno.h>
 #include <stdbool.h>
 
-enum how { SAME, ONE, TWO, EXPLICIT };
+enum how {
+	SAME,
+	ONE,
+	TWO,
+	EXPLICIT
+};
 
 static uint8_t *put_varint(uint8_t *p, uint64_t value)
 {
@@ -83,14 +88,12 @@ int mp_chunk_decode(uint64_t base, const uint8_t *data, size_t size, struct mp_i
 			return -EBADMSG;
 		off += token >> 2;
 		switch (token & 3) {
-		case SAME:
-			break;
+		case SAME: break;
 		case EXPLICIT:
 			if (!get_varint(&p, end, &count) || !count)
 				return -EBADMSG;
 			break;
-		default:
-			count = token & 3;
+		default: count = token & 3;
 		}
 		out[n].vaddr = base + off;
 		out[n++].count = count;

@@ -20,9 +20,9 @@
 
 /* Text bytes per chunk: small enough that a flush rewrites little, large enough that the row's
  * own 30 bytes do not matter. */
-#define MP_CHUNK_SHIFT 16
-#define MP_CHUNK_SIZE (1u << MP_CHUNK_SHIFT)
-#define MP_CHUNK_ENTRY_MAX 13	/* bytes: token 3, count 10 */
+#define MP_CHUNK_SHIFT	   16
+#define MP_CHUNK_SIZE	   (1u << MP_CHUNK_SHIFT)
+#define MP_CHUNK_ENTRY_MAX 13 /* bytes: token 3, count 10 */
 
 /* Encode @nr entries, ascending and all inside the chunk at @base; @out holds
  * nr * MP_CHUNK_ENTRY_MAX. Return: bytes used. */

@@ -23,7 +23,7 @@
  * A module's share of the database: 64 KiB, and a tenth of its text. Rows fill b-tree pages to
  * about two thirds, so that the bytes we count ourselves may be no more than 60 % of it.
  */
-#define BUDGET_FIXED (64 << 10)
+#define BUDGET_FIXED	    (64 << 10)
 #define BUDGET_TEXT_DIVISOR 10
 #define BUDGET_FILL_PERCENT 60
 /* Beside its data a chunk costs its row's header and its entry in the index. */
@@ -35,8 +35,8 @@ struct bucket {
 };
 
 struct chunk_row {
-	int64_t key;		/* 0: there is none yet */
-	size_t size;		/* bytes of data */
+	int64_t key; /* 0: there is none yet */
+	size_t size; /* bytes of data */
 };
 
 /* ---- scratch ------------------------------------------------------------------------------- */
@@ -245,10 +245,11 @@ static int add_bucket(struct mp_store *store, int64_t module, int64_t day, int64
 		      struct mp_err *err)
 {
 	sqlite3_stmt *stmt;
-	int r = mp_store_stmt(store, MP_STMT_BUCKET_ADD,
-			      "INSERT INTO bucket(module, first_day, last_day, nr_samples, nr_bytes)"
-			      " VALUES(?1, ?2, ?2, 0, 0)",
-			      &stmt, err);
+	int r = mp_store_stmt(
+		store, MP_STMT_BUCKET_ADD,
+		"INSERT INTO bucket(module, first_day, last_day, nr_samples, nr_bytes)"
+		" VALUES(?1, ?2, ?2, 0, 0)",
+		&stmt, err);
 
 	if (r)
 		return r;
@@ -439,7 +440,8 @@ static int text_size_of(struct mp_store *store, int64_t module, uint64_t *text_s
 		sqlite3_reset(stmt);
 		return 0;
 	}
-	return r ? r : mp_err_set(err, ENOENT, "%s: no module %lld", store->path, (long long)module);
+	return r ? r
+		 : mp_err_set(err, ENOENT, "%s: no module %lld", store->path, (long long)module);
 }
 
 static int add_to_bucket(struct mp_store *store, int64_t bucket, const struct mp_ip_count *counts,
@@ -512,8 +514,8 @@ int mp_store_add_counts(struct mp_store *store, int64_t module, int64_t when_s,
 }
 
 /* Append the bucket's counts to @all. */
-static int read_bucket(struct mp_store *store, const struct bucket *bucket, struct mp_ip_count **all,
-		       size_t *nr, struct mp_err *err)
+static int read_bucket(struct mp_store *store, const struct bucket *bucket,
+		       struct mp_ip_count **all, size_t *nr, struct mp_err *err)
 {
 	uint64_t nr_samples = 0;
 	int64_t chunk = -1;

@@ -13,8 +13,8 @@
 
 #include "libprof/store.h"
 
-#define MP_STORE_APPLICATION_ID 0x4d525048	/* "MRPH" */
-#define MP_SECONDS_PER_DAY 86400
+#define MP_STORE_APPLICATION_ID 0x4d525048 /* "MRPH" */
+#define MP_SECONDS_PER_DAY	86400
 
 /* Statements that are prepared once per connection. */
 enum mp_stmt {
@@ -63,7 +63,7 @@ struct mp_store {
 	sqlite3 *db;
 	char *path;
 	bool writable;
-	bool folded;		/* buckets were merged in this transaction: pages may be free */
+	bool folded; /* buckets were merged in this transaction: pages may be free */
 	sqlite3_stmt *stmts[MP_NR_STMT];
 	struct mp_store_scratch scratch;
 };

@@ -12,14 +12,10 @@
 
 /* Names in the database and for people: they outlive any order of the enums. */
 static const char *const unattributed_names[MP_NR_UNATTR] = {
-	[MP_UNATTR_NO_PROCESS] = "no-process",
-	[MP_UNATTR_NO_MAPPING] = "no-mapping",
-	[MP_UNATTR_ANONYMOUS] = "anonymous",
-	[MP_UNATTR_DELETED] = "deleted",
-	[MP_UNATTR_REPLACED] = "replaced",
-	[MP_UNATTR_NAMESPACE] = "namespace",
-	[MP_UNATTR_UNREADABLE] = "unreadable",
-	[MP_UNATTR_VDSO] = "vdso",
+	[MP_UNATTR_NO_PROCESS] = "no-process", [MP_UNATTR_NO_MAPPING] = "no-mapping",
+	[MP_UNATTR_ANONYMOUS] = "anonymous",   [MP_UNATTR_DELETED] = "deleted",
+	[MP_UNATTR_REPLACED] = "replaced",     [MP_UNATTR_NAMESPACE] = "namespace",
+	[MP_UNATTR_UNREADABLE] = "unreadable", [MP_UNATTR_VDSO] = "vdso",
 };
 
 static const char *const lost_names[MP_NR_LOST] = {
@@ -30,7 +26,7 @@ static const char *const lost_names[MP_NR_LOST] = {
 };
 
 #define UNATTRIBUTED "unattributed:"
-#define LOST "lost:"
+#define LOST	     "lost:"
 
 const char *mp_unattributed_name(enum mp_unattributed why)
 {
@@ -141,8 +137,9 @@ int mp_store_add_ledger(struct mp_store *store, int64_t session, int64_t now_s,
 	int r;
 
 	if (!balances(delta))
-		return mp_err_set(err, EINVAL,
-				  "samples emitted are not those attributed, unattributed and lost");
+		return mp_err_set(
+			err, EINVAL,
+			"samples emitted are not those attributed, unattributed and lost");
 	r = mp_store_enter(store, &began, err);
 	if (r)
 		return r;
@@ -200,7 +197,7 @@ static int read_ledgers(struct mp_store *store, struct mp_session *sessions, siz
 	if (r)
 		return r;
 	while ((r = mp_store_step(store, stmt, "read", err)) > 0) {
-		struct mp_session key = { .key = sqlite3_column_int64(stmt, 0) }, *session;
+		struct mp_session key = {.key = sqlite3_column_int64(stmt, 0)}, *session;
 		const char *what = (const char *)sqlite3_column_text(stmt, 1);
 		int64_t value = sqlite3_column_int64(stmt, 2);
 
@@ -235,10 +232,11 @@ static int read_sessions(struct mp_store *store, struct mp_session **out, size_t
 	struct mp_session *sessions = NULL;
 	size_t n = 0, max = 0;
 	sqlite3_stmt *stmt;
-	int r = mp_store_stmt(store, MP_STMT_SESSION_LIST,
-			      "SELECT key, start_s, last_s, collector, why, event, rate_hz FROM session"
-			      " ORDER BY key",
-			      &stmt, err);
+	int r = mp_store_stmt(
+		store, MP_STMT_SESSION_LIST,
+		"SELECT key, start_s, last_s, collector, why, event, rate_hz FROM session"
+		" ORDER BY key",
+		&stmt, err);
 
 	if (r)
 		return r;

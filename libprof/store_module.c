@@ -83,10 +83,11 @@ static int add_module(struct mp_store *store, const struct mp_id *id, enum mp_mo
 		      struct mp_err *err)
 {
 	sqlite3_stmt *stmt;
-	int r = mp_store_stmt(store, MP_STMT_MODULE_ADD,
-			      "INSERT INTO module(build_id, text_hash, kind, path, text_size, first_s,"
-			      " last_s) VALUES(?1, ?2, ?3, ?4, ?5, ?6, ?6)",
-			      &stmt, err);
+	int r = mp_store_stmt(
+		store, MP_STMT_MODULE_ADD,
+		"INSERT INTO module(build_id, text_hash, kind, path, text_size, first_s,"
+		" last_s) VALUES(?1, ?2, ?3, ?4, ?5, ?6, ?6)",
+		&stmt, err);
 
 	if (r)
 		return r;
@@ -107,8 +108,8 @@ static int see_module(struct mp_store *store, const struct mp_module *module, co
 	sqlite3_stmt *stmt;
 	int r;
 
-	if (now_s <= module->last_s && now_s >= module->first_s &&
-	    text_size == module->text_size && !strcmp(path, module->path))
+	if (now_s <= module->last_s && now_s >= module->first_s && text_size == module->text_size &&
+	    !strcmp(path, module->path))
 		return 0;
 	r = mp_store_stmt(store, MP_STMT_MODULE_SEEN,
 			  "UPDATE module SET path = ?2, text_size = ?3, first_s = min(first_s, ?4),"
@@ -127,7 +128,7 @@ int mp_store_put_module(struct mp_store *store, const struct mp_id *id, enum mp_
 			const char *path, uint64_t text_size, int64_t now_s, int64_t *key,
 			struct mp_err *err)
 {
-	struct mp_module module = { 0 };
+	struct mp_module module = {0};
 	bool began;
 	int r;
 
@@ -164,18 +165,17 @@ static int compare_samples(const void *a, const void *b)
 }
 
 /* Add up the samples of the buckets that @since_s asks for; @modules ascend by key. */
-static int sum_samples(struct mp_store *store, int64_t since_s, struct mp_module *modules, size_t nr,
-		       struct mp_err *err)
+static int sum_samples(struct mp_store *store, int64_t since_s, struct mp_module *modules,
+		       size_t nr, struct mp_err *err)
 {
 	int64_t last = INT64_MIN;
 	sqlite3_stmt *stmt;
-	int r = mp_store_stmt(store, MP_STMT_BUCKET_ALL,
-			      ALL_BUCKETS_SQL, &stmt, err);
+	int r = mp_store_stmt(store, MP_STMT_BUCKET_ALL, ALL_BUCKETS_SQL, &stmt, err);
 
 	if (r)
 		return r;
 	while ((r = mp_store_step(store, stmt, "read", err)) > 0) {
-		struct mp_module key = { .key = sqlite3_column_int64(stmt, 1) }, *module;
+		struct mp_module key = {.key = sqlite3_column_int64(stmt, 1)}, *module;
 		int64_t nr_samples = sqlite3_column_int64(stmt, 3);
 
 		/* Order is checked: a damaged tree could otherwise lead round for ever. */
@@ -262,8 +262,8 @@ static int read_modules(struct mp_store *store, struct mp_module **out, size_t *
 	return 0;
 }
 
-int mp_store_list_modules(struct mp_store *store, int64_t since_s, struct mp_module **out, size_t *nr,
-			  struct mp_err *err)
+int mp_store_list_modules(struct mp_store *store, int64_t since_s, struct mp_module **out,
+			  size_t *nr, struct mp_err *err)
 {
 	struct mp_module *modules = NULL;
 	size_t n = 0;

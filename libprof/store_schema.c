@@ -139,11 +139,13 @@ static int check_owner(struct mp_store *store, int nr_steps, int *version, struc
 	if (!id && !*version && !nr_objects)
 		return 0;
 	if (id != MP_STORE_APPLICATION_ID)
-		return mp_err_set(err, EBADMSG, "%s: a database, but not one of Morph's", store->path);
+		return mp_err_set(err, EBADMSG, "%s: a database, but not one of Morph's",
+				  store->path);
 	if (*version > nr_steps)
-		return mp_err_set(err, EPROTO,
-				  "%s: has schema %d, this program knows up to %d: use a newer Morph",
-				  store->path, *version, nr_steps);
+		return mp_err_set(
+			err, EPROTO,
+			"%s: has schema %d, this program knows up to %d: use a newer Morph",
+			store->path, *version, nr_steps);
 	if (*version < 1)
 		return mp_err_set(err, EBADMSG, "%s: damaged: schema %d", store->path, *version);
 	return 0;

@@ -16,7 +16,7 @@
 
 static char self[4096];
 static struct mp_elf *elf;
-static uint64_t text, text_off, text_size;	/* of the executable segment */
+static uint64_t text, text_off, text_size; /* of the executable segment */
 static struct mp_err err;
 static struct md_import *import;
 
@@ -47,7 +47,7 @@ static void teardown(void)
 
 static int run(char *content, bool perf, const char *event)
 {
-	struct md_lines lines = { .name = "FILE" };
+	struct md_lines lines = {.name = "FILE"};
 	int r;
 
 	lines.file = fmemopen(content, strlen(content), "r");
@@ -142,24 +142,28 @@ START_TEST(callgrind_refuses_with_the_line)
 	static const struct {
 		const char *content, *message;
 	} bad[] = {
-		{ "positions: line\nevents: Ir\n", "FILE:1: no instruction addresses" },
-		{ "positions: instr\nevents: Dr\n", "FILE:2: no event Ir" },
-		{ "0x10 1\n", "FILE:1: costs before 'positions:'" },
-		{ "positions: instr\nevents: Ir\n0x10 1\ntotals: 1\n", "FILE:3: costs before any 'ob='" },
-		{ "positions: instr\nevents: Ir\nob=x\n\n0xzz 1\n", "FILE:5: not a position" },
-		{ "positions: instr\nevents: Ir\nob=x\n10 1z\n", "FILE:4: not a cost" },
-		{ "positions: instr\nevents: Ir\nob=x\n10 1 2\n", "FILE:4: not a cost" },
-		{ "positions: instr\nevents: Ir\nob=x\n-1 1\n", "FILE:4: a position beyond" },
-		{ "positions: instr\nevents: Ir\nob=x\n99999999999999999999 1\n", "FILE:4: not a pos" },
-		{ "positions: instr\nevents: Ir\nob=(7)\n", "FILE:3: object (7) was never named" },
-		{ "positions: instr\nevents: Ir\nob=(99999999999) x\n", "FILE:3: not a compressed" },
-		{ "positions: instr\nevents: Ir\nob=(7 x\n", "FILE:3: not a compressed name" },
-		{ "positions: instr\nevents: Ir\nhello\n", "FILE:3: not a line of a callgrind" },
-		{ "events: Ir\npositions: instr\nob=x\ncalls=1 2\nfn=x\n", "FILE:5: 'calls=' without" },
-		{ "positions: instr\nevents: Ir\nob=x\n10 1\n", "FILE: cut short: no 'totals:'" },
-		{ "positions: instr\nevents: Ir\nob=x\n10 1\ntotals: 2\n", "FILE: the costs add up to 1" },
-		{ "positions: instr\nevents: Ir\nob=x\n10 18446744073709551615\n11 1\n", "2^63" },
-		{ "", "cut short" },
+		{"positions: line\nevents: Ir\n", "FILE:1: no instruction addresses"},
+		{"positions: instr\nevents: Dr\n", "FILE:2: no event Ir"},
+		{"0x10 1\n", "FILE:1: costs before 'positions:'"},
+		{"positions: instr\nevents: Ir\n0x10 1\ntotals: 1\n",
+		 "FILE:3: costs before any 'ob='"},
+		{"positions: instr\nevents: Ir\nob=x\n\n0xzz 1\n", "FILE:5: not a position"},
+		{"positions: instr\nevents: Ir\nob=x\n10 1z\n", "FILE:4: not a cost"},
+		{"positions: instr\nevents: Ir\nob=x\n10 1 2\n", "FILE:4: not a cost"},
+		{"positions: instr\nevents: Ir\nob=x\n-1 1\n", "FILE:4: a position beyond"},
+		{"positions: instr\nevents: Ir\nob=x\n99999999999999999999 1\n",
+		 "FILE:4: not a pos"},
+		{"positions: instr\nevents: Ir\nob=(7)\n", "FILE:3: object (7) was never named"},
+		{"positions: instr\nevents: Ir\nob=(99999999999) x\n", "FILE:3: not a compressed"},
+		{"positions: instr\nevents: Ir\nob=(7 x\n", "FILE:3: not a compressed name"},
+		{"positions: instr\nevents: Ir\nhello\n", "FILE:3: not a line of a callgrind"},
+		{"events: Ir\npositions: instr\nob=x\ncalls=1 2\nfn=x\n",
+		 "FILE:5: 'calls=' without"},
+		{"positions: instr\nevents: Ir\nob=x\n10 1\n", "FILE: cut short: no 'totals:'"},
+		{"positions: instr\nevents: Ir\nob=x\n10 1\ntotals: 2\n",
+		 "FILE: the costs add up to 1"},
+		{"positions: instr\nevents: Ir\nob=x\n10 18446744073709551615\n11 1\n", "2^63"},
+		{"", "cut short"},
 	};
 
 	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
@@ -178,7 +182,7 @@ END_TEST
 /* ---- perf ---------------------------------------------------------------------------------- */
 
 #define perf(...) (snprintf(buf, sizeof(buf), __VA_ARGS__), run(buf, true, NULL))
-#define BASE UINT64_C(0x7f0000000000)
+#define BASE	  UINT64_C(0x7f0000000000)
 
 /* An mmap line of this program's text at BASE for process @pid. */
 static const char *mmap_of(int pid, uint64_t base)
@@ -245,7 +249,7 @@ START_TEST(perf_follows_fork_and_exec)
 	ck_assert_uint_eq(count_at(5), 1);
 	ck_assert_uint_eq(count_at(6), 0);
 	ck_assert_uint_eq(count_at(7), 1);
-	ck_assert_uint_eq(count_at(8), 1);	/* thread 70 is of process 7 */
+	ck_assert_uint_eq(count_at(8), 1); /* thread 70 is of process 7 */
 	ck_assert_uint_eq(import->ledger.lost[MP_LOST_RING_FULL], 12);
 	check_balance();
 }
@@ -253,21 +257,22 @@ END_TEST
 
 START_TEST(perf_says_why_a_sample_has_no_module)
 {
-	int r = perf("%s"
-		     "p 7/7 1.1: PERF_RECORD_MMAP2 7/7: [0x1000(0x1000) @ 0 00:00 0 0]: r-xp //anon\n"
-		     "p 7/7 1.1: PERF_RECORD_MMAP2 7/7: [0x2000(0x1000) @ 0 00:00 0 0]: r-xp [vdso]\n"
-		     "p 7/7 1.1: PERF_RECORD_MMAP2 7/7: [0x3000(0x1000) @ 0 fe:00 5 0]: r-xp /no/such\n"
-		     "p 7/7 1.1: PERF_RECORD_MMAP2 7/7: [0x4000(0x1000) @ 0 fe:00 5 0]: r-xp %s\n"
-		     "p 7/7 1.1: PERF_RECORD_MMAP2 7/7: [0x5000(0x1000) @ 0 <00112233>]: r-xp %s\n"
-		     "p 7/7 1.1: PERF_RECORD_MMAP2 7/7: [0x6000(0x1000) @ 0 fe:00 5 0]: r-xp "
-		     "/proc/self/status\n"
-		     "p 7/7 1.1: PERF_RECORD_MMAP2 7/7: [0x7000(0x1000) @ 0 fe:00 5 0]: rw-p /x\n"
-		     "p 7/7 1.1: PERF_RECORD_MMAP 7/7: [0x8000(0x1000) @ 0]: r /x\n"
-		     "p 7/7 2.1: e: 1001 f (/x)\np 7/7 2.1: e: 2001 f (/x)\n"
-		     "p 7/7 2.1: e: 3001 f (/x)\np 7/7 2.1: e: 4001 f (/x)\n"
-		     "p 7/7 2.1: e: 5001 f (/x)\np 7/7 2.1: e: 6001 f (/x)\n"
-		     "p 7/7 2.1: e: 7001 f (/x)\np 7/7 2.1: e: ffffffff9f000000 f (/x)\n",
-		     mmap_of(7, BASE), self, self);
+	int r = perf(
+		"%s"
+		"p 7/7 1.1: PERF_RECORD_MMAP2 7/7: [0x1000(0x1000) @ 0 00:00 0 0]: r-xp //anon\n"
+		"p 7/7 1.1: PERF_RECORD_MMAP2 7/7: [0x2000(0x1000) @ 0 00:00 0 0]: r-xp [vdso]\n"
+		"p 7/7 1.1: PERF_RECORD_MMAP2 7/7: [0x3000(0x1000) @ 0 fe:00 5 0]: r-xp /no/such\n"
+		"p 7/7 1.1: PERF_RECORD_MMAP2 7/7: [0x4000(0x1000) @ 0 fe:00 5 0]: r-xp %s\n"
+		"p 7/7 1.1: PERF_RECORD_MMAP2 7/7: [0x5000(0x1000) @ 0 <00112233>]: r-xp %s\n"
+		"p 7/7 1.1: PERF_RECORD_MMAP2 7/7: [0x6000(0x1000) @ 0 fe:00 5 0]: r-xp "
+		"/proc/self/status\n"
+		"p 7/7 1.1: PERF_RECORD_MMAP2 7/7: [0x7000(0x1000) @ 0 fe:00 5 0]: rw-p /x\n"
+		"p 7/7 1.1: PERF_RECORD_MMAP 7/7: [0x8000(0x1000) @ 0]: r /x\n"
+		"p 7/7 2.1: e: 1001 f (/x)\np 7/7 2.1: e: 2001 f (/x)\n"
+		"p 7/7 2.1: e: 3001 f (/x)\np 7/7 2.1: e: 4001 f (/x)\n"
+		"p 7/7 2.1: e: 5001 f (/x)\np 7/7 2.1: e: 6001 f (/x)\n"
+		"p 7/7 2.1: e: 7001 f (/x)\np 7/7 2.1: e: ffffffff9f000000 f (/x)\n",
+		mmap_of(7, BASE), self, self);
 	const uint64_t *u = import->ledger.unattributed;
 
 	ck_assert_msg(r == 0, "%s", err.msg);
@@ -276,7 +281,7 @@ START_TEST(perf_says_why_a_sample_has_no_module)
 	ck_assert_uint_eq(u[MP_UNATTR_DELETED], 1);
 	ck_assert_uint_eq(u[MP_UNATTR_REPLACED], 2);
 	ck_assert_uint_eq(u[MP_UNATTR_UNREADABLE], 1);
-	ck_assert_uint_eq(u[MP_UNATTR_NO_MAPPING], 2);	/* data, and a kernel nobody spoke of */
+	ck_assert_uint_eq(u[MP_UNATTR_NO_MAPPING], 2); /* data, and a kernel nobody spoke of */
 	check_balance();
 }
 END_TEST
@@ -284,13 +289,14 @@ END_TEST
 START_TEST(perf_counts_activity_per_program)
 {
 	/* The first file after an exec is the program; what else is mapped is a library. */
-	int r = perf("p 7/7 1.0: PERF_RECORD_COMM exec: p:7/7\n%s"
-		     "p 7/7 1.1: PERF_RECORD_MMAP2 7/7: [0x1000(0x1000) @ 0 00:00 0 0]: r-xp //anon\n"
-		     "x -1/0 0.0: PERF_RECORD_MMAP2 -1/0: [0xffffffff9f000000(0x1000) @ "
-		     "0xffffffff81000000 <0011223344>]: ---p [kernel.kallsyms]_text\n"
-		     "p 7/7 2.1: e: %" PRIx64 " f (/x)\np 7/7 2.2: e: %" PRIx64 " f (/x)\n"
-		     "p 7/7 2.1: e: 1001 f (/x)\np 7/7 2.1: e: ffffffff9f000010 f (/x)\n",
-		     mmap_of(7, BASE), ip_of(BASE, 1), ip_of(BASE, 2));
+	int r = perf(
+		"p 7/7 1.0: PERF_RECORD_COMM exec: p:7/7\n%s"
+		"p 7/7 1.1: PERF_RECORD_MMAP2 7/7: [0x1000(0x1000) @ 0 00:00 0 0]: r-xp //anon\n"
+		"x -1/0 0.0: PERF_RECORD_MMAP2 -1/0: [0xffffffff9f000000(0x1000) @ "
+		"0xffffffff81000000 <0011223344>]: ---p [kernel.kallsyms]_text\n"
+		"p 7/7 2.1: e: %" PRIx64 " f (/x)\np 7/7 2.2: e: %" PRIx64 " f (/x)\n"
+		"p 7/7 2.1: e: 1001 f (/x)\np 7/7 2.1: e: ffffffff9f000010 f (/x)\n",
+		mmap_of(7, BASE), ip_of(BASE, 1), ip_of(BASE, 2));
 	const struct md_import_module *program = &import->modules[0], *kernel;
 
 	ck_assert_msg(r == 0, "%s", err.msg);
@@ -329,16 +335,17 @@ START_TEST(perf_refuses_with_the_line)
 	static const struct {
 		const char *content, *message;
 	} bad[] = {
-		{ "hello\n", "FILE:1: neither a sample nor a record" },
-		{ "\np 7/7 1.1: cpu-clock:\n\t 1234 f (/x)\n", "FILE:2: no ip after the event" },
-		{ "p 7/7 1.1: cpu-clock: zz\n", "FILE:1: no ip after the event" },
-		{ "p 7/7 1.1: 1234 f (/x)\n", "FILE:1: no event" },
-		{ "p 7/7 1.1: PERF_RECORD_MMAP2 7/7: [0x1(\n", "FILE:1: not a mapping" },
-		{ "p 7/7 1.1: PERF_RECORD_MMAP2 7/7: [0xfffffffffffff000(0x2000) @ 0 fe:00 1 1]: "
-		  "r-xp /x\n", "FILE:1: not a mapping" },
-		{ "p 7/7 1.1: PERF_RECORD_FORK x\n", "FILE:1: not a fork" },
-		{ "p 7/7 1.1: PERF_RECORD_COMM exec: x\n", "FILE:1: not a name" },
-		{ "p 7/7 1.1: cpu-clock: 1234 f (/x)\n", "FILE: says nowhere what was mapped" },
+		{"hello\n", "FILE:1: neither a sample nor a record"},
+		{"\np 7/7 1.1: cpu-clock:\n\t 1234 f (/x)\n", "FILE:2: no ip after the event"},
+		{"p 7/7 1.1: cpu-clock: zz\n", "FILE:1: no ip after the event"},
+		{"p 7/7 1.1: 1234 f (/x)\n", "FILE:1: no event"},
+		{"p 7/7 1.1: PERF_RECORD_MMAP2 7/7: [0x1(\n", "FILE:1: not a mapping"},
+		{"p 7/7 1.1: PERF_RECORD_MMAP2 7/7: [0xfffffffffffff000(0x2000) @ 0 fe:00 1 1]: "
+		 "r-xp /x\n",
+		 "FILE:1: not a mapping"},
+		{"p 7/7 1.1: PERF_RECORD_FORK x\n", "FILE:1: not a fork"},
+		{"p 7/7 1.1: PERF_RECORD_COMM exec: x\n", "FILE:1: not a name"},
+		{"p 7/7 1.1: cpu-clock: 1234 f (/x)\n", "FILE: says nowhere what was mapped"},
 	};
 
 	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {

@@ -49,7 +49,7 @@ END_TEST
 
 START_TEST(stats_time_reads_dates_in_local_time)
 {
-	setenv("TZ", "XXX-3", 1);	/* three hours east */
+	setenv("TZ", "XXX-3", 1); /* three hours east */
 	tzset();
 	ck_assert_int_eq(since("2026-11-20 14:00"), NOW - 1800 - 3 * 3600);
 }
@@ -58,9 +58,27 @@ END_TEST
 START_TEST(stats_time_refuses_the_rest)
 {
 	static const char *const bad[] = {
-		"", "h", "2", "2x", "2hh", "-2h", "+2h", "2.5h", " 2h", "2026-13-01", "2026-06-31",
-		"2026-11-20 25:00", "2026-11-20x", "@", "@x", "@0", "@1x", "tomorrow",
-		"99999999999999999999d", "9223372036854775807w", "1969-01-01",
+		"",
+		"h",
+		"2",
+		"2x",
+		"2hh",
+		"-2h",
+		"+2h",
+		"2.5h",
+		" 2h",
+		"2026-13-01",
+		"2026-06-31",
+		"2026-11-20 25:00",
+		"2026-11-20x",
+		"@",
+		"@x",
+		"@0",
+		"@1x",
+		"tomorrow",
+		"99999999999999999999d",
+		"9223372036854775807w",
+		"1969-01-01",
 	};
 
 	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {

@@ -52,7 +52,7 @@ static struct mp_store *open_as(enum mp_store_mode mode)
 
 static struct mp_id id_of(unsigned int n)
 {
-	struct mp_id id = { .build_id_len = 20, .text_hash = 0x9000000000000000ull + n };
+	struct mp_id id = {.build_id_len = 20, .text_hash = 0x9000000000000000ull + n};
 
 	memset(id.build_id, (int)n, 20);
 	return id;
@@ -71,8 +71,11 @@ static int64_t put(struct mp_store *store, unsigned int n, uint64_t text_size)
 
 static struct mp_session start(struct mp_store *store)
 {
-	struct mp_session session = { .start_s = NOW, .collector = "replay", .why = "asked for",
-				      .event = "cpu-clock", .rate_hz = 4000 };
+	struct mp_session session = {.start_s = NOW,
+				     .collector = "replay",
+				     .why = "asked for",
+				     .event = "cpu-clock",
+				     .rate_hz = 4000};
 
 	ok(mp_store_start_session(store, &session, &err));
 	return session;
@@ -80,7 +83,7 @@ static struct mp_session start(struct mp_store *store)
 
 static void add_ledger(struct mp_store *store, int64_t session, uint64_t attributed)
 {
-	struct mp_ledger delta = { .emitted = attributed, .attributed = attributed };
+	struct mp_ledger delta = {.emitted = attributed, .attributed = attributed};
 
 	ok(mp_store_add_ledger(store, session, NOW, &delta, &err));
 }
@@ -109,7 +112,8 @@ static uint64_t next_random(uint64_t *state)
 	return *state;
 }
 
-static size_t fill(struct mp_ip_count *out, size_t nr, uint64_t base, unsigned int step, uint64_t seed)
+static size_t fill(struct mp_ip_count *out, size_t nr, uint64_t base, unsigned int step,
+		   uint64_t seed)
 {
 	for (size_t i = 0; i < nr; i++) {
 		base += 1 + next_random(&seed) % step;
@@ -134,7 +138,7 @@ START_TEST(codec_gives_back_what_it_took)
 {
 	static struct mp_ip_count in[MP_CHUNK_SIZE], out[MP_CHUNK_SIZE];
 	static uint8_t bytes[MP_CHUNK_SIZE * MP_CHUNK_ENTRY_MAX];
-	const uint64_t bases[] = { 0, 0x400000, 0xffffffff81000000, UINT64_MAX - MP_CHUNK_SIZE + 1 };
+	const uint64_t bases[] = {0, 0x400000, 0xffffffff81000000, UINT64_MAX - MP_CHUNK_SIZE + 1};
 	uint64_t seed = 42;
 
 	for (int round = 0; round < 400; round++) {
@@ -165,13 +169,13 @@ START_TEST(codec_refuses_what_it_never_wrote)
 		uint8_t bytes[12];
 		size_t size;
 	} bad[] = {
-		{ { 0x83 }, 1 },				/* token cut short */
-		{ { 0x03 }, 1 },				/* count missing */
-		{ { 0x03, 0x00 }, 2 },				/* a count of 0 */
-		{ { 0x80, 0x80, 0x10 }, 3 },			/* 64 KiB into a chunk of 64 KiB */
-		{ { 0xfc, 0xff, 0x0f, 0x00 }, 4 },		/* beyond the chunk's last byte */
-		{ { 0x03, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0x02 }, 11 },
-		{ { 0x03, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x81, 0x00 }, 12 },
+		{{0x83}, 1},		       /* token cut short */
+		{{0x03}, 1},		       /* count missing */
+		{{0x03, 0x00}, 2},	       /* a count of 0 */
+		{{0x80, 0x80, 0x10}, 3},       /* 64 KiB into a chunk of 64 KiB */
+		{{0xfc, 0xff, 0x0f, 0x00}, 4}, /* beyond the chunk's last byte */
+		{{0x03, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0x02}, 11},
+		{{0x03, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x81, 0x00}, 12},
 	};
 	size_t nr;
 
@@ -186,7 +190,7 @@ START_TEST(codec_keeps_a_run_of_equal_counts_in_a_byte_each)
 	uint8_t bytes[100 * MP_CHUNK_ENTRY_MAX];
 
 	for (int i = 0; i < 100; i++)
-		in[i] = (struct mp_ip_count){ (uint64_t)i * 4, 123456 };
+		in[i] = (struct mp_ip_count){(uint64_t)i * 4, 123456};
 	/* The first says the count, in three bytes. */
 	ck_assert_uint_eq(mp_chunk_encode(0, in, 100, bytes), 103);
 }
@@ -197,7 +201,7 @@ END_TEST
 START_TEST(store_names_modules_by_id_not_by_path)
 {
 	struct mp_store *store = open_as(MP_STORE_WRITE);
-	struct mp_id a = id_of(1), b = id_of(1), none = { .text_hash = 7 };
+	struct mp_id a = id_of(1), b = id_of(1), none = {.text_hash = 7};
 	int64_t key_a, key_b, key_again, key_none;
 	struct mp_module module;
 
@@ -205,7 +209,8 @@ START_TEST(store_names_modules_by_id_not_by_path)
 	ok(mp_store_put_module(store, &a, MP_MODULE_FILE, "/bin/x", 100, NOW, &key_a, &err));
 	ok(mp_store_put_module(store, &b, MP_MODULE_FILE, "/bin/x", 100, NOW, &key_b, &err));
 	ok(mp_store_put_module(store, &none, MP_MODULE_VDSO, "[vdso]", 0, NOW, &key_none, &err));
-	ok(mp_store_put_module(store, &a, MP_MODULE_FILE, "/bin/y", 100, NOW + 9, &key_again, &err));
+	ok(mp_store_put_module(store, &a, MP_MODULE_FILE, "/bin/y", 100, NOW + 9, &key_again,
+			       &err));
 	ck_assert_int_ne(key_a, key_b);
 	ck_assert_int_eq(key_a, key_again);
 	ok(mp_store_find_module(store, &a, &module, &err));
@@ -227,10 +232,13 @@ END_TEST
 START_TEST(store_adds_counts_of_one_address)
 {
 	struct mp_store *store = open_as(MP_STORE_WRITE);
-	struct mp_ip_count a[] = { { 0x401000, 2 }, { 0x401007, 1 }, { 0x405000, 9 } };
-	struct mp_ip_count b[] = { { 0x400fff, 1 }, { 0x401007, 4 }, { 0xffffffff81000000, 3 } };
-	struct mp_ip_count both[] = { { 0x400fff, 1 }, { 0x401000, 2 }, { 0x401007, 5 },
-				      { 0x405000, 9 }, { 0xffffffff81000000, 3 } };
+	struct mp_ip_count a[] = {{0x401000, 2}, {0x401007, 1}, {0x405000, 9}};
+	struct mp_ip_count b[] = {{0x400fff, 1}, {0x401007, 4}, {0xffffffff81000000, 3}};
+	struct mp_ip_count both[] = {{0x400fff, 1},
+				     {0x401000, 2},
+				     {0x401007, 5},
+				     {0x405000, 9},
+				     {0xffffffff81000000, 3}};
 	int64_t module = put(store, 1, 1 << 20), other = put(store, 2, 1 << 20);
 
 	ok(mp_store_begin(store, &err));
@@ -245,8 +253,9 @@ START_TEST(store_adds_counts_of_one_address)
 	mp_store_close(store);
 	store = open_as(MP_STORE_READ);
 	expect(store, module, 0, both, 5);
-	ck_assert_int_eq(mp_store_read_counts(store, 99, 0, &(struct mp_ip_count *){ 0 },
-					      &(size_t){ 0 }, &err), -ENOENT);
+	ck_assert_int_eq(mp_store_read_counts(store, 99, 0, &(struct mp_ip_count *){0},
+					      &(size_t){0}, &err),
+			 -ENOENT);
 	mp_store_close(store);
 }
 END_TEST
@@ -254,8 +263,8 @@ END_TEST
 START_TEST(store_refuses_counts_that_do_not_ascend)
 {
 	struct mp_store *store = open_as(MP_STORE_WRITE);
-	struct mp_ip_count bad[] = { { 2, 1 }, { 1, 1 } }, huge[] = { { 1, INT64_MAX }, { 2, 1 } };
-	struct mp_ip_count one = { 1, 1 };
+	struct mp_ip_count bad[] = {{2, 1}, {1, 1}}, huge[] = {{1, INT64_MAX}, {2, 1}};
+	struct mp_ip_count one = {1, 1};
 	int64_t module = put(store, 1, 0);
 
 	ck_assert_int_eq(mp_store_add_counts(store, module, NOW, bad, 2, &err), -EINVAL);
@@ -274,7 +283,7 @@ START_TEST(store_lists_modules_by_samples)
 	size_t nr;
 
 	for (unsigned int i = 1; i <= 3; i++) {
-		struct mp_ip_count count = { 0x1000, i * 10 };
+		struct mp_ip_count count = {0x1000, i * 10};
 
 		ok(mp_store_add_counts(store, put(store, i, 0), NOW - i * DAY, &count, 1, &err));
 	}
@@ -297,7 +306,7 @@ START_TEST(store_folds_days_beyond_a_week)
 	struct mp_store *store = open_as(MP_STORE_WRITE);
 	int64_t module = put(store, 1, 1 << 20), from_s;
 	struct mp_session session = start(store);
-	struct mp_ip_count count = { 0x1234, 1 };
+	struct mp_ip_count count = {0x1234, 1};
 
 	for (int day = 0; day < 30; day++) {
 		count.count = 1;
@@ -332,7 +341,11 @@ END_TEST
 
 START_TEST(store_stays_below_its_share_of_the_text)
 {
-	enum { NR_MODULES = 4, NR_IPS = 5000, TEXT = 1 << 20 };
+	enum {
+		NR_MODULES = 4,
+		NR_IPS = 5000,
+		TEXT = 1 << 20
+	};
 	static struct mp_ip_count counts[NR_IPS];
 	struct mp_store *store = open_as(MP_STORE_WRITE);
 	struct mp_session session = start(store);
@@ -369,7 +382,7 @@ START_TEST(store_keeps_a_ledger_that_balances)
 {
 	struct mp_store *store = open_as(MP_STORE_WRITE);
 	struct mp_session session = start(store), *sessions, second;
-	struct mp_ledger delta = { .emitted = 100, .attributed = 80 };
+	struct mp_ledger delta = {.emitted = 100, .attributed = 80};
 	size_t nr;
 
 	for (int i = 0; i < MP_NR_UNATTR; i++)
@@ -382,7 +395,7 @@ START_TEST(store_keeps_a_ledger_that_balances)
 	ck_assert_int_eq(mp_store_add_ledger(store, session.key, NOW, &delta, &err), -EINVAL);
 	delta.emitted++;
 	ck_assert_int_eq(mp_store_add_ledger(store, 99, NOW, &delta, &err), -ENOENT);
-	second = (struct mp_session){ .start_s = NOW + 100, .collector = "perf" };
+	second = (struct mp_session){.start_s = NOW + 100, .collector = "perf"};
 	ok(mp_store_start_session(store, &second, &err));
 	ok(mp_store_list_sessions(store, &sessions, &nr, &err));
 	ck_assert_uint_eq(nr, 2);
@@ -405,7 +418,7 @@ START_TEST(store_check_finds_counts_without_a_ledger)
 {
 	struct mp_store *store = open_as(MP_STORE_WRITE);
 	struct mp_session session = start(store);
-	struct mp_ip_count count = { 0x1000, 5 };
+	struct mp_ip_count count = {0x1000, 5};
 
 	ok(mp_store_check(store, &err));
 	ok(mp_store_add_counts(store, put(store, 1, 0), NOW, &count, 1, &err));
@@ -421,7 +434,7 @@ START_TEST(store_adds_activity_per_program_and_folds_it)
 {
 	struct mp_store *store = open_as(MP_STORE_WRITE);
 	int64_t a = put(store, 1, 0), b = put(store, 2, 0);
-	struct mp_activity delta = { .app = 4, .lib = 3, .kernel = 2, .other = 1 };
+	struct mp_activity delta = {.app = 4, .lib = 3, .kernel = 2, .other = 1};
 	struct mp_program_activity *programs;
 	size_t nr;
 
@@ -452,7 +465,7 @@ START_TEST(store_shows_nothing_of_a_rolled_back_transaction)
 {
 	struct mp_store *store = open_as(MP_STORE_WRITE), *reader;
 	int64_t module = put(store, 1, 0);
-	struct mp_ip_count count = { 0x1000, 5 };
+	struct mp_ip_count count = {0x1000, 5};
 
 	ok(mp_store_begin(store, &err));
 	ok(mp_store_add_counts(store, module, NOW, &count, 1, &err));
@@ -473,7 +486,7 @@ START_TEST(store_reader_never_writes)
 {
 	struct mp_store *store = open_as(MP_STORE_WRITE);
 	int64_t module = put(store, 1, 0);
-	struct mp_ip_count count = { 0x1000, 5 };
+	struct mp_ip_count count = {0x1000, 5};
 
 	mp_store_close(store);
 	store = open_as(MP_STORE_READ);
@@ -588,7 +601,7 @@ START_TEST(store_lets_two_processes_create_and_write_it)
 		if (children[i])
 			continue;
 		struct mp_session session;
-		struct mp_ip_count count = { 0x1000, 1 };
+		struct mp_ip_count count = {0x1000, 1};
 
 		store = open_as(MP_STORE_WRITE);
 		session = start(store);
@@ -620,7 +633,7 @@ START_TEST(store_full_disk_rolls_back_and_goes_on)
 	static struct mp_ip_count counts[20000];
 	struct mp_store *store = open_as(MP_STORE_WRITE);
 	struct mp_session session = start(store);
-	struct mp_ip_count one = { 0x1000, 1 };
+	struct mp_ip_count one = {0x1000, 1};
 	int64_t module = put(store, 1, 16 << 20);
 	int r = 0;
 
@@ -637,7 +650,8 @@ START_TEST(store_full_disk_rolls_back_and_goes_on)
 	ok(mp_store_check(store, &err));
 	expect(store, module, 0, &one, 1);
 	/* Room again: the same connection carries on. */
-	ck_assert_int_eq(sqlite3_exec(store->db, "PRAGMA max_page_count=100000", NULL, NULL, NULL), 0);
+	ck_assert_int_eq(sqlite3_exec(store->db, "PRAGMA max_page_count=100000", NULL, NULL, NULL),
+			 0);
 	ok(mp_store_begin(store, &err));
 	ok(mp_store_add_counts(store, module, NOW, counts, 20000, &err));
 	add_ledger(store, session.key, sum(counts, 20000));
@@ -667,13 +681,14 @@ START_TEST(store_full_file_system_keeps_what_was_committed)
 		struct mp_ledger delta;
 
 		fill(counts, 2000, round << 20, 100, round);
-		delta = (struct mp_ledger){ .emitted = sum(counts, 2000) };
+		delta = (struct mp_ledger){.emitted = sum(counts, 2000)};
 		delta.attributed = delta.emitted;
 		ok(mp_store_begin(store, &err));
 		int64_t key;
 		struct mp_id id = id_of((unsigned int)round % 200);
 
-		r = mp_store_put_module(store, &id, MP_MODULE_FILE, "/x", 64 << 20, NOW, &key, &err);
+		r = mp_store_put_module(store, &id, MP_MODULE_FILE, "/x", 64 << 20, NOW, &key,
+					&err);
 		if (!r)
 			r = mp_store_add_counts(store, key, NOW, counts, 2000, &err);
 		if (!r)
@@ -776,14 +791,14 @@ END_TEST
 
 START_TEST(store_migrates_step_by_step_and_keeps_the_data)
 {
-	const char *steps[] = { mp_store_steps[0],
-				"ALTER TABLE session ADD COLUMN host TEXT NOT NULL DEFAULT ''",
-				"CREATE TABLE extra(x); INSERT INTO extra VALUES(42)" };
-	const char *broken[] = { steps[0], steps[1], steps[2],
-				 "CREATE TABLE more(x); CREATE TABLE extra(y)" };
+	const char *steps[] = {mp_store_steps[0],
+			       "ALTER TABLE session ADD COLUMN host TEXT NOT NULL DEFAULT ''",
+			       "CREATE TABLE extra(x); INSERT INTO extra VALUES(42)"};
+	const char *broken[] = {steps[0], steps[1], steps[2],
+				"CREATE TABLE more(x); CREATE TABLE extra(y)"};
 	struct mp_store *store = open_as(MP_STORE_WRITE), *old;
 	int64_t module = put(store, 1, 0);
-	struct mp_ip_count count = { 0x1000, 5 };
+	struct mp_ip_count count = {0x1000, 5};
 
 	ok(mp_store_add_counts(store, module, NOW, &count, 1, &err));
 	ok(mp_store_migrate(store, steps, 3, &err));
@@ -846,7 +861,7 @@ START_TEST(store_reads_where_it_cannot_write)
 {
 	struct mp_store *store = open_as(MP_STORE_WRITE);
 	struct mp_session session = start(store);
-	struct mp_ip_count count = { 0x1000, 5 };
+	struct mp_ip_count count = {0x1000, 5};
 
 	ok(mp_store_add_counts(store, put(store, 1, 0), NOW, &count, 1, &err));
 	add_ledger(store, session.key, 5);
@@ -859,10 +874,10 @@ START_TEST(store_reads_where_it_cannot_write)
 		chmod(dir, 0700);
 		return;
 	}
-	ck_assert_int_eq(as_nobody(read_it), 0);	/* beside a writer */
+	ck_assert_int_eq(as_nobody(read_it), 0); /* beside a writer */
 	ck_assert_int_eq(as_nobody(write_fails), 0);
 	mp_store_close(store);
-	ck_assert_int_eq(as_nobody(read_it), 0);	/* nobody there, no -wal */
+	ck_assert_int_eq(as_nobody(read_it), 0); /* nobody there, no -wal */
 	ck_assert_int_eq(chmod(db, 0400), 0);
 	ck_assert_int_eq(as_nobody(read_fails), 0);
 	chmod(dir, 0700);
@@ -873,7 +888,7 @@ START_TEST(store_reads_on_a_read_only_file_system)
 {
 	struct mp_store *store;
 	struct mp_session session;
-	struct mp_ip_count count = { 0x1000, 5 };
+	struct mp_ip_count count = {0x1000, 5};
 	char mnt[80];
 
 	snprintf(mnt, sizeof(mnt), "%s/mnt", dir);
@@ -975,7 +990,7 @@ static void make_sample_store(void)
 	static struct mp_ip_count counts[3000];
 	struct mp_store *store = open_as(MP_STORE_WRITE);
 	struct mp_session session = start(store);
-	struct mp_activity activity = { 1, 2, 3, 4 };
+	struct mp_activity activity = {1, 2, 3, 4};
 
 	for (unsigned int i = 0; i < 5; i++) {
 		int64_t module = put(store, i, 1 << 20);
@@ -1079,7 +1094,7 @@ START_TEST(store_path_follows_the_documented_order)
 	setenv("HOME", dir, 1);
 	ck_assert_int_eq(mp_store_default_path(path, 10, false, &err), -ENAMETOOLONG);
 	if (getuid() == 0)
-		ck_assert_int_eq(seteuid(0), 0);	/* teardown removes root's files */
+		ck_assert_int_eq(seteuid(0), 0); /* teardown removes root's files */
 }
 END_TEST
 

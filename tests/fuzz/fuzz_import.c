@@ -26,8 +26,8 @@ static void check_balance(const struct mp_ledger *l)
 static void run(const uint8_t *data, size_t size, bool perf)
 {
 	struct md_import *import = md_import_new();
-	struct md_lines lines = { .name = "input" };
-	struct mp_err err = { 0 };
+	struct md_lines lines = {.name = "input"};
+	struct mp_err err = {0};
 	int r;
 
 	lines.file = fmemopen((void *)(uintptr_t)data, size, "r");

@@ -33,19 +33,19 @@ static void clean_up(void)
 static void fill(struct mp_store *store)
 {
 	static struct mp_ip_count counts[800];
-	struct mp_session session = { .start_s = 86400, .collector = "replay" };
-	struct mp_activity activity = { 1, 2, 3, 4 };
-	struct mp_ledger ledger = { 0 };
+	struct mp_session session = {.start_s = 86400, .collector = "replay"};
+	struct mp_activity activity = {1, 2, 3, 4};
+	struct mp_ledger ledger = {0};
 	struct mp_err err;
 
 	if (mp_store_begin(store, &err) || mp_store_start_session(store, &session, &err))
 		die("fill");
 	for (unsigned int m = 0; m < 3; m++) {
-		struct mp_id id = { .build_id_len = 4, .text_hash = m };
+		struct mp_id id = {.build_id_len = 4, .text_hash = m};
 		int64_t key;
 
 		for (unsigned int i = 0; i < 800; i++) {
-			counts[i] = (struct mp_ip_count){ i * 97 + m, 1 + i % 5 };
+			counts[i] = (struct mp_ip_count){i * 97 + m, 1 + i % 5};
 			ledger.attributed += 2 * counts[i].count;
 		}
 		if (mp_store_put_module(store, &id, MP_MODULE_FILE, "/bin/x", 65536, 86400, &key,
@@ -70,7 +70,7 @@ static void make_good(void)
 	int fd;
 
 	if (access("/dev/shm", W_OK) == 0)
-		tmp = "/dev/shm";	/* a file system without a disk is a hundred times faster */
+		tmp = "/dev/shm"; /* a file system without a disk is a hundred times faster */
 	snprintf(path, sizeof(path), "%.40s/morph-fuzz-XXXXXX", tmp ? tmp : "/tmp");
 	fd = mkstemp(path);
 	if (fd < 0)
@@ -119,7 +119,7 @@ static void read_database(void)
 	struct mp_program_activity *programs = NULL;
 	struct mp_session *sessions = NULL;
 	struct mp_module *modules = NULL;
-	struct mp_err err = { 0 };
+	struct mp_err err = {0};
 	struct mp_store *store;
 	int64_t start_s;
 	size_t nr;
@@ -146,9 +146,9 @@ static void read_database(void)
 /* The daemon's way: add to what is there. */
 static void write_to_database(void)
 {
-	const struct mp_ip_count counts[] = { { 5, 1 }, { 70000, 2 } };
-	struct mp_id id = { .build_id_len = 4, .text_hash = 1 };
-	struct mp_activity activity = { 1, 1, 1, 1 };
+	const struct mp_ip_count counts[] = {{5, 1}, {70000, 2}};
+	struct mp_id id = {.build_id_len = 4, .text_hash = 1};
+	struct mp_activity activity = {1, 1, 1, 1};
 	struct mp_store *store;
 	char wal[80];
 	int64_t key;
