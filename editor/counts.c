@@ -11,6 +11,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "editor/counts_calls.h"
+
 /* A landing pad runs only when something is thrown: entering there must pay for it. */
 #define PAD_ENTRY_COST 64.0
 
@@ -38,6 +40,7 @@ bool me_block_leaves(const struct mp_cfg *cfg, const struct mp_block *block)
 
 /* Arrays for one function, grown to the largest and used again. */
 struct scratch {
+	struct me_calls_evidence more;
 	struct mp_flow_block *blocks;
 	struct mp_flow_edge *edges;
 	uint32_t max_blocks, max_edges;
@@ -96,16 +99,21 @@ static int func_infer(const struct mp_cfg *cfg, uint32_t f, const struct me_coun
 	flow.edges = scratch->edges;
 	for (uint32_t i = 0; i < func->nr_blocks; i++) {
 		const struct mp_block *block = first + i;
+		uint32_t b = func->first_block + i;
 		bool pad = (block->flags & MP_BLOCK_LANDING_PAD) &&
 			   !(block->flags & MP_BLOCK_ENTRY);
 
 		scratch->blocks[i] = (struct mp_flow_block){
-			.samples = (double)out->samples[func->first_block + i],
+			.samples = (double)out->samples[b],
 			.nr_insns = block->nr_insns,
 			.entry = me_block_enters(block),
 			.exit = me_block_leaves(cfg, block),
 			.entry_cost = pad ? PAD_ENTRY_COST : 0,
 		};
+		if (scratch->more.samples) {
+			scratch->blocks[i].samples += scratch->more.samples[b];
+			scratch->blocks[i].more_insns = scratch->more.insns[b];
+		}
 	}
 	for (uint32_t i = 0; i < flow.nr_edges; i++)
 		edge_fill(cfg, func, &cfg->edges[first_edge + i], &scratch->edges[i]);
@@ -121,16 +129,40 @@ static bool func_is_sampled(const struct mp_func *func, const uint64_t *samples)
 	return false;
 }
 
+static int funcs_infer(const struct mp_cfg *cfg, const struct me_counts_options *options,
+		       struct scratch *scratch, struct me_counts *out,
+		       struct me_counts_stats *stats, struct mp_err *err)
+{
+	for (uint32_t f = 0; f < cfg->nr_funcs; f++) {
+		const struct mp_func *func = &cfg->funcs[f];
+		int ret;
+
+		if (!func_is_sampled(func, out->samples))
+			continue;
+		ret = func_infer(cfg, f, options, scratch, out, err);
+		if (ret < 0)
+			return ret;
+		stats->nr_funcs++;
+		stats->nr_gave_up += ret == MP_INFER_GAVE_UP;
+		if (func->nr_blocks > stats->largest)
+			stats->largest = func->nr_blocks;
+	}
+	return 0;
+}
+
 int me_counts_build(const struct mp_cfg *cfg, const struct mp_profile *profile,
 		    const struct me_counts_options *options, struct me_counts *out,
 		    struct me_counts_stats *stats, struct mp_err *err)
 {
-	static const struct me_counts_options defaults = { .estimator = MP_ESTIMATE_POISSON };
+	static const struct me_counts_options defaults = { .estimator = MP_ESTIMATE_POISSON,
+							   .layout_prior = true,
+							   .call_graph = true };
 	struct me_counts_stats sum = { 0 };
 	struct scratch scratch = { 0 };
 	int ret = 0;
 
 	*out = (struct me_counts){ 0 };
+	options = options ? options : &defaults;
 	if (profile->nr_blocks != cfg->nr_blocks)
 		return mp_err_set(err, EINVAL, "profile of %u blocks for a program of %u",
 				  profile->nr_blocks, cfg->nr_blocks);
@@ -142,20 +174,18 @@ int me_counts_build(const struct mp_cfg *cfg, const struct mp_profile *profile,
 		goto out;
 	}
 	memcpy(out->samples, profile->block_samples, cfg->nr_blocks * sizeof(*out->samples));
-	for (uint32_t f = 0; f < cfg->nr_funcs && ret >= 0; f++) {
-		const struct mp_func *func = &cfg->funcs[f];
-
-		if (!func_is_sampled(func, out->samples))
-			continue;
-		ret = func_infer(cfg, f, options ? options : &defaults, &scratch, out, err);
-		sum.nr_funcs++;
-		sum.nr_gave_up += ret == MP_INFER_GAVE_UP;
-		if (func->nr_blocks > sum.largest)
-			sum.largest = func->nr_blocks;
+	/* Twice with the call graph: it speaks of counts, which the first time finds. */
+	for (int round = 0; round < (options->call_graph ? 2 : 1) && !ret; round++) {
+		if (round)
+			ret = me_calls_weigh(cfg, out, &scratch.more);
+		sum = (struct me_counts_stats){ 0 };
+		if (!ret)
+			ret = funcs_infer(cfg, options, &scratch, out, &sum, err);
 	}
 out:
 	free(scratch.blocks);
 	free(scratch.edges);
+	me_calls_evidence_fini(&scratch.more);
 	if (ret < 0) {
 		me_counts_fini(out);
 		return ret;

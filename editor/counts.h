@@ -19,6 +19,7 @@
 struct me_counts_options {
 	enum mp_estimator estimator;
 	bool layout_prior;
+	bool call_graph;	/* a function is entered as often as its call sites run */
 };
 
 struct me_counts_stats {
@@ -29,7 +30,7 @@ struct me_counts_stats {
 
 /*
  * me_counts_build - infer the counts of every function of @cfg that has samples; all else is 0.
- * @options may be NULL: Poisson likelihood without prior. @stats may be NULL.
+ * @options may be NULL: Poisson likelihood, with prior and call graph. @stats may be NULL.
  * Return: 0, -ENOMEM, -EINVAL (@profile is of another cfg). Ownership: me_counts_fini(@out).
  */
 int me_counts_build(const struct mp_cfg *cfg, const struct mp_profile *profile,

@@ -19,6 +19,7 @@
 struct me_counts {
 	double *block, *edge;
 	uint64_t *samples;	/* witnesses per block, as in struct mp_profile */
+	bool exact;		/* counted, not inferred: no doubt about any of it */
 };
 
 enum me_order { ME_ORDER_ORIGINAL, ME_ORDER_PH };

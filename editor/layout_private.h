@@ -10,12 +10,13 @@
 #define ME_STAY 0xff	/* beside enum me_zone: the block is not copied */
 
 /*
- * me_split_zones - zone[block] of every block of @cfg: enum me_zone or ME_STAY.
+ * me_split_zones - @zones[block] of every block of @cfg: enum me_zone or ME_STAY; @keep[func]:
+ * there is too little evidence to change the order of its blocks (zeroed by the caller).
  * Return: 0, -ENOMEM.
  */
 int me_split_zones(const struct mp_cfg *cfg, const struct me_counts *counts,
 		   const uint8_t *eligible, const struct me_layout_options *options,
-		   uint8_t *zones);
+		   uint8_t *zones, uint8_t *keep);
 
 /*
  * me_blocks_original, me_blocks_order - @func's blocks of @zone in their new order, the entry

@@ -111,7 +111,8 @@ static int read_profile(struct job *job, struct mp_err *err)
 static int make_plan(struct job *job, struct mp_err *err)
 {
 	const struct me_optimize_options *o = job->options;
-	struct me_counts_options inference = { .estimator = o->estimator, .layout_prior = true };
+	struct me_counts_options inference = { .estimator = o->estimator, .layout_prior = true,
+					       .call_graph = true };
 	int rc;
 
 	if (o->all)

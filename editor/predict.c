@@ -13,8 +13,8 @@
 struct walk {
 	const struct mp_cfg *cfg;
 	const struct me_counts *counts;
-	uint32_t *next;		/* per block: what follows its copy, MP_NONE: nothing */
-	uint8_t *copied;
+	const uint32_t *next;	/* per block: what follows its copy, MP_NONE: nothing */
+	const uint8_t *copied;
 	struct me_branches *sum;
 };
 
@@ -89,20 +89,27 @@ static void func_add(const struct walk *w, uint32_t f)
 	}
 }
 
+void me_branches_add(const struct mp_cfg *cfg, const struct me_counts *counts, uint32_t func,
+		     const uint32_t *next, const uint8_t *copied, struct me_branches *sum)
+{
+	struct walk w = { cfg, counts, next, copied, sum };
+
+	func_add(&w, func);
+}
+
 int me_branches_count(const struct mp_cfg *cfg, const struct me_counts *counts,
 		      const struct me_plan *plan, const uint8_t *funcs, struct me_branches *out)
 {
-	struct walk w = { .cfg = cfg, .counts = counts, .sum = out };
 	uint8_t *wanted = calloc((size_t)cfg->nr_funcs + 1, 1);
+	uint8_t *copied = calloc((size_t)cfg->nr_blocks + 1, 1);
+	uint32_t *next = malloc(((size_t)cfg->nr_blocks + 1) * sizeof(*next));
 	int ret = -ENOMEM;
 
 	*out = (struct me_branches){ 0 };
-	w.next = malloc(((size_t)cfg->nr_blocks + 1) * sizeof(*w.next));
-	w.copied = calloc((size_t)cfg->nr_blocks + 1, 1);
-	if (!wanted || !w.next || !w.copied)
+	if (!wanted || !next || !copied)
 		goto out;
 	ret = 0;
-	memset(w.next, 0xff, ((size_t)cfg->nr_blocks + 1) * sizeof(*w.next));
+	memset(next, 0xff, ((size_t)cfg->nr_blocks + 1) * sizeof(*next));
 	for (uint32_t i = 0; i < plan->nr_blocks; i++) {
 		const struct me_plan_block *block = &plan->blocks[i];
 
@@ -110,19 +117,19 @@ int me_branches_count(const struct mp_cfg *cfg, const struct me_counts *counts,
 			ret = -EINVAL;
 			goto out;
 		}
-		w.copied[block->block] = 1;
+		copied[block->block] = 1;
 		if (cfg->blocks[block->block].func != MP_NONE)
 			wanted[cfg->blocks[block->block].func] = 1;
 		if (i + 1 < plan->nr_blocks && block[1].zone == block->zone)
-			w.next[block->block] = block[1].block;
+			next[block->block] = block[1].block;
 	}
 	for (uint32_t f = 0; f < cfg->nr_funcs; f++)
 		if (funcs ? funcs[f] : wanted[f])
-			func_add(&w, f);
+			me_branches_add(cfg, counts, f, next, copied, out);
 out:
 	free(wanted);
-	free(w.next);
-	free(w.copied);
+	free(next);
+	free(copied);
 	return ret;
 }
 

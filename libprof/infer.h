@@ -23,6 +23,8 @@ struct mp_flow_block {
 	uint32_t nr_insns;
 	bool entry;		/* flow may come from outside (function entry, landing pad, ...) */
 	bool exit;		/* flow may leave (return, tail call, trap, noreturn) */
+	double more_insns;	/* beside nr_insns, where @samples holds further evidence of how
+				 * often the block ran: the weight of that evidence */
 	double entry_cost;	/* of each execution that comes from outside, in the units of a
 				 * block's cost (instructions); 0: free */
 };

@@ -58,10 +58,11 @@ START_TEST(counts_are_conserved_in_every_sampled_function)
 {
 	uint64_t samples[] = { 6, 6000, 5400, 0, 5, 0, 60 };
 	struct mp_profile profile = { .block_samples = samples, .nr_blocks = 7 };
-	struct me_counts_options options[] = { { MP_ESTIMATE_POISSON, false },
-					       { MP_ESTIMATE_POISSON, true } };
+	struct me_counts_options options[] = { { MP_ESTIMATE_POISSON, false, false },
+					       { MP_ESTIMATE_POISSON, true, false },
+					       { MP_ESTIMATE_POISSON, true, true } };
 
-	for (int i = 0; i < 2; i++) {
+	for (int i = 0; i < 3; i++) {
 		struct me_counts_stats stats;
 		struct me_counts counts;
 
@@ -97,6 +98,49 @@ START_TEST(counts_let_flow_leave_where_a_branch_leaves_the_function)
 }
 END_TEST
 
+START_TEST(counts_listen_to_the_call_graph)
+{
+	/* f calls h from 1, which has few samples, or else g from 2, which has more. But h has many,
+	 * and g none. */
+	uint64_t samples[] = { 600, 60, 240, 600, 0, 600 };
+	struct mp_profile profile = { .block_samples = samples, .nr_blocks = 6 };
+	struct me_counts_options options = { MP_ESTIMATE_POISSON, false, false };
+	double without = 0;
+
+	for (int with = 0; with < 2; with++) {
+		struct me_counts counts;
+
+		toy_init(&toy);
+		toy_func(&toy, "f");
+		toy_block(&toy, MP_TERM_COND, 0);
+		toy_block(&toy, MP_TERM_JUMP, 0);
+		toy_block(&toy, MP_TERM_FALL, 0);
+		toy_block(&toy, MP_TERM_RET, 0);
+		toy_func(&toy, "g");
+		toy_block(&toy, MP_TERM_RET, 0);
+		toy_func(&toy, "h");
+		toy_block(&toy, MP_TERM_RET, 0);
+		toy_edge(&toy, 0, 1, MP_EDGE_FALL, 0);
+		toy_edge(&toy, 0, 2, MP_EDGE_TAKEN, 0);
+		toy_edge(&toy, 1, 3, MP_EDGE_JUMP, 0);
+		toy_edge(&toy, 2, 3, MP_EDGE_FALL, 0);
+		toy_call(&toy, 1, 2);
+		toy_call(&toy, 2, 1);
+		toy_finish(&toy);
+		options.call_graph = with;
+		ck_assert_int_eq(me_counts_build(&toy.cfg, &profile, &options, &counts, NULL,
+						 NULL), 0);
+		check_conserved(&counts);
+		if (with)
+			ck_assert(counts.block[1] > 1.5 * without);
+		else
+			without = counts.block[1];
+		ck_assert(without > 0);
+		me_counts_fini(&counts);
+	}
+}
+END_TEST
+
 START_TEST(counts_refuse_a_profile_of_something_else)
 {
 	uint64_t samples[] = { 1 };
@@ -117,6 +161,7 @@ static Suite *counts_suite(void)
 
 	tcase_add_test(tcase, counts_are_conserved_in_every_sampled_function);
 	tcase_add_test(tcase, counts_let_flow_leave_where_a_branch_leaves_the_function);
+	tcase_add_test(tcase, counts_listen_to_the_call_graph);
 	tcase_add_test(tcase, counts_refuse_a_profile_of_something_else);
 	suite_add_tcase(suite, tcase);
 	return suite;

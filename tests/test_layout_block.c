@@ -80,6 +80,38 @@ START_TEST(layout_makes_the_common_way_fall_through)
 }
 END_TEST
 
+START_TEST(layout_keeps_the_order_where_evidence_is_weak)
+{
+	for (int way = 0; way < 3; way++) {
+		/* As above; 2 samples, many, or many that promise 3 taken branches in 100. */
+		double rare = way == 2 ? 49 : 1;
+
+		toy_init(&toy);
+		toy_func(&toy, "f");
+		toy_block(&toy, MP_TERM_COND, 100);
+		toy_block(&toy, MP_TERM_JUMP, rare);
+		toy_block(&toy, MP_TERM_FALL, 100 - rare);
+		toy_block(&toy, MP_TERM_RET, 100);
+		toy_edge(&toy, 0, 1, MP_EDGE_FALL, rare);
+		toy_edge(&toy, 0, 2, MP_EDGE_TAKEN, 100 - rare);
+		toy_edge(&toy, 1, 3, MP_EDGE_JUMP, rare);
+		toy_edge(&toy, 2, 3, MP_EDGE_FALL, 100 - rare);
+		toy.counts.exact = false;
+		toy.samples[0] = way ? 400 : 2;
+		if (way == 2)
+			toy_edge(&toy, 3, 0, MP_EDGE_JUMP, 1000);
+		if (way == 2)
+			toy.blocks[3].term = MP_TERM_JUMP;
+		build(ME_ORDER_PH, ME_ORDER_PH, false);
+		ck_assert_int_eq(plan.blocks[0].zone, way ? ME_ZONE_HOT : ME_ZONE_WARM);
+		if (way == 1)
+			ORDER(0, 2, 3, 1);
+		else
+			ORDER(0, 1, 2, 3);
+	}
+}
+END_TEST
+
 START_TEST(layout_keeps_a_short_detour_that_runs_often)
 {
 	/* 0 -> 1 -> 2 runs 40 times, 0 -> 2 60 times: moving 1 away costs 40 taken branches to
@@ -265,7 +297,7 @@ static void random_program(void)
 				toy.blocks[b].flags |= MP_BLOCK_COLD_PART;
 			if (random_below(10) == 0)
 				toy.blocks[b].flags |= MP_BLOCK_OTHER_ENTRY;
-			toy.samples[b] = random_below(4) == 0;
+			toy.samples[b] = random_below(4) ? 0 : random_below(20);
 		}
 		for (uint32_t b = first; b < first + nr; b++) {
 			uint32_t to = first + random_below(nr);
@@ -305,6 +337,7 @@ START_TEST(layout_keeps_its_contract_on_random_programs)
 		struct mp_err err;
 
 		random_program();
+		toy.counts.exact = random_below(2);
 		for (int kind = 0; kind < 8; kind++) {
 			build(kind & 1, kind >> 1 & 1, kind >> 2);
 			check_invariants();
@@ -332,6 +365,7 @@ static Suite *layout_suite(void)
 	TCase *tcase = tcase_create("layout");
 
 	tcase_add_test(tcase, layout_makes_the_common_way_fall_through);
+	tcase_add_test(tcase, layout_keeps_the_order_where_evidence_is_weak);
 	tcase_add_test(tcase, layout_keeps_a_short_detour_that_runs_often);
 	tcase_add_test(tcase, layout_changes_nothing_without_evidence);
 	tcase_add_test(tcase, layout_breaks_a_loop_at_its_rarest_edge);

@@ -15,6 +15,7 @@ void toy_init(struct toy *toy)
 	toy->counts.block = toy->block_counts;
 	toy->counts.edge = toy->edge_counts;
 	toy->counts.samples = toy->samples;
+	toy->counts.exact = true;
 }
 
 uint32_t toy_func(struct toy *toy, const char *name)

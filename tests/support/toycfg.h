@@ -3,7 +3,7 @@
  * toycfg - control flow graphs made by hand, with counts, for tests of layout.
  *
  *	struct toy toy;
- *	toy_init(&toy);
+ *	toy_init(&toy);					counts are exact unless said otherwise
  *	toy_func(&toy, "f");
  *	a = toy_block(&toy, MP_TERM_COND, 10);		first block of a function: its entry
  *	b = toy_block(&toy, MP_TERM_RET, 3);

@@ -36,8 +36,9 @@ struct exact {
 	size_t nr_transfers;
 };
 
-static const char *opt_label = "-", *opt_binary, *opt_samples, *opt_edges;
-static bool opt_functions;
+static const char *opt_label = "-", *opt_binary, *opt_samples, *opt_edges, *opt_train;
+static bool opt_functions, opt_no_exact;
+static uint64_t opt_blocks;	/* of the function with this entry */
 
 static void die(const char *what, const char *why)
 {
@@ -131,7 +132,7 @@ static struct me_counts counts_exact(const struct mp_cfg *cfg, const struct exac
 {
 	struct me_counts c = { calloc(cfg->nr_blocks + 1, sizeof(double)),
 			       calloc(cfg->nr_edges + 1, sizeof(double)),
-			       calloc(cfg->nr_blocks + 1, sizeof(uint64_t)) };
+			       calloc(cfg->nr_blocks + 1, sizeof(uint64_t)), true };
 
 	if (!c.block || !c.edge || !c.samples)
 		die("memory", strerror(ENOMEM));
@@ -274,6 +275,29 @@ static void functions_print(const struct mp_cfg *cfg, const struct me_counts *c,
 	free(one);
 }
 
+/* Block by block: counts by the estimate and exact, edge by edge, and what follows in the plan. */
+static void blocks_print(const struct mp_cfg *cfg, const struct me_counts *c,
+			 const struct me_counts *x, const struct me_plan *plan)
+{
+	uint32_t f = mp_cfg_func_at(cfg, opt_blocks);
+
+	for (uint32_t i = 0; i < plan->nr_blocks && f != MP_NONE; i++) {
+		const struct mp_block *block = &cfg->blocks[plan->blocks[i].block];
+
+		if (block->func != f)
+			continue;
+		printf("B %#" PRIx64 " zone %u insns %u samples %" PRIu64 " count %.2f exact %.0f\n",
+		       block->vaddr, plan->blocks[i].zone, block->nr_insns,
+		       c->samples[plan->blocks[i].block], c->block[plan->blocks[i].block],
+		       x->block[plan->blocks[i].block]);
+		for (uint32_t e = block->first_edge; e < block->first_edge + block->nr_edges; e++)
+			if (cfg->edges[e].kind != MP_EDGE_TABLE)
+				printf("    -> %#" PRIx64 " kind %u count %.2f exact %.0f\n",
+				       cfg->blocks[cfg->edges[e].to].vaddr, cfg->edges[e].kind,
+				       c->edge[e], x->edge[e]);
+	}
+}
+
 static void evaluate(const struct mp_cfg *cfg, const char *name, const struct me_counts *c,
 		     const struct me_counts *x, const uint8_t *eligible, double infer_s)
 {
@@ -307,6 +331,8 @@ static void evaluate(const struct mp_cfg *cfg, const char *name, const struct me
 	       layout_s * 1e3);
 	if (opt_functions)
 		functions_print(cfg, c, x, &plan);
+	if (opt_blocks)
+		blocks_print(cfg, c, x, &plan);
 	me_plan_fini(&plan);
 	free(all);
 }
@@ -318,9 +344,11 @@ static void estimators_run(const struct mp_cfg *cfg, const struct mp_profile *pr
 		const char *name;
 		struct me_counts_options options;
 	} kinds[] = {
-		{ "scaled", { MP_ESTIMATE_SCALED, false } },
-		{ "poisson", { MP_ESTIMATE_POISSON, false } },
-		{ "prior", { MP_ESTIMATE_POISSON, true } },
+		{ "scaled", { MP_ESTIMATE_SCALED, false, false } },
+		{ "poisson", { MP_ESTIMATE_POISSON, false, false } },
+		{ "prior", { MP_ESTIMATE_POISSON, true, false } },
+		{ "poi+cg", { MP_ESTIMATE_POISSON, false, true } },
+		{ "pri+cg", { MP_ESTIMATE_POISSON, true, true } },
 	};
 
 	for (size_t i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++) {
@@ -341,8 +369,17 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 	case 'l':
 		opt_label = arg;
 		return 0;
+	case 't':
+		opt_train = arg;
+		return 0;
+	case 'n':
+		opt_no_exact = true;
+		return 0;
 	case 'f':
 		opt_functions = true;
+		return 0;
+	case 'b':
+		opt_blocks = strtoull(arg, NULL, 0);
 		return 0;
 	case ARGP_KEY_ARG:
 		if (state->arg_num > 2)
@@ -363,7 +400,10 @@ int main(int argc, char **argv)
 {
 	static const struct argp_option options[] = {
 		{ "label", 'l', "TEXT", 0, "first column of the table", 0 },
+		{ "train", 't', "EDGES", 0, "exact counts of the training run, as one more row", 0 },
+		{ "no-exact", 'n', NULL, 0, "without the row for exact counts", 0 },
 		{ "functions", 'f', NULL, 0, "one line per function too", 0 },
+		{ "blocks", 'b', "ADDRESS", 0, "one line per edge of the function there too", 0 },
 		{ 0 }
 	};
 	static const struct argp argp = { options, parse, "BINARY SAMPLES EDGES",
@@ -398,7 +438,19 @@ int main(int argc, char **argv)
 	       "program", "counts", "whole", "inside", "bias", "taken", "own", "pred", "insns",
 	       "moved", "hot", "warm", "ms", "ms", profile->nr_samples);
 	estimators_run(cfg, profile, &x, eligible);
-	evaluate(cfg, "exact", &x, &x, eligible, 0);
+	if (opt_train) {
+		struct exact train = { 0 };
+		struct me_counts t;
+
+		exact_read(opt_train, &train);
+		t = counts_exact(cfg, &train);
+		evaluate(cfg, "trained", &t, &x, eligible, 0);
+		me_counts_fini(&t);
+		free(train.runs);
+		free(train.transfers);
+	}
+	if (!opt_no_exact)
+		evaluate(cfg, "exact", &x, &x, eligible, 0);
 	me_counts_fini(&x);
 	free(eligible);
 	free(samples);
