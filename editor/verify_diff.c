@@ -48,11 +48,53 @@ static bool may_be_computed(const struct vf_fde *fde, uint64_t vaddr)
 	       vaddr != fde->start;
 }
 
+/* The start of the instruction that holds @vaddr, as the linear decode of its function saw it. */
+static uint64_t insn_start(const struct vf *vf, uint64_t vaddr)
+{
+	for (uint64_t at = vaddr; at > vaddr - 15; at--)
+		if (vf_bits_get(&vf->grid, at))
+			return at;
+	return 0;
+}
+
+/*
+ * Behind a patch that ends at @at: the rest of an instruction whose start is gone. Nothing runs it,
+ * but it may have been led to a copy before. Return: where to go on.
+ */
+static uint64_t check_rest(const struct vf *vf, uint64_t at, uint64_t block_end)
+{
+	uint64_t start = insn_start(vf, at), end = vf_bits_next(&vf->grid, at, block_end), base;
+	const uint8_t *a = mp_elf_bytes(vf->o, start, end - start);
+	const uint8_t *b = mp_elf_bytes(vf->n, start, end - start);
+	const struct mp_map_piece *copy;
+	struct vf_insn insn;
+	uint8_t want[16], off;
+	int32_t field;
+
+	if (start == at || end - start > 15 || !a || !b ||
+	    !vf_decode(a, end - start, start, &insn) || vf_bits_next(&vf->target, at, end) < end)
+		return at;
+	base = start + insn.len;
+	off = insn.rel_size == 4 ? insn.rel_off : insn.lea ? insn.disp_off : 0;
+	if (!off && insn.imm_size == 4) {
+		off = insn.imm_off;
+		base = 0;
+		insn.target = (uint64_t)insn.imm;
+	}
+	copy = off ? vf_piece_from(vf, insn.target) : NULL;
+	if (!copy)
+		return at;
+	memcpy(want, a, insn.len);
+	field = (int32_t)(copy->new_vaddr - base);
+	memcpy(want + off, &field, 4);
+	return memcmp(want + (at - start), b + (at - start), end - at) ? at : end;
+}
+
 /* @at: where the jump stands in @p's original. */
 static int check_patch(struct vf *vf, const struct mp_map_piece *p, uint64_t at, uint64_t *next)
 {
 	const struct vf_fde *fde = vf_eh_find(&vf->old_eh, at);
-	uint64_t end = at + VF_PATCH_LEN, whole = end;
+	uint64_t end = at + VF_PATCH_LEN;
 
 	if (end > p->old_vaddr + p->old_size)
 		return vf_refuse(vf, at, "a patch reaches beyond its block");
@@ -67,9 +109,7 @@ static int check_patch(struct vf *vf, const struct mp_map_piece *p, uint64_t at,
 				 "a possible target inside the patch at %#llx",
 				 (unsigned long long)at);
 	vf->report->nr_patches++;
-	/* The rest of an instruction whose start is gone cannot run, whatever it says. */
-	whole = vf_bits_next(&vf->grid, end, p->old_vaddr + p->old_size);
-	*next = vf_bits_next(&vf->target, end, whole) < whole ? end : whole;
+	*next = check_rest(vf, end, p->old_vaddr + p->old_size);
 	return 0;
 }
 
@@ -92,15 +132,6 @@ static bool is_patch(const struct vf *vf, const struct mp_map_piece *p, uint64_t
 	return at + VF_PATCH_LEN + (uint64_t)(int64_t)disp == p->new_vaddr;
 }
 
-/* The start of the instruction that holds @vaddr, as the linear decode of its function saw it. */
-static uint64_t insn_start(const struct vf *vf, uint64_t vaddr)
-{
-	for (uint64_t at = vaddr; at > vaddr - 15; at--)
-		if (vf_bits_get(&vf->grid, at))
-			return at;
-	return 0;
-}
-
 /* The field at @off of the instruction at @at: a function's address, the copy's now? */
 static bool is_pointer(struct vf *vf, uint64_t vaddr, uint64_t at, const struct vf_insn *insn,
 		       uint8_t off, uint64_t *next)
@@ -114,8 +145,8 @@ static bool is_pointer(struct vf *vf, uint64_t vaddr, uint64_t at, const struct 
 	if (off != insn->disp_off)
 		return vf_note_field(vf, at + off, b + off);
 	memcpy(&disp, b + off, 4);
-	return insn->lea && vf_note_pointer(vf, insn->target,
-					    at + insn->len + (uint64_t)(int64_t)disp);
+	return insn->lea &&
+	       vf_note_pointer(vf, insn->target, at + insn->len + (uint64_t)(int64_t)disp);
 }
 
 static int check_retargeted(struct vf *vf, uint64_t vaddr, uint64_t *next)

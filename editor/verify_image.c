@@ -81,7 +81,7 @@ static int check_segment(struct vf *vf, const Elf64_Phdr *seg)
 	const struct mp_elf *o = vf->o;
 	uint64_t prev = 0;
 
-	if (seg->p_flags != (PF_R | PF_X))
+	if (seg->p_flags != (PF_R | PF_X) || seg->p_paddr != seg->p_vaddr)
 		return vf_refuse(vf, seg->p_vaddr, "new segment is not R+X");
 	if (seg->p_align < 4096 || (seg->p_align & (seg->p_align - 1)) ||
 	    (seg->p_offset - seg->p_vaddr) % seg->p_align)
@@ -160,7 +160,8 @@ static int check_phdr(struct vf *vf, uint32_t i, const Elf64_Phdr *a)
 
 	if (a && a->p_type == PT_GNU_EH_FRAME && b->p_type == PT_GNU_EH_FRAME && !vf->eh_frame) {
 		vf->eh_frame = b;
-		if (b->p_flags != a->p_flags || b->p_align < 4)
+		if (b->p_flags != a->p_flags || b->p_align != a->p_align ||
+		    b->p_paddr != b->p_vaddr)
 			return vf_refuse(vf, b->p_vaddr,
 					 "PT_GNU_EH_FRAME changed beyond its address");
 		return 0;

@@ -165,8 +165,8 @@ static int compare_insn(struct pair *x, const struct vf_insn *insn)
 		    (now != insn->target && !insn->lea))
 			return vf_refuse(x->vf, x->p->new_vaddr + x->k,
 					 "operand names %#llx, it was %#llx at %#llx",
-					 (unsigned long long)now,
-					 (unsigned long long)insn->target, (unsigned long long)at);
+					 (unsigned long long)now, (unsigned long long)insn->target,
+					 (unsigned long long)at);
 		return 0;
 	}
 	if (insn->target == at + insn->len)
@@ -178,7 +178,10 @@ static int compare_insn(struct pair *x, const struct vf_insn *insn)
 	return 0;
 }
 
-/* Where control is when it falls off the end of a copy: nops, then the next copy. 0: nowhere. */
+/* Not 0: a weak function that is not there is called at 0. */
+#define VF_NOWHERE UINT64_MAX
+
+/* Where control is when it falls off the end of a copy: nops, then the next copy. */
 static uint64_t falls_to(const struct pair *x)
 {
 	const struct mp_map *map = x->vf->map;
@@ -186,29 +189,29 @@ static uint64_t falls_to(const struct pair *x)
 	const struct mp_map_piece *next = x->p + 1;
 
 	if (next == map->pieces + map->nr_pieces)
-		return 0;
+		return VF_NOWHERE;
 	end = next->new_vaddr;
 	while (at < end) {
 		const uint8_t *p = mp_elf_bytes(x->vf->n, at, end - at);
 		struct vf_insn insn;
 
 		if (!p || !vf_decode(p, end - at, at, &insn) || !insn.nop)
-			return 0;
+			return VF_NOWHERE;
 		at += insn.len;
 	}
-	return at == end ? end : 0;
+	return at == end ? end : VF_NOWHERE;
 }
 
 static bool leads_to(const struct pair *x, uint64_t old, uint64_t now)
 {
-	return now && vf_same_place(x->vf, old, now);
+	return now != VF_NOWHERE && vf_same_place(x->vf, old, now);
 }
 
 /* What stands in the copy behind the common part: [jcc] [jmp]. */
 struct tail {
 	bool has_jcc;
 	uint8_t cc;
-	uint64_t taken, rest; /* rest: where control goes when the jcc is not taken; 0: nowhere */
+	uint64_t taken, rest; /* rest: where control goes when the jcc is not taken */
 };
 
 static int read_tail(struct pair *x, struct tail *tail)

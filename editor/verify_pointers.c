@@ -19,6 +19,14 @@ static const struct mp_map_piece *function_copy(const struct vf *vf, uint64_t ol
 	return fde && fde->start == old ? vf_piece_from(vf, old) : NULL;
 }
 
+/* Programs keep tags in low bits; C++ knows a pointer to a virtual member function by the lowest. */
+static bool as_aligned(uint64_t old, uint64_t now)
+{
+	uint64_t align = old & -old;
+
+	return now % (align > 16 ? 16 : align) == 0;
+}
+
 bool vf_note_pointer(struct vf *vf, uint64_t old, uint64_t now)
 {
 	const struct mp_map_piece *copy = function_copy(vf, old);
@@ -28,7 +36,7 @@ bool vf_note_pointer(struct vf *vf, uint64_t old, uint64_t now)
 			vf_bits_set(&vf->pointer_kept, old);
 		return true;
 	}
-	if (!copy || copy->new_vaddr != now)
+	if (!copy || copy->new_vaddr != now || !copy->new_size || !as_aligned(old, now))
 		return false;
 	vf_bits_set(&vf->pointer_moved, old);
 	vf->report->nr_pointers++;
@@ -61,32 +69,84 @@ void vf_note_operand(struct vf *vf, uint64_t insn, uint8_t len, uint64_t to)
 		vf_note_pointer(vf, to, to);
 }
 
+static void note_kept(struct vf *vf, uint64_t vaddr)
+{
+	vf_note_pointer(vf, vaddr, vaddr);
+}
+
+static bool is_unwind_data(const struct mp_section *sec)
+{
+	return !strcmp(sec->name, ".eh_frame") || !strcmp(sec->name, ".eh_frame_hdr") ||
+	       !strncmp(sec->name, ".gcc_except_table", strlen(".gcc_except_table"));
+}
+
+/* Operands and words of 8 bytes of data are noted elsewhere; here: data of 4 bytes, movabs, and
+ * offsets, from which a program may compute an address. */
+static void note_reloc(struct vf *vf, const struct mp_reloc *rel)
+{
+	uint64_t to = rel->sym_value + (uint64_t)rel->addend;
+	bool code = vf_is_text(vf, rel->vaddr);
+	const struct mp_section *sec;
+	const uint8_t *a, *b;
+
+	switch (rel->type) {
+	case R_X86_64_64:
+		if (!code)
+			return;
+		break;
+	case R_X86_64_32:
+	case R_X86_64_32S:
+		if (code)
+			return;
+		break;
+	case R_X86_64_IRELATIVE: break;
+	default:
+		if (code || rel->dynamic)
+			return;
+		break;
+	}
+	sec = mp_elf_section_at(vf->o, rel->vaddr);
+	if (!sec || is_unwind_data(sec))
+		return;
+	a = mp_elf_bytes(vf->o, rel->vaddr, 4);
+	b = mp_elf_bytes(vf->n, rel->vaddr, 4);
+	if (a && b && !memcmp(a, b, 4))
+		note_kept(vf, to);
+}
+
+/* Tables that the linker makes itself have no relocations where addresses are fixed. */
+static void note_got(struct vf *vf, const struct mp_section *sec)
+{
+	const uint8_t *p = mp_elf_bytes(vf->n, sec->vaddr, sec->size);
+	uint64_t word;
+
+	for (uint64_t k = 0; p && k + 8 <= sec->size; k += 8) {
+		memcpy(&word, p + k, 8);
+		note_kept(vf, word);
+	}
+}
+
 /* What names a function's address and was not met elsewhere: it has not changed. */
 static void note_fixed(struct vf *vf)
 {
 	const struct mp_elf *o = vf->o;
 
-	vf_note_pointer(vf, o->ehdr.e_entry, o->ehdr.e_entry);
+	note_kept(vf, o->ehdr.e_entry);
 	for (uint32_t i = 0; i < o->nr_symbols; i++) {
 		const struct mp_symbol *sym = &o->symbols[i];
 
-		if (sym->dynamic && sym->shndx != SHN_UNDEF)
-			vf_note_pointer(vf, sym->vaddr, sym->vaddr);
+		if ((sym->dynamic || sym->type == STT_GNU_IFUNC) && sym->shndx != SHN_UNDEF)
+			note_kept(vf, sym->vaddr);
 	}
-	for (uint32_t i = 0; i < o->nr_relocs; i++) {
-		const struct mp_reloc *rel = &o->relocs[i];
-		uint64_t to = rel->sym_value + (uint64_t)rel->addend;
-		const uint8_t *a, *b;
-
-		/* Data of 4 bytes, and movabs; operands and words of 8 bytes are noted elsewhere. */
-		if (!(is_absolute(rel) && !vf_is_text(vf, rel->vaddr)) &&
-		    !(rel->type == R_X86_64_64 && vf_is_text(vf, rel->vaddr)))
-			continue;
-		a = mp_elf_bytes(o, rel->vaddr, 4);
-		b = mp_elf_bytes(vf->n, rel->vaddr, 4);
-		if (a && b && !memcmp(a, b, 4))
-			vf_note_pointer(vf, to, to);
-	}
+	for (uint32_t i = 0; i < o->nr_relocs; i++)
+		note_reloc(vf, &o->relocs[i]);
+	for (uint32_t i = 0; i < o->nr_dyn_relocs; i++)
+		if (o->dyn_relocs[i].type == R_X86_64_IRELATIVE)
+			note_kept(vf, (uint64_t)o->dyn_relocs[i].addend);
+	for (uint32_t i = 0; i < o->nr_sections; i++)
+		if (o->ehdr.e_type == ET_EXEC && o->sections[i].type == SHT_PROGBITS &&
+		    !strncmp(o->sections[i].name, ".got", 4))
+			note_got(vf, &o->sections[i]);
 }
 
 int vf_check_pointers(struct vf *vf)
@@ -97,8 +157,7 @@ int vf_check_pointers(struct vf *vf)
 		return 0;
 	note_fixed(vf);
 	both = vf_bits_next(&vf->pointer_moved, vf->text_start, vf->text_end);
-	for (; both < vf->text_end;
-	     both = vf_bits_next(&vf->pointer_moved, both + 1, vf->text_end))
+	for (; both < vf->text_end; both = vf_bits_next(&vf->pointer_moved, both + 1, vf->text_end))
 		if (vf_bits_get(&vf->pointer_kept, both))
 			return vf_refuse(vf, both, "a function with two addresses");
 	return 0;
