@@ -92,7 +92,12 @@ static bool consider(struct finder *f, uint64_t vaddr, uint64_t base, enum mp_ta
 	uint32_t run;
 	bool stop;
 
+	/* Who may write a table may make it lead anywhere. */
+	if (!mp_elf_is_readonly(f->b->elf, vaddr))
+		return false;
 	run = mp_table_run(f->b, &table, &stop);
+	if (bound.soft && bound.nr > run)
+		bound.nr = 0;
 	/* Most entries must lead into the function; a single one without a bound is chance. */
 	if (!run || (bound.nr && run < bound.nr && run * 2 < bound.nr))
 		return false;
@@ -131,7 +136,7 @@ static void consider_all(struct finder *f, enum mp_table_kind kind, uint8_t reg,
 					      op.kind != MP_OP_CONST || op.dst != reg))
 					continue;
 				found |= consider(f, vaddr, vaddr, kind,
-						  (struct mp_bound){bound.nr, false});
+						  (struct mp_bound){bound.nr, false, bound.soft});
 			}
 		}
 	}
@@ -231,6 +236,12 @@ static bool try_computed(struct finder *f, const struct mp_op *load)
 			op.index = op.src;
 			op.scale = 1;
 			op.disp = 0;
+			found |= try_load(f, &op, MP_TABLE_ABS64, NULL);
+		} else if (op.kind == MP_OP_ADD_IMM) {
+			/* index * 8 + table, in two steps */
+			op.base = op.dst;
+			op.index = MP_NO_REG;
+			op.disp = op.value;
 			found |= try_load(f, &op, MP_TABLE_ABS64, NULL);
 		}
 	}

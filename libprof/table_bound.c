@@ -69,21 +69,21 @@ static bool place_changes(const struct place *p, const struct mp_op *op)
 /* The bound that the branches passed since a comparison with @value give. */
 static struct mp_bound compare(const struct state *st, int64_t value)
 {
-	struct mp_bound bound = {0, false};
+	struct mp_bound bound = {0, false, false};
 
 	if (value < 0 || value >= MAX_ENTRIES)
 		return bound;
 	for (unsigned int i = 0; i < st->nr_passed; i++) {
 		switch (st->passed[i]) {
 		case 0x2:	/* below */
-			return (struct mp_bound){(uint32_t)value, true};
+			return (struct mp_bound){(uint32_t)value, true, false};
 		case 0x6:	/* below or equal */
-			return (struct mp_bound){(uint32_t)value + 1, true};
+			return (struct mp_bound){(uint32_t)value + 1, true, false};
 		case 0xc:	/* less: the sign is somebody else's business */
-			bound = (struct mp_bound){(uint32_t)value, false};
+			bound = (struct mp_bound){(uint32_t)value, false, false};
 			break;
 		case 0xe:
-			bound = (struct mp_bound){(uint32_t)value + 1, false};
+			bound = (struct mp_bound){(uint32_t)value + 1, false, false};
 			break;
 		default:
 			break;
@@ -97,8 +97,8 @@ static struct mp_bound finish(const struct state *st, struct mp_bound bound)
 	int64_t nr = (int64_t)bound.nr + st->bias;
 
 	if (!bound.nr || nr <= 0 || nr > MAX_ENTRIES)
-		return (struct mp_bound){st->limit, st->limit != 0};
-	return (struct mp_bound){(uint32_t)nr, bound.exact && !st->bias};
+		return (struct mp_bound){st->limit, st->limit != 0, st->limit != 0};
+	return (struct mp_bound){(uint32_t)nr, bound.exact && !st->bias, false};
 }
 
 static void drop_pending(struct state *st, const struct mp_op *op)
@@ -133,7 +133,7 @@ static void take_limit(struct state *st, uint8_t size)
 /* The index changes here. Return: true where the answer is in *@bound. */
 static bool step_write(struct state *st, const struct mp_op *op, struct mp_bound *bound)
 {
-	*bound = finish(st, (struct mp_bound){0, false});
+	*bound = finish(st, (struct mp_bound){0, false, false});
 	if (st->at.reg == MP_NO_REG || op->dst != st->at.reg)
 		return true;
 	switch (op->kind) {
@@ -145,12 +145,12 @@ static bool step_write(struct state *st, const struct mp_op *op, struct mp_bound
 		return move_to(st, mem_place(op), bound);
 	case MP_OP_AND_IMM:
 		if (op->value > 0 && op->value < MAX_ENTRIES)
-			*bound = finish(st, (struct mp_bound){(uint32_t)op->value + 1, true});
+			*bound = finish(st, (struct mp_bound){(uint32_t)op->value + 1, true, false});
 		return true;
 	case MP_OP_SHR_IMM:
 		if (op->value < op->width * 8 && op->width * 8 - op->value <= 16)
 			*bound = finish(st, (struct mp_bound){
-						    1u << (op->width * 8 - op->value), true});
+						    1u << (op->width * 8 - op->value), true, false});
 		return true;
 	case MP_OP_SHL_IMM:	/* scaled by hand: the entry size */
 		return false;
@@ -206,11 +206,11 @@ static bool fork_paths(struct walk *w, uint32_t at, bool falls, const struct sta
 {
 	const struct mp_slice *s = w->s;
 	uint32_t first = mp_slice_first_pred(s, at);
-	struct mp_bound max = {0, true};
+	struct mp_bound max = {0, true, false};
 
 	if (first == s->nr_preds)
 		return false;
-	*out = (struct mp_bound){0, false};
+	*out = (struct mp_bound){0, false, false};
 	if (depth >= MAX_DEPTH)
 		return true;
 	for (uint32_t i = first; i < s->nr_preds && s->preds[i].target == at; i++) {
@@ -229,6 +229,7 @@ static bool fork_paths(struct walk *w, uint32_t at, bool falls, const struct sta
 		if (bound.nr > max.nr)
 			max.nr = bound.nr;
 		max.exact &= bound.exact;
+		max.soft |= bound.soft;
 	}
 	if (falls) {
 		struct mp_bound bound = go(w, at, *st, depth + 1, false);
@@ -238,6 +239,7 @@ static bool fork_paths(struct walk *w, uint32_t at, bool falls, const struct sta
 		if (bound.nr > max.nr)
 			max.nr = bound.nr;
 		max.exact &= bound.exact;
+		max.soft |= bound.soft;
 	}
 	*out = max;
 	return true;
@@ -249,7 +251,7 @@ static struct mp_bound go(struct walk *w, uint32_t at, struct state st, unsigned
 {
 	const struct mp_slice *s = w->s;
 	uint32_t p = mp_part_at(s->b->index, at);
-	struct mp_bound none = finish(&st, (struct mp_bound){0, false}), bound;
+	struct mp_bound none = finish(&st, (struct mp_bound){0, false, false}), bound;
 	const struct mp_part *part;
 
 	if (p == MP_NONE)
@@ -259,7 +261,7 @@ static struct mp_bound go(struct walk *w, uint32_t at, struct state st, unsigned
 		uint32_t prev = mp_slice_prev(s, part, at);
 		struct mp_op op = {.cond = 0xff};
 
-		none = finish(&st, (struct mp_bound){0, false});
+		none = finish(&st, (struct mp_bound){0, false, false});
 		if (!w->budget)
 			return none;
 		w->budget--;
@@ -297,6 +299,6 @@ struct mp_bound mp_slice_bound(const struct mp_slice *s, uint32_t at, uint8_t in
 	struct state st = {.at = reg_place(index)};
 
 	if (index >= 16)
-		return (struct mp_bound){0, false};
+		return (struct mp_bound){0, false, false};
 	return go(&w, at, st, 0, true);
 }

@@ -54,6 +54,7 @@ void mp_slice_values(const struct mp_slice *s, uint32_t at, uint8_t reg,
 struct mp_bound {
 	uint32_t nr;	/* entries, 0: no bound found */
 	bool exact;	/* an unsigned comparison or a mask, not a guess */
+	bool soft;	/* all that the index's width allows: the table may well be shorter */
 };
 
 struct mp_bound mp_slice_bound(const struct mp_slice *s, uint32_t at, uint8_t index);

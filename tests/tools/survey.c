@@ -139,11 +139,15 @@ static void add(const char *path, const struct result *r)
 	snprintf(worst[nr_worst++].path, sizeof(worst->path), "%s", path);
 }
 
+/* A program or shared object for this machine: relocatable files and foreign ones are not asked. */
 static bool is_elf(const char *path)
 {
-	char magic[4];
+	Elf64_Ehdr ehdr;
 	FILE *file = fopen(path, "rb");
-	bool yes = file && fread(magic, 1, 4, file) == 4 && !memcmp(magic, "\177ELF", 4);
+	bool yes = file && fread(&ehdr, sizeof(ehdr), 1, file) == 1 &&
+		   !memcmp(ehdr.e_ident, ELFMAG, SELFMAG) &&
+		   ehdr.e_ident[EI_CLASS] == ELFCLASS64 && ehdr.e_machine == EM_X86_64 &&
+		   (ehdr.e_type == ET_EXEC || ehdr.e_type == ET_DYN);
 
 	if (file)
 		fclose(file);

@@ -1,0 +1,322 @@
+// SPDX-License-Identifier: Apache-2.0
+/* cfg: blocks, edges, targets and problems, on hand-written hazards and on compiled programs. */
+#include "libprof/cfg.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "tests/suite.h"
+#include "tests/support/compile.h"
+
+struct file {
+	char path[256];
+	struct mp_elf *elf;
+	struct mp_cfg *cfg;
+};
+
+static struct file *build(const char *cc, const char *flags, const char *sources)
+{
+	struct file *f = calloc(1, sizeof(*f));
+	struct mp_err err = {""};
+
+	ck_assert_ptr_nonnull(f);
+	ck_assert_int_eq(compile_run(cc, flags, sources, f->path), 0);
+	ck_assert_msg(!mp_elf_open(f->path, MP_ELF_ALL, &f->elf, &err), "%s", err.msg);
+	ck_assert_msg(!mp_cfg_build(f->elf, NULL, &f->cfg, &err), "%s", err.msg);
+	return f;
+}
+
+static void done(struct file *f)
+{
+	unlink(f->path);
+	mp_cfg_free(f->cfg);
+	mp_elf_close(f->elf);
+	free(f);
+}
+
+static const struct mp_func *named(const struct file *f, const char *name)
+{
+	for (uint32_t i = 0; i < f->cfg->nr_funcs; i++)
+		if (!strcmp(f->cfg->funcs[i].name, name))
+			return &f->cfg->funcs[i];
+	ck_abort_msg("no function %s", name);
+	return NULL;
+}
+
+static const char *problem_of(const struct file *f, const char *name)
+{
+	return mp_problem_name((enum mp_problem)named(f, name)->problem);
+}
+
+#define HAZARDS "tests/data/hazards.S tests/data/hazards.c"
+
+START_TEST(cfg_leaves_hazards_alone_and_says_why)
+{
+	static const char *const flags[] = {"-O2 -Wl,--emit-relocs", "-O2",
+					    "-O2 -static -Wl,--emit-relocs", "-O2 -no-pie"};
+	static const struct {
+		const char *name;
+		enum mp_problem problem;
+	} expected[] = {
+		{"past_lock", MP_PROBLEM_OFF_GRID},
+		{"falls_into", MP_PROBLEM_FALLS_OUT},
+		{"fallen_into", MP_PROBLEM_NONE},
+		{"own_address", MP_PROBLEM_MID_ESCAPE},
+		{"no_fde", MP_PROBLEM_NO_FDE},
+		{"loops", MP_PROBLEM_LOOP_INSN},
+		{"tight_loop", MP_PROBLEM_NONE},
+		{"through_data", MP_PROBLEM_MID_ESCAPE},
+		{"main", MP_PROBLEM_NONE},
+	};
+	struct file *f = build("gcc", flags[_i], HAZARDS);
+
+	for (size_t i = 0; i < sizeof(expected) / sizeof(expected[0]); i++)
+		ck_assert_msg(named(f, expected[i].name)->problem == expected[i].problem,
+			      "%s: %s", expected[i].name, problem_of(f, expected[i].name));
+	/* Whichever reason is met first, these are never taken for understood. */
+	ck_assert_uint_ne(named(f, "slots")->problem, MP_PROBLEM_NONE);
+	ck_assert_uint_ne(named(f, "by_difference")->problem, MP_PROBLEM_NONE);
+	ck_assert_uint_ne(named(f, "reads_itself")->problem, MP_PROBLEM_NONE);
+	ck_assert(named(f, "own_address")->flags & MP_FUNC_GET_PC);
+	done(f);
+}
+END_TEST
+
+START_TEST(cfg_splits_block_where_code_without_unwind_information_jumps)
+{
+	struct file *f = build("gcc", "-O2 -s", HAZARDS);
+	struct file *g = build("gcc", "-O2", HAZARDS);
+	uint64_t middle = named(g, "entered_in_the_middle")->vaddr + 6;
+	uint32_t block = mp_cfg_block_starting(g->cfg, middle);
+
+	ck_assert_uint_ne(block, MP_NONE);
+	ck_assert(g->cfg->blocks[block].flags & MP_BLOCK_OTHER_ENTRY);
+	ck_assert(mp_cfg_is_target(g->cfg, middle));
+	/* Stripped, the jump lies in no function at all. */
+	ck_assert_uint_eq(mp_cfg_func_at(f->cfg, named(g, "no_fde")->vaddr), MP_NONE);
+	block = mp_cfg_block_starting(f->cfg, middle);
+	ck_assert_uint_ne(block, MP_NONE);
+	ck_assert(f->cfg->blocks[block].flags & MP_BLOCK_OTHER_ENTRY);
+	done(f);
+	done(g);
+}
+END_TEST
+
+/* Invariants of the whole result, on whatever the compiler made. */
+static void check_whole(const struct file *f)
+{
+	const struct mp_cfg *cfg = f->cfg;
+
+	for (uint32_t i = 0; i < cfg->nr_funcs; i++) {
+		const struct mp_func *func = &cfg->funcs[i];
+		uint64_t bytes = 0, insns = 0;
+
+		ck_assert(!i || cfg->funcs[i - 1].vaddr < func->vaddr);
+		ck_assert_uint_eq(cfg->ranges[func->first_range].start, func->vaddr);
+		for (uint32_t b = 0; b < func->nr_blocks; b++) {
+			const struct mp_block *block = &cfg->blocks[func->first_block + b];
+
+			ck_assert_uint_gt(block->size, 0);
+			ck_assert_uint_eq(block->func, i);
+			ck_assert(!b || block[-1].vaddr + block[-1].size <= block->vaddr);
+			bytes += block->size;
+			insns += block->nr_insns;
+			ck_assert_uint_eq(mp_cfg_block_at(cfg, block->vaddr + block->size - 1),
+					  func->first_block + b);
+			for (uint64_t a = block->vaddr + 1; a < block->vaddr + block->size; a++)
+				ck_assert(!mp_cfg_is_target(cfg, a) || func->problem);
+		}
+		ck_assert_uint_eq(bytes, func->size);
+		ck_assert_uint_eq(insns, func->nr_insns);
+	}
+	for (uint32_t b = 0; b < cfg->nr_blocks; b++) {
+		const struct mp_block *block = &cfg->blocks[b];
+		uint32_t falls = 0, taken = 0;
+
+		for (uint32_t e = 0; e < block->nr_edges; e++) {
+			const struct mp_edge *edge = &cfg->edges[block->first_edge + e];
+
+			ck_assert_uint_eq(edge->from, b);
+			ck_assert_uint_eq(cfg->blocks[edge->to].func, block->func);
+			falls += edge->kind == MP_EDGE_FALL;
+			taken += edge->kind == MP_EDGE_TAKEN || edge->kind == MP_EDGE_JUMP;
+			if (edge->kind == MP_EDGE_FALL)
+				ck_assert_uint_eq(cfg->blocks[edge->to].vaddr,
+						  block->vaddr + block->size);
+			if (edge->kind == MP_EDGE_TAKEN || edge->kind == MP_EDGE_JUMP)
+				ck_assert_uint_eq(cfg->blocks[edge->to].vaddr, block->term_target);
+		}
+		ck_assert_uint_le(falls, 1);
+		ck_assert_uint_le(taken, 1);
+		if (!cfg->funcs[block->func].problem && block->term == MP_TERM_COND)
+			ck_assert_uint_eq(falls, 1);
+		if (block->term == MP_TERM_JUMP)
+			ck_assert(taken == 1 && !falls);
+		if (block->term == MP_TERM_RET || block->term == MP_TERM_NORETURN ||
+		    block->term == MP_TERM_TAIL)
+			ck_assert_uint_eq(block->nr_edges, 0);
+	}
+	for (uint32_t c = 1; c < cfg->nr_calls; c++)
+		ck_assert_uint_le(cfg->calls[c - 1].block, cfg->calls[c].block);
+}
+
+START_TEST(cfg_keeps_its_invariants)
+{
+	static const char *const flags[] = {"-w -O2", "-w -O2 -no-pie -s", "-w -O0",
+					    "-w -O2 -static", "-w -Os -Wl,--emit-relocs"};
+	struct file *f = build("gcc", flags[_i], "tests/data/switches.c");
+	struct file *g = build("gcc", flags[_i], HAZARDS);
+
+	check_whole(f);
+	check_whole(g);
+	done(f);
+	done(g);
+}
+END_TEST
+
+/* Every direct branch that another disassembler sees arrives at a known target. */
+START_TEST(cfg_knows_every_branch_target_that_objdump_sees)
+{
+	static const char *const flags[] = {"-w -O2", "-w -O2 -static", "-w -O3 -no-pie"};
+	struct file *f = build("gcc", flags[_i], "tests/data/switches.c");
+	char command[512], line[512];
+	uint64_t seen = 0;
+	FILE *p;
+
+	snprintf(command, sizeof(command), "objdump -d --no-show-raw-insn %s", f->path);
+	p = popen(command, "r");
+	ck_assert_ptr_nonnull(p);
+	while (fgets(line, sizeof(line), p)) {
+		char mnemonic[32];
+		uint64_t from, to;
+
+		if (sscanf(line, " %" SCNx64 ": %31s %" SCNx64 " <", &from, mnemonic, &to) != 3 ||
+		    (mnemonic[0] != 'j' && strcmp(mnemonic, "call")) || !strstr(line, " <"))
+			continue;
+		/* Calls of weak functions that are not there lead to 0. */
+		if (mp_cfg_func_at(f->cfg, from) == MP_NONE || !to)
+			continue;
+		ck_assert_msg(mp_cfg_is_target(f->cfg, to), "%s", line);
+		if (mp_cfg_func_at(f->cfg, to) != MP_NONE &&
+		    f->cfg->funcs[mp_cfg_func_at(f->cfg, to)].problem != MP_PROBLEM_OFF_GRID)
+			ck_assert_msg(mp_cfg_block_starting(f->cfg, to) != MP_NONE, "%s", line);
+		seen++;
+	}
+	ck_assert_int_eq(pclose(p), 0);
+	ck_assert_uint_gt(seen, 40);
+	done(f);
+}
+END_TEST
+
+START_TEST(cfg_joins_cold_part_with_its_function)
+{
+	/* With symbols, and without: then the jumps alone tell. */
+	static const char *const flags[] = {"-w -O2", "-w -O2 -s"};
+	struct file *f = build("gcc", flags[_i], "tests/data/cold.c");
+	uint32_t cold = 0;
+
+	for (uint32_t i = 0; i < f->cfg->nr_ranges; i++) {
+		const struct mp_range *r = &f->cfg->ranges[i];
+		uint32_t block = mp_cfg_block_starting(f->cfg, r->start);
+
+		if (!r->cold)
+			continue;
+		cold++;
+		ck_assert_uint_eq(f->cfg->funcs[r->func].nr_ranges, 2);
+		ck_assert_uint_ne(f->cfg->funcs[r->func].vaddr, r->start);
+		ck_assert_uint_ne(block, MP_NONE);
+		ck_assert(f->cfg->blocks[block].flags & MP_BLOCK_COLD_PART);
+		ck_assert_uint_eq(f->cfg->funcs[r->func].problem, MP_PROBLEM_NONE);
+	}
+	/* Without a name a part that starts without a frame may be a function of its own. */
+	ck_assert_uint_eq(cold, _i ? 1 : 2);
+	check_whole(f);
+	done(f);
+}
+END_TEST
+
+START_TEST(cfg_ends_block_at_call_that_does_not_return)
+{
+	struct file *f = build("gcc", "-w -O2", "tests/data/cold.c");
+	const struct mp_func *fatal = named(f, "fatal");
+	uint32_t calls = 0;
+
+	ck_assert(fatal->flags & MP_FUNC_NORETURN);
+	ck_assert(!(named(f, "main")->flags & MP_FUNC_NORETURN));
+	for (uint32_t c = 0; c < f->cfg->nr_calls; c++) {
+		const struct mp_call *call = &f->cfg->calls[c];
+
+		if (call->callee == MP_NONE || &f->cfg->funcs[call->callee] != fatal)
+			continue;
+		ck_assert_uint_eq(f->cfg->blocks[call->block].term, MP_TERM_NORETURN);
+		calls++;
+	}
+	ck_assert_uint_ge(calls, 1);
+	done(f);
+}
+END_TEST
+
+START_TEST(cfg_finds_landing_pads)
+{
+	struct file *f;
+	uint32_t pads = 0;
+
+	if (!compile_has("g++"))
+		MORPH_SKIP("no g++");
+	f = build("g++", "-w -O2", "tests/data/exceptions.cc");
+	for (uint32_t b = 0; b < f->cfg->nr_blocks; b++)
+		pads += !!(f->cfg->blocks[b].flags & MP_BLOCK_LANDING_PAD);
+	ck_assert_uint_gt(pads, 3);
+	check_whole(f);
+	done(f);
+}
+END_TEST
+
+static bool want_main(void *ctx, const struct mp_func *func)
+{
+	++*(uint32_t *)ctx;
+	return !strcmp(func->name, "main");
+}
+
+START_TEST(cfg_makes_blocks_of_wanted_functions_alone)
+{
+	struct file *f = build("gcc", "-w -O2", "tests/data/switches.c");
+	struct mp_cfg_options options = {.want = want_main};
+	struct mp_err err = {""};
+	struct mp_cfg *cfg;
+	uint32_t asked = 0;
+
+	options.ctx = &asked;
+	ck_assert_int_eq(mp_cfg_build(f->elf, &options, &cfg, &err), 0);
+	ck_assert_uint_eq(asked, cfg->nr_funcs);
+	for (uint32_t i = 0; i < cfg->nr_funcs; i++)
+		ck_assert_int_eq(cfg->funcs[i].nr_blocks > 0,
+				 !strcmp(cfg->funcs[i].name, "main"));
+	for (uint32_t b = 0; b < f->cfg->nr_blocks; b++)
+		ck_assert_int_eq(mp_cfg_is_target(cfg, f->cfg->blocks[b].vaddr),
+				 mp_cfg_is_target(f->cfg, f->cfg->blocks[b].vaddr));
+	mp_cfg_free(cfg);
+	done(f);
+}
+END_TEST
+
+static Suite *suite(void)
+{
+	Suite *s = suite_create("cfg");
+	TCase *t = tcase_create("cfg");
+
+	tcase_add_loop_test(t, cfg_leaves_hazards_alone_and_says_why, 0, 4);
+	tcase_add_test(t, cfg_splits_block_where_code_without_unwind_information_jumps);
+	tcase_add_loop_test(t, cfg_keeps_its_invariants, 0, 5);
+	tcase_add_loop_test(t, cfg_knows_every_branch_target_that_objdump_sees, 0, 3);
+	tcase_add_loop_test(t, cfg_joins_cold_part_with_its_function, 0, 2);
+	tcase_add_test(t, cfg_ends_block_at_call_that_does_not_return);
+	tcase_add_test(t, cfg_finds_landing_pads);
+	tcase_add_test(t, cfg_makes_blocks_of_wanted_functions_alone);
+	suite_add_tcase(s, t);
+	return s;
+}
+
+MORPH_SUITE_MAIN(suite)
