@@ -76,18 +76,22 @@ static struct md_count *sorted_counts(const struct md_attribute *at, size_t *nr)
 static int put_module(struct md_flush *flush, struct md_module *module, int64_t when_s,
 		      struct mp_err *err)
 {
-	struct mp_module known;
+	struct mp_module known = {.path = NULL};
+	const char *path = module->path;
 	uint64_t text_size = module->text_size;
+	int ret;
 
 	if (module->store_key)
 		return 0;
 	/* An original that was only heard of: the store may have met its file. */
 	if (!text_size && !mp_store_find_module(flush->store, &module->id, &known, NULL)) {
+		path = known.path;
 		text_size = known.text_size;
-		free(known.path);
 	}
-	return mp_store_put_module(flush->store, &module->id, module->kind, module->path, text_size,
-				   when_s, &module->store_key, err);
+	ret = mp_store_put_module(flush->store, &module->id, module->kind, path, text_size, when_s,
+				  &module->store_key, err);
+	free(known.path);
+	return ret;
 }
 
 static int write_counts(struct md_flush *flush, const struct md_attribute *at, int64_t when_s,

@@ -11,45 +11,12 @@
 #include <unistd.h>
 
 #include "daemon/kernel.h"
+#include "daemon/modcache_internal.h"
 #include "daemon/modfind.h"
 #include "libprof/elf.h"
 
-#define NR_BUCKETS    1024
-#define MAX_FILES     8192	 /* files remembered; beyond it all are looked into again */
-#define MAX_NUMBER    (1u << 20) /* of a MODULE record */
-#define MODULES_SWEEP 16384	 /* beyond it modules that nobody maps are forgotten */
-#define VADDR_LIMIT   (UINT64_C(1) << 47)
-
-struct md_modcache {
-	struct md_module **modules; /* by index, [0] unused, holes allowed */
-	uint32_t end, capacity, nr_modules;
-	uint32_t free_from;	/* no hole below */
-	struct md_file **files; /* by number, [0] unused, holes allowed */
-	uint32_t files_end, files_capacity;
-	struct md_file *buckets[NR_BUCKETS]; /* files of this machine */
-	uint32_t nr_keyed;
-	uint32_t status_files[MORPH_MODULE_VDSO + 1]; /* numbers of files that are only a reason */
-	uint32_t kernel;			      /* number, 0: none */
-	uint64_t analysis_ns;
-	/* An optimised module's map that is still arriving. */
-	struct {
-		uint32_t number, nr_pieces;
-		struct mp_id id;
-		struct mp_map *map;
-		uint64_t text_size;
-		char *path;
-	} arriving;
-};
-
-static const uint8_t why_of[] = {
-	[MORPH_MODULE_KNOWN] = MD_MAPPED,
-	[MORPH_MODULE_ANONYMOUS] = MP_UNATTR_ANONYMOUS,
-	[MORPH_MODULE_DELETED] = MP_UNATTR_DELETED,
-	[MORPH_MODULE_REPLACED] = MP_UNATTR_REPLACED,
-	[MORPH_MODULE_NAMESPACE] = MP_UNATTR_NAMESPACE,
-	[MORPH_MODULE_UNREADABLE] = MP_UNATTR_UNREADABLE,
-	[MORPH_MODULE_VDSO] = MP_UNATTR_VDSO,
-};
+#define MAX_FILES     8192  /* files remembered; beyond it all are looked into again */
+#define MODULES_SWEEP 16384 /* beyond it modules that nobody maps are forgotten */
 
 static uint64_t now_ns(void)
 {
@@ -79,7 +46,7 @@ static void free_module(struct md_module *module)
 	free(module);
 }
 
-static void free_file(struct md_file *file)
+void md_file_free(struct md_file *file)
 {
 	if (!file)
 		return;
@@ -88,7 +55,7 @@ static void free_file(struct md_file *file)
 	free(file);
 }
 
-static void drop_arriving(struct md_modcache *mc)
+void md_modcache_drop_arriving(struct md_modcache *mc)
 {
 	mp_map_free(mc->arriving.map);
 	free(mc->arriving.path);
@@ -104,8 +71,8 @@ void md_modcache_free(struct md_modcache *mc)
 	for (i = 1; i < mc->end; i++)
 		free_module(mc->modules[i]);
 	for (i = 1; i < mc->files_end; i++)
-		free_file(mc->files[i]);
-	drop_arriving(mc);
+		md_file_free(mc->files[i]);
+	md_modcache_drop_arriving(mc);
 	free(mc->modules);
 	free(mc->files);
 	free(mc);
@@ -143,7 +110,7 @@ const struct md_file *md_modcache_kernel(const struct md_modcache *mc)
 
 /* ---- modules ------------------------------------------------------------------------------ */
 
-static struct md_module *find_module(struct md_modcache *mc, const struct mp_id *id)
+struct md_module *md_modcache_find_module(struct md_modcache *mc, const struct mp_id *id)
 {
 	uint32_t i;
 
@@ -154,10 +121,11 @@ static struct md_module *find_module(struct md_modcache *mc, const struct mp_id 
 }
 
 /* Find or add; a module that is known keeps its index and learns the path. */
-static struct md_module *put_module(struct md_modcache *mc, const struct mp_id *id,
-				    enum mp_module_kind kind, const char *path, uint64_t text_size)
+struct md_module *md_modcache_put_module(struct md_modcache *mc, const struct mp_id *id,
+					 enum mp_module_kind kind, const char *path,
+					 uint64_t text_size)
 {
-	struct md_module *module = find_module(mc, id), **modules;
+	struct md_module *module = md_modcache_find_module(mc, id), **modules;
 	uint32_t index, capacity;
 	char *copy;
 
@@ -201,11 +169,14 @@ static struct md_module *put_module(struct md_modcache *mc, const struct mp_id *
 }
 
 /* @map becomes @module's; the original is a module too, whose file we may never see. */
-static int set_map(struct md_modcache *mc, struct md_module *module, struct mp_map *map)
+int md_modcache_set_map(struct md_modcache *mc, struct md_module *module, struct mp_map *map)
 {
 	struct md_module *original;
 
-	original = put_module(mc, &map->original, MP_MODULE_FILE, module->path, 0);
+	original = md_modcache_find_module(mc, &map->original);
+	if (!original)
+		original =
+			md_modcache_put_module(mc, &map->original, MP_MODULE_FILE, module->path, 0);
 	if (!original) {
 		mp_map_free(map);
 		return -ENOMEM;
@@ -219,12 +190,12 @@ static int set_map(struct md_modcache *mc, struct md_module *module, struct mp_m
 /* ---- files -------------------------------------------------------------------------------- */
 
 /* @file becomes the one with @number. */
-static int set_file(struct md_modcache *mc, uint32_t number, struct md_file *file)
+int md_modcache_set_file(struct md_modcache *mc, uint32_t number, struct md_file *file)
 {
 	struct md_file **files;
 	uint32_t capacity = mc->files_capacity ? mc->files_capacity : 64;
 
-	if (number >= MAX_NUMBER)
+	if (number >= MD_NUMBER_MAX)
 		return -ENOMEM;
 	while (capacity <= number)
 		capacity *= 2;
@@ -237,7 +208,7 @@ static int set_file(struct md_modcache *mc, uint32_t number, struct md_file *fil
 		mc->files = files;
 		mc->files_capacity = capacity;
 	}
-	free_file(mc->files[number]);
+	md_file_free(mc->files[number]);
 	file->number = number;
 	mc->files[number] = file;
 	if (number >= mc->files_end)
@@ -253,8 +224,8 @@ static struct md_file *new_file(struct md_modcache *mc, uint8_t why, const char 
 		return NULL;
 	file->why = why;
 	file->path = strdup(path);
-	if (!file->path || set_file(mc, mc->files_end, file)) {
-		free_file(file);
+	if (!file->path || md_modcache_set_file(mc, mc->files_end, file)) {
+		md_file_free(file);
 		return NULL;
 	}
 	return file;
@@ -265,7 +236,7 @@ static struct md_file *status_file(struct md_modcache *mc, enum morph_module_sta
 	struct md_file *file = md_modcache_file(mc, mc->status_files[status]);
 
 	if (!file) {
-		file = new_file(mc, why_of[status], "");
+		file = new_file(mc, md_why_of(status), "");
 		if (file)
 			mc->status_files[status] = file->number;
 	}
@@ -278,7 +249,7 @@ static struct md_file **bucket_of(struct md_modcache *mc, uint64_t dev, uint64_t
 	return &mc->buckets[(ino * UINT64_C(0x9e3779b97f4a7c15) + dev) >> 54];
 }
 
-_Static_assert(NR_BUCKETS == 1 << (64 - 54), "bucket_of() shifts for as many buckets");
+_Static_assert(MD_FILE_BUCKETS == 1 << (64 - 54), "bucket_of() shifts for as many buckets");
 
 /* Forget files: numbers start anew, which is why a recording says a number's meaning again. */
 static void forget_files(struct md_modcache *mc)
@@ -289,7 +260,7 @@ static void forget_files(struct md_modcache *mc)
 	for (i = 1; i < mc->files_end; i++) {
 		if (mc->files[i] == kernel)
 			continue;
-		free_file(mc->files[i]);
+		md_file_free(mc->files[i]);
 		mc->files[i] = NULL;
 	}
 	memset(mc->buckets, 0, sizeof(mc->buckets));
@@ -310,7 +281,7 @@ static int copy_segments(const struct mp_elf *elf, struct md_file *file)
 
 		if (p->p_type != PT_LOAD || !(p->p_flags & PF_X) || !p->p_filesz)
 			continue;
-		if (p->p_vaddr >= VADDR_LIMIT || p->p_filesz >= VADDR_LIMIT - p->p_vaddr)
+		if (p->p_vaddr >= MD_VADDR_LIMIT || p->p_filesz >= MD_VADDR_LIMIT - p->p_vaddr)
 			return -EBADMSG;
 		file->segments[nr++] = (struct morph_segment){p->p_offset, p->p_vaddr, p->p_filesz};
 	}
@@ -335,11 +306,11 @@ static void analyse(struct md_modcache *mc, int fd, const char *path, struct md_
 	ret = mp_map_read(elf, &map, NULL);
 	if (ret && ret != -ENOENT)
 		goto out;
-	module = put_module(mc, &elf->id, MP_MODULE_FILE, path, mp_elf_text_size(elf));
+	module = md_modcache_put_module(mc, &elf->id, MP_MODULE_FILE, path, mp_elf_text_size(elf));
 	if (!module)
 		goto out;
 	if (map && !module->map) {
-		ret = set_map(mc, module, map);
+		ret = md_modcache_set_map(mc, module, map);
 		map = NULL;
 		if (ret)
 			goto out;
@@ -445,7 +416,8 @@ int md_modcache_resolve_kernel(struct md_modcache *mc, struct md_file **out, con
 	md_kernel_read(&kernel);
 	*remark = kernel.remark;
 	file = new_file(mc, MD_MAPPED, kernel.name);
-	module = put_module(mc, &kernel.id, MP_MODULE_KERNEL, kernel.name, kernel.text.size);
+	module = md_modcache_put_module(mc, &kernel.id, MP_MODULE_KERNEL, kernel.name,
+					kernel.text.size);
 	if (!file || !module)
 		return -ENOMEM;
 	file->module = module->index;
@@ -458,187 +430,6 @@ int md_modcache_resolve_kernel(struct md_modcache *mc, struct md_file **out, con
 	mc->analysis_ns += now_ns() - began;
 	*out = file;
 	return 0;
-}
-
-/* ---- recordings --------------------------------------------------------------------------- */
-
-int md_modcache_declare(struct md_modcache *mc, const struct morph_module *record)
-{
-	const char *path = md_module_path(record);
-	struct md_module *module;
-	struct md_file *file;
-	struct mp_id id = {0};
-	uint32_t i;
-
-	if (!record->module || record->module >= MAX_NUMBER || record->status > MORPH_MODULE_VDSO ||
-	    record->kind > MORPH_MODULE_KERNEL)
-		return -EBADMSG;
-	file = calloc(1, sizeof(*file));
-	if (!file)
-		return -ENOMEM;
-	file->why = why_of[record->status];
-	file->path = strdup(path);
-	file->segments = calloc(record->nr_segments + 1, sizeof(file->segments[0]));
-	if (!file->path || !file->segments || set_file(mc, record->module, file)) {
-		free_file(file);
-		return -ENOMEM;
-	}
-	if (record->status)
-		return 0;
-	for (i = 0; i < record->nr_segments; i++) {
-		const struct morph_segment *s = &record->segments[i];
-
-		if (record->kind == MORPH_MODULE_FILE &&
-		    (s->vaddr >= VADDR_LIMIT || s->size >= VADDR_LIMIT - s->vaddr))
-			return -EBADMSG;
-		file->segments[i] = *s;
-	}
-	file->nr_segments = record->nr_segments;
-	id.text_hash = record->text_hash;
-	id.build_id_len = record->build_id_len;
-	memcpy(id.build_id, record->build_id, sizeof(id.build_id));
-	if (record->nr_pieces) {
-		/* Not known before its map is whole. */
-		file->why = MP_UNATTR_UNREADABLE;
-		module = find_module(mc, &id);
-		if (module && module->map) {
-			file->module = module->index;
-			file->why = MD_MAPPED;
-			drop_arriving(mc);
-			return 0;
-		}
-		drop_arriving(mc);
-		mc->arriving.number = record->module;
-		mc->arriving.nr_pieces = record->nr_pieces;
-		mc->arriving.id = id;
-		mc->arriving.text_size = record->text_size;
-		mc->arriving.path = strdup(path);
-		mc->arriving.map = calloc(1, sizeof(struct mp_map));
-		return mc->arriving.path && mc->arriving.map ? 0 : -ENOMEM;
-	}
-	module = put_module(mc, &id,
-			    record->kind == MORPH_MODULE_KERNEL ? MP_MODULE_KERNEL : MP_MODULE_FILE,
-			    path, record->text_size);
-	if (!module)
-		return -ENOMEM;
-	file->module = module->index;
-	if (record->kind == MORPH_MODULE_KERNEL && record->nr_segments == 1)
-		mc->kernel = record->module;
-	return 0;
-}
-
-int md_modcache_declare_map(struct md_modcache *mc, const struct morph_module_map *record)
-{
-	uint32_t nr = md_module_map_nr(record), i;
-	struct mp_map *map = mc->arriving.map;
-	struct mp_map_piece *pieces;
-	struct md_module *module;
-	struct md_file *file;
-
-	if (!map || record->module != mc->arriving.number)
-		return 0; /* of a module that is known already */
-	if (nr > mc->arriving.nr_pieces - map->nr_pieces)
-		return -EBADMSG;
-	pieces = realloc(map->pieces, (map->nr_pieces + (size_t)nr + 1) * sizeof(*pieces));
-	if (!pieces)
-		return -ENOMEM;
-	map->pieces = pieces;
-	for (i = 0; i < nr; i++) {
-		const struct morph_piece *p = &record->pieces[i];
-		struct mp_map_piece *to = &pieces[map->nr_pieces];
-
-		if (map->nr_pieces && p->new_vaddr < to[-1].new_vaddr + to[-1].new_size)
-			return -EBADMSG;
-		if (p->new_vaddr >= VADDR_LIMIT || p->old_vaddr >= VADDR_LIMIT)
-			return -EBADMSG;
-		*to = (struct mp_map_piece){p->new_vaddr, p->new_size, p->old_size, p->old_vaddr};
-		map->nr_pieces++;
-	}
-	map->original.text_hash = record->text_hash;
-	map->original.build_id_len = record->build_id_len;
-	memcpy(map->original.build_id, record->build_id, sizeof(map->original.build_id));
-	if (map->nr_pieces < mc->arriving.nr_pieces)
-		return 0;
-	module = put_module(mc, &mc->arriving.id, MP_MODULE_FILE, mc->arriving.path,
-			    mc->arriving.text_size);
-	file = md_modcache_file(mc, mc->arriving.number);
-	if (!module || !file)
-		return -ENOMEM;
-	mc->arriving.map = NULL;
-	drop_arriving(mc);
-	if (set_map(mc, module, map))
-		return -ENOMEM;
-	file->module = module->index;
-	file->why = MD_MAPPED;
-	return 0;
-}
-
-static enum morph_module_status status_of(uint8_t why)
-{
-	size_t i;
-
-	for (i = 0; i < sizeof(why_of) / sizeof(why_of[0]); i++)
-		if (why_of[i] == why)
-			return i;
-	return MORPH_MODULE_UNREADABLE;
-}
-
-static int describe_map(const struct md_file *file, const struct mp_map *map, struct md_buf *buf)
-{
-	const uint32_t max = (MORPH_RECORD_SIZE_MAX - sizeof(struct morph_module_map)) /
-			     sizeof(struct morph_piece);
-	struct morph_module_map *record;
-	uint32_t from, nr, i;
-
-	for (from = 0; from < map->nr_pieces; from += nr) {
-		nr = map->nr_pieces - from < max ? map->nr_pieces - from : max;
-		record = md_record_add(buf, MORPH_REC_MODULE_MAP,
-				       sizeof(*record) + nr * sizeof(record->pieces[0]));
-		if (!record)
-			return -ENOMEM;
-		record->module = file->number;
-		record->build_id_len = map->original.build_id_len;
-		record->text_hash = map->original.text_hash;
-		memcpy(record->build_id, map->original.build_id, sizeof(record->build_id));
-		for (i = 0; i < nr; i++) {
-			const struct mp_map_piece *p = &map->pieces[from + i];
-
-			record->pieces[i] = (struct morph_piece){p->new_vaddr, p->old_vaddr,
-								 p->new_size, p->old_size};
-		}
-	}
-	return 0;
-}
-
-int md_modcache_describe(const struct md_modcache *mc, const struct md_file *file,
-			 struct md_buf *buf)
-{
-	const struct md_module *module = md_modcache_module(mc, file->module);
-	uint32_t nr = file->nr_segments < 1024 ? file->nr_segments : 1024;
-	size_t size = sizeof(struct morph_module) + nr * sizeof(struct morph_segment);
-	size_t len = strnlen(file->path, 4095);
-	struct morph_module *record;
-
-	record = md_record_add(buf, MORPH_REC_MODULE, size + len + 1);
-	if (!record)
-		return -ENOMEM;
-	record->module = file->number;
-	record->status = status_of(file->why);
-	record->nr_segments = nr;
-	if (nr)
-		memcpy(record->segments, file->segments, nr * sizeof(file->segments[0]));
-	memcpy((char *)record + size, file->path, len);
-	if (!module)
-		return 0;
-	record->kind = module->kind == MP_MODULE_KERNEL ? MORPH_MODULE_KERNEL : MORPH_MODULE_FILE;
-	record->text_hash = module->id.text_hash;
-	record->text_size = module->text_size;
-	record->build_id_len = module->id.build_id_len;
-	memcpy(record->build_id, module->id.build_id, sizeof(record->build_id));
-	if (!module->map)
-		return 0;
-	record->nr_pieces = module->map->nr_pieces;
-	return describe_map(file, module->map, buf);
 }
 
 /* ---- mappings ----------------------------------------------------------------------------- */

@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: Apache-2.0
+/* modcache_internal - what modcache's own files share; nobody else includes it. */
+#ifndef MD_MODCACHE_INTERNAL_H
+#define MD_MODCACHE_INTERNAL_H
+
+#include "daemon/modcache.h"
+
+#define MD_FILE_BUCKETS 1024
+#define MD_NUMBER_MAX	(1u << 20) /* of a MODULE record */
+#define MD_VADDR_LIMIT	(UINT64_C(1) << 47)
+
+struct md_modcache {
+	struct md_module **modules; /* by index, [0] unused, holes allowed */
+	uint32_t end, capacity, nr_modules;
+	uint32_t free_from;	/* no hole below */
+	struct md_file **files; /* by number, [0] unused, holes allowed */
+	uint32_t files_end, files_capacity;
+	struct md_file *buckets[MD_FILE_BUCKETS]; /* files of this machine */
+	uint32_t nr_keyed;
+	uint32_t status_files[MORPH_MODULE_VDSO + 1]; /* numbers of files that are only a reason */
+	uint32_t kernel;			      /* number, 0: none */
+	uint64_t analysis_ns;
+	/* An optimised module's map that is still arriving. */
+	struct {
+		uint32_t number, nr_pieces;
+		struct mp_id id;
+		struct mp_map *map;
+		uint64_t text_size;
+		char *path;
+	} arriving;
+};
+
+/* enum mp_unattributed of enum morph_module_status; MD_MAPPED of MORPH_MODULE_KNOWN. */
+static inline uint8_t md_why_of(uint32_t status)
+{
+	static const uint8_t why[] = {
+		[MORPH_MODULE_KNOWN] = MD_MAPPED,
+		[MORPH_MODULE_ANONYMOUS] = MP_UNATTR_ANONYMOUS,
+		[MORPH_MODULE_DELETED] = MP_UNATTR_DELETED,
+		[MORPH_MODULE_REPLACED] = MP_UNATTR_REPLACED,
+		[MORPH_MODULE_NAMESPACE] = MP_UNATTR_NAMESPACE,
+		[MORPH_MODULE_UNREADABLE] = MP_UNATTR_UNREADABLE,
+		[MORPH_MODULE_VDSO] = MP_UNATTR_VDSO,
+	};
+
+	return status <= MORPH_MODULE_VDSO ? why[status] : MP_UNATTR_UNREADABLE;
+}
+
+struct md_module *md_modcache_find_module(struct md_modcache *mc, const struct mp_id *id);
+/* Find or add; a module that is known keeps its index and learns the path. */
+struct md_module *md_modcache_put_module(struct md_modcache *mc, const struct mp_id *id,
+					 enum mp_module_kind kind, const char *path,
+					 uint64_t text_size);
+/* @map becomes @module's. Ownership: @map is taken, also on failure. */
+int md_modcache_set_map(struct md_modcache *mc, struct md_module *module, struct mp_map *map);
+/* @file becomes the one with @number. Ownership: @file is taken on success. */
+int md_modcache_set_file(struct md_modcache *mc, uint32_t number, struct md_file *file);
+void md_file_free(struct md_file *file);
+void md_modcache_drop_arriving(struct md_modcache *mc);
+
+#endif

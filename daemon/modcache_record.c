@@ -1,0 +1,191 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * modcache_record - what a recording says of modules: MODULE and MODULE_MAP, in and out.
+ *
+ * A recording may come from anybody: nothing in it is believed that could make an
+ * address mean something it cannot.
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "daemon/modcache_internal.h"
+
+int md_modcache_declare(struct md_modcache *mc, const struct morph_module *record)
+{
+	const char *path = md_module_path(record);
+	struct md_module *module;
+	struct md_file *file;
+	struct mp_id id = {0};
+	uint32_t i;
+
+	if (!record->module || record->module >= MD_NUMBER_MAX ||
+	    record->status > MORPH_MODULE_VDSO || record->kind > MORPH_MODULE_KERNEL)
+		return -EBADMSG;
+	file = calloc(1, sizeof(*file));
+	if (!file)
+		return -ENOMEM;
+	file->why = md_why_of(record->status);
+	file->path = strdup(path);
+	file->segments = calloc(record->nr_segments + 1, sizeof(file->segments[0]));
+	if (!file->path || !file->segments || md_modcache_set_file(mc, record->module, file)) {
+		md_file_free(file);
+		return -ENOMEM;
+	}
+	if (record->status)
+		return 0;
+	for (i = 0; i < record->nr_segments; i++) {
+		const struct morph_segment *s = &record->segments[i];
+
+		if (record->kind == MORPH_MODULE_FILE &&
+		    (s->vaddr >= MD_VADDR_LIMIT || s->size >= MD_VADDR_LIMIT - s->vaddr))
+			return -EBADMSG;
+		file->segments[i] = *s;
+	}
+	file->nr_segments = record->nr_segments;
+	id.text_hash = record->text_hash;
+	id.build_id_len = record->build_id_len;
+	memcpy(id.build_id, record->build_id, sizeof(id.build_id));
+	if (record->nr_pieces) {
+		/* Not known before its map is whole. */
+		file->why = MP_UNATTR_UNREADABLE;
+		module = md_modcache_find_module(mc, &id);
+		if (module && module->map) {
+			file->module = module->index;
+			file->why = MD_MAPPED;
+			md_modcache_drop_arriving(mc);
+			return 0;
+		}
+		md_modcache_drop_arriving(mc);
+		mc->arriving.number = record->module;
+		mc->arriving.nr_pieces = record->nr_pieces;
+		mc->arriving.id = id;
+		mc->arriving.text_size = record->text_size;
+		mc->arriving.path = strdup(path);
+		mc->arriving.map = calloc(1, sizeof(struct mp_map));
+		return mc->arriving.path && mc->arriving.map ? 0 : -ENOMEM;
+	}
+	module = md_modcache_put_module(
+		mc, &id, record->kind == MORPH_MODULE_KERNEL ? MP_MODULE_KERNEL : MP_MODULE_FILE,
+		path, record->text_size);
+	if (!module)
+		return -ENOMEM;
+	file->module = module->index;
+	if (record->kind == MORPH_MODULE_KERNEL && record->nr_segments == 1)
+		mc->kernel = record->module;
+	return 0;
+}
+
+int md_modcache_declare_map(struct md_modcache *mc, const struct morph_module_map *record)
+{
+	uint32_t nr = md_module_map_nr(record), i;
+	struct mp_map *map = mc->arriving.map;
+	struct mp_map_piece *pieces;
+	struct md_module *module;
+	struct md_file *file;
+
+	if (!map || record->module != mc->arriving.number)
+		return 0; /* of a module that is known already */
+	if (nr > mc->arriving.nr_pieces - map->nr_pieces)
+		return -EBADMSG;
+	pieces = realloc(map->pieces, (map->nr_pieces + (size_t)nr + 1) * sizeof(*pieces));
+	if (!pieces)
+		return -ENOMEM;
+	map->pieces = pieces;
+	for (i = 0; i < nr; i++) {
+		const struct morph_piece *p = &record->pieces[i];
+		struct mp_map_piece *to = &pieces[map->nr_pieces];
+
+		if (map->nr_pieces && p->new_vaddr < to[-1].new_vaddr + to[-1].new_size)
+			return -EBADMSG;
+		if (p->new_vaddr >= MD_VADDR_LIMIT || p->old_vaddr >= MD_VADDR_LIMIT)
+			return -EBADMSG;
+		*to = (struct mp_map_piece){p->new_vaddr, p->new_size, p->old_size, p->old_vaddr};
+		map->nr_pieces++;
+	}
+	map->original.text_hash = record->text_hash;
+	map->original.build_id_len = record->build_id_len;
+	memcpy(map->original.build_id, record->build_id, sizeof(map->original.build_id));
+	if (map->nr_pieces < mc->arriving.nr_pieces)
+		return 0;
+	module = md_modcache_put_module(mc, &mc->arriving.id, MP_MODULE_FILE, mc->arriving.path,
+					mc->arriving.text_size);
+	file = md_modcache_file(mc, mc->arriving.number);
+	if (!module || !file)
+		return -ENOMEM;
+	mc->arriving.map = NULL;
+	md_modcache_drop_arriving(mc);
+	if (md_modcache_set_map(mc, module, map))
+		return -ENOMEM;
+	file->module = module->index;
+	file->why = MD_MAPPED;
+	return 0;
+}
+
+static enum morph_module_status status_of(uint8_t why)
+{
+	size_t i;
+
+	for (i = 0; i <= MORPH_MODULE_VDSO; i++)
+		if (md_why_of(i) == why)
+			return i;
+	return MORPH_MODULE_UNREADABLE;
+}
+
+static int describe_map(const struct md_file *file, const struct mp_map *map, struct md_buf *buf)
+{
+	const uint32_t max = (MORPH_RECORD_SIZE_MAX - sizeof(struct morph_module_map)) /
+			     sizeof(struct morph_piece);
+	struct morph_module_map *record;
+	uint32_t from, nr, i;
+
+	for (from = 0; from < map->nr_pieces; from += nr) {
+		nr = map->nr_pieces - from < max ? map->nr_pieces - from : max;
+		record = md_record_add(buf, MORPH_REC_MODULE_MAP,
+				       sizeof(*record) + nr * sizeof(record->pieces[0]));
+		if (!record)
+			return -ENOMEM;
+		record->module = file->number;
+		record->build_id_len = map->original.build_id_len;
+		record->text_hash = map->original.text_hash;
+		memcpy(record->build_id, map->original.build_id, sizeof(record->build_id));
+		for (i = 0; i < nr; i++) {
+			const struct mp_map_piece *p = &map->pieces[from + i];
+
+			record->pieces[i] = (struct morph_piece){p->new_vaddr, p->old_vaddr,
+								 p->new_size, p->old_size};
+		}
+	}
+	return 0;
+}
+
+int md_modcache_describe(const struct md_modcache *mc, const struct md_file *file,
+			 struct md_buf *buf)
+{
+	const struct md_module *module = md_modcache_module(mc, file->module);
+	uint32_t nr = file->nr_segments < 1024 ? file->nr_segments : 1024;
+	size_t size = sizeof(struct morph_module) + nr * sizeof(struct morph_segment);
+	size_t len = strnlen(file->path, 4095);
+	struct morph_module *record;
+
+	record = md_record_add(buf, MORPH_REC_MODULE, size + len + 1);
+	if (!record)
+		return -ENOMEM;
+	record->module = file->number;
+	record->status = status_of(file->why);
+	record->nr_segments = nr;
+	if (nr)
+		memcpy(record->segments, file->segments, nr * sizeof(file->segments[0]));
+	memcpy((char *)record + size, file->path, len);
+	if (!module)
+		return 0;
+	record->kind = module->kind == MP_MODULE_KERNEL ? MORPH_MODULE_KERNEL : MORPH_MODULE_FILE;
+	record->text_hash = module->id.text_hash;
+	record->text_size = module->text_size;
+	record->build_id_len = module->id.build_id_len;
+	memcpy(record->build_id, module->id.build_id, sizeof(record->build_id));
+	if (!module->map)
+		return 0;
+	record->nr_pieces = module->map->nr_pieces;
+	return describe_map(file, module->map, buf);
+}
