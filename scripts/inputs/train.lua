@@ -1,6 +1,6 @@
 -- SPDX-License-Identifier: Apache-2.0
--- Training work for the Lua interpreter: calls, strings, tables, closures,
--- metatables, coroutines. What test.lua does is chosen to be other work.
+-- Training work for the Lua interpreter: a broad mix of what scripts do (calls, strings, patterns,
+-- tables, closures, metatables, coroutines, numbers). test.lua runs other programs.
 local scale = tonumber(arg and arg[1]) or 1
 
 local function fib(n)
@@ -119,12 +119,196 @@ local function matmul(n)
 	return trace
 end
 
-print("fib", fib(math.floor(31 + scale)))
-print("strings", build_strings(600000 * scale))
-print("sort", sort_tables(200000 * scale))
-print("closures", closures(8000000 * scale))
-print("sieve", sieve(3000000 * scale))
-print("objects", objects(2000000 * scale))
-print("coroutine", producer(1000000 * scale))
-print("words", words(3000 * scale))
-print("matmul", string.format("%.6f", matmul(200)))
+-- Configuration text: split, match, look up, convert; templates filled in from it.
+local function configuration(rounds)
+	local lines, sum = {}, 0
+	for i = 1, 60 do
+		lines[i] = ("  key_%d = %d.%d ; note %s"):format(i, i * 3, i % 10, ("z"):rep(i % 9))
+	end
+	local text = table.concat(lines, "\n")
+	for r = 1, rounds do
+		local values = {}
+		for line in text:gmatch("[^\n]+") do
+			local key, value = line:match("^%s*([%w_]+)%s*=%s*([%d.]+)")
+			values[key] = tonumber(value) + r
+			local at = line:find(";", 1, true)
+			sum = sum + (line:byte(at + 7) or 0) + #line:sub(at + 2, -1)
+		end
+		local filled = ("<{key_1}|{key_20}|{none}>"):gsub("{([%w_]+)}", function(name)
+			return values[name] and ("%.1f"):format(values[name])
+		end)
+		sum = sum + #filled + #filled:reverse() + select(2, filled:gsub("|", ", "))
+		if filled:lower() < "<4" then sum = sum + 1 end
+	end
+	return sum
+end
+
+-- Splits arithmetic into tokens; a stack machine runs it. Bad input raises an error.
+local function tokens(rounds)
+	local function tokenise(src)
+		local out, at = {}, 1
+		while at <= #src do
+			local s, e, number = src:find("^%s*(%d+)", at)
+			if s then
+				out[#out + 1] = math.tointeger(number) or 0
+			else
+				s, e, number = src:find("^%s*([-+*%%^])", at)
+				if not s then error({ at = at }) end
+				out[#out + 1] = number
+			end
+			at = e + 1
+		end
+		return out
+	end
+	local function run(list)
+		local stack, top = {}, 0
+		for _, t in ipairs(list) do
+			if type(t) == "number" then
+				top = top + 1
+				stack[top] = t
+			else
+				local b, a = stack[top], stack[top - 1]
+				top = top - 1
+				if t == "+" then stack[top] = a + b
+				elseif t == "-" then stack[top] = a - b
+				elseif t == "*" then stack[top] = a * b
+				elseif t == "%" then stack[top] = b ~= 0 and a % b or 0
+				else stack[top] = a ^ 0.5 end
+			end
+		end
+		return stack[1]
+	end
+	local sum, failed = 0, 0
+	for i = 1, rounds do
+		local ok, v = pcall(function()
+			return run(tokenise(i .. " 3 * 17 + " .. (i % 11 == 0 and "?" or i % 13) .. " %"))
+		end)
+		if ok then sum = sum + v else failed = failed + v.at end
+	end
+	return sum, failed
+end
+
+local function fft(bits)
+	local n = 1 << bits
+	local re, im = {}, {}
+	for i = 0, n - 1 do re[i], im[i] = math.sin(i * 0.1), 0.0 end
+	local j = 0
+	for i = 0, n - 2 do
+		if i < j then re[i], re[j], im[i], im[j] = re[j], re[i], im[j], im[i] end
+		local m = n >> 1
+		while m >= 1 and j & m ~= 0 do j = j ~ m; m = m >> 1 end
+		j = j | m
+	end
+	local len = 2
+	while len <= n do
+		local angle = -2 * math.pi / len
+		for first = 0, n - 1, len do
+			for k = 0, len // 2 - 1 do
+				local wr, wi = math.cos(angle * k), math.sin(angle * k)
+				local a, b = first + k, first + k + len // 2
+				local xr, xi = re[b] * wr - im[b] * wi, re[b] * wi + im[b] * wr
+				re[b], im[b] = re[a] - xr, im[a] - xi
+				re[a], im[a] = re[a] + xr, im[a] + xi
+			end
+		end
+		len = len * 2
+	end
+	return re[1] * re[1] + im[1] * im[1]
+end
+
+local function runge_kutta(steps)
+	local x, v, h = 1.0, 0.0, 0.001
+	local function force(p) return -p * (1.0 + 0.1 * p * p) end
+	for _ = 1, steps do
+		local k1, l1 = v, force(x)
+		local k2, l2 = v + h / 2 * l1, force(x + h / 2 * k1)
+		local k3, l3 = v + h / 2 * l2, force(x + h / 2 * k2)
+		local k4, l4 = v + h * l3, force(x + h * k3)
+		x = x + h / 6 * (k1 + 2 * k2 + 2 * k3 + k4)
+		v = v + h / 6 * (l1 + 2 * l2 + 2 * l3 + l4)
+	end
+	return x, v
+end
+
+local function life(size, rounds)
+	local grid = {}
+	for i = 1, size * size do grid[i] = i * i % 7 < 3 end
+	for _ = 1, rounds do
+		local new = {}
+		for y = 0, size - 1 do
+			for x = 0, size - 1 do
+				local near = 0
+				for dy = -1, 1 do
+					for dx = -1, 1 do
+						if dx == 0 and dy == 0 then goto skip end
+						if grid[(y + dy) % size * size + (x + dx) % size + 1] then near = near + 1 end
+						::skip::
+					end
+				end
+				local at = y * size + x + 1
+				new[at] = near == 3 or (near == 2 and grid[at])
+			end
+		end
+		grid = new
+	end
+	local alive = 0
+	for i = 1, #grid do if grid[i] then alive = alive + 1 end end
+	return alive
+end
+
+local function permutations(n, rounds)
+	local p, flips = {}, 0
+	for r = 1, rounds do
+		for i = 1, n do p[i] = (i * 5 + r) % n + 1 end
+		for _ = 1, 12 do
+			local first = p[1]
+			if first == 1 then break end
+			for i = 1, first // 2 do p[i], p[first - i + 1] = p[first - i + 1], p[i] end
+			flips = flips + 1
+		end
+	end
+	return flips
+end
+
+local function trees(depth, rounds)
+	local function make(d)
+		return d == 0 and {} or { make(d - 1), make(d - 1) }
+	end
+	local function count(t) return t[1] and 1 + count(t[1]) + count(t[2]) or 1 end
+	local sum = 0
+	for _ = 1, rounds do sum = sum + count(make(depth)) end
+	return sum
+end
+
+local function arguments(rounds)
+	local function total(...)
+		local s = 0
+		for i = 1, select("#", ...) do s = s + (select(i, ...) or 0) end
+		return s, ...
+	end
+	local sum = 0
+	for i = 1, rounds do
+		local packed = table.pack(total(i, i % 5, nil, 2.5))
+		sum = sum + packed[1] + packed.n + #tostring(i // 3)
+		sum = sum + math.max(table.unpack({ i % 3, i % 4, i % 7 }))
+	end
+	return sum
+end
+
+print("fib", fib(math.floor(29 + scale)))
+print("strings", build_strings(200000 * scale))
+print("sort", sort_tables(60000 * scale))
+print("closures", closures(2500000 * scale))
+print("sieve", sieve(1000000 * scale))
+print("objects", objects(700000 * scale))
+print("coroutine", producer(350000 * scale))
+print("words", words(800 * scale))
+print("matmul", string.format("%.6f", matmul(140)))
+print("configuration", configuration(2500 * scale))
+print("tokens", tokens(60000 * scale))
+print("fft", string.format("%.6f", fft(15)))
+print("runge_kutta", string.format("%.6f %.6f", runge_kutta(400000 * scale)))
+print("life", life(64, 25 * scale))
+print("permutations", permutations(11, 60000 * scale))
+print("trees", trees(14, 8 * scale))
+print("arguments", arguments(250000 * scale))
