@@ -66,7 +66,7 @@ static bool is_same_file(int fd, const struct morph_mmap *mmap, bool through_map
 	struct stat st;
 	long version = 0;
 
-	if (fstat(fd, &st) < 0 || !S_ISREG(st.st_mode))
+	if (fstat(fd, &st) < 0)
 		return false;
 	has_generation = ioctl(fd, FS_IOC_GETVERSION, &version) == 0;
 	out->dev = st.st_dev;
@@ -105,6 +105,31 @@ static void strip_deleted(char *path)
 		path[len - cut] = 0;
 }
 
+/*
+ * Whatever stands there now, a device or a pipe that someone put in the file's place:
+ * look before opening for reading.
+ */
+static int open_regular(const char *path)
+{
+	int fd, look = open(path, O_PATH | O_CLOEXEC), saved;
+	struct stat st;
+	char name[64];
+
+	if (look < 0)
+		return -1;
+	if (fstat(look, &st) < 0 || !S_ISREG(st.st_mode)) {
+		close(look);
+		errno = ENOENT;
+		return -1;
+	}
+	snprintf(name, sizeof(name), "/proc/self/fd/%d", look);
+	fd = open(name, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+	saved = errno;
+	close(look);
+	errno = saved;
+	return fd;
+}
+
 void md_modfind_open(const struct morph_mmap *mmap, int64_t mapped_ns, struct md_modfind *out)
 {
 	char names[3][4352], plain[4096];
@@ -123,8 +148,7 @@ void md_modfind_open(const struct morph_mmap *mmap, int64_t mapped_ns, struct md
 	snprintf(names[1], sizeof(names[1]), "/proc/%u/root%s", mmap->task.tgid, plain);
 	snprintf(names[2], sizeof(names[2]), "%s", plain);
 	for (i = 0; i < 3; i++) {
-		/* O_NONBLOCK: whatever the path is now, do not hang in open. */
-		int fd = open(names[i], O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+		int fd = open_regular(names[i]);
 
 		if (fd < 0) {
 			denied |= i && errno != ENOENT && errno != ENOTDIR && errno != ESRCH;

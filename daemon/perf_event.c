@@ -16,7 +16,7 @@
  * Data pages of a ring. 128 and the control page are what kernel.perf_event_mlock_kb (516)
  * gives each CPU of an ordinary user.
  */
-#define RING_PAGES_ROOT 512
+#define RING_PAGES_ROOT 256
 #define RING_PAGES_USER 128
 #define RING_PAGES_MIN	8
 
@@ -125,7 +125,7 @@ static int refuse(pid_t command, int code, struct mp_err *err)
 			  "sampling %s is not allowed (kernel.perf_event_paranoid is %d): as root "
 			  "run `sysctl kernel.perf_event_paranoid=%d`, or run morphd as root",
 			  command ? "your own programs" : "the whole system", paranoid,
-			  command ? 2 : -1);
+			  command ? 2 : 0);
 }
 
 /* Which event, tried on the first CPU that is there. */
