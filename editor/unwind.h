@@ -21,17 +21,17 @@
  * old_size - term_len, is offset k of the original; what follows belongs to the terminator. */
 struct me_placed {
 	uint64_t new_vaddr;
-	uint32_t new_size;	/* with terminator and added jump */
-	uint32_t block;		/* cfg block index */
+	uint32_t new_size; /* with terminator and added jump */
+	uint32_t block;	   /* cfg block index */
 };
 
 struct me_unwind {
 	/* Three consecutive parts, each 8-aligned, starting at the base_vaddr that was asked for. */
 	uint8_t *bytes;
 	size_t size;
-	size_t lsda_off, lsda_size;		/* -> section .gcc_except_table.morph */
-	size_t eh_frame_off, eh_frame_size;	/* with terminating zero -> section .eh_frame */
-	size_t hdr_off, hdr_size;		/* -> section .eh_frame_hdr, PT_GNU_EH_FRAME */
+	size_t lsda_off, lsda_size;	    /* -> section .gcc_except_table.morph */
+	size_t eh_frame_off, eh_frame_size; /* with terminating zero -> section .eh_frame */
+	size_t hdr_off, hdr_size;	    /* -> section .eh_frame_hdr, PT_GNU_EH_FRAME */
 	uint32_t nr_fdes_new;
 };
 

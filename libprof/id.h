@@ -11,12 +11,12 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#define MP_BUILD_ID_MAX 32	/* longer build-ids are cut: the text hash tells them apart */
+#define MP_BUILD_ID_MAX 32 /* longer build-ids are cut: the text hash tells them apart */
 
 struct mp_id {
 	uint8_t build_id[MP_BUILD_ID_MAX];
-	uint8_t build_id_len;	/* 0: the file has none; the text hash alone names it */
-	uint64_t text_hash;	/* XXH3-64 over the file bytes of every PF_X PT_LOAD, in order */
+	uint8_t build_id_len; /* 0: the file has none; the text hash alone names it */
+	uint64_t text_hash;   /* XXH3-64 over the file bytes of every PF_X PT_LOAD, in order */
 };
 
 bool mp_id_equal(const struct mp_id *a, const struct mp_id *b);

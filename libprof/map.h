@@ -19,20 +19,20 @@
 
 #define MP_MAP_NOTE_NAME "Morph"
 #define MP_MAP_NOTE_TYPE 1
-#define MP_MAP_SECTION ".note.morph"
+#define MP_MAP_SECTION	 ".note.morph"
 
 /* One run of moved code. Instruction k of the run came from instruction k of the original run,
  * and lengths differ only in branch encodings. Hence pieces are per block. */
 struct mp_map_piece {
 	uint64_t new_vaddr;
 	uint32_t new_size;
-	uint32_t old_size;	/* 0: added code (a jump) with no original */
+	uint32_t old_size; /* 0: added code (a jump) with no original */
 	uint64_t old_vaddr;
 };
 
 struct mp_map {
-	struct mp_id original;		/* build-id and text hash of the original file */
-	struct mp_map_piece *pieces;	/* ascending new_vaddr */
+	struct mp_id original;	     /* build-id and text hash of the original file */
+	struct mp_map_piece *pieces; /* ascending new_vaddr */
 	uint32_t nr_pieces;
 };
 
