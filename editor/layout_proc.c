@@ -9,10 +9,11 @@
 #include <string.h>
 
 #include "editor/layout_private.h"
+#include "editor/layout_ties.h"
 
 #define NONE MP_NONE
 
-/* An undirected edge of the call graph; ends are functions, and groups once merging began. */
+/* An undirected edge of the call graph. */
 struct affinity {
 	uint32_t a, b;
 	double weight;
@@ -130,72 +131,27 @@ static void group_join(struct placement *p, uint32_t a, uint32_t b, uint32_t x, 
 	p->length[b] = 0;
 }
 
-/* The heaviest direct tie between two groups: the first in order of weight. */
-static const struct affinity *pair_between(const struct placement *p, uint32_t a, uint32_t b)
-{
-	for (uint32_t i = 0; i < p->nr_pairs; i++) {
-		uint32_t x = p->group[p->pairs[i].a], y = p->group[p->pairs[i].b];
-
-		if ((x == a && y == b) || (x == b && y == a))
-			return &p->pairs[i];
-	}
-	return NULL;
-}
-
 /*
  * Always merge the two groups that call each other most; then their ties to any third add up.
- * Each round looks at all remaining ties: a few thousand, a few hundred times.
+ * The group with fewer ties is folded into the other, so that a tie is moved about log n times.
  */
 static int groups_merge(struct placement *p)
 {
-	struct affinity *ties = malloc(((size_t)p->nr_pairs + 1) * sizeof(*ties));
-	uint32_t nr = p->nr_pairs;
+	struct me_ties *ties;
+	uint32_t a, b, pair;
+	int ret = me_ties_new(p->cfg->nr_funcs, p->nr_pairs, &ties);
 
-	if (!ties)
-		return -ENOMEM;
-	memcpy(ties, p->pairs, p->nr_pairs * sizeof(*ties));
-	while (nr) {
-		const struct affinity *pair;
-		uint32_t best = 0, a, b, kept = 0;
+	for (uint32_t i = 0; i < p->nr_pairs && !ret; i++)
+		ret = me_ties_add(ties, p->pairs[i].a, p->pairs[i].b, p->pairs[i].weight, i);
+	while (!ret && me_ties_heaviest(ties, &a, &b, &pair)) {
+		const struct affinity *heaviest = &p->pairs[pair];
+		uint32_t x = heaviest->a, y = heaviest->b;
 
-		for (uint32_t i = 1; i < nr; i++)
-			if (ties[i].weight > ties[best].weight)
-				best = i;
-		a = ties[best].a;
-		b = ties[best].b;
-		pair = pair_between(p, a, b);
-		if (p->group[pair->a] == a)
-			group_join(p, a, b, pair->a, pair->b);
-		else
-			group_join(p, a, b, pair->b, pair->a);
-		for (uint32_t i = 0; i < nr; i++) {
-			struct affinity tie = ties[i];
-
-			tie.a = tie.a == b ? a : tie.a;
-			tie.b = tie.b == b ? a : tie.b;
-			if (tie.a != tie.b)
-				ties[kept++] = tie;
-		}
-		nr = kept;
-		/* Add up what now runs parallel to a tie of the joined group. */
-		kept = 0;
-		for (uint32_t i = 0; i < nr; i++) {
-			bool merged = false;
-
-			if (ties[i].a == a || ties[i].b == a)
-				for (uint32_t k = 0; k < kept && !merged; k++)
-					if ((ties[k].a == ties[i].a && ties[k].b == ties[i].b) ||
-					    (ties[k].a == ties[i].b && ties[k].b == ties[i].a)) {
-						ties[k].weight += ties[i].weight;
-						merged = true;
-					}
-			if (!merged)
-				ties[kept++] = ties[i];
-		}
-		nr = kept;
+		group_join(p, a, b, p->group[x] == a ? x : y, p->group[x] == a ? y : x);
+		ret = me_ties_fold(ties, a, b);
 	}
-	free(ties);
-	return 0;
+	me_ties_free(ties);
+	return ret;
 }
 
 struct group_rank {

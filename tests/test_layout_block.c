@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Layout of blocks and zones on graphs made by hand: what falls through, what stays, in which order. */
+/* Layout on graphs made by hand: what falls through, what stays behind, in which order. */
 #include <stdlib.h>
 #include <string.h>
 

@@ -40,7 +40,7 @@ static const char *opt_label = "-", *opt_binary, *opt_samples, *opt_edges, *opt_
 static bool opt_functions, opt_no_exact;
 static uint64_t opt_blocks;	/* of the function with this entry */
 
-static void die(const char *what, const char *why)
+__attribute__((noreturn)) static void die(const char *what, const char *why)
 {
 	fprintf(stderr, "layout-eval: %s: %s\n", what, why);
 	exit(1);
