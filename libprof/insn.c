@@ -11,6 +11,8 @@
 #include <errno.h>
 #include <string.h>
 
+#include "libprof/insn_quick.h"
+
 static enum mp_insn_kind kind_of(const ZydisDecodedInstruction *z)
 {
 	switch (z->mnemonic) {
@@ -89,7 +91,7 @@ static int take_branch(const ZydisDecodedInstruction *z, struct mp_insn *insn)
 	return 0;
 }
 
-int mp_insn_decode(const uint8_t *bytes, size_t avail, uint64_t vaddr, struct mp_insn *insn)
+int mp_insn_decode_full(const uint8_t *bytes, size_t avail, uint64_t vaddr, struct mp_insn *insn)
 {
 	ZydisDecodedInstruction z;
 	ZydisDecoder decoder;
@@ -100,7 +102,6 @@ int mp_insn_decode(const uint8_t *bytes, size_t avail, uint64_t vaddr, struct mp
 	memset(insn, 0, sizeof(*insn));
 	insn->vaddr = vaddr;
 	insn->len = z.length;
-	insn->mnemonic = (uint16_t)z.mnemonic;
 	insn->kind = (uint8_t)kind_of(&z);
 	if (is_branch(insn->kind) && take_branch(&z, insn))
 		return -EILSEQ;
@@ -127,4 +128,11 @@ int mp_insn_decode(const uint8_t *bytes, size_t avail, uint64_t vaddr, struct mp
 	insn->endbr64 = z.mnemonic == ZYDIS_MNEMONIC_ENDBR64;
 	insn->nop = z.mnemonic == ZYDIS_MNEMONIC_NOP;
 	return 0;
+}
+
+int mp_insn_decode(const uint8_t *bytes, size_t avail, uint64_t vaddr, struct mp_insn *insn)
+{
+	if (mp_insn_decode_quick(bytes, avail, vaddr, insn))
+		return 0;
+	return mp_insn_decode_full(bytes, avail, vaddr, insn);
 }

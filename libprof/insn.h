@@ -35,7 +35,6 @@ struct mp_insn {
 	uint8_t imm_off, imm_size;	/* immediate that is not a branch displacement; 0 size: none */
 	uint8_t mem_disp_off;	/* offset of a memory operand's other disp32 (base, index or absolute); 0: none */
 	bool notrack, bnd, endbr64, nop;	/* nop: any multi-byte no-op, padding */
-	uint16_t mnemonic;	/* ZydisMnemonic */
 	uint64_t target;	/* direct branch: its target; rip_relative: the operand's address */
 };
 
