@@ -212,6 +212,9 @@ static int read_header(struct md_recreader *r, struct mp_err *err)
 	if (h.size < sizeof(h) || h.size > 4096 || h.size % MORPH_RECORD_ALIGN ||
 	    (h.size == sizeof(h) && h.sum != header_sum(&h)))
 		return mp_err_set(err, EBADMSG, "%s: damaged header", r->path);
+	/* A year that a calendar knows: sums of times must not overflow. */
+	if (h.start_s < 0 || h.start_s > INT64_C(100000000000))
+		return mp_err_set(err, EBADMSG, "%s: damaged header: impossible time", r->path);
 	r->header_size = h.size;
 	r->off = h.size;
 	r->info.start_ns = h.start_ns;
