@@ -182,6 +182,30 @@ check:
 	return 0;
 }
 
+/*
+ * A loaded section must lie where its segment puts it: readers go from addresses to sections to
+ * file bytes and back, and walk a section's addresses one by one.
+ */
+static bool section_is_loaded(const struct mp_elf *elf, const Elf64_Shdr *shdr)
+{
+	const struct mp_elf_private *priv = elf->private_data;
+
+	for (uint32_t i = 0; i < priv->nr_loads; i++) {
+		const Elf64_Phdr *load = &priv->loads[i];
+		uint64_t into = shdr->sh_addr - load->p_vaddr;
+
+		if (shdr->sh_addr < load->p_vaddr || into > load->p_memsz ||
+		    shdr->sh_size > load->p_memsz - into)
+			continue;
+		if (shdr->sh_type == SHT_NOBITS)
+			return true;
+		if (shdr->sh_offset - load->p_offset == into && into <= load->p_filesz &&
+		    shdr->sh_size <= load->p_filesz - into)
+			return true;
+	}
+	return false;
+}
+
 static int convert_section(struct mp_elf *elf, uint32_t i, const Elf64_Shdr *shdr,
 			   struct mp_err *err)
 {
@@ -195,6 +219,12 @@ static int convert_section(struct mp_elf *elf, uint32_t i, const Elf64_Shdr *shd
 				  elf->path, i);
 	if ((shdr->sh_flags & SHF_ALLOC) && shdr->sh_size > UINT64_MAX - shdr->sh_addr)
 		return mp_err_set(err, EBADMSG, "%s: section %u wraps around the address space",
+				  elf->path, i);
+	/* .tbss has an address but takes no room there. */
+	if ((shdr->sh_flags & SHF_ALLOC) && shdr->sh_size &&
+	    !((shdr->sh_flags & SHF_TLS) && shdr->sh_type == SHT_NOBITS) &&
+	    !section_is_loaded(elf, shdr))
+		return mp_err_set(err, EBADMSG, "%s: section %u lies outside its segment",
 				  elf->path, i);
 	*sec = (struct mp_section){
 		.name = "",

@@ -348,14 +348,31 @@ static const struct {
 	const char *what;
 	int error;
 } damages[] = {
-	{"machine", ENOEXEC},	    {"class", ENOEXEC},		  {"type", ENOEXEC},
-	{"xnum", ENOEXEC},	    {"no phdrs", ENOEXEC},	  {"phentsize", EBADMSG},
-	{"phoff", EBADMSG},	    {"shoff", EBADMSG},		  {"shentsize", EBADMSG},
-	{"shnum", EBADMSG},	    {"shstrndx", EBADMSG},	  {"section beyond", EBADMSG},
-	{"section wraps", EBADMSG}, {"segment beyond", EBADMSG},  {"segment wraps", EBADMSG},
-	{"filesz", EBADMSG},	    {"section name", EBADMSG},	  {"symbol name", EBADMSG},
-	{"symbol size", EBADMSG},   {"symbol strings", EBADMSG},  {"reloc symbol", EBADMSG},
-	{"reloc link", EBADMSG},    {"strings unended", EBADMSG}, {"sections by 2^40", EBADMSG},
+	{"machine", ENOEXEC},
+	{"class", ENOEXEC},
+	{"type", ENOEXEC},
+	{"xnum", ENOEXEC},
+	{"no phdrs", ENOEXEC},
+	{"phentsize", EBADMSG},
+	{"phoff", EBADMSG},
+	{"shoff", EBADMSG},
+	{"shentsize", EBADMSG},
+	{"shnum", EBADMSG},
+	{"shstrndx", EBADMSG},
+	{"section beyond", EBADMSG},
+	{"section wraps", EBADMSG},
+	{"section elsewhere", EBADMSG},
+	{"segment beyond", EBADMSG},
+	{"segment wraps", EBADMSG},
+	{"filesz", EBADMSG},
+	{"section name", EBADMSG},
+	{"symbol name", EBADMSG},
+	{"symbol size", EBADMSG},
+	{"symbol strings", EBADMSG},
+	{"reloc symbol", EBADMSG},
+	{"reloc link", EBADMSG},
+	{"strings unended", EBADMSG},
+	{"sections by 2^40", EBADMSG},
 };
 
 static bool is(const char *a, const char *b)
@@ -393,6 +410,8 @@ static void damage(uint8_t *bytes, const char *what)
 		e->e_shstrndx = 99;
 	else if (is(what, "section beyond"))
 		shdr(bytes, 1)->sh_size = 1ull << 40;
+	else if (is(what, "section elsewhere"))
+		shdr(bytes, 1)->sh_addr ^= 1ull << 43;
 	else if (is(what, "section wraps"))
 		shdr(bytes, 1)->sh_addr = UINT64_MAX;
 	else if (is(what, "segment beyond"))
