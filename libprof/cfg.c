@@ -16,6 +16,7 @@ static void free_index(struct mp_cfg_index *index)
 	free(index->spans);
 	free(index->text);
 	free(index->parts);
+	free(index->part_hint);
 	free(index->targets);
 	free(index);
 }

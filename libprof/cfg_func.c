@@ -187,6 +187,23 @@ static void mark_special(const struct mp_cfg_build *b, struct mp_func *func,
 		mp_func_problem(func, MP_PROBLEM_SIGNAL_FRAME, claim->start);
 }
 
+/* Parts are asked for all the time, and a page holds few of them. */
+static int make_hints(struct mp_cfg_index *index)
+{
+	uint32_t nr = (index->nr_bytes >> MP_HINT_SHIFT) + 2, part = 0;
+
+	index->part_hint = malloc(nr * sizeof(*index->part_hint));
+	if (!index->part_hint)
+		return -ENOMEM;
+	for (uint32_t i = 0; i < nr; i++) {
+		while (part < index->nr_parts &&
+		       index->parts[part].end <= (uint64_t)i << MP_HINT_SHIFT)
+			part++;
+		index->part_hint[i] = part;
+	}
+	return 0;
+}
+
 int mp_cfg_find_funcs(struct mp_cfg_build *b)
 {
 	struct mp_cfg_index *index = b->index;
@@ -232,7 +249,7 @@ int mp_cfg_find_funcs(struct mp_cfg_build *b)
 		mark_special(b, func, claim);
 	}
 	cfg->nr_funcs = cfg->nr_ranges = index->nr_parts = nr;
-	ret = 0;
+	ret = make_hints(index);
 out:
 	free(order);
 	free(claims);

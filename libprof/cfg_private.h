@@ -68,6 +68,8 @@ struct mp_part {
 	uint32_t first_block, nr_blocks;
 };
 
+#define MP_HINT_SHIFT 9
+
 /* What a private copy of cfg->private_data points to after building. */
 struct mp_cfg_index {
 	struct mp_span *spans;
@@ -79,6 +81,8 @@ struct mp_cfg_index {
 	uint32_t nr_text;
 	struct mp_part *parts;
 	uint32_t nr_parts;
+	uint32_t *part_hint;	/* per page of 1 << MP_HINT_SHIFT: the first part that ends in or
+				 * behind it */
 	mp_bits targets;
 };
 

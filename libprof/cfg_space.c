@@ -181,17 +181,14 @@ mp_bits mp_space_bitmap(const struct mp_cfg_index *index)
 
 uint32_t mp_part_at(const struct mp_cfg_index *index, uint32_t at)
 {
-	uint32_t lo = 0, hi = index->nr_parts;
+	uint32_t part;
 
-	while (lo < hi) {
-		uint32_t mid = lo + (hi - lo) / 2;
-
-		if (index->parts[mid].at <= at)
-			lo = mid + 1;
-		else
-			hi = mid;
-	}
-	return lo && at < index->parts[lo - 1].end ? lo - 1 : MP_NONE;
+	if (at >= index->nr_bytes || !index->nr_parts)
+		return MP_NONE;
+	part = index->part_hint[at >> MP_HINT_SHIFT];
+	while (part < index->nr_parts && index->parts[part].end <= at)
+		part++;
+	return part < index->nr_parts && index->parts[part].at <= at ? part : MP_NONE;
 }
 
 uint32_t mp_ref_first(const struct mp_cfg_build *b, uint32_t at)
