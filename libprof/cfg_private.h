@@ -181,9 +181,13 @@ int mp_cfg_find_tables(struct mp_cfg_build *b, bool *again);
 uint32_t mp_table_entry(const struct mp_cfg_build *b, const struct mp_table *table, uint32_t i);
 /* The orphan that @target lies in, or MP_NONE. */
 uint32_t mp_table_orphan(const struct mp_cfg_build *b, uint32_t target);
-/* Entries from the start on that lead into the function; stops where something else begins.
- * *@stop: it ended because of that, not at an entry that leads elsewhere. */
-uint32_t mp_table_run(const struct mp_cfg_build *b, const struct mp_table *table, bool *stop);
+/* Entries from the start on that lead into the function; stops where something else begins, but
+ * not before @least entries. *@stop: it ended because nothing like an entry follows, not at one
+ * that leads elsewhere. */
+uint32_t mp_table_run(const struct mp_cfg_build *b, const struct mp_table *table, uint32_t least,
+		      bool *stop);
+/* Further words that would lead into the function become targets, in case the end is wrong. */
+void mp_table_mark_beyond(struct mp_cfg_build *b, const struct mp_table *table);
 /* ---- table_private.c ---- */
 int mp_cfg_check_tables(struct mp_cfg_build *b);
 /* ---- cfg_block.c: blocks, edges, calls ---- */

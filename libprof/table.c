@@ -21,7 +21,7 @@ struct length {
 struct finder {
 	struct mp_slice slice;
 	struct mp_cfg_build *b;
-	uint32_t jump;
+	uint32_t func, jump;
 	uint32_t first_table, first_use;	/* of this function */
 	bool found;		/* this jump has a table */
 	bool odd;		/* its target is computed in a way that is not understood */
@@ -95,11 +95,12 @@ static bool consider(struct finder *f, uint64_t vaddr, uint64_t base, enum mp_ta
 	/* Who may write a table may make it lead anywhere. */
 	if (!mp_elf_is_readonly(f->b->elf, vaddr))
 		return false;
-	run = mp_table_run(f->b, &table, &stop);
+	run = mp_table_run(f->b, &table, bound.soft ? 0 : bound.nr, &stop);
 	if (bound.soft && bound.nr > run)
 		bound.nr = 0;
-	/* Most entries must lead into the function; a single one without a bound is chance. */
-	if (!run || (bound.nr && run < bound.nr && run * 2 < bound.nr))
+	/* Fewer entries than the comparison lets through: it is another comparison, if kept
+	 * relocations prove the end, else another kind of table. */
+	if (!run || (run < bound.nr && (!f->b->elf->relinkable || !stop)))
 		return false;
 	if (run == 1 && bound.nr != 1 && !f->b->elf->relinkable)
 		return false;
@@ -129,7 +130,7 @@ static void consider_all(struct finder *f, enum mp_table_kind kind, uint8_t reg,
 				struct mp_op op;
 				bool stop;
 
-				if (mp_table_run(b, &probe, &stop) < 2)
+				if (mp_table_run(b, &probe, 0, &stop) < 2)
 					continue;
 				/* First those that the very register is loaded with. */
 				if (!pass && (mp_op_decode(b, b->ref_list[i].at, &op) ||
@@ -372,7 +373,7 @@ static void settle(struct mp_cfg_build *b, uint32_t i)
 	uint32_t size = table->kind == MP_TABLE_REL32 ? 4 : 8, run, n;
 	bool stop;
 
-	run = mp_table_run(b, table, &stop);
+	run = mp_table_run(b, table, length->bound, &stop);
 	n = run;
 	if (length->bound && !length->unbounded && length->bound <= run) {
 		n = length->bound;
@@ -452,6 +453,33 @@ static int add_table_preds(struct finder *f)
 	return 0;
 }
 
+/* A label taken from a table may be kept and jumped to later: a jump through a pointer, in a
+ * function with a label table, may be that. */
+static int use_labels(struct finder *f)
+{
+	struct mp_cfg_build *b = f->b;
+	const struct mp_func *fn = &b->cfg->funcs[f->func];
+
+	for (uint32_t t = f->first_table; t < b->cfg->nr_tables; t++) {
+		if (!b->cfg->tables[t].labels)
+			continue;
+		for (uint32_t r = 0; r < fn->nr_ranges; r++) {
+			const struct mp_part *part =
+				&b->index->parts[b->part_of_range[fn->first_range + r]];
+
+			for (uint32_t i = 0; i < part->nr_flows; i++) {
+				f->jump = b->flows[part->first_flow + i].at;
+				if (!mp_bit(b->pointer_jumps, f->jump))
+					continue;
+				if (add_use(f, t))
+					return -ENOMEM;
+				mp_bit_set(b->tabled, f->jump);
+			}
+		}
+	}
+	return 0;
+}
+
 static int find_in_func(struct mp_cfg_build *b, struct finder *f, uint32_t func, bool *again)
 {
 	const struct mp_func *fn = &b->cfg->funcs[func];
@@ -459,6 +487,7 @@ static int find_in_func(struct mp_cfg_build *b, struct finder *f, uint32_t func,
 
 	f->first_table = b->cfg->nr_tables;
 	f->first_use = b->nr_uses;
+	f->func = func;
 	/* Once with direct branches, then, for what is left, over the tables found as well. */
 	for (int pass = 0; pass < 2; pass++) {
 		for (uint32_t r = 0; r < fn->nr_ranges; r++) {
@@ -490,11 +519,11 @@ static int find_in_func(struct mp_cfg_build *b, struct finder *f, uint32_t func,
 				return -ENOMEM;
 		}
 		if (!left || f->first_table == b->cfg->nr_tables)
-			return 0;
+			break;
 		if (!pass && add_table_preds(f))
 			return -ENOMEM;
 	}
-	return 0;
+	return use_labels(f);
 }
 
 static int compare_uses(const void *a, const void *b)
@@ -527,6 +556,8 @@ int mp_cfg_find_tables(struct mp_cfg_build *b, bool *again)
 	for (uint32_t i = 0; i < b->cfg->nr_funcs && !ret; i++)
 		ret = find_in_func(b, &f, i, again);
 	mp_slice_fini(&f.slice);
+	for (uint32_t i = 0; i < b->cfg->nr_tables; i++)
+		mp_table_mark_beyond(b, &b->cfg->tables[i]);
 	if (b->nr_uses)
 		qsort(b->uses, b->nr_uses, sizeof(*b->uses), compare_uses);
 	return ret;

@@ -97,8 +97,8 @@ static struct mp_bound finish(const struct state *st, struct mp_bound bound)
 	int64_t nr = (int64_t)bound.nr + st->bias;
 
 	if (!bound.nr || nr <= 0 || nr > MAX_ENTRIES)
-		return (struct mp_bound){st->limit, st->limit != 0, st->limit != 0};
-	return (struct mp_bound){(uint32_t)nr, bound.exact && !st->bias, false};
+		return (struct mp_bound){st->limit, false, st->limit != 0};
+	return (struct mp_bound){(uint32_t)nr, bound.exact && !st->bias, bound.soft};
 }
 
 static void drop_pending(struct state *st, const struct mp_op *op)
@@ -145,12 +145,12 @@ static bool step_write(struct state *st, const struct mp_op *op, struct mp_bound
 		return move_to(st, mem_place(op), bound);
 	case MP_OP_AND_IMM:
 		if (op->value > 0 && op->value < MAX_ENTRIES)
-			*bound = finish(st, (struct mp_bound){(uint32_t)op->value + 1, true, false});
+			*bound = finish(st, (struct mp_bound){(uint32_t)op->value + 1, false, true});
 		return true;
 	case MP_OP_SHR_IMM:
 		if (op->value < op->width * 8 && op->width * 8 - op->value <= 16)
 			*bound = finish(st, (struct mp_bound){
-						    1u << (op->width * 8 - op->value), true, false});
+						    1u << (op->width * 8 - op->value), false, true});
 		return true;
 	case MP_OP_SHL_IMM:	/* scaled by hand: the entry size */
 		return false;

@@ -133,7 +133,8 @@ static enum where where_is(const struct mp_cfg_build *b, const struct mp_table *
 		       OUTSIDE;
 }
 
-uint32_t mp_table_run(const struct mp_cfg_build *b, const struct mp_table *table, bool *stop)
+uint32_t mp_table_run(const struct mp_cfg_build *b, const struct mp_table *table, uint32_t least,
+		      bool *stop)
 {
 	uint32_t size = table->kind == MP_TABLE_REL32 ? 4 : 8, i;
 	bool own = false;
@@ -145,7 +146,7 @@ uint32_t mp_table_run(const struct mp_cfg_build *b, const struct mp_table *table
 		enum where where;
 
 		if (at == MP_NONE || mp_space_is_text(b->index, at) ||
-		    (i && mp_bit(b->refs, at)))
+		    (i && i >= least && mp_bit(b->refs, at)))
 			break;
 		target = mp_table_entry(b, table, i);
 		if (target == MP_NONE) {
@@ -164,4 +165,21 @@ uint32_t mp_table_run(const struct mp_cfg_build *b, const struct mp_table *table
 	if (!own)
 		*stop = false;
 	return own ? i : 0;
+}
+
+void mp_table_mark_beyond(struct mp_cfg_build *b, const struct mp_table *table)
+{
+	uint32_t size = table->kind == MP_TABLE_REL32 ? 4 : 8;
+
+	for (uint32_t i = table->nr_entries; i < MAX_ENTRIES; i++) {
+		uint32_t at = mp_space_at(b->index, table->vaddr + (uint64_t)size * i), target;
+
+		if (at == MP_NONE || mp_space_is_text(b->index, at) || mp_bit(b->in_table, at))
+			return;
+		target = mp_table_entry(b, table, i);
+		if (target == MP_NONE || where_is(b, table, target) == OUTSIDE)
+			return;
+		if (mp_space_is_text(b->index, target))
+			mp_bit_set(b->index->targets, target);
+	}
 }

@@ -53,8 +53,8 @@ void mp_slice_values(const struct mp_slice *s, uint32_t at, uint8_t reg,
 /* ---- table_bound.c ---- */
 struct mp_bound {
 	uint32_t nr;	/* entries, 0: no bound found */
-	bool exact;	/* an unsigned comparison or a mask, not a guess */
-	bool soft;	/* all that the index's width allows: the table may well be shorter */
+	bool exact;	/* an unsigned comparison, not a guess */
+	bool soft;	/* what a mask, a shift or the width allows: the table may be shorter */
 };
 
 struct mp_bound mp_slice_bound(const struct mp_slice *s, uint32_t at, uint8_t index);
