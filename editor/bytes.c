@@ -28,7 +28,7 @@ static uint8_t *extend(struct me_bytes *bytes, size_t size)
 		bytes->data = data;
 		bytes->room = room;
 	}
-	at = bytes->data + bytes->size;
+	at = bytes->data ? bytes->data + bytes->size : NULL;
 	bytes->size += size;
 	return at;
 }

@@ -49,7 +49,9 @@ static int find_pointers(struct emitter *e, const struct me_plan *plan, struct m
 	for (uint32_t i = 0; i < plan->nr_blocks; i++) {
 		const struct mp_block *block = &e->cfg->blocks[plan->blocks[i].block];
 
-		if (block->vaddr == e->cfg->funcs[block->func].vaddr)
+		/* A copy of nothing but a tail call may vanish: two functions at one address. */
+		if (block->vaddr == e->cfg->funcs[block->func].vaddr &&
+		    !(block->term == MP_TERM_TAIL && block->term_len == block->size))
 			copied[block->func] = 1;
 	}
 	rc = me_pointers_find(e->cfg, copied, &e->pointers, err);

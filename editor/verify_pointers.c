@@ -36,7 +36,7 @@ bool vf_note_pointer(struct vf *vf, uint64_t old, uint64_t now)
 			vf_bits_set(&vf->pointer_kept, old);
 		return true;
 	}
-	if (!copy || copy->new_vaddr != now || !copy->new_size || !as_aligned(old, now))
+	if (!copy || copy->new_vaddr != now || !as_aligned(old, now))
 		return false;
 	vf_bits_set(&vf->pointer_moved, old);
 	vf->report->nr_pointers++;
@@ -149,6 +149,24 @@ static void note_fixed(struct vf *vf)
 			note_got(vf, &o->sections[i]);
 }
 
+/* A copy may be empty, a jump to what follows: two functions must not meet at one address. */
+static int check_distinct(struct vf *vf)
+{
+	const struct mp_map_piece *last = NULL;
+
+	for (uint32_t i = 0; i < vf->map->nr_pieces; i++) {
+		const struct mp_map_piece *p = &vf->map->pieces[i];
+
+		if (!vf_bits_get(&vf->pointer_moved, p->old_vaddr))
+			continue;
+		if (last && last->new_vaddr == p->new_vaddr)
+			return vf_refuse(vf, p->old_vaddr, "has the address of %#llx now",
+					 (unsigned long long)last->old_vaddr);
+		last = p;
+	}
+	return 0;
+}
+
 int vf_check_pointers(struct vf *vf)
 {
 	uint64_t both;
@@ -160,5 +178,5 @@ int vf_check_pointers(struct vf *vf)
 	for (; both < vf->text_end; both = vf_bits_next(&vf->pointer_moved, both + 1, vf->text_end))
 		if (vf_bits_get(&vf->pointer_kept, both))
 			return vf_refuse(vf, both, "a function with two addresses");
-	return 0;
+	return check_distinct(vf);
 }

@@ -1,0 +1,86 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+# timeout: 1800
+# The five programs, linked in every way, with all that can be moved moved: the same output and
+# status on work they were not trained with; and no execution ever starts inside a patch.
+set -u
+root=$(cd "$(dirname "$0")/../.." && pwd)
+cd "$root" || exit 1
+nr_failed=0 nr_run=0 nr_watched=0
+fail() {
+	echo "FAIL: $*"
+	nr_failed=$((nr_failed + 1))
+}
+
+if ! scripts/programs --inputs --variant all speedtest1 lua gzip sort bash >"$TMPDIR/build.log" 2>&1; then
+	tail -n 3 "$TMPDIR/build.log"
+	echo "skip: the test programs could not be built (no network?)"
+	exit 77
+fi
+export INPUTS=${INPUTS:-$BUILD/inputs} LC_ALL=C
+programs=$BUILD/programs
+work=$TMPDIR/work
+mkdir -p "$work" && cd "$work" || exit 1
+
+run() { # NAME PROGRAM OUTPUT: status in $status
+	local command filter
+	command=$("$root/scripts/workload" "$1" short "$2")
+	filter=$("$root/scripts/workload" "$1" filter)
+	timeout 120 sh -c "$command" >raw 2>raw.err </dev/null
+	status=$?
+	sh -c "$filter" <raw >"$3"
+}
+
+compare() { # WHAT NAME A B
+	local first
+	run "$2" "$3" out.1
+	first=$status
+	run "$2" "$4" out.2
+	nr_run=$((nr_run + 1))
+	[ $first = $status ] || fail "$1: exit $status instead of $first"
+	[ -s out.1 ] || fail "$1: no output"
+	cmp -s out.1 out.2 || fail "$1: output differs"
+}
+
+optimise() { # IN OUT SEED
+	"$BUILD/morph-optimize" --all ${3:+--shuffle=$3} --list-patches=patches "$1" -o "$2" \
+		>opt.log 2>&1 && return 0
+	fail "$1 ${3:+seed $3}: $(tail -n 1 opt.log)"
+	return 1
+}
+
+for name in $("$root/scripts/workload" --names); do
+	for variant in pie nopie static static-pie; do
+		exe=$programs/$name-$variant
+		[ -x "$exe" ] || { fail "$exe is missing"; continue; }
+		for seed in "" 2 9; do
+			# Under its own name: some programs print it.
+			mkdir -p a b
+			cp "$exe" "a/$name" && optimise "$exe" "b/$name" "$seed" || continue
+			compare "$name-$variant seed ${seed:-none}" "$name" "a/$name" "b/$name"
+			[ "$variant" = pie ] && [ "$seed" = 2 ] || continue
+			command -v qemu-x86_64 >/dev/null || { echo "note: no emulator"; continue; }
+			read -ra words <<<"$("$root/scripts/workload" "$name" short "b/$name")"
+			"$root/scripts/branches" --patches patches --stdout out.3 "${words[0]}" -- \
+				"${words[@]:1}" >branches.log 2>&1 ||
+				fail "$name under the emulator: $(tail -n 1 branches.log)"
+			nr_watched=$((nr_watched + 1))
+		done
+	done
+done
+for lib in libsqlite3.so.0:speedtest1 liblua5.4.so.0:lua; do
+	name=${lib#*:} lib=${lib%%:*}
+	mkdir -p a b
+	cp "$programs/$lib" "a/$lib" || { fail "$lib is missing"; continue; }
+	cp "$programs/$name-shared" "$name"
+	for seed in "" 4; do
+		optimise "a/$lib" "b/$lib" "$seed" || continue
+		for side in a b; do
+			printf '#!/bin/sh\nLD_LIBRARY_PATH=%s exec %s "$@"\n' "$work/$side" "$work/$name" >run.$side
+			chmod +x run.$side
+		done
+		compare "$lib seed ${seed:-none}" "$name" ./run.a ./run.b
+	done
+done
+echo "$nr_run runs compared, $nr_watched watched under the emulator, $nr_failed failures"
+[ $nr_failed = 0 ] && [ $nr_run -gt 50 ]
