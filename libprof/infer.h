@@ -41,7 +41,8 @@ struct mp_flow {
 	uint32_t nr_blocks;
 	const struct mp_flow_edge *edges;
 	uint32_t nr_edges;
-	bool layout_prior;	/* original layout as weak evidence (rewriting-facts) */
+	bool layout_prior;	/* original layout as weak evidence: branches taken cost */
+	double prior_forward;	/* of a taken forward branch, in instructions; 0: the default, 3 */
 };
 
 /* What mp_infer_flow() returns when it gave up looking for the best: the counts are those of
