@@ -4,8 +4,8 @@
  *
  * Reads the original and the output as files and compares them: the map note only says where to
  * look, nothing of it is taken on trust. Shares no code with cfg, layout, emit or unwind: it has
- * its own function bounds, its own scan for possible targets, and reads unwind rows with libdw.
- * The assumptions stand in Documentation/architecture.md.
+ * its own function bounds, its own scan for possible targets, its own reader of unwind rows (the
+ * tests compare it with libdw). The assumptions stand in Documentation/verify.md.
  */
 #ifndef ME_VERIFY_H
 #define ME_VERIFY_H

@@ -219,20 +219,20 @@ struct vf {
 	const Elf64_Phdr *segment;	 /* the output's new one */
 	const Elf64_Phdr *eh_frame; /* its PT_GNU_EH_FRAME; NULL: a static program that registers
 				      * its .eh_frame when it starts */
-	uint32_t nr_eh_refs; /* references to .eh_frame that were led to the new one */
+	uint32_t nr_eh_refs;	    /* references to .eh_frame that were led to the new one */
 	const struct mp_section *new_text;
 
 	struct vf_eh old_eh, new_eh;
 
-	struct vf_bits grid;	   /* instruction starts of the old text */
-	struct vf_bits target;	   /* where control may arrive in it */
-	struct vf_bits text_ref;   /* its addresses taken by operands */
-	struct vf_bits data_ref;   /* data addresses that operands name */
-	struct vf_bits word_ref;   /* addresses that words of data name */
-	struct vf_bits label_word; /* words of data that hold a text address by relocation */
+	struct vf_bits grid;	      /* instruction starts of the old text */
+	struct vf_bits target;	      /* where control may arrive in it */
+	struct vf_bits text_ref;      /* its addresses taken by operands */
+	struct vf_bits data_ref;      /* data addresses that operands name */
+	struct vf_bits word_ref;      /* addresses that words of data name */
+	struct vf_bits label_word;    /* words of data that hold a text address by relocation */
 	struct vf_bits pointer_kept;  /* functions whose address stands where it stood */
 	struct vf_bits pointer_moved; /* and where their copy's stands now */
-	struct vf_ref *refs;	   /* operands that name a label word, by @to */
+	struct vf_ref *refs;	      /* operands that name a label word, by @to */
 	size_t nr_refs, cap_refs;
 
 	struct vf_bits piece_start; /* old addresses */
