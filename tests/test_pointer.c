@@ -1,0 +1,328 @@
+// SPDX-License-Identifier: Apache-2.0
+/* pointer: all places that hold a function's address change together, or none does. */
+#include "tests/suite.h"
+
+#include <errno.h>
+
+#include "tests/edit_fixture.h"
+
+/* With a relocation of its own: .rela.text is how one sees that the linker kept them. */
+#define START                                                                                      \
+	".globl start\nstart: .cfi_startproc\n mov d(%rip), %eax\n hlt\n .cfi_endproc\n"           \
+	".data\nd: .quad 0\n.text\n"
+#define FUNC(name, body)                                                                           \
+	".type " name ", @function\n" name ": .cfi_startproc\n" body " .cfi_endproc\n"             \
+	".size " name ", .-" name "\n"
+#define G     FUNC("g", " mov $1, %eax\n ret\n")
+#define FIXED "-nostdlib -no-pie -static -Wl,-e,start"
+#define PIE   "-nostdlib -pie -Wl,-e,start"
+
+/* Copy f and g where they are there; what becomes of g's address? */
+static void find(struct fixture *f, const char *flags, const char *source)
+{
+	fixture_build(f, "assembler", flags, source);
+	for (uint32_t i = 0; i < f->elf->nr_symbols; i++) {
+		const struct mp_symbol *s = &f->elf->symbols[i];
+		uint32_t func = mp_cfg_func_at(f->cfg, s->vaddr);
+
+		if (s->dynamic || s->type != STT_FUNC || func == MP_NONE ||
+		    f->cfg->funcs[func].vaddr != s->vaddr || f->cfg->funcs[func].problem)
+			continue;
+		fixture_plan_all(f, s->name);
+	}
+	fixture_find_pointers(f);
+}
+
+static bool redirected(const struct fixture *f)
+{
+	return f->pointers.redirected[fixture_func(f, "g")] != 0;
+}
+
+static const struct me_site *site_at(const struct fixture *f, uint64_t vaddr)
+{
+	for (uint32_t i = 0; i < f->pointers.nr_sites; i++) {
+		if (f->pointers.sites[i].vaddr == vaddr)
+			return &f->pointers.sites[i];
+	}
+	return NULL;
+}
+
+START_TEST(pointer_finds_words_of_data)
+{
+	static const char *const links[] = {FIXED, PIE};
+
+	for (size_t i = 0; i < 2; i++) {
+		const struct me_site *site;
+		struct fixture f;
+
+		find(&f, links[i], START G ".data\np: .quad g\nq: .quad 7\nr: .quad g\n");
+		ck_assert(redirected(&f));
+		ck_assert_uint_eq(f.pointers.nr_redirected, 1);
+		ck_assert_uint_eq(f.pointers.nr_sites, 2);
+		site = site_at(&f, fixture_vaddr(&f, "p"));
+		ck_assert_ptr_nonnull(site);
+		ck_assert_uint_eq(site->kind, ME_SITE_WORD);
+		ck_assert_uint_eq(site->target, fixture_vaddr(&f, "g"));
+		ck_assert_ptr_nonnull(site_at(&f, fixture_vaddr(&f, "r")));
+		ck_assert_ptr_null(site_at(&f, fixture_vaddr(&f, "q")));
+		fixture_free(&f);
+	}
+}
+END_TEST
+
+START_TEST(pointer_finds_operands)
+{
+	const struct me_site *site;
+	struct fixture f;
+	uint64_t at;
+
+	find(&f, FIXED, START G FUNC("f", " mov $g, %edi\n mov $g, %rsi\n lea g(%rip), %rdx\n"
+					   " cmp $g, %rax\n ret\n"));
+	ck_assert(redirected(&f));
+	at = fixture_vaddr(&f, "f");
+	site = site_at(&f, at + 1);
+	ck_assert_ptr_nonnull(site);
+	ck_assert_uint_eq(site->kind, ME_SITE_ABS32);
+	site = site_at(&f, at + 5 + 3);
+	ck_assert_ptr_nonnull(site);
+	ck_assert_uint_eq(site->kind, ME_SITE_ABS32);
+	site = site_at(&f, at + 12 + 3);
+	ck_assert_ptr_nonnull(site);
+	ck_assert_uint_eq(site->kind, ME_SITE_REL32);
+	fixture_free(&f);
+}
+END_TEST
+
+START_TEST(pointer_finds_a_lea_without_relocation)
+{
+	struct fixture f;
+	uint32_t nr;
+	uint64_t field;
+
+	/* g is local and in the same section: the assembler knows the distance already. */
+	find(&f, PIE, START G FUNC("f", " lea g(%rip), %rdx\n ret\n"));
+	field = fixture_vaddr(&f, "f") + 3;
+	mp_elf_relocs_in(f.elf, field, field + 4, &nr);
+	ck_assert_uint_eq(nr, 0);
+	ck_assert(redirected(&f));
+	ck_assert_uint_eq(f.pointers.nr_sites, 1);
+	ck_assert_uint_eq(f.pointers.sites[0].vaddr, field);
+	ck_assert_uint_eq(f.pointers.sites[0].kind, ME_SITE_REL32);
+	fixture_free(&f);
+}
+END_TEST
+
+START_TEST(pointer_counts_no_function_whose_address_stands_nowhere)
+{
+	struct fixture f;
+
+	find(&f, PIE, START G FUNC("f", " call g\n jmp.d32 g\n"));
+	ck_assert_uint_eq(f.pointers.nr_sites, 0);
+	ck_assert_uint_eq(f.pointers.nr_redirected, 0);
+	fixture_free(&f);
+}
+END_TEST
+
+/* One reference that cannot be changed bars all the others. */
+START_TEST(pointer_changes_nothing_where_one_reference_must_stay)
+{
+	static const struct {
+		const char *what, *flags, *source;
+	} cases[] = {
+		{"movabs", FIXED,
+		 START G FUNC("f", " movabs $g, %rax\n ret\n") ".data\np: .quad g\n"},
+		{"code read as data", FIXED,
+		 START G ".section .text.f, \"ax\"\n" FUNC("f", " mov g(%rip), %eax\n ret\n")
+		 ".data\np: .quad g\n"},
+		{"compared in memory", FIXED,
+		 START G FUNC("f", " cmpb $1, g+1(%rip)\n ret\n") ".data\np: .quad g\n"},
+		{"an offset in data", PIE,
+		 START G ".section .rodata\no: .long g-.\n.data\np: .quad g\n"},
+		{"an operand of code that does not decode", FIXED,
+		 START G FUNC("f", " mov $g, %edi\n .byte 6\n ret\n") ".data\np: .quad g\n"},
+		{"a lea in code that does not decode", PIE,
+		 START G FUNC("f", " lea g(%rip), %rdi\n .byte 6\n ret\n") ".data\np: .quad g\n"},
+	};
+
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		struct fixture f;
+
+		find(&f, cases[i].flags, cases[i].source);
+		ck_assert_msg(!redirected(&f), "%s", cases[i].what);
+		ck_assert_msg(f.pointers.nr_sites == 0, "%s: %u sites", cases[i].what,
+			      f.pointers.nr_sites);
+		fixture_free(&f);
+	}
+}
+END_TEST
+
+START_TEST(pointer_keeps_functions_that_others_can_name)
+{
+	struct fixture f;
+
+	/* Exported: another module's symbol look-up gives the old address. */
+	find(&f, "-nostdlib -shared",
+	     START ".globl g\n" G FUNC("f", " ret\n") ".data\np: .quad g\nq: .quad f\n");
+	ck_assert(f.cfg->funcs[fixture_func(&f, "g")].flags & MP_FUNC_EXPORTED);
+	ck_assert(!redirected(&f));
+	ck_assert_uint_eq(f.pointers.nr_redirected, 1);
+	ck_assert_uint_eq(f.pointers.nr_sites, 1);
+	fixture_free(&f);
+	/* The entry: its address stands in the ELF header. */
+	fixture_build(&f, "assembler", "-nostdlib -pie -Wl,-e,g", ".globl g\n" G ".data\np: .quad g\n");
+	f.cfg->funcs[fixture_func(&f, "g")].problem = MP_PROBLEM_NONE;
+	fixture_plan_all(&f, "g");
+	fixture_find_pointers(&f);
+	ck_assert(!redirected(&f));
+	fixture_free(&f);
+}
+END_TEST
+
+START_TEST(pointer_keeps_functions_that_are_not_copied)
+{
+	struct fixture f;
+
+	fixture_build(&f, "assembler", PIE, START G FUNC("f", " ret\n")
+		      ".data\np: .quad g\nq: .quad f\n");
+	fixture_plan_all(&f, "f");
+	fixture_find_pointers(&f);
+	ck_assert(!redirected(&f));
+	ck_assert_uint_eq(f.pointers.nr_sites, 1);
+	ck_assert_uint_eq(f.pointers.sites[0].vaddr, fixture_vaddr(&f, "q"));
+	fixture_free(&f);
+}
+END_TEST
+
+START_TEST(pointer_changes_entries_of_the_got)
+{
+	struct fixture f;
+	uint64_t got;
+
+	/* Not relaxed: through the GOT, whose entry has a RELATIVE relocation of the linker's own.
+	 * What loads from there names g by a relocation that is no lea: nothing changes. */
+	find(&f, PIE " -Wl,--no-relax",
+	     START G FUNC("f", " mov g@GOTPCREL(%rip), %rax\n call *%rax\n ret\n"));
+	got = mp_elf_section(f.elf, ".got") ? mp_elf_section(f.elf, ".got")->vaddr : 0;
+	ck_assert_uint_ne(got, 0);
+	if (redirected(&f)) {
+		ck_assert_uint_eq(f.pointers.nr_sites, 1);
+		ck_assert_uint_eq(mp_elf_section_at(f.elf, f.pointers.sites[0].vaddr)->vaddr, got);
+	} else {
+		ck_assert_uint_eq(f.pointers.nr_sites, 0);
+	}
+	fixture_free(&f);
+	/* Relaxed to a lea: the bytes win over the relocation's type. */
+	find(&f, PIE, START G FUNC("f", " mov g@GOTPCREL(%rip), %rax\n call *%rax\n ret\n"));
+	if (redirected(&f))
+		ck_assert_uint_eq(f.pointers.sites[0].kind, ME_SITE_REL32);
+	fixture_free(&f);
+	/* In a program with fixed addresses, what the GOT names stays: nothing tells all of it. */
+	find(&f, FIXED " -Wl,--no-relax",
+	     START G FUNC("f", " mov g@GOTPCREL(%rip), %rax\n call *%rax\n ret\n")
+	     ".data\np: .quad g\n");
+	ck_assert(!redirected(&f));
+	ck_assert_uint_eq(f.pointers.nr_sites, 0);
+	fixture_free(&f);
+}
+END_TEST
+
+START_TEST(pointer_changes_nothing_where_the_program_asks_for_the_texts_end)
+{
+	struct fixture f;
+
+	find(&f, FIXED, START G FUNC("f", " mov $etext, %eax\n ret\n") ".data\np: .quad g\n");
+	ck_assert(!redirected(&f));
+	ck_assert_uint_eq(f.pointers.nr_sites, 0);
+	fixture_free(&f);
+	find(&f, FIXED, START G FUNC("f", " mov $edata, %eax\n ret\n") ".data\np: .quad g\n");
+	ck_assert(redirected(&f));
+	fixture_free(&f);
+}
+END_TEST
+
+START_TEST(pointer_finds_nothing_without_the_linkers_account)
+{
+	struct fixture f;
+
+	fixture_compile(&f, "assembler", PIE, START G ".data\np: .quad g\n");
+	fixture_read(&f);
+	ck_assert(!f.elf->relinkable);
+	fixture_plan_all(&f, "g");
+	fixture_find_pointers(&f);
+	ck_assert_uint_eq(f.pointers.nr_sites, 0);
+	ck_assert_uint_eq(f.pointers.nr_redirected, 0);
+	fixture_free(&f);
+}
+END_TEST
+
+START_TEST(pointer_sites_ascend_and_are_found_by_address)
+{
+	struct fixture f;
+
+	find(&f, FIXED, START G FUNC("f", " mov $g, %edi\n lea g(%rip), %rax\n ret\n")
+	     ".data\n.quad g, f, g\n");
+	ck_assert_uint_eq(f.pointers.nr_sites, 5);
+	for (uint32_t i = 0; i < f.pointers.nr_sites; i++) {
+		uint64_t vaddr = f.pointers.sites[i].vaddr;
+
+		if (i)
+			ck_assert_uint_gt(vaddr, f.pointers.sites[i - 1].vaddr);
+		ck_assert_uint_eq(me_pointers_lower_bound(&f.pointers, vaddr), i);
+		ck_assert_uint_eq(me_pointers_lower_bound(&f.pointers, vaddr + 1), i + 1);
+	}
+	ck_assert_uint_eq(me_pointers_lower_bound(&f.pointers, 0), 0);
+	fixture_free(&f);
+}
+END_TEST
+
+/* Everything that was one address stays one: in data, in old code, in copies. */
+START_TEST(pointer_leaves_every_function_with_one_address)
+{
+	struct mp_err err = {""};
+	struct mp_insn insn;
+	struct fixture f;
+	uint64_t copy, word, at;
+
+	find(&f, FIXED, START G FUNC("f", " lea g(%rip), %rax\n ret\n nop\n nop\n")
+	     FUNC("old", " lea g(%rip), %rax\n .byte 0xff, 0xe0\n") ".data\np: .quad g\n");
+	fixture_place(&f);
+	ck_assert_int_eq(fixture_copy(&f, &err), 0);
+	ck_assert_int_eq(fixture_patch(&f, &err), 0);
+	copy = fixture_copy_of(&f, "g", 0)->new_vaddr;
+	memcpy(&word, fixture_at(&f, fixture_vaddr(&f, "p")), 8);
+	at = fixture_vaddr(&f, "old");
+	ck_assert_int_eq(mp_insn_decode(fixture_at(&f, at), 7, at, &insn), 0);
+	if (redirected(&f)) {
+		ck_assert_uint_eq(word, copy);
+		/* f's old start may be a jump by now; its copy holds the operand. */
+		ck_assert_uint_eq(
+			fixture_insn(&f, fixture_copy_of(&f, "f", 0)->new_vaddr).target, copy);
+	} else {
+		ck_assert_uint_eq(word, fixture_vaddr(&f, "g"));
+	}
+	fixture_free(&f);
+}
+END_TEST
+
+static Suite *suite(void)
+{
+	Suite *s = suite_create("pointer");
+	TCase *tc = tcase_create("pointer");
+
+	tcase_add_test(tc, pointer_finds_words_of_data);
+	tcase_add_test(tc, pointer_finds_operands);
+	tcase_add_test(tc, pointer_finds_a_lea_without_relocation);
+	tcase_add_test(tc, pointer_counts_no_function_whose_address_stands_nowhere);
+	tcase_add_test(tc, pointer_changes_nothing_where_one_reference_must_stay);
+	tcase_add_test(tc, pointer_keeps_functions_that_others_can_name);
+	tcase_add_test(tc, pointer_keeps_functions_that_are_not_copied);
+	tcase_add_test(tc, pointer_changes_entries_of_the_got);
+	tcase_add_test(tc, pointer_changes_nothing_where_the_program_asks_for_the_texts_end);
+	tcase_add_test(tc, pointer_finds_nothing_without_the_linkers_account);
+	tcase_add_test(tc, pointer_sites_ascend_and_are_found_by_address);
+	tcase_add_test(tc, pointer_leaves_every_function_with_one_address);
+	suite_add_tcase(s, tc);
+	return s;
+}
+
+MORPH_SUITE_MAIN(suite)

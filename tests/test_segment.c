@@ -1,0 +1,201 @@
+// SPDX-License-Identifier: Apache-2.0
+/* segment: which program header is spared for the new segment, and where that lies. */
+#include "tests/suite.h"
+
+#include <errno.h>
+#include <string.h>
+
+#include "editor/segment.h"
+
+static Elf64_Phdr load(uint32_t flags, uint64_t off, uint64_t vaddr, uint64_t filesz,
+		       uint64_t memsz)
+{
+	return (Elf64_Phdr){.p_type = PT_LOAD, .p_flags = flags, .p_offset = off, .p_vaddr = vaddr,
+			    .p_filesz = filesz, .p_memsz = memsz, .p_align = 0x1000};
+}
+
+static Elf64_Phdr other(uint32_t type, uint64_t off, uint64_t size)
+{
+	return (Elf64_Phdr){.p_type = type, .p_flags = PF_R, .p_offset = off, .p_vaddr = off,
+			    .p_filesz = size, .p_memsz = size};
+}
+
+static int choose(Elf64_Phdr *phdrs, uint32_t nr, struct me_segment *out, struct mp_err *err)
+{
+	struct mp_section null = {0};
+	struct mp_elf elf = {.phdrs = phdrs, .nr_phdrs = nr, .sections = &null, .nr_sections = 1};
+
+	return me_segment_choose(&elf, out, err);
+}
+
+/* As gcc links a program: read-only, code, read-only, data with .bss; two notes. */
+#define PROGRAM                                                                                    \
+	load(PF_R, 0, 0x400000, 0x500, 0x500),                                                     \
+	load(PF_R | PF_X, 0x1000, 0x401000, 0x2345, 0x2345),                                       \
+	load(PF_R, 0x4000, 0x404000, 0x800, 0x800),                                                \
+	load(PF_R | PF_W, 0x4df0, 0x405df0, 0x300, 0x1410)
+
+START_TEST(segment_takes_the_note_that_the_property_header_covers)
+{
+	Elf64_Phdr phdrs[] = {PROGRAM, other(PT_NOTE, 0x338, 0x40), other(PT_NOTE, 0x378, 0x24),
+			      other(PT_GNU_PROPERTY, 0x338, 0x40),
+			      other(PT_GNU_EH_FRAME, 0x4100, 0x44), other(PT_GNU_STACK, 0, 0)};
+	struct me_segment s;
+	struct mp_err err;
+
+	ck_assert_int_eq(choose(phdrs, 9, &s, &err), 0);
+	ck_assert_uint_eq(s.slot, 4);
+	ck_assert_uint_eq(s.eh_frame_slot, 7);
+	ck_assert_uint_eq(s.nr_phdrs, 9);
+	ck_assert_ptr_nonnull(strstr(s.price, ".note.gnu.property"));
+	/* Above .bss, at a page; in the file behind everything that is loaded. */
+	ck_assert_uint_eq(s.vaddr, 0x408000);
+	ck_assert_uint_eq(s.old_end, 0x50f0);
+	ck_assert_uint_eq(s.off, 0x6000);
+	ck_assert_uint_eq(s.align, 0x1000);
+	/* All but the slot, which emit fills in, is as it was. */
+	ck_assert_mem_eq(s.phdrs, phdrs, 4 * sizeof(*phdrs));
+	ck_assert_mem_eq(&s.phdrs[5], &phdrs[5], 4 * sizeof(*phdrs));
+	me_segment_fini(&s);
+}
+END_TEST
+
+START_TEST(segment_never_takes_the_note_with_the_build_id)
+{
+	Elf64_Phdr phdrs[] = {PROGRAM, other(PT_NOTE, 0x378, 0x24), other(PT_NOTE, 0x338, 0x40),
+			      other(PT_GNU_PROPERTY, 0x338, 0x40)};
+	struct me_segment s;
+	struct mp_err err;
+
+	ck_assert_int_eq(choose(phdrs, 7, &s, &err), 0);
+	ck_assert_uint_eq(s.slot, 5);
+	ck_assert_uint_eq(s.eh_frame_slot, ME_NO_SLOT);
+	me_segment_fini(&s);
+	/* One note for both: the property header does not cover all of it. */
+	phdrs[4] = phdrs[5] = other(PT_NOTE, 0x338, 0x64);
+	phdrs[1].p_flags |= PF_W;
+	ck_assert_int_eq(choose(phdrs, 7, &s, &err), -EPERM);
+	ck_assert_ptr_nonnull(strstr(err.msg, "no program header can be spared"));
+}
+END_TEST
+
+START_TEST(segment_takes_no_note_before_the_loads)
+{
+	/* The new PT_LOAD must not stand before others: they ascend. */
+	Elf64_Phdr phdrs[] = {other(PT_NOTE, 0x338, 0x40), PROGRAM,
+			      other(PT_GNU_PROPERTY, 0x338, 0x40)};
+	struct me_segment s;
+	struct mp_err err;
+
+	phdrs[2].p_flags |= PF_W;
+	ck_assert_int_eq(choose(phdrs, 6, &s, &err), -EPERM);
+}
+END_TEST
+
+START_TEST(segment_merges_two_read_only_loads)
+{
+	Elf64_Phdr phdrs[] = {PROGRAM, other(PT_NOTE, 0x238, 0x24),
+			      other(PT_GNU_EH_FRAME, 0x4100, 0x44)};
+	struct me_segment s;
+	struct mp_err err;
+
+	ck_assert_int_eq(choose(phdrs, 6, &s, &err), 0);
+	ck_assert_uint_eq(s.slot, 3);
+	ck_assert_uint_eq(s.phdrs[0].p_flags, PF_R | PF_X);
+	ck_assert_uint_eq(s.phdrs[0].p_vaddr, 0x400000);
+	ck_assert_uint_eq(s.phdrs[0].p_filesz, 0x3345);
+	ck_assert_uint_eq(s.phdrs[0].p_memsz, 0x3345);
+	/* Those behind move up, the last slot is free. */
+	ck_assert_mem_eq(&s.phdrs[1], &phdrs[2], 2 * sizeof(*phdrs));
+	ck_assert_mem_eq(&s.phdrs[4], &phdrs[4], 2 * sizeof(*phdrs));
+	ck_assert_uint_eq(s.eh_frame_slot, 5);
+	ck_assert_ptr_nonnull(strstr(s.price, "executable"));
+	me_segment_fini(&s);
+}
+END_TEST
+
+START_TEST(segment_merges_only_what_is_contiguous_and_never_written)
+{
+	struct me_segment s;
+	struct mp_err err;
+
+	for (int i = 0; i < 4; i++) {
+		Elf64_Phdr phdrs[] = {load(PF_R, 0, 0x400000, 0x500, 0x500),
+				      load(PF_R | PF_X, 0x1000, 0x401000, 0x2345, 0x2345),
+				      load(PF_R | PF_W, 0x4df0, 0x405df0, 0x300, 0x1410)};
+
+		switch (i) {
+		case 0: phdrs[0].p_flags |= PF_W; break;
+		case 1: phdrs[1].p_vaddr += 0x1000; break; /* another distance to the file */
+		case 2: phdrs[0].p_memsz += 8; break;	     /* zeros that the file has not */
+		case 3: /* a hole: what lies there in the file would be mapped */
+			phdrs[1].p_vaddr += 0x2000;
+			phdrs[1].p_offset += 0x2000;
+			break;
+		}
+		ck_assert_msg(choose(phdrs, 3, &s, &err) == -EPERM, "case %d", i);
+	}
+}
+END_TEST
+
+START_TEST(segment_keeps_the_largest_alignment)
+{
+	Elf64_Phdr phdrs[] = {PROGRAM, other(PT_NOTE, 0x338, 0x40),
+			      other(PT_GNU_PROPERTY, 0x338, 0x40)};
+	struct me_segment s;
+	struct mp_err err;
+
+	phdrs[1].p_align = 0x200000;
+	ck_assert_int_eq(choose(phdrs, 6, &s, &err), 0);
+	ck_assert_uint_eq(s.align, 0x200000);
+	ck_assert_uint_eq(s.vaddr, 0x600000);
+	ck_assert_uint_eq(s.off, 0x200000);
+	ck_assert_uint_eq((s.vaddr - s.off) % s.align, 0);
+	me_segment_fini(&s);
+	phdrs[1].p_align = 0x3000;
+	ck_assert_int_eq(choose(phdrs, 6, &s, &err), -EPERM);
+	ck_assert_ptr_nonnull(strstr(err.msg, "power of two"));
+}
+END_TEST
+
+START_TEST(segment_refuses_loaded_sections_outside_every_segment)
+{
+	Elf64_Phdr phdrs[] = {PROGRAM, other(PT_NOTE, 0x338, 0x40),
+			      other(PT_GNU_PROPERTY, 0x338, 0x40)};
+	struct mp_section sections[] = {
+		{.name = ""},
+		{.name = ".odd", .type = SHT_PROGBITS, .flags = SHF_ALLOC, .off = 0x50f0, .size = 1},
+	};
+	struct mp_elf elf = {.phdrs = phdrs, .nr_phdrs = 6, .sections = sections, .nr_sections = 2};
+	struct me_segment s;
+	struct mp_err err;
+
+	ck_assert_int_eq(me_segment_choose(&elf, &s, &err), -EPERM);
+	ck_assert_ptr_nonnull(strstr(err.msg, ".odd"));
+	sections[1].type = SHT_NOBITS;
+	ck_assert_int_eq(me_segment_choose(&elf, &s, &err), 0);
+	me_segment_fini(&s);
+	sections[1].type = SHT_PROGBITS;
+	sections[1].flags = 0;
+	ck_assert_int_eq(me_segment_choose(&elf, &s, &err), 0);
+	me_segment_fini(&s);
+}
+END_TEST
+
+static Suite *suite(void)
+{
+	Suite *s = suite_create("segment");
+	TCase *tc = tcase_create("segment");
+
+	tcase_add_test(tc, segment_takes_the_note_that_the_property_header_covers);
+	tcase_add_test(tc, segment_never_takes_the_note_with_the_build_id);
+	tcase_add_test(tc, segment_takes_no_note_before_the_loads);
+	tcase_add_test(tc, segment_merges_two_read_only_loads);
+	tcase_add_test(tc, segment_merges_only_what_is_contiguous_and_never_written);
+	tcase_add_test(tc, segment_keeps_the_largest_alignment);
+	tcase_add_test(tc, segment_refuses_loaded_sections_outside_every_segment);
+	suite_add_tcase(s, tc);
+	return s;
+}
+
+MORPH_SUITE_MAIN(suite)
