@@ -49,6 +49,19 @@ static void zones_original(const struct mp_cfg *cfg, const uint8_t *eligible, ui
 	}
 }
 
+/* Of a conditional branch: does it rather not branch? */
+static bool falls_rather(const struct mp_cfg *cfg, const struct me_counts *counts, uint32_t b)
+{
+	const struct mp_block *block = &cfg->blocks[b];
+	double fall = 0, taken = 0;
+
+	for (uint32_t e = block->first_edge; e < block->first_edge + block->nr_edges; e++)
+		*(cfg->edges[e].kind == MP_EDGE_FALL ? &fall : &taken) += counts->edge[e];
+	if (block->nr_edges == 1)	/* the other way leaves the function */
+		*(fall > 0 ? &taken : &fall) = counts->block[b] - fall - taken;
+	return block->term == MP_TERM_COND && fall > taken;
+}
+
 static void plan_add(struct me_plan *plan, const struct mp_cfg *cfg,
 		     const struct me_counts *counts, bool original, uint32_t block,
 		     enum me_zone zone)
@@ -61,6 +74,7 @@ static void plan_add(struct me_plan *plan, const struct mp_cfg *cfg,
 	else
 		out->why = counts->block[block] > 0 || counts->samples[block] ? ME_WHY_FLOW :
 										ME_WHY_UNSAMPLED;
+	out->favour_fall = falls_rather(cfg, counts, block);
 	if (cfg->blocks[block].flags & MP_BLOCK_ENTRY)
 		out->align_log2 = ENTRY_ALIGN_LOG2;
 }
@@ -157,6 +171,8 @@ int me_layout_build(const struct mp_cfg *cfg, const struct me_counts *counts,
 				plan_add(plan, cfg, counts, original, blocks[k], zone);
 		}
 	}
+	if (options->block_order == ME_ORDER_PH && !options->no_tails && !ret)
+		ret = me_tails_add(cfg, counts, plan);
 out:
 	free(zones);
 	free(keep);

@@ -27,6 +27,7 @@ enum me_order { ME_ORDER_ORIGINAL, ME_ORDER_PH };
 struct me_layout_options {
 	enum me_order block_order, function_order;
 	bool keep_fluff;	/* copy whole functions, fluff too */
+	bool no_tails;		/* no tail duplication */
 };
 
 /* Taken branches (conditional and direct jumps, inside the functions given), estimated from

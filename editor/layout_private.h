@@ -36,4 +36,7 @@ int me_blocks_order(const struct mp_cfg *cfg, const struct me_counts *counts, ui
 int me_funcs_order(const struct mp_cfg *cfg, const struct me_counts *counts,
 		   const uint8_t *zones, uint32_t *out, uint32_t *nr_out);
 
+/* me_tails_add - add clones of short ways out to @plan. Return: 0, -ENOMEM. */
+int me_tails_add(const struct mp_cfg *cfg, const struct me_counts *counts, struct me_plan *plan);
+
 #endif

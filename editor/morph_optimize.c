@@ -27,7 +27,7 @@ enum { EXIT_NO_PROFILE = 3, EXIT_REFUSED = 4, EXIT_USAGE = 2 };
 enum key {
 	KEY_DRY_RUN = 'n',
 	KEY_DB = 0x100, KEY_REPORT, KEY_SINCE, KEY_MIN_SAMPLES, KEY_BLOCK_ORDER, KEY_FUNCTION_ORDER,
-	KEY_ESTIMATOR, KEY_KEEP_FLUFF, KEY_ALL, KEY_SHUFFLE, KEY_LIST_PATCHES,
+	KEY_ESTIMATOR, KEY_KEEP_FLUFF, KEY_NO_TAILS, KEY_ALL, KEY_SHUFFLE, KEY_LIST_PATCHES,
 };
 
 struct arguments {
@@ -49,6 +49,8 @@ static const struct argp_option argp_options[] = {
 	{ "estimator", KEY_ESTIMATOR, "NAME", 0,
 	  "poisson (default) or scaled: how samples become counts", 1 },
 	{ "keep-fluff", KEY_KEEP_FLUFF, NULL, 0, "Copy whole functions, cold blocks too", 1 },
+	{ "no-tail-duplication", KEY_NO_TAILS, NULL, 0,
+	  "Never copy a short way out (a return, a dispatch) more than once", 1 },
 	{ "list-patches", KEY_LIST_PATCHES, "FILE", 0,
 	  "Write address and length of each patch of old code here", 2 },
 	{ "all", KEY_ALL, NULL, 0, "Use no profile: copy every function that may be copied", 2 },
@@ -143,6 +145,9 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 	case KEY_KEEP_FLUFF:
 		o->layout.keep_fluff = true;
 		return 0;
+	case KEY_NO_TAILS:
+		o->layout.no_tails = true;
+		return 0;
 	case KEY_LIST_PATCHES:
 		a->patch_list = arg;
 		return 0;
@@ -205,7 +210,7 @@ int main(int argc, char **argv)
 {
 	struct arguments a = {
 		.options = { .min_samples = ME_MIN_SAMPLES, .estimator = MP_ESTIMATE_POISSON,
-			     .layout = { ME_ORDER_PH, ME_ORDER_PH, false } },
+			     .layout = { .block_order = ME_ORDER_PH, .function_order = ME_ORDER_PH } },
 	};
 	struct me_optimize_report report;
 	struct mp_err err = { "" };

@@ -284,7 +284,7 @@ int me_patch_image(const struct mp_cfg *cfg, const struct me_placement *placemen
 	}
 	free(addends.entries);
 	for (uint32_t i = 0; !rc && i < placement->nr_copies; i++)
-		rc = patch_block(&p, &placement->copies[i]);
+		rc = placement->copies[i].clone ? 0 : patch_block(&p, &placement->copies[i]);
 	if (rc) {
 		me_patches_fini(out);
 		return mp_err_set(err, -rc, rc == -ENOMEM ? "out of memory" :

@@ -20,14 +20,14 @@ uint64_t me_place_of(const struct mp_cfg *cfg, const struct me_placement *placem
 	return placement->copies[placement->of_block[block]].new_vaddr;
 }
 
-/* True where the copy after @copy is the copy of what stood at @target. */
+/* True where the copy after @copy is a copy of what stood at @target. */
 static bool next_is(const struct mp_cfg *cfg, const struct me_placement *placement, uint32_t copy,
 		    uint64_t target)
 {
 	uint32_t block = mp_cfg_block_starting(cfg, target);
 
 	return block != MP_NONE && copy + 1 < placement->nr_copies &&
-	       placement->of_block[block] == copy + 1;
+	       placement->copies[copy + 1].block == block;
 }
 
 static void shape_conditional(const struct mp_cfg *cfg, struct me_placement *placement,
@@ -182,7 +182,9 @@ int me_place(const struct mp_cfg *cfg, const struct me_plan *plan,
 	for (uint32_t i = 0; i < plan->nr_blocks; i++) {
 		out->copies[i].block = plan->blocks[i].block;
 		out->copies[i].align_log2 = alignment(cfg, &plan->blocks[i], pointers);
-		out->of_block[plan->blocks[i].block] = i;
+		out->copies[i].clone = plan->blocks[i].clone;
+		if (!plan->blocks[i].clone)
+			out->of_block[plan->blocks[i].block] = i;
 		if (plan->blocks[i].zone == ME_ZONE_WARM && out->first_warm == plan->nr_blocks)
 			out->first_warm = i;
 	}

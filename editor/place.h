@@ -29,6 +29,7 @@ struct me_copy {
 	bool long_branch, long_jump;	/* rel32 rather than rel8 */
 	bool invert;		/* the jcc's condition */
 	bool falls;		/* control may run on to the next copy */
+	bool clone;		/* not the copy that branches, patches and pointers lead to */
 	uint64_t branch_target, jump_target;	/* old addresses */
 };
 
@@ -36,7 +37,7 @@ struct me_placement {
 	struct me_copy *copies;	/* in plan order: ascending new_vaddr */
 	uint32_t nr_copies;
 	uint32_t first_warm;	/* index of the first copy of ME_ZONE_WARM */
-	uint32_t *of_block;	/* cfg block -> copy, MP_NONE: not copied */
+	uint32_t *of_block;	/* cfg block -> copy (no clone), MP_NONE: not copied */
 	uint64_t base, end;	/* [base, end): .morph.text */
 	uint64_t nr_inverted, nr_jumps_added, nr_jumps_dropped;
 };

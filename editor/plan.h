@@ -8,6 +8,7 @@
 #ifndef ME_PLAN_H
 #define ME_PLAN_H
 
+#include <stdbool.h>
 #include <stdint.h>
 #include <stdlib.h>
 
@@ -21,15 +22,17 @@ enum me_why {
 	ME_WHY_ORIGINAL,	/* hot copy without reordering */
 	ME_WHY_FLOW,		/* inferred to run */
 	ME_WHY_UNSAMPLED,	/* no evidence either way */
+	ME_WHY_TAIL,		/* a clone: saves a jump to a short way out */
 };
 
 struct me_plan_block {
-	uint32_t block;		/* cfg block index; each at most once */
+	uint32_t block;		/* cfg block index; each at most once, clones apart */
 	uint8_t zone;		/* enum me_zone */
 	uint8_t why;		/* enum me_why */
 	uint8_t align_log2;	/* of this block's new address; 0: none */
 	uint8_t favour_fall;	/* of a conditional branch whose successors both lie elsewhere: the
 				 * fall-through is the likelier one, so it gets the single branch */
+	uint8_t clone;		/* one more copy, that only the block before it falls into */
 };
 
 /* Blocks in the order of their new addresses: all of ME_ZONE_HOT first, then ME_ZONE_WARM; inside

@@ -43,12 +43,36 @@ static void choose_zones(const struct mp_cfg *cfg, uint32_t func, uint64_t seed,
 	}
 }
 
+/* After a block, now and then: a clone of what it leads to, and of what that leads to. */
+static void add_clones(const struct mp_cfg *cfg, uint32_t block, enum me_zone zone,
+		       const uint8_t *zones, uint64_t *state, struct me_plan *plan, uint32_t *room)
+{
+	while (*room && next_random(state) % 3 == 0) {
+		const struct mp_block *from = &cfg->blocks[block];
+		const struct mp_block *to;
+		uint32_t e;
+
+		if (from->term != MP_TERM_COND && from->term != MP_TERM_JUMP && from->term != MP_TERM_FALL)
+			return;
+		if (from->nr_edges == 0)
+			return;
+		e = from->first_edge + (uint32_t)(next_random(state) % from->nr_edges);
+		block = cfg->edges[e].to;
+		to = &cfg->blocks[block];
+		if (to->flags & (MP_BLOCK_ENTRY | MP_BLOCK_LANDING_PAD) || zones[block] == LEFT)
+			return;
+		plan->blocks[plan->nr_blocks++] = (struct me_plan_block){
+			.block = block, .zone = zone, .clone = true };
+		(*room)--;
+	}
+}
+
 static void add_function(const struct mp_cfg *cfg, uint32_t func, enum me_zone zone,
 			 const uint8_t *zones, uint64_t seed, uint64_t *state, uint32_t *scratch,
 			 struct me_plan *plan)
 {
 	const struct mp_func *f = &cfg->funcs[func];
-	uint32_t nr = 0, entry = MP_NONE;
+	uint32_t nr = 0, entry = MP_NONE, room = seed ? f->nr_blocks : 0;
 
 	for (uint32_t b = f->first_block; b < f->first_block + f->nr_blocks; b++) {
 		if (zones[b] != zone)
@@ -60,14 +84,18 @@ static void add_function(const struct mp_cfg *cfg, uint32_t func, enum me_zone z
 	}
 	if (seed)
 		shuffle(scratch, nr, state);
-	if (entry != MP_NONE)
+	if (entry != MP_NONE) {
 		plan->blocks[plan->nr_blocks++] = (struct me_plan_block){
 			.block = entry, .zone = zone, .align_log2 = 4 };
-	for (uint32_t i = 0; i < nr; i++)
+		add_clones(cfg, entry, zone, zones, state, plan, &room);
+	}
+	for (uint32_t i = 0; i < nr; i++) {
 		plan->blocks[plan->nr_blocks++] = (struct me_plan_block){
 			.block = scratch[i], .zone = zone,
 			.align_log2 = seed && next_random(state) % 16 == 0 ? 4 : 0,
 			.favour_fall = seed ? next_random(state) % 2 : 0 };
+		add_clones(cfg, scratch[i], zone, zones, state, plan, &room);
+	}
 }
 
 int me_plan_all(const struct mp_cfg *cfg, const uint8_t *eligible, uint64_t seed,
@@ -80,7 +108,8 @@ int me_plan_all(const struct mp_cfg *cfg, const uint8_t *eligible, uint64_t seed
 	int rc = 0;
 
 	plan->nr_blocks = 0;
-	plan->blocks = malloc((cfg->nr_blocks + 1) * sizeof(*plan->blocks));
+	/* A function's clones are at most as many as its blocks, in each zone. */
+	plan->blocks = malloc(((ME_NR_ZONES + 1) * (size_t)cfg->nr_blocks + 1) * sizeof(*plan->blocks));
 	if (!order || !scratch || !zones || !plan->blocks) {
 		rc = mp_err_set(err, ENOMEM, "out of memory");
 		me_plan_fini(plan);

@@ -147,6 +147,7 @@ static void vf_fini(struct vf *vf)
 	vf_bits_fini(&vf->pointer_kept);
 	vf_bits_fini(&vf->pointer_moved);
 	vf_bits_fini(&vf->piece_start);
+	vf_bits_fini(&vf->cloned);
 	free(vf->piece_rank);
 	free(vf->by_old);
 	free(vf->common);

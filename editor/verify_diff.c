@@ -81,13 +81,21 @@ static uint64_t check_rest(const struct vf *vf, uint64_t at, uint64_t block_end)
 		base = 0;
 		insn.target = (uint64_t)insn.imm;
 	}
-	copy = off ? vf_piece_from(vf, insn.target) : NULL;
-	if (!copy)
+	if (!off || !vf_piece_from(vf, insn.target))
 		return at;
 	memcpy(want, a, insn.len);
-	field = (int32_t)(copy->new_vaddr - base);
-	memcpy(want + off, &field, 4);
-	return memcmp(want + (at - start), b + (at - start), end - at) ? at : end;
+	for (uint32_t i = 0; i < vf->map->nr_pieces; i++) {
+		copy = vf_bits_get(&vf->cloned, insn.target) ? &vf->map->pieces[i]
+							     : vf_piece_from(vf, insn.target);
+		field = (int32_t)(copy->new_vaddr - base);
+		memcpy(want + off, &field, 4);
+		if (copy->old_vaddr == insn.target &&
+		    !memcmp(want + (at - start), b + (at - start), end - at))
+			return end;
+		if (!vf_bits_get(&vf->cloned, insn.target))
+			break;
+	}
+	return at;
 }
 
 /* @at: where the jump stands in @p's original. */
@@ -129,7 +137,7 @@ static bool is_patch(const struct vf *vf, const struct mp_map_piece *p, uint64_t
 	if (!b || b[0] != 0xe9)
 		return false;
 	memcpy(&disp, b + 1, 4);
-	return at + VF_PATCH_LEN + (uint64_t)(int64_t)disp == p->new_vaddr;
+	return vf_is_copy(vf, p->old_vaddr, at + VF_PATCH_LEN + (uint64_t)(int64_t)disp);
 }
 
 /* The field at @off of the instruction at @at: a function's address, the copy's now? */
@@ -153,7 +161,6 @@ static int check_retargeted(struct vf *vf, uint64_t vaddr, uint64_t *next)
 {
 	const struct vf_fde *fde = vf_eh_find(&vf->old_eh, vaddr);
 	uint64_t at = insn_start(vf, vaddr), now;
-	const struct mp_map_piece *copy;
 	const uint8_t *a, *b;
 	struct vf_insn insn;
 	int32_t disp;
@@ -173,8 +180,7 @@ static int check_retargeted(struct vf *vf, uint64_t vaddr, uint64_t *next)
 		return vf_refuse(vf, vaddr, "code changed that is no call, jump or patch");
 	memcpy(&disp, b + insn.rel_off, 4);
 	now = at + insn.len + (uint64_t)(int64_t)disp;
-	copy = vf_piece_from(vf, insn.target);
-	if (!copy || copy->new_vaddr != now)
+	if (!vf_is_copy(vf, insn.target, now))
 		return vf_refuse(vf, at, "leads to %#llx, which is no copy of %#llx",
 				 (unsigned long long)now, (unsigned long long)insn.target);
 	vf->report->nr_retargeted++;

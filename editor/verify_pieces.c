@@ -22,7 +22,7 @@ const struct mp_map_piece *vf_piece_from(const struct vf *vf, uint64_t old_vaddr
 const struct mp_map_piece *vf_piece_holding(const struct vf *vf, uint64_t old_vaddr)
 {
 	const struct mp_map_piece *pieces = vf->map->pieces;
-	uint32_t lo = 0, hi = vf->map->nr_pieces;
+	uint32_t lo = 0, hi = vf->nr_by_old;
 
 	while (lo < hi) {
 		uint32_t mid = lo + (hi - lo) / 2;
@@ -38,14 +38,29 @@ const struct mp_map_piece *vf_piece_holding(const struct vf *vf, uint64_t old_va
 	return &pieces[vf->by_old[lo - 1]];
 }
 
+/* A block may have several copies, and empty copies share their address with the next one. */
+bool vf_is_copy(const struct vf *vf, uint64_t old, uint64_t now)
+{
+	const struct mp_map_piece *pieces = vf->map->pieces;
+	uint32_t lo = 0, hi = vf->map->nr_pieces;
+
+	while (lo < hi) {
+		uint32_t mid = lo + (hi - lo) / 2;
+
+		if (pieces[mid].new_vaddr < now)
+			lo = mid + 1;
+		else
+			hi = mid;
+	}
+	for (; lo < vf->map->nr_pieces && pieces[lo].new_vaddr == now; lo++)
+		if (pieces[lo].old_vaddr == old)
+			return true;
+	return false;
+}
+
 bool vf_same_place(const struct vf *vf, uint64_t old, uint64_t now)
 {
-	const struct mp_map_piece *p;
-
-	if (old == now)
-		return true;
-	p = vf_piece_from(vf, old);
-	return p && p->new_vaddr == now;
+	return old == now || vf_is_copy(vf, old, now);
 }
 
 static int check_bounds(struct vf *vf, const struct mp_map_piece *p, uint64_t *prev_new)
@@ -63,7 +78,7 @@ static int check_bounds(struct vf *vf, const struct mp_map_piece *p, uint64_t *p
 	    p->old_size > vf->text_end - p->old_vaddr)
 		return vf_refuse(vf, p->old_vaddr, "the map names an original outside the text");
 	if (vf_bits_get(&vf->piece_start, p->old_vaddr))
-		return vf_refuse(vf, p->old_vaddr, "two copies of one block");
+		vf_bits_set(&vf->cloned, p->old_vaddr);
 	vf_bits_set(&vf->piece_start, p->old_vaddr);
 	return 0;
 }
@@ -77,6 +92,8 @@ int vf_index_pieces(struct vf *vf)
 	if (!nr)
 		return vf_refuse(vf, vf->new_text->vaddr, "the map is empty");
 	ret = vf_bits_init(&vf->piece_start, vf->text_start, vf->text_end);
+	if (!ret)
+		ret = vf_bits_init(&vf->cloned, vf->text_start, vf->text_end);
 	if (ret)
 		return ret;
 	words = vf->piece_start.nr / 64 + 1;
@@ -100,7 +117,14 @@ int vf_index_pieces(struct vf *vf)
 
 		vf->by_old[vf->piece_rank[at / 64] + (uint32_t)__builtin_popcountll(below)] = i;
 	}
-	for (uint32_t i = 1; i < nr; i++) {
+	vf->nr_by_old = rank;
+	for (uint32_t i = 0; i < nr; i++) {
+		const struct mp_map_piece *p = &vf->map->pieces[i];
+
+		if (vf_piece_from(vf, p->old_vaddr)->old_size != p->old_size)
+			return vf_refuse(vf, p->old_vaddr, "two copies of different length");
+	}
+	for (uint32_t i = 1; i < rank; i++) {
 		const struct mp_map_piece *a = &vf->map->pieces[vf->by_old[i - 1]];
 		const struct mp_map_piece *b = &vf->map->pieces[vf->by_old[i]];
 

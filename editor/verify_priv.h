@@ -237,7 +237,9 @@ struct vf {
 
 	struct vf_bits piece_start; /* old addresses */
 	uint32_t *piece_rank;	    /* pieces before each 64 bits of piece_start */
-	uint32_t *by_old;	    /* map->pieces in the order of old_vaddr */
+	struct vf_bits cloned;	    /* of them, those with more than one copy */
+	uint32_t *by_old;	    /* one piece of each original, in the order of old_vaddr */
+	uint32_t nr_by_old;
 	uint32_t *common;	    /* per piece: bytes before a branch that may be encoded anew */
 
 	uint64_t table_start, table_end; /* the table proved last */
@@ -254,10 +256,12 @@ static inline bool vf_is_text(const struct vf *vf, uint64_t vaddr)
 	return vaddr >= vf->text_start && vaddr < vf->text_end;
 }
 
-/* The piece whose original starts at @old_vaddr, or NULL. */
+/* A piece whose original starts at @old_vaddr, or NULL. */
 const struct mp_map_piece *vf_piece_from(const struct vf *vf, uint64_t old_vaddr);
-/* The piece whose original holds @old_vaddr, or NULL. */
+/* A piece whose original holds @old_vaddr, or NULL. */
 const struct mp_map_piece *vf_piece_holding(const struct vf *vf, uint64_t old_vaddr);
+/* Does a copy of the block at @old start at @now? */
+bool vf_is_copy(const struct vf *vf, uint64_t old, uint64_t now);
 /* May control that went to old address @old go to @now instead? */
 bool vf_same_place(const struct vf *vf, uint64_t old, uint64_t now);
 

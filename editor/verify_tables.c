@@ -155,7 +155,6 @@ static bool in_table(const struct vf *vf, uint64_t at, uint8_t kind)
 
 static int check_entry(struct vf *vf, uint64_t at, uint8_t kind, uint64_t now)
 {
-	const struct mp_map_piece *copy;
 	uint64_t label;
 
 	if (kind == VF_TABLE_ABS64 && (label = label_at(vf, at, kind, 0)) &&
@@ -170,8 +169,7 @@ static int check_entry(struct vf *vf, uint64_t at, uint8_t kind, uint64_t now)
 	label = label_at(vf, at, kind, vf->table_start);
 	if (kind == VF_TABLE_REL32)
 		now += vf->table_start;
-	copy = vf_piece_from(vf, label);
-	if (!copy || copy->new_vaddr != now)
+	if (!label || !vf_is_copy(vf, label, now))
 		return vf_refuse(vf, at, "table entry leads to %#llx, which is no copy of %#llx",
 				 (unsigned long long)now, (unsigned long long)label);
 	vf->report->nr_table_entries++;

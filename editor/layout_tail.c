@@ -1,0 +1,254 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * layout_tail - tail duplication: where a hot block would jump to a short way out (a return, an
+ * interpreter's dispatch), that way is copied behind it instead.
+ *
+ * A compiler merges such ends to save space; one layout can let a single predecessor fall into
+ * them. A clone is only ever fallen into, so it changes no address that anybody knows. It saves a
+ * taken branch and an instruction whatever the profile's errors: only its worth is estimated.
+ * Called by layout.c when the order is final.
+ */
+#include <errno.h>
+#include <string.h>
+
+#include "editor/layout_private.h"
+
+/* Longer ends are rare, and a clone that is left half-way is of no use. */
+#define MAX_INSNS  24
+#define MAX_BLOCKS 6
+/* At least this share of what enters a clone must be expected to reach its end. */
+#define MIN_REACH 0.5
+/* Clones may take this share of the bytes of the hot zone. */
+#define MAX_GROWTH 0.25
+
+struct tail {
+	uint32_t at;		/* index in the plan: clones follow this block */
+	uint32_t nr_blocks, bytes;
+	uint32_t blocks[MAX_BLOCKS];
+	double saved;		/* taken branches, in units of counts */
+};
+
+struct tails {
+	const struct mp_cfg *cfg;
+	const struct me_counts *counts;
+	const struct me_plan *plan;
+	uint8_t *hot;		/* per cfg block: copied into the hot zone */
+	struct tail *found;
+	uint32_t nr, capacity;
+};
+
+/* The edge that leaves @planned through a jump, given the block that follows; MP_NONE: none. */
+static uint32_t jump_edge(const struct tails *t, const struct me_plan_block *planned, uint32_t next)
+{
+	const struct mp_block *block = &t->cfg->blocks[planned->block];
+	const struct mp_edge *edges = t->cfg->edges;
+	uint32_t fall = MP_NONE, taken = MP_NONE;
+
+	for (uint32_t e = block->first_edge; e < block->first_edge + block->nr_edges; e++) {
+		if (edges[e].to == next)
+			return MP_NONE;
+		if (edges[e].kind == MP_EDGE_FALL)
+			fall = e;
+		else
+			taken = e;
+	}
+	switch (block->term) {
+	case MP_TERM_JUMP:
+		return taken;
+	case MP_TERM_FALL:
+		return fall;
+	case MP_TERM_COND:
+		return planned->favour_fall ? taken : fall;
+	default:
+		return MP_NONE;
+	}
+}
+
+/* The likelier successor of a block that does not end the function; MP_NONE: no evidence. */
+static uint32_t likely_edge(const struct tails *t, const struct mp_block *block)
+{
+	uint32_t best = MP_NONE;
+
+	for (uint32_t e = block->first_edge; e < block->first_edge + block->nr_edges; e++) {
+		if (t->counts->edge[e] > 0 &&
+		    (best == MP_NONE || t->counts->edge[e] > t->counts->edge[best]))
+			best = e;
+	}
+	return best;
+}
+
+static bool is_cloneable(const struct tails *t, const struct tail *tail, uint32_t b)
+{
+	const struct mp_block *block = &t->cfg->blocks[b];
+	uint16_t never = MP_BLOCK_ENTRY | MP_BLOCK_LANDING_PAD | MP_BLOCK_PADDING;
+
+	for (uint32_t i = 0; i < tail->nr_blocks; i++) {
+		if (tail->blocks[i] == b)
+			return false;
+	}
+	return t->hot[b] && !(block->flags & never) && t->counts->block[b] > 0;
+}
+
+static bool ends_function(const struct mp_block *block)
+{
+	return block->term == MP_TERM_RET || block->term == MP_TERM_TABLE ||
+	       block->term == MP_TERM_INDIRECT_TAIL || block->term == MP_TERM_TAIL;
+}
+
+/* Follow the likely way from @b. Return: whether it ends within the limits. */
+static bool follow(const struct tails *t, uint32_t b, uint32_t next, struct tail *tail)
+{
+	uint32_t nr_insns = 0;
+	double reach = 1;
+
+	while (tail->nr_blocks < MAX_BLOCKS && is_cloneable(t, tail, b)) {
+		const struct mp_block *block = &t->cfg->blocks[b];
+		uint32_t edge;
+
+		nr_insns += block->nr_insns;
+		if (nr_insns > MAX_INSNS)
+			return false;
+		tail->blocks[tail->nr_blocks++] = b;
+		tail->bytes += block->size;
+		if (ends_function(block))
+			break;
+		edge = block->term == MP_TERM_COND || block->term == MP_TERM_JUMP ||
+		       block->term == MP_TERM_FALL ? likely_edge(t, block) : MP_NONE;
+		if (edge == MP_NONE)
+			return false;
+		reach *= t->counts->edge[edge] / t->counts->block[b];
+		b = t->cfg->edges[edge].to;
+		if (reach < MIN_REACH)
+			return false;
+		if (b == next)
+			break;
+	}
+	if (!tail->nr_blocks || (b != next && !ends_function(&t->cfg->blocks[b])))
+		return false;
+	/* A loop that closes on itself never got here: the last block ended the walk. */
+	if (b != next && tail->blocks[tail->nr_blocks - 1] != b)
+		return false;
+	tail->saved *= reach;
+	return true;
+}
+
+static int find(struct tails *t, uint32_t i)
+{
+	const struct me_plan_block *planned = &t->plan->blocks[i];
+	uint32_t next = MP_NONE, edge;
+	struct tail tail = { .at = i };
+
+	if (i + 1 < t->plan->nr_blocks && planned[1].zone == planned->zone)
+		next = planned[1].block;
+	edge = jump_edge(t, planned, next);
+	if (edge == MP_NONE || !(t->counts->edge[edge] > 0))
+		return 0;
+	tail.saved = t->counts->edge[edge];
+	if (!follow(t, t->cfg->edges[edge].to, next, &tail))
+		return 0;
+	if (t->nr == t->capacity) {
+		uint32_t capacity = t->capacity ? 2 * t->capacity : 64;
+		struct tail *found = realloc(t->found, capacity * sizeof(*found));
+
+		if (!found)
+			return -ENOMEM;
+		t->found = found;
+		t->capacity = capacity;
+	}
+	t->found[t->nr++] = tail;
+	return 0;
+}
+
+static int compare_worth(const void *a, const void *b)
+{
+	const struct tail *x = a, *y = b;
+	double wx = x->saved / x->bytes, wy = y->saved / y->bytes;
+
+	if (wx != wy)
+		return wx > wy ? -1 : 1;
+	return x->at < y->at ? -1 : x->at > y->at;
+}
+
+static int compare_place(const void *a, const void *b)
+{
+	const struct tail *x = a, *y = b;
+
+	return x->at < y->at ? -1 : x->at > y->at;
+}
+
+/* Keep the worthiest within the budget, in the plan's order again. */
+static void choose(struct tails *t)
+{
+	uint64_t bytes = 0, budget;
+	uint32_t kept = 0, nr_clones = 0;
+
+	for (uint32_t i = 0; i < t->plan->nr_blocks; i++) {
+		if (t->plan->blocks[i].zone == ME_ZONE_HOT)
+			bytes += t->cfg->blocks[t->plan->blocks[i].block].size;
+	}
+	budget = (uint64_t)((double)bytes * MAX_GROWTH);
+	if (t->nr)
+		qsort(t->found, t->nr, sizeof(*t->found), compare_worth);
+	for (uint32_t i = 0; i < t->nr; i++) {
+		if (t->found[i].bytes > budget)
+			continue;
+		budget -= t->found[i].bytes;
+		nr_clones += t->found[i].nr_blocks;
+		t->found[kept++] = t->found[i];
+	}
+	t->nr = kept;
+	if (kept)
+		qsort(t->found, kept, sizeof(*t->found), compare_place);
+	t->capacity = nr_clones;
+}
+
+static int insert(const struct tails *t, struct me_plan *plan)
+{
+	uint32_t nr = 0, next = 0;
+	struct me_plan_block *blocks;
+
+	blocks = malloc(((size_t)plan->nr_blocks + t->capacity + 1) * sizeof(*blocks));
+	if (!blocks)
+		return -ENOMEM;
+	for (uint32_t i = 0; i < plan->nr_blocks; i++) {
+		blocks[nr++] = plan->blocks[i];
+		if (next == t->nr || t->found[next].at != i)
+			continue;
+		for (uint32_t k = 0; k < t->found[next].nr_blocks; k++) {
+			blocks[nr] = (struct me_plan_block){ .block = t->found[next].blocks[k],
+							     .zone = plan->blocks[i].zone,
+							     .why = ME_WHY_TAIL, .clone = true };
+			nr++;
+		}
+		next++;
+	}
+	free(plan->blocks);
+	plan->blocks = blocks;
+	plan->nr_blocks = nr;
+	return 0;
+}
+
+int me_tails_add(const struct mp_cfg *cfg, const struct me_counts *counts, struct me_plan *plan)
+{
+	struct tails t = { .cfg = cfg, .counts = counts, .plan = plan };
+	int ret = -ENOMEM;
+
+	t.hot = calloc((size_t)cfg->nr_blocks + 1, 1);
+	if (!t.hot)
+		goto out;
+	for (uint32_t i = 0; i < plan->nr_blocks; i++)
+		t.hot[plan->blocks[i].block] = plan->blocks[i].zone == ME_ZONE_HOT;
+	ret = 0;
+	for (uint32_t i = 0; i < plan->nr_blocks && !ret; i++) {
+		if (plan->blocks[i].zone == ME_ZONE_HOT)
+			ret = find(&t, i);
+	}
+	if (ret)
+		goto out;
+	choose(&t);
+	ret = insert(&t, plan);
+out:
+	free(t.hot);
+	free(t.found);
+	return ret;
+}
