@@ -1,0 +1,399 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+# morph-optimize from the outside: options, exit statuses, messages, and that it
+# leaves nothing behind and nothing half-written, whatever happens to it.
+set -u
+root=$(cd "$(dirname "$0")/../.." && pwd)
+BUILD=${BUILD:-$root/build}
+BUILD=$(cd "$BUILD" && pwd)
+dir=$(mktemp -d "${TMPDIR:-/tmp}/optcli.XXXXXX")
+trap 'rm -rf "$dir"' EXIT
+nr_failed=0
+for t in gcc readelf objdump jq; do
+	command -v $t >/dev/null || { echo "skip: $t is missing"; exit 77; }
+done
+cd "$dir" || exit 1
+mkdir tmp
+export TMPDIR=$dir/tmp
+optimize=$BUILD/morph-optimize
+
+fail() {
+	echo "FAIL: $*"
+	nr_failed=$((nr_failed + 1))
+}
+
+nothing_left() { # WHAT
+	local left
+	left=$(find . -name '.morph.*' -o -name 'morph-dry-run*')
+	[ -z "$left" ] || fail "$1: left behind: $left"
+}
+
+# ends STATUS WHAT ARGS: output in out.txt, messages in err.txt
+ends() {
+	local want=$1 what=$2 got=0
+	shift 2
+	"$optimize" "$@" >out.txt 2>err.txt || got=$?
+	[ "$got" = "$want" ] || {
+		fail "$what: status $got, not $want"
+		head -5 out.txt err.txt | sed 's/^/    /'
+	}
+	nothing_left "$what"
+}
+
+says() { # FILE REGEXP WHAT
+	grep -q -e "$2" "$1" || {
+		fail "$3: $1 does not say '$2':"
+		sed 's/^/    /' "$1"
+	}
+}
+
+# refuses STATUS REGEXP FILE ARGS: one line "morph-optimize: FILE: reason", and no output.
+refuses() {
+	local want=$1 reason=$2 file=$3
+	shift 3
+	rm -f refused.out
+	ends "$want" "$file" "$@" "$file" -o refused.out
+	[ "$(wc -l <err.txt)" = 1 ] || fail "$file: $(wc -l <err.txt) lines: $(cat err.txt)"
+	says err.txt "^morph-optimize: $file: .*$reason" "$file"
+	[ -s out.txt ] && fail "$file: refused, and yet prints a report"
+	[ -e refused.out ] && fail "$file: refused, and yet there is an output"
+}
+
+cat >prog.c <<'END'
+#include <stdio.h>
+#include <stdlib.h>
+__attribute__((noinline)) int pick(int x)
+{
+	switch (x & 7) {
+	case 0: return x * 3;
+	case 1: return x - 7;
+	case 2: return x / 5;
+	case 3: return x ^ 0x55;
+	case 4: return x % 9;
+	case 5: return x | 3;
+	default: return ~x;
+	}
+}
+__attribute__((noinline)) int never(int x)
+{
+	if (x < 0)
+		abort();
+	return x + 1;
+}
+__attribute__((noinline)) int hot(int n)
+{
+	int sum = 0;
+	for (int i = 0; i < n; i++) {
+		if (i % 7 == 3)
+			sum += never(i);
+		sum += pick(i);
+	}
+	return sum;
+}
+int (*volatile pointer)(int) = pick;
+int main(int argc, char **argv)
+{
+	int n = argc > 1 ? atoi(argv[1]) : 1000;
+	printf("%d %d %d\n", hot(n), pointer(n), pointer == pick);
+	return 0;
+}
+END
+gcc -O2 -no-pie -fno-pie -Wl,--emit-relocs -o prog prog.c &&
+	gcc -O2 -fPIE -pie -Wl,--emit-relocs -o pie prog.c &&
+	gcc -O2 -fPIC -shared -Wl,--emit-relocs -o lib.so prog.c &&
+	gcc -O2 -o stock prog.c || exit 1
+want=$(./prog 12345)
+
+runs() { # FILE WHAT
+	local got
+	got=$("./$1" 12345) || fail "$2: $1 fails"
+	[ "$got" = "$want" ] || fail "$2: $1 prints '$got', not '$want'"
+}
+
+# ---- usage
+ends 0 "--help" --help
+says out.txt '^Usage: morph-optimize' "--help"
+for o in --output --dry-run --db --report --min-samples --since --block-order --function-order \
+	--estimator --keep-fluff --list-patches --all --shuffle; do
+	says out.txt "$o" "--help"
+	grep -q -e "Fl $(sed 's/^-//' <<<"$o")" "$root/Documentation/morph-optimize.1" ||
+		fail "the manual page does not know $o"
+done
+ends 0 "--version" --version
+says out.txt '^morph-optimize ' "--version"
+ends 0 "--usage" --usage
+ends 2 "nothing"
+ends 2 "no output" --all prog
+ends 2 "no file" --all -o x
+ends 2 "two files" --all prog pie -o x
+ends 2 "-o with --dry-run" --all --dry-run -o x prog
+ends 2 "--shuffle without --all" --shuffle=3 --dry-run prog
+ends 2 "an unknown option" --all --dry-run --fast prog
+for o in --report=xml --min-samples=many --min-samples=-1 --min-samples= --since=x --shuffle=x \
+	--block-order=best --function-order=best --estimator=guess; do
+	ends 2 "$o" --all --dry-run "$o" prog
+	says err.txt "${o%%=*}" "$o"
+	says err.txt "Try .*--help" "$o"
+done
+[ -e x ] && fail "a usage error wrote a file"
+
+# ---- the way it is meant to be used
+for p in prog pie; do
+	for s in 0 1 2 3; do
+		ends 0 "--all --shuffle=$s $p" --all --shuffle=$s "$p" -o "$p.$s"
+		runs "$p.$s" "--shuffle=$s"
+	done
+	cmp -s "$p.1" "$p.2" && fail "$p: two seeds, one output"
+	ends 0 "the same seed" --all --shuffle=2 "$p" -o again
+	cmp "$p.2" again || fail "$p: one seed, two outputs"
+	[ "$(stat -c %a "$p.1")" = "$(stat -c %a "$p")" ] || fail "$p: another mode"
+done
+ends 0 "a library" --all lib.so -o lib.out
+says out.txt 'lib.so -> lib.out' "a library"
+ends 0 "long options" --all --output=pie.long pie
+runs pie.long "long options"
+chmod 711 prog
+ends 0 "over an old output" --all prog -o prog.1
+[ "$(stat -c %a prog.1)" = 711 ] || fail "over an old output: another mode"
+runs prog.1 "over an old output"
+chmod 755 prog
+ends 0 "--report=none" --all --report=none prog -o prog.1
+[ -s out.txt ] && fail "--report=none prints"
+
+# ---- dry run
+before=$(find . -type f ! -name '*.txt' | sort | xargs cksum)
+ends 0 "--dry-run" --all --dry-run prog
+says out.txt 'dry run, nothing written' "--dry-run"
+says out.txt '^  verified ' "--dry-run"
+ends 0 "-n" --all -n prog
+[ "$before" = "$(find . -type f ! -name '*.txt' | sort | xargs cksum)" ] ||
+	fail "--dry-run left something"
+
+# ---- the report, text and JSON
+ends 0 "text" --all --shuffle=5 prog -o prog.out
+cp out.txt text
+ends 0 "json" --all --shuffle=5 --report=json prog -o prog.out
+jq -e . out.txt >/dev/null || fail "json: does not parse"
+number() { # REGEXP: the number in its \1, as the text has it
+	sed -n "s/$1/\\1/p" text
+}
+same() { # JSON-PATH REGEXP
+	local j t
+	j=$(jq -r "$1" out.txt)
+	t=$(number "$2")
+	[ -n "$t" ] && [ "$j" = "$t" ] || fail "json $1 is '$j', the text says '$t'"
+}
+same .build_id '^  build-id *\([0-9a-f]*\)$'
+same .functions.in_file '^  functions  *\([0-9]*\) in the file.*'
+same .functions.considered '^  functions .*, \([0-9]*\) considered.*'
+same .functions.moved '^  functions .*, \([0-9]*\) moved.*'
+same '.functions.left_alone | length' '^  functions .*, \([0-9]*\) left alone.*'
+same .code.blocks '^  code  *\([0-9]*\) blocks.*'
+same .code.hot_blocks '^  code .*(\([0-9]*\) hot), .*'
+same .code.bytes '^  code .*, \([0-9]*\) bytes.*'
+same .code.hot_bytes '^  code .*bytes (\([0-9]*\) hot)$'
+same .code.branches_inverted '^  branches  *\([0-9]*\) inverted.*'
+same .code.jumps_dropped '^  branches .*, \([0-9]*\) jumps dropped.*'
+same .code.jumps_added '^  branches .*, \([0-9]*\) added$'
+same .code.patches '^  old code  *\([0-9]*\) patches.*'
+same .code.retargeted '^  old code .*, \([0-9]*\) calls.*'
+same .code.table_entries '^  old code .*, \([0-9]*\) table entries$'
+same .code.pointers '^  pointers  *\([0-9]*\) to.*'
+same .code.functions_redirected '^  pointers .* to \([0-9]*\) functions.*'
+same .verified.blocks '^  verified  *\([0-9]*\) blocks.*'
+same .verified.instructions '^  verified .*, \([0-9]*\) instructions.*'
+same .verified.unwind_rows '^  verified .*, \([0-9]*\) unwind rows.*'
+same .verified.patches '^  verified .*, \([0-9]*\) patches$'
+same .size_before '^  size  *\([0-9]*\) -> .*'
+same .size_after '^  size .* -> \([0-9]*\) bytes.*'
+jq -e '.schema == 1 and .input == "prog" and .output == "prog.out" and .peak_rss_bytes > 1000000
+	and .seconds.total > 0 and .code.blocks == .verified.blocks
+	and .code.patches == .verified.patches' out.txt >/dev/null || fail "json: $(cat out.txt)"
+[ "$(jq .size_after out.txt)" = "$(stat -c %s prog.out)" ] || fail "json: another size"
+[ "$(jq .size_before out.txt)" = "$(stat -c %s prog)" ] || fail "json: another size before"
+ends 0 "json, dry run" --all --report=json --dry-run prog
+jq -e '.output == null' out.txt >/dev/null || fail "json, dry run: $(jq .output out.txt)"
+
+ends 0 "--list-patches" --all --list-patches=patches --report=json prog -o prog.out
+[ "$(wc -l <patches)" = "$(jq .code.patches out.txt)" ] || fail "--list-patches: another number"
+while read -r at size; do
+	objdump -d --start-address="$at" --stop-address=$((at + size)) prog.out |
+		grep -q "^ *${at#0x}:.*jmp" || fail "--list-patches: no jump at $at"
+done <patches
+ends 1 "--list-patches that cannot be written" --all --list-patches=no/where prog -o prog.out
+says err.txt '^morph-optimize: no/where: No such file' "--list-patches"
+
+# ---- with a profile, which perf's text gives: samples all over hot and pick
+profile() { # FILE DB SAMPLES
+	local off vaddr size at
+	read -r off vaddr size < <(readelf -lW "$1" | awk '$1 == "LOAD" && / R E / { print $2, $3, $5 }')
+	{
+		echo "p 7/7 1.0: PERF_RECORD_MMAP2 7/7: [$vaddr($size) @ $off 00:00 0 0]: r-xp $dir/$1"
+		objdump -d --no-show-raw-insn "$1" |
+			awk '/^[0-9a-f]+ </ { on = /<(hot|pick)>/ } on && /^ / && !/nop|xchg/ { sub(":", "", $1); print $1 }' >at.txt
+		for ((i = 0; i < $3;)); do
+			while read -r at && [ $i -lt "$3" ]; do
+				echo "p 7/7 1.1: cycles:u: $at f ($dir/$1)"
+				i=$((i + 1))
+			done <at.txt
+		done
+	} >perf.text
+	"$BUILD/morph-stats" --db "$2" import perf.text >/dev/null || fail "import: $1"
+}
+profile prog db 3000
+ends 0 "a profile" --db db prog -o prog.fast
+runs prog.fast "a profile"
+says out.txt '^  samples    3000, 100.0 % ' "a profile"
+says out.txt '^  predicted  taken branches' "a profile"
+ends 0 "MORPH_DB" --version
+MORPH_DB=db ends 0 "MORPH_DB" prog -o prog.env
+cmp prog.fast prog.env || fail "MORPH_DB: another output"
+ends 0 "a profile, json" --db db --report=json prog -o prog.fast
+jq -e '.samples == 3000 and .samples_moved == 3000 and .predicted_taken_ratio > 0
+	and .functions.moved >= 2' out.txt >/dev/null || fail "a profile, json: $(cat out.txt)"
+for o in --block-order=original --function-order=original --estimator=scaled --keep-fluff \
+	--block-order=ph --function-order=ph --estimator=poisson --since=1 --min-samples=3000; do
+	ends 0 "$o" --db db "$o" prog -o prog.opt
+	runs prog.opt "$o"
+done
+ends 3 "too little profile" --db db --min-samples=3001 prog -o none
+says err.txt '^morph-optimize: prog: too little profile: 3000 samples, want 3001' "too little profile"
+ends 3 "a profile of another file" --db db pie -o none
+says err.txt '^morph-optimize: pie: no samples of this very file (build-id [0-9a-f]*) in db' "another file"
+ends 3 "no database" --db nowhere.db prog -o none
+says err.txt '^morph-optimize: .*nowhere.db' "no database"
+[ -e nowhere.db ] && fail "a database was made"
+head -c 3000 /dev/urandom >bad.db
+ends 1 "a damaged database" --db bad.db prog -o none
+says err.txt '^morph-optimize: .*bad.db' "a damaged database"
+ends 1 "a database that is a directory" --db tmp prog -o none
+[ -e none ] && fail "no profile, and yet there is an output"
+
+# ---- what is no input
+refuses 1 'No such file' missing --all
+mkdir adir
+refuses 1 '[Dd]irectory\|regular' adir --all
+: >empty
+refuses 1 '' empty --all
+echo '#!/bin/sh' >script
+refuses 1 'not an ELF' script --all
+head -c 64 prog >head
+refuses 1 '' head --all
+for n in 100 1000 5000 $(($(stat -c %s prog) - 1)); do
+	head -c "$n" prog >cut
+	refuses 1 '' cut --all
+done
+printf 'int main(void) { return 0; }\n' >small.c
+if gcc -m32 -nostdlib -r -o x32 small.c 2>/dev/null; then
+	refuses 1 '' x32 --all
+else
+	cp prog x32
+	printf '\1' | dd of=x32 bs=1 seek=4 conv=notrunc status=none
+	refuses 1 '' x32 --all
+fi
+gcc -c -o object.o small.c
+refuses 1 '' object.o --all
+cp prog arm
+printf '\267' | dd of=arm bs=1 seek=18 conv=notrunc status=none
+refuses 1 '' arm --all
+refuses 4 'emit-relocs' stock --all
+refuses 4 'already optimised' prog.fast --all
+objcopy --add-section .gopclntab=small.c prog golike
+refuses 4 'Go' golike --all
+printf 'int x; int *p = &x; int main(void) { return *p; }\n' >text.c
+if gcc -fno-pie -c -o text.o text.c 2>/dev/null &&
+	gcc -pie -Wl,--emit-relocs,-z,notext -o textrel text.o 2>/dev/null &&
+	readelf -d textrel | grep -q TEXTREL; then
+	refuses 4 'text relocations' textrel --all
+fi
+refuses 1 'No such file' "a name with spaces" --all
+
+# ---- outputs that cannot be
+same_file() { # NAME
+	local sum
+	sum=$(cksum <prog)
+	ends 1 "-o $1" --all prog -o "$1"
+	says err.txt "^morph-optimize: $1: is the input itself" "-o $1"
+	[ "$sum" = "$(cksum <prog)" ] || fail "-o $1 changed the input"
+}
+ln -s prog symbolic
+ln prog hard
+same_file prog
+same_file ./prog
+same_file symbolic
+same_file hard
+[ -L symbolic ] || fail "the symbolic link is gone"
+ends 1 "-o in no directory" --all prog -o no/where
+says err.txt '^morph-optimize: no/where: No such file' "-o in no directory"
+ends 1 "-o a directory" --all prog -o adir
+says err.txt '^morph-optimize: adir: ' "-o a directory"
+[ -d adir ] || fail "the directory is gone"
+ends 1 "-o below a file" --all prog -o prog.c/x
+ends 1 "-o with too long a name" --all prog -o "$(printf 'x%.0s' {1..300})"
+for r in text json; do
+	got=0
+	"$optimize" --all --report=$r prog -o prog.out >/dev/full 2>err.txt || got=$?
+	[ $got = 1 ] || fail "--report=$r on a full disk: status $got"
+	says err.txt '^morph-optimize: standard output: No space' "--report=$r on a full disk"
+done
+
+# A file system of our own: read-only, then full.
+cat >mounted.sh <<'END'
+set -u
+mkdir -p small && mount -t tmpfs -o size=16k none small 2>/dev/null || exit 77
+got=0
+"$1" --all prog -o small/out >out.txt 2>err.txt || got=$?
+[ $got = 1 ] || echo "a full disk: status $got"
+grep -q '^morph-optimize: small/out: No space left' err.txt || { echo "a full disk says:"; cat err.txt; }
+[ -z "$(ls -A small)" ] || echo "a full disk: left behind: $(ls -A small)"
+got=0
+TMPDIR=$PWD/small "$1" --all --dry-run prog >out.txt 2>err.txt || got=$?
+[ $got = 1 ] || echo "a full disk, dry run: status $got"
+[ -z "$(ls -A small)" ] || echo "a full disk, dry run: left behind: $(ls -A small)"
+mount -o remount,ro small || exit 0
+got=0
+"$1" --all prog -o small/out >out.txt 2>err.txt || got=$?
+[ $got = 1 ] || echo "a read-only disk: status $got"
+grep -q '^morph-optimize: small/out: Read-only' err.txt || { echo "a read-only disk says:"; cat err.txt; }
+END
+left_out=
+if unshare -m true 2>/dev/null; then
+	said=$(unshare -m bash mounted.sh "$optimize")
+	case $? in
+	77) left_out=" a full disk" ;;
+	*) [ -z "$said" ] || fail "$said" ;;
+	esac
+else
+	left_out=" a full disk"
+fi
+if [ "$(id -u)" != 0 ]; then
+	mkdir closed
+	chmod a-w closed
+	ends 1 "a directory that may not be written" --all prog -o closed/out
+	says err.txt '^morph-optimize: closed/out: Permission' "a closed directory"
+fi
+
+# ---- interrupted at any time: the whole output or none, and nothing else
+for ((i = 0; i < 600; i++)); do
+	echo "int f$i(int x, int y) { switch (x) { case 1: return y * $i; case 2: return y + 3;"
+	echo "case 3: return y / 3; case 4: return y - x; case 5: return ~y; default: return x; } }"
+done >many.c
+gcc -O1 -fPIC -shared -Wl,--emit-relocs -o many.so many.c || exit 1
+ends 0 "many functions" --all many.so -o many.out
+for sig in INT TERM HUP; do
+	for delay in 0 0.005 0.01 0.02 0.03 0.04 0.06 0.08 0.12; do
+		rm -f stopped
+		# Background jobs of a script ignore SIGINT; that is not what is tested.
+		(trap - INT; exec env --default-signal=INT "$optimize" --all many.so -o stopped) \
+			>/dev/null 2>&1 &
+		pid=$!
+		sleep $delay
+		kill -$sig $pid 2>/dev/null
+		wait $pid 2>/dev/null
+		nothing_left "SIG$sig after $delay s"
+		[ ! -e stopped ] || cmp -s stopped many.out || fail "SIG$sig after $delay s: a torn output"
+	done
+done
+
+[ -z "$left_out" ] || echo "left out:$left_out"
+[ $nr_failed = 0 ]
