@@ -232,19 +232,15 @@ static void scan_linker_made(struct finder *f)
 static bool asks_for_text_bounds(const struct mp_elf *elf)
 {
 	static const char *const names[] = { "etext", "_etext", "__etext", "__executable_start" };
-	uint64_t bounds[4];
-	uint32_t nr = 0;
 
-	for (uint32_t i = 0; i < elf->nr_symbols; i++) {
-		for (size_t n = 0; n < sizeof(names) / sizeof(names[0]) && nr < 4; n++) {
-			if (elf->symbols[i].shndx != SHN_UNDEF && !strcmp(elf->symbols[i].name, names[n]))
-				bounds[nr++] = elf->symbols[i].vaddr;
-		}
-	}
-	for (uint32_t i = 0; nr && i < elf->nr_relocs; i++) {
-		for (uint32_t b = 0; b < nr; b++) {
-			if (elf->relocs[i].sym_value == bounds[b] && elf->relocs[i].sym &&
-			    !mp_elf_section_at(elf, bounds[b]))
+	for (uint32_t i = 0; i < elf->nr_relocs; i++) {
+		uint32_t sym = elf->relocs[i].sym;
+
+		/* Static relocations name entries of .symtab, which come first. */
+		if (sym == 0 || sym >= elf->nr_symbols || elf->symbols[sym].dynamic)
+			continue;
+		for (size_t n = 0; n < sizeof(names) / sizeof(names[0]); n++) {
+			if (!strcmp(elf->symbols[sym].name, names[n]))
 				return true;
 		}
 	}
