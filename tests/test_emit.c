@@ -27,7 +27,6 @@ static int emit(struct fixture *f, uint64_t seed, struct me_emitted *out, struct
 {
 	struct me_eligible eligible;
 	uint8_t *movable = calloc(f->cfg->nr_funcs + 1, 1);
-	int rc;
 
 	ck_assert_ptr_nonnull(movable);
 	ck_assert_int_eq(me_eligible_functions(f->cfg, &eligible, err), 0);

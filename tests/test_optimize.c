@@ -158,7 +158,7 @@ START_TEST(optimize_moves_what_has_samples)
 	put_profile(&f, db, 5000);
 	struct me_optimize_options options = {
 		.input = f.path, .output = out_path, .db = db, .min_samples = ME_MIN_SAMPLES,
-		.layout = {ME_ORDER_PH, ME_ORDER_PH, false}};
+		.layout = {.block_order = ME_ORDER_PH, .function_order = ME_ORDER_PH}};
 
 	ck_assert_msg(me_optimize(&options, &r, &err) == 0, "%s", err.msg);
 	ck_assert_uint_eq(r.samples, 5000);
