@@ -4,7 +4,7 @@
  *
  * Each chunk says how many samples came before it, so that a reader who meets
  * damage knows exactly how many it lost once it finds a good chunk again.
- * Written by morphd --record, read by source_replay; drawn in Documentation/abi-records.md.
+ * Written by morphd --record, read by source_replay; drawn in Documentation/abi.md.
  */
 #ifndef MD_RECFILE_H
 #define MD_RECFILE_H

@@ -5,7 +5,7 @@
  * the text it speaks of. Called by daemon (add) and by everybody (read).
  *
  *	module -> bucket  days 20410..20770  (older days, folded)
- *	          bucket  day  20771         -> chunk vaddr 0x401000 >> 14: encoded counts
+ *	          bucket  day  20771         -> chunk vaddr 0x401000 >> 16: encoded counts
  *	          ...                           chunk ...
  *	          bucket  day  20777 (today)
  */

@@ -4,7 +4,7 @@
  *
  * Decides the layout of each record, not how records travel (a ring, a file).
  * Every size and offset is asserted below, so the kernel, the BPF and the user
- * build all check it. Described in Documentation/abi-records.md.
+ * build all check it. Described in Documentation/abi.md.
  */
 #ifndef MORPH_ABI_H
 #define MORPH_ABI_H
