@@ -8,6 +8,7 @@
 #include "editor/predict.h"
 
 #include <errno.h>
+#include <math.h>
 #include <string.h>
 
 struct walk {
@@ -15,6 +16,7 @@ struct walk {
 	const struct me_counts *counts;
 	const uint32_t *next;	/* per block: what follows its copy, MP_NONE: nothing */
 	const uint8_t *copied;
+	const double *share;	/* per block: of its count, what its clones leave; NULL: all */
 	struct me_branches *sum;
 };
 
@@ -67,7 +69,7 @@ static void func_add(const struct walk *w, uint32_t f)
 	for (uint32_t b = func->first_block; b < func->first_block + func->nr_blocks; b++) {
 		const struct mp_block *block = &w->cfg->blocks[b];
 		double insns = w->counts->block[b] * block->nr_insns;
-		double before = 0, after = 0, jumps_before = 0, jumps_after = 0;
+		double before = 0, after = 0, jumps_before = 0, jumps_after = 0, share;
 		uint32_t fall = MP_NONE;
 
 		for (uint32_t e = block->first_edge; e < block->first_edge + block->nr_edges; e++)
@@ -84,17 +86,97 @@ static void func_add(const struct walk *w, uint32_t f)
 		}
 		sum->insns_moved += insns;
 		block_add(w, block, w->next[b], &after, &jumps_after);
-		sum->taken_after += after;
-		sum->insns_after += jumps_after - jumps_before;
+		share = w->share ? w->share[b] : 1;
+		sum->taken_after += share * after;
+		sum->insns_after += share * jumps_after - jumps_before;
 	}
 }
 
 void me_branches_add(const struct mp_cfg *cfg, const struct me_counts *counts, uint32_t func,
 		     const uint32_t *next, const uint8_t *copied, struct me_branches *sum)
 {
-	struct walk w = { cfg, counts, next, copied, sum };
+	struct walk w = { cfg, counts, next, copied, NULL, sum };
 
 	func_add(&w, func);
+}
+
+/* The block right behind the one at @i of @plan; MP_NONE: none. */
+static uint32_t plan_next(const struct me_plan *plan, uint32_t i)
+{
+	const struct me_plan_block *at = &plan->blocks[i];
+
+	return i + 1 < plan->nr_blocks && at[1].zone == at->zone ? at[1].block : MP_NONE;
+}
+
+/* How often @from runs on to @to. */
+static double way_count(const struct walk *w, uint32_t from, uint32_t to)
+{
+	const struct mp_block *block = &w->cfg->blocks[from];
+	double sum = 0;
+
+	for (uint32_t e = block->first_edge; e < block->first_edge + block->nr_edges; e++)
+		if (w->cfg->edges[e].to == to)
+			sum += w->counts->edge[e];
+	return sum;
+}
+
+/*
+ * How a block's count divides among its copies: a clone gets what the copy before it sends its
+ * way, and the copies of a block send it there alike; the primary copy keeps the rest. A primary
+ * copy that loses flow sends less into clones of its own, so this is a system of equations: what
+ * the first rounds leave open is nothing but long chains of clones behind cloned blocks.
+ */
+#define SHARE_ROUNDS 16
+
+static void shares_divide(const struct walk *w, const struct me_plan *plan, double *clone,
+			  double *share)
+{
+	for (uint32_t b = 0; b < w->cfg->nr_blocks; b++)
+		share[b] = 1;
+	for (int round = 0; round < SHARE_ROUNDS; round++) {
+		for (uint32_t i = 1; i < plan->nr_blocks; i++) {
+			const struct me_plan_block *at = &plan->blocks[i];
+			double count = w->counts->block[at->block], before, now = 0;
+
+			if (!at->clone)
+				continue;
+			before = at[-1].clone ? clone[i - 1] : share[at[-1].block];
+			if (count > 0)
+				now = fmax(before, 0) * way_count(w, at[-1].block, at->block) / count;
+			share[at->block] += clone[i] - now;
+			clone[i] = now;
+		}
+	}
+	for (uint32_t b = 0; b < w->cfg->nr_blocks; b++)
+		share[b] = fmax(share[b], 0);
+}
+
+static void clone_add(const struct walk *w, const struct me_plan *plan, uint32_t i, double share)
+{
+	double taken = 0, jumps = 0;
+
+	block_add(w, &w->cfg->blocks[plan->blocks[i].block], plan_next(plan, i), &taken, &jumps);
+	w->sum->taken_after += share * taken;
+	w->sum->insns_after += share * jumps;
+}
+
+/* Return: 0, -EINVAL. */
+static int plan_read(const struct mp_cfg *cfg, const struct me_plan *plan, uint32_t *next,
+		     uint8_t *copied, uint8_t *wanted)
+{
+	for (uint32_t i = 0; i < plan->nr_blocks; i++) {
+		const struct me_plan_block *at = &plan->blocks[i];
+
+		if (at->block >= cfg->nr_blocks)
+			return -EINVAL;
+		if (at->clone)
+			continue;
+		copied[at->block] = 1;
+		next[at->block] = plan_next(plan, i);
+		if (cfg->blocks[at->block].func != MP_NONE)
+			wanted[cfg->blocks[at->block].func] = 1;
+	}
+	return 0;
 }
 
 int me_branches_count(const struct mp_cfg *cfg, const struct me_counts *counts,
@@ -103,33 +185,35 @@ int me_branches_count(const struct mp_cfg *cfg, const struct me_counts *counts,
 	uint8_t *wanted = calloc((size_t)cfg->nr_funcs + 1, 1);
 	uint8_t *copied = calloc((size_t)cfg->nr_blocks + 1, 1);
 	uint32_t *next = malloc(((size_t)cfg->nr_blocks + 1) * sizeof(*next));
+	double *share = malloc(((size_t)cfg->nr_blocks + 1) * sizeof(*share));
+	double *clone = calloc((size_t)plan->nr_blocks + 1, sizeof(*clone));
+	struct walk w = { cfg, counts, next, copied, share, out };
 	int ret = -ENOMEM;
 
 	*out = (struct me_branches){ 0 };
-	if (!wanted || !next || !copied)
+	if (!wanted || !copied || !next || !share || !clone)
 		goto out;
-	ret = 0;
-	memset(next, 0xff, ((size_t)cfg->nr_blocks + 1) * sizeof(*next));
-	for (uint32_t i = 0; i < plan->nr_blocks; i++) {
-		const struct me_plan_block *block = &plan->blocks[i];
-
-		if (block->block >= cfg->nr_blocks) {
-			ret = -EINVAL;
-			goto out;
-		}
-		copied[block->block] = 1;
-		if (cfg->blocks[block->block].func != MP_NONE)
-			wanted[cfg->blocks[block->block].func] = 1;
-		if (i + 1 < plan->nr_blocks && block[1].zone == block->zone)
-			next[block->block] = block[1].block;
-	}
+	ret = plan_read(cfg, plan, next, copied, wanted);
+	if (ret)
+		goto out;
+	if (funcs)
+		memcpy(wanted, funcs, cfg->nr_funcs);
+	shares_divide(&w, plan, clone, share);
 	for (uint32_t f = 0; f < cfg->nr_funcs; f++)
-		if (funcs ? funcs[f] : wanted[f])
-			me_branches_add(cfg, counts, f, next, copied, out);
+		if (wanted[f])
+			func_add(&w, f);
+	for (uint32_t i = 0; i < plan->nr_blocks; i++) {
+		uint32_t f = cfg->blocks[plan->blocks[i].block].func;
+
+		if (plan->blocks[i].clone && f != MP_NONE && wanted[f])
+			clone_add(&w, plan, i, clone[i]);
+	}
 out:
 	free(wanted);
-	free(next);
 	free(copied);
+	free(next);
+	free(share);
+	free(clone);
 	return ret;
 }
 

@@ -94,6 +94,109 @@ START_TEST(predict_charges_old_code_that_falls_into_a_patch)
 }
 END_TEST
 
+/* As count(): from @first_warm on in the warm zone; @clones: which are clones, ends with 0. */
+static struct me_branches count_clones(const uint32_t *blocks, uint32_t nr, uint32_t first_warm,
+				       const uint32_t *clones)
+{
+	struct me_plan_block list[TOY_MAX];
+	struct me_plan plan = { list, nr };
+	struct me_branches sum;
+
+	for (uint32_t i = 0; i < nr; i++)
+		list[i] = (struct me_plan_block){ .block = blocks[i], .zone = i >= first_warm };
+	for (; *clones; clones++)
+		list[*clones].clone = 1;
+	ck_assert_int_eq(me_branches_count(&toy.cfg, &toy.counts, &plan, NULL, &sum), 0);
+	return sum;
+}
+
+#define CLONES(...) (uint32_t[]){ __VA_ARGS__, 0 }
+
+START_TEST(predict_gives_a_clone_what_falls_into_it)
+{
+	struct me_branches sum;
+
+	diamond();
+	sum = count_clones((uint32_t[]){ 0, 2, 3, 1, 3 }, 5, 5, CLONES(4));
+	ck_assert(sum.taken_before == 100 && sum.taken_after == 30);
+	ck_assert(sum.insns_before == 1200 && sum.insns_after == 1200 - 30);
+	ck_assert(sum.insns_moved == 1200);
+}
+END_TEST
+
+/* 0 -> 1 (60) or 2 (40); both -> 3 -> 4 (80) or 5 (20), which return. */
+static void two_ways_out(void)
+{
+	toy_init(&toy);
+	toy_func(&toy, "f");
+	toy_block(&toy, MP_TERM_COND, 100);
+	toy_block(&toy, MP_TERM_JUMP, 60);
+	toy_block(&toy, MP_TERM_FALL, 40);
+	toy_block(&toy, MP_TERM_COND, 100);
+	toy_block(&toy, MP_TERM_RET, 80);
+	toy_block(&toy, MP_TERM_RET, 20);
+	toy_edge(&toy, 0, 1, MP_EDGE_FALL, 60);
+	toy_edge(&toy, 0, 2, MP_EDGE_TAKEN, 40);
+	toy_edge(&toy, 1, 3, MP_EDGE_JUMP, 60);
+	toy_edge(&toy, 2, 3, MP_EDGE_FALL, 40);
+	toy_edge(&toy, 3, 4, MP_EDGE_FALL, 80);
+	toy_edge(&toy, 3, 5, MP_EDGE_TAKEN, 20);
+	toy_finish(&toy);
+}
+
+START_TEST(predict_divides_flow_between_copies)
+{
+	struct me_branches sum;
+
+	two_ways_out();
+	/* 60 go through the clone of 3, 40 through 3: each sends a fifth of that to 5. */
+	sum = count_clones((uint32_t[]){ 0, 2, 3, 4, 1, 3, 4, 5 }, 8, 8, CLONES(5, 6));
+	ck_assert(sum.taken_before == 40 + 60 + 20);
+	ck_assert_msg(fabs(sum.taken_after - (60 + 8 + 12)) < 1e-9, "%f", sum.taken_after);
+	ck_assert(fabs(sum.insns_after - (1600 - 60)) < 1e-9);
+	/* The clone of 3 falls into 5, and branches to 4. */
+	sum = count_clones((uint32_t[]){ 0, 2, 3, 4, 1, 3, 5 }, 7, 7, CLONES(5));
+	ck_assert_msg(fabs(sum.taken_after - (60 + 8 + 48)) < 1e-9, "%f", sum.taken_after);
+	ck_assert(fabs(sum.insns_after - (1600 - 60)) < 1e-9);
+	/* Nothing follows the clone of 3: it branches both ways, and needs a jump for one. */
+	sum = count_clones((uint32_t[]){ 0, 2, 3, 4, 1, 3, 5 }, 7, 6, CLONES(5));
+	ck_assert_msg(fabs(sum.taken_after - (60 + 8 + 60)) < 1e-9, "%f", sum.taken_after);
+	ck_assert(fabs(sum.insns_after - (1600 - 60 + 12)) < 1e-9);
+}
+END_TEST
+
+START_TEST(predict_divides_what_is_left_of_a_cloned_block)
+{
+	struct me_branches sum;
+
+	/* 0 -> 1 (30), 2 (50), 3 (20) by a table; 1, 2 -> 4; 3, 4 -> 5; 5 -> 6 (60), 7 (40). */
+	toy_init(&toy);
+	toy_func(&toy, "f");
+	toy_block(&toy, MP_TERM_TABLE, 100);
+	toy_block(&toy, MP_TERM_JUMP, 30);
+	toy_block(&toy, MP_TERM_JUMP, 50);
+	toy_block(&toy, MP_TERM_JUMP, 20);
+	toy_block(&toy, MP_TERM_JUMP, 80);
+	toy_block(&toy, MP_TERM_COND, 100);
+	toy_block(&toy, MP_TERM_RET, 60);
+	toy_block(&toy, MP_TERM_RET, 40);
+	for (uint32_t i = 1; i <= 3; i++)
+		toy_edge(&toy, 0, i, MP_EDGE_TABLE, toy.block_counts[i]);
+	toy_edge(&toy, 1, 4, MP_EDGE_JUMP, 30);
+	toy_edge(&toy, 2, 4, MP_EDGE_JUMP, 50);
+	toy_edge(&toy, 3, 5, MP_EDGE_JUMP, 20);
+	toy_edge(&toy, 4, 5, MP_EDGE_JUMP, 80);
+	toy_edge(&toy, 5, 6, MP_EDGE_FALL, 60);
+	toy_edge(&toy, 5, 7, MP_EDGE_TAKEN, 40);
+	toy_finish(&toy);
+	/* 4 keeps 30 of its 80, so only they run into the clone of 5 behind it. */
+	sum = count_clones((uint32_t[]){ 0, 1, 4, 5, 7, 2, 4, 5, 6, 3 }, 10, 10, CLONES(3, 6));
+	ck_assert(sum.taken_before == 30 + 50 + 20 + 80 + 40);
+	ck_assert_msg(fabs(sum.taken_after - (18 + 28 + 20)) < 1e-9, "%f", sum.taken_after);
+	ck_assert(fabs(sum.insns_after - (sum.insns_before - 30 - 50 - 80)) < 1e-9);
+}
+END_TEST
+
 START_TEST(predict_ratio_lies_between_the_estimate_and_one)
 {
 	struct me_plan_block list[] = { { .block = 0 }, { .block = 2 }, { .block = 3 },
@@ -127,6 +230,9 @@ static Suite *predict_suite(void)
 	tcase_add_test(tcase, predict_counts_removed_and_added_jumps);
 	tcase_add_test(tcase, predict_ends_a_zone_with_a_jump);
 	tcase_add_test(tcase, predict_charges_old_code_that_falls_into_a_patch);
+	tcase_add_test(tcase, predict_gives_a_clone_what_falls_into_it);
+	tcase_add_test(tcase, predict_divides_flow_between_copies);
+	tcase_add_test(tcase, predict_divides_what_is_left_of_a_cloned_block);
 	tcase_add_test(tcase, predict_ratio_lies_between_the_estimate_and_one);
 	suite_add_tcase(suite, tcase);
 	return suite;
