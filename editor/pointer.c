@@ -15,6 +15,8 @@ struct finder {
 	const struct mp_cfg *cfg;
 	struct me_pointers *out;
 	uint8_t *barred;	/* per function */
+	const struct mp_table **switches;	/* tables of offsets that only jumps use, by address */
+	uint32_t nr_switches;
 	uint32_t capacity;
 	bool failed;		/* out of memory */
 };
@@ -106,10 +108,89 @@ static void scan_relative_code(struct finder *f, const struct mp_reloc *r)
 	case OPERAND_LEA:	/* found by scan_leas() */
 		break;
 	case OPERAND_OTHER:
-		/* Reads code as data, or has an immediate behind the displacement. */
+		/* Reads code as data, has an immediate behind the displacement, or is no
+		 * displacement at all but an offset of eight bytes. */
 		bar(f, mp_cfg_func_at(f->cfg, target));
+		bar(f, mp_cfg_func_at(f->cfg, r->sym_value + r->addend));
 		bar(f, mp_cfg_func_at(f->cfg, r->sym_value + r->addend + 4));
 		break;
+	}
+}
+
+static int compare_tables(const void *a, const void *b)
+{
+	const struct mp_table *x = *(const struct mp_table *const *)a;
+	const struct mp_table *y = *(const struct mp_table *const *)b;
+
+	return x->vaddr < y->vaddr ? -1 : x->vaddr > y->vaddr;
+}
+
+static void collect_switches(struct finder *f)
+{
+	const struct mp_cfg *cfg = f->cfg;
+
+	f->switches = malloc((cfg->nr_tables + 1) * sizeof(*f->switches));
+	f->failed = !f->switches;
+	for (uint32_t t = 0; !f->failed && t < cfg->nr_tables; t++) {
+		if (cfg->tables[t].kind == MP_TABLE_REL32 && cfg->tables[t].private_refs)
+			f->switches[f->nr_switches++] = &cfg->tables[t];
+	}
+	if (f->nr_switches)
+		qsort(f->switches, f->nr_switches, sizeof(*f->switches), compare_tables);
+}
+
+/* The table one of whose entries stands at @vaddr, or NULL. */
+static const struct mp_table *switch_at(const struct finder *f, uint64_t vaddr)
+{
+	uint32_t lo = 0, hi = f->nr_switches;
+
+	while (lo < hi) {
+		uint32_t mid = lo + (hi - lo) / 2;
+
+		if (f->switches[mid]->vaddr <= vaddr)
+			lo = mid + 1;
+		else
+			hi = mid;
+	}
+	if (!lo || (vaddr - f->switches[lo - 1]->vaddr) / 4 >= f->switches[lo - 1]->nr_entries)
+		return NULL;
+	return f->switches[lo - 1];
+}
+
+/* Bar every function that starts in [first, last]. */
+static void bar_range(struct finder *f, uint64_t first, uint64_t last)
+{
+	uint32_t lo = 0, hi = f->cfg->nr_funcs;
+
+	while (lo < hi) {
+		uint32_t mid = lo + (hi - lo) / 2;
+
+		if (f->cfg->funcs[mid].vaddr < first)
+			lo = mid + 1;
+		else
+			hi = mid;
+	}
+	for (; lo < f->cfg->nr_funcs && f->cfg->funcs[lo].vaddr <= last; lo++)
+		bar(f, lo);
+}
+
+/*
+ * An offset in data, from somewhere to code. In a switch's table that is a label. Otherwise, say in
+ * a table of offsets to functions, what it counts from is not known, but it stands in this section:
+ * assemblers have no other way to write an offset with this relocation.
+ */
+static void scan_offset(struct finder *f, const struct mp_reloc *r, const struct mp_section *s)
+{
+	const struct mp_table *table = switch_at(f, r->vaddr);
+	const uint8_t *bytes = table ? mp_elf_bytes(f->cfg->elf, r->vaddr, 4) : NULL;
+	uint64_t value = r->sym_value + r->addend, before = r->vaddr - s->vaddr;
+	int32_t word;
+
+	if (bytes) {
+		memcpy(&word, bytes, sizeof(word));
+		bar(f, entry_at(f, table->base + (int64_t)word));
+	} else {
+		bar_range(f, value > before ? value - before : 0, value + (s->size - before));
 	}
 }
 
@@ -136,8 +217,8 @@ static void scan_reloc(struct finder *f, const struct mp_reloc *r)
 	default:
 		if (s->flags & SHF_EXECINSTR)
 			scan_relative_code(f, r);
-		else	/* an offset from somewhere: a switch's, or who knows */
-			bar(f, entry_at(f, value));
+		else
+			scan_offset(f, r, s);
 		break;
 	}
 }
@@ -183,7 +264,7 @@ static void scan_leas(struct finder *f, const struct mp_section *s)
 		if (func == MP_NONE)
 			continue;
 		block = mp_cfg_block_at(f->cfg, field);
-		if (block == MP_NONE)
+		if (block == MP_NONE || !is_known_code(f, field))
 			bar(f, func);
 		else if (is_lea_operand(f, block, field))
 			add_site(f, field, target, ME_SITE_REL32);
@@ -283,6 +364,8 @@ int me_pointers_find(const struct mp_cfg *cfg, const uint8_t *copied, struct me_
 	out->redirected = calloc(cfg->nr_funcs + 1, 1);
 	f.barred = calloc(cfg->nr_funcs + 1, 1);
 	f.failed = !out->redirected || !f.barred;
+	if (!f.failed)
+		collect_switches(&f);
 	if (!f.failed && cfg->elf->relinkable && !asks_for_text_bounds(cfg->elf)) {
 		for (uint32_t i = 0; i < cfg->elf->nr_relocs; i++)
 			scan_reloc(&f, &cfg->elf->relocs[i]);
@@ -296,6 +379,7 @@ int me_pointers_find(const struct mp_cfg *cfg, const uint8_t *copied, struct me_
 			choose(&f, copied);
 	}
 	free(f.barred);
+	free(f.switches);
 	if (f.failed) {
 		me_pointers_fini(out);
 		return mp_err_set(err, ENOMEM, "out of memory");

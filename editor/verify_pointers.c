@@ -81,8 +81,8 @@ static bool is_unwind_data(const struct mp_section *sec)
 	       !strncmp(sec->name, ".gcc_except_table", strlen(".gcc_except_table"));
 }
 
-/* Operands and words of 8 bytes of data are noted elsewhere; here: data of 4 bytes, movabs, and
- * offsets, from which a program may compute an address. */
+/* Operands, words of 8 bytes of data and offsets are noted elsewhere; here: data of 4 bytes, and
+ * movabs. */
 static void note_reloc(struct vf *vf, const struct mp_reloc *rel)
 {
 	uint64_t to = rel->sym_value + (uint64_t)rel->addend;
@@ -101,10 +101,7 @@ static void note_reloc(struct vf *vf, const struct mp_reloc *rel)
 			return;
 		break;
 	case R_X86_64_IRELATIVE: break;
-	default:
-		if (code || rel->dynamic)
-			return;
-		break;
+	default: return;
 	}
 	sec = mp_elf_section_at(vf->o, rel->vaddr);
 	if (!sec || is_unwind_data(sec))
@@ -113,6 +110,58 @@ static void note_reloc(struct vf *vf, const struct mp_reloc *rel)
 	b = mp_elf_bytes(vf->n, rel->vaddr, 4);
 	if (a && b && !memcmp(a, b, 4))
 		note_kept(vf, to);
+}
+
+/*
+ * An offset in data that leads to code, from @base if not 0. A program may compute any address from
+ * it where it is no switch's: what it counts from then stands somewhere in the same section.
+ */
+static void note_offset(struct vf *vf, const struct mp_reloc *rel, const struct mp_section *sec,
+			uint64_t base)
+{
+	uint64_t to = rel->sym_value + (uint64_t)rel->addend, before = rel->vaddr - sec->vaddr, end;
+	const uint8_t *p = mp_elf_bytes(vf->o, rel->vaddr, 4);
+	int32_t word;
+
+	if (base && p && vf_table_user(vf, base)) {
+		memcpy(&word, p, 4);
+		note_kept(vf, base + (uint64_t)(int64_t)word);
+		return;
+	}
+	end = to + (sec->size - before) + 1;
+	if (end > vf->text_end)
+		end = vf->text_end;
+	to = vf_bits_next(&vf->pointer_moved, to > before ? to - before : 0, end);
+	for (; to < end; to = vf_bits_next(&vf->pointer_moved, to + 1, end))
+		vf_bits_set(&vf->pointer_kept, to);
+}
+
+/* All offsets in data. One run of them, from an address that code names, counts from there. */
+static void note_offsets(struct vf *vf)
+{
+	uint64_t base = 0, next = 0;
+
+	for (uint32_t i = 0; i < vf->o->nr_relocs; i++) {
+		const struct mp_reloc *rel = &vf->o->relocs[i];
+		const struct mp_section *sec;
+		const uint8_t *a, *b;
+
+		if (rel->type == R_X86_64_64 || is_absolute(rel) || rel->type == R_X86_64_NONE ||
+		    vf_is_text(vf, rel->vaddr))
+			continue;
+		sec = mp_elf_section_at(vf->o, rel->vaddr);
+		if (!sec || is_unwind_data(sec))
+			continue;
+		if (vf_bits_get(&vf->data_ref, rel->vaddr))
+			base = rel->vaddr;
+		else if (rel->vaddr != next)
+			base = 0;
+		next = rel->vaddr + 4;
+		a = mp_elf_bytes(vf->o, rel->vaddr, 4);
+		b = mp_elf_bytes(vf->n, rel->vaddr, 4);
+		if (a && b && !memcmp(a, b, 4))
+			note_offset(vf, rel, sec, base);
+	}
 }
 
 /* Tables that the linker makes itself have no relocations where addresses are fixed. */
@@ -141,6 +190,7 @@ static void note_fixed(struct vf *vf)
 	}
 	for (uint32_t i = 0; i < o->nr_relocs; i++)
 		note_reloc(vf, &o->relocs[i]);
+	note_offsets(vf);
 	for (uint32_t i = 0; i < o->nr_dyn_relocs; i++)
 		if (o->dyn_relocs[i].type == R_X86_64_IRELATIVE)
 			note_kept(vf, (uint64_t)o->dyn_relocs[i].addend);

@@ -274,11 +274,13 @@ int vf_check_diff(struct vf *vf);
 /* The word that holds @vaddr differs: prove it an entry of a jump table, led to a copy. *@next: the
  * first address behind the word. */
 int vf_check_table_word(struct vf *vf, uint64_t vaddr, uint64_t *next);
+/* The only function whose operands name the table at @base, if it jumps indirectly; or NULL. */
+const struct vf_fde *vf_table_user(const struct vf *vf, uint64_t base);
 /* Static programs: did every reference to .eh_frame change? */
 int vf_check_eh_refs(struct vf *vf);
 /* The same as vf_check_table_word() where the Elf64_Rela at file offset @off differs. */
 int vf_check_table_addend(struct vf *vf, uint64_t off);
-/* Words that were equal must be equal still. */
+/* Words of data that were equal must be equal still. */
 int vf_check_table_values(struct vf *vf);
 /*
  * Note that the address @old stands somewhere as @now. Return: false where that is neither @old nor

@@ -86,7 +86,7 @@ static bool may_be_label(const struct vf *vf, const struct vf_fde *fde, uint64_t
 }
 
 /* All who refer to the table at @base must be one function's code, and jump. */
-static const struct vf_fde *user_of(struct vf *vf, uint64_t base)
+const struct vf_fde *vf_table_user(const struct vf *vf, uint64_t base)
 {
 	const struct vf_fde *user = NULL;
 	size_t lo = 0, hi = vf->nr_refs;
@@ -130,7 +130,7 @@ static int prove_table(struct vf *vf, uint64_t at, uint8_t kind)
 	if (!mp_elf_is_readonly(vf->o, base) || !mp_elf_is_readonly(vf->o, end - 1))
 		return vf_refuse(vf, at, "the table at %#llx is writable",
 				 (unsigned long long)base);
-	user = user_of(vf, base);
+	user = vf_table_user(vf, base);
 	if (!user)
 		return vf_refuse(vf, at, "the table at %#llx is not one function's jump table",
 				 (unsigned long long)base);
@@ -258,11 +258,16 @@ int vf_check_table_addend(struct vf *vf, uint64_t off)
 	return check_entry(vf, a.r_offset, VF_TABLE_ABS64, (uint64_t)b.r_addend);
 }
 
-static int cmp_u64(const void *a, const void *b)
-{
-	const uint64_t *x = a, *y = b;
+/* A word of data before and after. */
+struct changed {
+	uint64_t old, now;
+};
 
-	return *x < *y ? -1 : *x > *y;
+static int cmp_changed(const void *a, const void *b)
+{
+	const struct changed *x = a, *y = b;
+
+	return x->old < y->old ? -1 : x->old > y->old;
 }
 
 /* What the loaded word at @vaddr holds. */
@@ -279,44 +284,39 @@ static bool value_of(const struct mp_elf *elf, uint64_t vaddr, uint64_t *value)
 }
 
 /*
- * Programs may compare entries of label tables with one another, or keep them: of all words that
- * hold one label, either all lead to the copy or none.
+ * Programs may compare entries of label tables with one another, or keep them: all words that hold
+ * one label stay, or all lead to the same one of its copies.
  */
 int vf_check_table_values(struct vf *vf)
 {
-	uint64_t *kept, old, new;
+	uint32_t total = vf->o->nr_relocs + vf->o->nr_dyn_relocs;
+	struct changed *words, word;
 	size_t nr = 0;
 	int ret = 0;
 
 	if (!vf->nr_abs_changed && !vf->report->nr_pointers)
 		return 0;
-	kept = malloc(((size_t)vf->o->nr_relocs + vf->o->nr_dyn_relocs + 1) * sizeof(*kept));
-	if (!kept)
+	words = malloc(((size_t)total + 1) * sizeof(*words));
+	if (!words)
 		return -ENOMEM;
-	for (int pass = 0; pass < 2 && !ret; pass++) {
-		uint32_t total = vf->o->nr_relocs + vf->o->nr_dyn_relocs;
-
-		for (uint32_t i = 0; i < total && !ret; i++) {
-			const struct mp_reloc *rel =
-				i < vf->o->nr_relocs ? &vf->o->relocs[i]
+	for (uint32_t i = 0; i < total; i++) {
+		const struct mp_reloc *rel = i < vf->o->nr_relocs
+						     ? &vf->o->relocs[i]
 						     : &vf->o->dyn_relocs[i - vf->o->nr_relocs];
-			if ((rel->type != R_X86_64_64 && rel->type != R_X86_64_RELATIVE) ||
-			    !vf_bits_get(&vf->label_word, rel->vaddr) ||
-			    !value_of(vf->o, rel->vaddr, &old) ||
-			    !value_of(vf->n, rel->vaddr, &new))
-				continue;
-			if (!pass)
-				vf_note_pointer(vf, old, new);
-			if (!pass && old == new)
-				kept[nr++] = old;
-			else if (pass && old != new &&bsearch(&old, kept, nr, 8, cmp_u64))
-				ret = vf_refuse(vf, rel->vaddr,
-						"only some words that hold %#llx changed",
-						(unsigned long long)old);
-		}
-		if (!pass)
-			qsort(kept, nr, sizeof(*kept), cmp_u64);
+
+		if ((rel->type != R_X86_64_64 && rel->type != R_X86_64_RELATIVE) ||
+		    !vf_bits_get(&vf->label_word, rel->vaddr) ||
+		    !value_of(vf->o, rel->vaddr, &word.old) ||
+		    !value_of(vf->n, rel->vaddr, &word.now))
+			continue;
+		vf_note_pointer(vf, word.old, word.now);
+		words[nr++] = word;
 	}
-	free(kept);
+	if (nr)
+		qsort(words, nr, sizeof(*words), cmp_changed);
+	for (size_t i = 1; i < nr && !ret; i++)
+		if (words[i].old == words[i - 1].old && words[i].now != words[i - 1].now)
+			ret = vf_refuse(vf, words[i].old, "words that held it differ now");
+	free(words);
 	return ret;
 }

@@ -304,6 +304,28 @@ START_TEST(pointer_leaves_every_function_with_one_address)
 }
 END_TEST
 
+/* From an offset to a function and the address it counts from, a program computes its address. */
+START_TEST(pointer_keeps_functions_that_offsets_in_data_lead_to)
+{
+	static const char *const offsets[] = {
+		".section .rodata\nt: .long 0, g - t\n", ".section .rodata\nt: .long 0, 0, g - .\n",
+		".section .rodata\nt: .long g - t, g - t, 0\n",
+		".section .rodata\nt: .long 0, 0\nu: .quad g - t\n",
+	};
+
+	for (size_t i = 0; i < sizeof(offsets) / sizeof(offsets[0]); i++) {
+		char source[1024];
+		struct fixture f;
+
+		snprintf(source, sizeof(source), "%s%s%s.data\np: .quad g\n", START, G, offsets[i]);
+		find(&f, PIE, source);
+		ck_assert_msg(!redirected(&f), "%s", offsets[i]);
+		ck_assert_uint_eq(f.pointers.nr_sites, 0);
+		fixture_free(&f);
+	}
+}
+END_TEST
+
 static Suite *suite(void)
 {
 	Suite *s = suite_create("pointer");
@@ -321,6 +343,7 @@ static Suite *suite(void)
 	tcase_add_test(tc, pointer_finds_nothing_without_the_linkers_account);
 	tcase_add_test(tc, pointer_sites_ascend_and_are_found_by_address);
 	tcase_add_test(tc, pointer_leaves_every_function_with_one_address);
+	tcase_add_test(tc, pointer_keeps_functions_that_offsets_in_data_lead_to);
 	suite_add_tcase(s, tc);
 	return s;
 }
