@@ -4,6 +4,8 @@
  *
  * Shares nothing with libprof/insn: two readings of the same bytes must agree.
  */
+#include <string.h>
+
 #include "editor/verify_priv.h"
 
 /* Minimal mode gives lengths and raw fields, all that is needed, at half the price. */
@@ -89,12 +91,14 @@ static uint8_t two_byte_kind(const ZydisDecodedInstruction *z, struct vf_insn *i
 	}
 }
 
-bool vf_decode(const uint8_t *bytes, size_t avail, uint64_t vaddr, struct vf_insn *insn)
+static bool decode(const uint8_t *bytes, size_t avail, uint64_t vaddr, struct vf_insn *insn,
+		   ZydisDecodedInstruction *decoded)
 {
 	ZydisDecodedInstruction z;
 
 	if (!ZYAN_SUCCESS(ZydisDecoderDecodeInstruction(decoder(), NULL, bytes, avail, &z)))
 		return false;
+	*decoded = z;
 	*insn = (struct vf_insn){.len = z.length};
 	if (z.encoding == ZYDIS_INSTRUCTION_ENCODING_LEGACY) {
 		if (z.opcode_map == ZYDIS_OPCODE_MAP_DEFAULT)
@@ -122,5 +126,125 @@ bool vf_decode(const uint8_t *bytes, size_t avail, uint64_t vaddr, struct vf_ins
 	/* A 16-bit relative branch truncates rip: not what compilers emit, not followed. */
 	if (insn->rel_size == 2)
 		insn->kind = VF_ODD;
+	return true;
+}
+
+bool vf_decode_anew(const uint8_t *bytes, size_t avail, uint64_t vaddr, struct vf_insn *insn)
+{
+	ZydisDecodedInstruction z;
+
+	return decode(bytes, avail, vaddr, insn, &z);
+}
+
+/*
+ * What Zydis said of an instruction holds for all that begin with the same prefixes, opcode, modrm
+ * and SIB: they differ in the values of displacement and immediate alone. Code repeats itself, so
+ * few instructions are read anew.
+ */
+struct known {
+	uint64_t head, mask; /* the first bytes, before displacement and immediate; mask 0: free */
+	struct vf_insn insn;
+	bool imm_signed;
+};
+
+enum { NR_KNOWN = 1 << 12 };
+
+/* Where to look, by as many bytes as most instructions that begin like this have before their
+ * operands' values: a guess, right or wrong. */
+static struct known *known_slot(uint64_t head)
+{
+	static _Thread_local struct known known[NR_KNOWN];
+	uint64_t bits = 0xffff;
+
+	switch (head & 0xff) {
+	case 0x50 ... 0x5f:
+	case 0x70 ... 0x7f:
+	case 0xb8 ... 0xbf:
+	case 0xc3:
+	case 0xe8 ... 0xeb: bits = 0xff; break;
+	case 0x0f:
+		if ((head & 0xf000) != 0x8000)
+			bits = 0xffffff;
+		break;
+	case 0x40 ... 0x4f:
+		if ((head & 0xe000) != 0x4000)
+			bits = 0xffffff;
+		break;
+	case 0x66:
+	case 0xf2:
+	case 0xf3: bits = 0xffffffff; break;
+	}
+	return &known[(head & bits) * UINT64_C(0x9e3779b97f4a7c15) >> 52];
+}
+
+static int64_t read_signed(const uint8_t *p, uint8_t size, bool is_signed)
+{
+	unsigned int unused = 64 - 8 * size;
+	uint64_t v = 0;
+
+	memcpy(&v, p, size);
+	return is_signed ? (int64_t)(v << unused) >> unused : (int64_t)v;
+}
+
+static bool known_find(const struct known *k, uint64_t head, const uint8_t *bytes, size_t avail,
+		       uint64_t vaddr, struct vf_insn *insn)
+{
+	if (!k->mask || (head & k->mask) != k->head || k->insn.len > avail)
+		return false;
+	*insn = k->insn;
+	if (insn->disp_off)
+		insn->target = vaddr + insn->len +
+			       (uint64_t)read_signed(bytes + insn->disp_off, 4, true);
+	else if (insn->rel_size)
+		insn->target = vaddr + insn->len +
+			       (uint64_t)read_signed(bytes + insn->rel_off, insn->rel_size, true);
+	if (insn->abs_off)
+		insn->abs = read_signed(bytes + insn->abs_off, 4, true);
+	if (insn->imm_size)
+		insn->imm = read_signed(bytes + insn->imm_off, insn->imm_size, k->imm_signed);
+	return true;
+}
+
+static void known_put(struct known *k, uint64_t head, const ZydisDecodedInstruction *z,
+		      const struct vf_insn *insn)
+{
+	uint8_t size = z->length;
+
+	/* 3DNow! has its opcode at the end; moves of control registers have no memory operand,
+	 * whatever modrm says. */
+	if (z->encoding != ZYDIS_INSTRUCTION_ENCODING_LEGACY ||
+	    (z->opcode_map != ZYDIS_OPCODE_MAP_DEFAULT && z->opcode_map != ZYDIS_OPCODE_MAP_0F) ||
+	    (insn->disp_off && insn->rel_size) ||
+	    (insn->target && !insn->disp_off && !insn->rel_size))
+		return;
+	if (z->raw.disp.size && z->raw.disp.offset < size)
+		size = z->raw.disp.offset;
+	for (int i = 0; i < 2; i++) {
+		if (z->raw.imm[i].size && z->raw.imm[i].offset < size)
+			size = z->raw.imm[i].offset;
+	}
+	if (!size || size >= sizeof(head))
+		return;
+	k->mask = (UINT64_C(1) << 8 * size) - 1;
+	k->head = head & k->mask;
+	k->insn = *insn;
+	k->imm_signed = z->raw.imm[z->raw.imm[0].is_relative].is_signed;
+}
+
+bool vf_decode(const uint8_t *bytes, size_t avail, uint64_t vaddr, struct vf_insn *insn)
+{
+	ZydisDecodedInstruction z;
+	struct known *k;
+	uint64_t head = 0;
+
+	if (!avail)
+		return false;
+	memcpy(&head, bytes, avail < sizeof(head) ? avail : sizeof(head));
+	k = known_slot(head);
+	if (known_find(k, head, bytes, avail, vaddr, insn))
+		return true;
+	if (!decode(bytes, avail, vaddr, insn, &z))
+		return false;
+	known_put(k, head, &z, insn);
 	return true;
 }

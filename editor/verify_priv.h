@@ -75,6 +75,8 @@ struct vf_insn {
 
 /* Decode. Return: false for what is no instruction or is cut off. */
 bool vf_decode(const uint8_t *bytes, size_t avail, uint64_t vaddr, struct vf_insn *insn);
+/* The same without what is known of earlier ones; for tests, which compare both. */
+bool vf_decode_anew(const uint8_t *bytes, size_t avail, uint64_t vaddr, struct vf_insn *insn);
 
 /* ---- unwind sections -------------------------------------------------------------------- */
 
