@@ -9,10 +9,11 @@
 
 static struct toy toy;
 static struct me_plan plan;
+static bool tails;	/* with tail duplication */
 
 static void build(enum me_order blocks, enum me_order functions, bool keep_fluff)
 {
-	struct me_layout_options options = { blocks, functions, keep_fluff };
+	struct me_layout_options options = { blocks, functions, keep_fluff, !tails };
 	struct mp_err err;
 
 	toy_finish(&toy);
@@ -20,10 +21,40 @@ static void build(enum me_order blocks, enum me_order functions, bool keep_fluff
 					 &err), 0);
 }
 
+static bool leads_to(uint32_t from, uint32_t to)
+{
+	const struct mp_block *block = &toy.blocks[from];
+
+	for (uint32_t e = block->first_edge; e < block->first_edge + block->nr_edges; e++)
+		if (toy.cfg.edges[e].to == to)
+			return true;
+	return false;
+}
+
+/* A clone is fallen into, from the block before it alone, and is nobody's only copy. */
+static void check_clone(uint32_t i)
+{
+	const struct me_plan_block *at = &plan.blocks[i];
+	uint16_t flags = toy.blocks[at->block].flags;
+	bool has_original = false;
+
+	ck_assert(tails);
+	ck_assert_uint_gt(i, 0);
+	ck_assert_int_eq(at->zone, ME_ZONE_HOT);
+	ck_assert_int_eq(at[-1].zone, ME_ZONE_HOT);
+	ck_assert(leads_to(at[-1].block, at->block));
+	ck_assert(!(flags & (MP_BLOCK_ENTRY | MP_BLOCK_LANDING_PAD | MP_BLOCK_PADDING)));
+	ck_assert_int_eq(at->why, ME_WHY_TAIL);
+	for (uint32_t k = 0; k < plan.nr_blocks; k++)
+		has_original |= !plan.blocks[k].clone && plan.blocks[k].block == at->block;
+	ck_assert(has_original);
+}
+
 /* The contract of plan.h, on any plan. */
 static void check_invariants(void)
 {
 	uint8_t seen[TOY_MAX] = { 0 }, done[2][TOY_MAX] = { { 0 } }, has_entry[TOY_MAX] = { 0 };
+	uint64_t hot = 0, clones = 0;
 	int zone = ME_ZONE_HOT;
 
 	for (uint32_t i = 0; i < plan.nr_blocks; i++) {
@@ -31,8 +62,14 @@ static void check_invariants(void)
 		uint32_t f = toy.blocks[at->block].func;
 
 		ck_assert_uint_lt(at->block, toy.cfg.nr_blocks);
-		ck_assert(!seen[at->block]);
-		seen[at->block] = 1;
+		if (at->clone) {
+			check_clone(i);
+			clones += toy.blocks[at->block].size;
+		} else {
+			ck_assert(!seen[at->block]);
+			seen[at->block] = 1;
+			hot += at->zone == ME_ZONE_HOT ? toy.blocks[at->block].size : 0;
+		}
 		ck_assert_int_ge(at->zone, zone);
 		zone = at->zone;
 		if (!i || at[-1].zone != at->zone || toy.blocks[at[-1].block].func != f) {
@@ -46,6 +83,7 @@ static void check_invariants(void)
 	}
 	for (uint32_t f = 0; f < toy.cfg.nr_funcs; f++)
 		ck_assert(has_entry[f] || (!done[0][f] && !done[1][f]));
+	ck_assert_uint_le(4 * clones, hot);
 }
 
 static void check_order(const uint32_t *blocks, uint32_t nr)
@@ -143,6 +181,40 @@ START_TEST(layout_changes_nothing_without_evidence)
 	toy_edge(&toy, 2, 3, MP_EDGE_FALL, 50);
 	build(ME_ORDER_PH, ME_ORDER_PH, false);
 	ORDER(0, 1, 2, 3);
+}
+END_TEST
+
+START_TEST(layout_clones_a_way_out_rather_than_jump_there)
+{
+	/* 0 -> 1 or 2, both end in 3: 1 gets its own. */
+	tails = true;
+	toy_init(&toy);
+	toy_func(&toy, "f");
+	toy_block(&toy, MP_TERM_COND, 100);
+	toy_block(&toy, MP_TERM_JUMP, 50);
+	toy_block(&toy, MP_TERM_FALL, 50);
+	toy_block(&toy, MP_TERM_RET, 100);
+	toy_edge(&toy, 0, 1, MP_EDGE_FALL, 50);
+	toy_edge(&toy, 0, 2, MP_EDGE_TAKEN, 50);
+	toy_edge(&toy, 1, 3, MP_EDGE_JUMP, 50);
+	toy_edge(&toy, 2, 3, MP_EDGE_FALL, 50);
+	build(ME_ORDER_PH, ME_ORDER_PH, false);
+	ck_assert(plan.blocks[2].clone && !plan.blocks[4].clone);
+	ORDER(0, 1, 3, 2, 3);
+
+	/* Not where it is long, does not end the function, or is entered by unwinding. */
+	toy.blocks[3].nr_insns = 25;
+	build(ME_ORDER_PH, ME_ORDER_PH, false);
+	ORDER(0, 1, 2, 3);
+	toy.blocks[3].nr_insns = 4;
+	toy.blocks[3].term = MP_TERM_UNRESOLVED;
+	build(ME_ORDER_PH, ME_ORDER_PH, false);
+	ORDER(0, 1, 2, 3);
+	toy.blocks[3].term = MP_TERM_RET;
+	toy.blocks[3].flags |= MP_BLOCK_LANDING_PAD;
+	build(ME_ORDER_PH, ME_ORDER_PH, false);
+	ORDER(0, 1, 2, 3);
+	tails = false;
 }
 END_TEST
 
@@ -331,6 +403,8 @@ static void random_program(void)
 
 START_TEST(layout_keeps_its_contract_on_random_programs)
 {
+	uint64_t nr_clones = 0;
+
 	seed = 11;
 	for (int round = 0; round < 600; round++) {
 		struct me_prediction prediction;
@@ -339,14 +413,19 @@ START_TEST(layout_keeps_its_contract_on_random_programs)
 		random_program();
 		toy.counts.exact = random_below(2);
 		for (int kind = 0; kind < 8; kind++) {
+			tails = random_below(2);
 			build(kind & 1, kind >> 1 & 1, kind >> 2);
 			check_invariants();
+			for (uint32_t i = 0; i < plan.nr_blocks; i++)
+				nr_clones += plan.blocks[i].clone;
 			ck_assert_int_eq(me_layout_predict(&toy.cfg, &toy.counts, &plan,
 							   &prediction, &err), 0);
 			ck_assert(prediction.taken_after >= 0);
 			me_plan_fini(&plan);
 		}
 	}
+	tails = false;
+	ck_assert_uint_gt(nr_clones, 100);
 }
 END_TEST
 
@@ -368,6 +447,7 @@ static Suite *layout_suite(void)
 	tcase_add_test(tcase, layout_keeps_the_order_where_evidence_is_weak);
 	tcase_add_test(tcase, layout_keeps_a_short_detour_that_runs_often);
 	tcase_add_test(tcase, layout_changes_nothing_without_evidence);
+	tcase_add_test(tcase, layout_clones_a_way_out_rather_than_jump_there);
 	tcase_add_test(tcase, layout_breaks_a_loop_at_its_rarest_edge);
 	tcase_add_test(tcase, layout_entry_comes_first_though_a_loop_leads_back_to_it);
 	tcase_add_test(tcase, layout_unsampled_is_warm_and_fluff_stays);
