@@ -8,13 +8,25 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
-static int same_file(const struct stat *input, const char *output)
+/*
+ * The rename replaces whatever has the output's name. A device or a pipe (-o /dev/null, as root)
+ * would be gone for everybody; so would a link like /dev/stdout.
+ */
+static int check_replaceable(const struct stat *input, const char *output, struct mp_err *err)
 {
 	struct stat st;
 
-	return !stat(output, &st) && st.st_dev == input->st_dev && st.st_ino == input->st_ino;
+	if (!stat(output, &st) && st.st_dev == input->st_dev && st.st_ino == input->st_ino)
+		return mp_err_set(err, EINVAL, "%s: is the input itself; give another name", output);
+	if (lstat(output, &st) || S_ISREG(st.st_mode))
+		return 0;
+	if (S_ISDIR(st.st_mode))
+		return mp_err_set(err, EISDIR, "%s: %s", output, strerror(EISDIR));
+	return mp_err_set(err, EINVAL, "%s: is %s; give another name", output,
+			  S_ISLNK(st.st_mode) ? "a symbolic link" : "not a regular file");
 }
 
 static int make_names(struct me_publish *publish, const char *output)
@@ -45,8 +57,9 @@ static int begin(struct me_publish *publish, const char *input, const char *outp
 
 	if (stat(input, &st))
 		return mp_err_set(err, errno, "%s: %s", input, strerror(errno));
-	if (output && same_file(&st, output))
-		return mp_err_set(err, EINVAL, "%s: is the input itself; give another name", output);
+	rc = output ? check_replaceable(&st, output, err) : 0;
+	if (rc)
+		return rc;
 	if (make_names(publish, output)) {
 		publish->temporary = NULL;
 		return mp_err_set(err, ENOMEM, "out of memory");
@@ -75,6 +88,8 @@ int me_publish_begin(struct me_publish *publish, const char *input, const char *
 	sigaddset(&mask, SIGINT);
 	sigaddset(&mask, SIGTERM);
 	sigaddset(&mask, SIGHUP);
+	/* A limit on the size of files: blocked, it is an error of write(). */
+	sigaddset(&mask, SIGXFSZ);
 	sigprocmask(SIG_BLOCK, &mask, &publish->old_mask);
 	rc = begin(publish, input, output, err);
 	if (rc)
@@ -103,6 +118,12 @@ int me_publish_commit(struct me_publish *publish, struct mp_err *err)
 
 void me_publish_end(struct me_publish *publish)
 {
+	sigset_t pending;
+
+	/* One that write() reported as an error, too. */
+	sigemptyset(&pending);
+	sigaddset(&pending, SIGXFSZ);
+	sigtimedwait(&pending, NULL, &(struct timespec){ 0 });
 	if (publish->fd >= 0)
 		close(publish->fd);
 	if (publish->temporary)

@@ -20,7 +20,8 @@ struct me_publish {
 /*
  * me_publish_begin - a temporary file beside @output (dry run, @output NULL: in $TMPDIR or /tmp)
  * with the permission bits of @input; set-id bits are not carried over to a copy.
- * Refuses an @output that is @input itself. Return: 0 or -errno. me_publish_end() always.
+ * Refuses an @output that is @input itself, or anything there but a regular file.
+ * Return: 0 or -errno. me_publish_end() always.
  */
 int me_publish_begin(struct me_publish *publish, const char *input, const char *output,
 		     struct mp_err *err);

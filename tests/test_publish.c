@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -125,6 +126,48 @@ START_TEST(publish_refuses_to_overwrite_its_input)
 }
 END_TEST
 
+/* As root, -o /dev/null would leave a file there. */
+START_TEST(publish_replaces_regular_files_only)
+{
+	struct me_publish publish;
+	struct mp_err err;
+	struct stat st;
+
+	ck_assert_int_eq(mkfifo(output, 0600), 0);
+	ck_assert_int_eq(me_publish_begin(&publish, input, output, &err), -EINVAL);
+	ck_assert_ptr_nonnull(strstr(err.msg, "not a regular file"));
+	ck_assert_int_eq(lstat(output, &st), 0);
+	ck_assert(S_ISFIFO(st.st_mode));
+	unlink(output);
+	ck_assert_int_eq(symlink("elsewhere", output), 0);
+	ck_assert_int_eq(me_publish_begin(&publish, input, output, &err), -EINVAL);
+	ck_assert_ptr_nonnull(strstr(err.msg, "symbolic link"));
+	unlink(output);
+	ck_assert_int_eq(me_publish_begin(&publish, input, dir, &err), -EISDIR);
+	ck_assert_int_eq(nr_files(), 1);
+}
+END_TEST
+
+START_TEST(publish_tells_of_a_limit_on_the_size_of_files)
+{
+	struct rlimit before, limit;
+	struct me_image image = { 0 };
+	struct me_publish publish;
+	struct mp_err err;
+
+	ck_assert_int_eq(me_image_add(&image, (const uint8_t *)"12345678", 8, 1, 0, NULL), 0);
+	ck_assert_int_eq(getrlimit(RLIMIT_FSIZE, &before), 0);
+	limit = (struct rlimit){ 4, before.rlim_max };
+	ck_assert_int_eq(me_publish_begin(&publish, input, output, &err), 0);
+	ck_assert_int_eq(setrlimit(RLIMIT_FSIZE, &limit), 0);
+	ck_assert_int_eq(me_publish_write(&publish, &image, &err), -EFBIG);
+	me_publish_end(&publish);
+	ck_assert_int_eq(setrlimit(RLIMIT_FSIZE, &before), 0);
+	ck_assert_int_eq(nr_files(), 1);
+	me_image_fini(&image);
+}
+END_TEST
+
 START_TEST(publish_says_which_directory_is_missing)
 {
 	struct me_publish publish;
@@ -145,6 +188,8 @@ static Suite *publish_suite(void)
 	tcase_add_test(tc, publish_shows_nothing_before_commit);
 	tcase_add_test(tc, publish_leaves_nothing_behind_without_commit);
 	tcase_add_test(tc, publish_refuses_to_overwrite_its_input);
+	tcase_add_test(tc, publish_replaces_regular_files_only);
+	tcase_add_test(tc, publish_tells_of_a_limit_on_the_size_of_files);
 	tcase_add_test(tc, publish_says_which_directory_is_missing);
 	suite_add_tcase(s, tc);
 	return s;
