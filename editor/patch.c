@@ -160,7 +160,8 @@ static int collect_addends(const struct patcher *p, struct addends *out)
 			out->entries[out->nr++] = (struct addend){
 				r.r_offset, bytes + off + offsetof(Elf64_Rela, r_addend) };
 	}
-	qsort(out->entries, out->nr, sizeof(*out->entries), compare_addends);
+	if (out->nr)
+		qsort(out->entries, out->nr, sizeof(*out->entries), compare_addends);
 	return 0;
 }
 
@@ -174,7 +175,8 @@ static bool patch_entry_abs64(const struct patcher *p, const struct addends *add
 	if (!word)
 		return false;
 	memcpy(&value, word, 8);
-	rel = bsearch(&key, addends->entries, addends->nr, sizeof(key), compare_addends);
+	rel = addends->nr ? bsearch(&key, addends->entries, addends->nr, sizeof(key),
+				    compare_addends) : NULL;
 	if (rel) {
 		memcpy(&target, rel->field, 8);
 		if (!is_copied(p, target))
