@@ -76,6 +76,16 @@ def lines_of_numbers(rand, count):
                    for _ in range(count)).encode()
 
 
+def accounts(rand, words, count):
+    """Fields of several kinds: name, amount, size with a unit, date, remark."""
+    return "".join("%s;%s%d.%02d;%d%s;20%02d-%02d-%02d;%s %d\n" % (
+        words[rand.below(len(words))], "+" if rand.below(9) == 0 else "",
+        rand.below(1 << 1 + rand.below(20)), rand.below(100), 1 + rand.below(999),
+        "BKMG"[rand.below(4)], rand.below(30), 1 + rand.below(12), 1 + rand.below(28),
+        words[rand.below(len(words))], rand.below(1000))
+        for _ in range(count)).encode()
+
+
 def write(directory, name, data):
     path = os.path.join(directory, name)
     with open(path, "wb") as file:
@@ -88,6 +98,7 @@ def main():
     words = vocabulary(Rand(1), 4000)
     write(out, "text-train.txt", prose(Rand(2), words, 6_000_000))
     write(out, "words-train.txt", lines_of_text(Rand(3), words, 800_000))
+    write(out, "accounts-train.txt", accounts(Rand(10), words, 300_000))
     write(out, "mixed-train.bin", binary(Rand(4), 1_000_000))
     write(out, "binary-test.bin", binary(Rand(5), 5_000_000))
     write(out, "text-test.csv", lines_of_numbers(Rand(6), 80_000))
