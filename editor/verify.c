@@ -150,6 +150,7 @@ static void vf_fini(struct vf *vf)
 	vf_bits_fini(&vf->cloned);
 	free(vf->piece_rank);
 	free(vf->by_old);
+	free(vf->next_copy);
 	free(vf->common);
 	free(vf->refs);
 }

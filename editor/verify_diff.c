@@ -81,19 +81,18 @@ static uint64_t check_rest(const struct vf *vf, uint64_t at, uint64_t block_end)
 		base = 0;
 		insn.target = (uint64_t)insn.imm;
 	}
-	if (!off || !vf_piece_from(vf, insn.target))
+	if (!off)
 		return at;
+	copy = vf_piece_from(vf, insn.target);
 	memcpy(want, a, insn.len);
-	for (uint32_t i = 0; i < vf->map->nr_pieces; i++) {
-		copy = vf_bits_get(&vf->cloned, insn.target) ? &vf->map->pieces[i]
-							     : vf_piece_from(vf, insn.target);
+	while (copy) {
+		uint32_t next = vf->next_copy[copy - vf->map->pieces];
+
 		field = (int32_t)(copy->new_vaddr - base);
 		memcpy(want + off, &field, 4);
-		if (copy->old_vaddr == insn.target &&
-		    !memcmp(want + (at - start), b + (at - start), end - at))
+		if (!memcmp(want + (at - start), b + (at - start), end - at))
 			return end;
-		if (!vf_bits_get(&vf->cloned, insn.target))
-			break;
+		copy = next == VF_NONE ? NULL : &vf->map->pieces[next];
 	}
 	return at;
 }

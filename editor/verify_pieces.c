@@ -99,8 +99,9 @@ int vf_index_pieces(struct vf *vf)
 	words = vf->piece_start.nr / 64 + 1;
 	vf->piece_rank = malloc(words * sizeof(*vf->piece_rank));
 	vf->by_old = malloc(nr * sizeof(*vf->by_old));
+	vf->next_copy = malloc(nr * sizeof(*vf->next_copy));
 	vf->common = calloc(nr, sizeof(*vf->common));
-	if (!vf->piece_rank || !vf->by_old || !vf->common)
+	if (!vf->piece_rank || !vf->by_old || !vf->next_copy || !vf->common)
 		return -ENOMEM;
 	for (uint32_t i = 0; i < nr; i++) {
 		ret = check_bounds(vf, &vf->map->pieces[i], &prev);
@@ -111,13 +112,17 @@ int vf_index_pieces(struct vf *vf)
 		vf->piece_rank[w] = rank;
 		rank += (uint32_t)__builtin_popcountll(vf->piece_start.word[w]);
 	}
+	vf->nr_by_old = rank;
+	memset(vf->by_old, 0xff, nr * sizeof(*vf->by_old)); /* VF_NONE */
 	for (uint32_t i = 0; i < nr; i++) {
 		uint64_t at = vf->map->pieces[i].old_vaddr - vf->piece_start.base;
 		uint64_t below = vf->piece_start.word[at / 64] & ((1ULL << (at % 64)) - 1);
+		uint32_t *first = &vf->by_old[vf->piece_rank[at / 64] +
+					      (uint32_t)__builtin_popcountll(below)];
 
-		vf->by_old[vf->piece_rank[at / 64] + (uint32_t)__builtin_popcountll(below)] = i;
+		vf->next_copy[i] = *first;
+		*first = i;
 	}
-	vf->nr_by_old = rank;
 	for (uint32_t i = 0; i < nr; i++) {
 		const struct mp_map_piece *p = &vf->map->pieces[i];
 
