@@ -221,6 +221,31 @@ START_TEST(predict_ratio_lies_between_the_estimate_and_one)
 }
 END_TEST
 
+START_TEST(predict_doubts_order_not_clones)
+{
+	struct me_plan_block list[] = { { .block = 0 }, { .block = 2 }, { .block = 3 },
+					{ .block = 1 }, { .block = 3, .clone = 1 } };
+	struct me_plan plan = { list, 4 };
+	struct me_prediction without, with;
+	struct mp_err err;
+
+	diamond();
+	toy.counts.exact = false;
+	ck_assert_int_eq(me_layout_predict(&toy.cfg, &toy.counts, &plan, &without, &err), 0);
+	plan.nr_blocks = 5;
+	ck_assert_int_eq(me_layout_predict(&toy.cfg, &toy.counts, &plan, &with, &err), 0);
+	ck_assert(with.taken_after == 30 && without.taken_after == 60);
+	ck_assert(without.ratio > 0.65 && without.ratio < 1);
+	ck_assert(without.ratio - with.ratio >= 0.3 && with.ratio > 0.3);
+	/* Clones alone promise no more than they may give. */
+	plan.blocks = (struct me_plan_block[]){ { .block = 0 }, { .block = 1 },
+						{ .block = 3, .clone = 1 }, { .block = 2 },
+						{ .block = 3 } };
+	ck_assert_int_eq(me_layout_predict(&toy.cfg, &toy.counts, &plan, &with, &err), 0);
+	ck_assert(with.taken_after == 70 && fabs(with.ratio - 0.7) < 1e-12);
+}
+END_TEST
+
 static Suite *predict_suite(void)
 {
 	Suite *suite = suite_create("predict");
@@ -234,6 +259,7 @@ static Suite *predict_suite(void)
 	tcase_add_test(tcase, predict_divides_flow_between_copies);
 	tcase_add_test(tcase, predict_divides_what_is_left_of_a_cloned_block);
 	tcase_add_test(tcase, predict_ratio_lies_between_the_estimate_and_one);
+	tcase_add_test(tcase, predict_doubts_order_not_clones);
 	suite_add_tcase(suite, tcase);
 	return suite;
 }

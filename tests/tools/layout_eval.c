@@ -37,7 +37,7 @@ struct exact {
 };
 
 static const char *opt_label = "-", *opt_binary, *opt_samples, *opt_edges, *opt_train;
-static bool opt_functions, opt_no_exact;
+static bool opt_functions, opt_no_exact, opt_parts;
 static uint64_t opt_blocks;	/* of the function with this entry */
 
 __attribute__((noreturn)) static void die(const char *what, const char *why)
@@ -298,6 +298,32 @@ static void blocks_print(const struct mp_cfg *cfg, const struct me_counts *c,
 	}
 }
 
+/* What of the gain is due to order, and what to clones: by the estimate, and on exact counts. */
+static void parts_print(const struct mp_cfg *cfg, const char *name, const struct me_counts *c,
+			const struct me_counts *x, const struct me_plan *plan, const uint8_t *all)
+{
+	struct me_plan bare = { malloc(((size_t)plan->nr_blocks + 1) * sizeof(*bare.blocks)), 0 };
+	struct me_branches own, own_bare, real, real_bare;
+
+	if (!bare.blocks)
+		die("memory", strerror(ENOMEM));
+	for (uint32_t i = 0; i < plan->nr_blocks; i++)
+		if (!plan->blocks[i].clone)
+			bare.blocks[bare.nr_blocks++] = plan->blocks[i];
+	if (me_branches_count(cfg, c, plan, NULL, &own) ||
+	    me_branches_count(cfg, c, &bare, NULL, &own_bare) ||
+	    me_branches_count(cfg, x, plan, all, &real) ||
+	    me_branches_count(cfg, x, &bare, all, &real_bare))
+		die("memory", strerror(ENOMEM));
+	printf("P %s %s own: order %.3f clones %.3f real: order %.3f clones %.3f (%u clones)\n",
+	       opt_label, name, 1 - own_bare.taken_after / own.taken_before,
+	       (own_bare.taken_after - own.taken_after) / own.taken_before,
+	       1 - real_bare.taken_after / real.taken_before,
+	       (real_bare.taken_after - real.taken_after) / real.taken_before,
+	       plan->nr_blocks - bare.nr_blocks);
+	me_plan_fini(&bare);
+}
+
 static void evaluate(const struct mp_cfg *cfg, const char *name, const struct me_counts *c,
 		     const struct me_counts *x, const uint8_t *eligible, double infer_s)
 {
@@ -329,6 +355,8 @@ static void evaluate(const struct mp_cfg *cfg, const char *name, const struct me
 	       prediction.ratio, real.insns_after / real.insns_before,
 	       100 * real.insns_moved / real.insns_before, bytes[0], bytes[1], infer_s * 1e3,
 	       layout_s * 1e3);
+	if (opt_parts)
+		parts_print(cfg, name, c, x, &plan, all);
 	if (opt_functions)
 		functions_print(cfg, c, x, &plan);
 	if (opt_blocks)
@@ -375,6 +403,9 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 	case 'n':
 		opt_no_exact = true;
 		return 0;
+	case 'p':
+		opt_parts = true;
+		return 0;
 	case 'f':
 		opt_functions = true;
 		return 0;
@@ -402,6 +433,7 @@ int main(int argc, char **argv)
 		{ "label", 'l', "TEXT", 0, "first column of the table", 0 },
 		{ "train", 't', "EDGES", 0, "exact counts of the training run, as one more row", 0 },
 		{ "no-exact", 'n', NULL, 0, "without the row for exact counts", 0 },
+		{ "parts", 'p', NULL, 0, "what order and clones contribute, too", 0 },
 		{ "functions", 'f', NULL, 0, "one line per function too", 0 },
 		{ "blocks", 'b', "ADDRESS", 0, "one line per edge of the function there too", 0 },
 		{ 0 }
