@@ -44,7 +44,7 @@ done
 if [ -e daemon/morphd.service ]; then
 	unit=$dest/usr/lib/systemd/system/morphd.service
 	grep -q '^ExecStart=/usr/sbin/morphd' "$unit" || fail "the unit does not start /usr/sbin/morphd"
-	! grep -q '@' "$unit" || fail "the unit holds an unfilled @NAME@"
+	! grep -qE '@[A-Z]+@' "$unit" || fail "the unit holds an unfilled @NAME@"
 fi
 [ ! -e "$dest/var" ] || fail "install made $dest/var: that is the unit's StateDirectory"
 if [ $nr = 0 ]; then

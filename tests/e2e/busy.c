@@ -14,7 +14,9 @@
  *
  * With -DLIBRARY it is a library with one function, spin().
  */
+#ifndef _GNU_SOURCE
 #define _GNU_SOURCE
+#endif
 #include <dlfcn.h>
 #include <pthread.h>
 #include <stdio.h>
