@@ -188,6 +188,12 @@ START_TEST(optimize_moves_what_has_samples)
 	me_optimize_report_fini(&r);
 	ck_assert(!exists(out_path));
 	unlink(db);
+	strcat(db, "-wal");
+	unlink(db);
+	strcpy(db + strlen(db) - 3, "shm");
+	unlink(db);
+	strcpy(db + strlen(db) - 4, ".lock");
+	unlink(db);
 	fixture_free(&f);
 }
 END_TEST
