@@ -203,7 +203,7 @@ START_TEST(layout_clones_a_way_out_rather_than_jump_there)
 	ORDER(0, 1, 3, 2, 3);
 
 	/* Not where it is long, does not end the function, or is entered by unwinding. */
-	toy.blocks[3].nr_insns = 25;
+	toy.blocks[3].nr_insns = 41;
 	build(ME_ORDER_PH, ME_ORDER_PH, false);
 	ORDER(0, 1, 2, 3);
 	toy.blocks[3].nr_insns = 4;
