@@ -27,7 +27,7 @@ enum { EXIT_NO_PROFILE = 3, EXIT_REFUSED = 4, EXIT_USAGE = 2 };
 enum key {
 	KEY_DRY_RUN = 'n',
 	KEY_DB = 0x100, KEY_REPORT, KEY_SINCE, KEY_MIN_SAMPLES, KEY_BLOCK_ORDER, KEY_FUNCTION_ORDER,
-	KEY_ESTIMATOR, KEY_KEEP_FLUFF, KEY_NO_TAILS, KEY_ALL, KEY_SHUFFLE, KEY_LIST_PATCHES,
+	KEY_ESTIMATOR, KEY_EXACT, KEY_KEEP_FLUFF, KEY_NO_TAILS, KEY_ALL, KEY_SHUFFLE, KEY_LIST_PATCHES,
 };
 
 struct arguments {
@@ -48,6 +48,8 @@ static const struct argp_option argp_options[] = {
 	{ "function-order", KEY_FUNCTION_ORDER, "ORDER", 0, "ph (default) or original", 1 },
 	{ "estimator", KEY_ESTIMATOR, "NAME", 0,
 	  "poisson (default) or scaled: how samples become counts", 1 },
+	{ "exact-profile", KEY_EXACT, NULL, 0,
+	  "The counts were counted, not sampled (imported from callgrind): believe all of them", 1 },
 	{ "keep-fluff", KEY_KEEP_FLUFF, NULL, 0, "Copy whole functions, cold blocks too", 1 },
 	{ "no-tail-duplication", KEY_NO_TAILS, NULL, 0,
 	  "Never copy a short way out (a return, a dispatch) more than once", 1 },
@@ -106,6 +108,8 @@ static void check_usage(struct argp_state *state, const struct me_optimize_optio
 		argp_error(state, "-o and --dry-run exclude each other");
 	if (o->seed && !o->all)
 		argp_error(state, "--shuffle needs --all");
+	if (o->exact_profile && o->all)
+		argp_error(state, "--exact-profile and --all exclude each other");
 }
 
 static error_t parse(int key, char *arg, struct argp_state *state)
@@ -141,6 +145,9 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 		return 0;
 	case KEY_ESTIMATOR:
 		parse_estimator(state, o, arg);
+		return 0;
+	case KEY_EXACT:
+		o->exact_profile = true;
 		return 0;
 	case KEY_KEEP_FLUFF:
 		o->layout.keep_fluff = true;

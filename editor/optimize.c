@@ -119,6 +119,7 @@ static int make_plan(struct job *job, struct mp_err *err)
 		return me_plan_all(job->cfg, job->movable, o->seed, &job->plan, err);
 	rc = me_counts_build(job->cfg, job->profile, &inference, &job->counts,
 			     &job->report->inference, err);
+	job->counts.exact = o->exact_profile;
 	end_stage(job, ME_STAGE_INFER);
 	if (!rc)
 		rc = me_layout_build(job->cfg, &job->counts, job->movable, &o->layout, &job->plan, err);

@@ -25,6 +25,7 @@ struct me_optimize_options {
 	int64_t since_s;
 	uint64_t min_samples;
 	enum mp_estimator estimator;
+	bool exact_profile;		/* the counts were counted, not sampled */
 	struct me_layout_options layout;
 	bool all;			/* no profile: move everything eligible */
 	uint64_t seed;			/* of --all: 0 original order */
