@@ -27,7 +27,11 @@ $small "$MORPHD" run --no-kernel --rate 20000 --interval 0.1 --db db --record re
 	./busy threads 1500 2 > out 2> err &
 pid=$!
 until [ -s db ] && [ "$(samples 2> /dev/null || echo 0)" -gt 100 ]; do
-	kill -0 $pid || fail "$(cat err)"
+	kill -0 $pid 2> /dev/null || {
+		# The quota is the user's: somebody else's rings may have it all.
+		! grep -q 'perf_event_mlock_kb is used up' err || { cat err; exit 77; }
+		fail "$(cat err)"
+	}
 	sleep 0.1
 done
 kill -STOP $pid
