@@ -112,17 +112,22 @@ const struct vf_fde *vf_table_user(const struct vf *vf, uint64_t base)
 /* Prove the table that holds the word at @at; remembered for its other words. */
 static int prove_table(struct vf *vf, uint64_t at, uint8_t kind)
 {
+	/* No array runs from one section into another, though some linkers leave no gap. */
+	const struct mp_section *sec = mp_elf_section_at(vf->o, at);
 	uint64_t base = at, end = at, label;
 	const struct vf_fde *user;
 
+	if (!sec)
+		return vf_refuse(vf, at, "data changed outside all sections");
 	while (!vf_bits_get(&vf->data_ref, base)) {
-		if (base - vf->image_start < kind || !vf_bits_get(&vf->label_word, base - kind))
+		if (base - sec->vaddr < kind || !vf_bits_get(&vf->label_word, base - kind))
 			return vf_refuse(vf, at, "data changed that is no entry of a jump table");
 		base -= kind;
 	}
 	do
 		end += kind;
-	while (vf_bits_get(&vf->label_word, end) && !vf_bits_get(&vf->data_ref, end));
+	while (end - sec->vaddr < sec->size && vf_bits_get(&vf->label_word, end) &&
+	       !vf_bits_get(&vf->data_ref, end));
 	if (vf_bits_get(&vf->word_ref, base) || vf_bits_next(&vf->word_ref, base + 1, end) < end ||
 	    vf_bits_next(&vf->data_ref, base + 1, end) < end)
 		return vf_refuse(vf, at, "the table at %#llx has other references",
