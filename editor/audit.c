@@ -34,7 +34,7 @@ struct audit_state {
 	struct me_run_spec spec;
 	char **argv;
 	struct me_run reference; /* A's first run */
-	uint64_t longest_ns; /* of A's runs, wall time */
+	uint64_t longest_ns;	 /* of A's runs, wall time */
 	struct timespec start;
 };
 

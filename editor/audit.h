@@ -17,7 +17,7 @@
 #include "libprof/err.h"
 
 enum me_audit_metric {
-	ME_METRIC_CPU, /* user + system time, of the program and the children it waited for */
+	ME_METRIC_CPU,	/* user + system time, of the program and the children it waited for */
 	ME_METRIC_USER, /* user time alone; many kernels only sample it */
 	ME_METRIC_WALL,
 };
@@ -25,31 +25,31 @@ enum me_audit_metric {
 enum me_audit_verdict {
 	ME_AUDIT_FASTER,
 	ME_AUDIT_SLOWER,
-	ME_AUDIT_EQUAL, /* no difference that matters */
+	ME_AUDIT_EQUAL,	    /* no difference that matters */
 	ME_AUDIT_UNDECIDED, /* the limit of pairs or time came first */
-	ME_AUDIT_DIFFERS, /* B's behaviour is another */
+	ME_AUDIT_DIFFERS,   /* B's behaviour is another */
 };
 
 struct me_audit_opts {
 	const char *a, *b;
-	const char *name; /* both are called so; NULL: A's name */
-	const char *parent; /* directory for the private copies */
-	const char *at; /* NULL, or the path where both appear */
+	const char *name;    /* both are called so; NULL: A's name */
+	const char *parent;  /* directory for the private copies */
+	const char *at;	     /* NULL, or the path where both appear */
 	const char *command; /* NULL: the program itself is run; else this is (needs @at) */
-	char *const *args; /* argv[1] and on, NULL-terminated; with @command from argv[0] on */
+	char *const *args;   /* argv[1] and on, NULL-terminated; with @command from argv[0] on */
 	char *const *envp;
 	const char *stdin_path; /* NULL: nothing */
 	const char *filter;
 	char *const *files;
 	bool with_stderr;
-	int cpu; /* -1: any */
+	int cpu;	      /* -1: any */
 	const sigset_t *mask; /* see struct me_run_spec */
 
 	enum me_audit_metric metric;
-	double alpha; /* chance of any false claim */
+	double alpha;	     /* chance of any false claim */
 	double indifference; /* log ratio below which a difference does not matter; 0: none */
-	double precision; /* go on until the interval is at most this far to each side; 0 */
-	size_t warmup; /* pairs that are run and not counted, at least 1 */
+	double precision;    /* go on until the interval is at most this far to each side; 0 */
+	size_t warmup;	     /* pairs that are run and not counted, at least 1 */
 	size_t min_pairs, max_pairs;
 	double max_seconds;
 	double timeout_seconds; /* of one run; 0: ten times A's longest, and 10 s */
@@ -67,12 +67,12 @@ struct me_audit_side {
 struct me_audit {
 	enum me_audit_verdict verdict;
 	struct me_seq seq; /* of log(A's time / B's time) */
-	double lo, hi; /* interval of that, perhaps infinite */
+	double lo, hi;	   /* interval of that, perhaps infinite */
 	struct me_audit_side a, b;
 	size_t nr_pairs, nr_runs;
-	double seconds; /* that the audit took */
-	int status; /* wait status that both ended with */
-	uint64_t size_bytes; /* of the output that was the same */
+	double seconds;	      /* that the audit took */
+	int status;	      /* wait status that both ended with */
+	uint64_t size_bytes;  /* of the output that was the same */
 	char difference[384]; /* ME_AUDIT_DIFFERS: what differs */
 };
 

@@ -18,11 +18,11 @@ struct me_run_spec {
 	char *const *argv;
 	char *const *envp;
 	const char *stdin_path; /* NULL: nothing to read */
-	const char *filter; /* shell command that stdout passes through; NULL: none */
-	char *const *files; /* NULL-terminated: files it writes; hashed, then removed */
-	bool with_stderr; /* stderr belongs to the output */
-	uint64_t timeout_ns; /* 0: none */
-	int cpu; /* run on this CPU only; -1: anywhere */
+	const char *filter;	/* shell command that stdout passes through; NULL: none */
+	char *const *files;	/* NULL-terminated: files it writes; hashed, then removed */
+	bool with_stderr;	/* stderr belongs to the output */
+	uint64_t timeout_ns;	/* 0: none */
+	int cpu;		/* run on this CPU only; -1: anywhere */
 	/* Signal mask while waiting, and of the program. The caller blocks what cancels. */
 	const sigset_t *mask;
 };
@@ -34,11 +34,11 @@ struct me_run_output {
 
 struct me_run {
 	uint64_t cpu_ns, user_ns, wall_ns; /* with the children it waited for */
-	int status; /* as from wait(2) */
-	bool timed_out; /* and was killed for it */
-	struct me_run_output out, err; /* after the filter; err: if with_stderr */
-	struct me_run_output files; /* all of them in order */
-	char last_words[160]; /* end of its stderr, one line */
+	int status;			   /* as from wait(2) */
+	bool timed_out;			   /* and was killed for it */
+	struct me_run_output out, err;	   /* after the filter; err: if with_stderr */
+	struct me_run_output files;	   /* all of them in order */
+	char last_words[160];		   /* end of its stderr, one line */
 };
 
 /*

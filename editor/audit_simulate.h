@@ -13,12 +13,12 @@
 
 /* What disturbs the invented runs. Times are logarithms; 0.01 is one per cent. */
 enum me_noise {
-	ME_NOISE_GAUSSIAN, /* independent, sd 1 % */
-	ME_NOISE_HEAVY, /* Cauchy: no variance, not even a mean */
-	ME_NOISE_DRIFT, /* the machine slows down by 0.1 % a run, and up again */
+	ME_NOISE_GAUSSIAN,   /* independent, sd 1 % */
+	ME_NOISE_HEAVY,	     /* Cauchy: no variance, not even a mean */
+	ME_NOISE_DRIFT,	     /* the machine slows down by 0.1 % a run, and up again */
 	ME_NOISE_CORRELATED, /* first-order autoregression, coefficient 0.95 */
-	ME_NOISE_LOCKSTEP, /* every other run is 5 % slower: fatal without the coin */
-	ME_NOISE_BIMODAL, /* two speeds 10 % apart, kept for a random number of runs */
+	ME_NOISE_LOCKSTEP,   /* every other run is 5 % slower: fatal without the coin */
+	ME_NOISE_BIMODAL,    /* two speeds 10 % apart, kept for a random number of runs */
 	ME_NR_NOISES
 };
 
@@ -31,8 +31,8 @@ struct me_simulation {
 	uint64_t seed;
 	/* results */
 	size_t nr_positive, nr_negative; /* audits that claimed "faster", "slower" */
-	size_t nr_covered; /* audits whose interval holds the true effect */
-	double mean_pairs; /* looked at until the verdict or max_pairs */
+	size_t nr_covered;		 /* audits whose interval holds the true effect */
+	double mean_pairs;		 /* looked at until the verdict or max_pairs */
 };
 
 const char *me_noise_name(enum me_noise noise);

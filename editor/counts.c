@@ -26,15 +26,12 @@ bool me_block_leaves(const struct mp_cfg *cfg, const struct mp_block *block)
 {
 	switch (block->term) {
 	case MP_TERM_FALL:
-	case MP_TERM_JUMP:
-		return block->nr_edges == 0;
-	case MP_TERM_COND:
-		return block->nr_edges < 2;	/* one way leads to another function */
+	case MP_TERM_JUMP: return block->nr_edges == 0;
+	case MP_TERM_COND: return block->nr_edges < 2; /* one way leads to another function */
 	case MP_TERM_TABLE:
 		return block->nr_edges == 0 || block->table == MP_NONE ||
 		       !cfg->tables[block->table].exact;
-	default:
-		return true;
+	default: return true;
 	}
 }
 
@@ -44,7 +41,7 @@ bool me_block_leaves(const struct mp_cfg *cfg, const struct mp_block *block)
  * which is a flow as well: 1 % fewer taken branches on the tuning programs of
  * scripts/bench-accuracy than with the prior 3 alone.
  */
-static const double priors[] = { 0, 3, 6 };	/* of a taken forward branch; 0: no prior */
+static const double priors[] = {0, 3, 6}; /* of a taken forward branch; 0: no prior */
 #define NR_PRIORS (sizeof(priors) / sizeof(priors[0]))
 
 /* Arrays for one function, grown to the largest and used again. */
@@ -53,7 +50,7 @@ struct scratch {
 	struct mp_flow_block *blocks;
 	struct mp_flow_edge *edges;
 	double *block_count, *edge_count;
-	bool rough;	/* a first round: one prior does */
+	bool rough; /* a first round: one prior does */
 	uint32_t max_blocks, max_edges;
 };
 
@@ -131,7 +128,9 @@ static int flow_infer(struct mp_flow *flow, const struct me_counts_options *opti
 			return ret;
 		if (ret == MP_INFER_GAVE_UP)
 			return mp_infer_flow(flow, MP_ESTIMATE_SCALED, block_count, edge_count,
-					     err) < 0 ? -ENOMEM : ret;
+					     err) < 0
+				       ? -ENOMEM
+				       : ret;
 		for (uint32_t b = 0; b < flow->nr_blocks; b++)
 			block_count[b] += scratch->block_count[b] * share;
 		for (uint32_t e = 0; e < flow->nr_edges; e++)
@@ -147,7 +146,7 @@ static int func_infer(const struct mp_cfg *cfg, uint32_t f, const struct me_coun
 	const struct mp_block *first = &cfg->blocks[func->first_block];
 	const struct mp_block *last = first + func->nr_blocks - 1;
 	uint32_t first_edge = first->first_edge;
-	struct mp_flow flow = { .nr_blocks = func->nr_blocks };
+	struct mp_flow flow = {.nr_blocks = func->nr_blocks};
 
 	flow.nr_edges = last->first_edge + last->nr_edges - first_edge;
 	if (scratch_grow(scratch, flow.nr_blocks, flow.nr_edges))
@@ -211,14 +210,13 @@ int me_counts_build(const struct mp_cfg *cfg, const struct mp_profile *profile,
 		    const struct me_counts_options *options, struct me_counts *out,
 		    struct me_counts_stats *stats, struct mp_err *err)
 {
-	static const struct me_counts_options defaults = { .estimator = MP_ESTIMATE_POISSON,
-							   .layout_prior = true,
-							   .call_graph = true };
-	struct me_counts_stats sum = { 0 };
-	struct scratch scratch = { 0 };
+	static const struct me_counts_options defaults = {
+		.estimator = MP_ESTIMATE_POISSON, .layout_prior = true, .call_graph = true};
+	struct me_counts_stats sum = {0};
+	struct scratch scratch = {0};
 	int ret = 0;
 
-	*out = (struct me_counts){ 0 };
+	*out = (struct me_counts){0};
 	options = options ? options : &defaults;
 	if (profile->nr_blocks != cfg->nr_blocks)
 		return mp_err_set(err, EINVAL, "profile of %u blocks for a program of %u",
@@ -236,7 +234,7 @@ int me_counts_build(const struct mp_cfg *cfg, const struct mp_profile *profile,
 		if (round)
 			ret = me_calls_weigh(cfg, out, &scratch.more);
 		scratch.rough = options->call_graph && !round;
-		sum = (struct me_counts_stats){ 0 };
+		sum = (struct me_counts_stats){0};
 		if (!ret)
 			ret = funcs_infer(cfg, options, &scratch, out, &sum, err);
 	}
@@ -256,5 +254,5 @@ void me_counts_fini(struct me_counts *counts)
 	free(counts->block);
 	free(counts->edge);
 	free(counts->samples);
-	*counts = (struct me_counts){ 0 };
+	*counts = (struct me_counts){0};
 }

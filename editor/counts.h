@@ -19,13 +19,13 @@
 struct me_counts_options {
 	enum mp_estimator estimator;
 	bool layout_prior;
-	bool call_graph;	/* a function is entered as often as its call sites run */
+	bool call_graph; /* a function is entered as often as its call sites run */
 };
 
 struct me_counts_stats {
-	uint32_t nr_funcs;	/* with samples: inferred */
-	uint32_t nr_gave_up;	/* of them: length scaling instead (MP_INFER_GAVE_UP) */
-	uint32_t largest;	/* blocks of the largest */
+	uint32_t nr_funcs;   /* with samples: inferred */
+	uint32_t nr_gave_up; /* of them: length scaling instead (MP_INFER_GAVE_UP) */
+	uint32_t largest;    /* blocks of the largest */
 };
 
 /*

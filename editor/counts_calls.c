@@ -86,5 +86,5 @@ void me_calls_evidence_fini(struct me_calls_evidence *evidence)
 {
 	free(evidence->samples);
 	free(evidence->insns);
-	*evidence = (struct me_calls_evidence){ 0 };
+	*evidence = (struct me_calls_evidence){0};
 }

@@ -9,7 +9,7 @@
 
 /* Evidence beside a block's own samples: as if @insns more instructions had caught @samples. */
 struct me_calls_evidence {
-	double *samples, *insns;	/* per block */
+	double *samples, *insns; /* per block */
 };
 
 /*

@@ -38,13 +38,16 @@ static bool dynamic_has_textrel(const struct mp_elf *elf)
 int me_eligible_file(const struct mp_elf *elf, struct mp_err *err)
 {
 	if (mp_elf_section(elf, MP_MAP_SECTION))
-		return mp_err_set(err, EPERM, "already optimised: start from the original, which "
+		return mp_err_set(err, EPERM,
+				  "already optimised: start from the original, which "
 				  "its samples count for");
 	if (!elf->relinkable)
-		return mp_err_set(err, EPERM, "not linked with --emit-relocs: stock files cannot "
+		return mp_err_set(err, EPERM,
+				  "not linked with --emit-relocs: stock files cannot "
 				  "be optimised yet");
 	if (mp_elf_section(elf, ".gopclntab") || mp_elf_section(elf, ".note.go.buildid"))
-		return mp_err_set(err, EPERM, "a Go program: its runtime keeps code addresses in "
+		return mp_err_set(err, EPERM,
+				  "a Go program: its runtime keeps code addresses in "
 				  "tables of its own");
 	if (dynamic_has_textrel(elf))
 		return mp_err_set(err, EPERM, "has text relocations (DT_TEXTREL)");
@@ -58,13 +61,10 @@ int me_eligible_file(const struct mp_elf *elf, struct mp_err *err)
 static bool branch_form_plain(const struct mp_block *block)
 {
 	switch (block->term) {
-	case MP_TERM_COND:
-		return block->term_len == 2 || block->term_len == 6;
+	case MP_TERM_COND: return block->term_len == 2 || block->term_len == 6;
 	case MP_TERM_JUMP:
-	case MP_TERM_TAIL:
-		return block->term_len == 2 || block->term_len == 5;
-	default:
-		return true;
+	case MP_TERM_TAIL: return block->term_len == 2 || block->term_len == 5;
+	default: return true;
 	}
 }
 
@@ -104,7 +104,10 @@ static enum me_refusal judge(const struct mp_cfg *cfg, uint32_t index, const cha
 
 /* Sections whose words are addresses of code that somebody rewrites while the program runs. */
 static const char *const probe_sections[] = {
-	"__patchable_function_entries", "xray_instr_map", "__jump_table", "__mcount_loc",
+	"__patchable_function_entries",
+	"xray_instr_map",
+	"__jump_table",
+	"__mcount_loc",
 };
 
 static void refuse_at(const struct mp_cfg *cfg, struct me_eligible *out, uint64_t vaddr)

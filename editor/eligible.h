@@ -19,15 +19,15 @@ enum me_refusal {
 	ME_REFUSED_SYSCALL,	/* seccomp and ptrace may know the address of the system call */
 	ME_REFUSED_GET_PC,	/* reads its own address: call next; pop */
 	ME_REFUSED_IFUNC,	/* a resolver runs before the program is relocated */
-	ME_REFUSED_BRANCH_FORM,	/* a direct branch with a prefix that an encoding anew would lose */
+	ME_REFUSED_BRANCH_FORM, /* a direct branch with a prefix that an encoding anew would lose */
 	ME_REFUSED_UNWIND,	/* its unwind information cannot be carried over */
 	ME_REFUSED_PROBE,	/* a probe, sled or patchable entry points into it */
 	ME_NR_REFUSALS
 };
 
 struct me_eligible {
-	uint8_t *verdict;	/* per cfg function: enum me_refusal */
-	const char **detail;	/* per cfg function: reason in words, NULL where eligible */
+	uint8_t *verdict;    /* per cfg function: enum me_refusal */
+	const char **detail; /* per cfg function: reason in words, NULL where eligible */
 	uint32_t nr_funcs, nr_eligible;
 };
 

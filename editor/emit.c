@@ -28,8 +28,8 @@ struct emitter {
 	uint8_t *note;
 	size_t note_size;
 	uint64_t unwind_vaddr, note_vaddr;
-	uint8_t *head;		/* private copy of [0, segment.old_end) */
-	uint8_t *body;		/* the new segment */
+	uint8_t *head; /* private copy of [0, segment.old_end) */
+	uint8_t *body; /* the new segment */
 	size_t body_size;
 	struct me_emitted *out;
 };
@@ -70,7 +70,7 @@ static int build_unwind(struct emitter *e, struct mp_err *err)
 	for (uint32_t i = 0; i < nr; i++) {
 		const struct me_copy *copy = &e->placement.copies[i];
 
-		placed[i] = (struct me_placed){ copy->new_vaddr, copy->new_size, copy->block };
+		placed[i] = (struct me_placed){copy->new_vaddr, copy->new_size, copy->block};
 	}
 	e->unwind_vaddr = round_up(e->placement.end, 8);
 	rc = me_unwind_build(e->cfg, placed, nr, e->unwind_vaddr, &e->unwind, err);
@@ -81,7 +81,7 @@ static int build_unwind(struct emitter *e, struct mp_err *err)
 static int build_map(struct emitter *e, struct mp_err *err)
 {
 	uint32_t nr = e->placement.nr_copies;
-	struct mp_map map = { .original = e->elf->id, .nr_pieces = nr };
+	struct mp_map map = {.original = e->elf->id, .nr_pieces = nr};
 	int rc;
 
 	map.pieces = malloc((nr + 1) * sizeof(*map.pieces));
@@ -91,8 +91,8 @@ static int build_map(struct emitter *e, struct mp_err *err)
 		const struct me_copy *copy = &e->placement.copies[i];
 		const struct mp_block *block = &e->cfg->blocks[copy->block];
 
-		map.pieces[i] = (struct mp_map_piece){ copy->new_vaddr, copy->new_size, block->size,
-						       block->vaddr };
+		map.pieces[i] = (struct mp_map_piece){copy->new_vaddr, copy->new_size, block->size,
+						      block->vaddr};
 	}
 	rc = mp_map_encode(&map, &e->note, &e->note_size, err);
 	free(map.pieces);
@@ -141,15 +141,24 @@ static void write_phdrs(struct emitter *e)
 {
 	uint64_t hdr_vaddr = e->unwind_vaddr + e->unwind.hdr_off;
 	Elf64_Phdr load = {
-		.p_type = PT_LOAD, .p_flags = PF_R | PF_X, .p_offset = e->segment.off,
-		.p_vaddr = e->segment.vaddr, .p_paddr = e->segment.vaddr,
-		.p_filesz = e->body_size, .p_memsz = e->body_size, .p_align = e->segment.align,
+		.p_type = PT_LOAD,
+		.p_flags = PF_R | PF_X,
+		.p_offset = e->segment.off,
+		.p_vaddr = e->segment.vaddr,
+		.p_paddr = e->segment.vaddr,
+		.p_filesz = e->body_size,
+		.p_memsz = e->body_size,
+		.p_align = e->segment.align,
 	};
 	Elf64_Phdr eh_frame = {
-		.p_type = PT_GNU_EH_FRAME, .p_flags = PF_R,
+		.p_type = PT_GNU_EH_FRAME,
+		.p_flags = PF_R,
 		.p_offset = hdr_vaddr - e->segment.vaddr + e->segment.off,
-		.p_vaddr = hdr_vaddr, .p_paddr = hdr_vaddr,
-		.p_filesz = e->unwind.hdr_size, .p_memsz = e->unwind.hdr_size, .p_align = 4,
+		.p_vaddr = hdr_vaddr,
+		.p_paddr = hdr_vaddr,
+		.p_filesz = e->unwind.hdr_size,
+		.p_memsz = e->unwind.hdr_size,
+		.p_align = 4,
 	};
 	Elf64_Phdr *phdrs = e->segment.phdrs;
 
@@ -262,7 +271,7 @@ static int build_symbols(struct emitter *e, struct me_symbols *symbols, struct m
 {
 	const struct me_sections *s = &e->sections;
 
-	*symbols = (struct me_symbols){ 0 };
+	*symbols = (struct me_symbols){0};
 	if (!s->symtab)
 		return 0;
 	if (s->strtab == 0 || s->strtab == s->shstrtab)
@@ -313,8 +322,9 @@ static void summarise(struct emitter *e)
 	struct me_emitted *out = e->out;
 
 	out->text_bytes = p->end - p->base;
-	out->hot_bytes = (p->first_warm < p->nr_copies ? p->copies[p->first_warm].new_vaddr : p->end) -
-			 p->base;
+	out->hot_bytes =
+		(p->first_warm < p->nr_copies ? p->copies[p->first_warm].new_vaddr : p->end) -
+		p->base;
 	out->segment_bytes = e->body_size;
 	out->nr_inverted = p->nr_inverted;
 	out->nr_jumps_added = p->nr_jumps_added;
@@ -327,10 +337,10 @@ static void summarise(struct emitter *e)
 int me_emit(const struct mp_cfg *cfg, const struct me_plan *plan, struct me_emitted *out,
 	    struct mp_err *err)
 {
-	struct emitter e = { .cfg = cfg, .elf = cfg->elf, .out = out };
+	struct emitter e = {.cfg = cfg, .elf = cfg->elf, .out = out};
 	int rc;
 
-	*out = (struct me_emitted){ 0 };
+	*out = (struct me_emitted){0};
 	rc = me_segment_choose(e.elf, &e.segment, err);
 	if (!rc)
 		rc = me_sections_build(e.elf, &e.sections, err);

@@ -19,13 +19,13 @@
 struct me_emitted {
 	struct me_image image;
 	struct me_patches patches;
-	uint64_t text_bytes;		/* .morph.text */
-	uint64_t hot_bytes;		/* of it, the hot zone */
-	uint64_t segment_bytes;		/* the whole new segment */
+	uint64_t text_bytes;	/* .morph.text */
+	uint64_t hot_bytes;	/* of it, the hot zone */
+	uint64_t segment_bytes; /* the whole new segment */
 	uint64_t nr_inverted, nr_jumps_added, nr_jumps_dropped;
 	uint32_t nr_fdes_new;
-	uint32_t nr_redirected;		/* functions whose address is that of the copy now */
-	const char *slot_price;		/* what the program header slot held before */
+	uint32_t nr_redirected; /* functions whose address is that of the copy now */
+	const char *slot_price; /* what the program header slot held before */
 };
 
 /*

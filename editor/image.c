@@ -9,7 +9,8 @@
 int me_image_add(struct me_image *image, const uint8_t *bytes, size_t size, uint64_t align, int own,
 		 uint64_t *off)
 {
-	uint64_t at = align > 1 ? (image->size_bytes + align - 1) / align * align : image->size_bytes;
+	uint64_t at = align > 1 ? (image->size_bytes + align - 1) / align * align
+				: image->size_bytes;
 
 	if (image->nr_parts == image->capacity) {
 		uint32_t capacity = image->capacity ? 2 * image->capacity : 32;
@@ -23,8 +24,8 @@ int me_image_add(struct me_image *image, const uint8_t *bytes, size_t size, uint
 		image->parts = parts;
 		image->capacity = capacity;
 	}
-	image->parts[image->nr_parts++] = (struct me_part){
-		at, bytes, size, own ? (uint8_t *)bytes : NULL };
+	image->parts[image->nr_parts++] =
+		(struct me_part){at, bytes, size, own ? (uint8_t *)bytes : NULL};
 	image->size_bytes = at + size;
 	if (off)
 		*off = at;
@@ -56,5 +57,5 @@ void me_image_fini(struct me_image *image)
 	for (uint32_t i = 0; i < image->nr_parts; i++)
 		free(image->parts[i].owned);
 	free(image->parts);
-	*image = (struct me_image){ 0 };
+	*image = (struct me_image){0};
 }

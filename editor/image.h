@@ -13,16 +13,16 @@
 #include "libprof/err.h"
 
 struct me_part {
-	uint64_t off;		/* ascending, not overlapping; gaps are zero bytes */
+	uint64_t off; /* ascending, not overlapping; gaps are zero bytes */
 	const uint8_t *bytes;
 	size_t size;
-	uint8_t *owned;		/* == bytes where the image frees it, else NULL */
+	uint8_t *owned; /* == bytes where the image frees it, else NULL */
 };
 
 struct me_image {
 	struct me_part *parts;
 	uint32_t nr_parts, capacity;
-	uint64_t size_bytes;	/* end of the last part */
+	uint64_t size_bytes; /* end of the last part */
 };
 
 /*

@@ -57,23 +57,22 @@ static bool falls_rather(const struct mp_cfg *cfg, const struct me_counts *count
 
 	for (uint32_t e = block->first_edge; e < block->first_edge + block->nr_edges; e++)
 		*(cfg->edges[e].kind == MP_EDGE_FALL ? &fall : &taken) += counts->edge[e];
-	if (block->nr_edges == 1)	/* the other way leaves the function */
+	if (block->nr_edges == 1) /* the other way leaves the function */
 		*(fall > 0 ? &taken : &fall) = counts->block[b] - fall - taken;
 	return block->term == MP_TERM_COND && fall > taken;
 }
 
-static void plan_add(struct me_plan *plan, const struct mp_cfg *cfg,
-		     const struct me_counts *counts, bool original, uint32_t block,
-		     enum me_zone zone)
+static void plan_add(struct me_plan *plan, const struct mp_cfg *cfg, const struct me_counts *counts,
+		     bool original, uint32_t block, enum me_zone zone)
 {
 	struct me_plan_block *out = &plan->blocks[plan->nr_blocks++];
 
-	*out = (struct me_plan_block){ .block = block, .zone = zone };
+	*out = (struct me_plan_block){.block = block, .zone = zone};
 	if (original)
 		out->why = ME_WHY_ORIGINAL;
 	else
-		out->why = counts->block[block] > 0 || counts->samples[block] ? ME_WHY_FLOW :
-										ME_WHY_UNSAMPLED;
+		out->why = counts->block[block] > 0 || counts->samples[block] ? ME_WHY_FLOW
+									      : ME_WHY_UNSAMPLED;
 	out->favour_fall = falls_rather(cfg, counts, block);
 	if (cfg->blocks[block].flags & MP_BLOCK_ENTRY)
 		out->align_log2 = ENTRY_ALIGN_LOG2;
@@ -88,7 +87,7 @@ static int func_weigh(const struct mp_cfg *cfg, const struct me_counts *counts, 
 		      uint8_t *keep)
 {
 	const struct mp_func *func = &cfg->funcs[f];
-	struct me_branches sum = { 0 };
+	struct me_branches sum = {0};
 
 	if (keep[f] || counts->exact)
 		return 0;
@@ -141,7 +140,7 @@ int me_layout_build(const struct mp_cfg *cfg, const struct me_counts *counts,
 	uint32_t nr_funcs = 0;
 	int ret = -ENOMEM;
 
-	*plan = (struct me_plan){ 0 };
+	*plan = (struct me_plan){0};
 	plan->blocks = malloc(((size_t)cfg->nr_blocks + 1) * sizeof(*plan->blocks));
 	if (!zones || !keep || !funcs || !blocks || !plan->blocks)
 		goto out;

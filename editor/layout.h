@@ -18,23 +18,26 @@
 /* Inferred counts of a whole module, in the order of cfg->blocks and cfg->edges. */
 struct me_counts {
 	double *block, *edge;
-	uint64_t *samples;	/* witnesses per block, as in struct mp_profile */
-	bool exact;		/* counted, not inferred: no doubt about any of it */
+	uint64_t *samples; /* witnesses per block, as in struct mp_profile */
+	bool exact;	   /* counted, not inferred: no doubt about any of it */
 };
 
-enum me_order { ME_ORDER_ORIGINAL, ME_ORDER_PH };
+enum me_order {
+	ME_ORDER_ORIGINAL,
+	ME_ORDER_PH
+};
 
 struct me_layout_options {
 	enum me_order block_order, function_order;
-	bool keep_fluff;	/* copy whole functions, fluff too */
-	bool no_tails;		/* no tail duplication */
+	bool keep_fluff; /* copy whole functions, fluff too */
+	bool no_tails;	 /* no tail duplication */
 };
 
 /* Taken branches (conditional and direct jumps, inside the functions given), estimated from
  * @counts before and after, in units of counts; and the honest estimate of their ratio. */
 struct me_prediction {
-	double taken_before, taken_after;	/* by the counts as inferred */
-	double ratio;				/* after/before, shrunk for the noise of the profile */
+	double taken_before, taken_after; /* by the counts as inferred */
+	double ratio;			  /* after/before, shrunk for the noise of the profile */
 };
 
 /*

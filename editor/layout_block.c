@@ -19,17 +19,17 @@
 #define INSN_WEIGHT 0.25
 
 struct link {
-	uint32_t from, to;	/* cfg blocks */
-	double gain;		/* of putting `to` right behind `from` */
-	bool fall;		/* as in the original */
-	bool chosen;		/* by links_choose(): merged before all others */
+	uint32_t from, to; /* cfg blocks */
+	double gain;	   /* of putting `to` right behind `from` */
+	bool fall;	   /* as in the original */
+	bool chosen;	   /* by links_choose(): merged before all others */
 };
 
 struct chain {
 	uint32_t head, tail;
 	uint32_t nr_blocks;
-	double heat;		/* count of the hottest block */
-	double pull;		/* count of edges between it and what is placed already */
+	double heat; /* count of the hottest block */
+	double pull; /* count of edges between it and what is placed already */
 	bool placed;
 };
 
@@ -37,9 +37,9 @@ struct order {
 	const struct mp_cfg *cfg;
 	const struct me_counts *counts;
 	const struct mp_func *func;
-	uint32_t *next;		/* per block of the function: the block behind it, cfg index */
-	uint32_t *chain_of;	/* per block: any block of its chain, union-find */
-	struct chain *chains;	/* per block: valid at the representative */
+	uint32_t *next;	      /* per block of the function: the block behind it, cfg index */
+	uint32_t *chain_of;   /* per block: any block of its chain, union-find */
+	struct chain *chains; /* per block: valid at the representative */
 	struct link *links;
 	uint32_t nr_links;
 };
@@ -70,7 +70,7 @@ static double edge_gain(const struct order *o, const struct mp_block *block, uin
 	double count = o->counts->edge[e], jumps = count;
 
 	if (block->term == MP_TERM_COND) {
-		if (block->nr_edges < 2)	/* the other way leaves: only a fall-through can */
+		if (block->nr_edges < 2) /* the other way leaves: only a fall-through can */
 			return count * (1 + INSN_WEIGHT);
 		for (uint32_t i = 0; i < block->nr_edges; i++) {
 			double other = o->counts->edge[block->first_edge + i];
@@ -99,7 +99,8 @@ static void links_collect(struct order *o, const uint8_t *zones, enum me_zone zo
 			    (cfg->blocks[to].flags & MP_BLOCK_ENTRY))
 				continue;
 			o->links[o->nr_links++] = (struct link){
-				.from = b, .to = to,
+				.from = b,
+				.to = to,
 				.gain = edge_gain(o, block, e),
 				.fall = cfg->edges[e].kind == MP_EDGE_FALL,
 			};
@@ -130,14 +131,14 @@ static void chains_init(struct order *o)
 
 		o->next[i] = NONE;
 		o->chain_of[i] = i;
-		o->chains[i] = (struct chain){ .head = b, .tail = b, .nr_blocks = 1,
-					       .heat = o->counts->block[b] };
+		o->chains[i] = (struct chain){
+			.head = b, .tail = b, .nr_blocks = 1, .heat = o->counts->block[b]};
 	}
 }
 
 /* Gains in the integers of mcf, ties won by what fell through before. */
 #define GAIN_SCALE 1073741824.0
-#define GAIN_TIE 4
+#define GAIN_TIE   4
 
 /*
  * Heaviest first is short-sighted: where 0 -> 1 -> 2 runs 40 times and 0 -> 2 60 times it links
@@ -165,21 +166,22 @@ static int links_choose(struct order *o)
 		int64_t gain = llround(link->gain / most * GAIN_SCALE) * GAIN_TIE;
 
 		arcs[nr_arcs++] = (struct mp_mcf_arc){
-			.from = 2 * local(o, link->from), .to = 2 * local(o, link->to) + 1,
-			.capacity = 1, .cost = gain ? -gain - link->fall : 0,
+			.from = 2 * local(o, link->from),
+			.to = 2 * local(o, link->to) + 1,
+			.capacity = 1,
+			.cost = gain ? -gain - link->fall : 0,
 		};
 	}
 	for (uint32_t i = 0; i < nr; i++) {
-		arcs[nr_arcs++] = (struct mp_mcf_arc){ .from = outside, .to = 2 * i,
-						       .capacity = 1 };
-		arcs[nr_arcs++] = (struct mp_mcf_arc){ .from = 2 * i + 1, .to = outside,
-						       .capacity = 1 };
+		arcs[nr_arcs++] = (struct mp_mcf_arc){.from = outside, .to = 2 * i, .capacity = 1};
+		arcs[nr_arcs++] =
+			(struct mp_mcf_arc){.from = 2 * i + 1, .to = outside, .capacity = 1};
 	}
 	ret = mp_mcf_solve(outside + 1, arcs, nr_arcs, 100ull * nr_arcs + 1000, NULL);
 	for (uint32_t i = 0; i < o->nr_links && ret >= 0; i++)
 		o->links[i].chosen = arcs[i].flow && o->links[i].gain > 0;
 	free(arcs);
-	return ret < 0 ? ret : 0;	/* stopped early: still links that fit together */
+	return ret < 0 ? ret : 0; /* stopped early: still links that fit together */
 }
 
 /* Return: the sum of gains of the links that were merged. */
@@ -247,8 +249,8 @@ static void chain_place(struct order *o, uint32_t c, const uint8_t *zones, enum 
 
 /* After the chain of the entry always the one that what is placed jumps to most; what nothing
  * placed leads to comes last, hottest first, then as it was. */
-static void chains_place(struct order *o, const uint8_t *zones, enum me_zone zone,
-			 uint32_t *out, uint32_t *nr_out)
+static void chains_place(struct order *o, const uint8_t *zones, enum me_zone zone, uint32_t *out,
+			 uint32_t *nr_out)
 {
 	const struct mp_func *func = o->func;
 
@@ -282,7 +284,7 @@ int me_blocks_order(const struct mp_cfg *cfg, const struct me_counts *counts, ui
 		    const uint8_t *zones, enum me_zone zone, uint32_t *out, uint32_t *nr_out)
 {
 	const struct mp_func *f = &cfg->funcs[func];
-	struct order o = { .cfg = cfg, .counts = counts, .func = f };
+	struct order o = {.cfg = cfg, .counts = counts, .func = f};
 	uint32_t nr_edges = 0;
 	int ret = -ENOMEM;
 

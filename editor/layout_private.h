@@ -7,7 +7,7 @@
 
 #include "editor/layout.h"
 
-#define ME_STAY 0xff	/* beside enum me_zone: the block is not copied */
+#define ME_STAY 0xff /* beside enum me_zone: the block is not copied */
 
 /*
  * me_split_zones - @zones[block] of every block of @cfg: enum me_zone or ME_STAY; @keep[func]:
@@ -15,8 +15,8 @@
  * Return: 0, -ENOMEM.
  */
 int me_split_zones(const struct mp_cfg *cfg, const struct me_counts *counts,
-		   const uint8_t *eligible, const struct me_layout_options *options,
-		   uint8_t *zones, uint8_t *keep);
+		   const uint8_t *eligible, const struct me_layout_options *options, uint8_t *zones,
+		   uint8_t *keep);
 
 /*
  * me_blocks_original, me_blocks_order - @func's blocks of @zone in their new order, the entry
@@ -33,8 +33,8 @@ int me_blocks_order(const struct mp_cfg *cfg, const struct me_counts *counts, ui
  * is best. @out holds cfg->nr_funcs.
  * Return: 0, -ENOMEM.
  */
-int me_funcs_order(const struct mp_cfg *cfg, const struct me_counts *counts,
-		   const uint8_t *zones, uint32_t *out, uint32_t *nr_out);
+int me_funcs_order(const struct mp_cfg *cfg, const struct me_counts *counts, const uint8_t *zones,
+		   uint32_t *out, uint32_t *nr_out);
 
 /* me_tails_add - add clones of short ways out to @plan. Return: 0, -ENOMEM. */
 int me_tails_add(const struct mp_cfg *cfg, const struct me_counts *counts, struct me_plan *plan);

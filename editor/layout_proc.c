@@ -23,10 +23,10 @@ struct placement {
 	const struct mp_cfg *cfg;
 	uint32_t *group;	/* per function: its group, NONE: not laid out */
 	uint32_t *next;		/* per function: behind it in its group */
-	uint32_t *first, *last;	/* per group */
+	uint32_t *first, *last; /* per group */
 	uint32_t *length;	/* per group: functions */
 	double *heat, *bytes;	/* per group */
-	struct affinity *pairs;	/* between functions, heaviest first */
+	struct affinity *pairs; /* between functions, heaviest first */
 	uint32_t nr_pairs;
 };
 
@@ -179,7 +179,8 @@ static int groups_rank(const struct placement *p, uint32_t *out, uint32_t *nr_ou
 	for (uint32_t g = 0; g < p->cfg->nr_funcs; g++)
 		if (p->length[g])
 			ranks[nr++] = (struct group_rank){
-				.group = g, .first = p->first[g],
+				.group = g,
+				.first = p->first[g],
 				.density = p->bytes[g] > 0 ? p->heat[g] / p->bytes[g] : 0,
 			};
 	qsort(ranks, nr, sizeof(*ranks), rank_compare);
@@ -214,10 +215,10 @@ static void groups_init(struct placement *p, const struct me_counts *counts, con
 	}
 }
 
-int me_funcs_order(const struct mp_cfg *cfg, const struct me_counts *counts,
-		   const uint8_t *zones, uint32_t *out, uint32_t *nr_out)
+int me_funcs_order(const struct mp_cfg *cfg, const struct me_counts *counts, const uint8_t *zones,
+		   uint32_t *out, uint32_t *nr_out)
 {
-	struct placement p = { .cfg = cfg };
+	struct placement p = {.cfg = cfg};
 	size_t nr = (size_t)cfg->nr_funcs + 1;
 	int ret = -ENOMEM;
 

@@ -26,15 +26,19 @@
  * 4 % of executed instructions in interpreters, nothing elsewhere, and half as many bytes again.)
  * Others stay. A function with few samples goes to the warm zone as it is.
  */
-enum choice { UNKNOWN, CHOSEN, DONE };
+enum choice {
+	UNKNOWN,
+	CHOSEN,
+	DONE
+};
 
 /* Below so many samples the order of blocks that they suggest is no better than the original one.
  * 10 costs half a point of taken branches (scripts/bench-accuracy), 40 three. */
 #define FEW_SAMPLES 5
 
 enum mark {
-	DOOMED = 1 << 0,	/* every way ends in a trap or noreturn */
-	REACHED = 1 << 1,	/* from the entry, and not through a landing pad */
+	DOOMED = 1 << 0,  /* every way ends in a trap or noreturn */
+	REACHED = 1 << 1, /* from the entry, and not through a landing pad */
 };
 
 static bool block_runs(const struct me_counts *counts, uint32_t b)
@@ -61,7 +65,8 @@ static void func_mark_doomed(const struct mp_cfg *cfg, const struct mp_func *fun
 			if (!doomed && block->nr_edges && !me_block_leaves(cfg, block)) {
 				doomed = true;
 				for (uint32_t e = 0; e < block->nr_edges; e++)
-					doomed &= marks[cfg->edges[block->first_edge + e].to] & DOOMED;
+					doomed &= marks[cfg->edges[block->first_edge + e].to] &
+						  DOOMED;
 			}
 			if (doomed) {
 				marks[b] |= DOOMED;
@@ -71,8 +76,8 @@ static void func_mark_doomed(const struct mp_cfg *cfg, const struct mp_func *fun
 	}
 }
 
-static void func_mark_reached(const struct mp_cfg *cfg, const struct mp_func *func,
-			      uint8_t *marks, uint32_t *stack)
+static void func_mark_reached(const struct mp_cfg *cfg, const struct mp_func *func, uint8_t *marks,
+			      uint32_t *stack)
 {
 	uint32_t depth = 0;
 
@@ -81,7 +86,7 @@ static void func_mark_reached(const struct mp_cfg *cfg, const struct mp_func *fu
 		uint16_t roots = MP_BLOCK_ENTRY | MP_BLOCK_ADDRESS_TAKEN | MP_BLOCK_OTHER_ENTRY;
 
 		if (block->flags & MP_BLOCK_LANDING_PAD)
-			roots = MP_BLOCK_ENTRY;	/* its address stands in the LSDA: no evidence */
+			roots = MP_BLOCK_ENTRY; /* its address stands in the LSDA: no evidence */
 		if (block->flags & roots) {
 			marks[b] |= REACHED;
 			stack[depth++] = b;
@@ -150,8 +155,8 @@ static void funcs_choose_called(const struct mp_cfg *cfg, const uint8_t *eligibl
 }
 
 int me_split_zones(const struct mp_cfg *cfg, const struct me_counts *counts,
-		   const uint8_t *eligible, const struct me_layout_options *options,
-		   uint8_t *zones, uint8_t *keep)
+		   const uint8_t *eligible, const struct me_layout_options *options, uint8_t *zones,
+		   uint8_t *keep)
 {
 	uint8_t *chosen = calloc((size_t)cfg->nr_funcs + 1, 1);
 	uint8_t *marks = calloc((size_t)cfg->nr_blocks + 1, 1);
@@ -177,8 +182,7 @@ int me_split_zones(const struct mp_cfg *cfg, const struct me_counts *counts,
 			func_mark_doomed(cfg, &cfg->funcs[f], marks);
 			func_mark_reached(cfg, &cfg->funcs[f], marks, stack);
 			keep[f] = func_is_weak(cfg, counts, f);
-			func_set_zones(cfg, counts, &cfg->funcs[f], options, marks, keep[f],
-				       zones);
+			func_set_zones(cfg, counts, &cfg->funcs[f], options, marks, keep[f], zones);
 		}
 		funcs_choose_called(cfg, eligible, zones, chosen);
 	}

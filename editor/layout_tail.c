@@ -23,17 +23,17 @@
 #define MAX_GROWTH 0.25
 
 struct tail {
-	uint32_t at;		/* index in the plan: clones follow this block */
+	uint32_t at; /* index in the plan: clones follow this block */
 	uint32_t nr_blocks, bytes;
 	uint32_t blocks[MAX_BLOCKS];
-	double saved;		/* taken branches, in units of counts */
+	double saved; /* taken branches, in units of counts */
 };
 
 struct tails {
 	const struct mp_cfg *cfg;
 	const struct me_counts *counts;
 	const struct me_plan *plan;
-	uint8_t *hot;		/* per cfg block: copied into the hot zone */
+	uint8_t *hot; /* per cfg block: copied into the hot zone */
 	struct tail *found;
 	uint32_t nr, capacity;
 };
@@ -105,7 +105,9 @@ static bool follow(const struct tails *t, uint32_t b, uint32_t next, struct tail
 		if (ends_function(block))
 			break;
 		edge = block->term == MP_TERM_COND || block->term == MP_TERM_JUMP ||
-		       block->term == MP_TERM_FALL ? likely_edge(t, block) : MP_NONE;
+				       block->term == MP_TERM_FALL
+			       ? likely_edge(t, block)
+			       : MP_NONE;
 		if (edge == MP_NONE)
 			return false;
 		reach *= t->counts->edge[edge] / t->counts->block[b];
@@ -128,13 +130,13 @@ static int find(struct tails *t, uint32_t i)
 {
 	const struct me_plan_block *planned = &t->plan->blocks[i];
 	uint32_t next = MP_NONE, edges[2], nr;
-	struct tail tail = { .saved = 0 };
+	struct tail tail = {.saved = 0};
 
 	if (i + 1 < t->plan->nr_blocks && planned[1].zone == planned->zone)
 		next = planned[1].block;
 	nr = loose_edges(t, &t->cfg->blocks[planned->block], next, edges);
 	for (uint32_t k = 0; k < nr; k++) {
-		struct tail other = { .at = i, .saved = t->counts->edge[edges[k]] };
+		struct tail other = {.at = i, .saved = t->counts->edge[edges[k]]};
 
 		if (other.saved > 0 && follow(t, t->cfg->edges[edges[k]].to, next, &other) &&
 		    other.saved > tail.saved)
@@ -211,9 +213,10 @@ static int insert(const struct tails *t, struct me_plan *plan)
 		if (next == t->nr || t->found[next].at != i)
 			continue;
 		for (uint32_t k = 0; k < t->found[next].nr_blocks; k++) {
-			blocks[nr] = (struct me_plan_block){ .block = t->found[next].blocks[k],
-							     .zone = plan->blocks[i].zone,
-							     .why = ME_WHY_TAIL, .clone = true };
+			blocks[nr] = (struct me_plan_block){.block = t->found[next].blocks[k],
+							    .zone = plan->blocks[i].zone,
+							    .why = ME_WHY_TAIL,
+							    .clone = true};
 			nr++;
 		}
 		next++;
@@ -226,7 +229,7 @@ static int insert(const struct tails *t, struct me_plan *plan)
 
 int me_tails_add(const struct mp_cfg *cfg, const struct me_counts *counts, struct me_plan *plan)
 {
-	struct tails t = { .cfg = cfg, .counts = counts, .plan = plan };
+	struct tails t = {.cfg = cfg, .counts = counts, .plan = plan};
 	int ret = -ENOMEM;
 
 	t.hot = calloc((size_t)cfg->nr_blocks + 1, 1);

@@ -11,7 +11,7 @@
 #include <stdlib.h>
 
 struct tie {
-	uint32_t a, b;		/* a < b */
+	uint32_t a, b; /* a < b */
 	uint32_t pair;
 	double weight;
 	bool gone;
@@ -30,8 +30,8 @@ struct neighbours {
 struct me_ties {
 	struct tie *ties;
 	uint32_t nr_ties, max_ties;
-	uint32_t *hash;		/* of (a, b): 1 + index of the tie; 0: free */
-	uint32_t hash_size;	/* a power of two */
+	uint32_t *hash;	    /* of (a, b): 1 + index of the tie; 0: free */
+	uint32_t hash_size; /* a power of two */
 	struct neighbours *groups;
 	uint32_t nr_groups;
 	struct entry *heap;
@@ -94,7 +94,7 @@ static bool heap_before(const struct entry *x, const struct entry *y)
 
 static int heap_push(struct me_ties *t, uint32_t tie)
 {
-	struct entry new = { t->ties[tie].weight, tie };
+	struct entry new = {t->ties[tie].weight, tie};
 	uint32_t at = t->nr_heap;
 
 	if (room(&t->heap, t->nr_heap, &t->max_heap, sizeof(*t->heap)))
@@ -187,7 +187,7 @@ int me_ties_add(struct me_ties *t, uint32_t a, uint32_t b, double weight, uint32
 	    (2 * t->nr_ties >= t->hash_size && hash_grow(t)))
 		return -ENOMEM;
 	i = t->nr_ties++;
-	t->ties[i] = (struct tie){ .a = low, .b = high, .pair = pair, .weight = weight };
+	t->ties[i] = (struct tie){.a = low, .b = high, .pair = pair, .weight = weight};
 	*hash_slot(t, low, high) = i + 1;
 	if (group_link(t, low, i) || group_link(t, high, i))
 		return -ENOMEM;

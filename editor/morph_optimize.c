@@ -22,12 +22,27 @@
 
 const char *argp_program_version = "morph-optimize " MORPH_VERSION;
 
-enum { EXIT_NO_PROFILE = 3, EXIT_REFUSED = 4, EXIT_USAGE = 2 };
+enum {
+	EXIT_NO_PROFILE = 3,
+	EXIT_REFUSED = 4,
+	EXIT_USAGE = 2
+};
 
 enum key {
 	KEY_DRY_RUN = 'n',
-	KEY_DB = 0x100, KEY_REPORT, KEY_SINCE, KEY_MIN_SAMPLES, KEY_BLOCK_ORDER, KEY_FUNCTION_ORDER,
-	KEY_ESTIMATOR, KEY_EXACT, KEY_KEEP_FLUFF, KEY_NO_TAILS, KEY_ALL, KEY_SHUFFLE, KEY_LIST_PATCHES,
+	KEY_DB = 0x100,
+	KEY_REPORT,
+	KEY_SINCE,
+	KEY_MIN_SAMPLES,
+	KEY_BLOCK_ORDER,
+	KEY_FUNCTION_ORDER,
+	KEY_ESTIMATOR,
+	KEY_EXACT,
+	KEY_KEEP_FLUFF,
+	KEY_NO_TAILS,
+	KEY_ALL,
+	KEY_SHUFFLE,
+	KEY_LIST_PATCHES,
 };
 
 struct arguments {
@@ -38,27 +53,27 @@ struct arguments {
 };
 
 static const struct argp_option argp_options[] = {
-	{ "output", 'o', "FILE", 0, "Write the optimised file here", 0 },
-	{ "dry-run", KEY_DRY_RUN, NULL, 0, "Do everything, verification too, but keep no file", 0 },
-	{ "db", KEY_DB, "FILE", 0, "The store to read (default: see FILES in the man page)", 0 },
-	{ "report", KEY_REPORT, "FORMAT", 0, "text (default), json or none", 0 },
-	{ "min-samples", KEY_MIN_SAMPLES, "N", 0, "Refuse to work with fewer samples (default 1000)", 0 },
-	{ "since", KEY_SINCE, "DAYS", 0, "Use only counts of the last DAYS days", 0 },
-	{ "block-order", KEY_BLOCK_ORDER, "ORDER", 0, "ph (default) or original", 1 },
-	{ "function-order", KEY_FUNCTION_ORDER, "ORDER", 0, "ph (default) or original", 1 },
-	{ "estimator", KEY_ESTIMATOR, "NAME", 0,
-	  "poisson (default) or scaled: how samples become counts", 1 },
-	{ "exact-profile", KEY_EXACT, NULL, 0,
-	  "The counts were counted, not sampled (imported from callgrind): believe all of them", 1 },
-	{ "keep-fluff", KEY_KEEP_FLUFF, NULL, 0, "Copy whole functions, cold blocks too", 1 },
-	{ "no-tail-duplication", KEY_NO_TAILS, NULL, 0,
-	  "Never copy a short way out (a return, a dispatch) more than once", 1 },
-	{ "list-patches", KEY_LIST_PATCHES, "FILE", 0,
-	  "Write address and length of each patch of old code here", 2 },
-	{ "all", KEY_ALL, NULL, 0, "Use no profile: copy every function that may be copied", 2 },
-	{ "shuffle", KEY_SHUFFLE, "SEED", 0, "With --all: a random order, for tests", 2 },
-	{ 0 }
-};
+	{"output", 'o', "FILE", 0, "Write the optimised file here", 0},
+	{"dry-run", KEY_DRY_RUN, NULL, 0, "Do everything, verification too, but keep no file", 0},
+	{"db", KEY_DB, "FILE", 0, "The store to read (default: see FILES in the man page)", 0},
+	{"report", KEY_REPORT, "FORMAT", 0, "text (default), json or none", 0},
+	{"min-samples", KEY_MIN_SAMPLES, "N", 0, "Refuse to work with fewer samples (default 1000)",
+	 0},
+	{"since", KEY_SINCE, "DAYS", 0, "Use only counts of the last DAYS days", 0},
+	{"block-order", KEY_BLOCK_ORDER, "ORDER", 0, "ph (default) or original", 1},
+	{"function-order", KEY_FUNCTION_ORDER, "ORDER", 0, "ph (default) or original", 1},
+	{"estimator", KEY_ESTIMATOR, "NAME", 0,
+	 "poisson (default) or scaled: how samples become counts", 1},
+	{"exact-profile", KEY_EXACT, NULL, 0,
+	 "The counts were counted, not sampled (imported from callgrind): believe all of them", 1},
+	{"keep-fluff", KEY_KEEP_FLUFF, NULL, 0, "Copy whole functions, cold blocks too", 1},
+	{"no-tail-duplication", KEY_NO_TAILS, NULL, 0,
+	 "Never copy a short way out (a return, a dispatch) more than once", 1},
+	{"list-patches", KEY_LIST_PATCHES, "FILE", 0,
+	 "Write address and length of each patch of old code here", 2},
+	{"all", KEY_ALL, NULL, 0, "Use no profile: copy every function that may be copied", 2},
+	{"shuffle", KEY_SHUFFLE, "SEED", 0, "With --all: a random order, for tests", 2},
+	{0}};
 
 static uint64_t parse_number(struct argp_state *state, const char *option, const char *arg)
 {
@@ -119,21 +134,11 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 	static bool dry_run;
 
 	switch (key) {
-	case 'o':
-		o->output = arg;
-		return 0;
-	case KEY_DRY_RUN:
-		dry_run = true;
-		return 0;
-	case KEY_DB:
-		o->db = arg;
-		return 0;
-	case KEY_REPORT:
-		parse_report(state, a, arg);
-		return 0;
-	case KEY_MIN_SAMPLES:
-		o->min_samples = parse_number(state, "--min-samples", arg);
-		return 0;
+	case 'o': o->output = arg; return 0;
+	case KEY_DRY_RUN: dry_run = true; return 0;
+	case KEY_DB: o->db = arg; return 0;
+	case KEY_REPORT: parse_report(state, a, arg); return 0;
+	case KEY_MIN_SAMPLES: o->min_samples = parse_number(state, "--min-samples", arg); return 0;
 	case KEY_SINCE:
 		o->since_s = time(NULL) - (int64_t)parse_number(state, "--since", arg) * 86400;
 		return 0;
@@ -143,47 +148,33 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 	case KEY_FUNCTION_ORDER:
 		o->layout.function_order = parse_order(state, "--function-order", arg);
 		return 0;
-	case KEY_ESTIMATOR:
-		parse_estimator(state, o, arg);
-		return 0;
-	case KEY_EXACT:
-		o->exact_profile = true;
-		return 0;
-	case KEY_KEEP_FLUFF:
-		o->layout.keep_fluff = true;
-		return 0;
-	case KEY_NO_TAILS:
-		o->layout.no_tails = true;
-		return 0;
-	case KEY_LIST_PATCHES:
-		a->patch_list = arg;
-		return 0;
-	case KEY_ALL:
-		o->all = true;
-		return 0;
-	case KEY_SHUFFLE:
-		o->seed = parse_number(state, "--shuffle", arg);
-		return 0;
+	case KEY_ESTIMATOR: parse_estimator(state, o, arg); return 0;
+	case KEY_EXACT: o->exact_profile = true; return 0;
+	case KEY_KEEP_FLUFF: o->layout.keep_fluff = true; return 0;
+	case KEY_NO_TAILS: o->layout.no_tails = true; return 0;
+	case KEY_LIST_PATCHES: a->patch_list = arg; return 0;
+	case KEY_ALL: o->all = true; return 0;
+	case KEY_SHUFFLE: o->seed = parse_number(state, "--shuffle", arg); return 0;
 	case ARGP_KEY_ARG:
 		if (o->input)
 			argp_error(state, "one file at a time");
 		o->input = arg;
 		return 0;
-	case ARGP_KEY_END:
-		check_usage(state, o, dry_run);
-		return 0;
-	default:
-		return ARGP_ERR_UNKNOWN;
+	case ARGP_KEY_END: check_usage(state, o, dry_run); return 0;
+	default: return ARGP_ERR_UNKNOWN;
 	}
 }
 
 static const struct argp argp = {
-	argp_options, parse, "FILE",
+	argp_options,
+	parse,
+	"FILE",
 	"Write a faster version of an executable or shared object: hot code, as sampled, is copied "
 	"into one dense segment with its likely paths straightened.\v"
 	"Exit status: 0 done, 1 failed, 2 usage, 3 no or too little profile, 4 refused as unsafe.",
-	NULL, NULL, NULL
-};
+	NULL,
+	NULL,
+	NULL};
 
 static int list_patches(const char *path, const struct me_patches *patches)
 {
@@ -202,25 +193,22 @@ static int list_patches(const char *path, const struct me_patches *patches)
 static int exit_status(int rc)
 {
 	switch (rc) {
-	case 0:
-		return EXIT_SUCCESS;
-	case -ENODATA:
-		return EXIT_NO_PROFILE;
-	case -EPERM:
-		return EXIT_REFUSED;
-	default:
-		return EXIT_FAILURE;
+	case 0: return EXIT_SUCCESS;
+	case -ENODATA: return EXIT_NO_PROFILE;
+	case -EPERM: return EXIT_REFUSED;
+	default: return EXIT_FAILURE;
 	}
 }
 
 int main(int argc, char **argv)
 {
 	struct arguments a = {
-		.options = { .min_samples = ME_MIN_SAMPLES, .estimator = MP_ESTIMATE_POISSON,
-			     .layout = { .block_order = ME_ORDER_PH, .function_order = ME_ORDER_PH } },
+		.options = {.min_samples = ME_MIN_SAMPLES,
+			    .estimator = MP_ESTIMATE_POISSON,
+			    .layout = {.block_order = ME_ORDER_PH, .function_order = ME_ORDER_PH}},
 	};
 	struct me_optimize_report report;
-	struct mp_err err = { "" };
+	struct mp_err err = {""};
 	int rc;
 
 	argp_err_exit_status = EXIT_USAGE;

@@ -23,7 +23,7 @@ struct job {
 	struct mp_cfg *cfg;
 	struct mp_profile *profile;
 	struct me_eligible eligible;
-	uint8_t *movable;	/* per function: eligible, as layout wants it */
+	uint8_t *movable; /* per function: eligible, as layout wants it */
 	struct me_counts counts;
 	struct me_plan plan;
 	double stage_start_s;
@@ -77,7 +77,7 @@ static int read_profile(struct job *job, struct mp_err *err)
 	const struct me_optimize_options *o = job->options;
 	struct mp_ip_count *counts = NULL;
 	struct mp_store *store;
-	struct mp_module module = { 0 };
+	struct mp_module module = {0};
 	size_t nr = 0;
 	int rc = mp_store_open(o->db, MP_STORE_READ, &store, err);
 
@@ -85,9 +85,9 @@ static int read_profile(struct job *job, struct mp_err *err)
 		return rc == -ENOENT ? -ENODATA : rc;
 	rc = mp_store_find_module(store, &job->elf->id, &module, err);
 	if (rc == -ENOENT) {
-		rc = mp_err_set(err, ENODATA, "%s: no samples of this very file (build-id %s) in %s",
-				o->input, *job->report->build_id ? job->report->build_id : "none",
-				o->db);
+		rc = mp_err_set(err, ENODATA,
+				"%s: no samples of this very file (build-id %s) in %s", o->input,
+				*job->report->build_id ? job->report->build_id : "none", o->db);
 	} else if (!rc) {
 		rc = mp_store_read_counts(store, module.key, o->since_s, &counts, &nr, err);
 		free(module.path);
@@ -111,8 +111,8 @@ static int read_profile(struct job *job, struct mp_err *err)
 static int make_plan(struct job *job, struct mp_err *err)
 {
 	const struct me_optimize_options *o = job->options;
-	struct me_counts_options inference = { .estimator = o->estimator, .layout_prior = true,
-					       .call_graph = true };
+	struct me_counts_options inference = {
+		.estimator = o->estimator, .layout_prior = true, .call_graph = true};
 	int rc;
 
 	if (o->all)
@@ -122,7 +122,8 @@ static int make_plan(struct job *job, struct mp_err *err)
 	job->counts.exact = o->exact_profile;
 	end_stage(job, ME_STAGE_INFER);
 	if (!rc)
-		rc = me_layout_build(job->cfg, &job->counts, job->movable, &o->layout, &job->plan, err);
+		rc = me_layout_build(job->cfg, &job->counts, job->movable, &o->layout, &job->plan,
+				     err);
 	if (!rc) {
 		rc = me_layout_predict(job->cfg, &job->counts, &job->plan, &job->report->prediction,
 				       err);
@@ -146,14 +147,14 @@ static int list_left_alone(struct job *job, uint32_t func, uint64_t samples, con
 	struct me_optimize_report *r = job->report;
 	struct me_left_alone *grown = r->left_alone;
 
-	if ((r->nr_left_alone & (r->nr_left_alone - 1)) == 0)	/* 0, 1, 2, 4, 8, ... */
-		grown = realloc(grown, (r->nr_left_alone ? 2 * r->nr_left_alone : 1) *
-				       sizeof(*grown));
+	if ((r->nr_left_alone & (r->nr_left_alone - 1)) == 0) /* 0, 1, 2, 4, 8, ... */
+		grown = realloc(grown,
+				(r->nr_left_alone ? 2 * r->nr_left_alone : 1) * sizeof(*grown));
 	if (!grown)
 		return -ENOMEM;
 	r->left_alone = grown;
-	grown[r->nr_left_alone] = (struct me_left_alone){
-		strdup(job->cfg->funcs[func].name), job->cfg->funcs[func].vaddr, samples, why };
+	grown[r->nr_left_alone] = (struct me_left_alone){strdup(job->cfg->funcs[func].name),
+							 job->cfg->funcs[func].vaddr, samples, why};
 	return grown[r->nr_left_alone++].name ? 0 : -ENOMEM;
 }
 
@@ -218,7 +219,8 @@ static int verify_file(const struct mp_elf *original, const char *path,
 		mp_elf_close(output);
 	}
 	if (rc == -EBADMSG || rc == -ENOEXEC)
-		return mp_err_set(err, EPERM, "%s: the output does not verify, nothing was written: %s",
+		return mp_err_set(err, EPERM,
+				  "%s: the output does not verify, nothing was written: %s",
 				  original->path, why.msg);
 	return rc ? mp_err_set(err, -rc, "%s: verify: %s", original->path, why.msg) : 0;
 }
@@ -256,11 +258,11 @@ static int produce(struct job *job, struct mp_err *err)
 int me_optimize(const struct me_optimize_options *options, struct me_optimize_report *report,
 		struct mp_err *err)
 {
-	struct job job = { .options = options, .report = report, .stage_start_s = now_s() };
+	struct job job = {.options = options, .report = report, .stage_start_s = now_s()};
 	struct rusage usage;
 	int rc;
 
-	*report = (struct me_optimize_report){ 0 };
+	*report = (struct me_optimize_report){0};
 	rc = read_file(&job, err);
 	if (!rc && !options->all)
 		rc = read_profile(&job, err);

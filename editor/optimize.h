@@ -20,45 +20,51 @@
 #define ME_MIN_SAMPLES 1000
 
 struct me_optimize_options {
-	const char *input, *output;	/* @output NULL: --dry-run */
+	const char *input, *output; /* @output NULL: --dry-run */
 	const char *db;
 	int64_t since_s;
 	uint64_t min_samples;
 	enum mp_estimator estimator;
-	bool exact_profile;		/* the counts were counted, not sampled */
+	bool exact_profile; /* the counts were counted, not sampled */
 	struct me_layout_options layout;
-	bool all;			/* no profile: move everything eligible */
-	uint64_t seed;			/* of --all: 0 original order */
+	bool all;      /* no profile: move everything eligible */
+	uint64_t seed; /* of --all: 0 original order */
 };
 
 enum me_stage {
-	ME_STAGE_READ, ME_STAGE_PROFILE, ME_STAGE_INFER, ME_STAGE_LAYOUT, ME_STAGE_EMIT,
-	ME_STAGE_WRITE, ME_STAGE_VERIFY, ME_NR_STAGES
+	ME_STAGE_READ,
+	ME_STAGE_PROFILE,
+	ME_STAGE_INFER,
+	ME_STAGE_LAYOUT,
+	ME_STAGE_EMIT,
+	ME_STAGE_WRITE,
+	ME_STAGE_VERIFY,
+	ME_NR_STAGES
 };
 
 struct me_optimize_report {
 	char build_id[2 * MP_BUILD_ID_MAX + 1];
-	uint32_t nr_funcs, nr_considered;	/* considered: with samples (--all: every one) */
+	uint32_t nr_funcs, nr_considered; /* considered: with samples (--all: every one) */
 	uint32_t nr_moved;
-	uint32_t refused[ME_NR_REFUSALS];	/* of the considered ones */
-	uint32_t problems[MP_NR_PROBLEMS];	/* of refused[ME_REFUSED_PROBLEM] */
-	uint32_t nr_not_worth;			/* eligible, but not in the plan */
+	uint32_t refused[ME_NR_REFUSALS];  /* of the considered ones */
+	uint32_t problems[MP_NR_PROBLEMS]; /* of refused[ME_REFUSED_PROBLEM] */
+	uint32_t nr_not_worth;		   /* eligible, but not in the plan */
 	uint64_t nr_blocks, nr_hot_blocks;
 	uint64_t samples, samples_moved, samples_outside;
 	struct me_prediction prediction;
 	bool has_prediction;
 	struct me_counts_stats inference;
 	struct me_verify_report verified;
-	struct me_emitted emitted;		/* counts only: its image is gone */
-	uint64_t old_size, new_size;		/* bytes of the files */
+	struct me_emitted emitted;   /* counts only: its image is gone */
+	uint64_t old_size, new_size; /* bytes of the files */
 	double stage_s[ME_NR_STAGES];
 	uint64_t peak_rss_bytes;
 	/* The functions left alone that have samples, most samples first. */
 	struct me_left_alone {
 		char *name;
 		uint64_t vaddr, samples;
-		const char *why;		/* static */
-	} *left_alone;
+		const char *why; /* static */
+	} * left_alone;
 	uint32_t nr_left_alone;
 	bool nothing_to_move;
 };

@@ -12,7 +12,9 @@
 #include "editor/copy.h"
 #include "libprof/insn.h"
 
-enum { JUMP_SIZE = 5 };
+enum {
+	JUMP_SIZE = 5
+};
 
 struct patcher {
 	const struct mp_cfg *cfg;
@@ -27,7 +29,8 @@ static uint8_t *image_at(const struct patcher *p, uint64_t vaddr, uint64_t size)
 {
 	uint64_t off;
 
-	if (!mp_elf_bytes(p->cfg->elf, vaddr, size) || !mp_elf_vaddr_to_off(p->cfg->elf, vaddr, &off))
+	if (!mp_elf_bytes(p->cfg->elf, vaddr, size) ||
+	    !mp_elf_vaddr_to_off(p->cfg->elf, vaddr, &off))
 		return NULL;
 	if (off > p->image_size || size > p->image_size - off)
 		return NULL;
@@ -77,7 +80,8 @@ static void retarget_old_code(const struct patcher *p)
 		const struct mp_block *block = &cfg->blocks[b];
 
 		if ((block->term == MP_TERM_COND || block->term == MP_TERM_JUMP ||
-		     block->term == MP_TERM_TAIL) && func_is_understood(cfg, block->func))
+		     block->term == MP_TERM_TAIL) &&
+		    func_is_understood(cfg, block->func))
 			retarget(p, block->vaddr + block->size - block->term_len, block->term_len);
 	}
 }
@@ -109,7 +113,7 @@ static int patch_block(struct patcher *p, const struct me_copy *copy)
 	bytes[0] = 0xe9;
 	if (!me_put_rel32(bytes + 1, start + JUMP_SIZE, copy->new_vaddr))
 		return -ERANGE;
-	p->out->patches[p->out->nr_patches++] = (struct me_patch){ start, JUMP_SIZE };
+	p->out->patches[p->out->nr_patches++] = (struct me_patch){start, JUMP_SIZE};
 	return 0;
 keep:
 	p->out->nr_unpatched++;
@@ -146,7 +150,7 @@ static int collect_addends(const struct patcher *p, struct addends *out)
 	const struct mp_section *rela = mp_elf_section(p->cfg->elf, ".rela.dyn");
 	uint8_t *bytes;
 
-	*out = (struct addends){ 0 };
+	*out = (struct addends){0};
 	if (!rela || rela->type != SHT_RELA || !(bytes = image_at(p, rela->vaddr, rela->size)))
 		return 0;
 	out->entries = malloc((rela->size / sizeof(Elf64_Rela) + 1) * sizeof(*out->entries));
@@ -158,7 +162,7 @@ static int collect_addends(const struct patcher *p, struct addends *out)
 		memcpy(&r, bytes + off, sizeof(r));
 		if (ELF64_R_TYPE(r.r_info) == R_X86_64_RELATIVE)
 			out->entries[out->nr++] = (struct addend){
-				r.r_offset, bytes + off + offsetof(Elf64_Rela, r_addend) };
+				r.r_offset, bytes + off + offsetof(Elf64_Rela, r_addend)};
 	}
 	if (out->nr)
 		qsort(out->entries, out->nr, sizeof(*out->entries), compare_addends);
@@ -168,15 +172,16 @@ static int collect_addends(const struct patcher *p, struct addends *out)
 static bool patch_entry_abs64(const struct patcher *p, const struct addends *addends,
 			      uint64_t vaddr)
 {
-	struct addend key = { vaddr, NULL }, *rel;
+	struct addend key = {vaddr, NULL}, *rel;
 	uint8_t *word = image_at(p, vaddr, 8);
 	uint64_t value, target;
 
 	if (!word)
 		return false;
 	memcpy(&value, word, 8);
-	rel = addends->nr ? bsearch(&key, addends->entries, addends->nr, sizeof(key),
-				    compare_addends) : NULL;
+	rel = addends->nr
+		      ? bsearch(&key, addends->entries, addends->nr, sizeof(key), compare_addends)
+		      : NULL;
 	if (rel) {
 		memcpy(&target, rel->field, 8);
 		if (!is_copied(p, target))
@@ -269,11 +274,11 @@ int me_patch_image(const struct mp_cfg *cfg, const struct me_placement *placemen
 		   const struct me_pointers *pointers, uint8_t *image, uint64_t image_size,
 		   struct me_patches *out, struct mp_err *err)
 {
-	struct patcher p = { cfg, placement, image, image_size, out };
+	struct patcher p = {cfg, placement, image, image_size, out};
 	struct addends addends;
 	int rc;
 
-	*out = (struct me_patches){ 0 };
+	*out = (struct me_patches){0};
 	out->patches = malloc((placement->nr_copies + 1) * sizeof(*out->patches));
 	if (!out->patches)
 		return mp_err_set(err, ENOMEM, "out of memory");
@@ -289,9 +294,10 @@ int me_patch_image(const struct mp_cfg *cfg, const struct me_placement *placemen
 		rc = placement->copies[i].clone ? 0 : patch_block(&p, &placement->copies[i]);
 	if (rc) {
 		me_patches_fini(out);
-		return mp_err_set(err, -rc, rc == -ENOMEM ? "out of memory" :
-				  rc == -ERANGE ? "a patch does not reach the new segment" :
-				  "a pointer lies outside the file's data");
+		return mp_err_set(err, -rc,
+				  rc == -ENOMEM	  ? "out of memory"
+				  : rc == -ERANGE ? "a patch does not reach the new segment"
+						  : "a pointer lies outside the file's data");
 	}
 	qsort(out->patches, out->nr_patches, sizeof(*out->patches), compare_patches);
 	return 0;
@@ -301,7 +307,7 @@ int me_patch_eh_frame(const struct mp_cfg *cfg, uint8_t *image, uint64_t image_s
 		      struct mp_err *err)
 {
 	const struct mp_section *old = mp_elf_section(cfg->elf, ".eh_frame");
-	struct patcher p = { .cfg = cfg, .image = image, .image_size = image_size };
+	struct patcher p = {.cfg = cfg, .image = image, .image_size = image_size};
 	uint32_t nr_found = 0;
 
 	for (uint32_t i = 0; old && i < cfg->elf->nr_relocs; i++) {
@@ -314,13 +320,16 @@ int me_patch_eh_frame(const struct mp_cfg *cfg, uint8_t *image, uint64_t image_s
 			continue;
 		if ((r->type != R_X86_64_32 && r->type != R_X86_64_32S) || vaddr > INT32_MAX ||
 		    !(field = image_at(&p, r->vaddr, sizeof(word))))
-			return mp_err_set(err, EPERM, "a reference to .eh_frame at %#llx cannot be "
-					  "changed", (unsigned long long)r->vaddr);
+			return mp_err_set(err, EPERM,
+					  "a reference to .eh_frame at %#llx cannot be "
+					  "changed",
+					  (unsigned long long)r->vaddr);
 		memcpy(field, &word, sizeof(word));
 		nr_found++;
 	}
 	if (!nr_found)
-		return mp_err_set(err, EPERM, "has neither PT_GNU_EH_FRAME nor a start-up file that "
+		return mp_err_set(err, EPERM,
+				  "has neither PT_GNU_EH_FRAME nor a start-up file that "
 				  "registers .eh_frame");
 	return 0;
 }

@@ -18,11 +18,11 @@ struct me_patch {
 };
 
 struct me_patches {
-	struct me_patch *patches;	/* jumps over old block starts, ascending vaddr */
+	struct me_patch *patches; /* jumps over old block starts, ascending vaddr */
 	uint32_t nr_patches;
-	uint64_t nr_unpatched;		/* copied blocks whose old start had to stay */
+	uint64_t nr_unpatched; /* copied blocks whose old start had to stay */
 	uint64_t nr_retargeted, nr_table_entries, nr_pointers;
-	uint64_t nr_tables_kept;	/* tables of copied jumps that still lead to old code */
+	uint64_t nr_tables_kept; /* tables of copied jumps that still lead to old code */
 };
 
 /* Return: 0, -ENOMEM, -ERANGE. Ownership: me_patches_fini(@out). */

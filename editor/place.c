@@ -8,7 +8,12 @@
 #include <errno.h>
 #include <stdlib.h>
 
-enum { SHORT_JUMP = 2, LONG_JUMP = 5, SHORT_BRANCH = 2, LONG_BRANCH = 6 };
+enum {
+	SHORT_JUMP = 2,
+	LONG_JUMP = 5,
+	SHORT_BRANCH = 2,
+	LONG_BRANCH = 6
+};
 
 uint64_t me_place_of(const struct mp_cfg *cfg, const struct me_placement *placement,
 		     uint64_t target)
@@ -86,15 +91,13 @@ static void shape(const struct mp_cfg *cfg, struct me_placement *placement, uint
 		copy->jump = !copy->falls;
 		copy->jump_target = end;
 		break;
-	default:
-		copy->body_size = block->size;
-		break;
+	default: copy->body_size = block->size; break;
 	}
 	placement->nr_inverted += copy->invert;
 	placement->nr_jumps_added += copy->jump && block->term != MP_TERM_JUMP &&
 				     block->term != MP_TERM_TAIL;
-	placement->nr_jumps_dropped += !copy->jump && (block->term == MP_TERM_JUMP ||
-						       block->term == MP_TERM_TAIL);
+	placement->nr_jumps_dropped += !copy->jump &&
+				       (block->term == MP_TERM_JUMP || block->term == MP_TERM_TAIL);
 }
 
 static uint32_t copy_size(const struct me_copy *copy)
@@ -169,8 +172,10 @@ int me_place(const struct mp_cfg *cfg, const struct me_plan *plan,
 	     const struct me_pointers *pointers, uint64_t base, struct me_placement *out,
 	     struct mp_err *err)
 {
-	*out = (struct me_placement){ .base = base, .end = base, .nr_copies = plan->nr_blocks,
-				      .first_warm = plan->nr_blocks };
+	*out = (struct me_placement){.base = base,
+				     .end = base,
+				     .nr_copies = plan->nr_blocks,
+				     .first_warm = plan->nr_blocks};
 	out->copies = calloc(plan->nr_blocks + 1, sizeof(*out->copies));
 	out->of_block = malloc((cfg->nr_blocks + 1) * sizeof(*out->of_block));
 	if (!out->copies || !out->of_block) {

@@ -19,26 +19,26 @@
 
 /* The end of a copied block: at most one conditional branch, then at most one jump. */
 struct me_copy {
-	uint32_t block;		/* cfg block index */
-	uint32_t body_size;	/* bytes before the terminator, copied with displacements adjusted;
+	uint32_t block;	    /* cfg block index */
+	uint32_t body_size; /* bytes before the terminator, copied with displacements adjusted;
 				 * terminators that are not direct branches belong to the body */
 	uint64_t new_vaddr;
-	uint32_t new_size;	/* body, branch and jump; padding before it not counted */
+	uint32_t new_size; /* body, branch and jump; padding before it not counted */
 	uint8_t align_log2;
-	bool branch, jump;	/* a jcc, a jmp at the end */
-	bool long_branch, long_jump;	/* rel32 rather than rel8 */
-	bool invert;		/* the jcc's condition */
-	bool falls;		/* control may run on to the next copy */
-	bool clone;		/* not the copy that branches, patches and pointers lead to */
-	uint64_t branch_target, jump_target;	/* old addresses */
+	bool branch, jump;	     /* a jcc, a jmp at the end */
+	bool long_branch, long_jump; /* rel32 rather than rel8 */
+	bool invert;		     /* the jcc's condition */
+	bool falls;		     /* control may run on to the next copy */
+	bool clone;		     /* not the copy that branches, patches and pointers lead to */
+	uint64_t branch_target, jump_target; /* old addresses */
 };
 
 struct me_placement {
-	struct me_copy *copies;	/* in plan order: ascending new_vaddr */
+	struct me_copy *copies; /* in plan order: ascending new_vaddr */
 	uint32_t nr_copies;
-	uint32_t first_warm;	/* index of the first copy of ME_ZONE_WARM */
-	uint32_t *of_block;	/* cfg block -> copy (no clone), MP_NONE: not copied */
-	uint64_t base, end;	/* [base, end): .morph.text */
+	uint32_t first_warm; /* index of the first copy of ME_ZONE_WARM */
+	uint32_t *of_block;  /* cfg block -> copy (no clone), MP_NONE: not copied */
+	uint64_t base, end;  /* [base, end): .morph.text */
 	uint64_t nr_inverted, nr_jumps_added, nr_jumps_dropped;
 };
 

@@ -13,26 +13,26 @@
 #include <stdlib.h>
 
 enum me_zone {
-	ME_ZONE_HOT,	/* blocks that run: packed, ordered by affinity */
-	ME_ZONE_WARM,	/* copied in case they run (unsampled is not cold), behind all hot code */
+	ME_ZONE_HOT,  /* blocks that run: packed, ordered by affinity */
+	ME_ZONE_WARM, /* copied in case they run (unsampled is not cold), behind all hot code */
 	ME_NR_ZONES
 };
 
 enum me_why {
-	ME_WHY_ORIGINAL,	/* hot copy without reordering */
-	ME_WHY_FLOW,		/* inferred to run */
-	ME_WHY_UNSAMPLED,	/* no evidence either way */
-	ME_WHY_TAIL,		/* a clone: saves a jump to a short way out */
+	ME_WHY_ORIGINAL,  /* hot copy without reordering */
+	ME_WHY_FLOW,	  /* inferred to run */
+	ME_WHY_UNSAMPLED, /* no evidence either way */
+	ME_WHY_TAIL,	  /* a clone: saves a jump to a short way out */
 };
 
 struct me_plan_block {
-	uint32_t block;		/* cfg block index; each at most once, clones apart */
-	uint8_t zone;		/* enum me_zone */
-	uint8_t why;		/* enum me_why */
-	uint8_t align_log2;	/* of this block's new address; 0: none */
-	uint8_t favour_fall;	/* of a conditional branch whose successors both lie elsewhere: the
+	uint32_t block;	     /* cfg block index; each at most once, clones apart */
+	uint8_t zone;	     /* enum me_zone */
+	uint8_t why;	     /* enum me_why */
+	uint8_t align_log2;  /* of this block's new address; 0: none */
+	uint8_t favour_fall; /* of a conditional branch whose successors both lie elsewhere: the
 				 * fall-through is the likelier one, so it gets the single branch */
-	uint8_t clone;		/* one more copy, that only the block before it falls into */
+	uint8_t clone;	     /* one more copy, that only the block before it falls into */
 };
 
 /* Blocks in the order of their new addresses: all of ME_ZONE_HOT first, then ME_ZONE_WARM; inside

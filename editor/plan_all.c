@@ -7,7 +7,7 @@
 
 static uint64_t next_random(uint64_t *state)
 {
-	uint64_t z = *state += UINT64_C(0x9e3779b97f4a7c15);	/* splitmix64 */
+	uint64_t z = *state += UINT64_C(0x9e3779b97f4a7c15); /* splitmix64 */
 
 	z = (z ^ z >> 30) * UINT64_C(0xbf58476d1ce4e5b9);
 	z = (z ^ z >> 27) * UINT64_C(0x94d049bb133111eb);
@@ -24,7 +24,9 @@ static void shuffle(uint32_t *items, uint32_t nr, uint64_t *state)
 	}
 }
 
-enum { LEFT = ME_NR_ZONES };	/* zone of a block that is not copied */
+enum {
+	LEFT = ME_NR_ZONES
+}; /* zone of a block that is not copied */
 
 static void choose_zones(const struct mp_cfg *cfg, uint32_t func, uint64_t seed, uint64_t *state,
 			 uint8_t *zones)
@@ -52,7 +54,8 @@ static void add_clones(const struct mp_cfg *cfg, uint32_t block, enum me_zone zo
 		const struct mp_block *to;
 		uint32_t e;
 
-		if (from->term != MP_TERM_COND && from->term != MP_TERM_JUMP && from->term != MP_TERM_FALL)
+		if (from->term != MP_TERM_COND && from->term != MP_TERM_JUMP &&
+		    from->term != MP_TERM_FALL)
 			return;
 		if (from->nr_edges == 0)
 			return;
@@ -61,8 +64,8 @@ static void add_clones(const struct mp_cfg *cfg, uint32_t block, enum me_zone zo
 		to = &cfg->blocks[block];
 		if (to->flags & (MP_BLOCK_ENTRY | MP_BLOCK_LANDING_PAD) || zones[block] == LEFT)
 			return;
-		plan->blocks[plan->nr_blocks++] = (struct me_plan_block){
-			.block = block, .zone = zone, .clone = true };
+		plan->blocks[plan->nr_blocks++] =
+			(struct me_plan_block){.block = block, .zone = zone, .clone = true};
 		(*room)--;
 	}
 }
@@ -85,15 +88,16 @@ static void add_function(const struct mp_cfg *cfg, uint32_t func, enum me_zone z
 	if (seed)
 		shuffle(scratch, nr, state);
 	if (entry != MP_NONE) {
-		plan->blocks[plan->nr_blocks++] = (struct me_plan_block){
-			.block = entry, .zone = zone, .align_log2 = 4 };
+		plan->blocks[plan->nr_blocks++] =
+			(struct me_plan_block){.block = entry, .zone = zone, .align_log2 = 4};
 		add_clones(cfg, entry, zone, zones, state, plan, &room);
 	}
 	for (uint32_t i = 0; i < nr; i++) {
 		plan->blocks[plan->nr_blocks++] = (struct me_plan_block){
-			.block = scratch[i], .zone = zone,
+			.block = scratch[i],
+			.zone = zone,
 			.align_log2 = seed && next_random(state) % 16 == 0 ? 4 : 0,
-			.favour_fall = seed ? next_random(state) % 2 : 0 };
+			.favour_fall = seed ? next_random(state) % 2 : 0};
 		add_clones(cfg, scratch[i], zone, zones, state, plan, &room);
 	}
 }
@@ -109,7 +113,8 @@ int me_plan_all(const struct mp_cfg *cfg, const uint8_t *eligible, uint64_t seed
 
 	plan->nr_blocks = 0;
 	/* A function's clones are at most as many as its blocks, in each zone. */
-	plan->blocks = malloc(((ME_NR_ZONES + 1) * (size_t)cfg->nr_blocks + 1) * sizeof(*plan->blocks));
+	plan->blocks =
+		malloc(((ME_NR_ZONES + 1) * (size_t)cfg->nr_blocks + 1) * sizeof(*plan->blocks));
 	if (!order || !scratch || !zones || !plan->blocks) {
 		rc = mp_err_set(err, ENOMEM, "out of memory");
 		me_plan_fini(plan);

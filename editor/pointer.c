@@ -14,11 +14,11 @@
 struct finder {
 	const struct mp_cfg *cfg;
 	struct me_pointers *out;
-	uint8_t *barred;	/* per function */
-	const struct mp_table **switches;	/* tables of offsets that only jumps use, by address */
+	uint8_t *barred;		  /* per function */
+	const struct mp_table **switches; /* tables of offsets that only jumps use, by address */
 	uint32_t nr_switches;
 	uint32_t capacity;
-	bool failed;		/* out of memory */
+	bool failed; /* out of memory */
 };
 
 static uint32_t entry_at(const struct finder *f, uint64_t vaddr)
@@ -41,8 +41,8 @@ static void bar(struct finder *f, uint32_t func)
 static bool is_known_code(const struct finder *f, uint64_t vaddr)
 {
 	uint32_t block = mp_cfg_block_at(f->cfg, vaddr);
-	uint8_t problem = block == MP_NONE ? MP_PROBLEM_NO_FDE :
-			  f->cfg->funcs[f->cfg->blocks[block].func].problem;
+	uint8_t problem = block == MP_NONE ? MP_PROBLEM_NO_FDE
+					   : f->cfg->funcs[f->cfg->blocks[block].func].problem;
 
 	return problem == MP_PROBLEM_NONE || problem == MP_PROBLEM_UNRESOLVED_JUMP;
 }
@@ -51,7 +51,8 @@ static void add_site(struct finder *f, uint64_t vaddr, uint64_t target, enum me_
 {
 	struct me_pointers *out = f->out;
 
-	if (kind != ME_SITE_WORD && mp_elf_is_code(f->cfg->elf, vaddr) && !is_known_code(f, vaddr)) {
+	if (kind != ME_SITE_WORD && mp_elf_is_code(f->cfg->elf, vaddr) &&
+	    !is_known_code(f, vaddr)) {
 		bar(f, mp_cfg_func_at(f->cfg, target));
 		return;
 	}
@@ -66,7 +67,7 @@ static void add_site(struct finder *f, uint64_t vaddr, uint64_t target, enum me_
 		out->sites = sites;
 		f->capacity = capacity;
 	}
-	out->sites[out->nr_sites++] = (struct me_site){ vaddr, target, kind };
+	out->sites[out->nr_sites++] = (struct me_site){vaddr, target, kind};
 }
 
 /* Unwind tables say where code lies; nobody takes a function's address from them. */
@@ -76,7 +77,11 @@ static bool is_unwind_section(const struct mp_section *s)
 	       !strncmp(s->name, ".gcc_except_table", sizeof(".gcc_except_table") - 1);
 }
 
-enum operand { OPERAND_BRANCH, OPERAND_LEA, OPERAND_OTHER };
+enum operand {
+	OPERAND_BRANCH,
+	OPERAND_LEA,
+	OPERAND_OTHER
+};
 
 /* What the instruction is whose 4-byte pc-relative field stands at @field: the bytes win over
  * the relocation's type, which relaxation leaves behind. */
@@ -105,8 +110,7 @@ static void scan_relative_code(struct finder *f, const struct mp_reloc *r)
 	target = r->vaddr + 4 + (int64_t)disp;
 	switch (operand_of(bytes + 2)) {
 	case OPERAND_BRANCH:
-	case OPERAND_LEA:	/* found by scan_leas() */
-		break;
+	case OPERAND_LEA: /* found by scan_leas() */ break;
 	case OPERAND_OTHER:
 		/* Reads code as data, has an immediate behind the displacement, or is no
 		 * displacement at all but an offset of eight bytes. */
@@ -204,9 +208,9 @@ static void scan_reloc(struct finder *f, const struct mp_reloc *r)
 	switch (r->type) {
 	case R_X86_64_64:
 		if (entry_at(f, value) != MP_NONE)
-			add_site(f, r->vaddr, value, s->flags & SHF_EXECINSTR ? ME_SITE_ABS32 :
-				 ME_SITE_WORD);
-		if (s->flags & SHF_EXECINSTR)	/* movabs: eight bytes, not worth a kind */
+			add_site(f, r->vaddr, value,
+				 s->flags & SHF_EXECINSTR ? ME_SITE_ABS32 : ME_SITE_WORD);
+		if (s->flags & SHF_EXECINSTR) /* movabs: eight bytes, not worth a kind */
 			bar(f, mp_cfg_func_at(f->cfg, value));
 		break;
 	case R_X86_64_32:
@@ -282,7 +286,7 @@ static bool has_static_reloc(const struct finder *f, uint64_t vaddr)
 /* Entries of the GOT are the linker's own and have no static relocation. */
 static void scan_linker_made(struct finder *f)
 {
-	static const char *const tables[] = { ".got", ".got.plt" };
+	static const char *const tables[] = {".got", ".got.plt"};
 	const struct mp_elf *elf = f->cfg->elf;
 
 	for (uint32_t i = 0; i < elf->nr_dyn_relocs; i++) {
@@ -312,7 +316,7 @@ static void scan_linker_made(struct finder *f)
 /* Code that asks where the text ends may compare function addresses with it. */
 static bool asks_for_text_bounds(const struct mp_elf *elf)
 {
-	static const char *const names[] = { "etext", "_etext", "__etext", "__executable_start" };
+	static const char *const names[] = {"etext", "_etext", "__etext", "__executable_start"};
 
 	for (uint32_t i = 0; i < elf->nr_relocs; i++) {
 		uint32_t sym = elf->relocs[i].sym;
@@ -358,9 +362,9 @@ static void choose(struct finder *f, const uint8_t *copied)
 int me_pointers_find(const struct mp_cfg *cfg, const uint8_t *copied, struct me_pointers *out,
 		     struct mp_err *err)
 {
-	struct finder f = { .cfg = cfg, .out = out };
+	struct finder f = {.cfg = cfg, .out = out};
 
-	*out = (struct me_pointers){ 0 };
+	*out = (struct me_pointers){0};
 	out->redirected = calloc(cfg->nr_funcs + 1, 1);
 	f.barred = calloc(cfg->nr_funcs + 1, 1);
 	f.failed = !out->redirected || !f.barred;
@@ -398,7 +402,7 @@ void me_pointers_fini(struct me_pointers *pointers)
 {
 	free(pointers->redirected);
 	free(pointers->sites);
-	*pointers = (struct me_pointers){ 0 };
+	*pointers = (struct me_pointers){0};
 }
 
 uint32_t me_pointers_lower_bound(const struct me_pointers *pointers, uint64_t vaddr)

@@ -16,20 +16,20 @@
 #include "libprof/err.h"
 
 enum me_site_kind {
-	ME_SITE_WORD,		/* 8 bytes of data, and the addend of a dynamic relocation */
-	ME_SITE_ABS32,		/* 4 bytes, absolute: an immediate, or data */
-	ME_SITE_REL32,		/* the displacement of a lea, relative to its own end */
+	ME_SITE_WORD,  /* 8 bytes of data, and the addend of a dynamic relocation */
+	ME_SITE_ABS32, /* 4 bytes, absolute: an immediate, or data */
+	ME_SITE_REL32, /* the displacement of a lea, relative to its own end */
 };
 
 struct me_site {
-	uint64_t vaddr;		/* of the field */
-	uint64_t target;	/* the function's old entry */
-	uint8_t kind;		/* enum me_site_kind */
+	uint64_t vaddr;	 /* of the field */
+	uint64_t target; /* the function's old entry */
+	uint8_t kind;	 /* enum me_site_kind */
 };
 
 struct me_pointers {
-	uint8_t *redirected;	/* per cfg function */
-	struct me_site *sites;	/* ascending vaddr; of redirected functions only */
+	uint8_t *redirected;   /* per cfg function */
+	struct me_site *sites; /* ascending vaddr; of redirected functions only */
 	uint32_t nr_sites;
 	uint32_t nr_redirected;
 };

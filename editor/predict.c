@@ -14,9 +14,9 @@
 struct walk {
 	const struct mp_cfg *cfg;
 	const struct me_counts *counts;
-	const uint32_t *next;	/* per block: what follows its copy, MP_NONE: nothing */
+	const uint32_t *next; /* per block: what follows its copy, MP_NONE: nothing */
 	const uint8_t *copied;
-	const double *share;	/* per block: of its count, what its clones leave; NULL: all */
+	const double *share; /* per block: of its count, what its clones leave; NULL: all */
 	struct me_branches *sum;
 };
 
@@ -95,7 +95,7 @@ static void func_add(const struct walk *w, uint32_t f)
 void me_branches_add(const struct mp_cfg *cfg, const struct me_counts *counts, uint32_t func,
 		     const uint32_t *next, const uint8_t *copied, struct me_branches *sum)
 {
-	struct walk w = { cfg, counts, next, copied, NULL, sum };
+	struct walk w = {cfg, counts, next, copied, NULL, sum};
 
 	func_add(&w, func);
 }
@@ -142,7 +142,8 @@ static void shares_divide(const struct walk *w, const struct me_plan *plan, doub
 				continue;
 			before = at[-1].clone ? clone[i - 1] : share[at[-1].block];
 			if (count > 0)
-				now = fmax(before, 0) * way_count(w, at[-1].block, at->block) / count;
+				now = fmax(before, 0) * way_count(w, at[-1].block, at->block) /
+				      count;
 			share[at->block] += clone[i] - now;
 			clone[i] = now;
 		}
@@ -187,10 +188,10 @@ int me_branches_count(const struct mp_cfg *cfg, const struct me_counts *counts,
 	uint32_t *next = malloc(((size_t)cfg->nr_blocks + 1) * sizeof(*next));
 	double *share = malloc(((size_t)cfg->nr_blocks + 1) * sizeof(*share));
 	double *clone = calloc((size_t)plan->nr_blocks + 1, sizeof(*clone));
-	struct walk w = { cfg, counts, next, copied, share, out };
+	struct walk w = {cfg, counts, next, copied, share, out};
 	int ret = -ENOMEM;
 
-	*out = (struct me_branches){ 0 };
+	*out = (struct me_branches){0};
 	if (!wanted || !copied || !next || !share || !clone)
 		goto out;
 	ret = plan_read(cfg, plan, next, copied, wanted);
@@ -234,7 +235,7 @@ out:
 
 static struct me_plan plan_without_clones(const struct me_plan *plan)
 {
-	struct me_plan bare = { malloc(((size_t)plan->nr_blocks + 1) * sizeof(*bare.blocks)), 0 };
+	struct me_plan bare = {malloc(((size_t)plan->nr_blocks + 1) * sizeof(*bare.blocks)), 0};
 
 	for (uint32_t i = 0; i < plan->nr_blocks && bare.blocks; i++)
 		if (!plan->blocks[i].clone)
@@ -249,7 +250,7 @@ int me_layout_predict(const struct mp_cfg *cfg, const struct me_counts *counts,
 	struct me_branches sum, order;
 	int ret = bare.blocks ? me_branches_count(cfg, counts, plan, NULL, &sum) : -ENOMEM;
 
-	*out = (struct me_prediction){ .ratio = 1 };
+	*out = (struct me_prediction){.ratio = 1};
 	if (!ret)
 		ret = me_branches_count(cfg, counts, &bare, NULL, &order);
 	me_plan_fini(&bare);

@@ -14,7 +14,7 @@
 struct me_branches {
 	double taken_before, taken_after;
 	double insns_before, insns_after;
-	double insns_moved;	/* of insns_before, in blocks that the plan copies */
+	double insns_moved; /* of insns_before, in blocks that the plan copies */
 };
 
 /*

@@ -20,7 +20,8 @@ static int check_replaceable(const struct stat *input, const char *output, struc
 	struct stat st;
 
 	if (!stat(output, &st) && st.st_dev == input->st_dev && st.st_ino == input->st_ino)
-		return mp_err_set(err, EINVAL, "%s: is the input itself; give another name", output);
+		return mp_err_set(err, EINVAL, "%s: is the input itself; give another name",
+				  output);
 	if (lstat(output, &st) || S_ISREG(st.st_mode))
 		return 0;
 	if (S_ISDIR(st.st_mode))
@@ -37,7 +38,9 @@ static int make_names(struct me_publish *publish, const char *output)
 
 	if (!output)
 		return asprintf(&publish->temporary, "%s/morph-dry-run.XXXXXX",
-				tmp && *tmp ? tmp : "/tmp") < 0 ? -ENOMEM : 0;
+				tmp && *tmp ? tmp : "/tmp") < 0
+			       ? -ENOMEM
+			       : 0;
 	publish->final = strdup(output);
 	copy = strdup(output);
 	if (!publish->final || !copy) {
@@ -83,7 +86,7 @@ int me_publish_begin(struct me_publish *publish, const char *input, const char *
 	sigset_t mask;
 	int rc;
 
-	*publish = (struct me_publish){ .fd = -1 };
+	*publish = (struct me_publish){.fd = -1};
 	sigemptyset(&mask);
 	sigaddset(&mask, SIGINT);
 	sigaddset(&mask, SIGTERM);
@@ -101,8 +104,9 @@ int me_publish_write(struct me_publish *publish, const struct me_image *image, s
 {
 	int rc = me_image_write(image, publish->fd);
 
-	return rc ? mp_err_set(err, -rc, "%s: %s", publish->final ? publish->final :
-			       publish->temporary, strerror(-rc)) : 0;
+	return rc ? mp_err_set(err, -rc, "%s: %s",
+			       publish->final ? publish->final : publish->temporary, strerror(-rc))
+		  : 0;
 }
 
 int me_publish_commit(struct me_publish *publish, struct mp_err *err)
@@ -123,7 +127,7 @@ void me_publish_end(struct me_publish *publish)
 	/* One that write() reported as an error, too. */
 	sigemptyset(&pending);
 	sigaddset(&pending, SIGXFSZ);
-	sigtimedwait(&pending, NULL, &(struct timespec){ 0 });
+	sigtimedwait(&pending, NULL, &(struct timespec){0});
 	if (publish->fd >= 0)
 		close(publish->fd);
 	if (publish->temporary)

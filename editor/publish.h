@@ -11,10 +11,10 @@
 #include "libprof/err.h"
 
 struct me_publish {
-	char *temporary;	/* path of the file while it is being written and verified */
-	char *final;		/* NULL: a dry run, the temporary file is removed in the end */
+	char *temporary; /* path of the file while it is being written and verified */
+	char *final;	 /* NULL: a dry run, the temporary file is removed in the end */
 	int fd;
-	sigset_t old_mask;	/* Ctrl-C waits until no temporary file can be left behind */
+	sigset_t old_mask; /* Ctrl-C waits until no temporary file can be left behind */
 };
 
 /*

@@ -6,11 +6,13 @@
 #include <inttypes.h>
 #include <jansson.h>
 
-enum { LEFT_ALONE_SHOWN = 10 };
+enum {
+	LEFT_ALONE_SHOWN = 10
+};
 
 static const char *const stage_names[ME_NR_STAGES] = {
-	[ME_STAGE_READ] = "read", [ME_STAGE_PROFILE] = "profile", [ME_STAGE_INFER] = "infer",
-	[ME_STAGE_LAYOUT] = "layout", [ME_STAGE_EMIT] = "emit", [ME_STAGE_WRITE] = "write",
+	[ME_STAGE_READ] = "read",     [ME_STAGE_PROFILE] = "profile", [ME_STAGE_INFER] = "infer",
+	[ME_STAGE_LAYOUT] = "layout", [ME_STAGE_EMIT] = "emit",	      [ME_STAGE_WRITE] = "write",
 	[ME_STAGE_VERIFY] = "verify",
 };
 
@@ -63,20 +65,27 @@ static void text_code(FILE *out, const struct me_optimize_report *r)
 {
 	const struct me_emitted *e = &r->emitted;
 
-	fprintf(out, "  code       %" PRIu64 " blocks copied (%" PRIu64 " hot), %" PRIu64
-		" bytes (%" PRIu64 " hot)\n", r->nr_blocks, r->nr_hot_blocks, e->text_bytes,
-		e->hot_bytes);
-	fprintf(out, "  branches   %" PRIu64 " inverted, %" PRIu64 " jumps dropped, %" PRIu64
-		" added\n", e->nr_inverted, e->nr_jumps_dropped, e->nr_jumps_added);
-	fprintf(out, "  old code   %" PRIu32 " patches, %" PRIu64 " calls and branches led to copies, %"
-		PRIu64 " table entries\n", e->patches.nr_patches, e->patches.nr_retargeted,
-		e->patches.nr_table_entries);
-	fprintf(out, "  pointers   %" PRIu64 " to %" PRIu32 " functions now hold the copy's address\n",
+	fprintf(out,
+		"  code       %" PRIu64 " blocks copied (%" PRIu64 " hot), %" PRIu64
+		" bytes (%" PRIu64 " hot)\n",
+		r->nr_blocks, r->nr_hot_blocks, e->text_bytes, e->hot_bytes);
+	fprintf(out,
+		"  branches   %" PRIu64 " inverted, %" PRIu64 " jumps dropped, %" PRIu64 " added\n",
+		e->nr_inverted, e->nr_jumps_dropped, e->nr_jumps_added);
+	fprintf(out,
+		"  old code   %" PRIu32 " patches, %" PRIu64
+		" calls and branches led to copies, %" PRIu64 " table entries\n",
+		e->patches.nr_patches, e->patches.nr_retargeted, e->patches.nr_table_entries);
+	fprintf(out,
+		"  pointers   %" PRIu64 " to %" PRIu32 " functions now hold the copy's address\n",
 		e->patches.nr_pointers, e->nr_redirected);
-	fprintf(out, "  verified   %" PRIu64 " blocks, %" PRIu64 " instructions, %" PRIu64
-		" unwind rows, %" PRIu64 " patches\n", r->verified.nr_pieces, r->verified.nr_insns,
-		r->verified.nr_unwind_rows, r->verified.nr_patches);
-	fprintf(out, "  size       %" PRIu64 " -> %" PRIu64 " bytes; program header taken from %s\n",
+	fprintf(out,
+		"  verified   %" PRIu64 " blocks, %" PRIu64 " instructions, %" PRIu64
+		" unwind rows, %" PRIu64 " patches\n",
+		r->verified.nr_pieces, r->verified.nr_insns, r->verified.nr_unwind_rows,
+		r->verified.nr_patches);
+	fprintf(out,
+		"  size       %" PRIu64 " -> %" PRIu64 " bytes; program header taken from %s\n",
 		r->old_size, r->new_size, e->slot_price ? e->slot_price : "nothing");
 }
 
@@ -87,19 +96,23 @@ void me_report_text(FILE *out, const struct me_optimize_options *options,
 		options->output ? options->output : " (dry run, nothing written)");
 	fprintf(out, "  build-id   %s\n", *r->build_id ? r->build_id : "none");
 	if (!options->all)
-		fprintf(out, "  samples    %" PRIu64 ", %.1f %% of them in code that moves\n", r->samples,
-			percent((double)r->samples_moved, (double)r->samples));
-	fprintf(out, "  functions  %" PRIu32 " in the file, %" PRIu32 " considered, %" PRIu32
-		" moved, %" PRIu32 " left alone:\n", r->nr_funcs, r->nr_considered, r->nr_moved,
-		r->nr_considered - r->nr_moved);
+		fprintf(out, "  samples    %" PRIu64 ", %.1f %% of them in code that moves\n",
+			r->samples, percent((double)r->samples_moved, (double)r->samples));
+	fprintf(out,
+		"  functions  %" PRIu32 " in the file, %" PRIu32 " considered, %" PRIu32
+		" moved, %" PRIu32 " left alone:\n",
+		r->nr_funcs, r->nr_considered, r->nr_moved, r->nr_considered - r->nr_moved);
 	if (r->nr_not_worth)
-		fprintf(out, "    %6" PRIu32 "  too little evidence that they run\n", r->nr_not_worth);
+		fprintf(out, "    %6" PRIu32 "  too little evidence that they run\n",
+			r->nr_not_worth);
 	text_left_alone(out, r);
 	if (r->has_prediction)
 		fprintf(out, "  predicted  taken branches %+.1f %%\n",
 			100.0 * (r->prediction.ratio - 1.0));
 	if (r->inference.nr_gave_up)
-		fprintf(out, "  inference  %" PRIu32 " of %" PRIu32 " functions by length scaling alone\n",
+		fprintf(out,
+			"  inference  %" PRIu32 " of %" PRIu32
+			" functions by length scaling alone\n",
 			r->inference.nr_gave_up, r->inference.nr_funcs);
 	if (r->new_size)
 		text_code(out, r);
@@ -144,46 +157,40 @@ static json_t *json_code(const struct me_optimize_report *r)
 {
 	const struct me_emitted *e = &r->emitted;
 
-	return json_pack("{s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I}",
-			 "pointers", (json_int_t)e->patches.nr_pointers,
-			 "functions_redirected", (json_int_t)e->nr_redirected,
-			 "blocks", (json_int_t)r->nr_blocks,
-			 "hot_blocks", (json_int_t)r->nr_hot_blocks,
-			 "bytes", (json_int_t)e->text_bytes,
-			 "hot_bytes", (json_int_t)e->hot_bytes,
-			 "branches_inverted", (json_int_t)e->nr_inverted,
-			 "jumps_dropped", (json_int_t)e->nr_jumps_dropped,
-			 "jumps_added", (json_int_t)e->nr_jumps_added,
-			 "patches", (json_int_t)e->patches.nr_patches,
-			 "retargeted", (json_int_t)e->patches.nr_retargeted,
-			 "table_entries", (json_int_t)e->patches.nr_table_entries);
+	return json_pack("{s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I}", "pointers",
+			 (json_int_t)e->patches.nr_pointers, "functions_redirected",
+			 (json_int_t)e->nr_redirected, "blocks", (json_int_t)r->nr_blocks,
+			 "hot_blocks", (json_int_t)r->nr_hot_blocks, "bytes",
+			 (json_int_t)e->text_bytes, "hot_bytes", (json_int_t)e->hot_bytes,
+			 "branches_inverted", (json_int_t)e->nr_inverted, "jumps_dropped",
+			 (json_int_t)e->nr_jumps_dropped, "jumps_added",
+			 (json_int_t)e->nr_jumps_added, "patches",
+			 (json_int_t)e->patches.nr_patches, "retargeted",
+			 (json_int_t)e->patches.nr_retargeted, "table_entries",
+			 (json_int_t)e->patches.nr_table_entries);
 }
 
 static json_t *json_verified(const struct me_optimize_report *r)
 {
 	const struct me_verify_report *v = &r->verified;
 
-	return json_pack("{s:I, s:I, s:I, s:I, s:I, s:I, s:I}",
-			 "blocks", (json_int_t)v->nr_pieces,
-			 "instructions", (json_int_t)v->nr_insns,
-			 "patches", (json_int_t)v->nr_patches,
-			 "retargeted", (json_int_t)v->nr_retargeted,
-			 "table_entries", (json_int_t)v->nr_table_entries,
-			 "unwind_rows", (json_int_t)v->nr_unwind_rows,
-			 "landing_pads", (json_int_t)v->nr_landing_pads);
+	return json_pack("{s:I, s:I, s:I, s:I, s:I, s:I, s:I}", "blocks", (json_int_t)v->nr_pieces,
+			 "instructions", (json_int_t)v->nr_insns, "patches",
+			 (json_int_t)v->nr_patches, "retargeted", (json_int_t)v->nr_retargeted,
+			 "table_entries", (json_int_t)v->nr_table_entries, "unwind_rows",
+			 (json_int_t)v->nr_unwind_rows, "landing_pads",
+			 (json_int_t)v->nr_landing_pads);
 }
 
 int me_report_json(FILE *out, const struct me_optimize_options *options,
 		   const struct me_optimize_report *r)
 {
 	json_t *root = json_pack("{s:i, s:s, s:s?, s:s, s:o, s:o, s:o, s:I, s:I, s:o, s:I}",
-				 "schema", ME_REPORT_SCHEMA, "input", options->input,
-				 "output", options->output, "build_id", r->build_id,
-				 "functions", json_functions(r), "code", json_code(r),
-				 "verified", json_verified(r),
-				 "size_before", (json_int_t)r->old_size,
-				 "size_after", (json_int_t)r->new_size,
-				 "seconds", json_seconds(r),
+				 "schema", ME_REPORT_SCHEMA, "input", options->input, "output",
+				 options->output, "build_id", r->build_id, "functions",
+				 json_functions(r), "code", json_code(r), "verified",
+				 json_verified(r), "size_before", (json_int_t)r->old_size,
+				 "size_after", (json_int_t)r->new_size, "seconds", json_seconds(r),
 				 "peak_rss_bytes", (json_int_t)r->peak_rss_bytes);
 	int rc;
 

@@ -16,11 +16,11 @@ static const struct {
 	uint32_t type;
 	uint64_t flags, align;
 } new_sections[ME_NR_NEW_SECTIONS] = {
-	[ME_SECTION_TEXT] = { ".morph.text", SHT_PROGBITS, SHF_ALLOC | SHF_EXECINSTR, 64 },
-	[ME_SECTION_LSDA] = { ".gcc_except_table.morph", SHT_PROGBITS, SHF_ALLOC, 8 },
-	[ME_SECTION_EH_FRAME] = { ".eh_frame", SHT_PROGBITS, SHF_ALLOC, 8 },
-	[ME_SECTION_EH_FRAME_HDR] = { ".eh_frame_hdr", SHT_PROGBITS, SHF_ALLOC, 8 },
-	[ME_SECTION_MAP] = { MP_MAP_SECTION, SHT_NOTE, SHF_ALLOC, 4 },
+	[ME_SECTION_TEXT] = {".morph.text", SHT_PROGBITS, SHF_ALLOC | SHF_EXECINSTR, 64},
+	[ME_SECTION_LSDA] = {".gcc_except_table.morph", SHT_PROGBITS, SHF_ALLOC, 8},
+	[ME_SECTION_EH_FRAME] = {".eh_frame", SHT_PROGBITS, SHF_ALLOC, 8},
+	[ME_SECTION_EH_FRAME_HDR] = {".eh_frame_hdr", SHT_PROGBITS, SHF_ALLOC, 8},
+	[ME_SECTION_MAP] = {MP_MAP_SECTION, SHT_NOTE, SHF_ALLOC, 4},
 };
 
 static const char *renamed(const char *name)
@@ -65,9 +65,15 @@ static void add_kept(struct me_sections *out, const struct mp_section *s, uint32
 	out->origin[out->nr_shdrs] = old;
 	out->shdrs[out->nr_shdrs++] = (Elf64_Shdr){
 		.sh_name = old ? add_name(out, renamed(s->name)) : 0,
-		.sh_type = s->type, .sh_flags = s->flags, .sh_addr = s->vaddr,
-		.sh_offset = s->off, .sh_size = s->size, .sh_link = s->link, .sh_info = s->info,
-		.sh_addralign = s->align, .sh_entsize = s->entsize,
+		.sh_type = s->type,
+		.sh_flags = s->flags,
+		.sh_addr = s->vaddr,
+		.sh_offset = s->off,
+		.sh_size = s->size,
+		.sh_link = s->link,
+		.sh_info = s->info,
+		.sh_addralign = s->align,
+		.sh_entsize = s->entsize,
 	};
 }
 
@@ -99,7 +105,7 @@ int me_sections_build(const struct mp_elf *elf, struct me_sections *out, struct 
 	uint32_t last_alloc = 0;
 	size_t names = 1;
 
-	*out = (struct me_sections){ 0 };
+	*out = (struct me_sections){0};
 	if (elf->nr_sections == 0)
 		return mp_err_set(err, EPERM, "has no section headers");
 	if (elf->nr_sections + ME_NR_NEW_SECTIONS >= SHN_LORESERVE)
@@ -139,5 +145,5 @@ void me_sections_fini(struct me_sections *sections)
 	free(sections->index);
 	free(sections->origin);
 	free(sections->names);
-	*sections = (struct me_sections){ 0 };
+	*sections = (struct me_sections){0};
 }

@@ -14,22 +14,22 @@
 #include "libprof/err.h"
 
 enum me_new_section {
-	ME_SECTION_TEXT,	/* .morph.text */
-	ME_SECTION_LSDA,	/* .gcc_except_table.morph */
+	ME_SECTION_TEXT, /* .morph.text */
+	ME_SECTION_LSDA, /* .gcc_except_table.morph */
 	ME_SECTION_EH_FRAME,
 	ME_SECTION_EH_FRAME_HDR,
-	ME_SECTION_MAP,		/* .note.morph */
+	ME_SECTION_MAP, /* .note.morph */
 	ME_NR_NEW_SECTIONS
 };
 
 struct me_sections {
 	Elf64_Shdr *shdrs;
 	uint32_t nr_shdrs;
-	uint16_t *index;	/* old section index -> new one, 0: dropped */
-	uint32_t *origin;	/* new section index -> old one, 0: new */
-	uint16_t first_new;	/* index of ME_SECTION_TEXT; the others follow */
-	uint16_t symtab, strtab, shstrtab;	/* new indexes, 0: none */
-	char *names;		/* .shstrtab's content */
+	uint16_t *index;		   /* old section index -> new one, 0: dropped */
+	uint32_t *origin;		   /* new section index -> old one, 0: new */
+	uint16_t first_new;		   /* index of ME_SECTION_TEXT; the others follow */
+	uint16_t symtab, strtab, shstrtab; /* new indexes, 0: none */
+	char *names;			   /* .shstrtab's content */
 	size_t names_size;
 };
 

@@ -112,16 +112,18 @@ int me_segment_choose(const struct mp_elf *elf, struct me_segment *out, struct m
 {
 	uint32_t last_load;
 
-	*out = (struct me_segment){ .nr_phdrs = elf->nr_phdrs, .slot = ME_NO_SLOT,
-				    .eh_frame_slot = ME_NO_SLOT };
+	*out = (struct me_segment){
+		.nr_phdrs = elf->nr_phdrs, .slot = ME_NO_SLOT, .eh_frame_slot = ME_NO_SLOT};
 	last_load = scan(elf, out);
 	if (out->align & (out->align - 1))
 		return mp_err_set(err, EPERM, "segment alignment is no power of two");
 	for (uint32_t i = 1; i < elf->nr_sections; i++) {
 		const struct mp_section *s = &elf->sections[i];
 
-		if (s->flags & SHF_ALLOC && s->type != SHT_NOBITS && s->off + s->size > out->old_end)
-			return mp_err_set(err, EPERM, "section %s lies outside every segment", s->name);
+		if (s->flags & SHF_ALLOC && s->type != SHT_NOBITS &&
+		    s->off + s->size > out->old_end)
+			return mp_err_set(err, EPERM, "section %s lies outside every segment",
+					  s->name);
 	}
 	out->phdrs = malloc((elf->nr_phdrs + 1) * sizeof(*out->phdrs));
 	if (!out->phdrs)
@@ -129,7 +131,8 @@ int me_segment_choose(const struct mp_elf *elf, struct me_segment *out, struct m
 	memcpy(out->phdrs, elf->phdrs, elf->nr_phdrs * sizeof(*out->phdrs));
 	if (!take_note(elf, last_load, out) && !take_merged_load(last_load, out)) {
 		me_segment_fini(out);
-		return mp_err_set(err, EPERM, "no program header can be spared for a new segment (lld: "
+		return mp_err_set(err, EPERM,
+				  "no program header can be spared for a new segment (lld: "
 				  "link with -Wl,-z,separate-loadable-segments, gold: "
 				  "-Wl,--rosegment)");
 	}

@@ -16,14 +16,14 @@
 #define ME_NO_SLOT UINT32_MAX
 
 struct me_segment {
-	Elf64_Phdr *phdrs;	/* the new table, of the old length; [slot] is for emit to fill in */
+	Elf64_Phdr *phdrs; /* the new table, of the old length; [slot] is for emit to fill in */
 	uint32_t nr_phdrs;
 	uint32_t slot;		/* index of the new PT_LOAD R+X */
-	uint32_t eh_frame_slot;	/* index of PT_GNU_EH_FRAME; ME_NO_SLOT: none, a static program that
+	uint32_t eh_frame_slot; /* index of PT_GNU_EH_FRAME; ME_NO_SLOT: none, a static program that
 				 * registers .eh_frame itself */
 	const char *price;	/* what the slot cost, for the report */
 	uint64_t vaddr, off, align;
-	uint64_t old_end;	/* file bytes [0, old_end) are kept at their offsets */
+	uint64_t old_end; /* file bytes [0, old_end) are kept at their offsets */
 };
 
 /* Return: 0, -ENOMEM, -EPERM refused: no slot, or an unusual file; the reason is in @err.

@@ -32,14 +32,14 @@ enum me_seq_verdict {
 
 struct me_seq {
 	double alpha;
-	double *d; /* differences, in the order they came */
+	double *d;     /* differences, in the order they came */
 	double *scale; /* spread known before each of them */
 	size_t nr, nr_alloc;
 	double *sorted; /* the differences again, ascending */
 	/* log capital of each gambler against "no effect", upward and downward */
 	double up[ME_SEQ_NR_GAMBLERS], down[ME_SEQ_NR_GAMBLERS];
 	enum me_seq_verdict verdict; /* the first one reached stays */
-	size_t decided_at; /* number of differences at that time */
+	size_t decided_at;	     /* number of differences at that time */
 };
 
 /* me_seq_init - an empty test. @alpha: chance of any false claim, 0 < @alpha < 1. */

@@ -96,7 +96,8 @@ static void put_extra(struct writer *w, const struct mp_cfg *cfg, const struct r
 		named[func - cfg->funcs] = 1;
 		r = &runs[func - cfg->funcs];
 		put_named(w, sym, ".morph.old", sym.st_value, sym.st_size,
-			  sym.st_shndx < SHN_LORESERVE ? section_index[sym.st_shndx] : sym.st_shndx);
+			  sym.st_shndx < SHN_LORESERVE ? section_index[sym.st_shndx]
+						       : sym.st_shndx);
 		if (r->hot_size && r->warm_size)
 			put_named(w, sym, ".morph.warm", r->warm, r->warm_size, text_section);
 	}
@@ -129,11 +130,11 @@ int me_symbols_build(const struct mp_cfg *cfg, const struct me_placement *placem
 	struct runs *runs = collect_runs(cfg, placement);
 	uint8_t *named = calloc(cfg->nr_funcs + 1, 1);
 	size_t extra_names = 0, extra = 0;
-	struct writer w = { out, 0 };
+	struct writer w = {out, 0};
 	Elf64_Sym sym;
 	int rc = -ENOMEM;
 
-	*out = (struct me_symbols){ 0 };
+	*out = (struct me_symbols){0};
 	if (strtab->size == 0 || strings[strtab->size - 1] != '\0' || nr_locals > nr) {
 		rc = mp_err_set(err, EBADMSG, ".symtab: damaged");
 		goto out;

@@ -16,7 +16,7 @@
 struct me_symbols {
 	uint8_t *symtab, *strtab;
 	size_t symtab_size, strtab_size;
-	uint32_t nr_locals;	/* sh_info: index of the first global symbol */
+	uint32_t nr_locals; /* sh_info: index of the first global symbol */
 };
 
 /*

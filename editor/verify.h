@@ -17,12 +17,12 @@
 #include "libprof/err.h"
 
 struct me_verify_report {
-	uint64_t nr_pieces, nr_insns;		/* copied code compared */
-	uint64_t nr_patches;			/* jumps over old block starts */
-	uint64_t nr_retargeted;			/* calls and jumps in old code led to copies */
-	uint64_t nr_table_entries;		/* table words led to copies */
-	uint64_t nr_pointers;			/* function addresses that are the copy's now */
-	uint64_t nr_unwind_rows;		/* rows compared */
+	uint64_t nr_pieces, nr_insns; /* copied code compared */
+	uint64_t nr_patches;	      /* jumps over old block starts */
+	uint64_t nr_retargeted;	      /* calls and jumps in old code led to copies */
+	uint64_t nr_table_entries;    /* table words led to copies */
+	uint64_t nr_pointers;	      /* function addresses that are the copy's now */
+	uint64_t nr_unwind_rows;      /* rows compared */
 	uint64_t nr_landing_pads;
 };
 

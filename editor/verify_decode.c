@@ -147,7 +147,9 @@ struct known {
 	bool imm_signed;
 };
 
-enum { NR_KNOWN = 1 << 12 };
+enum {
+	NR_KNOWN = 1 << 12
+};
 
 /* Where to look, by as many bytes as most instructions that begin like this have before their
  * operands' values: a guess, right or wrong. */
@@ -193,8 +195,8 @@ static bool known_find(const struct known *k, uint64_t head, const uint8_t *byte
 		return false;
 	*insn = k->insn;
 	if (insn->disp_off)
-		insn->target = vaddr + insn->len +
-			       (uint64_t)read_signed(bytes + insn->disp_off, 4, true);
+		insn->target =
+			vaddr + insn->len + (uint64_t)read_signed(bytes + insn->disp_off, 4, true);
 	else if (insn->rel_size)
 		insn->target = vaddr + insn->len +
 			       (uint64_t)read_signed(bytes + insn->rel_off, insn->rel_size, true);

@@ -117,8 +117,8 @@ int vf_index_pieces(struct vf *vf)
 	for (uint32_t i = 0; i < nr; i++) {
 		uint64_t at = vf->map->pieces[i].old_vaddr - vf->piece_start.base;
 		uint64_t below = vf->piece_start.word[at / 64] & ((1ULL << (at % 64)) - 1);
-		uint32_t *first = &vf->by_old[vf->piece_rank[at / 64] +
-					      (uint32_t)__builtin_popcountll(below)];
+		uint32_t *first =
+			&vf->by_old[vf->piece_rank[at / 64] + (uint32_t)__builtin_popcountll(below)];
 
 		vf->next_copy[i] = *first;
 		*first = i;

@@ -242,8 +242,8 @@ struct vf {
 	struct vf_bits cloned;	    /* of them, those with more than one copy */
 	uint32_t *by_old;	    /* one piece of each original, in the order of old_vaddr */
 	uint32_t nr_by_old;
-	uint32_t *next_copy;	    /* per piece: another one of the same original, or VF_NONE */
-	uint32_t *common;	    /* per piece: bytes before a branch that may be encoded anew */
+	uint32_t *next_copy; /* per piece: another one of the same original, or VF_NONE */
+	uint32_t *common;    /* per piece: bytes before a branch that may be encoded anew */
 
 	uint64_t table_start, table_end; /* the table proved last */
 	uint8_t table_kind;

@@ -39,9 +39,10 @@ void mp_cfg_free(struct mp_cfg *cfg)
 static mp_bits *const *bitmaps(struct mp_cfg_build *b, mp_bits *list[], size_t *nr)
 {
 	mp_bits *all[] = {
-		&b->index->targets, &b->starts, &b->weak, &b->taken, &b->pointed, &b->entries,
-		&b->pads, &b->table_targets, &b->entered, &b->refs, &b->in_table, &b->tabled,
-		&b->pointer_jumps, &b->tails, &b->orphans, &b->scratch,
+		&b->index->targets, &b->starts,	 &b->weak,     &b->taken,
+		&b->pointed,	    &b->entries, &b->pads,     &b->table_targets,
+		&b->entered,	    &b->refs,	 &b->in_table, &b->tabled,
+		&b->pointer_jumps,  &b->tails,	 &b->orphans,  &b->scratch,
 	};
 
 	*nr = sizeof(all) / sizeof(all[0]);

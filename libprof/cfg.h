@@ -24,70 +24,70 @@
 
 /* How a block ends. */
 enum mp_term {
-	MP_TERM_FALL,		/* no branch: the next address starts a block, or is another function */
-	MP_TERM_COND,		/* jcc: taken edge and fall-through */
-	MP_TERM_JUMP,		/* direct jump inside the function */
-	MP_TERM_TAIL,		/* direct jump to another function (or unknown code): tail call */
-	MP_TERM_TABLE,		/* indirect jump through a recognised table or label table */
-	MP_TERM_INDIRECT_TAIL,	/* indirect jump that leaves the function (through memory/register) */
-	MP_TERM_UNRESOLVED,	/* indirect jump not understood */
+	MP_TERM_FALL,  /* no branch: the next address starts a block, or is another function */
+	MP_TERM_COND,  /* jcc: taken edge and fall-through */
+	MP_TERM_JUMP,  /* direct jump inside the function */
+	MP_TERM_TAIL,  /* direct jump to another function (or unknown code): tail call */
+	MP_TERM_TABLE, /* indirect jump through a recognised table or label table */
+	MP_TERM_INDIRECT_TAIL, /* indirect jump that leaves the function (through memory/register) */
+	MP_TERM_UNRESOLVED,    /* indirect jump not understood */
 	MP_TERM_RET,
-	MP_TERM_TRAP,		/* ud2, hlt */
-	MP_TERM_NORETURN,	/* last instruction is a call that does not come back */
+	MP_TERM_TRAP,	  /* ud2, hlt */
+	MP_TERM_NORETURN, /* last instruction is a call that does not come back */
 };
 
 enum mp_block_flag {
-	MP_BLOCK_ENTRY = 1 << 0,	/* the function's entry */
+	MP_BLOCK_ENTRY = 1 << 0, /* the function's entry */
 	MP_BLOCK_LANDING_PAD = 1 << 1,
 	MP_BLOCK_TABLE_TARGET = 1 << 2,
-	MP_BLOCK_ADDRESS_TAKEN = 1 << 3,	/* its address stands in data or in an operand elsewhere
+	MP_BLOCK_ADDRESS_TAKEN = 1 << 3, /* its address stands in data or in an operand elsewhere
 						 * than in a recognised jump table (label, symbol, ...) */
-	MP_BLOCK_OTHER_ENTRY = 1 << 4,	/* jumped to or called from another function */
-	MP_BLOCK_COLD_PART = 1 << 5,	/* lies in a .cold range */
-	MP_BLOCK_CALL_IN_HEAD = 1 << 6,	/* reserved */
-	MP_BLOCK_PADDING = 1 << 7,	/* only nops/int3 between functions' code, never reached */
+	MP_BLOCK_OTHER_ENTRY = 1 << 4,	 /* jumped to or called from another function */
+	MP_BLOCK_COLD_PART = 1 << 5,	 /* lies in a .cold range */
+	MP_BLOCK_CALL_IN_HEAD = 1 << 6,	 /* reserved */
+	MP_BLOCK_PADDING = 1 << 7,	 /* only nops/int3 between functions' code, never reached */
 };
 
 struct mp_block {
 	uint64_t vaddr;
-	uint32_t size;		/* bytes */
+	uint32_t size; /* bytes */
 	uint32_t nr_insns;
 	uint32_t func;
-	uint32_t first_edge;	/* successors: cfg->edges[first_edge .. + nr_edges) */
+	uint32_t first_edge; /* successors: cfg->edges[first_edge .. + nr_edges) */
 	uint32_t nr_edges;
-	uint32_t table;		/* TERM_TABLE: index of the table, else MP_NONE */
-	uint8_t term;		/* enum mp_term */
-	uint8_t term_len;	/* bytes of the terminating branch, 0: FALL and NORETURN */
-	uint16_t flags;		/* enum mp_block_flag */
-	uint64_t term_target;	/* COND/JUMP/TAIL: branch target vaddr */
+	uint32_t table;	      /* TERM_TABLE: index of the table, else MP_NONE */
+	uint8_t term;	      /* enum mp_term */
+	uint8_t term_len;     /* bytes of the terminating branch, 0: FALL and NORETURN */
+	uint16_t flags;	      /* enum mp_block_flag */
+	uint64_t term_target; /* COND/JUMP/TAIL: branch target vaddr */
 };
 
 enum mp_edge_kind {
-	MP_EDGE_FALL,		/* fall-through, of COND too */
-	MP_EDGE_TAKEN,		/* of COND */
+	MP_EDGE_FALL,  /* fall-through, of COND too */
+	MP_EDGE_TAKEN, /* of COND */
 	MP_EDGE_JUMP,
 	MP_EDGE_TABLE,
 };
 
 struct mp_edge {
-	uint32_t from, to;	/* block indexes, always of the same function */
-	uint8_t kind;		/* enum mp_edge_kind */
+	uint32_t from, to; /* block indexes, always of the same function */
+	uint8_t kind;	   /* enum mp_edge_kind */
 };
 
 enum mp_table_kind {
-	MP_TABLE_ABS64,		/* 8-byte addresses: non-PIC switch, label table */
-	MP_TABLE_REL32,		/* 4-byte offsets from @base (usually the table itself) */
+	MP_TABLE_ABS64, /* 8-byte addresses: non-PIC switch, label table */
+	MP_TABLE_REL32, /* 4-byte offsets from @base (usually the table itself) */
 };
 
 struct mp_table {
-	uint64_t vaddr;		/* of entry 0 */
-	uint64_t base;		/* REL32: what entries are relative to */
+	uint64_t vaddr; /* of entry 0 */
+	uint64_t base;	/* REL32: what entries are relative to */
 	uint32_t nr_entries;
-	uint32_t block;		/* the block whose terminator jumps through it; shared tables: the first */
-	uint8_t kind;		/* enum mp_table_kind */
-	bool labels;		/* a label table (computed goto): values may be compared or kept */
-	bool exact;		/* bound known (cmp, relocations, symbol size), not only a minimum */
-	bool private_refs;	/* every reference to the table is the base load of a jump in @func */
+	uint32_t block; /* the block whose terminator jumps through it; shared tables: the first */
+	uint8_t kind;	/* enum mp_table_kind */
+	bool labels;	/* a label table (computed goto): values may be compared or kept */
+	bool exact;	/* bound known (cmp, relocations, symbol size), not only a minimum */
+	bool private_refs; /* every reference to the table is the base load of a jump in @func */
 	uint32_t func;
 	/* Instructions in the function that load the table's base: `lea table(%rip)`, or the
 	 * absolute disp32 of `jmp *table(,%r,8)` / `mov table(,%r,8)`: cfg->table_refs[first_ref ..) */
@@ -96,60 +96,60 @@ struct mp_table {
 
 struct mp_table_ref {
 	uint64_t insn_vaddr;
-	uint8_t field_off;	/* offset of the 4-byte field in the instruction */
-	bool rip_relative;	/* else: absolute 32-bit */
+	uint8_t field_off; /* offset of the 4-byte field in the instruction */
+	bool rip_relative; /* else: absolute 32-bit */
 };
 
 enum mp_problem {
 	MP_PROBLEM_NONE,
-	MP_PROBLEM_UNDECODABLE,		/* bytes Zydis cannot decode, or cut at the function's end */
-	MP_PROBLEM_OFF_GRID,		/* a target inside an instruction */
-	MP_PROBLEM_UNRESOLVED_JUMP,	/* indirect jump not understood */
-	MP_PROBLEM_LOOP_INSN,		/* loop, jrcxz, xbegin */
-	MP_PROBLEM_FALLS_OUT,		/* runs into the next function without a call before */
-	MP_PROBLEM_NO_FDE,		/* no unwind information: hand-written */
-	MP_PROBLEM_OVERLAP,		/* two functions claim the same bytes */
-	MP_PROBLEM_SIGNAL_FRAME,	/* __restore_rt and the like */
-	MP_PROBLEM_BAD_LSDA,		/* LSDA unreadable */
-	MP_PROBLEM_MID_ESCAPE,		/* an address in its middle escapes and is no table entry */
-	MP_PROBLEM_SPECIAL,		/* PLT, .init, .fini, entry stub: not a compiler's function */
+	MP_PROBLEM_UNDECODABLE,	    /* bytes Zydis cannot decode, or cut at the function's end */
+	MP_PROBLEM_OFF_GRID,	    /* a target inside an instruction */
+	MP_PROBLEM_UNRESOLVED_JUMP, /* indirect jump not understood */
+	MP_PROBLEM_LOOP_INSN,	    /* loop, jrcxz, xbegin */
+	MP_PROBLEM_FALLS_OUT,	    /* runs into the next function without a call before */
+	MP_PROBLEM_NO_FDE,	    /* no unwind information: hand-written */
+	MP_PROBLEM_OVERLAP,	    /* two functions claim the same bytes */
+	MP_PROBLEM_SIGNAL_FRAME,    /* __restore_rt and the like */
+	MP_PROBLEM_BAD_LSDA,	    /* LSDA unreadable */
+	MP_PROBLEM_MID_ESCAPE,	    /* an address in its middle escapes and is no table entry */
+	MP_PROBLEM_SPECIAL,	    /* PLT, .init, .fini, entry stub: not a compiler's function */
 	MP_NR_PROBLEMS
 };
 
 enum mp_func_flag {
-	MP_FUNC_SYSCALL = 1 << 0,	/* holds syscall/int */
+	MP_FUNC_SYSCALL = 1 << 0, /* holds syscall/int */
 	MP_FUNC_ADDRESS_TAKEN = 1 << 1,
-	MP_FUNC_EXPORTED = 1 << 2,	/* in .dynsym */
-	MP_FUNC_RELOCS_DISAGREE = 1 << 3,	/* relocation and bytes disagree (relaxed): bytes win */
+	MP_FUNC_EXPORTED = 1 << 2,	  /* in .dynsym */
+	MP_FUNC_RELOCS_DISAGREE = 1 << 3, /* relocation and bytes disagree (relaxed): bytes win */
 	MP_FUNC_IFUNC = 1 << 4,
-	MP_FUNC_NORETURN = 1 << 5,	/* never returns */
-	MP_FUNC_GET_PC = 1 << 6,	/* call next; pop */
+	MP_FUNC_NORETURN = 1 << 5, /* never returns */
+	MP_FUNC_GET_PC = 1 << 6,   /* call next; pop */
 };
 
 struct mp_range {
 	uint64_t start, size;
 	uint32_t func;
-	uint32_t fde;		/* index in elf->fdes, or MP_NONE */
+	uint32_t fde; /* index in elf->fdes, or MP_NONE */
 	bool cold;
 };
 
 struct mp_func {
-	const char *name;	/* symbol name or "" (stripped); points into the ELF file */
-	uint64_t vaddr;		/* entry */
-	uint64_t size;		/* bytes over all ranges */
-	uint32_t symbol;	/* index in elf->symbols or MP_NONE */
-	uint32_t first_range, nr_ranges;	/* cfg->ranges; [0] holds the entry */
-	uint32_t first_block, nr_blocks;	/* cfg->blocks, ascending vaddr; 0 where not @want-ed */
+	const char *name; /* symbol name or "" (stripped); points into the ELF file */
+	uint64_t vaddr;	  /* entry */
+	uint64_t size;	  /* bytes over all ranges */
+	uint32_t symbol;  /* index in elf->symbols or MP_NONE */
+	uint32_t first_range, nr_ranges; /* cfg->ranges; [0] holds the entry */
+	uint32_t first_block, nr_blocks; /* cfg->blocks, ascending vaddr; 0 where not @want-ed */
 	uint32_t nr_insns;
 	uint8_t problem;	/* enum mp_problem */
 	uint16_t flags;		/* enum mp_func_flag */
-	uint64_t problem_vaddr;	/* where it was met */
+	uint64_t problem_vaddr; /* where it was met */
 };
 
 /* A direct call (or tail call) between functions: the call graph's arcs. */
 struct mp_call {
-	uint32_t block;		/* call site */
-	uint32_t callee;	/* function index, MP_NONE: PLT or unknown */
+	uint32_t block;	 /* call site */
+	uint32_t callee; /* function index, MP_NONE: PLT or unknown */
 	uint64_t insn_vaddr;
 	uint64_t target;
 	bool tail;
@@ -157,7 +157,7 @@ struct mp_call {
 
 struct mp_cfg {
 	const struct mp_elf *elf;
-	struct mp_func *funcs;		/* ascending entry vaddr */
+	struct mp_func *funcs; /* ascending entry vaddr */
 	uint32_t nr_funcs;
 	struct mp_range *ranges;
 	uint32_t nr_ranges;
@@ -169,9 +169,9 @@ struct mp_cfg {
 	uint32_t nr_tables;
 	struct mp_table_ref *table_refs;
 	uint32_t nr_table_refs;
-	struct mp_call *calls;		/* ascending block */
+	struct mp_call *calls; /* ascending block */
 	uint32_t nr_calls;
-	uint64_t nr_indirect_jumps[3];	/* recognised tables, tail calls, unresolved */
+	uint64_t nr_indirect_jumps[3]; /* recognised tables, tail calls, unresolved */
 	void *private_data;
 };
 

@@ -39,8 +39,8 @@ struct maker {
 	struct mp_cfg_build *b;
 	struct mp_func *func;
 	uint32_t func_index;
-	uint32_t *block_at;	/* start of each block of the function */
-	uint32_t *flow_of;	/* its terminating flow, or MP_NONE */
+	uint32_t *block_at; /* start of each block of the function */
+	uint32_t *flow_of;  /* its terminating flow, or MP_NONE */
 	uint32_t cap_at, cap_flow;
 };
 
@@ -52,13 +52,10 @@ static bool ends_block(const struct mp_flow *f)
 	case MP_INSN_IJUMP:
 	case MP_INSN_RET:
 	case MP_INSN_TRAP:
-	case MP_INSN_LOOP:
-		return true;
+	case MP_INSN_LOOP: return true;
 	case MP_INSN_CALL:
-	case MP_INSN_ICALL:
-		return f->noreturn;
-	default:
-		return false;
+	case MP_INSN_ICALL: return f->noreturn;
+	default: return false;
 	}
 }
 
@@ -284,8 +281,7 @@ static int link_indirect(struct maker *m, uint32_t block, uint32_t jump)
 	}
 	bl->term = MP_TERM_UNRESOLVED;
 	m->b->cfg->nr_indirect_jumps[2]++;
-	mp_func_problem(m->func, MP_PROBLEM_UNRESOLVED_JUMP,
-			mp_space_vaddr(m->b->index, jump));
+	mp_func_problem(m->func, MP_PROBLEM_UNRESOLVED_JUMP, mp_space_vaddr(m->b->index, jump));
 	return 0;
 }
 
@@ -332,20 +328,14 @@ static int link_block(struct maker *m, uint32_t n)
 		return link_fall(m, block, end);
 	bl->term_len = f->len;
 	switch (f->kind) {
-	case MP_INSN_JUMP:
-		return link_direct(m, block, f);
+	case MP_INSN_JUMP: return link_direct(m, block, f);
 	case MP_INSN_COND:
 	case MP_INSN_LOOP:
 		ret = link_direct(m, block, f);
 		return ret ? ret : link_fall(m, block, end);
-	case MP_INSN_IJUMP:
-		return link_indirect(m, block, f->at);
-	case MP_INSN_RET:
-		bl->term = MP_TERM_RET;
-		return 0;
-	case MP_INSN_TRAP:
-		bl->term = MP_TERM_TRAP;
-		return 0;
+	case MP_INSN_IJUMP: return link_indirect(m, block, f->at);
+	case MP_INSN_RET: bl->term = MP_TERM_RET; return 0;
+	case MP_INSN_TRAP: bl->term = MP_TERM_TRAP; return 0;
 	default:
 		bl->term = MP_TERM_NORETURN;
 		bl->term_len = 0;

@@ -41,7 +41,7 @@ static bool open_entry(const struct mp_cfg_index *index, uint64_t vaddr, struct 
 	if (c->bad || length > (uint64_t)(c->end - c->p))
 		return false;
 	c->end = c->p + length;
-	mp_cursor_skip(c, 4);	/* CIE id, or the way back to the CIE */
+	mp_cursor_skip(c, 4); /* CIE id, or the way back to the CIE */
 	return !c->bad;
 }
 
@@ -53,93 +53,75 @@ static bool run(struct program *prog, struct mp_cursor *c, uint64_t stop)
 		uint64_t advance = 0;
 
 		switch (op >> 6) {
-		case 1:
-			advance = op & 0x3f;
-			break;
-		case 2:
-			mp_cursor_uleb(c);
-			continue;
-		case 3:
-			continue;
-		default:
-			break;
+		case 1: advance = op & 0x3f; break;
+		case 2: mp_cursor_uleb(c); continue;
+		case 3: continue;
+		default: break;
 		}
 		switch (op >> 6 ? 0x100 : op) {
-		case 0x100:	/* advance_loc in the opcode */
-		case 0x00:	/* nop */
-			break;
-		case 0x01:	/* set_loc */
+		case 0x100: /* advance_loc in the opcode */
+		case 0x00: /* nop */ break;
+		case 0x01: /* set_loc */
 			prog->loc = mp_cursor_encoded(c, prog->fde_encoding);
 			if (prog->loc > stop)
 				return true;
 			break;
-		case 0x02:
-			advance = mp_cursor_fixed(c, 1);
-			break;
-		case 0x03:
-			advance = mp_cursor_fixed(c, 2);
-			break;
-		case 0x04:
-			advance = mp_cursor_fixed(c, 4);
-			break;
-		case 0x05:	/* offset_extended */
-		case 0x09:	/* register */
-		case 0x14:	/* val_offset */
+		case 0x02: advance = mp_cursor_fixed(c, 1); break;
+		case 0x03: advance = mp_cursor_fixed(c, 2); break;
+		case 0x04: advance = mp_cursor_fixed(c, 4); break;
+		case 0x05: /* offset_extended */
+		case 0x09: /* register */
+		case 0x14: /* val_offset */
 			mp_cursor_uleb(c);
 			mp_cursor_uleb(c);
 			break;
-		case 0x06:	/* restore_extended */
-		case 0x07:	/* undefined */
-		case 0x08:	/* same_value */
-		case 0x2e:	/* GNU_args_size */
-			mp_cursor_uleb(c);
-			break;
-		case 0x0a:	/* remember_state */
+		case 0x06: /* restore_extended */
+		case 0x07: /* undefined */
+		case 0x08: /* same_value */
+		case 0x2e: /* GNU_args_size */ mp_cursor_uleb(c); break;
+		case 0x0a: /* remember_state */
 			if (prog->depth == MAX_DEPTH)
 				return false;
 			prog->stack[prog->depth++] = prog->row;
 			break;
-		case 0x0b:	/* restore_state */
+		case 0x0b: /* restore_state */
 			if (!prog->depth)
 				return false;
 			prog->row = prog->stack[--prog->depth];
 			break;
-		case 0x0c:	/* def_cfa */
+		case 0x0c: /* def_cfa */
 			prog->row.reg = mp_cursor_uleb(c);
 			prog->row.off = mp_cursor_uleb(c);
 			prog->row.expr = false;
 			break;
-		case 0x0d:	/* def_cfa_register */
+		case 0x0d: /* def_cfa_register */
 			prog->row.reg = mp_cursor_uleb(c);
 			prog->row.expr = false;
 			break;
-		case 0x0e:	/* def_cfa_offset */
-			prog->row.off = mp_cursor_uleb(c);
-			break;
-		case 0x0f:	/* def_cfa_expression */
+		case 0x0e: /* def_cfa_offset */ prog->row.off = mp_cursor_uleb(c); break;
+		case 0x0f: /* def_cfa_expression */
 			mp_cursor_skip(c, mp_cursor_uleb(c));
 			prog->row.expr = true;
 			break;
-		case 0x10:	/* expression */
-		case 0x16:	/* val_expression */
+		case 0x10: /* expression */
+		case 0x16: /* val_expression */
 			mp_cursor_uleb(c);
 			mp_cursor_skip(c, mp_cursor_uleb(c));
 			break;
-		case 0x11:	/* offset_extended_sf */
-		case 0x15:	/* val_offset_sf */
+		case 0x11: /* offset_extended_sf */
+		case 0x15: /* val_offset_sf */
 			mp_cursor_uleb(c);
 			mp_cursor_sleb(c);
 			break;
-		case 0x12:	/* def_cfa_sf */
+		case 0x12: /* def_cfa_sf */
 			prog->row.reg = mp_cursor_uleb(c);
 			prog->row.off = (uint64_t)(mp_cursor_sleb(c) * prog->data_align);
 			prog->row.expr = false;
 			break;
-		case 0x13:	/* def_cfa_offset_sf */
+		case 0x13: /* def_cfa_offset_sf */
 			prog->row.off = (uint64_t)(mp_cursor_sleb(c) * prog->data_align);
 			break;
-		default:
-			return false;
+		default: return false;
 		}
 		prog->loc += advance * prog->code_align;
 		if (prog->loc > stop)
@@ -177,28 +159,21 @@ static bool read_cie(struct program *prog, struct mp_cursor *c, bool *augmented)
 		uint8_t encoding;
 
 		switch (*a) {
-		case 'R':
-			prog->fde_encoding = (uint8_t)mp_cursor_fixed(&data, 1);
-			break;
+		case 'R': prog->fde_encoding = (uint8_t)mp_cursor_fixed(&data, 1); break;
 		case 'P':
 			encoding = (uint8_t)mp_cursor_fixed(&data, 1);
 			mp_cursor_encoded(&data, encoding);
 			break;
-		case 'L':
-			mp_cursor_skip(&data, 1);
-			break;
+		case 'L': mp_cursor_skip(&data, 1); break;
 		case 'S':
-		case 'B':
-			break;
-		default:
-			return false;
+		case 'B': break;
+		default: return false;
 		}
 	}
 	return !c->bad && !data.bad;
 }
 
-bool mp_cfa_is_entry_row(const struct mp_cfg_index *index, const struct mp_fde *fde,
-			 uint64_t vaddr)
+bool mp_cfa_is_entry_row(const struct mp_cfg_index *index, const struct mp_fde *fde, uint64_t vaddr)
 {
 	struct program prog = {.loc = fde->start};
 	struct mp_cursor cie, c;

@@ -12,10 +12,10 @@
 #define MANY (MP_NONE - 1)
 
 struct about {
-	uint32_t jumper;	/* the one part that jumps here, MP_NONE, MANY */
-	uint32_t into;		/* the one part into whose middle this one jumps */
-	bool called, outside;	/* called; jumped to by code that is no function's */
-	bool framed;		/* a jump arrives while a frame stands: no tail call */
+	uint32_t jumper;      /* the one part that jumps here, MP_NONE, MANY */
+	uint32_t into;	      /* the one part into whose middle this one jumps */
+	bool called, outside; /* called; jumped to by code that is no function's */
+	bool framed;	      /* a jump arrives while a frame stands: no tail call */
 };
 
 struct join {
@@ -205,7 +205,7 @@ static uint32_t find_root(const uint32_t *root, uint32_t p)
 			return p;
 		p = root[p];
 	}
-	return MP_NONE;		/* two nameless parts that only jump at each other */
+	return MP_NONE; /* two nameless parts that only jump at each other */
 }
 
 static int compare_parts(const void *a, const void *b, void *ctx)

@@ -14,7 +14,7 @@
 
 struct mp_cursor {
 	const uint8_t *p, *end;
-	uint64_t vaddr;		/* of @p, for pc-relative values */
+	uint64_t vaddr; /* of @p, for pc-relative values */
 	bool bad;
 };
 
@@ -81,16 +81,12 @@ static inline size_t mp_pe_size(uint8_t encoding)
 	switch (encoding & 0x0f) {
 	case 0x00:
 	case 0x04:
-	case 0x0c:
-		return 8;
+	case 0x0c: return 8;
 	case 0x02:
-	case 0x0a:
-		return 2;
+	case 0x0a: return 2;
 	case 0x03:
-	case 0x0b:
-		return 4;
-	default:
-		return 0;
+	case 0x0b: return 4;
+	default: return 0;
 	}
 }
 

@@ -17,8 +17,7 @@ static bool is_func_symbol(const struct mp_symbol *sym)
 /* Prefer what a person would call the function: global, in .symtab, sized, the first. */
 static int symbol_rank(const struct mp_symbol *sym)
 {
-	return (sym->bind == STB_GLOBAL ? 0 : sym->bind == STB_WEAK ? 2 : 4) +
-	       (sym->size ? 0 : 1);
+	return (sym->bind == STB_GLOBAL ? 0 : sym->bind == STB_WEAK ? 2 : 4) + (sym->size ? 0 : 1);
 }
 
 static int compare_symbols(const void *a, const void *b, void *ctx)
@@ -51,7 +50,7 @@ static uint32_t *sort_symbols(const struct mp_elf *elf, uint32_t *nr)
 
 struct claim {
 	uint64_t start, end;
-	uint32_t fde;		/* MP_NONE: from a symbol */
+	uint32_t fde; /* MP_NONE: from a symbol */
 	bool overlap;
 };
 
@@ -110,8 +109,8 @@ static struct claim *collect_claims(const struct mp_cfg_build *b, const uint32_t
 		}
 		size = sym->vaddr < covered ? 0 : clip_to_text(b, sym->vaddr, sym->size);
 		if (size)
-			claims[(*nr)++] = (struct claim){sym->vaddr, sym->vaddr + size, MP_NONE,
-							 false};
+			claims[(*nr)++] =
+				(struct claim){sym->vaddr, sym->vaddr + size, MP_NONE, false};
 	}
 	qsort(claims, *nr, sizeof(*claims), compare_claims);
 	return claims;
@@ -196,8 +195,8 @@ static int make_hints(struct mp_cfg_index *index)
 	if (!index->part_hint)
 		return -ENOMEM;
 	for (uint32_t i = 0; i < nr; i++) {
-		while (part < index->nr_parts &&
-		       index->parts[part].end <= (uint64_t)i << MP_HINT_SHIFT)
+		while (part < index->nr_parts && index->parts[part].end <= (uint64_t)i
+										   << MP_HINT_SHIFT)
 			part++;
 		index->part_hint[i] = part;
 	}

@@ -14,13 +14,38 @@
 #define MAX_ROUNDS 64
 
 static const char *const names[] = {
-	"_Exit", "_Unwind_Resume", "__assert", "__assert_fail", "__assert_perror_fail",
-	"__chk_fail", "__cxa_bad_cast", "__cxa_bad_typeid", "__cxa_call_unexpected",
-	"__cxa_deleted_virtual", "__cxa_pure_virtual", "__cxa_rethrow", "__cxa_throw",
-	"__cxa_throw_bad_array_new_length", "__fortify_fail", "__libc_start_main",
-	"__longjmp_chk", "__stack_chk_fail", "_exit", "_longjmp", "_ZSt9terminatev", "abort",
-	"err", "errx", "exit", "longjmp", "pthread_exit", "quick_exit", "siglongjmp", "thrd_exit",
-	"verr", "verrx",
+	"_Exit",
+	"_Unwind_Resume",
+	"__assert",
+	"__assert_fail",
+	"__assert_perror_fail",
+	"__chk_fail",
+	"__cxa_bad_cast",
+	"__cxa_bad_typeid",
+	"__cxa_call_unexpected",
+	"__cxa_deleted_virtual",
+	"__cxa_pure_virtual",
+	"__cxa_rethrow",
+	"__cxa_throw",
+	"__cxa_throw_bad_array_new_length",
+	"__fortify_fail",
+	"__libc_start_main",
+	"__longjmp_chk",
+	"__stack_chk_fail",
+	"_exit",
+	"_longjmp",
+	"_ZSt9terminatev",
+	"abort",
+	"err",
+	"errx",
+	"exit",
+	"longjmp",
+	"pthread_exit",
+	"quick_exit",
+	"siglongjmp",
+	"thrd_exit",
+	"verr",
+	"verrx",
 };
 
 static bool is_noreturn_name(const char *name)
@@ -106,8 +131,8 @@ static bool falls_out(struct mp_cfg_build *b, const struct mp_part *part)
 			struct mp_insn insn;
 
 			if (mp_bit(b->index->targets, at) ||
-			    mp_insn_decode(bytes, part->end - at,
-					   mp_space_vaddr(b->index, at), &insn) ||
+			    mp_insn_decode(bytes, part->end - at, mp_space_vaddr(b->index, at),
+					   &insn) ||
 			    !(insn.nop || insn.kind == MP_INSN_TRAP))
 				return true;
 			at += insn.len;
@@ -120,7 +145,7 @@ static bool falls_out(struct mp_cfg_build *b, const struct mp_part *part)
 
 struct verdict {
 	struct mp_cfg_build *b;
-	uint8_t *returns;	/* per function */
+	uint8_t *returns; /* per function */
 	mp_bits stub_known, stub;
 };
 
@@ -193,8 +218,9 @@ static void mark_calls(struct verdict *v)
 			const uint8_t *bytes = mp_space_bytes(b->index, f->at, f->len);
 			struct mp_insn insn;
 
-			if (bytes && !mp_insn_decode(bytes, f->len,
-						     mp_space_vaddr(b->index, f->at), &insn) &&
+			if (bytes &&
+			    !mp_insn_decode(bytes, f->len, mp_space_vaddr(b->index, f->at),
+					    &insn) &&
 			    is_noreturn_cell(b, insn.target))
 				f->noreturn = true;
 		}

@@ -16,8 +16,8 @@
 
 struct mp_span {
 	uint64_t vaddr, size;
-	uint32_t at;		/* index of its first byte */
-	bool code;		/* in a PF_X PT_LOAD */
+	uint32_t at; /* index of its first byte */
+	bool code;   /* in a PF_X PT_LOAD */
 	const uint8_t *bytes;
 };
 
@@ -46,23 +46,23 @@ uint32_t mp_bits_count(const uint64_t *bits, uint32_t from, uint32_t to);
 #define MP_FLOW_BAD 0x7f
 struct mp_flow {
 	uint32_t at;
-	uint32_t target;	/* index; MP_NONE: outside the file, or indirect */
+	uint32_t target; /* index; MP_NONE: outside the file, or indirect */
 	uint8_t len, kind;
-	bool noreturn;		/* a call that does not come back */
-	bool slot;		/* indirect through a fixed cell, [rip + disp32] */
+	bool noreturn; /* a call that does not come back */
+	bool slot;     /* indirect through a fixed cell, [rip + disp32] */
 };
 
 /* A reference from an operand to a byte of the file: [rip + disp32], or an absolute 32-bit field
  * where the file is not relocated as a whole. */
 struct mp_ref {
-	uint32_t at;		/* of the instruction */
+	uint32_t at; /* of the instruction */
 	uint32_t target;
 };
 
 /* Where a range lies, ascending; ranges of cfg->ranges overlap only in damaged files. */
 struct mp_part {
 	uint32_t at, end;
-	uint32_t range;		/* in cfg->ranges */
+	uint32_t range; /* in cfg->ranges */
 	uint32_t func;
 	uint32_t first_flow, nr_flows;
 	uint32_t first_block, nr_blocks;
@@ -74,14 +74,14 @@ struct mp_part {
 struct mp_cfg_index {
 	struct mp_span *spans;
 	uint32_t nr_spans;
-	uint32_t nr_bytes;	/* of all spans: the bitmaps' size */
+	uint32_t nr_bytes; /* of all spans: the bitmaps' size */
 	struct mp_text {
 		uint32_t at, end;
-	} *text;		/* executable sections, ascending; without sections: PF_X segments */
+	} * text; /* executable sections, ascending; without sections: PF_X segments */
 	uint32_t nr_text;
 	struct mp_part *parts;
 	uint32_t nr_parts;
-	uint32_t *part_hint;	/* per page of 1 << MP_HINT_SHIFT: the first part that ends in or
+	uint32_t *part_hint; /* per page of 1 << MP_HINT_SHIFT: the first part that ends in or
 				 * behind it */
 	mp_bits targets;
 };
@@ -91,20 +91,20 @@ struct mp_cfg_build {
 	struct mp_cfg *cfg;
 	struct mp_cfg_index *index;
 	const struct mp_cfg_options *options;
-	mp_bits starts;		/* an instruction starts here */
-	mp_bits weak;		/* evidence that may be chance: counts where an instruction starts */
-	mp_bits taken;		/* its address stands in data or in an operand */
-	mp_bits pointed;	/* a word of data says so, be it a table's */
-	mp_bits entries;	/* a function starts here */
-	mp_bits pads;		/* landing pad */
+	mp_bits starts;	 /* an instruction starts here */
+	mp_bits weak;	 /* evidence that may be chance: counts where an instruction starts */
+	mp_bits taken;	 /* its address stands in data or in an operand */
+	mp_bits pointed; /* a word of data says so, be it a table's */
+	mp_bits entries; /* a function starts here */
+	mp_bits pads;	 /* landing pad */
 	mp_bits table_targets;
-	mp_bits entered;	/* branched to from another function, or called */
-	mp_bits refs;		/* something refers to this byte of data (tables end there) */
-	mp_bits in_table;	/* first byte of an entry of a recognised table */
-	mp_bits tabled;		/* an indirect jump here goes through known tables */
-	mp_bits pointer_jumps;	/* an indirect jump here goes where a pointer points */
-	mp_bits tails;		/* an indirect jump here leaves its function */
-	mp_bits scratch;	/* all zero between uses */
+	mp_bits entered;       /* branched to from another function, or called */
+	mp_bits refs;	       /* something refers to this byte of data (tables end there) */
+	mp_bits in_table;      /* first byte of an entry of a recognised table */
+	mp_bits tabled;	       /* an indirect jump here goes through known tables */
+	mp_bits pointer_jumps; /* an indirect jump here goes where a pointer points */
+	mp_bits tails;	       /* an indirect jump here leaves its function */
+	mp_bits scratch;       /* all zero between uses */
 	struct mp_flow *flows;
 	uint32_t nr_flows, cap_flows;
 	struct mp_ref *ref_list;
@@ -113,22 +113,22 @@ struct mp_cfg_build {
 	/* jump -> table: one indirect jump may use several, several jumps one */
 	struct mp_table_use {
 		uint32_t jump, table;
-	} *uses;
+	} * uses;
 	uint32_t nr_uses, cap_uses;
 	/* landing pad or table entry in another range: as good as a jump between them */
 	struct mp_far_link {
 		uint32_t from_part, target;
-	} *far_links;
+	} * far_links;
 	uint32_t nr_far_links, cap_far_links;
 	/* cfg->funcs and cfg->ranges as they were with one range per function */
 	struct mp_func *part_funcs;
 	struct mp_range *part_ranges;
-	mp_bits orphans;	/* starts of ranges that nothing but a table may lead to */
-	void *table_lengths;	/* table.c: one per table */
+	mp_bits orphans;     /* starts of ranges that nothing but a table may lead to */
+	void *table_lengths; /* table.c: one per table */
 	uint32_t cap_lengths;
 	uint32_t *part_of_range;
-	uint32_t first_dynsym;	/* elf->symbols from here on are .dynsym */
-	bool moves;		/* ET_DYN: every absolute address has a relocation */
+	uint32_t first_dynsym; /* elf->symbols from here on are .dynsym */
+	bool moves;	       /* ET_DYN: every absolute address has a relocation */
 };
 
 /* ---- cfg_space.c: addresses and indexes ---- */

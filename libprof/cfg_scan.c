@@ -11,8 +11,8 @@
 struct scan {
 	struct mp_cfg_build *b;
 	const struct mp_span *span;
-	struct mp_func *func;	/* NULL: in a gap */
-	uint32_t from, to;	/* the part or gap */
+	struct mp_func *func; /* NULL: in a gap */
+	uint32_t from, to;    /* the part or gap */
 };
 
 static int add_flow(struct mp_cfg_build *b, const struct mp_flow *flow)
@@ -101,8 +101,7 @@ static int scan_branch(struct scan *s, const struct mp_insn *insn, uint32_t at)
 	return add_flow(s->b, &flow);
 }
 
-static int scan_insn(struct scan *s, const struct mp_insn *insn, const uint8_t *bytes,
-		     uint32_t at)
+static int scan_insn(struct scan *s, const struct mp_insn *insn, const uint8_t *bytes, uint32_t at)
 {
 	struct mp_cfg_build *b = s->b;
 	int ret = 0;
@@ -119,14 +118,12 @@ static int scan_insn(struct scan *s, const struct mp_insn *insn, const uint8_t *
 	if (ret)
 		return ret;
 	switch (insn->kind) {
-	case MP_INSN_OTHER:
-		return 0;
+	case MP_INSN_OTHER: return 0;
 	case MP_INSN_SYSCALL:
 		if (s->func)
 			s->func->flags |= MP_FUNC_SYSCALL;
 		return 0;
-	default:
-		return scan_branch(s, insn, at);
+	default: return scan_branch(s, insn, at);
 	}
 }
 
@@ -148,8 +145,8 @@ static int scan_run(struct scan *s)
 			continue;
 		}
 		if (mp_insn_decode(bytes, s->to - at, vaddr, &insn)) {
-			struct mp_flow bad = {.at = at, .target = MP_NONE, .len = 1,
-					      .kind = MP_FLOW_BAD};
+			struct mp_flow bad = {
+				.at = at, .target = MP_NONE, .len = 1, .kind = MP_FLOW_BAD};
 
 			if (s->func) {
 				mp_func_problem(s->func, MP_PROBLEM_UNDECODABLE, vaddr);

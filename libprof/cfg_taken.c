@@ -43,8 +43,7 @@ static bool has_taken_middle(const struct mp_cfg_build *b, uint32_t func)
 	const struct mp_func *f = &b->cfg->funcs[func];
 
 	for (uint32_t r = 0; r < f->nr_ranges; r++) {
-		const struct mp_part *part =
-			&b->index->parts[b->part_of_range[f->first_range + r]];
+		const struct mp_part *part = &b->index->parts[b->part_of_range[f->first_range + r]];
 		uint32_t at = mp_bits_next(b->taken, part->at + (r == 0), part->end);
 
 		if (at < part->end)

@@ -56,8 +56,8 @@ static void symbols(struct mp_cfg_build *b)
 	for (uint32_t i = 0; i < elf->nr_symbols; i++) {
 		const struct mp_symbol *sym = &elf->symbols[i];
 
-		if (sym->shndx == SHN_UNDEF || sym->type == STT_SECTION ||
-		    sym->type == STT_FILE || sym->type == STT_TLS)
+		if (sym->shndx == SHN_UNDEF || sym->type == STT_SECTION || sym->type == STT_FILE ||
+		    sym->type == STT_TLS)
 			continue;
 		if (sym->type == STT_FUNC || sym->type == STT_GNU_IFUNC)
 			strong_target(b, sym->vaddr);
@@ -160,8 +160,7 @@ static void compare_relocs(struct mp_cfg_build *b)
 		if (part == MP_NONE || !bytes)
 			continue;
 		memcpy(&value, bytes, 4);
-		if (rel->sym_value + (uint64_t)rel->addend - rel->vaddr !=
-		    (uint64_t)(int64_t)value)
+		if (rel->sym_value + (uint64_t)rel->addend - rel->vaddr != (uint64_t)(int64_t)value)
 			b->cfg->funcs[b->index->parts[part].func].flags |= MP_FUNC_RELOCS_DISAGREE;
 	}
 }

@@ -34,9 +34,7 @@ static void static_relocs(const struct mp_cfg_build *b, mp_word_fn *fn, void *ct
 		switch (rel->type) {
 		case R_X86_64_64:
 		case R_X86_64_32:
-		case R_X86_64_32S:
-			fn(ctx, rel->vaddr, value, MP_WORD_SURE);
-			break;
+		case R_X86_64_32S: fn(ctx, rel->vaddr, value, MP_WORD_SURE); break;
 		case R_X86_64_PC32:
 		case R_X86_64_PC64:
 		case R_X86_64_PLT32:
@@ -45,8 +43,7 @@ static void static_relocs(const struct mp_cfg_build *b, mp_word_fn *fn, void *ct
 			if (!text)
 				fn(ctx, rel->vaddr, value, MP_WORD_CHANCE);
 			break;
-		default:
-			break;
+		default: break;
 		}
 	}
 }
@@ -70,8 +67,7 @@ static void dynamic_relocs(const struct mp_cfg_build *b, mp_word_fn *fn, void *c
 				fn(ctx, rel->vaddr, rel->sym_value + (uint64_t)rel->addend,
 				   MP_WORD_SURE);
 			break;
-		default:
-			break;
+		default: break;
 		}
 	}
 }
@@ -122,8 +118,7 @@ static void plain_bytes(const struct mp_cfg_build *b, const uint8_t *p, uint64_t
 		memcpy(&value, p + off, 8);
 		if (value < lo || value >= hi)
 			continue;
-		fn(ctx, vaddr + off, value,
-		   (vaddr + off) % 8 ? MP_WORD_CHANCE : MP_WORD_LIKELY);
+		fn(ctx, vaddr + off, value, (vaddr + off) % 8 ? MP_WORD_CHANCE : MP_WORD_LIKELY);
 	}
 }
 

@@ -6,9 +6,9 @@
 #include "libprof/cfg_private.h"
 
 enum mp_word_kind {
-	MP_WORD_SURE,		/* a relocation, a probe note */
-	MP_WORD_LIKELY,		/* an aligned word of data that holds the number */
-	MP_WORD_CHANCE,		/* unaligned, or relative to something unknown */
+	MP_WORD_SURE,	/* a relocation, a probe note */
+	MP_WORD_LIKELY, /* an aligned word of data that holds the number */
+	MP_WORD_CHANCE, /* unaligned, or relative to something unknown */
 };
 
 typedef void mp_word_fn(void *ctx, uint64_t where, uint64_t value, enum mp_word_kind kind);

@@ -23,7 +23,7 @@
  * samples are so many that 62 bits would not hold them. Always a power of two, so that the
  * division on the way back is exact. */
 #define FLOW_MAX_SHIFT 20
-#define FLOW_BITS 58
+#define FLOW_BITS      58
 
 /* Pivots allowed per arc before the guard ends the search. Real functions need 0.2 to 2. */
 #define PIVOTS_PER_ARC 100
@@ -34,14 +34,14 @@
  * c (1 - ln(b / a) / (b - a)), whatever s is; before the first cut and after the last it is
  * what profile-accuracy measurements settled on.
  */
-static const double cuts[] = { 0.125, 0.25, 0.5, 0.75, 1, 4.0 / 3, 2, 4, 8 };
-#define NR_CUTS (sizeof(cuts) / sizeof(cuts[0]))
+static const double cuts[] = {0.125, 0.25, 0.5, 0.75, 1, 4.0 / 3, 2, 4, 8};
+#define NR_CUTS	    (sizeof(cuts) / sizeof(cuts[0]))
 #define SLOPE_FIRST -11.0
-#define SLOPE_LAST 0.9
+#define SLOPE_LAST  0.9
 
 /* The layout prior, in instructions: a fall-through costs nothing. Tuned by scripts/bench-accuracy
  * on programs that are not the test programs. */
-#define PRIOR_TAKEN_FORWARD 3.0
+#define PRIOR_TAKEN_FORWARD  3.0
 #define PRIOR_TAKEN_BACKWARD 1.0
 
 /*
@@ -68,15 +68,15 @@ struct network {
 	uint32_t *first_arc;	/* per block: its bundle, [nr_blocks]: the end of the last */
 	uint32_t *edge_block;	/* per edge: the block whose bundle stands for it, or NONE */
 	uint32_t *edge_arc;	/* per edge: its arc; where a table: from's arc into the table */
-	uint32_t *edge_arc_out;	/* per edge: the arc from the table to the target, or NONE */
+	uint32_t *edge_arc_out; /* per edge: the arc from the table to the target, or NONE */
 	uint32_t *order;	/* edges with a group, sorted by group, from, to */
 	uint32_t nr_order;
-	int shift;		/* flow unit is 2^-shift */
+	int shift; /* flow unit is 2^-shift */
 };
 
 #define NONE UINT32_MAX
 
-#define OUTSIDE 0	/* the node */
+#define OUTSIDE 0 /* the node */
 
 static double block_cost(const struct mp_flow *flow, uint32_t block)
 {
@@ -96,9 +96,8 @@ static double edge_prior(const struct mp_flow *flow, const struct mp_flow_edge *
 static uint32_t arc_add(struct network *net, uint32_t from, uint32_t to, int64_t capacity,
 			double cost)
 {
-	net->arcs[net->nr_arcs] = (struct mp_mcf_arc){ .from = from, .to = to,
-						       .capacity = capacity,
-						       .cost = llround(cost * COST_ONE) };
+	net->arcs[net->nr_arcs] = (struct mp_mcf_arc){
+		.from = from, .to = to, .capacity = capacity, .cost = llround(cost * COST_ONE)};
 	return net->nr_arcs++;
 }
 
@@ -200,8 +199,7 @@ static void groups_add(struct network *net)
 	for (uint32_t e = 0; e < flow->nr_edges; e++)
 		if (flow->edges[e].group != NONE)
 			net->order[net->nr_order++] = e;
-	qsort_r(net->order, net->nr_order, sizeof(*net->order), order_compare,
-		(void *)flow->edges);
+	qsort_r(net->order, net->nr_order, sizeof(*net->order), order_compare, (void *)flow->edges);
 	for (uint32_t begin = 0, end; begin < net->nr_order; begin = end) {
 		uint32_t group = flow->edges[net->order[begin]].group;
 
@@ -345,7 +343,7 @@ static int network_init(struct network *net, const struct mp_flow *flow)
 
 	for (uint32_t b = 0; b < flow->nr_blocks; b++)
 		max_arcs += flow->blocks[b].samples > 0 ? NR_CUTS : 0;
-	*net = (struct network){ .flow = flow, .shift = flow_shift(flow) };
+	*net = (struct network){.flow = flow, .shift = flow_shift(flow)};
 	net->arcs = malloc(max_arcs * sizeof(*net->arcs));
 	net->in = malloc(nr_blocks * sizeof(*net->in));
 	net->out = malloc(nr_blocks * sizeof(*net->out));
@@ -391,8 +389,10 @@ static void network_read(const struct network *net, double *block_count, double 
 		block_count[b] = ldexp((double)sum, -net->shift);
 	}
 	for (uint32_t e = 0; e < flow->nr_edges; e++)
-		edge_count[e] = net->edge_block[e] != NONE ? block_count[net->edge_block[e]] :
-			ldexp((double)net->arcs[net->edge_arc[e]].flow, -net->shift);
+		edge_count[e] =
+			net->edge_block[e] != NONE
+				? block_count[net->edge_block[e]]
+				: ldexp((double)net->arcs[net->edge_arc[e]].flow, -net->shift);
 	/* Through a table every jump goes everywhere in the same proportions. */
 	for (uint32_t i = 0, end; i < net->nr_order; i = end) {
 		double sum = 0;
@@ -426,16 +426,17 @@ static int infer_scaled(const struct mp_flow *flow, double *block_count, double 
 		return -ENOMEM;
 	}
 	for (uint32_t b = 0; b < flow->nr_blocks; b++)
-		block_count[b] = flow->blocks[b].nr_insns ?
-			flow->blocks[b].samples / flow->blocks[b].nr_insns : 0;
+		block_count[b] = flow->blocks[b].nr_insns
+					 ? flow->blocks[b].samples / flow->blocks[b].nr_insns
+					 : 0;
 	for (uint32_t e = 0; e < flow->nr_edges; e++) {
 		sum[flow->edges[e].from] += block_count[flow->edges[e].to];
 		nr[flow->edges[e].from]++;
 	}
 	for (uint32_t e = 0; e < flow->nr_edges; e++) {
 		uint32_t from = flow->edges[e].from;
-		double share = sum[from] > 0 ? block_count[flow->edges[e].to] / sum[from] :
-					       1.0 / nr[from];
+		double share = sum[from] > 0 ? block_count[flow->edges[e].to] / sum[from]
+					     : 1.0 / nr[from];
 
 		edge_count[e] = block_count[from] * share;
 	}
@@ -447,7 +448,7 @@ static int infer_scaled(const struct mp_flow *flow, double *block_count, double 
 int mp_infer_flow(const struct mp_flow *flow, enum mp_estimator estimator, double *block_count,
 		  double *edge_count, struct mp_err *err)
 {
-	struct network net = { 0 };
+	struct network net = {0};
 	int ret = flow_check(flow, err);
 
 	if (ret)

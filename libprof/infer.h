@@ -13,27 +13,27 @@
 #include "libprof/err.h"
 
 enum mp_estimator {
-	MP_ESTIMATE_POISSON,	/* Poisson likelihood under flow conservation, block cost n + 2 */
-	MP_ESTIMATE_SCALED,	/* length scaling alone (Morph, 1997, section 3.3); edges split evenly
+	MP_ESTIMATE_POISSON, /* Poisson likelihood under flow conservation, block cost n + 2 */
+	MP_ESTIMATE_SCALED,  /* length scaling alone (Morph, 1997, section 3.3); edges split evenly
 				 * by the weights of the successors */
 };
 
 struct mp_flow_block {
 	double samples;
 	uint32_t nr_insns;
-	bool entry;		/* flow may come from outside (function entry, landing pad, ...) */
-	bool exit;		/* flow may leave (return, tail call, trap, noreturn) */
-	double more_insns;	/* beside nr_insns, where @samples holds further evidence of how
+	bool entry;	   /* flow may come from outside (function entry, landing pad, ...) */
+	bool exit;	   /* flow may leave (return, tail call, trap, noreturn) */
+	double more_insns; /* beside nr_insns, where @samples holds further evidence of how
 				 * often the block ran: the weight of that evidence */
-	double entry_cost;	/* of each execution that comes from outside, in the units of a
+	double entry_cost; /* of each execution that comes from outside, in the units of a
 				 * block's cost (instructions); 0: free */
 };
 
 struct mp_flow_edge {
 	uint32_t from, to;
-	uint32_t group;		/* edges of blocks that share a jump table carry the same group
+	uint32_t group;	      /* edges of blocks that share a jump table carry the same group
 				 * (table index); UINT32_MAX: none. */
-	bool taken, backward;	/* for the layout prior: reached by a branch; that goes backward */
+	bool taken, backward; /* for the layout prior: reached by a branch; that goes backward */
 };
 
 struct mp_flow {
@@ -41,8 +41,8 @@ struct mp_flow {
 	uint32_t nr_blocks;
 	const struct mp_flow_edge *edges;
 	uint32_t nr_edges;
-	bool layout_prior;	/* original layout as weak evidence: branches taken cost */
-	double prior_forward;	/* of a taken forward branch, in instructions; 0: the default, 3 */
+	bool layout_prior;    /* original layout as weak evidence: branches taken cost */
+	double prior_forward; /* of a taken forward branch, in instructions; 0: the default, 3 */
 };
 
 /* What mp_infer_flow() returns when it gave up looking for the best: the counts are those of

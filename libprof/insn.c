@@ -16,40 +16,33 @@
 static enum mp_insn_kind kind_of(const ZydisDecodedInstruction *z)
 {
 	switch (z->mnemonic) {
-	case ZYDIS_MNEMONIC_JMP:
-		return z->raw.imm[0].is_relative ? MP_INSN_JUMP : MP_INSN_IJUMP;
-	case ZYDIS_MNEMONIC_CALL:
-		return z->raw.imm[0].is_relative ? MP_INSN_CALL : MP_INSN_ICALL;
+	case ZYDIS_MNEMONIC_JMP: return z->raw.imm[0].is_relative ? MP_INSN_JUMP : MP_INSN_IJUMP;
+	case ZYDIS_MNEMONIC_CALL: return z->raw.imm[0].is_relative ? MP_INSN_CALL : MP_INSN_ICALL;
 	case ZYDIS_MNEMONIC_RET:
 	case ZYDIS_MNEMONIC_IRET:
 	case ZYDIS_MNEMONIC_IRETD:
 	case ZYDIS_MNEMONIC_IRETQ:
 	case ZYDIS_MNEMONIC_SYSRET:
 	case ZYDIS_MNEMONIC_SYSEXIT:
-	case ZYDIS_MNEMONIC_UIRET:
-		return MP_INSN_RET;
+	case ZYDIS_MNEMONIC_UIRET: return MP_INSN_RET;
 	case ZYDIS_MNEMONIC_UD0:
 	case ZYDIS_MNEMONIC_UD1:
 	case ZYDIS_MNEMONIC_UD2:
 	case ZYDIS_MNEMONIC_HLT:
 	case ZYDIS_MNEMONIC_INT3:
-	case ZYDIS_MNEMONIC_INT1:
-		return MP_INSN_TRAP;
+	case ZYDIS_MNEMONIC_INT1: return MP_INSN_TRAP;
 	case ZYDIS_MNEMONIC_LOOP:
 	case ZYDIS_MNEMONIC_LOOPE:
 	case ZYDIS_MNEMONIC_LOOPNE:
 	case ZYDIS_MNEMONIC_JRCXZ:
 	case ZYDIS_MNEMONIC_JECXZ:
 	case ZYDIS_MNEMONIC_JCXZ:
-	case ZYDIS_MNEMONIC_XBEGIN:
-		return MP_INSN_LOOP;
+	case ZYDIS_MNEMONIC_XBEGIN: return MP_INSN_LOOP;
 	case ZYDIS_MNEMONIC_SYSCALL:
 	case ZYDIS_MNEMONIC_SYSENTER:
 	case ZYDIS_MNEMONIC_INT:
-	case ZYDIS_MNEMONIC_INTO:
-		return MP_INSN_SYSCALL;
-	default:
-		break;
+	case ZYDIS_MNEMONIC_INTO: return MP_INSN_SYSCALL;
+	default: break;
 	}
 	if (z->meta.category == ZYDIS_CATEGORY_COND_BR)
 		return MP_INSN_COND;
@@ -118,8 +111,7 @@ int mp_insn_decode_full(const uint8_t *bytes, size_t avail, uint64_t vaddr, stru
 		/* From the next instruction: an immediate may follow the displacement. */
 		insn->target = vaddr + z.length + (uint64_t)z.raw.disp.value;
 	}
-	if ((z.attributes & ZYDIS_ATTRIB_HAS_MODRM) && !insn->rip_relative &&
-	    z.raw.disp.size == 32)
+	if ((z.attributes & ZYDIS_ATTRIB_HAS_MODRM) && !insn->rip_relative && z.raw.disp.size == 32)
 		insn->mem_disp_off = z.raw.disp.offset;
 	if (z.raw.imm[0].size && !z.raw.imm[0].is_relative) {
 		insn->imm_off = z.raw.imm[0].offset;

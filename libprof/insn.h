@@ -12,30 +12,30 @@
 #include <stdint.h>
 
 enum mp_insn_kind {
-	MP_INSN_OTHER,		/* falls through */
-	MP_INSN_COND,		/* jcc rel8/rel32 */
-	MP_INSN_JUMP,		/* jmp rel8/rel32 */
-	MP_INSN_IJUMP,		/* jmp reg/mem */
-	MP_INSN_CALL,		/* call rel32 */
-	MP_INSN_ICALL,		/* call reg/mem */
-	MP_INSN_RET,		/* ret, iret, sysret */
-	MP_INSN_TRAP,		/* ud2, hlt, int3: nothing follows */
-	MP_INSN_LOOP,		/* loop*, jrcxz, xbegin: rel8-only or unusual */
-	MP_INSN_SYSCALL,	/* syscall, sysenter, int n: falls through */
+	MP_INSN_OTHER,	 /* falls through */
+	MP_INSN_COND,	 /* jcc rel8/rel32 */
+	MP_INSN_JUMP,	 /* jmp rel8/rel32 */
+	MP_INSN_IJUMP,	 /* jmp reg/mem */
+	MP_INSN_CALL,	 /* call rel32 */
+	MP_INSN_ICALL,	 /* call reg/mem */
+	MP_INSN_RET,	 /* ret, iret, sysret */
+	MP_INSN_TRAP,	 /* ud2, hlt, int3: nothing follows */
+	MP_INSN_LOOP,	 /* loop*, jrcxz, xbegin: rel8-only or unusual */
+	MP_INSN_SYSCALL, /* syscall, sysenter, int n: falls through */
 };
 
 struct mp_insn {
 	uint64_t vaddr;
-	uint8_t len;		/* 1 to 15 */
-	uint8_t kind;		/* enum mp_insn_kind */
-	uint8_t cc;		/* COND: condition code, the low nibble of the opcode; ^1 inverts */
-	bool rip_relative;	/* a memory operand is [rip + disp32] */
-	uint8_t disp_off;	/* offset of that disp32 (or of the branch displacement) in bytes */
-	uint8_t disp_size;	/* bytes of it: 1 or 4 for branches, 4 for rip_relative; 0 none */
-	uint8_t imm_off, imm_size;	/* immediate that is not a branch displacement; 0 size: none */
-	uint8_t mem_disp_off;	/* offset of a memory operand's other disp32 (base, index or absolute); 0: none */
-	bool notrack, bnd, endbr64, nop;	/* nop: any multi-byte no-op, padding */
-	uint64_t target;	/* direct branch: its target; rip_relative: the operand's address */
+	uint8_t len;	   /* 1 to 15 */
+	uint8_t kind;	   /* enum mp_insn_kind */
+	uint8_t cc;	   /* COND: condition code, the low nibble of the opcode; ^1 inverts */
+	bool rip_relative; /* a memory operand is [rip + disp32] */
+	uint8_t disp_off;  /* offset of that disp32 (or of the branch displacement) in bytes */
+	uint8_t disp_size; /* bytes of it: 1 or 4 for branches, 4 for rip_relative; 0 none */
+	uint8_t imm_off, imm_size; /* immediate that is not a branch displacement; 0 size: none */
+	uint8_t mem_disp_off; /* offset of a memory operand's other disp32 (base, index or absolute); 0: none */
+	bool notrack, bnd, endbr64, nop; /* nop: any multi-byte no-op, padding */
+	uint64_t target; /* direct branch: its target; rip_relative: the operand's address */
 };
 
 /* Decode at @bytes (at most @avail). Return: 0, -EILSEQ undecodable or cut. */

@@ -12,7 +12,7 @@
 /* What follows the opcode, and which prefixes it may have. */
 enum form {
 	NONE = 0,	/* not here */
-	PLAIN = 1 << 0,	/* without 66, f2, f3 */
+	PLAIN = 1 << 0, /* without 66, f2, f3 */
 	P66 = 1 << 1,
 	PF2 = 1 << 2,
 	PF3 = 1 << 3,
@@ -20,21 +20,28 @@ enum form {
 	IMM8 = 1 << 5,
 	IMMZ = 1 << 6,	/* 4 bytes; 2 with 66 and without REX.W */
 	BARE = 1 << 7,	/* no prefix at all, no REX either */
-	GROUP = 1 << 8,	/* modrm.reg is part of the opcode: group_form() */
+	GROUP = 1 << 8, /* modrm.reg is part of the opcode: group_form() */
 	IMMV = 1 << 9,	/* as IMMZ, but 8 with REX.W */
 	REL = 1 << 10,	/* the immediate is a branch displacement */
 	RM = PLAIN | P66 | MODRM,
 	SSE = PLAIN | P66 | PF2 | PF3 | MODRM,
 };
 
-#define ALU(op) \
-	[(op)] = RM, [(op) + 1] = RM, [(op) + 2] = RM, [(op) + 3] = RM, \
+#define ALU(op)                                                                                    \
+	[(op)] = RM, [(op) + 1] = RM, [(op) + 2] = RM, [(op) + 3] = RM,                            \
 	[(op) + 4] = PLAIN | P66 | IMM8, [(op) + 5] = PLAIN | P66 | IMMZ
 
 static const uint16_t one_byte[256] = {
-	ALU(0x00), ALU(0x08), ALU(0x10), ALU(0x18), ALU(0x20), ALU(0x28), ALU(0x30), ALU(0x38),
-	[0x50 ... 0x5f] = PLAIN,	/* push, pop */
-	[0x63] = RM,			/* movsxd */
+	ALU(0x00),
+	ALU(0x08),
+	ALU(0x10),
+	ALU(0x18),
+	ALU(0x20),
+	ALU(0x28),
+	ALU(0x30),
+	ALU(0x38),
+	[0x50 ... 0x5f] = PLAIN, /* push, pop */
+	[0x63] = RM,		 /* movsxd */
 	[0x68] = PLAIN | IMMZ,
 	[0x69] = RM | IMMZ,
 	[0x6a] = PLAIN | IMM8,
@@ -43,19 +50,19 @@ static const uint16_t one_byte[256] = {
 	[0x80] = RM | IMM8,
 	[0x81] = RM | IMMZ,
 	[0x83] = RM | IMM8,
-	[0x84 ... 0x8b] = RM,		/* test, xchg, mov */
-	[0x8d] = RM | GROUP,		/* lea */
-	[0x90] = BARE,			/* nop */
+	[0x84 ... 0x8b] = RM, /* test, xchg, mov */
+	[0x8d] = RM | GROUP,  /* lea */
+	[0x90] = BARE,	      /* nop */
 	[0x98 ... 0x99] = PLAIN | P66,
 	[0xa8] = PLAIN | P66 | IMM8,
 	[0xa9] = PLAIN | P66 | IMMZ,
 	[0xb0 ... 0xb7] = PLAIN | IMM8,
 	[0xb8 ... 0xbf] = PLAIN | P66 | IMMV,
-	[0xc0 ... 0xc1] = RM | IMM8 | GROUP,	/* shifts */
+	[0xc0 ... 0xc1] = RM | IMM8 | GROUP, /* shifts */
 	[0xc3] = BARE,
 	[0xc6] = RM | IMM8 | GROUP,
 	[0xc7] = RM | IMMZ | GROUP,
-	[0xd0 ... 0xd3] = RM | GROUP,	/* shifts */
+	[0xd0 ... 0xd3] = RM | GROUP, /* shifts */
 	[0xe8 ... 0xe9] = BARE | IMMZ | REL,
 	[0xeb] = BARE | IMM8 | REL,
 	[0xf6] = RM | GROUP,
@@ -65,14 +72,14 @@ static const uint16_t one_byte[256] = {
 };
 
 static const uint16_t two_byte[256] = {
-	[0x0b] = BARE,			/* ud2 */
+	[0x0b] = BARE, /* ud2 */
 	[0x10 ... 0x11] = SSE,
-	[0x1f] = RM | GROUP,		/* nop */
+	[0x1f] = RM | GROUP, /* nop */
 	[0x28 ... 0x29] = RM,
-	[0x2a] = PF2 | PF3 | MODRM,	/* cvtsi2ss, cvtsi2sd */
+	[0x2a] = PF2 | PF3 | MODRM, /* cvtsi2ss, cvtsi2sd */
 	[0x2c ... 0x2d] = PF2 | PF3 | MODRM,
 	[0x2e ... 0x2f] = RM,
-	[0x40 ... 0x4f] = RM,		/* cmov */
+	[0x40 ... 0x4f] = RM, /* cmov */
 	[0x51] = SSE,
 	[0x54 ... 0x57] = RM,
 	[0x58 ... 0x59] = SSE,
@@ -87,7 +94,7 @@ static const uint16_t two_byte[256] = {
 	[0x7e] = P66 | PF3 | MODRM,
 	[0x7f] = P66 | PF3 | MODRM,
 	[0x80 ... 0x8f] = BARE | IMMZ | REL,
-	[0x90 ... 0x9f] = PLAIN | MODRM,	/* set */
+	[0x90 ... 0x9f] = PLAIN | MODRM, /* set */
 	[0xa3] = RM,
 	[0xa4] = RM | IMM8,
 	[0xa5] = RM,
@@ -102,7 +109,7 @@ static const uint16_t two_byte[256] = {
 	[0xbc ... 0xbd] = PLAIN | P66 | PF3 | MODRM,
 	[0xbe ... 0xbf] = RM,
 	[0xc6] = RM | IMM8,
-	[0xc8 ... 0xcf] = PLAIN,	/* bswap */
+	[0xc8 ... 0xcf] = PLAIN, /* bswap */
 	[0xd4] = P66 | MODRM,
 	[0xd6] = P66 | MODRM,
 	[0xdb] = P66 | MODRM,
@@ -148,7 +155,9 @@ static uint8_t kind_of(bool map_0f, uint8_t op, uint8_t modrm)
 	uint8_t reg = modrm >> 3 & 7;
 
 	if (map_0f)
-		return op == 0x0b ? MP_INSN_TRAP : (op & 0xf0) == 0x80 ? MP_INSN_COND : MP_INSN_OTHER;
+		return op == 0x0b	     ? MP_INSN_TRAP
+		       : (op & 0xf0) == 0x80 ? MP_INSN_COND
+					     : MP_INSN_OTHER;
 	switch (op) {
 	case 0x70 ... 0x7f: return MP_INSN_COND;
 	case 0xc3: return MP_INSN_RET;
@@ -250,7 +259,7 @@ static bool decode(const uint8_t *bytes, uint64_t vaddr, struct mp_insn *insn)
 
 bool mp_insn_decode_quick(const uint8_t *bytes, size_t avail, uint64_t vaddr, struct mp_insn *insn)
 {
-	uint8_t copy[32] = { 0 };
+	uint8_t copy[32] = {0};
 
 	/* 16 bytes hold whatever the tables can describe; at the end of the code look at a copy. */
 	if (avail >= 16)

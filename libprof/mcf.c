@@ -14,9 +14,9 @@
 #define NONE UINT32_MAX
 
 enum arc_state {
-	AT_LOWER = 1,	/* flow 0: may rise */
+	AT_LOWER = 1, /* flow 0: may rise */
 	IN_TREE = 0,
-	AT_UPPER = -1,	/* flow = capacity: may fall */
+	AT_UPPER = -1, /* flow = capacity: may fall */
 };
 
 /*
@@ -31,17 +31,17 @@ enum arc_state {
  */
 struct node {
 	uint32_t parent;
-	uint32_t arc;		/* to the parent; nr_arcs: artificial */
+	uint32_t arc; /* to the parent; nr_arcs: artificial */
 	uint32_t first_child, next, prev;
 	uint32_t depth;
-	bool up;		/* the arc points from the node to its parent */
+	bool up; /* the arc points from the node to its parent */
 	int64_t potential;
 };
 
 struct simplex {
 	struct mp_mcf_arc *arcs;
 	uint32_t nr_arcs, nr_nodes;
-	struct node *nodes;	/* nr_nodes + 1, the last is the root */
+	struct node *nodes; /* nr_nodes + 1, the last is the root */
 	int8_t *state;
 	uint32_t scan, scan_block;
 };
@@ -145,8 +145,8 @@ static void tree_link(struct simplex *s, uint32_t v, uint32_t parent, uint32_t a
 }
 
 /* Hang the part below @out from @in, one of its nodes, which goes below @parent by @arc. */
-static void tree_rehang(struct simplex *s, uint32_t in, uint32_t out, uint32_t parent,
-			uint32_t arc, bool up)
+static void tree_rehang(struct simplex *s, uint32_t in, uint32_t out, uint32_t parent, uint32_t arc,
+			bool up)
 {
 	for (uint32_t v = in;;) {
 		struct node *node = &s->nodes[v];
@@ -277,10 +277,10 @@ static int simplex_init(struct simplex *s)
 	s->state = malloc((size_t)s->nr_arcs + 1);
 	if (!s->nodes || !s->state)
 		return -ENOMEM;
-	s->nodes[root] = (struct node){ .parent = NONE, .arc = NONE, .first_child = NONE,
-					.next = NONE, .prev = NONE };
+	s->nodes[root] = (struct node){
+		.parent = NONE, .arc = NONE, .first_child = NONE, .next = NONE, .prev = NONE};
 	for (uint32_t v = 0; v < s->nr_nodes; v++) {
-		s->nodes[v] = (struct node){ .first_child = NONE, .depth = 1 };
+		s->nodes[v] = (struct node){.first_child = NONE, .depth = 1};
 		tree_link(s, v, root, s->nr_arcs, true);
 	}
 	for (uint32_t a = 0; a < s->nr_arcs; a++) {
@@ -303,10 +303,10 @@ static int simplex_init(struct simplex *s)
 	return 0;
 }
 
-int mp_mcf_solve(uint32_t nr_nodes, struct mp_mcf_arc *arcs, uint32_t nr_arcs,
-		 uint64_t max_pivots, uint64_t *pivots)
+int mp_mcf_solve(uint32_t nr_nodes, struct mp_mcf_arc *arcs, uint32_t nr_arcs, uint64_t max_pivots,
+		 uint64_t *pivots)
 {
-	struct simplex s = { .arcs = arcs, .nr_arcs = nr_arcs, .nr_nodes = nr_nodes };
+	struct simplex s = {.arcs = arcs, .nr_arcs = nr_arcs, .nr_nodes = nr_nodes};
 	uint64_t done = 0;
 	int ret;
 

@@ -14,14 +14,14 @@
 
 struct mp_mcf_arc {
 	uint32_t from, to;
-	int64_t capacity;	/* >= 0, MP_MCF_INFINITE: none */
-	int64_t cost;		/* per unit, may be negative */
-	int64_t flow;		/* result */
+	int64_t capacity; /* >= 0, MP_MCF_INFINITE: none */
+	int64_t cost;	  /* per unit, may be negative */
+	int64_t flow;	  /* result */
 };
 
 enum mp_mcf_result {
 	MP_MCF_OPTIMAL = 0,
-	MP_MCF_STOPPED = 1,	/* @max_pivots reached: the flow is conserved, not cheapest */
+	MP_MCF_STOPPED = 1, /* @max_pivots reached: the flow is conserved, not cheapest */
 };
 
 /*
@@ -32,7 +32,7 @@ enum mp_mcf_result {
  * Return: enum mp_mcf_result, -ENOMEM, -EINVAL (an arc names no node, a negative capacity),
  * -ERANGE (a cycle of negative cost without bound).
  */
-int mp_mcf_solve(uint32_t nr_nodes, struct mp_mcf_arc *arcs, uint32_t nr_arcs,
-		 uint64_t max_pivots, uint64_t *pivots);
+int mp_mcf_solve(uint32_t nr_nodes, struct mp_mcf_arc *arcs, uint32_t nr_arcs, uint64_t max_pivots,
+		 uint64_t *pivots);
 
 #endif

@@ -15,14 +15,14 @@
 #include "libprof/err.h"
 
 struct mp_ip_count {
-	uint64_t vaddr;		/* link-time address */
+	uint64_t vaddr; /* link-time address */
 	uint64_t count;
 };
 
 struct mp_profile {
-	uint64_t *block_samples;	/* per cfg block */
-	uint64_t nr_samples;		/* that fell into blocks */
-	uint64_t nr_outside;		/* that fell into no block of the cfg */
+	uint64_t *block_samples; /* per cfg block */
+	uint64_t nr_samples;	 /* that fell into blocks */
+	uint64_t nr_outside;	 /* that fell into no block of the cfg */
 	uint32_t nr_blocks;
 };
 

@@ -22,9 +22,9 @@ struct finder {
 	struct mp_slice slice;
 	struct mp_cfg_build *b;
 	uint32_t func, jump;
-	uint32_t first_table, first_use;	/* of this function */
-	bool found;		/* this jump has a table */
-	bool odd;		/* its target is computed in a way that is not understood */
+	uint32_t first_table, first_use; /* of this function */
+	bool found;			 /* this jump has a table */
+	bool odd; /* its target is computed in a way that is not understood */
 	int error;
 };
 
@@ -124,7 +124,8 @@ static void consider_all(struct finder *f, enum mp_table_kind kind, uint8_t reg,
 
 			for (; i < b->nr_refs && b->ref_list[i].at < part->end; i++) {
 				uint64_t vaddr = mp_space_vaddr(b->index, b->ref_list[i].target);
-				struct mp_table probe = {.vaddr = vaddr, .base = vaddr,
+				struct mp_table probe = {.vaddr = vaddr,
+							 .base = vaddr,
 							 .kind = (uint8_t)kind,
 							 .func = f->slice.func};
 				struct mp_op op;
@@ -183,8 +184,8 @@ static bool try_load(struct finder *f, const struct mp_op *load, enum mp_table_k
 
 		if (mp_space_at(f->b->index, vaddr) != MP_NONE) {
 			bound = mp_slice_bound(&f->slice, load->at, reg);
-			return consider(f, vaddr, add && add->nr == 1 ? add->value[0] : vaddr,
-					kind, bound);
+			return consider(f, vaddr, add && add->nr == 1 ? add->value[0] : vaddr, kind,
+					bound);
 		}
 	}
 	if (index != MP_NO_REG && load->scale == size)
@@ -312,13 +313,11 @@ static void trace_def(struct finder *f, const struct mp_op *op, uint8_t reg, uns
 			try_computed(f, op);
 		break;
 	case MP_OP_ADD:
-		if (!try_sum(f, op->at, op->dst, op->src) &&
-		    !try_sum(f, op->at, op->src, op->dst))
+		if (!try_sum(f, op->at, op->dst, op->src) && !try_sum(f, op->at, op->src, op->dst))
 			f->odd = true;
 		break;
 	case MP_OP_LEA:
-		if (op->index == MP_NO_REG || op->base == MP_NO_REG || op->scale != 1 ||
-		    op->disp ||
+		if (op->index == MP_NO_REG || op->base == MP_NO_REG || op->scale != 1 || op->disp ||
 		    (!try_sum(f, op->at, op->base, op->index) &&
 		     !try_sum(f, op->at, op->index, op->base)))
 			f->odd = true;
@@ -327,9 +326,7 @@ static void trace_def(struct finder *f, const struct mp_op *op, uint8_t reg, uns
 		trace(f, op->at, op->dst, depth + 1);
 		trace(f, op->at, op->src, depth + 1);
 		break;
-	case MP_OP_COPY:
-		trace(f, op->at, op->src, depth + 1);
-		break;
+	case MP_OP_COPY: trace(f, op->at, op->src, depth + 1); break;
 	case MP_OP_CONST:
 		/* A function to go on with, chosen here. */
 		if (!is_entry(f, (uint64_t)op->value))
@@ -382,8 +379,7 @@ static void settle(struct mp_cfg_build *b, uint32_t i)
 	if (b->elf->relinkable && stop && n == run)
 		table->exact = true;
 	table->nr_entries = n;
-	table->labels = !length->bound ||
-			(b->moves && table->kind == MP_TABLE_ABS64);
+	table->labels = !length->bound || (b->moves && table->kind == MP_TABLE_ABS64);
 	for (uint32_t k = 0; k < run; k++) {
 		uint32_t target = mp_table_entry(b, table, k);
 
@@ -393,8 +389,7 @@ static void settle(struct mp_cfg_build *b, uint32_t i)
 		if (k >= n)
 			continue;
 		mp_bit_set(b->table_targets, target);
-		mp_bit_set(b->in_table,
-			   mp_space_at(b->index, table->vaddr + (uint64_t)size * k));
+		mp_bit_set(b->in_table, mp_space_at(b->index, table->vaddr + (uint64_t)size * k));
 	}
 }
 

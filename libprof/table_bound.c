@@ -7,14 +7,14 @@
  */
 #include "libprof/table_slice.h"
 
-#define BUDGET 200
-#define MAX_PASSED 6
+#define BUDGET	    200
+#define MAX_PASSED  6
 #define MAX_PENDING 6
-#define MAX_DEPTH 8
+#define MAX_DEPTH   8
 #define MAX_ENTRIES 65536
 
 struct place {
-	uint8_t reg;		/* or MP_NO_REG: memory */
+	uint8_t reg; /* or MP_NO_REG: memory */
 	uint8_t base, index, scale;
 	bool rip;
 	int64_t disp;
@@ -27,8 +27,8 @@ struct pending {
 
 struct state {
 	struct place at;
-	int64_t bias;		/* index = value at @at + bias */
-	uint32_t limit;		/* from a zero extension, 0: none */
+	int64_t bias;	/* index = value at @at + bias */
+	uint32_t limit; /* from a zero extension, 0: none */
 	uint8_t passed[MAX_PASSED];
 	unsigned int nr_passed;
 	struct pending pending[MAX_PENDING];
@@ -75,18 +75,14 @@ static struct mp_bound compare(const struct state *st, int64_t value)
 		return bound;
 	for (unsigned int i = 0; i < st->nr_passed; i++) {
 		switch (st->passed[i]) {
-		case 0x2:	/* below */
-			return (struct mp_bound){(uint32_t)value, true, false};
-		case 0x6:	/* below or equal */
+		case 0x2: /* below */ return (struct mp_bound){(uint32_t)value, true, false};
+		case 0x6: /* below or equal */
 			return (struct mp_bound){(uint32_t)value + 1, true, false};
-		case 0xc:	/* less: the sign is somebody else's business */
+		case 0xc: /* less: the sign is somebody else's business */
 			bound = (struct mp_bound){(uint32_t)value, false, false};
 			break;
-		case 0xe:
-			bound = (struct mp_bound){(uint32_t)value + 1, false, false};
-			break;
-		default:
-			break;
+		case 0xe: bound = (struct mp_bound){(uint32_t)value + 1, false, false}; break;
+		default: break;
 		}
 	}
 	return bound;
@@ -137,23 +133,19 @@ static bool step_write(struct state *st, const struct mp_op *op, struct mp_bound
 	if (st->at.reg == MP_NO_REG || op->dst != st->at.reg)
 		return true;
 	switch (op->kind) {
-	case MP_OP_COPY:
-		take_limit(st, op->size);
-		return move_to(st, reg_place(op->src), bound);
-	case MP_OP_LOAD:
-		take_limit(st, op->size);
-		return move_to(st, mem_place(op), bound);
+	case MP_OP_COPY: take_limit(st, op->size); return move_to(st, reg_place(op->src), bound);
+	case MP_OP_LOAD: take_limit(st, op->size); return move_to(st, mem_place(op), bound);
 	case MP_OP_AND_IMM:
 		if (op->value > 0 && op->value < MAX_ENTRIES)
-			*bound = finish(st, (struct mp_bound){(uint32_t)op->value + 1, false, true});
+			*bound =
+				finish(st, (struct mp_bound){(uint32_t)op->value + 1, false, true});
 		return true;
 	case MP_OP_SHR_IMM:
 		if (op->value < op->width * 8 && op->width * 8 - op->value <= 16)
-			*bound = finish(st, (struct mp_bound){
-						    1u << (op->width * 8 - op->value), false, true});
+			*bound = finish(st, (struct mp_bound){1u << (op->width * 8 - op->value),
+							      false, true});
 		return true;
-	case MP_OP_SHL_IMM:	/* scaled by hand: the entry size */
-		return false;
+	case MP_OP_SHL_IMM: /* scaled by hand: the entry size */ return false;
 	case MP_OP_ADD_IMM:
 		st->bias += op->value;
 		return st->bias > MAX_ENTRIES || st->bias < -MAX_ENTRIES;
@@ -166,8 +158,7 @@ static bool step_write(struct state *st, const struct mp_op *op, struct mp_bound
 			return move_to(st, reg_place(op->base), bound);
 		}
 		return true;
-	default:
-		return true;
+	default: return true;
 	}
 }
 
@@ -191,7 +182,7 @@ static void step_compare(struct state *st, const struct mp_op *op, struct mp_bou
 }
 
 static struct mp_bound go(struct walk *w, uint32_t at, struct state st, unsigned int depth,
-			   bool join);
+			  bool join);
 
 static uint8_t taken_cc(const struct walk *w, uint32_t source)
 {
@@ -247,7 +238,7 @@ static bool fork_paths(struct walk *w, uint32_t at, bool falls, const struct sta
 
 /* @join: other branches to @at are still to be followed. */
 static struct mp_bound go(struct walk *w, uint32_t at, struct state st, unsigned int depth,
-			   bool join)
+			  bool join)
 {
 	const struct mp_slice *s = w->s;
 	uint32_t p = mp_part_at(s->b->index, at);

@@ -20,9 +20,8 @@ static const struct mp_reloc *find_dyn_reloc(const struct mp_elf *elf, uint64_t 
 		else
 			hi = mid;
 	}
-	return lo < elf->nr_dyn_relocs && elf->dyn_relocs[lo].vaddr == vaddr ?
-		       &elf->dyn_relocs[lo] :
-		       NULL;
+	return lo < elf->nr_dyn_relocs && elf->dyn_relocs[lo].vaddr == vaddr ? &elf->dyn_relocs[lo]
+									     : NULL;
 }
 
 static const struct mp_reloc *find_static_reloc(const struct mp_elf *elf, uint64_t vaddr)
@@ -105,9 +104,9 @@ uint32_t mp_table_orphan(const struct mp_cfg_build *b, uint32_t target)
 
 enum where {
 	OUTSIDE,
-	INSIDE,		/* an instruction of the function */
-	FIRST_INSN,	/* its first one: function pointers look like that, too */
-	MAYBE,		/* a range that may turn out to belong to the function */
+	INSIDE,	    /* an instruction of the function */
+	FIRST_INSN, /* its first one: function pointers look like that, too */
+	MAYBE,	    /* a range that may turn out to belong to the function */
 };
 
 static enum where where_is(const struct mp_cfg_build *b, const struct mp_table *table,
@@ -128,9 +127,9 @@ static enum where where_is(const struct mp_cfg_build *b, const struct mp_table *
 	/* The function's very end: a case that the compiler proved impossible. */
 	part = target ? mp_part_at(b->index, target - 1) : MP_NONE;
 	return part != MP_NONE && b->index->parts[part].func == table->func &&
-			       b->index->parts[part].end == target ?
-		       INSIDE :
-		       OUTSIDE;
+			       b->index->parts[part].end == target
+		       ? INSIDE
+		       : OUTSIDE;
 }
 
 uint32_t mp_table_run(const struct mp_cfg_build *b, const struct mp_table *table, uint32_t least,

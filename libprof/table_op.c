@@ -49,8 +49,7 @@ static void take_move(struct mp_op *op, const ZydisDecodedOperand *o)
 		return;
 	if (o[1].type == ZYDIS_OPERAND_TYPE_IMMEDIATE) {
 		op->kind = MP_OP_CONST;
-		op->value = op->width == 4 ? (int64_t)(uint32_t)o[1].imm.value.u :
-					     o[1].imm.value.s;
+		op->value = op->width == 4 ? (int64_t)(uint32_t)o[1].imm.value.u : o[1].imm.value.s;
 	} else if (o[1].type == ZYDIS_OPERAND_TYPE_MEMORY) {
 		op->kind = MP_OP_LOAD;
 	} else if (o[1].type == ZYDIS_OPERAND_TYPE_REGISTER) {
@@ -98,8 +97,7 @@ static void take_arith(struct mp_op *op, const ZydisDecodedOperand *o, ZydisMnem
 		if (imm)
 			op->kind = MP_OP_SHL_IMM;
 		break;
-	default:
-		break;
+	default: break;
 	}
 }
 
@@ -135,9 +133,7 @@ static void take_kind(struct mp_op *op, const ZydisDecodedInstruction *z,
 	case ZYDIS_MNEMONIC_MOV:
 	case ZYDIS_MNEMONIC_MOVZX:
 	case ZYDIS_MNEMONIC_MOVSX:
-	case ZYDIS_MNEMONIC_MOVSXD:
-		take_move(op, o);
-		break;
+	case ZYDIS_MNEMONIC_MOVSXD: take_move(op, o); break;
 	case ZYDIS_MNEMONIC_CDQE:
 		op->kind = MP_OP_COPY;
 		op->dst = op->src = 0;
@@ -155,24 +151,14 @@ static void take_kind(struct mp_op *op, const ZydisDecodedInstruction *z,
 	case ZYDIS_MNEMONIC_SUB:
 	case ZYDIS_MNEMONIC_AND:
 	case ZYDIS_MNEMONIC_SHR:
-	case ZYDIS_MNEMONIC_SHL:
-		take_arith(op, o, z->mnemonic);
-		break;
-	case ZYDIS_MNEMONIC_CMP:
-		take_cmp(op, o);
-		break;
-	case ZYDIS_MNEMONIC_JMP:
-		take_jump(op, o);
-		break;
+	case ZYDIS_MNEMONIC_SHL: take_arith(op, o, z->mnemonic); break;
+	case ZYDIS_MNEMONIC_CMP: take_cmp(op, o); break;
+	case ZYDIS_MNEMONIC_JMP: take_jump(op, o); break;
 	case ZYDIS_MNEMONIC_RET:
 	case ZYDIS_MNEMONIC_UD2:
 	case ZYDIS_MNEMONIC_HLT:
-	case ZYDIS_MNEMONIC_INT3:
-		op->falls = false;
-		break;
-	case ZYDIS_MNEMONIC_CALL:
-		op->writes |= MP_CALLER_SAVED;
-		break;
+	case ZYDIS_MNEMONIC_INT3: op->falls = false; break;
+	case ZYDIS_MNEMONIC_CALL: op->writes |= MP_CALLER_SAVED; break;
 	default:
 		if (z->meta.category == ZYDIS_CATEGORY_CMOV &&
 		    o[1].type == ZYDIS_OPERAND_TYPE_REGISTER) {

@@ -9,7 +9,7 @@
 
 struct check {
 	struct mp_cfg_build *b;
-	uint32_t *order;	/* tables by address */
+	uint32_t *order; /* tables by address */
 	uint32_t nr;
 };
 
@@ -107,16 +107,16 @@ static int note_refs(struct check *c)
 				continue;
 			}
 			bytes = mp_space_bytes(b->index, b->ref_list[i].at, 1);
-			if (!bytes || mp_insn_decode(bytes,
-						     b->index->parts[part].end - b->ref_list[i].at,
-						     0, &insn))
+			if (!bytes ||
+			    mp_insn_decode(bytes, b->index->parts[part].end - b->ref_list[i].at, 0,
+					   &insn))
 				continue;
 			next = &t->first_ref;
 			cfg->table_refs[(*next)++] = (struct mp_table_ref){
 				.insn_vaddr = mp_space_vaddr(b->index, b->ref_list[i].at),
-				.field_off = insn.rip_relative ? insn.disp_off :
-					     insn.mem_disp_off ? insn.mem_disp_off :
-								 insn.imm_off,
+				.field_off = insn.rip_relative	 ? insn.disp_off
+					     : insn.mem_disp_off ? insn.mem_disp_off
+								 : insn.imm_off,
 				.rip_relative = insn.rip_relative,
 			};
 		}
@@ -125,8 +125,8 @@ static int note_refs(struct check *c)
 				cfg->tables[i].first_ref = cfg->nr_table_refs;
 				cfg->nr_table_refs += cfg->tables[i].nr_refs;
 			}
-			cfg->table_refs = calloc((size_t)cfg->nr_table_refs + 1,
-						 sizeof(*cfg->table_refs));
+			cfg->table_refs =
+				calloc((size_t)cfg->nr_table_refs + 1, sizeof(*cfg->table_refs));
 			if (!cfg->table_refs)
 				return -ENOMEM;
 		}
@@ -136,8 +136,7 @@ static int note_refs(struct check *c)
 	return 0;
 }
 
-static bool any_target(const struct mp_cfg_build *b, const struct mp_table *t,
-		       const uint64_t *bits)
+static bool any_target(const struct mp_cfg_build *b, const struct mp_table *t, const uint64_t *bits)
 {
 	for (uint32_t i = 0; i < t->nr_entries; i++) {
 		uint32_t target = mp_table_entry(b, t, i);

@@ -7,8 +7,8 @@
 
 #include <errno.h>
 
-#define BUDGET 1500
-#define MAX_SEEN 256
+#define BUDGET	  1500
+#define MAX_SEEN  256
 #define MAX_DEPTH 6
 
 static int compare_preds(const void *a, const void *b)
@@ -44,8 +44,7 @@ int mp_slice_init(struct mp_slice *s, struct mp_cfg_build *b, uint32_t func)
 	s->func = func;
 	s->nr_preds = 0;
 	for (uint32_t r = 0; r < f->nr_ranges; r++) {
-		const struct mp_part *part =
-			&b->index->parts[b->part_of_range[f->first_range + r]];
+		const struct mp_part *part = &b->index->parts[b->part_of_range[f->first_range + r]];
 
 		for (uint32_t i = 0; i < part->nr_flows; i++) {
 			const struct mp_flow *flow = &b->flows[part->first_flow + i];
@@ -247,12 +246,8 @@ static void collect(const struct mp_slice *s, uint32_t at, uint8_t reg, int64_t 
 		const struct mp_op *op = &defs->op[i];
 
 		switch (op->dst == reg ? op->kind : MP_OP_OTHER) {
-		case MP_OP_CONST:
-			add_value(values, (uint64_t)(op->value + bias));
-			break;
-		case MP_OP_COPY:
-			collect(s, op->at, op->src, bias, depth + 1, values);
-			break;
+		case MP_OP_CONST: add_value(values, (uint64_t)(op->value + bias)); break;
+		case MP_OP_COPY: collect(s, op->at, op->src, bias, depth + 1, values); break;
 		case MP_OP_CMOV:
 			collect(s, op->at, op->src, bias, depth + 1, values);
 			collect(s, op->at, op->dst, bias, depth + 1, values);
@@ -266,16 +261,13 @@ static void collect(const struct mp_slice *s, uint32_t at, uint8_t reg, int64_t 
 			else
 				values->incomplete = true;
 			break;
-		default:
-			values->incomplete = true;
-			break;
+		default: values->incomplete = true; break;
 		}
 	}
 	free(defs);
 }
 
-void mp_slice_values(const struct mp_slice *s, uint32_t at, uint8_t reg,
-		     struct mp_values *values)
+void mp_slice_values(const struct mp_slice *s, uint32_t at, uint8_t reg, struct mp_values *values)
 {
 	values->nr = 0;
 	values->incomplete = false;

@@ -8,14 +8,14 @@
 #include "libprof/table_op.h"
 
 struct mp_pred {
-	uint32_t target, source;	/* a direct branch inside the function */
+	uint32_t target, source; /* a direct branch inside the function */
 };
 
 /* One function under the glass. */
 struct mp_slice {
 	struct mp_cfg_build *b;
 	uint32_t func;
-	struct mp_pred *preds;		/* ascending target */
+	struct mp_pred *preds; /* ascending target */
 	uint32_t nr_preds, cap_preds;
 };
 
@@ -23,8 +23,8 @@ struct mp_slice {
 struct mp_defs {
 	struct mp_op op[MP_MAX_DEFS];
 	unsigned int nr;
-	bool incomplete;	/* a path to the function's start, or too many */
-	bool argument;		/* the incompleteness is that start alone: the caller's value */
+	bool incomplete; /* a path to the function's start, or too many */
+	bool argument;	 /* the incompleteness is that start alone: the caller's value */
 };
 
 #define MP_MAX_VALUES 8
@@ -47,14 +47,13 @@ uint32_t mp_slice_first_pred(const struct mp_slice *s, uint32_t at);
 /* The instructions that may have set @reg as it is before @at. */
 void mp_slice_defs(const struct mp_slice *s, uint32_t at, uint8_t reg, struct mp_defs *defs);
 /* The constants that @reg may hold before @at. */
-void mp_slice_values(const struct mp_slice *s, uint32_t at, uint8_t reg,
-		     struct mp_values *values);
+void mp_slice_values(const struct mp_slice *s, uint32_t at, uint8_t reg, struct mp_values *values);
 
 /* ---- table_bound.c ---- */
 struct mp_bound {
-	uint32_t nr;	/* entries, 0: no bound found */
-	bool exact;	/* an unsigned comparison, not a guess */
-	bool soft;	/* what a mask, a shift or the width allows: the table may be shorter */
+	uint32_t nr; /* entries, 0: no bound found */
+	bool exact;  /* an unsigned comparison, not a guess */
+	bool soft;   /* what a mask, a shift or the width allows: the table may be shorter */
 };
 
 struct mp_bound mp_slice_bound(const struct mp_slice *s, uint32_t at, uint8_t index);

@@ -238,7 +238,8 @@ static inline struct mp_insn fixture_insn(const struct fixture *f, uint64_t vadd
 	struct mp_insn insn;
 
 	ck_assert_int_eq(mp_insn_decode(f->text + (vaddr - f->placement.base),
-					f->placement.end - vaddr, vaddr, &insn), 0);
+					f->placement.end - vaddr, vaddr, &insn),
+			 0);
 	return insn;
 }
 

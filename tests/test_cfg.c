@@ -60,21 +60,17 @@ START_TEST(cfg_leaves_hazards_alone_and_says_why)
 		const char *name;
 		enum mp_problem problem;
 	} expected[] = {
-		{"past_lock", MP_PROBLEM_OFF_GRID},
-		{"falls_into", MP_PROBLEM_FALLS_OUT},
-		{"fallen_into", MP_PROBLEM_NONE},
-		{"own_address", MP_PROBLEM_MID_ESCAPE},
-		{"no_fde", MP_PROBLEM_NO_FDE},
-		{"loops", MP_PROBLEM_LOOP_INSN},
-		{"tight_loop", MP_PROBLEM_NONE},
-		{"through_data", MP_PROBLEM_MID_ESCAPE},
+		{"past_lock", MP_PROBLEM_OFF_GRID}, {"falls_into", MP_PROBLEM_FALLS_OUT},
+		{"fallen_into", MP_PROBLEM_NONE},   {"own_address", MP_PROBLEM_MID_ESCAPE},
+		{"no_fde", MP_PROBLEM_NO_FDE},	    {"loops", MP_PROBLEM_LOOP_INSN},
+		{"tight_loop", MP_PROBLEM_NONE},    {"through_data", MP_PROBLEM_MID_ESCAPE},
 		{"main", MP_PROBLEM_NONE},
 	};
 	struct file *f = build("gcc", flags[_i], HAZARDS);
 
 	for (size_t i = 0; i < sizeof(expected) / sizeof(expected[0]); i++)
-		ck_assert_msg(named(f, expected[i].name)->problem == expected[i].problem,
-			      "%s: %s", expected[i].name, problem_of(f, expected[i].name));
+		ck_assert_msg(named(f, expected[i].name)->problem == expected[i].problem, "%s: %s",
+			      expected[i].name, problem_of(f, expected[i].name));
 	/* Whichever reason is met first, these are never taken for understood. */
 	ck_assert_uint_ne(named(f, "slots")->problem, MP_PROBLEM_NONE);
 	ck_assert_uint_ne(named(f, "by_difference")->problem, MP_PROBLEM_NONE);
@@ -292,8 +288,7 @@ START_TEST(cfg_makes_blocks_of_wanted_functions_alone)
 	ck_assert_int_eq(mp_cfg_build(f->elf, &options, &cfg, &err), 0);
 	ck_assert_uint_eq(asked, cfg->nr_funcs);
 	for (uint32_t i = 0; i < cfg->nr_funcs; i++)
-		ck_assert_int_eq(cfg->funcs[i].nr_blocks > 0,
-				 !strcmp(cfg->funcs[i].name, "main"));
+		ck_assert_int_eq(cfg->funcs[i].nr_blocks > 0, !strcmp(cfg->funcs[i].name, "main"));
 	for (uint32_t b = 0; b < f->cfg->nr_blocks; b++)
 		ck_assert_int_eq(mp_cfg_is_target(cfg, f->cfg->blocks[b].vaddr),
 				 mp_cfg_is_target(f->cfg, f->cfg->blocks[b].vaddr));

@@ -26,10 +26,12 @@ START_TEST(copy_keeps_what_rip_relative_operands_name)
 	struct mp_insn insn;
 	uint64_t at, x;
 
-	fixture_build(&f, "assembler", ASM,
-		      START FUNC("f", " mov x(%rip), %eax\n movl $0x11223344, x+4(%rip)\n"
-				      " cmpb $7, x+1(%rip)\n movsd x+8(%rip), %xmm0\n ret\n")
-		      ".data\nx: .quad 0, 0\n");
+	fixture_build(
+		&f, "assembler", ASM,
+		START FUNC(
+			"f",
+			" mov x(%rip), %eax\n movl $0x11223344, x+4(%rip)\n"
+			" cmpb $7, x+1(%rip)\n movsd x+8(%rip), %xmm0\n ret\n") ".data\nx: .quad 0, 0\n");
 	x = fixture_vaddr(&f, "x");
 	fixture_plan_all(&f, "f");
 	write_copies(&f);
@@ -56,10 +58,11 @@ START_TEST(copy_leads_calls_to_copies_and_others_to_old_code)
 	struct mp_insn insn;
 	uint64_t at;
 
-	fixture_build(&f, "assembler", ASM,
-		      START FUNC("moved", " ret\n") FUNC("stays", " ret\n")
-		      FUNC("f", " call moved\n call stays\n call *x(%rip)\n call *%rax\n ret\n")
-		      ".data\nx: .quad 0\n");
+	fixture_build(
+		&f, "assembler", ASM,
+		START FUNC("moved", " ret\n") FUNC("stays", " ret\n") FUNC(
+			"f",
+			" call moved\n call stays\n call *x(%rip)\n call *%rax\n ret\n") ".data\nx: .quad 0\n");
 	fixture_plan_all(&f, "f");
 	fixture_plan_all(&f, "moved");
 	write_copies(&f);
@@ -125,8 +128,9 @@ END_TEST
 
 START_TEST(copy_pads_with_traps_unless_control_runs_through)
 {
-	static const char source[] = START
-		FUNC("f", " test %edi, %edi\n je 1f\n nop\n nop\n1: ret\n") FUNC("g", " ret\n");
+	static const char source[] =
+		START FUNC("f", " test %edi, %edi\n je 1f\n nop\n nop\n1: ret\n")
+			FUNC("g", " ret\n");
 	uint64_t gap, end;
 	struct fixture f;
 
@@ -216,8 +220,7 @@ END_TEST
 
 START_TEST(copy_changes_operands_that_hold_a_moved_function)
 {
-	static const char source[] = START
-		FUNC("g", " ret\n")
+	static const char source[] = START FUNC("g", " ret\n")
 		FUNC("f", " lea g(%rip), %rax\n mov $g, %edi\n push $g\n pop %rcx\n ret\n");
 	struct mp_insn insn;
 	uint64_t at, copy;

@@ -12,7 +12,7 @@ static struct toy toy;
 
 static void check_conserved(const struct me_counts *counts)
 {
-	double in[TOY_MAX] = { 0 }, out[TOY_MAX] = { 0 };
+	double in[TOY_MAX] = {0}, out[TOY_MAX] = {0};
 
 	for (uint32_t b = 0; b < toy.cfg.nr_blocks; b++)
 		for (uint32_t e = 0; e < toy.blocks[b].nr_edges; e++) {
@@ -56,19 +56,19 @@ static void program(void)
 
 START_TEST(counts_are_conserved_in_every_sampled_function)
 {
-	uint64_t samples[] = { 6, 6000, 5400, 0, 5, 0, 60 };
-	struct mp_profile profile = { .block_samples = samples, .nr_blocks = 7 };
-	struct me_counts_options options[] = { { MP_ESTIMATE_POISSON, false, false },
-					       { MP_ESTIMATE_POISSON, true, false },
-					       { MP_ESTIMATE_POISSON, true, true } };
+	uint64_t samples[] = {6, 6000, 5400, 0, 5, 0, 60};
+	struct mp_profile profile = {.block_samples = samples, .nr_blocks = 7};
+	struct me_counts_options options[] = {{MP_ESTIMATE_POISSON, false, false},
+					      {MP_ESTIMATE_POISSON, true, false},
+					      {MP_ESTIMATE_POISSON, true, true}};
 
 	for (int i = 0; i < 3; i++) {
 		struct me_counts_stats stats;
 		struct me_counts counts;
 
 		program();
-		ck_assert_int_eq(me_counts_build(&toy.cfg, &profile, &options[i], &counts, &stats,
-						 NULL), 0);
+		ck_assert_int_eq(
+			me_counts_build(&toy.cfg, &profile, &options[i], &counts, &stats, NULL), 0);
 		check_conserved(&counts);
 		ck_assert_uint_eq(stats.nr_funcs, 2);
 		ck_assert_uint_eq(stats.nr_gave_up, 0);
@@ -85,8 +85,8 @@ END_TEST
 START_TEST(counts_let_flow_leave_where_a_branch_leaves_the_function)
 {
 	/* 1's taken way goes to another function: a tail call by condition. */
-	uint64_t samples[] = { 600, 600, 0, 0, 0, 0, 0 };
-	struct mp_profile profile = { .block_samples = samples, .nr_blocks = 7 };
+	uint64_t samples[] = {600, 600, 0, 0, 0, 0, 0};
+	struct mp_profile profile = {.block_samples = samples, .nr_blocks = 7};
 	struct me_counts counts;
 
 	program();
@@ -102,9 +102,9 @@ START_TEST(counts_listen_to_the_call_graph)
 {
 	/* f calls h from 1, which has few samples, or else g from 2, which has more. But h has many,
 	 * and g none. */
-	uint64_t samples[] = { 600, 60, 240, 600, 0, 600 };
-	struct mp_profile profile = { .block_samples = samples, .nr_blocks = 6 };
-	struct me_counts_options options = { MP_ESTIMATE_POISSON, false, false };
+	uint64_t samples[] = {600, 60, 240, 600, 0, 600};
+	struct mp_profile profile = {.block_samples = samples, .nr_blocks = 6};
+	struct me_counts_options options = {MP_ESTIMATE_POISSON, false, false};
 	double without = 0;
 
 	for (int with = 0; with < 2; with++) {
@@ -128,8 +128,8 @@ START_TEST(counts_listen_to_the_call_graph)
 		toy_call(&toy, 2, 1);
 		toy_finish(&toy);
 		options.call_graph = with;
-		ck_assert_int_eq(me_counts_build(&toy.cfg, &profile, &options, &counts, NULL,
-						 NULL), 0);
+		ck_assert_int_eq(me_counts_build(&toy.cfg, &profile, &options, &counts, NULL, NULL),
+				 0);
 		check_conserved(&counts);
 		if (with)
 			ck_assert(counts.block[1] > 1.5 * without);
@@ -143,10 +143,10 @@ END_TEST
 
 START_TEST(counts_refuse_a_profile_of_something_else)
 {
-	uint64_t samples[] = { 1 };
-	struct mp_profile profile = { .block_samples = samples, .nr_blocks = 1 };
+	uint64_t samples[] = {1};
+	struct mp_profile profile = {.block_samples = samples, .nr_blocks = 1};
 	struct me_counts counts;
-	struct mp_err err = { "" };
+	struct mp_err err = {""};
 
 	program();
 	ck_assert_int_eq(me_counts_build(&toy.cfg, &profile, NULL, &counts, NULL, &err), -EINVAL);

@@ -40,16 +40,13 @@ static void is(struct fixture *f, const struct me_eligible *e, const char *name,
 
 START_TEST(eligible_gives_each_function_its_reason)
 {
-	static const char source[] = START
-		FUNC("plain", " mov %edi, %eax\n ret\n")
-		FUNC("sys", " mov $60, %eax\n syscall\n ret\n")
-		FUNC("soft", " int $0x80\n ret\n")
-		FUNC("pc", " call 1f\n1: pop %rax\n ret\n")
-		FUNC("bnd", " bnd jmp plain\n")
-		FUNC("hint", " test %edi, %edi\n .byte 0x3e\n je 1f\n nop\n1: ret\n")
-		FUNC("broken", " .byte 6\n ret\n")
-		FUNC("loops", " 1: loop 1b\n ret\n")
-		".type bare, @function\nbare: mov %edi, %eax\n ret\n.size bare, .-bare\n";
+	static const char source[] = START FUNC("plain", " mov %edi, %eax\n ret\n") FUNC(
+		"sys", " mov $60, %eax\n syscall\n ret\n") FUNC("soft", " int $0x80\n ret\n")
+		FUNC("pc", " call 1f\n1: pop %rax\n ret\n") FUNC("bnd", " bnd jmp plain\n") FUNC(
+			"hint", " test %edi, %edi\n .byte 0x3e\n je 1f\n nop\n1: ret\n")
+			FUNC("broken", " .byte 6\n ret\n") FUNC(
+				"loops",
+				" 1: loop 1b\n ret\n") ".type bare, @function\nbare: mov %edi, %eax\n ret\n.size bare, .-bare\n";
 	struct me_eligible e;
 	struct fixture f;
 	uint32_t nr = 0;
@@ -97,15 +94,16 @@ END_TEST
 START_TEST(eligible_refuses_functions_with_probes)
 {
 	/* As <sys/sdt.h> and -fpatchable-function-entry leave them. */
-	static const char source[] = START
-		FUNC("probed", " nop\n.Lprobe: nop\n mov %edi, %eax\n ret\n")
-		FUNC("patchable", " nop\n mov %edi, %eax\n ret\n")
-		FUNC("plain", " mov %edi, %eax\n ret\n")
-		".section .note.stapsdt, \"\", \"note\"\n .balign 4\n"
-		" .long 2f - 1f, 4f - 3f, 3\n1: .asciz \"stapsdt\"\n2: .balign 4\n"
-		"3: .quad .Lprobe, 0, 0\n .asciz \"p\"\n .asciz \"n\"\n .asciz \"\"\n4: .balign 4\n"
-		".section __patchable_function_entries, \"awo\", @progbits, .text\n .balign 8\n"
-		" .quad patchable\n";
+	static const char source[] = START FUNC(
+		"probed",
+		" nop\n.Lprobe: nop\n mov %edi, %eax\n ret\n") FUNC("patchable",
+								    " nop\n mov %edi, %eax\n ret\n")
+		FUNC("plain",
+		     " mov %edi, %eax\n ret\n") ".section .note.stapsdt, \"\", \"note\"\n .balign 4\n"
+						" .long 2f - 1f, 4f - 3f, 3\n1: .asciz \"stapsdt\"\n2: .balign 4\n"
+						"3: .quad .Lprobe, 0, 0\n .asciz \"p\"\n .asciz \"n\"\n .asciz \"\"\n4: .balign 4\n"
+						".section __patchable_function_entries, \"awo\", @progbits, .text\n .balign 8\n"
+						" .quad patchable\n";
 	struct me_eligible e;
 	struct fixture f;
 
@@ -125,11 +123,13 @@ START_TEST(eligible_refuses_a_real_probe)
 	struct fixture f;
 
 	/* The location alone, where nothing but the note names it. */
-	fixture_build(&f, "assembler", ASM, START
-		      FUNC("probed", " mov %edi, %eax\n ret\n")
-		      ".section .note.stapsdt, \"\", \"note\"\n .balign 4\n"
-		      " .long 8, 24 + 3, 3\n .asciz \"stapsdt\"\n"
-		      " .quad probed, 0, 0\n .byte 0, 0, 0\n .balign 4\n");
+	fixture_build(
+		&f, "assembler", ASM,
+		START FUNC(
+			"probed",
+			" mov %edi, %eax\n ret\n") ".section .note.stapsdt, \"\", \"note\"\n .balign 4\n"
+						   " .long 8, 24 + 3, 3\n .asciz \"stapsdt\"\n"
+						   " .quad probed, 0, 0\n .byte 0, 0, 0\n .balign 4\n");
 	e = judge(&f);
 	is(&f, &e, "probed", ME_REFUSED_PROBE, "probe");
 	me_eligible_fini(&e);

@@ -67,7 +67,8 @@ static void output_build(struct output *o, const char *link, uint64_t seed)
 	ck_assert_msg(emit(&o->f, seed, &o->emitted, &err) == 0, "%s: %s", link, err.msg);
 	lay_out(o);
 	ck_assert_msg(mp_elf_open_memory("output", o->bytes, o->size, MP_ELF_ALL, &o->elf, &err) ==
-			      0, "%s: %s", link, err.msg);
+			      0,
+		      "%s: %s", link, err.msg);
 }
 
 static void output_free(struct output *o)
@@ -147,8 +148,8 @@ START_TEST(emit_keeps_loaded_sections_where_they_are)
 			    !strcmp(name, ".dynstr") || !strcmp(name, ".gcc_except_table")) {
 				if (!strcmp(name, ".rodata") && o.emitted.patches.nr_table_entries)
 					continue;
-				ck_assert_msg(!memcmp(o.bytes + now->off,
-						      o.f.elf->data + old->off, old->size),
+				ck_assert_msg(!memcmp(o.bytes + now->off, o.f.elf->data + old->off,
+						      old->size),
 					      "%s: %s", links[i], name);
 			}
 		}
@@ -199,8 +200,7 @@ START_TEST(emit_covers_every_new_byte_by_a_section)
 			if (s->type != SHT_NOBITS)
 				memset(covered + s->off, 1, s->size);
 		}
-		memset(covered + o.elf->ehdr.e_shoff, 1,
-		       o.elf->ehdr.e_shnum * sizeof(Elf64_Shdr));
+		memset(covered + o.elf->ehdr.e_shoff, 1, o.elf->ehdr.e_shnum * sizeof(Elf64_Shdr));
 		for (uint64_t b = mp_elf_section(o.elf, ".morph.text")->off; b < o.size; b++)
 			ck_assert_msg(covered[b] || !o.bytes[b], "%s: %#lx", links[i],
 				      (unsigned long)b);

@@ -20,7 +20,7 @@ static uint32_t random_below(uint32_t n)
 
 static struct mp_flow_edge edge(uint32_t from, uint32_t to)
 {
-	return (struct mp_flow_edge){ .from = from, .to = to, .group = NO_GROUP };
+	return (struct mp_flow_edge){.from = from, .to = to, .group = NO_GROUP};
 }
 
 static void check_near(double a, double b)
@@ -61,7 +61,10 @@ static void check_conserved(const struct mp_flow *flow, const double *block, con
 
 START_TEST(infer_conserves_on_random_graphs)
 {
-	enum { MAX_BLOCKS = 60, MAX_EDGES = 200 };
+	enum {
+		MAX_BLOCKS = 60,
+		MAX_EDGES = 200
+	};
 	struct mp_flow_block blocks[MAX_BLOCKS];
 	struct mp_flow_edge edges[MAX_EDGES];
 	double block[MAX_BLOCKS], count[MAX_EDGES];
@@ -70,7 +73,7 @@ START_TEST(infer_conserves_on_random_graphs)
 	 * loops without exit, incomplete tables, no entry at all. */
 	seed = 7;
 	for (int round = 0; round < 1500; round++) {
-		struct mp_flow flow = { .blocks = blocks, .edges = edges };
+		struct mp_flow flow = {.blocks = blocks, .edges = edges};
 
 		flow.nr_blocks = 1 + random_below(MAX_BLOCKS);
 		flow.nr_edges = random_below(MAX_EDGES);
@@ -98,7 +101,7 @@ END_TEST
 /* The likelihood, cut as profile-accuracy says, evaluated on any flow. */
 static double cost_of(const struct mp_flow *flow, const double *count)
 {
-	static const double cuts[] = { 0, 0.125, 0.25, 0.5, 0.75, 1, 4.0 / 3, 2, 4, 8 };
+	static const double cuts[] = {0, 0.125, 0.25, 0.5, 0.75, 1, 4.0 / 3, 2, 4, 8};
 	double sum = 0;
 
 	for (uint32_t b = 0; b < flow->nr_blocks; b++) {
@@ -110,8 +113,10 @@ static double cost_of(const struct mp_flow *flow, const double *count)
 		}
 		for (int i = 0; i < 10; i++) {
 			double from = cuts[i] * w, to = i < 9 ? cuts[i + 1] * w : INFINITY;
-			double slope = i == 0 ? -11 : i == 9 ? 0.9 :
-				1 - log(cuts[i + 1] / cuts[i]) / (cuts[i + 1] - cuts[i]);
+			double slope =
+				i == 0	 ? -11
+				: i == 9 ? 0.9
+					 : 1 - log(cuts[i + 1] / cuts[i]) / (cuts[i + 1] - cuts[i]);
 
 			if (count[b] > from)
 				sum += c * slope * (fmin(count[b], to) - from);
@@ -126,21 +131,25 @@ static double cost_of(const struct mp_flow *flow, const double *count)
  */
 START_TEST(infer_finds_no_way_to_improve)
 {
-	enum { NR = 7, MAX_EDGES = NR * NR };
+	enum {
+		NR = 7,
+		MAX_EDGES = NR * NR
+	};
 	struct mp_flow_block blocks[NR];
 	struct mp_flow_edge edges[MAX_EDGES];
 	double block[NR], count[MAX_EDGES];
 
 	seed = 3;
 	for (int round = 0; round < 400; round++) {
-		struct mp_flow flow = { .blocks = blocks, .edges = edges, .nr_blocks = NR };
+		struct mp_flow flow = {.blocks = blocks, .edges = edges, .nr_blocks = NR};
 		double best;
 
 		for (uint32_t b = 0; b < NR; b++)
 			blocks[b] = (struct mp_flow_block){
 				.samples = random_below(3) ? 1 + random_below(1000) : 0,
 				.nr_insns = 1 + random_below(9),
-				.entry = b == 0, .exit = b == NR - 1,
+				.entry = b == 0,
+				.exit = b == NR - 1,
 			};
 		for (uint32_t a = 0; a < NR; a++)
 			for (uint32_t b = a + 1; b < NR; b++)
@@ -191,13 +200,13 @@ START_TEST(infer_keeps_consistent_counts)
 	/* entry 0 -> loop 1 <-> 2 -> exit 3; samples are what a profile without noise gives to
 	 * blocks of cost n + 2. */
 	struct mp_flow_block blocks[] = {
-		{ .samples = 10 * 5, .nr_insns = 3, .entry = true },
-		{ .samples = 1000 * 6, .nr_insns = 4 },
-		{ .samples = 990 * 10, .nr_insns = 8 },
-		{ .samples = 10 * 3, .nr_insns = 1, .exit = true },
+		{.samples = 10 * 5, .nr_insns = 3, .entry = true},
+		{.samples = 1000 * 6, .nr_insns = 4},
+		{.samples = 990 * 10, .nr_insns = 8},
+		{.samples = 10 * 3, .nr_insns = 1, .exit = true},
 	};
-	struct mp_flow_edge edges[] = { edge(0, 1), edge(1, 2), edge(2, 1), edge(1, 3) };
-	struct mp_flow flow = { blocks, 4, edges, 4, false, 0 };
+	struct mp_flow_edge edges[] = {edge(0, 1), edge(1, 2), edge(2, 1), edge(1, 3)};
+	struct mp_flow flow = {blocks, 4, edges, 4, false, 0};
 	double block[4], count[4];
 
 	ck_assert_int_eq(mp_infer_flow(&flow, MP_ESTIMATE_POISSON, block, count, NULL), 0);
@@ -213,12 +222,12 @@ START_TEST(infer_false_zero_does_not_cut_a_hot_path)
 {
 	/* 1 lies on the only way from 0 to 2, and no sample fell into it. */
 	struct mp_flow_block blocks[] = {
-		{ .samples = 500, .nr_insns = 5, .entry = true },
-		{ .samples = 0, .nr_insns = 3 },
-		{ .samples = 700, .nr_insns = 7, .exit = true },
+		{.samples = 500, .nr_insns = 5, .entry = true},
+		{.samples = 0, .nr_insns = 3},
+		{.samples = 700, .nr_insns = 7, .exit = true},
 	};
-	struct mp_flow_edge edges[] = { edge(0, 1), edge(1, 2) };
-	struct mp_flow flow = { blocks, 3, edges, 2, false, 0 };
+	struct mp_flow_edge edges[] = {edge(0, 1), edge(1, 2)};
+	struct mp_flow flow = {blocks, 3, edges, 2, false, 0};
 	double block[3], count[2];
 
 	ck_assert_int_eq(mp_infer_flow(&flow, MP_ESTIMATE_POISSON, block, count, NULL), 0);
@@ -232,13 +241,13 @@ START_TEST(infer_unsampled_detour_stays_empty)
 {
 	/* 0 -> 3 directly, or through 1 and 2, which no sample supports. */
 	struct mp_flow_block blocks[] = {
-		{ .samples = 500, .nr_insns = 5, .entry = true },
-		{ .samples = 0, .nr_insns = 9 },
-		{ .samples = 0, .nr_insns = 9 },
-		{ .samples = 700, .nr_insns = 7, .exit = true },
+		{.samples = 500, .nr_insns = 5, .entry = true},
+		{.samples = 0, .nr_insns = 9},
+		{.samples = 0, .nr_insns = 9},
+		{.samples = 700, .nr_insns = 7, .exit = true},
 	};
-	struct mp_flow_edge edges[] = { edge(0, 1), edge(1, 2), edge(2, 3), edge(0, 3) };
-	struct mp_flow flow = { blocks, 4, edges, 4, false, 0 };
+	struct mp_flow_edge edges[] = {edge(0, 1), edge(1, 2), edge(2, 3), edge(0, 3)};
+	struct mp_flow flow = {blocks, 4, edges, 4, false, 0};
 	double block[4], count[4];
 
 	ck_assert_int_eq(mp_infer_flow(&flow, MP_ESTIMATE_POISSON, block, count, NULL), 0);
@@ -252,13 +261,13 @@ START_TEST(infer_shared_table_splits_alike_for_every_jump)
 {
 	/* Two handlers 1, 2 of an interpreter, each with its own jump through one table. */
 	struct mp_flow_block blocks[] = {
-		{ .samples = 3, .nr_insns = 1, .entry = true },
-		{ .samples = 6000, .nr_insns = 4 },
-		{ .samples = 3000, .nr_insns = 4 },
-		{ .samples = 3, .nr_insns = 1, .exit = true },
+		{.samples = 3, .nr_insns = 1, .entry = true},
+		{.samples = 6000, .nr_insns = 4},
+		{.samples = 3000, .nr_insns = 4},
+		{.samples = 3, .nr_insns = 1, .exit = true},
 	};
 	struct mp_flow_edge edges[9];
-	struct mp_flow flow = { blocks, 4, edges, 9, false, 0 };
+	struct mp_flow flow = {blocks, 4, edges, 9, false, 0};
 	double block[4], count[9];
 
 	for (uint32_t from = 0; from < 3; from++)
@@ -270,8 +279,8 @@ START_TEST(infer_shared_table_splits_alike_for_every_jump)
 	check_conserved(&flow, block, count);
 	ck_assert(fabs(block[1] - 1000) < 10);
 	ck_assert(fabs(block[2] - 500) < 10);
-	check_near(count[3] / block[1], count[6] / block[2]);	/* 1 -> 1, 2 -> 1 */
-	check_near(count[5] / block[1], count[8] / block[2]);	/* 1 -> 3, 2 -> 3 */
+	check_near(count[3] / block[1], count[6] / block[2]); /* 1 -> 1, 2 -> 1 */
+	check_near(count[5] / block[1], count[8] / block[2]); /* 1 -> 3, 2 -> 3 */
 }
 END_TEST
 
@@ -279,13 +288,13 @@ START_TEST(infer_prior_prefers_the_fall_through)
 {
 	/* A diamond without evidence which side ran. */
 	struct mp_flow_block blocks[] = {
-		{ .samples = 500, .nr_insns = 5, .entry = true },
-		{ .nr_insns = 4 },
-		{ .nr_insns = 4 },
-		{ .samples = 500, .nr_insns = 5, .exit = true },
+		{.samples = 500, .nr_insns = 5, .entry = true},
+		{.nr_insns = 4},
+		{.nr_insns = 4},
+		{.samples = 500, .nr_insns = 5, .exit = true},
 	};
-	struct mp_flow_edge edges[] = { edge(0, 2), edge(0, 1), edge(1, 3), edge(2, 3) };
-	struct mp_flow flow = { blocks, 4, edges, 4, true, 0 };
+	struct mp_flow_edge edges[] = {edge(0, 2), edge(0, 1), edge(1, 3), edge(2, 3)};
+	struct mp_flow flow = {blocks, 4, edges, 4, true, 0};
 	double block[4], count[4];
 
 	edges[0].taken = true;
@@ -304,12 +313,12 @@ START_TEST(infer_holds_exact_counts_of_a_long_run)
 {
 	/* 10^14 executions, and a neighbour that ran once. */
 	struct mp_flow_block blocks[] = {
-		{ .samples = 3e14, .nr_insns = 1, .entry = true },
-		{ .samples = 3, .nr_insns = 1, .exit = true },
-		{ .samples = 3e14, .nr_insns = 1, .exit = true },
+		{.samples = 3e14, .nr_insns = 1, .entry = true},
+		{.samples = 3, .nr_insns = 1, .exit = true},
+		{.samples = 3e14, .nr_insns = 1, .exit = true},
 	};
-	struct mp_flow_edge edges[] = { edge(0, 1), edge(0, 2) };
-	struct mp_flow flow = { blocks, 3, edges, 2, false, 0 };
+	struct mp_flow_edge edges[] = {edge(0, 1), edge(0, 2)};
+	struct mp_flow flow = {blocks, 3, edges, 2, false, 0};
 	double block[3], count[2];
 
 	ck_assert_int_eq(mp_infer_flow(&flow, MP_ESTIMATE_POISSON, block, count, NULL), 0);
@@ -321,13 +330,13 @@ END_TEST
 START_TEST(infer_scaled_divides_by_length)
 {
 	struct mp_flow_block blocks[] = {
-		{ .samples = 50, .nr_insns = 5, .entry = true },
-		{ .samples = 60, .nr_insns = 2, .exit = true },
-		{ .samples = 10, .nr_insns = 1, .exit = true },
-		{ .nr_insns = 0 },
+		{.samples = 50, .nr_insns = 5, .entry = true},
+		{.samples = 60, .nr_insns = 2, .exit = true},
+		{.samples = 10, .nr_insns = 1, .exit = true},
+		{.nr_insns = 0},
 	};
-	struct mp_flow_edge edges[] = { edge(0, 1), edge(0, 2) };
-	struct mp_flow flow = { blocks, 4, edges, 2, false, 0 };
+	struct mp_flow_edge edges[] = {edge(0, 1), edge(0, 2)};
+	struct mp_flow flow = {blocks, 4, edges, 2, false, 0};
 	double block[4], count[2];
 
 	ck_assert_int_eq(mp_infer_flow(&flow, MP_ESTIMATE_SCALED, block, count, NULL), 0);
@@ -341,10 +350,10 @@ END_TEST
 
 START_TEST(infer_refuses_nonsense)
 {
-	struct mp_flow_block block = { .samples = 1, .nr_insns = 1, .entry = true, .exit = true };
+	struct mp_flow_block block = {.samples = 1, .nr_insns = 1, .entry = true, .exit = true};
 	struct mp_flow_edge bad = edge(0, 1);
-	struct mp_flow flow = { &block, 1, &bad, 1, false, 0 };
-	struct mp_err err = { "" };
+	struct mp_flow flow = {&block, 1, &bad, 1, false, 0};
+	struct mp_err err = {""};
 	double b, e;
 
 	ck_assert_int_eq(mp_infer_flow(&flow, MP_ESTIMATE_POISSON, &b, &e, &err), -EINVAL);

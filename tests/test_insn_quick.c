@@ -29,16 +29,13 @@ static void compare(const uint8_t *bytes, size_t avail)
 	/* An assertion that holds costs a write to a pipe. */
 	if (mp_insn_decode_full(bytes, avail, 0x401000, &full))
 		ck_abort_msg("Zydis does not accept %s (avail %zu)", hex(bytes), avail);
-	if (!(quick.vaddr == full.vaddr && quick.len == full.len &&
-			      quick.kind == full.kind && quick.cc == full.cc &&
-			      quick.rip_relative == full.rip_relative &&
-			      quick.disp_off == full.disp_off &&
-			      quick.disp_size == full.disp_size && quick.imm_off == full.imm_off &&
-			      quick.imm_size == full.imm_size &&
-			      quick.mem_disp_off == full.mem_disp_off &&
-			      quick.notrack == full.notrack && quick.bnd == full.bnd &&
-			      quick.endbr64 == full.endbr64 && quick.nop == full.nop &&
-			      quick.target == full.target))
+	if (!(quick.vaddr == full.vaddr && quick.len == full.len && quick.kind == full.kind &&
+	      quick.cc == full.cc && quick.rip_relative == full.rip_relative &&
+	      quick.disp_off == full.disp_off && quick.disp_size == full.disp_size &&
+	      quick.imm_off == full.imm_off && quick.imm_size == full.imm_size &&
+	      quick.mem_disp_off == full.mem_disp_off && quick.notrack == full.notrack &&
+	      quick.bnd == full.bnd && quick.endbr64 == full.endbr64 && quick.nop == full.nop &&
+	      quick.target == full.target))
 		ck_abort_msg("differs from Zydis: %s: len %u/%u kind %u/%u", hex(bytes), quick.len,
 			     full.len, quick.kind, full.kind);
 }
@@ -149,9 +146,20 @@ END_TEST
 START_TEST(insn_quick_leaves_prefixed_branches_to_zydis)
 {
 	static const uint8_t insns[][16] = {
-		{0x66, 0xe8}, {0x48, 0xe9}, {0xf2, 0xe9}, {0x2e, 0x74}, {0x3e, 0xff, 0xe0},
-		{0xf3, 0xc3}, {0xf3, 0x0f, 0x1e, 0xfa}, {0xf0, 0x01}, {0x64, 0x48, 0x8b, 0x04, 0x25},
-		{0x66, 0xff, 0xe0}, {0x67, 0x8d, 0x05}, {0x0f, 0x05}, {0xe2, 0xfe}, {0xc5, 0xf8, 0x77},
+		{0x66, 0xe8},
+		{0x48, 0xe9},
+		{0xf2, 0xe9},
+		{0x2e, 0x74},
+		{0x3e, 0xff, 0xe0},
+		{0xf3, 0xc3},
+		{0xf3, 0x0f, 0x1e, 0xfa},
+		{0xf0, 0x01},
+		{0x64, 0x48, 0x8b, 0x04, 0x25},
+		{0x66, 0xff, 0xe0},
+		{0x67, 0x8d, 0x05},
+		{0x0f, 0x05},
+		{0xe2, 0xfe},
+		{0xc5, 0xf8, 0x77},
 	};
 	struct mp_insn insn;
 

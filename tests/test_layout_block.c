@@ -9,16 +9,16 @@
 
 static struct toy toy;
 static struct me_plan plan;
-static bool tails;	/* with tail duplication */
+static bool tails; /* with tail duplication */
 
 static void build(enum me_order blocks, enum me_order functions, bool keep_fluff)
 {
-	struct me_layout_options options = { blocks, functions, keep_fluff, !tails };
+	struct me_layout_options options = {blocks, functions, keep_fluff, !tails};
 	struct mp_err err;
 
 	toy_finish(&toy);
-	ck_assert_int_eq(me_layout_build(&toy.cfg, &toy.counts, toy.eligible, &options, &plan,
-					 &err), 0);
+	ck_assert_int_eq(
+		me_layout_build(&toy.cfg, &toy.counts, toy.eligible, &options, &plan, &err), 0);
 }
 
 static bool leads_to(uint32_t from, uint32_t to)
@@ -53,7 +53,7 @@ static void check_clone(uint32_t i)
 /* The contract of plan.h, on any plan. */
 static void check_invariants(void)
 {
-	uint8_t seen[TOY_MAX] = { 0 }, done[2][TOY_MAX] = { { 0 } }, has_entry[TOY_MAX] = { 0 };
+	uint8_t seen[TOY_MAX] = {0}, done[2][TOY_MAX] = {{0}}, has_entry[TOY_MAX] = {0};
 	uint64_t hot = 0, clones = 0;
 	int zone = ME_ZONE_HOT;
 
@@ -97,7 +97,7 @@ static void check_order(const uint32_t *blocks, uint32_t nr)
 
 #define ORDER(...)                                                                                 \
 	do {                                                                                       \
-		uint32_t order[] = { __VA_ARGS__ };                                                \
+		uint32_t order[] = {__VA_ARGS__};                                                  \
 		check_order(order, sizeof(order) / sizeof(order[0]));                              \
 		me_plan_fini(&plan);                                                               \
 	} while (0)
@@ -275,7 +275,7 @@ START_TEST(layout_unsampled_is_warm_and_fluff_stays)
 	toy_block(&toy, MP_TERM_NORETURN, 0);	/* 4 */
 	toy_block(&toy, MP_TERM_RET, 100);	/* 5 */
 	toy_block(&toy, MP_TERM_RET, 0);	/* 6: cold part */
-	pad = toy_block(&toy, MP_TERM_FALL, 0);	/* 7: landing pad */
+	pad = toy_block(&toy, MP_TERM_FALL, 0); /* 7: landing pad */
 	toy_block(&toy, MP_TERM_RET, 0);	/* 8: only reached from there */
 	toy_block(&toy, MP_TERM_JUMP, 0);	/* 9: a loop without end is no dead end */
 	toy_edge(&toy, 0, 1, MP_EDGE_FALL, 0);
@@ -291,8 +291,9 @@ START_TEST(layout_unsampled_is_warm_and_fluff_stays)
 	toy.blocks[9].flags |= MP_BLOCK_ADDRESS_TAKEN;
 	build(ME_ORDER_PH, ME_ORDER_PH, false);
 	for (uint32_t i = 0; i < plan.nr_blocks; i++)
-		ck_assert_int_eq(plan.blocks[i].why, plan.blocks[i].zone == ME_ZONE_HOT ?
-				 ME_WHY_FLOW : ME_WHY_UNSAMPLED);
+		ck_assert_int_eq(plan.blocks[i].why, plan.blocks[i].zone == ME_ZONE_HOT
+							     ? ME_WHY_FLOW
+							     : ME_WHY_UNSAMPLED);
 	ck_assert_int_eq(plan.blocks[2].zone, ME_ZONE_HOT);
 	ck_assert_int_eq(plan.blocks[3].zone, ME_ZONE_WARM);
 	ORDER(0, 2, 5, 1, 9);
@@ -320,7 +321,7 @@ START_TEST(layout_original_order_moves_everything_eligible)
 	toy_func(&toy, "g");
 	toy_block(&toy, MP_TERM_RET, 5);
 	toy_func(&toy, "h");
-	toy_block(&toy, MP_TERM_RET, 0);	/* 4: a cold part below the function */
+	toy_block(&toy, MP_TERM_RET, 0); /* 4: a cold part below the function */
 	toy_block(&toy, MP_TERM_COND, 9);
 	toy_block(&toy, MP_TERM_RET, 9);
 	toy_edge(&toy, 0, 1, MP_EDGE_FALL, 0);
@@ -356,9 +357,10 @@ static void random_program(void)
 
 		toy_func(&toy, "r");
 		for (uint32_t i = 0; i < nr; i++) {
-			static const uint8_t terms[] = { MP_TERM_COND, MP_TERM_COND, MP_TERM_FALL,
-							 MP_TERM_JUMP, MP_TERM_RET, MP_TERM_TABLE,
-							 MP_TERM_NORETURN };
+			static const uint8_t terms[] = {MP_TERM_COND,	 MP_TERM_COND,
+							MP_TERM_FALL,	 MP_TERM_JUMP,
+							MP_TERM_RET,	 MP_TERM_TABLE,
+							MP_TERM_NORETURN};
 			enum mp_term term = terms[random_below(sizeof(terms))];
 			uint32_t b;
 
@@ -390,8 +392,7 @@ static void random_program(void)
 					toy_edge(&toy, b, first + random_below(nr), MP_EDGE_TABLE,
 						 random_below(500));
 				break;
-			default:
-				break;
+			default: break;
 			}
 		}
 		toy.eligible[f] = random_below(5) != 0;
@@ -419,7 +420,8 @@ START_TEST(layout_keeps_its_contract_on_random_programs)
 			for (uint32_t i = 0; i < plan.nr_blocks; i++)
 				nr_clones += plan.blocks[i].clone;
 			ck_assert_int_eq(me_layout_predict(&toy.cfg, &toy.counts, &plan,
-							   &prediction, &err), 0);
+							   &prediction, &err),
+					 0);
 			ck_assert(prediction.taken_after >= 0);
 			me_plan_fini(&plan);
 		}

@@ -31,15 +31,15 @@ static uint32_t caller(uint32_t callee, double count)
 /* Fill position[func] = place among functions. */
 static void place(uint32_t *position, struct me_plan *plan)
 {
-	struct me_layout_options options = { ME_ORDER_PH, ME_ORDER_PH, false, true };
+	struct me_layout_options options = {ME_ORDER_PH, ME_ORDER_PH, false, true};
 	uint32_t nr = 0, last = MP_NONE;
 	struct mp_err err;
 
 	toy_finish(&toy);
 	for (uint32_t f = 0; f < toy.cfg.nr_funcs; f++)
 		position[f] = MP_NONE;
-	ck_assert_int_eq(me_layout_build(&toy.cfg, &toy.counts, toy.eligible, &options, plan,
-					 &err), 0);
+	ck_assert_int_eq(me_layout_build(&toy.cfg, &toy.counts, toy.eligible, &options, plan, &err),
+			 0);
 	for (uint32_t i = 0; i < plan->nr_blocks; i++) {
 		uint32_t f = toy.blocks[plan->blocks[i].block].func;
 
@@ -77,7 +77,7 @@ START_TEST(proc_turns_a_chain_round_where_that_is_closer)
 	uint32_t position[TOY_MAX];
 
 	for (int way = 0; way < 16; way++) {
-		uint32_t first[4], call[3][3] = { { 0, 1, 100 }, { 2, 3, 90 }, { 1, 2, 50 } };
+		uint32_t first[4], call[3][3] = {{0, 1, 100}, {2, 3, 90}, {1, 2, 50}};
 
 		toy_init(&toy);
 		for (uint32_t f = 0; f < 4; f++) {
@@ -106,7 +106,7 @@ START_TEST(proc_called_from_hot_code_is_copied_though_unsampled)
 {
 	struct me_plan plan;
 	uint32_t position[TOY_MAX];
-	bool copied[TOY_MAX] = { false };
+	bool copied[TOY_MAX] = {false};
 
 	leaves(3, 0);
 	caller(1, 1000);
@@ -131,7 +131,7 @@ START_TEST(proc_places_every_function_once)
 	leaves(20, 3);
 	for (uint32_t i = 0; i < 10; i++)
 		caller((i * 7) % 20, 10 + i);
-	caller(30, 100);	/* itself */
+	caller(30, 100); /* itself */
 	caller(MP_NONE, 100);
 	place(position, &plan);
 	for (uint32_t f = 0; f < toy.cfg.nr_funcs; f++)

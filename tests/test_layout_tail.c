@@ -32,18 +32,18 @@ static void tails(const uint32_t *blocks, uint32_t nr, uint32_t nr_hot)
 	for (uint32_t i = 0; i < others; i++)
 		plan.blocks[plan.nr_blocks++].block = own + i;
 	for (uint32_t i = nr_hot; i < nr; i++)
-		plan.blocks[plan.nr_blocks++] = (struct me_plan_block){ .block = blocks[i],
-									.zone = ME_ZONE_WARM };
+		plan.blocks[plan.nr_blocks++] =
+			(struct me_plan_block){.block = blocks[i], .zone = ME_ZONE_WARM};
 	ck_assert_int_eq(me_tails_add(&toy.cfg, &toy.counts, &plan), 0);
 }
 
 /* The plan begins with these, each clone as CLONE(block), and there are no other clones. */
 #define CLONE(b) ((b) | 0x80000000)
 #define EXPECT(...)                                                                                \
-	expect((uint32_t[]){ __VA_ARGS__ }, sizeof((uint32_t[]){ __VA_ARGS__ }) / sizeof(uint32_t))
+	expect((uint32_t[]){__VA_ARGS__}, sizeof((uint32_t[]){__VA_ARGS__}) / sizeof(uint32_t))
 #define TAILS(...)                                                                                 \
-	tails((uint32_t[]){ __VA_ARGS__ }, sizeof((uint32_t[]){ __VA_ARGS__ }) / sizeof(uint32_t), \
-	      sizeof((uint32_t[]){ __VA_ARGS__ }) / sizeof(uint32_t))
+	tails((uint32_t[]){__VA_ARGS__}, sizeof((uint32_t[]){__VA_ARGS__}) / sizeof(uint32_t),     \
+	      sizeof((uint32_t[]){__VA_ARGS__}) / sizeof(uint32_t))
 
 static void expect(const uint32_t *blocks, uint32_t nr)
 {
@@ -53,7 +53,7 @@ static void expect(const uint32_t *blocks, uint32_t nr)
 
 		if (i < nr) {
 			ck_assert_msg(at->block == (blocks[i] & ~CLONE(0)) &&
-				      at->clone == blocks[i] >> 31,
+					      at->clone == blocks[i] >> 31,
 				      "at %u: block %u, clone %d", i, at->block, at->clone);
 			ck_assert(!at->clone || at->why == ME_WHY_TAIL);
 		} else {
@@ -81,8 +81,8 @@ static void diamond(enum mp_term term)
 
 START_TEST(tail_saves_a_jump_to_a_way_out)
 {
-	static const enum mp_term ends[] = { MP_TERM_RET, MP_TERM_TABLE, MP_TERM_INDIRECT_TAIL,
-					     MP_TERM_TAIL };
+	static const enum mp_term ends[] = {MP_TERM_RET, MP_TERM_TABLE, MP_TERM_INDIRECT_TAIL,
+					    MP_TERM_TAIL};
 
 	for (size_t i = 0; i < sizeof(ends) / sizeof(*ends); i++) {
 		diamond(ends[i]);
@@ -97,7 +97,7 @@ END_TEST
 
 START_TEST(tail_is_not_copied_where_control_need_not_end)
 {
-	static const enum mp_term others[] = { MP_TERM_TRAP, MP_TERM_NORETURN, MP_TERM_FALL };
+	static const enum mp_term others[] = {MP_TERM_TRAP, MP_TERM_NORETURN, MP_TERM_FALL};
 
 	for (size_t i = 0; i < sizeof(others) / sizeof(*others); i++) {
 		diamond(others[i]);
@@ -119,7 +119,7 @@ END_TEST
 START_TEST(tail_needs_evidence)
 {
 	diamond(MP_TERM_RET);
-	toy.edge_counts[2] = 0;		/* 1 -> 3 */
+	toy.edge_counts[2] = 0; /* 1 -> 3 */
 	TAILS(0, 2, 3, 1);
 	EXPECT(0, 2, 3, 1);
 	diamond(MP_TERM_RET);
@@ -152,8 +152,7 @@ END_TEST
 
 START_TEST(tail_is_never_an_entry_a_landing_pad_or_padding)
 {
-	static const uint16_t flags[] = { MP_BLOCK_ENTRY, MP_BLOCK_LANDING_PAD,
-					  MP_BLOCK_PADDING };
+	static const uint16_t flags[] = {MP_BLOCK_ENTRY, MP_BLOCK_LANDING_PAD, MP_BLOCK_PADDING};
 
 	for (size_t i = 0; i < sizeof(flags) / sizeof(*flags); i++) {
 		diamond(MP_TERM_RET);
@@ -167,9 +166,9 @@ END_TEST
 START_TEST(tail_is_hot_and_behind_hot_blocks)
 {
 	diamond(MP_TERM_RET);
-	tails((uint32_t[]){ 0, 2, 3, 1 }, 4, 3);	/* 1 is warm */
+	tails((uint32_t[]){0, 2, 3, 1}, 4, 3); /* 1 is warm */
 	EXPECT(0, 2, 3);
-	tails((uint32_t[]){ 0, 2, 1, 3 }, 4, 3);	/* 3 is warm */
+	tails((uint32_t[]){0, 2, 1, 3}, 4, 3); /* 3 is warm */
 	EXPECT(0, 2, 1);
 }
 END_TEST
@@ -208,7 +207,7 @@ START_TEST(tail_is_copied_whole_or_not_at_all)
 			blocks[i] = i;
 		chain(nr);
 		tails(blocks, nr + 2, nr + 2);
-		ck_assert_uint_eq(nr_clones(), nr <= 10 ? nr : 0);	/* 4 instructions each */
+		ck_assert_uint_eq(nr_clones(), nr <= 10 ? nr : 0); /* 4 instructions each */
 		for (uint32_t i = 1; i <= nr_clones(); i++)
 			ck_assert(plan.blocks[i].clone && plan.blocks[i].block == i + 1);
 	}
@@ -241,7 +240,7 @@ START_TEST(tail_ends_a_loop)
 	chain(3);
 	toy.blocks[4].term = MP_TERM_JUMP;
 	toy.blocks[4].nr_edges = 1;
-	toy.edges[3] = (struct mp_edge){ 4, 2, MP_EDGE_JUMP };
+	toy.edges[3] = (struct mp_edge){4, 2, MP_EDGE_JUMP};
 	toy.edge_counts[3] = 100;
 	toy.blocks[4].first_edge = 3;
 	TAILS(0, 1, 2, 3, 4);
@@ -308,11 +307,11 @@ END_TEST
 
 static void build(bool no_tails, struct me_plan *out)
 {
-	struct me_layout_options options = { ME_ORDER_PH, ME_ORDER_PH, .no_tails = no_tails };
+	struct me_layout_options options = {ME_ORDER_PH, ME_ORDER_PH, .no_tails = no_tails};
 	struct mp_err err;
 
-	ck_assert_int_eq(me_layout_build(&toy.cfg, &toy.counts, toy.eligible, &options, out,
-					 &err), 0);
+	ck_assert_int_eq(me_layout_build(&toy.cfg, &toy.counts, toy.eligible, &options, out, &err),
+			 0);
 }
 
 START_TEST(tail_duplication_can_be_switched_off)
@@ -336,8 +335,8 @@ static uint32_t roll(uint32_t *state, uint32_t below)
 /* Functions of any shape, with the counts of random walks through them. */
 static void random_program(uint32_t *state)
 {
-	static const enum mp_term terms[] = { MP_TERM_COND, MP_TERM_COND, MP_TERM_JUMP,
-					      MP_TERM_FALL, MP_TERM_RET, MP_TERM_TABLE };
+	static const enum mp_term terms[] = {MP_TERM_COND, MP_TERM_COND, MP_TERM_JUMP,
+					     MP_TERM_FALL, MP_TERM_RET,	 MP_TERM_TABLE};
 
 	toy_init(&toy);
 	for (uint32_t f = 0; f < 4; f++) {
@@ -356,7 +355,8 @@ static void random_program(uint32_t *state)
 					 term == MP_TERM_COND ? MP_EDGE_TAKEN : MP_EDGE_JUMP, 0);
 			if (term == MP_TERM_TABLE)
 				for (int i = 0; i < 3; i++)
-					toy_edge(&toy, b, first + roll(state, nr), MP_EDGE_TABLE, 0);
+					toy_edge(&toy, b, first + roll(state, nr), MP_EDGE_TABLE,
+						 0);
 		}
 	}
 	toy_finish(&toy);
@@ -392,7 +392,7 @@ START_TEST(tail_keeps_the_contract_of_plans)
 	uint32_t state = _i, found = 0;
 
 	for (int round = 0; round < 50; round++) {
-		struct me_plan bare = { 0 };
+		struct me_plan bare = {0};
 		struct me_branches with, without;
 		uint32_t at = 0;
 
@@ -403,7 +403,7 @@ START_TEST(tail_keeps_the_contract_of_plans)
 		for (uint32_t i = 0; i < plan.nr_blocks; i++) {
 			const struct me_plan_block *b = &plan.blocks[i];
 
-			if (!b->clone) {	/* all else is as it was */
+			if (!b->clone) { /* all else is as it was */
 				ck_assert_uint_lt(at, bare.nr_blocks);
 				ck_assert_uint_eq(b->block, bare.blocks[at].block);
 				ck_assert_uint_eq(b->zone, bare.blocks[at++].zone);
@@ -414,13 +414,15 @@ START_TEST(tail_keeps_the_contract_of_plans)
 			ck_assert(leads(b[-1].block, b->block));
 			ck_assert(!(toy.blocks[b->block].flags & MP_BLOCK_ENTRY));
 			ck_assert_uint_eq(b->align_log2, 0);
-			if (i + 1 < plan.nr_blocks && !b[1].clone && toy.blocks[b->block].nr_edges &&
+			if (i + 1 < plan.nr_blocks && !b[1].clone &&
+			    toy.blocks[b->block].nr_edges &&
 			    toy.blocks[b->block].term != MP_TERM_TABLE)
 				ck_assert(leads(b->block, b[1].block));
 		}
 		ck_assert_uint_eq(at, bare.nr_blocks);
 		ck_assert_int_eq(me_branches_count(&toy.cfg, &toy.counts, &plan, NULL, &with), 0);
-		ck_assert_int_eq(me_branches_count(&toy.cfg, &toy.counts, &bare, NULL, &without), 0);
+		ck_assert_int_eq(me_branches_count(&toy.cfg, &toy.counts, &bare, NULL, &without),
+				 0);
 		ck_assert_msg(with.taken_after <= without.taken_after + 1e-6, "%f > %f",
 			      with.taken_after, without.taken_after);
 		ck_assert(with.insns_after <= without.insns_after + 1e-6);

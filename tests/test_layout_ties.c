@@ -20,7 +20,7 @@ START_TEST(ties_add_up_as_groups_merge)
 {
 	seed = 5;
 	for (int round = 0; round < 500; round++) {
-		double weight[MAX][MAX] = { { 0 } };
+		double weight[MAX][MAX] = {{0}};
 		uint32_t nr = 2 + random_below(MAX - 2), a, b, pair;
 		struct me_ties *ties;
 

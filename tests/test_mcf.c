@@ -9,8 +9,8 @@
 #include "tests/suite.h"
 
 #define MAX_NODES 12
-#define MAX_ARCS 64
-#define BIG 1000	/* stands for "infinite" in the slow solver: more than all finite ones */
+#define MAX_ARCS  64
+#define BIG	  1000 /* stands for "infinite" in the slow solver: more than all finite ones */
 
 static uint64_t seed;
 
@@ -53,7 +53,7 @@ static bool cancel_cycles(uint32_t nr_nodes, struct mp_mcf_arc *arcs, uint32_t n
 	for (uint32_t a = 0; a < nr; a++)
 		arcs[a].flow = 0;
 	for (;;) {
-		int64_t dist[MAX_NODES] = { 0 };
+		int64_t dist[MAX_NODES] = {0};
 		int via[MAX_NODES];
 		uint32_t v = UINT32_MAX, start;
 
@@ -69,8 +69,7 @@ static bool cancel_cycles(uint32_t nr_nodes, struct mp_mcf_arc *arcs, uint32_t n
 					via[arc->to] = (int)a + 1;
 					v = arc->to;
 				}
-				if (arc->flow > 0 &&
-				    dist[arc->to] - arc->cost < dist[arc->from]) {
+				if (arc->flow > 0 && dist[arc->to] - arc->cost < dist[arc->from]) {
 					dist[arc->from] = dist[arc->to] - arc->cost;
 					via[arc->from] = -(int)a - 1;
 					v = arc->from;
@@ -145,7 +144,7 @@ END_TEST
 
 START_TEST(mcf_saturates_a_paying_loop_of_one_node)
 {
-	struct mp_mcf_arc arcs[] = { { 0, 0, 5, -3, 0 }, { 0, 0, 7, 2, 0 } };
+	struct mp_mcf_arc arcs[] = {{0, 0, 5, -3, 0}, {0, 0, 7, 2, 0}};
 
 	ck_assert_int_eq(mp_mcf_solve(1, arcs, 2, 10, NULL), MP_MCF_OPTIMAL);
 	ck_assert_int_eq(arcs[0].flow, 5);
@@ -155,8 +154,8 @@ END_TEST
 
 START_TEST(mcf_refuses_bad_arcs)
 {
-	struct mp_mcf_arc outside = { 0, 2, 1, 0, 0 }, negative = { 0, 1, -1, 0, 0 };
-	struct mp_mcf_arc endless = { 0, 0, MP_MCF_INFINITE, -1, 0 };
+	struct mp_mcf_arc outside = {0, 2, 1, 0, 0}, negative = {0, 1, -1, 0, 0};
+	struct mp_mcf_arc endless = {0, 0, MP_MCF_INFINITE, -1, 0};
 
 	ck_assert_int_eq(mp_mcf_solve(2, &outside, 1, 10, NULL), -EINVAL);
 	ck_assert_int_eq(mp_mcf_solve(2, &negative, 1, 10, NULL), -EINVAL);
@@ -168,13 +167,15 @@ END_TEST
 /* A bundle of blocks in a row needs many pivots; stopped anywhere, nothing leaks. */
 START_TEST(mcf_conserves_when_stopped)
 {
-	enum { NR = 40 };
+	enum {
+		NR = 40
+	};
 	struct mp_mcf_arc arcs[2 * NR];
 	uint64_t needed;
 
 	for (uint32_t v = 0; v < NR; v++) {
-		arcs[2 * v] = (struct mp_mcf_arc){ v, (v + 1) % NR, 10 + v, -(int64_t)v, 0 };
-		arcs[2 * v + 1] = (struct mp_mcf_arc){ v, (v + 1) % NR, 100, 3, 0 };
+		arcs[2 * v] = (struct mp_mcf_arc){v, (v + 1) % NR, 10 + v, -(int64_t)v, 0};
+		arcs[2 * v + 1] = (struct mp_mcf_arc){v, (v + 1) % NR, 100, 3, 0};
 	}
 	ck_assert_int_eq(mp_mcf_solve(NR, arcs, 2 * NR, UINT64_MAX, &needed), MP_MCF_OPTIMAL);
 	ck_assert_uint_gt(needed, 10);

@@ -11,7 +11,10 @@
 #include "tests/edit_fixture.h"
 
 static const char *const links[] = {
-	"-no-pie -fno-pie", "-pie -fPIE", "-static", "-static-pie -fPIE",
+	"-no-pie -fno-pie",
+	"-pie -fPIE",
+	"-static",
+	"-static-pie -fPIE",
 };
 #define NR_LINKS (sizeof(links) / sizeof(links[0]))
 
@@ -139,7 +142,8 @@ static void put_profile(const struct fixture *f, const char *db, uint64_t sample
 	ck_assert_msg(mp_store_open(db, MP_STORE_WRITE, &store, &err) == 0, "%s", err.msg);
 	ck_assert_int_eq(mp_store_begin(store, &err), 0);
 	ck_assert_int_eq(mp_store_put_module(store, &f->elf->id, MP_MODULE_FILE, f->path, 4096,
-					     1000000, &key, &err), 0);
+					     1000000, &key, &err),
+			 0);
 	ck_assert_int_eq(mp_store_add_counts(store, key, 1000000, &count, 1, &err), 0);
 	ck_assert_int_eq(mp_store_commit(store, &err), 0);
 	mp_store_close(store);
@@ -156,9 +160,12 @@ START_TEST(optimize_moves_what_has_samples)
 	build(&f, "-O2 -no-pie");
 	snprintf(db, sizeof(db), "%s.db", f.path);
 	put_profile(&f, db, 5000);
-	struct me_optimize_options options = {
-		.input = f.path, .output = out_path, .db = db, .min_samples = ME_MIN_SAMPLES,
-		.layout = {.block_order = ME_ORDER_PH, .function_order = ME_ORDER_PH}};
+	struct me_optimize_options options = {.input = f.path,
+					      .output = out_path,
+					      .db = db,
+					      .min_samples = ME_MIN_SAMPLES,
+					      .layout = {.block_order = ME_ORDER_PH,
+							 .function_order = ME_ORDER_PH}};
 
 	ck_assert_msg(me_optimize(&options, &r, &err) == 0, "%s", err.msg);
 	ck_assert_uint_eq(r.samples, 5000);

@@ -38,7 +38,7 @@ START_TEST(patch_jumps_from_old_starts_to_copies)
 
 	fixture_build(&f, "assembler", ASM,
 		      START FUNC("f", " mov $1, %eax\n add %edi, %eax\n ret\n")
-		      FUNC("kept", " mov $1, %eax\n ret\n"));
+			      FUNC("kept", " mov $1, %eax\n ret\n"));
 	fixture_plan_all(&f, "f");
 	patch(&f);
 	vaddr = fixture_vaddr(&f, "f");
@@ -60,7 +60,7 @@ START_TEST(patch_leaves_endbr64_where_it_is)
 
 	fixture_build(&f, "assembler", ASM,
 		      START FUNC("f", " endbr64\n mov $1, %eax\n ret\n")
-		      FUNC("g", " endbr64\n xor %eax, %eax\n ret\n"));
+			      FUNC("g", " endbr64\n xor %eax, %eax\n ret\n"));
 	fixture_plan_all(&f, "f");
 	fixture_plan_all(&f, "g");
 	patch(&f);
@@ -81,9 +81,11 @@ START_TEST(patch_leaves_blocks_below_five_bytes)
 	struct fixture f;
 
 	/* Blocks of 4, 5 and 1 bytes, then padding that a jump would reach into. */
-	fixture_build(&f, "assembler", ASM,
-		      START FUNC("f", " test %edi, %edi\n je 1f\n mov $1, %eax\n1: ret\n")
-		      ".fill 16, 1, 0xcc\n");
+	fixture_build(
+		&f, "assembler", ASM,
+		START FUNC(
+			"f",
+			" test %edi, %edi\n je 1f\n mov $1, %eax\n1: ret\n") ".fill 16, 1, 0xcc\n");
 	fixture_plan_all(&f, "f");
 	patch(&f);
 	ck_assert_uint_eq(f.patches.nr_patches, 1);
@@ -101,13 +103,13 @@ START_TEST(patch_spans_no_possible_target)
 	static const char *const sources[] = {
 		/* a branch of another function */
 		START FUNC("f", " nop\n nop\n.Lin: nop\n mov $1, %eax\n ret\n")
-		FUNC("g", " jmp .Lin\n"),
+			FUNC("g", " jmp .Lin\n"),
 		/* a word of data */
-		START FUNC("f", " nop\n nop\n.Lin: nop\n mov $1, %eax\n ret\n")
-		".data\n.quad .Lin\n",
+		START FUNC("f",
+			   " nop\n nop\n.Lin: nop\n mov $1, %eax\n ret\n") ".data\n.quad .Lin\n",
 		/* an operand */
 		START FUNC("f", " nop\n nop\n.Lin: nop\n mov $1, %eax\n ret\n")
-		FUNC("g", " lea .Lin(%rip), %rax\n ret\n"),
+			FUNC("g", " lea .Lin(%rip), %rax\n ret\n"),
 		/* a symbol */
 		START FUNC("f", " nop\n nop\n.globl inner\ninner: nop\n mov $1, %eax\n ret\n"),
 	};
@@ -142,8 +144,8 @@ START_TEST(patch_leads_calls_and_branches_of_old_code_to_copies)
 
 	fixture_build(&f, "assembler", ASM,
 		      START FUNC("f", " mov $1, %eax\n ret\n")
-		      FUNC("g", " call f\n test %eax, %eax\n jne.d32 f\n jmp.d32 f\n")
-		      FUNC("h", " jmp f\n"));
+			      FUNC("g", " call f\n test %eax, %eax\n jne.d32 f\n jmp.d32 f\n")
+				      FUNC("h", " jmp f\n"));
 	fixture_plan_all(&f, "f");
 	patch(&f);
 	to = f.placement.base;
@@ -182,16 +184,16 @@ END_TEST
 #define SWITCH                                                                                     \
 	"int f(int x, int y)\n"                                                                    \
 	"{\n"                                                                                      \
-	"	switch (x) {\n"                                                                    \
-	"	case 0: return y * 3;\n"                                                           \
-	"	case 1: return y - 7;\n"                                                           \
-	"	case 2: return y / 5;\n"                                                           \
-	"	case 3: return y ^ 0x55;\n"                                                        \
-	"	case 4: return y % 9;\n"                                                           \
-	"	case 5: return y | 3;\n"                                                           \
-	"	case 6: return ~y;\n"                                                              \
-	"	default: return 0;\n"                                                              \
-	"	}\n"                                                                               \
+	"	switch (x) {\n"                                                                          \
+	"	case 0: return y * 3;\n"                                                                 \
+	"	case 1: return y - 7;\n"                                                                 \
+	"	case 2: return y / 5;\n"                                                                 \
+	"	case 3: return y ^ 0x55;\n"                                                              \
+	"	case 4: return y % 9;\n"                                                                 \
+	"	case 5: return y | 3;\n"                                                                 \
+	"	case 6: return ~y;\n"                                                                    \
+	"	default: return 0;\n"                                                                    \
+	"	}\n"                                                                                     \
 	"}\n"                                                                                      \
 	"void start(void) { for (;;) f(1, 2); }\n"
 
@@ -210,8 +212,10 @@ START_TEST(patch_leads_relative_table_entries_to_copies)
 	struct fixture f;
 	const struct mp_table *t;
 
-	fixture_build(&f, "c", "-O2 -fno-inline -fPIE -pie -nostdlib -fno-tree-switch-conversion "
-		      "-Wl,-e,start", SWITCH);
+	fixture_build(&f, "c",
+		      "-O2 -fno-inline -fPIE -pie -nostdlib -fno-tree-switch-conversion "
+		      "-Wl,-e,start",
+		      SWITCH);
 	t = table_of(&f, "f");
 	ck_assert_uint_eq(t->kind, MP_TABLE_REL32);
 	ck_assert_uint_eq(t->nr_entries, 7);
@@ -239,8 +243,10 @@ START_TEST(patch_leads_absolute_table_entries_to_copies)
 	struct fixture f;
 	const struct mp_table *t;
 
-	fixture_build(&f, "c", "-O2 -fno-inline -fno-pie -no-pie -static -nostdlib "
-		      "-fno-tree-switch-conversion -Wl,-e,start", SWITCH);
+	fixture_build(&f, "c",
+		      "-O2 -fno-inline -fno-pie -no-pie -static -nostdlib "
+		      "-fno-tree-switch-conversion -Wl,-e,start",
+		      SWITCH);
 	t = table_of(&f, "f");
 	ck_assert_uint_eq(t->kind, MP_TABLE_ABS64);
 	fixture_plan_all(&f, "f");
@@ -264,8 +270,10 @@ START_TEST(patch_leaves_entries_whose_block_stays)
 	const struct mp_table *t;
 	uint32_t nr_kept = 0;
 
-	fixture_build(&f, "c", "-O2 -fno-inline -fPIE -pie -nostdlib -fno-tree-switch-conversion "
-		      "-Wl,-e,start", SWITCH);
+	fixture_build(&f, "c",
+		      "-O2 -fno-inline -fPIE -pie -nostdlib -fno-tree-switch-conversion "
+		      "-Wl,-e,start",
+		      SWITCH);
 	t = table_of(&f, "f");
 	fixture_plan(&f, "f", 0);
 	fixture_plan(&f, "f", t->block - f.cfg->funcs[t->func].first_block);
@@ -281,10 +289,9 @@ END_TEST
 /* Words with a R_X86_64_RELATIVE relocation: its addend counts. */
 START_TEST(patch_changes_the_addend_of_relative_relocations)
 {
-	static const char source[] =
-		"static int g(int x) { return x * 5 + 1; }\n"
-		"int (*volatile p)(int) = g;\n"
-		"void start(void) { for (;;) p(3); }\n";
+	static const char source[] = "static int g(int x) { return x * 5 + 1; }\n"
+				     "int (*volatile p)(int) = g;\n"
+				     "void start(void) { for (;;) p(3); }\n";
 	const struct mp_reloc *reloc = NULL;
 	struct mp_section const *rela;
 	struct fixture f;

@@ -55,7 +55,8 @@ START_TEST(place_keeps_branches_in_the_original_order)
 	ck_assert_uint_eq(c[3].new_vaddr, 0x50001a);
 	ck_assert_uint_eq(f.placement.end, 0x50001b);
 	ck_assert_uint_eq(f.placement.nr_inverted + f.placement.nr_jumps_added +
-			  f.placement.nr_jumps_dropped, 0);
+				  f.placement.nr_jumps_dropped,
+			  0);
 	fixture_free(&f);
 }
 END_TEST

@@ -76,8 +76,9 @@ START_TEST(pointer_finds_operands)
 	struct fixture f;
 	uint64_t at;
 
-	find(&f, FIXED, START G FUNC("f", " mov $g, %edi\n mov $g, %rsi\n lea g(%rip), %rdx\n"
-					   " cmp $g, %rax\n ret\n"));
+	find(&f, FIXED,
+	     START G FUNC("f", " mov $g, %edi\n mov $g, %rsi\n lea g(%rip), %rdx\n"
+			       " cmp $g, %rax\n ret\n"));
 	ck_assert(redirected(&f));
 	at = fixture_vaddr(&f, "f");
 	site = site_at(&f, at + 1);
@@ -132,8 +133,8 @@ START_TEST(pointer_changes_nothing_where_one_reference_must_stay)
 		{"movabs", FIXED,
 		 START G FUNC("f", " movabs $g, %rax\n ret\n") ".data\np: .quad g\n"},
 		{"code read as data", FIXED,
-		 START G ".section .text.f, \"ax\"\n" FUNC("f", " mov g(%rip), %eax\n ret\n")
-		 ".data\np: .quad g\n"},
+		 START G ".section .text.f, \"ax\"\n" FUNC(
+			 "f", " mov g(%rip), %eax\n ret\n") ".data\np: .quad g\n"},
 		{"compared in memory", FIXED,
 		 START G FUNC("f", " cmpb $1, g+1(%rip)\n ret\n") ".data\np: .quad g\n"},
 		{"an offset in data", PIE,
@@ -169,7 +170,8 @@ START_TEST(pointer_keeps_functions_that_others_can_name)
 	ck_assert_uint_eq(f.pointers.nr_sites, 1);
 	fixture_free(&f);
 	/* The entry: its address stands in the ELF header. */
-	fixture_build(&f, "assembler", "-nostdlib -pie -Wl,-e,g", ".globl g\n" G ".data\np: .quad g\n");
+	fixture_build(&f, "assembler", "-nostdlib -pie -Wl,-e,g",
+		      ".globl g\n" G ".data\np: .quad g\n");
 	f.cfg->funcs[fixture_func(&f, "g")].problem = MP_PROBLEM_NONE;
 	fixture_plan_all(&f, "g");
 	fixture_find_pointers(&f);
@@ -182,8 +184,8 @@ START_TEST(pointer_keeps_functions_that_are_not_copied)
 {
 	struct fixture f;
 
-	fixture_build(&f, "assembler", PIE, START G FUNC("f", " ret\n")
-		      ".data\np: .quad g\nq: .quad f\n");
+	fixture_build(&f, "assembler", PIE,
+		      START G FUNC("f", " ret\n") ".data\np: .quad g\nq: .quad f\n");
 	fixture_plan_all(&f, "f");
 	fixture_find_pointers(&f);
 	ck_assert(!redirected(&f));
@@ -218,8 +220,8 @@ START_TEST(pointer_changes_entries_of_the_got)
 	fixture_free(&f);
 	/* In a program with fixed addresses, what the GOT names stays: nothing tells all of it. */
 	find(&f, FIXED " -Wl,--no-relax",
-	     START G FUNC("f", " mov g@GOTPCREL(%rip), %rax\n call *%rax\n ret\n")
-	     ".data\np: .quad g\n");
+	     START G FUNC("f",
+			  " mov g@GOTPCREL(%rip), %rax\n call *%rax\n ret\n") ".data\np: .quad g\n");
 	ck_assert(!redirected(&f));
 	ck_assert_uint_eq(f.pointers.nr_sites, 0);
 	fixture_free(&f);
@@ -259,8 +261,9 @@ START_TEST(pointer_sites_ascend_and_are_found_by_address)
 {
 	struct fixture f;
 
-	find(&f, FIXED, START G FUNC("f", " mov $g, %edi\n lea g(%rip), %rax\n ret\n")
-	     ".data\n.quad g, f, g\n");
+	find(&f, FIXED,
+	     START G FUNC("f",
+			  " mov $g, %edi\n lea g(%rip), %rax\n ret\n") ".data\n.quad g, f, g\n");
 	ck_assert_uint_eq(f.pointers.nr_sites, 5);
 	for (uint32_t i = 0; i < f.pointers.nr_sites; i++) {
 		uint64_t vaddr = f.pointers.sites[i].vaddr;
@@ -283,8 +286,9 @@ START_TEST(pointer_leaves_every_function_with_one_address)
 	struct fixture f;
 	uint64_t copy, word, at;
 
-	find(&f, FIXED, START G FUNC("f", " lea g(%rip), %rax\n ret\n nop\n nop\n")
-	     FUNC("old", " lea g(%rip), %rax\n .byte 0xff, 0xe0\n") ".data\np: .quad g\n");
+	find(&f, FIXED,
+	     START G FUNC("f", " lea g(%rip), %rax\n ret\n nop\n nop\n")
+		     FUNC("old", " lea g(%rip), %rax\n .byte 0xff, 0xe0\n") ".data\np: .quad g\n");
 	fixture_place(&f);
 	ck_assert_int_eq(fixture_copy(&f, &err), 0);
 	ck_assert_int_eq(fixture_patch(&f, &err), 0);
@@ -295,8 +299,8 @@ START_TEST(pointer_leaves_every_function_with_one_address)
 	if (redirected(&f)) {
 		ck_assert_uint_eq(word, copy);
 		/* f's old start may be a jump by now; its copy holds the operand. */
-		ck_assert_uint_eq(
-			fixture_insn(&f, fixture_copy_of(&f, "f", 0)->new_vaddr).target, copy);
+		ck_assert_uint_eq(fixture_insn(&f, fixture_copy_of(&f, "f", 0)->new_vaddr).target,
+				  copy);
 	} else {
 		ck_assert_uint_eq(word, fixture_vaddr(&f, "g"));
 	}
@@ -308,7 +312,8 @@ END_TEST
 START_TEST(pointer_keeps_functions_that_offsets_in_data_lead_to)
 {
 	static const char *const offsets[] = {
-		".section .rodata\nt: .long 0, g - t\n", ".section .rodata\nt: .long 0, 0, g - .\n",
+		".section .rodata\nt: .long 0, g - t\n",
+		".section .rodata\nt: .long 0, 0, g - .\n",
 		".section .rodata\nt: .long g - t, g - t, 0\n",
 		".section .rodata\nt: .long 0, 0\nu: .quad g - t\n",
 	};

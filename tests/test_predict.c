@@ -29,11 +29,11 @@ static void diamond(void)
 static struct me_branches count(const uint32_t *blocks, const uint8_t *zones, uint32_t nr)
 {
 	struct me_plan_block list[TOY_MAX];
-	struct me_plan plan = { list, nr };
+	struct me_plan plan = {list, nr};
 	struct me_branches sum;
 
 	for (uint32_t i = 0; i < nr; i++)
-		list[i] = (struct me_plan_block){ .block = blocks[i], .zone = zones ? zones[i] : 0 };
+		list[i] = (struct me_plan_block){.block = blocks[i], .zone = zones ? zones[i] : 0};
 	ck_assert_int_eq(me_branches_count(&toy.cfg, &toy.counts, &plan, NULL, &sum), 0);
 	return sum;
 }
@@ -43,7 +43,7 @@ START_TEST(predict_counts_the_original_as_it_is)
 	struct me_branches sum;
 
 	diamond();
-	sum = count((uint32_t[]){ 0, 1, 2, 3 }, NULL, 4);
+	sum = count((uint32_t[]){0, 1, 2, 3}, NULL, 4);
 	ck_assert(sum.taken_before == 100 && sum.taken_after == 100);
 	ck_assert(sum.insns_before == 1200 && sum.insns_after == 1200);
 	ck_assert(sum.insns_moved == 1200);
@@ -56,15 +56,15 @@ START_TEST(predict_counts_removed_and_added_jumps)
 
 	diamond();
 	/* 0 2 3, 1: inverted; 1 still jumps. */
-	sum = count((uint32_t[]){ 0, 2, 3, 1 }, NULL, 4);
+	sum = count((uint32_t[]){0, 2, 3, 1}, NULL, 4);
 	ck_assert(sum.taken_after == 60);
 	ck_assert(sum.insns_after == 1200);
 	/* 0, 2, 1, 3: 1's jump has gone, 2 needs one. */
-	sum = count((uint32_t[]){ 0, 2, 1, 3 }, NULL, 4);
+	sum = count((uint32_t[]){0, 2, 1, 3}, NULL, 4);
 	ck_assert(sum.taken_after == 30 + 70);
 	ck_assert(sum.insns_after == 1200 + 70 - 30);
 	/* Neither way of 0 follows: a jump on the rarer one, and both are taken. */
-	sum = count((uint32_t[]){ 0, 3, 1, 2 }, NULL, 4);
+	sum = count((uint32_t[]){0, 3, 1, 2}, NULL, 4);
 	ck_assert(sum.taken_after == 30 + 70 + 30 + 70);
 	ck_assert(sum.insns_after == 1200 + 30 + 70);
 }
@@ -75,7 +75,7 @@ START_TEST(predict_ends_a_zone_with_a_jump)
 	struct me_branches sum;
 
 	diamond();
-	sum = count((uint32_t[]){ 0, 2, 3, 1 }, (uint8_t[]){ 0, 0, 1, 1 }, 4);
+	sum = count((uint32_t[]){0, 2, 3, 1}, (uint8_t[]){0, 0, 1, 1}, 4);
 	ck_assert(sum.taken_after == 30 + 30 + 70);
 	ck_assert(sum.insns_after == 1200 + 70);
 }
@@ -87,7 +87,7 @@ START_TEST(predict_charges_old_code_that_falls_into_a_patch)
 
 	diamond();
 	/* 2 stays behind: jcc to it, falls into the patch on 3, jumps on to 3's copy. */
-	sum = count((uint32_t[]){ 0, 1, 3 }, NULL, 3);
+	sum = count((uint32_t[]){0, 1, 3}, NULL, 3);
 	ck_assert(sum.taken_after == 70 + 70);
 	ck_assert(sum.insns_after == 1200 - 30 + 70);
 	ck_assert(sum.insns_moved == 1200 - 280);
@@ -99,25 +99,29 @@ static struct me_branches count_clones(const uint32_t *blocks, uint32_t nr, uint
 				       const uint32_t *clones)
 {
 	struct me_plan_block list[TOY_MAX];
-	struct me_plan plan = { list, nr };
+	struct me_plan plan = {list, nr};
 	struct me_branches sum;
 
 	for (uint32_t i = 0; i < nr; i++)
-		list[i] = (struct me_plan_block){ .block = blocks[i], .zone = i >= first_warm };
+		list[i] = (struct me_plan_block){.block = blocks[i], .zone = i >= first_warm};
 	for (; *clones; clones++)
 		list[*clones].clone = 1;
 	ck_assert_int_eq(me_branches_count(&toy.cfg, &toy.counts, &plan, NULL, &sum), 0);
 	return sum;
 }
 
-#define CLONES(...) (uint32_t[]){ __VA_ARGS__, 0 }
+#define CLONES(...)                                                                                \
+	(uint32_t[])                                                                               \
+	{                                                                                          \
+		__VA_ARGS__, 0                                                                     \
+	}
 
 START_TEST(predict_gives_a_clone_what_falls_into_it)
 {
 	struct me_branches sum;
 
 	diamond();
-	sum = count_clones((uint32_t[]){ 0, 2, 3, 1, 3 }, 5, 5, CLONES(4));
+	sum = count_clones((uint32_t[]){0, 2, 3, 1, 3}, 5, 5, CLONES(4));
 	ck_assert(sum.taken_before == 100 && sum.taken_after == 30);
 	ck_assert(sum.insns_before == 1200 && sum.insns_after == 1200 - 30);
 	ck_assert(sum.insns_moved == 1200);
@@ -150,16 +154,16 @@ START_TEST(predict_divides_flow_between_copies)
 
 	two_ways_out();
 	/* 60 go through the clone of 3, 40 through 3: each sends a fifth of that to 5. */
-	sum = count_clones((uint32_t[]){ 0, 2, 3, 4, 1, 3, 4, 5 }, 8, 8, CLONES(5, 6));
+	sum = count_clones((uint32_t[]){0, 2, 3, 4, 1, 3, 4, 5}, 8, 8, CLONES(5, 6));
 	ck_assert(sum.taken_before == 40 + 60 + 20);
 	ck_assert_msg(fabs(sum.taken_after - (60 + 8 + 12)) < 1e-9, "%f", sum.taken_after);
 	ck_assert(fabs(sum.insns_after - (1600 - 60)) < 1e-9);
 	/* The clone of 3 falls into 5, and branches to 4. */
-	sum = count_clones((uint32_t[]){ 0, 2, 3, 4, 1, 3, 5 }, 7, 7, CLONES(5));
+	sum = count_clones((uint32_t[]){0, 2, 3, 4, 1, 3, 5}, 7, 7, CLONES(5));
 	ck_assert_msg(fabs(sum.taken_after - (60 + 8 + 48)) < 1e-9, "%f", sum.taken_after);
 	ck_assert(fabs(sum.insns_after - (1600 - 60)) < 1e-9);
 	/* Nothing follows the clone of 3: it branches both ways, and needs a jump for one. */
-	sum = count_clones((uint32_t[]){ 0, 2, 3, 4, 1, 3, 5 }, 7, 6, CLONES(5));
+	sum = count_clones((uint32_t[]){0, 2, 3, 4, 1, 3, 5}, 7, 6, CLONES(5));
 	ck_assert_msg(fabs(sum.taken_after - (60 + 8 + 60)) < 1e-9, "%f", sum.taken_after);
 	ck_assert(fabs(sum.insns_after - (1600 - 60 + 12)) < 1e-9);
 }
@@ -190,7 +194,7 @@ START_TEST(predict_divides_what_is_left_of_a_cloned_block)
 	toy_edge(&toy, 5, 7, MP_EDGE_TAKEN, 40);
 	toy_finish(&toy);
 	/* 4 keeps 30 of its 80, so only they run into the clone of 5 behind it. */
-	sum = count_clones((uint32_t[]){ 0, 1, 4, 5, 7, 2, 4, 5, 6, 3 }, 10, 10, CLONES(3, 6));
+	sum = count_clones((uint32_t[]){0, 1, 4, 5, 7, 2, 4, 5, 6, 3}, 10, 10, CLONES(3, 6));
 	ck_assert(sum.taken_before == 30 + 50 + 20 + 80 + 40);
 	ck_assert_msg(fabs(sum.taken_after - (18 + 28 + 20)) < 1e-9, "%f", sum.taken_after);
 	ck_assert(fabs(sum.insns_after - (sum.insns_before - 30 - 50 - 80)) < 1e-9);
@@ -199,9 +203,8 @@ END_TEST
 
 START_TEST(predict_ratio_lies_between_the_estimate_and_one)
 {
-	struct me_plan_block list[] = { { .block = 0 }, { .block = 2 }, { .block = 3 },
-					{ .block = 1 } };
-	struct me_plan plan = { list, 4 };
+	struct me_plan_block list[] = {{.block = 0}, {.block = 2}, {.block = 3}, {.block = 1}};
+	struct me_plan plan = {list, 4};
 	struct me_prediction prediction;
 	struct mp_err err;
 
@@ -223,9 +226,9 @@ END_TEST
 
 START_TEST(predict_doubts_order_not_clones)
 {
-	struct me_plan_block list[] = { { .block = 0 }, { .block = 2 }, { .block = 3 },
-					{ .block = 1 }, { .block = 3, .clone = 1 } };
-	struct me_plan plan = { list, 4 };
+	struct me_plan_block list[] = {
+		{.block = 0}, {.block = 2}, {.block = 3}, {.block = 1}, {.block = 3, .clone = 1}};
+	struct me_plan plan = {list, 4};
 	struct me_prediction without, with;
 	struct mp_err err;
 
@@ -238,9 +241,8 @@ START_TEST(predict_doubts_order_not_clones)
 	ck_assert(without.ratio > 0.65 && without.ratio < 1);
 	ck_assert(without.ratio - with.ratio >= 0.3 && with.ratio > 0.3);
 	/* Clones alone promise no more than they may give. */
-	plan.blocks = (struct me_plan_block[]){ { .block = 0 }, { .block = 1 },
-						{ .block = 3, .clone = 1 }, { .block = 2 },
-						{ .block = 3 } };
+	plan.blocks = (struct me_plan_block[]){
+		{.block = 0}, {.block = 1}, {.block = 3, .clone = 1}, {.block = 2}, {.block = 3}};
 	ck_assert_int_eq(me_layout_predict(&toy.cfg, &toy.counts, &plan, &with, &err), 0);
 	ck_assert(with.taken_after == 70 && fabs(with.ratio - 0.7) < 1e-12);
 }

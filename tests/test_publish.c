@@ -58,7 +58,7 @@ static int nr_files(void)
 
 START_TEST(image_keeps_offsets_and_fills_gaps_with_zeros)
 {
-	struct me_image image = { 0 };
+	struct me_image image = {0};
 	uint64_t off;
 	char bytes[32];
 	int fd;
@@ -80,7 +80,7 @@ END_TEST
 
 START_TEST(publish_shows_nothing_before_commit)
 {
-	struct me_image image = { 0 };
+	struct me_image image = {0};
 	struct me_publish publish;
 	struct mp_err err;
 	struct stat st;
@@ -93,7 +93,7 @@ START_TEST(publish_shows_nothing_before_commit)
 	me_publish_end(&publish);
 	ck_assert_int_eq(stat(output, &st), 0);
 	ck_assert_int_eq(st.st_size, 3);
-	ck_assert_int_eq(st.st_mode & 07777, 0751);	/* without set-user-id */
+	ck_assert_int_eq(st.st_mode & 07777, 0751); /* without set-user-id */
 	ck_assert_int_eq(nr_files(), 2);
 	me_image_fini(&image);
 }
@@ -151,13 +151,13 @@ END_TEST
 START_TEST(publish_tells_of_a_limit_on_the_size_of_files)
 {
 	struct rlimit before, limit;
-	struct me_image image = { 0 };
+	struct me_image image = {0};
 	struct me_publish publish;
 	struct mp_err err;
 
 	ck_assert_int_eq(me_image_add(&image, (const uint8_t *)"12345678", 8, 1, 0, NULL), 0);
 	ck_assert_int_eq(getrlimit(RLIMIT_FSIZE, &before), 0);
-	limit = (struct rlimit){ 4, before.rlim_max };
+	limit = (struct rlimit){4, before.rlim_max};
 	ck_assert_int_eq(me_publish_begin(&publish, input, output, &err), 0);
 	ck_assert_int_eq(setrlimit(RLIMIT_FSIZE, &limit), 0);
 	ck_assert_int_eq(me_publish_write(&publish, &image, &err), -EFBIG);

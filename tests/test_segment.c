@@ -10,14 +10,23 @@
 static Elf64_Phdr load(uint32_t flags, uint64_t off, uint64_t vaddr, uint64_t filesz,
 		       uint64_t memsz)
 {
-	return (Elf64_Phdr){.p_type = PT_LOAD, .p_flags = flags, .p_offset = off, .p_vaddr = vaddr,
-			    .p_filesz = filesz, .p_memsz = memsz, .p_align = 0x1000};
+	return (Elf64_Phdr){.p_type = PT_LOAD,
+			    .p_flags = flags,
+			    .p_offset = off,
+			    .p_vaddr = vaddr,
+			    .p_filesz = filesz,
+			    .p_memsz = memsz,
+			    .p_align = 0x1000};
 }
 
 static Elf64_Phdr other(uint32_t type, uint64_t off, uint64_t size)
 {
-	return (Elf64_Phdr){.p_type = type, .p_flags = PF_R, .p_offset = off, .p_vaddr = off,
-			    .p_filesz = size, .p_memsz = size};
+	return (Elf64_Phdr){.p_type = type,
+			    .p_flags = PF_R,
+			    .p_offset = off,
+			    .p_vaddr = off,
+			    .p_filesz = size,
+			    .p_memsz = size};
 }
 
 static int choose(Elf64_Phdr *phdrs, uint32_t nr, struct me_segment *out, struct mp_err *err)
@@ -31,15 +40,18 @@ static int choose(Elf64_Phdr *phdrs, uint32_t nr, struct me_segment *out, struct
 /* As gcc links a program: read-only, code, read-only, data with .bss; two notes. */
 #define PROGRAM                                                                                    \
 	load(PF_R, 0, 0x400000, 0x500, 0x500),                                                     \
-	load(PF_R | PF_X, 0x1000, 0x401000, 0x2345, 0x2345),                                       \
-	load(PF_R, 0x4000, 0x404000, 0x800, 0x800),                                                \
-	load(PF_R | PF_W, 0x4df0, 0x405df0, 0x300, 0x1410)
+		load(PF_R | PF_X, 0x1000, 0x401000, 0x2345, 0x2345),                               \
+		load(PF_R, 0x4000, 0x404000, 0x800, 0x800),                                        \
+		load(PF_R | PF_W, 0x4df0, 0x405df0, 0x300, 0x1410)
 
 START_TEST(segment_takes_the_note_that_the_property_header_covers)
 {
-	Elf64_Phdr phdrs[] = {PROGRAM, other(PT_NOTE, 0x338, 0x40), other(PT_NOTE, 0x378, 0x24),
+	Elf64_Phdr phdrs[] = {PROGRAM,
+			      other(PT_NOTE, 0x338, 0x40),
+			      other(PT_NOTE, 0x378, 0x24),
 			      other(PT_GNU_PROPERTY, 0x338, 0x40),
-			      other(PT_GNU_EH_FRAME, 0x4100, 0x44), other(PT_GNU_STACK, 0, 0)};
+			      other(PT_GNU_EH_FRAME, 0x4100, 0x44),
+			      other(PT_GNU_STACK, 0, 0)};
 	struct me_segment s;
 	struct mp_err err;
 
@@ -127,7 +139,7 @@ START_TEST(segment_merges_only_what_is_contiguous_and_never_written)
 		switch (i) {
 		case 0: phdrs[0].p_flags |= PF_W; break;
 		case 1: phdrs[1].p_vaddr += 0x1000; break; /* another distance to the file */
-		case 2: phdrs[0].p_memsz += 8; break;	     /* zeros that the file has not */
+		case 2: phdrs[0].p_memsz += 8; break;	   /* zeros that the file has not */
 		case 3: /* a hole: what lies there in the file would be mapped */
 			phdrs[1].p_vaddr += 0x2000;
 			phdrs[1].p_offset += 0x2000;

@@ -14,9 +14,9 @@
 	".size " name ", .-" name "\n"
 #define ASM "-nostdlib -Wl,-e,start"
 #define SOURCE                                                                                     \
-	START ".globl f\n.globl alias\n.type alias, @function\n.set alias, f\n"                    \
-	FUNC("f", " test %edi, %edi\n je 1f\n mov $1, %eax\n ret\n1: mov $2, %eax\n ret\n")        \
-	FUNC("stays", " ret\n") FUNC("local", " ret\n") ".data\n.globl d\nd: .quad 0\n"
+	START ".globl f\n.globl alias\n.type alias, @function\n.set alias, f\n" FUNC(              \
+		"f", " test %edi, %edi\n je 1f\n mov $1, %eax\n ret\n1: mov $2, %eax\n ret\n")     \
+		FUNC("stays", " ret\n") FUNC("local", " ret\n") ".data\n.globl d\nd: .quad 0\n"
 
 struct table {
 	struct me_symbols out;

@@ -10,8 +10,12 @@
 
 static const char *const compilers[] = {"gcc", "clang"};
 static const char *const shapes[] = {
-	"-O1 -fPIE -pie", "-O2 -fPIE -pie", "-O2 -fno-pic -no-pie", "-Os -fno-pic -no-pie",
-	"-O2 -fPIC -shared -Dmain=entry", "-O3 -fcf-protection -fPIE -pie",
+	"-O1 -fPIE -pie",
+	"-O2 -fPIE -pie",
+	"-O2 -fno-pic -no-pie",
+	"-Os -fno-pic -no-pie",
+	"-O2 -fPIC -shared -Dmain=entry",
+	"-O3 -fcf-protection -fPIE -pie",
 };
 #define NR_SHAPES (sizeof(shapes) / sizeof(shapes[0]))
 
@@ -136,9 +140,9 @@ START_TEST(table_entries_are_private_where_relocations_prove_it)
 		ck_assert(t->private_refs);
 		ck_assert_uint_ge(t->nr_refs, 1);
 		for (uint32_t k = 0; k < t->nr_refs; k++)
-			ck_assert_uint_eq(mp_cfg_func_at(cfg,
-							 cfg->table_refs[t->first_ref + k].insn_vaddr),
-					  t->func);
+			ck_assert_uint_eq(
+				mp_cfg_func_at(cfg, cfg->table_refs[t->first_ref + k].insn_vaddr),
+				t->func);
 		ck_assert_uint_eq(cfg->blocks[t->block].func, t->func);
 		ck_assert_uint_eq(cfg->blocks[t->block].term, MP_TERM_TABLE);
 	}
@@ -210,8 +214,8 @@ END_TEST
 
 START_TEST(table_is_not_seen_where_there_is_none)
 {
-	struct mp_cfg *cfg = build("gcc", "-w -O2 -fno-jump-tables -fPIE -pie",
-				   "tests/data/switches.c");
+	struct mp_cfg *cfg =
+		build("gcc", "-w -O2 -fno-jump-tables -fPIE -pie", "tests/data/switches.c");
 
 	for (uint32_t t = 0; t < cfg->nr_tables; t++)
 		ck_assert_str_eq(cfg->funcs[cfg->tables[t].func].name, "threaded");
@@ -222,8 +226,8 @@ END_TEST
 /* A label that is kept elsewhere may be compared: its table must not be changed in place. */
 START_TEST(table_with_a_label_known_elsewhere_is_not_private)
 {
-	struct mp_cfg *cfg = build("gcc", "-w -O2 -fPIE -pie -Wl,--emit-relocs",
-				   "tests/data/label_kept.c");
+	struct mp_cfg *cfg =
+		build("gcc", "-w -O2 -fPIE -pie -Wl,--emit-relocs", "tests/data/label_kept.c");
 	uint32_t nr = 0;
 
 	for (uint32_t t = 0; t < cfg->nr_tables; t++) {
@@ -247,8 +251,8 @@ END_TEST
 /* What may be written may lead anywhere: no table, and its labels have escaped. */
 START_TEST(table_that_can_be_written_is_none)
 {
-	struct mp_cfg *cfg = build("gcc", "-w -O2 -fPIE -pie -Wl,--emit-relocs",
-				   "tests/data/label_kept.c");
+	struct mp_cfg *cfg =
+		build("gcc", "-w -O2 -fPIE -pie -Wl,--emit-relocs", "tests/data/label_kept.c");
 
 	ck_assert_uint_eq(tables_of(cfg, "writable"), 0);
 	ck_assert_uint_ge(terms_of(cfg, "writable", MP_TERM_UNRESOLVED), 1);

@@ -291,7 +291,8 @@ START_TEST(verify_refuses_words_of_one_label_that_lead_to_different_copies)
 	ck_assert_uint_ne(word, old);
 	ck_assert(!memcmp(e.bytes + off, e.bytes + off + 16, 8));
 	ck_assert_int_eq(mp_elf_open_memory("output", e.bytes, e.out.image.size_bytes, MP_ELF_ALL,
-					    &elf, &err), 0);
+					    &elf, &err),
+			 0);
 	ck_assert_int_eq(mp_map_read(elf, &map, &err), 0);
 	for (uint32_t i = 0; i < map->nr_pieces; i++)
 		if (map->pieces[i].old_vaddr == old && map->pieces[i].new_vaddr != word)

@@ -36,13 +36,11 @@ static void compare(const uint8_t *bytes, size_t avail, uint64_t vaddr)
 		return;
 	nr_valid++;
 	/* An assertion that holds costs a write to a pipe. */
-	if (!(a.len == b.len && a.kind == b.kind && a.cc == b.cc &&
-			      a.disp_off == b.disp_off && a.rel_off == b.rel_off &&
-			      a.rel_size == b.rel_size && a.abs_off == b.abs_off &&
-			      a.imm_off == b.imm_off && a.imm_size == b.imm_size &&
-			      a.eip_relative == b.eip_relative && a.nop == b.nop &&
-			      a.int3 == b.int3 && a.lea == b.lea && a.target == b.target &&
-			      a.abs == b.abs && a.imm == b.imm))
+	if (!(a.len == b.len && a.kind == b.kind && a.cc == b.cc && a.disp_off == b.disp_off &&
+	      a.rel_off == b.rel_off && a.rel_size == b.rel_size && a.abs_off == b.abs_off &&
+	      a.imm_off == b.imm_off && a.imm_size == b.imm_size &&
+	      a.eip_relative == b.eip_relative && a.nop == b.nop && a.int3 == b.int3 &&
+	      a.lea == b.lea && a.target == b.target && a.abs == b.abs && a.imm == b.imm))
 		ck_abort_msg("differs: %s(%zu)", hex(bytes), avail);
 }
 
@@ -59,8 +57,8 @@ static void compare_tails(uint8_t *bytes, size_t head)
 
 START_TEST(verify_decode_remembers_no_more_than_holds)
 {
-	static const uint8_t prefixes[][2] = {{0},    {0x66}, {0xf2}, {0xf3}, {0x67},
-					      {0xf0}, {0x3e}, {0x66, 0xf3}};
+	static const uint8_t prefixes[][2] = {{0},    {0x66}, {0xf2}, {0xf3},
+					      {0x67}, {0xf0}, {0x3e}, {0x66, 0xf3}};
 	static const uint8_t rex[] = {0, 0x4d};
 
 	for (size_t p = 0; p < sizeof(prefixes) / sizeof(prefixes[0]); p++) {
@@ -119,7 +117,8 @@ END_TEST
 START_TEST(verify_decode_tells_3dnow_by_its_end)
 {
 	/* The same head, an operation that exists (pfadd) and one that does not. */
-	static const uint8_t good[16] = {0x0f, 0x0f, 0xc1, 0x9e}, bad[16] = {0x0f, 0x0f, 0xc1, 0x01};
+	static const uint8_t good[16] = {0x0f, 0x0f, 0xc1, 0x9e},
+			     bad[16] = {0x0f, 0x0f, 0xc1, 0x01};
 	struct vf_insn out;
 
 	for (int i = 0; i < 2; i++) {

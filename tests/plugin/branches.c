@@ -32,17 +32,17 @@ PLUGIN_EXPORT int qemu_plugin_version = PLUGIN_API_VERSION;
 #define NR_PENDING	32
 
 struct block {
-	uint64_t start; /* guest addresses */
-	uint64_t next; /* the address after the last instruction; NO_ADDRESS: anything */
+	uint64_t start;	 /* guest addresses */
+	uint64_t next;	 /* the address after the last instruction; NO_ADDRESS: anything */
 	uint64_t target; /* of a direct transfer; NO_ADDRESS: none */
-	uint64_t last; /* the last instruction */
+	uint64_t last;	 /* the last instruction */
 	uint64_t end;
 	uint64_t hash; /* of the bytes: code may be replaced at the same address */
 	uint64_t bias; /* guest address - link-time address */
 	const struct object *object;
 	struct block *hash_next;
 	const struct range *patch; /* an instruction starts inside it */
-	uint64_t bad; /* that instruction, link-time */
+	uint64_t bad;		   /* that instruction, link-time */
 	uint32_t id, nr_insns;
 	bool moved, repeats, starts_repeat, was_cut;
 	uint8_t transfer;
@@ -79,7 +79,7 @@ struct vcpu {
 };
 
 static struct {
-	pthread_mutex_t lock; /* blocks, objs, dead; taken while translating */
+	pthread_mutex_t lock;  /* blocks, objs, dead; taken while translating */
 	struct block **blocks; /* by id; 0 is none */
 	size_t nr_blocks;
 	struct block **table; /* by start address */

@@ -16,7 +16,7 @@
 #define PLUGIN_API_VERSION 1
 
 typedef uint64_t plugin_id; /* the emulator's name for this plugin */
-struct qemu_plugin_tb; /* a translation block, valid during its translation */
+struct qemu_plugin_tb;	    /* a translation block, valid during its translation */
 struct qemu_plugin_insn;
 
 struct plugin_info {

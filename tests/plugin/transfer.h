@@ -26,7 +26,7 @@ enum transfer {
 struct decoded {
 	enum transfer transfer;
 	int64_t displacement; /* COND, JUMP, CALL: from the next instruction */
-	bool repeats; /* a string instruction with a rep prefix */
+	bool repeats;	      /* a string instruction with a rep prefix */
 };
 
 static inline int64_t transfer_displacement(const uint8_t *end, size_t size)

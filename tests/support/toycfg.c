@@ -23,8 +23,8 @@ uint32_t toy_func(struct toy *toy, const char *name)
 	uint32_t f = toy->cfg.nr_funcs++;
 
 	assert(f < TOY_MAX);
-	toy->funcs[f] = (struct mp_func){ .name = name, .first_block = toy->cfg.nr_blocks,
-					  .vaddr = 0x1000 + 0x10000ull * f };
+	toy->funcs[f] = (struct mp_func){
+		.name = name, .first_block = toy->cfg.nr_blocks, .vaddr = 0x1000 + 0x10000ull * f};
 	toy->eligible[f] = 1;
 	return f;
 }
@@ -37,7 +37,11 @@ uint32_t toy_block(struct toy *toy, enum mp_term term, double count)
 	assert(b < TOY_MAX);
 	toy->blocks[b] = (struct mp_block){
 		.vaddr = func->vaddr + 16ull * func->nr_blocks,
-		.size = 16, .nr_insns = 4, .func = f, .table = MP_NONE, .term = term,
+		.size = 16,
+		.nr_insns = 4,
+		.func = f,
+		.table = MP_NONE,
+		.term = term,
 		.term_len = term == MP_TERM_FALL || term == MP_TERM_NORETURN ? 0 : 2,
 		.flags = func->nr_blocks ? 0 : MP_BLOCK_ENTRY,
 	};
@@ -52,7 +56,7 @@ void toy_edge(struct toy *toy, uint32_t from, uint32_t to, enum mp_edge_kind kin
 	uint32_t e = toy->cfg.nr_edges++;
 
 	assert(e < 4 * TOY_MAX && (!e || toy->edges[e - 1].from <= from));
-	toy->edges[e] = (struct mp_edge){ from, to, kind };
+	toy->edges[e] = (struct mp_edge){from, to, kind};
 	toy->edge_counts[e] = count;
 	toy->blocks[from].nr_edges++;
 }
@@ -62,7 +66,7 @@ void toy_call(struct toy *toy, uint32_t block, uint32_t callee)
 	uint32_t i = toy->cfg.nr_calls++;
 
 	assert(i < TOY_MAX && (!i || toy->calls[i - 1].block <= block));
-	toy->calls[i] = (struct mp_call){ .block = block, .callee = callee };
+	toy->calls[i] = (struct mp_call){.block = block, .callee = callee};
 }
 
 void toy_finish(struct toy *toy)

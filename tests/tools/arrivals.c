@@ -21,10 +21,10 @@
 struct run {
 	struct mp_elf *elf;
 	struct mp_cfg *cfg;
-	uint64_t bias;		/* run-time minus link-time address */
+	uint64_t bias; /* run-time minus link-time address */
 	bool mapped;
 	uint64_t steps, inside, branches, indirect, complaints;
-	uint8_t *seen;		/* blocks that were entered */
+	uint8_t *seen; /* blocks that were entered */
 };
 
 /* Where is the file in the process? The first line of it is its lowest address. */
@@ -131,7 +131,7 @@ static void check_step(struct run *r, uint64_t from, uint64_t to)
 	if (to == from || to == from + insn.len || !mp_elf_is_code(r->elf, to))
 		return;
 	if (!mp_insn_ends_block(&insn) && insn.kind != MP_INSN_CALL && insn.kind != MP_INSN_ICALL)
-		return;		/* a signal was delivered */
+		return; /* a signal was delivered */
 	check_arrival(r, &insn, to);
 }
 
@@ -173,8 +173,7 @@ static int trace(struct run *r, const char *path, char **argv, uint64_t max)
 		}
 		last = regs.rip;
 		r->steps++;
-		if (ptrace(PTRACE_SINGLESTEP, pid, NULL,
-			   (void *)(long)(sig == SIGTRAP ? 0 : sig)))
+		if (ptrace(PTRACE_SINGLESTEP, pid, NULL, (void *)(long)(sig == SIGTRAP ? 0 : sig)))
 			break;
 		waitpid(pid, &status, 0);
 	}

@@ -38,7 +38,7 @@ struct exact {
 
 static const char *opt_label = "-", *opt_binary, *opt_samples, *opt_edges, *opt_train;
 static bool opt_functions, opt_no_exact, opt_parts;
-static uint64_t opt_blocks;	/* of the function with this entry */
+static uint64_t opt_blocks; /* of the function with this entry */
 
 __attribute__((noreturn)) static void die(const char *what, const char *why)
 {
@@ -92,11 +92,12 @@ static void exact_read(const char *path, struct exact *out)
 		if (sscanf(line, "block %" SCNx64 " %" SCNu64 " %" SCNu64 " %" SCNu64, &a, &b, &n,
 			   &count) == 4) {
 			out->runs = grow(out->runs, out->nr_runs, sizeof(*out->runs));
-			out->runs[out->nr_runs++] = (struct run){ a, a + b, count };
-		} else if (sscanf(line, "edge %" SCNx64 " %" SCNx64 " %" SCNu64, &a, &b, &count) == 3) {
-			out->transfers = grow(out->transfers, out->nr_transfers,
-					      sizeof(*out->transfers));
-			out->transfers[out->nr_transfers++] = (struct transfer){ a, b, count };
+			out->runs[out->nr_runs++] = (struct run){a, a + b, count};
+		} else if (sscanf(line, "edge %" SCNx64 " %" SCNx64 " %" SCNu64, &a, &b, &count) ==
+			   3) {
+			out->transfers =
+				grow(out->transfers, out->nr_transfers, sizeof(*out->transfers));
+			out->transfers[out->nr_transfers++] = (struct transfer){a, b, count};
 		}
 	}
 	fclose(in);
@@ -121,18 +122,18 @@ static uint64_t exact_insn(const struct exact *x, uint64_t vaddr)
 
 static uint64_t exact_transfer(const struct exact *x, uint64_t from, uint64_t to)
 {
-	struct transfer key = { from, to, 0 };
-	const struct transfer *found = bsearch(&key, x->transfers, x->nr_transfers,
-					       sizeof(key), transfer_compare);
+	struct transfer key = {from, to, 0};
+	const struct transfer *found =
+		bsearch(&key, x->transfers, x->nr_transfers, sizeof(key), transfer_compare);
 
 	return found ? found->count : 0;
 }
 
 static struct me_counts counts_exact(const struct mp_cfg *cfg, const struct exact *x)
 {
-	struct me_counts c = { calloc(cfg->nr_blocks + 1, sizeof(double)),
-			       calloc(cfg->nr_edges + 1, sizeof(double)),
-			       calloc(cfg->nr_blocks + 1, sizeof(uint64_t)), true };
+	struct me_counts c = {calloc(cfg->nr_blocks + 1, sizeof(double)),
+			      calloc(cfg->nr_edges + 1, sizeof(double)),
+			      calloc(cfg->nr_blocks + 1, sizeof(uint64_t)), true};
 
 	if (!c.block || !c.edge || !c.samples)
 		die("memory", strerror(ENOMEM));
@@ -220,7 +221,8 @@ static double bias(const struct mp_cfg *cfg, const struct me_counts *c, const st
 
 	for (uint32_t b = 0; b < cfg->nr_blocks; b++) {
 		const struct mp_block *block = &cfg->blocks[b];
-		const double *est = &c->edge[block->first_edge], *real = &x->edge[block->first_edge];
+		const double *est = &c->edge[block->first_edge],
+			     *real = &x->edge[block->first_edge];
 		double p = 0.5, q;
 
 		if (block->term != MP_TERM_COND || block->nr_edges != 2 || real[0] + real[1] <= 0)
@@ -267,10 +269,12 @@ static void functions_print(const struct mp_cfg *cfg, const struct me_counts *c,
 		me_branches_count(cfg, c, plan, one, &own);
 		one[f] = 0;
 		if (real.taken_before || own.taken_before)
-			printf("F %#" PRIx64 " %s insns %.0f taken %.0f -> %.0f (%+.0f) est %.1f -> %.1f\n",
+			printf("F %#" PRIx64
+			       " %s insns %.0f taken %.0f -> %.0f (%+.0f) est %.1f -> %.1f\n",
 			       cfg->funcs[f].vaddr, cfg->funcs[f].name, real.insns_before,
 			       real.taken_before, real.taken_after,
-			       real.taken_after - real.taken_before, own.taken_before, own.taken_after);
+			       real.taken_after - real.taken_before, own.taken_before,
+			       own.taken_after);
 	}
 	free(one);
 }
@@ -286,7 +290,8 @@ static void blocks_print(const struct mp_cfg *cfg, const struct me_counts *c,
 
 		if (block->func != f)
 			continue;
-		printf("B %#" PRIx64 " zone %u insns %u samples %" PRIu64 " count %.2f exact %.0f\n",
+		printf("B %#" PRIx64 " zone %u insns %u samples %" PRIu64
+		       " count %.2f exact %.0f\n",
 		       block->vaddr, plan->blocks[i].zone, block->nr_insns,
 		       c->samples[plan->blocks[i].block], c->block[plan->blocks[i].block],
 		       x->block[plan->blocks[i].block]);
@@ -302,7 +307,7 @@ static void blocks_print(const struct mp_cfg *cfg, const struct me_counts *c,
 static void parts_print(const struct mp_cfg *cfg, const char *name, const struct me_counts *c,
 			const struct me_counts *x, const struct me_plan *plan, const uint8_t *all)
 {
-	struct me_plan bare = { malloc(((size_t)plan->nr_blocks + 1) * sizeof(*bare.blocks)), 0 };
+	struct me_plan bare = {malloc(((size_t)plan->nr_blocks + 1) * sizeof(*bare.blocks)), 0};
 	struct me_branches own, own_bare, real, real_bare;
 
 	if (!bare.blocks)
@@ -327,8 +332,8 @@ static void parts_print(const struct mp_cfg *cfg, const char *name, const struct
 static void evaluate(const struct mp_cfg *cfg, const char *name, const struct me_counts *c,
 		     const struct me_counts *x, const uint8_t *eligible, double infer_s)
 {
-	struct me_layout_options options = { .block_order = ME_ORDER_PH,
-					     .function_order = ME_ORDER_PH };
+	struct me_layout_options options = {.block_order = ME_ORDER_PH,
+					    .function_order = ME_ORDER_PH};
 	uint8_t *all = malloc(cfg->nr_funcs + 1);
 	struct me_prediction prediction;
 	struct me_branches real;
@@ -347,8 +352,7 @@ static void evaluate(const struct mp_cfg *cfg, const char *name, const struct me
 	plan_bytes(cfg, &plan, bytes);
 	printf("%-10s %-8s %6.1f %6.1f %6.1f %7.3f %7.3f %7.3f %7.4f %6.1f %7" PRIu64 " %7" PRIu64
 	       " %5.0f %5.0f\n",
-	       opt_label, name,
-	       100 * overlap(cfg, c->block, x->block, 0, cfg->nr_blocks),
+	       opt_label, name, 100 * overlap(cfg, c->block, x->block, 0, cfg->nr_blocks),
 	       100 * overlap_inside(cfg, c->block, x->block), 100 * bias(cfg, c, x),
 	       real.taken_before ? real.taken_after / real.taken_before : 1,
 	       prediction.taken_before ? prediction.taken_after / prediction.taken_before : 1,
@@ -372,11 +376,11 @@ static void estimators_run(const struct mp_cfg *cfg, const struct mp_profile *pr
 		const char *name;
 		struct me_counts_options options;
 	} kinds[] = {
-		{ "scaled", { MP_ESTIMATE_SCALED, false, false } },
-		{ "poisson", { MP_ESTIMATE_POISSON, false, false } },
-		{ "prior", { MP_ESTIMATE_POISSON, true, false } },
-		{ "poi+cg", { MP_ESTIMATE_POISSON, false, true } },
-		{ "pri+cg", { MP_ESTIMATE_POISSON, true, true } },
+		{"scaled", {MP_ESTIMATE_SCALED, false, false}},
+		{"poisson", {MP_ESTIMATE_POISSON, false, false}},
+		{"prior", {MP_ESTIMATE_POISSON, true, false}},
+		{"poi+cg", {MP_ESTIMATE_POISSON, false, true}},
+		{"pri+cg", {MP_ESTIMATE_POISSON, true, true}},
 	};
 
 	for (size_t i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++) {
@@ -394,61 +398,54 @@ static void estimators_run(const struct mp_cfg *cfg, const struct mp_profile *pr
 static error_t parse(int key, char *arg, struct argp_state *state)
 {
 	switch (key) {
-	case 'l':
-		opt_label = arg;
-		return 0;
-	case 't':
-		opt_train = arg;
-		return 0;
-	case 'n':
-		opt_no_exact = true;
-		return 0;
-	case 'p':
-		opt_parts = true;
-		return 0;
-	case 'f':
-		opt_functions = true;
-		return 0;
-	case 'b':
-		opt_blocks = strtoull(arg, NULL, 0);
-		return 0;
+	case 'l': opt_label = arg; return 0;
+	case 't': opt_train = arg; return 0;
+	case 'n': opt_no_exact = true; return 0;
+	case 'p': opt_parts = true; return 0;
+	case 'f': opt_functions = true; return 0;
+	case 'b': opt_blocks = strtoull(arg, NULL, 0); return 0;
 	case ARGP_KEY_ARG:
 		if (state->arg_num > 2)
 			argp_usage(state);
-		*(state->arg_num == 0 ? &opt_binary :
-		  state->arg_num == 1 ? &opt_samples : &opt_edges) = arg;
+		*(state->arg_num == 0	? &opt_binary
+		  : state->arg_num == 1 ? &opt_samples
+					: &opt_edges) = arg;
 		return 0;
 	case ARGP_KEY_END:
 		if (state->arg_num != 3)
 			argp_usage(state);
 		return 0;
-	default:
-		return ARGP_ERR_UNKNOWN;
+	default: return ARGP_ERR_UNKNOWN;
 	}
 }
 
 int main(int argc, char **argv)
 {
 	static const struct argp_option options[] = {
-		{ "label", 'l', "TEXT", 0, "first column of the table", 0 },
-		{ "train", 't', "EDGES", 0, "exact counts of the training run, as one more row", 0 },
-		{ "no-exact", 'n', NULL, 0, "without the row for exact counts", 0 },
-		{ "parts", 'p', NULL, 0, "what order and clones contribute, too", 0 },
-		{ "functions", 'f', NULL, 0, "one line per function too", 0 },
-		{ "blocks", 'b', "ADDRESS", 0, "one line per edge of the function there too", 0 },
-		{ 0 }
-	};
-	static const struct argp argp = { options, parse, "BINARY SAMPLES EDGES",
+		{"label", 'l', "TEXT", 0, "first column of the table", 0},
+		{"train", 't', "EDGES", 0, "exact counts of the training run, as one more row", 0},
+		{"no-exact", 'n', NULL, 0, "without the row for exact counts", 0},
+		{"parts", 'p', NULL, 0, "what order and clones contribute, too", 0},
+		{"functions", 'f', NULL, 0, "one line per function too", 0},
+		{"blocks", 'b', "ADDRESS", 0, "one line per edge of the function there too", 0},
+		{0}};
+	static const struct argp argp = {
+		options,
+		parse,
+		"BINARY SAMPLES EDGES",
 		"What an estimator and its layout are worth, measured on exact counts.\v"
 		"Columns: overlap of block counts in the whole file and inside functions, branch "
 		"bias; taken branches after/before on the exact counts, by the estimate, as "
 		"predicted; executed instructions after/before; share of them in moved code; bytes "
-		"hot and warm; milliseconds for inference and layout.", NULL, NULL, NULL };
+		"hot and warm; milliseconds for inference and layout.",
+		NULL,
+		NULL,
+		NULL};
 	struct mp_elf *elf;
 	struct mp_cfg *cfg;
 	struct mp_profile *profile;
-	struct mp_err err = { "" };
-	struct exact exact = { 0 };
+	struct mp_err err = {""};
+	struct exact exact = {0};
 	struct me_counts x;
 	struct mp_ip_count *samples;
 	uint8_t *eligible;
@@ -471,7 +468,7 @@ int main(int argc, char **argv)
 	       "moved", "hot", "warm", "ms", "ms", profile->nr_samples);
 	estimators_run(cfg, profile, &x, eligible);
 	if (opt_train) {
-		struct exact train = { 0 };
+		struct exact train = {0};
 		struct me_counts t;
 
 		exact_read(opt_train, &train);

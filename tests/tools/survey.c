@@ -145,9 +145,8 @@ static bool is_elf(const char *path)
 	Elf64_Ehdr ehdr;
 	FILE *file = fopen(path, "rb");
 	bool yes = file && fread(&ehdr, sizeof(ehdr), 1, file) == 1 &&
-		   !memcmp(ehdr.e_ident, ELFMAG, SELFMAG) &&
-		   ehdr.e_ident[EI_CLASS] == ELFCLASS64 && ehdr.e_machine == EM_X86_64 &&
-		   (ehdr.e_type == ET_EXEC || ehdr.e_type == ET_DYN);
+		   !memcmp(ehdr.e_ident, ELFMAG, SELFMAG) && ehdr.e_ident[EI_CLASS] == ELFCLASS64 &&
+		   ehdr.e_machine == EM_X86_64 && (ehdr.e_type == ET_EXEC || ehdr.e_type == ET_DYN);
 
 	if (file)
 		fclose(file);
@@ -220,7 +219,8 @@ static void print_text(void)
 	printf("tables         %10" PRIu64 "  exact %.1f %%, private %.1f %%\n", total.tables,
 	       percent(total.exact_tables, total.tables),
 	       percent(total.private_tables, total.tables));
-	printf("indirect jumps %10" PRIu64 "  table %.2f %%, tail call %.2f %%, unresolved %.2f %%\n",
+	printf("indirect jumps %10" PRIu64
+	       "  table %.2f %%, tail call %.2f %%, unresolved %.2f %%\n",
 	       jumps, percent(total.jumps[0], jumps), percent(total.jumps[1], jumps),
 	       percent(total.jumps[2], jumps));
 	for (int i = 1; i < MP_NR_PROBLEMS; i++)
