@@ -58,7 +58,7 @@ variants=(
 	"pie:-O2 -fPIE -pie" "nopie:-O2 -fno-pie -no-pie" "static:-O2 -fno-pie -static"
 	"static-pie:-O2 -fPIE -static-pie" "cet:-O2 -fcf-protection=full" "noplt:-O2 -fno-plt"
 	"os:-Os" "o3:-O3" "o1nopie:-O1 -fno-pie -no-pie" "sections:-O2 -ffunction-sections -Wl,--gc-sections"
-	"gold:-O2 -fuse-ld=gold -Wl,--rosegment" "lld:-O2 -fuse-ld=lld -Wl,-z,separate-loadable-segments"
+	"lld:-O2 -fuse-ld=lld -Wl,-z,separate-loadable-segments"
 )
 compilers=(gcc)
 command -v clang >/dev/null && compilers+=(clang)
