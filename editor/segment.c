@@ -132,9 +132,8 @@ int me_segment_choose(const struct mp_elf *elf, struct me_segment *out, struct m
 	if (!take_note(elf, last_load, out) && !take_merged_load(last_load, out)) {
 		me_segment_fini(out);
 		return mp_err_set(err, EPERM,
-				  "no program header can be spared for a new segment (lld: "
-				  "link with -Wl,-z,separate-loadable-segments, gold: "
-				  "-Wl,--rosegment)");
+				  "no program header can be spared for a new segment (lld leaves "
+				  "one with -Wl,-z,separate-loadable-segments)");
 	}
 	return 0;
 }
