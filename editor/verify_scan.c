@@ -364,7 +364,8 @@ int vf_scan(struct vf *vf)
 		    sec->vaddr != vf->old_eh.hdr_vaddr)
 			scan_words(vf, sec);
 	}
-	qsort(vf->refs, vf->nr_refs, sizeof(*vf->refs), by_to);
+	if (vf->nr_refs)
+		qsort(vf->refs, vf->nr_refs, sizeof(*vf->refs), by_to);
 out:
 	vf_bits_fini(&anchors);
 	return ret;
