@@ -35,22 +35,11 @@ bool me_block_leaves(const struct mp_cfg *cfg, const struct mp_block *block)
 	}
 }
 
-/*
- * The cheapest flow goes all one way at a branch that the samples hardly decide, and how strongly
- * the original layout speaks tips many of them. So it is asked three times, and the mean taken,
- * which is a flow as well: 1 % fewer taken branches on the tuning programs of
- * scripts/bench-accuracy than with the prior 3 alone.
- */
-static const double priors[] = {0, 3, 6}; /* of a taken forward branch; 0: no prior */
-#define NR_PRIORS (sizeof(priors) / sizeof(priors[0]))
-
 /* Arrays for one function, grown to the largest and used again. */
 struct scratch {
 	struct me_calls_evidence more;
 	struct mp_flow_block *blocks;
 	struct mp_flow_edge *edges;
-	double *block_count, *edge_count;
-	bool rough; /* a first round: one prior does */
 	uint32_t max_blocks, max_edges;
 };
 
@@ -68,14 +57,12 @@ static int grow(void *array, uint32_t nr, size_t size)
 static int scratch_grow(struct scratch *s, uint32_t nr_blocks, uint32_t nr_edges)
 {
 	if (nr_blocks > s->max_blocks) {
-		if (grow(&s->blocks, nr_blocks, sizeof(*s->blocks)) ||
-		    grow(&s->block_count, nr_blocks, sizeof(*s->block_count)))
+		if (grow(&s->blocks, nr_blocks, sizeof(*s->blocks)))
 			return -ENOMEM;
 		s->max_blocks = nr_blocks;
 	}
 	if (nr_edges > s->max_edges) {
-		if (grow(&s->edges, nr_edges, sizeof(*s->edges)) ||
-		    grow(&s->edge_count, nr_edges, sizeof(*s->edge_count)))
+		if (grow(&s->edges, nr_edges, sizeof(*s->edges)))
 			return -ENOMEM;
 		s->max_edges = nr_edges;
 	}
@@ -86,8 +73,6 @@ static void scratch_fini(struct scratch *s)
 {
 	free(s->blocks);
 	free(s->edges);
-	free(s->block_count);
-	free(s->edge_count);
 	me_calls_evidence_fini(&s->more);
 }
 
@@ -106,39 +91,6 @@ static void edge_fill(const struct mp_cfg *cfg, const struct mp_func *func,
 	};
 }
 
-static int flow_infer(struct mp_flow *flow, const struct me_counts_options *options,
-		      struct scratch *scratch, double *block_count, double *edge_count,
-		      struct mp_err *err)
-{
-	if (!options->layout_prior || options->estimator != MP_ESTIMATE_POISSON)
-		return mp_infer_flow(flow, options->estimator, block_count, edge_count, err);
-	memset(block_count, 0, flow->nr_blocks * sizeof(*block_count));
-	memset(edge_count, 0, flow->nr_edges * sizeof(*edge_count));
-	for (unsigned i = 0; i < NR_PRIORS; i++) {
-		double share = scratch->rough ? i == NR_PRIORS / 2 : 1.0 / NR_PRIORS;
-		int ret;
-
-		if (share <= 0)
-			continue;
-		flow->layout_prior = priors[i] > 0;
-		flow->prior_forward = priors[i];
-		ret = mp_infer_flow(flow, options->estimator, scratch->block_count,
-				    scratch->edge_count, err);
-		if (ret < 0)
-			return ret;
-		if (ret == MP_INFER_GAVE_UP)
-			return mp_infer_flow(flow, MP_ESTIMATE_SCALED, block_count, edge_count,
-					     err) < 0
-				       ? -ENOMEM
-				       : ret;
-		for (uint32_t b = 0; b < flow->nr_blocks; b++)
-			block_count[b] += scratch->block_count[b] * share;
-		for (uint32_t e = 0; e < flow->nr_edges; e++)
-			edge_count[e] += scratch->edge_count[e] * share;
-	}
-	return 0;
-}
-
 static int func_infer(const struct mp_cfg *cfg, uint32_t f, const struct me_counts_options *options,
 		      struct scratch *scratch, struct me_counts *out, struct mp_err *err)
 {
@@ -146,7 +98,8 @@ static int func_infer(const struct mp_cfg *cfg, uint32_t f, const struct me_coun
 	const struct mp_block *first = &cfg->blocks[func->first_block];
 	const struct mp_block *last = first + func->nr_blocks - 1;
 	uint32_t first_edge = first->first_edge;
-	struct mp_flow flow = {.nr_blocks = func->nr_blocks};
+	struct mp_flow flow = {.nr_blocks = func->nr_blocks,
+			       .layout_prior = options->layout_prior};
 
 	flow.nr_edges = last->first_edge + last->nr_edges - first_edge;
 	if (scratch_grow(scratch, flow.nr_blocks, flow.nr_edges))
@@ -173,8 +126,8 @@ static int func_infer(const struct mp_cfg *cfg, uint32_t f, const struct me_coun
 	}
 	for (uint32_t i = 0; i < flow.nr_edges; i++)
 		edge_fill(cfg, func, &cfg->edges[first_edge + i], &scratch->edges[i]);
-	return flow_infer(&flow, options, scratch, out->block + func->first_block,
-			  out->edge + first_edge, err);
+	return mp_infer_flow(&flow, options->estimator, out->block + func->first_block,
+			     out->edge + first_edge, err);
 }
 
 static bool func_is_sampled(const struct mp_func *func, const uint64_t *samples)
@@ -233,7 +186,6 @@ int me_counts_build(const struct mp_cfg *cfg, const struct mp_profile *profile,
 	for (int round = 0; round < (options->call_graph ? 2 : 1) && !ret; round++) {
 		if (round)
 			ret = me_calls_weigh(cfg, out, &scratch.more);
-		scratch.rough = options->call_graph && !round;
 		sum = (struct me_counts_stats){0};
 		if (!ret)
 			ret = funcs_infer(cfg, options, &scratch, out, &sum, err);

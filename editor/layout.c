@@ -93,7 +93,9 @@ static int func_weigh(const struct mp_cfg *cfg, const struct me_counts *counts, 
 		return 0;
 	for (int zone = 0; zone < ME_NR_ZONES; zone++) {
 		uint32_t nr;
-		int ret = me_blocks_order(cfg, counts, f, zones, zone, order, &nr);
+		int ret = zone == ME_ZONE_HOT ?
+			me_blocks_order(cfg, counts, f, zones, zone, order, &nr) :
+			me_blocks_original(cfg, f, zones, zone, order, &nr);
 
 		if (ret)
 			return ret;
@@ -161,7 +163,8 @@ int me_layout_build(const struct mp_cfg *cfg, const struct me_counts *counts,
 		for (uint32_t i = 0; i < nr_funcs && !ret; i++) {
 			uint32_t nr = 0;
 
-			if (options->block_order == ME_ORDER_PH && !keep[funcs[i]])
+			if (options->block_order == ME_ORDER_PH && zone == ME_ZONE_HOT &&
+			    !keep[funcs[i]])
 				ret = me_blocks_order(cfg, counts, funcs[i], zones, zone, blocks,
 						      &nr);
 			else

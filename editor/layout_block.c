@@ -30,7 +30,6 @@ struct chain {
 	uint32_t nr_blocks;
 	double heat; /* count of the hottest block */
 	double pull; /* count of edges between it and what is placed already */
-	bool placed;
 };
 
 struct order {
@@ -40,6 +39,7 @@ struct order {
 	uint32_t *next;	      /* per block of the function: the block behind it, cfg index */
 	uint32_t *chain_of;   /* per block: any block of its chain, union-find */
 	struct chain *chains; /* per block: valid at the representative */
+	uint32_t *heads; /* representatives of chains that are not placed yet */
 	struct link *links;
 	uint32_t nr_links;
 };
@@ -232,7 +232,6 @@ static int chains_build(struct order *o)
 static void chain_place(struct order *o, uint32_t c, const uint8_t *zones, enum me_zone zone,
 			uint32_t *out, uint32_t *nr_out)
 {
-	o->chains[c].placed = true;
 	for (uint32_t b = o->chains[c].head; b != NONE; b = o->next[local(o, b)])
 		out[(*nr_out)++] = b;
 	for (uint32_t b = o->chains[c].head; b != NONE; b = o->next[local(o, b)]) {
@@ -253,30 +252,32 @@ static void chains_place(struct order *o, const uint8_t *zones, enum me_zone zon
 			 uint32_t *nr_out)
 {
 	const struct mp_func *func = o->func;
+	uint32_t nr = 0;
 
-	for (;;) {
-		uint32_t best = NONE;
+	/* Compact, so that the many chains of a large function are looked at, not its blocks. */
+	for (uint32_t i = 0; i < func->nr_blocks; i++) {
+		if (zones[func->first_block + i] == zone && o->chain_of[i] == i)
+			o->heads[nr++] = i;
+	}
+	while (nr) {
+		uint32_t best = 0;
 
-		for (uint32_t i = 0; i < func->nr_blocks; i++) {
-			const struct chain *chain = &o->chains[i], *than;
+		for (uint32_t k = 0; k < nr; k++) {
+			const struct chain *chain = &o->chains[o->heads[k]];
+			const struct chain *than = &o->chains[o->heads[best]];
 
-			if (zones[func->first_block + i] != zone || o->chain_of[i] != i ||
-			    chain->placed)
-				continue;
 			if (o->cfg->blocks[chain->head].flags & MP_BLOCK_ENTRY) {
-				best = i;
+				best = k;
 				break;
 			}
-			than = best == NONE ? NULL : &o->chains[best];
-			if (!than || chain->pull > than->pull ||
+			if (chain->pull > than->pull ||
 			    (chain->pull == than->pull &&
 			     (chain->heat > than->heat ||
 			      (chain->heat == than->heat && chain->head < than->head))))
-				best = i;
+				best = k;
 		}
-		if (best == NONE)
-			return;
-		chain_place(o, best, zones, zone, out, nr_out);
+		chain_place(o, o->heads[best], zones, zone, out, nr_out);
+		o->heads[best] = o->heads[--nr];
 	}
 }
 
@@ -294,8 +295,9 @@ int me_blocks_order(const struct mp_cfg *cfg, const struct me_counts *counts, ui
 	o.next = malloc(((size_t)f->nr_blocks + 1) * sizeof(*o.next));
 	o.chain_of = malloc(((size_t)f->nr_blocks + 1) * sizeof(*o.chain_of));
 	o.chains = malloc(((size_t)f->nr_blocks + 1) * sizeof(*o.chains));
+	o.heads = malloc(((size_t)f->nr_blocks + 1) * sizeof(*o.heads));
 	o.links = malloc(((size_t)nr_edges + 1) * sizeof(*o.links));
-	if (o.next && o.chain_of && o.chains && o.links) {
+	if (o.next && o.chain_of && o.chains && o.heads && o.links) {
 		links_collect(&o, zones, zone);
 		ret = chains_build(&o);
 		if (!ret)
@@ -304,6 +306,7 @@ int me_blocks_order(const struct mp_cfg *cfg, const struct me_counts *counts, ui
 	free(o.next);
 	free(o.chain_of);
 	free(o.chains);
+	free(o.heads);
 	free(o.links);
 	return ret;
 }

@@ -148,7 +148,7 @@ static void funcs_choose_called(const struct mp_cfg *cfg, const uint8_t *eligibl
 		const struct mp_call *call = &cfg->calls[i];
 
 		if (call->callee == MP_NONE || chosen[call->callee] != UNKNOWN ||
-		    !eligible[call->callee] || zones[call->block] == ME_STAY)
+		    !eligible[call->callee] || zones[call->block] != ME_ZONE_HOT)
 			continue;
 		chosen[call->callee] = CHOSEN;
 	}
