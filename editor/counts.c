@@ -98,8 +98,7 @@ static int func_infer(const struct mp_cfg *cfg, uint32_t f, const struct me_coun
 	const struct mp_block *first = &cfg->blocks[func->first_block];
 	const struct mp_block *last = first + func->nr_blocks - 1;
 	uint32_t first_edge = first->first_edge;
-	struct mp_flow flow = {.nr_blocks = func->nr_blocks,
-			       .layout_prior = options->layout_prior};
+	struct mp_flow flow = {.nr_blocks = func->nr_blocks, .layout_prior = options->layout_prior};
 
 	flow.nr_edges = last->first_edge + last->nr_edges - first_edge;
 	if (scratch_grow(scratch, flow.nr_blocks, flow.nr_edges))

@@ -93,9 +93,9 @@ static int func_weigh(const struct mp_cfg *cfg, const struct me_counts *counts, 
 		return 0;
 	for (int zone = 0; zone < ME_NR_ZONES; zone++) {
 		uint32_t nr;
-		int ret = zone == ME_ZONE_HOT ?
-			me_blocks_order(cfg, counts, f, zones, zone, order, &nr) :
-			me_blocks_original(cfg, f, zones, zone, order, &nr);
+		int ret = zone == ME_ZONE_HOT
+				  ? me_blocks_order(cfg, counts, f, zones, zone, order, &nr)
+				  : me_blocks_original(cfg, f, zones, zone, order, &nr);
 
 		if (ret)
 			return ret;

@@ -39,7 +39,7 @@ struct order {
 	uint32_t *next;	      /* per block of the function: the block behind it, cfg index */
 	uint32_t *chain_of;   /* per block: any block of its chain, union-find */
 	struct chain *chains; /* per block: valid at the representative */
-	uint32_t *heads; /* representatives of chains that are not placed yet */
+	uint32_t *heads;      /* representatives of chains that are not placed yet */
 	struct link *links;
 	uint32_t nr_links;
 };
