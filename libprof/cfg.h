@@ -44,7 +44,6 @@ enum mp_block_flag {
 						 * than in a recognised jump table (label, symbol, ...) */
 	MP_BLOCK_OTHER_ENTRY = 1 << 4,	 /* jumped to or called from another function */
 	MP_BLOCK_COLD_PART = 1 << 5,	 /* lies in a .cold range */
-	MP_BLOCK_CALL_IN_HEAD = 1 << 6,	 /* reserved */
 	MP_BLOCK_PADDING = 1 << 7,	 /* only nops/int3 between functions' code, never reached */
 };
 

@@ -90,7 +90,7 @@ static double edge_prior(const struct mp_flow *flow, const struct mp_flow_edge *
 		return 0;
 	if (edge->backward)
 		return PRIOR_TAKEN_BACKWARD;
-	return flow->prior_forward > 0 ? flow->prior_forward : PRIOR_TAKEN_FORWARD;
+	return PRIOR_TAKEN_FORWARD;
 }
 
 static uint32_t arc_add(struct network *net, uint32_t from, uint32_t to, int64_t capacity,
@@ -109,7 +109,7 @@ static int flow_check(const struct mp_flow *flow, struct mp_err *err)
 		if (!(block->samples >= 0) || !isfinite(block->samples) ||
 		    !(block->entry_cost >= 0) || block->entry_cost > 1e6 ||
 		    !(block->more_insns >= 0) || block->more_insns > 1e6 ||
-		    block->nr_insns > 1u << 24 || !(flow->prior_forward < 1e6))
+		    block->nr_insns > 1u << 24)
 			return mp_err_set(err, EINVAL, "flow: block %u has no sensible numbers", b);
 	}
 	for (uint32_t e = 0; e < flow->nr_edges; e++)

@@ -41,8 +41,7 @@ struct mp_flow {
 	uint32_t nr_blocks;
 	const struct mp_flow_edge *edges;
 	uint32_t nr_edges;
-	bool layout_prior;    /* original layout as weak evidence: branches taken cost */
-	double prior_forward; /* of a taken forward branch, in instructions; 0: the default, 3 */
+	bool layout_prior; /* original layout as weak evidence: branches taken cost */
 };
 
 /* What mp_infer_flow() returns when it gave up looking for the best: the counts are those of

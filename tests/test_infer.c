@@ -206,7 +206,7 @@ START_TEST(infer_keeps_consistent_counts)
 		{.samples = 10 * 3, .nr_insns = 1, .exit = true},
 	};
 	struct mp_flow_edge edges[] = {edge(0, 1), edge(1, 2), edge(2, 1), edge(1, 3)};
-	struct mp_flow flow = {blocks, 4, edges, 4, false, 0};
+	struct mp_flow flow = {blocks, 4, edges, 4, false};
 	double block[4], count[4];
 
 	ck_assert_int_eq(mp_infer_flow(&flow, MP_ESTIMATE_POISSON, block, count, NULL), 0);
@@ -227,7 +227,7 @@ START_TEST(infer_false_zero_does_not_cut_a_hot_path)
 		{.samples = 700, .nr_insns = 7, .exit = true},
 	};
 	struct mp_flow_edge edges[] = {edge(0, 1), edge(1, 2)};
-	struct mp_flow flow = {blocks, 3, edges, 2, false, 0};
+	struct mp_flow flow = {blocks, 3, edges, 2, false};
 	double block[3], count[2];
 
 	ck_assert_int_eq(mp_infer_flow(&flow, MP_ESTIMATE_POISSON, block, count, NULL), 0);
@@ -247,7 +247,7 @@ START_TEST(infer_unsampled_detour_stays_empty)
 		{.samples = 700, .nr_insns = 7, .exit = true},
 	};
 	struct mp_flow_edge edges[] = {edge(0, 1), edge(1, 2), edge(2, 3), edge(0, 3)};
-	struct mp_flow flow = {blocks, 4, edges, 4, false, 0};
+	struct mp_flow flow = {blocks, 4, edges, 4, false};
 	double block[4], count[4];
 
 	ck_assert_int_eq(mp_infer_flow(&flow, MP_ESTIMATE_POISSON, block, count, NULL), 0);
@@ -267,7 +267,7 @@ START_TEST(infer_shared_table_splits_alike_for_every_jump)
 		{.samples = 3, .nr_insns = 1, .exit = true},
 	};
 	struct mp_flow_edge edges[9];
-	struct mp_flow flow = {blocks, 4, edges, 9, false, 0};
+	struct mp_flow flow = {blocks, 4, edges, 9, false};
 	double block[4], count[9];
 
 	for (uint32_t from = 0; from < 3; from++)
@@ -294,7 +294,7 @@ START_TEST(infer_prior_prefers_the_fall_through)
 		{.samples = 500, .nr_insns = 5, .exit = true},
 	};
 	struct mp_flow_edge edges[] = {edge(0, 2), edge(0, 1), edge(1, 3), edge(2, 3)};
-	struct mp_flow flow = {blocks, 4, edges, 4, true, 0};
+	struct mp_flow flow = {blocks, 4, edges, 4, true};
 	double block[4], count[4];
 
 	edges[0].taken = true;
@@ -318,7 +318,7 @@ START_TEST(infer_holds_exact_counts_of_a_long_run)
 		{.samples = 3e14, .nr_insns = 1, .exit = true},
 	};
 	struct mp_flow_edge edges[] = {edge(0, 1), edge(0, 2)};
-	struct mp_flow flow = {blocks, 3, edges, 2, false, 0};
+	struct mp_flow flow = {blocks, 3, edges, 2, false};
 	double block[3], count[2];
 
 	ck_assert_int_eq(mp_infer_flow(&flow, MP_ESTIMATE_POISSON, block, count, NULL), 0);
@@ -336,7 +336,7 @@ START_TEST(infer_scaled_divides_by_length)
 		{.nr_insns = 0},
 	};
 	struct mp_flow_edge edges[] = {edge(0, 1), edge(0, 2)};
-	struct mp_flow flow = {blocks, 4, edges, 2, false, 0};
+	struct mp_flow flow = {blocks, 4, edges, 2, false};
 	double block[4], count[2];
 
 	ck_assert_int_eq(mp_infer_flow(&flow, MP_ESTIMATE_SCALED, block, count, NULL), 0);
@@ -352,7 +352,7 @@ START_TEST(infer_refuses_nonsense)
 {
 	struct mp_flow_block block = {.samples = 1, .nr_insns = 1, .entry = true, .exit = true};
 	struct mp_flow_edge bad = edge(0, 1);
-	struct mp_flow flow = {&block, 1, &bad, 1, false, 0};
+	struct mp_flow flow = {&block, 1, &bad, 1, false};
 	struct mp_err err = {""};
 	double b, e;
 
