@@ -50,7 +50,7 @@ static void zones_original(const struct mp_cfg *cfg, const uint8_t *eligible, ui
 }
 
 /* Of a conditional branch: does it rather not branch? */
-static bool falls_rather(const struct mp_cfg *cfg, const struct me_counts *counts, uint32_t b)
+static bool falls_rather(const struct mp_cfg *cfg, const struct mp_counts *counts, uint32_t b)
 {
 	const struct mp_block *block = &cfg->blocks[b];
 	double fall = 0, taken = 0;
@@ -62,7 +62,7 @@ static bool falls_rather(const struct mp_cfg *cfg, const struct me_counts *count
 	return block->term == MP_TERM_COND && fall > taken;
 }
 
-static void plan_add(struct me_plan *plan, const struct mp_cfg *cfg, const struct me_counts *counts,
+static void plan_add(struct me_plan *plan, const struct mp_cfg *cfg, const struct mp_counts *counts,
 		     bool original, uint32_t block, enum me_zone zone)
 {
 	struct me_plan_block *out = &plan->blocks[plan->nr_blocks++];
@@ -82,7 +82,7 @@ static void plan_add(struct me_plan *plan, const struct mp_cfg *cfg, const struc
  * Is the new order of @f worth it? Where the counts themselves promise little, noise decides
  * whether it is better at all, and the original order is kept, hot and warm in one.
  */
-static int func_weigh(const struct mp_cfg *cfg, const struct me_counts *counts, uint32_t f,
+static int func_weigh(const struct mp_cfg *cfg, const struct mp_counts *counts, uint32_t f,
 		      uint32_t *order, uint32_t *next, uint8_t *copied, uint8_t *zones,
 		      uint8_t *keep)
 {
@@ -114,7 +114,7 @@ static int func_weigh(const struct mp_cfg *cfg, const struct me_counts *counts, 
 	return 0;
 }
 
-static int funcs_weigh(const struct mp_cfg *cfg, const struct me_counts *counts,
+static int funcs_weigh(const struct mp_cfg *cfg, const struct mp_counts *counts,
 		       const uint32_t *funcs, uint32_t nr_funcs, uint32_t *order, uint8_t *zones,
 		       uint8_t *keep)
 {
@@ -129,7 +129,7 @@ static int funcs_weigh(const struct mp_cfg *cfg, const struct me_counts *counts,
 	return ret;
 }
 
-int me_layout_build(const struct mp_cfg *cfg, const struct me_counts *counts,
+int me_layout_build(const struct mp_cfg *cfg, const struct mp_counts *counts,
 		    const uint8_t *eligible, const struct me_layout_options *options,
 		    struct me_plan *plan, struct mp_err *err)
 {

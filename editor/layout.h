@@ -13,14 +13,8 @@
 
 #include "editor/plan.h"
 #include "libprof/cfg.h"
+#include "libprof/counts.h"
 #include "libprof/err.h"
-
-/* Inferred counts of a whole module, in the order of cfg->blocks and cfg->edges. */
-struct me_counts {
-	double *block, *edge;
-	uint64_t *samples; /* witnesses per block, as in struct mp_profile */
-	bool exact;	   /* counted, not inferred: no doubt about any of it */
-};
 
 enum me_order {
 	ME_ORDER_ORIGINAL,
@@ -44,12 +38,12 @@ struct me_prediction {
  * me_layout_build - plan the functions with @eligible[func] (bytes, one per cfg function).
  * Return: 0, -ENOMEM. Ownership: me_plan_fini(@plan).
  */
-int me_layout_build(const struct mp_cfg *cfg, const struct me_counts *counts,
+int me_layout_build(const struct mp_cfg *cfg, const struct mp_counts *counts,
 		    const uint8_t *eligible, const struct me_layout_options *options,
 		    struct me_plan *plan, struct mp_err *err);
 
 /* me_layout_predict - taken branches before and after @plan, without running anything. */
-int me_layout_predict(const struct mp_cfg *cfg, const struct me_counts *counts,
+int me_layout_predict(const struct mp_cfg *cfg, const struct mp_counts *counts,
 		      const struct me_plan *plan, struct me_prediction *out, struct mp_err *err);
 
 #endif

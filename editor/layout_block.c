@@ -34,7 +34,7 @@ struct chain {
 
 struct order {
 	const struct mp_cfg *cfg;
-	const struct me_counts *counts;
+	const struct mp_counts *counts;
 	const struct mp_func *func;
 	uint32_t *next;	      /* per block of the function: the block behind it, cfg index */
 	uint32_t *chain_of;   /* per block: any block of its chain, union-find */
@@ -281,7 +281,7 @@ static void chains_place(struct order *o, const uint8_t *zones, enum me_zone zon
 	}
 }
 
-int me_blocks_order(const struct mp_cfg *cfg, const struct me_counts *counts, uint32_t func,
+int me_blocks_order(const struct mp_cfg *cfg, const struct mp_counts *counts, uint32_t func,
 		    const uint8_t *zones, enum me_zone zone, uint32_t *out, uint32_t *nr_out)
 {
 	const struct mp_func *f = &cfg->funcs[func];

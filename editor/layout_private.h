@@ -14,7 +14,7 @@
  * there is too little evidence to change the order of its blocks (zeroed by the caller).
  * Return: 0, -ENOMEM.
  */
-int me_split_zones(const struct mp_cfg *cfg, const struct me_counts *counts,
+int me_split_zones(const struct mp_cfg *cfg, const struct mp_counts *counts,
 		   const uint8_t *eligible, const struct me_layout_options *options, uint8_t *zones,
 		   uint8_t *keep);
 
@@ -25,7 +25,7 @@ int me_split_zones(const struct mp_cfg *cfg, const struct me_counts *counts,
  */
 int me_blocks_original(const struct mp_cfg *cfg, uint32_t func, const uint8_t *zones,
 		       enum me_zone zone, uint32_t *out, uint32_t *nr_out);
-int me_blocks_order(const struct mp_cfg *cfg, const struct me_counts *counts, uint32_t func,
+int me_blocks_order(const struct mp_cfg *cfg, const struct mp_counts *counts, uint32_t func,
 		    const uint8_t *zones, enum me_zone zone, uint32_t *out, uint32_t *nr_out);
 
 /*
@@ -33,10 +33,10 @@ int me_blocks_order(const struct mp_cfg *cfg, const struct me_counts *counts, ui
  * is best. @out holds cfg->nr_funcs.
  * Return: 0, -ENOMEM.
  */
-int me_funcs_order(const struct mp_cfg *cfg, const struct me_counts *counts, const uint8_t *zones,
+int me_funcs_order(const struct mp_cfg *cfg, const struct mp_counts *counts, const uint8_t *zones,
 		   uint32_t *out, uint32_t *nr_out);
 
 /* me_tails_add - add clones of short ways out to @plan. Return: 0, -ENOMEM. */
-int me_tails_add(const struct mp_cfg *cfg, const struct me_counts *counts, struct me_plan *plan);
+int me_tails_add(const struct mp_cfg *cfg, const struct mp_counts *counts, struct me_plan *plan);
 
 #endif

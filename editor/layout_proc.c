@@ -63,7 +63,7 @@ static uint32_t pairs_combine(struct affinity *pairs, uint32_t nr)
 	return kept;
 }
 
-static void pairs_collect(struct placement *p, const struct me_counts *counts)
+static void pairs_collect(struct placement *p, const struct mp_counts *counts)
 {
 	const struct mp_cfg *cfg = p->cfg;
 
@@ -192,7 +192,7 @@ static int groups_rank(const struct placement *p, uint32_t *out, uint32_t *nr_ou
 	return 0;
 }
 
-static void groups_init(struct placement *p, const struct me_counts *counts, const uint8_t *zones)
+static void groups_init(struct placement *p, const struct mp_counts *counts, const uint8_t *zones)
 {
 	const struct mp_cfg *cfg = p->cfg;
 
@@ -215,7 +215,7 @@ static void groups_init(struct placement *p, const struct me_counts *counts, con
 	}
 }
 
-int me_funcs_order(const struct mp_cfg *cfg, const struct me_counts *counts, const uint8_t *zones,
+int me_funcs_order(const struct mp_cfg *cfg, const struct mp_counts *counts, const uint8_t *zones,
 		   uint32_t *out, uint32_t *nr_out)
 {
 	struct placement p = {.cfg = cfg};

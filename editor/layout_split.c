@@ -8,7 +8,7 @@
 #include <errno.h>
 #include <string.h>
 
-#include "editor/counts.h"
+#include "libprof/counts.h"
 #include "editor/layout_private.h"
 
 /*
@@ -41,7 +41,7 @@ enum mark {
 	REACHED = 1 << 1, /* from the entry, and not through a landing pad */
 };
 
-static bool block_runs(const struct me_counts *counts, uint32_t b)
+static bool block_runs(const struct mp_counts *counts, uint32_t b)
 {
 	return counts->block[b] > 0 || counts->samples[b];
 }
@@ -62,7 +62,7 @@ static void func_mark_doomed(const struct mp_cfg *cfg, const struct mp_func *fun
 
 			if (marks[b] & DOOMED)
 				continue;
-			if (!doomed && block->nr_edges && !me_block_leaves(cfg, block)) {
+			if (!doomed && block->nr_edges && !mp_block_leaves(cfg, block)) {
 				doomed = true;
 				for (uint32_t e = 0; e < block->nr_edges; e++)
 					doomed &= marks[cfg->edges[block->first_edge + e].to] &
@@ -113,7 +113,7 @@ static bool block_is_fluff(const struct mp_block *block, uint8_t mark)
 	return (block->flags & MP_BLOCK_COLD_PART) || (mark & DOOMED) || !(mark & REACHED);
 }
 
-static void func_set_zones(const struct mp_cfg *cfg, const struct me_counts *counts,
+static void func_set_zones(const struct mp_cfg *cfg, const struct mp_counts *counts,
 			   const struct mp_func *func, const struct me_layout_options *options,
 			   const uint8_t *marks, bool weak, uint8_t *zones)
 {
@@ -131,7 +131,7 @@ static void func_set_zones(const struct mp_cfg *cfg, const struct me_counts *cou
 	}
 }
 
-static bool func_is_weak(const struct mp_cfg *cfg, const struct me_counts *counts, uint32_t f)
+static bool func_is_weak(const struct mp_cfg *cfg, const struct mp_counts *counts, uint32_t f)
 {
 	const struct mp_func *func = &cfg->funcs[f];
 	uint64_t sum = 0;
@@ -154,7 +154,7 @@ static void funcs_choose_called(const struct mp_cfg *cfg, const uint8_t *eligibl
 	}
 }
 
-int me_split_zones(const struct mp_cfg *cfg, const struct me_counts *counts,
+int me_split_zones(const struct mp_cfg *cfg, const struct mp_counts *counts,
 		   const uint8_t *eligible, const struct me_layout_options *options, uint8_t *zones,
 		   uint8_t *keep)
 {

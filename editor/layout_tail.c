@@ -31,7 +31,7 @@ struct tail {
 
 struct tails {
 	const struct mp_cfg *cfg;
-	const struct me_counts *counts;
+	const struct mp_counts *counts;
 	const struct me_plan *plan;
 	uint8_t *hot; /* per cfg block: copied into the hot zone */
 	struct tail *found;
@@ -227,7 +227,7 @@ static int insert(const struct tails *t, struct me_plan *plan)
 	return 0;
 }
 
-int me_tails_add(const struct mp_cfg *cfg, const struct me_counts *counts, struct me_plan *plan)
+int me_tails_add(const struct mp_cfg *cfg, const struct mp_counts *counts, struct me_plan *plan)
 {
 	struct tails t = {.cfg = cfg, .counts = counts, .plan = plan};
 	int ret = -ENOMEM;

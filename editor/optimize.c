@@ -24,7 +24,7 @@ struct job {
 	struct mp_profile *profile;
 	struct me_eligible eligible;
 	uint8_t *movable; /* per function: eligible, as layout wants it */
-	struct me_counts counts;
+	struct mp_counts counts;
 	struct me_plan plan;
 	double stage_start_s;
 };
@@ -111,13 +111,13 @@ static int read_profile(struct job *job, struct mp_err *err)
 static int make_plan(struct job *job, struct mp_err *err)
 {
 	const struct me_optimize_options *o = job->options;
-	struct me_counts_options inference = {
+	struct mp_counts_options inference = {
 		.estimator = o->estimator, .layout_prior = true, .call_graph = true};
 	int rc;
 
 	if (o->all)
 		return me_plan_all(job->cfg, job->movable, o->seed, &job->plan, err);
-	rc = me_counts_build(job->cfg, job->profile, &inference, &job->counts,
+	rc = mp_counts_build(job->cfg, job->profile, &inference, &job->counts,
 			     &job->report->inference, err);
 	job->counts.exact = o->exact_profile;
 	end_stage(job, ME_STAGE_INFER);
@@ -278,7 +278,7 @@ int me_optimize(const struct me_optimize_options *options, struct me_optimize_re
 	if (!rc)
 		rc = produce(&job, err);
 	me_plan_fini(&job.plan);
-	me_counts_fini(&job.counts);
+	mp_counts_fini(&job.counts);
 	me_eligible_fini(&job.eligible);
 	mp_profile_free(job.profile);
 	free(job.movable);

@@ -8,7 +8,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "editor/counts.h"
+#include "libprof/counts.h"
 #include "editor/eligible.h"
 #include "editor/emit.h"
 #include "editor/layout.h"
@@ -53,7 +53,7 @@ struct me_optimize_report {
 	uint64_t samples, samples_moved, samples_outside;
 	struct me_prediction prediction;
 	bool has_prediction;
-	struct me_counts_stats inference;
+	struct mp_counts_stats inference;
 	struct me_verify_report verified;
 	struct me_emitted emitted;   /* counts only: its image is gone */
 	uint64_t old_size, new_size; /* bytes of the files */

@@ -13,7 +13,7 @@
 
 struct walk {
 	const struct mp_cfg *cfg;
-	const struct me_counts *counts;
+	const struct mp_counts *counts;
 	const uint32_t *next; /* per block: what follows its copy, MP_NONE: nothing */
 	const uint8_t *copied;
 	const double *share; /* per block: of its count, what its clones leave; NULL: all */
@@ -92,7 +92,7 @@ static void func_add(const struct walk *w, uint32_t f)
 	}
 }
 
-void me_branches_add(const struct mp_cfg *cfg, const struct me_counts *counts, uint32_t func,
+void me_branches_add(const struct mp_cfg *cfg, const struct mp_counts *counts, uint32_t func,
 		     const uint32_t *next, const uint8_t *copied, struct me_branches *sum)
 {
 	struct walk w = {cfg, counts, next, copied, NULL, sum};
@@ -180,7 +180,7 @@ static int plan_read(const struct mp_cfg *cfg, const struct me_plan *plan, uint3
 	return 0;
 }
 
-int me_branches_count(const struct mp_cfg *cfg, const struct me_counts *counts,
+int me_branches_count(const struct mp_cfg *cfg, const struct mp_counts *counts,
 		      const struct me_plan *plan, const uint8_t *funcs, struct me_branches *out)
 {
 	uint8_t *wanted = calloc((size_t)cfg->nr_funcs + 1, 1);
@@ -243,7 +243,7 @@ static struct me_plan plan_without_clones(const struct me_plan *plan)
 	return bare;
 }
 
-int me_layout_predict(const struct mp_cfg *cfg, const struct me_counts *counts,
+int me_layout_predict(const struct mp_cfg *cfg, const struct mp_counts *counts,
 		      const struct me_plan *plan, struct me_prediction *out, struct mp_err *err)
 {
 	struct me_plan bare = plan_without_clones(plan);

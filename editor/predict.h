@@ -21,11 +21,11 @@ struct me_branches {
  * me_branches_count - over the functions with funcs[f], or all that @plan copies (@funcs NULL).
  * Return: 0, -ENOMEM, -EINVAL (the plan names no block).
  */
-int me_branches_count(const struct mp_cfg *cfg, const struct me_counts *counts,
+int me_branches_count(const struct mp_cfg *cfg, const struct mp_counts *counts,
 		      const struct me_plan *plan, const uint8_t *funcs, struct me_branches *out);
 
 /* The same for one function at a time; @next (MP_NONE: nothing follows) and @copied per block. */
-void me_branches_add(const struct mp_cfg *cfg, const struct me_counts *counts, uint32_t func,
+void me_branches_add(const struct mp_cfg *cfg, const struct mp_counts *counts, uint32_t func,
 		     const uint32_t *next, const uint8_t *copied, struct me_branches *sum);
 
 #endif

@@ -4,7 +4,7 @@
  *
  * Decides what one function probably did. The likeliest counts under a Poisson law are a
  * minimum-cost flow once the likelihood is cut into straight pieces; mcf finds it. Called by
- * editor/counts.c, function by function.
+ * counts.c, function by function.
  */
 #include "libprof/infer.h"
 

@@ -64,6 +64,7 @@ struct mp_module {
 	char *path;		 /* last path seen: for people, never for identity */
 	uint64_t text_size;	 /* bytes */
 	uint64_t nr_samples;	 /* attributed in all, in the asked period */
+	uint64_t nr_transfers;	 /* of control, counted by mp_store_add_edges(), likewise */
 	int64_t first_s, last_s; /* unix seconds */
 };
 
@@ -80,6 +81,28 @@ int mp_store_add_counts(struct mp_store *store, int64_t module, int64_t when_s,
  * Return: 0, -ENOENT no such module. */
 int mp_store_read_counts(struct mp_store *store, int64_t module, int64_t since_s,
 			 struct mp_ip_count **out, size_t *nr, struct mp_err *err);
+
+/*
+ * Transfers of control inside one module that were seen: a branch stack's, another profiler's,
+ * callgrind's. Only taken ones are stored (conditional branches that were taken, jumps, calls,
+ * returns); what fell through follows from them. They are evidence beside the samples and not in
+ * the ledger, and they are kept in the same days as the counts.
+ */
+struct mp_edge_count {
+	uint64_t from; /* link-time address of the instruction that transfers */
+	uint64_t to;   /* link-time address of its target */
+	uint64_t count;
+	uint64_t mispredicted; /* of count; 0 where nobody could tell */
+};
+
+/* Add @edges (strictly ascending (from, to)) to the module's edges of the day that holds @when_s.
+ * Return: 0, -ENOENT no such module, -EINVAL not ascending. */
+int mp_store_add_edges(struct mp_store *store, int64_t module, int64_t when_s,
+		       const struct mp_edge_count *edges, size_t nr, struct mp_err *err);
+/* Edges of a module since @since_s (0: all), ascending. None is no error: *@nr 0, *@out NULL.
+ * Ownership: free(*@out). Return: 0, -ENOENT no such module. */
+int mp_store_read_edges(struct mp_store *store, int64_t module, int64_t since_s,
+			struct mp_edge_count **out, size_t *nr, struct mp_err *err);
 
 int mp_store_find_module(struct mp_store *store, const struct mp_id *id, struct mp_module *out,
 			 struct mp_err *err);

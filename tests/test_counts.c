@@ -4,13 +4,13 @@
 #include <math.h>
 #include <stdlib.h>
 
-#include "editor/counts.h"
+#include "libprof/counts.h"
 #include "tests/suite.h"
 #include "tests/support/toycfg.h"
 
 static struct toy toy;
 
-static void check_conserved(const struct me_counts *counts)
+static void check_conserved(const struct mp_counts *counts)
 {
 	double in[TOY_MAX] = {0}, out[TOY_MAX] = {0};
 
@@ -25,9 +25,9 @@ static void check_conserved(const struct me_counts *counts)
 
 		ck_assert(in[b] <= counts->block[b] + tolerance);
 		ck_assert(out[b] <= counts->block[b] + tolerance);
-		if (!me_block_enters(&toy.blocks[b]))
+		if (!mp_block_enters(&toy.blocks[b]))
 			ck_assert(in[b] >= counts->block[b] - tolerance);
-		if (!me_block_leaves(&toy.cfg, &toy.blocks[b]))
+		if (!mp_block_leaves(&toy.cfg, &toy.blocks[b]))
 			ck_assert(out[b] >= counts->block[b] - tolerance);
 	}
 }
@@ -58,17 +58,17 @@ START_TEST(counts_are_conserved_in_every_sampled_function)
 {
 	uint64_t samples[] = {6, 6000, 5400, 0, 5, 0, 60};
 	struct mp_profile profile = {.block_samples = samples, .nr_blocks = 7};
-	struct me_counts_options options[] = {{MP_ESTIMATE_POISSON, false, false},
+	struct mp_counts_options options[] = {{MP_ESTIMATE_POISSON, false, false},
 					      {MP_ESTIMATE_POISSON, true, false},
 					      {MP_ESTIMATE_POISSON, true, true}};
 
 	for (int i = 0; i < 3; i++) {
-		struct me_counts_stats stats;
-		struct me_counts counts;
+		struct mp_counts_stats stats;
+		struct mp_counts counts;
 
 		program();
 		ck_assert_int_eq(
-			me_counts_build(&toy.cfg, &profile, &options[i], &counts, &stats, NULL), 0);
+			mp_counts_build(&toy.cfg, &profile, &options[i], &counts, &stats, NULL), 0);
 		check_conserved(&counts);
 		ck_assert_uint_eq(stats.nr_funcs, 2);
 		ck_assert_uint_eq(stats.nr_gave_up, 0);
@@ -77,7 +77,7 @@ START_TEST(counts_are_conserved_in_every_sampled_function)
 		ck_assert(counts.block[3] == 0 && counts.block[5] == 0);
 		ck_assert(counts.block[6] > 1);
 		ck_assert_uint_eq(counts.samples[1], 6000);
-		me_counts_fini(&counts);
+		mp_counts_fini(&counts);
 	}
 }
 END_TEST
@@ -87,14 +87,14 @@ START_TEST(counts_let_flow_leave_where_a_branch_leaves_the_function)
 	/* 1's taken way goes to another function: a tail call by condition. */
 	uint64_t samples[] = {600, 600, 0, 0, 0, 0, 0};
 	struct mp_profile profile = {.block_samples = samples, .nr_blocks = 7};
-	struct me_counts counts;
+	struct mp_counts counts;
 
 	program();
 	toy.blocks[1].nr_edges = 1;
-	ck_assert_int_eq(me_counts_build(&toy.cfg, &profile, NULL, &counts, NULL, NULL), 0);
+	ck_assert_int_eq(mp_counts_build(&toy.cfg, &profile, NULL, &counts, NULL, NULL), 0);
 	ck_assert(counts.block[1] > 50);
 	ck_assert(counts.block[2] == 0);
-	me_counts_fini(&counts);
+	mp_counts_fini(&counts);
 }
 END_TEST
 
@@ -104,11 +104,11 @@ START_TEST(counts_listen_to_the_call_graph)
 	 * and g none. */
 	uint64_t samples[] = {600, 60, 240, 600, 0, 600};
 	struct mp_profile profile = {.block_samples = samples, .nr_blocks = 6};
-	struct me_counts_options options = {MP_ESTIMATE_POISSON, false, false};
+	struct mp_counts_options options = {MP_ESTIMATE_POISSON, false, false};
 	double without = 0;
 
 	for (int with = 0; with < 2; with++) {
-		struct me_counts counts;
+		struct mp_counts counts;
 
 		toy_init(&toy);
 		toy_func(&toy, "f");
@@ -128,7 +128,7 @@ START_TEST(counts_listen_to_the_call_graph)
 		toy_call(&toy, 2, 1);
 		toy_finish(&toy);
 		options.call_graph = with;
-		ck_assert_int_eq(me_counts_build(&toy.cfg, &profile, &options, &counts, NULL, NULL),
+		ck_assert_int_eq(mp_counts_build(&toy.cfg, &profile, &options, &counts, NULL, NULL),
 				 0);
 		check_conserved(&counts);
 		if (with)
@@ -136,7 +136,7 @@ START_TEST(counts_listen_to_the_call_graph)
 		else
 			without = counts.block[1];
 		ck_assert(without > 0);
-		me_counts_fini(&counts);
+		mp_counts_fini(&counts);
 	}
 }
 END_TEST
@@ -145,11 +145,11 @@ START_TEST(counts_refuse_a_profile_of_something_else)
 {
 	uint64_t samples[] = {1};
 	struct mp_profile profile = {.block_samples = samples, .nr_blocks = 1};
-	struct me_counts counts;
+	struct mp_counts counts;
 	struct mp_err err = {""};
 
 	program();
-	ck_assert_int_eq(me_counts_build(&toy.cfg, &profile, NULL, &counts, NULL, &err), -EINVAL);
+	ck_assert_int_eq(mp_counts_build(&toy.cfg, &profile, NULL, &counts, NULL, &err), -EINVAL);
 	ck_assert_str_ne(err.msg, "");
 }
 END_TEST

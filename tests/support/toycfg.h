@@ -20,7 +20,7 @@
 
 struct toy {
 	struct mp_cfg cfg;
-	struct me_counts counts;
+	struct mp_counts counts;
 	struct mp_func funcs[TOY_MAX];
 	struct mp_block blocks[TOY_MAX];
 	struct mp_edge edges[4 * TOY_MAX];

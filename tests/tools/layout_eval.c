@@ -14,7 +14,7 @@
 #include <string.h>
 #include <time.h>
 
-#include "editor/counts.h"
+#include "libprof/counts.h"
 #include "editor/layout.h"
 #include "editor/predict.h"
 #include "libprof/cfg.h"
@@ -129,9 +129,9 @@ static uint64_t exact_transfer(const struct exact *x, uint64_t from, uint64_t to
 	return found ? found->count : 0;
 }
 
-static struct me_counts counts_exact(const struct mp_cfg *cfg, const struct exact *x)
+static struct mp_counts counts_exact(const struct mp_cfg *cfg, const struct exact *x)
 {
-	struct me_counts c = {calloc(cfg->nr_blocks + 1, sizeof(double)),
+	struct mp_counts c = {calloc(cfg->nr_blocks + 1, sizeof(double)),
 			      calloc(cfg->nr_edges + 1, sizeof(double)),
 			      calloc(cfg->nr_blocks + 1, sizeof(uint64_t)), true};
 
@@ -215,7 +215,7 @@ static double overlap_inside(const struct mp_cfg *cfg, const double *a, const do
 	return weight > 0 ? sum / weight : 0;
 }
 
-static double bias(const struct mp_cfg *cfg, const struct me_counts *c, const struct me_counts *x)
+static double bias(const struct mp_cfg *cfg, const struct mp_counts *c, const struct mp_counts *x)
 {
 	double sum = 0, weight = 0;
 
@@ -256,8 +256,8 @@ static double now(void)
 	return t.tv_sec + t.tv_nsec * 1e-9;
 }
 
-static void functions_print(const struct mp_cfg *cfg, const struct me_counts *c,
-			    const struct me_counts *x, const struct me_plan *plan)
+static void functions_print(const struct mp_cfg *cfg, const struct mp_counts *c,
+			    const struct mp_counts *x, const struct me_plan *plan)
 {
 	uint8_t *one = calloc(cfg->nr_funcs + 1, 1);
 
@@ -280,8 +280,8 @@ static void functions_print(const struct mp_cfg *cfg, const struct me_counts *c,
 }
 
 /* Block by block: counts by the estimate and exact, edge by edge, and what follows in the plan. */
-static void blocks_print(const struct mp_cfg *cfg, const struct me_counts *c,
-			 const struct me_counts *x, const struct me_plan *plan)
+static void blocks_print(const struct mp_cfg *cfg, const struct mp_counts *c,
+			 const struct mp_counts *x, const struct me_plan *plan)
 {
 	uint32_t f = mp_cfg_func_at(cfg, opt_blocks);
 
@@ -304,8 +304,8 @@ static void blocks_print(const struct mp_cfg *cfg, const struct me_counts *c,
 }
 
 /* What of the gain is due to order, and what to clones: by the estimate, and on exact counts. */
-static void parts_print(const struct mp_cfg *cfg, const char *name, const struct me_counts *c,
-			const struct me_counts *x, const struct me_plan *plan, const uint8_t *all)
+static void parts_print(const struct mp_cfg *cfg, const char *name, const struct mp_counts *c,
+			const struct mp_counts *x, const struct me_plan *plan, const uint8_t *all)
 {
 	struct me_plan bare = {malloc(((size_t)plan->nr_blocks + 1) * sizeof(*bare.blocks)), 0};
 	struct me_branches own, own_bare, real, real_bare;
@@ -329,8 +329,8 @@ static void parts_print(const struct mp_cfg *cfg, const char *name, const struct
 	me_plan_fini(&bare);
 }
 
-static void evaluate(const struct mp_cfg *cfg, const char *name, const struct me_counts *c,
-		     const struct me_counts *x, const uint8_t *eligible, double infer_s)
+static void evaluate(const struct mp_cfg *cfg, const char *name, const struct mp_counts *c,
+		     const struct mp_counts *x, const uint8_t *eligible, double infer_s)
 {
 	struct me_layout_options options = {.block_order = ME_ORDER_PH,
 					    .function_order = ME_ORDER_PH};
@@ -370,11 +370,11 @@ static void evaluate(const struct mp_cfg *cfg, const char *name, const struct me
 }
 
 static void estimators_run(const struct mp_cfg *cfg, const struct mp_profile *profile,
-			   const struct me_counts *x, const uint8_t *eligible)
+			   const struct mp_counts *x, const uint8_t *eligible)
 {
 	static const struct {
 		const char *name;
-		struct me_counts_options options;
+		struct mp_counts_options options;
 	} kinds[] = {
 		{"scaled", {MP_ESTIMATE_SCALED, false, false}},
 		{"poisson", {MP_ESTIMATE_POISSON, false, false}},
@@ -384,14 +384,14 @@ static void estimators_run(const struct mp_cfg *cfg, const struct mp_profile *pr
 	};
 
 	for (size_t i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++) {
-		struct me_counts c;
+		struct mp_counts c;
 		struct mp_err err;
 		double start = now();
 
-		if (me_counts_build(cfg, profile, &kinds[i].options, &c, NULL, &err))
+		if (mp_counts_build(cfg, profile, &kinds[i].options, &c, NULL, &err))
 			die("counts", err.msg);
 		evaluate(cfg, kinds[i].name, &c, x, eligible, now() - start);
-		me_counts_fini(&c);
+		mp_counts_fini(&c);
 	}
 }
 
@@ -446,7 +446,7 @@ int main(int argc, char **argv)
 	struct mp_profile *profile;
 	struct mp_err err = {""};
 	struct exact exact = {0};
-	struct me_counts x;
+	struct mp_counts x;
 	struct mp_ip_count *samples;
 	uint8_t *eligible;
 	size_t nr;
@@ -469,18 +469,18 @@ int main(int argc, char **argv)
 	estimators_run(cfg, profile, &x, eligible);
 	if (opt_train) {
 		struct exact train = {0};
-		struct me_counts t;
+		struct mp_counts t;
 
 		exact_read(opt_train, &train);
 		t = counts_exact(cfg, &train);
 		evaluate(cfg, "trained", &t, &x, eligible, 0);
-		me_counts_fini(&t);
+		mp_counts_fini(&t);
 		free(train.runs);
 		free(train.transfers);
 	}
 	if (!opt_no_exact)
 		evaluate(cfg, "exact", &x, &x, eligible, 0);
-	me_counts_fini(&x);
+	mp_counts_fini(&x);
 	free(eligible);
 	free(samples);
 	free(exact.runs);

@@ -5,24 +5,24 @@
  * Decides where flow enters and leaves a function; infer does the rest. Called by morph-optimize
  * before layout.
  */
-#include "editor/counts.h"
+#include "libprof/counts.h"
 
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "editor/counts_calls.h"
+#include "libprof/counts_calls.h"
 
 /* A landing pad runs only when something is thrown: entering there must pay for it. */
 #define PAD_ENTRY_COST 64.0
 
-bool me_block_enters(const struct mp_block *block)
+bool mp_block_enters(const struct mp_block *block)
 {
 	return block->flags & (MP_BLOCK_ENTRY | MP_BLOCK_LANDING_PAD | MP_BLOCK_ADDRESS_TAKEN |
 			       MP_BLOCK_OTHER_ENTRY);
 }
 
-bool me_block_leaves(const struct mp_cfg *cfg, const struct mp_block *block)
+bool mp_block_leaves(const struct mp_cfg *cfg, const struct mp_block *block)
 {
 	switch (block->term) {
 	case MP_TERM_FALL:
@@ -37,7 +37,7 @@ bool me_block_leaves(const struct mp_cfg *cfg, const struct mp_block *block)
 
 /* Arrays for one function, grown to the largest and used again. */
 struct scratch {
-	struct me_calls_evidence more;
+	struct mp_calls_evidence more;
 	struct mp_flow_block *blocks;
 	struct mp_flow_edge *edges;
 	uint32_t max_blocks, max_edges;
@@ -73,7 +73,7 @@ static void scratch_fini(struct scratch *s)
 {
 	free(s->blocks);
 	free(s->edges);
-	me_calls_evidence_fini(&s->more);
+	mp_calls_evidence_fini(&s->more);
 }
 
 static void edge_fill(const struct mp_cfg *cfg, const struct mp_func *func,
@@ -91,8 +91,8 @@ static void edge_fill(const struct mp_cfg *cfg, const struct mp_func *func,
 	};
 }
 
-static int func_infer(const struct mp_cfg *cfg, uint32_t f, const struct me_counts_options *options,
-		      struct scratch *scratch, struct me_counts *out, struct mp_err *err)
+static int func_infer(const struct mp_cfg *cfg, uint32_t f, const struct mp_counts_options *options,
+		      struct scratch *scratch, struct mp_counts *out, struct mp_err *err)
 {
 	const struct mp_func *func = &cfg->funcs[f];
 	const struct mp_block *first = &cfg->blocks[func->first_block];
@@ -114,8 +114,8 @@ static int func_infer(const struct mp_cfg *cfg, uint32_t f, const struct me_coun
 		scratch->blocks[i] = (struct mp_flow_block){
 			.samples = (double)out->samples[b],
 			.nr_insns = block->nr_insns,
-			.entry = me_block_enters(block),
-			.exit = me_block_leaves(cfg, block),
+			.entry = mp_block_enters(block),
+			.exit = mp_block_leaves(cfg, block),
 			.entry_cost = pad ? PAD_ENTRY_COST : 0,
 		};
 		if (scratch->more.samples) {
@@ -137,9 +137,9 @@ static bool func_is_sampled(const struct mp_func *func, const uint64_t *samples)
 	return false;
 }
 
-static int funcs_infer(const struct mp_cfg *cfg, const struct me_counts_options *options,
-		       struct scratch *scratch, struct me_counts *out,
-		       struct me_counts_stats *stats, struct mp_err *err)
+static int funcs_infer(const struct mp_cfg *cfg, const struct mp_counts_options *options,
+		       struct scratch *scratch, struct mp_counts *out,
+		       struct mp_counts_stats *stats, struct mp_err *err)
 {
 	for (uint32_t f = 0; f < cfg->nr_funcs; f++) {
 		const struct mp_func *func = &cfg->funcs[f];
@@ -158,17 +158,17 @@ static int funcs_infer(const struct mp_cfg *cfg, const struct me_counts_options 
 	return 0;
 }
 
-int me_counts_build(const struct mp_cfg *cfg, const struct mp_profile *profile,
-		    const struct me_counts_options *options, struct me_counts *out,
-		    struct me_counts_stats *stats, struct mp_err *err)
+int mp_counts_build(const struct mp_cfg *cfg, const struct mp_profile *profile,
+		    const struct mp_counts_options *options, struct mp_counts *out,
+		    struct mp_counts_stats *stats, struct mp_err *err)
 {
-	static const struct me_counts_options defaults = {
+	static const struct mp_counts_options defaults = {
 		.estimator = MP_ESTIMATE_POISSON, .layout_prior = true, .call_graph = true};
-	struct me_counts_stats sum = {0};
+	struct mp_counts_stats sum = {0};
 	struct scratch scratch = {0};
 	int ret = 0;
 
-	*out = (struct me_counts){0};
+	*out = (struct mp_counts){0};
 	options = options ? options : &defaults;
 	if (profile->nr_blocks != cfg->nr_blocks)
 		return mp_err_set(err, EINVAL, "profile of %u blocks for a program of %u",
@@ -184,15 +184,15 @@ int me_counts_build(const struct mp_cfg *cfg, const struct mp_profile *profile,
 	/* Twice with the call graph: it speaks of counts, which the first time finds. */
 	for (int round = 0; round < (options->call_graph ? 2 : 1) && !ret; round++) {
 		if (round)
-			ret = me_calls_weigh(cfg, out, &scratch.more);
-		sum = (struct me_counts_stats){0};
+			ret = mp_calls_weigh(cfg, out, &scratch.more);
+		sum = (struct mp_counts_stats){0};
 		if (!ret)
 			ret = funcs_infer(cfg, options, &scratch, out, &sum, err);
 	}
 out:
 	scratch_fini(&scratch);
 	if (ret < 0) {
-		me_counts_fini(out);
+		mp_counts_fini(out);
 		return ret;
 	}
 	if (stats)
@@ -200,10 +200,10 @@ out:
 	return 0;
 }
 
-void me_counts_fini(struct me_counts *counts)
+void mp_counts_fini(struct mp_counts *counts)
 {
 	free(counts->block);
 	free(counts->edge);
 	free(counts->samples);
-	*counts = (struct me_counts){0};
+	*counts = (struct mp_counts){0};
 }

@@ -5,7 +5,7 @@
  * Decides how much one function's counts say about another's. An equation between two blocks of
  * different functions is no flow, so it enters as evidence, once. Called by counts.c.
  */
-#include "editor/counts_calls.h"
+#include "libprof/counts_calls.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -26,7 +26,7 @@ static uint32_t func_entry(const struct mp_cfg *cfg, uint32_t f)
 }
 
 /* Flow that enters at @entry from outside: what loops bring back there is no call. */
-static double func_entered(const struct mp_cfg *cfg, const struct me_counts *counts, uint32_t f,
+static double func_entered(const struct mp_cfg *cfg, const struct mp_counts *counts, uint32_t f,
 			   uint32_t entry)
 {
 	const struct mp_func *func = &cfg->funcs[f];
@@ -40,8 +40,8 @@ static double func_entered(const struct mp_cfg *cfg, const struct me_counts *cou
 	return sum > 0 ? sum : 0;
 }
 
-int me_calls_weigh(const struct mp_cfg *cfg, const struct me_counts *counts,
-		   struct me_calls_evidence *out)
+int mp_calls_weigh(const struct mp_cfg *cfg, const struct mp_counts *counts,
+		   struct mp_calls_evidence *out)
 {
 	double *sites = calloc((size_t)cfg->nr_funcs + 1, sizeof(*sites));
 	double *entered = calloc((size_t)cfg->nr_funcs + 1, sizeof(*entered));
@@ -82,9 +82,9 @@ int me_calls_weigh(const struct mp_cfg *cfg, const struct me_counts *counts,
 	return 0;
 }
 
-void me_calls_evidence_fini(struct me_calls_evidence *evidence)
+void mp_calls_evidence_fini(struct mp_calls_evidence *evidence)
 {
 	free(evidence->samples);
 	free(evidence->insns);
-	*evidence = (struct me_calls_evidence){0};
+	*evidence = (struct mp_calls_evidence){0};
 }

@@ -1,0 +1,24 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * counts_calls - what the call graph says about the counts of blocks.
+ */
+#ifndef MP_COUNTS_CALLS_H
+#define MP_COUNTS_CALLS_H
+
+#include "libprof/counts.h"
+
+/* Evidence beside a block's own samples: as if @insns more instructions had caught @samples. */
+struct mp_calls_evidence {
+	double *samples, *insns; /* per block */
+};
+
+/*
+ * mp_calls_weigh - from counts inferred function by function: a block that calls g ran as often
+ * as g was entered from there, and g's entry as often as its call sites.
+ * Return: 0, -ENOMEM. Ownership: mp_calls_evidence_fini(@out), also after an error.
+ */
+int mp_calls_weigh(const struct mp_cfg *cfg, const struct mp_counts *counts,
+		   struct mp_calls_evidence *out);
+void mp_calls_evidence_fini(struct mp_calls_evidence *evidence);
+
+#endif
