@@ -8,6 +8,7 @@
 #include "libprof/counts.h"
 
 #include <errno.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -35,9 +36,12 @@ bool mp_block_leaves(const struct mp_cfg *cfg, const struct mp_block *block)
 	}
 }
 
-/* Arrays for one function, grown to the largest and used again. */
+/* What is known beside the samples, and arrays for one function, grown to the largest and used again. */
 struct scratch {
+	const struct mp_profile *profile;
 	struct mp_calls_evidence more;
+	double transfer_weight; /* as in struct mp_flow */
+	bool unsampled;
 	struct mp_flow_block *blocks;
 	struct mp_flow_edge *edges;
 	uint32_t max_blocks, max_edges;
@@ -76,19 +80,48 @@ static void scratch_fini(struct scratch *s)
 	mp_calls_evidence_fini(&s->more);
 }
 
-static void edge_fill(const struct mp_cfg *cfg, const struct mp_func *func,
-		      const struct mp_edge *edge, struct mp_flow_edge *out)
+static void edge_fill(const struct mp_cfg *cfg, const struct mp_func *func, uint32_t e,
+		      const struct scratch *scratch, struct mp_flow_edge *out)
 {
+	const struct mp_edge *edge = &cfg->edges[e];
 	const struct mp_block *from = &cfg->blocks[edge->from], *to = &cfg->blocks[edge->to];
+	bool known = scratch->transfer_weight > 0;
 
 	*out = (struct mp_flow_edge){
 		.from = edge->from - func->first_block,
 		.to = edge->to - func->first_block,
-		.group = edge->kind == MP_EDGE_TABLE ? from->table : UINT32_MAX,
+		/* Where transfers were seen, which jump went where is known. */
+		.group = edge->kind == MP_EDGE_TABLE && !known ? from->table : UINT32_MAX,
 		/* A jump through a table is taken wherever its target lies: no evidence. */
 		.taken = edge->kind == MP_EDGE_TAKEN || edge->kind == MP_EDGE_JUMP,
 		.backward = to->vaddr <= from->vaddr,
+		.counted = known && edge->kind != MP_EDGE_FALL,
+		.transfers = known ? (double)scratch->profile->edge_transfers[e] : 0,
 	};
+}
+
+static void block_fill(const struct mp_cfg *cfg, uint32_t b, const struct scratch *scratch,
+		       struct mp_flow_block *out)
+{
+	const struct mp_block *block = &cfg->blocks[b];
+	const struct mp_profile *profile = scratch->profile;
+	bool pad = (block->flags & MP_BLOCK_LANDING_PAD) && !(block->flags & MP_BLOCK_ENTRY);
+
+	*out = (struct mp_flow_block){
+		.samples = (double)profile->block_samples[b],
+		.nr_insns = block->nr_insns,
+		.entry = mp_block_enters(block),
+		.exit = mp_block_leaves(cfg, block),
+		.entry_cost = pad ? PAD_ENTRY_COST : 0,
+	};
+	if (scratch->more.samples) {
+		out->samples += scratch->more.samples[b];
+		out->more_insns = scratch->more.insns[b];
+	}
+	if (scratch->transfer_weight > 0) {
+		out->samples += (double)profile->block_leavings[b];
+		out->more_insns += scratch->transfer_weight * profile->block_leavers[b];
+	}
 }
 
 static int func_infer(const struct mp_cfg *cfg, uint32_t f, const struct mp_counts_options *options,
@@ -98,38 +131,27 @@ static int func_infer(const struct mp_cfg *cfg, uint32_t f, const struct mp_coun
 	const struct mp_block *first = &cfg->blocks[func->first_block];
 	const struct mp_block *last = first + func->nr_blocks - 1;
 	uint32_t first_edge = first->first_edge;
-	struct mp_flow flow = {.nr_blocks = func->nr_blocks, .layout_prior = options->layout_prior};
+	struct mp_flow flow = {
+		.nr_blocks = func->nr_blocks,
+		.nr_edges = last->first_edge + last->nr_edges - first_edge,
+		.layout_prior = options->layout_prior,
+		.unsampled = scratch->unsampled,
+		.transfer_weight = scratch->transfer_weight,
+	};
 
-	flow.nr_edges = last->first_edge + last->nr_edges - first_edge;
 	if (scratch_grow(scratch, flow.nr_blocks, flow.nr_edges))
 		return mp_err_set(err, ENOMEM, "out of memory");
 	flow.blocks = scratch->blocks;
 	flow.edges = scratch->edges;
-	for (uint32_t i = 0; i < func->nr_blocks; i++) {
-		const struct mp_block *block = first + i;
-		uint32_t b = func->first_block + i;
-		bool pad = (block->flags & MP_BLOCK_LANDING_PAD) &&
-			   !(block->flags & MP_BLOCK_ENTRY);
-
-		scratch->blocks[i] = (struct mp_flow_block){
-			.samples = (double)out->samples[b],
-			.nr_insns = block->nr_insns,
-			.entry = mp_block_enters(block),
-			.exit = mp_block_leaves(cfg, block),
-			.entry_cost = pad ? PAD_ENTRY_COST : 0,
-		};
-		if (scratch->more.samples) {
-			scratch->blocks[i].samples += scratch->more.samples[b];
-			scratch->blocks[i].more_insns = scratch->more.insns[b];
-		}
-	}
+	for (uint32_t i = 0; i < flow.nr_blocks; i++)
+		block_fill(cfg, func->first_block + i, scratch, &scratch->blocks[i]);
 	for (uint32_t i = 0; i < flow.nr_edges; i++)
-		edge_fill(cfg, func, &cfg->edges[first_edge + i], &scratch->edges[i]);
+		edge_fill(cfg, func, first_edge + i, scratch, &scratch->edges[i]);
 	return mp_infer_flow(&flow, options->estimator, out->block + func->first_block,
 			     out->edge + first_edge, err);
 }
 
-static bool func_is_sampled(const struct mp_func *func, const uint64_t *samples)
+static bool func_has_evidence(const struct mp_func *func, const uint64_t *samples)
 {
 	for (uint32_t b = func->first_block; b < func->first_block + func->nr_blocks; b++)
 		if (samples[b])
@@ -145,7 +167,7 @@ static int funcs_infer(const struct mp_cfg *cfg, const struct mp_counts_options 
 		const struct mp_func *func = &cfg->funcs[f];
 		int ret;
 
-		if (!func_is_sampled(func, out->samples))
+		if (!func_has_evidence(func, out->samples))
 			continue;
 		ret = func_infer(cfg, f, options, scratch, out, err);
 		if (ret < 0)
@@ -158,6 +180,36 @@ static int funcs_infer(const struct mp_cfg *cfg, const struct mp_counts_options 
 	return 0;
 }
 
+/* How often each block was seen, by a sample or by what came in and went out. */
+static void witnesses_fill(const struct mp_cfg *cfg, const struct mp_profile *profile,
+			   uint64_t *witnesses)
+{
+	memcpy(witnesses, profile->block_samples, cfg->nr_blocks * sizeof(*witnesses));
+	if (!profile->nr_transfers)
+		return;
+	for (uint32_t b = 0; b < cfg->nr_blocks; b++)
+		witnesses[b] += profile->block_leavings[b];
+	for (uint32_t e = 0; e < cfg->nr_edges; e++) {
+		witnesses[cfg->edges[e].from] += profile->edge_transfers[e];
+		witnesses[cfg->edges[e].to] += profile->edge_transfers[e];
+	}
+}
+
+/* Transfers seen for each execution, in units of the counts that samples suggest. */
+static double transfers_weigh(const struct mp_cfg *cfg, const struct mp_profile *profile,
+			      const struct mp_counts *counts)
+{
+	double seen = 0, counted = 0;
+
+	for (uint32_t e = 0; e < cfg->nr_edges; e++) {
+		if (cfg->edges[e].kind == MP_EDGE_FALL)
+			continue;
+		seen += (double)profile->edge_transfers[e];
+		counted += counts->edge[e];
+	}
+	return counted > 0 && seen > 0 ? fmin(seen / counted, 1e6) : 1;
+}
+
 int mp_counts_build(const struct mp_cfg *cfg, const struct mp_profile *profile,
 		    const struct mp_counts_options *options, struct mp_counts *out,
 		    struct mp_counts_stats *stats, struct mp_err *err)
@@ -165,7 +217,8 @@ int mp_counts_build(const struct mp_cfg *cfg, const struct mp_profile *profile,
 	static const struct mp_counts_options defaults = {
 		.estimator = MP_ESTIMATE_POISSON, .layout_prior = true, .call_graph = true};
 	struct mp_counts_stats sum = {0};
-	struct scratch scratch = {0};
+	struct scratch scratch = {.profile = profile};
+	bool again;
 	int ret = 0;
 
 	*out = (struct mp_counts){0};
@@ -180,11 +233,21 @@ int mp_counts_build(const struct mp_cfg *cfg, const struct mp_profile *profile,
 		ret = mp_err_set(err, ENOMEM, "out of memory");
 		goto out;
 	}
-	memcpy(out->samples, profile->block_samples, cfg->nr_blocks * sizeof(*out->samples));
-	/* Twice with the call graph: it speaks of counts, which the first time finds. */
-	for (int round = 0; round < (options->call_graph ? 2 : 1) && !ret; round++) {
-		if (round)
-			ret = mp_calls_weigh(cfg, out, &scratch.more);
+	witnesses_fill(cfg, profile, out->samples);
+	/*
+	 * Twice with the call graph: it speaks of counts, which the first time finds. Twice with
+	 * transfers, which say what calls did and more: what one of them is worth beside a sample
+	 * is found by the first. Once where there are transfers only.
+	 */
+	scratch.unsampled = !profile->nr_samples && profile->nr_transfers;
+	scratch.transfer_weight = scratch.unsampled;
+	again = profile->nr_transfers ? !scratch.unsampled : options->call_graph;
+	ret = funcs_infer(cfg, options, &scratch, out, &sum, err);
+	if (!ret && again) {
+		if (profile->nr_transfers)
+			scratch.transfer_weight = transfers_weigh(cfg, profile, out);
+		else if (mp_calls_weigh(cfg, out, &scratch.more))
+			ret = mp_err_set(err, ENOMEM, "out of memory");
 		sum = (struct mp_counts_stats){0};
 		if (!ret)
 			ret = funcs_infer(cfg, options, &scratch, out, &sum, err);

@@ -67,7 +67,8 @@ struct network {
 	double *extra;		/* per block: cost of the ways that its bundle stands for */
 	uint32_t *first_arc;	/* per block: its bundle, [nr_blocks]: the end of the last */
 	uint32_t *edge_block;	/* per edge: the block whose bundle stands for it, or NONE */
-	uint32_t *edge_arc;	/* per edge: its arc; where a table: from's arc into the table */
+	uint32_t *edge_arc;	/* per edge: its arcs; where a table: from's arc into the table */
+	uint32_t *edge_arc_end; /* per edge: behind the last of its arcs */
 	uint32_t *edge_arc_out; /* per edge: the arc from the table to the target, or NONE */
 	uint32_t *order;	/* edges with a group, sorted by group, from, to */
 	uint32_t nr_order;
@@ -80,13 +81,20 @@ struct network {
 
 static double block_cost(const struct mp_flow *flow, uint32_t block)
 {
+	if (flow->unsampled)
+		return flow->blocks[block].more_insns;
 	return flow->blocks[block].nr_insns + flow->blocks[block].more_insns +
 	       (flow->layout_prior ? 1.0 : 2.0);
 }
 
+static bool edge_is_counted(const struct mp_flow *flow, const struct mp_flow_edge *edge)
+{
+	return edge->counted && flow->transfer_weight > 0;
+}
+
 static double edge_prior(const struct mp_flow *flow, const struct mp_flow_edge *edge)
 {
-	if (!flow->layout_prior || !edge->taken)
+	if (!flow->layout_prior || !edge->taken || edge_is_counted(flow, edge))
 		return 0;
 	if (edge->backward)
 		return PRIOR_TAKEN_BACKWARD;
@@ -112,9 +120,14 @@ static int flow_check(const struct mp_flow *flow, struct mp_err *err)
 		    block->nr_insns > 1u << 24)
 			return mp_err_set(err, EINVAL, "flow: block %u has no sensible numbers", b);
 	}
-	for (uint32_t e = 0; e < flow->nr_edges; e++)
+	for (uint32_t e = 0; e < flow->nr_edges; e++) {
 		if (flow->edges[e].from >= flow->nr_blocks || flow->edges[e].to >= flow->nr_blocks)
 			return mp_err_set(err, EINVAL, "flow: edge %u names no block", e);
+		if (!(flow->edges[e].transfers >= 0) || !isfinite(flow->edges[e].transfers))
+			return mp_err_set(err, EINVAL, "flow: edge %u has no sensible number", e);
+	}
+	if (!(flow->transfer_weight >= 0) || flow->transfer_weight > 1e6)
+		return mp_err_set(err, EINVAL, "flow: no sensible weight of transfers");
 	if (flow->nr_blocks > 1u << 28 || flow->nr_edges > 1u << 28)
 		return mp_err_set(err, EINVAL, "flow: too large");
 	return 0;
@@ -185,6 +198,7 @@ static void group_add(struct network *net, uint32_t begin, uint32_t end)
 			arc_add(net, net->out[edge_from(net, i)], node, MP_MCF_INFINITE,
 				edge_prior(net->flow, &net->flow->edges[e]));
 		net->edge_arc[e] = net->nr_arcs - 1;
+		net->edge_arc_end[e] = net->nr_arcs;
 	}
 	for (uint32_t i = begin; i < begin + width; i++)
 		arc_add(net, node, net->in[edge_to(net, i)], MP_MCF_INFINITE, 0);
@@ -212,17 +226,18 @@ static void groups_add(struct network *net)
 
 /* ---- the network ---------------------------------------------------------------------------- */
 
-static void block_add(struct network *net, uint32_t b)
+/* Arcs from @from to @to whose cost is that of evidence: @samples seen at @cost a unit of flow. */
+static void bundle_add(struct network *net, uint32_t from, uint32_t to, double samples, double cost,
+		       double extra)
 {
-	const struct mp_flow_block *block = &net->flow->blocks[b];
-	double cost = block_cost(net->flow, b), extra = net->extra[b];
-	double top = ldexp(block->samples / cost, net->shift);
+	double top;
 	int64_t done = 0;
 
-	if (block->samples <= 0) {
-		arc_add(net, net->in[b], net->out[b], MP_MCF_INFINITE, cost + extra);
+	if (samples <= 0) {
+		arc_add(net, from, to, MP_MCF_INFINITE, cost + extra);
 		return;
 	}
+	top = ldexp(samples / cost, net->shift);
 	for (unsigned i = 0; i < NR_CUTS; i++) {
 		int64_t cut = llround(top * cuts[i]);
 		double slope = SLOPE_FIRST;
@@ -230,10 +245,24 @@ static void block_add(struct network *net, uint32_t b)
 		if (i)
 			slope = 1 - log(cuts[i] / cuts[i - 1]) / (cuts[i] - cuts[i - 1]);
 		if (cut > done)
-			arc_add(net, net->in[b], net->out[b], cut - done, slope * cost + extra);
+			arc_add(net, from, to, cut - done, slope * cost + extra);
 		done = cut;
 	}
-	arc_add(net, net->in[b], net->out[b], MP_MCF_INFINITE, SLOPE_LAST * cost + extra);
+	arc_add(net, from, to, MP_MCF_INFINITE, SLOPE_LAST * cost + extra);
+}
+
+static void edge_add(struct network *net, uint32_t e)
+{
+	const struct mp_flow *flow = net->flow;
+	const struct mp_flow_edge *edge = &flow->edges[e];
+	uint32_t from = net->out[edge->from], to = net->in[edge->to];
+
+	net->edge_arc[e] = net->nr_arcs;
+	if (edge_is_counted(flow, edge))
+		bundle_add(net, from, to, edge->transfers, flow->transfer_weight, 0);
+	else
+		arc_add(net, from, to, MP_MCF_INFINITE, edge_prior(flow, edge));
+	net->edge_arc_end[e] = net->nr_arcs;
 }
 
 static int flow_shift(const struct mp_flow *flow)
@@ -242,7 +271,11 @@ static int flow_shift(const struct mp_flow *flow)
 	int exponent;
 
 	for (uint32_t b = 0; b < flow->nr_blocks; b++)
-		sum += cuts[NR_CUTS - 1] * flow->blocks[b].samples / block_cost(flow, b);
+		if (flow->blocks[b].samples > 0)
+			sum += cuts[NR_CUTS - 1] * flow->blocks[b].samples / block_cost(flow, b);
+	for (uint32_t e = 0; e < flow->nr_edges; e++)
+		if (edge_is_counted(flow, &flow->edges[e]))
+			sum += cuts[NR_CUTS - 1] * flow->edges[e].transfers / flow->transfer_weight;
 	frexp(sum, &exponent);
 	return exponent + FLOW_MAX_SHIFT > FLOW_BITS ? FLOW_BITS - exponent : FLOW_MAX_SHIFT;
 }
@@ -283,7 +316,8 @@ static int nodes_assign(struct network *net)
 	for (uint32_t e = 0; e < flow->nr_edges; e++) {
 		uint32_t from = flow->edges[e].from, to = flow->edges[e].to;
 
-		if (nr_in[to] != 1 || from == to || flow->edges[e].group != NONE)
+		if (nr_in[to] != 1 || from == to || flow->edges[e].group != NONE ||
+		    edge_is_counted(flow, &flow->edges[e]))
 			continue;
 		if (net->out[from] == NONE)
 			net->out[from] = net->nr_nodes++;
@@ -298,7 +332,7 @@ static int nodes_assign(struct network *net)
 		uint32_t from = flow->edges[e].from, to = flow->edges[e].to;
 
 		if (nr_out[from] != 1 || from == to || flow->edges[e].group != NONE ||
-		    net->edge_block[e] != NONE)
+		    net->edge_block[e] != NONE || edge_is_counted(flow, &flow->edges[e]))
 			continue;
 		net->out[from] = net->in[to];
 		net->extra[from] += edge_prior(flow, &flow->edges[e]);
@@ -318,7 +352,8 @@ static void arcs_add(struct network *net)
 
 	for (uint32_t b = 0; b < flow->nr_blocks; b++) {
 		net->first_arc[b] = net->nr_arcs;
-		block_add(net, b);
+		bundle_add(net, net->in[b], net->out[b], flow->blocks[b].samples,
+			   block_cost(flow, b), net->extra[b]);
 	}
 	net->first_arc[flow->nr_blocks] = net->nr_arcs;
 	for (uint32_t b = 0; b < flow->nr_blocks; b++) {
@@ -331,9 +366,7 @@ static void arcs_add(struct network *net)
 	groups_add(net);
 	for (uint32_t e = 0; e < flow->nr_edges; e++)
 		if (net->edge_arc[e] == NONE && net->edge_block[e] == NONE)
-			net->edge_arc[e] = arc_add(net, net->out[flow->edges[e].from],
-						   net->in[flow->edges[e].to], MP_MCF_INFINITE,
-						   edge_prior(flow, &flow->edges[e]));
+			edge_add(net, e);
 }
 
 static int network_init(struct network *net, const struct mp_flow *flow)
@@ -343,6 +376,8 @@ static int network_init(struct network *net, const struct mp_flow *flow)
 
 	for (uint32_t b = 0; b < flow->nr_blocks; b++)
 		max_arcs += flow->blocks[b].samples > 0 ? NR_CUTS : 0;
+	for (uint32_t e = 0; e < flow->nr_edges; e++)
+		max_arcs += flow->edges[e].transfers > 0 ? NR_CUTS : 0;
 	*net = (struct network){.flow = flow, .shift = flow_shift(flow)};
 	net->arcs = malloc(max_arcs * sizeof(*net->arcs));
 	net->in = malloc(nr_blocks * sizeof(*net->in));
@@ -351,10 +386,12 @@ static int network_init(struct network *net, const struct mp_flow *flow)
 	net->first_arc = malloc(nr_blocks * sizeof(*net->first_arc));
 	net->edge_block = malloc(nr_edges * sizeof(*net->edge_block));
 	net->edge_arc = malloc(nr_edges * sizeof(*net->edge_arc));
+	net->edge_arc_end = malloc(nr_edges * sizeof(*net->edge_arc_end));
 	net->edge_arc_out = malloc(nr_edges * sizeof(*net->edge_arc_out));
 	net->order = malloc(nr_edges * sizeof(*net->order));
 	if (!net->arcs || !net->in || !net->out || !net->extra || !net->first_arc ||
-	    !net->edge_block || !net->edge_arc || !net->edge_arc_out || !net->order)
+	    !net->edge_block || !net->edge_arc || !net->edge_arc_end || !net->edge_arc_out ||
+	    !net->order)
 		return -ENOMEM;
 	for (uint32_t e = 0; e < flow->nr_edges; e++)
 		net->edge_block[e] = net->edge_arc[e] = net->edge_arc_out[e] = NONE;
@@ -373,26 +410,30 @@ static void network_fini(struct network *net)
 	free(net->first_arc);
 	free(net->edge_block);
 	free(net->edge_arc);
+	free(net->edge_arc_end);
 	free(net->edge_arc_out);
 	free(net->order);
+}
+
+static double arcs_flow(const struct network *net, uint32_t first, uint32_t end)
+{
+	int64_t sum = 0;
+
+	for (uint32_t a = first; a < end; a++)
+		sum += net->arcs[a].flow;
+	return ldexp((double)sum, -net->shift);
 }
 
 static void network_read(const struct network *net, double *block_count, double *edge_count)
 {
 	const struct mp_flow *flow = net->flow;
 
-	for (uint32_t b = 0; b < flow->nr_blocks; b++) {
-		int64_t sum = 0;
-
-		for (uint32_t a = net->first_arc[b]; a < net->first_arc[b + 1]; a++)
-			sum += net->arcs[a].flow;
-		block_count[b] = ldexp((double)sum, -net->shift);
-	}
+	for (uint32_t b = 0; b < flow->nr_blocks; b++)
+		block_count[b] = arcs_flow(net, net->first_arc[b], net->first_arc[b + 1]);
 	for (uint32_t e = 0; e < flow->nr_edges; e++)
-		edge_count[e] =
-			net->edge_block[e] != NONE
-				? block_count[net->edge_block[e]]
-				: ldexp((double)net->arcs[net->edge_arc[e]].flow, -net->shift);
+		edge_count[e] = net->edge_block[e] != NONE
+					? block_count[net->edge_block[e]]
+					: arcs_flow(net, net->edge_arc[e], net->edge_arc_end[e]);
 	/* Through a table every jump goes everywhere in the same proportions. */
 	for (uint32_t i = 0, end; i < net->nr_order; i = end) {
 		double sum = 0;
@@ -429,6 +470,13 @@ static int infer_scaled(const struct mp_flow *flow, double *block_count, double 
 		block_count[b] = flow->blocks[b].nr_insns
 					 ? flow->blocks[b].samples / flow->blocks[b].nr_insns
 					 : 0;
+	for (uint32_t e = 0; e < flow->nr_edges; e++)
+		if (edge_is_counted(flow, &flow->edges[e]))
+			sum[flow->edges[e].to] += flow->edges[e].transfers / flow->transfer_weight;
+	for (uint32_t b = 0; b < flow->nr_blocks; b++) {
+		block_count[b] = fmax(block_count[b], sum[b]);
+		sum[b] = 0;
+	}
 	for (uint32_t e = 0; e < flow->nr_edges; e++) {
 		sum[flow->edges[e].from] += block_count[flow->edges[e].to];
 		nr[flow->edges[e].from]++;

@@ -34,6 +34,9 @@ struct mp_flow_edge {
 	uint32_t group;	      /* edges of blocks that share a jump table carry the same group
 				 * (table index); UINT32_MAX: none. */
 	bool taken, backward; /* for the layout prior: reached by a branch; that goes backward */
+	bool counted;	      /* passing it leaves a trace: a transfer of control that is not seen
+			       * here was seen nowhere. A fall-through leaves none. */
+	double transfers;     /* seen over it, where @counted */
 };
 
 struct mp_flow {
@@ -42,6 +45,11 @@ struct mp_flow {
 	const struct mp_flow_edge *edges;
 	uint32_t nr_edges;
 	bool layout_prior; /* original layout as weak evidence: branches taken cost */
+	bool unsampled;	   /* nobody sampled: a block without samples says nothing */
+	/* Transfers seen for each execution in units of block counts, where there is evidence by
+	 * edges; 0: there is none, and counted edges are like others. The prior is not needed
+	 * then: what a counted edge carries, its transfers say. */
+	double transfer_weight;
 };
 
 /* What mp_infer_flow() returns when it gave up looking for the best: the counts are those of

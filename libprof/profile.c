@@ -45,10 +45,63 @@ int mp_profile_build(const struct mp_cfg *cfg, const struct mp_ip_count *counts,
 	return 0;
 }
 
+/* The edge of @cfg that a transfer by the last instruction of @block to @to passes, or MP_NONE. */
+static uint32_t edge_find(const struct mp_cfg *cfg, const struct mp_block *block, uint64_t to)
+{
+	for (uint32_t e = block->first_edge; e < block->first_edge + block->nr_edges; e++)
+		if (cfg->edges[e].kind != MP_EDGE_FALL && cfg->blocks[cfg->edges[e].to].vaddr == to)
+			return e;
+	return MP_NONE;
+}
+
+/* True where each transfer by an instruction at @at_end of @block, or before, is one run of it. */
+static bool leaving_is_a_run(const struct mp_block *block, bool at_end)
+{
+	if (!at_end)
+		return true; /* a call */
+	return block->term == MP_TERM_RET || block->term == MP_TERM_TAIL ||
+	       block->term == MP_TERM_INDIRECT_TAIL;
+}
+
+int mp_profile_add_edges(struct mp_profile *profile, const struct mp_cfg *cfg,
+			 const struct mp_edge_count *edges, size_t nr, struct mp_err *err)
+{
+	uint64_t last_leaver = UINT64_MAX;
+
+	profile->edge_transfers = calloc((size_t)cfg->nr_edges + 1, sizeof(uint64_t));
+	profile->block_leavings = calloc((size_t)cfg->nr_blocks + 1, sizeof(uint64_t));
+	profile->block_leavers = calloc((size_t)cfg->nr_blocks + 1, sizeof(uint32_t));
+	if (!profile->edge_transfers || !profile->block_leavings || !profile->block_leavers)
+		return mp_err_set(err, ENOMEM, "profile: out of memory");
+	for (size_t i = 0; i < nr; i++) {
+		uint32_t b = mp_cfg_block_at(cfg, edges[i].from), e;
+		const struct mp_block *block = b == MP_NONE ? NULL : &cfg->blocks[b];
+		bool at_end = block && block->term_len &&
+			      edges[i].from == block->vaddr + block->size - block->term_len;
+
+		e = at_end ? edge_find(cfg, block, edges[i].to) : MP_NONE;
+		if (e != MP_NONE) {
+			profile->edge_transfers[e] += edges[i].count;
+		} else if (block && leaving_is_a_run(block, at_end)) {
+			profile->block_leavings[b] += edges[i].count;
+			profile->block_leavers[b] += edges[i].from != last_leaver;
+			last_leaver = edges[i].from;
+		} else {
+			profile->nr_transfers_outside += edges[i].count;
+			continue;
+		}
+		profile->nr_transfers += edges[i].count;
+	}
+	return 0;
+}
+
 void mp_profile_free(struct mp_profile *profile)
 {
 	if (!profile)
 		return;
 	free(profile->block_samples);
+	free(profile->edge_transfers);
+	free(profile->block_leavings);
+	free(profile->block_leavers);
 	free(profile);
 }

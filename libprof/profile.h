@@ -19,10 +19,29 @@ struct mp_ip_count {
 	uint64_t count;
 };
 
+/*
+ * Transfers of control inside one module that were seen: a branch stack's, another profiler's,
+ * callgrind's. Only taken ones (conditional branches that were taken, jumps, calls, returns); what
+ * fell through follows from them.
+ */
+struct mp_edge_count {
+	uint64_t from; /* link-time address of the instruction that transfers */
+	uint64_t to;   /* link-time address of its target */
+	uint64_t count;
+	uint64_t mispredicted; /* of count; 0 where nobody could tell */
+};
+
 struct mp_profile {
-	uint64_t *block_samples; /* per cfg block */
-	uint64_t nr_samples;	 /* that fell into blocks */
-	uint64_t nr_outside;	 /* that fell into no block of the cfg */
+	uint64_t *block_samples;  /* per cfg block */
+	uint64_t *edge_transfers; /* per cfg edge; NULL, as the next two: none was ever seen */
+	/* Calls, returns and tail calls: how often those of a block's instructions were seen to
+	 * run, and how many of them that are. */
+	uint64_t *block_leavings;
+	uint32_t *block_leavers;
+	uint64_t nr_transfers;	       /* over edges of the cfg, or leaving a block */
+	uint64_t nr_transfers_outside; /* others: they say nothing */
+	uint64_t nr_samples;	       /* that fell into blocks */
+	uint64_t nr_outside;	       /* that fell into no block of the cfg */
 	uint32_t nr_blocks;
 };
 
@@ -32,6 +51,12 @@ struct mp_profile {
  */
 int mp_profile_build(const struct mp_cfg *cfg, const struct mp_ip_count *counts, size_t nr,
 		     struct mp_profile **out, struct mp_err *err);
+/*
+ * mp_profile_add_edges - what is known of transfers of control (ascending (from, to)), beside the
+ * samples. At most once for a profile. Return: 0, -ENOMEM.
+ */
+int mp_profile_add_edges(struct mp_profile *profile, const struct mp_cfg *cfg,
+			 const struct mp_edge_count *edges, size_t nr, struct mp_err *err);
 void mp_profile_free(struct mp_profile *profile);
 
 /* Length-scaled weight of a block: samples per instruction. */

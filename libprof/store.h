@@ -83,20 +83,10 @@ int mp_store_read_counts(struct mp_store *store, int64_t module, int64_t since_s
 			 struct mp_ip_count **out, size_t *nr, struct mp_err *err);
 
 /*
- * Transfers of control inside one module that were seen: a branch stack's, another profiler's,
- * callgrind's. Only taken ones are stored (conditional branches that were taken, jumps, calls,
- * returns); what fell through follows from them. They are evidence beside the samples and not in
- * the ledger, and they are kept in the same days as the counts.
+ * Edges are evidence beside the samples and not in the ledger; they are kept in the same days as
+ * the counts. Add @edges (strictly ascending (from, to)) to the module's of the day of @when_s.
+ * Return: 0, -ENOENT no such module, -EINVAL not ascending.
  */
-struct mp_edge_count {
-	uint64_t from; /* link-time address of the instruction that transfers */
-	uint64_t to;   /* link-time address of its target */
-	uint64_t count;
-	uint64_t mispredicted; /* of count; 0 where nobody could tell */
-};
-
-/* Add @edges (strictly ascending (from, to)) to the module's edges of the day that holds @when_s.
- * Return: 0, -ENOENT no such module, -EINVAL not ascending. */
 int mp_store_add_edges(struct mp_store *store, int64_t module, int64_t when_s,
 		       const struct mp_edge_count *edges, size_t nr, struct mp_err *err);
 /* Edges of a module since @since_s (0: all), ascending. None is no error: *@nr 0, *@out NULL.

@@ -141,6 +141,70 @@ START_TEST(counts_listen_to_the_call_graph)
 }
 END_TEST
 
+/* f ran 6 times, its loop 1,000 times in all; h, which no sample hit, 60. */
+static void transfers_fill(struct mp_profile *profile)
+{
+	static uint64_t edges[8], leavings[8];
+	static uint32_t leavers[8];
+
+	for (uint32_t e = 0; e < toy.cfg.nr_edges; e++) {
+		edges[e] = 0;
+		if (toy.edges[e].from == 2 && toy.edges[e].to == 1)
+			edges[e] = 1000;
+		if (toy.edges[e].from == 1 && toy.edges[e].to == 4)
+			edges[e] = 6;
+	}
+	leavings[4] = 6;
+	leavings[6] = 60;
+	leavers[4] = leavers[6] = 1;
+	profile->edge_transfers = edges;
+	profile->block_leavings = leavings;
+	profile->block_leavers = leavers;
+	profile->nr_transfers = 1066;
+}
+
+START_TEST(counts_take_transfers_for_samples)
+{
+	uint64_t samples[7] = {0};
+	struct mp_profile profile = {.block_samples = samples, .nr_blocks = 7};
+	struct mp_counts_stats stats;
+	struct mp_counts counts;
+
+	program();
+	transfers_fill(&profile);
+	ck_assert_int_eq(mp_counts_build(&toy.cfg, &profile, NULL, &counts, &stats, NULL), 0);
+	check_conserved(&counts);
+	ck_assert_uint_eq(stats.nr_funcs, 2);
+	ck_assert(fabs(counts.block[0] - 6) < 0.01 && fabs(counts.block[1] - 1006) < 0.01);
+	ck_assert(fabs(counts.block[6] - 60) < 0.01);
+	ck_assert(counts.block[5] == 0);
+	ck_assert_uint_ge(counts.samples[1], 1000);
+	ck_assert_uint_eq(counts.samples[6], 60);
+	mp_counts_fini(&counts);
+}
+END_TEST
+
+START_TEST(counts_combine_samples_and_transfers)
+{
+	/* By the samples the loop goes round twice in each call; by the transfers, 167 times. */
+	uint64_t samples[] = {300, 900, 600, 0, 300, 0, 0};
+	struct mp_profile profile = {.block_samples = samples, .nr_blocks = 7, .nr_samples = 2100};
+	struct mp_counts alone, both;
+
+	program();
+	ck_assert_int_eq(mp_counts_build(&toy.cfg, &profile, NULL, &alone, NULL, NULL), 0);
+	transfers_fill(&profile);
+	ck_assert_int_eq(mp_counts_build(&toy.cfg, &profile, NULL, &both, NULL, NULL), 0);
+	check_conserved(&both);
+	ck_assert(alone.block[1] < 6 * alone.block[0]);
+	ck_assert(both.block[1] / both.block[0] > 1.3 * alone.block[1] / alone.block[0]);
+	/* Seen to return, never sampled. */
+	ck_assert(alone.block[6] == 0 && both.block[6] > 0);
+	mp_counts_fini(&alone);
+	mp_counts_fini(&both);
+}
+END_TEST
+
 START_TEST(counts_refuse_a_profile_of_something_else)
 {
 	uint64_t samples[] = {1};
@@ -162,6 +226,8 @@ static Suite *counts_suite(void)
 	tcase_add_test(tcase, counts_are_conserved_in_every_sampled_function);
 	tcase_add_test(tcase, counts_let_flow_leave_where_a_branch_leaves_the_function);
 	tcase_add_test(tcase, counts_listen_to_the_call_graph);
+	tcase_add_test(tcase, counts_take_transfers_for_samples);
+	tcase_add_test(tcase, counts_combine_samples_and_transfers);
 	tcase_add_test(tcase, counts_refuse_a_profile_of_something_else);
 	suite_add_tcase(suite, tcase);
 	return suite;

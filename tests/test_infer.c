@@ -91,7 +91,11 @@ START_TEST(infer_conserves_on_random_graphs)
 			edges[e].group = random_below(4) ? NO_GROUP : random_below(3);
 			edges[e].taken = random_below(2);
 			edges[e].backward = random_below(2);
+			edges[e].counted = edges[e].taken;
+			edges[e].transfers = random_below(3) ? random_below(5000) : 0;
 		}
+		flow.transfer_weight = round % 4 == 0 ? 0.5 + random_below(9) : 0;
+		flow.unsampled = false;
 		ck_assert_int_eq(mp_infer_flow(&flow, MP_ESTIMATE_POISSON, block, count, NULL), 0);
 		check_conserved(&flow, block, count);
 	}
@@ -206,7 +210,11 @@ START_TEST(infer_keeps_consistent_counts)
 		{.samples = 10 * 3, .nr_insns = 1, .exit = true},
 	};
 	struct mp_flow_edge edges[] = {edge(0, 1), edge(1, 2), edge(2, 1), edge(1, 3)};
-	struct mp_flow flow = {blocks, 4, edges, 4, false};
+	struct mp_flow flow = {.blocks = blocks,
+			       .nr_blocks = 4,
+			       .edges = edges,
+			       .nr_edges = 4,
+			       .layout_prior = false};
 	double block[4], count[4];
 
 	ck_assert_int_eq(mp_infer_flow(&flow, MP_ESTIMATE_POISSON, block, count, NULL), 0);
@@ -227,7 +235,11 @@ START_TEST(infer_false_zero_does_not_cut_a_hot_path)
 		{.samples = 700, .nr_insns = 7, .exit = true},
 	};
 	struct mp_flow_edge edges[] = {edge(0, 1), edge(1, 2)};
-	struct mp_flow flow = {blocks, 3, edges, 2, false};
+	struct mp_flow flow = {.blocks = blocks,
+			       .nr_blocks = 3,
+			       .edges = edges,
+			       .nr_edges = 2,
+			       .layout_prior = false};
 	double block[3], count[2];
 
 	ck_assert_int_eq(mp_infer_flow(&flow, MP_ESTIMATE_POISSON, block, count, NULL), 0);
@@ -247,7 +259,11 @@ START_TEST(infer_unsampled_detour_stays_empty)
 		{.samples = 700, .nr_insns = 7, .exit = true},
 	};
 	struct mp_flow_edge edges[] = {edge(0, 1), edge(1, 2), edge(2, 3), edge(0, 3)};
-	struct mp_flow flow = {blocks, 4, edges, 4, false};
+	struct mp_flow flow = {.blocks = blocks,
+			       .nr_blocks = 4,
+			       .edges = edges,
+			       .nr_edges = 4,
+			       .layout_prior = false};
 	double block[4], count[4];
 
 	ck_assert_int_eq(mp_infer_flow(&flow, MP_ESTIMATE_POISSON, block, count, NULL), 0);
@@ -267,7 +283,11 @@ START_TEST(infer_shared_table_splits_alike_for_every_jump)
 		{.samples = 3, .nr_insns = 1, .exit = true},
 	};
 	struct mp_flow_edge edges[9];
-	struct mp_flow flow = {blocks, 4, edges, 9, false};
+	struct mp_flow flow = {.blocks = blocks,
+			       .nr_blocks = 4,
+			       .edges = edges,
+			       .nr_edges = 9,
+			       .layout_prior = false};
 	double block[4], count[9];
 
 	for (uint32_t from = 0; from < 3; from++)
@@ -294,7 +314,11 @@ START_TEST(infer_prior_prefers_the_fall_through)
 		{.samples = 500, .nr_insns = 5, .exit = true},
 	};
 	struct mp_flow_edge edges[] = {edge(0, 2), edge(0, 1), edge(1, 3), edge(2, 3)};
-	struct mp_flow flow = {blocks, 4, edges, 4, true};
+	struct mp_flow flow = {.blocks = blocks,
+			       .nr_blocks = 4,
+			       .edges = edges,
+			       .nr_edges = 4,
+			       .layout_prior = true};
 	double block[4], count[4];
 
 	edges[0].taken = true;
@@ -318,7 +342,11 @@ START_TEST(infer_holds_exact_counts_of_a_long_run)
 		{.samples = 3e14, .nr_insns = 1, .exit = true},
 	};
 	struct mp_flow_edge edges[] = {edge(0, 1), edge(0, 2)};
-	struct mp_flow flow = {blocks, 3, edges, 2, false};
+	struct mp_flow flow = {.blocks = blocks,
+			       .nr_blocks = 3,
+			       .edges = edges,
+			       .nr_edges = 2,
+			       .layout_prior = false};
 	double block[3], count[2];
 
 	ck_assert_int_eq(mp_infer_flow(&flow, MP_ESTIMATE_POISSON, block, count, NULL), 0);
@@ -336,7 +364,11 @@ START_TEST(infer_scaled_divides_by_length)
 		{.nr_insns = 0},
 	};
 	struct mp_flow_edge edges[] = {edge(0, 1), edge(0, 2)};
-	struct mp_flow flow = {blocks, 4, edges, 2, false};
+	struct mp_flow flow = {.blocks = blocks,
+			       .nr_blocks = 4,
+			       .edges = edges,
+			       .nr_edges = 2,
+			       .layout_prior = false};
 	double block[4], count[2];
 
 	ck_assert_int_eq(mp_infer_flow(&flow, MP_ESTIMATE_SCALED, block, count, NULL), 0);
@@ -352,7 +384,11 @@ START_TEST(infer_refuses_nonsense)
 {
 	struct mp_flow_block block = {.samples = 1, .nr_insns = 1, .entry = true, .exit = true};
 	struct mp_flow_edge bad = edge(0, 1);
-	struct mp_flow flow = {&block, 1, &bad, 1, false};
+	struct mp_flow flow = {.blocks = &block,
+			       .nr_blocks = 1,
+			       .edges = &bad,
+			       .nr_edges = 1,
+			       .layout_prior = false};
 	struct mp_err err = {""};
 	double b, e;
 
@@ -361,10 +397,99 @@ START_TEST(infer_refuses_nonsense)
 	flow.nr_edges = 0;
 	block.samples = NAN;
 	ck_assert_int_eq(mp_infer_flow(&flow, MP_ESTIMATE_POISSON, &b, &e, &err), -EINVAL);
+	block.samples = 1;
+	flow.transfer_weight = NAN;
+	ck_assert_int_eq(mp_infer_flow(&flow, MP_ESTIMATE_POISSON, &b, &e, &err), -EINVAL);
+	flow.transfer_weight = 0;
 	block.samples = -1;
 	ck_assert_int_eq(mp_infer_flow(&flow, MP_ESTIMATE_POISSON, &b, &e, &err), -EINVAL);
 	flow.nr_blocks = 0;
 	ck_assert_int_eq(mp_infer_flow(&flow, MP_ESTIMATE_POISSON, &b, &e, &err), 0);
+}
+END_TEST
+
+/* A real execution of a random graph, walked: what was taken says everything, without a sample. */
+START_TEST(infer_finds_all_counts_from_transfers_alone)
+{
+	enum {
+		NR = 30
+	};
+	struct mp_flow_block blocks[NR];
+	struct mp_flow_edge edges[2 * NR];
+	double block[NR], count[2 * NR], true_block[NR], true_edge[2 * NR];
+
+	seed = 11;
+	for (int round = 0; round < 100; round++) {
+		struct mp_flow flow = {.blocks = blocks,
+				       .nr_blocks = NR,
+				       .edges = edges,
+				       .nr_edges = 2 * (NR - 1),
+				       .layout_prior = round % 2,
+				       .unsampled = true,
+				       .transfer_weight = 1};
+
+		memset(true_block, 0, sizeof(true_block));
+		memset(true_edge, 0, sizeof(true_edge));
+		/* Each block but the last falls through or branches somewhere. */
+		for (uint32_t b = 0; b < NR; b++)
+			blocks[b] = (struct mp_flow_block){
+				.nr_insns = 5, .entry = b == 0, .exit = b == NR - 1};
+		for (uint32_t b = 0; b < NR - 1; b++) {
+			edges[2 * b] = edge(b, b + 1);
+			edges[2 * b + 1] = edge(b, random_below(NR));
+			edges[2 * b + 1].taken = edges[2 * b + 1].counted = true;
+		}
+		for (int run = 0; run < 50; run++) {
+			for (uint32_t at = 0;; at = edges[2 * at + random_below(3) / 2].to) {
+				true_block[at]++;
+				if (at == NR - 1)
+					break;
+				/* The same draw as in the step: seen before it is made. */
+				uint64_t before = seed;
+
+				true_edge[2 * at + random_below(3) / 2]++;
+				seed = before;
+			}
+		}
+		/* The entry is entered 50 times: what a call would show. */
+		blocks[0].samples = true_block[0];
+		blocks[0].more_insns = 1;
+		for (uint32_t e = 0; e < flow.nr_edges; e++)
+			edges[e].transfers = edges[e].counted ? true_edge[e] : 0;
+		ck_assert_int_eq(mp_infer_flow(&flow, MP_ESTIMATE_POISSON, block, count, NULL), 0);
+		check_conserved(&flow, block, count);
+		for (uint32_t b = 0; b < NR; b++)
+			check_near(block[b], true_block[b]);
+		for (uint32_t e = 0; e < flow.nr_edges; e++)
+			check_near(count[e], true_edge[e]);
+	}
+}
+END_TEST
+
+START_TEST(infer_believes_transfers_over_noisy_samples)
+{
+	/* 0 -> 1 or 2 -> 3; the samples say even, 900 of 1,000 transfers say 2. */
+	struct mp_flow_block blocks[] = {
+		{.samples = 1000, .nr_insns = 9, .entry = true},
+		{.samples = 500, .nr_insns = 9},
+		{.samples = 500, .nr_insns = 9},
+		{.samples = 1000, .nr_insns = 9, .exit = true},
+	};
+	struct mp_flow_edge edges[] = {edge(0, 1), edge(0, 2), edge(1, 3), edge(2, 3)};
+	struct mp_flow flow = {.blocks = blocks,
+			       .nr_blocks = 4,
+			       .edges = edges,
+			       .nr_edges = 4,
+			       .layout_prior = true};
+	double block[4], count[4];
+
+	edges[1].taken = edges[1].counted = true;
+	edges[1].transfers = 90000;
+	ck_assert_int_eq(mp_infer_flow(&flow, MP_ESTIMATE_POISSON, block, count, NULL), 0);
+	ck_assert_msg(count[1] <= 51, "%g without a weight", count[1]);
+	flow.transfer_weight = 1000;
+	ck_assert_int_eq(mp_infer_flow(&flow, MP_ESTIMATE_POISSON, block, count, NULL), 0);
+	ck_assert_msg(count[1] > 80 && count[1] < 95, "%g", count[1]);
 }
 END_TEST
 
@@ -381,6 +506,8 @@ static Suite *infer_suite(void)
 	tcase_add_test(tcase, infer_shared_table_splits_alike_for_every_jump);
 	tcase_add_test(tcase, infer_prior_prefers_the_fall_through);
 	tcase_add_test(tcase, infer_holds_exact_counts_of_a_long_run);
+	tcase_add_test(tcase, infer_finds_all_counts_from_transfers_alone);
+	tcase_add_test(tcase, infer_believes_transfers_over_noisy_samples);
 	tcase_add_test(tcase, infer_scaled_divides_by_length);
 	tcase_add_test(tcase, infer_refuses_nonsense);
 	suite_add_tcase(suite, tcase);
