@@ -13,6 +13,7 @@
 
 #include "editor/plan_all.h"
 #include "editor/publish.h"
+#include "editor/selfcheck.h"
 #include "libprof/profile.h"
 #include "libprof/store.h"
 
@@ -47,14 +48,21 @@ static void end_stage(struct job *job, enum me_stage stage)
 
 static int read_file(struct job *job, struct mp_err *err)
 {
+	const struct me_optimize_options *o = job->options;
 	struct mp_err why;
-	int rc = mp_elf_open(job->options->input, MP_ELF_ALL, &job->elf, err);
+	int rc = o->files ? mp_elf_open_fd(o->input, o->files->input, MP_ELF_ALL, &job->elf, err)
+			  : mp_elf_open(o->input, MP_ELF_ALL, &job->elf, err);
 
 	if (rc)
 		return rc;
-	rc = me_eligible_file(job->elf, &why);
+	rc = me_selfcheck_file(job->elf, &why);
+	if (!rc)
+		rc = me_selfcheck_companions(o->input, &why);
+	if (!rc)
+		rc = me_eligible_file(job->elf, &why);
 	if (rc)
 		return mp_err_set(err, -rc, "%s: %s", job->options->input, why.msg);
+	job->report->id = job->elf->id;
 	mp_id_format_build_id(&job->elf->id, job->report->build_id);
 	job->report->old_size = job->elf->size;
 	rc = mp_cfg_build(job->elf, NULL, &job->cfg, &why);
@@ -207,12 +215,14 @@ static int account(struct job *job, struct mp_err *err)
 	return 0;
 }
 
-static int verify_file(const struct mp_elf *original, const char *path,
+/* @fd: the output, open; -1: by @path. */
+static int verify_file(const struct mp_elf *original, const char *path, int fd,
 		       struct me_verify_report *report, struct mp_err *err)
 {
 	struct mp_elf *output;
 	struct mp_err why;
-	int rc = mp_elf_open(path, MP_ELF_ALL, &output, &why);
+	int rc = fd >= 0 ? mp_elf_open_fd(path, fd, MP_ELF_ALL, &output, &why)
+			 : mp_elf_open(path, MP_ELF_ALL, &output, &why);
 
 	if (!rc) {
 		rc = me_verify(original, output, report, &why);
@@ -225,10 +235,54 @@ static int verify_file(const struct mp_elf *original, const char *path,
 	return rc ? mp_err_set(err, -rc, "%s: verify: %s", original->path, why.msg) : 0;
 }
 
-static int produce(struct job *job, struct mp_err *err)
+/* The analysis is not needed any more; verify must not see it either. */
+static void forget_analysis(struct job *job)
+{
+	me_image_fini(&job->report->emitted.image);
+	mp_cfg_free(job->cfg);
+	job->cfg = NULL;
+	end_stage(job, ME_STAGE_WRITE);
+}
+
+static int publish(struct job *job, struct mp_err *err)
 {
 	struct me_optimize_report *r = job->report;
 	struct me_publish publish;
+	int rc = me_publish_begin(&publish, job->options->input, job->options->output, err);
+
+	if (rc)
+		return rc;
+	rc = me_publish_write(&publish, &r->emitted.image, err);
+	forget_analysis(job);
+	if (!rc)
+		rc = verify_file(job->elf, publish.temporary, -1, &r->verified, err);
+	end_stage(job, ME_STAGE_VERIFY);
+	if (!rc)
+		rc = me_publish_commit(&publish, err);
+	me_publish_end(&publish);
+	return rc;
+}
+
+static int write_open(struct job *job, struct mp_err *err)
+{
+	struct me_optimize_report *r = job->report;
+	int fd = job->options->files->output;
+	int rc = me_image_write(&r->emitted.image, fd);
+
+	if (rc)
+		return mp_err_set(err, -rc, "%s: cannot write its new version: %s",
+				  job->options->input, strerror(-rc));
+	forget_analysis(job);
+	rc = verify_file(job->elf, job->options->input, fd, &r->verified, err);
+	/* Last: it speaks of the bytes that verify has seen, whatever others did to the file. */
+	me_digest_memory(job->elf->data, job->elf->size, &r->input_digest);
+	end_stage(job, ME_STAGE_VERIFY);
+	return rc;
+}
+
+static int produce(struct job *job, struct mp_err *err)
+{
+	struct me_optimize_report *r = job->report;
 	struct mp_err why;
 	int rc = me_emit(job->cfg, &job->plan, &r->emitted, &why);
 
@@ -237,22 +291,7 @@ static int produce(struct job *job, struct mp_err *err)
 				  why.msg);
 	end_stage(job, ME_STAGE_EMIT);
 	r->new_size = r->emitted.image.size_bytes;
-	rc = me_publish_begin(&publish, job->options->input, job->options->output, err);
-	if (rc)
-		return rc;
-	rc = me_publish_write(&publish, &r->emitted.image, err);
-	me_image_fini(&r->emitted.image);
-	end_stage(job, ME_STAGE_WRITE);
-	/* The analysis is not needed any more; verify must not see it either. */
-	mp_cfg_free(job->cfg);
-	job->cfg = NULL;
-	if (!rc)
-		rc = verify_file(job->elf, publish.temporary, &r->verified, err);
-	end_stage(job, ME_STAGE_VERIFY);
-	if (!rc)
-		rc = me_publish_commit(&publish, err);
-	me_publish_end(&publish);
-	return rc;
+	return job->options->files ? write_open(job, err) : publish(job, err);
 }
 
 int me_optimize(const struct me_optimize_options *options, struct me_optimize_report *report,

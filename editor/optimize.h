@@ -9,6 +9,7 @@
 #include <stdint.h>
 
 #include "libprof/counts.h"
+#include "editor/digest.h"
 #include "editor/eligible.h"
 #include "editor/emit.h"
 #include "editor/layout.h"
@@ -19,8 +20,15 @@
 /* Fewer samples than this say too little about where a program's time goes. */
 #define ME_MIN_SAMPLES 1000
 
+/* Files that are open already: where bytes come from and go to is not what the paths name then. */
+struct me_optimize_files {
+	int input;
+	int output; /* for reading and writing; stays open, is neither synced nor given a name */
+};
+
 struct me_optimize_options {
-	const char *input, *output; /* @output NULL: --dry-run */
+	const char *input, *output;	       /* @output NULL: --dry-run */
+	const struct me_optimize_files *files; /* NULL: by name */
 	const char *db;
 	int64_t since_s;
 	uint64_t min_samples;
@@ -44,6 +52,8 @@ enum me_stage {
 
 struct me_optimize_report {
 	char build_id[2 * MP_BUILD_ID_MAX + 1];
+	struct mp_id id;	       /* of the original */
+	struct me_digest input_digest; /* of what was read and verified against; only with files */
 	uint32_t nr_funcs, nr_considered; /* considered: with samples (--all: every one) */
 	uint32_t nr_moved;
 	uint32_t refused[ME_NR_REFUSALS];  /* of the considered ones */
@@ -70,7 +80,8 @@ struct me_optimize_report {
 };
 
 /*
- * me_optimize - read, infer, lay out, emit, verify; only then does the output appear, by rename.
+ * me_optimize - read, infer, lay out, emit, verify; only then does the output appear, by rename
+ * (with @options->files it is complete when this returns 0, and worthless else).
  * Return: 0; -ENODATA no or too little profile, or nothing worth moving; -EPERM refused as unsafe
  * (also where verify refuses); else -errno. Ownership: me_optimize_report_fini(@report), always.
  */

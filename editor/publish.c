@@ -113,7 +113,12 @@ int me_publish_commit(struct me_publish *publish, struct mp_err *err)
 {
 	if (!publish->final)
 		return 0;
-	if (fsync(publish->fd) || rename(publish->temporary, publish->final))
+	if (fsync(publish->fd))
+		return mp_err_set(err, errno, "%s: %s", publish->final, strerror(errno));
+	/* While it is open for writing nobody can execute it. */
+	close(publish->fd);
+	publish->fd = -1;
+	if (rename(publish->temporary, publish->final))
 		return mp_err_set(err, errno, "%s: %s", publish->final, strerror(errno));
 	free(publish->temporary);
 	publish->temporary = NULL;
