@@ -21,22 +21,6 @@
  * would be executed, or would spread hot lines. */
 #define ENTRY_ALIGN_LOG2 4
 
-static int funcs_original(const struct mp_cfg *cfg, const uint8_t *zones, uint32_t *out,
-			  uint32_t *nr_out)
-{
-	*nr_out = 0;
-	for (uint32_t f = 0; f < cfg->nr_funcs; f++) {
-		const struct mp_func *func = &cfg->funcs[f];
-
-		for (uint32_t b = func->first_block; b < func->first_block + func->nr_blocks; b++)
-			if (zones[b] != ME_STAY) {
-				out[(*nr_out)++] = f;
-				break;
-			}
-	}
-	return 0;
-}
-
 /* Hot copies without reordering: everything that may move does, counts are not looked at. */
 static void zones_original(const struct mp_cfg *cfg, const uint8_t *eligible, uint8_t *zones)
 {
@@ -134,7 +118,7 @@ int me_layout_build(const struct mp_cfg *cfg, const struct mp_counts *counts,
 		    struct me_plan *plan, struct mp_err *err)
 {
 	bool original = options->block_order == ME_ORDER_ORIGINAL &&
-			options->function_order == ME_ORDER_ORIGINAL;
+			options->function_order == MP_ORDER_ORIGINAL;
 	uint8_t *zones = malloc((size_t)cfg->nr_blocks + 1);
 	uint8_t *keep = calloc((size_t)cfg->nr_funcs + 1, 1);
 	uint32_t *funcs = malloc(((size_t)cfg->nr_funcs + 1) * sizeof(*funcs));
@@ -153,10 +137,7 @@ int me_layout_build(const struct mp_cfg *cfg, const struct mp_counts *counts,
 		ret = me_split_zones(cfg, counts, eligible, options, zones, keep);
 	if (ret)
 		goto out;
-	if (options->function_order == ME_ORDER_PH)
-		ret = me_funcs_order(cfg, counts, zones, funcs, &nr_funcs);
-	else
-		ret = funcs_original(cfg, zones, funcs, &nr_funcs);
+	ret = me_funcs_order(cfg, counts, zones, options->function_order, funcs, &nr_funcs);
 	if (options->block_order == ME_ORDER_PH && !ret)
 		ret = funcs_weigh(cfg, counts, funcs, nr_funcs, blocks, zones, keep);
 	for (int zone = 0; zone < ME_NR_ZONES && !ret; zone++) {

@@ -15,14 +15,17 @@
 #include "libprof/cfg.h"
 #include "libprof/counts.h"
 #include "libprof/err.h"
+#include "libprof/order.h"
 
+/* Of the blocks of a function; functions among each other: enum mp_order. */
 enum me_order {
 	ME_ORDER_ORIGINAL,
-	ME_ORDER_PH
+	ME_ORDER_PH,
 };
 
 struct me_layout_options {
-	enum me_order block_order, function_order;
+	enum me_order block_order;
+	enum mp_order function_order;
 	bool keep_fluff; /* copy whole functions, fluff too */
 	bool no_tails;	 /* no tail duplication */
 };

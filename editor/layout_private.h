@@ -29,12 +29,12 @@ int me_blocks_order(const struct mp_cfg *cfg, const struct mp_counts *counts, ui
 		    const uint8_t *zones, enum me_zone zone, uint32_t *out, uint32_t *nr_out);
 
 /*
- * me_funcs_order - the functions that have a block in a zone, callers beside callees: closest
- * is best. @out holds cfg->nr_funcs.
+ * me_funcs_order - the functions that have a block in a zone, callers beside callees as
+ * @order has it. @out holds cfg->nr_funcs.
  * Return: 0, -ENOMEM.
  */
 int me_funcs_order(const struct mp_cfg *cfg, const struct mp_counts *counts, const uint8_t *zones,
-		   uint32_t *out, uint32_t *nr_out);
+		   enum mp_order order, uint32_t *out, uint32_t *nr_out);
 
 /* me_tails_add - add clones of short ways out to @plan. Return: 0, -ENOMEM. */
 int me_tails_add(const struct mp_cfg *cfg, const struct mp_counts *counts, struct me_plan *plan);

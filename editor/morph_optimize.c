@@ -61,7 +61,7 @@ static const struct argp_option argp_options[] = {
 	 0},
 	{"since", KEY_SINCE, "DAYS", 0, "Use only counts of the last DAYS days", 0},
 	{"block-order", KEY_BLOCK_ORDER, "ORDER", 0, "ph (default) or original", 1},
-	{"function-order", KEY_FUNCTION_ORDER, "ORDER", 0, "ph (default) or original", 1},
+	{"function-order", KEY_FUNCTION_ORDER, "ORDER", 0, "ph (default), c3, cds or original", 1},
 	{"estimator", KEY_ESTIMATOR, "NAME", 0,
 	 "poisson (default) or scaled: how samples become counts", 1},
 	{"exact-profile", KEY_EXACT, NULL, 0,
@@ -146,7 +146,9 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 		o->layout.block_order = parse_order(state, "--block-order", arg);
 		return 0;
 	case KEY_FUNCTION_ORDER:
-		o->layout.function_order = parse_order(state, "--function-order", arg);
+		if (mp_order_parse(arg, &o->layout.function_order))
+			argp_error(state, "--function-order: '%s' is not ph, c3, cds or original",
+				   arg);
 		return 0;
 	case KEY_ESTIMATOR: parse_estimator(state, o, arg); return 0;
 	case KEY_EXACT: o->exact_profile = true; return 0;
@@ -205,7 +207,7 @@ int main(int argc, char **argv)
 	struct arguments a = {
 		.options = {.min_samples = ME_MIN_SAMPLES,
 			    .estimator = MP_ESTIMATE_POISSON,
-			    .layout = {.block_order = ME_ORDER_PH, .function_order = ME_ORDER_PH}},
+			    .layout = {.block_order = ME_ORDER_PH, .function_order = MP_ORDER_PH}},
 	};
 	struct me_optimize_report report;
 	struct mp_err err = {""};

@@ -31,7 +31,7 @@ static uint32_t caller(uint32_t callee, double count)
 /* Fill position[func] = place among functions. */
 static void place(uint32_t *position, struct me_plan *plan)
 {
-	struct me_layout_options options = {ME_ORDER_PH, ME_ORDER_PH, false, true};
+	struct me_layout_options options = {ME_ORDER_PH, MP_ORDER_PH, false, true};
 	uint32_t nr = 0, last = MP_NONE;
 	struct mp_err err;
 

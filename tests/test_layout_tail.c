@@ -307,7 +307,7 @@ END_TEST
 
 static void build(bool no_tails, struct me_plan *out)
 {
-	struct me_layout_options options = {ME_ORDER_PH, ME_ORDER_PH, .no_tails = no_tails};
+	struct me_layout_options options = {ME_ORDER_PH, MP_ORDER_PH, .no_tails = no_tails};
 	struct mp_err err;
 
 	ck_assert_int_eq(me_layout_build(&toy.cfg, &toy.counts, toy.eligible, &options, out, &err),

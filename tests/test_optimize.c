@@ -165,7 +165,7 @@ START_TEST(optimize_moves_what_has_samples)
 					      .db = db,
 					      .min_samples = ME_MIN_SAMPLES,
 					      .layout = {.block_order = ME_ORDER_PH,
-							 .function_order = ME_ORDER_PH}};
+							 .function_order = MP_ORDER_PH}};
 
 	ck_assert_msg(me_optimize(&options, &r, &err) == 0, "%s", err.msg);
 	ck_assert_uint_eq(r.samples, 5000);

@@ -333,7 +333,7 @@ static void evaluate(const struct mp_cfg *cfg, const char *name, const struct mp
 		     const struct mp_counts *x, const uint8_t *eligible, double infer_s)
 {
 	struct me_layout_options options = {.block_order = ME_ORDER_PH,
-					    .function_order = ME_ORDER_PH};
+					    .function_order = MP_ORDER_PH};
 	uint8_t *all = malloc(cfg->nr_funcs + 1);
 	struct me_prediction prediction;
 	struct me_branches real;

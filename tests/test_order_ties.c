@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "editor/layout_ties.h"
+#include "libprof/order_ties.h"
 #include "tests/suite.h"
 
 #define MAX 24
@@ -22,9 +22,9 @@ START_TEST(ties_add_up_as_groups_merge)
 	for (int round = 0; round < 500; round++) {
 		double weight[MAX][MAX] = {{0}};
 		uint32_t nr = 2 + random_below(MAX - 2), a, b, pair;
-		struct me_ties *ties;
+		struct mp_ties *ties;
 
-		ck_assert_int_eq(me_ties_new(nr, 1, &ties), 0);
+		ck_assert_int_eq(mp_ties_new(nr, 1, &ties), 0);
 		for (uint32_t i = 0; i < 2 * nr; i++) {
 			uint32_t x = random_below(nr), y = random_below(nr);
 			double w = 1 + random_below(1000);
@@ -33,15 +33,15 @@ START_TEST(ties_add_up_as_groups_merge)
 				continue;
 			weight[x][y] += w;
 			weight[y][x] += w;
-			ck_assert_int_eq(me_ties_add(ties, x, y, w, i), 0);
+			ck_assert_int_eq(mp_ties_add(ties, x, y, w, i), 0);
 		}
-		while (me_ties_heaviest(ties, &a, &b, &pair)) {
+		while (mp_ties_heaviest(ties, &a, &b, &pair)) {
 			ck_assert_uint_lt(pair, 2 * nr);
 			ck_assert(weight[a][b] > 0);
 			for (uint32_t x = 0; x < nr; x++)
 				for (uint32_t y = 0; y < nr; y++)
 					ck_assert(weight[x][y] <= weight[a][b]);
-			ck_assert_int_eq(me_ties_fold(ties, a, b), 0);
+			ck_assert_int_eq(mp_ties_fold(ties, a, b), 0);
 			weight[a][b] = weight[b][a] = 0;
 			for (uint32_t x = 0; x < nr; x++) {
 				weight[a][x] += weight[b][x];
@@ -52,16 +52,16 @@ START_TEST(ties_add_up_as_groups_merge)
 		for (uint32_t x = 0; x < nr; x++)
 			for (uint32_t y = 0; y < nr; y++)
 				ck_assert(weight[x][y] == 0);
-		me_ties_free(ties);
+		mp_ties_free(ties);
 	}
-	me_ties_free(NULL);
+	mp_ties_free(NULL);
 }
 END_TEST
 
 static Suite *ties_suite(void)
 {
-	Suite *suite = suite_create("layout_ties");
-	TCase *tcase = tcase_create("layout_ties");
+	Suite *suite = suite_create("order_ties");
+	TCase *tcase = tcase_create("order_ties");
 
 	tcase_add_test(tcase, ties_add_up_as_groups_merge);
 	suite_add_tcase(suite, tcase);

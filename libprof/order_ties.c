@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * layout_ties - weighted ties between groups that are merged two by two.
+ * order_ties - weighted ties between groups that are merged two by two.
  *
  * Decides which two are tied most. A tie whose weight grew is put on the heap again; what lies
  * there with an old weight, or a group that has gone, is dropped when it comes up.
  */
-#include "editor/layout_ties.h"
+#include "libprof/order_ties.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -27,7 +27,7 @@ struct neighbours {
 	uint32_t nr, max;
 };
 
-struct me_ties {
+struct mp_ties {
 	struct tie *ties;
 	uint32_t nr_ties, max_ties;
 	uint32_t *hash;	    /* of (a, b): 1 + index of the tie; 0: free */
@@ -54,7 +54,7 @@ static int room(void *array, uint32_t nr, uint32_t *max, size_t size)
 	return 0;
 }
 
-static uint32_t *hash_slot(const struct me_ties *t, uint32_t a, uint32_t b)
+static uint32_t *hash_slot(const struct mp_ties *t, uint32_t a, uint32_t b)
 {
 	uint64_t mixed = ((uint64_t)a << 32 | b) * 0x9e3779b97f4a7c15u;
 	uint32_t at = (uint32_t)(mixed >> 32) & (t->hash_size - 1);
@@ -69,7 +69,7 @@ static uint32_t *hash_slot(const struct me_ties *t, uint32_t a, uint32_t b)
 	return &t->hash[at];
 }
 
-static int hash_grow(struct me_ties *t)
+static int hash_grow(struct mp_ties *t)
 {
 	uint32_t *old = t->hash;
 
@@ -92,7 +92,7 @@ static bool heap_before(const struct entry *x, const struct entry *y)
 	return x->weight != y->weight ? x->weight > y->weight : x->tie < y->tie;
 }
 
-static int heap_push(struct me_ties *t, uint32_t tie)
+static int heap_push(struct mp_ties *t, uint32_t tie)
 {
 	struct entry new = {t->ties[tie].weight, tie};
 	uint32_t at = t->nr_heap;
@@ -108,7 +108,7 @@ static int heap_push(struct me_ties *t, uint32_t tie)
 	return 0;
 }
 
-static struct entry heap_pop(struct me_ties *t)
+static struct entry heap_pop(struct mp_ties *t)
 {
 	struct entry top = t->heap[0], last = t->heap[--t->nr_heap];
 	uint32_t at = 0;
@@ -130,7 +130,7 @@ static struct entry heap_pop(struct me_ties *t)
 	return top;
 }
 
-static int group_link(struct me_ties *t, uint32_t group, uint32_t tie)
+static int group_link(struct mp_ties *t, uint32_t group, uint32_t tie)
 {
 	struct neighbours *n = &t->groups[group];
 
@@ -140,9 +140,9 @@ static int group_link(struct me_ties *t, uint32_t group, uint32_t tie)
 	return 0;
 }
 
-int me_ties_new(uint32_t nr_groups, uint32_t nr_ties, struct me_ties **out)
+int mp_ties_new(uint32_t nr_groups, uint32_t nr_ties, struct mp_ties **out)
 {
-	struct me_ties *t = calloc(1, sizeof(*t));
+	struct mp_ties *t = calloc(1, sizeof(*t));
 
 	*out = t;
 	if (!t)
@@ -153,12 +153,12 @@ int me_ties_new(uint32_t nr_groups, uint32_t nr_ties, struct me_ties **out)
 	t->ties = malloc(t->max_ties * sizeof(*t->ties));
 	if (t->groups && t->ties && !hash_grow(t))
 		return 0;
-	me_ties_free(t);
+	mp_ties_free(t);
 	*out = NULL;
 	return -ENOMEM;
 }
 
-void me_ties_free(struct me_ties *ties)
+void mp_ties_free(struct mp_ties *ties)
 {
 	if (!ties)
 		return;
@@ -171,7 +171,7 @@ void me_ties_free(struct me_ties *ties)
 	free(ties);
 }
 
-int me_ties_add(struct me_ties *t, uint32_t a, uint32_t b, double weight, uint32_t pair)
+int mp_ties_add(struct mp_ties *t, uint32_t a, uint32_t b, double weight, uint32_t pair)
 {
 	uint32_t low = a < b ? a : b, high = a < b ? b : a, i;
 	uint32_t *slot = hash_slot(t, low, high);
@@ -194,7 +194,7 @@ int me_ties_add(struct me_ties *t, uint32_t a, uint32_t b, double weight, uint32
 	return heap_push(t, i);
 }
 
-bool me_ties_heaviest(struct me_ties *t, uint32_t *a, uint32_t *b, uint32_t *pair)
+bool mp_ties_heaviest(struct mp_ties *t, uint32_t *a, uint32_t *b, uint32_t *pair)
 {
 	while (t->nr_heap) {
 		struct entry top = heap_pop(t);
@@ -210,7 +210,7 @@ bool me_ties_heaviest(struct me_ties *t, uint32_t *a, uint32_t *b, uint32_t *pai
 	return false;
 }
 
-int me_ties_fold(struct me_ties *t, uint32_t a, uint32_t b)
+int mp_ties_fold(struct mp_ties *t, uint32_t a, uint32_t b)
 {
 	struct neighbours *from = &t->groups[b];
 	int ret = 0;
@@ -223,7 +223,7 @@ int me_ties_fold(struct me_ties *t, uint32_t a, uint32_t b)
 			continue;
 		tie->gone = true;
 		if (other != a)
-			ret = me_ties_add(t, a, other, tie->weight, tie->pair);
+			ret = mp_ties_add(t, a, other, tie->weight, tie->pair);
 	}
 	from->nr = 0;
 	return ret;
