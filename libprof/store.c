@@ -323,9 +323,9 @@ void mp_store_close(struct mp_store *store)
 	for (int i = 0; i < MP_NR_STMT; i++)
 		sqlite3_finalize(store->stmts[i]);
 	sqlite3_close(store->db);
-	free(store->scratch.ips[0]);
-	free(store->scratch.ips[1]);
-	free(store->scratch.bytes);
+	free(store->scratch.entries[0].data);
+	free(store->scratch.entries[1].data);
+	free(store->scratch.bytes.data);
 	free(store->path);
 	free(store);
 }

@@ -83,9 +83,10 @@ int mp_store_read_counts(struct mp_store *store, int64_t module, int64_t since_s
 			 struct mp_ip_count **out, size_t *nr, struct mp_err *err);
 
 /*
- * Edges are evidence beside the samples and not in the ledger; they are kept in the same days as
- * the counts. Add @edges (strictly ascending (from, to)) to the module's of the day of @when_s.
- * Return: 0, -ENOENT no such module, -EINVAL not ascending.
+ * Edges are evidence beside the samples and not in the ledger. They have days of their own, folded
+ * by the same rule as the counts and within a share of the database of the same size.
+ * Add @edges (strictly ascending (from, to)) to the module's of the day of @when_s. Return: 0,
+ * -ENOENT no such module, -EINVAL not ascending, or more mispredicted than counted.
  */
 int mp_store_add_edges(struct mp_store *store, int64_t module, int64_t when_s,
 		       const struct mp_edge_count *edges, size_t nr, struct mp_err *err);
@@ -96,7 +97,7 @@ int mp_store_read_edges(struct mp_store *store, int64_t module, int64_t since_s,
 
 int mp_store_find_module(struct mp_store *store, const struct mp_id *id, struct mp_module *out,
 			 struct mp_err *err);
-/* All modules, most samples first. Ownership: mp_store_free_modules(). */
+/* All modules, most samples first, then most transfers. Ownership: mp_store_free_modules(). */
 int mp_store_list_modules(struct mp_store *store, int64_t since_s, struct mp_module **out,
 			  size_t *nr, struct mp_err *err);
 /* When the counts that @since_s asks for really begin (see above); 0: there are none. */
@@ -169,7 +170,8 @@ struct mp_program_activity {
 int mp_store_list_activity(struct mp_store *store, int64_t since_s,
 			   struct mp_program_activity **out, size_t *nr, struct mp_err *err);
 
-/* Sum of all stored counts equals the ledgers' attributed; Return: 0 or -EBADMSG with a message. */
+/* Every chunk is sound, and the sum of all stored counts equals the ledgers' attributed.
+ * Return: 0 or -EBADMSG with a message. */
 int mp_store_check(struct mp_store *store, struct mp_err *err);
 uint64_t mp_store_size_bytes(struct mp_store *store);
 

@@ -1,14 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * store_check - whether the whole database is sound: the file, every chunk, and that the stored
- * counts are exactly the samples the ledgers call attributed. Called by tests and by status.
+ * store_check - whether the whole database is sound: the file, every chunk of counts and of edges,
+ * and that the stored counts are exactly the samples the ledgers call attributed (edges are
+ * evidence beside the samples, and in no ledger). Called by tests and by status.
  */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "libprof/store_internal.h"
+#include "libprof/store_series.h"
 
 static int check_file(struct mp_store *store, struct mp_err *err)
 {
@@ -32,22 +33,30 @@ static int check_file(struct mp_store *store, struct mp_err *err)
 
 struct bucket {
 	int64_t key;
-	uint64_t nr_samples, nr_bytes;
+	uint64_t total, nr_bytes;
 };
 
-static int read_buckets(struct mp_store *store, struct bucket **out, size_t *nr, struct mp_err *err)
+/* The join is the check that no bucket is without a module. */
+static const char counts_sql[] = "SELECT b.key, nr_samples, nr_bytes, m.key IS NOT NULL"
+				 " FROM bucket b LEFT JOIN module m ON m.key = b.module"
+				 " ORDER BY b.key";
+static const char edges_sql[] = "SELECT b.key, nr_transfers, nr_bytes, m.key IS NOT NULL"
+				" FROM edge_bucket b LEFT JOIN module m ON m.key = b.module"
+				" ORDER BY b.key";
+/* What belongs to no bucket is in no sum. */
+static const char strays_sql[] =
+	"SELECT (SELECT count(*) FROM chunk WHERE bucket NOT IN (SELECT key FROM bucket)) +"
+	" (SELECT count(*) FROM edge_chunk WHERE bucket NOT IN (SELECT key FROM edge_bucket))";
+
+static int read_buckets(struct mp_store *store, const char *sql, struct bucket **out, size_t *nr,
+			struct mp_err *err)
 {
 	struct bucket *buckets = NULL;
 	size_t n = 0, max = 0;
 	sqlite3_stmt *stmt = NULL;
 	int r = 0, rc;
 
-	/* The join is the check that no bucket is without a module. */
-	rc = sqlite3_prepare_v2(
-		store->db,
-		"SELECT b.key, nr_samples, nr_bytes, m.key IS NOT NULL FROM bucket b"
-		" LEFT JOIN module m ON m.key = b.module ORDER BY b.key",
-		-1, &stmt, NULL);
+	rc = sqlite3_prepare_v2(store->db, sql, -1, &stmt, NULL);
 	while (rc == SQLITE_OK && !r && (rc = sqlite3_step(stmt)) == SQLITE_ROW) {
 		rc = SQLITE_OK;
 		if (n == max) {
@@ -62,7 +71,7 @@ static int read_buckets(struct mp_store *store, struct bucket **out, size_t *nr,
 			max = more;
 		}
 		buckets[n].key = sqlite3_column_int64(stmt, 0);
-		buckets[n].nr_samples = (uint64_t)sqlite3_column_int64(stmt, 1);
+		buckets[n].total = (uint64_t)sqlite3_column_int64(stmt, 1);
 		buckets[n].nr_bytes = (uint64_t)sqlite3_column_int64(stmt, 2);
 		if (!sqlite3_column_int(stmt, 3))
 			r = mp_store_damaged(store, "counts of no module", err);
@@ -80,22 +89,39 @@ static int read_buckets(struct mp_store *store, struct bucket **out, size_t *nr,
 	return 0;
 }
 
-static int sum_counts(struct mp_store *store, uint64_t *total, struct mp_err *err)
+static int sum_series(struct mp_store *store, const struct mp_series *series, const char *sql,
+		      uint64_t *total, struct mp_err *err)
 {
 	struct bucket *buckets = NULL;
-	uint64_t nr_samples, nr_bytes;
+	uint64_t sum, nr_bytes;
 	size_t nr = 0;
-	int r = read_buckets(store, &buckets, &nr, err);
+	int r = read_buckets(store, sql, &buckets, &nr, err);
 
 	*total = 0;
 	for (size_t i = 0; i < nr && !r; i++) {
-		r = mp_store_sum_bucket(store, buckets[i].key, &nr_samples, &nr_bytes, err);
-		if (!r && (nr_samples != buckets[i].nr_samples || nr_bytes != buckets[i].nr_bytes))
+		r = mp_series_sum_bucket(store, series, buckets[i].key, &sum, &nr_bytes, err);
+		if (!r && (sum != buckets[i].total || nr_bytes != buckets[i].nr_bytes))
 			r = mp_store_damaged(store, "counts that do not add up", err);
-		*total += nr_samples;
+		*total += sum;
 	}
 	free(buckets);
 	return r;
+}
+
+static int check_strays(struct mp_store *store, struct mp_err *err)
+{
+	sqlite3_stmt *stmt = NULL;
+	int64_t nr = 0;
+	int rc = sqlite3_prepare_v2(store->db, strays_sql, -1, &stmt, NULL);
+
+	if (rc == SQLITE_OK)
+		rc = sqlite3_step(stmt);
+	if (rc == SQLITE_ROW)
+		nr = sqlite3_column_int64(stmt, 0);
+	sqlite3_finalize(stmt);
+	if (rc != SQLITE_ROW)
+		return mp_store_fail(store, rc, "check", err);
+	return nr ? mp_store_damaged(store, "counts of no day", err) : 0;
 }
 
 static int sum_ledgers(struct mp_store *store, uint64_t *total, struct mp_err *err)
@@ -113,7 +139,7 @@ static int sum_ledgers(struct mp_store *store, uint64_t *total, struct mp_err *e
 
 int mp_store_check(struct mp_store *store, struct mp_err *err)
 {
-	uint64_t counted = 0, attributed = 0;
+	uint64_t counted = 0, attributed = 0, transfers = 0;
 	bool began;
 	int r = mp_store_enter(store, &began, err);
 
@@ -121,7 +147,11 @@ int mp_store_check(struct mp_store *store, struct mp_err *err)
 		return r;
 	r = check_file(store, err);
 	if (!r)
-		r = sum_counts(store, &counted, err);
+		r = check_strays(store, err);
+	if (!r)
+		r = sum_series(store, &mp_series_counts, counts_sql, &counted, err);
+	if (!r)
+		r = sum_series(store, &mp_series_edges, edges_sql, &transfers, err);
 	if (!r)
 		r = sum_ledgers(store, &attributed, err);
 	if (!r && counted != attributed)

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * store_codec - encodes and decodes one chunk's counts. Decides the bytes only; which chunk, and
- * what is merged into it, is for store_counts, which calls this.
+ * store_codec - encodes and decodes one chunk's counts or edges. Decides the bytes only; which
+ * chunk, and what is merged into it, is for store_counts and store_edges, which call this.
  */
 #include "libprof/store_codec.h"
 
@@ -98,6 +98,86 @@ int mp_chunk_decode(uint64_t base, const uint8_t *data, size_t size, struct mp_i
 		out[n].vaddr = base + off;
 		out[n++].count = count;
 		off++;
+	}
+	*nr = n;
+	return 0;
+}
+
+/* ---- edges --------------------------------------------------------------------------------- */
+
+#define MISPREDICTED 4
+
+/* Small distances either way become small numbers. */
+static uint64_t fold_sign(uint64_t distance)
+{
+	return distance << 1 ^ (distance >> 63 ? UINT64_MAX : 0);
+}
+
+static uint64_t unfold_sign(uint64_t folded)
+{
+	return folded >> 1 ^ (folded & 1 ? UINT64_MAX : 0);
+}
+
+size_t mp_edge_encode(uint64_t base, const struct mp_edge_count *edges, size_t nr, uint8_t *out)
+{
+	uint64_t from = base, last = 1;
+	uint8_t *p = out;
+
+	for (size_t i = 0; i < nr; i++) {
+		const struct mp_edge_count *edge = &edges[i];
+		uint64_t how = how_to_say(edge->count, last);
+		uint64_t to = i && edge->from == from ? edge->to - edges[i - 1].to - 1
+						      : fold_sign(edge->to - edge->from);
+
+		p = put_varint(p, (edge->from - from) << 3 |
+					  (edge->mispredicted ? MISPREDICTED : 0) | how);
+		p = put_varint(p, to);
+		if (how == EXPLICIT)
+			p = put_varint(p, edge->count);
+		if (edge->mispredicted)
+			p = put_varint(p, edge->mispredicted);
+		last = edge->count;
+		from = edge->from;
+	}
+	return (size_t)(p - out);
+}
+
+int mp_edge_decode(uint64_t base, const uint8_t *data, size_t size, struct mp_edge_count *out,
+		   size_t *nr)
+{
+	const uint8_t *p = data, *end = data + size;
+	uint64_t off = 0, count = 1, token, to;
+	size_t n = 0;
+
+	while (p < end) {
+		struct mp_edge_count *edge = &out[n];
+
+		if (!get_varint(&p, end, &token) || token >> 3 >= MP_CHUNK_SIZE - off ||
+		    !get_varint(&p, end, &to))
+			return -EBADMSG;
+		off += token >> 3;
+		edge->from = base + off;
+		edge->mispredicted = 0;
+		if (n && edge->from == edge[-1].from) {
+			if (to >= UINT64_MAX - edge[-1].to)
+				return -EBADMSG;
+			edge->to = edge[-1].to + 1 + to;
+		} else {
+			edge->to = edge->from + unfold_sign(to);
+		}
+		switch (token & 3) {
+		case SAME: break;
+		case EXPLICIT:
+			if (!get_varint(&p, end, &count) || !count)
+				return -EBADMSG;
+			break;
+		default: count = token & 3;
+		}
+		edge->count = count;
+		if (token & MISPREDICTED && (!get_varint(&p, end, &edge->mispredicted) ||
+					     !edge->mispredicted || edge->mispredicted > count))
+			return -EBADMSG;
+		n++;
 	}
 	*nr = n;
 	return 0;

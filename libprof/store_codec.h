@@ -1,14 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * store_codec - the bytes that hold the counts of one chunk of text.
+ * store_codec - the bytes that hold the counts, or the edges, of one chunk of text.
  *
- * An entry is a token, LEB128: (distance to the previous address - 1) * 4 + how, where how is
+ * An entry of counts is a token, LEB128: (distance to the previous address - 1) * 4 + how, where how is
  *	0  the same count as the entry before (exact counts: a basic block is one run)
  *	1  one sample
  *	2  two samples
  *	3  the count follows, LEB128
  * so most entries of a sampled profile are one or two bytes. The first distance is to the byte
  * before the chunk, and before the first entry the count was 1.
+ *
+ * An entry of edges is LEB128 numbers, most of them one byte each:
+ *	(distance of @from to the entry before's, at first to the chunk) * 8 + mispredicted? 4 + how
+ *	@to: where @from is as before, the distance to the entry before's @to - 1, else the distance
+ *		to @from, folded (0, -1, 1, -2, 2, ... are 0, 1, 2, 3, 4, ...)
+ *	the count, where how is 3
+ *	the mispredicted, where there are any
  */
 #ifndef MP_STORE_CODEC_H
 #define MP_STORE_CODEC_H
@@ -17,6 +24,7 @@
 #include <stdint.h>
 
 #include "libprof/profile.h"
+#include "libprof/store.h"
 
 /* Text bytes per chunk: small enough that a flush rewrites little, large enough that the row's
  * own 30 bytes do not matter. */
@@ -34,5 +42,14 @@ size_t mp_chunk_encode(uint64_t base, const struct mp_ip_count *ips, size_t nr, 
  */
 int mp_chunk_decode(uint64_t base, const uint8_t *data, size_t size, struct mp_ip_count *out,
 		    size_t *nr);
+
+#define MP_EDGE_ENTRY_MIN 2  /* bytes: token 1, to 1 */
+#define MP_EDGE_ENTRY_MAX 33 /* bytes: token 3, to 10, count 10, mispredicted 10 */
+
+/* As above, for edges: ascending by (from, to), every from inside the chunk at @base. */
+size_t mp_edge_encode(uint64_t base, const struct mp_edge_count *edges, size_t nr, uint8_t *out);
+/* @out holds @size / MP_EDGE_ENTRY_MIN entries. Return: 0 and *@nr, or -EBADMSG. */
+int mp_edge_decode(uint64_t base, const uint8_t *data, size_t size, struct mp_edge_count *out,
+		   size_t *nr);
 
 #endif

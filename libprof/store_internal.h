@@ -16,6 +16,8 @@
 #define MP_STORE_APPLICATION_ID 0x4d525048 /* "MRPH" */
 #define MP_SECONDS_PER_DAY	86400
 
+#define MP_NR_SERIES_STMT 10
+
 /* Statements that are prepared once per connection. */
 enum mp_stmt {
 	MP_STMT_MODULE_FIND,
@@ -23,17 +25,11 @@ enum mp_stmt {
 	MP_STMT_MODULE_SEEN,
 	MP_STMT_MODULE_LIST,
 	MP_STMT_MODULE_TEXT_SIZE,
-	MP_STMT_BUCKET_LIST,
 	MP_STMT_BUCKET_ALL,
-	MP_STMT_BUCKET_ADD,
-	MP_STMT_BUCKET_GROW,
-	MP_STMT_BUCKET_SET,
-	MP_STMT_BUCKET_DELETE,
-	MP_STMT_CHUNK_FIND,
-	MP_STMT_CHUNK_LIST,
-	MP_STMT_CHUNK_ADD,
-	MP_STMT_CHUNK_SET,
-	MP_STMT_CHUNK_DELETE,
+	MP_STMT_EDGE_BUCKET_ALL,
+	MP_STMT_COUNTS, /* store_series.h */
+	MP_STMT_EDGES = MP_STMT_COUNTS + MP_NR_SERIES_STMT,
+	MP_STMT_AFTER_EDGES = MP_STMT_EDGES + MP_NR_SERIES_STMT - 1,
 	MP_STMT_SESSION_ADD,
 	MP_STMT_SESSION_SEEN,
 	MP_STMT_SESSION_LIST,
@@ -46,17 +42,15 @@ enum mp_stmt {
 	MP_NR_STMT
 };
 
-/* Shared by whoever wants a module's buckets in order of days. */
-#define MP_BUCKET_LIST_SQL                                                                         \
-	"SELECT key, first_day, last_day, nr_samples, nr_bytes FROM bucket WHERE module = ?1"      \
-	" ORDER BY first_day"
+struct mp_store_array {
+	void *data;
+	size_t size; /* bytes */
+};
 
 /* Growing arrays that live as long as the connection, so that a flush does not allocate. */
 struct mp_store_scratch {
-	struct mp_ip_count *ips[2];
-	size_t nr_ips_max[2];
-	uint8_t *bytes;
-	size_t nr_bytes_max;
+	struct mp_store_array entries[2];
+	struct mp_store_array bytes;
 };
 
 struct mp_store {
@@ -106,9 +100,5 @@ static inline bool mp_day_wanted(int64_t last_day, int64_t since_s)
 {
 	return !since_s || last_day >= mp_day_of(since_s);
 }
-
-/* store_counts.c: sums over the chunks of one bucket, every checksum checked. */
-int mp_store_sum_bucket(struct mp_store *store, int64_t bucket, uint64_t *nr_samples,
-			uint64_t *nr_bytes, struct mp_err *err);
 
 #endif

@@ -7,10 +7,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "libprof/store_internal.h"
+#include "libprof/store_series.h"
 
 #define ALL_BUCKETS_SQL                                                                            \
 	"SELECT key, module, last_day, nr_samples, first_day FROM bucket ORDER BY key"
+#define ALL_EDGE_BUCKETS_SQL                                                                       \
+	"SELECT key, module, last_day, nr_transfers FROM edge_bucket ORDER BY key"
 #define COLUMNS "key, build_id, text_hash, kind, path, text_size, first_s, last_s"
 
 static int read_id(sqlite3_stmt *stmt, int column, struct mp_id *id)
@@ -161,32 +163,37 @@ static int compare_samples(const void *a, const void *b)
 
 	if (x->nr_samples != y->nr_samples)
 		return x->nr_samples < y->nr_samples ? 1 : -1;
+	if (x->nr_transfers != y->nr_transfers)
+		return x->nr_transfers < y->nr_transfers ? 1 : -1;
 	return compare_key(a, b);
 }
 
-/* Add up the samples of the buckets that @since_s asks for; @modules ascend by key. */
-static int sum_samples(struct mp_store *store, int64_t since_s, struct mp_module *modules,
-		       size_t nr, struct mp_err *err)
+/*
+ * Add up the counts of the buckets that @since_s asks for, into the member at @offset; @modules
+ * ascend by key.
+ */
+static int sum_buckets(struct mp_store *store, enum mp_stmt which, const char *sql, int64_t since_s,
+		       struct mp_module *modules, size_t nr, size_t offset, struct mp_err *err)
 {
 	int64_t last = INT64_MIN;
 	sqlite3_stmt *stmt;
-	int r = mp_store_stmt(store, MP_STMT_BUCKET_ALL, ALL_BUCKETS_SQL, &stmt, err);
+	int r = mp_store_stmt(store, which, sql, &stmt, err);
 
 	if (r)
 		return r;
 	while ((r = mp_store_step(store, stmt, "read", err)) > 0) {
 		struct mp_module key = {.key = sqlite3_column_int64(stmt, 1)}, *module;
-		int64_t nr_samples = sqlite3_column_int64(stmt, 3);
+		int64_t total = sqlite3_column_int64(stmt, 3);
 
 		/* Order is checked: a damaged tree could otherwise lead round for ever. */
 		module = nr ? bsearch(&key, modules, nr, sizeof(*modules), compare_key) : NULL;
-		if (sqlite3_column_int64(stmt, 0) <= last || !module || nr_samples < 0) {
+		if (sqlite3_column_int64(stmt, 0) <= last || !module || total < 0) {
 			sqlite3_reset(stmt);
 			return mp_store_damaged(store, "counts of no module", err);
 		}
 		last = sqlite3_column_int64(stmt, 0);
 		if (mp_day_wanted(sqlite3_column_int64(stmt, 2), since_s))
-			module->nr_samples += (uint64_t)nr_samples;
+			*(uint64_t *)((char *)module + offset) += (uint64_t)total;
 	}
 	return r;
 }
@@ -274,7 +281,11 @@ int mp_store_list_modules(struct mp_store *store, int64_t since_s, struct mp_mod
 		return r;
 	r = read_modules(store, &modules, &n, err);
 	if (!r)
-		r = sum_samples(store, since_s, modules, n, err);
+		r = sum_buckets(store, MP_STMT_BUCKET_ALL, ALL_BUCKETS_SQL, since_s, modules, n,
+				offsetof(struct mp_module, nr_samples), err);
+	if (!r)
+		r = sum_buckets(store, MP_STMT_EDGE_BUCKET_ALL, ALL_EDGE_BUCKETS_SQL, since_s,
+				modules, n, offsetof(struct mp_module, nr_transfers), err);
 	r = mp_store_leave(store, began, r, err);
 	if (r) {
 		mp_store_free_modules(modules, n);
@@ -290,8 +301,6 @@ int mp_store_list_modules(struct mp_store *store, int64_t since_s, struct mp_mod
 int mp_store_find_module(struct mp_store *store, const struct mp_id *id, struct mp_module *out,
 			 struct mp_err *err)
 {
-	int64_t first = INT64_MIN;
-	sqlite3_stmt *stmt;
 	bool began;
 	int r = mp_store_enter(store, &began, err);
 
@@ -300,19 +309,9 @@ int mp_store_find_module(struct mp_store *store, const struct mp_id *id, struct 
 	memset(out, 0, sizeof(*out));
 	r = select_module(store, id, out, err);
 	if (!r)
-		r = mp_store_stmt(store, MP_STMT_BUCKET_LIST, MP_BUCKET_LIST_SQL, &stmt, err);
-	if (!r) {
-		sqlite3_bind_int64(stmt, 1, out->key);
-		while ((r = mp_store_step(store, stmt, "read", err)) > 0) {
-			if (sqlite3_column_int64(stmt, 1) <= first) {
-				r = mp_store_damaged(store, "days out of order", err);
-				break;
-			}
-			first = sqlite3_column_int64(stmt, 1);
-			out->nr_samples += (uint64_t)sqlite3_column_int64(stmt, 3);
-		}
-		sqlite3_reset(stmt);
-	}
+		r = mp_series_total(store, &mp_series_counts, out->key, &out->nr_samples, err);
+	if (!r)
+		r = mp_series_total(store, &mp_series_edges, out->key, &out->nr_transfers, err);
 	r = mp_store_leave(store, began, r, err);
 	if (r) {
 		free(out->path);

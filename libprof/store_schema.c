@@ -38,6 +38,15 @@ const char *const mp_store_steps[] = {
 	" last_day INTEGER NOT NULL, app INTEGER NOT NULL, lib INTEGER NOT NULL,"
 	" kernel INTEGER NOT NULL, other INTEGER NOT NULL, PRIMARY KEY(module, first_day))"
 	" WITHOUT ROWID;",
+	/*
+	 * 1 -> 2. Edges in the same shape; a chunk holds those that leave its 64 KiB of text.
+	 */
+	"CREATE TABLE edge_bucket(key INTEGER PRIMARY KEY, module INTEGER NOT NULL,"
+	" first_day INTEGER NOT NULL, last_day INTEGER NOT NULL, nr_transfers INTEGER NOT NULL,"
+	" nr_bytes INTEGER NOT NULL, UNIQUE(module, first_day));"
+	"CREATE TABLE edge_chunk(key INTEGER PRIMARY KEY, bucket INTEGER NOT NULL,"
+	" chunk INTEGER NOT NULL, checksum INTEGER NOT NULL, data BLOB NOT NULL,"
+	" UNIQUE(bucket, chunk));",
 };
 /* clang-format on */
 const int mp_store_nr_steps = sizeof(mp_store_steps) / sizeof(mp_store_steps[0]);

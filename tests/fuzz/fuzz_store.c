@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
  * fuzz_store - a damaged database is an error, never a crash or a hang. The first byte of the
- * input says what the rest is: a chunk's bytes, a whole database, or changes to a good one (3
- * bytes offset, 1 byte to flip, each), cut to a length.
+ * input says what the rest is: a chunk's bytes (of counts, of edges), a whole database, or changes
+ * to a good one (3 bytes offset, 1 byte to flip, each), cut to a length.
  */
 #include <stdint.h>
 #include <stdio.h>
@@ -33,6 +33,7 @@ static void clean_up(void)
 static void fill(struct mp_store *store)
 {
 	static struct mp_ip_count counts[800];
+	static struct mp_edge_count edges[400];
 	struct mp_session session = {.start_s = 86400, .collector = "replay"};
 	struct mp_activity activity = {1, 2, 3, 4};
 	struct mp_ledger ledger = {0};
@@ -48,8 +49,12 @@ static void fill(struct mp_store *store)
 			counts[i] = (struct mp_ip_count){i * 97 + m, 1 + i % 5};
 			ledger.attributed += 2 * counts[i].count;
 		}
+		for (unsigned int i = 0; i < 400; i++)
+			edges[i] = (struct mp_edge_count){i / 2 * 50 + m, i * 97, 1 + i % 5, i % 2};
 		if (mp_store_put_module(store, &id, MP_MODULE_FILE, "/bin/x", 65536, 86400, &key,
 					&err) ||
+		    mp_store_add_edges(store, key, 86400 + m, edges, 400, &err) ||
+		    mp_store_add_edges(store, key, 3 * 86400, edges, 400, &err) ||
 		    mp_store_add_counts(store, key, 86400 + m, counts, 800, &err) ||
 		    mp_store_add_counts(store, key, 3 * 86400, counts, 800, &err) ||
 		    mp_store_add_activity(store, key, 86400, &activity, &err))
@@ -114,6 +119,23 @@ static void read_counts(struct mp_store *store, int64_t key)
 	free(counts);
 }
 
+static void read_edges(struct mp_store *store, int64_t key)
+{
+	struct mp_edge_count *edges = NULL;
+	size_t nr;
+
+	if (mp_store_read_edges(store, key, 0, &edges, &nr, NULL))
+		return;
+	for (size_t i = 0; i < nr; i++) {
+		if (!edges[i].count || edges[i].mispredicted > edges[i].count)
+			abort();
+		if (i && (edges[i].from < edges[i - 1].from ||
+			  (edges[i].from == edges[i - 1].from && edges[i].to <= edges[i - 1].to)))
+			abort();
+	}
+	free(edges);
+}
+
 static void read_database(void)
 {
 	struct mp_program_activity *programs = NULL;
@@ -130,8 +152,10 @@ static void read_database(void)
 		return;
 	}
 	if (!mp_store_list_modules(store, 0, &modules, &nr, &err)) {
-		for (size_t i = 0; i < nr; i++)
+		for (size_t i = 0; i < nr; i++) {
 			read_counts(store, modules[i].key);
+			read_edges(store, modules[i].key);
+		}
 		mp_store_free_modules(modules, nr);
 	}
 	if (!mp_store_list_sessions(store, &sessions, &nr, &err))
@@ -147,6 +171,7 @@ static void read_database(void)
 static void write_to_database(void)
 {
 	const struct mp_ip_count counts[] = {{5, 1}, {70000, 2}};
+	const struct mp_edge_count edges[] = {{5, 9, 1, 1}, {70000, 1, 2, 0}};
 	struct mp_id id = {.build_id_len = 4, .text_hash = 1};
 	struct mp_activity activity = {1, 1, 1, 1};
 	struct mp_store *store;
@@ -156,6 +181,7 @@ static void write_to_database(void)
 	if (!mp_store_open(path, MP_STORE_WRITE, &store, NULL)) {
 		if (!mp_store_put_module(store, &id, MP_MODULE_FILE, "/x", 1, 86400, &key, NULL)) {
 			mp_store_add_counts(store, key, 20 * 86400, counts, 2, NULL);
+			mp_store_add_edges(store, key, 20 * 86400, edges, 2, NULL);
 			mp_store_add_activity(store, key, 20 * 86400, &activity, NULL);
 		}
 		mp_store_close(store);
@@ -179,6 +205,28 @@ static void try_chunk(const uint8_t *data, size_t size)
 	size = mp_chunk_encode(0x10000, ips, nr, again);
 	if (mp_chunk_decode(0x10000, again, size, ips, &nr_again) || nr != nr_again)
 		abort();
+}
+
+static void try_edges(const uint8_t *data, size_t size)
+{
+	size_t nr, nr_again, max = size / MP_EDGE_ENTRY_MIN + 1;
+	struct mp_edge_count *edges = calloc(max, sizeof(*edges));
+	struct mp_edge_count *same = calloc(max, sizeof(*same));
+	uint8_t *again = malloc(max * MP_EDGE_ENTRY_MAX);
+
+	if (!edges || !same || !again)
+		die("malloc");
+	if (!mp_edge_decode(0x10000, data, size, edges, &nr)) {
+		/* There are several ways to say a number, so not the same bytes. */
+		size = mp_edge_encode(0x10000, edges, nr, again);
+		if (size > nr * MP_EDGE_ENTRY_MAX ||
+		    mp_edge_decode(0x10000, again, size, same, &nr_again) || nr != nr_again ||
+		    memcmp(edges, same, nr * sizeof(*edges)))
+			abort();
+	}
+	free(edges);
+	free(same);
+	free(again);
 }
 
 static void try_changes(const uint8_t *data, size_t size)
@@ -208,8 +256,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		make_good();
 	if (!size)
 		return 0;
-	switch (data[0] % 4) {
+	switch (data[0] % 5) {
 	case 0: try_chunk(data + 1, size - 1); break;
+	case 4: try_edges(data + 1, size - 1); break;
 	case 1:
 		write_database(data + 1, size - 1);
 		read_database();

@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * store_series - what store_counts and store_edges have in common: entries that begin with a
+ * link-time address, kept per module in buckets of days and chunks of text. Decides how, and when
+ * days are folded. What an entry is, each of the two says in a struct mp_series. Nobody else
+ * includes this.
+ *
+ *	module -> bucket  days 20410..20770  (older days, folded)
+ *	          bucket  day  20771         -> chunk vaddr 0x401000 >> 16: encoded entries
+ *	          ...                           chunk ...
+ *	          bucket  day  20777 (today)
+ */
+#ifndef MP_STORE_SERIES_H
+#define MP_STORE_SERIES_H
+
+#include "libprof/store_internal.h"
+
+struct mp_series {
+	const char *what; /* in messages */
+	enum mp_stmt first_stmt;
+	const char *const *sql; /* one per MP_SERIES_STMT_... */
+	size_t entry_size;	/* the first member is the uint64_t address */
+	size_t entry_bytes_max; /* encoded */
+	/* How many entries @size encoded bytes can hold at most. */
+	size_t (*nr_max)(size_t size);
+	size_t (*encode)(uint64_t base, const void *entries, size_t nr, uint8_t *out);
+	/* As mp_chunk_decode(). */
+	int (*decode)(uint64_t base, const uint8_t *data, size_t size, void *out, size_t *nr);
+	/* Two ascending arrays into one, zeros left out. Return: 0, -EOVERFLOW. */
+	int (*merge)(const void *a, size_t nr_a, const void *b, size_t nr_b, void *out, size_t *nr);
+	uint64_t (*sum)(const void *entries, size_t nr); /* of counts */
+};
+
+enum mp_series_stmt {
+	MP_SERIES_BUCKET_LIST,
+	MP_SERIES_BUCKET_ADD,
+	MP_SERIES_BUCKET_GROW,
+	MP_SERIES_BUCKET_SET,
+	MP_SERIES_BUCKET_DELETE,
+	MP_SERIES_CHUNK_FIND,
+	MP_SERIES_CHUNK_LIST,
+	MP_SERIES_CHUNK_ADD,
+	MP_SERIES_CHUNK_SET,
+	MP_SERIES_CHUNK_DELETE,
+};
+_Static_assert(MP_SERIES_CHUNK_DELETE + 1 == MP_NR_SERIES_STMT, "a slot for each");
+
+/* The statements for one pair of tables; @nr is the column with the sum of the counts. */
+#define MP_SERIES_SQL(bucket, chunk, nr)                                                           \
+	{                                                                                          \
+		[MP_SERIES_BUCKET_LIST] = "SELECT key, first_day, last_day, " nr                   \
+					  ", nr_bytes FROM " bucket                                \
+					  " WHERE module = ?1 ORDER BY first_day",                 \
+		[MP_SERIES_BUCKET_ADD] = "INSERT INTO " bucket "(module, first_day, last_day, " nr \
+					 ", nr_bytes) VALUES(?1, ?2, ?2, 0, 0)",                   \
+		[MP_SERIES_BUCKET_GROW] = "UPDATE " bucket " SET " nr " = " nr                     \
+					  " + ?2, nr_bytes = nr_bytes + ?3 WHERE key = ?1",        \
+		[MP_SERIES_BUCKET_SET] = "UPDATE " bucket                                          \
+					 " SET first_day = ?2, last_day = ?3, " nr                 \
+					 " = ?4, nr_bytes = ?5 WHERE key = ?1",                    \
+		[MP_SERIES_BUCKET_DELETE] = "DELETE FROM " bucket " WHERE key = ?1",               \
+		[MP_SERIES_CHUNK_FIND] = "SELECT key, checksum, data FROM " chunk                  \
+					 " WHERE bucket = ?1 AND chunk = ?2",                      \
+		[MP_SERIES_CHUNK_LIST] = "SELECT chunk, checksum, data FROM " chunk                \
+					 " WHERE bucket = ?1 ORDER BY chunk",                      \
+		[MP_SERIES_CHUNK_ADD] = "INSERT INTO " chunk "(bucket, chunk, checksum, data)"     \
+					" VALUES(?1, ?2, ?3, ?4)",                                 \
+		[MP_SERIES_CHUNK_SET] = "UPDATE " chunk                                            \
+					" SET checksum = ?3, data = ?4 WHERE key = ?1",            \
+		[MP_SERIES_CHUNK_DELETE] = "DELETE FROM " chunk " WHERE bucket = ?1",              \
+	}
+
+extern const struct mp_series mp_series_counts; /* store_counts.c */
+extern const struct mp_series mp_series_edges;	/* store_edges.c */
+
+/* Add ascending @entries, whose counts sum up to @total, to the day that holds @when_s.
+ * Return: 0, -ENOENT no such module. */
+int mp_series_add(struct mp_store *store, const struct mp_series *series, int64_t module,
+		  int64_t when_s, const void *entries, size_t nr, uint64_t total,
+		  struct mp_err *err);
+/* Ownership: free(*@out), NULL where there is none. Return: 0, -ENOENT no such module. */
+int mp_series_read(struct mp_store *store, const struct mp_series *series, int64_t module,
+		   int64_t since_s, void **out, size_t *nr, struct mp_err *err);
+/* The sum of all counts of a module, as its buckets say. */
+int mp_series_total(struct mp_store *store, const struct mp_series *series, int64_t module,
+		    uint64_t *total, struct mp_err *err);
+/* Sums over the chunks of one bucket, every checksum checked. */
+int mp_series_sum_bucket(struct mp_store *store, const struct mp_series *series, int64_t bucket,
+			 uint64_t *total, uint64_t *nr_bytes, struct mp_err *err);
+
+#endif
