@@ -12,6 +12,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "editor/inplace.h"
 #include "editor/optimize.h"
 #include "editor/report.h"
 #include "libprof/store.h"
@@ -43,11 +44,16 @@ enum key {
 	KEY_ALL,
 	KEY_SHUFFLE,
 	KEY_LIST_PATCHES,
+	KEY_IN_PLACE,
+	KEY_RESTORE,
+	KEY_BACKUP_DIR,
+	KEY_BREAK_LINKS,
 };
 
 struct arguments {
 	struct me_optimize_options options;
-	bool json, quiet;
+	struct me_inplace_options inplace;
+	bool json, quiet, in_place, restore;
 	const char *patch_list;
 	char db[PATH_MAX];
 };
@@ -55,6 +61,13 @@ struct arguments {
 static const struct argp_option argp_options[] = {
 	{"output", 'o', "FILE", 0, "Write the optimised file here", 0},
 	{"dry-run", KEY_DRY_RUN, NULL, 0, "Do everything, verification too, but keep no file", 0},
+	{"in-place", KEY_IN_PLACE, NULL, 0,
+	 "Replace FILE, and keep the original in the backup directory", 0},
+	{"restore", KEY_RESTORE, NULL, 0, "Put the original of FILE back", 0},
+	{"backup-dir", KEY_BACKUP_DIR, "DIR", 0,
+	 "Where originals are kept (default: see FILES in the man page)", 0},
+	{"break-links", KEY_BREAK_LINKS, NULL, 0,
+	 "Replace FILE even if it has other names (hard links), which keep the old bytes", 0},
 	{"db", KEY_DB, "FILE", 0, "The store to read (default: see FILES in the man page)", 0},
 	{"report", KEY_REPORT, "FORMAT", 0, "text (default), json or none", 0},
 	{"min-samples", KEY_MIN_SAMPLES, "N", 0, "Refuse to work with fewer samples (default 1000)",
@@ -113,14 +126,20 @@ static void parse_estimator(struct argp_state *state, struct me_optimize_options
 		argp_error(state, "--estimator: '%s' is neither poisson nor scaled", arg);
 }
 
-static void check_usage(struct argp_state *state, const struct me_optimize_options *o, bool dry_run)
+static void check_usage(struct argp_state *state, const struct arguments *a, bool dry_run)
 {
+	const struct me_optimize_options *o = &a->options;
+
 	if (!o->input)
 		argp_error(state, "which file?");
-	if (!o->output && !dry_run)
-		argp_error(state, "where to? Give -o FILE or --dry-run");
-	if (o->output && dry_run)
-		argp_error(state, "-o and --dry-run exclude each other");
+	if (!!o->output + dry_run + a->in_place + a->restore > 1)
+		argp_error(state, "-o, --dry-run, --in-place and --restore exclude each other");
+	if (!o->output && !dry_run && !a->in_place && !a->restore)
+		argp_error(state, "where to? Give -o FILE, --in-place or --dry-run");
+	if ((a->inplace.backup_dir || a->inplace.break_links) && !a->in_place && !a->restore)
+		argp_error(state, "--backup-dir and --break-links need --in-place or --restore");
+	if (a->inplace.backup_dir && !*a->inplace.backup_dir)
+		argp_error(state, "--backup-dir: which directory?");
 	if (o->seed && !o->all)
 		argp_error(state, "--shuffle needs --all");
 	if (o->exact_profile && o->all)
@@ -156,13 +175,17 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 	case KEY_NO_TAILS: o->layout.no_tails = true; return 0;
 	case KEY_LIST_PATCHES: a->patch_list = arg; return 0;
 	case KEY_ALL: o->all = true; return 0;
+	case KEY_IN_PLACE: a->in_place = true; return 0;
+	case KEY_RESTORE: a->restore = true; return 0;
+	case KEY_BACKUP_DIR: a->inplace.backup_dir = arg; return 0;
+	case KEY_BREAK_LINKS: a->inplace.break_links = true; return 0;
 	case KEY_SHUFFLE: o->seed = parse_number(state, "--shuffle", arg); return 0;
 	case ARGP_KEY_ARG:
 		if (o->input)
 			argp_error(state, "one file at a time");
 		o->input = arg;
 		return 0;
-	case ARGP_KEY_END: check_usage(state, o, dry_run); return 0;
+	case ARGP_KEY_END: check_usage(state, a, dry_run); return 0;
 	default: return ARGP_ERR_UNKNOWN;
 	}
 }
@@ -202,6 +225,29 @@ static int exit_status(int rc)
 	}
 }
 
+static int flush_report(int failed)
+{
+	if (!failed && fflush(stdout))
+		failed = -errno;
+	if (failed)
+		fprintf(stderr, "morph-optimize: standard output: %s\n", strerror(-failed));
+	return failed;
+}
+
+static int restore(const struct arguments *a)
+{
+	struct me_inplace_report done;
+	struct mp_err err = {""};
+	int rc = me_restore(a->options.input, &a->inplace, &done, &err);
+
+	if (rc)
+		fprintf(stderr, "morph-optimize: %s\n", err.msg);
+	else if (!a->quiet)
+		rc = flush_report(me_report_restored(stdout, a->json, a->options.input, &done));
+	me_inplace_report_fini(&done);
+	return rc;
+}
+
 int main(int argc, char **argv)
 {
 	struct arguments a = {
@@ -209,12 +255,15 @@ int main(int argc, char **argv)
 			    .estimator = MP_ESTIMATE_POISSON,
 			    .layout = {.block_order = ME_ORDER_PH, .function_order = MP_ORDER_PH}},
 	};
+	struct me_inplace_report done = {0};
 	struct me_optimize_report report;
 	struct mp_err err = {""};
 	int rc;
 
 	argp_err_exit_status = EXIT_USAGE;
 	argp_parse(&argp, argc, argv, 0, NULL, &a);
+	if (a.restore)
+		return exit_status(restore(&a));
 	if (!a.options.db && !a.options.all) {
 		rc = mp_store_default_path(a.db, sizeof(a.db), false, &err);
 		if (rc) {
@@ -223,7 +272,8 @@ int main(int argc, char **argv)
 		}
 		a.options.db = a.db;
 	}
-	rc = me_optimize(&a.options, &report, &err);
+	rc = a.in_place ? me_inplace(&a.options, &a.inplace, &report, &done, &err)
+			: me_optimize(&a.options, &report, &err);
 	if (rc)
 		fprintf(stderr, "morph-optimize: %s\n", err.msg);
 	if (!rc && a.patch_list) {
@@ -238,12 +288,10 @@ int main(int argc, char **argv)
 			failed = me_report_json(stdout, &a.options, &report);
 		else
 			me_report_text(stdout, &a.options, &report);
-		if (failed || fflush(stdout)) {
-			fprintf(stderr, "morph-optimize: standard output: %s\n",
-				strerror(failed ? -failed : errno));
-			rc = rc ? rc : -EIO;
-		}
+		failed = flush_report(failed);
+		rc = rc ? rc : failed;
 	}
+	me_inplace_report_fini(&done);
 	me_optimize_report_fini(&report);
 	return exit_status(rc);
 }

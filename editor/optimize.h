@@ -50,6 +50,8 @@ enum me_stage {
 	ME_NR_STAGES
 };
 
+struct me_inplace_report;
+
 struct me_optimize_report {
 	char build_id[2 * MP_BUILD_ID_MAX + 1];
 	struct mp_id id;	       /* of the original */
@@ -77,6 +79,7 @@ struct me_optimize_report {
 	} * left_alone;
 	uint32_t nr_left_alone;
 	bool nothing_to_move;
+	const struct me_inplace_report *in_place; /* NULL: not --in-place */
 };
 
 /*

@@ -6,6 +6,8 @@
 #include <inttypes.h>
 #include <jansson.h>
 
+#include "editor/inplace.h"
+
 enum {
 	LEFT_ALONE_SHOWN = 10
 };
@@ -89,11 +91,29 @@ static void text_code(FILE *out, const struct me_optimize_report *r)
 		r->old_size, r->new_size, e->slot_price ? e->slot_price : "nothing");
 }
 
+static void text_in_place(FILE *out, const char *input, const struct me_inplace_report *done)
+{
+	const char *what = "nothing replaced";
+
+	if (done->backup)
+		what = done->again ? "optimised anew in place" : "optimised in place";
+	else if (done->unchanged)
+		what = "left as it is, since the new version is the same";
+	fprintf(out, "%s: %s\n", input, what);
+	if (done->through_link)
+		fprintf(out, "  link to    %s\n", done->path);
+	if (done->backup)
+		fprintf(out, "  original   kept in %s\n", done->backup);
+}
+
 void me_report_text(FILE *out, const struct me_optimize_options *options,
 		    const struct me_optimize_report *r)
 {
-	fprintf(out, "%s%s%s\n", options->input, options->output ? " -> " : "",
-		options->output ? options->output : " (dry run, nothing written)");
+	if (r->in_place)
+		text_in_place(out, options->input, r->in_place);
+	else
+		fprintf(out, "%s%s%s\n", options->input, options->output ? " -> " : "",
+			options->output ? options->output : " (dry run, nothing written)");
 	fprintf(out, "  build-id   %s\n", *r->build_id ? r->build_id : "none");
 	if (!options->all)
 		fprintf(out, "  samples    %" PRIu64 ", %.1f %% of them in code that moves\n",
@@ -182,6 +202,23 @@ static json_t *json_verified(const struct me_optimize_report *r)
 			 (json_int_t)v->nr_landing_pads);
 }
 
+static json_t *json_in_place(const struct me_inplace_report *done)
+{
+	return json_pack("{s:s?, s:b, s:b, s:s?}", "path", done->path, "replaced",
+			 done->backup != NULL, "again", done->again, "backup", done->backup);
+}
+
+/* Takes @root. */
+static int json_print(json_t *root, FILE *out)
+{
+	int rc = root ? 0 : -ENOMEM;
+
+	if (!rc && (json_dumpf(root, out, JSON_INDENT(2)) || fputc('\n', out) == EOF))
+		rc = -EIO;
+	json_decref(root);
+	return rc;
+}
+
 int me_report_json(FILE *out, const struct me_optimize_options *options,
 		   const struct me_optimize_report *r)
 {
@@ -192,7 +229,6 @@ int me_report_json(FILE *out, const struct me_optimize_options *options,
 				 json_verified(r), "size_before", (json_int_t)r->old_size,
 				 "size_after", (json_int_t)r->new_size, "seconds", json_seconds(r),
 				 "peak_rss_bytes", (json_int_t)r->peak_rss_bytes);
-	int rc;
 
 	if (!root)
 		return -ENOMEM;
@@ -203,8 +239,22 @@ int me_report_json(FILE *out, const struct me_optimize_options *options,
 	}
 	if (r->has_prediction)
 		json_object_set_new(root, "predicted_taken_ratio", json_real(r->prediction.ratio));
-	rc = json_dumpf(root, out, JSON_INDENT(2)) ? -EIO : 0;
-	fputc('\n', out);
-	json_decref(root);
-	return rc;
+	if (r->in_place)
+		json_object_set_new(root, "in_place", json_in_place(r->in_place));
+	return json_print(root, out);
+}
+
+int me_report_restored(FILE *out, bool json, const char *input,
+		       const struct me_inplace_report *done)
+{
+	if (json)
+		return json_print(json_pack("{s:i, s:s, s:s, s:s}", "schema", ME_REPORT_SCHEMA,
+					    "input", input, "restored", done->path, "backup",
+					    done->backup),
+				  out);
+	fprintf(out, "%s: restored\n", input);
+	if (done->through_link)
+		fprintf(out, "  link to    %s\n", done->path);
+	fprintf(out, "  from       %s\n", done->backup);
+	return ferror(out) ? -EIO : 0;
 }

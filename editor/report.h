@@ -5,6 +5,7 @@
 
 #include <stdio.h>
 
+#include "editor/inplace.h"
 #include "editor/optimize.h"
 
 #define ME_REPORT_SCHEMA 1
@@ -14,5 +15,8 @@ void me_report_text(FILE *out, const struct me_optimize_options *options,
 /* One JSON object and a newline. Return: 0, -ENOMEM, -EIO. */
 int me_report_json(FILE *out, const struct me_optimize_options *options,
 		   const struct me_optimize_report *report);
+/* What me_restore() did. Return: 0, -ENOMEM, -EIO. */
+int me_report_restored(FILE *out, bool json, const char *input,
+		       const struct me_inplace_report *done);
 
 #endif

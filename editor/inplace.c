@@ -1,0 +1,239 @@
+// SPDX-License-Identifier: Apache-2.0
+/* inplace - what comes before what: refuse, optimise, verify, keep the original, replace. */
+#include "editor/inplace.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "editor/backup.h"
+#include "editor/replace.h"
+#include "editor/selfcheck.h"
+#include "libprof/map.h"
+
+/* ---- what is there -------------------------------------------------------------------------- */
+
+static int check_signed(const struct me_replace *r, struct mp_err *err)
+{
+	struct mp_err why;
+	int rc = me_selfcheck_signed(r->old_fd, &r->attributes, &why);
+
+	return rc ? mp_err_set(err, -rc, "%s: %s", r->path, why.msg) : 0;
+}
+
+/* By the name behind a symbolic link; optimize looks at the one that was given. */
+static int check_companions(const struct me_replace *r, struct mp_err *err)
+{
+	struct mp_err why;
+	int rc = me_selfcheck_companions(r->path, &why);
+
+	return rc ? mp_err_set(err, -rc, "%s: %s", r->path, why.msg) : 0;
+}
+
+/* @original is set where the file is an output. Return: 0, -ENOENT it is none, -errno. */
+static int read_output(const char *path, int fd, struct mp_id *original,
+		       struct me_backup_output *output, struct mp_err *err)
+{
+	struct mp_map *map = NULL;
+	struct mp_elf *elf;
+	struct mp_err why;
+	int rc = mp_elf_open_fd(path, fd, MP_ELF_ID, &elf, err);
+
+	if (rc)
+		return rc;
+	output->id = elf->id;
+	rc = mp_map_read(elf, &map, &why);
+	if (!rc)
+		*original = map->original;
+	else if (rc != -ENOENT)
+		mp_err_set(err, -rc, "%s: %s", path, why.msg);
+	mp_map_free(map);
+	mp_elf_close(elf);
+	if (!rc) {
+		rc = me_digest_copy(fd, -1, &output->digest, NULL);
+		if (rc)
+			mp_err_set(err, -rc, "%s: %s", path, strerror(-rc));
+	}
+	return rc;
+}
+
+/* ---- in place ------------------------------------------------------------------------------- */
+
+struct work {
+	const struct me_inplace_options *options;
+	struct me_inplace_report *done;
+	struct me_replace replace;
+	struct me_backup backup;
+	struct me_original original;   /* fd -1: the file itself is the original */
+	struct me_backup_output there; /* the output that is replaced, if it is one */
+};
+
+/* The original of an output is its backup; any other file is an original itself. */
+static int find_original(struct work *w, struct mp_err *err)
+{
+	struct mp_id id;
+	int rc = read_output(w->replace.path, w->replace.old_fd, &id, &w->there, err);
+
+	if (rc == -ENOENT)
+		return 0;
+	if (rc)
+		return rc;
+	w->done->again = true;
+	rc = me_backup_open(&w->backup, w->options->backup_dir, false, err);
+	if (!rc)
+		rc = me_backup_find(&w->backup, &id, w->replace.path, &w->there, &w->original, err);
+	return rc;
+}
+
+/* The original on disk, and that this output is about to take its place. */
+static int keep(struct work *w, const struct me_optimize_report *report,
+		const struct me_backup_output *output, struct mp_err *err)
+{
+	int rc;
+
+	if (w->original.fd >= 0) {
+		if (!me_digest_equal(&report->input_digest, &w->original.digest))
+			return mp_err_set(err, EPERM, "%s: its backup %s is damaged",
+					  w->replace.path, w->original.path);
+		rc = me_backup_add_output(&w->backup, &w->original, w->replace.path, output, err);
+		if (!rc) {
+			w->done->backup = w->original.path;
+			w->original.path = NULL;
+		}
+		return rc;
+	}
+	rc = me_backup_open(&w->backup, w->options->backup_dir, true, err);
+	if (!rc)
+		rc = me_backup_put(&w->backup, w->replace.old_fd, w->replace.path, &report->id,
+				   &report->input_digest, &w->replace.attributes, output,
+				   &w->done->backup, err);
+	return rc;
+}
+
+static int put_in_place(struct work *w, const struct me_optimize_report *report, struct mp_err *err)
+{
+	struct me_backup_output output;
+	struct mp_id id;
+	int rc = read_output(w->replace.path, w->replace.new_fd, &id, &output, err);
+
+	if (!rc && !mp_id_equal(&id, &report->id))
+		rc = mp_err_set(err, EPERM, "%s: the new version names another original",
+				w->replace.path);
+	if (rc)
+		return rc;
+	if (w->done->again && me_digest_equal(&output.digest, &w->there.digest)) {
+		w->done->unchanged = true;
+		return 0;
+	}
+	rc = keep(w, report, &output, err);
+	if (!rc)
+		rc = me_replace_commit(&w->replace, NULL, err);
+	return rc;
+}
+
+static void begin_work(struct work *w, const struct me_inplace_options *options,
+		       struct me_inplace_report *done)
+{
+	*done = (struct me_inplace_report){0};
+	*w = (struct work){
+		.options = options, .done = done, .backup = {.fd = -1}, .original = {.fd = -1}};
+}
+
+static void end_work(struct work *w)
+{
+	w->done->through_link = w->replace.through_link;
+	if (w->replace.path)
+		w->done->path = strdup(w->replace.path);
+	me_original_fini(&w->original);
+	me_backup_close(&w->backup);
+	me_replace_end(&w->replace);
+}
+
+int me_inplace(const struct me_optimize_options *options, const struct me_inplace_options *inplace,
+	       struct me_optimize_report *report, struct me_inplace_report *done,
+	       struct mp_err *err)
+{
+	struct me_optimize_options o = *options;
+	struct me_optimize_files files;
+	struct work w;
+	int rc;
+
+	*report = (struct me_optimize_report){0};
+	begin_work(&w, inplace, done);
+	rc = me_replace_begin(&w.replace, options->input, inplace->break_links, err);
+	if (!rc)
+		rc = check_signed(&w.replace, err);
+	if (!rc)
+		rc = check_companions(&w.replace, err);
+	if (!rc)
+		rc = find_original(&w, err);
+	if (!rc) {
+		files.input = w.original.fd >= 0 ? w.original.fd : w.replace.old_fd;
+		files.output = w.replace.new_fd;
+		o.files = &files;
+		o.output = NULL;
+		rc = me_optimize(&o, report, err);
+	}
+	if (!rc)
+		rc = put_in_place(&w, report, err);
+	end_work(&w);
+	report->in_place = done;
+	return rc;
+}
+
+/* ---- back ----------------------------------------------------------------------------------- */
+
+static int put_back(struct work *w, struct mp_err *err)
+{
+	struct me_digest copied;
+	struct mp_id id;
+	int rc = read_output(w->replace.path, w->replace.old_fd, &id, &w->there, err);
+
+	/* A script, say, or a newer version of the program: whoever put it there wanted it. */
+	if (rc == -ENOENT || rc == -ENOEXEC || rc == -EBADMSG)
+		return mp_err_set(err, EPERM,
+				  "%s: is not an output of Morph (any more): left as it is",
+				  w->replace.path);
+	if (!rc)
+		rc = me_backup_open(&w->backup, w->options->backup_dir, false, err);
+	if (!rc)
+		rc = me_backup_find(&w->backup, &id, w->replace.path, &w->there, &w->original, err);
+	if (rc)
+		return rc;
+	rc = me_digest_copy(w->original.fd, w->replace.new_fd, &copied, NULL);
+	if (rc)
+		return mp_err_set(err, -rc, "%s: cannot write the original: %s", w->replace.path,
+				  strerror(-rc));
+	if (!me_digest_equal(&copied, &w->original.digest))
+		return mp_err_set(err, EPERM, "%s: its backup %s is damaged", w->replace.path,
+				  w->original.path);
+	rc = me_replace_commit(&w->replace, &w->original.mtime, err);
+	if (!rc) {
+		w->done->backup = w->original.path;
+		w->original.path = NULL;
+	}
+	return rc;
+}
+
+int me_restore(const char *path, const struct me_inplace_options *inplace,
+	       struct me_inplace_report *done, struct mp_err *err)
+{
+	struct work w;
+	int rc;
+
+	begin_work(&w, inplace, done);
+	rc = me_replace_begin(&w.replace, path, inplace->break_links, err);
+	if (!rc)
+		rc = check_signed(&w.replace, err);
+	if (!rc)
+		rc = put_back(&w, err);
+	end_work(&w);
+	return rc;
+}
+
+void me_inplace_report_fini(struct me_inplace_report *done)
+{
+	free(done->path);
+	free(done->backup);
+	*done = (struct me_inplace_report){0};
+}
