@@ -84,9 +84,10 @@ static int read_profile(struct job *job, struct mp_err *err)
 {
 	const struct me_optimize_options *o = job->options;
 	struct mp_ip_count *counts = NULL;
+	struct mp_edge_count *edges = NULL;
 	struct mp_store *store;
 	struct mp_module module = {0};
-	size_t nr = 0;
+	size_t nr = 0, nr_edges = 0;
 	int rc = mp_store_open(o->db, MP_STORE_READ, &store, err);
 
 	if (rc)
@@ -98,17 +99,24 @@ static int read_profile(struct job *job, struct mp_err *err)
 				*job->report->build_id ? job->report->build_id : "none", o->db);
 	} else if (!rc) {
 		rc = mp_store_read_counts(store, module.key, o->since_s, &counts, &nr, err);
+		if (!rc)
+			rc = mp_store_read_edges(store, module.key, o->since_s, &edges, &nr_edges,
+						 err);
 		free(module.path);
 	}
 	mp_store_close(store);
 	if (!rc)
 		rc = mp_profile_build(job->cfg, counts, nr, &job->profile, err);
+	if (!rc && nr_edges)
+		rc = mp_profile_add_edges(job->profile, job->cfg, edges, nr_edges, err);
 	free(counts);
+	free(edges);
 	if (rc)
 		return rc;
 	job->report->samples = job->profile->nr_samples + job->profile->nr_outside;
 	job->report->samples_outside = job->profile->nr_outside;
-	if (job->report->samples < o->min_samples)
+	job->report->transfers = job->profile->nr_transfers + job->profile->nr_transfers_outside;
+	if (job->report->samples + job->report->transfers < o->min_samples)
 		return mp_err_set(err, ENODATA, "%s: too little profile: %llu samples, want %llu",
 				  o->input, (unsigned long long)job->report->samples,
 				  (unsigned long long)o->min_samples);
@@ -173,6 +181,9 @@ static int account(struct job *job, struct mp_err *err)
 	const struct mp_cfg *cfg = job->cfg;
 	uint8_t *moved = calloc(cfg->nr_funcs + 1, 1);
 	uint8_t *copied = calloc(cfg->nr_blocks + 1, 1);
+	const uint64_t *seen = r->samples && job->profile ? job->profile->block_samples
+							  : job->counts.samples;
+	uint64_t seen_in_all = r->samples_outside, seen_moved = 0;
 	int rc = moved && copied ? 0 : -ENOMEM;
 
 	for (uint32_t i = 0; !rc && i < job->plan.nr_blocks; i++) {
@@ -186,11 +197,12 @@ static int account(struct job *job, struct mp_err *err)
 		uint64_t samples = 0;
 
 		for (uint32_t b = func->first_block; b < func->first_block + func->nr_blocks; b++) {
-			if (!job->profile)
+			if (!seen)
 				break;
-			samples += job->profile->block_samples[b];
-			r->samples_moved += copied[b] ? job->profile->block_samples[b] : 0;
+			samples += seen[b];
+			seen_moved += copied[b] ? seen[b] : 0;
 		}
+		seen_in_all += samples;
 		r->nr_moved += moved[f];
 		if (!samples && !moved[f] && !job->options->all)
 			continue;
@@ -210,6 +222,8 @@ static int account(struct job *job, struct mp_err *err)
 	free(copied);
 	if (rc)
 		return mp_err_set(err, ENOMEM, "out of memory");
+	r->samples_moved = r->samples ? seen_moved : 0;
+	r->share_moved = seen_in_all ? (double)seen_moved / (double)seen_in_all : 0;
 	if (r->nr_left_alone)
 		qsort(r->left_alone, r->nr_left_alone, sizeof(*r->left_alone), compare_left);
 	return 0;

@@ -28,11 +28,6 @@ static const char *const refusal_names[ME_NR_REFUSALS] = {
 	[ME_REFUSED_PROBE] = "holds a probe or a patchable entry",
 };
 
-static double percent(double part, double whole)
-{
-	return whole > 0 ? 100.0 * part / whole : 0.0;
-}
-
 static double total_s(const struct me_optimize_report *r)
 {
 	double sum = 0;
@@ -91,6 +86,18 @@ static void text_code(FILE *out, const struct me_optimize_report *r)
 		r->old_size, r->new_size, e->slot_price ? e->slot_price : "nothing");
 }
 
+static void text_evidence(FILE *out, const struct me_optimize_report *r)
+{
+	const char *of = r->samples ? "them" : "the transfers";
+
+	fprintf(out, "  samples    %" PRIu64 ", ", r->samples);
+	if (r->transfers)
+		fprintf(out, "and %" PRIu64 " transfers of control; ", r->transfers);
+	if (r->samples && r->transfers)
+		of = "the samples";
+	fprintf(out, "%.1f %% of %s in code that moves\n", 100 * r->share_moved, of);
+}
+
 static void text_in_place(FILE *out, const char *input, const struct me_inplace_report *done)
 {
 	const char *what = "nothing replaced";
@@ -116,8 +123,7 @@ void me_report_text(FILE *out, const struct me_optimize_options *options,
 			options->output ? options->output : " (dry run, nothing written)");
 	fprintf(out, "  build-id   %s\n", *r->build_id ? r->build_id : "none");
 	if (!options->all)
-		fprintf(out, "  samples    %" PRIu64 ", %.1f %% of them in code that moves\n",
-			r->samples, percent((double)r->samples_moved, (double)r->samples));
+		text_evidence(out, r);
 	fprintf(out,
 		"  functions  %" PRIu32 " in the file, %" PRIu32 " considered, %" PRIu32
 		" moved, %" PRIu32 " left alone:\n",
@@ -236,6 +242,8 @@ int me_report_json(FILE *out, const struct me_optimize_options *options,
 		json_object_set_new(root, "samples", json_integer((json_int_t)r->samples));
 		json_object_set_new(root, "samples_moved",
 				    json_integer((json_int_t)r->samples_moved));
+		json_object_set_new(root, "transfers", json_integer((json_int_t)r->transfers));
+		json_object_set_new(root, "share_moved", json_real(r->share_moved));
 	}
 	if (r->has_prediction)
 		json_object_set_new(root, "predicted_taken_ratio", json_real(r->prediction.ratio));
