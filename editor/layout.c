@@ -21,6 +21,27 @@
  * would be executed, or would spread hot lines. */
 #define ENTRY_ALIGN_LOG2 4
 
+static const char *const names[ME_NR_ORDERS] = {
+	[ME_ORDER_ORIGINAL] = "original",
+	[ME_ORDER_PH] = "ph",
+	[ME_ORDER_EXTTSP] = "exttsp",
+};
+
+const char *me_order_name(enum me_order order)
+{
+	return (unsigned int)order < ME_NR_ORDERS ? names[order] : NULL;
+}
+
+int me_order_parse(const char *name, enum me_order *out)
+{
+	for (uint32_t i = 0; i < ME_NR_ORDERS; i++)
+		if (!strcmp(name, names[i])) {
+			*out = (enum me_order)i;
+			return 0;
+		}
+	return -EINVAL;
+}
+
 /* Hot copies without reordering: everything that may move does, counts are not looked at. */
 static void zones_original(const struct mp_cfg *cfg, const uint8_t *eligible, uint8_t *zones)
 {
@@ -67,8 +88,8 @@ static void plan_add(struct me_plan *plan, const struct mp_cfg *cfg, const struc
  * whether it is better at all, and the original order is kept, hot and warm in one.
  */
 static int func_weigh(const struct mp_cfg *cfg, const struct mp_counts *counts, uint32_t f,
-		      uint32_t *order, uint32_t *next, uint8_t *copied, uint8_t *zones,
-		      uint8_t *keep)
+		      enum me_order how, uint32_t *order, uint32_t *next, uint8_t *copied,
+		      uint8_t *zones, uint8_t *keep)
 {
 	const struct mp_func *func = &cfg->funcs[f];
 	struct me_branches sum = {0};
@@ -77,9 +98,9 @@ static int func_weigh(const struct mp_cfg *cfg, const struct mp_counts *counts, 
 		return 0;
 	for (int zone = 0; zone < ME_NR_ZONES; zone++) {
 		uint32_t nr;
-		int ret = zone == ME_ZONE_HOT
-				  ? me_blocks_order(cfg, counts, f, zones, zone, order, &nr)
-				  : me_blocks_original(cfg, f, zones, zone, order, &nr);
+		int ret = me_blocks_order(cfg, counts, f, zones, zone,
+					  zone == ME_ZONE_HOT ? how : ME_ORDER_ORIGINAL, order,
+					  &nr);
 
 		if (ret)
 			return ret;
@@ -99,15 +120,15 @@ static int func_weigh(const struct mp_cfg *cfg, const struct mp_counts *counts, 
 }
 
 static int funcs_weigh(const struct mp_cfg *cfg, const struct mp_counts *counts,
-		       const uint32_t *funcs, uint32_t nr_funcs, uint32_t *order, uint8_t *zones,
-		       uint8_t *keep)
+		       const uint32_t *funcs, uint32_t nr_funcs, enum me_order how, uint32_t *order,
+		       uint8_t *zones, uint8_t *keep)
 {
 	uint32_t *next = malloc(((size_t)cfg->nr_blocks + 1) * sizeof(*next));
 	uint8_t *copied = calloc((size_t)cfg->nr_blocks + 1, 1);
 	int ret = next && copied ? 0 : -ENOMEM;
 
 	for (uint32_t i = 0; i < nr_funcs && !ret; i++)
-		ret = func_weigh(cfg, counts, funcs[i], order, next, copied, zones, keep);
+		ret = func_weigh(cfg, counts, funcs[i], how, order, next, copied, zones, keep);
 	free(next);
 	free(copied);
 	return ret;
@@ -119,6 +140,7 @@ int me_layout_build(const struct mp_cfg *cfg, const struct mp_counts *counts,
 {
 	bool original = options->block_order == ME_ORDER_ORIGINAL &&
 			options->function_order == MP_ORDER_ORIGINAL;
+	bool reorder = options->block_order != ME_ORDER_ORIGINAL;
 	uint8_t *zones = malloc((size_t)cfg->nr_blocks + 1);
 	uint8_t *keep = calloc((size_t)cfg->nr_funcs + 1, 1);
 	uint32_t *funcs = malloc(((size_t)cfg->nr_funcs + 1) * sizeof(*funcs));
@@ -138,23 +160,23 @@ int me_layout_build(const struct mp_cfg *cfg, const struct mp_counts *counts,
 	if (ret)
 		goto out;
 	ret = me_funcs_order(cfg, counts, zones, options->function_order, funcs, &nr_funcs);
-	if (options->block_order == ME_ORDER_PH && !ret)
-		ret = funcs_weigh(cfg, counts, funcs, nr_funcs, blocks, zones, keep);
+	if (reorder && !ret)
+		ret = funcs_weigh(cfg, counts, funcs, nr_funcs, options->block_order, blocks, zones,
+				  keep);
 	for (int zone = 0; zone < ME_NR_ZONES && !ret; zone++) {
 		for (uint32_t i = 0; i < nr_funcs && !ret; i++) {
 			uint32_t nr = 0;
 
-			if (options->block_order == ME_ORDER_PH && zone == ME_ZONE_HOT &&
-			    !keep[funcs[i]])
-				ret = me_blocks_order(cfg, counts, funcs[i], zones, zone, blocks,
-						      &nr);
-			else
-				ret = me_blocks_original(cfg, funcs[i], zones, zone, blocks, &nr);
+			ret = me_blocks_order(cfg, counts, funcs[i], zones, zone,
+					      zone == ME_ZONE_HOT && !keep[funcs[i]]
+						      ? options->block_order
+						      : ME_ORDER_ORIGINAL,
+					      blocks, &nr);
 			for (uint32_t k = 0; k < nr && !ret; k++)
 				plan_add(plan, cfg, counts, original, blocks[k], zone);
 		}
 	}
-	if (options->block_order == ME_ORDER_PH && !options->no_tails && !ret)
+	if (reorder && !options->no_tails && !ret)
 		ret = me_tails_add(cfg, counts, plan);
 out:
 	free(zones);

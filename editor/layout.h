@@ -21,7 +21,14 @@
 enum me_order {
 	ME_ORDER_ORIGINAL,
 	ME_ORDER_PH,
+	ME_ORDER_EXTTSP,
+	ME_NR_ORDERS
 };
+
+/* "original", "ph", "exttsp". */
+const char *me_order_name(enum me_order order);
+/* Return: 0, -EINVAL: no such name. */
+int me_order_parse(const char *name, enum me_order *out);
 
 struct me_layout_options {
 	enum me_order block_order;

@@ -10,6 +10,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "editor/layout_exttsp.h"
 #include "editor/layout_private.h"
 #include "libprof/mcf.h"
 
@@ -281,8 +282,8 @@ static void chains_place(struct order *o, const uint8_t *zones, enum me_zone zon
 	}
 }
 
-int me_blocks_order(const struct mp_cfg *cfg, const struct mp_counts *counts, uint32_t func,
-		    const uint8_t *zones, enum me_zone zone, uint32_t *out, uint32_t *nr_out)
+static int blocks_ph(const struct mp_cfg *cfg, const struct mp_counts *counts, uint32_t func,
+		     const uint8_t *zones, enum me_zone zone, uint32_t *out, uint32_t *nr_out)
 {
 	const struct mp_func *f = &cfg->funcs[func];
 	struct order o = {.cfg = cfg, .counts = counts, .func = f};
@@ -309,6 +310,93 @@ int me_blocks_order(const struct mp_cfg *cfg, const struct mp_counts *counts, ui
 	free(o.heads);
 	free(o.links);
 	return ret;
+}
+
+/* The blocks of one zone and all ways between them, numbered as in @blocks. */
+struct ways {
+	struct me_exttsp problem;
+	uint32_t *blocks; /* cfg indexes, ascending */
+	uint32_t *number; /* per block of the function */
+	uint32_t *sizes;
+	double *counts;
+	struct me_exttsp_link *links;
+};
+
+static void ways_collect(struct ways *w, const struct order *o, const uint8_t *zones,
+			 enum me_zone zone)
+{
+	const struct mp_cfg *cfg = o->cfg;
+	const struct mp_func *func = o->func;
+	uint32_t nr = 0, nr_links = 0;
+
+	w->problem = (struct me_exttsp){
+		.sizes = w->sizes, .counts = w->counts, .links = w->links, .entry = MP_NONE};
+	for (uint32_t b = func->first_block; b < func->first_block + func->nr_blocks; b++) {
+		if (zones[b] != zone)
+			continue;
+		if (cfg->blocks[b].flags & MP_BLOCK_ENTRY)
+			w->problem.entry = nr;
+		w->sizes[nr] = cfg->blocks[b].size;
+		w->counts[nr] = o->counts->block[b];
+		w->blocks[nr] = b;
+		w->number[local(o, b)] = nr++;
+	}
+	for (uint32_t i = 0; i < nr; i++) {
+		const struct mp_block *block = &cfg->blocks[w->blocks[i]];
+
+		for (uint32_t e = block->first_edge; e < block->first_edge + block->nr_edges; e++) {
+			uint32_t to = cfg->edges[e].to;
+			bool falls = cfg->edges[e].kind != MP_EDGE_TABLE &&
+				     !(cfg->blocks[to].flags & MP_BLOCK_ENTRY);
+
+			if (zones[to] == zone && to != w->blocks[i] && o->counts->edge[e] > 0)
+				w->links[nr_links++] = (struct me_exttsp_link){
+					i, w->number[local(o, to)], o->counts->edge[e],
+					falls ? edge_gain(o, block, e) : 0};
+		}
+	}
+	w->problem.nr_blocks = nr;
+	w->problem.nr_links = nr_links;
+}
+
+static int blocks_exttsp(const struct mp_cfg *cfg, const struct mp_counts *counts, uint32_t func,
+			 const uint8_t *zones, enum me_zone zone, uint32_t *out, uint32_t *nr_out)
+{
+	const struct order o = {.cfg = cfg, .counts = counts, .func = &cfg->funcs[func]};
+	size_t nr = (size_t)o.func->nr_blocks + 1, nr_edges = 1;
+	struct ways w = {.blocks = malloc(nr * sizeof(*w.blocks))};
+	int ret = -ENOMEM;
+
+	for (uint32_t b = o.func->first_block; b < o.func->first_block + o.func->nr_blocks; b++)
+		nr_edges += cfg->blocks[b].nr_edges;
+	w.number = malloc(nr * sizeof(*w.number));
+	w.sizes = malloc(nr * sizeof(*w.sizes));
+	w.counts = malloc(nr * sizeof(*w.counts));
+	w.links = malloc(nr_edges * sizeof(*w.links));
+	if (w.blocks && w.number && w.sizes && w.counts && w.links) {
+		ways_collect(&w, &o, zones, zone);
+		ret = me_exttsp_order(&w.problem, out);
+		for (uint32_t i = 0; i < w.problem.nr_blocks && !ret; i++)
+			out[i] = w.blocks[out[i]];
+		*nr_out = w.problem.nr_blocks;
+	}
+	free(w.blocks);
+	free(w.number);
+	free(w.sizes);
+	free(w.counts);
+	free(w.links);
+	return ret;
+}
+
+int me_blocks_order(const struct mp_cfg *cfg, const struct mp_counts *counts, uint32_t func,
+		    const uint8_t *zones, enum me_zone zone, enum me_order order, uint32_t *out,
+		    uint32_t *nr_out)
+{
+	switch (order) {
+	case ME_ORDER_PH: return blocks_ph(cfg, counts, func, zones, zone, out, nr_out);
+	case ME_ORDER_EXTTSP: return blocks_exttsp(cfg, counts, func, zones, zone, out, nr_out);
+	default: return me_blocks_original(cfg, func, zones, zone, out, nr_out);
+	}
 }
 
 /*

@@ -20,13 +20,14 @@ int me_split_zones(const struct mp_cfg *cfg, const struct mp_counts *counts,
 
 /*
  * me_blocks_original, me_blocks_order - @func's blocks of @zone in their new order, the entry
- * first: as they were, or for the fewest taken branches. @out holds func->nr_blocks.
+ * first: as they were, or as @order has it. @out holds func->nr_blocks.
  * Return: 0, -ENOMEM.
  */
 int me_blocks_original(const struct mp_cfg *cfg, uint32_t func, const uint8_t *zones,
 		       enum me_zone zone, uint32_t *out, uint32_t *nr_out);
 int me_blocks_order(const struct mp_cfg *cfg, const struct mp_counts *counts, uint32_t func,
-		    const uint8_t *zones, enum me_zone zone, uint32_t *out, uint32_t *nr_out);
+		    const uint8_t *zones, enum me_zone zone, enum me_order order, uint32_t *out,
+		    uint32_t *nr_out);
 
 /*
  * me_funcs_order - the functions that have a block in a zone, callers beside callees as

@@ -73,7 +73,7 @@ static const struct argp_option argp_options[] = {
 	{"min-samples", KEY_MIN_SAMPLES, "N", 0, "Refuse to work with fewer samples (default 1000)",
 	 0},
 	{"since", KEY_SINCE, "DAYS", 0, "Use only counts of the last DAYS days", 0},
-	{"block-order", KEY_BLOCK_ORDER, "ORDER", 0, "ph (default) or original", 1},
+	{"block-order", KEY_BLOCK_ORDER, "ORDER", 0, "ph (default), exttsp or original", 1},
 	{"function-order", KEY_FUNCTION_ORDER, "ORDER", 0, "ph (default), c3, cds or original", 1},
 	{"estimator", KEY_ESTIMATOR, "NAME", 0,
 	 "poisson (default) or scaled: how samples become counts", 1},
@@ -98,15 +98,6 @@ static uint64_t parse_number(struct argp_state *state, const char *option, const
 	if (errno || *end || end == arg || *arg == '-')
 		argp_error(state, "%s: '%s' is not a number", option, arg);
 	return value;
-}
-
-static enum me_order parse_order(struct argp_state *state, const char *option, const char *arg)
-{
-	if (!strcmp(arg, "ph"))
-		return ME_ORDER_PH;
-	if (strcmp(arg, "original"))
-		argp_error(state, "%s: '%s' is neither ph nor original", option, arg);
-	return ME_ORDER_ORIGINAL;
 }
 
 static void parse_report(struct argp_state *state, struct arguments *a, const char *arg)
@@ -162,7 +153,8 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 		o->since_s = time(NULL) - (int64_t)parse_number(state, "--since", arg) * 86400;
 		return 0;
 	case KEY_BLOCK_ORDER:
-		o->layout.block_order = parse_order(state, "--block-order", arg);
+		if (me_order_parse(arg, &o->layout.block_order))
+			argp_error(state, "--block-order: '%s' is not ph, exttsp or original", arg);
 		return 0;
 	case KEY_FUNCTION_ORDER:
 		if (mp_order_parse(arg, &o->layout.function_order))

@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * layout_exttsp - an order of blocks by the extended travelling-salesman score.
+ *
+ * Newell and Pupyrev, "Improved Basic Block Reordering" (IEEE Transactions on Computers, 2020). Plain
+ * arrays in, a permutation out: knows no CFG. Called by layout_block.
+ */
+#ifndef ME_LAYOUT_EXTTSP_H
+#define ME_LAYOUT_EXTTSP_H
+
+#include <stdint.h>
+
+/* A way from the end of one block to the start of another. */
+struct me_exttsp_link {
+	uint32_t from, to;
+	double count; /* how often it is gone */
+	double fall;  /* what it is worth that `to` lies right behind `from`; 0: it jumps even so */
+};
+
+struct me_exttsp {
+	const uint32_t *sizes; /* bytes of each block */
+	const double *counts;  /* of each block */
+	uint32_t nr_blocks;
+	uint32_t entry; /* must come first; MP_NONE: none must */
+	const struct me_exttsp_link *links;
+	uint32_t nr_links;
+};
+
+/* me_exttsp_order - @out: a permutation of 0 .. nr_blocks - 1 of high score. Return: 0, -ENOMEM. */
+int me_exttsp_order(const struct me_exttsp *problem, uint32_t *out);
+
+/*
+ * me_exttsp_score - of @order: `fall` of each link whose ends are adjacent, and of the others a tenth
+ * of the count, the less the farther the jump: 0 from 1024 bytes forwards, 640 backwards (section 3
+ * of the paper). @start is scratch for nr_blocks, as is @place.
+ */
+double me_exttsp_score(const struct me_exttsp *problem, const uint32_t *order, uint64_t *start,
+		       uint32_t *place);
+
+#endif
