@@ -1,0 +1,16 @@
+# SPDX-License-Identifier: Apache-2.0
+# The Tcl 8.6 shell with its library inside, as one program.
+# shellcheck shell=bash disable=SC2034
+
+program_prepare() {
+	fetch tcl8.6
+	configured tcl8.6/unix --disable-shared --disable-rpath
+}
+
+program_build() {
+	cp -a "$CACHE/configured/tcl8.6/unix/." "$W"
+	# Where the scripts are that the shell reads first; found in the source.
+	make -C "$W" -j"$JOBS" CFLAGS="$CFLAGS_V -w" CFLAGS_OPTIMIZE="-O2" \
+		LDFLAGS="$LDFLAGS_V" TCL_LIBRARY="$CACHE/src/tcl8.6/library" tclsh
+	mv "$W/tclsh" "$OUT/tclsh-$1"
+}
