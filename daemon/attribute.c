@@ -26,6 +26,8 @@ void md_attribute_fini(struct md_attribute *at)
 	md_procmap_free(at->procmap);
 	md_modcache_free(at->modcache);
 	md_counts_fini(&at->counts);
+	md_edges_fini(&at->transfers);
+	md_edges_fini(&at->straight);
 	free(at->activity);
 	memset(at, 0, sizeof(*at));
 }
@@ -120,6 +122,66 @@ static int attribute_samples(struct md_attribute *at, const struct morph_samples
 	return 0;
 }
 
+/* Where a user address is, or NULL. @last: the last hit, tried first. */
+static const struct md_mapping *find_mapping(const struct md_space *space,
+					     const struct md_mapping *last, uint64_t ip)
+{
+	if (last && ip - last->start < last->end - last->start)
+		return last;
+	return space ? md_space_find(space, ip) : NULL;
+}
+
+/*
+ * Newest first: what stands before an entry is where control went from its target. In between
+ * it ran straight, which says nothing new, except in code that was moved.
+ */
+static int attribute_branches(struct md_attribute *at, const struct morph_branches *record)
+{
+	struct md_space *space =
+		md_procmap_find(at->procmap, record->task.tgid, record->task.exec_id);
+	uint32_t nr = md_branches_nr(record), i;
+	const struct md_mapping *from, *to = NULL, *left_from = NULL;
+	struct md_branch_ledger *ledger = &at->branches;
+	const struct md_module *module;
+	uint64_t left = 0;
+
+	if (md_edges_reserve(&at->transfers, nr) || md_edges_reserve(&at->straight, nr))
+		return -ENOMEM;
+	ledger->seen += nr;
+	for (i = 0; i < nr; left = record->branches[i].from, left_from = from, i++) {
+		const struct morph_branch *b = &record->branches[i];
+
+		from = NULL;
+		if ((b->from | b->to) & KERNEL_BIT) {
+			ledger->kernel++;
+			if (b->from & KERNEL_BIT)
+				continue;
+		}
+		from = find_mapping(space, to, b->from);
+		if (b->to & KERNEL_BIT)
+			continue;
+		to = find_mapping(space, from, b->to);
+		if (to && to->why == MD_MAPPED && to == left_from && left >= b->to) {
+			module = md_modcache_module(at->modcache, to->module);
+			if (module && module->map)
+				md_edges_add(&at->straight,
+					     md_counts_key(to->module, b->to + to->bias),
+					     left + to->bias, 1);
+		}
+		if (!from || !to || from->why != MD_MAPPED || to->why != MD_MAPPED) {
+			ledger->unmapped++;
+		} else if (from->module != to->module) {
+			ledger->between++;
+		} else {
+			ledger->counted++;
+			md_edges_add(&at->transfers,
+				     md_counts_key(from->module, b->from + from->bias),
+				     b->to + to->bias, 1);
+		}
+	}
+	return 0;
+}
+
 static int attribute_mmap(struct md_attribute *at, const struct morph_mmap *record)
 {
 	struct md_mapping mappings[MAX_PIECES_MMAP];
@@ -190,7 +252,7 @@ int md_attribute_record(struct md_attribute *at, const struct morph_record *reco
 	case MORPH_REC_MODULE_MAP:
 		md_modcache_declare_map(at->modcache, (const void *)record);
 		return 0;
-	case MORPH_REC_BRANCHES: at->nr_branches += md_branches_nr((const void *)record); return 0;
+	case MORPH_REC_BRANCHES: return attribute_branches(at, (const void *)record);
 	default: return 0;
 	}
 }
@@ -213,6 +275,8 @@ bool md_attribute_is_conserved(const struct md_attribute *at)
 void md_attribute_clear(struct md_attribute *at)
 {
 	md_counts_clear(&at->counts);
+	md_edges_clear(&at->transfers);
+	md_edges_clear(&at->straight);
 	memset(&at->ledger, 0, sizeof(at->ledger));
 	if (at->activity)
 		memset(at->activity, 0, at->nr_activity * sizeof(at->activity[0]));

@@ -14,19 +14,35 @@
 #include <stdint.h>
 
 #include "daemon/counts.h"
+#include "daemon/edges.h"
 #include "daemon/modcache.h"
 #include "daemon/procmap.h"
 #include "daemon/record.h"
 #include "libprof/store.h"
 
+/* What became of the entries of branch stacks, from the start. */
+struct md_branch_ledger {
+	uint64_t seen;
+	uint64_t kernel;   /* either end in the kernel */
+	uint64_t unmapped; /* either end in no known module */
+	uint64_t between;  /* from one module to another */
+	uint64_t no_room;
+	uint64_t counted; /* to be edges: of the same module */
+	/* Of the counted, those of moved code that the original has nothing for, or that cannot
+	 * be told; known when they are flushed. */
+	uint64_t moved;
+};
+
 struct md_attribute {
 	struct md_procmap *procmap;
 	struct md_modcache *modcache;
 	struct md_counts counts;
+	struct md_edges transfers;    /* taken ones */
+	struct md_edges straight;     /* of optimised modules: from a target on to what left it */
 	struct mp_ledger ledger;      /* since the last flush */
 	struct mp_activity *activity; /* by index of the program's module */
 	uint32_t nr_activity;
-	uint64_t nr_branches;  /* branch-stack entries seen */
+	struct md_branch_ledger branches;
 	uint64_t nr_processes; /* that were sampled and known */
 	uint64_t last_time_ns; /* of the stream */
 };
@@ -34,7 +50,7 @@ struct md_attribute {
 int md_attribute_init(struct md_attribute *at);
 void md_attribute_fini(struct md_attribute *at);
 
-/* One checked record. Return: 0, -ENOMEM: the table of counts is full, flush and call again. */
+/* One checked record. Return: 0, -ENOMEM: a table is full, flush and call again. */
 int md_attribute_record(struct md_attribute *at, const struct morph_record *record);
 
 /* True where every emitted sample is in one place, and the table holds those attributed. */

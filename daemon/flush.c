@@ -7,6 +7,8 @@
 #include <string.h>
 #include <time.h>
 
+#include "daemon/moved.h"
+
 static uint64_t now_ns(void)
 {
 	struct timespec t;
@@ -131,6 +133,146 @@ out:
 	return ret;
 }
 
+/* ---- edges -------------------------------------------------------------------------------- */
+
+struct edge_list {
+	struct md_edge *edges;
+	size_t nr, max;
+	uint32_t module; /* that edges of now belong to */
+	uint64_t times;	 /* each of them was seen */
+	bool failed;
+};
+
+static void add_edge(void *arg, uint64_t from, uint64_t to)
+{
+	struct edge_list *list = arg;
+
+	if (list->nr == list->max) {
+		size_t max = list->max ? 2 * list->max : 1024;
+		void *bigger = realloc(list->edges, max * sizeof(*list->edges));
+
+		if (!bigger) {
+			list->failed = true;
+			return;
+		}
+		list->edges = bigger;
+		list->max = max;
+	}
+	list->edges[list->nr++] =
+		(struct md_edge){md_counts_key(list->module, from), to, list->times};
+}
+
+static void add_transfer(struct edge_list *list, const struct md_module *module,
+			 const struct md_edge *edge, uint64_t *nr_moved)
+{
+	uint64_t from = md_counts_vaddr(edge->from), to = edge->to;
+
+	list->times = edge->nr;
+	list->module = md_counts_module(edge->from);
+	if (module && module->map) {
+		list->module = module->original;
+		if (md_moved_transfer(module->map, module->map_ends, &from, &to) !=
+		    MD_MOVED_TAKEN) {
+			*nr_moved += edge->nr;
+			return;
+		}
+	}
+	add_edge(list, from, to);
+}
+
+static int compare_edges(const void *a, const void *b)
+{
+	const struct md_edge *x = a, *y = b;
+
+	if (x->from != y->from)
+		return x->from < y->from ? -1 : 1;
+	return (x->to > y->to) - (x->to < y->to);
+}
+
+/* All edges as the originals have them, sorted, each once. */
+static int list_edges(const struct md_attribute *at, struct edge_list *list, uint64_t *nr_moved)
+{
+	size_t i, kept = 0;
+
+	for (i = 0; i < at->transfers.nr_slots; i++) {
+		const struct md_edge *edge = &at->transfers.slots[i];
+
+		if (edge->from)
+			add_transfer(list,
+				     md_modcache_module(at->modcache, md_counts_module(edge->from)),
+				     edge, nr_moved);
+	}
+	for (i = 0; i < at->straight.nr_slots; i++) {
+		const struct md_edge *run = &at->straight.slots[i];
+		const struct md_module *module =
+			md_modcache_module(at->modcache, md_counts_module(run->from));
+
+		if (!run->from || !module || !module->map)
+			continue;
+		list->times = run->nr;
+		list->module = module->original;
+		*nr_moved += run->nr * md_moved_straight(module->map, module->map_ends,
+							 md_counts_vaddr(run->from), run->to,
+							 add_edge, list);
+	}
+	if (list->failed)
+		return -ENOMEM;
+	if (list->nr)
+		qsort(list->edges, list->nr, sizeof(*list->edges), compare_edges);
+	for (i = 0; i < list->nr; i++) {
+		if (kept && !compare_edges(&list->edges[kept - 1], &list->edges[i]))
+			list->edges[kept - 1].nr += list->edges[i].nr;
+		else
+			list->edges[kept++] = list->edges[i];
+	}
+	list->nr = kept;
+	return 0;
+}
+
+static int write_edges(struct md_flush *flush, struct md_attribute *at, int64_t when_s,
+		       uint64_t *nr_moved, struct mp_err *err)
+{
+	struct edge_list list = {0};
+	struct mp_edge_count *edges = NULL;
+	size_t from, to;
+	int ret;
+
+	*nr_moved = 0;
+	if (!at->transfers.nr_used && !at->straight.nr_used)
+		return 0;
+	ret = list_edges(at, &list, nr_moved);
+	edges = malloc((list.nr + 1) * sizeof(*edges));
+	if (ret || !edges) {
+		ret = mp_err_set(err, ENOMEM, "no memory for writing edges");
+		goto out;
+	}
+	for (from = 0; from < list.nr && !ret; from = to) {
+		uint32_t index = md_counts_module(list.edges[from].from);
+		struct md_module *module = md_modcache_module(at->modcache, index);
+
+		for (to = from; to < list.nr && md_counts_module(list.edges[to].from) == index;
+		     to++)
+			edges[to - from] =
+				(struct mp_edge_count){.from = md_counts_vaddr(list.edges[to].from),
+						       .to = list.edges[to].to,
+						       .count = list.edges[to].nr};
+		if (!module) {
+			ret = mp_err_set(err, EBADMSG, "edges of no module: not written");
+			break;
+		}
+		ret = put_module(flush, module, when_s, err);
+		if (!ret)
+			ret = mp_store_add_edges(flush->store, module->store_key, when_s, edges,
+						 to - from, err);
+	}
+out:
+	free(list.edges);
+	free(edges);
+	return ret;
+}
+
+/* ---- the rest ----------------------------------------------------------------------------- */
+
 static int write_activity(struct md_flush *flush, const struct md_attribute *at, int64_t when_s,
 			  struct mp_err *err)
 {
@@ -156,10 +298,10 @@ static int write_activity(struct md_flush *flush, const struct md_attribute *at,
 int md_flush_write(struct md_flush *flush, struct md_attribute *at, int64_t when_s,
 		   struct mp_err *err)
 {
-	uint64_t began = now_ns();
+	uint64_t began = now_ns(), nr_moved = 0;
 	int ret;
 
-	if (!at->ledger.emitted)
+	if (!at->ledger.emitted && !at->transfers.nr_used)
 		return 0;
 	if (!md_attribute_is_conserved(at))
 		return mp_err_set(err, EBADMSG, "samples do not add up: not written");
@@ -167,6 +309,8 @@ int md_flush_write(struct md_flush *flush, struct md_attribute *at, int64_t when
 	if (ret)
 		return ret;
 	ret = write_counts(flush, at, when_s, err);
+	if (!ret)
+		ret = write_edges(flush, at, when_s, &nr_moved, err);
 	if (!ret)
 		ret = write_activity(flush, at, when_s, err);
 	if (!ret)
@@ -182,6 +326,7 @@ int md_flush_write(struct md_flush *flush, struct md_attribute *at, int64_t when
 	}
 	flush->time_ns += now_ns() - began;
 	flush->nr++;
+	at->branches.moved += nr_moved;
 	md_attribute_clear(at);
 	return 0;
 }

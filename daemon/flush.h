@@ -2,7 +2,7 @@
 /*
  * flush - what attribute has gathered, into the store, in one transaction.
  *
- * Decides nothing about samples but one thing: those of an optimised module are
+ * Decides nothing about samples and transfers but one thing: those of an optimised module are
  * written as the original's. Called by the pipeline at each interval.
  */
 #ifndef MD_FLUSH_H
@@ -21,7 +21,7 @@ struct md_flush {
 /* @flush->store and ->session's texts are set by the caller. Return: 0 or the store's -errno. */
 int md_flush_start(struct md_flush *flush, int64_t now_s, struct mp_err *err);
 /*
- * md_flush_write - all of @at's pending counts, activity and ledger, or nothing of them.
+ * md_flush_write - all of @at's pending counts, edges, activity and ledger, or nothing of them.
  * @when_s: unix time of the samples. @at is emptied when they are in the store.
  * Return: 0, -errno of the store (nothing is written, @at is as before), -EBADMSG where the
  * ledger does not add up: then nothing is written either.

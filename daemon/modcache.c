@@ -13,6 +13,7 @@
 #include "daemon/kernel.h"
 #include "daemon/modcache_internal.h"
 #include "daemon/modfind.h"
+#include "daemon/moved.h"
 #include "libprof/elf.h"
 
 #define MAX_FILES     8192  /* files remembered; beyond it all are looked into again */
@@ -42,6 +43,7 @@ static void free_module(struct md_module *module)
 	if (!module)
 		return;
 	mp_map_free(module->map);
+	free(module->map_ends);
 	free(module->path);
 	free(module);
 }
@@ -182,6 +184,8 @@ int md_modcache_set_map(struct md_modcache *mc, struct md_module *module, struct
 		return -ENOMEM;
 	}
 	mp_map_free(module->map);
+	free(module->map_ends);
+	module->map_ends = NULL;
 	module->map = map;
 	module->original = original->index;
 	return 0;
@@ -315,6 +319,8 @@ static void analyse(struct md_modcache *mc, int fd, const char *path, struct md_
 		if (ret)
 			goto out;
 	}
+	if (module->map && !module->map_ends)
+		module->map_ends = md_moved_ends(elf, fd, module->map);
 	file->module = module->index;
 	file->why = MD_MAPPED;
 out:

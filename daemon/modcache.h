@@ -27,6 +27,7 @@ struct md_module {
 	char *path; /* last one seen */
 	uint64_t text_size;
 	struct mp_map *map; /* optimised: counts go to map->original; NULL: not */
+	uint32_t *map_ends; /* of md_moved_ends(); NULL: not known */
 	uint32_t index;
 	uint32_t original; /* index of the original; 0: not optimised */
 	int64_t store_key; /* 0: not asked for yet */

@@ -162,9 +162,21 @@ static void print_ledger(const struct mp_ledger *ledger, const char *format)
 		printf(format, mp_lost_name(i), ledger->lost[i]);
 }
 
+static void print_branches(const struct md_branch_ledger *b)
+{
+	printf("branches seen        %12" PRIu64 "\n", b->seen);
+	printf("  counted            %12" PRIu64 "\n", b->counted);
+	printf("  in the kernel      %12" PRIu64 "\n", b->kernel);
+	printf("  between modules    %12" PRIu64 "\n", b->between);
+	printf("  in no module       %12" PRIu64 "\n", b->unmapped);
+	printf("  no memory          %12" PRIu64 "\n", b->no_room);
+	printf("not in the original  %12" PRIu64 "\n", b->moved);
+}
+
 static void print_stats(const struct md_pipeline *pl, bool json)
 {
 	const struct mp_ledger *t = &pl->total;
+	const struct md_branch_ledger *b = &pl->at.branches;
 	double total_s = pl->time_ns / 1e9;
 	double analysis_s = md_modcache_analysis_ns(pl->at.modcache) / 1e9;
 	double flush_s = pl->flush.time_ns / 1e9;
@@ -181,9 +193,10 @@ static void print_stats(const struct md_pipeline *pl, bool json)
 		printf("\"all\": %" PRIu64 "},\n", md_ledger_unattributed(t) + md_ledger_lost(t));
 		printf(" \"modules\": %zu, \"processes\": %" PRIu64 ", \"addresses\": %" PRIu64
 		       ",\n \"records\": %" PRIu64 ", \"batches\": %" PRIu64 ", \"bytes\": %" PRIu64
-		       ", \"recorded_bytes\": %" PRIu64 ", \"branches\": %" PRIu64 ",\n",
+		       ", \"recorded_bytes\": %" PRIu64 ", \"branches\": %" PRIu64
+		       ", \"branches_counted\": %" PRIu64 ",\n",
 		       md_pipeline_nr_modules(pl), pl->at.nr_processes, pl->max_addresses,
-		       pl->nr_records, pl->nr_batches, pl->nr_bytes, written, pl->at.nr_branches);
+		       pl->nr_records, pl->nr_batches, pl->nr_bytes, written, b->seen, b->counted);
 		printf(" \"seconds\": %.6f, \"analysis_seconds\": %.6f, \"flush_seconds\": %.6f, "
 		       "\"flushes\": %" PRIu64 ", \"cpu_seconds\": %.6f, \"max_rss_kib\": %ld}\n",
 		       total_s, analysis_s, flush_s, pl->flush.nr,
@@ -195,6 +208,8 @@ static void print_stats(const struct md_pipeline *pl, bool json)
 	printf("samples emitted      %12" PRIu64 "\n", t->emitted);
 	printf("  attributed         %12" PRIu64 "\n", t->attributed);
 	print_ledger(t, "  %-18s %12" PRIu64 "\n");
+	if (b->seen)
+		print_branches(b);
 	printf("modules sampled      %12zu\n", md_pipeline_nr_modules(pl));
 	printf("processes sampled    %12" PRIu64 "\n", pl->at.nr_processes);
 	printf("addresses at a flush %12" PRIu64 "\n", pl->max_addresses);

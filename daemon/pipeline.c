@@ -206,8 +206,11 @@ static int take_record(struct md_pipeline *pl, struct morph_record *record, stru
 	ret = flush_or_keep(pl, stream_time_s(pl), err);
 	if (ret)
 		return ret;
-	if (md_attribute_record(&pl->at, record))
+	if (md_attribute_record(&pl->at, record)) {
 		lose(pl, md_record_emitted(record), MP_LOST_NO_MEMORY);
+		if (record->type == MORPH_REC_BRANCHES)
+			pl->at.branches.no_room += md_branches_nr((const void *)record);
+	}
 	return 0;
 }
 
@@ -245,7 +248,7 @@ int md_pipeline_init(struct md_pipeline *pl, struct mp_err *err)
 	ret = md_attribute_init(&pl->at);
 	if (ret)
 		return mp_err_set(err, -ret, "no memory");
-	pl->source->ops->describe(pl->source, &info);
+	md_source_describe(pl->source, &info);
 	if (pl->source->has_kernel) {
 		ret = md_modcache_resolve_kernel(pl->at.modcache, &kernel, &remark);
 		if (ret)

@@ -1,0 +1,185 @@
+// SPDX-License-Identifier: Apache-2.0
+/* moved - transfers in moved code, said of the original; see moved.h. */
+#include "daemon/moved.h"
+
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "libprof/insn.h"
+
+#define PIECE_MAX   (1u << 20) /* a block of a megabyte is none */
+#define PADDING_MAX 4096       /* between pieces: an alignment's */
+#define BRANCH_MAX  6	       /* bytes of a direct branch */
+
+/* The piece that holds @vaddr, or nr_pieces. */
+static uint32_t find_piece(const struct mp_map *map, uint64_t vaddr)
+{
+	uint32_t lo = 0, hi = map->nr_pieces;
+
+	while (lo < hi) {
+		uint32_t mid = lo + (hi - lo) / 2;
+
+		if (map->pieces[mid].new_vaddr <= vaddr)
+			lo = mid + 1;
+		else
+			hi = mid;
+	}
+	if (lo && vaddr - map->pieces[lo - 1].new_vaddr < map->pieces[lo - 1].new_size)
+		return lo - 1;
+	return map->nr_pieces;
+}
+
+static uint64_t new_end(const struct mp_map_piece *piece)
+{
+	return piece->new_vaddr + piece->new_size;
+}
+
+static uint64_t old_end(const struct mp_map_piece *piece)
+{
+	return piece->old_vaddr + piece->old_size;
+}
+
+/*
+ * A copy is the original's instructions without the branch at the end, then a conditional branch,
+ * a jump, both or neither. Where the original has its branch, as an offset; the original's size
+ * where it has none.
+ */
+static uint32_t end_of_piece(const struct mp_map_piece *piece, const uint8_t *bytes)
+{
+	uint32_t off = 0, last = 0, before = 0;
+	struct mp_insn insn = {.kind = MP_INSN_OTHER}, previous = insn;
+
+	while (off < piece->new_size) {
+		previous = insn;
+		if (mp_insn_decode(bytes + off, piece->new_size - off, piece->new_vaddr + off,
+				   &insn))
+			return UINT32_MAX;
+		before = last;
+		last = off;
+		off += insn.len;
+	}
+	if (insn.kind == MP_INSN_JUMP && previous.kind == MP_INSN_COND)
+		return before;
+	if (insn.kind == MP_INSN_JUMP || insn.kind == MP_INSN_COND)
+		return last;
+	/* A jump to what now follows was left out: it began where the copy ends. */
+	return piece->new_size < piece->old_size ? piece->new_size : piece->old_size;
+}
+
+uint32_t *md_moved_ends(const struct mp_elf *elf, int fd, const struct mp_map *map)
+{
+	uint32_t *ends = malloc(((size_t)map->nr_pieces + 1) * sizeof(*ends));
+	uint8_t *bytes = NULL;
+	size_t max = 0;
+
+	for (uint32_t i = 0; ends && i < map->nr_pieces; i++) {
+		const struct mp_map_piece *piece = &map->pieces[i];
+		uint64_t off;
+
+		/* A block that was a jump alone, and left out. */
+		ends[i] = piece->new_size ? UINT32_MAX : 0;
+		if (!piece->old_size || !piece->new_size || piece->new_size > PIECE_MAX ||
+		    !mp_elf_vaddr_to_off(elf, piece->new_vaddr, &off))
+			continue;
+		if (piece->new_size > max) {
+			uint8_t *bigger = realloc(bytes, piece->new_size);
+
+			if (!bigger)
+				continue;
+			bytes = bigger;
+			max = piece->new_size;
+		}
+		if (pread(fd, bytes, piece->new_size, (off_t)off) == (ssize_t)piece->new_size)
+			ends[i] = end_of_piece(piece, bytes);
+	}
+	free(bytes);
+	return ends;
+}
+
+/* By its size alone: a recording of an optimised module has no code. */
+static uint32_t end_by_size(const struct mp_map_piece *piece)
+{
+	uint32_t shorter = piece->old_size - piece->new_size;
+
+	if (!piece->new_size)
+		return 0;
+	/* Only a jump that was left out takes so much away: two bytes, or five. */
+	return piece->new_size < piece->old_size && (shorter == 2 || shorter == 5) ? piece->new_size
+										   : UINT32_MAX;
+}
+
+/* Control left the piece at its end, by a branch or straight, for what is @to in the original. */
+static enum md_moved leave_piece(const struct mp_map *map, const uint32_t *ends, uint32_t i,
+				 uint64_t *from, uint64_t to)
+{
+	const struct mp_map_piece *piece = &map->pieces[i];
+	uint32_t end = ends ? ends[i] : UINT32_MAX;
+
+	if (old_end(piece) == to)
+		return MD_MOVED_FELL;
+	if (end == UINT32_MAX)
+		end = end_by_size(piece);
+	if (end == UINT32_MAX)
+		return MD_MOVED_UNKNOWN;
+	if (end >= piece->old_size)
+		return MD_MOVED_NOTHING;
+	*from = piece->old_vaddr + end;
+	return MD_MOVED_TAKEN;
+}
+
+enum md_moved md_moved_transfer(const struct mp_map *map, const uint32_t *ends, uint64_t *from,
+				uint64_t *to)
+{
+	uint64_t new_from = *from, new_to = *to;
+	uint32_t i = find_piece(map, new_from), end, off;
+	const struct mp_map_piece *piece;
+	bool at_end;
+
+	*to = mp_map_original(map, new_to);
+	if (i == map->nr_pieces) {
+		/* A patch leads from a block to its copy. */
+		return *to == new_from && *to != new_to ? MD_MOVED_NOTHING : MD_MOVED_TAKEN;
+	}
+	piece = &map->pieces[i];
+	if (!piece->old_size)
+		return MD_MOVED_NOTHING;
+	off = (uint32_t)(new_from - piece->new_vaddr);
+	end = ends ? ends[i] : UINT32_MAX;
+	/* With another size there may be two branches for one. */
+	at_end = end != UINT32_MAX ? off >= end : off + BRANCH_MAX >= piece->old_size;
+	if (at_end && (end != UINT32_MAX || piece->new_size != piece->old_size))
+		return leave_piece(map, ends, i, from, *to);
+	if (at_end && *to == old_end(piece))
+		return MD_MOVED_FELL;
+	*from = piece->old_vaddr + off;
+	return MD_MOVED_TAKEN;
+}
+
+uint64_t md_moved_straight(const struct mp_map *map, const uint32_t *ends, uint64_t start,
+			   uint64_t end, void (*fn)(void *arg, uint64_t from, uint64_t to),
+			   void *arg)
+{
+	uint32_t first = find_piece(map, start), last = find_piece(map, end);
+	uint64_t nr_unknown = 0;
+
+	if (first == map->nr_pieces && last == map->nr_pieces)
+		return 0; /* nothing moved: straight is straight */
+	if (first == map->nr_pieces || last == map->nr_pieces || last < first ||
+	    last - first > MD_MOVED_STRAIGHT_MAX)
+		return 1;
+	for (uint32_t i = first; i < last; i++)
+		if (map->pieces[i + 1].new_vaddr - new_end(&map->pieces[i]) > PADDING_MAX)
+			return 1; /* nothing runs from one to the other: not what happened */
+	for (uint32_t i = first; i < last; i++) {
+		uint64_t from, to = map->pieces[i + 1].old_vaddr;
+
+		if (!map->pieces[i].old_size || !map->pieces[i + 1].old_size)
+			continue;
+		switch (leave_piece(map, ends, i, &from, to)) {
+		case MD_MOVED_TAKEN: fn(arg, from, to); break;
+		case MD_MOVED_UNKNOWN: nr_unknown++; break;
+		default: break;
+		}
+	}
+	return nr_unknown;
+}
