@@ -208,8 +208,10 @@ static int take_record(struct md_pipeline *pl, struct morph_record *record, stru
 		return ret;
 	if (md_attribute_record(&pl->at, record)) {
 		lose(pl, md_record_emitted(record), MP_LOST_NO_MEMORY);
-		if (record->type == MORPH_REC_BRANCHES)
+		if (record->type == MORPH_REC_BRANCHES) {
+			pl->at.branches.seen += md_branches_nr((const void *)record);
 			pl->at.branches.no_room += md_branches_nr((const void *)record);
+		}
 	}
 	return 0;
 }
@@ -248,7 +250,7 @@ int md_pipeline_init(struct md_pipeline *pl, struct mp_err *err)
 	ret = md_attribute_init(&pl->at);
 	if (ret)
 		return mp_err_set(err, -ret, "no memory");
-	md_source_describe(pl->source, &info);
+	pl->source->ops->describe(pl->source, &info);
 	if (pl->source->has_kernel) {
 		ret = md_modcache_resolve_kernel(pl->at.modcache, &kernel, &remark);
 		if (ret)
