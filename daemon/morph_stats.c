@@ -21,7 +21,7 @@ static const struct command {
 	int (*run)(struct md_stats *stats, int argc, char **argv);
 } commands[] = {
 	{"status", md_stats_status}, {"query", md_stats_query},	  {"activity", md_stats_activity},
-	{"import", md_stats_import}, {"export", md_stats_export},
+	{"import", md_stats_import}, {"export", md_stats_export}, {"annotate", md_stats_annotate},
 };
 
 struct line {
@@ -65,6 +65,7 @@ static const struct argp argp = {
 	"Commands:\n"
 	"  status    what was collected, how, and what became of it\n"
 	"  query     samples by module, function or basic block\n"
+	"  annotate  a function's instructions with the samples of each\n"
 	"  activity  share of application, library and kernel per program\n"
 	"  import    add callgrind's counts or the text of perf script\n"
 	"  export    folded stacks or fdata for BOLT\n"

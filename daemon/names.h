@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * names - the symbols of a file, its separate debug file included, in order of address: what an
+ * address is called, and where a name is.
+ */
+#ifndef MD_NAMES_H
+#define MD_NAMES_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "daemon/debuginfo.h"
+#include "libprof/elf.h"
+
+struct md_name {
+	uint64_t vaddr, size;
+	const char *name;
+	bool function; /* else data */
+	bool local;    /* or only a debug file has it */
+};
+
+struct md_names {
+	struct md_name *names; /* ascending; at one address functions and global ones first */
+	size_t nr, max;
+	const struct mp_elf *elf;
+};
+
+/* @debug may be NULL. Both must outlive the names. Return: 0, -ENOMEM. */
+int md_names_build(const struct mp_elf *elf, struct md_debuginfo *debug, struct md_names *out);
+void md_names_fini(struct md_names *names);
+
+/* The best name that holds @vaddr; NULL: none. */
+const struct md_name *md_names_at(const struct md_names *names, uint64_t vaddr);
+/* The function that the PLT entry at @vaddr leads to; NULL: it is none. */
+const char *md_names_plt(const struct md_names *names, uint64_t vaddr);
+
+/*
+ * "ns::f", "ns::f+0x10", "puts@plt"; C++ names demangled, without parameters where @brief.
+ * Return: NULL: no name, or no memory. Ownership: free().
+ */
+char *md_names_format(const struct md_names *names, uint64_t vaddr, bool brief);
+
+#endif
