@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * stats_export - the command "export": folded stacks for flame graphs, and BOLT's fdata without
- * branches. Decides the names under which others know a function.
+ * stats_export - the command "export": what there is of the chosen modules, in the format of
+ * another tool. Decides which modules, and what a format gets to know of them; each format is in
+ * export_<format>.c.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -9,41 +10,79 @@
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
+#include <unistd.h>
 
+#include "daemon/export.h"
 #include "daemon/stats.h"
-#include "daemon/stats_rows.h"
 
-enum format {
-	FORMAT_NONE,
-	FORMAT_FOLDED,
-	FORMAT_FDATA
+static const struct md_export_format *const formats[] = {
+	&md_export_folded,  &md_export_fdata, &md_export_callgrind, &md_export_pprof,
+	&md_export_autofdo, &md_export_order, &md_export_json,
 };
+
+#define ARRAY_SIZE(array) (sizeof(array) / sizeof((array)[0]))
+
+/* As enum md_linker and enum md_branches. */
+static const char *const linkers[] = {"lld", "gold", "ld"};
+static const char *const branches[] = {"auto", "none", "seen", "inferred"};
 
 struct export
 {
 	struct md_stats *stats;
 	struct md_stats_filter filter;
-	enum format format;
-	int64_t since_s;
-	uint64_t nr_written, nr_skipped; /* samples */
+	const struct md_export_format *format;
+	struct md_export out;
 };
 
 enum {
 	KEY_BUILD_ID = 256,
 	KEY_BINARY,
-	KEY_FORMAT
+	KEY_FORMAT,
+	KEY_BRANCHES,
+	KEY_LINKER,
+	KEY_ORDER,
 };
 
 static const struct argp_option options[] = {
 	{"format", KEY_FORMAT, "FORMAT", 0,
-	 "folded: lines for flamegraph.pl; fdata: for llvm-bolt, of one module", 0},
+	 "folded: lines for flamegraph.pl; callgrind: for callgrind_annotate and KCachegrind; pprof: "
+	 "for go tool pprof; json: all there is; and of one module fdata: for llvm-bolt; autofdo: "
+	 "for create_llvm_prof --profiler=text; order: of functions, for a linker",
+	 0},
 	{"module", 'm', "NAME", 0, "Only the module with this path or file name", 0},
 	{"build-id", KEY_BUILD_ID, "HEX", 0, "Only modules whose build-id begins so", 0},
 	{"binary", KEY_BINARY, "FILE", 0, "Only the module that FILE is; take its code from there",
 	 0},
 	{"since", 's', "WHEN", 0, "2h, 3d, today, 2026-11-20, ...: not what is older", 0},
+	{"branches", KEY_BRANCHES, "WHICH", 0,
+	 "fdata: none (samples alone), seen, inferred from samples; else seen where there are any, "
+	 "or none",
+	 0},
+	{"linker", KEY_LINKER, "LINKER", 0,
+	 "order: lld (default), gold, or ld for a linker script of GNU ld", 0},
+	{"function-order", KEY_ORDER, "ORDER", 0, "order: ph (default), c3 or cds", 0},
 	{0},
 };
+
+/* Index of @arg in @names, or a usage error. */
+static int one_of(struct argp_state *state, const char *option, const char *arg,
+		  const char *const *names, size_t nr)
+{
+	for (size_t i = 0; i < nr; i++)
+		if (!strcmp(arg, names[i]))
+			return (int)i;
+	argp_error(state, "--%s=%s: there is no such", option, arg);
+	return 0;
+}
+
+static void parse_format(struct export *e, const char *arg, struct argp_state *state)
+{
+	for (size_t i = 0; i < ARRAY_SIZE(formats); i++)
+		if (!strcmp(arg, formats[i]->name))
+			e->format = formats[i];
+	if (!e->format)
+		argp_error(state, "--format=%s: there is no such", arg);
+}
 
 static error_t parse(int key, char *arg, struct argp_state *state)
 {
@@ -51,19 +90,22 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 
 	switch (key) {
 	case ARGP_KEY_INIT: state->child_inputs[0] = e->stats; return 0;
-	case KEY_FORMAT:
-		if (!strcmp(arg, "folded"))
-			e->format = FORMAT_FOLDED;
-		else if (!strcmp(arg, "fdata"))
-			e->format = FORMAT_FDATA;
-		else
-			argp_error(state, "--format=%s: neither folded nor fdata", arg);
-		return 0;
+	case KEY_FORMAT: parse_format(e, arg, state); return 0;
 	case 'm': e->filter.module = arg; return 0;
 	case KEY_BUILD_ID: e->filter.build_id = arg; return 0;
 	case KEY_BINARY: e->filter.binary = arg; return 0;
+	case KEY_BRANCHES:
+		e->out.branches = one_of(state, "branches", arg, branches, ARRAY_SIZE(branches));
+		return 0;
+	case KEY_LINKER:
+		e->out.linker = one_of(state, "linker", arg, linkers, ARRAY_SIZE(linkers));
+		return 0;
+	case KEY_ORDER:
+		if (mp_order_parse(arg, &e->out.order) || e->out.order == MP_ORDER_ORIGINAL)
+			argp_error(state, "--function-order=%s: there is no such", arg);
+		return 0;
 	case 's':
-		if (md_stats_parse_since(arg, time(NULL), &e->since_s))
+		if (md_stats_parse_since(arg, e->out.now_s, &e->out.since_s))
 			argp_error(state, "--since=%s: not a time", arg);
 		return 0;
 	case ARGP_KEY_ARG: argp_error(state, "%s: too many arguments", arg); return EINVAL;
@@ -79,123 +121,9 @@ static const struct argp_child children[] = {{&md_stats_common_argp, 0, NULL, 0}
 static const struct argp argp = {
 	options, parse, NULL, "Write samples for other tools, to standard output.", children, 0, 0};
 
-/* ---- folded -------------------------------------------------------------------------------- */
-
-/* A frame: ';' would end it, and a line's last blank comes before its number. */
-static void put_frame(const char *text)
-{
-	for (const unsigned char *p = (const unsigned char *)text; *p; p++)
-		putchar(*p == ';' ? ':' : *p < 0x20 || *p == 0x7f ? '?' : *p);
-}
-
-static int export_folded(struct export *e, const struct mp_module *module,
-			 const struct mp_ip_count *counts, size_t nr, struct mp_err *err)
-{
-	const char *slash = strrchr(module->path, '/');
-	struct md_rows rows = {0};
-	struct md_code code;
-	struct mp_err why = {0};
-	uint64_t unknown = 0;
-	int r = 0;
-
-	if (md_code_open(module, e->filter.binary, false, &code, &why)) {
-		if (module->kind == MP_MODULE_FILE)
-			md_stats_note("%s: its functions are not known", why.msg);
-		for (size_t i = 0; i < nr; i++)
-			unknown += counts[i].count;
-	} else {
-		r = md_rows_of_functions(&rows, module, &code, NULL, counts, nr);
-		md_code_close(&code);
-	}
-	md_rows_sort(&rows, MD_SORT_SAMPLES);
-	for (size_t i = 0; i < rows.nr; i++) {
-		if (!rows.rows[i].function) {
-			unknown += rows.rows[i].samples;
-			continue;
-		}
-		put_frame(slash ? slash + 1 : module->path);
-		putchar(';');
-		put_frame(rows.rows[i].function);
-		printf(" %" PRIu64 "\n", rows.rows[i].samples);
-		e->nr_written += rows.rows[i].samples;
-	}
-	if (unknown) {
-		put_frame(slash ? slash + 1 : module->path);
-		printf(";[unknown] %" PRIu64 "\n", unknown);
-		e->nr_written += unknown;
-	}
-	md_rows_free(&rows);
-	return r ? mp_err_set(err, -r, "out of memory") : 0;
-}
-
-/* ---- fdata --------------------------------------------------------------------------------- */
-
-/* BOLT numbers local functions of one name in order of their addresses: "parse/2". */
-static unsigned int number_of(const struct mp_elf *elf, const struct mp_symbol *symbol)
-{
-	unsigned int nr = 1;
-
-	for (uint32_t i = 0; i < elf->nr_symbols; i++) {
-		const struct mp_symbol *s = &elf->symbols[i];
-
-		nr += s->bind == STB_LOCAL && s->type == STT_FUNC && s->shndx != SHN_UNDEF &&
-		      s->vaddr < symbol->vaddr && !strcmp(s->name, symbol->name);
-	}
-	return nr;
-}
-
-static void format_bolt_name(const struct md_code *code, const struct mp_range *range, char *buf,
-			     size_t size)
-{
-	const struct mp_symbol *s = md_code_symbol_at(code, range->start);
-
-	if (!s)
-		snprintf(buf, size, "__BOLT_FDE_FUNCat%" PRIx64, range->start);
-	else if (s->bind == STB_LOCAL)
-		snprintf(buf, size, "%s/%u", s->name, number_of(code->elf, s));
-	else
-		snprintf(buf, size, "%s", s->name);
-}
-
-static int export_fdata(struct export *e, const struct mp_module *module,
-			const struct mp_ip_count *counts, size_t nr, struct mp_err *err)
-{
-	uint32_t range = MP_NONE;
-	struct md_code code;
-	char name[4096];
-	int r = md_code_open(module, e->filter.binary, false, &code, err);
-
-	if (r)
-		return r;
-	printf("no_lbr samples:\n");
-	for (size_t i = 0; i < nr; i++) {
-		const struct mp_range *now;
-		uint32_t at = md_code_range_at(&code, counts[i].vaddr);
-
-		if (at == MP_NONE) {
-			e->nr_skipped += counts[i].count;
-			continue;
-		}
-		now = &code.cfg->ranges[at];
-		if (at != range)
-			format_bolt_name(&code, now, name, sizeof(name));
-		range = at;
-		/* BOLT ends a name at a blank; none of a compiler's names has one. */
-		if (strpbrk(name, " \t\n")) {
-			e->nr_skipped += counts[i].count;
-			continue;
-		}
-		printf("1 %s %" PRIx64 " %" PRIu64 "\n", name, counts[i].vaddr - now->start,
-		       counts[i].count);
-		e->nr_written += counts[i].count;
-	}
-	md_code_close(&code);
-	return 0;
-}
-
 /* ---- modules ------------------------------------------------------------------------------- */
 
-/* Mark what is not asked for by nr_samples = 0. Return: how many are left, or -errno. */
+/* Mark what is not asked for by its key. Return: how many are left, or -errno. */
 static long choose(const struct export *e, struct mp_module *modules, size_t nr, struct mp_err *err)
 {
 	struct mp_elf *elf = NULL;
@@ -208,35 +136,140 @@ static long choose(const struct export *e, struct mp_module *modules, size_t nr,
 			return r;
 	}
 	for (size_t i = 0; i < nr; i++) {
-		if (!md_stats_filter_matches(&e->filter, &modules[i]) ||
+		bool any = modules[i].nr_samples ||
+			   (modules[i].nr_transfers && (e->format->needs & MD_EXPORT_EDGES));
+
+		if (!any || !md_stats_filter_matches(&e->filter, &modules[i]) ||
 		    (elf && !mp_id_equal(&elf->id, &modules[i].id)))
-			modules[i].nr_samples = 0;
-		nr_left += modules[i].nr_samples > 0;
+			modules[i].key = 0;
+		nr_left += modules[i].key != 0;
 	}
 	mp_elf_close(elf);
 	return nr_left;
 }
 
+static int infer(struct md_export_module *m, struct mp_profile **out_profile, struct mp_counts *out,
+		 struct mp_err *err)
+{
+	int r = mp_profile_build(m->code->cfg, m->counts, m->nr_counts, out_profile, err);
+	struct mp_profile *profile = *out_profile;
+
+	if (!r && m->nr_edges)
+		r = mp_profile_add_edges(profile, m->code->cfg, m->edges, m->nr_edges, err);
+	if (!r)
+		r = mp_counts_build(m->code->cfg, profile, NULL, out, NULL, err);
+	m->profile = profile;
+	m->inferred = out;
+	return r;
+}
+
+static int export_code(struct export *e, struct md_export_module *m, struct mp_err *err)
+{
+	unsigned int needs = e->format->needs;
+	struct md_code code;
+	struct mp_counts inferred = {0};
+	struct mp_profile *profile = NULL;
+	struct mp_err why = {0};
+	int r;
+
+	if (e->format->wants_counts && !e->format->wants_counts(&e->out, m->nr_edges))
+		needs &= ~MD_EXPORT_COUNTS;
+	if (md_code_open(m->module, e->filter.binary, needs & MD_EXPORT_COUNTS, &code, &why)) {
+		if (needs & MD_EXPORT_ONE) {
+			*err = why;
+			return -ENOENT;
+		}
+		if (m->module->kind == MP_MODULE_FILE)
+			md_stats_note("%s: its functions are not known", why.msg);
+		m->why = why.msg;
+		return e->format->module(&e->out, m, err);
+	}
+	m->code = &code;
+	r = needs & MD_EXPORT_COUNTS ? infer(m, &profile, &inferred, err) : 0;
+	if (!r)
+		r = e->format->module(&e->out, m, err);
+	mp_counts_fini(&inferred);
+	mp_profile_free(profile);
+	md_code_close(&code);
+	return r;
+}
+
+static int export_module(struct export *e, struct mp_store *store, const struct mp_module *module,
+			 struct mp_err *err)
+{
+	struct md_export_module m = {.module = module};
+	struct mp_ip_count *counts = NULL;
+	struct mp_edge_count *edges = NULL;
+	int r;
+
+	r = mp_store_read_counts(store, module->key, e->out.since_s, &counts, &m.nr_counts, err);
+	if (!r && (e->format->needs & MD_EXPORT_EDGES))
+		r = mp_store_read_edges(store, module->key, e->out.since_s, &edges, &m.nr_edges,
+					err);
+	m.counts = counts;
+	m.edges = edges;
+	if (!r)
+		r = export_code(e, &m, err);
+	free(counts);
+	free(edges);
+	return r;
+}
+
 static int export_modules(struct export *e, struct mp_store *store, const struct mp_module *modules,
 			  size_t nr, struct mp_err *err)
 {
-	int r = 0;
+	int r = e->format->begin ? e->format->begin(&e->out, err) : 0;
+
+	/* A disk that is full stays full. */
+	for (size_t i = 0; i < nr && !r && !ferror(stdout); i++)
+		if (modules[i].key)
+			r = export_module(e, store, &modules[i], err);
+	if (!r && e->format->end)
+		r = e->format->end(&e->out, err);
+	if (e->format->drop)
+		e->format->drop(&e->out);
+	return r;
+}
+
+/* ---- the command --------------------------------------------------------------------------- */
+
+/*
+ * A sample stands for a time only where a clock caused it, and for the same one only where all
+ * sessions had the same rate: counts do not say which session they are of.
+ */
+static int find_period(struct mp_store *store, struct export *e, struct mp_err *err)
+{
+	struct mp_session *sessions = NULL;
+	uint32_t rate_hz = 0;
+	size_t nr = 0;
+	bool known = true;
+	int r = mp_store_list_sessions(store, &sessions, &nr, err);
 
 	for (size_t i = 0; i < nr && !r; i++) {
-		struct mp_ip_count *counts = NULL;
-		size_t nr_counts = 0;
+		const struct mp_session *s = &sessions[i];
 
-		if (!modules[i].nr_samples)
+		if (s->last_s < e->out.since_s || !s->ledger.attributed)
 			continue;
-		r = mp_store_read_counts(store, modules[i].key, e->since_s, &counts, &nr_counts,
-					 err);
-		if (!r && e->format == FORMAT_FDATA)
-			r = export_fdata(e, &modules[i], counts, nr_counts, err);
-		else if (!r)
-			r = export_folded(e, &modules[i], counts, nr_counts, err);
-		free(counts);
+		if ((strcmp(s->event, "cpu-clock") && strcmp(s->event, "task-clock")) ||
+		    !s->rate_hz || (rate_hz && rate_hz != s->rate_hz))
+			known = false;
+		rate_hz = s->rate_hz;
 	}
+	free(sessions);
+	e->out.period_ns = known && rate_hz ? (1000000000 + rate_hz / 2) / rate_hz : 0;
 	return r;
+}
+
+static void say_what_is_missing(const struct export *e)
+{
+	if (e->out.nr_skipped)
+		md_stats_note("%" PRIu64 " samples in no function are left out", e->out.nr_skipped);
+	if (e->out.nr_unnamed)
+		md_stats_note("%" PRIu64 " functions have no name that a linker can be told",
+			      e->out.nr_unnamed);
+	if (e->out.nr_shared_names)
+		md_stats_note("%" PRIu64 " functions share a name: linkers move all of that name",
+			      e->out.nr_shared_names);
 }
 
 static int run(struct export *e, struct mp_store *store)
@@ -245,41 +278,47 @@ static int run(struct export *e, struct mp_store *store)
 	struct mp_err err = {0};
 	size_t nr = 0;
 	long nr_left = 0;
-	int r = mp_store_list_modules(store, e->since_s, &modules, &nr, &err);
+	int r = mp_store_list_modules(store, e->out.since_s, &modules, &nr, &err);
 
 	if (!r) {
 		nr_left = choose(e, modules, nr, &err);
-		r = nr_left < 0 ? (int)nr_left : 0;
+		r = nr_left < 0 ? (int)nr_left : find_period(store, e, &err);
 	}
 	if (r) {
 		r = md_stats_fail("%s", err.msg);
 	} else if (!nr_left) {
 		md_stats_note("%s: no such sample", e->stats->path);
 		r = MD_EXIT_NO_PROFILE;
-	} else if (e->format == FORMAT_FDATA && nr_left > 1) {
-		r = md_stats_fail("fdata is of one module, these are %ld: use --binary=FILE",
-				  nr_left);
+	} else if ((e->format->needs & MD_EXPORT_ONE) && nr_left > 1) {
+		r = md_stats_fail("%s is of one module, these are %ld: use --binary=FILE",
+				  e->format->name, nr_left);
 	} else {
-		md_stats_note_period(store, e->since_s);
+		md_stats_note_period(store, e->out.since_s);
 		r = export_modules(e, store, modules, nr, &err);
 		r = r ? md_stats_fail("%s", err.msg) : md_stats_finish(MD_EXIT_DONE);
+		if (!r)
+			say_what_is_missing(e);
 	}
-	if (!r && e->nr_skipped)
-		md_stats_note("%" PRIu64 " samples in no function are left out", e->nr_skipped);
 	mp_store_free_modules(modules, nr);
 	return r;
 }
 
 int md_stats_export(struct md_stats *stats, int argc, char **argv)
 {
-	struct export e = {.stats = stats};
+	struct export e = {
+		.stats = stats,
+		.out = {.out = stdout, .now_s = time(NULL), .order = MP_ORDER_PH},
+	};
 	struct mp_store *store;
 	struct mp_err err = {0};
 	int r;
 
 	md_stats_parse(&argp, argc, argv, &e);
 	if (stats->json)
-		return md_stats_fail("export has formats of its own: --json does not go with it"),
+		return md_stats_fail("export has formats of its own: use --format=json"),
+		       MD_EXIT_USAGE;
+	if ((e.format->needs & MD_EXPORT_BINARY) && isatty(STDOUT_FILENO))
+		return md_stats_fail("%s is nothing for a terminal: redirect it", e.format->name),
 		       MD_EXIT_USAGE;
 	r = md_stats_open(stats, MP_STORE_READ, &store);
 	if (r)

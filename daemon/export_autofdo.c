@@ -1,0 +1,103 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * export_autofdo - the text that create_llvm_prof and create_gcov read with --profiler=text:
+ * straight runs of code, sampled addresses and taken branches, each list behind its length.
+ *
+ * Addresses count from the file's first PT_LOAD, which is where those programs put their own.
+ */
+#include <inttypes.h>
+
+#include "daemon/export.h"
+
+struct autofdo {
+	FILE *out; /* NULL: only count */
+	uint64_t base;
+	const struct md_export_module *m;
+	const struct mp_cfg *cfg;
+};
+
+static uint64_t first_load(const struct mp_elf *elf)
+{
+	for (uint32_t i = 0; i < elf->nr_phdrs; i++)
+		if (elf->phdrs[i].p_type == PT_LOAD)
+			return elf->phdrs[i].p_vaddr;
+	return 0;
+}
+
+/* A run ends with its last instruction's address, not behind it. */
+static uint64_t put_ranges(const struct autofdo *a)
+{
+	uint64_t nr = 0, last;
+
+	for (uint32_t b = 0; b < a->cfg->nr_blocks; b++) {
+		const struct mp_block *block = &a->cfg->blocks[b];
+		double count = a->m->inferred->block[b];
+
+		if (!(count > 0) || !md_export_last_insn(a->cfg, block, &last))
+			continue;
+		nr++;
+		if (a->out)
+			fprintf(a->out, "%" PRIx64 "-%" PRIx64 ":%" PRIu64 "\n",
+				block->vaddr - a->base, last - a->base, md_export_scaled(count));
+	}
+	return nr;
+}
+
+static uint64_t put_branch(const struct autofdo *a, uint64_t from, uint64_t to, double count)
+{
+	if (!(count > 0))
+		return 0;
+	if (a->out)
+		fprintf(a->out, "%" PRIx64 "->%" PRIx64 ":%" PRIu64 "\n", from - a->base,
+			to - a->base, md_export_scaled(count));
+	return 1;
+}
+
+static uint64_t put_branches(const struct autofdo *a)
+{
+	const struct mp_cfg *cfg = a->cfg;
+	const struct mp_counts *counts = a->m->inferred;
+	uint64_t nr = 0, last;
+
+	for (uint32_t b = 0; b < cfg->nr_blocks; b++) {
+		const struct mp_block *block = &cfg->blocks[b];
+
+		if (!(counts->block[b] > 0) || !md_export_last_insn(cfg, block, &last))
+			continue;
+		for (uint32_t i = block->first_edge; i < block->first_edge + block->nr_edges; i++)
+			if (cfg->edges[i].kind != MP_EDGE_FALL)
+				nr += put_branch(a, last, cfg->blocks[cfg->edges[i].to].vaddr,
+						 counts->edge[i]);
+	}
+	for (uint32_t i = 0; i < cfg->nr_calls; i++)
+		if (cfg->calls[i].callee != MP_NONE)
+			nr += put_branch(a, cfg->calls[i].insn_vaddr, cfg->calls[i].target,
+					 md_export_call_count(cfg, counts, &cfg->calls[i]));
+	return nr;
+}
+
+static int autofdo_module(struct md_export *e, const struct md_export_module *m, struct mp_err *err)
+{
+	struct autofdo a = {.m = m, .cfg = m->code->cfg, .base = first_load(m->code->elf)};
+
+	(void)err;
+	fprintf(e->out, "%" PRIu64 "\n", put_ranges(&a));
+	a.out = e->out;
+	put_ranges(&a);
+	fprintf(e->out, "%zu\n", m->nr_counts);
+	for (size_t i = 0; i < m->nr_counts; i++)
+		fprintf(e->out, "%" PRIx64 ":%" PRIu64 "\n", m->counts[i].vaddr - a.base,
+			m->counts[i].count);
+	a.out = NULL;
+	fprintf(e->out, "%" PRIu64 "\n", put_branches(&a));
+	a.out = e->out;
+	put_branches(&a);
+	md_export_count_blocks(e, m);
+	return 0;
+}
+
+const struct md_export_format md_export_autofdo = {
+	.name = "autofdo",
+	.needs = MD_EXPORT_CODE | MD_EXPORT_COUNTS | MD_EXPORT_EDGES | MD_EXPORT_ONE,
+	.module = autofdo_module,
+};

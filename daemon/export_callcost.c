@@ -1,0 +1,234 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * export_callcost - finds the cycles of the call graph (Tarjan, 1972, without recursion) and sums
+ * from the leaves up. Called by export_callgrind.
+ */
+#include "daemon/export_callcost.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+
+#define NONE MP_NONE
+
+/* Calls by caller: arcs[first[f] .. first[f + 1]). */
+struct graph {
+	uint32_t *first, *arcs;
+	/* Tarjan's */
+	uint32_t *number, *low, *stack, *path, *at;
+	uint32_t nr_stack, nr_path, next;
+};
+
+static void graph_fini(struct graph *g)
+{
+	free(g->first);
+	free(g->arcs);
+	free(g->number);
+	free(g->low);
+	free(g->stack);
+	free(g->path);
+	free(g->at);
+}
+
+static int graph_init(struct graph *g, const struct mp_cfg *cfg)
+{
+	size_t nr = (size_t)cfg->nr_funcs + 2;
+
+	g->first = calloc(nr, sizeof(*g->first));
+	g->arcs = calloc((size_t)cfg->nr_calls + 1, sizeof(*g->arcs));
+	g->number = calloc(nr, sizeof(*g->number));
+	g->low = calloc(nr, sizeof(*g->low));
+	g->stack = calloc(nr, sizeof(*g->stack));
+	g->path = calloc(nr, sizeof(*g->path));
+	g->at = calloc(nr, sizeof(*g->at));
+	if (!g->first || !g->arcs || !g->number || !g->low || !g->stack || !g->path || !g->at)
+		return -ENOMEM;
+	for (uint32_t i = 0; i < cfg->nr_calls; i++)
+		g->first[cfg->blocks[cfg->calls[i].block].func + 1]++;
+	for (uint32_t f = 0; f < cfg->nr_funcs; f++)
+		g->first[f + 1] += g->first[f];
+	for (uint32_t f = 0; f < cfg->nr_funcs; f++)
+		g->at[f] = g->first[f];
+	for (uint32_t i = 0; i < cfg->nr_calls; i++)
+		g->arcs[g->at[cfg->blocks[cfg->calls[i].block].func]++] = i;
+	for (uint32_t f = 0; f < cfg->nr_funcs; f++)
+		g->at[f] = g->first[f];
+	return 0;
+}
+
+static bool call_counts(const struct md_callcost *cost, const struct mp_call *call)
+{
+	return call->callee != NONE && cost->counts->block[call->block] > 0;
+}
+
+static void visit(struct graph *g, uint32_t f)
+{
+	g->number[f] = g->low[f] = ++g->next;
+	g->stack[g->nr_stack++] = f;
+	g->path[g->nr_path++] = f;
+}
+
+/* All that can be reached from @root; a cycle is closed only after all that it calls. */
+static void walk(struct md_callcost *cost, struct graph *g, uint32_t root)
+{
+	const struct mp_cfg *cfg = cost->cfg;
+
+	visit(g, root);
+	while (g->nr_path) {
+		uint32_t f = g->path[g->nr_path - 1], callee;
+
+		if (g->at[f] < g->first[f + 1]) {
+			const struct mp_call *call = &cfg->calls[g->arcs[g->at[f]++]];
+
+			if (!call_counts(cost, call))
+				continue;
+			callee = call->callee;
+			if (!g->number[callee])
+				visit(g, callee);
+			else if (cost->cycle[callee] == NONE && g->number[callee] < g->low[f])
+				g->low[f] = g->number[callee];
+			continue;
+		}
+		g->nr_path--;
+		if (g->nr_path && g->low[f] < g->low[g->path[g->nr_path - 1]])
+			g->low[g->path[g->nr_path - 1]] = g->low[f];
+		if (g->low[f] != g->number[f])
+			continue;
+		do {
+			callee = g->stack[--g->nr_stack];
+			cost->cycle[callee] = cost->nr_cycles;
+		} while (callee != f);
+		cost->nr_cycles++;
+	}
+}
+
+static double call_cost(const struct md_callcost *cost, const struct mp_call *call)
+{
+	uint32_t from = cost->cycle[cost->cfg->blocks[call->block].func];
+	uint32_t to = call->callee == NONE ? NONE : cost->cycle[call->callee];
+	double count;
+
+	if (to == NONE || from == to || !(cost->entered[to] > 0))
+		return 0;
+	count = md_export_call_count(cost->cfg, cost->counts, call);
+	return cost->total[to] * (count / cost->entered[to]);
+}
+
+/* Flow into a function's entry that no edge of its own brings. */
+static double entered_func(const struct md_callcost *cost, uint32_t f, const double *into)
+{
+	const struct mp_func *func = &cost->cfg->funcs[f];
+
+	for (uint32_t b = func->first_block; b < func->first_block + func->nr_blocks; b++)
+		if (cost->cfg->blocks[b].flags & MP_BLOCK_ENTRY)
+			return fmax(cost->counts->block[b] - into[b], 0);
+	return 0;
+}
+
+static int sum_entered(struct md_callcost *cost)
+{
+	const struct mp_cfg *cfg = cost->cfg;
+	double *into = calloc((size_t)cfg->nr_blocks + 1, sizeof(*into));
+	double *known = calloc((size_t)cfg->nr_funcs + 1, sizeof(*known));
+	double *outside = calloc((size_t)cfg->nr_funcs + 1, sizeof(*outside));
+
+	if (!into || !known || !outside) {
+		free(into);
+		free(known);
+		free(outside);
+		return -ENOMEM;
+	}
+	for (uint32_t i = 0; i < cfg->nr_edges; i++)
+		into[cfg->edges[i].to] += cost->counts->edge[i];
+	for (uint32_t i = 0; i < cfg->nr_calls; i++) {
+		const struct mp_call *call = &cfg->calls[i];
+		double count = md_export_call_count(cfg, cost->counts, call);
+
+		if (call->callee == NONE)
+			continue;
+		known[call->callee] += count;
+		if (cost->cycle[cfg->blocks[call->block].func] != cost->cycle[call->callee])
+			outside[call->callee] += count;
+	}
+	/* Estimates disagree: a function is entered at least as often as its known calls say. */
+	for (uint32_t f = 0; f < cfg->nr_funcs; f++)
+		cost->entered[cost->cycle[f]] +=
+			outside[f] + fmax(entered_func(cost, f, into) - known[f], 0);
+	free(into);
+	free(known);
+	free(outside);
+	return 0;
+}
+
+static int sum_costs(struct md_callcost *cost, struct graph *g, const struct md_export_module *m)
+{
+	const struct mp_cfg *cfg = cost->cfg;
+	uint32_t *order = g->path; /* functions by cycle: callees first */
+	uint32_t *begin = calloc((size_t)cost->nr_cycles + 2, sizeof(*begin));
+
+	if (!begin)
+		return -ENOMEM;
+	for (size_t i = 0; i < m->nr_counts; i++) {
+		uint32_t f = mp_cfg_func_at(cfg, m->counts[i].vaddr);
+
+		if (f != NONE)
+			cost->total[cost->cycle[f]] += (double)m->counts[i].count;
+	}
+	for (uint32_t f = 0; f < cfg->nr_funcs; f++)
+		begin[cost->cycle[f] + 1]++;
+	for (uint32_t c = 0; c < cost->nr_cycles; c++)
+		begin[c + 1] += begin[c];
+	for (uint32_t f = 0; f < cfg->nr_funcs; f++)
+		order[begin[cost->cycle[f]]++] = f;
+	for (uint32_t i = 0; i < cfg->nr_funcs; i++) {
+		uint32_t f = order[i];
+
+		for (uint32_t a = g->first[f]; a < g->first[f + 1]; a++)
+			cost->total[cost->cycle[f]] += call_cost(cost, &cfg->calls[g->arcs[a]]);
+	}
+	free(begin);
+	return 0;
+}
+
+int md_callcost_init(struct md_callcost *cost, const struct md_export_module *m)
+{
+	const struct mp_cfg *cfg = m->code->cfg;
+	size_t nr = (size_t)cfg->nr_funcs + 1;
+	struct graph g = {0};
+	int r;
+
+	*cost = (struct md_callcost){.cfg = cfg, .counts = m->inferred};
+	cost->total = calloc(nr, sizeof(*cost->total));
+	cost->entered = calloc(nr, sizeof(*cost->entered));
+	cost->cycle = malloc(nr * sizeof(*cost->cycle));
+	r = graph_init(&g, cfg);
+	if (!cost->total || !cost->entered || !cost->cycle)
+		r = -ENOMEM;
+	if (!r) {
+		for (uint32_t f = 0; f < cfg->nr_funcs; f++)
+			cost->cycle[f] = NONE;
+		for (uint32_t f = 0; f < cfg->nr_funcs; f++)
+			if (!g.number[f])
+				walk(cost, &g, f);
+		r = sum_entered(cost);
+	}
+	if (!r)
+		r = sum_costs(cost, &g, m);
+	graph_fini(&g);
+	return r;
+}
+
+void md_callcost_fini(struct md_callcost *cost)
+{
+	free(cost->total);
+	free(cost->entered);
+	free(cost->cycle);
+	*cost = (struct md_callcost){0};
+}
+
+uint64_t md_callcost_of(const struct md_callcost *cost, const struct mp_call *call)
+{
+	double samples = call_cost(cost, call);
+
+	return samples > 0 ? (uint64_t)llround(samples) : 0;
+}

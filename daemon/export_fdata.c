@@ -1,0 +1,279 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * export_fdata - BOLT's profile of one module: samples alone (no_lbr), or branches as perf2bolt
+ * writes them from a branch stack, seen or inferred. Decides which of Morph's edges BOLT can place:
+ * its blocks end at branches and begin at their targets, ours at more places.
+ */
+#include <errno.h>
+#include <inttypes.h>
+#include <stdlib.h>
+
+#include "daemon/export.h"
+#include "daemon/export_symbols.h"
+#include "libprof/insn.h"
+
+#define NAME_MAX_BYTES 65536
+
+struct place {
+	uint32_t range; /* MP_NONE: in no function */
+	uint64_t offset;
+};
+
+struct fdata {
+	const struct md_export_module *m;
+	const struct mp_cfg *cfg;
+	FILE *out;
+	struct md_export_symbols names;
+	double *into;	/* per block: over edges, from its own function */
+	double *called; /* per function: by known calls */
+	bool *begins;	/* per block: a branch leads there, so it begins a block for BOLT too */
+	double scale;	/* of inferred counts */
+	char name[2][NAME_MAX_BYTES];
+};
+
+static void fdata_fini(struct fdata *f)
+{
+	md_export_symbols_fini(&f->names);
+	free(f->into);
+	free(f->called);
+	free(f->begins);
+}
+
+static struct place place_of(const struct fdata *f, uint64_t vaddr)
+{
+	uint32_t range = md_code_range_at(f->m->code, vaddr);
+
+	return (struct place){range, range == MP_NONE ? 0 : vaddr - f->cfg->ranges[range].start};
+}
+
+/* Return: false where the name is too long for us: no compiler's is. */
+static bool name_place(struct fdata *f, struct place place, char *buf)
+{
+	return place.range == MP_NONE ||
+	       md_export_symbols_format_bolt(&f->names, f->cfg->ranges[place.range].start, buf,
+					     NAME_MAX_BYTES) < NAME_MAX_BYTES;
+}
+
+static void put_place(struct fdata *f, struct place place, const char *name)
+{
+	if (place.range == MP_NONE)
+		fputs("0 [unknown] 0 ", f->out);
+	else
+		fprintf(f->out, "1 %s %" PRIx64 " ", name, place.offset);
+}
+
+static void put_branch(struct fdata *f, struct place from, struct place to, uint64_t mispredicted,
+		       uint64_t count)
+{
+	if (!count || (from.range == MP_NONE && to.range == MP_NONE) ||
+	    !name_place(f, from, f->name[0]) || !name_place(f, to, f->name[1]))
+		return;
+	put_place(f, from, f->name[0]);
+	put_place(f, to, f->name[1]);
+	fprintf(f->out, "%" PRIu64 " %" PRIu64 "\n", mispredicted, count);
+}
+
+static uint64_t scaled(const struct fdata *f, double count)
+{
+	return md_export_scaled(count * f->scale / MD_EXPORT_SCALE);
+}
+
+/* ---- what was inferred --------------------------------------------------------------------- */
+
+static int fdata_sum(struct fdata *f)
+{
+	const struct mp_cfg *cfg = f->cfg;
+	const struct mp_counts *counts = f->m->inferred;
+
+	f->into = calloc((size_t)cfg->nr_blocks + 1, sizeof(*f->into));
+	f->called = calloc((size_t)cfg->nr_funcs + 1, sizeof(*f->called));
+	f->begins = calloc((size_t)cfg->nr_blocks + 1, sizeof(*f->begins));
+	if (!f->into || !f->called || !f->begins)
+		return -ENOMEM;
+	for (uint32_t i = 0; i < cfg->nr_edges; i++) {
+		f->into[cfg->edges[i].to] += counts->edge[i];
+		if (cfg->edges[i].kind != MP_EDGE_FALL)
+			f->begins[cfg->edges[i].to] = true;
+	}
+	for (uint32_t b = 0; b < cfg->nr_blocks; b++)
+		if (cfg->blocks[b].flags &
+		    (MP_BLOCK_ENTRY | MP_BLOCK_LANDING_PAD | MP_BLOCK_TABLE_TARGET))
+			f->begins[b] = true;
+	return 0;
+}
+
+static void put_edges(struct fdata *f, const struct mp_block *block, bool falls_only)
+{
+	struct place from;
+	uint64_t last;
+
+	if (!block->nr_edges || !md_export_last_insn(f->cfg, block, &last))
+		return;
+	from = place_of(f, last);
+	for (uint32_t i = block->first_edge; i < block->first_edge + block->nr_edges; i++) {
+		const struct mp_edge *edge = &f->cfg->edges[i];
+		double count = f->m->inferred->edge[i];
+
+		if (!(count > 0) || (falls_only && edge->kind != MP_EDGE_FALL) ||
+		    (edge->kind == MP_EDGE_FALL && !block->term_len && !f->begins[edge->to]))
+			continue;
+		put_branch(f, from, place_of(f, f->cfg->blocks[edge->to].vaddr), 0,
+			   scaled(f, count));
+	}
+}
+
+/* Control that comes into a function from where nobody saw it leave. */
+static void put_entries(struct fdata *f, uint32_t b)
+{
+	const struct mp_block *block = &f->cfg->blocks[b];
+	double count = f->m->inferred->block[b] - f->into[b];
+
+	if (block->flags & MP_BLOCK_ENTRY)
+		count -= f->called[block->func];
+	else if (!(block->flags & MP_BLOCK_LANDING_PAD))
+		return;
+	if (count * f->scale >= 1)
+		put_branch(f, (struct place){.range = MP_NONE}, place_of(f, block->vaddr), 0,
+			   scaled(f, count));
+}
+
+static void fdata_inferred(struct fdata *f)
+{
+	const struct mp_cfg *cfg = f->cfg;
+
+	for (uint32_t i = 0; i < cfg->nr_calls; i++)
+		if (cfg->calls[i].callee != MP_NONE)
+			f->called[cfg->calls[i].callee] +=
+				md_export_call_count(cfg, f->m->inferred, &cfg->calls[i]);
+	for (uint32_t b = 0; b < cfg->nr_blocks; b++) {
+		if (!(f->m->inferred->block[b] > 0))
+			continue;
+		put_entries(f, b);
+		put_edges(f, &cfg->blocks[b], false);
+	}
+	for (uint32_t i = 0; i < cfg->nr_calls; i++) {
+		const struct mp_call *call = &cfg->calls[i];
+		double count = md_export_call_count(cfg, f->m->inferred, call);
+
+		if (call->callee != MP_NONE && count > 0)
+			put_branch(f, place_of(f, call->insn_vaddr), place_of(f, call->target), 0,
+				   scaled(f, count));
+	}
+}
+
+/* ---- what was seen ------------------------------------------------------------------------- */
+
+static bool is_return(const struct fdata *f, uint64_t vaddr)
+{
+	struct mp_insn insn;
+	const uint8_t *bytes;
+
+	for (size_t avail = 15; avail; avail--) {
+		bytes = mp_elf_bytes(f->cfg->elf, vaddr, avail);
+		if (bytes)
+			return !mp_insn_decode(bytes, avail, vaddr, &insn) &&
+			       insn.kind == MP_INSN_RET;
+	}
+	return false;
+}
+
+/* Taken branches as they were counted; what fell through follows from the flow. */
+static void fdata_seen(struct fdata *f)
+{
+	const struct mp_cfg *cfg = f->cfg;
+	double seen = 0, counted = 0;
+
+	for (size_t i = 0; i < f->m->nr_edges; i++) {
+		const struct mp_edge_count *edge = &f->m->edges[i];
+
+		/* BOLT pairs calls and returns itself. */
+		if (is_return(f, edge->from))
+			continue;
+		put_branch(f, place_of(f, edge->from), place_of(f, edge->to), edge->mispredicted,
+			   edge->count);
+		if (mp_cfg_block_at(cfg, edge->from) != MP_NONE &&
+		    mp_cfg_block_starting(cfg, edge->to) != MP_NONE &&
+		    mp_cfg_func_at(cfg, edge->from) == mp_cfg_func_at(cfg, edge->to))
+			seen += (double)edge->count;
+	}
+	for (uint32_t i = 0; i < cfg->nr_edges; i++)
+		if (cfg->edges[i].kind != MP_EDGE_FALL)
+			counted += f->m->inferred->edge[i];
+	f->scale = counted > 0 && seen > 0 ? seen / counted : 1;
+	for (uint32_t b = 0; b < cfg->nr_blocks; b++)
+		put_edges(f, &cfg->blocks[b], true);
+}
+
+/* ---- samples alone ------------------------------------------------------------------------- */
+
+static void fdata_samples(struct fdata *f, struct md_export *e)
+{
+	uint32_t range = MP_NONE;
+
+	fputs("no_lbr samples:\n", f->out);
+	for (size_t i = 0; i < f->m->nr_counts; i++) {
+		struct place place = place_of(f, f->m->counts[i].vaddr);
+
+		if (place.range == MP_NONE ||
+		    (place.range != range && !name_place(f, place, f->name[0]))) {
+			e->nr_skipped += f->m->counts[i].count;
+			continue;
+		}
+		range = place.range;
+		fprintf(f->out, "1 %s %" PRIx64 " %" PRIu64 "\n", f->name[0], place.offset,
+			f->m->counts[i].count);
+		e->nr_written += f->m->counts[i].count;
+	}
+}
+
+static enum md_branches branches_of(const struct md_export *e, size_t nr_edges)
+{
+	if (e->branches == MD_BRANCHES_AUTO)
+		return nr_edges ? MD_BRANCHES_SEEN : MD_BRANCHES_NONE;
+	return e->branches;
+}
+
+static bool fdata_wants_counts(const struct md_export *e, size_t nr_edges)
+{
+	return branches_of(e, nr_edges) != MD_BRANCHES_NONE;
+}
+
+static int fdata_module(struct md_export *e, const struct md_export_module *m, struct mp_err *err)
+{
+	struct fdata *f = calloc(1, sizeof(*f));
+	enum md_branches branches = branches_of(e, m->nr_edges);
+	int r = f ? 0 : -ENOMEM;
+
+	if (branches == MD_BRANCHES_SEEN && !m->nr_edges) {
+		free(f);
+		return mp_err_set(err, ENODATA, "%s: no branch was seen", m->module->path);
+	}
+	if (!r) {
+		f->m = m;
+		f->cfg = m->code->cfg;
+		f->out = e->out;
+		f->scale = MD_EXPORT_SCALE;
+		r = md_export_symbols_init(&f->names, m->code->elf);
+	}
+	if (!r && branches != MD_BRANCHES_NONE)
+		r = fdata_sum(f);
+	if (!r && branches == MD_BRANCHES_NONE)
+		fdata_samples(f, e);
+	else if (!r && branches == MD_BRANCHES_INFERRED)
+		fdata_inferred(f);
+	else if (!r)
+		fdata_seen(f);
+	if (!r && branches != MD_BRANCHES_NONE)
+		md_export_count_blocks(e, m);
+	if (f)
+		fdata_fini(f);
+	free(f);
+	return r ? mp_err_set(err, -r, "out of memory") : 0;
+}
+
+const struct md_export_format md_export_fdata = {
+	.name = "fdata",
+	.needs = MD_EXPORT_CODE | MD_EXPORT_COUNTS | MD_EXPORT_EDGES | MD_EXPORT_ONE,
+	.wants_counts = fdata_wants_counts,
+	.module = fdata_module,
+};

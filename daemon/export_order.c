@@ -1,0 +1,174 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * export_order - the order of functions for a linker: who calls whom often lies near. Decides what
+ * is said to each linker; the order itself is libprof's (order).
+ *
+ * lld knows symbols, gold and GNU ld know sections: those that -ffunction-sections makes. Where
+ * several functions share a name, none of the three can tell them apart: the name stands where
+ * the hottest of them belongs, and all of them go there.
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "daemon/export.h"
+#include "daemon/export_symbols.h"
+
+struct order {
+	const struct mp_cfg *cfg;
+	const struct mp_counts *counts;
+	struct md_export_symbols symbols;
+	struct mp_order_func *funcs;
+	struct mp_order_arc *arcs;
+	uint32_t *index, *func; /* of cfg->funcs in funcs (MP_NONE: not there), and back */
+	uint32_t *out;
+	uint32_t nr_funcs, nr_arcs;
+	bool *written; /* per name */
+};
+
+static void order_fini(struct order *o)
+{
+	md_export_symbols_fini(&o->symbols);
+	free(o->funcs);
+	free(o->arcs);
+	free(o->index);
+	free(o->func);
+	free(o->out);
+	free(o->written);
+}
+
+static int order_init(struct order *o, const struct md_export_module *m)
+{
+	size_t nr = (size_t)m->code->cfg->nr_funcs + 1;
+
+	o->cfg = m->code->cfg;
+	o->counts = m->inferred;
+	o->funcs = calloc(nr, sizeof(*o->funcs));
+	o->index = calloc(nr, sizeof(*o->index));
+	o->func = calloc(nr, sizeof(*o->func));
+	o->out = calloc(nr, sizeof(*o->out));
+	o->arcs = calloc((size_t)o->cfg->nr_calls + 1, sizeof(*o->arcs));
+	if (!o->funcs || !o->index || !o->func || !o->out || !o->arcs)
+		return -ENOMEM;
+	if (md_export_symbols_init(&o->symbols, m->code->elf))
+		return -ENOMEM;
+	o->written = calloc((size_t)o->symbols.nr_names + 1, sizeof(*o->written));
+	return o->written ? 0 : -ENOMEM;
+}
+
+/* A linker moves whole functions, except for what the compiler split off. */
+static void order_collect(struct order *o)
+{
+	const struct mp_cfg *cfg = o->cfg;
+
+	for (uint32_t f = 0; f < cfg->nr_funcs; f++) {
+		const struct mp_func *func = &cfg->funcs[f];
+		double weight = 0;
+
+		for (uint32_t b = func->first_block; b < func->first_block + func->nr_blocks; b++)
+			weight += o->counts->block[b] * cfg->blocks[b].nr_insns;
+		o->index[f] = weight > 0 ? o->nr_funcs : MP_NONE;
+		if (!(weight > 0))
+			continue;
+		o->func[o->nr_funcs] = f;
+		o->funcs[o->nr_funcs++] = (struct mp_order_func){
+			.size = cfg->ranges[func->first_range].size, .weight = weight};
+	}
+	for (uint32_t i = 0; i < cfg->nr_calls; i++) {
+		const struct mp_call *call = &cfg->calls[i];
+		uint32_t caller = cfg->blocks[call->block].func;
+		double count = md_export_call_count(cfg, o->counts, call);
+
+		if (call->callee == MP_NONE || o->index[caller] == MP_NONE ||
+		    o->index[call->callee] == MP_NONE || !(count > 0))
+			continue;
+		o->arcs[o->nr_arcs++] = (struct mp_order_arc){
+			.caller = o->index[caller],
+			.callee = o->index[call->callee],
+			.offset = call->insn_vaddr - cfg->funcs[caller].vaddr,
+			.weight = count,
+		};
+	}
+}
+
+/* A name that no linker's syntax gets in the way of: C's, C++'s and Rust's all are. */
+static bool is_plain(const char *name)
+{
+	for (const unsigned char *p = (const unsigned char *)name; *p; p++)
+		if (*p <= ' ' || *p >= 0x7f || strchr("*?[]{}()\\\"',;:#!<>=&|~", *p))
+			return false;
+	return name[0] != '\0';
+}
+
+static void put_name(struct md_export *e, const char *name, bool split)
+{
+	/* Where compilers put functions that they know to be hot, to run once, or never; or the
+	 * part of a function that never runs, which must stay away. */
+	static const char *const prefixes[] = {".text.", ".text.hot.", ".text.startup.",
+					       ".text.unlikely."};
+	size_t nr = sizeof(prefixes) / sizeof(prefixes[0]) - split;
+
+	if (e->linker == MD_LINKER_LLD) {
+		fprintf(e->out, "%s\n", name);
+		return;
+	}
+	for (size_t i = 0; i < nr; i++) {
+		if (e->linker == MD_LINKER_GOLD)
+			fprintf(e->out, "%s%s\n", prefixes[i], name);
+		else
+			fprintf(e->out, "%s*(%s%s)", i ? " " : "\t\t", prefixes[i], name);
+	}
+	if (e->linker == MD_LINKER_LD)
+		putc('\n', e->out);
+}
+
+/* What a function is called, each name once in all. */
+static void put_function(struct md_export *e, struct order *o, const struct mp_func *func)
+{
+	bool any = false, shared = false;
+	size_t nr;
+	const struct md_export_symbol *symbols;
+
+	symbols = md_export_symbols_at(&o->symbols, func->vaddr, &nr);
+	for (size_t i = 0; i < nr; i++) {
+		/* A symbol finds its section, and so all its other names. */
+		if (!is_plain(symbols[i].symbol->name) || (any && e->linker == MD_LINKER_LLD))
+			continue;
+		any = true;
+		shared |= symbols[i].nr_same > 0;
+		if (!o->written[symbols[i].name])
+			put_name(e, symbols[i].symbol->name, func->nr_ranges > 1);
+		o->written[symbols[i].name] = true;
+	}
+	e->nr_unnamed += !any;
+	e->nr_shared_names += shared;
+}
+
+static int order_module(struct md_export *e, const struct md_export_module *m, struct mp_err *err)
+{
+	struct order o = {0};
+	int r = order_init(&o, m);
+
+	if (!r) {
+		order_collect(&o);
+		r = mp_order_funcs(e->order, o.funcs, o.nr_funcs, o.arcs, o.nr_arcs, o.out);
+	}
+	if (!r) {
+		if (e->linker == MD_LINKER_LD)
+			fputs("SECTIONS\n{\n\t.text.morph : {\n", e->out);
+		for (uint32_t i = 0; i < o.nr_funcs; i++)
+			put_function(e, &o, &o.cfg->funcs[o.func[o.out[i]]]);
+		if (e->linker == MD_LINKER_LD)
+			fputs("\t}\n}\nINSERT BEFORE .text;\n", e->out);
+	}
+	order_fini(&o);
+	if (!r)
+		md_export_count_blocks(e, m);
+	return r ? mp_err_set(err, -r, "out of memory") : 0;
+}
+
+const struct md_export_format md_export_order = {
+	.name = "order",
+	.needs = MD_EXPORT_CODE | MD_EXPORT_COUNTS | MD_EXPORT_EDGES | MD_EXPORT_ONE,
+	.module = order_module,
+};
