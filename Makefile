@@ -42,6 +42,17 @@ VERSION := $(shell cat VERSION 2>/dev/null || \
 
 # Zydis has no .pc file in Debian 12.
 PKGS := libelf libdw sqlite3 libxxhash jansson zlib
+# The bpf source needs clang, bpftool (in /usr/sbin) and libbpf; without them morphd
+# is built without it, and says so.
+BPFTOOL ?= $(firstword $(shell PATH=$$PATH:/usr/sbin:/sbin command -v bpftool 2>/dev/null))
+BPF_LACKS := $(strip $(if $(shell command -v $(CLANG) 2>/dev/null),,clang) \
+	$(if $(shell $(BPFTOOL) version 2>/dev/null),,bpftool) \
+	$(if $(shell $(PKG_CONFIG) --exists libbpf 2>/dev/null && echo y),,libbpf-dev))
+ifeq ($(BPF_LACKS),)
+BPF_CFLAGS := -DMORPH_BPF -I$(O)/bpf
+PKGS += libbpf
+endif
+
 PKG_CFLAGS := $(shell $(PKG_CONFIG) --cflags $(PKGS) 2>/dev/null)
 PKG_LIBS := $(shell $(PKG_CONFIG) --libs $(PKGS) 2>/dev/null || \
 	echo -lelf -ldw -lsqlite3 -lxxhash -ljansson -lz)
@@ -65,7 +76,7 @@ WARN := -Wall -Wextra -Wmissing-prototypes -Wstrict-prototypes
 
 # What Morph needs comes first, so that CFLAGS= on the command line can add.
 MORPH_CFLAGS := -std=gnu17 $(OPT) $(WARN) $(SAN) -fno-strict-aliasing \
-	-I. -D_GNU_SOURCE $(PKG_CFLAGS)
+	-I. -D_GNU_SOURCE $(BPF_CFLAGS) $(PKG_CFLAGS)
 CFLAGS ?=
 LDFLAGS ?=
 MORPH_LDFLAGS := $(SAN)
@@ -175,6 +186,24 @@ $(O)/obj/%.o: %.c $(O)/obj/.flags
 	$(Q)$(CC) $(MORPH_CFLAGS) -DMORPH_VERSION='"$(VERSION)"' $(CFLAGS) \
 		-MMD -MP -c -o $@ $<
 
+# BPF programs: no part of this machine's kernel goes into them, so they run on others.
+ifeq ($(BPF_LACKS),)
+$(O)/bpf/%.bpf.o: daemon/bpf/%.bpf.c
+	$(call say,BPF,$<)
+	@mkdir -p $(@D)
+	$(Q)$(CLANG) -target bpf -mcpu=v2 -g -O2 -Wall -Wextra -I. \
+		-idirafter /usr/include/$(shell $(CC) -dumpmachine) -MMD -MP -c -o $@ $<
+
+$(O)/bpf/%.skel.h: $(O)/bpf/%.bpf.o
+	$(Q)$(BPFTOOL) gen skeleton $< name $* > $@
+
+$(O)/obj/daemon/bpf_programs.o $(O)/fuzz/obj/daemon/bpf_programs.o: $(O)/bpf/collector.skel.h
+.SECONDARY: $(O)/bpf/collector.bpf.o
+-include $(wildcard $(O)/bpf/*.d)
+else
+$(info   NOTE    no bpf source: $(BPF_LACKS) missing)
+endif
+
 # ---- link -----------------------------------------------------------------
 
 # An archive is written anew: a file that has gone must not linger in it.
@@ -248,7 +277,7 @@ $(O)/fuzz/obj/%.o: %.c
 	$(Q)$(FUZZ_CC) -std=gnu17 -O1 -g $(WARN) $(FUZZ_OBJ_FLAGS) \
 		-fno-sanitize-recover=undefined -fno-omit-frame-pointer \
 		-fno-strict-aliasing -I. -D_GNU_SOURCE \
-		-DMORPH_VERSION='"$(VERSION)"' $(PKG_CFLAGS) -MMD -MP -c -o $@ $<
+		-DMORPH_VERSION='"$(VERSION)"' $(BPF_CFLAGS) $(PKG_CFLAGS) -MMD -MP -c -o $@ $<
 
 $(FUZZ_ARCHIVE): $(FUZZ_OBJS)
 	$(archive)
@@ -336,7 +365,7 @@ endif
 # $(O) may be anywhere, so only what the build itself made is removed.
 clean:
 	$(call say,CLEAN,$(O))
-	$(Q)rm -rf $(O)/obj $(O)/fuzz $(O)/plugin $(O)/tests $(O)/tools $(O)/logs \
+	$(Q)rm -rf $(O)/obj $(O)/bpf $(O)/fuzz $(O)/plugin $(O)/tests $(O)/tools $(O)/logs \
 		$(PROGS) $(ARCHIVES)
 
 FORCE:

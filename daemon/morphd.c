@@ -17,6 +17,7 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
+#include "daemon/choose.h"
 #include "daemon/command.h"
 #include "daemon/notify.h"
 #include "daemon/pipeline.h"
@@ -27,7 +28,8 @@
 #define MORPH_VERSION "unknown"
 #endif
 
-#define RUN_RATE_HZ 4000
+#define RUN_RATE_HZ	   4000
+#define UNMEASURED_RATE_HZ 101 /* where what a sample costs could not be measured */
 
 const char *argp_program_version = "morphd " MORPH_VERSION;
 
@@ -49,10 +51,10 @@ struct options {
 };
 
 static const struct argp_option daemon_options[] = {
-	{"source", 's', "NAME", 0, "perf, replay, or auto (replay with --input, else perf)", 0},
+	{"source", 's', "NAME", 0,
+	 "bpf, perf, replay, or auto (replay with --input, else the best)", 0},
 	{"db", 'd', "FILE", 0, "the database (default: see morphd(8); none with --record)", 0},
-	{"rate", 'r', "HZ", 0, "samples per second and CPU (default: 1024; 256 without counters)",
-	 0},
+	{"rate", 'r', "HZ", 0, "samples per second and CPU (default: measured, below 0.3 %)", 0},
 	{"interval", 'i', "SECONDS", 0, "between two writes to the database (default: 10)", 0},
 	{"record", 'o', "FILE", 0, "write the stream of records to FILE", 0},
 	{"input", 'I', "FILE", 0, "the recording to replay", 0},
@@ -64,6 +66,7 @@ static const struct argp_option daemon_options[] = {
 	{0}};
 
 static const struct argp_option run_options[] = {
+	{"source", 's', "NAME", 0, "bpf, perf, or auto (the best that works here)", 0},
 	{"db", 'd', "FILE", 0, "the database (default: see morphd(8); none with --record)", 0},
 	{"rate", 'r', "HZ", 0, "samples per second of CPU time (default: 4000)", 0},
 	{"interval", 'i', "SECONDS", 0, "between two writes to the database (default: 10)", 0},
@@ -94,7 +97,9 @@ static error_t parse_option(int key, char *arg, struct argp_state *state)
 	case 's':
 		o->source = arg;
 		if (strcmp(arg, "auto") && !md_source_find(arg))
-			argp_error(state, "--source %s: there are perf, replay and auto", arg);
+			argp_error(state, "--source %s: there are bpf, perf, replay and auto", arg);
+		if (o->is_run && !strcmp(arg, "replay"))
+			argp_error(state, "--source replay: a command is run, not replayed");
 		return 0;
 	case 'd': o->db = arg; return 0;
 	case 'r': o->rate_hz = parse_number(state, "rate", arg, 1, 100000); return 0;
@@ -115,7 +120,8 @@ static error_t parse_option(int key, char *arg, struct argp_state *state)
 	case ARGP_KEY_END:
 		if (o->is_run && !o->command)
 			argp_error(state, "which command?");
-		if (o->input && o->source && !strcmp(o->source, "perf"))
+		if (o->input && o->source && strcmp(o->source, "auto") &&
+		    strcmp(o->source, "replay"))
 			argp_error(state, "--input is for --source=replay");
 		if (!o->input && o->source && !strcmp(o->source, "replay"))
 			argp_error(state, "--source=replay needs --input FILE");
@@ -331,7 +337,7 @@ static int collect(const struct options *o, struct md_source *source, struct md_
 	pl->warn = warn;
 	pl->should_stop = command ? run_should_stop : daemon_should_stop;
 	pl->arg = command;
-	source->ops->describe(source, &info);
+	md_source_describe(source, &info);
 	ret = o->record ? md_recwriter_open(o->record, &info, &pl->writer, err) : 0;
 	if (!ret)
 		ret = md_pipeline_init(pl, err);
@@ -358,11 +364,58 @@ static int collect(const struct options *o, struct md_source *source, struct md_
 	return ret;
 }
 
+/* "auto" means the best one that works. */
+static const struct md_source_ops *asked_source(const struct options *o)
+{
+	if (o->input)
+		return &md_source_replay;
+	return o->source && strcmp(o->source, "auto") ? md_source_find(o->source) : NULL;
+}
+
+static int open_source(const struct options *o, const struct md_source_config *config,
+		       struct md_source **out, struct mp_err *err)
+{
+	const struct md_source_ops *ops = asked_source(o);
+
+	return ops ? ops->open(config, out, err) : md_choose_source(config, out, err);
+}
+
+/*
+ * A daemon takes so many samples that nobody notices: what one costs is measured first, on
+ * ourselves and with the source that is going to collect.
+ */
+static int open_unnoticed(const struct options *o, struct md_source_config *config,
+			  struct md_source **out, struct mp_err *err)
+{
+	struct md_source_config mine = *config;
+	struct md_source *probe;
+	struct md_cost cost;
+	char choice[sizeof(probe->choice)];
+	int ret;
+
+	config->rate_hz = UNMEASURED_RATE_HZ;
+	mine.rate_hz = MD_MEASURING_HZ;
+	mine.command = getpid();
+	if (open_source(o, &mine, &probe, err))
+		return open_source(o, config, out, err); /* says what is not allowed */
+	ret = md_choose_measure(probe, &cost, err);
+	if (ret) {
+		snprintf(choice, sizeof(choice), "%s", probe->choice);
+		fprintf(stderr, "morphd: what a sample costs cannot be measured: %s\n", err->msg);
+	} else {
+		config->rate_hz = md_choose_rate(&cost);
+		md_choose_say(&cost, config->rate_hz, probe->choice, choice, sizeof(choice));
+		fprintf(stderr, "morphd: %s\n", choice);
+	}
+	ret = probe->ops->open(config, out, err);
+	if (!ret)
+		memcpy((*out)->choice, choice, sizeof(choice));
+	probe->ops->close(probe);
+	return ret;
+}
+
 static int daemon_main(const struct options *o, struct mp_err *err)
 {
-	const char *name = o->source && strcmp(o->source, "auto") ? o->source
-			   : o->input				  ? "replay"
-								  : "perf";
 	struct md_source_config config = {
 		.rate_hz = o->rate_hz,
 		.no_kernel = o->no_kernel,
@@ -377,7 +430,8 @@ static int daemon_main(const struct options *o, struct mp_err *err)
 	catch_stop();
 	ret = open_store(o, db, sizeof(db), &store, err);
 	if (!ret)
-		ret = md_source_find(name)->open(&config, &source, err);
+		ret = o->input || o->rate_hz ? open_source(o, &config, &source, err)
+					     : open_unnoticed(o, &config, &source, err);
 	if (!ret)
 		ret = collect(o, source, NULL, db, store, err);
 	if (source)
@@ -405,7 +459,7 @@ static int run_main(const struct options *o, int *status, struct mp_err *err)
 	if (ret)
 		goto out;
 	config.command = command.pid;
-	ret = md_source_perf.open(&config, &source, err);
+	ret = open_source(o, &config, &source, err);
 	if (!ret)
 		ret = collect(o, source, &command, db, store, err);
 	md_command_abandon(&command);

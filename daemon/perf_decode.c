@@ -151,21 +151,28 @@ static void decode_branches(struct md_perf_decoder *d, const struct sample_body 
 	}
 }
 
-static void decode_sample(struct md_perf_decoder *d, struct md_perf_stage *stage,
-			  const struct sample_body *body, const uint8_t *rest, size_t room)
+void md_perf_decoder_add_sample(struct md_perf_decoder *d, uint32_t stage_nr, uint32_t cpu,
+				uint32_t tgid, uint32_t tid, uint64_t time_ns, uint64_t ip)
+{
+	struct md_perf_stage *stage = &d->stages[stage_nr];
+
+	if (stage->nr && (stage->tid != tid || stage->tgid != tgid || stage->nr == MD_STAGE_IPS))
+		close_stage(d, stage);
+	if (!stage->nr) {
+		stage->tgid = tgid;
+		stage->tid = tid;
+		stage->cpu = cpu;
+		stage->time_ns = time_ns;
+	}
+	stage->ips[stage->nr++] = ip;
+}
+
+static void decode_sample(struct md_perf_decoder *d, uint32_t ring, const struct sample_body *body,
+			  const uint8_t *rest, size_t room)
 {
 	if (!body->pid)
 		return; /* idle */
-	if (stage->nr &&
-	    (stage->tid != body->tid || stage->tgid != body->pid || stage->nr == MD_STAGE_IPS))
-		close_stage(d, stage);
-	if (!stage->nr) {
-		stage->tgid = body->pid;
-		stage->tid = body->tid;
-		stage->cpu = body->cpu;
-		stage->time_ns = body->time;
-	}
-	stage->ips[stage->nr++] = body->ip;
+	md_perf_decoder_add_sample(d, ring, body->cpu, body->pid, body->tid, body->time, body->ip);
 	if (d->has_branches)
 		decode_branches(d, body, rest, room);
 }
@@ -259,6 +266,20 @@ static void decode_exit(struct md_perf_decoder *d, const struct fork_body *body)
 		d->failed = true;
 }
 
+void md_perf_decoder_add_event(struct md_perf_decoder *d, const struct morph_task *task)
+{
+	void *copy;
+
+	close_process(d, task->tgid);
+	if (task->record.type == MORPH_REC_FORK)
+		close_process(d, ((const struct morph_fork *)task)->parent_tgid);
+	copy = md_buf_add(&d->out, task->record.size);
+	if (copy)
+		memcpy(copy, task, task->record.size);
+	else
+		d->failed = true;
+}
+
 static void decode_lost(struct md_perf_decoder *d, struct md_perf_stage *stage, uint64_t nr,
 			uint64_t time)
 {
@@ -267,6 +288,8 @@ static void decode_lost(struct md_perf_decoder *d, struct md_perf_stage *stage, 
 	md_perf_decoder_flush(d);
 	stage->lost += nr;
 	d->lost_events = true;
+	if (d->mappings_only)
+		nr = 0;
 	if (!md_record_add_lost(&d->out, time, nr, MORPH_LOST_RING_FULL, MORPH_LOST_STATE))
 		d->failed = true;
 }
@@ -311,7 +334,7 @@ void md_perf_decode(struct md_perf_decoder *d, uint32_t ring,
 		return;
 	switch (record->type) {
 	case PERF_RECORD_SAMPLE:
-		decode_sample(d, stage, (const void *)body, body + sizeof(struct sample_body),
+		decode_sample(d, ring, (const void *)body, body + sizeof(struct sample_body),
 			      room - sizeof(struct sample_body));
 		break;
 	case PERF_RECORD_COMM:

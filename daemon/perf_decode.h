@@ -4,7 +4,7 @@
  *
  * Samples of one thread on one CPU are gathered into batches; a batch is closed
  * before any event of its process, so that it never straddles one. Idle is dropped
- * and not counted. Called by source_perf.
+ * and not counted. Called by source_perf, and by bpf_merge for what perf adds there.
  */
 #ifndef MD_PERF_DECODE_H
 #define MD_PERF_DECODE_H
@@ -28,6 +28,7 @@ struct md_perf_stage {
 
 struct md_perf_decoder {
 	bool has_branches;
+	bool mappings_only; /* no record of the rings is a sample */
 	uint32_t rate_hz;
 	uint32_t nr_stages;
 	struct md_perf_stage *stages; /* one for each ring */
@@ -45,6 +46,11 @@ uint64_t md_perf_record_time(const struct perf_event_header *record);
 /* Adds what @record of ring @ring says to decoder->out. Unknown records are passed over. */
 void md_perf_decode(struct md_perf_decoder *decoder, uint32_t ring,
 		    const struct perf_event_header *record);
+/* One sample, in time order with what else is decoded, of CPU @cpu and in stage @stage. */
+void md_perf_decoder_add_sample(struct md_perf_decoder *decoder, uint32_t stage, uint32_t cpu,
+				uint32_t tgid, uint32_t tid, uint64_t time_ns, uint64_t ip);
+/* A record of ours: EXEC, COMM, FORK or EXIT. */
+void md_perf_decoder_add_event(struct md_perf_decoder *decoder, const struct morph_task *task);
 /* Closes every batch. */
 void md_perf_decoder_flush(struct md_perf_decoder *decoder);
 

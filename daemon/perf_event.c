@@ -16,9 +16,10 @@
  * Data pages of a ring. 128 and the control page are what kernel.perf_event_mlock_kb (516)
  * gives each CPU of an ordinary user.
  */
-#define RING_PAGES_ROOT 256
-#define RING_PAGES_USER 128
-#define RING_PAGES_MIN	8
+#define RING_PAGES_ROOT	    256
+#define RING_PAGES_USER	    128
+#define RING_PAGES_MIN	    8
+#define RING_PAGES_MAPPINGS 64
 
 /* Since Linux 6.0; older headers lack it. */
 #define FORMAT_LOST (1U << 4)
@@ -46,8 +47,10 @@ static const struct choice choices[] = {
 };
 
 static void set_attr(struct perf_event_attr *attr, const struct choice *choice, uint32_t rate_hz,
-		     pid_t command, bool no_kernel, bool lost)
+		     const struct md_perf_request *request, bool no_kernel, bool lost)
 {
+	bool is_command = request->command != 0;
+
 	*attr = (struct perf_event_attr){
 		.type = choice->type,
 		.size = sizeof(*attr),
@@ -58,8 +61,8 @@ static void set_attr(struct perf_event_attr *attr, const struct choice *choice, 
 			       PERF_SAMPLE_CPU,
 		.read_format = lost ? FORMAT_LOST : 0,
 		.disabled = 1,
-		.inherit = command != 0,
-		.enable_on_exec = command != 0,
+		.inherit = is_command,
+		.enable_on_exec = is_command,
 		.exclude_hv = 1,
 		.exclude_idle = 1,
 		.exclude_kernel = no_kernel,
@@ -70,13 +73,13 @@ static void set_attr(struct perf_event_attr *attr, const struct choice *choice, 
 		 */
 		.mmap = 1,
 		.mmap2 = 1,
-		.comm = 1,
-		.comm_exec = 1,
-		.task = 1,
+		.comm = !request->mappings_only,
+		.comm_exec = !request->mappings_only,
+		.task = !request->mappings_only,
 		.use_clockid = 1,
 		.clockid = CLOCK_MONOTONIC,
 		.watermark = 1,
-		.wakeup_watermark = 64 << 10,
+		.wakeup_watermark = 16 << 10, /* less than the smallest ring */
 	};
 	if (choice->branches) {
 		attr->sample_type |= PERF_SAMPLE_BRANCH_STACK;
@@ -129,19 +132,25 @@ static int refuse(pid_t command, int code, struct mp_err *err)
 }
 
 /* Which event, tried on the first CPU that is there. */
-static int choose(uint32_t rate_hz, pid_t command, bool no_kernel, struct md_perf_events *out,
+static int choose(const struct md_perf_request *request, struct md_perf_events *out,
 		  struct perf_event_attr *attr, struct mp_err *err)
 {
-	uint32_t max_hz = read_setting("perf_event_max_sample_rate", INT32_MAX), asked_hz = rate_hz;
-	bool lost = true;
+	uint32_t max_hz = read_setting("perf_event_max_sample_rate", INT32_MAX);
+	uint32_t asked_hz = request->rate_hz, rate_hz;
+	bool no_kernel = request->no_kernel, lost = true;
+	pid_t command = request->command;
 	size_t i = 0;
-	int fd, code;
+	int fd, code = EINVAL;
 
 	while (i < sizeof(choices) / sizeof(choices[0])) {
 		rate_hz = asked_hz ? asked_hz : choices[i].rate_hz;
 		if (rate_hz > max_hz)
 			rate_hz = max_hz;
-		set_attr(attr, &choices[i], rate_hz, command, no_kernel, lost);
+		if (choices[i].branches && request->mappings_only) {
+			i++;
+			continue;
+		}
+		set_attr(attr, &choices[i], rate_hz, request, no_kernel, lost);
 		fd = open_event(attr, command, 0);
 		if (fd >= 0) {
 			close(fd);
@@ -174,13 +183,12 @@ static int choose(uint32_t rate_hz, pid_t command, bool no_kernel, struct md_per
 	return refuse(command, code, err);
 }
 
-static int map_ring(struct md_perf_ring *ring, struct mp_err *err)
+static int map_ring(struct md_perf_ring *ring, size_t pages, struct mp_err *err)
 {
-	size_t page = sysconf(_SC_PAGESIZE), pages;
+	size_t page = sysconf(_SC_PAGESIZE);
 	void *map = MAP_FAILED;
 
-	for (pages = geteuid() ? RING_PAGES_USER : RING_PAGES_ROOT; pages >= RING_PAGES_MIN;
-	     pages /= 2) {
+	for (; pages >= RING_PAGES_MIN; pages /= 2) {
 		ring->map_size = (pages + 1) * page;
 		map = mmap(NULL, ring->map_size, PROT_READ | PROT_WRITE, MAP_SHARED, ring->fd, 0);
 		if (map != MAP_FAILED)
@@ -198,16 +206,20 @@ static int map_ring(struct md_perf_ring *ring, struct mp_err *err)
 	return 0;
 }
 
-int md_perf_events_open(uint32_t rate_hz, pid_t command, bool no_kernel, struct md_perf_events *out,
+int md_perf_events_open(const struct md_perf_request *request, struct md_perf_events *out,
 			struct mp_err *err)
 {
+	size_t pages = request->mappings_only ? RING_PAGES_MAPPINGS
+		       : geteuid()	      ? RING_PAGES_USER
+					      : RING_PAGES_ROOT;
+	pid_t command = request->command;
 	long nr_cpus = sysconf(_SC_NPROCESSORS_CONF), cpu;
 	struct perf_event_attr attr;
 	struct md_perf_ring *ring;
 	int ret;
 
 	memset(out, 0, sizeof(*out));
-	ret = choose(rate_hz, command, no_kernel, out, &attr, err);
+	ret = choose(request, out, &attr, err);
 	if (ret)
 		return ret;
 	out->rings = calloc(nr_cpus, sizeof(*out->rings));
@@ -224,7 +236,7 @@ int md_perf_events_open(uint32_t rate_hz, pid_t command, bool no_kernel, struct 
 			goto fail;
 		}
 		out->nr_rings++;
-		ret = map_ring(ring, err);
+		ret = map_ring(ring, pages, err);
 		if (ret)
 			goto fail;
 	}
@@ -250,15 +262,42 @@ void md_perf_events_close(struct md_perf_events *events)
 	memset(events, 0, sizeof(*events));
 }
 
-int md_perf_events_enable(struct md_perf_events *events, struct mp_err *err)
+int md_perf_events_switch(struct md_perf_events *events, bool on, struct mp_err *err)
 {
 	uint32_t i;
 
 	for (i = 0; i < events->nr_rings; i++)
-		if (ioctl(events->rings[i].fd, PERF_EVENT_IOC_ENABLE, 0) < 0)
-			return mp_err_set(err, errno, "cannot start sampling CPU %u: %s",
+		if (ioctl(events->rings[i].fd, on ? PERF_EVENT_IOC_ENABLE : PERF_EVENT_IOC_DISABLE,
+			  0) < 0)
+			return mp_err_set(err, errno, "cannot %s sampling CPU %u: %s",
+					  on ? "start" : "stop", events->rings[i].cpu,
+					  strerror(errno));
+	return 0;
+}
+
+int md_perf_events_attach(struct md_perf_events *events, int prog_fd, struct mp_err *err)
+{
+	uint32_t i;
+
+	for (i = 0; i < events->nr_rings; i++)
+		if (ioctl(events->rings[i].fd, PERF_EVENT_IOC_SET_BPF, prog_fd) < 0)
+			return mp_err_set(err, errno, "cannot attach a program to CPU %u: %s",
 					  events->rings[i].cpu, strerror(errno));
 	return 0;
+}
+
+bool md_perf_has_branches(void)
+{
+	const struct md_perf_request request = {.no_kernel = true};
+	struct perf_event_attr attr;
+	int fd;
+
+	set_attr(&attr, &choices[0], 1, &request, true, false);
+	fd = open_event(&attr, getpid(), -1);
+	if (fd < 0)
+		return false;
+	close(fd);
+	return true;
 }
 
 void md_perf_ring_refresh(struct md_perf_ring *ring)

@@ -39,15 +39,23 @@ struct md_perf_events {
 	char why[160];
 };
 
-/*
- * md_perf_events_open - @rate_hz 0: what suits the event. @command 0: all processes; else that process, from its next exec on, and
- * what it starts. Return: 0, -EACCES with a message that says what to do, -errno.
- */
-int md_perf_events_open(uint32_t rate_hz, pid_t command, bool no_kernel, struct md_perf_events *out,
+struct md_perf_request {
+	uint32_t rate_hz; /* 0: what suits the event */
+	pid_t command;	/* 0: all processes; else this one, from its next exec, and its children */
+	bool no_kernel; /* user samples only */
+	bool mappings_only; /* in the rings; a BPF program takes the samples */
+};
+
+/* Return: 0, -EACCES with a message that says what to do, -errno. */
+int md_perf_events_open(const struct md_perf_request *request, struct md_perf_events *out,
 			struct mp_err *err);
 void md_perf_events_close(struct md_perf_events *events);
-/* Starts counting, for all processes (a command's events start at its exec). */
-int md_perf_events_enable(struct md_perf_events *events, struct mp_err *err);
+/* Starts or stops counting (a command's events start by themselves, at its exec). */
+int md_perf_events_switch(struct md_perf_events *events, bool on, struct mp_err *err);
+/* Lets the BPF program @prog_fd have the samples. */
+int md_perf_events_attach(struct md_perf_events *events, int prog_fd, struct mp_err *err);
+/* True where this machine's processor says which branches were taken, and we may ask. */
+bool md_perf_has_branches(void);
 
 /* Sees what the kernel has written by now. */
 void md_perf_ring_refresh(struct md_perf_ring *ring);

@@ -250,7 +250,7 @@ int md_pipeline_init(struct md_pipeline *pl, struct mp_err *err)
 	ret = md_attribute_init(&pl->at);
 	if (ret)
 		return mp_err_set(err, -ret, "no memory");
-	pl->source->ops->describe(pl->source, &info);
+	md_source_describe(pl->source, &info);
 	if (pl->source->has_kernel) {
 		ret = md_modcache_resolve_kernel(pl->at.modcache, &kernel, &remark);
 		if (ret)

@@ -49,7 +49,8 @@ struct md_recfile_info {
 	uint64_t start_ns;
 	int64_t start_s;
 	uint32_t rate_hz;
-	char collector[16], event[32], why[160];
+	char collector[16], event[32];
+	char why[320]; /* a recording keeps as much as it has room for */
 };
 
 struct md_recwriter;

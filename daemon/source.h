@@ -18,8 +18,8 @@
 
 struct md_source_config {
 	uint32_t rate_hz;
-	pid_t command;	     /* perf: only this process and what it starts; 0: all */
-	bool no_kernel;	     /* perf: user samples only */
+	pid_t command;	     /* live: only this process and what it starts; 0: all */
+	bool no_kernel;	     /* live: user samples only */
 	const char *input;   /* replay: the recording */
 	uint32_t nr_repeats; /* replay: times, each under new process ids */
 };
@@ -43,7 +43,9 @@ struct md_source_ops {
 	 */
 	int (*next)(struct md_source *source, int timeout_ms, bool drain, struct md_batch *batch,
 		    struct mp_err *err);
-	/* Event, rate, clock, and why this way of collecting. */
+	/* Live: stops sampling for a while, or goes on. */
+	int (*pause)(struct md_source *source, bool on, struct mp_err *err);
+	/* Event, rate, clock, and why this event. */
 	void (*describe)(const struct md_source *source, struct md_recfile_info *info);
 	/* What a person should be told at the end, or NULL. */
 	const char *(*remark)(const struct md_source *source);
@@ -54,10 +56,15 @@ struct md_source_ops {
 struct md_source {
 	const struct md_source_ops *ops;
 	bool has_kernel; /* live: kernel samples are among its records */
+	char choice[200]; /* why this source and rate, and not others; "" where they were asked for */
 };
 
+extern const struct md_source_ops md_source_bpf;
 extern const struct md_source_ops md_source_perf;
 extern const struct md_source_ops md_source_replay;
+
+/* What the source says of itself, with why it was chosen. */
+void md_source_describe(const struct md_source *source, struct md_recfile_info *info);
 
 /* Return: NULL where no source is called @name. */
 const struct md_source_ops *md_source_find(const char *name);

@@ -62,6 +62,11 @@ static void perf_close(struct md_source *source)
 static int perf_open(const struct md_source_config *config, struct md_source **out,
 		     struct mp_err *err)
 {
+	const struct md_perf_request request = {
+		.rate_hz = config->rate_hz,
+		.command = config->command,
+		.no_kernel = config->no_kernel,
+	};
 	struct perf *p = calloc(1, sizeof(*p));
 	uint32_t i;
 	int ret;
@@ -70,8 +75,7 @@ static int perf_open(const struct md_source_config *config, struct md_source **o
 		return mp_err_set(err, ENOMEM, "no memory");
 	p->source.ops = &md_source_perf;
 	p->command = config->command;
-	ret = md_perf_events_open(config->rate_hz, config->command, config->no_kernel, &p->events,
-				  err);
+	ret = md_perf_events_open(&request, &p->events, err);
 	if (ret) {
 		free(p);
 		return ret;
@@ -93,7 +97,7 @@ static int perf_open(const struct md_source_config *config, struct md_source **o
 	snprintf(p->info.event, sizeof(p->info.event), "%s", p->events.event);
 	snprintf(p->info.why, sizeof(p->info.why), "%s", p->events.why);
 	if (!config->command) {
-		ret = md_perf_events_enable(&p->events, err);
+		ret = md_perf_events_switch(&p->events, true, err);
 		if (ret)
 			goto fail;
 		/* What runs already; events that come while we look say the same again. */
@@ -263,11 +267,17 @@ static const char *perf_remark(const struct md_source *source)
 	return NULL;
 }
 
+static int perf_pause(struct md_source *source, bool on, struct mp_err *err)
+{
+	return md_perf_events_switch(&((struct perf *)source)->events, !on, err);
+}
+
 const struct md_source_ops md_source_perf = {
 	.name = "perf",
 	.is_live = true,
 	.open = perf_open,
 	.next = perf_next,
+	.pause = perf_pause,
 	.describe = perf_describe,
 	.remark = perf_remark,
 	.close = perf_close,

@@ -146,7 +146,7 @@ struct mp_session {
 	int64_t key;
 	int64_t start_s, last_s;
 	char collector[16]; /* "perf", "replay", "bpf", "kmod", "import" */
-	char why[160];	    /* why this one */
+	char why[320];	    /* why this one */
 	char event[32];	    /* "cpu-clock", "cycles", ... */
 	uint32_t rate_hz;
 	struct mp_ledger ledger;

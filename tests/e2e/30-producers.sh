@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# timeout: 600
+# timeout: 900
 # One suite for every producer of samples: exec, fork, short-lived processes, libraries that
 # follow each other at one address, threads, JIT, deleted and replaced files, mount namespaces.
 # Each stream is also recorded, and its replay must give the very same database.
@@ -15,11 +15,17 @@ fail() {
 	nr_failed=$((nr_failed + 1))
 }
 
-"$MORPHD" run --record probe -- true 2> err || {
-	cat err
-	echo "no sampling on this machine: $(head -n 1 err)"
-	exit 77
-}
+# What this machine can run; why not the others.
+sources=
+for source in perf bpf; do
+	if "$MORPHD" run --source=$source --record probe -- true 2> err; then
+		sources="$sources $source"
+	else
+		echo "skip: $source: $(head -n 1 err)"
+		nr_skipped=$((nr_skipped + 1))
+	fi
+done
+[ -n "$sources" ] || { echo "no sampling on this machine: $(head -n 1 err)"; exit 77; }
 
 CC=${CC:-gcc}
 $CC -O1 -o busy "$root/tests/e2e/busy.c" -ldl -lpthread || exit 1
@@ -34,7 +40,7 @@ done
 collect_command() {
 	local name=$1
 	shift
-	"$MORPHD" run --rate 4000 --db "$name.db" --record "$name.rec" --json -- "$@" \
+	"$MORPHD" run --source="$source" --rate 4000 --db "$name.db" --record "$name.rec" --json -- "$@" \
 		> "$name.out" 2> "$name.err"
 }
 
@@ -42,7 +48,7 @@ collect_system() {
 	local name=$1 daemon ret
 	shift
 	# Sampling has begun once the recording has its head and the database is there.
-	"$MORPHD" --source=perf --rate 4000 --db "$name.db" --record "$name.rec" --json \
+	"$MORPHD" --source="$source" --rate 4000 --db "$name.db" --record "$name.rec" --json \
 		> "$name.out" 2> "$name.err" &
 	daemon=$!
 	until [ -s "$name.rec" ] && [ -s "$name.db" ]; do
@@ -124,10 +130,13 @@ run_namespace() {
 }
 
 scenarios="exec fork short threads jit remap gone replaced namespace"
-producers="command system"
+producers=
+for source in $sources; do producers="$producers $source-command $source-system"; done
 for producer in $producers; do
-	collect=collect_$producer
-	if [ "$producer" = system ] && [ $EUID != 0 ]; then
+	source=${producer%-*}
+	kind=${producer#*-}
+	collect=collect_$kind
+	if [ "$kind" = system ] && [ $EUID != 0 ]; then
 		echo "skip: $producer: only root may sample the whole system"
 		nr_skipped=$((nr_skipped + 1))
 		continue
@@ -144,7 +153,7 @@ for producer in $producers; do
 		emitted=$(jq .emitted "$name.out") attributed=$(jq .attributed "$name.out")
 		[ "$emitted" = $((attributed + $(jq .unattributed "$name.out") + $(jq .lost "$name.out"))) ] ||
 			fail "samples do not add up"
-		[ "$producer" = system ] || [ "$(ledger "$name.db" no-process)" = 0 ] ||
+		[ "$kind" = system ] || [ "$(ledger "$name.db" no-process)" = 0 ] ||
 			fail "$(ledger "$name.db" no-process) samples of no process"
 		# The same again from the recording, which needs no file but itself.
 		mkdir -p elsewhere && (cd elsewhere && "$MORPHD" --source=replay --input "../$name.rec" \

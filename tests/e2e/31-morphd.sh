@@ -25,7 +25,10 @@ expect() {
 # Usage.
 expect 2 "no-such" "$MORPHD" --no-such
 expect 2 "which command" "$MORPHD" run
-expect 2 "there are perf, replay and auto" "$MORPHD" --source=kmodd
+expect 2 "there are bpf, perf, replay and auto" "$MORPHD" --source=kmodd
+expect 2 "there are bpf, perf, replay and auto" "$MORPHD" run --source=kmodd -- true
+expect 2 "a command is run, not replayed" "$MORPHD" run --source=replay -- true
+expect 2 "--input is for --source=replay" "$MORPHD" --source=bpf --input text
 expect 2 "not a number from" "$MORPHD" --rate=fast
 expect 2 "not a number from" "$MORPHD" --interval=0
 expect 2 "needs --input FILE" "$MORPHD" --source=replay
@@ -117,6 +120,20 @@ if [ $EUID = 0 ]; then
 	[ $? = 0 ] || fail "SIGTERM: exit $?, $(cat daemon.err)"
 	n=$(sqlite3 -readonly daemon.db "SELECT sum(nr) FROM ledger WHERE what = 'attributed'")
 	[ "${n:-0}" -gt 0 ] || fail "nothing was written at SIGTERM"
+	# The same for every source: the database is not the collector's business.
+	if "$MORPHD" run --source=bpf --record probe.bpf -- true 2> err; then
+		"$MORPHD" --source=bpf --rate 1000 --db=bpf.db 2> daemon.err &
+		pid=$!
+		until [ -s bpf.db ]; do kill -0 $pid || break; sleep 0.05; done
+		sh -c 'i=0; while [ $i -lt 100000 ]; do i=$((i+1)); done'
+		kill -TERM $pid
+		wait $pid
+		[ $? = 0 ] || fail "SIGTERM to bpf: exit $?, $(cat daemon.err)"
+		n=$(sqlite3 -readonly bpf.db "SELECT sum(nr) FROM ledger WHERE what = 'attributed'")
+		[ "${n:-0}" -gt 0 ] || fail "bpf: nothing was written at SIGTERM"
+	else
+		echo "skip: bpf: $(head -n 1 err)"
+	fi
 	# A killed daemon leaves a database that opens, and no lock.
 	"$MORPHD" --source=perf --db=daemon.db --interval 0.05 2> daemon.err &
 	pid=$!
@@ -133,12 +150,19 @@ if [ $EUID = 0 ]; then
 			> caps.out 2> caps.err &
 		pid=$!
 		until [ -s caps.db ]; do kill -0 $pid || break; sleep 0.05; done
-		cp /bin/sh gone && ./gone -c 'rm gone; i=0; while [ $i -lt 1000000 ]; do i=$((i+1)); done'
+		# Of its own build-id: no other process can bring its file.
+		$CC -O1 -o gone -Wl,--build-id=0x0909090909090909 "$root/tests/e2e/busy.c" -ldl -lpthread
+		./gone gone 800 gone
 		kill -TERM $pid
 		wait $pid || fail "with the unit's capabilities: $(cat caps.err)"
 		[ "$(jq .attributed caps.out)" -gt 0 ] || fail "nothing attributed with the unit's capabilities"
-		sqlite3 -readonly caps.db "SELECT path FROM module" | grep -q /gone ||
+		sqlite3 -readonly caps.db "SELECT hex(build_id) FROM module" | grep -qx 0909090909090909 ||
 			fail "a deleted file was not reached with the unit's capabilities"
+		# The unit lets the best source run that root can.
+		"$MORPHD" run --db best.db -- true 2> err
+		best=$(sqlite3 -readonly best.db "SELECT collector FROM session")
+		[ "$(sqlite3 -readonly caps.db "SELECT collector FROM session")" = "$best" ] ||
+			fail "root collects with $best, the unit's capabilities do not"
 	fi
 else
 	echo "skip: sampling the whole system needs root"

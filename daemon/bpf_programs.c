@@ -1,0 +1,266 @@
+// SPDX-License-Identifier: Apache-2.0
+/* bpf_programs - libbpf and the rings it maps; see bpf_programs.h. */
+#ifdef MORPH_BPF
+#include "daemon/bpf_programs.h"
+
+#include <bpf/bpf.h>
+#include <bpf/libbpf.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "collector.skel.h"
+#include "daemon/bpf/wire.h"
+
+#define RING_BYTES_CPU (256u << 10)
+#define RING_BYTES_MAX (32u << 20)
+/* A stage that waits so long is of a thread that left its CPU. */
+#define STALE_NS INT64_C(100000000)
+
+#define INITIAL_PID_NAMESPACE 0xeffffffcu /* in every kernel since 3.8 */
+
+struct md_bpf_programs {
+	struct collector *skel;
+	struct ring_buffer *ring;
+	struct md_wire_stage *stages;
+	size_t stages_size;
+	uint32_t nr_cpus;
+	uint64_t limit_ns;
+	bool *is_gone; /* CPUs that were taken offline with something in their stage */
+	int (*take)(void *arg, void *record, size_t size);
+	void *arg;
+};
+
+static uint64_t now_ns(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return t.tv_sec * UINT64_C(1000000000) + t.tv_nsec;
+}
+
+static int quiet(enum libbpf_print_level level, const char *format, va_list args)
+{
+	(void)level;
+	(void)format;
+	(void)args;
+	return 0;
+}
+
+static bool is_locked_down(void)
+{
+	char text[128] = "";
+	FILE *f = fopen("/sys/kernel/security/lockdown", "re");
+	bool found;
+
+	if (!f)
+		return false;
+	found = fgets(text, sizeof(text), f) && strstr(text, "[confidentiality]");
+	fclose(f);
+	return found;
+}
+
+static int refuse(int code, struct mp_err *err)
+{
+	if (code == ENOSYS)
+		return mp_err_set(err, code, "this kernel has no bpf()");
+	if (code == EPERM && is_locked_down())
+		return mp_err_set(err, code, "the kernel is locked down");
+	if (code == EPERM)
+		return mp_err_set(err, code, "not allowed: needs root, or CAP_BPF and CAP_PERFMON");
+	if (access("/sys/kernel/btf/vmlinux", R_OK))
+		return mp_err_set(err, code, "this kernel does not describe its types (BTF)");
+	return mp_err_set(err, code, "the kernel refuses the programs: %s", strerror(code));
+}
+
+static int set_sizes(struct md_bpf_programs *p, pid_t command)
+{
+	uint32_t bytes = 1u << 19;
+	int ret;
+
+	while (bytes < p->nr_cpus * (uint64_t)RING_BYTES_CPU && bytes < RING_BYTES_MAX)
+		bytes *= 2;
+	p->skel->rodata->only_tracked = command != 0;
+	p->skel->rodata->wakeup_bytes = bytes / 4;
+	ret = bpf_map__set_max_entries(p->skel->maps.ring, bytes);
+	if (!ret)
+		ret = bpf_map__set_max_entries(p->skel->maps.stages, p->nr_cpus);
+	if (!ret && !command)
+		ret = bpf_map__set_max_entries(p->skel->maps.tracked, 1);
+	return ret;
+}
+
+static int on_record(void *arg, void *record, size_t size)
+{
+	struct md_bpf_programs *p = arg;
+
+	return p->take(p->arg, record, size);
+}
+
+static int map_rings(struct md_bpf_programs *p)
+{
+	size_t page = sysconf(_SC_PAGESIZE);
+	void *map;
+
+	p->stages_size = (p->nr_cpus * sizeof(*p->stages) + page - 1) / page * page;
+	p->is_gone = calloc(p->nr_cpus, sizeof(p->is_gone[0]));
+	if (!p->is_gone)
+		return -ENOMEM;
+	map = mmap(NULL, p->stages_size, PROT_READ, MAP_SHARED, bpf_map__fd(p->skel->maps.stages),
+		   0);
+	if (map == MAP_FAILED)
+		return -errno;
+	p->stages = map;
+	p->ring = ring_buffer__new(bpf_map__fd(p->skel->maps.ring), on_record, p, NULL);
+	return p->ring ? 0 : -errno;
+}
+
+int md_bpf_programs_open(pid_t command, struct md_bpf_programs **out, struct mp_err *err)
+{
+	struct md_bpf_programs *p;
+	uint32_t tgid = command, one = 1;
+	struct stat ns;
+	int ret;
+
+	/* The programs see the machine's process ids, perf's mappings carry ours. */
+	if (!stat("/proc/self/ns/pid", &ns) && ns.st_ino != INITIAL_PID_NAMESPACE)
+		return mp_err_set(err, ENOTSUP, "we are in a PID namespace");
+	ret = libbpf_num_possible_cpus();
+	if (ret <= 0 || ret > MD_WIRE_MAX_CPUS)
+		return mp_err_set(err, ENOTSUP, "how many CPUs there are is unknown");
+	p = calloc(1, sizeof(*p));
+	if (!p)
+		return mp_err_set(err, ENOMEM, "no memory");
+	p->nr_cpus = ret;
+	libbpf_set_print(quiet);
+	p->skel = collector__open();
+	ret = p->skel ? set_sizes(p, command) : -errno;
+	if (!ret)
+		ret = collector__load(p->skel);
+	if (!ret && command)
+		ret = bpf_map_update_elem(bpf_map__fd(p->skel->maps.tracked), &tgid, &one, BPF_ANY);
+	if (!ret)
+		ret = map_rings(p);
+	if (!ret)
+		ret = collector__attach(p->skel);
+	if (ret) {
+		md_bpf_programs_close(p);
+		return refuse(-ret, err);
+	}
+	*out = p;
+	return 0;
+}
+
+void md_bpf_programs_close(struct md_bpf_programs *p)
+{
+	if (!p)
+		return;
+	ring_buffer__free(p->ring);
+	if (p->stages)
+		munmap(p->stages, p->stages_size);
+	collector__destroy(p->skel);
+	free(p->is_gone);
+	free(p);
+}
+
+int md_bpf_programs_sampler(const struct md_bpf_programs *p)
+{
+	return bpf_program__fd(p->skel->progs.on_sample);
+}
+
+int md_bpf_programs_fd(const struct md_bpf_programs *p)
+{
+	return bpf_map__fd(p->skel->maps.ring);
+}
+
+uint32_t md_bpf_programs_nr_cpus(const struct md_bpf_programs *p)
+{
+	return p->nr_cpus;
+}
+
+static void flush_stage(struct md_bpf_programs *p, uint32_t cpu)
+{
+	LIBBPF_OPTS(bpf_test_run_opts, opts, .flags = BPF_F_TEST_RUN_ON_CPU, .cpu = cpu);
+
+	if (bpf_prog_test_run_opts(bpf_program__fd(p->skel->progs.flush_stage), &opts) == -ENXIO)
+		p->is_gone[cpu] = true;
+}
+
+/* When the oldest sample was taken that is still in a stage; 0: there is none. */
+static uint64_t waits_since(const struct md_bpf_programs *p, uint32_t cpu)
+{
+	return p->is_gone[cpu] ? 0 : __atomic_load_n(&p->stages[cpu].first_ns, __ATOMIC_ACQUIRE);
+}
+
+/* Whether nothing is on its way into @stage; if not, what was seen of it means nothing. */
+static bool is_quiet(const struct md_wire_stage *stage)
+{
+	uint64_t left = __atomic_load_n(&stage->left, __ATOMIC_SEQ_CST);
+
+	return __atomic_load_n(&stage->entered, __ATOMIC_SEQ_CST) == left;
+}
+
+uint64_t md_bpf_programs_limit(struct md_bpf_programs *p, bool all)
+{
+	uint64_t now = now_ns(), limit, first;
+	uint32_t cpu, tries;
+
+	for (cpu = 0; cpu < p->nr_cpus; cpu++) {
+		first = waits_since(p, cpu);
+		if (first && (all || (int64_t)(now - first) > STALE_NS))
+			flush_stage(p, cpu);
+	}
+	/*
+	 * A handler says that it began before it asks for the time, with a full barrier between.
+	 * So one that we do not see below has a later time than this.
+	 */
+	limit = now_ns() - 1;
+	__atomic_thread_fence(__ATOMIC_SEQ_CST);
+	for (cpu = 0; cpu < p->nr_cpus; cpu++) {
+		for (tries = 0; !is_quiet(&p->stages[cpu]) && tries < 1000; tries++)
+			__builtin_ia32_pause();
+		if (tries == 1000)
+			limit = p->limit_ns;
+		first = waits_since(p, cpu);
+		if (first && first <= limit)
+			limit = first - 1;
+	}
+	if (limit > p->limit_ns)
+		p->limit_ns = limit;
+	return p->limit_ns;
+}
+
+struct md_bpf_totals md_bpf_programs_totals(const struct md_bpf_programs *p)
+{
+	struct md_bpf_totals totals = {0};
+	uint32_t cpu;
+
+	for (cpu = 0; cpu < p->nr_cpus; cpu++) {
+		totals.nr_samples += __atomic_load_n(&p->stages[cpu].nr_samples, __ATOMIC_ACQUIRE);
+		totals.nr_lost += __atomic_load_n(&p->stages[cpu].nr_lost, __ATOMIC_ACQUIRE);
+		totals.nr_lost_events +=
+			__atomic_load_n(&p->stages[cpu].nr_lost_events, __ATOMIC_ACQUIRE);
+		if (p->is_gone[cpu])
+			totals.nr_lost += p->stages[cpu].nr;
+	}
+	return totals;
+}
+
+int md_bpf_programs_read(struct md_bpf_programs *p,
+			 int (*take)(void *arg, void *record, size_t size), void *arg)
+{
+	int ret;
+
+	p->take = take;
+	p->arg = arg;
+	ret = ring_buffer__consume(p->ring);
+	return ret < 0 ? ret : 0;
+}
+
+#endif

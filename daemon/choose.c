@@ -1,0 +1,246 @@
+// SPDX-License-Identifier: Apache-2.0
+/* choose - the best source, and its rate; see choose.h. */
+#include "daemon/choose.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+#include <x86intrin.h>
+
+#include "daemon/perf_event.h"
+
+/* ---- which source ------------------------------------------------------------------------- */
+
+struct candidate {
+	const struct md_source_ops *ops;
+	bool has_branches; /* reads the processor's branch stacks */
+	const char *why;   /* it comes before the next one */
+};
+
+/*
+ * Best first; Documentation/architecture.md has the figures. A kernel module would stand above
+ * these: it alone has a timer of its own, that an idle CPU does not hear.
+ */
+static const struct candidate candidates[] = {
+	{&md_source_bpf, false, "cheapest to drain"},
+	{&md_source_perf, true, "works anywhere"},
+};
+
+#define NR_CANDIDATES (sizeof(candidates) / sizeof(candidates[0]))
+
+/* As much of @text as there is room for behind what is in @all. */
+static void add_reason(char *all, size_t size, const char *name, const char *text)
+{
+	size_t used = strlen(all);
+
+	snprintf(all + used, size - used, "%s%s: %.80s", used ? "; " : "", name, text);
+}
+
+int md_choose_source(const struct md_source_config *config, struct md_source **out,
+		     struct mp_err *err)
+{
+	char reasons[sizeof((*out)->choice)] = "";
+	bool branches = md_perf_has_branches();
+	const struct candidate *c;
+	int ret = -ENOTSUP;
+	size_t i;
+
+	for (i = 0; i < NR_CANDIDATES; i++) {
+		c = &candidates[i];
+		if (branches && !c->has_branches) {
+			add_reason(reasons, sizeof(reasons), c->ops->name,
+				   "reads no branch stacks");
+			continue;
+		}
+		ret = c->ops->open(config, out, err);
+		if (!ret) {
+			add_reason(reasons, sizeof(reasons), c->ops->name, c->why);
+			memcpy((*out)->choice, reasons, sizeof(reasons));
+			return 0;
+		}
+		add_reason(reasons, sizeof(reasons), c->ops->name, err->msg);
+	}
+	return ret;
+}
+
+/* ---- what a sample costs ------------------------------------------------------------------ */
+
+#define NR_PAIRS    24
+#define INTERVAL_NS UINT64_C(4000000)
+#define GAP_MIN_NS  300	   /* less than that is the loop itself */
+#define GAP_MAX_NS  100000 /* more than that is another program's turn */
+
+/*
+ * morphd itself, measured with scripts/bench-source on the machine that has the costly samples:
+ * reading, attributing and storing one, and waking ten times a second.
+ */
+#define DRAIN_NS 1500
+#define WAKE_NS	 1000000
+
+struct tsc {
+	double per_ns;
+	uint64_t gap_min, gap_max;
+};
+
+static uint64_t clock_ns(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return t.tv_sec * UINT64_C(1000000000) + t.tv_nsec;
+}
+
+static void calibrate(struct tsc *tsc)
+{
+	uint64_t start_ns = clock_ns(), start = __rdtsc(), last, now, least = UINT64_MAX;
+
+	do {
+		last = __rdtsc();
+		now = __rdtsc();
+		if (now - last < least)
+			least = now - last;
+	} while (clock_ns() - start_ns < INTERVAL_NS);
+	tsc->per_ns = (double)(__rdtsc() - start) / (double)(clock_ns() - start_ns);
+	tsc->gap_min = GAP_MIN_NS * tsc->per_ns;
+	tsc->gap_max = GAP_MAX_NS * tsc->per_ns;
+	/* Under some hypervisors each look at the counter takes a while. */
+	if (tsc->gap_min < 5 * least)
+		tsc->gap_min = 5 * least;
+}
+
+/* How long a loop of INTERVAL_NS of our own was interrupted, in ns. */
+static double interrupted_ns(const struct tsc *tsc)
+{
+	uint64_t last = __rdtsc(), end = last + (uint64_t)(INTERVAL_NS * tsc->per_ns);
+	uint64_t sum = 0, now;
+
+	for (; last < end; last = now) {
+		now = __rdtsc();
+		if (now - last > tsc->gap_max)
+			end += now - last; /* somebody else ran, and it was not our time */
+		else if (now - last > tsc->gap_min)
+			sum += now - last;
+	}
+	return (double)sum / tsc->per_ns;
+}
+
+static int compare(const void *a, const void *b)
+{
+	double x = *(const double *)a, y = *(const double *)b;
+
+	return (x > y) - (x < y);
+}
+
+static int measure_pairs(struct md_source *source, double *median_ns, struct mp_err *err)
+{
+	double with[NR_PAIRS], without;
+	struct tsc tsc;
+	size_t i;
+	int ret;
+
+	calibrate(&tsc);
+	for (i = 0; i < NR_PAIRS; i++) {
+		without = i % 2 ? 0 : interrupted_ns(&tsc);
+		ret = source->ops->pause(source, false, err);
+		if (ret)
+			return ret;
+		with[i] = interrupted_ns(&tsc);
+		ret = source->ops->pause(source, true, err);
+		if (ret)
+			return ret;
+		/* One way round and the other, so that a drift cancels out. */
+		if (i % 2)
+			without = interrupted_ns(&tsc);
+		with[i] -= without;
+	}
+	qsort(with, NR_PAIRS, sizeof(with[0]), compare);
+	*median_ns = (with[NR_PAIRS / 2 - 1] + with[NR_PAIRS / 2]) / 2;
+	return 0;
+}
+
+static int count_samples(struct md_source *source, uint64_t *nr, struct mp_err *err)
+{
+	struct morph_record *record;
+	struct md_batch batch;
+	size_t pos;
+	int ret;
+
+	*nr = 0;
+	do {
+		ret = source->ops->next(source, 0, true, &batch, err);
+		if (ret)
+			return ret;
+		for (pos = 0; !md_record_next(batch.data, batch.size, &pos, &record);)
+			*nr += md_record_emitted(record);
+	} while (batch.size);
+	return 0;
+}
+
+int md_choose_measure(struct md_source *source, struct md_cost *out, struct mp_err *err)
+{
+	double median_ns, ns;
+	uint64_t nr;
+	int ret;
+
+	ret = measure_pairs(source, &median_ns, err);
+	if (!ret)
+		ret = count_samples(source, &nr, err);
+	if (ret)
+		return ret;
+	if (nr < NR_PAIRS)
+		return mp_err_set(err, ENODATA, "no samples came");
+	ns = median_ns * NR_PAIRS / (double)nr;
+	/* Less than the loop can see: no sample is as cheap as that. */
+	out->interrupt_ns = ns < GAP_MIN_NS ? GAP_MIN_NS : ns;
+	out->drain_ns = DRAIN_NS;
+	out->wake_ns = WAKE_NS / sysconf(_SC_NPROCESSORS_ONLN);
+	return 0;
+}
+
+/* ---- how often ---------------------------------------------------------------------------- */
+
+/* A fifth below the 0.3 % that are promised, since the cost is known to some tenths only. */
+#define BUDGET_NS 2400000u /* of each second */
+#define RATE_MIN  11
+#define RATE_MAX  1021
+
+static bool is_prime(uint32_t n)
+{
+	uint32_t d;
+
+	for (d = 2; d * d <= n; d++)
+		if (n % d == 0)
+			return false;
+	return n > 1;
+}
+
+uint32_t md_choose_rate(const struct md_cost *cost)
+{
+	uint64_t each_ns = (uint64_t)cost->interrupt_ns + cost->drain_ns, rate = RATE_MIN;
+
+	if (cost->wake_ns < BUDGET_NS)
+		rate = each_ns ? (BUDGET_NS - cost->wake_ns) / each_ns : RATE_MAX;
+	if (rate > RATE_MAX)
+		rate = RATE_MAX;
+	while (rate > RATE_MIN && !is_prime(rate))
+		rate--;
+	return rate < RATE_MIN ? RATE_MIN : rate;
+}
+
+uint32_t md_choose_share_ppm(const struct md_cost *cost, uint32_t rate_hz)
+{
+	uint64_t each_ns = (uint64_t)cost->interrupt_ns + cost->drain_ns;
+
+	return (each_ns * rate_hz + cost->wake_ns) / 1000;
+}
+
+void md_choose_say(const struct md_cost *cost, uint32_t rate_hz, const char *choice, char *text,
+		   size_t size)
+{
+	snprintf(text, size, "%s%s%u Hz, %.2f %% of each CPU: a sample costs %.1f us", choice,
+		 choice[0] ? "; " : "", rate_hz, md_choose_share_ppm(cost, rate_hz) / 1e4,
+		 ((double)cost->interrupt_ns + cost->drain_ns) / 1e3);
+}

@@ -1,0 +1,329 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * source_bpf - samples and events by BPF programs, mappings by the perf event they hang on.
+ *
+ * Decides what is complete, and merges the programs' ring with the rings of the events:
+ * a sample is given out once all that happened before it is known, on every CPU.
+ * Documentation/architecture.md says why mappings come that way.
+ */
+#include "daemon/source.h"
+
+#include <errno.h>
+
+#ifdef MORPH_BPF
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "daemon/bpf_merge.h"
+#include "daemon/bpf_programs.h"
+#include "daemon/perf_event.h"
+#include "daemon/proc_scan.h"
+
+#define SCAN_PAUSE_NS UINT64_C(1000000000) /* between two looks at all of /proc */
+
+struct bpf {
+	struct md_source source;
+	struct md_perf_events events;
+	struct md_bpf_programs *programs;
+	struct md_bpf_merge merge;
+	struct md_bpf_totals said; /* losses that were given out */
+	struct md_recfile_info info;
+	pid_t command;
+	int epoll;
+	bool stopped; /* for the last records */
+	/* Mappings looked up in /proc, to be given out when the stream gets to their time. */
+	struct md_buf scan;
+	uint64_t scan_ns, last_scan_ns;
+};
+
+static uint64_t now_ns(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return t.tv_sec * UINT64_C(1000000000) + t.tv_nsec;
+}
+
+static void bpf_close(struct md_source *source)
+{
+	struct bpf *b = (struct bpf *)source;
+
+	if (!b)
+		return;
+	if (b->epoll >= 0)
+		close(b->epoll);
+	md_perf_events_close(&b->events);
+	md_bpf_programs_close(b->programs);
+	md_bpf_merge_fini(&b->merge);
+	md_buf_fini(&b->scan);
+	free(b);
+}
+
+static int watch(struct bpf *b, int fd)
+{
+	/* By edge: the ring is never empty for long, and a CPU that went away is always ready. */
+	struct epoll_event event = {.events = EPOLLIN | EPOLLET};
+
+	return epoll_ctl(b->epoll, EPOLL_CTL_ADD, fd, &event) ? -errno : 0;
+}
+
+static int prepare(struct bpf *b, struct mp_err *err)
+{
+	uint32_t nr_cpus = md_bpf_programs_nr_cpus(b->programs), i;
+	int ret;
+
+	for (i = 0; i < b->events.nr_rings; i++)
+		if (b->events.rings[i].cpu >= nr_cpus)
+			nr_cpus = b->events.rings[i].cpu + 1;
+	if (md_bpf_merge_init(&b->merge, nr_cpus, b->events.rate_hz))
+		return mp_err_set(err, ENOMEM, "no memory");
+	b->epoll = epoll_create1(EPOLL_CLOEXEC);
+	ret = b->epoll < 0 ? -errno : watch(b, md_bpf_programs_fd(b->programs));
+	for (i = 0; !ret && i < b->events.nr_rings; i++)
+		ret = watch(b, b->events.rings[i].fd);
+	if (ret)
+		return mp_err_set(err, -ret, "epoll: %s", strerror(-ret));
+	return md_perf_events_attach(&b->events, md_bpf_programs_sampler(b->programs), err);
+}
+
+static int start(struct bpf *b, struct mp_err *err)
+{
+	int ret;
+
+	if (b->command)
+		return 0; /* its exec starts it */
+	ret = md_perf_events_switch(&b->events, true, err);
+	if (ret)
+		return ret;
+	/* An exec from before empties what the scan finds, and its mappings were not recorded. */
+	b->merge.since_ns = now_ns();
+	/* What runs already; events that come while we look say the same again. */
+	ret = md_proc_scan(0, 0, &b->scan);
+	return ret ? mp_err_set(err, -ret, "/proc: %s", strerror(-ret)) : 0;
+}
+
+static int bpf_open(const struct md_source_config *config, struct md_source **out,
+		    struct mp_err *err)
+{
+	const struct md_perf_request request = {
+		.rate_hz = config->rate_hz,
+		.command = config->command,
+		.no_kernel = config->no_kernel,
+		.mappings_only = true,
+	};
+	struct bpf *b = calloc(1, sizeof(*b));
+	int ret;
+
+	if (!b)
+		return mp_err_set(err, ENOMEM, "no memory");
+	b->source.ops = &md_source_bpf;
+	b->command = config->command;
+	b->epoll = -1;
+	ret = md_bpf_programs_open(config->command, &b->programs, err);
+	if (!ret)
+		ret = md_perf_events_open(&request, &b->events, err);
+	if (!ret)
+		ret = prepare(b, err);
+	if (ret)
+		goto fail;
+	b->source.has_kernel = b->events.has_kernel;
+	b->info.start_ns = now_ns();
+	b->info.start_s = time(NULL);
+	b->info.rate_hz = b->events.rate_hz;
+	snprintf(b->info.collector, sizeof(b->info.collector), "bpf");
+	snprintf(b->info.event, sizeof(b->info.event), "%s", b->events.event);
+	snprintf(b->info.why, sizeof(b->info.why), "%s", b->events.why);
+	ret = start(b, err);
+	if (ret)
+		goto fail;
+	*out = &b->source;
+	return 0;
+fail:
+	bpf_close(&b->source);
+	return ret;
+}
+
+/* ---- the order of time -------------------------------------------------------------------- */
+
+static int take(void *arg, void *record, size_t size)
+{
+	return md_bpf_merge_take(arg, record, size);
+}
+
+static struct md_perf_ring *oldest_ring(struct bpf *b, uint64_t *time_ns)
+{
+	const struct perf_event_header *record;
+	struct md_perf_ring *oldest = NULL;
+	uint64_t time;
+	uint32_t i;
+
+	*time_ns = UINT64_MAX;
+	for (i = 0; i < b->events.nr_rings; i++) {
+		record = md_perf_ring_peek(&b->events.rings[i]);
+		time = record ? md_perf_record_time(record) : UINT64_MAX;
+		if (record && time < *time_ns) {
+			*time_ns = time;
+			oldest = &b->events.rings[i];
+		}
+	}
+	return oldest;
+}
+
+static void give_scan(struct bpf *b)
+{
+	void *room;
+
+	md_bpf_merge_samples(&b->merge, b->scan_ns);
+	md_perf_decoder_flush(&b->merge.decoder);
+	room = md_buf_add(&b->merge.decoder.out, b->scan.size);
+	if (room)
+		memcpy(room, b->scan.data, b->scan.size);
+	else
+		b->merge.decoder.failed = true;
+	b->scan.size = 0;
+}
+
+static void merge(struct bpf *b, uint64_t limit_ns)
+{
+	const struct perf_event_header *record;
+	struct md_perf_ring *ring;
+	uint64_t ring_ns, event_ns, time;
+
+	for (;;) {
+		ring = oldest_ring(b, &ring_ns);
+		event_ns = md_bpf_merge_event_ns(&b->merge);
+		time = event_ns < ring_ns ? event_ns : ring_ns;
+		if (b->scan.size && b->scan_ns <= time && b->scan_ns <= limit_ns)
+			give_scan(b);
+		if (time > limit_ns)
+			break;
+		if (event_ns <= ring_ns) {
+			md_bpf_merge_event(&b->merge);
+			continue;
+		}
+		record = md_perf_ring_peek(ring);
+		/* At one and the same moment the mapping comes first. */
+		md_bpf_merge_samples(&b->merge, time);
+		md_perf_decode(&b->merge.decoder, ring->cpu, record);
+		md_perf_ring_advance(ring, record);
+	}
+	md_bpf_merge_samples(&b->merge, limit_ns + 1);
+	md_perf_decoder_flush(&b->merge.decoder);
+}
+
+/* What was lost may have been anything since the last look: so it is said before all else. */
+static void account_lost(struct bpf *b, uint64_t time_ns)
+{
+	struct md_bpf_totals totals = md_bpf_programs_totals(b->programs);
+	uint64_t nr = totals.nr_lost - b->said.nr_lost;
+	bool events = totals.nr_lost_events != b->said.nr_lost_events;
+
+	if ((nr || events) &&
+	    !md_record_add_lost(&b->merge.decoder.out, time_ns, nr, MORPH_LOST_RING_FULL,
+				events ? MORPH_LOST_STATE : 0))
+		b->merge.decoder.failed = true;
+	b->merge.decoder.lost_events |= events;
+	b->said = totals;
+}
+
+static int read_rings(struct bpf *b, bool drain, struct mp_err *err)
+{
+	uint64_t limit_ns;
+	uint32_t i;
+	int ret;
+
+	if (drain && !b->stopped) {
+		ret = md_perf_events_switch(&b->events, false, err);
+		if (ret)
+			return ret;
+		b->stopped = true;
+	}
+	limit_ns = md_bpf_programs_limit(b->programs, drain);
+	if (drain)
+		limit_ns = UINT64_MAX - 1;
+	account_lost(b, limit_ns);
+	ret = md_bpf_programs_read(b->programs, take, &b->merge);
+	if (ret)
+		return mp_err_set(err, -ret, "the ring of the BPF programs: %s", strerror(-ret));
+	/* After the samples: each one's mapping was written before it was taken. */
+	for (i = 0; i < b->events.nr_rings; i++)
+		md_perf_ring_refresh(&b->events.rings[i]);
+	merge(b, limit_ns);
+	for (i = 0; i < b->events.nr_rings; i++)
+		md_perf_ring_release(&b->events.rings[i]);
+	return b->merge.decoder.failed ? mp_err_set(err, ENOMEM, "no memory for records") : 0;
+}
+
+static int bpf_next(struct md_source *source, int timeout_ms, bool drain, struct md_batch *batch,
+		    struct mp_err *err)
+{
+	struct bpf *b = (struct bpf *)source;
+	struct epoll_event events[16];
+	struct md_perf_decoder *d = &b->merge.decoder;
+	int ret;
+
+	d->out.size = 0;
+	*batch = (struct md_batch){0};
+	if (!drain && epoll_wait(b->epoll, events, 16, timeout_ms) < 0 && errno != EINTR)
+		return mp_err_set(err, errno, "epoll: %s", strerror(errno));
+	ret = read_rings(b, drain, err);
+	if (ret)
+		return ret;
+	if (d->lost_events && !b->scan.size && !drain &&
+	    now_ns() - b->last_scan_ns > SCAN_PAUSE_NS) {
+		d->lost_events = false;
+		b->scan_ns = b->last_scan_ns = now_ns();
+		md_proc_scan(b->command, 0, &b->scan);
+	}
+	batch->data = d->out.data;
+	batch->size = d->out.size;
+	return 0;
+}
+
+static int bpf_pause(struct md_source *source, bool on, struct mp_err *err)
+{
+	return md_perf_events_switch(&((struct bpf *)source)->events, !on, err);
+}
+
+static void bpf_describe(const struct md_source *source, struct md_recfile_info *info)
+{
+	*info = ((const struct bpf *)source)->info;
+}
+
+static const char *bpf_remark(const struct md_source *source)
+{
+	(void)source;
+	return NULL;
+}
+
+#else
+
+static int bpf_open(const struct md_source_config *config, struct md_source **out,
+		    struct mp_err *err)
+{
+	(void)config;
+	(void)out;
+	return mp_err_set(err, ENOTSUP, "this morphd was built without it");
+}
+
+#define bpf_next     NULL
+#define bpf_pause    NULL
+#define bpf_describe NULL
+#define bpf_remark   NULL
+#define bpf_close    NULL
+#endif
+
+const struct md_source_ops md_source_bpf = {
+	.name = "bpf",
+	.is_live = true,
+	.open = bpf_open,
+	.next = bpf_next,
+	.pause = bpf_pause,
+	.describe = bpf_describe,
+	.remark = bpf_remark,
+	.close = bpf_close,
+};
