@@ -218,21 +218,6 @@ out:
 	return ret;
 }
 
-/*
- * Counts inferred from samples flatter the order that was chosen by them (the winner's curse), and
- * other input runs other code: of the gain g that an order promised, the test run showed about
- * g / (1 + 1.2 g). Least squares over two profiles each of bzip2, xz, dash, m4, bc, mawk and perl
- * of Debian 12 (scripts/bench-accuracy --options=--parts; as, sampled too little, python, half of
- * which cannot move, and cc1, of which little does, left out). The error left is 0.12: promised
- * 0.2, they gave 0.24 and 0.12; promised 0.45 to 0.55, 0.16 to 0.55. The less the test resembles
- * the training, the less is left, and that no profile can tell.
- *
- * A clone saves what runs into it, in whatever order, and more where the order falls short of its
- * promise: clones gave 1.15 times theirs (1.23 without as and cc1; python left out).
- */
-#define GAIN_DOUBT   1.2
-#define CLONE_CREDIT 1.15
-
 static struct me_plan plan_without_clones(const struct me_plan *plan)
 {
 	struct me_plan bare = {malloc(((size_t)plan->nr_blocks + 1) * sizeof(*bare.blocks)), 0};
@@ -259,15 +244,7 @@ int me_layout_predict(const struct mp_cfg *cfg, const struct mp_counts *counts,
 				  ret == -ENOMEM ? "out of memory" : "the plan names no block");
 	out->taken_before = sum.taken_before;
 	out->taken_after = sum.taken_after;
-	if (sum.taken_before > 0) {
-		double gain = 1 - order.taken_after / sum.taken_before;
-		double clones = (order.taken_after - sum.taken_after) / sum.taken_before;
-
-		if (!counts->exact && gain > 0) {
-			gain /= 1 + GAIN_DOUBT * gain;
-			clones *= CLONE_CREDIT;
-		}
-		out->ratio = fmax(1 - gain - clones, sum.taken_after / sum.taken_before);
-	}
+	out->ratio = mp_counts_expect_ratio(counts, sum.taken_before, order.taken_after,
+					    sum.taken_after);
 	return 0;
 }

@@ -45,6 +45,14 @@ int mp_counts_build(const struct mp_cfg *cfg, const struct mp_profile *profile,
 		    struct mp_counts_stats *stats, struct mp_err *err);
 void mp_counts_fini(struct mp_counts *counts);
 
+/*
+ * mp_counts_expect_ratio - taken branches after a new layout / before it that a run will show,
+ * where by @counts, from which the layout was made, there are @before, @after, and @without_clones
+ * in the same order without clones: what counts promise, made smaller for their noise.
+ */
+double mp_counts_expect_ratio(const struct mp_counts *counts, double before, double without_clones,
+			      double after);
+
 /* True where flow may come into @block from outside its function, or leave for outside. */
 bool mp_block_enters(const struct mp_block *block);
 bool mp_block_leaves(const struct mp_cfg *cfg, const struct mp_block *block);
