@@ -1,0 +1,493 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * heat_after - where the flow of the original goes in an optimised file; see heat.h.
+ *
+ * Decides which of a block's copies is the one that others jump to, and how its count divides
+ * among them. All of it from the file's bytes and its map; the editor's plan is not known here.
+ */
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "daemon/heat.h"
+#include "libprof/insn.h"
+
+/* One copy of a block: a piece of the map, and what its own bytes say about how it ends. */
+struct copy {
+	uint64_t vaddr, end;
+	uint32_t block;
+	bool falls;	  /* runs on into what follows */
+	bool clone;	  /* nothing but the copy before leads here */
+	uint64_t cond_at; /* of the conditional branch at its end, 0: none */
+	uint64_t cond_to;
+	uint64_t jump_at; /* of the direct jump at its end, 0: none */
+	uint64_t jump_to;
+	double share; /* of the block's count */
+};
+
+struct after {
+	const struct md_heat_input *in;
+	const struct mp_elf *elf;
+	struct copy *copies; /* ascending vaddr */
+	uint32_t nr;
+	uint32_t *primary; /* per block: its copy that others jump to, MP_NONE: not copied */
+	struct md_heat *out;
+};
+
+/* ---- reading ------------------------------------------------------------------------------- */
+
+/* The branches at the end of @copy. Bytes that do not decode end it: it falls nowhere. */
+static void copy_read(const struct after *a, struct copy *copy)
+{
+	uint64_t size = copy->end - copy->vaddr, at = 0;
+	const uint8_t *bytes = mp_elf_bytes(a->elf, copy->vaddr, size);
+	struct mp_insn insn = {0};
+
+	copy->falls = true;
+	while (bytes && at < size) {
+		if (mp_insn_decode(bytes + at, size - at, copy->vaddr + at, &insn)) {
+			copy->falls = false;
+			return;
+		}
+		if (insn.kind == MP_INSN_COND) {
+			copy->cond_at = insn.vaddr;
+			copy->cond_to = insn.target;
+		} else if (insn.kind == MP_INSN_JUMP) {
+			copy->jump_at = insn.vaddr;
+			copy->jump_to = insn.target;
+		}
+		at += insn.len;
+	}
+	if (mp_insn_ends_block(&insn) && insn.kind != MP_INSN_COND)
+		copy->falls = false;
+}
+
+static int copies_read(struct after *a, const struct mp_map *map)
+{
+	const struct mp_cfg *cfg = a->in->cfg;
+
+	a->copies = calloc((size_t)map->nr_pieces + 1, sizeof(*a->copies));
+	if (!a->copies)
+		return -ENOMEM;
+	for (uint32_t i = 0; i < map->nr_pieces; i++) {
+		const struct mp_map_piece *piece = &map->pieces[i];
+		uint32_t b = mp_cfg_block_starting(cfg, piece->old_vaddr);
+		struct copy *copy = &a->copies[a->nr];
+
+		if (!piece->old_size)
+			continue;
+		if (b == MP_NONE || cfg->blocks[b].size != piece->old_size ||
+		    (piece->new_size && !mp_elf_bytes(a->elf, piece->new_vaddr, piece->new_size))) {
+			a->out->nr_unplaced++;
+			continue;
+		}
+		copy->vaddr = piece->new_vaddr;
+		copy->end = piece->new_vaddr + piece->new_size;
+		copy->block = b;
+		copy_read(a, copy);
+		a->nr++;
+	}
+	return 0;
+}
+
+/* The first copy at or behind @vaddr. */
+static uint32_t copy_from(const struct after *a, uint64_t vaddr)
+{
+	uint32_t low = 0, high = a->nr;
+
+	while (low < high) {
+		uint32_t middle = low + (high - low) / 2;
+
+		if (a->copies[middle].vaddr < vaddr)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	return low;
+}
+
+/* The copy of @block that starts at @vaddr, or MP_NONE. A copy may be empty (a jump that was
+ * dropped), so several can start there. */
+static uint32_t copy_at(const struct after *a, uint64_t vaddr, uint32_t block)
+{
+	for (uint32_t i = copy_from(a, vaddr); i < a->nr && a->copies[i].vaddr == vaddr; i++)
+		if (a->copies[i].block == block)
+			return i;
+	return MP_NONE;
+}
+
+/* ---- which copy is which ------------------------------------------------------------------- */
+
+/* Where the old start of @block now jumps to, 0: nowhere. */
+static uint64_t patch_target(const struct after *a, uint32_t b)
+{
+	const struct mp_block *block = &a->in->cfg->blocks[b];
+	const uint8_t *bytes = mp_elf_bytes(a->elf, block->vaddr, block->size);
+	struct mp_insn insn;
+	uint64_t at = 0;
+
+	if (!bytes || mp_insn_decode(bytes, block->size, block->vaddr, &insn))
+		return 0;
+	if (insn.endbr64) {
+		at = insn.len;
+		if (mp_insn_decode(bytes + at, block->size - at, block->vaddr + at, &insn))
+			return 0;
+	}
+	return insn.kind == MP_INSN_JUMP ? insn.target : 0;
+}
+
+/* How often @from runs on to @to, all ways together. */
+static double way_count(const struct after *a, uint32_t from, uint32_t to)
+{
+	const struct mp_block *block = &a->in->cfg->blocks[from];
+	double sum = 0;
+
+	for (uint32_t e = block->first_edge; e < block->first_edge + block->nr_edges; e++)
+		if (a->in->cfg->edges[e].to == to)
+			sum += a->in->counts->edge[e];
+	return sum;
+}
+
+/* How much the copy before @i lets fall into it; -1: it does not. */
+static double falls_into(const struct after *a, uint32_t i)
+{
+	const struct mp_block *before;
+
+	if (!i || !a->copies[i - 1].falls)
+		return -1;
+	before = &a->in->cfg->blocks[a->copies[i - 1].block];
+	for (uint32_t e = before->first_edge; e < before->first_edge + before->nr_edges; e++)
+		if (a->in->cfg->edges[e].to == a->copies[i].block)
+			return way_count(a, a->copies[i - 1].block, a->copies[i].block);
+	return -1;
+}
+
+static void mark_target(const struct after *a, uint64_t target, uint8_t *is_target)
+{
+	for (uint32_t i = copy_from(a, target); i < a->nr && a->copies[i].vaddr == target; i++)
+		is_target[i] = 1;
+}
+
+/* Branches of the code that stayed behind were led to the copies as well. */
+static void mark_old_branches(const struct after *a, uint8_t *is_target)
+{
+	for (uint32_t b = 0; b < a->in->cfg->nr_blocks; b++) {
+		const struct mp_block *block = &a->in->cfg->blocks[b];
+		uint64_t at = block->vaddr + block->size - block->term_len;
+		const uint8_t *bytes = mp_elf_bytes(a->elf, at, block->term_len);
+		struct mp_insn insn;
+
+		if (!bytes || !block->term_len ||
+		    mp_insn_decode(bytes, block->term_len, at, &insn) ||
+		    insn.len != block->term_len)
+			continue;
+		/* The jump over the block's start may lie on it: five bytes, perhaps after endbr64. */
+		if (block->size < block->term_len + 9u && at != block->vaddr && patch_target(a, b))
+			continue;
+		if (insn.kind == MP_INSN_COND || insn.kind == MP_INSN_JUMP)
+			mark_target(a, insn.target, is_target);
+	}
+}
+
+/*
+ * Best evidence last: a copy that much falls into (the order was made to have it so, a clone is
+ * what was left); one that nothing falls into; one that something jumps to; the one that the old
+ * start jumps to.
+ */
+static int find_primaries(struct after *a)
+{
+	uint32_t nr_blocks = a->in->cfg->nr_blocks;
+	uint8_t *is_target = calloc((size_t)a->nr + 1, 1);
+	uint8_t *rank = calloc((size_t)nr_blocks + 1, 1);
+
+	a->primary = malloc(((size_t)nr_blocks + 1) * sizeof(*a->primary));
+	if (!is_target || !rank || !a->primary) {
+		free(is_target);
+		free(rank);
+		return -ENOMEM;
+	}
+	for (uint32_t b = 0; b < nr_blocks; b++)
+		a->primary[b] = MP_NONE;
+	for (uint32_t i = 0; i < a->nr; i++) {
+		if (a->copies[i].cond_at)
+			mark_target(a, a->copies[i].cond_to, is_target);
+		if (a->copies[i].jump_at)
+			mark_target(a, a->copies[i].jump_to, is_target);
+	}
+	mark_old_branches(a, is_target);
+	for (uint32_t i = 0; i < a->nr; i++) {
+		uint32_t b = a->copies[i].block;
+		uint8_t now = 1;
+
+		if (patch_target(a, b) == a->copies[i].vaddr)
+			now = 4;
+		else if (is_target[i])
+			now = 3;
+		else if (falls_into(a, i) < 0)
+			now = 2;
+		if (now > rank[b] ||
+		    (now == 1 && rank[b] == 1 && falls_into(a, i) > falls_into(a, a->primary[b]))) {
+			rank[b] = now;
+			a->primary[b] = i;
+		}
+	}
+	for (uint32_t i = 0; i < a->nr; i++) {
+		a->copies[i].clone = a->primary[a->copies[i].block] != i;
+		a->copies[i].share = !a->copies[i].clone;
+	}
+	free(is_target);
+	free(rank);
+	return 0;
+}
+
+/* ---- flow ---------------------------------------------------------------------------------- */
+
+/* A block whose copies lose flow to clones sends less into clones behind them, and so on: equations
+ * that these rounds solve but for long chains of clones behind cloned blocks. */
+#define ROUNDS 16
+
+static void divide(struct after *a)
+{
+	const double *counts = a->in->counts->block;
+
+	for (int round = 0; round < ROUNDS; round++) {
+		for (uint32_t i = 0; i < a->nr; i++) {
+			struct copy *copy = &a->copies[i];
+			double now = 0, *rest;
+
+			if (!copy->clone)
+				continue;
+			if (i && a->copies[i - 1].falls && counts[copy->block] > 0)
+				now = fmax(a->copies[i - 1].share, 0) *
+				      way_count(a, a->copies[i - 1].block, copy->block) /
+				      counts[copy->block];
+			rest = &a->copies[a->primary[copy->block]].share;
+			*rest += copy->share - now;
+			copy->share = now;
+		}
+	}
+	for (uint32_t i = 0; i < a->nr; i++)
+		a->copies[i].share = fmax(a->copies[i].share, 0);
+}
+
+/* Where control goes that is sent to @block from anywhere. */
+static uint64_t address_of(const struct after *a, uint32_t block)
+{
+	if (a->primary[block] != MP_NONE)
+		return a->copies[a->primary[block]].vaddr;
+	return a->in->cfg->blocks[block].vaddr;
+}
+
+/* Where the original's address @target has gone. */
+static uint64_t address_now(const struct after *a, uint64_t target)
+{
+	uint32_t b = mp_cfg_block_starting(a->in->cfg, target);
+
+	return b == MP_NONE ? target : address_of(a, b);
+}
+
+/* One way out of @copy into @to: by the branch that leads there, or by falling. */
+static int add_edge(struct after *a, const struct copy *copy, const struct mp_edge *edge,
+		    double count)
+{
+	uint64_t to = address_of(a, edge->to);
+
+	if (edge->kind == MP_EDGE_TABLE)
+		return md_heat_add_jump(a->out, copy->end, to, count, MD_HEAT_TABLE);
+	if (copy->cond_at &&
+	    (copy->cond_to == to || copy_at(a, copy->cond_to, edge->to) != MP_NONE))
+		return md_heat_add_jump(a->out, copy->cond_at, copy->cond_to, count,
+					MD_HEAT_BRANCH);
+	if (copy->jump_at &&
+	    (copy->jump_to == to || copy_at(a, copy->jump_to, edge->to) != MP_NONE))
+		return md_heat_add_jump(a->out, copy->jump_at, copy->jump_to, count,
+					MD_HEAT_BRANCH);
+	if (copy->falls && copy + 1 < a->copies + a->nr && copy[1].block == edge->to)
+		return 0;
+	/* A branch to the old start of a copied block, which leads on. */
+	return md_heat_add_jump(a->out, copy->cond_at ? copy->cond_at : copy->jump_at, to, count,
+				MD_HEAT_BRANCH);
+}
+
+static int add_copy(struct after *a, const struct copy *copy)
+{
+	const struct mp_cfg *cfg = a->in->cfg;
+	const struct mp_block *block = &cfg->blocks[copy->block];
+	double count = a->in->counts->block[copy->block] * copy->share;
+	const struct md_heat_place place = {
+		.vaddr = copy->vaddr,
+		.size = (uint32_t)(copy->end - copy->vaddr),
+		.block = copy->block,
+		.func = block->func,
+		.count = count,
+		.insns = count * block->nr_insns,
+	};
+	int r = md_heat_add_place(a->out, &place);
+
+	for (uint32_t e = block->first_edge; e < block->first_edge + block->nr_edges && !r; e++)
+		r = add_edge(a, copy, &cfg->edges[e], a->in->counts->edge[e] * copy->share);
+	if (!r)
+		r = md_heat_add_jump(a->out, copy->end, address_now(a, block->term_target),
+				     md_heat_leaving(cfg, a->in->counts, copy->block) * copy->share,
+				     block->term == MP_TERM_TAIL ? MD_HEAT_CALL : MD_HEAT_BRANCH);
+	return r;
+}
+
+/* A block that stayed: its branches were led to the copies; what it fell into is a jump there. */
+static int add_stayed(struct after *a, uint32_t b)
+{
+	const struct mp_cfg *cfg = a->in->cfg;
+	const struct mp_block *block = &cfg->blocks[b];
+	const struct md_heat_place place = {
+		.vaddr = block->vaddr,
+		.size = block->size,
+		.block = b,
+		.func = block->func,
+		.count = a->in->counts->block[b],
+		.insns = a->in->counts->block[b] * block->nr_insns,
+	};
+	uint64_t end = block->vaddr + block->size;
+	int r = md_heat_add_place(a->out, &place);
+
+	for (uint32_t e = block->first_edge; e < block->first_edge + block->nr_edges && !r; e++) {
+		const struct mp_edge *edge = &cfg->edges[e];
+		uint64_t to = address_of(a, edge->to);
+
+		if (edge->kind == MP_EDGE_FALL && a->primary[edge->to] != MP_NONE)
+			r = md_heat_add_jump(a->out, end, to, a->in->counts->edge[e],
+					     MD_HEAT_BRANCH);
+		else if (edge->kind != MP_EDGE_FALL)
+			r = md_heat_add_jump(
+				a->out, end - block->term_len, to, a->in->counts->edge[e],
+				edge->kind == MP_EDGE_TABLE ? MD_HEAT_TABLE : MD_HEAT_BRANCH);
+	}
+	if (!r)
+		r = md_heat_add_jump(a->out, end - block->term_len,
+				     address_now(a, block->term_target),
+				     md_heat_leaving(cfg, a->in->counts, b),
+				     block->term == MP_TERM_TAIL ? MD_HEAT_CALL : MD_HEAT_BRANCH);
+	return r;
+}
+
+/* A call lies where it lay in its block. Its clones' calls count as the primary's. */
+static int add_call(struct after *a, const struct mp_call *call)
+{
+	const struct mp_block *block = &a->in->cfg->blocks[call->block];
+	uint64_t from = address_of(a, call->block) + (call->insn_vaddr - block->vaddr);
+
+	return md_heat_add_jump(a->out, from, address_now(a, call->target),
+				a->in->counts->block[call->block], MD_HEAT_CALL);
+}
+
+/* ---- what to expect ------------------------------------------------------------------------ */
+
+/* Taken branches of @b where the copy of @follows comes right behind its own. */
+static double taken_of(const struct after *a, uint32_t b, uint32_t follows)
+{
+	const struct mp_block *block = &a->in->cfg->blocks[b];
+	double sum = 0;
+
+	for (uint32_t e = block->first_edge; e < block->first_edge + block->nr_edges; e++)
+		if (a->in->cfg->edges[e].kind != MP_EDGE_TABLE &&
+		    a->in->cfg->edges[e].to != follows)
+			sum += a->in->counts->edge[e];
+	if (block->term == MP_TERM_COND)
+		sum += md_heat_leaving(a->in->cfg, a->in->counts, b);
+	return sum;
+}
+
+static uint32_t falls_to(const struct mp_cfg *cfg, uint32_t b)
+{
+	const struct mp_block *block = &cfg->blocks[b];
+
+	for (uint32_t e = block->first_edge; e < block->first_edge + block->nr_edges; e++)
+		if (cfg->edges[e].kind == MP_EDGE_FALL)
+			return cfg->edges[e].to;
+	return MP_NONE;
+}
+
+/* What the order saves without its clones: the next copy is then the next that is none. */
+static uint32_t follows_without_clones(const struct after *a, uint32_t i)
+{
+	for (i++; i < a->nr; i++)
+		if (!a->copies[i].clone)
+			return a->copies[i].block;
+	return MP_NONE;
+}
+
+/* @moved: per function, that it has copies. Once all jumps are known. */
+static void expect(struct after *a, double after, const uint8_t *moved)
+{
+	const struct mp_cfg *cfg = a->in->cfg;
+	double before = 0, without_clones = 0, rest = 0;
+
+	for (uint32_t b = 0; b < cfg->nr_blocks; b++) {
+		double taken = taken_of(a, b, falls_to(cfg, b));
+
+		if (cfg->blocks[b].func == MP_NONE || !moved[cfg->blocks[b].func]) {
+			rest += taken;
+			continue;
+		}
+		before += taken;
+		if (a->primary[b] != MP_NONE)
+			taken = taken_of(a, b, follows_without_clones(a, a->primary[b]));
+		without_clones += taken;
+	}
+	a->out->expected_ratio =
+		mp_counts_expect_ratio(a->in->counts, before, without_clones, after - rest);
+	a->out->expected_taken = rest + a->out->expected_ratio * before;
+}
+
+static int count_moved(struct after *a)
+{
+	const struct mp_cfg *cfg = a->in->cfg;
+	uint8_t *moved = calloc((size_t)cfg->nr_funcs + 1, 1);
+
+	if (!moved)
+		return -ENOMEM;
+	for (uint32_t f = 0; f < cfg->nr_funcs; f++) {
+		const struct mp_func *func = &cfg->funcs[f];
+		bool runs = false;
+
+		for (uint32_t b = func->first_block; b < func->first_block + func->nr_blocks; b++) {
+			moved[f] |= a->primary[b] != MP_NONE;
+			runs |= a->primary[b] != MP_NONE && a->in->counts->block[b] > 0;
+		}
+		a->out->nr_moved += runs;
+	}
+	expect(a, a->out->taken, moved);
+	free(moved);
+	return 0;
+}
+
+int md_heat_after(const struct md_heat_input *in, const struct mp_map *map,
+		  const struct mp_elf *elf, struct md_heat *out)
+{
+	struct after a = {.in = in, .elf = elf, .out = out};
+	int r;
+
+	*out = (struct md_heat){0};
+	r = copies_read(&a, map);
+	if (!r)
+		r = find_primaries(&a);
+	if (!r)
+		divide(&a);
+	for (uint32_t i = 0; i < a.nr && !r; i++)
+		if (in->counts->block[a.copies[i].block] > 0)
+			r = add_copy(&a, &a.copies[i]);
+	for (uint32_t b = 0; b < in->cfg->nr_blocks && !r; b++)
+		if (in->counts->block[b] > 0 && a.primary[b] == MP_NONE)
+			r = add_stayed(&a, b);
+	for (uint32_t i = 0; i < in->cfg->nr_calls && !r; i++)
+		if (!in->cfg->calls[i].tail)
+			r = add_call(&a, &in->cfg->calls[i]);
+	if (!r)
+		r = md_heat_add_loose(in, out);
+	if (!r)
+		r = count_moved(&a);
+	md_heat_sort(out);
+	free(a.copies);
+	free(a.primary);
+	return r;
+}

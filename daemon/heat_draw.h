@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * heat_draw - the heat picture as one file that needs nothing else.
+ */
+#ifndef MD_HEAT_DRAW_H
+#define MD_HEAT_DRAW_H
+
+#include <stdbool.h>
+#include <stdio.h>
+
+#include "daemon/heat_lines.h"
+
+struct md_heat_picture {
+	const char *program; /* for the title */
+	const struct mp_cfg *cfg;
+	const uint64_t *func_samples; /* per function of @cfg */
+	uint64_t nr_samples, nr_loose;
+	const struct md_heat *before, *after; /* @after NULL: the original only */
+	struct md_heat_figures before_figures, after_figures;
+};
+
+/* Return: 0, -ENOMEM. An error of @out is the caller's to see. */
+int md_heat_draw_svg(const struct md_heat_picture *picture, FILE *out);
+/* The same in a page of its own. */
+int md_heat_draw_html(const struct md_heat_picture *picture, FILE *out);
+
+#endif
