@@ -22,7 +22,7 @@ static const struct command {
 } commands[] = {
 	{"status", md_stats_status}, {"query", md_stats_query},	  {"activity", md_stats_activity},
 	{"import", md_stats_import}, {"export", md_stats_export}, {"annotate", md_stats_annotate},
-	{"heat", md_stats_heat},
+	{"heat", md_stats_heat},     {"merge", md_stats_merge},
 };
 
 struct line {
@@ -70,6 +70,7 @@ static const struct argp argp = {
 	"  heat      a picture: where the code that runs lies, before and after\n"
 	"  activity  share of application, library and kernel per program\n"
 	"  import    add callgrind's counts or the text of perf script\n"
+	"  merge     add databases up into one\n"
 	"  export    samples and counts for other tools: BOLT, pprof, linkers, ...\n"
 	"`morph-stats COMMAND --help' says more. Exit status: 0 done, 1 failed, 2 usage, 3 no profile.",
 	children,

@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "libprof/store_internal.h"
+#include "libprof/store_span.h"
 
 /* As for counts: the last days one by one, what is older in one row. */
 #define KEEP_DAYS 7
@@ -33,12 +34,16 @@ static int read_activity(struct mp_store *store, sqlite3_stmt *stmt, int column,
 	return 0;
 }
 
-static void add_up(struct mp_activity *sum, const struct mp_activity *more)
+static int add_one(uint64_t *sum, uint64_t more)
 {
-	sum->app += more->app;
-	sum->lib += more->lib;
-	sum->kernel += more->kernel;
-	sum->other += more->other;
+	return __builtin_add_overflow(*sum, more, sum) || *sum > INT64_MAX;
+}
+
+/* Return: 0, or not 0: beyond what the database can hold. */
+static int add_up(struct mp_activity *sum, const struct mp_activity *more)
+{
+	return add_one(&sum->app, more->app) | add_one(&sum->lib, more->lib) |
+	       add_one(&sum->kernel, more->kernel) | add_one(&sum->other, more->other);
 }
 
 static int put_row(struct mp_store *store, int64_t module, const struct row *row,
@@ -124,7 +129,8 @@ static int fold_rows(struct mp_store *store, int64_t module, struct row *rows, s
 	while (!r && nr > 1 && rows[1].last_day <= rows[nr - 1].last_day - KEEP_DAYS) {
 		r = delete_row(store, module, rows[1].first_day, err);
 		rows[0].last_day = rows[1].last_day;
-		add_up(&rows[0].activity, &rows[1].activity);
+		if (!r && add_up(&rows[0].activity, &rows[1].activity))
+			r = mp_err_set(err, EOVERFLOW, "%s: more than 2^63 samples", store->path);
 		if (!r)
 			r = put_row(store, module, &rows[0], err);
 		nr--;
@@ -133,40 +139,61 @@ static int fold_rows(struct mp_store *store, int64_t module, struct row *rows, s
 	return r;
 }
 
-static int add_activity(struct mp_store *store, int64_t module, int64_t day,
+/* Rows that overlap with @span become one with it. */
+static int add_activity(struct mp_store *store, int64_t module, const struct mp_span *span,
 			const struct mp_activity *delta, struct mp_err *err)
 {
-	struct row rows[MAX_ROWS + 1];
-	size_t nr, i;
+	struct row rows[MAX_ROWS + 1], wide = {span->first_day, span->last_day, *delta};
+	size_t nr, first, end;
 	int r = read_rows(store, module, rows, &nr, err);
 
 	if (r)
 		return r;
-	for (i = 0; i < nr && rows[i].last_day < day; i++)
+	for (first = 0; first < nr && rows[first].last_day < span->first_day; first++)
 		;
-	if (i < nr && rows[i].first_day <= day) {
-		add_up(&rows[i].activity, delta);
-		return put_row(store, module, &rows[i], err);
+	for (end = first; end < nr && rows[end].first_day <= span->last_day && !r; end++) {
+		if (rows[end].first_day < wide.first_day)
+			wide.first_day = rows[end].first_day;
+		if (rows[end].last_day > wide.last_day)
+			wide.last_day = rows[end].last_day;
+		if (add_up(&wide.activity, &rows[end].activity))
+			return mp_err_set(err, EOVERFLOW, "%s: more than 2^63 samples",
+					  store->path);
+		r = delete_row(store, module, rows[end].first_day, err);
 	}
-	memmove(&rows[i + 1], &rows[i], (nr - i) * sizeof(*rows));
-	rows[i].first_day = rows[i].last_day = day;
-	rows[i].activity = *delta;
-	r = put_row(store, module, &rows[i], err);
-	return r ? r : fold_rows(store, module, rows, nr + 1, err);
+	if (!r)
+		r = put_row(store, module, &wide, err);
+	if (r)
+		return r;
+	memmove(&rows[first + 1], &rows[end], (nr - end) * sizeof(*rows));
+	rows[first] = wide;
+	return fold_rows(store, module, rows, nr - (end - first) + 1, err);
 }
 
 int mp_store_add_activity(struct mp_store *store, int64_t program_module, int64_t when_s,
 			  const struct mp_activity *delta, struct mp_err *err)
 {
+	struct mp_span day = {mp_day_of(when_s), mp_day_of(when_s)};
+
+	if (when_s < 0)
+		return mp_err_set(err, EINVAL, "activity of a time before 1970");
+	return mp_store_add_activity_span(store, program_module, &day, delta, err);
+}
+
+int mp_store_add_activity_span(struct mp_store *store, int64_t program_module,
+			       const struct mp_span *span, const struct mp_activity *delta,
+			       struct mp_err *err)
+{
 	bool began;
 	int r;
 
-	if (when_s < 0 || (delta->app | delta->lib | delta->kernel | delta->other) > INT64_MAX)
+	if (span->first_day < 0 || span->first_day > span->last_day ||
+	    (delta->app | delta->lib | delta->kernel | delta->other) > INT64_MAX)
 		return mp_err_set(err, EINVAL, "activity that cannot be");
 	r = mp_store_enter(store, &began, err);
 	if (r)
 		return r;
-	r = add_activity(store, program_module, mp_day_of(when_s), delta, err);
+	r = add_activity(store, program_module, span, delta, err);
 	return mp_store_leave(store, began, r, err);
 }
 
@@ -181,10 +208,11 @@ static int compare_total(const void *a, const void *b)
 	return (x->module > y->module) - (x->module < y->module);
 }
 
-static int list_activity(struct mp_store *store, int64_t since_s, struct mp_program_activity **out,
-			 size_t *nr, struct mp_err *err)
+/* Every row, in order of module and day. */
+static int list_spans(struct mp_store *store, struct mp_activity_span **out, size_t *nr,
+		      struct mp_err *err)
 {
-	struct mp_program_activity *programs = NULL;
+	struct mp_activity_span *spans = NULL;
 	int64_t last_module = INT64_MIN, last_day = INT64_MIN;
 	size_t n = 0, max = 0;
 	sqlite3_stmt *stmt;
@@ -196,38 +224,85 @@ static int list_activity(struct mp_store *store, int64_t since_s, struct mp_prog
 	if (r)
 		return r;
 	while ((r = mp_store_step(store, stmt, "read", err)) > 0) {
-		int64_t module = sqlite3_column_int64(stmt, 0);
-		int64_t day = sqlite3_column_int64(stmt, 1);
-		struct mp_activity activity;
+		struct mp_activity_span span = {
+			.module = sqlite3_column_int64(stmt, 0),
+			.span = {sqlite3_column_int64(stmt, 1), sqlite3_column_int64(stmt, 2)},
+		};
 
-		r = read_activity(store, stmt, 3, &activity, err);
-		if (!r && (module < last_module || (module == last_module && day <= last_day)))
+		r = read_activity(store, stmt, 3, &span.activity, err);
+		if (!r && (span.module < last_module ||
+			   (span.module == last_module && span.span.first_day <= last_day) ||
+			   span.span.first_day < 0 || span.span.first_day > span.span.last_day))
 			r = mp_store_damaged(store, "activity out of order", err);
 		if (r)
 			break;
-		last_day = day;
-		last_module = module;
-		if (!mp_day_wanted(sqlite3_column_int64(stmt, 2), since_s))
-			continue;
-		if (n && programs[n - 1].module == module) {
-			add_up(&programs[n - 1].activity, &activity);
-			continue;
-		}
+		last_day = span.span.first_day;
+		last_module = span.module;
 		if (n == max) {
 			size_t more = max ? 2 * max : 64;
-			void *bigger = realloc(programs, more * sizeof(*programs));
+			void *bigger = realloc(spans, more * sizeof(*spans));
 
 			if (!bigger) {
 				r = mp_err_set(err, ENOMEM, "out of memory");
 				break;
 			}
-			programs = bigger;
+			spans = bigger;
 			max = more;
 		}
-		programs[n].module = module;
-		programs[n++].activity = activity;
+		spans[n++] = span;
 	}
 	sqlite3_reset(stmt);
+	if (r) {
+		free(spans);
+		return r;
+	}
+	*out = spans;
+	*nr = n;
+	return 0;
+}
+
+int mp_store_list_activity_spans(struct mp_store *store, struct mp_activity_span **out, size_t *nr,
+				 struct mp_err *err)
+{
+	struct mp_activity_span *spans = NULL;
+	size_t n = 0;
+	bool began;
+	int r = mp_store_enter(store, &began, err);
+
+	if (r)
+		return r;
+	r = list_spans(store, &spans, &n, err);
+	r = mp_store_leave(store, began, r, err);
+	if (r) {
+		free(spans);
+		return r;
+	}
+	*out = spans;
+	*nr = n;
+	return 0;
+}
+
+/* Add up the wanted rows of each program. */
+static int list_activity(struct mp_store *store, int64_t since_s, struct mp_program_activity **out,
+			 size_t *nr, struct mp_err *err)
+{
+	struct mp_program_activity *programs = NULL;
+	struct mp_activity_span *spans = NULL;
+	size_t n = 0, nr_spans = 0;
+	int r = list_spans(store, &spans, &nr_spans, err);
+
+	if (!r && !(programs = malloc((nr_spans + 1) * sizeof(*programs))))
+		r = mp_err_set(err, ENOMEM, "out of memory");
+	for (size_t i = 0; i < nr_spans && !r; i++) {
+		if (!mp_day_wanted(spans[i].span.last_day, since_s))
+			continue;
+		if (!n || programs[n - 1].module != spans[i].module)
+			programs[n++] =
+				(struct mp_program_activity){spans[i].module, spans[i].activity};
+		else if (add_up(&programs[n - 1].activity, &spans[i].activity))
+			r = mp_store_damaged(store, "activity beyond 2^63", err);
+	}
+	free(spans);
 	*out = programs;
 	*nr = n;
 	return r;

@@ -549,6 +549,86 @@ int mp_series_read(struct mp_store *store, const struct mp_series *series, int64
 	return 0;
 }
 
+/* ---- spans --------------------------------------------------------------------------------- */
+
+int mp_series_list_spans(struct mp_store *store, const struct mp_series *series, int64_t module,
+			 struct mp_span **out, size_t *nr, struct mp_err *err)
+{
+	struct bucket *buckets = NULL;
+	struct mp_span *spans;
+	size_t n = 0;
+	int r = read_buckets(store, series, module, &buckets, &n, err);
+
+	if (r)
+		return r;
+	spans = malloc((n + 1) * sizeof(*spans));
+	for (size_t i = 0; spans && i < n; i++)
+		spans[i] = (struct mp_span){buckets[i].first_day, buckets[i].last_day};
+	free(buckets);
+	if (!spans)
+		return mp_err_set(err, ENOMEM, "out of memory");
+	*out = spans;
+	*nr = n;
+	return 0;
+}
+
+int mp_series_read_span(struct mp_store *store, const struct mp_series *series, int64_t module,
+			const struct mp_span *span, void **out, size_t *nr, struct mp_err *err)
+{
+	struct mp_store_array all = {0};
+	struct bucket *buckets = NULL;
+	size_t n = 0, nr_buckets = 0;
+	bool began;
+	int r = mp_store_enter(store, &began, err);
+
+	if (r)
+		return r;
+	r = read_buckets(store, series, module, &buckets, &nr_buckets, err);
+	for (size_t i = 0; i < nr_buckets && !r; i++)
+		if (buckets[i].first_day >= span->first_day &&
+		    buckets[i].last_day <= span->last_day)
+			r = merge_bucket(store, series, &buckets[i], &all, &n, err);
+	free(buckets);
+	r = mp_store_leave(store, began, r, err);
+	if (r) {
+		free(all.data);
+		return r;
+	}
+	*out = all.data;
+	*nr = n;
+	return 0;
+}
+
+int mp_series_widen(struct mp_store *store, const struct mp_series *series, int64_t module,
+		    const struct mp_span *span, struct mp_err *err)
+{
+	struct bucket *buckets = NULL, wide = {.first_day = span->first_day};
+	size_t nr = 0, first, end;
+	int r = read_buckets(store, series, module, &buckets, &nr, err);
+
+	if (r)
+		return r;
+	for (first = 0; first < nr && buckets[first].last_day < span->first_day; first++)
+		;
+	for (end = first; end < nr && buckets[end].first_day <= span->last_day; end++)
+		;
+	if (first == end) {
+		r = add_bucket(store, series, module, span->first_day, &wide.key, err);
+	} else {
+		wide = buckets[first];
+		for (size_t i = first + 1; i < end && !r; i++)
+			r = fold_bucket(store, series, &wide, &buckets[i], err);
+	}
+	free(buckets);
+	if (r)
+		return r;
+	if (wide.first_day > span->first_day)
+		wide.first_day = span->first_day;
+	if (wide.last_day < span->last_day)
+		wide.last_day = span->last_day;
+	return set_bucket(store, series, &wide, err);
+}
+
 int mp_series_total(struct mp_store *store, const struct mp_series *series, int64_t module,
 		    uint64_t *total, struct mp_err *err)
 {

@@ -14,6 +14,7 @@
 #define MP_STORE_SERIES_H
 
 #include "libprof/store_internal.h"
+#include "libprof/store_span.h"
 
 struct mp_series {
 	const char *what; /* in messages */
@@ -81,6 +82,16 @@ int mp_series_add(struct mp_store *store, const struct mp_series *series, int64_
 /* Ownership: free(*@out), NULL where there is none. Return: 0, -ENOENT no such module. */
 int mp_series_read(struct mp_store *store, const struct mp_series *series, int64_t module,
 		   int64_t since_s, void **out, size_t *nr, struct mp_err *err);
+/* The spans of days that the module's buckets are of, in order. Ownership: free(*@out). */
+int mp_series_list_spans(struct mp_store *store, const struct mp_series *series, int64_t module,
+			 struct mp_span **out, size_t *nr, struct mp_err *err);
+/* As mp_series_read(), from the buckets that lie in @span altogether. */
+int mp_series_read_span(struct mp_store *store, const struct mp_series *series, int64_t module,
+			const struct mp_span *span, void **out, size_t *nr, struct mp_err *err);
+/* Make sure that one bucket holds all days of @span, so that what is added to one of them counts
+ * for all: what overlaps is folded together. */
+int mp_series_widen(struct mp_store *store, const struct mp_series *series, int64_t module,
+		    const struct mp_span *span, struct mp_err *err);
 /* The sum of all counts of a module, as its buckets say. */
 int mp_series_total(struct mp_store *store, const struct mp_series *series, int64_t module,
 		    uint64_t *total, struct mp_err *err);

@@ -1,0 +1,166 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the benchmarks share: where things are, how a version of a program is made by
+Morph and by BOLT, how it is counted. Decides no policy; the bench scripts do."""
+
+import json
+import os
+import re
+import shlex
+import subprocess
+import time
+
+ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+BUILD = os.path.abspath(os.environ.get("BUILD", os.path.join(ROOT, "build")))
+PROGRAMS = os.environ.get("PROGRAMS", os.path.join(BUILD, "programs"))
+BOLT = "/usr/lib/llvm-19/bin"
+BOLT_FLAGS = {
+    "usual": ["-reorder-blocks=ext-tsp", "-reorder-functions=cdsort", "-split-functions",
+              "-split-all-cold", "-icf=1"],
+    "best": ["-reorder-blocks=cache", "-reorder-functions=cdsort"],
+}
+ENV = dict(os.environ, LC_ALL="C", BUILD=BUILD)
+
+
+class Failure(Exception):
+    """A command that did not do what it should; the text says which and how."""
+
+
+def shell(command, cwd, **kw):
+    return subprocess.run(command, cwd=cwd, env=ENV, check=True, **kw)
+
+
+def quiet(command, cwd):
+    """Run a command; Failure with the last line it said."""
+    done = subprocess.run(command, cwd=cwd, env=ENV, stdout=subprocess.DEVNULL,
+                          stderr=subprocess.PIPE, stdin=subprocess.DEVNULL)
+    if done.returncode:
+        raise Failure(f"{os.path.basename(command[0])}: status {done.returncode}: "
+                      + last_line(done.stderr))
+
+
+def last_line(text):
+    lines = text.decode(errors="replace").strip().splitlines()
+    return lines[-1][:300] if lines else "it said nothing"
+
+
+def workload(name, kind, *program):
+    """A command of scripts/workloads, or its filter."""
+    out = subprocess.run([os.path.join(ROOT, "scripts/workload"), name, kind, *program],
+                         check=True, capture_output=True, text=True, env=ENV)
+    return out.stdout.strip()
+
+
+def names(which="--names"):
+    return subprocess.run([os.path.join(ROOT, "scripts/workload"), which], check=True,
+                          capture_output=True, text=True).stdout.split()
+
+
+def measured(steps, cwd):
+    """Run commands one after the other: (wall seconds in all, peak resident MiB of any)."""
+    seconds, peak = 0.0, 0.0
+    for command in steps:
+        start = time.monotonic()
+        process = subprocess.Popen(command, cwd=cwd, env=ENV, stdout=subprocess.DEVNULL,
+                                   stderr=subprocess.DEVNULL)
+        _, status, usage = os.wait4(process.pid, 0)
+        process.returncode = os.waitstatus_to_exitcode(status)
+        if process.returncode:
+            raise Failure(f"{' '.join(map(str, command))}: status {process.returncode}")
+        seconds += time.monotonic() - start
+        peak = max(peak, usage.ru_maxrss / 1024)
+    return seconds, peak
+
+
+# ---- samples and exact counts ---------------------------------------------
+
+def morph_sample(name, binary, cwd, db):
+    """Sample the training work with Morph's own collector."""
+    quiet([f"{BUILD}/morphd", "run", f"--db={db}", "--", "sh", "-c",
+           workload(name, "train", binary)], cwd)
+
+
+def perf_record_command(name, binary, data):
+    return ["perf", "record", "--buildid-mmap", "-q", "-e", "cpu-clock:u", "-F", "4000", "-o", data,
+            "--", "sh", "-c", workload(name, "train", binary)]
+
+
+def perf2bolt_command(binary, data, fdata):
+    return [f"{BOLT}/perf2bolt", "-p", data, "-nl", "-o", fdata, binary]
+
+
+def bolt_command(binary, out, fdata, flags, skip=()):
+    skipping = ["-skip-funcs=" + ",".join(skip)] if skip else []
+    return [f"{BOLT}/llvm-bolt", binary, "-o", out, "-data", fdata, *flags, *skipping]
+
+
+def morph_command(binary, db, out, *options):
+    return [f"{BUILD}/morph-optimize", f"--db={db}", "--report=json", *options, "-o", out, binary]
+
+
+REFUSED = re.compile(r"BOLT-ERROR: .* in function (\S+)\. Consider adding this function to "
+                     r"--skip-funcs")
+
+
+def bolt(binary, out, fdata, flags, cwd, skip=()):
+    """llvm-bolt; where it names a function it cannot cope with, once more without it.
+
+    Return: the functions that it had to leave out. Raises Failure where nothing helps.
+    """
+    skip = list(skip)
+    while True:
+        done = subprocess.run(bolt_command(binary, out, fdata, flags, skip), cwd=cwd, env=ENV,
+                              stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+        if not done.returncode:
+            return skip
+        named = REFUSED.search(done.stdout.decode(errors="replace"))
+        if not named or named.group(1) in skip:
+            raise Failure(f"llvm-bolt: status {done.returncode}: {last_line(done.stdout)}")
+        skip.append(named.group(1))
+
+
+# ---- counting -------------------------------------------------------------
+
+def branches(name, binary, original, cwd, patches=None):
+    """Exact counts of one version on the short test work, the digest of its output with them."""
+    command = shlex.split(workload(name, "short", "PROGRAM"))[1:]
+    extra = ["--patches", patches] if patches else []
+    done = subprocess.run([os.path.join(ROOT, "scripts/branches"), "--json", "--argv0", original,
+                           "--filter", workload(name, "filter"), *extra, binary, "--", *command],
+                          cwd=cwd, capture_output=True, text=True, env=ENV)
+    if done.returncode:
+        raise Failure(f"{binary}: {done.stderr.strip()[:300]}")
+    counts = json.loads(done.stdout)
+    main = next(f for f in counts["files"] if f["main"])
+    tally = {k: main["all"][k] for k in ("instructions", "taken_branches", "cond", "indirect",
+                                         "lines", "pages")}
+    total = main["all"]["instructions"]
+    return dict(tally, moved=main["moved"]["instructions"] / total, status=counts["status"],
+                output=counts["stdout_sha256"])
+
+
+def cachegrind(name, binary, cwd):
+    """Misses of a first-level instruction cache as common machines have it: 32 KiB, 8 ways.
+
+    Libraries and the dynamic linker included, as they share the cache.
+    """
+    out = binary + ".cachegrind"
+    tool = ["valgrind", "-q", "--tool=cachegrind", "--cache-sim=yes", "--I1=32768,8,64",
+            "--D1=32768,8,64", "--LL=8388608,16,64", f"--cachegrind-out-file={out}"]
+    quiet([*tool, *shlex.split(workload(name, "short", binary))], cwd)
+    events = summary = None
+    with open(out, encoding="utf-8", errors="replace") as f:
+        for line in f:
+            if line.startswith("events:"):
+                events = line.split()[1:]
+            elif line.startswith("summary:"):
+                summary = line.split()[1:]
+    os.unlink(out)
+    if not events or not summary:
+        raise Failure(f"{binary}: cachegrind wrote no summary")
+    counts = dict(zip(events, map(int, summary)))
+    return {"instructions": counts["Ir"], "i1_misses": counts["I1mr"]}
+
+
+def mean(values):
+    values = list(values)
+    return sum(values) / len(values)

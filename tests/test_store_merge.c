@@ -1,0 +1,325 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * test_store_merge - databases added up: the result is what one database would hold that had got
+ * everything, nothing is added twice, and a failure leaves no trace.
+ */
+#include <errno.h>
+#include <string.h>
+
+#include "libprof/store_internal.h"
+#include "libprof/store_merge.h"
+#include "tests/suite.h"
+
+#define DAY MP_SECONDS_PER_DAY
+#define NOW (20000LL * DAY + 5000)
+
+static char dir[64];
+static struct mp_store *a, *b, *out;
+static struct mp_merge_stats stats;
+static struct mp_err err;
+
+#define ok(call) ck_assert_msg((call) == 0, "%s: %s", #call, err.msg)
+
+static struct mp_store *open_store(const char *name)
+{
+	struct mp_store *store = NULL;
+	char db[128];
+
+	snprintf(db, sizeof(db), "%s/%s.db", dir, name);
+	ok(mp_store_open(db, MP_STORE_WRITE, &store, &err));
+	return store;
+}
+
+static void setup(void)
+{
+	strcpy(dir, "/tmp/morph-merge-XXXXXX");
+	ck_assert_ptr_nonnull(mkdtemp(dir));
+	a = open_store("a");
+	b = open_store("b");
+	out = open_store("out");
+}
+
+static void teardown(void)
+{
+	char cmd[128];
+
+	mp_store_close(a);
+	mp_store_close(b);
+	mp_store_close(out);
+	snprintf(cmd, sizeof(cmd), "rm -rf '%s'", dir);
+	ck_assert_int_eq(system(cmd), 0);
+}
+
+static struct mp_id id_of(unsigned int n)
+{
+	struct mp_id id = {.build_id_len = 20, .text_hash = 0x9000000000000000ull + n};
+
+	memset(id.build_id, (int)n, 20);
+	return id;
+}
+
+/* One session of @nr samples of module @n on a day, as a collector would store it. */
+static void collect(struct mp_store *store, unsigned int n, int64_t when_s, uint64_t vaddr,
+		    uint64_t nr)
+{
+	struct mp_session session = {.start_s = when_s,
+				     .collector = "perf",
+				     .why = "asked for",
+				     .event = "cpu-clock",
+				     .rate_hz = 100};
+	struct mp_ledger ledger = {.emitted = nr + 3, .attributed = nr};
+	struct mp_edge_count edge = {vaddr, 0x10, nr, nr / 2};
+	struct mp_activity activity = {.app = nr, .other = 1};
+	struct mp_ip_count counts[] = {{vaddr, nr - 1}, {vaddr + 0x10000, 1}};
+	struct mp_id id = id_of(n);
+	char path[32];
+	int64_t key;
+
+	ledger.lost[MP_LOST_TORN] = 2;
+	ledger.unattributed[MP_UNATTR_VDSO] = 1;
+	snprintf(path, sizeof(path), "/bin/%u.%lld", n, (long long)when_s);
+	ok(mp_store_begin(store, &err));
+	ok(mp_store_start_session(store, &session, &err));
+	ok(mp_store_put_module(store, &id, MP_MODULE_FILE, path, 1 << 20, when_s, &key, &err));
+	ok(mp_store_add_counts(store, key, when_s, counts, 2, &err));
+	ok(mp_store_add_edges(store, key, when_s, &edge, 1, &err));
+	ok(mp_store_add_activity(store, key, when_s, &activity, &err));
+	ok(mp_store_add_ledger(store, session.key, when_s + 60, &ledger, &err));
+	ok(mp_store_commit(store, &err));
+}
+
+static int merge(struct mp_store *to, struct mp_store *from, bool again)
+{
+	int r;
+
+	ok(mp_store_begin(to, &err));
+	ok(mp_store_begin(from, &err));
+	r = mp_store_merge(to, from, again, &stats, &err);
+	mp_store_rollback(from);
+	if (r)
+		mp_store_rollback(to);
+	else
+		ok(mp_store_commit(to, &err));
+	return r;
+}
+
+static void expect_equal(struct mp_store *x, struct mp_store *y, int64_t since_s)
+{
+	struct mp_module *mx, *my;
+	size_t nx, ny;
+
+	ok(mp_store_list_modules(x, since_s, &mx, &nx, &err));
+	ok(mp_store_list_modules(y, since_s, &my, &ny, &err));
+	ck_assert_uint_eq(nx, ny);
+	for (size_t i = 0; i < nx; i++) {
+		struct mp_ip_count *cx = NULL, *cy = NULL;
+		struct mp_edge_count *ex = NULL, *ey = NULL;
+		struct mp_module *m = NULL;
+		size_t k, l;
+
+		for (k = 0; k < ny; k++)
+			if (mp_id_equal(&mx[i].id, &my[k].id))
+				m = &my[k];
+		ck_assert_ptr_nonnull(m);
+		ck_assert_str_eq(mx[i].path, m->path);
+		ck_assert_int_eq(mx[i].first_s, m->first_s);
+		ck_assert_int_eq(mx[i].last_s, m->last_s);
+		ck_assert_uint_eq(mx[i].text_size, m->text_size);
+		ck_assert_uint_eq(mx[i].nr_samples, m->nr_samples);
+		ok(mp_store_read_counts(x, mx[i].key, since_s, &cx, &k, &err));
+		ok(mp_store_read_counts(y, m->key, since_s, &cy, &l, &err));
+		ck_assert_uint_eq(k, l);
+		ck_assert(!k || !memcmp(cx, cy, k * sizeof(*cx)));
+		ok(mp_store_read_edges(x, mx[i].key, since_s, &ex, &k, &err));
+		ok(mp_store_read_edges(y, m->key, since_s, &ey, &l, &err));
+		ck_assert_uint_eq(k, l);
+		ck_assert(!k || !memcmp(ex, ey, k * sizeof(*ex)));
+		free(cx);
+		free(cy);
+		free(ex);
+		free(ey);
+	}
+	mp_store_free_modules(mx, nx);
+	mp_store_free_modules(my, ny);
+}
+
+START_TEST(merge_is_what_one_database_would_hold)
+{
+	struct mp_store *both = open_store("both");
+	struct mp_program_activity *px, *py;
+	struct mp_session *sx, *sy;
+	size_t nx, ny;
+
+	for (int i = 0; i < 6; i++) {
+		int64_t when_s = NOW + i * DAY + i;
+		struct mp_store *in = i % 2 ? a : b;
+
+		collect(in, 1 + (unsigned int)i % 3, when_s, 0x1000 + 4 * (uint64_t)i, 100);
+		collect(both, 1 + (unsigned int)i % 3, when_s, 0x1000 + 4 * (uint64_t)i, 100);
+	}
+	ok(merge(out, b, false));
+	ck_assert_uint_eq(stats.nr_samples, 300);
+	ck_assert_uint_eq(stats.nr_transfers, 300);
+	ck_assert_uint_eq(stats.nr_modules, 3);
+	ck_assert_uint_eq(stats.nr_sessions, 3);
+	ok(merge(out, a, false));
+	ok(mp_store_check(out, &err));
+	for (int i = 0; i < 7; i++)
+		expect_equal(out, both, i ? NOW + (i - 1) * DAY : 0);
+	ok(mp_store_list_sessions(out, &sx, &nx, &err));
+	ok(mp_store_list_sessions(both, &sy, &ny, &err));
+	ck_assert_uint_eq(nx, ny);
+	for (size_t i = 0; i < nx; i++) {
+		ck_assert_int_eq(sx[i].start_s, sy[i].start_s);
+		ck_assert_int_eq(sx[i].last_s, sy[i].last_s);
+		ck_assert_str_eq(sx[i].why, sy[i].why);
+		ck_assert_int_eq(memcmp(&sx[i].ledger, &sy[i].ledger, sizeof(sx[i].ledger)), 0);
+	}
+	free(sx);
+	free(sy);
+	ok(mp_store_list_activity(out, 0, &px, &nx, &err));
+	ok(mp_store_list_activity(both, 0, &py, &ny, &err));
+	ck_assert_uint_eq(nx, ny);
+	for (size_t i = 0; i < nx; i++)
+		ck_assert_uint_eq(px[i].activity.app, py[i].activity.app);
+	free(px);
+	free(py);
+	mp_store_close(both);
+}
+END_TEST
+
+START_TEST(merge_of_the_same_again_is_refused)
+{
+	collect(a, 1, NOW, 0x1000, 50);
+	ok(merge(out, a, false));
+	ck_assert_int_eq(merge(out, a, false), -EEXIST);
+	ck_assert_ptr_nonnull(strstr(err.msg, "was added before"));
+	/* It went on growing: still the same. */
+	collect(a, 1, NOW + 100, 0x1000, 50);
+	ck_assert_int_eq(merge(out, a, false), -EEXIST);
+	ok(mp_store_check(out, &err));
+	ok(merge(out, a, true));
+	ck_assert_uint_eq(stats.nr_samples, 100);
+	ok(mp_store_check(out, &err));
+}
+END_TEST
+
+START_TEST(merge_knows_a_session_by_more_than_its_second)
+{
+	/* Two machines that were started at once: neither ledger is within the other. */
+	collect(a, 1, NOW, 0x1000, 50);
+	ok(mp_store_begin(b, &err));
+	{
+		struct mp_session session = {.start_s = NOW,
+					     .collector = "perf",
+					     .why = "asked for",
+					     .event = "cpu-clock",
+					     .rate_hz = 100};
+		struct mp_ledger ledger = {.emitted = 9};
+
+		ledger.unattributed[MP_UNATTR_DELETED] = 9;
+		ok(mp_store_start_session(b, &session, &err));
+		ok(mp_store_add_ledger(b, session.key, NOW, &ledger, &err));
+	}
+	ok(mp_store_commit(b, &err));
+	ok(merge(out, a, false));
+	ok(merge(out, b, false));
+	ok(mp_store_check(out, &err));
+}
+END_TEST
+
+START_TEST(merge_keeps_the_path_seen_last)
+{
+	struct mp_module module;
+	struct mp_id id = id_of(1);
+	char want[32];
+
+	collect(a, 1, NOW + DAY, 0x1000, 10);
+	collect(b, 1, NOW, 0x1000, 10);
+	ok(merge(out, a, false));
+	ok(merge(out, b, false));
+	ok(mp_store_find_module(out, &id, &module, &err));
+	snprintf(want, sizeof(want), "/bin/1.%lld", (long long)(NOW + DAY));
+	ck_assert_str_eq(module.path, want);
+	ck_assert_int_eq(module.first_s, NOW);
+	ck_assert_int_eq(module.last_s, NOW + DAY);
+	free(module.path);
+}
+END_TEST
+
+/* Old days are kept together in one, apart in the other. */
+START_TEST(merge_of_folded_days_is_exact)
+{
+	struct mp_module *modules;
+	uint64_t total = 0;
+	size_t nr;
+
+	for (int i = 0; i < 30; i++)
+		collect(a, 1, NOW + i * DAY, 0x1000, 10);
+	for (int i = 10; i < 14; i++)
+		collect(b, 1, NOW + i * DAY + 7, 0x1000, 10);
+	ok(merge(out, b, false));
+	ok(merge(out, a, false));
+	ok(mp_store_check(out, &err));
+	ok(mp_store_list_modules(out, 0, &modules, &nr, &err));
+	for (size_t i = 0; i < nr; i++)
+		total += modules[i].nr_samples;
+	ck_assert_uint_eq(total, 340);
+	mp_store_free_modules(modules, nr);
+	/* The last days are as they were. */
+	ok(mp_store_list_modules(out, NOW + 27 * DAY, &modules, &nr, &err));
+	ck_assert_uint_eq(modules[0].nr_samples, 30);
+	mp_store_free_modules(modules, nr);
+}
+END_TEST
+
+START_TEST(merge_that_fails_can_be_rolled_back)
+{
+	sqlite3 *db;
+	char path[128];
+
+	collect(out, 1, NOW, 0x1000, 10);
+	collect(a, 2, NOW + 1, 0x1000, 10);
+	collect(a, 3, NOW + 2, 0x1000, 10);
+	snprintf(path, sizeof(path), "%s/a.db", dir);
+	ck_assert_int_eq(sqlite3_open(path, &db), SQLITE_OK);
+	ck_assert_int_eq(sqlite3_exec(db,
+				      "UPDATE chunk SET checksum = 0 WHERE key = "
+				      "(SELECT max(key) FROM chunk)",
+				      NULL, NULL, NULL),
+			 SQLITE_OK);
+	sqlite3_close(db);
+	ck_assert_int_eq(merge(out, a, false), -EBADMSG);
+	ok(mp_store_check(out, &err));
+	ok(mp_store_begin(out, &err));
+	ok(mp_store_commit(out, &err));
+	{
+		struct mp_session *sessions;
+		size_t nr;
+
+		ok(mp_store_list_sessions(out, &sessions, &nr, &err));
+		ck_assert_uint_eq(nr, 1);
+		free(sessions);
+	}
+	/* Without a transaction there would be no way back. */
+	ck_assert_int_eq(mp_store_merge(out, b, false, &stats, &err), -EINVAL);
+}
+END_TEST
+
+static Suite *suite(void)
+{
+	Suite *s = suite_create("store_merge");
+	TCase *t = tcase_create("merge");
+
+	tcase_add_checked_fixture(t, setup, teardown);
+	tcase_add_test(t, merge_is_what_one_database_would_hold);
+	tcase_add_test(t, merge_of_the_same_again_is_refused);
+	tcase_add_test(t, merge_knows_a_session_by_more_than_its_second);
+	tcase_add_test(t, merge_keeps_the_path_seen_last);
+	tcase_add_test(t, merge_of_folded_days_is_exact);
+	tcase_add_test(t, merge_that_fails_can_be_rolled_back);
+	suite_add_tcase(s, t);
+	return s;
+}
+
+MORPH_SUITE_MAIN(suite)
