@@ -183,5 +183,6 @@ int me_copy_write(const struct mp_cfg *cfg, const struct me_placement *placement
 		written = copy->new_vaddr + copy->new_size;
 		falls = copy->falls;
 	}
+	pad(text + (written - placement->base), placement->text_end - written, falls);
 	return 0;
 }

@@ -72,7 +72,7 @@ static int build_unwind(struct emitter *e, struct mp_err *err)
 
 		placed[i] = (struct me_placed){copy->new_vaddr, copy->new_size, copy->block};
 	}
-	e->unwind_vaddr = round_up(e->placement.end, 8);
+	e->unwind_vaddr = round_up(e->placement.text_end, 8);
 	rc = me_unwind_build(e->cfg, placed, nr, e->unwind_vaddr, &e->unwind, err);
 	free(placed);
 	return rc;
@@ -218,7 +218,7 @@ static void place_new_sections(struct emitter *e)
 	uint64_t lsda = e->unwind_vaddr + e->unwind.lsda_off;
 
 	s[ME_SECTION_TEXT].sh_addr = e->placement.base;
-	s[ME_SECTION_TEXT].sh_size = e->placement.end - e->placement.base;
+	s[ME_SECTION_TEXT].sh_size = e->placement.text_end - e->placement.base;
 	s[ME_SECTION_LSDA].sh_addr = lsda;
 	s[ME_SECTION_LSDA].sh_size = e->unwind.lsda_size;
 	s[ME_SECTION_EH_FRAME].sh_addr = e->unwind_vaddr + e->unwind.eh_frame_off;
@@ -341,7 +341,8 @@ int me_emit(const struct mp_cfg *cfg, const struct me_plan *plan, struct me_emit
 	int rc;
 
 	*out = (struct me_emitted){0};
-	rc = me_segment_choose(e.elf, &e.segment, err);
+	rc = me_segment_choose(e.elf, plan->page_log2 ? UINT64_C(1) << plan->page_log2 : 0,
+			       &e.segment, err);
 	if (!rc)
 		rc = me_sections_build(e.elf, &e.sections, err);
 	if (!rc)

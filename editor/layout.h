@@ -35,6 +35,7 @@ struct me_layout_options {
 	enum mp_order function_order;
 	bool keep_fluff; /* copy whole functions, fluff too */
 	bool no_tails;	 /* no tail duplication */
+	bool huge_pages; /* the new code can be backed by pages of 2 MiB */
 };
 
 /* Taken branches (conditional and direct jumps, inside the functions given), estimated from

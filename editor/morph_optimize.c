@@ -41,6 +41,7 @@ enum key {
 	KEY_EXACT,
 	KEY_KEEP_FLUFF,
 	KEY_NO_TAILS,
+	KEY_HUGE_PAGES,
 	KEY_ALL,
 	KEY_SHUFFLE,
 	KEY_LIST_PATCHES,
@@ -82,6 +83,8 @@ static const struct argp_option argp_options[] = {
 	{"keep-fluff", KEY_KEEP_FLUFF, NULL, 0, "Copy whole functions, cold blocks too", 1},
 	{"no-tail-duplication", KEY_NO_TAILS, NULL, 0,
 	 "Never copy a short way out (a return, a dispatch) more than once", 1},
+	{"huge-pages", KEY_HUGE_PAGES, NULL, 0,
+	 "Align the new code so that pages of 2 MiB can back it, where the kernel does that", 1},
 	{"list-patches", KEY_LIST_PATCHES, "FILE", 0,
 	 "Write address and length of each patch of old code here", 2},
 	{"all", KEY_ALL, NULL, 0, "Use no profile: copy every function that may be copied", 2},
@@ -165,6 +168,7 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 	case KEY_EXACT: o->exact_profile = true; return 0;
 	case KEY_KEEP_FLUFF: o->layout.keep_fluff = true; return 0;
 	case KEY_NO_TAILS: o->layout.no_tails = true; return 0;
+	case KEY_HUGE_PAGES: o->layout.huge_pages = true; return 0;
 	case KEY_LIST_PATCHES: a->patch_list = arg; return 0;
 	case KEY_ALL: o->all = true; return 0;
 	case KEY_IN_PLACE: a->in_place = true; return 0;

@@ -17,6 +17,9 @@
 #include "libprof/profile.h"
 #include "libprof/store.h"
 
+/* Of x86-64: 2 MiB. */
+#define HUGE_PAGE_LOG2 21
+
 struct job {
 	const struct me_optimize_options *options;
 	struct me_optimize_report *report;
@@ -298,8 +301,10 @@ static int produce(struct job *job, struct mp_err *err)
 {
 	struct me_optimize_report *r = job->report;
 	struct mp_err why;
-	int rc = me_emit(job->cfg, &job->plan, &r->emitted, &why);
+	int rc;
 
+	job->plan.page_log2 = job->options->layout.huge_pages ? HUGE_PAGE_LOG2 : 0;
+	rc = me_emit(job->cfg, &job->plan, &r->emitted, &why);
 	if (rc)
 		return mp_err_set(err, rc == -ERANGE ? EPERM : -rc, "%s: %s", job->options->input,
 				  why.msg);

@@ -111,15 +111,21 @@ static uint32_t copy_size(const struct me_copy *copy)
 	return size;
 }
 
+static uint64_t round_up(uint64_t value, uint8_t log2)
+{
+	uint64_t mask = (UINT64_C(1) << log2) - 1;
+
+	return (value + mask) & ~mask;
+}
+
 static void assign_addresses(struct me_placement *placement)
 {
 	uint64_t vaddr = placement->base;
 
 	for (uint32_t i = 0; i < placement->nr_copies; i++) {
 		struct me_copy *copy = &placement->copies[i];
-		uint64_t mask = (UINT64_C(1) << copy->align_log2) - 1;
 
-		vaddr = (vaddr + mask) & ~mask;
+		vaddr = round_up(vaddr, copy->align_log2);
 		copy->new_vaddr = vaddr;
 		copy->new_size = copy_size(copy);
 		vaddr += copy->new_size;
@@ -198,6 +204,7 @@ int me_place(const struct mp_cfg *cfg, const struct me_plan *plan,
 	do {
 		assign_addresses(out);
 	} while (grow(cfg, out));
+	out->text_end = plan->page_log2 ? round_up(out->end, plan->page_log2) : out->end;
 	return 0;
 }
 

@@ -38,7 +38,9 @@ struct me_placement {
 	uint32_t nr_copies;
 	uint32_t first_warm; /* index of the first copy of ME_ZONE_WARM */
 	uint32_t *of_block;  /* cfg block -> copy (no clone), MP_NONE: not copied */
-	uint64_t base, end;  /* [base, end): .morph.text */
+	uint64_t base, end;  /* [base, end): all copies */
+	uint64_t text_end;   /* [base, text_end): .morph.text, filled up to whole pages of the
+			      * plan's page_log2 */
 	uint64_t nr_inverted, nr_jumps_added, nr_jumps_dropped;
 };
 

@@ -41,6 +41,7 @@ struct me_plan_block {
 struct me_plan {
 	struct me_plan_block *blocks;
 	uint32_t nr_blocks;
+	uint8_t page_log2; /* pages of this size can hold the new code and nothing else; 0: any */
 };
 
 /* Frees what @plan holds, not @plan itself. */

@@ -220,7 +220,8 @@ out:
 
 static struct me_plan plan_without_clones(const struct me_plan *plan)
 {
-	struct me_plan bare = {malloc(((size_t)plan->nr_blocks + 1) * sizeof(*bare.blocks)), 0};
+	struct me_plan bare = {
+		.blocks = malloc(((size_t)plan->nr_blocks + 1) * sizeof(*bare.blocks))};
 
 	for (uint32_t i = 0; i < plan->nr_blocks && bare.blocks; i++)
 		if (!plan->blocks[i].clone)

@@ -64,7 +64,7 @@ static bool take_merged_load(uint32_t last_load, struct me_segment *out)
 	Elf64_Phdr *p = out->phdrs;
 
 	for (uint32_t i = 0; i < last_load; i++) {
-		if (!loads_can_merge(&p[i], &p[i + 1], out->align))
+		if (!loads_can_merge(&p[i], &p[i + 1], out->page))
 			continue;
 		for (uint32_t k = i + 1; k <= last_load; k++) {
 			if (p[k].p_type != PT_LOAD)
@@ -82,12 +82,12 @@ static bool take_merged_load(uint32_t last_load, struct me_segment *out)
 }
 
 /* Where segments and their contents end, and where the headers of interest stand. */
-static uint32_t scan(const struct mp_elf *elf, struct me_segment *out)
+static uint32_t scan(const struct mp_elf *elf, uint64_t align, struct me_segment *out)
 {
 	uint64_t vaddr_end = 0;
 	uint32_t last_load = 0;
 
-	out->align = 0x1000;
+	out->page = 0x1000;
 	for (uint32_t i = 0; i < elf->nr_phdrs; i++) {
 		const Elf64_Phdr *p = &elf->phdrs[i];
 
@@ -100,22 +100,24 @@ static uint32_t scan(const struct mp_elf *elf, struct me_segment *out)
 			vaddr_end = p->p_vaddr + p->p_memsz;
 		if (p->p_offset + p->p_filesz > out->old_end)
 			out->old_end = p->p_offset + p->p_filesz;
-		if (p->p_align > out->align)
-			out->align = p->p_align;
+		if (p->p_align > out->page)
+			out->page = p->p_align;
 	}
+	out->align = align > out->page ? align : out->page;
 	out->vaddr = round_up(vaddr_end, out->align);
 	out->off = round_up(out->old_end, out->align);
 	return last_load;
 }
 
-int me_segment_choose(const struct mp_elf *elf, struct me_segment *out, struct mp_err *err)
+int me_segment_choose(const struct mp_elf *elf, uint64_t align, struct me_segment *out,
+		      struct mp_err *err)
 {
 	uint32_t last_load;
 
 	*out = (struct me_segment){
 		.nr_phdrs = elf->nr_phdrs, .slot = ME_NO_SLOT, .eh_frame_slot = ME_NO_SLOT};
-	last_load = scan(elf, out);
-	if (out->align & (out->align - 1))
+	last_load = scan(elf, align, out);
+	if (out->page & (out->page - 1))
 		return mp_err_set(err, EPERM, "segment alignment is no power of two");
 	for (uint32_t i = 1; i < elf->nr_sections; i++) {
 		const struct mp_section *s = &elf->sections[i];

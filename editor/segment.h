@@ -23,12 +23,18 @@ struct me_segment {
 				 * registers .eh_frame itself */
 	const char *price;	/* what the slot cost, for the report */
 	uint64_t vaddr, off, align;
+	uint64_t page;	  /* greatest alignment of the segments there are */
 	uint64_t old_end; /* file bytes [0, old_end) are kept at their offsets */
 };
 
-/* Return: 0, -ENOMEM, -EPERM refused: no slot, or an unusual file; the reason is in @err.
- * Ownership: me_segment_fini(@out). */
-int me_segment_choose(const struct mp_elf *elf, struct me_segment *out, struct mp_err *err);
+/*
+ * me_segment_choose - @align: of the segment, in memory and file alike; a power of two, 0: as the
+ * others are.
+ * Return: 0, -ENOMEM, -EPERM refused: no slot, or an unusual file; the reason is in @err.
+ * Ownership: me_segment_fini(@out).
+ */
+int me_segment_choose(const struct mp_elf *elf, uint64_t align, struct me_segment *out,
+		      struct mp_err *err);
 void me_segment_fini(struct me_segment *segment);
 
 #endif

@@ -13,7 +13,10 @@ static bool tails; /* with tail duplication */
 
 static void build(enum me_order blocks, enum mp_order functions, bool keep_fluff)
 {
-	struct me_layout_options options = {blocks, functions, keep_fluff, !tails};
+	struct me_layout_options options = {.block_order = blocks,
+					    .function_order = functions,
+					    .keep_fluff = keep_fluff,
+					    .no_tails = !tails};
 	struct mp_err err;
 
 	toy_finish(&toy);

@@ -31,7 +31,8 @@ static uint32_t caller(uint32_t callee, double count)
 /* Fill position[func] = place among functions. */
 static void place(uint32_t *position, struct me_plan *plan)
 {
-	struct me_layout_options options = {ME_ORDER_PH, MP_ORDER_PH, false, true};
+	struct me_layout_options options = {
+		.block_order = ME_ORDER_PH, .function_order = MP_ORDER_PH, .no_tails = true};
 	uint32_t nr = 0, last = MP_NONE;
 	struct mp_err err;
 

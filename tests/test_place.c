@@ -61,6 +61,22 @@ START_TEST(place_keeps_branches_in_the_original_order)
 }
 END_TEST
 
+START_TEST(place_fills_up_the_plans_pages)
+{
+	struct fixture f;
+
+	build_diamond(&f, 10, 10);
+	plan_order(&f, "0123");
+	fixture_place_at(&f, 0x600000);
+	ck_assert_uint_eq(f.placement.text_end, f.placement.end);
+	f.plan.page_log2 = 21;
+	fixture_place_at(&f, 0x600000);
+	ck_assert_uint_eq(f.placement.end, 0x60001b);
+	ck_assert_uint_eq(f.placement.text_end, 0x800000);
+	fixture_free(&f);
+}
+END_TEST
+
 START_TEST(place_inverts_a_branch_whose_target_follows)
 {
 	struct fixture f;
@@ -324,6 +340,7 @@ static Suite *suite(void)
 	TCase *tc = tcase_create("place");
 
 	tcase_add_test(tc, place_keeps_branches_in_the_original_order);
+	tcase_add_test(tc, place_fills_up_the_plans_pages);
 	tcase_add_test(tc, place_inverts_a_branch_whose_target_follows);
 	tcase_add_test(tc, place_drops_a_jump_to_what_follows);
 	tcase_add_test(tc, place_makes_an_empty_copy_of_a_lone_jump_to_what_follows);

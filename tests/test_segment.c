@@ -34,7 +34,7 @@ static int choose(Elf64_Phdr *phdrs, uint32_t nr, struct me_segment *out, struct
 	struct mp_section null = {0};
 	struct mp_elf elf = {.phdrs = phdrs, .nr_phdrs = nr, .sections = &null, .nr_sections = 1};
 
-	return me_segment_choose(&elf, out, err);
+	return me_segment_choose(&elf, 0, out, err);
 }
 
 /* As gcc links a program: read-only, code, read-only, data with .bss; two notes. */
@@ -182,15 +182,55 @@ START_TEST(segment_refuses_loaded_sections_outside_every_segment)
 	struct me_segment s;
 	struct mp_err err;
 
-	ck_assert_int_eq(me_segment_choose(&elf, &s, &err), -EPERM);
+	ck_assert_int_eq(me_segment_choose(&elf, 0, &s, &err), -EPERM);
 	ck_assert_ptr_nonnull(strstr(err.msg, ".odd"));
 	sections[1].type = SHT_NOBITS;
-	ck_assert_int_eq(me_segment_choose(&elf, &s, &err), 0);
+	ck_assert_int_eq(me_segment_choose(&elf, 0, &s, &err), 0);
 	me_segment_fini(&s);
 	sections[1].type = SHT_PROGBITS;
 	sections[1].flags = 0;
-	ck_assert_int_eq(me_segment_choose(&elf, &s, &err), 0);
+	ck_assert_int_eq(me_segment_choose(&elf, 0, &s, &err), 0);
 	me_segment_fini(&s);
+}
+END_TEST
+
+START_TEST(segment_is_aligned_as_asked_in_memory_and_file)
+{
+	Elf64_Phdr phdrs[] = {PROGRAM, other(PT_NOTE, 0x338, 0x40),
+			      other(PT_GNU_PROPERTY, 0x338, 0x40)};
+	struct mp_section null = {0};
+	struct mp_elf elf = {.phdrs = phdrs, .nr_phdrs = 6, .sections = &null, .nr_sections = 1};
+	struct me_segment s;
+	struct mp_err err;
+
+	ck_assert_int_eq(me_segment_choose(&elf, 0x200000, &s, &err), 0);
+	ck_assert_uint_eq(s.align, 0x200000);
+	ck_assert_uint_eq(s.vaddr, 0x600000);
+	ck_assert_uint_eq(s.off, 0x200000);
+	me_segment_fini(&s);
+	/* A greater one in the file counts. */
+	phdrs[3].p_align = 0x400000;
+	ck_assert_int_eq(me_segment_choose(&elf, 0x200000, &s, &err), 0);
+	ck_assert_uint_eq(s.align, 0x400000);
+	me_segment_fini(&s);
+}
+END_TEST
+
+START_TEST(segment_merges_loads_as_before_where_a_huge_alignment_is_asked)
+{
+	Elf64_Phdr phdrs[] = {PROGRAM};
+	struct mp_section null = {0};
+	struct mp_elf elf = {.phdrs = phdrs, .nr_phdrs = 4, .sections = &null, .nr_sections = 1};
+	struct me_segment s, huge;
+	struct mp_err err;
+	int ret = me_segment_choose(&elf, 0, &s, &err);
+
+	ck_assert_int_eq(me_segment_choose(&elf, 0x200000, &huge, &err), ret);
+	if (!ret) {
+		ck_assert_uint_eq(s.slot, huge.slot);
+		me_segment_fini(&huge);
+		me_segment_fini(&s);
+	}
 }
 END_TEST
 
@@ -206,6 +246,8 @@ static Suite *suite(void)
 	tcase_add_test(tc, segment_merges_only_what_is_contiguous_and_never_written);
 	tcase_add_test(tc, segment_keeps_the_largest_alignment);
 	tcase_add_test(tc, segment_refuses_loaded_sections_outside_every_segment);
+	tcase_add_test(tc, segment_is_aligned_as_asked_in_memory_and_file);
+	tcase_add_test(tc, segment_merges_loads_as_before_where_a_huge_alignment_is_asked);
 	suite_add_tcase(s, tc);
 	return s;
 }
