@@ -167,22 +167,40 @@ int me_record_load(int dir_fd, const char *name, json_t **out, struct mp_err *er
 	return 0;
 }
 
+static int write_text(int fd, const char *text)
+{
+	size_t left = strlen(text);
+
+	while (left) {
+		ssize_t n = write(fd, text, left);
+
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n <= 0)
+			return n < 0 ? -errno : -EIO;
+		text += n;
+		left -= (size_t)n;
+	}
+	return 0;
+}
+
 int me_record_save(int dir_fd, const char *name, const json_t *record, struct mp_err *err)
 {
+	char *text = json_dumps(record, JSON_INDENT(1) | JSON_SORT_KEYS);
 	char temporary[NAME_MAX + 1];
-	int fd, rc = 0;
+	int fd, rc;
 
+	if (!text)
+		return mp_err_set(err, ENOMEM, "%s: out of memory", name);
 	snprintf(temporary, sizeof(temporary), "%.200s.new", name);
 	unlinkat(dir_fd, temporary, 0);
 	fd = openat(dir_fd, temporary, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
-	if (fd < 0)
-		return mp_err_set(err, errno, "%s: %s", name, strerror(errno));
-	errno = 0;
-	if (json_dumpfd(record, fd, JSON_INDENT(1) | JSON_SORT_KEYS))
-		rc = errno ? -errno : -EIO;
+	rc = fd < 0 ? -errno : write_text(fd, text);
+	free(text);
 	if (!rc && (fsync(fd) || renameat(dir_fd, temporary, dir_fd, name)))
 		rc = -errno;
-	close(fd);
+	if (fd >= 0)
+		close(fd);
 	if (!rc)
 		return 0;
 	unlinkat(dir_fd, temporary, 0);
