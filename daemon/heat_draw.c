@@ -245,7 +245,7 @@ int md_heat_draw_svg(const struct md_heat_picture *p, FILE *out)
 	md_svg_put(
 		out,
 		"<svg xmlns=\"http://www.w3.org/2000/svg\" id=\"morph-heat\" viewBox=\"0 0 %n %n\" "
-		"role=\"img\">\n<title>%t: where the code that runs lies</title>\n",
+		"preserveAspectRatio=\"xMidYMin\" role=\"img\">\n<title>%t: where the code that runs lies</title>\n",
 		(double)WIDTH, (double)HEIGHT, p->program);
 	fputs(style, out);
 	fputs("<rect width=\"100%\" height=\"100%\" fill=\"#fff\"/>\n", out);

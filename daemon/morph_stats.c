@@ -22,7 +22,7 @@ static const struct command {
 } commands[] = {
 	{"status", md_stats_status}, {"query", md_stats_query},	  {"activity", md_stats_activity},
 	{"import", md_stats_import}, {"export", md_stats_export}, {"annotate", md_stats_annotate},
-	{"heat", md_stats_heat},     {"merge", md_stats_merge},
+	{"heat", md_stats_heat},     {"flame", md_stats_flame},	  {"merge", md_stats_merge},
 };
 
 struct line {
@@ -68,6 +68,7 @@ static const struct argp argp = {
 	"  query     samples by module, function or basic block\n"
 	"  annotate  a function's instructions with the samples of each\n"
 	"  heat      a picture: where the code that runs lies, before and after\n"
+	"  flame     a picture: the samples of modules, functions and blocks\n"
 	"  activity  share of application, library and kernel per program\n"
 	"  import    add callgrind's counts or the text of perf script\n"
 	"  merge     add databases up into one\n"
