@@ -27,7 +27,10 @@ void md_import_free(struct md_import *import)
 
 		mp_map_free(m->map);
 		mp_elf_close(m->elf);
+		mp_elf_close(m->code);
+		free(m->map_ends);
 		free(m->counts);
+		free(m->edges);
 		free(m->path);
 	}
 	free(import->modules);
@@ -217,12 +220,15 @@ static int store_module(struct md_import_module *m, struct mp_store *store, int6
 	int64_t key;
 	int r;
 
-	if (m->why >= 0 || (!m->nr && !active))
+	if (m->why >= 0 || (!m->nr && !m->nr_edges && !active))
 		return 0;
 	sort_counts(m);
+	md_import_sort_edges(m);
 	r = mp_store_put_module(store, &m->id, m->kind, m->path, m->text_size, when_s, &key, err);
 	if (!r)
 		r = mp_store_add_counts(store, key, when_s, m->counts, m->nr, err);
+	if (!r)
+		r = mp_store_add_edges(store, key, when_s, m->edges, m->nr_edges, err);
 	if (!r && active)
 		r = mp_store_add_activity(store, key, when_s, a, err);
 	return r;

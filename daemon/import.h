@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
  * import - counts of another profiler on their way into the store: modules by file, counts per
- * address, a ledger. The parsers (import_callgrind, import_perf) fill it; stats_import stores it.
+ * address, transfers of control, a ledger. The parsers (import_callgrind, import_fdata,
+ * import_perf) fill it; stats_import stores it.
  */
 #ifndef MD_IMPORT_H
 #define MD_IMPORT_H
@@ -12,6 +13,7 @@
 
 #include "libprof/elf.h"
 #include "libprof/err.h"
+#include "libprof/insn.h"
 #include "libprof/map.h"
 #include "libprof/store.h"
 
@@ -26,12 +28,32 @@ struct md_import_module {
 	struct mp_ip_count *counts; /* in the order of arrival until md_import_sort() */
 	size_t nr, max;
 	struct mp_activity activity; /* of the program that this module is */
+	/* For transfers, once there are any: the file with its code, and where its copies end. */
+	struct mp_elf *code;
+	uint32_t *map_ends;	     /* of md_moved_ends() */
+	struct mp_edge_count *edges; /* as @counts */
+	size_t nr_edges, max_edges;
+};
+
+/* What became of the transfers in the file: seen is the sum of the six after it. */
+struct md_import_transfers {
+	uint64_t seen;
+	uint64_t counted;
+	uint64_t fell;	  /* fell through: no transfers, though listed among them */
+	uint64_t outside; /* one end in the kernel, in another file, or nowhere */
+	uint64_t unnamed; /* one end names no function of the file */
+	uint64_t unfit;	  /* the file's code does not go from the one to the other */
+	uint64_t moved;	  /* of an optimised file: nothing in the original, or cannot be told */
+	/* beside them */
+	uint64_t straight; /* transfers of the original that an optimised file runs straight through */
+	uint64_t nr_skipped; /* lines that are neither: BOLT's memory events */
 };
 
 struct md_import {
 	struct md_import_module *modules;
 	uint32_t nr_modules;
 	struct mp_ledger ledger;
+	struct md_import_transfers transfers;
 	struct mp_session session; /* collector, why, event, rate */
 };
 
@@ -53,6 +75,28 @@ int md_import_add_unattributed(struct md_import *import, enum mp_unattributed wh
 int md_import_add_lost(struct md_import *import, enum mp_lost why, uint64_t count,
 		       struct mp_err *err);
 
+/*
+ * md_import_add_transfer - @count times control went from @from to @to, both in the module's file.
+ * Counted where the file's code can do that, else put with the reason. Return: 0, -ENOMEM,
+ * -EOVERFLOW.
+ */
+int md_import_add_transfer(struct md_import *import, uint32_t index, uint64_t from, uint64_t to,
+			   uint64_t count, uint64_t mispredicted, struct mp_err *err);
+/* Others; @why: the member of @import->transfers that says why. */
+int md_import_drop_transfer(struct md_import *import, uint64_t *why, uint64_t count,
+			    struct mp_err *err);
+/* None of the transfers is to be stored: what is there would mislead. */
+void md_import_forget_transfers(struct md_import *import);
+/* What ran straight from @start on to the transfer at @end: news in an optimised file only. */
+int md_import_add_straight(struct md_import *import, uint32_t index, uint64_t start, uint64_t end,
+			   uint64_t count, struct mp_err *err);
+/* The instruction at @vaddr, if the file has one there. The file is read at the first call. */
+bool md_import_insn_at(struct md_import_module *m, uint64_t vaddr, struct mp_insn *insn);
+/* The module's file with its code and symbols, or NULL. */
+const struct mp_elf *md_import_code(struct md_import_module *m);
+/* Ascending, each once. */
+void md_import_sort_edges(struct md_import_module *m);
+
 /* Put all of it in the store, as one transaction; what it counts is of @when_s. */
 int md_import_store(struct md_import *import, struct mp_store *store, int64_t when_s,
 		    struct mp_err *err);
@@ -72,6 +116,9 @@ int md_lines_fail(const struct md_lines *lines, struct mp_err *err, const char *
 	__attribute__((format(printf, 3, 4)));
 
 int md_import_callgrind(struct md_import *import, struct md_lines *lines, struct mp_err *err);
+/* @binary: what was profiled; the file itself does not say. */
+int md_import_fdata(struct md_import *import, struct md_lines *lines, const char *binary,
+		    struct mp_err *err);
 /* @event: the only one to take, NULL where there must be one only. */
 int md_import_perf(struct md_import *import, struct md_lines *lines, const char *event,
 		   struct mp_err *err);

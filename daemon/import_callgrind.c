@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
  * import_callgrind - reads callgrind.out files ("Callgrind Format Specification", version 1):
- * exact counts of executed instructions per address. Called by stats_import.
+ * exact counts of executed instructions per address and, where it was run with
+ * --collect-jumps=yes, of transfers of control. Called by stats_import.
  *
  * Callgrind prints addresses as they stand in the object file (run-time address less the object's
  * load bias), also for position-independent programs. So they are link-time addresses as they are.
@@ -29,7 +30,17 @@ struct reader {
 	int nr_positions, instr; /* columns, and which one is the address; -1: none */
 	int nr_events, ir;	 /* columns, and which one is Ir; -1: none */
 	uint64_t last[MAX_POSITIONS];
-	bool after_calls; /* the next cost line is inclusive: the callee's */
+	/* The next line of positions says from where; after calls= its costs are the callee's. */
+	enum {
+		PENDING_NOTHING,
+		PENDING_CALL,
+		PENDING_JUMP
+	} pending;
+	uint64_t pending_to, pending_count;
+	uint32_t pending_module; /* of pending_to */
+	uint32_t called_module;	 /* of a cob= line; NO_MODULE: none was there */
+	bool other_function;	 /* a jfn= or jfi= line was there */
+	bool have_jumps;
 	uint64_t sum, totals;
 	bool have_totals;
 };
@@ -167,8 +178,9 @@ static int read_object(struct reader *r, const char *text)
 
 /* ---- costs --------------------------------------------------------------------------------- */
 
-/* The positions at the start of a cost line; *@pos moves behind them. */
-static int read_subpositions(struct reader *r, const char **pos)
+/* The positions at the start of a cost line, which may be given by their distance from the last
+ * ones; *@pos moves behind them. */
+static int read_subpositions(struct reader *r, const char **pos, uint64_t *positions)
 {
 	const char *p = *pos;
 
@@ -192,10 +204,91 @@ static int read_subpositions(struct reader *r, const char **pos)
 					  : (next = value, false))
 				return md_lines_fail(r->lines, r->err, "a position beyond the end");
 		}
-		r->last[i] = next;
+		positions[i] = next;
 	}
 	*pos = p;
 	return 0;
+}
+
+/* ---- transfers ----------------------------------------------------------------------------- */
+
+/* "calls=COUNT TARGET", "jump=COUNT TARGET", "jcnd=TAKEN/EXECUTED TARGET" */
+static int read_transfer(struct reader *r, const char *text, bool is_call, bool is_conditional)
+{
+	uint64_t to[MAX_POSITIONS], executed;
+	const char *p = text;
+	char *end;
+	int ret;
+
+	if (r->nr_positions <= 0)
+		return md_lines_fail(r->lines, r->err, "a transfer before 'positions:'");
+	if (is_conditional) {
+		errno = 0;
+		r->pending_count = isdigit((unsigned char)*p) ? strtoull(p, &end, 10) : 0;
+		if (!isdigit((unsigned char)*p) || errno || *end != '/')
+			return md_lines_fail(r->lines, r->err, "not 'jcnd=TAKEN/EXECUTED'");
+		p = end + 1;
+		if (get_number(&p, &executed) || executed < r->pending_count)
+			return md_lines_fail(r->lines, r->err, "not 'jcnd=TAKEN/EXECUTED'");
+	} else if (get_number(&p, &r->pending_count)) {
+		return md_lines_fail(r->lines, r->err, "not a number of transfers");
+	}
+	memcpy(to, r->last, sizeof(to));
+	ret = read_subpositions(r, &p, to);
+	if (ret)
+		return ret;
+	r->pending = is_call ? PENDING_CALL : PENDING_JUMP;
+	r->pending_to = to[r->instr];
+	r->pending_module = is_call && r->called_module != NO_MODULE ? r->called_module : r->module;
+	r->called_module = NO_MODULE;
+	r->have_jumps |= !is_call;
+	return 0;
+}
+
+/*
+ * Where the transfer from @from leads, if that is in the same object. Callgrind names the function
+ * that a call reached, also behind a stub (PLT), to which the call really goes; where that function
+ * is in another object its calls are not taken, since a stub's first one is counted twice (for the
+ * dynamic linker, too). A jump to another function may lead to another object, which callgrind
+ * does not say: an indirect one is not believed then.
+ */
+static bool find_target(struct reader *r, uint64_t from, uint64_t *to)
+{
+	struct mp_insn insn;
+
+	*to = r->pending_to;
+	if (r->pending == PENDING_JUMP && !r->other_function)
+		return true;
+	if (r->pending_module != r->module)
+		return false;
+	if (!md_import_insn_at(&r->import->modules[r->module], from, &insn))
+		return true;
+	switch (insn.kind) {
+	case MP_INSN_CALL:
+	case MP_INSN_JUMP:
+	case MP_INSN_COND:
+		if (r->pending == PENDING_CALL)
+			*to = insn.target;
+		return true;
+	default: return r->pending == PENDING_CALL;
+	}
+}
+
+static int add_pending(struct reader *r)
+{
+	uint64_t from = r->last[r->instr], to, count = r->pending_count;
+	int ret;
+
+	if (!r->have_object)
+		return md_lines_fail(r->lines, r->err, "a transfer before any 'ob='");
+	if (r->module < NO_MODULE - 1 && find_target(r, from, &to))
+		ret = md_import_add_transfer(r->import, r->module, from, to, count, 0, r->err);
+	else
+		ret = md_import_drop_transfer(r->import, &r->import->transfers.outside, count,
+					      r->err);
+	r->pending = PENDING_NOTHING;
+	r->other_function = false;
+	return ret;
 }
 
 static int read_cost_line(struct reader *r)
@@ -206,7 +299,7 @@ static int read_cost_line(struct reader *r)
 
 	if (r->nr_positions <= 0 || r->nr_events <= 0)
 		return md_lines_fail(r->lines, r->err, "costs before 'positions:' and 'events:'");
-	ret = read_subpositions(r, &p);
+	ret = read_subpositions(r, &p, r->last);
 	if (ret)
 		return ret;
 	/* Missing costs at the end are 0; a jump's line has none at all. */
@@ -216,10 +309,8 @@ static int read_cost_line(struct reader *r)
 		if (n == r->ir)
 			count = value;
 	}
-	if (r->after_calls) {
-		r->after_calls = false;
-		return 0;
-	}
+	if (r->pending)
+		return add_pending(r);
 	if (!count)
 		return 0;
 	if (!r->have_object)
@@ -245,9 +336,9 @@ static bool starts(const char *line, const char *with, const char **rest)
 static bool is_ignored(const char *line)
 {
 	static const char *const ignored[] = {
-		"fl=",	 "fi=",	  "fe=",     "fn=",    "cfl=",	   "cfi=",     "cfn=",	"cob=",
-		"jump=", "jcnd=", "jfi=",    "jfn=",   "version:", "creator:", "pid:",	"cmd:",
-		"part:", "desc:", "thread:", "event:", "summary:", "rec:",     "frfn=",
+		"fl=",	 "fi=",	     "fe=",	 "fn=",	     "cfl=", "cfi=",
+		"cfn=",	 "version:", "creator:", "pid:",     "cmd:", "part:",
+		"desc:", "thread:",  "event:",	 "summary:", "rec:", "frfn=",
 	};
 	const char *rest;
 
@@ -257,23 +348,44 @@ static bool is_ignored(const char *line)
 	return !*line || *line == '#';
 }
 
+/* The object of the next calls= line, which may be named here first. */
+static int read_called_object(struct reader *r, const char *text)
+{
+	uint32_t module = r->module;
+	int ret = read_object(r, text);
+
+	r->called_module = r->module;
+	r->module = module;
+	return ret;
+}
+
 static int read_line(struct reader *r)
 {
 	const char *line = r->lines->line, *rest;
 
 	if (isdigit((unsigned char)*line) || *line == '+' || *line == '-' || *line == '*')
 		return read_cost_line(r);
-	/* What follows calls= must be its cost line. */
-	if (r->after_calls)
+	/* What follows calls=, jump= or jcnd= must be its line of positions. */
+	if (r->pending == PENDING_CALL)
 		return md_lines_fail(r->lines, r->err, "'calls=' without its costs");
+	if (r->pending)
+		return md_lines_fail(r->lines, r->err, "'jump=' without its positions");
 	if (starts(line, "ob=", &rest)) {
 		r->have_object = true;
 		return read_object(r, rest);
 	}
-	if (starts(line, "calls=", &rest)) {
-		r->after_calls = true;
+	if (starts(line, "cob=", &rest))
+		return read_called_object(r, rest);
+	if (starts(line, "jfi=", &rest) || starts(line, "jfn=", &rest)) {
+		r->other_function = true;
 		return 0;
 	}
+	if (starts(line, "calls=", &rest))
+		return read_transfer(r, rest, true, false);
+	if (starts(line, "jump=", &rest))
+		return read_transfer(r, rest, false, false);
+	if (starts(line, "jcnd=", &rest))
+		return read_transfer(r, rest, false, true);
 	if (starts(line, "positions:", &rest))
 		return read_positions(r, rest);
 	if (starts(line, "events:", &rest))
@@ -285,20 +397,6 @@ static int read_line(struct reader *r)
 	return md_lines_fail(r->lines, r->err, "not a line of a callgrind file");
 }
 
-/* An object may be named first by cob= (of a call): remember its number. */
-static int read_called_object(struct reader *r)
-{
-	uint32_t module = r->module;
-	const char *rest;
-	int ret;
-
-	if (!starts(r->lines->line, "cob=", &rest))
-		return 0;
-	ret = read_object(r, rest);
-	r->module = module;
-	return ret;
-}
-
 int md_import_callgrind(struct md_import *import, struct md_lines *lines, struct mp_err *err)
 {
 	struct reader r = {.import = import,
@@ -306,19 +404,21 @@ int md_import_callgrind(struct md_import *import, struct md_lines *lines, struct
 			   .err = err,
 			   .instr = -1,
 			   .ir = -1,
-			   .module = NO_MODULE};
+			   .module = NO_MODULE,
+			   .called_module = NO_MODULE};
 	int ret;
 
 	while ((ret = md_lines_next(lines, err)) > 0) {
-		ret = read_called_object(&r);
-		if (!ret)
-			ret = read_line(&r);
+		ret = read_line(&r);
 		if (ret)
 			break;
 	}
 	free(r.names);
 	if (ret)
 		return ret;
+	/* Calls alone would say that no branch was ever taken. */
+	if (!r.have_jumps)
+		md_import_forget_transfers(import);
 	/* Callgrind ends each part with its totals: without them the file is cut short. */
 	if (!r.have_totals)
 		return mp_err_set(err, EBADMSG, "%s: cut short: no 'totals:' line", lines->name);

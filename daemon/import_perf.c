@@ -3,6 +3,7 @@
  * import_perf - reads the text of
  *	perf script -G -F comm,pid,tid,time,event,ip,sym,dso --show-mmap-events \
  *		--show-task-events --show-lost-events
+ * with or without the field brstack, or with that one instead of the ip.
  * Decides which mapping of which process holds a sample: the MMAP lines say where each file was,
  * in order of time, so that run-time addresses become link-time ones. Called by stats_import.
  */
@@ -15,6 +16,7 @@
 #include <sys/sysmacros.h>
 
 #include "daemon/import.h"
+#include "daemon/import_brstack.h"
 #include "daemon/kernel.h"
 #include "daemon/modfind.h"
 #include "daemon/procmap.h"
@@ -31,7 +33,7 @@ struct reader {
 	char seen_event[32];
 	struct mp_err *err;
 	struct md_procmap *pm;
-	bool have_mmaps;
+	bool have_mmaps, have_branches;
 	/* The default fields say only the thread: thread -> process, as other lines told. A slot
 	 * taken by another thread means that the thread is taken for its own process. */
 	struct {
@@ -428,6 +430,44 @@ static int add_sample(struct reader *r, uint32_t pid, uint64_t ip)
 	return md_import_add_unattributed(r->import, (enum mp_unattributed)why, 1, r->err);
 }
 
+static bool is_known(const struct md_mapping *mapping)
+{
+	return mapping && mapping->why == MD_MAPPED;
+}
+
+/*
+ * Newest first: what stands before an entry is where control went from its target. Successive
+ * samples may show the same branch twice; that is as it was measured.
+ */
+static int add_branches(struct reader *r, uint32_t pid, const char *p)
+{
+	struct md_import_transfers *t = &r->import->transfers;
+	struct md_space *space = md_procmap_find(r->pm, pid, 0);
+	const struct md_mapping *from, *to, *left_from = NULL;
+	struct md_brstack_entry e;
+	uint64_t left = 0;
+	int ret = 0;
+
+	while (!ret && (p = md_brstack_next(p, &e))) {
+		from = space && e.from < KERNEL_SPACE ? md_space_find(space, e.from) : NULL;
+		to = space && e.to < KERNEL_SPACE ? md_space_find(space, e.to) : NULL;
+		if (is_known(to) && to == left_from && left >= e.to)
+			ret = md_import_add_straight(r->import, to->module - 1, e.to + to->bias,
+						     left + to->bias, 1, r->err);
+		if (ret)
+			return ret;
+		if (is_known(from) && is_known(to) && from->module == to->module)
+			ret = md_import_add_transfer(r->import, from->module - 1,
+						     e.from + from->bias, e.to + to->bias, 1,
+						     e.mispredicted, r->err);
+		else
+			ret = md_import_drop_transfer(r->import, &t->outside, 1, r->err);
+		left = e.from;
+		left_from = from;
+	}
+	return ret;
+}
+
 /* The event's name, without modifiers: "cycles:u:" is "cycles". */
 static bool same_event(const char *a, const char *b)
 {
@@ -439,9 +479,11 @@ static bool same_event(const char *a, const char *b)
 /* "[period] event: ip ..." */
 static int read_sample(struct reader *r, const struct header *h)
 {
+	struct md_brstack_entry entry;
 	const char *p = h->rest;
 	size_t len;
 	uint64_t ip;
+	int ret;
 
 	len = strspn(p, "0123456789");
 	if (len && (p[len] == ' ' || p[len] == '\t'))
@@ -463,9 +505,17 @@ static int read_sample(struct reader *r, const struct header *h)
 				     (int)(len - 1), p, r->seen_event);
 	}
 	p = skip_space(p + len);
+	/* An empty branch stack, or one without the ip it was taken at. */
+	if (!*p && r->have_branches)
+		return 0;
+	if (md_brstack_next(p, &entry) && p[0] == '0' && p[1] == 'x') {
+		r->have_branches = true;
+		return add_branches(r, process_of(r, h), p);
+	}
 	if (!get_hex(&p, &ip) || (*p && *p != ' ' && *p != '\t'))
 		return md_lines_fail(r->lines, r->err, "no ip after the event: " HOW_TO);
-	return add_sample(r, process_of(r, h), ip);
+	ret = add_sample(r, process_of(r, h), ip);
+	return ret ? ret : add_branches(r, process_of(r, h), p);
 }
 
 static int read_line(struct reader *r)
@@ -503,7 +553,7 @@ int md_import_perf(struct md_import *import, struct md_lines *lines, const char 
 		if (ret)
 			break;
 	}
-	if (!ret && import->ledger.emitted && !r->have_mmaps)
+	if (!ret && (import->ledger.emitted || import->transfers.seen) && !r->have_mmaps)
 		ret = mp_err_set(err, EBADMSG, "%s: says nowhere what was mapped: " HOW_TO,
 				 lines->name);
 	snprintf(import->session.event, sizeof(import->session.event), "%s", r->seen_event);

@@ -70,7 +70,7 @@ static const struct argp argp = {
 	"  heat      a picture: where the code that runs lies, before and after\n"
 	"  flame     a picture: the samples of modules, functions and blocks\n"
 	"  activity  share of application, library and kernel per program\n"
-	"  import    add callgrind's counts or the text of perf script\n"
+	"  import    add callgrind's counts, BOLT's fdata, or the text of perf script\n"
 	"  merge     add databases up into one\n"
 	"  export    samples and counts for other tools: BOLT, pprof, linkers, ...\n"
 	"`morph-stats COMMAND --help' says more. Exit status: 0 done, 1 failed, 2 usage, 3 no profile.",

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * stats_import - the command "import": callgrind's exact counts, or the text of perf script, into
- * the store. Decides which of the two a file is; a file that does not parse leaves no trace.
+ * stats_import - the command "import": callgrind's exact counts, BOLT's fdata, or the text of perf
+ * script, into the store. Decides which of them a file is; one that does not parse leaves no trace.
  */
+#include <ctype.h>
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
@@ -17,23 +18,31 @@
 enum format {
 	FORMAT_GUESS,
 	FORMAT_CALLGRIND,
+	FORMAT_FDATA,
 	FORMAT_PERF
 };
+
+static const char *const format_names[] = {
+	[FORMAT_CALLGRIND] = "callgrind", [FORMAT_FDATA] = "fdata", [FORMAT_PERF] = "perf"};
 
 struct options {
 	struct md_stats *stats;
 	enum format format;
 	const char *event;
+	const char *binary;
 	const char *file;
 };
 
 enum {
 	KEY_FORMAT = 256,
-	KEY_EVENT
+	KEY_EVENT,
+	KEY_BINARY
 };
 
 static const struct argp_option option_table[] = {
-	{"format", KEY_FORMAT, "FORMAT", 0, "callgrind or perf; as the file looks by default", 0},
+	{"format", KEY_FORMAT, "FORMAT", 0,
+	 "callgrind, fdata or perf; as the file looks by default", 0},
+	{"binary", KEY_BINARY, "FILE", 0, "fdata: the program or library that was profiled", 0},
 	{"event", KEY_EVENT, "NAME", 0, "perf: take only samples of this event", 0},
 	{0},
 };
@@ -45,13 +54,13 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 	switch (key) {
 	case ARGP_KEY_INIT: state->child_inputs[0] = o->stats; return 0;
 	case KEY_FORMAT:
-		if (!strcmp(arg, "callgrind"))
-			o->format = FORMAT_CALLGRIND;
-		else if (!strcmp(arg, "perf"))
-			o->format = FORMAT_PERF;
-		else
-			argp_error(state, "--format=%s: neither callgrind nor perf", arg);
+		for (int i = FORMAT_CALLGRIND; i <= FORMAT_PERF; i++)
+			if (!strcmp(arg, format_names[i]))
+				o->format = (enum format)i;
+		if (!o->format)
+			argp_error(state, "--format=%s: none of callgrind, fdata, perf", arg);
 		return 0;
+	case KEY_BINARY: o->binary = arg; return 0;
 	case KEY_EVENT: o->event = arg; return 0;
 	case ARGP_KEY_ARG:
 		if (o->file)
@@ -69,12 +78,26 @@ static const struct argp argp = {
 	parse,
 	"FILE",
 	"Add what another profiler counted.\v"
-	"callgrind:  valgrind --tool=callgrind --dump-instr=yes CMD\n"
+	"callgrind:  valgrind --tool=callgrind --dump-instr=yes --collect-jumps=yes CMD\n"
+	"fdata:      of perf2bolt, merge-fdata or a program that llvm-bolt -instrument made; say "
+	"--binary=FILE\n"
 	"perf:       perf script -G -F comm,pid,tid,time,event,ip,sym,dso --show-mmap-events "
-	"--show-task-events --show-lost-events | morph-stats import -",
+	"--show-task-events --show-lost-events | morph-stats import -; with the field brstack the "
+	"branch stacks, too",
 	children,
 	0,
 	0};
+
+/* "1 main 53 1 main 38 0 1999" or "4 main 53 4 table 8 17": no other format has lines of digits. */
+static bool is_fdata(const char *line)
+{
+	if (!strncmp(line, "no_lbr", 6) || !strcmp(line, "boltedcollection"))
+		return true;
+	if (line[0] < '0' || line[0] > '5' || line[1] != ' ')
+		return false;
+	line += strlen(line);
+	return isdigit((unsigned char)line[-1]);
+}
 
 /* The first line of a callgrind file is a comment or a header key; perf's never is. */
 static int guess(struct md_lines *lines, enum format *format, struct mp_err *err)
@@ -90,7 +113,41 @@ static int guess(struct md_lines *lines, enum format *format, struct mp_err *err
 	for (size_t i = 0; i < sizeof(keys) / sizeof(keys[0]); i++)
 		if (!strncmp(lines->line, keys[i], strlen(keys[i])))
 			*format = FORMAT_CALLGRIND;
+	if (*format == FORMAT_PERF && is_fdata(lines->line))
+		*format = FORMAT_FDATA;
+	if (!strcmp(lines->line, "---"))
+		return md_lines_fail(lines, err, "YAML; of BOLT's profiles fdata alone is read");
 	return 0;
+}
+
+/* Nothing of it fits: another file's, and no reason to store a session. */
+static int check_fit(const struct md_import *import, const struct md_lines *lines,
+		     const char *binary, struct mp_err *err)
+{
+	const struct md_import_transfers *t = &import->transfers;
+	uint64_t seen = t->seen - t->outside + import->ledger.emitted;
+
+	if (!seen || t->counted || t->fell || t->moved || import->ledger.attributed)
+		return 0;
+	return mp_err_set(err, EBADMSG,
+			  "%s: not a profile of %s: %" PRIu64
+			  " counts name no function of it, %" PRIu64 " no branch",
+			  lines->name, binary, t->unnamed + import->ledger.emitted, t->unfit);
+}
+
+static int read_fdata(struct md_import *import, const struct options *o, struct md_lines *lines,
+		      struct mp_err *err)
+{
+	struct mp_session *s = &import->session;
+	int r;
+
+	if (!o->binary)
+		return mp_err_set(err, EINVAL,
+				  "%s: fdata does not say of which file: --binary=FILE",
+				  lines->name);
+	snprintf(s->why, sizeof(s->why), "BOLT's fdata from %.100s", lines->name);
+	r = md_import_fdata(import, lines, o->binary, err);
+	return r ? r : check_fit(import, lines, o->binary, err);
 }
 
 static int read_file(struct md_import *import, const struct options *o, struct md_lines *lines,
@@ -102,7 +159,13 @@ static int read_file(struct md_import *import, const struct options *o, struct m
 
 	if (r)
 		return r;
+	if (o->binary && format != FORMAT_FDATA)
+		return mp_err_set(err, EINVAL,
+				  "%s: --binary is for fdata: this says its files itself",
+				  lines->name);
 	strcpy(s->collector, "import");
+	if (format == FORMAT_FDATA)
+		return read_fdata(import, o, lines, err);
 	if (format == FORMAT_PERF) {
 		snprintf(s->why, sizeof(s->why), "perf script text from %.100s", lines->name);
 		return md_import_perf(import, lines, o->event, err);
@@ -112,15 +175,70 @@ static int read_file(struct md_import *import, const struct options *o, struct m
 	return md_import_callgrind(import, lines, err);
 }
 
+/* What became of the transfers, by name; the same names in JSON. */
+struct fate {
+	const char *key, *text;
+	uint64_t nr;
+};
+#define NR_FATES 7
+
+static void list_fates(const struct md_import_transfers *t, struct fate *out)
+{
+	const struct fate fates[NR_FATES] = {
+		{"fell_through", "fell through: not taken", t->fell},
+		{"outside", "from or to another file", t->outside},
+		{"unnamed", "unattributed: name no function of the file", t->unnamed},
+		{"unfit", "unattributed: no such branch in the file", t->unfit},
+		{"not_in_original", "of moved code: nothing in the original", t->moved},
+		{"straight", "more, that moved code ran straight through", t->straight},
+		{"memory_events", "lines of memory events skipped", t->nr_skipped},
+	};
+
+	memcpy(out, fates, sizeof(fates));
+}
+
+static json_t *transfers_json(const struct md_import_transfers *t)
+{
+	json_t *object = json_object();
+	struct fate fates[NR_FATES];
+
+	list_fates(t, fates);
+	json_object_set_new(object, "seen", json_integer((json_int_t)t->seen));
+	json_object_set_new(object, "counted", json_integer((json_int_t)t->counted));
+	for (int i = 0; i < NR_FATES; i++)
+		json_object_set_new(object, fates[i].key, json_integer((json_int_t)fates[i].nr));
+	return object;
+}
+
+static void print_transfers(const struct md_import_transfers *t, size_t nr_modules)
+{
+	struct fate fates[NR_FATES];
+
+	printf("%" PRIu64 " of %" PRIu64 " transfers counted, in %zu modules\n", t->counted,
+	       t->seen, nr_modules);
+	list_fates(t, fates);
+	for (int i = 0; i < NR_FATES; i++)
+		if (fates[i].nr)
+			printf("%" PRIu64 " %s\n", fates[i].nr, fates[i].text);
+}
+
 static int report(struct md_stats *stats, const struct md_import *import)
 {
 	const struct mp_ledger *l = &import->ledger;
-	size_t nr = 0;
+	const struct md_import_transfers *t = &import->transfers;
+	size_t nr = 0, nr_with_edges = 0, nr_either = 0;
 	json_t *root, *unattributed;
 
-	for (uint32_t i = 0; i < import->nr_modules; i++)
+	for (uint32_t i = 0; i < import->nr_modules; i++) {
 		nr += import->modules[i].nr > 0;
+		nr_with_edges += import->modules[i].nr_edges > 0;
+		nr_either += import->modules[i].nr || import->modules[i].nr_edges;
+	}
 	if (!stats->json) {
+		if (t->seen || t->nr_skipped)
+			print_transfers(t, nr_with_edges);
+		if (!l->emitted)
+			return md_stats_finish(MD_EXIT_DONE);
 		printf("%" PRIu64 " of %" PRIu64 " counted, in %zu modules\n", l->attributed,
 		       l->emitted, nr);
 		for (int i = 0; i < MP_NR_UNATTR; i++)
@@ -141,7 +259,8 @@ static int report(struct md_stats *stats, const struct md_import *import)
 	json_object_set_new(root, "attributed", json_integer((json_int_t)l->attributed));
 	json_object_set_new(root, "unattributed", unattributed);
 	json_object_set_new(root, "lost", json_integer((json_int_t)l->lost[MP_LOST_RING_FULL]));
-	json_object_set_new(root, "nr_modules", json_integer((json_int_t)nr));
+	json_object_set_new(root, "nr_modules", json_integer((json_int_t)nr_either));
+	json_object_set_new(root, "transfers", transfers_json(t));
 	return md_stats_json_print(root);
 }
 
@@ -198,7 +317,7 @@ int md_stats_import(struct md_stats *stats, int argc, char **argv)
 		   : mp_err_set(&err, ENOMEM, "out of memory");
 	if (r)
 		r = md_stats_fail("%s", err.msg);
-	else if (!import->ledger.emitted)
+	else if (!import->ledger.emitted && !import->transfers.seen)
 		r = md_stats_fail("%s: holds no sample", lines.name);
 	else
 		r = import_into(stats, import, when_s);
