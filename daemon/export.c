@@ -5,6 +5,7 @@
 #include "daemon/export.h"
 
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "libprof/insn.h"
@@ -37,6 +38,18 @@ double md_export_call_count(const struct mp_cfg *cfg, const struct mp_counts *co
 		count -= counts->edge[block->first_edge + i];
 	/* What rounding leaves of a difference is none. */
 	return count > 1e-9 * counts->block[call->block] ? count : 0;
+}
+
+uint64_t *md_export_func_samples(const struct md_export_module *m)
+{
+	uint64_t *samples = calloc((size_t)m->code->cfg->nr_funcs + 1, sizeof(*samples));
+
+	for (size_t i = 0; samples && i < m->nr_counts; i++) {
+		uint32_t f = mp_cfg_func_at(m->code->cfg, m->counts[i].vaddr);
+
+		samples[f == MP_NONE ? m->code->cfg->nr_funcs : f] += m->counts[i].count;
+	}
+	return samples;
 }
 
 void md_export_count_blocks(struct md_export *e, const struct md_export_module *m)

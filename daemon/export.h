@@ -97,6 +97,10 @@ const char *md_export_file_name(const char *path);
 double md_export_call_count(const struct mp_cfg *cfg, const struct mp_counts *counts,
 			    const struct mp_call *call);
 
+/* Samples per function of m->code, and behind them those in none. Return: NULL: no memory.
+ * Ownership: free(). */
+uint64_t *md_export_func_samples(const struct md_export_module *m);
+
 /* Count what lies in blocks (m->profile) as written, all other samples as left out. */
 void md_export_count_blocks(struct md_export *e, const struct md_export_module *m);
 

@@ -160,7 +160,7 @@ static int sum_entered(struct md_callcost *cost)
 	return 0;
 }
 
-static int sum_costs(struct md_callcost *cost, struct graph *g, const struct md_export_module *m)
+static int sum_costs(struct md_callcost *cost, struct graph *g, const uint64_t *samples)
 {
 	const struct mp_cfg *cfg = cost->cfg;
 	uint32_t *order = g->path; /* functions by cycle: callees first */
@@ -168,12 +168,8 @@ static int sum_costs(struct md_callcost *cost, struct graph *g, const struct md_
 
 	if (!begin)
 		return -ENOMEM;
-	for (size_t i = 0; i < m->nr_counts; i++) {
-		uint32_t f = mp_cfg_func_at(cfg, m->counts[i].vaddr);
-
-		if (f != NONE)
-			cost->total[cost->cycle[f]] += (double)m->counts[i].count;
-	}
+	for (uint32_t f = 0; f < cfg->nr_funcs; f++)
+		cost->total[cost->cycle[f]] += (double)samples[f];
 	for (uint32_t f = 0; f < cfg->nr_funcs; f++)
 		begin[cost->cycle[f] + 1]++;
 	for (uint32_t c = 0; c < cost->nr_cycles; c++)
@@ -190,14 +186,14 @@ static int sum_costs(struct md_callcost *cost, struct graph *g, const struct md_
 	return 0;
 }
 
-int md_callcost_init(struct md_callcost *cost, const struct md_export_module *m)
+int md_callcost_init(struct md_callcost *cost, const struct mp_cfg *cfg,
+		     const struct mp_counts *counts, const uint64_t *samples)
 {
-	const struct mp_cfg *cfg = m->code->cfg;
 	size_t nr = (size_t)cfg->nr_funcs + 1;
 	struct graph g = {0};
 	int r;
 
-	*cost = (struct md_callcost){.cfg = cfg, .counts = m->inferred};
+	*cost = (struct md_callcost){.cfg = cfg, .counts = counts};
 	cost->total = calloc(nr, sizeof(*cost->total));
 	cost->entered = calloc(nr, sizeof(*cost->entered));
 	cost->cycle = malloc(nr * sizeof(*cost->cycle));
@@ -213,7 +209,7 @@ int md_callcost_init(struct md_callcost *cost, const struct md_export_module *m)
 		r = sum_entered(cost);
 	}
 	if (!r)
-		r = sum_costs(cost, &g, m);
+		r = sum_costs(cost, &g, samples);
 	graph_fini(&g);
 	return r;
 }

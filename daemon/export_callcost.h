@@ -17,11 +17,12 @@ struct md_callcost {
 };
 
 /*
- * Functions that call each other are taken together: such a cycle's samples, and those of what it
+ * @samples: per function. Functions that call each other are taken together: such a cycle's samples, and those of what it
  * calls, are shared out over the calls into it by how often they happen. Calls within a cycle cost
  * nothing beside. Return: 0, -ENOMEM. Ownership: md_callcost_fini(), also after an error.
  */
-int md_callcost_init(struct md_callcost *cost, const struct md_export_module *m);
+int md_callcost_init(struct md_callcost *cost, const struct mp_cfg *cfg,
+		     const struct mp_counts *counts, const uint64_t *samples);
 void md_callcost_fini(struct md_callcost *cost);
 
 /* Samples that the call caused. */

@@ -193,12 +193,16 @@ static int callgrind_module(struct md_export *e, const struct md_export_module *
 			    struct mp_err *err)
 {
 	struct writer w = {.e = e, .m = m};
+	uint64_t *samples;
 	int r = 0;
 
 	if (m->code) {
 		if (md_debuginfo_open(m->code->elf->path, &w.debug, NULL))
 			w.debug = NULL;
-		r = md_callcost_init(&w.cost, m);
+		samples = md_export_func_samples(m);
+		r = samples ? md_callcost_init(&w.cost, m->code->cfg, m->inferred, samples)
+			    : -ENOMEM;
+		free(samples);
 	}
 	if (!r) {
 		putc('\n', e->out);

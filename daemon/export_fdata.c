@@ -7,6 +7,7 @@
 #include <errno.h>
 #include <inttypes.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "daemon/export.h"
 #include "daemon/export_symbols.h"
@@ -39,10 +40,20 @@ static void fdata_fini(struct fdata *f)
 	free(f->begins);
 }
 
+/* Nobody's code for BOLT: it makes the entries of a PLT functions of their own. */
+static bool is_plt(const struct fdata *f, uint64_t vaddr)
+{
+	const struct mp_section *section = mp_elf_section_at(f->cfg->elf, vaddr);
+
+	return section && !strncmp(section->name, ".plt", 4);
+}
+
 static struct place place_of(const struct fdata *f, uint64_t vaddr)
 {
 	uint32_t range = md_code_range_at(f->m->code, vaddr);
 
+	if (range != MP_NONE && is_plt(f, vaddr))
+		range = MP_NONE;
 	return (struct place){range, range == MP_NONE ? 0 : vaddr - f->cfg->ranges[range].start};
 }
 

@@ -161,18 +161,13 @@ static int put_function(struct md_export *e, const struct md_export_module *m, u
 static int put_functions(struct md_export *e, const struct md_export_module *m)
 {
 	const struct mp_cfg *cfg = m->code->cfg;
-	uint64_t *samples = calloc((size_t)cfg->nr_funcs + 1, sizeof(*samples));
+	uint64_t *samples = md_export_func_samples(m);
 	uint32_t call = 0;
 	bool first = true;
 	int r = 0;
 
 	if (!samples)
 		return -ENOMEM;
-	for (size_t i = 0; i < m->nr_counts; i++) {
-		uint32_t f = mp_cfg_func_at(cfg, m->counts[i].vaddr);
-
-		samples[f == MP_NONE ? cfg->nr_funcs : f] += m->counts[i].count;
-	}
 	fputs(",\n  \"functions\": [", e->out);
 	for (uint32_t f = 0; f < cfg->nr_funcs && !r; f++) {
 		const struct mp_func *func = &cfg->funcs[f];
