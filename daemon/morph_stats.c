@@ -23,6 +23,7 @@ static const struct command {
 	{"status", md_stats_status}, {"query", md_stats_query},	  {"activity", md_stats_activity},
 	{"import", md_stats_import}, {"export", md_stats_export}, {"annotate", md_stats_annotate},
 	{"heat", md_stats_heat},     {"flame", md_stats_flame},	  {"merge", md_stats_merge},
+	{"diff", md_stats_diff},
 };
 
 struct line {
@@ -67,6 +68,7 @@ static const struct argp argp = {
 	"  status    what was collected, how, and what became of it\n"
 	"  query     samples by module, function or basic block\n"
 	"  annotate  a function's instructions with the samples of each\n"
+	"  diff      what became slower or faster between two databases or periods\n"
 	"  heat      a picture: where the code that runs lies, before and after\n"
 	"  flame     a picture: the samples of modules, functions and blocks\n"
 	"  activity  share of application, library and kernel per program\n"

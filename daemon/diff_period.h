@@ -1,0 +1,22 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * diff_period - what people write for a period of days.
+ */
+#ifndef MD_DIFF_PERIOD_H
+#define MD_DIFF_PERIOD_H
+
+#include "libprof/store_span.h"
+
+#define MD_PERIOD_ALL ((struct mp_span){0, INT64_MAX})
+
+/*
+ * md_period_parse - "WHEN..WHEN", "WHEN.." or "..WHEN": from the day of the first WHEN to the day
+ * before the second. Each WHEN as in md_stats_parse_since(). Return: 0, -EINVAL: not a period, or
+ * an empty one.
+ */
+int md_period_parse(const char *text, int64_t now_s, struct mp_span *out);
+/* The days before @span, and those behind it. Return: 0, -EINVAL: there are none. */
+int md_period_before(const struct mp_span *span, struct mp_span *out);
+int md_period_behind(const struct mp_span *span, struct mp_span *out);
+
+#endif
