@@ -6,6 +6,7 @@ import json
 import os
 import re
 import shlex
+import signal
 import subprocess
 import time
 
@@ -34,8 +35,9 @@ def quiet(command, cwd):
     done = subprocess.run(command, cwd=cwd, env=ENV, stdout=subprocess.DEVNULL,
                           stderr=subprocess.PIPE, stdin=subprocess.DEVNULL)
     if done.returncode:
-        raise Failure(f"{os.path.basename(command[0])}: status {done.returncode}: "
-                      + last_line(done.stderr))
+        status = done.returncode
+        how = f"status {status}" if status > 0 else f"killed by {signal.Signals(-status).name}"
+        raise Failure(f"{os.path.basename(command[0])}: {how}: {last_line(done.stderr)}")
 
 
 def last_line(text):
@@ -128,7 +130,8 @@ def branches(name, binary, original, cwd, patches=None):
                            "--filter", workload(name, "filter"), *extra, binary, "--", *command],
                           cwd=cwd, capture_output=True, text=True, env=ENV)
     if done.returncode:
-        raise Failure(f"{binary}: {done.stderr.strip()[:300]}")
+        said = last_line(done.stderr.encode())
+        raise Failure(said.removeprefix("branches: ").removeprefix(f"{binary}: "))
     counts = json.loads(done.stdout)
     main = next(f for f in counts["files"] if f["main"])
     tally = {k: main["all"][k] for k in ("instructions", "taken_branches", "cond", "indirect",

@@ -69,6 +69,8 @@ def programs_of(results, names=None):
 
 def findings(results, names, candidates):
     """The targets, each with the programs that miss it: [(target, [program with figures])]."""
+    if not programs_of(results, names):
+        return []
     rises, slower, open_, behind, more = [], [], [], [], []
     unknown = 0
     for name, p in programs_of(results, names):
@@ -131,6 +133,8 @@ def thousands(number):
 def note_of(program, version, key, candidates):
     error = error_of(program["versions"], key)
     runs = runs_of(program["versions"], key)
+    if not runs and error and version.startswith("bolt") and program.get("skip"):
+        return f"**refused**; without `{'`, `'.join(program['skip'])}` its output: **{error}**"
     if not runs:
         return f"**{error or 'not measured'}**"
     notes = []

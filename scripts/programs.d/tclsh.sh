@@ -9,8 +9,11 @@ program_prepare() {
 
 program_build() {
 	cp -a "$CACHE/configured/tcl8.6/unix/." "$W"
+	# The library that is built here, not one that the system may have.
+	sed -i "s|-L$CACHE/configured/tcl8.6/unix -ltcl8.6|libtcl8.6.a|" "$W/Makefile"
 	# Where the scripts are that the shell reads first; found in the source.
 	make -C "$W" -j"$JOBS" CFLAGS="$CFLAGS_V -w" CFLAGS_OPTIMIZE="-O2" \
 		LDFLAGS="$LDFLAGS_V" TCL_LIBRARY="$CACHE/src/tcl8.6/library" tclsh
+	if ldd "$W/tclsh" | grep libtcl; then return 1; fi
 	mv "$W/tclsh" "$OUT/tclsh-$1"
 }
