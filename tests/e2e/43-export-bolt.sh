@@ -1,0 +1,88 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+# fdata for llvm-bolt: samples as perf2bolt writes them, inferred branches that bolt finds
+# no fault with, branches that were seen; and merge-fdata.
+. "$(dirname "$0")/export/lib.sh"
+need gcc g++ valgrind jq
+bolt=/usr/lib/llvm-19/bin
+if [ ! -x $bolt/llvm-bolt ]; then
+	echo "skip: llvm-bolt is missing (scripts/setup --bench)"
+	exit 77
+fi
+
+gcc -O2 -Wl,--emit-relocs "so urce/main prog.c" "so urce/second.c" "so urce/third.c" -o c || exit 1
+g++ -O2 -Wl,--emit-relocs "so urce/main prog.cc" "so urce/else where.cc" -o cxx || exit 1
+progs="c cxx"
+if command -v ld.lld >/dev/null; then
+	# Data before code: the local datum "same" is the first of its name.
+	gcc -O2 -no-pie -fuse-ld=lld -Wl,--emit-relocs,-z,separate-code "so urce/main prog.c" "so urce/second.c" \
+		"so urce/third.c" -o c-lld || exit 1
+	progs="$progs c-lld"
+fi
+
+# accepted WHAT PROGRAM FDATA: bolt optimises with it, says nothing of stale, and it works
+accepted() {
+	$bolt/llvm-bolt "$2" -o out -data "$3" -reorder-blocks=ext-tsp \
+		-reorder-functions=hfsort -v=1 -dyno-stats >bolt.txt 2>&1 || {
+		fail "$1: llvm-bolt: $(tail -3 bolt.txt)"
+		return
+	}
+	says bolt.txt '[1-9][0-9]* out of [0-9]* functions .* have non-empty' "$1"
+	# One object is ignored in perf2bolt's own files too: "[unknown]", where calls come from.
+	grep -v 'profile for 1 objects was ignored' bolt.txt |
+		grep 'invalid (possibly stale)\|objects was ignored\|failed to parse\|mismatch' &&
+		fail "$1: bolt does not know what it is told"
+	[ "$(./out)" = "$(./"$2")" ] || fail "$1: the output does not work"
+}
+
+for prog in $progs; do
+	rm -f s.db*
+	counted $prog s.db
+	ends 0 "samples" none.fdata --db s.db export --format=fdata --binary=$prog --branches=none
+	says none.fdata '^no_lbr ' "$prog"
+	accepted "$prog: samples" $prog none.fdata
+
+	ends 0 "inferred" inferred.fdata --db s.db export --format=fdata --binary=$prog \
+		--branches=inferred
+	grep -q no_lbr inferred.fdata && fail "$prog: inferred branches and no_lbr"
+	accepted "$prog: inferred" $prog inferred.fdata
+	# Counts that are exact infer what is exact: bolt counts for each loop what ran.
+	case $prog in
+	c | c-lld)
+		# 500 rounds of main call middle, which calls zeta 4 times: 2,000.
+		awk '$2 == "main" && $5 == "middle" { m = $8 } $2 == "middle" && $5 == "zeta" { z += $8 }
+			END { exit !(m > 0 && z > 3.6 * m && z < 4.4 * m) }' inferred.fdata ||
+			fail "$prog: zeta is not called four times as often as middle:
+$(grep -E ' (middle|zeta) 0 ' inferred.fdata)"
+		;;
+	esac
+	$bolt/merge-fdata inferred.fdata inferred.fdata -o merged.fdata >merge.txt 2>&1 ||
+		fail "merge-fdata: $(head -3 merge.txt)"
+	accepted "$prog: merged" $prog merged.fdata
+	one=$(awk '{ s += $NF } END { printf "%d", s }' inferred.fdata)
+	two=$(awk '{ s += $NF } END { printf "%d", s }' merged.fdata)
+	[ "$two" = $((2 * one)) ] || fail "$prog: merged twice $one is $two"
+done
+
+# ---- the same samples as perf2bolt takes from the same file: the same lines
+for prog in $progs; do
+	if ! perf record --buildid-mmap -q -e cpu-clock:u -F 2000 -o perf.data -- ./$prog 60000 \
+		>/dev/null 2>&1; then
+		left_out="perf cannot record here"
+		break
+	fi
+	$bolt/perf2bolt -p perf.data -nl -o bolt.fdata $prog >p2b.txt 2>&1 || {
+		fail "perf2bolt: $(tail -3 p2b.txt)"
+		continue
+	}
+	rm -f p.db*
+	perf script -G -i perf.data --show-mmap-events --show-task-events >perf.txt 2>/dev/null
+	ends 0 "import" import.txt --db p.db import perf.txt
+	ends 0 "as perf2bolt" none.fdata --db p.db export --format=fdata --binary=$prog
+	# An entry of a PLT is a function for bolt; and perf's event stands in the first line.
+	diff <(grep -v '@PLT\|^no_lbr' bolt.fdata | sort) <(grep -v '^no_lbr' none.fdata | sort) \
+		>diff.txt || fail "$prog: not as perf2bolt: $(head -5 diff.txt)"
+	[ "$(wc -l <none.fdata)" -gt 5 ] || fail "$prog: too few samples to compare"
+	says none.fdata 'same/[12]\|local' "$prog"
+done
+finish
