@@ -17,8 +17,8 @@
  * worse as often as better; 0.05 to 0.2 make little difference. */
 #define MIN_GAIN 0.2
 
-/* As compilers align functions at -O2. Blocks inside a function are not aligned: the padding
- * would be executed, or would spread hot lines. */
+/* As compilers align functions at -O2. Everything else starts where the one before it ends, unless a
+ * run would lie in more lines than it needs (layout_line). */
 #define ENTRY_ALIGN_LOG2 4
 
 static const char *const names[ME_NR_ORDERS] = {
@@ -178,6 +178,8 @@ int me_layout_build(const struct mp_cfg *cfg, const struct mp_counts *counts,
 	}
 	if (reorder && !options->no_tails && !ret)
 		ret = me_tails_add(cfg, counts, plan);
+	if (options->line_log2 && !ret)
+		me_lines_keep(cfg, counts, options->line_log2, plan);
 out:
 	free(zones);
 	free(keep);

@@ -37,6 +37,10 @@ int me_blocks_order(const struct mp_cfg *cfg, const struct mp_counts *counts, ui
 int me_funcs_order(const struct mp_cfg *cfg, const struct mp_counts *counts, const uint8_t *zones,
 		   enum mp_order order, uint32_t *out, uint32_t *nr_out);
 
+/* me_lines_keep - mark the runs of @plan that are worth keeping in few lines; the order is final. */
+void me_lines_keep(const struct mp_cfg *cfg, const struct mp_counts *counts, uint8_t line_log2,
+		   struct me_plan *plan);
+
 /* me_tails_add - add clones of short ways out to @plan. Return: 0, -ENOMEM. */
 int me_tails_add(const struct mp_cfg *cfg, const struct mp_counts *counts, struct me_plan *plan);
 

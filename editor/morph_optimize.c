@@ -42,6 +42,7 @@ enum key {
 	KEY_KEEP_FLUFF,
 	KEY_NO_TAILS,
 	KEY_HUGE_PAGES,
+	KEY_FETCH_LINE,
 	KEY_ALL,
 	KEY_SHUFFLE,
 	KEY_LIST_PATCHES,
@@ -83,6 +84,10 @@ static const struct argp_option argp_options[] = {
 	{"keep-fluff", KEY_KEEP_FLUFF, NULL, 0, "Copy whole functions, cold blocks too", 1},
 	{"no-tail-duplication", KEY_NO_TAILS, NULL, 0,
 	 "Never copy a short way out (a return, a dispatch) more than once", 1},
+	{"fetch-line", KEY_FETCH_LINE, "BYTES", 0,
+	 "Do not cut runs of hot code by boundaries of so many bytes where padding avoids it: 64 "
+	 "(default), 32, 0 (never pad)",
+	 1},
 	{"huge-pages", KEY_HUGE_PAGES, NULL, 0,
 	 "Align the new code so that pages of 2 MiB can back it, where the kernel does that", 1},
 	{"list-patches", KEY_LIST_PATCHES, "FILE", 0,
@@ -118,6 +123,18 @@ static void parse_estimator(struct argp_state *state, struct me_optimize_options
 		o->estimator = MP_ESTIMATE_SCALED;
 	else if (strcmp(arg, "poisson"))
 		argp_error(state, "--estimator: '%s' is neither poisson nor scaled", arg);
+}
+
+static void parse_line(struct argp_state *state, struct me_optimize_options *o, const char *arg)
+{
+	if (!strcmp(arg, "0"))
+		o->layout.line_log2 = 0;
+	else if (!strcmp(arg, "32"))
+		o->layout.line_log2 = 5;
+	else if (!strcmp(arg, "64"))
+		o->layout.line_log2 = 6;
+	else
+		argp_error(state, "--fetch-line: '%s' is not 0, 32 or 64", arg);
 }
 
 static void check_usage(struct argp_state *state, const struct arguments *a, bool dry_run)
@@ -168,6 +185,7 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 	case KEY_EXACT: o->exact_profile = true; return 0;
 	case KEY_KEEP_FLUFF: o->layout.keep_fluff = true; return 0;
 	case KEY_NO_TAILS: o->layout.no_tails = true; return 0;
+	case KEY_FETCH_LINE: parse_line(state, o, arg); return 0;
 	case KEY_HUGE_PAGES: o->layout.huge_pages = true; return 0;
 	case KEY_LIST_PATCHES: a->patch_list = arg; return 0;
 	case KEY_ALL: o->all = true; return 0;
@@ -249,7 +267,9 @@ int main(int argc, char **argv)
 	struct arguments a = {
 		.options = {.min_samples = ME_MIN_SAMPLES,
 			    .estimator = MP_ESTIMATE_POISSON,
-			    .layout = {.block_order = ME_ORDER_PH, .function_order = MP_ORDER_PH}},
+			    .layout = {.block_order = ME_ORDER_PH,
+				       .function_order = MP_ORDER_PH,
+				       .line_log2 = 6}},
 	};
 	struct me_inplace_report done = {0};
 	struct me_optimize_report report;

@@ -118,6 +118,21 @@ static uint64_t round_up(uint64_t value, uint8_t log2)
 	return (value + mask) & ~mask;
 }
 
+/* Longer runs are not kept together beyond this. */
+#define MAX_RUN_LINES 2
+
+/* Would the run of copy @i lie in more lines at @vaddr than it needs? */
+static bool straddles(const struct me_placement *placement, uint32_t i, uint64_t vaddr)
+{
+	uint64_t line = UINT64_C(1) << placement->line_log2, size = 0;
+
+	for (uint32_t k = 0; k < placement->copies[i].run && i + k < placement->nr_copies; k++)
+		size += copy_size(&placement->copies[i + k]);
+	if (size > MAX_RUN_LINES * line)
+		size = MAX_RUN_LINES * line;
+	return size && ((vaddr & (line - 1)) + size - 1) / line > (size - 1) / line;
+}
+
 static void assign_addresses(struct me_placement *placement)
 {
 	uint64_t vaddr = placement->base;
@@ -126,6 +141,8 @@ static void assign_addresses(struct me_placement *placement)
 		struct me_copy *copy = &placement->copies[i];
 
 		vaddr = round_up(vaddr, copy->align_log2);
+		if (copy->run && straddles(placement, i, vaddr))
+			vaddr = round_up(vaddr, placement->line_log2);
 		copy->new_vaddr = vaddr;
 		copy->new_size = copy_size(copy);
 		vaddr += copy->new_size;
@@ -180,6 +197,7 @@ int me_place(const struct mp_cfg *cfg, const struct me_plan *plan,
 {
 	*out = (struct me_placement){.base = base,
 				     .end = base,
+				     .line_log2 = plan->line_log2,
 				     .nr_copies = plan->nr_blocks,
 				     .first_warm = plan->nr_blocks};
 	out->copies = calloc(plan->nr_blocks + 1, sizeof(*out->copies));
@@ -194,6 +212,7 @@ int me_place(const struct mp_cfg *cfg, const struct me_plan *plan,
 		out->copies[i].block = plan->blocks[i].block;
 		out->copies[i].align_log2 = alignment(cfg, &plan->blocks[i], pointers);
 		out->copies[i].clone = plan->blocks[i].clone;
+		out->copies[i].run = plan->line_log2 ? plan->blocks[i].run : 0;
 		if (!plan->blocks[i].clone)
 			out->of_block[plan->blocks[i].block] = i;
 		if (plan->blocks[i].zone == ME_ZONE_WARM && out->first_warm == plan->nr_blocks)

@@ -25,6 +25,7 @@ struct me_copy {
 	uint64_t new_vaddr;
 	uint32_t new_size; /* body, branch and jump; padding before it not counted */
 	uint8_t align_log2;
+	uint8_t run;		     /* as in the plan */
 	bool branch, jump;	     /* a jcc, a jmp at the end */
 	bool long_branch, long_jump; /* rel32 rather than rel8 */
 	bool invert;		     /* the jcc's condition */
@@ -36,6 +37,7 @@ struct me_copy {
 struct me_placement {
 	struct me_copy *copies; /* in plan order: ascending new_vaddr */
 	uint32_t nr_copies;
+	uint8_t line_log2;   /* as in the plan */
 	uint32_t first_warm; /* index of the first copy of ME_ZONE_WARM */
 	uint32_t *of_block;  /* cfg block -> copy (no clone), MP_NONE: not copied */
 	uint64_t base, end;  /* [base, end): all copies */

@@ -33,6 +33,8 @@ struct me_plan_block {
 	uint8_t favour_fall; /* of a conditional branch whose successors both lie elsewhere: the
 				 * fall-through is the likelier one, so it gets the single branch */
 	uint8_t clone;	     /* one more copy, that only the block before it falls into */
+	uint8_t run;	     /* this block and what follows it, so many blocks in all, lie in as few
+				 * lines of the plan's line_log2 as they can; 0: wherever */
 };
 
 /* Blocks in the order of their new addresses: all of ME_ZONE_HOT first, then ME_ZONE_WARM; inside
@@ -41,6 +43,7 @@ struct me_plan_block {
 struct me_plan {
 	struct me_plan_block *blocks;
 	uint32_t nr_blocks;
+	uint8_t line_log2; /* what the machine fetches at a time; 0: runs do not matter */
 	uint8_t page_log2; /* pages of this size can hold the new code and nothing else; 0: any */
 };
 

@@ -77,6 +77,34 @@ START_TEST(place_fills_up_the_plans_pages)
 }
 END_TEST
 
+START_TEST(place_moves_a_run_that_would_lie_in_one_line_too_many)
+{
+	struct fixture f;
+
+	build_diamond(&f, 10, 10);
+	plan_order(&f, "0123");
+	f.plan.line_log2 = 4;
+	fixture_place_at(&f, 0x500008);
+	ck_assert_uint_eq(f.placement.copies[1].new_vaddr, 0x50000c); /* nobody asked */
+	f.plan.blocks[1].run = 1;
+	fixture_place_at(&f, 0x500008);
+	ck_assert_uint_eq(f.placement.copies[1].new_vaddr, 0x500010);
+	fixture_place_at(&f, 0x50000c); /* no need */
+	ck_assert_uint_eq(f.placement.copies[1].new_vaddr, 0x500010);
+	fixture_place_at(&f, 0x500000); /* 12 bytes from 4 on: just fits */
+	ck_assert_uint_eq(f.placement.copies[1].new_vaddr, 0x500004);
+	f.plan.blocks[1].run = 2; /* 22 bytes need two lines anywhere, and have them */
+	fixture_place_at(&f, 0x500000);
+	ck_assert_uint_eq(f.placement.copies[1].new_vaddr, 0x500004);
+	fixture_place_at(&f, 0x500008); /* here they would have three */
+	ck_assert_uint_eq(f.placement.copies[1].new_vaddr, 0x500010);
+	f.plan.line_log2 = 0;
+	fixture_place_at(&f, 0x500008);
+	ck_assert_uint_eq(f.placement.copies[1].new_vaddr, 0x50000c);
+	fixture_free(&f);
+}
+END_TEST
+
 START_TEST(place_inverts_a_branch_whose_target_follows)
 {
 	struct fixture f;
@@ -341,6 +369,7 @@ static Suite *suite(void)
 
 	tcase_add_test(tc, place_keeps_branches_in_the_original_order);
 	tcase_add_test(tc, place_fills_up_the_plans_pages);
+	tcase_add_test(tc, place_moves_a_run_that_would_lie_in_one_line_too_many);
 	tcase_add_test(tc, place_inverts_a_branch_whose_target_follows);
 	tcase_add_test(tc, place_drops_a_jump_to_what_follows);
 	tcase_add_test(tc, place_makes_an_empty_copy_of_a_lone_jump_to_what_follows);

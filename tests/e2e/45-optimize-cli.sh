@@ -114,7 +114,7 @@ runs() { # FILE WHAT
 ends 0 "--help" --help
 says out.txt '^Usage: morph-optimize' "--help"
 for o in --output --dry-run --db --report --min-samples --since --block-order --function-order \
-	--estimator --exact-profile --no-tail-duplication --huge-pages --keep-fluff --list-patches --all --shuffle; do
+	--estimator --exact-profile --no-tail-duplication --huge-pages --fetch-line --keep-fluff --list-patches --all --shuffle; do
 	says out.txt "$o" "--help"
 	grep -q -e "Fl $(sed 's/^-//' <<<"$o")" "$root/Documentation/morph-optimize.1" ||
 		fail "the manual page does not know $o"
@@ -131,7 +131,7 @@ ends 2 "--shuffle without --all" --shuffle=3 --dry-run prog
 ends 2 "--exact-profile with --all" --all --exact-profile --dry-run prog
 ends 2 "an unknown option" --all --dry-run --fast prog
 for o in --report=xml --min-samples=many --min-samples=-1 --min-samples= --since=x --shuffle=x \
-	--block-order=best --function-order=best --estimator=guess; do
+	--block-order=best --function-order=best --fetch-line=48 --estimator=guess; do
 	ends 2 "$o" --all --dry-run "$o" prog
 	says err.txt "${o%%=*}" "$o"
 	says err.txt "Try .*--help" "$o"
@@ -253,7 +253,7 @@ ends 0 "a profile, json" --db db --report=json prog -o prog.fast
 jq -e '.samples == 3000 and .samples_moved == 3000 and .predicted_taken_ratio > 0
 	and .functions.moved >= 2' out.txt >/dev/null || fail "a profile, json: $(cat out.txt)"
 for o in --block-order=original --function-order=original --estimator=scaled --keep-fluff \
-	--exact-profile --no-tail-duplication --huge-pages --block-order=exttsp --function-order=c3 \
+	--exact-profile --no-tail-duplication --huge-pages --fetch-line=0 --fetch-line=32 --block-order=exttsp --function-order=c3 \
 	--function-order=cds --block-order=ph --function-order=ph --estimator=poisson --since=1 --min-samples=3000; do
 	ends 0 "$o" --db db "$o" prog -o prog.opt
 	runs prog.opt "$o"
