@@ -70,7 +70,7 @@ static int refuse(int code, struct mp_err *err)
 {
 	if (code == ENOSYS)
 		return mp_err_set(err, code, "this kernel has no bpf()");
-	if (code == EPERM && is_locked_down())
+	if (is_locked_down())
 		return mp_err_set(err, code, "the kernel is locked down");
 	if (code == EPERM)
 		return mp_err_set(err, code, "not allowed: needs root, or CAP_BPF and CAP_PERFMON");

@@ -77,7 +77,7 @@ int md_choose_source(const struct md_source_config *config, struct md_source **o
  * morphd itself, measured with scripts/bench-source on the machine that has the costly samples:
  * reading, attributing and storing one, and waking ten times a second.
  */
-#define DRAIN_NS 1500
+#define DRAIN_NS 500
 #define WAKE_NS	 1000000
 
 struct tsc {

@@ -332,6 +332,10 @@ void md_perf_decode(struct md_perf_decoder *d, uint32_t ring,
 
 	if (record->type >= sizeof(min_room) / sizeof(min_room[0]) || room < min_room[record->type])
 		return;
+	/* Who asks for mappings gets FORK and EXIT as well. */
+	if (d->mappings_only &&
+	    (record->type == PERF_RECORD_FORK || record->type == PERF_RECORD_EXIT))
+		return;
 	switch (record->type) {
 	case PERF_RECORD_SAMPLE:
 		decode_sample(d, ring, (const void *)body, body + sizeof(struct sample_body),

@@ -28,7 +28,7 @@ struct md_perf_stage {
 
 struct md_perf_decoder {
 	bool has_branches;
-	bool mappings_only; /* no record of the rings is a sample */
+	bool mappings_only; /* samples and what processes do comes otherwise */
 	uint32_t rate_hz;
 	uint32_t nr_stages;
 	struct md_perf_stage *stages; /* one for each ring */

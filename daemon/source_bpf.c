@@ -34,7 +34,8 @@ struct bpf {
 	struct md_recfile_info info;
 	pid_t command;
 	int epoll;
-	bool stopped; /* for the last records */
+	bool stopped;	   /* for the last records */
+	bool said_missing; /* what the programs took and nobody saw was counted */
 	/* Mappings looked up in /proc, to be given out when the stream gets to their time. */
 	struct md_buf scan;
 	uint64_t scan_ns, last_scan_ns;
@@ -230,6 +231,21 @@ static void account_lost(struct bpf *b, uint64_t time_ns)
 	b->said = totals;
 }
 
+/* The programs count what they take; whatever became of it, none is dropped silently. */
+static void account_missing(struct bpf *b)
+{
+	struct md_bpf_totals totals = md_bpf_programs_totals(b->programs);
+	uint64_t seen = b->merge.nr_samples + totals.nr_lost;
+
+	if (b->said_missing)
+		return;
+	b->said_missing = true;
+	if (totals.nr_samples > seen &&
+	    !md_record_add_lost(&b->merge.decoder.out, now_ns(), totals.nr_samples - seen,
+				MORPH_LOST_NO_MEMORY, 0))
+		b->merge.decoder.failed = true;
+}
+
 static int read_rings(struct bpf *b, bool drain, struct mp_err *err)
 {
 	uint64_t limit_ns;
@@ -279,6 +295,8 @@ static int bpf_next(struct md_source *source, int timeout_ms, bool drain, struct
 		b->scan_ns = b->last_scan_ns = now_ns();
 		md_proc_scan(b->command, 0, &b->scan);
 	}
+	if (drain && !d->out.size)
+		account_missing(b);
 	batch->data = d->out.data;
 	batch->size = d->out.size;
 	return 0;

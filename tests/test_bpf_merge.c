@@ -282,6 +282,22 @@ START_TEST(lost_records_of_the_mappings_are_no_samples)
 }
 END_TEST
 
+START_TEST(processes_of_the_mappings_rings_are_not_told_twice)
+{
+	struct {
+		struct perf_event_header header;
+		uint64_t words[6];
+	} end = {.header = {.type = PERF_RECORD_EXIT, .size = 8 + 24 + 24}};
+
+	end.words[0] = 5 | (uint64_t)4 << 32;
+	end.words[1] = 5 | (uint64_t)4 << 32;
+	md_perf_decode(&m.decoder, 0, &end.header);
+	end.header.type = PERF_RECORD_FORK;
+	md_perf_decode(&m.decoder, 0, &end.header);
+	ck_assert_uint_eq(m.decoder.out.size, 0);
+}
+END_TEST
+
 static Suite *make_suite(void)
 {
 	Suite *suite = suite_create("bpf_merge");
@@ -298,6 +314,7 @@ static Suite *make_suite(void)
 	tcase_add_test(tc, merge_loses_no_sample_however_many_there_are);
 	tcase_add_test(tc, merge_refuses_what_is_no_record_of_the_ring);
 	tcase_add_test(tc, lost_records_of_the_mappings_are_no_samples);
+	tcase_add_test(tc, processes_of_the_mappings_rings_are_not_told_twice);
 	suite_add_tcase(suite, tc);
 	return suite;
 }

@@ -36,6 +36,8 @@ flags=(-std=gnu17 -Wall -Wextra -Wmissing-prototypes -Wstrict-prototypes -Werror
 	-D_GNU_SOURCE '-DMORPH_VERSION="test"' -fsyntax-only)
 read -ra pc <<<"$(pkg-config --cflags libelf libdw sqlite3 libxxhash jansson check)"
 flags+=("${pc[@]}")
+# With the bpf source, where this build has it.
+[ ! -e "$BUILD/bpf/collector.skel.h" ] || flags+=(-DMORPH_BPF -I"$BUILD/bpf")
 for cc in gcc clang; do
 	command -v $cc >/dev/null || { echo "no $cc here"; continue; }
 	printf '%s\0' "${user[@]}" |
@@ -45,5 +47,11 @@ for cc in gcc clang; do
 			fail "$h does not stand alone under $cc"
 	done
 done
+if [ -e "$BUILD/bpf/collector.skel.h" ]; then
+	for f in daemon/bpf/*.bpf.c; do
+		clang -target bpf -mcpu=v2 -g -O2 -Wall -Wextra -Werror -I. -fsyntax-only \
+			-idirafter "/usr/include/$(gcc -dumpmachine)" "$f" || fail "$f"
+	done
+fi
 echo "${#sources[@]} files, $nr_failed failures"
 [ $nr_failed = 0 ]

@@ -153,6 +153,8 @@ for producer in $producers; do
 		emitted=$(jq .emitted "$name.out") attributed=$(jq .attributed "$name.out")
 		[ "$emitted" = $((attributed + $(jq .unattributed "$name.out") + $(jq .lost "$name.out"))) ] ||
 			fail "samples do not add up"
+		# What the programs in the kernel took, and what came of it, is the same number.
+		[ "$(jq '.reasons."no-memory"' "$name.out")" = 0 ] || fail "samples are missing"
 		[ "$kind" = system ] || [ "$(ledger "$name.db" no-process)" = 0 ] ||
 			fail "$(ledger "$name.db" no-process) samples of no process"
 		# The same again from the recording, which needs no file but itself.

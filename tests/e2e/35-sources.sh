@@ -1,0 +1,151 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+# --source=auto: takes the best collector that works, falls back where the kernel, the rights or
+# the build do not allow it, and says why; the rate is measured unless it is asked for.
+set -u
+root=$(cd "$(dirname "$0")/../.." && pwd)
+MORPHD=$BUILD/morphd
+cd "$TMPDIR" || exit 1
+nr_failed=0
+fail() {
+	echo "FAIL: $*"
+	nr_failed=$((nr_failed + 1))
+}
+
+"$MORPHD" run --source=perf --record probe -- true 2> err || {
+	echo "no sampling on this machine: $(head -n 1 err)"
+	exit 77
+}
+
+# Fallback, on every machine: a build without BPF takes the next best.
+read -ra libs <<< "$(pkg-config --libs libelf libdw sqlite3 libxxhash jansson zlib)"
+read -ra bpf <<< "$(pkg-config --libs libbpf 2> /dev/null)"
+if ${CC:-gcc} -O1 -D_GNU_SOURCE -I"$root" -c "$root/daemon/source_bpf.c" -o plain.o &&
+	${CC:-gcc} -O1 -D_GNU_SOURCE -I"$root" -o without "$root/daemon/morphd.c" plain.o \
+		"$BUILD/daemon.a" "$BUILD/libprof.a" "${libs[@]}" "${bpf[@]}" -lZydis -lZycore -lm \
+		-lpthread 2> err; then
+	./without run --db without.db -- true 2> err || fail "a build without bpf: $(cat err)"
+	why=$(sqlite3 -readonly without.db "SELECT collector || ': ' || why FROM session")
+	[[ $why == "perf: bpf: this morphd was built without it; perf: "* ]] ||
+		fail "a build without bpf: $why"
+	./without run --source=bpf --db none.db -- touch ran 2> err && fail "bpf without bpf"
+	grep -qx "morphd: this morphd was built without it" err || fail "$(cat err)"
+	[ ! -e ran ] || fail "a command ran that could not be sampled"
+else
+	# An archive of a sanitizer's build does not link with this.
+	echo "skip: a build without bpf does not link: $(grep -v '^/' err | head -n 1 | cut -c 1-100)"
+fi
+
+[ $EUID = 0 ] || {
+	echo "skip: the rest needs root"
+	exit $((nr_failed > 0))
+}
+
+# daemon NAME COMMAND...: runs it until it has a database; leaves NAME.db, NAME.err, NAME.json
+daemon() {
+	local name=$1 pid
+	shift
+	rm -f "$name".db*
+	"$@" --db "$name.db" 2> "$name.err" &
+	pid=$!
+	until [ -s "$name.db" ] && [ -n "$(sqlite3 -readonly "$name.db" \
+		"SELECT key FROM session" 2> /dev/null)" ]; do
+		kill -0 $pid 2> /dev/null || break
+		sleep 0.05
+	done
+	sh -c 'i=0; while [ $i -lt 300000 ]; do i=$((i+1)); done'
+	kill -TERM $pid 2> /dev/null
+	wait $pid || fail "$name: exit $?: $(cat "$name.err")"
+	"$BUILD/morph-stats" status --db "$name.db" --json > "$name.json" ||
+		fail "$name: no samples: $(cat "$name.err")"
+}
+session() { jq -r ".sessions[0].$2" "$1.json"; }
+# expect_why NAME COLLECTOR TEXT
+expect_why() {
+	[ "$(session "$1" collector)" = "$2" ] || fail "$1: $(session "$1" collector), not $2"
+	[[ $(session "$1" why) == *"$3"* ]] || fail "$1: \"$3\" is not in: $(session "$1" why)"
+}
+
+# A rate that nobody asked for: measured, prime, below what is promised, and said everywhere.
+daemon plain "$MORPHD"
+rate=$(session plain rate_hz)
+[ "$rate" -ge 11 ] && [ "$rate" -le 1021 ] || fail "a rate of $rate Hz"
+[ "$(factor "$rate" | wc -w)" = 2 ] || fail "$rate Hz is not a prime number"
+why=$(session plain why)
+[[ $why =~ $rate\ Hz,\ (0\.[0-9]+)\ %\ of\ each\ CPU:\ a\ sample\ costs\ ([0-9.]+)\ us ]] ||
+	fail "the measured cost is not said: $why"
+[ "$rate" = 11 ] || [ "$(echo "${BASH_REMATCH[1]:-1} < 0.3" | bc)" = 1 ] ||
+	fail "${BASH_REMATCH[1]} % of each CPU"
+grep -qF "morphd: ${why%%; the*}" plain.err || grep -qF "$rate Hz" plain.err ||
+	fail "the rate is not in the log: $(cat plain.err)"
+"$BUILD/morph-stats" status --db plain.db > text
+grep -qF "at $rate Hz" text && grep -qF "a sample costs" text || fail "status: $(cat text)"
+best=$(session plain collector)
+echo "$best: $why"
+
+# One that was asked for.
+daemon asked "$MORPHD" --rate 997
+[ "$(session asked rate_hz)" = 997 ] || fail "--rate 997: $(session asked rate_hz) Hz"
+[[ $(session asked why) != *"a sample costs"* ]] || fail "measured in spite of --rate"
+
+# What can stand in bpf's way, one after the other.
+if ! "$MORPHD" run --source=bpf --db probe.db -- true 2> err; then
+	echo "skip: bpf: $(head -n 1 err)"
+	exit $((nr_failed > 0))
+fi
+[ "$best" = bpf ] || [[ $why == "bpf: reads no branch stacks; perf: "* ]] || fail "not bpf: $why"
+
+if command -v setpriv > /dev/null; then
+	daemon caps setpriv --bounding-set=-bpf,-sys_admin "$MORPHD"
+	expect_why caps perf "bpf: not allowed: needs root, or CAP_BPF and CAP_PERFMON; perf: "
+	setpriv --bounding-set=-bpf,-sys_admin "$MORPHD" run --source=bpf --db no.db -- touch ran 2> err &&
+		fail "bpf without CAP_BPF"
+	[ "$(cat err)" = "morphd: not allowed: needs root, or CAP_BPF and CAP_PERFMON" ] ||
+		fail "without CAP_BPF: $(cat err)"
+	# Where the kernel is locked down, no capability helps.
+	cat > lockdown.sh <<'SH'
+mount -t tmpfs none /sys/kernel/security || exit 99
+echo 'none integrity [confidentiality]' > /sys/kernel/security/lockdown
+exec "$@"
+SH
+	if [ -d /sys/kernel/security ] && unshare -m sh -c 'mount -t tmpfs none /sys/kernel/security'; then
+		daemon lockdown unshare -m sh lockdown.sh setpriv --bounding-set=-bpf,-sys_admin "$MORPHD"
+		expect_why lockdown perf "bpf: the kernel is locked down; perf: "
+	else
+		echo "skip: no securityfs here"
+	fi
+	# An ordinary user's own command.
+	user=$(mktemp -d /tmp/morph-user.XXXXXX) || exit 1
+	trap 'rm -rf "$user"' EXIT
+	chmod 777 "$user" && cp "$MORPHD" "$user/"
+	if [ "$(cat /proc/sys/kernel/perf_event_paranoid)" -le 2 ]; then
+		(cd "$user" && setpriv --reuid=65534 --regid=65534 --clear-groups ./morphd run --db db -- \
+			sh -c 'i=0; while [ $i -lt 100000 ]; do i=$((i+1)); done') 2> err ||
+			grep -q 'perf_event_mlock_kb is used up' err || fail "an ordinary user: $(cat err)"
+		[ ! -s "$user/db" ] || [[ $(sqlite3 -readonly "$user/db" "SELECT why FROM session") == \
+			"bpf: not allowed"* ]] || fail "an ordinary user's session does not say why not bpf"
+	fi
+fi
+if unshare -m true 2> /dev/null; then
+	# A kernel that does not describe its types.
+	daemon btf unshare -m sh -c 'mount -t tmpfs none /sys/kernel/btf && exec "$@"' - "$MORPHD"
+	expect_why btf perf "bpf: this kernel does not describe its types (BTF); perf: "
+fi
+if unshare -fp --mount-proc true 2> /dev/null; then
+	unshare -fp --mount-proc "$MORPHD" run --db pid.db -- \
+		sh -c 'i=0; while [ $i -lt 100000 ]; do i=$((i+1)); done' 2> err || fail "PID namespace: $(cat err)"
+	[[ $(sqlite3 -readonly pid.db "SELECT collector || why FROM session") == \
+		"perfbpf: we are in a PID namespace; perf: "* ]] || fail "in a PID namespace: not perf"
+	unshare -fp --mount-proc "$MORPHD" run --source=bpf --db pid.db -- true 2> err &&
+		fail "bpf in a PID namespace"
+fi
+# perf_event_open is needed by both.
+${CC:-gcc} -o deny "$root/tests/e2e/deny.c" || exit 1
+for source in auto bpf perf; do
+	./deny "$MORPHD" run --source=$source --db no.db -- touch ran 2> err && fail "$source when denied"
+	[ "$(wc -l < err)" = 1 ] && grep -q "perf_event_open\|perf_event_paranoid" err ||
+		fail "$source when denied: $(cat err)"
+done
+[ ! -e ran ] || fail "a command ran that could not be sampled"
+[ $nr_failed = 0 ] && echo ok
+exit $((nr_failed > 0))
