@@ -5,7 +5,6 @@
  */
 #include "daemon/annotate.h"
 
-#include <Zydis/Zydis.h>
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
@@ -13,6 +12,7 @@
 #include <string.h>
 
 #include "daemon/demangle.h"
+#include "daemon/disasm.h"
 #include "libprof/counts.h"
 #include "libprof/insn.h"
 
@@ -94,8 +94,7 @@ uint64_t md_counts_mapped(const struct mp_map *map, const struct mp_ip_count *co
 struct builder {
 	const struct md_ann_request *request;
 	struct md_annotation *a;
-	ZydisDecoder decoder;
-	ZydisFormatter formatter;
+	struct md_disasm *disasm;
 };
 
 static int compare_vaddr(const void *a, const void *b)
@@ -103,43 +102,6 @@ static int compare_vaddr(const void *a, const void *b)
 	const struct mp_ip_count *x = a, *y = b;
 
 	return (x->vaddr > y->vaddr) - (x->vaddr < y->vaddr);
-}
-
-static int setup_formatter(struct builder *b)
-{
-	ZydisFormatterStyle style = b->request->intel ? ZYDIS_FORMATTER_STYLE_INTEL
-						      : ZYDIS_FORMATTER_STYLE_ATT;
-	ZydisFormatter *f = &b->formatter;
-
-	if (ZYAN_FAILED(ZydisDecoderInit(&b->decoder, ZYDIS_MACHINE_MODE_LONG_64,
-					 ZYDIS_STACK_WIDTH_64)) ||
-	    ZYAN_FAILED(ZydisFormatterInit(f, style)))
-		return -EINVAL;
-	ZydisFormatterSetProperty(f, ZYDIS_FORMATTER_PROP_HEX_UPPERCASE, ZYAN_FALSE);
-	ZydisFormatterSetProperty(f, ZYDIS_FORMATTER_PROP_ADDR_PADDING_ABSOLUTE,
-				  ZYDIS_PADDING_DISABLED);
-	ZydisFormatterSetProperty(f, ZYDIS_FORMATTER_PROP_DISP_PADDING, ZYDIS_PADDING_DISABLED);
-	ZydisFormatterSetProperty(f, ZYDIS_FORMATTER_PROP_IMM_PADDING, ZYDIS_PADDING_DISABLED);
-	ZydisFormatterSetProperty(f, ZYDIS_FORMATTER_PROP_FORCE_RELATIVE_RIPREL, ZYAN_TRUE);
-	return 0;
-}
-
-/* The text of the instruction at @bytes; "(bad)" of one byte for what is none. */
-static char *disassemble(struct builder *b, const uint8_t *bytes, size_t avail, uint64_t vaddr,
-			 uint8_t *len)
-{
-	ZydisDecodedOperand operands[ZYDIS_MAX_OPERAND_COUNT];
-	ZydisDecodedInstruction insn;
-	char text[256];
-
-	*len = 1;
-	if (ZYAN_FAILED(ZydisDecoderDecodeFull(&b->decoder, bytes, avail, &insn, operands)) ||
-	    ZYAN_FAILED(ZydisFormatterFormatInstruction(&b->formatter, &insn, operands,
-							insn.operand_count_visible, text,
-							sizeof(text), vaddr, NULL)))
-		return strdup("(bad)");
-	*len = insn.length;
-	return strdup(text);
 }
 
 static int take_target(struct builder *b, struct md_ann_insn *out, const struct mp_insn *insn)
@@ -158,7 +120,7 @@ static int take_target(struct builder *b, struct md_ann_insn *out, const struct 
 		out->target_block = b->a->index_of[block - b->a->func->first_block];
 		return 0;
 	}
-	out->target_name = md_names_format(b->request->names, insn->target, true);
+	out->target_name = md_names_format(b->request->names, insn->target);
 	return 0;
 }
 
@@ -238,7 +200,7 @@ static int add_insn(struct builder *b, const uint8_t *bytes, size_t avail, uint6
 	memset(out, 0, sizeof(*out));
 	out->vaddr = vaddr;
 	out->target_block = out->block = MP_NONE;
-	out->text = disassemble(b, bytes, avail, vaddr, &out->len);
+	out->text = md_disasm_text(b->disasm, bytes, avail, vaddr, &out->len);
 	if (!out->text)
 		return -ENOMEM;
 	a->nr_insns++;
@@ -434,7 +396,7 @@ int md_annotate(const struct md_ann_request *request, struct md_annotation *out,
 	out->code = request->code;
 	out->func = &cfg->funcs[f];
 	out->map = request->map;
-	r = setup_formatter(&b);
+	r = md_disasm_new(request->intel, &b.disasm);
 	if (!r)
 		r = take_name(&b);
 	if (!r)
@@ -450,6 +412,7 @@ int md_annotate(const struct md_ann_request *request, struct md_annotation *out,
 		mark_hot(out);
 		r = infer(&b, err);
 	}
+	md_disasm_free(b.disasm);
 	if (r)
 		md_annotation_fini(out);
 	return r;

@@ -197,10 +197,9 @@ static void print_inlines(const struct md_ann_print *p, const struct md_ann_insn
 		i++;
 	for (; i < insn->nr_inlines; i++) {
 		char *text = md_demangle(now[i].function);
-		const char *name = text ? text : now[i].function;
+		char *brief = md_name_brief(text ? text : now[i].function);
+		const char *name = brief ? brief : now[i].function;
 
-		if (text)
-			text[md_name_base_len(text)] = '\0';
 		color(p, DIM);
 		printf(MARGIN "%*s", (int)(2 * i), "");
 		md_stats_put_text(name);
@@ -211,6 +210,7 @@ static void print_inlines(const struct md_ann_print *p, const struct md_ann_insn
 		}
 		color(p, NORMAL);
 		putchar('\n');
+		free(brief);
 		free(text);
 	}
 }

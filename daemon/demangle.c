@@ -118,8 +118,12 @@ size_t md_name_base_len(const char *name)
 /* The last word outside of brackets: what is before it is a template function's result. */
 static size_t name_start(const char *name, size_t len)
 {
+	const char *op = memmem(name, len, "operator", 8);
 	size_t depth = 0;
 
+	/* "operator<" would look like a bracket, and "operator new" has a space. */
+	if (op)
+		len = (size_t)(op - name);
 	for (size_t i = len; i-- > 0;) {
 		if (name[i] == '>' || name[i] == ')')
 			depth++;
@@ -129,6 +133,44 @@ static size_t name_start(const char *name, size_t len)
 			return i + 1;
 	}
 	return 0;
+}
+
+/* Length of the operator that begins at @text, where it has brackets in it. */
+static size_t bracket_operator(const char *text)
+{
+	static const char *const operators[] = {"<<=", ">>=", "<=>", "->*", "<<", ">>",
+						"<=",  ">=",  "->",  "<",   ">"};
+
+	for (size_t i = 0; i < sizeof(operators) / sizeof(operators[0]); i++)
+		if (!strncmp(text, operators[i], strlen(operators[i])))
+			return strlen(operators[i]);
+	return 0;
+}
+
+char *md_name_brief(const char *name)
+{
+	size_t end = md_name_base_len(name), depth = 0, n = 0;
+	char *brief = malloc(end + 1);
+
+	for (size_t i = name_start(name, end); brief && i < end; i++) {
+		if (!depth && n >= 8 && !memcmp(brief + n - 8, "operator", 8)) {
+			size_t len = bracket_operator(name + i);
+
+			for (; len && i < end; len--)
+				brief[n++] = name[i++];
+			if (i == end)
+				break;
+		}
+		depth += name[i] == '<';
+		if (!depth)
+			brief[n++] = name[i];
+		depth -= name[i] == '>' && depth;
+	}
+	while (n && brief[n - 1] == ' ')
+		n--;
+	if (brief)
+		brief[n] = '\0';
+	return brief;
 }
 
 static bool equals(const char *name, size_t len, const char *wanted)

@@ -25,4 +25,10 @@ enum md_name_match md_name_match(const char *symbol, const char *wanted);
 /* The part of a demangled name before its parameters: length of it. */
 size_t md_name_base_len(const char *name);
 
+/*
+ * md_name_brief - "std::swap" for "void std::swap<int>(int&, int&)": no result, no arguments of
+ * templates, no parameters. Return: NULL: no memory. Ownership: free().
+ */
+char *md_name_brief(const char *name);
+
 #endif

@@ -127,27 +127,26 @@ const char *md_names_plt(const struct md_names *names, uint64_t vaddr)
 	return NULL;
 }
 
-char *md_names_format(const struct md_names *names, uint64_t vaddr, bool brief)
+char *md_names_format(const struct md_names *names, uint64_t vaddr)
 {
 	const struct md_name *name = md_names_at(names, vaddr);
 	const char *plt = name ? NULL : md_names_plt(names, vaddr);
-	const char *symbol = name ? name->name : plt;
-	char *text, *full = NULL;
-	int n = 0, r;
+	char *text, *brief, *full = NULL;
+	int r;
 
-	if (!symbol)
+	if (!name && !plt)
 		return NULL;
-	text = md_demangle(symbol);
-	if (text)
-		n = (int)(brief ? md_name_base_len(text) : strlen(text));
-	if (plt)
-		r = asprintf(&full, "%.*s@plt", text ? n : (int)strlen(symbol),
-			     text ? text : symbol);
-	else if (vaddr != name->vaddr)
-		r = asprintf(&full, "%.*s+0x%llx", text ? n : (int)strlen(symbol),
-			     text ? text : symbol, (unsigned long long)(vaddr - name->vaddr));
-	else
-		r = asprintf(&full, "%.*s", text ? n : (int)strlen(symbol), text ? text : symbol);
+	text = md_demangle(name ? name->name : plt);
+	brief = text ? md_name_brief(text) : strdup(name ? name->name : plt);
 	free(text);
+	if (!brief)
+		return NULL;
+	if (plt)
+		r = asprintf(&full, "%s@plt", brief);
+	else if (vaddr != name->vaddr)
+		r = asprintf(&full, "%s+0x%llx", brief, (unsigned long long)(vaddr - name->vaddr));
+	else
+		r = asprintf(&full, "%s", brief);
+	free(brief);
 	return r < 0 ? NULL : full;
 }

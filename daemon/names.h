@@ -36,9 +36,9 @@ const struct md_name *md_names_at(const struct md_names *names, uint64_t vaddr);
 const char *md_names_plt(const struct md_names *names, uint64_t vaddr);
 
 /*
- * "ns::f", "ns::f+0x10", "puts@plt"; C++ names demangled, without parameters where @brief.
- * Return: NULL: no name, or no memory. Ownership: free().
+ * "ns::f", "ns::f+0x10", "puts@plt"; C++ names in brief. Return: NULL: no
+ * name, or no memory. Ownership: free().
  */
-char *md_names_format(const struct md_names *names, uint64_t vaddr, bool brief);
+char *md_names_format(const struct md_names *names, uint64_t vaddr);
 
 #endif

@@ -28,6 +28,32 @@ START_TEST(name_base_ends_before_the_parameters)
 }
 END_TEST
 
+static void expect_brief(const char *name, const char *want)
+{
+	char *got = md_name_brief(name);
+
+	ck_assert_str_eq(got, want);
+	free(got);
+}
+
+START_TEST(name_in_brief_has_no_arguments)
+{
+	expect_brief("void std::swap<int>(int&, int&)", "std::swap");
+	expect_brief("std::vector<int, std::allocator<int> >::push_back(int&&)",
+		     "std::vector::push_back");
+	expect_brief("std::enable_if<A<(B)1>::value, void>::type ns::f<int>(int)", "ns::f");
+	expect_brief("bool ns::operator< <int>(ns::A<int> const&)", "ns::operator<");
+	expect_brief("A<int>::operator<<(int)", "A::operator<<");
+	expect_brief("A<B>::operator->() const", "A::operator->");
+	expect_brief("X<int>::type ns::operator-<int*, V<int> >(int)", "ns::operator-");
+	expect_brief("operator new(unsigned long)", "operator new");
+	expect_brief("f", "f");
+	expect_brief("", "");
+	expect_brief("<<<", "");
+	expect_brief(">>>", ">>>");
+}
+END_TEST
+
 START_TEST(name_of_c_matches_itself_and_its_clones)
 {
 	ck_assert_int_eq(md_name_match("main", "main"), MD_NAME_EXACT);
@@ -71,6 +97,7 @@ static Suite *suite(void)
 	TCase *t = tcase_create("names");
 
 	tcase_add_test(t, name_base_ends_before_the_parameters);
+	tcase_add_test(t, name_in_brief_has_no_arguments);
 	tcase_add_test(t, name_of_c_matches_itself_and_its_clones);
 	tcase_add_test(t, name_of_cxx_matches_mangled_or_not);
 	suite_add_tcase(s, t);
