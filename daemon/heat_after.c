@@ -163,6 +163,14 @@ static double falls_into(const struct after *a, uint32_t i)
 	return -1;
 }
 
+/* How good a claim @i has to be the copy that others were cloned from, where nothing tells. */
+static double claim(const struct after *a, uint32_t i)
+{
+	bool behind_primary = i && a->primary[a->copies[i - 1].block] == i - 1;
+
+	return falls_into(a, i) * (behind_primary ? 1 : 0.5);
+}
+
 static void mark_target(const struct after *a, uint64_t target, uint8_t *is_target)
 {
 	for (uint32_t i = copy_from(a, target); i < a->nr && a->copies[i].vaddr == target; i++)
@@ -226,12 +234,19 @@ static int find_primaries(struct after *a)
 			now = 3;
 		else if (falls_into(a, i) < 0)
 			now = 2;
-		if (now > rank[b] ||
-		    (now == 1 && rank[b] == 1 && falls_into(a, i) > falls_into(a, a->primary[b]))) {
+		if (now > rank[b]) {
 			rank[b] = now;
 			a->primary[b] = i;
 		}
 	}
+	/* Behind a clone stands a clone: each round knows more of what comes before. */
+	for (int round = 0; round < 4; round++)
+		for (uint32_t i = 0; i < a->nr; i++) {
+			uint32_t b = a->copies[i].block;
+
+			if (rank[b] == 1 && claim(a, i) > claim(a, a->primary[b]))
+				a->primary[b] = i;
+		}
 	for (uint32_t i = 0; i < a->nr; i++) {
 		a->copies[i].clone = a->primary[a->copies[i].block] != i;
 		a->copies[i].share = !a->copies[i].clone;

@@ -14,7 +14,6 @@
 #include "daemon/svg.h"
 
 #define WIDTH	     1600
-#define HEIGHT	     1000
 #define MARGIN	     24
 #define PANEL_TOP    222.0
 #define PANEL_BOTTOM 966.0
@@ -74,9 +73,7 @@ static void draw_title(const struct md_heat_picture *p, FILE *out)
 
 static const char *share_label(double share, char *buf)
 {
-	snprintf(buf, 32, "%.*g %%", 1, 100 * share);
-	if (100 * share < 0.0001)
-		snprintf(buf, 32, "%.0e %%", 100 * share);
+	snprintf(buf, 32, "%.6g %%", 100 * share);
 	return buf;
 }
 
@@ -133,16 +130,29 @@ static void put_pair(FILE *out, double x, double y, const struct md_heat_picture
 	md_svg_put_words(out, x, y, 15, "e", text);
 }
 
+/* "-38 %", "+2 %", "0 %". */
+static const char *format_change(double change, char *buf)
+{
+	double percent = round(100 * change);
+
+	snprintf(buf, 32,
+		 percent < 0   ? "\xe2\x88\x92%.0f %%"
+		 : percent > 0 ? "+%.0f %%"
+			       : "%.0f %%",
+		 fabs(percent));
+	return buf;
+}
+
 static void put_rate(FILE *out, double y, const struct md_heat_picture *p, const char *what,
 		     double before, double after)
 {
-	char text[80];
+	char text[80], change[32];
 
 	md_svg_put_words(out, FIGURES_LEFT, y, 15, "", what);
 	snprintf(text, sizeof(text), "%.1f", before);
 	if (p->after && before > 0)
-		snprintf(text, sizeof(text), "%.1f \xe2\x86\x92 %.1f  (%+.0f %%)", before, after,
-			 100 * (after / before - 1));
+		snprintf(text, sizeof(text), "%.1f \xe2\x86\x92 %.1f  (%s)", before, after,
+			 format_change(after / before - 1, change));
 	md_svg_put_words(out, WIDTH - MARGIN, y, 15, "e", text);
 }
 
@@ -185,13 +195,11 @@ static void draw_figures(const struct md_heat_picture *p, FILE *out)
 	put_rate(out, y, p, "jumps and calls to another page", a->leave_page, b->leave_page);
 }
 
-static void draw_foot(const struct md_heat_picture *p, FILE *out)
+static void draw_foot(const struct md_heat_picture *p, double y, FILE *out)
 {
 	char all[32], share[32], text[512];
-	int used =
-		snprintf(text, sizeof(text),
-			 "Estimated from %s samples of where the time went; nothing was counted.",
-			 md_svg_format_count(p->nr_samples, all));
+	int used = snprintf(text, sizeof(text), "Estimated from %s samples of where the time went.",
+			    md_svg_format_count(p->nr_samples, all));
 
 	if (p->nr_loose)
 		used += snprintf(text + used, sizeof(text) - (size_t)used,
@@ -202,7 +210,7 @@ static void draw_foot(const struct md_heat_picture *p, FILE *out)
 		snprintf(text + used, sizeof(text) - (size_t)used,
 			 " After is a prediction for the work that was sampled; other work may "
 			 "gain less.");
-	md_svg_put_words(out, MARGIN, HEIGHT - 14, 13, "q", text);
+	md_svg_put_words(out, MARGIN, y, 13, "q", text);
 }
 
 /* ---- all of it ----------------------------------------------------------------------------- */
@@ -216,13 +224,8 @@ static double largest_share(const struct md_heat_cells *lines, double total)
 	return total > 0 ? largest / total : 1;
 }
 
-static void fini_sides(struct md_heat_side *sides)
-{
-	for (int i = 0; i < 2; i++)
-		md_heat_side_fini(&sides[i]);
-}
-
-int md_heat_draw_svg(const struct md_heat_picture *p, FILE *out)
+/* Everything below the title. Sets how far down it goes. */
+static int draw_panels(const struct md_heat_picture *p, FILE *out, double *bottom)
 {
 	struct md_heat_side sides[2] = {{0}, {0}};
 	struct md_heat_panel panel = {
@@ -232,38 +235,60 @@ int md_heat_draw_svg(const struct md_heat_picture *p, FILE *out)
 
 	if (!r && p->after)
 		r = md_heat_side_init(&sides[1], p->after);
-	if (r) {
-		fini_sides(sides);
-		return r;
-	}
+	if (r)
+		goto out;
 	share = largest_share(&sides[0].lines, p->before->insns);
 	if (p->after)
 		share = fmax(share, largest_share(&sides[1].lines, p->before->insns));
 	md_heat_scale_fit(share, &panel.scale);
+	draw_legend(&panel.scale, out);
 	panel.width = p->after ? (WIDTH - 3.0 * MARGIN) / 2 : WIDTH - 2.0 * MARGIN;
 	r = md_heat_panel_fit(&panel, sides, p->after != NULL);
-	md_svg_put(
-		out,
-		"<svg xmlns=\"http://www.w3.org/2000/svg\" id=\"morph-heat\" viewBox=\"0 0 %n %n\" "
-		"preserveAspectRatio=\"xMidYMin\" role=\"img\">\n<title>%t: where the code that runs lies</title>\n",
-		(double)WIDTH, (double)HEIGHT, p->program);
-	fputs(style, out);
-	fputs("<rect width=\"100%\" height=\"100%\" fill=\"#fff\"/>\n", out);
-	draw_title(p, out);
-	draw_legend(&panel.scale, out);
-	draw_figures(p, out);
+	*bottom = PANEL_TOP;
 	if (!r)
-		r = md_heat_panel_draw(&panel, &sides[0], out);
+		r = md_heat_panel_draw(&panel, &sides[0], out, bottom);
 	if (!r && p->after) {
 		panel.left += panel.width + MARGIN;
 		panel.is_after = true;
-		r = md_heat_panel_draw(&panel, &sides[1], out);
+		r = md_heat_panel_draw(&panel, &sides[1], out, bottom);
 	}
-	draw_foot(p, out);
+out:
+	for (int i = 0; i < 2; i++)
+		md_heat_side_fini(&sides[i]);
+	return r;
+}
+
+int md_heat_draw_svg(const struct md_heat_picture *p, FILE *out)
+{
+	double bottom = PANEL_BOTTOM;
+	char *body = NULL;
+	size_t size;
+	/* First what says how high the picture is. */
+	FILE *panels = open_memstream(&body, &size);
+	int r = panels ? draw_panels(p, panels, &bottom) : -ENOMEM;
+
+	if (panels && (ferror(panels) | fclose(panels)))
+		r = -ENOMEM;
+	if (r) {
+		free(body);
+		return r;
+	}
+	md_svg_put(
+		out,
+		"<svg xmlns=\"http://www.w3.org/2000/svg\" id=\"morph-heat\" viewBox=\"0 0 %n %n\" "
+		"preserveAspectRatio=\"xMidYMin\" role=\"img\">\n<title>%t: where the code that runs "
+		"lies</title>\n",
+		(double)WIDTH, bottom + 34, p->program);
+	fputs(style, out);
+	fputs("<rect width=\"100%\" height=\"100%\" fill=\"#fff\"/>\n", out);
+	draw_title(p, out);
+	draw_figures(p, out);
+	fputs(body, out);
+	draw_foot(p, bottom + 20, out);
 	fputs(script, out);
 	fputs("</svg>\n", out);
-	fini_sides(sides);
-	return r;
+	free(body);
+	return 0;
 }
 
 int md_heat_draw_html(const struct md_heat_picture *p, FILE *out)

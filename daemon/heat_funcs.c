@@ -205,7 +205,7 @@ static int compare_homes(const void *a, const void *b)
 
 /* The hottest functions by name, each with a line to where it is hottest. */
 static void draw_names(const struct md_heat_panel *panel, const struct md_heat_side *side,
-		       const struct funcs *funcs, FILE *out)
+		       const struct funcs *funcs, FILE *out, double *end)
 {
 	double right = md_heat_grid_left(panel) + md_heat_grid_width(panel),
 	       total = panel->picture->before->insns;
@@ -234,6 +234,8 @@ static void draw_names(const struct md_heat_panel *panel, const struct md_heat_s
 	for (size_t i = 0; i < nr; i++)
 		y[i] = names[i].home;
 	nr = md_heat_labels_place(y, nr, NAME_SPACING, top + 6, bottom);
+	if (nr)
+		*end = fmax(*end, y[nr - 1] + 12);
 	for (size_t i = 0; i < nr; i++) {
 		char *name = func_name(panel, names[i].func->func, true), share[32], *fit;
 		double at = right + 30, width = panel->left + panel->width - at;
@@ -255,13 +257,13 @@ static void draw_names(const struct md_heat_panel *panel, const struct md_heat_s
 }
 
 int md_heat_funcs_draw(const struct md_heat_panel *panel, const struct md_heat_side *side,
-		       FILE *out)
+		       FILE *out, double *bottom)
 {
 	struct funcs funcs;
 	int r = funcs_build(side, &funcs);
 
 	if (!r) {
-		draw_names(panel, side, &funcs, out);
+		draw_names(panel, side, &funcs, out, bottom);
 		draw_hover(panel, side, &funcs, out);
 	}
 	funcs_free(&funcs);

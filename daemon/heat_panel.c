@@ -102,11 +102,15 @@ static void draw_head(const struct md_heat_panel *panel, const struct md_heat_si
 				 : "Now:",
 		 md_svg_format_count(f->pages.all, a), f->pages.all == 1 ? "" : "s");
 	md_svg_put_words(out, panel->left, y, 20, "b", text);
-	snprintf(text, sizeof(text),
-		 "Arcs: %s of the jumps and calls to other rows, by the %zu busiest ways. "
-		 "%s of all stay in their row.",
-		 md_svg_format_share(md_heat_arcs_share(arcs, nr), a), nr,
-		 md_svg_format_share(all > 0 ? arcs->within / all : 0, b));
+	if (arcs->between > 0)
+		snprintf(text, sizeof(text),
+			 "Arcs: %s of the jumps and calls to other rows, by the %zu busiest way%s. "
+			 "%s of all stay in their row.",
+			 md_svg_format_share(md_heat_arcs_share(arcs, nr), a), nr,
+			 nr == 1 ? "" : "s",
+			 md_svg_format_share(all > 0 ? arcs->within / all : 0, b));
+	else
+		snprintf(text, sizeof(text), "All jumps and calls stay in their row.");
 	md_svg_put_words(out, panel->left, y + 22, 14, "q", text);
 	/* The axis, over the grid. */
 	if (panel->grid.pages_per_row == 1)
@@ -326,15 +330,17 @@ static void draw_arcs(const struct md_heat_panel *panel, const struct md_heat_si
 /* ---- all of it ----------------------------------------------------------------------------- */
 
 int md_heat_panel_draw(const struct md_heat_panel *panel, const struct md_heat_side *side,
-		       FILE *out)
+		       FILE *out, double *bottom)
 {
 	int r;
 
+	if (side->rows.nr)
+		*bottom = fmax(*bottom, md_heat_rows_bottom(&side->rows) + 8);
 	draw_head(panel, side, out);
 	draw_empty(panel, &side->rows, out);
 	draw_cells(panel, side, out);
 	draw_page_bounds(panel, &side->rows, out);
 	r = draw_addresses(panel, &side->rows, out);
 	draw_arcs(panel, side, out);
-	return r ? r : md_heat_funcs_draw(panel, side, out);
+	return r ? r : md_heat_funcs_draw(panel, side, out, bottom);
 }

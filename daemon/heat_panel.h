@@ -34,11 +34,12 @@ struct md_heat_panel {
 };
 /* Choose one grid for both sides, and place their rows. Return: 0, -ENOMEM. */
 int md_heat_panel_fit(struct md_heat_panel *panel, struct md_heat_side sides[2], bool both);
+/* *@bottom grows to where it ends. */
 int md_heat_panel_draw(const struct md_heat_panel *panel, const struct md_heat_side *side,
-		       FILE *out);
+		       FILE *out, double *bottom);
 /* The names beside the grid, and the shapes over it. Return: 0, -ENOMEM. */
 int md_heat_funcs_draw(const struct md_heat_panel *panel, const struct md_heat_side *side,
-		       FILE *out);
+		       FILE *out, double *bottom);
 
 double md_heat_grid_left(const struct md_heat_panel *panel);
 double md_heat_grid_width(const struct md_heat_panel *panel);

@@ -165,8 +165,10 @@ static void check_against_plan(const struct real *r)
 	const struct md_heat_input in = {r->cfg, &r->counts, NULL, 0};
 	uint8_t *rest = calloc(r->cfg->nr_funcs + 1, 1);
 	struct me_branches moved, stayed;
+	struct me_prediction prediction;
 	struct md_heat before, after;
 	uint32_t nr_clones = 0;
+	struct mp_err err;
 
 	ck_assert_ptr_nonnull(rest);
 	memset(rest, 1, r->cfg->nr_funcs);
@@ -187,6 +189,10 @@ static void check_against_plan(const struct real *r)
 	ck_assert(after.taken < before.taken);
 	/* All copies together run what the block ran; only jumps that were dropped do not. */
 	ck_assert(after.insns <= before.insns * (1 + 1e-9) && after.insns > 0.9 * before.insns);
+	/* The report's prediction, for what has moved. */
+	ck_assert_int_eq(me_layout_predict(r->cfg, &r->counts, &r->plan, &prediction, &err), 0);
+	ck_assert_msg(fabs(after.expected_ratio - prediction.ratio) < 0.005, "%f, not %f",
+		      after.expected_ratio, prediction.ratio);
 	/* Never better than by the counts, and not beyond what they were. */
 	ck_assert(after.expected_taken >= after.taken * (1 - 1e-9));
 	ck_assert(after.expected_taken <= before.taken);
