@@ -38,12 +38,28 @@ void md_stats_parse(const struct argp *argp, int argc, char **argv, void *input)
 	argp_parse(argp, argc, argv, 0, NULL, input);
 }
 
+/* Names and paths may hold anything; whoever reads them on a terminal must not pay for it. */
+static void put_text(FILE *file, const char *text)
+{
+	for (const unsigned char *p = (const unsigned char *)text; *p; p++) {
+		if (*p < 0x20 || *p == 0x7f)
+			fprintf(file, "\\x%02x", *p);
+		else
+			fputc(*p, file);
+	}
+}
+
 static void say(const char *fmt, va_list ap)
 {
+	char *text = NULL;
+
 	fflush(stdout);
+	if (vasprintf(&text, fmt, ap) < 0)
+		text = NULL;
 	fputs("morph-stats: ", stderr);
-	vfprintf(stderr, fmt, ap);
+	put_text(stderr, text ? text : "out of memory");
 	fputc('\n', stderr);
+	free(text);
 }
 
 int md_stats_fail(const char *fmt, ...)
@@ -134,12 +150,7 @@ json_t *md_stats_json_string(const char *text)
 
 void md_stats_put_text(const char *text)
 {
-	for (const unsigned char *p = (const unsigned char *)text; *p; p++) {
-		if (*p < 0x20 || *p == 0x7f)
-			printf("\\x%02x", *p);
-		else
-			putchar(*p);
-	}
+	put_text(stdout, text);
 }
 
 const char *md_stats_format_size(uint64_t bytes, char *buf)

@@ -234,6 +234,16 @@ ends 1 "another file" --db a.db annotate "$one" -m prog
 says err.txt 'is not the file that was profiled' "another file"
 mv keep prog
 
+# ---- names that would talk to the terminal
+objcopy --redefine-sym "idle=$(printf 'ev\033[31mil')" prog evil
+"$BUILD/morph-stats" --db a.db annotate "0x$(nm prog | sed -n 's/ T idle$//p')" --binary=evil \
+	>out.txt 2>err.txt
+says out.txt '^ev\\x1b\[31mil: ' "a name with an escape"
+says_not out.txt "$(printf '\033')" "a name with an escape"
+ends 1 "a wish with an escape" --db a.db annotate "$(printf 'no\033[31m\nthing')"
+says_not err.txt "$(printf '\033')" "a wish with an escape"
+[ "$(wc -l <err.txt)" = 1 ] || fail "a wish with an escape: $(cat -v err.txt)"
+
 # ---- stripped; the debug information elsewhere
 address=${one#*@}
 "$BUILD/morph-stats" --db a.db annotate "$one" --json --no-source 2>/dev/null |
