@@ -41,14 +41,14 @@ static char *default_path(struct mp_err *err)
 	return n < 0 ? NULL : path;
 }
 
-/* mkdir, and the name of the new directory on disk. */
+/* mkdir, and its name on disk: also where a run before was killed between the two. */
 static int make_directory(const char *path, mode_t mode)
 {
 	char *parent, *slash;
 	int fd;
 
-	if (mkdir(path, mode))
-		return errno == EEXIST ? 0 : -errno;
+	if (mkdir(path, mode) && errno != EEXIST)
+		return -errno;
 	parent = strdup(path);
 	if (!parent)
 		return -ENOMEM;
@@ -77,6 +77,12 @@ static int make_parents(const char *path, struct mp_err *err)
 	}
 	free(copy);
 	return rc ? fail(path, -rc, err) : 0;
+}
+
+/* EINVAL: a file system whose directories need none. */
+static int sync_directory(int fd)
+{
+	return fsync(fd) && errno != EINVAL ? -1 : 0;
 }
 
 static bool others_may_write(const struct stat *st)
@@ -165,10 +171,10 @@ static int open_entry(const struct me_backup *backup, const struct mp_id *id, bo
 		out->path = NULL;
 		return mp_err_set(err, ENOMEM, "out of memory");
 	}
-	if (make && !mkdirat(backup->fd, out->name, 0700))
-		fsync(backup->fd);
-	else if (make && errno != EEXIST)
+	if (make && mkdirat(backup->fd, out->name, 0700) && errno != EEXIST)
 		return fail(out->path, errno, err);
+	if (make && sync_directory(backup->fd))
+		return fail(backup->path, errno, err);
 	rc = open_trusted(backup->fd, out->name, out->path, &out->fd, err);
 	/* Records are read, changed and written back. */
 	if (!rc && make && flock(out->fd, LOCK_EX))
@@ -276,7 +282,7 @@ static int save(const struct entry *entry, const char *name, const json_t *recor
 
 	if (rc)
 		return prefix_error(rc, entry, err);
-	return fsync(entry->fd) ? fail(entry->path, errno, err) : 0;
+	return sync_directory(entry->fd) ? fail(entry->path, errno, err) : 0;
 }
 
 int me_backup_put(struct me_backup *backup, int fd, const char *path, const struct mp_id *id,

@@ -75,8 +75,7 @@ static int begin(struct me_publish *publish, const char *input, const char *outp
 		publish->temporary = NULL;
 		return rc;
 	}
-	if (fchmod(publish->fd, st.st_mode & 0777))
-		return mp_err_set(err, errno, "%s: %s", publish->temporary, strerror(errno));
+	publish->mode = st.st_mode & 0777;
 	return 0;
 }
 
@@ -113,7 +112,8 @@ int me_publish_commit(struct me_publish *publish, struct mp_err *err)
 {
 	if (!publish->final)
 		return 0;
-	if (fsync(publish->fd))
+	/* Not before: what a kill leaves behind is no program. */
+	if (fchmod(publish->fd, publish->mode) || fsync(publish->fd))
 		return mp_err_set(err, errno, "%s: %s", publish->final, strerror(errno));
 	/* While it is open for writing nobody can execute it. */
 	close(publish->fd);

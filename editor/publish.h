@@ -6,6 +6,7 @@
 #define ME_PUBLISH_H
 
 #include <signal.h>
+#include <sys/types.h>
 
 #include "editor/image.h"
 #include "libprof/err.h"
@@ -14,6 +15,7 @@ struct me_publish {
 	char *temporary; /* path of the file while it is being written and verified */
 	char *final;	 /* NULL: a dry run, the temporary file is removed in the end */
 	int fd;
+	mode_t mode;	   /* which it gets in the end */
 	sigset_t old_mask; /* Ctrl-C waits until no temporary file can be left behind */
 };
 

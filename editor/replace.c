@@ -63,9 +63,10 @@ static int open_locked(struct me_replace *r, struct mp_err *err)
 			return mp_err_set(err, EINVAL, "%s: not a regular file", r->path);
 		if (flock(r->old_fd, LOCK_EX | LOCK_NB))
 			return errno == EWOULDBLOCK
-				       ? mp_err_set(err, EBUSY,
-						    "%s: another morph-optimize is at work on it",
-						    r->path)
+				       ? mp_err_set(
+						 err, EBUSY,
+						 "%s: is locked: another morph-optimize is at work on it",
+						 r->path)
 				       : mp_err_set(err, errno, "%s: cannot be locked: %s", r->path,
 						    strerror(errno));
 		/* Once more: only now nobody of us changes it any more. */
@@ -232,7 +233,8 @@ int me_replace_commit(struct me_replace *r, const struct timespec *mtime, struct
 	if (renameat(r->dir_fd, r->temporary, r->dir_fd, r->base))
 		return fail(r, errno, err);
 	r->has_name = false;
-	if (fsync(r->dir_fd))
+	/* EINVAL: a file system whose directories need none. */
+	if (fsync(r->dir_fd) && errno != EINVAL)
 		return mp_err_set(err, errno,
 				  "%s: replaced, but the directory cannot be synced: %s", r->path,
 				  strerror(errno));

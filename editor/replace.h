@@ -48,7 +48,8 @@ int me_replace_begin(struct me_replace *replace, const char *path, bool break_li
 /*
  * me_replace_commit - attributes, fsync, rename, fsync of the directory. @mtime: of the new file,
  * NULL: now. Nothing is replaced if the file at the path is not the one that was opened, or
- * was written since (size, times). Return: 0 or -errno, -EBUSY changed meanwhile.
+ * was written since (size, times): looked at last of all, but a file that somebody else renames there
+ * in the microseconds between that look and our rename is lost. Return: 0 or -errno, -EBUSY changed meanwhile.
  */
 int me_replace_commit(struct me_replace *replace, const struct timespec *mtime, struct mp_err *err);
 void me_replace_end(struct me_replace *replace);

@@ -5,6 +5,8 @@
 #include <errno.h>
 #include <inttypes.h>
 #include <jansson.h>
+#include <stdlib.h>
+#include <string.h>
 
 #include "editor/inplace.h"
 
@@ -148,6 +150,24 @@ void me_report_text(FILE *out, const struct me_optimize_options *options,
 	fprintf(out, "), %.1f MiB\n", (double)r->peak_rss_bytes / (1 << 20));
 }
 
+/* A path need not be UTF-8, JSON must: what is not becomes question marks. NULL is null. */
+static json_t *json_path(const char *path)
+{
+	json_t *value = path ? json_string(path) : json_null();
+	char *copy;
+
+	if (value)
+		return value;
+	copy = strdup(path);
+	for (char *p = copy; p && *p; p++) {
+		if (*p & 0x80)
+			*p = '?';
+	}
+	value = copy ? json_string(copy) : NULL;
+	free(copy);
+	return value;
+}
+
 static json_t *json_left_alone(const struct me_optimize_report *r)
 {
 	json_t *list = json_array();
@@ -210,8 +230,9 @@ static json_t *json_verified(const struct me_optimize_report *r)
 
 static json_t *json_in_place(const struct me_inplace_report *done)
 {
-	return json_pack("{s:s?, s:b, s:b, s:s?}", "path", done->path, "replaced",
-			 done->backup != NULL, "again", done->again, "backup", done->backup);
+	return json_pack("{s:o, s:b, s:b, s:o}", "path", json_path(done->path), "replaced",
+			 done->backup != NULL, "again", done->again, "backup",
+			 json_path(done->backup));
 }
 
 /* Takes @root. */
@@ -228,10 +249,10 @@ static int json_print(json_t *root, FILE *out)
 int me_report_json(FILE *out, const struct me_optimize_options *options,
 		   const struct me_optimize_report *r)
 {
-	json_t *root = json_pack("{s:i, s:s, s:s?, s:s, s:o, s:o, s:o, s:I, s:I, s:o, s:I}",
-				 "schema", ME_REPORT_SCHEMA, "input", options->input, "output",
-				 options->output, "build_id", r->build_id, "functions",
-				 json_functions(r), "code", json_code(r), "verified",
+	json_t *root = json_pack("{s:i, s:o, s:o, s:s, s:o, s:o, s:o, s:I, s:I, s:o, s:I}",
+				 "schema", ME_REPORT_SCHEMA, "input", json_path(options->input),
+				 "output", json_path(options->output), "build_id", r->build_id,
+				 "functions", json_functions(r), "code", json_code(r), "verified",
 				 json_verified(r), "size_before", (json_int_t)r->old_size,
 				 "size_after", (json_int_t)r->new_size, "seconds", json_seconds(r),
 				 "peak_rss_bytes", (json_int_t)r->peak_rss_bytes);
@@ -256,9 +277,10 @@ int me_report_restored(FILE *out, bool json, const char *input,
 		       const struct me_inplace_report *done)
 {
 	if (json)
-		return json_print(json_pack("{s:i, s:s, s:s, s:s}", "schema", ME_REPORT_SCHEMA,
-					    "input", input, "restored", done->path, "backup",
-					    done->backup),
+		return json_print(json_pack("{s:i, s:o, s:o, s:o}", "schema", ME_REPORT_SCHEMA,
+					    "input", json_path(input), "restored",
+					    json_path(done->path), "backup",
+					    json_path(done->backup)),
 				  out);
 	fprintf(out, "%s: restored\n", input);
 	if (done->through_link)

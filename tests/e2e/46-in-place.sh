@@ -236,8 +236,10 @@ cmp prog original && cmp -s second fast || fail "restore --break-links: the wron
 rm second
 mkdir 'a b'
 mv prog $'a b/pr\n\xff'
-ends 0 "an odd name" $place --report=none $'a b/pr\n\xff'
-ends 0 "an odd name" $back --report=none $'a b/pr\n\xff'
+ends 0 "an odd name" $place --report=json $'a b/pr\n\xff'
+jq -e '.input == "a b/pr\n?"' out.txt >/dev/null || fail "an odd name: $(jq .input out.txt)"
+ends 0 "an odd name" $back --report=json $'a b/pr\n\xff'
+jq -e '.restored | endswith("/a b/pr\n?")' out.txt >/dev/null || fail "an odd name: $(cat out.txt)"
 cmp $'a b/pr\n\xff' original || fail "an odd name: another file"
 rm -r 'a b'
 fresh
@@ -539,6 +541,19 @@ head -c 300k /dev/zero >small/fill 2>/dev/null
 expect "a full disk, back" 'No space left' --restore --backup-dir=bk2 small/prog
 cmp small/prog fast || fail "a full disk, back: changed"
 rm small/fill
+# As in a container: the file below, changes above.
+mkdir lower upper && mount -t tmpfs none upper && mkdir upper/up upper/work upper/all &&
+	cp -p original lower/prog &&
+	mount -t overlay -o lowerdir=lower,upperdir=upper/up,workdir=upper/work none upper/all 2>/dev/null && {
+	"$optimize" --all --in-place --backup-dir=bk3 --report=none upper/all/prog ||
+		fail "an overlay: $?"
+	cmp upper/all/prog fast || fail "an overlay: not replaced"
+	"$optimize" --restore --backup-dir=bk3 --report=none upper/all/prog ||
+		fail "an overlay, back: $?"
+	cmp upper/all/prog original || fail "an overlay: not restored"
+	cmp lower/prog original || fail "an overlay: changed below"
+	[ "$(ls -A upper/all)" = prog ] || fail "an overlay: left behind: $(ls -A upper/all)"
+}
 mount -o remount,ro small
 expect "a read-only disk" 'Read-only' --all --in-place --backup-dir=bk2 --shuffle=3 small/prog
 expect "a read-only disk, back" 'Read-only' --restore --backup-dir=bk2 small/prog
