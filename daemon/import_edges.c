@@ -86,12 +86,13 @@ static enum fit fit_transfer(struct md_import_module *m, uint64_t from, uint64_t
 		if (to == insn.target && !next)
 			return FIT_TAKEN;
 		break;
-	case MP_INSN_IJUMP:
 	case MP_INSN_ICALL:
-	case MP_INSN_RET:
-		if (!next)
-			return mp_elf_is_code(m->code, to) ? FIT_TAKEN : FIT_NOT;
-		break;
+		/* To what follows: that is where it comes back to, and what BOLT lists as its way on. */
+		if (next)
+			break;
+		/* fall through */
+	case MP_INSN_IJUMP:
+	case MP_INSN_RET: return mp_elf_is_code(m->code, to) ? FIT_TAKEN : FIT_NOT;
 	default:
 		/* callgrind: an instruction with a repeat prefix jumps to itself. */
 		if (to == from)

@@ -20,6 +20,7 @@ struct status {
 	struct mp_session *sessions;
 	size_t nr_sessions;
 	struct mp_ledger total;
+	uint64_t nr_transfers;
 	int64_t first_s, last_s;
 };
 
@@ -68,6 +69,8 @@ static int load(struct status *status, struct mp_store *store, struct mp_err *er
 
 static void add_up(struct status *status)
 {
+	for (size_t i = 0; i < status->nr_modules; i++)
+		status->nr_transfers += status->modules[i].nr_transfers;
 	for (size_t i = 0; i < status->nr_sessions; i++) {
 		const struct mp_session *s = &status->sessions[i];
 
@@ -118,6 +121,8 @@ static int print_text(const struct status *status)
 	       md_stats_format_time(status->last_s, last));
 	printf("Samples:\n");
 	print_ledger(&status->total);
+	if (status->nr_transfers)
+		printf("Transfers of control: %" PRIu64 "\n", status->nr_transfers);
 	printf("Sessions: %zu\n", status->nr_sessions);
 	for (size_t i = 0; i < status->nr_sessions; i++) {
 		const struct mp_session *s = &status->sessions[i];
@@ -182,6 +187,7 @@ static int print_json(const struct status *status)
 	json_object_set_new(root, "first_s", json_integer(status->first_s));
 	json_object_set_new(root, "last_s", json_integer(status->last_s));
 	json_object_set_new(root, "samples", ledger_json(&status->total));
+	json_object_set_new(root, "nr_transfers", json_integer((json_int_t)status->nr_transfers));
 	json_object_set_new(root, "sessions", sessions);
 	return md_stats_json_print(root);
 }
@@ -202,7 +208,7 @@ int md_stats_status(struct md_stats *stats, int argc, char **argv)
 	} else {
 		add_up(&status);
 		r = stats->json ? print_json(&status) : print_text(&status);
-		if (!r && !status.total.attributed) {
+		if (!r && !status.total.attributed && !status.nr_transfers) {
 			md_stats_note("%s: no sample is stored yet", stats->path);
 			r = MD_EXIT_NO_PROFILE;
 		}
