@@ -375,7 +375,10 @@ static int take_name(struct builder *b)
 	a->symbol = a->func->name[0] ? a->func->name : NULL;
 	if (!a->symbol && name && name->function && name->vaddr == a->func->vaddr)
 		a->symbol = name->name;
-	if (a->symbol)
+	/* Of several names at one address the one that was asked for. */
+	if (b->request->name && b->request->vaddr == a->func->vaddr)
+		a->name = strdup(b->request->name);
+	else if (a->symbol)
 		a->name = md_demangle(a->symbol);
 	if (!a->name)
 		a->name = strdup(a->symbol ? a->symbol : md_code_function_name(a->func, buf));

@@ -61,7 +61,8 @@ struct md_annotation {
 
 struct md_ann_request {
 	const struct md_code *code;
-	uint64_t vaddr; /* anywhere in the function */
+	uint64_t vaddr;	  /* anywhere in the function */
+	const char *name; /* what to call it where it begins at @vaddr; NULL: as its symbol */
 	const struct md_names *names;
 	struct md_debuginfo *debug; /* NULL: none */
 	const struct mp_map *map;   /* NULL: @counts are of this very file */

@@ -433,7 +433,8 @@ static int show(struct annotate *a, struct mp_store *store)
 	if (!r) {
 		struct md_ann_request request = {
 			.code = &code,
-			.vaddr = a->wish.has_vaddr ? a->wish.vaddr : chosen->vaddr,
+			.vaddr = a->wish.name ? chosen->vaddr : a->wish.vaddr,
+			.name = chosen->name[0] ? chosen->name : NULL,
 			.names = &names,
 			.debug = debug,
 			.map = source->map,
