@@ -12,7 +12,7 @@ dir=$(mktemp -d "${TMPDIR:-/tmp}/inplace.XXXXXX")
 theirs=$(mktemp -d /tmp/inplace.XXXXXX) # which another user can reach
 trap 'chattr -i "$dir/fixed" 2>/dev/null; rm -rf "$dir" "$theirs"' EXIT
 nr_failed=0 left_out=
-for t in gcc jq strip; do
+for t in gcc jq strip objdump readelf; do
 	command -v $t >/dev/null || { echo "skip: $t is missing"; exit 77; }
 done
 cd "$dir" || exit 1
@@ -185,6 +185,31 @@ runs prog "stripped"
 ends 0 "restore, stripped" $back prog
 ends 0 "restore, copy" $back copy
 cmp prog original && cmp copy original || fail "restored: another file"
+
+# ---- a newer profile: the output's samples count for the original, and it is made anew from that
+import() { # FILE SAMPLES: perf's text, as if FILE had run
+	{
+		readelf -lW "$1" | awk -v file="$dir/$1" '$1 == "LOAD" && / R E / {
+			printf "p 7/7 1.0: PERF_RECORD_MMAP2 7/7: [%s(%s) @ %s 00:00 0 0]: r-xp %s\n", $3, $5, $2, file }'
+		objdump -d --no-show-raw-insn --disassemble=hot "$1" |
+			awk -v file="$dir/$1" -v n="$2" '/^ +[0-9a-f]+:/ { sub(":", "", $1); at[k++] = $1 }
+			END { for (i = 0; i < n; i++) printf "p 7/7 1.1: cycles:u: %s f (%s)\n", at[i % k], file }'
+	} >perf.text
+	"$BUILD/morph-stats" --db samples.db import perf.text >/dev/null || fail "import: $1"
+}
+fresh
+import prog 2000
+ends 0 "a profile" --in-place --backup-dir=bk --db=samples.db prog
+says out.txt '^  samples    2000, ' "a profile"
+runs prog "a profile"
+import prog 1500
+ends 0 "a newer profile" --in-place --backup-dir=bk --db=samples.db prog
+says out.txt '^  samples    3500, ' "a newer profile"
+runs prog "a newer profile"
+ends 3 "too little profile" --in-place --backup-dir=bk --db=samples.db --min-samples=9999 prog
+runs prog "too little profile"
+ends 0 "restore, a profile" $back prog
+cmp prog original || fail "restore, a profile: another file"
 
 # ---- an upgrade in between: never an older version back
 ends 0 "before an upgrade" $place prog
