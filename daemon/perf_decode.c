@@ -156,6 +156,10 @@ void md_perf_decoder_add_sample(struct md_perf_decoder *d, uint32_t stage_nr, ui
 {
 	struct md_perf_stage *stage = &d->stages[stage_nr];
 
+	if (time_ns < d->start_ns)
+		return;
+	if (time_ns >= d->blind_ns && time_ns < d->seen_ns)
+		tgid = tid = NO_PID;
 	if (stage->nr && (stage->tid != tid || stage->tgid != tgid || stage->nr == MD_STAGE_IPS))
 		close_stage(d, stage);
 	if (!stage->nr) {

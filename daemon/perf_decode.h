@@ -34,7 +34,12 @@ struct md_perf_decoder {
 	struct md_perf_stage *stages; /* one for each ring */
 	struct md_buf out;
 	bool lost_events; /* a LOST was seen: mappings must be looked up anew */
-	bool failed;	  /* no memory for a record */
+	/*
+	 * While /proc is looked through, each process is seen at another moment. Samples from
+	 * before @start_ns are none; those from @blind_ns on, to @seen_ns, are of no process.
+	 */
+	uint64_t start_ns, blind_ns, seen_ns;
+	bool failed; /* no memory for a record */
 };
 
 int md_perf_decoder_init(struct md_perf_decoder *decoder, uint32_t nr_rings, uint32_t rate_hz,

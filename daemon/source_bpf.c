@@ -104,6 +104,7 @@ static int start(struct bpf *b, struct mp_err *err)
 	b->merge.since_ns = now_ns();
 	/* What runs already; events that come while we look say the same again. */
 	ret = md_proc_scan(0, 0, &b->scan);
+	b->merge.decoder.start_ns = now_ns();
 	return ret ? mp_err_set(err, -ret, "/proc: %s", strerror(-ret)) : 0;
 }
 
@@ -292,8 +293,9 @@ static int bpf_next(struct md_source *source, int timeout_ms, bool drain, struct
 	if (d->lost_events && !b->scan.size && !drain &&
 	    now_ns() - b->last_scan_ns > SCAN_PAUSE_NS) {
 		d->lost_events = false;
-		b->scan_ns = b->last_scan_ns = now_ns();
+		b->scan_ns = b->last_scan_ns = d->blind_ns = now_ns();
 		md_proc_scan(b->command, 0, &b->scan);
+		d->seen_ns = now_ns();
 	}
 	if (drain && !d->out.size)
 		account_missing(b);

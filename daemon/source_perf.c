@@ -106,6 +106,7 @@ static int perf_open(const struct md_source_config *config, struct md_source **o
 			mp_err_set(err, -ret, "/proc: %s", strerror(-ret));
 			goto fail;
 		}
+		p->decoder.start_ns = now_ns();
 	}
 	*out = &p->source;
 	return 0;
@@ -246,8 +247,9 @@ static int perf_next(struct md_source *source, int timeout_ms, bool drain, struc
 	if (p->decoder.lost_events && !p->scan.size && !drain &&
 	    p->round_ns - p->last_scan_ns > SCAN_PAUSE_NS) {
 		p->decoder.lost_events = false;
-		p->scan_ns = p->last_scan_ns = now_ns();
+		p->scan_ns = p->last_scan_ns = p->decoder.blind_ns = now_ns();
 		md_proc_scan(p->command, 0, &p->scan);
+		p->decoder.seen_ns = now_ns();
 	}
 	if (drain && !p->decoder.out.size)
 		account_lost(p);

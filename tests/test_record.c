@@ -399,6 +399,32 @@ START_TEST(decoder_closes_a_batch_before_the_process_changes)
 }
 END_TEST
 
+START_TEST(decoder_names_no_process_while_mappings_are_looked_up)
+{
+	struct md_perf_decoder d;
+	struct morph_record *record;
+	const uint32_t expected[] = {5, UINT32_MAX, 5};
+	size_t pos = 0, i;
+
+	ck_assert_int_eq(md_perf_decoder_init(&d, 1, 4000, false), 0);
+	d.start_ns = 10;
+	d.blind_ns = 30;
+	d.seen_ns = 50;
+	decode_sample_at(&d, 0, 5, 0x400000, 9, 0); /* not yet */
+	decode_sample_at(&d, 0, 5, 0x400000, 10, 0);
+	decode_sample_at(&d, 0, 5, 0x400000, 30, 0);
+	decode_sample_at(&d, 0, 5, 0x400000, 50, 0);
+	md_perf_decoder_flush(&d);
+	for (i = 0; i < 3; i++) {
+		ck_assert_int_eq(md_record_next(d.out.data, d.out.size, &pos, &record), 0);
+		ck_assert_uint_eq(((struct morph_task *)record)->tgid, expected[i]);
+		ck_assert_uint_eq(md_record_emitted(record), 1);
+	}
+	ck_assert_int_eq(md_record_next(d.out.data, d.out.size, &pos, &record), -ENODATA);
+	md_perf_decoder_fini(&d);
+}
+END_TEST
+
 START_TEST(decoder_counts_what_the_ring_lost_and_asks_for_a_new_look)
 {
 	struct perf_bytes lost = {.header = {.type = PERF_RECORD_LOST, .size = 8 + 16 + 24}};
@@ -479,6 +505,7 @@ static Suite *make_suite(void)
 	tc = tcase_create("perf_decode");
 	tcase_add_test(tc, decoder_gathers_samples_of_a_thread_and_drops_idle);
 	tcase_add_test(tc, decoder_closes_a_batch_before_the_process_changes);
+	tcase_add_test(tc, decoder_names_no_process_while_mappings_are_looked_up);
 	tcase_add_test(tc, decoder_counts_what_the_ring_lost_and_asks_for_a_new_look);
 	tcase_add_test(tc, decoder_estimates_throttled_samples);
 	tcase_add_test(tc, decoder_keeps_branch_stacks);
