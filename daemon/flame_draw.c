@@ -162,6 +162,11 @@ static void draw_node(FILE *out, const struct md_flame *node, enum md_flame_leve
 		   "fill-opacity=\"%s\"/>",
 		   box->x, box->y, box->width, box->height, node->nr_merged ? "#dddddd" : colour,
 		   opacity[place % 2]);
+	/* Where there is no room to say of what. */
+	if (node->nr_merged && md_svg_text_width(name, SIZE) > fmax(box->width, box->height) - 10) {
+		snprintf(buf, sizeof(buf), "%s more", md_svg_format_count(node->nr_merged, count));
+		name = buf;
+	}
 	put_name(out, box, name, node->tenths);
 	fputs("</g>\n", out);
 }

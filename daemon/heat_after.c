@@ -107,11 +107,21 @@ static uint32_t copy_from(const struct after *a, uint64_t vaddr)
 	return low;
 }
 
-/* The copy of @block that starts at @vaddr, or MP_NONE. A copy may be empty (a jump that was
- * dropped), so several can start there. */
+/* Copies of jumps that were dropped are empty, so several start at one address; of a file made to
+ * keep us busy, millions might. */
+#define MAX_AT_ONE_ADDRESS 64
+
+static uint32_t copies_end(const struct after *a, uint32_t from)
+{
+	return a->nr - from < MAX_AT_ONE_ADDRESS ? a->nr : from + MAX_AT_ONE_ADDRESS;
+}
+
+/* The copy of @block that starts at @vaddr, or MP_NONE. */
 static uint32_t copy_at(const struct after *a, uint64_t vaddr, uint32_t block)
 {
-	for (uint32_t i = copy_from(a, vaddr); i < a->nr && a->copies[i].vaddr == vaddr; i++)
+	uint32_t from = copy_from(a, vaddr), end = copies_end(a, from);
+
+	for (uint32_t i = from; i < end && a->copies[i].vaddr == vaddr; i++)
 		if (a->copies[i].block == block)
 			return i;
 	return MP_NONE;
@@ -173,7 +183,9 @@ static double claim(const struct after *a, uint32_t i)
 
 static void mark_target(const struct after *a, uint64_t target, uint8_t *is_target)
 {
-	for (uint32_t i = copy_from(a, target); i < a->nr && a->copies[i].vaddr == target; i++)
+	uint32_t from = copy_from(a, target), end = copies_end(a, from);
+
+	for (uint32_t i = from; i < end && a->copies[i].vaddr == target; i++)
 		is_target[i] = 1;
 }
 

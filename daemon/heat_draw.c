@@ -97,7 +97,7 @@ static void draw_legend(const struct md_heat_scale *scale, FILE *out)
 		   "<rect x=\"%n\" y=\"%n\" width=\"72\" height=\"16\" fill=\"" MD_HEAT_IDLE
 		   "\"/>\n",
 		   x, y);
-	md_svg_put_words(out, x + 36, y + 31, 13, "m", "did not run");
+	md_svg_put_words(out, x + 36, y + 31, 13, "m", "not seen to run");
 	x += 104;
 	md_svg_put_words(out, x, y - 8, 14, "b", "Jumps and calls from row to row");
 	md_svg_put(out, "<defs><marker id=\"fw\" viewBox=\"0 0 6 6\" refX=\"1\" refY=\"3\" "
@@ -166,7 +166,10 @@ static void draw_figures(const struct md_heat_picture *p, FILE *out)
 	} rows[] = {
 		{"90 %", {a->lines.p90, b->lines.p90}, {a->pages.p90, b->pages.p90}, a->funcs.p90},
 		{"99 %", {a->lines.p99, b->lines.p99}, {a->pages.p99, b->pages.p99}, a->funcs.p99},
-		{"all", {a->lines.all, b->lines.all}, {a->pages.all, b->pages.all}, a->funcs.all},
+		{"all seen",
+		 {a->lines.all, b->lines.all},
+		 {a->pages.all, b->pages.all},
+		 a->funcs.all},
 	};
 	char buf[32];
 	double y = 36;
@@ -178,7 +181,7 @@ static void draw_figures(const struct md_heat_picture *p, FILE *out)
 	for (size_t i = 0; i < 3; i++) {
 		y += 20;
 		md_svg_put_words(out, FIGURES_LEFT, y, 15, "", rows[i].what);
-		md_svg_put_words(out, FIGURES_LEFT + 48, y, 15, "q", "are in");
+		md_svg_put_words(out, FIGURES_LEFT + 70, y, 15, "q", "are in");
 		put_pair(out, lines, y, p, rows[i].lines[0], rows[i].lines[1]);
 		put_pair(out, pages, y, p, rows[i].pages[0], rows[i].pages[1]);
 		md_svg_put_words(out, funcs, y, 15, "e", md_svg_format_count(rows[i].funcs, buf));
@@ -198,7 +201,9 @@ static void draw_figures(const struct md_heat_picture *p, FILE *out)
 static void draw_foot(const struct md_heat_picture *p, double y, FILE *out)
 {
 	char all[32], share[32], text[512];
-	int used = snprintf(text, sizeof(text), "Estimated from %s samples of where the time went.",
+	int used = snprintf(text, sizeof(text),
+			    "Estimated from %s samples of where the time went; code that runs too "
+			    "briefly is not seen.",
 			    md_svg_format_count(p->nr_samples, all));
 
 	if (p->nr_loose)
@@ -208,8 +213,7 @@ static void draw_foot(const struct md_heat_picture *p, double y, FILE *out)
 						     share));
 	if (p->after)
 		snprintf(text + used, sizeof(text) - (size_t)used,
-			 " After is a prediction for the work that was sampled; other work may "
-			 "gain less.");
+			 " After is a prediction for this work; other work may gain less.");
 	md_svg_put_words(out, MARGIN, y, 13, "q", text);
 }
 

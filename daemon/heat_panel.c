@@ -96,11 +96,12 @@ static void draw_head(const struct md_heat_panel *panel, const struct md_heat_si
 	size_t nr = arcs->nr < MAX_ARCS ? arcs->nr : MAX_ARCS;
 	char text[256], a[32], b[32];
 
-	snprintf(text, sizeof(text), "%s the code that ran lies in %s page%s",
+	/* All of it would say little: what ran but once or twice, samples have not seen. */
+	snprintf(text, sizeof(text), "%s 99 %% of what was executed lies in %s page%s",
 		 panel->is_after ? "After:"
 		 : p->after	 ? "Before:"
 				 : "Now:",
-		 md_svg_format_count(f->pages.all, a), f->pages.all == 1 ? "" : "s");
+		 md_svg_format_count(f->pages.p99, a), f->pages.p99 == 1 ? "" : "s");
 	md_svg_put_words(out, panel->left, y, 20, "b", text);
 	if (arcs->between > 0)
 		snprintf(text, sizeof(text),

@@ -218,7 +218,9 @@ int md_stats_flame(struct md_stats *stats, int argc, char **argv)
 	if (r)
 		return r;
 	f.notes = json_array();
-	f.root.name = strdup("all samples");
+	f.root.name = strdup(f.filter.module || f.filter.build_id || f.filter.binary
+				     ? "these samples"
+				     : "all samples");
 	/* One snapshot: the daemon may be writing. */
 	r = f.root.name ? mp_store_begin(store, &err) : mp_err_set(&err, ENOMEM, "out of memory");
 	if (!r)
