@@ -131,7 +131,10 @@ static int read_place(struct reader *r, int which, char **pos, struct place *pla
 										     : PLACE_KNOWN;
 		return 0;
 	}
-	place->kind = ends_with(name, "@PLT") ? PLACE_PLT : PLACE_UNNAMED;
+	if (ends_with(name, "@PLT"))
+		place->kind = PLACE_PLT;
+	else if (strncmp(name, "__BOLT_PSEUDO_", 14)) /* BOLT's name for a stub's way on */
+		place->kind = PLACE_UNNAMED;
 	return 0;
 }
 

@@ -269,7 +269,8 @@ START_TEST(fdata_finds_a_stub_by_the_call_of_it)
 	const struct mp_edge_count want[] = {{ODD, STUB, 6, 0}};
 
 	ck_assert_int_eq(run(FDATA, "1 odd\\ name\\\\x 0 1 puts@PLT 0 0 6\n"
-				    "1 puts@PLT 0 0 [unknown] 0 0 6\n"
+				    "1 puts@PLT 0 0 [unknown] 0 0 4\n"
+				    "1 puts@PLT b 1 __BOLT_PSEUDO_.plt 0 0 2\n"
 				    "1 top d 1 puts@PLT 0 0 2\n"),
 			 0);
 	expect(want, 1);

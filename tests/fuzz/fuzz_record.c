@@ -61,7 +61,7 @@ static void put_chunk(const uint8_t *data, size_t size)
 	md_buf_fini(&buf);
 }
 
-static void replay(void)
+static void replay(bool store)
 {
 	struct md_source_config config = {.input = path, .nr_repeats = 2};
 	static struct md_pipeline pl;
@@ -71,10 +71,16 @@ static void replay(void)
 	if (md_source_replay.open(&config, &pl.source, &err))
 		return;
 	pl.interval_s = 1000;
+	/* Into a database in memory, and only sometimes: making one takes its time. */
+	if (store && mp_store_open(":memory:", MP_STORE_WRITE, &pl.store, &err))
+		abort();
 	if (!md_pipeline_init(&pl, &err) && !md_pipeline_run(&pl, &err) &&
 	    pl.total.emitted != pl.total.attributed + md_ledger_unattributed(&pl.total) +
 					md_ledger_lost(&pl.total))
 		abort();
+	if (store && mp_store_check(pl.store, &err))
+		abort();
+	mp_store_close(pl.store);
 	pl.source->ops->close(pl.source);
 	md_pipeline_fini(&pl);
 }
@@ -91,6 +97,6 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		put(data + 1, size - 1);
 	else
 		put_chunk(data + 1, size - 1);
-	replay();
+	replay(data[0] & 2);
 	return 0;
 }
