@@ -9,8 +9,6 @@
  */
 #include "editor/layout_private.h"
 
-/* Padding before a block is executed where control falls into it: at most this share of its count. */
-#define MAX_FALLEN 0.1
 /* Blocks this much rarer than the hottest one are not worth the bytes. */
 #define MIN_HEAT 1e-3
 /* Place looks at no more of a run than this. */
@@ -26,6 +24,18 @@ static double way_count(const struct mp_cfg *cfg, const struct mp_counts *counts
 		if (cfg->edges[e].to == to)
 			sum += counts->edge[e];
 	return sum;
+}
+
+/* Whatever the counts say, control may fall from one into the other, and padding would run. Where other
+ * input did what this input never did, that cost more than the lines it saved. */
+static bool leads_to(const struct mp_cfg *cfg, uint32_t from, uint32_t to)
+{
+	const struct mp_block *block = &cfg->blocks[from];
+
+	for (uint32_t e = block->first_edge; e < block->first_edge + block->nr_edges; e++)
+		if (cfg->edges[e].to == to)
+			return true;
+	return false;
 }
 
 /* How many blocks likely run one after the other from the one at @i on. */
@@ -60,7 +70,7 @@ void me_lines_keep(const struct mp_cfg *cfg, const struct mp_counts *counts, uin
 		if (at->zone != ME_ZONE_HOT || at->clone || count < MIN_HEAT * hottest ||
 		    !(count > 0))
 			continue;
-		if (i && way_count(cfg, counts, at[-1].block, at->block) > MAX_FALLEN * count)
+		if (i && leads_to(cfg, at[-1].block, at->block))
 			continue;
 		at->run = run_length(cfg, counts, plan, i);
 	}

@@ -115,6 +115,15 @@ static void text_in_place(FILE *out, const char *input, const struct me_inplace_
 		fprintf(out, "  original   kept in %s\n", done->backup);
 }
 
+static void text_layout(FILE *out, const struct me_layout_options *layout)
+{
+	fprintf(out, "  layout     blocks by %s, functions by %s",
+		me_order_name(layout->block_order), mp_order_name(layout->function_order));
+	if (layout->line_log2)
+		fprintf(out, ", runs in lines of %u bytes", 1u << layout->line_log2);
+	fprintf(out, "%s\n", layout->huge_pages ? ", huge pages" : "");
+}
+
 void me_report_text(FILE *out, const struct me_optimize_options *options,
 		    const struct me_optimize_report *r)
 {
@@ -134,6 +143,8 @@ void me_report_text(FILE *out, const struct me_optimize_options *options,
 		fprintf(out, "    %6" PRIu32 "  too little evidence that they run\n",
 			r->nr_not_worth);
 	text_left_alone(out, r);
+	if (!options->all)
+		text_layout(out, &options->layout);
 	if (r->has_prediction)
 		fprintf(out, "  predicted  taken branches %+.1f %%\n",
 			100.0 * (r->prediction.ratio - 1.0));
@@ -216,6 +227,14 @@ static json_t *json_code(const struct me_optimize_report *r)
 			 (json_int_t)e->patches.nr_table_entries);
 }
 
+static json_t *json_layout(const struct me_layout_options *layout)
+{
+	return json_pack("{s:s, s:s, s:i, s:b}", "block_order", me_order_name(layout->block_order),
+			 "function_order", mp_order_name(layout->function_order), "fetch_line",
+			 layout->line_log2 ? 1 << layout->line_log2 : 0, "huge_pages",
+			 layout->huge_pages);
+}
+
 static json_t *json_verified(const struct me_optimize_report *r)
 {
 	const struct me_verify_report *v = &r->verified;
@@ -263,6 +282,7 @@ int me_report_json(FILE *out, const struct me_optimize_options *options,
 		json_object_set_new(root, "samples", json_integer((json_int_t)r->samples));
 		json_object_set_new(root, "samples_moved",
 				    json_integer((json_int_t)r->samples_moved));
+		json_object_set_new(root, "layout", json_layout(&options->layout));
 		json_object_set_new(root, "transfers", json_integer((json_int_t)r->transfers));
 		json_object_set_new(root, "share_moved", json_real(r->share_moved));
 	}

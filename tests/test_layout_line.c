@@ -55,6 +55,16 @@ START_TEST(line_leaves_clones_and_warm_code_alone)
 }
 END_TEST
 
+START_TEST(line_pads_nothing_that_control_may_fall_into)
+{
+	/* Never seen to fall from 0 into 1; but it can, and would run the padding. */
+	build(1e5);
+	toy.counts.edge[0] = 0;
+	me_lines_keep(&toy.cfg, &toy.counts, 6, &plan);
+	ck_assert_uint_eq(blocks[1].run, 0);
+}
+END_TEST
+
 START_TEST(line_wants_counts)
 {
 	build(0);
@@ -72,6 +82,7 @@ static Suite *line_suite(void)
 
 	tcase_add_test(tcase, line_marks_runs_where_control_comes_by_a_branch);
 	tcase_add_test(tcase, line_leaves_clones_and_warm_code_alone);
+	tcase_add_test(tcase, line_pads_nothing_that_control_may_fall_into);
 	tcase_add_test(tcase, line_wants_counts);
 	suite_add_tcase(suite, tcase);
 	return suite;

@@ -246,12 +246,13 @@ ends 0 "a profile" --db db prog -o prog.fast
 runs prog.fast "a profile"
 says out.txt '^  samples    3000, 100.0 % ' "a profile"
 says out.txt '^  predicted  taken branches' "a profile"
+says out.txt '^  layout     blocks by ph, functions by ph' "a profile"
 ends 0 "MORPH_DB" --version
 MORPH_DB=db ends 0 "MORPH_DB" prog -o prog.env
 cmp prog.fast prog.env || fail "MORPH_DB: another output"
 ends 0 "a profile, json" --db db --report=json prog -o prog.fast
 jq -e '.samples == 3000 and .samples_moved == 3000 and .predicted_taken_ratio > 0
-	and .functions.moved >= 2' out.txt >/dev/null || fail "a profile, json: $(cat out.txt)"
+	and .functions.moved >= 2 and .layout.block_order == "ph" and .layout.fetch_line == 64' out.txt >/dev/null || fail "a profile, json: $(cat out.txt)"
 for o in --block-order=original --function-order=original --estimator=scaled --keep-fluff \
 	--exact-profile --no-tail-duplication --huge-pages --fetch-line=0 --fetch-line=32 --block-order=exttsp --function-order=c3 \
 	--function-order=cds --block-order=ph --function-order=ph --estimator=poisson --since=1 --min-samples=3000; do

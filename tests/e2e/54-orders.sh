@@ -1,0 +1,61 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+# timeout: 600
+# Whatever order blocks and functions are given, with and without padding and huge pages: the program
+# does what it did, and execution never starts inside a patch.
+set -u
+root=$(cd "$(dirname "$0")/../.." && pwd)
+cd "$root" || exit 1
+nr_failed=0 nr_run=0
+fail() {
+	echo "FAIL: $*"
+	nr_failed=$((nr_failed + 1))
+}
+
+if ! scripts/programs --inputs gzip lua >"$TMPDIR/build.log" 2>&1; then
+	tail -n 3 "$TMPDIR/build.log"
+	echo "skip: the test programs could not be built (no network?)"
+	exit 77
+fi
+export INPUTS=${INPUTS:-$BUILD/inputs} LC_ALL=C
+cd "$TMPDIR" || exit 1
+mkdir -p a b
+
+for name in gzip lua; do
+	cp "$BUILD/programs/$name-pie" "a/$name"
+	rm -f db db-*
+	command=$("$root/scripts/workload" $name exact "$PWD/a/$name")
+	if ! "$BUILD/morphd" run --db=db -- sh -c "$command" >run.log 2>&1; then
+		echo "skip: nothing can be sampled here: $(tail -n 1 run.log)"
+		exit 77
+	fi
+	sh -c "$("$root/scripts/workload" $name short "$PWD/a/$name")" >want 2>/dev/null
+	for options in "--block-order=ph --function-order=ph" "--block-order=ph --function-order=c3" \
+		"--block-order=exttsp --function-order=cds" "--block-order=exttsp --function-order=original" \
+		"--block-order=original --function-order=cds --huge-pages" \
+		"--block-order=exttsp --function-order=c3 --fetch-line=32 --no-tail-duplication" \
+		"--block-order=original --function-order=original --fetch-line=0"; do
+		# shellcheck disable=SC2086
+		if ! "$BUILD/morph-optimize" --db=db --min-samples=100 $options --list-patches=patches \
+			"a/$name" -o "b/$name" >opt.log 2>&1; then
+			fail "$name $options: $(tail -n 1 opt.log)"
+			continue
+		fi
+		grep -q "blocks by $(sed 's/.*block-order=\([a-z0-9]*\).*/\1/' <<<"$options"), functions by $(
+			sed 's/.*function-order=\([a-z0-9]*\).*/\1/' <<<"$options")" opt.log ||
+			fail "$name $options: the report names other orders"
+		sh -c "$("$root/scripts/workload" $name short "$PWD/b/$name")" >got 2>/dev/null ||
+			fail "$name $options: fails"
+		cmp -s want got || fail "$name $options: output differs"
+		nr_run=$((nr_run + 1))
+	done
+	command -v qemu-x86_64 >/dev/null || continue
+	# Once where nothing can hide.
+	"$BUILD/morph-optimize" --db=db --min-samples=100 --block-order=exttsp --function-order=cds \
+		--list-patches=patches "a/$name" -o "b/$name" >opt.log 2>&1
+	read -ra words <<<"$("$root/scripts/workload" $name short "$PWD/b/$name")"
+	"$root/scripts/branches" --patches patches "${words[0]}" -- "${words[@]:1}" >branches.log 2>&1 ||
+		fail "$name under the emulator: $(tail -n 1 branches.log)"
+done
+echo "$nr_run outputs ran"
+[ $nr_failed = 0 ]
