@@ -4,6 +4,7 @@
  */
 #include "daemon/export.h"
 
+#include <errno.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -28,16 +29,102 @@ const char *md_export_file_name(const char *path)
 	return slash ? slash + 1 : path;
 }
 
-double md_export_call_count(const struct mp_cfg *cfg, const struct mp_counts *counts,
-			    const struct mp_call *call)
+bool md_export_insn_is(const struct mp_elf *elf, uint64_t vaddr, unsigned int kinds)
 {
-	const struct mp_block *block = &cfg->blocks[call->block];
-	double count = counts->block[call->block];
+	struct mp_insn insn;
+
+	/* Near the end of a segment there are fewer bytes than an instruction may have. */
+	for (size_t avail = 15; avail; avail--) {
+		const uint8_t *bytes = mp_elf_bytes(elf, vaddr, avail);
+
+		if (bytes)
+			return !mp_insn_decode(bytes, avail, vaddr, &insn) &&
+			       (kinds & 1u << insn.kind);
+	}
+	return false;
+}
+
+double md_export_seen_per_count(const struct md_export_module *m)
+{
+	const struct mp_cfg *cfg = m->code->cfg;
+	double seen = 0, counted = 0;
+
+	if (!m->nr_edges || !m->profile->edge_transfers)
+		return 0;
+	for (uint32_t i = 0; i < cfg->nr_edges; i++) {
+		if (cfg->edges[i].kind == MP_EDGE_FALL)
+			continue;
+		seen += (double)m->profile->edge_transfers[i];
+		counted += m->inferred->edge[i];
+	}
+	return counted > 0 && seen > 0 ? seen / counted : 1;
+}
+
+/* As its block runs; a tail call, as what does not stay in the function. */
+static double call_count(const struct md_export_module *m, const struct mp_call *call)
+{
+	const struct mp_block *block = &m->code->cfg->blocks[call->block];
+	double count = m->inferred->block[call->block];
 
 	for (uint32_t i = 0; call->tail && i < block->nr_edges; i++)
-		count -= counts->edge[block->first_edge + i];
+		count -= m->inferred->edge[block->first_edge + i];
 	/* What rounding leaves of a difference is none. */
-	return count > 1e-9 * counts->block[call->block] ? count : 0;
+	return count > 1e-9 * m->inferred->block[call->block] ? count : 0;
+}
+
+static int compare_calls(const void *a, const void *b)
+{
+	const struct md_export_call *x = a, *y = b;
+
+	if (x->caller != y->caller)
+		return x->caller < y->caller ? -1 : 1;
+	if (x->at != y->at)
+		return x->at < y->at ? -1 : 1;
+	return (x->callee > y->callee) - (x->callee < y->callee);
+}
+
+/* Of a direct call the code itself says where it goes. */
+static bool is_indirect_call(const struct md_export_module *m, const struct mp_edge_count *edge,
+			     struct md_export_call *out)
+{
+	const struct mp_cfg *cfg = m->code->cfg;
+
+	out->at = edge->from;
+	out->caller = mp_cfg_func_at(cfg, edge->from);
+	out->callee = mp_cfg_func_at(cfg, edge->to);
+	return out->caller != MP_NONE && out->callee != MP_NONE &&
+	       cfg->funcs[out->callee].vaddr == edge->to &&
+	       md_export_insn_is(cfg->elf, edge->from, 1u << MP_INSN_ICALL | 1u << MP_INSN_IJUMP);
+}
+
+int md_export_calls(const struct md_export_module *m, struct md_export_call **out, size_t *nr)
+{
+	const struct mp_cfg *cfg = m->code->cfg;
+	struct md_export_call *calls;
+	double unit = m->nr_edges ? md_export_seen_per_count(m) : 0;
+
+	calls = malloc(((size_t)cfg->nr_calls + m->nr_edges + 1) * sizeof(*calls));
+	*out = calls;
+	*nr = 0;
+	if (!calls)
+		return -ENOMEM;
+	for (uint32_t i = 0; i < cfg->nr_calls; i++) {
+		const struct mp_call *call = &cfg->calls[i];
+		double count = call->callee == MP_NONE ? 0 : call_count(m, call);
+
+		if (count > 0)
+			calls[(*nr)++] = (struct md_export_call){call->insn_vaddr,
+								 cfg->blocks[call->block].func,
+								 call->callee, count};
+	}
+	for (size_t i = 0; i < m->nr_edges && unit > 0; i++) {
+		if (!is_indirect_call(m, &m->edges[i], &calls[*nr]))
+			continue;
+		calls[*nr].count = (double)m->edges[i].count / unit;
+		*nr += calls[*nr].count > 0;
+	}
+	qsort(calls, *nr, sizeof(*calls), compare_calls);
+	return 0;
 }
 
 uint64_t *md_export_func_samples(const struct md_export_module *m)

@@ -93,9 +93,24 @@ uint64_t md_export_scaled(double count);
 /* The part of a path behind its last slash. */
 const char *md_export_file_name(const char *path);
 
-/* How often @call happens: as its block runs; a tail call, as what does not stay in the function. */
-double md_export_call_count(const struct mp_cfg *cfg, const struct mp_counts *counts,
-			    const struct mp_call *call);
+/* A call or tail call from one function to another, or to itself. */
+struct md_export_call {
+	uint64_t at;		 /* of its instruction */
+	uint32_t caller, callee; /* functions */
+	double count;		 /* inferred, above 0 */
+};
+
+/*
+ * md_export_calls - calls that happen, ascending caller and address: the direct ones that code shows,
+ * and indirect ones where they were seen. Return: 0, -ENOMEM. Ownership: free(*@out).
+ */
+int md_export_calls(const struct md_export_module *m, struct md_export_call **out, size_t *nr);
+
+/* Seen transfers for each unit of an inferred count; 0: none were seen. */
+double md_export_seen_per_count(const struct md_export_module *m);
+
+/* Whether the instruction at @vaddr is one of @kinds (1 << enum mp_insn_kind). */
+bool md_export_insn_is(const struct mp_elf *elf, uint64_t vaddr, unsigned int kinds);
 
 /* Samples per function of m->code, and behind them those in none. Return: NULL: no memory.
  * Ownership: free(). */

@@ -5,7 +5,9 @@
  *
  * Addresses count from the file's first PT_LOAD, which is where those programs put their own.
  */
+#include <errno.h>
 #include <inttypes.h>
+#include <stdlib.h>
 
 #include "daemon/export.h"
 
@@ -14,6 +16,8 @@ struct autofdo {
 	uint64_t base;
 	const struct md_export_module *m;
 	const struct mp_cfg *cfg;
+	struct md_export_call *calls;
+	size_t nr_calls;
 };
 
 static uint64_t first_load(const struct mp_elf *elf)
@@ -69,10 +73,9 @@ static uint64_t put_branches(const struct autofdo *a)
 				nr += put_branch(a, last, cfg->blocks[cfg->edges[i].to].vaddr,
 						 counts->edge[i]);
 	}
-	for (uint32_t i = 0; i < cfg->nr_calls; i++)
-		if (cfg->calls[i].callee != MP_NONE)
-			nr += put_branch(a, cfg->calls[i].insn_vaddr, cfg->calls[i].target,
-					 md_export_call_count(cfg, counts, &cfg->calls[i]));
+	for (size_t i = 0; i < a->nr_calls; i++)
+		nr += put_branch(a, a->calls[i].at, cfg->funcs[a->calls[i].callee].vaddr,
+				 a->calls[i].count);
 	return nr;
 }
 
@@ -80,7 +83,8 @@ static int autofdo_module(struct md_export *e, const struct md_export_module *m,
 {
 	struct autofdo a = {.m = m, .cfg = m->code->cfg, .base = first_load(m->code->elf)};
 
-	(void)err;
+	if (md_export_calls(m, &a.calls, &a.nr_calls))
+		return mp_err_set(err, ENOMEM, "out of memory");
 	fprintf(e->out, "%" PRIu64 "\n", put_ranges(&a));
 	a.out = e->out;
 	put_ranges(&a);
@@ -92,6 +96,7 @@ static int autofdo_module(struct md_export *e, const struct md_export_module *m,
 	fprintf(e->out, "%" PRIu64 "\n", put_branches(&a));
 	a.out = e->out;
 	put_branches(&a);
+	free(a.calls);
 	md_export_count_blocks(e, m);
 	return 0;
 }

@@ -11,18 +11,17 @@
 
 #define NONE MP_NONE
 
-/* Calls by caller: arcs[first[f] .. first[f + 1]). */
+/* Calls by caller: cost->calls[first[f] .. first[f + 1]). */
 struct graph {
-	uint32_t *first, *arcs;
+	size_t *first, *at;
 	/* Tarjan's */
-	uint32_t *number, *low, *stack, *path, *at;
+	uint32_t *number, *low, *stack, *path;
 	uint32_t nr_stack, nr_path, next;
 };
 
 static void graph_fini(struct graph *g)
 {
 	free(g->first);
-	free(g->arcs);
 	free(g->number);
 	free(g->low);
 	free(g->stack);
@@ -30,35 +29,26 @@ static void graph_fini(struct graph *g)
 	free(g->at);
 }
 
-static int graph_init(struct graph *g, const struct mp_cfg *cfg)
+static int graph_init(struct graph *g, const struct md_callcost *cost)
 {
-	size_t nr = (size_t)cfg->nr_funcs + 2;
+	uint32_t nr_funcs = cost->m->code->cfg->nr_funcs;
+	size_t nr = (size_t)nr_funcs + 2;
 
 	g->first = calloc(nr, sizeof(*g->first));
-	g->arcs = calloc((size_t)cfg->nr_calls + 1, sizeof(*g->arcs));
+	g->at = calloc(nr, sizeof(*g->at));
 	g->number = calloc(nr, sizeof(*g->number));
 	g->low = calloc(nr, sizeof(*g->low));
 	g->stack = calloc(nr, sizeof(*g->stack));
 	g->path = calloc(nr, sizeof(*g->path));
-	g->at = calloc(nr, sizeof(*g->at));
-	if (!g->first || !g->arcs || !g->number || !g->low || !g->stack || !g->path || !g->at)
+	if (!g->first || !g->at || !g->number || !g->low || !g->stack || !g->path)
 		return -ENOMEM;
-	for (uint32_t i = 0; i < cfg->nr_calls; i++)
-		g->first[cfg->blocks[cfg->calls[i].block].func + 1]++;
-	for (uint32_t f = 0; f < cfg->nr_funcs; f++)
+	for (size_t i = 0; i < cost->nr_calls; i++)
+		g->first[cost->calls[i].caller + 1]++;
+	for (uint32_t f = 0; f < nr_funcs; f++)
 		g->first[f + 1] += g->first[f];
-	for (uint32_t f = 0; f < cfg->nr_funcs; f++)
-		g->at[f] = g->first[f];
-	for (uint32_t i = 0; i < cfg->nr_calls; i++)
-		g->arcs[g->at[cfg->blocks[cfg->calls[i].block].func]++] = i;
-	for (uint32_t f = 0; f < cfg->nr_funcs; f++)
+	for (uint32_t f = 0; f < nr_funcs; f++)
 		g->at[f] = g->first[f];
 	return 0;
-}
-
-static bool call_counts(const struct md_callcost *cost, const struct mp_call *call)
-{
-	return call->callee != NONE && cost->counts->block[call->block] > 0;
 }
 
 static void visit(struct graph *g, uint32_t f)
@@ -71,18 +61,12 @@ static void visit(struct graph *g, uint32_t f)
 /* All that can be reached from @root; a cycle is closed only after all that it calls. */
 static void walk(struct md_callcost *cost, struct graph *g, uint32_t root)
 {
-	const struct mp_cfg *cfg = cost->cfg;
-
 	visit(g, root);
 	while (g->nr_path) {
 		uint32_t f = g->path[g->nr_path - 1], callee;
 
 		if (g->at[f] < g->first[f + 1]) {
-			const struct mp_call *call = &cfg->calls[g->arcs[g->at[f]++]];
-
-			if (!call_counts(cost, call))
-				continue;
-			callee = call->callee;
+			callee = cost->calls[g->at[f]++].callee;
 			if (!g->number[callee])
 				visit(g, callee);
 			else if (cost->cycle[callee] == NONE && g->number[callee] < g->low[f])
@@ -102,32 +86,30 @@ static void walk(struct md_callcost *cost, struct graph *g, uint32_t root)
 	}
 }
 
-static double call_cost(const struct md_callcost *cost, const struct mp_call *call)
+static double call_cost(const struct md_callcost *cost, const struct md_export_call *call)
 {
-	uint32_t from = cost->cycle[cost->cfg->blocks[call->block].func];
-	uint32_t to = call->callee == NONE ? NONE : cost->cycle[call->callee];
-	double count;
+	uint32_t from = cost->cycle[call->caller], to = cost->cycle[call->callee];
 
-	if (to == NONE || from == to || !(cost->entered[to] > 0))
+	if (from == to || !(cost->entered[to] > 0))
 		return 0;
-	count = md_export_call_count(cost->cfg, cost->counts, call);
-	return cost->total[to] * (count / cost->entered[to]);
+	return cost->total[to] * (call->count / cost->entered[to]);
 }
 
 /* Flow into a function's entry that no edge of its own brings. */
 static double entered_func(const struct md_callcost *cost, uint32_t f, const double *into)
 {
-	const struct mp_func *func = &cost->cfg->funcs[f];
+	const struct mp_cfg *cfg = cost->m->code->cfg;
+	const struct mp_func *func = &cfg->funcs[f];
 
 	for (uint32_t b = func->first_block; b < func->first_block + func->nr_blocks; b++)
-		if (cost->cfg->blocks[b].flags & MP_BLOCK_ENTRY)
-			return fmax(cost->counts->block[b] - into[b], 0);
+		if (cfg->blocks[b].flags & MP_BLOCK_ENTRY)
+			return fmax(cost->m->inferred->block[b] - into[b], 0);
 	return 0;
 }
 
 static int sum_entered(struct md_callcost *cost)
 {
-	const struct mp_cfg *cfg = cost->cfg;
+	const struct mp_cfg *cfg = cost->m->code->cfg;
 	double *into = calloc((size_t)cfg->nr_blocks + 1, sizeof(*into));
 	double *known = calloc((size_t)cfg->nr_funcs + 1, sizeof(*known));
 	double *outside = calloc((size_t)cfg->nr_funcs + 1, sizeof(*outside));
@@ -139,16 +121,13 @@ static int sum_entered(struct md_callcost *cost)
 		return -ENOMEM;
 	}
 	for (uint32_t i = 0; i < cfg->nr_edges; i++)
-		into[cfg->edges[i].to] += cost->counts->edge[i];
-	for (uint32_t i = 0; i < cfg->nr_calls; i++) {
-		const struct mp_call *call = &cfg->calls[i];
-		double count = md_export_call_count(cfg, cost->counts, call);
+		into[cfg->edges[i].to] += cost->m->inferred->edge[i];
+	for (size_t i = 0; i < cost->nr_calls; i++) {
+		const struct md_export_call *call = &cost->calls[i];
 
-		if (call->callee == NONE)
-			continue;
-		known[call->callee] += count;
-		if (cost->cycle[cfg->blocks[call->block].func] != cost->cycle[call->callee])
-			outside[call->callee] += count;
+		known[call->callee] += call->count;
+		if (cost->cycle[call->caller] != cost->cycle[call->callee])
+			outside[call->callee] += call->count;
 	}
 	/* Estimates disagree: a function is entered at least as often as its known calls say. */
 	for (uint32_t f = 0; f < cfg->nr_funcs; f++)
@@ -162,7 +141,7 @@ static int sum_entered(struct md_callcost *cost)
 
 static int sum_costs(struct md_callcost *cost, struct graph *g, const uint64_t *samples)
 {
-	const struct mp_cfg *cfg = cost->cfg;
+	const struct mp_cfg *cfg = cost->m->code->cfg;
 	uint32_t *order = g->path; /* functions by cycle: callees first */
 	uint32_t *begin = calloc((size_t)cost->nr_cycles + 2, sizeof(*begin));
 
@@ -179,25 +158,28 @@ static int sum_costs(struct md_callcost *cost, struct graph *g, const uint64_t *
 	for (uint32_t i = 0; i < cfg->nr_funcs; i++) {
 		uint32_t f = order[i];
 
-		for (uint32_t a = g->first[f]; a < g->first[f + 1]; a++)
-			cost->total[cost->cycle[f]] += call_cost(cost, &cfg->calls[g->arcs[a]]);
+		for (size_t c = g->first[f]; c < g->first[f + 1]; c++)
+			cost->total[cost->cycle[f]] += call_cost(cost, &cost->calls[c]);
 	}
 	free(begin);
 	return 0;
 }
 
-int md_callcost_init(struct md_callcost *cost, const struct mp_cfg *cfg,
-		     const struct mp_counts *counts, const uint64_t *samples)
+int md_callcost_init(struct md_callcost *cost, const struct md_export_module *m,
+		     const uint64_t *samples)
 {
+	const struct mp_cfg *cfg = m->code->cfg;
 	size_t nr = (size_t)cfg->nr_funcs + 1;
 	struct graph g = {0};
 	int r;
 
-	*cost = (struct md_callcost){.cfg = cfg, .counts = counts};
+	*cost = (struct md_callcost){.m = m};
 	cost->total = calloc(nr, sizeof(*cost->total));
 	cost->entered = calloc(nr, sizeof(*cost->entered));
 	cost->cycle = malloc(nr * sizeof(*cost->cycle));
-	r = graph_init(&g, cfg);
+	r = md_export_calls(m, &cost->calls, &cost->nr_calls);
+	if (!r)
+		r = graph_init(&g, cost);
 	if (!cost->total || !cost->entered || !cost->cycle)
 		r = -ENOMEM;
 	if (!r) {
@@ -216,13 +198,14 @@ int md_callcost_init(struct md_callcost *cost, const struct mp_cfg *cfg,
 
 void md_callcost_fini(struct md_callcost *cost)
 {
+	free(cost->calls);
 	free(cost->total);
 	free(cost->entered);
 	free(cost->cycle);
 	*cost = (struct md_callcost){0};
 }
 
-uint64_t md_callcost_of(const struct md_callcost *cost, const struct mp_call *call)
+uint64_t md_callcost_of(const struct md_callcost *cost, const struct md_export_call *call)
 {
 	double samples = call_cost(cost, call);
 

@@ -83,48 +83,42 @@ static void put_position(struct writer *w, uint64_t vaddr, const char *function_
 	fprintf(w->e->out, "0x%" PRIx64 " %d", vaddr, line.line);
 }
 
-static void put_call(struct writer *w, const struct mp_call *call, const char *function_file)
+static void put_call(struct writer *w, const struct md_export_call *call, const char *function_file)
 {
 	const struct mp_func *callee = &w->m->code->cfg->funcs[call->callee];
-	uint64_t count =
-		md_export_scaled(md_export_call_count(w->m->code->cfg, w->m->inferred, call));
+	uint64_t count = md_export_scaled(call->count);
 	struct md_line target = line_at(w, callee->vaddr), line;
 	char buf[32];
 
 	put(w->e->out, "cfi", target.file);
 	put(w->e->out, "cfn", md_code_function_name(callee, buf));
 	/* The line after calls= is of the file in force, so that may have to change first. */
-	line = line_at(w, call->insn_vaddr);
+	line = line_at(w, call->at);
 	if (line.line && strcmp(line.file, w->file)) {
 		put(w->e->out, strcmp(line.file, function_file) ? "fi" : "fe", line.file);
 		w->file = line.file;
 	}
 	fprintf(w->e->out, "calls=%" PRIu64 " 0x%" PRIx64 " %d\n", count, callee->vaddr,
 		target.line);
-	fprintf(w->e->out, "0x%" PRIx64 " %d %" PRIu64 "\n", call->insn_vaddr, line.line,
+	fprintf(w->e->out, "0x%" PRIx64 " %d %" PRIu64 "\n", call->at, line.line,
 		md_callcost_of(&w->cost, call));
 }
 
 /* The calls of function @f. */
 static void put_calls(struct writer *w, uint32_t f, const char *function_file)
 {
-	const struct mp_cfg *cfg = w->m->code->cfg;
-	const struct mp_func *func = &cfg->funcs[f];
-	uint32_t low = 0, high = cfg->nr_calls;
+	size_t low = 0, high = w->cost.nr_calls;
 
 	while (low < high) {
-		uint32_t mid = low + (high - low) / 2;
+		size_t mid = low + (high - low) / 2;
 
-		if (cfg->calls[mid].block < func->first_block)
+		if (w->cost.calls[mid].caller < f)
 			low = mid + 1;
 		else
 			high = mid;
 	}
-	for (; low < cfg->nr_calls && cfg->calls[low].block < func->first_block + func->nr_blocks;
-	     low++)
-		if (cfg->calls[low].callee != MP_NONE &&
-		    md_export_call_count(cfg, w->m->inferred, &cfg->calls[low]) > 0)
-			put_call(w, &cfg->calls[low], function_file);
+	for (; low < w->cost.nr_calls && w->cost.calls[low].caller == f; low++)
+		put_call(w, &w->cost.calls[low], function_file);
 }
 
 /* Functions in order of their entries; a cold part's samples are with its function. */
@@ -200,8 +194,7 @@ static int callgrind_module(struct md_export *e, const struct md_export_module *
 		if (md_debuginfo_open(m->code->elf->path, &w.debug, NULL))
 			w.debug = NULL;
 		samples = md_export_func_samples(m);
-		r = samples ? md_callcost_init(&w.cost, m->code->cfg, m->inferred, samples)
-			    : -ENOMEM;
+		r = samples ? md_callcost_init(&w.cost, m, samples) : -ENOMEM;
 		free(samples);
 	}
 	if (!r) {

@@ -148,69 +148,45 @@ static void put_entries(struct fdata *f, uint32_t b)
 			   scaled(f, count));
 }
 
-static void fdata_inferred(struct fdata *f)
+static int fdata_inferred(struct fdata *f)
 {
 	const struct mp_cfg *cfg = f->cfg;
+	struct md_export_call *calls;
+	size_t nr;
+	int r = md_export_calls(f->m, &calls, &nr);
 
-	for (uint32_t i = 0; i < cfg->nr_calls; i++)
-		if (cfg->calls[i].callee != MP_NONE)
-			f->called[cfg->calls[i].callee] +=
-				md_export_call_count(cfg, f->m->inferred, &cfg->calls[i]);
-	for (uint32_t b = 0; b < cfg->nr_blocks; b++) {
+	for (size_t i = 0; i < nr; i++)
+		f->called[calls[i].callee] += calls[i].count;
+	for (uint32_t b = 0; b < cfg->nr_blocks && !r; b++) {
 		if (!(f->m->inferred->block[b] > 0))
 			continue;
 		put_entries(f, b);
 		put_edges(f, &cfg->blocks[b], false);
 	}
-	for (uint32_t i = 0; i < cfg->nr_calls; i++) {
-		const struct mp_call *call = &cfg->calls[i];
-		double count = md_export_call_count(cfg, f->m->inferred, call);
-
-		if (call->callee != MP_NONE && count > 0)
-			put_branch(f, place_of(f, call->insn_vaddr), place_of(f, call->target), 0,
-				   scaled(f, count));
-	}
+	for (size_t i = 0; i < nr; i++)
+		put_branch(f, place_of(f, calls[i].at),
+			   place_of(f, cfg->funcs[calls[i].callee].vaddr), 0,
+			   scaled(f, calls[i].count));
+	free(calls);
+	return r;
 }
 
 /* ---- what was seen ------------------------------------------------------------------------- */
-
-static bool is_return(const struct fdata *f, uint64_t vaddr)
-{
-	struct mp_insn insn;
-	const uint8_t *bytes;
-
-	for (size_t avail = 15; avail; avail--) {
-		bytes = mp_elf_bytes(f->cfg->elf, vaddr, avail);
-		if (bytes)
-			return !mp_insn_decode(bytes, avail, vaddr, &insn) &&
-			       insn.kind == MP_INSN_RET;
-	}
-	return false;
-}
 
 /* Taken branches as they were counted; what fell through follows from the flow. */
 static void fdata_seen(struct fdata *f)
 {
 	const struct mp_cfg *cfg = f->cfg;
-	double seen = 0, counted = 0;
 
 	for (size_t i = 0; i < f->m->nr_edges; i++) {
 		const struct mp_edge_count *edge = &f->m->edges[i];
 
 		/* BOLT pairs calls and returns itself. */
-		if (is_return(f, edge->from))
-			continue;
-		put_branch(f, place_of(f, edge->from), place_of(f, edge->to), edge->mispredicted,
-			   edge->count);
-		if (mp_cfg_block_at(cfg, edge->from) != MP_NONE &&
-		    mp_cfg_block_starting(cfg, edge->to) != MP_NONE &&
-		    mp_cfg_func_at(cfg, edge->from) == mp_cfg_func_at(cfg, edge->to))
-			seen += (double)edge->count;
+		if (!md_export_insn_is(cfg->elf, edge->from, 1u << MP_INSN_RET))
+			put_branch(f, place_of(f, edge->from), place_of(f, edge->to),
+				   edge->mispredicted, edge->count);
 	}
-	for (uint32_t i = 0; i < cfg->nr_edges; i++)
-		if (cfg->edges[i].kind != MP_EDGE_FALL)
-			counted += f->m->inferred->edge[i];
-	f->scale = counted > 0 && seen > 0 ? seen / counted : 1;
+	f->scale = md_export_seen_per_count(f->m);
 	for (uint32_t b = 0; b < cfg->nr_blocks; b++)
 		put_edges(f, &cfg->blocks[b], true);
 }
@@ -271,7 +247,7 @@ static int fdata_module(struct md_export *e, const struct md_export_module *m, s
 	if (!r && branches == MD_BRANCHES_NONE)
 		fdata_samples(f, e);
 	else if (!r && branches == MD_BRANCHES_INFERRED)
-		fdata_inferred(f);
+		r = fdata_inferred(f);
 	else if (!r)
 		fdata_seen(f);
 	if (!r && branches != MD_BRANCHES_NONE)

@@ -112,8 +112,14 @@ static void put_block(struct md_export *e, const struct md_export_module *m, uin
 	fputs("]}", e->out);
 }
 
+/* Calls of functions that come one after the other. */
+struct calls {
+	struct md_export_call *calls;
+	size_t nr, next;
+};
+
 static int put_function(struct md_export *e, const struct md_export_module *m, uint32_t f,
-			uint64_t samples, bool first, uint32_t *call)
+			uint64_t samples, bool first, struct calls *calls)
 {
 	const struct mp_cfg *cfg = m->code->cfg;
 	const struct mp_func *func = &cfg->funcs[f];
@@ -142,16 +148,13 @@ static int put_function(struct md_export *e, const struct md_export_module *m, u
 		put_block(e, m, b);
 	}
 	fputs("],\n     \"calls\": [", e->out);
-	for (;
-	     *call < cfg->nr_calls && cfg->calls[*call].block < func->first_block + func->nr_blocks;
-	     ++*call) {
-		const struct mp_call *c = &cfg->calls[*call];
-		double count = md_export_call_count(cfg, m->inferred, c);
+	for (; calls->next < calls->nr && calls->calls[calls->next].caller <= f; calls->next++) {
+		const struct md_export_call *c = &calls->calls[calls->next];
 
-		if (c->block < func->first_block || !(count > 0))
+		if (c->caller < f)
 			continue;
 		fprintf(e->out, "%s[\"0x%" PRIx64 "\", \"0x%" PRIx64 "\", %.6g]", any ? ", " : "",
-			c->insn_vaddr, c->target, count);
+			c->at, cfg->funcs[c->callee].vaddr, c->count);
 		any = true;
 	}
 	fputs("]}", e->out);
@@ -162,12 +165,14 @@ static int put_functions(struct md_export *e, const struct md_export_module *m)
 {
 	const struct mp_cfg *cfg = m->code->cfg;
 	uint64_t *samples = md_export_func_samples(m);
-	uint32_t call = 0;
+	struct calls calls = {0};
 	bool first = true;
 	int r = 0;
 
-	if (!samples)
+	if (!samples || md_export_calls(m, &calls.calls, &calls.nr)) {
+		free(samples);
 		return -ENOMEM;
+	}
 	fputs(",\n  \"functions\": [", e->out);
 	for (uint32_t f = 0; f < cfg->nr_funcs && !r; f++) {
 		const struct mp_func *func = &cfg->funcs[f];
@@ -178,11 +183,12 @@ static int put_functions(struct md_export *e, const struct md_export_module *m)
 			runs = m->inferred->block[b] > 0;
 		if (!runs)
 			continue;
-		r = put_function(e, m, f, samples[f], first, &call);
+		r = put_function(e, m, f, samples[f], first, &calls);
 		first = false;
 	}
 	fprintf(e->out, "],\n  \"samples_outside\": %" PRIu64, samples[cfg->nr_funcs]);
 	free(samples);
+	free(calls.calls);
 	return r;
 }
 

@@ -20,6 +20,8 @@ struct order {
 	struct md_export_symbols symbols;
 	struct mp_order_func *funcs;
 	struct mp_order_arc *arcs;
+	struct md_export_call *calls;
+	size_t nr_calls;
 	uint32_t *index, *func; /* of cfg->funcs in funcs (MP_NONE: not there), and back */
 	uint32_t *out;
 	uint32_t nr_funcs, nr_arcs;
@@ -31,6 +33,7 @@ static void order_fini(struct order *o)
 	md_export_symbols_fini(&o->symbols);
 	free(o->funcs);
 	free(o->arcs);
+	free(o->calls);
 	free(o->index);
 	free(o->func);
 	free(o->out);
@@ -47,7 +50,9 @@ static int order_init(struct order *o, const struct md_export_module *m)
 	o->index = calloc(nr, sizeof(*o->index));
 	o->func = calloc(nr, sizeof(*o->func));
 	o->out = calloc(nr, sizeof(*o->out));
-	o->arcs = calloc((size_t)o->cfg->nr_calls + 1, sizeof(*o->arcs));
+	if (md_export_calls(m, &o->calls, &o->nr_calls))
+		return -ENOMEM;
+	o->arcs = calloc(o->nr_calls + 1, sizeof(*o->arcs));
 	if (!o->funcs || !o->index || !o->func || !o->out || !o->arcs)
 		return -ENOMEM;
 	if (md_export_symbols_init(&o->symbols, m->code->elf))
@@ -74,19 +79,16 @@ static void order_collect(struct order *o)
 		o->funcs[o->nr_funcs++] = (struct mp_order_func){
 			.size = cfg->ranges[func->first_range].size, .weight = weight};
 	}
-	for (uint32_t i = 0; i < cfg->nr_calls; i++) {
-		const struct mp_call *call = &cfg->calls[i];
-		uint32_t caller = cfg->blocks[call->block].func;
-		double count = md_export_call_count(cfg, o->counts, call);
+	for (size_t i = 0; i < o->nr_calls; i++) {
+		const struct md_export_call *call = &o->calls[i];
 
-		if (call->callee == MP_NONE || o->index[caller] == MP_NONE ||
-		    o->index[call->callee] == MP_NONE || !(count > 0))
+		if (o->index[call->caller] == MP_NONE || o->index[call->callee] == MP_NONE)
 			continue;
 		o->arcs[o->nr_arcs++] = (struct mp_order_arc){
-			.caller = o->index[caller],
+			.caller = o->index[call->caller],
 			.callee = o->index[call->callee],
-			.offset = call->insn_vaddr - cfg->funcs[caller].vaddr,
-			.weight = count,
+			.offset = call->at - cfg->funcs[call->caller].vaddr,
+			.weight = call->count,
 		};
 	}
 }

@@ -12,6 +12,7 @@
 #include <zlib.h>
 
 #include "daemon/export.h"
+#include "libprof/insn.h"
 #include "tests/suite.h"
 
 __attribute__((noinline, used)) static int helper(int n)
@@ -28,6 +29,12 @@ __attribute__((noinline, used)) static int victim(int n)
 	for (int i = 0; i < n; i++)
 		sum += helper(i);
 	return sum;
+}
+
+/* A call whose target only a run can show. */
+__attribute__((noinline, used)) static int through(int (*volatile *f)(int), int n)
+{
+	return (*f)(n) + 1;
 }
 
 #define MAX_COUNTS 4096
@@ -104,6 +111,7 @@ static void setup(void)
 	text = NULL;
 	e = (struct md_export){.out = open_memstream(&text, &text_size), .order = MP_ORDER_PH};
 	ck_assert_int_eq(victim(2), 5);
+	ck_assert_int_eq(through(&(int (*volatile)(int)){helper}, 1), 5);
 }
 
 static void teardown(void)
@@ -162,6 +170,61 @@ START_TEST(scaled_counts_keep_what_ran_once)
 	ck_assert_uint_eq(md_export_scaled(1e-9), 1);
 	ck_assert_uint_eq(md_export_scaled(2), 2 * MD_EXPORT_SCALE);
 	ck_assert_uint_eq(md_export_scaled(1e300), UINT64_C(1) << 62);
+}
+END_TEST
+
+/* The first indirect call in @func. */
+static uint64_t indirect_call(const struct mp_func *func)
+{
+	uint64_t at = func->vaddr;
+	struct mp_insn insn;
+
+	while (at < func->vaddr + func->size) {
+		const uint8_t *bytes = mp_elf_bytes(code.elf, at, 15);
+
+		ck_assert_ptr_nonnull(bytes);
+		ck_assert_int_eq(mp_insn_decode(bytes, 15, at, &insn), 0);
+		if (insn.kind == MP_INSN_ICALL)
+			return at;
+		at += insn.len;
+	}
+	ck_abort_msg("no indirect call in %s", func->name);
+}
+
+START_TEST(calls_are_those_of_the_code_and_those_that_were_seen)
+{
+	uint32_t through_f = find("through");
+	uint64_t at = indirect_call(&code.cfg->funcs[through_f]);
+	struct mp_edge_count edges[] = {
+		{at, code.cfg->funcs[helper_f].vaddr, 640, 0},
+		{at, code.cfg->funcs[helper_f].vaddr + 1, 5, 0}, /* into its middle: no call */
+	};
+	struct md_export_call *calls;
+	bool direct = false, indirect = false;
+	double unit;
+	size_t nr;
+
+	ck_assert(md_export_seen_per_count(&m) == 0);
+	m.edges = edges;
+	m.nr_edges = 2;
+	ck_assert_int_eq(mp_profile_add_edges(profile, code.cfg, edges, 2, &err), 0);
+	unit = md_export_seen_per_count(&m);
+	ck_assert(unit > 0);
+	ck_assert_int_eq(md_export_calls(&m, &calls, &nr), 0);
+	for (size_t i = 0; i < nr; i++) {
+		ck_assert(calls[i].count > 0);
+		ck_assert(!i || calls[i - 1].caller <= calls[i].caller);
+		direct |= calls[i].caller == victim_f && calls[i].callee == helper_f;
+		if (calls[i].caller != through_f)
+			continue;
+		ck_assert(!indirect);
+		ck_assert_uint_eq(calls[i].at, at);
+		ck_assert_uint_eq(calls[i].callee, helper_f);
+		ck_assert(calls[i].count * unit > 639 && calls[i].count * unit < 641);
+		indirect = true;
+	}
+	ck_assert(direct && indirect);
+	free(calls);
 }
 END_TEST
 
@@ -274,7 +337,8 @@ START_TEST(fdata_seen_is_what_was_seen)
 			ck_assert_uint_eq(r.mispredicted, 17);
 			branch = true;
 		}
-		if (!strcmp(r.to, "helper/1")) {
+		if (!strcmp(r.to, "helper/1") && !strcmp(r.from, "victim/1")) {
+			ck_assert_uint_eq(r.to_off, 0);
 			ck_assert_uint_eq(r.count, 700);
 			called = true;
 		}
@@ -538,6 +602,7 @@ static Suite *suite(void)
 	tcase_add_checked_fixture(tc, setup, teardown);
 	tcase_add_test(tc, folded_sums_by_function);
 	tcase_add_test(tc, scaled_counts_keep_what_ran_once);
+	tcase_add_test(tc, calls_are_those_of_the_code_and_those_that_were_seen);
 	tcase_add_test(tc, fdata_of_samples_is_each_sample);
 	tcase_add_test(tc, fdata_inferred_conserves_flow);
 	tcase_add_test(tc, fdata_seen_is_what_was_seen);

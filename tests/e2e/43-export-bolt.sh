@@ -64,6 +64,36 @@ $(grep -E ' (middle|zeta) 0 ' inferred.fdata)"
 	[ "$two" = $((2 * one)) ] || fail "$prog: merged twice $one is $two"
 done
 
+# ---- branches that were seen: callgrind's jumps, which are exact
+for prog in $progs; do
+	rm -f j.db* k.db*
+	valgrind -q --tool=callgrind --dump-instr=yes --collect-jumps=yes \
+		--callgrind-out-file=cg.out ./$prog >/dev/null 2>vg.txt || fail "callgrind"
+	ends 0 "import with jumps" import.txt --db j.db import cg.out
+	ends 0 "seen" seen.fdata --db j.db export --format=fdata --binary=$prog
+	grep -q no_lbr seen.fdata && fail "$prog: branches were seen, and no_lbr is written"
+	accepted "$prog: seen" $prog seen.fdata
+	if [ $prog != cxx ]; then
+		# 500 rounds of main; zeta is called 2,000 times, same goes round 39 times for each.
+		says seen.fdata '^1 main [0-9a-f]* 1 middle 0 0 500$' "$prog"
+		says seen.fdata '^1 middle [0-9a-f]* 1 zeta 0 0 2000$' "$prog"
+		says seen.fdata '^1 same/[12] [0-9a-f]* 1 same/[12] [0-9a-f]* 0 78000$' "$prog"
+	fi
+	# What is written can be read again, and written again.
+	ends 0 "import of fdata" import.txt --db k.db import --binary=$prog seen.fdata
+	ends 0 "seen twice" again.fdata --db k.db export --format=fdata --binary=$prog
+	# Branches that were seen come first; what fell through is inferred, with fewer facts.
+	awk 'NR == FNR { have[$1 " " $2 " " $3 " " $4 " " $5 " " $6] = $8; next }
+		{ key = $1 " " $2 " " $3 " " $4 " " $5 " " $6 }
+		key in have && have[key] == $8 { same++ }
+		END { exit !(same >= 0.4 * FNR) }' seen.fdata again.fdata ||
+		fail "$prog: branches come back otherwise: $(diff seen.fdata again.fdata | head -4)"
+	for f in callgrind autofdo order json; do
+		ends 0 "$f with branches" out.txt --db j.db export --format=$f --binary=$prog
+		[ -s out.txt ] || fail "$f with branches is empty"
+	done
+done
+
 # ---- the same samples as perf2bolt takes from the same file: the same lines
 for prog in $progs; do
 	if ! perf record --buildid-mmap -q -e cpu-clock:u -F 2000 -o perf.data -- ./$prog 60000 \
