@@ -282,14 +282,38 @@ static void print_insn(const struct md_ann_print *p, const struct md_ann_insn *i
 	putchar('\n');
 }
 
+static bool is_left_out(const struct md_ann_print *p, const struct md_ann_insn *insn)
+{
+	uint64_t samples = insn->block == MP_NONE ? insn->samples
+						  : p->a->blocks[insn->block].samples;
+
+	return percent(samples, p->a->samples) < p->percent_limit;
+}
+
+/* What was left out before instruction @end. */
+static void print_gap(const struct md_annotation *a, size_t start, size_t end)
+{
+	uint64_t samples = 0;
+
+	for (size_t i = start; i < end; i++)
+		samples += a->insns[i].samples;
+	if (start < end)
+		printf("... %zu instructions, %" PRIu64 " samples\n", end - start, samples);
+}
+
 void md_annotation_print(const struct md_ann_print *p)
 {
 	const struct md_annotation *a = p->a;
+	size_t gap = 0; /* where it began */
 
 	print_head(p);
 	for (size_t i = 0; i < a->nr_insns; i++) {
 		const struct md_ann_insn *insn = &a->insns[i], *before = i ? insn - 1 : NULL;
 
+		if (is_left_out(p, insn))
+			continue;
+		print_gap(a, gap, i);
+		gap = i + 1;
 		if (insn->block != MP_NONE && a->blocks[insn->block].first_insn == i) {
 			print_block(p, insn->block);
 			before = NULL;
@@ -297,4 +321,5 @@ void md_annotation_print(const struct md_ann_print *p)
 		print_source(p, insn, before);
 		print_insn(p, insn);
 	}
+	print_gap(a, gap, a->nr_insns);
 }

@@ -18,6 +18,7 @@ struct md_ann_print {
 	uint64_t total;		/* samples of all modules in the period */
 	struct md_srcfiles *sources;
 	bool source, color;
+	double percent_limit; /* text: blocks with less of the function's samples are left out */
 };
 
 void md_annotation_print(const struct md_ann_print *p);

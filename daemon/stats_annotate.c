@@ -32,6 +32,7 @@ struct annotate {
 	const char *function, *address;
 	int64_t since_s;
 	bool intel, no_source;
+	double percent_limit;
 	enum when color;
 	/* what was found */
 	struct mp_module *modules;
@@ -60,6 +61,8 @@ static const struct argp_option options[] = {
 	{"binary", KEY_BINARY, "FILE", 0, "In this file, wherever it was when it ran", 0},
 	{"address", KEY_ADDRESS, "ADDRESS", 0, "The function that holds 0x...", 0},
 	{"since", 's', "WHEN", 0, "2h, 3d, today, 2026-11-20, ...: not what is older", 0},
+	{"percent-limit", 'p', "P", 0,
+	 "Text: leave out blocks with less than P percent of the function's samples", 0},
 	{"intel", KEY_INTEL, NULL, 0, "Intel's syntax instead of AT&T's", 0},
 	{"no-source", KEY_NO_SOURCE, NULL, 0, "No source lines and inlined functions", 0},
 	{"color", KEY_COLOR, "WHEN", 0, "auto (default), always or never", 0},
@@ -69,6 +72,7 @@ static const struct argp_option options[] = {
 static error_t parse(int key, char *arg, struct argp_state *state)
 {
 	struct annotate *a = state->input;
+	char *end;
 
 	switch (key) {
 	case ARGP_KEY_INIT: state->child_inputs[0] = a->stats; return 0;
@@ -79,6 +83,11 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 	case 's':
 		if (md_stats_parse_since(arg, time(NULL), &a->since_s))
 			argp_error(state, "--since=%s: not a time", arg);
+		return 0;
+	case 'p':
+		a->percent_limit = strtod(arg, &end);
+		if (*end || end == arg || !(a->percent_limit >= 0 && a->percent_limit <= 100))
+			argp_error(state, "--percent-limit=%s: not a percentage", arg);
 		return 0;
 	case KEY_INTEL: a->intel = true; return 0;
 	case KEY_NO_SOURCE: a->no_source = true; return 0;
@@ -387,6 +396,7 @@ static int print(struct annotate *a, const struct md_annotation *annotation,
 				 .total = a->total,
 				 .sources = &sources,
 				 .source = !a->no_source,
+				 .percent_limit = a->percent_limit,
 				 .color = wants_color(a)};
 	struct stat st;
 	int status = MD_EXIT_DONE;

@@ -215,6 +215,13 @@ says out.txt '%r' "AT&T"
 says_not out.txt 'one\.c:' "no source"
 ends 0 "Intel" --db a.db annotate "$one" --intel --no-source
 says_not out.txt '%r' "Intel"
+ends 2 "a bad limit" --db a.db annotate "$one" -p 101
+ends 0 "a limit" --db a.db annotate "$one" -p 5 --no-source
+says out.txt '^\.\.\. [0-9]* instructions, [0-9]* samples$' "a limit"
+says_not out.txt '; entry' "a limit"
+[ "$(awk '/^\.\.\./ { s += $4 } /^[* ] *[0-9.]*% +[0-9]+ / { sub(/^[*]/, ""); s += $2 }
+	END { print s }' out.txt)" = "$("$BUILD/morph-stats" --db a.db annotate "$one" --json \
+	2>/dev/null | jq .samples)" ] || fail "a limit: samples do not add up: $(cat out.txt)"
 touch -d '+1 hour' one.c
 ends 0 "a newer source" --db a.db annotate "$one"
 says out.txt 'one.c:9$' "a newer source"
