@@ -22,6 +22,9 @@ expect() {
 	grep -qF -- "$message" err || fail "$*: \"$message\" expected: $(head -n 2 err)"
 }
 
+# The session is there once sampling has begun.
+samples_from() { [ -n "$(sqlite3 -readonly "$1" "SELECT key FROM session" 2> /dev/null)" ]; }
+
 # Usage.
 expect 2 "no-such" "$MORPHD" --no-such
 expect 2 "which command" "$MORPHD" run
@@ -124,7 +127,7 @@ if [ $EUID = 0 ]; then
 	if "$MORPHD" run --source=bpf --record probe.bpf -- true 2> err; then
 		"$MORPHD" --source=bpf --rate 1000 --db=bpf.db 2> daemon.err &
 		pid=$!
-		until [ -s bpf.db ]; do kill -0 $pid || break; sleep 0.05; done
+		until samples_from bpf.db; do kill -0 $pid || break; sleep 0.05; done
 		sh -c 'i=0; while [ $i -lt 100000 ]; do i=$((i+1)); done'
 		kill -TERM $pid
 		wait $pid
@@ -149,7 +152,7 @@ if [ $EUID = 0 ]; then
 		setpriv --bounding-set="-all,$caps" --inh-caps=-all "$MORPHD" --db caps.db --json \
 			> caps.out 2> caps.err &
 		pid=$!
-		until [ -s caps.db ]; do kill -0 $pid || break; sleep 0.05; done
+		until samples_from caps.db; do kill -0 $pid || break; sleep 0.05; done
 		# Of its own build-id: no other process can bring its file.
 		$CC -O1 -o gone -Wl,--build-id=0x0909090909090909 "$root/tests/e2e/busy.c" -ldl -lpthread
 		./gone gone 800 gone
