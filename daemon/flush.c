@@ -301,7 +301,7 @@ int md_flush_write(struct md_flush *flush, struct md_attribute *at, int64_t when
 	uint64_t began = now_ns(), nr_moved = 0;
 	int ret;
 
-	if (!at->ledger.emitted && !at->transfers.nr_used)
+	if (!at->ledger.emitted && !at->transfers.nr_used && !at->straight.nr_used)
 		return 0;
 	if (!md_attribute_is_conserved(at))
 		return mp_err_set(err, EBADMSG, "samples do not add up: not written");
