@@ -164,11 +164,12 @@ static void draw_hover(const struct md_heat_panel *panel, const struct md_heat_s
 		       const struct funcs *funcs, FILE *out)
 {
 	double total = panel->picture->before->insns;
+	size_t nr_shown = panel->picture->after ? MAX_HOVER / 2 : MAX_HOVER;
 	char share[32], samples[32], *name;
 
 	md_svg_put(out, "<g transform=\"translate(%n 0) scale(%n 1)\">\n", md_heat_grid_left(panel),
 		   panel->grid.cell_width);
-	for (size_t i = 0; i < funcs->nr && i < MAX_HOVER; i++) {
+	for (size_t i = 0; i < funcs->nr && i < nr_shown; i++) {
 		const struct func *func = &funcs->funcs[i];
 		uint64_t lines, pages, nr = 0;
 
