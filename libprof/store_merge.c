@@ -16,15 +16,17 @@
 
 /* ---- sessions ------------------------------------------------------------------------------ */
 
-/* Is @a nowhere more than @b? */
-static bool ledger_within(const struct mp_ledger *a, const struct mp_ledger *b)
+/* May @a be @b as it was earlier? */
+static bool is_earlier(const struct mp_session *a, const struct mp_session *b)
 {
-	bool within = a->emitted <= b->emitted && a->attributed <= b->attributed;
+	const struct mp_ledger *x = &a->ledger, *y = &b->ledger;
+	bool within = a->last_s <= b->last_s && x->emitted <= y->emitted &&
+		      x->attributed <= y->attributed;
 
 	for (int i = 0; i < MP_NR_UNATTR; i++)
-		within &= a->unattributed[i] <= b->unattributed[i];
+		within &= x->unattributed[i] <= y->unattributed[i];
 	for (int i = 0; i < MP_NR_LOST; i++)
-		within &= a->lost[i] <= b->lost[i];
+		within &= x->lost[i] <= y->lost[i];
 	return within;
 }
 
@@ -35,8 +37,7 @@ static bool is_same(const struct mp_session *a, const struct mp_session *b)
 		return false;
 	return a->start_s == b->start_s && a->rate_hz == b->rate_hz &&
 	       !strcmp(a->collector, b->collector) && !strcmp(a->why, b->why) &&
-	       !strcmp(a->event, b->event) &&
-	       (ledger_within(&a->ledger, &b->ledger) || ledger_within(&b->ledger, &a->ledger));
+	       !strcmp(a->event, b->event) && (is_earlier(a, b) || is_earlier(b, a));
 }
 
 static int refuse(struct mp_store *in, const struct mp_session *session, struct mp_err *err)

@@ -20,7 +20,8 @@ struct mp_merge_stats {
  *
  * Nothing in a database says which one it is, but its sessions do: one that began in the same
  * second, from the same collector, for the same reason, with the same event and rate, is the same
- * one if of the two ledgers one is nowhere more than the other: equal, or an earlier state.
+ * one if of the two one ended no later and its ledger is nowhere more than the other's: equal, or
+ * an earlier state.
  * @again: add it nevertheless.
  *
  * Return: 0, -EEXIST a session of @in is in @out already, -EINVAL no transaction, -errno.

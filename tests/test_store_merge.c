@@ -204,6 +204,33 @@ START_TEST(merge_of_the_same_again_is_refused)
 }
 END_TEST
 
+START_TEST(merge_knows_a_session_that_went_on)
+{
+	struct mp_ledger more = {.emitted = 7, .attributed = 7};
+	struct mp_ip_count count = {0x1000, 7};
+	struct mp_session *sessions;
+	struct mp_module module;
+	struct mp_id id = id_of(1);
+	size_t nr;
+
+	collect(a, 1, NOW, 0x1000, 50);
+	ok(merge(out, a, false));
+	ok(mp_store_list_sessions(a, &sessions, &nr, &err));
+	ok(mp_store_find_module(a, &id, &module, &err));
+	ok(mp_store_begin(a, &err));
+	ok(mp_store_add_counts(a, module.key, NOW, &count, 1, &err));
+	ok(mp_store_add_ledger(a, sessions[0].key, NOW + 600, &more, &err));
+	ok(mp_store_commit(a, &err));
+	free(sessions);
+	free(module.path);
+	ck_assert_int_eq(merge(out, a, false), -EEXIST);
+	/* The other way round: the earlier state into what went on. */
+	ck_assert_int_eq(merge(a, out, false), -EEXIST);
+	ok(mp_store_check(out, &err));
+	ok(mp_store_check(a, &err));
+}
+END_TEST
+
 START_TEST(merge_knows_a_session_by_more_than_its_second)
 {
 	/* Two machines that were started at once: neither ledger is within the other. */
@@ -314,6 +341,7 @@ static Suite *suite(void)
 	tcase_add_checked_fixture(t, setup, teardown);
 	tcase_add_test(t, merge_is_what_one_database_would_hold);
 	tcase_add_test(t, merge_of_the_same_again_is_refused);
+	tcase_add_test(t, merge_knows_a_session_that_went_on);
 	tcase_add_test(t, merge_knows_a_session_by_more_than_its_second);
 	tcase_add_test(t, merge_keeps_the_path_seen_last);
 	tcase_add_test(t, merge_of_folded_days_is_exact);
