@@ -11,9 +11,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "daemon/debuginfo.h"
 #include "daemon/export.h"
 #include "daemon/export_callcost.h"
+#include "daemon/export_source.h"
 
 struct callgrind {
 	uint64_t total;
@@ -23,7 +23,7 @@ struct callgrind {
 struct writer {
 	struct md_export *e;
 	const struct md_export_module *m;
-	struct md_debuginfo *debug;
+	struct md_export_source source;
 	struct md_callcost cost;
 	const char *file; /* that cost lines belong to; "???": not known */
 };
@@ -46,7 +46,7 @@ static struct md_line line_at(struct writer *w, uint64_t vaddr)
 {
 	struct md_line line;
 
-	if (w->debug && md_debuginfo_line(w->debug, vaddr, &line))
+	if (md_export_source_line(&w->source, vaddr, &line))
 		return line;
 	return (struct md_line){"???", 0};
 }
@@ -66,7 +66,7 @@ static void put_function(struct writer *w, uint32_t f)
 	line = line_at(w, w->m->code->cfg->funcs[f].vaddr);
 	w->file = line.file;
 	put(w->e->out, "fl", line.file);
-	put(w->e->out, "fn", md_code_function_name(&w->m->code->cfg->funcs[f], buf));
+	put(w->e->out, "fn", md_export_source_name(&w->source, f, buf));
 }
 
 /* "0xADDRESS LINE" after the file it is in, where that is another one (inlined code). */
@@ -91,7 +91,7 @@ static void put_call(struct writer *w, const struct md_export_call *call, const 
 	char buf[32];
 
 	put(w->e->out, "cfi", target.file);
-	put(w->e->out, "cfn", md_code_function_name(callee, buf));
+	put(w->e->out, "cfn", md_export_source_name(&w->source, call->callee, buf));
 	/* The line after calls= is of the file in force, so that may have to change first. */
 	line = line_at(w, call->at);
 	if (line.line && strcmp(line.file, w->file)) {
@@ -187,13 +187,11 @@ static int callgrind_module(struct md_export *e, const struct md_export_module *
 			    struct mp_err *err)
 {
 	struct writer w = {.e = e, .m = m};
-	uint64_t *samples;
-	int r = 0;
+	int r = md_export_source_init(&w.source, m);
 
-	if (m->code) {
-		if (md_debuginfo_open(m->code->elf->path, &w.debug, NULL))
-			w.debug = NULL;
-		samples = md_export_func_samples(m);
+	if (m->code && !r) {
+		uint64_t *samples = md_export_func_samples(m);
+
 		r = samples ? md_callcost_init(&w.cost, m, samples) : -ENOMEM;
 		free(samples);
 	}
@@ -203,7 +201,7 @@ static int callgrind_module(struct md_export *e, const struct md_export_module *
 		r = put_costs(&w);
 	}
 	md_callcost_fini(&w.cost);
-	md_debuginfo_close(w.debug);
+	md_export_source_fini(&w.source);
 	return r ? mp_err_set(err, -r, "out of memory") : 0;
 }
 

@@ -13,8 +13,8 @@
 #define uthash_nonfatal_oom(item) (p->failed = true)
 #include <uthash.h>
 
-#include "daemon/debuginfo.h"
 #include "daemon/export.h"
+#include "daemon/export_source.h"
 #include "daemon/protobuf.h"
 
 /* Field numbers of profile.proto. */
@@ -236,27 +236,25 @@ static void add_line(struct pprof *p, struct md_pb *location, const char *functi
 
 /* Innermost frame first: the last inlined one, with the line of the address itself. */
 static void add_frames(struct pprof *p, struct md_pb *location, const struct md_export_module *m,
-		       struct md_debuginfo *debug, uint64_t vaddr)
+		       const struct md_export_source *source, uint64_t vaddr)
 {
 	uint32_t f = m->code ? mp_cfg_func_at(m->code->cfg, vaddr) : MP_NONE;
 	struct md_inline inlines[INLINES_MAX];
-	struct md_line line = {NULL, 0};
+	struct md_line line;
 	size_t nr = 0;
 	char buf[32];
 
 	if (f == MP_NONE)
 		return;
-	if (debug) {
-		if (!md_debuginfo_line(debug, vaddr, &line))
-			line = (struct md_line){NULL, 0};
-		nr = md_debuginfo_inlines(debug, vaddr, inlines, INLINES_MAX);
-	}
+	md_export_source_line(source, vaddr, &line);
+	if (source->debug)
+		nr = md_debuginfo_inlines(source->debug, vaddr, inlines, INLINES_MAX);
 	while (nr) {
 		nr--;
 		add_line(p, location, inlines[nr].function, &line);
 		line = inlines[nr].call;
 	}
-	add_line(p, location, md_code_function_name(&m->code->cfg->funcs[f], buf), &line);
+	add_line(p, location, md_export_source_name(source, f, buf), &line);
 }
 
 static void put_sample(struct pprof *p, const struct md_export *e, uint64_t location,
@@ -327,13 +325,13 @@ static int pprof_begin(struct md_export *e, struct mp_err *err)
 static int pprof_module(struct md_export *e, const struct md_export_module *m, struct mp_err *err)
 {
 	struct pprof *p = e->state;
-	struct md_debuginfo *debug = NULL;
+	struct md_export_source source;
 	struct md_pb location = {0};
 	uint64_t first = p->nr_mappings + 1;
 
-	if (m->code && md_debuginfo_open(m->code->elf->path, &debug, NULL))
-		debug = NULL;
-	put_mappings(p, m, debug && md_debuginfo_has_lines(debug));
+	if (md_export_source_init(&source, m))
+		p->failed = true;
+	put_mappings(p, m, source.debug && md_debuginfo_has_lines(source.debug));
 	for (size_t i = 0; i < m->nr_counts && !p->failed; i++) {
 		uint64_t vaddr = m->counts[i].vaddr, id = ++p->nr_locations;
 
@@ -342,7 +340,7 @@ static int pprof_module(struct md_export *e, const struct md_export_module *m, s
 		md_pb_uint(&location, LOCATION_ID, id);
 		md_pb_uint(&location, LOCATION_MAPPING, mapping_of(m, first, vaddr));
 		md_pb_uint(&location, LOCATION_ADDRESS, vaddr);
-		add_frames(p, &location, m, debug, vaddr);
+		add_frames(p, &location, m, &source, vaddr);
 		md_pb_reset(&p->top);
 		md_pb_message(&p->top, PROFILE_LOCATION, &location);
 		p->failed = p->failed || p->top.failed ||
@@ -351,7 +349,7 @@ static int pprof_module(struct md_export *e, const struct md_export_module *m, s
 		e->nr_written += m->counts[i].count;
 	}
 	md_pb_fini(&location);
-	md_debuginfo_close(debug);
+	md_export_source_fini(&source);
 	return check(e, p, err);
 }
 

@@ -108,6 +108,26 @@ jq -e '[.modules[0].functions[].blocks[] | select((.to | length) > 0) |
 	(([.to[][2]] | add) - .count) > .count * 0.0001 + 0.0001] | any | not' out.json \
 	>/dev/null || fail "json: more leaves a block than enters it"
 
+# ---- stripped: names and lines from the separate debug file, where there is one
+objcopy --only-keep-debug cxx cxx.debug && strip -o stripped cxx &&
+	objcopy --add-gnu-debuglink=cxx.debug stripped || exit 1
+ends 0 "callgrind, debug file" debug.cg --db s.db export --format=callgrind --binary=stripped
+ends 0 "callgrind, whole file" whole.cg --db s.db export --format=callgrind --binary=cxx
+for f in "$hot" _Z9elsewherei; do
+	says debug.cg "^fn=$f\$" "stripped, with a debug file"
+done
+lines() {
+	awk '/^calls=/ { getline; next } /^0x/ && NF == 3 { print $1, $2, $3 }' "$1" | sort
+}
+diff <(lines whole.cg) <(lines debug.cg) >diff.txt ||
+	fail "lines of a debug file: $(head -4 diff.txt)"
+rm cxx.debug
+ends 0 "callgrind, stripped" bare.cg --db s.db export --format=callgrind --binary=stripped
+says bare.cg '^fn=0x[0-9a-f]*$' "stripped"
+callgrind_annotate bare.cg >ann.txt 2>&1 || fail "callgrind_annotate, stripped"
+have=$(sed -n 's/^ *\([0-9,]*\) (100.0%)  PROGRAM TOTALS.*/\1/p' ann.txt | tr -d ,)
+[ "$have" = "$total" ] || fail "stripped: callgrind_annotate adds up $have of $total"
+
 # ---- the file is gone or another one
 mv cxx away
 for f in folded callgrind pprof json; do
