@@ -87,9 +87,20 @@ def limits(values, low, high, step):
     inside = [v for v in values if low <= v <= high]
     bottom = min(inside, default=0)
     top = max(inside, default=0)
-    first = max(low, step * (int(bottom // step)))
-    last = min(high, step * (int(-(-top // step))))
+    first = max(low, step * (bottom // step))
+    last = min(high, step * -(-top // step))
     return first, max(last, first + step)
+
+
+def spread(values):
+    """Ends and step of an axis that holds all values in at most eight round steps."""
+    bottom, top = min(values), max(values)
+    step = next((s for s in (0.1, 0.2, 0.5, 1, 2, 5, 10, 20, 50) if (top - bottom) / s <= 6), 100)
+    return limits(values, -1e9, 1e9, step) + (step,)
+
+
+def signed(value):
+    return "0" if abs(value) < 0.05 else f"{value:+.3g}".replace("-", "\u2212")
 
 
 def panels(rows):
@@ -97,11 +108,12 @@ def panels(rows):
         return [x for r in rows for v in r["versions"].values() if v[what] for x in v[what] if x is not None]
     x, step = LEFT, PANEL + GAP
     taken = limits(collect("taken") + [0.0], -80, 60, 20)
-    misses = limits(collect("misses") + [0.0], -80, 60, 20)
+    *misses, misses_step = spread(collect("misses") + [0.0])
     out = [("taken", Panel(x, "Taken branches", "\u25C4 further left is better", "change against the original; "
                            "line: up to the worst profile", *taken, 20, 0, percent), True),
            ("misses", Panel(x + step, "Instruction cache misses", "\u25C4 further left is better",
-                            "change against the original (32 KiB, 8 ways)", *misses, 20, 0, percent), True)]
+                            "change per 1,000 instructions (32 KiB, 8 ways)", *misses, misses_step, 0,
+                            signed), True)]
     speeds = collect("speed")
     if speeds:
         low, high = limits(speeds + [1.0], 0.80, 1.40, 0.05)
@@ -116,7 +128,7 @@ def svg(rows):
     "speed": (value, low, high) or None, "refused": bool}}}."""
     figures = panels(rows)
     bottom = TOP + ROW * len(rows)
-    width = LEFT + len(figures) * (PANEL + GAP)
+    width = max(LEFT + len(figures) * (PANEL + GAP), 880)
     out = [f'<svg xmlns="http://www.w3.org/2000/svg" width="{width}" height="{bottom + 54}" '
            f'viewBox="0 0 {width} {bottom + 54}" font-family="Helvetica, Arial, DejaVu Sans, sans-serif">',
            "<title>Morph and BOLT against the original programs</title>",
@@ -135,17 +147,19 @@ def svg(rows):
         middle = TOP + ROW * i + ROW / 2
         if i:
             new = row["new"] and not rows[i - 1]["new"]
-            out.append(f'<line x1="24" y1="{TOP + ROW * i}" x2="{width - GAP}" y2="{TOP + ROW * i}" '
+            y, right = TOP + ROW * i, LEFT + len(figures) * (PANEL + GAP) - GAP
+            out.append(f'<line x1="24" y1="{y}" x2="{right}" y2="{y}" '
                        f'stroke="{"#555555" if new else "#EEEEEE"}"/>')
             if new:
-                out.append(text(24, TOP + ROW * i + 12, "never used for tuning:", 10, colour="#555555"))
+                out.append(text(24, y + 12, "never used for tuning:", 10, colour="#555555"))
         out.append(text(LEFT - 14, middle + 5, row["name"], 14, "end", weight="bold"))
         for what, panel, _ in figures:
             for version, values in row["versions"].items():
                 y, value = middle + OFFSETS[version], values[what]
                 if not value:
-                    if version.startswith("bolt") and values["refused"] and not values["taken"]:
-                        out.append(text(panel.at(panel.zero) + 8, y + 4, "refused", 11, colour=STYLE[version][1]))
+                    if version == "bolt-best" and values["refused"] and not values["taken"]:
+                        out.append(text(panel.at(panel.zero) - 8, y + 8, "BOLT fails", 11, "end",
+                                        STYLE[version][1]))
                     continue
                 centre = value[0]
                 ends = [v for v in value[1:] if v is not None] or [centre]

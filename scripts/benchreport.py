@@ -48,6 +48,14 @@ def change(program, key, metric):
     return (sum(values) / len(values), max(values)) if values else None
 
 
+def extra_misses(program, key):
+    """(mean, worst) of cache misses more than the original's, per 1,000 of its instructions."""
+    before = program["versions"].get("original", {})
+    values = [1000 * (r["i1_misses"] - before["i1_misses"]) / before["instructions"]
+              for r in runs_of(program["versions"], key) if "i1_misses" in r and "i1_misses" in before]
+    return (sum(values) / len(values), max(values)) if values else None
+
+
 def coverage(program, key):
     values = [r["moved"] for r in runs_of(program["versions"], key)]
     return 100 * min(values) if values and max(values) else None
@@ -156,9 +164,10 @@ def table(results, names, candidates):
         o = p["versions"]["original"]
         ms = next((a["median_ms"][0] for k, a in sorted(p["audits"].items())
                    if k in ("morph", "bolt-best") and "median_ms" in a), None)
+        rate = f" ({1000 * o['i1_misses'] / o['instructions']:.2f})" if "i1_misses" in o else ""
         out.append(f"| **{name}** | original | " + " | ".join(
             thousands(o[m]) if m in o else "" for m in METRICS)
-            + f" | | {f'{ms:.0f} ms' if ms else ''} | | |")
+            + f"{rate} | | {f'{ms:.0f} ms' if ms else ''} | | |")
         for version, title in VERSIONS:
             key = key_of(p, version, candidates)
             cells = [both(change(p, key, m), 2 if m == "instructions" else 1) for m in METRICS]
@@ -210,7 +219,8 @@ def markdown(results, names, candidates):
     out += ["", *summary(results, names, candidates), "",
             "Changes are percent of the original, mean over the profiles, the worst profile in brackets where it "
             "differs. Taken branches, instructions, 64-byte lines and 4 KiB pages are the program's own, on test "
-            "work it was not trained with; I1 misses (32 KiB, 8 ways) are those of the whole process. Times are "
+            "work it was not trained with; I1 misses (32 KiB, 8 ways) are those of the whole process, for the "
+            "original per 1,000 instructions in brackets: where there are few, percents mean little. Times are "
             "speed against the original, 99 % interval in brackets, of Morph's worst profile and BOLT's best.", "",
             *table(results, names, candidates), "",
             f"Measured with {m.get('morph', 'morph')} on {m.get('cpus', '?')} CPUs ({m.get('cpu', 'unknown')}), "
@@ -232,7 +242,10 @@ def replace_between(path, text):
 
 
 def write(results, directory, names, new, candidates):
-    """New: the names that nothing was tuned on. Write the table between its markers in benchmarks.md, and the plot beside it."""
+    """Write the table between its markers in benchmarks.md, and the plot beside it.
+
+    new: the names that nothing was tuned on.
+    """
     rows = []
     for name, p in programs_of(results, names):
         row = {"name": name, "new": name in new, "versions": {}}
@@ -240,7 +253,7 @@ def write(results, directory, names, new, candidates):
             key = key_of(p, version, candidates)
             audit = p["audits"].get(version, {})
             row["versions"][version] = {
-                "taken": change(p, key, "taken_branches"), "misses": change(p, key, "i1_misses"),
+                "taken": change(p, key, "taken_branches"), "misses": extra_misses(p, key),
                 "speed": (audit["speedup"], *audit["interval"]) if "speedup" in audit else None,
                 "refused": version.startswith("bolt") and bool(p.get("skip") or not runs_of(
                     p["versions"], key))}
