@@ -117,6 +117,13 @@ static int put_module(struct mp_store *out, const struct mp_module *module, int6
 	return r;
 }
 
+static int check_days(struct mp_store *in, const struct mp_span *span, struct mp_err *err)
+{
+	if (span->first_day < 0 || span->last_day > INT64_MAX / MP_SECONDS_PER_DAY)
+		return mp_store_damaged(in, "days that cannot be", err);
+	return 0;
+}
+
 static int merge_counts(struct mp_store *out, int64_t to, struct mp_store *in, int64_t from,
 			struct mp_merge_stats *stats, struct mp_err *err)
 {
@@ -128,6 +135,9 @@ static int merge_counts(struct mp_store *out, int64_t to, struct mp_store *in, i
 		struct mp_ip_count *counts = NULL;
 		size_t nr = 0;
 
+		r = check_days(in, &spans[i], err);
+		if (r)
+			break;
 		r = mp_store_read_count_span(in, from, &spans[i], &counts, &nr, err);
 		if (!r)
 			r = mp_store_add_count_span(out, to, &spans[i], counts, nr, err);
@@ -150,6 +160,9 @@ static int merge_edges(struct mp_store *out, int64_t to, struct mp_store *in, in
 		struct mp_edge_count *edges = NULL;
 		size_t nr = 0;
 
+		r = check_days(in, &spans[i], err);
+		if (r)
+			break;
 		r = mp_store_read_edge_span(in, from, &spans[i], &edges, &nr, err);
 		if (!r)
 			r = mp_store_add_edge_span(out, to, &spans[i], edges, nr, err);

@@ -159,6 +159,11 @@ sqlite3 odd.db "UPDATE activity SET module = 999; INSERT INTO activity VALUES(99
 ends 1 "activity of nobody" merge c.db odd.db
 unchanged "activity of nobody"
 cp b.db odd.db
+sqlite3 odd.db "UPDATE bucket SET first_day = 1 << 60, last_day = 1 << 60"
+ends 1 "days that cannot be" merge c.db odd.db
+says err.txt 'odd.db: damaged: days that cannot be' "days that cannot be"
+unchanged "days that cannot be"
+cp b.db odd.db
 sqlite3 odd.db "PRAGMA user_version = 99"
 ends 1 "a newer schema" merge c.db odd.db
 says err.txt 'odd.db: has schema 99' "a newer schema"
