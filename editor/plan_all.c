@@ -97,7 +97,9 @@ static void add_function(const struct mp_cfg *cfg, uint32_t func, enum me_zone z
 			.block = scratch[i],
 			.zone = zone,
 			.align_log2 = seed && next_random(state) % 16 == 0 ? 4 : 0,
-			.favour_fall = seed ? next_random(state) % 2 : 0};
+			.favour_fall = seed ? next_random(state) % 2 : 0,
+			.run = seed && next_random(state) % 8 == 0 ? 1 + next_random(state) % 4
+								   : 0};
 		add_clones(cfg, scratch[i], zone, zones, state, plan, &room);
 	}
 }
@@ -112,6 +114,7 @@ int me_plan_all(const struct mp_cfg *cfg, const uint8_t *eligible, uint64_t seed
 	int rc = 0;
 
 	plan->nr_blocks = 0;
+	plan->line_log2 = seed ? 5 + seed % 2 : 0;
 	/* A function's clones are at most as many as its blocks, in each zone. */
 	plan->blocks =
 		malloc(((ME_NR_ZONES + 1) * (size_t)cfg->nr_blocks + 1) * sizeof(*plan->blocks));
