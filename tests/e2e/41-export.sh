@@ -108,6 +108,23 @@ jq -e '[.modules[0].functions[].blocks[] | select((.to | length) > 0) |
 	(([.to[][2]] | add) - .count) > .count * 0.0001 + 0.0001] | any | not' out.json \
 	>/dev/null || fail "json: more leaves a block than enters it"
 
+# ---- what a sample stands for: known where a clock ticked at one rate
+if "$BUILD/morphd" run --db=r.db --rate=4000 -- ./cxx 300000 >/dev/null 2>&1; then
+	ends 0 "json with time" out.json --db r.db export --format=json
+	jq -e '.sample_ns == 250000' out.json >/dev/null || fail "time: $(head -c 100 out.json)"
+	if command -v go >/dev/null; then
+		ends 0 "pprof with time" out.pb.gz --db r.db export --format=pprof
+		HOME=$dir go tool pprof -top out.pb.gz >top.txt 2>&1
+		says top.txt '^Type: cpu$' "pprof with time"
+		n=$(jq '[.modules[].samples] | add' out.json)
+		HOME=$dir go tool pprof -top -unit=us out.pb.gz >top.txt 2>&1
+		says top.txt "of $((n * 250))us total" "pprof with time"
+	fi
+	"$BUILD/morphd" run --db=r.db --rate=1000 -- ./cxx 300000 >/dev/null 2>&1
+	ends 0 "json with two rates" out.json --db r.db export --format=json
+	jq -e '.sample_ns == 0' out.json >/dev/null || fail "two rates: $(head -c 100 out.json)"
+fi
+
 # ---- stripped: names and lines from the separate debug file, where there is one
 objcopy --only-keep-debug cxx cxx.debug && strip -o stripped cxx &&
 	objcopy --add-gnu-debuglink=cxx.debug stripped || exit 1
