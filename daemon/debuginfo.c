@@ -157,6 +157,16 @@ bool md_debuginfo_line(struct md_debuginfo *di, uint64_t vaddr, struct md_line *
 	return out->file != NULL;
 }
 
+const char *md_debuginfo_directory(struct md_debuginfo *di, uint64_t vaddr)
+{
+	struct unit_range *unit = find_unit(di, vaddr);
+	Dwarf_Attribute attr;
+
+	if (!unit || !dwarf_attr(&unit->die, DW_AT_comp_dir, &attr))
+		return NULL;
+	return dwarf_formstring(&attr);
+}
+
 /* ---- inlined functions --------------------------------------------------------------------- */
 
 /* The function's own body, not where it was declared or inlined. */

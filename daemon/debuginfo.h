@@ -31,6 +31,8 @@ struct md_line {
 };
 /* The line that the instruction at link-time address @vaddr came from. Return: false: none. */
 bool md_debuginfo_line(struct md_debuginfo *di, uint64_t vaddr, struct md_line *out);
+/* The directory that relative file names of the code at @vaddr begin in; NULL: not known. */
+const char *md_debuginfo_directory(struct md_debuginfo *di, uint64_t vaddr);
 
 struct md_inline {
 	const char *function; /* as its name is mangled, where it is */

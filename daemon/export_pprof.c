@@ -236,19 +236,18 @@ static void add_line(struct pprof *p, struct md_pb *location, const char *functi
 
 /* Innermost frame first: the last inlined one, with the line of the address itself. */
 static void add_frames(struct pprof *p, struct md_pb *location, const struct md_export_module *m,
-		       const struct md_export_source *source, uint64_t vaddr)
+		       struct md_export_source *source, uint64_t vaddr)
 {
 	uint32_t f = m->code ? mp_cfg_func_at(m->code->cfg, vaddr) : MP_NONE;
 	struct md_inline inlines[INLINES_MAX];
 	struct md_line line;
-	size_t nr = 0;
+	size_t nr;
 	char buf[32];
 
 	if (f == MP_NONE)
 		return;
 	md_export_source_line(source, vaddr, &line);
-	if (source->debug)
-		nr = md_debuginfo_inlines(source->debug, vaddr, inlines, INLINES_MAX);
+	nr = md_export_source_inlines(source, vaddr, inlines, INLINES_MAX);
 	while (nr) {
 		nr--;
 		add_line(p, location, inlines[nr].function, &line);

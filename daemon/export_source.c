@@ -6,6 +6,22 @@
 #include "daemon/export_source.h"
 
 #include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Running out of memory must not end the program: names then stay as they are. */
+#define HASH_NONFATAL_OOM 1
+#include <uthash.h>
+
+/* A directory and a name in it, together. */
+struct md_export_path {
+	UT_hash_handle hh;
+	struct {
+		const char *dir, *file; /* those of the debug information: same text, same place */
+	} key;
+	char path[];
+};
 
 int md_export_source_init(struct md_export_source *source, const struct md_export_module *m)
 {
@@ -24,6 +40,12 @@ int md_export_source_init(struct md_export_source *source, const struct md_expor
 
 void md_export_source_fini(struct md_export_source *source)
 {
+	struct md_export_path *path, *next;
+
+	HASH_ITER(hh, source->paths, path, next) {
+		HASH_DEL(source->paths, path);
+		free(path);
+	}
 	md_names_fini(&source->names);
 	md_debuginfo_close(source->debug);
 	*source = (struct md_export_source){0};
@@ -43,11 +65,49 @@ const char *md_export_source_name(const struct md_export_source *source, uint32_
 	return md_code_function_name(func, buf);
 }
 
-bool md_export_source_line(const struct md_export_source *source, uint64_t vaddr,
-			   struct md_line *line)
+static const char *whole_name(struct md_export_source *source, uint64_t vaddr, const char *file)
 {
-	if (source->debug && md_debuginfo_line(source->debug, vaddr, line))
+	const char *dir = file[0] == '/' ? NULL : md_debuginfo_directory(source->debug, vaddr);
+	struct md_export_path want = {0}, *path;
+	size_t size;
+
+	if (!dir)
+		return file;
+	want.key.dir = dir;
+	want.key.file = file;
+	HASH_FIND(hh, source->paths, &want.key, sizeof(want.key), path);
+	if (path)
+		return path->path;
+	size = strlen(dir) + strlen(file) + 2;
+	path = calloc(1, sizeof(*path) + size);
+	if (!path)
+		return file;
+	path->key = want.key;
+	snprintf(path->path, size, "%s/%s", dir, file);
+	HASH_ADD(hh, source->paths, key, sizeof(path->key), path);
+	if (path->hh.tbl)
+		return path->path;
+	free(path);
+	return file;
+}
+
+bool md_export_source_line(struct md_export_source *source, uint64_t vaddr, struct md_line *line)
+{
+	if (source->debug && md_debuginfo_line(source->debug, vaddr, line)) {
+		line->file = whole_name(source, vaddr, line->file);
 		return true;
+	}
 	*line = (struct md_line){NULL, 0};
 	return false;
+}
+
+size_t md_export_source_inlines(struct md_export_source *source, uint64_t vaddr,
+				struct md_inline *out, size_t max)
+{
+	size_t nr = source->debug ? md_debuginfo_inlines(source->debug, vaddr, out, max) : 0;
+
+	for (size_t i = 0; i < nr; i++)
+		if (out[i].call.file)
+			out[i].call.file = whole_name(source, vaddr, out[i].call.file);
+	return nr;
 }

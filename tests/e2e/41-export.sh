@@ -31,6 +31,7 @@ for prog in "c prog" cxx; do
 	ends 0 "callgrind" out.cg --db s.db export --format=callgrind --binary="$prog"
 	callgrind_annotate --auto=yes --threshold=100 out.cg >ann.txt 2>ann.err ||
 		fail "callgrind_annotate $prog: $(head -3 ann.err)"
+	says out.cg '^fl=/.*so urce/main prog.c' "whole names of files"
 	[ -s ann.err ] && fail "callgrind_annotate $prog complains: $(head -3 ann.err)"
 	have=$(sed -n 's/^ *\([0-9,]*\) (100.0%)  PROGRAM TOTALS.*/\1/p' ann.txt | tr -d ,)
 	[ "$have" = "$total" ] || fail "$prog: callgrind_annotate adds up $have of $total"
