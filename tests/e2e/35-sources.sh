@@ -95,6 +95,13 @@ if ! "$MORPHD" run --source=bpf --db probe.db -- true 2> err; then
 fi
 [ "$best" = bpf ] || [[ $why == "bpf: reads no branch stacks; perf: "* ]] || fail "not bpf: $why"
 
+"$MORPHD" run --source=bpf --no-kernel --rate 4000 --db user.db --json -- \
+	sh -c 'i=0; while [ $i -lt 100000 ]; do i=$((i+1)); done' > user.out 2> err || fail "$(cat err)"
+[ "$(sqlite3 -readonly user.db "SELECT event LIKE '%:u' FROM session")" = 1 ] || fail "--no-kernel"
+[ "$(sqlite3 -readonly user.db "SELECT count(*) FROM module WHERE kind = 1")" = 0 ] ||
+	fail "kernel samples in spite of --no-kernel"
+[ "$(jq .attributed user.out)" -gt 20 ] || fail "--no-kernel: $(jq .attributed user.out) samples"
+
 if command -v setpriv > /dev/null; then
 	daemon caps setpriv --bounding-set=-bpf,-sys_admin "$MORPHD"
 	expect_why caps perf "bpf: not allowed: needs root, or CAP_BPF and CAP_PERFMON; perf: "
