@@ -72,7 +72,7 @@ static void retarget_old_code(const struct patcher *p)
 		const struct mp_call *call = &cfg->calls[c];
 		const struct mp_block *block = &cfg->blocks[call->block];
 
-		if (!call->tail && func_is_understood(cfg, block->func))
+		if (!call->tail && mp_cfg_block_is_sure(cfg, call->block))
 			retarget(p, call->insn_vaddr,
 				 (uint32_t)(block->vaddr + block->size - call->insn_vaddr));
 	}
@@ -81,7 +81,7 @@ static void retarget_old_code(const struct patcher *p)
 
 		if ((block->term == MP_TERM_COND || block->term == MP_TERM_JUMP ||
 		     block->term == MP_TERM_TAIL) &&
-		    func_is_understood(cfg, block->func))
+		    mp_cfg_block_is_sure(cfg, b))
 			retarget(p, block->vaddr + block->size - block->term_len, block->term_len);
 	}
 }

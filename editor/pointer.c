@@ -41,10 +41,10 @@ static void bar(struct finder *f, uint32_t func)
 static bool is_known_code(const struct finder *f, uint64_t vaddr)
 {
 	uint32_t block = mp_cfg_block_at(f->cfg, vaddr);
-	uint8_t problem = block == MP_NONE ? MP_PROBLEM_NO_FDE
-					   : f->cfg->funcs[f->cfg->blocks[block].func].problem;
 
-	return problem == MP_PROBLEM_NONE || problem == MP_PROBLEM_UNRESOLVED_JUMP;
+	return block != MP_NONE &&
+	       (mp_cfg_block_is_sure(f->cfg, block) ||
+		f->cfg->funcs[f->cfg->blocks[block].func].problem == MP_PROBLEM_UNRESOLVED_JUMP);
 }
 
 static void add_site(struct finder *f, uint64_t vaddr, uint64_t target, enum me_site_kind kind)

@@ -39,10 +39,10 @@ void mp_cfg_free(struct mp_cfg *cfg)
 static mp_bits *const *bitmaps(struct mp_cfg_build *b, mp_bits *list[], size_t *nr)
 {
 	mp_bits *all[] = {
-		&b->index->targets, &b->starts,	 &b->weak,     &b->taken,
-		&b->pointed,	    &b->entries, &b->pads,     &b->table_targets,
-		&b->entered,	    &b->refs,	 &b->in_table, &b->tabled,
-		&b->pointer_jumps,  &b->tails,	 &b->orphans,  &b->scratch,
+		&b->index->targets, &b->starts, &b->weak,	   &b->taken,	&b->pointed,
+		&b->entries,	    &b->pads,	&b->table_targets, &b->entered, &b->refs,
+		&b->in_table,	    &b->tabled, &b->pointer_jumps, &b->tails,	&b->orphans,
+		&b->scratch,	    &b->named,
 	};
 
 	*nr = sizeof(all) / sizeof(all[0]);
@@ -135,6 +135,8 @@ static int run_passes(struct mp_cfg_build *b)
 		ret = mp_cfg_make_blocks(b);
 	if (!ret)
 		ret = mp_cfg_check_tables(b);
+	if (!ret)
+		ret = mp_cfg_mark_sure(b);
 	cfg->blocks = shrink(cfg->blocks, cfg->nr_blocks, sizeof(*cfg->blocks));
 	cfg->edges = shrink(cfg->edges, cfg->nr_edges, sizeof(*cfg->edges));
 	cfg->calls = shrink(cfg->calls, cfg->nr_calls, sizeof(*cfg->calls));

@@ -44,7 +44,9 @@ enum mp_block_flag {
 						 * than in a recognised jump table (label, symbol, ...) */
 	MP_BLOCK_OTHER_ENTRY = 1 << 4,	 /* jumped to or called from another function */
 	MP_BLOCK_COLD_PART = 1 << 5,	 /* lies in a .cold range */
+	MP_BLOCK_NAMED = 1 << 6,	 /* an operand in code is its address */
 	MP_BLOCK_PADDING = 1 << 7,	 /* only nops/int3 between functions' code, never reached */
+	MP_BLOCK_SURE = 1 << 8,		 /* see mp_cfg_block_is_sure() */
 };
 
 struct mp_block {
@@ -197,6 +199,11 @@ uint32_t mp_cfg_block_at(const struct mp_cfg *cfg, uint64_t vaddr);
 uint32_t mp_cfg_block_starting(const struct mp_cfg *cfg, uint64_t vaddr);
 /* True where some evidence says that control may arrive at @vaddr. */
 bool mp_cfg_is_target(const struct mp_cfg *cfg, uint64_t vaddr);
+/*
+ * True where @block's instructions are known for sure, be it in a function that cannot be moved: an
+ * operand may be changed there.
+ */
+bool mp_cfg_block_is_sure(const struct mp_cfg *cfg, uint32_t block);
 const char *mp_problem_name(enum mp_problem problem);
 
 #endif

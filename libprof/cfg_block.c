@@ -73,6 +73,8 @@ static uint16_t block_flags(const struct mp_cfg_build *b, const struct maker *m,
 		flags |= MP_BLOCK_TABLE_TARGET;
 	if (mp_bit(b->taken, at))
 		flags |= MP_BLOCK_ADDRESS_TAKEN;
+	if (mp_bit(b->named, at))
+		flags |= MP_BLOCK_NAMED;
 	if (mp_bit(b->entered, at))
 		flags |= MP_BLOCK_OTHER_ENTRY;
 	if (b->cfg->ranges[part->range].cold)

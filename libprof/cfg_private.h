@@ -94,6 +94,7 @@ struct mp_cfg_build {
 	mp_bits starts;	 /* an instruction starts here */
 	mp_bits weak;	 /* evidence that may be chance: counts where an instruction starts */
 	mp_bits taken;	 /* its address stands in data or in an operand */
+	mp_bits named;	 /* an operand in code is its address */
 	mp_bits pointed; /* a word of data says so, be it a table's */
 	mp_bits entries; /* a function starts here */
 	mp_bits pads;	 /* landing pad */
@@ -163,6 +164,8 @@ int mp_cfg_find_targets(struct mp_cfg_build *b);
 /* ---- cfg_taken.c ---- */
 /* After tables are known: whose address stands where it is no entry of one. */
 void mp_cfg_find_taken(struct mp_cfg_build *b);
+/* ---- cfg_sure.c ---- */
+int mp_cfg_mark_sure(struct mp_cfg_build *b);
 /* ---- cfg_lsda.c ---- */
 /* Calls @pad for each landing pad. Return: 0, -EBADMSG unreadable. */
 int mp_lsda_pads(const struct mp_cfg_index *index, const struct mp_fde *fde,

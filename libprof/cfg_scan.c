@@ -41,11 +41,14 @@ static int add_ref(struct scan *s, uint32_t at, uint32_t target, bool sure)
 			mp_bit_set(b->weak, target);
 			/* A constant that happens to be a code address is common; one that
 			 * is the address of a label here is less likely chance. */
-			if (target > s->from && target < s->to && s->func)
+			if (target > s->from && target < s->to && s->func) {
 				mp_bit_set(b->taken, target);
+				mp_bit_set(b->named, target);
+			}
 		} else {
 			add_target(s, target);
 			mp_bit_set(b->taken, target);
+			mp_bit_set(b->named, target);
 		}
 		return 0;
 	}

@@ -75,7 +75,29 @@ START_TEST(cfg_leaves_hazards_alone_and_says_why)
 	ck_assert_uint_ne(named(f, "slots")->problem, MP_PROBLEM_NONE);
 	ck_assert_uint_ne(named(f, "by_difference")->problem, MP_PROBLEM_NONE);
 	ck_assert_uint_ne(named(f, "reads_itself")->problem, MP_PROBLEM_NONE);
+	ck_assert_uint_ne(named(f, "call_and_constant")->problem, MP_PROBLEM_NONE);
 	ck_assert(named(f, "own_address")->flags & MP_FUNC_GET_PC);
+	done(f);
+}
+END_TEST
+
+START_TEST(cfg_tells_code_from_a_constant_that_reads_like_it)
+{
+	struct file *f = build("gcc", _i ? "-O2" : "-O2 -Wl,--emit-relocs", HAZARDS);
+	const struct mp_func *func = named(f, "call_and_constant");
+	uint32_t nr_calls = 0, nr_sure = 0;
+
+	for (uint32_t i = 0; i < f->cfg->nr_calls; i++) {
+		uint32_t b = f->cfg->calls[i].block;
+
+		if (b < func->first_block || b >= func->first_block + func->nr_blocks)
+			continue;
+		nr_calls++;
+		nr_sure += mp_cfg_block_is_sure(f->cfg, b);
+		ck_assert_int_eq(mp_cfg_block_is_sure(f->cfg, b), b == func->first_block);
+	}
+	ck_assert_uint_eq(nr_calls, 2);
+	ck_assert_uint_eq(nr_sure, 1);
 	done(f);
 }
 END_TEST
@@ -303,6 +325,7 @@ static Suite *suite(void)
 	TCase *t = tcase_create("cfg");
 
 	tcase_add_loop_test(t, cfg_leaves_hazards_alone_and_says_why, 0, 4);
+	tcase_add_loop_test(t, cfg_tells_code_from_a_constant_that_reads_like_it, 0, 2);
 	tcase_add_test(t, cfg_splits_block_where_code_without_unwind_information_jumps);
 	tcase_add_loop_test(t, cfg_keeps_its_invariants, 0, 5);
 	tcase_add_loop_test(t, cfg_knows_every_branch_target_that_objdump_sees, 0, 3);

@@ -176,6 +176,29 @@ through_data:
 	.cfi_endproc
 	.size	through_data, . - through_data
 
+// A call, and a constant that reads like one.
+	.globl	call_and_constant
+	.type	call_and_constant, @function
+call_and_constant:
+	.cfi_startproc
+	pushq	%rbx
+	.cfi_adjust_cfa_offset 8
+	.cfi_offset %rbx, -16
+	call	tight_loop
+	movl	%eax, %ebx
+	leaq	.Lnot_a_call(%rip), %rax
+	addl	1(%rax), %ebx
+	jmp	1f
+.Lnot_a_call:
+	.byte	0xe8
+	.long	tight_loop - . - 4
+1:	movl	%ebx, %eax
+	popq	%rbx
+	.cfi_adjust_cfa_offset -8
+	ret
+	.cfi_endproc
+	.size	call_and_constant, . - call_and_constant
+
 	.data
 	.globl	middle_address
 	.type	middle_address, @object
