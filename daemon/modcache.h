@@ -77,10 +77,11 @@ int md_modcache_resolve_kernel(struct md_modcache *mc, struct md_file **out, con
 /* Take a recording's word. Return: 0, -ENOMEM, -EBADMSG. */
 int md_modcache_declare(struct md_modcache *mc, const struct morph_module *record);
 int md_modcache_declare_map(struct md_modcache *mc, const struct morph_module_map *record);
+int md_modcache_declare_ends(struct md_modcache *mc, const struct morph_module_ends *record);
 /* The kernel's file if one was resolved or declared, else NULL. */
 const struct md_file *md_modcache_kernel(const struct md_modcache *mc);
 
-/* Add the MODULE (and MODULE_MAP) records of @file to @buf. Return: 0 or -ENOMEM. */
+/* Add the MODULE (and MODULE_MAP, MODULE_ENDS) records of @file to @buf. Return: 0 or -ENOMEM. */
 int md_modcache_describe(const struct md_modcache *mc, const struct md_file *file,
 			 struct md_buf *buf);
 

@@ -122,6 +122,29 @@ int md_modcache_declare_map(struct md_modcache *mc, const struct morph_module_ma
 	return 0;
 }
 
+int md_modcache_declare_ends(struct md_modcache *mc, const struct morph_module_ends *record)
+{
+	struct md_file *file = md_modcache_file(mc, record->module);
+	struct md_module *module = file ? md_modcache_module(mc, file->module) : NULL;
+	uint32_t i, nr;
+
+	if (!module || !module->map)
+		return 0;
+	nr = module->map->nr_pieces;
+	if (record->first > nr || record->nr > nr - record->first)
+		return -EBADMSG;
+	if (!module->map_ends) {
+		module->map_ends = malloc(((size_t)nr + 1) * sizeof(module->map_ends[0]));
+		if (!module->map_ends)
+			return -ENOMEM;
+		for (i = 0; i < nr; i++)
+			module->map_ends[i] = MORPH_END_UNKNOWN;
+	}
+	memcpy(module->map_ends + record->first, record->ends,
+	       record->nr * sizeof(record->ends[0]));
+	return 0;
+}
+
 static enum morph_module_status status_of(uint8_t why)
 {
 	size_t i;
@@ -159,6 +182,28 @@ static int describe_map(const struct md_file *file, const struct mp_map *map, st
 	return 0;
 }
 
+static int describe_ends(const struct md_file *file, const struct md_module *module,
+			 struct md_buf *buf)
+{
+	const uint32_t max = (MORPH_RECORD_SIZE_MAX - sizeof(struct morph_module_ends)) /
+			     sizeof(module->map_ends[0]) / 2 * 2;
+	struct morph_module_ends *record;
+	uint32_t from, nr;
+
+	for (from = 0; module->map_ends && from < module->map->nr_pieces; from += nr) {
+		nr = module->map->nr_pieces - from < max ? module->map->nr_pieces - from : max;
+		record = md_record_add(buf, MORPH_REC_MODULE_ENDS,
+				       sizeof(*record) + nr * sizeof(record->ends[0]));
+		if (!record)
+			return -ENOMEM;
+		record->module = file->number;
+		record->first = from;
+		record->nr = nr;
+		memcpy(record->ends, module->map_ends + from, nr * sizeof(record->ends[0]));
+	}
+	return 0;
+}
+
 int md_modcache_describe(const struct md_modcache *mc, const struct md_file *file,
 			 struct md_buf *buf)
 {
@@ -187,5 +232,6 @@ int md_modcache_describe(const struct md_modcache *mc, const struct md_file *fil
 	if (!module->map)
 		return 0;
 	record->nr_pieces = module->map->nr_pieces;
-	return describe_map(file, module->map, buf);
+	return describe_map(file, module->map, buf) || describe_ends(file, module, buf) ? -ENOMEM
+											: 0;
 }

@@ -51,6 +51,7 @@ static const struct {
 	[MORPH_REC_LOST] = {sizeof(struct morph_lost), false},
 	[MORPH_REC_MODULE] = {sizeof(struct morph_module), false},
 	[MORPH_REC_MODULE_MAP] = {sizeof(struct morph_module_map), false},
+	[MORPH_REC_MODULE_ENDS] = {sizeof(struct morph_module_ends), false},
 };
 
 #define NR_TYPES (sizeof(types) / sizeof(types[0]))
@@ -73,6 +74,7 @@ static bool is_consistent(const struct morph_record *record)
 {
 	const struct morph_module *module = (const void *)record;
 	const struct morph_module_map *map = (const void *)record;
+	const struct morph_module_ends *ends = (const void *)record;
 	const struct morph_mmap *mmap = (const void *)record;
 	size_t room = record->size;
 
@@ -92,6 +94,8 @@ static bool is_consistent(const struct morph_record *record)
 	case MORPH_REC_MODULE_MAP:
 		return map->build_id_len <= MORPH_BUILD_ID_MAX &&
 		       (room - sizeof(*map)) % sizeof(map->pieces[0]) == 0;
+	case MORPH_REC_MODULE_ENDS:
+		return ends->nr <= (room - sizeof(*ends)) / sizeof(ends->ends[0]);
 	default: return true;
 	}
 }

@@ -217,6 +217,73 @@ static void add_optimised(void)
 	add_map(0x10000000, 1);
 }
 
+static void add_ends(uint32_t first, uint32_t nr, const uint32_t *ends)
+{
+	struct morph_module_ends *r =
+		md_record_add(&buf, MORPH_REC_MODULE_ENDS, sizeof(*r) + nr * sizeof(*ends));
+
+	r->module = 1;
+	r->first = first;
+	r->nr = nr;
+	memcpy(r->ends, ends, nr * sizeof(*ends));
+}
+
+START_TEST(branches_of_moved_code_whose_ends_are_known_lack_none)
+{
+	const struct morph_branch straight[] = {{0x1000202e, 0x10000070}, {0x10000000, 0x10002000}};
+	const struct mp_edge_count want[] = {{0x40100e, 0x401020, 1, 0},
+					     {0x40102e, 0x401060, 1, 0}};
+	const uint32_t first[] = {0xe, 0xe, 0x10}, last[] = {0x10}, beyond[] = {1, 1};
+
+	add_optimised();
+	add_ends(0, 3, first);
+	add_ends(3, 1, last);
+	add_ends(3, 2, beyond); /* of a piece that is not there: not believed */
+	add_branches(straight, 2);
+	replay(1);
+	expect(0xbb, want, 2);
+	/* D' to E, and the patch. */
+	ck_assert_uint_eq(ledger.moved, 2);
+}
+END_TEST
+
+START_TEST(ends_are_recorded_with_the_module)
+{
+	const uint32_t ends[] = {0xe, 0xe, 0x10, 0x10};
+	struct md_modcache *mc = md_modcache_new(), *again = md_modcache_new();
+	struct morph_record *record;
+	const struct md_module *m;
+	struct md_buf said = {0};
+	size_t pos = 0;
+
+	add_optimised();
+	add_ends(0, 4, ends);
+	while (!md_record_next(buf.data, buf.size, &pos, &record)) {
+		if (record->type == MORPH_REC_MODULE)
+			md_modcache_declare(mc, (const void *)record);
+		if (record->type == MORPH_REC_MODULE_MAP)
+			md_modcache_declare_map(mc, (const void *)record);
+		if (record->type == MORPH_REC_MODULE_ENDS)
+			md_modcache_declare_ends(mc, (const void *)record);
+	}
+	ck_assert_int_eq(md_modcache_describe(mc, md_modcache_file(mc, 1), &said), 0);
+	for (pos = 0; !md_record_next(said.data, said.size, &pos, &record);) {
+		if (record->type == MORPH_REC_MODULE)
+			md_modcache_declare(again, (const void *)record);
+		if (record->type == MORPH_REC_MODULE_MAP)
+			md_modcache_declare_map(again, (const void *)record);
+		if (record->type == MORPH_REC_MODULE_ENDS)
+			md_modcache_declare_ends(again, (const void *)record);
+	}
+	m = md_modcache_module(again, md_modcache_file(again, 1)->module);
+	ck_assert_ptr_nonnull(m->map_ends);
+	ck_assert_int_eq(memcmp(m->map_ends, ends, sizeof(ends)), 0);
+	md_buf_fini(&said);
+	md_modcache_free(mc);
+	md_modcache_free(again);
+}
+END_TEST
+
 START_TEST(branches_of_moved_code_are_those_of_the_original)
 {
 	const struct morph_branch stack[] = {
@@ -355,6 +422,8 @@ static Suite *suite(void)
 	tcase_add_test(tc, branches_that_are_no_edge_of_a_module_are_counted_as_what_they_are);
 	tcase_add_test(tc, branches_of_a_process_never_seen_are_in_no_module);
 	tcase_add_test(tc, branches_of_moved_code_are_those_of_the_original);
+	tcase_add_test(tc, branches_of_moved_code_whose_ends_are_known_lack_none);
+	tcase_add_test(tc, ends_are_recorded_with_the_module);
 	tcase_add_test(tc, straight_run_through_copies_tells_what_the_original_takes);
 	tcase_add_test(tc, either_branch_of_a_copy_is_the_originals_one);
 	tcase_add_test(tc, table_of_edges_grows_to_its_limit_and_not_beyond);

@@ -24,7 +24,7 @@
  * records of unknown type by their size.
  */
 #define MORPH_ABI_MAJOR 1
-#define MORPH_ABI_MINOR 0
+#define MORPH_ABI_MINOR 1 /* 1: MODULE_ENDS */
 
 #define MORPH_RECORD_ALIGN    8
 #define MORPH_RECORD_SIZE_MAX 65528 /* the largest multiple of 8 in a __u16 */
@@ -43,8 +43,9 @@ enum morph_record_type {
 	MORPH_REC_SWITCH = 8,
 	MORPH_REC_COMM = 9,
 	MORPH_REC_LOST = 10,
-	MORPH_REC_MODULE = 11,	   /* added by morphd, never by a kernel producer */
-	MORPH_REC_MODULE_MAP = 12, /* likewise */
+	MORPH_REC_MODULE = 11,	    /* added by morphd, never by a kernel producer */
+	MORPH_REC_MODULE_MAP = 12,  /* likewise */
+	MORPH_REC_MODULE_ENDS = 13, /* likewise */
 };
 
 /* In front of every record. @size counts the whole record, a multiple of 8. */
@@ -217,6 +218,21 @@ struct morph_module_map {
 	struct morph_piece pieces[];
 };
 
+#define MORPH_END_UNKNOWN 0xffffffffU
+
+/*
+ * Behind a module's whole map: where, in bytes from its start, each piece has the branch that ends
+ * it in the original; the original's size where none does.
+ */
+struct morph_module_ends {
+	struct morph_record record;
+	__u32 module;
+	__u32 first; /* piece that ends[0] is of */
+	__u32 nr;
+	__u32 pad;
+	__u32 ends[]; /* or MORPH_END_UNKNOWN */
+};
+
 #define MORPH_ASSERT_SIZE(type, size)                                                              \
 	_Static_assert(sizeof(struct type) == (size), "size of struct " #type)
 #define MORPH_ASSERT_OFFSET(type, field, off)                                                      \
@@ -299,5 +315,10 @@ MORPH_ASSERT_OFFSET(morph_module_map, build_id_len, 12);
 MORPH_ASSERT_OFFSET(morph_module_map, text_hash, 16);
 MORPH_ASSERT_OFFSET(morph_module_map, build_id, 24);
 MORPH_ASSERT_OFFSET(morph_module_map, pieces, 56);
+MORPH_ASSERT_SIZE(morph_module_ends, 24);
+MORPH_ASSERT_OFFSET(morph_module_ends, module, 8);
+MORPH_ASSERT_OFFSET(morph_module_ends, first, 12);
+MORPH_ASSERT_OFFSET(morph_module_ends, nr, 16);
+MORPH_ASSERT_OFFSET(morph_module_ends, ends, 24);
 
 #endif
