@@ -42,7 +42,7 @@ enum md_linker {
 
 /* Which branches fdata tells of. */
 enum md_branches {
-	MD_BRANCHES_AUTO, /* those that were seen, where any were */
+	MD_BRANCHES_AUTO, /* those that were seen, where any were, else inferred ones */
 	MD_BRANCHES_NONE,
 	MD_BRANCHES_SEEN,
 	MD_BRANCHES_INFERRED,

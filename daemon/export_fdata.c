@@ -216,7 +216,7 @@ static void fdata_samples(struct fdata *f, struct md_export *e)
 static enum md_branches branches_of(const struct md_export *e, size_t nr_edges)
 {
 	if (e->branches == MD_BRANCHES_AUTO)
-		return nr_edges ? MD_BRANCHES_SEEN : MD_BRANCHES_NONE;
+		return nr_edges ? MD_BRANCHES_SEEN : MD_BRANCHES_INFERRED;
 	return e->branches;
 }
 

@@ -162,6 +162,8 @@ else
 		fail "folded: the sum is not what is stored"
 	ends 1 "fdata of several modules" --db c.db export --format=fdata
 	ends 0 "fdata" --db c.db export --format=fdata --binary=nopie
+	grep -q '^no_lbr ' out.txt && fail "fdata: samples alone, unasked"
+	ends 0 "fdata of samples" --db c.db export --format=fdata --branches=none --binary=nopie
 	says out.txt '^no_lbr ' "fdata"
 	says out.txt '^1 quiet/1 [0-9a-f]* [0-9]*$' "fdata"
 	bolt=/usr/lib/llvm-19/bin
