@@ -33,6 +33,7 @@ BINDIR ?= $(PREFIX)/bin
 SBINDIR ?= $(PREFIX)/sbin
 MANDIR ?= $(PREFIX)/share/man
 UNITDIR ?= $(PREFIX)/lib/systemd/system
+COMPLETIONDIR ?= $(PREFIX)/share/bash-completion/completions
 
 # A release tarball carries VERSION; a checkout asks git.
 VERSION := $(shell cat VERSION 2>/dev/null || \
@@ -134,6 +135,7 @@ ALL_OBJS := $(LIBPROF_OBJS) $(DAEMON_OBJS) $(EDITOR_OBJS) $(SUPPORT_OBJS) \
 
 MAN_SRCS := $(wildcard Documentation/*.[158])
 UNIT := $(wildcard daemon/morphd.service)
+COMPLETIONS := $(patsubst $(O)/%,$(O)/completion/%,$(PROGS))
 
 # ---- targets --------------------------------------------------------------
 
@@ -344,8 +346,14 @@ format:
 
 # ---- install, clean -------------------------------------------------------
 
+# The programs are asked what they take, so this is of the same version as they are.
+$(O)/completion/%: $(O)/% scripts/completion
+	$(call say,COMPL,$*)
+	@mkdir -p $(@D)
+	$(Q)scripts/completion $(abspath $<) > $@
+
 # State lives in /var/lib/morph; systemd makes it (StateDirectory=), not we.
-install: all
+install: all $(COMPLETIONS)
 	$(call say,INSTALL,$(DESTDIR)$(PREFIX))
 	$(Q)$(INSTALL) -d $(DESTDIR)$(BINDIR) $(DESTDIR)$(SBINDIR)
 	$(Q)for p in $(PROGS); do \
@@ -356,6 +364,8 @@ install: all
 		dir=$(DESTDIR)$(MANDIR)/man$${m##*.}; \
 		$(INSTALL) -d $$dir && $(INSTALL) -m 0644 $$m $$dir/ || exit 1; \
 	done
+	$(Q)$(INSTALL) -d $(DESTDIR)$(COMPLETIONDIR)
+	$(Q)$(INSTALL) -m 0644 $(COMPLETIONS) $(DESTDIR)$(COMPLETIONDIR)/
 ifneq ($(UNIT),)
 	$(Q)$(INSTALL) -d $(DESTDIR)$(UNITDIR)
 	$(Q)sed 's|@SBINDIR@|$(SBINDIR)|g' $(UNIT) > $(DESTDIR)$(UNITDIR)/morphd.service
@@ -365,7 +375,7 @@ endif
 # $(O) may be anywhere, so only what the build itself made is removed.
 clean:
 	$(call say,CLEAN,$(O))
-	$(Q)rm -rf $(O)/obj $(O)/bpf $(O)/fuzz $(O)/plugin $(O)/tests $(O)/tools $(O)/logs \
+	$(Q)rm -rf $(O)/obj $(O)/bpf $(O)/fuzz $(O)/plugin $(O)/tests $(O)/tools $(O)/logs $(O)/completion \
 		$(PROGS) $(ARCHIVES)
 
 FORCE:

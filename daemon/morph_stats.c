@@ -17,13 +17,21 @@
 const char *argp_program_version = "morph-stats " MORPH_VERSION;
 
 static const struct command {
-	const char *name;
+	const char *name, *doc;
 	int (*run)(struct md_stats *stats, int argc, char **argv);
 } commands[] = {
-	{"status", md_stats_status}, {"query", md_stats_query},	  {"activity", md_stats_activity},
-	{"import", md_stats_import}, {"export", md_stats_export}, {"annotate", md_stats_annotate},
-	{"heat", md_stats_heat},     {"flame", md_stats_flame},	  {"merge", md_stats_merge},
-	{"diff", md_stats_diff},
+	{"status", "what was collected, how, and what became of it", md_stats_status},
+	{"query", "samples by module, function or basic block", md_stats_query},
+	{"annotate", "a function's instructions with the samples of each", md_stats_annotate},
+	{"diff", "what became slower or faster between two databases or periods", md_stats_diff},
+	{"heat", "a picture: where the code that runs lies, before and after", md_stats_heat},
+	{"flame", "a picture: the samples of modules, functions and blocks", md_stats_flame},
+	{"activity", "share of application, library and kernel per program", md_stats_activity},
+	{"import", "add callgrind's counts, BOLT's fdata, or the text of perf script",
+	 md_stats_import},
+	{"merge", "add databases up into one", md_stats_merge},
+	{"export", "samples and counts for other tools: BOLT, pprof, linkers, ...",
+	 md_stats_export},
 };
 
 struct line {
@@ -58,27 +66,36 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 	}
 }
 
+/* The list of commands is made of the table: none can be forgotten. */
+static char *help_filter(int key, const char *text, void *input)
+{
+	char *out = NULL;
+	size_t size;
+	FILE *file;
+
+	(void)input;
+	if (key != ARGP_KEY_HELP_POST_DOC)
+		return (char *)text;
+	file = open_memstream(&out, &size);
+	if (!file)
+		return (char *)text;
+	fputs("Commands:\n", file);
+	for (size_t i = 0; i < sizeof(commands) / sizeof(commands[0]); i++)
+		fprintf(file, "  %-8s  %s\n", commands[i].name, commands[i].doc);
+	fputs(text, file);
+	return fclose(file) ? (char *)text : out;
+}
+
 static const struct argp_child children[] = {{&md_stats_common_argp, 0, NULL, 0}, {0}};
 static const struct argp argp = {
-	NULL,
-	parse,
-	"COMMAND [OPTION...]",
-	"Ask Morph's database what was collected.\v"
-	"Commands:\n"
-	"  status    what was collected, how, and what became of it\n"
-	"  query     samples by module, function or basic block\n"
-	"  annotate  a function's instructions with the samples of each\n"
-	"  diff      what became slower or faster between two databases or periods\n"
-	"  heat      a picture: where the code that runs lies, before and after\n"
-	"  flame     a picture: the samples of modules, functions and blocks\n"
-	"  activity  share of application, library and kernel per program\n"
-	"  import    add callgrind's counts, BOLT's fdata, or the text of perf script\n"
-	"  merge     add databases up into one\n"
-	"  export    samples and counts for other tools: BOLT, pprof, linkers, ...\n"
-	"`morph-stats COMMAND --help' says more. Exit status: 0 done, 1 failed, 2 usage, 3 no profile.",
-	children,
-	0,
-	0};
+	.parser = parse,
+	.args_doc = "COMMAND [OPTION...]",
+	.doc = "Ask Morph's database what was collected.\v"
+	       "`morph-stats COMMAND --help' says more. Exit status: 0 done, 1 failed, 2 usage, "
+	       "3 no profile.",
+	.children = children,
+	.help_filter = help_filter,
+};
 
 int main(int argc, char **argv)
 {
