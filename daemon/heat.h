@@ -49,7 +49,7 @@ struct md_heat {
 	uint32_t nr_unplaced; /* pieces of the map that are no block of the original */
 	uint32_t nr_moved;    /* functions that have a copy that runs */
 	/* After only: @taken as a run will show it, smaller gains than counts promise; and the
-	 * ratio of that to before, in the functions that have copies. */
+	 * ratio of that to before. */
 	double expected_taken, expected_ratio;
 };
 

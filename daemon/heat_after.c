@@ -447,7 +447,7 @@ static uint32_t follows_without_clones(const struct after *a, uint32_t i)
 static void expect(struct after *a, double after, const uint8_t *moved)
 {
 	const struct mp_cfg *cfg = a->in->cfg;
-	double before = 0, without_clones = 0, rest = 0;
+	double before = 0, without_clones = 0, rest = 0, ratio;
 
 	for (uint32_t b = 0; b < cfg->nr_blocks; b++) {
 		double taken = taken_of(a, b, falls_to(cfg, b));
@@ -461,9 +461,9 @@ static void expect(struct after *a, double after, const uint8_t *moved)
 			taken = taken_of(a, b, follows_without_clones(a, a->primary[b]));
 		without_clones += taken;
 	}
-	a->out->expected_ratio =
-		mp_counts_expect_ratio(a->in->counts, before, without_clones, after - rest);
-	a->out->expected_taken = rest + a->out->expected_ratio * before;
+	ratio = mp_counts_expect_ratio(a->in->counts, before, without_clones, after - rest);
+	a->out->expected_taken = rest + ratio * before;
+	a->out->expected_ratio = rest + before > 0 ? a->out->expected_taken / (rest + before) : 1;
 }
 
 static int count_moved(struct after *a)

@@ -39,8 +39,8 @@ struct me_layout_options {
 	bool huge_pages;   /* the new code can be backed by pages of 2 MiB */
 };
 
-/* Taken branches (conditional and direct jumps, inside the functions given), estimated from
- * @counts before and after, in units of counts; and the honest estimate of their ratio. */
+/* Taken branches (conditional and direct jumps inside functions, of the whole module), estimated
+ * from @counts before and after, in units of counts; and the honest estimate of their ratio. */
 struct me_prediction {
 	double taken_before, taken_after; /* by the counts as inferred */
 	double ratio;			  /* after/before, shrunk for the noise of the profile */

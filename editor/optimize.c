@@ -91,6 +91,7 @@ static int read_profile(struct job *job, struct mp_err *err)
 	struct mp_store *store;
 	struct mp_module module = {0};
 	size_t nr = 0, nr_edges = 0;
+	uint64_t seen;
 	int rc = mp_store_open(o->db, MP_STORE_READ, &store, err);
 
 	if (rc)
@@ -119,9 +120,11 @@ static int read_profile(struct job *job, struct mp_err *err)
 	job->report->samples = job->profile->nr_samples + job->profile->nr_outside;
 	job->report->samples_outside = job->profile->nr_outside;
 	job->report->transfers = job->profile->nr_transfers + job->profile->nr_transfers_outside;
-	if (job->report->samples + job->report->transfers < o->min_samples)
-		return mp_err_set(err, ENODATA, "%s: too little profile: %llu samples, want %llu",
-				  o->input, (unsigned long long)job->report->samples,
+	seen = job->report->samples + job->report->transfers;
+	if (seen < o->min_samples)
+		return mp_err_set(err, ENODATA, "%s: too little profile: %llu samples%s, want %llu",
+				  o->input, (unsigned long long)seen,
+				  job->report->transfers ? " and transfers of control" : "",
 				  (unsigned long long)o->min_samples);
 	end_stage(job, ME_STAGE_PROFILE);
 	return 0;

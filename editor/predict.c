@@ -233,19 +233,32 @@ int me_layout_predict(const struct mp_cfg *cfg, const struct mp_counts *counts,
 		      const struct me_plan *plan, struct me_prediction *out, struct mp_err *err)
 {
 	struct me_plan bare = plan_without_clones(plan);
-	struct me_branches sum, order;
-	int ret = bare.blocks ? me_branches_count(cfg, counts, plan, NULL, &sum) : -ENOMEM;
+	uint8_t *every = malloc((size_t)cfg->nr_funcs + 1);
+	struct me_branches sum, order, all;
+	int ret = bare.blocks && every ? 0 : -ENOMEM;
 
 	*out = (struct me_prediction){.ratio = 1};
 	if (!ret)
+		ret = me_branches_count(cfg, counts, plan, NULL, &sum);
+	if (!ret)
 		ret = me_branches_count(cfg, counts, &bare, NULL, &order);
+	if (!ret) {
+		memset(every, 1, cfg->nr_funcs);
+		ret = me_branches_count(cfg, counts, plan, every, &all);
+	}
+	free(every);
 	me_plan_fini(&bare);
 	if (ret)
 		return mp_err_set(err, -ret, "prediction: %s",
 				  ret == -ENOMEM ? "out of memory" : "the plan names no block");
-	out->taken_before = sum.taken_before;
-	out->taken_after = sum.taken_after;
-	out->ratio = mp_counts_expect_ratio(counts, sum.taken_before, order.taken_after,
-					    sum.taken_after);
+	out->taken_before = all.taken_before;
+	out->taken_after = all.taken_after;
+	/* Noise flatters the order of what moves; what stays is what it was. */
+	if (all.taken_before > 0) {
+		double moved = mp_counts_expect_ratio(counts, sum.taken_before, order.taken_after,
+						      sum.taken_after);
+
+		out->ratio = 1 - sum.taken_before * (1 - moved) / all.taken_before;
+	}
 	return 0;
 }
