@@ -21,7 +21,7 @@ static int parse_day(const char *text, size_t len, int64_t now_s, int64_t *day)
 		return -EINVAL;
 	memcpy(buf, text, len);
 	buf[len] = '\0';
-	if (md_stats_parse_since(buf, now_s, &when_s))
+	if (mp_since_parse(buf, now_s, &when_s))
 		return -EINVAL;
 	*day = when_s / SECONDS_PER_DAY;
 	return 0;

@@ -11,7 +11,7 @@
 
 /*
  * md_period_parse - "WHEN..WHEN", "WHEN.." or "..WHEN": from the day of the first WHEN to the day
- * before the second. Each WHEN as in md_stats_parse_since(). Return: 0, -EINVAL: not a period, or
+ * before the second. Each WHEN as in mp_since_parse(). Return: 0, -EINVAL: not a period, or
  * an empty one.
  */
 int md_period_parse(const char *text, int64_t now_s, struct mp_span *out);

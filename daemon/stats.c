@@ -187,6 +187,17 @@ int md_stats_finish(int status)
 	return status;
 }
 
+void md_stats_note_period(struct mp_store *store, int64_t since_s)
+{
+	int64_t start_s = 0;
+	char buf[32];
+
+	if (since_s && !mp_store_period_start(store, since_s, &start_s, NULL) && start_s &&
+	    start_s < since_s)
+		md_stats_note("counts are kept by the day, older days together: these begin at %s",
+			      md_stats_format_time(start_s, buf));
+}
+
 /* ---- modules ------------------------------------------------------------------------------- */
 
 const char *md_stats_format_id(const struct mp_id *id, char *buf)

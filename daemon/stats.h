@@ -13,6 +13,7 @@
 #include <stdint.h>
 
 #include "libprof/err.h"
+#include "libprof/since.h"
 #include "libprof/store.h"
 
 /* Version of the JSON that every command prints; grows when a field changes its meaning. */
@@ -73,12 +74,6 @@ const char *md_stats_format_time(int64_t time_s, char *buf);
 /* Flush stdout. Return: exit status: a full disk behind a redirection must not look like success. */
 int md_stats_finish(int status);
 
-/*
- * md_stats_parse_since - "90s", "10m", "2h", "3d", "1w" before @now_s, "2026-11-20",
- * "2026-11-20 14:00[:05]", "@SECONDS", "today", "yesterday"; local time.
- * Return: 0, -EINVAL.
- */
-int md_stats_parse_since(const char *text, int64_t now_s, int64_t *since_s);
 /* Say where the asked period really begins, when that is earlier. */
 void md_stats_note_period(struct mp_store *store, int64_t since_s);
 

@@ -40,7 +40,7 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 	case 'm': a->filter.module = arg; return 0;
 	case KEY_BUILD_ID: a->filter.build_id = arg; return 0;
 	case 's':
-		if (md_stats_parse_since(arg, time(NULL), &a->since_s))
+		if (mp_since_parse(arg, time(NULL), &a->since_s))
 			argp_error(state, "--since=%s: not a time", arg);
 		return 0;
 	case 'n':

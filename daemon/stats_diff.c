@@ -136,7 +136,7 @@ static error_t parse_period(struct options *o, int key, const char *arg, struct 
 	int64_t now_s = time(NULL), when_s;
 
 	if (key == KEY_AT) {
-		if (md_stats_parse_since(arg, now_s, &when_s) || when_s < 86400)
+		if (mp_since_parse(arg, now_s, &when_s) || when_s < 86400)
 			argp_error(state, "--at=%s: not a time", arg);
 		o->periods[0] = (struct mp_span){0, when_s / 86400 - 1};
 		o->periods[1] = (struct mp_span){when_s / 86400, INT64_MAX};

@@ -105,7 +105,7 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 			argp_error(state, "--function-order=%s: there is no such", arg);
 		return 0;
 	case 's':
-		if (md_stats_parse_since(arg, e->out.now_s, &e->out.since_s))
+		if (mp_since_parse(arg, e->out.now_s, &e->out.since_s))
 			argp_error(state, "--since=%s: not a time", arg);
 		return 0;
 	case ARGP_KEY_ARG: argp_error(state, "%s: too many arguments", arg); return EINVAL;

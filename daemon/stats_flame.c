@@ -55,7 +55,7 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 	case KEY_BUILD_ID: f->filter.build_id = arg; return 0;
 	case KEY_BINARY: f->filter.binary = arg; return 0;
 	case 's':
-		if (md_stats_parse_since(arg, time(NULL), &f->since_s))
+		if (mp_since_parse(arg, time(NULL), &f->since_s))
 			argp_error(state, "--since=%s: not a time", arg);
 		return 0;
 	case ARGP_KEY_ARG: argp_error(state, "%s: too many arguments", arg); return EINVAL;

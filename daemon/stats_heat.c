@@ -66,7 +66,7 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 			argp_error(state, "--output=%s: ends neither in .svg nor in .html", arg);
 		return 0;
 	case 's':
-		if (md_stats_parse_since(arg, time(NULL), &h->since_s))
+		if (mp_since_parse(arg, time(NULL), &h->since_s))
 			argp_error(state, "--since=%s: not a time", arg);
 		return 0;
 	case ARGP_KEY_ARG:

@@ -96,7 +96,7 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 	case KEY_BINARY: q->filter.binary = arg; return 0;
 	case 'f': q->function = arg; return 0;
 	case 's':
-		if (md_stats_parse_since(arg, time(NULL), &q->since_s))
+		if (mp_since_parse(arg, time(NULL), &q->since_s))
 			argp_error(state, "--since=%s: not a time", arg);
 		return 0;
 	case KEY_SORT:

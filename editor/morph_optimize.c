@@ -15,6 +15,7 @@
 #include "editor/inplace.h"
 #include "editor/optimize.h"
 #include "editor/report.h"
+#include "libprof/since.h"
 #include "libprof/store.h"
 
 #ifndef MORPH_VERSION
@@ -32,6 +33,7 @@ enum {
 enum key {
 	KEY_DRY_RUN = 'n',
 	KEY_DB = 0x100,
+	KEY_JSON,
 	KEY_REPORT,
 	KEY_SINCE,
 	KEY_MIN_SAMPLES,
@@ -72,9 +74,11 @@ static const struct argp_option argp_options[] = {
 	 "Replace FILE even if it has other names (hard links), which keep the old bytes", 0},
 	{"db", KEY_DB, "FILE", 0, "The store to read (default: see FILES in the man page)", 0},
 	{"report", KEY_REPORT, "FORMAT", 0, "text (default), json or none", 0},
+	{"json", KEY_JSON, NULL, 0, "The same as --report=json", 0},
 	{"min-samples", KEY_MIN_SAMPLES, "N", 0, "Refuse to work with fewer samples (default 1000)",
 	 0},
-	{"since", KEY_SINCE, "DAYS", 0, "Use only counts of the last DAYS days", 0},
+	{"since", KEY_SINCE, "WHEN", 0,
+	 "Use no counts older than 2h, 3d, 2026-11-20, today, ...; a mere number is of days", 0},
 	{"block-order", KEY_BLOCK_ORDER, "ORDER", 0, "ph (default), exttsp or original", 1},
 	{"function-order", KEY_FUNCTION_ORDER, "ORDER", 0, "ph (default), c3, cds or original", 1},
 	{"estimator", KEY_ESTIMATOR, "NAME", 0,
@@ -106,6 +110,20 @@ static uint64_t parse_number(struct argp_state *state, const char *option, const
 	if (errno || *end || end == arg || *arg == '-')
 		argp_error(state, "%s: '%s' is not a number", option, arg);
 	return value;
+}
+
+static void parse_since(struct argp_state *state, struct me_optimize_options *o, const char *arg)
+{
+	char days[32];
+	const char *text = arg;
+
+	/* "3" is "3d". */
+	if (*arg && !arg[strspn(arg, "0123456789")] && strlen(arg) < sizeof(days) - 1) {
+		snprintf(days, sizeof(days), "%sd", arg);
+		text = days;
+	}
+	if (mp_since_parse(text, time(NULL), &o->since_s))
+		argp_error(state, "--since: '%s' is not a time", arg);
 }
 
 static void parse_report(struct argp_state *state, struct arguments *a, const char *arg)
@@ -167,11 +185,10 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 	case 'o': o->output = arg; return 0;
 	case KEY_DRY_RUN: dry_run = true; return 0;
 	case KEY_DB: o->db = arg; return 0;
+	case KEY_JSON: parse_report(state, a, "json"); return 0;
 	case KEY_REPORT: parse_report(state, a, arg); return 0;
 	case KEY_MIN_SAMPLES: o->min_samples = parse_number(state, "--min-samples", arg); return 0;
-	case KEY_SINCE:
-		o->since_s = time(NULL) - (int64_t)parse_number(state, "--since", arg) * 86400;
-		return 0;
+	case KEY_SINCE: parse_since(state, o, arg); return 0;
 	case KEY_BLOCK_ORDER:
 		if (me_order_parse(arg, &o->layout.block_order))
 			argp_error(state, "--block-order: '%s' is not ph, exttsp or original", arg);

@@ -137,6 +137,9 @@ for o in --report=xml --min-samples=many --min-samples=-1 --min-samples= --since
 	says err.txt "Try .*--help" "$o"
 done
 [ -e x ] && fail "a usage error wrote a file"
+for o in 3 0 2h 3d 1w today yesterday 2026-01-31 "2026-01-31 12:30" @1767225600; do
+	ends 0 "--since=$o" --all --dry-run --since="$o" prog
+done
 
 # ---- the way it is meant to be used
 for p in prog pie; do

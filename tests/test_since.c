@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-/* test_stats_time - what people write for --since. */
+/* test_since - what people write for --since. */
 #include <errno.h>
 #include <stdlib.h>
 #include <time.h>
 
-#include "daemon/stats.h"
+#include "libprof/since.h"
 #include "tests/suite.h"
 
 /* 2026-11-20 14:30:00 UTC */
@@ -14,7 +14,7 @@ static int64_t since(const char *text)
 {
 	int64_t s = -1;
 
-	ck_assert_msg(md_stats_parse_since(text, NOW, &s) == 0, "%s", text);
+	ck_assert_msg(mp_since_parse(text, NOW, &s) == 0, "%s", text);
 	return s;
 }
 
@@ -24,7 +24,7 @@ static void setup(void)
 	tzset();
 }
 
-START_TEST(stats_time_takes_spans)
+START_TEST(since_takes_spans)
 {
 	ck_assert_int_eq(since("90s"), NOW - 90);
 	ck_assert_int_eq(since("10m"), NOW - 600);
@@ -36,7 +36,7 @@ START_TEST(stats_time_takes_spans)
 }
 END_TEST
 
-START_TEST(stats_time_takes_dates)
+START_TEST(since_takes_dates)
 {
 	ck_assert_int_eq(since("2026-11-20"), NOW - 14 * 3600 - 1800);
 	ck_assert_int_eq(since("2026-11-20 14:00"), NOW - 1800);
@@ -47,7 +47,7 @@ START_TEST(stats_time_takes_dates)
 }
 END_TEST
 
-START_TEST(stats_time_reads_dates_in_local_time)
+START_TEST(since_reads_dates_in_local_time)
 {
 	setenv("TZ", "XXX-3", 1); /* three hours east */
 	tzset();
@@ -55,7 +55,7 @@ START_TEST(stats_time_reads_dates_in_local_time)
 }
 END_TEST
 
-START_TEST(stats_time_refuses_the_rest)
+START_TEST(since_refuses_the_rest)
 {
 	static const char *const bad[] = {
 		"",
@@ -84,21 +84,21 @@ START_TEST(stats_time_refuses_the_rest)
 	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
 		int64_t s;
 
-		ck_assert_msg(md_stats_parse_since(bad[i], NOW, &s) == -EINVAL, "'%s'", bad[i]);
+		ck_assert_msg(mp_since_parse(bad[i], NOW, &s) == -EINVAL, "'%s'", bad[i]);
 	}
 }
 END_TEST
 
 static Suite *suite(void)
 {
-	Suite *s = suite_create("stats_time");
-	TCase *tc = tcase_create("stats_time");
+	Suite *s = suite_create("since");
+	TCase *tc = tcase_create("since");
 
 	tcase_add_checked_fixture(tc, setup, NULL);
-	tcase_add_test(tc, stats_time_takes_spans);
-	tcase_add_test(tc, stats_time_takes_dates);
-	tcase_add_test(tc, stats_time_reads_dates_in_local_time);
-	tcase_add_test(tc, stats_time_refuses_the_rest);
+	tcase_add_test(tc, since_takes_spans);
+	tcase_add_test(tc, since_takes_dates);
+	tcase_add_test(tc, since_reads_dates_in_local_time);
+	tcase_add_test(tc, since_refuses_the_rest);
 	suite_add_tcase(s, tc);
 	return s;
 }

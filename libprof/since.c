@@ -1,15 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-/*
- * stats_time - what people write for a point in time, as unix seconds. Called by the commands of
- * morph-stats that take --since.
- */
+/* since - what people write for a point in time; see since.h. */
+#include "libprof/since.h"
+
 #include <ctype.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
-
-#include "daemon/stats.h"
 
 static int64_t unit_seconds(char unit)
 {
@@ -77,7 +74,7 @@ static int64_t start_of_day(int64_t now_s, int days_back)
 	return mktime(&tm);
 }
 
-int md_stats_parse_since(const char *text, int64_t now_s, int64_t *since_s)
+int mp_since_parse(const char *text, int64_t now_s, int64_t *since_s)
 {
 	long long number;
 	char *end;
@@ -97,15 +94,4 @@ int md_stats_parse_since(const char *text, int64_t now_s, int64_t *since_s)
 	if (!parse_span(text, now_s, since_s))
 		return 0;
 	return parse_date(text, since_s);
-}
-
-void md_stats_note_period(struct mp_store *store, int64_t since_s)
-{
-	int64_t start_s = 0;
-	char buf[32];
-
-	if (since_s && !mp_store_period_start(store, since_s, &start_s, NULL) && start_s &&
-	    start_s < since_s)
-		md_stats_note("counts are kept by the day, older days together: these begin at %s",
-			      md_stats_format_time(start_s, buf));
 }
