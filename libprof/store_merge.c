@@ -30,10 +30,15 @@ static bool is_earlier(const struct mp_session *a, const struct mp_session *b)
 	return within;
 }
 
+/* One that caught nothing doubles nothing; an import may be of transfers alone. */
+static bool is_empty(const struct mp_session *s)
+{
+	return !s->ledger.emitted && strcmp(s->collector, "import") != 0;
+}
+
 static bool is_same(const struct mp_session *a, const struct mp_session *b)
 {
-	/* One that caught nothing doubles nothing. */
-	if (!a->ledger.emitted || !b->ledger.emitted)
+	if (is_empty(a) || is_empty(b))
 		return false;
 	return a->start_s == b->start_s && a->rate_hz == b->rate_hz &&
 	       !strcmp(a->collector, b->collector) && !strcmp(a->why, b->why) &&

@@ -181,4 +181,16 @@ ends 1 "a directory to add to" merge . b.db
 ends 1 "nowhere" merge /no/such/dir/out.db b.db
 one_line "nowhere"
 
+# What holds transfers of control alone can be doubled as well.
+printf 'int main(int c, char **v) { int s = 0; while (c--) s += v[0][0]; return s & 1; }' >t.c
+gcc -O1 -o t t.c || exit 1
+jump=$(objdump -d --disassemble=main t | awk '/\tj[a-z]+ / { print $1; exit }')
+to=$(objdump -d --disassemble=main t | awk '/\tj[a-z]+ / { print $(NF - 1); exit }')
+main=$(nm t | awk '/ T main$/ { print $1 }')
+printf '1 main %x 1 main %x 0 12\n' $((0x${jump%:} - 0x$main)) $((0x$to - 0x$main)) >t.fdata
+ends 0 "transfers" import --db=t.db --binary=t t.fdata
+ends 0 "transfers merged" merge u.db t.db
+ends 1 "transfers merged again" merge u.db t.db
+says err.txt 'was added before' "transfers merged again"
+
 [ $nr_failed = 0 ] || { echo "$nr_failed failed"; exit 1; }
