@@ -29,7 +29,7 @@ static void diamond(void)
 static struct me_branches count(const uint32_t *blocks, const uint8_t *zones, uint32_t nr)
 {
 	struct me_plan_block list[TOY_MAX];
-	struct me_plan plan = {list, nr};
+	struct me_plan plan = {.blocks = list, .nr_blocks = nr};
 	struct me_branches sum;
 
 	for (uint32_t i = 0; i < nr; i++)
@@ -99,7 +99,7 @@ static struct me_branches count_clones(const uint32_t *blocks, uint32_t nr, uint
 				       const uint32_t *clones)
 {
 	struct me_plan_block list[TOY_MAX];
-	struct me_plan plan = {list, nr};
+	struct me_plan plan = {.blocks = list, .nr_blocks = nr};
 	struct me_branches sum;
 
 	for (uint32_t i = 0; i < nr; i++)
@@ -204,7 +204,7 @@ END_TEST
 START_TEST(predict_ratio_lies_between_the_estimate_and_one)
 {
 	struct me_plan_block list[] = {{.block = 0}, {.block = 2}, {.block = 3}, {.block = 1}};
-	struct me_plan plan = {list, 4};
+	struct me_plan plan = {.blocks = list, .nr_blocks = 4};
 	struct me_prediction prediction;
 	struct mp_err err;
 
@@ -228,7 +228,7 @@ START_TEST(predict_doubts_order_not_clones)
 {
 	struct me_plan_block list[] = {
 		{.block = 0}, {.block = 2}, {.block = 3}, {.block = 1}, {.block = 3, .clone = 1}};
-	struct me_plan plan = {list, 4};
+	struct me_plan plan = {.blocks = list, .nr_blocks = 4};
 	struct me_prediction without, with;
 	struct mp_err err;
 
