@@ -307,7 +307,8 @@ static void blocks_print(const struct mp_cfg *cfg, const struct mp_counts *c,
 static void parts_print(const struct mp_cfg *cfg, const char *name, const struct mp_counts *c,
 			const struct mp_counts *x, const struct me_plan *plan, const uint8_t *all)
 {
-	struct me_plan bare = {malloc(((size_t)plan->nr_blocks + 1) * sizeof(*bare.blocks)), 0};
+	struct me_plan bare = {
+		.blocks = malloc(((size_t)plan->nr_blocks + 1) * sizeof(*bare.blocks))};
 	struct me_branches own, own_bare, real, real_bare;
 
 	if (!bare.blocks)
