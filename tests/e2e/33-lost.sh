@@ -28,7 +28,7 @@ ticks() { awk '{ print $14 + $15 }' "/proc/$child/stat"; }
 
 # Return: 77 where there was no loss to look at.
 lose() {
-	local small= pid before child start lost
+	local small="" pid before child start lost
 	# Small rings, as an ordinary user has them. BPF's does not depend on it.
 	[ $source = bpf ] || ulimit -l 64
 	[ $source = bpf ] || [ $EUID != 0 ] || ! command -v setpriv > /dev/null ||

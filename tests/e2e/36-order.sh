@@ -24,7 +24,7 @@ done
 [ -n "$sources" ] || { echo "no sampling on this machine: $(head -n 1 err)"; exit 77; }
 
 CC=${CC:-gcc}
-$CC -O1 -o order "$root/tests/e2e/order.c" -ldl -lpthread || exit 1
+$CC -O1 -D_GNU_SOURCE -o order "$root/tests/e2e/order.c" -ldl -lpthread || exit 1
 for l in a b; do
 	$CC -O1 -DLIBRARY -shared -fPIC -Wl,--build-id=0x0${l}0${l}0${l}0${l} -o lib$l.so \
 		"$root/tests/e2e/order.c" || exit 1

@@ -6,7 +6,6 @@
  * first() ever runs and of the other only second(). So each sample that is given to the wrong
  * library is seen. usage: order TURNS FIRST.so SECOND.so
  */
-#define _GNU_SOURCE
 #include <dlfcn.h>
 #include <pthread.h>
 #include <sched.h>
