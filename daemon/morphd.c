@@ -31,6 +31,9 @@
 #define RUN_RATE_HZ	   4000
 #define UNMEASURED_RATE_HZ 101 /* where what a sample costs could not be measured */
 
+/* Of the JSON of --json; grows when a field changes its meaning. */
+#define JSON_SCHEMA 1
+
 const char *argp_program_version = "morphd " MORPH_VERSION;
 
 enum option_key {
@@ -179,7 +182,7 @@ static void print_branches(const struct md_branch_ledger *b)
 	printf("not in the original  %12" PRIu64 "\n", b->moved);
 }
 
-static void print_stats(const struct md_pipeline *pl, bool json)
+static void print_stats(const struct md_pipeline *pl, bool json, const char *command)
 {
 	const struct mp_ledger *t = &pl->total;
 	const struct md_branch_ledger *b = &pl->at.branches;
@@ -192,7 +195,8 @@ static void print_stats(const struct md_pipeline *pl, bool json)
 
 	getrusage(RUSAGE_SELF, &usage);
 	if (json) {
-		printf("{\"emitted\": %" PRIu64 ", \"attributed\": %" PRIu64
+		printf("{\"schema\": %d, \"command\": \"%s\",\n ", JSON_SCHEMA, command);
+		printf("\"emitted\": %" PRIu64 ", \"attributed\": %" PRIu64
 		       ", \"unattributed\": %" PRIu64 ", \"lost\": %" PRIu64 ",\n \"reasons\": {",
 		       t->emitted, t->attributed, md_ledger_unattributed(t), md_ledger_lost(t));
 		print_ledger(t, "\"%s\": %" PRIu64 ", ");
@@ -351,7 +355,7 @@ static int collect(const struct options *o, struct md_source *source, struct md_
 		if (remark)
 			complain(remark);
 		if (!ret && o->stats)
-			print_stats(pl, o->json);
+			print_stats(pl, o->json, o->is_run ? "run" : "collect");
 	}
 	close_ret = md_recwriter_close(pl->writer, ret ? NULL : err);
 	pl->writer = NULL;

@@ -13,6 +13,8 @@
 #include <string.h>
 #include <time.h>
 
+#include "libprof/json.h"
+
 static error_t parse_common(int key, char *arg, struct argp_state *state)
 {
 	struct md_stats *stats = state->input;
@@ -107,7 +109,7 @@ int md_stats_open(struct md_stats *stats, enum mp_store_mode mode, struct mp_sto
 
 json_t *md_stats_json_new(const char *command)
 {
-	return json_pack("{s:i, s:s}", "schema", MD_STATS_JSON_SCHEMA, "command", command);
+	return mp_json_new(MD_STATS_JSON_SCHEMA, command);
 }
 
 int md_stats_json_print(json_t *root)
@@ -123,27 +125,7 @@ int md_stats_json_print(json_t *root)
 
 json_t *md_stats_json_string(const char *text)
 {
-	json_t *string = json_string(text), *result = NULL;
-	size_t len = strlen(text), n = 0;
-	char *safe;
-
-	if (string)
-		return string;
-	safe = malloc(3 * len + 1);
-	if (!safe)
-		return NULL;
-	for (size_t i = 0; i < len; i++) {
-		if ((unsigned char)text[i] < 0x80) {
-			safe[n++] = text[i];
-		} else {
-			memcpy(safe + n, "\xef\xbf\xbd", 3);
-			n += 3;
-		}
-	}
-	safe[n] = '\0';
-	result = json_string(safe);
-	free(safe);
-	return result;
+	return mp_json_string(text);
 }
 
 /* ---- text ---------------------------------------------------------------------------------- */

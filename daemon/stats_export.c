@@ -110,8 +110,12 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 		return 0;
 	case ARGP_KEY_ARG: argp_error(state, "%s: too many arguments", arg); return EINVAL;
 	case ARGP_KEY_END:
+		if (!e->format && e->stats->json)
+			e->format = &md_export_json;
 		if (!e->format)
 			argp_error(state, "which --format?");
+		if (e->stats->json && e->format != &md_export_json)
+			argp_error(state, "--json is --format=json, not %s", e->format->name);
 		return 0;
 	default: return ARGP_ERR_UNKNOWN;
 	}
@@ -314,9 +318,6 @@ int md_stats_export(struct md_stats *stats, int argc, char **argv)
 	int r;
 
 	md_stats_parse(&argp, argc, argv, &e);
-	if (stats->json)
-		return md_stats_fail("export has formats of its own: use --format=json"),
-		       MD_EXIT_USAGE;
 	if ((e.format->needs & MD_EXPORT_BINARY) && isatty(STDOUT_FILENO))
 		return md_stats_fail("%s is nothing for a terminal: redirect it", e.format->name),
 		       MD_EXIT_USAGE;

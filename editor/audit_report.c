@@ -12,6 +12,8 @@
 #include <string.h>
 #include <sys/wait.h>
 
+#include "libprof/json.h"
+
 const char *me_metric_name(enum me_audit_metric metric)
 {
 	static const char *const names[] = {
@@ -124,8 +126,7 @@ static json_t *json_side(const char *path, const struct me_audit_side *side, siz
 
 	for (i = 0; i < nr; i++)
 		json_array_append_new(times, json_integer((json_int_t)side->times_ns[i]));
-	/* a path need not be UTF-8: then it is left out rather than the whole result */
-	return json_pack("{s:o?, s:f, s:o}", "path", json_string(path), "median_ns",
+	return json_pack("{s:o, s:f, s:o}", "path", mp_json_string(path), "median_ns",
 			 side->median_ns, "times_ns", times);
 }
 
@@ -137,7 +138,8 @@ static json_t *json_bound(double log_ratio)
 int me_audit_print_json(const struct me_audit_opts *opts, const struct me_audit *audit, FILE *out)
 {
 	json_t *root = json_pack(
-		"{s:s, s:s, s:f, s:I, s:I, s:f, s:o, s:o, s:f, s:[o,o], s:i, s:I, s:s?}", "verdict",
+		"{s:i, s:s, s:s, s:s, s:f, s:I, s:I, s:f, s:o, s:o, s:f, s:[o,o], s:i, s:I, s:o}",
+		"schema", ME_AUDIT_SCHEMA, "command", "audit", "verdict",
 		me_audit_verdict_name(audit->verdict), "metric", me_metric_name(opts->metric),
 		"alpha", audit->seq.alpha, "pairs", (json_int_t)audit->nr_pairs, "runs",
 		(json_int_t)audit->nr_runs, "seconds", audit->seconds, "a",
@@ -146,7 +148,7 @@ int me_audit_print_json(const struct me_audit_opts *opts, const struct me_audit 
 		exp(me_seq_estimate(&audit->seq)), "interval", json_bound(audit->lo),
 		json_bound(audit->hi), "status", WEXITSTATUS(audit->status), "output_bytes",
 		(json_int_t)audit->size_bytes, "difference",
-		audit->verdict == ME_AUDIT_DIFFERS ? audit->difference : NULL);
+		mp_json_string(audit->verdict == ME_AUDIT_DIFFERS ? audit->difference : NULL));
 	int ret;
 
 	if (!root)

@@ -11,8 +11,11 @@
 
 #include "editor/audit.h"
 
+/* Of the JSON; grows when a field changes its meaning. */
+#define ME_AUDIT_SCHEMA 1
+
 void me_audit_print(const struct me_audit_opts *opts, const struct me_audit *audit, FILE *out);
-/* me_audit_print_json - one object; the fields are described in morph-audit(1). */
+/* me_audit_print_json - one object; its fields are in Documentation/json.md. */
 int me_audit_print_json(const struct me_audit_opts *opts, const struct me_audit *audit, FILE *out);
 /* me_audit_progress - a line that overwrites itself; @arg is its FILE, a terminal. */
 void me_audit_progress(const struct me_seq *seq, void *arg);

@@ -18,6 +18,7 @@
 #include "editor/audit_report.h"
 #include "editor/audit_run.h"
 #include "editor/audit_simulate.h"
+#include "libprof/json.h"
 
 #ifndef MORPH_VERSION
 #define MORPH_VERSION "unknown"
@@ -264,18 +265,14 @@ static void catch_signals(sigset_t *before)
 	sigprocmask(SIG_BLOCK, &block, before);
 }
 
-static int simulate(const struct arguments *args)
+/* Every row of the table, to be given to a printer. */
+static int simulate_all(const struct arguments *args,
+			void (*row)(const struct me_simulation *sim, void *arg), void *arg)
 {
 	static const double effects[] = {0, 0.005, 0.01, 0.05};
-	int noise;
-	size_t e;
 
-	printf("claims in %zu audits each, alpha %g, looking after each of at most %zu pairs\n\n",
-	       args->simulate, args->audit.alpha, args->audit.max_pairs);
-	printf("%-16s %10s %10s %10s %10s %12s\n", "noise", "B faster", "claimed", "slower",
-	       "covered", "mean pairs");
-	for (noise = 0; noise < ME_NR_NOISES; noise++)
-		for (e = 0; e < sizeof(effects) / sizeof(effects[0]); e++) {
+	for (int noise = 0; noise < ME_NR_NOISES; noise++)
+		for (size_t e = 0; e < sizeof(effects) / sizeof(effects[0]); e++) {
 			struct me_simulation sim = {
 				.noise = (enum me_noise)noise,
 				.effect = effects[e],
@@ -289,11 +286,53 @@ static int simulate(const struct arguments *args)
 				fputs("morph-audit: out of memory\n", stderr);
 				return STATUS_FAILED;
 			}
-			printf("%-16s %8.1f %% %10zu %10zu %10zu %12.1f\n",
-			       me_noise_name(sim.noise), 100 * sim.effect, sim.nr_positive,
-			       sim.nr_negative, sim.nr_covered, sim.mean_pairs);
+			row(&sim, arg);
 		}
 	return 0;
+}
+
+static void print_row(const struct me_simulation *sim, void *arg)
+{
+	fprintf(arg, "%-16s %8.1f %% %10zu %10zu %10zu %12.1f\n", me_noise_name(sim->noise),
+		100 * sim->effect, sim->nr_positive, sim->nr_negative, sim->nr_covered,
+		sim->mean_pairs);
+}
+
+static void append_row(const struct me_simulation *sim, void *arg)
+{
+	json_array_append_new(arg, json_pack("{s:s, s:f, s:I, s:I, s:I, s:f}", "noise",
+					     me_noise_name(sim->noise), "effect", sim->effect,
+					     "claimed_faster", (json_int_t)sim->nr_positive,
+					     "claimed_slower", (json_int_t)sim->nr_negative,
+					     "covered", (json_int_t)sim->nr_covered, "mean_pairs",
+					     sim->mean_pairs));
+}
+
+static int simulate_json(const struct arguments *args)
+{
+	json_t *root = mp_json_new(ME_AUDIT_SCHEMA, "simulate"), *rows = json_array();
+	int ret = simulate_all(args, append_row, rows);
+
+	json_object_set_new(root, "audits", json_integer((json_int_t)args->simulate));
+	json_object_set_new(root, "alpha", json_real(args->audit.alpha));
+	json_object_set_new(root, "max_pairs", json_integer((json_int_t)args->audit.max_pairs));
+	json_object_set_new(root, "rows", rows);
+	if (!ret && json_dumpf(root, stdout, JSON_INDENT(1) | JSON_REAL_PRECISION(9)))
+		ret = STATUS_FAILED; /* main() says why */
+	putchar('\n');
+	json_decref(root);
+	return ret;
+}
+
+static int simulate(const struct arguments *args)
+{
+	if (args->json)
+		return simulate_json(args);
+	printf("claims in %zu audits each, alpha %g, looking after each of at most %zu pairs\n\n",
+	       args->simulate, args->audit.alpha, args->audit.max_pairs);
+	printf("%-16s %10s %10s %10s %10s %12s\n", "noise", "B faster", "claimed", "slower",
+	       "covered", "mean pairs");
+	return simulate_all(args, print_row, stdout);
 }
 
 static int audit_status(enum me_audit_verdict verdict)

@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "editor/inplace.h"
+#include "libprof/json.h"
 
 enum {
 	LEFT_ALONE_SHOWN = 10
@@ -161,34 +162,17 @@ void me_report_text(FILE *out, const struct me_optimize_options *options,
 	fprintf(out, "), %.1f MiB\n", (double)r->peak_rss_bytes / (1 << 20));
 }
 
-/* A path need not be UTF-8, JSON must: what is not becomes question marks. NULL is null. */
-static json_t *json_path(const char *path)
-{
-	json_t *value = path ? json_string(path) : json_null();
-	char *copy;
-
-	if (value)
-		return value;
-	copy = strdup(path);
-	for (char *p = copy; p && *p; p++) {
-		if (*p & 0x80)
-			*p = '?';
-	}
-	value = copy ? json_string(copy) : NULL;
-	free(copy);
-	return value;
-}
-
 static json_t *json_left_alone(const struct me_optimize_report *r)
 {
 	json_t *list = json_array();
 
 	for (uint32_t i = 0; i < r->nr_left_alone; i++)
-		json_array_append_new(list, json_pack("{s:s, s:I, s:I, s:s}", "function",
-						      r->left_alone[i].name, "vaddr",
-						      (json_int_t)r->left_alone[i].vaddr, "samples",
-						      (json_int_t)r->left_alone[i].samples, "why",
-						      r->left_alone[i].why));
+		json_array_append_new(list,
+				      json_pack("{s:o, s:I, s:I, s:s}", "function",
+						mp_json_string(r->left_alone[i].name), "vaddr",
+						(json_int_t)r->left_alone[i].vaddr, "samples",
+						(json_int_t)r->left_alone[i].samples, "why",
+						r->left_alone[i].why));
 	return list;
 }
 
@@ -249,9 +233,9 @@ static json_t *json_verified(const struct me_optimize_report *r)
 
 static json_t *json_in_place(const struct me_inplace_report *done)
 {
-	return json_pack("{s:o, s:b, s:b, s:o}", "path", json_path(done->path), "replaced",
+	return json_pack("{s:o, s:b, s:b, s:o}", "path", mp_json_string(done->path), "replaced",
 			 done->backup != NULL, "again", done->again, "backup",
-			 json_path(done->backup));
+			 mp_json_string(done->backup));
 }
 
 /* Takes @root. */
@@ -268,9 +252,10 @@ static int json_print(json_t *root, FILE *out)
 int me_report_json(FILE *out, const struct me_optimize_options *options,
 		   const struct me_optimize_report *r)
 {
-	json_t *root = json_pack("{s:i, s:o, s:o, s:s, s:o, s:o, s:o, s:I, s:I, s:o, s:I}",
-				 "schema", ME_REPORT_SCHEMA, "input", json_path(options->input),
-				 "output", json_path(options->output), "build_id", r->build_id,
+	json_t *root = json_pack("{s:i, s:s, s:o, s:o, s:s, s:o, s:o, s:o, s:I, s:I, s:o, s:I}",
+				 "schema", ME_REPORT_SCHEMA, "command", "optimize", "input",
+				 mp_json_string(options->input), "output",
+				 mp_json_string(options->output), "build_id", r->build_id,
 				 "functions", json_functions(r), "code", json_code(r), "verified",
 				 json_verified(r), "size_before", (json_int_t)r->old_size,
 				 "size_after", (json_int_t)r->new_size, "seconds", json_seconds(r),
@@ -297,10 +282,10 @@ int me_report_restored(FILE *out, bool json, const char *input,
 		       const struct me_inplace_report *done)
 {
 	if (json)
-		return json_print(json_pack("{s:i, s:o, s:o, s:o}", "schema", ME_REPORT_SCHEMA,
-					    "input", json_path(input), "restored",
-					    json_path(done->path), "backup",
-					    json_path(done->backup)),
+		return json_print(json_pack("{s:i, s:s, s:o, s:o, s:o}", "schema", ME_REPORT_SCHEMA,
+					    "command", "restore", "input", mp_json_string(input),
+					    "restored", mp_json_string(done->path), "backup",
+					    mp_json_string(done->backup)),
 				  out);
 	fprintf(out, "%s: restored\n", input);
 	if (done->through_link)
