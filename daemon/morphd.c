@@ -138,7 +138,8 @@ static const struct argp daemon_argp = {
 	.parser = parse_option,
 	.args_doc = "\nrun [OPTION...] -- COMMAND [ARGUMENT...]",
 	.doc = "Collect samples of what runs, attribute them to modules, store the counts.\v"
-	       "`morphd run --help` tells of sampling one command.",
+	       "`morphd run --help` tells of sampling one command. Exit status: 0 done, 1 failed, "
+	       "2 usage; that of the command with run.",
 };
 
 static const struct argp run_argp = {

@@ -13,6 +13,12 @@ fail() {
 "$root/scripts/manpages" || fail "pages and --help differ"
 
 mkdir -p "$TMPDIR/tree/scripts" && cp "$root/scripts/manpages" "$TMPDIR/tree/scripts/" || exit 1
+# The pages alone change from here on: the programs need not be asked each time.
+mkdir "$TMPDIR/said" && for p in morphd morph-stats morph-optimize morph-audit; do
+	"$root/scripts/completion" "$BUILD/$p" >"$TMPDIR/said/$p" || exit 1
+done
+printf '#!/bin/sh\ncat "%s/${1##*/}"\n' "$TMPDIR/said" >"$TMPDIR/tree/scripts/completion"
+chmod +x "$TMPDIR/tree/scripts/completion"
 
 # finds MESSAGE PAGE SED: the script sees what the sed expression does to the page
 finds() {
@@ -28,4 +34,28 @@ finds "--cpu of morph-audit takes an argument" morph-audit.1 's/^\.It Fl -cpu Ns
 finds "describes --check under query" morph-stats.1 's/^\.It Fl -by Ns.*/.It Fl -check/'
 finds "describes --quick, which morph-stats does not print" morph-stats.1 \
 	's/^\.Op Fl -event Ns.*/.Op Fl -quick/'
+finds "the synopsis lacks morph-stats flame" morph-stats.1 '/^\.Cm flame$/d'
+finds "--format of morph-stats export: does not name pprof" morph-stats.1 's/pprof/proof/g'
+finds "--by=colour is not taken by morph-stats" morph-stats.1 's/^\.It Fl -by Ns = Ns Cm module/.It Fl -by Ns = Ns Cm colour/'
+finds "does not describe exit status 5" morph-audit.1 '/^\.It 5$/d'
+finds "describes exit status 7" morph-optimize.1 's/^\.It 4$/.It 7/'
+
+# A command that the program learns has to be described: no list in a script is asked.
+mkdir -p "$TMPDIR/learnt" && for p in morphd morph-optimize morph-audit; do
+	ln -sf "$(cd "$BUILD" && pwd)/$p" "$TMPDIR/learnt/$p"
+done
+cat >"$TMPDIR/learnt/morph-stats" <<S
+#!/bin/bash
+if [ "\${1:-}" = dance ]; then
+	shift
+	exec "$(cd "$BUILD" && pwd)/morph-stats" status "\$@" | sed 's/--check/--speed/'
+fi
+"$(cd "$BUILD" && pwd)/morph-stats" "\$@" | sed 's/^  status .*/&\n  dance     to music/'
+exit "\${PIPESTATUS[0]}"
+S
+chmod +x "$TMPDIR/learnt/morph-stats"
+BUILD=$TMPDIR/learnt "$root/scripts/manpages" >"$TMPDIR/out" && fail "a new command passes"
+for text in "the synopsis lacks morph-stats dance" "does not describe --speed of morph-stats dance"; do
+	grep -qF -- "$text" "$TMPDIR/out" || fail "a new command: \"$text\" expected: $(head -n 3 "$TMPDIR/out")"
+done
 [ $nr_failed = 0 ]
