@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "daemon/stats.h"
+#include "libprof/stdio.h"
 
 #ifndef MORPH_VERSION
 #define MORPH_VERSION "unknown"
@@ -102,6 +103,7 @@ int main(int argc, char **argv)
 	struct line line = {0};
 	char name[64];
 
+	mp_stdio_init("morph-stats");
 	setlocale(LC_CTYPE, "");
 	argp_err_exit_status = MD_EXIT_USAGE;
 	/* In order: what follows the command is the command's. */

@@ -22,6 +22,7 @@
 #include "daemon/notify.h"
 #include "daemon/pipeline.h"
 #include "daemon/source.h"
+#include "libprof/stdio.h"
 #include "libprof/store.h"
 
 #ifndef MORPH_VERSION
@@ -482,15 +483,18 @@ int main(int argc, char **argv)
 	struct mp_err err = {{0}};
 	int status = 0, ret;
 
+	mp_stdio_init("morphd");
 	argp_err_exit_status = 2;
 	o.is_run = argc > 1 && !strcmp(argv[1], "run");
 	if (o.is_run) {
 		argv[1] = "morphd run";
 		/* In order: what follows the command's name is the command's. */
 		argp_parse(&run_argp, argc - 1, argv + 1, ARGP_IN_ORDER, NULL, &o);
+		mp_stdio_parsed();
 		ret = run_main(&o, &status, &err);
 	} else {
 		argp_parse(&daemon_argp, argc, argv, 0, NULL, &o);
+		mp_stdio_parsed();
 		ret = daemon_main(&o, &err);
 	}
 	if (fflush(stdout) && !ret)

@@ -8,6 +8,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "daemon/interrupt.h"
+
 static int open_temporary(struct md_outfile *out)
 {
 	/* Names nobody else makes: a link that lies in wait is not followed. */
@@ -17,6 +19,7 @@ static int open_temporary(struct md_outfile *out)
 		if (snprintf(out->temporary, sizeof(out->temporary), "%s.%d-%u.tmp", out->path,
 			     (int)getpid(), i) >= (int)sizeof(out->temporary))
 			return -ENAMETOOLONG;
+		md_interrupt_unlinks(out->temporary);
 		fd = open(out->temporary, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
 		if (fd >= 0 || errno != EEXIST)
 			return fd >= 0 ? fd : -errno;
@@ -66,6 +69,8 @@ int md_outfile_commit(struct md_outfile *out, struct mp_err *err)
 	out->file = NULL;
 	if (!code && out->temporary[0] && rename(out->temporary, out->path))
 		code = errno;
+	if (!code && out->temporary[0])
+		md_interrupt_unlinks(NULL);
 	if (!code)
 		return 0;
 	md_outfile_abandon(out);
@@ -78,7 +83,9 @@ void md_outfile_abandon(struct md_outfile *out)
 	if (out->file && out->path)
 		fclose(out->file);
 	out->file = NULL;
-	if (out->temporary[0])
+	if (out->temporary[0]) {
 		unlink(out->temporary);
+		md_interrupt_unlinks(NULL);
+	}
 	out->temporary[0] = '\0';
 }

@@ -14,6 +14,7 @@
 #include <time.h>
 
 #include "libprof/json.h"
+#include "libprof/stdio.h"
 
 static error_t parse_common(int key, char *arg, struct argp_state *state)
 {
@@ -38,6 +39,7 @@ void md_stats_parse(const struct argp *argp, int argc, char **argv, void *input)
 {
 	/* Ends the program with status 2 on bad usage, 0 on --help. */
 	argp_parse(argp, argc, argv, 0, NULL, input);
+	mp_stdio_parsed();
 }
 
 /* Names and paths may hold anything; whoever reads them on a terminal must not pay for it. */
@@ -115,10 +117,13 @@ json_t *md_stats_json_new(const char *command)
 int md_stats_json_print(json_t *root)
 {
 	int r = root ? json_dumpf(root, stdout, JSON_INDENT(2) | JSON_REAL_PRECISION(10)) : -1;
+	int code = errno;
 
 	json_decref(root);
+	if (r && ferror(stdout))
+		return md_stats_fail("standard output: %s", strerror(code));
 	if (r)
-		return md_stats_fail("cannot write JSON");
+		return md_stats_fail("out of memory");
 	putchar('\n');
 	return md_stats_finish(MD_EXIT_DONE);
 }

@@ -13,6 +13,7 @@
 #include <time.h>
 
 #include "daemon/import.h"
+#include "daemon/interrupt.h"
 #include "daemon/stats.h"
 
 enum format {
@@ -279,14 +280,20 @@ static int import_into(struct md_stats *stats, struct md_import *import, int64_t
 {
 	struct mp_store *store;
 	struct mp_err err = {0};
-	int r = md_stats_open(stats, MP_STORE_WRITE, &store);
+	sigset_t before;
+	int r;
 
-	if (r)
+	md_interrupt_hold(&before);
+	r = md_stats_open(stats, MP_STORE_WRITE, &store);
+	if (r) {
+		md_interrupt_release(&before);
 		return r;
+	}
 	import->session.start_s = when_s;
 	import->session.last_s = time(NULL);
 	r = md_import_store(import, store, when_s, &err);
 	mp_store_close(store);
+	md_interrupt_release(&before);
 	return r ? md_stats_fail("%s", err.msg) : report(stats, import);
 }
 

@@ -13,6 +13,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "daemon/interrupt.h"
 #include "daemon/stats.h"
 #include "libprof/store_merge.h"
 
@@ -151,6 +152,18 @@ static int merge_into(struct merge *m, const char *path)
 	return r ? md_stats_fail("%s", err.msg) : 0;
 }
 
+/* To a database that is there: all of it or nothing, also when a signal comes. */
+static int add_to(struct merge *m)
+{
+	sigset_t before;
+	int r;
+
+	md_interrupt_hold(&before);
+	r = merge_into(m, m->out);
+	md_interrupt_release(&before);
+	return r;
+}
+
 static void remove_database(const char *path)
 {
 	static const char *const suffixes[] = {"", "-wal", "-shm"};
@@ -193,12 +206,17 @@ static int make_new(struct merge *m)
 {
 	char temporary[4096];
 	mode_t mask = umask(0);
+	sigset_t before;
 	int fd, r;
 
 	umask(mask);
 	if (snprintf(temporary, sizeof(temporary), "%s.XXXXXX", m->out) >= (int)sizeof(temporary))
 		return md_stats_fail("the path of the database is too long");
+	md_interrupt_hold(&before);
 	fd = mkstemp(temporary);
+	if (fd >= 0)
+		md_interrupt_unlinks(temporary);
+	md_interrupt_release(&before);
 	if (fd < 0)
 		return md_stats_fail("%s: %s", m->out, strerror(errno));
 	fchmod(fd, 0644 & ~mask);
@@ -208,6 +226,7 @@ static int make_new(struct merge *m)
 		r = publish(temporary, m->out);
 	if (r)
 		remove_database(temporary);
+	md_interrupt_unlinks(NULL);
 	return r;
 }
 
@@ -262,7 +281,7 @@ int md_stats_merge(struct md_stats *stats, int argc, char **argv)
 	if (!r && stat(m.out, &st) && errno == ENOENT)
 		r = make_new(&m);
 	else if (!r)
-		r = merge_into(&m, m.out);
+		r = add_to(&m);
 	if (!r)
 		r = report(&m);
 	for (size_t i = 0; i < m.nr; i++)

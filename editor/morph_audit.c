@@ -19,6 +19,7 @@
 #include "editor/audit_run.h"
 #include "editor/audit_simulate.h"
 #include "libprof/json.h"
+#include "libprof/stdio.h"
 
 #ifndef MORPH_VERSION
 #define MORPH_VERSION "unknown"
@@ -416,6 +417,8 @@ int main(int argc, char **argv)
 	};
 	int own = argc, status, i;
 
+	mp_stdio_init("morph-audit");
+
 	/* what follows the first `--` is the programs', whatever it looks like */
 	for (i = 1; i < argc && own == argc; i++)
 		if (!strcmp(argv[i], "--"))
@@ -424,10 +427,11 @@ int main(int argc, char **argv)
 		args.audit.args = argv + own + 1;
 	argp_err_exit_status = STATUS_USAGE;
 	argp_parse(&argp, own, argv, 0, NULL, &args);
+	mp_stdio_parsed();
 	status = args.simulate ? simulate(&args) : audit(&args);
 	free(args.files);
 	if (fflush(stdout) || ferror(stdout)) {
-		fputs("morph-audit: stdout: cannot be written\n", stderr);
+		fprintf(stderr, "morph-audit: standard output: %s\n", strerror(errno));
 		return STATUS_FAILED;
 	}
 	return status;

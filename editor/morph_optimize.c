@@ -16,6 +16,7 @@
 #include "editor/optimize.h"
 #include "editor/report.h"
 #include "libprof/since.h"
+#include "libprof/stdio.h"
 #include "libprof/store.h"
 
 #ifndef MORPH_VERSION
@@ -293,8 +294,10 @@ int main(int argc, char **argv)
 	struct mp_err err = {""};
 	int rc;
 
+	mp_stdio_init("morph-optimize");
 	argp_err_exit_status = EXIT_USAGE;
 	argp_parse(&argp, argc, argv, 0, NULL, &a);
+	mp_stdio_parsed();
 	if (a.restore)
 		return exit_status(restore(&a));
 	if (!a.options.db && !a.options.all) {
