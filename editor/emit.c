@@ -11,6 +11,7 @@
 #include <xxhash.h>
 
 #include "editor/copy.h"
+#include "editor/dynsym.h"
 #include "editor/sections.h"
 #include "editor/segment.h"
 #include "editor/symbols.h"
@@ -168,26 +169,6 @@ static void write_phdrs(struct emitter *e)
 	memcpy(e->head + e->elf->ehdr.e_phoff, phdrs, e->segment.nr_phdrs * sizeof(*phdrs));
 }
 
-/* Section indexes change where relocation sections go; .dynsym names sections by index. */
-static void renumber_dynsym(struct emitter *e)
-{
-	for (uint32_t i = 1; i < e->elf->nr_sections; i++) {
-		const struct mp_section *s = &e->elf->sections[i];
-
-		if (s->type != SHT_DYNSYM || s->off + s->size > e->segment.old_end)
-			continue;
-		for (uint64_t o = 0; o + sizeof(Elf64_Sym) <= s->size; o += sizeof(Elf64_Sym)) {
-			uint8_t *field = e->head + s->off + o + offsetof(Elf64_Sym, st_shndx);
-			uint16_t shndx;
-
-			memcpy(&shndx, field, sizeof(shndx));
-			if (shndx == SHN_UNDEF || shndx >= e->elf->nr_sections)
-				continue;
-			memcpy(field, &e->sections.index[shndx], sizeof(shndx));
-		}
-	}
-}
-
 static int build_head(struct emitter *e, struct mp_err *err)
 {
 	int rc;
@@ -206,7 +187,8 @@ static int build_head(struct emitter *e, struct mp_err *err)
 		if (rc)
 			return rc;
 	}
-	renumber_dynsym(e);
+	e->out->patches.nr_pointers += me_dynsym_write(e->cfg, &e->placement, &e->pointers,
+						       &e->sections, e->head, e->segment.old_end);
 	write_phdrs(e);
 	renew_build_id(e);
 	return 0;

@@ -9,14 +9,17 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "editor/offset_base.h"
 #include "libprof/insn.h"
 
 struct finder {
 	const struct mp_cfg *cfg;
 	struct me_pointers *out;
 	uint8_t *barred;		  /* per function */
+	uint8_t *exported;		  /* per function: a dynamic symbol is its entry */
 	const struct mp_table **switches; /* tables of offsets that only jumps use, by address */
 	uint32_t nr_switches;
+	struct me_offsets offsets; /* that no jump was found to use */
 	uint32_t capacity;
 	bool failed; /* out of memory */
 };
@@ -186,16 +189,41 @@ static void bar_range(struct finder *f, uint64_t first, uint64_t last)
 static void scan_offset(struct finder *f, const struct mp_reloc *r, const struct mp_section *s)
 {
 	const struct mp_table *table = switch_at(f, r->vaddr);
-	const uint8_t *bytes = table ? mp_elf_bytes(f->cfg->elf, r->vaddr, 4) : NULL;
+	uint64_t base = table ? table->base : me_offset_base(&f->offsets, r->vaddr);
+	const uint8_t *bytes = base ? mp_elf_bytes(f->cfg->elf, r->vaddr, 4) : NULL;
 	uint64_t value = r->sym_value + r->addend, before = r->vaddr - s->vaddr;
 	int32_t word;
 
 	if (bytes) {
 		memcpy(&word, bytes, sizeof(word));
-		bar(f, entry_at(f, table->base + (int64_t)word));
+		bar(f, entry_at(f, base + (int64_t)word));
 	} else {
 		bar_range(f, value > before ? value - before : 0, value + (s->size - before));
 	}
+}
+
+static const struct mp_reloc *dynamic_at(const struct mp_elf *elf, uint64_t vaddr)
+{
+	uint32_t lo = 0, hi = elf->nr_dyn_relocs;
+
+	while (lo < hi) {
+		uint32_t mid = lo + (hi - lo) / 2;
+
+		if (elf->dyn_relocs[mid].vaddr < vaddr)
+			lo = mid + 1;
+		else
+			hi = mid;
+	}
+	return lo < elf->nr_dyn_relocs && elf->dyn_relocs[lo].vaddr == vaddr ? &elf->dyn_relocs[lo]
+									     : NULL;
+}
+
+/* The loader fills the word in with the value of a dynamic symbol: it follows the symbol. */
+static bool is_filled_by_symbol(const struct finder *f, uint64_t vaddr)
+{
+	const struct mp_reloc *dynamic = dynamic_at(f->cfg->elf, vaddr);
+
+	return dynamic && dynamic->sym;
 }
 
 static void scan_reloc(struct finder *f, const struct mp_reloc *r)
@@ -207,7 +235,7 @@ static void scan_reloc(struct finder *f, const struct mp_reloc *r)
 		return;
 	switch (r->type) {
 	case R_X86_64_64:
-		if (entry_at(f, value) != MP_NONE)
+		if (entry_at(f, value) != MP_NONE && !is_filled_by_symbol(f, r->vaddr))
 			add_site(f, r->vaddr, value,
 				 s->flags & SHF_EXECINSTR ? ME_SITE_ABS32 : ME_SITE_WORD);
 		if (s->flags & SHF_EXECINSTR) /* movabs: eight bytes, not worth a kind */
@@ -313,6 +341,34 @@ static void scan_linker_made(struct finder *f)
 	}
 }
 
+/* What other files, and the loader for this one, know of functions. */
+static void scan_dynamic_symbols(struct finder *f)
+{
+	const struct mp_elf *elf = f->cfg->elf;
+
+	for (uint32_t i = 0; i < elf->nr_symbols; i++) {
+		const struct mp_symbol *sym = &elf->symbols[i];
+		uint32_t func;
+
+		if (!sym->dynamic || sym->shndx == SHN_UNDEF)
+			continue;
+		func = entry_at(f, sym->vaddr);
+		if (func == MP_NONE)
+			continue;
+		f->exported[func] = 1;
+		if (sym->shndx >= SHN_LORESERVE ||
+		    (sym->type != STT_FUNC && sym->type != STT_NOTYPE))
+			bar(f, func);
+	}
+	/* An address counted from the symbol is none of the copy's. */
+	for (uint32_t i = 0; i < elf->nr_dyn_relocs; i++) {
+		const struct mp_reloc *r = &elf->dyn_relocs[i];
+
+		if (r->sym && r->addend)
+			bar(f, mp_cfg_func_at(f->cfg, r->sym_value));
+	}
+}
+
 /* Code that asks where the text ends may compare function addresses with it. */
 static bool asks_for_text_bounds(const struct mp_elf *elf)
 {
@@ -347,7 +403,7 @@ static void choose(struct finder *f, const uint8_t *copied)
 
 	for (uint32_t i = 0; i < cfg->nr_funcs; i++) {
 		out->redirected[i] = copied[i] && !f->barred[i] &&
-				     !(cfg->funcs[i].flags & (MP_FUNC_EXPORTED | MP_FUNC_IFUNC)) &&
+				     !(cfg->funcs[i].flags & MP_FUNC_IFUNC) &&
 				     cfg->funcs[i].vaddr != cfg->elf->ehdr.e_entry;
 	}
 	for (uint32_t s = 0; s < out->nr_sites; s++) {
@@ -362,12 +418,13 @@ static void choose(struct finder *f, const uint8_t *copied)
 int me_pointers_find(const struct mp_cfg *cfg, const uint8_t *copied, struct me_pointers *out,
 		     struct mp_err *err)
 {
-	struct finder f = {.cfg = cfg, .out = out};
+	struct finder f = {.cfg = cfg, .out = out, .offsets = {.cfg = cfg}};
 
 	*out = (struct me_pointers){0};
 	out->redirected = calloc(cfg->nr_funcs + 1, 1);
 	f.barred = calloc(cfg->nr_funcs + 1, 1);
-	f.failed = !out->redirected || !f.barred;
+	f.exported = calloc(cfg->nr_funcs + 1, 1);
+	f.failed = !out->redirected || !f.barred || !f.exported;
 	if (!f.failed)
 		collect_switches(&f);
 	if (!f.failed && cfg->elf->relinkable && !asks_for_text_bounds(cfg->elf)) {
@@ -379,23 +436,32 @@ int me_pointers_find(const struct mp_cfg *cfg, const uint8_t *copied, struct me_
 				scan_leas(&f, &cfg->elf->sections[i]);
 		}
 		scan_linker_made(&f);
+		scan_dynamic_symbols(&f);
 		if (!f.failed)
 			choose(&f, copied);
 	}
+	/* Without a reference nothing is redirected in truth: keep the figure honest. */
+	for (uint32_t s = 0; !f.failed && s < out->nr_sites; s++)
+		f.exported[mp_cfg_func_at(cfg, out->sites[s].target)] = 1;
+	for (uint32_t i = 0; !f.failed && i < cfg->nr_funcs; i++)
+		out->nr_redirected += out->redirected[i] && f.exported[i];
 	free(f.barred);
+	free(f.exported);
 	free(f.switches);
+	me_offsets_fini(&f.offsets);
 	if (f.failed) {
 		me_pointers_fini(out);
 		return mp_err_set(err, ENOMEM, "out of memory");
 	}
-	/* Without a site nothing is redirected in truth: keep the figure honest. */
-	for (uint32_t s = 0; s < out->nr_sites; s++) {
-		uint8_t *mark = &out->redirected[mp_cfg_func_at(cfg, out->sites[s].target)];
-
-		out->nr_redirected += *mark == 1;
-		*mark = 2;
-	}
 	return 0;
+}
+
+bool me_pointers_redirects(const struct me_pointers *pointers, const struct mp_cfg *cfg,
+			   uint64_t vaddr)
+{
+	uint32_t func = mp_cfg_func_at(cfg, vaddr);
+
+	return func != MP_NONE && cfg->funcs[func].vaddr == vaddr && pointers->redirected[func];
 }
 
 void me_pointers_fini(struct me_pointers *pointers)

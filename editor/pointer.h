@@ -5,6 +5,7 @@
  * A pointer to a function must stay one value. Where relocations name every reference (the file was
  * linked with --emit-relocs) and each of them can be changed, all are changed together and an
  * indirect call goes straight to the copy. Otherwise all stay: the old entry jumps to the copy.
+ * Other files know an exported function by its dynamic symbols alone: they are changed with it.
  */
 #ifndef ME_POINTER_H
 #define ME_POINTER_H
@@ -41,6 +42,10 @@ struct me_pointers {
 int me_pointers_find(const struct mp_cfg *cfg, const uint8_t *copied, struct me_pointers *out,
 		     struct mp_err *err);
 void me_pointers_fini(struct me_pointers *pointers);
+
+/* True where all who name @vaddr, a function's entry, are to name its copy. */
+bool me_pointers_redirects(const struct me_pointers *pointers, const struct mp_cfg *cfg,
+			   uint64_t vaddr);
 
 /* The first site at or behind @vaddr: an index, nr_sites if there is none. */
 uint32_t me_pointers_lower_bound(const struct me_pointers *pointers, uint64_t vaddr);

@@ -272,26 +272,41 @@ static const struct mp_section *section_of(const struct mp_elf *elf, uint64_t of
 	return NULL;
 }
 
+/* A dynamic symbol that has another value now: one of a function's names, as a pointer is. */
+static int check_moved_symbol(struct vf *vf, uint64_t at, const Elf64_Sym *a, const Elf64_Sym *b)
+{
+	uint8_t type = ELF64_ST_TYPE(a->st_info);
+	const struct mp_section *sec = &vf->n->sections[b->st_shndx];
+
+	if ((type != STT_FUNC && type != STT_NOTYPE) || a->st_shndx == SHN_UNDEF ||
+	    !vf_note_pointer(vf, a->st_value, b->st_value))
+		return vf_refuse(vf, at, "a dynamic symbol leads elsewhere");
+	if (b->st_value < sec->vaddr || b->st_value - sec->vaddr >= sec->size ||
+	    b->st_size > sec->size - (b->st_value - sec->vaddr) || !a->st_size != !b->st_size)
+		return vf_refuse(vf, at, "a dynamic symbol is not within its section");
+	return 0;
+}
+
 /* A dynamic symbol names its section by index: the same section must have that index now. */
 static int check_dynsym(struct vf *vf, const struct mp_section *sec, uint64_t off, uint64_t *next)
 {
 	uint64_t entry = (off - sec->off) / sizeof(Elf64_Sym) * sizeof(Elf64_Sym);
 	const struct mp_section *was, *now;
-	Elf64_Sym a, b, same;
+	Elf64_Sym a, b;
 
 	memcpy(&a, vf->o->data + sec->off + entry, sizeof(a));
 	memcpy(&b, vf->n->data + sec->off + entry, sizeof(b));
-	same = b;
-	same.st_shndx = a.st_shndx;
-	if (memcmp(&a, &same, sizeof(a)) || a.st_shndx >= vf->o->nr_sections ||
-	    b.st_shndx >= vf->n->nr_sections)
+	if (a.st_name != b.st_name || a.st_info != b.st_info || a.st_other != b.st_other ||
+	    a.st_shndx >= vf->o->nr_sections || b.st_shndx >= vf->n->nr_sections)
 		return vf_refuse(vf, sec->vaddr + entry, "a dynamic symbol changed");
+	*next = sec->off + entry + sizeof(Elf64_Sym);
+	if (a.st_value != b.st_value)
+		return check_moved_symbol(vf, sec->vaddr + entry, &a, &b);
 	was = &vf->o->sections[a.st_shndx];
 	now = &vf->n->sections[b.st_shndx];
-	if (a.st_shndx == SHN_UNDEF || was->vaddr != now->vaddr || was->size != now->size ||
-	    was->type != now->type)
+	if (a.st_size != b.st_size || a.st_shndx == SHN_UNDEF || was->vaddr != now->vaddr ||
+	    was->size != now->size || was->type != now->type)
 		return vf_refuse(vf, sec->vaddr + entry, "a dynamic symbol is in another section");
-	*next = sec->off + entry + sizeof(Elf64_Sym);
 	return 0;
 }
 

@@ -177,18 +177,41 @@ static void note_got(struct vf *vf, const struct mp_section *sec)
 	}
 }
 
-/* What names a function's address and was not met elsewhere: it has not changed. */
+/* Dynamic symbols that are what they were. Those that are not were met as bytes that differ. */
+static void note_dynsym(struct vf *vf, const struct mp_section *sec)
+{
+	for (uint64_t k = 0; k + sizeof(Elf64_Sym) <= sec->size; k += sizeof(Elf64_Sym)) {
+		Elf64_Sym a, b;
+
+		if (sec->off + k + sizeof(a) > vf->o->size ||
+		    sec->off + k + sizeof(b) > vf->n->size)
+			return;
+		memcpy(&a, vf->o->data + sec->off + k, sizeof(a));
+		memcpy(&b, vf->n->data + sec->off + k, sizeof(b));
+		if (a.st_shndx != SHN_UNDEF &&
+		    (a.st_value == b.st_value || ELF64_ST_TYPE(a.st_info) == STT_GNU_IFUNC))
+			note_kept(vf, a.st_value);
+	}
+}
+
+/*
+ * What names a function's address and was not met elsewhere: it has not changed. A word that the
+ * loader fills in with a dynamic symbol's value follows the symbol, unless it counts from there.
+ */
 static void note_fixed(struct vf *vf)
 {
 	const struct mp_elf *o = vf->o;
 
 	note_kept(vf, o->ehdr.e_entry);
-	for (uint32_t i = 0; i < o->nr_symbols; i++) {
-		const struct mp_symbol *sym = &o->symbols[i];
-
-		if ((sym->dynamic || sym->type == STT_GNU_IFUNC) && sym->shndx != SHN_UNDEF)
-			note_kept(vf, sym->vaddr);
-	}
+	for (uint32_t i = 0; i < o->nr_symbols; i++)
+		if (o->symbols[i].type == STT_GNU_IFUNC && o->symbols[i].shndx != SHN_UNDEF)
+			note_kept(vf, o->symbols[i].vaddr);
+	for (uint32_t i = 0; i < o->nr_sections; i++)
+		if (o->sections[i].type == SHT_DYNSYM)
+			note_dynsym(vf, &o->sections[i]);
+	for (uint32_t i = 0; i < o->nr_dyn_relocs; i++)
+		if (o->dyn_relocs[i].sym && o->dyn_relocs[i].addend)
+			note_kept(vf, o->dyn_relocs[i].sym_value);
 	for (uint32_t i = 0; i < o->nr_relocs; i++)
 		note_reloc(vf, &o->relocs[i]);
 	note_offsets(vf);

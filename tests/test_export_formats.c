@@ -355,10 +355,10 @@ START_TEST(fdata_seen_needs_something_seen)
 	ck_assert_int_eq(md_export_fdata.module(&e, &m, &err), -ENODATA);
 	ck_assert_ptr_nonnull(strstr(err.msg, "no branch was seen"));
 	e.branches = MD_BRANCHES_AUTO;
-	ck_assert(!md_export_fdata.wants_counts(&e, 0));
-	ck_assert(md_export_fdata.wants_counts(&e, 1));
-	e.branches = MD_BRANCHES_INFERRED;
 	ck_assert(md_export_fdata.wants_counts(&e, 0));
+	ck_assert(md_export_fdata.wants_counts(&e, 1));
+	e.branches = MD_BRANCHES_NONE;
+	ck_assert(!md_export_fdata.wants_counts(&e, 0));
 }
 END_TEST
 

@@ -157,17 +157,42 @@ START_TEST(pointer_changes_nothing_where_one_reference_must_stay)
 }
 END_TEST
 
+START_TEST(pointer_changes_exported_functions_with_their_symbols)
+{
+	struct fixture f;
+
+	/* The loader fills p in with g's dynamic symbol: no place of its own to change. */
+	find(&f, "-nostdlib -shared",
+	     START ".globl g\n" G FUNC("f", " ret\n") ".data\np: .quad g\nq: .quad f\n");
+	ck_assert(f.cfg->funcs[fixture_func(&f, "g")].flags & MP_FUNC_EXPORTED);
+	ck_assert(redirected(&f));
+	ck_assert_uint_eq(f.pointers.nr_redirected, 2);
+	ck_assert_uint_eq(f.pointers.nr_sites, 1);
+	ck_assert_uint_eq(f.pointers.sites[0].vaddr, fixture_vaddr(&f, "q"));
+	ck_assert(me_pointers_redirects(&f.pointers, f.cfg, fixture_vaddr(&f, "g")));
+	ck_assert(!me_pointers_redirects(&f.pointers, f.cfg, fixture_vaddr(&f, "g") + 1));
+	fixture_free(&f);
+	/* In a program nobody can put another one in its place. */
+	find(&f, PIE " -rdynamic", START ".globl g\n" G ".data\np: .quad g\n");
+	ck_assert(f.cfg->funcs[fixture_func(&f, "g")].flags & MP_FUNC_EXPORTED);
+	ck_assert(redirected(&f));
+	ck_assert_ptr_nonnull(site_at(&f, fixture_vaddr(&f, "p")));
+	fixture_free(&f);
+}
+END_TEST
+
 START_TEST(pointer_keeps_functions_that_others_can_name)
 {
 	struct fixture f;
 
-	/* Exported: another module's symbol look-up gives the old address. */
-	find(&f, "-nostdlib -shared",
-	     START ".globl g\n" G FUNC("f", " ret\n") ".data\np: .quad g\nq: .quad f\n");
-	ck_assert(f.cfg->funcs[fixture_func(&f, "g")].flags & MP_FUNC_EXPORTED);
+	/* What the loader counts from the symbol is an address inside. */
+	find(&f, "-nostdlib -shared", START ".globl g\n" G ".data\np: .quad g\nq: .quad g+1\n");
 	ck_assert(!redirected(&f));
-	ck_assert_uint_eq(f.pointers.nr_redirected, 1);
-	ck_assert_uint_eq(f.pointers.nr_sites, 1);
+	fixture_free(&f);
+	/* A name for something else. */
+	find(&f, "-nostdlib -shared",
+	     START ".globl g, o\n.type o, @object\no:\n" G ".data\np: .quad g\n");
+	ck_assert(!redirected(&f));
 	fixture_free(&f);
 	/* The entry: its address stands in the ELF header. */
 	fixture_build(&f, "assembler", "-nostdlib -pie -Wl,-e,g",
@@ -331,6 +356,42 @@ START_TEST(pointer_keeps_functions_that_offsets_in_data_lead_to)
 }
 END_TEST
 
+/* A switch whose jump is not understood has a table all the same: its labels are no functions. */
+START_TEST(pointer_knows_the_table_of_a_jump_that_it_does_not_understand)
+{
+	static const struct {
+		const char *code;
+		bool is_switch;
+	} users[] = {
+		{" lea t(%rip), %rdx\n movslq (%rdx,%rax,4), %rax\n mov %rax, 8(%rsp)\n"
+		 " add 8(%rsp), %rdx\n jmp *%rdx\n",
+		 true},
+		/* It may compute any address from what it reads. */
+		{" lea t(%rip), %rdx\n movslq (%rdx,%rax,4), %rax\n add %rdx, %rax\n ret\n", false},
+		/* What the table counts from is not known. */
+		{" lea t+8(%rip), %rdx\n movslq (%rdx,%rax,4), %rax\n mov %rax, 8(%rsp)\n"
+		 " add 8(%rsp), %rdx\n jmp *%rdx\n",
+		 false},
+	};
+
+	for (size_t i = 0; i < sizeof(users) / sizeof(users[0]); i++) {
+		char source[2048];
+		struct fixture f;
+
+		snprintf(source, sizeof(source), "%s%s%s%s%s%s", START, G,
+			 ".section .text.f, \"ax\"\n.type f, @function\nf: .cfi_startproc\n",
+			 users[i].code, ".L1: ret\n.L2: nop\n ret\n .cfi_endproc\n.size f, .-f\n",
+			 ".section .rodata\n.zero 4096\nt: .long .L1 - t, .L2 - t\n"
+			 ".data\np: .quad g\n");
+		find(&f, PIE, source);
+		ck_assert(!users[i].is_switch || f.cfg->funcs[fixture_func(&f, "f")].problem ==
+							 MP_PROBLEM_UNRESOLVED_JUMP);
+		ck_assert_msg(redirected(&f) == users[i].is_switch, "case %zu", i);
+		fixture_free(&f);
+	}
+}
+END_TEST
+
 static Suite *suite(void)
 {
 	Suite *s = suite_create("pointer");
@@ -341,6 +402,7 @@ static Suite *suite(void)
 	tcase_add_test(tc, pointer_finds_a_lea_without_relocation);
 	tcase_add_test(tc, pointer_counts_no_function_whose_address_stands_nowhere);
 	tcase_add_test(tc, pointer_changes_nothing_where_one_reference_must_stay);
+	tcase_add_test(tc, pointer_changes_exported_functions_with_their_symbols);
 	tcase_add_test(tc, pointer_keeps_functions_that_others_can_name);
 	tcase_add_test(tc, pointer_keeps_functions_that_are_not_copied);
 	tcase_add_test(tc, pointer_changes_entries_of_the_got);
@@ -349,6 +411,7 @@ static Suite *suite(void)
 	tcase_add_test(tc, pointer_sites_ascend_and_are_found_by_address);
 	tcase_add_test(tc, pointer_leaves_every_function_with_one_address);
 	tcase_add_test(tc, pointer_keeps_functions_that_offsets_in_data_lead_to);
+	tcase_add_test(tc, pointer_knows_the_table_of_a_jump_that_it_does_not_understand);
 	suite_add_tcase(s, tc);
 	return s;
 }

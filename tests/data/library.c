@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // A shared object whose code moves: callbacks into the program and back, its own exports compared.
+#include <dlfcn.h>
+
 #include "library.h"
 
 #define NOINLINE __attribute__((noinline, noclone))
@@ -13,7 +15,10 @@ NOINLINE int library_add(int x)
 	return total;
 }
 
-library_fn library_address(void) { return library_add; }
+library_fn library_address(void)
+{
+	return library_add;
+}
 
 NOINLINE int library_apply(library_fn fn, int n)
 {
@@ -34,4 +39,17 @@ NOINLINE int library_apply(library_fn fn, int n)
 	return sum;
 }
 
-int library_same(library_fn fn) { return fn == library_add; }
+int library_same(library_fn fn)
+{
+	return fn == library_add;
+}
+
+/* A name that the program may export. */
+library_fn library_find(const char *name)
+{
+	return (library_fn)dlsym(RTLD_DEFAULT, name);
+}
+
+/* Filled in by the loader from symbols, the last one counted from its symbol. */
+library_fn library_table[2] = {library_add, library_find ? library_add : 0};
+const char *library_inside = (const char *)library_apply + 1;

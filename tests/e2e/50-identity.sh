@@ -82,7 +82,8 @@ for v in "pic:-O2" "cet:-O2 -fcf-protection=full" "os:-Os -fno-plt"; do
 	read -ra flags <<<"${v#*:}"
 	mkdir -p plain moved
 	gcc "${flags[@]}" -fPIC -shared -Wl,--emit-relocs -o plain/liblibrary.so "$data/library.c" || exit 1
-	for pie in "-fPIE -pie" "-fno-pie -no-pie"; do
+	for pie in "-fPIE -pie" "-fPIE -pie -rdynamic" "-fno-pie -no-pie" \
+		"-fno-pie -no-pie -rdynamic"; do
 		read -ra kind <<<"$pie"
 		gcc "${flags[@]}" "${kind[@]}" -Wl,--emit-relocs -o uses "$data/uses_library.c" \
 			-Lplain -llibrary || exit 1
