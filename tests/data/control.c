@@ -178,14 +178,8 @@ static NOINLINE int tail_b(int n, int acc)
 	return tail_a(n, acc + 1);
 }
 
-static int twice(int x)
-{
-	return 2 * x;
-}
-static int thrice(int x)
-{
-	return 3 * x;
-}
+static int twice(int x) { return 2 * x; }
+static int thrice(int x) { return 3 * x; }
 static int (*const operations[])(int) = {twice, thrice, abs};
 
 static NOINLINE int tail_through_table(unsigned int i, int x)
@@ -215,10 +209,7 @@ static NOINLINE int lands(int depth)
 }
 
 #ifdef __clang__
-static int nonlocal(int n)
-{
-	return n > 3 ? n * 7 : n;
-}
+static int nonlocal(int n) { return n > 3 ? n * 7 : n; }
 #else
 static NOINLINE int nonlocal(int n)
 {
@@ -270,10 +261,7 @@ static NOINLINE int aligned_locals(int n)
 	return (int)v[7] + (int)((unsigned long)v % 32);
 }
 
-static int compare(const void *a, const void *b)
-{
-	return *(const int *)a - *(const int *)b;
-}
+static int compare(const void *a, const void *b) { return *(const int *)a - *(const int *)b; }
 
 int main(int argc, char **argv)
 {

@@ -11,18 +11,9 @@
 
 #define NOINLINE __attribute__((noinline, noclone))
 
-NOINLINE int exported(int x)
-{
-	return x + 11;
-}
-static NOINLINE int hidden(int x)
-{
-	return x + 22;
-}
-static NOINLINE int third(int x)
-{
-	return x + 33;
-}
+NOINLINE int exported(int x) { return x + 11; }
+static NOINLINE int hidden(int x) { return x + 22; }
+static NOINLINE int third(int x) { return x + 33; }
 
 static int (*const handlers[])(int) = {exported, hidden, third};
 static int (*pointer)(int) = hidden;
@@ -35,33 +26,18 @@ static NOINLINE int dispatch(unsigned int i, int x)
 }
 
 #ifdef WITH_IFUNC
-static int fast(int x)
-{
-	return x * 2;
-}
-static int slow(int x)
-{
-	return x * 2 + 1;
-}
-static int (*resolve(void))(int)
-{
-	return sizeof(long) == 8 ? fast : slow;
-}
+static int fast(int x) { return x * 2; }
+static int slow(int x) { return x * 2 + 1; }
+static int (*resolve(void))(int) { return sizeof(long) == 8 ? fast : slow; }
 int chosen(int x) __attribute__((ifunc("resolve")));
 #else
-static NOINLINE int chosen(int x)
-{
-	return x * 2;
-}
+static NOINLINE int chosen(int x) { return x * 2; }
 #endif
 
 static volatile sig_atomic_t signals;
 static volatile int divisor;
 
-static void on_signal(int sig)
-{
-	signals += sig == SIGUSR1 ? 1 : 100;
-}
+static void on_signal(int sig) { signals += sig == SIGUSR1 ? 1 : 100; }
 
 static NOINLINE int raises(int n)
 {
@@ -90,14 +66,8 @@ NOINLINE int names_frames(int depth)
 	return n;
 }
 
-static void on_exit_handler(void)
-{
-	printf("atexit\n");
-}
-static __attribute__((constructor)) void early(void)
-{
-	divisor = 3;
-}
+static void on_exit_handler(void) { printf("atexit\n"); }
+static __attribute__((constructor)) void early(void) { divisor = 3; }
 
 int main(void)
 {

@@ -152,22 +152,10 @@ stop:
 }
 
 /* An array of functions looks like a switch, but leaves the function. */
-static int one(int x)
-{
-	return x + sink;
-}
-static int two(int x)
-{
-	return x * 2 - sink;
-}
-static int three(int x)
-{
-	return x ^ sink;
-}
-static int four(int x)
-{
-	return x - 5 * sink;
-}
+static int one(int x) { return x + sink; }
+static int two(int x) { return x * 2 - sink; }
+static int three(int x) { return x ^ sink; }
+static int four(int x) { return x - 5 * sink; }
 static int (*const functions[])(int) = {one, two, three, four};
 
 NOINLINE int dispatch(unsigned int i, int x)
@@ -186,18 +174,12 @@ struct object {
 	const struct ops {
 		int (*get)(struct object *);
 		int (*set)(struct object *, int);
-	} * ops;
+	} *ops;
 	int value;
 };
 
-static int get(struct object *o)
-{
-	return o->value;
-}
-static int set(struct object *o, int v)
-{
-	return o->value = v;
-}
+static int get(struct object *o) { return o->value; }
+static int set(struct object *o, int v) { return o->value = v; }
 static const struct ops ops = {get, set};
 
 NOINLINE int method(struct object *o, int v)
