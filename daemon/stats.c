@@ -14,6 +14,7 @@
 #include <time.h>
 
 #include "libprof/json.h"
+#include "libprof/progress.h"
 #include "libprof/stdio.h"
 
 static error_t parse_common(int key, char *arg, struct argp_state *state)
@@ -57,6 +58,7 @@ static void say(const char *fmt, va_list ap)
 {
 	char *text = NULL;
 
+	mp_progress_stop();
 	fflush(stdout);
 	if (vasprintf(&text, fmt, ap) < 0)
 		text = NULL;

@@ -15,6 +15,7 @@
 #include "daemon/import.h"
 #include "daemon/interrupt.h"
 #include "daemon/stats.h"
+#include "libprof/progress.h"
 
 enum format {
 	FORMAT_GUESS,
@@ -283,6 +284,7 @@ static int import_into(struct md_stats *stats, struct md_import *import, int64_t
 	sigset_t before;
 	int r;
 
+	mp_progress_say("storing");
 	md_interrupt_hold(&before);
 	r = md_stats_open(stats, MP_STORE_WRITE, &store);
 	if (r) {
@@ -294,6 +296,7 @@ static int import_into(struct md_stats *stats, struct md_import *import, int64_t
 	r = md_import_store(import, store, when_s, &err);
 	mp_store_close(store);
 	md_interrupt_release(&before);
+	mp_progress_stop();
 	return r ? md_stats_fail("%s", err.msg) : report(stats, import);
 }
 
@@ -319,6 +322,8 @@ int md_stats_import(struct md_stats *stats, int argc, char **argv)
 		return md_stats_fail("%s: is a directory", o.file);
 	}
 	when_s = time_of(lines.file, time(NULL));
+	mp_progress_start("morph-stats", true);
+	mp_progress_say("reading %s", lines.name);
 	import = md_import_new();
 	r = import ? read_file(import, &o, &lines, &err)
 		   : mp_err_set(&err, ENOMEM, "out of memory");

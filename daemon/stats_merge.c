@@ -15,6 +15,7 @@
 
 #include "daemon/interrupt.h"
 #include "daemon/stats.h"
+#include "libprof/progress.h"
 #include "libprof/store_merge.h"
 
 struct input {
@@ -96,7 +97,10 @@ static int open_inputs(struct merge *m)
 	for (size_t i = 0; i < m->nr; i++) {
 		struct input *in = &m->inputs[i];
 		struct mp_err err = {0};
-		int r = mp_store_open(in->path, MP_STORE_READ, &in->store, &err);
+		int r;
+
+		mp_progress_say("checking %s", in->path);
+		r = mp_store_open(in->path, MP_STORE_READ, &in->store, &err);
 
 		if (!r)
 			r = mp_store_begin(in->store, &err);
@@ -127,8 +131,11 @@ static int add_all(struct merge *m, struct mp_store *out, struct mp_err *err)
 
 	if (r)
 		return r;
-	for (size_t i = 0; i < m->nr && !r; i++)
+	for (size_t i = 0; i < m->nr && !r; i++) {
+		mp_progress_say("adding %s (%zu of %zu)", m->inputs[i].path, i + 1, m->nr);
 		r = mp_store_merge(out, m->inputs[i].store, m->again, &m->inputs[i].stats, err);
+	}
+	mp_progress_say("checking the result");
 	if (!r)
 		r = mp_store_check(out, err);
 	if (!r)
@@ -277,11 +284,13 @@ int md_stats_merge(struct md_stats *stats, int argc, char **argv)
 	int r;
 
 	md_stats_parse(&argp, argc, argv, &m);
+	mp_progress_start("morph-stats", true);
 	r = open_inputs(&m);
 	if (!r && stat(m.out, &st) && errno == ENOENT)
 		r = make_new(&m);
 	else if (!r)
 		r = add_to(&m);
+	mp_progress_stop();
 	if (!r)
 		r = report(&m);
 	for (size_t i = 0; i < m.nr; i++)

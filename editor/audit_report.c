@@ -13,6 +13,7 @@
 #include <sys/wait.h>
 
 #include "libprof/json.h"
+#include "libprof/progress.h"
 
 const char *me_metric_name(enum me_audit_metric metric)
 {
@@ -161,12 +162,13 @@ int me_audit_print_json(const struct me_audit_opts *opts, const struct me_audit 
 
 void me_audit_progress(const struct me_seq *seq, void *arg)
 {
+	char interval[64] = "";
 	double lo, hi;
-	FILE *out = arg;
 
+	(void)arg;
 	me_seq_interval(seq, &lo, &hi);
-	fprintf(out, "\r\033[K%zu pairs: B %.3f times as fast", seq->nr, exp(me_seq_estimate(seq)));
 	if (isfinite(lo) && isfinite(hi))
-		fprintf(out, " (%.3f to %.3f)", exp(lo), exp(hi));
-	fflush(out);
+		snprintf(interval, sizeof(interval), " (%.3f to %.3f)", exp(lo), exp(hi));
+	mp_progress_say("%zu pairs: B %.3f times as fast%s", seq->nr, exp(me_seq_estimate(seq)),
+			interval);
 }

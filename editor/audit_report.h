@@ -17,7 +17,7 @@
 void me_audit_print(const struct me_audit_opts *opts, const struct me_audit *audit, FILE *out);
 /* me_audit_print_json - one object; its fields are in Documentation/json.md. */
 int me_audit_print_json(const struct me_audit_opts *opts, const struct me_audit *audit, FILE *out);
-/* me_audit_progress - a line that overwrites itself; @arg is its FILE, a terminal. */
+/* me_audit_progress - says how far it is, where progress was started. */
 void me_audit_progress(const struct me_seq *seq, void *arg);
 
 const char *me_metric_name(enum me_audit_metric metric);

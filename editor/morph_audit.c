@@ -19,6 +19,7 @@
 #include "editor/audit_run.h"
 #include "editor/audit_simulate.h"
 #include "libprof/json.h"
+#include "libprof/progress.h"
 #include "libprof/stdio.h"
 
 #ifndef MORPH_VERSION
@@ -366,13 +367,11 @@ static int audit(struct arguments *args)
 	opts->mask = &mask;
 	opts->files = args->files;
 	opts->envp = environ;
-	if (isatty(STDERR_FILENO)) {
+	/* Without ticks: nothing runs beside the programs. */
+	if (mp_progress_start("morph-audit", false))
 		opts->progress = me_audit_progress;
-		opts->progress_arg = stderr;
-	}
 	ret = me_audit_run(opts, &result, &err);
-	if (opts->progress)
-		fputs("\r\033[K", stderr);
+	mp_progress_stop();
 	if (ret == -ECANCELED)
 		fprintf(stderr, "morph-audit: interrupted after %zu pairs\n", result.nr_pairs);
 	else if (ret)

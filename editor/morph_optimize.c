@@ -15,6 +15,7 @@
 #include "editor/inplace.h"
 #include "editor/optimize.h"
 #include "editor/report.h"
+#include "libprof/progress.h"
 #include "libprof/since.h"
 #include "libprof/stdio.h"
 #include "libprof/store.h"
@@ -266,6 +267,18 @@ static int flush_report(int failed)
 	return failed;
 }
 
+static void say_stage(enum me_stage stage)
+{
+	static const char *const texts[ME_NR_STAGES] = {
+		[ME_STAGE_READ] = "reading the file",	 [ME_STAGE_PROFILE] = "reading the profile",
+		[ME_STAGE_INFER] = "inferring counts",	 [ME_STAGE_LAYOUT] = "laying out",
+		[ME_STAGE_EMIT] = "making the new code", [ME_STAGE_WRITE] = "writing",
+		[ME_STAGE_VERIFY] = "verifying",
+	};
+
+	mp_progress_say("%s", texts[stage]);
+}
+
 static int restore(const struct arguments *a)
 {
 	struct me_inplace_report done;
@@ -308,8 +321,13 @@ int main(int argc, char **argv)
 		}
 		a.options.db = a.db;
 	}
+	if (mp_progress_start("morph-optimize", true)) {
+		a.options.progress = say_stage;
+		say_stage(ME_STAGE_READ);
+	}
 	rc = a.in_place ? me_inplace(&a.options, &a.inplace, &report, &done, &err)
 			: me_optimize(&a.options, &report, &err);
+	mp_progress_stop();
 	if (rc)
 		fprintf(stderr, "morph-optimize: %s\n", err.msg);
 	if (!rc && a.patch_list) {

@@ -47,6 +47,11 @@ static void end_stage(struct job *job, enum me_stage stage)
 
 	job->report->stage_s[stage] += now - job->stage_start_s;
 	job->stage_start_s = now;
+	stage++;
+	if (job->options->all && stage == ME_STAGE_PROFILE)
+		stage = ME_STAGE_LAYOUT;
+	if (job->options->progress && stage < ME_NR_STAGES)
+		job->options->progress(stage);
 }
 
 static int read_file(struct job *job, struct mp_err *err)

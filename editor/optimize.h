@@ -26,6 +26,17 @@ struct me_optimize_files {
 	int output; /* for reading and writing; stays open, is neither synced nor given a name */
 };
 
+enum me_stage {
+	ME_STAGE_READ,
+	ME_STAGE_PROFILE,
+	ME_STAGE_INFER,
+	ME_STAGE_LAYOUT,
+	ME_STAGE_EMIT,
+	ME_STAGE_WRITE,
+	ME_STAGE_VERIFY,
+	ME_NR_STAGES
+};
+
 struct me_optimize_options {
 	const char *input, *output;	       /* @output NULL: --dry-run */
 	const struct me_optimize_files *files; /* NULL: by name */
@@ -37,17 +48,8 @@ struct me_optimize_options {
 	struct me_layout_options layout;
 	bool all;      /* no profile: move everything eligible */
 	uint64_t seed; /* of --all: 0 original order */
-};
-
-enum me_stage {
-	ME_STAGE_READ,
-	ME_STAGE_PROFILE,
-	ME_STAGE_INFER,
-	ME_STAGE_LAYOUT,
-	ME_STAGE_EMIT,
-	ME_STAGE_WRITE,
-	ME_STAGE_VERIFY,
-	ME_NR_STAGES
+	/* Called when a stage begins; may be NULL. */
+	void (*progress)(enum me_stage stage);
 };
 
 struct me_inplace_report;
