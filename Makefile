@@ -157,7 +157,7 @@ help:
 	@echo 'make demo           the whole way on speedtest1, ends in a report'
 	@echo 'make check-torture  the editor over gcc'\''s C torture programs'
 	@echo 'make fuzz           the fuzzers, at length'
-	@echo 'make bench          the benchmarks'
+	@echo 'make bench          Morph beside BOLT on each program; writes Documentation/benchmarks.md'
 	@echo 'make install        DESTDIR= PREFIX= (default /usr/local)'
 	@echo 'make format-check   clang-format, changes nothing; make format does'
 	@echo 'make layers         the direction of includes'

@@ -169,6 +169,20 @@ for page in morphd.8 morph-stats.1 morph-optimize.1 morph-audit.1; do
 	done
 done
 
+# ---- one form of version and of messages
+for p in morph-stats "morph-stats query" "morph-stats export" morph-optimize morph-audit morphd "morphd run"; do
+	nr=$((nr + 1))
+	# shellcheck disable=SC2086
+	version=$($p --version </dev/null 2>&1)
+	[[ $version =~ ^${p%% *}\ [^\ ]+$ ]] || fail "$p --version: $version"
+	[ "${version#* }" = "$(morphd --version | cut -d' ' -f2)" ] || fail "$p: another version: $version"
+	# shellcheck disable=SC2086
+	$p --no-such-option 2>err.txt </dev/null >out.txt
+	grep -q "^Try .*$p --help' or " err.txt ||
+		fail "$p --no-such-option: $(cat err.txt)"
+	[ ! -s out.txt ] || fail "$p --no-such-option: writes to standard output"
+done
+
 # ---- standard output that takes nothing
 # full WHAT COMMAND...: fails, with one line that says so
 full() {
