@@ -202,26 +202,10 @@ static void scan_offset(struct finder *f, const struct mp_reloc *r, const struct
 	}
 }
 
-static const struct mp_reloc *dynamic_at(const struct mp_elf *elf, uint64_t vaddr)
-{
-	uint32_t lo = 0, hi = elf->nr_dyn_relocs;
-
-	while (lo < hi) {
-		uint32_t mid = lo + (hi - lo) / 2;
-
-		if (elf->dyn_relocs[mid].vaddr < vaddr)
-			lo = mid + 1;
-		else
-			hi = mid;
-	}
-	return lo < elf->nr_dyn_relocs && elf->dyn_relocs[lo].vaddr == vaddr ? &elf->dyn_relocs[lo]
-									     : NULL;
-}
-
 /* The loader fills the word in with the value of a dynamic symbol: it follows the symbol. */
 static bool is_filled_by_symbol(const struct finder *f, uint64_t vaddr)
 {
-	const struct mp_reloc *dynamic = dynamic_at(f->cfg->elf, vaddr);
+	const struct mp_reloc *dynamic = mp_elf_dyn_reloc_at(f->cfg->elf, vaddr);
 
 	return dynamic && dynamic->sym;
 }

@@ -126,6 +126,9 @@ bool mp_elf_vaddr_to_off(const struct mp_elf *elf, uint64_t vaddr, uint64_t *off
 /* Static relocations with vaddr in [start, end): *@n entries from the returned pointer. */
 const struct mp_reloc *mp_elf_relocs_in(const struct mp_elf *elf, uint64_t start, uint64_t end,
 					uint32_t *n);
+/* The relocation of the field at @vaddr: the linker's, the loader's. NULL: there is none. */
+const struct mp_reloc *mp_elf_reloc_at(const struct mp_elf *elf, uint64_t vaddr);
+const struct mp_reloc *mp_elf_dyn_reloc_at(const struct mp_elf *elf, uint64_t vaddr);
 /* Total bytes of executable PT_LOADs in the file: "the text" in size budgets. */
 uint64_t mp_elf_text_size(const struct mp_elf *elf);
 

@@ -114,14 +114,15 @@ bool mp_elf_vaddr_to_off(const struct mp_elf *elf, uint64_t vaddr, uint64_t *off
 	return true;
 }
 
-static uint32_t first_reloc_at(const struct mp_elf *elf, uint64_t vaddr)
+/* The first one at or behind @vaddr: an index, @nr if there is none. */
+static uint32_t first_reloc_at(const struct mp_reloc *relocs, uint32_t nr, uint64_t vaddr)
 {
-	uint32_t lo = 0, hi = elf->nr_relocs;
+	uint32_t lo = 0, hi = nr;
 
 	while (lo < hi) {
 		uint32_t mid = lo + (hi - lo) / 2;
 
-		if (elf->relocs[mid].vaddr < vaddr)
+		if (relocs[mid].vaddr < vaddr)
 			lo = mid + 1;
 		else
 			hi = mid;
@@ -132,9 +133,9 @@ static uint32_t first_reloc_at(const struct mp_elf *elf, uint64_t vaddr)
 const struct mp_reloc *mp_elf_relocs_in(const struct mp_elf *elf, uint64_t start, uint64_t end,
 					uint32_t *n)
 {
-	uint32_t first = first_reloc_at(elf, start);
+	uint32_t first = first_reloc_at(elf->relocs, elf->nr_relocs, start);
 
-	*n = end > start ? first_reloc_at(elf, end) - first : 0;
+	*n = end > start ? first_reloc_at(elf->relocs, elf->nr_relocs, end) - first : 0;
 	return elf->relocs ? elf->relocs + first : NULL;
 }
 
@@ -148,4 +149,21 @@ uint64_t mp_elf_text_size(const struct mp_elf *elf)
 			size += priv->loads[i].p_filesz;
 	}
 	return size;
+}
+
+static const struct mp_reloc *reloc_at(const struct mp_reloc *relocs, uint32_t nr, uint64_t vaddr)
+{
+	uint32_t i = first_reloc_at(relocs, nr, vaddr);
+
+	return i < nr && relocs[i].vaddr == vaddr ? &relocs[i] : NULL;
+}
+
+const struct mp_reloc *mp_elf_reloc_at(const struct mp_elf *elf, uint64_t vaddr)
+{
+	return reloc_at(elf->relocs, elf->nr_relocs, vaddr);
+}
+
+const struct mp_reloc *mp_elf_dyn_reloc_at(const struct mp_elf *elf, uint64_t vaddr)
+{
+	return reloc_at(elf->dyn_relocs, elf->nr_dyn_relocs, vaddr);
 }

@@ -10,23 +10,6 @@
 #include "libprof/elf.h"
 #include "libprof/elf_internal.h"
 
-static const struct mp_reloc *dynamic_reloc_at(const struct mp_elf *elf, uint64_t vaddr)
-{
-	uint32_t lo = 0, hi = elf->nr_dyn_relocs;
-
-	while (lo < hi) {
-		uint32_t mid = lo + (hi - lo) / 2;
-
-		if (elf->dyn_relocs[mid].vaddr < vaddr)
-			lo = mid + 1;
-		else
-			hi = mid;
-	}
-	if (lo < elf->nr_dyn_relocs && elf->dyn_relocs[lo].vaddr == vaddr)
-		return &elf->dyn_relocs[lo];
-	return NULL;
-}
-
 static const char *dynamic_symbol_name(const struct mp_elf *elf, uint32_t index)
 {
 	for (uint32_t i = elf->nr_symbols; i-- > 0 && elf->symbols[i].dynamic;) {
@@ -50,7 +33,7 @@ static const char *function_name(const struct mp_elf *elf, uint64_t vaddr)
 
 static const char *pointed_name(const struct mp_elf *elf, uint64_t slot)
 {
-	const struct mp_reloc *reloc = dynamic_reloc_at(elf, slot);
+	const struct mp_reloc *reloc = mp_elf_dyn_reloc_at(elf, slot);
 	const uint8_t *bytes;
 	uint64_t vaddr;
 

@@ -8,37 +8,6 @@
 
 #define MAX_ENTRIES 65536
 
-static const struct mp_reloc *find_dyn_reloc(const struct mp_elf *elf, uint64_t vaddr)
-{
-	uint32_t lo = 0, hi = elf->nr_dyn_relocs;
-
-	while (lo < hi) {
-		uint32_t mid = lo + (hi - lo) / 2;
-
-		if (elf->dyn_relocs[mid].vaddr < vaddr)
-			lo = mid + 1;
-		else
-			hi = mid;
-	}
-	return lo < elf->nr_dyn_relocs && elf->dyn_relocs[lo].vaddr == vaddr ? &elf->dyn_relocs[lo]
-									     : NULL;
-}
-
-static const struct mp_reloc *find_static_reloc(const struct mp_elf *elf, uint64_t vaddr)
-{
-	uint32_t lo = 0, hi = elf->nr_relocs;
-
-	while (lo < hi) {
-		uint32_t mid = lo + (hi - lo) / 2;
-
-		if (elf->relocs[mid].vaddr < vaddr)
-			lo = mid + 1;
-		else
-			hi = mid;
-	}
-	return lo < elf->nr_relocs && elf->relocs[lo].vaddr == vaddr ? &elf->relocs[lo] : NULL;
-}
-
 static uint32_t entry_rel32(const struct mp_cfg_build *b, const struct mp_table *table,
 			    uint64_t where)
 {
@@ -49,7 +18,7 @@ static uint32_t entry_rel32(const struct mp_cfg_build *b, const struct mp_table 
 	if (!bytes)
 		return MP_NONE;
 	if (b->elf->relinkable) {
-		const struct mp_reloc *rel = find_static_reloc(b->elf, where);
+		const struct mp_reloc *rel = mp_elf_reloc_at(b->elf, where);
 
 		if (!rel || rel->type != R_X86_64_PC32)
 			return MP_NONE;
@@ -67,13 +36,13 @@ static uint32_t entry_abs64(const struct mp_cfg_build *b, uint64_t where)
 	uint32_t at;
 
 	if (b->moves) {
-		rel = find_dyn_reloc(elf, where);
+		rel = mp_elf_dyn_reloc_at(elf, where);
 		if (!rel || rel->type != R_X86_64_RELATIVE)
 			return MP_NONE;
 		return mp_space_at(b->index, (uint64_t)rel->addend);
 	}
 	if (elf->relinkable) {
-		rel = find_static_reloc(elf, where);
+		rel = mp_elf_reloc_at(elf, where);
 		if (!rel || rel->type != R_X86_64_64)
 			return MP_NONE;
 	}
