@@ -55,8 +55,8 @@ static const struct argp_option options[] = {
 	 0},
 	{"since", 's', "WHEN", 0, "2h, 3d, today, 2026-11-20, ...: not what is older", 0},
 	{"branches", KEY_BRANCHES, "WHICH", 0,
-	 "fdata: none (samples alone), seen, inferred from samples; else seen where there are any, "
-	 "or inferred",
+	 "fdata: none (samples alone), seen, inferred (from samples), or auto (default): seen "
+	 "where there are any, else inferred",
 	 0},
 	{"linker", KEY_LINKER, "LINKER", 0,
 	 "order: lld (default), gold, or ld for a linker script of GNU ld", 0},

@@ -108,7 +108,8 @@ for prog in $progs; do
 	rm -f p.db*
 	perf script -G -i perf.data --show-mmap-events --show-task-events >perf.txt 2>/dev/null
 	ends 0 "import" import.txt --db p.db import perf.txt
-	ends 0 "as perf2bolt" none.fdata --db p.db export --format=fdata --binary=$prog
+	ends 0 "as perf2bolt" none.fdata --db p.db export --format=fdata --branches=none \
+		--binary=$prog
 	# An entry of a PLT is a function for bolt; and perf's event stands in the first line.
 	diff <(grep -v '@PLT\|^no_lbr' bolt.fdata | sort) <(grep -v '^no_lbr' none.fdata | sort) \
 		>diff.txt || fail "$prog: not as perf2bolt: $(head -5 diff.txt)"
