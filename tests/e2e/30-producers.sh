@@ -4,28 +4,15 @@
 # One suite for every producer of samples: exec, fork, short-lived processes, libraries that
 # follow each other at one address, threads, JIT, deleted and replaced files, mount namespaces.
 # Each stream is also recorded, and its replay must give the very same database.
-set -u
-root=$(cd "$(dirname "$0")/../.." && pwd)
+. "$(dirname "$0")/lib.sh"
 MORPHD=$BUILD/morphd
 cd "$TMPDIR" || exit 1
-nr_failed=0
-nr_skipped=0
 fail() {
 	echo "FAIL: $producer, $scenario: $*"
 	nr_failed=$((nr_failed + 1))
 }
 
-# What this machine can run; why not the others.
-sources=
-for source in perf bpf; do
-	if "$MORPHD" run --source=$source --record probe -- true 2> err; then
-		sources="$sources $source"
-	else
-		echo "skip: $source: $(head -n 1 err)"
-		nr_skipped=$((nr_skipped + 1))
-	fi
-done
-[ -n "$sources" ] || { echo "no sampling on this machine: $(head -n 1 err)"; exit 77; }
+sampling
 
 CC=${CC:-gcc}
 $CC -O1 -o busy "$root/tests/e2e/busy.c" -ldl -lpthread || exit 1

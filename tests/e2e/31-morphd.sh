@@ -2,15 +2,9 @@
 # SPDX-License-Identifier: Apache-2.0
 # morphd's command line: exit statuses, messages that name the file and the reason, signals,
 # the lock on a database, a full disk, and what a user is told who may not sample.
-set -u
-root=$(cd "$(dirname "$0")/../.." && pwd)
+. "$(dirname "$0")/lib.sh"
 MORPHD=$BUILD/morphd
 cd "$TMPDIR" || exit 1
-nr_failed=0
-fail() {
-	echo "FAIL: $*"
-	nr_failed=$((nr_failed + 1))
-}
 
 # expect STATUS MESSAGE COMMAND...: exit status, and part of what is said on stderr
 expect() {

@@ -2,19 +2,10 @@
 # SPDX-License-Identifier: Apache-2.0
 # A collector that cannot keep up says how much it lost, and finds its feet again: mappings are
 # looked up anew, so that later samples are attributed and none goes to a wrong file.
-set -u
-root=$(cd "$(dirname "$0")/../.." && pwd)
+. "$(dirname "$0")/lib.sh"
 MORPHD=$BUILD/morphd
 cd "$TMPDIR" || exit 1
-sources=
-for source in perf bpf; do
-	if "$MORPHD" run --source=$source --record probe -- true 2> err; then
-		sources="$sources $source"
-	else
-		echo "skip: $source: $(head -n 1 err)"
-	fi
-done
-[ -n "$sources" ] || { echo "no sampling on this machine: $(head -n 1 err)"; exit 77; }
+sampling
 fail() {
 	echo "FAIL: $source: $*"
 	exit 1

@@ -2,15 +2,9 @@
 # SPDX-License-Identifier: Apache-2.0
 # --source=auto: takes the best collector that works, falls back where the kernel, the rights or
 # the build do not allow it, and says why; the rate is measured unless it is asked for.
-set -u
-root=$(cd "$(dirname "$0")/../.." && pwd)
+. "$(dirname "$0")/lib.sh"
 MORPHD=$BUILD/morphd
 cd "$TMPDIR" || exit 1
-nr_failed=0
-fail() {
-	echo "FAIL: $*"
-	nr_failed=$((nr_failed + 1))
-}
 
 "$MORPHD" run --source=perf --record probe -- true 2> err || {
 	echo "no sampling on this machine: $(head -n 1 err)"

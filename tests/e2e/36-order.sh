@@ -3,25 +3,15 @@
 # No sample comes before the mapping it lies in, nor after the next one there, though mappings
 # are made on one CPU and samples taken on another: two libraries in turn at one address, of
 # which each runs a function of its own, for every source, one command and the whole machine.
-set -u
-root=$(cd "$(dirname "$0")/../.." && pwd)
+. "$(dirname "$0")/lib.sh"
 MORPHD=$BUILD/morphd
 cd "$TMPDIR" || exit 1
-nr_failed=0
 fail() {
 	echo "FAIL: $source, $kind: $*"
 	nr_failed=$((nr_failed + 1))
 }
 
-sources=
-for source in perf bpf; do
-	if "$MORPHD" run --source=$source --record probe -- true 2> err; then
-		sources="$sources $source"
-	else
-		echo "skip: $source: $(head -n 1 err)"
-	fi
-done
-[ -n "$sources" ] || { echo "no sampling on this machine: $(head -n 1 err)"; exit 77; }
+sampling
 
 CC=${CC:-gcc}
 $CC -O1 -D_GNU_SOURCE -o order "$root/tests/e2e/order.c" -ldl -lpthread || exit 1

@@ -2,48 +2,11 @@
 # SPDX-License-Identifier: Apache-2.0
 # morph-stats from the outside: real files of callgrind and perf in, what it says
 # compared with what they say, exit statuses, JSON, exports that others accept.
-set -u
-root=$(cd "$(dirname "$0")/../.." && pwd)
-BUILD=${BUILD:-$root/build}
-BUILD=$(cd "$BUILD" && pwd)
-dir=$(mktemp -d "${TMPDIR:-/tmp}/stats.XXXXXX")
+. "$(dirname "$0")/lib.sh"
+scratch stats
 trap 'chmod -R u+w "$dir"; rm -rf "$dir"' EXIT
 cc=${CC:-gcc}
-nr_failed=0
-left_out=""
-cd "$dir" || exit 1
-
-if ! command -v "${cc%% *}" >/dev/null; then
-	echo "skip: $cc is missing"
-	exit 77
-fi
-
-fail() {
-	echo "FAIL: $*"
-	nr_failed=$((nr_failed + 1))
-}
-
-# ends STATUS WHAT ARGS: output in out.txt, messages in err.txt
-ends() {
-	local want=$1 what=$2 got=0
-	shift 2
-	"$BUILD/morph-stats" "$@" >out.txt 2>err.txt || got=$?
-	[ "$got" = "$want" ] || {
-		fail "$what: status $got, not $want"
-		head -20 out.txt err.txt | sed 's/^/    /'
-	}
-}
-
-says() {
-	grep -q -e "$2" "$1" || {
-		fail "$3: no '$2' in $1"
-		head -20 "$1" | sed 's/^/    /'
-	}
-}
-
-one_line() {
-	[ "$(wc -l <err.txt)" = 1 ] || fail "$1: not one line of message: $(cat err.txt)"
-}
+need "${cc%% *}"
 
 cat >prog.c <<'C'
 #include <stdio.h>
@@ -219,11 +182,4 @@ else
 	ends 3 "since tomorrow" --db q.db query --since=@99999999999
 fi
 
-if [ $nr_failed != 0 ]; then
-	echo "$nr_failed failed"
-	exit 1
-fi
-if [ -n "$left_out" ]; then
-	echo "skip: without$left_out the rest passed"
-	exit 77
-fi
+finish

@@ -2,47 +2,13 @@
 # SPDX-License-Identifier: Apache-2.0
 # morph-stats annotate on programs that were really sampled: what it says adds up to what query
 # says; C, C++, stripped, with the debug information elsewhere, optimised; names that are not unique.
-set -u
-root=$(cd "$(dirname "$0")/../.." && pwd)
-BUILD=${BUILD:-$root/build}
-BUILD=$(cd "$BUILD" && pwd)
-dir=$(mktemp -d "${TMPDIR:-/tmp}/annotate.XXXXXX")
+. "$(dirname "$0")/lib.sh"
+scratch annotate
 debug=""
 trap 'rm -rf "$dir"; [ -z "$debug" ] || rm -f "$debug"' EXIT
-nr_failed=0
-left_out=""
-cd "$dir" || exit 1
-
-fail() {
-	echo "FAIL: $*"
-	nr_failed=$((nr_failed + 1))
-}
-
-# ends STATUS WHAT ARGS: output in out.txt, messages in err.txt
-ends() {
-	local want=$1 what=$2 got=0
-	shift 2
-	"$BUILD/morph-stats" "$@" >out.txt 2>err.txt || got=$?
-	[ "$got" = "$want" ] || {
-		fail "$what: status $got, not $want"
-		head -20 out.txt err.txt | sed 's/^/    /'
-	}
-}
-
-says() {
-	grep -q -e "$2" "$1" || {
-		fail "$3: no '$2' in $1"
-		head -30 "$1" | sed 's/^/    /'
-	}
-}
 
 says_not() {
 	! grep -q -e "$2" "$1" || fail "$3: '$2' in $1"
-}
-
-# json WHAT FILTER: out.txt, as JSON, makes the filter true
-json() {
-	jq -e "$2" out.txt >/dev/null || fail "$1: $(head -c 2000 out.txt)"
 }
 
 "$BUILD/morphd" run --no-kernel --db probe.db -- true 2>err.txt || {
@@ -373,11 +339,4 @@ else
 	cp keep plain
 fi
 
-if [ $nr_failed != 0 ]; then
-	echo "$nr_failed failed"
-	exit 1
-fi
-if [ -n "$left_out" ]; then
-	echo "skip: without$left_out the rest passed"
-	exit 77
-fi
+finish

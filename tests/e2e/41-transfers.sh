@@ -3,27 +3,11 @@
 # Transfers of control from real files of others: what BOLT's instrumented program, perf2bolt,
 # merge-fdata and callgrind say of one run is what single-stepping it says; and what an optimised
 # program does is what the original does.
-set -u
-root=$(cd "$(dirname "$0")/../.." && pwd)
-BUILD=${BUILD:-$root/build}
-BUILD=$(cd "$BUILD" && pwd)
-dir=$(mktemp -d "${TMPDIR:-/tmp}/transfers.XXXXXX")
-trap 'rm -rf "$dir"' EXIT
+. "$(dirname "$0")/lib.sh"
+scratch transfers
 cc=${CC:-gcc}
 bolt=/usr/lib/llvm-19/bin
-nr_failed=0
-left_out=""
-cd "$dir" || exit 1
-
-if ! command -v "${cc%% *}" >/dev/null; then
-	echo "skip: $cc is missing"
-	exit 77
-fi
-
-fail() {
-	echo "FAIL: $*"
-	nr_failed=$((nr_failed + 1))
-}
+need "${cc%% *}"
 
 # imports DB ARGS: into a new database, which must be sound
 imports() {
@@ -51,11 +35,6 @@ refuses() {
 	[ "$(wc -l <err.txt)" = 1 ] || fail "import $*: $(cat err.txt)"
 	grep -q -- "$message" err.txt || fail "import $*: no '$message': $(cat err.txt)"
 	[ ! -e none.db ] || fail "import $*: made a database"
-}
-
-# says MESSAGE WHAT: of the last import
-says() {
-	grep -q -- "$1" out.txt || fail "$2: no '$1': $(cat out.txt)"
 }
 
 # edges DB PATH: "FROM TO COUNT"
@@ -167,7 +146,7 @@ for kind in nopie pie; do
 	# ---- single-stepped, as branch stacks: every transfer there was
 	"$BUILD/tools/steps" ./$kind 100 >steps.txt 2>/dev/null || fail "$kind: steps"
 	imports steps.db steps.txt
-	says '^[1-9][0-9]* of [0-9]* transfers counted, in 1 modules$' "$kind: steps"
+	says out.txt '^[1-9][0-9]* of [0-9]* transfers counted, in 1 modules$' "$kind: steps"
 	edges steps.db "$PWD/$kind" >steps.edges
 	of_program steps.edges $kind.symbols >own.edges
 
@@ -195,8 +174,8 @@ for kind in nopie pie; do
 		>bolt.txt 2>&1 || fail "$kind: llvm-bolt -instrument: $(tail -1 bolt.txt)"
 	./$kind.i 100 >/dev/null || fail "$kind: the instrumented program"
 	imports i.db --binary=$kind i.fdata
-	says '^[1-9][0-9]* of [0-9]* transfers counted, in 1 modules$' "$kind: instrumented"
-	says 'fell through' "$kind: instrumented"
+	says out.txt '^[1-9][0-9]* of [0-9]* transfers counted, in 1 modules$' "$kind: instrumented"
+	says out.txt 'fell through' "$kind: instrumented"
 	grep -q 'unattributed' out.txt && fail "$kind: instrumented: $(cat out.txt)"
 	edges i.db $kind >i.edges
 	of_program i.edges $kind.symbols >i-own.edges
@@ -222,7 +201,7 @@ for kind in nopie pie; do
 	grep -q ' [1-9][0-9]* inverted' opt.txt || fail "$kind: nothing inverted: $(cat opt.txt)"
 	"$BUILD/tools/steps" ./$kind.opt 100 >opt-steps.txt 2>/dev/null || fail "$kind: steps"
 	imports opt.db opt-steps.txt
-	says 'ran straight through' "$kind: optimised"
+	says out.txt 'ran straight through' "$kind: optimised"
 	edges opt.db "$PWD/$kind.opt" >opt.edges
 	same "$kind: optimised" steps.edges opt.edges
 	imports opt.db --binary=$kind.opt i.fdata
@@ -287,11 +266,4 @@ if [ -x $bolt/llvm-bolt ]; then
 	fi
 fi
 
-if [ $nr_failed != 0 ]; then
-	echo "$nr_failed failed"
-	exit 1
-fi
-if [ -n "$left_out" ]; then
-	echo "skip: without$left_out the rest passed"
-	exit 77
-fi
+finish

@@ -2,44 +2,9 @@
 # SPDX-License-Identifier: Apache-2.0
 # morph-stats diff on programs that were really sampled or counted: shares are query's, an unchanged
 # program is within the noise, one that changed is found, builds are matched by name, periods by day.
-set -u
-root=$(cd "$(dirname "$0")/../.." && pwd)
-BUILD=${BUILD:-$root/build}
-BUILD=$(cd "$BUILD" && pwd)
-dir=$(mktemp -d "${TMPDIR:-/tmp}/diff.XXXXXX")
-trap 'rm -rf "$dir"' EXIT
-nr_failed=0
-left_out=""
-cd "$dir" || exit 1
+. "$(dirname "$0")/lib.sh"
+scratch diff
 export TZ=UTC
-
-fail() {
-	echo "FAIL: $*"
-	nr_failed=$((nr_failed + 1))
-}
-
-# ends STATUS WHAT ARGS: output in out.txt, messages in err.txt
-ends() {
-	local want=$1 what=$2 got=0
-	shift 2
-	"$BUILD/morph-stats" "$@" >out.txt 2>err.txt || got=$?
-	[ "$got" = "$want" ] || {
-		fail "$what: status $got, not $want"
-		head -20 out.txt err.txt | sed 's/^/    /'
-	}
-}
-
-says() {
-	grep -q -e "$2" "$1" || {
-		fail "$3: no '$2' in $1"
-		head -20 "$1" | sed 's/^/    /'
-	}
-}
-
-# json WHAT FILTER: out.txt, as JSON, makes the filter true
-json() {
-	jq -e "$2" out.txt >/dev/null || fail "$1: $(head -c 2000 out.txt)"
-}
 
 command -v valgrind >/dev/null || { echo "skip: no valgrind to count with"; exit 77; }
 
@@ -216,11 +181,4 @@ if [ -z "$left_out" ]; then
 		.delta < 20 and .delta > -20'
 fi
 
-if [ $nr_failed != 0 ]; then
-	echo "$nr_failed failed"
-	exit 1
-fi
-if [ -n "$left_out" ]; then
-	echo "skip: without$left_out the rest passed"
-	exit 77
-fi
+finish

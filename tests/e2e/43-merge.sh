@@ -2,41 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 # morph-stats merge: two databases that were really filled, added up, are what one would be that
 # got both; whatever is wrong with an input, what is added to stays as it was.
-set -u
-root=$(cd "$(dirname "$0")/../.." && pwd)
-BUILD=${BUILD:-$root/build}
-BUILD=$(cd "$BUILD" && pwd)
-dir=$(mktemp -d "${TMPDIR:-/tmp}/merge.XXXXXX")
-trap 'rm -rf "$dir"' EXIT
-nr_failed=0
-cd "$dir" || exit 1
-
-fail() {
-	echo "FAIL: $*"
-	nr_failed=$((nr_failed + 1))
-}
-
-# ends STATUS WHAT ARGS: output in out.txt, messages in err.txt
-ends() {
-	local want=$1 what=$2 got=0
-	shift 2
-	"$BUILD/morph-stats" "$@" >out.txt 2>err.txt || got=$?
-	[ "$got" = "$want" ] || {
-		fail "$what: status $got, not $want"
-		head -20 out.txt err.txt | sed 's/^/    /'
-	}
-}
-
-says() {
-	grep -q -e "$2" "$1" || {
-		fail "$3: no '$2' in $1"
-		head -20 "$1" | sed 's/^/    /'
-	}
-}
-
-one_line() {
-	[ "$(wc -l <err.txt)" = 1 ] || fail "$1: not one line of message: $(cat err.txt)"
-}
+. "$(dirname "$0")/lib.sh"
+scratch merge
 
 command -v valgrind >/dev/null || { echo "skip: no valgrind to count with"; exit 77; }
 
@@ -193,4 +160,4 @@ ends 0 "transfers merged" merge u.db t.db
 ends 1 "transfers merged again" merge u.db t.db
 says err.txt 'was added before' "transfers merged again"
 
-[ $nr_failed = 0 ] || { echo "$nr_failed failed"; exit 1; }
+finish

@@ -2,46 +2,19 @@
 # SPDX-License-Identifier: Apache-2.0
 # morph-stats heat and flame from the outside: files that are well-formed and refer to nothing,
 # numbers that are query's, names that are hostile, exit statuses, nothing half-written.
-set -u
-root=$(cd "$(dirname "$0")/../.." && pwd)
-BUILD=${BUILD:-$root/build}
-BUILD=$(cd "$BUILD" && pwd)
-dir=$(mktemp -d "${TMPDIR:-/tmp}/pictures.XXXXXX")
-trap 'rm -rf "$dir"' EXIT
+. "$(dirname "$0")/lib.sh"
+scratch pictures
 cc=${CC:-gcc}
-nr_failed=0
-cd "$dir" || exit 1
+need "${cc%% *}" valgrind python3 jq
 
-for need in "${cc%% *}" valgrind python3 jq; do
-	command -v "$need" >/dev/null || {
-		echo "skip: $need is missing"
-		exit 77
-	}
-done
-
-fail() {
-	echo "FAIL: $*"
-	nr_failed=$((nr_failed + 1))
-}
-
-# ends STATUS WHAT ARGS: output in out.txt, messages in err.txt
+# ends STATUS WHAT ARGS: and no message where it did what it was asked to, one line where it failed
 ends() {
-	local want=$1 what=$2 got=0
-	shift 2
-	"$BUILD/morph-stats" "$@" >out.txt 2>err.txt || got=$?
-	[ "$got" = "$want" ] || {
-		fail "$what: status $got, not $want"
-		head -5 out.txt err.txt | cut -c1-200 | sed 's/^/    /'
-	}
-	if [ "$want" = 0 ]; then
-		[ ! -s err.txt ] || fail "$what: says $(head -2 err.txt)"
-	elif [ "$want" != 2 ]; then
-		[ "$(wc -l <err.txt)" = 1 ] || fail "$what: not one line: $(cat err.txt)"
+	command_ends "$1" "$2" "$BUILD/morph-stats" "${@:3}"
+	if [ "$1" = 0 ]; then
+		[ ! -s err.txt ] || fail "$2: says $(head -2 err.txt)"
+	elif [ "$1" != 2 ]; then
+		one_line "$2"
 	fi
-}
-
-says() {
-	grep -q -e "$1" err.txt || fail "$2: no '$1' in: $(cat err.txt)"
 }
 
 # Well-formed, and nothing in it that a browser would fetch or that runs by itself
@@ -156,7 +129,7 @@ ends 3 "heat of what never ran" --db p.db heat /bin/true
 ends 1 "heat of no program" --db p.db heat prog.c
 ends 1 "heat of no file" --db p.db heat nothing
 ends 1 "after: no output" --db p.db heat prog --after prog
-says 'was not written by morph-optimize' "after: no output"
+says err.txt 'was not written by morph-optimize' "after: no output"
 ends 3 "flame of no module" --db p.db flame -m nothing
 
 # ---- before
@@ -202,8 +175,8 @@ if [ -e prog.morph ]; then
 	ends 0 "--json with -o" --db p.db heat prog --after prog.morph --json -o both.svg
 	cmp -s both.svg after.svg || fail "--json changes the picture"
 	ends 1 "an output in place of its original" --db p.db heat prog.morph
-	says 'name its original' "an output in place of its original"
-	says "$dir/prog" "an output in place of its original"
+	says err.txt 'name its original' "an output in place of its original"
+	says err.txt "$dir/prog" "an output in place of its original"
 	sed 's/quiet(n \/ 2)/quiet(n \/ 4)/' prog.c >other.c
 	$cc -O1 -Wl,--build-id other.c -o other 2>/dev/null || $cc -O1 -Wl,--build-id -xc - -o other \
 		<<<'int main(void) { return 0; }'

@@ -2,25 +2,12 @@
 # SPDX-License-Identifier: Apache-2.0
 # morph-optimize from the outside: options, exit statuses, messages, and that it
 # leaves nothing behind and nothing half-written, whatever happens to it.
-set -u
-root=$(cd "$(dirname "$0")/../.." && pwd)
-BUILD=${BUILD:-$root/build}
-BUILD=$(cd "$BUILD" && pwd)
-dir=$(mktemp -d "${TMPDIR:-/tmp}/optcli.XXXXXX")
-trap 'rm -rf "$dir"' EXIT
-nr_failed=0
-for t in gcc readelf objdump jq; do
-	command -v $t >/dev/null || { echo "skip: $t is missing"; exit 77; }
-done
-cd "$dir" || exit 1
+. "$(dirname "$0")/lib.sh"
+scratch optcli
+need gcc readelf objdump jq
 mkdir tmp
 export TMPDIR=$dir/tmp
 optimize=$BUILD/morph-optimize
-
-fail() {
-	echo "FAIL: $*"
-	nr_failed=$((nr_failed + 1))
-}
 
 nothing_left() { # WHAT
 	local left
@@ -28,23 +15,10 @@ nothing_left() { # WHAT
 	[ -z "$left" ] || fail "$1: left behind: $left"
 }
 
-# ends STATUS WHAT ARGS: output in out.txt, messages in err.txt
+# ends STATUS WHAT ARGS
 ends() {
-	local want=$1 what=$2 got=0
-	shift 2
-	"$optimize" "$@" >out.txt 2>err.txt || got=$?
-	[ "$got" = "$want" ] || {
-		fail "$what: status $got, not $want"
-		head -5 out.txt err.txt | sed 's/^/    /'
-	}
-	nothing_left "$what"
-}
-
-says() { # FILE REGEXP WHAT
-	grep -q -e "$2" "$1" || {
-		fail "$3: $1 does not say '$2':"
-		sed 's/^/    /' "$1"
-	}
+	command_ends "$1" "$2" "$optimize" "${@:3}"
+	nothing_left "$2"
 }
 
 # refuses STATUS REGEXP FILE ARGS: one line "morph-optimize: FILE: reason", and no output.

@@ -4,48 +4,23 @@
 # morph-optimize --in-place and --restore from the outside: everything that a file has besides its
 # bytes is kept, the original comes back, and whatever happens in between, at the path is
 # the old file or the new one, whole.
-set -u
-root=$(cd "$(dirname "$0")/../.." && pwd)
-BUILD=${BUILD:-$root/build}
-BUILD=$(cd "$BUILD" && pwd)
-dir=$(mktemp -d "${TMPDIR:-/tmp}/inplace.XXXXXX")
+. "$(dirname "$0")/lib.sh"
+need gcc jq strip objdump readelf
+scratch inplace
 theirs=$(mktemp -d /tmp/inplace.XXXXXX) # which another user can reach
 trap 'chattr -i "$dir/fixed" 2>/dev/null; rm -rf "$dir" "$theirs"' EXIT
-nr_failed=0 left_out=
-for t in gcc jq strip objdump readelf; do
-	command -v $t >/dev/null || { echo "skip: $t is missing"; exit 77; }
-done
-cd "$dir" || exit 1
-gcc -O1 -o kill-at "$root/tests/e2e/kill_at.c" || exit 1
+gcc -O1 -o kill-at "$root/tests/tools/kill_at.c" || exit 1
 optimize=$BUILD/morph-optimize
 kill_at=$dir/kill-at
 is_root=$([ "$(id -u)" = 0 ] && echo 1)
-
-fail() {
-	echo "FAIL: $*"
-	nr_failed=$((nr_failed + 1))
-}
 
 without() {
 	left_out="$left_out, $*"
 }
 
-# ends STATUS WHAT ARGS: output in out.txt, messages in err.txt
+# ends STATUS WHAT ARGS
 ends() {
-	local want=$1 what=$2 got=0
-	shift 2
-	"$optimize" "$@" >out.txt 2>err.txt || got=$?
-	[ "$got" = "$want" ] || {
-		fail "$what: status $got, not $want"
-		head -5 out.txt err.txt | sed 's/^/    /'
-	}
-}
-
-says() { # FILE REGEXP WHAT
-	grep -q -e "$2" "$1" || {
-		fail "$3: $1 does not say '$2':"
-		sed 's/^/    /' "$1"
-	}
+	command_ends "$1" "$2" "$optimize" "${@:3}"
 }
 
 # refuses STATUS REGEXP WHAT ARGS...: one line with the reason, and prog is what it was

@@ -3,45 +3,17 @@
 # morph-audit from the outside: verdicts, exit statuses, and that both programs
 # are run alike and nothing is left behind. Differences in speed are made large,
 # so that a busy machine cannot hide them.
-set -u
-root=$(cd "$(dirname "$0")/../.." && pwd)
-BUILD=${BUILD:-$root/build}
-BUILD=$(cd "$BUILD" && pwd)
-dir=$(mktemp -d "${TMPDIR:-/tmp}/audit.XXXXXX")
-trap 'rm -rf "$dir"' EXIT
+. "$(dirname "$0")/lib.sh"
 cc=${CC:-gcc}
-nr_failed=0
-
-if ! command -v "${cc%% *}" >/dev/null; then
-	echo "skip: $cc is missing"
-	exit 77
-fi
-cd "$dir" || exit 1
+need "${cc%% *}"
+scratch audit
 mkdir slots
 export TMPDIR=$dir/slots
 
-fail() {
-	echo "FAIL: $*"
-	nr_failed=$((nr_failed + 1))
-}
-
-# ends STATUS WHAT ARGS: output in out.txt, messages in err.txt
+# ends STATUS WHAT ARGS
 ends() {
-	local want=$1 what=$2 got=0
-	shift 2
-	"$BUILD/morph-audit" --alpha=1e-6 --max-seconds=120 "$@" >out.txt 2>err.txt || got=$?
-	[ "$got" = "$want" ] || {
-		fail "$what: status $got, not $want"
-		sed 's/^/    /' out.txt err.txt
-	}
-	[ -z "$(ls slots)" ] || fail "$what: left behind: $(ls slots)"
-}
-
-says() {
-	grep -q -e "$2" "$1" || {
-		fail "$1 does not say '$2':"
-		sed 's/^/    /' "$1"
-	}
+	command_ends "$1" "$2" "$BUILD/morph-audit" --alpha=1e-6 --max-seconds=120 "${@:3}"
+	[ -z "$(ls slots)" ] || fail "$2: left behind: $(ls slots)"
 }
 
 cat >work.c <<'EOF'

@@ -3,31 +3,8 @@
 # What the tests of exports share; sourced. A C and a C++ program, in files with a
 # blank in their names, with local functions of one name, inlined code, templates,
 # exceptions; and their exact counts from callgrind, so that nothing depends on luck.
-set -u
-root=$(cd "$(dirname "${BASH_SOURCE[0]}")/../../.." && pwd)
-BUILD=${BUILD:-$root/build}
-BUILD=$(cd "$BUILD" && pwd)
-dir=$(mktemp -d "${TMPDIR:-/tmp}/export.XXXXXX")
-trap 'rm -rf "$dir"' EXIT
-cd "$dir" || exit 1
-nr_failed=0
-left_out=""
-
-fail() {
-	echo "FAIL: $*"
-	nr_failed=$((nr_failed + 1))
-}
-
-# need TOOL...: or skip the whole test
-need() {
-	local tool
-	for tool; do
-		command -v "$tool" >/dev/null || {
-			echo "skip: $tool is missing"
-			exit 77
-		}
-	done
-}
+. "$(dirname "${BASH_SOURCE[0]}")/../lib.sh"
+scratch export
 
 # ends STATUS WHAT OUT ARGS: morph-stats ARGS into OUT, messages into err.txt
 ends() {
@@ -37,14 +14,6 @@ ends() {
 	[ "$got" = "$want" ] || {
 		fail "$what: status $got, not $want"
 		head -5 err.txt | sed 's/^/    /'
-	}
-}
-
-# says FILE PATTERN WHAT
-says() {
-	grep -q -e "$2" "$1" || {
-		fail "$3: no '$2' in $1"
-		head -20 "$1" | sed 's/^/    /'
 	}
 }
 

@@ -1,0 +1,97 @@
+# SPDX-License-Identifier: Apache-2.0
+# shellcheck shell=bash
+# What shell tests share: where things are, how failures are counted and shown. Sourced by them,
+# before they change directory; what is checked is theirs.
+set -u
+root=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)
+BUILD=${BUILD:-$root/build}
+BUILD=$(cd "$BUILD" && pwd)
+nr_failed=0
+nr_skipped=0
+left_out=""
+
+fail() {
+	echo "FAIL: $*"
+	nr_failed=$((nr_failed + 1))
+}
+
+# need TOOL...: or skip the whole test
+need() {
+	local tool
+	for tool; do
+		command -v "$tool" >/dev/null || {
+			echo "skip: $tool is missing"
+			exit 77
+		}
+	done
+}
+
+# scratch NAME: go to a directory of the test's own, $dir, which goes away with it
+scratch() {
+	dir=$(mktemp -d "${TMPDIR:-/tmp}/$1.XXXXXX") || exit 1
+	trap 'rm -rf "$dir"' EXIT
+	cd "$dir" || exit 1
+}
+
+# command_ends STATUS WHAT COMMAND...: output in out.txt, messages in err.txt
+command_ends() {
+	local want=$1 what=$2 got=0
+	shift 2
+	"$@" >out.txt 2>err.txt || got=$?
+	[ "$got" = "$want" ] || {
+		fail "$what: status $got, not $want"
+		head -20 out.txt err.txt | cut -c1-200 | sed 's/^/    /'
+	}
+}
+
+# ends STATUS WHAT ARGS: of morph-stats
+ends() {
+	command_ends "$1" "$2" "$BUILD/morph-stats" "${@:3}"
+}
+
+# says FILE PATTERN [WHAT]
+says() {
+	grep -q -e "$2" "$1" || {
+		fail "${3:+$3: }no '$2' in $1"
+		head -30 "$1" | sed 's/^/    /'
+	}
+}
+
+# one_line WHAT: the last program said one line, no more
+one_line() {
+	[ "$(wc -l <err.txt)" = 1 ] || fail "$1: not one line of message: $(cat err.txt)"
+}
+
+# json WHAT FILTER: out.txt, as JSON, makes the filter true
+json() {
+	jq -e "$2" out.txt >/dev/null || fail "$1: $(head -c 2000 out.txt)"
+}
+
+# sampling: what this machine can sample with, in $sources, and why not the others; where there
+# is nothing, skip the whole test
+sampling() {
+	local source
+	sources=
+	for source in perf bpf; do
+		if "$BUILD/morphd" run --source=$source --record probe -- true 2>err; then
+			sources="$sources $source"
+		else
+			echo "skip: $source: $(head -n 1 err)"
+			nr_skipped=$((nr_skipped + 1))
+		fi
+	done
+	[ -n "$sources" ] || { echo "no sampling on this machine: $(head -n 1 err)"; exit 77; }
+}
+
+# finish: the exit status of the test
+finish() {
+	if [ $nr_failed != 0 ]; then
+		echo "$nr_failed failed"
+		exit 1
+	fi
+	if [ -n "$left_out" ]; then
+		echo "skip: without$left_out the rest passed"
+		exit 77
+	fi
+	exit 0
+}
