@@ -3,6 +3,7 @@
 plot Documentation/bench.svg, and a few lines for the terminal. Measures nothing."""
 
 import os
+import re
 
 import benchplot
 
@@ -20,7 +21,8 @@ def runs_of(versions, key):
 
 
 def error_of(versions, key):
-    return next((v["error"] for k, v in sorted(versions.items())
+    """What went wrong, without the directories of the machine it went wrong on."""
+    return next((re.sub(r"/\S*/", "", v["error"]) for k, v in sorted(versions.items())
                  if (k == key or k.startswith(key + ".")) and "error" in v), None)
 
 
