@@ -133,6 +133,35 @@ static bool straddles(const struct me_placement *placement, uint32_t i, uint64_t
 	return size && ((vaddr & (line - 1)) + size - 1) / line > (size - 1) / line;
 }
 
+/* Would an instruction behind an fldcw cross a line, if what falls from one copy into the next, from
+ * @i on, began at @vaddr? */
+static bool follower_crosses(const struct me_placement *placement, uint32_t i, uint64_t vaddr)
+{
+	for (;; i++) {
+		const struct me_copy *copy = &placement->copies[i];
+
+		for (uint8_t k = 0; k < copy->followers.nr; k++)
+			if ((vaddr + copy->followers.at[k].first) / ME_FOLLOWER_LINE !=
+			    (vaddr + copy->followers.at[k].last) / ME_FOLLOWER_LINE)
+				return true;
+		vaddr += copy_size(copy);
+		if (!copy->falls || i + 1 == placement->nr_copies)
+			return false;
+		vaddr = round_up(vaddr, placement->copies[i + 1].align_log2);
+	}
+}
+
+/* Nothing falls into copy @i: the first place from @vaddr on where that does not happen. */
+static uint64_t avoid_crossing(const struct me_placement *placement, uint32_t i, uint64_t vaddr)
+{
+	uint64_t step = UINT64_C(1) << placement->copies[i].align_log2;
+
+	for (uint64_t at = vaddr; at < vaddr + ME_FOLLOWER_LINE; at += step)
+		if (!follower_crosses(placement, i, at))
+			return at;
+	return vaddr;
+}
+
 static void assign_addresses(struct me_placement *placement)
 {
 	uint64_t vaddr = placement->base;
@@ -143,6 +172,8 @@ static void assign_addresses(struct me_placement *placement)
 		vaddr = round_up(vaddr, copy->align_log2);
 		if (copy->run && straddles(placement, i, vaddr))
 			vaddr = round_up(vaddr, placement->line_log2);
+		if (placement->any_followers && (i == 0 || !copy[-1].falls))
+			vaddr = avoid_crossing(placement, i, vaddr);
 		copy->new_vaddr = vaddr;
 		copy->new_size = copy_size(copy);
 		vaddr += copy->new_size;
@@ -217,6 +248,10 @@ int me_place(const struct mp_cfg *cfg, const struct me_plan *plan,
 			out->of_block[plan->blocks[i].block] = i;
 		if (plan->blocks[i].zone == ME_ZONE_WARM && out->first_warm == plan->nr_blocks)
 			out->first_warm = i;
+		if (plan->blocks[i].zone == ME_ZONE_HOT) {
+			me_followers_find(cfg, plan->blocks[i].block, &out->copies[i].followers);
+			out->any_followers |= out->copies[i].followers.nr > 0;
+		}
 	}
 	for (uint32_t i = 0; i < plan->nr_blocks; i++)
 		shape(cfg, out, i, &plan->blocks[i]);

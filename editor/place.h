@@ -11,6 +11,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "editor/control_word.h"
 #include "editor/plan.h"
 #include "editor/pointer.h"
 #include "editor/unwind.h"
@@ -25,12 +26,13 @@ struct me_copy {
 	uint64_t new_vaddr;
 	uint32_t new_size; /* body, branch and jump; padding before it not counted */
 	uint8_t align_log2;
-	uint8_t run;		     /* as in the plan */
-	bool branch, jump;	     /* a jcc, a jmp at the end */
-	bool long_branch, long_jump; /* rel32 rather than rel8 */
-	bool invert;		     /* the jcc's condition */
-	bool falls;		     /* control may run on to the next copy */
-	bool clone;		     /* not the copy that branches, patches and pointers lead to */
+	uint8_t run;		       /* as in the plan */
+	struct me_followers followers; /* in hot code: kept within lines where padding may do it */
+	bool branch, jump;	       /* a jcc, a jmp at the end */
+	bool long_branch, long_jump;   /* rel32 rather than rel8 */
+	bool invert;		       /* the jcc's condition */
+	bool falls;		       /* control may run on to the next copy */
+	bool clone; /* not the copy that branches, patches and pointers lead to */
 	uint64_t branch_target, jump_target; /* old addresses */
 };
 
@@ -43,6 +45,7 @@ struct me_placement {
 	uint64_t base, end;  /* [base, end): all copies */
 	uint64_t text_end;   /* [base, text_end): .morph.text, filled up to whole pages of the
 			      * plan's page_log2 */
+	bool any_followers;  /* any of the copies has some */
 	uint64_t nr_inverted, nr_jumps_added, nr_jumps_dropped;
 };
 

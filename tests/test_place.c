@@ -362,6 +362,42 @@ START_TEST(place_leads_what_was_not_copied_to_old_code)
 }
 END_TEST
 
+/* An fldcw in the second of two blocks that fall into each other, wherever they are to begin. */
+START_TEST(place_keeps_what_follows_an_fldcw_within_a_line)
+{
+	struct me_followers found;
+	struct fixture f;
+	int nr_padded = 0;
+
+	fixture_build(&f, "assembler", ASM,
+		      ".globl start\nstart:\n .cfi_startproc\n hlt\n .cfi_endproc\n"
+		      ".type f, @function\nf:\n .cfi_startproc\n test %edi, %edi\n je 2f\n"
+		      " fldcw -4(%rsp)\n fistpl -8(%rsp)\n fld %st(0)\n fldcw (%r9)\n"
+		      " movl $217, %eax\n2: ret\n .cfi_endproc\n.size f, .-f\n");
+	me_followers_find(f.cfg, f.cfg->funcs[fixture_func(&f, "f")].first_block + 1, &found);
+	ck_assert_uint_eq(found.nr, 2);
+	ck_assert_uint_eq(found.at[0].first, 4);
+	ck_assert_uint_eq(found.at[0].last, 7);
+	ck_assert_uint_eq(found.at[1].first, 13);
+	ck_assert_uint_eq(found.at[1].last, 17);
+	plan_order(&f, "012");
+	for (uint64_t base = 0x500000; base < 0x500040; base++) {
+		uint64_t at;
+
+		fixture_place_at(&f, base);
+		at = f.placement.copies[1].new_vaddr;
+		nr_padded += f.placement.copies[0].new_vaddr != base;
+		for (uint8_t k = 0; k < found.nr; k++)
+			ck_assert_uint_eq((at + found.at[k].first) / 64,
+					  (at + found.at[k].last) / 64);
+		ck_assert_uint_eq(at, f.placement.copies[0].new_vaddr + 4);
+	}
+	/* No more than had to be: seven places would cut one of the two. */
+	ck_assert_int_eq(nr_padded, 7);
+	fixture_free(&f);
+}
+END_TEST
+
 static Suite *suite(void)
 {
 	Suite *s = suite_create("place");
@@ -380,6 +416,7 @@ static Suite *suite(void)
 	tcase_add_test(tc, place_grows_one_branch_because_another_grew);
 	tcase_add_test(tc, place_adds_a_jump_behind_a_call_whose_return_address_lies_elsewhere);
 	tcase_add_test(tc, place_keeps_the_alignment_of_entries_that_pointers_hold);
+	tcase_add_test(tc, place_keeps_what_follows_an_fldcw_within_a_line);
 	tcase_add_test(tc, place_says_where_the_warm_zone_begins);
 	tcase_add_test(tc, place_leads_what_was_not_copied_to_old_code);
 	suite_add_tcase(s, tc);
