@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /* bpf_programs - libbpf and the rings it maps; see bpf_programs.h. */
 #ifdef MORPH_BPF
+#include "daemon/clock.h"
 #include "daemon/bpf_programs.h"
 
 #include <bpf/bpf.h>
@@ -36,14 +37,6 @@ struct md_bpf_programs {
 	int (*take)(void *arg, void *record, size_t size);
 	void *arg;
 };
-
-static uint64_t now_ns(void)
-{
-	struct timespec t;
-
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return t.tv_sec * UINT64_C(1000000000) + t.tv_nsec;
-}
 
 static int quiet(enum libbpf_print_level level, const char *format, va_list args)
 {
@@ -208,7 +201,7 @@ static bool is_quiet(const struct md_wire_stage *stage)
 
 uint64_t md_bpf_programs_limit(struct md_bpf_programs *p, bool all)
 {
-	uint64_t now = now_ns(), limit, first;
+	uint64_t now = md_clock_now_ns(), limit, first;
 	uint32_t cpu, tries;
 
 	for (cpu = 0; cpu < p->nr_cpus; cpu++) {
@@ -220,7 +213,7 @@ uint64_t md_bpf_programs_limit(struct md_bpf_programs *p, bool all)
 	 * A handler says that it began before it asks for the time, with a full barrier between.
 	 * So one that we do not see below has a later time than this.
 	 */
-	limit = now_ns() - 1;
+	limit = md_clock_now_ns() - 1;
 	__atomic_thread_fence(__ATOMIC_SEQ_CST);
 	for (cpu = 0; cpu < p->nr_cpus; cpu++) {
 		for (tries = 0; !is_quiet(&p->stages[cpu]) && tries < 1000; tries++)

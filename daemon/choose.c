@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /* choose - the best source, and its rate; see choose.h. */
+#include "daemon/clock.h"
 #include "daemon/choose.h"
 
 #include <errno.h>
@@ -85,25 +86,17 @@ struct tsc {
 	uint64_t gap_min, gap_max;
 };
 
-static uint64_t clock_ns(void)
-{
-	struct timespec t;
-
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return t.tv_sec * UINT64_C(1000000000) + t.tv_nsec;
-}
-
 static void calibrate(struct tsc *tsc)
 {
-	uint64_t start_ns = clock_ns(), start = __rdtsc(), last, now, least = UINT64_MAX;
+	uint64_t start_ns = md_clock_now_ns(), start = __rdtsc(), last, now, least = UINT64_MAX;
 
 	do {
 		last = __rdtsc();
 		now = __rdtsc();
 		if (now - last < least)
 			least = now - last;
-	} while (clock_ns() - start_ns < INTERVAL_NS);
-	tsc->per_ns = (double)(__rdtsc() - start) / (double)(clock_ns() - start_ns);
+	} while (md_clock_now_ns() - start_ns < INTERVAL_NS);
+	tsc->per_ns = (double)(__rdtsc() - start) / (double)(md_clock_now_ns() - start_ns);
 	tsc->gap_min = GAP_MIN_NS * tsc->per_ns;
 	tsc->gap_max = GAP_MAX_NS * tsc->per_ns;
 	/* Under some hypervisors each look at the counter takes a while. */

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /* flush - counts into the store; see flush.h. */
+#include "daemon/clock.h"
 #include "daemon/flush.h"
 
 #include <errno.h>
@@ -8,14 +9,6 @@
 #include <time.h>
 
 #include "daemon/moved.h"
-
-static uint64_t now_ns(void)
-{
-	struct timespec t;
-
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return t.tv_sec * UINT64_C(1000000000) + t.tv_nsec;
-}
 
 int md_flush_start(struct md_flush *flush, int64_t now_s, struct mp_err *err)
 {
@@ -298,7 +291,7 @@ static int write_activity(struct md_flush *flush, const struct md_attribute *at,
 int md_flush_write(struct md_flush *flush, struct md_attribute *at, int64_t when_s,
 		   struct mp_err *err)
 {
-	uint64_t began = now_ns(), nr_moved = 0;
+	uint64_t began = md_clock_now_ns(), nr_moved = 0;
 	int ret;
 
 	if (!at->ledger.emitted && !at->transfers.nr_used && !at->straight.nr_used)
@@ -324,7 +317,7 @@ int md_flush_write(struct md_flush *flush, struct md_attribute *at, int64_t when
 		md_modcache_forget_keys(at->modcache);
 		return ret;
 	}
-	flush->time_ns += now_ns() - began;
+	flush->time_ns += md_clock_now_ns() - began;
 	flush->nr++;
 	at->branches.moved += nr_moved;
 	md_attribute_clear(at);

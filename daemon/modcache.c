@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /* modcache - what files are, remembered; see modcache.h. */
+#include "daemon/clock.h"
 #include "daemon/modcache.h"
 
 #include <errno.h>
@@ -18,14 +19,6 @@
 
 #define MAX_FILES     8192  /* files remembered; beyond it all are looked into again */
 #define MODULES_SWEEP 16384 /* beyond it modules that nobody maps are forgotten */
-
-static uint64_t now_ns(void)
-{
-	struct timespec t;
-
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return t.tv_sec * UINT64_C(1000000000) + t.tv_nsec;
-}
 
 struct md_modcache *md_modcache_new(void)
 {
@@ -367,7 +360,7 @@ int md_modcache_resolve(struct md_modcache *mc, const struct morph_mmap *mmap, i
 {
 	uint64_t dev = makedev(mmap->dev_major, mmap->dev_minor);
 	enum morph_module_status status = md_modfind_classify(mmap->path);
-	uint64_t began = now_ns();
+	uint64_t began = md_clock_now_ns();
 	struct md_file *file, **bucket;
 	struct md_modfind found;
 
@@ -407,14 +400,14 @@ int md_modcache_resolve(struct md_modcache *mc, const struct morph_mmap *mmap, i
 	*bucket = file;
 	mc->nr_keyed++;
 done:
-	mc->analysis_ns += now_ns() - began;
+	mc->analysis_ns += md_clock_now_ns() - began;
 	*out = file;
 	return file ? 0 : -ENOMEM;
 }
 
 int md_modcache_resolve_kernel(struct md_modcache *mc, struct md_file **out, const char **remark)
 {
-	uint64_t began = now_ns();
+	uint64_t began = md_clock_now_ns();
 	struct md_kernel kernel;
 	struct md_module *module;
 	struct md_file *file;
@@ -433,7 +426,7 @@ int md_modcache_resolve_kernel(struct md_modcache *mc, struct md_file **out, con
 	file->segments[0] = kernel.text;
 	file->nr_segments = 1;
 	mc->kernel = file->number;
-	mc->analysis_ns += now_ns() - began;
+	mc->analysis_ns += md_clock_now_ns() - began;
 	*out = file;
 	return 0;
 }

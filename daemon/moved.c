@@ -11,24 +11,6 @@
 #define PADDING_MAX 4096       /* between pieces: an alignment's */
 #define BRANCH_MAX  6	       /* bytes of a direct branch */
 
-/* The piece that holds @vaddr, or nr_pieces. */
-static uint32_t find_piece(const struct mp_map *map, uint64_t vaddr)
-{
-	uint32_t lo = 0, hi = map->nr_pieces;
-
-	while (lo < hi) {
-		uint32_t mid = lo + (hi - lo) / 2;
-
-		if (map->pieces[mid].new_vaddr <= vaddr)
-			lo = mid + 1;
-		else
-			hi = mid;
-	}
-	if (lo && vaddr - map->pieces[lo - 1].new_vaddr < map->pieces[lo - 1].new_size)
-		return lo - 1;
-	return map->nr_pieces;
-}
-
 static uint64_t new_end(const struct mp_map_piece *piece)
 {
 	return piece->new_vaddr + piece->new_size;
@@ -131,7 +113,7 @@ enum md_moved md_moved_transfer(const struct mp_map *map, const uint32_t *ends, 
 				uint64_t *to)
 {
 	uint64_t new_from = *from, new_to = *to;
-	uint32_t i = find_piece(map, new_from), end, off;
+	uint32_t i = mp_map_piece_at(map, new_from), end, off;
 	const struct mp_map_piece *piece;
 	bool at_end;
 
@@ -159,7 +141,7 @@ uint64_t md_moved_straight(const struct mp_map *map, const uint32_t *ends, uint6
 			   uint64_t end, void (*fn)(void *arg, uint64_t from, uint64_t to),
 			   void *arg)
 {
-	uint32_t first = find_piece(map, start), last = find_piece(map, end);
+	uint32_t first = mp_map_piece_at(map, start), last = mp_map_piece_at(map, end);
 	uint64_t nr_unknown = 0;
 
 	if (first == map->nr_pieces && last == map->nr_pieces)

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /* pipeline - the daemon's loop; see pipeline.h. */
+#include "daemon/clock.h"
 #include "daemon/pipeline.h"
 
 #include <errno.h>
@@ -11,14 +12,6 @@
 #define POLL_MS	      100
 #define DAY_S	      86400
 #define BATCHES_CLOCK 8 /* a look at the clock for so many batches of a replay */
-
-static int64_t clock_ns(clockid_t clock)
-{
-	struct timespec t;
-
-	clock_gettime(clock, &t);
-	return t.tv_sec * INT64_C(1000000000) + t.tv_nsec;
-}
 
 uint64_t md_ledger_lost(const struct mp_ledger *ledger)
 {
@@ -88,8 +81,8 @@ static int resolve(struct md_pipeline *pl, struct morph_mmap *mmap, struct mp_er
 	int64_t mapped_ns = 0;
 
 	if (mmap->task.time_ns)
-		mapped_ns =
-			mmap->task.time_ns + clock_ns(CLOCK_REALTIME) - clock_ns(CLOCK_MONOTONIC);
+		mapped_ns = mmap->task.time_ns + md_clock_ns(CLOCK_REALTIME) -
+			    md_clock_ns(CLOCK_MONOTONIC);
 	if (md_modcache_resolve(pl->at.modcache, mmap, mapped_ns, &file))
 		return mp_err_set(err, ENOMEM, "no memory");
 	mmap->module = file->number;
@@ -108,7 +101,7 @@ static int64_t stream_time_s(const struct md_pipeline *pl)
 	struct md_recfile_info info;
 
 	if (pl->source->ops->is_live)
-		return clock_ns(CLOCK_REALTIME) / 1000000000;
+		return md_clock_ns(CLOCK_REALTIME) / 1000000000;
 	pl->source->ops->describe(pl->source, &info);
 	if (pl->at.last_time_ns <= info.start_ns)
 		return info.start_s;
@@ -290,7 +283,7 @@ static int drain(struct md_pipeline *pl, struct mp_err *err)
 
 int md_pipeline_run(struct md_pipeline *pl, struct mp_err *err)
 {
-	int64_t began = clock_ns(CLOCK_MONOTONIC), last_flush = began, now = began;
+	int64_t began = md_clock_ns(CLOCK_MONOTONIC), last_flush = began, now = began;
 	int64_t interval_ns = (int64_t)(pl->interval_s * 1e9);
 	bool is_live = pl->source->ops->is_live;
 	int64_t when_s = stream_time_s(pl), before_s;
@@ -309,7 +302,7 @@ int md_pipeline_run(struct md_pipeline *pl, struct mp_err *err)
 		before_s = when_s;
 		when_s = stream_time_s(pl);
 		if (is_live || ++turn % BATCHES_CLOCK == 0)
-			now = clock_ns(CLOCK_MONOTONIC);
+			now = md_clock_ns(CLOCK_MONOTONIC);
 		/* Counts are kept by day. */
 		if (now - last_flush >= interval_ns || when_s / DAY_S != before_s / DAY_S) {
 			ret = flush_or_keep(pl, before_s, err);
@@ -327,7 +320,7 @@ int md_pipeline_run(struct md_pipeline *pl, struct mp_err *err)
 	}
 	ret = flush(pl, stream_time_s(pl), err);
 out:
-	pl->time_ns = clock_ns(CLOCK_MONOTONIC) - began;
+	pl->time_ns = md_clock_ns(CLOCK_MONOTONIC) - began;
 	return ret;
 }
 

@@ -6,6 +6,7 @@
  * a sample is given out once all that happened before it is known, on every CPU.
  * Documentation/architecture.md says why mappings come that way.
  */
+#include "daemon/clock.h"
 #include "daemon/source.h"
 
 #include <errno.h>
@@ -40,14 +41,6 @@ struct bpf {
 	struct md_buf scan;
 	uint64_t scan_ns, last_scan_ns;
 };
-
-static uint64_t now_ns(void)
-{
-	struct timespec t;
-
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return t.tv_sec * UINT64_C(1000000000) + t.tv_nsec;
-}
 
 static void bpf_close(struct md_source *source)
 {
@@ -101,10 +94,10 @@ static int start(struct bpf *b, struct mp_err *err)
 	if (ret)
 		return ret;
 	/* An exec from before empties what the scan finds, and its mappings were not recorded. */
-	b->merge.since_ns = now_ns();
+	b->merge.since_ns = md_clock_now_ns();
 	/* What runs already; events that come while we look say the same again. */
 	ret = md_proc_scan(0, 0, &b->scan);
-	b->merge.decoder.start_ns = now_ns();
+	b->merge.decoder.start_ns = md_clock_now_ns();
 	return ret ? mp_err_set(err, -ret, "/proc: %s", strerror(-ret)) : 0;
 }
 
@@ -133,7 +126,7 @@ static int bpf_open(const struct md_source_config *config, struct md_source **ou
 	if (ret)
 		goto fail;
 	b->source.has_kernel = b->events.has_kernel;
-	b->info.start_ns = now_ns();
+	b->info.start_ns = md_clock_now_ns();
 	b->info.start_s = time(NULL);
 	b->info.rate_hz = b->events.rate_hz;
 	snprintf(b->info.collector, sizeof(b->info.collector), "bpf");
@@ -242,7 +235,7 @@ static void account_missing(struct bpf *b)
 		return;
 	b->said_missing = true;
 	if (totals.nr_samples > seen &&
-	    !md_record_add_lost(&b->merge.decoder.out, now_ns(), totals.nr_samples - seen,
+	    !md_record_add_lost(&b->merge.decoder.out, md_clock_now_ns(), totals.nr_samples - seen,
 				MORPH_LOST_NO_MEMORY, 0))
 		b->merge.decoder.failed = true;
 }
@@ -291,11 +284,11 @@ static int bpf_next(struct md_source *source, int timeout_ms, bool drain, struct
 	if (ret)
 		return ret;
 	if (d->lost_events && !b->scan.size && !drain &&
-	    now_ns() - b->last_scan_ns > SCAN_PAUSE_NS) {
+	    md_clock_now_ns() - b->last_scan_ns > SCAN_PAUSE_NS) {
 		d->lost_events = false;
-		b->scan_ns = b->last_scan_ns = d->blind_ns = now_ns();
+		b->scan_ns = b->last_scan_ns = d->blind_ns = md_clock_now_ns();
 		md_proc_scan(b->command, 0, &b->scan);
-		d->seen_ns = now_ns();
+		d->seen_ns = md_clock_now_ns();
 	}
 	if (drain && !d->out.size)
 		account_missing(b);

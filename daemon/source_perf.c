@@ -6,6 +6,7 @@
  * look at the clock is complete in every ring; only that is given out, so no
  * mapping arrives after the samples in it.
  */
+#include "daemon/clock.h"
 #include "daemon/source.h"
 
 #include <errno.h>
@@ -37,14 +38,6 @@ struct perf {
 	struct md_buf scan;
 	uint64_t scan_ns, last_scan_ns;
 };
-
-static uint64_t now_ns(void)
-{
-	struct timespec t;
-
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return t.tv_sec * UINT64_C(1000000000) + t.tv_nsec;
-}
 
 static void perf_close(struct md_source *source)
 {
@@ -90,7 +83,7 @@ static int perf_open(const struct md_source_config *config, struct md_source **o
 	}
 	for (i = 0; i < p->events.nr_rings; i++)
 		p->fds[i] = (struct pollfd){.fd = p->events.rings[i].fd, .events = POLLIN};
-	p->info.start_ns = now_ns();
+	p->info.start_ns = md_clock_now_ns();
 	p->info.start_s = time(NULL);
 	p->info.rate_hz = p->events.rate_hz;
 	snprintf(p->info.collector, sizeof(p->info.collector), "perf");
@@ -106,7 +99,7 @@ static int perf_open(const struct md_source_config *config, struct md_source **o
 			mp_err_set(err, -ret, "/proc: %s", strerror(-ret));
 			goto fail;
 		}
-		p->decoder.start_ns = now_ns();
+		p->decoder.start_ns = md_clock_now_ns();
 	}
 	*out = &p->source;
 	return 0;
@@ -236,7 +229,7 @@ static int perf_next(struct md_source *source, int timeout_ms, bool drain, struc
 		if (ret)
 			return ret;
 		p->limit_ns = drain ? UINT64_MAX - 1 : p->round_ns;
-		p->round_ns = now_ns();
+		p->round_ns = md_clock_now_ns();
 		for (i = 0; i < p->events.nr_rings; i++)
 			md_perf_ring_refresh(&p->events.rings[i]);
 	}
@@ -247,9 +240,9 @@ static int perf_next(struct md_source *source, int timeout_ms, bool drain, struc
 	if (p->decoder.lost_events && !p->scan.size && !drain &&
 	    p->round_ns - p->last_scan_ns > SCAN_PAUSE_NS) {
 		p->decoder.lost_events = false;
-		p->scan_ns = p->last_scan_ns = p->decoder.blind_ns = now_ns();
+		p->scan_ns = p->last_scan_ns = p->decoder.blind_ns = md_clock_now_ns();
 		md_proc_scan(p->command, 0, &p->scan);
-		p->decoder.seen_ns = now_ns();
+		p->decoder.seen_ns = md_clock_now_ns();
 	}
 	if (drain && !p->decoder.out.size)
 		account_lost(p);

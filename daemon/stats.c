@@ -215,3 +215,11 @@ bool md_stats_filter_matches(const struct md_stats_filter *filter, const struct 
 	}
 	return true;
 }
+
+int md_stats_find_word(const char *arg, const char *const *words, int nr)
+{
+	for (int i = 0; i < nr; i++)
+		if (!strcmp(arg, words[i]))
+			return i;
+	return -1;
+}

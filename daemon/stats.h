@@ -55,6 +55,9 @@ int md_stats_fail(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
 /* The same for a message that is no failure. */
 void md_stats_note(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
 
+/* The index of @arg among @words, -1: it is none of them. */
+int md_stats_find_word(const char *arg, const char *const *words, int nr);
+
 /* Open the store; message and exit status on failure, 0 otherwise. */
 int md_stats_open(struct md_stats *stats, enum mp_store_mode mode, struct mp_store **out);
 

@@ -68,14 +68,6 @@ static const struct argp_option option_table[] = {
 	{0},
 };
 
-static int find_word(const char *arg, const char *const *words, int nr)
-{
-	for (int i = 0; i < nr; i++)
-		if (!strcmp(arg, words[i]))
-			return i;
-	return -1;
-}
-
 static error_t add_binary(struct options *o, const char *arg)
 {
 	const char **bigger = realloc(o->binaries, (o->nr_binaries + 1) * sizeof(*bigger));
@@ -160,7 +152,7 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 	switch (key) {
 	case ARGP_KEY_INIT: state->child_inputs[0] = o->stats; return 0;
 	case KEY_BY:
-		n = find_word(arg, bys, 4);
+		n = md_stats_find_word(arg, bys, 4);
 		if (n < 1)
 			argp_error(state, "--by=%s: not module, function or block", arg);
 		o->diff.by = (enum md_by)n;
@@ -173,7 +165,7 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 	case KEY_BEFORE:
 	case KEY_AFTER: return parse_period(o, key, arg, state);
 	case KEY_SORT:
-		n = find_word(arg, sorts, 5);
+		n = md_stats_find_word(arg, sorts, 5);
 		if (n < 0)
 			argp_error(state, "--sort=%s: not delta, old, new, p or name", arg);
 		o->sort = (enum sort)n;

@@ -53,14 +53,6 @@ static const struct argp_option options[] = {
 	{0},
 };
 
-static int find_word(const char *arg, const char *const *words, int nr)
-{
-	for (int i = 0; i < nr; i++)
-		if (!strcmp(arg, words[i]))
-			return i;
-	return -1;
-}
-
 static error_t finish(struct query *q, struct argp_state *state)
 {
 	if (!q->by)
@@ -86,7 +78,7 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 	switch (key) {
 	case ARGP_KEY_INIT: state->child_inputs[0] = q->stats; return 0;
 	case KEY_BY:
-		n = find_word(arg, bys, 4);
+		n = md_stats_find_word(arg, bys, 4);
 		if (n < 1)
 			argp_error(state, "--by=%s: not module, function or block", arg);
 		q->by = (enum md_by)n;
@@ -100,7 +92,7 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 			argp_error(state, "--since=%s: not a time", arg);
 		return 0;
 	case KEY_SORT:
-		n = find_word(arg, sorts, 4);
+		n = md_stats_find_word(arg, sorts, 4);
 		if (n < 0)
 			argp_error(state, "--sort=%s: not samples, weight, name or address", arg);
 		q->sort = (enum md_sort)n;

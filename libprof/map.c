@@ -332,11 +332,9 @@ void mp_map_free(struct mp_map *map)
 	free(map);
 }
 
-uint64_t mp_map_original(const struct mp_map *map, uint64_t vaddr)
+uint32_t mp_map_piece_at(const struct mp_map *map, uint64_t vaddr)
 {
-	const struct mp_map_piece *piece;
 	uint32_t lo = 0, hi = map->nr_pieces;
-	uint64_t off;
 
 	while (lo < hi) {
 		uint32_t mid = lo + (hi - lo) / 2;
@@ -346,12 +344,21 @@ uint64_t mp_map_original(const struct mp_map *map, uint64_t vaddr)
 		else
 			hi = mid;
 	}
-	if (!lo)
+	if (lo && vaddr - map->pieces[lo - 1].new_vaddr < map->pieces[lo - 1].new_size)
+		return lo - 1;
+	return map->nr_pieces;
+}
+
+uint64_t mp_map_original(const struct mp_map *map, uint64_t vaddr)
+{
+	uint32_t i = mp_map_piece_at(map, vaddr);
+	const struct mp_map_piece *piece;
+	uint64_t off;
+
+	if (i == map->nr_pieces)
 		return vaddr;
-	piece = &map->pieces[lo - 1];
+	piece = &map->pieces[i];
 	off = vaddr - piece->new_vaddr;
-	if (off >= piece->new_size)
-		return vaddr;
 	/* Added code has no original of its own: the address it was made for. */
 	if (!piece->old_size)
 		return piece->old_vaddr;

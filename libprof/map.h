@@ -41,6 +41,8 @@ int mp_map_encode(const struct mp_map *map, uint8_t **out, size_t *size, struct 
 /* mp_map_read - the map of @elf. Return: 0, -ENOENT not an optimised module, -EBADMSG damaged. */
 int mp_map_read(const struct mp_elf *elf, struct mp_map **out, struct mp_err *err);
 void mp_map_free(struct mp_map *map);
+/* The piece whose copy holds @vaddr: an index, nr_pieces if there is none. */
+uint32_t mp_map_piece_at(const struct mp_map *map, uint64_t vaddr);
 /*
  * mp_map_original - the original address for @vaddr of the optimised module; addresses that were
  * not moved are returned unchanged. Within a piece whose sizes are equal offsets carry over; else
