@@ -24,7 +24,7 @@
  * records of unknown type by their size.
  */
 #define MORPH_ABI_MAJOR 1
-#define MORPH_ABI_MINOR 1 /* 1: MODULE_ENDS */
+#define MORPH_ABI_MINOR 2 /* 1: MODULE_ENDS; 2: STACK */
 
 #define MORPH_RECORD_ALIGN    8
 #define MORPH_RECORD_SIZE_MAX 65528 /* the largest multiple of 8 in a __u16 */
@@ -46,6 +46,7 @@ enum morph_record_type {
 	MORPH_REC_MODULE = 11,	    /* added by morphd, never by a kernel producer */
 	MORPH_REC_MODULE_MAP = 12,  /* likewise */
 	MORPH_REC_MODULE_ENDS = 13, /* likewise */
+	MORPH_REC_STACK = 14,
 };
 
 /* In front of every record. @size counts the whole record, a multiple of 8. */
@@ -87,6 +88,15 @@ struct morph_branch {
 struct morph_branches {
 	struct morph_task task;
 	struct morph_branch branches[];
+};
+
+/*
+ * Who called the code of the sample before, which is the last one of the SAMPLES record in front:
+ * return addresses, innermost first. It counts as no sample of its own.
+ */
+struct morph_stack {
+	struct morph_task task;
+	__u64 ips[];
 };
 
 /* A new program in @tgid: with @exec_id 0, or a new one, its old mappings are gone. */
@@ -256,6 +266,8 @@ MORPH_ASSERT_OFFSET(morph_branch, from, 0);
 MORPH_ASSERT_OFFSET(morph_branch, to, 8);
 MORPH_ASSERT_SIZE(morph_branches, 32);
 MORPH_ASSERT_OFFSET(morph_branches, branches, 32);
+MORPH_ASSERT_SIZE(morph_stack, 32);
+MORPH_ASSERT_OFFSET(morph_stack, ips, 32);
 MORPH_ASSERT_SIZE(morph_exec, 40);
 MORPH_ASSERT_OFFSET(morph_exec, nr_threads, 32);
 MORPH_ASSERT_OFFSET(morph_exec, pad, 36);
