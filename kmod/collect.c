@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * collect - on and off, in an order in which nothing is missed.
+ *
+ * On: first the hooks, which pass over what happens on CPUs that do not collect yet, then the
+ * CPUs one by one. Off: the same backwards.
+ */
+#include <linux/kernel.h>
+#include <linux/percpu.h>
+#include <linux/slab.h>
+#include <linux/tracepoint.h>
+#include <trace/events/sched.h>
+
+#include <asm/trace/irq_vectors.h>
+
+#include "kmod/morphmon.h"
+
+struct morph_settings morph_settings;
+atomic_t morph_epochs[MORPH_NR_EPOCHS] ____cacheline_aligned;
+
+/* The one that the mode needs. */
+static struct morph_hook hooks[] = {
+	[MORPH_MODE_HRTIMER] = {"sched_switch", morph_cpu_on_switch},
+	[MORPH_MODE_TICK] = {"local_timer_entry", morph_sample_on_tick},
+};
+
+int morph_collect_init(void)
+{
+	int ret;
+
+	check_trace_callback_type_sched_switch(morph_cpu_on_switch);
+	check_trace_callback_type_local_timer_entry(morph_sample_on_tick);
+	ret = morph_hooks_find(hooks, ARRAY_SIZE(hooks));
+	return ret ? ret : morph_events_init();
+}
+
+int morph_collect_start(const struct morph_settings *settings)
+{
+	int ret;
+
+	morph_settings = *settings;
+	ret = morph_events_start();
+	if (ret)
+		return ret;
+	ret = morph_mappings_start();
+	if (ret)
+		goto stop_events;
+	ret = morph_hooks_start(&hooks[settings->mode], 1);
+	if (ret)
+		goto stop_mappings;
+	ret = morph_cpus_start();
+	if (ret)
+		goto stop_hook;
+	return 0;
+
+stop_hook:
+	morph_hooks_stop(&hooks[settings->mode], 1);
+stop_mappings:
+	morph_mappings_stop();
+stop_events:
+	morph_events_stop();
+	return ret;
+}
+
+void morph_collect_stop(void)
+{
+	morph_cpus_stop();
+	morph_hooks_stop(&hooks[morph_settings.mode], 1);
+	morph_mappings_stop();
+	morph_events_stop();
+}
+
+void morph_collect_free(void)
+{
+	struct morph_cpu *cpu;
+	unsigned int id;
+
+	for_each_possible_cpu(id)
+	{
+		cpu = per_cpu_ptr(&morph_cpus, id);
+		morph_ring_fini(&cpu->ring);
+		kfree(cpu->path);
+		memset(cpu, 0, sizeof(*cpu));
+	}
+}

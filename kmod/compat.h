@@ -1,0 +1,47 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * compat - where kernels differ. Each MORPH_HAS_* is a file in probe/ that compiles.
+ */
+#ifndef MORPH_COMPAT_H
+#define MORPH_COMPAT_H
+
+#include <linux/fs.h>
+#include <linux/hrtimer.h>
+#include <linux/mm.h>
+
+static inline void morph_hrtimer_setup(struct hrtimer *timer,
+				       enum hrtimer_restart (*fn)(struct hrtimer *timer))
+{
+#ifdef MORPH_HAS_HRTIMER_SETUP
+	hrtimer_setup(timer, fn, CLOCK_MONOTONIC, HRTIMER_MODE_REL_PINNED_HARD);
+#else
+	hrtimer_init(timer, CLOCK_MONOTONIC, HRTIMER_MODE_REL_PINNED_HARD);
+	timer->function = fn;
+#endif
+}
+
+static inline void morph_vm_flags_clear(struct vm_area_struct *vma, unsigned long flags)
+{
+#ifdef MORPH_HAS_VM_FLAGS_CLEAR
+	vm_flags_clear(vma, flags);
+#else
+	vma->vm_flags &= ~flags;
+#endif
+}
+
+static inline const struct path *morph_file_path(struct file *file)
+{
+#ifdef MORPH_HAS_FILE_USER_PATH
+	return file_user_path(file);
+#else
+	return &file->f_path;
+#endif
+}
+
+#ifdef MORPH_HAS_EXIT_GROUP_DEAD
+#define MORPH_EXIT_ARGS struct task_struct *task, bool group_dead
+#else
+#define MORPH_EXIT_ARGS struct task_struct *task
+#endif
+
+#endif

@@ -1,0 +1,150 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * cpu - a ring and a timer for each CPU, while it is online and while it is busy.
+ *
+ * The timer measures busy time: when the CPU falls idle it is taken away, so that it wakes
+ * nobody, and later goes on with what was left of its interval. To begin a new interval then would
+ * never see a task that runs for less than one at a time.
+ */
+#include <linux/cpu.h>
+#include <linux/cpuhotplug.h>
+#include <linux/ktime.h>
+#include <linux/random.h>
+#include <linux/slab.h>
+#include <trace/events/sched.h>
+
+#include "kmod/compat.h"
+#include "kmod/morphmon.h"
+
+DEFINE_PER_CPU_ALIGNED(struct morph_cpu, morph_cpus);
+
+static enum cpuhp_state state;
+
+/* ---- idle and back ---- */
+
+static void arm(struct morph_cpu *cpu)
+{
+	hrtimer_start(&cpu->timer, ns_to_ktime(cpu->remaining_ns), HRTIMER_MODE_REL_PINNED_HARD);
+	cpu->is_armed = true;
+}
+
+static void disarm(struct morph_cpu *cpu)
+{
+	s64 left = ktime_to_ns(hrtimer_get_remaining(&cpu->timer));
+
+	/* It cannot be running: it is this CPU's, and interrupts are off. */
+	hrtimer_try_to_cancel(&cpu->timer);
+	cpu->remaining_ns = left > 0 ? left : 0;
+	cpu->is_armed = false;
+}
+
+/* Context: the run queue's lock is held, interrupts are off. Nothing is written here. */
+void morph_cpu_on_switch(void *data, bool preempt, struct task_struct *prev,
+			 struct task_struct *next, unsigned int prev_state)
+{
+	struct morph_cpu *cpu;
+
+	if (likely(!((prev->flags | next->flags) & PF_IDLE)))
+		return;
+	cpu = this_cpu_ptr(&morph_cpus);
+	if (!cpu->on)
+		return;
+	if (is_idle_task(next)) {
+		if (cpu->is_armed)
+			disarm(cpu);
+	} else if (!cpu->is_armed) {
+		arm(cpu);
+	}
+}
+
+/* ---- online and back ---- */
+
+static void set_interval(struct morph_cpu *cpu, u32 rate_hz)
+{
+	u32 period_ns = NSEC_PER_SEC / rate_hz;
+	u32 span_ns = (u64)period_ns * morph_settings.jitter / 100;
+
+	WRITE_ONCE(cpu->span_ns, span_ns);
+	WRITE_ONCE(cpu->base_ns, period_ns - span_ns / 2);
+}
+
+static int prepare(struct morph_cpu *cpu, u32 id)
+{
+	int ret;
+
+	if (!cpu->path) {
+		cpu->path = kmalloc_node(PATH_MAX, GFP_KERNEL, cpu_to_node(id));
+		if (!cpu->path)
+			return -ENOMEM;
+	}
+	if (!cpu->ring.size) {
+		ret = morph_ring_init(&cpu->ring, id, morph_settings.ring_bytes);
+		if (ret)
+			return ret;
+	}
+	if (morph_settings.wake_bytes)
+		cpu->ring.wake_bytes = min(morph_settings.wake_bytes, morph_settings.ring_bytes);
+	return 0;
+}
+
+/* Context: on CPU @id, may sleep. */
+static int come_online(unsigned int id)
+{
+	struct morph_cpu *cpu = per_cpu_ptr(&morph_cpus, id);
+	int ret = prepare(cpu, id);
+
+	if (ret)
+		return ret;
+	morph_hrtimer_setup(&cpu->timer, morph_sample_on_timer);
+	cpu->epoch = morph_epoch(0);
+	cpu->user_only = morph_settings.user_only;
+	cpu->with_stacks = morph_settings.stack_depth > 0;
+	cpu->seed = get_random_u64();
+	set_interval(cpu, morph_settings.rate_hz);
+	cpu->remaining_ns = ((u64)get_random_u32() * (cpu->base_ns + cpu->span_ns / 2)) >> 32;
+	local_irq_disable();
+	cpu->on = true;
+	if (morph_settings.mode == MORPH_MODE_HRTIMER)
+		arm(cpu);
+	local_irq_enable();
+	return 0;
+}
+
+static int go_offline(unsigned int id)
+{
+	struct morph_cpu *cpu = per_cpu_ptr(&morph_cpus, id);
+
+	local_irq_disable();
+	cpu->on = false;
+	if (cpu->is_armed)
+		disarm(cpu);
+	morph_ring_close(&cpu->ring);
+	local_irq_enable();
+	return 0;
+}
+
+int morph_cpus_start(void)
+{
+	int ret =
+		cpuhp_setup_state(CPUHP_AP_ONLINE_DYN, "morphmon:online", come_online, go_offline);
+
+	if (ret < 0)
+		return ret;
+	state = ret;
+	return 0;
+}
+
+void morph_cpus_stop(void)
+{
+	cpuhp_remove_state(state);
+}
+
+void morph_cpus_set_rate(u32 rate_hz)
+{
+	unsigned int id;
+
+	cpus_read_lock();
+	morph_settings.rate_hz = rate_hz;
+	for_each_online_cpu(id) set_interval(per_cpu_ptr(&morph_cpus, id), rate_hz);
+	cpus_read_unlock();
+}

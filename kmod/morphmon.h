@@ -1,0 +1,162 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * morphmon - what the module's files share: each CPU's state, and who starts and stops what.
+ *
+ * The Monitor of Morph (SOSP 1997), section 3.2.
+ *
+ *	dev      the device's requests           collect  starts and stops everything below
+ *	cpu      timers, CPUs that come and go   hook     tracepoints by name
+ *	sample   one sample                      event    fork, exec, exit
+ *	stack    who called it                   mapping  executable memory, with build_id
+ *	ring     records to the reader           text     where the kernel's own code lies
+ */
+#ifndef MORPH_MORPHMON_H
+#define MORPH_MORPHMON_H
+
+#include <linux/atomic.h>
+#include <linux/cache.h>
+#include <linux/hrtimer.h>
+#include <linux/percpu.h>
+#include <linux/sched.h>
+#include <linux/types.h>
+#include <linux/wait.h>
+
+#include "kmod/ring.h"
+#include "kmod/uapi/morph_dev.h"
+
+#define MORPH_RATE_MAX	   20000
+#define MORPH_STACK_MAX	   127
+#define MORPH_RING_KIB_MAX 65536
+
+/* Written only by its own CPU with interrupts off, except where said. */
+struct morph_cpu {
+	/* First line: all that a sample reads and writes, ring included. */
+	u32 pid, tgid;	       /* of the open batch */
+	const atomic_t *epoch; /* of its process */
+	u32 epoch_seen;
+	bool on; /* this CPU collects; events before that are nobody's */
+	bool user_only;
+	bool with_stacks;
+	bool is_armed; /* the timer runs */
+	u64 nr_samples;
+	struct morph_ring ring;
+	struct hrtimer timer;
+	/* The interval is @base_ns + random below @span_ns. Written by any CPU. */
+	u32 base_ns, span_ns;
+	u64 seed;
+	u64 remaining_ns; /* of the interval, when the CPU fell idle */
+	unsigned long last_jiffies;
+	u64 nr_idle;
+	char *path; /* PATH_MAX bytes to put a file's name together */
+} ____cacheline_aligned;
+
+DECLARE_PER_CPU_ALIGNED(struct morph_cpu, morph_cpus);
+
+/* Readers asleep in poll() or read(). */
+extern wait_queue_head_t morph_readers;
+
+/*
+ * Counted up, by a hash of the tgid, when a process's address space changed or it ended, after
+ * the record of that is written. A batch whose process's epoch has moved takes no further sample:
+ * so none straddles such a record on any CPU, and a batch may be sorted by its first sample's time.
+ */
+#define MORPH_NR_EPOCHS 256
+extern atomic_t morph_epochs[MORPH_NR_EPOCHS];
+
+static inline atomic_t *morph_epoch(u32 tgid)
+{
+	return &morph_epochs[tgid % MORPH_NR_EPOCHS];
+}
+
+/* ---- parameters and settings (main.c) ---- */
+
+struct morph_settings {
+	u32 rate_hz;
+	u32 jitter; /* per cent of the interval */
+	u32 mode;   /* enum morph_mode */
+	u32 stack_depth;
+	u64 ring_bytes;
+	bool user_only;
+	u64 wake_bytes; /* 0: a quarter of the ring */
+};
+
+/* The module's parameters. Return: 0, -EINVAL. */
+int morph_settings_read(struct morph_settings *out);
+
+/* ---- collect.c: all of it on and off. Context: may sleep, one caller at a time. ---- */
+
+int morph_collect_start(const struct morph_settings *settings);
+void morph_collect_stop(void);
+int morph_collect_set_rate(u32 rate_hz);
+/* The module's only calls before the first start and after the last stop. */
+int morph_collect_init(void);
+/* Frees all rings; nobody has them mapped any more. */
+void morph_collect_free(void);
+/* Its settings, from the last start. */
+extern struct morph_settings morph_settings;
+
+/* ---- cpu.c ---- */
+
+/* On each CPU that is or comes online: a ring, a timer. Return: 0 or -errno. */
+int morph_cpus_start(void);
+void morph_cpus_stop(void);
+void morph_cpus_set_rate(u32 rate_hz);
+void morph_cpu_on_switch(void *data, bool preempt, struct task_struct *prev,
+			 struct task_struct *next, unsigned int prev_state);
+
+/* ---- sample.c ---- */
+
+enum hrtimer_restart morph_sample_on_timer(struct hrtimer *timer);
+void morph_sample_on_tick(void *data, int vector);
+
+/* ---- stack.c ---- */
+
+/* Adds a STACK record of whoever called the user code that @current was in. */
+void morph_stack_add(struct morph_cpu *cpu, struct pt_regs *regs);
+
+/* ---- event.c, mapping.c ---- */
+
+int morph_events_init(void);
+int morph_events_start(void);
+void morph_events_stop(void);
+int morph_mappings_start(void);
+void morph_mappings_stop(void);
+
+/* In front of every record about @task; the time is now. Context: interrupts off. */
+void morph_event_fill(struct morph_task *to, u32 type, u32 size, const struct task_struct *task);
+/*
+ * A copy of the @bytes at @record, padded to @record->record.size, goes into this CPU's ring, or
+ * is counted as lost. @tail: more bytes behind, may be NULL. Context: interrupts off.
+ */
+void morph_event_send(struct morph_cpu *cpu, const struct morph_task *record, u32 bytes,
+		      const void *tail, u32 tail_bytes);
+
+/* ---- hook.c: tracepoints by name ---- */
+
+struct tracepoint;
+
+struct morph_hook {
+	const char *name;
+	void *probe; /* its type is checked where it is defined */
+	struct tracepoint *tracepoint;
+};
+
+/* Return: 0, -ENOENT where the kernel has no such tracepoint. */
+int morph_hooks_find(struct morph_hook *hooks, size_t nr);
+int morph_hooks_start(struct morph_hook *hooks, size_t nr);
+/* Afterwards no probe runs any more. Context: may sleep. */
+void morph_hooks_stop(struct morph_hook *hooks, size_t nr);
+
+/* ---- text.c ---- */
+
+/* False where it cannot be found out: then kernel code is not sampled. */
+bool morph_text_init(void);
+/* What leaves for the kernel's address @ip: never itself. */
+u64 morph_text_hide(u64 ip);
+
+/* ---- dev.c ---- */
+
+int morph_dev_init(void);
+void morph_dev_exit(void);
+
+#endif

@@ -1,0 +1,103 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * read - whole records out of a ring for who does not want to map it.
+ *
+ * Tail and records lie in memory that the reader maps, so nothing that is read there is
+ * trusted: a wrong size ends in an error, never outside of the ring.
+ */
+#include <linux/kernel.h>
+#include <linux/uaccess.h>
+
+#include "kmod/morphmon.h"
+#include "kmod/ring.h"
+
+/* The piece of a ring that is being given out. */
+struct cursor {
+	u64 tail, head;
+	char __user *to;
+	size_t room, done;
+};
+
+static int copy(struct cursor *c, const void *from, size_t bytes)
+{
+	if (copy_to_user(c->to + c->done, from, bytes))
+		return -EFAULT;
+	c->done += bytes;
+	return 0;
+}
+
+/* What was not given out before of the @bytes of @samples, under the same header. */
+static int give_samples(struct morph_ring *ring, struct cursor *c,
+			const struct morph_samples *samples, u32 bytes)
+{
+	u64 given = max_t(u64, ring->given, sizeof(*samples));
+	struct morph_task header = samples->task;
+	int ret;
+
+	if (given >= bytes)
+		return 0;
+	header.record.size = sizeof(header) + bytes - given;
+	if (header.record.size > c->room - c->done)
+		return -ENOSPC;
+	ret = copy(c, &header, sizeof(header));
+	return ret ? ret : copy(c, (const u8 *)samples + given, bytes - given);
+}
+
+/* One record. Return: 0, -ENODATA nothing more for now, -ENOSPC, -EFAULT, -EIO. */
+static int give(struct morph_ring *ring, struct cursor *c)
+{
+	u64 at = c->tail & (ring->size - 1), left = min(c->head - c->tail, ring->size - at);
+	const struct morph_record *record = (const void *)(ring->records + at);
+	u32 type = READ_ONCE(record->type), bytes = READ_ONCE(record->size);
+	bool is_last = bytes >= c->head - c->tail;
+	int ret = 0;
+
+	/* An open record may have grown since the head was read. */
+	if (type == MORPH_REC_SAMPLES && is_last)
+		bytes = left;
+	if (bytes < sizeof(*record) || bytes > left || !IS_ALIGNED(bytes, MORPH_RECORD_ALIGN))
+		return -EIO;
+	if (type == MORPH_REC_SAMPLES) {
+		if (bytes < sizeof(struct morph_samples))
+			return -EIO;
+		ret = give_samples(ring, c, (const void *)record, bytes);
+		if (!ret && is_last) {
+			ring->given = bytes;
+			return -ENODATA;
+		}
+	} else if (type != MORPH_REC_PAD) {
+		ret = bytes > c->room - c->done ? -ENOSPC : copy(c, record, bytes);
+	}
+	if (ret)
+		return ret;
+	ring->given = 0;
+	c->tail += bytes;
+	return 0;
+}
+
+ssize_t morph_ring_read(struct morph_ring *ring, char __user *to, size_t room)
+{
+	struct cursor c = {
+		/* Pairs with the writer's release. */
+		.head = smp_load_acquire(&ring->head->head),
+		.tail = READ_ONCE(ring->tail->tail),
+		.to = to,
+		.room = room,
+	};
+	int ret = 0;
+
+	if (c.head - c.tail > ring->size || !IS_ALIGNED(c.tail, MORPH_RECORD_ALIGN))
+		ret = -EIO;
+	while (!ret && c.tail != c.head)
+		ret = give(ring, &c);
+	if (ret == -EIO) {
+		/* Whoever wrote this tail has lost his place; from here on it is good again. */
+		c.tail = c.head;
+		ring->given = 0;
+	}
+	/* Pairs with the acquire in morph_ring_used(): what lies before it has been read. */
+	smp_store_release(&ring->tail->tail, c.tail);
+	if (c.done || ret == -ENODATA || ret == -ENOSPC)
+		return c.done;
+	return ret;
+}

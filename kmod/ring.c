@@ -1,0 +1,172 @@
+// SPDX-License-Identifier: GPL-2.0
+/* ring - one CPU's records; see ring.h. */
+#include <linux/irq_work.h>
+#include <linux/ktime.h>
+#include <linux/mm.h>
+#include <linux/string.h>
+#include <linux/vmalloc.h>
+#include <linux/wait.h>
+
+#include "kmod/morphmon.h"
+#include "kmod/ring.h"
+
+/* So long may a batch get; a longer one would keep the tail from moving on. */
+#define BATCH_BYTES 4096
+
+static void wake_reader(struct irq_work *work)
+{
+	wake_up_interruptible(&morph_readers);
+}
+
+int morph_ring_init(struct morph_ring *ring, u32 cpu, u64 size)
+{
+	memset(ring, 0, sizeof(*ring));
+	ring->pages = vmalloc_user(2 * PAGE_SIZE + size);
+	if (!ring->pages)
+		return -ENOMEM;
+	ring->tail = ring->pages;
+	ring->head = ring->pages + PAGE_SIZE;
+	ring->records = ring->pages + 2 * PAGE_SIZE;
+	ring->wake_bytes = size / 4;
+	ring->head->ring_bytes = size;
+	ring->head->cpu = cpu;
+	init_irq_work(&ring->wake, wake_reader);
+	/* Pairs with the acquire of whoever looks at other CPUs' rings: the rest is there. */
+	smp_store_release(&ring->size, size);
+	return 0;
+}
+
+void morph_ring_fini(struct morph_ring *ring)
+{
+	if (!ring->pages)
+		return;
+	irq_work_sync(&ring->wake);
+	vfree(ring->pages);
+	memset(ring, 0, sizeof(*ring));
+}
+
+static u64 place(const struct morph_ring *ring)
+{
+	return ring->head->head & (ring->size - 1);
+}
+
+static void publish(struct morph_ring *ring, u32 size)
+{
+	/* Pairs with the reader's acquire. */
+	smp_store_release(&ring->head->head, ring->head->head + size);
+}
+
+static u64 room(const struct morph_ring *ring)
+{
+	u64 used = morph_ring_used(ring);
+
+	return used <= ring->size ? ring->size - used : 0;
+}
+
+/* True where @size bytes fit in one piece, behind a PAD if need be, which is then written. */
+static bool make_contiguous(struct morph_ring *ring, u32 size, u64 *room_bytes)
+{
+	u64 at = place(ring), left = ring->size - at;
+	struct morph_record *pad = (void *)(ring->records + at);
+
+	if (size <= left)
+		return size <= *room_bytes;
+	if (left + size > *room_bytes)
+		return false;
+	/* A PAD may be longer than a record's size can say. */
+	while (left) {
+		u32 bytes = min_t(u64, left, MORPH_RECORD_SIZE_MAX);
+
+		*pad = (struct morph_record){
+			.size = bytes, .type = MORPH_REC_PAD, .cpu = ring->head->cpu};
+		publish(ring, bytes);
+		pad = (void *)pad + bytes;
+		left -= bytes;
+		*room_bytes -= bytes;
+	}
+	return true;
+}
+
+static bool say_lost(struct morph_ring *ring, u64 *room_bytes)
+{
+	struct morph_lost *lost;
+
+	if (!make_contiguous(ring, sizeof(*lost), room_bytes))
+		return false;
+	lost = (void *)(ring->records + place(ring));
+	*lost = (struct morph_lost){
+		.record = {sizeof(*lost), MORPH_REC_LOST, ring->head->cpu},
+		.time_ns = ring->lost_since_ns,
+		.nr = ring->nr_lost_samples,
+		.why = MORPH_LOST_RING_FULL,
+		.flags = ring->nr_lost_events ? MORPH_LOST_STATE : 0,
+	};
+	publish(ring, sizeof(*lost));
+	*room_bytes -= sizeof(*lost);
+	ring->nr_lost_samples = 0;
+	ring->nr_lost_events = 0;
+	return true;
+}
+
+static void wake_if_due(struct morph_ring *ring)
+{
+	if (morph_ring_used(ring) < ring->wake_bytes || !waitqueue_active(&morph_readers))
+		return;
+	/* Here the scheduler's locks may be held: not now, but at the next chance. */
+	if (irq_work_queue(&ring->wake))
+		ring->nr_wakeups++;
+}
+
+void *morph_ring_reserve(struct morph_ring *ring, u32 size)
+{
+	u64 room_bytes;
+
+	morph_ring_close(ring);
+	if (!ring->size)
+		return NULL;
+	wake_if_due(ring);
+	room_bytes = room(ring);
+	if ((ring->nr_lost_samples || ring->nr_lost_events) && !say_lost(ring, &room_bytes))
+		return NULL;
+	if (!make_contiguous(ring, size, &room_bytes))
+		return NULL;
+	return ring->records + place(ring);
+}
+
+void morph_ring_commit(struct morph_ring *ring, u32 size)
+{
+	ring->nr_events++;
+	publish(ring, size);
+}
+
+void morph_ring_lose(struct morph_ring *ring, u64 now_ns, u32 nr_samples, u32 nr_events)
+{
+	if (!ring->nr_lost_samples && !ring->nr_lost_events)
+		ring->lost_since_ns = now_ns;
+	ring->nr_lost_samples += nr_samples;
+	ring->nr_lost_events += nr_events;
+	ring->sum_lost_samples += nr_samples;
+	ring->sum_lost_events += nr_events;
+}
+
+bool morph_ring_open(struct morph_ring *ring, const struct morph_task *header)
+{
+	const u64 least = sizeof(*ring->open) + sizeof(u64);
+	u64 bytes;
+
+	ring->open = morph_ring_reserve(ring, least);
+	if (!ring->open)
+		return false;
+	bytes = min3(room(ring), ring->size - place(ring), (u64)BATCH_BYTES);
+	/* There was room for so much a moment ago; a tail that took it back is rubbish. */
+	bytes = max(bytes, least);
+	ring->open->task = *header;
+	ring->open->task.record.size = sizeof(*ring->open);
+	ring->open->task.record.type = MORPH_REC_SAMPLES;
+	ring->open->task.record.cpu = ring->head->cpu;
+	publish(ring, sizeof(*ring->open));
+	ring->next = ring->open->ips;
+	/* The tail only moves on, and if it is rubbish, only the reader's records are. */
+	ring->end = ring->next + (bytes - sizeof(*ring->open)) / sizeof(u64);
+	return true;
+}

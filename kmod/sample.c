@@ -1,0 +1,98 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * sample - one program counter, from the interrupted registers into the ring.
+ *
+ * Every instruction here is paid for at each sample; tests/guest/cost counts them.
+ */
+#include <linux/jiffies.h>
+#include <linux/ktime.h>
+#include <linux/sched.h>
+
+#include <asm/irq_regs.h>
+
+#include "kmod/morphmon.h"
+
+/* A batch of @task's samples starts with the one that is to come. */
+static noinline bool open_batch(struct morph_cpu *cpu, const struct task_struct *task)
+{
+	struct morph_task header = {
+		.tgid = task->tgid,
+		.tid = task->pid,
+		.exec_id = task->self_exec_id,
+	};
+
+	cpu->epoch = morph_epoch(task->tgid);
+	/* First this, then the time: what happens between ends the batch at the next sample. */
+	cpu->epoch_seen = atomic_read(cpu->epoch);
+	smp_rmb();
+	header.time_ns = ktime_get_ns();
+	if (!morph_ring_open(&cpu->ring, &header)) {
+		morph_ring_lose(&cpu->ring, header.time_ns, 1, 0);
+		cpu->pid = 0;
+		return false;
+	}
+	cpu->pid = task->pid;
+	cpu->tgid = task->tgid;
+	return true;
+}
+
+static __always_inline void take(struct morph_cpu *cpu, struct pt_regs *regs)
+{
+	const struct task_struct *task = current;
+	u64 ip = regs->ip;
+
+	if (unlikely((s64)ip < 0)) {
+		if (cpu->user_only)
+			return;
+		ip = morph_text_hide(ip);
+	}
+	cpu->nr_samples++;
+	if (unlikely(task->pid != cpu->pid || task->tgid != cpu->tgid ||
+		     atomic_read(cpu->epoch) != cpu->epoch_seen ||
+		     cpu->ring.next == cpu->ring.end) &&
+	    !open_batch(cpu, task))
+		return;
+	morph_ring_add(&cpu->ring, ip);
+	if (unlikely(cpu->with_stacks))
+		morph_stack_add(cpu, regs);
+}
+
+/*
+ * Half an interval to one and a half, so that nothing stays in step with us. A linear
+ * congruential generator is random enough: it is to be unlike the program, not to be secret.
+ */
+static __always_inline u64 interval_ns(struct morph_cpu *cpu)
+{
+	cpu->seed = cpu->seed * 6364136223846793005ULL + 1442695040888963407ULL;
+	return cpu->base_ns + ((cpu->seed >> 32) * cpu->span_ns >> 32);
+}
+
+enum hrtimer_restart morph_sample_on_timer(struct hrtimer *timer)
+{
+	struct morph_cpu *cpu = container_of(timer, struct morph_cpu, timer);
+
+	if (unlikely(is_idle_task(current))) {
+		/* It fired while the CPU fell idle. Whoever comes next starts it again. */
+		cpu->nr_idle++;
+		cpu->is_armed = false;
+		cpu->remaining_ns = 0;
+		return HRTIMER_NORESTART;
+	}
+	take(cpu, get_irq_regs());
+	hrtimer_forward_now(timer, interval_ns(cpu));
+	return HRTIMER_RESTART;
+}
+
+/*
+ * Other timers of the kernel expire in the same interrupt: of those between two ticks only the
+ * first is taken, or work that sets timers would be sampled more than its share.
+ */
+void morph_sample_on_tick(void *data, int vector)
+{
+	struct morph_cpu *cpu = this_cpu_ptr(&morph_cpus);
+
+	if (is_idle_task(current) || cpu->last_jiffies == jiffies || !cpu->on)
+		return;
+	cpu->last_jiffies = jiffies;
+	take(cpu, get_irq_regs());
+}

@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: GPL-2.0
+/* stack - return addresses of user code, by its frame pointers; off unless asked for. */
+#include <linux/ptrace.h>
+#include <linux/sched.h>
+#include <linux/sched/task_stack.h>
+#include <linux/uaccess.h>
+
+#include "kmod/morphmon.h"
+
+/* What a function with a frame pointer leaves at it. */
+struct frame {
+	u64 caller; /* its frame pointer */
+	u64 ip;	    /* where it goes on */
+};
+
+/*
+ * The program may have put anything there: each frame must lie above the one before, and an
+ * address that is not mapped, or not in memory just now, ends the walk.
+ */
+static u32 walk(struct pt_regs *regs, u64 *ips, u32 max)
+{
+	u64 fp = regs->bp, above = regs->sp;
+	struct frame frame;
+	u32 nr = 0;
+
+	while (nr < max && fp >= above && IS_ALIGNED(fp, sizeof(u64)) &&
+	       !copy_from_user_nofault(&frame, (const void __user *)fp, sizeof(frame))) {
+		if (!frame.ip || (s64)frame.ip < 0)
+			break;
+		ips[nr++] = frame.ip;
+		above = fp + sizeof(frame);
+		fp = frame.caller;
+	}
+	return nr;
+}
+
+void morph_stack_add(struct morph_cpu *cpu, struct pt_regs *regs)
+{
+	u64 ips[MORPH_STACK_MAX];
+	struct morph_task header;
+	u32 nr, size;
+
+	if (!user_mode(regs)) {
+		if (!current->mm || current->flags & PF_KTHREAD)
+			return;
+		regs = task_pt_regs(current);
+	}
+	nr = walk(regs, ips, min_t(u32, morph_settings.stack_depth, MORPH_STACK_MAX));
+	if (!nr)
+		return;
+	size = sizeof(struct morph_stack) + nr * sizeof(ips[0]);
+	morph_event_fill(&header, MORPH_REC_STACK, size, current);
+	morph_event_send(cpu, &header, sizeof(header), ips, nr * sizeof(ips[0]));
+}

@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * text - addresses of the kernel leave as offsets, so that nobody learns where it lies.
+ */
+#include <linux/kprobes.h>
+#include <linux/pgtable.h>
+
+#include "kmod/morphmon.h"
+
+static u64 text; /* where _text is; 0: not known */
+
+bool morph_text_init(void)
+{
+	/* Never switched on: the kernel only looks the symbol up. */
+	struct kprobe probe = {.symbol_name = "_text", .flags = KPROBE_FLAG_DISABLED};
+	int ret = register_kprobe(&probe);
+
+	if (ret) {
+		pr_notice("morphmon: _text is not to be found (%d): no samples of kernel code\n",
+			  ret);
+		return false;
+	}
+	text = (u64)probe.addr;
+	unregister_kprobe(&probe);
+	return true;
+}
+
+u64 morph_text_hide(u64 ip)
+{
+	return ip >= text && ip < MODULES_VADDR ? MORPH_KERNEL_BASE + (ip - text)
+						: MORPH_KERNEL_ELSEWHERE;
+}
