@@ -140,7 +140,7 @@ COMPLETIONS := $(patsubst $(O)/%,$(O)/completion/%,$(PROGS))
 # ---- targets --------------------------------------------------------------
 
 .PHONY: all programs tests tools fuzzers plugins check demo check-torture fuzz bench \
-	install format format-check layers setup clean help FORCE
+	deb deb-check check-system install install-dkms format format-check layers setup clean help FORCE
 
 all: programs plugins
 
@@ -159,6 +159,9 @@ help:
 	@echo 'make fuzz           the fuzzers, at length'
 	@echo 'make bench          Morph beside BOLT on each program; writes Documentation/benchmarks.md'
 	@echo 'make install        DESTDIR= PREFIX= (default /usr/local)'
+	@echo 'make deb            the Debian packages of what is committed, in $$(O)/deb'
+	@echo 'make deb-check      the same, and whether they are as they should be'
+	@echo 'make check-system   the packages in a virtual machine with systemd, across reboots'
 	@echo 'make format-check   clang-format, changes nothing; make format does'
 	@echo 'make layers         the direction of includes'
 	@echo 'make setup          install what is needed (Debian, root)'
@@ -333,6 +336,18 @@ bench:
 	$(Q)$(call need,scripts/bench)
 	$(Q)BUILD=$(O) scripts/bench
 
+deb:
+	$(Q)scripts/setup --deb
+	$(call say,DEB,$(O)/deb)
+	$(Q)scripts/deb --output=$(O)/deb
+
+deb-check: deb
+	$(Q)scripts/deb-check $(O)/deb
+
+check-system: deb
+	$(Q)scripts/setup --system
+	$(Q)BUILD=$(O) scripts/system-image check
+
 layers:
 	$(Q)scripts/layers
 
@@ -371,6 +386,19 @@ ifneq ($(UNIT),)
 	$(Q)sed 's|@SBINDIR@|$(SBINDIR)|g' $(UNIT) > $(DESTDIR)$(UNITDIR)/morphd.service
 	$(Q)chmod 0644 $(DESTDIR)$(UNITDIR)/morphd.service
 endif
+
+# The module's source where dkms finds it, one directory down, because its headers are named from
+# the one above.
+DKMSDIR ?= /usr/src/morphmon-$(VERSION)
+KMOD_SRCS = kmod/Kbuild $(filter-out %.mod.c,$(wildcard $(foreach d,kmod kmod/probe kmod/uapi,\
+	$(d)/*.c $(d)/*.h)))
+install-dkms:
+	$(call say,INSTALL,$(DESTDIR)$(DKMSDIR))
+	$(Q)for f in $(KMOD_SRCS); do \
+		$(INSTALL) -D -m 0644 $$f $(DESTDIR)$(DKMSDIR)/$$f || exit 1; \
+	done
+	$(Q)sed 's|#MODULE_VERSION#|$(VERSION)|' kmod/dkms.conf > $(DESTDIR)$(DKMSDIR)/dkms.conf
+	$(Q)chmod 0644 $(DESTDIR)$(DKMSDIR)/dkms.conf
 
 # $(O) may be anywhere, so only what the build itself made is removed.
 clean:
