@@ -8,6 +8,7 @@
 #include <linux/fs.h>
 #include <linux/hrtimer.h>
 #include <linux/mm.h>
+#include <linux/sched.h>
 
 static inline void morph_hrtimer_setup(struct hrtimer *timer,
 				       enum hrtimer_restart (*fn)(struct hrtimer *timer))
@@ -37,6 +38,13 @@ static inline const struct path *morph_file_path(struct file *file)
 	return &file->f_path;
 #endif
 }
+
+/* Threads that the kernel adds to a process for its own work: their start has no tracepoint. */
+#ifdef PF_USER_WORKER
+#define MORPH_PF_WORKER (PF_IO_WORKER | PF_USER_WORKER)
+#else
+#define MORPH_PF_WORKER PF_IO_WORKER
+#endif
 
 #ifdef MORPH_HAS_EXIT_GROUP_DEAD
 #define MORPH_EXIT_ARGS struct task_struct *task, bool group_dead

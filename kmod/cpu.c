@@ -5,6 +5,10 @@
  * The timer measures busy time: when the CPU falls idle it is taken away, so that it wakes
  * nobody, and later goes on with what was left of its interval. To begin a new interval then would
  * never see a task that runs for less than one at a time.
+ *
+ * Taking it away and back sets the hardware's timer twice, which costs more than a sample, and
+ * under a hypervisor far more. So that is done once an interval: a CPU that falls idle again
+ * before it was sampled keeps its timer, is busy with waking up anyway, and may be woken once.
  */
 #include <linux/cpu.h>
 #include <linux/cpuhotplug.h>
@@ -36,6 +40,7 @@ static void disarm(struct morph_cpu *cpu)
 	hrtimer_try_to_cancel(&cpu->timer);
 	cpu->remaining_ns = left > 0 ? left : 0;
 	cpu->is_armed = false;
+	cpu->was_paused = true;
 }
 
 /* Context: the run queue's lock is held, interrupts are off. Nothing is written here. */
@@ -50,7 +55,7 @@ void morph_cpu_on_switch(void *data, bool preempt, struct task_struct *prev,
 	if (!cpu->on)
 		return;
 	if (is_idle_task(next)) {
-		if (cpu->is_armed)
+		if (cpu->is_armed && !cpu->was_paused)
 			disarm(cpu);
 	} else if (!cpu->is_armed) {
 		arm(cpu);

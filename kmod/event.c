@@ -73,7 +73,8 @@ static void on_exit(void *data, MORPH_EXIT_ARGS)
 {
 	struct morph_exit exit = {.cpu_time_ns = task->se.sum_exec_runtime};
 
-	if (task->flags & PF_KTHREAD)
+	/* Who never came does not leave: the process would seem to end before its time. */
+	if (task->flags & (PF_KTHREAD | MORPH_PF_WORKER))
 		return;
 	send(&exit.task, MORPH_REC_EXIT, sizeof(exit), task);
 	/* Its number may come again. */

@@ -37,7 +37,8 @@ struct morph_cpu {
 	bool on; /* this CPU collects; events before that are nobody's */
 	bool user_only;
 	bool with_stacks;
-	bool is_armed; /* the timer runs */
+	bool is_armed;	 /* the timer runs */
+	bool was_paused; /* since it last fired */
 	u64 nr_samples;
 	struct morph_ring ring;
 	struct hrtimer timer;

@@ -71,11 +71,12 @@ enum hrtimer_restart morph_sample_on_timer(struct hrtimer *timer)
 {
 	struct morph_cpu *cpu = container_of(timer, struct morph_cpu, timer);
 
+	cpu->was_paused = false;
 	if (unlikely(is_idle_task(current))) {
-		/* It fired while the CPU fell idle. Whoever comes next starts it again. */
+		/* Whoever runs next starts it again. */
 		cpu->nr_idle++;
 		cpu->is_armed = false;
-		cpu->remaining_ns = 0;
+		cpu->remaining_ns = interval_ns(cpu);
 		return HRTIMER_NORESTART;
 	}
 	take(cpu, get_irq_regs());
