@@ -75,8 +75,7 @@ void morph_collect_free(void)
 	struct morph_cpu *cpu;
 	unsigned int id;
 
-	for_each_possible_cpu(id)
-	{
+	for_each_possible_cpu(id) {
 		cpu = per_cpu_ptr(&morph_cpus, id);
 		morph_ring_fini(&cpu->ring);
 		kfree(cpu->path);

@@ -150,6 +150,7 @@ void morph_cpus_set_rate(u32 rate_hz)
 
 	cpus_read_lock();
 	morph_settings.rate_hz = rate_hz;
-	for_each_online_cpu(id) set_interval(per_cpu_ptr(&morph_cpus, id), rate_hz);
+	for_each_online_cpu(id)
+		set_interval(per_cpu_ptr(&morph_cpus, id), rate_hz);
 	cpus_read_unlock();
 }

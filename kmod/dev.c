@@ -31,6 +31,12 @@ static DEFINE_MUTEX(lock);
 static bool is_collecting; /* under lock */
 static bool has_kernel;
 
+/* Pairs with the release in morph_ring_init(): the rest of it is there. */
+static u64 ring_size(const struct morph_ring *ring)
+{
+	return smp_load_acquire(&ring->size);
+}
+
 /* ---- requests ---- */
 
 static int hello(void __user *arg)
@@ -58,7 +64,7 @@ static int hello(void __user *arg)
 		.has_kernel = has_kernel,
 	};
 	for_each_possible_cpu(id)
-		h.nr_rings += READ_ONCE(per_cpu_ptr(&morph_cpus, id)->ring.size) != 0;
+		h.nr_rings += ring_size(&per_cpu_ptr(&morph_cpus, id)->ring) != 0;
 	if (copy_to_user(arg, &h, sizeof(h)))
 		return -EFAULT;
 	return major == MORPH_ABI_MAJOR ? 0 : -EPROTO;
@@ -125,8 +131,7 @@ static int counts(void __user *arg)
 	const struct morph_cpu *cpu;
 	unsigned int id;
 
-	for_each_possible_cpu(id)
-	{
+	for_each_possible_cpu(id) {
 		cpu = per_cpu_ptr(&morph_cpus, id);
 		c.samples += READ_ONCE(cpu->nr_samples);
 		c.lost_samples += READ_ONCE(cpu->ring.sum_lost_samples);
@@ -173,18 +178,29 @@ static long morph_ioctl(struct file *file, unsigned int request, unsigned long a
 	long ret;
 
 	switch (request) {
-	case MORPH_IOC_HELLO: return hello(to);
-	case MORPH_IOC_COUNTS: return counts(to);
-	case MORPH_IOC_EXEC_ID: return exec_id(to);
-	case MORPH_IOC_SYNC: return sync(to);
+	case MORPH_IOC_HELLO:
+		return hello(to);
+	case MORPH_IOC_COUNTS:
+		return counts(to);
+	case MORPH_IOC_EXEC_ID:
+		return exec_id(to);
+	case MORPH_IOC_SYNC:
+		return sync(to);
 	}
 	if (mutex_lock_interruptible(&lock))
 		return -ERESTARTSYS;
 	switch (request) {
-	case MORPH_IOC_START: ret = start(to); break;
-	case MORPH_IOC_STOP: ret = stop(); break;
-	case MORPH_IOC_RATE: ret = set_rate(to); break;
-	default: ret = -ENOTTY;
+	case MORPH_IOC_START:
+		ret = start(to);
+		break;
+	case MORPH_IOC_STOP:
+		ret = stop();
+		break;
+	case MORPH_IOC_RATE:
+		ret = set_rate(to);
+		break;
+	default:
+		ret = -ENOTTY;
 	}
 	mutex_unlock(&lock);
 	return ret;
@@ -202,8 +218,7 @@ static int morph_mmap_pages(struct file *file, struct vm_area_struct *vma)
 	if (id >= nr_cpu_ids || !cpu_possible(id))
 		return -ENXIO;
 	ring = &per_cpu_ptr(&morph_cpus, id)->ring;
-	/* Pairs with the release in morph_ring_init(). */
-	size = smp_load_acquire(&ring->size);
+	size = ring_size(ring);
 	if (!size)
 		return -ENXIO;
 	if (page > size / PAGE_SIZE + 1 || nr > size / PAGE_SIZE + 2 - page)
@@ -225,10 +240,9 @@ static __poll_t morph_poll(struct file *file, struct poll_table_struct *table)
 	unsigned int id;
 
 	poll_wait(file, &morph_readers, table);
-	for_each_possible_cpu(id)
-	{
+	for_each_possible_cpu(id) {
 		ring = &per_cpu_ptr(&morph_cpus, id)->ring;
-		if (smp_load_acquire(&ring->size) && morph_ring_used(ring) >= ring->wake_bytes)
+		if (ring_size(ring) && morph_ring_used(ring) >= ring->wake_bytes)
 			return EPOLLIN | EPOLLRDNORM;
 	}
 	return 0;
@@ -236,19 +250,20 @@ static __poll_t morph_poll(struct file *file, struct poll_table_struct *table)
 
 /* ---- read() ---- */
 
+/* Context: under lock. */
 static ssize_t read_rings(char __user *to, size_t room)
 {
+	static unsigned int first; /* another one each time, so that a small @room is fair */
+	unsigned int i, id;
 	size_t done = 0;
-	unsigned int id;
 	ssize_t ret;
 
-	for_each_possible_cpu(id)
-	{
-		struct morph_ring *ring = &per_cpu_ptr(&morph_cpus, id)->ring;
-
-		if (!smp_load_acquire(&ring->size))
+	first = (first + 1) % nr_cpu_ids;
+	for (i = 0; i < nr_cpu_ids; i++) {
+		id = (first + i) % nr_cpu_ids;
+		if (!cpu_possible(id) || !ring_size(&per_cpu_ptr(&morph_cpus, id)->ring))
 			continue;
-		ret = morph_ring_read(ring, to + done, room - done);
+		ret = morph_ring_read(&per_cpu_ptr(&morph_cpus, id)->ring, to + done, room - done);
 		if (ret < 0)
 			return done ? done : ret;
 		done += ret;
@@ -260,11 +275,10 @@ static bool has_records(void)
 {
 	unsigned int id;
 
-	for_each_possible_cpu(id)
-	{
+	for_each_possible_cpu(id) {
 		struct morph_ring *ring = &per_cpu_ptr(&morph_cpus, id)->ring;
 
-		if (smp_load_acquire(&ring->size) && morph_ring_used(ring) > ring->given)
+		if (ring_size(ring) && morph_ring_used(ring) > ring->given)
 			return true;
 	}
 	return false;

@@ -32,6 +32,7 @@ static int give_samples(struct morph_ring *ring, struct cursor *c,
 {
 	u64 given = max_t(u64, ring->given, sizeof(*samples));
 	struct morph_task header = samples->task;
+	size_t before = c->done;
 	int ret;
 
 	if (given >= bytes)
@@ -40,7 +41,11 @@ static int give_samples(struct morph_ring *ring, struct cursor *c,
 	if (header.record.size > c->room - c->done)
 		return -ENOSPC;
 	ret = copy(c, &header, sizeof(header));
-	return ret ? ret : copy(c, (const u8 *)samples + given, bytes - given);
+	if (!ret)
+		ret = copy(c, (const u8 *)samples + given, bytes - given);
+	if (ret)
+		c->done = before;
+	return ret;
 }
 
 /* One record. Return: 0, -ENODATA nothing more for now, -ENOSPC, -EFAULT, -EIO. */

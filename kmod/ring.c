@@ -110,6 +110,7 @@ static bool say_lost(struct morph_ring *ring, u64 *room_bytes)
 
 static void wake_if_due(struct morph_ring *ring)
 {
+	/* A reader who falls asleep just now is missed, and woken at the next record. */
 	if (morph_ring_used(ring) < ring->wake_bytes || !waitqueue_active(&morph_readers))
 		return;
 	/* Here the scheduler's locks may be held: not now, but at the next chance. */

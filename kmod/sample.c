@@ -23,8 +23,7 @@ static noinline bool open_batch(struct morph_cpu *cpu, const struct task_struct 
 
 	cpu->epoch = morph_epoch(task->tgid);
 	/* First this, then the time: what happens between ends the batch at the next sample. */
-	cpu->epoch_seen = atomic_read(cpu->epoch);
-	smp_rmb();
+	cpu->epoch_seen = atomic_read_acquire(cpu->epoch);
 	header.time_ns = ktime_get_ns();
 	if (!morph_ring_open(&cpu->ring, &header)) {
 		morph_ring_lose(&cpu->ring, header.time_ns, 1, 0);
@@ -91,9 +90,10 @@ enum hrtimer_restart morph_sample_on_timer(struct hrtimer *timer)
 void morph_sample_on_tick(void *data, int vector)
 {
 	struct morph_cpu *cpu = this_cpu_ptr(&morph_cpus);
+	unsigned long now = jiffies;
 
-	if (is_idle_task(current) || cpu->last_jiffies == jiffies || !cpu->on)
+	if (is_idle_task(current) || cpu->last_jiffies == now || !cpu->on)
 		return;
-	cpu->last_jiffies = jiffies;
+	cpu->last_jiffies = now;
 	take(cpu, get_irq_regs());
 }
