@@ -6,6 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "kmod/uapi/morph_dev.h"
+
 #define KERNEL_BIT	(UINT64_C(1) << 63)
 #define MAX_PIECES_MMAP 16 /* mappings that one MMAP makes */
 
@@ -51,14 +53,20 @@ static struct mp_activity *activity_of(struct md_attribute *at, uint32_t module)
 	return &at->activity[module];
 }
 
-/* Kernel addresses outside the image (modules, BPF) stay as they are. */
-static uint64_t kernel_key(const struct md_file *kernel, uint64_t ip)
+/*
+ * Kernel addresses outside the image (modules, BPF) stay as they are; where they are no addresses
+ * but offsets from its start, they say nothing. Return: false where @ip has no key.
+ */
+static bool kernel_key(const struct md_file *kernel, uint64_t ip, uint64_t *key)
 {
 	const struct morph_segment *text = kernel->segments;
 
 	if (ip - text->off < text->size)
 		ip = ip - text->off + text->vaddr;
-	return md_counts_key(kernel->module, ip);
+	else if (text->off == MORPH_KERNEL_BASE)
+		return false;
+	*key = md_counts_key(kernel->module, ip);
+	return true;
 }
 
 static int attribute_samples(struct md_attribute *at, const struct morph_samples *record)
@@ -80,12 +88,12 @@ static int attribute_samples(struct md_attribute *at, const struct morph_samples
 	if (space && md_space_is_new(space))
 		at->nr_processes++;
 	for (i = 0; i < nr; i++) {
-		uint64_t ip = record->ips[i];
+		uint64_t ip = record->ips[i], key;
 
 		if (ip & KERNEL_BIT) {
 			seen.kernel++;
-			if (kernel) {
-				md_counts_add(&at->counts, kernel_key(kernel, ip), 1);
+			if (kernel && kernel_key(kernel, ip, &key)) {
+				md_counts_add(&at->counts, key, 1);
 				ledger->attributed++;
 			} else {
 				ledger->unattributed[MP_UNATTR_NO_MAPPING]++;

@@ -12,19 +12,17 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
 #include "collector.skel.h"
 #include "daemon/bpf/wire.h"
+#include "daemon/proc_scan.h"
 
 #define RING_BYTES_CPU (256u << 10)
 #define RING_BYTES_MAX (32u << 20)
 /* A stage that waits so long is of a thread that left its CPU. */
 #define STALE_NS INT64_C(100000000)
-
-#define INITIAL_PID_NAMESPACE 0xeffffffcu /* in every kernel since 3.8 */
 
 struct md_bpf_programs {
 	struct collector *skel;
@@ -118,11 +116,10 @@ int md_bpf_programs_open(pid_t command, struct md_bpf_programs **out, struct mp_
 {
 	struct md_bpf_programs *p;
 	uint32_t tgid = command, one = 1;
-	struct stat ns;
 	int ret;
 
 	/* The programs see the machine's process ids, perf's mappings carry ours. */
-	if (!stat("/proc/self/ns/pid", &ns) && ns.st_ino != INITIAL_PID_NAMESPACE)
+	if (!md_proc_is_whole())
 		return mp_err_set(err, ENOTSUP, "we are in a PID namespace");
 	ret = libbpf_num_possible_cpus();
 	if (ret <= 0 || ret > MD_WIRE_MAX_CPUS)

@@ -17,17 +17,19 @@
 
 struct candidate {
 	const struct md_source_ops *ops;
-	bool has_branches; /* reads the processor's branch stacks */
-	const char *why;   /* it comes before the next one */
+	bool is_for_all;	 /* samples the whole machine, whatever is wanted */
+	bool yields_to_branches; /* to who reads the processor's branch stacks, which it cannot */
+	const char *why;	 /* it comes before the next one */
 };
 
 /*
- * Best first; Documentation/architecture.md has the figures. A kernel module would stand above
- * these: it alone has a timer of its own, that an idle CPU does not hear.
+ * Best first; Documentation/architecture.md has the figures. Who has loaded the module wants
+ * it, branch stacks or not.
  */
 static const struct candidate candidates[] = {
-	{&md_source_bpf, false, "cheapest to drain"},
-	{&md_source_perf, true, "works anywhere"},
+	{&md_source_kmod, true, false, "wakes no idle CPU"},
+	{&md_source_bpf, false, true, "cheapest to drain"},
+	{&md_source_perf, false, false, "works anywhere"},
 };
 
 #define NR_CANDIDATES (sizeof(candidates) / sizeof(candidates[0]))
@@ -51,7 +53,13 @@ int md_choose_source(const struct md_source_config *config, struct md_source **o
 
 	for (i = 0; i < NR_CANDIDATES; i++) {
 		c = &candidates[i];
-		if (branches && !c->has_branches) {
+		/* One reader of a device: that is the daemon, which has use for all of it. */
+		if (c->is_for_all && config->command && !config->is_probe) {
+			add_reason(reasons, sizeof(reasons), c->ops->name,
+				   "samples the whole machine");
+			continue;
+		}
+		if (branches && c->yields_to_branches) {
 			add_reason(reasons, sizeof(reasons), c->ops->name,
 				   "reads no branch stacks");
 			continue;

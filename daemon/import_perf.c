@@ -236,7 +236,7 @@ static int map_kernel(struct reader *r, const struct mmap_line *m)
 
 	if (strncmp(m->path, "[kernel.kallsyms]", 17))
 		return 0; /* a module of the kernel: its samples stay unattributed */
-	md_kernel_read(&now);
+	md_kernel_read(0, &now);
 	if (!m->have_build_id) {
 		/* Whose kernel was it? Ours, if its text lies where this boot put it. */
 		if (!now.text.size || now.text.off != m->start)

@@ -11,7 +11,8 @@
 #include <xxhash.h>
 
 /* Where x86-64 links _text; address randomisation moves the whole image by one distance. */
-#define LINK_TEXT UINT64_C(0xffffffff81000000)
+#define LINK_TEXT     UINT64_C(0xffffffff81000000)
+#define TEXT_SIZE_MAX UINT64_C(0x40000000) /* no image is larger */
 
 static void read_build_id(struct mp_id *id)
 {
@@ -63,15 +64,14 @@ static uint64_t read_text_size(void)
  * By address, so the image's start is near the head of the file; its end is far down, and
  * only looked for where its size is hidden.
  */
-static void read_text(struct morph_segment *text)
+static void read_text(uint64_t base, struct md_kernel *out)
 {
-	FILE *f = fopen("/proc/kallsyms", "re");
 	uint64_t address, start = 0, size = read_text_size();
+	bool is_found = base && size;
 	char line[512], name[128];
+	FILE *f = is_found ? NULL : fopen("/proc/kallsyms", "re");
 
-	if (!f)
-		return;
-	while (!(start && size) && fgets(line, sizeof(line), f)) {
+	while (f && !(start && size) && fgets(line, sizeof(line), f)) {
 		if (sscanf(line, "%" SCNx64 " %*c %127s", &address, name) != 2)
 			continue;
 		if (!strcmp(name, "_text"))
@@ -79,12 +79,16 @@ static void read_text(struct morph_segment *text)
 		else if (!strcmp(name, "_etext") && start)
 			size = address - start;
 	}
-	fclose(f);
-	if (start && size)
-		*text = (struct morph_segment){start, LINK_TEXT, size};
+	if (f)
+		fclose(f);
+	out->text_size = size;
+	if (base)
+		out->text = (struct morph_segment){base, LINK_TEXT, size ? size : TEXT_SIZE_MAX};
+	else if (start && size)
+		out->text = (struct morph_segment){start, LINK_TEXT, size};
 }
 
-void md_kernel_read(struct md_kernel *out)
+void md_kernel_read(uint64_t base, struct md_kernel *out)
 {
 	char boot[64] = "";
 	struct utsname u;
@@ -96,7 +100,7 @@ void md_kernel_read(struct md_kernel *out)
 	read_build_id(&out->id);
 	if (!out->id.build_id_len)
 		out->id.text_hash = XXH3_64bits(u.version, strlen(u.version));
-	read_text(&out->text);
+	read_text(base, out);
 	if (out->text.size)
 		return;
 	/* Addresses as they are mean nothing after the next boot: a module for each boot. */

@@ -15,9 +15,14 @@ struct md_kernel {
 	struct mp_id id;
 	char name[80];		   /* "[kernel 6.1.0-56-amd64]" */
 	struct morph_segment text; /* run-time address, link-time address, bytes; all 0: not known */
+	uint64_t text_size;	   /* 0: not known, though @text may be */
 	const char *remark;	   /* NULL, or what is missing */
 };
 
-void md_kernel_read(struct md_kernel *out);
+/*
+ * @base: where samples have _text, where they do not tell the run-time address; 0: there. Then
+ * nothing needs to be allowed to see addresses.
+ */
+void md_kernel_read(uint64_t base, struct md_kernel *out);
 
 #endif

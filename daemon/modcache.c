@@ -405,18 +405,19 @@ done:
 	return file ? 0 : -ENOMEM;
 }
 
-int md_modcache_resolve_kernel(struct md_modcache *mc, struct md_file **out, const char **remark)
+int md_modcache_resolve_kernel(struct md_modcache *mc, uint64_t base, struct md_file **out,
+			       const char **remark)
 {
 	uint64_t began = md_clock_now_ns();
 	struct md_kernel kernel;
 	struct md_module *module;
 	struct md_file *file;
 
-	md_kernel_read(&kernel);
+	md_kernel_read(base, &kernel);
 	*remark = kernel.remark;
 	file = new_file(mc, MD_MAPPED, kernel.name);
 	module = md_modcache_put_module(mc, &kernel.id, MP_MODULE_KERNEL, kernel.name,
-					kernel.text.size);
+					kernel.text_size);
 	if (!file || !module)
 		return -ENOMEM;
 	file->module = module->index;

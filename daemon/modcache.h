@@ -72,8 +72,12 @@ struct md_file *md_modcache_file(const struct md_modcache *mc, uint32_t number);
  */
 int md_modcache_resolve(struct md_modcache *mc, const struct morph_mmap *mmap, int64_t mapped_ns,
 			struct md_file **out);
-/* The running kernel, or why its samples stay without (*@remark, NULL: nothing to say). */
-int md_modcache_resolve_kernel(struct md_modcache *mc, struct md_file **out, const char **remark);
+/*
+ * The running kernel, or why its samples stay without (*@remark, NULL: nothing to say).
+ * @base: where samples have its _text; 0: at its run-time address.
+ */
+int md_modcache_resolve_kernel(struct md_modcache *mc, uint64_t base, struct md_file **out,
+			       const char **remark);
 /* Take a recording's word. Return: 0, -ENOMEM, -EBADMSG. */
 int md_modcache_declare(struct md_modcache *mc, const struct morph_module *record);
 int md_modcache_declare_map(struct md_modcache *mc, const struct morph_module_map *record);

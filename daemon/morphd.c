@@ -19,8 +19,10 @@
 
 #include "daemon/choose.h"
 #include "daemon/command.h"
+#include "daemon/modread.h"
 #include "daemon/notify.h"
 #include "daemon/pipeline.h"
+#include "daemon/sandbox.h"
 #include "daemon/source.h"
 #include "libprof/stdio.h"
 #include "libprof/store.h"
@@ -31,6 +33,9 @@
 
 #define RUN_RATE_HZ	   4000
 #define UNMEASURED_RATE_HZ 101 /* where what a sample costs could not be measured */
+
+/* For reading a file that nobody has read yet; a large one on a slow disk takes seconds. */
+#define READ_DEADLINE_MS 10000
 
 /* Of the JSON of --json; grows when a field changes its meaning. */
 #define JSON_SCHEMA 1
@@ -56,7 +61,7 @@ struct options {
 
 static const struct argp_option daemon_options[] = {
 	{"source", 's', "NAME", 0,
-	 "bpf, perf, replay, or auto (replay with --input, else the best)", 0},
+	 "kmod, bpf, perf, replay, or auto (replay with --input, else the best)", 0},
 	{"db", 'd', "FILE", 0, "the database (default: see morphd(8); none with --record)", 0},
 	{"rate", 'r', "HZ", 0, "samples per second and CPU (default: measured, below 0.3 %)", 0},
 	{"interval", 'i', "SECONDS", 0, "between two writes to the database (default: 10)", 0},
@@ -70,7 +75,7 @@ static const struct argp_option daemon_options[] = {
 	{0}};
 
 static const struct argp_option run_options[] = {
-	{"source", 's', "NAME", 0, "bpf, perf, or auto (the best that works here)", 0},
+	{"source", 's', "NAME", 0, "kmod, bpf, perf, or auto (the best that works here)", 0},
 	{"db", 'd', "FILE", 0, "the database (default: see morphd(8); none with --record)", 0},
 	{"rate", 'r', "HZ", 0, "samples per second of CPU time (default: 4000)", 0},
 	{"interval", 'i', "SECONDS", 0, "between two writes to the database (default: 10)", 0},
@@ -101,7 +106,8 @@ static error_t parse_option(int key, char *arg, struct argp_state *state)
 	case 's':
 		o->source = arg;
 		if (strcmp(arg, "auto") && !md_source_find(arg))
-			argp_error(state, "--source %s: there are bpf, perf, replay and auto", arg);
+			argp_error(state, "--source %s: there are kmod, bpf, perf, replay and auto",
+				   arg);
 		if (o->is_run && !strcmp(arg, "replay"))
 			argp_error(state, "--source replay: a command is run, not replayed");
 		return 0;
@@ -326,11 +332,36 @@ static void report(const struct md_pipeline *pl, const char *db, const char *rec
 		md_ledger_lost(&pl->total), db, db[0] && record ? ", " : "", record ? record : "");
 }
 
+/*
+ * Files of a live source are read in a sandbox. Without one root reads none, and does not start:
+ * an ordinary user's own files are no more dangerous here than elsewhere.
+ */
+static int open_sandbox(struct md_pipeline *pl, struct mp_err *unconfined, struct mp_err *err)
+{
+	const struct md_sandbox_config config = {
+		.deadline_ms = READ_DEADLINE_MS,
+		.reply_max = MD_MODREAD_REPLY_MAX,
+	};
+	int ret;
+
+	if (!pl->source->ops->is_live)
+		return 0;
+	ret = md_sandbox_open(&config, &pl->sandbox, unconfined);
+	if (!ret)
+		return 0;
+	if (md_sandbox_is_needed())
+		return mp_err_set(err, -ret, "no sandbox for reading files: %s", unconfined->msg);
+	fprintf(stderr, "morphd: files are read without a sandbox: %s\n", unconfined->msg);
+	pl->unconfined = unconfined->msg;
+	return 0;
+}
+
 /* Everything between an open source and the last flush. @command: NULL, or to be let go. */
 static int collect(const struct options *o, struct md_source *source, struct md_command *command,
 		   const char *db, struct mp_store *store, struct mp_err *err)
 {
 	struct md_pipeline *pl = calloc(1, sizeof(*pl));
+	struct mp_err unconfined = {{0}};
 	struct md_recfile_info info;
 	const char *remark;
 	int ret, close_ret;
@@ -344,7 +375,9 @@ static int collect(const struct options *o, struct md_source *source, struct md_
 	pl->should_stop = command ? run_should_stop : daemon_should_stop;
 	pl->arg = command;
 	md_source_describe(source, &info);
-	ret = o->record ? md_recwriter_open(o->record, &info, &pl->writer, err) : 0;
+	ret = open_sandbox(pl, &unconfined, err);
+	if (!ret && o->record)
+		ret = md_recwriter_open(o->record, &info, &pl->writer, err);
 	if (!ret)
 		ret = md_pipeline_init(pl, err);
 	if (!ret && command)
@@ -366,6 +399,7 @@ static int collect(const struct options *o, struct md_source *source, struct md_
 	if (!ret)
 		report(pl, db, o->record);
 	md_pipeline_fini(pl);
+	md_sandbox_close(pl->sandbox);
 	free(pl);
 	return ret;
 }
@@ -394,6 +428,7 @@ static int open_unnoticed(const struct options *o, struct md_source_config *conf
 			  struct md_source **out, struct mp_err *err)
 {
 	struct md_source_config mine = *config;
+	const struct md_source_ops *ops;
 	struct md_source *probe;
 	struct md_cost cost;
 	char choice[sizeof(probe->choice)];
@@ -402,6 +437,7 @@ static int open_unnoticed(const struct options *o, struct md_source_config *conf
 	config->rate_hz = UNMEASURED_RATE_HZ;
 	mine.rate_hz = MD_MEASURING_HZ;
 	mine.command = getpid();
+	mine.is_probe = true;
 	if (open_source(o, &mine, &probe, err))
 		return open_source(o, config, out, err); /* says what is not allowed */
 	ret = md_choose_measure(probe, &cost, err);
@@ -409,14 +445,18 @@ static int open_unnoticed(const struct options *o, struct md_source_config *conf
 		snprintf(choice, sizeof(choice), "%s", probe->choice);
 		fprintf(stderr, "morphd: what a sample costs cannot be measured: %s\n", err->msg);
 	} else {
-		config->rate_hz = md_choose_rate(&cost);
+		config->rate_hz = probe->fixed_hz ? probe->fixed_hz : md_choose_rate(&cost);
 		md_choose_say(&cost, config->rate_hz, probe->choice, choice, sizeof(choice));
 		fprintf(stderr, "morphd: %s\n", choice);
 	}
-	ret = probe->ops->open(config, out, err);
+	ops = probe->ops;
+	if (ops->is_exclusive)
+		ops->close(probe);
+	ret = ops->open(config, out, err);
 	if (!ret)
 		memcpy((*out)->choice, choice, sizeof(choice));
-	probe->ops->close(probe);
+	if (!ops->is_exclusive)
+		ops->close(probe);
 	return ret;
 }
 
@@ -483,6 +523,7 @@ int main(int argc, char **argv)
 	struct mp_err err = {{0}};
 	int status = 0, ret;
 
+	md_sandbox_reader(argv, md_modread_file);
 	mp_stdio_init("morphd");
 	argp_err_exit_status = 2;
 	o.is_run = argc > 1 && !strcmp(argv[1], "run");

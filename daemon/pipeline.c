@@ -85,6 +85,7 @@ static int resolve(struct md_pipeline *pl, struct morph_mmap *mmap, struct mp_er
 			    md_clock_ns(CLOCK_MONOTONIC);
 	if (md_modcache_resolve(pl->at.modcache, mmap, mapped_ns, &file))
 		return mp_err_set(err, ENOMEM, "no memory");
+	say(pl, md_modcache_remark(pl->at.modcache));
 	mmap->module = file->number;
 	module = md_modcache_module(pl->at.modcache, file->module);
 	if (module) {
@@ -238,14 +239,17 @@ int md_pipeline_init(struct md_pipeline *pl, struct mp_err *err)
 	struct md_recfile_info info;
 	const char *remark = NULL;
 	struct md_file *kernel;
+	size_t used;
 	int ret;
 
 	ret = md_attribute_init(&pl->at);
 	if (ret)
 		return mp_err_set(err, -ret, "no memory");
+	md_modcache_set_sandbox(pl->at.modcache, pl->sandbox);
 	md_source_describe(pl->source, &info);
 	if (pl->source->has_kernel) {
-		ret = md_modcache_resolve_kernel(pl->at.modcache, &kernel, &remark);
+		ret = md_modcache_resolve_kernel(pl->at.modcache, pl->source->kernel_base, &kernel,
+						 &remark);
 		if (ret)
 			return mp_err_set(err, -ret, "no memory");
 		say(pl, remark);
@@ -262,6 +266,10 @@ int md_pipeline_init(struct md_pipeline *pl, struct mp_err *err)
 	else
 		snprintf(session->why, sizeof(session->why), "a recording by %s: %.120s",
 			 info.collector, info.why);
+	used = strlen(session->why);
+	if (pl->unconfined)
+		snprintf(session->why + used, sizeof(session->why) - used,
+			 "; files are read without a sandbox: %s", pl->unconfined);
 	snprintf(session->event, sizeof(session->event), "%s", info.event);
 	session->rate_hz = info.rate_hz;
 	return md_flush_start(&pl->flush, stream_time_s(pl), err);

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /* proc_scan - /proc as records; see proc_scan.h. */
+#include "daemon/clock.h"
 #include "daemon/proc_scan.h"
 
 #include <ctype.h>
@@ -10,6 +11,9 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+
+#define INITIAL_PID_NAMESPACE 0xeffffffcu /* in every kernel since 3.8 */
+#define NR_LOOKS	      8		  /* at a process that execs all the time */
 
 static uint32_t count_threads(pid_t pid)
 {
@@ -29,8 +33,8 @@ static uint32_t count_threads(pid_t pid)
 }
 
 /* "55d0-55e0 r-xp 00002000 08:01 1234   /usr/bin/x" */
-static int add_mapping(char *line, pid_t pid, uint64_t time_ns, uint64_t program_ino,
-		       struct md_buf *out)
+static int add_mapping(char *line, pid_t pid, uint64_t time_ns, uint32_t exec_id,
+		       uint64_t program_ino, struct md_buf *out)
 {
 	uint64_t start, end, off, ino;
 	unsigned int major, minor;
@@ -49,6 +53,7 @@ static int add_mapping(char *line, pid_t pid, uint64_t time_ns, uint64_t program
 	mmap = md_record_add_mmap(out, time_ns, pid, pid, line + path);
 	if (!mmap)
 		return -ENOMEM;
+	mmap->task.exec_id = exec_id;
 	mmap->start = start;
 	mmap->len = end - start;
 	mmap->off = off;
@@ -60,8 +65,11 @@ static int add_mapping(char *line, pid_t pid, uint64_t time_ns, uint64_t program
 	return 0;
 }
 
-int md_proc_scan_one(pid_t pid, uint64_t time_ns, struct md_buf *out)
+static int scan_once(pid_t pid, uint64_t time_ns, uint32_t exec_id, struct md_buf *out)
 {
+	/* Threads that come or go between the look at the clock and the next one are told later. */
+	uint32_t nr_threads = count_threads(pid), nr_later;
+	uint64_t now_ns = md_clock_now_ns();
 	size_t before = out->size;
 	struct morph_exec *exec;
 	struct stat program;
@@ -78,22 +86,53 @@ int md_proc_scan_one(pid_t pid, uint64_t time_ns, struct md_buf *out)
 	f = fopen(name, "re");
 	if (!f)
 		return 0;
-	exec = md_record_add_task(out, MORPH_REC_EXEC, sizeof(*exec), time_ns, pid, pid);
+	exec = md_record_add_task(out, MORPH_REC_EXEC, sizeof(*exec), now_ns, pid, pid);
 	if (!exec) {
 		fclose(f);
 		return -ENOMEM;
 	}
+	exec->task.exec_id = exec_id;
 	exec->task.flags = MORPH_EXEC_FOUND;
-	exec->nr_threads = count_threads(pid);
+	nr_later = count_threads(pid);
+	exec->nr_threads = nr_later > nr_threads ? nr_later : nr_threads;
 	empty = out->size;
 	while (!ret && getline(&line, &room, f) > 0)
-		ret = add_mapping(line, pid, time_ns, program.st_ino, out);
+		ret = add_mapping(line, pid, time_ns, exec_id, program.st_ino, out);
 	free(line);
 	fclose(f);
 	/* A thread of the kernel, or a process that has just ended: nothing to say. */
 	if (out->size == empty)
 		out->size = before;
 	return ret;
+}
+
+int md_proc_scan_one(pid_t pid, uint64_t time_ns, const struct md_proc_ids *ids, struct md_buf *out)
+{
+	size_t before = out->size;
+	uint32_t exec_id, now;
+	int ret, i;
+
+	if (!ids)
+		return scan_once(pid, time_ns, 0, out);
+	/* An exec in between: what was read may be of either program. */
+	for (i = 0; i < NR_LOOKS; i++) {
+		if (ids->get(ids->arg, pid, &exec_id))
+			return 0;
+		ret = scan_once(pid, time_ns, exec_id, out);
+		if (ret)
+			return ret;
+		if (!ids->get(ids->arg, pid, &now) && now == exec_id)
+			return 0;
+		out->size = before;
+	}
+	return 0;
+}
+
+bool md_proc_is_whole(void)
+{
+	struct stat ns;
+
+	return stat("/proc/self/ns/pid", &ns) || ns.st_ino == INITIAL_PID_NAMESPACE;
 }
 
 static pid_t parent_of(pid_t pid)
@@ -127,7 +166,7 @@ static bool descends_from(pid_t pid, pid_t root)
 	return false;
 }
 
-int md_proc_scan(pid_t root, uint64_t time_ns, struct md_buf *out)
+int md_proc_scan(pid_t root, uint64_t time_ns, const struct md_proc_ids *ids, struct md_buf *out)
 {
 	DIR *dir = opendir("/proc");
 	struct dirent *entry;
@@ -141,7 +180,7 @@ int md_proc_scan(pid_t root, uint64_t time_ns, struct md_buf *out)
 			continue;
 		pid = atoi(entry->d_name);
 		if (!root || descends_from(pid, root))
-			ret = md_proc_scan_one(pid, time_ns, out);
+			ret = md_proc_scan_one(pid, time_ns, ids, out);
 	}
 	closedir(dir);
 	return ret;

@@ -27,7 +27,6 @@ struct md_space {
 	uint32_t nr_threads;
 	uint32_t program;
 	bool wants_program;
-	bool awaits_exec; /* made by a mapping that came before its EXEC */
 	bool ended;
 	bool is_old; /* md_space_is_new() was asked */
 };
@@ -144,7 +143,6 @@ static struct md_space *fresh_space(struct md_procmap *pm, uint32_t tgid, uint32
 	space->serial = ++pm->serial;
 	space->program = 0;
 	space->wants_program = true;
-	space->awaits_exec = false;
 	space->ended = false;
 	return space;
 }
@@ -153,11 +151,11 @@ int md_procmap_exec(struct md_procmap *pm, uint32_t tgid, uint32_t exec_id, uint
 {
 	struct md_space *space = *slot_of(pm, tgid);
 
-	if (!space || !exec_id || space->exec_id != exec_id || !space->awaits_exec)
+	/* The same number is the same program: its mappings came first, or /proc told of it. */
+	if (!space || !exec_id || space->exec_id != exec_id || space->ended)
 		space = fresh_space(pm, tgid, exec_id);
 	if (!space)
 		return -ENOMEM;
-	space->awaits_exec = false;
 	space->nr_threads = nr_threads ? nr_threads : 1;
 	return 0;
 }
@@ -328,10 +326,7 @@ static struct md_space *space_to_change(struct md_procmap *pm, uint32_t tgid, ui
 		space->last_use = ++pm->clock;
 		return space;
 	}
-	space = fresh_space(pm, tgid, exec_id);
-	if (space)
-		space->awaits_exec = true;
-	return space;
+	return fresh_space(pm, tgid, exec_id);
 }
 
 int md_procmap_map(struct md_procmap *pm, uint32_t tgid, uint32_t exec_id,

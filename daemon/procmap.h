@@ -36,7 +36,7 @@ struct md_procmap;
 struct md_procmap *md_procmap_new(void);
 void md_procmap_free(struct md_procmap *pm);
 
-/* A new program: the old mappings go, unless those of @exec_id came first (@exec_id not 0). */
+/* A new program: the old mappings go, unless they are of @exec_id already (which is not 0). */
 int md_procmap_exec(struct md_procmap *pm, uint32_t tgid, uint32_t exec_id, uint32_t nr_threads);
 /* The process @child is a copy of @parent. An unknown parent leaves the child unknown. */
 int md_procmap_fork(struct md_procmap *pm, uint32_t child, uint32_t parent);

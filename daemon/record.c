@@ -52,6 +52,7 @@ static const struct {
 	[MORPH_REC_MODULE] = {sizeof(struct morph_module), false},
 	[MORPH_REC_MODULE_MAP] = {sizeof(struct morph_module_map), false},
 	[MORPH_REC_MODULE_ENDS] = {sizeof(struct morph_module_ends), false},
+	[MORPH_REC_STACK] = {sizeof(struct morph_stack), true},
 };
 
 #define NR_TYPES (sizeof(types) / sizeof(types[0]))

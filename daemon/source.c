@@ -6,6 +6,7 @@
 #include <string.h>
 
 static const struct md_source_ops *const sources[] = {
+	&md_source_kmod,
 	&md_source_bpf,
 	&md_source_perf,
 	&md_source_replay,

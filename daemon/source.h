@@ -19,6 +19,7 @@
 struct md_source_config {
 	uint32_t rate_hz;
 	pid_t command;	     /* live: only this process and what it starts; 0: all */
+	bool is_probe;	     /* what a sample costs is measured on @command; later all are wanted */
 	bool no_kernel;	     /* live: user samples only */
 	const char *input;   /* replay: the recording */
 	uint32_t nr_repeats; /* replay: times, each under new process ids */
@@ -34,7 +35,8 @@ struct md_source;
 
 struct md_source_ops {
 	const char *name;
-	bool is_live; /* its files can be looked up on this machine, now */
+	bool is_live;	   /* its files can be looked up on this machine, now */
+	bool is_exclusive; /* no second one can be open beside it */
 	int (*open)(const struct md_source_config *config, struct md_source **out,
 		    struct mp_err *err);
 	/*
@@ -55,10 +57,13 @@ struct md_source_ops {
 /* Every source's structure starts with this. */
 struct md_source {
 	const struct md_source_ops *ops;
-	bool has_kernel; /* live: kernel samples are among its records */
+	bool has_kernel;      /* live: kernel samples are among its records */
+	uint64_t kernel_base; /* live: where _text is in them; 0: at its run-time address */
+	uint32_t fixed_hz;    /* live: the rate, where it cannot be chosen; 0: it can */
 	char choice[200]; /* why this source and rate, and not others; "" where they were asked for */
 };
 
+extern const struct md_source_ops md_source_kmod;
 extern const struct md_source_ops md_source_bpf;
 extern const struct md_source_ops md_source_perf;
 extern const struct md_source_ops md_source_replay;

@@ -96,7 +96,7 @@ static int start(struct bpf *b, struct mp_err *err)
 	/* An exec from before empties what the scan finds, and its mappings were not recorded. */
 	b->merge.since_ns = md_clock_now_ns();
 	/* What runs already; events that come while we look say the same again. */
-	ret = md_proc_scan(0, 0, &b->scan);
+	ret = md_proc_scan(0, 0, NULL, &b->scan);
 	b->merge.decoder.start_ns = md_clock_now_ns();
 	return ret ? mp_err_set(err, -ret, "/proc: %s", strerror(-ret)) : 0;
 }
@@ -287,7 +287,7 @@ static int bpf_next(struct md_source *source, int timeout_ms, bool drain, struct
 	    md_clock_now_ns() - b->last_scan_ns > SCAN_PAUSE_NS) {
 		d->lost_events = false;
 		b->scan_ns = b->last_scan_ns = d->blind_ns = md_clock_now_ns();
-		md_proc_scan(b->command, 0, &b->scan);
+		md_proc_scan(b->command, 0, NULL, &b->scan);
 		d->seen_ns = md_clock_now_ns();
 	}
 	if (drain && !d->out.size)

@@ -94,7 +94,7 @@ static int perf_open(const struct md_source_config *config, struct md_source **o
 		if (ret)
 			goto fail;
 		/* What runs already; events that come while we look say the same again. */
-		ret = md_proc_scan(0, 0, &p->scan);
+		ret = md_proc_scan(0, 0, NULL, &p->scan);
 		if (ret) {
 			mp_err_set(err, -ret, "/proc: %s", strerror(-ret));
 			goto fail;
@@ -241,7 +241,7 @@ static int perf_next(struct md_source *source, int timeout_ms, bool drain, struc
 	    p->round_ns - p->last_scan_ns > SCAN_PAUSE_NS) {
 		p->decoder.lost_events = false;
 		p->scan_ns = p->last_scan_ns = p->decoder.blind_ns = md_clock_now_ns();
-		md_proc_scan(p->command, 0, &p->scan);
+		md_proc_scan(p->command, 0, NULL, &p->scan);
 		p->decoder.seen_ns = md_clock_now_ns();
 	}
 	if (drain && !p->decoder.out.size)

@@ -111,12 +111,16 @@ START_TEST(numbered_mappings_may_come_before_their_exec)
 }
 END_TEST
 
-START_TEST(second_exec_with_the_same_number_still_resets)
+/* /proc told of it already, while its exec was on the way. */
+START_TEST(exec_with_a_known_number_keeps_its_mappings)
 {
-	md_procmap_exec(pm, 1, 4, 1);
+	md_procmap_exec(pm, 1, 4, 3);
 	map(1, 4, 0x5000, 0x6000, 2);
 	md_procmap_exec(pm, 1, 4, 1);
-	ck_assert_int_eq(at(1, 4, 0x5000), 0);
+	ck_assert_int_eq(at(1, 4, 0x5000), 2);
+	md_procmap_exec(pm, 1, 5, 1);
+	ck_assert_int_eq(at(1, 5, 0x5000), 0);
+	ck_assert_int_eq(at(1, 4, 0x5000), -1);
 }
 END_TEST
 
@@ -244,7 +248,7 @@ static Suite *make_suite(void)
 	tcase_add_test(tc, split_mapping_keeps_its_bias);
 	tcase_add_test(tc, exec_forgets_the_old_program);
 	tcase_add_test(tc, numbered_mappings_may_come_before_their_exec);
-	tcase_add_test(tc, second_exec_with_the_same_number_still_resets);
+	tcase_add_test(tc, exec_with_a_known_number_keeps_its_mappings);
 	tcase_add_test(tc, fork_copies_and_then_goes_its_own_way);
 	tcase_add_test(tc, fork_of_an_unknown_process_leaves_no_leftover);
 	tcase_add_test(tc, process_ends_with_its_last_thread_and_lingers);
