@@ -14,8 +14,6 @@
 #include "daemon/kernel.h"
 #include "daemon/modcache_internal.h"
 #include "daemon/modfind.h"
-#include "daemon/moved.h"
-#include "libprof/elf.h"
 
 #define MAX_FILES     8192  /* files remembered; beyond it all are looked into again */
 #define MODULES_SWEEP 16384 /* beyond it modules that nobody maps are forgotten */
@@ -115,24 +113,23 @@ struct md_module *md_modcache_find_module(struct md_modcache *mc, const struct m
 	return NULL;
 }
 
-/* Find or add; a module that is known keeps its index and learns the path. */
-struct md_module *md_modcache_put_module(struct md_modcache *mc, const struct mp_id *id,
+void md_module_learn_path(struct md_module *module, const char *path)
+{
+	char *copy;
+
+	if (path[0] && strcmp(path, module->path) && (copy = strdup(path))) {
+		free(module->path);
+		module->path = copy;
+	}
+}
+
+struct md_module *md_modcache_add_module(struct md_modcache *mc, const struct mp_id *id,
 					 enum mp_module_kind kind, const char *path,
 					 uint64_t text_size)
 {
-	struct md_module *module = md_modcache_find_module(mc, id), **modules;
+	struct md_module *module, **modules;
 	uint32_t index, capacity;
-	char *copy;
 
-	if (module) {
-		if (text_size)
-			module->text_size = text_size;
-		if (path[0] && strcmp(path, module->path) && (copy = strdup(path))) {
-			free(module->path);
-			module->path = copy;
-		}
-		return module;
-	}
 	for (index = mc->free_from; index < mc->end && mc->modules[index]; index++)
 		;
 	if (index > MD_MODULES_MAX)
@@ -163,19 +160,44 @@ struct md_module *md_modcache_put_module(struct md_modcache *mc, const struct mp
 	return module;
 }
 
+struct md_module *md_modcache_put_module(struct md_modcache *mc, const struct mp_id *id,
+					 enum mp_module_kind kind, const char *path,
+					 uint64_t text_size)
+{
+	struct md_module *module = md_modcache_find_module(mc, id);
+
+	if (!module)
+		return md_modcache_add_module(mc, id, kind, path, text_size);
+	if (text_size)
+		module->text_size = text_size;
+	md_module_learn_path(module, path);
+	return module;
+}
+
+/* The original of a map is no copy itself, whatever else has its id. */
+static struct md_module *find_original(struct md_modcache *mc, const struct mp_id *id)
+{
+	uint32_t i;
+
+	for (i = 1; i < mc->end; i++)
+		if (mc->modules[i] && !mc->modules[i]->map && mp_id_equal(&mc->modules[i]->id, id))
+			return mc->modules[i];
+	return NULL;
+}
+
 /* @map becomes @module's; the original is a module too, whose file we may never see. */
 int md_modcache_set_map(struct md_modcache *mc, struct md_module *module, struct mp_map *map)
 {
-	struct md_module *original;
+	struct md_module *original = find_original(mc, &map->original);
 
-	original = md_modcache_find_module(mc, &map->original);
 	if (!original)
 		original =
-			md_modcache_put_module(mc, &map->original, MP_MODULE_FILE, module->path, 0);
+			md_modcache_add_module(mc, &map->original, MP_MODULE_FILE, module->path, 0);
 	if (!original) {
 		mp_map_free(map);
 		return -ENOMEM;
 	}
+	mc->map_bytes += md_map_bytes(map) - md_map_bytes(module->map);
 	mp_map_free(module->map);
 	free(module->map_ends);
 	module->map_ends = NULL;
@@ -266,61 +288,6 @@ static void forget_files(struct md_modcache *mc)
 	mc->files_end = mc->kernel + 1;
 }
 
-static int copy_segments(const struct mp_elf *elf, struct md_file *file)
-{
-	uint32_t i, nr = 0;
-
-	file->segments = calloc(elf->nr_phdrs ? elf->nr_phdrs : 1, sizeof(file->segments[0]));
-	if (!file->segments)
-		return -ENOMEM;
-	for (i = 0; i < elf->nr_phdrs; i++) {
-		const Elf64_Phdr *p = &elf->phdrs[i];
-
-		if (p->p_type != PT_LOAD || !(p->p_flags & PF_X) || !p->p_filesz)
-			continue;
-		if (p->p_vaddr >= MD_VADDR_LIMIT || p->p_filesz >= MD_VADDR_LIMIT - p->p_vaddr)
-			return -EBADMSG;
-		file->segments[nr++] = (struct morph_segment){p->p_offset, p->p_vaddr, p->p_filesz};
-	}
-	file->nr_segments = nr;
-	return nr ? 0 : -ENOEXEC;
-}
-
-/* Read the ELF file behind @fd. Failure only says that samples in it stay without a module. */
-static void analyse(struct md_modcache *mc, int fd, const char *path, struct md_file *file)
-{
-	struct md_module *module;
-	struct mp_elf *elf = NULL;
-	struct mp_map *map = NULL;
-	int ret;
-
-	file->why = MP_UNATTR_UNREADABLE;
-	if (mp_elf_open_fd(path, fd, MP_ELF_ID, &elf, NULL))
-		return;
-	if (copy_segments(elf, file))
-		goto out;
-	/* A damaged map would count moved code at addresses that mean nothing. */
-	ret = mp_map_read(elf, &map, NULL);
-	if (ret && ret != -ENOENT)
-		goto out;
-	module = md_modcache_put_module(mc, &elf->id, MP_MODULE_FILE, path, mp_elf_text_size(elf));
-	if (!module)
-		goto out;
-	if (map && !module->map) {
-		ret = md_modcache_set_map(mc, module, map);
-		map = NULL;
-		if (ret)
-			goto out;
-	}
-	if (module->map && !module->map_ends)
-		module->map_ends = md_moved_ends(elf, fd, module->map);
-	file->module = module->index;
-	file->why = MD_MAPPED;
-out:
-	mp_map_free(map);
-	mp_elf_close(elf);
-}
-
 /*
  * Known already? The inode's generation names the file even after the process has
  * gone; without one the path must still lead to it. Either way a file that can be
@@ -389,7 +356,7 @@ int md_modcache_resolve(struct md_modcache *mc, const struct morph_mmap *mmap, i
 								    : found.generation;
 	file->mtime_ns = found.mtime_ns;
 	file->ctime_ns = found.ctime_ns;
-	analyse(mc, found.fd, mmap->path, file);
+	md_modcache_read_file(mc, found.fd, file);
 	if (!md_modfind_is_steady(&found)) {
 		file->module = 0;
 		file->why = MP_UNATTR_REPLACED;
@@ -519,6 +486,7 @@ void md_modcache_sweep(struct md_modcache *mc, const struct md_procmap *pm)
 	for (i = 1; i < mc->end; i++) {
 		if (!mc->modules[i] || mc->modules[i]->in_use)
 			continue;
+		mc->map_bytes -= md_map_bytes(mc->modules[i]->map);
 		free_module(mc->modules[i]);
 		mc->modules[i] = NULL;
 		mc->nr_modules--;

@@ -4,7 +4,8 @@
  *
  * A file (a device and inode at one time, or a MODULE record of a recording) gives a
  * module and the way from file offsets to link-time addresses; two copies of a file
- * give one module. It opens files only when asked to (md_modcache_resolve).
+ * give one module. It opens files only when asked to (md_modcache_resolve), and has them read
+ * by modread.
  */
 #ifndef MD_MODCACHE_H
 #define MD_MODCACHE_H
@@ -50,6 +51,7 @@ struct md_file {
 };
 
 struct md_modcache;
+struct md_sandbox;
 
 struct md_modcache *md_modcache_new(void);
 void md_modcache_free(struct md_modcache *mc);
@@ -65,6 +67,12 @@ uint64_t md_modcache_analysis_ns(const struct md_modcache *mc);
 
 /* By number. NULL where no MODULE record or resolved file has it. */
 struct md_file *md_modcache_file(const struct md_modcache *mc, uint32_t number);
+
+/* From now on files are read in @sandbox (the caller's), not here. NULL: here. */
+void md_modcache_set_sandbox(struct md_modcache *mc, struct md_sandbox *sandbox);
+/* What is to be said of a file that was just resolved, once; NULL: nothing. Valid until the next
+ * md_modcache_resolve(). */
+const char *md_modcache_remark(struct md_modcache *mc);
 
 /*
  * md_modcache_resolve - look on this machine for the file of @mmap; never fails but for memory.

@@ -20,6 +20,11 @@ struct md_modcache {
 	uint32_t status_files[MORPH_MODULE_VDSO + 1]; /* numbers of files that are only a reason */
 	uint32_t kernel;			      /* number, 0: none */
 	uint64_t analysis_ns;
+	uint64_t map_bytes;
+	struct md_sandbox *sandbox; /* NULL: files are read here */
+	char remark[400];
+	bool has_remark;
+	unsigned int nr_remarks;
 	/* An optimised module's map that is still arriving. */
 	struct {
 		uint32_t number, nr_pieces;
@@ -51,11 +56,23 @@ struct md_module *md_modcache_find_module(struct md_modcache *mc, const struct m
 struct md_module *md_modcache_put_module(struct md_modcache *mc, const struct mp_id *id,
 					 enum mp_module_kind kind, const char *path,
 					 uint64_t text_size);
+/* A new one, whatever else has its id. */
+struct md_module *md_modcache_add_module(struct md_modcache *mc, const struct mp_id *id,
+					 enum mp_module_kind kind, const char *path,
+					 uint64_t text_size);
+void md_module_learn_path(struct md_module *module, const char *path);
+/* Bytes that a map and its ends take. */
+static inline uint64_t md_map_bytes(const struct mp_map *map)
+{
+	return map ? map->nr_pieces * (sizeof(map->pieces[0]) + sizeof(uint32_t)) : 0;
+}
 /* @map becomes @module's. Ownership: @map is taken, also on failure. */
 int md_modcache_set_map(struct md_modcache *mc, struct md_module *module, struct mp_map *map);
 /* @file becomes the one with @number. Ownership: @file is taken on success. */
 int md_modcache_set_file(struct md_modcache *mc, uint32_t number, struct md_file *file);
 void md_file_free(struct md_file *file);
+/* Find out what @file, open as @fd, is: its module, or why there is none. */
+void md_modcache_read_file(struct md_modcache *mc, int fd, struct md_file *file);
 void md_modcache_drop_arriving(struct md_modcache *mc);
 
 #endif

@@ -20,6 +20,8 @@ struct md_pipeline {
 	struct md_source *source;
 	struct mp_store *store;	     /* NULL: nothing is stored */
 	struct md_recwriter *writer; /* NULL: nothing is recorded */
+	struct md_sandbox *sandbox;  /* reads files; NULL: they are read here */
+	const char *unconfined;	     /* why there is none, for the session; NULL: nothing to say */
 	double interval_s;
 	bool (*should_stop)(void *arg); /* asked after each batch; then what is left is drained */
 	void (*warn)(void *arg, const char *message);

@@ -425,29 +425,25 @@ int mp_elf_open_memory(const char *name, const void *data, size_t size, unsigned
 	return 0;
 }
 
-int mp_elf_open_fd(const char *name, int fd, unsigned int need, struct mp_elf **out,
-		   struct mp_err *err)
+/* @map: map the file, else read it piece by piece. */
+static int open_file(const char *name, int fd, uint64_t size, bool map, unsigned int need,
+		     struct mp_elf **out, struct mp_err *err)
 {
 	struct mp_elf_private *priv;
 	struct mp_elf *elf;
-	struct stat st;
 	int ret;
 
 	*out = NULL;
-	if (fstat(fd, &st))
-		return mp_err_set(err, errno, "%s: %s", name, strerror(errno));
-	if (!S_ISREG(st.st_mode))
-		return mp_err_set(err, ENOEXEC, "%s: not a regular file", name);
-	if ((uint64_t)st.st_size > MP_ELF_MAX_SIZE)
+	if (size > MP_ELF_MAX_SIZE)
 		return mp_err_set(err, ENOEXEC, "%s: over 2 GiB", name);
-	if (!st.st_size)
+	if (!size)
 		return mp_err_set(err, ENOEXEC, "%s: empty", name);
 	elf = alloc_elf(name, err);
 	if (!elf)
 		return -ENOMEM;
 	priv = elf->private_data;
-	elf->size = (size_t)st.st_size;
-	if (need == MP_ELF_ID) {
+	elf->size = (size_t)size;
+	if (!map) {
 		priv->fd = fd;
 	} else {
 		priv->map = mmap(NULL, elf->size, PROT_READ, MAP_PRIVATE, fd, 0);
@@ -468,6 +464,25 @@ int mp_elf_open_fd(const char *name, int fd, unsigned int need, struct mp_elf **
 err_close:
 	mp_elf_close(elf);
 	return ret;
+}
+
+int mp_elf_open_sized(const char *name, int fd, uint64_t size, struct mp_elf **out,
+		      struct mp_err *err)
+{
+	return open_file(name, fd, size, false, MP_ELF_ID, out, err);
+}
+
+int mp_elf_open_fd(const char *name, int fd, unsigned int need, struct mp_elf **out,
+		   struct mp_err *err)
+{
+	struct stat st;
+
+	*out = NULL;
+	if (fstat(fd, &st))
+		return mp_err_set(err, errno, "%s: %s", name, strerror(errno));
+	if (!S_ISREG(st.st_mode))
+		return mp_err_set(err, ENOEXEC, "%s: not a regular file", name);
+	return open_file(name, fd, (uint64_t)st.st_size, need != MP_ELF_ID, need, out, err);
 }
 
 int mp_elf_open(const char *path, unsigned int need, struct mp_elf **out, struct mp_err *err)

@@ -108,6 +108,10 @@ int mp_elf_open_memory(const char *name, const void *data, size_t size, unsigned
 /* The same on an open descriptor (e.g. /proc/PID/map_files); does not close @fd. */
 int mp_elf_open_fd(const char *name, int fd, unsigned int need, struct mp_elf **out,
 		   struct mp_err *err);
+/* The same with MP_ELF_ID where @fd is known to be a regular file of @size bytes: pread() is all
+ * that is done with it, so that a process may read it that is allowed nothing else. */
+int mp_elf_open_sized(const char *name, int fd, uint64_t size, struct mp_elf **out,
+		      struct mp_err *err);
 void mp_elf_close(struct mp_elf *elf);
 
 const struct mp_section *mp_elf_section(const struct mp_elf *elf, const char *name);

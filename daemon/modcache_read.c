@@ -1,0 +1,158 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * modcache_read - a file of this machine becomes a module.
+ *
+ * Who reads it (modread, in a sandbox or here), and what that may change: nothing but what is
+ * known of this one file.
+ */
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "daemon/modcache_internal.h"
+#include "daemon/modread.h"
+#include "daemon/sandbox.h"
+
+#define MAPS_MAX_BYTES (UINT64_C(64) << 20) /* of optimised modules together, as files give them */
+#define REMARKS_MAX    10		    /* files that are worth a line in the log */
+
+void md_modcache_set_sandbox(struct md_modcache *mc, struct md_sandbox *sandbox)
+{
+	mc->sandbox = sandbox;
+}
+
+const char *md_modcache_remark(struct md_modcache *mc)
+{
+	const char *remark = mc->has_remark ? mc->remark : NULL;
+
+	mc->has_remark = false;
+	return remark;
+}
+
+/* Paths are anybody's, and this goes to a log. */
+static void remark(struct md_modcache *mc, const char *path, const char *what)
+{
+	char *p;
+
+	if (mc->nr_remarks >= REMARKS_MAX)
+		return;
+	mc->nr_remarks++;
+	snprintf(mc->remark, sizeof(mc->remark), "%.200s: %s%s", path, what,
+		 mc->nr_remarks == REMARKS_MAX ? "; of more such files nothing is said" : "");
+	for (p = mc->remark; *p; p++)
+		if ((unsigned char)*p < ' ' || *p == 0x7f)
+			*p = '?';
+	mc->has_remark = true;
+}
+
+/* By somebody who can do no harm; by ourselves only where nobody wanted that. */
+static int read_reply(struct md_modcache *mc, int fd, uint64_t size, const char *path,
+		      struct md_buf *reply)
+{
+	struct mp_err err = {{0}};
+	int ret;
+
+	if (!mc->sandbox)
+		return md_modread_file(fd, size, reply);
+	ret = md_sandbox_read(mc->sandbox, fd, size, reply, &err);
+	if (ret)
+		remark(mc, path, err.msg);
+	return ret;
+}
+
+static bool same_map(const struct md_module *a, const struct md_module *b)
+{
+	size_t nr;
+
+	if (!a->map || !b->map)
+		return a->map == b->map;
+	nr = a->map->nr_pieces;
+	if (nr != b->map->nr_pieces || !mp_id_equal(&a->map->original, &b->map->original) ||
+	    memcmp(a->map->pieces, b->map->pieces, nr * sizeof(a->map->pieces[0])))
+		return false;
+	if (!a->map_ends || !b->map_ends)
+		return a->map_ends == b->map_ends;
+	return !memcmp(a->map_ends, b->map_ends, nr * sizeof(a->map_ends[0]));
+}
+
+/*
+ * The module that is @like in all that was read. A reader that lies about one file must not change
+ * what is known of another: with the same id and anything else different it is a module of its own.
+ */
+static struct md_module *find_like(struct md_modcache *mc, const struct md_module *like)
+{
+	struct md_module *module;
+	uint32_t i;
+
+	for (i = 1; i < mc->end; i++) {
+		module = mc->modules[i];
+		if (module && module->kind == like->kind && mp_id_equal(&module->id, &like->id) &&
+		    (!module->text_size || module->text_size == like->text_size) &&
+		    same_map(module, like))
+			return module;
+	}
+	return NULL;
+}
+
+/* What file 1 of @from turned out to be is what @file is. */
+static int adopt(struct md_modcache *mc, struct md_modcache *from, struct md_file *file)
+{
+	struct md_file *read = md_modcache_file(from, 1);
+	struct md_module *got = md_modcache_module(from, read->module), *module;
+	int ret;
+
+	if (!got)
+		return 0;
+	module = find_like(mc, got);
+	if (module) {
+		module->text_size = got->text_size;
+		md_module_learn_path(module, file->path);
+	} else if (md_map_bytes(got->map) > MAPS_MAX_BYTES - mc->map_bytes) {
+		remark(mc, file->path, "no room for the map of one more optimised module");
+		return 0;
+	} else {
+		module =
+			md_modcache_add_module(mc, &got->id, got->kind, file->path, got->text_size);
+		if (!module)
+			return -ENOMEM;
+		if (got->map) {
+			ret = md_modcache_set_map(mc, module, got->map);
+			got->map = NULL;
+			if (ret)
+				return ret;
+			module->map_ends = got->map_ends;
+			got->map_ends = NULL;
+		}
+	}
+	file->segments = read->segments;
+	file->nr_segments = read->nr_segments;
+	read->segments = NULL;
+	file->module = module->index;
+	file->why = MD_MAPPED;
+	return 0;
+}
+
+void md_modcache_read_file(struct md_modcache *mc, int fd, struct md_file *file)
+{
+	struct md_modcache *from = md_modcache_new();
+	struct md_buf reply = {0};
+	struct stat st;
+	int ret;
+
+	file->why = MP_UNATTR_UNREADABLE;
+	if (!from || fstat(fd, &st))
+		goto out;
+	ret = read_reply(mc, fd, (uint64_t)st.st_size, file->path, &reply);
+	if (ret)
+		goto out;
+	ret = md_modread_take(&reply, (uint64_t)st.st_size, from);
+	if (!ret)
+		ret = adopt(mc, from, file);
+	if (ret)
+		remark(mc, file->path,
+		       ret == -ENOMEM ? "no memory" : "what was read from it makes no sense");
+out:
+	md_buf_fini(&reply);
+	md_modcache_free(from);
+}

@@ -1,0 +1,436 @@
+// SPDX-License-Identifier: Apache-2.0
+/* sandbox - starts the reader, hands it files, and outlives whatever it does; see sandbox.h. */
+#include "daemon/sandbox.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/capability.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "daemon/clock.h"
+#include "daemon/sandbox_internal.h"
+
+#define START_MS      10000
+#define DEADLINE_MIN  200		    /* ms */
+#define SHORT_SPAN_NS UINT64_C(60000000000) /* deadlines are shorter after a file was late */
+#define NR_LINGERING  4
+#define CHUNK	      (64u << 10)
+
+struct md_sandbox {
+	struct md_sandbox_config config;
+	pid_t pid; /* 0: none */
+	int sock;
+	/* Killed, but in the kernel's hands: a file system that does not answer. */
+	pid_t lingering[NR_LINGERING];
+	unsigned int nr_late; /* of late */
+	uint64_t late_ns;
+	struct md_sandbox_counts counts;
+};
+
+bool md_sandbox_is_needed(void)
+{
+	struct __user_cap_header_struct header = {.version = _LINUX_CAPABILITY_VERSION_3};
+	struct __user_cap_data_struct caps[2];
+
+	return geteuid() == 0 || syscall(SYS_capget, &header, caps) || caps[0].permitted ||
+	       caps[1].permitted;
+}
+
+const struct md_sandbox_counts *md_sandbox_counts(const struct md_sandbox *sandbox)
+{
+	return &sandbox->counts;
+}
+
+pid_t md_sandbox_pid(const struct md_sandbox *sandbox)
+{
+	return sandbox->pid;
+}
+
+/* ---- starting ----------------------------------------------------------------------------- */
+
+static const char *name_of(int step)
+{
+	switch (step) {
+	case MD_SANDBOX_EXEC: return "/proc/self/exe";
+	case MD_SANDBOX_STDIO: return "/dev/null";
+	case MD_SANDBOX_LIMITS: return "setrlimit";
+	case MD_SANDBOX_CAPABILITIES: return "capabilities";
+	case MD_SANDBOX_PRIVILEGES: return "no_new_privs";
+	case MD_SANDBOX_FILTER: return "seccomp";
+	default: return "reader";
+	}
+}
+
+static void give_up(enum md_sandbox_step step)
+{
+	struct md_sandbox_answer a = {step, errno};
+
+	if (write(MD_SANDBOX_SOCK, &a, sizeof(a)) < 0)
+		_exit(2);
+	_exit(1);
+}
+
+/* What the reader may know of our surroundings: where libraries are. */
+static char **environment(char *kept[4])
+{
+	static const char *const names[] = {"LD_LIBRARY_PATH", "ASAN_OPTIONS", "UBSAN_OPTIONS"};
+	char **e;
+	size_t i, len, nr = 0;
+
+	for (i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+		len = strlen(names[i]);
+		for (e = environ; e && *e; e++)
+			if (!strncmp(*e, names[i], len) && (*e)[len] == '=') {
+				kept[nr++] = *e;
+				break;
+			}
+	}
+	kept[nr] = NULL;
+	return kept;
+}
+
+/*
+ * A new program and not only a fork: a worker must not find out where things lie in morphd's
+ * memory, nor what is in it.
+ */
+static void become_reader(int sock)
+{
+	char *argv[] = {(char *)MD_SANDBOX_NAME, NULL}, *kept[4];
+	sigset_t none;
+	int null, fd;
+
+	/* First of all the socket has its place: it is not one of 0, 1 and 2. */
+	if (sock == MD_SANDBOX_SOCK)
+		fcntl(sock, F_SETFD, 0);
+	else if (dup2(sock, MD_SANDBOX_SOCK) < 0)
+		_exit(1);
+	null = open("/dev/null", O_RDWR);
+	if (null < 0)
+		give_up(MD_SANDBOX_STDIO);
+	/* A sanitizer has something to say. */
+	for (fd = 0; fd < (MD_SANDBOX_ASAN ? 2 : 3); fd++)
+		if (dup2(null, fd) < 0)
+			give_up(MD_SANDBOX_STDIO);
+	sigemptyset(&none);
+	sigprocmask(SIG_SETMASK, &none, NULL);
+	if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0))
+		give_up(MD_SANDBOX_PRIVILEGES);
+	if (close_range(MD_SANDBOX_SOCK + 1, ~0u, 0))
+		give_up(MD_SANDBOX_STDIO);
+	execve("/proc/self/exe", argv, environment(kept));
+	give_up(MD_SANDBOX_EXEC);
+}
+
+static void reap(struct md_sandbox *sandbox)
+{
+	size_t i;
+
+	for (i = 0; i < NR_LINGERING; i++)
+		if (sandbox->lingering[i] && waitpid(sandbox->lingering[i], NULL, WNOHANG))
+			sandbox->lingering[i] = 0;
+}
+
+/* Never waits for long: who is killed in a file system's hands goes when that lets go. */
+static void stop(struct md_sandbox *sandbox)
+{
+	struct timespec ms = {.tv_nsec = 1000000};
+	unsigned int i;
+	pid_t gone = 0;
+
+	if (!sandbox->pid)
+		return;
+	kill(sandbox->pid, SIGKILL);
+	close(sandbox->sock);
+	for (i = 0; i < 100 && !gone; i++) {
+		gone = waitpid(sandbox->pid, NULL, WNOHANG);
+		if (!gone)
+			nanosleep(&ms, NULL);
+	}
+	for (i = 0; i < NR_LINGERING && !gone; i++)
+		if (!sandbox->lingering[i]) {
+			sandbox->lingering[i] = sandbox->pid;
+			gone = sandbox->pid;
+		}
+	sandbox->pid = 0;
+	sandbox->sock = -1;
+}
+
+static int ms_left(uint64_t until_ns)
+{
+	uint64_t now = md_clock_now_ns();
+
+	return now >= until_ns ? 0 : (int)((until_ns - now + 999999) / 1000000);
+}
+
+/* Return: 1 once @fd has something, or its end; 0 too late. */
+static int wait_for(int fd, uint64_t until_ns)
+{
+	struct pollfd p = {.fd = fd, .events = POLLIN};
+	int ret;
+
+	do {
+		ret = poll(&p, 1, ms_left(until_ns));
+	} while (ret < 0 && errno == EINTR);
+	return ret;
+}
+
+/* Return: 0; -ETIMEDOUT; -EPIPE: the reader has gone. */
+static int get_answer(struct md_sandbox *sandbox, uint64_t until_ns, struct md_sandbox_answer *out)
+{
+	ssize_t n;
+
+	if (wait_for(sandbox->sock, until_ns) <= 0)
+		return -ETIMEDOUT;
+	n = recv(sandbox->sock, out, sizeof(*out), MSG_DONTWAIT);
+	return n == sizeof(*out) ? 0 : -EPIPE;
+}
+
+static int start(struct md_sandbox *sandbox, struct mp_err *err)
+{
+	struct md_sandbox_answer a = {0};
+	int socks[2], ret;
+	size_t i;
+
+	reap(sandbox);
+	for (i = 0; i < NR_LINGERING && sandbox->lingering[i]; i++)
+		;
+	if (i == NR_LINGERING)
+		return mp_err_set(err, EAGAIN, "too many readers of files hang");
+	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, socks))
+		return mp_err_set(err, errno, "socketpair: %s", strerror(errno));
+	sandbox->pid = fork();
+	if (!sandbox->pid)
+		become_reader(socks[1]);
+	ret = errno;
+	close(socks[1]);
+	if (sandbox->pid < 0) {
+		sandbox->pid = 0;
+		close(socks[0]);
+		return mp_err_set(err, ret, "fork: %s", strerror(ret));
+	}
+	sandbox->sock = socks[0];
+	sandbox->counts.readers++;
+	ret = get_answer(sandbox, md_clock_now_ns() + START_MS * UINT64_C(1000000), &a);
+	if (!ret && a.step == MD_SANDBOX_READY)
+		return 0;
+	stop(sandbox);
+	if (ret)
+		return mp_err_set(err, -ret, "reader: %s",
+				  ret == -EPIPE ? "it ended before it was ready" : "it hangs");
+	return mp_err_set(err, a.value > 0 ? a.value : EIO, "%s: %s", name_of(a.step),
+			  strerror(a.value));
+}
+
+/* ---- files -------------------------------------------------------------------------------- */
+
+/* Return: 0, -EPIPE the reader has gone, -errno. */
+static int hand_over(struct md_sandbox *sandbox, int fd, int reply, uint64_t size)
+{
+	struct md_sandbox_request request = {size};
+	union {
+		struct cmsghdr header;
+		char bytes[CMSG_SPACE(2 * sizeof(int))];
+	} control = {0};
+	struct iovec iov = {&request, sizeof(request)};
+	struct msghdr msg = {
+		.msg_iov = &iov,
+		.msg_iovlen = 1,
+		.msg_control = &control,
+		.msg_controllen = sizeof(control),
+	};
+	struct cmsghdr *c = CMSG_FIRSTHDR(&msg);
+	int fds[2] = {fd, reply};
+
+	c->cmsg_level = SOL_SOCKET;
+	c->cmsg_type = SCM_RIGHTS;
+	c->cmsg_len = CMSG_LEN(sizeof(fds));
+	memcpy(CMSG_DATA(c), fds, sizeof(fds));
+	if (sendmsg(sandbox->sock, &msg, MSG_NOSIGNAL | MSG_DONTWAIT) == sizeof(request))
+		return 0;
+	return errno == ECONNRESET ? -EPIPE : -errno;
+}
+
+/* Return: 0 at the reply's end, -ETIMEDOUT, -EFBIG, -ENOMEM. */
+static int collect(struct md_sandbox *sandbox, int fd, uint64_t until_ns, struct md_buf *reply)
+{
+	size_t had = reply->size;
+	uint8_t *to;
+	ssize_t n;
+
+	for (;;) {
+		if (wait_for(fd, until_ns) <= 0)
+			return -ETIMEDOUT;
+		to = md_buf_add(reply, CHUNK);
+		if (!to)
+			return -ENOMEM;
+		n = read(fd, to, CHUNK);
+		reply->size -= CHUNK - (n > 0 ? (size_t)n : 0);
+		if (n == 0)
+			return 0;
+		if (n < 0 && errno != EINTR)
+			return -errno;
+		if (reply->size - had > sandbox->config.reply_max)
+			return -EFBIG;
+	}
+}
+
+/* A file that took too long makes us less patient: nobody is to stop the daemon with such files. */
+static uint64_t deadline_ns(struct md_sandbox *sandbox, uint64_t now)
+{
+	uint64_t ms = sandbox->config.deadline_ms;
+
+	if (now - sandbox->late_ns > SHORT_SPAN_NS)
+		sandbox->nr_late = 0;
+	ms >>= sandbox->nr_late < 8 ? 2 * sandbox->nr_late : 16;
+	if (ms < DEADLINE_MIN && sandbox->nr_late)
+		ms = DEADLINE_MIN;
+	return now + ms * 1000000;
+}
+
+static int too_late(struct md_sandbox *sandbox, struct mp_err *err)
+{
+	sandbox->nr_late++;
+	sandbox->late_ns = md_clock_now_ns();
+	sandbox->counts.late++;
+	stop(sandbox);
+	return mp_err_set(err, ETIMEDOUT, "reading it took too long");
+}
+
+static int outcome(struct md_sandbox *sandbox, const struct md_sandbox_answer *a,
+		   struct mp_err *err)
+{
+	int status = a->value;
+
+	if (a->step == MD_SANDBOX_FORK) {
+		sandbox->counts.refused++;
+		return mp_err_set(err, EAGAIN, "no process can be had to read it: %s",
+				  strerror(a->value));
+	}
+	if (a->step == MD_SANDBOX_ENDED && WIFEXITED(status) &&
+	    WEXITSTATUS(status) == MD_SANDBOX_DONE)
+		return 0;
+	sandbox->counts.died++;
+	if (WIFSIGNALED(status))
+		return mp_err_set(err, EPROTO, "the process that read it was ended by signal %d%s",
+				  WTERMSIG(status),
+				  WTERMSIG(status) == SIGSYS ? ", for a forbidden system call"
+							     : "");
+	return mp_err_set(err, EPROTO, "the process that read it %s",
+			  WEXITSTATUS(status) == MD_SANDBOX_UNREADY ? "could not be confined"
+								    : "gave up");
+}
+
+int md_sandbox_read(struct md_sandbox *sandbox, int fd, uint64_t size, struct md_buf *reply,
+		    struct mp_err *err)
+{
+	uint64_t until_ns = deadline_ns(sandbox, md_clock_now_ns());
+	size_t had = reply->size;
+	struct md_sandbox_answer a;
+	int pipefd[2], ret, tries, gone;
+
+	sandbox->counts.files++;
+	if (pipe2(pipefd, O_CLOEXEC))
+		return mp_err_set(err, errno, "pipe: %s", strerror(errno));
+	/* A reader that has ended meanwhile, for lack of memory say, is replaced. */
+	ret = -EPIPE;
+	for (tries = 0; tries < 2 && ret == -EPIPE; tries++) {
+		ret = sandbox->pid ? 0 : start(sandbox, err);
+		if (!ret)
+			ret = hand_over(sandbox, fd, pipefd[1], size);
+		if (ret == -EPIPE)
+			stop(sandbox);
+	}
+	close(pipefd[1]);
+	if (ret) {
+		close(pipefd[0]);
+		sandbox->counts.refused++;
+		return ret == -EPIPE ? mp_err_set(err, EPIPE, "its reader ended") : ret;
+	}
+	ret = collect(sandbox, pipefd[0], until_ns, reply);
+	/* A worker that is still writing has nobody to write to now. */
+	close(pipefd[0]);
+	if (ret == -ETIMEDOUT) {
+		reply->size = had;
+		return too_late(sandbox, err);
+	}
+	gone = get_answer(sandbox, until_ns, &a);
+	if (gone == -ETIMEDOUT) {
+		reply->size = had;
+		return too_late(sandbox, err);
+	}
+	if (gone) {
+		stop(sandbox);
+		sandbox->counts.died++;
+		ret = mp_err_set(err, EPROTO, "its reader was ended");
+	} else if (ret == -EFBIG) {
+		sandbox->counts.too_large++;
+		mp_err_set(err, EFBIG, "more was read from it than there is room for");
+	} else if (ret) {
+		mp_err_set(err, -ret, "%s", strerror(-ret));
+	} else {
+		ret = outcome(sandbox, &a, err);
+	}
+	if (ret)
+		reply->size = had;
+	return ret;
+}
+
+/* ---- opening ------------------------------------------------------------------------------- */
+
+void md_sandbox_close(struct md_sandbox *sandbox)
+{
+	if (!sandbox)
+		return;
+	stop(sandbox);
+	reap(sandbox);
+	free(sandbox);
+}
+
+/* Of another libc a worker may need calls that it is not allowed: better known now than later. */
+static int try_out(struct md_sandbox *sandbox, struct mp_err *err)
+{
+	int fd = open("/proc/self/exe", O_RDONLY | O_CLOEXEC), ret = 0;
+	struct md_buf reply = {0};
+	struct stat st;
+
+	if (fd < 0 || fstat(fd, &st))
+		ret = mp_err_set(err, errno, "/proc/self/exe: %s", strerror(errno));
+	if (!ret)
+		ret = md_sandbox_read(sandbox, fd, (uint64_t)st.st_size, &reply, err);
+	if (fd >= 0)
+		close(fd);
+	md_buf_fini(&reply);
+	sandbox->counts.files = 0;
+	return ret;
+}
+
+int md_sandbox_open(const struct md_sandbox_config *config, struct md_sandbox **out,
+		    struct mp_err *err)
+{
+	struct md_sandbox *sandbox = calloc(1, sizeof(*sandbox));
+	int ret;
+
+	*out = NULL;
+	if (!sandbox)
+		return mp_err_set(err, ENOMEM, "no memory");
+	sandbox->config = *config;
+	sandbox->sock = -1;
+	ret = start(sandbox, err);
+	if (!ret)
+		ret = try_out(sandbox, err);
+	if (ret) {
+		md_sandbox_close(sandbox);
+		return ret;
+	}
+	*out = sandbox;
+	return 0;
+}

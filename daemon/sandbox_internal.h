@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: Apache-2.0
+/* sandbox_internal - what morphd and its reader say to each other; for sandbox's own files. */
+#ifndef MD_SANDBOX_INTERNAL_H
+#define MD_SANDBOX_INTERNAL_H
+
+#include <stdint.h>
+#include <stddef.h>
+
+#define MD_SANDBOX_NAME "morphd: reader" /* argv[0] */
+#define MD_SANDBOX_SOCK 3		 /* the only descriptor besides 0, 1 and 2 */
+#define MD_SANDBOX_AS	(UINT64_C(192) << 20)
+#define MD_SANDBOX_CPU	10 /* seconds for a file */
+
+#if defined(__SANITIZE_ADDRESS__)
+#define MD_SANDBOX_ASAN 1
+#elif defined(__has_feature)
+#if __has_feature(address_sanitizer)
+#define MD_SANDBOX_ASAN 1
+#endif
+#endif
+#ifndef MD_SANDBOX_ASAN
+#define MD_SANDBOX_ASAN 0
+#endif
+
+/* To the reader, with two descriptors: the file, and the pipe's end for the reply. */
+struct md_sandbox_request {
+	uint64_t size;
+};
+
+enum md_sandbox_step {
+	MD_SANDBOX_READY,
+	/* what failed on the way there; @value is an errno */
+	MD_SANDBOX_EXEC,
+	MD_SANDBOX_STDIO,
+	MD_SANDBOX_LIMITS,
+	MD_SANDBOX_CAPABILITIES,
+	MD_SANDBOX_PRIVILEGES,
+	MD_SANDBOX_FILTER,
+	/* of a file */
+	MD_SANDBOX_ENDED, /* @value: as waitpid() gives it */
+	MD_SANDBOX_FORK,  /* @value: errno */
+};
+
+/* From the reader: once it is ready, and at the end of each file. */
+struct md_sandbox_answer {
+	int32_t step, value;
+};
+
+/* Exit status of a worker. */
+enum md_sandbox_exit {
+	MD_SANDBOX_DONE,
+	MD_SANDBOX_GAVE_UP, /* @work returned an error */
+	MD_SANDBOX_UNREADY, /* it could not be confined, and read nothing */
+};
+
+/* From now on other system calls end this process. Return: 0 or -errno. */
+int md_sandbox_filter_reader(void);
+int md_sandbox_filter_worker(void);
+
+#endif
