@@ -129,17 +129,22 @@ PLUGINS := $(patsubst tests/plugin/%.c,$(O)/plugin/%.so,$(PLUGIN_SRCS))
 TOOL_SRCS := $(wildcard tests/tools/*.c)
 tool = $(O)/tools/$(subst _,-,$(basename $(notdir $(1))))
 TOOLS := $(foreach s,$(TOOL_SRCS),$(call tool,$(s)))
+# What runs inside the guest: plain programs, and the same one under several names.
+GUEST_SRCS := $(filter-out tests/guest/reader.c,$(wildcard tests/guest/*.c))
+GUEST_VARIANTS := 1 2 3 4 5 6
+GUEST_PROGS := $(patsubst tests/guest/%.c,$(O)/guest/%,$(GUEST_SRCS)) \
+	$(foreach v,$(GUEST_VARIANTS),$(O)/guest/variant$(v)) $(O)/guest/libvariant.so
 
 ALL_OBJS := $(LIBPROF_OBJS) $(DAEMON_OBJS) $(EDITOR_OBJS) $(SUPPORT_OBJS) \
 	$(call objs,$(DAEMON_SRCS) $(EDITOR_SRCS) $(TEST_SRCS) $(TOOL_SRCS))
 
-MAN_SRCS := $(wildcard Documentation/*.[158])
+MAN_SRCS := $(wildcard Documentation/*.[1458])
 UNIT := $(wildcard daemon/morphd.service)
 COMPLETIONS := $(patsubst $(O)/%,$(O)/completion/%,$(PROGS))
 
 # ---- targets --------------------------------------------------------------
 
-.PHONY: all programs tests tools fuzzers plugins check demo check-torture fuzz bench \
+.PHONY: all programs tests tools fuzzers plugins kmod guest-programs check check-guest demo check-torture fuzz bench \
 	deb deb-check check-system install install-dkms format format-check layers setup clean help FORCE
 
 all: programs plugins
@@ -153,7 +158,9 @@ plugins: $(PLUGINS)
 help:
 	@echo 'make [all]          programs and QEMU plugins, in $$(O)'
 	@echo 'make tests tools fuzzers plugins   what the tests are made of'
+	@echo 'make kmod           morphmon.ko, for each kernel of scripts/kernels, in $$(O)/kmod'
 	@echo 'make check          every test; last line counts them'
+	@echo 'make check-guest    the module'\''s tests in virtual machines, at length'
 	@echo 'make demo           the whole way on speedtest1, ends in a report'
 	@echo 'make check-torture  the editor over gcc'\''s C torture programs'
 	@echo 'make fuzz           the fuzzers, at length'
@@ -244,6 +251,29 @@ $(call prog,$(1)): $(call objs,$(1)) $(EDITOR) $(LIBPROF)
 endef
 $(foreach s,$(EDITOR_SRCS),$(eval $(call editor_prog,$(s))))
 
+# With frame pointers, as the module's walk of the stack wants them; and never instrumented.
+guest_cc = $(CC) -std=gnu17 -O1 -g -fno-omit-frame-pointer -fno-optimize-sibling-calls $(WARN) \
+	-I. -D_GNU_SOURCE -MMD -MP -MF $(O)/guest/.$(notdir $@).d
+
+guest-programs: $(GUEST_PROGS)
+
+$(O)/guest/variant%: tests/guest/variant.c
+	$(call say,CC,guest/variant$*)
+	@mkdir -p $(@D)
+	$(Q)$(guest_cc) -DVARIANT=$* -o $@ $<
+
+$(O)/guest/libvariant.so: tests/guest/variant.c
+	$(call say,CC,guest/libvariant.so)
+	@mkdir -p $(@D)
+	$(Q)$(guest_cc) -DVARIANT=0 -shared -fPIC -o $@ $<
+
+$(O)/guest/%: tests/guest/%.c tests/guest/reader.c
+	$(call say,CC,$<)
+	@mkdir -p $(@D)
+	$(Q)$(guest_cc) -o $@ $(filter %.c,$^)
+
+-include $(wildcard $(O)/guest/.*.d)
+
 $(O)/tests/test_%: $(O)/obj/tests/test_%.o $(SUPPORT) $(ARCHIVES)
 	$(call say,LD,$(patsubst $(O)/%,%,$@))
 	@mkdir -p $(@D)
@@ -311,8 +341,18 @@ setup:
 # Setup may install the compiler itself, hence a make of its own afterwards,
 # which looks at the machine again.
 check:
-	$(Q)scripts/setup
+	$(Q)scripts/setup --guest
 	$(Q)MAKE='$(MAKE)' scripts/check --build=$(O)
+
+# Each kernel has its own; a kernel for which there are no headers has none.
+kmod:
+	$(Q)scripts/kernels > /dev/null
+	$(Q)scripts/kmod-build --build=$(O)
+
+check-guest:
+	$(Q)scripts/setup --guest
+	$(Q)$(MAKE) --no-print-directory all
+	$(Q)BUILD=$(O) scripts/check-guest --long
 
 demo:
 	$(Q)scripts/setup
@@ -352,7 +392,7 @@ layers:
 	$(Q)scripts/layers
 
 FORMAT_SRCS = $(wildcard $(foreach d,kmod kmod/* libprof daemon daemon/bpf editor \
-	tests tests/support tests/fuzz tests/plugin tests/tools,$(d)/*.c $(d)/*.h))
+	tests tests/support tests/fuzz tests/guest tests/plugin tests/tools,$(d)/*.c $(d)/*.h))
 format-check:
 	$(Q)clang-format --dry-run --Werror $(FORMAT_SRCS)
 
@@ -404,6 +444,7 @@ install-dkms:
 clean:
 	$(call say,CLEAN,$(O))
 	$(Q)rm -rf $(O)/obj $(O)/bpf $(O)/fuzz $(O)/plugin $(O)/tests $(O)/tools $(O)/logs $(O)/completion \
+		$(O)/kmod $(O)/guest \
 		$(PROGS) $(ARCHIVES)
 
 FORCE:

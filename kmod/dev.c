@@ -31,9 +31,10 @@ static DEFINE_MUTEX(lock);
 static bool is_collecting; /* under lock */
 static bool has_kernel;
 
-/* Pairs with the release in morph_ring_init(): the rest of it is there. */
+/* 0: this CPU has none. */
 static u64 ring_size(const struct morph_ring *ring)
 {
+	/* Pairs with the release in morph_ring_init(): the rest of it is there. */
 	return smp_load_acquire(&ring->size);
 }
 
