@@ -108,6 +108,7 @@ static int come_online(unsigned int id)
 	set_interval(cpu, morph_settings.rate_hz);
 	cpu->remaining_ns = ((u64)get_random_u32() * (cpu->base_ns + cpu->span_ns / 2)) >> 32;
 	local_irq_disable();
+	cpu->was_paused = false;
 	cpu->on = true;
 	if (morph_settings.mode == MORPH_MODE_HRTIMER)
 		arm(cpu);

@@ -70,14 +70,13 @@ static unsigned long nr_missed; /* of probe, already said */
 /* A kprobe that another one's handler runs into is passed over, and counted. */
 static void account_missed(struct morph_cpu *cpu)
 {
-	unsigned long nr = READ_ONCE(probe.nmissed), flags;
+	unsigned long nr = READ_ONCE(probe.nmissed), said = READ_ONCE(nr_missed), flags;
 
-	if (likely(nr == nr_missed))
+	if (likely(nr == said) || cmpxchg(&nr_missed, said, nr) != said)
 		return;
 	local_irq_save(flags);
-	morph_ring_lose(&cpu->ring, ktime_get_ns(), 0, nr - nr_missed);
+	morph_ring_lose(&cpu->ring, ktime_get_ns(), 0, nr - said);
 	local_irq_restore(flags);
-	nr_missed = nr;
 }
 
 /* Preemption is off, so the CPU and its room for a path are ours; interrupts may be on. */

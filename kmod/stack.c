@@ -45,6 +45,8 @@ void morph_stack_add(struct morph_cpu *cpu, struct pt_regs *regs)
 			return;
 		regs = task_pt_regs(current);
 	}
+	if (regs->cs != __USER_CS)
+		return; /* 32-bit code has other frames */
 	nr = walk(regs, ips, min_t(u32, morph_settings.stack_depth, MORPH_STACK_MAX));
 	if (!nr)
 		return;
