@@ -7,23 +7,26 @@
  */
 #include <argp.h>
 #include <errno.h>
-#include <fcntl.h>
 #include <inttypes.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/file.h>
 #include <sys/resource.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "daemon/choose.h"
+#include "daemon/clock.h"
 #include "daemon/command.h"
+#include "daemon/config.h"
+#include "daemon/lock.h"
 #include "daemon/modread.h"
 #include "daemon/notify.h"
 #include "daemon/pipeline.h"
 #include "daemon/sandbox.h"
 #include "daemon/source.h"
+#include "daemon/watchdog.h"
 #include "libprof/stdio.h"
 #include "libprof/store.h"
 
@@ -33,6 +36,7 @@
 
 #define RUN_RATE_HZ	   4000
 #define UNMEASURED_RATE_HZ 101 /* where what a sample costs could not be measured */
+#define CONFIG_PATH	   "/etc/morph/morphd.conf"
 
 /* For reading a file that nobody has read yet; a large one on a slow disk takes seconds. */
 #define READ_DEADLINE_MS 10000
@@ -47,19 +51,23 @@ enum option_key {
 	OPT_JSON,
 	OPT_REPEAT,
 	OPT_FOREGROUND,
-	OPT_NO_KERNEL
+	OPT_NO_KERNEL,
+	OPT_CHECK_CONFIG
 };
 
 struct options {
-	const char *source, *db, *record, *input;
-	uint32_t rate_hz, nr_repeats;
-	double interval_s;
-	bool stats, json, no_kernel;
+	struct md_config line; /* what the command line says */
+	const char *config, *record, *input;
+	uint32_t nr_repeats;
+	bool stats, json, check_config;
 	bool is_run;
 	char **command;
 };
 
 static const struct argp_option daemon_options[] = {
+	{"config", 'c', "FILE", 0, "take what is not on the command line from FILE", 0},
+	{"check-config", OPT_CHECK_CONFIG, NULL, 0,
+	 "read the configuration, say what is wrong with it, do nothing else", 0},
 	{"source", 's', "NAME", 0,
 	 "kmod, bpf, perf, replay, or auto (replay with --input, else the best)", 0},
 	{"db", 'd', "FILE", 0, "the database (default: see morphd(8); none with --record)", 0},
@@ -85,17 +93,28 @@ static const struct argp_option run_options[] = {
 	{"json", OPT_JSON, NULL, 0, "the same as JSON", 0},
 	{0}};
 
-static double parse_number(struct argp_state *state, const char *name, const char *text, double low,
-			   double high)
+static void set(struct argp_state *state, enum md_config_key key, const char *value)
 {
+	static const char *const names[MD_NR_CONFIG] = {"source", "rate", "interval", "no-kernel",
+							"db"};
+	struct options *o = state->input;
+	struct mp_err err = {{0}};
+
+	if (md_config_set(&o->line, key, value, &err))
+		argp_error(state, "--%s %s: %s", names[key], value, err.msg);
+}
+
+static void set_repeats(struct argp_state *state, const char *text)
+{
+	struct options *o = state->input;
 	char *end;
-	double value;
+	long value;
 
 	errno = 0;
-	value = strtod(text, &end);
-	if (errno || end == text || *end || !(value >= low && value <= high))
-		argp_error(state, "--%s %s: not a number from %g to %g", name, text, low, high);
-	return value;
+	value = strtol(text, &end, 10);
+	if (errno || end == text || *end || value < 1 || value > 1000000)
+		argp_error(state, "--repeat %s: not a whole number from 1 to 1000000", text);
+	o->nr_repeats = value;
 }
 
 static error_t parse_option(int key, char *arg, struct argp_state *state)
@@ -104,20 +123,19 @@ static error_t parse_option(int key, char *arg, struct argp_state *state)
 
 	switch (key) {
 	case 's':
-		o->source = arg;
-		if (strcmp(arg, "auto") && !md_source_find(arg))
-			argp_error(state, "--source %s: there are kmod, bpf, perf, replay and auto",
-				   arg);
+		set(state, MD_CONFIG_SOURCE, arg);
 		if (o->is_run && !strcmp(arg, "replay"))
 			argp_error(state, "--source replay: a command is run, not replayed");
 		return 0;
-	case 'd': o->db = arg; return 0;
-	case 'r': o->rate_hz = parse_number(state, "rate", arg, 1, 100000); return 0;
-	case 'i': o->interval_s = parse_number(state, "interval", arg, 0.001, 86400); return 0;
+	case 'c': o->config = arg; return 0;
+	case 'd': set(state, MD_CONFIG_DATABASE, arg); return 0;
+	case 'r': set(state, MD_CONFIG_RATE, arg); return 0;
+	case 'i': set(state, MD_CONFIG_INTERVAL, arg); return 0;
 	case 'o': o->record = arg; return 0;
 	case 'I': o->input = arg; return 0;
-	case OPT_REPEAT: o->nr_repeats = parse_number(state, "repeat", arg, 1, 1e6); return 0;
-	case OPT_NO_KERNEL: o->no_kernel = true; return 0;
+	case OPT_REPEAT: set_repeats(state, arg); return 0;
+	case OPT_NO_KERNEL: set(state, MD_CONFIG_NO_KERNEL, "yes"); return 0;
+	case OPT_CHECK_CONFIG: o->check_config = true; return 0;
 	case OPT_FOREGROUND: return 0;
 	case OPT_JSON: o->json = true; /* fall through */
 	case OPT_STATS: o->stats = true; return 0;
@@ -130,11 +148,12 @@ static error_t parse_option(int key, char *arg, struct argp_state *state)
 	case ARGP_KEY_END:
 		if (o->is_run && !o->command)
 			argp_error(state, "which command?");
-		if (o->input && o->source && strcmp(o->source, "auto") &&
-		    strcmp(o->source, "replay"))
+		if (o->input && strcmp(o->line.source, "auto") && strcmp(o->line.source, "replay"))
 			argp_error(state, "--input is for --source=replay");
-		if (!o->input && o->source && !strcmp(o->source, "replay"))
+		if (!o->input && !strcmp(o->line.source, "replay"))
 			argp_error(state, "--source=replay needs --input FILE");
+		if (o->check_config && !o->config)
+			o->config = CONFIG_PATH;
 		return 0;
 	default: return ARGP_ERR_UNKNOWN;
 	}
@@ -240,9 +259,9 @@ static void print_stats(const struct md_pipeline *pl, bool json, const char *com
 	printf("max resident KiB     %12ld\n", usage.ru_maxrss);
 }
 
-/* ---- stopping ----------------------------------------------------------------------------- */
+/* ---- signals ------------------------------------------------------------------------------ */
 
-static volatile sig_atomic_t stop_asked;
+static volatile sig_atomic_t stop_asked, reload_asked;
 
 static void on_stop(int sig)
 {
@@ -250,76 +269,170 @@ static void on_stop(int sig)
 	stop_asked = 1;
 }
 
-static void catch_stop(void)
+static void on_reload(int sig)
+{
+	(void)sig;
+	reload_asked = 1;
+}
+
+static void catch_signals(void)
 {
 	struct sigaction stop = {.sa_handler = on_stop};
-	struct sigaction ignore = {.sa_handler = SIG_IGN};
+	struct sigaction reload = {.sa_handler = on_reload};
+	struct sigaction now;
 
 	sigaction(SIGTERM, &stop, NULL);
 	sigaction(SIGINT, &stop, NULL);
-	sigaction(SIGHUP, &ignore, NULL); /* reserved */
-}
-
-static bool daemon_should_stop(void *arg)
-{
-	(void)arg;
-	return stop_asked;
-}
-
-static bool run_should_stop(void *arg)
-{
-	return md_command_has_ended(arg);
+	/* What nohup has ignored stays ignored. */
+	if (!sigaction(SIGHUP, NULL, &now) && now.sa_handler != SIG_IGN)
+		sigaction(SIGHUP, &reload, NULL);
 }
 
 /* ---- the database ------------------------------------------------------------------------- */
 
-/*
- * A daemon wants the database for itself, since another would count the same
- * samples again; several `morphd run` may share one. Kept until the process ends.
- */
-static int lock_store(const char *db, bool shared, struct mp_err *err)
-{
-	char path[4200], pid[32] = "";
-	ssize_t n;
-	int fd;
+struct database {
+	char path[4096]; /* "": nothing is stored */
+	struct md_lock lock;
+	struct mp_store *store;
+};
 
-	snprintf(path, sizeof(path), "%s.lock", db);
-	fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0644);
-	if (fd < 0)
-		return mp_err_set(err, errno, "%s: cannot create: %s", path, strerror(errno));
-	if (!flock(fd, (shared ? LOCK_SH : LOCK_EX) | LOCK_NB)) {
-		n = shared ? 0 : snprintf(pid, sizeof(pid), "%d\n", (int)getpid());
-		if (ftruncate(fd, 0) || pwrite(fd, pid, n, 0) != n)
-			return mp_err_set(err, errno, "%s: cannot write: %s", path,
-					  strerror(errno));
-		return 0;
-	}
-	if (errno != EWOULDBLOCK)
-		return mp_err_set(err, errno, "%s: cannot lock: %s", path, strerror(errno));
-	n = pread(fd, pid, sizeof(pid) - 1, 0);
-	pid[n > 0 ? strcspn(pid, "\n") : 0] = 0;
-	close(fd);
-	return mp_err_set(err, EBUSY, "%s: in use by another morphd%s%s; name another with --db",
-			  db, pid[0] ? ", process " : "", pid);
-}
-
-static int open_store(const struct options *o, char *db, size_t size, struct mp_store **out,
-		      struct mp_err *err)
+static int open_database(const struct options *o, const struct md_config *config,
+			 struct database *db, struct mp_err *err)
 {
 	int ret = 0;
 
-	db[0] = 0;
-	if (!o->db && o->record)
+	*db = (struct database){.lock.fd = -1};
+	if (!config->database[0] && o->record)
 		return 0;
-	if (o->db)
-		snprintf(db, size, "%s", o->db);
+	if (config->database[0])
+		memcpy(db->path, config->database, sizeof(db->path));
 	else
-		ret = mp_store_default_path(db, size, true, err);
+		ret = mp_store_default_path(db->path, sizeof(db->path), true, err);
 	if (!ret)
-		ret = lock_store(db, o->is_run, err);
+		ret = md_lock_take(db->path, o->is_run, &db->lock, err);
 	if (!ret)
-		ret = mp_store_open(db, MP_STORE_WRITE, out, err);
+		ret = mp_store_open(db->path, MP_STORE_WRITE, &db->store, err);
 	return ret;
+}
+
+static void close_database(struct database *db)
+{
+	mp_store_close(db->store);
+	md_lock_release(&db->lock);
+}
+
+static void format_time(int64_t when_s, char *text, size_t size)
+{
+	time_t when = when_s;
+	struct tm tm;
+
+	if (!gmtime_r(&when, &tm) || !strftime(text, size, "%Y-%m-%d %H:%M:%S", &tm))
+		snprintf(text, size, "%" PRId64, when_s);
+}
+
+/* Who reads the log is to see whether the last run ended well, and what this one goes on with. */
+static int say_found(const struct database *db, struct mp_err *err)
+{
+	struct mp_session *sessions;
+	char first[32], last[32];
+	size_t nr;
+	int ret;
+
+	if (!db->store)
+		return 0;
+	ret = mp_store_list_sessions(db->store, &sessions, &nr, err);
+	if (ret)
+		return ret;
+	if (!nr) {
+		fprintf(stderr, "morphd: %s: nothing is in it yet\n", db->path);
+	} else {
+		format_time(sessions[0].start_s, first, sizeof(first));
+		format_time(sessions[0].last_s, last, sizeof(last));
+		fprintf(stderr,
+			"morphd: %s: session %zu begins; the last one, by %s, from %s to %s UTC, "
+			"has %" PRIu64 " samples\n",
+			db->path, nr + 1, sessions[0].collector, first, last,
+			sessions[0].ledger.emitted);
+		if (db->lock.found)
+			fprintf(stderr,
+				"morphd: process %d did not come to its end: what it collected after "
+				"%s UTC is gone\n",
+				(int)db->lock.found, last);
+	}
+	free(sessions);
+	return 0;
+}
+
+/* ---- sources ------------------------------------------------------------------------------ */
+
+/* "auto" means the best one that works. */
+static const struct md_source_ops *asked_source(const char *input, const char *source)
+{
+	if (input)
+		return &md_source_replay;
+	return strcmp(source, "auto") ? md_source_find(source) : NULL;
+}
+
+static int open_source(const char *source, const struct md_source_config *config,
+		       struct md_source **out, struct mp_err *err)
+{
+	const struct md_source_ops *ops = asked_source(config->input, source);
+
+	return ops ? ops->open(config, out, err) : md_choose_source(config, out, err);
+}
+
+/*
+ * A daemon takes so many samples that nobody notices: what one costs is measured first, on
+ * ourselves and with the source that is going to collect.
+ */
+static int open_unnoticed(const char *source, struct md_source_config *config,
+			  struct md_source **out, struct mp_err *err)
+{
+	struct md_source_config mine = *config;
+	const struct md_source_ops *ops;
+	struct md_source *probe;
+	struct md_cost cost;
+	char choice[sizeof(probe->choice)];
+	int ret;
+
+	config->rate_hz = UNMEASURED_RATE_HZ;
+	mine.rate_hz = MD_MEASURING_HZ;
+	mine.command = getpid();
+	mine.is_probe = true;
+	if (open_source(source, &mine, &probe, err))
+		return open_source(source, config, out, err); /* says what is not allowed */
+	ret = md_choose_measure(probe, &cost, err);
+	if (ret) {
+		snprintf(choice, sizeof(choice), "%s", probe->choice);
+		fprintf(stderr, "morphd: what a sample costs cannot be measured: %s\n", err->msg);
+	} else {
+		config->rate_hz = probe->fixed_hz ? probe->fixed_hz : md_choose_rate(&cost);
+		md_choose_say(&cost, config->rate_hz, probe->choice, choice, sizeof(choice));
+		fprintf(stderr, "morphd: %s\n", choice);
+	}
+	ops = probe->ops;
+	if (ops->is_exclusive)
+		ops->close(probe);
+	ret = ops->open(config, out, err);
+	if (!ret)
+		memcpy((*out)->choice, choice, sizeof(choice));
+	if (!ops->is_exclusive)
+		ops->close(probe);
+	return ret;
+}
+
+static int open_daemon_source(const struct options *o, const struct md_config *config,
+			      struct md_source **out, struct mp_err *err)
+{
+	struct md_source_config asked = {
+		.rate_hz = config->rate_hz,
+		.no_kernel = config->no_kernel,
+		.input = o->input,
+		.nr_repeats = o->nr_repeats,
+	};
+
+	return o->input || config->rate_hz ? open_source(config->source, &asked, out, err)
+					   : open_unnoticed(config->source, &asked, out, err);
 }
 
 /* ---- collecting --------------------------------------------------------------------------- */
@@ -356,37 +469,28 @@ static int open_sandbox(struct md_pipeline *pl, struct mp_err *unconfined, struc
 	return 0;
 }
 
-/* Everything between an open source and the last flush. @command: NULL, or to be let go. */
-static int collect(const struct options *o, struct md_source *source, struct md_command *command,
-		   const char *db, struct mp_store *store, struct mp_err *err)
+/*
+ * Everything between an open source and the last flush. @work: from the pipeline's start to its
+ * end, with pl->arg. The caller still has to close pl->source, which may be another one by then.
+ */
+static int collect(const struct options *o, struct md_pipeline *pl, const struct database *db,
+		   int (*work)(struct md_pipeline *pl, struct mp_err *err), struct mp_err *err)
 {
-	struct md_pipeline *pl = calloc(1, sizeof(*pl));
 	struct mp_err unconfined = {{0}};
 	struct md_recfile_info info;
 	const char *remark;
 	int ret, close_ret;
 
-	if (!pl)
-		return mp_err_set(err, ENOMEM, "no memory");
-	pl->source = source;
-	pl->store = store;
-	pl->interval_s = o->interval_s;
-	pl->warn = warn;
-	pl->should_stop = command ? run_should_stop : daemon_should_stop;
-	pl->arg = command;
-	md_source_describe(source, &info);
+	pl->store = db->store;
+	md_source_describe(pl->source, &info);
 	ret = open_sandbox(pl, &unconfined, err);
 	if (!ret && o->record)
 		ret = md_recwriter_open(o->record, &info, &pl->writer, err);
 	if (!ret)
 		ret = md_pipeline_init(pl, err);
-	if (!ret && command)
-		ret = md_command_go(command, o->command[0], err);
 	if (!ret) {
-		md_notify("READY=1");
-		ret = md_pipeline_run(pl, err);
-		md_notify("STOPPING=1");
-		remark = source->ops->remark(source);
+		ret = work(pl, err);
+		remark = pl->source ? pl->source->ops->remark(pl->source) : NULL;
 		if (remark)
 			complain(remark);
 		if (!ret && o->stats)
@@ -397,135 +501,285 @@ static int collect(const struct options *o, struct md_source *source, struct md_
 	if (!ret)
 		ret = close_ret;
 	if (!ret)
-		report(pl, db, o->record);
+		report(pl, db->path, o->record);
 	md_pipeline_fini(pl);
 	md_sandbox_close(pl->sandbox);
-	free(pl);
 	return ret;
 }
 
-/* "auto" means the best one that works. */
-static const struct md_source_ops *asked_source(const struct options *o)
+/* ---- the daemon --------------------------------------------------------------------------- */
+
+struct daemon {
+	const struct options *o;
+	struct md_config config; /* that it works by */
+	struct md_config next;	 /* that SIGHUP brought, if @change */
+	bool change;		 /* to another source or rate: what is collected comes first */
+	struct md_watchdog watchdog;
+	struct md_pipeline pl;
+};
+
+static int load_config(const struct options *o, struct md_config *out, struct mp_err *err)
 {
-	if (o->input)
-		return &md_source_replay;
-	return o->source && strcmp(o->source, "auto") ? md_source_find(o->source) : NULL;
+	int ret = 0;
+
+	md_config_init(out);
+	if (o->config)
+		ret = md_config_read(o->config, out, err);
+	if (!ret)
+		md_config_override(out, &o->line);
+	return ret;
 }
 
-static int open_source(const struct options *o, const struct md_source_config *config,
-		       struct md_source **out, struct mp_err *err)
+static void notify_status(const struct daemon *d, const char *state)
 {
-	const struct md_source_ops *ops = asked_source(o);
+	const struct md_pipeline *pl = &d->pl;
+	struct md_recfile_info info;
 
-	return ops ? ops->open(config, out, err) : md_choose_source(config, out, err);
+	md_source_describe(pl->source, &info);
+	md_notify("%sSTATUS=%s, %u Hz: %" PRIu64 " samples of %zu modules, %" PRIu64 " lost", state,
+		  pl->source->ops->name, info.rate_hz,
+		  pl->total.emitted - md_ledger_lost(&pl->total), md_pipeline_nr_modules(pl),
+		  md_ledger_lost(&pl->total));
+}
+
+static void daemon_warn(void *arg, const char *message)
+{
+	char line[256];
+	size_t i;
+
+	(void)arg;
+	complain(message);
+	/* A file's name may hold an end of line, behind which systemd would obey. */
+	snprintf(line, sizeof(line), "%s", message);
+	for (i = 0; line[i]; i++)
+		if ((unsigned char)line[i] < ' ')
+			line[i] = '?';
+	md_notify("STATUS=%s", line);
+}
+
+static void daemon_flushed(void *arg)
+{
+	notify_status(arg, "");
+}
+
+static void daemon_step(void *arg)
+{
+	struct daemon *d = arg;
+
+	md_watchdog_step(&d->watchdog);
+}
+
+/* The new configuration as a whole, or the old one. */
+static void reload(struct daemon *d)
+{
+	const struct options *o = d->o;
+	struct mp_err err = {{0}};
+	int ret = 0;
+
+	md_notify("RELOADING=1\nMONOTONIC_USEC=%" PRIu64, md_clock_now_ns() / 1000);
+	if (!o->config)
+		ret = mp_err_set(&err, ENOENT, "SIGHUP: no --config, nothing to read again");
+	if (!ret)
+		ret = load_config(o, &d->next, &err);
+	if (!ret && strcmp(d->next.database, d->config.database))
+		ret = mp_err_set(&err, EBUSY, "%.100s: another database is for the next start",
+				 o->config);
+	if (!ret && md_config_needs_source(&d->config, &d->next)) {
+		if (o->record || o->input)
+			ret = mp_err_set(&err, EBUSY, "%.100s: a recording has one source and rate",
+					 o->config);
+		else
+			d->change = true;
+	}
+	if (ret) {
+		complain(err.msg);
+		complain("all stays as it was");
+		notify_status(d, "READY=1\n");
+	} else if (!d->change) {
+		d->config = d->next;
+		d->pl.interval_s = d->config.interval_s;
+		fprintf(stderr, "morphd: %s: read again\n", o->config);
+		notify_status(d, "READY=1\n");
+	}
+}
+
+static bool daemon_should_stop(void *arg)
+{
+	struct daemon *d = arg;
+
+	if (reload_asked && !stop_asked) {
+		reload_asked = 0;
+		reload(d);
+	}
+	return stop_asked || d->change;
 }
 
 /*
- * A daemon takes so many samples that nobody notices: what one costs is measured first, on
- * ourselves and with the source that is going to collect.
+ * What the old source had collected is in the database. A device that has one reader at a time
+ * has to be closed before it can be opened anew.
  */
-static int open_unnoticed(const struct options *o, struct md_source_config *config,
-			  struct md_source **out, struct mp_err *err)
+static int change_source(struct daemon *d, struct mp_err *err)
 {
-	struct md_source_config mine = *config;
-	const struct md_source_ops *ops;
-	struct md_source *probe;
-	struct md_cost cost;
-	char choice[sizeof(probe->choice)];
+	const char *remark = d->pl.source->ops->remark(d->pl.source);
+	struct md_source *source;
 	int ret;
 
-	config->rate_hz = UNMEASURED_RATE_HZ;
-	mine.rate_hz = MD_MEASURING_HZ;
-	mine.command = getpid();
-	mine.is_probe = true;
-	if (open_source(o, &mine, &probe, err))
-		return open_source(o, config, out, err); /* says what is not allowed */
-	ret = md_choose_measure(probe, &cost, err);
+	if (remark)
+		complain(remark);
+	d->pl.source->ops->close(d->pl.source);
+	d->pl.source = NULL;
+	ret = open_daemon_source(d->o, &d->next, &source, err);
 	if (ret) {
-		snprintf(choice, sizeof(choice), "%s", probe->choice);
-		fprintf(stderr, "morphd: what a sample costs cannot be measured: %s\n", err->msg);
+		complain(err->msg);
+		complain("the source stays as it was");
+		ret = open_daemon_source(d->o, &d->config, &source, err);
 	} else {
-		config->rate_hz = probe->fixed_hz ? probe->fixed_hz : md_choose_rate(&cost);
-		md_choose_say(&cost, config->rate_hz, probe->choice, choice, sizeof(choice));
-		fprintf(stderr, "morphd: %s\n", choice);
+		d->config = d->next;
+		fprintf(stderr, "morphd: %s: read again, and the source is a new one\n",
+			d->o->config);
 	}
-	ops = probe->ops;
-	if (ops->is_exclusive)
-		ops->close(probe);
-	ret = ops->open(config, out, err);
+	if (ret)
+		return ret;
+	d->pl.interval_s = d->config.interval_s;
+	ret = md_pipeline_change(&d->pl, source, err);
 	if (!ret)
-		memcpy((*out)->choice, choice, sizeof(choice));
-	if (!ops->is_exclusive)
-		ops->close(probe);
+		notify_status(d, "READY=1\n");
 	return ret;
 }
 
-static int daemon_main(const struct options *o, struct mp_err *err)
+static int daemon_work(struct md_pipeline *pl, struct mp_err *err)
 {
-	struct md_source_config config = {
-		.rate_hz = o->rate_hz,
-		.no_kernel = o->no_kernel,
-		.input = o->input,
-		.nr_repeats = o->nr_repeats,
-	};
-	struct md_source *source = NULL;
-	struct mp_store *store = NULL;
-	char db[4096];
+	struct daemon *d = pl->arg;
 	int ret;
 
-	catch_stop();
-	ret = open_store(o, db, sizeof(db), &store, err);
-	if (!ret)
-		ret = o->input || o->rate_hz ? open_source(o, &config, &source, err)
-					     : open_unnoticed(o, &config, &source, err);
-	if (!ret)
-		ret = collect(o, source, NULL, db, store, err);
-	if (source)
-		source->ops->close(source);
-	mp_store_close(store);
+	notify_status(d, "READY=1\n");
+	for (;;) {
+		ret = md_pipeline_run(pl, err);
+		if (stop_asked || !d->change)
+			break;
+		d->change = false;
+		if (!ret) {
+			ret = change_source(d, err);
+		} else if (ret == -ENOSPC || ret == -EBUSY || ret == -ENOMEM) {
+			/* A full disk, and the like: the counts are kept, by the source that has them. */
+			complain(err->msg);
+			complain("all stays as it was");
+			notify_status(d, "READY=1\n");
+			ret = 0;
+		}
+		if (ret)
+			break;
+	}
+	md_notify("STOPPING=1");
 	return ret;
+}
+
+static int daemon_main(const struct options *o, int *status, struct mp_err *err)
+{
+	struct daemon *d = calloc(1, sizeof(*d));
+	struct database db = {.lock.fd = -1};
+	int ret;
+
+	if (!d)
+		return mp_err_set(err, ENOMEM, "no memory");
+	catch_signals();
+	d->o = o;
+	ret = load_config(o, &d->config, err);
+	if (ret || o->check_config) {
+		*status = ret ? 2 : 0;
+		free(d);
+		return ret;
+	}
+	md_watchdog_init(&d->watchdog);
+	ret = open_database(o, &d->config, &db, err);
+	if (!ret && !o->input)
+		ret = say_found(&db, err);
+	if (!ret)
+		ret = open_daemon_source(o, &d->config, &d->pl.source, err);
+	if (!ret) {
+		d->pl.interval_s = d->config.interval_s;
+		d->pl.should_stop = daemon_should_stop;
+		d->pl.warn = daemon_warn;
+		d->pl.flushed = daemon_flushed;
+		d->pl.step = daemon_step;
+		d->pl.arg = d;
+		ret = collect(o, &d->pl, &db, daemon_work, err);
+	}
+	if (d->pl.source)
+		d->pl.source->ops->close(d->pl.source);
+	free(d);
+	close_database(&db);
+	return ret;
+}
+
+/* ---- one command -------------------------------------------------------------------------- */
+
+struct run {
+	struct md_command command;
+	const char *name;
+};
+
+static bool run_should_stop(void *arg)
+{
+	struct run *run = arg;
+
+	return md_command_has_ended(&run->command);
+}
+
+static int run_work(struct md_pipeline *pl, struct mp_err *err)
+{
+	struct run *run = pl->arg;
+	int ret = md_command_go(&run->command, run->name, err);
+
+	return ret ? ret : md_pipeline_run(pl, err);
 }
 
 static int run_main(const struct options *o, int *status, struct mp_err *err)
 {
 	struct md_source_config config = {
-		.rate_hz = o->rate_hz ? o->rate_hz : RUN_RATE_HZ,
-		.no_kernel = o->no_kernel,
+		.rate_hz = o->line.rate_hz ? o->line.rate_hz : RUN_RATE_HZ,
+		.no_kernel = o->line.no_kernel,
 	};
-	struct md_source *source = NULL;
-	struct mp_store *store = NULL;
-	struct md_command command;
-	char db[4096];
+	struct run run = {.name = o->command[0]};
+	struct md_pipeline *pl = calloc(1, sizeof(*pl));
+	struct database db = {.lock.fd = -1};
 	int ret;
 
-	ret = open_store(o, db, sizeof(db), &store, err);
-	if (ret)
-		return ret;
-	ret = md_command_start(o->command, &command, err);
+	ret = pl ? open_database(o, &o->line, &db, err) : mp_err_set(err, ENOMEM, "no memory");
 	if (ret)
 		goto out;
-	config.command = command.pid;
-	ret = open_source(o, &config, &source, err);
-	if (!ret)
-		ret = collect(o, source, &command, db, store, err);
-	md_command_abandon(&command);
-	*status = md_command_status(&command);
+	ret = md_command_start(o->command, &run.command, err);
+	if (ret)
+		goto out;
+	config.command = run.command.pid;
+	ret = open_source(o->line.source, &config, &pl->source, err);
+	if (!ret) {
+		pl->interval_s = o->line.interval_s;
+		pl->should_stop = run_should_stop;
+		pl->warn = warn;
+		pl->arg = &run;
+		ret = collect(o, pl, &db, run_work, err);
+	}
+	md_command_abandon(&run.command);
+	*status = md_command_status(&run.command);
 out:
-	if (source)
-		source->ops->close(source);
-	mp_store_close(store);
+	if (pl && pl->source)
+		pl->source->ops->close(pl->source);
+	free(pl);
+	close_database(&db);
 	return ret;
 }
 
 int main(int argc, char **argv)
 {
-	struct options o = {.interval_s = 10};
+	struct options o = {0};
 	struct mp_err err = {{0}};
 	int status = 0, ret;
 
 	md_sandbox_reader(argv, md_modread_file);
 	mp_stdio_init("morphd");
 	argp_err_exit_status = 2;
+	md_config_init(&o.line);
 	o.is_run = argc > 1 && !strcmp(argv[1], "run");
 	if (o.is_run) {
 		argv[1] = "morphd run";
@@ -536,7 +790,7 @@ int main(int argc, char **argv)
 	} else {
 		argp_parse(&daemon_argp, argc, argv, 0, NULL, &o);
 		mp_stdio_parsed();
-		ret = daemon_main(&o, &err);
+		ret = daemon_main(&o, &status, &err);
 	}
 	if (fflush(stdout) && !ret)
 		ret = mp_err_set(&err, errno, "standard output: %s", strerror(errno));

@@ -2,18 +2,22 @@
 /* notify - one datagram to the service manager; see notify.h. */
 #include "daemon/notify.h"
 
+#include <stdarg.h>
 #include <stddef.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/un.h>
 #include <unistd.h>
 
-void md_notify(const char *state)
+void md_notify(const char *format, ...)
 {
 	const char *path = getenv("NOTIFY_SOCKET");
 	struct sockaddr_un to = {.sun_family = AF_UNIX};
 	size_t len = path ? strlen(path) : 0;
+	char state[768];
+	va_list args;
 	int fd;
 
 	if (!len || len >= sizeof(to.sun_path) || (path[0] != '/' && path[0] != '@'))
@@ -24,7 +28,11 @@ void md_notify(const char *state)
 	fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
 	if (fd < 0)
 		return;
-	sendto(fd, state, strlen(state), MSG_NOSIGNAL, (struct sockaddr *)&to,
+	va_start(args, format);
+	vsnprintf(state, sizeof(state), format, args);
+	va_end(args);
+	/* Never waits: a manager that does not read must not stop the daemon. */
+	sendto(fd, state, strlen(state), MSG_NOSIGNAL | MSG_DONTWAIT, (struct sockaddr *)&to,
 	       offsetof(struct sockaddr_un, sun_path) + len);
 	close(fd);
 }

@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-/* notify - tells systemd that morphd is ready or stopping, where systemd asked for it. */
+/* notify - tells systemd how morphd is doing, where systemd asked for it. */
 #ifndef MD_NOTIFY_H
 #define MD_NOTIFY_H
 
-/* @state: "READY=1", "STOPPING=1". Nothing happens without $NOTIFY_SOCKET. */
-void md_notify(const char *state);
+/*
+ * @format: one or more of sd_notify(3)'s assignments, a line each: "READY=1". What a text for
+ * STATUS= brings along may hold no end of line. Nothing happens without $NOTIFY_SOCKET.
+ */
+void md_notify(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
 #endif

@@ -51,6 +51,12 @@ static void say(struct md_pipeline *pl, const char *message)
 		pl->warn(pl->arg, message);
 }
 
+static void step(struct md_pipeline *pl)
+{
+	if (pl->step)
+		pl->step(pl->arg);
+}
+
 /* ---- recording ---------------------------------------------------------------------------- */
 
 /* In front of the first record that needs @file. */
@@ -92,6 +98,8 @@ static int resolve(struct md_pipeline *pl, struct morph_mmap *mmap, struct mp_er
 		mmap->build_id_len = module->id.build_id_len;
 		memcpy(mmap->build_id, module->id.build_id, sizeof(mmap->build_id));
 	}
+	/* Thousands of files may have to be read for one batch. */
+	step(pl);
 	return record_file(pl, file, err);
 }
 
@@ -233,7 +241,7 @@ static int take_batch(struct md_pipeline *pl, const struct md_batch *batch, stru
 	return 0;
 }
 
-int md_pipeline_init(struct md_pipeline *pl, struct mp_err *err)
+static int start_session(struct md_pipeline *pl, struct mp_err *err)
 {
 	struct mp_session *session = &pl->flush.session;
 	struct md_recfile_info info;
@@ -242,9 +250,6 @@ int md_pipeline_init(struct md_pipeline *pl, struct mp_err *err)
 	size_t used;
 	int ret;
 
-	ret = md_attribute_init(&pl->at);
-	if (ret)
-		return mp_err_set(err, -ret, "no memory");
 	md_modcache_set_sandbox(pl->at.modcache, pl->sandbox);
 	md_source_describe(pl->source, &info);
 	if (pl->source->has_kernel) {
@@ -275,6 +280,20 @@ int md_pipeline_init(struct md_pipeline *pl, struct mp_err *err)
 	return md_flush_start(&pl->flush, stream_time_s(pl), err);
 }
 
+int md_pipeline_init(struct md_pipeline *pl, struct mp_err *err)
+{
+	int ret = md_attribute_init(&pl->at);
+
+	return ret ? mp_err_set(err, -ret, "no memory") : start_session(pl, err);
+}
+
+int md_pipeline_change(struct md_pipeline *pl, struct md_source *source, struct mp_err *err)
+{
+	pl->source = source;
+	md_procmap_forget(pl->at.procmap);
+	return start_session(pl, err);
+}
+
 static int drain(struct md_pipeline *pl, struct mp_err *err)
 {
 	struct md_batch batch;
@@ -292,7 +311,6 @@ static int drain(struct md_pipeline *pl, struct mp_err *err)
 int md_pipeline_run(struct md_pipeline *pl, struct mp_err *err)
 {
 	int64_t began = md_clock_ns(CLOCK_MONOTONIC), last_flush = began, now = began;
-	int64_t interval_ns = (int64_t)(pl->interval_s * 1e9);
 	bool is_live = pl->source->ops->is_live;
 	int64_t when_s = stream_time_s(pl), before_s;
 	struct md_batch batch;
@@ -307,12 +325,14 @@ int md_pipeline_run(struct md_pipeline *pl, struct mp_err *err)
 			ret = take_batch(pl, &batch, err);
 		if (ret)
 			goto out;
+		step(pl);
 		before_s = when_s;
 		when_s = stream_time_s(pl);
 		if (is_live || ++turn % BATCHES_CLOCK == 0)
 			now = md_clock_ns(CLOCK_MONOTONIC);
 		/* Counts are kept by day. */
-		if (now - last_flush >= interval_ns || when_s / DAY_S != before_s / DAY_S) {
+		if (now - last_flush >= (int64_t)(pl->interval_s * 1e9) ||
+		    when_s / DAY_S != before_s / DAY_S) {
 			ret = flush_or_keep(pl, before_s, err);
 			if (ret)
 				goto out;
@@ -328,7 +348,7 @@ int md_pipeline_run(struct md_pipeline *pl, struct mp_err *err)
 	}
 	ret = flush(pl, stream_time_s(pl), err);
 out:
-	pl->time_ns = md_clock_ns(CLOCK_MONOTONIC) - began;
+	pl->time_ns += md_clock_ns(CLOCK_MONOTONIC) - began;
 	return ret;
 }
 

@@ -22,10 +22,11 @@ struct md_pipeline {
 	struct md_recwriter *writer; /* NULL: nothing is recorded */
 	struct md_sandbox *sandbox;  /* reads files; NULL: they are read here */
 	const char *unconfined;	     /* why there is none, for the session; NULL: nothing to say */
-	double interval_s;
+	double interval_s;	     /* may change while it runs */
 	bool (*should_stop)(void *arg); /* asked after each batch; then what is left is drained */
 	void (*warn)(void *arg, const char *message);
-	void (*flushed)(void *arg); /* may be NULL: tests */
+	void (*flushed)(void *arg); /* may be NULL */
+	void (*step)(void *arg);    /* a step of the work is done; may be NULL */
 	void *arg;
 	/* results */
 	struct md_attribute at;
@@ -43,9 +44,17 @@ size_t md_pipeline_nr_modules(const struct md_pipeline *pl);
 
 /* Opens the session in the store. Return: 0 or -errno. */
 int md_pipeline_init(struct md_pipeline *pl, struct mp_err *err);
-/* Until the source ends or should_stop(). Return: 0, or -errno of the source, the store, or the
- * recording; what was flushed before stays. */
+/*
+ * Until the source ends or should_stop(). Return: 0, or -errno of the source, the store, or the
+ * recording; what was flushed before stays, what was not is still there to be flushed by another
+ * run.
+ */
 int md_pipeline_run(struct md_pipeline *pl, struct mp_err *err);
+/*
+ * md_pipeline_change - after a run that came to its end: go on with @source, in a session of its
+ * own. Modules stay known, processes do not: the new source finds them. Return: 0 or -errno.
+ */
+int md_pipeline_change(struct md_pipeline *pl, struct md_source *source, struct mp_err *err);
 void md_pipeline_fini(struct md_pipeline *pl);
 
 uint64_t md_ledger_lost(const struct mp_ledger *ledger);

@@ -62,6 +62,28 @@ int mp_store_default_path(char *buf, size_t size, bool make, struct mp_err *err)
 	return make ? make_directories(buf, root ? 0755 : 0700, err) : 0;
 }
 
+void mp_store_make_file(const char *path)
+{
+	const char *slash = strrchr(path, '/');
+	struct stat dir;
+	char *parent;
+	int fd;
+
+	if (geteuid())
+		return;
+	/* Only what we make ourselves is given away: a link there may lead anywhere. */
+	fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0644);
+	if (fd < 0)
+		return;
+	parent = slash == path ? strdup("/")
+		 : slash       ? strndup(path, (size_t)(slash - path))
+			       : strdup(".");
+	if (parent && !stat(parent, &dir) && dir.st_uid)
+		(void)!fchown(fd, dir.st_uid, dir.st_gid);
+	free(parent);
+	close(fd);
+}
+
 /* ---- errors -------------------------------------------------------------------------------- */
 
 static int errno_of(struct mp_store *store, int rc)
@@ -287,6 +309,7 @@ int mp_store_open(const char *path, enum mp_store_mode mode, struct mp_store **o
 		goto close;
 	}
 	if (store->writable) {
+		mp_store_make_file(path);
 		rc = open_handle(store, path, SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE,
 				 "SELECT count(*) FROM sqlite_master");
 		if (rc == SQLITE_OK)

@@ -40,6 +40,13 @@ enum mp_store_mode {
 int mp_store_default_path(char *buf, size_t size, bool make, struct mp_err *err);
 
 /*
+ * mp_store_make_file - an empty file, where there is none yet and we are root: it belongs to whom
+ * the directory belongs, so that a service with a user of its own finds no database there that it
+ * cannot write. Else, and where that fails, nothing happens.
+ */
+void mp_store_make_file(const char *path);
+
+/*
  * Return: 0, -ENOENT, -EACCES, -EBADMSG corrupt or not a store, -EPROTO newer schema, -ENOSPC, -EIO.
  */
 int mp_store_open(const char *path, enum mp_store_mode mode, struct mp_store **out,

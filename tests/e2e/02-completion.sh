@@ -94,8 +94,8 @@ offers "ph c3 cds original" morph-optimize --function-order=
 offers "poisson scaled" morph-optimize --estimator=
 offers "text json none" morph-optimize --report ''
 offers "64 32 0" morph-optimize --fetch-line=
-offers "bpf perf replay auto" morphd --source=
-offers "bpf perf auto" morphd run -s ''
+offers "kmod bpf perf replay auto" morphd --source=
+offers "kmod bpf perf auto" morphd run -s ''
 offers "cpu user wall" morph-audit --metric=
 joined=yes
 offers "--format=callgrind" morph-stats import --format=ca
