@@ -28,8 +28,9 @@ static char *default_path(struct mp_err *err)
 	char *path;
 	int n;
 
+	/* Not below /var/lib/morph: that is the collector's, a user who may not choose what is restored. */
 	if (geteuid() == 0)
-		return strdup("/var/lib/morph/backup");
+		return strdup("/var/lib/morph-backup");
 	if (state && state[0] == '/')
 		n = asprintf(&path, "%s/morph/backup", state);
 	else if (home && home[0] == '/')

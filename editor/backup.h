@@ -27,7 +27,7 @@ struct me_backup {
 };
 
 /*
- * me_backup_open - the directory @dir; NULL: /var/lib/morph/backup for root, else morph/backup below
+ * me_backup_open - the directory @dir; NULL: /var/lib/morph-backup for root, else morph/backup below
  * $XDG_STATE_HOME or ~/.local/state. With @make it is made, 0700 (of a @dir the last part only).
  * Return: 0, -EPERM refused: others may write there, else -errno. me_backup_close() always.
  */
