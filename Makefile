@@ -32,7 +32,12 @@ INSTALL ?= install
 BINDIR ?= $(PREFIX)/bin
 SBINDIR ?= $(PREFIX)/sbin
 MANDIR ?= $(PREFIX)/share/man
+SYSCONFDIR ?= /etc
 UNITDIR ?= $(PREFIX)/lib/systemd/system
+SYSUSERSDIR ?= $(PREFIX)/lib/sysusers.d
+UDEVDIR ?= $(PREFIX)/lib/udev
+MODPROBEDIR ?= $(PREFIX)/lib/modprobe.d
+EXAMPLEDIR ?= $(PREFIX)/share/doc/morph/examples
 COMPLETIONDIR ?= $(PREFIX)/share/bash-completion/completions
 
 # A release tarball carries VERSION; a checkout asks git.
@@ -139,7 +144,6 @@ ALL_OBJS := $(LIBPROF_OBJS) $(DAEMON_OBJS) $(EDITOR_OBJS) $(SUPPORT_OBJS) \
 	$(call objs,$(DAEMON_SRCS) $(EDITOR_SRCS) $(TEST_SRCS) $(TOOL_SRCS))
 
 MAN_SRCS := $(wildcard Documentation/*.[1458])
-UNIT := $(wildcard daemon/morphd.service)
 COMPLETIONS := $(patsubst $(O)/%,$(O)/completion/%,$(PROGS))
 
 # ---- targets --------------------------------------------------------------
@@ -407,7 +411,8 @@ $(O)/completion/%: $(O)/% scripts/completion
 	@mkdir -p $(@D)
 	$(Q)scripts/completion $(abspath $<) > $@
 
-# State lives in /var/lib/morph; systemd makes it (StateDirectory=), not we.
+# State lives in /var/lib/morph; systemd makes it (StateDirectory=), and its user (sysusers.d), not
+# we.
 install: all $(COMPLETIONS)
 	$(call say,INSTALL,$(DESTDIR)$(PREFIX))
 	$(Q)$(INSTALL) -d $(DESTDIR)$(BINDIR) $(DESTDIR)$(SBINDIR)
@@ -421,11 +426,19 @@ install: all $(COMPLETIONS)
 	done
 	$(Q)$(INSTALL) -d $(DESTDIR)$(COMPLETIONDIR)
 	$(Q)$(INSTALL) -m 0644 $(COMPLETIONS) $(DESTDIR)$(COMPLETIONDIR)/
-ifneq ($(UNIT),)
 	$(Q)$(INSTALL) -d $(DESTDIR)$(UNITDIR)
-	$(Q)sed 's|@SBINDIR@|$(SBINDIR)|g' $(UNIT) > $(DESTDIR)$(UNITDIR)/morphd.service
+	$(Q)sed 's|@SBINDIR@|$(SBINDIR)|g; s|@SYSCONFDIR@|$(SYSCONFDIR)|g' daemon/morphd.service \
+		> $(DESTDIR)$(UNITDIR)/morphd.service
 	$(Q)chmod 0644 $(DESTDIR)$(UNITDIR)/morphd.service
-endif
+	$(Q)$(INSTALL) -D -m 0644 daemon/morph.sysusers $(DESTDIR)$(SYSUSERSDIR)/morph.conf
+	$(Q)$(INSTALL) -D -m 0644 kmod/99-morphmon.rules $(DESTDIR)$(UDEVDIR)/rules.d/99-morphmon.rules
+	$(Q)$(INSTALL) -D -m 0644 kmod/morphmon.modprobe.conf $(DESTDIR)$(MODPROBEDIR)/morphmon.conf
+	$(Q)$(INSTALL) -D -m 0644 kmod/morphmon.modules-load.conf $(DESTDIR)$(EXAMPLEDIR)/morphmon.modules-load.conf
+	$(Q)$(INSTALL) -D -m 0644 daemon/morphd.conf $(DESTDIR)$(EXAMPLEDIR)/morphd.conf
+# What an administrator has changed is not overwritten; a package's own copy is always new.
+	$(Q)$(INSTALL) -d $(DESTDIR)$(SYSCONFDIR)/morph
+	$(Q)test -e $(DESTDIR)$(SYSCONFDIR)/morph/morphd.conf || \
+		$(INSTALL) -m 0644 daemon/morphd.conf $(DESTDIR)$(SYSCONFDIR)/morph/morphd.conf
 
 # The module's source where dkms finds it, one directory down, because its headers are named from
 # the one above.

@@ -209,9 +209,10 @@ static int map_ring(struct md_perf_ring *ring, size_t pages, struct mp_err *err)
 int md_perf_events_open(const struct md_perf_request *request, struct md_perf_events *out,
 			struct mp_err *err)
 {
-	size_t pages = request->mappings_only ? RING_PAGES_MAPPINGS
-		       : geteuid()	      ? RING_PAGES_USER
-					      : RING_PAGES_ROOT;
+	/* Who may sample the whole system is a service, root or not, and bounds its memory itself. */
+	size_t pages = request->mappings_only	       ? RING_PAGES_MAPPINGS
+		       : request->command && geteuid() ? RING_PAGES_USER
+						       : RING_PAGES_ROOT;
 	pid_t command = request->command;
 	long nr_cpus = sysconf(_SC_NPROCESSORS_CONF), cpu;
 	struct perf_event_attr attr;

@@ -1,7 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# make install puts every program, manual page and the unit where they belong,
-# and nothing into /var/lib; the installed programs answer --version and --help.
+# make install puts every program, manual page, the unit and what belongs to it where they should
+# be, and nothing into /var/lib; the installed programs answer --version and --help; systemd
+# understands the unit and finds it confined; the configuration that is installed is right.
 set -u
 root=$(cd "$(dirname "$0")/../.." && pwd)
 dest=$TMPDIR/dest
@@ -33,7 +34,7 @@ for src in "${!where[@]}"; do
 	[ $? = 2 ] || fail "$bin: an unknown option is not a usage error (2)"
 	[ -s "$TMPDIR/err" ] || fail "$bin: an unknown option goes without a message"
 done
-for page in Documentation/*.[158]; do
+for page in Documentation/*.[1458]; do
 	[ -e "$page" ] || continue
 	[ -e "$dest/usr/share/man/man${page##*.}/$(basename "$page")" ] ||
 		fail "$page was not installed"
@@ -41,10 +42,91 @@ for page in Documentation/*.[158]; do
 		mandoc -T lint -W error "$page" || fail "$page: mandoc finds errors"
 	fi
 done
-if [ -e daemon/morphd.service ]; then
-	unit=$dest/usr/lib/systemd/system/morphd.service
-	grep -q '^ExecStart=/usr/sbin/morphd' "$unit" || fail "the unit does not start /usr/sbin/morphd"
-	! grep -qE '@[A-Z]+@' "$unit" || fail "the unit holds an unfilled @NAME@"
+# What belongs to the service and the module, and nothing else beside the programs.
+{
+	printf '%s\n' etc/morph/morphd.conf usr/lib/systemd/system/morphd.service \
+		usr/lib/sysusers.d/morph.conf usr/lib/udev/rules.d/99-morphmon.rules \
+		usr/lib/modprobe.d/morphmon.conf usr/share/doc/morph/examples/morphd.conf \
+		usr/share/doc/morph/examples/morphmon.modules-load.conf \
+		"${where[@]/#/usr/}"
+	for page in Documentation/*.[1458]; do
+		echo "usr/share/man/man${page##*.}/$(basename "$page")"
+	done
+	for program in "${where[@]}"; do
+		echo "usr/share/bash-completion/completions/${program#*/}"
+	done
+} | sort >"$TMPDIR/wanted"
+(cd "$dest" && find . -type f | sed 's,^\./,,' | sort) >"$TMPDIR/got"
+cmp -s "$TMPDIR/wanted" "$TMPDIR/got" ||
+	fail "installed (>) is not what should be (<): $(diff "$TMPDIR/wanted" "$TMPDIR/got")"
+# modes DIRECTORY: all may read, nobody else may write, programs alone are executable
+modes() {
+	find "$1" \( -type d ! -perm 755 \) -o \( -type f -path '*bin/*' ! -perm 755 \) \
+		-o \( -type f ! -path '*bin/*' ! -perm 644 \)
+}
+wrong=$(modes "$dest")
+[ -z "$wrong" ] || fail "wrong modes: $wrong"
+unit=$dest/usr/lib/systemd/system/morphd.service
+grep -q '^ExecStart=/usr/sbin/morphd --config=/etc/morph/morphd.conf$' "$unit" ||
+	fail "the unit does not start /usr/sbin/morphd with its configuration"
+! grep -qE '@[A-Z]+@' "$unit" || fail "the unit holds an unfilled @NAME@"
+
+# An administrator's changes stay, and packages decide where things are.
+echo "rate = 7" >"$dest/etc/morph/morphd.conf"
+make --no-print-directory O="$BUILD" DESTDIR="$dest" PREFIX=/usr install >/dev/null || fail "make install, again"
+[ "$(cat "$dest/etc/morph/morphd.conf")" = "rate = 7" ] || fail "a changed configuration is overwritten"
+make --no-print-directory O="$BUILD" DESTDIR="$TMPDIR/other" PREFIX=/opt SYSCONFDIR=/e UNITDIR=/u \
+	SYSUSERSDIR=/s UDEVDIR=/d MODPROBEDIR=/m EXAMPLEDIR=/x install >/dev/null || fail "make install elsewhere"
+for file in e/morph/morphd.conf u/morphd.service s/morph.conf d/rules.d/99-morphmon.rules \
+	m/morphmon.conf x/morphd.conf opt/sbin/morphd; do
+	[ -s "$TMPDIR/other/$file" ] || fail "$file: not where it was wanted"
+done
+grep -q '^ExecStart=/opt/sbin/morphd --config=/e/morph/morphd.conf$' "$TMPDIR/other/u/morphd.service" ||
+	fail "the unit elsewhere: $(grep ExecStart "$TMPDIR/other/u/morphd.service")"
+
+# The configuration as installed is right, and says of each key what it is without it.
+conf=$TMPDIR/other/e/morph/morphd.conf
+"$dest/usr/sbin/morphd" --check-config --config="$conf" || fail "the installed configuration is wrong"
+! grep -q '^[^#]' "$conf" || fail "the installed configuration sets something"
+sed -n 's/^#\([a-z-]* = .*\)/\1/p' "$conf" >"$TMPDIR/all.conf"
+"$dest/usr/sbin/morphd" --check-config --config="$TMPDIR/all.conf" ||
+	fail "the defaults in the configuration are wrong"
+keys=$(sed -n 's/^\.It Cm //p' Documentation/morphd.conf.5 | sort | tr '\n' ' ')
+[ "$keys" = "$(cut -d' ' -f1 "$TMPDIR/all.conf" | sort | tr '\n' ' ')" ] ||
+	fail "morphd.conf(5) has the keys $keys; the file has others"
+[ "$keys" = "database interval no-kernel rate source " ] || fail "keys: $keys"
+
+# Each parameter in the example is one of the module's.
+while IFS== read -r parameter _; do
+	grep -q "^module_param($parameter," kmod/main.c || fail "the module has no parameter $parameter"
+done < <(sed -n 's/^#options morphmon //p' kmod/morphmon.modprobe.conf)
+
+# ---- systemd's own word on it
+if command -v systemd-analyze >/dev/null; then
+	# 3.5 at most; its scale is in tenths.
+	systemd-analyze security --no-pager --offline=true --threshold=35 "$unit" >"$TMPDIR/exposure" 2>&1 ||
+		fail "exposure: $(grep -v ✓ "$TMPDIR/exposure")"
+	tail -n 1 "$TMPDIR/exposure"
+	# The threshold is looked at: nothing is as good as that.
+	! systemd-analyze security --no-pager --offline=true --threshold=1 "$unit" >/dev/null 2>&1 ||
+		fail "systemd-analyze does not look at the threshold"
+	mkdir -p "$dest/bin" && touch "$dest/bin/kill" && chmod +x "$dest/bin/kill"
+	for target in sysinit basic shutdown multi-user local-fs; do
+		printf '[Unit]\nDescription=%s\n' $target >"$dest/usr/lib/systemd/system/$target.target"
+	done
+	systemd-analyze verify --man=no --root="$dest" morphd.service >"$TMPDIR/verify" 2>&1 ||
+		fail "systemd-analyze verify: $(cat "$TMPDIR/verify")"
+	! grep -i 'morphd' "$TMPDIR/verify" || fail "systemd-analyze verify complains"
+	sed -i 's/^WatchdogSec=.*/WatchdogSecs=2min/' "$unit"
+	systemd-analyze verify --man=no --root="$dest" morphd.service 2>&1 | grep -q WatchdogSecs ||
+		fail "systemd-analyze verify sees no mistake"
+	if command -v systemd-sysusers >/dev/null; then
+		systemd-sysusers --root="$dest" >"$TMPDIR/users" 2>&1 || fail "sysusers: $(cat "$TMPDIR/users")"
+		grep -q '^morph:.*:/var/lib/morph:/usr/sbin/nologin$' "$dest/etc/passwd" &&
+			grep -q '^morph:' "$dest/etc/group" || fail "sysusers: $(cat "$dest/etc/passwd")"
+	fi
+else
+	echo "systemd-analyze is missing: the unit was not judged"
 fi
 [ ! -e "$dest/var" ] || fail "install made $dest/var: that is the unit's StateDirectory"
 if [ $nr = 0 ]; then
