@@ -68,11 +68,11 @@ json() {
 }
 
 # sampling: what this machine can sample with, in $sources, and why not the others; where there
-# is nothing, skip the whole test
+# is nothing, skip the whole test. SOURCES in the environment: no others than these.
 sampling() {
 	local source
 	sources=
-	for source in perf bpf; do
+	for source in ${SOURCES:-perf bpf kmod}; do
 		if "$BUILD/morphd" run --source=$source --record probe -- true 2>err; then
 			sources="$sources $source"
 		else
