@@ -296,37 +296,59 @@ static uint64_t deadline_ns(struct md_sandbox *sandbox, uint64_t now)
 	return now + ms * 1000000;
 }
 
-static int too_late(struct md_sandbox *sandbox, struct mp_err *err)
-{
-	sandbox->nr_late++;
-	sandbox->late_ns = md_clock_now_ns();
-	sandbox->counts.late++;
-	stop(sandbox);
-	return mp_err_set(err, ETIMEDOUT, "reading it took too long");
-}
-
-static int outcome(struct md_sandbox *sandbox, const struct md_sandbox_answer *a,
-		   struct mp_err *err)
+static int outcome(const struct md_sandbox_answer *a, struct mp_err *err)
 {
 	int status = a->value;
 
-	if (a->step == MD_SANDBOX_FORK) {
-		sandbox->counts.refused++;
+	if (a->step == MD_SANDBOX_FORK)
 		return mp_err_set(err, EAGAIN, "no process can be had to read it: %s",
-				  strerror(a->value));
-	}
-	if (a->step == MD_SANDBOX_ENDED && WIFEXITED(status) &&
-	    WEXITSTATUS(status) == MD_SANDBOX_DONE)
-		return 0;
-	sandbox->counts.died++;
+				  strerror(status));
 	if (WIFSIGNALED(status))
 		return mp_err_set(err, EPROTO, "the process that read it was ended by signal %d%s",
 				  WTERMSIG(status),
 				  WTERMSIG(status) == SIGSYS ? ", for a forbidden system call"
 							     : "");
-	return mp_err_set(err, EPROTO, "the process that read it %s",
-			  WEXITSTATUS(status) == MD_SANDBOX_UNREADY ? "could not be confined"
-								    : "gave up");
+	switch (WEXITSTATUS(status)) {
+	case MD_SANDBOX_DONE: return 0;
+	case MD_SANDBOX_UNREADY:
+		return mp_err_set(err, EPROTO, "the process to read it could not be confined");
+	default: return mp_err_set(err, EPROTO, "the process that read it gave up");
+	}
+}
+
+/* Return: as md_sandbox_read(), or -EPIPE: the reader ended, which is no fault of this file. */
+static int try_file(struct md_sandbox *sandbox, int fd, uint64_t size, uint64_t until_ns,
+		    struct md_buf *reply, struct mp_err *err)
+{
+	struct md_sandbox_answer a;
+	int pipefd[2], ret, gone;
+
+	ret = sandbox->pid ? 0 : start(sandbox, err);
+	if (ret)
+		return ret;
+	if (pipe2(pipefd, O_CLOEXEC))
+		return mp_err_set(err, errno, "pipe: %s", strerror(errno));
+	ret = hand_over(sandbox, fd, pipefd[1], size);
+	close(pipefd[1]);
+	if (ret) {
+		close(pipefd[0]);
+		stop(sandbox);
+		return mp_err_set(err, EPIPE, "its reader was ended");
+	}
+	ret = collect(sandbox, pipefd[0], until_ns, reply);
+	/* A worker that is still writing has nobody to write to now. */
+	close(pipefd[0]);
+	gone = ret == -ETIMEDOUT ? ret : get_answer(sandbox, until_ns, &a);
+	if (gone) {
+		stop(sandbox);
+		return gone == -ETIMEDOUT ? mp_err_set(err, ETIMEDOUT, "reading it took too long")
+					  : mp_err_set(err, EPIPE, "its reader was ended");
+	}
+	if (ret == -EFBIG)
+		return mp_err_set(err, EFBIG, "more was read from it than there is room for");
+	if (ret)
+		return mp_err_set(err, -ret, "%s", strerror(-ret));
+	return outcome(&a, err);
 }
 
 int md_sandbox_read(struct md_sandbox *sandbox, int fd, uint64_t size, struct md_buf *reply,
@@ -334,53 +356,22 @@ int md_sandbox_read(struct md_sandbox *sandbox, int fd, uint64_t size, struct md
 {
 	uint64_t until_ns = deadline_ns(sandbox, md_clock_now_ns());
 	size_t had = reply->size;
-	struct md_sandbox_answer a;
-	int pipefd[2], ret, tries, gone;
+	int ret = -EPIPE, tries;
 
 	sandbox->counts.files++;
-	if (pipe2(pipefd, O_CLOEXEC))
-		return mp_err_set(err, errno, "pipe: %s", strerror(errno));
-	/* A reader that has ended meanwhile, for lack of memory say, is replaced. */
-	ret = -EPIPE;
+	/* A reader that was ended, for lack of memory say, is replaced; not again and again. */
 	for (tries = 0; tries < 2 && ret == -EPIPE; tries++) {
-		ret = sandbox->pid ? 0 : start(sandbox, err);
-		if (!ret)
-			ret = hand_over(sandbox, fd, pipefd[1], size);
-		if (ret == -EPIPE)
-			stop(sandbox);
+		reply->size = had;
+		ret = try_file(sandbox, fd, size, until_ns, reply, err);
 	}
-	close(pipefd[1]);
-	if (ret) {
-		close(pipefd[0]);
-		sandbox->counts.refused++;
-		return ret == -EPIPE ? mp_err_set(err, EPIPE, "its reader ended") : ret;
-	}
-	ret = collect(sandbox, pipefd[0], until_ns, reply);
-	/* A worker that is still writing has nobody to write to now. */
-	close(pipefd[0]);
+	if (!ret)
+		return 0;
+	reply->size = had;
+	sandbox->counts.failed++;
 	if (ret == -ETIMEDOUT) {
-		reply->size = had;
-		return too_late(sandbox, err);
+		sandbox->nr_late++;
+		sandbox->late_ns = md_clock_now_ns();
 	}
-	gone = get_answer(sandbox, until_ns, &a);
-	if (gone == -ETIMEDOUT) {
-		reply->size = had;
-		return too_late(sandbox, err);
-	}
-	if (gone) {
-		stop(sandbox);
-		sandbox->counts.died++;
-		ret = mp_err_set(err, EPROTO, "its reader was ended");
-	} else if (ret == -EFBIG) {
-		sandbox->counts.too_large++;
-		mp_err_set(err, EFBIG, "more was read from it than there is room for");
-	} else if (ret) {
-		mp_err_set(err, -ret, "%s", strerror(-ret));
-	} else {
-		ret = outcome(sandbox, &a, err);
-	}
-	if (ret)
-		reply->size = had;
 	return ret;
 }
 
@@ -405,11 +396,11 @@ static int try_out(struct md_sandbox *sandbox, struct mp_err *err)
 	if (fd < 0 || fstat(fd, &st))
 		ret = mp_err_set(err, errno, "/proc/self/exe: %s", strerror(errno));
 	if (!ret)
-		ret = md_sandbox_read(sandbox, fd, (uint64_t)st.st_size, &reply, err);
+		ret = try_file(sandbox, fd, (uint64_t)st.st_size,
+			       md_clock_now_ns() + START_MS * UINT64_C(1000000), &reply, err);
 	if (fd >= 0)
 		close(fd);
 	md_buf_fini(&reply);
-	sandbox->counts.files = 0;
 	return ret;
 }
 

@@ -30,8 +30,8 @@ struct md_sandbox_config {
 };
 
 struct md_sandbox_counts {
-	uint64_t files, refused, died, late, too_large;
-	uint64_t readers; /* started: one, and one for each that had to be ended */
+	uint64_t files, failed;
+	uint64_t readers; /* started: one, and one for each that ended or was ended */
 };
 
 struct md_sandbox;
@@ -53,7 +53,8 @@ void md_sandbox_close(struct md_sandbox *sandbox);
 /*
  * md_sandbox_read - adds what a worker replied to @reply, which is to be checked: it may say
  * anything. @fd: of a regular file of @size bytes, open for reading.
- * Return: 0; -ETIMEDOUT, -EFBIG (the reply), -EPROTO (it died, or gave up), -errno: no reader.
+ * Return: 0; -ETIMEDOUT, -EFBIG (the reply), -EPROTO (the worker died, or gave up); -errno: there
+ * was none.
  */
 int md_sandbox_read(struct md_sandbox *sandbox, int fd, uint64_t size, struct md_buf *reply,
 		    struct mp_err *err);

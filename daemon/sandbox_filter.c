@@ -65,8 +65,8 @@ static const struct call reader_calls[] = {
 
 /* A sanitizer's runtime does much that is its own business: here only what is forbidden is named. */
 static const int sanitized_kills[] = {
-	SYS_socket, SYS_connect,   SYS_bind,   SYS_execve,	    SYS_execveat,
-	SYS_ptrace, SYS_setresuid, SYS_capset, SYS_perf_event_open, SYS_bpf,
+	SYS_socket,    SYS_connect, SYS_bind, SYS_execve,	   SYS_execveat, SYS_ptrace,
+	SYS_setresuid, SYS_capset,  SYS_kill, SYS_perf_event_open, SYS_bpf,
 };
 
 struct filter {
