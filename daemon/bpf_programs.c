@@ -169,6 +169,11 @@ int md_bpf_programs_fd(const struct md_bpf_programs *p)
 	return bpf_map__fd(p->skel->maps.ring);
 }
 
+void md_bpf_programs_sleep(struct md_bpf_programs *p, bool on)
+{
+	__atomic_store_n(&p->skel->bss->reader_sleeps, on, __ATOMIC_RELAXED);
+}
+
 uint32_t md_bpf_programs_nr_cpus(const struct md_bpf_programs *p)
 {
 	return p->nr_cpus;

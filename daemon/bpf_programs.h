@@ -8,6 +8,7 @@
 #ifndef MD_BPF_PROGRAMS_H
 #define MD_BPF_PROGRAMS_H
 
+#include <stdbool.h>
 #include <stdint.h>
 #include <sys/types.h>
 
@@ -26,6 +27,8 @@ void md_bpf_programs_close(struct md_bpf_programs *programs);
 int md_bpf_programs_sampler(const struct md_bpf_programs *programs);
 /* Ready for reading, seen by edge, when the ring fills up before the usual look at it. */
 int md_bpf_programs_fd(const struct md_bpf_programs *programs);
+/* Whether the next exec makes it ready, whatever the ring holds; for one exec. */
+void md_bpf_programs_sleep(struct md_bpf_programs *programs, bool on);
 uint32_t md_bpf_programs_nr_cpus(const struct md_bpf_programs *programs);
 
 /*

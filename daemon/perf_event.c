@@ -20,6 +20,9 @@
 #define RING_PAGES_USER	    128
 #define RING_PAGES_MIN	    8
 #define RING_PAGES_MAPPINGS 64
+/* In bytes: not so seldom that the smallest ring overflows, not so often that it costs. */
+#define WATERMARK_ROOT (64 << 10)
+#define WATERMARK_USER (16 << 10)
 
 /* Since Linux 6.0; older headers lack it. */
 #define FORMAT_LOST (1U << 4)
@@ -79,7 +82,7 @@ static void set_attr(struct perf_event_attr *attr, const struct choice *choice, 
 		.use_clockid = 1,
 		.clockid = CLOCK_MONOTONIC,
 		.watermark = 1,
-		.wakeup_watermark = 16 << 10, /* less than the smallest ring */
+		.wakeup_watermark = geteuid() ? WATERMARK_USER : WATERMARK_ROOT,
 	};
 	if (choice->branches) {
 		attr->sample_type |= PERF_SAMPLE_BRANCH_STACK;

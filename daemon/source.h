@@ -25,6 +25,12 @@ struct md_source_config {
 	uint32_t nr_repeats; /* replay: times, each under new process ids */
 };
 
+/*
+ * Waking up costs more than the samples of a tenth of a second do. Files must be found before they
+ * may be gone, but where no program is started and nothing is mapped, none has to be.
+ */
+#define MD_QUIET_MS 500
+
 /* Records in the order in which they are to be believed. Writable until the next call. */
 struct md_batch {
 	uint8_t *data;
@@ -42,6 +48,7 @@ struct md_source_ops {
 	/*
 	 * Return: 0 with records, or none after @timeout_ms; -ENODATA: nothing more will
 	 * come; -errno. With @drain, everything collected so far is returned without waiting.
+	 * A source of the whole machine may take MD_QUIET_MS after a round of nothing but samples.
 	 */
 	int (*next)(struct md_source *source, int timeout_ms, bool drain, struct md_batch *batch,
 		    struct mp_err *err);

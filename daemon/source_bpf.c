@@ -37,6 +37,7 @@ struct bpf {
 	int epoll;
 	bool stopped;	   /* for the last records */
 	bool said_missing; /* what the programs took and nobody saw was counted */
+	bool is_quiet;	   /* the last round brought nothing but samples */
 	/* Mappings looked up in /proc, to be given out when the stream gets to their time. */
 	struct md_buf scan;
 	uint64_t scan_ns, last_scan_ns;
@@ -188,6 +189,7 @@ static void merge(struct bpf *b, uint64_t limit_ns)
 	struct md_perf_ring *ring;
 	uint64_t ring_ns, event_ns, time;
 
+	b->is_quiet = true;
 	for (;;) {
 		ring = oldest_ring(b, &ring_ns);
 		event_ns = md_bpf_merge_event_ns(&b->merge);
@@ -196,6 +198,7 @@ static void merge(struct bpf *b, uint64_t limit_ns)
 			give_scan(b);
 		if (time > limit_ns)
 			break;
+		b->is_quiet = false;
 		if (event_ns <= ring_ns) {
 			md_bpf_merge_event(&b->merge);
 			continue;
@@ -268,18 +271,34 @@ static int read_rings(struct bpf *b, bool drain, struct mp_err *err)
 	return b->merge.decoder.failed ? mp_err_set(err, ENOMEM, "no memory for records") : 0;
 }
 
+static int wait_for_records(struct bpf *b, int timeout_ms, struct mp_err *err)
+{
+	bool sleeps = b->is_quiet && !b->command && timeout_ms > 0 && timeout_ms < MD_QUIET_MS;
+	struct epoll_event events[16];
+	int ret;
+
+	if (sleeps)
+		md_bpf_programs_sleep(b->programs, true);
+	ret = epoll_wait(b->epoll, events, 16, sleeps ? MD_QUIET_MS : timeout_ms);
+	if (ret < 0 && errno != EINTR)
+		return mp_err_set(err, errno, "epoll: %s", strerror(errno));
+	if (sleeps)
+		md_bpf_programs_sleep(b->programs, false);
+	return 0;
+}
+
 static int bpf_next(struct md_source *source, int timeout_ms, bool drain, struct md_batch *batch,
 		    struct mp_err *err)
 {
 	struct bpf *b = (struct bpf *)source;
-	struct epoll_event events[16];
 	struct md_perf_decoder *d = &b->merge.decoder;
 	int ret;
 
 	d->out.size = 0;
 	*batch = (struct md_batch){0};
-	if (!drain && epoll_wait(b->epoll, events, 16, timeout_ms) < 0 && errno != EINTR)
-		return mp_err_set(err, errno, "epoll: %s", strerror(errno));
+	ret = drain ? 0 : wait_for_records(b, timeout_ms, err);
+	if (ret)
+		return ret;
 	ret = read_rings(b, drain, err);
 	if (ret)
 		return ret;

@@ -34,6 +34,7 @@ struct perf {
 	uint64_t limit_ns; /* records up to here are complete */
 	bool more;	   /* a batch was full: the rings hold more of this round */
 	bool said_lost;	   /* the final account of losses was given */
+	bool is_quiet;	   /* this round has brought nothing but samples so far */
 	/* Mappings looked up in /proc, to be given out when the stream gets to their time. */
 	struct md_buf scan;
 	uint64_t scan_ns, last_scan_ns;
@@ -173,6 +174,7 @@ static int merge(struct perf *p)
 			time = md_perf_record_time(record);
 			if (time > until)
 				break;
+			p->is_quiet &= record->type == PERF_RECORD_SAMPLE;
 			md_perf_decode(&p->decoder, ring - p->events.rings, record);
 			md_perf_ring_advance(ring, record);
 		} while (p->decoder.out.size < BATCH_SIZE);
@@ -206,6 +208,9 @@ static int wait_for_records(struct perf *p, int timeout_ms, struct mp_err *err)
 {
 	uint32_t i;
 
+	if (p->is_quiet && !p->command && timeout_ms > 0 && timeout_ms < MD_QUIET_MS)
+		timeout_ms = MD_QUIET_MS;
+	p->is_quiet = true;
 	if (poll(p->fds, p->events.nr_rings, timeout_ms) < 0)
 		return errno == EINTR ? 0 : mp_err_set(err, errno, "poll: %s", strerror(errno));
 	/* A CPU that went away stays ready for ever; do not ask about it again. */

@@ -25,6 +25,7 @@
 
 const volatile bool only_tracked; /* a command: only what is in @tracked */
 const volatile __u64 wakeup_bytes;
+bool reader_sleeps; /* longer than usual; whoever executes a program wakes it */
 
 struct {
 	__uint(type, BPF_MAP_TYPE_RINGBUF);
@@ -198,10 +199,19 @@ static bool wanted(__u32 tgid)
 	return nr && *nr;
 }
 
-static void send(struct md_wire_stage *stage, void *record, __u64 size)
+static void send(struct md_wire_stage *stage, void *record, __u64 size, __u64 flags)
 {
-	if (bpf_ringbuf_output(&ring, record, size, wakeup()))
+	if (bpf_ringbuf_output(&ring, record, size, flags))
 		__sync_fetch_and_add(&stage->nr_lost_events, 1);
+}
+
+/* What is executed now may be gone before the reader would look again by itself. */
+static __u64 wakeup_exec(void)
+{
+	if (!reader_sleeps)
+		return wakeup();
+	reader_sleeps = false;
+	return BPF_RB_FORCE_WAKEUP;
 }
 
 /*
@@ -226,11 +236,11 @@ int on_rename(struct bpf_raw_tracepoint_args *ctx)
 	if (!BPF_CORE_READ(mm, start_code)) {
 		fill(&exec.task, MORPH_REC_EXEC, sizeof(exec), of);
 		exec.nr_threads = 1;
-		send(stage, &exec, sizeof(exec));
+		send(stage, &exec, sizeof(exec), wakeup_exec());
 	}
 	fill(&comm.task, MORPH_REC_COMM, sizeof(comm), of);
 	bpf_probe_read_kernel_str(comm.comm, sizeof(comm.comm), (const void *)ctx->args[1]);
-	send(stage, &comm, sizeof(comm));
+	send(stage, &comm, sizeof(comm), wakeup());
 	leave(stage);
 	return 0;
 }
@@ -260,7 +270,7 @@ int on_fork(struct bpf_raw_tracepoint_args *ctx)
 		else
 			bpf_map_update_elem(&tracked, &tgid, &one, BPF_ANY);
 	}
-	send(stage, &fork, sizeof(fork));
+	send(stage, &fork, sizeof(fork), wakeup());
 	leave(stage);
 	return 0;
 }
@@ -287,7 +297,7 @@ int on_exit(struct bpf_raw_tracepoint_args *ctx)
 		if (nr && !*(volatile __u32 *)nr)
 			bpf_map_delete_elem(&tracked, &tgid);
 	}
-	send(stage, &exit, sizeof(exit));
+	send(stage, &exit, sizeof(exit), wakeup());
 	leave(stage);
 	return 0;
 }
