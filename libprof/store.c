@@ -274,7 +274,9 @@ static int check_file(const char *path, enum mp_store_mode mode, struct mp_err *
 	if (!stat(path, &st)) {
 		if (!S_ISREG(st.st_mode))
 			return mp_err_set(err, EBADMSG, "%s: not a regular file", path);
-		if (access(path, mode == MP_STORE_WRITE ? R_OK | W_OK : R_OK)) {
+		/* By the rights that open() will have: a service's come with capabilities. */
+		if (faccessat(AT_FDCWD, path, mode == MP_STORE_WRITE ? R_OK | W_OK : R_OK,
+			      AT_EACCESS)) {
 			code = errno;
 			return mp_err_set(err, code, "%s: %s", path, strerror(code));
 		}

@@ -317,6 +317,76 @@ START_TEST(stopping_early_keeps_what_was_read)
 }
 END_TEST
 
+START_TEST(change_of_source_begins_a_session_and_keeps_all_counts)
+{
+	struct md_source_config config = {.input = recording};
+	struct md_pipeline *pl = calloc(1, sizeof(*pl));
+	struct md_source *second;
+	struct mp_session *sessions;
+	struct mp_err err = {{0}};
+	struct mp_store *store;
+	uint64_t nr = write_recording(30, false);
+	struct mp_ledger total;
+	size_t nr_modules, nr_sessions;
+
+	ck_assert_int_eq(md_source_replay.open(&config, &pl->source, &err), 0);
+	ck_assert_int_eq(mp_store_open(db, MP_STORE_WRITE, &pl->store, &err), 0);
+	pl->interval_s = 10;
+	ck_assert_int_eq(md_pipeline_init(pl, &err), 0);
+	ck_assert_int_eq(md_pipeline_run(pl, &err), 0);
+	ck_assert_uint_eq(pl->total.emitted, nr);
+	nr_modules = md_pipeline_nr_modules(pl);
+	ck_assert_int_eq(md_source_replay.open(&config, &second, &err), 0);
+	pl->source->ops->close(pl->source);
+	ck_assert_int_eq(md_pipeline_change(pl, second, &err), 0);
+	ck_assert_int_eq(md_pipeline_run(pl, &err), 0);
+	total = pl->total;
+	/* The same modules, and not once more. */
+	ck_assert_uint_eq(md_pipeline_nr_modules(pl), nr_modules);
+	pl->source->ops->close(pl->source);
+	mp_store_close(pl->store);
+	md_pipeline_fini(pl);
+	free(pl);
+	ck_assert_uint_eq(total.emitted, 2 * nr);
+	ck_assert_uint_eq(total.unattributed[MP_UNATTR_NO_PROCESS], 0);
+	ck_assert_uint_eq(stored().emitted, 2 * nr);
+	ck_assert_int_eq(mp_store_open(db, MP_STORE_READ, &store, &err), 0);
+	ck_assert_int_eq(mp_store_list_sessions(store, &sessions, &nr_sessions, &err), 0);
+	ck_assert_uint_eq(nr_sessions, 2);
+	ck_assert_uint_eq(sessions[0].ledger.emitted, nr);
+	ck_assert_uint_eq(sessions[1].ledger.emitted, nr);
+	free(sessions);
+	mp_store_close(store);
+}
+END_TEST
+
+static unsigned int nr_steps;
+
+static void count_step(void *arg)
+{
+	(void)arg;
+	nr_steps++;
+}
+
+START_TEST(each_batch_is_a_step)
+{
+	struct md_source_config config = {.input = recording, .nr_repeats = 40};
+	struct md_pipeline *pl = calloc(1, sizeof(*pl));
+	struct mp_err err = {{0}};
+
+	write_recording(10, false);
+	ck_assert_int_eq(md_source_replay.open(&config, &pl->source, &err), 0);
+	pl->interval_s = 10;
+	pl->step = count_step;
+	ck_assert_int_eq(md_pipeline_init(pl, &err), 0);
+	ck_assert_int_eq(md_pipeline_run(pl, &err), 0);
+	ck_assert_uint_ge(nr_steps, 40);
+	pl->source->ops->close(pl->source);
+	md_pipeline_fini(pl);
+	free(pl);
+}
+END_TEST
+
 START_TEST(recording_a_replay_gives_the_same_recording)
 {
 	struct md_source_config config = {.input = recording};
@@ -418,6 +488,8 @@ static Suite *make_suite(void)
 	tcase_add_test(tc, damage_in_the_middle_loses_a_chunk_and_what_it_said_of_processes);
 	tcase_add_test(tc, malformed_record_costs_the_rest_of_its_chunk);
 	tcase_add_test(tc, stopping_early_keeps_what_was_read);
+	tcase_add_test(tc, change_of_source_begins_a_session_and_keeps_all_counts);
+	tcase_add_test(tc, each_batch_is_a_step);
 	tcase_add_test(tc, recording_a_replay_gives_the_same_recording);
 	tcase_add_loop_test(tc, killed_in_mid_flush_loses_one_interval_at_most, 0, 20);
 	suite_add_tcase(suite, tc);

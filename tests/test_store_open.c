@@ -179,6 +179,51 @@ static int write_fails(void)
 	return r == -EACCES ? 0 : 1;
 }
 
+static int write_it(void)
+{
+	struct mp_store *store;
+
+	if (mp_store_open(db, MP_STORE_WRITE, &store, &err))
+		return 1;
+	mp_store_close(store);
+	return 0;
+}
+
+START_TEST(store_of_root_belongs_to_whom_the_directory_belongs)
+{
+	static const char *const suffixes[] = {"", "-wal", "-shm"};
+	struct mp_store *store;
+	char name[4200];
+	struct stat st;
+	size_t i;
+
+	if (geteuid())
+		MORPH_SKIP("root alone can make files of others");
+	ck_assert_int_eq(chown(dir, 65534, 65534), 0);
+	store = open_as(MP_STORE_WRITE);
+	for (i = 0; i < 3; i++) {
+		snprintf(name, sizeof(name), "%s%s", db, suffixes[i]);
+		ck_assert_int_eq(stat(name, &st), 0);
+		ck_assert_msg(st.st_uid == 65534 && st.st_gid == 65534, "%s: of %u", name,
+			      st.st_uid);
+	}
+	mp_store_close(store);
+	ck_assert_int_eq(as_nobody(write_it), 0);
+	/* What is there stays whose it is, and a link there is not followed. */
+	snprintf(name, sizeof(name), "%s-other", db);
+	write_file(name, "x", 1);
+	mp_store_make_file(name);
+	ck_assert_int_eq(stat(name, &st), 0);
+	ck_assert_uint_eq(st.st_uid, 0);
+	ck_assert_int_eq(unlink(name), 0);
+	unlink(db);
+	ck_assert_int_eq(symlink(name, db), 0);
+	mp_store_make_file(db);
+	ck_assert_int_eq(stat(name, &st), -1);
+	ck_assert_int_eq(unlink(db), 0);
+}
+END_TEST
+
 START_TEST(store_reads_where_it_cannot_write)
 {
 	struct mp_store *store = open_as(MP_STORE_WRITE);
@@ -442,6 +487,7 @@ static Suite *suite(void)
 	tcase_add_test(tc, store_with_flipped_bits_never_crashes_nor_lies_about_counts);
 	tcase_add_test(tc, store_flipped_count_is_found);
 	tcase_add_test(tc, store_path_follows_the_documented_order);
+	tcase_add_test(tc, store_of_root_belongs_to_whom_the_directory_belongs);
 	suite_add_tcase(s, tc);
 	return s;
 }
