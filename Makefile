@@ -135,7 +135,7 @@ TOOL_SRCS := $(wildcard tests/tools/*.c)
 tool = $(O)/tools/$(subst _,-,$(basename $(notdir $(1))))
 TOOLS := $(foreach s,$(TOOL_SRCS),$(call tool,$(s)))
 # What runs inside the guest: plain programs, and the same one under several names.
-GUEST_SRCS := $(filter-out tests/guest/reader.c,$(wildcard tests/guest/*.c))
+GUEST_SRCS := $(filter-out tests/guest/reader.c tests/guest/variant.c,$(wildcard tests/guest/*.c))
 GUEST_VARIANTS := 1 2 3 4 5 6
 GUEST_PROGS := $(patsubst tests/guest/%.c,$(O)/guest/%,$(GUEST_SRCS)) \
 	$(foreach v,$(GUEST_VARIANTS),$(O)/guest/variant$(v)) $(O)/guest/libvariant.so
@@ -148,7 +148,8 @@ COMPLETIONS := $(patsubst $(O)/%,$(O)/completion/%,$(PROGS))
 
 # ---- targets --------------------------------------------------------------
 
-.PHONY: all programs tests tools fuzzers plugins kmod guest-programs check check-guest demo check-torture fuzz bench \
+.PHONY: all programs tests tools fuzzers plugins kmod guest-programs check check-guest demo \
+	check-torture fuzz bench \
 	deb deb-check check-system install install-dkms format format-check layers setup clean help FORCE
 
 all: programs plugins
@@ -390,7 +391,7 @@ deb-check: deb
 
 check-system: deb
 	$(Q)scripts/setup --system
-	$(Q)BUILD=$(O) scripts/system-image check
+	$(Q)BUILD=$(O) tests/guest/system/run
 
 layers:
 	$(Q)scripts/layers

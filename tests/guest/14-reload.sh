@@ -1,0 +1,28 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+# timeout: 3000
+# insmod and rmmod under load, many times: with a reader that comes and goes, that is killed
+# while it collects, and with none.
+. "$(dirname "$0")/lib.sh"
+"$GUEST/storm" 1000000 3 "$GUEST" 2>/dev/null &
+load=$!
+times=$((20 + LONG * 980))
+for ((i = 1; i <= times; i++)); do
+	case $((i % 4)) in
+	0) load ;;
+	1) load ring_kib=16; check rings restart 2 >/dev/null ;;
+	2)
+		load mode=tick stack_depth=4
+		"$GUEST/requests" hold >held &
+		until [ -s held ]; do kill -0 $! || break; sleep 0.01; done
+		kill -KILL $!
+		wait $! 2>/dev/null ;;
+	3) load rate=20000; check rings restart 1 >/dev/null ;;
+	esac
+	unload
+	[ $nr_failed = 0 ] || break
+done
+kill $load
+wait $load 2>/dev/null
+echo "$((i - 1)) times"
+finish

@@ -1,0 +1,167 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * cpus - a CPU goes off and comes back while samples are taken; or does nothing at all.
+ *
+ *	cpus hotplug N		off and on, N times
+ *	cpus idle		an idle CPU gets no more interrupts with the module than without
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <sched.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "tests/guest/reader.h"
+
+static void set_online(bool on)
+{
+	int fd = open("/sys/devices/system/cpu/cpu1/online", O_WRONLY);
+
+	if (fd < 0 || write(fd, on ? "1" : "0", 1) != 1)
+		die("CPU 1 %s", on ? "on" : "off");
+	close(fd);
+}
+
+/* Until CPU @cpu gave @nr more samples; it must come to that. */
+static void until(struct reader *r, int cpu, uint64_t nr, const char *what)
+{
+	uint64_t before = r->nr_by_cpu[cpu];
+	int i;
+
+	for (i = 0; i < 3000 && r->nr_by_cpu[cpu] < before + nr; i++) {
+		reader_map(r);
+		reader_take(r);
+		sleep_ms(10);
+	}
+	EXPECT(r->nr_by_cpu[cpu] >= before + nr, "%s: %llu samples of CPU %d", what,
+	       (unsigned long long)(r->nr_by_cpu[cpu] - before), cpu);
+}
+
+static void hotplug(int nr, int mode)
+{
+	struct morph_counts c;
+	struct morph_hello h = {.abi_major = MORPH_ABI_MAJOR};
+	struct reader r;
+	uint64_t before;
+	pid_t on_0, on_1;
+	int i;
+
+	/* First a START with one CPU off, which comes later. */
+	set_online(false);
+	reader_open(&r);
+	reader_start(&r, 4000, mode, 0);
+	EXPECT_ERRNO(ioctl(r.fd, MORPH_IOC_HELLO, &h), 0);
+	EXPECT(h.nr_rings == 1, "%u rings, with one CPU on", h.nr_rings);
+	reader_map(&r);
+	EXPECT(!r.rings[1].head, "a ring of a CPU that is off");
+	set_online(true);
+	EXPECT_ERRNO(ioctl(r.fd, MORPH_IOC_HELLO, &h), 0);
+	EXPECT(h.nr_rings == 2, "%u rings, with two CPUs on", h.nr_rings);
+	on_0 = spinner(0);
+	for (i = 0; i < nr; i++) {
+		on_1 = spinner(1);
+		until(&r, 1, 100, "CPU 1 on");
+		set_online(false);
+		reader_take(&r);
+		before = r.nr_by_cpu[1];
+		until(&r, 0, 100, "CPU 1 off");
+		EXPECT(r.nr_by_cpu[1] == before, "%llu samples of a CPU that is off",
+		       (unsigned long long)(r.nr_by_cpu[1] - before));
+		set_online(true);
+		spinner_end(on_1);
+	}
+	/* Stopped while one is off: what it took before stays and is counted. */
+	on_1 = spinner(1);
+	until(&r, 1, 100, "the last time");
+	set_online(false);
+	reader_stop(&r);
+	set_online(true);
+	sleep_ms(100);
+	reader_take(&r);
+	spinner_end(on_0);
+	spinner_end(on_1);
+	c = reader_counts(&r);
+	EXPECT(c.samples == r.nr_samples + c.lost_samples && c.events == r.nr_events,
+	       "%llu samples, %llu read, %llu lost; %llu events, %llu read", c.samples,
+	       (unsigned long long)r.nr_samples, c.lost_samples, c.events,
+	       (unsigned long long)r.nr_events);
+	/* And a START after that has both again. */
+	reader_start(&r, 4000, mode, 0);
+	on_1 = spinner(1);
+	until(&r, 1, 100, "after another START");
+	reader_close(&r);
+	spinner_end(on_1);
+}
+
+/* Timer interrupts of CPU 1 so far. */
+static uint64_t interrupts(void)
+{
+	FILE *f = fopen("/proc/interrupts", "r");
+	unsigned long long a, b = 0;
+	char line[1024];
+
+	if (!f)
+		die("/proc/interrupts");
+	while (fgets(line, sizeof(line), f))
+		if (sscanf(line, " LOC: %llu %llu", &a, &b) == 2)
+			break;
+	fclose(f);
+	return b;
+}
+
+static uint64_t idle_for(long ms)
+{
+	uint64_t before = interrupts();
+
+	sleep_ms(ms);
+	return interrupts() - before;
+}
+
+static void idle(void)
+{
+	const long ms = 3000;
+	uint64_t without, with, again;
+	struct reader r;
+	cpu_set_t set;
+	pid_t busy;
+
+	CPU_ZERO(&set);
+	CPU_SET(0, &set);
+	sched_setaffinity(0, sizeof(set), &set);
+	busy = spinner(0);
+	without = idle_for(ms);
+	reader_open(&r);
+	reader_start(&r, 4000, MORPH_MODE_HRTIMER, 0);
+	with = idle_for(ms);
+	reader_stop(&r);
+	again = idle_for(ms);
+	if (again > without)
+		without = again;
+	printf("idle: %llu interrupts without, %llu with; %llu found it idle\n",
+	       (unsigned long long)without, (unsigned long long)with, reader_counts(&r).idle);
+	/* A timer that kept firing would make 12,000. */
+	EXPECT(with < 4 * without + 300, "an idle CPU is woken: %llu interrupts, %llu without",
+	       (unsigned long long)with, (unsigned long long)without);
+	EXPECT(reader_counts(&r).samples > 200, "the busy CPU gave %llu samples",
+	       reader_counts(&r).samples);
+	spinner_end(busy);
+	reader_close(&r);
+}
+
+int main(int argc, char **argv)
+{
+	const char *what = argc > 1 ? argv[1] : "";
+
+	if (!strcmp(what, "hotplug") && argc > 2) {
+		hotplug(atoi(argv[2]), MORPH_MODE_HRTIMER);
+		hotplug(1, MORPH_MODE_TICK);
+	} else if (!strcmp(what, "idle")) {
+		idle();
+	} else {
+		return 2;
+	}
+	return finish();
+}

@@ -1,0 +1,201 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * reads - read() and poll(): whole records into buffers of any size, and nothing missing.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "tests/guest/reader.h"
+
+static uint8_t buf[1 << 16];
+
+/* Takes apart what one read() gave. */
+static void take(struct reader *r, const uint8_t *from, long bytes)
+{
+	const struct morph_record *record;
+	long at;
+
+	for (at = 0; at < bytes; at += record->size) {
+		record = (const void *)(from + at);
+		if (bytes - at < (long)sizeof(*record) || record->size > bytes - at)
+			die("half a record at %ld of %ld bytes", at, bytes);
+		if (record->type == MORPH_REC_PAD)
+			die("a PAD out of read()");
+		reader_add(r, record, record->size);
+	}
+}
+
+static void run_some(void)
+{
+	pid_t pid = fork();
+
+	if (!pid) {
+		execl("/bin/true", "true", NULL);
+		_exit(1);
+	}
+	waitpid(pid, NULL, 0);
+}
+
+static void check_conserved(struct reader *r, const char *how)
+{
+	struct morph_counts c = reader_counts(r);
+
+	EXPECT(c.samples == r->nr_samples + c.lost_samples,
+	       "%s: %llu samples, %llu read, %llu lost", how, c.samples,
+	       (unsigned long long)r->nr_samples, c.lost_samples);
+	EXPECT(c.events == r->nr_events, "%s: %llu events, %llu read", how, c.events,
+	       (unsigned long long)r->nr_events);
+	EXPECT(r->lost == c.lost_samples, "%s: LOST says %llu, COUNTS %llu", how,
+	       (unsigned long long)r->lost, c.lost_samples);
+}
+
+/* Buffers of every size; too small ones are refused and take nothing away. */
+static void check_sizes(void)
+{
+	unsigned int seed = 7;
+	struct reader r;
+	int i, small = 0;
+	long n;
+
+	reader_open(&r);
+	fcntl(r.fd, F_SETFL, O_NONBLOCK);
+	EXPECT_ERRNO(read(r.fd, buf, sizeof(buf)), EAGAIN);
+	reader_start(&r, 4000, -1, 0);
+	for (i = 0; i < 400; i++) {
+		size_t size = i < 300 ? (size_t)rand_r(&seed) % 300
+				      : 1 + (size_t)rand_r(&seed) % 9000;
+
+		if (i % 8 == 0)
+			run_some();
+		memset(buf, 0xee, sizeof(buf));
+		n = read(r.fd, buf + i % 8, size);
+		if (n > 0) {
+			EXPECT(n <= (long)size, "%ld bytes into %zu", n, size);
+			take(&r, memmove(buf, buf + i % 8, n), n);
+		} else if (n < 0 && errno == EINVAL) {
+			small++;
+		} else {
+			EXPECT(n < 0 && errno == EAGAIN, "read of %zu: %ld, %s", size, n,
+			       strerror(errno));
+		}
+	}
+	EXPECT(small > 10, "%d buffers were too small", small);
+	reader_stop(&r);
+	while ((n = read(r.fd, buf, sizeof(buf))) > 0)
+		take(&r, buf, n);
+	EXPECT(n == -1 && errno == EAGAIN, "at the end: %ld, %s", n, strerror(errno));
+	check_conserved(&r, "sizes");
+	EXPECT(r.nr_samples > 50, "%llu samples", (unsigned long long)r.nr_samples);
+	reader_close(&r);
+}
+
+/* Into memory that is not there, or not all. */
+static void check_faults(void)
+{
+	long page = sysconf(_SC_PAGESIZE);
+	char *p = mmap(NULL, 2 * page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	struct reader r;
+	int busy;
+	long n;
+
+	munmap(p + page, page);
+	reader_open(&r);
+	reader_start(&r, 4000, -1, 0);
+	busy = spinner(-1);
+	while (reader_counts(&r).samples < 1000)
+		sleep_ms(20);
+	spinner_end(busy);
+	reader_stop(&r);
+	EXPECT_ERRNO(syscall(SYS_read, r.fd, 8UL, 4096UL), EFAULT);
+	EXPECT_ERRNO(syscall(SYS_read, r.fd, 0xffffffff81000000UL, 4096UL), EFAULT);
+	n = read(r.fd, p + page - 100, 4096);
+	EXPECT(n == -1 ? errno == EFAULT : n <= 100, "read over the end of memory: %ld", n);
+	reader_close(&r);
+	munmap(p, page);
+}
+
+static void on_alarm(int sig)
+{
+	(void)sig;
+}
+
+/* A read that blocks comes back with records, or with a signal. */
+static void check_blocking(void)
+{
+	struct sigaction act = {.sa_handler = on_alarm};
+	struct reader r;
+	int busy, i;
+	long n;
+
+	sigaction(SIGALRM, &act, NULL);
+	reader_open(&r);
+	alarm(1);
+	EXPECT_ERRNO(read(r.fd, buf, sizeof(buf)), EINTR);
+	alarm(0);
+	reader_start(&r, 4000, -1, 0);
+	busy = spinner(-1);
+	for (i = 0; i < 20; i++) {
+		n = read(r.fd, buf, sizeof(buf));
+		EXPECT(n > 0, "blocking read: %ld, %s", n, strerror(errno));
+		if (n > 0)
+			take(&r, buf, n);
+	}
+	spinner_end(busy);
+	reader_stop(&r);
+	fcntl(r.fd, F_SETFL, O_NONBLOCK);
+	while ((n = read(r.fd, buf, sizeof(buf))) > 0)
+		take(&r, buf, n);
+	check_conserved(&r, "blocking");
+	EXPECT(r.nr_samples > 0, "no samples");
+	reader_close(&r);
+}
+
+/* poll() says ready when a ring holds wake_bytes, and not before. */
+static void check_poll(void)
+{
+	struct pollfd p;
+	struct reader r;
+	uint64_t used = 0;
+	int busy, cpu, n;
+
+	reader_open(&r);
+	p = (struct pollfd){.fd = r.fd, .events = POLLIN};
+	EXPECT(poll(&p, 1, 0) == 0, "ready before START");
+	reader_start(&r, 4000, -1, 16384);
+	reader_map(&r);
+	EXPECT(poll(&p, 1, 0) == 0, "ready at once");
+	busy = spinner(-1);
+	n = poll(&p, 1, 60000);
+	EXPECT(n == 1 && (p.revents & POLLIN), "poll: %d, %#x", n, p.revents);
+	for (cpu = 0; cpu < READER_CPUS; cpu++) {
+		const struct reader_ring *ring = &r.rings[cpu];
+
+		if (ring->head && ring->head->head - ring->tail->tail > used)
+			used = ring->head->head - ring->tail->tail;
+	}
+	EXPECT(used >= 16384, "ready with %llu bytes", (unsigned long long)used);
+	reader_take(&r);
+	EXPECT(poll(&p, 1, 0) == 0, "ready again at once");
+	EXPECT(poll(&p, 1, 60000) == 1, "not ready again");
+	EXPECT(reader_counts(&r).wakeups > 0, "no wakeup was counted");
+	spinner_end(busy);
+	reader_close(&r);
+}
+
+int main(void)
+{
+	check_sizes();
+	check_faults();
+	check_blocking();
+	check_poll();
+	return finish();
+}
