@@ -1,0 +1,44 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+# While the disk is made, with its files as the root: the module's package is installed and upgraded.
+# Here and not in the running machine, where the compiler is emulated as well.
+# shellcheck source=tests/guest/system/lib.sh
+. /root/files/lib.sh
+release=$(ls /lib/modules)
+built=/lib/modules/$release/updates/dkms/morphmon.ko
+old=$(dpkg-deb -f "$files"/old/morphmon-dkms_*.deb Version)
+new=$(dpkg-deb -f "$files"/new/morphmon-dkms_*.deb Version)
+
+versions() {
+	[ "$(dkms status -m morphmon)" = "morphmon/$1, $release, x86_64: installed" ] || {
+		dkms status
+		return 1
+	}
+}
+fits() { modinfo -F vermagic "$built" | grep "^$release "; }
+no_warning() {
+	! grep -iE 'warning|error' /var/lib/dkms/morphmon/*/"$release"/x86_64/log/make.log
+}
+
+check "morphmon-dkms installs" dpkg -i "$files"/old/morphmon-dkms_*.deb
+check "dkms has built $old" versions "$old"
+check "the module is for $release" fits
+check "without a warning" no_warning
+check "morphmon-dkms is upgraded" dpkg -i "$files"/new/morphmon-dkms_*.deb
+check "dkms has built $new, and only that" versions "$new"
+check "nothing of $old is left" is_gone "/usr/src/morphmon-$old"
+
+# What runs the stages, one at each start of the machine.
+cat >/etc/systemd/system/stage.service <<'UNIT'
+[Unit]
+Description=The next stage of the test
+After=multi-user.target
+[Service]
+ExecStart=/bin/bash /root/files/next.sh
+StandardOutput=tty
+StandardError=tty
+TTYPath=/dev/ttyS1
+[Install]
+WantedBy=multi-user.target
+UNIT
+systemctl -q enable stage.service

@@ -1,0 +1,75 @@
+# SPDX-License-Identifier: Apache-2.0
+# shellcheck shell=bash disable=SC2034
+# What the stages in the machine share: checks, one line each, and the questions they ask.
+# Sourced by them; what is checked is theirs.
+set -u
+export LC_ALL=C.UTF-8 DEBIAN_FRONTEND=noninteractive
+files=/root/files
+db=/var/lib/morph/morph.db
+log=/root/stage.log
+
+# check WHAT COMMAND...: one line, with what the command said where it failed
+check() {
+	local what=$1
+	shift
+	if "$@" >"$log" 2>&1; then
+		echo "ok    $what"
+	else
+		echo "FAIL  $what"
+		tail -n 15 "$log" | cut -c1-200 | sed 's/^/      /'
+	fi
+}
+
+# said PATTERN: the last command did
+said() {
+	grep -qE -e "$1" "$log" || { echo "no '$1' in: $(tail -n 5 "$log")"; return 1; }
+}
+
+# within SECONDS COMMAND...: it becomes true; an emulated machine takes its time
+within() {
+	local end=$((SECONDS + $1))
+	shift
+	until "$@"; do
+		[ $SECONDS -lt $end ] || return 1
+		sleep 1
+	done
+}
+
+status() { morph-stats --db="$db" status --json; }
+# samples_of PATH: how many there are; 0 without a database
+samples_of() {
+	local n
+	n=$(morph-stats --db="$db" query --json 2>/dev/null |
+		jq --arg m "$1" '[.rows[] | select(.module == $m).samples] | add // 0') || n=0
+	echo "${n:-0}"
+}
+more_of() { [ "$(samples_of "$1")" -gt "$2" ]; }
+# of the last session
+collector() { status | jq -r '.sessions | max_by(.start_s) | .collector'; }
+rate() { status | jq -r '.sessions | max_by(.start_s) | .rate_hz'; }
+pid() { systemctl show -P MainPID morphd; }
+is_other_pid() { [ "$(pid)" != 0 ] && [ "$(pid)" != "$1" ] && systemctl -q is-active morphd; }
+is_pid() { [ "$(pid)" = "$1" ]; }
+collects_with() { [ "$(collector)" = "$1" ] || { echo "with $(collector)"; return 1; }; }
+is_gone() { [ ! -e "$1" ]; }
+fails() { ! "$@"; }
+
+# A real program that is busy: most of its time is its own, not a library's or the kernel's.
+compress() { timeout "$1" gzip -9 </dev/urandom >/dev/null; [ $? = 124 ]; }
+
+# The machine as a whole: no unit has failed. It says "starting" until all have begun.
+is_sound() {
+	systemctl is-system-running --wait || { systemctl --failed --no-legend; return 1; }
+}
+
+# Nothing of morphd's is a warning or worse, but what the test itself has brought about.
+no_complaint() {
+	local all
+	all=$(journalctl -q -b -p warning -o cat -u morphd | grep -vE "${1:-^$}" | sort -u)
+	[ -z "$all" ] || { echo "$all"; return 1; }
+}
+
+kernel_is_well() {
+	local trouble='WARNING:|BUG|Oops|protection fault|Call Trace|lockup|stall|UBSAN|list_(add|del)'
+	! journalctl -q -b -k -o cat | grep -E "$trouble|refcount_t|blocked for more|Bad page|corruption"
+}

@@ -1,0 +1,55 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+# After a reboot: the profile is there and grows; an upgrade keeps it, a purge does not.
+# shellcheck source=tests/guest/system/lib.sh
+. /root/files/lib.sh
+had=$(cat /root/gzip.count)
+at_least() { [ "$(samples_of /usr/bin/gzip)" -ge "$1" ]; }
+
+check "the machine starts" is_sound
+check "the service runs" systemctl is-active morphd
+check "gzip's samples of before are there" at_least "$had"
+compress 15
+check "and new ones come" within 60 more_of /usr/bin/gzip "$had"
+check "taken by the module" collects_with kmod
+check "the configuration is the changed one" within 30 test "$(rate)" = 499
+
+had=$(samples_of /usr/bin/gzip)
+now=$(pid)
+check "morph is upgraded" dpkg -i "$files"/new/morph_*.deb
+check "the service is restarted" within 60 is_other_pid "$now"
+check "the state is kept" at_least "$had"
+check "the changed configuration is kept" grep -q '^rate = 499' /etc/morph/morphd.conf
+compress 10
+check "and the counts grow" within 60 more_of /usr/bin/gzip "$had"
+check "nothing is wrong in the journal" no_complaint
+check "nor in the kernel's log" kernel_is_well
+
+# The module's package first: morphd must go on without it.
+now=$(pid)
+check "morphmon-dkms is purged" dpkg --purge morphmon-dkms
+check "the module is unloaded" is_gone /sys/module/morphmon
+dkms_empty() { [ -z "$(dkms status; find /lib/modules /usr/src -name 'morphmon*')" ]; }
+check "nothing of it is left" dkms_empty
+check "the service goes on" within 60 is_other_pid "$now"
+compress 10
+other() { [ "$(collector)" != kmod ]; }
+check "with another collector" within 30 other
+status | jq -r '.sessions | max_by(.start_s) | "note  \(.collector): \(.why)"'
+
+check "morph is removed" dpkg --remove morph
+check "the service has ended" fails systemctl is-active morphd
+check "its state is still there" test -s "$db"
+check "morph is purged" dpkg --purge morph
+check "its state is gone" is_gone /var/lib/morph
+check "its configuration is gone" is_gone /etc/morph
+nothing_left() {
+	! find / -xdev \( -path /root -o -path /proc -o -path /var/log -o -path /var/lib/dpkg \) -prune -o \
+		-name '*morph*' -print | grep .
+}
+check "no file is left" nothing_left
+unknown() { [ "$(systemctl show -P LoadState morphd)" = not-found ]; }
+systemctl daemon-reload
+check "systemd knows nothing of it" unknown
+check "nothing is wrong in the kernel's log" kernel_is_well
+check "no unit has failed" is_sound
