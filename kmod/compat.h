@@ -39,6 +39,16 @@ static inline const struct path *morph_file_path(struct file *file)
 #endif
 }
 
+/* The inode that /proc/PID/maps shows for it. */
+static inline const struct inode *morph_file_inode(struct file *file)
+{
+#ifdef MORPH_HAS_FILE_USER_PATH
+	return file_user_inode(file);
+#else
+	return file_inode(file);
+#endif
+}
+
 /* Threads that the kernel adds to a process for its own work: their start has no tracepoint. */
 #ifdef PF_USER_WORKER
 #define MORPH_PF_WORKER (PF_IO_WORKER | PF_USER_WORKER)

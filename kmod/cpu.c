@@ -23,6 +23,7 @@
 DEFINE_PER_CPU_ALIGNED(struct morph_cpu, morph_cpus);
 
 static enum cpuhp_state state;
+static bool is_starting;
 
 /* ---- idle and back ---- */
 
@@ -87,8 +88,7 @@ static int prepare(struct morph_cpu *cpu, u32 id)
 		if (ret)
 			return ret;
 	}
-	if (morph_settings.wake_bytes)
-		cpu->ring.wake_bytes = min(morph_settings.wake_bytes, morph_settings.ring_bytes);
+	WRITE_ONCE(cpu->ring.wake_bytes, morph_settings.wake_bytes);
 	return 0;
 }
 
@@ -98,6 +98,11 @@ static int come_online(unsigned int id)
 	struct morph_cpu *cpu = per_cpu_ptr(&morph_cpus, id);
 	int ret = prepare(cpu, id);
 
+	/* Later it would keep the CPU from coming online: better one that is not sampled. */
+	if (ret && !is_starting) {
+		pr_warn("morphmon: no memory: CPU %u is not sampled\n", id);
+		return 0;
+	}
 	if (ret)
 		return ret;
 	morph_hrtimer_setup(&cpu->timer, morph_sample_on_timer);
@@ -131,9 +136,11 @@ static int go_offline(unsigned int id)
 
 int morph_cpus_start(void)
 {
-	int ret =
-		cpuhp_setup_state(CPUHP_AP_ONLINE_DYN, "morphmon:online", come_online, go_offline);
+	int ret;
 
+	is_starting = true;
+	ret = cpuhp_setup_state(CPUHP_AP_ONLINE_DYN, "morphmon:online", come_online, go_offline);
+	is_starting = false;
 	if (ret < 0)
 		return ret;
 	state = ret;

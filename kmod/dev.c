@@ -94,7 +94,9 @@ static int start(void __user *arg)
 	if (s.rate_hz)
 		settings.rate_hz = s.rate_hz;
 	settings.user_only = (s.flags & MORPH_START_NO_KERNEL) || !has_kernel;
-	settings.wake_bytes = s.wake_bytes;
+	/* A record that does not fit leaves the rest of a ring unused: more might never be in it. */
+	settings.wake_bytes = s.wake_bytes ? min_t(u64, s.wake_bytes, settings.ring_bytes / 2)
+					   : settings.ring_bytes / 4;
 	if (is_collecting)
 		return -EALREADY;
 	ret = morph_collect_start(&settings);
@@ -243,7 +245,7 @@ static __poll_t morph_poll(struct file *file, struct poll_table_struct *table)
 	poll_wait(file, &morph_readers, table);
 	for_each_possible_cpu(id) {
 		ring = &per_cpu_ptr(&morph_cpus, id)->ring;
-		if (ring_size(ring) && morph_ring_used(ring) >= ring->wake_bytes)
+		if (ring_size(ring) && morph_ring_is_due(ring))
 			return EPOLLIN | EPOLLRDNORM;
 	}
 	return 0;
@@ -256,6 +258,7 @@ static ssize_t read_rings(char __user *to, size_t room)
 {
 	static unsigned int first; /* another one each time, so that a small @room is fair */
 	unsigned int i, id;
+	bool is_full = false;
 	size_t done = 0;
 	ssize_t ret;
 
@@ -265,11 +268,16 @@ static ssize_t read_rings(char __user *to, size_t room)
 		if (!cpu_possible(id) || !ring_size(&per_cpu_ptr(&morph_cpus, id)->ring))
 			continue;
 		ret = morph_ring_read(&per_cpu_ptr(&morph_cpus, id)->ring, to + done, room - done);
+		if (ret == -ENOSPC) {
+			is_full = true;
+			continue;
+		}
 		if (ret < 0)
 			return done ? done : ret;
 		done += ret;
 	}
-	return done;
+	/* Not one record fits: the caller would ask for ever. */
+	return !done && is_full ? -EINVAL : done;
 }
 
 static bool has_records(void)
@@ -289,15 +297,13 @@ static ssize_t morph_read(struct file *file, char __user *to, size_t room, loff_
 {
 	ssize_t ret;
 
-	for (;;) {
+	while (room) {
 		if (mutex_lock_interruptible(&lock))
 			return -ERESTARTSYS;
 		ret = read_rings(to, room);
 		mutex_unlock(&lock);
 		if (ret)
 			return ret;
-		if (has_records() || !room)
-			return -EINVAL; /* there is not even room for one */
 		if (file->f_flags & O_NONBLOCK)
 			return -EAGAIN;
 		/* A few records wake nobody, but they are not to wait for ever either. */
@@ -305,6 +311,7 @@ static ssize_t morph_read(struct file *file, char __user *to, size_t room, loff_
 		if (ret < 0)
 			return ret;
 	}
+	return 0;
 }
 
 /* ---- open and close ---- */
@@ -322,7 +329,8 @@ static int morph_release(struct inode *inode, struct file *file)
 	stop();
 	morph_collect_free();
 	mutex_unlock(&lock);
-	atomic_set(&is_open, 0);
+	/* Pairs with the next open(): it finds everything as new. */
+	atomic_set_release(&is_open, 0);
 	return 0;
 }
 

@@ -56,8 +56,12 @@ static void on_fork(void *data, struct task_struct *parent, struct task_struct *
 {
 	struct morph_fork fork = {.parent_tgid = parent->tgid, .parent_tid = parent->pid};
 
-	if (!(child->flags & PF_KTHREAD))
-		send(&fork.task, MORPH_REC_FORK, sizeof(fork), child);
+	if (child->flags & PF_KTHREAD)
+		return;
+	send(&fork.task, MORPH_REC_FORK, sizeof(fork), child);
+	/* Who had this number before may have been sampled while he ended. */
+	if (child->tgid == child->pid)
+		atomic_inc(morph_epoch(child->tgid));
 }
 
 /* Only after the program itself and its interpreter were mapped; their records bear its exec_id. */
@@ -77,7 +81,6 @@ static void on_exit(void *data, MORPH_EXIT_ARGS)
 	if (task->flags & (PF_KTHREAD | MORPH_PF_WORKER))
 		return;
 	send(&exit.task, MORPH_REC_EXIT, sizeof(exit), task);
-	/* Its number may come again. */
 	atomic_inc(morph_epoch(task->tgid));
 }
 

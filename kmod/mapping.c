@@ -31,7 +31,7 @@ static const char *nameless(struct vm_area_struct *vma)
 
 static void describe_file(struct morph_mmap *mmap, struct file *file)
 {
-	struct inode *inode = file_inode(file);
+	const struct inode *inode = morph_file_inode(file);
 	struct file *program;
 
 	mmap->dev_major = MAJOR(inode->i_sb->s_dev);

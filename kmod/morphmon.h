@@ -78,7 +78,7 @@ struct morph_settings {
 	u32 stack_depth;
 	u64 ring_bytes;
 	bool user_only;
-	u64 wake_bytes; /* 0: a quarter of the ring */
+	u64 wake_bytes;
 };
 
 /* The module's parameters. Return: 0, -EINVAL. */

@@ -102,7 +102,7 @@ ssize_t morph_ring_read(struct morph_ring *ring, char __user *to, size_t room)
 	}
 	/* Pairs with the acquire in morph_ring_used(): what lies before it has been read. */
 	smp_store_release(&ring->tail->tail, c.tail);
-	if (c.done || ret == -ENODATA || ret == -ENOSPC)
+	if (c.done || ret == -ENODATA)
 		return c.done;
 	return ret;
 }

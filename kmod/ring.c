@@ -27,7 +27,6 @@ int morph_ring_init(struct morph_ring *ring, u32 cpu, u64 size)
 	ring->tail = ring->pages;
 	ring->head = ring->pages + PAGE_SIZE;
 	ring->records = ring->pages + 2 * PAGE_SIZE;
-	ring->wake_bytes = size / 4;
 	ring->head->ring_bytes = size;
 	ring->head->cpu = cpu;
 	init_irq_work(&ring->wake, wake_reader);
@@ -111,7 +110,7 @@ static bool say_lost(struct morph_ring *ring, u64 *room_bytes)
 static void wake_if_due(struct morph_ring *ring)
 {
 	/* A reader who falls asleep just now is missed, and woken at the next record. */
-	if (morph_ring_used(ring) < ring->wake_bytes || !waitqueue_active(&morph_readers))
+	if (!morph_ring_is_due(ring) || !waitqueue_active(&morph_readers))
 		return;
 	/* Here the scheduler's locks may be held: not now, but at the next chance. */
 	if (irq_work_queue(&ring->wake))

@@ -73,7 +73,7 @@ static inline void morph_ring_add(struct morph_ring *ring, u64 ip)
 
 /*
  * morph_ring_read - as many whole records as fit into @room bytes at @to.
- * Return: bytes, 0 where there is none or no room for one; -EFAULT, -EIO where the tail was rubbish.
+ * Return: bytes, 0 where there is none; -ENOSPC no room for one, -EFAULT, -EIO the tail was rubbish.
  * Context: may sleep; one caller at a time.
  */
 ssize_t morph_ring_read(struct morph_ring *ring, char __user *to, size_t room);
@@ -83,6 +83,12 @@ static inline u64 morph_ring_used(const struct morph_ring *ring)
 {
 	/* Pairs with the reader's release: it has read what we may now write over. */
 	return READ_ONCE(ring->head->head) - smp_load_acquire(&ring->tail->tail);
+}
+
+/* There is so much in it that the reader should be woken. */
+static inline bool morph_ring_is_due(const struct morph_ring *ring)
+{
+	return morph_ring_used(ring) >= READ_ONCE(ring->wake_bytes);
 }
 
 #endif

@@ -38,8 +38,11 @@ static noinline bool open_batch(struct morph_cpu *cpu, const struct task_struct 
 static __always_inline void take(struct morph_cpu *cpu, struct pt_regs *regs)
 {
 	const struct task_struct *task = current;
-	u64 ip = regs->ip;
+	u64 ip;
 
+	if (unlikely(!regs))
+		return; /* an interrupt that does not say what it interrupted */
+	ip = regs->ip;
 	if (unlikely((s64)ip < 0)) {
 		if (cpu->user_only)
 			return;
@@ -63,7 +66,7 @@ static __always_inline void take(struct morph_cpu *cpu, struct pt_regs *regs)
 static __always_inline u64 interval_ns(struct morph_cpu *cpu)
 {
 	cpu->seed = cpu->seed * 6364136223846793005ULL + 1442695040888963407ULL;
-	return cpu->base_ns + ((cpu->seed >> 32) * cpu->span_ns >> 32);
+	return READ_ONCE(cpu->base_ns) + ((cpu->seed >> 32) * READ_ONCE(cpu->span_ns) >> 32);
 }
 
 enum hrtimer_restart morph_sample_on_timer(struct hrtimer *timer)
@@ -72,8 +75,13 @@ enum hrtimer_restart morph_sample_on_timer(struct hrtimer *timer)
 
 	cpu->was_paused = false;
 	if (unlikely(is_idle_task(current))) {
-		/* Whoever runs next starts it again. */
 		cpu->nr_idle++;
+		/* A thread that plays idle to cool the CPU ends that without a switch. */
+		if (current->pid) {
+			hrtimer_forward_now(timer, interval_ns(cpu));
+			return HRTIMER_RESTART;
+		}
+		/* Whoever runs next starts it again. */
 		cpu->is_armed = false;
 		cpu->remaining_ns = interval_ns(cpu);
 		return HRTIMER_NORESTART;

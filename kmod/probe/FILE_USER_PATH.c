@@ -5,5 +5,5 @@
 const struct path *probe(struct file *file);
 const struct path *probe(struct file *file)
 {
-	return file_user_path(file);
+	return file_user_inode(file) ? file_user_path(file) : NULL;
 }
