@@ -53,7 +53,9 @@ void md_kmod_merge_begin_scan(struct md_kmod_merge *m, uint64_t now_ns, uint64_t
 	for (i = 0; i < m->nr_rings; i++) {
 		ring = &m->rings[i];
 		/* Where the samples of the last time were not all read, these are added. */
-		if (ring->done >= ring->hide_to)
+		if (!now_ns)
+			ring->hide_from = 0;
+		else if (ring->done >= ring->hide_to)
 			ring->hide_from = md_kmod_ring_head(ring);
 		ring->hide_to = UINT64_MAX;
 	}

@@ -48,7 +48,8 @@ int md_kmod_merge_add_ring(struct md_kmod_merge *merge, const struct md_kmod_rin
 
 /*
  * What is in /proc is written to @merge->scan between these two. Samples that come meanwhile
- * are hidden. @nr_lost_events: so far; more of them before the stream gets there make it worthless.
+ * are hidden; with @now_ns 0, when it comes before all else, those from before as well.
+ * @nr_lost_events: so far; more of them before the stream gets there make it worthless.
  */
 void md_kmod_merge_begin_scan(struct md_kmod_merge *merge, uint64_t now_ns,
 			      uint64_t nr_lost_events);

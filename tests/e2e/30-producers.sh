@@ -4,8 +4,11 @@
 # One suite for every producer of samples: exec, fork, short-lived processes, libraries that
 # follow each other at one address, threads, JIT, deleted and replaced files, mount namespaces.
 # Each stream is also recorded, and its replay must give the very same database.
+# In the environment: SCALE, how many times longer the programs run (in an emulator, which loses
+# timer interrupts); KINDS, command or system.
 . "$(dirname "$0")/lib.sh"
 MORPHD=$BUILD/morphd
+SCALE=${SCALE:-1}
 cd "$TMPDIR" || exit 1
 fail() {
 	echo "FAIL: $producer, $scenario: $*"
@@ -103,22 +106,25 @@ check_namespace() {
 	[ $EUID != 0 ] || at_least "$(samples "$1" busy)" 200 "busy in another mount namespace"
 }
 
-run_exec() { "$collect" "$1" ./busy exec 200 ./other; }
-run_fork() { "$collect" "$1" ./busy fork 200; }
+run_exec() { "$collect" "$1" ./busy exec $((200 * SCALE)) ./other; }
+run_fork() { "$collect" "$1" ./busy fork $((200 * SCALE)); }
 run_short() { "$collect" "$1" ./busy short 60 ./other; }
-run_threads() { "$collect" "$1" ./busy threads 200 4; }
-run_jit() { "$collect" "$1" ./busy jit 200; }
-run_remap() { "$collect" "$1" sh -c './busy dl 200 ./liba.so ./libb.so > remap.places'; }
-run_gone() { cp busy gone && "$collect" "$1" ./gone gone 400 gone; }
-run_replaced() { cp busy old && cp other new && "$collect" "$1" ./old replace 400 old new; }
+run_threads() { "$collect" "$1" ./busy threads $((200 * SCALE)) 4; }
+run_jit() { "$collect" "$1" ./busy jit $((200 * SCALE)); }
+run_remap() { "$collect" "$1" sh -c "./busy dl $((200 * SCALE)) ./liba.so ./libb.so > remap.places"; }
+run_gone() { cp busy gone && "$collect" "$1" ./gone gone $((400 * SCALE)) gone; }
+run_replaced() { cp busy old && cp other new && "$collect" "$1" ./old replace $((400 * SCALE)) old new; }
 run_namespace() {
 	mkdir -p ns
-	"$collect" "$1" unshare -m sh -c 'mount -t tmpfs none ns && cp busy ns/ && exec ns/busy spin 400'
+	"$collect" "$1" unshare -m sh -c \
+		"mount -t tmpfs none ns && cp busy ns/ && exec ns/busy spin $((400 * SCALE))"
 }
 
 scenarios="exec fork short threads jit remap gone replaced namespace"
 producers=
-for source in $sources; do producers="$producers $source-command $source-system"; done
+for source in $sources; do
+	for kind in ${KINDS:-command system}; do producers="$producers $source-$kind"; done
+done
 for producer in $producers; do
 	source=${producer%-*}
 	kind=${producer#*-}
