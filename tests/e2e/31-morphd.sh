@@ -58,6 +58,10 @@ if [ $EUID = 0 ] && unshare -m true 2> /dev/null; then
 	expect 1 'a container or sandbox blocks perf_event_open' \
 		allowed_at 2 ./deny "$MORPHD" run --db db -- touch ran
 	expect 1 'sysctl kernel.perf_event_paranoid=0' allowed_at 3 ./deny "$MORPHD" --db db
+	# What a service is told, which has CAP_PERFMON and not all of root's rights.
+	! command -v setpriv > /dev/null ||
+		expect 1 'sysctl kernel.perf_event_paranoid=2' allowed_at 3 ./deny setpriv \
+			--bounding-set=-all,+perfmon --inh-caps=-all "$MORPHD" --source=perf --db db
 	[ ! -e ran ] || fail "a command ran that could not be sampled"
 else
 	echo "skip: showing another kernel.perf_event_paranoid needs root"
