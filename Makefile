@@ -138,7 +138,9 @@ TOOLS := $(foreach s,$(TOOL_SRCS),$(call tool,$(s)))
 GUEST_SRCS := $(filter-out tests/guest/reader.c tests/guest/variant.c,$(wildcard tests/guest/*.c))
 GUEST_VARIANTS := 1 2 3 4 5 6
 GUEST_PROGS := $(patsubst tests/guest/%.c,$(O)/guest/%,$(GUEST_SRCS)) \
-	$(foreach v,$(GUEST_VARIANTS),$(O)/guest/variant$(v)) $(O)/guest/libvariant.so
+	$(foreach v,$(GUEST_VARIANTS),$(O)/guest/variant$(v)) \
+	$(O)/guest/libvariant1.so $(O)/guest/libvariant2.so \
+	$(patsubst %,$(O)/guest/producers-%,busy other liba.so libb.so)
 
 ALL_OBJS := $(LIBPROF_OBJS) $(DAEMON_OBJS) $(EDITOR_OBJS) $(SUPPORT_OBJS) \
 	$(call objs,$(DAEMON_SRCS) $(EDITOR_SRCS) $(TEST_SRCS) $(TOOL_SRCS))
@@ -148,7 +150,8 @@ COMPLETIONS := $(patsubst $(O)/%,$(O)/completion/%,$(PROGS))
 
 # ---- targets --------------------------------------------------------------
 
-.PHONY: all programs tests tools fuzzers plugins kmod guest-programs check check-guest demo \
+.PHONY: all programs tests tools fuzzers plugins kmod guest-programs check check-guest \
+	check-guest-debug demo \
 	check-torture fuzz bench \
 	deb deb-check check-system install install-dkms format format-check layers setup clean help FORCE
 
@@ -166,6 +169,7 @@ help:
 	@echo 'make kmod           morphmon.ko, for each kernel of scripts/kernels, in $$(O)/kmod'
 	@echo 'make check          every test; last line counts them'
 	@echo 'make check-guest    the module'\''s tests in virtual machines, at length'
+	@echo 'make check-guest-debug   the same on a kernel with lockdep, KASAN and the like'
 	@echo 'make demo           the whole way on speedtest1, ends in a report'
 	@echo 'make check-torture  the editor over gcc'\''s C torture programs'
 	@echo 'make fuzz           the fuzzers, at length'
@@ -262,15 +266,23 @@ guest_cc = $(CC) -std=gnu17 -O1 -g -fno-omit-frame-pointer -fno-optimize-sibling
 
 guest-programs: $(GUEST_PROGS)
 
+# Most are static: they lie at one address all of them, and start sooner.
 $(O)/guest/variant%: tests/guest/variant.c
 	$(call say,CC,guest/variant$*)
 	@mkdir -p $(@D)
-	$(Q)$(guest_cc) -DVARIANT=$* -o $@ $<
+	$(Q)$(guest_cc) -DVARIANT=$* $(if $(filter 6,$*),,-static) -o $@ $<
 
-$(O)/guest/libvariant.so: tests/guest/variant.c
-	$(call say,CC,guest/libvariant.so)
+$(O)/guest/libvariant%.so: tests/guest/variant.c
+	$(call say,CC,guest/libvariant$*.so)
 	@mkdir -p $(@D)
-	$(Q)$(guest_cc) -DVARIANT=0 -shared -fPIC -o $@ $<
+	$(Q)$(guest_cc) -DVARIANT=$* -DLIBRARY -shared -fPIC -o $@ $<
+
+# What tests/e2e/30-producers.sh builds: in the guest that would take longer than the test.
+$(O)/guest/producers-%: tests/e2e/busy.c
+	$(call say,CC,guest/producers-$*)
+	@mkdir -p $(@D)
+	$(Q)$(CC) -O1 -Wl,--build-id=0x$(shell echo $* | md5sum | cut -c 1-16) \
+		$(if $(filter %.so,$*),-DLIBRARY -shared -fPIC) -o $@ $< -ldl -lpthread
 
 $(O)/guest/%: tests/guest/%.c tests/guest/reader.c
 	$(call say,CC,$<)
@@ -358,6 +370,12 @@ check-guest:
 	$(Q)scripts/setup --guest
 	$(Q)$(MAKE) --no-print-directory all
 	$(Q)BUILD=$(O) scripts/check-guest --long
+
+# The first time it builds a kernel, for half an hour or more.
+check-guest-debug:
+	$(Q)scripts/setup --guest
+	$(Q)$(MAKE) --no-print-directory all
+	$(Q)BUILD=$(O) scripts/check-guest --debug
 
 demo:
 	$(Q)scripts/setup

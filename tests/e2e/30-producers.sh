@@ -5,7 +5,7 @@
 # follow each other at one address, threads, JIT, deleted and replaced files, mount namespaces.
 # Each stream is also recorded, and its replay must give the very same database.
 # In the environment: SCALE, how many times longer the programs run (in an emulator, which loses
-# timer interrupts); KINDS, command or system.
+# timer interrupts); KINDS, command or system; SCENARIOS, some of those below.
 . "$(dirname "$0")/lib.sh"
 MORPHD=$BUILD/morphd
 SCALE=${SCALE:-1}
@@ -120,7 +120,7 @@ run_namespace() {
 		"mount -t tmpfs none ns && cp busy ns/ && exec ns/busy spin $((400 * SCALE))"
 }
 
-scenarios="exec fork short threads jit remap gone replaced namespace"
+scenarios=${SCENARIOS:-exec fork short threads jit remap gone replaced namespace}
 producers=
 for source in $sources; do
 	for kind in ${KINDS:-command system}; do producers="$producers $source-$kind"; done

@@ -30,6 +30,6 @@ fails 'in use\|temporarily unavailable\|busy' rmmod morphmon
 kill -KILL $holder
 wait $holder 2>/dev/null
 "$GUEST/requests" open || fail "cannot open after the reader was killed: $?"
-check rings conserve hrtimer 1000
+check rings conserve hrtimer 50
 unload
 finish

@@ -4,12 +4,12 @@
 # with a reader that writes rubbish; over many starts and stops.
 . "$(dirname "$0")/lib.sh"
 load
-check rings conserve hrtimer $((1000 + LONG * 9000))
-check rings conserve tick $((1000 + LONG * 9000))
-check rings restart $((20 + LONG * 180))
+check rings conserve hrtimer $((200 + LONG * 99800))
+check rings conserve tick $((200 + LONG * 9800))
+check rings restart $((12 + LONG * 188))
 unload
 load ring_kib=16 stack_depth=8
 check rings overflow
-check rings rubbish $((1500 + LONG * 28500))
+check rings rubbish $((1000 + LONG * 29000))
 unload
 finish

@@ -5,32 +5,31 @@
 # lies in a program that did not run there.
 . "$(dirname "$0")/lib.sh"
 
-# Where each program's own slot lies in its file, in pages.
+# Where each program's slots begin in its file, and which is its own, in pages.
 for v in 1 2 3 4 5 6; do
-	off=$(readelf -SW "$GUEST/variant$v" | awk '$2 == ".slots" { print $5 } $3 == ".slots" { print $6 }')
+	off=$(readelf -SW "$GUEST/variant$v" | sed -nE 's/.* \.slots +PROGBITS +[0-9a-f]+ ([0-9a-f]+) .*/\1/p')
 	id=$(readelf -n "$GUEST/variant$v" | sed -n 's/.*Build ID: //p')
-	echo "$id $((16#$off / 4096 + v))"
+	echo "$id $((16#$off / 4096)) $v"
 done >slots
-[ "$(sort -u slots | wc -l)" = 6 ] || fail "the programs are alike: $(cat slots)"
-mkdir programs
-cp "$GUEST"/variant? programs/
+[ "$(cut -d ' ' -f 1 slots | sort -u | wc -l)" = 6 ] || fail "the programs are alike: $(cat slots)"
 
-storm() { # WATCH-OPTIONS
-	"$GUEST/watch" "$@" "$GUEST/storm" $((600 + LONG * 5400)) 4 "$PWD/programs" >seen ||
+storm() { # PROCESSES WATCH-OPTION...
+	"$GUEST/watch" "${@:2}" "$GUEST/storm" "$1" 4 "$GUEST" >seen ||
 		fail "watch $*: $(tail -n 5 seen)"
 	tail -n 1 seen
 	awk '
-		FNR == NR { slot[$1] = $2; low = low && low < $2 ? low : $2; next }
-		$1 == "file" && $3 in slot {
-			if ($4 == slot[$3])
+		FNR == NR { first[$1] = $2; own[$1] = $3; next }
+		$1 == "file" && $3 in own {
+			slot = $4 - first[$3]
+			if (slot == own[$3])
 				right[$3] += $5
-			else if ($4 >= low && $4 < low + 6)
+			else if (slot >= 0 && slot < 8)
 				wrong += $5
 		}
-		$1 == "file" && $2 ~ /variant/ && !($3 in slot) { no_id += $5 }
+		$1 == "file" && $2 ~ /variant/ && !($3 in own) { no_id += $5 }
 		$1 == "unmapped" { unmapped += $2 }
 		END {
-			for (id in slot)
+			for (id in own)
 				if (right[id] < 10)
 					print "only " right[id] + 0 " samples of the program " id
 			if (wrong)
@@ -44,7 +43,7 @@ storm() { # WATCH-OPTIONS
 	[ "$nr_failed" = 0 ] || cat seen
 }
 load ring_kib=1024
-storm -r 4000
-storm -t
+storm $((300 + LONG * 5700)) -r 4000
+[ "$LONG" = 0 ] || storm 3000 -t
 unload
 finish

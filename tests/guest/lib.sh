@@ -3,7 +3,7 @@
 # What the guest's tests share. Sourced by them; they run in a directory of their own, as root,
 # with the module not loaded. GUEST is where the compiled programs are, LONG is 1 in the long run.
 set -u
-GUEST=$BUILD/guest
+GUEST=${GUEST:-$BUILD/guest}
 KO=$BUILD/kmod/$KERNEL/morphmon.ko
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)
 export GUEST KO

@@ -6,7 +6,7 @@
  *
  *	variantN MS [PROGRAM MS...]	use MS of CPU time, then become the next program
  *
- * Variant 0 is a library with spin(ms).
+ * With -DLIBRARY it is a library with spin(ms).
  */
 #include <stdlib.h>
 #include <time.h>
@@ -52,7 +52,7 @@ void spin(long ms)
 	} while (t.tv_sec < end.tv_sec || (t.tv_sec == end.tv_sec && t.tv_nsec < end.tv_nsec));
 }
 
-#if VARIANT
+#ifndef LIBRARY
 int main(int argc, char **argv)
 {
 	if (argc < 2)

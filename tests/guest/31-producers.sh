@@ -1,0 +1,21 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+# timeout: 3000
+# The suite that every source of samples has to pass, with the module; a part of it, but for the
+# long run.
+. "$(dirname "$0")/lib.sh"
+command -v jq >/dev/null && command -v sqlite3 >/dev/null || { echo "skip: jq or sqlite3 is missing"; exit 77; }
+
+# It compiles its programs, which takes long in an emulator: here they are ready.
+cat >cc <<'CC'
+#!/bin/bash
+while [ $# -gt 0 ] && [ "$1" != -o ]; do shift; done
+exec cp "$GUEST/producers-$2" "$2"
+CC
+chmod +x cc
+export CC=$PWD/cc SOURCES=kmod SCALE=3
+[ "$LONG" = 1 ] || export KINDS=system SCENARIOS="exec short remap replaced"
+load
+bash "$root/tests/e2e/30-producers.sh" || fail "exit $?"
+unload
+finish
