@@ -49,7 +49,7 @@ sed -i '$d' /etc/morph/morphd.conf
 
 # A crash.
 had=$(samples_of /usr/bin/gzip)
-kill -9 "$now"
+check "kill -9" kill -9 "$(main_pid)"
 check "restarted after kill -9" within 60 is_other_pid "$now"
 check "what was stored is there" more_of /usr/bin/gzip $((had - 1))
 compress 10
