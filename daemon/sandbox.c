@@ -7,6 +7,7 @@
 #include <linux/capability.h>
 #include <poll.h>
 #include <signal.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
@@ -23,6 +24,7 @@
 #define DEADLINE_MIN  200		    /* ms */
 #define SHORT_SPAN_NS UINT64_C(60000000000) /* deadlines are shorter after a file was late */
 #define NR_LINGERING  4
+#define EXE_FD	      (MD_SANDBOX_SOCK + 1)
 #define CHUNK	      (64u << 10)
 
 struct md_sandbox {
@@ -105,8 +107,9 @@ static char **environment(char *kept[4])
 static void become_reader(int sock)
 {
 	char *argv[] = {(char *)MD_SANDBOX_NAME, NULL}, *kept[4];
+	int null, exe, fd;
+	char path[32];
 	sigset_t none;
-	int null, fd;
 
 	/* First of all the socket has its place: it is not one of 0, 1 and 2. */
 	if (sock == MD_SANDBOX_SOCK)
@@ -124,9 +127,14 @@ static void become_reader(int sock)
 	sigprocmask(SIG_SETMASK, &none, NULL);
 	if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0))
 		give_up(MD_SANDBOX_PRIVILEGES);
-	if (close_range(MD_SANDBOX_SOCK + 1, ~0u, 0))
+	/* This very program, also where another one stands under its name now. */
+	exe = open("/proc/self/exe", O_RDONLY | O_CLOEXEC);
+	if (exe < 0 || (exe != EXE_FD && dup3(exe, EXE_FD, O_CLOEXEC) < 0))
+		give_up(MD_SANDBOX_EXEC);
+	if (close_range(EXE_FD + 1, ~0u, 0))
 		give_up(MD_SANDBOX_STDIO);
-	execve("/proc/self/exe", argv, environment(kept));
+	snprintf(path, sizeof(path), "/proc/self/fd/%d", EXE_FD);
+	execve(path, argv, environment(kept));
 	give_up(MD_SANDBOX_EXEC);
 }
 

@@ -65,14 +65,13 @@ static int say_number(struct md_buf *reply, uint64_t number)
 
 static int work(int fd, uint64_t size, struct md_buf *reply)
 {
-	volatile char *nowhere = NULL;
 	char what[2] = "";
 
 	if (pread(fd, what, 2, 0) != 2 || what[0] != '!')
 		return md_modread_file(fd, size, reply);
 	switch (what[1]) {
 	case 'p': return say(fd, size, reply);
-	case 'c': *nowhere = 1; return 0;
+	case 'c': __builtin_trap();
 	case 'e': return -1;
 	case 'l':
 		for (;;)
@@ -981,9 +980,12 @@ START_TEST(what_stands_in_the_way_of_a_sandbox_is_said)
 	};
 	const struct md_sandbox_config config = {60000, REPLY_MAX};
 	struct md_sandbox *another;
+	const char *preload = getenv("LD_PRELOAD");
 	int status;
 	pid_t pid;
 
+	if (ways[_i].nr == SYS_execve && preload && strstr(preload, "valgrind"))
+		MORPH_SKIP("valgrind has no answer to an execve() that fails");
 	pid = fork();
 	if (!pid) {
 		deny(ways[_i].nr, ways[_i].arg);

@@ -1,10 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-/* deny - run a command for which perf_event_open fails with EACCES, as Debian's kernels do it. */
+/*
+ * deny - run a command for which perf_event_open fails with EACCES, as Debian's kernels do it.
+ *
+ *	deny [-NUMBER] COMMAND...	or the system call NUMBER
+ */
 #include <errno.h>
 #include <linux/filter.h>
 #include <linux/seccomp.h>
 #include <stddef.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -19,6 +24,11 @@ int main(int argc, char **argv)
 	};
 	struct sock_fprog program = {.len = 4, .filter = filter};
 
+	if (argc > 1 && argv[1][0] == '-') {
+		filter[1].k = (unsigned int)atoi(argv[1] + 1);
+		argv++;
+		argc--;
+	}
 	if (argc < 2 || prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) ||
 	    prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program)) {
 		perror("deny");

@@ -1,0 +1,219 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+# timeout: 600
+# Files that morphd does not know are read by processes without rights: what these are seen to
+# have, files that are not what they should be, and readers that are stopped, killed, or cannot be
+# had. Samples are never lost by it, and none is given to a wrong file.
+. "$(dirname "$0")/lib.sh"
+MORPHD=$BUILD/morphd
+cd "$TMPDIR" || exit 1
+sampling
+source=${sources# }
+source=${source%% *}
+CC=${CC:-gcc}
+$CC -O1 -o busy "$root/tests/e2e/busy.c" -ldl -lpthread || exit 1
+$CC -O1 -o other -Wl,--build-id=0x0102030405060708 "$root/tests/e2e/busy.c" -ldl -lpthread || exit 1
+$CC -o deny "$root/tests/e2e/deny.c" || exit 1
+
+samples() { # DB FILE: samples of the module with FILE's build-id
+	sqlite3 -readonly "$1" "SELECT coalesce(sum(nr_samples), 0) FROM bucket b JOIN module m
+		ON b.module = m.key WHERE hex(build_id) = '$(readelf -n "$2" 2> /dev/null |
+		sed -n 's/.*Build ID: //p' | tr a-f A-F)'"
+}
+adds_up() { # WHAT
+	jq -e '.emitted == .attributed + .unattributed + .lost and .emitted > 0' out > /dev/null ||
+		fail "$1: samples do not add up: $(head -c 300 out)"
+}
+unreadable() { jq '.reasons.unreadable' out; }
+
+# run COMMAND...: sampled; leaves db, out, err
+run() {
+	rm -f db*
+	"$MORPHD" run --source="$source" --rate 4000 --db db --json -- "$@" > out 2> err ||
+		fail "$*: exit $?: $(cat err)"
+}
+
+# start COMMAND...: the same beside us; $pid, and $reader once there is one
+start() {
+	rm -f db* go
+	"$@" > out 2> err &
+	pid=$!
+	find_reader
+}
+find_reader() {
+	reader=
+	until reader=$(pgrep -P $pid -x morphd-reader); do
+		kill -0 $pid 2> /dev/null || { fail "no reader: $(cat err)"; return 1; }
+		sleep 0.02
+	done
+}
+finish_run() { wait $pid || fail "$1: exit $?: $(cat err)"; }
+# What a sampled shell does: $1, then once there is the file "go", $2.
+cat > two.sh <<'SH'
+$1
+until [ -e go ]; do sleep 0.02; done
+$2
+SH
+
+field() { sed -n "s/^$2:[[:space:]]*//p" "/proc/$1/status"; }
+# no_rights PID UID
+no_rights() {
+	local set
+	for set in CapInh CapPrm CapEff CapAmb; do
+		[ "$(field "$1" $set)" = 0000000000000000 ] || fail "reader: $set $(field "$1" $set)"
+	done
+	[ "$(field "$1" NoNewPrivs)" = 1 ] || fail "reader: no_new_privs"
+	[ "$(field "$1" Seccomp)" = 2 ] || fail "reader: seccomp $(field "$1" Seccomp)"
+	[ "$(field "$1" Uid | cut -f 2)" = "$2" ] || fail "reader: user $(field "$1" Uid)"
+	[ $EUID != 0 ] || [ "$(ls "/proc/$1/fd" | wc -l)" = 4 ] ||
+		fail "reader: $(ls -l "/proc/$1/fd")"
+	# Nobody's terminal, nobody's signals.
+	[ "$(ps -o sid= -p "$1" | tr -d ' ')" = "$1" ] || fail "reader: session"
+}
+
+# What the reader is, and that it goes.
+start "$MORPHD" run --source="$source" --rate 4000 --db db --json -- \
+	bash two.sh "./busy spin 200" "./other spin 200"
+if [ $EUID = 0 ]; then no_rights "$reader" 65534; else no_rights "$reader" $EUID; fi
+kill -TERM "$reader" # not for it
+touch go
+finish_run "plain"
+adds_up "plain"
+[ "$(unreadable)" = 0 ] || fail "plain: $(unreadable) unreadable: $(cat err)"
+[ "$(samples db busy)" -gt 100 ] && [ "$(samples db other)" -gt 100 ] || fail "plain: no samples"
+[ ! -e "/proc/$reader" ] || fail "the reader is still there"
+echo "a reader without rights: $(samples db busy) and $(samples db other) samples"
+
+# Killed, it is replaced.
+start "$MORPHD" run --source="$source" --rate 4000 --db db --json -- \
+	bash two.sh "./busy spin 200" "./other spin 200"
+until [ -n "$(pgrep -x busy)" ] || ! kill -0 $pid 2> /dev/null; do sleep 0.02; done
+kill -KILL "$reader"
+touch go
+finish_run "killed"
+adds_up "killed"
+[ "$(samples db other)" -gt 100 ] || fail "killed: $(samples db other) samples: $(cat err)"
+
+# Stopped, it is given up after a while, and the file with it; the next one has a new reader.
+cat > late.sh <<'SH'
+sleep 0.02
+./other spin 200
+until [ -e go ]; do sleep 0.02; done
+./late spin 300
+until [ -e again ]; do sleep 0.02; done
+./busy spin 300
+SH
+$CC -O1 -o late -Wl,--build-id=0x0807060504030201 "$root/tests/e2e/busy.c" -ldl -lpthread || exit 1
+rm -f again
+start "$MORPHD" run --source="$source" --rate 4000 --interval 0.1 --db db --json -- bash late.sh
+# All that is mapped before has been read once this is seen.
+until [ "$(samples db other 2> /dev/null || echo 0)" -gt 0 ] || ! kill -0 $pid 2> /dev/null; do
+	sleep 0.1
+done
+kill -STOP "$reader"
+touch go
+until grep -q "took too long" err || ! kill -0 $pid 2> /dev/null; do sleep 0.1; done
+touch again
+finish_run "stopped"
+adds_up "stopped"
+grep -q "^morphd: .*/late: reading it took too long$" err || fail "stopped: $(cat err)"
+[ "$(samples db late)" = 0 ] || fail "stopped: samples of a file that nobody has read"
+[ "$(unreadable)" -gt 100 ] || fail "stopped: $(unreadable) unreadable"
+[ "$(samples db busy)" -gt 100 ] || fail "stopped: $(samples db busy) samples: $(cat err)"
+[ ! -e "/proc/$reader" ] || fail "the stopped reader is still there"
+echo "a stopped reader: $(unreadable) samples unreadable, $(samples db busy) of the next file"
+
+# morphd killed: the reader goes, too, even stopped.
+start "$MORPHD" run --source="$source" --db db -- sleep 60
+child=$(pgrep -P $pid -x sleep)
+kill -STOP "$reader"
+kill -KILL $pid
+wait $pid 2> /dev/null
+[ -z "$child" ] || kill "$child"
+while [ -e "/proc/$reader" ] && [ "$(field "$reader" State | cut -c 1)" != Z ]; do sleep 0.05; done
+
+# Files that run, and that a reader of ELF files must refuse.
+patch() { # FILE OFFSET BYTES: a copy of busy
+	rm -f "$1" && cp busy "$1" &&
+		printf "$3" | dd of="$1" bs=1 seek="$2" conv=notrunc status=none
+}
+patch no-sections 40 '\377\377\377\377\377\377\377\177'  # e_shoff
+patch many-sections 60 '\377\376'                        # e_shnum
+patch strange-section 58 '\001'                          # e_shentsize
+for f in no-sections many-sections strange-section; do
+	run ./$f spin 200
+	adds_up $f
+	[ "$(unreadable)" -gt 100 ] || fail "$f: $(unreadable) samples unreadable"
+	[ "$(samples db busy)" = 0 ] || fail "$f: samples of another file"
+	! grep -q "process that read it" err || fail "$f: $(cat err)"
+done
+
+# A pipe in a program's place hangs nobody.
+cat > pipe.sh <<'SH'
+cp busy piped
+./piped spin 300 &
+until [ "$(cat /proc/$!/comm)" = piped ]; do :; done
+rm piped && mkfifo piped
+wait
+SH
+run bash pipe.sh
+adds_up "a pipe"
+
+# Many at once.
+mkdir -p many
+for i in $(seq 100); do cp busy "many/f$i"; done
+run bash -c 'for f in many/*; do ./$f spin 2 & done; wait'
+adds_up "many files"
+[ "$(unreadable)" = 0 ] || fail "many files: $(unreadable) unreadable: $(cat err)"
+[ "$(sqlite3 -readonly db "SELECT count(*) FROM module WHERE path LIKE '%/many/%'")" = 1 ] ||
+	fail "copies of one file are not one module"
+
+# Where no sandbox can be had root does not go on, and nobody else is stopped. 126 is capset.
+if [ $EUID = 0 ]; then
+	rm -f ran db*
+	./deny -126 "$MORPHD" run --source="$source" --db db -- touch ran 2> err &&
+		fail "root reads files without a sandbox"
+	[ "$(cat err)" = "morphd: no sandbox for reading files: capabilities: Permission denied" ] ||
+		fail "without a sandbox: $(cat err)"
+	[ ! -e ran ] || fail "a command ran that could not be sampled"
+	# A recording needs none.
+	"$MORPHD" run --source="$source" --record rec -- true 2> err || fail "$(cat err)"
+	./deny -126 "$MORPHD" --input rec --db db 2> err || fail "replay: $(cat err)"
+	if command -v setpriv > /dev/null; then
+		# The unit's capabilities: no other user, but no rights either.
+		caps=$(sed -n 's/^CapabilityBoundingSet=//p' "$root/daemon/morphd.service" |
+			tr A-Z a-z | sed 's/cap_//g; s/^/+/; s/ /,+/g')
+		start setpriv --bounding-set="-all,$caps" --inh-caps=-all "$MORPHD" --rate 100 --db db
+		user=0
+		case $caps in *+setuid*) user=65534 ;; esac
+		no_rights "$reader" $user
+		kill -TERM $pid
+		finish_run "with the unit's capabilities"
+		[ ! -e "/proc/$reader" ] || fail "the unit's reader is still there"
+	else
+		echo "skip: no setpriv"
+	fi
+fi
+if [ $EUID = 0 ] && command -v setpriv > /dev/null &&
+	[ "$(cat /proc/sys/kernel/perf_event_paranoid)" -le 2 ]; then
+	user=$(mktemp -d /tmp/morph-user.XXXXXX) || exit 1
+	trap 'rm -rf "$user"' EXIT
+	chmod 777 "$user" && cp "$MORPHD" "$BUILD/morph-stats" deny busy "$user/" && cd "$user" || exit 1
+	as_user() { setpriv --reuid=65534 --regid=65534 --clear-groups "$@"; }
+	as_user ./morphd run --source=perf --db db --json -- ./busy spin 200 > out 2> err ||
+		grep -q 'perf_event_mlock_kb is used up' err || fail "an ordinary user: $(cat err)"
+	if ! grep -q 'perf_event_mlock_kb is used up' err; then
+		[ "$(samples db busy)" -gt 20 ] || fail "an ordinary user: $(cat err)"
+		! grep -q sandbox err || fail "an ordinary user has no sandbox: $(cat err)"
+		rm -f db*
+		as_user ./deny -126 ./morphd run --source=perf --db db --json -- ./busy spin 200 \
+			> out 2> err || fail "an ordinary user without a sandbox: $(cat err)"
+		grep -q "files are read without a sandbox: capabilities: Permission denied" err ||
+			fail "not said: $(cat err)"
+		[ "$(samples db busy)" -gt 20 ] || fail "an ordinary user without a sandbox: no samples"
+		./morph-stats status --db db | grep -q "without a sandbox: capabilities" ||
+			fail "status does not say it: $(./morph-stats status --db db)"
+	fi
+fi
+[ $nr_failed = 0 ] && echo ok
+exit $((nr_failed > 0))
