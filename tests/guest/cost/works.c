@@ -1,0 +1,218 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * works - the operations whose instructions in the kernel are counted.
+ *
+ * Decides what one operation is: each begins at its MARK_OP. They do as little as possible of their
+ * own, so that what is added to them weighs the most.
+ */
+#include <fcntl.h>
+#include <linux/futex.h>
+#include <pthread.h>
+#include <sched.h>
+#include <stdbool.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "tests/guest/cost/guest.h"
+
+#define MAPPED_FILE "/lib/x86_64-linux-gnu/libc.so.6"
+#define MAPPED_SIZE 65536
+
+/* The paper's strawman: a loop of 64 additions, nothing else. 64 Ki times is one operation. */
+static void run_loop(unsigned int nr)
+{
+	for (; nr; nr--) {
+		uint64_t left = 65536, sum = 0;
+
+		MARK(MARK_OP);
+		__asm__ volatile("1:\n\t.rept 64\n\tadd $1, %0\n\t.endr\n\tdec %1\n\tjnz 1b"
+				 : "+r"(sum), "+r"(left));
+	}
+}
+
+/*
+ * Whoever is woken waits until the waker sleeps: whether it may interrupt it depends on their times
+ * so far, and with those would the number of system calls in a round.
+ */
+static void switch_politely(bool on)
+{
+	static const struct sched_param none;
+
+	if (sched_setscheduler(0, on ? SCHED_BATCH : SCHED_OTHER, &none))
+		die("sched_setscheduler");
+}
+
+static void hand_over(int *turn, int me)
+{
+	__atomic_store_n(turn, !me, __ATOMIC_SEQ_CST);
+	syscall(SYS_futex, turn, FUTEX_WAKE_PRIVATE, 1, NULL, NULL, 0);
+	while (__atomic_load_n(turn, __ATOMIC_SEQ_CST) != me)
+		syscall(SYS_futex, turn, FUTEX_WAIT_PRIVATE, !me, NULL, NULL, 0);
+}
+
+static struct {
+	int turn;
+	unsigned int nr;
+} futex;
+
+static void *futex_other(void *unused)
+{
+	unsigned int i;
+
+	while (__atomic_load_n(&futex.turn, __ATOMIC_SEQ_CST) != 1)
+		syscall(SYS_futex, &futex.turn, FUTEX_WAIT_PRIVATE, 0, NULL, NULL, 0);
+	for (i = 1; i < futex.nr; i++)
+		hand_over(&futex.turn, 1);
+	__atomic_store_n(&futex.turn, 0, __ATOMIC_SEQ_CST);
+	syscall(SYS_futex, &futex.turn, FUTEX_WAKE_PRIVATE, 1, NULL, NULL, 0);
+	return unused;
+}
+
+/* Two threads of a process: to the other one and back. */
+static void run_switch_futex(unsigned int nr)
+{
+	pthread_t other;
+	unsigned int i;
+
+	switch_politely(true);
+	futex.turn = 0;
+	futex.nr = nr;
+	if (pthread_create(&other, NULL, futex_other, NULL))
+		die("pthread_create");
+	for (i = 0; i < nr; i++) {
+		MARK(MARK_OP);
+		hand_over(&futex.turn, 0);
+	}
+	pthread_join(other, NULL);
+	switch_politely(false);
+}
+
+/* Two processes and two pipes: there and back. */
+static void run_switch_pipe(unsigned int nr)
+{
+	int to[2], from[2];
+	char c = 0;
+	pid_t pid;
+
+	switch_politely(true);
+	if (pipe(to) || pipe(from))
+		die("pipe");
+	pid = fork();
+	if (pid < 0)
+		die("fork");
+	if (!pid) {
+		close(to[1]);
+		while (read(to[0], &c, 1) == 1)
+			if (write(from[1], &c, 1) != 1)
+				_exit(1);
+		_exit(0);
+	}
+	close(to[0]);
+	for (; nr; nr--) {
+		MARK(MARK_OP);
+		if (write(to[1], &c, 1) != 1 || read(from[0], &c, 1) != 1)
+			die("pipe: lost");
+	}
+	close(to[1]);
+	close(from[0]);
+	close(from[1]);
+	waitpid(pid, NULL, 0);
+	switch_politely(false);
+}
+
+/* To the idle task and back. */
+static void run_sleep(unsigned int nr)
+{
+	static const struct timespec ms = {.tv_nsec = 1000000};
+
+	for (; nr; nr--) {
+		MARK(MARK_OP);
+		nanosleep(&ms, NULL);
+	}
+}
+
+static void child(const char *program)
+{
+	pid_t pid;
+	int status;
+
+	MARK(MARK_OP);
+	pid = fork();
+	if (pid < 0)
+		die("fork");
+	if (!pid) {
+		if (program) {
+			execl(program, program, NULL);
+			_exit(1);
+		}
+		_exit(0);
+	}
+	if (waitpid(pid, &status, 0) != pid || status)
+		die("%s: status %#x", program ? program : "child", status);
+}
+
+static void run_fork(unsigned int nr)
+{
+	for (; nr; nr--)
+		child(NULL);
+}
+
+/* The smallest program there is: two instructions. */
+static void run_exec(unsigned int nr)
+{
+	for (; nr; nr--)
+		child("/nothing");
+}
+
+/* One with an interpreter and a library: /bin/true. */
+static void run_exec_shared(unsigned int nr)
+{
+	for (; nr; nr--)
+		child("/bin/true");
+}
+
+static void run_mmap_exec(unsigned int nr)
+{
+	int fd = open(MAPPED_FILE, O_RDONLY | O_CLOEXEC);
+
+	if (fd < 0)
+		die("open %s", MAPPED_FILE);
+	for (; nr; nr--) {
+		void *p;
+
+		MARK(MARK_OP);
+		p = mmap(NULL, MAPPED_SIZE, PROT_READ | PROT_EXEC, MAP_PRIVATE, fd, 0);
+		if (p == MAP_FAILED || munmap(p, MAPPED_SIZE))
+			die("mmap");
+	}
+	close(fd);
+}
+
+static void run_mmap(unsigned int nr)
+{
+	for (; nr; nr--) {
+		void *p;
+
+		MARK(MARK_OP);
+		p = mmap(NULL, MAPPED_SIZE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1,
+			 0);
+		if (p == MAP_FAILED || munmap(p, MAPPED_SIZE))
+			die("mmap");
+	}
+}
+
+const struct work works[] = {
+	{"loop", run_loop, 500}, /* 2.1 s */
+	{"switch-futex", run_switch_futex, 2000},
+	{"switch-pipe", run_switch_pipe, 2000},
+	{"sleep", run_sleep, 400},
+	{"fork", run_fork, 200},
+	{"exec", run_exec, 150},
+	{"exec-shared", run_exec_shared, 50},
+	{"mmap-exec", run_mmap_exec, 1000},
+	{"mmap", run_mmap, 1000},
+	{NULL, NULL, 0},
+};
