@@ -3,7 +3,7 @@
  * build_id - from the notes in a file's first page; see build_id.h.
  *
  * The file is anybody's: it may change while it is read, so each number is fetched once, and its
- * page may be out of the kernel's own map (memfd_secret), so each fetch may fail.
+ * page may be out of the kernel's own map (memfd_secret), so the first fetch may fail.
  */
 #include <linux/elf.h>
 #include <linux/highmem.h>
@@ -28,11 +28,16 @@ struct reader {
 	u8 *out;
 };
 
-/* Return: false where [off, off + size) is not in the page, or cannot be read. */
-static bool fetch(const struct reader *r, void *to, u64 off, u32 size)
+/*
+ * Return: false where [off, off + size) is not in the page. Not inlined, or the compiler might
+ * look at the page again instead of at the copy.
+ */
+static noinline bool fetch(const struct reader *r, void *to, u64 off, u32 size)
 {
-	return off <= PAGE_SIZE && size <= PAGE_SIZE - off &&
-	       !copy_from_kernel_nofault(to, r->page + off, size);
+	if (off > PAGE_SIZE || size > PAGE_SIZE - off)
+		return false;
+	memcpy(to, r->page + off, size);
+	return true;
 }
 
 static u32 find_in_notes(struct reader *r, u64 off, u64 end)
@@ -60,8 +65,10 @@ static u32 find_in_page(struct reader *r)
 	u32 i, len = 0;
 	u64 at;
 
-	if (!fetch(r, &ehdr, 0, sizeof(ehdr)) || memcmp(ehdr.e_ident, ELFMAG, SELFMAG) ||
-	    ehdr.e_ident[EI_CLASS] != ELFCLASS64 || ehdr.e_phentsize != sizeof(phdr))
+	/* Where this can be read, the rest of the page can. */
+	if (copy_from_kernel_nofault(&ehdr, r->page, sizeof(ehdr)) ||
+	    memcmp(ehdr.e_ident, ELFMAG, SELFMAG) || ehdr.e_ident[EI_CLASS] != ELFCLASS64 ||
+	    ehdr.e_phentsize != sizeof(phdr))
 		return 0;
 	for (i = 0; i < ehdr.e_phnum && !len; i++) {
 		at = ehdr.e_phoff + i * sizeof(phdr);

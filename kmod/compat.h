@@ -6,6 +6,7 @@
 #define MORPH_COMPAT_H
 
 #include <linux/fs.h>
+#include <linux/ftrace.h>
 #include <linux/hrtimer.h>
 #include <linux/mm.h>
 #include <linux/sched.h>
@@ -46,6 +47,20 @@ static inline const struct inode *morph_file_inode(struct file *file)
 	return file_user_inode(file);
 #else
 	return file_inode(file);
+#endif
+}
+
+#ifndef CONFIG_DYNAMIC_FTRACE_WITH_ARGS
+#error "morphmon needs a kernel with CONFIG_DYNAMIC_FTRACE_WITH_ARGS"
+#endif
+
+/* Argument @nr of the traced function. */
+static inline unsigned long morph_ftrace_argument(struct ftrace_regs *regs, unsigned int nr)
+{
+#ifdef MORPH_HAS_FTRACE_ARGUMENT
+	return ftrace_regs_get_argument(regs, nr);
+#else
+	return regs_get_kernel_argument(&regs->regs, nr);
 #endif
 }
 

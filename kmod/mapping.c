@@ -3,14 +3,16 @@
  * mapping - executable memory as it is mapped: which file, which part of it, where.
  *
  * perf_event_mmap() is called for every mapping and every mprotect(), those of exec included,
- * before the program can use it. There is no tracepoint there, hence a kprobe.
+ * before the program can use it. There is no tracepoint there; a kprobe would cost every mapping
+ * of any kind three times as much as the hook of function tracing does.
  */
 #include <linux/dcache.h>
 #include <linux/fs.h>
+#include <linux/ftrace.h>
 #include <linux/kdev_t.h>
-#include <linux/kprobes.h>
 #include <linux/mm.h>
 #include <linux/nsproxy.h>
+#include <linux/preempt.h>
 #include <linux/sched.h>
 #include <linux/sched/task.h>
 #include <linux/string.h>
@@ -50,9 +52,9 @@ static void describe_file(struct morph_mmap *mmap, struct file *file)
 	mmap->build_id_len = morph_build_id_read(file, mmap->build_id);
 }
 
-static void send(struct morph_cpu *cpu, struct morph_mmap *mmap, const char *path)
+static void send(struct morph_cpu *cpu, struct morph_mmap *mmap, const char *path, u32 len)
 {
-	u32 flags = mmap->task.flags, len = strlen(path);
+	u32 flags = mmap->task.flags;
 	u32 size = ALIGN(sizeof(*mmap) + len + 1, MORPH_RECORD_ALIGN);
 	unsigned long irq_flags;
 
@@ -64,56 +66,64 @@ static void send(struct morph_cpu *cpu, struct morph_mmap *mmap, const char *pat
 	atomic_inc(morph_epoch(current->tgid));
 }
 
-static struct kprobe probe;
-static unsigned long nr_missed; /* of probe, already said */
-
-/* A kprobe that another one's handler runs into is passed over, and counted. */
-static void account_missed(struct morph_cpu *cpu)
+static void tell(struct morph_cpu *cpu, struct vm_area_struct *vma)
 {
-	unsigned long nr = READ_ONCE(probe.nmissed), said = READ_ONCE(nr_missed), flags;
-
-	if (likely(nr == said) || cmpxchg(&nr_missed, said, nr) != said)
-		return;
-	local_irq_save(flags);
-	morph_ring_lose(&cpu->ring, ktime_get_ns(), 0, nr - said);
-	local_irq_restore(flags);
-}
-
-/* Preemption is off, so the CPU and its room for a path are ours; interrupts may be on. */
-static int on_mapping(struct kprobe *unused, struct pt_regs *regs)
-{
-	struct vm_area_struct *vma = (void *)regs_get_kernel_argument(regs, 0);
-	struct morph_cpu *cpu = this_cpu_ptr(&morph_cpus);
-	struct morph_mmap mmap = {};
+	struct morph_mmap mmap = {
+		.start = vma->vm_start,
+		.len = vma->vm_end - vma->vm_start,
+		.off = (u64)vma->vm_pgoff << PAGE_SHIFT,
+	};
 	const char *path;
 
-	if (!(vma->vm_flags & VM_EXEC) || !cpu->on || vma->vm_mm != current->mm)
-		return 0;
-	account_missed(cpu);
-	mmap.start = vma->vm_start;
-	mmap.len = vma->vm_end - vma->vm_start;
-	mmap.off = (u64)vma->vm_pgoff << PAGE_SHIFT;
-	if (vma->vm_file) {
-		describe_file(&mmap, vma->vm_file);
-		path = d_path(morph_file_path(vma->vm_file), cpu->path, PATH_MAX);
-		if (IS_ERR(path))
-			path = "";
-	} else {
+	if (!cpu->on)
+		return;
+	if (!vma->vm_file) {
 		path = nameless(vma);
+		send(cpu, &mmap, path, strlen(path));
+		return;
 	}
-	send(cpu, &mmap, path);
-	return 0;
+	describe_file(&mmap, vma->vm_file);
+	path = d_path(morph_file_path(vma->vm_file), cpu->path, PATH_MAX);
+	/* It is put at the end of the room for it. */
+	if (IS_ERR(path))
+		send(cpu, &mmap, "", 0);
+	else
+		send(cpu, &mmap, path, cpu->path + PATH_MAX - 1 - path);
 }
+
+/* Any context: interrupts and preemption as the caller of perf_event_mmap() had them. */
+static void on_mapping(unsigned long ip, unsigned long parent_ip, struct ftrace_ops *ops,
+		       struct ftrace_regs *regs)
+{
+	struct vm_area_struct *vma = (void *)morph_ftrace_argument(regs, 0);
+
+	if (!(vma->vm_flags & VM_EXEC) || vma->vm_mm != current->mm)
+		return;
+	/* The CPU, and its room for a path, are ours until the record is sent. */
+	preempt_disable_notrace();
+	tell(this_cpu_ptr(&morph_cpus), vma);
+	preempt_enable_notrace();
+}
+
+/*
+ * It cannot come into itself: nothing that it calls maps memory. While it is there the kernel's
+ * tracing cannot be switched off as a whole, or mappings would be missed in silence.
+ */
+static struct ftrace_ops hook = {
+	.func = on_mapping,
+	.flags = FTRACE_OPS_FL_RECURSION | FTRACE_OPS_FL_PERMANENT,
+};
 
 int morph_mappings_start(void)
 {
-	/* What an earlier start left in it would be taken for an address that was asked for. */
-	nr_missed = 0;
-	probe = (struct kprobe){.symbol_name = "perf_event_mmap", .pre_handler = on_mapping};
-	return register_kprobe(&probe);
+	char name[] = "perf_event_mmap";
+	int ret = ftrace_set_filter(&hook, name, strlen(name), 1);
+
+	return ret ? ret : register_ftrace_function(&hook);
 }
 
 void morph_mappings_stop(void)
 {
-	unregister_kprobe(&probe);
+	unregister_ftrace_function(&hook);
+	ftrace_free_filter(&hook);
 }

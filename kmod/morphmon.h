@@ -37,11 +37,11 @@ struct morph_cpu {
 	bool on; /* this CPU collects; events before that are nobody's */
 	bool user_only;
 	bool with_stacks;
-	bool is_armed;	 /* the timer runs */
-	bool was_paused; /* since it last fired */
+	bool was_paused; /* the timer, since it last fired */
 	u64 nr_samples;
 	struct morph_ring ring;
 	struct hrtimer timer;
+	bool is_armed; /* the timer runs */
 	/* The interval is @base_ns + random below @span_ns. Written by any CPU. */
 	u32 base_ns, span_ns;
 	u64 seed;
