@@ -227,7 +227,7 @@ static int morph_mmap_pages(struct file *file, struct vm_area_struct *vma)
 	if (page > size / PAGE_SIZE + 1 || nr > size / PAGE_SIZE + 2 - page)
 		return -EINVAL;
 	if (page == 0) {
-		if (nr != 1 || !(vma->vm_flags & VM_SHARED))
+		if (nr != 1 || !(vma->vm_flags & VM_MAYSHARE))
 			return -EINVAL;
 	} else {
 		if (vma->vm_flags & VM_WRITE)

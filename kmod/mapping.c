@@ -119,7 +119,11 @@ int morph_mappings_start(void)
 	char name[] = "perf_event_mmap";
 	int ret = ftrace_set_filter(&hook, name, strlen(name), 1);
 
-	return ret ? ret : register_ftrace_function(&hook);
+	if (!ret)
+		ret = register_ftrace_function(&hook);
+	if (ret)
+		ftrace_free_filter(&hook);
+	return ret;
 }
 
 void morph_mappings_stop(void)
