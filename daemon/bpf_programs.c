@@ -24,6 +24,11 @@
 /* A stage that waits so long is of a thread that left its CPU. */
 #define STALE_NS INT64_C(100000000)
 
+struct cpu {
+	bool is_gone;	  /* taken offline with something in its stage, which counts as lost */
+	uint64_t left_ns; /* when the first of that was taken; passed over once it comes after all */
+};
+
 struct md_bpf_programs {
 	struct collector *skel;
 	struct ring_buffer *ring;
@@ -31,7 +36,8 @@ struct md_bpf_programs {
 	size_t stages_size;
 	uint32_t nr_cpus;
 	uint64_t limit_ns;
-	bool *is_gone; /* CPUs that were taken offline with something in their stage */
+	struct cpu *cpus;
+	uint64_t nr_left; /* samples in the stages of CPUs that went off */
 	int (*take)(void *arg, void *record, size_t size);
 	void *arg;
 };
@@ -89,8 +95,13 @@ static int set_sizes(struct md_bpf_programs *p, pid_t command)
 
 static int on_record(void *arg, void *record, size_t size)
 {
+	const struct md_wire_batch *batch = record;
+	const struct morph_record *head = record;
 	struct md_bpf_programs *p = arg;
 
+	if (size >= sizeof(batch->task) && head->type == MD_WIRE_SAMPLES &&
+	    head->cpu < p->nr_cpus && batch->task.time_ns == p->cpus[head->cpu].left_ns)
+		return 0;
 	return p->take(p->arg, record, size);
 }
 
@@ -100,8 +111,8 @@ static int map_rings(struct md_bpf_programs *p)
 	void *map;
 
 	p->stages_size = (p->nr_cpus * sizeof(*p->stages) + page - 1) / page * page;
-	p->is_gone = calloc(p->nr_cpus, sizeof(p->is_gone[0]));
-	if (!p->is_gone)
+	p->cpus = calloc(p->nr_cpus, sizeof(p->cpus[0]));
+	if (!p->cpus)
 		return -ENOMEM;
 	map = mmap(NULL, p->stages_size, PROT_READ, MAP_SHARED, bpf_map__fd(p->skel->maps.stages),
 		   0);
@@ -155,7 +166,7 @@ void md_bpf_programs_close(struct md_bpf_programs *p)
 	if (p->stages)
 		munmap(p->stages, p->stages_size);
 	collector__destroy(p->skel);
-	free(p->is_gone);
+	free(p->cpus);
 	free(p);
 }
 
@@ -182,15 +193,21 @@ uint32_t md_bpf_programs_nr_cpus(const struct md_bpf_programs *p)
 static void flush_stage(struct md_bpf_programs *p, uint32_t cpu)
 {
 	LIBBPF_OPTS(bpf_test_run_opts, opts, .flags = BPF_F_TEST_RUN_ON_CPU, .cpu = cpu);
+	int fd = bpf_program__fd(p->skel->progs.flush_stage);
+	const struct md_wire_stage *stage = &p->stages[cpu];
 
-	if (bpf_prog_test_run_opts(bpf_program__fd(p->skel->progs.flush_stage), &opts) == -ENXIO)
-		p->is_gone[cpu] = true;
+	p->cpus[cpu].is_gone = bpf_prog_test_run_opts(fd, &opts) == -ENXIO;
+	if (p->cpus[cpu].is_gone && p->cpus[cpu].left_ns != stage->first_ns) {
+		p->cpus[cpu].left_ns = stage->first_ns;
+		p->nr_left += stage->nr;
+	}
 }
 
 /* When the oldest sample was taken that is still in a stage; 0: there is none. */
 static uint64_t waits_since(const struct md_bpf_programs *p, uint32_t cpu)
 {
-	return p->is_gone[cpu] ? 0 : __atomic_load_n(&p->stages[cpu].first_ns, __ATOMIC_ACQUIRE);
+	return p->cpus[cpu].is_gone ? 0
+				    : __atomic_load_n(&p->stages[cpu].first_ns, __ATOMIC_ACQUIRE);
 }
 
 /* Whether nothing is on its way into @stage; if not, what was seen of it means nothing. */
@@ -208,7 +225,7 @@ uint64_t md_bpf_programs_limit(struct md_bpf_programs *p, bool all)
 
 	for (cpu = 0; cpu < p->nr_cpus; cpu++) {
 		first = waits_since(p, cpu);
-		if (first && (all || (int64_t)(now - first) > STALE_NS))
+		if (p->cpus[cpu].is_gone || (first && (all || (int64_t)(now - first) > STALE_NS)))
 			flush_stage(p, cpu);
 	}
 	/*
@@ -233,7 +250,7 @@ uint64_t md_bpf_programs_limit(struct md_bpf_programs *p, bool all)
 
 struct md_bpf_totals md_bpf_programs_totals(const struct md_bpf_programs *p)
 {
-	struct md_bpf_totals totals = {0};
+	struct md_bpf_totals totals = {.nr_lost = p->nr_left};
 	uint32_t cpu;
 
 	for (cpu = 0; cpu < p->nr_cpus; cpu++) {
@@ -241,8 +258,6 @@ struct md_bpf_totals md_bpf_programs_totals(const struct md_bpf_programs *p)
 		totals.nr_lost += __atomic_load_n(&p->stages[cpu].nr_lost, __ATOMIC_ACQUIRE);
 		totals.nr_lost_events +=
 			__atomic_load_n(&p->stages[cpu].nr_lost_events, __ATOMIC_ACQUIRE);
-		if (p->is_gone[cpu])
-			totals.nr_lost += p->stages[cpu].nr;
 	}
 	return totals;
 }

@@ -13,6 +13,10 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "daemon/clock.h"
+
+#define PROBE_NS UINT64_C(1000000000) /* between two looks at whether events are alive */
+
 /*
  * Data pages of a ring. 128 and the control page are what kernel.perf_event_mlock_kb (516)
  * gives each CPU of an ordinary user.
@@ -63,7 +67,7 @@ static void set_attr(struct perf_event_attr *attr, const struct choice *choice, 
 		.sample_freq = rate_hz,
 		.sample_type = PERF_SAMPLE_IP | PERF_SAMPLE_TID | PERF_SAMPLE_TIME |
 			       PERF_SAMPLE_CPU,
-		.read_format = lost ? FORMAT_LOST : 0,
+		.read_format = PERF_FORMAT_TOTAL_TIME_ENABLED | (lost ? FORMAT_LOST : 0),
 		.disabled = 1,
 		.inherit = is_command,
 		.enable_on_exec = is_command,
@@ -83,7 +87,7 @@ static void set_attr(struct perf_event_attr *attr, const struct choice *choice, 
 		.use_clockid = 1,
 		.clockid = CLOCK_MONOTONIC,
 		.watermark = 1,
-		.wakeup_watermark = geteuid() ? WATERMARK_USER : WATERMARK_ROOT,
+		.wakeup_watermark = is_command && geteuid() ? WATERMARK_USER : WATERMARK_ROOT,
 	};
 	if (choice->branches) {
 		attr->sample_type |= PERF_SAMPLE_BRANCH_STACK;
@@ -153,8 +157,10 @@ static int refuse(pid_t command, int code, struct mp_err *err)
 
 /* Which event, tried on the first CPU that is there. */
 static int choose(const struct md_perf_request *request, struct md_perf_events *out,
-		  struct perf_event_attr *attr, struct mp_err *err)
+		  struct mp_err *err)
 {
+	struct perf_event_attr *attr = &out->attr;
+	uint32_t cpu = md_cpus_first(&out->online);
 	uint32_t max_hz = read_setting("perf_event_max_sample_rate", INT32_MAX);
 	uint32_t asked_hz = request->rate_hz, rate_hz;
 	bool no_kernel = request->no_kernel, lost = true;
@@ -171,7 +177,7 @@ static int choose(const struct md_perf_request *request, struct md_perf_events *
 			continue;
 		}
 		set_attr(attr, &choices[i], rate_hz, request, no_kernel, lost);
-		fd = open_event(attr, command, 0);
+		fd = open_event(attr, command, cpu);
 		if (fd >= 0) {
 			close(fd);
 			out->has_branches = choices[i].branches;
@@ -226,41 +232,101 @@ static int map_ring(struct md_perf_ring *ring, size_t pages, struct mp_err *err)
 	return 0;
 }
 
+static int attach(const struct md_perf_ring *ring, int prog_fd, struct mp_err *err)
+{
+	if (!ioctl(ring->fd, PERF_EVENT_IOC_SET_BPF, prog_fd))
+		return 0;
+	return mp_err_set(err, errno, "cannot attach a program to CPU %u: %s", ring->cpu,
+			  strerror(errno));
+}
+
+static int switch_ring(const struct md_perf_ring *ring, bool on, struct mp_err *err)
+{
+	if (!ioctl(ring->fd, on ? PERF_EVENT_IOC_ENABLE : PERF_EVENT_IOC_DISABLE, 0))
+		return 0;
+	return mp_err_set(err, errno, "cannot %s sampling CPU %u: %s", on ? "start" : "stop",
+			  ring->cpu, strerror(errno));
+}
+
+static void close_ring(struct md_perf_ring *ring)
+{
+	if (ring->page)
+		munmap(ring->page, ring->map_size);
+	if (ring->fd >= 0)
+		close(ring->fd);
+	free(ring->wrapped);
+	*ring = (struct md_perf_ring){.fd = -1};
+}
+
+/* Return: 0, -ENODEV where the CPU is off, -errno. */
+static int open_ring(struct md_perf_events *events, struct md_perf_ring *ring, uint32_t cpu,
+		     struct mp_err *err)
+{
+	int ret;
+
+	*ring = (struct md_perf_ring){.cpu = cpu};
+	ring->fd = open_event(&events->attr, events->command, cpu);
+	if (ring->fd < 0)
+		return errno == ENODEV ? -ENODEV : refuse(events->command, errno, err);
+	ret = map_ring(ring, events->ring_pages, err);
+	if (!ret && events->prog_fd >= 0)
+		ret = attach(ring, events->prog_fd, err);
+	if (!ret && events->is_on)
+		ret = switch_ring(ring, true, err);
+	if (ret)
+		close_ring(ring);
+	return ret;
+}
+
+/* A command's events wait for CPUs that are off; those of the machine are opened when they come. */
+static int open_rings(struct md_perf_events *events, struct mp_err *err)
+{
+	uint32_t end = events->command ? sysconf(_SC_NPROCESSORS_CONF) : events->max_rings, cpu;
+	bool all = events->command || !events->online.text[0];
+	int ret;
+
+	for (cpu = 0; cpu < end; cpu++) {
+		if (!all && !md_cpus_has(&events->online, cpu))
+			continue;
+		ret = open_ring(events, &events->rings[events->nr_rings], cpu, err);
+		if (!ret)
+			events->nr_rings++;
+		else if (ret != -ENODEV)
+			return ret;
+	}
+	return 0;
+}
+
 int md_perf_events_open(const struct md_perf_request *request, struct md_perf_events *out,
 			struct mp_err *err)
 {
-	/* Who may sample the whole system is a service, root or not, and bounds its memory itself. */
-	size_t pages = request->mappings_only	       ? RING_PAGES_MAPPINGS
-		       : request->command && geteuid() ? RING_PAGES_USER
-						       : RING_PAGES_ROOT;
-	pid_t command = request->command;
-	long nr_cpus = sysconf(_SC_NPROCESSORS_CONF), cpu;
-	struct perf_event_attr attr;
-	struct md_perf_ring *ring;
-	int ret;
+	struct md_cpu_list possible = {""};
+	int fd = md_cpus_open("possible"), ret;
 
 	memset(out, 0, sizeof(*out));
-	ret = choose(request, out, &attr, err);
+	out->command = request->command;
+	out->prog_fd = -1;
+	/* Who may sample the whole system is a service, root or not, and bounds its memory itself. */
+	out->ring_pages = request->mappings_only	  ? RING_PAGES_MAPPINGS
+			  : request->command && geteuid() ? RING_PAGES_USER
+							  : RING_PAGES_ROOT;
+	out->max_rings = sysconf(_SC_NPROCESSORS_CONF);
+	if (md_cpus_read(fd, &possible) && md_cpus_end(&possible) > out->max_rings)
+		out->max_rings = md_cpus_end(&possible);
+	if (fd >= 0)
+		close(fd);
+	out->online_fd = md_cpus_open("online");
+	md_cpus_read(out->online_fd, &out->online);
+	ret = choose(request, out, err);
 	if (ret)
-		return ret;
-	out->rings = calloc(nr_cpus, sizeof(*out->rings));
-	if (!out->rings)
-		return mp_err_set(err, ENOMEM, "no memory for %ld rings", nr_cpus);
-	for (cpu = 0; cpu < nr_cpus; cpu++) {
-		ring = &out->rings[out->nr_rings];
-		ring->cpu = cpu;
-		ring->fd = open_event(&attr, command, cpu);
-		if (ring->fd < 0 && errno == ENODEV)
-			continue; /* offline */
-		if (ring->fd < 0) {
-			ret = refuse(command, errno, err);
-			goto fail;
-		}
-		out->nr_rings++;
-		ret = map_ring(ring, pages, err);
-		if (ret)
-			goto fail;
-	}
+		goto fail;
+	out->rings = calloc(out->max_rings, sizeof(*out->rings));
+	if (out->rings)
+		ret = open_rings(out, err);
+	else
+		ret = mp_err_set(err, ENOMEM, "no memory for %u rings", out->max_rings);
+	if (ret)
+		goto fail;
 	return 0;
 fail:
 	md_perf_events_close(out);
@@ -271,40 +337,134 @@ void md_perf_events_close(struct md_perf_events *events)
 {
 	uint32_t i;
 
-	for (i = 0; i < events->nr_rings; i++) {
-		struct md_perf_ring *ring = &events->rings[i];
-
-		if (ring->page)
-			munmap(ring->page, ring->map_size);
-		close(ring->fd);
-		free(ring->wrapped);
-	}
+	for (i = 0; i < events->nr_rings; i++)
+		close_ring(&events->rings[i]);
 	free(events->rings);
+	if (events->online_fd > 0)
+		close(events->online_fd);
 	memset(events, 0, sizeof(*events));
 }
 
 int md_perf_events_switch(struct md_perf_events *events, bool on, struct mp_err *err)
 {
 	uint32_t i;
+	int ret;
 
-	for (i = 0; i < events->nr_rings; i++)
-		if (ioctl(events->rings[i].fd, on ? PERF_EVENT_IOC_ENABLE : PERF_EVENT_IOC_DISABLE,
-			  0) < 0)
-			return mp_err_set(err, errno, "cannot %s sampling CPU %u: %s",
-					  on ? "start" : "stop", events->rings[i].cpu,
-					  strerror(errno));
+	for (i = 0; i < events->nr_rings; i++) {
+		ret = events->rings[i].is_off ? 0 : switch_ring(&events->rings[i], on, err);
+		if (ret)
+			return ret;
+	}
+	events->is_on = on;
 	return 0;
 }
 
 int md_perf_events_attach(struct md_perf_events *events, int prog_fd, struct mp_err *err)
 {
 	uint32_t i;
+	int ret;
+
+	events->prog_fd = prog_fd;
+	for (i = 0; i < events->nr_rings; i++) {
+		ret = attach(&events->rings[i], prog_fd, err);
+		if (ret)
+			return ret;
+	}
+	return 0;
+}
+
+/* ---- CPUs that come and go ---------------------------------------------------------------- */
+
+/*
+ * The event of a CPU that went off is dead, and stays so when the CPU comes back. Where that took no
+ * longer than from one look to the next, it shows by the time that does not go on.
+ */
+static bool is_dead(struct md_perf_ring *ring)
+{
+	uint64_t values[3], before = ring->enabled_ns;
+
+	if (read(ring->fd, values, sizeof(values)) < (ssize_t)(2 * sizeof(values[0])))
+		return false;
+	ring->enabled_ns = values[1];
+	return before && values[1] == before;
+}
+
+static struct md_perf_ring *ring_of(struct md_perf_events *events, uint32_t cpu)
+{
+	uint32_t i;
 
 	for (i = 0; i < events->nr_rings; i++)
-		if (ioctl(events->rings[i].fd, PERF_EVENT_IOC_SET_BPF, prog_fd) < 0)
-			return mp_err_set(err, errno, "cannot attach a program to CPU %u: %s",
-					  events->rings[i].cpu, strerror(errno));
+		if (events->rings[i].cpu == cpu)
+			return &events->rings[i];
+	return NULL;
+}
+
+/* An event where there is none, or a dead one. Return: 0, -EAGAIN: not yet, -errno. */
+static int renew(struct md_perf_events *events, uint32_t cpu, struct mp_err *err)
+{
+	struct md_perf_ring *ring = ring_of(events, cpu), fresh;
+	uint64_t lost = 0;
+	int ret;
+
+	if (!ring && events->nr_rings == events->max_rings)
+		return 0;
+	if (ring) {
+		/* What it wrote before comes first. */
+		md_perf_ring_refresh(ring);
+		if (ring->tail != ring->head)
+			return -EAGAIN;
+		md_perf_ring_lost(ring, &lost);
+	}
+	ret = open_ring(events, &fresh, cpu, err);
+	if (ret)
+		return ret == -ENODEV ? -EAGAIN : ret;
+	if (ring)
+		close_ring(ring);
+	else
+		ring = &events->rings[events->nr_rings++];
+	*ring = fresh;
+	ring->is_new = true;
+	ring->lost_before = lost;
 	return 0;
+}
+
+int md_perf_events_follow(struct md_perf_events *events, bool *missed, struct mp_err *err)
+{
+	uint64_t now = md_clock_now_ns();
+	bool probe = events->is_on && now - events->probe_ns >= PROBE_NS;
+	struct md_perf_ring *ring;
+	uint32_t cpu, end;
+	int ret = 0;
+
+	*missed = false;
+	if (events->command)
+		return 0;
+	if (!md_cpus_read(events->online_fd, &events->online) && !probe)
+		return 0;
+	if (!events->online.text[0])
+		return 0; /* it is not known */
+	if (probe)
+		events->probe_ns = now;
+	end = md_cpus_end(&events->online);
+	for (cpu = 0; cpu < events->nr_rings; cpu++)
+		events->rings[cpu].is_off |= !md_cpus_has(&events->online, events->rings[cpu].cpu);
+	for (cpu = 0; cpu < end && !ret; cpu++) {
+		if (!md_cpus_has(&events->online, cpu))
+			continue;
+		ring = ring_of(events, cpu);
+		if (ring && !ring->is_off && !(probe && is_dead(ring)))
+			continue;
+		*missed = true;
+		ret = renew(events, cpu, err);
+		if (ret != -EAGAIN)
+			continue;
+		/* Once more at the next look. */
+		events->online.text[0] = 0;
+		if (ring)
+			ring->is_off = true;
+		ret = 0;
+	}
+	return ret;
 }
 
 bool md_perf_has_branches(void)
@@ -368,10 +528,10 @@ void md_perf_ring_release(struct md_perf_ring *ring)
 
 bool md_perf_ring_lost(const struct md_perf_ring *ring, uint64_t *nr)
 {
-	uint64_t values[2]; /* value, lost */
+	uint64_t values[3]; /* value, time enabled, lost */
 
 	if (read(ring->fd, values, sizeof(values)) != sizeof(values))
 		return false;
-	*nr = values[1];
+	*nr = values[2] + ring->lost_before;
 	return true;
 }

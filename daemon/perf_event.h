@@ -14,11 +14,16 @@
 #include <stdint.h>
 #include <sys/types.h>
 
+#include "daemon/cpus.h"
 #include "libprof/err.h"
 
 struct md_perf_ring {
 	int fd;
 	uint32_t cpu;
+	bool is_off;	     /* its CPU is; what it had written is still there */
+	bool is_new;	     /* opened by md_perf_events_follow(); for the caller to take note of */
+	uint64_t enabled_ns; /* that it was switched on, when that was looked at last */
+	uint64_t lost_before;		   /* records of events that this one took the place of */
 	struct perf_event_mmap_page *page; /* NULL: not mapped */
 	size_t map_size;
 	uint8_t *data;
@@ -31,12 +36,22 @@ struct md_perf_ring {
 
 struct md_perf_events {
 	struct md_perf_ring *rings;
-	uint32_t nr_rings;
+	uint32_t nr_rings, max_rings; /* more where CPUs come online later */
 	uint32_t rate_hz;
 	bool has_branches;
 	bool has_kernel; /* kernel samples too */
 	char event[32];
 	char why[160];
+	/* As the events are opened. */
+	struct perf_event_attr attr;
+	size_t ring_pages;
+	pid_t command;
+	int prog_fd; /* -1: none */
+	bool is_on;
+	/* Which CPUs are. */
+	int online_fd;
+	struct md_cpu_list online;
+	uint64_t probe_ns; /* when it was looked at last whether the events are alive */
 };
 
 struct md_perf_request {
@@ -52,6 +67,13 @@ int md_perf_events_open(const struct md_perf_request *request, struct md_perf_ev
 void md_perf_events_close(struct md_perf_events *events);
 /* Starts or stops counting (a command's events start by themselves, at its exec). */
 int md_perf_events_switch(struct md_perf_events *events, bool on, struct mp_err *err);
+/*
+ * md_perf_events_follow - opens events on CPUs that came online, in place of those they had before.
+ * Of the whole machine: a command's events go on by themselves. To be called each time that what
+ * is complete was settled: then @missed says that what was mapped since may not have been seen.
+ * Return: 0, -errno.
+ */
+int md_perf_events_follow(struct md_perf_events *events, bool *missed, struct mp_err *err);
 /* Lets the BPF program @prog_fd have the samples. */
 int md_perf_events_attach(struct md_perf_events *events, int prog_fd, struct mp_err *err);
 /* True where this machine's processor says which branches were taken, and we may ask. */

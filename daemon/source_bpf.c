@@ -71,9 +71,8 @@ static int prepare(struct bpf *b, struct mp_err *err)
 	uint32_t nr_cpus = md_bpf_programs_nr_cpus(b->programs), i;
 	int ret;
 
-	for (i = 0; i < b->events.nr_rings; i++)
-		if (b->events.rings[i].cpu >= nr_cpus)
-			nr_cpus = b->events.rings[i].cpu + 1;
+	if (nr_cpus < b->events.max_rings)
+		nr_cpus = b->events.max_rings;
 	if (md_bpf_merge_init(&b->merge, nr_cpus, b->events.rate_hz))
 		return mp_err_set(err, ENOMEM, "no memory");
 	b->epoll = epoll_create1(EPOLL_CLOEXEC);
@@ -243,6 +242,30 @@ static void account_missing(struct bpf *b)
 		b->merge.decoder.failed = true;
 }
 
+/* Before a round: what is missed on a new CPU happened after all that was given out. */
+static int follow_cpus(struct bpf *b, uint64_t time_ns, struct mp_err *err)
+{
+	struct md_perf_ring *ring;
+	bool missed;
+	uint32_t i;
+	int ret = md_perf_events_follow(&b->events, &missed, err);
+
+	if (ret || !missed)
+		return ret;
+	for (i = 0; i < b->events.nr_rings; i++) {
+		ring = &b->events.rings[i];
+		ret = ring->is_new ? watch(b, ring->fd) : 0;
+		if (ret)
+			return mp_err_set(err, -ret, "epoll: %s", strerror(-ret));
+		ring->is_new = false;
+	}
+	b->merge.decoder.lost_events = true;
+	if (!md_record_add_lost(&b->merge.decoder.out, time_ns, 0, MORPH_LOST_RING_FULL,
+				MORPH_LOST_STATE))
+		return mp_err_set(err, ENOMEM, "no memory for records");
+	return 0;
+}
+
 static int read_rings(struct bpf *b, bool drain, struct mp_err *err)
 {
 	uint64_t limit_ns;
@@ -258,6 +281,9 @@ static int read_rings(struct bpf *b, bool drain, struct mp_err *err)
 	limit_ns = md_bpf_programs_limit(b->programs, drain);
 	if (drain)
 		limit_ns = UINT64_MAX - 1;
+	ret = drain ? 0 : follow_cpus(b, limit_ns, err);
+	if (ret)
+		return ret;
 	account_lost(b, limit_ns);
 	ret = md_bpf_programs_read(b->programs, take, &b->merge);
 	if (ret)

@@ -76,12 +76,13 @@ static int perf_open(const struct md_source_config *config, struct md_source **o
 	}
 	p->source.has_kernel = p->events.has_kernel;
 	ret = -ENOMEM;
-	p->fds = calloc(p->events.nr_rings, sizeof(p->fds[0]));
-	if (!p->fds || md_perf_decoder_init(&p->decoder, p->events.nr_rings, p->events.rate_hz,
+	p->fds = calloc(p->events.max_rings, sizeof(p->fds[0]));
+	if (!p->fds || md_perf_decoder_init(&p->decoder, p->events.max_rings, p->events.rate_hz,
 					    p->events.has_branches)) {
 		mp_err_set(err, ENOMEM, "no memory");
 		goto fail;
 	}
+	p->decoder.nr_stages = p->events.nr_rings;
 	for (i = 0; i < p->events.nr_rings; i++)
 		p->fds[i] = (struct pollfd){.fd = p->events.rings[i].fd, .events = POLLIN};
 	p->info.start_ns = md_clock_now_ns();
@@ -220,6 +221,30 @@ static int wait_for_records(struct perf *p, int timeout_ms, struct mp_err *err)
 	return 0;
 }
 
+/* After a round: what is missed on a new CPU happened after all that was given out. */
+static int follow_cpus(struct perf *p, struct mp_err *err)
+{
+	struct md_perf_ring *ring;
+	bool missed;
+	uint32_t i;
+	int ret = md_perf_events_follow(&p->events, &missed, err);
+
+	if (ret || !missed)
+		return ret;
+	for (i = 0; i < p->events.nr_rings; i++) {
+		ring = &p->events.rings[i];
+		if (ring->is_new)
+			p->fds[i] = (struct pollfd){.fd = ring->fd, .events = POLLIN};
+		ring->is_new = false;
+	}
+	p->decoder.nr_stages = p->events.nr_rings;
+	p->decoder.lost_events = true;
+	if (!md_record_add_lost(&p->decoder.out, p->limit_ns, 0, MORPH_LOST_RING_FULL,
+				MORPH_LOST_STATE))
+		return mp_err_set(err, ENOMEM, "no memory for records");
+	return 0;
+}
+
 static int perf_next(struct md_source *source, int timeout_ms, bool drain, struct md_batch *batch,
 		     struct mp_err *err)
 {
@@ -242,6 +267,9 @@ static int perf_next(struct md_source *source, int timeout_ms, bool drain, struc
 		return mp_err_set(err, ENOMEM, "no memory for records");
 	for (i = 0; i < p->events.nr_rings; i++)
 		md_perf_ring_release(&p->events.rings[i]);
+	ret = p->more || drain ? 0 : follow_cpus(p, err);
+	if (ret)
+		return ret;
 	if (p->decoder.lost_events && !p->scan.size && !drain &&
 	    p->round_ns - p->last_scan_ns > SCAN_PAUSE_NS) {
 		p->decoder.lost_events = false;
