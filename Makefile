@@ -370,6 +370,7 @@ check-guest:
 	$(Q)scripts/setup --guest
 	$(Q)$(MAKE) --no-print-directory all
 	$(Q)BUILD=$(O) scripts/check-guest --long
+	$(Q)BUILD=$(O) scripts/check-guest --kaslr 10-requests 21-kernel 30-morphd
 
 # The first time it builds a kernel, for half an hour or more.
 check-guest-debug:
