@@ -150,7 +150,7 @@ done
 
 # A pipe in a program's place hangs nobody.
 cat > pipe.sh <<'SH'
-cp busy piped
+rm -f piped && cp busy piped
 ./piped spin 300 &
 until [ "$(cat /proc/$!/comm)" = piped ]; do :; done
 rm piped && mkfifo piped
