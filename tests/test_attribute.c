@@ -13,6 +13,7 @@
 
 #include "daemon/attribute.h"
 #include "daemon/modfind.h"
+#include "kmod/uapi/morph_dev.h"
 
 static struct md_attribute at;
 static struct md_buf buf;
@@ -212,6 +213,170 @@ START_TEST(mapping_over_several_segments_uses_each_ones_address)
 	ck_assert_uint_eq(counted(0xcc, 0x401004), 1);
 	ck_assert_uint_eq(counted(0xcc, 0x900008), 1);
 	ck_assert_uint_eq(at.ledger.unattributed[MP_UNATTR_NO_MAPPING], 2);
+}
+END_TEST
+
+/* A producer that says where in the kernel, and not where the kernel is. */
+START_TEST(kernel_offsets_count_at_link_time_addresses_and_nowhere_else)
+{
+	struct morph_module *kernel;
+
+	kernel = md_record_add(&buf, MORPH_REC_MODULE, sizeof(*kernel) + 24 + 8);
+	kernel->module = 9;
+	kernel->kind = MORPH_MODULE_KERNEL;
+	kernel->text_hash = 0xee;
+	kernel->nr_segments = 1;
+	kernel->segments[0] =
+		(struct morph_segment){MORPH_KERNEL_BASE, 0xffffffff81000000, 0x1000000};
+	strcpy((char *)&kernel->segments[1], "[k]");
+	exec(1);
+	sample(1, MORPH_KERNEL_BASE + 0x123);
+	sample(1, MORPH_KERNEL_BASE + 0xffffff);
+	sample(1, MORPH_KERNEL_BASE + 0x1000000);
+	sample(1, MORPH_KERNEL_ELSEWHERE);
+	feed();
+	ck_assert_uint_eq(counted(0xee, 0xffffffff81000123), 1);
+	ck_assert_uint_eq(counted(0xee, 0xffffffff81ffffff), 1);
+	ck_assert_uint_eq(at.ledger.attributed, 2);
+	ck_assert_uint_eq(at.ledger.unattributed[MP_UNATTR_NO_MAPPING], 2);
+}
+END_TEST
+
+START_TEST(stack_is_no_sample)
+{
+	struct morph_stack *stack;
+
+	exec(1);
+	module(1, 0xaa);
+	map(1, 0x7f0000001000, 0x3000, 0x1000, 1);
+	sample(1, 0x7f0000001000);
+	stack = md_record_add_task(&buf, MORPH_REC_STACK, sizeof(*stack) + 16, 3, 1, 1);
+	stack->ips[0] = 0x7f0000001100;
+	stack->ips[1] = 0x7f0000001200;
+	feed();
+	ck_assert_uint_eq(counted(0xaa, 0x401000), 1);
+	ck_assert_uint_eq(at.ledger.emitted, 1);
+	ck_assert_uint_eq(at.counts.nr_used, 1);
+}
+END_TEST
+
+/* ---- numbered address spaces: what a producer in the kernel says, in its order ---------------- */
+
+/* What follows, from the record at @from in the buffer on, is of space @exec_id. */
+static void number(size_t from, uint32_t exec_id)
+{
+	struct morph_record *record;
+
+	while (!md_record_next(buf.data, buf.size, &from, &record))
+		if (md_record_has_task(record->type))
+			((struct morph_task *)record)->exec_id = exec_id;
+}
+
+START_TEST(numbered_program_is_mapped_before_its_exec)
+{
+	size_t from;
+
+	module(1, 0xaa);
+	module(2, 0xbb);
+	module(3, 0xcc);
+	from = buf.size;
+	exec(1);
+	map(1, 0x400000, 0x3000, 0x1000, 1);
+	number(from, 7);
+	from = buf.size;
+	map(1, 0x400000, 0x3000, 0x1000, 2); /* the program, then what loads it */
+	map(1, 0x7f0000000000, 0x3000, 0x1000, 3);
+	exec(1);
+	sample(1, 0x400010);
+	sample(1, 0x7f0000000010);
+	number(from, 8);
+	from = buf.size;
+	sample(1, 0x400010); /* late, of the program before */
+	number(from, 7);
+	feed();
+	ck_assert_uint_eq(counted(0xbb, 0x401010), 1);
+	ck_assert_uint_eq(counted(0xcc, 0x401010), 1);
+	ck_assert_uint_eq(counted(0xaa, 0x401010), 0);
+	ck_assert_uint_eq(at.ledger.unattributed[MP_UNATTR_NO_PROCESS], 1);
+	ck_assert_uint_eq(md_space_program(md_procmap_find(at.procmap, 1, 8)),
+			  md_modcache_file(at.modcache, 2)->module);
+}
+END_TEST
+
+static void fork_of(uint32_t child, uint32_t tid, uint32_t parent)
+{
+	struct morph_fork *r = md_record_add_task(&buf, MORPH_REC_FORK, sizeof(*r), 2, child, tid);
+
+	r->parent_tgid = r->parent_tid = parent;
+}
+
+static void exit_of(uint32_t tgid, uint32_t tid)
+{
+	md_record_add_task(&buf, MORPH_REC_EXIT, sizeof(struct morph_exit), 2, tgid, tid);
+}
+
+/* A vfork's child execs while its parent waits: each has its own afterwards. */
+START_TEST(numbered_child_inherits_and_execs_on_its_own)
+{
+	size_t from;
+
+	module(1, 0xaa);
+	module(2, 0xbb);
+	from = buf.size;
+	exec(1);
+	map(1, 0x400000, 0x3000, 0x1000, 1);
+	fork_of(2, 2, 1);
+	sample(2, 0x400010);
+	number(from, 7);
+	from = buf.size;
+	map(2, 0x400000, 0x3000, 0x1000, 2);
+	exec(2);
+	sample(2, 0x400010);
+	number(from, 8);
+	from = buf.size;
+	sample(1, 0x400020);
+	number(from, 7);
+	feed();
+	ck_assert_uint_eq(counted(0xaa, 0x401010), 1);
+	ck_assert_uint_eq(counted(0xbb, 0x401010), 1);
+	ck_assert_uint_eq(counted(0xaa, 0x401020), 1);
+}
+END_TEST
+
+/* A thread execs: the others end first, and it goes on under the process's number. */
+START_TEST(numbered_threads_end_at_an_exec)
+{
+	size_t from;
+
+	module(1, 0xaa);
+	module(2, 0xbb);
+	from = buf.size;
+	exec(1);
+	map(1, 0x400000, 0x3000, 0x1000, 1);
+	fork_of(1, 11, 1);
+	fork_of(1, 12, 1);
+	sample(1, 0x400010);
+	exit_of(1, 1);
+	exit_of(1, 12);
+	number(from, 7);
+	from = buf.size;
+	map(1, 0x400000, 0x3000, 0x1000, 2);
+	exec(1);
+	sample(1, 0x400010);
+	number(from, 8);
+	feed();
+	ck_assert_uint_eq(counted(0xaa, 0x401010), 1);
+	ck_assert_uint_eq(counted(0xbb, 0x401010), 1);
+	/* One thread is left: its end is the process's. */
+	from = buf.size;
+	exit_of(1, 1);
+	number(from, 8);
+	for (from = 100; from < 1000; from++) {
+		exec(from);
+		exit_of(from, from);
+	}
+	feed();
+	ck_assert_ptr_null(md_procmap_find(at.procmap, 1, 8));
 }
 END_TEST
 
@@ -539,6 +704,11 @@ static Suite *make_suite(void)
 	tcase_add_test(tc, each_reason_is_counted_by_name);
 	tcase_add_test(tc, mapping_of_a_module_never_told_is_unreadable);
 	tcase_add_test(tc, mapping_over_several_segments_uses_each_ones_address);
+	tcase_add_test(tc, kernel_offsets_count_at_link_time_addresses_and_nowhere_else);
+	tcase_add_test(tc, stack_is_no_sample);
+	tcase_add_test(tc, numbered_program_is_mapped_before_its_exec);
+	tcase_add_test(tc, numbered_child_inherits_and_execs_on_its_own);
+	tcase_add_test(tc, numbered_threads_end_at_an_exec);
 	tcase_add_test(tc, activity_tells_application_library_and_kernel_apart);
 	tcase_add_test(tc, lost_state_makes_later_samples_unknown_not_wrong);
 	tcase_add_test(tc, optimised_module_needs_its_whole_map);
