@@ -60,6 +60,17 @@ def module(source, release, where):
     return os.path.join(copy, found[0])
 
 
+def plugin():
+    """Builds QEMU's plugin."""
+    command(["make", "--no-print-directory", "-C", ROOT, f"O={BUILD}", f"{BUILD}/plugin/kernel.so"])
+
+
+def morphmon(release):
+    """Builds morphmon. Returns its .ko."""
+    command([f"{ROOT}/scripts/kmod-build", f"--build={BUILD}", release])
+    return f"{BUILD}/kmod/{release}/morphmon.ko"
+
+
 def cpio(files, directories):
     """An initramfs: {name: (mode, bytes)}."""
     out = bytearray()
@@ -118,8 +129,13 @@ class Window:
         self.irqs, self.ops = [], []
         self.profile = collections.defaultdict(collections.Counter)
 
-    def irqs_of(self, *classes):
-        return [i for i in self.irqs if i.classes in classes]
+    def median(self):
+        """Instructions of an operation, interrupts left out: the median."""
+        return statistics.median(o.kernel + o.user for o in self.ops)
+
+    def lines(self):
+        """Distinct lines of code and of data of an operation: the medians."""
+        return [statistics.median(v) for v in ([o.code for o in self.ops], [o.data for o in self.ops])]
 
     def sampling(self):
         """Instructions of all interrupts that were for a sample only, and of others the module's."""
@@ -141,6 +157,23 @@ class Result:
         self.facts, self.modules, self.streams = {}, {}, {}
         self.windows = {}  # (state, work): Window
         self.symbols = []  # (address, name), ascending
+
+    def interrupts(self, state, classes, average):
+        found = [i for i in self.windows[state, "loop"].irqs if i.classes == classes]
+        if not found:
+            raise Failure(f"{state}: no interrupt of kind {classes}")
+        return Irq(*(average(v) for v in zip(*found)))
+
+    def per_sample(self, state):
+        """An interrupt of the loop that was for a sample alone: the mean."""
+        return self.interrupts(state, BIT_SAMPLE, statistics.mean)
+
+    def per_tick(self, state):
+        """A tick of the loop, with a sample or without: the median, as a few ticks do more."""
+        window = self.windows[state, "loop"]
+        sampled = any(i.classes == BIT_TICK | BIT_SAMPLE for i in window.irqs)
+        return self.interrupts(state, BIT_TICK | BIT_SAMPLE if sampled else BIT_TICK,
+                               statistics.median)
 
 
 def parse(out, console, profile):
@@ -187,17 +220,17 @@ def parse(out, console, profile):
     return result
 
 
-def boot(kernel, image, where, states="all", works="all", profile=False, timeout=600):
+def boot(kernel, image, where, states="all", works="all", share=1, profile=False, timeout=900):
     """Runs the guest to its end. Returns a Result."""
     out, console, serial = (f"{where}/{f}" for f in ("counts", "console", "serial"))
-    plugin = f"{BUILD}/plugin/kernel.so,out={out}"
+    counter = f"{BUILD}/plugin/kernel.so,out={out}"
     if profile:
-        plugin += f",profile={where}/profile"
-    append = f"{APPEND} console=ttyS0 cost_states={states} cost_works={works}"
+        counter += f",profile={where}/profile"
+    append = f"{APPEND} console=ttyS0 cost_states={states} cost_works={works} cost_share={share}"
     if profile:
         append += " cost_symbols=1"
     args = ["qemu-system-x86_64", *MACHINE, "-kernel", f"{kernel}/vmlinux", "-initrd", image,
-            "-append", append, "-plugin", plugin, "-serial", f"file:{serial}",
+            "-append", append, "-plugin", counter, "-serial", f"file:{serial}",
             "-chardev", f"file,id=d,path={console}",
             "-device", "isa-debugcon,iobase=0xe9,chardev=d"]
     try:
