@@ -20,7 +20,7 @@ if ${CC:-gcc} -O1 -D_GNU_SOURCE -I"$root" -c "$root/daemon/source_bpf.c" -o plai
 		-lpthread 2> err; then
 	./without run --db without.db -- true 2> err || fail "a build without bpf: $(cat err)"
 	why=$(sqlite3 -readonly without.db "SELECT collector || ': ' || why FROM session")
-	[[ $why == "perf: bpf: this morphd was built without it; perf: "* ]] ||
+	[[ $why == "perf: kmod: samples the whole machine; bpf: this morphd was built without it; perf: "* ]] ||
 		fail "a build without bpf: $why"
 	./without run --source=bpf --db none.db -- touch ran 2> err && fail "bpf without bpf"
 	grep -qx "morphd: this morphd was built without it" err || fail "$(cat err)"
@@ -29,6 +29,26 @@ else
 	# An archive of a sanitizer's build does not link with this.
 	echo "skip: a build without bpf does not link: $(grep -v '^/' err | head -n 1 | cut -c 1-100)"
 fi
+
+# The kernel module is for the whole machine, and there is one reader: what can stand in its way.
+if [ ! -e /dev/morphmon ]; then
+	"$MORPHD" run --source=kmod --db none.db -- touch ran 2> err && fail "kmod without a device"
+	[ "$(cat err)" = "morphd: no /dev/morphmon: morphmon.ko is not loaded" ] || fail "no device: $(cat err)"
+fi
+${CC:-gcc} -O1 -D_GNU_SOURCE -I"$root" -shared -fPIC -o nodevice.so "$root/tests/e2e/nodevice.c" || exit 1
+# no_device WHAT MESSAGE: EACCES, EBUSY, EMFILE, and a module of another time
+no_device() {
+	NODEVICE=$1 LD_PRELOAD=$PWD/nodevice.so "$MORPHD" run --source=kmod --db none.db -- touch ran 2> err &&
+		fail "kmod in spite of $1"
+	grep -q "ASan runtime" err && return
+	[ "$(cat err)" = "morphd: $2" ] || fail "kmod, $1: $(cat err)"
+}
+no_device 13 "/dev/morphmon: not allowed: needs root"
+no_device 16 "/dev/morphmon is in use by another reader"
+no_device 24 "/dev/morphmon: cannot open: Too many open files"
+abi=$(sed -n 's/#define MORPH_ABI_M[AJIN]*OR \([0-9]*\).*/\1/p' "$root/kmod/uapi/morph_abi.h" | paste -sd.)
+no_device abi "morphmon.ko speaks record format 7.3, this morphd $abi"
+[ ! -e ran ] || fail "a command ran that could not be sampled"
 
 [ $EUID = 0 ] || {
 	echo "skip: the rest needs root"
@@ -77,6 +97,20 @@ grep -qF "at $rate Hz" text && grep -qF "a sample costs" text || fail "status: $
 best=$(session plain collector)
 echo "$best: $why"
 
+if [ -e /dev/morphmon ]; then
+	[ "$best" = kmod ] || fail "not kmod: $why"
+	[[ $why == "kmod: wakes no idle CPU; "* ]] || fail "why kmod: $why"
+	# From here on it is in use, so that the others are tried.
+	exec 9<> /dev/morphmon
+	no="kmod: /dev/morphmon is in use by another reader"
+	daemon plain "$MORPHD"
+	best=$(session plain collector)
+	why=$(session plain why)
+else
+	no="kmod: no /dev/morphmon: morphmon.ko is not loaded"
+fi
+[[ $why == "$no; "* ]] || fail "why not kmod: $why"
+
 # One that was asked for.
 daemon asked "$MORPHD" --rate 997
 [ "$(session asked rate_hz)" = 997 ] || fail "--rate 997: $(session asked rate_hz) Hz"
@@ -87,7 +121,7 @@ if ! "$MORPHD" run --source=bpf --db probe.db -- true 2> err; then
 	echo "skip: bpf: $(head -n 1 err)"
 	exit $((nr_failed > 0))
 fi
-[ "$best" = bpf ] || [[ $why == "bpf: reads no branch stacks; perf: "* ]] || fail "not bpf: $why"
+[ "$best" = bpf ] || [[ $why == *"; bpf: reads no branch stacks; perf: "* ]] || fail "not bpf: $why"
 
 "$MORPHD" run --source=bpf --no-kernel --rate 4000 --db user.db --json -- \
 	sh -c 'i=0; while [ $i -lt 100000 ]; do i=$((i+1)); done' > user.out 2> err || fail "$(cat err)"
@@ -124,7 +158,7 @@ SH
 			sh -c 'i=0; while [ $i -lt 100000 ]; do i=$((i+1)); done') 2> err ||
 			grep -q 'perf_event_mlock_kb is used up' err || fail "an ordinary user: $(cat err)"
 		[ ! -s "$user/db" ] || [[ $(sqlite3 -readonly "$user/db" "SELECT why FROM session") == \
-			"bpf: not allowed"* ]] || fail "an ordinary user's session does not say why not bpf"
+			"kmod: samples the whole machine; bpf: not allowed"* ]] || fail "an ordinary user's session does not say why not bpf"
 	fi
 fi
 if unshare -m true 2> /dev/null; then
@@ -136,7 +170,7 @@ if unshare -fp --mount-proc true 2> /dev/null; then
 	unshare -fp --mount-proc "$MORPHD" run --db pid.db -- \
 		sh -c 'i=0; while [ $i -lt 100000 ]; do i=$((i+1)); done' 2> err || fail "PID namespace: $(cat err)"
 	[[ $(sqlite3 -readonly pid.db "SELECT collector || why FROM session") == \
-		"perfbpf: we are in a PID namespace; perf: "* ]] || fail "in a PID namespace: not perf"
+		"perfkmod: samples the whole machine; bpf: we are in a PID namespace; perf: "* ]] || fail "in a PID namespace: not perf"
 	unshare -fp --mount-proc "$MORPHD" run --source=bpf --db pid.db -- true 2> err &&
 		fail "bpf in a PID namespace"
 fi

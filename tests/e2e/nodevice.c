@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * nodevice - to be preloaded: a /dev/morphmon that cannot be used.
+ *
+ * NODEVICE is what open() fails with, as a number; or "abi", then it opens and its module is of
+ * a later version.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "kmod/uapi/morph_dev.h"
+
+int open(const char *path, int flags, ...)
+{
+	const char *what = getenv("NODEVICE");
+	mode_t mode = 0;
+	va_list args;
+
+	va_start(args, flags);
+	if (flags & O_CREAT)
+		mode = va_arg(args, mode_t);
+	va_end(args);
+	if (!what || strcmp(path, MORPH_DEV_PATH))
+		return syscall(SYS_openat, AT_FDCWD, path, flags, mode);
+	if (!strcmp(what, "abi"))
+		return syscall(SYS_openat, AT_FDCWD, "/dev/null", flags, 0);
+	errno = atoi(what);
+	return -1;
+}
+
+int ioctl(int fd, unsigned long request, ...)
+{
+	struct morph_hello *hello;
+	va_list args;
+	void *arg;
+
+	va_start(args, request);
+	arg = va_arg(args, void *);
+	va_end(args);
+	if (request != MORPH_IOC_HELLO)
+		return syscall(SYS_ioctl, fd, request, arg);
+	hello = arg;
+	hello->abi_major = 7;
+	hello->abi_minor = 3;
+	errno = EPROTO;
+	return -1;
+}
