@@ -12,7 +12,7 @@ source=${sources# }
 source=${source%% *}
 CC=${CC:-gcc}
 $CC -O1 -o busy "$root/tests/e2e/busy.c" -ldl -lpthread || exit 1
-$CC -O1 -o other -Wl,--build-id=0x0102030405060708 "$root/tests/e2e/busy.c" -ldl -lpthread || exit 1
+$CC -O1 -o other -Wl,--build-id=0x3801020304050607 "$root/tests/e2e/busy.c" -ldl -lpthread || exit 1
 $CC -o deny "$root/tests/e2e/deny.c" || exit 1
 
 samples() { # DB FILE: samples of the module with FILE's build-id
@@ -103,7 +103,7 @@ until [ -e go ]; do sleep 0.02; done
 until [ -e again ]; do sleep 0.02; done
 ./busy spin 300
 SH
-$CC -O1 -o late -Wl,--build-id=0x0807060504030201 "$root/tests/e2e/busy.c" -ldl -lpthread || exit 1
+$CC -O1 -o late -Wl,--build-id=0x3807060504030201 "$root/tests/e2e/busy.c" -ldl -lpthread || exit 1
 rm -f again
 start "$MORPHD" run --source="$source" --rate 4000 --interval 0.1 --db db --json -- bash late.sh
 # All that is mapped before has been read once this is seen.
@@ -128,7 +128,7 @@ start "$MORPHD" run --source="$source" --db db -- sleep 60
 child=$(pgrep -P $pid -x sleep)
 kill -STOP "$reader"
 kill -KILL $pid
-wait $pid 2> /dev/null
+{ wait $pid; } 2> /dev/null
 [ -z "$child" ] || kill "$child"
 while [ -e "/proc/$reader" ] && [ "$(field "$reader" State | cut -c 1)" != Z ]; do sleep 0.05; done
 
@@ -152,7 +152,7 @@ done
 cat > pipe.sh <<'SH'
 rm -f piped && cp busy piped
 ./piped spin 300 &
-until [ "$(cat /proc/$!/comm)" = piped ]; do :; done
+while kill -0 $! && [ "$(cat /proc/$!/comm)" != piped ]; do :; done
 rm piped && mkfifo piped
 wait
 SH
@@ -180,16 +180,23 @@ if [ $EUID = 0 ]; then
 	"$MORPHD" run --source="$source" --record rec -- true 2> err || fail "$(cat err)"
 	./deny -126 "$MORPHD" --input rec --db db 2> err || fail "replay: $(cat err)"
 	if command -v setpriv > /dev/null; then
-		# The unit's capabilities: no other user, but no rights either.
+		# As the unit starts it: a user of its own, with capabilities that the reader has not.
 		caps=$(sed -n 's/^CapabilityBoundingSet=//p' "$root/daemon/morphd.service" |
 			tr A-Z a-z | sed 's/cap_//g; s/^/+/; s/ /,+/g')
-		start setpriv --bounding-set="-all,$caps" --inh-caps=-all "$MORPHD" --rate 100 --db db
-		user=0
-		case $caps in *+setuid*) user=65534 ;; esac
-		no_rights "$reader" $user
-		kill -TERM $pid
-		finish_run "with the unit's capabilities"
-		[ ! -e "/proc/$reader" ] || fail "the unit's reader is still there"
+		unit=(setpriv --reuid=1234 --regid=1234 --clear-groups "--bounding-set=-all,$caps"
+			"--inh-caps=-all,$caps" "--ambient-caps=-all,$caps")
+		mkdir -p unit && chown 1234:1234 unit
+		if start "${unit[@]}" "$MORPHD" --rate 100 --db unit/db; then
+			[ "$(field $pid CapEff)" != 0000000000000000 ] || fail "the unit has no capabilities"
+			no_rights "$reader" 1234
+			kill -TERM $pid
+			finish_run "with the unit's capabilities"
+			[ ! -e "/proc/$reader" ] || fail "the unit's reader is still there"
+			rm -f unit/db*
+			"${unit[@]}" ./deny -126 "$MORPHD" --rate 100 --db unit/db 2> err &&
+				fail "with capabilities files are read without a sandbox"
+			grep -q "no sandbox for reading files: capabilities" err || fail "$(cat err)"
+		fi
 	else
 		echo "skip: no setpriv"
 	fi
