@@ -358,7 +358,7 @@ setup:
 # Setup may install the compiler itself, hence a make of its own afterwards,
 # which looks at the machine again.
 check:
-	$(Q)scripts/setup --guest
+	$(Q)scripts/setup --guest --deb
 	$(Q)MAKE='$(MAKE)' scripts/check --build=$(O)
 
 # Each kernel has its own; a kernel for which there are no headers has none.
