@@ -3,7 +3,8 @@
  * collect - on and off, in an order in which nothing is missed.
  *
  * On: first the hooks, which pass over what happens on CPUs that do not collect yet, then the
- * CPUs one by one. Off: the same backwards.
+ * CPUs one by one. Off: the CPUs alone, since setting hooks takes a while and the reader may only
+ * want a moment's rest; the hooks go with him.
  */
 #include <linux/kernel.h>
 #include <linux/percpu.h>
@@ -24,6 +25,8 @@ static struct morph_hook hooks[] = {
 	[MORPH_MODE_TICK] = {"local_timer_entry", morph_sample_on_tick},
 };
 
+static struct morph_hook *hooked; /* with it the events' and mappings'; NULL: nothing is */
+
 int morph_collect_init(void)
 {
 	int ret;
@@ -34,27 +37,22 @@ int morph_collect_init(void)
 	return ret ? ret : morph_events_init();
 }
 
-int morph_collect_start(const struct morph_settings *settings)
+static int hook(u32 mode)
 {
 	int ret;
 
-	morph_settings = *settings;
 	ret = morph_events_start();
 	if (ret)
 		return ret;
 	ret = morph_mappings_start();
 	if (ret)
 		goto stop_events;
-	ret = morph_hooks_start(&hooks[settings->mode], 1);
+	ret = morph_hooks_start(&hooks[mode], 1);
 	if (ret)
 		goto stop_mappings;
-	ret = morph_cpus_start();
-	if (ret)
-		goto stop_hook;
+	hooked = &hooks[mode];
 	return 0;
 
-stop_hook:
-	morph_hooks_stop(&hooks[settings->mode], 1);
 stop_mappings:
 	morph_mappings_stop();
 stop_events:
@@ -62,12 +60,33 @@ stop_events:
 	return ret;
 }
 
+static void unhook(void)
+{
+	if (!hooked)
+		return;
+	morph_hooks_stop(hooked, 1);
+	morph_mappings_stop();
+	morph_events_stop();
+	hooked = NULL;
+}
+
+int morph_collect_start(const struct morph_settings *settings)
+{
+	int ret;
+
+	morph_settings = *settings;
+	if (hooked != &hooks[settings->mode]) {
+		unhook();
+		ret = hook(settings->mode);
+		if (ret)
+			return ret;
+	}
+	return morph_cpus_start();
+}
+
 void morph_collect_stop(void)
 {
 	morph_cpus_stop();
-	morph_hooks_stop(&hooks[morph_settings.mode], 1);
-	morph_mappings_stop();
-	morph_events_stop();
 }
 
 void morph_collect_free(void)
@@ -75,6 +94,7 @@ void morph_collect_free(void)
 	struct morph_cpu *cpu;
 	unsigned int id;
 
+	unhook();
 	for_each_possible_cpu(id) {
 		cpu = per_cpu_ptr(&morph_cpus, id);
 		morph_ring_fini(&cpu->ring);

@@ -91,7 +91,7 @@ void morph_collect_stop(void);
 int morph_collect_set_rate(u32 rate_hz);
 /* The module's only calls before the first start and after the last stop. */
 int morph_collect_init(void);
-/* Frees all rings; nobody has them mapped any more. */
+/* Takes the hooks and frees all rings; nobody has them mapped any more. */
 void morph_collect_free(void);
 /* Its settings, from the last start. */
 extern struct morph_settings morph_settings;
