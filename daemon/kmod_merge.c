@@ -232,6 +232,7 @@ static int take(struct md_kmod_merge *m, struct md_kmod_ring *ring, struct mp_er
 	struct morph_record *record;
 	int ret;
 
+	m->is_quiet &= ring->next.type == MORPH_REC_SAMPLES || ring->next.type == MORPH_REC_STACK;
 	ret = md_kmod_ring_take(ring, &m->out, err);
 	if (ret || m->out.size == before)
 		return ret;

@@ -23,6 +23,7 @@ struct md_kmod_merge {
 	struct md_buf out;
 	uint64_t nr_samples; /* read, whoever's they are */
 	uint64_t nr_lost;    /* samples that LOST records told of */
+	bool is_quiet;	     /* set by the caller; cleared by whatever is no sample */
 	/*
 	 * Mappings looked up in /proc, to be given out when the stream gets to @scan_ns; and when each
 	 * process was looked at: what its records from before that say is in them already.

@@ -154,7 +154,8 @@ static int open_device(struct kmod *k, struct mp_err *err)
 	if (k->fd < 0 && errno == EBUSY)
 		return mp_err_set(err, EBUSY, MORPH_DEV_PATH " is in use by another reader");
 	if (k->fd < 0 && (errno == EACCES || errno == EPERM))
-		return mp_err_set(err, errno, MORPH_DEV_PATH ": not allowed: needs root");
+		return mp_err_set(err, errno,
+				  MORPH_DEV_PATH ": not allowed: it is its owner's, and root's");
 	if (k->fd < 0)
 		return fail(errno, "cannot open", err);
 	*hello = (struct morph_hello){.abi_major = MORPH_ABI_MAJOR, .abi_minor = MORPH_ABI_MINOR};
@@ -317,8 +318,12 @@ fail:
 static int wait_for_records(struct kmod *k, int timeout_ms, struct mp_err *err)
 {
 	struct pollfd one = {.fd = k->fd, .events = POLLIN};
-	int nr = poll(&one, 1, timeout_ms);
+	int nr;
 
+	if (k->merge.is_quiet && !k->command && timeout_ms > 0 && timeout_ms < MD_QUIET_MS)
+		timeout_ms = MD_QUIET_MS;
+	k->merge.is_quiet = true;
+	nr = poll(&one, 1, timeout_ms);
 	if (nr < 0 && errno != EINTR)
 		return fail(errno, "poll", err);
 	/* Full of what cannot be given out yet. */

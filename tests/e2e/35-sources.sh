@@ -43,7 +43,7 @@ no_device() {
 	grep -q "ASan runtime" err && return
 	[ "$(cat err)" = "morphd: $2" ] || fail "kmod, $1: $(cat err)"
 }
-no_device 13 "/dev/morphmon: not allowed: needs root"
+no_device 13 "/dev/morphmon: not allowed: it is its owner's, and root's"
 no_device 16 "/dev/morphmon is in use by another reader"
 no_device 24 "/dev/morphmon: cannot open: Too many open files"
 abi=$(sed -n 's/#define MORPH_ABI_M[AJIN]*OR \([0-9]*\).*/\1/p' "$root/kmod/uapi/morph_abi.h" | paste -sd.)
