@@ -64,6 +64,7 @@ module_init(morphmon_init);
 static void __exit morphmon_exit(void)
 {
 	morph_dev_exit();
+	morph_mappings_exit();
 }
 module_exit(morphmon_exit);
 

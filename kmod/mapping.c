@@ -119,15 +119,19 @@ int morph_mappings_start(void)
 	char name[] = "perf_event_mmap";
 	int ret = ftrace_set_filter(&hook, name, strlen(name), 1);
 
-	if (!ret)
-		ret = register_ftrace_function(&hook);
-	if (ret)
-		ftrace_free_filter(&hook);
-	return ret;
+	return ret ? ret : register_ftrace_function(&hook);
 }
 
 void morph_mappings_stop(void)
 {
 	unregister_ftrace_function(&hook);
+}
+
+/*
+ * Once only: Linux 6.1 keeps the pointer to the filter that was freed, and setting the next
+ * one would free it again.
+ */
+void morph_mappings_exit(void)
+{
 	ftrace_free_filter(&hook);
 }

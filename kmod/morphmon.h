@@ -122,6 +122,7 @@ int morph_events_start(void);
 void morph_events_stop(void);
 int morph_mappings_start(void);
 void morph_mappings_stop(void);
+void morph_mappings_exit(void);
 
 /* In front of every record about @task; the time is now. Context: interrupts off. */
 void morph_event_fill(struct morph_task *to, u32 type, u32 size, const struct task_struct *task);
