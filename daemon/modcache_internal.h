@@ -27,7 +27,7 @@ struct md_modcache {
 	unsigned int nr_remarks;
 	/* An optimised module's map that is still arriving. */
 	struct {
-		uint32_t number, nr_pieces;
+		uint32_t number, nr_pieces, room;
 		struct mp_id id;
 		struct mp_map *map;
 		uint64_t text_size;

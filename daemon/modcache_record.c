@@ -83,15 +83,24 @@ int md_modcache_declare_map(struct md_modcache *mc, const struct morph_module_ma
 	struct mp_map_piece *pieces;
 	struct md_module *module;
 	struct md_file *file;
+	size_t room;
 
 	if (!map || record->module != mc->arriving.number)
 		return 0; /* of a module that is known already */
 	if (nr > mc->arriving.nr_pieces - map->nr_pieces)
 		return -EBADMSG;
-	pieces = realloc(map->pieces, (map->nr_pieces + (size_t)nr + 1) * sizeof(*pieces));
-	if (!pieces)
-		return -ENOMEM;
-	map->pieces = pieces;
+	if (nr > mc->arriving.room - map->nr_pieces) {
+		/* Not at once what a record only says will come. */
+		room = 2 * (map->nr_pieces + (size_t)nr);
+		if (room > mc->arriving.nr_pieces)
+			room = mc->arriving.nr_pieces;
+		pieces = realloc(map->pieces, room * sizeof(*pieces));
+		if (!pieces)
+			return -ENOMEM;
+		map->pieces = pieces;
+		mc->arriving.room = (uint32_t)room;
+	}
+	pieces = map->pieces;
 	for (i = 0; i < nr; i++) {
 		const struct morph_piece *p = &record->pieces[i];
 		struct mp_map_piece *to = &pieces[map->nr_pieces];

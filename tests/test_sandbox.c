@@ -943,6 +943,46 @@ START_TEST(largest_map_fits_and_a_larger_one_does_not)
 }
 END_TEST
 
+/* A reply with everything in it, changed at random: taken or refused, and nothing else happens. */
+START_TEST(changed_reply_is_taken_as_a_file_s_or_refused)
+{
+	const uint64_t size = 1 << 20;
+	struct md_buf changed = {0};
+	unsigned int seed = 1, i, k, nr_taken = 0;
+	const struct md_file *file;
+	struct md_modcache *into;
+	int ret;
+
+	ck_assert_msg(!read_path(write_optimised("sound", 500, true)), "%s", err.msg);
+	for (i = 0; i < 20000; i++) {
+		changed.size = 0;
+		memcpy(md_buf_add(&changed, reply.size), reply.data, reply.size);
+		for (k = 0; i && k < 1 + i % 3; k++) {
+			seed = seed * 1103515245 + 12345;
+			/* The heads more often than the rest. */
+			changed.data[(seed >> 12) % (i % 2 ? 256 : reply.size)] ^=
+				1u << (seed >> 8) % 8;
+		}
+		if (i % 7 == 6)
+			changed.size = (seed >> 10) % reply.size;
+		into = md_modcache_new();
+		ret = md_modread_take(&changed, size, into);
+		ck_assert(ret == 0 || ret == -EBADMSG);
+		ck_assert(i || !ret);
+		file = md_modcache_file(into, 1);
+		if (!ret && file->why == MD_MAPPED) {
+			nr_taken++;
+			ck_assert_uint_le(file->segments[0].off + file->segments[0].size, size);
+			ck_assert_uint_eq(md_modcache_nr_modules(into),
+					  md_modcache_module(into, file->module)->map ? 2 : 1);
+		}
+		md_modcache_free(into);
+	}
+	ck_assert_uint_gt(nr_taken, 1000);
+	md_buf_fini(&changed);
+}
+END_TEST
+
 /* ---- where there is none ------------------------------------------------------------------------- */
 
 /* @nr fails with ENOSYS from now on, where its first argument is @arg or that is -1. */
@@ -1027,6 +1067,7 @@ static Suite *make_suite(void)
 	tcase_add_test(tc, remarks_come_to_an_end);
 	tcase_add_test(tc, map_counts_only_where_the_hash_covers_it);
 	tcase_add_test(tc, largest_map_fits_and_a_larger_one_does_not);
+	tcase_add_test(tc, changed_reply_is_taken_as_a_file_s_or_refused);
 	tcase_add_loop_test(tc, what_stands_in_the_way_of_a_sandbox_is_said, 0, 6);
 	suite_add_tcase(suite, tc);
 	return suite;
