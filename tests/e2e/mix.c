@@ -1,0 +1,128 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * mix - work of known places in a fixed proportion: what every source must tell alike.
+ *
+ *	mix MS		rounds of the same work, in an order that repeats only after all of it,
+ *			until MS of CPU time are used
+ *
+ * Functions of different weight, with blocks of different weight, here and in a library (-DLIBRARY),
+ * and system calls. Each piece is short and of a length drawn anew, so that a timer at a fixed
+ * rate cannot keep in step with it.
+ */
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/uio.h>
+#include <fcntl.h>
+#include <time.h>
+#include <unistd.h>
+
+#define NOINLINE __attribute__((noinline))
+
+/* A loop of its own for each use: another block. The barrier keeps it one. */
+#define LOOP(x, nr)                                                                                \
+	do {                                                                                       \
+		uint64_t n_ = (nr);                                                                \
+		while (n_--) {                                                                     \
+			(x) = (x)*6364136223846793005u + 1442695040888963407u;                     \
+			__asm__ volatile("" : "+r"(x));                                            \
+		}                                                                                  \
+	} while (0)
+
+/* Of @nr steps: so many quarters of it in each of the blocks. */
+#define FUNCTION(name, a, b, c)                                                                    \
+	NOINLINE uint64_t name(uint64_t nr, uint64_t x)                                            \
+	{                                                                                          \
+		LOOP(x, nr *(a) / 16);                                                             \
+		if (x & 1)                                                                         \
+			LOOP(x, nr *(b) / 16);                                                     \
+		else                                                                               \
+			LOOP(x, nr *(b) / 16);                                                     \
+		LOOP(x, nr *(c) / 16);                                                             \
+		return x;                                                                          \
+	}
+
+uint64_t lib_light(uint64_t nr, uint64_t x);
+uint64_t lib_heavy(uint64_t nr, uint64_t x);
+
+#ifdef LIBRARY
+
+FUNCTION(lib_light, 9, 4, 3)
+FUNCTION(lib_heavy, 3, 11, 2)
+
+#else
+
+FUNCTION(one, 10, 4, 2)
+FUNCTION(two, 2, 4, 10)
+FUNCTION(three, 4, 8, 4)
+FUNCTION(five, 6, 6, 4)
+FUNCTION(eight, 1, 3, 12)
+FUNCTION(thirteen, 11, 3, 2)
+
+static int zero, null;
+static char page[1 << 16];
+
+NOINLINE static uint64_t kernel(uint64_t nr, uint64_t x)
+{
+	ssize_t got = 0;
+
+	for (; nr >= 2000; nr -= 2000)
+		got += read(zero, page, 4000);
+	got += write(null, page, 1 + nr);
+	return x + got;
+}
+
+static const struct piece {
+	uint64_t (*run)(uint64_t nr, uint64_t x);
+	unsigned int weight;
+} pieces[] = {
+	{one, 1},	{two, 2},	{three, 3},	{five, 5},   {eight, 8},
+	{thirteen, 13}, {lib_light, 3}, {lib_heavy, 7}, {kernel, 4},
+};
+
+#define NR_PIECES (sizeof(pieces) / sizeof(pieces[0]))
+#define TURNS	  46 /* the sum of the weights: each turn is one piece of about one length */
+#define STEPS	  3000
+
+static uint64_t cpu_ns(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
+	return t.tv_sec * UINT64_C(1000000000) + t.tv_nsec;
+}
+
+static uint32_t draw(uint64_t *state)
+{
+	*state = *state * 6364136223846793005u + 1442695040888963407u;
+	return *state >> 33;
+}
+
+int main(int argc, char **argv)
+{
+	uint64_t end_ns = argc == 2 ? strtoull(argv[1], NULL, 10) * 1000000 : 0, x = 1;
+	unsigned char turns[TURNS];
+	uint64_t state = 1;
+	size_t i, j, nr = 0;
+
+	zero = open("/dev/zero", O_RDONLY);
+	null = open("/dev/null", O_WRONLY);
+	if (!end_ns || zero < 0 || null < 0)
+		return 2;
+	for (i = 0; i < NR_PIECES; i++)
+		for (j = 0; j < pieces[i].weight; j++)
+			turns[nr++] = i;
+	while (cpu_ns() < end_ns) {
+		for (i = TURNS - 1; i > 0; i--) {
+			unsigned char t = turns[i];
+
+			j = draw(&state) % (i + 1);
+			turns[i] = turns[j];
+			turns[j] = t;
+		}
+		for (i = 0; i < TURNS; i++)
+			x = pieces[turns[i]].run(STEPS / 2 + draw(&state) % STEPS, x);
+	}
+	return x == 0;
+}
+#endif
