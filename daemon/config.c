@@ -54,7 +54,8 @@ int md_config_set(struct md_config *config, enum md_config_key key, const char *
 	switch (key) {
 	case MD_CONFIG_SOURCE:
 		if (strcmp(value, "auto") && !md_source_find(value))
-			return mp_err_set(err, EINVAL, "there are kmod, bpf, perf, replay and auto");
+			return mp_err_set(err, EINVAL,
+					  "there are kmod, bpf, perf, replay and auto");
 		snprintf(config->source, sizeof(config->source), "%s", value);
 		break;
 	case MD_CONFIG_RATE:

@@ -245,7 +245,7 @@ sound a.db "after SIGKILL and a start"
 
 # ---- a locked database, a full disk: counts are kept until they can be written
 : >daemon.err
-start --db=locked.db
+WATCHDOG_USEC=200000 start --db=locked.db
 until_true "samples" grown locked.db 0
 python3 - "$PWD" <<'P' &
 import os, sqlite3, sys, time
@@ -257,11 +257,20 @@ while "keeps it locked" not in open("daemon.err").read() and not os.path.exists(
 db.execute("ROLLBACK")
 P
 holder=$!
+# It waits for the lock, and says nothing meanwhile: to systemd it hangs.
+silent() {
+	local n
+	n=$(lives)
+	sleep 1
+	[ "$(lives)" = "$n" ]
+}
+until_true "silence while a write hangs" silent
 until_true "the lock is noticed" grep -q 'locked.db: cannot .*: another process keeps it locked' daemon.err ||
 	touch give-up
 wait $holder
 n=$(stored locked.db)
 until_true "samples after the lock" grown locked.db "$n"
+until_true "signs of life after the lock" more_lives $(($(lives) + 3))
 stop
 [ "$captured" = "$(stored locked.db)" ] || fail "locked: captured $captured, stored $(stored locked.db)"
 
