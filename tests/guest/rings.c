@@ -6,6 +6,8 @@
  *	rings overflow			stands still, reads, and so on: what is missing was counted
  *	rings rubbish MS		writes anything at all into the tails
  *	rings restart N			START and STOP, N times
+ *	rings rate HZ hrtimer|tick MS	that many samples of a busy CPU; to be run with a clock that
+ *					no interrupt is late for (scripts/guest --icount)
  * Where this wants load, it makes its own.
  */
 #include <errno.h>
@@ -263,6 +265,31 @@ static void restart(int nr)
 	EXPECT(samples > 100, "%llu samples", (unsigned long long)samples);
 }
 
+static void rate(uint32_t hz, int mode, long ms)
+{
+	double end, want = (double)hz * ms / 1000;
+	struct morph_counts a, b;
+	struct reader r;
+
+	reader_open(&r);
+	if (mode == MORPH_MODE_TICK)
+		want = (double)r.hello.tick_hz * ms / 1000;
+	reader_start(&r, hz, mode, 0);
+	reader_map(&r);
+	a = reader_counts(&r);
+	end = now_ms() + ms;
+	while (now_ms() < end)
+		;
+	b = reader_counts(&r);
+	reader_stop(&r);
+	reader_take(&r);
+	check_sums(&r, "rate");
+	/* An interval is random, from a half to one and a half: of n, the sum is off by 0.3 sqrt(n). */
+	EXPECT(b.samples - a.samples > want * 0.96 - 2 && b.samples - a.samples < want * 1.04 + 2,
+	       "%u Hz: %llu samples in %ld ms, %.0f wanted", hz, b.samples - a.samples, ms, want);
+	reader_close(&r);
+}
+
 int main(int argc, char **argv)
 {
 	const char *what = argc > 1 ? argv[1] : "";
@@ -274,6 +301,9 @@ int main(int argc, char **argv)
 		overflow();
 	else if (!strcmp(what, "rubbish") && argc > 2)
 		rubbish(atol(argv[2]));
+	else if (!strcmp(what, "rate") && argc > 4)
+		rate(atoi(argv[2]), strcmp(argv[3], "tick") ? MORPH_MODE_HRTIMER : MORPH_MODE_TICK,
+		     atol(argv[4]));
 	else if (!strcmp(what, "restart") && argc > 2)
 		restart(atoi(argv[2]));
 	else

@@ -1,0 +1,17 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+# icount
+# long
+# A busy CPU gives as many samples as were asked for. Only a machine whose clock counts its own
+# instructions can say so: any other is late now and then.
+. "$(dirname "$0")/lib.sh"
+load
+check rings rate 100 hrtimer 400
+check rings rate 1024 hrtimer 300
+check rings rate 8000 hrtimer 100
+check rings rate 0 tick 400
+unload
+load jitter=0
+check rings rate 1024 hrtimer 300
+unload
+finish
