@@ -8,7 +8,6 @@
  *	torment hostile SECONDS			threads that share the file, and do anything
  *	torment die SECONDS			readers that are killed
  *	torment load SECONDS			processes, threads, mappings
- *	torment secret				code in memory that the kernel cannot read
  *	torment notes SECONDS			a program file that changes while it is mapped
  *	torment fail				each allocation of START fails once
  */
@@ -390,33 +389,6 @@ static void spin(void)
 
 /* ---- files that are nobody's friend ---- */
 
-#ifndef SYS_memfd_secret
-#define SYS_memfd_secret 447
-#endif
-
-/* Memory that the kernel itself cannot read: not even the build-id in it. */
-static int map_secret(void)
-{
-	int fd = syscall(SYS_memfd_secret, 0), own = open("/proc/self/exe", O_RDONLY), i;
-	char *p;
-
-	if (fd < 0)
-		return SKIPPED;
-	if (ftruncate(fd, 2 * PAGE))
-		die("ftruncate");
-	p = mmap(NULL, 2 * PAGE, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
-	if (p == MAP_FAILED || read(own, p, PAGE) != (ssize_t)PAGE)
-		die("memfd_secret");
-	for (i = 0; i < 100; i++) {
-		void *q = mmap(NULL, PAGE, PROT_READ | PROT_EXEC, MAP_SHARED, fd, 0);
-
-		if (q == MAP_FAILED)
-			return SKIPPED;
-		munmap(q, PAGE);
-	}
-	return 0;
-}
-
 static atomic_bool rewriting = true;
 static uint8_t *rewritten;
 
@@ -531,8 +503,6 @@ int main(int argc, char **argv)
 		make_load(argv[0], seconds);
 	else if (!strcmp(what, "spin"))
 		spin();
-	else if (!strcmp(what, "secret"))
-		return map_secret();
 	else if (!strcmp(what, "notes"))
 		rewrite_notes(seconds);
 	else if (!strcmp(what, "fail"))
