@@ -330,6 +330,7 @@ int md_modcache_resolve(struct md_modcache *mc, const struct morph_mmap *mmap, i
 	uint64_t began = md_clock_now_ns();
 	struct md_file *file, **bucket;
 	struct md_modfind found;
+	bool known;
 
 	if (status) {
 		*out = status_file(mc, status);
@@ -356,16 +357,18 @@ int md_modcache_resolve(struct md_modcache *mc, const struct morph_mmap *mmap, i
 								    : found.generation;
 	file->mtime_ns = found.mtime_ns;
 	file->ctime_ns = found.ctime_ns;
-	md_modcache_read_file(mc, found.fd, file);
+	known = md_modcache_read_file(mc, found.fd, file);
 	if (!md_modfind_is_steady(&found)) {
 		file->module = 0;
 		file->why = MP_UNATTR_REPLACED;
 	}
 	close(found.fd);
-	bucket = bucket_of(mc, dev, mmap->ino);
-	file->next = *bucket;
-	*bucket = file;
 	mc->nr_keyed++;
+	if (known) {
+		bucket = bucket_of(mc, dev, mmap->ino);
+		file->next = *bucket;
+		*bucket = file;
+	}
 done:
 	mc->analysis_ns += md_clock_now_ns() - began;
 	*out = file;

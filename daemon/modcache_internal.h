@@ -71,8 +71,9 @@ int md_modcache_set_map(struct md_modcache *mc, struct md_module *module, struct
 /* @file becomes the one with @number. Ownership: @file is taken on success. */
 int md_modcache_set_file(struct md_modcache *mc, uint32_t number, struct md_file *file);
 void md_file_free(struct md_file *file);
-/* Find out what @file, open as @fd, is: its module, or why there is none. */
-void md_modcache_read_file(struct md_modcache *mc, int fd, struct md_file *file);
+/* Find out what @file, open as @fd, is: its module, or why there is none. Return: false where that
+ * is our fault, and may be another time. */
+bool md_modcache_read_file(struct md_modcache *mc, int fd, struct md_file *file);
 void md_modcache_drop_arriving(struct md_modcache *mc);
 
 #endif

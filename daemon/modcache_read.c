@@ -133,12 +133,12 @@ static int adopt(struct md_modcache *mc, struct md_modcache *from, struct md_fil
 	return 0;
 }
 
-void md_modcache_read_file(struct md_modcache *mc, int fd, struct md_file *file)
+bool md_modcache_read_file(struct md_modcache *mc, int fd, struct md_file *file)
 {
 	struct md_modcache *from = md_modcache_new();
 	struct md_buf reply = {0};
+	int ret = -ENOMEM;
 	struct stat st;
-	int ret;
 
 	file->why = MP_UNATTR_UNREADABLE;
 	if (!from || fstat(fd, &st))
@@ -155,4 +155,5 @@ void md_modcache_read_file(struct md_modcache *mc, int fd, struct md_file *file)
 out:
 	md_buf_fini(&reply);
 	md_modcache_free(from);
+	return !ret || ret == -EBADMSG || ret == -EPROTO || ret == -EFBIG || ret == -ETIMEDOUT;
 }
