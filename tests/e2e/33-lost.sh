@@ -24,7 +24,7 @@ lose() {
 	[ $source = bpf ] || ulimit -l 64
 	[ $source = bpf ] || [ $EUID != 0 ] || ! command -v setpriv > /dev/null ||
 		small="setpriv --bounding-set=-ipc_lock"
-	$small "$MORPHD" run --source=$source --no-kernel --rate 20000 --interval 0.1 --db $source.db \
+	$small "$MORPHD" run --source=$source --no-kernel --rate "${RATE:-20000}" --interval 0.1 --db $source.db \
 		--record $source.rec --json -- ./busy threads 2500 2 > out 2> err &
 	pid=$!
 	until [ -s $source.db ] && [ "$(samples 2> /dev/null || echo 0)" -gt 100 ]; do
