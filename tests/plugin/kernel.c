@@ -23,7 +23,7 @@
 PLUGIN_EXPORT int qemu_plugin_version = PLUGIN_API_VERSION;
 
 #define LINE_LOG2    6
-#define SET_SIZE     (1u << 16) /* lines of one operation: a power of two, never full */
+#define SET_SIZE     (1u << 21) /* lines of one operation: a power of two, never full */
 #define NR_WATCHES   32
 #define NR_CLASSES   64		/* all sets of MARK_CLASS_* */
 #define CLASS_OTHERS NR_CLASSES /* in the profile: outside interrupts */
@@ -98,7 +98,7 @@ static void set_add(struct line_set *set, uint64_t vaddr, uint32_t size)
 	uint64_t line = vaddr >> LINE_LOG2, last = (vaddr + size - 1) >> LINE_LOG2;
 
 	for (; line <= last; line++) {
-		uint32_t i = (uint32_t)(line ^ line >> 16) % SET_SIZE;
+		uint32_t i = (uint32_t)(line ^ line >> 21) % SET_SIZE;
 
 		if (line == set->last)
 			continue;

@@ -17,7 +17,7 @@ BUILD = os.path.abspath(os.environ.get("BUILD", os.path.join(ROOT, "build")))
 LIBRARY = "/lib/x86_64-linux-gnu"
 # One instruction is one nanosecond. Five levels of page tables and TCG's other novelties are
 # not what most machines have: a common server's CPU, as far as TCG can.
-MACHINE = ["-machine", "q35,accel=tcg", "-smp", "1", "-m", "512", "-nic", "none", "-vga", "none",
+MACHINE = ["-machine", "q35,accel=tcg", "-smp", "1", "-m", "768", "-nic", "none", "-vga", "none",
            "-display", "none", "-no-reboot", "-nodefaults", "-cpu", "max,la57=off,erms=off",
            "-icount", "shift=0,sleep=off", "-rtc", "base=2026-01-01,clock=vm"]
 # tsc: TCG's does not stop and TCG has but one, which the kernel cannot know.
@@ -77,7 +77,7 @@ def cpio(files, directories):
 
     def entry(name, mode, data, ino):
         raw = name.encode() + b"\0"
-        head = [ino, mode, 0, 0, 1, 0, len(data), 0, 0, 0, 0, len(raw), 0]
+        head = [ino, mode, 0, 0, 1, 1 << 30, len(data), 0, 0, 0, 0, len(raw), 0]
         out.extend(b"070701" + b"".join(b"%08X" % v for v in head) + raw)
         out.extend(b"\0" * (-len(out) % 4))
         out.extend(data)
@@ -91,7 +91,31 @@ def cpio(files, directories):
     return bytes(out)
 
 
-def initramfs(release, where, morphmon):
+def with_libraries(program):
+    """{name in the guest: path} of a program and all that it is linked with."""
+    out = command(["ldd", program])
+    found = {"bin/" + os.path.basename(program): program}
+    for path in re.findall(r"(?:=> |^\s*)(/\S+) \(", out, re.MULTILINE):
+        found[f"lib/x86_64-linux-gnu/{os.path.basename(path)}"] = path
+    return found
+
+
+def programs(where):
+    """What works of real programs need."""
+    files = {"data/text": f"{where}/text", "data/program.i": f"{where}/program.i"}
+    for name in "gzip", "sort", "perl":
+        files.update(with_libraries(shutil.which(name)))
+    files.update(with_libraries(command(["gcc", "-print-prog-name=cc1"]).strip()))
+    with open(f"{where}/text", "w") as text:
+        for name in sorted(os.listdir(f"{ROOT}/libprof")):
+            if name.endswith(".c"):
+                text.write(open(f"{ROOT}/libprof/{name}").read())
+    command(["gcc", "-std=gnu17", "-I.", "-D_GNU_SOURCE", "-E", "-o", f"{where}/program.i",
+             "libprof/cfg.c"], cwd=ROOT)
+    return files
+
+
+def initramfs(release, where, morphmon, more=None):
     sources = sorted(f"{HERE}/{f}" for f in os.listdir(HERE) if f.endswith(".c"))
     command(["gcc", "-std=gnu17", "-O2", "-g", "-Wall", "-Wextra", "-Wmissing-prototypes",
              f"-I{ROOT}", "-D_GNU_SOURCE", "-static", "-o", f"{where}/init", *sources])
@@ -104,13 +128,14 @@ def initramfs(release, where, morphmon):
     }
     if morphmon:
         files["morphmon.ko"] = morphmon
+    files.update(more or {})
     data = {}
     for name, path in files.items():
         with open(path, "rb") as f:
             data[name] = (0o755, f.read())
     image = f"{where}/initramfs"
     with open(image, "wb") as f:
-        f.write(cpio(data, ["proc", "sys", "dev", "bin", "lib", "lib64", "lib/x86_64-linux-gnu"]))
+        f.write(cpio(data, ["proc", "sys", "dev", "data", "bin", "lib", "lib64", "lib/x86_64-linux-gnu"]))
     return image
 
 
@@ -157,6 +182,9 @@ class Result:
         self.facts, self.modules, self.streams = {}, {}, {}
         self.windows = {}  # (state, work): Window
         self.symbols = []  # (address, name), ascending
+
+    def fact(self, name):
+        return next((v for k, v in self.facts.items() if k.endswith("/" + name)), "unknown")
 
     def interrupts(self, state, classes, average):
         found = [i for i in self.windows[state, "loop"].irqs if i.classes == classes]

@@ -237,7 +237,7 @@ static void measure(const struct state *state, const struct work *work)
 {
 	static unsigned int window;
 	const char *share = getenv("cost_share");
-	unsigned int nr = work->nr / (share ? (unsigned int)atoi(share) : 1);
+	unsigned int nr = (work->nr - 1) / (share ? (unsigned int)atoi(share) : 1) + 1;
 	uint64_t samples = state->samples ? state->samples() : 0;
 	char number[16], times[16];
 	int status;

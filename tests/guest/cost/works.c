@@ -204,15 +204,66 @@ static void run_mmap(unsigned int nr)
 	}
 }
 
+/* ---- real programs: what scripts/bench-kmod puts into the guest ------------ */
+
+static void program(char **argv, unsigned int nr)
+{
+	for (; nr; nr--) {
+		pid_t pid;
+		int status;
+
+		MARK(MARK_OP);
+		pid = fork();
+		if (pid < 0)
+			die("fork");
+		if (!pid) {
+			int in = open("/data/text", O_RDONLY), out = open("/dev/null", O_WRONLY);
+
+			if (in < 0 || out < 0 || dup2(in, 0) < 0 || dup2(out, 1) < 0)
+				_exit(1);
+			execv(argv[0], argv);
+			_exit(1);
+		}
+		if (waitpid(pid, &status, 0) != pid || status)
+			die("%s: status %#x", argv[0], status);
+	}
+}
+
+static void run_gzip(unsigned int nr)
+{
+	program((char *[]){"/bin/gzip", "-9", NULL}, nr);
+}
+
+static void run_sort(unsigned int nr)
+{
+	program((char *[]){"/bin/sort", NULL}, nr);
+}
+
+static void run_perl(unsigned int nr)
+{
+	program((char *[]){"/bin/perl", "-ne", "$n{$_}++ for split /\\W+/; END { print %n }", NULL},
+		nr);
+}
+
+static void run_cc1(unsigned int nr)
+{
+	program((char *[]){"/bin/cc1", "-quiet", "-O2", "/data/program.i", "-o", "/dev/null", NULL},
+		nr);
+}
+
 const struct work works[] = {
-	{"loop", run_loop, 500}, /* 2.1 s */
-	{"switch-futex", run_switch_futex, 2000},
-	{"switch-pipe", run_switch_pipe, 2000},
-	{"sleep", run_sleep, 400},
-	{"fork", run_fork, 200},
-	{"exec", run_exec, 150},
-	{"exec-shared", run_exec_shared, 50},
-	{"mmap-exec", run_mmap_exec, 1000},
-	{"mmap", run_mmap, 1000},
+	{"loop", run_loop, 250}, /* 1.1 s */
+	{"switch-futex", run_switch_futex, 1000},
+	{"switch-pipe", run_switch_pipe, 1000},
+	{"sleep", run_sleep, 200},
+	{"fork", run_fork, 100},
+	{"exec", run_exec, 80},
+	{"exec-shared", run_exec_shared, 30},
+	{"mmap-exec", run_mmap_exec, 500},
+	{"mmap", run_mmap, 500},
+	{"gzip", run_gzip, 2},
+	{"sort", run_sort, 2},
+	{"perl", run_perl, 2},
+	{"cc1", run_cc1, 1},
 	{NULL, NULL, 0},
 };
