@@ -10,17 +10,17 @@ times=$((20 + LONG * 980))
 for ((i = 1; i <= times; i++)); do
 	case $((i % 4)) in
 	0) load ;;
-	1) load ring_kib=16; check rings restart 2 >/dev/null ;;
+	1) load ring_kib=16; check rings restart 2 >said ;;
 	2)
 		load mode=tick stack_depth=4
 		"$GUEST/requests" hold >held &
 		until [ -s held ]; do kill -0 $! || break; sleep 0.01; done
 		kill -KILL $!
 		wait $! 2>/dev/null ;;
-	3) load rate=20000; check rings restart 1 >/dev/null ;;
+	3) load rate=20000; check rings restart 1 >said ;;
 	esac
 	unload
-	[ $nr_failed = 0 ] || break
+	[ "$nr_failed" = 0 ] || { cat said; break; }
 done
 kill $load
 wait $load 2>/dev/null
