@@ -10,55 +10,49 @@
 #include "kmod/compat.h"
 #include "kmod/morphmon.h"
 
-void morph_event_fill(struct morph_task *to, u32 type, u32 size, const struct task_struct *task)
+void *morph_event_begin(struct morph_cpu *cpu, u32 type, u32 size, const struct task_struct *task)
 {
+	u64 now_ns = ktime_get_ns();
+	struct morph_task *to;
+
+	to = morph_ring_reserve(&cpu->ring, size);
+	if (!to) {
+		morph_ring_lose(&cpu->ring, now_ns, 0, 1);
+		return NULL;
+	}
 	*to = (struct morph_task){
 		.record = {size, type, smp_processor_id()},
-		.time_ns = ktime_get_ns(),
+		.time_ns = now_ns,
 		.tgid = task->tgid,
 		.tid = task->pid,
 		.exec_id = task->self_exec_id,
 	};
-}
-
-void morph_event_send(struct morph_cpu *cpu, const struct morph_task *record, u32 bytes,
-		      const void *tail, u32 tail_bytes)
-{
-	u32 size = record->record.size;
-	u8 *room = morph_ring_reserve(&cpu->ring, size);
-
-	if (!room) {
-		morph_ring_lose(&cpu->ring, record->time_ns, 0, 1);
-		return;
-	}
-	memcpy(room, record, bytes);
-	memcpy(room + bytes, tail, tail_bytes);
-	memset(room + bytes + tail_bytes, 0, size - bytes - tail_bytes);
-	morph_ring_commit(&cpu->ring, size);
+	return to;
 }
 
 /* The record is of this CPU and this moment, so both are asked for with interrupts off. */
-static void send(struct morph_task *record, u32 type, u32 size, const struct task_struct *task)
+static struct morph_cpu *enter(unsigned long *flags)
 {
-	struct morph_cpu *cpu;
-	unsigned long flags;
-
-	local_irq_save(flags);
-	cpu = this_cpu_ptr(&morph_cpus);
-	if (cpu->on) {
-		morph_event_fill(record, type, size, task);
-		morph_event_send(cpu, record, size, NULL, 0);
-	}
-	local_irq_restore(flags);
+	local_irq_save(*flags);
+	return this_cpu_ptr(&morph_cpus);
 }
 
 static void on_fork(void *data, struct task_struct *parent, struct task_struct *child)
 {
-	struct morph_fork fork = {.parent_tgid = parent->tgid, .parent_tid = parent->pid};
+	struct morph_cpu *cpu;
+	struct morph_fork *fork;
+	unsigned long flags;
 
 	if (child->flags & PF_KTHREAD)
 		return;
-	send(&fork.task, MORPH_REC_FORK, sizeof(fork), child);
+	cpu = enter(&flags);
+	fork = cpu->on ? morph_event_begin(cpu, MORPH_REC_FORK, sizeof(*fork), child) : NULL;
+	if (fork) {
+		fork->parent_tgid = parent->tgid;
+		fork->parent_tid = parent->pid;
+		morph_ring_commit(&cpu->ring, sizeof(*fork));
+	}
+	local_irq_restore(flags);
 	/* Who had this number before may have been sampled while he ended. */
 	if (child->tgid == child->pid)
 		atomic_inc(morph_epoch(child->tgid));
@@ -67,20 +61,37 @@ static void on_fork(void *data, struct task_struct *parent, struct task_struct *
 /* Only after the program itself and its interpreter were mapped; their records bear its exec_id. */
 static void on_exec(void *data, struct task_struct *task, pid_t old_pid, struct linux_binprm *bprm)
 {
-	struct morph_exec exec = {.nr_threads = 1};
+	struct morph_cpu *cpu;
+	struct morph_exec *exec;
+	unsigned long flags;
 
-	send(&exec.task, MORPH_REC_EXEC, sizeof(exec), task);
+	cpu = enter(&flags);
+	exec = cpu->on ? morph_event_begin(cpu, MORPH_REC_EXEC, sizeof(*exec), task) : NULL;
+	if (exec) {
+		exec->nr_threads = 1;
+		exec->pad = 0;
+		morph_ring_commit(&cpu->ring, sizeof(*exec));
+	}
+	local_irq_restore(flags);
 	atomic_inc(morph_epoch(task->tgid));
 }
 
 static void on_exit(void *data, MORPH_EXIT_ARGS)
 {
-	struct morph_exit exit = {.cpu_time_ns = task->se.sum_exec_runtime};
+	struct morph_cpu *cpu;
+	struct morph_exit *exit;
+	unsigned long flags;
 
 	/* Who never came does not leave: the process would seem to end before its time. */
 	if (task->flags & (PF_KTHREAD | MORPH_PF_WORKER))
 		return;
-	send(&exit.task, MORPH_REC_EXIT, sizeof(exit), task);
+	cpu = enter(&flags);
+	exit = cpu->on ? morph_event_begin(cpu, MORPH_REC_EXIT, sizeof(*exit), task) : NULL;
+	if (exit) {
+		exit->cpu_time_ns = task->se.sum_exec_runtime;
+		morph_ring_commit(&cpu->ring, sizeof(*exit));
+	}
+	local_irq_restore(flags);
 	atomic_inc(morph_epoch(task->tgid));
 }
 

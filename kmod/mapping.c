@@ -52,17 +52,24 @@ static void describe_file(struct morph_mmap *mmap, struct file *file)
 	mmap->build_id_len = morph_build_id_read(file, mmap->build_id);
 }
 
+/* @mmap: all but what morph_event_begin() writes; of that the flags. */
 static void send(struct morph_cpu *cpu, struct morph_mmap *mmap, const char *path, u32 len)
 {
-	u32 flags = mmap->task.flags;
 	u32 size = ALIGN(sizeof(*mmap) + len + 1, MORPH_RECORD_ALIGN);
-	unsigned long irq_flags;
+	struct morph_mmap *record;
+	unsigned long flags;
 
-	local_irq_save(irq_flags);
-	morph_event_fill(&mmap->task, MORPH_REC_MMAP, size, current);
-	mmap->task.flags = flags;
-	morph_event_send(cpu, &mmap->task, sizeof(*mmap), path, len);
-	local_irq_restore(irq_flags);
+	local_irq_save(flags);
+	record = morph_event_begin(cpu, MORPH_REC_MMAP, size, current);
+	if (record) {
+		record->task.flags = mmap->task.flags;
+		mmap->task = record->task;
+		*record = *mmap;
+		memcpy(record->path, path, len);
+		memset(record->path + len, 0, size - sizeof(*mmap) - len);
+		morph_ring_commit(&cpu->ring, size);
+	}
+	local_irq_restore(flags);
 	atomic_inc(morph_epoch(current->tgid));
 }
 
@@ -106,12 +113,12 @@ static void on_mapping(unsigned long ip, unsigned long parent_ip, struct ftrace_
 }
 
 /*
- * It cannot come into itself: nothing that it calls maps memory. While it is there the kernel's
- * tracing cannot be switched off as a whole, or mappings would be missed in silence.
+ * While it is there the kernel's tracing cannot be switched off as a whole, or mappings would be
+ * missed in silence. It needs no guard against itself: nothing that it calls maps memory.
  */
 static struct ftrace_ops hook = {
 	.func = on_mapping,
-	.flags = FTRACE_OPS_FL_RECURSION | FTRACE_OPS_FL_PERMANENT,
+	.flags = FTRACE_OPS_FL_PERMANENT,
 };
 
 int morph_mappings_start(void)

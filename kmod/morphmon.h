@@ -124,14 +124,13 @@ int morph_mappings_start(void);
 void morph_mappings_stop(void);
 void morph_mappings_exit(void);
 
-/* In front of every record about @task; the time is now. Context: interrupts off. */
-void morph_event_fill(struct morph_task *to, u32 type, u32 size, const struct task_struct *task);
 /*
- * A copy of the @bytes at @record, padded to @record->record.size, goes into this CPU's ring, or
- * is counted as lost. @tail: more bytes behind, may be NULL. Context: interrupts off.
+ * morph_event_begin - a record about @task, now, in @cpu's ring. What lies behind struct morph_task
+ * is for the caller to write, all of it, before morph_ring_commit().
+ * Return: NULL where there is no room, which is counted.
+ * Context: on @cpu, which collects, interrupts off until the commit.
  */
-void morph_event_send(struct morph_cpu *cpu, const struct morph_task *record, u32 bytes,
-		      const void *tail, u32 tail_bytes);
+void *morph_event_begin(struct morph_cpu *cpu, u32 type, u32 size, const struct task_struct *task);
 
 /* ---- hook.c: tracepoints by name ---- */
 

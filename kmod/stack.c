@@ -37,7 +37,7 @@ static u32 walk(struct pt_regs *regs, u64 *ips, u32 max)
 void morph_stack_add(struct morph_cpu *cpu, struct pt_regs *regs)
 {
 	u64 ips[MORPH_STACK_MAX];
-	struct morph_task header;
+	struct morph_stack *stack;
 	u32 nr, size;
 
 	if (!user_mode(regs)) {
@@ -51,6 +51,9 @@ void morph_stack_add(struct morph_cpu *cpu, struct pt_regs *regs)
 	if (!nr)
 		return;
 	size = sizeof(struct morph_stack) + nr * sizeof(ips[0]);
-	morph_event_fill(&header, MORPH_REC_STACK, size, current);
-	morph_event_send(cpu, &header, sizeof(header), ips, nr * sizeof(ips[0]));
+	stack = morph_event_begin(cpu, MORPH_REC_STACK, size, current);
+	if (!stack)
+		return;
+	memcpy(stack->ips, ips, nr * sizeof(ips[0]));
+	morph_ring_commit(&cpu->ring, size);
 }
