@@ -247,7 +247,8 @@ static void run_perl(unsigned int nr)
 
 static void run_cc1(unsigned int nr)
 {
-	program((char *[]){"/bin/cc1", "-quiet", "-O2", "/data/program.i", "-o", "/dev/null", NULL},
+	program((char *[]){"/bin/cc1", "-fpreprocessed", "-quiet", "-O2", "/data/program.i", "-o",
+			   "/dev/null", NULL},
 		nr);
 }
 
