@@ -136,7 +136,7 @@ tool = $(O)/tools/$(subst _,-,$(basename $(notdir $(1))))
 TOOLS := $(foreach s,$(TOOL_SRCS),$(call tool,$(s)))
 # What runs inside the guest: plain programs, and the same one under several names.
 GUEST_SRCS := $(filter-out tests/guest/reader.c tests/guest/variant.c,$(wildcard tests/guest/*.c))
-GUEST_VARIANTS := 1 2 3 4 5 6
+GUEST_VARIANTS := 1 2 3 4 5 6 7
 GUEST_PROGS := $(patsubst tests/guest/%.c,$(O)/guest/%,$(GUEST_SRCS)) \
 	$(foreach v,$(GUEST_VARIANTS),$(O)/guest/variant$(v)) \
 	$(O)/guest/libvariant1.so $(O)/guest/libvariant2.so \

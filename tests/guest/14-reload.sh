@@ -4,7 +4,7 @@
 # insmod and rmmod under load, many times: with a reader that comes and goes, that is killed
 # while it collects, and with none.
 . "$(dirname "$0")/lib.sh"
-"$GUEST/storm" 1000000 2 "$GUEST" 2>/dev/null &
+"$GUEST/storm" 1000000 $((1 + LONG)) "$GUEST" 2>/dev/null &
 load=$!
 times=$((20 + LONG * 980))
 for ((i = 1; i <= times; i++)); do

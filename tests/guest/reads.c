@@ -36,13 +36,19 @@ static void take(struct reader *r, const uint8_t *from, long bytes)
 
 static void run_some(void)
 {
-	pid_t pid = fork();
+	const char *dir = getenv("GUEST");
+	char program[256];
+	int status;
+	pid_t pid;
 
+	snprintf(program, sizeof(program), "%s/variant1", dir ? dir : ".");
+	pid = fork();
 	if (!pid) {
-		execl("/bin/true", "true", NULL);
+		execl(program, program, "0", NULL);
 		_exit(1);
 	}
-	waitpid(pid, NULL, 0);
+	waitpid(pid, &status, 0);
+	EXPECT(!status, "%s: status %#x", program, status);
 }
 
 static void check_conserved(struct reader *r, const char *how)
@@ -111,7 +117,7 @@ static void check_faults(void)
 	reader_open(&r);
 	reader_start(&r, 4000, -1, 0);
 	busy = spinner(-1);
-	while (reader_counts(&r).samples < 1000)
+	while (reader_counts(&r).samples < 300)
 		sleep_ms(20);
 	spinner_end(busy);
 	reader_stop(&r);
@@ -143,7 +149,7 @@ static void check_blocking(void)
 	alarm(0);
 	reader_start(&r, 4000, -1, 0);
 	busy = spinner(-1);
-	for (i = 0; i < 20; i++) {
+	for (i = 0; i < 8; i++) {
 		n = read(r.fd, buf, sizeof(buf));
 		EXPECT(n > 0, "blocking read: %ld, %s", n, strerror(errno));
 		if (n > 0)
@@ -170,7 +176,7 @@ static void check_poll(void)
 	reader_open(&r);
 	p = (struct pollfd){.fd = r.fd, .events = POLLIN};
 	EXPECT(poll(&p, 1, 0) == 0, "ready before START");
-	reader_start(&r, 4000, -1, 16384);
+	reader_start(&r, 20000, -1, 4096);
 	reader_map(&r);
 	EXPECT(poll(&p, 1, 0) == 0, "ready at once");
 	busy = spinner(-1);
@@ -182,7 +188,7 @@ static void check_poll(void)
 		if (ring->head && ring->head->head - ring->tail->tail > used)
 			used = ring->head->head - ring->tail->tail;
 	}
-	EXPECT(used >= 16384, "ready with %llu bytes", (unsigned long long)used);
+	EXPECT(used >= 4096, "ready with %llu bytes", (unsigned long long)used);
 	reader_take(&r);
 	EXPECT(poll(&p, 1, 0) == 0, "ready again at once");
 	EXPECT(poll(&p, 1, 60000) == 1, "not ready again");

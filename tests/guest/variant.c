@@ -28,7 +28,7 @@ __asm__(".pushsection .slots, \"ax\", @progbits\n"
 	"	ret\n"
 	".size hot" V ", . - hot" V "\n"
 	".balign 4096, 0xcc\n"
-	".skip 4096 * (7 - " V "), 0xcc\n"
+	".skip 4096 * (8 - " V "), 0xcc\n"
 	".popsection\n");
 
 #define HOT_(v)	 hot##v
