@@ -41,10 +41,6 @@ int me_eligible_file(const struct mp_elf *elf, struct mp_err *err)
 		return mp_err_set(err, EPERM,
 				  "already optimised: start from the original, which "
 				  "its samples count for");
-	if (!elf->relinkable)
-		return mp_err_set(err, EPERM,
-				  "not linked with --emit-relocs: stock files cannot "
-				  "be optimised yet");
 	if (mp_elf_section(elf, ".gopclntab") || mp_elf_section(elf, ".note.go.buildid"))
 		return mp_err_set(err, EPERM,
 				  "a Go program: its runtime keeps code addresses in "

@@ -87,6 +87,27 @@ static void retarget_old_code(const struct patcher *p)
 }
 
 /*
+ * The patch that ends at @end cuts an instruction of @block. If that was a branch that leads to a
+ * copy by now, its rest is made again what it was: nobody can say what half a displacement is.
+ */
+static void restore_rest(const struct patcher *p, const struct mp_block *block, uint64_t end)
+{
+	const uint8_t *old = mp_elf_bytes(p->cfg->elf, block->vaddr, block->size);
+	uint64_t at = block->vaddr;
+	struct mp_insn insn = {0};
+	uint8_t *rest;
+
+	for (; old && at < end; at += insn.len)
+		if (mp_insn_decode(old + (at - block->vaddr), block->vaddr + block->size - at, at,
+				   &insn))
+			return;
+	rest = at > end ? image_at(p, end, at - end) : NULL;
+	if (rest &&
+	    (insn.kind == MP_INSN_CALL || insn.kind == MP_INSN_JUMP || insn.kind == MP_INSN_COND))
+		memcpy(rest, old + (end - block->vaddr), at - end);
+}
+
+/*
  * A jump over the old start of a copied block. It must lie inside the block, and nothing may
  * arrive in its middle. Old return addresses are no concern: a call in these bytes runs only
  * after control came through the start, which is now the jump.
@@ -107,12 +128,13 @@ static int patch_block(struct patcher *p, const struct me_copy *copy)
 	if (end - start < JUMP_SIZE)
 		goto keep;
 	for (uint64_t v = start == block->vaddr ? start + 1 : start; v < start + JUMP_SIZE; v++) {
-		if (mp_cfg_is_target(p->cfg, v))
+		if (mp_cfg_may_be_target(p->cfg, v))
 			goto keep;
 	}
 	bytes[0] = 0xe9;
 	if (!me_put_rel32(bytes + 1, start + JUMP_SIZE, copy->new_vaddr))
 		return -ERANGE;
+	restore_rest(p, block, start + JUMP_SIZE);
 	p->out->patches[p->out->nr_patches++] = (struct me_patch){start, JUMP_SIZE};
 	return 0;
 keep:
@@ -255,7 +277,8 @@ static void patch_tables(struct patcher *p, const struct addends *addends)
 
 		if (!func_is_understood(p->cfg, table->func))
 			continue;
-		if (!table->private_refs) {
+		/* Where a table ends only relocations tell for sure. */
+		if (!table->private_refs || !p->cfg->elf->relinkable) {
 			p->out->nr_tables_kept += p->placement->of_block[table->block] != MP_NONE;
 			continue;
 		}

@@ -97,6 +97,14 @@ static uint64_t check_rest(const struct vf *vf, uint64_t at, uint64_t block_end)
 	return at;
 }
 
+/* A jump of a patch's form stood there before: it only leads elsewhere now. */
+static bool was_jump(const struct vf *vf, uint64_t at)
+{
+	const uint8_t *a = mp_elf_bytes(vf->o, at, VF_PATCH_LEN);
+
+	return a && *a == 0xe9 && vf_bits_get(&vf->grid, at);
+}
+
 /* @at: where the jump stands in @p's original. */
 static int check_patch(struct vf *vf, const struct mp_map_piece *p, uint64_t at, uint64_t *next)
 {
@@ -111,7 +119,7 @@ static int check_patch(struct vf *vf, const struct mp_map_piece *p, uint64_t at,
 		return vf_refuse(vf, at, "a patch in a signal frame");
 	if (may_be_computed(fde, p->old_vaddr))
 		return vf_refuse(vf, at, "a patch in a function that may compute jump targets");
-	if (vf_bits_next(&vf->target, at + 1, end) < end)
+	if (!was_jump(vf, at) && vf_bits_next(&vf->target, at + 1, end) < end)
 		return vf_refuse(vf, vf_bits_next(&vf->target, at + 1, end),
 				 "a possible target inside the patch at %#llx",
 				 (unsigned long long)at);

@@ -228,6 +228,7 @@ struct vf {
 
 	struct vf_bits grid;	      /* instruction starts of the old text */
 	struct vf_bits target;	      /* where control may arrive in it */
+	struct vf_bits chance;	      /* numbers without a relocation that may be such places */
 	struct vf_bits text_ref;      /* its addresses taken by operands */
 	struct vf_bits data_ref;      /* data addresses that operands name */
 	struct vf_bits word_ref;      /* addresses that words of data name */

@@ -21,6 +21,12 @@ static void mark_target(struct vf *vf, uint64_t vaddr)
 		vf_bits_set(&vf->target, vaddr);
 }
 
+static void mark_chance(struct vf *vf, uint64_t vaddr)
+{
+	if (vf_is_text(vf, vaddr))
+		vf_bits_set(&vf->chance, vaddr);
+}
+
 static int add_ref(struct vf *vf, uint64_t to, uint64_t insn)
 {
 	if (vf->nr_refs == vf->cap_refs) {
@@ -36,12 +42,13 @@ static int add_ref(struct vf *vf, uint64_t to, uint64_t insn)
 	return 0;
 }
 
-/* An operand of the instruction at @insn names @to. */
-static int note_operand(struct vf *vf, struct vf_fde *fde, uint64_t insn, uint8_t len, uint64_t to)
+/* An operand of the instruction at @insn names @to, or, not @sure, is a number that may do so. */
+static int note_operand(struct vf *vf, struct vf_fde *fde, uint64_t insn, uint8_t len, uint64_t to,
+			bool sure)
 {
 	if (vf_is_text(vf, to)) {
 		vf_note_operand(vf, insn, len, to);
-		vf_bits_set(&vf->target, to);
+		vf_bits_set(sure ? &vf->target : &vf->chance, to);
 		vf_bits_set(&vf->text_ref, to);
 		if (fde && to > fde->start && to - fde->start < fde->size)
 			fde->flags |= VF_FDE_SELF_REF;
@@ -74,13 +81,13 @@ static int note_operands(struct vf *vf, struct vf_fde *fde, uint64_t at, const s
 	int ret = 0;
 
 	if (insn->disp_off)
-		ret = note_operand(vf, fde, at, insn->len, insn->target);
+		ret = note_operand(vf, fde, at, insn->len, insn->target, true);
 	if (!ret && fixed && insn->abs_off && in_image(vf, insn->abs) &&
 	    is_address(vf, at + insn->abs_off))
-		ret = note_operand(vf, fde, at, insn->len, (uint64_t)insn->abs);
+		ret = note_operand(vf, fde, at, insn->len, (uint64_t)insn->abs, vf->o->relinkable);
 	if (!ret && (fixed ? insn->imm_size >= 4 : insn->imm_size == 8) &&
 	    in_image(vf, insn->imm) && is_address(vf, at + insn->imm_off))
-		ret = note_operand(vf, fde, at, insn->len, (uint64_t)insn->imm);
+		ret = note_operand(vf, fde, at, insn->len, (uint64_t)insn->imm, vf->o->relinkable);
 	return ret;
 }
 
@@ -209,9 +216,17 @@ static void scan_relative_tables(struct vf *vf, const struct mp_section *sec)
 
 			if (!p || (vf->o->relinkable && !vf_bits_get(&vf->label_word, at)))
 				break;
+			/* A function's code is no table, though it is named like one. */
+			if (!vf->o->relinkable && vf_eh_find(&vf->old_eh, at))
+				break;
 			memcpy(&word, p, 4);
 			if (!vf_is_text(vf, base + (uint64_t)(int64_t)word))
 				break;
+			/* Without relocations much of this is no table at all: its words lead
+			 * anywhere, those of a table to instructions. */
+			if (!vf->o->relinkable &&
+			    !vf_bits_get(&vf->grid, base + (uint64_t)(int64_t)word))
+				continue;
 			mark_target(vf, base + (uint64_t)(int64_t)word);
 		}
 		base = next;
@@ -229,12 +244,28 @@ static void scan_words(struct vf *vf, const struct mp_section *sec)
 		uint64_t w64;
 
 		memcpy(&w32, p + k, 4);
-		mark_target(vf, w32);
+		mark_chance(vf, w32);
 		if ((sec->vaddr + k) % 8 || k + 8 > sec->size)
 			continue;
 		memcpy(&w64, p + k, 8);
-		mark_target(vf, w64);
+		mark_chance(vf, w64);
 	}
+}
+
+static bool is_text_section(const struct mp_section *sec)
+{
+	return (sec->flags & SHF_ALLOC) && (sec->flags & SHF_EXECINSTR) &&
+	       sec->type != SHT_NOBITS && sec->size;
+}
+
+/* Where a program keeps its own words; the loader's tables and notes hold none. */
+static bool holds_words(const struct vf *vf, const struct mp_section *sec)
+{
+	if (!(sec->flags & SHF_ALLOC) || is_text_section(sec) || sec->vaddr == vf->old_eh.vaddr ||
+	    sec->vaddr == vf->old_eh.hdr_vaddr || !strncmp(sec->name, ".gcc_except_table", 17))
+		return false;
+	return sec->type == SHT_PROGBITS || sec->type == SHT_INIT_ARRAY ||
+	       sec->type == SHT_FINI_ARRAY || sec->type == SHT_PREINIT_ARRAY;
 }
 
 static bool words_may_be_addresses(const struct vf *vf)
@@ -309,6 +340,8 @@ static int init_bits(struct vf *vf)
 	if (!ret)
 		ret = vf_bits_init(&vf->target, vf->text_start, vf->text_end);
 	if (!ret)
+		ret = vf_bits_init(&vf->chance, vf->text_start, vf->text_end);
+	if (!ret)
 		ret = vf_bits_init(&vf->text_ref, vf->text_start, vf->text_end);
 	if (!ret)
 		ret = vf_bits_init(&vf->pointer_kept, vf->text_start, vf->text_end);
@@ -321,12 +354,6 @@ static int init_bits(struct vf *vf)
 	if (!ret)
 		ret = vf_bits_init(&vf->label_word, vf->image_start, vf->image_end);
 	return ret;
-}
-
-static bool is_text_section(const struct mp_section *sec)
-{
-	return (sec->flags & SHF_ALLOC) && (sec->flags & SHF_EXECINSTR) &&
-	       sec->type != SHT_NOBITS && sec->size;
 }
 
 int vf_scan(struct vf *vf)
@@ -357,13 +384,12 @@ int vf_scan(struct vf *vf)
 	if (ret)
 		goto out;
 	for (uint32_t i = 0; words_may_be_addresses(vf) && i < vf->o->nr_sections; i++) {
-		const struct mp_section *sec = &vf->o->sections[i];
-
-		if ((sec->flags & SHF_ALLOC) && !is_text_section(sec) && sec->type != SHT_NOBITS &&
-		    sec->type != SHT_RELA && sec->vaddr != vf->old_eh.vaddr &&
-		    sec->vaddr != vf->old_eh.hdr_vaddr)
-			scan_words(vf, sec);
+		if (holds_words(vf, &vf->o->sections[i]))
+			scan_words(vf, &vf->o->sections[i]);
 	}
+	/* A number that leads between two instructions says nothing of their second reading. */
+	for (uint64_t w = 0; w < vf->target.nr / 64 + 1; w++)
+		vf->target.word[w] |= vf->chance.word[w];
 	if (vf->nr_refs)
 		qsort(vf->refs, vf->nr_refs, sizeof(*vf->refs), by_to);
 out:

@@ -18,6 +18,7 @@ static void free_index(struct mp_cfg_index *index)
 	free(index->parts);
 	free(index->part_hint);
 	free(index->targets);
+	free(index->chances);
 	free(index);
 }
 
@@ -39,9 +40,9 @@ void mp_cfg_free(struct mp_cfg *cfg)
 static mp_bits *const *bitmaps(struct mp_cfg_build *b, mp_bits *list[], size_t *nr)
 {
 	mp_bits *all[] = {
-		&b->index->targets, &b->starts, &b->weak,	   &b->taken,	&b->pointed,
-		&b->entries,	    &b->pads,	&b->table_targets, &b->entered, &b->refs,
-		&b->in_table,	    &b->tabled, &b->pointer_jumps, &b->tails,	&b->orphans,
+		&b->index->targets, &b->index->chances, &b->starts,	   &b->taken,	&b->pointed,
+		&b->entries,	    &b->pads,		&b->table_targets, &b->entered, &b->refs,
+		&b->in_table,	    &b->tabled,		&b->pointer_jumps, &b->tails,	&b->orphans,
 		&b->scratch,	    &b->named,
 	};
 
@@ -80,8 +81,8 @@ static void fini_build(struct mp_cfg_build *b)
 	size_t nr;
 
 	bitmaps(b, list, &nr);
-	/* The first one, targets, stays with the result. */
-	for (size_t i = 1; i < nr; i++)
+	/* The first two stay with the result. */
+	for (size_t i = 2; i < nr; i++)
 		free(*list[i]);
 	free(b->flows);
 	free(b->ref_list);
@@ -97,7 +98,7 @@ static void fini_build(struct mp_cfg_build *b)
 static void accept_weak(struct mp_cfg_build *b)
 {
 	for (uint32_t i = 0; i < b->index->nr_bytes / 64 + 1; i++)
-		b->index->targets[i] |= b->weak[i] & b->starts[i];
+		b->index->targets[i] |= b->index->chances[i] & b->starts[i];
 }
 
 static void *shrink(void *array, uint32_t nr, size_t size)
@@ -120,6 +121,7 @@ static int run_passes(struct mp_cfg_build *b)
 		ret = mp_cfg_scan(b);
 	if (ret)
 		return ret;
+	mp_cfg_find_relative(b);
 	accept_weak(b);
 	/* A switch may jump right into a cold part: then the table says whose it is. */
 	for (int round = 0; again && round < 3; round++) {
@@ -217,6 +219,14 @@ uint32_t mp_cfg_block_starting(const struct mp_cfg *cfg, uint64_t vaddr)
 	uint32_t block = mp_cfg_block_at(cfg, vaddr);
 
 	return block != MP_NONE && cfg->blocks[block].vaddr == vaddr ? block : MP_NONE;
+}
+
+bool mp_cfg_may_be_target(const struct mp_cfg *cfg, uint64_t vaddr)
+{
+	const struct mp_cfg_index *index = cfg->private_data;
+	uint32_t at = mp_space_at(index, vaddr);
+
+	return at != MP_NONE && (mp_bit(index->targets, at) || mp_bit(index->chances, at));
 }
 
 bool mp_cfg_is_target(const struct mp_cfg *cfg, uint64_t vaddr)

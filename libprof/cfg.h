@@ -200,6 +200,11 @@ uint32_t mp_cfg_block_starting(const struct mp_cfg *cfg, uint64_t vaddr);
 /* True where some evidence says that control may arrive at @vaddr. */
 bool mp_cfg_is_target(const struct mp_cfg *cfg, uint64_t vaddr);
 /*
+ * True also where a number happens to be an address between two instructions. It starts no block;
+ * but nothing may be put there that was not there before.
+ */
+bool mp_cfg_may_be_target(const struct mp_cfg *cfg, uint64_t vaddr);
+/*
  * True where @block's instructions are known for sure, be it in a function that cannot be moved: an
  * operand may be changed there.
  */

@@ -84,6 +84,7 @@ struct mp_cfg_index {
 	uint32_t *part_hint; /* per page of 1 << MP_HINT_SHIFT: the first part that ends in or
 				 * behind it */
 	mp_bits targets;
+	mp_bits chances; /* evidence that may be chance: counts where an instruction starts */
 };
 
 struct mp_cfg_build {
@@ -92,7 +93,6 @@ struct mp_cfg_build {
 	struct mp_cfg_index *index;
 	const struct mp_cfg_options *options;
 	mp_bits starts;	 /* an instruction starts here */
-	mp_bits weak;	 /* evidence that may be chance: counts where an instruction starts */
 	mp_bits taken;	 /* its address stands in data or in an operand */
 	mp_bits named;	 /* an operand in code is its address */
 	mp_bits pointed; /* a word of data says so, be it a table's */
@@ -159,6 +159,7 @@ int mp_cfg_join_cold(struct mp_cfg_build *b);
 int mp_cfg_add_far_link(struct mp_cfg_build *b, uint32_t from_part, uint32_t target);
 /* ---- cfg_scan.c: decode everything once ---- */
 int mp_cfg_scan(struct mp_cfg_build *b);
+void mp_cfg_find_relative(struct mp_cfg_build *b);
 /* ---- cfg_target.c: evidence outside of code ---- */
 int mp_cfg_find_targets(struct mp_cfg_build *b);
 /* ---- cfg_taken.c ---- */

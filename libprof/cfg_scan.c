@@ -28,7 +28,7 @@ static void add_target(struct scan *s, uint32_t target)
 	if (s->func)
 		mp_bit_set(s->b->index->targets, target);
 	else
-		mp_bit_set(s->b->weak, target);
+		mp_bit_set(s->b->index->chances, target);
 }
 
 /* An operand holds, or may hold, the address of @target. */
@@ -38,7 +38,7 @@ static int add_ref(struct scan *s, uint32_t at, uint32_t target, bool sure)
 
 	if (mp_space_is_text(b->index, target)) {
 		if (!sure) {
-			mp_bit_set(b->weak, target);
+			mp_bit_set(b->index->chances, target);
 			/* A constant that happens to be a code address is common; one that
 			 * is the address of a label here is less likely chance. */
 			if (target > s->from && target < s->to && s->func) {

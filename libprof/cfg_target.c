@@ -24,7 +24,7 @@ static void weak_target(struct mp_cfg_build *b, uint64_t vaddr)
 	uint32_t at = mp_space_at(b->index, vaddr);
 
 	if (at != MP_NONE && mp_space_is_text(b->index, at))
-		mp_bit_set(b->weak, at);
+		mp_bit_set(b->index->chances, at);
 }
 
 static void dynamic_section(struct mp_cfg_build *b)
@@ -85,7 +85,7 @@ static void word(void *ctx, uint64_t where, uint64_t value, enum mp_word_kind ki
 			mp_bit_set(b->refs, at);
 		return;
 	}
-	mp_bit_set(kind == MP_WORD_SURE ? b->index->targets : b->weak, at);
+	mp_bit_set(kind == MP_WORD_SURE ? b->index->targets : b->index->chances, at);
 	if (kind != MP_WORD_CHANCE)
 		mp_bit_set(b->pointed, at);
 }

@@ -112,6 +112,13 @@ static void plain_bytes(const struct mp_cfg_build *b, const uint8_t *p, uint64_t
 		lo = start < lo ? start : lo;
 		hi = end > hi ? end : hi;
 	}
+	for (uint64_t off = -vaddr & 3; off + 4 <= size; off += 4) {
+		uint32_t value;
+
+		memcpy(&value, p + off, 4);
+		if (value >= lo && value < hi)
+			fn(ctx, vaddr + off, value, MP_WORD_CHANCE);
+	}
 	for (uint64_t off = 0; off + 8 <= size; off++) {
 		uint64_t value;
 

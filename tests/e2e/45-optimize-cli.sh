@@ -84,6 +84,10 @@ runs() { # FILE WHAT
 	[ "$got" = "$want" ] || fail "$2: $1 prints '$got', not '$want'"
 }
 
+# ---- without relocations: whatever can be moved by other evidence
+ends 0 "a stock file" stock -o stock.fast --all
+runs stock.fast "a stock file"
+
 # ---- usage
 ends 0 "--help" --help
 says out.txt '^Usage: morph-optimize' "--help"
@@ -276,7 +280,6 @@ refuses 1 '' object.o --all
 cp prog arm
 printf '\267' | dd of=arm bs=1 seek=18 conv=notrunc status=none
 refuses 1 '' arm --all
-refuses 4 'emit-relocs' stock --all
 refuses 4 'already optimised' prog.fast --all
 objcopy --add-section .gopclntab=small.c prog golike
 refuses 4 'Go' golike --all
