@@ -287,7 +287,7 @@ $(O)/guest/producers-%: tests/e2e/busy.c
 $(O)/guest/%: tests/guest/%.c tests/guest/reader.c
 	$(call say,CC,$<)
 	@mkdir -p $(@D)
-	$(Q)$(guest_cc) -o $@ $(filter %.c,$^)
+	$(Q)$(guest_cc) -o $@ $(filter %.c,$^) -lm
 
 -include $(wildcard $(O)/guest/.*.d)
 

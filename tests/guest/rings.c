@@ -11,6 +11,7 @@
  * Where this wants load, it makes its own.
  */
 #include <errno.h>
+#include <math.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
@@ -270,7 +271,7 @@ static void restart(int nr)
 
 static void rate(uint32_t hz, int mode, long ms)
 {
-	double end, want = (double)hz * ms / 1000;
+	double end, off, want = (double)hz * ms / 1000;
 	struct morph_counts a, b;
 	struct reader r;
 
@@ -288,7 +289,8 @@ static void rate(uint32_t hz, int mode, long ms)
 	reader_take(&r);
 	check_sums(&r, "rate");
 	/* An interval is random, from a half to one and a half: of n, the sum is off by 0.3 sqrt(n). */
-	EXPECT(b.samples - a.samples > want * 0.96 - 2 && b.samples - a.samples < want * 1.04 + 2,
+	off = 1.2 * sqrt(want) + want / 100 + 2;
+	EXPECT(b.samples - a.samples > want - off && b.samples - a.samples < want + off,
 	       "%u Hz: %llu samples in %ld ms, %.0f wanted", hz, b.samples - a.samples, ms, want);
 	reader_close(&r);
 }
