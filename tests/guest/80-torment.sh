@@ -57,6 +57,15 @@ beside "$GUEST/torment" read 100000 100 0 0
 torment notes $seconds
 kill "${children[@]}"
 wait "${children[@]}" 2>/dev/null
+# All kinds of allocations, those that may wait included; and not a word about each.
+for kind in failslab fail_page_alloc; do
+	dir=/sys/kernel/debug/$kind
+	if [ -e $dir ]; then
+		echo N >$dir/ignore-gfp-wait
+		echo 0 >$dir/verbose
+		[ ! -e $dir/min-order ] || echo 0 >$dir/min-order
+	fi
+done
 "$GUEST/torment" fail
 case $? in
 0) ;;

@@ -82,7 +82,8 @@ static void read_well(double seconds, uint32_t rate_hz, int mode, uint32_t wake_
 	open_patiently();
 	pollfd = (struct pollfd){.fd = reader.fd, .events = POLLIN};
 	reader_start(&reader, rate_hz, mode, wake_bytes);
-	while (now() < end) {
+	/* However slow the machine is, there is a sample some time. */
+	while (now() < end || !reader.nr_samples) {
 		uint32_t rate = 1 + random64() % 4000;
 		uint64_t synced;
 
@@ -110,7 +111,6 @@ static void read_well(double seconds, uint32_t rate_hz, int mode, uint32_t wake_
 	       (unsigned long long)reader.nr_events);
 	EXPECT(reader.lost <= counts.lost_samples, "LOST says %llu, %llu were counted",
 	       (unsigned long long)reader.lost, counts.lost_samples);
-	EXPECT(reader.nr_samples, "no sample at all");
 	reader_close(&reader);
 }
 
@@ -422,7 +422,7 @@ static void rewrite_notes(double seconds)
 		die("mmap");
 	pthread_create(&threads[0], NULL, rewrite, NULL);
 	pthread_create(&threads[1], NULL, rewrite, NULL);
-	for (; now() < end; nr++) {
+	for (; now() < end || nr < 100; nr++) {
 		void *p = mmap(NULL, PAGE, PROT_READ | PROT_EXEC, MAP_PRIVATE, fd, 0);
 
 		if (p == MAP_FAILED)
@@ -437,23 +437,24 @@ static void rewrite_notes(double seconds)
 
 /* ---- fail ---- */
 
-/* The @nth allocation of this thread from now on fails; 0: none. False where nth never came. */
+/* The @nth allocation of this thread from now on fails; 0: none. False where the last one never came. */
 static bool fail_nth(unsigned int nth)
 {
-	char path[64], text[16];
-	int fd, len = snprintf(text, sizeof(text), "%u", nth);
+	static int fd = -1; /* opened while nothing fails */
+	char path[64], text[16] = "";
 
-	snprintf(path, sizeof(path), "/proc/self/task/%ld/fail-nth", syscall(SYS_gettid));
-	fd = open(path, O_RDWR);
+	if (fd < 0) {
+		snprintf(path, sizeof(path), "/proc/self/task/%ld/fail-nth", syscall(SYS_gettid));
+		fd = open(path, O_RDWR);
+	}
 	if (fd < 0)
 		exit(SKIPPED);
-	memset(text + len, 0, sizeof(text) - len);
-	if (!nth && pread(fd, path, sizeof(path), 0) < 1)
+	if (pread(fd, text, sizeof(text) - 1, 0) < 1)
 		die("fail-nth");
-	if (write(fd, text, len) != len)
+	snprintf(path, sizeof(path), "%u", nth);
+	if (pwrite(fd, path, strlen(path), 0) < 1)
 		die("fail-nth");
-	close(fd);
-	return nth || path[0] == '0';
+	return text[0] == '0';
 }
 
 static void fail_allocations(void)
