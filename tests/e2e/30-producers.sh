@@ -5,10 +5,12 @@
 # follow each other at one address, threads, JIT, deleted and replaced files, mount namespaces.
 # Each stream is also recorded, and its replay must give the very same database.
 # In the environment: SCALE, how many times longer the programs run (in an emulator, which loses
-# timer interrupts); KINDS, command or system; SCENARIOS, some of those below.
+# timer interrupts); TIMES, how far apart two counts of equal CPU time may be; KINDS, command or
+# system; SCENARIOS, some of those below.
 . "$(dirname "$0")/lib.sh"
 MORPHD=$BUILD/morphd
 SCALE=${SCALE:-1}
+TIMES=${TIMES:-2}
 cd "$TMPDIR" || exit 1
 fail() {
 	echo "FAIL: $producer, $scenario: $*"
@@ -94,7 +96,7 @@ check_remap() {
 	at_least "$a" 200 liba.so
 	at_least "$b" 200 libb.so
 	# Each ran for the same CPU time: one must not have got the other's samples.
-	[ $((a * 2)) -gt "$b" ] && [ $((b * 2)) -gt "$a" ] || fail "liba.so $a, libb.so $b samples"
+	[ $((a * TIMES)) -gt "$b" ] && [ $((b * TIMES)) -gt "$a" ] || fail "liba.so $a, libb.so $b samples"
 }
 check_gone() { at_least $(($(samples "$1" busy) + $(ledger "$1" deleted))) 200 "a deleted file"; }
 check_replaced() {
