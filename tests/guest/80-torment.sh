@@ -66,8 +66,16 @@ for kind in failslab fail_page_alloc; do
 		[ ! -e $dir/min-order ] || echo 0 >$dir/min-order
 	fi
 done
+# The kernel says where memory was short, with a call chain: that is not trouble here. Not on the
+# console then; what would be is looked for.
+read -r level _ </proc/sys/kernel/printk
+echo 1 >/proc/sys/kernel/printk
+dmesg -C
 "$GUEST/torment" fail
-case $? in
+failed=$?
+dmesg | grep -E 'BUG:|WARNING:|KASAN|UBSAN|ODEBUG|possible .* locking|suspicious RCU' && fail "see above"
+echo "$level" >/proc/sys/kernel/printk
+case $failed in
 0) ;;
 77) echo "no allocation can be made to fail on this kernel" ;;
 *) fail "torment fail" ;;
