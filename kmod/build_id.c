@@ -3,7 +3,7 @@
  * build_id - from the notes in a file's first page; see build_id.h.
  *
  * The file is anybody's: it may change while it is read, so each number is fetched once, and its
- * page may have left the kernel's own map (memfd_secret, broken memory), so the first fetch may
+ * page may have left the kernel's own map (broken memory), so the first fetch may
  * fail.
  */
 #include <linux/elf.h>
