@@ -236,7 +236,7 @@ static void run_gzip(unsigned int nr)
 
 static void run_sort(unsigned int nr)
 {
-	program((char *[]){"/bin/sort", NULL}, nr);
+	program((char *[]){"/bin/sort", "-S", "4M", NULL}, nr);
 }
 
 static void run_perl(unsigned int nr)
