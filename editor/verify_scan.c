@@ -100,6 +100,12 @@ static int note_insn(struct vf *vf, struct vf_fde *fde, uint64_t at, const struc
 	return note_operands(vf, fde, at, insn);
 }
 
+/* A number in a section that is not loaded is an offset in it, be it marked as an address or not. */
+static bool is_loaded(const struct vf *vf, const struct mp_symbol *sym)
+{
+	return sym->shndx >= vf->o->nr_sections || (vf->o->sections[sym->shndx].flags & SHF_ALLOC);
+}
+
 /* Where a linear decode starts anew. */
 static int find_anchors(struct vf *vf, struct vf_bits *anchors)
 {
@@ -116,7 +122,7 @@ static int find_anchors(struct vf *vf, struct vf_bits *anchors)
 		const struct mp_symbol *sym = &vf->o->symbols[i];
 
 		if (sym->shndx == SHN_UNDEF || sym->shndx == SHN_ABS || sym->type == STT_TLS ||
-		    sym->type == STT_SECTION || sym->type == STT_FILE)
+		    sym->type == STT_SECTION || sym->type == STT_FILE || !is_loaded(vf, sym))
 			continue;
 		vf_bits_set(anchors, sym->vaddr);
 		mark_target(vf, sym->vaddr);

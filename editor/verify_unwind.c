@@ -17,17 +17,27 @@ struct ctx {
 	uint32_t known_cie; /* whose personality routine was looked up last, plus 1 */
 };
 
-static const char *personality_name(const struct vf *vf, const struct vf_cie *cie)
+static const char *personality_at(const struct mp_elf *o, uint64_t vaddr)
 {
-	const struct mp_elf *o = vf->o;
-
 	for (uint32_t i = 0; i < o->nr_symbols; i++) {
 		const struct mp_symbol *sym = &o->symbols[i];
 
-		if (sym->vaddr == cie->personality && sym->name && sym->type != STT_SECTION &&
+		if (sym->vaddr == vaddr && sym->name && sym->type != STT_SECTION &&
 		    sym->type != STT_FILE && strstr(sym->name, "personality"))
 			return sym->name;
 	}
+	return NULL;
+}
+
+static const char *personality_name(const struct vf *vf, const struct vf_cie *cie)
+{
+	const struct mp_elf *o = vf->o;
+	const char *name = personality_at(o, cie->personality);
+	const uint8_t *slot;
+	uint64_t to;
+
+	if (name)
+		return name;
 	/* Reached through a slot that the loader fills, or through the PLT. */
 	for (uint32_t i = 0; i < o->nr_dyn_relocs; i++) {
 		const struct mp_reloc *rel = &o->dyn_relocs[i];
@@ -37,8 +47,14 @@ static const char *personality_name(const struct vf *vf, const struct vf_cie *ci
 		for (uint32_t k = 0; k < o->nr_symbols; k++)
 			if (o->symbols[k].dynamic && o->symbols[k].index == rel->sym)
 				return o->symbols[k].name;
+		return NULL;
 	}
-	return NULL;
+	/* A slot that the linker filled: the file has fixed addresses. */
+	slot = mp_elf_bytes(o, cie->personality, sizeof(to));
+	if (!(cie->personality_enc & DW_EH_PE_indirect) || o->ehdr.e_type != ET_EXEC || !slot)
+		return NULL;
+	memcpy(&to, slot, sizeof(to));
+	return personality_at(o, to);
 }
 
 /* Only routines that read the table as verify_lsda does. */

@@ -40,10 +40,11 @@ void mp_cfg_free(struct mp_cfg *cfg)
 static mp_bits *const *bitmaps(struct mp_cfg_build *b, mp_bits *list[], size_t *nr)
 {
 	mp_bits *all[] = {
-		&b->index->targets, &b->index->chances, &b->starts,	   &b->taken,	&b->pointed,
-		&b->entries,	    &b->pads,		&b->table_targets, &b->entered, &b->refs,
-		&b->in_table,	    &b->tabled,		&b->pointer_jumps, &b->tails,	&b->orphans,
-		&b->scratch,	    &b->named,
+		&b->index->targets, &b->index->chances, &b->starts,	&b->taken,
+		&b->pointed,	    &b->entries,	&b->pads,	&b->table_targets,
+		&b->entered,	    &b->refs,		&b->in_table,	&b->tabled,
+		&b->pointer_jumps,  &b->tails,		&b->orphans,	&b->scratch,
+		&b->named,	    &b->strays,		&b->stray_refs,
 	};
 
 	*nr = sizeof(all) / sizeof(all[0]);
@@ -51,7 +52,7 @@ static mp_bits *const *bitmaps(struct mp_cfg_build *b, mp_bits *list[], size_t *
 	return list;
 }
 
-#define MAX_BITMAPS 20
+#define MAX_BITMAPS 24
 
 static int init_build(struct mp_cfg_build *b, struct mp_err *err)
 {
@@ -101,6 +102,13 @@ static void accept_weak(struct mp_cfg_build *b)
 		b->index->targets[i] |= b->index->chances[i] & b->starts[i];
 }
 
+/* Whatever an operand names, in code that is known or not. */
+static void add_refs(struct mp_cfg_build *b)
+{
+	for (uint32_t i = 0; i < b->index->nr_bytes / 64 + 1; i++)
+		b->stray_refs[i] |= b->refs[i] | b->named[i];
+}
+
 static void *shrink(void *array, uint32_t nr, size_t size)
 {
 	void *p = nr ? realloc(array, nr * size) : NULL;
@@ -121,8 +129,11 @@ static int run_passes(struct mp_cfg_build *b)
 		ret = mp_cfg_scan(b);
 	if (ret)
 		return ret;
-	mp_cfg_find_relative(b);
+	mp_cfg_find_relative(b, b->refs);
 	accept_weak(b);
+	mp_cfg_read_gaps(b);
+	add_refs(b);
+	mp_cfg_find_relative(b, b->stray_refs);
 	/* A switch may jump right into a cold part: then the table says whose it is. */
 	for (int round = 0; again && round < 3; round++) {
 		ret = mp_cfg_join_cold(b);

@@ -455,6 +455,11 @@ static void find_off_grid(struct mp_cfg_build *b)
 			if (!mp_bit(b->starts, at))
 				mp_func_problem(func, MP_PROBLEM_OFF_GRID,
 						mp_space_vaddr(index, at));
+		at = mp_bits_next(b->strays, part->at, part->end);
+		for (; at < part->end; at = mp_bits_next(b->strays, at + 1, part->end))
+			if (!mp_bit(b->starts, at))
+				mp_func_problem(func, MP_PROBLEM_OFF_GRID,
+						mp_space_vaddr(index, at));
 		for (uint32_t i = 0; i < part->nr_flows; i++) {
 			const struct mp_flow *f = &b->flows[part->first_flow + i];
 

@@ -105,7 +105,9 @@ struct mp_cfg_build {
 	mp_bits tabled;	       /* an indirect jump here goes through known tables */
 	mp_bits pointer_jumps; /* an indirect jump here goes where a pointer points */
 	mp_bits tails;	       /* an indirect jump here leaves its function */
-	mp_bits scratch;       /* all zero between uses */
+	mp_bits strays; /* what lies outside of functions, or between instructions, may lead here */
+	mp_bits stray_refs; /* or name this byte */
+	mp_bits scratch;    /* all zero between uses */
 	struct mp_flow *flows;
 	uint32_t nr_flows, cap_flows;
 	struct mp_ref *ref_list;
@@ -159,7 +161,10 @@ int mp_cfg_join_cold(struct mp_cfg_build *b);
 int mp_cfg_add_far_link(struct mp_cfg_build *b, uint32_t from_part, uint32_t target);
 /* ---- cfg_scan.c: decode everything once ---- */
 int mp_cfg_scan(struct mp_cfg_build *b);
-void mp_cfg_find_relative(struct mp_cfg_build *b);
+/* ---- cfg_relative.c: @refs: what may be a table's start ---- */
+void mp_cfg_find_relative(struct mp_cfg_build *b, const mp_bits refs);
+/* ---- cfg_gap.c: code outside of functions, and second readings ---- */
+void mp_cfg_read_gaps(struct mp_cfg_build *b);
 /* ---- cfg_target.c: evidence outside of code ---- */
 int mp_cfg_find_targets(struct mp_cfg_build *b);
 /* ---- cfg_taken.c ---- */

@@ -28,7 +28,7 @@ static void follow(struct mp_cfg_build *b, const struct mp_span *span, uint32_t 
 	}
 }
 
-void mp_cfg_find_relative(struct mp_cfg_build *b)
+void mp_cfg_find_relative(struct mp_cfg_build *b, const mp_bits refs)
 {
 	if (b->elf->relinkable)
 		return;
@@ -36,8 +36,8 @@ void mp_cfg_find_relative(struct mp_cfg_build *b)
 		const struct mp_span *span = &b->index->spans[i];
 		uint32_t end = span->at + (uint32_t)span->size, base, next;
 
-		for (base = mp_bits_next(b->refs, span->at, end); base < end; base = next) {
-			next = mp_bits_next(b->refs, base + 1, end);
+		for (base = mp_bits_next(refs, span->at, end); base < end; base = next) {
+			next = mp_bits_next(refs, base + 1, end);
 			follow(b, span, base, next);
 		}
 	}

@@ -118,6 +118,13 @@ static int scan_insn(struct scan *s, const struct mp_insn *insn, const uint8_t *
 	}
 	if (!ret && !b->moves && (insn->imm_size >= 4 || insn->mem_disp_off))
 		ret = scan_absolute(s, insn, bytes, at);
+	if (!ret && b->moves && insn->imm_size == 8) {
+		uint64_t value;
+
+		memcpy(&value, bytes + insn->imm_off, sizeof(value));
+		if (mp_space_at(b->index, value) != MP_NONE)
+			mp_bit_set(b->index->chances, mp_space_at(b->index, value));
+	}
 	if (ret)
 		return ret;
 	switch (insn->kind) {

@@ -49,6 +49,21 @@ static void dynamic_section(struct mp_cfg_build *b)
 	}
 }
 
+/* A label between two instructions: code has a second reading there. */
+static void note_label(struct mp_cfg_build *b, uint64_t vaddr)
+{
+	uint32_t at = mp_space_at(b->index, vaddr);
+
+	weak_target(b, vaddr);
+	if (at != MP_NONE && mp_space_is_text(b->index, at))
+		mp_bit_set(b->strays, at);
+}
+
+static bool is_loaded(const struct mp_elf *elf, const struct mp_symbol *sym)
+{
+	return sym->shndx >= elf->nr_sections || (elf->sections[sym->shndx].flags & SHF_ALLOC);
+}
+
 static void symbols(struct mp_cfg_build *b)
 {
 	const struct mp_elf *elf = b->elf;
@@ -57,12 +72,12 @@ static void symbols(struct mp_cfg_build *b)
 		const struct mp_symbol *sym = &elf->symbols[i];
 
 		if (sym->shndx == SHN_UNDEF || sym->type == STT_SECTION || sym->type == STT_FILE ||
-		    sym->type == STT_TLS)
+		    sym->type == STT_TLS || !is_loaded(elf, sym))
 			continue;
 		if (sym->type == STT_FUNC || sym->type == STT_GNU_IFUNC)
 			strong_target(b, sym->vaddr);
 		else if (sym->shndx != SHN_ABS)
-			weak_target(b, sym->vaddr);
+			note_label(b, sym->vaddr);
 		if (sym->type == STT_OBJECT) {
 			uint32_t at = mp_space_at(b->index, sym->vaddr);
 
