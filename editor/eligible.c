@@ -64,6 +64,21 @@ static bool branch_form_plain(const struct mp_block *block)
 	}
 }
 
+/*
+ * A stop for a debugger in the middle of code, which goes on behind it when nobody holds it there.
+ * One that nothing leads to fills a gap.
+ */
+static bool stops_for_debugger(const struct mp_cfg *cfg, uint32_t b, uint32_t first)
+{
+	const struct mp_block *block = &cfg->blocks[b], *before = b > first ? block - 1 : NULL;
+	const uint8_t *last = mp_elf_bytes(cfg->elf, block->vaddr + block->size - 1, 1);
+
+	if (block->term != MP_TERM_TRAP || block->term_len != 1 || !last || *last != 0xcc)
+		return false;
+	return block->size > 1 || mp_cfg_is_target(cfg, block->vaddr) ||
+	       (before && (before->term == MP_TERM_COND || before->term == MP_TERM_FALL));
+}
+
 static enum me_refusal judge(const struct mp_cfg *cfg, uint32_t index, const char **detail)
 {
 	const struct mp_func *func = &cfg->funcs[index];
@@ -92,6 +107,10 @@ static enum me_refusal judge(const struct mp_cfg *cfg, uint32_t index, const cha
 		if (!branch_form_plain(&cfg->blocks[b])) {
 			*detail = "branch with an unusual prefix";
 			return ME_REFUSED_BRANCH_FORM;
+		}
+		if (stops_for_debugger(cfg, b, func->first_block)) {
+			*detail = "stops for a debugger";
+			return ME_REFUSED_STOP;
 		}
 	}
 	*detail = me_unwind_check(cfg, index);

@@ -20,6 +20,7 @@ enum me_refusal {
 	ME_REFUSED_GET_PC,	/* reads its own address: call next; pop */
 	ME_REFUSED_IFUNC,	/* a resolver runs before the program is relocated */
 	ME_REFUSED_BRANCH_FORM, /* a direct branch with a prefix that an encoding anew would lose */
+	ME_REFUSED_STOP,	/* int3 amid its code, which may go on behind it */
 	ME_REFUSED_UNWIND,	/* its unwind information cannot be carried over */
 	ME_REFUSED_PROBE,	/* a probe, sled or patchable entry points into it */
 	ME_NR_REFUSALS

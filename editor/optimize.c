@@ -72,6 +72,7 @@ static int read_file(struct job *job, struct mp_err *err)
 		return mp_err_set(err, -rc, "%s: %s", job->options->input, why.msg);
 	job->report->id = job->elf->id;
 	mp_id_format_build_id(&job->elf->id, job->report->build_id);
+	job->report->relinkable = job->elf->relinkable;
 	job->report->old_size = job->elf->size;
 	rc = mp_cfg_build(job->elf, NULL, &job->cfg, &why);
 	if (!rc)

@@ -27,9 +27,16 @@ static const char *const refusal_names[ME_NR_REFUSALS] = {
 	[ME_REFUSED_GET_PC] = "reads its own address",
 	[ME_REFUSED_IFUNC] = "ifunc resolver",
 	[ME_REFUSED_BRANCH_FORM] = "branch with an unusual prefix",
+	[ME_REFUSED_STOP] = "stops for a debugger",
 	[ME_REFUSED_UNWIND] = "unwind information cannot be carried over",
 	[ME_REFUSED_PROBE] = "holds a probe or a patchable entry",
 };
+
+/* What tells the analysis and the verification what an address is. */
+static const char *evidence_name(const struct me_optimize_report *r)
+{
+	return r->relinkable ? "relocations" : "code, loader and data (no relocations)";
+}
 
 static double total_s(const struct me_optimize_report *r)
 {
@@ -136,6 +143,7 @@ void me_report_text(FILE *out, const struct me_optimize_options *options,
 	fprintf(out, "  build-id   %s\n", *r->build_id ? r->build_id : "none");
 	if (!options->all)
 		text_evidence(out, r);
+	fprintf(out, "  evidence   %s\n", evidence_name(r));
 	fprintf(out,
 		"  functions  %" PRIu32 " in the file, %" PRIu32 " considered, %" PRIu32
 		" moved, %" PRIu32 " left alone:\n",
@@ -271,6 +279,7 @@ int me_report_json(FILE *out, const struct me_optimize_options *options,
 		json_object_set_new(root, "transfers", json_integer((json_int_t)r->transfers));
 		json_object_set_new(root, "share_moved", json_real(r->share_moved));
 	}
+	json_object_set_new(root, "evidence", json_string(evidence_name(r)));
 	if (r->has_prediction)
 		json_object_set_new(root, "predicted_taken_ratio", json_real(r->prediction.ratio));
 	if (r->in_place)
