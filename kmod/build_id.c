@@ -2,8 +2,7 @@
 /*
  * build_id - from the notes in a file's first page; see build_id.h.
  *
- * The file is anybody's: it may change while it is read, so each number is fetched once, and its
- * page may have left the kernel's own map (broken memory), so the first may fail.
+ * The file is anybody's, and may change while it is read: each number is fetched once.
  */
 #include <linux/elf.h>
 #include <linux/highmem.h>
@@ -11,7 +10,6 @@
 #include <linux/mm.h>
 #include <linux/pagemap.h>
 #include <linux/string.h>
-#include <linux/uaccess.h>
 
 #include "kmod/build_id.h"
 #include "kmod/uapi/morph_abi.h"
@@ -51,12 +49,11 @@ static u32 find_in_page(const u8 *page, u8 *out)
 {
 	const Elf64_Ehdr *ehdr = (const void *)page;
 	const Elf64_Phdr *phdr, *end;
-	u32 magic, nr_notes = 0, len = 0, nr;
+	u32 nr_notes = 0, len = 0, nr;
 	u64 off, size;
 
-	/* Where this can be read, the rest of the page can. */
-	if (copy_from_kernel_nofault(&magic, page, sizeof(magic)) ||
-	    memcmp(&magic, ELFMAG, SELFMAG) || READ_ONCE(ehdr->e_ident[EI_CLASS]) != ELFCLASS64 ||
+	if (memcmp(ehdr->e_ident, ELFMAG, SELFMAG) ||
+	    READ_ONCE(ehdr->e_ident[EI_CLASS]) != ELFCLASS64 ||
 	    READ_ONCE(ehdr->e_phentsize) != sizeof(*phdr))
 		return 0;
 	off = READ_ONCE(ehdr->e_phoff);
@@ -88,7 +85,8 @@ u32 morph_build_id_read(struct file *file, u8 *out)
 	page = find_get_page(file->f_mapping, 0);
 	if (!page)
 		return 0;
-	if (!PageUptodate(page)) {
+	/* A broken page is not in the kernel's own map any more. */
+	if (!PageUptodate(page) || PageHWPoison(page)) {
 		put_page(page);
 		return 0;
 	}

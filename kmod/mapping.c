@@ -65,8 +65,9 @@ static void send(struct morph_cpu *cpu, struct morph_mmap *mmap, const char *pat
 		record->task.flags = mmap->task.flags;
 		mmap->task = record->task;
 		*record = *mmap;
+		/* The NUL and the padding are among the last eight. */
+		*(u64 *)((u8 *)record + size - sizeof(u64)) = 0;
 		memcpy(record->path, path, len);
-		memset(record->path + len, 0, size - sizeof(*mmap) - len);
 		morph_ring_commit(&cpu->ring, size);
 	}
 	local_irq_restore(flags);

@@ -107,10 +107,10 @@ static bool say_lost(struct morph_ring *ring, u64 *room_bytes)
 	return true;
 }
 
-static void wake_if_due(struct morph_ring *ring)
+static void wake_if_due(struct morph_ring *ring, u64 used)
 {
 	/* A reader who falls asleep just now is missed, and woken at the next record. */
-	if (!morph_ring_is_due(ring) || !waitqueue_active(&morph_readers))
+	if (used < ring->wake_bytes || !waitqueue_active(&morph_readers))
 		return;
 	/* Here the scheduler's locks may be held: not now, but at the next chance. */
 	if (irq_work_queue(&ring->wake))
@@ -119,13 +119,14 @@ static void wake_if_due(struct morph_ring *ring)
 
 void *morph_ring_reserve(struct morph_ring *ring, u32 size)
 {
-	u64 room_bytes;
+	u64 used, room_bytes;
 
 	morph_ring_close(ring);
 	if (!ring->size)
 		return NULL;
-	wake_if_due(ring);
-	room_bytes = room(ring);
+	used = morph_ring_used(ring);
+	wake_if_due(ring, used);
+	room_bytes = used <= ring->size ? ring->size - used : 0;
 	if ((ring->nr_lost_samples || ring->nr_lost_events) && !say_lost(ring, &room_bytes))
 		return NULL;
 	if (!make_contiguous(ring, size, &room_bytes))
