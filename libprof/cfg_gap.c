@@ -2,8 +2,8 @@
 /*
  * cfg_gap - what code that belongs to no function may refer to.
  *
- * Nobody knows where its instructions start; constants stand among them. So every byte may begin
- * a branch or an operand. Where that leads between two instructions of a function, the function is
+ * Nobody knows where its instructions start; constants stand among them. So it is read from its
+ * start and from every place that something leads to. Where a branch or operand of that leads between two instructions of a function, the function is
  * left alone; where it leads to an instruction, nothing may be put there. It starts no block:
  * nearly all of it is chance. Called by cfg, once all instructions are known.
  */
@@ -46,49 +46,6 @@ static void note_number(struct mp_cfg_build *b, uint64_t vaddr)
 		mp_bit_set(b->index->chances, at);
 }
 
-static void read_byte(struct mp_cfg_build *b, const uint8_t *p, uint64_t left, uint64_t vaddr)
-{
-	bool shorter = (*p & 0xf0) == 0x70 || (*p & 0xfc) == 0xe0 || *p == 0xeb;
-	int32_t d32;
-	uint64_t d64;
-
-	if (left >= 2 && shorter)
-		note(b, vaddr + 2 + (uint64_t)(int64_t)(int8_t)p[1]);
-	if (left < 5)
-		return;
-	memcpy(&d32, p + 1, 4);
-	/* call, jmp, the second byte of a long jcc, of xbegin. */
-	if ((*p & 0xfe) == 0xe8 || (*p & 0xf0) == 0x80 || *p == 0xf8)
-		note(b, vaddr + 5 + (uint64_t)(int64_t)d32);
-	/* [rip + disp32], an immediate of 0, 1, 2 or 4 bytes behind it. */
-	if ((*p & 0xc7) == 0x05)
-		for (uint64_t imm = 0; imm <= 4; imm += imm ? imm : 1)
-			note_operand(b, vaddr + 5 + imm + (uint64_t)(int64_t)d32);
-	if (!b->moves)
-		note_number(b, (uint64_t)(int64_t)d32);
-	if (left < 9)
-		return;
-	memcpy(&d64, p + 1, 8);
-	note_number(b, d64);
-}
-
-static void read_gap(struct mp_cfg_build *b, uint32_t from, uint32_t to)
-{
-	for (uint32_t i = 0; i < b->index->nr_text; i++) {
-		const struct mp_text *text = &b->index->text[i];
-		uint32_t at = text->at > from ? text->at : from;
-		uint32_t end = text->end < to ? text->end : to;
-		const struct mp_span *span;
-
-		if (at >= end)
-			continue;
-		span = mp_space_span(b->index, at);
-		for (; at < end; at++)
-			read_byte(b, span->bytes + (at - span->at), end - at,
-				  span->vaddr + (at - span->at));
-	}
-}
-
 /* The instruction of a second reading, at @at: as if it were one of the function's. */
 static void read_insn(struct mp_cfg_build *b, const struct mp_insn *insn, const uint8_t *bytes)
 {
@@ -106,6 +63,42 @@ static void read_insn(struct mp_cfg_build *b, const struct mp_insn *insn, const 
 	if (insn->imm_size == 8 || (!b->moves && insn->imm_size == 4)) {
 		memcpy(&value, bytes + insn->imm_off, insn->imm_size);
 		note_number(b, value);
+	}
+}
+
+/* Decode from @at on, until bytes that were read before. */
+static void read_run(struct mp_cfg_build *b, uint32_t at, uint32_t end)
+{
+	const struct mp_span *span = mp_space_span(b->index, at);
+
+	while (at < end && !mp_bit(b->scratch, at)) {
+		const uint8_t *bytes = span->bytes + (at - span->at);
+		struct mp_insn insn;
+
+		mp_bit_set(b->scratch, at);
+		if (mp_insn_decode(bytes, end - at, mp_space_vaddr(b->index, at), &insn)) {
+			at++;
+			continue;
+		}
+		read_insn(b, &insn, bytes);
+		at += insn.len;
+	}
+}
+
+static void read_gap(struct mp_cfg_build *b, uint32_t from, uint32_t to)
+{
+	for (uint32_t i = 0; i < b->index->nr_text; i++) {
+		const struct mp_text *text = &b->index->text[i];
+		uint32_t at = text->at > from ? text->at : from;
+		uint32_t end = text->end < to ? text->end : to;
+
+		if (at >= end)
+			continue;
+		read_run(b, at, end);
+		for (at++; at < end; at++)
+			if (mp_bit(b->index->targets, at) || mp_bit(b->index->chances, at) ||
+			    mp_bit(b->strays, at))
+				read_run(b, at, end);
 	}
 }
 

@@ -72,6 +72,25 @@ START_TEST(eligible_gives_each_function_its_reason)
 }
 END_TEST
 
+START_TEST(eligible_refuses_code_that_goes_on_behind_a_stop)
+{
+	static const char source[] = START FUNC("stop",
+						" mov %edi, %eax\n int3\n add $1, %eax\n ret\n")
+		FUNC("maybe", " test %edi, %edi\n je 1f\n int3\n1: ret\n")
+			FUNC("filled", " test %edi, %edi\n je 1f\n ret\n int3\n1: nop\n ret\n");
+	struct me_eligible e;
+	struct fixture f;
+
+	fixture_build(&f, "assembler", ASM, source);
+	e = judge(&f);
+	is(&f, &e, "stop", ME_REFUSED_STOP, "debugger");
+	is(&f, &e, "maybe", ME_REFUSED_STOP, "debugger");
+	is(&f, &e, "filled", ME_ELIGIBLE, NULL);
+	me_eligible_fini(&e);
+	fixture_free(&f);
+}
+END_TEST
+
 START_TEST(eligible_refuses_ifunc_resolvers)
 {
 	struct me_eligible e;
@@ -178,6 +197,7 @@ static Suite *suite(void)
 	TCase *tc = tcase_create("eligible");
 
 	tcase_add_test(tc, eligible_gives_each_function_its_reason);
+	tcase_add_test(tc, eligible_refuses_code_that_goes_on_behind_a_stop);
 	tcase_add_test(tc, eligible_refuses_ifunc_resolvers);
 	tcase_add_test(tc, eligible_refuses_functions_with_probes);
 	tcase_add_test(tc, eligible_refuses_a_real_probe);

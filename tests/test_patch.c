@@ -382,6 +382,48 @@ START_TEST(patch_leads_a_static_programs_start_up_to_the_new_eh_frame)
 }
 END_TEST
 
+START_TEST(patch_leaves_the_rest_of_a_cut_call_as_it_was)
+{
+	struct fixture f;
+	uint64_t vaddr;
+
+	fixture_build(&f, "assembler", ASM,
+		      START FUNC("f", " mov %rdi, %rax\n call g\n add $1, %eax\n ret\n")
+			      FUNC("g", " lea 1(%rdi), %rax\n add $2, %eax\n ret\n"));
+	fixture_plan_all(&f, "f");
+	fixture_plan_all(&f, "g");
+	patch(&f);
+	vaddr = fixture_vaddr(&f, "f");
+	is_jump_to(&f, vaddr, f.placement.base);
+	/* The call was led to g's copy first; three bytes of its displacement are left. */
+	ck_assert_uint_ge(f.patches.nr_retargeted, 1);
+	ck_assert(!fixture_changed(&f, vaddr + 5, 3));
+	fixture_free(&f);
+}
+END_TEST
+
+START_TEST(patch_heeds_a_number_that_may_be_an_address)
+{
+	static const char *const numbers[] = {".quad f + 3", ".long 0, f + 3", ".quad 0"};
+
+	for (size_t i = 0; i < sizeof(numbers) / sizeof(numbers[0]); i++) {
+		char source[1024];
+		struct fixture f;
+
+		snprintf(source, sizeof(source), "%s .data\n .balign 8\n %s\n",
+			 START FUNC("f", " mov $1, %eax\n add %edi, %eax\n ret\n"), numbers[i]);
+		/* Fixed addresses, and no relocations left. */
+		fixture_compile(&f, "assembler", ASM " -no-pie", source);
+		fixture_read(&f);
+		ck_assert(!f.elf->relinkable);
+		fixture_plan_all(&f, "f");
+		patch(&f);
+		ck_assert_uint_eq(f.patches.nr_patches, i == 2);
+		fixture_free(&f);
+	}
+}
+END_TEST
+
 static Suite *suite(void)
 {
 	Suite *s = suite_create("patch");
@@ -398,6 +440,8 @@ static Suite *suite(void)
 	tcase_add_test(tc, patch_leaves_entries_whose_block_stays);
 	tcase_add_test(tc, patch_changes_the_addend_of_relative_relocations);
 	tcase_add_test(tc, patch_refuses_a_segment_out_of_reach);
+	tcase_add_test(tc, patch_leaves_the_rest_of_a_cut_call_as_it_was);
+	tcase_add_test(tc, patch_heeds_a_number_that_may_be_an_address);
 	tcase_add_test(tc, patch_leads_a_static_programs_start_up_to_the_new_eh_frame);
 	suite_add_tcase(s, tc);
 	return s;
