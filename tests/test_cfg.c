@@ -7,6 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "tests/edit_fixture.h"
 #include "tests/suite.h"
 #include "tests/support/compile.h"
 
@@ -319,6 +320,69 @@ START_TEST(cfg_makes_blocks_of_wanted_functions_alone)
 }
 END_TEST
 
+#define STOCK_FUNC(name, body)                                                                     \
+	".type " name ", @function\n" name ": .cfi_startproc\n" body " .cfi_endproc\n"             \
+	".size " name ", .-" name "\n"
+#define STOCK_START                                                                                \
+	".globl start\n" STOCK_FUNC("start", " lea table(%rip), %rax\n hlt\n")                     \
+		STOCK_FUNC("f", " mov $1, %eax\n.Lf: mov $2, %ecx\n mov $3, %edx\n ret\n")
+#define STOCK "-nostdlib -Wl,-e,start "
+
+static void stock(struct fixture *f, const char *flags, const char *source)
+{
+	fixture_compile(f, "assembler", flags, source);
+	fixture_read(f);
+	ck_assert(!f->elf->relinkable);
+}
+
+START_TEST(cfg_takes_words_behind_a_name_for_offsets_without_relocations)
+{
+	struct fixture f;
+	uint64_t at;
+
+	stock(&f, STOCK "-pie",
+	      STOCK_START ".section .rodata\n.balign 4\ntable: .long start - table, .Lf - table\n");
+	at = fixture_vaddr(&f, "f");
+	ck_assert(mp_cfg_is_target(f.cfg, at + 5));
+	ck_assert(!mp_cfg_may_be_target(f.cfg, at + 10));
+	fixture_free(&f);
+}
+END_TEST
+
+START_TEST(cfg_takes_short_words_for_addresses_where_they_are_fixed)
+{
+	struct fixture f;
+	uint64_t at;
+
+	stock(&f, STOCK "-no-pie",
+	      STOCK_START
+	      ".section .rodata\n.balign 8\ntable: .quad 0\n .long 7, .Lf + 5, f + 2\n");
+	at = fixture_vaddr(&f, "f");
+	ck_assert(mp_cfg_is_target(f.cfg, at + 10));
+	/* Between two instructions a number is no evidence of a second reading. */
+	ck_assert(mp_cfg_may_be_target(f.cfg, at + 2));
+	ck_assert(!mp_cfg_is_target(f.cfg, at + 2));
+	ck_assert(!mp_cfg_may_be_target(f.cfg, at + 5));
+	ck_assert_uint_eq(f.cfg->funcs[fixture_func(&f, "f")].problem, MP_PROBLEM_NONE);
+	fixture_free(&f);
+}
+END_TEST
+
+START_TEST(cfg_leaves_alone_what_a_gap_leads_into)
+{
+	struct fixture f;
+
+	/* A constant outside of functions that reads as a call. */
+	stock(&f, STOCK "-pie",
+	      STOCK_START STOCK_FUNC(
+		      "g", " mov $1, %eax\n ret\n") ".byte 0xe8\n .long f + 2 - . - 4\n .quad 0\n"
+						    ".section .rodata\ntable: .quad 0\n");
+	ck_assert_uint_eq(f.cfg->funcs[fixture_func(&f, "f")].problem, MP_PROBLEM_OFF_GRID);
+	ck_assert_uint_eq(f.cfg->funcs[fixture_func(&f, "g")].problem, MP_PROBLEM_NONE);
+	fixture_free(&f);
+}
+END_TEST
+
 static Suite *suite(void)
 {
 	Suite *s = suite_create("cfg");
@@ -327,6 +391,9 @@ static Suite *suite(void)
 	tcase_add_loop_test(t, cfg_leaves_hazards_alone_and_says_why, 0, 4);
 	tcase_add_loop_test(t, cfg_tells_code_from_a_constant_that_reads_like_it, 0, 2);
 	tcase_add_test(t, cfg_splits_block_where_code_without_unwind_information_jumps);
+	tcase_add_test(t, cfg_takes_words_behind_a_name_for_offsets_without_relocations);
+	tcase_add_test(t, cfg_takes_short_words_for_addresses_where_they_are_fixed);
+	tcase_add_test(t, cfg_leaves_alone_what_a_gap_leads_into);
 	tcase_add_loop_test(t, cfg_keeps_its_invariants, 0, 5);
 	tcase_add_loop_test(t, cfg_knows_every_branch_target_that_objdump_sees, 0, 3);
 	tcase_add_loop_test(t, cfg_joins_cold_part_with_its_function, 0, 2);
