@@ -57,7 +57,7 @@ struct me_inplace_report;
 struct me_optimize_report {
 	char build_id[2 * MP_BUILD_ID_MAX + 1];
 	bool relinkable; /* linked with --emit-relocs: relocations tell what an address is */
-	struct mp_id id;	       /* of the original */
+	struct mp_id id; /* of the original */
 	struct me_digest input_digest; /* of what was read and verified against; only with files */
 	uint32_t nr_funcs, nr_considered; /* considered: with samples (--all: every one) */
 	uint32_t nr_moved;
