@@ -15,7 +15,7 @@ mapfile -t sources < <(find kmod libprof daemon editor tests -name '*.[ch]' | so
 [ ${#sources[@]} -gt 0 ] || { echo "FAIL: no sources found"; exit 1; }
 for f in "${sources[@]}"; do
 	case $f in
-	kmod/*|daemon/bpf/*) want=GPL-2.0 ;;
+	kmod/*|daemon/bpf/*|tests/guest/cost/empty/*) want=GPL-2.0 ;;
 	*) want=Apache-2.0 ;;
 	esac
 	# The ABI is shared with user space, hence more than one licence there.
@@ -29,7 +29,7 @@ done
 
 # The kernel's own code and BPF need other flags; tests/data is what tests work on.
 mapfile -t user < <(printf '%s\n' "${sources[@]}" |
-	grep -vE '^(kmod/[^/]*\.c|kmod/probe/|daemon/bpf/|tests/data/)|/oracle/' | grep '\.c$')
+	grep -vE '^(kmod/[^/]*\.c|kmod/probe/|tests/guest/cost/empty/|daemon/bpf/|tests/data/)|/oracle/' | grep '\.c$')
 mapfile -t headers < <(printf '%s\n' "${sources[@]}" |
 	grep -E '^(libprof|daemon|editor|kmod/uapi)/[^/]*\.h$')
 flags=(-std=gnu17 -Wall -Wextra -Wmissing-prototypes -Wstrict-prototypes -Werror -I.

@@ -31,6 +31,7 @@
 
 /* Of @nr steps: so many quarters of it in each of the blocks. */
 #define FUNCTION(name, a, b, c)                                                                    \
+	uint64_t name(uint64_t nr, uint64_t x);                                                    \
 	NOINLINE uint64_t name(uint64_t nr, uint64_t x)                                            \
 	{                                                                                          \
 		LOOP(x, nr *(a) / 16);                                                             \
@@ -42,15 +43,15 @@
 		return x;                                                                          \
 	}
 
-uint64_t lib_light(uint64_t nr, uint64_t x);
-uint64_t lib_heavy(uint64_t nr, uint64_t x);
-
 #ifdef LIBRARY
 
 FUNCTION(lib_light, 9, 4, 3)
 FUNCTION(lib_heavy, 3, 11, 2)
 
 #else
+
+uint64_t lib_light(uint64_t nr, uint64_t x);
+uint64_t lib_heavy(uint64_t nr, uint64_t x);
 
 FUNCTION(one, 10, 4, 2)
 FUNCTION(two, 2, 4, 10)
