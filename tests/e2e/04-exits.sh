@@ -51,7 +51,7 @@ int main(int argc, char **argv)
 }
 C
 gcc -g -O2 -fno-pie -no-pie -Wl,--build-id -Wl,--emit-relocs prog.c -o prog &&
-	gcc -O2 prog.c -o stock || exit 1
+	objcopy --add-section .gopclntab=prog.c prog golike || exit 1
 {
 	printf 'version: 1\npositions: instr line\nevents: Ir\nob=%s\nfl=x\nfn=hot\n' "$dir/prog"
 	objdump -d --no-show-raw-insn prog | awk '/^[0-9a-f]+ </ {on = /<hot>/} on && /^ / {
@@ -118,7 +118,7 @@ ends 2 morph-optimize -o x
 ends 3 morph-optimize --db=none.db -o x prog
 ends 3 morph-optimize --db=few.db -o x prog
 ends 3 morph-optimize --db=s.db --since=@99999999999 -o x prog
-ends 4 morph-optimize --db=s.db -o x stock
+ends 4 morph-optimize --db=s.db -o x golike
 ends 4 morph-optimize --restore prog
 [ ! -e x ] || fail "morph-optimize wrote a file although it failed"
 
@@ -198,7 +198,7 @@ full() {
 	grep -q "^$program: standard output: Bad file descriptor" err.txt || fail "$* >&-: $(cat err.txt)"
 }
 sums() {
-	cksum s.db s2.db prog stock cg.out fast
+	cksum s.db s2.db prog golike cg.out fast
 }
 before=$(sums)
 for c in $commands; do
