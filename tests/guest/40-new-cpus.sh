@@ -1,4 +1,5 @@
 #!/bin/bash
+# long
 # SPDX-License-Identifier: Apache-2.0
 # timeout: 600
 # A CPU that comes online while a source is open is sampled like the others: one that was off when
