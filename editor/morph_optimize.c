@@ -48,7 +48,7 @@ enum key {
 	KEY_HUGE_PAGES,
 	KEY_FETCH_LINE,
 	KEY_ALL,
-	KEY_SHUFFLE,
+	KEY_STRESS,
 	KEY_LIST_PATCHES,
 	KEY_IN_PLACE,
 	KEY_RESTORE,
@@ -99,7 +99,11 @@ static const struct argp_option argp_options[] = {
 	{"list-patches", KEY_LIST_PATCHES, "FILE", 0,
 	 "Write address and length of each patch of old code here", 2},
 	{"all", KEY_ALL, NULL, 0, "Use no profile: copy every function that may be copied", 2},
-	{"shuffle", KEY_SHUFFLE, "SEED", 0, "With --all: a random order, for tests", 2},
+	{"stress-layout", KEY_STRESS, "SEED", 0,
+	 "Use no profile: copy the same in an order that is meant to be hard on this program, for "
+	 "tests",
+	 2},
+	{"shuffle", KEY_STRESS, "SEED", OPTION_ALIAS | OPTION_HIDDEN, NULL, 2},
 	{0}};
 
 static uint64_t parse_number(struct argp_state *state, const char *option, const char *arg)
@@ -171,10 +175,9 @@ static void check_usage(struct argp_state *state, const struct arguments *a, boo
 		argp_error(state, "--backup-dir and --break-links need --in-place or --restore");
 	if (a->inplace.backup_dir && !*a->inplace.backup_dir)
 		argp_error(state, "--backup-dir: which directory?");
-	if (o->seed && !o->all)
-		argp_error(state, "--shuffle needs --all");
 	if (o->exact_profile && o->all)
-		argp_error(state, "--exact-profile and --all exclude each other");
+		argp_error(state, "--exact-profile needs a profile, which --all and "
+				  "--stress-layout do without");
 }
 
 static error_t parse(int key, char *arg, struct argp_state *state)
@@ -212,7 +215,12 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 	case KEY_RESTORE: a->restore = true; return 0;
 	case KEY_BACKUP_DIR: a->inplace.backup_dir = arg; return 0;
 	case KEY_BREAK_LINKS: a->inplace.break_links = true; return 0;
-	case KEY_SHUFFLE: o->seed = parse_number(state, "--shuffle", arg); return 0;
+	case KEY_STRESS:
+		o->all = o->stress = true;
+		o->stress_seed = parse_number(state, "--stress-layout", arg);
+		if (o->stress_seed > INT64_MAX) /* JSON knows no larger ones */
+			argp_error(state, "--stress-layout: '%s' is too large", arg);
+		return 0;
 	case ARGP_KEY_ARG:
 		if (o->input)
 			argp_error(state, "one file at a time");

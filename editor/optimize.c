@@ -144,7 +144,8 @@ static int make_plan(struct job *job, struct mp_err *err)
 	int rc;
 
 	if (o->all)
-		return me_plan_all(job->cfg, job->movable, o->seed, &job->plan, err);
+		return me_plan_all(job->cfg, job->movable, o->stress ? &o->stress_seed : NULL,
+				   &job->plan, err);
 	rc = mp_counts_build(job->cfg, job->profile, &inference, &job->counts,
 			     &job->report->inference, err);
 	job->counts.exact = o->exact_profile;

@@ -46,8 +46,9 @@ struct me_optimize_options {
 	enum mp_estimator estimator;
 	bool exact_profile; /* the counts were counted, not sampled */
 	struct me_layout_options layout;
-	bool all;      /* no profile: move everything eligible */
-	uint64_t seed; /* of --all: 0 original order */
+	bool all;    /* no profile: move everything eligible, in the original order */
+	bool stress; /* with @all: in an order that exercises the editor, see plan_all.h */
+	uint64_t stress_seed;
 	/* Called when a stage begins; may be NULL. */
 	void (*progress)(enum me_stage stage);
 };

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-/* plan_all - moves everything that may move; called by optimize for --all. */
+/* plan_all - moves everything that may move; called by optimize for --all and --stress-layout. */
 #include "editor/plan_all.h"
 
 #include <errno.h>
+#include <stdbool.h>
 #include <stdlib.h>
 
 static uint64_t next_random(uint64_t *state)
@@ -24,24 +25,36 @@ static void shuffle(uint32_t *items, uint32_t nr, uint64_t *state)
 	}
 }
 
+static void reverse(uint32_t *items, uint32_t nr)
+{
+	for (uint32_t i = 0; i < nr / 2; i++) {
+		uint32_t t = items[i];
+
+		items[i] = items[nr - 1 - i];
+		items[nr - 1 - i] = t;
+	}
+}
+
 enum {
 	LEFT = ME_NR_ZONES
 }; /* zone of a block that is not copied */
 
-static void choose_zones(const struct mp_cfg *cfg, uint32_t func, uint64_t seed, uint64_t *state,
+/* A function in four stays whole; of the others' blocks one in twelve stays in the old code. */
+static void choose_zones(const struct mp_cfg *cfg, uint32_t func, bool stress, uint64_t *state,
 			 uint8_t *zones)
 {
 	const struct mp_func *f = &cfg->funcs[func];
+	bool split = stress && next_random(state) % 4 != 0;
 
 	for (uint32_t b = f->first_block; b < f->first_block + f->nr_blocks; b++) {
-		uint64_t dice = next_random(state) % 8;
+		uint64_t dice = next_random(state) % 12;
 
 		if (cfg->blocks[b].flags & MP_BLOCK_PADDING)
 			zones[b] = LEFT;
-		else if (!seed || cfg->blocks[b].flags & MP_BLOCK_ENTRY || dice < 5)
+		else if (!split || cfg->blocks[b].flags & MP_BLOCK_ENTRY || dice < 7)
 			zones[b] = ME_ZONE_HOT;
 		else
-			zones[b] = dice < 7 ? ME_ZONE_WARM : LEFT;
+			zones[b] = dice < 11 ? ME_ZONE_WARM : LEFT;
 	}
 }
 
@@ -71,11 +84,11 @@ static void add_clones(const struct mp_cfg *cfg, uint32_t block, enum me_zone zo
 }
 
 static void add_function(const struct mp_cfg *cfg, uint32_t func, enum me_zone zone,
-			 const uint8_t *zones, uint64_t seed, uint64_t *state, uint32_t *scratch,
+			 const uint8_t *zones, bool stress, uint64_t *state, uint32_t *scratch,
 			 struct me_plan *plan)
 {
 	const struct mp_func *f = &cfg->funcs[func];
-	uint32_t nr = 0, entry = MP_NONE, room = seed ? f->nr_blocks : 0;
+	uint32_t nr = 0, entry = MP_NONE, room = stress ? f->nr_blocks : 0;
 
 	for (uint32_t b = f->first_block; b < f->first_block + f->nr_blocks; b++) {
 		if (zones[b] != zone)
@@ -85,7 +98,9 @@ static void add_function(const struct mp_cfg *cfg, uint32_t func, enum me_zone z
 		else
 			scratch[nr++] = b;
 	}
-	if (seed)
+	if (stress && next_random(state) % 3 == 0)
+		reverse(scratch, nr);
+	else if (stress)
 		shuffle(scratch, nr, state);
 	if (entry != MP_NONE) {
 		plan->blocks[plan->nr_blocks++] =
@@ -96,25 +111,26 @@ static void add_function(const struct mp_cfg *cfg, uint32_t func, enum me_zone z
 		plan->blocks[plan->nr_blocks++] = (struct me_plan_block){
 			.block = scratch[i],
 			.zone = zone,
-			.align_log2 = seed && next_random(state) % 16 == 0 ? 4 : 0,
-			.favour_fall = seed ? next_random(state) % 2 : 0,
-			.run = seed && next_random(state) % 8 == 0 ? 1 + next_random(state) % 4
-								   : 0};
+			.align_log2 = stress && next_random(state) % 16 == 0 ? 4 : 0,
+			.favour_fall = stress ? next_random(state) % 2 : 0,
+			.run = stress && next_random(state) % 8 == 0 ? 1 + next_random(state) % 4
+								     : 0};
 		add_clones(cfg, scratch[i], zone, zones, state, plan, &room);
 	}
 }
 
-int me_plan_all(const struct mp_cfg *cfg, const uint8_t *eligible, uint64_t seed,
+int me_plan_all(const struct mp_cfg *cfg, const uint8_t *eligible, const uint64_t *seed,
 		struct me_plan *plan, struct mp_err *err)
 {
+	bool stress = seed != NULL;
 	uint32_t *order = malloc((cfg->nr_funcs + 1) * sizeof(*order)), nr = 0;
 	uint32_t *scratch = malloc((cfg->nr_blocks + 1) * sizeof(*scratch));
 	uint8_t *zones = malloc(cfg->nr_blocks + 1);
-	uint64_t state = seed;
+	uint64_t state = stress ? *seed : 0;
 	int rc = 0;
 
 	plan->nr_blocks = 0;
-	plan->line_log2 = seed ? 5 + seed % 2 : 0;
+	plan->line_log2 = stress ? 5 + *seed % 2 : 0;
 	/* A function's clones are at most as many as its blocks, in each zone. */
 	plan->blocks =
 		malloc(((ME_NR_ZONES + 1) * (size_t)cfg->nr_blocks + 1) * sizeof(*plan->blocks));
@@ -127,13 +143,13 @@ int me_plan_all(const struct mp_cfg *cfg, const uint8_t *eligible, uint64_t seed
 		if (!eligible[f])
 			continue;
 		order[nr++] = f;
-		choose_zones(cfg, f, seed, &state, zones);
+		choose_zones(cfg, f, stress, &state, zones);
 	}
-	if (seed)
+	if (stress)
 		shuffle(order, nr, &state);
 	for (enum me_zone zone = ME_ZONE_HOT; zone < ME_NR_ZONES; zone++) {
 		for (uint32_t i = 0; i < nr; i++)
-			add_function(cfg, order[i], zone, zones, seed, &state, scratch, plan);
+			add_function(cfg, order[i], zone, zones, stress, &state, scratch, plan);
 	}
 out:
 	free(order);

@@ -2,8 +2,9 @@
 /*
  * plan_all - a plan without a profile: every eligible function moves.
  *
- * For tests and fuzzing: original order, or blocks and functions shuffled, with some blocks left
- * behind and others in the warm zone, so that every kind of transfer is exercised.
+ * Either in the original order, or a hard one: functions in random order, the blocks of each in
+ * random or reversed order, some in the warm zone, some left behind, some copied twice, so that
+ * every kind of transfer is exercised.
  */
 #ifndef ME_PLAN_ALL_H
 #define ME_PLAN_ALL_H
@@ -14,8 +15,11 @@
 #include "libprof/cfg.h"
 #include "libprof/err.h"
 
-/* @seed 0: original order, everything hot. Return: 0, -ENOMEM. Ownership: me_plan_fini(@plan). */
-int me_plan_all(const struct mp_cfg *cfg, const uint8_t *eligible, uint64_t seed,
+/*
+ * @seed: of the hard order, all of which it decides; NULL: original order, everything hot.
+ * Return: 0, -ENOMEM. Ownership: me_plan_fini(@plan).
+ */
+int me_plan_all(const struct mp_cfg *cfg, const uint8_t *eligible, const uint64_t *seed,
 		struct me_plan *plan, struct mp_err *err);
 
 #endif

@@ -154,6 +154,9 @@ void me_report_text(FILE *out, const struct me_optimize_options *options,
 	text_left_alone(out, r);
 	if (!options->all)
 		text_layout(out, &options->layout);
+	if (options->stress)
+		fprintf(out, "  layout     for tests, with seed %" PRIu64 "\n",
+			options->stress_seed);
 	if (r->has_prediction)
 		fprintf(out, "  predicted  taken branches %+.1f %%\n",
 			100.0 * (r->prediction.ratio - 1.0));
@@ -279,6 +282,9 @@ int me_report_json(FILE *out, const struct me_optimize_options *options,
 		json_object_set_new(root, "transfers", json_integer((json_int_t)r->transfers));
 		json_object_set_new(root, "share_moved", json_real(r->share_moved));
 	}
+	if (options->stress)
+		json_object_set_new(root, "stress_seed",
+				    json_integer((json_int_t)options->stress_seed));
 	json_object_set_new(root, "evidence", json_string(evidence_name(r)));
 	if (r->has_prediction)
 		json_object_set_new(root, "predicted_taken_ratio", json_real(r->prediction.ratio));

@@ -20,11 +20,18 @@ static void make(void)
 	toy_finish(&toy);
 }
 
+static void plan_in_order(struct me_plan *out)
+{
+	struct mp_err err;
+
+	ck_assert_int_eq(me_plan_all(&toy.cfg, toy.eligible, NULL, out, &err), 0);
+}
+
 static void plan(uint64_t seed, struct me_plan *out)
 {
 	struct mp_err err;
 
-	ck_assert_int_eq(me_plan_all(&toy.cfg, toy.eligible, seed, out, &err), 0);
+	ck_assert_int_eq(me_plan_all(&toy.cfg, toy.eligible, &seed, out, &err), 0);
 }
 
 START_TEST(plan_all_without_seed_keeps_the_original_order)
@@ -32,7 +39,7 @@ START_TEST(plan_all_without_seed_keeps_the_original_order)
 	struct me_plan p;
 
 	make();
-	plan(0, &p);
+	plan_in_order(&p);
 	ck_assert_uint_eq(p.nr_blocks, toy.cfg.nr_blocks);
 	for (uint32_t i = 0; i < p.nr_blocks; i++) {
 		ck_assert_uint_eq(p.blocks[i].block, i);
@@ -68,7 +75,7 @@ END_TEST
  * zone, its entry there and first. */
 START_TEST(plan_all_with_any_seed_is_a_plan)
 {
-	for (uint64_t seed = 1; seed < 50; seed++) {
+	for (uint64_t seed = 0; seed < 50; seed++) {
 		uint8_t seen[TOY_MAX] = {0}, closed[2][TOY_MAX] = {0}, has_entry[TOY_MAX] = {0};
 		uint32_t nr_warm = 0;
 		struct me_plan p;
@@ -122,6 +129,44 @@ START_TEST(plan_all_is_the_same_for_the_same_seed_alone)
 }
 END_TEST
 
+/* Some functions lie with their blocks reversed, others in no order. */
+START_TEST(plan_all_with_a_seed_reverses_and_shuffles)
+{
+	uint32_t nr_reversed = 0, nr_mixed = 0, nr_kept = 0, nr_left = 0;
+	struct me_plan p;
+
+	for (uint64_t seed = 0; seed < 20; seed++) {
+		uint32_t nr = 0;
+
+		make();
+		plan(seed, &p);
+		for (uint32_t i = 1; i <= p.nr_blocks; i += nr) {
+			uint32_t func = toy.blocks[p.blocks[i - 1].block].func, up = 0;
+
+			/* Behind the entry: this function's, of this zone. */
+			for (nr = 1; i + nr <= p.nr_blocks; nr++) {
+				const struct me_plan_block *b = &p.blocks[i + nr - 1];
+
+				if (toy.blocks[b->block].func != func || b->zone != b[-1].zone)
+					break;
+				up += nr > 1 && b->block > b[-1].block;
+			}
+			if (nr < 6)
+				continue;
+			nr_reversed += up == 0;
+			nr_kept += up == nr - 2;
+			nr_mixed += up != 0 && up != nr - 2;
+		}
+		nr_left += p.nr_blocks < toy.cfg.nr_blocks;
+		me_plan_fini(&p);
+	}
+	ck_assert_uint_gt(nr_reversed, 20);
+	ck_assert_uint_gt(nr_mixed, 20);
+	ck_assert_uint_lt(nr_kept, 10);
+	ck_assert_uint_eq(nr_left, 20);
+}
+END_TEST
+
 START_TEST(plan_all_moves_no_padding)
 {
 	struct me_plan p;
@@ -146,6 +191,7 @@ static Suite *suite(void)
 	tcase_add_test(tc, plan_all_leaves_what_is_not_eligible);
 	tcase_add_test(tc, plan_all_with_any_seed_is_a_plan);
 	tcase_add_test(tc, plan_all_is_the_same_for_the_same_seed_alone);
+	tcase_add_test(tc, plan_all_with_a_seed_reverses_and_shuffles);
 	tcase_add_test(tc, plan_all_moves_no_padding);
 	suite_add_tcase(s, tc);
 	return s;

@@ -92,7 +92,7 @@ runs stock.fast "a stock file"
 ends 0 "--help" --help
 says out.txt '^Usage: morph-optimize' "--help"
 for o in --output --dry-run --db --report --min-samples --since --block-order --function-order \
-	--estimator --exact-profile --no-tail-duplication --huge-pages --fetch-line --keep-fluff --list-patches --all --shuffle; do
+	--estimator --exact-profile --no-tail-duplication --huge-pages --fetch-line --keep-fluff --list-patches --all --stress-layout; do
 	says out.txt "$o" "--help"
 	grep -q -e "Fl $(sed 's/^-//' <<<"$o")" "$root/Documentation/morph-optimize.1" ||
 		fail "the manual page does not know $o"
@@ -105,10 +105,11 @@ ends 2 "no output" --all prog
 ends 2 "no file" --all -o x
 ends 2 "two files" --all prog pie -o x
 ends 2 "-o with --dry-run" --all --dry-run -o x prog
-ends 2 "--shuffle without --all" --shuffle=3 --dry-run prog
 ends 2 "--exact-profile with --all" --all --exact-profile --dry-run prog
+ends 2 "--exact-profile with --stress-layout" --stress-layout=1 --exact-profile --dry-run prog
 ends 2 "an unknown option" --all --dry-run --fast prog
-for o in --report=xml --min-samples=many --min-samples=-1 --min-samples= --since=x --shuffle=x \
+for o in --report=xml --min-samples=many --min-samples=-1 --min-samples= --since=x --stress-layout=x \
+	--stress-layout=9223372036854775808 \
 	--block-order=best --function-order=best --fetch-line=48 --estimator=guess; do
 	ends 2 "$o" --all --dry-run "$o" prog
 	says err.txt "${o%%=*}" "$o"
@@ -122,11 +123,14 @@ done
 # ---- the way it is meant to be used
 for p in prog pie; do
 	for s in 0 1 2 3; do
-		ends 0 "--all --shuffle=$s $p" --all --shuffle=$s "$p" -o "$p.$s"
-		runs "$p.$s" "--shuffle=$s"
+		ends 0 "--stress-layout=$s $p" --stress-layout=$s "$p" -o "$p.$s"
+		runs "$p.$s" "--stress-layout=$s"
 	done
 	cmp -s "$p.1" "$p.2" && fail "$p: two seeds, one output"
-	ends 0 "the same seed" --all --shuffle=2 "$p" -o again
+	ends 0 "--all $p" --all "$p" -o "$p.all"
+	runs "$p.all" "--all"
+	cmp -s "$p.0" "$p.all" && fail "$p: seed 0 is the original order"
+	ends 0 "the same seed" --stress-layout=2 "$p" -o again
 	cmp "$p.2" again || fail "$p: one seed, two outputs"
 	[ "$(stat -c %a "$p.1")" = "$(stat -c %a "$p")" ] || fail "$p: another mode"
 done
@@ -152,9 +156,9 @@ ends 0 "-n" --all -n prog
 	fail "--dry-run left something"
 
 # ---- the report, text and JSON
-ends 0 "text" --all --shuffle=5 prog -o prog.out
+ends 0 "text" --stress-layout=5 prog -o prog.out
 cp out.txt text
-ends 0 "json" --all --shuffle=5 --report=json prog -o prog.out
+ends 0 "json" --stress-layout=5 --report=json prog -o prog.out
 jq -e . out.txt >/dev/null || fail "json: does not parse"
 number() { # REGEXP: the number in its \1, as the text has it
 	sed -n "s/$1/\\1/p" text
@@ -165,6 +169,7 @@ same() { # JSON-PATH REGEXP
 	t=$(number "$2")
 	[ -n "$t" ] && [ "$j" = "$t" ] || fail "json $1 is '$j', the text says '$t'"
 }
+same .stress_seed '^  layout  *for tests, with seed \([0-9]*\)$'
 same .build_id '^  build-id *\([0-9a-f]*\)$'
 same .functions.in_file '^  functions  *\([0-9]*\) in the file.*'
 same .functions.considered '^  functions .*, \([0-9]*\) considered.*'

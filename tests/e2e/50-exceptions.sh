@@ -40,7 +40,7 @@ check() {
 	local name=$1 order
 
 	"./$name" >want 2>&1 || { fail "$name: the original fails"; return; }
-	for order in "" --shuffle=1 --shuffle=2 --shuffle=3; do
+	for order in "" --stress-layout=1 --stress-layout=2 --stress-layout=3; do
 		rm -f out
 		"$BUILD/morph-optimize" --all ${order:+"$order"} --report=none -o out "$name" 2>err || {
 			fail "$name $order: $(cat err)"

@@ -45,6 +45,7 @@ static bool optimise(const struct mp_elf *elf, struct bytes *out)
 	struct mp_cfg *cfg = NULL;
 	struct mp_err err;
 	uint8_t *movable = NULL;
+	uint64_t seed = 3;
 	bool done = false;
 
 	if (me_eligible_file(elf, &err) || mp_cfg_build(elf, NULL, &cfg, &err) ||
@@ -53,7 +54,7 @@ static bool optimise(const struct mp_elf *elf, struct bytes *out)
 	movable = malloc(cfg->nr_funcs + 1);
 	for (uint32_t f = 0; movable && f < cfg->nr_funcs; f++)
 		movable[f] = eligible.verdict[f] == ME_ELIGIBLE;
-	if (!movable || me_plan_all(cfg, movable, 3, &plan, &err) || !plan.nr_blocks ||
+	if (!movable || me_plan_all(cfg, movable, &seed, &plan, &err) || !plan.nr_blocks ||
 	    me_emit(cfg, &plan, &emitted, &err))
 		goto out;
 	*out = flatten(&emitted.image);

@@ -1,0 +1,158 @@
+# SPDX-License-Identifier: Apache-2.0
+"""tortureprograms - where scripts/torture takes its programs from, and how they are built."""
+
+import collections
+import glob
+import itertools
+import os
+import re
+import shutil
+import subprocess
+import tempfile
+
+CACHE = os.environ.get("MORPH_CACHE", os.path.expanduser("~/.cache/morph"))
+PACKAGE = "gcc-12-source"
+CSMITH_INCLUDE = "/usr/include/csmith"
+
+COMPILERS = ("gcc", "clang")
+LEVELS = ("-O0", "-O2", "-O3", "-Os")
+LINKS = {
+    "pie": (["-fPIE"], ["-pie"]),
+    "nopie": (["-fno-pie"], ["-no-pie"]),
+    "static": (["-fno-pie"], ["-static"]),
+}
+# With relocations, or as a distribution has it: linked without, and stripped.
+KINDS = ("relinkable", "stripped")
+
+Config = collections.namedtuple("Config", "compiler level link kind")
+Program = collections.namedtuple("Program", "name files flags")
+
+
+def config_name(config):
+    return f"{config.compiler}{config.level}-{config.link}-{config.kind}"
+
+
+def configs():
+    return [Config(*c) for c in itertools.product(COMPILERS, LEVELS, LINKS, KINDS)]
+
+
+class Missing(Exception):
+    """The programs, or what makes them, cannot be had here."""
+
+
+def fetch():
+    """The directory of gcc.c-torture/execute; fetched and unpacked where it is missing."""
+    where = os.path.join(CACHE, "torture")
+    if os.path.exists(os.path.join(where, ".complete")):
+        return where
+    os.makedirs(CACHE, exist_ok=True)
+    try:
+        with tempfile.TemporaryDirectory(dir=CACHE) as tmp:
+            print(f"  FETCH   {PACKAGE}", flush=True)
+            subprocess.run(["apt-get", "-qq", "-o", "APT::Sandbox::User=root", "download",
+                            PACKAGE], cwd=tmp, check=True)
+            deb = glob.glob(os.path.join(tmp, "*.deb"))[0]
+            script = (
+                "set -e; dpkg-deb --fsys-tarfile \"$1\" | "
+                "tar xOf - --wildcards './usr/src/gcc-12/gcc-*.tar.xz' | xz -dc | "
+                "tar xf - -C \"$2\" --wildcards '*/gcc.c-torture/execute/*'")
+            subprocess.run(["bash", "-c", script, "sh", deb, tmp], check=True,
+                           stderr=subprocess.DEVNULL)
+            found = glob.glob(os.path.join(tmp, "**", "gcc.c-torture", "execute"),
+                              recursive=True)[0]
+            shutil.rmtree(where, ignore_errors=True)
+            shutil.move(found, where)
+            open(os.path.join(where, ".complete"), "w").close()
+    except (subprocess.CalledProcessError, IndexError, OSError) as e:
+        raise Missing(f"{PACKAGE} cannot be fetched: {e}") from e
+    return where
+
+
+def is_program(path):
+    """Not the helpers of execute/builtins."""
+    return not path.endswith("-lib.c") and os.path.basename(os.path.dirname(path)) != "lib"
+
+
+def parts(source):
+    """The files that make one program."""
+    there = os.path.dirname(source)
+    if os.path.basename(there) != "builtins":
+        return [source]
+    return [source, source[:-2] + "-lib.c", os.path.join(there, "lib", "main.c")]
+
+
+def suite(names):
+    """The programs of the suite; @names: only these, if any."""
+    where = fetch()
+    out = []
+    for source in sorted(glob.glob(os.path.join(where, "**", "*.c"), recursive=True)):
+        name = os.path.relpath(source, where)[:-2]
+        if not is_program(source) or (names and os.path.basename(name) not in names):
+            continue
+        with open(source, encoding="utf-8", errors="replace") as f:
+            flags = re.findall(r"dg-(?:additional-)?options \"([^\"]*)\"", f.read())
+        out.append(Program(name, parts(source), " ".join(flags).split()))
+    return out
+
+
+def csmith(number, seed):
+    """Programs that are still to be written, by generate()."""
+    if not shutil.which("csmith"):
+        raise Missing("csmith is not installed (Debian: csmith)")
+    return [Program(f"csmith-{seed + i}", [], ["-I" + CSMITH_INCLUDE]) for i in range(number)]
+
+
+def run(command, scratch, seconds):
+    """Status and output; a status 'timeout' where there was none."""
+    try:
+        done = subprocess.run(command, cwd=scratch, timeout=seconds, stdin=subprocess.DEVNULL,
+                              stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+        return done.returncode, done.stdout
+    except subprocess.TimeoutExpired:
+        return "timeout", b""
+
+
+def generate(program, scratch):
+    """The program with its file, if csmith had to write it first."""
+    if program.files:
+        return program
+    source = os.path.join(scratch, program.name + ".c")
+    seed = program.name.split("-")[1]
+    status, said = run(["csmith", "--seed", seed, "-o", source], scratch, 60)
+    if status != 0:
+        raise Missing(f"csmith --seed {seed}: exit {status}: {said[-200:]!r}")
+    return program._replace(files=[source])
+
+
+def build(program, config, exe, scratch):
+    """
+    Builds @exe. Returns None, or how building it failed, and the functions that the program has
+    of its own: (address, size, name) each. Those are from before the file is stripped.
+    """
+    compiling, linking = LINKS[config.link]
+    objects = []
+    for i, source in enumerate(program.files):
+        objects.append(f"{exe}.{i}.o")
+        command = [config.compiler, "-w", "-std=gnu17", *program.flags, config.level, *compiling,
+                   "-c", "-o", objects[-1], source]
+        if run(command, scratch, 120)[0] != 0:
+            return "does not build", []
+    command = [config.compiler, *linking, "-o", exe, *objects, "-lm"]
+    if config.kind == "relinkable":
+        command.insert(1, "-Wl,--emit-relocs")
+    if run(command, scratch, 120)[0] != 0:
+        return "does not build", []
+    names = {n for _, _, n in functions(objects, scratch)}
+    own = [f for f in functions([exe], scratch) if f[2] in names]
+    if config.kind == "stripped" and run(["strip", "-s", exe], scratch, 60)[0] != 0:
+        return "does not build", []
+    return None, own
+
+
+def functions(files, scratch):
+    out = []
+    for line in run(["nm", "-S", *files], scratch, 60)[1].decode(errors="replace").splitlines():
+        words = line.split()
+        if len(words) == 4 and words[2] in "tTwWi":
+            out.append((int(words[0], 16), int(words[1], 16), words[3]))
+    return out
