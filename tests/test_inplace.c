@@ -70,7 +70,8 @@ static void teardown(void)
 
 static int optimise(uint64_t seed, struct me_inplace_report *done, struct mp_err *err)
 {
-	struct me_optimize_options o = {.input = prog, .all = true, .seed = seed};
+	struct me_optimize_options o = {
+		.input = prog, .all = true, .stress = seed, .stress_seed = seed};
 	struct me_inplace_options place = {.backup_dir = backups};
 	struct me_optimize_report report;
 	int rc;
