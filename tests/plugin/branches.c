@@ -6,7 +6,8 @@
  * program with status 99 when execution starts inside a patch. Arguments, all KEY=VALUE:
  *   out=FILE     the counts, as JSON (needed)
  *   edges=FILE   counts per run of instructions and per (from, to), see edges_write()
- *   object=PATH  the file that edges= is about; default: the main program
+ *   callgrind=FILE  the same in callgrind's format, see callgrind_write()
+ *   object=PATH  the file that these two are about; default: the main program
  *   patches=FILE moved=FILE  ranges of link-time addresses, see objects.h
  *   children=on  forked children write out.PID and edges.PID; otherwise they are not counted
  *
@@ -87,7 +88,7 @@ static struct {
 	struct vcpu dead; /* sum of the threads that have ended */
 	uint64_t nr_lost_pending;
 	bool maps_stale;
-	const char *main_path, *out, *edges, *edges_object;
+	const char *main_path, *out, *edges, *callgrind, *edges_object;
 	bool children, is_child;
 	pid_t pid;
 } g = {.lock = PTHREAD_MUTEX_INITIALIZER, .maps_stale = true};
@@ -202,7 +203,7 @@ static __attribute__((noinline)) void flow_settle(struct vcpu *v, const struct b
 	if (b->start == prev->last && b->start != prev->target && prev->nr_insns > 1) {
 		cut_add(v, prev, b->start);
 	} else if (prev->next == NO_ADDRESS && prev->target == NO_ADDRESS) {
-		if (prev != &no_block && g.edges)
+		if (prev != &no_block && (g.edges || g.callgrind))
 			edge_add(&v->edges, prev->id, b->id, 1);
 	} else if (b->start == prev->target) {
 		v->prev_cell->taken++;
@@ -560,6 +561,8 @@ int qemu_plugin_install(plugin_id id, const struct plugin_info *info, int argc, 
 			g.out = need(strdup(value));
 		} else if (!strcmp(argv[i], "edges")) {
 			g.edges = need(strdup(value));
+		} else if (!strcmp(argv[i], "callgrind")) {
+			g.callgrind = need(strdup(value));
 		} else if (!strcmp(argv[i], "object")) {
 			g.edges_object = need(strdup(value));
 		} else if (!strcmp(argv[i], "children")) {

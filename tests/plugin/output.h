@@ -2,7 +2,7 @@
 /*
  * output - multiplies out what branches.c counted per block, and writes it.
  *
- * Decides the two output formats; counts nothing itself. Included by branches.c only, in the
+ * Decides the three output formats; counts nothing itself. Included by branches.c only, in the
  * middle: it works on the tables there.
  */
 #ifndef MORPH_TESTS_OUTPUT_H
@@ -178,10 +178,11 @@ static int transfer_compare(const void *a, const void *b)
 	return order ? order : strcmp(x->kind, y->kind);
 }
 
-static void edges_write_insns(FILE *out, struct growing *insns)
+/* Ascending, each address once. */
+static void insns_combine(struct growing *insns)
 {
 	struct insn_count *v = insns->v;
-	size_t i, j, nr = 0;
+	size_t i, nr = 0;
 
 	if (!insns->nr)
 		return;
@@ -194,10 +195,38 @@ static void edges_write_insns(FILE *out, struct growing *insns)
 		else
 			v[nr++] = v[i];
 	}
-	for (i = 0; i < nr; i = j) {
+	insns->nr = nr;
+}
+
+/* Ascending, each transfer once, those that never happened left out. */
+static void transfers_combine(struct growing *edges)
+{
+	struct transfer_count *v = edges->v;
+	size_t i, nr = 0;
+
+	if (!edges->nr)
+		return;
+	qsort(v, edges->nr, sizeof(*v), transfer_compare);
+	for (i = 0; i < edges->nr; i++) {
+		if (!v[i].count)
+			continue;
+		if (nr && !transfer_compare(&v[nr - 1], &v[i]))
+			v[nr - 1].count += v[i].count;
+		else
+			v[nr++] = v[i];
+	}
+	edges->nr = nr;
+}
+
+static void edges_write_insns(FILE *out, const struct growing *insns)
+{
+	const struct insn_count *v = insns->v;
+	size_t i, j;
+
+	for (i = 0; i < insns->nr; i = j) {
 		uint64_t end = v[i].vaddr + v[i].size;
 
-		for (j = i + 1; j < nr && v[j].vaddr == end && v[j].count == v[i].count; j++)
+		for (j = i + 1; j < insns->nr && v[j].vaddr == end && v[j].count == v[i].count; j++)
 			end += v[j].size;
 		fprintf(out, "block %#" PRIx64 " %" PRIu64 " %zu %" PRIu64 "\n", v[i].vaddr,
 			end - v[i].vaddr, j - i, v[i].count);
@@ -212,26 +241,16 @@ static void address_write(FILE *out, uint64_t vaddr)
 		fprintf(out, " %#" PRIx64, vaddr);
 }
 
-static void edges_write_transfers(FILE *out, struct growing *edges)
+static void edges_write_transfers(FILE *out, const struct growing *edges)
 {
-	struct transfer_count *v = edges->v;
-	uint64_t count = 0;
+	const struct transfer_count *v = edges->v;
 	size_t i;
 
-	if (!edges->nr)
-		return;
-	qsort(v, edges->nr, sizeof(*v), transfer_compare);
 	for (i = 0; i < edges->nr; i++) {
-		count += v[i].count;
-		if (i + 1 < edges->nr && !transfer_compare(&v[i], &v[i + 1]))
-			continue;
-		if (count) {
-			fputs("edge", out);
-			address_write(out, v[i].from);
-			address_write(out, v[i].to);
-			fprintf(out, " %" PRIu64 " %s\n", count, v[i].kind);
-		}
-		count = 0;
+		fputs("edge", out);
+		address_write(out, v[i].from);
+		address_write(out, v[i].to);
+		fprintf(out, " %" PRIu64 " %s\n", v[i].count, v[i].kind);
 	}
 }
 
@@ -260,20 +279,16 @@ static void edges_of_block(struct growing *edges, const struct vcpu *sum, const 
 	}
 }
 
-/*
- * edges_write - exact counts of one file, for comparison with estimates. Text, link-time
- * addresses, ascending:
- *   block ADDRESS BYTES INSTRUCTIONS COUNT  a run of instructions, each executed COUNT times
- *   edge FROM TO COUNT KIND                 FROM: the transferring instruction
- * KIND: taken, fall (a conditional branch not taken), jump, call, ijump, icall, ret. An indirect
- * transfer from or to another file has `-` for the address there.
- */
-static void edges_write(FILE *out, const struct vcpu *sum)
+/* What was counted of the one file that edges= and callgrind= are about. */
+struct exact {
+	struct growing insns, edges;
+	const struct object *obj; /* NULL: it is not mapped */
+};
+
+static void exact_collect(const struct vcpu *sum, struct exact *out)
 {
 	static const char *const kinds[NR_TRANSFERS] = {
 		[TRANSFER_IJUMP] = "ijump", [TRANSFER_ICALL] = "icall", [TRANSFER_RET] = "ret"};
-	struct growing insns = {.size = sizeof(struct insn_count)};
-	struct growing edges = {.size = sizeof(struct transfer_count)};
 	const struct object *obj = NULL;
 	size_t id, i;
 
@@ -281,7 +296,9 @@ static void edges_write(FILE *out, const struct vcpu *sum)
 		if (g.edges_object ? object_is(objs.objects[i], g.edges_object)
 				   : objs.objects[i]->is_main)
 			obj = objs.objects[i];
-	fprintf(out, "# exact counts of %s\n", obj ? obj->path : "nothing: not mapped");
+	*out = (struct exact){.insns = {.size = sizeof(struct insn_count)},
+			      .edges = {.size = sizeof(struct transfer_count)},
+			      .obj = obj};
 	for (id = 1; id < g.nr_blocks; id++) {
 		const struct block *b = g.blocks[id];
 		struct cell cell = sum_cell(sum, b->id);
@@ -290,14 +307,14 @@ static void edges_write(FILE *out, const struct vcpu *sum)
 		if (!cell.runs || b->object != obj)
 			continue;
 		for (i = 0; i < b->nr_insns; i++) {
-			*(struct insn_count *)growing_add(&insns) = (struct insn_count){
+			*(struct insn_count *)growing_add(&out->insns) = (struct insn_count){
 				at,
 				cell.runs - cut_before(sum, b, (uint32_t)i),
 				b->sizes[i],
 			};
 			at += b->sizes[i];
 		}
-		edges_of_block(&edges, sum, b);
+		edges_of_block(&out->edges, sum, b);
 	}
 	for (i = 0; i < sum->edges.nr_alloc; i++) {
 		const struct edge *e = &sum->edges.v[i];
@@ -308,15 +325,73 @@ static void edges_write(FILE *out, const struct vcpu *sum)
 		from = g.blocks[e->from];
 		to = g.blocks[e->to];
 		if (from->object == obj || to->object == obj)
-			edge_count(&edges,
+			edge_count(&out->edges,
 				   from->object == obj ? from->last - from->bias : NO_ADDRESS,
 				   to->object == obj ? to->start - to->bias : NO_ADDRESS, e->count,
 				   kinds[from->transfer]);
 	}
-	edges_write_insns(out, &insns);
-	edges_write_transfers(out, &edges);
-	free(insns.v);
-	free(edges.v);
+	insns_combine(&out->insns);
+	transfers_combine(&out->edges);
+}
+
+static void exact_free(struct exact *exact)
+{
+	free(exact->insns.v);
+	free(exact->edges.v);
+}
+
+/*
+ * edges_write - exact counts of one file, for comparison with estimates. Text, link-time
+ * addresses, ascending:
+ *   block ADDRESS BYTES INSTRUCTIONS COUNT  a run of instructions, each executed COUNT times
+ *   edge FROM TO COUNT KIND                 FROM: the transferring instruction
+ * KIND: taken, fall (a conditional branch not taken), jump, call, ijump, icall, ret. An indirect
+ * transfer from or to another file has `-` for the address there.
+ */
+static void edges_write(FILE *out, const struct vcpu *sum)
+{
+	struct exact exact;
+
+	exact_collect(sum, &exact);
+	fprintf(out, "# exact counts of %s\n", exact.obj ? exact.obj->path : "nothing: not mapped");
+	edges_write_insns(out, &exact.insns);
+	edges_write_transfers(out, &exact.edges);
+	exact_free(&exact);
+}
+
+/*
+ * callgrind_write - the same as a callgrind.out file, for morph-stats import. Returns, ways out of
+ * the file, and conditional branches that were not taken have no line there.
+ */
+static void callgrind_write(FILE *out, const struct vcpu *sum)
+{
+	const struct insn_count *insn;
+	const struct transfer_count *t;
+	struct exact exact;
+	uint64_t total = 0;
+	size_t i;
+
+	exact_collect(sum, &exact);
+	insn = exact.insns.v;
+	t = exact.edges.v;
+	fputs("positions: instr\nevents: Ir\n", out);
+	if (exact.obj)
+		fprintf(out, "ob=%s\n", exact.obj->path);
+	for (i = 0; i < exact.insns.nr; i++) {
+		fprintf(out, "%#" PRIx64 " %" PRIu64 "\n", insn[i].vaddr, insn[i].count);
+		total += insn[i].count;
+	}
+	for (i = 0; i < exact.edges.nr; i++) {
+		bool call = !strcmp(t[i].kind, "call") || !strcmp(t[i].kind, "icall");
+
+		if (t[i].from == NO_ADDRESS || t[i].to == NO_ADDRESS ||
+		    !strcmp(t[i].kind, "fall") || !strcmp(t[i].kind, "ret"))
+			continue;
+		fprintf(out, "%s=%" PRIu64 " %#" PRIx64 "\n%#" PRIx64 "\n",
+			call ? "calls" : "jump", t[i].count, t[i].to, t[i].from);
+	}
+	fprintf(out, "totals: %" PRIu64 "\n", total);
+	exact_free(&exact);
 }
 
 static void file_write(const char *path, void (*write)(FILE *, const struct vcpu *),
@@ -350,6 +425,8 @@ static void output_write(const struct vcpu *sum)
 	file_write(g.out, counts_write, sum);
 	if (g.edges)
 		file_write(g.edges, edges_write, sum);
+	if (g.callgrind)
+		file_write(g.callgrind, callgrind_write, sum);
 }
 
 #endif
