@@ -73,8 +73,11 @@ START_TEST(optimize_writes_programs_that_do_the_same)
 		snprintf(flags, sizeof(flags), "-O2 %s", links[i]);
 		build(&f, flags);
 		for (uint64_t seed = 0; seed < 6; seed++) {
-			struct me_optimize_options options = {
-				.input = f.path, .output = out_path, .all = true, .seed = seed};
+			struct me_optimize_options options = {.input = f.path,
+							      .output = out_path,
+							      .all = true,
+							      .stress = seed,
+							      .stress_seed = seed};
 			struct me_optimize_report r;
 			struct mp_err err = {""};
 			int rc = me_optimize(&options, &r, &err);

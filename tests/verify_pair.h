@@ -41,7 +41,8 @@ static inline void pair_build(struct pair *p, const char *command, uint64_t seed
 	snprintf(out, sizeof(out), "%s.out", exe);
 	snprintf(line, sizeof(line), "%s -Wl,--emit-relocs -o %s", command, exe);
 	ck_assert_msg(system(line) == 0, "%s", line);
-	options.seed = seed;
+	options.stress = seed != 0;
+	options.stress_seed = seed;
 	rc = me_optimize(&options, &report, &err);
 	ck_assert_msg(rc == 0, "%s", err.msg);
 	me_optimize_report_fini(&report);
