@@ -152,7 +152,7 @@ COMPLETIONS := $(patsubst $(O)/%,$(O)/completion/%,$(PROGS))
 
 .PHONY: all programs tests tools fuzzers plugins kmod guest-programs check check-guest \
 	check-guest-debug demo \
-	check-torture fuzz bench \
+	check-torture check-self fuzz bench \
 	deb deb-check check-system install install-dkms format format-check layers setup clean help FORCE
 
 all: programs plugins
@@ -171,7 +171,8 @@ help:
 	@echo 'make check-guest    the module'\''s tests in virtual machines, at length'
 	@echo 'make check-guest-debug   the same on a kernel with lockdep, KASAN and the like'
 	@echo 'make demo           the whole way on speedtest1, ends in a report'
-	@echo 'make check-torture  the editor over gcc'\''s C torture programs'
+	@echo 'make check-torture  the editor over gcc'\''s C torture programs and csmith'\''s; TORTURE=--full'
+	@echo 'make check-self     the tests, with programs that the editor has rewritten'
 	@echo 'make fuzz           the fuzzers, at length'
 	@echo 'make bench          Morph beside BOLT on each program; writes Documentation/benchmarks.md'
 	@echo 'make install        DESTDIR= PREFIX= (default /usr/local)'
@@ -386,9 +387,18 @@ demo:
 
 need = test -x $(1) || { echo "make: $(1): not there yet" >&2; exit 1; }
 
+# Goes on where it was stopped. TORTURE= are options of scripts/torture, CSMITH= how many programs.
+TORTURE ?=
+CSMITH ?= 100
 check-torture: all
 	$(Q)$(call need,scripts/torture)
-	$(Q)BUILD=$(O) scripts/torture
+	$(Q)BUILD=$(O) scripts/torture --executed=12 $(TORTURE)
+	$(Q)BUILD=$(O) scripts/torture --csmith=$(CSMITH)
+
+check-self:
+	$(Q)scripts/setup
+	$(Q)MAKE='$(MAKE)' scripts/check-self --build=$(O)
+	$(Q)MAKE='$(MAKE)' scripts/check-self --build=$(O) --stripped
 
 fuzz: fuzzers
 	$(Q)$(call need,scripts/fuzz)

@@ -97,8 +97,8 @@ def suite(names):
 
 def csmith(number, seed):
     """Programs that are still to be written, by generate()."""
-    if not shutil.which("csmith"):
-        raise Missing("csmith is not installed (Debian: csmith)")
+    if not shutil.which("csmith") or not os.path.exists(CSMITH_INCLUDE + "/csmith.h"):
+        raise Missing("csmith is not installed (Debian: csmith, libcsmith-dev)")
     return [Program(f"csmith-{seed + i}", [], ["-I" + CSMITH_INCLUDE]) for i in range(number)]
 
 
