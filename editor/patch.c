@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "editor/copy.h"
+#include "editor/eh_register.h"
 #include "libprof/insn.h"
 
 enum {
@@ -326,6 +327,29 @@ int me_patch_image(const struct mp_cfg *cfg, const struct me_placement *placemen
 	return 0;
 }
 
+/* Without relocations: what the start-up file's code has at the places where they would be. */
+static int patch_eh_register(struct patcher *p, uint64_t vaddr, struct mp_err *err)
+{
+	struct me_eh_register found;
+	uint32_t word = (uint32_t)vaddr;
+
+	if (me_eh_register_find(p->cfg->elf, &found) || vaddr > INT32_MAX)
+		return mp_err_set(err, EPERM,
+				  "has neither PT_GNU_EH_FRAME nor a start-up file that "
+				  "registers .eh_frame");
+	for (int i = 0; i < 2; i++) {
+		uint8_t *field = image_at(p, found.fields[i], sizeof(word));
+
+		/* In a function that may move there would be a copy of it. */
+		if (!field || mp_cfg_func_at(p->cfg, found.fields[i]) != MP_NONE)
+			return mp_err_set(err, EPERM,
+					  "the start-up file that registers .eh_frame is not as "
+					  "compilers have it");
+		memcpy(field, &word, sizeof(word));
+	}
+	return 0;
+}
+
 int me_patch_eh_frame(const struct mp_cfg *cfg, uint8_t *image, uint64_t image_size, uint64_t vaddr,
 		      struct mp_err *err)
 {
@@ -333,6 +357,8 @@ int me_patch_eh_frame(const struct mp_cfg *cfg, uint8_t *image, uint64_t image_s
 	struct patcher p = {.cfg = cfg, .image = image, .image_size = image_size};
 	uint32_t nr_found = 0;
 
+	if (!cfg->elf->relinkable)
+		return patch_eh_register(&p, vaddr, err);
 	for (uint32_t i = 0; old && i < cfg->elf->nr_relocs; i++) {
 		const struct mp_reloc *r = &cfg->elf->relocs[i];
 		uint32_t word = (uint32_t)vaddr;

@@ -31,7 +31,8 @@ int me_patch_image(const struct mp_cfg *cfg, const struct me_placement *placemen
 		   struct me_patches *out, struct mp_err *err);
 /*
  * me_patch_eh_frame - lead the code's references into the old .eh_frame to @vaddr: a static
- * program without PT_GNU_EH_FRAME hands its start to the unwinder.
+ * program without PT_GNU_EH_FRAME hands its start to the unwinder. Relocations say where; without
+ * them eh_register.
  * Return: 0, -EPERM there is no such reference, or it cannot be changed.
  */
 int me_patch_eh_frame(const struct mp_cfg *cfg, uint8_t *image, uint64_t image_size, uint64_t vaddr,

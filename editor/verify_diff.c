@@ -204,18 +204,17 @@ static bool is_eh_ref(const struct vf *vf, const struct mp_reloc *rel)
 }
 
 /* A static program hands its .eh_frame to the unwinder itself: it must hand over the new one. */
-static int check_eh_ref(struct vf *vf, const struct mp_reloc *rel, uint64_t *next)
+static int check_eh_ref(struct vf *vf, uint64_t field, uint64_t *next)
 {
-	const uint8_t *b = mp_elf_bytes(vf->n, rel->vaddr, 4);
+	const uint8_t *b = mp_elf_bytes(vf->n, field, 4);
 	uint32_t now = 0;
 
 	if (b)
 		memcpy(&now, b, 4);
 	if (now != vf->new_eh.vaddr)
-		return vf_refuse(vf, rel->vaddr, "hands over %#x instead of the new .eh_frame",
-				 now);
+		return vf_refuse(vf, field, "hands over %#x instead of the new .eh_frame", now);
 	vf->nr_eh_refs++;
-	*next = rel->vaddr + 4;
+	*next = field + 4;
 	return 0;
 }
 
@@ -227,6 +226,8 @@ int vf_check_eh_refs(struct vf *vf)
 
 	if (vf->eh_frame)
 		return 0;
+	if (!vf->o->relinkable)
+		nr = vf->eh_fields[0] ? 2 : 0;
 	for (uint32_t i = 0; i < vf->o->nr_relocs; i++) {
 		const struct mp_reloc *rel = &vf->o->relocs[i];
 		uint64_t to = rel->sym_value + (uint64_t)rel->addend;
@@ -257,13 +258,17 @@ static int check_code(struct vf *vf, uint64_t vaddr, uint64_t *next)
 		if (vaddr >= at && vaddr < at + VF_PATCH_LEN && is_patch(vf, p, at))
 			return check_patch(vf, p, at, next);
 	}
+	/* A difference may begin at any byte of the field. */
+	for (int i = 0; i < 2; i++)
+		if (vf->eh_fields[i] && vaddr - vf->eh_fields[i] < 4)
+			return check_eh_ref(vf, vf->eh_fields[i], next);
 	if (!vf->eh_frame && vaddr >= 3) {
 		uint32_t n;
 		const struct mp_reloc *rel = mp_elf_relocs_in(vf->o, vaddr - 3, vaddr + 1, &n);
 
 		for (uint32_t i = 0; i < n; i++)
 			if (is_eh_ref(vf, &rel[i]))
-				return check_eh_ref(vf, &rel[i], next);
+				return check_eh_ref(vf, rel[i].vaddr, next);
 	}
 	return check_retargeted(vf, vaddr, next);
 }
@@ -387,6 +392,8 @@ int vf_check_diff(struct vf *vf)
 	const size_t nr = sizeof(skip) / sizeof(skip[0]);
 	uint64_t off = 0;
 
+	if (!vf->eh_frame && !vf->o->relinkable)
+		vf_find_eh_fields(vf);
 	while (off < vf->alloc_end) {
 		uint64_t stop = vf->alloc_end;
 		bool inside = false;

@@ -95,7 +95,8 @@ static int check_segment(struct vf *vf, const Elf64_Phdr *seg)
 		const Elf64_Phdr *ph = &o->phdrs[i];
 		uint64_t end = (ph->p_vaddr + ph->p_memsz + 4095) & ~4095ULL;
 
-		if ((ph->p_type == PT_LOAD || ph->p_type == PT_TLS) && seg->p_vaddr < end)
+		/* Not so PT_TLS: nothing lies where it ends, behind the bytes that it begins with. */
+		if (ph->p_type == PT_LOAD && seg->p_vaddr < end)
 			return vf_refuse(vf, seg->p_vaddr, "new segment is not above all others");
 	}
 	for (uint32_t i = 0; i < vf->n->nr_phdrs; i++) {

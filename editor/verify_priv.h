@@ -222,6 +222,7 @@ struct vf {
 	const Elf64_Phdr *eh_frame; /* its PT_GNU_EH_FRAME; NULL: a static program that registers
 				      * its .eh_frame when it starts */
 	uint32_t nr_eh_refs;	    /* references to .eh_frame that were led to the new one */
+	uint64_t eh_fields[2];	    /* without relocations: those that must be; 0: none found */
 	const struct mp_section *new_text;
 
 	struct vf_eh old_eh, new_eh;
@@ -282,6 +283,8 @@ int vf_check_table_word(struct vf *vf, uint64_t vaddr, uint64_t *next);
 const struct vf_fde *vf_table_user(const struct vf *vf, uint64_t base);
 /* Static programs: did every reference to .eh_frame change? */
 int vf_check_eh_refs(struct vf *vf);
+/* In the original, without relocations, once its .eh_frame is read. */
+void vf_find_eh_fields(struct vf *vf);
 /* The same as vf_check_table_word() where the Elf64_Rela at file offset @off differs. */
 int vf_check_table_addend(struct vf *vf, uint64_t off);
 /* Words of data that were equal must be equal still. */

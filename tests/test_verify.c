@@ -11,6 +11,7 @@
 
 #define CONTROL	   "gcc -O2 -g tests/data/control.c"
 #define IDENTITY   "gcc -O2 -rdynamic tests/data/identity.c"
+#define TLS	   "gcc -O2 -pthread tests/data/tls.c"
 #define EXCEPTIONS "g++ -O2 tests/data/exceptions.cc"
 
 static bool is_jcc(const ZydisDecodedInstruction *insn)
@@ -56,10 +57,15 @@ static void add32(uint8_t *field, int32_t by)
 START_TEST(verify_accepts_outputs_of_every_link_variant)
 {
 	static const char *const commands[] = {
-		CONTROL " -no-pie -fno-pie",  CONTROL " -static",
-		CONTROL " -static-pie -fPIE", CONTROL " -shared -fPIC",
-		EXCEPTIONS " -static",	      EXCEPTIONS " -no-pie -fno-pie",
-		IDENTITY " -DWITH_IFUNC",     CONTROL " -fcf-protection=full -Os",
+		CONTROL " -no-pie -fno-pie",
+		CONTROL " -static",
+		CONTROL " -static-pie -fPIE",
+		CONTROL " -shared -fPIC",
+		EXCEPTIONS " -static",
+		EXCEPTIONS " -no-pie -fno-pie",
+		IDENTITY " -DWITH_IFUNC",
+		CONTROL " -fcf-protection=full -Os",
+		TLS " -pie -fPIE",
 	};
 	struct pair p;
 
@@ -433,7 +439,7 @@ static Suite *verify_suite(void)
 	Suite *suite = suite_create("verify");
 	TCase *tc = tcase_create("verify");
 
-	tcase_add_loop_test(tc, verify_accepts_outputs_of_every_link_variant, 0, 8);
+	tcase_add_loop_test(tc, verify_accepts_outputs_of_every_link_variant, 0, 9);
 	tcase_add_test(tc, verify_refuses_flipped_branch);
 	tcase_add_test(tc, verify_refuses_wrong_displacement);
 	tcase_add_test(tc, verify_refuses_clobbered_byte_in_copy_old_code_or_data);

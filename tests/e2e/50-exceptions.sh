@@ -62,12 +62,14 @@ check() {
 }
 
 while read -r name flags; do
+	how=-Wl,--emit-relocs
+	[ "${name#stock}" = "$name" ] || how=-s
 	# shellcheck disable=SC2086
-	g++ -std=c++14 -w $flags -Wl,--emit-relocs "$src/exceptions.cc" -o "exceptions-$name" ||
+	g++ -std=c++14 -w $flags $how "$src/exceptions.cc" -o "exceptions-$name" ||
 		{ fail "g++ $flags"; continue; }
 	check "exceptions-$name"
 	# shellcheck disable=SC2086
-	gcc -w -fexceptions $flags -Wl,--emit-relocs "$src/cancel.c" -o "cancel-$name" -pthread ||
+	gcc -w -fexceptions $flags $how "$src/cancel.c" -o "cancel-$name" -pthread ||
 		{ fail "gcc $flags"; continue; }
 	check "cancel-$name"
 done <<'END'
@@ -78,6 +80,8 @@ staticpie -O2 -static-pie -fPIE
 frame -O1 -fno-omit-frame-pointer
 ibt -O3 -fcf-protection
 size -Os -mno-accumulate-outgoing-args -mpush-args
+stock-pie -O2 -fpie -pie
+stock-static -O2 -static -fno-pie -no-pie
 END
 echo "$nr_run runs"
 [ $nr_failed = 0 ]

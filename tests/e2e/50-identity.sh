@@ -70,6 +70,7 @@ for cc in "${compilers[@]}"; do
 		check_program "identity-$cc-${v%%:*}" "$cc" "${flags[@]}" -rdynamic -DWITH_IFUNC \
 			"$data/identity.c"
 		check_program "hazards-$cc-${v%%:*}" "$cc" "${flags[@]}" "$data/hazards.c" "$data/hazards.S"
+		check_program "tls-$cc-${v%%:*}" "$cc" "${flags[@]}" -pthread "$data/tls.c"
 		cxx=g++
 		[ "$cc" = gcc ] || cxx=clang++
 		check_program "exceptions-$cc-${v%%:*}" $cxx "${flags[@]}" "$data/exceptions.cc"
