@@ -13,12 +13,16 @@ RESULTS = ("same", "broken", "failed", "refused", "skipped")
 
 
 def read(paths):
-    heads, runs = [], []
+    """What the files are of, and the runs; of a run that is in several, that of the last file."""
+    heads, runs = [], {}
     for path in paths:
         with open(path, encoding="utf-8") as f:
             heads.append(json.loads(f.readline()))
-            runs += [json.loads(line) for line in f if line.endswith("\n")]
-    return heads, runs
+            for line in f:
+                if line.endswith("\n"):
+                    run = json.loads(line)
+                    runs[run["program"], run["config"]] = run
+    return heads, list(runs.values())
 
 
 def table(titles, rows):
