@@ -11,6 +11,7 @@
 
 #include "editor/copy.h"
 #include "editor/eh_register.h"
+#include "editor/table_form.h"
 #include "libprof/insn.h"
 
 enum {
@@ -192,8 +193,24 @@ static int collect_addends(const struct patcher *p, struct addends *out)
 	return 0;
 }
 
+/* A switch may lead back to the function's entry, whose address is a pointer's business. */
+static bool is_entry(const struct patcher *p, uint64_t target)
+{
+	uint32_t func = mp_cfg_func_at(p->cfg, target);
+
+	return func != MP_NONE && p->cfg->funcs[func].vaddr == target;
+}
+
+/* @within: where else an entry leads is left as it is; NULL: lead them all to copies. */
+static bool may_lead_on(const struct patcher *p, const struct mp_range *within, uint64_t target)
+{
+	return is_copied(p, target) &&
+	       (!within || (target > within->start && target - within->start < within->size &&
+			    !is_entry(p, target)));
+}
+
 static bool patch_entry_abs64(const struct patcher *p, const struct addends *addends,
-			      uint64_t vaddr)
+			      const struct mp_range *within, uint64_t vaddr)
 {
 	struct addend key = {vaddr, NULL}, *rel;
 	uint8_t *word = image_at(p, vaddr, 8);
@@ -207,7 +224,7 @@ static bool patch_entry_abs64(const struct patcher *p, const struct addends *add
 		      : NULL;
 	if (rel) {
 		memcpy(&target, rel->field, 8);
-		if (!is_copied(p, target))
+		if (!may_lead_on(p, within, target))
 			return false;
 		if (value == target) {
 			value = me_place_of(p->cfg, p->placement, target);
@@ -217,22 +234,15 @@ static bool patch_entry_abs64(const struct patcher *p, const struct addends *add
 		memcpy(rel->field, &target, 8);
 		return true;
 	}
-	if (!is_copied(p, value))
+	if (!may_lead_on(p, within, value))
 		return false;
 	value = me_place_of(p->cfg, p->placement, value);
 	memcpy(word, &value, 8);
 	return true;
 }
 
-/* A switch may lead back to the function's entry, whose address is a pointer's business. */
-static bool is_entry(const struct patcher *p, uint64_t target)
-{
-	uint32_t func = mp_cfg_func_at(p->cfg, target);
-
-	return func != MP_NONE && p->cfg->funcs[func].vaddr == target;
-}
-
-static bool patch_entry_rel32(const struct patcher *p, uint64_t base, uint64_t vaddr)
+static bool patch_entry_rel32(const struct patcher *p, uint64_t base, const struct mp_range *within,
+			      uint64_t vaddr)
 {
 	uint8_t *word = image_at(p, vaddr, 4);
 	uint64_t target;
@@ -242,7 +252,7 @@ static bool patch_entry_rel32(const struct patcher *p, uint64_t base, uint64_t v
 		return false;
 	memcpy(&rel, word, 4);
 	target = base + (int64_t)rel;
-	return is_copied(p, target) && !is_entry(p, target) &&
+	return may_lead_on(p, within, target) && !is_entry(p, target) &&
 	       me_put_rel32(word, base, me_place_of(p->cfg, p->placement, target));
 }
 
@@ -256,7 +266,7 @@ static int patch_pointers(struct patcher *p, const struct me_pointers *pointers,
 		uint8_t *field;
 
 		if (site->kind == ME_SITE_WORD) {
-			if (!patch_entry_abs64(p, addends, site->vaddr))
+			if (!patch_entry_abs64(p, addends, NULL, site->vaddr))
 				return -EBADMSG;
 		} else {
 			field = image_at(p, site->vaddr, 4);
@@ -274,22 +284,26 @@ static void patch_tables(struct patcher *p, const struct addends *addends)
 {
 	for (uint32_t t = 0; t < p->cfg->nr_tables; t++) {
 		const struct mp_table *table = &p->cfg->tables[t];
+		const struct mp_range *within = NULL;
 		uint64_t vaddr = table->vaddr;
 
 		if (!func_is_understood(p->cfg, table->func))
 			continue;
-		/* Where a table ends only relocations tell for sure. */
-		if (!table->private_refs || !p->cfg->elf->relinkable) {
+		if (!table->private_refs ||
+		    (!p->cfg->elf->relinkable && !me_table_form_is_plain(p->cfg, table))) {
 			p->out->nr_tables_kept += p->placement->of_block[table->block] != MP_NONE;
 			continue;
 		}
+		/* What is a label no relocation says: an address in the very function is. */
+		if (!p->cfg->elf->relinkable)
+			within = me_table_range(p->cfg, table);
 		for (uint32_t e = 0; e < table->nr_entries; e++) {
 			if (table->kind == MP_TABLE_REL32)
-				p->out->nr_table_entries +=
-					patch_entry_rel32(p, table->base, vaddr + 4 * (uint64_t)e);
+				p->out->nr_table_entries += patch_entry_rel32(
+					p, table->base, within, vaddr + 4 * (uint64_t)e);
 			else
-				p->out->nr_table_entries +=
-					patch_entry_abs64(p, addends, vaddr + 8 * (uint64_t)e);
+				p->out->nr_table_entries += patch_entry_abs64(
+					p, addends, within, vaddr + 8 * (uint64_t)e);
 		}
 	}
 }

@@ -236,7 +236,7 @@ struct vf {
 	struct vf_bits label_word;    /* words of data that hold a text address by relocation */
 	struct vf_bits pointer_kept;  /* functions whose address stands where it stood */
 	struct vf_bits pointer_moved; /* and where their copy's stands now */
-	struct vf_ref *refs;	      /* operands that name a label word, by @to */
+	struct vf_ref *refs;	      /* operands that name what may be a jump table, by @to */
 	size_t nr_refs, cap_refs;
 
 	struct vf_bits piece_start; /* old addresses */
@@ -249,6 +249,7 @@ struct vf {
 
 	uint64_t table_start, table_end; /* the table proved last */
 	uint8_t table_kind;
+	const struct vf_fde *table_user; /* of a table without relocations */
 	uint64_t nr_abs_changed;
 };
 
@@ -279,6 +280,12 @@ int vf_check_diff(struct vf *vf);
 /* The word that holds @vaddr differs: prove it an entry of a jump table, led to a copy. *@next: the
  * first address behind the word. */
 int vf_check_table_word(struct vf *vf, uint64_t vaddr, uint64_t *next);
+/* The same where no relocation tells what the word is: proved by the instructions that read it. */
+int vf_check_switch_word(struct vf *vf, uint64_t vaddr, uint64_t *next);
+/* May @to be the start of such a table? Its references are kept then. */
+bool vf_may_be_switch(const struct vf *vf, uint64_t to);
+/* The index in @refs of the first one to @to, or to what comes next. */
+size_t vf_first_ref(const struct vf *vf, uint64_t to);
 /* The only function whose operands name the table at @base, if it jumps indirectly; or NULL. */
 const struct vf_fde *vf_table_user(const struct vf *vf, uint64_t base);
 /* Static programs: did every reference to .eh_frame change? */

@@ -56,7 +56,9 @@ static int note_operand(struct vf *vf, struct vf_fde *fde, uint64_t insn, uint8_
 	if (to < vf->image_start || to >= vf->image_end)
 		return 0;
 	vf_bits_set(&vf->data_ref, to);
-	return vf_bits_get(&vf->label_word, to) ? add_ref(vf, to, insn) : 0;
+	if (!vf_bits_get(&vf->label_word, to) && !vf_may_be_switch(vf, to))
+		return 0;
+	return add_ref(vf, to, insn);
 }
 
 /* A number is an address where the linker says so; without relocations every number may be. */

@@ -85,10 +85,8 @@ static bool may_be_label(const struct vf *vf, const struct vf_fde *fde, uint64_t
 	return false;
 }
 
-/* All who refer to the table at @base must be one function's code, and jump. */
-const struct vf_fde *vf_table_user(const struct vf *vf, uint64_t base)
+size_t vf_first_ref(const struct vf *vf, uint64_t base)
 {
-	const struct vf_fde *user = NULL;
 	size_t lo = 0, hi = vf->nr_refs;
 
 	while (lo < hi) {
@@ -99,8 +97,16 @@ const struct vf_fde *vf_table_user(const struct vf *vf, uint64_t base)
 		else
 			hi = mid;
 	}
-	for (; lo < vf->nr_refs && vf->refs[lo].to == base; lo++) {
-		const struct vf_fde *fde = vf_eh_find(&vf->old_eh, vf->refs[lo].insn);
+	return lo;
+}
+
+/* All who refer to the table at @base must be one function's code, and jump. */
+const struct vf_fde *vf_table_user(const struct vf *vf, uint64_t base)
+{
+	const struct vf_fde *user = NULL;
+
+	for (size_t i = vf_first_ref(vf, base); i < vf->nr_refs && vf->refs[i].to == base; i++) {
+		const struct vf_fde *fde = vf_eh_find(&vf->old_eh, vf->refs[i].insn);
 
 		if (!fde || (user && fde != user))
 			return NULL;
@@ -245,6 +251,8 @@ int vf_check_table_word(struct vf *vf, uint64_t vaddr, uint64_t *next)
 		*next = rel->vaddr + size;
 		return check_relocated_word(vf, rel);
 	}
+	if (!vf->o->relinkable)
+		return vf_check_switch_word(vf, vaddr, next);
 	return vf_refuse(vf, vaddr, "data changed that is no entry of a jump table");
 }
 

@@ -194,6 +194,21 @@ static void check_symbols(struct check *c)
 	}
 }
 
+/*
+ * Offsets behind the end would be another table's, from another base. Addresses are what they are
+ * wherever they stand; but where the loader makes them addresses, what follows the table must have
+ * a name of its own, or be none.
+ */
+static bool end_is_known(const struct mp_cfg_build *b, const struct mp_table *t)
+{
+	uint32_t at = mp_space_at(b->index, table_end(t));
+
+	if (t->kind == MP_TABLE_REL32 || b->elf->relinkable || (t->exact && !b->moves))
+		return t->exact;
+	return at == MP_NONE || mp_bit(b->refs, at) ||
+	       mp_table_entry(b, t, t->nr_entries) == MP_NONE;
+}
+
 int mp_cfg_check_tables(struct mp_cfg_build *b)
 {
 	struct mp_cfg *cfg = b->cfg;
@@ -207,9 +222,7 @@ int mp_cfg_check_tables(struct mp_cfg_build *b)
 		struct mp_table *t = &cfg->tables[i];
 
 		c.order[i] = i;
-		/* Without relocations a number in data may be the table's address. */
-		t->private_refs = (b->moves || b->elf->relinkable) && t->exact &&
-				  mp_elf_is_readonly(b->elf, t->vaddr) &&
+		t->private_refs = end_is_known(b, t) && mp_elf_is_readonly(b->elf, t->vaddr) &&
 				  mp_elf_is_readonly(b->elf, table_end(t) - 1) &&
 				  !any_target(b, t, b->taken);
 	}

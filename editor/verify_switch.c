@@ -1,0 +1,238 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * verify_switch - a changed word of data that no relocation explains: is it an entry of a table
+ * that one function's code reads to jump, and does it name the copy of what it named?
+ *
+ * The proof is in the instructions. All that name the table's start lie in one function and have the
+ * form of a switch or a computed goto; nobody names a place between the start and the word; all
+ * words up to it lead to instructions. Called by verify_tables.
+ */
+#include <string.h>
+
+#include "editor/verify_priv.h"
+
+/* A load and its jump are no further apart. */
+#define MAX_APART 5
+
+static bool is_fixed(const struct vf *vf)
+{
+	return vf->o->ehdr.e_type == ET_EXEC;
+}
+
+/* Entries are addresses where the program has fixed ones, and offsets from the start elsewhere. */
+static bool read_entry(const struct mp_elf *elf, uint64_t at, uint64_t start, uint8_t size,
+		       uint64_t *leads_to)
+{
+	const uint8_t *p = mp_elf_bytes(elf, at, size);
+	int32_t off;
+
+	if (!p)
+		return false;
+	if (size == 8) {
+		memcpy(leads_to, p, 8);
+	} else {
+		memcpy(&off, p, 4);
+		*leads_to = start + (uint64_t)(int64_t)off;
+	}
+	return true;
+}
+
+bool vf_may_be_switch(const struct vf *vf, uint64_t to)
+{
+	uint64_t label;
+
+	if (vf->o->relinkable || vf_is_text(vf, to))
+		return false;
+	return (is_fixed(vf) && read_entry(vf->o, to, to, 8, &label) && vf_is_text(vf, label)) ||
+	       (read_entry(vf->o, to, to, 4, &label) && vf_is_text(vf, label));
+}
+
+/* ---- the instructions ---------------------------------------------------------------------- */
+
+struct full {
+	ZydisDecodedInstruction z;
+	ZydisDecodedOperand op[ZYDIS_MAX_OPERAND_COUNT];
+};
+
+static bool decode(const struct vf *vf, uint64_t at, uint64_t end, struct full *f)
+{
+	const uint8_t *p = at < end ? mp_elf_bytes(vf->o, at, end - at) : NULL;
+	ZydisDecoder dec;
+
+	ZydisDecoderInit(&dec, ZYDIS_MACHINE_MODE_LONG_64, ZYDIS_STACK_WIDTH_64);
+	return p && ZYAN_SUCCESS(ZydisDecoderDecodeFull(&dec, p, end - at, &f->z, f->op));
+}
+
+static bool is_memory(const ZydisDecodedOperand *op, uint8_t scale)
+{
+	/* %rsp and %rbp go by the stack's segment, which is all of memory, too. */
+	return op->type == ZYDIS_OPERAND_TYPE_MEMORY &&
+	       (op->mem.segment == ZYDIS_REGISTER_DS || op->mem.segment == ZYDIS_REGISTER_SS) &&
+	       op->mem.index != ZYDIS_REGISTER_NONE && op->mem.scale == scale;
+}
+
+/* jmp *%reg; ZYDIS_REGISTER_NONE for anything else. */
+static ZydisRegister jump_register(const struct full *f)
+{
+	return f->z.mnemonic == ZYDIS_MNEMONIC_JMP && f->op[0].type == ZYDIS_OPERAND_TYPE_REGISTER
+		       ? f->op[0].reg.value
+		       : ZYDIS_REGISTER_NONE;
+}
+
+/* jmp *@start(,%i,8), or mov @start(,%i,8), %x with jmp *%x right behind it. */
+static bool reads_addresses(const struct vf *vf, uint64_t at, uint64_t end, uint64_t start)
+{
+	struct full f, next;
+	const ZydisDecodedOperand *mem;
+
+	if (!decode(vf, at, end, &f))
+		return false;
+	mem = f.z.mnemonic == ZYDIS_MNEMONIC_JMP ? &f.op[0] : &f.op[1];
+	if (!is_memory(mem, 8) || mem->mem.base != ZYDIS_REGISTER_NONE ||
+	    (uint64_t)mem->mem.disp.value != start)
+		return false;
+	if (f.z.mnemonic == ZYDIS_MNEMONIC_JMP)
+		return true;
+	return f.z.mnemonic == ZYDIS_MNEMONIC_MOV && f.op[0].type == ZYDIS_OPERAND_TYPE_REGISTER &&
+	       f.op[0].size == 64 && decode(vf, at + f.z.length, end, &next) &&
+	       jump_register(&next) == f.op[0].reg.value;
+}
+
+/* From @at on: does what is loaded there become, by an addition, the target of a jump? */
+static bool becomes_target(const struct vf *vf, uint64_t at, uint64_t end)
+{
+	bool added = false;
+	struct full f;
+
+	for (unsigned int n = 0; n < MAX_APART && decode(vf, at, end, &f); n++) {
+		if (jump_register(&f) != ZYDIS_REGISTER_NONE)
+			return added;
+		added |= f.z.mnemonic == ZYDIS_MNEMONIC_ADD &&
+			 f.op[1].type == ZYDIS_OPERAND_TYPE_REGISTER && f.op[0].size == 64;
+		at += f.z.length;
+	}
+	return false;
+}
+
+/* lea @start(%rip), %b, and somewhere in the function movslq (%b,%i,4) whose value is jumped to. */
+static bool reads_offsets(const struct vf *vf, const struct vf_fde *user, uint64_t at,
+			  uint64_t start)
+{
+	const uint64_t end = user->start + user->size;
+	struct full f;
+	ZydisRegister base;
+
+	if (!decode(vf, at, end, &f) || f.z.mnemonic != ZYDIS_MNEMONIC_LEA ||
+	    f.op[1].mem.base != ZYDIS_REGISTER_RIP ||
+	    at + f.z.length + (uint64_t)f.op[1].mem.disp.value != start)
+		return false;
+	base = f.op[0].reg.value;
+	for (at = user->start; at < end; at = vf_bits_next(&vf->grid, at + 1, end)) {
+		const uint8_t *p = mp_elf_bytes(vf->o, at, end - at);
+
+		/* REX.W 63: the only ones worth a closer look. */
+		if (!p || end - at < 4 || (p[0] & 0xf8) != 0x48 || p[1] != 0x63)
+			continue;
+		if (decode(vf, at, end, &f) && is_memory(&f.op[1], 4) && f.op[1].mem.base == base &&
+		    !f.op[1].mem.disp.value && becomes_target(vf, at + f.z.length, end))
+			return true;
+	}
+	return false;
+}
+
+/* ---- the table ----------------------------------------------------------------------------- */
+
+/* The only function that names @start, where each of its names has one of the forms; or NULL. */
+static const struct vf_fde *find_user(const struct vf *vf, uint64_t start, uint8_t size)
+{
+	const struct vf_fde *user = vf_table_user(vf, start);
+	size_t i;
+
+	if (!user || user->flags & (VF_FDE_BAD | VF_FDE_OFF_GRID))
+		return NULL;
+	for (i = vf_first_ref(vf, start); i < vf->nr_refs && vf->refs[i].to == start; i++) {
+		uint64_t at = vf->refs[i].insn;
+
+		if (size == 8 ? !reads_addresses(vf, at, user->start + user->size, start)
+			      : !reads_offsets(vf, user, at, start))
+			return NULL;
+	}
+	return user;
+}
+
+/* An entry that may lead to a copy: to a place inside @user, not to its start. */
+static bool is_label(const struct vf *vf, const struct vf_fde *user, uint64_t label)
+{
+	return label > user->start && label - user->start < user->size &&
+	       vf_bits_get(&vf->grid, label);
+}
+
+static int prove_switch(struct vf *vf, uint64_t at, uint8_t size)
+{
+	const struct mp_section *sec = mp_elf_section_at(vf->o, at);
+	uint64_t start = at, label;
+	const struct vf_fde *user;
+
+	if (!sec)
+		return vf_refuse(vf, at, "data changed outside all sections");
+	while (!vf_bits_get(&vf->data_ref, start)) {
+		if (start - sec->vaddr < size)
+			return vf_refuse(vf, at, "data changed that nobody's table holds");
+		start -= size;
+	}
+	if (vf_bits_next(&vf->data_ref, start + 1, at + size) < at + size)
+		return vf_refuse(vf, at, "the table at %#llx has other references",
+				 (unsigned long long)start);
+	if (!mp_elf_is_readonly(vf->o, start) || !mp_elf_is_readonly(vf->o, at + size - 1))
+		return vf_refuse(vf, at, "the table at %#llx is writable",
+				 (unsigned long long)start);
+	user = find_user(vf, start, size);
+	if (!user)
+		return vf_refuse(vf, at, "the table at %#llx is not one function's jump table",
+				 (unsigned long long)start);
+	for (uint64_t k = start; k <= at; k += size)
+		if (!read_entry(vf->o, k, start, size, &label) || !vf_is_text(vf, label) ||
+		    !vf_bits_get(&vf->grid, label))
+			return vf_refuse(vf, k, "entry of a changed table leads to no instruction");
+	vf->table_start = start;
+	/* As far as it goes on like that; each changed entry is looked at for itself. */
+	do
+		at += size;
+	while (at + size <= sec->vaddr + sec->size &&
+	       vf_bits_next(&vf->data_ref, at, at + size) == at + size &&
+	       read_entry(vf->o, at, start, size, &label) && vf_is_text(vf, label) &&
+	       vf_bits_get(&vf->grid, label));
+	vf->table_end = at;
+	vf->table_kind = size;
+	vf->table_user = user;
+	return 0;
+}
+
+/* The table proved last reaches to @at, if it goes on. */
+static bool goes_on(const struct vf *vf, uint64_t at, uint8_t size)
+{
+	return vf->table_user && size == vf->table_kind && at >= vf->table_start &&
+	       at < vf->table_end;
+}
+
+int vf_check_switch_word(struct vf *vf, uint64_t vaddr, uint64_t *next)
+{
+	const uint8_t size = is_fixed(vf) ? 8 : 4;
+	uint64_t at = vaddr & ~(uint64_t)(size - 1), was = 0, now = 0;
+
+	if (!goes_on(vf, at, size)) {
+		int ret = prove_switch(vf, at, size);
+
+		if (ret)
+			return ret;
+	}
+	if (!read_entry(vf->o, at, vf->table_start, size, &was) ||
+	    !read_entry(vf->n, at, vf->table_start, size, &now) ||
+	    !is_label(vf, vf->table_user, was) || (size == 8 && vf_bits_get(&vf->text_ref, was)) ||
+	    !vf_is_copy(vf, was, now))
+		return vf_refuse(vf, at, "table entry leads to %#llx, which is no copy of %#llx",
+				 (unsigned long long)now, (unsigned long long)was);
+	vf->report->nr_table_entries++;
+	*next = at + size;
+	return 0;
+}
