@@ -140,7 +140,11 @@ static int make_plan(struct job *job, struct mp_err *err)
 {
 	const struct me_optimize_options *o = job->options;
 	struct mp_counts_options inference = {
-		.estimator = o->estimator, .layout_prior = true, .call_graph = true};
+		.estimator = o->estimator,
+		.layout_prior = true,
+		.call_graph = true,
+		.exact = o->exact_profile,
+	};
 	int rc;
 
 	if (o->all)
@@ -148,7 +152,6 @@ static int make_plan(struct job *job, struct mp_err *err)
 				   &job->plan, err);
 	rc = mp_counts_build(job->cfg, job->profile, &inference, &job->counts,
 			     &job->report->inference, err);
-	job->counts.exact = o->exact_profile;
 	end_stage(job, ME_STAGE_INFER);
 	if (!rc)
 		rc = me_layout_build(job->cfg, &job->counts, job->movable, &o->layout, &job->plan,

@@ -13,6 +13,7 @@
 #include <string.h>
 
 #include "libprof/counts_calls.h"
+#include "libprof/counts_exact.h"
 
 /* A landing pad runs only when something is thrown: entering there must pay for it. */
 #define PAD_ENTRY_COST 64.0
@@ -234,6 +235,11 @@ int mp_counts_build(const struct mp_cfg *cfg, const struct mp_profile *profile,
 		goto out;
 	}
 	witnesses_fill(cfg, profile, out->samples);
+	out->exact = options->exact;
+	if (options->exact && profile->nr_transfers) {
+		mp_counts_take_exact(cfg, profile, out);
+		goto out;
+	}
 	/*
 	 * Twice with the call graph: it speaks of counts, which the first time finds. Twice with
 	 * transfers, which say what calls did and more: what one of them is worth beside a sample

@@ -1,0 +1,15 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * counts_exact - counts of a profile in which every instruction and every transfer was counted.
+ */
+#ifndef MP_COUNTS_EXACT_H
+#define MP_COUNTS_EXACT_H
+
+#include "libprof/counts.h"
+
+/* Fills @out's blocks and edges, which are 0. Nothing is inferred: what fell through a block is what
+ * ran in it and was not seen to leave. */
+void mp_counts_take_exact(const struct mp_cfg *cfg, const struct mp_profile *profile,
+			  struct mp_counts *out);
+
+#endif
