@@ -126,7 +126,7 @@ static void func_set_zones(const struct mp_cfg *cfg, const struct mp_counts *cou
 			zones[b] = ME_ZONE_HOT;
 		else if (block_runs(counts, b))
 			zones[b] = weak ? ME_ZONE_WARM : ME_ZONE_HOT;
-		else if (options->keep_fluff || !block_is_fluff(block, marks[b]))
+		else if (options->keep_fluff || (!counts->exact && !block_is_fluff(block, marks[b])))
 			zones[b] = ME_ZONE_WARM;
 	}
 }
@@ -184,7 +184,8 @@ int me_split_zones(const struct mp_cfg *cfg, const struct mp_counts *counts,
 			keep[f] = func_is_weak(cfg, counts, f);
 			func_set_zones(cfg, counts, &cfg->funcs[f], options, marks, keep[f], zones);
 		}
-		funcs_choose_called(cfg, eligible, zones, chosen);
+		if (!counts->exact)
+			funcs_choose_called(cfg, eligible, zones, chosen);
 	}
 out:
 	free(chosen);
