@@ -25,6 +25,9 @@
  * directly: its caller ran, so on other input it may. (Taking callees of callees too added 1 to
  * 4 % of executed instructions in interpreters, nothing elsewhere, and half as many bytes again.)
  * Others stay. A function with few samples goes to the warm zone as it is.
+ *
+ * Where every instruction was counted, a block without a count did not run, and stays: gcc's cc1 so
+ * takes half the bytes and executes on other input 94.8 instead of 95.2 % in copies.
  */
 enum choice {
 	UNKNOWN,
@@ -126,7 +129,9 @@ static void func_set_zones(const struct mp_cfg *cfg, const struct mp_counts *cou
 			zones[b] = ME_ZONE_HOT;
 		else if (block_runs(counts, b))
 			zones[b] = weak ? ME_ZONE_WARM : ME_ZONE_HOT;
-		else if (options->keep_fluff || (!counts->exact && !block_is_fluff(block, marks[b])))
+		else if (options->keep_fluff ||
+			 (counts->complete ? block->flags & MP_BLOCK_ENTRY
+					   : !block_is_fluff(block, marks[b])))
 			zones[b] = ME_ZONE_WARM;
 	}
 }
@@ -184,7 +189,7 @@ int me_split_zones(const struct mp_cfg *cfg, const struct mp_counts *counts,
 			keep[f] = func_is_weak(cfg, counts, f);
 			func_set_zones(cfg, counts, &cfg->funcs[f], options, marks, keep[f], zones);
 		}
-		if (!counts->exact)
+		if (!counts->complete)
 			funcs_choose_called(cfg, eligible, zones, chosen);
 	}
 out:

@@ -4,8 +4,9 @@
  * that one function's code reads to jump, and does it name the copy of what it named?
  *
  * The proof is in the instructions. All that name the table's start lie in one function and have the
- * form of a switch or a computed goto; nobody names a place between the start and the word; all
- * words up to it lead to instructions. Called by verify_tables.
+ * form of a switch or a computed goto, so that no entry's value is ever seen but by a jump; nobody
+ * names a place between the start and the word; all words up to it lead to instructions. Called by
+ * verify_tables.
  */
 #include <string.h>
 
@@ -228,8 +229,7 @@ int vf_check_switch_word(struct vf *vf, uint64_t vaddr, uint64_t *next)
 	}
 	if (!read_entry(vf->o, at, vf->table_start, size, &was) ||
 	    !read_entry(vf->n, at, vf->table_start, size, &now) ||
-	    !is_label(vf, vf->table_user, was) || (size == 8 && vf_bits_get(&vf->text_ref, was)) ||
-	    !vf_is_copy(vf, was, now))
+	    !is_label(vf, vf->table_user, was) || !vf_is_copy(vf, was, now))
 		return vf_refuse(vf, at, "table entry leads to %#llx, which is no copy of %#llx",
 				 (unsigned long long)now, (unsigned long long)was);
 	vf->report->nr_table_entries++;

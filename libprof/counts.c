@@ -235,7 +235,7 @@ int mp_counts_build(const struct mp_cfg *cfg, const struct mp_profile *profile,
 		goto out;
 	}
 	witnesses_fill(cfg, profile, out->samples);
-	out->exact = options->exact;
+	out->exact = out->complete = options->exact;
 	if (options->exact && profile->nr_transfers) {
 		mp_counts_take_exact(cfg, profile, out);
 		goto out;

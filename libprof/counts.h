@@ -21,6 +21,7 @@ struct mp_counts {
 	double *block, *edge;
 	uint64_t *samples; /* witnesses per block, as in struct mp_profile */
 	bool exact;	   /* counted, not inferred: no doubt about any of it */
+	bool complete;	   /* and of all that ran: a block without a count did not run */
 };
 
 struct mp_counts_options {

@@ -58,9 +58,10 @@ START_TEST(counts_are_conserved_in_every_sampled_function)
 {
 	uint64_t samples[] = {6, 6000, 5400, 0, 5, 0, 60};
 	struct mp_profile profile = {.block_samples = samples, .nr_blocks = 7};
-	struct mp_counts_options options[] = {{MP_ESTIMATE_POISSON, false, false},
-					      {MP_ESTIMATE_POISSON, true, false},
-					      {MP_ESTIMATE_POISSON, true, true}};
+	struct mp_counts_options options[] = {
+		{.estimator = MP_ESTIMATE_POISSON},
+		{.estimator = MP_ESTIMATE_POISSON, .layout_prior = true},
+		{.estimator = MP_ESTIMATE_POISSON, .layout_prior = true, .call_graph = true}};
 
 	for (int i = 0; i < 3; i++) {
 		struct mp_counts_stats stats;
@@ -79,6 +80,43 @@ START_TEST(counts_are_conserved_in_every_sampled_function)
 		ck_assert_uint_eq(counts.samples[1], 6000);
 		mp_counts_fini(&counts);
 	}
+}
+END_TEST
+
+START_TEST(counts_that_were_counted_are_taken_as_they_are)
+{
+	/* 1 runs 101 times, and goes to 2 in all but the last. */
+	uint64_t samples[TOY_MAX] = {0}, transfers[] = {0, 0, 1, 0, 99}, leavings[TOY_MAX] = {0};
+	const double runs[] = {2, 101, 100, 1, 1, 0, 7};
+	uint32_t leavers[TOY_MAX] = {0};
+	struct mp_profile profile = {.block_samples = samples,
+				     .edge_transfers = transfers,
+				     .block_leavings = leavings,
+				     .block_leavers = leavers,
+				     .nr_transfers = 100,
+				     .nr_blocks = 7};
+	struct mp_counts_options options = {.exact = true};
+	struct mp_counts counts;
+
+	program();
+	for (uint32_t b = 0; b < 7; b++) {
+		samples[b] = (uint64_t)runs[b] * toy.blocks[b].nr_insns;
+		profile.nr_samples += samples[b];
+	}
+	ck_assert_int_eq(mp_counts_build(&toy.cfg, &profile, &options, &counts, NULL, NULL), 0);
+	ck_assert(counts.exact);
+	for (uint32_t b = 0; b < 7; b++)
+		ck_assert(counts.block[b] == runs[b]);
+	for (uint32_t e = 0; e < toy.cfg.nr_edges; e++) {
+		uint32_t from = toy.edges[e].from;
+		double want = toy.edges[e].kind == MP_EDGE_TAKEN ? (double)transfers[e]
+								 : runs[from] - (from == 1   ? 1
+										 : from == 2 ? 99
+											     : 0);
+
+		ck_assert_msg(counts.edge[e] == want, "edge %u: %f", e, counts.edge[e]);
+	}
+	mp_counts_fini(&counts);
 }
 END_TEST
 
@@ -104,7 +142,7 @@ START_TEST(counts_listen_to_the_call_graph)
 	 * and g none. */
 	uint64_t samples[] = {600, 60, 240, 600, 0, 600};
 	struct mp_profile profile = {.block_samples = samples, .nr_blocks = 6};
-	struct mp_counts_options options = {MP_ESTIMATE_POISSON, false, false};
+	struct mp_counts_options options = {.estimator = MP_ESTIMATE_POISSON};
 	double without = 0;
 
 	for (int with = 0; with < 2; with++) {
@@ -224,6 +262,7 @@ static Suite *counts_suite(void)
 	TCase *tcase = tcase_create("counts");
 
 	tcase_add_test(tcase, counts_are_conserved_in_every_sampled_function);
+	tcase_add_test(tcase, counts_that_were_counted_are_taken_as_they_are);
 	tcase_add_test(tcase, counts_let_flow_leave_where_a_branch_leaves_the_function);
 	tcase_add_test(tcase, counts_listen_to_the_call_graph);
 	tcase_add_test(tcase, counts_take_transfers_for_samples);

@@ -301,6 +301,14 @@ START_TEST(layout_unsampled_is_warm_and_fluff_stays)
 	ck_assert_int_eq(plan.blocks[3].zone, ME_ZONE_WARM);
 	ORDER(0, 2, 5, 1, 9);
 
+	/* What was counted and has no count did not run. */
+	toy.counts.complete = true;
+	build(ME_ORDER_PH, MP_ORDER_PH, false);
+	for (uint32_t i = 0; i < plan.nr_blocks; i++)
+		ck_assert_int_eq(plan.blocks[i].zone, ME_ZONE_HOT);
+	me_plan_fini(&plan);
+	toy.counts.complete = false;
+
 	/* All of it where wanted; a sample beats every rule. */
 	build(ME_ORDER_PH, MP_ORDER_PH, true);
 	check_invariants();
@@ -416,6 +424,7 @@ START_TEST(layout_keeps_its_contract_on_random_programs)
 
 		random_program();
 		toy.counts.exact = random_below(2);
+		toy.counts.complete = toy.counts.exact && random_below(2);
 		for (int kind = 0; kind < 8; kind++) {
 			tails = random_below(2);
 			build(kind & 1, kind >> 1 & 1, kind >> 2);
