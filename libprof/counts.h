@@ -28,7 +28,7 @@ struct mp_counts_options {
 	enum mp_estimator estimator;
 	bool layout_prior;
 	bool call_graph; /* a function is entered as often as its call sites run */
-	bool exact;	 /* everything was counted; where transfers were, too, nothing is inferred */
+	bool exact; /* everything was counted; where transfers were, too, nothing is inferred */
 };
 
 struct mp_counts_stats {

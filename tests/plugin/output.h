@@ -387,8 +387,8 @@ static void callgrind_write(FILE *out, const struct vcpu *sum)
 		if (t[i].from == NO_ADDRESS || t[i].to == NO_ADDRESS ||
 		    !strcmp(t[i].kind, "fall") || !strcmp(t[i].kind, "ret"))
 			continue;
-		fprintf(out, "%s=%" PRIu64 " %#" PRIx64 "\n%#" PRIx64 "\n",
-			call ? "calls" : "jump", t[i].count, t[i].to, t[i].from);
+		fprintf(out, "%s=%" PRIu64 " %#" PRIx64 "\n%#" PRIx64 "\n", call ? "calls" : "jump",
+			t[i].count, t[i].to, t[i].from);
 	}
 	fprintf(out, "totals: %" PRIu64 "\n", total);
 	exact_free(&exact);
