@@ -2,8 +2,10 @@
 """torturereport - tables of what scripts/torture found, from its files of results."""
 
 import collections
+import contextlib
 import csv
 import json
+import os
 import sys
 
 # Not of the compiler's making: start-up code and PLTs.
@@ -123,18 +125,32 @@ def print_executed(by_kind):
            "mean of programs, %", "least, %"], rows)
 
 
-def write(paths, others):
+def write_others(runs, path):
+    with open(path, "w", encoding="utf-8", newline="") as f:
+        out = csv.writer(f, lineterminator="\n")
+        out.writerow(["result", "why", "program", "configuration", "layout seed"])
+        out.writerows(sorted([r["result"], r["why"], r["program"], r["config"],
+                              str(r.get("layout", ""))]
+                             for r in runs if r["result"] != "same"))
+
+
+def write(paths, prefix):
+    """Prints the tables, or writes them to files of this prefix. Return: 1 if any run is bad."""
     heads, runs = read(paths)
-    if others:
-        with open(others, "w", encoding="utf-8", newline="") as f:
-            out = csv.writer(f, lineterminator="\n")
-            out.writerow(["result", "why", "program", "configuration", "layout seed"])
-            out.writerows(sorted([r["result"], r["why"], r["program"], r["config"],
-                                  r.get("layout", "")]
-                                 for r in runs if r["result"] != "same"))
+    if not prefix:
+        return write_tables(heads, runs)
+    write_others(runs, prefix + ".csv")
+    with open(prefix + ".md", "w", encoding="utf-8") as f, contextlib.redirect_stdout(f):
+        print("<!-- SPDX-License-Identifier: Apache-2.0 -->")
+        print("Written by `scripts/torture --report`; which runs are not the same after, "
+              f"{os.path.basename(prefix)}.csv says.\n")
+        return write_tables(heads, runs)
+
+
+def write_tables(heads, runs):
     editors = ", ".join(sorted({h["editor"] for h in heads}))
     seeds = ", ".join(sorted({str(h["seed"]) for h in heads}))
-    print(f"morph-optimize {editors}, seed {seeds}: {len(runs)} runs of "
+    print(f"morph-optimize of commit {editors}, seed {seeds}: {len(runs)} runs of "
           f"{len({r['program'] for r in runs})} programs.\n")
     titles = ["runs", *RESULTS, "with an FDE moved, %", "without start-up code and PLTs, %",
               "own, %"]
