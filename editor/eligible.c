@@ -137,8 +137,6 @@ static void refuse_at(const struct mp_cfg *cfg, struct me_eligible *out, uint64_
 
 static void refuse_probed(const struct mp_cfg *cfg, struct me_eligible *out)
 {
-	const struct mp_section *sdt = mp_elf_section(cfg->elf, ".note.stapsdt");
-
 	for (size_t i = 0; i < sizeof(probe_sections) / sizeof(probe_sections[0]); i++) {
 		const struct mp_section *s = mp_elf_section(cfg->elf, probe_sections[i]);
 		const struct mp_reloc *relocs;
@@ -150,29 +148,10 @@ static void refuse_probed(const struct mp_cfg *cfg, struct me_eligible *out)
 		for (uint32_t r = 0; r < nr; r++)
 			refuse_at(cfg, out, relocs[r].sym_value + relocs[r].addend);
 	}
-	/* Descriptor of each SDT note: location, base, semaphore, then three strings. */
-	if (sdt && sdt->type == SHT_NOTE && sdt->off <= cfg->elf->size &&
-	    sdt->size <= cfg->elf->size - sdt->off) {
-		const uint8_t *p = cfg->elf->data + sdt->off, *end = p + sdt->size;
-		Elf64_Nhdr note;
-		uint64_t location;
-
-		while ((size_t)(end - p) >= sizeof(note)) {
-			size_t name, desc;
-
-			memcpy(&note, p, sizeof(note));
-			p += sizeof(note);
-			name = ((size_t)note.n_namesz + 3) & ~(size_t)3;
-			desc = ((size_t)note.n_descsz + 3) & ~(size_t)3;
-			if (name > (size_t)(end - p) || desc > (size_t)(end - p) - name)
-				break;
-			if (note.n_descsz >= sizeof(location)) {
-				memcpy(&location, p + name, sizeof(location));
-				refuse_at(cfg, out, location);
-			}
-			p += name + desc;
-		}
-	}
+	/* A block with a static probe stays, and the rest may go; but not without its entry. */
+	for (uint32_t b = 0; b < cfg->nr_blocks; b++)
+		if (cfg->blocks[b].flags & MP_BLOCK_PROBE && cfg->blocks[b].flags & MP_BLOCK_ENTRY)
+			refuse_at(cfg, out, cfg->blocks[b].vaddr);
 }
 
 int me_eligible_functions(const struct mp_cfg *cfg, struct me_eligible *out, struct mp_err *err)

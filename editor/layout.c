@@ -48,7 +48,7 @@ static void zones_original(const struct mp_cfg *cfg, const uint8_t *eligible, ui
 	for (uint32_t b = 0; b < cfg->nr_blocks; b++) {
 		const struct mp_block *block = &cfg->blocks[b];
 		bool move = block->func != MP_NONE && eligible[block->func] &&
-			    !(block->flags & MP_BLOCK_PADDING);
+			    !(block->flags & MP_BLOCK_STAYS);
 
 		zones[b] = move ? ME_ZONE_HOT : ME_STAY;
 	}

@@ -123,7 +123,7 @@ static void func_set_zones(const struct mp_cfg *cfg, const struct mp_counts *cou
 	for (uint32_t b = func->first_block; b < func->first_block + func->nr_blocks; b++) {
 		const struct mp_block *block = &cfg->blocks[b];
 
-		if (block->flags & MP_BLOCK_PADDING)
+		if (block->flags & MP_BLOCK_STAYS)
 			continue;
 		if (options->block_order == ME_ORDER_ORIGINAL)
 			zones[b] = ME_ZONE_HOT;

@@ -72,7 +72,7 @@ static uint32_t likely_edge(const struct tails *t, const struct mp_block *block)
 static bool is_cloneable(const struct tails *t, const struct tail *tail, uint32_t b)
 {
 	const struct mp_block *block = &t->cfg->blocks[b];
-	uint16_t never = MP_BLOCK_ENTRY | MP_BLOCK_LANDING_PAD | MP_BLOCK_PADDING;
+	uint16_t never = MP_BLOCK_ENTRY | MP_BLOCK_LANDING_PAD | MP_BLOCK_STAYS;
 
 	for (uint32_t i = 0; i < tail->nr_blocks; i++) {
 		if (tail->blocks[i] == b)

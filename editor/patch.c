@@ -201,16 +201,15 @@ static bool is_entry(const struct patcher *p, uint64_t target)
 	return func != MP_NONE && p->cfg->funcs[func].vaddr == target;
 }
 
-/* @within: where else an entry leads is left as it is; NULL: lead them all to copies. */
-static bool may_lead_on(const struct patcher *p, const struct mp_range *within, uint64_t target)
+/* @table: of a file without relocations, which do not say what is a label; NULL: they do. */
+static bool may_lead_on(const struct patcher *p, const struct mp_table *table, uint64_t target)
 {
 	return is_copied(p, target) &&
-	       (!within || (target > within->start && target - within->start < within->size &&
-			    !is_entry(p, target)));
+	       (!table || (me_table_form_holds(p->cfg, table, target) && !is_entry(p, target)));
 }
 
 static bool patch_entry_abs64(const struct patcher *p, const struct addends *addends,
-			      const struct mp_range *within, uint64_t vaddr)
+			      const struct mp_table *table, uint64_t vaddr)
 {
 	struct addend key = {vaddr, NULL}, *rel;
 	uint8_t *word = image_at(p, vaddr, 8);
@@ -224,7 +223,7 @@ static bool patch_entry_abs64(const struct patcher *p, const struct addends *add
 		      : NULL;
 	if (rel) {
 		memcpy(&target, rel->field, 8);
-		if (!may_lead_on(p, within, target))
+		if (!may_lead_on(p, table, target))
 			return false;
 		if (value == target) {
 			value = me_place_of(p->cfg, p->placement, target);
@@ -234,14 +233,14 @@ static bool patch_entry_abs64(const struct patcher *p, const struct addends *add
 		memcpy(rel->field, &target, 8);
 		return true;
 	}
-	if (!may_lead_on(p, within, value))
+	if (!may_lead_on(p, table, value))
 		return false;
 	value = me_place_of(p->cfg, p->placement, value);
 	memcpy(word, &value, 8);
 	return true;
 }
 
-static bool patch_entry_rel32(const struct patcher *p, uint64_t base, const struct mp_range *within,
+static bool patch_entry_rel32(const struct patcher *p, uint64_t base, const struct mp_table *table,
 			      uint64_t vaddr)
 {
 	uint8_t *word = image_at(p, vaddr, 4);
@@ -252,7 +251,7 @@ static bool patch_entry_rel32(const struct patcher *p, uint64_t base, const stru
 		return false;
 	memcpy(&rel, word, 4);
 	target = base + (int64_t)rel;
-	return may_lead_on(p, within, target) && !is_entry(p, target) &&
+	return may_lead_on(p, table, target) && !is_entry(p, target) &&
 	       me_put_rel32(word, base, me_place_of(p->cfg, p->placement, target));
 }
 
@@ -284,26 +283,23 @@ static void patch_tables(struct patcher *p, const struct addends *addends)
 {
 	for (uint32_t t = 0; t < p->cfg->nr_tables; t++) {
 		const struct mp_table *table = &p->cfg->tables[t];
-		const struct mp_range *within = NULL;
+		bool relinkable = p->cfg->elf->relinkable;
+		const struct mp_table *form = relinkable ? NULL : table;
 		uint64_t vaddr = table->vaddr;
 
 		if (!func_is_understood(p->cfg, table->func))
 			continue;
-		if (!table->private_refs ||
-		    (!p->cfg->elf->relinkable && !me_table_form_is_plain(p->cfg, table))) {
+		if (!table->private_refs || (form && !me_table_form_is_plain(p->cfg, table))) {
 			p->out->nr_tables_kept += p->placement->of_block[table->block] != MP_NONE;
 			continue;
 		}
-		/* What is a label no relocation says: an address in the very function is. */
-		if (!p->cfg->elf->relinkable)
-			within = me_table_range(p->cfg, table);
 		for (uint32_t e = 0; e < table->nr_entries; e++) {
 			if (table->kind == MP_TABLE_REL32)
 				p->out->nr_table_entries += patch_entry_rel32(
-					p, table->base, within, vaddr + 4 * (uint64_t)e);
+					p, table->base, form, vaddr + 4 * (uint64_t)e);
 			else
 				p->out->nr_table_entries += patch_entry_abs64(
-					p, addends, within, vaddr + 8 * (uint64_t)e);
+					p, addends, form, vaddr + 8 * (uint64_t)e);
 		}
 	}
 }

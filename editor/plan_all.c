@@ -49,7 +49,7 @@ static void choose_zones(const struct mp_cfg *cfg, uint32_t func, bool stress, u
 	for (uint32_t b = f->first_block; b < f->first_block + f->nr_blocks; b++) {
 		uint64_t dice = next_random(state) % 12;
 
-		if (cfg->blocks[b].flags & MP_BLOCK_PADDING)
+		if (cfg->blocks[b].flags & MP_BLOCK_STAYS)
 			zones[b] = LEFT;
 		else if (!split || cfg->blocks[b].flags & MP_BLOCK_ENTRY || dice < 7)
 			zones[b] = ME_ZONE_HOT;

@@ -5,12 +5,14 @@
  */
 #include "editor/table_form.h"
 
+#include <Zydis/Zydis.h>
 #include <string.h>
 
 #include "libprof/insn.h"
 
-/* How many instructions before the jump the load may stand. */
-#define MAX_APART 4
+/* How many instructions before the jump the load may stand: of an offset, of an address. */
+#define MAX_APART	 4
+#define MAX_APART_LOADED 12
 
 enum {
 	REX_B = 1,
@@ -83,6 +85,59 @@ static const struct mp_block *block_of(const struct mp_cfg *cfg, const struct mp
 	return *at ? block : NULL;
 }
 
+static bool mentions(const ZydisDecodedInstruction *z, const ZydisDecodedOperand *ops, uint8_t reg)
+{
+	const ZydisRegister whole = ZYDIS_REGISTER_RAX + reg;
+
+	for (uint8_t i = 0; i < z->operand_count; i++) {
+		const ZydisRegister used[] = {
+			ops[i].type == ZYDIS_OPERAND_TYPE_REGISTER ? ops[i].reg.value
+								   : ZYDIS_REGISTER_NONE,
+			ops[i].type == ZYDIS_OPERAND_TYPE_MEMORY ? ops[i].mem.base
+								 : ZYDIS_REGISTER_NONE,
+			ops[i].type == ZYDIS_OPERAND_TYPE_MEMORY ? ops[i].mem.index
+								 : ZYDIS_REGISTER_NONE,
+		};
+
+		for (unsigned int k = 0; k < sizeof(used) / sizeof(used[0]); k++)
+			if (ZydisRegisterGetLargestEnclosing(ZYDIS_MACHINE_MODE_LONG_64, used[k]) ==
+			    whole)
+				return true;
+	}
+	return false;
+}
+
+/* From @at on: does nobody see @reg but a jump through it, by one way and without a call? */
+static bool only_jumps(const struct mp_cfg *cfg, uint64_t at, uint8_t reg)
+{
+	ZydisDecoder decoder;
+
+	ZydisDecoderInit(&decoder, ZYDIS_MACHINE_MODE_LONG_64, ZYDIS_STACK_WIDTH_64);
+	for (unsigned int n = 0; n < MAX_APART_LOADED; n++) {
+		uint32_t b = mp_cfg_block_at(cfg, at);
+		uint64_t left = b == MP_NONE ? 0 : cfg->blocks[b].vaddr + cfg->blocks[b].size - at;
+		const uint8_t *p = left ? mp_elf_bytes(cfg->elf, at, left) : NULL;
+		ZydisDecodedOperand ops[ZYDIS_MAX_OPERAND_COUNT];
+		ZydisDecodedInstruction z;
+		struct mp_insn insn;
+
+		if (!p || mp_insn_decode(p, left, at, &insn) ||
+		    !ZYAN_SUCCESS(ZydisDecoderDecodeFull(&decoder, p, left, &z, ops)))
+			return false;
+		if (jump_reg(p, insn.len) == reg)
+			return true;
+		if (mentions(&z, ops, reg))
+			return false;
+		if (insn.kind == MP_INSN_JUMP)
+			at = insn.target;
+		else if (insn.kind == MP_INSN_OTHER)
+			at += insn.len;
+		else
+			return false;
+	}
+	return false;
+}
+
 static bool is_absolute_form(const struct mp_cfg *cfg, const struct mp_table_ref *ref)
 {
 	const uint8_t *p;
@@ -98,7 +153,7 @@ static bool is_absolute_form(const struct mp_cfg *cfg, const struct mp_table_ref
 	if (h.op[0] == 0xff)
 		return reg_field(&h) % 8 == 4;
 	return h.op[0] == 0x8b && h.rex & REX_W &&
-	       jump_reg(p + len, decode(p + len, left - len)) == reg_field(&h);
+	       only_jumps(cfg, ref->insn_vaddr + len, reg_field(&h));
 }
 
 /* movslq (%b,%i,4), %x: b, or NO_REG. */
@@ -183,30 +238,40 @@ static const struct mp_range *range_at(const struct mp_cfg *cfg, uint32_t func, 
 	return NULL;
 }
 
-const struct mp_range *me_table_range(const struct mp_cfg *cfg, const struct mp_table *table)
+static bool is_plain(const struct mp_cfg *cfg, const struct mp_table *table,
+		     const struct mp_table_ref *ref)
 {
-	return range_at(cfg, table->func, cfg->blocks[table->block].vaddr);
+	uint64_t jump = cfg->blocks[table->block].vaddr;
+
+	if (table->kind == MP_TABLE_REL32)
+		return range_at(cfg, table->func, ref->insn_vaddr) ==
+			       range_at(cfg, table->func, jump) &&
+		       is_relative_form(cfg, table, ref);
+	return cfg->elf->ehdr.e_type != ET_EXEC || is_absolute_form(cfg, ref);
 }
 
 bool me_table_form_is_plain(const struct mp_cfg *cfg, const struct mp_table *table)
 {
-	const struct mp_range *range;
-
 	bool fixed = cfg->elf->ehdr.e_type == ET_EXEC;
 
 	if (table->block == MP_NONE || !table->nr_refs ||
 	    table->vaddr % (table->kind == MP_TABLE_REL32 ? 4 : 8) ||
 	    (table->kind == MP_TABLE_REL32 && fixed))
 		return false;
-	range = me_table_range(cfg, table);
-	for (uint32_t i = 0; i < table->nr_refs; i++) {
-		const struct mp_table_ref *ref = &cfg->table_refs[table->first_ref + i];
-
-		if (!range || range_at(cfg, table->func, ref->insn_vaddr) != range)
+	for (uint32_t i = 0; i < table->nr_refs; i++)
+		if (!is_plain(cfg, table, &cfg->table_refs[table->first_ref + i]))
 			return false;
-		if (table->kind == MP_TABLE_REL32 ? !is_relative_form(cfg, table, ref)
-						  : fixed && !is_absolute_form(cfg, ref))
-			return false;
-	}
 	return true;
+}
+
+bool me_table_form_holds(const struct mp_cfg *cfg, const struct mp_table *table, uint64_t vaddr)
+{
+	const struct mp_range *range = range_at(cfg, table->func, vaddr);
+
+	if (!range || vaddr == range->start)
+		return false;
+	for (uint32_t i = 0; i < table->nr_refs; i++)
+		if (cfg->table_refs[table->first_ref + i].insn_vaddr - range->start < range->size)
+			return true;
+	return false;
 }

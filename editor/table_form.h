@@ -12,16 +12,16 @@
 #include "libprof/cfg.h"
 
 /*
- * True where every instruction that names the table lies in one and the same range of the
- * function's as the jump, and is one of these:
+ * True where every instruction that names the table is one of these:
  *   jmp *T(,%i,8)
- *   mov T(,%i,8), %x; jmp *%x
- *   lea T(%rip), %b, where the jump's block ends with movslq (%b,%i,4), %x; add; jmp *
+ *   mov T(,%i,8), %x, where %x is not looked at until jmp *%x
+ *   lea T(%rip), %b, where the jump's block, in the same range of the function, ends with
+ *   movslq (%b,%i,4), %x; add; jmp *
  * or, where the loader relocates each entry (so that it is an address), any.
  */
 bool me_table_form_is_plain(const struct mp_cfg *cfg, const struct mp_table *table);
 
-/* The range of its function that the table's jump lies in; the table has a block. */
-const struct mp_range *me_table_range(const struct mp_cfg *cfg, const struct mp_table *table);
+/* Does @vaddr lie in a range of the function in which the table is named, and not at its start? */
+bool me_table_form_holds(const struct mp_cfg *cfg, const struct mp_table *table, uint64_t vaddr);
 
 #endif

@@ -249,7 +249,6 @@ struct vf {
 
 	uint64_t table_start, table_end; /* the table proved last */
 	uint8_t table_kind;
-	const struct vf_fde *table_user; /* of a table without relocations */
 	uint64_t nr_abs_changed;
 };
 
@@ -276,6 +275,9 @@ int vf_index_pieces(struct vf *vf);
 int vf_scan(struct vf *vf);
 int vf_check_pieces(struct vf *vf);
 int vf_check_unwind(struct vf *vf);
+/* Static probes: possible targets, whose blocks must not be copied. */
+void vf_mark_probes(struct vf *vf);
+int vf_check_probes(struct vf *vf);
 int vf_check_diff(struct vf *vf);
 /* The word that holds @vaddr differs: prove it an entry of a jump table, led to a copy. *@next: the
  * first address behind the word. */

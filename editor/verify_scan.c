@@ -377,6 +377,7 @@ int vf_scan(struct vf *vf)
 		goto out;
 	note_relocs(vf);
 	mark_target(vf, vf->o->ehdr.e_entry);
+	vf_mark_probes(vf);
 	for (uint32_t i = 0; !ret && i < vf->o->nr_sections; i++)
 		if (is_text_section(&vf->o->sections[i]))
 			ret = scan_section(vf, &anchors, vf->o->sections[i].vaddr,

@@ -1,19 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
  * verify_switch - a changed word of data that no relocation explains: is it an entry of a table
- * that one function's code reads to jump, and does it name the copy of what it named?
+ * that is read to jump, and does it name the copy of what it named?
  *
- * The proof is in the instructions. All that name the table's start lie in one function and have the
- * form of a switch or a computed goto, so that no entry's value is ever seen but by a jump; nobody
- * names a place between the start and the word; all words up to it lead to instructions. Called by
- * verify_tables.
+ * The proof is in the instructions. All that name the table's start have the form of a switch or a
+ * computed goto, so that no entry's value is ever seen but by a jump; nobody names a place between
+ * the start and the word; all words up to it lead to instructions. Called by verify_tables.
  */
 #include <string.h>
 
 #include "editor/verify_priv.h"
 
-/* A load and its jump are no further apart. */
-#define MAX_APART 5
+/* A load and its jump are no further apart: of an offset, of an address. */
+#define MAX_APART	 5
+#define MAX_APART_LOADED 16
 
 static bool is_fixed(const struct vf *vf)
 {
@@ -80,11 +80,53 @@ static ZydisRegister jump_register(const struct full *f)
 		       : ZYDIS_REGISTER_NONE;
 }
 
-/* jmp *@start(,%i,8), or mov @start(,%i,8), %x with jmp *%x right behind it. */
+static bool uses(const struct full *f, ZydisRegister reg)
+{
+	for (uint8_t i = 0; i < f->z.operand_count; i++) {
+		const ZydisDecodedOperand *op = &f->op[i];
+
+		if (op->type == ZYDIS_OPERAND_TYPE_REGISTER &&
+		    ZydisRegisterGetLargestEnclosing(f->z.machine_mode, op->reg.value) == reg)
+			return true;
+		if (op->type == ZYDIS_OPERAND_TYPE_MEMORY &&
+		    (ZydisRegisterGetLargestEnclosing(f->z.machine_mode, op->mem.base) == reg ||
+		     ZydisRegisterGetLargestEnclosing(f->z.machine_mode, op->mem.index) == reg))
+			return true;
+	}
+	return false;
+}
+
+/* From @at on, over jumps but no branch or call: is the next use of @reg the jump through it? */
+static bool is_jumped_to(const struct vf *vf, uint64_t at, ZydisRegister reg)
+{
+	struct full f;
+
+	for (unsigned int n = 0; n < MAX_APART_LOADED; n++) {
+		const struct vf_fde *fde = vf_eh_find(&vf->old_eh, at);
+
+		if (!fde || !vf_bits_get(&vf->grid, at) ||
+		    !decode(vf, at, fde->start + fde->size, &f))
+			return false;
+		if (jump_register(&f) == reg)
+			return true;
+		if (uses(&f, reg))
+			return false;
+		if (f.z.mnemonic == ZYDIS_MNEMONIC_JMP &&
+		    f.op[0].type == ZYDIS_OPERAND_TYPE_IMMEDIATE)
+			at += f.z.length + (uint64_t)f.op[0].imm.value.s;
+		else if (f.z.meta.branch_type == ZYDIS_BRANCH_TYPE_NONE)
+			at += f.z.length;
+		else
+			return false;
+	}
+	return false;
+}
+
+/* jmp *@start(,%i,8), or mov @start(,%i,8), %x where only a jump sees %x. */
 static bool reads_addresses(const struct vf *vf, uint64_t at, uint64_t end, uint64_t start)
 {
-	struct full f, next;
 	const ZydisDecodedOperand *mem;
+	struct full f;
 
 	if (!decode(vf, at, end, &f))
 		return false;
@@ -95,8 +137,7 @@ static bool reads_addresses(const struct vf *vf, uint64_t at, uint64_t end, uint
 	if (f.z.mnemonic == ZYDIS_MNEMONIC_JMP)
 		return true;
 	return f.z.mnemonic == ZYDIS_MNEMONIC_MOV && f.op[0].type == ZYDIS_OPERAND_TYPE_REGISTER &&
-	       f.op[0].size == 64 && decode(vf, at + f.z.length, end, &next) &&
-	       jump_register(&next) == f.op[0].reg.value;
+	       f.op[0].size == 64 && is_jumped_to(vf, at + f.z.length, f.op[0].reg.value);
 }
 
 /* From @at on: does what is loaded there become, by an addition, the target of a jump? */
@@ -143,36 +184,43 @@ static bool reads_offsets(const struct vf *vf, const struct vf_fde *user, uint64
 
 /* ---- the table ----------------------------------------------------------------------------- */
 
-/* The only function that names @start, where each of its names has one of the forms; or NULL. */
-static const struct vf_fde *find_user(const struct vf *vf, uint64_t start, uint8_t size)
+/* Has everything that names @start one of the forms, in functions that are understood? */
+static bool is_read_to_jump(const struct vf *vf, uint64_t start, uint8_t size)
 {
-	const struct vf_fde *user = vf_table_user(vf, start);
-	size_t i;
+	size_t i = vf_first_ref(vf, start);
 
-	if (!user || user->flags & (VF_FDE_BAD | VF_FDE_OFF_GRID))
-		return NULL;
-	for (i = vf_first_ref(vf, start); i < vf->nr_refs && vf->refs[i].to == start; i++) {
+	if (i == vf->nr_refs || vf->refs[i].to != start)
+		return false;
+	for (; i < vf->nr_refs && vf->refs[i].to == start; i++) {
 		uint64_t at = vf->refs[i].insn;
+		const struct vf_fde *fde = vf_eh_find(&vf->old_eh, at);
 
-		if (size == 8 ? !reads_addresses(vf, at, user->start + user->size, start)
-			      : !reads_offsets(vf, user, at, start))
-			return NULL;
+		if (!fde || fde->flags & (VF_FDE_BAD | VF_FDE_OFF_GRID))
+			return false;
+		if (size == 8 ? !reads_addresses(vf, at, fde->start + fde->size, start)
+			      : !reads_offsets(vf, fde, at, start))
+			return false;
 	}
-	return user;
+	return true;
 }
 
-/* An entry that may lead to a copy: to a place inside @user, not to its start. */
-static bool is_label(const struct vf *vf, const struct vf_fde *user, uint64_t label)
+/* An entry that may lead to a copy: to a place, not the start, of what reads the table. */
+static bool is_label(const struct vf *vf, uint64_t start, uint64_t label)
 {
-	return label > user->start && label - user->start < user->size &&
-	       vf_bits_get(&vf->grid, label);
+	const struct vf_fde *fde = vf_eh_find(&vf->old_eh, label);
+
+	if (!fde || label == fde->start || !vf_bits_get(&vf->grid, label))
+		return false;
+	for (size_t i = vf_first_ref(vf, start); i < vf->nr_refs && vf->refs[i].to == start; i++)
+		if (vf->refs[i].insn - fde->start < fde->size)
+			return true;
+	return false;
 }
 
 static int prove_switch(struct vf *vf, uint64_t at, uint8_t size)
 {
 	const struct mp_section *sec = mp_elf_section_at(vf->o, at);
 	uint64_t start = at, label;
-	const struct vf_fde *user;
 
 	if (!sec)
 		return vf_refuse(vf, at, "data changed outside all sections");
@@ -187,9 +235,8 @@ static int prove_switch(struct vf *vf, uint64_t at, uint8_t size)
 	if (!mp_elf_is_readonly(vf->o, start) || !mp_elf_is_readonly(vf->o, at + size - 1))
 		return vf_refuse(vf, at, "the table at %#llx is writable",
 				 (unsigned long long)start);
-	user = find_user(vf, start, size);
-	if (!user)
-		return vf_refuse(vf, at, "the table at %#llx is not one function's jump table",
+	if (!is_read_to_jump(vf, start, size))
+		return vf_refuse(vf, at, "the table at %#llx is not read to jump alone",
 				 (unsigned long long)start);
 	for (uint64_t k = start; k <= at; k += size)
 		if (!read_entry(vf->o, k, start, size, &label) || !vf_is_text(vf, label) ||
@@ -205,15 +252,13 @@ static int prove_switch(struct vf *vf, uint64_t at, uint8_t size)
 	       vf_bits_get(&vf->grid, label));
 	vf->table_end = at;
 	vf->table_kind = size;
-	vf->table_user = user;
 	return 0;
 }
 
 /* The table proved last reaches to @at, if it goes on. */
 static bool goes_on(const struct vf *vf, uint64_t at, uint8_t size)
 {
-	return vf->table_user && size == vf->table_kind && at >= vf->table_start &&
-	       at < vf->table_end;
+	return size == vf->table_kind && at >= vf->table_start && at < vf->table_end;
 }
 
 int vf_check_switch_word(struct vf *vf, uint64_t vaddr, uint64_t *next)
@@ -229,7 +274,7 @@ int vf_check_switch_word(struct vf *vf, uint64_t vaddr, uint64_t *next)
 	}
 	if (!read_entry(vf->o, at, vf->table_start, size, &was) ||
 	    !read_entry(vf->n, at, vf->table_start, size, &now) ||
-	    !is_label(vf, vf->table_user, was) || !vf_is_copy(vf, was, now))
+	    !is_label(vf, vf->table_start, was) || !vf_is_copy(vf, was, now))
 		return vf_refuse(vf, at, "table entry leads to %#llx, which is no copy of %#llx",
 				 (unsigned long long)now, (unsigned long long)was);
 	vf->report->nr_table_entries++;

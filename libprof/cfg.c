@@ -150,6 +150,8 @@ static int run_passes(struct mp_cfg_build *b)
 		ret = mp_cfg_check_tables(b);
 	if (!ret)
 		ret = mp_cfg_mark_sure(b);
+	if (!ret)
+		mp_cfg_mark_probes(b);
 	cfg->blocks = shrink(cfg->blocks, cfg->nr_blocks, sizeof(*cfg->blocks));
 	cfg->edges = shrink(cfg->edges, cfg->nr_edges, sizeof(*cfg->edges));
 	cfg->calls = shrink(cfg->calls, cfg->nr_calls, sizeof(*cfg->calls));

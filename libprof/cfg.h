@@ -22,6 +22,9 @@
 
 #define MP_NONE UINT32_MAX
 
+/* Blocks that are never copied, be the rest of their function. */
+#define MP_BLOCK_STAYS (MP_BLOCK_PADDING | MP_BLOCK_PROBE)
+
 /* How a block ends. */
 enum mp_term {
 	MP_TERM_FALL,  /* no branch: the next address starts a block, or is another function */
@@ -47,6 +50,7 @@ enum mp_block_flag {
 	MP_BLOCK_NAMED = 1 << 6,	 /* an operand in code is its address */
 	MP_BLOCK_PADDING = 1 << 7,	 /* only nops/int3 between functions' code, never reached */
 	MP_BLOCK_SURE = 1 << 8,		 /* see mp_cfg_block_is_sure() */
+	MP_BLOCK_PROBE = 1 << 9,	 /* tracers put a breakpoint in it, by a note */
 };
 
 struct mp_block {

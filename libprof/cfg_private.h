@@ -170,6 +170,11 @@ int mp_cfg_find_targets(struct mp_cfg_build *b);
 /* ---- cfg_taken.c ---- */
 /* After tables are known: whose address stands where it is no entry of one. */
 void mp_cfg_find_taken(struct mp_cfg_build *b);
+/* ---- cfg_probe.c ---- */
+/* Before blocks are made: each begins one. */
+void mp_cfg_find_probes(struct mp_cfg_build *b);
+/* After that: which ones. */
+void mp_cfg_mark_probes(struct mp_cfg_build *b);
 /* ---- cfg_sure.c ---- */
 int mp_cfg_mark_sure(struct mp_cfg_build *b);
 /* ---- cfg_lsda.c ---- */

@@ -186,6 +186,7 @@ int mp_cfg_find_targets(struct mp_cfg_build *b)
 	dynamic_section(b);
 	symbols(b);
 	mp_words_walk(b, word, b);
+	mp_cfg_find_probes(b);
 	compare_relocs(b);
 	return landing_pads(b);
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
  * cfg_words - walks every place outside of instructions where an address stands: relocations
- * (static and dynamic), notes of static probes, and, where nothing better tells, plain data.
+ * (static and dynamic) and, where nothing better tells, plain data.
  */
 #include "libprof/cfg_words.h"
 
@@ -72,32 +72,29 @@ static void dynamic_relocs(const struct mp_cfg_build *b, mp_word_fn *fn, void *c
 	}
 }
 
-/* Probe sites of <sys/sdt.h>: a debugger puts breakpoints there and expects them to be hit. */
-static void probe_notes(const struct mp_cfg_build *b, mp_word_fn *fn, void *ctx)
+/* Small numbers, one or two of them. */
+static bool is_small(uint64_t word)
 {
-	const struct mp_section *sec = mp_elf_section(b->elf, ".note.stapsdt");
-	const uint8_t *data;
-	uint64_t off = 0;
+	return word + 0x10000 < 0x20000 || !(word & UINT64_C(0xffff0000ffff0000));
+}
 
-	if (!sec || sec->type == SHT_NOBITS)
-		return;
-	data = b->elf->data + sec->off;
-	while (off + 12 <= sec->size) {
-		uint32_t head[3];
-		uint64_t name, desc, pc;
+/* How far before a word is looked whether there are words. */
+#define NEIGHBOURS 4
 
-		memcpy(head, data + off, sizeof(head));
-		name = off + 12;
-		desc = name + (((uint64_t)head[0] + 3) & ~3ull);
-		if (desc > sec->size || head[1] > sec->size - desc)
-			return;
-		if (head[2] == 3 && head[0] == 8 && head[1] >= 8 &&
-		    !memcmp(data + name, "stapsdt", 8)) {
-			memcpy(&pc, data + desc, 8);
-			fn(ctx, 0, pc, MP_WORD_SURE);
-		}
-		off = desc + (((uint64_t)head[1] + 3) & ~3ull);
+/*
+ * Do the words before @off look like pointers, or like numbers that stand by them? Strings and other
+ * machines' code hold bytes that look like an address; what is before those does not.
+ */
+static bool follows_words(const struct mp_cfg_build *b, const uint8_t *p, uint64_t off)
+{
+	for (unsigned int n = 1; n <= NEIGHBOURS && n * 8 <= off; n++) {
+		uint64_t word;
+
+		memcpy(&word, p + off - n * 8, sizeof(word));
+		if (!is_small(word) && mp_space_at(b->index, word) == MP_NONE)
+			return false;
 	}
+	return true;
 }
 
 static void plain_bytes(const struct mp_cfg_build *b, const uint8_t *p, uint64_t vaddr,
@@ -125,7 +122,9 @@ static void plain_bytes(const struct mp_cfg_build *b, const uint8_t *p, uint64_t
 		memcpy(&value, p + off, 8);
 		if (value < lo || value >= hi)
 			continue;
-		fn(ctx, vaddr + off, value, (vaddr + off) % 8 ? MP_WORD_CHANCE : MP_WORD_LIKELY);
+		fn(ctx, vaddr + off, value,
+		   (vaddr + off) % 8 || !follows_words(b, p, off) ? MP_WORD_CHANCE
+								  : MP_WORD_LIKELY);
 	}
 }
 
@@ -162,7 +161,6 @@ void mp_words_walk(const struct mp_cfg_build *b, mp_word_fn *fn, void *ctx)
 {
 	static_relocs(b, fn, ctx);
 	dynamic_relocs(b, fn, ctx);
-	probe_notes(b, fn, ctx);
 	if (!b->moves && !b->elf->relinkable)
 		plain_data(b, fn, ctx);
 }

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-/* cfg_words - every place in data, notes and relocations where an address stands or may stand. */
+/* cfg_words - every place in data and relocations where an address stands or may stand. */
 #ifndef MP_CFG_WORDS_H
 #define MP_CFG_WORDS_H
 
 #include "libprof/cfg_private.h"
 
 enum mp_word_kind {
-	MP_WORD_SURE,	/* a relocation, a probe note */
+	MP_WORD_SURE,	/* a relocation */
 	MP_WORD_LIKELY, /* an aligned word of data that holds the number */
 	MP_WORD_CHANCE, /* unaligned, or relative to something unknown */
 };

@@ -110,7 +110,7 @@ START_TEST(eligible_refuses_ifunc_resolvers)
 }
 END_TEST
 
-START_TEST(eligible_refuses_functions_with_probes)
+START_TEST(eligible_lets_a_probe_stay_behind)
 {
 	/* As <sys/sdt.h> and -fpatchable-function-entry leave them. */
 	static const char source[] = START FUNC(
@@ -123,12 +123,18 @@ START_TEST(eligible_refuses_functions_with_probes)
 						"3: .quad .Lprobe, 0, 0\n .asciz \"p\"\n .asciz \"n\"\n .asciz \"\"\n4: .balign 4\n"
 						".section __patchable_function_entries, \"awo\", @progbits, .text\n .balign 8\n"
 						" .quad patchable\n";
+	const struct mp_func *probed;
 	struct me_eligible e;
 	struct fixture f;
 
 	fixture_build(&f, "assembler", ASM, source);
 	e = judge(&f);
-	ck_assert_uint_ne(e.verdict[fixture_func(&f, "probed")], ME_ELIGIBLE);
+	/* The second nop and what follows it: a block that is not copied. */
+	is(&f, &e, "probed", ME_ELIGIBLE, NULL);
+	probed = &f.cfg->funcs[fixture_func(&f, "probed")];
+	ck_assert_uint_eq(probed->nr_blocks, 2);
+	ck_assert(!(f.cfg->blocks[probed->first_block].flags & MP_BLOCK_PROBE));
+	ck_assert(f.cfg->blocks[probed->first_block + 1].flags & MP_BLOCK_PROBE);
 	is(&f, &e, "patchable", ME_REFUSED_PROBE, "patchable");
 	is(&f, &e, "plain", ME_ELIGIBLE, NULL);
 	me_eligible_fini(&e);
@@ -199,7 +205,7 @@ static Suite *suite(void)
 	tcase_add_test(tc, eligible_gives_each_function_its_reason);
 	tcase_add_test(tc, eligible_refuses_code_that_goes_on_behind_a_stop);
 	tcase_add_test(tc, eligible_refuses_ifunc_resolvers);
-	tcase_add_test(tc, eligible_refuses_functions_with_probes);
+	tcase_add_test(tc, eligible_lets_a_probe_stay_behind);
 	tcase_add_test(tc, eligible_refuses_a_real_probe);
 	tcase_add_test(tc, eligible_refuses_whole_files);
 	suite_add_tcase(s, tc);

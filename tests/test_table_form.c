@@ -72,9 +72,23 @@ END_TEST
 
 START_TEST(form_load_and_jump)
 {
-	ck_assert_uint_eq(entries_led(FIXED, FUNCTION("3", "	mov T(,%rax,8), %r11\n	jmp *%r11\n",
-						      "") ADDRESSES),
+	ck_assert_uint_eq(entries_led(FIXED,
+				      FUNCTION("3", "	mov T(,%rax,8), %r11\n	jmp *%r11\n", "")
+					      ADDRESSES),
 			  4);
+}
+END_TEST
+
+/* Others may stand between, a jump too. */
+START_TEST(form_load_and_jump_elsewhere)
+{
+	ck_assert_uint_eq(
+		entries_led(FIXED,
+			    FUNCTION("3",
+				     "	mov T(,%rax,8), %r11\n	mov %edi, %ebx\n	jmp 7f\n"
+				     "	ud2\n7:	xor %eax, %eax\n	jmp *%r11\n",
+				     "") ADDRESSES),
+		4);
 }
 END_TEST
 
@@ -119,11 +133,10 @@ END_TEST
 START_TEST(form_offsets)
 {
 	ck_assert_uint_eq(
-		entries_led(MOVES,
-			    FUNCTION("3",
-				     "	lea T(%rip), %rdx\n	movslq (%rdx,%rax,4), %rax\n"
-				     "	add %rdx, %rax\n	jmp *%rax\n",
-				     "") OFFSETS),
+		entries_led(MOVES, FUNCTION("3",
+					    "	lea T(%rip), %rdx\n	movslq (%rdx,%rax,4), %rax\n"
+					    "	add %rdx, %rax\n	jmp *%rax\n",
+					    "") OFFSETS),
 		4);
 }
 END_TEST
@@ -131,11 +144,10 @@ END_TEST
 START_TEST(form_offsets_from_a_frame_register)
 {
 	ck_assert_uint_eq(
-		entries_led(MOVES,
-			    FUNCTION("3",
-				     "	lea T(%rip), %r13\n	movslq (%r13,%rax,4), %rax\n"
-				     "	add %r13, %rax\n	notrack jmp *%rax\n",
-				     "") OFFSETS),
+		entries_led(MOVES, FUNCTION("3",
+					    "	lea T(%rip), %r13\n	movslq (%r13,%rax,4), %rax\n"
+					    "	add %r13, %rax\n	notrack jmp *%rax\n",
+					    "") OFFSETS),
 		4);
 }
 END_TEST
@@ -156,12 +168,11 @@ END_TEST
 START_TEST(form_offsets_read_as_numbers_too)
 {
 	ck_assert_uint_eq(
-		entries_led(MOVES,
-			    FUNCTION("3",
-				     "	lea T(%rip), %rdi\n	mov (%rdi), %ebx\n"
-				     "	lea T(%rip), %rdx\n	movslq (%rdx,%rax,4), %rax\n"
-				     "	add %rdx, %rax\n	jmp *%rax\n",
-				     "") OFFSETS),
+		entries_led(MOVES, FUNCTION("3",
+					    "	lea T(%rip), %rdi\n	mov (%rdi), %ebx\n"
+					    "	lea T(%rip), %rdx\n	movslq (%rdx,%rax,4), %rax\n"
+					    "	add %rdx, %rax\n	jmp *%rax\n",
+					    "") OFFSETS),
 		0);
 }
 END_TEST
@@ -174,6 +185,7 @@ static Suite *suite(void)
 	tcase_add_test(t, form_jump_through_memory);
 	tcase_add_test(t, form_jump_with_notrack_and_high_index);
 	tcase_add_test(t, form_load_and_jump);
+	tcase_add_test(t, form_load_and_jump_elsewhere);
 	tcase_add_test(t, form_load_with_something_before_the_jump);
 	tcase_add_test(t, form_somebody_else_reads_the_table);
 	tcase_add_test(t, form_somebody_names_the_middle);
