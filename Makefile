@@ -152,7 +152,7 @@ COMPLETIONS := $(patsubst $(O)/%,$(O)/completion/%,$(PROGS))
 
 .PHONY: all programs tests tools fuzzers plugins kmod guest-programs check check-guest \
 	check-guest-debug demo \
-	check-torture check-self fuzz bench \
+	check-torture check-self check-mutation fuzz bench \
 	deb deb-check check-system install install-dkms format format-check layers setup clean help FORCE
 
 all: programs plugins
@@ -173,6 +173,7 @@ help:
 	@echo 'make demo           the whole way on speedtest1, ends in a report'
 	@echo 'make check-torture  the editor over gcc'\''s C torture programs and csmith'\''s; TORTURE=--full'
 	@echo 'make check-self     the tests, with programs that the editor has rewritten'
+	@echo 'make check-mutation every bit of some outputs flipped; verify must see each'
 	@echo 'make fuzz           the fuzzers, at length'
 	@echo 'make bench          Morph beside BOLT on each program; writes Documentation/benchmarks.md'
 	@echo 'make install        DESTDIR= PREFIX= (default /usr/local)'
@@ -399,6 +400,9 @@ check-self:
 	$(Q)scripts/setup
 	$(Q)MAKE='$(MAKE)' scripts/check-self --build=$(O)
 	$(Q)MAKE='$(MAKE)' scripts/check-self --build=$(O) --stripped
+
+check-mutation: $(O)/tests/test_verify_bits
+	$(Q)MORPH_MUTATION=all $<
 
 fuzz: fuzzers
 	$(Q)$(call need,scripts/fuzz)

@@ -71,7 +71,10 @@ static int build_unwind(struct emitter *e, struct mp_err *err)
 	for (uint32_t i = 0; i < nr; i++) {
 		const struct me_copy *copy = &e->placement.copies[i];
 
-		placed[i] = (struct me_placed){copy->new_vaddr, copy->new_size, copy->block};
+		placed[i] = (struct me_placed){copy->new_vaddr, copy->new_size, copy->block, 0};
+		if (copy->falls && i + 1 < nr)
+			placed[i].padding =
+				(uint32_t)(copy[1].new_vaddr - copy->new_vaddr) - copy->new_size;
 	}
 	e->unwind_vaddr = round_up(e->placement.text_end, 8);
 	rc = me_unwind_build(e->cfg, placed, nr, e->unwind_vaddr, &e->unwind, err);

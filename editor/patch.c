@@ -89,8 +89,8 @@ static void retarget_old_code(const struct patcher *p)
 }
 
 /*
- * The patch that ends at @end cuts an instruction of @block. If that was a branch that leads to a
- * copy by now, its rest is made again what it was: nobody can say what half a displacement is.
+ * The patch that ends at @end cuts an instruction of @block. If that leads to a copy by now, or names
+ * one, its rest is made again what it was: nobody can say what half a displacement is.
  */
 static void restore_rest(const struct patcher *p, const struct mp_block *block, uint64_t end)
 {
@@ -104,8 +104,7 @@ static void restore_rest(const struct patcher *p, const struct mp_block *block, 
 				   &insn))
 			return;
 	rest = at > end ? image_at(p, end, at - end) : NULL;
-	if (rest &&
-	    (insn.kind == MP_INSN_CALL || insn.kind == MP_INSN_JUMP || insn.kind == MP_INSN_COND))
+	if (rest)
 		memcpy(rest, old + (end - block->vaddr), at - end);
 }
 

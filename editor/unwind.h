@@ -23,6 +23,7 @@ struct me_placed {
 	uint64_t new_vaddr;
 	uint32_t new_size; /* with terminator and added jump */
 	uint32_t block;	   /* cfg block index */
+	uint32_t padding;  /* nops behind it that control runs through to the next copy */
 };
 
 struct me_unwind {

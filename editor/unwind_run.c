@@ -162,7 +162,7 @@ static void put_row(struct builder *b, uint64_t off, const struct mp_eh_cie *cie
 /*
  * Up to the terminator the copy has its original's rows at the same offsets. A branch changes no
  * row: one that is encoded anew, and a jump added behind it, have the terminator's. A jump added
- * behind a block without branch has the row that the block falls into.
+ * behind a block without branch has the row that the block falls into, and so has padding.
  */
 static void put_rows(struct builder *b, const struct me_run *run, const struct me_placed *placed,
 		     const struct me_source *source)
@@ -174,11 +174,11 @@ static void put_rows(struct builder *b, const struct me_run *run, const struct m
 	uint64_t new_off = placed->new_vaddr - run->start;
 	uint32_t line = me_cfi_line_at(table, off);
 
-	if (!placed->new_size)
+	if (!placed->new_size && !placed->padding)
 		return;
 	put_row(b, new_off, &source->cie, &table->lines[line].row);
-	/* What lies at @end itself: a branch or an added jump, if anything. */
-	if (placed->new_size == block->size - block->term_len)
+	/* What lies at @end itself: a branch, an added jump or padding, if anything. */
+	if (placed->new_size == block->size - block->term_len && !placed->padding)
 		end--;
 	for (line++; line < table->nr && table->lines[line].off <= end; line++)
 		put_row(b, new_off + (table->lines[line].off - off), &source->cie,
@@ -350,7 +350,7 @@ static int build(struct builder *b, uint32_t nr_placed)
 		put_rows(b, run, placed, source);
 		if (source->fde.lsda && !put_sites(b, placed, &source->lsda))
 			return mp_err_set(b->err, ENOMEM, "out of memory");
-		run->size = placed->new_vaddr + placed->new_size - run->start;
+		run->size = placed->new_vaddr + placed->new_size + placed->padding - run->start;
 		b->last = source;
 	}
 	return run ? finish_run(b) : 0;

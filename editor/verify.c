@@ -153,6 +153,7 @@ static void vf_fini(struct vf *vf)
 	free(vf->by_old);
 	free(vf->next_copy);
 	free(vf->common);
+	free(vf->section_now);
 	free(vf->refs);
 }
 
@@ -161,7 +162,7 @@ static int check(struct vf *vf)
 	static int (*const steps[])(struct vf *) = {
 		find_spans,	  vf_check_image,    vf_index_pieces, vf_scan,
 		vf_check_pieces,  vf_check_unwind,   vf_check_diff,   vf_check_table_values,
-		vf_check_eh_refs, vf_check_pointers, vf_check_probes,
+		vf_check_eh_refs, vf_check_pointers, vf_check_probes, vf_check_rest,
 	};
 	int ret;
 

@@ -47,8 +47,10 @@ uint64_t vf_cursor_uleb(struct vf_cursor *c)
 		if (!p)
 			return 0;
 		v |= (uint64_t)(*p & 0x7f) << shift;
-		if (!(*p & 0x80))
-			return v;
+		if (*p & 0x80)
+			continue;
+		c->bad |= c->terse && shift && !*p;
+		return v;
 	}
 	c->bad = true;
 	return 0;
@@ -90,7 +92,7 @@ uint64_t vf_cursor_encoded(struct vf_cursor *c, uint8_t enc)
 	case DW_EH_PE_sleb128: v = (uint64_t)vf_cursor_sleb(c); break;
 	default: c->bad = true; return 0;
 	}
-	if ((enc & 0x70) != DW_EH_PE_absptr && (enc & 0x70) != DW_EH_PE_pcrel)
+	if ((enc & 0xf0) != DW_EH_PE_absptr && (enc & 0xf0) != DW_EH_PE_pcrel)
 		c->bad = true;
 	if (v && (enc & 0x70) == DW_EH_PE_pcrel)
 		v += at;
@@ -105,6 +107,7 @@ struct machine {
 	struct vf_row *stack;
 	unsigned int depth;
 	struct vf_rows *rows; /* NULL as above */
+	bool terse;	      /* no step that changes nothing: our own output */
 	uint8_t fde_enc;
 };
 
@@ -137,7 +140,7 @@ static int advance(struct machine *m, uint64_t to)
 {
 	int ret = 0;
 
-	if (!m->rows || to < m->row.loc) {
+	if (!m->rows || to < m->row.loc || (m->terse && to == m->row.loc)) {
 		m->c.bad = true;
 		return 0;
 	}
@@ -149,7 +152,10 @@ static int advance(struct machine *m, uint64_t to)
 
 static void set_off(struct machine *m, uint64_t reg, uint8_t kind, int64_t off)
 {
-	*rule(m, reg) = (struct vf_rule){.kind = kind, .off = off};
+	struct vf_rule *r = rule(m, reg);
+
+	m->c.bad |= m->terse && r->kind == kind && r->off == off;
+	*r = (struct vf_rule){.kind = kind, .off = off};
 }
 
 static struct vf_rule read_expr(struct machine *m, uint8_t kind)
@@ -276,7 +282,8 @@ static int run(struct machine *m, const uint8_t *insns, uint32_t len, uint64_t v
 {
 	int ret = 0;
 
-	m->c = (struct vf_cursor){.p = insns, .end = insns + len, .vaddr = vaddr};
+	m->c = (struct vf_cursor){
+		.p = insns, .end = insns + len, .vaddr = vaddr, .terse = m->terse};
 	while (!ret && !m->c.bad && m->c.p < m->c.end) {
 		uint8_t op = (uint8_t)vf_cursor_fixed(&m->c, 1);
 
@@ -316,6 +323,7 @@ int vf_rows_build(const struct vf_eh *eh, const struct vf_fde *fde, struct vf_ro
 	initial = m.row;
 	m.initial = &initial;
 	m.rows = rows;
+	m.terse = eh->strict && fde->start >= eh->new_start;
 	m.row.loc = fde->start;
 	/* The address of the program matters only to a pc-relative DW_CFA_set_loc. */
 	ret = run(&m, fde->insns, fde->insns_len,

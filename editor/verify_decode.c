@@ -123,7 +123,11 @@ static bool decode(const uint8_t *bytes, size_t avail, uint64_t vaddr, struct vf
 			insn->imm = z.raw.imm[i].value.s;
 		}
 	}
-	/* A 16-bit relative branch truncates rip: not what compilers emit, not followed. */
+	/* A 16-bit relative branch truncates rip: not what compilers emit, not followed. Some
+	 * processors take every relative branch with that prefix for one. */
+	for (unsigned int i = 0; insn->rel_size && i < z.raw.prefix_count; i++)
+		if (z.raw.prefixes[i].value == 0x66 && !z.raw.rex.W)
+			insn->kind = VF_ODD;
 	if (insn->rel_size == 2)
 		insn->kind = VF_ODD;
 	return true;

@@ -33,6 +33,7 @@ static struct free_range build_id_bytes(const struct mp_elf *elf)
 			if (off > ph->p_filesz)
 				break;
 			if (nh.n_type == NT_GNU_BUILD_ID && nh.n_namesz == 4 &&
+			    nh.n_descsz <= MP_BUILD_ID_MAX &&
 			    !memcmp(elf->data + at + sizeof(nh), "GNU", 4))
 				return (struct free_range){at + desc, at + desc + nh.n_descsz};
 		}
@@ -55,46 +56,6 @@ static uint64_t insn_start(const struct vf *vf, uint64_t vaddr)
 		if (vf_bits_get(&vf->grid, at))
 			return at;
 	return 0;
-}
-
-/*
- * Behind a patch that ends at @at: the rest of an instruction whose start is gone. Nothing runs it,
- * but it may have been led to a copy before. Return: where to go on.
- */
-static uint64_t check_rest(const struct vf *vf, uint64_t at, uint64_t block_end)
-{
-	uint64_t start = insn_start(vf, at), end = vf_bits_next(&vf->grid, at, block_end), base;
-	const uint8_t *a = mp_elf_bytes(vf->o, start, end - start);
-	const uint8_t *b = mp_elf_bytes(vf->n, start, end - start);
-	const struct mp_map_piece *copy;
-	struct vf_insn insn;
-	uint8_t want[16], off;
-	int32_t field;
-
-	if (start == at || end - start > 15 || !a || !b ||
-	    !vf_decode(a, end - start, start, &insn) || vf_bits_next(&vf->target, at, end) < end)
-		return at;
-	base = start + insn.len;
-	off = insn.rel_size == 4 ? insn.rel_off : insn.lea ? insn.disp_off : 0;
-	if (!off && insn.imm_size == 4) {
-		off = insn.imm_off;
-		base = 0;
-		insn.target = (uint64_t)insn.imm;
-	}
-	if (!off)
-		return at;
-	copy = vf_piece_from(vf, insn.target);
-	memcpy(want, a, insn.len);
-	while (copy) {
-		uint32_t next = vf->next_copy[copy - vf->map->pieces];
-
-		field = (int32_t)(copy->new_vaddr - base);
-		memcpy(want + off, &field, 4);
-		if (!memcmp(want + (at - start), b + (at - start), end - at))
-			return end;
-		copy = next == VF_NONE ? NULL : &vf->map->pieces[next];
-	}
-	return at;
 }
 
 /* A jump of a patch's form stood there before: it only leads elsewhere now. */
@@ -124,7 +85,7 @@ static int check_patch(struct vf *vf, const struct mp_map_piece *p, uint64_t at,
 				 "a possible target inside the patch at %#llx",
 				 (unsigned long long)at);
 	vf->report->nr_patches++;
-	*next = check_rest(vf, end, p->old_vaddr + p->old_size);
+	*next = end;
 	return 0;
 }
 

@@ -25,7 +25,7 @@ static int find_cie(const struct vf_eh *eh, uint64_t vaddr)
 	return lo < eh->nr_cies && eh->cies[lo].vaddr == vaddr ? (int)lo : -1;
 }
 
-static bool read_augmentation(struct vf_cursor *c, const char *aug, struct vf_cie *cie)
+static bool read_augmentation(struct vf_cursor *c, const char *aug, bool strict, struct vf_cie *cie)
 {
 	uint64_t len = vf_cursor_uleb(c);
 	const uint8_t *end = c->p + len;
@@ -42,7 +42,8 @@ static bool read_augmentation(struct vf_cursor *c, const char *aug, struct vf_ci
 		case 'R': cie->fde_enc = (uint8_t)vf_cursor_fixed(c, 1); break;
 		case 'P':
 			cie->personality_enc = (uint8_t)vf_cursor_fixed(c, 1);
-			cie->personality = vf_cursor_encoded(c, cie->personality_enc);
+			cie->personality = vf_cursor_encoded(
+				c, cie->personality_enc & (uint8_t)~DW_EH_PE_indirect);
 			cie->has_personality = true;
 			break;
 		case 'S': cie->signal = true; break;
@@ -50,13 +51,13 @@ static bool read_augmentation(struct vf_cursor *c, const char *aug, struct vf_ci
 		default: return false;
 		}
 	}
-	if (c->bad || c->p > end)
+	if (c->bad || c->p > end || (strict && c->p != end))
 		return false;
 	vf_cursor_skip(c, (uint64_t)(end - c->p));
 	return true;
 }
 
-static bool read_cie(struct vf_cursor *c, struct vf_cie *cie)
+static bool read_cie(struct vf_cursor *c, bool strict, struct vf_cie *cie)
 {
 	uint8_t version = (uint8_t)vf_cursor_fixed(c, 1);
 	const char *aug = (const char *)c->p;
@@ -65,19 +66,20 @@ static bool read_cie(struct vf_cursor *c, struct vf_cie *cie)
 	if (c->bad || (version != 1 && version != 3) || len == room)
 		return false;
 	vf_cursor_skip(c, len + 1);
+	cie->version = version;
 	cie->code_align = vf_cursor_uleb(c);
 	cie->data_align = vf_cursor_sleb(c);
 	cie->ra = (uint32_t)(version == 1 ? vf_cursor_fixed(c, 1) : vf_cursor_uleb(c));
 	cie->fde_enc = DW_EH_PE_absptr;
 	cie->lsda_enc = DW_EH_PE_omit;
-	if (*aug == 'z' ? !read_augmentation(c, aug, cie) : *aug != 0)
+	if (*aug == 'z' ? !read_augmentation(c, aug, strict, cie) : *aug != 0)
 		return false;
 	cie->insns = c->p;
 	cie->insns_len = (uint32_t)(c->end - c->p);
 	return !c->bad;
 }
 
-static bool read_fde(struct vf_cursor *c, const struct vf_cie *cie, struct vf_fde *fde)
+static bool read_fde(struct vf_cursor *c, const struct vf_cie *cie, bool strict, struct vf_fde *fde)
 {
 	fde->start = vf_cursor_encoded(c, cie->fde_enc);
 	fde->size = vf_cursor_encoded(c, cie->fde_enc & 0x0f);
@@ -89,8 +91,7 @@ static bool read_fde(struct vf_cursor *c, const struct vf_cie *cie, struct vf_fd
 			return false;
 		if (cie->has_lsda)
 			fde->lsda = vf_cursor_encoded(c, cie->lsda_enc);
-		if (c->bad || c->p > end ||
-		    (cie->lsda_enc != DW_EH_PE_omit && (cie->lsda_enc & DW_EH_PE_indirect)))
+		if (c->bad || c->p > end || (strict && c->p != end))
 			return false;
 		vf_cursor_skip(c, (uint64_t)(end - c->p));
 	}
@@ -123,7 +124,7 @@ static int read_entry(struct vf *vf, struct vf_eh *eh, struct vf_cursor *c, uint
 		if (ret)
 			return ret;
 		eh->cies[eh->nr_cies] = (struct vf_cie){.vaddr = at};
-		if (!read_cie(c, &eh->cies[eh->nr_cies]))
+		if (!read_cie(c, eh->strict, &eh->cies[eh->nr_cies]))
 			return vf_refuse(vf, at, "CIE not understood");
 		eh->nr_cies++;
 		return 0;
@@ -135,7 +136,7 @@ static int read_entry(struct vf *vf, struct vf_eh *eh, struct vf_cursor *c, uint
 	if (ret)
 		return ret;
 	eh->fdes[eh->nr_fdes] = (struct vf_fde){.vaddr = at, .cie = (uint32_t)cie};
-	if (!read_fde(c, &eh->cies[cie], &eh->fdes[eh->nr_fdes]))
+	if (!read_fde(c, &eh->cies[cie], eh->strict, &eh->fdes[eh->nr_fdes]))
 		return vf_refuse(vf, at, "FDE not understood");
 	/* The linker leaves FDEs of discarded functions with size or start 0. */
 	if (eh->fdes[eh->nr_fdes].size && eh->fdes[eh->nr_fdes].start)
@@ -143,10 +144,11 @@ static int read_entry(struct vf *vf, struct vf_eh *eh, struct vf_cursor *c, uint
 	return 0;
 }
 
-static int read_section(struct vf *vf, struct vf_eh *eh, bool strict)
+static int read_section(struct vf *vf, struct vf_eh *eh)
 {
 	const uint8_t *bytes = mp_elf_bytes(eh->elf, eh->vaddr, eh->size);
-	struct vf_cursor all = {.p = bytes, .end = bytes + eh->size, .vaddr = eh->vaddr};
+	struct vf_cursor all = {
+		.p = bytes, .end = bytes + eh->size, .vaddr = eh->vaddr, .terse = eh->strict};
 
 	while (all.end - all.p >= 4) {
 		uint64_t at = all.vaddr;
@@ -155,9 +157,9 @@ static int read_section(struct vf *vf, struct vf_eh *eh, bool strict)
 		int ret;
 
 		if (!len) {
-			if (strict && all.p != all.end)
+			if (eh->strict && all.p != all.end)
 				return vf_refuse(vf, at, ".eh_frame ends before its end");
-			if (strict)
+			if (eh->strict)
 				return 0;
 			continue;
 		}
@@ -168,7 +170,7 @@ static int read_section(struct vf *vf, struct vf_eh *eh, bool strict)
 		if (ret)
 			return ret;
 	}
-	return strict ? vf_refuse(vf, eh->vaddr + eh->size, ".eh_frame lacks its end mark") : 0;
+	return eh->strict ? vf_refuse(vf, eh->vaddr + eh->size, ".eh_frame lacks its end mark") : 0;
 }
 
 static int by_start(const void *a, const void *b)
@@ -195,9 +197,11 @@ static int sort_fdes(struct vf *vf, struct vf_eh *eh)
 /* Unwinders search this table by bisection: sorted, complete, each entry its own FDE. */
 static int check_search_table(struct vf *vf, struct vf_eh *eh, struct vf_cursor *c)
 {
+	const struct mp_section *sec = mp_elf_section(eh->elf, ".eh_frame_hdr");
 	uint64_t count = vf_cursor_encoded(c, eh->count_enc);
 
-	if (c->bad || eh->table_enc != (DW_EH_PE_datarel | DW_EH_PE_sdata4))
+	if (c->bad || eh->count_enc != DW_EH_PE_udata4 ||
+	    eh->table_enc != (DW_EH_PE_datarel | DW_EH_PE_sdata4))
 		return vf_refuse(vf, eh->hdr_vaddr, ".eh_frame_hdr has no search table");
 	if (count != eh->nr_fdes)
 		return vf_refuse(vf, eh->hdr_vaddr, ".eh_frame_hdr lists %llu of %u FDEs",
@@ -210,6 +214,9 @@ static int check_search_table(struct vf *vf, struct vf_eh *eh, struct vf_cursor 
 			return vf_refuse(vf, eh->fdes[i].start,
 					 "entry %u of .eh_frame_hdr is not this FDE", i);
 	}
+	if (c->p != c->end || !sec || sec->vaddr != eh->hdr_vaddr ||
+	    sec->vaddr + sec->size != c->vaddr)
+		return vf_refuse(vf, eh->hdr_vaddr, ".eh_frame_hdr is not its section");
 	return 0;
 }
 
@@ -241,6 +248,8 @@ int vf_eh_read(struct vf *vf, const struct mp_elf *elf, bool strict, struct vf_e
 	int ret = 0;
 
 	eh->elf = elf;
+	eh->strict = strict;
+	eh->new_start = strict ? vf->new_text->vaddr : 0;
 	for (uint32_t i = 0; i < elf->nr_phdrs; i++)
 		if (elf->phdrs[i].p_type == PT_GNU_EH_FRAME)
 			ph = &elf->phdrs[i];
@@ -255,7 +264,7 @@ int vf_eh_read(struct vf *vf, const struct mp_elf *elf, bool strict, struct vf_e
 	if (strict && (sec->vaddr < vf->segment->p_vaddr))
 		return vf_refuse(vf, eh->vaddr, ".eh_frame is not in the new segment");
 	eh->size = sec->size;
-	ret = read_section(vf, eh, strict);
+	ret = read_section(vf, eh);
 	if (!ret)
 		ret = sort_fdes(vf, eh);
 	if (!ret && strict && ph)

@@ -270,6 +270,9 @@ int vf_check_image(struct vf *vf)
 		ret = check_phdrs(vf);
 	if (!ret)
 		ret = check_sections(vf);
+	if (!ret && vf->o->id.build_id_len && vf->o->id.build_id_len == vf->n->id.build_id_len &&
+	    !memcmp(vf->o->id.build_id, vf->n->id.build_id, vf->o->id.build_id_len))
+		ret = vf_refuse(vf, vf->segment->p_vaddr, "the output has the original's build-id");
 	if (!ret && !mp_id_equal(&vf->map->original, &vf->o->id))
 		ret = vf_refuse(vf, 0, "the map names another original");
 	return ret;

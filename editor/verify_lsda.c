@@ -87,7 +87,7 @@ int vf_lsda_read(const struct mp_elf *elf, uint64_t vaddr, uint64_t func_start,
 			return -EBADMSG;
 		lsda->ttype_vaddr = c.vaddr + off;
 	}
-	enc = (uint8_t)vf_cursor_fixed(&c, 1);
+	lsda->site_enc = enc = (uint8_t)vf_cursor_fixed(&c, 1);
 	off = vf_cursor_uleb(&c);
 	if (c.bad || off > (uint64_t)(c.end - c.p))
 		return -EBADMSG;
@@ -118,7 +118,7 @@ const struct vf_call_site *vf_lsda_at(const struct vf_lsda *lsda, uint64_t vaddr
 	return lo < lsda->nr && lsda->site[lo].start <= vaddr ? &lsda->site[lo] : NULL;
 }
 
-static unsigned int encoded_size(uint8_t enc)
+unsigned int vf_lsda_pointer_size(uint8_t enc)
 {
 	switch (enc & 0x0f) {
 	case DW_EH_PE_absptr:
@@ -132,11 +132,11 @@ static unsigned int encoded_size(uint8_t enc)
 	}
 }
 
-/* Entry @index (from 1, backwards from the table's end) as an address, not followed. An absolute
- * pointer in a file that is loaded anywhere would be filled in by a relocation: not readable. */
-static bool type_at(const struct vf_lsda *lsda, uint64_t index, uint64_t *type)
+/* An absolute pointer in a file that is loaded anywhere would be filled in by a relocation: not
+ * readable. */
+bool vf_lsda_type(const struct vf_lsda *lsda, uint64_t index, uint64_t *type)
 {
-	unsigned int size = encoded_size(lsda->ttype_enc);
+	unsigned int size = vf_lsda_pointer_size(lsda->ttype_enc);
 	struct vf_cursor c;
 	uint64_t at;
 
@@ -149,7 +149,7 @@ static bool type_at(const struct vf_lsda *lsda, uint64_t index, uint64_t *type)
 	if (!c.p)
 		return false;
 	c.end = c.p + size;
-	*type = vf_cursor_encoded(&c, lsda->ttype_enc);
+	*type = vf_cursor_encoded(&c, lsda->ttype_enc & (uint8_t)~DW_EH_PE_indirect);
 	return !c.bad;
 }
 
@@ -180,7 +180,7 @@ static bool same_specification(const struct vf_lsda *a, int64_t fa, const struct
 			return false;
 		if (!ia)
 			return true;
-		if (!type_at(a, ia, &ta) || !type_at(b, ib, &tb) || ta != tb)
+		if (!vf_lsda_type(a, ia, &ta) || !vf_lsda_type(b, ib, &tb) || ta != tb)
 			return false;
 	}
 	return false;
@@ -195,10 +195,11 @@ static bool same_filter(const struct vf_lsda *a, int64_t fa, const struct vf_lsd
 	if ((fa > 0) != (fb > 0))
 		return false;
 	/* Values that landing pads compare with are switch values: they must stay, too. */
-	if (fa != fb)
+	if (fa != fb || (a->ttype_enc ^ b->ttype_enc) & DW_EH_PE_indirect)
 		return false;
 	if (fa > 0)
-		return type_at(a, (uint64_t)fa, &ta) && type_at(b, (uint64_t)fb, &tb) && ta == tb;
+		return vf_lsda_type(a, (uint64_t)fa, &ta) && vf_lsda_type(b, (uint64_t)fb, &tb) &&
+		       ta == tb;
 	return same_specification(a, fa, b, fb);
 }
 

@@ -38,22 +38,29 @@ const struct mp_map_piece *vf_piece_holding(const struct vf *vf, uint64_t old_va
 	return &pieces[vf->by_old[lo - 1]];
 }
 
-/* A block may have several copies, and empty copies share their address with the next one. */
-bool vf_is_copy(const struct vf *vf, uint64_t old, uint64_t now)
+uint32_t vf_first_piece(const struct vf *vf, uint64_t new_vaddr)
 {
-	const struct mp_map_piece *pieces = vf->map->pieces;
 	uint32_t lo = 0, hi = vf->map->nr_pieces;
 
 	while (lo < hi) {
 		uint32_t mid = lo + (hi - lo) / 2;
 
-		if (pieces[mid].new_vaddr < now)
+		if (vf->map->pieces[mid].new_vaddr < new_vaddr)
 			lo = mid + 1;
 		else
 			hi = mid;
 	}
-	for (; lo < vf->map->nr_pieces && pieces[lo].new_vaddr == now; lo++)
-		if (pieces[lo].old_vaddr == old)
+	return lo;
+}
+
+/* A block may have several copies, and empty copies share their address with the next one. */
+bool vf_is_copy(const struct vf *vf, uint64_t old, uint64_t now)
+{
+	const struct mp_map_piece *pieces = vf->map->pieces;
+
+	for (uint32_t i = vf_first_piece(vf, now);
+	     i < vf->map->nr_pieces && pieces[i].new_vaddr == now; i++)
+		if (pieces[i].old_vaddr == old)
 			return true;
 	return false;
 }
@@ -210,6 +217,27 @@ static int compare_insn(struct pair *x, const struct vf_insn *insn)
 /* Not 0: a weak function that is not there is called at 0. */
 #define VF_NOWHERE UINT64_MAX
 
+/* Of what stands between copies: the nops that processors' manuals name, or 0. */
+static size_t padding_len(const uint8_t *p, size_t avail)
+{
+	static const uint8_t nops[][9] = {
+		{0x90},
+		{0x66, 0x90},
+		{0x0f, 0x1f, 0x00},
+		{0x0f, 0x1f, 0x40},
+		{0x0f, 0x1f, 0x44},
+		{0x66, 0x0f, 0x1f, 0x44},
+		{0x0f, 0x1f, 0x80},
+		{0x0f, 0x1f, 0x84},
+		{0x66, 0x0f, 0x1f, 0x84},
+	};
+
+	for (size_t len = 1; len <= sizeof(nops[0]) && len <= avail; len++)
+		if (!memcmp(p, nops[len - 1], len))
+			return len;
+	return 0;
+}
+
 /* Where control is when it falls off the end of a copy: nops, then the next copy. */
 static uint64_t falls_to(const struct pair *x)
 {
@@ -222,13 +250,13 @@ static uint64_t falls_to(const struct pair *x)
 	end = next->new_vaddr;
 	while (at < end) {
 		const uint8_t *p = mp_elf_bytes(x->vf->n, at, end - at);
-		struct vf_insn insn;
+		size_t len = p ? padding_len(p, end - at) : 0;
 
-		if (!p || !vf_decode(p, end - at, at, &insn) || !insn.nop)
+		if (!len)
 			return VF_NOWHERE;
-		at += insn.len;
+		at += len;
 	}
-	return at == end ? end : VF_NOWHERE;
+	return end;
 }
 
 static bool leads_to(const struct pair *x, uint64_t old, uint64_t now)
@@ -398,15 +426,11 @@ static int check_padding(struct vf *vf, uint64_t at, uint64_t end)
 {
 	while (at < end) {
 		const uint8_t *p = mp_elf_bytes(vf->n, at, end - at);
-		struct vf_insn insn;
+		size_t len = !p ? 0 : *p == 0xcc ? 1 : padding_len(p, end - at);
 
-		if (p && *p == 0xcc) { /* int3: there may be megabytes of it */
-			at++;
-			continue;
-		}
-		if (!p || !vf_decode(p, end - at, at, &insn) || (!insn.nop && !insn.int3))
+		if (!len)
 			return vf_refuse(vf, at, "code that no original stands for");
-		at += insn.len;
+		at += len;
 	}
 	return 0;
 }

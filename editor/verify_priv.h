@@ -87,7 +87,7 @@ struct vf_cie {
 	uint64_t code_align;
 	int64_t data_align;
 	uint32_t ra;
-	uint8_t fde_enc, lsda_enc, personality_enc;
+	uint8_t version, fde_enc, lsda_enc, personality_enc;
 	bool has_aug, has_personality, has_lsda, signal;
 };
 
@@ -114,6 +114,8 @@ struct vf_eh {
 	uint32_t nr_cies, nr_fdes;
 	uint64_t vaddr, size, hdr_vaddr;
 	uint8_t count_enc, table_enc; /* of the search table */
+	bool strict;		      /* our own output, which has nothing to spare */
+	uint64_t new_start;	      /* in it, FDEs from here on are of copies */
 };
 
 #define VF_NR_REGS 33 /* general registers, return address, xmm0 to xmm15 */
@@ -157,13 +159,14 @@ struct vf_cursor {
 	const uint8_t *p, *end;
 	uint64_t vaddr; /* of @p */
 	bool bad;
+	bool terse; /* numbers take no more bytes than they need */
 };
 
 uint64_t vf_cursor_fixed(struct vf_cursor *c, unsigned int size);
 uint64_t vf_cursor_uleb(struct vf_cursor *c);
 int64_t vf_cursor_sleb(struct vf_cursor *c);
 const uint8_t *vf_cursor_skip(struct vf_cursor *c, uint64_t len);
-/* A DW_EH_PE_ pointer; indirection is not followed. 0 where the raw value is 0. */
+/* A DW_EH_PE_ pointer, not an indirect one. 0 where the raw value is 0. */
 uint64_t vf_cursor_encoded(struct vf_cursor *c, uint8_t enc);
 
 /* Read PT_GNU_EH_FRAME and the .eh_frame it names; without it, the section of that name. @strict:
@@ -191,7 +194,7 @@ struct vf_lsda {
 	uint32_t nr, cap;
 	const uint8_t *actions, *end;
 	uint64_t actions_vaddr, ttype_vaddr; /* ttype_vaddr: end of the type table, 0: none */
-	uint8_t ttype_enc;
+	uint8_t ttype_enc, site_enc;
 	bool present;
 };
 
@@ -199,6 +202,9 @@ int vf_lsda_read(const struct mp_elf *elf, uint64_t vaddr, uint64_t func_start,
 		 struct vf_lsda *lsda);
 void vf_lsda_fini(struct vf_lsda *lsda);
 const struct vf_call_site *vf_lsda_at(const struct vf_lsda *lsda, uint64_t vaddr);
+unsigned int vf_lsda_pointer_size(uint8_t enc);
+/* Entry @index (from 1, backwards from the table's end) of the types as an address, not followed. */
+bool vf_lsda_type(const struct vf_lsda *lsda, uint64_t index, uint64_t *type);
 /* Do both chains of actions ask for the same types in the same order? */
 bool vf_lsda_same_actions(const struct vf_lsda *a, uint64_t action_a, const struct vf_lsda *b,
 			  uint64_t action_b);
@@ -247,6 +253,9 @@ struct vf {
 	uint32_t *next_copy; /* per piece: another one of the same original, or VF_NONE */
 	uint32_t *common;    /* per piece: bytes before a branch that may be encoded anew */
 
+	uint32_t *section_now; /* per old section: which one it is now; 0: dropped */
+	uint32_t symtab;       /* the old .symtab; 0: none */
+
 	uint64_t table_start, table_end; /* the table proved last */
 	uint8_t table_kind;
 	uint64_t nr_abs_changed;
@@ -265,6 +274,8 @@ static inline bool vf_is_text(const struct vf *vf, uint64_t vaddr)
 const struct mp_map_piece *vf_piece_from(const struct vf *vf, uint64_t old_vaddr);
 /* A piece whose original holds @old_vaddr, or NULL. */
 const struct mp_map_piece *vf_piece_holding(const struct vf *vf, uint64_t old_vaddr);
+/* Of the pieces, which ascend: the first whose copy starts at @new_vaddr or behind it. */
+uint32_t vf_first_piece(const struct vf *vf, uint64_t new_vaddr);
 /* Does a copy of the block at @old start at @now? */
 bool vf_is_copy(const struct vf *vf, uint64_t old, uint64_t now);
 /* May control that went to old address @old go to @now instead? */
@@ -275,6 +286,8 @@ int vf_index_pieces(struct vf *vf);
 int vf_scan(struct vf *vf);
 int vf_check_pieces(struct vf *vf);
 int vf_check_unwind(struct vf *vf);
+/* Of vf_check_unwind(): the new exception tables as a whole. */
+int vf_check_lsdas(struct vf *vf);
 /* Static probes: possible targets, whose blocks must not be copied. */
 void vf_mark_probes(struct vf *vf);
 int vf_check_probes(struct vf *vf);
@@ -307,6 +320,9 @@ bool vf_note_pointer(struct vf *vf, uint64_t old, uint64_t now);
  * relocation. */
 bool vf_note_field(struct vf *vf, uint64_t at, const uint8_t *now);
 void vf_note_operand(struct vf *vf, uint64_t insn, uint8_t len, uint64_t to);
+/* What is not loaded: section headers, other sections, padding; then .symtab. */
+int vf_check_rest(struct vf *vf);
+int vf_check_symbols(struct vf *vf);
 /* After all others: does every function have one address? */
 int vf_check_pointers(struct vf *vf);
 

@@ -89,8 +89,9 @@ static bool same_personality(const struct vf_cie *a, const struct vf_cie *b)
 
 static bool same_cie(const struct vf_cie *a, const struct vf_cie *b)
 {
-	return a->code_align == b->code_align && a->data_align == b->data_align && a->ra == b->ra &&
-	       a->signal == b->signal && same_personality(a, b);
+	return a->version == b->version && a->code_align == b->code_align &&
+	       a->data_align == b->data_align && a->ra == b->ra && a->signal == b->signal &&
+	       same_personality(a, b);
 }
 
 static uint32_t trimmed(const uint8_t *insns, uint32_t len)
@@ -171,12 +172,19 @@ static int load_new(struct ctx *x, const struct vf_fde *fde)
 	return ret;
 }
 
-/* An expression that reads the program counter would give another value in the copy. */
+/*
+ * An expression that reads the program counter would give another value in the copy. Where in it
+ * an operation stands is not worth knowing: a byte that looks like one will do.
+ */
 static bool reads_pc(const struct vf_rule *r)
 {
-	return (r->kind == VF_RULE_EXPR || r->kind == VF_RULE_VAL_EXPR) && r->len &&
-	       (r->expr[0] == DW_OP_breg16 || r->expr[0] == DW_OP_addr ||
-		r->expr[0] == DW_OP_bregx);
+	if (r->kind != VF_RULE_EXPR && r->kind != VF_RULE_VAL_EXPR)
+		return false;
+	for (uint32_t i = 0; i < r->len; i++)
+		if (r->expr[i] == DW_OP_breg16 || r->expr[i] == DW_OP_bregx ||
+		    (i == 0 && r->expr[i] == DW_OP_addr))
+			return true;
+	return false;
 }
 
 static int compare_row(struct ctx *x, uint64_t old, uint64_t new)
@@ -239,10 +247,8 @@ static int compare_site(struct ctx *x, uint64_t old, uint64_t new)
 		return vf_refuse(x->vf, new, "landing pad %#llx where %#llx has %#llx",
 				 (unsigned long long)pad_b, (unsigned long long)old,
 				 (unsigned long long)pad_a);
-	if (!pad_a)
-		return 0;
-	x->vf->report->nr_landing_pads++;
-	if (!vf_lsda_same_actions(&x->old_lsda, a->action, &x->new_lsda, b->action))
+	x->vf->report->nr_landing_pads += pad_a != 0;
+	if (a && b && !vf_lsda_same_actions(&x->old_lsda, a->action, &x->new_lsda, b->action))
 		return vf_refuse(x->vf, new, "catches other types than %#llx",
 				 (unsigned long long)old);
 	return 0;
@@ -281,13 +287,26 @@ static int compare_same(struct ctx *x, uint64_t old, uint64_t new, uint64_t len,
 	return 0;
 }
 
+/* The branch at @new belongs to the call site of @old, all of it. */
+static int compare_branch_site(struct ctx *x, uint64_t old, uint64_t new, uint64_t len)
+{
+	int ret = 0;
+
+	for (uint64_t k = 0; !ret && k < len; k++)
+		ret = compare_site(x, old, new + k);
+	return ret;
+}
+
 /* What follows the common part: a branch encoded anew, inverted, or a jump that was added. None
  * of them can throw; the state is the one before the branch, or where the block fell through to. */
 static int compare_branches(struct ctx *x, const struct mp_map_piece *p, uint64_t common)
 {
 	uint64_t at = p->new_vaddr + common, end = p->new_vaddr + p->new_size;
-	uint64_t old = p->old_vaddr + common;
+	uint64_t old = p->old_vaddr + common, site = old;
 
+	/* A branch has the call site of the original's, an added one that of what stands before it. */
+	if (common && common == p->old_size)
+		site--;
 	while (at < end) {
 		struct vf_insn insn;
 		int ret;
@@ -297,9 +316,48 @@ static int compare_branches(struct ctx *x, const struct mp_map_piece *p, uint64_
 		if (old >= x->old->start + x->old->size)
 			old = x->old->start + x->old->size - 1;
 		ret = compare_row(x, old, at);
+		if (!ret && row_end(&x->new_rows, at) < at + insn.len)
+			ret = vf_refuse(x->vf, at, "unwind row changes inside a branch");
+		if (!ret && (x->old_lsda.present || x->new_lsda.present) &&
+		    compare_branch_site(x, site, at, insn.len))
+			ret = vf_refuse(x->vf, at, "a branch in another call site than %#llx",
+					(unsigned long long)site);
 		if (ret)
 			return ret;
 		at += insn.len;
+	}
+	return 0;
+}
+
+/* The nops that lead from a copy to the next one run as well; int3 is never arrived at. */
+static uint64_t padding_end(const struct vf *vf, const struct mp_map_piece *p)
+{
+	uint64_t at = p->new_vaddr + p->new_size;
+	const uint8_t *b;
+
+	if (p + 1 == vf->map->pieces + vf->map->nr_pieces || at == p[1].new_vaddr)
+		return at;
+	b = mp_elf_bytes(vf->n, at, 1);
+	return b && *b != 0xcc ? p[1].new_vaddr : at;
+}
+
+static int compare_padding(struct ctx *x, const struct mp_map_piece *p, uint64_t common)
+{
+	uint64_t old = p->old_vaddr + common, at = p->new_vaddr + p->new_size;
+	uint64_t end = padding_end(x->vf, p), next = end;
+
+	if (p + 1 < x->vf->map->pieces + x->vf->map->nr_pieces)
+		next = p[1].new_vaddr;
+	if (next < x->new->start + x->new->size &&
+	    row_end(&x->new_rows, end) < next &&row_end(&x->new_rows, end) > end)
+		return vf_refuse(x->vf, end, "unwind row changes where nothing runs");
+	if (old >= x->old->start + x->old->size)
+		old = x->old->start + x->old->size - 1;
+	for (; at < end; at++) {
+		int ret = compare_row(x, old, at);
+
+		if (ret)
+			return ret;
 	}
 	return 0;
 }
@@ -315,15 +373,16 @@ static int check_piece(struct ctx *x, const struct mp_map_piece *p)
 
 	if (!old || p->old_vaddr + p->old_size > old->start + old->size)
 		return vf_refuse(vf, p->old_vaddr, "a moved block has no FDE");
-	if (!p->new_size) /* a jump that was dropped: no code, no rows */
+	if (padding_end(vf, p) == p->new_vaddr) /* a jump that was dropped: no code, no rows */
 		return 0;
-	if (!new || p->new_vaddr + p->new_size > new->start + new->size)
+	if (!new || padding_end(vf, p) > new->start + new->size)
 		return vf_refuse(vf, p->new_vaddr, "the copy of %#llx has no FDE",
 				 (unsigned long long)p->old_vaddr);
 	ca = &vf->old_eh.cies[old->cie];
 	cb = &vf->new_eh.cies[new->cie];
-	if (ca->ra != cb->ra || ca->signal != cb->signal || !same_personality(ca, cb))
-		return vf_refuse(vf, p->new_vaddr, "the copy has another personality routine");
+	if (!same_cie(ca, cb))
+		return vf_refuse(vf, p->new_vaddr,
+				 "the copy has another personality routine, or CIE");
 	if (ca->signal)
 		return vf_refuse(vf, p->old_vaddr, "a signal frame was moved");
 	if (old->lsda && x->known_cie != old->cie + 1) {
@@ -341,7 +400,32 @@ static int check_piece(struct ctx *x, const struct mp_map_piece *p)
 			   x->old_lsda.present || x->new_lsda.present);
 	if (!ret && common < p->new_size)
 		ret = compare_branches(x, p, common);
-	return ret;
+	return ret ? ret : compare_padding(x, p, common);
+}
+
+/* What covers copies begins where one begins, and ends where one ends, or the way from it. */
+static int check_new_bounds(struct vf *vf)
+{
+	const struct mp_map_piece *piece = vf->map->pieces;
+	const struct mp_map_piece *last = piece + vf->map->nr_pieces;
+
+	for (uint32_t i = 0; i < vf->new_eh.nr_fdes; i++) {
+		const struct vf_fde *fde = &vf->new_eh.fdes[i];
+		uint64_t end = fde->start + fde->size;
+
+		if (fde->start < vf->new_text->vaddr)
+			continue;
+		while (piece < last && piece->new_vaddr < fde->start)
+			piece++;
+		if (piece == last || piece->new_vaddr != fde->start)
+			return vf_refuse(vf, fde->start, "an FDE begins where no copy does");
+		while (piece < last && padding_end(vf, piece) < end)
+			piece++;
+		if (piece == last ||
+		    (piece->new_vaddr + piece->new_size != end && padding_end(vf, piece) != end))
+			return vf_refuse(vf, end, "an FDE ends where no copy does");
+	}
+	return 0;
 }
 
 int vf_check_unwind(struct vf *vf)
@@ -352,6 +436,10 @@ int vf_check_unwind(struct vf *vf)
 	ret = vf_eh_read(vf, vf->n, true, &vf->new_eh);
 	if (!ret)
 		ret = check_old_fdes(vf);
+	if (!ret)
+		ret = check_new_bounds(vf);
+	if (!ret)
+		ret = vf_check_lsdas(vf);
 	for (uint32_t i = 0; !ret && i < vf->map->nr_pieces; i++)
 		ret = check_piece(&x, &vf->map->pieces[i]);
 	free(x.old_rows.row);

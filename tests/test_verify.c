@@ -186,7 +186,7 @@ START_TEST(verify_refuses_missing_or_wrong_unwind_row)
 	ck_assert_uint_gt(fde.size, 4);
 	len = (uint32_t)fde.size - 4;
 	memcpy(at + 12, &len, 4);
-	pair_refused(&p, "no FDE");
+	pair_refused(&p, "FDE ends");
 	/* The FDE is gone, from the search table, too. */
 	hdr = pair_at(&p, mp_elf_section(p.good, ".eh_frame_hdr")->vaddr);
 	at = new_fde(&p, piece->new_vaddr, &fde);

@@ -26,8 +26,8 @@ struct pair {
 	struct me_verify_report report;
 };
 
-/* Build @command (a gcc or g++ command line, "-o FILE" is added) and optimise it. */
-static inline void pair_build(struct pair *p, const char *command, uint64_t seed)
+/* Build by @command (a gcc or g++ command line, "-o FILE" is added) and optimise the outcome. */
+static inline void pair_build_as_it_is(struct pair *p, const char *command, uint64_t seed)
 {
 	const char *dir = getenv("TMPDIR");
 	char exe[256], out[300], line[1024];
@@ -39,7 +39,7 @@ static inline void pair_build(struct pair *p, const char *command, uint64_t seed
 	memset(p, 0, sizeof(*p));
 	snprintf(exe, sizeof(exe), "%s/morph-verify-%d", dir ? dir : "/tmp", (int)getpid());
 	snprintf(out, sizeof(out), "%s.out", exe);
-	snprintf(line, sizeof(line), "%s -Wl,--emit-relocs -o %s", command, exe);
+	snprintf(line, sizeof(line), "%s -o %s", command, exe);
 	ck_assert_msg(system(line) == 0, "%s", line);
 	options.stress = seed != 0;
 	options.stress_seed = seed;
@@ -57,6 +57,25 @@ static inline void pair_build(struct pair *p, const char *command, uint64_t seed
 	memcpy(p->bytes, p->good->data, p->size);
 	rc = me_verify(p->original, p->good, &p->report, &err);
 	ck_assert_msg(rc == 0, "%s", err.msg);
+}
+
+/* The same with the linker's account of all addresses. */
+static inline void pair_build(struct pair *p, const char *command, uint64_t seed)
+{
+	char line[512];
+
+	snprintf(line, sizeof(line), "%s -Wl,--emit-relocs", command);
+	pair_build_as_it_is(p, line, seed);
+}
+
+/* And one as distributions ship them: stripped, no relocations but the loader's. */
+static inline void pair_build_stock(struct pair *p, const char *command, uint64_t seed)
+{
+	char line[512];
+
+	snprintf(line, sizeof(line), "%s -s", command);
+	pair_build_as_it_is(p, line, seed);
+	ck_assert(!p->original->relinkable);
 }
 
 static inline void pair_free(struct pair *p)

@@ -1,0 +1,180 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * Not one bit of an output may change unseen: each one is flipped, of headers, old code and data,
+ * copies, unwind tables, map, symbols, names and padding, in files with and without relocations.
+ * What verify lets pass stands on a short list, each entry with its reason.
+ *
+ * By default one bit of each byte; MORPH_MUTATION=all flips all (make check-mutation).
+ */
+#include "tests/suite.h"
+
+#include <errno.h>
+
+#include "tests/verify_pair.h"
+
+#define MUTANTS "g++ -O2 -Wl,-z,noseparate-code tests/data/mutants.cc"
+
+/* Is the bit one that says nothing to a program, a loader or an unwinder? */
+struct irrelevant {
+	const char *why;
+	bool (*is_one)(const struct pair *p, uint64_t off, int bit);
+};
+
+static uint64_t offset_in(const struct pair *p, const char *name, uint64_t off)
+{
+	const struct mp_section *sec = mp_elf_section(p->good, name);
+
+	return sec && off - sec->off < sec->size ? off - sec->off : UINT64_MAX;
+}
+
+static bool is_build_id(const struct pair *p, uint64_t off, int bit)
+{
+	uint64_t at = offset_in(p, ".note.gnu.build-id", off);
+
+	(void)bit;
+	return at != UINT64_MAX && at >= 16;
+}
+
+static bool is_size_of_exception_tables(const struct pair *p, uint64_t off, int bit)
+{
+	uint64_t at = off - p->good->ehdr.e_shoff, index = at / sizeof(Elf64_Shdr);
+
+	return index < p->good->nr_sections && bit < 2 &&
+	       at % sizeof(Elf64_Shdr) == offsetof(Elf64_Shdr, sh_size) &&
+	       !strcmp(p->good->sections[index].name, ".gcc_except_table.morph");
+}
+
+static bool is_size_of_copies_symbol(const struct pair *p, uint64_t off, int bit)
+{
+	uint64_t at = offset_in(p, ".symtab", off);
+	Elf64_Sym sym;
+
+	(void)bit;
+	if (at == UINT64_MAX)
+		return false;
+	memcpy(&sym, p->good->data + off - at % sizeof(sym), sizeof(sym));
+	return at % sizeof(sym) >= offsetof(Elf64_Sym, st_size) &&
+	       sym.st_shndx < p->good->nr_sections &&
+	       !strcmp(p->good->sections[sym.st_shndx].name, ".morph.text");
+}
+
+static const struct irrelevant irrelevant[] = {
+	{"the build-id is a name that nothing is computed from; any value but the original's does",
+	 is_build_id},
+	{"the section of exception tables may count the zeros behind them up to the alignment",
+	 is_size_of_exception_tables},
+	{"the size of a function's run of copies is for debuggers; it may end with any copy",
+	 is_size_of_copies_symbol},
+};
+
+static const char *reason_for(const struct pair *p, uint64_t off, int bit)
+{
+	for (size_t i = 0; i < sizeof(irrelevant) / sizeof(irrelevant[0]); i++)
+		if (irrelevant[i].is_one(p, off, bit))
+			return irrelevant[i].why;
+	return NULL;
+}
+
+/* In words, for a failure's message. */
+static const char *place_of(const struct pair *p, uint64_t off)
+{
+	static char text[128];
+	uint64_t at = off - p->good->ehdr.e_shoff;
+
+	if (at / sizeof(Elf64_Shdr) < p->good->nr_sections) {
+		snprintf(text, sizeof(text), "byte %d of the header of %s",
+			 (int)(at % sizeof(Elf64_Shdr)),
+			 p->good->sections[at / sizeof(Elf64_Shdr)].name);
+		return text;
+	}
+	for (uint32_t i = 1; i < p->good->nr_sections; i++) {
+		const struct mp_section *sec = &p->good->sections[i];
+
+		if (sec->type == SHT_NOBITS || off - sec->off >= sec->size)
+			continue;
+		snprintf(text, sizeof(text), "byte %#llx of %s",
+			 (unsigned long long)(off - sec->off), sec->name);
+		return text;
+	}
+	return "in no section";
+}
+
+static void build(struct pair *p, int variant)
+{
+	char command[200];
+
+	snprintf(command, sizeof(command), MUTANTS "%s",
+		 variant & 1 ? " -fno-pie -no-pie" : " -fPIE -pie");
+	if (variant & 2)
+		pair_build_stock(p, command, 3);
+	else
+		pair_build(p, command, 3);
+}
+
+START_TEST(verify_refuses_every_flipped_bit)
+{
+	const char *mode = getenv("MORPH_MUTATION");
+	bool all = mode && !strcmp(mode, "all");
+	uint64_t tried = 0, passed = 0, bad = 0;
+	struct pair p;
+
+	build(&p, _i);
+	for (uint64_t off = 0; off < p.size; off++) {
+		for (int bit = 0; bit < 8; bit++) {
+			struct mp_err err;
+
+			/* Bits of neighbours differ, and those of neighbouring words. */
+			if (!all && (uint64_t)bit != (off * 5 + off / 8) % 8)
+				continue;
+			p.bytes[off] ^= (uint8_t)(1u << bit);
+			tried++;
+			if (!pair_verify(&p, p.size, &err)) {
+				passed++;
+				if (!reason_for(&p, off, bit)) {
+					printf("bit %d at file offset %#llx may change, %s\n", bit,
+					       (unsigned long long)off, place_of(&p, off));
+					bad++;
+				}
+			}
+			p.bytes[off] ^= (uint8_t)(1u << bit);
+		}
+	}
+	printf("variant %d: %llu bits of %zu bytes, %llu passed, %llu of them without a reason\n",
+	       _i, (unsigned long long)tried, p.size, (unsigned long long)passed,
+	       (unsigned long long)bad);
+	fflush(stdout);
+	ck_assert_uint_ge(tried, p.size);
+	/* The build-id shows that what passes is seen here. */
+	ck_assert_uint_gt(passed, 0);
+	ck_assert_uint_eq(bad, 0);
+	pair_free(&p);
+}
+END_TEST
+
+START_TEST(verify_refuses_the_original_s_build_id)
+{
+	const struct mp_section *sec;
+	struct pair p;
+
+	build(&p, _i);
+	sec = mp_elf_section(p.original, ".note.gnu.build-id");
+	ck_assert_ptr_nonnull(sec);
+	memcpy(p.bytes + sec->off, p.original->data + sec->off, sec->size);
+	pair_refused(&p, "build-id");
+	pair_free(&p);
+}
+END_TEST
+
+static Suite *verify_bits_suite(void)
+{
+	Suite *suite = suite_create("verify_bits");
+	TCase *tc = tcase_create("verify_bits");
+
+	tcase_add_loop_test(tc, verify_refuses_every_flipped_bit, 0, 4);
+	tcase_add_loop_test(tc, verify_refuses_the_original_s_build_id, 0, 4);
+	tcase_set_timeout(tc, 1200);
+	suite_add_tcase(suite, tc);
+	return suite;
+}
+
+MORPH_SUITE_MAIN(verify_bits_suite)

@@ -1,0 +1,350 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * Wrong outputs that look right: every byte of them is what an editor would write somewhere, only
+ * not here. Each is tried on files with and without relocations.
+ */
+#include "tests/suite.h"
+
+#include <errno.h>
+
+#include "tests/verify_pair.h"
+
+#define MUTANTS "g++ -O2 tests/data/mutants.cc"
+#define CONTROL "gcc -O2 tests/data/control.c"
+
+static void build(struct pair *p, const char *program, int variant)
+{
+	char command[200];
+
+	snprintf(command, sizeof(command), "%s%s", program,
+		 variant & 1 ? " -fno-pie -no-pie" : " -fPIE -pie");
+	if (variant & 2)
+		pair_build_stock(p, command, 1);
+	else
+		pair_build(p, command, 1);
+}
+
+static int32_t get32(const uint8_t *p)
+{
+	int32_t v;
+
+	memcpy(&v, p, sizeof(v));
+	return v;
+}
+
+static void put32(uint8_t *p, int64_t v)
+{
+	int32_t w = (int32_t)v;
+
+	memcpy(p, &w, sizeof(w));
+}
+
+static bool refused(struct pair *p)
+{
+	struct mp_err err;
+	int rc = pair_verify(p, p->size, &err);
+
+	pair_restore(p);
+	return rc == -EBADMSG;
+}
+
+/* The conditional branches with 4 bytes of displacement at the end of copies. */
+static uint32_t find_branches(struct pair *p, uint64_t *at, uint32_t max)
+{
+	uint32_t nr = 0;
+
+	for (uint32_t i = 0; i < p->map->nr_pieces && nr < max; i++) {
+		const struct mp_map_piece *piece = &p->map->pieces[i];
+		uint64_t end = piece->new_vaddr + piece->new_size;
+		const uint8_t *b = piece->new_size >= 6 ? pair_at(p, end - 6) : NULL;
+
+		if (b && b[0] == 0x0f && (b[1] & 0xf0) == 0x80)
+			at[nr++] = end - 6;
+	}
+	return nr;
+}
+
+START_TEST(verify_refuses_swapped_targets_of_two_branches)
+{
+	uint32_t nr, tried = 0;
+	uint64_t at[256];
+	struct pair p;
+
+	build(&p, CONTROL, _i);
+	nr = find_branches(&p, at, 256);
+	for (uint32_t i = 1; i < nr; i++) {
+		uint8_t *a = pair_at(&p, at[i - 1]) + 2, *b = pair_at(&p, at[i]) + 2;
+		int64_t to_a = (int64_t)at[i - 1] + 6 + get32(a);
+		int64_t to_b = (int64_t)at[i] + 6 + get32(b);
+
+		if (to_a == to_b)
+			continue;
+		put32(a, to_b - (int64_t)at[i - 1] - 6);
+		put32(b, to_a - (int64_t)at[i] - 6);
+		ck_assert_msg(refused(&p), "branches at %#llx and %#llx",
+			      (unsigned long long)at[i - 1], (unsigned long long)at[i]);
+		tried++;
+	}
+	ck_assert_uint_gt(tried, 1);
+	pair_free(&p);
+}
+END_TEST
+
+START_TEST(verify_refuses_inverted_condition)
+{
+	uint64_t at[256];
+	struct pair p;
+	uint32_t nr;
+
+	build(&p, CONTROL, _i);
+	nr = find_branches(&p, at, 256);
+	ck_assert_uint_gt(nr, 1);
+	for (uint32_t i = 0; i < nr; i++) {
+		pair_at(&p, at[i])[1] ^= 1;
+		ck_assert_msg(refused(&p), "branch at %#llx", (unsigned long long)at[i]);
+	}
+	pair_free(&p);
+}
+END_TEST
+
+static bool is_patch(const struct pair *p, const struct mp_map_piece *piece)
+{
+	const uint8_t *a = mp_elf_bytes(p->original, piece->old_vaddr, 5);
+	const uint8_t *b = mp_elf_bytes(p->good, piece->old_vaddr, 5);
+
+	return a && b && piece->old_size >= 5 && a[0] != 0xe9 && b[0] == 0xe9;
+}
+
+/* Where a patch is missing the old code runs on, as it always did. Half a patch is another matter. */
+START_TEST(verify_takes_a_missing_patch_but_not_half_a_one)
+{
+	uint32_t tried = 0;
+	struct pair p;
+
+	build(&p, MUTANTS, _i);
+	for (uint32_t i = 0; i < p.map->nr_pieces; i++) {
+		const struct mp_map_piece *piece = &p.map->pieces[i];
+		const uint8_t *old = mp_elf_bytes(p.original, piece->old_vaddr, 5);
+		const uint8_t *good = mp_elf_bytes(p.good, piece->old_vaddr, 5);
+		struct mp_err err = {""};
+
+		if (!is_patch(&p, piece))
+			continue;
+		memcpy(pair_at(&p, piece->old_vaddr), old, 5);
+		ck_assert_msg(pair_verify(&p, p.size, &err) == 0, "%s", err.msg);
+		pair_restore(&p);
+		for (size_t k = 1; k < 5; k++) {
+			uint8_t *now = pair_at(&p, piece->old_vaddr);
+
+			memcpy(now, old, k);
+			if (!memcmp(now, old, 5) || !memcmp(now, good, 5))
+				continue;
+			ck_assert_msg(refused(&p), "%zu bytes at %#llx", k,
+				      (unsigned long long)piece->old_vaddr);
+		}
+		pair_restore(&p);
+		tried++;
+	}
+	ck_assert_uint_gt(tried, 3);
+	pair_free(&p);
+}
+END_TEST
+
+/* The switch's labels: no jump may stand so that one of them lies in its middle. */
+START_TEST(verify_refuses_patch_over_a_label_of_a_table)
+{
+	uint32_t tried = 0;
+	struct pair p;
+
+	build(&p, CONTROL, _i);
+	for (uint32_t i = 0; i < p.map->nr_pieces; i++) {
+		const struct mp_map_piece *piece = &p.map->pieces[i];
+
+		/* A jump that begins before the block, and one that ends behind it. */
+		for (uint64_t at = piece->old_vaddr - 4; at < piece->old_vaddr; at++) {
+			uint8_t *b = pair_at(&p, at);
+
+			b[0] = 0xe9;
+			put32(b + 1, (int64_t)(piece->new_vaddr - at - 5));
+			ck_assert_msg(refused(&p), "%#llx", (unsigned long long)at);
+			tried++;
+		}
+		if (piece->old_size >= 5)
+			continue;
+		pair_at(&p, piece->old_vaddr)[0] = 0xe9;
+		put32(pair_at(&p, piece->old_vaddr) + 1,
+		      (int64_t)(piece->new_vaddr - piece->old_vaddr - 5));
+		ck_assert_msg(refused(&p), "%#llx", (unsigned long long)piece->old_vaddr);
+	}
+	ck_assert_uint_gt(tried, 40);
+	pair_free(&p);
+}
+END_TEST
+
+/* An FDE and its entry in the search table agree with each other, but not with the code. */
+START_TEST(verify_refuses_shifted_fde)
+{
+	const struct mp_section *hdr;
+	uint32_t tried = 0;
+	struct pair p;
+
+	build(&p, MUTANTS, _i);
+	hdr = mp_elf_section(p.good, ".eh_frame_hdr");
+	for (uint32_t i = 0; i < p.good->nr_fdes; i++) {
+		const struct mp_fde *fde = &p.good->fdes[i];
+
+		for (int by = -1; by <= 1; by += 2) {
+			uint8_t *start = pair_at(&p, fde->fde_vaddr) + 8;
+			uint8_t *entry = pair_at(&p, hdr->vaddr) + 12 + 8 * i;
+
+			ck_assert_int_eq(get32(entry), (int32_t)(fde->start - hdr->vaddr));
+			put32(start, get32(start) + by);
+			put32(entry, get32(entry) + by);
+			ck_assert_msg(refused(&p), "FDE of %#llx", (unsigned long long)fde->start);
+			tried++;
+		}
+	}
+	ck_assert_uint_gt(tried, 10);
+	pair_free(&p);
+}
+END_TEST
+
+static uint64_t get_uleb(const uint8_t **p)
+{
+	uint64_t v = 0;
+
+	for (unsigned int shift = 0;; shift += 7) {
+		v |= (uint64_t)(**p & 0x7f) << shift;
+		if (!(*(*p)++ & 0x80))
+			return v;
+	}
+}
+
+/* Drop the pads of the table at @vaddr one after the other. Return: how many. */
+static uint32_t drop_pads(struct pair *p, uint64_t vaddr)
+{
+	const uint8_t *at = mp_elf_bytes(p->good, vaddr, 1), *start = at, *end;
+	uint32_t nr = 0;
+	uint64_t len;
+
+	at += *at == 0xff ? 1 : 5;
+	if (*at++ != 0xff)
+		get_uleb(&at);
+	ck_assert_uint_eq(*at++, 0x01);
+	len = get_uleb(&at);
+	end = at + len;
+	while (at < end) {
+		const uint8_t *pad;
+
+		get_uleb(&at);
+		get_uleb(&at);
+		pad = at;
+		if (get_uleb(&at)) {
+			uint8_t *b = pair_at(p, vaddr) + (pad - start);
+
+			/* As many bytes as before, the value 0. */
+			for (; pad + 1 < at; pad++)
+				*b++ = 0x80;
+			*b = 0;
+			ck_assert_msg(refused(p), "table at %#llx", (unsigned long long)vaddr);
+			nr++;
+		}
+		get_uleb(&at);
+	}
+	return nr;
+}
+
+START_TEST(verify_refuses_dropped_landing_pad)
+{
+	uint32_t nr = 0;
+	struct pair p;
+
+	build(&p, MUTANTS, _i);
+	for (uint32_t i = 0; i < p.good->nr_fdes; i++)
+		if (p.good->fdes[i].lsda &&
+		    p.good->fdes[i].start >= mp_elf_section(p.good, ".morph.text")->vaddr)
+			nr += drop_pads(&p, p.good->fdes[i].lsda);
+	ck_assert_uint_gt(nr, 0);
+	pair_free(&p);
+}
+END_TEST
+
+/* The pointers of an unwind table would be followed once more. */
+START_TEST(verify_refuses_indirect_pointers)
+{
+	const struct mp_section *sec;
+	uint32_t tried = 0;
+	struct pair p;
+
+	build(&p, MUTANTS, _i);
+	sec = mp_elf_section(p.good, ".eh_frame_hdr");
+	pair_at(&p, sec->vaddr)[1] ^= 0x80;
+	ck_assert(refused(&p));
+	sec = mp_elf_section(p.good, ".eh_frame");
+	for (uint64_t k = 0; k < sec->size; k++) {
+		uint8_t *b = pair_at(&p, sec->vaddr + k);
+
+		if (*b != 0x1b)
+			continue;
+		*b |= 0x80;
+		ck_assert(refused(&p));
+		tried++;
+	}
+	ck_assert_uint_gt(tried, 0);
+	sec = mp_elf_section(p.good, ".gcc_except_table.morph");
+	pair_at(&p, sec->vaddr)[0] ^= 0x80;
+	ck_assert(refused(&p));
+	pair_free(&p);
+}
+END_TEST
+
+/* What no loader reads: names, strings, symbols, comments, and what lies between. */
+START_TEST(verify_refuses_changes_of_what_is_not_loaded)
+{
+	static const char *const names[] = {".comment", ".shstrtab", ".symtab", ".strtab"};
+	uint32_t tried = 0;
+	struct pair p;
+
+	build(&p, MUTANTS, _i);
+	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+		const struct mp_section *sec = mp_elf_section(p.good, names[i]);
+
+		if (!sec)
+			continue;
+		p.bytes[sec->off + sec->size / 2] ^= 1;
+		ck_assert_msg(refused(&p), "%s", names[i]);
+		tried++;
+	}
+	ck_assert_uint_ge(tried, 2);
+	/* Bytes that were added behind everything else. */
+	p.bytes = realloc(p.bytes, p.size + 1);
+	ck_assert_ptr_nonnull(p.bytes);
+	p.bytes[p.size] = 1;
+	p.size++;
+	{
+		struct mp_err err;
+
+		ck_assert_int_eq(pair_verify(&p, p.size, &err), -EBADMSG);
+	}
+	pair_free(&p);
+}
+END_TEST
+
+static Suite *verify_lies_suite(void)
+{
+	Suite *suite = suite_create("verify_lies");
+	TCase *tc = tcase_create("verify_lies");
+
+	tcase_add_loop_test(tc, verify_refuses_swapped_targets_of_two_branches, 0, 4);
+	tcase_add_loop_test(tc, verify_refuses_inverted_condition, 0, 4);
+	tcase_add_loop_test(tc, verify_takes_a_missing_patch_but_not_half_a_one, 0, 4);
+	tcase_add_loop_test(tc, verify_refuses_patch_over_a_label_of_a_table, 0, 4);
+	tcase_add_loop_test(tc, verify_refuses_shifted_fde, 0, 4);
+	tcase_add_loop_test(tc, verify_refuses_dropped_landing_pad, 0, 4);
+	tcase_add_loop_test(tc, verify_refuses_indirect_pointers, 0, 4);
+	tcase_add_loop_test(tc, verify_refuses_changes_of_what_is_not_loaded, 0, 4);
+	suite_add_tcase(suite, tc);
+	return suite;
+}
+
+MORPH_SUITE_MAIN(verify_lies_suite)
