@@ -26,6 +26,7 @@ struct emitter {
 	struct me_placement placement;
 	struct me_sections sections;
 	struct me_unwind unwind;
+	struct me_debug *debug;
 	uint8_t *note;
 	size_t note_size;
 	uint64_t unwind_vaddr, note_vaddr;
@@ -222,12 +223,15 @@ static int add_unloaded(struct emitter *e, struct me_symbols *symbols, struct mp
 	struct me_sections *s = &e->sections;
 	int rc = 0;
 
-	for (uint32_t i = 1; !rc && i < s->nr_shdrs; i++) {
+	for (uint32_t i = 1; rc >= 0 && i < s->nr_shdrs; i++) {
 		Elf64_Shdr *h = &s->shdrs[i];
 		const uint8_t *bytes = e->elf->data + h->sh_offset;
 		int own = 0;
 
-		if (h->sh_flags & SHF_ALLOC || s->origin[i] == 0 || h->sh_type == SHT_NOBITS)
+		if (h->sh_flags & SHF_ALLOC || h->sh_type == SHT_NOBITS)
+			continue;
+		rc = me_debug_put(e->debug, i, h, &e->out->image);
+		if (rc || s->origin[i] == 0)
 			continue;
 		if (i == s->symtab) {
 			bytes = symbols->symtab;
@@ -249,7 +253,7 @@ static int add_unloaded(struct emitter *e, struct me_symbols *symbols, struct mp
 		rc = me_image_add(&e->out->image, bytes, h->sh_size, h->sh_addralign, own,
 				  &h->sh_offset);
 	}
-	return rc ? mp_err_set(err, -rc, "out of memory") : 0;
+	return rc < 0 ? mp_err_set(err, -rc, "out of memory") : 0;
 }
 
 static int build_symbols(struct emitter *e, struct me_symbols *symbols, struct mp_err *err)
@@ -343,6 +347,8 @@ int me_emit(const struct mp_cfg *cfg, const struct me_plan *plan, struct me_emit
 	if (!rc)
 		rc = build_head(&e, err);
 	if (!rc)
+		rc = me_debug_build(cfg, &e.placement, &e.sections, &e.debug, &out->debug, err);
+	if (!rc)
 		rc = assemble(&e, err);
 	if (!rc)
 		summarise(&e);
@@ -350,6 +356,7 @@ int me_emit(const struct mp_cfg *cfg, const struct me_plan *plan, struct me_emit
 	me_pointers_fini(&e.pointers);
 	me_placement_fini(&e.placement);
 	me_sections_fini(&e.sections);
+	me_debug_free(e.debug);
 	free(e.unwind.bytes);
 	free(e.note);
 	free(e.head);

@@ -10,6 +10,7 @@
 
 #include <stdint.h>
 
+#include "editor/debug.h"
 #include "editor/image.h"
 #include "editor/patch.h"
 #include "editor/plan.h"
@@ -25,6 +26,7 @@ struct me_emitted {
 	uint64_t nr_inverted, nr_jumps_added, nr_jumps_dropped;
 	uint32_t nr_fdes_new;
 	uint32_t nr_redirected; /* functions whose address is that of the copy now */
+	struct me_debug_report debug;
 	const char *slot_price; /* what the program header slot held before */
 };
 

@@ -278,9 +278,13 @@ static int flush_report(int failed)
 static void say_stage(enum me_stage stage)
 {
 	static const char *const texts[ME_NR_STAGES] = {
-		[ME_STAGE_READ] = "reading the file",	 [ME_STAGE_PROFILE] = "reading the profile",
-		[ME_STAGE_INFER] = "inferring counts",	 [ME_STAGE_LAYOUT] = "laying out",
-		[ME_STAGE_EMIT] = "making the new code", [ME_STAGE_WRITE] = "writing",
+		[ME_STAGE_READ] = "reading the file",
+		[ME_STAGE_PROFILE] = "reading the profile",
+		[ME_STAGE_INFER] = "inferring counts",
+		[ME_STAGE_LAYOUT] = "laying out",
+		[ME_STAGE_EMIT] = "making the new code",
+		[ME_STAGE_DEBUG] = "debug information",
+		[ME_STAGE_WRITE] = "writing",
 		[ME_STAGE_VERIFY] = "verifying",
 	};
 

@@ -50,6 +50,8 @@ static void end_stage(struct job *job, enum me_stage stage)
 	stage++;
 	if (job->options->all && stage == ME_STAGE_PROFILE)
 		stage = ME_STAGE_LAYOUT;
+	if (stage == ME_STAGE_DEBUG)
+		stage++;
 	if (job->options->progress && stage < ME_NR_STAGES)
 		job->options->progress(stage);
 }
@@ -322,6 +324,8 @@ static int produce(struct job *job, struct mp_err *err)
 		return mp_err_set(err, rc == -ERANGE ? EPERM : -rc, "%s: %s", job->options->input,
 				  why.msg);
 	end_stage(job, ME_STAGE_EMIT);
+	r->stage_s[ME_STAGE_DEBUG] = r->emitted.debug.seconds;
+	r->stage_s[ME_STAGE_EMIT] -= r->emitted.debug.seconds;
 	r->new_size = r->emitted.image.size_bytes;
 	return job->options->files ? write_open(job, err) : publish(job, err);
 }

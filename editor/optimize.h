@@ -32,6 +32,7 @@ enum me_stage {
 	ME_STAGE_INFER,
 	ME_STAGE_LAYOUT,
 	ME_STAGE_EMIT,
+	ME_STAGE_DEBUG, /* a part of emitting, told apart in the report */
 	ME_STAGE_WRITE,
 	ME_STAGE_VERIFY,
 	ME_NR_STAGES

@@ -17,8 +17,8 @@ enum {
 
 static const char *const stage_names[ME_NR_STAGES] = {
 	[ME_STAGE_READ] = "read",     [ME_STAGE_PROFILE] = "profile", [ME_STAGE_INFER] = "infer",
-	[ME_STAGE_LAYOUT] = "layout", [ME_STAGE_EMIT] = "emit",	      [ME_STAGE_WRITE] = "write",
-	[ME_STAGE_VERIFY] = "verify",
+	[ME_STAGE_LAYOUT] = "layout", [ME_STAGE_EMIT] = "emit",	      [ME_STAGE_DEBUG] = "debug",
+	[ME_STAGE_WRITE] = "write",   [ME_STAGE_VERIFY] = "verify",
 };
 
 static const char *const refusal_names[ME_NR_REFUSALS] = {
@@ -66,6 +66,23 @@ static void text_left_alone(FILE *out, const struct me_optimize_report *r)
 		fprintf(out, "      %-28s %8" PRIu64 " samples  %s\n",
 			*l->name ? l->name : "(no symbol)", l->samples, l->why);
 	}
+}
+
+static void text_debug(FILE *out, const struct me_debug_report *d)
+{
+	if (d->elsewhere)
+		fprintf(out, "  debug      in a separate file, which does not know the copies\n");
+	if (!d->present)
+		return;
+	fprintf(out,
+		"  debug      %" PRIu32 " of %" PRIu32 " units have copied code now, %" PRIu32
+		" functions, inlined calls and blocks\n",
+		d->nr_extended, d->nr_units, d->nr_scopes);
+	if (d->nr_scopes_left)
+		fprintf(out, "    %6" PRIu32 "  of these are known in the old code only\n",
+			d->nr_scopes_left);
+	if (d->nr_left)
+		fprintf(out, "    %6" PRIu32 "  units left as they were: %s\n", d->nr_left, d->why);
 }
 
 static void text_code(FILE *out, const struct me_optimize_report *r)
@@ -165,8 +182,10 @@ void me_report_text(FILE *out, const struct me_optimize_options *options,
 			"  inference  %" PRIu32 " of %" PRIu32
 			" functions by length scaling alone\n",
 			r->inference.nr_gave_up, r->inference.nr_funcs);
-	if (r->new_size)
+	if (r->new_size) {
 		text_code(out, r);
+		text_debug(out, &r->emitted.debug);
+	}
 	fprintf(out, "  cost       %.3f s (", total_s(r));
 	for (int i = 0; i < ME_NR_STAGES; i++)
 		fprintf(out, "%s%s %.3f", i ? ", " : "", stage_names[i], r->stage_s[i]);
@@ -220,6 +239,15 @@ static json_t *json_code(const struct me_optimize_report *r)
 			 (json_int_t)e->patches.nr_patches, "retargeted",
 			 (json_int_t)e->patches.nr_retargeted, "table_entries",
 			 (json_int_t)e->patches.nr_table_entries);
+}
+
+static json_t *json_debug(const struct me_debug_report *d)
+{
+	return json_pack("{s:b, s:b, s:I, s:I, s:I, s:I, s:I}", "present", d->present,
+			 "separate_file", d->elsewhere, "units", (json_int_t)d->nr_units,
+			 "units_extended", (json_int_t)d->nr_extended, "units_left",
+			 (json_int_t)d->nr_left, "scopes", (json_int_t)d->nr_scopes, "scopes_left",
+			 (json_int_t)d->nr_scopes_left);
 }
 
 static json_t *json_layout(const struct me_layout_options *layout)
@@ -285,6 +313,8 @@ int me_report_json(FILE *out, const struct me_optimize_options *options,
 	if (options->stress)
 		json_object_set_new(root, "stress_seed",
 				    json_integer((json_int_t)options->stress_seed));
+	if (r->new_size)
+		json_object_set_new(root, "debug", json_debug(&r->emitted.debug));
 	json_object_set_new(root, "evidence", json_string(evidence_name(r)));
 	if (r->has_prediction)
 		json_object_set_new(root, "predicted_taken_ratio", json_real(r->prediction.ratio));

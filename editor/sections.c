@@ -11,6 +11,9 @@
 
 #include "libprof/map.h"
 
+/* me_sections_append() is called for lists of ranges of two kinds at most. */
+#define MAX_APPENDED 2
+
 static const struct {
 	const char *name;
 	uint32_t type;
@@ -108,7 +111,7 @@ int me_sections_build(const struct mp_elf *elf, struct me_sections *out, struct 
 	*out = (struct me_sections){0};
 	if (elf->nr_sections == 0)
 		return mp_err_set(err, EPERM, "has no section headers");
-	if (elf->nr_sections + ME_NR_NEW_SECTIONS >= SHN_LORESERVE)
+	if (elf->nr_sections + ME_NR_NEW_SECTIONS + MAX_APPENDED >= SHN_LORESERVE)
 		return mp_err_set(err, EPERM, "has too many sections");
 	for (uint32_t i = 1; i < elf->nr_sections; i++) {
 		if (elf->sections[i].type == SHT_SYMTAB_SHNDX || elf->sections[i].type == SHT_GROUP)
@@ -137,6 +140,32 @@ int me_sections_build(const struct mp_elf *elf, struct me_sections *out, struct 
 	}
 	out->shstrtab = out->index[elf->ehdr.e_shstrndx];
 	return remap_links(elf, out, err);
+}
+
+int me_sections_append(struct me_sections *sections, const char *name, uint32_t type,
+		       uint32_t *index)
+{
+	uint32_t nr = sections->nr_shdrs;
+	Elf64_Shdr *shdrs = realloc(sections->shdrs, (nr + 1) * sizeof(*shdrs));
+	uint32_t *origin;
+	char *names;
+
+	if (!shdrs)
+		return -ENOMEM;
+	sections->shdrs = shdrs;
+	origin = realloc(sections->origin, (nr + 1) * sizeof(*origin));
+	if (!origin)
+		return -ENOMEM;
+	sections->origin = origin;
+	names = realloc(sections->names, sections->names_size + strlen(name) + 1);
+	if (!names)
+		return -ENOMEM;
+	sections->names = names;
+	origin[nr] = 0;
+	shdrs[nr] = (Elf64_Shdr){
+		.sh_name = add_name(sections, name), .sh_type = type, .sh_addralign = 1};
+	*index = sections->nr_shdrs++;
+	return 0;
 }
 
 void me_sections_fini(struct me_sections *sections)
