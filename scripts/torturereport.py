@@ -162,8 +162,9 @@ def write_tables(heads, runs):
     print_functions(by_kind)
     print_executed(by_kind)
     whys = collections.Counter((r["result"], r["why"]) for r in runs if r["result"] != "same")
-    table(["result", "why", "runs"],
-          [[result, why, n] for (result, why), n in whys.most_common()])
+    if whys:
+        table(["result", "why", "runs"],
+              [[result, why, n] for (result, why), n in whys.most_common()])
     bad = total.counts["broken"] + total.counts["failed"]
     print(f"{len(runs)} runs: {total.counts['same']} the same after, "
           f"{total.counts['broken']} broken, {total.counts['failed']} failed, "
