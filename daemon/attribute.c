@@ -197,12 +197,13 @@ static int attribute_mmap(struct md_attribute *at, const struct morph_mmap *reco
 	const struct md_file unknown = {.why = MP_UNATTR_UNREADABLE};
 	const struct md_file *file = md_modcache_file(at->modcache, record->module);
 	struct md_space *space;
-	size_t nr;
+	size_t nr = 0;
 	int ret;
 
 	if (!file)
 		file = &unknown;
-	nr = md_file_mappings(file, record, mappings, MAX_PIECES_MMAP);
+	if (!(task->flags & MORPH_MMAP_NOWHERE))
+		nr = md_file_mappings(file, record, mappings, MAX_PIECES_MMAP);
 	ret = md_procmap_map(at->procmap, task->tgid, task->exec_id, mappings, nr);
 	if (ret)
 		return 0; /* too many mappings: their samples are counted as without one */
@@ -254,7 +255,12 @@ int md_attribute_record(struct md_attribute *at, const struct morph_record *reco
 		md_procmap_fork(at->procmap, task->tgid,
 				((const struct morph_fork *)record)->parent_tgid);
 		return 0;
-	case MORPH_REC_EXIT: md_procmap_exit(at->procmap, task->tgid); return 0;
+	case MORPH_REC_EXIT:
+		if (task->flags & MORPH_EXIT_PROCESS)
+			md_procmap_end(at->procmap, task->tgid);
+		else
+			md_procmap_exit(at->procmap, task->tgid);
+		return 0;
 	case MORPH_REC_LOST: attribute_lost(at, (const void *)record); return 0;
 	case MORPH_REC_MODULE: md_modcache_declare(at->modcache, (const void *)record); return 0;
 	case MORPH_REC_MODULE_MAP:

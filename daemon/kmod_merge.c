@@ -19,9 +19,16 @@ int md_kmod_merge_init(struct md_kmod_merge *m, uint32_t command, uint32_t exec_
 
 void md_kmod_merge_fini(struct md_kmod_merge *m)
 {
+	uint32_t i;
+
+	for (i = 0; i < m->nr_rings; i++)
+		md_kmod_files_fini(&m->files[i]);
+	free(m->files);
 	free(m->rings);
 	md_buf_fini(&m->out);
+	md_buf_fini(&m->taken);
 	md_buf_fini(&m->scan);
+	md_pidmap_fini(&m->named);
 	md_pidmap_fini(&m->seen_at);
 	md_pidmap_fini(&m->family);
 	memset(m, 0, sizeof(*m));
@@ -30,6 +37,7 @@ void md_kmod_merge_fini(struct md_kmod_merge *m)
 int md_kmod_merge_add_ring(struct md_kmod_merge *m, const struct md_kmod_ring *ring)
 {
 	uint32_t more = m->rings_capacity ? m->rings_capacity * 2 : 16;
+	struct md_kmod_files *files;
 	struct md_kmod_ring *rings;
 
 	if (m->nr_rings == m->rings_capacity) {
@@ -37,8 +45,13 @@ int md_kmod_merge_add_ring(struct md_kmod_merge *m, const struct md_kmod_ring *r
 		if (!rings)
 			return -ENOMEM;
 		m->rings = rings;
+		files = reallocarray(m->files, more, sizeof(*files));
+		if (!files)
+			return -ENOMEM;
+		m->files = files;
 		m->rings_capacity = more;
 	}
+	m->files[m->nr_rings] = (struct md_kmod_files){0};
 	m->rings[m->nr_rings++] = *ring;
 	return 0;
 }
@@ -141,7 +154,7 @@ static int follow_fork(struct md_kmod_merge *m, const struct morph_fork *fork)
 	return 0;
 }
 
-/* What @record, the last one of @m->out, becomes. Return: false: nothing. */
+/* What becomes of @record. Return: false: it goes nowhere. */
 static bool judge(struct md_kmod_merge *m, struct morph_record *record, bool is_hidden)
 {
 	struct morph_task *task = (struct morph_task *)record;
@@ -164,11 +177,44 @@ static bool judge(struct md_kmod_merge *m, struct morph_record *record, bool is_
 			return false;
 		if (is_hidden) {
 			task->tgid = task->tid = NO_PID;
-			task->exec_id = 0;
+			task->exec_id = task->flags = 0;
 		}
 		return true;
+	case MORPH_REC_FILE: return false;
 	default: return is_ours(m, task) && !is_in_scan(m, task);
 	}
+}
+
+/*
+ * @record goes out, and in front of it or instead of it what the module did not say in full.
+ * Return: 0 or -ENOMEM.
+ */
+static int give_record(struct md_kmod_merge *m, const struct md_kmod_files *files,
+		       struct morph_record *record)
+{
+	struct morph_task *task = (struct morph_task *)record;
+	bool is_samples = record->type == MORPH_REC_SAMPLES;
+	uint64_t exec_id;
+	void *room;
+	int ret = 0;
+
+	if (record->type == MORPH_REC_EXIT) {
+		md_pidmap_remove(&m->named, task->tgid);
+	} else if (record->type == MORPH_REC_SPACE) {
+		ret = md_pidmap_put(&m->named, task->tgid, task->exec_id);
+		return ret ? ret : md_kmod_space_add(files, (struct morph_space *)record, &m->out);
+	} else if (is_samples && task->flags) {
+		if (!md_pidmap_get(&m->named, task->tgid, &exec_id) || exec_id != task->exec_id) {
+			ret = md_kmod_program_add(files, task, &m->out);
+			if (!ret)
+				ret = md_pidmap_put(&m->named, task->tgid, task->exec_id);
+		}
+		task->flags = 0;
+	}
+	room = ret ? NULL : md_buf_add(&m->out, record->size);
+	if (room)
+		memcpy(room, record, record->size);
+	return room ? 0 : -ENOMEM;
 }
 
 /* ---- the order of time ---------------------------------------------------------------------- */
@@ -198,6 +244,7 @@ int md_kmod_merge_set_lost(struct md_kmod_merge *m, uint64_t nr_lost_events, uin
 	if (nr_lost_events == m->nr_lost_events)
 		return 0;
 	m->nr_lost_events = nr_lost_events;
+	md_pidmap_clear(&m->named);
 	/* A look at /proc that is still to come is worthless now, and will be found to be. */
 	m->wants_scan |= !m->scan.size;
 	return md_record_add_lost(&m->out, time_ns, 0, MORPH_LOST_RING_FULL, MORPH_LOST_STATE)
@@ -227,22 +274,24 @@ static struct md_kmod_ring *oldest_ring(const struct md_kmod_merge *m)
 
 static int take(struct md_kmod_merge *m, struct md_kmod_ring *ring, struct mp_err *err)
 {
+	struct md_kmod_files *files = &m->files[ring - m->rings];
 	bool is_hidden = ring->next.is_hidden;
-	size_t before = m->out.size;
 	struct morph_record *record;
 	int ret;
 
 	m->is_quiet &= ring->next.type == MORPH_REC_SAMPLES || ring->next.type == MORPH_REC_STACK;
-	ret = md_kmod_ring_take(ring, &m->out, err);
-	if (ret || m->out.size == before)
+	m->taken.size = 0;
+	ret = md_kmod_ring_take(ring, &m->taken, err);
+	if (ret || !m->taken.size)
 		return ret;
-	record = (struct morph_record *)(m->out.data + before);
-	if (record->type == MORPH_REC_FORK && !is_in_scan(m, (struct morph_task *)record) &&
-	    follow_fork(m, (struct morph_fork *)record))
-		return mp_err_set(err, ENOMEM, "no memory for processes");
-	if (!judge(m, record, is_hidden))
-		m->out.size = before;
-	return 0;
+	record = (struct morph_record *)m->taken.data;
+	if (record->type == MORPH_REC_FILE)
+		ret = md_kmod_files_put(files, (struct morph_file *)record);
+	else if (record->type == MORPH_REC_FORK && !is_in_scan(m, (struct morph_task *)record))
+		ret = follow_fork(m, (struct morph_fork *)record);
+	if (!ret && judge(m, record, is_hidden))
+		ret = give_record(m, files, record);
+	return ret ? mp_err_set(err, -ret, "no memory for records") : 0;
 }
 
 int md_kmod_merge_run(struct md_kmod_merge *m, uint64_t limit_ns, struct mp_err *err)

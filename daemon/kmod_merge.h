@@ -13,14 +13,18 @@
 #include <stdint.h>
 
 #include "daemon/kmod_ring.h"
+#include "daemon/kmod_space.h"
 #include "daemon/pidmap.h"
 
 #define MD_KMOD_BATCH_BYTES (256u << 10)
 
 struct md_kmod_merge {
 	struct md_kmod_ring *rings;
+	struct md_kmod_files *files; /* of each ring */
 	uint32_t nr_rings, rings_capacity;
-	struct md_buf out;
+	struct md_buf out, taken; /* @taken: the record that is being looked at */
+	/* Processes whose program was named by samples, or whose mappings are said: their exec_id. */
+	struct md_pidmap named;
 	uint64_t nr_samples; /* read, whoever's they are */
 	uint64_t nr_lost;    /* samples that LOST records told of */
 	bool is_quiet;	     /* set by the caller; cleared by whatever is no sample */

@@ -102,8 +102,8 @@ static int look(struct md_kmod_ring *ring, struct mp_err *err)
 			ring->pos = end;
 			continue;
 		}
-		/* Known ones only: who asks for no more than 1.2 knows nothing of later types. */
-		if (record.type == MORPH_REC_PAD || record.type > MORPH_REC_STACK) {
+		/* Known ones only: who asks for no more than 1.3 knows nothing of later types. */
+		if (record.type == MORPH_REC_PAD || record.type > MORPH_REC_SPACE) {
 			ring->pos = ring->done = end;
 			continue;
 		}

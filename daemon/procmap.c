@@ -218,6 +218,15 @@ void md_procmap_exit(struct md_procmap *pm, uint32_t tgid)
 	pm->lingering[i].serial = space->serial;
 }
 
+void md_procmap_end(struct md_procmap *pm, uint32_t tgid)
+{
+	struct md_space *space = *slot_of(pm, tgid);
+
+	if (space)
+		space->nr_threads = 1;
+	md_procmap_exit(pm, tgid);
+}
+
 /* A list of our own with room for @more. */
 static int own_maps(struct md_space *space, uint32_t more)
 {

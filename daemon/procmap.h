@@ -43,6 +43,8 @@ int md_procmap_fork(struct md_procmap *pm, uint32_t child, uint32_t parent);
 void md_procmap_add_thread(struct md_procmap *pm, uint32_t tgid);
 /* One thread less; after the last one the space lingers for samples that come late. */
 void md_procmap_exit(struct md_procmap *pm, uint32_t tgid);
+/* The same of all its threads. */
+void md_procmap_end(struct md_procmap *pm, uint32_t tgid);
 /* Add @nr mappings, each hiding what it overlaps. Return: 0, -ENOMEM (also: too many). */
 int md_procmap_map(struct md_procmap *pm, uint32_t tgid, uint32_t exec_id,
 		   const struct md_mapping *mappings, size_t nr);

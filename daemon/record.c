@@ -53,6 +53,8 @@ static const struct {
 	[MORPH_REC_MODULE_MAP] = {sizeof(struct morph_module_map), false},
 	[MORPH_REC_MODULE_ENDS] = {sizeof(struct morph_module_ends), false},
 	[MORPH_REC_STACK] = {sizeof(struct morph_stack), true},
+	[MORPH_REC_FILE] = {sizeof(struct morph_file), false},
+	[MORPH_REC_SPACE] = {sizeof(struct morph_space), true},
 };
 
 #define NR_TYPES (sizeof(types) / sizeof(types[0]))
@@ -71,8 +73,24 @@ static bool string_ends(const struct morph_record *record, size_t off)
 	return room && room <= MAX_PATH_LEN + MORPH_RECORD_ALIGN && !bytes[record->size - 1];
 }
 
+/* As each MMAP that it stands for would be. */
+static bool is_space_consistent(const struct morph_space *space)
+{
+	size_t room = space->task.record.size - sizeof(*space), i;
+	const struct morph_space_map *map = space->maps;
+	uint64_t start;
+
+	for (i = 0; i < room / sizeof(*map); i++, map++) {
+		start = map->start & MORPH_SPACE_START;
+		if (!map->nr_pages || start + ((uint64_t)map->nr_pages << 12) <= start)
+			return false;
+	}
+	return room % sizeof(*map) == 0;
+}
+
 static bool is_consistent(const struct morph_record *record)
 {
+	const struct morph_file *file = (const void *)record;
 	const struct morph_module *module = (const void *)record;
 	const struct morph_module_map *map = (const void *)record;
 	const struct morph_module_ends *ends = (const void *)record;
@@ -84,6 +102,10 @@ static bool is_consistent(const struct morph_record *record)
 		return mmap->build_id_len <= MORPH_BUILD_ID_MAX && mmap->len &&
 		       mmap->start + mmap->len > mmap->start && mmap->off + mmap->len > mmap->off &&
 		       string_ends(record, sizeof(*mmap));
+	case MORPH_REC_FILE:
+		return file->number < MORPH_NR_FILES && file->build_id_len <= MORPH_BUILD_ID_MAX &&
+		       string_ends(record, sizeof(*file));
+	case MORPH_REC_SPACE: return is_space_consistent((const void *)record);
 	case MORPH_REC_BRANCHES:
 		return (room - sizeof(struct morph_branches)) % sizeof(struct morph_branch) == 0;
 	case MORPH_REC_MODULE:

@@ -30,24 +30,25 @@ struct call {
 	} checks[NR_CHECKS];
 };
 
-#define READING                                                                                    \
-	{.nr = SYS_pread64}, {.nr = SYS_write}, {.nr = SYS_munmap}, {.nr = SYS_mremap},            \
-		{.nr = SYS_brk}, {.nr = SYS_exit_group},                                           \
-		{.nr = SYS_exit}, /* memory, never a file's and never to run */                    \
-		{.nr = SYS_mmap,                                                                   \
-		 .checks = {{.arg = 2, .forbidden = PROT_EXEC},                                    \
-			    {.arg = 3,                                                             \
-			     .required =                                                           \
-				     MAP_ANONYMOUS}}}, /* qsort() asks how much memory there is */ \
-		{.nr = SYS_sysinfo},                                                               \
-	{                                                                                          \
-		.nr = SYS_rt_sigreturn                                                             \
-	}
+/* Both of them read a file that is open, and end. */
+static const struct call worker_calls[] = {
+	{.nr = SYS_pread64},
+	{.nr = SYS_write},
+	{.nr = SYS_munmap},
+	{.nr = SYS_mremap},
+	{.nr = SYS_brk},
+	{.nr = SYS_exit_group},
+	{.nr = SYS_exit},
+	/* memory, never a file's and never to run */
+	{.nr = SYS_mmap,
+	 .checks = {{.arg = 2, .forbidden = PROT_EXEC}, {.arg = 3, .required = MAP_ANONYMOUS}}},
+	/* qsort() asks how much memory there is */
+	{.nr = SYS_sysinfo},
+	{.nr = SYS_rt_sigreturn},
+};
 
-static const struct call worker_calls[] = {READING};
-
+/* What the reader may do beyond that. */
 static const struct call reader_calls[] = {
-	READING,
 	{.nr = SYS_recvmsg},
 	{.nr = SYS_close},
 	{.nr = SYS_wait4},
@@ -120,7 +121,8 @@ static void add_call(struct filter *f, const struct call *call)
 		f->code[jump].jf = (uint8_t)(f->len - jump - 1);
 }
 
-static int install(const struct call *calls, size_t nr)
+/* A worker's calls, and @nr_more. */
+static int install(const struct call *more, size_t nr_more)
 {
 	struct filter f = {.len = 0};
 	struct sock_fprog program;
@@ -137,8 +139,10 @@ static int install(const struct call *calls, size_t nr)
 		}
 		end(&f, SECCOMP_RET_ALLOW);
 	} else {
-		for (i = 0; i < nr; i++)
-			add_call(&f, &calls[i]);
+		for (i = 0; i < sizeof(worker_calls) / sizeof(worker_calls[0]); i++)
+			add_call(&f, &worker_calls[i]);
+		for (i = 0; i < nr_more; i++)
+			add_call(&f, &more[i]);
 		/* x32's numbers, too, are none of these. */
 		end(&f, SECCOMP_RET_KILL_PROCESS);
 	}
@@ -155,5 +159,5 @@ int md_sandbox_filter_reader(void)
 
 int md_sandbox_filter_worker(void)
 {
-	return install(worker_calls, sizeof(worker_calls) / sizeof(worker_calls[0]));
+	return install(NULL, 0);
 }

@@ -295,6 +295,9 @@ static int kmod_open(const struct md_source_config *config, struct md_source **o
 		goto fail;
 	k->start.rate_hz = config->rate_hz < RATE_MAX_HZ ? config->rate_hz : RATE_MAX_HZ;
 	k->start.flags = config->no_kernel ? MORPH_START_NO_KERNEL : 0;
+	/* A command's children are found by their FORKs; and an older module knows nothing of it. */
+	if (!k->command && k->hello.abi_minor >= 3)
+		k->start.flags |= MORPH_START_LAZY;
 	describe(k, config);
 	ret = switch_on(k, err);
 	if (!ret)

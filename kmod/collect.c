@@ -33,6 +33,7 @@ int morph_collect_init(void)
 
 	check_trace_callback_type_sched_switch(morph_cpu_on_switch);
 	check_trace_callback_type_local_timer_entry(morph_sample_on_tick);
+	morph_spaces_init();
 	ret = morph_hooks_find(hooks, ARRAY_SIZE(hooks));
 	return ret ? ret : morph_events_init();
 }
@@ -67,6 +68,7 @@ static void unhook(void)
 	morph_hooks_stop(hooked, 1);
 	morph_mappings_stop();
 	morph_events_stop();
+	morph_spaces_stop();
 	hooked = NULL;
 }
 
@@ -74,14 +76,18 @@ int morph_collect_start(const struct morph_settings *settings)
 {
 	int ret;
 
-	morph_settings = *settings;
-	if (hooked != &hooks[settings->mode]) {
+	if (hooked != &hooks[settings->mode] || morph_settings.is_lazy != settings->is_lazy)
 		unhook();
+	morph_settings = *settings;
+	if (!hooked) {
 		ret = hook(settings->mode);
 		if (ret)
 			return ret;
 	}
-	return morph_cpus_start();
+	ret = morph_cpus_start();
+	if (!ret && settings->is_lazy)
+		morph_spaces_start();
+	return ret;
 }
 
 void morph_collect_stop(void)
@@ -99,6 +105,7 @@ void morph_collect_free(void)
 		cpu = per_cpu_ptr(&morph_cpus, id);
 		morph_ring_fini(&cpu->ring);
 		kfree(cpu->path);
+		kfree(cpu->files);
 		memset(cpu, 0, sizeof(*cpu));
 	}
 }

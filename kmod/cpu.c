@@ -76,12 +76,21 @@ static void set_interval(struct morph_cpu *cpu, u32 rate_hz)
 
 static int prepare(struct morph_cpu *cpu, u32 id)
 {
+	char *path;
 	int ret;
 
-	if (!cpu->path) {
-		cpu->path = kmalloc_node(PATH_MAX, GFP_KERNEL, cpu_to_node(id));
-		if (!cpu->path)
+	if (!cpu->files) {
+		cpu->files = kcalloc_node(MORPH_NR_FILES, sizeof(cpu->files[0]), GFP_KERNEL,
+					  cpu_to_node(id));
+		if (!cpu->files)
 			return -ENOMEM;
+	}
+	if (!cpu->path) {
+		path = kmalloc_node(PATH_MAX, GFP_KERNEL, cpu_to_node(id));
+		if (!path)
+			return -ENOMEM;
+		/* What is mapped on this CPU meanwhile may use it at once, and @files. */
+		smp_store_release(&cpu->path, path);
 	}
 	if (!cpu->ring.size) {
 		ret = morph_ring_init(&cpu->ring, id, morph_settings.ring_bytes);

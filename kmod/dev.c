@@ -82,7 +82,7 @@ static int start(void __user *arg)
 	ret = morph_settings_read(&settings);
 	if (ret)
 		return ret;
-	if (s.flags & ~(MORPH_START_NO_KERNEL | MORPH_START_MODE))
+	if (s.flags & ~(MORPH_START_NO_KERNEL | MORPH_START_MODE | MORPH_START_LAZY))
 		return -EINVAL;
 	if (s.flags & MORPH_START_MODE) {
 		if (s.mode > MORPH_MODE_TICK)
@@ -94,6 +94,7 @@ static int start(void __user *arg)
 	if (s.rate_hz)
 		settings.rate_hz = s.rate_hz;
 	settings.user_only = (s.flags & MORPH_START_NO_KERNEL) || !has_kernel;
+	settings.is_lazy = s.flags & MORPH_START_LAZY;
 	/* A record that does not fit leaves the rest of a ring unused: more might never be in it. */
 	settings.wake_bytes = s.wake_bytes ? min_t(u64, s.wake_bytes, settings.ring_bytes / 2)
 					   : settings.ring_bytes / 4;

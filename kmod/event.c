@@ -3,6 +3,7 @@
 #include <linux/kernel.h>
 #include <linux/ktime.h>
 #include <linux/sched.h>
+#include <linux/sched/signal.h>
 #include <linux/string.h>
 #include <linux/tracepoint.h>
 #include <trace/events/sched.h>
@@ -10,49 +11,74 @@
 #include "kmod/compat.h"
 #include "kmod/morphmon.h"
 
-void *morph_event_begin(struct morph_cpu *cpu, u32 type, u32 size, const struct task_struct *task)
+void *morph_record_begin(struct morph_cpu *cpu, u32 type, u32 size, const struct task_struct *task)
 {
-	u64 now_ns = ktime_get_ns();
-	struct morph_task *to;
+	struct morph_task *to = morph_ring_reserve(&cpu->ring, size);
 
-	to = morph_ring_reserve(&cpu->ring, size);
-	if (!to) {
-		morph_ring_lose(&cpu->ring, now_ns, 0, 1);
-		return NULL;
-	}
-	*to = (struct morph_task){
-		.record = {size, type, smp_processor_id()},
-		.time_ns = now_ns,
-		.tgid = task->tgid,
-		.tid = task->pid,
-		.exec_id = task->self_exec_id,
-	};
+	if (to)
+		*to = (struct morph_task){
+			.record = {size, type, smp_processor_id()},
+			.time_ns = ktime_get_ns(),
+			.tgid = task->tgid,
+			.tid = task->pid,
+			.exec_id = task->self_exec_id,
+		};
 	return to;
 }
 
-/* The record is of this CPU and this moment, so both are asked for with interrupts off. */
-static struct morph_cpu *enter(unsigned long *flags)
+void *morph_event_begin(struct morph_cpu *cpu, u32 type, u32 size, const struct task_struct *task)
 {
-	local_irq_save(*flags);
-	return this_cpu_ptr(&morph_cpus);
+	void *to = morph_record_begin(cpu, type, size, task);
+
+	if (!to)
+		morph_ring_lose(&cpu->ring, ktime_get_ns(), 0, 1);
+	return to;
+}
+
+/* Where there is a record to be written, or lost: on this CPU, at this moment. */
+struct event {
+	struct morph_cpu *cpu;
+	unsigned long flags;
+};
+
+/* Interrupts go off, until end(). Return: NULL: nothing is to be written. */
+static void *begin(struct event *event, enum morph_saying saying, u32 type, u32 size,
+		   const struct task_struct *task)
+{
+	local_irq_save(event->flags);
+	event->cpu = this_cpu_ptr(&morph_cpus);
+	if (saying == MORPH_SAY_LOST)
+		morph_ring_lose(&event->cpu->ring, ktime_get_ns(), 0, 1);
+	if (saying >= MORPH_SAY_NOTHING || !event->cpu->on)
+		return NULL;
+	return morph_event_begin(event->cpu, type, size, task);
+}
+
+/* @size: 0 where nothing was written. */
+static void end(struct event *event, u32 size)
+{
+	if (size)
+		morph_ring_commit(&event->cpu->ring, size);
+	local_irq_restore(event->flags);
 }
 
 static void on_fork(void *data, struct task_struct *parent, struct task_struct *child)
 {
-	struct morph_cpu *cpu;
+	enum morph_saying saying;
 	struct morph_fork *fork;
-	unsigned long flags;
+	struct event event;
 
 	if (child->flags & PF_KTHREAD)
 		return;
-	cpu = enter(&flags);
-	fork = cpu->on ? morph_event_begin(cpu, MORPH_REC_FORK, sizeof(*fork), child) : NULL;
-	if (fork) {
-		fork->parent_tgid = parent->tgid;
-		fork->parent_tid = parent->pid;
-		morph_ring_commit(&cpu->ring, sizeof(*fork));
+	saying = morph_space_fork(parent, child);
+	if (saying != MORPH_SAY_NOTHING) {
+		fork = begin(&event, saying, MORPH_REC_FORK, sizeof(*fork), child);
+		if (fork) {
+			fork->parent_tgid = parent->tgid;
+			fork->parent_tid = parent->pid;
+		}
+		end(&event, fork ? sizeof(*fork) : 0);
 	}
-	local_irq_restore(flags);
 	/* Who had this number before may have been sampled while he ended. */
 	if (child->tgid == child->pid)
 		atomic_inc(morph_epoch(child->tgid));
@@ -61,37 +87,43 @@ static void on_fork(void *data, struct task_struct *parent, struct task_struct *
 /* Only after the program itself and its interpreter were mapped; their records bear its exec_id. */
 static void on_exec(void *data, struct task_struct *task, pid_t old_pid, struct linux_binprm *bprm)
 {
-	struct morph_cpu *cpu;
 	struct morph_exec *exec;
-	unsigned long flags;
+	struct event event;
 
-	cpu = enter(&flags);
-	exec = cpu->on ? morph_event_begin(cpu, MORPH_REC_EXEC, sizeof(*exec), task) : NULL;
+	/* The new number of the mappings says it all. */
+	if (morph_spaces_are_on())
+		return;
+	exec = begin(&event, MORPH_SAY, MORPH_REC_EXEC, sizeof(*exec), task);
 	if (exec) {
 		exec->nr_threads = 1;
 		exec->pad = 0;
-		morph_ring_commit(&cpu->ring, sizeof(*exec));
 	}
-	local_irq_restore(flags);
+	end(&event, exec ? sizeof(*exec) : 0);
 	atomic_inc(morph_epoch(task->tgid));
 }
 
 static void on_exit(void *data, MORPH_EXIT_ARGS)
 {
-	struct morph_cpu *cpu;
+	enum morph_saying saying;
 	struct morph_exit *exit;
-	unsigned long flags;
+	struct event event;
 
-	/* Who never came does not leave: the process would seem to end before its time. */
-	if (task->flags & (PF_KTHREAD | MORPH_PF_WORKER))
+	if (task->flags & PF_KTHREAD)
 		return;
-	cpu = enter(&flags);
-	exit = cpu->on ? morph_event_begin(cpu, MORPH_REC_EXIT, sizeof(*exit), task) : NULL;
-	if (exit) {
-		exit->cpu_time_ns = task->se.sum_exec_runtime;
-		morph_ring_commit(&cpu->ring, sizeof(*exit));
+	saying = morph_space_exit(task);
+	/* Who never came does not leave: the process would seem to end before its time. */
+	if (saying == MORPH_SAY && task->flags & MORPH_PF_WORKER)
+		saying = MORPH_SAY_NOTHING;
+	if (saying != MORPH_SAY_NOTHING) {
+		exit = begin(&event, saying, MORPH_REC_EXIT, sizeof(*exit), task);
+		if (exit)
+			exit->cpu_time_ns = task->se.sum_exec_runtime;
+		if (exit && saying == MORPH_SAY_PROCESS) {
+			exit->task.flags = MORPH_EXIT_PROCESS;
+			exit->cpu_time_ns += READ_ONCE(task->signal->sum_sched_runtime);
+		}
+		end(&event, exit ? sizeof(*exit) : 0);
 	}
-	local_irq_restore(flags);
 	atomic_inc(morph_epoch(task->tgid));
 }
 

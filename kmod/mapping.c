@@ -10,6 +10,7 @@
 #include <linux/fs.h>
 #include <linux/ftrace.h>
 #include <linux/kdev_t.h>
+#include <linux/ktime.h>
 #include <linux/mm.h>
 #include <linux/nsproxy.h>
 #include <linux/preempt.h>
@@ -41,20 +42,20 @@ static void describe_file(struct morph_mmap *mmap, struct file *file)
 	mmap->ino = inode->i_ino;
 	mmap->ino_generation = inode->i_generation;
 	mmap->task.flags = MORPH_MMAP_GENERATION;
-	rcu_read_lock();
-	program = rcu_dereference(current->mm->exe_file);
+	/* With preemption off it does not go away. */
+	program = rcu_dereference_sched(current->mm->exe_file);
 	if (program && file_inode(program) == inode)
 		mmap->task.flags |= MORPH_MMAP_PROGRAM;
-	rcu_read_unlock();
 	/* init_task's is process 1's too, unless that one has left it. */
 	if (current->nsproxy && current->nsproxy->mnt_ns != init_task.nsproxy->mnt_ns)
 		mmap->task.flags |= MORPH_MMAP_NAMESPACE;
 	mmap->build_id_len = morph_build_id_read(file, mmap->build_id);
 }
 
-/* @mmap: all but what morph_event_begin() writes; of that the flags. */
-static void send(struct morph_cpu *cpu, struct morph_mmap *mmap, const char *path, u32 len)
+/* @mmap: of its task the flags only. */
+static void send(struct morph_cpu *cpu, const struct morph_mmap *mmap, const char *path, u32 len)
 {
+	const size_t body = offsetof(struct morph_mmap, start);
 	u32 size = ALIGN(sizeof(*mmap) + len + 1, MORPH_RECORD_ALIGN);
 	struct morph_mmap *record;
 	unsigned long flags;
@@ -63,8 +64,7 @@ static void send(struct morph_cpu *cpu, struct morph_mmap *mmap, const char *pat
 	record = morph_event_begin(cpu, MORPH_REC_MMAP, size, current);
 	if (record) {
 		record->task.flags = mmap->task.flags;
-		mmap->task = record->task;
-		*record = *mmap;
+		memcpy((u8 *)record + body, (const u8 *)mmap + body, sizeof(*mmap) - body);
 		/* The NUL and the padding are among the last eight. */
 		*(u64 *)((u8 *)record + size - sizeof(u64)) = 0;
 		memcpy(record->path, path, len);
@@ -74,29 +74,40 @@ static void send(struct morph_cpu *cpu, struct morph_mmap *mmap, const char *pat
 	atomic_inc(morph_epoch(current->tgid));
 }
 
+static void lose(struct morph_cpu *cpu)
+{
+	unsigned long flags;
+
+	local_irq_save(flags);
+	morph_ring_lose(&cpu->ring, ktime_get_ns(), 0, 1);
+	local_irq_restore(flags);
+}
+
 static void tell(struct morph_cpu *cpu, struct vm_area_struct *vma)
 {
 	struct morph_mmap mmap = {
 		.start = vma->vm_start,
 		.len = vma->vm_end - vma->vm_start,
-		.off = (u64)vma->vm_pgoff << PAGE_SHIFT,
 	};
+	enum morph_saying saying;
 	const char *path;
+	u32 len;
 
-	if (!cpu->on)
-		return;
 	if (!vma->vm_file) {
 		path = nameless(vma);
-		send(cpu, &mmap, path, strlen(path));
-		return;
+		len = strlen(path);
+	} else {
+		mmap.off = (u64)vma->vm_pgoff << PAGE_SHIFT;
+		describe_file(&mmap, vma->vm_file);
+		/* It is put at the end of the room for it. */
+		path = d_path(morph_file_path(vma->vm_file), cpu->path, PATH_MAX);
+		len = IS_ERR(path) ? 0 : cpu->path + PATH_MAX - 1 - path;
 	}
-	describe_file(&mmap, vma->vm_file);
-	path = d_path(morph_file_path(vma->vm_file), cpu->path, PATH_MAX);
-	/* It is put at the end of the room for it. */
-	if (IS_ERR(path))
-		send(cpu, &mmap, "", 0);
-	else
-		send(cpu, &mmap, path, cpu->path + PATH_MAX - 1 - path);
+	saying = morph_space_map(cpu, &mmap, path, len);
+	if (saying == MORPH_SAY && cpu->on)
+		send(cpu, &mmap, path, len);
+	else if (saying == MORPH_SAY_LOST)
+		lose(cpu);
 }
 
 /* Any context: interrupts and preemption as the caller of perf_event_mmap() had them. */
@@ -104,12 +115,20 @@ static void on_mapping(unsigned long ip, unsigned long parent_ip, struct ftrace_
 		       struct ftrace_regs *regs)
 {
 	struct vm_area_struct *vma = (void *)morph_ftrace_argument(regs, 0);
+	struct morph_cpu *cpu;
 
 	if (!(vma->vm_flags & VM_EXEC) || vma->vm_mm != current->mm)
 		return;
+	/* What a program gets from the kernel is its [vdso], which space says with the rest. */
+	if (!vma->vm_file && vma->vm_ops && current->in_execve && morph_spaces_are_on())
+		return;
 	/* The CPU, and its room for a path, are ours until the record is sent. */
 	preempt_disable_notrace();
-	tell(this_cpu_ptr(&morph_cpus), vma);
+	cpu = this_cpu_ptr(&morph_cpus);
+	if (cpu->path)
+		tell(cpu, vma);
+	else if (morph_spaces_are_on())
+		lose(cpu);
 	preempt_enable_notrace();
 }
 

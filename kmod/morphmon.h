@@ -8,7 +8,8 @@
  *	cpu      timers, CPUs that come and go   hook     tracepoints by name
  *	sample   one sample                      event    fork, exec, exit
  *	stack    who called it                   mapping  executable memory, with build_id
- *	ring     records to the reader           text     where the kernel's own code lies
+ *	ring     records to the reader           space    what needs not be said yet, with file
+ *	text     where the kernel's own code lies
  */
 #ifndef MORPH_MORPHMON_H
 #define MORPH_MORPHMON_H
@@ -22,6 +23,7 @@
 #include <linux/wait.h>
 
 #include "kmod/ring.h"
+#include "kmod/space.h"
 #include "kmod/uapi/morph_dev.h"
 
 #define MORPH_RATE_MAX	   20000
@@ -30,17 +32,19 @@
 
 /* Written only by its own CPU with interrupts off, except where said. */
 struct morph_cpu {
-	/* First line: all that a sample reads and writes, ring included. */
+	/* First line: what a sample in an open batch needs, with the first fields of @ring. */
 	u32 pid, tgid;	       /* of the open batch */
 	const atomic_t *epoch; /* of its process */
 	u32 epoch_seen;
-	bool on; /* this CPU collects; events before that are nobody's */
+	bool is_unsaid; /* its process has mapped what the reader was not told */
 	bool user_only;
 	bool with_stacks;
 	bool was_paused; /* the timer, since it last fired */
 	u64 nr_samples;
 	struct morph_ring ring;
+	/* Seldom. */
 	struct hrtimer timer;
+	bool on;       /* this CPU collects; events before that are nobody's */
 	bool is_armed; /* the timer runs */
 	/* The interval is @base_ns + random below @span_ns. Written by any CPU. */
 	u32 base_ns, span_ns;
@@ -48,7 +52,8 @@ struct morph_cpu {
 	u64 remaining_ns; /* of the interval, when the CPU fell idle */
 	unsigned long last_jiffies;
 	u64 nr_idle;
-	char *path; /* PATH_MAX bytes to put a file's name together */
+	char *path; /* PATH_MAX bytes to put a file's name together; NULL: this CPU has no ring */
+	u64 *files; /* MORPH_NR_FILES: which file each number means in the ring */
 } ____cacheline_aligned;
 
 DECLARE_PER_CPU_ALIGNED(struct morph_cpu, morph_cpus);
@@ -78,6 +83,7 @@ struct morph_settings {
 	u32 stack_depth;
 	u64 ring_bytes;
 	bool user_only;
+	bool is_lazy; /* MORPH_START_LAZY */
 	u64 wake_bytes;
 };
 
@@ -88,8 +94,7 @@ int morph_settings_read(struct morph_settings *out);
 
 int morph_collect_start(const struct morph_settings *settings);
 void morph_collect_stop(void);
-int morph_collect_set_rate(u32 rate_hz);
-/* The module's only calls before the first start and after the last stop. */
+/* Once, when the module is loaded. Return: 0 or -errno. */
 int morph_collect_init(void);
 /* Takes the hooks and frees all rings; nobody has them mapped any more. */
 void morph_collect_free(void);
@@ -127,10 +132,12 @@ void morph_mappings_exit(void);
 /*
  * morph_event_begin - a record about @task, now, in @cpu's ring. What lies behind struct morph_task
  * is for the caller to write, all of it, before morph_ring_commit().
- * Return: NULL where there is no room, which is counted.
+ * Return: NULL where there is no room, which is counted as a lost event.
  * Context: on @cpu, which collects, interrupts off until the commit.
  */
 void *morph_event_begin(struct morph_cpu *cpu, u32 type, u32 size, const struct task_struct *task);
+/* The same, and not counted: nothing is lost, since it can be said later. */
+void *morph_record_begin(struct morph_cpu *cpu, u32 type, u32 size, const struct task_struct *task);
 
 /* ---- hook.c: tracepoints by name ---- */
 

@@ -55,10 +55,9 @@ static void publish(struct morph_ring *ring, u32 size)
 	smp_store_release(&ring->head->head, ring->head->head + size);
 }
 
-static u64 room(const struct morph_ring *ring)
+/* @used: as morph_ring_used() gives it. */
+static u64 room(const struct morph_ring *ring, u64 used)
 {
-	u64 used = morph_ring_used(ring);
-
 	return used <= ring->size ? ring->size - used : 0;
 }
 
@@ -72,17 +71,10 @@ static bool make_contiguous(struct morph_ring *ring, u32 size, u64 *room_bytes)
 		return size <= *room_bytes;
 	if (left + size > *room_bytes)
 		return false;
-	/* A PAD may be longer than a record's size can say. */
-	while (left) {
-		u32 bytes = min_t(u64, left, MORPH_RECORD_SIZE_MAX);
-
-		*pad = (struct morph_record){
-			.size = bytes, .type = MORPH_REC_PAD, .cpu = ring->head->cpu};
-		publish(ring, bytes);
-		pad = (void *)pad + bytes;
-		left -= bytes;
-		*room_bytes -= bytes;
-	}
+	/* No record is longer than its size can say, and what is left is shorter than one. */
+	*pad = (struct morph_record){.size = left, .type = MORPH_REC_PAD, .cpu = ring->head->cpu};
+	publish(ring, left);
+	*room_bytes -= left;
 	return true;
 }
 
@@ -126,7 +118,7 @@ void *morph_ring_reserve(struct morph_ring *ring, u32 size)
 		return NULL;
 	used = morph_ring_used(ring);
 	wake_if_due(ring, used);
-	room_bytes = used <= ring->size ? ring->size - used : 0;
+	room_bytes = room(ring, used);
 	if ((ring->nr_lost_samples || ring->nr_lost_events) && !say_lost(ring, &room_bytes))
 		return NULL;
 	if (!make_contiguous(ring, size, &room_bytes))
@@ -148,6 +140,11 @@ void morph_ring_lose(struct morph_ring *ring, u64 now_ns, u32 nr_samples, u32 nr
 	ring->nr_lost_events += nr_events;
 	ring->sum_lost_samples += nr_samples;
 	ring->sum_lost_events += nr_events;
+	if (nr_events) {
+		/* Who becomes known after that does so after the loss was counted. */
+		smp_wmb();
+		morph_spaces_forget();
+	}
 }
 
 bool morph_ring_open(struct morph_ring *ring, const struct morph_task *header)
@@ -158,7 +155,7 @@ bool morph_ring_open(struct morph_ring *ring, const struct morph_task *header)
 	ring->open = morph_ring_reserve(ring, least);
 	if (!ring->open)
 		return false;
-	bytes = min3(room(ring), ring->size - place(ring), (u64)BATCH_BYTES);
+	bytes = min3(room(ring, morph_ring_used(ring)), ring->size - place(ring), (u64)BATCH_BYTES);
 	/* There was room for so much a moment ago; a tail that took it back is rubbish. */
 	bytes = max(bytes, least);
 	ring->open->task = *header;

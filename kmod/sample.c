@@ -13,19 +13,23 @@
 #include "kmod/morphmon.h"
 
 /* A batch of @task's samples starts with the one that is to come. */
-static noinline bool open_batch(struct morph_cpu *cpu, const struct task_struct *task)
+static noinline bool open_batch(struct morph_cpu *cpu, const struct task_struct *task, bool is_user)
 {
 	struct morph_task header = {
 		.tgid = task->tgid,
 		.tid = task->pid,
 		.exec_id = task->self_exec_id,
 	};
+	bool is_open;
 
 	cpu->epoch = morph_epoch(task->tgid);
 	/* First this, then the time: what happens between ends the batch at the next sample. */
 	cpu->epoch_seen = atomic_read_acquire(cpu->epoch);
+	/* A stack is user code's, too; who has no memory any more has none. */
+	is_user |= cpu->with_stacks && task->mm;
+	is_open = morph_space_open(cpu, is_user, &header.flags);
 	header.time_ns = ktime_get_ns();
-	if (!morph_ring_open(&cpu->ring, &header)) {
+	if (!is_open || !morph_ring_open(&cpu->ring, &header)) {
 		morph_ring_lose(&cpu->ring, header.time_ns, 1, 0);
 		cpu->pid = 0;
 		return false;
@@ -47,12 +51,14 @@ static __always_inline void take(struct morph_cpu *cpu, struct pt_regs *regs)
 		if (cpu->user_only)
 			return;
 		ip = morph_text_hide(ip);
+	} else if (unlikely(cpu->is_unsaid)) {
+		morph_ring_close(&cpu->ring);
 	}
 	cpu->nr_samples++;
 	if (unlikely(task->pid != cpu->pid || task->tgid != cpu->tgid ||
 		     atomic_read(cpu->epoch) != cpu->epoch_seen ||
 		     cpu->ring.next == cpu->ring.end) &&
-	    !open_batch(cpu, task))
+	    !open_batch(cpu, task, (s64)regs->ip >= 0))
 		return;
 	morph_ring_add(&cpu->ring, ip);
 	if (unlikely(cpu->with_stacks))

@@ -417,6 +417,55 @@ START_TEST(activity_tells_application_library_and_kernel_apart)
 }
 END_TEST
 
+/* Samples of the kernel alone: the process has a program, though nothing is said to be mapped. */
+START_TEST(program_that_is_mapped_nowhere_has_its_activity_and_no_samples)
+{
+	struct morph_mmap *mmap;
+	uint32_t index;
+
+	module(1, 0xaa);
+	exec(1);
+	mmap = map(1, 0, 0x1000, 0, 1);
+	mmap->task.flags = MORPH_MMAP_PROGRAM | MORPH_MMAP_NOWHERE;
+	sample(1, UINT64_C(0xffffffff81000000));
+	sample(1, 0x10);
+	feed();
+	index = md_modcache_file(at.modcache, 1)->module;
+	ck_assert_uint_gt(at.nr_activity, index);
+	ck_assert_uint_eq(at.activity[index].kernel, 1);
+	ck_assert_uint_eq(at.activity[index].app, 0);
+	ck_assert_uint_eq(at.activity[index].other, 1);
+}
+END_TEST
+
+/* Its threads were not all told of: one EXIT is the end of all. */
+START_TEST(exit_of_the_whole_process_ends_it_at_once)
+{
+	struct morph_exit *exit;
+	size_t from;
+
+	module(1, 0xaa);
+	from = buf.size;
+	((struct morph_exec *)md_record_add_task(&buf, MORPH_REC_EXEC, sizeof(struct morph_exec), 1,
+						 1, 1))
+		->nr_threads = 5;
+	map(1, 0x400000, 0x3000, 0x1000, 1);
+	exit = md_record_add_task(&buf, MORPH_REC_EXIT, sizeof(*exit), 2, 1, 1);
+	exit->task.flags = MORPH_EXIT_PROCESS;
+	sample(1, 0x400010); /* late */
+	number(from, 7);
+	feed();
+	ck_assert_uint_eq(at.ledger.attributed, 1);
+	/* Another process with its numbers: nothing of it is left. */
+	exec(1);
+	sample(1, 0x400010);
+	number(0, 7);
+	feed();
+	ck_assert_uint_eq(at.ledger.attributed, 1);
+	ck_assert_uint_eq(at.ledger.unattributed[MP_UNATTR_NO_MAPPING], 1);
+}
+END_TEST
+
 START_TEST(lost_state_makes_later_samples_unknown_not_wrong)
 {
 	exec(1);
@@ -710,6 +759,8 @@ static Suite *make_suite(void)
 	tcase_add_test(tc, numbered_child_inherits_and_execs_on_its_own);
 	tcase_add_test(tc, numbered_threads_end_at_an_exec);
 	tcase_add_test(tc, activity_tells_application_library_and_kernel_apart);
+	tcase_add_test(tc, program_that_is_mapped_nowhere_has_its_activity_and_no_samples);
+	tcase_add_test(tc, exit_of_the_whole_process_ends_it_at_once);
 	tcase_add_test(tc, lost_state_makes_later_samples_unknown_not_wrong);
 	tcase_add_test(tc, optimised_module_needs_its_whole_map);
 	tcase_add_test(tc, modules_description_reads_back_the_same);

@@ -110,6 +110,35 @@ static void put_fork(struct writer *w, uint64_t time_ns, uint32_t child, uint32_
 	fork->parent_tgid = fork->parent_tid = parent;
 }
 
+static struct morph_file *put_file(struct writer *w, uint64_t time_ns, uint32_t number,
+				   const char *path)
+{
+	uint32_t size = (sizeof(struct morph_file) + strlen(path) + 8) / 8 * 8;
+	struct morph_file *file = (void *)put_task(w, MORPH_REC_FILE, size, time_ns, 0, 0);
+
+	file->number = number;
+	file->flags = MORPH_MMAP_GENERATION;
+	file->ino = 100 + number;
+	file->build_id_len = 1;
+	file->build_id[0] = number;
+	strcpy(file->path, path);
+	return file;
+}
+
+/* One mapping of two pages, the fourth of the file on; the first of its number. */
+static struct morph_space *put_space(struct writer *w, uint64_t time_ns, uint32_t tgid,
+				     uint32_t exec_id, uint64_t start)
+{
+	struct morph_space *space = (void *)put_task(w, MORPH_REC_SPACE,
+						     sizeof(*space) + sizeof(space->maps[0]),
+						     time_ns, tgid, exec_id);
+
+	space->task.flags = MORPH_SPACE_NEW;
+	space->nr_threads = 3;
+	space->maps[0] = (struct morph_space_map){start, 2, 4};
+	return space;
+}
+
 static void put_lost(struct writer *w, uint64_t time_ns, uint64_t nr, uint32_t flags)
 {
 	struct morph_lost *lost = reserve(w, sizeof(*lost));
@@ -342,7 +371,7 @@ START_TEST(later_types_are_skipped_by_their_size)
 	struct writer *w = &writers[0];
 	size_t pos = 0;
 
-	put_task(w, MORPH_REC_STACK + 1, 64, 10, 5, 1);
+	put_task(w, MORPH_REC_SPACE + 1, 64, 10, 5, 1);
 	put_task(w, 999, 8, 0, 0, 0);
 	put_exec(w, 20, 5, 1);
 	read_all();
@@ -435,6 +464,12 @@ START_TEST(rubbish_is_refused)
 		mmap->len = 4096;
 		mmap->build_id_len = 33;
 		break;
+	case 12: put_file(w, 20, MORPH_NR_FILES, "/bin/x"); break;
+	case 13: put_file(w, 20, 1, "/bin/x")->path[7] = 'x'; break; /* and no end */
+	case 14: put_file(w, 20, 1, "/bin/x")->build_id_len = 33; break;
+	case 15: put_space(w, 20, 5, 1, 0x400000)->maps[0].nr_pages = 0; break;
+	case 16: put_space(w, 20, 5, 1, 0x400000)->maps[0].start = -8192; break;
+	case 17: put_space(w, 20, 5, 1, 0x400000)->task.record.size -= 8; break;
 	}
 	ret = md_kmod_ring_refresh(&ring, &err);
 	while (!ret && ring.next.time_ns != UINT64_MAX)
@@ -445,25 +480,19 @@ START_TEST(rubbish_is_refused)
 }
 END_TEST
 
-START_TEST(head_that_goes_back_is_refused)
-{
-	struct writer *w = &writers[0];
-
-	put_exec(w, 10, 5, 1);
-	read_all();
-	w->head.head -= 8;
-	ck_assert_int_eq(md_kmod_ring_refresh(&ring, &err), -EBADMSG);
-}
-END_TEST
-
-START_TEST(batch_that_shrinks_is_refused)
+/* The head goes back, or an open batch shrinks. */
+START_TEST(what_was_read_cannot_be_taken_back)
 {
 	struct writer *w = &writers[0];
 
 	put_samples(w, 10, 5, 1, 3);
 	read_all();
-	((struct morph_record *)w->data)->size -= 8;
-	put_exec(w, 20, 5, 1);
+	if (_i) {
+		w->head.head -= 8;
+	} else {
+		((struct morph_record *)w->data)->size -= 8;
+		put_exec(w, 20, 5, 1);
+	}
 	ck_assert_int_eq(md_kmod_ring_refresh(&ring, &err), -EBADMSG);
 }
 END_TEST
@@ -774,6 +803,151 @@ START_TEST(merge_passes_on_what_is_malformed)
 }
 END_TEST
 
+/* ---- what is said late ------------------------------------------------------------------------ */
+
+static struct morph_mmap *expect_mmap(size_t *pos, uint32_t tgid, const char *path)
+{
+	struct morph_mmap *mmap = (void *)merged(pos, MORPH_REC_MMAP, tgid, 0, 0);
+
+	ck_assert_str_eq(mmap->path, path);
+	return mmap;
+}
+
+START_TEST(space_is_an_exec_and_its_mappings)
+{
+	struct morph_space *space;
+	struct morph_mmap *mmap;
+	struct morph_exec *exec;
+	size_t pos = 0;
+
+	put_file(&writers[0], 10, 7, "/bin/x");
+	put_space(&writers[0], 20, 5, 3, 0x400000 | 7 | MORPH_SPACE_PROGRAM);
+	put_samples(&writers[0], 21, 5, 3, 2);
+	space = put_space(&writers[0], 30, 5, 3, 0x500000 | 8);
+	space->task.flags = 0;
+	space = put_space(&writers[0], 40, 5, 3, 0x600000 | 7 | MORPH_SPACE_VDSO);
+	space->task.flags = 0;
+	give(1000);
+	exec = (void *)merged(&pos, MORPH_REC_EXEC, 5, 0, 0);
+	ck_assert_uint_eq(exec->nr_threads, 3);
+	ck_assert_uint_eq(exec->task.exec_id, 3);
+	ck_assert_uint_eq(exec->task.flags, 0);
+	mmap = expect_mmap(&pos, 5, "/bin/x");
+	ck_assert_uint_eq(mmap->task.exec_id, 3);
+	ck_assert_uint_eq(mmap->task.flags, MORPH_MMAP_PROGRAM | MORPH_MMAP_GENERATION);
+	ck_assert_uint_eq(mmap->start, 0x400000);
+	ck_assert_uint_eq(mmap->len, 0x2000);
+	ck_assert_uint_eq(mmap->off, 0x4000);
+	ck_assert_uint_eq(mmap->ino, 107);
+	ck_assert_uint_eq(mmap->build_id[0], 7);
+	merged(&pos, MORPH_REC_SAMPLES, 5, 21, 2);
+	/* More of it; and of a file that was never said, nothing is made up. */
+	mmap = expect_mmap(&pos, 5, "");
+	ck_assert_uint_eq(mmap->start, 0x500000);
+	ck_assert_uint_eq(mmap->ino, 0);
+	ck_assert_uint_eq(expect_mmap(&pos, 5, "[vdso]")->ino, 0);
+	merged_end(pos);
+}
+END_TEST
+
+START_TEST(file_number_is_its_rings_and_the_last_one_that_was_said)
+{
+	size_t pos = 0;
+
+	put_file(&writers[0], 10, 7, "/bin/x");
+	put_file(&writers[1], 11, 7, "/bin/y");
+	put_space(&writers[0], 20, 5, 3, 0x400000 | 7);
+	put_space(&writers[1], 21, 6, 3, 0x400000 | 7);
+	put_file(&writers[0], 22, 7, "/bin/z");
+	put_space(&writers[0], 23, 8, 3, 0x400000 | 7);
+	give(1000);
+	merged(&pos, MORPH_REC_EXEC, 5, 0, 0);
+	expect_mmap(&pos, 5, "/bin/x");
+	merged(&pos, MORPH_REC_EXEC, 6, 0, 0);
+	expect_mmap(&pos, 6, "/bin/y");
+	merged(&pos, MORPH_REC_EXEC, 8, 0, 0);
+	expect_mmap(&pos, 8, "/bin/z");
+	merged_end(pos);
+}
+END_TEST
+
+static void put_program_samples(struct writer *w, uint64_t time_ns, uint32_t tgid, uint32_t exec_id,
+				uint32_t number)
+{
+	put_samples(w, time_ns, tgid, exec_id, 1);
+	((struct morph_task *)place(w, w->open))->flags = number + 1;
+}
+
+/* Once for each program, until the process's end, and not where its mappings are said. */
+START_TEST(samples_name_the_program_of_a_process_that_nothing_was_said_of)
+{
+	struct writer *w = &writers[0];
+	struct morph_mmap *mmap;
+	size_t pos = 0;
+	int i;
+
+	put_file(w, 10, 7, "/bin/x");
+	put_program_samples(w, 20, 5, 3, 7);
+	put_program_samples(w, 30, 5, 3, 7);
+	put_program_samples(w, 40, 5, 4, 7); /* exec */
+	put_task(w, MORPH_REC_EXIT, sizeof(struct morph_exit), 50, 5, 4);
+	put_program_samples(w, 60, 5, 4, 7); /* another one with its numbers */
+	put_space(w, 70, 6, 1, 0x400000 | 7);
+	put_program_samples(&writers[1], 65, 6, 1, 9); /* opened before, and goes on */
+	give(60);
+	for (i = 0; i < 4; i++) {
+		if (i != 1) {
+			ck_assert_uint_eq(merged(&pos, MORPH_REC_EXEC, 5, 0, 0)->exec_id,
+					  i ? 4 : 3);
+			mmap = expect_mmap(&pos, 5, "/bin/x");
+			ck_assert_uint_eq(mmap->task.flags, MORPH_MMAP_PROGRAM |
+								    MORPH_MMAP_NOWHERE |
+								    MORPH_MMAP_GENERATION);
+		}
+		ck_assert_uint_eq(
+			merged(&pos, MORPH_REC_SAMPLES, 5, 20 + i * 10 + (i == 3) * 10, 1)->flags,
+			0);
+		if (i == 2)
+			merged(&pos, MORPH_REC_EXIT, 5, 0, 0);
+	}
+	merged_end(pos);
+	give(70);
+	pos = 0;
+	merged(&pos, MORPH_REC_EXEC, 6, 0, 0);
+	expect_mmap(&pos, 6, "");
+	merged(&pos, MORPH_REC_SAMPLES, 6, 65, 1);
+	merged(&pos, MORPH_REC_EXEC, 6, 0, 0);
+	expect_mmap(&pos, 6, "/bin/x");
+	merged_end(pos);
+	add_sample(&writers[1], 66);
+	give(80);
+	pos = 0;
+	merged(&pos, MORPH_REC_SAMPLES, 6, 66, 1);
+	merged_end(pos);
+}
+END_TEST
+
+/* What is lost takes with it what the reader knew, but not what numbers mean. */
+START_TEST(program_is_named_again_after_a_loss)
+{
+	size_t pos = 0;
+
+	put_file(&writers[0], 10, 7, "/bin/x");
+	put_program_samples(&writers[0], 20, 5, 3, 7);
+	give(20);
+	put_program_samples(&writers[0], 40, 5, 3, 7);
+	m.out.size = 0;
+	ck_assert_int_eq(md_kmod_merge_refresh(&m, &err), 0);
+	ck_assert_int_eq(md_kmod_merge_set_lost(&m, 2, 30), 0);
+	ck_assert_int_eq(md_kmod_merge_run(&m, 1000, &err), 0);
+	merged(&pos, MORPH_REC_LOST, 0, 0, 0);
+	merged(&pos, MORPH_REC_EXEC, 5, 0, 0);
+	expect_mmap(&pos, 5, "/bin/x");
+	merged(&pos, MORPH_REC_SAMPLES, 5, 40, 1);
+	merged_end(pos);
+}
+END_TEST
+
 /* ---- /proc ------------------------------------------------------------------------------------ */
 
 static void see(uint32_t tgid, uint32_t exec_id, uint64_t time_ns)
@@ -1006,9 +1180,8 @@ static Suite *make_suite(void)
 	tcase_add_test(tc, batch_up_to_the_rings_end_needs_nothing_behind_it);
 	tcase_add_test(tc, later_types_are_skipped_by_their_size);
 	tcase_add_test(tc, ring_is_read_around_without_loss);
-	tcase_add_loop_test(tc, rubbish_is_refused, 0, 12);
-	tcase_add_test(tc, head_that_goes_back_is_refused);
-	tcase_add_test(tc, batch_that_shrinks_is_refused);
+	tcase_add_loop_test(tc, rubbish_is_refused, 0, 18);
+	tcase_add_loop_test(tc, what_was_read_cannot_be_taken_back, 0, 2);
 	tcase_add_test(tc, memory_that_is_no_ring_is_refused);
 	tcase_add_loop_test(tc, any_bytes_end_in_records_or_an_error, 0, 500);
 	tcase_add_test(tc, reader_sees_each_sample_once_while_they_are_written);
@@ -1022,6 +1195,10 @@ static Suite *make_suite(void)
 	tcase_add_test(tc, merge_keeps_a_stack_behind_its_sample);
 	tcase_add_test(tc, merge_gives_a_batch_at_a_time);
 	tcase_add_test(tc, merge_passes_on_what_is_malformed);
+	tcase_add_test(tc, space_is_an_exec_and_its_mappings);
+	tcase_add_test(tc, file_number_is_its_rings_and_the_last_one_that_was_said);
+	tcase_add_test(tc, samples_name_the_program_of_a_process_that_nothing_was_said_of);
+	tcase_add_test(tc, program_is_named_again_after_a_loss);
 	tcase_add_test(tc, first_look_comes_before_everything_and_hides_samples_from_before);
 	tcase_add_test(tc, records_from_before_the_look_are_in_it);
 	tcase_add_test(tc, lost_events_are_said_before_all_else_and_once);

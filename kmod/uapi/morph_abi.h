@@ -24,7 +24,7 @@
  * records of unknown type by their size.
  */
 #define MORPH_ABI_MAJOR 1
-#define MORPH_ABI_MINOR 2 /* 1: MODULE_ENDS; 2: STACK */
+#define MORPH_ABI_MINOR 3 /* 1: MODULE_ENDS; 2: STACK; 3: FILE, SPACE, program only */
 
 #define MORPH_RECORD_ALIGN    8
 #define MORPH_RECORD_SIZE_MAX 65528 /* the largest multiple of 8 in a __u16 */
@@ -47,6 +47,8 @@ enum morph_record_type {
 	MORPH_REC_MODULE_MAP = 12,  /* likewise */
 	MORPH_REC_MODULE_ENDS = 13, /* likewise */
 	MORPH_REC_STACK = 14,
+	MORPH_REC_FILE = 15,  /* of the kernel module only, which morphd turns */
+	MORPH_REC_SPACE = 16, /* into EXEC and MMAP */
 };
 
 /* In front of every record. @size counts the whole record, a multiple of 8. */
@@ -73,6 +75,9 @@ struct morph_task {
 /*
  * Many samples of one thread on one CPU, in order; @time_ns is the first one's.
  * Kernel addresses have the top bit set. Count: (size - sizeof) / 8.
+ *
+ * @flags, of the kernel module only: not 0 where the process's mappings were not said, since no sample
+ * of its own code needs them; then less one the number of its program's FILE.
  */
 struct morph_samples {
 	struct morph_task task;
@@ -125,6 +130,7 @@ struct morph_mmap {
 #define MORPH_MMAP_PROGRAM    (1U << 0) /* known to be the program itself */
 #define MORPH_MMAP_GENERATION (1U << 1) /* @ino_generation is valid */
 #define MORPH_MMAP_NAMESPACE  (1U << 2) /* @path belongs to another mount namespace */
+#define MORPH_MMAP_NOWHERE    (1U << 3) /* only names the program: nothing is mapped by it */
 
 struct morph_munmap {
 	struct morph_task task;
@@ -139,11 +145,12 @@ struct morph_fork {
 	__u32 parent_tid;
 };
 
-/* Of one thread; the process ends with its last one. */
+/* Of one thread; the process ends with its last one, or where the flags say so. */
 struct morph_exit {
 	struct morph_task task;
-	__u64 cpu_time_ns; /* that the thread used; 0: not known */
+	__u64 cpu_time_ns; /* that the thread used, or with the flag the process; 0: not known */
 };
+#define MORPH_EXIT_PROCESS (1U << 0) /* all of it */
 
 /* @task comes onto the CPU. */
 struct morph_switch {
@@ -173,6 +180,48 @@ struct morph_lost {
 };
 /* Events are gone too: nothing known of any address space holds any longer. */
 #define MORPH_LOST_STATE (1U << 0)
+
+/* As many files are known by a number in a ring of the kernel module. */
+#define MORPH_NR_FILES 256
+
+/* From here on, in this CPU's ring, @number means this file. What is not said is as in MMAP. */
+struct morph_file {
+	struct morph_record record;
+	__u64 time_ns;
+	__u32 number; /* below MORPH_NR_FILES */
+	__u32 flags;  /* MORPH_MMAP_GENERATION, MORPH_MMAP_NAMESPACE */
+	__u32 dev_major;
+	__u32 dev_minor;
+	__u64 ino;
+	__u64 ino_generation;
+	__u32 pad;
+	__u32 build_id_len;
+	__u8 build_id[MORPH_BUILD_ID_MAX];
+	char path[]; /* ends with a NUL, padded with NULs */
+};
+
+/* In pages of 4096 bytes. */
+struct morph_space_map {
+	__u64 start; /* in bytes; the lower 12 bits: MORPH_SPACE_*, and a number in this CPU's ring */
+	__u32 nr_pages;
+	__u32 off_pages; /* in the file */
+};
+#define MORPH_SPACE_FILE    0xffU
+#define MORPH_SPACE_PROGRAM 0x100U /* as MORPH_MMAP_PROGRAM */
+#define MORPH_SPACE_VDSO    0x200U /* no file: [vdso] */
+#define MORPH_SPACE_START   (~(__u64)0xfff)
+
+/*
+ * Executable memory that was mapped some time ago, in that order, and is said now that a sample
+ * needs it. Count: (size - sizeof) / sizeof of one.
+ */
+struct morph_space {
+	struct morph_task task;
+	__u32 nr_threads;
+	__u32 pad;
+	struct morph_space_map maps[];
+};
+#define MORPH_SPACE_NEW (1U << 0) /* the first one of this exec_id; else more of it */
 
 enum morph_module_kind {
 	MORPH_MODULE_FILE = 0,
@@ -301,6 +350,24 @@ MORPH_ASSERT_OFFSET(morph_lost, time_ns, 8);
 MORPH_ASSERT_OFFSET(morph_lost, nr, 16);
 MORPH_ASSERT_OFFSET(morph_lost, why, 24);
 MORPH_ASSERT_OFFSET(morph_lost, flags, 28);
+MORPH_ASSERT_SIZE(morph_file, 88);
+MORPH_ASSERT_OFFSET(morph_file, time_ns, 8);
+MORPH_ASSERT_OFFSET(morph_file, number, 16);
+MORPH_ASSERT_OFFSET(morph_file, flags, 20);
+MORPH_ASSERT_OFFSET(morph_file, dev_major, 24);
+MORPH_ASSERT_OFFSET(morph_file, dev_minor, 28);
+MORPH_ASSERT_OFFSET(morph_file, ino, 32);
+MORPH_ASSERT_OFFSET(morph_file, ino_generation, 40);
+MORPH_ASSERT_OFFSET(morph_file, build_id_len, 52);
+MORPH_ASSERT_OFFSET(morph_file, build_id, 56);
+MORPH_ASSERT_OFFSET(morph_file, path, 88);
+MORPH_ASSERT_SIZE(morph_space_map, 16);
+MORPH_ASSERT_OFFSET(morph_space_map, start, 0);
+MORPH_ASSERT_OFFSET(morph_space_map, nr_pages, 8);
+MORPH_ASSERT_OFFSET(morph_space_map, off_pages, 12);
+MORPH_ASSERT_SIZE(morph_space, 40);
+MORPH_ASSERT_OFFSET(morph_space, nr_threads, 32);
+MORPH_ASSERT_OFFSET(morph_space, maps, 40);
 MORPH_ASSERT_SIZE(morph_segment, 24);
 MORPH_ASSERT_OFFSET(morph_segment, off, 0);
 MORPH_ASSERT_OFFSET(morph_segment, vaddr, 8);

@@ -80,6 +80,11 @@ struct morph_hello {
 
 #define MORPH_START_NO_KERNEL (1U << 0) /* user code only */
 #define MORPH_START_MODE      (1U << 1) /* @mode holds, not the module's parameter */
+/*
+ * Of processes that exec from now on, nothing is said before a sample of them: then FILE and SPACE
+ * instead of EXEC and MMAP, no FORK, and one EXIT. Since 1.3.
+ */
+#define MORPH_START_LAZY (1U << 2)
 
 struct morph_start {
 	__u32 rate_hz; /* of each CPU, 1 to 20000; 0: the module's parameter; with tick: the tick's */

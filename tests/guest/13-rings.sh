@@ -7,9 +7,13 @@ load
 check rings conserve hrtimer $((200 + LONG * 99800))
 check rings conserve tick $((200 + LONG * 9800))
 check rings restart $((12 + LONG * 188))
+LAZY=1 check rings conserve hrtimer $((200 + LONG * 99800))
+LAZY=1 check rings restart $((12 + LONG * 188))
 unload
 load ring_kib=16 stack_depth=8
 check rings overflow
 check rings rubbish $((1000 + LONG * 29000))
+LAZY=1 check rings overflow
+LAZY=1 check rings rubbish $((1000 + LONG * 29000))
 unload
 finish

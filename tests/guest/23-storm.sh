@@ -28,6 +28,7 @@ storm() { # PROCESSES WATCH-OPTION...
 		}
 		$1 == "file" && $2 ~ /variant/ && !($3 in own) { no_id += $5 }
 		$1 == "unmapped" { unmapped += $2 }
+		$1 == "homeless" { homeless += $2 }
 		END {
 			for (id in own)
 				if (right[id] < 10)
@@ -36,6 +37,8 @@ storm() { # PROCESSES WATCH-OPTION...
 				print wrong " samples in a wrong program"
 			if (unmapped)
 				print unmapped " samples in no mapping"
+			if (homeless)
+				print homeless " samples in processes that nothing was said of"
 			if (no_id)
 				print no_id " samples of a program without its build-id"
 		}' slots seen >bad
@@ -43,6 +46,9 @@ storm() { # PROCESSES WATCH-OPTION...
 	[ "$nr_failed" = 0 ] || cat seen
 }
 load ring_kib=1024
+storm $((300 + LONG * 5700)) -r 4000
+# Said when a sample needs it.
+export LAZY=1
 storm $((300 + LONG * 5700)) -r 4000
 [ "$LONG" = 0 ] || storm 3000 -t
 unload

@@ -79,6 +79,7 @@ void reader_open(struct reader *r)
 	r->fd = open(MORPH_DEV_PATH, O_RDWR | O_CLOEXEC);
 	if (r->fd < 0)
 		die("open " MORPH_DEV_PATH);
+	r->flags = getenv("LAZY") ? MORPH_START_LAZY : 0;
 	r->hello.abi_major = MORPH_ABI_MAJOR;
 	if (ioctl(r->fd, MORPH_IOC_HELLO, &r->hello))
 		die("HELLO");
@@ -105,11 +106,11 @@ void reader_close(struct reader *r)
 
 void reader_start(struct reader *r, uint32_t rate_hz, int mode, uint32_t wake_bytes)
 {
-	struct morph_start s = {.rate_hz = rate_hz, .wake_bytes = wake_bytes};
+	struct morph_start s = {.rate_hz = rate_hz, .flags = r->flags, .wake_bytes = wake_bytes};
 
 	if (mode >= 0) {
 		s.mode = mode;
-		s.flags = MORPH_START_MODE;
+		s.flags |= MORPH_START_MODE;
 	}
 	if (ioctl(r->fd, MORPH_IOC_START, &s))
 		die("START");
@@ -185,7 +186,9 @@ void reader_add(struct reader *r, const struct morph_record *record, uint64_t by
 	case MORPH_REC_MMAP:
 	case MORPH_REC_FORK:
 	case MORPH_REC_EXIT:
-	case MORPH_REC_STACK: r->nr_events++; break;
+	case MORPH_REC_STACK:
+	case MORPH_REC_FILE:
+	case MORPH_REC_SPACE: r->nr_events++; break;
 	default: die("a record of type %u", record->type);
 	}
 	if (r->bytes + bytes > r->room) {

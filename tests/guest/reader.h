@@ -25,6 +25,7 @@ struct reader_ring {
 
 struct reader {
 	int fd;
+	uint32_t flags; /* of START */
 	struct morph_hello hello;
 	struct reader_ring rings[READER_CPUS]; /* @head is NULL where there is none */
 	/* All that was read, record after record; each ring's own are in order. */
@@ -35,6 +36,7 @@ struct reader {
 	bool lost_state;
 };
 
+/* With LAZY in the environment, START asks for what is said once a sample needs it. */
 void reader_open(struct reader *r);
 void reader_close(struct reader *r);
 /* rate 0: the module's; mode -1: the module's. */

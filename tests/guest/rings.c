@@ -169,7 +169,8 @@ static void overflow(void)
 	       (unsigned long long)r.lost, c.lost_samples);
 	EXPECT(!c.lost_events == !r.lost_state, "%llu events lost, STATE %d", c.lost_events,
 	       r.lost_state);
-	EXPECT(c.lost_events, "no event was lost");
+	/* What is said late is not lost with a full ring. */
+	EXPECT(c.lost_events || r.flags & MORPH_START_LAZY, "no event was lost");
 	reader_close(&r);
 }
 

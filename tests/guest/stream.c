@@ -15,9 +15,10 @@
 #include "tests/guest/reader.h"
 
 static const char *const names[] = {
-	[MORPH_REC_PAD] = "pad",   [MORPH_REC_SAMPLES] = "samples", [MORPH_REC_EXEC] = "exec",
-	[MORPH_REC_MMAP] = "mmap", [MORPH_REC_FORK] = "fork",	    [MORPH_REC_EXIT] = "exit",
-	[MORPH_REC_LOST] = "lost", [MORPH_REC_STACK] = "stack",
+	[MORPH_REC_PAD] = "pad",     [MORPH_REC_SAMPLES] = "samples", [MORPH_REC_EXEC] = "exec",
+	[MORPH_REC_MMAP] = "mmap",   [MORPH_REC_FORK] = "fork",	      [MORPH_REC_EXIT] = "exit",
+	[MORPH_REC_LOST] = "lost",   [MORPH_REC_STACK] = "stack",     [MORPH_REC_FILE] = "file",
+	[MORPH_REC_SPACE] = "space",
 };
 #define NR_TYPES (sizeof(names) / sizeof(names[0]))
 

@@ -10,7 +10,8 @@
  *	memory NAME NR			in memory without a file
  *	unmapped NR			in no mapping that was said
  *	kernel NR
- * and at the end: total SAMPLES LOST EVENTS LOST-EVENTS, stranger NR (other processes).
+ * and at the end: total SAMPLES LOST EVENTS LOST-EVENTS, stranger NR (other processes), of which
+ * homeless NR were in user code. With LAZY in the environment, who execs counts as the command's.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -21,9 +22,17 @@
 
 #include "tests/guest/reader.h"
 
+/* What is mapped, out of an MMAP or a FILE. */
+struct file {
+	uint64_t ino;
+	uint32_t build_id_len;
+	const uint8_t *build_id;
+	const char *path;
+};
+
 struct map {
 	uint64_t start, end, off;
-	const struct morph_mmap *mmap; /* NULL: watch's own, from before */
+	struct file file; /* no path: watch's own, from before */
 };
 
 struct space {
@@ -94,7 +103,7 @@ static void count(const char *what)
 	found[i].nr++;
 }
 
-static uint64_t nr_strangers;
+static uint64_t nr_strangers, nr_homeless;
 
 static void sample(const struct morph_task *task, uint64_t ip)
 {
@@ -105,6 +114,7 @@ static void sample(const struct morph_task *task, uint64_t ip)
 
 	if (!s) {
 		nr_strangers++;
+		nr_homeless += !(ip >> 63);
 		return;
 	}
 	if (ip >> 63) {
@@ -116,18 +126,18 @@ static void sample(const struct morph_task *task, uint64_t ip)
 		count("unmapped");
 		return;
 	}
-	if (!map->mmap) {
+	if (!map->file.path) {
 		count("file watch - 0");
 		return;
 	}
-	if (!map->mmap->ino) {
-		snprintf(what, sizeof(what), "memory %s", map->mmap->path);
+	if (!map->file.ino) {
+		snprintf(what, sizeof(what), "memory %s", map->file.path);
 		count(what);
 		return;
 	}
-	for (i = 0; i < map->mmap->build_id_len; i++)
-		sprintf(id + 2 * i, "%02x", map->mmap->build_id[i]);
-	snprintf(what, sizeof(what), "file %s %s %llu", map->mmap->path, id,
+	for (i = 0; i < map->file.build_id_len; i++)
+		sprintf(id + 2 * i, "%02x", map->file.build_id[i]);
+	snprintf(what, sizeof(what), "file %s %s %llu", map->file.path, id,
 		 (unsigned long long)(ip - map->start + map->off) >> 12);
 	count(what);
 }
@@ -148,8 +158,43 @@ static int by_time(const void *a, const void *b)
 	return x->at < y->at ? -1 : x->at > y->at;
 }
 
+/* What the numbers of each ring mean just now. */
+static const struct morph_file *files[READER_CPUS][MORPH_NR_FILES];
+
+static void play_space(const struct morph_space *space)
+{
+	uint32_t nr = (space->task.record.size - sizeof(*space)) / sizeof(space->maps[0]), i;
+	struct space *s = find(space->task.tgid, space->task.exec_id, true);
+	const struct morph_space_map *map;
+	const struct morph_file *file;
+	uint32_t number;
+	uint64_t start;
+
+	if (space->task.flags & MORPH_SPACE_NEW)
+		s->nr = 0;
+	for (i = 0; i < nr; i++) {
+		map = &space->maps[i];
+		start = map->start & MORPH_SPACE_START;
+		if (map->start & MORPH_SPACE_VDSO) {
+			add(s,
+			    (struct map){
+				    start, start + map->nr_pages * 4096ULL, 0, {.path = "[vdso]"}});
+			continue;
+		}
+		number = map->start & MORPH_SPACE_FILE;
+		file = files[space->task.record.cpu % READER_CPUS][number];
+		if (!file)
+			die("a file with the number %u that was not said", number);
+		add(s, (struct map){start,
+				    start + map->nr_pages * 4096ULL,
+				    map->off_pages * 4096ULL,
+				    {file->ino, file->build_id_len, file->build_id, file->path}});
+	}
+}
+
 static void play(const struct morph_record *record)
 {
+	const struct morph_file *file = (const void *)record;
 	const struct morph_task *task = (const void *)record;
 	const struct morph_mmap *mmap = (const void *)record;
 	const struct morph_fork *fork = (const void *)record;
@@ -164,8 +209,14 @@ static void play(const struct morph_record *record)
 		if (!s && find(task->tgid, task->exec_id - 1, false))
 			s = find(task->tgid, task->exec_id, true);
 		if (s)
-			add(s, (struct map){mmap->start, mmap->start + mmap->len, mmap->off, mmap});
+			add(s, (struct map){mmap->start,
+					    mmap->start + mmap->len,
+					    mmap->off,
+					    {mmap->ino, mmap->build_id_len, mmap->build_id,
+					     mmap->path}});
 		break;
+	case MORPH_REC_FILE: files[record->cpu % READER_CPUS][file->number] = file; break;
+	case MORPH_REC_SPACE: play_space((const void *)record); break;
 	case MORPH_REC_FORK:
 		parent = find(fork->parent_tgid, task->exec_id, false);
 		if (!parent || fork->parent_tgid == task->tgid)
@@ -261,6 +312,7 @@ int main(int argc, char **argv)
 		printf("%s %llu\n", found[i].what, (unsigned long long)found[i].nr);
 		in_all += found[i].nr;
 	}
+	printf("homeless %llu\n", (unsigned long long)nr_homeless);
 	printf("stranger %llu\n", (unsigned long long)nr_strangers);
 	printf("total %llu %llu %llu %llu\n", c.samples, c.lost_samples, c.events, c.lost_events);
 	EXPECT(c.samples == r.nr_samples + c.lost_samples && r.nr_samples == in_all + nr_strangers,

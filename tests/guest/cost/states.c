@@ -127,7 +127,8 @@ static void idle_end(void)
 static void morph_begin(uint32_t mode)
 {
 	struct morph_hello hello = {.abi_major = MORPH_ABI_MAJOR};
-	struct morph_start start = {.mode = mode, .flags = MORPH_START_MODE};
+	/* As the service asks for it. */
+	struct morph_start start = {.mode = mode, .flags = MORPH_START_MODE | MORPH_START_LAZY};
 
 	idle_begin();
 	morph.fd = open(MORPH_DEV_PATH, O_RDWR | O_CLOEXEC | O_NONBLOCK);

@@ -1,0 +1,588 @@
+// SPDX-License-Identifier: GPL-2.0
+/* space - what each process has mapped; see space.h. */
+#include <linux/atomic.h>
+#include <linux/kernel.h>
+#include <linux/percpu.h>
+#include <linux/sched/signal.h>
+#include <linux/slab.h>
+#include <linux/spinlock.h>
+#include <linux/string.h>
+
+#include <asm/vdso.h>
+
+#include "kmod/file.h"
+#include "kmod/morphmon.h"
+#include "kmod/space.h"
+
+#define NR_BUCKETS MORPH_NR_EPOCHS
+/* Who has more, as one who compiles all the time, is said at once from then on. */
+#define NR_MAPS_MAX 128
+#define NR_MAPS_MIN 7
+
+struct map {
+	u64 start, end, off;
+	struct morph_mapped *file;
+};
+
+/* Shared by who was forked, until one of them changes it. Oldest first. */
+struct maps {
+	atomic_t nr_users;
+	u32 nr, room;
+	struct map map[];
+};
+
+struct space {
+	struct hlist_node node;
+	u32 tgid, exec_id;
+	u32 generation;
+	u32 nr_said;	  /* the first ones of @maps: the reader has them */
+	bool is_begun;	  /* a SPACE of this exec_id was said */
+	bool is_told;	  /* the reader may have heard of this process: its end is to be said */
+	bool is_overfull; /* all that follows is said at once */
+	struct maps *maps;
+	struct morph_mapped *program;
+};
+
+/* Over the spaces of some processes: taken in interrupts, too, and no lock is taken inside. */
+struct bucket {
+	raw_spinlock_t lock;
+	struct hlist_head spaces;
+};
+
+static struct bucket buckets[NR_BUCKETS];
+static bool is_on;
+/* A space of an earlier one is not valid. */
+static atomic_t generation = ATOMIC_INIT(0);
+
+static struct bucket *bucket_of(u32 tgid)
+{
+	return &buckets[tgid % NR_BUCKETS];
+}
+
+/* ---- memory ---- */
+
+/*
+ * What is freed is soon wanted again, and to ask for memory costs more than all the rest. Nothing
+ * is allocated or freed in interrupts.
+ */
+#define POOL_LEN 8
+
+struct pool {
+	struct space *spaces[POOL_LEN];
+	struct maps *maps[POOL_LEN]; /* with room for NR_MAPS_MIN */
+	u32 nr_spaces, nr_maps;
+};
+
+static DEFINE_PER_CPU(struct pool, pools);
+
+static struct space *space_alloc(void)
+{
+	struct pool *pool = get_cpu_ptr(&pools);
+	struct space *space = pool->nr_spaces ? pool->spaces[--pool->nr_spaces] : NULL;
+
+	put_cpu_ptr(&pools);
+	return space ? space : kmalloc(sizeof(*space), GFP_ATOMIC | __GFP_NOWARN);
+}
+
+static struct maps *maps_alloc(u32 room)
+{
+	struct pool *pool = get_cpu_ptr(&pools);
+	struct maps *maps = NULL;
+
+	if (room == NR_MAPS_MIN && pool->nr_maps)
+		maps = pool->maps[--pool->nr_maps];
+	put_cpu_ptr(&pools);
+	if (!maps)
+		maps = kmalloc(struct_size(maps, map, room), GFP_ATOMIC | __GFP_NOWARN);
+	if (maps) {
+		atomic_set(&maps->nr_users, 1);
+		maps->nr = 0;
+		maps->room = room;
+	}
+	return maps;
+}
+
+static void space_put_back(struct space *space)
+{
+	struct pool *pool = get_cpu_ptr(&pools);
+
+	if (space && pool->nr_spaces < POOL_LEN) {
+		pool->spaces[pool->nr_spaces++] = space;
+		space = NULL;
+	}
+	put_cpu_ptr(&pools);
+	kfree(space);
+}
+
+static void maps_put(struct maps *maps)
+{
+	struct pool *pool;
+	u32 i;
+
+	if (!maps || !atomic_dec_and_test(&maps->nr_users))
+		return;
+	for (i = 0; i < maps->nr; i++)
+		morph_mapped_put(maps->map[i].file);
+	pool = get_cpu_ptr(&pools);
+	if (maps->room == NR_MAPS_MIN && pool->nr_maps < POOL_LEN) {
+		pool->maps[pool->nr_maps++] = maps;
+		maps = NULL;
+	}
+	put_cpu_ptr(&pools);
+	kfree(maps);
+}
+
+static void pools_free(void)
+{
+	struct pool *pool;
+	unsigned int id;
+
+	for_each_possible_cpu(id) {
+		pool = per_cpu_ptr(&pools, id);
+		while (pool->nr_spaces)
+			kfree(pool->spaces[--pool->nr_spaces]);
+		while (pool->nr_maps)
+			kfree(pool->maps[--pool->nr_maps]);
+	}
+}
+
+static void maps_copy(struct maps *to, const struct maps *from)
+{
+	u32 i;
+
+	to->nr = from->nr;
+	memcpy(to->map, from->map, from->nr * sizeof(from->map[0]));
+	for (i = 0; i < from->nr; i++)
+		atomic_inc(&from->map[i].file->nr_users);
+}
+
+static void space_free(struct space *space)
+{
+	if (!space)
+		return;
+	maps_put(space->maps);
+	morph_mapped_put(space->program);
+	space_put_back(space);
+}
+
+void morph_spaces_init(void)
+{
+	u32 i;
+
+	for (i = 0; i < NR_BUCKETS; i++)
+		raw_spin_lock_init(&buckets[i].lock);
+}
+
+void morph_spaces_start(void)
+{
+	WRITE_ONCE(is_on, true);
+}
+
+bool morph_spaces_are_on(void)
+{
+	return READ_ONCE(is_on);
+}
+
+void morph_spaces_stop(void)
+{
+	struct hlist_node *next;
+	struct space *space;
+	u32 i;
+
+	WRITE_ONCE(is_on, false);
+	for (i = 0; i < NR_BUCKETS; i++) {
+		hlist_for_each_entry_safe(space, next, &buckets[i].spaces, node)
+			space_free(space);
+		INIT_HLIST_HEAD(&buckets[i].spaces);
+	}
+	pools_free();
+	morph_mapped_free_all();
+}
+
+void morph_spaces_forget(void)
+{
+	atomic_inc(&generation);
+}
+
+/* Context: under the bucket's lock. */
+static struct space *find(struct bucket *bucket, u32 tgid)
+{
+	struct space *space;
+
+	hlist_for_each_entry(space, &bucket->spaces, node)
+		if (space->tgid == tgid)
+			return space;
+	return NULL;
+}
+
+/* True where all that @task has mapped is in @space. */
+static bool is_known(const struct space *space, const struct task_struct *task)
+{
+	return space && space->exec_id == (u32)task->self_exec_id && !space->is_overfull &&
+	       space->generation == (u32)atomic_read(&generation);
+}
+
+/* ---- saying ---- */
+
+static u32 number_of(const struct morph_mapped *file)
+{
+	return file->serial % MORPH_NR_FILES;
+}
+
+static bool is_file_said(const struct morph_cpu *cpu, const struct morph_mapped *file)
+{
+	return cpu->files[number_of(file)] == file->serial;
+}
+
+/* Return: false where there was no room. */
+static bool say_file(struct morph_cpu *cpu, const struct morph_mapped *file)
+{
+	u32 size = file->file.record.size;
+	struct morph_file *record;
+
+	if (is_file_said(cpu, file))
+		return true;
+	record = morph_ring_reserve(&cpu->ring, size);
+	if (!record)
+		return false;
+	memcpy(record, &file->file, size);
+	record->record.cpu = smp_processor_id();
+	record->time_ns = ktime_get_ns();
+	record->number = number_of(file);
+	morph_ring_commit(&cpu->ring, size);
+	cpu->files[number_of(file)] = file->serial;
+	return true;
+}
+
+/* The next @nr mappings, whose files were said. */
+static bool say_maps(struct morph_cpu *cpu, struct space *space, u32 nr)
+{
+	const struct map *map = &space->maps->map[space->nr_said];
+	u64 vdso = space->is_begun ? 0 : (unsigned long)current->mm->context.vdso;
+	struct morph_space *record;
+	u32 i, size = struct_size(record, maps, nr + (vdso != 0));
+
+	record = morph_record_begin(cpu, MORPH_REC_SPACE, size, current);
+	if (!record)
+		return false;
+	if (!space->is_begun)
+		record->task.flags = MORPH_SPACE_NEW;
+	record->nr_threads = get_nr_threads(current);
+	record->pad = 0;
+	for (i = 0; i < nr; i++, map++)
+		record->maps[i] = (struct morph_space_map){
+			.start = map->start | number_of(map->file) |
+				 (map->file == space->program ? MORPH_SPACE_PROGRAM : 0),
+			.nr_pages = (map->end - map->start) >> PAGE_SHIFT,
+			.off_pages = map->off >> PAGE_SHIFT,
+		};
+	if (vdso)
+		record->maps[nr] = (struct morph_space_map){
+			.start = vdso | MORPH_SPACE_VDSO,
+			.nr_pages = current->mm->context.vdso_image->size >> PAGE_SHIFT,
+		};
+	morph_ring_commit(&cpu->ring, size);
+	space->nr_said += nr;
+	space->is_begun = true;
+	space->is_told = true;
+	return true;
+}
+
+/*
+ * All that was not said yet. A file's number may be that of another one of the same process, so what
+ * bears the old meaning goes out before the new one is said.
+ */
+static bool say(struct morph_cpu *cpu, struct space *space)
+{
+	const struct maps *maps = space->maps;
+	u32 end;
+
+	while (maps && space->nr_said < maps->nr) {
+		if (!say_file(cpu, maps->map[space->nr_said].file))
+			return false;
+		for (end = space->nr_said + 1; end < maps->nr; end++)
+			if (!is_file_said(cpu, maps->map[end].file))
+				break;
+		if (!say_maps(cpu, space, end - space->nr_said))
+			return false;
+	}
+	return true;
+}
+
+bool morph_space_open(struct morph_cpu *cpu, bool is_user, u32 *flags)
+{
+	struct bucket *bucket = bucket_of(current->tgid);
+	struct space *space;
+	bool ret = true;
+
+	*flags = 0;
+	cpu->is_unsaid = false;
+	if (!READ_ONCE(is_on))
+		return true;
+	raw_spin_lock(&bucket->lock);
+	space = find(bucket, current->tgid);
+	if (is_known(space, current)) {
+		if (is_user)
+			ret = say(cpu, space);
+		cpu->is_unsaid = space->maps && space->nr_said < space->maps->nr;
+		if (ret && !space->is_begun && space->program) {
+			ret = say_file(cpu, space->program);
+			*flags = number_of(space->program) + 1;
+			space->is_told |= ret;
+		}
+	}
+	raw_spin_unlock(&bucket->lock);
+	return ret;
+}
+
+/* ---- what happens ---- */
+
+/* True where @added changes nothing: of what it overlaps, the newest is the same. */
+static bool is_there(const struct maps *maps, const struct map *added)
+{
+	const struct map *map;
+	u32 i;
+
+	for (i = maps->nr; i--;) {
+		map = &maps->map[i];
+		if (map->start < added->end && added->start < map->end)
+			return map->start == added->start && map->end == added->end &&
+			       map->off == added->off && map->file == added->file;
+	}
+	return false;
+}
+
+/* @space->maps is its own, and has room. */
+static void add(struct space *space, const struct map *added)
+{
+	struct maps *maps = space->maps;
+	u32 i, nr = 0, nr_said = space->nr_said;
+
+	for (i = 0; i < maps->nr; i++) {
+		if (maps->map[i].start < added->start || maps->map[i].end > added->end) {
+			maps->map[nr++] = maps->map[i];
+			continue;
+		}
+		/* Hidden altogether. */
+		morph_mapped_put(maps->map[i].file);
+		space->nr_said -= i < nr_said;
+	}
+	maps->map[nr++] = *added;
+	maps->nr = nr;
+}
+
+/* Whatever does not fit into struct morph_space_map is no program's code. */
+static bool is_sayable(const struct map *map)
+{
+	return (map->end - map->start) >> PAGE_SHIFT <= U32_MAX &&
+	       map->off >> PAGE_SHIFT <= U32_MAX;
+}
+
+/* What is allocated before the lock is taken, and what is freed behind it. */
+struct spare {
+	struct space *space;
+	struct maps *maps;
+	struct morph_mapped *program;
+};
+
+static void spare_free(struct spare *spare)
+{
+	if (spare->space)
+		space_put_back(spare->space);
+	maps_put(spare->maps);
+	morph_mapped_put(spare->program);
+	*spare = (struct spare){};
+}
+
+static bool spare_alloc(struct spare *spare, bool with_space, u32 nr)
+{
+	u32 room = clamp_t(u32, nr + nr / 2 + 1, NR_MAPS_MIN, NR_MAPS_MAX);
+
+	spare_free(spare);
+	if (with_space)
+		spare->space = space_alloc();
+	spare->maps = maps_alloc(room);
+	return spare->maps && (!with_space || spare->space);
+}
+
+/* The space of a new program, in place of what was there. */
+static struct space *begin(struct bucket *bucket, struct space *space, struct spare *spare)
+{
+	if (!space) {
+		space = spare->space;
+		spare->space = NULL;
+		/* Told: from before, from /proc. */
+		*space = (struct space){.tgid = current->tgid, .is_told = true};
+		hlist_add_head(&space->node, &bucket->spaces);
+	}
+	swap(space->maps, spare->maps);
+	swap(space->program, spare->program);
+	space->exec_id = current->self_exec_id;
+	space->generation = atomic_read(&generation);
+	space->nr_said = 0;
+	space->is_begun = false;
+	space->is_overfull = false;
+	return space;
+}
+
+/*
+ * Context: under the bucket's lock. Return: -EAGAIN where @spare has to be allocated, for *@nr
+ * mappings, *@is_new with a space; else enum morph_saying.
+ */
+static int take_map(struct morph_cpu *cpu, struct bucket *bucket, struct map *map, bool is_program,
+		    struct spare *spare, bool *is_new, u32 *nr)
+{
+	struct space *space = find(bucket, current->tgid);
+	bool is_exec, is_changed;
+	struct maps *maps;
+
+	is_exec = current->in_execve && (!space || space->exec_id != (u32)current->self_exec_id);
+	if (is_exec ? !is_sayable(map) : !is_known(space, current))
+		return MORPH_SAY;
+	maps = is_exec ? NULL : space->maps;
+	*is_new = is_exec && !space;
+	*nr = maps ? maps->nr : 0;
+	if (maps && is_there(maps, map))
+		return MORPH_SAY_NOTHING;
+	if (*nr == NR_MAPS_MAX || !is_sayable(map)) {
+		space->is_overfull = true;
+		space->is_told = true;
+		return cpu->on && say(cpu, space) ? MORPH_SAY : MORPH_SAY_LOST;
+	}
+	if (!maps || *nr == maps->room || atomic_read(&maps->nr_users) > 1) {
+		if (!spare->maps || spare->maps->room <= *nr || (*is_new && !spare->space))
+			return -EAGAIN;
+		if (is_exec) {
+			space = begin(bucket, space, spare);
+		} else {
+			if (maps)
+				maps_copy(spare->maps, maps);
+			swap(space->maps, spare->maps);
+		}
+	}
+	is_changed = is_exec || space->is_begun;
+	if (is_program && !space->program) {
+		space->program = map->file;
+		atomic_inc(&map->file->nr_users);
+		is_changed = true;
+	}
+	add(space, map);
+	map->file = NULL;
+	/* Batches that are open go by what was there before. */
+	if (is_changed)
+		atomic_inc(morph_epoch(current->tgid));
+	return MORPH_SAY_NOTHING;
+}
+
+enum morph_saying morph_space_map(struct morph_cpu *cpu, const struct morph_mmap *mmap,
+				  const char *path, u32 len)
+{
+	struct bucket *bucket = bucket_of(current->tgid);
+	struct spare spare = {};
+	unsigned long flags;
+	struct map map = {
+		.start = mmap->start,
+		.end = mmap->start + mmap->len,
+		.off = mmap->off,
+	};
+	bool is_program = mmap->task.flags & MORPH_MMAP_PROGRAM;
+	bool is_new;
+	u32 nr;
+	int ret;
+
+	if (!READ_ONCE(is_on))
+		return MORPH_SAY;
+	map.file = morph_mapped_get(mmap, path, len);
+	if (!map.file)
+		return MORPH_SAY_LOST;
+	if (current->in_execve)
+		spare_alloc(&spare, true, 0);
+	for (;;) {
+		raw_spin_lock_irqsave(&bucket->lock, flags);
+		ret = take_map(cpu, bucket, &map, is_program, &spare, &is_new, &nr);
+		raw_spin_unlock_irqrestore(&bucket->lock, flags);
+		if (ret != -EAGAIN)
+			break;
+		if (!spare_alloc(&spare, is_new, nr)) {
+			ret = MORPH_SAY_LOST;
+			break;
+		}
+	}
+	spare_free(&spare);
+	morph_mapped_put(map.file);
+	return ret;
+}
+
+/* A parent's, for its child; what changes in one of them later is not the other's. */
+enum morph_saying morph_space_fork(const struct task_struct *parent,
+				   const struct task_struct *child)
+{
+	struct bucket *bucket = bucket_of(parent->tgid);
+	struct space *space, *added, *old, copy;
+	unsigned long flags;
+	bool known;
+
+	if (!READ_ONCE(is_on))
+		return MORPH_SAY;
+	raw_spin_lock_irqsave(&bucket->lock, flags);
+	space = find(bucket, parent->tgid);
+	known = is_known(space, parent);
+	if (known && child->tgid != parent->tgid) {
+		copy = (struct space){
+			.tgid = child->tgid,
+			.exec_id = child->self_exec_id,
+			.generation = space->generation,
+			.maps = space->maps,
+			.program = space->program,
+		};
+		if (copy.maps)
+			atomic_inc(&copy.maps->nr_users);
+		if (copy.program)
+			atomic_inc(&copy.program->nr_users);
+	}
+	raw_spin_unlock_irqrestore(&bucket->lock, flags);
+	if (!known)
+		return MORPH_SAY;
+	if (child->tgid == parent->tgid)
+		return MORPH_SAY_NOTHING;
+	added = space_alloc();
+	if (!added) {
+		maps_put(copy.maps);
+		morph_mapped_put(copy.program);
+		return MORPH_SAY_LOST;
+	}
+	*added = copy;
+	bucket = bucket_of(added->tgid);
+	raw_spin_lock_irqsave(&bucket->lock, flags);
+	/* Nobody should be there: who ends is taken out. */
+	old = find(bucket, added->tgid);
+	if (old)
+		hlist_del(&old->node);
+	hlist_add_head(&added->node, &bucket->spaces);
+	raw_spin_unlock_irqrestore(&bucket->lock, flags);
+	space_free(old);
+	return MORPH_SAY_NOTHING;
+}
+
+enum morph_saying morph_space_exit(const struct task_struct *task)
+{
+	struct bucket *bucket = bucket_of(task->tgid);
+	enum morph_saying ret = MORPH_SAY;
+	struct space *space;
+	unsigned long flags;
+	bool is_last;
+
+	if (!READ_ONCE(is_on))
+		return MORPH_SAY;
+	is_last = !atomic_read(&task->signal->live);
+	raw_spin_lock_irqsave(&bucket->lock, flags);
+	space = find(bucket, task->tgid);
+	if (is_known(space, task))
+		ret = is_last && space->is_told ? MORPH_SAY_PROCESS : MORPH_SAY_NOTHING;
+	if (space && is_last)
+		hlist_del(&space->node);
+	raw_spin_unlock_irqrestore(&bucket->lock, flags);
+	if (is_last)
+		space_free(space);
+	return ret;
+}
