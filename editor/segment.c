@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * segment - chooses place and program header of the new segment: a spare PT_NOTE, or one of two
- * PT_LOADs that can be merged. Called by emit before anything is placed.
+ * segment - chooses place and program header of the new segment: a spare PT_NOTE, PT_PHDR where
+ * nobody reads it, or one of two PT_LOADs that can be merged, in this order of their prices.
+ * Called by emit before anything is placed.
  */
 #include "editor/segment.h"
 
@@ -34,6 +35,113 @@ static bool note_is_spare(const struct mp_elf *elf, uint32_t index)
 	return false;
 }
 
+/* A word of 32 bits that need not be aligned. */
+static uint32_t word_at(const uint8_t *bytes)
+{
+	uint32_t word;
+
+	memcpy(&word, bytes, sizeof(word));
+	return word;
+}
+
+/* Properties that say nothing to anyone: the baseline is needed, what is used, no feature at all. */
+static bool properties_are_idle(const uint8_t *desc, uint64_t size)
+{
+	uint64_t at = 0;
+
+	while (size - at >= 8) {
+		uint32_t type = word_at(desc + at), len = word_at(desc + at + 4);
+
+		if (len != 4 || size - at < 12)
+			return false;
+		switch (type) {
+		case GNU_PROPERTY_X86_ISA_1_NEEDED:
+			if (word_at(desc + at + 8) & ~GNU_PROPERTY_X86_ISA_1_BASELINE)
+				return false;
+			break;
+		case GNU_PROPERTY_X86_FEATURE_1_AND:
+			if (word_at(desc + at + 8))
+				return false;
+			break;
+		case GNU_PROPERTY_X86_ISA_1_USED: break;
+		default: return false;
+		}
+		at += 16;
+		if (at >= size)
+			return true;
+	}
+	return at == size;
+}
+
+/*
+ * gold writes no PT_GNU_PROPERTY: such a PT_NOTE is all that leads to .note.gnu.property, and it
+ * may go only where that holds nothing. One note, so no build-id beside it.
+ */
+static bool note_is_idle(const struct mp_elf *elf, uint32_t index)
+{
+	const Elf64_Phdr *p = &elf->phdrs[index];
+	Elf64_Nhdr nh;
+
+	if (p->p_type != PT_NOTE || !elf->data || p->p_filesz < sizeof(nh) + 4 ||
+	    p->p_offset > elf->size || p->p_filesz > elf->size - p->p_offset)
+		return false;
+	memcpy(&nh, elf->data + p->p_offset, sizeof(nh));
+	return nh.n_type == NT_GNU_PROPERTY_TYPE_0 && nh.n_namesz == 4 &&
+	       !memcmp(elf->data + p->p_offset + sizeof(nh), "GNU", 4) &&
+	       p->p_filesz == sizeof(nh) + 4 + nh.n_descsz &&
+	       properties_are_idle(elf->data + p->p_offset + sizeof(nh) + 4, nh.n_descsz);
+}
+
+static bool is_pie_or_unknown(const struct mp_elf *elf, const Elf64_Phdr *dynamic)
+{
+	const uint8_t *at = elf->data + dynamic->p_offset;
+
+	if (!elf->data || dynamic->p_offset > elf->size ||
+	    dynamic->p_filesz > elf->size - dynamic->p_offset)
+		return true;
+	for (uint64_t nr = dynamic->p_filesz / sizeof(Elf64_Dyn); nr; nr--) {
+		Elf64_Dyn dyn;
+
+		memcpy(&dyn, at, sizeof(dyn));
+		at += sizeof(dyn);
+		if (dyn.d_tag == DT_NULL)
+			return false;
+		if (dyn.d_tag == DT_FLAGS_1 && dyn.d_un.d_val & DF_1_PIE)
+			return true;
+	}
+	return true;
+}
+
+/*
+ * PT_PHDR tells ld.so and start-up code of a position-independent program where it was loaded. A
+ * program with fixed addresses knows, and of a shared object ld.so finds the table through its
+ * PT_LOAD (GNU ld gives shared objects no PT_PHDR at all).
+ */
+static bool nobody_reads_phdr(const struct mp_elf *elf)
+{
+	const Elf64_Phdr *dynamic = NULL;
+	bool interpreted = false, loaded = false;
+	uint64_t end = elf->ehdr.e_phoff + elf->nr_phdrs * sizeof(Elf64_Phdr);
+
+	for (uint32_t i = 0; i < elf->nr_phdrs; i++) {
+		const Elf64_Phdr *p = &elf->phdrs[i];
+
+		if (p->p_type == PT_DYNAMIC)
+			dynamic = p;
+		else if (p->p_type == PT_INTERP)
+			interpreted = true;
+		else if (p->p_type == PT_LOAD && p->p_offset <= elf->ehdr.e_phoff &&
+			 end <= p->p_offset + p->p_filesz)
+			loaded = true;
+	}
+	if (!loaded)
+		return false;
+	if (elf->ehdr.e_type == ET_EXEC)
+		return true;
+	return elf->ehdr.e_type == ET_DYN && dynamic && !interpreted &&
+	       !is_pie_or_unknown(elf, dynamic);
+}
+
 /*
  * Two neighbouring read-only PT_LOADs that are contiguous in file and memory can be one. What was
  * only readable becomes executable too, as in every file linked with -z noseparate-code.
@@ -49,13 +157,37 @@ static bool loads_can_merge(const Elf64_Phdr *a, const Elf64_Phdr *b, uint64_t a
 static bool take_note(const struct mp_elf *elf, uint32_t last_load, struct me_segment *out)
 {
 	for (uint32_t i = last_load + 1; i < elf->nr_phdrs; i++) {
-		if (!note_is_spare(elf, i))
+		if (note_is_spare(elf, i))
+			out->price = ".note.gnu.property, still found through PT_GNU_PROPERTY";
+		else if (note_is_idle(elf, i))
+			out->price = ".note.gnu.property, which asks for nothing";
+		else
 			continue;
 		out->slot = i;
-		out->price = ".note.gnu.property, still found through PT_GNU_PROPERTY";
 		return true;
 	}
 	return false;
+}
+
+/* What stands between it and the last PT_LOAD moves up, so that the new one is the last. */
+static bool take_phdr(const struct mp_elf *elf, uint32_t last_load, struct me_segment *out)
+{
+	Elf64_Phdr *p = out->phdrs;
+	uint32_t i = 0;
+
+	while (i < elf->nr_phdrs && p[i].p_type != PT_PHDR)
+		i++;
+	if (i == elf->nr_phdrs || !nobody_reads_phdr(elf))
+		return false;
+	out->price = "PT_PHDR, which only position-independent programs need";
+	out->slot = i;
+	if (i < last_load) {
+		memmove(&p[i], &p[i + 1], (last_load - i) * sizeof(*p));
+		if (out->eh_frame_slot > i && out->eh_frame_slot <= last_load)
+			out->eh_frame_slot--;
+		out->slot = last_load;
+	}
+	return true;
 }
 
 /* PT_LOADs ascend, so those behind the merged pair move up and the last slot becomes free. */
@@ -131,7 +263,8 @@ int me_segment_choose(const struct mp_elf *elf, uint64_t align, struct me_segmen
 	if (!out->phdrs)
 		return mp_err_set(err, ENOMEM, "out of memory");
 	memcpy(out->phdrs, elf->phdrs, elf->nr_phdrs * sizeof(*out->phdrs));
-	if (!take_note(elf, last_load, out) && !take_merged_load(last_load, out)) {
+	if (!take_note(elf, last_load, out) && !take_phdr(elf, last_load, out) &&
+	    !take_merged_load(last_load, out)) {
 		me_segment_fini(out);
 		return mp_err_set(err, EPERM,
 				  "no program header can be spared for a new segment (lld leaves "

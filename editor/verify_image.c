@@ -49,33 +49,6 @@ static bool has_build_id_note(const struct mp_elf *elf)
 	return false;
 }
 
-static bool covered_by_property(const struct mp_elf *elf, const Elf64_Phdr *note)
-{
-	for (uint32_t i = 0; i < elf->nr_phdrs; i++) {
-		const Elf64_Phdr *ph = &elf->phdrs[i];
-
-		if (ph->p_type == PT_GNU_PROPERTY && ph->p_offset <= note->p_offset &&
-		    ph->p_offset + ph->p_filesz >= note->p_offset + note->p_filesz)
-			return true;
-	}
-	return false;
-}
-
-/* Other notes may name what ld.so looks for (ABI tag): only these slots may be spent. */
-static bool may_spend(const struct vf *vf, const Elf64_Phdr *slot)
-{
-	const struct mp_section *sec;
-
-	if (slot->p_type == PT_NULL)
-		return true;
-	if (slot->p_type != PT_NOTE)
-		return false;
-	if (covered_by_property(vf->o, slot))
-		return true;
-	sec = mp_elf_section_at(vf->o, slot->p_vaddr);
-	return sec && sec->type == SHT_NOTE;
-}
-
 static int check_segment(struct vf *vf, const Elf64_Phdr *seg)
 {
 	const struct mp_elf *o = vf->o;
@@ -127,32 +100,39 @@ static bool is_merged(const Elf64_Phdr *m, const Elf64_Phdr *a, const Elf64_Phdr
 	       m->p_vaddr + m->p_memsz == b->p_vaddr + b->p_memsz;
 }
 
-/* The header of the original that the output's header @i stands for, when @merged and the next
- * were made one; NULL: the last PT_LOAD's slot, which thereby became free. */
-static const Elf64_Phdr *stands_for(const struct vf *vf, uint32_t i, uint32_t merged, uint32_t last)
+/*
+ * The header that the output lacks so that those behind it, to the last PT_LOAD, moved up by one:
+ * the second of two that were merged, or a PT_PHDR that may be spent. VF_NONE: none.
+ */
+static uint32_t find_gone(const struct vf *vf, uint32_t *merged, uint32_t *last)
 {
-	if (i <= merged || i > last)
-		return &vf->o->phdrs[i];
-	return i < last ? &vf->o->phdrs[i + 1] : NULL;
-}
+	uint32_t gone = VF_NONE;
 
-static uint32_t find_merged(const struct vf *vf, uint32_t *last)
-{
-	uint32_t merged = VF_NONE;
-
-	*last = VF_NONE;
+	*merged = VF_NONE;
 	for (uint32_t i = 0; i < vf->o->nr_phdrs; i++) {
+		if (vf->o->phdrs[i].p_type == PT_PHDR && gone == VF_NONE &&
+		    vf->n->phdrs[i].p_type != PT_PHDR && vf_may_spend(vf, &vf->o->phdrs[i]))
+			gone = i;
 		if (vf->o->phdrs[i].p_type != PT_LOAD)
 			continue;
 		*last = i;
-		if (merged == VF_NONE && i + 1 < vf->o->nr_phdrs &&
+		if (gone == VF_NONE && i + 1 < vf->o->nr_phdrs &&
 		    memcmp(&vf->o->phdrs[i], &vf->n->phdrs[i], sizeof(Elf64_Phdr)) &&
-		    is_merged(&vf->n->phdrs[i], &vf->o->phdrs[i], &vf->o->phdrs[i + 1]))
-			merged = i;
+		    is_merged(&vf->n->phdrs[i], &vf->o->phdrs[i], &vf->o->phdrs[i + 1])) {
+			*merged = i;
+			gone = i + 1;
+		}
 	}
-	if (merged == VF_NONE)
-		*last = VF_NONE;
-	return merged;
+	return gone;
+}
+
+/* The header of the original that the output's header @i stands for; NULL: the last PT_LOAD's
+ * slot, which became free as header @gone went. */
+static const Elf64_Phdr *stands_for(const struct vf *vf, uint32_t i, uint32_t gone, uint32_t last)
+{
+	if (gone == VF_NONE || gone > last || i < gone || i > last)
+		return &vf->o->phdrs[i];
+	return i < last ? &vf->o->phdrs[i + 1] : NULL;
 }
 
 static int check_phdr(struct vf *vf, uint32_t i, const Elf64_Phdr *a)
@@ -171,7 +151,7 @@ static int check_phdr(struct vf *vf, uint32_t i, const Elf64_Phdr *a)
 		return 0;
 	if (b->p_type != PT_LOAD || vf->segment)
 		return vf_refuse(vf, b->p_vaddr, "program header %u changed", i);
-	if (a && !may_spend(vf, a))
+	if (a && !vf_may_spend(vf, a))
 		return vf_refuse(vf, a->p_vaddr, "program header %u of type %#x may not be spent",
 				 i, a->p_type);
 	vf->segment = b;
@@ -180,7 +160,7 @@ static int check_phdr(struct vf *vf, uint32_t i, const Elf64_Phdr *a)
 
 static int check_phdrs(struct vf *vf)
 {
-	uint32_t last, merged = find_merged(vf, &last);
+	uint32_t last = 0, merged, gone = find_gone(vf, &merged, &last);
 	const Elf64_Phdr *eh, *seg;
 
 	for (uint32_t i = 0; i < vf->o->nr_phdrs; i++) {
@@ -188,9 +168,7 @@ static int check_phdrs(struct vf *vf)
 
 		if (i == merged)
 			continue;
-		ret = check_phdr(vf, i,
-				 merged == VF_NONE ? &vf->o->phdrs[i]
-						   : stands_for(vf, i, merged, last));
+		ret = check_phdr(vf, i, stands_for(vf, i, gone, last));
 		if (ret)
 			return ret;
 	}

@@ -281,6 +281,9 @@ bool vf_is_copy(const struct vf *vf, uint64_t old, uint64_t now);
 /* May control that went to old address @old go to @now instead? */
 bool vf_same_place(const struct vf *vf, uint64_t old, uint64_t now);
 
+/* May the original do without this program header? */
+bool vf_may_spend(const struct vf *vf, const Elf64_Phdr *slot);
+
 int vf_check_image(struct vf *vf);
 int vf_index_pieces(struct vf *vf);
 int vf_scan(struct vf *vf);

@@ -150,6 +150,134 @@ START_TEST(segment_merges_only_what_is_contiguous_and_never_written)
 }
 END_TEST
 
+/* As gold links: one segment for all that is not written; PT_PHDR first. */
+#define GOLD                                                                                       \
+	other(PT_PHDR, 64, 9 * sizeof(Elf64_Phdr)), load(PF_R | PF_X, 0, 0, 0x2000, 0x2000),       \
+		load(PF_R | PF_W, 0x2df0, 0x3df0, 0x300, 0x1410), other(PT_DYNAMIC, 0x2e00, 0x40), \
+		other(PT_NOTE, 0x338, 0x24), other(PT_GNU_EH_FRAME, 0x1100, 0x44),                 \
+		other(PT_GNU_STACK, 0, 0)
+
+static int choose_of(uint16_t type, Elf64_Phdr *phdrs, uint32_t nr, const void *data, size_t size,
+		     struct me_segment *out, struct mp_err *err)
+{
+	struct mp_section null = {0};
+	struct mp_elf elf = {.data = data,
+			     .size = size,
+			     .phdrs = phdrs,
+			     .nr_phdrs = nr,
+			     .sections = &null,
+			     .nr_sections = 1};
+
+	elf.ehdr.e_type = type;
+	elf.ehdr.e_phoff = 64;
+	return me_segment_choose(&elf, 0, out, err);
+}
+
+static void put_dynamic(uint8_t *file, uint64_t flags_1)
+{
+	Elf64_Dyn dyn[] = {{.d_tag = DT_FLAGS_1, .d_un.d_val = flags_1}, {.d_tag = DT_NULL}};
+
+	memcpy(file + 0x2e00, dyn, sizeof(dyn));
+}
+
+START_TEST(segment_takes_the_table_header_of_a_library)
+{
+	static uint8_t file[0x3100];
+	Elf64_Phdr phdrs[] = {GOLD};
+	struct me_segment s;
+	struct mp_err err;
+
+	put_dynamic(file, DF_1_NOW);
+	ck_assert_int_eq(choose_of(ET_DYN, phdrs, 7, file, sizeof(file), &s, &err), 0);
+	/* The segments move up, the new one is the last of them. */
+	ck_assert_uint_eq(s.slot, 2);
+	ck_assert_mem_eq(&s.phdrs[0], &phdrs[1], 2 * sizeof(*phdrs));
+	ck_assert_mem_eq(&s.phdrs[3], &phdrs[3], 4 * sizeof(*phdrs));
+	ck_assert_uint_eq(s.eh_frame_slot, 5);
+	ck_assert_ptr_nonnull(strstr(s.price, "PT_PHDR"));
+	me_segment_fini(&s);
+}
+END_TEST
+
+START_TEST(segment_leaves_the_table_header_where_someone_reads_it)
+{
+	static uint8_t file[0x3100];
+	struct me_segment s;
+	struct mp_err err;
+
+	for (int i = 0; i < 6; i++) {
+		Elf64_Phdr phdrs[] = {GOLD};
+		uint16_t type = ET_DYN;
+
+		put_dynamic(file, 0);
+		switch (i) {
+		case 0: put_dynamic(file, DF_1_PIE); break; /* static-pie */
+		case 1: phdrs[6].p_type = PT_INTERP; break;
+		case 2: phdrs[3].p_type = PT_NULL; break;  /* no dynamic section */
+		case 3: phdrs[3].p_filesz = 0x10; break;   /* which does not end */
+		case 4: phdrs[3].p_offset = 0x30f8; break; /* or is not there */
+		case 5: phdrs[1].p_offset = 0x1000; break; /* the table is not mapped */
+		}
+		ck_assert_msg(choose_of(type, phdrs, 7, file, sizeof(file), &s, &err) == -EPERM,
+			      "case %d", i);
+	}
+	/* A program with fixed addresses is not moved, whatever loads it. */
+	{
+		Elf64_Phdr phdrs[] = {GOLD};
+
+		phdrs[6].p_type = PT_INTERP;
+		ck_assert_int_eq(choose_of(ET_EXEC, phdrs, 7, file, sizeof(file), &s, &err), 0);
+		ck_assert_uint_eq(s.slot, 2);
+		me_segment_fini(&s);
+	}
+}
+END_TEST
+
+START_TEST(segment_takes_a_note_of_properties_that_ask_for_nothing)
+{
+	static const struct {
+		uint32_t kind, value;
+		bool idle;
+	} cases[] = {
+		{GNU_PROPERTY_X86_ISA_1_NEEDED, 0, true},
+		{GNU_PROPERTY_X86_ISA_1_NEEDED, GNU_PROPERTY_X86_ISA_1_BASELINE, true},
+		{GNU_PROPERTY_X86_ISA_1_NEEDED, GNU_PROPERTY_X86_ISA_1_V2, false},
+		{GNU_PROPERTY_X86_ISA_1_USED, 7, true},
+		{GNU_PROPERTY_X86_FEATURE_1_AND, 0, true},
+		{GNU_PROPERTY_X86_FEATURE_1_AND, GNU_PROPERTY_X86_FEATURE_1_IBT, false},
+		{GNU_PROPERTY_X86_FEATURE_1_AND, GNU_PROPERTY_X86_FEATURE_1_SHSTK, false},
+		{GNU_PROPERTY_STACK_SIZE, 0, false},
+	};
+	static uint8_t file[0x3100];
+	struct me_segment s;
+	struct mp_err err;
+
+	for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
+		uint32_t note[] = {
+			4, 16, NT_GNU_PROPERTY_TYPE_0, 0, cases[i].kind, 4, cases[i].value, 0};
+		Elf64_Phdr phdrs[] = {GOLD, other(PT_NOTE, 0x338, sizeof(note))};
+		int want = cases[i].idle ? 0 : -EPERM;
+
+		phdrs[0].p_type = PT_INTERP; /* a position-independent program */
+		phdrs[4].p_offset = 0x400;
+		memcpy(&note[3], "GNU", 4);
+		memcpy(file + 0x338, note, sizeof(note));
+		ck_assert_msg(choose_of(ET_DYN, phdrs, 8, file, sizeof(file), &s, &err) == want,
+			      "case %zu", i);
+		if (!want) {
+			ck_assert_uint_eq(s.slot, 7);
+			me_segment_fini(&s);
+		}
+		/* More than the one note: it may be the build-id. */
+		phdrs[7].p_filesz += 0x24;
+		ck_assert_int_eq(choose_of(ET_DYN, phdrs, 8, file, sizeof(file), &s, &err), -EPERM);
+		/* Cut short. */
+		phdrs[7].p_filesz = sizeof(note) - 8;
+		ck_assert_int_eq(choose_of(ET_DYN, phdrs, 8, file, sizeof(file), &s, &err), -EPERM);
+	}
+}
+END_TEST
+
 START_TEST(segment_keeps_the_largest_alignment)
 {
 	Elf64_Phdr phdrs[] = {PROGRAM, other(PT_NOTE, 0x338, 0x40),
@@ -244,6 +372,9 @@ static Suite *suite(void)
 	tcase_add_test(tc, segment_takes_no_note_before_the_loads);
 	tcase_add_test(tc, segment_merges_two_read_only_loads);
 	tcase_add_test(tc, segment_merges_only_what_is_contiguous_and_never_written);
+	tcase_add_test(tc, segment_takes_the_table_header_of_a_library);
+	tcase_add_test(tc, segment_leaves_the_table_header_where_someone_reads_it);
+	tcase_add_test(tc, segment_takes_a_note_of_properties_that_ask_for_nothing);
 	tcase_add_test(tc, segment_keeps_the_largest_alignment);
 	tcase_add_test(tc, segment_refuses_loaded_sections_outside_every_segment);
 	tcase_add_test(tc, segment_is_aligned_as_asked_in_memory_and_file);
