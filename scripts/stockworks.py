@@ -85,8 +85,9 @@ GDB = ("{} -nx -batch -ex 'maint set worker-threads 0' -ex 'file " + BUILD + "/m
        "-ex 'info functions me_' -ex 'info types me_' -ex 'ptype struct me_optimize_report' "
        "-ex 'list main' >g.out")
 # What a program may do with the C library: streams, conversions, memory, strings, sorting.
-LIBC = ("sort -t';' -k2,2n {inputs}/accounts-train.txt >s && perl " + SCRIPTS + "/train.pl 20 >p && "
-        "mawk '{ n[$2] += $1 % 13 } END { for (k in n) printf \"%s %.3f %d\\n\", k, n[k] / 7, n[k] }' "
+LIBC = ("sort -t';' -k2,2n {inputs}/accounts-train.txt >s && "
+        "perl " + SCRIPTS + "/train.pl 20 >p && mawk '{ n[$2] += $1 % 13 } "
+        "END { for (k in n) printf \"%s %.3f %d\\n\", k, n[k] / 7, n[k] }' "
         "{in}/text >a && sqlite3 :memory: '.read " + SCRIPTS + "/train.sql' >q && "
         "bash {in}/short.bash >b")
 GDB_TEST = ("{} -nx -batch -ex 'maint set worker-threads 0' -ex 'file " + BUILD + "/%s' "
@@ -111,7 +112,7 @@ WORKS = (
     Work("gzip", times(8, GZIP),
          "{} -nc {inputs}/binary-test.bin {inputs}/text-test.csv {inputs}/numbers-test.csv",
          "{} -nc {in}/short.bin {in}/short.csv"),
-    Work("libstdc++.so.6", "{in}/streams read 6000", "{in}/streams write 3000",
+    Work("libstdc++.so.6", "{in}/streams read 4000", "{in}/streams write 3000",
          "{in}/streams write 100", driver="{in}/streams"),
     Work("libsqlite3.so.0", times(12, "sqlite3 :memory: '.read " + SCRIPTS + "/train.sql' >q"),
          SQL % 120000, SQL % 4000, driver="sqlite3"),

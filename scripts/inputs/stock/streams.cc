@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Work for the C++ library's own code: "read" parses what it wrote into memory and keeps it in
-// trees and strings; "write" formats numbers, in locales and bases, throws and catches.
+// Work for the C++ library's own code: "read" parses what it wrote into memory, keeps it in trees
+// and prints sums; "write" formats numbers in bases and widths, edits strings, throws and catches.
 #include <cstdlib>
 #include <iomanip>
 #include <iostream>
@@ -33,6 +33,10 @@ static unsigned long read_back(int rounds)
 
 		while (in >> n >> word >> weight)
 			sums[word] += n + static_cast<long>(weight);
+		std::ostringstream summary;
+		for (const auto &s : sums)
+			summary << s.first << '=' << s.second << " (" << static_cast<double>(s.second) / 3 << ")\n";
+		total += summary.str().size();
 		std::istringstream lines(text.str());
 		while (std::getline(lines, line))
 			total += line.find("word9") != std::string::npos ? line.size() : 1;
