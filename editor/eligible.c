@@ -140,6 +140,7 @@ static void refuse_probed(const struct mp_cfg *cfg, struct me_eligible *out)
 	for (size_t i = 0; i < sizeof(probe_sections) / sizeof(probe_sections[0]); i++) {
 		const struct mp_section *s = mp_elf_section(cfg->elf, probe_sections[i]);
 		const struct mp_reloc *relocs;
+		const uint8_t *bytes;
 		uint32_t nr;
 
 		if (!s)
@@ -147,6 +148,15 @@ static void refuse_probed(const struct mp_cfg *cfg, struct me_eligible *out)
 		relocs = mp_elf_relocs_in(cfg->elf, s->vaddr, s->vaddr + s->size, &nr);
 		for (uint32_t r = 0; r < nr; r++)
 			refuse_at(cfg, out, relocs[r].sym_value + relocs[r].addend);
+		/* Without those: what the loader fills in, or the words themselves. */
+		bytes = s->type == SHT_NOBITS ? NULL : mp_elf_bytes(cfg->elf, s->vaddr, s->size);
+		for (uint64_t off = 0; bytes && off + 8 <= s->size; off += 8) {
+			const struct mp_reloc *r = mp_elf_dyn_reloc_at(cfg->elf, s->vaddr + off);
+			uint64_t word;
+
+			memcpy(&word, bytes + off, sizeof(word));
+			refuse_at(cfg, out, r ? r->sym_value + (uint64_t)r->addend : word);
+		}
 	}
 	/* A block with a static probe stays, and the rest may go; but not without its entry. */
 	for (uint32_t b = 0; b < cfg->nr_blocks; b++)

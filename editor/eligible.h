@@ -33,6 +33,17 @@ struct me_eligible {
 };
 
 /*
+ * A block that stays where it is when its function moves: padding, probes; and one that ends in a trap,
+ * where a handler of the signal may know the address, or go on behind it.
+ */
+static inline bool me_block_stays(const struct mp_block *block)
+{
+	if (block->flags & MP_BLOCK_STAYS)
+		return true;
+	return block->term == MP_TERM_TRAP && !(block->flags & MP_BLOCK_ENTRY);
+}
+
+/*
  * me_eligible_file - may the file as a whole be rewritten?
  * Return: 0, -EPERM refused with the reason in @err.
  */

@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "libprof/counts.h"
+#include "editor/eligible.h"
 #include "editor/layout_private.h"
 
 /*
@@ -123,7 +124,7 @@ static void func_set_zones(const struct mp_cfg *cfg, const struct mp_counts *cou
 	for (uint32_t b = func->first_block; b < func->first_block + func->nr_blocks; b++) {
 		const struct mp_block *block = &cfg->blocks[b];
 
-		if (block->flags & MP_BLOCK_STAYS)
+		if (me_block_stays(block))
 			continue;
 		if (options->block_order == ME_ORDER_ORIGINAL)
 			zones[b] = ME_ZONE_HOT;

@@ -6,6 +6,8 @@
 #include <stdbool.h>
 #include <stdlib.h>
 
+#include "editor/eligible.h"
+
 static uint64_t next_random(uint64_t *state)
 {
 	uint64_t z = *state += UINT64_C(0x9e3779b97f4a7c15); /* splitmix64 */
@@ -49,7 +51,7 @@ static void choose_zones(const struct mp_cfg *cfg, uint32_t func, bool stress, u
 	for (uint32_t b = f->first_block; b < f->first_block + f->nr_blocks; b++) {
 		uint64_t dice = next_random(state) % 12;
 
-		if (cfg->blocks[b].flags & MP_BLOCK_STAYS)
+		if (me_block_stays(&cfg->blocks[b]))
 			zones[b] = LEFT;
 		else if (!split || cfg->blocks[b].flags & MP_BLOCK_ENTRY || dice < 7)
 			zones[b] = ME_ZONE_HOT;

@@ -353,6 +353,22 @@ static void scan_dynamic_symbols(struct finder *f)
 	}
 }
 
+/*
+ * A label where a function starts may be there for the place, not for the function: as a bound of
+ * some text, say, of which differences are taken. Its address stays.
+ */
+static void scan_labels(struct finder *f)
+{
+	const struct mp_elf *elf = f->cfg->elf;
+
+	for (uint32_t i = 0; i < elf->nr_symbols; i++) {
+		const struct mp_symbol *sym = &elf->symbols[i];
+
+		if (!sym->dynamic && sym->type == STT_NOTYPE && sym->shndx != SHN_UNDEF)
+			bar(f, entry_at(f, sym->vaddr));
+	}
+}
+
 /* Code that asks where the text ends may compare function addresses with it. */
 static bool asks_for_text_bounds(const struct mp_elf *elf)
 {
@@ -421,6 +437,7 @@ int me_pointers_find(const struct mp_cfg *cfg, const uint8_t *copied, struct me_
 		}
 		scan_linker_made(&f);
 		scan_dynamic_symbols(&f);
+		scan_labels(&f);
 		if (!f.failed)
 			choose(&f, copied);
 	}

@@ -143,11 +143,17 @@ static int run_passes(struct mp_cfg_build *b)
 			return ret;
 	}
 	mp_cfg_find_taken(b);
-	ret = mp_cfg_find_noreturn(b);
+	ret = mp_cfg_find_returns(b);
+	if (!ret)
+		ret = mp_cfg_find_noreturn(b);
 	if (!ret)
 		ret = mp_cfg_make_blocks(b);
 	if (!ret)
 		ret = mp_cfg_check_tables(b);
+	if (!ret)
+		ret = mp_cfg_find_unreached(b);
+	if (!ret)
+		mp_cfg_find_offsets(b);
 	if (!ret)
 		ret = mp_cfg_mark_sure(b);
 	if (!ret)
@@ -265,6 +271,8 @@ const char *mp_problem_name(enum mp_problem problem)
 		[MP_PROBLEM_BAD_LSDA] = "unreadable exception table",
 		[MP_PROBLEM_MID_ESCAPE] = "an address in its middle escapes",
 		[MP_PROBLEM_SPECIAL] = "not a compiler's function",
+		[MP_PROBLEM_RETURNS_ELSEWHERE] = "a call returns elsewhere",
+		[MP_PROBLEM_UNREACHED] = "code that nothing leads to",
 	};
 
 	return (unsigned int)problem < MP_NR_PROBLEMS ? names[problem] : "unknown";

@@ -107,17 +107,19 @@ struct mp_table_ref {
 
 enum mp_problem {
 	MP_PROBLEM_NONE,
-	MP_PROBLEM_UNDECODABLE,	    /* bytes Zydis cannot decode, or cut at the function's end */
-	MP_PROBLEM_OFF_GRID,	    /* a target inside an instruction */
-	MP_PROBLEM_UNRESOLVED_JUMP, /* indirect jump not understood */
-	MP_PROBLEM_LOOP_INSN,	    /* loop, jrcxz, xbegin */
-	MP_PROBLEM_FALLS_OUT,	    /* runs into the next function without a call before */
-	MP_PROBLEM_NO_FDE,	    /* no unwind information: hand-written */
-	MP_PROBLEM_OVERLAP,	    /* two functions claim the same bytes */
-	MP_PROBLEM_SIGNAL_FRAME,    /* __restore_rt and the like */
-	MP_PROBLEM_BAD_LSDA,	    /* LSDA unreadable */
-	MP_PROBLEM_MID_ESCAPE,	    /* an address in its middle escapes and is no table entry */
-	MP_PROBLEM_SPECIAL,	    /* PLT, .init, .fini, entry stub: not a compiler's function */
+	MP_PROBLEM_UNDECODABLE,	      /* bytes Zydis cannot decode, or cut at the function's end */
+	MP_PROBLEM_OFF_GRID,	      /* a target inside an instruction */
+	MP_PROBLEM_UNRESOLVED_JUMP,   /* indirect jump not understood */
+	MP_PROBLEM_LOOP_INSN,	      /* loop, jrcxz, xbegin */
+	MP_PROBLEM_FALLS_OUT,	      /* runs into the next function without a call before */
+	MP_PROBLEM_NO_FDE,	      /* no unwind information: hand-written */
+	MP_PROBLEM_OVERLAP,	      /* two functions claim the same bytes */
+	MP_PROBLEM_SIGNAL_FRAME,      /* __restore_rt and the like */
+	MP_PROBLEM_BAD_LSDA,	      /* LSDA unreadable */
+	MP_PROBLEM_MID_ESCAPE,	      /* an address in its middle escapes and is no table entry */
+	MP_PROBLEM_SPECIAL,	      /* PLT, .init, .fini, entry stub: not a compiler's function */
+	MP_PROBLEM_RETURNS_ELSEWHERE, /* a call in it comes back elsewhere than behind itself */
+	MP_PROBLEM_UNREACHED,	      /* holds code that nothing leads to */
 	MP_NR_PROBLEMS
 };
 

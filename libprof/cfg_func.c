@@ -186,6 +186,21 @@ static void mark_special(const struct mp_cfg_build *b, struct mp_func *func,
 		mp_func_problem(func, MP_PROBLEM_SIGNAL_FRAME, claim->start);
 }
 
+/* Resolvers without a symbol: what the loader calls to fill a word in. */
+static void mark_resolvers(const struct mp_cfg_build *b)
+{
+	for (uint32_t i = 0; i < b->elf->nr_dyn_relocs; i++) {
+		const struct mp_reloc *rel = &b->elf->dyn_relocs[i];
+		uint32_t at = mp_space_at(b->index, (uint64_t)rel->addend), part;
+
+		if (rel->type != R_X86_64_IRELATIVE || at == MP_NONE)
+			continue;
+		part = mp_part_at(b->index, at);
+		if (part != MP_NONE && b->index->parts[part].at == at)
+			b->cfg->funcs[part].flags |= MP_FUNC_IFUNC;
+	}
+}
+
 /* Parts are asked for all the time, and a page holds few of them. */
 static int make_hints(struct mp_cfg_index *index)
 {
@@ -249,6 +264,8 @@ int mp_cfg_find_funcs(struct mp_cfg_build *b)
 	}
 	cfg->nr_funcs = cfg->nr_ranges = index->nr_parts = nr;
 	ret = make_hints(index);
+	if (!ret)
+		mark_resolvers(b);
 out:
 	free(order);
 	free(claims);

@@ -170,6 +170,8 @@ int mp_cfg_find_targets(struct mp_cfg_build *b);
 /* ---- cfg_taken.c ---- */
 /* After tables are known: whose address stands where it is no entry of one. */
 void mp_cfg_find_taken(struct mp_cfg_build *b);
+/* At the end: relocations that are relative, in data that is no table: to their own place. */
+void mp_cfg_find_offsets(struct mp_cfg_build *b);
 /* ---- cfg_probe.c ---- */
 /* Before blocks are made: each begins one. */
 void mp_cfg_find_probes(struct mp_cfg_build *b);
@@ -185,6 +187,10 @@ int mp_lsda_pads(const struct mp_cfg_index *index, const struct mp_fde *fde,
 /* True where the unwind row at @vaddr has the canonical frame address at rsp + 8, as on entry. */
 bool mp_cfa_is_entry_row(const struct mp_cfg_index *index, const struct mp_fde *fde,
 			 uint64_t vaddr);
+/* ---- cfg_reach.c ---- */
+int mp_cfg_find_unreached(struct mp_cfg_build *b);
+/* ---- cfg_return.c ---- */
+int mp_cfg_find_returns(struct mp_cfg_build *b);
 /* ---- cfg_noreturn.c ---- */
 int mp_cfg_find_noreturn(struct mp_cfg_build *b);
 /* ---- table.c: indirect jumps ---- */

@@ -83,3 +83,23 @@ void mp_cfg_find_taken(struct mp_cfg_build *b)
 	inner_symbols(b);
 	find_tails(b);
 }
+
+static void offset(void *ctx, uint64_t where, uint64_t value, enum mp_word_kind kind)
+{
+	struct mp_cfg_build *b = ctx;
+	uint32_t at = mp_space_at(b->index, value), from = mp_space_at(b->index, where);
+	const struct mp_part *part;
+
+	if (kind != MP_WORD_CHANCE || at == MP_NONE || from == MP_NONE ||
+	    mp_bit(b->in_table, from) || !mp_bit(b->starts, at) || mp_bit(b->entries, at) ||
+	    mp_part_at(b->index, at) == MP_NONE)
+		return;
+	part = &b->index->parts[mp_part_at(b->index, at)];
+	mp_func_problem(&b->cfg->funcs[part->func], MP_PROBLEM_MID_ESCAPE, value);
+}
+
+void mp_cfg_find_offsets(struct mp_cfg_build *b)
+{
+	if (b->elf->relinkable)
+		mp_words_walk(b, offset, b);
+}

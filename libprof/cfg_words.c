@@ -48,6 +48,38 @@ static void static_relocs(const struct mp_cfg_build *b, mp_word_fn *fn, void *ct
 	}
 }
 
+/* A section of the program's own, whose bounds it has by __start_NAME and __stop_NAME. */
+static bool is_own_section(const struct mp_section *sec)
+{
+	const char *name = sec->name;
+
+	return sec->type == SHT_PROGBITS && (sec->flags & SHF_ALLOC) &&
+	       !(sec->flags & SHF_EXECINSTR) &&
+	       (*name == '_' || (*name >= 'a' && *name <= 'z') || (*name >= 'A' && *name <= 'Z'));
+}
+
+/* Such a section may be a table of places in code, each as its distance from the word. */
+static void own_sections(const struct mp_cfg_build *b, mp_word_fn *fn, void *ctx)
+{
+	for (uint32_t i = 0; i < b->elf->nr_sections; i++) {
+		const struct mp_section *sec = &b->elf->sections[i];
+		const uint8_t *p;
+
+		p = is_own_section(sec) ? mp_elf_bytes(b->elf, sec->vaddr, sec->size) : NULL;
+		for (uint64_t off = -sec->vaddr & 3; p && off + 4 <= sec->size; off += 4) {
+			uint64_t where = sec->vaddr + off, value;
+			int32_t word;
+			uint32_t at;
+
+			memcpy(&word, p + off, sizeof(word));
+			value = where + (uint64_t)(int64_t)word;
+			at = mp_space_at(b->index, value);
+			if (word && at != MP_NONE && mp_space_is_text(b->index, at))
+				fn(ctx, where, value, MP_WORD_LIKELY);
+		}
+	}
+}
+
 static void dynamic_relocs(const struct mp_cfg_build *b, mp_word_fn *fn, void *ctx)
 {
 	const struct mp_elf *elf = b->elf;
@@ -161,6 +193,7 @@ void mp_words_walk(const struct mp_cfg_build *b, mp_word_fn *fn, void *ctx)
 {
 	static_relocs(b, fn, ctx);
 	dynamic_relocs(b, fn, ctx);
+	own_sections(b, fn, ctx);
 	if (!b->moves && !b->elf->relinkable)
 		plain_data(b, fn, ctx);
 }

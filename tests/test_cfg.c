@@ -123,6 +123,98 @@ START_TEST(cfg_splits_block_where_code_without_unwind_information_jumps)
 }
 END_TEST
 
+#define ASSEMBLY "tests/hazards/assembly.S tests/hazards/assembly.c"
+
+/* What is reached by arithmetic alone shows as code that nothing leads to. */
+START_TEST(cfg_leaves_alone_code_that_nothing_leads_to)
+{
+	static const char *const flags[] = {"-O1", "-O1 -Wl,--emit-relocs", "-O0 -no-pie"};
+	struct file *f = build("gcc", flags[_i], ASSEMBLY);
+
+	ck_assert_str_eq(problem_of(f, "first_slot"), "code that nothing leads to");
+	/* Padding of any kind is none, nor is what a conditional jump falls into. */
+	ck_assert_str_eq(problem_of(f, "padded_with_org"), "none");
+	ck_assert_str_eq(problem_of(f, "aligned_loop"), "none");
+	ck_assert_str_eq(problem_of(f, "shared_tail_b"), "none");
+	ck_assert_str_eq(problem_of(f, "main"), "none");
+	done(f);
+}
+END_TEST
+
+/* Nor do compilers leave any: but behind a call that they thought would return. */
+START_TEST(cfg_finds_no_unreached_code_that_a_compiler_made)
+{
+	static const char *const flags[] = {"-w -O2", "-w -O0", "-w -O3 -no-pie", "-w -Os"};
+	static const char *const compilers[] = {"gcc", "clang"};
+
+	for (size_t i = 0; i < 2; i++) {
+		struct file *f = build(compilers[i], flags[_i], "tests/data/control.c");
+		uint32_t nr = 0;
+
+		for (uint32_t k = 0; k < f->cfg->nr_funcs; k++) {
+			ck_assert_msg(f->cfg->funcs[k].problem != MP_PROBLEM_UNREACHED, "%s",
+				      f->cfg->funcs[k].name);
+			nr += f->cfg->funcs[k].problem == MP_PROBLEM_NONE;
+		}
+		ck_assert_uint_ge(nr, 15);
+		done(f);
+	}
+}
+END_TEST
+
+START_TEST(cfg_leaves_alone_what_calls_and_does_not_come_back_behind)
+{
+	struct file *f = build("gcc", _i ? "-O1 -Wl,--emit-relocs" : "-O1", ASSEMBLY);
+	struct file *g = build("gcc", _i ? "-w -O0 -fsplit-stack" : "-w -O2 -fsplit-stack -no-pie",
+			       "tests/hazards/splitstack.c");
+
+	ck_assert_str_eq(problem_of(f, "skips_over"), "a call returns elsewhere");
+	ck_assert_str_eq(problem_of(f, "inline_data"), "a call returns elsewhere");
+	ck_assert_str_eq(problem_of(g, "deep"), "a call returns elsewhere");
+	/* Compilers' functions write to the top of their stack as well, but of a frame. */
+	for (uint32_t i = 0; i < f->cfg->nr_funcs; i++)
+		ck_assert(f->cfg->funcs[i].problem != MP_PROBLEM_RETURNS_ELSEWHERE ||
+			  !strcmp(f->cfg->funcs[i].name, "skips_over") ||
+			  !strcmp(f->cfg->funcs[i].name, "inline_data"));
+	done(f);
+	done(g);
+}
+END_TEST
+
+/* A table of places in code, each as a distance from itself, is not like one of a switch. */
+START_TEST(cfg_knows_places_that_a_section_of_the_programs_own_leads_to)
+{
+	static const char *const flags[] = {"-w -O2 -D_GNU_SOURCE",
+					    "-w -O2 -D_GNU_SOURCE -Wl,--emit-relocs",
+					    "-w -O0 -D_GNU_SOURCE -no-pie"};
+	struct file *f = build("gcc", flags[_i], "tests/hazards/skips.c");
+
+	ck_assert_str_eq(problem_of(f, "reads"), "an address in its middle escapes");
+	ck_assert_str_eq(problem_of(f, "counts"), "an address in its middle escapes");
+	ck_assert_str_eq(problem_of(f, "main"), "none");
+	done(f);
+}
+END_TEST
+
+START_TEST(cfg_finds_resolvers_by_what_the_loader_calls)
+{
+	struct file *f = build("gcc", "-w -O2 -DLIBRARY -shared -fPIC", "tests/hazards/ifuncs.c");
+	uint32_t nr = 0;
+
+	for (uint32_t i = 0; i < f->cfg->nr_funcs; i++)
+		nr += (f->cfg->funcs[i].flags & MP_FUNC_IFUNC) != 0;
+	ck_assert_uint_eq(nr, 1);
+	ck_assert(named(f, "exported")->flags & MP_FUNC_IFUNC);
+	done(f);
+	f = build("gcc", "-O2 -s", "tests/data/local_ifunc.c");
+	nr = 0;
+	for (uint32_t i = 0; i < f->cfg->nr_funcs; i++)
+		nr += (f->cfg->funcs[i].flags & MP_FUNC_IFUNC) != 0;
+	ck_assert_uint_eq(nr, 1);
+	done(f);
+}
+END_TEST
+
 /* Invariants of the whole result, on whatever the compiler made. */
 static void check_whole(const struct file *f)
 {
@@ -394,6 +486,11 @@ static Suite *suite(void)
 	tcase_add_test(t, cfg_takes_words_behind_a_name_for_offsets_without_relocations);
 	tcase_add_test(t, cfg_takes_short_words_for_addresses_where_they_are_fixed);
 	tcase_add_test(t, cfg_leaves_alone_what_a_gap_leads_into);
+	tcase_add_loop_test(t, cfg_leaves_alone_code_that_nothing_leads_to, 0, 3);
+	tcase_add_loop_test(t, cfg_finds_no_unreached_code_that_a_compiler_made, 0, 4);
+	tcase_add_loop_test(t, cfg_leaves_alone_what_calls_and_does_not_come_back_behind, 0, 2);
+	tcase_add_loop_test(t, cfg_knows_places_that_a_section_of_the_programs_own_leads_to, 0, 3);
+	tcase_add_test(t, cfg_finds_resolvers_by_what_the_loader_calls);
 	tcase_add_loop_test(t, cfg_keeps_its_invariants, 0, 5);
 	tcase_add_loop_test(t, cfg_knows_every_branch_target_that_objdump_sees, 0, 3);
 	tcase_add_loop_test(t, cfg_joins_cold_part_with_its_function, 0, 2);

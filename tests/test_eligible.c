@@ -83,7 +83,7 @@ START_TEST(eligible_refuses_code_that_goes_on_behind_a_stop)
 
 	fixture_build(&f, "assembler", ASM, source);
 	e = judge(&f);
-	is(&f, &e, "stop", ME_REFUSED_STOP, "debugger");
+	is(&f, &e, "stop", ME_REFUSED_PROBLEM, "nothing leads to");
 	is(&f, &e, "maybe", ME_REFUSED_STOP, "debugger");
 	is(&f, &e, "filled", ME_ELIGIBLE, NULL);
 	me_eligible_fini(&e);
@@ -136,6 +136,26 @@ START_TEST(eligible_lets_a_probe_stay_behind)
 	ck_assert(!(f.cfg->blocks[probed->first_block].flags & MP_BLOCK_PROBE));
 	ck_assert(f.cfg->blocks[probed->first_block + 1].flags & MP_BLOCK_PROBE);
 	is(&f, &e, "patchable", ME_REFUSED_PROBE, "patchable");
+	is(&f, &e, "plain", ME_ELIGIBLE, NULL);
+	me_eligible_fini(&e);
+	fixture_free(&f);
+}
+END_TEST
+
+/* What the linker keeps no relocation of stands in the words, or the loader fills it in. */
+START_TEST(eligible_refuses_patchable_entries_without_relocations)
+{
+	static const char *const flags[] = {"-O2 -no-pie", "-O2 -pie", "-O2 -no-pie -static"};
+	struct me_eligible e;
+	struct fixture f;
+
+	fixture_build(&f, "c", flags[_i],
+		      "__attribute__((patchable_function_entry(8, 0), noinline))\n"
+		      "int patched(int n) { return n % 7 + 3; }\n"
+		      "__attribute__((noinline)) int plain(int n) { return n % 9 + 5; }\n"
+		      "int main(int argc, char **argv) { return patched(argc) + plain(argc); }\n");
+	e = judge(&f);
+	is(&f, &e, "patched", ME_REFUSED_PROBE, "patchable");
 	is(&f, &e, "plain", ME_ELIGIBLE, NULL);
 	me_eligible_fini(&e);
 	fixture_free(&f);
@@ -206,6 +226,7 @@ static Suite *suite(void)
 	tcase_add_test(tc, eligible_refuses_code_that_goes_on_behind_a_stop);
 	tcase_add_test(tc, eligible_refuses_ifunc_resolvers);
 	tcase_add_test(tc, eligible_lets_a_probe_stay_behind);
+	tcase_add_loop_test(tc, eligible_refuses_patchable_entries_without_relocations, 0, 3);
 	tcase_add_test(tc, eligible_refuses_a_real_probe);
 	tcase_add_test(tc, eligible_refuses_whole_files);
 	suite_add_tcase(s, tc);

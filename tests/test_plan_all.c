@@ -182,6 +182,34 @@ START_TEST(plan_all_moves_no_padding)
 }
 END_TEST
 
+/* A handler may know where a trap lies, or go on behind it. */
+START_TEST(plan_all_moves_no_trap)
+{
+	struct me_plan p;
+
+	for (uint64_t seed = 0; seed < 4; seed++) {
+		uint32_t last = 0;
+
+		make();
+		last = toy.cfg.nr_blocks - 1;
+		toy.blocks[last].term = toy.blocks[0].term = MP_TERM_TRAP;
+		if (seed)
+			plan(seed, &p);
+		else
+			plan_in_order(&p);
+		for (uint32_t i = 0; i < p.nr_blocks; i++)
+			ck_assert_uint_ne(p.blocks[i].block, last);
+		/* But where a function has nothing else, or starts so. */
+		for (uint32_t i = 0; i <= p.nr_blocks; i++) {
+			ck_assert_uint_lt(i, p.nr_blocks);
+			if (p.blocks[i].block == 0)
+				break;
+		}
+		me_plan_fini(&p);
+	}
+}
+END_TEST
+
 static Suite *suite(void)
 {
 	Suite *s = suite_create("plan_all");
@@ -193,6 +221,7 @@ static Suite *suite(void)
 	tcase_add_test(tc, plan_all_is_the_same_for_the_same_seed_alone);
 	tcase_add_test(tc, plan_all_with_a_seed_reverses_and_shuffles);
 	tcase_add_test(tc, plan_all_moves_no_padding);
+	tcase_add_test(tc, plan_all_moves_no_trap);
 	suite_add_tcase(s, tc);
 	return s;
 }

@@ -356,6 +356,21 @@ START_TEST(pointer_keeps_functions_that_offsets_in_data_lead_to)
 }
 END_TEST
 
+/* A label at a function's start may be a bound of some text. */
+START_TEST(pointer_keeps_functions_that_a_label_names_too)
+{
+	struct fixture f;
+
+	find(&f, PIE, START G ".data\np: .quad g\n");
+	ck_assert(redirected(&f));
+	fixture_free(&f);
+	find(&f, PIE, START "first:\n" G ".data\np: .quad g\n");
+	ck_assert(!redirected(&f));
+	ck_assert_uint_eq(f.pointers.nr_sites, 0);
+	fixture_free(&f);
+}
+END_TEST
+
 /* A switch whose jump is not understood has a table all the same: its labels are no functions. */
 START_TEST(pointer_knows_the_table_of_a_jump_that_it_does_not_understand)
 {
@@ -411,6 +426,7 @@ static Suite *suite(void)
 	tcase_add_test(tc, pointer_sites_ascend_and_are_found_by_address);
 	tcase_add_test(tc, pointer_leaves_every_function_with_one_address);
 	tcase_add_test(tc, pointer_keeps_functions_that_offsets_in_data_lead_to);
+	tcase_add_test(tc, pointer_keeps_functions_that_a_label_names_too);
 	tcase_add_test(tc, pointer_knows_the_table_of_a_jump_that_it_does_not_understand);
 	suite_add_tcase(s, tc);
 	return s;
