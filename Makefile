@@ -152,7 +152,7 @@ COMPLETIONS := $(patsubst $(O)/%,$(O)/completion/%,$(PROGS))
 
 .PHONY: all programs tests tools fuzzers plugins kmod guest-programs check check-guest \
 	check-guest-debug demo \
-	check-torture check-self check-mutation fuzz bench \
+	check-torture check-hazards check-self check-mutation fuzz bench \
 	deb deb-check check-system install install-dkms format format-check layers setup clean help FORCE
 
 all: programs plugins
@@ -171,6 +171,7 @@ help:
 	@echo 'make check-guest    the module'\''s tests in virtual machines, at length'
 	@echo 'make check-guest-debug   the same on a kernel with lockdep, KASAN and the like'
 	@echo 'make demo           the whole way on speedtest1, ends in a report'
+	@echo 'make check-hazards  the editor over programs that are easy to break, and this machine'\''s own'
 	@echo 'make check-torture  the editor over gcc'\''s C torture programs and csmith'\''s; TORTURE=--full'
 	@echo 'make check-self     the tests, with programs that the editor has rewritten'
 	@echo 'make check-mutation every bit of some outputs flipped; verify must see each'
@@ -387,6 +388,10 @@ demo:
 	$(Q)BUILD=$(O) scripts/demo
 
 need = test -x $(1) || { echo "make: $(1): not there yet" >&2; exit 1; }
+
+check-hazards: all
+	$(Q)BUILD=$(O) scripts/hazards --long --seeds=4 --table=$(O)/hazards.md
+	$(Q)BUILD=$(O) scripts/sweep
 
 # Goes on where it was stopped. TORTURE= are options of scripts/torture, CSMITH= how many programs.
 TORTURE ?=

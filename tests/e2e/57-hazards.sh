@@ -1,0 +1,21 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+# timeout: 600
+# A slice of the programs that are each easy to break in one way, in every way of building some
+# time, and of this machine's own programs: moved, they say the same and end the same.
+. "$(dirname "$0")/lib.sh"
+scratch hazards
+need gcc g++ clang nm readelf objdump strip
+export LC_ALL=C
+
+"$root/scripts/hazards" --every=13 --seeds=1 >out.txt || fail "hazards: exit $?"
+cat out.txt
+# Something must have been built, moved and run, or that says nothing.
+read -r builds < <(sed -n 's/.* programs, \([0-9]*\) builds.*/\1/p' out.txt)
+[ "${builds:-0}" -ge 60 ] || fail "only ${builds:-no} builds"
+read -r moved stayed < <(sed -n 's/.*: \([0-9]*\) moved, \([0-9]*\) stayed/\1 \2/p' out.txt)
+[ "${moved:-0}" -gt $((2 * ${stayed:-0})) ] || fail "only ${moved:-none} moved"
+
+"$root/scripts/sweep" --every=29 --max-size=4000000 >out.txt || fail "sweep: exit $?"
+cat out.txt
+finish
