@@ -315,6 +315,11 @@ static void summarise(struct emitter *e)
 		(p->first_warm < p->nr_copies ? p->copies[p->first_warm].new_vaddr : p->end) -
 		p->base;
 	out->segment_bytes = e->body_size;
+	for (uint32_t i = 0; i < p->nr_copies; i++)
+		out->copies_bytes += p->copies[i].new_size;
+	out->eh_frame_bytes = e->unwind.eh_frame_size + e->unwind.hdr_size;
+	out->lsda_bytes = e->unwind.lsda_size;
+	out->map_bytes = e->note_size;
 	out->nr_inverted = p->nr_inverted;
 	out->nr_jumps_added = p->nr_jumps_added;
 	out->nr_jumps_dropped = p->nr_jumps_dropped;

@@ -22,7 +22,9 @@ struct me_emitted {
 	struct me_patches patches;
 	uint64_t text_bytes;	/* .morph.text */
 	uint64_t hot_bytes;	/* of it, the hot zone */
-	uint64_t segment_bytes; /* the whole new segment */
+	uint64_t segment_bytes; /* the whole new segment: the text, and these with padding */
+	uint64_t copies_bytes;	/* of the text, without padding between copies */
+	uint64_t eh_frame_bytes, lsda_bytes, map_bytes;
 	uint64_t nr_inverted, nr_jumps_added, nr_jumps_dropped;
 	uint32_t nr_fdes_new;
 	uint32_t nr_redirected; /* functions whose address is that of the copy now */

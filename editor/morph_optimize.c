@@ -12,6 +12,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "editor/explain.h"
 #include "editor/inplace.h"
 #include "editor/optimize.h"
 #include "editor/report.h"
@@ -54,6 +55,8 @@ enum key {
 	KEY_RESTORE,
 	KEY_BACKUP_DIR,
 	KEY_BREAK_LINKS,
+	KEY_VERIFY,
+	KEY_EXPLAIN,
 };
 
 struct arguments {
@@ -61,6 +64,7 @@ struct arguments {
 	struct me_inplace_options inplace;
 	bool json, quiet, in_place, restore;
 	const char *patch_list;
+	const char *original; /* --verify */
 	char db[PATH_MAX];
 };
 
@@ -74,6 +78,10 @@ static const struct argp_option argp_options[] = {
 	 "Where originals are kept (default: see FILES in the man page)", 0},
 	{"break-links", KEY_BREAK_LINKS, NULL, 0,
 	 "Replace FILE even if it has other names (hard links), which keep the old bytes", 0},
+	{"verify", KEY_VERIFY, "ORIGINAL", 0,
+	 "Write nothing: prove that FILE is what this program may have made of ORIGINAL", 0},
+	{"explain", KEY_EXPLAIN, NULL, 0, "Say what was verified, how often, and what is assumed",
+	 0},
 	{"db", KEY_DB, "FILE", 0, "The store to read (default: see FILES in the man page)", 0},
 	{"report", KEY_REPORT, "FORMAT", 0, "text (default), json or none", 0},
 	{"json", KEY_JSON, NULL, 0, "The same as --report=json", 0},
@@ -167,9 +175,10 @@ static void check_usage(struct argp_state *state, const struct arguments *a, boo
 
 	if (!o->input)
 		argp_error(state, "which file?");
-	if (!!o->output + dry_run + a->in_place + a->restore > 1)
-		argp_error(state, "-o, --dry-run, --in-place and --restore exclude each other");
-	if (!o->output && !dry_run && !a->in_place && !a->restore)
+	if (!!o->output + dry_run + a->in_place + a->restore + !!a->original > 1)
+		argp_error(state, "-o, --dry-run, --in-place, --restore and --verify exclude each "
+				  "other");
+	if (!o->output && !dry_run && !a->in_place && !a->restore && !a->original)
 		argp_error(state, "where to? Give -o FILE, --in-place or --dry-run");
 	if ((a->inplace.backup_dir || a->inplace.break_links) && !a->in_place && !a->restore)
 		argp_error(state, "--backup-dir and --break-links need --in-place or --restore");
@@ -213,6 +222,8 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 	case KEY_ALL: o->all = true; return 0;
 	case KEY_IN_PLACE: a->in_place = true; return 0;
 	case KEY_RESTORE: a->restore = true; return 0;
+	case KEY_VERIFY: a->original = arg; return 0;
+	case KEY_EXPLAIN: o->explain = true; return 0;
 	case KEY_BACKUP_DIR: a->inplace.backup_dir = arg; return 0;
 	case KEY_BREAK_LINKS: a->inplace.break_links = true; return 0;
 	case KEY_STRESS:
@@ -305,6 +316,22 @@ static int restore(const struct arguments *a)
 	return rc;
 }
 
+/* --verify: two files that are there already. */
+static int verify(const struct arguments *a)
+{
+	struct me_verify_report report = {0};
+	struct mp_err err = {""};
+	bool relinkable = false;
+	int rc = me_verify_files(a->original, a->options.input, &report, &relinkable, &err);
+
+	if (rc)
+		fprintf(stderr, "morph-optimize: %s\n", err.msg);
+	else if (!a->quiet)
+		rc = flush_report(me_report_verified(stdout, a->json, a->original, &a->options,
+						     &report, relinkable));
+	return rc;
+}
+
 int main(int argc, char **argv)
 {
 	struct arguments a = {
@@ -325,6 +352,8 @@ int main(int argc, char **argv)
 	mp_stdio_parsed();
 	if (a.restore)
 		return exit_status(restore(&a));
+	if (a.original)
+		return exit_status(verify(&a));
 	if (!a.options.db && !a.options.all) {
 		rc = mp_store_default_path(a.db, sizeof(a.db), false, &err);
 		if (rc) {

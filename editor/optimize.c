@@ -30,23 +30,25 @@ struct job {
 	uint8_t *movable; /* per function: eligible, as layout wants it */
 	struct mp_counts counts;
 	struct me_plan plan;
-	double stage_start_s;
+	double stage_start_s, stage_start_cpu_s;
 };
 
-static double now_s(void)
+static double now_s(clockid_t clock)
 {
 	struct timespec ts;
 
-	clock_gettime(CLOCK_MONOTONIC, &ts);
+	clock_gettime(clock, &ts);
 	return (double)ts.tv_sec + (double)ts.tv_nsec / 1e9;
 }
 
 static void end_stage(struct job *job, enum me_stage stage)
 {
-	double now = now_s();
+	double now = now_s(CLOCK_MONOTONIC), now_cpu = now_s(CLOCK_PROCESS_CPUTIME_ID);
 
 	job->report->stage_s[stage] += now - job->stage_start_s;
+	job->report->stage_cpu_s[stage] += now_cpu - job->stage_start_cpu_s;
 	job->stage_start_s = now;
+	job->stage_start_cpu_s = now_cpu;
 	stage++;
 	if (job->options->all && stage == ME_STAGE_PROFILE)
 		stage = ME_STAGE_LAYOUT;
@@ -333,7 +335,10 @@ static int produce(struct job *job, struct mp_err *err)
 int me_optimize(const struct me_optimize_options *options, struct me_optimize_report *report,
 		struct mp_err *err)
 {
-	struct job job = {.options = options, .report = report, .stage_start_s = now_s()};
+	struct job job = {.options = options,
+			  .report = report,
+			  .stage_start_s = now_s(CLOCK_MONOTONIC),
+			  .stage_start_cpu_s = now_s(CLOCK_PROCESS_CPUTIME_ID)};
 	struct rusage usage;
 	int rc;
 

@@ -50,6 +50,7 @@ struct me_optimize_options {
 	bool all;    /* no profile: move everything eligible, in the original order */
 	bool stress; /* with @all: in an order that exercises the editor, see plan_all.h */
 	uint64_t stress_seed;
+	bool explain; /* for the report alone */
 	/* Called when a stage begins; may be NULL. */
 	void (*progress)(enum me_stage stage);
 };
@@ -58,8 +59,7 @@ struct me_inplace_report;
 
 struct me_optimize_report {
 	char build_id[2 * MP_BUILD_ID_MAX + 1];
-	bool relinkable; /* linked with --emit-relocs: relocations tell what an address is */
-	struct mp_id id; /* of the original */
+	struct mp_id id;	       /* of the original */
 	struct me_digest input_digest; /* of what was read and verified against; only with files */
 	uint32_t nr_funcs, nr_considered; /* considered: with samples (--all: every one) */
 	uint32_t nr_moved;
@@ -76,7 +76,9 @@ struct me_optimize_report {
 	struct me_verify_report verified;
 	struct me_emitted emitted;   /* counts only: its image is gone */
 	uint64_t old_size, new_size; /* bytes of the files */
-	double stage_s[ME_NR_STAGES];
+	bool relinkable; /* linked with --emit-relocs: relocations tell what an address is */
+	double stage_s[ME_NR_STAGES];	  /* on the clock */
+	double stage_cpu_s[ME_NR_STAGES]; /* of processors */
 	uint64_t peak_rss_bytes;
 	/* The functions left alone that have samples, most samples first. */
 	struct me_left_alone {

@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "editor/explain.h"
 #include "editor/inplace.h"
 #include "libprof/json.h"
 
@@ -38,13 +39,25 @@ static const char *evidence_name(const struct me_optimize_report *r)
 	return r->relinkable ? "relocations" : "code, loader and data (no relocations)";
 }
 
-static double total_s(const struct me_optimize_report *r)
+static double total_s(const double *stage_s)
 {
 	double sum = 0;
 
 	for (int i = 0; i < ME_NR_STAGES; i++)
-		sum += r->stage_s[i];
+		sum += stage_s[i];
 	return sum;
+}
+
+/* What lies between copies, and between the parts of the new segment. */
+static uint64_t padding_bytes(const struct me_emitted *e)
+{
+	return e->segment_bytes - e->copies_bytes - e->eh_frame_bytes - e->lsda_bytes -
+	       e->map_bytes;
+}
+
+static uint64_t warm_bytes(const struct me_emitted *e)
+{
+	return e->text_bytes - e->hot_bytes;
 }
 
 static void text_left_alone(FILE *out, const struct me_optimize_report *r)
@@ -85,6 +98,14 @@ static void text_debug(FILE *out, const struct me_debug_report *d)
 		fprintf(out, "    %6" PRIu32 "  units left as they were: %s\n", d->nr_left, d->why);
 }
 
+static void text_verified(FILE *out, const struct me_verify_report *v)
+{
+	fprintf(out,
+		"  verified   %" PRIu64 " blocks, %" PRIu64 " instructions, %" PRIu64
+		" unwind rows, %" PRIu64 " patches\n",
+		v->nr_pieces, v->nr_insns, v->nr_unwind_rows, v->nr_patches);
+}
+
 static void text_code(FILE *out, const struct me_optimize_report *r)
 {
 	const struct me_emitted *e = &r->emitted;
@@ -103,11 +124,14 @@ static void text_code(FILE *out, const struct me_optimize_report *r)
 	fprintf(out,
 		"  pointers   %" PRIu64 " to %" PRIu32 " functions now hold the copy's address\n",
 		e->patches.nr_pointers, e->nr_redirected);
+	text_verified(out, &r->verified);
 	fprintf(out,
-		"  verified   %" PRIu64 " blocks, %" PRIu64 " instructions, %" PRIu64
-		" unwind rows, %" PRIu64 " patches\n",
-		r->verified.nr_pieces, r->verified.nr_insns, r->verified.nr_unwind_rows,
-		r->verified.nr_patches);
+		"  growth     hot %" PRIu64 ", warm %" PRIu64 ", unwind tables %" PRIu64
+		", exception tables %" PRIu64 ", map %" PRIu64 " (%.1f a block); of all %" PRIu64
+		" bytes %" PRIu64 " are padding\n",
+		e->hot_bytes, warm_bytes(e), e->eh_frame_bytes, e->lsda_bytes, e->map_bytes,
+		r->nr_blocks ? (double)e->map_bytes / (double)r->nr_blocks : 0, e->segment_bytes,
+		padding_bytes(e));
 	fprintf(out,
 		"  size       %" PRIu64 " -> %" PRIu64 " bytes; program header taken from %s\n",
 		r->old_size, r->new_size, e->slot_price ? e->slot_price : "nothing");
@@ -186,10 +210,13 @@ void me_report_text(FILE *out, const struct me_optimize_options *options,
 		text_code(out, r);
 		text_debug(out, &r->emitted.debug);
 	}
-	fprintf(out, "  cost       %.3f s (", total_s(r));
+	fprintf(out, "  cost       %.3f s of processors (", total_s(r->stage_cpu_s));
 	for (int i = 0; i < ME_NR_STAGES; i++)
-		fprintf(out, "%s%s %.3f", i ? ", " : "", stage_names[i], r->stage_s[i]);
-	fprintf(out, "), %.1f MiB\n", (double)r->peak_rss_bytes / (1 << 20));
+		fprintf(out, "%s%s %.3f", i ? ", " : "", stage_names[i], r->stage_cpu_s[i]);
+	fprintf(out, "), %.3f s in all, %.1f MiB\n", total_s(r->stage_s),
+		(double)r->peak_rss_bytes / (1 << 20));
+	if (options->explain && r->new_size)
+		me_explain_text(out, &r->verified, r->relinkable);
 }
 
 static json_t *json_left_alone(const struct me_optimize_report *r)
@@ -206,14 +233,23 @@ static json_t *json_left_alone(const struct me_optimize_report *r)
 	return list;
 }
 
-static json_t *json_seconds(const struct me_optimize_report *r)
+static json_t *json_seconds(const double *stage_s)
 {
 	json_t *seconds = json_object();
 
 	for (int i = 0; i < ME_NR_STAGES; i++)
-		json_object_set_new(seconds, stage_names[i], json_real(r->stage_s[i]));
-	json_object_set_new(seconds, "total", json_real(total_s(r)));
+		json_object_set_new(seconds, stage_names[i], json_real(stage_s[i]));
+	json_object_set_new(seconds, "total", json_real(total_s(stage_s)));
 	return seconds;
+}
+
+static json_t *json_growth(const struct me_emitted *e)
+{
+	return json_pack("{s:I, s:I, s:I, s:I, s:I, s:I, s:I}", "hot", (json_int_t)e->hot_bytes,
+			 "warm", (json_int_t)warm_bytes(e), "unwind", (json_int_t)e->eh_frame_bytes,
+			 "exceptions", (json_int_t)e->lsda_bytes, "map", (json_int_t)e->map_bytes,
+			 "padding", (json_int_t)padding_bytes(e), "segment",
+			 (json_int_t)e->segment_bytes);
 }
 
 static json_t *json_functions(const struct me_optimize_report *r)
@@ -258,10 +294,8 @@ static json_t *json_layout(const struct me_layout_options *layout)
 			 layout->huge_pages);
 }
 
-static json_t *json_verified(const struct me_optimize_report *r)
+static json_t *json_verified(const struct me_verify_report *v)
 {
-	const struct me_verify_report *v = &r->verified;
-
 	return json_pack("{s:I, s:I, s:I, s:I, s:I, s:I, s:I}", "blocks", (json_int_t)v->nr_pieces,
 			 "instructions", (json_int_t)v->nr_insns, "patches",
 			 (json_int_t)v->nr_patches, "retargeted", (json_int_t)v->nr_retargeted,
@@ -296,9 +330,10 @@ int me_report_json(FILE *out, const struct me_optimize_options *options,
 				 mp_json_string(options->input), "output",
 				 mp_json_string(options->output), "build_id", r->build_id,
 				 "functions", json_functions(r), "code", json_code(r), "verified",
-				 json_verified(r), "size_before", (json_int_t)r->old_size,
-				 "size_after", (json_int_t)r->new_size, "seconds", json_seconds(r),
-				 "peak_rss_bytes", (json_int_t)r->peak_rss_bytes);
+				 json_verified(&r->verified), "size_before",
+				 (json_int_t)r->old_size, "size_after", (json_int_t)r->new_size,
+				 "seconds", json_seconds(r->stage_s), "peak_rss_bytes",
+				 (json_int_t)r->peak_rss_bytes);
 
 	if (!root)
 		return -ENOMEM;
@@ -316,11 +351,39 @@ int me_report_json(FILE *out, const struct me_optimize_options *options,
 	if (r->new_size)
 		json_object_set_new(root, "debug", json_debug(&r->emitted.debug));
 	json_object_set_new(root, "evidence", json_string(evidence_name(r)));
+	json_object_set_new(root, "cpu_seconds", json_seconds(r->stage_cpu_s));
+	json_object_set_new(root, "growth", json_growth(&r->emitted));
 	if (r->has_prediction)
 		json_object_set_new(root, "predicted_taken_ratio", json_real(r->prediction.ratio));
+	if (options->explain && r->new_size)
+		json_object_set_new(root, "explanation",
+				    me_explain_json(&r->verified, r->relinkable));
 	if (r->in_place)
 		json_object_set_new(root, "in_place", json_in_place(r->in_place));
 	return json_print(root, out);
+}
+
+int me_report_verified(FILE *out, bool json, const char *original,
+		       const struct me_optimize_options *options,
+		       const struct me_verify_report *verified, bool relinkable)
+{
+	if (json) {
+		json_t *root = json_pack("{s:i, s:s, s:o, s:o, s:o}", "schema", ME_REPORT_SCHEMA,
+					 "command", "verify", "input",
+					 mp_json_string(options->input), "original",
+					 mp_json_string(original), "verified",
+					 json_verified(verified));
+
+		if (root && options->explain)
+			json_object_set_new(root, "explanation",
+					    me_explain_json(verified, relinkable));
+		return json_print(root, out);
+	}
+	fprintf(out, "%s: made of %s\n", options->input, original);
+	text_verified(out, verified);
+	if (options->explain)
+		me_explain_text(out, verified, relinkable);
+	return ferror(out) ? -EIO : 0;
 }
 
 int me_report_restored(FILE *out, bool json, const char *input,

@@ -15,6 +15,10 @@ void me_report_text(FILE *out, const struct me_optimize_options *options,
 /* One JSON object and a newline. Return: 0, -ENOMEM, -EIO. */
 int me_report_json(FILE *out, const struct me_optimize_options *options,
 		   const struct me_optimize_report *report);
+/* What me_verify_files() proved. Return: 0, -ENOMEM, -EIO. */
+int me_report_verified(FILE *out, bool json, const char *original,
+		       const struct me_optimize_options *options,
+		       const struct me_verify_report *verified, bool relinkable);
 /* What me_restore() did. Return: 0, -ENOMEM, -EIO. */
 int me_report_restored(FILE *out, bool json, const char *input,
 		       const struct me_inplace_report *done);

@@ -117,6 +117,8 @@ says export-format 0 morph-stats -d s.db export --format=json
 cmp export.json export-format.json || fail "export --json is not export --format=json"
 says optimize 0 morph-optimize --json --db=s.db -o fast "./$prog"
 says all 0 morph-optimize --report=json --all --dry-run "./$prog"
+says explain 0 morph-optimize --json --explain --all --dry-run "./$prog"
+says verify 0 morph-optimize --json --explain --verify="./$prog" fast
 says stress 0 morph-optimize --report=json --stress-layout=4 --dry-run "./$prog"
 stats heat-after heat --after=fast "./$prog"
 cp "$prog" "in $prog"

@@ -361,6 +361,17 @@ if [ "$(id -u)" != 0 ]; then
 	says err.txt '^morph-optimize: closed/out: Permission' "a closed directory"
 fi
 
+# ---- an output that is there already, proved again, and one that was damaged since
+ends 0 "an output" --all prog -o proved
+ends 0 "the output proved again" --verify=prog --explain proved
+says out.txt '^  assumed:' "--explain"
+at=$(readelf -SW proved | sed -n 's/.* \.morph\.text *PROGBITS *[0-9a-f]* \([0-9a-f]*\) .*/\1/p')
+printf '\x0f' | dd of=proved bs=1 seek=$((16#$at)) conv=notrunc 2>/dev/null
+ends 4 "a damaged output" --verify=prog proved
+says err.txt 'verify: at 0x' "a damaged output"
+ends 4 "no output at all" --verify=prog prog
+ends 2 "two things at once" --verify=prog --in-place proved
+
 # ---- interrupted at any time: the whole output or none, and nothing else
 for ((i = 0; i < 600; i++)); do
 	echo "int f$i(int x, int y) { switch (x) { case 1: return y * $i; case 2: return y + 3;"

@@ -1,0 +1,133 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * explain - verify's work in words. The long version is Documentation/verify.md; the assumptions
+ * here and there are the same.
+ */
+#include "editor/explain.h"
+
+#include <errno.h>
+#include <inttypes.h>
+
+#include "libprof/elf.h"
+
+static const struct {
+	size_t count; /* where in the report; SIZE_MAX: not counted */
+	const char *what;
+} checks[] = {
+	{offsetof(struct me_verify_report, nr_pieces),
+	 "copied blocks: made of whole instructions of one function, every way out leads where it "
+	 "led or to its copy"},
+	{offsetof(struct me_verify_report, nr_insns),
+	 "copied instructions: the same bytes, the same operands, the same callees"},
+	{offsetof(struct me_verify_report, nr_patches),
+	 "jumps over old starts of blocks: to the block's own copy, no possible target in their "
+	 "middle"},
+	{offsetof(struct me_verify_report, nr_retargeted),
+	 "calls and branches of old code: to a copy of what they led to"},
+	{offsetof(struct me_verify_report, nr_table_entries),
+	 "entries of jump tables: to a copy of what they led to"},
+	{offsetof(struct me_verify_report, nr_pointers),
+	 "addresses of functions: the copy's, and the same everywhere"},
+	{offsetof(struct me_verify_report, nr_unwind_rows),
+	 "unwind rows: the original's, at every instruction"},
+	{offsetof(struct me_verify_report, nr_landing_pads),
+	 "landing pads: the original's or its copy, for the same types"},
+	{SIZE_MAX, "every other byte of the file: unchanged"},
+};
+
+static const char *const assumptions[] = {
+	"the processor does as the decoder (Zydis) reads; kernel, loader and unwinder follow the ABI",
+	"the program does not read its own code or file as data",
+	"it does not order or subtract addresses of functions",
+	"an address in code comes from a relocation, an operand, a table or the stack",
+	"a call at the very end of a function does not return",
+	"nobody relies on the address of an instruction",
+	"branch hints and the bnd prefix on direct branches mean nothing",
+};
+
+static const char *const with_relocations[] = {
+	"the linker's relocations tell all addresses: a number without one is none",
+	"an offset in data that only an indirectly jumping function names is an entry of its switch",
+};
+
+static const char *const without_relocations[] = {
+	"without relocations: a label that neither an operand, a relative table, the loader nor an "
+	"aligned word of data names does not lie in the middle of a patch",
+};
+
+static uint64_t count_of(const struct me_verify_report *report, size_t i)
+{
+	return *(const uint64_t *)((const char *)report + checks[i].count);
+}
+
+static void print_list(FILE *out, const char *const *list, size_t nr)
+{
+	for (size_t i = 0; i < nr; i++)
+		fprintf(out, "    %s\n", list[i]);
+}
+
+#define NR(array) (sizeof(array) / sizeof((array)[0]))
+
+void me_explain_text(FILE *out, const struct me_verify_report *report, bool relinkable)
+{
+	fprintf(out, "  checked, original against output:\n");
+	for (size_t i = 0; i < NR(checks); i++) {
+		if (checks[i].count == SIZE_MAX)
+			fprintf(out, "    %10s %s\n", "", checks[i].what);
+		else
+			fprintf(out, "    %10" PRIu64 " %s\n", count_of(report, i), checks[i].what);
+	}
+	fprintf(out, "  assumed:\n");
+	print_list(out, assumptions, NR(assumptions));
+	if (relinkable)
+		print_list(out, with_relocations, NR(with_relocations));
+	else
+		print_list(out, without_relocations, NR(without_relocations));
+}
+
+static void add_list(json_t *array, const char *const *list, size_t nr)
+{
+	for (size_t i = 0; i < nr; i++)
+		json_array_append_new(array, json_string(list[i]));
+}
+
+json_t *me_explain_json(const struct me_verify_report *report, bool relinkable)
+{
+	json_t *checked = json_array(), *assumed = json_array();
+
+	for (size_t i = 0; i < NR(checks); i++) {
+		json_t *count = checks[i].count == SIZE_MAX
+					? json_null()
+					: json_integer((json_int_t)count_of(report, i));
+
+		json_array_append_new(checked, json_pack("{s:o, s:s}", "count", count, "what",
+							 checks[i].what));
+	}
+	add_list(assumed, assumptions, NR(assumptions));
+	if (relinkable)
+		add_list(assumed, with_relocations, NR(with_relocations));
+	else
+		add_list(assumed, without_relocations, NR(without_relocations));
+	return json_pack("{s:o, s:o}", "checked", checked, "assumed", assumed);
+}
+
+int me_verify_files(const char *original, const char *output, struct me_verify_report *report,
+		    bool *relinkable, struct mp_err *err)
+{
+	struct mp_elf *o = NULL, *n = NULL;
+	struct mp_err why = {""};
+	int rc = mp_elf_open(original, MP_ELF_ALL, &o, err);
+
+	if (!rc)
+		rc = mp_elf_open(output, MP_ELF_ALL, &n, err);
+	if (!rc) {
+		*relinkable = o->relinkable;
+		rc = me_verify(o, n, report, &why);
+		if (rc)
+			rc = mp_err_set(err, rc == -EBADMSG ? EPERM : -rc, "%s: %s", output,
+					why.msg);
+	}
+	mp_elf_close(n);
+	mp_elf_close(o);
+	return rc;
+}
