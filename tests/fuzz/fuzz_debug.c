@@ -1,0 +1,174 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * fuzz_debug - a good program with damaged debug information: rewriting never fails for it, and what
+ * comes out verifies.
+ *
+ * The input is a list of changes {u24 offset, u8 value} to the bytes of the sections .debug_* of a
+ * program that is compiled when the fuzzer starts; the first byte says in which version of DWARF.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "editor/eligible.h"
+#include "editor/emit.h"
+#include "editor/plan_all.h"
+#include "editor/verify.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+int LLVMFuzzerInitialize(int *argc, char ***argv);
+
+/* A program, understood; only its debug information changes from input to input. */
+struct program {
+	uint8_t *bytes;
+	size_t size;
+	struct mp_elf *elf;
+	struct mp_cfg *cfg;
+	struct me_plan plan;
+};
+
+static struct program programs[4];
+
+static bool read_file(const char *path, struct program *p)
+{
+	FILE *file = fopen(path, "rb");
+	bool done = false;
+
+	if (!file)
+		return false;
+	fseek(file, 0, SEEK_END);
+	p->size = (size_t)ftell(file);
+	rewind(file);
+	p->bytes = malloc(p->size);
+	if (p->bytes)
+		done = fread(p->bytes, 1, p->size, file) == p->size;
+	fclose(file);
+	return done;
+}
+
+static bool prepare(const char *path, struct program *p)
+{
+	struct me_eligible eligible = {0};
+	uint8_t *movable = NULL;
+	struct mp_err err;
+
+	if (!read_file(path, p) ||
+	    mp_elf_open_memory(path, p->bytes, p->size, MP_ELF_ALL, &p->elf, &err) ||
+	    mp_cfg_build(p->elf, NULL, &p->cfg, &err) ||
+	    me_eligible_functions(p->cfg, &eligible, &err))
+		return false;
+	movable = malloc(p->cfg->nr_funcs + 1);
+	for (uint32_t f = 0; movable && f < p->cfg->nr_funcs; f++)
+		movable[f] = eligible.verdict[f] == ME_ELIGIBLE;
+	if (!movable || me_plan_all(p->cfg, movable, NULL, &p->plan, &err))
+		p->plan.nr_blocks = 0;
+	free(movable);
+	me_eligible_fini(&eligible);
+	return p->plan.nr_blocks;
+}
+
+int LLVMFuzzerInitialize(int *argc, char ***argv)
+{
+	static const char *const commands[] = {"g++ -gdwarf-5", "g++ -gdwarf-4",
+					       "clang++ -gdwarf-5", "g++ -gdwarf-3"};
+
+	(void)argc;
+	(void)argv;
+	for (size_t i = 0; i < sizeof(commands) / sizeof(commands[0]); i++) {
+		char path[] = "/tmp/morph-fuzz-XXXXXX", command[256];
+		int fd = mkstemp(path);
+
+		if (fd < 0)
+			continue;
+		close(fd);
+		snprintf(command, sizeof(command),
+			 "%s -O2 -Wl,--emit-relocs -o %s tests/data/scopes.cc 2>/dev/null",
+			 commands[i], path);
+		if (system(command) || !prepare(path, &programs[i])) {
+			programs[i].plan.nr_blocks = 0;
+			fprintf(stderr, "fuzz_debug: does not work: %s\n", commands[i]);
+		}
+		unlink(path);
+	}
+	return 0;
+}
+
+/* The byte number @off of all sections .debug_*, counted through. */
+static uint8_t *byte_at(const struct program *p, uint64_t off)
+{
+	uint64_t total = 0;
+
+	for (int pass = 0; pass < 2; pass++) {
+		for (uint32_t i = 1; i < p->elf->nr_sections; i++) {
+			const struct mp_section *s = &p->elf->sections[i];
+
+			if (strncmp(s->name, ".debug_", 7) || s->type == SHT_NOBITS)
+				continue;
+			if (pass && off < s->size)
+				return p->bytes + s->off + off;
+			if (pass)
+				off -= s->size;
+			total += s->size;
+		}
+		if (!total)
+			return NULL;
+		if (!pass)
+			off %= total;
+	}
+	return NULL;
+}
+
+static void verify(const struct program *p, const struct me_image *image)
+{
+	uint8_t *bytes = calloc(1, image->size_bytes);
+	struct mp_elf *output;
+	struct mp_err err;
+
+	for (uint32_t i = 0; bytes && i < image->nr_parts; i++)
+		if (image->parts[i].size)
+			memcpy(bytes + image->parts[i].off, image->parts[i].bytes,
+			       image->parts[i].size);
+	if (!bytes)
+		return;
+	if (mp_elf_open_memory("output", bytes, image->size_bytes, MP_ELF_ALL, &output, &err) ||
+	    me_verify(p->elf, output, NULL, &err)) {
+		fprintf(stderr, "%s\n", err.msg);
+		abort();
+	}
+	mp_elf_close(output);
+	free(bytes);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+	struct me_emitted emitted;
+	struct program *p;
+	uint8_t *copy;
+	struct mp_err err;
+
+	if (!size)
+		return 0;
+	p = &programs[data[0] % 4];
+	if (!p->plan.nr_blocks)
+		return 0;
+	copy = malloc(p->size);
+	if (!copy)
+		return 0;
+	memcpy(copy, p->bytes, p->size);
+	for (data++, size--; size >= 4; data += 4, size -= 4) {
+		uint8_t *at = byte_at(p, (uint64_t)(data[0] | data[1] << 8 | data[2] << 16));
+
+		if (at)
+			*at = data[3];
+	}
+	if (me_emit(p->cfg, &p->plan, &emitted, &err)) {
+		fprintf(stderr, "%s\n", err.msg);
+		abort();
+	}
+	verify(p, &emitted.image);
+	me_emitted_fini(&emitted);
+	memcpy(p->bytes, copy, p->size);
+	free(copy);
+	return 0;
+}
