@@ -40,11 +40,11 @@ static struct me_debug_section *section(struct me_debug_file *file, size_t i)
 	return (struct me_debug_section *)((char *)file + names[i].section);
 }
 
-static double now_s(void)
+static double now_s(clockid_t clock)
 {
 	struct timespec ts;
 
-	clock_gettime(CLOCK_MONOTONIC, &ts);
+	clock_gettime(clock, &ts);
 	return (double)ts.tv_sec + (double)ts.tv_nsec / 1e9;
 }
 
@@ -138,7 +138,7 @@ int me_debug_build(const struct mp_cfg *cfg, const struct me_placement *placemen
 		   struct me_debug_report *report, struct mp_err *err)
 {
 	const struct mp_elf *elf = cfg->elf;
-	double start_s = now_s();
+	double start_s = now_s(CLOCK_MONOTONIC), start_cpu_s = now_s(CLOCK_PROCESS_CPUTIME_ID);
 	struct me_debug *debug;
 	int rc;
 
@@ -157,7 +157,8 @@ int me_debug_build(const struct mp_cfg *cfg, const struct me_placement *placemen
 		rc = build(debug, elf, report);
 	if (!rc)
 		rc = find_places(&debug->file, sections);
-	report->seconds = now_s() - start_s;
+	report->seconds = now_s(CLOCK_MONOTONIC) - start_s;
+	report->cpu_seconds = now_s(CLOCK_PROCESS_CPUTIME_ID) - start_cpu_s;
 	if (rc) {
 		me_debug_free(debug);
 		return mp_err_set(err, ENOMEM, "out of memory");

@@ -25,7 +25,7 @@ struct me_debug_report {
 	uint32_t nr_scopes;	 /* functions, inlined calls and blocks that got their copies */
 	uint32_t nr_scopes_left; /* those of units done that could not */
 	const char *why;	 /* static: the first of nr_left; NULL: none */
-	double seconds;
+	double seconds, cpu_seconds;
 };
 
 struct me_debug; /* opaque */

@@ -328,6 +328,8 @@ static int produce(struct job *job, struct mp_err *err)
 	end_stage(job, ME_STAGE_EMIT);
 	r->stage_s[ME_STAGE_DEBUG] = r->emitted.debug.seconds;
 	r->stage_s[ME_STAGE_EMIT] -= r->emitted.debug.seconds;
+	r->stage_cpu_s[ME_STAGE_DEBUG] = r->emitted.debug.cpu_seconds;
+	r->stage_cpu_s[ME_STAGE_EMIT] -= r->emitted.debug.cpu_seconds;
 	r->new_size = r->emitted.image.size_bytes;
 	return job->options->files ? write_open(job, err) : publish(job, err);
 }
