@@ -377,11 +377,12 @@ static void estimators_run(const struct mp_cfg *cfg, const struct mp_profile *pr
 		const char *name;
 		struct mp_counts_options options;
 	} kinds[] = {
-		{"scaled", {MP_ESTIMATE_SCALED, false, false}},
-		{"poisson", {MP_ESTIMATE_POISSON, false, false}},
-		{"prior", {MP_ESTIMATE_POISSON, true, false}},
-		{"poi+cg", {MP_ESTIMATE_POISSON, false, true}},
-		{"pri+cg", {MP_ESTIMATE_POISSON, true, true}},
+		{"scaled", {.estimator = MP_ESTIMATE_SCALED}},
+		{"poisson", {.estimator = MP_ESTIMATE_POISSON}},
+		{"prior", {.estimator = MP_ESTIMATE_POISSON, .layout_prior = true}},
+		{"poi+cg", {.estimator = MP_ESTIMATE_POISSON, .call_graph = true}},
+		{"pri+cg",
+		 {.estimator = MP_ESTIMATE_POISSON, .layout_prior = true, .call_graph = true}},
 	};
 
 	for (size_t i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++) {
