@@ -369,21 +369,31 @@ static void scan_labels(struct finder *f)
 	}
 }
 
-/* Code that asks where the text ends may compare function addresses with it. */
-static bool asks_for_text_bounds(const struct mp_elf *elf)
+static bool is_text_bound(const char *name)
 {
 	static const char *const names[] = {"etext", "_etext", "__etext", "__executable_start"};
 
+	for (size_t n = 0; n < sizeof(names) / sizeof(names[0]); n++) {
+		if (!strcmp(name, names[n]))
+			return true;
+	}
+	return false;
+}
+
+/* Code that asks where the text ends may compare function addresses with it. */
+static bool asks_for_text_bounds(const struct mp_elf *elf)
+{
+	for (uint32_t i = 0; !elf->relinkable && i < elf->nr_symbols; i++)
+		if (elf->symbols[i].dynamic && is_text_bound(elf->symbols[i].name))
+			return true;
 	for (uint32_t i = 0; i < elf->nr_relocs; i++) {
 		uint32_t sym = elf->relocs[i].sym;
 
 		/* Static relocations name entries of .symtab, which come first. */
 		if (sym == 0 || sym >= elf->nr_symbols || elf->symbols[sym].dynamic)
 			continue;
-		for (size_t n = 0; n < sizeof(names) / sizeof(names[0]); n++) {
-			if (!strcmp(elf->symbols[sym].name, names[n]))
-				return true;
-		}
+		if (is_text_bound(elf->symbols[sym].name))
+			return true;
 	}
 	return false;
 }
@@ -415,6 +425,39 @@ static void choose(struct finder *f, const uint8_t *copied)
 		qsort(out->sites, nr, sizeof(*out->sites), compare_sites);
 }
 
+static void scan_code(struct finder *f)
+{
+	const struct mp_elf *elf = f->cfg->elf;
+
+	for (uint32_t i = 1; i < elf->nr_sections; i++) {
+		if (elf->sections[i].flags & SHF_EXECINSTR && elf->sections[i].type == SHT_PROGBITS)
+			scan_leas(f, &elf->sections[i]);
+	}
+}
+
+/*
+ * Without relocations, in a file that the loader moves: an exported function whose address nothing
+ * in the file takes is known by its dynamic symbols alone. Calls of it, of this file's own through
+ * its PLT too, arrive at what they say.
+ */
+static void find_exported(struct finder *f)
+{
+	const struct mp_cfg *cfg = f->cfg;
+
+	scan_code(f);
+	scan_linker_made(f);
+	for (uint32_t s = 0; s < f->out->nr_sites; s++)
+		bar(f, mp_cfg_func_at(cfg, f->out->sites[s].target));
+	scan_dynamic_symbols(f);
+	for (uint32_t i = 0; i < cfg->nr_funcs; i++)
+		if (!f->exported[i])
+			f->barred[i] = 1;
+	/* By operands that are no lea, and by tables of offsets. */
+	for (uint32_t b = 0; b < cfg->nr_blocks; b++)
+		if (cfg->blocks[b].flags & MP_BLOCK_ENTRY && cfg->blocks[b].flags & MP_BLOCK_NAMED)
+			f->barred[cfg->blocks[b].func] = 1;
+}
+
 int me_pointers_find(const struct mp_cfg *cfg, const uint8_t *copied, struct me_pointers *out,
 		     struct mp_err *err)
 {
@@ -430,14 +473,15 @@ int me_pointers_find(const struct mp_cfg *cfg, const uint8_t *copied, struct me_
 	if (!f.failed && cfg->elf->relinkable && !asks_for_text_bounds(cfg->elf)) {
 		for (uint32_t i = 0; i < cfg->elf->nr_relocs; i++)
 			scan_reloc(&f, &cfg->elf->relocs[i]);
-		for (uint32_t i = 1; i < cfg->elf->nr_sections; i++) {
-			if (cfg->elf->sections[i].flags & SHF_EXECINSTR &&
-			    cfg->elf->sections[i].type == SHT_PROGBITS)
-				scan_leas(&f, &cfg->elf->sections[i]);
-		}
+		scan_code(&f);
 		scan_linker_made(&f);
 		scan_dynamic_symbols(&f);
 		scan_labels(&f);
+		if (!f.failed)
+			choose(&f, copied);
+	} else if (!f.failed && !cfg->elf->relinkable && cfg->elf->ehdr.e_type == ET_DYN &&
+		   !asks_for_text_bounds(cfg->elf)) {
+		find_exported(&f);
 		if (!f.failed)
 			choose(&f, copied);
 	}

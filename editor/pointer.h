@@ -5,7 +5,8 @@
  * A pointer to a function must stay one value. Where relocations name every reference (the file was
  * linked with --emit-relocs) and each of them can be changed, all are changed together and an
  * indirect call goes straight to the copy. Otherwise all stay: the old entry jumps to the copy.
- * Other files know an exported function by its dynamic symbols alone: they are changed with it.
+ * Other files know an exported function by its dynamic symbols alone: they are changed with it. So
+ * they are in a file without relocations that the loader moves, where nothing in it takes the address.
  */
 #ifndef ME_POINTER_H
 #define ME_POINTER_H

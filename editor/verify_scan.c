@@ -236,6 +236,9 @@ static void scan_relative_tables(struct vf *vf, const struct mp_section *sec)
 			    !vf_bits_get(&vf->grid, base + (uint64_t)(int64_t)word))
 				continue;
 			mark_target(vf, base + (uint64_t)(int64_t)word);
+			/* A program that reads it has the address as it was. */
+			if (!vf->o->relinkable)
+				vf_bits_set(&vf->pointer_kept, base + (uint64_t)(int64_t)word);
 		}
 		base = next;
 	}

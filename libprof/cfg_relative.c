@@ -25,6 +25,9 @@ static void follow(struct mp_cfg_build *b, const struct mp_span *span, uint32_t 
 			return;
 		if (mp_bit(b->starts, target))
 			mp_bit_set(b->index->chances, target);
+		/* Whoever reads it has the function's address. */
+		if (mp_bit(b->entries, target))
+			mp_bit_set(b->named, target);
 	}
 }
 

@@ -282,6 +282,42 @@ START_TEST(pointer_finds_nothing_without_the_linkers_account)
 }
 END_TEST
 
+/* In a stock shared object: who is known by dynamic symbols alone? */
+START_TEST(pointer_moves_what_only_dynamic_symbols_know)
+{
+	static const char *const known[] = {"plain", "called", "filled"};
+	static const char *const kept[] = {"operand", "word", "offset", "local", "read"};
+	struct fixture f;
+
+	fixture_compile(
+		&f, "assembler", "-nostdlib -shared",
+		".globl plain, called, operand, word, offset, filled, read\n"
+		".protected operand, word, offset, read\n" FUNC("plain", " mov $1, %eax\n ret\n") FUNC(
+			"called", " mov $2, %eax\n ret\n") FUNC("operand", " mov $3, %eax\n ret\n")
+			FUNC("word", " mov $4, %eax\n ret\n") FUNC("offset", " mov $5, %eax\n ret\n") FUNC(
+				"filled", " mov $6, %eax\n ret\n") FUNC("local",
+									" mov $7, %eax\n ret\n")
+				FUNC("read", " mov $8, %eax\n ret\n") FUNC(
+					"user",
+					" call called@PLT\n lea operand(%rip), %rax\n"
+					" lea table(%rip), %rcx\n mov read(%rip), %edx\n call local\n ret\n") ".set alias, word\n.section .data\n .quad alias, filled\n"
+													      ".section .rodata\ntable: .long offset - table, 7\n");
+	fixture_read(&f);
+	ck_assert(!f.elf->relinkable);
+	for (uint32_t i = 0; i < f.cfg->nr_funcs; i++)
+		if (*f.cfg->funcs[i].name)
+			fixture_plan_all(&f, f.cfg->funcs[i].name);
+	fixture_find_pointers(&f);
+	for (size_t i = 0; i < sizeof(known) / sizeof(known[0]); i++)
+		ck_assert_msg(f.pointers.redirected[fixture_func(&f, known[i])], "%s", known[i]);
+	for (size_t i = 0; i < sizeof(kept) / sizeof(kept[0]); i++)
+		ck_assert_msg(!f.pointers.redirected[fixture_func(&f, kept[i])], "%s", kept[i]);
+	ck_assert_uint_eq(f.pointers.nr_redirected, 3);
+	ck_assert_uint_eq(f.pointers.nr_sites, 0);
+	fixture_free(&f);
+}
+END_TEST
+
 START_TEST(pointer_sites_ascend_and_are_found_by_address)
 {
 	struct fixture f;
@@ -423,6 +459,7 @@ static Suite *suite(void)
 	tcase_add_test(tc, pointer_changes_entries_of_the_got);
 	tcase_add_test(tc, pointer_changes_nothing_where_the_program_asks_for_the_texts_end);
 	tcase_add_test(tc, pointer_finds_nothing_without_the_linkers_account);
+	tcase_add_test(tc, pointer_moves_what_only_dynamic_symbols_know);
 	tcase_add_test(tc, pointer_sites_ascend_and_are_found_by_address);
 	tcase_add_test(tc, pointer_leaves_every_function_with_one_address);
 	tcase_add_test(tc, pointer_keeps_functions_that_offsets_in_data_lead_to);
