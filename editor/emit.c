@@ -8,6 +8,7 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <xxhash.h>
 
 #include "editor/copy.h"
@@ -177,10 +178,9 @@ static int build_head(struct emitter *e, struct mp_err *err)
 {
 	int rc;
 
-	e->head = malloc(e->segment.old_end);
+	e->head = mp_elf_copy(e->elf, e->segment.old_end);
 	if (!e->head)
 		return mp_err_set(err, ENOMEM, "out of memory");
-	memcpy(e->head, e->elf->data, e->segment.old_end);
 	rc = me_patch_image(e->cfg, &e->placement, &e->pointers, e->head, e->segment.old_end,
 			    &e->out->patches, err);
 	if (rc)
@@ -279,7 +279,7 @@ static int assemble(struct emitter *e, struct mp_err *err)
 	int rc;
 
 	e->head = e->body = NULL;
-	rc = me_image_add(image, head, e->segment.old_end, 1, 1, NULL);
+	rc = me_image_add(image, head, e->segment.old_end, 1, ME_IMAGE_UNMAP, NULL);
 	if (rc) {
 		free(body);
 		return mp_err_set(err, ENOMEM, "out of memory");
@@ -364,7 +364,8 @@ int me_emit(const struct mp_cfg *cfg, const struct me_plan *plan, struct me_emit
 	me_debug_free(e.debug);
 	free(e.unwind.bytes);
 	free(e.note);
-	free(e.head);
+	if (e.head)
+		munmap(e.head, e.segment.old_end);
 	free(e.body);
 	if (rc)
 		me_emitted_fini(out);

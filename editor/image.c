@@ -4,28 +4,37 @@
 
 #include <errno.h>
 #include <stdlib.h>
+#include <sys/mman.h>
 #include <unistd.h>
+
+static void part_fini(struct me_part *part)
+{
+	if (part->mapped)
+		munmap(part->owned, part->size);
+	else
+		free(part->owned);
+}
 
 int me_image_add(struct me_image *image, const uint8_t *bytes, size_t size, uint64_t align, int own,
 		 uint64_t *off)
 {
 	uint64_t at = align > 1 ? (image->size_bytes + align - 1) / align * align
 				: image->size_bytes;
+	struct me_part part = {at, bytes, size, own ? (uint8_t *)bytes : NULL,
+			       own == ME_IMAGE_UNMAP};
 
 	if (image->nr_parts == image->capacity) {
 		uint32_t capacity = image->capacity ? 2 * image->capacity : 32;
 		struct me_part *parts = realloc(image->parts, capacity * sizeof(*parts));
 
 		if (!parts) {
-			if (own)
-				free((void *)bytes);
+			part_fini(&part);
 			return -ENOMEM;
 		}
 		image->parts = parts;
 		image->capacity = capacity;
 	}
-	image->parts[image->nr_parts++] =
-		(struct me_part){at, bytes, size, own ? (uint8_t *)bytes : NULL};
+	image->parts[image->nr_parts++] = part;
 	image->size_bytes = at + size;
 	if (off)
 		*off = at;
@@ -55,7 +64,7 @@ int me_image_write(const struct me_image *image, int fd)
 void me_image_fini(struct me_image *image)
 {
 	for (uint32_t i = 0; i < image->nr_parts; i++)
-		free(image->parts[i].owned);
+		part_fini(&image->parts[i]);
 	free(image->parts);
 	*image = (struct me_image){0};
 }

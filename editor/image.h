@@ -7,6 +7,7 @@
 #ifndef ME_IMAGE_H
 #define ME_IMAGE_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -17,6 +18,13 @@ struct me_part {
 	const uint8_t *bytes;
 	size_t size;
 	uint8_t *owned; /* == bytes where the image frees it, else NULL */
+	bool mapped;	/* by munmap() */
+};
+
+enum me_image_own {
+	ME_IMAGE_BORROW,
+	ME_IMAGE_FREE,
+	ME_IMAGE_UNMAP, /* page-aligned, of the part's size */
 };
 
 struct me_image {
@@ -27,7 +35,8 @@ struct me_image {
 
 /*
  * me_image_add - append a part at the first offset >= the image's end that is a multiple of @align;
- * @off, if not NULL, receives it. With @own the image frees @bytes, also when this fails.
+ * @off, if not NULL, receives it. With @own (enum me_image_own, or a truth value: free()) the image
+ * frees @bytes, also when this fails.
  * Return: 0, -ENOMEM.
  */
 int me_image_add(struct me_image *image, const uint8_t *bytes, size_t size, uint64_t align, int own,

@@ -156,6 +156,7 @@ static int make_plan(struct job *job, struct mp_err *err)
 				   &job->plan, err);
 	rc = mp_counts_build(job->cfg, job->profile, &inference, &job->counts,
 			     &job->report->inference, err);
+	mp_profile_drop_edges(job->profile);
 	end_stage(job, ME_STAGE_INFER);
 	if (!rc)
 		rc = me_layout_build(job->cfg, &job->counts, job->movable, &o->layout, &job->plan,
@@ -357,12 +358,14 @@ int me_optimize(const struct me_optimize_options *options, struct me_optimize_re
 		rc = mp_err_set(err, ENODATA, "%s: nothing worth moving, nothing was written",
 				options->input);
 	}
+	/* Of the profile nothing is left to know but the plan. */
+	mp_counts_fini(&job.counts);
+	mp_profile_free(job.profile);
+	job.profile = NULL;
 	if (!rc)
 		rc = produce(&job, err);
 	me_plan_fini(&job.plan);
-	mp_counts_fini(&job.counts);
 	me_eligible_fini(&job.eligible);
-	mp_profile_free(job.profile);
 	free(job.movable);
 	mp_cfg_free(job.cfg);
 	mp_elf_close(job.elf);

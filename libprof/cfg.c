@@ -98,15 +98,36 @@ static void fini_build(struct mp_cfg_build *b)
 /* What may be chance counts only where an instruction starts. */
 static void accept_weak(struct mp_cfg_build *b)
 {
-	for (uint32_t i = 0; i < b->index->nr_bytes / 64 + 1; i++)
-		b->index->targets[i] |= b->index->chances[i] & b->starts[i];
+	mp_bits_or_common(b->index->targets, b->index->chances, b->starts,
+			  b->index->nr_bytes / 64 + 1);
 }
 
 /* Whatever an operand names, in code that is known or not. */
 static void add_refs(struct mp_cfg_build *b)
 {
-	for (uint32_t i = 0; i < b->index->nr_bytes / 64 + 1; i++)
-		b->stray_refs[i] |= b->refs[i] | b->named[i];
+	mp_bits_or(b->stray_refs, b->refs, b->index->nr_bytes / 64 + 1);
+	mp_bits_or(b->stray_refs, b->named, b->index->nr_bytes / 64 + 1);
+}
+
+static void drop(void *array)
+{
+	void **p = array;
+
+	free(*p);
+	*p = NULL;
+}
+
+/* What nothing from making blocks on asks for: blocks and edges take as much memory again. */
+static void drop_found(struct mp_cfg_build *b)
+{
+	drop(&b->pointed);
+	drop(&b->pointer_jumps);
+	drop(&b->orphans);
+	drop(&b->stray_refs);
+	drop(&b->table_lengths);
+	drop(&b->far_links);
+	drop(&b->part_funcs);
+	drop(&b->part_ranges);
 }
 
 static void *shrink(void *array, uint32_t nr, size_t size)
@@ -146,6 +167,7 @@ static int run_passes(struct mp_cfg_build *b)
 	ret = mp_cfg_find_returns(b);
 	if (!ret)
 		ret = mp_cfg_find_noreturn(b);
+	drop_found(b);
 	if (!ret)
 		ret = mp_cfg_make_blocks(b);
 	if (!ret)

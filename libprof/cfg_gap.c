@@ -152,7 +152,6 @@ void mp_cfg_read_gaps(struct mp_cfg_build *b)
 	read_off_grid(b, b->index->targets);
 	while (read_off_grid(b, b->strays))
 		;
-	memset(b->scratch, 0, nr_words * sizeof(*b->scratch));
-	for (uint32_t i = 0; i < nr_words; i++)
-		b->index->chances[i] |= b->strays[i] & b->starts[i];
+	mp_bits_clear_all(b->scratch, nr_words);
+	mp_bits_or_common(b->index->chances, b->strays, b->starts, nr_words);
 }

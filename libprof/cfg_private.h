@@ -41,6 +41,13 @@ static inline void mp_bit_clear(uint64_t *bits, uint32_t at)
 /* First set bit in [from, to), or @to. */
 uint32_t mp_bits_next(const uint64_t *bits, uint32_t from, uint32_t to);
 uint32_t mp_bits_count(const uint64_t *bits, uint32_t from, uint32_t to);
+/*
+ * Over bitmaps of @nr_words words, writing only where something changes: most of a bitmap is never
+ * set, and what is never written to takes no memory.
+ */
+void mp_bits_clear_all(uint64_t *bits, uint32_t nr_words);
+void mp_bits_or(uint64_t *bits, const uint64_t *other, uint32_t nr_words);
+void mp_bits_or_common(uint64_t *bits, const uint64_t *x, const uint64_t *y, uint32_t nr_words);
 
 /* One control transfer (or undecodable byte: MP_FLOW_BAD), ascending @at. */
 #define MP_FLOW_BAD 0x7f

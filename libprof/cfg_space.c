@@ -241,6 +241,27 @@ uint32_t mp_bits_count(const uint64_t *bits, uint32_t from, uint32_t to)
 	return nr;
 }
 
+void mp_bits_clear_all(uint64_t *bits, uint32_t nr_words)
+{
+	for (uint32_t i = 0; i < nr_words; i++)
+		if (bits[i])
+			bits[i] = 0;
+}
+
+void mp_bits_or(uint64_t *bits, const uint64_t *other, uint32_t nr_words)
+{
+	for (uint32_t i = 0; i < nr_words; i++)
+		if (other[i] & ~bits[i])
+			bits[i] |= other[i];
+}
+
+void mp_bits_or_common(uint64_t *bits, const uint64_t *x, const uint64_t *y, uint32_t nr_words)
+{
+	for (uint32_t i = 0; i < nr_words; i++)
+		if (x[i] & y[i] & ~bits[i])
+			bits[i] |= x[i] & y[i];
+}
+
 int mp_grow(void *array, uint32_t *cap, uint32_t nr, size_t size)
 {
 	void **p = array;

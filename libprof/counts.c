@@ -185,12 +185,18 @@ static int funcs_infer(const struct mp_cfg *cfg, const struct mp_counts_options 
 static void witnesses_fill(const struct mp_cfg *cfg, const struct mp_profile *profile,
 			   uint64_t *witnesses)
 {
-	memcpy(witnesses, profile->block_samples, cfg->nr_blocks * sizeof(*witnesses));
+	/* Most of a program never runs: its zeros take no memory as long as they are not written. */
+	for (uint32_t b = 0; b < cfg->nr_blocks; b++)
+		if (profile->block_samples[b])
+			witnesses[b] = profile->block_samples[b];
 	if (!profile->nr_transfers)
 		return;
 	for (uint32_t b = 0; b < cfg->nr_blocks; b++)
-		witnesses[b] += profile->block_leavings[b];
+		if (profile->block_leavings[b])
+			witnesses[b] += profile->block_leavings[b];
 	for (uint32_t e = 0; e < cfg->nr_edges; e++) {
+		if (!profile->edge_transfers[e])
+			continue;
 		witnesses[cfg->edges[e].from] += profile->edge_transfers[e];
 		witnesses[cfg->edges[e].to] += profile->edge_transfers[e];
 	}
@@ -229,7 +235,7 @@ int mp_counts_build(const struct mp_cfg *cfg, const struct mp_profile *profile,
 				  profile->nr_blocks, cfg->nr_blocks);
 	out->block = calloc((size_t)cfg->nr_blocks + 1, sizeof(*out->block));
 	out->edge = calloc((size_t)cfg->nr_edges + 1, sizeof(*out->edge));
-	out->samples = malloc(((size_t)cfg->nr_blocks + 1) * sizeof(*out->samples));
+	out->samples = calloc((size_t)cfg->nr_blocks + 1, sizeof(*out->samples));
 	if (!out->block || !out->edge || !out->samples) {
 		ret = mp_err_set(err, ENOMEM, "out of memory");
 		goto out;

@@ -399,6 +399,7 @@ static struct mp_elf *alloc_elf(const char *name, struct mp_err *err)
 		return NULL;
 	}
 	elf->private_data->fd = -1;
+	elf->private_data->copy_fd = -1;
 	return elf;
 }
 
@@ -454,6 +455,8 @@ static int open_file(const char *name, int fd, uint64_t size, bool map, unsigned
 		}
 		priv->map_size = elf->size;
 		elf->data = priv->map;
+		/* Without one, mp_elf_copy() copies. */
+		priv->copy_fd = fcntl(fd, F_DUPFD_CLOEXEC, 0);
 	}
 	ret = read_all(elf, need, err);
 	if (ret)
@@ -499,6 +502,25 @@ int mp_elf_open(const char *path, unsigned int need, struct mp_elf **out, struct
 	return ret;
 }
 
+uint8_t *mp_elf_copy(const struct mp_elf *elf, size_t size)
+{
+	const int prot = PROT_READ | PROT_WRITE;
+	int fd = elf->private_data->copy_fd;
+	uint8_t *copy = MAP_FAILED;
+
+	if (!elf->data || size > elf->size)
+		return NULL;
+	if (fd >= 0)
+		copy = mmap(NULL, size, prot, MAP_PRIVATE, fd, 0);
+	if (copy != MAP_FAILED)
+		return copy;
+	copy = mmap(NULL, size, prot, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	if (copy == MAP_FAILED)
+		return NULL;
+	memcpy(copy, elf->data, size);
+	return copy;
+}
+
 void mp_elf_close(struct mp_elf *elf)
 {
 	struct mp_elf_private *priv;
@@ -509,6 +531,8 @@ void mp_elf_close(struct mp_elf *elf)
 	if (priv) {
 		if (priv->map)
 			munmap(priv->map, priv->map_size);
+		if (priv->copy_fd >= 0)
+			close(priv->copy_fd);
 		free(priv->shstrtab);
 		free(priv->map_note);
 		free(priv->loads);

@@ -112,6 +112,12 @@ int mp_elf_open_fd(const char *name, int fd, unsigned int need, struct mp_elf **
  * that is done with it, so that a process may read it that is allowed nothing else. */
 int mp_elf_open_sized(const char *name, int fd, uint64_t size, struct mp_elf **out,
 		      struct mp_err *err);
+/*
+ * mp_elf_copy - a writable copy of the file's first @size bytes, no more than there are. Of a mapped
+ * file, only pages that are written to take memory of their own.
+ * Return: NULL: out of memory, or @size is 0. Ownership: the caller's, by munmap(), of @size bytes.
+ */
+uint8_t *mp_elf_copy(const struct mp_elf *elf, size_t size);
 void mp_elf_close(struct mp_elf *elf);
 
 const struct mp_section *mp_elf_section(const struct mp_elf *elf, const char *name);

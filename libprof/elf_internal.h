@@ -26,8 +26,9 @@
 #define MP_ELF_MAX_MAP_NOTE   (32u << 20)
 
 struct mp_elf_private {
-	int fd;	   /* -1: bytes are in elf->data */
-	void *map; /* what close unmaps */
+	int fd;	     /* -1: bytes are in elf->data */
+	int copy_fd; /* of a mapped file, for further mappings; -1: none */
+	void *map;   /* what close unmaps */
 	size_t map_size;
 	char *shstrtab;
 	uint8_t *map_note;

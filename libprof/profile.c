@@ -95,13 +95,20 @@ int mp_profile_add_edges(struct mp_profile *profile, const struct mp_cfg *cfg,
 	return 0;
 }
 
+void mp_profile_drop_edges(struct mp_profile *profile)
+{
+	free(profile->edge_transfers);
+	free(profile->block_leavings);
+	free(profile->block_leavers);
+	profile->edge_transfers = profile->block_leavings = NULL;
+	profile->block_leavers = NULL;
+}
+
 void mp_profile_free(struct mp_profile *profile)
 {
 	if (!profile)
 		return;
+	mp_profile_drop_edges(profile);
 	free(profile->block_samples);
-	free(profile->edge_transfers);
-	free(profile->block_leavings);
-	free(profile->block_leavers);
 	free(profile);
 }

@@ -57,6 +57,8 @@ int mp_profile_build(const struct mp_cfg *cfg, const struct mp_ip_count *counts,
  */
 int mp_profile_add_edges(struct mp_profile *profile, const struct mp_cfg *cfg,
 			 const struct mp_edge_count *edges, size_t nr, struct mp_err *err);
+/* What mp_profile_add_edges() added, but for the sums; block_samples stay. */
+void mp_profile_drop_edges(struct mp_profile *profile);
 void mp_profile_free(struct mp_profile *profile);
 
 /* Length-scaled weight of a block: samples per instruction. */

@@ -532,7 +532,7 @@ static int compare_uses(const void *a, const void *b)
 
 static void clear(const struct mp_cfg_build *b, mp_bits bits)
 {
-	memset(bits, 0, (b->index->nr_bytes / 64 + 2) * sizeof(uint64_t));
+	mp_bits_clear_all(bits, b->index->nr_bytes / 64 + 2);
 }
 
 int mp_cfg_find_tables(struct mp_cfg_build *b, bool *again)
