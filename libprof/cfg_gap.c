@@ -3,9 +3,10 @@
  * cfg_gap - what code that belongs to no function may refer to.
  *
  * Nobody knows where its instructions start; constants stand among them. So it is read from its
- * start and from every place that something leads to. Where a branch or operand of that leads between two instructions of a function, the function is
- * left alone; where it leads to an instruction, nothing may be put there. It starts no block:
- * nearly all of it is chance. Called by cfg, once all instructions are known.
+ * start and from every place that something leads to. Where a branch or operand of that leads
+ * between two instructions of a function, the function is left alone; where it leads to an
+ * instruction, nothing may be put there. It starts no block: nearly all of it is chance. Called by
+ * cfg, once all instructions are known.
  */
 #include "libprof/cfg_private.h"
 
@@ -34,7 +35,7 @@ static void note_operand(struct mp_cfg_build *b, uint64_t vaddr)
 		mp_bit_set(b->strays, at);
 }
 
-/* An address as it stands: it counts where an instruction starts, no more. */
+/* An address as it stands, or a number that happens to be one: nothing may be put there. */
 static void note_number(struct mp_cfg_build *b, uint64_t vaddr)
 {
 	uint32_t at = mp_space_at(b->index, vaddr);
@@ -42,7 +43,7 @@ static void note_number(struct mp_cfg_build *b, uint64_t vaddr)
 	if (at == MP_NONE)
 		return;
 	mp_bit_set(b->stray_refs, at);
-	if (is_text(b, at) && mp_bit(b->starts, at))
+	if (is_text(b, at))
 		mp_bit_set(b->index->chances, at);
 }
 
