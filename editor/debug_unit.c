@@ -75,7 +75,7 @@ uint64_t me_unit_address(const struct me_unit *unit, struct me_cursor *c, unsign
 
 static struct me_cursor value_cursor(const struct value *v)
 {
-	return (struct me_cursor){v->p, v->p + v->size, false};
+	return (struct me_cursor){v->p, v->p ? v->p + v->size : NULL, false};
 }
 
 static uint64_t value_fixed(const struct value *v)

@@ -72,9 +72,8 @@ END_TEST
 
 START_TEST(form_load_and_jump)
 {
-	ck_assert_uint_eq(entries_led(FIXED,
-				      FUNCTION("3", "	mov T(,%rax,8), %r11\n	jmp *%r11\n", "")
-					      ADDRESSES),
+	ck_assert_uint_eq(entries_led(FIXED, FUNCTION("3", "	mov T(,%rax,8), %r11\n	jmp *%r11\n",
+						      "") ADDRESSES),
 			  4);
 }
 END_TEST
@@ -133,10 +132,11 @@ END_TEST
 START_TEST(form_offsets)
 {
 	ck_assert_uint_eq(
-		entries_led(MOVES, FUNCTION("3",
-					    "	lea T(%rip), %rdx\n	movslq (%rdx,%rax,4), %rax\n"
-					    "	add %rdx, %rax\n	jmp *%rax\n",
-					    "") OFFSETS),
+		entries_led(MOVES,
+			    FUNCTION("3",
+				     "	lea T(%rip), %rdx\n	movslq (%rdx,%rax,4), %rax\n"
+				     "	add %rdx, %rax\n	jmp *%rax\n",
+				     "") OFFSETS),
 		4);
 }
 END_TEST
@@ -144,10 +144,11 @@ END_TEST
 START_TEST(form_offsets_from_a_frame_register)
 {
 	ck_assert_uint_eq(
-		entries_led(MOVES, FUNCTION("3",
-					    "	lea T(%rip), %r13\n	movslq (%r13,%rax,4), %rax\n"
-					    "	add %r13, %rax\n	notrack jmp *%rax\n",
-					    "") OFFSETS),
+		entries_led(MOVES,
+			    FUNCTION("3",
+				     "	lea T(%rip), %r13\n	movslq (%r13,%rax,4), %rax\n"
+				     "	add %r13, %rax\n	notrack jmp *%rax\n",
+				     "") OFFSETS),
 		4);
 }
 END_TEST
@@ -168,11 +169,12 @@ END_TEST
 START_TEST(form_offsets_read_as_numbers_too)
 {
 	ck_assert_uint_eq(
-		entries_led(MOVES, FUNCTION("3",
-					    "	lea T(%rip), %rdi\n	mov (%rdi), %ebx\n"
-					    "	lea T(%rip), %rdx\n	movslq (%rdx,%rax,4), %rax\n"
-					    "	add %rdx, %rax\n	jmp *%rax\n",
-					    "") OFFSETS),
+		entries_led(MOVES,
+			    FUNCTION("3",
+				     "	lea T(%rip), %rdi\n	mov (%rdi), %ebx\n"
+				     "	lea T(%rip), %rdx\n	movslq (%rdx,%rax,4), %rax\n"
+				     "	add %rdx, %rax\n	jmp *%rax\n",
+				     "") OFFSETS),
 		0);
 }
 END_TEST
