@@ -55,127 +55,149 @@ static uint64_t entries_led(const char *flags, const char *source)
 
 START_TEST(form_jump_through_memory)
 {
-	ck_assert_uint_eq(
-		entries_led(FIXED, FUNCTION("3", "	jmp *T(,%rax,8)\n", "") ADDRESSES), 4);
+	static const char source[] = FUNCTION("3", "	jmp *T(,%rax,8)\n", "") ADDRESSES;
+
+	ck_assert_uint_eq(entries_led(FIXED, source), 4);
 }
 END_TEST
 
 START_TEST(form_jump_with_notrack_and_high_index)
 {
-	ck_assert_uint_eq(
-		entries_led(FIXED,
-			    FUNCTION("3", "	mov %eax, %r12d\n	notrack jmp *T(,%r12,8)\n",
-				     "") ADDRESSES),
-		4);
+	static const char source[] = FUNCTION("3",
+					      "	mov %eax, %r12d\n"
+					      "	notrack jmp *T(,%r12,8)\n",
+					      "") ADDRESSES;
+
+	ck_assert_uint_eq(entries_led(FIXED, source), 4);
 }
 END_TEST
 
 START_TEST(form_load_and_jump)
 {
-	ck_assert_uint_eq(entries_led(FIXED, FUNCTION("3", "	mov T(,%rax,8), %r11\n	jmp *%r11\n",
-						      "") ADDRESSES),
-			  4);
+	static const char source[] = FUNCTION("3",
+					      "	mov T(,%rax,8), %r11\n"
+					      "	jmp *%r11\n",
+					      "") ADDRESSES;
+
+	ck_assert_uint_eq(entries_led(FIXED, source), 4);
 }
 END_TEST
 
 /* Others may stand between, a jump too. */
 START_TEST(form_load_and_jump_elsewhere)
 {
-	ck_assert_uint_eq(
-		entries_led(FIXED,
-			    FUNCTION("3",
-				     "	mov T(,%rax,8), %r11\n	mov %edi, %ebx\n	jmp 7f\n"
-				     "	ud2\n7:	xor %eax, %eax\n	jmp *%r11\n",
-				     "") ADDRESSES),
-		4);
+	static const char source[] = FUNCTION("3",
+					      "	mov T(,%rax,8), %r11\n"
+					      "	mov %edi, %ebx\n"
+					      "	jmp 7f\n"
+					      "	ud2\n"
+					      "7:	xor %eax, %eax\n"
+					      "	jmp *%r11\n",
+					      "") ADDRESSES;
+
+	ck_assert_uint_eq(entries_led(FIXED, source), 4);
 }
 END_TEST
 
 /* The address could be kept in between. */
 START_TEST(form_load_with_something_before_the_jump)
 {
-	ck_assert_uint_eq(entries_led(FIXED,
-				      FUNCTION("3",
-					       "	mov T(,%rax,8), %r11\n	mov %r11, (%rsi)\n"
-					       "	jmp *%r11\n",
-					       "") ADDRESSES),
-			  0);
+	static const char source[] = FUNCTION("3",
+					      "	mov T(,%rax,8), %r11\n"
+					      "	mov %r11, (%rsi)\n"
+					      "	jmp *%r11\n",
+					      "") ADDRESSES;
+
+	ck_assert_uint_eq(entries_led(FIXED, source), 0);
 }
 END_TEST
 
 START_TEST(form_somebody_else_reads_the_table)
 {
-	ck_assert_uint_eq(
-		entries_led(FIXED, FUNCTION("3", "	mov T(,%rsi,8), %rbx\n	jmp *T(,%rax,8)\n",
-					    "") ADDRESSES),
-		0);
+	static const char source[] = FUNCTION("3",
+					      "	mov T(,%rsi,8), %rbx\n"
+					      "	jmp *T(,%rax,8)\n",
+					      "") ADDRESSES;
+
+	ck_assert_uint_eq(entries_led(FIXED, source), 0);
 }
 END_TEST
 
 START_TEST(form_somebody_names_the_middle)
 {
-	ck_assert_uint_eq(
-		entries_led(FIXED, FUNCTION("3", "	mov T+16, %rbx\n	jmp *T(,%rax,8)\n",
-					    "") ADDRESSES),
-		0);
+	static const char source[] = FUNCTION("3",
+					      "	mov T+16, %rbx\n"
+					      "	jmp *T(,%rax,8)\n",
+					      "") ADDRESSES;
+
+	ck_assert_uint_eq(entries_led(FIXED, source), 0);
 }
 END_TEST
 
 START_TEST(form_a_label_is_taken_by_an_operand)
 {
-	ck_assert_uint_eq(entries_led(FIXED, FUNCTION("3", "	mov $L2, %ebx\n	jmp *T(,%rax,8)\n",
-						      "") ADDRESSES),
-			  0);
+	static const char source[] = FUNCTION("3",
+					      "	mov $L2, %ebx\n"
+					      "	jmp *T(,%rax,8)\n",
+					      "") ADDRESSES;
+
+	ck_assert_uint_eq(entries_led(FIXED, source), 0);
 }
 END_TEST
 
 START_TEST(form_offsets)
 {
-	ck_assert_uint_eq(
-		entries_led(MOVES,
-			    FUNCTION("3",
-				     "	lea T(%rip), %rdx\n	movslq (%rdx,%rax,4), %rax\n"
-				     "	add %rdx, %rax\n	jmp *%rax\n",
-				     "") OFFSETS),
-		4);
+	static const char source[] = FUNCTION("3",
+					      "	lea T(%rip), %rdx\n"
+					      "	movslq (%rdx,%rax,4), %rax\n"
+					      "	add %rdx, %rax\n"
+					      "	jmp *%rax\n",
+					      "") OFFSETS;
+
+	ck_assert_uint_eq(entries_led(MOVES, source), 4);
 }
 END_TEST
 
 START_TEST(form_offsets_from_a_frame_register)
 {
-	ck_assert_uint_eq(
-		entries_led(MOVES,
-			    FUNCTION("3",
-				     "	lea T(%rip), %r13\n	movslq (%r13,%rax,4), %rax\n"
-				     "	add %r13, %rax\n	notrack jmp *%rax\n",
-				     "") OFFSETS),
-		4);
+	static const char source[] = FUNCTION("3",
+					      "	lea T(%rip), %r13\n"
+					      "	movslq (%r13,%rax,4), %rax\n"
+					      "	add %r13, %rax\n"
+					      "	notrack jmp *%rax\n",
+					      "") OFFSETS;
+
+	ck_assert_uint_eq(entries_led(MOVES, source), 4);
 }
 END_TEST
 
 /* Without a bound nobody knows where the offsets end and something else's begin. */
 START_TEST(form_offsets_without_a_bound)
 {
-	ck_assert_uint_eq(entries_led(MOVES,
-				      FUNCTION("3",
-					       "	mov (%rsi), %eax\n	lea T(%rip), %rdx\n"
-					       "	movslq (%rdx,%rax,4), %rax\n"
-					       "	add %rdx, %rax\n	jmp *%rax\n",
-					       "") OFFSETS),
-			  0);
+	static const char source[] = FUNCTION("3",
+					      "	mov (%rsi), %eax\n"
+					      "	lea T(%rip), %rdx\n"
+					      "	movslq (%rdx,%rax,4), %rax\n"
+					      "	add %rdx, %rax\n"
+					      "	jmp *%rax\n",
+					      "") OFFSETS;
+
+	ck_assert_uint_eq(entries_led(MOVES, source), 0);
 }
 END_TEST
 
 START_TEST(form_offsets_read_as_numbers_too)
 {
-	ck_assert_uint_eq(
-		entries_led(MOVES,
-			    FUNCTION("3",
-				     "	lea T(%rip), %rdi\n	mov (%rdi), %ebx\n"
-				     "	lea T(%rip), %rdx\n	movslq (%rdx,%rax,4), %rax\n"
-				     "	add %rdx, %rax\n	jmp *%rax\n",
-				     "") OFFSETS),
-		0);
+	static const char source[] = FUNCTION("3",
+					      "	lea T(%rip), %rdi\n"
+					      "	mov (%rdi), %ebx\n"
+					      "	lea T(%rip), %rdx\n"
+					      "	movslq (%rdx,%rax,4), %rax\n"
+					      "	add %rdx, %rax\n"
+					      "	jmp *%rax\n",
+					      "") OFFSETS;
+
+	ck_assert_uint_eq(entries_led(MOVES, source), 0);
 }
 END_TEST
 
