@@ -131,9 +131,10 @@ static uint64_t exact_transfer(const struct exact *x, uint64_t from, uint64_t to
 
 static struct mp_counts counts_exact(const struct mp_cfg *cfg, const struct exact *x)
 {
-	struct mp_counts c = {calloc(cfg->nr_blocks + 1, sizeof(double)),
-			      calloc(cfg->nr_edges + 1, sizeof(double)),
-			      calloc(cfg->nr_blocks + 1, sizeof(uint64_t)), true};
+	struct mp_counts c = {.block = calloc(cfg->nr_blocks + 1, sizeof(double)),
+			      .edge = calloc(cfg->nr_edges + 1, sizeof(double)),
+			      .samples = calloc(cfg->nr_blocks + 1, sizeof(uint64_t)),
+			      .exact = true};
 
 	if (!c.block || !c.edge || !c.samples)
 		die("memory", strerror(ENOMEM));
