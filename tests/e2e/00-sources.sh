@@ -27,9 +27,9 @@ for f in "${sources[@]}"; do
 	[ "$wide" = 0 ] || echo "note: $f: $wide lines are wider than 100 columns"
 done
 
-# The kernel's own code and BPF need other flags; tests/data is what tests work on.
+# The kernel's own code and BPF need other flags; tests/data and tests/hazards are what tests work on.
 mapfile -t user < <(printf '%s\n' "${sources[@]}" |
-	grep -vE '^(kmod/[^/]*\.c|kmod/probe/|tests/guest/cost/empty/|daemon/bpf/|tests/data/)|/oracle/' | grep '\.c$')
+	grep -vE '^(kmod/[^/]*\.c|kmod/probe/|tests/guest/cost/empty/|daemon/bpf/|tests/data/|tests/hazards/)|/oracle/' | grep '\.c$')
 mapfile -t headers < <(printf '%s\n' "${sources[@]}" |
 	grep -E '^(libprof|daemon|editor|kmod/uapi)/[^/]*\.h$')
 flags=(-std=gnu17 -Wall -Wextra -Wmissing-prototypes -Wstrict-prototypes -Werror -I.
