@@ -28,8 +28,8 @@ static struct free_range build_id_bytes(const struct mp_elf *elf)
 			Elf64_Nhdr nh;
 
 			memcpy(&nh, elf->data + at, sizeof(nh));
-			desc = sizeof(nh) + ((nh.n_namesz + align - 1) & ~(align - 1));
-			off += desc + ((nh.n_descsz + align - 1) & ~(align - 1));
+			desc = (sizeof(nh) + nh.n_namesz + align - 1) & ~(align - 1);
+			off += (desc + nh.n_descsz + align - 1) & ~(align - 1);
 			if (off > ph->p_filesz)
 				break;
 			if (nh.n_type == NT_GNU_BUILD_ID && nh.n_namesz == 4 &&

@@ -40,8 +40,8 @@ static bool has_build_id_note(const struct mp_elf *elf)
 			    ph->p_filesz - off >= sizeof(nh) + 4 &&
 			    !memcmp(elf->data + ph->p_offset + off + sizeof(nh), "GNU", 4))
 				return true;
-			off += sizeof(nh) + ((nh.n_namesz + align - 1) & ~(align - 1)) +
-			       ((nh.n_descsz + align - 1) & ~(align - 1));
+			off += (sizeof(nh) + nh.n_namesz + align - 1) & ~(align - 1);
+			off += (nh.n_descsz + align - 1) & ~(align - 1);
 			if (off > ph->p_filesz)
 				break;
 		}
