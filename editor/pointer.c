@@ -435,6 +435,16 @@ static void scan_code(struct finder *f)
 	}
 }
 
+static void find_all(struct finder *f)
+{
+	for (uint32_t i = 0; i < f->cfg->elf->nr_relocs; i++)
+		scan_reloc(f, &f->cfg->elf->relocs[i]);
+	scan_code(f);
+	scan_linker_made(f);
+	scan_dynamic_symbols(f);
+	scan_labels(f);
+}
+
 /*
  * Without relocations, in a file that the loader moves: an exported function whose address nothing
  * in the file takes is known by its dynamic symbols alone. Calls of it, of this file's own through
@@ -462,6 +472,7 @@ int me_pointers_find(const struct mp_cfg *cfg, const uint8_t *copied, struct me_
 		     struct mp_err *err)
 {
 	struct finder f = {.cfg = cfg, .out = out, .offsets = {.cfg = cfg}};
+	bool relinkable = cfg->elf->relinkable;
 
 	*out = (struct me_pointers){0};
 	out->redirected = calloc(cfg->nr_funcs + 1, 1);
@@ -470,18 +481,12 @@ int me_pointers_find(const struct mp_cfg *cfg, const uint8_t *copied, struct me_
 	f.failed = !out->redirected || !f.barred || !f.exported;
 	if (!f.failed)
 		collect_switches(&f);
-	if (!f.failed && cfg->elf->relinkable && !asks_for_text_bounds(cfg->elf)) {
-		for (uint32_t i = 0; i < cfg->elf->nr_relocs; i++)
-			scan_reloc(&f, &cfg->elf->relocs[i]);
-		scan_code(&f);
-		scan_linker_made(&f);
-		scan_dynamic_symbols(&f);
-		scan_labels(&f);
-		if (!f.failed)
-			choose(&f, copied);
-	} else if (!f.failed && !cfg->elf->relinkable && cfg->elf->ehdr.e_type == ET_DYN &&
-		   !asks_for_text_bounds(cfg->elf)) {
-		find_exported(&f);
+	if (!f.failed && (relinkable || cfg->elf->ehdr.e_type == ET_DYN) &&
+	    !asks_for_text_bounds(cfg->elf)) {
+		if (relinkable)
+			find_all(&f);
+		else
+			find_exported(&f);
 		if (!f.failed)
 			choose(&f, copied);
 	}

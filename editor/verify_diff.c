@@ -9,38 +9,6 @@
 
 #define VF_PATCH_LEN 5
 
-/* File ranges that may differ: checked elsewhere, or free. */
-struct free_range {
-	uint64_t start, end;
-};
-
-static struct free_range build_id_bytes(const struct mp_elf *elf)
-{
-	for (uint32_t i = 0; i < elf->nr_phdrs; i++) {
-		const Elf64_Phdr *ph = &elf->phdrs[i];
-		uint64_t off = 0, align = ph->p_align == 8 ? 8 : 4;
-
-		if (ph->p_type != PT_NOTE || ph->p_offset > elf->size ||
-		    ph->p_filesz > elf->size - ph->p_offset)
-			continue;
-		while (ph->p_filesz - off >= sizeof(Elf64_Nhdr)) {
-			uint64_t at = ph->p_offset + off, desc;
-			Elf64_Nhdr nh;
-
-			memcpy(&nh, elf->data + at, sizeof(nh));
-			desc = (sizeof(nh) + nh.n_namesz + align - 1) & ~(align - 1);
-			off += (desc + nh.n_descsz + align - 1) & ~(align - 1);
-			if (off > ph->p_filesz)
-				break;
-			if (nh.n_type == NT_GNU_BUILD_ID && nh.n_namesz == 4 &&
-			    nh.n_descsz <= MP_BUILD_ID_MAX &&
-			    !memcmp(elf->data + at + sizeof(nh), "GNU", 4))
-				return (struct free_range){at + desc, at + desc + nh.n_descsz};
-		}
-	}
-	return (struct free_range){0, 0};
-}
-
 /* In a function whose code takes its own addresses and jumps where a register says, no address
  * but the entry is known not to be computed. */
 static bool may_be_computed(const struct vf_fde *fde, uint64_t vaddr)
@@ -345,10 +313,10 @@ int vf_check_diff(struct vf *vf)
 {
 	const uint64_t phdrs = vf->o->ehdr.e_phoff;
 	const uint64_t phdrs_end = phdrs + (uint64_t)vf->o->nr_phdrs * sizeof(Elf64_Phdr);
-	struct free_range skip[] = {
+	const struct vf_file_range skip[] = {
 		{0, sizeof(Elf64_Ehdr)},
 		{phdrs, phdrs_end},
-		build_id_bytes(vf->o),
+		vf_build_id(vf->o),
 	};
 	const size_t nr = sizeof(skip) / sizeof(skip[0]);
 	uint64_t off = 0;

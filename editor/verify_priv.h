@@ -284,6 +284,13 @@ bool vf_same_place(const struct vf *vf, uint64_t old, uint64_t now);
 /* May the original do without this program header? */
 bool vf_may_spend(const struct vf *vf, const Elf64_Phdr *slot);
 
+/* Offsets in the file. */
+struct vf_file_range {
+	uint64_t start, end;
+};
+
+/* The bytes of the build-id that a PT_NOTE leads to; {0, 0}: none does. */
+struct vf_file_range vf_build_id(const struct mp_elf *elf);
 int vf_check_image(struct vf *vf);
 int vf_index_pieces(struct vf *vf);
 int vf_scan(struct vf *vf);
