@@ -13,6 +13,8 @@
 #include <string.h>
 #include <xxhash.h>
 
+#include "libprof/varint.h"
+
 #define MAP_VERSION   1
 #define MAX_PIECES    (1u << 22) /* 96 MiB of pieces: what a hostile note can cost */
 #define CHECKSUM_SIZE 8
@@ -23,53 +25,6 @@ enum piece_bits {
 	PIECE_RESIZED = 1 << 1, /* sizes differ */
 	PIECE_SHIFT = 2,
 };
-
-struct writer {
-	uint8_t *bytes;
-	size_t size, room;
-	bool failed;
-};
-
-static void put(struct writer *w, const void *data, size_t size)
-{
-	if (w->failed)
-		return;
-	if (size > w->room - w->size) {
-		size_t room = w->room + w->room / 2 + size + 256;
-		uint8_t *bytes = realloc(w->bytes, room);
-
-		if (!bytes) {
-			w->failed = true;
-			return;
-		}
-		w->bytes = bytes;
-		w->room = room;
-	}
-	if (size)
-		memcpy(w->bytes + w->size, data, size);
-	w->size += size;
-}
-
-static void put_unsigned(struct writer *w, uint64_t v)
-{
-	uint8_t buf[10];
-	size_t n = 0;
-
-	do {
-		buf[n] = v & 0x7f;
-		v >>= 7;
-		if (v)
-			buf[n] |= 0x80;
-		n++;
-	} while (v);
-	put(w, buf, n);
-}
-
-/* Small magnitudes of either sign become small numbers: 0, -1, 1, -2 are 0, 1, 2, 3. */
-static void put_signed(struct writer *w, int64_t v)
-{
-	put_unsigned(w, ((uint64_t)v << 1) ^ (v < 0 ? ~0ull : 0));
-}
 
 static bool check_pieces(const struct mp_map *map)
 {
@@ -89,11 +44,11 @@ static bool check_pieces(const struct mp_map *map)
 	return true;
 }
 
-static void put_pieces(struct writer *w, const struct mp_map *map)
+static void put_pieces(struct mp_varint_writer *w, const struct mp_map *map)
 {
 	uint64_t new_end = 0, old_end = 0;
 
-	put_unsigned(w, map->nr_pieces);
+	mp_varint_put(w, map->nr_pieces);
 	for (uint32_t i = 0; i < map->nr_pieces; i++) {
 		const struct mp_map_piece *piece = &map->pieces[i];
 		uint64_t head = (uint64_t)piece->new_size << PIECE_SHIFT;
@@ -102,12 +57,13 @@ static void put_pieces(struct writer *w, const struct mp_map *map)
 			head |= PIECE_GAP;
 		if (piece->new_size != piece->old_size)
 			head |= PIECE_RESIZED;
-		put_unsigned(w, head);
+		mp_varint_put(w, head);
 		if (head & PIECE_GAP)
-			put_unsigned(w, piece->new_vaddr - new_end);
+			mp_varint_put(w, piece->new_vaddr - new_end);
 		if (head & PIECE_RESIZED)
-			put_signed(w, (int64_t)piece->old_size - (int64_t)piece->new_size);
-		put_signed(w, (int64_t)(piece->old_vaddr - old_end));
+			mp_varint_put_signed(w,
+					     (int64_t)piece->old_size - (int64_t)piece->new_size);
+		mp_varint_put_signed(w, (int64_t)(piece->old_vaddr - old_end));
 		new_end = piece->new_vaddr + piece->new_size;
 		old_end = piece->old_vaddr + piece->old_size;
 	}
@@ -120,31 +76,31 @@ int mp_map_encode(const struct mp_map *map, uint8_t **out, size_t *size, struct 
 		.n_namesz = sizeof(MP_MAP_NOTE_NAME),
 		.n_type = MP_MAP_NOTE_TYPE,
 	};
-	struct writer w = {0};
+	struct mp_varint_writer w = {0};
 	size_t desc;
 	uint64_t sum;
 
 	*out = NULL;
 	if (!check_pieces(map))
 		return mp_err_set(err, EINVAL, "map: pieces overlap, are out of order or too many");
-	put(&w, &nhdr, sizeof(nhdr));
-	put(&w, MP_MAP_NOTE_NAME, sizeof(MP_MAP_NOTE_NAME));
-	put(&w, zero, -w.size & 3);
+	mp_varint_put_bytes(&w, &nhdr, sizeof(nhdr));
+	mp_varint_put_bytes(&w, MP_MAP_NOTE_NAME, sizeof(MP_MAP_NOTE_NAME));
+	mp_varint_put_bytes(&w, zero, -w.size & 3);
 	desc = w.size;
-	put_unsigned(&w, MAP_VERSION);
-	put(&w, &map->original.build_id_len, 1);
-	put(&w, map->original.build_id, map->original.build_id_len);
-	put(&w, &map->original.text_hash, sizeof(map->original.text_hash));
+	mp_varint_put(&w, MAP_VERSION);
+	mp_varint_put_bytes(&w, &map->original.build_id_len, 1);
+	mp_varint_put_bytes(&w, map->original.build_id, map->original.build_id_len);
+	mp_varint_put_bytes(&w, &map->original.text_hash, sizeof(map->original.text_hash));
 	put_pieces(&w, map);
 	if (w.failed)
 		goto err_memory;
 	sum = XXH3_64bits(w.bytes + desc, w.size - desc);
-	put(&w, &sum, sizeof(sum));
+	mp_varint_put_bytes(&w, &sum, sizeof(sum));
 	if (w.failed)
 		goto err_memory;
 	nhdr.n_descsz = (uint32_t)(w.size - desc);
 	memcpy(w.bytes, &nhdr, sizeof(nhdr));
-	put(&w, zero, -w.size & 3);
+	mp_varint_put_bytes(&w, zero, -w.size & 3);
 	if (w.failed)
 		goto err_memory;
 	*out = w.bytes;
@@ -155,66 +111,23 @@ err_memory:
 	return mp_err_set(err, ENOMEM, "map: out of memory");
 }
 
-struct reader {
-	const uint8_t *p, *end;
-	bool failed;
-};
-
-static const uint8_t *get(struct reader *r, size_t size)
-{
-	const uint8_t *p = r->p;
-
-	if (r->failed || size > (size_t)(r->end - r->p)) {
-		r->failed = true;
-		return NULL;
-	}
-	r->p += size;
-	return p;
-}
-
-static uint64_t get_unsigned(struct reader *r)
-{
-	uint64_t v = 0;
-
-	for (unsigned int shift = 0; shift < 70; shift += 7) {
-		const uint8_t *p = get(r, 1);
-
-		if (!p)
-			return 0;
-		if (shift == 63 && (*p & 0x7e))
-			break; /* more than 64 bits */
-		v |= (uint64_t)(*p & 0x7f) << shift;
-		if (!(*p & 0x80))
-			return v;
-	}
-	r->failed = true;
-	return 0;
-}
-
-static int64_t get_signed(struct reader *r)
-{
-	uint64_t v = get_unsigned(r);
-
-	return (int64_t)((v >> 1) ^ -(v & 1));
-}
-
-static void get_pieces(struct reader *r, struct mp_map *map)
+static void get_pieces(struct mp_varint_reader *r, struct mp_map *map)
 {
 	uint64_t new_end = 0, old_end = 0;
 
 	for (uint32_t i = 0; i < map->nr_pieces; i++) {
 		struct mp_map_piece *piece = &map->pieces[i];
-		uint64_t head = get_unsigned(r), gap;
+		uint64_t head = mp_varint_get(r), gap;
 		int64_t old_size;
 
-		gap = head & PIECE_GAP ? get_unsigned(r) : 0;
+		gap = head & PIECE_GAP ? mp_varint_get(r) : 0;
 		old_size = (int64_t)(head >> PIECE_SHIFT);
 		if (head >> PIECE_SHIFT > UINT32_MAX || gap > UINT64_MAX - new_end) {
 			r->failed = true;
 			return;
 		}
 		if (head & PIECE_RESIZED) {
-			int64_t diff = get_signed(r);
+			int64_t diff = mp_varint_get_signed(r);
 
 			if (diff < -(int64_t)UINT32_MAX || diff > (int64_t)UINT32_MAX)
 				r->failed = true;
@@ -228,7 +141,7 @@ static void get_pieces(struct reader *r, struct mp_map *map)
 		piece->new_vaddr = new_end + gap;
 		piece->new_size = (uint32_t)(head >> PIECE_SHIFT);
 		piece->old_size = (uint32_t)old_size;
-		piece->old_vaddr = old_end + (uint64_t)get_signed(r);
+		piece->old_vaddr = old_end + (uint64_t)mp_varint_get_signed(r);
 		/* May wrap; check_pieces() refuses that once all are read. */
 		new_end = piece->new_vaddr + piece->new_size;
 		old_end = piece->old_vaddr + piece->old_size;
@@ -238,7 +151,7 @@ static void get_pieces(struct reader *r, struct mp_map *map)
 static int decode(const struct mp_elf *elf, const uint8_t *desc, size_t size, struct mp_map **out,
 		  struct mp_err *err)
 {
-	struct reader r = {.p = desc};
+	struct mp_varint_reader r = {.p = desc};
 	struct mp_map *map = NULL;
 	const uint8_t *p;
 	uint64_t sum, version, nr;
@@ -251,7 +164,7 @@ static int decode(const struct mp_elf *elf, const uint8_t *desc, size_t size, st
 	/* The sum first: it tells damage from a newer version. */
 	if (sum != XXH3_64bits(desc, size - CHECKSUM_SIZE))
 		goto err_damaged;
-	version = get_unsigned(&r);
+	version = mp_varint_get(&r);
 	if (!r.failed && version != MAP_VERSION)
 		return mp_err_set(err, EBADMSG,
 				  "%s: map note of version %" PRIu64
@@ -260,19 +173,19 @@ static int decode(const struct mp_elf *elf, const uint8_t *desc, size_t size, st
 	map = calloc(1, sizeof(*map));
 	if (!map)
 		goto err_memory;
-	p = get(&r, 1);
+	p = mp_varint_get_bytes(&r, 1);
 	if (!p || *p > MP_BUILD_ID_MAX)
 		goto err_damaged;
 	map->original.build_id_len = *p;
-	p = get(&r, map->original.build_id_len);
+	p = mp_varint_get_bytes(&r, map->original.build_id_len);
 	if (!p)
 		goto err_damaged;
 	memcpy(map->original.build_id, p, map->original.build_id_len);
-	p = get(&r, sizeof(map->original.text_hash));
+	p = mp_varint_get_bytes(&r, sizeof(map->original.text_hash));
 	if (!p)
 		goto err_damaged;
 	memcpy(&map->original.text_hash, p, sizeof(map->original.text_hash));
-	nr = get_unsigned(&r);
+	nr = mp_varint_get(&r);
 	/* A piece takes two bytes or more. */
 	if (r.failed || nr > MAX_PIECES || nr > (size_t)(r.end - r.p) / 2)
 		goto err_damaged;

@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * varint - numbers of as many bytes as they need, seven bits in each, the lowest first: what map
+ * and edge_table are made of. Failures stick, on both sides, so that one may check at the end.
+ */
+#ifndef MP_VARINT_H
+#define MP_VARINT_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/* Starts as zeros. Ownership: free(@bytes). */
+struct mp_varint_writer {
+	uint8_t *bytes;
+	size_t size, room;
+	bool failed; /* out of memory */
+};
+
+void mp_varint_put_bytes(struct mp_varint_writer *w, const void *data, size_t size);
+void mp_varint_put(struct mp_varint_writer *w, uint64_t v);
+/* Small magnitudes of either sign become small numbers: 0, -1, 1, -2 are 0, 1, 2, 3. */
+void mp_varint_put_signed(struct mp_varint_writer *w, int64_t v);
+
+struct mp_varint_reader {
+	const uint8_t *p, *end;
+	bool failed; /* past the end, or more than 64 bits; what was asked for is then 0 */
+};
+
+/* Where the next @size bytes are, or NULL. */
+const uint8_t *mp_varint_get_bytes(struct mp_varint_reader *r, size_t size);
+uint64_t mp_varint_get(struct mp_varint_reader *r);
+int64_t mp_varint_get_signed(struct mp_varint_reader *r);
+
+#endif

@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: Apache-2.0
+/* Any bytes as a table of counted edges: refused or read, and then written back the same. */
+#include "libprof/edge_table.h"
+
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+#include <xxhash.h>
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+static bool same(const struct mp_edge_table *a, const struct mp_edge_table *b)
+{
+	bool same = a->nr_funcs == b->nr_funcs && a->nr_blocks == b->nr_blocks &&
+		    a->nr_edges == b->nr_edges && a->nr_counters == b->nr_counters;
+
+	for (uint32_t i = 0; same && i < a->nr_blocks; i++)
+		same = a->blocks[i].vaddr == b->blocks[i].vaddr &&
+		       a->blocks[i].size == b->blocks[i].size &&
+		       a->blocks[i].term_off == b->blocks[i].term_off;
+	for (uint32_t i = 0; same && i < a->nr_edges; i++)
+		same = a->edges[i].from == b->edges[i].from && a->edges[i].to == b->edges[i].to &&
+		       a->edges[i].counter == b->edges[i].counter &&
+		       a->edges[i].kind == b->edges[i].kind &&
+		       a->edges[i].spare == b->edges[i].spare;
+	return same;
+}
+
+static int read_bytes(uint8_t *bytes, size_t size, struct mp_edge_table **table)
+{
+	struct mp_section sections[2] = {
+		[1] = {.name = MP_EDGE_TABLE_SECTION, .type = SHT_PROGBITS, .size = size}};
+	struct mp_elf elf = {.path = (char *)"fuzz",
+			     .data = bytes,
+			     .size = size,
+			     .sections = sections,
+			     .nr_sections = 2};
+
+	return mp_edge_table_read(&elf, table, NULL);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+	struct mp_edge_table *table, *again;
+	uint8_t *bytes = malloc(size + 8);
+	uint64_t sum = XXH3_64bits(data, size);
+
+	/* With a good checksum: otherwise nothing behind it would ever be reached. */
+	if (size)
+		memcpy(bytes, data, size);
+	memcpy(bytes + size, &sum, sizeof(sum));
+	if (!read_bytes(bytes, size + 8, &table)) {
+		uint8_t *written;
+
+		if (mp_edge_table_encode(table, &written, &size, NULL) ||
+		    read_bytes(written, size, &again) || !same(table, again))
+			abort();
+		mp_edge_table_free(again);
+		mp_edge_table_free(table);
+		free(written);
+	}
+	free(bytes);
+	return 0;
+}
