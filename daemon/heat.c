@@ -125,7 +125,7 @@ static int add_block(const struct md_heat_input *in, uint32_t b, struct md_heat 
 	}
 	/* A tail call is a call, but a conditional one is a branch that is taken or not. */
 	if (!r)
-		r = md_heat_add_jump(out, from, block->term_target,
+		r = md_heat_add_jump(out, from, mp_block_target(block),
 				     md_heat_leaving(in->cfg, in->counts, b),
 				     block->term == MP_TERM_TAIL ? MD_HEAT_CALL : MD_HEAT_BRANCH);
 	return r;

@@ -355,7 +355,7 @@ static int add_copy(struct after *a, const struct copy *copy)
 	for (uint32_t e = block->first_edge; e < block->first_edge + block->nr_edges && !r; e++)
 		r = add_edge(a, copy, &cfg->edges[e], a->in->counts->edge[e] * copy->share);
 	if (!r)
-		r = md_heat_add_jump(a->out, copy->end, address_now(a, block->term_target),
+		r = md_heat_add_jump(a->out, copy->end, address_now(a, mp_block_target(block)),
 				     md_heat_leaving(cfg, a->in->counts, copy->block) * copy->share,
 				     block->term == MP_TERM_TAIL ? MD_HEAT_CALL : MD_HEAT_BRANCH);
 	return r;
@@ -391,7 +391,7 @@ static int add_stayed(struct after *a, uint32_t b)
 	}
 	if (!r)
 		r = md_heat_add_jump(a->out, end - block->term_len,
-				     address_now(a, block->term_target),
+				     address_now(a, mp_block_target(block)),
 				     md_heat_leaving(cfg, a->in->counts, b),
 				     block->term == MP_TERM_TAIL ? MD_HEAT_CALL : MD_HEAT_BRANCH);
 	return r;

@@ -60,12 +60,23 @@ struct mp_block {
 	uint32_t func;
 	uint32_t first_edge; /* successors: cfg->edges[first_edge .. + nr_edges) */
 	uint32_t nr_edges;
-	uint32_t table;	      /* TERM_TABLE: index of the table, else MP_NONE */
-	uint8_t term;	      /* enum mp_term */
-	uint8_t term_len;     /* bytes of the terminating branch, 0: FALL and NORETURN */
-	uint16_t flags;	      /* enum mp_block_flag */
-	uint64_t term_target; /* COND/JUMP/TAIL: branch target vaddr */
+	uint8_t term;		      /* enum mp_term */
+	uint8_t term_len;	      /* bytes of the terminating branch, 0: FALL and NORETURN */
+	uint16_t flags;		      /* enum mp_block_flag */
+	union {			      /* by @term; 0 where neither */
+		uint64_t term_target; /* COND/JUMP/TAIL: branch target vaddr */
+		uint64_t table;	      /* TABLE: index of the table, or MP_NONE */
+	};
 };
+
+/* Large programs have millions of them. */
+_Static_assert(sizeof(struct mp_block) == 40, "blocks have grown");
+
+/* Where the branch at its end leads; 0: there is none, or not to one place. */
+static inline uint64_t mp_block_target(const struct mp_block *block)
+{
+	return block->term == MP_TERM_TABLE ? 0 : block->term_target;
+}
 
 enum mp_edge_kind {
 	MP_EDGE_FALL,  /* fall-through, of COND too */
@@ -74,10 +85,16 @@ enum mp_edge_kind {
 	MP_EDGE_TABLE,
 };
 
+/* More blocks than this no edge can name. */
+#define MP_MAX_BLOCKS (1u << 30)
+
 struct mp_edge {
-	uint32_t from, to; /* block indexes, always of the same function */
-	uint8_t kind;	   /* enum mp_edge_kind */
+	uint32_t from; /* block indexes, always of the same function */
+	uint32_t to : 30;
+	uint32_t kind : 2; /* enum mp_edge_kind */
 };
+
+_Static_assert(sizeof(struct mp_edge) == 8, "edges have grown");
 
 enum mp_table_kind {
 	MP_TABLE_ABS64, /* 8-byte addresses: non-PIC switch, label table */

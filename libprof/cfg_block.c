@@ -90,7 +90,8 @@ static int add_block(struct maker *m, const struct mp_part *part, uint32_t at, u
 	uint32_t n = cfg->nr_blocks - m->func->first_block;
 	struct mp_block *block;
 
-	if (mp_grow(&cfg->blocks, &b->cap_blocks, cfg->nr_blocks, sizeof(*cfg->blocks)) ||
+	if (cfg->nr_blocks == MP_MAX_BLOCKS ||
+	    mp_grow(&cfg->blocks, &b->cap_blocks, cfg->nr_blocks, sizeof(*cfg->blocks)) ||
 	    mp_grow(&m->block_at, &m->cap_at, n, sizeof(*m->block_at)) ||
 	    mp_grow(&m->flow_of, &m->cap_flow, n, sizeof(*m->flow_of)))
 		return -ENOMEM;
@@ -100,7 +101,6 @@ static int add_block(struct maker *m, const struct mp_part *part, uint32_t at, u
 		.size = end - at,
 		.nr_insns = mp_bits_count(b->starts, at, end),
 		.func = m->func_index,
-		.table = MP_NONE,
 		.term = MP_TERM_FALL,
 		.flags = block_flags(b, m, at, part),
 	};
@@ -165,7 +165,7 @@ static int add_edge(struct maker *m, uint32_t from, uint32_t to, enum mp_edge_ki
 
 	if (mp_grow(&cfg->edges, &m->b->cap_edges, cfg->nr_edges, sizeof(*cfg->edges)))
 		return -ENOMEM;
-	cfg->edges[cfg->nr_edges++] = (struct mp_edge){from, to, (uint8_t)kind};
+	cfg->edges[cfg->nr_edges++] = (struct mp_edge){from, to, kind};
 	cfg->blocks[from].nr_edges++;
 	return 0;
 }
@@ -273,6 +273,7 @@ static int link_indirect(struct maker *m, uint32_t block, uint32_t jump)
 
 	if (mp_bit(m->b->tabled, jump)) {
 		bl->term = MP_TERM_TABLE;
+		bl->table = MP_NONE;
 		m->b->cfg->nr_indirect_jumps[0]++;
 		return link_tables(m, block, jump);
 	}

@@ -92,7 +92,7 @@ static void edge_fill(const struct mp_cfg *cfg, const struct mp_func *func, uint
 		.from = edge->from - func->first_block,
 		.to = edge->to - func->first_block,
 		/* Where transfers were seen, which jump went where is known. */
-		.group = edge->kind == MP_EDGE_TABLE && !known ? from->table : UINT32_MAX,
+		.group = edge->kind == MP_EDGE_TABLE && !known ? (uint32_t)from->table : UINT32_MAX,
 		/* A jump through a table is taken wherever its target lies: no evidence. */
 		.taken = edge->kind == MP_EDGE_TAKEN || edge->kind == MP_EDGE_JUMP,
 		.backward = to->vaddr <= from->vaddr,

@@ -146,12 +146,8 @@ static void add_block(struct mp_cfg *cfg, uint32_t func, uint64_t vaddr, uint32_
 {
 	if (cfg->nr_blocks % 1024 == 0)
 		cfg->blocks = realloc(cfg->blocks, (cfg->nr_blocks + 1024) * sizeof(*cfg->blocks));
-	cfg->blocks[cfg->nr_blocks++] = (struct mp_block){.vaddr = vaddr,
-							  .size = size,
-							  .func = func,
-							  .table = MP_NONE,
-							  .term = term,
-							  .term_len = term_len};
+	cfg->blocks[cfg->nr_blocks++] = (struct mp_block){
+		.vaddr = vaddr, .size = size, .func = func, .term = term, .term_len = term_len};
 }
 
 /* The blocks of one FDE: cut behind branches, at landing pads and where chance says so. */

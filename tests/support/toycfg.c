@@ -40,11 +40,12 @@ uint32_t toy_block(struct toy *toy, enum mp_term term, double count)
 		.size = 16,
 		.nr_insns = 4,
 		.func = f,
-		.table = MP_NONE,
 		.term = term,
 		.term_len = term == MP_TERM_FALL || term == MP_TERM_NORETURN ? 0 : 2,
 		.flags = func->nr_blocks ? 0 : MP_BLOCK_ENTRY,
 	};
+	if (term == MP_TERM_TABLE)
+		toy->blocks[b].table = MP_NONE;
 	toy->block_counts[b] = count;
 	func->nr_blocks++;
 	func->size += 16;
