@@ -83,55 +83,81 @@ static void plan_add(struct me_plan *plan, const struct mp_cfg *cfg, const struc
 		out->align_log2 = ENTRY_ALIGN_LOG2;
 }
 
+/* What orders functions' blocks, and where they are when they are in order. */
+struct orderer {
+	const struct mp_cfg *cfg;
+	const struct mp_counts *counts;
+	enum me_order how;
+	uint8_t *zones;	 /* per block */
+	uint8_t *keep;	 /* per function: the order that it has */
+	uint32_t *order; /* of the blocks of a function, from its first one on: its zones in turn */
+	uint32_t *next;	 /* per block: the one behind it in @order */
+	uint8_t *copied;
+	uint32_t (*nr)[ME_NR_ZONES]; /* per function: blocks of each zone */
+};
+
+static int func_order(const struct orderer *o, uint32_t f)
+{
+	uint32_t *order = &o->order[o->cfg->funcs[f].first_block];
+
+	for (int zone = 0; zone < ME_NR_ZONES; zone++) {
+		int ret = me_blocks_order(o->cfg, o->counts, f, o->zones, zone,
+					  zone == ME_ZONE_HOT && !o->keep[f] ? o->how
+									     : ME_ORDER_ORIGINAL,
+					  order, &o->nr[f][zone]);
+
+		if (ret)
+			return ret;
+		order += o->nr[f][zone];
+	}
+	return 0;
+}
+
 /*
  * Is the new order of @f worth it? Where the counts themselves promise little, noise decides
  * whether it is better at all, and the original order is kept, hot and warm in one.
  */
-static int func_weigh(const struct mp_cfg *cfg, const struct mp_counts *counts, uint32_t f,
-		      enum me_order how, uint32_t *order, uint32_t *next, uint8_t *copied,
-		      uint8_t *zones, uint8_t *keep)
+static bool func_is_worth(const struct orderer *o, uint32_t f)
 {
-	const struct mp_func *func = &cfg->funcs[f];
+	const struct mp_func *func = &o->cfg->funcs[f];
+	const uint32_t *order = &o->order[func->first_block];
 	struct me_branches sum = {0};
 
-	if (keep[f] || counts->exact)
-		return 0;
 	for (int zone = 0; zone < ME_NR_ZONES; zone++) {
-		uint32_t nr;
-		int ret = me_blocks_order(cfg, counts, f, zones, zone,
-					  zone == ME_ZONE_HOT ? how : ME_ORDER_ORIGINAL, order,
-					  &nr);
-
-		if (ret)
-			return ret;
-		for (uint32_t i = 0; i < nr; i++) {
-			copied[order[i]] = 1;
-			next[order[i]] = i + 1 < nr ? order[i + 1] : MP_NONE;
+		for (uint32_t i = 0; i < o->nr[f][zone]; i++) {
+			o->copied[order[i]] = 1;
+			o->next[order[i]] = i + 1 < o->nr[f][zone] ? order[i + 1] : MP_NONE;
 		}
+		order += o->nr[f][zone];
 	}
-	me_branches_add(cfg, counts, f, next, copied, &sum);
-	if (sum.taken_after <= sum.taken_before * (1 - MIN_GAIN))
-		return 0;
-	keep[f] = 1;
-	for (uint32_t b = func->first_block; b < func->first_block + func->nr_blocks; b++)
-		if (zones[b] == ME_ZONE_WARM)
-			zones[b] = ME_ZONE_HOT;
-	return 0;
+	me_branches_add(o->cfg, o->counts, f, o->next, o->copied, &sum);
+	return sum.taken_after <= sum.taken_before * (1 - MIN_GAIN);
 }
 
-static int funcs_weigh(const struct mp_cfg *cfg, const struct mp_counts *counts,
-		       const uint32_t *funcs, uint32_t nr_funcs, enum me_order how, uint32_t *order,
-		       uint8_t *zones, uint8_t *keep)
+static int func_place(const struct orderer *o, uint32_t f)
 {
-	uint32_t *next = malloc(((size_t)cfg->nr_blocks + 1) * sizeof(*next));
-	uint8_t *copied = calloc((size_t)cfg->nr_blocks + 1, 1);
-	int ret = next && copied ? 0 : -ENOMEM;
+	const struct mp_func *func = &o->cfg->funcs[f];
+	int ret = func_order(o, f);
 
-	for (uint32_t i = 0; i < nr_funcs && !ret; i++)
-		ret = func_weigh(cfg, counts, funcs[i], how, order, next, copied, zones, keep);
-	free(next);
-	free(copied);
-	return ret;
+	if (ret || o->how == ME_ORDER_ORIGINAL || o->keep[f] || o->counts->exact ||
+	    func_is_worth(o, f))
+		return ret;
+	o->keep[f] = 1;
+	for (uint32_t b = func->first_block; b < func->first_block + func->nr_blocks; b++)
+		if (o->zones[b] == ME_ZONE_WARM)
+			o->zones[b] = ME_ZONE_HOT;
+	return func_order(o, f);
+}
+
+static void plan_add_zone(struct me_plan *plan, const struct orderer *o, bool original, uint32_t f,
+			  int zone)
+{
+	const uint32_t *order = &o->order[o->cfg->funcs[f].first_block];
+
+	for (int before = 0; before < zone; before++)
+		order += o->nr[f][before];
+	for (uint32_t i = 0; i < o->nr[f][zone]; i++)
+		plan_add(plan, o->cfg, o->counts, original, order[i], zone);
 }
 
 int me_layout_build(const struct mp_cfg *cfg, const struct mp_counts *counts,
@@ -140,51 +166,48 @@ int me_layout_build(const struct mp_cfg *cfg, const struct mp_counts *counts,
 {
 	bool original = options->block_order == ME_ORDER_ORIGINAL &&
 			options->function_order == MP_ORDER_ORIGINAL;
-	bool reorder = options->block_order != ME_ORDER_ORIGINAL;
-	uint8_t *zones = malloc((size_t)cfg->nr_blocks + 1);
-	uint8_t *keep = calloc((size_t)cfg->nr_funcs + 1, 1);
-	uint32_t *funcs = malloc(((size_t)cfg->nr_funcs + 1) * sizeof(*funcs));
-	uint32_t *blocks = malloc(((size_t)cfg->nr_blocks + 1) * sizeof(*blocks));
+	struct orderer o = {.cfg = cfg, .counts = counts, .how = options->block_order};
+	size_t nr_blocks = (size_t)cfg->nr_blocks + 1, nr_all = (size_t)cfg->nr_funcs + 1;
+	uint32_t *funcs = malloc(nr_all * sizeof(*funcs));
 	uint32_t nr_funcs = 0;
 	int ret = -ENOMEM;
 
+	o.zones = malloc(nr_blocks);
+	o.keep = calloc(nr_all, 1);
+	o.order = malloc(nr_blocks * sizeof(*o.order));
+	o.next = malloc(nr_blocks * sizeof(*o.next));
+	o.copied = calloc(nr_blocks, 1);
+	o.nr = calloc(nr_all, sizeof(*o.nr));
 	*plan = (struct me_plan){0};
-	plan->blocks = malloc(((size_t)cfg->nr_blocks + 1) * sizeof(*plan->blocks));
-	if (!zones || !keep || !funcs || !blocks || !plan->blocks)
+	plan->blocks = malloc(nr_blocks * sizeof(*plan->blocks));
+	if (!o.zones || !o.keep || !o.order || !o.next || !o.copied || !o.nr || !funcs ||
+	    !plan->blocks)
 		goto out;
 	ret = 0;
 	if (original)
-		zones_original(cfg, eligible, zones);
+		zones_original(cfg, eligible, o.zones);
 	else
-		ret = me_split_zones(cfg, counts, eligible, options, zones, keep);
-	if (ret)
-		goto out;
-	ret = me_funcs_order(cfg, counts, zones, options->function_order, funcs, &nr_funcs);
-	if (reorder && !ret)
-		ret = funcs_weigh(cfg, counts, funcs, nr_funcs, options->block_order, blocks, zones,
-				  keep);
-	for (int zone = 0; zone < ME_NR_ZONES && !ret; zone++) {
-		for (uint32_t i = 0; i < nr_funcs && !ret; i++) {
-			uint32_t nr = 0;
-
-			ret = me_blocks_order(cfg, counts, funcs[i], zones, zone,
-					      zone == ME_ZONE_HOT && !keep[funcs[i]]
-						      ? options->block_order
-						      : ME_ORDER_ORIGINAL,
-					      blocks, &nr);
-			for (uint32_t k = 0; k < nr && !ret; k++)
-				plan_add(plan, cfg, counts, original, blocks[k], zone);
-		}
-	}
-	if (reorder && !options->no_tails && !ret)
+		ret = me_split_zones(cfg, counts, eligible, options, o.zones, o.keep);
+	if (!ret)
+		ret = me_funcs_order(cfg, counts, o.zones, options->function_order, funcs,
+				     &nr_funcs);
+	for (uint32_t i = 0; i < nr_funcs && !ret; i++)
+		ret = func_place(&o, funcs[i]);
+	for (int zone = 0; zone < ME_NR_ZONES && !ret; zone++)
+		for (uint32_t i = 0; i < nr_funcs; i++)
+			plan_add_zone(plan, &o, original, funcs[i], zone);
+	if (options->block_order != ME_ORDER_ORIGINAL && !options->no_tails && !ret)
 		ret = me_tails_add(cfg, counts, plan);
 	if (options->line_log2 && !ret)
 		me_lines_keep(cfg, counts, options->line_log2, plan);
 out:
-	free(zones);
-	free(keep);
+	free(o.zones);
+	free(o.keep);
+	free(o.order);
+	free(o.next);
+	free(o.copied);
+	free(o.nr);
 	free(funcs);
-	free(blocks);
 	if (ret) {
 		me_plan_fini(plan);
 		return mp_err_set(err, -ret, "layout: out of memory");

@@ -92,6 +92,23 @@ static void func_add(const struct walk *w, uint32_t f)
 	}
 }
 
+/* What never ran adds nothing but zeros, and that is most of a large program. */
+static bool func_runs(const struct walk *w, uint32_t f)
+{
+	const struct mp_func *func = &w->cfg->funcs[f];
+	const struct mp_block *last = &w->cfg->blocks[func->first_block + func->nr_blocks - 1];
+	uint32_t b = func->first_block, e;
+
+	if (!func->nr_blocks)
+		return false;
+	e = w->cfg->blocks[b].first_edge;
+	while (b < func->first_block + func->nr_blocks && !(w->counts->block[b] > 0))
+		b++;
+	while (e < last->first_edge + last->nr_edges && !(w->counts->edge[e] > 0))
+		e++;
+	return b < func->first_block + func->nr_blocks || e < last->first_edge + last->nr_edges;
+}
+
 void me_branches_add(const struct mp_cfg *cfg, const struct mp_counts *counts, uint32_t func,
 		     const uint32_t *next, const uint8_t *copied, struct me_branches *sum)
 {
@@ -131,19 +148,24 @@ static double way_count(const struct walk *w, uint32_t from, uint32_t to)
 static void shares_divide(const struct walk *w, const struct me_plan *plan, double *clone,
 			  double *share)
 {
+	bool changed = true;
+
 	for (uint32_t b = 0; b < w->cfg->nr_blocks; b++)
 		share[b] = 1;
-	for (int round = 0; round < SHARE_ROUNDS; round++) {
+	for (int round = 0; round < SHARE_ROUNDS && changed; round++) {
+		changed = false;
 		for (uint32_t i = 1; i < plan->nr_blocks; i++) {
 			const struct me_plan_block *at = &plan->blocks[i];
-			double count = w->counts->block[at->block], before, now = 0;
+			double count, before, now = 0;
 
 			if (!at->clone)
 				continue;
+			count = w->counts->block[at->block];
 			before = at[-1].clone ? clone[i - 1] : share[at[-1].block];
 			if (count > 0)
 				now = fmax(before, 0) * way_count(w, at[-1].block, at->block) /
 				      count;
+			changed |= now != clone[i];
 			share[at->block] += clone[i] - now;
 			clone[i] = now;
 		}
@@ -201,7 +223,7 @@ int me_branches_count(const struct mp_cfg *cfg, const struct mp_counts *counts,
 		memcpy(wanted, funcs, cfg->nr_funcs);
 	shares_divide(&w, plan, clone, share);
 	for (uint32_t f = 0; f < cfg->nr_funcs; f++)
-		if (wanted[f])
+		if (wanted[f] && func_runs(&w, f))
 			func_add(&w, f);
 	for (uint32_t i = 0; i < plan->nr_blocks; i++) {
 		uint32_t f = cfg->blocks[plan->blocks[i].block].func;

@@ -31,10 +31,22 @@ struct builder {
 	struct mp_err *err;
 };
 
-static const struct mp_fde *fde_of_block(const struct mp_elf *elf, const struct mp_block *block)
+static bool fde_holds(const struct mp_fde *fde, const struct mp_block *block)
+{
+	uint64_t off = block->vaddr - fde->start;
+
+	return off < fde->size && block->size <= fde->size - off;
+}
+
+/* @last: where the block before it was found, or NULL. */
+static const struct mp_fde *fde_of_block(const struct mp_elf *elf, const struct mp_block *block,
+					 const struct mp_fde *last)
 {
 	uint32_t lo = 0, hi = elf->nr_fdes;
 
+	if (last && fde_holds(last, block) &&
+	    (last + 1 == elf->fdes + hi || last[1].start > block->vaddr))
+		return last;
 	while (lo < hi) {
 		uint32_t mid = lo + (hi - lo) / 2;
 
@@ -43,13 +55,7 @@ static const struct mp_fde *fde_of_block(const struct mp_elf *elf, const struct 
 		else
 			hi = mid;
 	}
-	if (!lo)
-		return NULL;
-	lo--;
-	if (block->vaddr - elf->fdes[lo].start >= elf->fdes[lo].size ||
-	    block->size > elf->fdes[lo].size - (block->vaddr - elf->fdes[lo].start))
-		return NULL;
-	return &elf->fdes[lo];
+	return lo && fde_holds(&elf->fdes[lo - 1], block) ? &elf->fdes[lo - 1] : NULL;
 }
 
 /* The block of @func that starts at @vaddr, or MP_NONE. */
@@ -102,7 +108,7 @@ const char *me_unwind_check(const struct mp_cfg *cfg, uint32_t func)
 
 		if (block->flags & MP_BLOCK_PADDING)
 			continue;
-		fde = fde_of_block(cfg->elf, block);
+		fde = fde_of_block(cfg->elf, block, last);
 		if (!fde) {
 			why = "code without unwind information";
 		} else if (fde != last) {
@@ -119,7 +125,8 @@ const char *me_unwind_check(const struct mp_cfg *cfg, uint32_t func)
 
 static struct me_source *source_of(struct builder *b, const struct mp_block *block)
 {
-	const struct mp_fde *fde = fde_of_block(b->cfg->elf, block);
+	const struct mp_fde *fde =
+		fde_of_block(b->cfg->elf, block, b->last ? b->last->listed : NULL);
 	struct me_source *source;
 	const char *why;
 

@@ -56,8 +56,10 @@ uint32_t vf_first_piece(const struct vf *vf, uint64_t new_vaddr)
 /* A block may have several copies, and empty copies share their address with the next one. */
 bool vf_is_copy(const struct vf *vf, uint64_t old, uint64_t now)
 {
-	const struct mp_map_piece *pieces = vf->map->pieces;
+	const struct mp_map_piece *pieces = vf->map->pieces, *copy = vf_piece_from(vf, old);
 
+	if (!copy || copy->new_vaddr == now || !vf_bits_get(&vf->cloned, old))
+		return copy && copy->new_vaddr == now;
 	for (uint32_t i = vf_first_piece(vf, now);
 	     i < vf->map->nr_pieces && pieces[i].new_vaddr == now; i++)
 		if (pieces[i].old_vaddr == old)

@@ -244,6 +244,8 @@ uint32_t mp_cfg_block_at(const struct mp_cfg *cfg, uint64_t vaddr)
 		return MP_NONE;
 	lo = part->first_block;
 	hi = lo + part->nr_blocks;
+	if (cfg->blocks[lo].vaddr == vaddr) /* a call's target, most of the time */
+		return lo;
 	while (lo < hi) {
 		uint32_t mid = lo + (hi - lo) / 2;
 

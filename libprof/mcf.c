@@ -35,13 +35,13 @@ struct node {
 	uint32_t first_child, next, prev;
 	uint32_t depth;
 	bool up; /* the arc points from the node to its parent */
-	int64_t potential;
 };
 
 struct simplex {
 	struct mp_mcf_arc *arcs;
 	uint32_t nr_arcs, nr_nodes;
 	struct node *nodes; /* nr_nodes + 1, the last is the root */
+	int64_t *potential; /* of them; apart, since every arc is asked for both of its ends' */
 	int8_t *state;
 	uint32_t scan, scan_block;
 };
@@ -50,7 +50,7 @@ static int64_t arc_reduced_cost(const struct simplex *s, uint32_t a)
 {
 	const struct mp_mcf_arc *arc = &s->arcs[a];
 
-	return arc->cost + s->nodes[arc->from].potential - s->nodes[arc->to].potential;
+	return arc->cost + s->potential[arc->from] - s->potential[arc->to];
 }
 
 /*
@@ -61,26 +61,30 @@ static uint32_t entering_find(struct simplex *s)
 {
 	int64_t best = 0;
 	uint32_t found = NONE;
-	uint32_t left = s->scan_block;
+	uint32_t left = s->nr_arcs, a = s->scan;
 
-	for (uint32_t i = 0; i < s->nr_arcs; i++) {
-		uint32_t a = s->scan;
-		int64_t gain;
+	while (left) {
+		uint32_t nr = left < s->scan_block ? left : s->scan_block;
 
-		s->scan = a + 1 == s->nr_arcs ? 0 : a + 1;
-		if (s->state[a] != IN_TREE) {
-			gain = -s->state[a] * arc_reduced_cost(s, a);
-			if (gain > best) {
-				best = gain;
-				found = a;
+		left -= nr;
+		while (nr) {
+			uint32_t end = nr < s->nr_arcs - a ? a + nr : s->nr_arcs;
+
+			nr -= end - a;
+			for (; a < end; a++) {
+				int64_t gain = -s->state[a] * arc_reduced_cost(s, a);
+
+				if (gain > best) {
+					best = gain;
+					found = a;
+				}
 			}
+			a = a == s->nr_arcs ? 0 : a;
 		}
-		if (!--left) {
-			if (found != NONE)
-				break;
-			left = s->scan_block;
-		}
+		if (found != NONE)
+			break;
 	}
+	s->scan = a;
 	return found;
 }
 
@@ -172,7 +176,7 @@ static void tree_refresh(struct simplex *s, uint32_t top, int64_t shift)
 	for (;;) {
 		struct node *node = &s->nodes[v];
 
-		node->potential += shift;
+		s->potential[v] += shift;
 		node->depth = s->nodes[node->parent].depth + 1;
 		if (node->first_child != NONE) {
 			v = node->first_child;
@@ -274,8 +278,9 @@ static int simplex_init(struct simplex *s)
 	uint32_t root = s->nr_nodes;
 
 	s->nodes = malloc(((size_t)s->nr_nodes + 1) * sizeof(*s->nodes));
+	s->potential = calloc((size_t)s->nr_nodes + 1, sizeof(*s->potential));
 	s->state = malloc((size_t)s->nr_arcs + 1);
-	if (!s->nodes || !s->state)
+	if (!s->nodes || !s->potential || !s->state)
 		return -ENOMEM;
 	s->nodes[root] = (struct node){
 		.parent = NONE, .arc = NONE, .first_child = NONE, .next = NONE, .prev = NONE};
@@ -329,6 +334,7 @@ int mp_mcf_solve(uint32_t nr_nodes, struct mp_mcf_arc *arcs, uint32_t nr_arcs, u
 	if (pivots)
 		*pivots = done;
 	free(s.nodes);
+	free(s.potential);
 	free(s.state);
 	return ret;
 }
