@@ -28,6 +28,7 @@ AR ?= ar
 CLANG ?= clang
 PKG_CONFIG ?= pkg-config
 INSTALL ?= install
+OBJCOPY ?= objcopy
 
 BINDIR ?= $(PREFIX)/bin
 SBINDIR ?= $(PREFIX)/sbin
@@ -82,7 +83,7 @@ WARN := -Wall -Wextra -Wmissing-prototypes -Wstrict-prototypes
 
 # What Morph needs comes first, so that CFLAGS= on the command line can add.
 MORPH_CFLAGS := -std=gnu17 $(OPT) $(WARN) $(SAN) -fno-strict-aliasing \
-	-I. -D_GNU_SOURCE $(BPF_CFLAGS) $(PKG_CFLAGS)
+	-I. -I$(O)/runtime -D_GNU_SOURCE $(BPF_CFLAGS) $(PKG_CFLAGS)
 CFLAGS ?=
 LDFLAGS ?=
 MORPH_LDFLAGS := $(SAN)
@@ -216,7 +217,7 @@ $(O)/bpf/%.bpf.o: daemon/bpf/%.bpf.c
 	$(call say,BPF,$<)
 	@mkdir -p $(@D)
 	$(Q)$(CLANG) -target bpf -mcpu=v2 -g -O2 -Wall -Wextra -I. \
-		-idirafter /usr/include/$(shell $(CC) -dumpmachine) -MMD -MP -c -o $@ $<
+		-idirafter /usr/include/$(subst -pc-,-,$(shell $(CC) -dumpmachine)) -MMD -MP -c -o $@ $<
 
 $(O)/bpf/%.skel.h: $(O)/bpf/%.bpf.o
 	$(Q)$(BPFTOOL) gen skeleton $< name $* > $@
@@ -227,6 +228,38 @@ $(O)/obj/daemon/bpf_programs.o $(O)/fuzz/obj/daemon/bpf_programs.o: $(O)/bpf/col
 else
 $(info   NOTE    no bpf source: $(BPF_LACKS) missing)
 endif
+
+# What instrumented files run first (editor/runtime.h): machine code as a C array. Never with the
+# flags of the rest, which may ask for a sanitizer. It must come out the same wherever it is linked,
+# or else it would need relocations.
+RUNTIME_OBJS := $(O)/runtime/start.o $(O)/runtime/attach.o
+RUNTIME_CFLAGS := -std=gnu17 -Os $(WARN) -I. -D_GNU_SOURCE -m64 -march=x86-64 -mgeneral-regs-only \
+	-ffreestanding -fpie -fvisibility=hidden -fno-stack-protector -fcf-protection=none \
+	-fno-asynchronous-unwind-tables -fno-unwind-tables -fno-jump-tables -fno-strict-aliasing
+
+$(O)/runtime/%.o: editor/runtime/%.c $(O)/obj/.flags
+	$(call say,CC,$<)
+	@mkdir -p $(@D)
+	$(Q)$(CC) $(RUNTIME_CFLAGS) -MMD -MP -c -o $@ $<
+
+$(O)/runtime/%.o: editor/runtime/%.S $(O)/obj/.flags
+	$(call say,AS,$<)
+	@mkdir -p $(@D)
+	$(Q)$(CC) -m64 -MMD -MP -c -o $@ $<
+
+$(O)/runtime/at-%.bin: $(RUNTIME_OBJS) editor/runtime/runtime.ld
+	$(Q)$(CC) -m64 -nostdlib -static -Wl,--defsym=BASE=$* -Wl,--build-id=none \
+		-Wl,-z,noexecstack -Wl,-T,editor/runtime/runtime.ld -o $(@:.bin=.elf) $(RUNTIME_OBJS)
+	$(Q)$(OBJCOPY) -O binary $(@:.bin=.elf) $@
+
+$(O)/runtime/runtime_blob.h: $(O)/runtime/at-0x10000.bin $(O)/runtime/at-0x76543000.bin
+	$(call say,BLOB,editor/runtime)
+	$(Q)cmp $^ || { echo "editor/runtime: needs relocations" >&2; exit 1; }
+	$(Q)od -An -v -tx1 $< | sed 's/ \([0-9a-f]*\)/0x\1, /g' > $@
+
+$(O)/obj/editor/runtime.o $(O)/fuzz/obj/editor/runtime.o: $(O)/runtime/runtime_blob.h
+.SECONDARY: $(RUNTIME_OBJS)
+-include $(RUNTIME_OBJS:.o=.d)
 
 # ---- link -----------------------------------------------------------------
 
@@ -331,7 +364,7 @@ $(O)/fuzz/obj/%.o: %.c
 	@mkdir -p $(@D)
 	$(Q)$(FUZZ_CC) -std=gnu17 -O1 -g $(WARN) $(FUZZ_OBJ_FLAGS) \
 		-fno-sanitize-recover=undefined -fno-omit-frame-pointer \
-		-fno-strict-aliasing -I. -D_GNU_SOURCE \
+		-fno-strict-aliasing -I. -I$(O)/runtime -D_GNU_SOURCE \
 		-DMORPH_VERSION='"$(VERSION)"' $(BPF_CFLAGS) $(PKG_CFLAGS) -MMD -MP -c -o $@ $<
 
 $(FUZZ_ARCHIVE): $(FUZZ_OBJS)
@@ -434,7 +467,7 @@ check-system: deb
 layers:
 	$(Q)scripts/layers
 
-FORMAT_SRCS = $(wildcard $(foreach d,kmod kmod/* libprof daemon daemon/bpf editor \
+FORMAT_SRCS = $(wildcard $(foreach d,kmod kmod/* libprof daemon daemon/bpf editor editor/runtime \
 	tests tests/support tests/fuzz tests/guest tests/plugin tests/tools,$(d)/*.c $(d)/*.h))
 format-check:
 	$(Q)clang-format --dry-run --Werror $(FORMAT_SRCS)
@@ -495,7 +528,7 @@ install-dkms:
 # $(O) may be anywhere, so only what the build itself made is removed.
 clean:
 	$(call say,CLEAN,$(O))
-	$(Q)rm -rf $(O)/obj $(O)/bpf $(O)/fuzz $(O)/plugin $(O)/tests $(O)/tools $(O)/logs $(O)/completion \
+	$(Q)rm -rf $(O)/obj $(O)/bpf $(O)/runtime $(O)/fuzz $(O)/plugin $(O)/tests $(O)/tools $(O)/logs $(O)/completion \
 		$(O)/kmod $(O)/guest \
 		$(PROGS) $(ARCHIVES)
 

@@ -5,7 +5,7 @@
  *
  * Written by the editor, read by whoever makes counts of blocks and edges out of counters
  * (edge_solve). It lies in the section .morph.edges, which is not loaded; format in
- * Documentation/abi.md. What the counters' own file looks like stands here, too.
+ * Documentation/abi.md.
  */
 #ifndef MP_EDGE_TABLE_H
 #define MP_EDGE_TABLE_H
@@ -56,26 +56,13 @@ struct mp_edge_table {
 	uint64_t hash;	      /* mp_edge_table_hash() of the section; set by mp_edge_table_read() */
 };
 
-/* The file of counts: this, zeros up to @header_bytes, then the counters, 8 bytes each. */
-#define MP_COUNTS_FILE_MAGIC	    "MORPHCNT"
-#define MP_COUNTS_FILE_VERSION	    1
-#define MP_COUNTS_FILE_HEADER_BYTES 4096
-
-struct mp_counts_file_header {
-	char magic[8];
-	uint32_t version;
-	uint32_t header_bytes;
-	uint64_t counters_bytes; /* a multiple of 4096 */
-	uint64_t table_hash;	 /* mp_edge_table_hash() of the file whose counters these are */
-};
-
 /*
  * mp_edge_table_encode - the section's whole bytes.
  * Return: 0, -ENOMEM, -EINVAL (not as described above). Ownership: free(*@bytes).
  */
 int mp_edge_table_encode(const struct mp_edge_table *table, uint8_t **bytes, size_t *size,
 			 struct mp_err *err);
-/* The same number for the bytes of the section wherever they are: a file of counts names it. */
+/* The same number for the bytes of the section wherever they are: a file of counts (counts_file) names it. */
 uint64_t mp_edge_table_hash(const void *bytes, size_t size);
 /*
  * mp_edge_table_read - the table of @elf, which was not opened for its id alone.

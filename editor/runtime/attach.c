@@ -1,0 +1,213 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * attach - maps the file of counts over the counters of the program that this runs in, first of
+ * all. No library, no data, no relocation; called by start.S. Whatever fails, the counters stay
+ * the private memory that they are, and the program runs as ever.
+ */
+#include <elf.h>
+#include <fcntl.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+
+#include "editor/runtime.h"
+#include "libprof/counts_file.h"
+
+#define HEADER_BYTES MP_COUNTS_FILE_HEADER_BYTES
+#define PID_DIGITS   10
+
+const void *me_runtime_attach(const struct me_runtime_params *params, const uint64_t *stack);
+
+static long call6(long nr, long a, long b, long c, long d, long e, long f)
+{
+	register long r10 __asm__("r10") = d;
+	register long r8 __asm__("r8") = e;
+	register long r9 __asm__("r9") = f;
+	long ret;
+
+	__asm__ volatile("syscall"
+			 : "=a"(ret)
+			 : "a"(nr), "D"(a), "S"(b), "d"(c), "r"(r10), "r"(r8), "r"(r9)
+			 : "rcx", "r11", "memory");
+	return ret;
+}
+
+static long call4(long nr, long a, long b, long c, long d)
+{
+	return call6(nr, a, b, c, d, 0, 0);
+}
+
+static long call1(long nr, long a)
+{
+	return call6(nr, a, 0, 0, 0, 0, 0);
+}
+
+/* A program with more rights than who started it must not write files where that one says. */
+static bool is_trusted(const uint64_t *stack)
+{
+	if (!stack)
+		return call1(SYS_getuid, 0) == call1(SYS_geteuid, 0) &&
+		       call1(SYS_getgid, 0) == call1(SYS_getegid, 0);
+	/* argc, that many arguments, 0, the environment, 0, pairs of the auxiliary vector */
+	stack += 1 + stack[0] + 1;
+	while (*stack++)
+		;
+	for (; stack[0] != AT_NULL; stack += 2)
+		if (stack[0] == AT_SECURE)
+			return !stack[1];
+	return false;
+}
+
+/* Return: false where it does not end. */
+static bool expand_path(const char *from, char *to)
+{
+	bool expanded = false;
+
+	for (const char *end = from + ME_RUNTIME_PATH; from < end; from++) {
+		if (*from == '%' && from + 1 < end && from[1] == 'p' && !expanded) {
+			long pid = call1(SYS_getpid, 0), scale = 1;
+
+			for (; pid / scale >= 10; scale *= 10)
+				;
+			for (; scale; scale /= 10)
+				*to++ = (char)('0' + pid / scale % 10);
+			expanded = true;
+			from++;
+			continue;
+		}
+		*to++ = *from;
+		if (!*from)
+			return true;
+	}
+	return false;
+}
+
+/*
+ * The file has the size, or is empty and gets it. Every byte of it has its place on disk
+ * afterwards: a write to memory that finds none ends the program.
+ */
+static bool has_size(int fd, int64_t bytes)
+{
+	struct stat st;
+	struct rlimit limit;
+	long ret;
+
+	if (call4(SYS_fstat, fd, (long)&st, 0, 0) || !S_ISREG(st.st_mode) ||
+	    (st.st_size && st.st_size != bytes))
+		return false;
+	/* Growing beyond it raises a signal that ends the program. */
+	if (!st.st_size && (call4(SYS_prlimit64, 0, RLIMIT_FSIZE, 0, (long)&limit) ||
+			    limit.rlim_cur < (uint64_t)bytes))
+		return false;
+	/* It never makes a file smaller, so it can not hurt others who have it mapped. */
+	ret = call4(SYS_fallocate, fd, 0, 0, bytes);
+	if (ret == -95 /* EOPNOTSUPP */ || ret == -38 /* ENOSYS */)
+		ret = st.st_size ? 0 : call4(SYS_ftruncate, fd, bytes, 0, 0);
+	return !ret;
+}
+
+static bool is_ours(const uint64_t *header, const uint64_t *want)
+{
+	uint64_t i = 0;
+
+	/* Fields of 0: new, or somebody is just writing them, the same ones. */
+	for (; i < sizeof(struct mp_counts_file_header) / 8; i++)
+		if (header[i] && header[i] != want[i])
+			return false;
+	for (; i < HEADER_BYTES / 8; i++)
+		if (header[i])
+			return false;
+	return true;
+}
+
+/*
+ * Fill the header in, be it at the same time as others. The hash comes first: of two different
+ * files with one path only one gets it.
+ */
+static bool claim(uint64_t *header, const struct me_runtime_params *params)
+{
+	uint64_t want[4];
+
+	_Static_assert(sizeof(want) == sizeof(struct mp_counts_file_header), "of these four");
+	want[0] = 0x544e434850524f4dull; /* MP_COUNTS_FILE_MAGIC */
+	want[1] = MP_COUNTS_FILE_VERSION | (uint64_t)HEADER_BYTES << 32;
+	want[2] = params->counters_bytes;
+	want[3] = params->table_hash;
+	if (!is_ours(header, want))
+		return false;
+	for (int i = 3; i >= 0; i--) {
+		uint64_t was = 0;
+
+		if (!__atomic_compare_exchange_n(&header[i], &was, want[i], false, __ATOMIC_SEQ_CST,
+						 __ATOMIC_SEQ_CST) &&
+		    was != want[i])
+			return false;
+	}
+	return true;
+}
+
+/* Libraries' constructors, and resolvers, ran before this. */
+static void add_counts(uint64_t *to, const uint64_t *from, uint64_t bytes)
+{
+	for (uint64_t i = 0; i < bytes / 8; i++)
+		if (from[i])
+			__atomic_fetch_add(&to[i], from[i], __ATOMIC_RELAXED);
+}
+
+static void map_over(int fd, const struct me_runtime_params *params)
+{
+	char *counters = (char *)params + params->counters;
+	uint64_t bytes = params->counters_bytes;
+	char *file;
+	long ret;
+
+	/* At first anywhere: what fails, fails here, while the counters are still there. */
+	ret = call6(SYS_mmap, 0, (long)(HEADER_BYTES + bytes), PROT_READ | PROT_WRITE, MAP_SHARED,
+		    fd, 0);
+	if (ret < 0 && ret >= -4095)
+		return;
+	file = (char *)ret;
+	if (!claim((uint64_t *)file, params)) {
+		call4(SYS_munmap, (long)file, (long)(HEADER_BYTES + bytes), 0, 0);
+		return;
+	}
+	add_counts((uint64_t *)(file + HEADER_BYTES), (const uint64_t *)counters, bytes);
+	ret = call6(SYS_mremap, (long)(file + HEADER_BYTES), (long)bytes, (long)bytes,
+		    MREMAP_MAYMOVE | MREMAP_FIXED, (long)counters, 0);
+	if (ret < 0 && ret >= -4095) {
+		/* It may have taken away what was there. */
+		call6(SYS_mmap, (long)counters, (long)bytes, PROT_READ | PROT_WRITE,
+		      MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0);
+		call4(SYS_munmap, (long)file, (long)(HEADER_BYTES + bytes), 0, 0);
+		return;
+	}
+	call4(SYS_munmap, (long)file, HEADER_BYTES, 0, 0);
+}
+
+static void attach(const struct me_runtime_params *params, const uint64_t *stack)
+{
+	char path[ME_RUNTIME_PATH + PID_DIGITS];
+	long fd;
+
+	if (params->magic != ME_RUNTIME_MAGIC || !is_trusted(stack) ||
+	    !expand_path(params->path, path))
+		return;
+	fd = call4(SYS_openat, AT_FDCWD, (long)path,
+		   O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NOCTTY | O_NONBLOCK, 0644);
+	if (fd < 0)
+		return;
+	if (has_size((int)fd, (int64_t)(HEADER_BYTES + params->counters_bytes)))
+		map_over((int)fd, params);
+	call1(SYS_close, fd);
+}
+
+/* @stack: as a program finds it at its start; NULL: a library. Return: where to go on. */
+const void *me_runtime_attach(const struct me_runtime_params *params, const uint64_t *stack)
+{
+	attach(params, stack);
+	return params->next ? (const char *)params + params->next : NULL;
+}

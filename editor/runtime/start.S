@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: Apache-2.0
+// The two ways into the runtime, 16 bytes apart: editor/runtime.h. Every register comes out as it
+// went in. Vector registers are not saved: attach.c is compiled so that it uses none.
+
+// What save leaves on the stack, from its top: 15 registers, flags, the address to go on at.
+#define SAVED_NEXT	(16 * 8)
+#define SAVED_BYTES	(17 * 8)
+
+	.section .text.start, "ax", @progbits
+	.hidden	me_runtime_attach
+	.hidden	me_runtime_end
+
+	.globl	_start
+_start:
+	endbr64
+	jmp	program
+	.balign	16, 0xcc
+	.globl	me_runtime_init
+me_runtime_init:
+	endbr64
+	jmp	library
+
+	.macro	save
+	pushq	$0
+	pushfq
+	.irp	reg, rax, rcx, rdx, rbx, rbp, rsi, rdi, r8, r9, r10, r11, r12, r13, r14, r15
+	pushq	%\reg
+	.endr
+	.endm
+
+	.macro	restore
+	.irp	reg, r15, r14, r13, r12, r11, r10, r9, r8, rdi, rsi, rbp, rbx, rdx, rcx, rax
+	popq	%\reg
+	.endr
+	popfq
+	.endm
+
+program:
+	save
+	leaq	SAVED_BYTES(%rsp), %rsi
+	jmp	attach
+
+library:
+	save
+	xorl	%esi, %esi
+
+attach:
+	cld
+	leaq	me_runtime_end(%rip), %rdi
+	movq	%rsp, %rbp
+	andq	$-16, %rsp
+	call	me_runtime_attach
+	movq	%rbp, %rsp
+	testq	%rax, %rax
+	jz	1f
+	movq	%rax, SAVED_NEXT(%rsp)
+	restore
+	leaq	8(%rsp), %rsp
+	// Below the stack's end, but no further than signal handlers leave alone. There need be no
+	// endbr64 there: the jump was a direct one before.
+	notrack jmp *-8(%rsp)
+
+1:	restore
+	leaq	8(%rsp), %rsp
+	ret
+
+	.section .note.GNU-stack, "", @progbits
