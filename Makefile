@@ -18,6 +18,7 @@ PREFIX ?= /usr/local
 DESTDIR ?=
 DEBUG ?= 0
 ASAN ?= 0
+TSAN ?= 0
 V ?= 0
 
 ifeq ($(origin CC),default)
@@ -77,6 +78,9 @@ endif
 ifeq ($(ASAN),1)
 SAN := -fsanitize=address,undefined -fno-sanitize-recover=undefined \
 	-fno-omit-frame-pointer
+endif
+ifeq ($(TSAN),1)
+SAN := -fsanitize=thread -fno-omit-frame-pointer
 endif
 
 WARN := -Wall -Wextra -Wmissing-prototypes -Wstrict-prototypes
@@ -186,7 +190,7 @@ help:
 	@echo 'make layers         the direction of includes'
 	@echo 'make setup          install what is needed (Debian, root)'
 	@echo 'make clean          remove $$(O)'
-	@echo 'settings: O=DIR V=1 DEBUG=1 ASAN=1 CC=clang CFLAGS= LDFLAGS='
+	@echo 'settings: O=DIR V=1 DEBUG=1 ASAN=1 TSAN=1 CC=clang CFLAGS= LDFLAGS='
 
 # ---- compile --------------------------------------------------------------
 

@@ -11,6 +11,7 @@
 
 #include "editor/unwind.h"
 #include "libprof/map.h"
+#include "libprof/parallel.h"
 
 static bool dynamic_has_textrel(const struct mp_elf *elf)
 {
@@ -164,8 +165,31 @@ static void refuse_probed(const struct mp_cfg *cfg, struct me_eligible *out)
 			refuse_at(cfg, out, cfg->blocks[b].vaddr);
 }
 
-int me_eligible_functions(const struct mp_cfg *cfg, struct me_eligible *out, struct mp_err *err)
+struct judging {
+	const struct mp_cfg *cfg;
+	struct me_eligible *out;
+};
+
+static int some_judge(void *ctx, unsigned int worker, uint32_t first, uint32_t end,
+		      struct mp_err *err)
 {
+	const struct judging *j = ctx;
+
+	(void)worker;
+	(void)err;
+	for (uint32_t f = first; f < end; f++)
+		j->out->verdict[f] = judge(j->cfg, f, &j->out->detail[f]);
+	return 0;
+}
+
+/* Functions that are judged at once. */
+#define GRAIN 64
+
+int me_eligible_functions(const struct mp_cfg *cfg, unsigned int nr_threads,
+			  struct me_eligible *out, struct mp_err *err)
+{
+	struct judging judging = {cfg, out};
+
 	out->nr_funcs = cfg->nr_funcs;
 	out->nr_eligible = 0;
 	out->verdict = calloc(cfg->nr_funcs + 1, sizeof(*out->verdict));
@@ -174,8 +198,12 @@ int me_eligible_functions(const struct mp_cfg *cfg, struct me_eligible *out, str
 		me_eligible_fini(out);
 		return mp_err_set(err, ENOMEM, "out of memory");
 	}
-	for (uint32_t f = 0; f < cfg->nr_funcs; f++)
-		out->verdict[f] = judge(cfg, f, &out->detail[f]);
+	mp_parallel_for(nr_threads,
+			&(struct mp_parallel){.nr_items = cfg->nr_funcs,
+					      .grain = GRAIN,
+					      .run = some_judge,
+					      .ctx = &judging},
+			NULL);
 	refuse_probed(cfg, out);
 	for (uint32_t f = 0; f < cfg->nr_funcs; f++)
 		out->nr_eligible += out->verdict[f] == ME_ELIGIBLE;

@@ -49,8 +49,9 @@ static inline bool me_block_stays(const struct mp_block *block)
  */
 int me_eligible_file(const struct mp_elf *elf, struct mp_err *err);
 
-/* Ownership: me_eligible_fini(@out). Return: 0, -ENOMEM. */
-int me_eligible_functions(const struct mp_cfg *cfg, struct me_eligible *out, struct mp_err *err);
+/* @nr_threads: as mp_parallel_for() takes it. Ownership: me_eligible_fini(@out). Return: 0, -ENOMEM. */
+int me_eligible_functions(const struct mp_cfg *cfg, unsigned int nr_threads,
+			  struct me_eligible *out, struct mp_err *err);
 void me_eligible_fini(struct me_eligible *eligible);
 
 #endif

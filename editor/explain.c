@@ -111,8 +111,8 @@ json_t *me_explain_json(const struct me_verify_report *report, bool relinkable)
 	return json_pack("{s:o, s:o}", "checked", checked, "assumed", assumed);
 }
 
-int me_verify_files(const char *original, const char *output, struct me_verify_report *report,
-		    bool *relinkable, struct mp_err *err)
+int me_verify_files(const char *original, const char *output, unsigned int nr_threads,
+		    struct me_verify_report *report, bool *relinkable, struct mp_err *err)
 {
 	struct mp_elf *o = NULL, *n = NULL;
 	struct mp_err why = {""};
@@ -122,7 +122,7 @@ int me_verify_files(const char *original, const char *output, struct me_verify_r
 		rc = mp_elf_open(output, MP_ELF_ALL, &n, err);
 	if (!rc) {
 		*relinkable = o->relinkable;
-		rc = me_verify(o, n, report, &why);
+		rc = me_verify_threads(o, n, nr_threads, report, &why);
 		if (rc)
 			rc = mp_err_set(err, rc == -EBADMSG ? EPERM : -rc, "%s: %s", output,
 					why.msg);

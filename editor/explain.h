@@ -19,7 +19,7 @@ json_t *me_explain_json(const struct me_verify_report *report, bool relinkable);
  * me_verify_files - is the file at @output what morph-optimize may have made of @original?
  * Return: 0; -EPERM it is not, with the first difference in @err; else -errno.
  */
-int me_verify_files(const char *original, const char *output, struct me_verify_report *report,
-		    bool *relinkable, struct mp_err *err);
+int me_verify_files(const char *original, const char *output, unsigned int nr_threads,
+		    struct me_verify_report *report, bool *relinkable, struct mp_err *err);
 
 #endif

@@ -12,6 +12,7 @@
 
 #include "editor/layout_private.h"
 #include "editor/predict.h"
+#include "libprof/parallel.h"
 
 /* A new order must promise this much of a function's taken branches. What promises less turned out
  * worse as often as better; 0.05 to 0.2 make little difference. */
@@ -83,6 +84,9 @@ static void plan_add(struct me_plan *plan, const struct mp_cfg *cfg, const struc
 		out->align_log2 = ENTRY_ALIGN_LOG2;
 }
 
+/* Functions that are put in order at once. */
+#define GRAIN 16
+
 /* What orders functions' blocks, and where they are when they are in order. */
 struct orderer {
 	const struct mp_cfg *cfg;
@@ -94,6 +98,7 @@ struct orderer {
 	uint32_t *next;	 /* per block: the one behind it in @order */
 	uint8_t *copied;
 	uint32_t (*nr)[ME_NR_ZONES]; /* per function: blocks of each zone */
+	const uint32_t *funcs;	     /* those that have any */
 };
 
 static int func_order(const struct orderer *o, uint32_t f)
@@ -149,6 +154,19 @@ static int func_place(const struct orderer *o, uint32_t f)
 	return func_order(o, f);
 }
 
+static int some_place(void *ctx, unsigned int worker, uint32_t first, uint32_t end,
+		      struct mp_err *err)
+{
+	const struct orderer *o = ctx;
+	int ret = 0;
+
+	(void)worker;
+	(void)err;
+	for (uint32_t i = first; i < end && !ret; i++)
+		ret = func_place(o, o->funcs[i]);
+	return ret;
+}
+
 static void plan_add_zone(struct me_plan *plan, const struct orderer *o, bool original, uint32_t f,
 			  int zone)
 {
@@ -191,8 +209,13 @@ int me_layout_build(const struct mp_cfg *cfg, const struct mp_counts *counts,
 	if (!ret)
 		ret = me_funcs_order(cfg, counts, o.zones, options->function_order, funcs,
 				     &nr_funcs);
-	for (uint32_t i = 0; i < nr_funcs && !ret; i++)
-		ret = func_place(&o, funcs[i]);
+	o.funcs = funcs;
+	if (!ret)
+		ret = mp_parallel_for(
+			options->nr_threads,
+			&(struct mp_parallel){
+				.nr_items = nr_funcs, .grain = GRAIN, .run = some_place, .ctx = &o},
+			NULL);
 	for (int zone = 0; zone < ME_NR_ZONES && !ret; zone++)
 		for (uint32_t i = 0; i < nr_funcs; i++)
 			plan_add_zone(plan, &o, original, funcs[i], zone);

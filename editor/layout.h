@@ -33,10 +33,11 @@ int me_order_parse(const char *name, enum me_order *out);
 struct me_layout_options {
 	enum me_order block_order;
 	enum mp_order function_order;
-	bool keep_fluff;   /* copy whole functions, fluff too */
-	bool no_tails;	   /* no tail duplication */
-	uint8_t line_log2; /* keep runs together in lines of this size; 0: do not */
-	bool huge_pages;   /* the new code can be backed by pages of 2 MiB */
+	bool keep_fluff;	 /* copy whole functions, fluff too */
+	bool no_tails;		 /* no tail duplication */
+	uint8_t line_log2;	 /* keep runs together in lines of this size; 0: do not */
+	bool huge_pages;	 /* the new code can be backed by pages of 2 MiB */
+	unsigned int nr_threads; /* as mp_parallel_for() takes it; the plan does not depend on it */
 };
 
 /* Taken branches (conditional and direct jumps inside functions, of the whole module), estimated

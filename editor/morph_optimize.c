@@ -16,6 +16,7 @@
 #include "editor/inplace.h"
 #include "editor/optimize.h"
 #include "editor/report.h"
+#include "libprof/parallel.h"
 #include "libprof/progress.h"
 #include "libprof/since.h"
 #include "libprof/stdio.h"
@@ -57,6 +58,7 @@ enum key {
 	KEY_BREAK_LINKS,
 	KEY_VERIFY,
 	KEY_EXPLAIN,
+	KEY_THREADS,
 };
 
 struct arguments {
@@ -89,6 +91,10 @@ static const struct argp_option argp_options[] = {
 	 0},
 	{"since", KEY_SINCE, "WHEN", 0,
 	 "Use no counts older than 2h, 3d, 2026-11-20, today, ...; a mere number is of days", 0},
+	{"threads", KEY_THREADS, "N", 0,
+	 "Work on so many threads (default: as many as there are processors, at most 8); the output "
+	 "is the same with any number",
+	 0},
 	{"block-order", KEY_BLOCK_ORDER, "ORDER", 0, "ph (default), exttsp or original", 1},
 	{"function-order", KEY_FUNCTION_ORDER, "ORDER", 0, "ph (default), c3, cds or original", 1},
 	{"estimator", KEY_ESTIMATOR, "NAME", 0,
@@ -169,6 +175,15 @@ static void parse_line(struct argp_state *state, struct me_optimize_options *o, 
 		argp_error(state, "--fetch-line: '%s' is not 0, 32 or 64", arg);
 }
 
+static void parse_threads(struct argp_state *state, struct me_optimize_options *o, const char *arg)
+{
+	uint64_t nr = parse_number(state, "--threads", arg);
+
+	if (nr < 1 || nr > MP_PARALLEL_MAX)
+		argp_error(state, "--threads: '%s' is not from 1 to %d", arg, MP_PARALLEL_MAX);
+	o->nr_threads = (unsigned int)nr;
+}
+
 static void check_usage(struct argp_state *state, const struct arguments *a, bool dry_run)
 {
 	const struct me_optimize_options *o = &a->options;
@@ -224,6 +239,7 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 	case KEY_RESTORE: a->restore = true; return 0;
 	case KEY_VERIFY: a->original = arg; return 0;
 	case KEY_EXPLAIN: o->explain = true; return 0;
+	case KEY_THREADS: parse_threads(state, o, arg); return 0;
 	case KEY_BACKUP_DIR: a->inplace.backup_dir = arg; return 0;
 	case KEY_BREAK_LINKS: a->inplace.break_links = true; return 0;
 	case KEY_STRESS:
@@ -322,7 +338,8 @@ static int verify(const struct arguments *a)
 	struct me_verify_report report = {0};
 	struct mp_err err = {""};
 	bool relinkable = false;
-	int rc = me_verify_files(a->original, a->options.input, &report, &relinkable, &err);
+	int rc = me_verify_files(a->original, a->options.input, a->options.nr_threads, &report,
+				 &relinkable, &err);
 
 	if (rc)
 		fprintf(stderr, "morph-optimize: %s\n", err.msg);
@@ -350,6 +367,8 @@ int main(int argc, char **argv)
 	argp_err_exit_status = EXIT_USAGE;
 	argp_parse(&argp, argc, argv, 0, NULL, &a);
 	mp_stdio_parsed();
+	if (!a.options.nr_threads)
+		a.options.nr_threads = mp_parallel_cpus();
 	if (a.restore)
 		return exit_status(restore(&a));
 	if (a.original)

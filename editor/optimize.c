@@ -80,7 +80,7 @@ static int read_file(struct job *job, struct mp_err *err)
 	job->report->old_size = job->elf->size;
 	rc = mp_cfg_build(job->elf, NULL, &job->cfg, &why);
 	if (!rc)
-		rc = me_eligible_functions(job->cfg, &job->eligible, &why);
+		rc = me_eligible_functions(job->cfg, o->nr_threads, &job->eligible, &why);
 	if (rc)
 		return mp_err_set(err, -rc, "%s: %s", job->options->input, why.msg);
 	job->report->nr_funcs = job->cfg->nr_funcs;
@@ -148,9 +148,12 @@ static int make_plan(struct job *job, struct mp_err *err)
 		.layout_prior = true,
 		.call_graph = true,
 		.exact = o->exact_profile,
+		.nr_threads = o->nr_threads,
 	};
+	struct me_layout_options layout = o->layout;
 	int rc;
 
+	layout.nr_threads = o->nr_threads;
 	if (o->all)
 		return me_plan_all(job->cfg, job->movable, o->stress ? &o->stress_seed : NULL,
 				   &job->plan, err);
@@ -159,7 +162,7 @@ static int make_plan(struct job *job, struct mp_err *err)
 	mp_profile_drop_edges(job->profile);
 	end_stage(job, ME_STAGE_INFER);
 	if (!rc)
-		rc = me_layout_build(job->cfg, &job->counts, job->movable, &o->layout, &job->plan,
+		rc = me_layout_build(job->cfg, &job->counts, job->movable, &layout, &job->plan,
 				     err);
 	if (!rc) {
 		rc = me_layout_predict(job->cfg, &job->counts, &job->plan, &job->report->prediction,
@@ -252,7 +255,7 @@ static int account(struct job *job, struct mp_err *err)
 
 /* @fd: the output, open; -1: by @path. */
 static int verify_file(const struct mp_elf *original, const char *path, int fd,
-		       struct me_verify_report *report, struct mp_err *err)
+		       unsigned int nr_threads, struct me_verify_report *report, struct mp_err *err)
 {
 	struct mp_elf *output;
 	struct mp_err why;
@@ -260,7 +263,7 @@ static int verify_file(const struct mp_elf *original, const char *path, int fd,
 			 : mp_elf_open(path, MP_ELF_ALL, &output, &why);
 
 	if (!rc) {
-		rc = me_verify(original, output, report, &why);
+		rc = me_verify_threads(original, output, nr_threads, report, &why);
 		mp_elf_close(output);
 	}
 	if (rc == -EBADMSG || rc == -ENOEXEC)
@@ -290,7 +293,8 @@ static int publish(struct job *job, struct mp_err *err)
 	rc = me_publish_write(&publish, &r->emitted.image, err);
 	forget_analysis(job);
 	if (!rc)
-		rc = verify_file(job->elf, publish.temporary, -1, &r->verified, err);
+		rc = verify_file(job->elf, publish.temporary, -1, job->options->nr_threads,
+				 &r->verified, err);
 	end_stage(job, ME_STAGE_VERIFY);
 	if (!rc)
 		rc = me_publish_commit(&publish, err);
@@ -308,7 +312,8 @@ static int write_open(struct job *job, struct mp_err *err)
 		return mp_err_set(err, -rc, "%s: cannot write its new version: %s",
 				  job->options->input, strerror(-rc));
 	forget_analysis(job);
-	rc = verify_file(job->elf, job->options->input, fd, &r->verified, err);
+	rc = verify_file(job->elf, job->options->input, fd, job->options->nr_threads, &r->verified,
+			 err);
 	/* Last: it speaks of the bytes that verify has seen, whatever others did to the file. */
 	me_digest_memory(job->elf->data, job->elf->size, &r->input_digest);
 	end_stage(job, ME_STAGE_VERIFY);

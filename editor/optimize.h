@@ -50,7 +50,8 @@ struct me_optimize_options {
 	bool all;    /* no profile: move everything eligible, in the original order */
 	bool stress; /* with @all: in an order that exercises the editor, see plan_all.h */
 	uint64_t stress_seed;
-	bool explain; /* for the report alone */
+	bool explain;		 /* for the report alone */
+	unsigned int nr_threads; /* at most; the output does not depend on it */
 	/* Called when a stage begins; may be NULL. */
 	void (*progress)(enum me_stage stage);
 };

@@ -153,6 +153,7 @@ static void vf_fini(struct vf *vf)
 	free(vf->by_old);
 	free(vf->next_copy);
 	free(vf->common);
+	free(vf->cuts);
 	free(vf->section_now);
 	free(vf->refs);
 }
@@ -177,8 +178,14 @@ static int check(struct vf *vf)
 int me_verify(const struct mp_elf *original, const struct mp_elf *output,
 	      struct me_verify_report *report, struct mp_err *err)
 {
+	return me_verify_threads(original, output, 1, report, err);
+}
+
+int me_verify_threads(const struct mp_elf *original, const struct mp_elf *output,
+		      unsigned int nr_threads, struct me_verify_report *report, struct mp_err *err)
+{
 	struct me_verify_report scratch;
-	struct vf vf = {.o = original, .n = output, .err = err};
+	struct vf vf = {.o = original, .n = output, .err = err, .nr_threads = nr_threads};
 	int ret;
 
 	vf.report = report ? report : &scratch;

@@ -32,5 +32,8 @@ struct me_verify_report {
  */
 int me_verify(const struct mp_elf *original, const struct mp_elf *output,
 	      struct me_verify_report *report, struct mp_err *err);
+/* The same on up to @nr_threads threads: verdict, message and report do not depend on how many. */
+int me_verify_threads(const struct mp_elf *original, const struct mp_elf *output,
+		      unsigned int nr_threads, struct me_verify_report *report, struct mp_err *err);
 
 #endif

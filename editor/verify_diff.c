@@ -3,6 +3,8 @@
  * verify_diff - every byte that differs from the original must belong to an act that is proved:
  * a patch over a copied block, a call or jump led to a copy, a table entry, the build-id.
  */
+#include <errno.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "editor/verify_priv.h"
@@ -309,6 +311,36 @@ static int check_range(struct vf *vf, uint64_t off, uint64_t end)
 	return 0;
 }
 
+/* What is compared at once. */
+struct ranges {
+	struct vf_file_range *range;
+	uint32_t nr;
+};
+
+static int check_some(struct vf *vf, void *ctx, uint32_t first, uint32_t end)
+{
+	const struct ranges *ranges = ctx;
+	int ret = 0;
+
+	for (uint32_t i = first; !ret && i < end; i++)
+		ret = check_range(vf, ranges->range[i].start, ranges->range[i].end);
+	return ret;
+}
+
+/* [off, end), in parts: nothing that may change reaches over the beginning of a function. */
+static void add_range(const struct vf *vf, struct ranges *ranges, uint64_t off, uint64_t end)
+{
+	for (uint32_t i = 0; i < vf->nr_cuts; i++) {
+		uint64_t cut;
+
+		if (!mp_elf_vaddr_to_off(vf->o, vf->cuts[i], &cut) || cut <= off || cut >= end)
+			continue;
+		ranges->range[ranges->nr++] = (struct vf_file_range){off, cut};
+		off = cut;
+	}
+	ranges->range[ranges->nr++] = (struct vf_file_range){off, end};
+}
+
 int vf_check_diff(struct vf *vf)
 {
 	const uint64_t phdrs = vf->o->ehdr.e_phoff;
@@ -319,8 +351,13 @@ int vf_check_diff(struct vf *vf)
 		vf_build_id(vf->o),
 	};
 	const size_t nr = sizeof(skip) / sizeof(skip[0]);
+	/* Before, between and behind what is skipped; and each cut adds one. */
+	struct ranges ranges = {.range = calloc(nr + 1 + vf->nr_cuts, sizeof(*ranges.range))};
 	uint64_t off = 0;
+	int ret;
 
+	if (!ranges.range)
+		return -ENOMEM;
 	if (!vf->eh_frame && !vf->o->relinkable)
 		vf_find_eh_fields(vf);
 	while (off < vf->alloc_end) {
@@ -338,13 +375,11 @@ int vf_check_diff(struct vf *vf)
 		}
 		if (inside)
 			continue;
-		if (stop > off) {
-			int ret = check_range(vf, off, stop);
-
-			if (ret)
-				return ret;
-		}
+		if (stop > off)
+			add_range(vf, &ranges, off, stop);
 		off = stop;
 	}
-	return 0;
+	ret = vf_parallel(vf, ranges.nr, 1, check_some, &ranges);
+	free(ranges.range);
+	return ret;
 }

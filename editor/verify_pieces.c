@@ -450,21 +450,36 @@ static int check_text_relocs(struct vf *vf)
 	return 0;
 }
 
+static int check_some(struct vf *vf, void *ctx, uint32_t first, uint32_t end)
+{
+	const struct mp_map_piece *pieces = vf->map->pieces;
+	int ret = 0;
+
+	(void)ctx;
+	for (uint32_t i = first; !ret && i < end; i++) {
+		uint64_t at = i ? pieces[i - 1].new_vaddr + pieces[i - 1].new_size
+				: vf->new_text->vaddr;
+
+		ret = check_padding(vf, at, pieces[i].new_vaddr);
+		if (!ret)
+			ret = check_piece(vf, &pieces[i]);
+	}
+	return ret;
+}
+
+/* Pieces that are checked at once. */
+#define VF_GRAIN 1024
+
 int vf_check_pieces(struct vf *vf)
 {
-	uint64_t at = vf->new_text->vaddr;
+	const struct mp_map_piece *last = &vf->map->pieces[vf->map->nr_pieces - 1];
 	int ret = check_text_relocs(vf);
 
-	for (uint32_t i = 0; !ret && i < vf->map->nr_pieces; i++) {
-		const struct mp_map_piece *p = &vf->map->pieces[i];
-
-		ret = check_padding(vf, at, p->new_vaddr);
-		if (!ret)
-			ret = check_piece(vf, p);
-		at = p->new_vaddr + p->new_size;
-	}
 	if (!ret)
-		ret = check_padding(vf, at, vf->new_text->vaddr + vf->new_text->size);
+		ret = vf_parallel(vf, vf->map->nr_pieces, VF_GRAIN, check_some, NULL);
+	if (!ret)
+		ret = check_padding(vf, last->new_vaddr + last->new_size,
+				    vf->new_text->vaddr + vf->new_text->size);
 	vf->report->nr_pieces = vf->map->nr_pieces;
 	return ret;
 }

@@ -33,14 +33,14 @@ bool vf_note_pointer(struct vf *vf, uint64_t old, uint64_t now)
 
 	if (now == old) {
 		if (copy)
-			vf_bits_set(&vf->pointer_kept, old);
+			vf_bits_share(&vf->pointer_kept, old);
 		return true;
 	}
 	/* With several copies there would be several addresses. */
 	if (!copy || vf_bits_get(&vf->cloned, old) || copy->new_vaddr != now ||
 	    !as_aligned(old, now))
 		return false;
-	vf_bits_set(&vf->pointer_moved, old);
+	vf_bits_share(&vf->pointer_moved, old);
 	vf->report->nr_pointers++;
 	return true;
 }

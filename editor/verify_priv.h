@@ -46,6 +46,15 @@ static inline void vf_bits_set(struct vf_bits *bits, uint64_t vaddr)
 		bits->word[i / 64] |= 1ULL << (i % 64);
 }
 
+/* The same where several threads set bits. */
+static inline void vf_bits_share(struct vf_bits *bits, uint64_t vaddr)
+{
+	uint64_t i = vaddr - bits->base, bit = 1ULL << (i % 64);
+
+	if (i < bits->nr && !(__atomic_load_n(&bits->word[i / 64], __ATOMIC_RELAXED) & bit))
+		__atomic_fetch_or(&bits->word[i / 64], bit, __ATOMIC_RELAXED);
+}
+
 /* ---- decoding --------------------------------------------------------------------------- */
 
 enum vf_kind {
@@ -89,6 +98,7 @@ struct vf_cie {
 	uint32_t ra;
 	uint8_t version, fde_enc, lsda_enc, personality_enc;
 	bool has_aug, has_personality, has_lsda, signal;
+	bool known_personality; /* of the original's that have an LSDA; set by unwind */
 };
 
 struct vf_fde {
@@ -219,6 +229,7 @@ struct vf {
 	const struct mp_elf *o, *n; /* original, output */
 	struct mp_err *err;
 	struct me_verify_report *report;
+	unsigned int nr_threads;
 	struct mp_map *map;
 
 	uint64_t text_start, text_end;	 /* span of the original's executable sections */
@@ -253,6 +264,9 @@ struct vf {
 	uint32_t *next_copy; /* per piece: another one of the same original, or VF_NONE */
 	uint32_t *common;    /* per piece: bytes before a branch that may be encoded anew */
 
+	uint64_t *cuts; /* of the old text: functions begin there, and nothing reaches over one */
+	uint32_t nr_cuts;
+
 	uint32_t *section_now; /* per old section: which one it is now; 0: dropped */
 	uint32_t symtab;       /* the old .symtab; 0: none */
 
@@ -280,6 +294,17 @@ uint32_t vf_first_piece(const struct vf *vf, uint64_t new_vaddr);
 bool vf_is_copy(const struct vf *vf, uint64_t old, uint64_t now);
 /* May control that went to old address @old go to @now instead? */
 bool vf_same_place(const struct vf *vf, uint64_t old, uint64_t now);
+
+/*
+ * Call @run for items 0 to @nr_items, @grain at once, with a copy of @vf: what is counted in the
+ * copy, and in its report, is added up. Return: as the first @run that fails, with its message.
+ */
+int vf_parallel(struct vf *vf, uint32_t nr_items, uint32_t grain,
+		int (*run)(struct vf *vf, void *ctx, uint32_t first, uint32_t end), void *ctx);
+/* Fill @vf->cuts, once the FDEs are read: each at a whole word of the bitmaps of the text. */
+int vf_find_cuts(struct vf *vf);
+/* The first one at @vaddr or behind it, or @vf->nr_cuts. */
+uint32_t vf_first_cut(const struct vf *vf, uint64_t vaddr);
 
 /* May the original do without this program header? */
 bool vf_may_spend(const struct vf *vf, const Elf64_Phdr *slot);

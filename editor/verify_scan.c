@@ -18,13 +18,13 @@
 static void mark_target(struct vf *vf, uint64_t vaddr)
 {
 	if (vf_is_text(vf, vaddr))
-		vf_bits_set(&vf->target, vaddr);
+		vf_bits_share(&vf->target, vaddr);
 }
 
 static void mark_chance(struct vf *vf, uint64_t vaddr)
 {
 	if (vf_is_text(vf, vaddr))
-		vf_bits_set(&vf->chance, vaddr);
+		vf_bits_share(&vf->chance, vaddr);
 }
 
 static int add_ref(struct vf *vf, uint64_t to, uint64_t insn)
@@ -48,14 +48,14 @@ static int note_operand(struct vf *vf, struct vf_fde *fde, uint64_t insn, uint8_
 {
 	if (vf_is_text(vf, to)) {
 		vf_note_operand(vf, insn, len, to);
-		vf_bits_set(sure ? &vf->target : &vf->chance, to);
-		vf_bits_set(&vf->text_ref, to);
+		vf_bits_share(sure ? &vf->target : &vf->chance, to);
+		vf_bits_share(&vf->text_ref, to);
 		if (fde && to > fde->start && to - fde->start < fde->size)
 			fde->flags |= VF_FDE_SELF_REF;
 	}
 	if (to < vf->image_start || to >= vf->image_end)
 		return 0;
-	vf_bits_set(&vf->data_ref, to);
+	vf_bits_share(&vf->data_ref, to);
 	if (!vf_bits_get(&vf->label_word, to) && !vf_may_be_switch(vf, to))
 		return 0;
 	return add_ref(vf, to, insn);
@@ -132,15 +132,47 @@ static int find_anchors(struct vf *vf, struct vf_bits *anchors)
 	return 0;
 }
 
-/* Decode [@at, @end), an executable section. */
-static int scan_section(struct vf *vf, const struct vf_bits *anchors, uint64_t at, uint64_t end)
-{
-	const uint8_t *bytes = mp_elf_bytes(vf->o, at, end - at);
-	uint64_t start = at, next = at;
-	struct vf_fde *fde = NULL, *last = vf->old_eh.fdes + vf->old_eh.nr_fdes;
-	struct vf_fde *follow = vf->old_eh.fdes;
+/* What is decoded at once, between two cuts: a linear decode starts anew there in any case. */
+struct part {
+	uint64_t start, end;
+	struct vf_ref *refs; /* found in it */
+	size_t nr_refs;
+};
 
-	while (at < end) {
+struct parts {
+	struct part *part;
+	uint32_t nr;
+	const struct vf_bits *anchors;
+};
+
+/* The first FDE that may reach into @part. */
+static struct vf_fde *first_fde(const struct vf *vf, const struct part *part)
+{
+	uint32_t lo = 0, hi = vf->old_eh.nr_fdes;
+
+	while (part->start > vf->text_start && lo < hi) {
+		uint32_t mid = lo + (hi - lo) / 2;
+
+		if (vf->old_eh.fdes[mid].start < part->start)
+			lo = mid + 1;
+		else
+			hi = mid;
+	}
+	return vf->old_eh.fdes + lo;
+}
+
+/* Decode what of an executable section lies in @part. */
+static int scan_section(struct vf *vf, const struct vf_bits *anchors, const struct part *part,
+			const struct mp_section *sec)
+{
+	uint64_t end = sec->vaddr + sec->size, stop = end < part->end ? end : part->end;
+	uint64_t start = sec->vaddr > part->start ? sec->vaddr : part->start;
+	uint64_t at = start, next = at;
+	const uint8_t *bytes = start < end ? mp_elf_bytes(vf->o, start, end - start) : NULL;
+	struct vf_fde *fde = NULL, *last = vf->old_eh.fdes + vf->old_eh.nr_fdes;
+	struct vf_fde *follow = first_fde(vf, part);
+
+	while (at < stop) {
 		struct vf_insn insn;
 		int ret;
 
@@ -164,6 +196,75 @@ static int scan_section(struct vf *vf, const struct vf_bits *anchors, uint64_t a
 		at = at + insn.len > next ? next : at + insn.len;
 	}
 	return 0;
+}
+
+static bool is_text_section(const struct mp_section *sec)
+{
+	return (sec->flags & SHF_ALLOC) && (sec->flags & SHF_EXECINSTR) &&
+	       sec->type != SHT_NOBITS && sec->size;
+}
+
+static int scan_some(struct vf *vf, void *ctx, uint32_t first, uint32_t end)
+{
+	struct parts *parts = ctx;
+	int ret = 0;
+
+	for (uint32_t i = first; !ret && i < end; i++) {
+		struct part *part = &parts->part[i];
+
+		vf->refs = NULL;
+		vf->nr_refs = vf->cap_refs = 0;
+		for (uint32_t s = 0; !ret && s < vf->o->nr_sections; s++)
+			if (is_text_section(&vf->o->sections[s]))
+				ret = scan_section(vf, parts->anchors, part, &vf->o->sections[s]);
+		part->refs = vf->refs;
+		part->nr_refs = vf->nr_refs;
+	}
+	return ret;
+}
+
+/* What the parts found, in their order. */
+static int join_refs(struct vf *vf, const struct parts *parts)
+{
+	size_t nr = 0;
+
+	for (uint32_t i = 0; i < parts->nr; i++)
+		nr += parts->part[i].nr_refs;
+	vf->refs = malloc((nr + 1) * sizeof(*vf->refs));
+	if (!vf->refs)
+		return -ENOMEM;
+	vf->cap_refs = nr + 1;
+	for (uint32_t i = 0; i < parts->nr; i++) {
+		if (parts->part[i].nr_refs)
+			memcpy(vf->refs + vf->nr_refs, parts->part[i].refs,
+			       parts->part[i].nr_refs * sizeof(*vf->refs));
+		vf->nr_refs += parts->part[i].nr_refs;
+	}
+	return 0;
+}
+
+static int scan_text(struct vf *vf, const struct vf_bits *anchors)
+{
+	struct parts parts = {.anchors = anchors};
+	int ret = vf_find_cuts(vf);
+
+	if (ret)
+		return ret;
+	parts.nr = vf->nr_cuts + 1;
+	parts.part = calloc(parts.nr, sizeof(*parts.part));
+	if (!parts.part)
+		return -ENOMEM;
+	for (uint32_t i = 0; i < parts.nr; i++) {
+		parts.part[i].start = i ? vf->cuts[i - 1] : vf->text_start;
+		parts.part[i].end = i < vf->nr_cuts ? vf->cuts[i] : vf->text_end;
+	}
+	ret = vf_parallel(vf, parts.nr, 1, scan_some, &parts);
+	if (!ret)
+		ret = join_refs(vf, &parts);
+	for (uint32_t i = 0; i < parts.nr; i++)
+		free(parts.part[i].refs);
+	free(parts.part);
+	return ret;
 }
 
 /* What a word of data or a relocated field in code leads to. */
@@ -261,12 +362,6 @@ static void scan_words(struct vf *vf, const struct mp_section *sec)
 		memcpy(&w64, p + k, 8);
 		mark_chance(vf, w64);
 	}
-}
-
-static bool is_text_section(const struct mp_section *sec)
-{
-	return (sec->flags & SHF_ALLOC) && (sec->flags & SHF_EXECINSTR) &&
-	       sec->type != SHT_NOBITS && sec->size;
 }
 
 /* Where a program keeps its own words; the loader's tables and notes hold none. */
@@ -381,10 +476,7 @@ int vf_scan(struct vf *vf)
 	note_relocs(vf);
 	mark_target(vf, vf->o->ehdr.e_entry);
 	vf_mark_probes(vf);
-	for (uint32_t i = 0; !ret && i < vf->o->nr_sections; i++)
-		if (is_text_section(&vf->o->sections[i]))
-			ret = scan_section(vf, &anchors, vf->o->sections[i].vaddr,
-					   vf->o->sections[i].vaddr + vf->o->sections[i].size);
+	ret = scan_text(vf, &anchors);
 	if (!ret)
 		ret = note_landing_pads(vf);
 	for (uint32_t i = 0; !ret && i < vf->o->nr_sections; i++)

@@ -14,7 +14,6 @@ struct ctx {
 	const struct vf_fde *old, *new; /* whose rows and call sites are at hand */
 	struct vf_rows old_rows, new_rows;
 	struct vf_lsda old_lsda, new_lsda;
-	uint32_t known_cie; /* whose personality routine was looked up last, plus 1 */
 };
 
 static const char *personality_at(const struct mp_elf *o, uint64_t vaddr)
@@ -385,11 +384,8 @@ static int check_piece(struct ctx *x, const struct mp_map_piece *p)
 				 "the copy has another personality routine, or CIE");
 	if (ca->signal)
 		return vf_refuse(vf, p->old_vaddr, "a signal frame was moved");
-	if (old->lsda && x->known_cie != old->cie + 1) {
-		if (!known_personality(vf, ca))
-			return vf_refuse(vf, p->old_vaddr, "unknown personality routine");
-		x->known_cie = old->cie + 1;
-	}
+	if (old->lsda && !ca->known_personality)
+		return vf_refuse(vf, p->old_vaddr, "unknown personality routine");
 	ret = load_old(x, old);
 	if (!ret)
 		ret = load_new(x, new);
@@ -428,23 +424,56 @@ static int check_new_bounds(struct vf *vf)
 	return 0;
 }
 
-int vf_check_unwind(struct vf *vf)
+static int find_personalities(struct vf *vf)
+{
+	uint8_t *asked = calloc((size_t)vf->old_eh.nr_cies + 1, 1);
+
+	if (!asked)
+		return -ENOMEM;
+	for (uint32_t i = 0; i < vf->old_eh.nr_fdes; i++) {
+		uint32_t cie = vf->old_eh.fdes[i].cie;
+
+		if (!vf->old_eh.fdes[i].lsda || asked[cie])
+			continue;
+		asked[cie] = 1;
+		vf->old_eh.cies[cie].known_personality =
+			known_personality(vf, &vf->old_eh.cies[cie]);
+	}
+	free(asked);
+	return 0;
+}
+
+static int check_some(struct vf *vf, void *ctx, uint32_t first, uint32_t end)
 {
 	struct ctx x = {.vf = vf};
-	int ret;
+	int ret = 0;
 
-	ret = vf_eh_read(vf, vf->n, true, &vf->new_eh);
+	(void)ctx;
+	for (uint32_t i = first; !ret && i < end; i++)
+		ret = check_piece(&x, &vf->map->pieces[i]);
+	free(x.old_rows.row);
+	free(x.new_rows.row);
+	vf_lsda_fini(&x.old_lsda);
+	vf_lsda_fini(&x.new_lsda);
+	return ret;
+}
+
+/* Pieces that are checked at once. */
+#define VF_GRAIN 1024
+
+int vf_check_unwind(struct vf *vf)
+{
+	int ret = vf_eh_read(vf, vf->n, true, &vf->new_eh);
+
 	if (!ret)
 		ret = check_old_fdes(vf);
 	if (!ret)
 		ret = check_new_bounds(vf);
 	if (!ret)
 		ret = vf_check_lsdas(vf);
-	for (uint32_t i = 0; !ret && i < vf->map->nr_pieces; i++)
-		ret = check_piece(&x, &vf->map->pieces[i]);
-	free(x.old_rows.row);
-	free(x.new_rows.row);
-	vf_lsda_fini(&x.old_lsda);
-	vf_lsda_fini(&x.new_lsda);
+	if (!ret)
+		ret = find_personalities(vf);
+	if (!ret)
+		ret = vf_parallel(vf, vf->map->nr_pieces, VF_GRAIN, check_some, NULL);
 	return ret;
 }

@@ -14,6 +14,7 @@
 
 #include "libprof/counts_calls.h"
 #include "libprof/counts_exact.h"
+#include "libprof/parallel.h"
 
 /* A landing pad runs only when something is thrown: entering there must pay for it. */
 #define PAD_ENTRY_COST 64.0
@@ -37,15 +38,24 @@ bool mp_block_leaves(const struct mp_cfg *cfg, const struct mp_block *block)
 	}
 }
 
-/* What is known beside the samples, and arrays for one function, grown to the largest and used again. */
+/* For one function at a time: arrays grown to the largest and used again. */
 struct scratch {
-	const struct mp_profile *profile;
-	struct mp_calls_evidence more;
-	double transfer_weight; /* as in struct mp_flow */
-	bool unsampled;
 	struct mp_flow_block *blocks;
 	struct mp_flow_edge *edges;
 	uint32_t max_blocks, max_edges;
+	struct mp_counts_stats stats;
+};
+
+/* What is known beside the samples, and where the counts go. */
+struct inference {
+	const struct mp_cfg *cfg;
+	const struct mp_profile *profile;
+	const struct mp_counts_options *options;
+	struct mp_calls_evidence more;
+	double transfer_weight; /* as in struct mp_flow */
+	bool unsampled;
+	struct mp_counts *out;
+	struct scratch scratch[MP_PARALLEL_MAX]; /* of each worker */
 };
 
 static int grow(void *array, uint32_t nr, size_t size)
@@ -74,19 +84,22 @@ static int scratch_grow(struct scratch *s, uint32_t nr_blocks, uint32_t nr_edges
 	return 0;
 }
 
-static void scratch_fini(struct scratch *s)
+static void inference_fini(struct inference *in)
 {
-	free(s->blocks);
-	free(s->edges);
-	mp_calls_evidence_fini(&s->more);
+	for (unsigned int i = 0; i < MP_PARALLEL_MAX; i++) {
+		free(in->scratch[i].blocks);
+		free(in->scratch[i].edges);
+	}
+	mp_calls_evidence_fini(&in->more);
 }
 
-static void edge_fill(const struct mp_cfg *cfg, const struct mp_func *func, uint32_t e,
-		      const struct scratch *scratch, struct mp_flow_edge *out)
+static void edge_fill(const struct inference *in, const struct mp_func *func, uint32_t e,
+		      struct mp_flow_edge *out)
 {
-	const struct mp_edge *edge = &cfg->edges[e];
-	const struct mp_block *from = &cfg->blocks[edge->from], *to = &cfg->blocks[edge->to];
-	bool known = scratch->transfer_weight > 0;
+	const struct mp_edge *edge = &in->cfg->edges[e];
+	const struct mp_block *from = &in->cfg->blocks[edge->from];
+	const struct mp_block *to = &in->cfg->blocks[edge->to];
+	bool known = in->transfer_weight > 0;
 
 	*out = (struct mp_flow_edge){
 		.from = edge->from - func->first_block,
@@ -97,47 +110,46 @@ static void edge_fill(const struct mp_cfg *cfg, const struct mp_func *func, uint
 		.taken = edge->kind == MP_EDGE_TAKEN || edge->kind == MP_EDGE_JUMP,
 		.backward = to->vaddr <= from->vaddr,
 		.counted = known && edge->kind != MP_EDGE_FALL,
-		.transfers = known ? (double)scratch->profile->edge_transfers[e] : 0,
+		.transfers = known ? (double)in->profile->edge_transfers[e] : 0,
 	};
 }
 
-static void block_fill(const struct mp_cfg *cfg, uint32_t b, const struct scratch *scratch,
-		       struct mp_flow_block *out)
+static void block_fill(const struct inference *in, uint32_t b, struct mp_flow_block *out)
 {
-	const struct mp_block *block = &cfg->blocks[b];
-	const struct mp_profile *profile = scratch->profile;
+	const struct mp_block *block = &in->cfg->blocks[b];
+	const struct mp_profile *profile = in->profile;
 	bool pad = (block->flags & MP_BLOCK_LANDING_PAD) && !(block->flags & MP_BLOCK_ENTRY);
 
 	*out = (struct mp_flow_block){
 		.samples = (double)profile->block_samples[b],
 		.nr_insns = block->nr_insns,
 		.entry = mp_block_enters(block),
-		.exit = mp_block_leaves(cfg, block),
+		.exit = mp_block_leaves(in->cfg, block),
 		.entry_cost = pad ? PAD_ENTRY_COST : 0,
 	};
-	if (scratch->more.samples) {
-		out->samples += scratch->more.samples[b];
-		out->more_insns = scratch->more.insns[b];
+	if (in->more.samples) {
+		out->samples += in->more.samples[b];
+		out->more_insns = in->more.insns[b];
 	}
-	if (scratch->transfer_weight > 0) {
+	if (in->transfer_weight > 0) {
 		out->samples += (double)profile->block_leavings[b];
-		out->more_insns += scratch->transfer_weight * profile->block_leavers[b];
+		out->more_insns += in->transfer_weight * profile->block_leavers[b];
 	}
 }
 
-static int func_infer(const struct mp_cfg *cfg, uint32_t f, const struct mp_counts_options *options,
-		      struct scratch *scratch, struct mp_counts *out, struct mp_err *err)
+static int func_infer(const struct inference *in, uint32_t f, struct scratch *scratch,
+		      struct mp_err *err)
 {
-	const struct mp_func *func = &cfg->funcs[f];
-	const struct mp_block *first = &cfg->blocks[func->first_block];
+	const struct mp_func *func = &in->cfg->funcs[f];
+	const struct mp_block *first = &in->cfg->blocks[func->first_block];
 	const struct mp_block *last = first + func->nr_blocks - 1;
 	uint32_t first_edge = first->first_edge;
 	struct mp_flow flow = {
 		.nr_blocks = func->nr_blocks,
 		.nr_edges = last->first_edge + last->nr_edges - first_edge,
-		.layout_prior = options->layout_prior,
-		.unsampled = scratch->unsampled,
-		.transfer_weight = scratch->transfer_weight,
+		.layout_prior = in->options->layout_prior,
+		.unsampled = in->unsampled,
+		.transfer_weight = in->transfer_weight,
 	};
 
 	if (scratch_grow(scratch, flow.nr_blocks, flow.nr_edges))
@@ -145,11 +157,11 @@ static int func_infer(const struct mp_cfg *cfg, uint32_t f, const struct mp_coun
 	flow.blocks = scratch->blocks;
 	flow.edges = scratch->edges;
 	for (uint32_t i = 0; i < flow.nr_blocks; i++)
-		block_fill(cfg, func->first_block + i, scratch, &scratch->blocks[i]);
+		block_fill(in, func->first_block + i, &scratch->blocks[i]);
 	for (uint32_t i = 0; i < flow.nr_edges; i++)
-		edge_fill(cfg, func, first_edge + i, scratch, &scratch->edges[i]);
-	return mp_infer_flow(&flow, options->estimator, out->block + func->first_block,
-			     out->edge + first_edge, err);
+		edge_fill(in, func, first_edge + i, &scratch->edges[i]);
+	return mp_infer_flow(&flow, in->options->estimator, in->out->block + func->first_block,
+			     in->out->edge + first_edge, err);
 }
 
 static bool func_has_evidence(const struct mp_func *func, const uint64_t *samples)
@@ -160,25 +172,51 @@ static bool func_has_evidence(const struct mp_func *func, const uint64_t *sample
 	return false;
 }
 
-static int funcs_infer(const struct mp_cfg *cfg, const struct mp_counts_options *options,
-		       struct scratch *scratch, struct mp_counts *out,
-		       struct mp_counts_stats *stats, struct mp_err *err)
+static int some_infer(void *ctx, unsigned int worker, uint32_t first, uint32_t end,
+		      struct mp_err *err)
 {
-	for (uint32_t f = 0; f < cfg->nr_funcs; f++) {
-		const struct mp_func *func = &cfg->funcs[f];
+	struct inference *in = ctx;
+	struct scratch *scratch = &in->scratch[worker];
+
+	for (uint32_t f = first; f < end; f++) {
+		const struct mp_func *func = &in->cfg->funcs[f];
 		int ret;
 
-		if (!func_has_evidence(func, out->samples))
+		if (!func_has_evidence(func, in->out->samples))
 			continue;
-		ret = func_infer(cfg, f, options, scratch, out, err);
+		ret = func_infer(in, f, scratch, err);
 		if (ret < 0)
 			return ret;
-		stats->nr_funcs++;
-		stats->nr_gave_up += ret == MP_INFER_GAVE_UP;
-		if (func->nr_blocks > stats->largest)
-			stats->largest = func->nr_blocks;
+		scratch->stats.nr_funcs++;
+		scratch->stats.nr_gave_up += ret == MP_INFER_GAVE_UP;
+		if (func->nr_blocks > scratch->stats.largest)
+			scratch->stats.largest = func->nr_blocks;
 	}
 	return 0;
+}
+
+/* So many functions at once: most of a large program's have no samples. */
+#define GRAIN 32
+
+static int funcs_infer(struct inference *in, struct mp_counts_stats *sum, struct mp_err *err)
+{
+	const struct mp_parallel work = {
+		.nr_items = in->cfg->nr_funcs, .grain = GRAIN, .run = some_infer, .ctx = in};
+	int ret;
+
+	for (unsigned int i = 0; i < MP_PARALLEL_MAX; i++)
+		in->scratch[i].stats = (struct mp_counts_stats){0};
+	ret = mp_parallel_for(in->options->nr_threads, &work, err);
+	*sum = (struct mp_counts_stats){0};
+	for (unsigned int i = 0; i < MP_PARALLEL_MAX; i++) {
+		const struct mp_counts_stats *stats = &in->scratch[i].stats;
+
+		sum->nr_funcs += stats->nr_funcs;
+		sum->nr_gave_up += stats->nr_gave_up;
+		if (stats->largest > sum->largest)
+			sum->largest = stats->largest;
+	}
+	return ret;
 }
 
 /* How often each block was seen, by a sample or by what came in and went out. */
@@ -224,12 +262,13 @@ int mp_counts_build(const struct mp_cfg *cfg, const struct mp_profile *profile,
 	static const struct mp_counts_options defaults = {
 		.estimator = MP_ESTIMATE_POISSON, .layout_prior = true, .call_graph = true};
 	struct mp_counts_stats sum = {0};
-	struct scratch scratch = {.profile = profile};
+	struct inference in = {.cfg = cfg, .profile = profile, .out = out};
 	bool again;
 	int ret = 0;
 
 	*out = (struct mp_counts){0};
 	options = options ? options : &defaults;
+	in.options = options;
 	if (profile->nr_blocks != cfg->nr_blocks)
 		return mp_err_set(err, EINVAL, "profile of %u blocks for a program of %u",
 				  profile->nr_blocks, cfg->nr_blocks);
@@ -251,21 +290,20 @@ int mp_counts_build(const struct mp_cfg *cfg, const struct mp_profile *profile,
 	 * transfers, which say what calls did and more: what one of them is worth beside a sample
 	 * is found by the first. Once where there are transfers only.
 	 */
-	scratch.unsampled = !profile->nr_samples && profile->nr_transfers;
-	scratch.transfer_weight = scratch.unsampled;
-	again = profile->nr_transfers ? !scratch.unsampled : options->call_graph;
-	ret = funcs_infer(cfg, options, &scratch, out, &sum, err);
+	in.unsampled = !profile->nr_samples && profile->nr_transfers;
+	in.transfer_weight = in.unsampled;
+	again = profile->nr_transfers ? !in.unsampled : options->call_graph;
+	ret = funcs_infer(&in, &sum, err);
 	if (!ret && again) {
 		if (profile->nr_transfers)
-			scratch.transfer_weight = transfers_weigh(cfg, profile, out);
-		else if (mp_calls_weigh(cfg, out, &scratch.more))
+			in.transfer_weight = transfers_weigh(cfg, profile, out);
+		else if (mp_calls_weigh(cfg, out, &in.more))
 			ret = mp_err_set(err, ENOMEM, "out of memory");
-		sum = (struct mp_counts_stats){0};
 		if (!ret)
-			ret = funcs_infer(cfg, options, &scratch, out, &sum, err);
+			ret = funcs_infer(&in, &sum, err);
 	}
 out:
-	scratch_fini(&scratch);
+	inference_fini(&in);
 	if (ret < 0) {
 		mp_counts_fini(out);
 		return ret;

@@ -29,6 +29,7 @@ struct mp_counts_options {
 	bool layout_prior;
 	bool call_graph; /* a function is entered as often as its call sites run */
 	bool exact; /* everything was counted; where transfers were, too, nothing is inferred */
+	unsigned int nr_threads; /* as mp_parallel_for() takes it; the counts do not depend on it */
 };
 
 struct mp_counts_stats {

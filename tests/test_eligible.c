@@ -21,7 +21,7 @@ static struct me_eligible judge(struct fixture *f)
 	struct me_eligible out;
 	struct mp_err err;
 
-	ck_assert_int_eq(me_eligible_functions(f->cfg, &out, &err), 0);
+	ck_assert_int_eq(me_eligible_functions(f->cfg, 1, &out, &err), 0);
 	return out;
 }
 

@@ -29,7 +29,7 @@ static int emit(struct fixture *f, uint64_t seed, struct me_emitted *out, struct
 	uint8_t *movable = calloc(f->cfg->nr_funcs + 1, 1);
 
 	ck_assert_ptr_nonnull(movable);
-	ck_assert_int_eq(me_eligible_functions(f->cfg, &eligible, err), 0);
+	ck_assert_int_eq(me_eligible_functions(f->cfg, 1, &eligible, err), 0);
 	for (uint32_t i = 0; i < f->cfg->nr_funcs; i++)
 		movable[i] = eligible.verdict[i] == ME_ELIGIBLE;
 	me_eligible_fini(&eligible);

@@ -131,7 +131,7 @@ static void real_build(struct real *r, const char *command, uint32_t seed,
 	ck_assert_int_eq(mp_profile_build(r->cfg, NULL, 0, &r->profile, &err), 0);
 	invent_samples(r, seed);
 	ck_assert_int_eq(mp_counts_build(r->cfg, r->profile, NULL, &r->counts, NULL, &err), 0);
-	ck_assert_int_eq(me_eligible_functions(r->cfg, &r->eligible, &err), 0);
+	ck_assert_int_eq(me_eligible_functions(r->cfg, 1, &r->eligible, &err), 0);
 	r->movable = calloc(r->cfg->nr_funcs + 1, 1);
 	for (uint32_t f = 0; f < r->cfg->nr_funcs; f++)
 		r->movable[f] = r->eligible.verdict[f] == ME_ELIGIBLE;

@@ -56,7 +56,7 @@ static bool prepare(const char *path, struct program *p)
 	if (!read_file(path, p) ||
 	    mp_elf_open_memory(path, p->bytes, p->size, MP_ELF_ALL, &p->elf, &err) ||
 	    mp_cfg_build(p->elf, NULL, &p->cfg, &err) ||
-	    me_eligible_functions(p->cfg, &eligible, &err))
+	    me_eligible_functions(p->cfg, 1, &eligible, &err))
 		return false;
 	movable = malloc(p->cfg->nr_funcs + 1);
 	for (uint32_t f = 0; movable && f < p->cfg->nr_funcs; f++)

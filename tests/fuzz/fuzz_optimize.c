@@ -49,7 +49,7 @@ static bool optimise(const struct mp_elf *elf, struct bytes *out)
 	bool done = false;
 
 	if (me_eligible_file(elf, &err) || mp_cfg_build(elf, NULL, &cfg, &err) ||
-	    me_eligible_functions(cfg, &eligible, &err))
+	    me_eligible_functions(cfg, 1, &eligible, &err))
 		goto out;
 	movable = malloc(cfg->nr_funcs + 1);
 	for (uint32_t f = 0; movable && f < cfg->nr_funcs; f++)
