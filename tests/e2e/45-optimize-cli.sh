@@ -92,7 +92,7 @@ runs stock.fast "a stock file"
 ends 0 "--help" --help
 says out.txt '^Usage: morph-optimize' "--help"
 for o in --output --dry-run --db --report --min-samples --since --block-order --function-order \
-	--estimator --exact-profile --no-tail-duplication --huge-pages --fetch-line --keep-fluff --list-patches --all --stress-layout; do
+	--estimator --exact-profile --no-tail-duplication --huge-pages --fetch-line --keep-fluff --list-patches --all --stress-layout --threads; do
 	says out.txt "$o" "--help"
 	grep -q -e "Fl $(sed 's/^-//' <<<"$o")" "$root/Documentation/morph-optimize.1" ||
 		fail "the manual page does not know $o"
