@@ -193,21 +193,30 @@ static int append(struct md_import_module *m, uint64_t vaddr, uint64_t count, st
 int md_import_add(struct md_import *import, uint32_t index, uint64_t vaddr, uint64_t count,
 		  struct mp_err *err)
 {
+	const struct md_import_module *m = &import->modules[index];
+
+	/* No code there: the file is not the one that ran. */
+	if (m->why < 0 && m->elf && !mp_elf_is_code(m->elf, vaddr))
+		return md_import_add_unattributed(import, MP_UNATTR_NO_MAPPING, count, err);
+	return md_import_add_original(import, index,
+				      m->map ? mp_map_original(m->map, vaddr) : vaddr, count, err);
+}
+
+int md_import_add_original(struct md_import *import, uint32_t index, uint64_t vaddr, uint64_t count,
+			   struct mp_err *err)
+{
 	struct md_import_module *m = &import->modules[index];
 	int r;
 
 	if (m->why >= 0)
 		return md_import_add_unattributed(import, (enum mp_unattributed)m->why, count, err);
-	/* No code there: the file is not the one that ran. */
-	if (m->elf && !mp_elf_is_code(m->elf, vaddr))
-		return md_import_add_unattributed(import, MP_UNATTR_NO_MAPPING, count, err);
 	if (!count)
 		return 0;
 	import->ledger.attributed += count;
 	r = grow(&import->ledger.emitted, count, err);
 	if (r)
 		return r;
-	return append(m, m->map ? mp_map_original(m->map, vaddr) : vaddr, count, err);
+	return append(m, vaddr, count, err);
 }
 
 /* ---- store --------------------------------------------------------------------------------- */

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
  * import - counts of another profiler on their way into the store: modules by file, counts per
- * address, transfers of control, a ledger. The parsers (import_callgrind, import_fdata,
- * import_perf) fill it; stats_import stores it.
+ * address, transfers of control, a ledger. The parsers (import_callgrind, import_counters,
+ * import_fdata, import_perf) fill it; stats_import stores it.
  */
 #ifndef MD_IMPORT_H
 #define MD_IMPORT_H
@@ -11,6 +11,7 @@
 #include <stdint.h>
 #include <stdio.h>
 
+#include "libprof/edge_solve.h"
 #include "libprof/elf.h"
 #include "libprof/err.h"
 #include "libprof/insn.h"
@@ -55,6 +56,9 @@ struct md_import {
 	struct mp_ledger ledger;
 	struct md_import_transfers transfers;
 	struct mp_session session; /* collector, why, event, rate */
+	/* Of counters alone: functions that have some, and how far they agree. */
+	uint32_t nr_counted_funcs;
+	struct mp_edge_discrepancy discrepancy;
 };
 
 struct md_import *md_import_new(void);
@@ -70,6 +74,9 @@ int md_import_find_kernel(struct md_import *import, const struct mp_id *id, cons
 /* @count samples at @vaddr of the module's file: counted, or unattributed with the reason. */
 int md_import_add(struct md_import *import, uint32_t index, uint64_t vaddr, uint64_t count,
 		  struct mp_err *err);
+/* The same, but @vaddr is the original's, where the file is an optimised one. */
+int md_import_add_original(struct md_import *import, uint32_t index, uint64_t vaddr, uint64_t count,
+			   struct mp_err *err);
 int md_import_add_unattributed(struct md_import *import, enum mp_unattributed why, uint64_t count,
 			       struct mp_err *err);
 int md_import_add_lost(struct md_import *import, enum mp_lost why, uint64_t count,
@@ -82,6 +89,9 @@ int md_import_add_lost(struct md_import *import, enum mp_lost why, uint64_t coun
  */
 int md_import_add_transfer(struct md_import *import, uint32_t index, uint64_t from, uint64_t to,
 			   uint64_t count, uint64_t mispredicted, struct mp_err *err);
+/* The same of the original's transfer, which is known to be one. */
+int md_import_add_original_transfer(struct md_import *import, uint32_t index, uint64_t from,
+				    uint64_t to, uint64_t count, struct mp_err *err);
 /* Others; @why: the member of @import->transfers that says why. */
 int md_import_drop_transfer(struct md_import *import, uint64_t *why, uint64_t count,
 			    struct mp_err *err);
@@ -116,6 +126,12 @@ int md_lines_fail(const struct md_lines *lines, struct mp_err *err, const char *
 	__attribute__((format(printf, 3, 4)));
 
 int md_import_callgrind(struct md_import *import, struct md_lines *lines, struct mp_err *err);
+/*
+ * Files of counts, @nr of them added up; "-" is standard input. @binary: the instrumented file.
+ * Return: 0, -ENOENT not instrumented, -EBADMSG damaged, or counts of another file, -EOVERFLOW.
+ */
+int md_import_counters(struct md_import *import, const char *const *paths, size_t nr,
+		       const char *binary, struct mp_err *err);
 /* @binary: what was profiled; the file itself does not say. */
 int md_import_fdata(struct md_import *import, struct md_lines *lines, const char *binary,
 		    struct mp_err *err);

@@ -228,6 +228,15 @@ int md_import_add_transfer(struct md_import *import, uint32_t index, uint64_t fr
 	return r ? r : append(m, &edge, err);
 }
 
+int md_import_add_original_transfer(struct md_import *import, uint32_t index, uint64_t from,
+				    uint64_t to, uint64_t count, struct mp_err *err)
+{
+	const struct mp_edge_count edge = {.from = from, .to = to, .count = count};
+	int r = md_import_drop_transfer(import, &import->transfers.counted, count, err);
+
+	return r || !count ? r : append(&import->modules[index], &edge, err);
+}
+
 void md_import_forget_transfers(struct md_import *import)
 {
 	for (uint32_t i = 0; i < import->nr_modules; i++)

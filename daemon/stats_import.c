@@ -1,38 +1,46 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * stats_import - the command "import": callgrind's exact counts, BOLT's fdata, or the text of perf
- * script, into the store. Decides which of them a file is; one that does not parse leaves no trace.
+ * stats_import - the command "import": callgrind's exact counts, an instrumented program's, BOLT's
+ * fdata, or the text of perf script, into the store. Decides which of them a file is; one that does
+ * not parse leaves no trace.
  */
 #include <ctype.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "daemon/import.h"
 #include "daemon/interrupt.h"
 #include "daemon/stats.h"
+#include "libprof/counts_file.h"
 #include "libprof/progress.h"
 
 enum format {
 	FORMAT_GUESS,
 	FORMAT_CALLGRIND,
+	FORMAT_COUNTERS,
 	FORMAT_FDATA,
 	FORMAT_PERF
 };
 
-static const char *const format_names[] = {
-	[FORMAT_CALLGRIND] = "callgrind", [FORMAT_FDATA] = "fdata", [FORMAT_PERF] = "perf"};
+static const char *const format_names[] = {[FORMAT_CALLGRIND] = "callgrind",
+					   [FORMAT_COUNTERS] = "counters",
+					   [FORMAT_FDATA] = "fdata",
+					   [FORMAT_PERF] = "perf"};
 
 struct options {
 	struct md_stats *stats;
 	enum format format;
 	const char *event;
 	const char *binary;
-	const char *file;
+	const char **files;
+	size_t nr_files;
 };
 
 enum {
@@ -43,11 +51,27 @@ enum {
 
 static const struct argp_option option_table[] = {
 	{"format", KEY_FORMAT, "FORMAT", 0,
-	 "callgrind, fdata or perf; as the file looks by default", 0},
-	{"binary", KEY_BINARY, "FILE", 0, "fdata: the program or library that was profiled", 0},
+	 "callgrind, counters, fdata or perf; as the file looks by default", 0},
+	{"binary", KEY_BINARY, "FILE", 0,
+	 "counters: the instrumented program or library; fdata: the one that was profiled", 0},
 	{"event", KEY_EVENT, "NAME", 0, "perf: take only samples of this event", 0},
 	{0},
 };
+
+/* Of all formats the only one that is not text. */
+static bool is_counters(const struct options *o)
+{
+	bool from_stdin = !strcmp(o->files[0], "-"), is;
+	int fd;
+
+	if (o->format)
+		return o->format == FORMAT_COUNTERS;
+	fd = from_stdin ? STDIN_FILENO : open(o->files[0], O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+	is = fd >= 0 && mp_counts_file_is(fd);
+	if (fd >= 0 && !from_stdin)
+		close(fd);
+	return is;
+}
 
 static error_t parse(int key, char *arg, struct argp_state *state)
 {
@@ -60,14 +84,20 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 			if (!strcmp(arg, format_names[i]))
 				o->format = (enum format)i;
 		if (!o->format)
-			argp_error(state, "--format=%s: none of callgrind, fdata, perf", arg);
+			argp_error(state, "--format=%s: none of callgrind, counters, fdata, perf",
+				   arg);
 		return 0;
 	case KEY_BINARY: o->binary = arg; return 0;
 	case KEY_EVENT: o->event = arg; return 0;
 	case ARGP_KEY_ARG:
-		if (o->file)
-			argp_error(state, "%s: one file at a time", arg);
-		o->file = arg;
+		o->files = reallocarray(o->files, o->nr_files + 1, sizeof(*o->files));
+		if (!o->files)
+			argp_failure(state, MD_EXIT_FAILED, ENOMEM, "%s", arg);
+		o->files[o->nr_files++] = arg;
+		return 0;
+	case ARGP_KEY_SUCCESS:
+		if (o->nr_files > 1 && !is_counters(o))
+			argp_error(state, "%s: one file at a time", o->files[1]);
 		return 0;
 	case ARGP_KEY_NO_ARGS: argp_error(state, "which file? - is standard input"); return EINVAL;
 	default: return ARGP_ERR_UNKNOWN;
@@ -78,9 +108,11 @@ static const struct argp_child children[] = {{&md_stats_common_argp, 0, NULL, 0}
 static const struct argp argp = {
 	option_table,
 	parse,
-	"FILE",
+	"FILE...",
 	"Add what another profiler counted.\v"
 	"callgrind:  valgrind --tool=callgrind --dump-instr=yes --collect-jumps=yes CMD\n"
+	"counters:   what programs counted that morph-optimize --instrument=edges made; say "
+	"--binary=FILE, and any number of their files\n"
 	"fdata:      of perf2bolt, merge-fdata or a program that llvm-bolt -instrument made; say "
 	"--binary=FILE\n"
 	"perf:       perf script -G -F comm,pid,tid,time,event,ip,sym,dso --show-mmap-events "
@@ -152,20 +184,41 @@ static int read_fdata(struct md_import *import, const struct options *o, struct 
 	return r ? r : check_fit(import, lines, o->binary, err);
 }
 
+static int read_counters(struct md_import *import, const struct options *o, const char *name,
+			 struct mp_err *err)
+{
+	struct mp_session *s = &import->session;
+
+	if (!o->binary)
+		return mp_err_set(err, EINVAL,
+				  "%s: counters do not say of which file: --binary=FILE", name);
+	if (o->nr_files > 1)
+		snprintf(s->why, sizeof(s->why), "counters from %.100s and %zu more", name,
+			 o->nr_files - 1);
+	else
+		snprintf(s->why, sizeof(s->why), "counters from %.100s", name);
+	return md_import_counters(import, (const char *const *)o->files, o->nr_files, o->binary,
+				  err);
+}
+
 static int read_file(struct md_import *import, const struct options *o, struct md_lines *lines,
 		     struct mp_err *err)
 {
 	struct mp_session *s = &import->session;
 	enum format format = o->format;
-	int r = format ? 0 : guess(lines, &format, err);
+	int r;
 
+	strcpy(s->collector, "import");
+	if (is_counters(o))
+		return read_counters(import, o, lines->name, err);
+	r = format ? 0 : guess(lines, &format, err);
 	if (r)
 		return r;
 	if (o->binary && format != FORMAT_FDATA)
 		return mp_err_set(err, EINVAL,
-				  "%s: --binary is for fdata: this says its files itself",
+				  "%s: --binary is for counters and fdata: this says its files "
+				  "itself",
 				  lines->name);
-	strcpy(s->collector, "import");
 	if (format == FORMAT_FDATA)
 		return read_fdata(import, o, lines, err);
 	if (format == FORMAT_PERF) {
@@ -224,6 +277,36 @@ static void print_transfers(const struct md_import_transfers *t, size_t nr_modul
 			printf("%" PRIu64 " %s\n", fates[i].nr, fates[i].text);
 }
 
+static json_t *counters_json(const struct md_import *import)
+{
+	const struct mp_edge_discrepancy *d = &import->discrepancy;
+	json_t *object = json_object();
+
+	json_object_set_new(object, "nr_functions", json_integer(import->nr_counted_funcs));
+	json_object_set_new(object, "nr_ran", json_integer(d->nr_ran));
+	json_object_set_new(object, "nr_unequal", json_integer(d->nr_unequal));
+	json_object_set_new(object, "spare", json_integer((json_int_t)d->spare));
+	json_object_set_new(object, "missed", json_integer((json_int_t)d->missed));
+	json_object_set_new(object, "negative", json_integer((json_int_t)d->negative));
+	json_object_set_new(object, "edges", json_integer((json_int_t)d->total));
+	return object;
+}
+
+/* What no longjmp, exception, exit or lost count leaves equal is said, be it 0. */
+static void print_counters(const struct md_import *import)
+{
+	const struct mp_edge_discrepancy *d = &import->discrepancy;
+
+	printf("%u of %u functions with counters ran; in %u of them not all that comes in goes "
+	       "out\n",
+	       d->nr_ran, import->nr_counted_funcs, d->nr_unequal);
+	if (d->spare || d->missed)
+		printf("%" PRIu64 " of %" PRIu64 " at spare counters missed (%.4f %%)\n", d->missed,
+		       d->spare, 100.0 * (double)d->missed / (double)(d->spare ? d->spare : 1));
+	if (d->negative)
+		printf("%" PRIu64 " would be negative, and are 0\n", d->negative);
+}
+
 static int report(struct md_stats *stats, const struct md_import *import)
 {
 	const struct mp_ledger *l = &import->ledger;
@@ -237,6 +320,8 @@ static int report(struct md_stats *stats, const struct md_import *import)
 		nr_either += import->modules[i].nr || import->modules[i].nr_edges;
 	}
 	if (!stats->json) {
+		if (import->nr_counted_funcs)
+			print_counters(import);
 		if (t->seen || t->nr_skipped)
 			print_transfers(t, nr_with_edges);
 		if (!l->emitted)
@@ -263,6 +348,7 @@ static int report(struct md_stats *stats, const struct md_import *import)
 	json_object_set_new(root, "lost", json_integer((json_int_t)l->lost[MP_LOST_RING_FULL]));
 	json_object_set_new(root, "nr_modules", json_integer((json_int_t)nr_either));
 	json_object_set_new(root, "transfers", transfers_json(t));
+	json_object_set_new(root, "counters", counters_json(import));
 	return md_stats_json_print(root);
 }
 
@@ -312,14 +398,16 @@ int md_stats_import(struct md_stats *stats, int argc, char **argv)
 	int r;
 
 	md_stats_parse(&argp, argc, argv, &o);
-	from_stdin = !strcmp(o.file, "-");
-	lines.name = from_stdin ? "standard input" : o.file;
-	lines.file = from_stdin ? stdin : fopen(o.file, "re");
-	if (!lines.file)
-		return md_stats_fail("%s: %s", o.file, strerror(errno));
+	from_stdin = !strcmp(o.files[0], "-");
+	lines.name = from_stdin ? "standard input" : o.files[0];
+	lines.file = from_stdin ? stdin : fopen(o.files[0], "re");
+	if (!lines.file) {
+		r = md_stats_fail("%s: %s", o.files[0], strerror(errno));
+		goto out;
+	}
 	if (!fstat(fileno(lines.file), &st) && S_ISDIR(st.st_mode)) {
-		fclose(lines.file);
-		return md_stats_fail("%s: is a directory", o.file);
+		r = md_stats_fail("%s: is a directory", o.files[0]);
+		goto out_file;
 	}
 	when_s = time_of(lines.file, time(NULL));
 	mp_progress_start("morph-stats", true);
@@ -335,7 +423,10 @@ int md_stats_import(struct md_stats *stats, int argc, char **argv)
 		r = import_into(stats, import, when_s);
 	md_import_free(import);
 	free(lines.line);
+out_file:
 	if (!from_stdin)
 		fclose(lines.file);
+out:
+	free(o.files);
 	return r;
 }

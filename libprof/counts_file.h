@@ -8,7 +8,10 @@
 #ifndef MP_COUNTS_FILE_H
 #define MP_COUNTS_FILE_H
 
+#include <stdbool.h>
 #include <stdint.h>
+
+#include "libprof/err.h"
 
 #define MP_COUNTS_FILE_MAGIC	    "MORPHCNT"
 #define MP_COUNTS_FILE_VERSION	    1
@@ -21,5 +24,15 @@ struct mp_counts_file_header {
 	uint64_t counters_bytes; /* a multiple of 4096 */
 	uint64_t table_hash;	 /* mp_edge_table_hash() of the file whose counters these are */
 };
+
+/* True where @fd is at the beginning of such a file, to which it can return; it stays there. */
+bool mp_counts_file_is(int fd);
+/*
+ * mp_counts_file_add - add what @fd, at its beginning, counted to @counters, @nr of them.
+ * @table_hash: of the instrumented file. That it may be running still is no matter.
+ * Return: 0, -EBADMSG no such file, a damaged one, or another file's, -EOVERFLOW, -errno.
+ */
+int mp_counts_file_add(const char *name, int fd, uint64_t table_hash, uint64_t *counters,
+		       uint32_t nr, struct mp_err *err);
 
 #endif

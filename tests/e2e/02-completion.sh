@@ -83,7 +83,7 @@ offers "${commands% }" morph-stats ''
 offers "run" morphd ''
 
 # ---- values: what a person gets to see
-offers "callgrind fdata perf" morph-stats import --format=
+offers "callgrind counters fdata perf" morph-stats import --format=
 offers "callgrind" morph-stats import --format=ca
 offers "callgrind" morph-stats import --format ca
 offers "folded callgrind pprof json fdata autofdo order" morph-stats export --format=

@@ -1,5 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Any bytes as a table of counted edges: refused or read, and then written back the same. */
+/*
+ * Any bytes as a table of counted edges: refused or read, and then written back the same. And the
+ * same bytes as its counters: solved, or refused.
+ */
+#include "libprof/edge_solve.h"
 #include "libprof/edge_table.h"
 
 #include <stdint.h>
@@ -39,6 +43,21 @@ static int read_bytes(uint8_t *bytes, size_t size, struct mp_edge_table **table)
 	return mp_edge_table_read(&elf, table, NULL);
 }
 
+static void solve(const struct mp_edge_table *table, const uint8_t *data, size_t size)
+{
+	uint64_t *counters = calloc((size_t)table->nr_counters + 1, sizeof(*counters));
+	struct mp_edge_counts counts;
+
+	for (size_t i = 0; size && i < table->nr_counters * sizeof(*counters); i++)
+		((uint8_t *)counters)[i] = data[i % size];
+	/* A file of counts cannot have made it up that nothing is lost. */
+	if (!mp_edge_solve(table, counters, &counts, NULL) && counts.discrepancy.missed &&
+	    !counts.discrepancy.nr_unequal)
+		abort();
+	mp_edge_counts_fini(&counts);
+	free(counters);
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	struct mp_edge_table *table, *again;
@@ -52,6 +71,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	if (!read_bytes(bytes, size + 8, &table)) {
 		uint8_t *written;
 
+		solve(table, data, size);
 		if (mp_edge_table_encode(table, &written, &size, NULL) ||
 		    read_bytes(written, size, &again) || !same(table, again))
 			abort();
