@@ -168,7 +168,7 @@ static void read_database(void)
 	mp_store_close(store);
 }
 
-/* morph-stats merge: into a database in memory, which is sound before and after. */
+/* morph-stats merge: into a database without a name, which is sound before and after. */
 static void merge_database(void)
 {
 	struct mp_merge_stats stats = {0};
@@ -178,7 +178,7 @@ static void merge_database(void)
 
 	if (mp_store_open(path, MP_STORE_READ, &in, &err))
 		return;
-	if (mp_store_open(":memory:", MP_STORE_WRITE, &out, &err) || mp_store_begin(out, &err))
+	if (mp_store_open("", MP_STORE_WRITE, &out, &err) || mp_store_begin(out, &err))
 		die(err.msg);
 	if (!mp_store_begin(in, &err)) {
 		ret = mp_store_merge(out, in, false, &stats, &err);

@@ -76,22 +76,25 @@ static bool is_in(const struct mp_section *sec, uint64_t off)
 	return sec && sec->type != SHT_NOBITS && off - sec->off < sec->size;
 }
 
-/* Mapped, no code, and not touched by the editor: then as it was. The build-id is but a name. */
+/*
+ * Of the original, mapped, no code, and not touched by the editor: then as it was. The build-id is but
+ * a name. What is new may be said in several ways.
+ */
 static bool must_stay(const struct pair *p, uint64_t off)
 {
-	const struct mp_elf *good = p->good;
+	const struct mp_elf *good = p->good, *original = p->original;
 
 	if (off < sizeof(Elf64_Ehdr) ||
 	    off - good->ehdr.e_phoff < good->nr_phdrs * sizeof(Elf64_Phdr) ||
 	    is_in(mp_elf_section(good, ".dynamic"), off))
 		return true;
 	if (off >= p->program.size || p->program.data[off] != p->output.data[off] ||
-	    is_in(mp_elf_section(good, ".note.gnu.build-id"), off))
+	    is_in(mp_elf_section(original, ".note.gnu.build-id"), off))
 		return false;
-	for (uint32_t i = 1; i < good->nr_sections; i++)
-		if (is_in(&good->sections[i], off))
-			return (good->sections[i].flags & SHF_ALLOC) &&
-			       !(good->sections[i].flags & SHF_EXECINSTR);
+	for (uint32_t i = 1; i < original->nr_sections; i++)
+		if (is_in(&original->sections[i], off))
+			return (original->sections[i].flags & SHF_ALLOC) &&
+			       !(original->sections[i].flags & SHF_EXECINSTR);
 	return false;
 }
 
