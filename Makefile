@@ -264,7 +264,8 @@ $(O)/runtime/runtime_blob.h: $(O)/runtime/at-0x10000.bin $(O)/runtime/at-0x76543
 	$(Q)cmp $^ || { echo "editor/runtime: needs relocations" >&2; exit 1; }
 	$(Q)od -An -v -tx1 $< | sed 's/ \([0-9a-f]*\)/0x\1, /g' > $@
 
-$(O)/obj/editor/runtime.o $(O)/fuzz/obj/editor/runtime.o: $(O)/runtime/runtime_blob.h
+$(O)/obj/editor/runtime.o $(O)/fuzz/obj/editor/runtime.o $(O)/fuzz-afl/obj/editor/runtime.o: \
+	$(O)/runtime/runtime_blob.h
 .SECONDARY: $(RUNTIME_OBJS)
 -include $(RUNTIME_OBJS:.o=.d)
 
