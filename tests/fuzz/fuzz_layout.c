@@ -175,6 +175,7 @@ static void optimise(const struct program *p, const uint8_t options[3])
 		.layout_prior = options[0] & 2,
 		.call_graph = options[0] & 4,
 		.exact = options[0] & 8,
+		.nr_threads = 1,
 	};
 	struct me_layout_options layout = {
 		.block_order = options[1] % ME_NR_ORDERS,
@@ -184,6 +185,7 @@ static void optimise(const struct program *p, const uint8_t options[3])
 		.line_log2 = options[2] & 0x80 ? 6 : 0,
 		/* Seldom: such a file is of megabytes. */
 		.huge_pages = (options[2] & 0x70) == 0x50,
+		.nr_threads = 1,
 	};
 	struct mp_profile *profile = NULL;
 	struct me_prediction prediction;

@@ -68,7 +68,7 @@ uint8_t *rewrite_movable(const struct mp_cfg *cfg)
 	uint8_t *movable = NULL;
 	uint32_t nr = 0;
 
-	if (!me_eligible_functions(cfg, &eligible, NULL))
+	if (!me_eligible_functions(cfg, 1, &eligible, NULL))
 		movable = malloc(cfg->nr_funcs + 1);
 	for (uint32_t f = 0; movable && f < cfg->nr_funcs; f++) {
 		movable[f] = eligible.verdict[f] == ME_ELIGIBLE;
