@@ -27,6 +27,8 @@ static const uint8_t nops[9][9] = {
 	{0x66, 0x0f, 0x1f, 0x84, 0x00, 0x00, 0x00, 0x00, 0x00},
 };
 
+static const uint8_t endbr64[] = {0xf3, 0x0f, 0x1e, 0xfa};
+
 static void pad(uint8_t *bytes, uint64_t size, bool fallen_into)
 {
 	if (!fallen_into) {
@@ -86,6 +88,25 @@ static int write_pointers(const struct mp_cfg *cfg, const struct me_placement *p
 	return 0;
 }
 
+/* [lock] incq counter(%rip): touches no register, and of the flags all but the carry. */
+static int write_count(const struct me_placement *placement, const struct me_copy *copy,
+		       uint8_t *out)
+{
+	uint64_t counter =
+		placement->counters + 8 * (uint64_t)placement->stubs[copy->stub - 1].counter;
+
+	if (copy->endbr64) {
+		memcpy(out, endbr64, sizeof(endbr64));
+		out += sizeof(endbr64);
+	}
+	if (placement->atomic)
+		*out++ = 0xf0;
+	*out++ = 0x48;
+	*out++ = 0xff;
+	*out++ = 0x05;
+	return me_put_rel32(out, copy->new_vaddr + copy->body_size, counter) ? 0 : -ERANGE;
+}
+
 static int write_body(const struct mp_cfg *cfg, const struct me_placement *placement,
 		      const struct me_copy *copy, uint8_t *out)
 {
@@ -143,7 +164,7 @@ static int write_end(const struct mp_cfg *cfg, const struct me_placement *placem
 			vaddr += 2;
 		}
 		rc = put_branch(out, vaddr, copy->long_branch,
-				me_place_of(cfg, placement, copy->branch_target));
+				me_place_from(cfg, placement, copy, copy->branch_target));
 		if (rc)
 			return rc;
 		out += copy->long_branch ? 4 : 1;
@@ -152,7 +173,7 @@ static int write_end(const struct mp_cfg *cfg, const struct me_placement *placem
 		*out++ = copy->long_jump ? 0xe9 : 0xeb;
 		vaddr += copy->long_jump ? 5 : 2;
 		return put_branch(out, vaddr, copy->long_jump,
-				  me_place_of(cfg, placement, copy->jump_target));
+				  me_place_from(cfg, placement, copy, copy->jump_target));
 	}
 	return 0;
 }
@@ -169,8 +190,9 @@ int me_copy_write(const struct mp_cfg *cfg, const struct me_placement *placement
 		int rc;
 
 		pad(text + (written - placement->base), copy->new_vaddr - written, falls);
-		rc = write_body(cfg, placement, copy, out);
-		if (!rc)
+		rc = copy->stub ? write_count(placement, copy, out)
+				: write_body(cfg, placement, copy, out);
+		if (!rc && !copy->stub)
 			rc = write_pointers(cfg, placement, pointers, copy, out);
 		if (!rc)
 			rc = write_end(cfg, placement, copy, out);

@@ -67,7 +67,7 @@ int me_moves_init(struct me_moves *out, const struct mp_cfg *cfg,
 		struct me_move *m = &out->by_old[out->nr];
 
 		/* A jump that was dropped left nothing. */
-		if (!copy->new_size || !block->size)
+		if (!copy->new_size || !block->size || copy->stub)
 			continue;
 		*m = (struct me_move){
 			.old_vaddr = block->vaddr,

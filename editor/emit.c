@@ -15,8 +15,10 @@
 #include "editor/dynsym.h"
 #include "editor/sections.h"
 #include "editor/segment.h"
+#include "editor/start.h"
 #include "editor/symbols.h"
 #include "editor/unwind.h"
+#include "libprof/edge_table.h"
 #include "libprof/map.h"
 
 struct emitter {
@@ -31,6 +33,10 @@ struct emitter {
 	uint8_t *note;
 	size_t note_size;
 	uint64_t unwind_vaddr, note_vaddr;
+	const struct me_plan *plan;
+	struct me_start start; /* these of an instrumented output */
+	uint64_t runtime_vaddr;
+	uint32_t table_section;
 	uint8_t *head; /* private copy of [0, segment.old_end) */
 	uint8_t *body; /* the new segment */
 	size_t body_size;
@@ -73,7 +79,14 @@ static int build_unwind(struct emitter *e, struct mp_err *err)
 	for (uint32_t i = 0; i < nr; i++) {
 		const struct me_copy *copy = &e->placement.copies[i];
 
-		placed[i] = (struct me_placed){copy->new_vaddr, copy->new_size, copy->block, 0};
+		placed[i] = (struct me_placed){
+			.new_vaddr = copy->new_vaddr,
+			.new_size = copy->new_size,
+			.block = copy->block,
+			.stub = copy->stub,
+			.passed_by = e->placement.nr_stubs &&
+				     e->placement.of_block[copy->block] != i,
+		};
 		if (copy->falls && i + 1 < nr)
 			placed[i].padding =
 				(uint32_t)(copy[1].new_vaddr - copy->new_vaddr) - copy->new_size;
@@ -97,8 +110,8 @@ static int build_map(struct emitter *e, struct mp_err *err)
 		const struct me_copy *copy = &e->placement.copies[i];
 		const struct mp_block *block = &e->cfg->blocks[copy->block];
 
-		map.pieces[i] = (struct mp_map_piece){copy->new_vaddr, copy->new_size, block->size,
-						      block->vaddr};
+		map.pieces[i] = (struct mp_map_piece){copy->new_vaddr, copy->new_size,
+						      copy->stub ? 0 : block->size, block->vaddr};
 	}
 	rc = mp_map_encode(&map, &e->note, &e->note_size, err);
 	free(map.pieces);
@@ -110,6 +123,10 @@ static int build_map(struct emitter *e, struct mp_err *err)
 static int build_body(struct emitter *e, struct mp_err *err)
 {
 	e->body_size = e->note_vaddr + e->note_size - e->segment.vaddr;
+	if (e->plan->nr_stubs) {
+		e->runtime_vaddr = round_up(e->note_vaddr + e->note_size, 16);
+		e->body_size = e->runtime_vaddr + me_start_size() - e->segment.vaddr;
+	}
 	e->body = calloc(1, e->body_size);
 	if (!e->body)
 		return mp_err_set(err, ENOMEM, "out of memory");
@@ -194,8 +211,12 @@ static int build_head(struct emitter *e, struct mp_err *err)
 	e->out->patches.nr_pointers += me_dynsym_write(e->cfg, &e->placement, &e->pointers,
 						       &e->sections, e->head, e->segment.old_end);
 	write_phdrs(e);
+	if (e->plan->nr_stubs)
+		rc = me_start_write(&e->start, e->plan, e->runtime_vaddr, e->segment.zeros,
+				    e->segment.zeros_size,
+				    e->body + (e->runtime_vaddr - e->segment.vaddr), e->head, err);
 	renew_build_id(e);
-	return 0;
+	return rc;
 }
 
 static void place_new_sections(struct emitter *e)
@@ -217,6 +238,29 @@ static void place_new_sections(struct emitter *e)
 		s[n].sh_offset = s[n].sh_addr - e->segment.vaddr + e->segment.off;
 }
 
+/* Those of an instrumented output alone: the runtime, its counters, what they count. */
+static int add_counting(struct emitter *e, struct mp_err *err)
+{
+	struct me_sections *s = &e->sections;
+	uint32_t runtime, counters;
+
+	if (me_sections_append(s, ".morph.runtime", SHT_PROGBITS, &runtime) ||
+	    me_sections_append(s, ".morph.counters", SHT_NOBITS, &counters) ||
+	    me_sections_append(s, MP_EDGE_TABLE_SECTION, SHT_PROGBITS, &e->table_section))
+		return mp_err_set(err, ENOMEM, "out of memory");
+	s->shdrs[runtime].sh_flags = SHF_ALLOC | SHF_EXECINSTR;
+	s->shdrs[runtime].sh_addr = e->runtime_vaddr;
+	s->shdrs[runtime].sh_offset = e->runtime_vaddr - e->segment.vaddr + e->segment.off;
+	s->shdrs[runtime].sh_size = me_start_size();
+	s->shdrs[runtime].sh_addralign = 16;
+	s->shdrs[counters].sh_flags = SHF_ALLOC | SHF_WRITE;
+	s->shdrs[counters].sh_addr = e->segment.zeros;
+	s->shdrs[counters].sh_offset = e->segment.old_end;
+	s->shdrs[counters].sh_size = e->segment.zeros_size;
+	s->shdrs[counters].sh_addralign = 0x1000;
+	return 0;
+}
+
 /* Sections that are not loaded, each at a new offset; .symtab, .strtab and .shstrtab anew. */
 static int add_unloaded(struct emitter *e, struct me_symbols *symbols, struct mp_err *err)
 {
@@ -230,6 +274,12 @@ static int add_unloaded(struct emitter *e, struct me_symbols *symbols, struct mp
 
 		if (h->sh_flags & SHF_ALLOC || h->sh_type == SHT_NOBITS)
 			continue;
+		if (e->table_section && i == e->table_section) {
+			h->sh_size = e->plan->table_size;
+			rc = me_image_add(&e->out->image, e->plan->table, h->sh_size, 1, 0,
+					  &h->sh_offset);
+			continue;
+		}
 		rc = me_debug_put(e->debug, i, h, &e->out->image);
 		if (rc || s->origin[i] == 0)
 			continue;
@@ -274,11 +324,12 @@ static int assemble(struct emitter *e, struct mp_err *err)
 {
 	struct me_image *image = &e->out->image;
 	struct me_symbols symbols;
-	Elf64_Ehdr ehdr = e->elf->ehdr;
 	uint8_t *head = e->head, *body = e->body;
+	Elf64_Ehdr ehdr;
 	int rc;
 
 	e->head = e->body = NULL;
+	memcpy(&ehdr, head, sizeof(ehdr));
 	rc = me_image_add(image, head, e->segment.old_end, 1, ME_IMAGE_UNMAP, NULL);
 	if (rc) {
 		free(body);
@@ -331,18 +382,24 @@ static void summarise(struct emitter *e)
 int me_emit(const struct mp_cfg *cfg, const struct me_plan *plan, struct me_emitted *out,
 	    struct mp_err *err)
 {
-	struct emitter e = {.cfg = cfg, .elf = cfg->elf, .out = out};
+	struct emitter e = {.cfg = cfg, .elf = cfg->elf, .plan = plan, .out = out};
 	int rc;
 
 	*out = (struct me_emitted){0};
 	rc = me_segment_choose(e.elf, plan->page_log2 ? UINT64_C(1) << plan->page_log2 : 0,
 			       &e.segment, err);
+	if (!rc && plan->nr_stubs) {
+		rc = me_start_find(e.elf, &e.start, err);
+		if (!rc)
+			rc = me_segment_reserve(&e.segment, 8 * (uint64_t)plan->nr_counters, err);
+	}
 	if (!rc)
 		rc = me_sections_build(e.elf, &e.sections, err);
 	if (!rc)
 		rc = find_pointers(&e, plan, err);
 	if (!rc)
 		rc = me_place(cfg, plan, &e.pointers, e.segment.vaddr, &e.placement, err);
+	e.placement.counters = e.segment.zeros;
 	if (!rc)
 		rc = build_unwind(&e, err);
 	if (!rc)
@@ -353,6 +410,8 @@ int me_emit(const struct mp_cfg *cfg, const struct me_plan *plan, struct me_emit
 		rc = build_head(&e, err);
 	if (!rc)
 		rc = me_debug_build(cfg, &e.placement, &e.sections, &e.debug, &out->debug, err);
+	if (!rc && plan->nr_stubs)
+		rc = add_counting(&e, err);
 	if (!rc)
 		rc = assemble(&e, err);
 	if (!rc)

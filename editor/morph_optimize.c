@@ -11,6 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "editor/explain.h"
 #include "editor/inplace.h"
@@ -59,6 +60,8 @@ enum key {
 	KEY_VERIFY,
 	KEY_EXPLAIN,
 	KEY_THREADS,
+	KEY_INSTRUMENT,
+	KEY_COUNTS,
 };
 
 struct arguments {
@@ -67,7 +70,7 @@ struct arguments {
 	bool json, quiet, in_place, restore;
 	const char *patch_list;
 	const char *original; /* --verify */
-	char db[PATH_MAX];
+	char db[PATH_MAX], counts[PATH_MAX];
 };
 
 static const struct argp_option argp_options[] = {
@@ -110,6 +113,14 @@ static const struct argp_option argp_options[] = {
 	 1},
 	{"huge-pages", KEY_HUGE_PAGES, NULL, 0,
 	 "Align the new code so that pages of 2 MiB can back it, where the kernel does that", 1},
+	{"instrument", KEY_INSTRUMENT, "edges[,atomic|,plain]", 0,
+	 "Write a version that counts how often each branch goes which way; atomic counters are exact "
+	 "in programs with threads (default: where the file starts some)",
+	 3},
+	{"counts", KEY_COUNTS, "PATH", 0,
+	 "Where it counts: a file that it maps; %p in it is the process's number (default: the "
+	 "output's name with .counts)",
+	 3},
 	{"list-patches", KEY_LIST_PATCHES, "FILE", 0,
 	 "Write address and length of each patch of old code here", 2},
 	{"all", KEY_ALL, NULL, 0, "Use no profile: copy every function that may be copied", 2},
@@ -117,6 +128,7 @@ static const struct argp_option argp_options[] = {
 	 "Use no profile: copy the same in an order that is meant to be hard on this program, for "
 	 "tests",
 	 2},
+	{"shuffle", KEY_STRESS, "SEED", OPTION_ALIAS | OPTION_HIDDEN, NULL, 2},
 	{0}};
 
 static uint64_t parse_number(struct argp_state *state, const char *option, const char *arg)
@@ -183,6 +195,43 @@ static void parse_threads(struct argp_state *state, struct me_optimize_options *
 	o->nr_threads = (unsigned int)nr;
 }
 
+static void parse_instrument(struct argp_state *state, struct me_counting *c, const char *arg)
+{
+	c->edges = true;
+	if (!strcmp(arg, "edges"))
+		c->how = ME_COUNT_AUTO;
+	else if (!strcmp(arg, "edges,plain"))
+		c->how = ME_COUNT_PLAIN;
+	else if (!strcmp(arg, "edges,atomic"))
+		c->how = ME_COUNT_ATOMIC;
+	else
+		argp_error(state, "--instrument: '%s' is not edges, edges,plain or edges,atomic",
+			   arg);
+}
+
+/* The instrumented program may run anywhere: its path of counts is made absolute. */
+static void choose_counts(struct argp_state *state, struct arguments *a)
+{
+	struct me_optimize_options *o = &a->options;
+	const char *path = o->counting.path;
+	char *here = NULL;
+	int n;
+
+	if (!path && !o->output)
+		argp_error(state, "--instrument needs -o FILE or --counts=PATH");
+	if ((path ? path : o->output)[0] != '/') {
+		here = getcwd(NULL, 0);
+		if (!here)
+			argp_failure(state, EXIT_FAILURE, errno, "the working directory");
+	}
+	n = snprintf(a->counts, sizeof(a->counts), "%s%s%s%s", here ? here : "", here ? "/" : "",
+		     path ? path : o->output, path ? "" : ".counts");
+	free(here);
+	if (n < 0 || (size_t)n >= sizeof(a->counts))
+		argp_error(state, "--counts: the path is too long");
+	o->counting.path = a->counts;
+}
+
 static void check_usage(struct argp_state *state, const struct arguments *a, bool dry_run)
 {
 	const struct me_optimize_options *o = &a->options;
@@ -198,6 +247,10 @@ static void check_usage(struct argp_state *state, const struct arguments *a, boo
 		argp_error(state, "--backup-dir and --break-links need --in-place or --restore");
 	if (a->inplace.backup_dir && !*a->inplace.backup_dir)
 		argp_error(state, "--backup-dir: which directory?");
+	if (o->counting.path && !o->counting.edges)
+		argp_error(state, "--counts needs --instrument");
+	if (o->counting.edges && (a->in_place || a->restore || a->original))
+		argp_error(state, "--instrument needs -o or --dry-run");
 	if (o->exact_profile && o->all)
 		argp_error(state, "--exact-profile needs a profile, which --all and "
 				  "--stress-layout do without");
@@ -239,6 +292,8 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 	case KEY_VERIFY: a->original = arg; return 0;
 	case KEY_EXPLAIN: o->explain = true; return 0;
 	case KEY_THREADS: parse_threads(state, o, arg); return 0;
+	case KEY_INSTRUMENT: parse_instrument(state, &o->counting, arg); return 0;
+	case KEY_COUNTS: o->counting.path = arg; return 0;
 	case KEY_BACKUP_DIR: a->inplace.backup_dir = arg; return 0;
 	case KEY_BREAK_LINKS: a->inplace.break_links = true; return 0;
 	case KEY_STRESS:
@@ -252,7 +307,11 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 			argp_error(state, "one file at a time");
 		o->input = arg;
 		return 0;
-	case ARGP_KEY_END: check_usage(state, a, dry_run); return 0;
+	case ARGP_KEY_END:
+		check_usage(state, a, dry_run);
+		if (o->counting.edges)
+			choose_counts(state, a);
+		return 0;
 	default: return ARGP_ERR_UNKNOWN;
 	}
 }
@@ -372,6 +431,8 @@ int main(int argc, char **argv)
 		return exit_status(restore(&a));
 	if (a.original)
 		return exit_status(verify(&a));
+	/* Counters stand well enough without a profile. */
+	a.options.all |= a.options.counting.edges && !a.options.db;
 	if (!a.options.db && !a.options.all) {
 		rc = mp_store_default_path(a.db, sizeof(a.db), false, &err);
 		if (rc) {

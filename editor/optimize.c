@@ -9,11 +9,10 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
 #include <time.h>
 
-#include "editor/entries.h"
 #include "editor/plan_all.h"
-#include "editor/pointer.h"
 #include "editor/publish.h"
 #include "editor/selfcheck.h"
 #include "libprof/profile.h"
@@ -29,7 +28,8 @@ struct job {
 	struct mp_cfg *cfg;
 	struct mp_profile *profile;
 	struct me_eligible eligible;
-	uint8_t *movable; /* per function: eligible, as layout wants it */
+	uint8_t *movable;		  /* per function: eligible, as layout wants it */
+	struct me_instrument *instrument; /* NULL: no counters */
 	struct mp_counts counts;
 	struct me_plan plan;
 	double stage_start_s, stage_start_cpu_s;
@@ -58,6 +58,16 @@ static void end_stage(struct job *job, enum me_stage stage)
 		stage++;
 	if (job->options->progress && stage < ME_NR_STAGES)
 		job->options->progress(stage);
+}
+
+/* Whoever runs it must not write files by its rights. */
+static int refuse_set_id(const char *path, struct mp_err *err)
+{
+	struct stat st;
+
+	if (stat(path, &st) || !(st.st_mode & (S_ISUID | S_ISGID)))
+		return 0;
+	return mp_err_set(err, EPERM, "%s: has other rights than who runs it: no counters", path);
 }
 
 static int read_file(struct job *job, struct mp_err *err)
@@ -91,8 +101,40 @@ static int read_file(struct job *job, struct mp_err *err)
 		return mp_err_set(err, ENOMEM, "out of memory");
 	for (uint32_t f = 0; f < job->cfg->nr_funcs; f++)
 		job->movable[f] = job->eligible.verdict[f] == ME_ELIGIBLE;
+	if (job->options->counting.edges) {
+		rc = refuse_set_id(o->input, err);
+		if (rc)
+			return rc;
+		rc = me_instrument_new(job->cfg, job->movable, job->eligible.detail,
+				       &job->instrument, &why);
+		if (rc)
+			return mp_err_set(err, -rc, "%s: %s", job->options->input, why.msg);
+	}
 	end_stage(job, ME_STAGE_READ);
 	return 0;
+}
+
+/* Two threads that count at once lose counts, unless the counters are atomic. */
+static bool starts_threads(const struct mp_elf *elf)
+{
+	static const char *const names[] = {"pthread_create", "thrd_create"};
+
+	for (uint32_t i = 0; i < elf->nr_symbols; i++)
+		for (size_t n = 0; n < sizeof(names) / sizeof(names[0]); n++)
+			if (elf->symbols[i].name && !strcmp(elf->symbols[i].name, names[n]))
+				return true;
+	return false;
+}
+
+static int add_counters(struct job *job, struct mp_err *err)
+{
+	const struct me_counting *c = &job->options->counting;
+
+	job->plan.atomic = job->report->atomic =
+		c->how == ME_COUNT_ATOMIC || (c->how == ME_COUNT_AUTO && starts_threads(job->elf));
+	job->plan.counts_path = c->path;
+	return me_instrument_plan(job->instrument, job->options->all ? NULL : &job->counts,
+				  job->movable, &job->plan, &job->report->instrumented, err);
 }
 
 static int read_profile(struct job *job, struct mp_err *err)
@@ -142,33 +184,6 @@ static int read_profile(struct job *job, struct mp_err *err)
 	return 0;
 }
 
-/* Leave alone what its copies would serve badly; what is left is predicted. */
-static int weigh_plan(struct job *job, struct mp_err *err)
-{
-	struct me_pointers pointers = {0};
-	struct me_entries entries = {0};
-	int rc = me_pointers_find(job->cfg, job->movable, &pointers, err);
-
-	if (!rc)
-		rc = me_entries_count(job->cfg, &job->counts, pointers.redirected, &entries, err);
-	if (!rc)
-		rc = me_entries_weigh(job->cfg, &job->counts, &entries, &job->plan, err);
-	for (uint32_t f = 0; f < job->cfg->nr_funcs && !rc; f++) {
-		if (!entries.left[f])
-			continue;
-		job->movable[f] = 0;
-		job->eligible.verdict[f] = ME_REFUSED_ENTRIES;
-		job->eligible.detail[f] = ME_WHY_ENTRIES;
-	}
-	if (!rc)
-		rc = me_layout_predict(job->cfg, &job->counts, &job->plan, entries.arrivals,
-				       &job->report->prediction, err);
-	job->report->has_prediction = !rc;
-	me_entries_fini(&entries);
-	me_pointers_fini(&pointers);
-	return rc;
-}
-
 static int make_plan(struct job *job, struct mp_err *err)
 {
 	const struct me_optimize_options *o = job->options;
@@ -193,8 +208,11 @@ static int make_plan(struct job *job, struct mp_err *err)
 	if (!rc)
 		rc = me_layout_build(job->cfg, &job->counts, job->movable, &layout, &job->plan,
 				     err);
-	if (!rc)
-		rc = weigh_plan(job, err);
+	if (!rc) {
+		rc = me_layout_predict(job->cfg, &job->counts, &job->plan, &job->report->prediction,
+				       err);
+		job->report->has_prediction = true;
+	}
 	end_stage(job, ME_STAGE_LAYOUT);
 	return rc;
 }
@@ -237,11 +255,13 @@ static int account(struct job *job, struct mp_err *err)
 	int rc = moved && copied ? 0 : -ENOMEM;
 
 	for (uint32_t i = 0; !rc && i < job->plan.nr_blocks; i++) {
+		if (job->plan.blocks[i].stub)
+			continue;
 		copied[job->plan.blocks[i].block] = 1;
 		moved[cfg->blocks[job->plan.blocks[i].block].func] = 1;
 		r->nr_hot_blocks += job->plan.blocks[i].zone == ME_ZONE_HOT;
 	}
-	r->nr_blocks = job->plan.nr_blocks;
+	r->nr_blocks = job->plan.nr_blocks - job->plan.nr_stubs;
 	for (uint32_t f = 0; !rc && f < cfg->nr_funcs; f++) {
 		const struct mp_func *func = &cfg->funcs[f];
 		uint64_t samples = 0;
@@ -382,6 +402,8 @@ int me_optimize(const struct me_optimize_options *options, struct me_optimize_re
 		rc = read_profile(&job, err);
 	if (!rc)
 		rc = make_plan(&job, err);
+	if (!rc && options->counting.edges)
+		rc = add_counters(&job, err);
 	if (!rc)
 		rc = account(&job, err);
 	if (!rc && job.plan.nr_blocks == 0) {
@@ -390,6 +412,8 @@ int me_optimize(const struct me_optimize_options *options, struct me_optimize_re
 				options->input);
 	}
 	/* Of the profile nothing is left to know but the plan. */
+	me_instrument_free(job.instrument);
+	job.instrument = NULL;
 	mp_counts_fini(&job.counts);
 	mp_profile_free(job.profile);
 	job.profile = NULL;

@@ -12,6 +12,7 @@
 #include "editor/digest.h"
 #include "editor/eligible.h"
 #include "editor/emit.h"
+#include "editor/instrument.h"
 #include "editor/layout.h"
 #include "editor/verify.h"
 #include "libprof/err.h"
@@ -38,6 +39,17 @@ enum me_stage {
 	ME_NR_STAGES
 };
 
+/* Counters instead of a faster file: instrument.h. */
+struct me_counting {
+	bool edges;
+	enum {
+		ME_COUNT_AUTO, /* atomic where the file starts threads */
+		ME_COUNT_PLAIN,
+		ME_COUNT_ATOMIC
+	} how;
+	const char *path; /* of the file of counts; "%p" in it is the process's number */
+};
+
 struct me_optimize_options {
 	const char *input, *output;	       /* @output NULL: --dry-run */
 	const struct me_optimize_files *files; /* NULL: by name */
@@ -50,6 +62,7 @@ struct me_optimize_options {
 	bool all;    /* no profile: move everything eligible, in the original order */
 	bool stress; /* with @all: in an order that exercises the editor, see plan_all.h */
 	uint64_t stress_seed;
+	struct me_counting counting;
 	bool explain;		 /* for the report alone */
 	unsigned int nr_threads; /* at most; the output does not depend on it */
 	/* Called when a stage begins; may be NULL. */
@@ -74,6 +87,8 @@ struct me_optimize_report {
 	struct me_prediction prediction;
 	bool has_prediction;
 	struct mp_counts_stats inference;
+	struct me_instrument_report instrumented;
+	bool atomic; /* the counters are */
 	struct me_verify_report verified;
 	struct me_emitted emitted;   /* counts only: its image is gone */
 	uint64_t old_size, new_size; /* bytes of the files */

@@ -108,6 +108,30 @@ static void restore_rest(const struct patcher *p, const struct mp_block *block, 
 		memcpy(rest, old + (end - block->vaddr), at - end);
 }
 
+/* Where in @block the jump to its copy would stand: behind an endbr64. */
+static uint64_t patch_start(const struct mp_cfg *cfg, const struct mp_block *block)
+{
+	const uint8_t *bytes = mp_elf_bytes(cfg->elf, block->vaddr, block->size);
+	struct mp_insn insn;
+
+	if (bytes && !mp_insn_decode(bytes, block->size, block->vaddr, &insn) && insn.endbr64)
+		return block->vaddr + insn.len;
+	return block->vaddr;
+}
+
+bool me_patch_fits(const struct mp_cfg *cfg, uint32_t index)
+{
+	const struct mp_block *block = &cfg->blocks[index];
+	uint64_t start = patch_start(cfg, block), end = block->vaddr + block->size;
+
+	if (end - start < JUMP_SIZE)
+		return false;
+	for (uint64_t v = start == block->vaddr ? start + 1 : start; v < start + JUMP_SIZE; v++)
+		if (mp_cfg_may_be_target(cfg, v))
+			return false;
+	return true;
+}
+
 /*
  * A jump over the old start of a copied block. It must lie inside the block, and nothing may
  * arrive in its middle. Old return addresses are no concern: a call in these bytes runs only
@@ -116,30 +140,21 @@ static void restore_rest(const struct patcher *p, const struct mp_block *block, 
 static int patch_block(struct patcher *p, const struct me_copy *copy)
 {
 	const struct mp_block *block = &p->cfg->blocks[copy->block];
-	uint64_t start = block->vaddr, end = block->vaddr + block->size;
-	uint8_t *bytes = image_at(p, start, block->size);
-	struct mp_insn insn;
+	uint64_t start = patch_start(p->cfg, block);
+	uint8_t *bytes = image_at(p, block->vaddr, block->size);
 
 	if (!bytes)
 		return -EBADMSG;
-	if (!mp_insn_decode(bytes, block->size, start, &insn) && insn.endbr64) {
-		start += insn.len;
-		bytes += insn.len;
+	if (!me_patch_fits(p->cfg, copy->block)) {
+		p->out->nr_unpatched++;
+		return 0;
 	}
-	if (end - start < JUMP_SIZE)
-		goto keep;
-	for (uint64_t v = start == block->vaddr ? start + 1 : start; v < start + JUMP_SIZE; v++) {
-		if (mp_cfg_may_be_target(p->cfg, v))
-			goto keep;
-	}
+	bytes += start - block->vaddr;
 	bytes[0] = 0xe9;
 	if (!me_put_rel32(bytes + 1, start + JUMP_SIZE, copy->new_vaddr))
 		return -ERANGE;
 	restore_rest(p, block, start + JUMP_SIZE);
 	p->out->patches[p->out->nr_patches++] = (struct me_patch){start, JUMP_SIZE};
-	return 0;
-keep:
-	p->out->nr_unpatched++;
 	return 0;
 }
 
@@ -278,17 +293,21 @@ static int patch_pointers(struct patcher *p, const struct me_pointers *pointers,
 	return 0;
 }
 
+bool me_patch_leads_table(const struct mp_cfg *cfg, const struct mp_table *table)
+{
+	return table->private_refs && (cfg->elf->relinkable || me_table_form_is_plain(cfg, table));
+}
+
 static void patch_tables(struct patcher *p, const struct addends *addends)
 {
 	for (uint32_t t = 0; t < p->cfg->nr_tables; t++) {
 		const struct mp_table *table = &p->cfg->tables[t];
-		bool relinkable = p->cfg->elf->relinkable;
-		const struct mp_table *form = relinkable ? NULL : table;
+		const struct mp_table *form = p->cfg->elf->relinkable ? NULL : table;
 		uint64_t vaddr = table->vaddr;
 
 		if (!func_is_understood(p->cfg, table->func))
 			continue;
-		if (!table->private_refs || (form && !me_table_form_is_plain(p->cfg, table))) {
+		if (!me_patch_leads_table(p->cfg, table)) {
 			p->out->nr_tables_kept += p->placement->of_block[table->block] != MP_NONE;
 			continue;
 		}
@@ -324,7 +343,9 @@ int me_patch_image(const struct mp_cfg *cfg, const struct me_placement *placemen
 	}
 	free(addends.entries);
 	for (uint32_t i = 0; !rc && i < placement->nr_copies; i++)
-		rc = placement->copies[i].clone ? 0 : patch_block(&p, &placement->copies[i]);
+		rc = placement->of_block[placement->copies[i].block] != i
+			     ? 0
+			     : patch_block(&p, &placement->copies[i]);
 	if (rc) {
 		me_patches_fini(out);
 		return mp_err_set(err, -rc,

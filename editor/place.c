@@ -7,12 +7,15 @@
 
 #include <errno.h>
 #include <stdlib.h>
+#include <string.h>
 
 enum {
 	SHORT_JUMP = 2,
 	LONG_JUMP = 5,
 	SHORT_BRANCH = 2,
-	LONG_BRANCH = 6
+	LONG_BRANCH = 6,
+	COUNT = 7, /* inc of a rip-relative word; with lock one more */
+	ENDBR64 = 4,
 };
 
 uint64_t me_place_of(const struct mp_cfg *cfg, const struct me_placement *placement,
@@ -25,14 +28,52 @@ uint64_t me_place_of(const struct mp_cfg *cfg, const struct me_placement *placem
 	return placement->copies[placement->of_block[block]].new_vaddr;
 }
 
-/* True where the copy after @copy is a copy of what stood at @target. */
+static int compare_edge_stubs(const void *a, const void *b)
+{
+	const struct me_edge_stub *x = a, *y = b;
+
+	if (x->from != y->from)
+		return x->from < y->from ? -1 : 1;
+	return x->to < y->to ? -1 : x->to > y->to;
+}
+
+/* The copy or stub that the end of @copy arrives at when it leads to @block; MP_NONE: not copied. */
+static uint32_t arrival(const struct mp_cfg *cfg, const struct me_placement *placement,
+			const struct me_copy *copy, uint32_t block)
+{
+	struct me_edge_stub key = {copy->block, block, 0}, *found;
+
+	if (copy->stub) /* who was counted goes on */
+		return placement->stubs[copy->stub - 1].ways == ME_STUB_ALL
+			       ? placement->itself[block]
+			       : placement->inner[block];
+	if (cfg->blocks[copy->block].func != cfg->blocks[block].func)
+		return placement->of_block[block];
+	found = bsearch(&key, placement->edge_stubs, placement->nr_edge_stubs, sizeof(key),
+			compare_edge_stubs);
+	return found ? found->copy : placement->inner[block];
+}
+
+uint64_t me_place_from(const struct mp_cfg *cfg, const struct me_placement *placement,
+		       const struct me_copy *copy, uint64_t target)
+{
+	uint32_t block = mp_cfg_block_starting(cfg, target), to;
+
+	to = block == MP_NONE ? MP_NONE : arrival(cfg, placement, copy, block);
+	return to == MP_NONE ? target : placement->copies[to].new_vaddr;
+}
+
+/* True where @copy may fall into what follows it on its way to @target. */
 static bool next_is(const struct mp_cfg *cfg, const struct me_placement *placement, uint32_t copy,
 		    uint64_t target)
 {
 	uint32_t block = mp_cfg_block_starting(cfg, target);
 
-	return block != MP_NONE && copy + 1 < placement->nr_copies &&
-	       placement->copies[copy + 1].block == block;
+	if (block == MP_NONE || copy + 1 >= placement->nr_copies)
+		return false;
+	if (placement->nr_stubs)
+		return arrival(cfg, placement, &placement->copies[copy], block) == copy + 1;
+	return placement->copies[copy + 1].block == block;
 }
 
 static void shape_conditional(const struct mp_cfg *cfg, struct me_placement *placement,
@@ -64,6 +105,14 @@ static void shape_conditional(const struct mp_cfg *cfg, struct me_placement *pla
 	}
 }
 
+static bool begins_with_endbr64(const struct mp_cfg *cfg, const struct mp_block *block)
+{
+	const uint8_t *bytes = mp_elf_bytes(cfg->elf, block->vaddr, block->size);
+	struct mp_insn insn;
+
+	return bytes && !mp_insn_decode(bytes, block->size, block->vaddr, &insn) && insn.endbr64;
+}
+
 static void shape(const struct mp_cfg *cfg, struct me_placement *placement, uint32_t index,
 		  const struct me_plan_block *planned)
 {
@@ -71,6 +120,15 @@ static void shape(const struct mp_cfg *cfg, struct me_placement *placement, uint
 	const struct mp_block *block = &cfg->blocks[copy->block];
 	uint64_t end = block->vaddr + block->size;
 
+	if (copy->stub) {
+		copy->endbr64 = placement->stubs[copy->stub - 1].ways != ME_STUB_EDGE &&
+				begins_with_endbr64(cfg, block);
+		copy->body_size = COUNT + placement->atomic + (copy->endbr64 ? ENDBR64 : 0);
+		copy->falls = next_is(cfg, placement, index, block->vaddr);
+		copy->jump = !copy->falls;
+		copy->jump_target = block->vaddr;
+		return;
+	}
 	switch (block->term) {
 	case MP_TERM_COND:
 		copy->body_size = block->size - block->term_len;
@@ -199,27 +257,87 @@ static bool grow(const struct mp_cfg *cfg, struct me_placement *placement)
 				      (copy->long_branch ? LONG_BRANCH : SHORT_BRANCH);
 
 		if (copy->branch && !copy->long_branch &&
-		    !reaches_short(branch_end, me_place_of(cfg, placement, copy->branch_target)))
+		    !reaches_short(branch_end,
+				   me_place_from(cfg, placement, copy, copy->branch_target)))
 			copy->long_branch = grew = true;
 		if (copy->jump && !copy->long_jump &&
 		    !reaches_short(copy->new_vaddr + copy->new_size,
-				   me_place_of(cfg, placement, copy->jump_target)))
+				   me_place_from(cfg, placement, copy, copy->jump_target)))
 			copy->long_jump = grew = true;
 	}
 	return grew;
 }
 
+/* @outer: who comes from outside arrives here. */
 static uint8_t alignment(const struct mp_cfg *cfg, const struct me_plan_block *planned,
-			 const struct me_pointers *pointers)
+			 const struct me_pointers *pointers, bool outer)
 {
 	const struct mp_block *block = &cfg->blocks[planned->block];
 	uint8_t keep = 0;
 
-	if (block->flags & MP_BLOCK_ENTRY && pointers->redirected[block->func]) {
+	if (outer && block->flags & MP_BLOCK_ENTRY && pointers->redirected[block->func]) {
 		while (keep < 4 && !(block->vaddr >> keep & 1))
 			keep++;
 	}
 	return planned->align_log2 > keep ? planned->align_log2 : keep;
+}
+
+static uint32_t *new_index(const struct mp_cfg *cfg)
+{
+	uint32_t *index = malloc((cfg->nr_blocks + 1) * sizeof(*index));
+
+	for (uint32_t b = 0; index && b < cfg->nr_blocks; b++)
+		index[b] = MP_NONE;
+	return index;
+}
+
+static bool allocate(const struct mp_cfg *cfg, const struct me_plan *plan, struct me_placement *out)
+{
+	out->copies = calloc(plan->nr_blocks + 1, sizeof(*out->copies));
+	out->of_block = out->inner = out->itself = new_index(cfg);
+	if (plan->nr_stubs) {
+		out->inner = new_index(cfg);
+		out->itself = new_index(cfg);
+		out->edge_stubs = malloc(plan->nr_stubs * sizeof(*out->edge_stubs));
+		if (!out->edge_stubs)
+			return false;
+	}
+	return out->copies && out->of_block && out->inner && out->itself;
+}
+
+/* Who arrives where. Stubs take the place of the copy for those whom they count. */
+static void index_copies(const struct mp_cfg *cfg, const struct me_plan *plan,
+			 struct me_placement *out)
+{
+	uint32_t stub = 0;
+
+	for (uint32_t i = 0; i < plan->nr_blocks; i++)
+		if (!plan->blocks[i].clone && !plan->blocks[i].stub)
+			out->of_block[plan->blocks[i].block] = i;
+	if (!plan->nr_stubs)
+		return;
+	memcpy(out->inner, out->of_block, cfg->nr_blocks * sizeof(*out->inner));
+	memcpy(out->itself, out->of_block, cfg->nr_blocks * sizeof(*out->itself));
+	for (uint32_t i = 0; i < plan->nr_blocks; i++) {
+		uint32_t block = plan->blocks[i].block;
+
+		if (!plan->blocks[i].stub)
+			continue;
+		out->copies[i].stub = stub + 1;
+		switch (plan->stubs[stub].ways) {
+		case ME_STUB_ALL:
+			if (out->of_block[block] == out->inner[block])
+				out->of_block[block] = i;
+			out->inner[block] = i;
+			break;
+		case ME_STUB_OUTSIDE: out->of_block[block] = i; break;
+		default:
+			out->edge_stubs[out->nr_edge_stubs++] =
+				(struct me_edge_stub){plan->stubs[stub].from, block, i};
+		}
+		stub++;
+	}
+	qsort(out->edge_stubs, out->nr_edge_stubs, sizeof(*out->edge_stubs), compare_edge_stubs);
 }
 
 int me_place(const struct mp_cfg *cfg, const struct me_plan *plan,
@@ -230,25 +348,24 @@ int me_place(const struct mp_cfg *cfg, const struct me_plan *plan,
 				     .end = base,
 				     .line_log2 = plan->line_log2,
 				     .nr_copies = plan->nr_blocks,
-				     .first_warm = plan->nr_blocks};
-	out->copies = calloc(plan->nr_blocks + 1, sizeof(*out->copies));
-	out->of_block = malloc((cfg->nr_blocks + 1) * sizeof(*out->of_block));
-	if (!out->copies || !out->of_block) {
+				     .first_warm = plan->nr_blocks,
+				     .stubs = plan->stubs,
+				     .nr_stubs = plan->nr_stubs,
+				     .atomic = plan->atomic};
+	if (!allocate(cfg, plan, out)) {
 		me_placement_fini(out);
 		return mp_err_set(err, ENOMEM, "out of memory");
 	}
-	for (uint32_t b = 0; b < cfg->nr_blocks; b++)
-		out->of_block[b] = MP_NONE;
+	index_copies(cfg, plan, out);
 	for (uint32_t i = 0; i < plan->nr_blocks; i++) {
 		out->copies[i].block = plan->blocks[i].block;
-		out->copies[i].align_log2 = alignment(cfg, &plan->blocks[i], pointers);
+		out->copies[i].align_log2 = alignment(cfg, &plan->blocks[i], pointers,
+						      out->of_block[plan->blocks[i].block] == i);
 		out->copies[i].clone = plan->blocks[i].clone;
 		out->copies[i].run = plan->line_log2 ? plan->blocks[i].run : 0;
-		if (!plan->blocks[i].clone)
-			out->of_block[plan->blocks[i].block] = i;
 		if (plan->blocks[i].zone == ME_ZONE_WARM && out->first_warm == plan->nr_blocks)
 			out->first_warm = i;
-		if (plan->blocks[i].zone == ME_ZONE_HOT) {
+		if (plan->blocks[i].zone == ME_ZONE_HOT && !plan->blocks[i].stub) {
 			me_followers_find(cfg, plan->blocks[i].block, &out->copies[i].followers);
 			out->any_followers |= out->copies[i].followers.nr > 0;
 		}
@@ -264,8 +381,14 @@ int me_place(const struct mp_cfg *cfg, const struct me_plan *plan,
 
 void me_placement_fini(struct me_placement *placement)
 {
+	if (placement->inner != placement->of_block) {
+		free(placement->inner);
+		free(placement->itself);
+	}
 	free(placement->copies);
 	free(placement->of_block);
+	free(placement->edge_stubs);
 	placement->copies = NULL;
-	placement->of_block = NULL;
+	placement->of_block = placement->inner = placement->itself = NULL;
+	placement->edge_stubs = NULL;
 }

@@ -22,7 +22,9 @@
 struct me_copy {
 	uint32_t block;	    /* cfg block index */
 	uint32_t body_size; /* bytes before the terminator, copied with displacements adjusted;
-				 * terminators that are not direct branches belong to the body */
+				 * terminators that are not direct branches belong to the body;
+				 * of a stub the instruction that counts */
+	uint32_t stub;	    /* 0: a copy; else 1 + index in @stubs: it counts on a way to @block */
 	uint64_t new_vaddr;
 	uint32_t new_size; /* body, branch and jump; padding before it not counted */
 	uint8_t align_log2;
@@ -32,8 +34,14 @@ struct me_copy {
 	bool long_branch, long_jump;   /* rel32 rather than rel8 */
 	bool invert;		       /* the jcc's condition */
 	bool falls;		       /* control may run on to the next copy */
-	bool clone; /* not the copy that branches, patches and pointers lead to */
+	bool clone;   /* not the copy that branches, patches and pointers lead to */
+	bool endbr64; /* a stub that begins with one, since its block does */
 	uint64_t branch_target, jump_target; /* old addresses */
+};
+
+/* The end of block @from leads to the stub @copy on its way to block @to. */
+struct me_edge_stub {
+	uint32_t from, to, copy;
 };
 
 struct me_placement {
@@ -41,17 +49,27 @@ struct me_placement {
 	uint32_t nr_copies;
 	uint8_t line_log2;   /* as in the plan */
 	uint32_t first_warm; /* index of the first copy of ME_ZONE_WARM */
-	uint32_t *of_block;  /* cfg block -> copy (no clone), MP_NONE: not copied */
-	uint64_t base, end;  /* [base, end): all copies */
-	uint64_t text_end;   /* [base, text_end): .morph.text, filled up to whole pages of the
+	/* cfg block -> index in @copies, or MP_NONE: not copied. One array where there are no stubs. */
+	uint32_t *of_block; /* where those from outside of the function arrive: a stub, or the copy */
+	uint32_t *inner;    /* where those from inside do */
+	uint32_t *itself;   /* the copy, no clone */
+	struct me_edge_stub *edge_stubs; /* ascending */
+	uint32_t nr_edge_stubs;
+	const struct me_stub *stubs; /* the plan's */
+	uint32_t nr_stubs;
+	uint64_t counters; /* address of the first one */
+	bool atomic;
+	uint64_t base, end; /* [base, end): all copies */
+	uint64_t text_end;  /* [base, text_end): .morph.text, filled up to whole pages of the
 			      * plan's page_log2 */
-	bool any_followers;  /* any of the copies has some */
+	bool any_followers; /* any of the copies has some */
 	uint64_t nr_inverted, nr_jumps_added, nr_jumps_dropped;
 };
 
 /*
  * me_place - the entry of a function whose address changes (@pointers) keeps its alignment, up to
- * 16: programs keep flags in the low bits of function pointers, C++ itself does.
+ * 16: programs keep flags in the low bits of function pointers, C++ itself does. @plan must outlive
+ * @out.
  * Return: 0, -ENOMEM. Ownership: me_placement_fini(@out).
  */
 int me_place(const struct mp_cfg *cfg, const struct me_plan *plan,
@@ -62,5 +80,8 @@ void me_placement_fini(struct me_placement *placement);
 /* Where control meant for the old address @target goes now: the copy's start, or @target. */
 uint64_t me_place_of(const struct mp_cfg *cfg, const struct me_placement *placement,
 		     uint64_t target);
+/* The same for a branch at the end of @copy, which may have a way of its own there. */
+uint64_t me_place_from(const struct mp_cfg *cfg, const struct me_placement *placement,
+		       const struct me_copy *copy, uint64_t target);
 
 #endif

@@ -9,6 +9,7 @@
 #define ME_PLAN_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 #include <stdlib.h>
 
@@ -23,10 +24,11 @@ enum me_why {
 	ME_WHY_FLOW,	  /* inferred to run */
 	ME_WHY_UNSAMPLED, /* no evidence either way */
 	ME_WHY_TAIL,	  /* a clone: saves a jump to a short way out */
+	ME_WHY_COUNT,	  /* a stub: counts who comes by */
 };
 
 struct me_plan_block {
-	uint32_t block;	     /* cfg block index; each at most once, clones apart */
+	uint32_t block;	     /* cfg block index; each at most once, clones and stubs apart */
 	uint8_t zone;	     /* enum me_zone */
 	uint8_t why;	     /* enum me_why */
 	uint8_t align_log2;  /* of this block's new address; 0: none */
@@ -35,24 +37,51 @@ struct me_plan_block {
 	uint8_t clone;	     /* one more copy, that only the block before it falls into */
 	uint8_t run;	     /* this block and what follows it, so many blocks in all, lie in as few
 				 * lines of the plan's line_log2 as they can; 0: wherever */
+	uint8_t stub; /* no copy of @block: counts on a way to it. The plan's stubs, in order,
+				 * say which */
+};
+
+/* Which ways to a block lead through a stub. */
+enum me_stub_ways {
+	ME_STUB_ALL,	 /* every one */
+	ME_STUB_OUTSIDE, /* from outside of the function */
+	ME_STUB_EDGE,	 /* from the end of one block */
+};
+
+/* An instruction that counts, and then control goes on to the block (instrument.h). */
+struct me_stub {
+	uint32_t counter; /* index */
+	uint32_t from;	  /* of ME_STUB_EDGE: cfg block index */
+	uint8_t ways;	  /* enum me_stub_ways */
 };
 
 /* Blocks in the order of their new addresses: all of ME_ZONE_HOT first, then ME_ZONE_WARM; inside
  * a zone the blocks of one function are contiguous. A function's entry block is in the plan if
- * any of its blocks is, and first among its blocks in its zone. */
+ * any of its blocks is, and first among its blocks in its zone; stubs may precede it. */
 struct me_plan {
 	struct me_plan_block *blocks;
 	uint32_t nr_blocks;
 	uint8_t line_log2; /* what the machine fetches at a time; 0: runs do not matter */
 	uint8_t page_log2; /* pages of this size can hold the new code and nothing else; 0: any */
+	struct me_stub *stubs; /* one for each of @blocks that is a stub, in their order */
+	uint32_t nr_stubs;
+	uint32_t nr_counters; /* of 8 bytes */
+	bool atomic;	      /* threads do not lose each other's counts */
+	uint8_t *table;	      /* what the counters count, as edge_table encodes it */
+	size_t table_size;
+	const char *counts_path; /* where a run maps its counters; not owned */
 };
 
 /* Frees what @plan holds, not @plan itself. */
 static inline void me_plan_fini(struct me_plan *plan)
 {
 	free(plan->blocks);
+	free(plan->stubs);
+	free(plan->table);
 	plan->blocks = NULL;
-	plan->nr_blocks = 0;
+	plan->stubs = NULL;
+	plan->table = NULL;
+	plan->nr_blocks = plan->nr_stubs = 0;
 }
 
 #endif

@@ -131,8 +131,7 @@ int me_plan_all(const struct mp_cfg *cfg, const uint8_t *eligible, const uint64_
 	uint64_t state = stress ? *seed : 0;
 	int rc = 0;
 
-	plan->nr_blocks = 0;
-	plan->line_log2 = stress ? 5 + *seed % 2 : 0;
+	*plan = (struct me_plan){.line_log2 = stress ? 5 + *seed % 2 : 0};
 	/* A function's clones are at most as many as its blocks, in each zone. */
 	plan->blocks =
 		malloc(((ME_NR_ZONES + 1) * (size_t)cfg->nr_blocks + 1) * sizeof(*plan->blocks));

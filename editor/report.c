@@ -8,7 +8,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "editor/entries.h"
 #include "editor/explain.h"
 #include "editor/inplace.h"
 #include "libprof/json.h"
@@ -32,7 +31,6 @@ static const char *const refusal_names[ME_NR_REFUSALS] = {
 	[ME_REFUSED_STOP] = "stops for a debugger",
 	[ME_REFUSED_UNWIND] = "unwind information cannot be carried over",
 	[ME_REFUSED_PROBE] = "holds a probe or a patchable entry",
-	[ME_REFUSED_ENTRIES] = ME_WHY_ENTRIES,
 };
 
 /* What tells the analysis and the verification what an address is. */
@@ -139,6 +137,21 @@ static void text_code(FILE *out, const struct me_optimize_report *r)
 		r->old_size, r->new_size, e->slot_price ? e->slot_price : "nothing");
 }
 
+static void text_counting(FILE *out, const struct me_optimize_options *options,
+			  const struct me_optimize_report *r)
+{
+	const struct me_instrument_report *i = &r->instrumented;
+
+	fprintf(out,
+		"  counts     %" PRIu32 " functions, %" PRIu32 " edges by %" PRIu32
+		" counters%s (%" PRIu32 " fallen through)",
+		i->nr_funcs, i->nr_edges, i->nr_counters, r->atomic ? ", atomic" : "",
+		i->nr_inline);
+	if (i->flow > 0 && !options->all)
+		fprintf(out, "; of what flows %.1f %% is counted", 100 * i->counted / i->flow);
+	fprintf(out, "\n  counted in %s\n", options->counting.path);
+}
+
 static void text_evidence(FILE *out, const struct me_optimize_report *r)
 {
 	const char *of = r->samples ? "them" : "the transfers";
@@ -210,6 +223,8 @@ void me_report_text(FILE *out, const struct me_optimize_options *options,
 			r->inference.nr_gave_up, r->inference.nr_funcs);
 	if (r->new_size) {
 		text_code(out, r);
+		if (options->counting.edges)
+			text_counting(out, options, r);
 		text_debug(out, &r->emitted.debug);
 	}
 	fprintf(out, "  cost       %.3f s of processors (", total_s(r->stage_cpu_s));
@@ -277,6 +292,17 @@ static json_t *json_code(const struct me_optimize_report *r)
 			 (json_int_t)e->patches.nr_patches, "retargeted",
 			 (json_int_t)e->patches.nr_retargeted, "table_entries",
 			 (json_int_t)e->patches.nr_table_entries);
+}
+
+static json_t *json_counting(const struct me_optimize_options *options,
+			     const struct me_optimize_report *r)
+{
+	const struct me_instrument_report *i = &r->instrumented;
+
+	return json_pack("{s:I, s:I, s:I, s:I, s:b, s:o}", "functions", (json_int_t)i->nr_funcs,
+			 "edges", (json_int_t)i->nr_edges, "counters", (json_int_t)i->nr_counters,
+			 "fallen_through", (json_int_t)i->nr_inline, "atomic", r->atomic, "path",
+			 mp_json_string(options->counting.path));
 }
 
 static json_t *json_debug(const struct me_debug_report *d)
@@ -352,6 +378,8 @@ int me_report_json(FILE *out, const struct me_optimize_options *options,
 				    json_integer((json_int_t)options->stress_seed));
 	if (r->new_size)
 		json_object_set_new(root, "debug", json_debug(&r->emitted.debug));
+	if (options->counting.edges)
+		json_object_set_new(root, "counting", json_counting(options, r));
 	json_object_set_new(root, "evidence", json_string(evidence_name(r)));
 	json_object_set_new(root, "cpu_seconds", json_seconds(r->stage_cpu_s));
 	json_object_set_new(root, "growth", json_growth(&r->emitted));

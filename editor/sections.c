@@ -11,8 +11,8 @@
 
 #include "libprof/map.h"
 
-/* me_sections_append() is called for lists of ranges of two kinds at most. */
-#define MAX_APPENDED 2
+/* me_sections_append() is called for lists of ranges of two kinds, and for counters, at most. */
+#define MAX_APPENDED 5
 
 static const struct {
 	const char *name;

@@ -36,7 +36,7 @@ struct me_sections {
 /* Offsets of sections that are not loaded are left for emit to fill in.
  * Return: 0, -ENOMEM, -EPERM refused. Ownership: me_sections_fini(@out). */
 int me_sections_build(const struct mp_elf *elf, struct me_sections *out, struct mp_err *err);
-/* One more that is not loaded, behind all others. Return: 0, -ENOMEM. */
+/* One more behind all others; not loaded, unless its flags and address are set. Return: 0, -ENOMEM. */
 int me_sections_append(struct me_sections *sections, const char *name, uint32_t type,
 		       uint32_t *index);
 void me_sections_fini(struct me_sections *sections);

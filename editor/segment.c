@@ -10,8 +10,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define ALIGN_MAX (UINT64_C(1) << 30) /* the largest pages; a file is no larger than it must be */
-
 static uint64_t round_up(uint64_t value, uint64_t align)
 {
 	return (value + align - 1) & ~(align - 1);
@@ -253,15 +251,9 @@ int me_segment_choose(const struct mp_elf *elf, uint64_t align, struct me_segmen
 	last_load = scan(elf, align, out);
 	if (out->page & (out->page - 1))
 		return mp_err_set(err, EPERM, "segment alignment is no power of two");
-	if (out->page > ALIGN_MAX)
-		return mp_err_set(err, EPERM, "segment alignment is beyond that of any page");
 	for (uint32_t i = 1; i < elf->nr_sections; i++) {
 		const struct mp_section *s = &elf->sections[i];
 
-		/* What is not loaded is put where this says, and the file grows up to there. */
-		if (!(s->flags & SHF_ALLOC) && s->align > ALIGN_MAX)
-			return mp_err_set(err, EPERM, "section %.48s is aligned beyond any page",
-					  s->name);
 		if (s->flags & SHF_ALLOC && s->type != SHT_NOBITS &&
 		    s->off + s->size > out->old_end)
 			return mp_err_set(err, EPERM, "section %s lies outside every segment",
@@ -278,6 +270,28 @@ int me_segment_choose(const struct mp_elf *elf, uint64_t align, struct me_segmen
 				  "no program header can be spared for a new segment (lld leaves "
 				  "one with -Wl,-z,separate-loadable-segments)");
 	}
+	return 0;
+}
+
+int me_segment_reserve(struct me_segment *segment, uint64_t size, struct mp_err *err)
+{
+	Elf64_Phdr *last = NULL;
+
+	for (uint32_t i = 0; i < segment->nr_phdrs; i++) {
+		Elf64_Phdr *p = &segment->phdrs[i];
+
+		if (i != segment->slot && p->p_type == PT_LOAD &&
+		    (!last || p->p_vaddr >= last->p_vaddr))
+			last = p;
+	}
+	if (!last || !(last->p_flags & PF_W))
+		return mp_err_set(err, EPERM,
+				  "its last segment is not writable: counters have "
+				  "no place");
+	segment->zeros = round_up(last->p_vaddr + last->p_memsz, 0x1000);
+	segment->zeros_size = round_up(size, 0x1000);
+	last->p_memsz = segment->zeros + segment->zeros_size - last->p_vaddr;
+	segment->vaddr = round_up(last->p_vaddr + last->p_memsz, segment->align);
 	return 0;
 }
 

@@ -23,8 +23,9 @@ struct me_segment {
 				 * registers .eh_frame itself */
 	const char *price;	/* what the slot cost, for the report */
 	uint64_t vaddr, off, align;
-	uint64_t page;	  /* greatest alignment of the segments there are */
-	uint64_t old_end; /* file bytes [0, old_end) are kept at their offsets */
+	uint64_t page;		    /* greatest alignment of the segments there are */
+	uint64_t old_end;	    /* file bytes [0, old_end) are kept at their offsets */
+	uint64_t zeros, zeros_size; /* writable memory of me_segment_reserve() */
 };
 
 /*
@@ -35,6 +36,12 @@ struct me_segment {
  */
 int me_segment_choose(const struct mp_elf *elf, uint64_t align, struct me_segment *out,
 		      struct mp_err *err);
+/*
+ * me_segment_reserve - @size bytes of zeroed writable memory between the original's last segment,
+ * which grows by them, and the new one, in whole pages. Before anything is placed.
+ * Return: 0, -EPERM the last segment is not writable.
+ */
+int me_segment_reserve(struct me_segment *segment, uint64_t size, struct mp_err *err);
 void me_segment_fini(struct me_segment *segment);
 
 #endif

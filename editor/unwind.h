@@ -9,6 +9,7 @@
 #ifndef ME_UNWIND_H
 #define ME_UNWIND_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -24,6 +25,8 @@ struct me_placed {
 	uint32_t new_size; /* with terminator and added jump */
 	uint32_t block;	   /* cfg block index */
 	uint32_t padding;  /* nops behind it that control runs through to the next copy */
+	bool stub;	   /* no copy: code before the block that leaves the state as it is there */
+	bool passed_by;	   /* who comes to the block from elsewhere arrives at a stub of it */
 };
 
 struct me_unwind {

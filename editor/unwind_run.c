@@ -184,6 +184,8 @@ static void put_rows(struct builder *b, const struct me_run *run, const struct m
 	if (!placed->new_size && !placed->padding)
 		return;
 	put_row(b, new_off, &source->cie, &table->lines[line].row);
+	if (placed->stub)
+		return;
 	/* What lies at @end itself: a branch, an added jump or padding, if anything. */
 	if (placed->new_size == block->size - block->term_len && !placed->padding)
 		end--;
@@ -230,6 +232,8 @@ static bool put_sites(struct builder *b, const struct me_placed *placed, const s
 	uint64_t start = block->vaddr, end = start + block->size;
 	uint64_t body = block->size - block->term_len;
 
+	if (placed->stub) /* throws nothing */
+		return true;
 	for (uint32_t i = me_lsda_site_at(lsda, start); i < lsda->nr_sites; i++) {
 		const struct me_call_site *old = &lsda->sites[i];
 		uint64_t from, to;
@@ -326,7 +330,8 @@ static int check_placed(const struct builder *b, uint32_t i)
 	if (placed->block >= b->cfg->nr_blocks)
 		return mp_err_set(b->err, EBADMSG, "no block %u", placed->block);
 	block = &b->cfg->blocks[placed->block];
-	if (block->term_len > block->size || placed->new_size < block->size - block->term_len)
+	if (!placed->stub &&
+	    (block->term_len > block->size || placed->new_size < block->size - block->term_len))
 		return mp_err_set(b->err, EBADMSG, "0x%" PRIx64 ": copy is too short",
 				  block->vaddr);
 	if (i && placed->new_vaddr < placed[-1].new_vaddr + placed[-1].new_size)
@@ -384,7 +389,7 @@ int me_runs_build(const struct mp_cfg *cfg, const struct me_placed *placed, uint
 		b.placed_of[i] = MP_NONE;
 	for (uint32_t i = 0; i < nr_placed && !ret; i++) {
 		ret = check_placed(&b, i);
-		if (!ret)
+		if (!ret && !placed[i].passed_by)
 			b.placed_of[placed[i].block] = i;
 	}
 	if (!ret)

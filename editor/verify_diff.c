@@ -265,6 +265,10 @@ static int check_byte(struct vf *vf, uint64_t off, uint64_t *next)
 		return vf_refuse(vf, 0, "byte at file offset %#llx changed, outside all sections",
 				 (unsigned long long)off);
 	vaddr = sec->vaddr + (off - sec->off);
+	if (vf->init_entry && off - vf->init_entry < sizeof(Elf64_Dyn)) {
+		*next = vf->init_entry + sizeof(Elf64_Dyn);
+		return 0;
+	}
 	if (sec->type == SHT_DYNSYM && sec->entsize == sizeof(Elf64_Sym))
 		return check_dynsym(vf, sec, off, next);
 	if (sec->type == SHT_RELA && sec->entsize == sizeof(Elf64_Rela)) {

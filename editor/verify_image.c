@@ -14,6 +14,8 @@ static int check_ehdr(struct vf *vf)
 	a.e_shoff = b.e_shoff;
 	a.e_shnum = b.e_shnum;
 	a.e_shstrndx = b.e_shstrndx;
+	if (vf->counters) /* vf_check_start() */
+		a.e_entry = b.e_entry;
 	if (memcmp(&a, &b, sizeof(a)))
 		return vf_refuse(vf, 0, "ELF header changed beyond its section table");
 	if (vf->o->nr_phdrs != vf->n->nr_phdrs)
@@ -84,7 +86,7 @@ static int check_segment(struct vf *vf, const Elf64_Phdr *seg)
 			continue;
 		if (ph->p_vaddr < prev)
 			return vf_refuse(vf, ph->p_vaddr, "segments are not ascending");
-		prev = ph->p_vaddr;
+		prev = ph == seg || !vf->counters ? ph->p_vaddr : ph->p_vaddr + ph->p_memsz;
 	}
 	return 0;
 }
@@ -152,7 +154,7 @@ static int check_phdr(struct vf *vf, uint32_t i, const Elf64_Phdr *a)
 					 "PT_GNU_EH_FRAME changed beyond its address");
 		return 0;
 	}
-	if (a && !memcmp(a, b, sizeof(*a)))
+	if (a && (!memcmp(a, b, sizeof(*a)) || vf_is_grown(vf, a, b)))
 		return 0;
 	if (b->p_type != PT_LOAD || vf->segment)
 		return vf_refuse(vf, b->p_vaddr, "program header %u changed", i);
@@ -245,7 +247,10 @@ static int check_sections(struct vf *vf)
 
 int vf_check_image(struct vf *vf)
 {
-	int ret = check_ehdr(vf);
+	int ret;
+
+	vf_find_counters(vf);
+	ret = check_ehdr(vf);
 
 	if (!ret && vf->n->size < vf->alloc_end)
 		ret = vf_refuse(vf, 0, "output is shorter than the original's contents");

@@ -53,13 +53,16 @@ uint32_t vf_first_piece(const struct vf *vf, uint64_t new_vaddr)
 	return lo;
 }
 
-/* A block may have several copies, and empty copies share their address with the next one. */
+/* A block may have several copies, stubs before it, and empty copies share their address with the
+ * next one. */
 bool vf_is_copy(const struct vf *vf, uint64_t old, uint64_t now)
 {
 	const struct mp_map_piece *pieces = vf->map->pieces, *copy = vf_piece_from(vf, old);
 
-	if (!copy || copy->new_vaddr == now || !vf_bits_get(&vf->cloned, old))
-		return copy && copy->new_vaddr == now;
+	if (copy && copy->new_vaddr == now)
+		return true;
+	if (!vf->counters && (!copy || !vf_bits_get(&vf->cloned, old)))
+		return false;
 	for (uint32_t i = vf_first_piece(vf, now);
 	     i < vf->map->nr_pieces && pieces[i].new_vaddr == now; i++)
 		if (pieces[i].old_vaddr == old)
@@ -83,6 +86,8 @@ static int check_bounds(struct vf *vf, const struct mp_map_piece *p, uint64_t *p
 		return vf_refuse(vf, p->new_vaddr,
 				 "the map's copies overlap or lie outside .morph.text");
 	*prev_new = p->new_vaddr + p->new_size;
+	if (!p->old_size && vf->counters && vf_is_text(vf, p->old_vaddr))
+		return 0; /* a stub */
 	if (!p->old_size || !vf_is_text(vf, p->old_vaddr) ||
 	    p->old_size > vf->text_end - p->old_vaddr)
 		return vf_refuse(vf, p->old_vaddr, "the map names an original outside the text");
@@ -90,6 +95,17 @@ static int check_bounds(struct vf *vf, const struct mp_map_piece *p, uint64_t *p
 		vf_bits_set(&vf->cloned, p->old_vaddr);
 	vf_bits_set(&vf->piece_start, p->old_vaddr);
 	return 0;
+}
+
+static void index_piece(struct vf *vf, uint32_t i)
+{
+	uint64_t at = vf->map->pieces[i].old_vaddr - vf->piece_start.base;
+	uint64_t below = vf->piece_start.word[at / 64] & ((1ULL << (at % 64)) - 1);
+	uint32_t *first =
+		&vf->by_old[vf->piece_rank[at / 64] + (uint32_t)__builtin_popcountll(below)];
+
+	vf->next_copy[i] = *first;
+	*first = i;
 }
 
 int vf_index_pieces(struct vf *vf)
@@ -110,7 +126,9 @@ int vf_index_pieces(struct vf *vf)
 	vf->by_old = malloc(nr * sizeof(*vf->by_old));
 	vf->next_copy = malloc(nr * sizeof(*vf->next_copy));
 	vf->common = calloc(nr, sizeof(*vf->common));
-	if (!vf->piece_rank || !vf->by_old || !vf->next_copy || !vf->common)
+	vf->pointer_now = vf->counters ? calloc(nr, sizeof(*vf->pointer_now)) : NULL;
+	if (!vf->piece_rank || !vf->by_old || !vf->next_copy || !vf->common ||
+	    (vf->counters && !vf->pointer_now))
 		return -ENOMEM;
 	for (uint32_t i = 0; i < nr; i++) {
 		ret = check_bounds(vf, &vf->map->pieces[i], &prev);
@@ -124,18 +142,13 @@ int vf_index_pieces(struct vf *vf)
 	vf->nr_by_old = rank;
 	memset(vf->by_old, 0xff, nr * sizeof(*vf->by_old)); /* VF_NONE */
 	for (uint32_t i = 0; i < nr; i++) {
-		uint64_t at = vf->map->pieces[i].old_vaddr - vf->piece_start.base;
-		uint64_t below = vf->piece_start.word[at / 64] & ((1ULL << (at % 64)) - 1);
-		uint32_t *first =
-			&vf->by_old[vf->piece_rank[at / 64] + (uint32_t)__builtin_popcountll(below)];
-
-		vf->next_copy[i] = *first;
-		*first = i;
+		if (vf->map->pieces[i].old_size)
+			index_piece(vf, i);
 	}
 	for (uint32_t i = 0; i < nr; i++) {
 		const struct mp_map_piece *p = &vf->map->pieces[i];
 
-		if (vf_piece_from(vf, p->old_vaddr)->old_size != p->old_size)
+		if (p->old_size && vf_piece_from(vf, p->old_vaddr)->old_size != p->old_size)
 			return vf_refuse(vf, p->old_vaddr, "two copies of different length");
 	}
 	for (uint32_t i = 1; i < rank; i++) {
@@ -241,18 +254,18 @@ static size_t padding_len(const uint8_t *p, size_t avail)
 }
 
 /* Where control is when it falls off the end of a copy: nops, then the next copy. */
-static uint64_t falls_to(const struct pair *x)
+uint64_t vf_falls_to(const struct vf *vf, const struct mp_map_piece *p)
 {
-	const struct mp_map *map = x->vf->map;
-	uint64_t at = x->p->new_vaddr + x->p->new_size, end;
-	const struct mp_map_piece *next = x->p + 1;
+	const struct mp_map *map = vf->map;
+	uint64_t at = p->new_vaddr + p->new_size, end;
+	const struct mp_map_piece *next = p + 1;
 
 	if (next == map->pieces + map->nr_pieces)
 		return VF_NOWHERE;
 	end = next->new_vaddr;
 	while (at < end) {
-		const uint8_t *p = mp_elf_bytes(x->vf->n, at, end - at);
-		size_t len = p ? padding_len(p, end - at) : 0;
+		const uint8_t *bytes = mp_elf_bytes(vf->n, at, end - at);
+		size_t len = bytes ? padding_len(bytes, end - at) : 0;
 
 		if (!len)
 			return VF_NOWHERE;
@@ -289,7 +302,7 @@ static int read_tail(struct pair *x, struct tail *tail)
 		p += insn.len;
 	}
 	if (at == end) {
-		tail->rest = falls_to(x);
+		tail->rest = vf_falls_to(x->vf, x->p);
 		return 0;
 	}
 	if (!vf_decode(p, end - at, at, &insn) || insn.kind != VF_JMP || at + insn.len != end)
@@ -462,7 +475,8 @@ static int check_some(struct vf *vf, void *ctx, uint32_t first, uint32_t end)
 
 		ret = check_padding(vf, at, pieces[i].new_vaddr);
 		if (!ret)
-			ret = check_piece(vf, &pieces[i]);
+			ret = pieces[i].old_size ? check_piece(vf, &pieces[i])
+						 : vf_check_stub(vf, &pieces[i]);
 	}
 	return ret;
 }
@@ -474,12 +488,17 @@ int vf_check_pieces(struct vf *vf)
 {
 	const struct mp_map_piece *last = &vf->map->pieces[vf->map->nr_pieces - 1];
 	int ret = check_text_relocs(vf);
+	uint64_t nr_stubs = 0;
 
 	if (!ret)
 		ret = vf_parallel(vf, vf->map->nr_pieces, VF_GRAIN, check_some, NULL);
 	if (!ret)
 		ret = check_padding(vf, last->new_vaddr + last->new_size,
 				    vf->new_text->vaddr + vf->new_text->size);
+	for (uint32_t i = 0; i < vf->map->nr_pieces; i++)
+		nr_stubs += !vf->map->pieces[i].old_size;
+	if (!ret && nr_stubs != vf->nr_counters)
+		ret = vf_refuse(vf, vf->counters->vaddr, "a counter that nothing counts in");
 	vf->report->nr_pieces = vf->map->nr_pieces;
 	return ret;
 }

@@ -27,6 +27,22 @@ static bool as_aligned(uint64_t old, uint64_t now)
 	return now % (align > 16 ? 16 : align) == 0;
 }
 
+/* The copy's; or a stub's before it, the same one everywhere. */
+static bool is_address_now(struct vf *vf, const struct mp_map_piece *copy, uint64_t now)
+{
+	uint64_t *seen, was = 0;
+
+	if (!vf->counters)
+		return copy->new_vaddr == now;
+	if (!vf_is_copy(vf, copy->old_vaddr, now))
+		return false;
+	/* Who comes first says which; others may look at the same time. */
+	seen = &vf->pointer_now[copy - vf->map->pieces];
+	return __atomic_compare_exchange_n(seen, &was, now, false, __ATOMIC_RELAXED,
+					   __ATOMIC_RELAXED) ||
+	       was == now;
+}
+
 bool vf_note_pointer(struct vf *vf, uint64_t old, uint64_t now)
 {
 	const struct mp_map_piece *copy = function_copy(vf, old);
@@ -37,7 +53,7 @@ bool vf_note_pointer(struct vf *vf, uint64_t old, uint64_t now)
 		return true;
 	}
 	/* With several copies there would be several addresses. */
-	if (!copy || vf_bits_get(&vf->cloned, old) || copy->new_vaddr != now ||
+	if (!copy || vf_bits_get(&vf->cloned, old) || !is_address_now(vf, copy, now) ||
 	    !as_aligned(old, now))
 		return false;
 	vf_bits_share(&vf->pointer_moved, old);

@@ -241,6 +241,10 @@ struct vf {
 	uint32_t nr_eh_refs;	    /* references to .eh_frame that were led to the new one */
 	uint64_t eh_fields[2];	    /* without relocations: those that must be; 0: none found */
 	const struct mp_section *new_text;
+	const struct mp_section *counters, *runtime; /* NULL: the output counts nothing */
+	uint64_t *counted;			     /* one bit per counter that a stub counts in */
+	uint64_t nr_counters;
+	uint64_t init_entry; /* file offset of the dynamic entry that leads to the runtime; 0: none */
 
 	struct vf_eh old_eh, new_eh;
 
@@ -261,8 +265,10 @@ struct vf {
 	struct vf_bits cloned;	    /* of them, those with more than one copy */
 	uint32_t *by_old;	    /* one piece of each original, in the order of old_vaddr */
 	uint32_t nr_by_old;
-	uint32_t *next_copy; /* per piece: another one of the same original, or VF_NONE */
-	uint32_t *common;    /* per piece: bytes before a branch that may be encoded anew */
+	uint32_t *next_copy;   /* per piece: another one of the same original, or VF_NONE */
+	uint32_t *common;      /* per piece: bytes before a branch that may be encoded anew */
+	uint64_t *pointer_now; /* per piece, with counters: the address of the function that starts
+				* there; 0: not seen yet */
 
 	uint64_t *cuts; /* of the old text: functions begin there, and nothing reaches over one */
 	uint32_t nr_cuts;
@@ -305,6 +311,20 @@ int vf_parallel(struct vf *vf, uint32_t nr_items, uint32_t grain,
 int vf_find_cuts(struct vf *vf);
 /* The first one at @vaddr or behind it, or @vf->nr_cuts. */
 uint32_t vf_first_cut(const struct vf *vf, uint64_t vaddr);
+/* An instrumented output: where its counters and its runtime are. */
+void vf_find_counters(struct vf *vf);
+/* Header @b is @a, grown by the counters. */
+bool vf_is_grown(const struct vf *vf, const Elf64_Phdr *a, const Elf64_Phdr *b);
+/* One of the sections that it has besides. */
+bool vf_is_counting(const struct vf *vf, const struct mp_section *sec);
+/* Does the runtime run first, and then what did in the original? */
+int vf_check_start(struct vf *vf);
+/* A piece of no original: counts, and goes on. */
+int vf_check_stub(struct vf *vf, const struct mp_map_piece *p);
+/* Does nobody read arithmetic flags at @vaddr of the original, but the carry, that were set before? */
+bool vf_flags_are_dead(struct vf *vf, uint64_t vaddr);
+/* Where control is when it falls off the end of the copy @p; UINT64_MAX: nowhere. */
+uint64_t vf_falls_to(const struct vf *vf, const struct mp_map_piece *p);
 
 /* May the original do without this program header? */
 bool vf_may_spend(const struct vf *vf, const Elf64_Phdr *slot);

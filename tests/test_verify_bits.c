@@ -10,6 +10,7 @@
 
 #include <errno.h>
 
+#include "editor/runtime.h"
 #include "tests/verify_pair.h"
 
 #define MUTANTS "g++ -O2 -Wl,-z,noseparate-code tests/data/mutants.cc"
@@ -51,6 +52,8 @@ static bool is_size_of_copies_symbol(const struct pair *p, uint64_t off, int bit
 
 	(void)bit;
 	if (at == UINT64_MAX)
+		at = offset_in(p, ".dynsym", off);
+	if (at == UINT64_MAX)
 		return false;
 	memcpy(&sym, p->good->data + off - at % sizeof(sym), sizeof(sym));
 	return at % sizeof(sym) >= offsetof(Elf64_Sym, st_size) &&
@@ -58,11 +61,26 @@ static bool is_size_of_copies_symbol(const struct pair *p, uint64_t off, int bit
 	       !strcmp(p->good->sections[sym.st_shndx].name, ".morph.text");
 }
 
+/* Up to its end, which a bit can make another letter. */
+static bool is_path_of_counts(const struct pair *p, uint64_t off, int bit)
+{
+	const struct mp_section *sec = mp_elf_section(p->good, ".morph.runtime");
+	uint64_t at = offset_in(p, ".morph.runtime", off), path;
+
+	(void)bit;
+	if (at == UINT64_MAX)
+		return false;
+	path = sec->size - sizeof(struct me_runtime_params) +
+	       offsetof(struct me_runtime_params, path);
+	return at >= path && at <= path + strlen((const char *)p->good->data + sec->off + path);
+}
+
 static const struct irrelevant irrelevant[] = {
 	{"the build-id is a name that nothing is computed from; any value but the original's does",
 	 is_build_id},
 	{"the section of exception tables may count the zeros behind them up to the alignment",
 	 is_size_of_exception_tables},
+	{"where counts go does not change what the program does", is_path_of_counts},
 	{"the size of a function's run of copies is for debuggers; it may end with any copy",
 	 is_size_of_copies_symbol},
 };
@@ -99,26 +117,33 @@ static const char *place_of(const struct pair *p, uint64_t off)
 	return "in no section";
 }
 
+/* 1: fixed addresses; 2: no relocations; 4: counts; 8: a library */
 static void build(struct pair *p, int variant)
 {
 	char command[200];
 
 	snprintf(command, sizeof(command), MUTANTS "%s",
-		 variant & 1 ? " -fno-pie -no-pie" : " -fPIE -pie");
-	if (variant & 2)
+		 variant & 8   ? " -fPIC -shared -Wl,-z,separate-code"
+		 : variant & 1 ? " -fno-pie -no-pie"
+			       : " -fPIE -pie");
+	if (variant & 4) {
+		snprintf(command + strlen(command), sizeof(command) - strlen(command), "%s",
+			 variant & 2 ? " -s" : " -Wl,--emit-relocs");
+		pair_make(p, command, 3, true);
+	} else if (variant & 2)
 		pair_build_stock(p, command, 3);
 	else
 		pair_build(p, command, 3);
 }
 
-START_TEST(verify_refuses_every_flipped_bit)
+static void refuse_every_bit(int variant)
 {
 	const char *mode = getenv("MORPH_MUTATION");
 	bool all = mode && !strcmp(mode, "all");
 	uint64_t tried = 0, passed = 0, bad = 0;
 	struct pair p;
 
-	build(&p, _i);
+	build(&p, variant);
 	for (uint64_t off = 0; off < p.size; off++) {
 		for (int bit = 0; bit < 8; bit++) {
 			struct mp_err err;
@@ -140,7 +165,7 @@ START_TEST(verify_refuses_every_flipped_bit)
 		}
 	}
 	printf("variant %d: %llu bits of %zu bytes, %llu passed, %llu of them without a reason\n",
-	       _i, (unsigned long long)tried, p.size, (unsigned long long)passed,
+	       variant, (unsigned long long)tried, p.size, (unsigned long long)passed,
 	       (unsigned long long)bad);
 	fflush(stdout);
 	ck_assert_uint_ge(tried, p.size);
@@ -148,6 +173,17 @@ START_TEST(verify_refuses_every_flipped_bit)
 	ck_assert_uint_gt(passed, 0);
 	ck_assert_uint_eq(bad, 0);
 	pair_free(&p);
+}
+
+START_TEST(verify_refuses_every_flipped_bit)
+{
+	refuse_every_bit(_i);
+}
+END_TEST
+
+START_TEST(verify_refuses_every_flipped_bit_of_a_counting_library)
+{
+	refuse_every_bit(12);
 }
 END_TEST
 
@@ -170,7 +206,8 @@ static Suite *verify_bits_suite(void)
 	Suite *suite = suite_create("verify_bits");
 	TCase *tc = tcase_create("verify_bits");
 
-	tcase_add_loop_test(tc, verify_refuses_every_flipped_bit, 0, 4);
+	tcase_add_loop_test(tc, verify_refuses_every_flipped_bit, 0, 8);
+	tcase_add_test(tc, verify_refuses_every_flipped_bit_of_a_counting_library);
 	tcase_add_loop_test(tc, verify_refuses_the_original_s_build_id, 0, 4);
 	tcase_set_timeout(tc, 1200);
 	suite_add_tcase(suite, tc);

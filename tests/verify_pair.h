@@ -26,8 +26,9 @@ struct pair {
 	struct me_verify_report report;
 };
 
-/* Build by @command (a gcc or g++ command line, "-o FILE" is added) and optimise the outcome. */
-static inline void pair_build_as_it_is(struct pair *p, const char *command, uint64_t seed)
+/* Build by @command (a gcc or g++ command line, "-o FILE" is added) and optimise the outcome, or
+ * make it count. */
+static inline void pair_make(struct pair *p, const char *command, uint64_t seed, bool counting)
 {
 	const char *dir = getenv("TMPDIR");
 	char exe[256], out[300], line[1024];
@@ -41,6 +42,8 @@ static inline void pair_build_as_it_is(struct pair *p, const char *command, uint
 	snprintf(out, sizeof(out), "%s.out", exe);
 	snprintf(line, sizeof(line), "%s -o %s", command, exe);
 	ck_assert_msg(system(line) == 0, "%s", line);
+	options.counting.edges = counting;
+	options.counting.path = "/nowhere/counts";
 	options.stress = seed != 0;
 	options.stress_seed = seed;
 	rc = me_optimize(&options, &report, &err);
@@ -57,6 +60,11 @@ static inline void pair_build_as_it_is(struct pair *p, const char *command, uint
 	memcpy(p->bytes, p->good->data, p->size);
 	rc = me_verify(p->original, p->good, &p->report, &err);
 	ck_assert_msg(rc == 0, "%s", err.msg);
+}
+
+static inline void pair_build_as_it_is(struct pair *p, const char *command, uint64_t seed)
+{
+	pair_make(p, command, seed, false);
 }
 
 /* The same with the linker's account of all addresses. */

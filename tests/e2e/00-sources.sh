@@ -33,7 +33,7 @@ mapfile -t user < <(printf '%s\n' "${sources[@]}" |
 mapfile -t headers < <(printf '%s\n' "${sources[@]}" |
 	grep -E '^(libprof|daemon|editor|kmod/uapi)/[^/]*\.h$')
 flags=(-std=gnu17 -Wall -Wextra -Wmissing-prototypes -Wstrict-prototypes -Werror -I.
-	-D_GNU_SOURCE '-DMORPH_VERSION="test"' -fsyntax-only)
+	-D_GNU_SOURCE '-DMORPH_VERSION="test"' -I"$BUILD/runtime" -fsyntax-only)
 read -ra pc <<<"$(pkg-config --cflags libelf libdw sqlite3 libxxhash jansson check)"
 flags+=("${pc[@]}")
 # With the bpf source, where this build has it.

@@ -1,0 +1,321 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * flags - liveness of the arithmetic flags, backwards over each function's blocks. Decides nothing
+ * about counters. Called by instrument.
+ */
+#include "editor/flags.h"
+
+#include <Zydis/Zydis.h>
+#include <errno.h>
+#include <stdlib.h>
+
+#include "libprof/insn.h"
+
+/* What `inc` changes. */
+#define STATUS                                                                                     \
+	(ZYDIS_CPUFLAG_OF | ZYDIS_CPUFLAG_SF | ZYDIS_CPUFLAG_ZF | ZYDIS_CPUFLAG_AF |               \
+	 ZYDIS_CPUFLAG_PF)
+
+/* What one instruction, or a whole block, does with them. */
+struct effect {
+	uint16_t reads;	 /* before it writes them */
+	uint16_t writes; /* whatever the operands are */
+};
+
+struct finder {
+	const struct mp_cfg *cfg;
+	ZydisDecoder decoder;
+	struct effect *effects; /* per block */
+	uint16_t *takes;	/* per function: what it reads that its caller left */
+	uint8_t *leaves;	/* per function: a caller reads what it left */
+	struct me_flags *out;
+};
+
+/* A shift by 0 changes no flag. */
+static bool shifts(const ZydisDecodedInstruction *z)
+{
+	uint64_t mask = z->operand_width == 64 ? 0x3f : 0x1f;
+
+	switch (z->opcode) {
+	case 0xd0:
+	case 0xd1: return true;
+	case 0xc0:
+	case 0xc1:
+	case 0xa4:
+	case 0xac: return z->raw.imm[0].size && z->raw.imm[0].value.u & mask;
+	default: return false;
+	}
+}
+
+/* Flags that it writes in any case; what is not listed here writes none that count. */
+static uint16_t written(const ZydisDecodedInstruction *z)
+{
+	const ZydisAccessedFlags *f = z->cpu_flags;
+
+	switch (z->mnemonic) {
+	case ZYDIS_MNEMONIC_SHL:
+	case ZYDIS_MNEMONIC_SHR:
+	case ZYDIS_MNEMONIC_SAR:
+	case ZYDIS_MNEMONIC_SHLD:
+	case ZYDIS_MNEMONIC_SHRD:
+		if (!shifts(z))
+			return 0;
+		break;
+	case ZYDIS_MNEMONIC_ADD:
+	case ZYDIS_MNEMONIC_ADC:
+	case ZYDIS_MNEMONIC_SUB:
+	case ZYDIS_MNEMONIC_SBB:
+	case ZYDIS_MNEMONIC_CMP:
+	case ZYDIS_MNEMONIC_TEST:
+	case ZYDIS_MNEMONIC_AND:
+	case ZYDIS_MNEMONIC_OR:
+	case ZYDIS_MNEMONIC_XOR:
+	case ZYDIS_MNEMONIC_NEG:
+	case ZYDIS_MNEMONIC_INC:
+	case ZYDIS_MNEMONIC_DEC:
+	case ZYDIS_MNEMONIC_MUL:
+	case ZYDIS_MNEMONIC_IMUL:
+	case ZYDIS_MNEMONIC_DIV:
+	case ZYDIS_MNEMONIC_IDIV:
+	case ZYDIS_MNEMONIC_XADD:
+	case ZYDIS_MNEMONIC_CMPXCHG:
+	case ZYDIS_MNEMONIC_BSF:
+	case ZYDIS_MNEMONIC_BSR:
+	case ZYDIS_MNEMONIC_TZCNT:
+	case ZYDIS_MNEMONIC_LZCNT:
+	case ZYDIS_MNEMONIC_POPCNT:
+	case ZYDIS_MNEMONIC_COMISS:
+	case ZYDIS_MNEMONIC_COMISD:
+	case ZYDIS_MNEMONIC_UCOMISS:
+	case ZYDIS_MNEMONIC_UCOMISD:
+	case ZYDIS_MNEMONIC_VCOMISS:
+	case ZYDIS_MNEMONIC_VCOMISD:
+	case ZYDIS_MNEMONIC_VUCOMISS:
+	case ZYDIS_MNEMONIC_VUCOMISD:
+	case ZYDIS_MNEMONIC_FCOMI:
+	case ZYDIS_MNEMONIC_FCOMIP:
+	case ZYDIS_MNEMONIC_FUCOMI:
+	case ZYDIS_MNEMONIC_FUCOMIP:
+	case ZYDIS_MNEMONIC_PTEST:
+	case ZYDIS_MNEMONIC_VPTEST:
+	case ZYDIS_MNEMONIC_SAHF: break;
+	default: return 0;
+	}
+	return f ? (f->modified | f->set_0 | f->set_1 | f->undefined) & STATUS : 0;
+}
+
+static uint32_t callee_of(const struct finder *f, const struct mp_insn *call)
+{
+	return call->kind == MP_INSN_CALL ? mp_cfg_func_at(f->cfg, call->target) : MP_NONE;
+}
+
+static bool is_call(const struct mp_insn *insn)
+{
+	return insn->kind == MP_INSN_CALL || insn->kind == MP_INSN_ICALL;
+}
+
+/* A call neither reads flags nor leaves any, but for callees that are known to. */
+static struct effect effect_of(const struct finder *f, const uint8_t *bytes, size_t avail,
+			       const struct mp_insn *insn)
+{
+	ZydisDecodedInstruction z;
+
+	if (is_call(insn)) {
+		uint32_t callee = callee_of(f, insn);
+
+		return (struct effect){callee != MP_NONE ? f->takes[callee] : 0, STATUS};
+	}
+	if (ZYAN_FAILED(ZydisDecoderDecodeInstruction(&f->decoder, NULL, bytes, avail, &z)))
+		return (struct effect){STATUS, 0};
+	return (struct effect){z.cpu_flags ? z.cpu_flags->tested & STATUS : 0, written(&z)};
+}
+
+/*
+ * What the block does. @wanted: flags that are read behind it. Where a call stands before the one
+ * who reads, and nothing between them writes, the callee left them: it goes to @left.
+ */
+static struct effect read_block(const struct finder *f, const struct mp_block *block,
+				uint16_t wanted, struct mp_insn *left)
+{
+	const uint8_t *bytes = mp_elf_bytes(f->cfg->elf, block->vaddr, block->size);
+	struct effect sum = {0};
+	struct mp_insn insn, call = {0};
+	uint16_t from_call = 0; /* not written since */
+
+	if (!bytes)
+		return (struct effect){STATUS, 0};
+	for (uint32_t off = 0; off < block->size; off += insn.len) {
+		struct effect now;
+
+		if (mp_insn_decode(bytes + off, block->size - off, block->vaddr + off, &insn))
+			return (struct effect){STATUS, 0};
+		now = effect_of(f, bytes + off, block->size - off, &insn);
+		if (now.reads & from_call)
+			*left = call;
+		sum.reads |= now.reads & ~sum.writes;
+		sum.writes |= now.writes;
+		from_call &= ~now.writes;
+		if (is_call(&insn)) {
+			call = insn;
+			from_call = STATUS;
+		}
+	}
+	if (wanted & from_call)
+		*left = call;
+	return sum;
+}
+
+/* Somebody reads flags behind the call: which function left them? */
+static int note_leaver(struct finder *f, const struct mp_insn *call, struct mp_err *err)
+{
+	uint32_t callee = callee_of(f, call);
+
+	if (callee == MP_NONE)
+		return mp_err_set(err, EPERM,
+				  "the code behind the call at %#llx takes flags from who knows "
+				  "where",
+				  (unsigned long long)call->vaddr);
+	f->leaves[callee] = 1;
+	return 0;
+}
+
+/* By whoever comes next; by the ABI nobody where that is not in the function. */
+static uint16_t read_behind(const struct finder *f, const struct mp_block *block)
+{
+	const struct mp_cfg *cfg = f->cfg;
+	uint16_t behind = 0;
+
+	for (uint32_t e = 0; e < block->nr_edges; e++)
+		behind |= f->out->live[cfg->edges[block->first_edge + e].to];
+	if (block->term == MP_TERM_TAIL || (block->term == MP_TERM_COND && block->nr_edges < 2)) {
+		uint32_t callee = mp_cfg_func_at(cfg, block->term_target);
+
+		behind |= callee == MP_NONE ? 0 : f->takes[callee];
+	}
+	return behind;
+}
+
+/* From the ends backwards until nothing changes; most successors lie behind. */
+static void spread(struct finder *f, const struct mp_func *func)
+{
+	const struct mp_cfg *cfg = f->cfg;
+	uint16_t *live = f->out->live;
+	bool changed = true;
+
+	while (changed) {
+		changed = false;
+		for (uint32_t i = func->nr_blocks; i-- > 0;) {
+			uint32_t b = func->first_block + i;
+			const struct mp_block *block = &cfg->blocks[b];
+			uint16_t behind, now;
+
+			behind = read_behind(f, block);
+			now = f->effects[b].reads | (behind & ~f->effects[b].writes);
+			changed |= now != live[b];
+			live[b] = now;
+		}
+	}
+}
+
+static int read_function(struct finder *f, uint32_t index, struct mp_err *err)
+{
+	const struct mp_cfg *cfg = f->cfg;
+	const struct mp_func *func = &cfg->funcs[index];
+	uint32_t end = func->first_block + func->nr_blocks;
+
+	for (uint32_t b = func->first_block; b < end; b++) {
+		struct mp_insn ignored;
+
+		f->out->live[b] = 0;
+		f->effects[b] = read_block(f, &cfg->blocks[b], 0, &ignored);
+	}
+	spread(f, func);
+	for (uint32_t b = func->first_block; b < end; b++) {
+		const struct mp_block *block = &cfg->blocks[b];
+		struct mp_insn left = {0};
+		int rc;
+
+		read_block(f, block, read_behind(f, block), &left);
+		rc = left.len ? note_leaver(f, &left, err) : 0;
+		if (rc)
+			return rc;
+	}
+	return 0;
+}
+
+static int find(struct finder *f, const uint8_t *wanted, struct mp_err *err)
+{
+	const struct mp_cfg *cfg = f->cfg;
+	int rc = 0;
+
+	for (uint32_t i = 0; !rc && i < cfg->nr_funcs; i++) {
+		const struct mp_func *func = &cfg->funcs[i];
+		uint32_t entry;
+
+		if (!wanted[i]) {
+			for (uint32_t b = 0; b < func->nr_blocks; b++)
+				f->out->live[func->first_block + b] = STATUS;
+			continue;
+		}
+		rc = read_function(f, i, err);
+		entry = mp_cfg_block_starting(cfg, func->vaddr);
+		if (entry != MP_NONE && func->nr_blocks)
+			f->takes[i] = f->out->live[entry];
+	}
+	return rc;
+}
+
+/* Whom a function that leaves flags calls may have left them. */
+static void leave_by_callees(struct finder *f)
+{
+	const struct mp_cfg *cfg = f->cfg;
+	bool changed = true;
+
+	while (changed) {
+		changed = false;
+		for (uint32_t i = 0; i < cfg->nr_calls; i++) {
+			const struct mp_call *call = &cfg->calls[i];
+
+			if (call->callee == MP_NONE || f->leaves[call->callee] ||
+			    !f->leaves[cfg->blocks[call->block].func])
+				continue;
+			f->leaves[call->callee] = changed = true;
+		}
+	}
+}
+
+int me_flags_find(const struct mp_cfg *cfg, const uint8_t *wanted, struct me_flags *out,
+		  struct mp_err *err)
+{
+	struct finder f = {.cfg = cfg, .out = out};
+	int rc = 0;
+
+	ZydisDecoderInit(&f.decoder, ZYDIS_MACHINE_MODE_LONG_64, ZYDIS_STACK_WIDTH_64);
+	out->live = calloc((size_t)cfg->nr_blocks + 1, sizeof(*out->live));
+	out->shared = calloc((size_t)cfg->nr_funcs + 1, 1);
+	f.effects = calloc((size_t)cfg->nr_blocks + 1, sizeof(*f.effects));
+	f.takes = calloc((size_t)cfg->nr_funcs + 1, sizeof(*f.takes));
+	f.leaves = calloc((size_t)cfg->nr_funcs + 1, 1);
+	if (!out->live || !out->shared || !f.effects || !f.takes || !f.leaves)
+		rc = mp_err_set(err, ENOMEM, "out of memory");
+	/* Twice: what takes flags at its entry is known to its callers then. */
+	for (int round = 0; !rc && round < 2; round++)
+		rc = find(&f, wanted, err);
+	if (!rc)
+		leave_by_callees(&f);
+	for (uint32_t i = 0; !rc && i < cfg->nr_funcs; i++)
+		out->shared[i] = f.takes[i] || f.leaves[i];
+	free(f.effects);
+	free(f.takes);
+	free(f.leaves);
+	if (rc)
+		me_flags_fini(out);
+	return rc;
+}
+
+void me_flags_fini(struct me_flags *flags)
+{
+	free(flags->live);
+	free(flags->shared);
+	*flags = (struct me_flags){0};
+}

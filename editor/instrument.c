@@ -1,0 +1,618 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * instrument - chooses the counted edges, and puts their stubs into the plan. The graph and the
+ * places on it are flow's; nothing here knows of bytes. Called by optimize.
+ */
+#include "editor/instrument.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "editor/eligible.h"
+#include "editor/flags.h"
+#include "editor/flow.h"
+#include "editor/patch.h"
+#include "libprof/edge_table.h"
+#include "libprof/insn.h"
+
+/* As compilers align functions at -O2. */
+#define ENTRY_ALIGN_LOG2 4
+
+struct me_instrument {
+	const struct mp_cfg *cfg;
+	struct me_flags flags;
+	struct me_flow flow;	/* of the function at hand */
+	uint32_t *order, *root; /* of its edges, of its vertices; grown as needed */
+	uint32_t room;
+	uint8_t *in_tree; /* of its edges */
+	struct me_instrument_report *report;
+	uint32_t nr_uncounted[ME_NR_UNCOUNTED];
+};
+
+/* A stub on its way into the plan. */
+struct stub {
+	uint32_t block; /* it leads to */
+	struct me_stub what;
+};
+
+struct planner {
+	struct me_instrument *in;
+	struct mp_edge_table table;
+	uint32_t room_blocks, room_edges;
+	struct stub *stubs; /* by block, then ways, then from */
+	uint32_t nr_stubs, room_stubs;
+	struct me_plan out;
+	uint32_t room_out, room_out_stubs;
+};
+
+static const char *const uncounted_names[ME_NR_UNCOUNTED] = {
+	[ME_UNCOUNTED_FLAGS] = "not counted: its callers or callees pass arithmetic flags",
+	[ME_UNCOUNTED_LINGERS] = "not counted: control may stay in its old code",
+	[ME_UNCOUNTED_CYCLE] = "not counted: its counts would not follow from those that can be "
+			       "taken",
+};
+
+/* @*array of @*room elements has room for @wanted. */
+static bool grow(void *array, uint32_t *room, uint64_t wanted, size_t size)
+{
+	void **at = array, *bigger;
+	uint64_t more = wanted + wanted / 2 + 16;
+
+	if (wanted <= *room)
+		return true;
+	if (more > UINT32_MAX || !(bigger = reallocarray(*at, more, size)))
+		return false;
+	*at = bigger;
+	*room = (uint32_t)more;
+	return true;
+}
+
+/* ---- the tree ---------------------------------------------------------------------------- */
+
+static uint32_t find_root(uint32_t *root, uint32_t v)
+{
+	while (root[v] != v) {
+		root[v] = root[root[v]];
+		v = root[v];
+	}
+	return v;
+}
+
+static int compare_weight(const void *a, const void *b, void *edges)
+{
+	const struct me_flow_edge *x = (const struct me_flow_edge *)edges + *(const uint32_t *)a;
+	const struct me_flow_edge *y = (const struct me_flow_edge *)edges + *(const uint32_t *)b;
+
+	/* What cannot be counted must be in the tree. */
+	if (!x->place != !y->place)
+		return x->place ? 1 : -1;
+	if (x->weight != y->weight)
+		return x->weight < y->weight ? 1 : -1;
+	return *(const uint32_t *)a < *(const uint32_t *)b ? -1 : 1;
+}
+
+static bool reserve_tree(struct me_instrument *in)
+{
+	uint32_t room = in->flow.nr_edges + in->flow.nr_blocks + 1;
+	uint32_t *order, *root;
+	uint8_t *in_tree;
+
+	if (room <= in->room)
+		return true;
+	order = realloc(in->order, room * sizeof(*order));
+	in->order = order ? order : in->order;
+	root = realloc(in->root, room * sizeof(*root));
+	in->root = root ? root : in->root;
+	in_tree = realloc(in->in_tree, room);
+	in->in_tree = in_tree ? in_tree : in->in_tree;
+	if (!order || !root || !in_tree)
+		return false;
+	in->room = room;
+	return true;
+}
+
+/* Kruskal. Return: 0, -ENOMEM, -EDOM: an edge that cannot be counted closes a cycle. */
+static int span(struct me_instrument *in)
+{
+	struct me_flow *flow = &in->flow;
+
+	if (!reserve_tree(in))
+		return -ENOMEM;
+	for (uint32_t e = 0; e < flow->nr_edges; e++)
+		in->order[e] = e;
+	for (uint32_t v = 0; v <= flow->nr_blocks; v++)
+		in->root[v] = v;
+	qsort_r(in->order, flow->nr_edges, sizeof(*in->order), compare_weight, flow->edges);
+	for (uint32_t i = 0; i < flow->nr_edges; i++) {
+		const struct me_flow_edge *edge = &flow->edges[in->order[i]];
+		uint32_t a = find_root(in->root, edge->from), b = find_root(in->root, edge->to);
+
+		in->in_tree[in->order[i]] = a != b;
+		if (a == b && edge->place == ME_FLOW_NOWHERE)
+			return -EDOM;
+		in->root[a] = b;
+	}
+	return 0;
+}
+
+/* ---- which functions --------------------------------------------------------------------- */
+
+/* May control that arrives at the old block stay there, since no jump has room in it? */
+static bool lingers_at(const struct mp_cfg *cfg, uint32_t b)
+{
+	const struct mp_block *block = &cfg->blocks[b];
+	const struct mp_func *func = &cfg->funcs[block->func];
+
+	if (me_block_stays(block) || me_patch_fits(cfg, b))
+		return false;
+	if (block->flags & MP_BLOCK_ENTRY)
+		return func->flags & (MP_FUNC_ADDRESS_TAKEN | MP_FUNC_EXPORTED);
+	if (block->flags & (MP_BLOCK_ADDRESS_TAKEN | MP_BLOCK_OTHER_ENTRY))
+		return true;
+	return false;
+}
+
+static bool lingers(const struct mp_cfg *cfg, uint32_t f)
+{
+	const struct mp_func *func = &cfg->funcs[f];
+
+	for (uint32_t b = func->first_block; b < func->first_block + func->nr_blocks; b++) {
+		const struct mp_block *block = &cfg->blocks[b];
+
+		if (lingers_at(cfg, b))
+			return true;
+		if (block->term != MP_TERM_TABLE || block->table == MP_NONE ||
+		    me_patch_leads_table(cfg, &cfg->tables[block->table]))
+			continue;
+		for (uint32_t e = block->first_edge; e < block->first_edge + block->nr_edges; e++)
+			if (!me_block_stays(&cfg->blocks[cfg->edges[e].to]) &&
+			    !me_patch_fits(cfg, cfg->edges[e].to))
+				return true;
+	}
+	return false;
+}
+
+static int choose(struct me_instrument *in, uint32_t func, enum me_uncounted *why)
+{
+	int rc;
+
+	*why = ME_COUNTED;
+	if (in->flags.shared[func]) {
+		*why = ME_UNCOUNTED_FLAGS;
+	} else if (lingers(in->cfg, func)) {
+		*why = ME_UNCOUNTED_LINGERS;
+	} else {
+		rc = me_flow_build(in->cfg, &in->flags, NULL, func, &in->flow);
+		if (!rc)
+			rc = span(in);
+		if (rc == -ENOMEM)
+			return rc;
+		*why = rc ? ME_UNCOUNTED_CYCLE : ME_COUNTED;
+	}
+	return 0;
+}
+
+int me_instrument_new(const struct mp_cfg *cfg, uint8_t *movable, const char **detail,
+		      struct me_instrument **out, struct mp_err *err)
+{
+	struct me_instrument *in = calloc(1, sizeof(*in));
+	int rc;
+
+	*out = in;
+	if (!in)
+		return mp_err_set(err, ENOMEM, "out of memory");
+	in->cfg = cfg;
+	rc = me_flags_find(cfg, movable, &in->flags, err);
+	for (uint32_t f = 0; !rc && f < cfg->nr_funcs; f++) {
+		enum me_uncounted why;
+
+		if (!movable[f])
+			continue;
+		rc = choose(in, f, &why);
+		if (rc)
+			mp_err_set(err, ENOMEM, "out of memory");
+		in->nr_uncounted[why]++;
+		movable[f] = why == ME_COUNTED;
+		if (why != ME_COUNTED)
+			detail[f] = uncounted_names[why];
+	}
+	if (rc) {
+		me_instrument_free(in);
+		*out = NULL;
+	}
+	return rc;
+}
+
+void me_instrument_free(struct me_instrument *in)
+{
+	if (!in)
+		return;
+	me_flags_fini(&in->flags);
+	me_flow_fini(&in->flow);
+	free(in->order);
+	free(in->root);
+	free(in->in_tree);
+	free(in);
+}
+
+/* ---- counters ---------------------------------------------------------------------------- */
+
+static bool calls(const struct mp_cfg *cfg, uint32_t func)
+{
+	const struct mp_func *f = &cfg->funcs[func];
+
+	for (uint32_t b = f->first_block; b < f->first_block + f->nr_blocks; b++) {
+		const struct mp_block *block = &cfg->blocks[b];
+		const uint8_t *bytes = mp_elf_bytes(cfg->elf, block->vaddr, block->size);
+		struct mp_insn insn;
+
+		for (uint32_t off = 0; bytes && off < block->size; off += insn.len) {
+			if (mp_insn_decode(bytes + off, block->size - off, block->vaddr + off,
+					   &insn))
+				break;
+			if (insn.kind == MP_INSN_CALL || insn.kind == MP_INSN_ICALL)
+				return true;
+		}
+	}
+	return false;
+}
+
+/* The stub for the counter of @edge, which leads to @*block. */
+static struct stub stub_of(const struct me_flow *flow, const struct me_flow_edge *edge,
+			   uint32_t counter)
+{
+	struct stub stub = {.block = flow->first_block + edge->to, .what = {.counter = counter}};
+
+	switch (edge->place) {
+	case ME_FLOW_TO: stub.what.ways = ME_STUB_ALL; break;
+	case ME_FLOW_FROM:
+		stub.block = flow->first_block + edge->from;
+		stub.what.ways = ME_STUB_ALL;
+		break;
+	case ME_FLOW_OUTSIDE: stub.what.ways = ME_STUB_OUTSIDE; break;
+	default: stub.what.ways = ME_STUB_EDGE; stub.what.from = flow->first_block + edge->from;
+	}
+	return stub;
+}
+
+/* A function that calls may not be left where it should: its entries are counted beside. */
+static bool is_spare(const struct planner *p, const struct me_flow_edge *edge, uint32_t func)
+{
+	const struct me_flow *flow = &p->in->flow;
+	const struct mp_block *block = &p->in->cfg->blocks[flow->first_block + edge->to];
+
+	if (edge->from != flow->nr_blocks || edge->to == flow->nr_blocks ||
+	    !(block->flags & MP_BLOCK_ENTRY) || edge->place == ME_FLOW_NOWHERE ||
+	    !calls(p->in->cfg, func))
+		return false;
+	/* Two counters on all ways to one block would count the same. */
+	for (uint32_t e = 0; edge->place == ME_FLOW_TO && e < flow->nr_edges; e++)
+		if (!p->in->in_tree[e] && flow->edges[e].place == ME_FLOW_FROM &&
+		    flow->edges[e].from == edge->to)
+			return false;
+	return true;
+}
+
+static bool add_function(struct planner *p, uint32_t func)
+{
+	struct mp_edge_table *t = &p->table;
+	const struct me_flow *flow = &p->in->flow;
+	const struct mp_cfg *cfg = p->in->cfg;
+	uint32_t first = t->nr_blocks;
+
+	if (!grow(&t->blocks, &p->room_blocks, (uint64_t)t->nr_blocks + flow->nr_blocks,
+		  sizeof(*t->blocks)) ||
+	    !grow(&t->edges, &p->room_edges, (uint64_t)t->nr_edges + flow->nr_edges,
+		  sizeof(*t->edges)) ||
+	    !grow(&p->stubs, &p->room_stubs, (uint64_t)p->nr_stubs + flow->nr_edges,
+		  sizeof(*p->stubs)))
+		return false;
+	t->funcs[t->nr_funcs++] =
+		(struct mp_counted_func){first, flow->nr_blocks, t->nr_edges, flow->nr_edges};
+	for (uint32_t i = 0; i < flow->nr_blocks; i++) {
+		const struct mp_block *block = &cfg->blocks[flow->first_block + i];
+
+		t->blocks[t->nr_blocks++] = (struct mp_counted_block){
+			block->vaddr, block->size, block->size - block->term_len};
+	}
+	for (uint32_t e = 0; e < flow->nr_edges; e++) {
+		const struct me_flow_edge *edge = &flow->edges[e];
+		struct mp_counted_edge *out = &t->edges[t->nr_edges++];
+		bool spare = p->in->in_tree[e] && is_spare(p, edge, func);
+
+		*out = (struct mp_counted_edge){
+			.from = edge->from == flow->nr_blocks ? MP_NONE : first + edge->from,
+			.to = edge->to == flow->nr_blocks ? MP_NONE : first + edge->to,
+			.counter = MP_NONE,
+			.kind = edge->kind,
+			.spare = spare,
+		};
+		p->in->report->flow += edge->weight;
+		if (p->in->in_tree[e] && !spare)
+			continue;
+		p->in->report->counted += edge->weight;
+		out->counter = t->nr_counters++;
+		p->stubs[p->nr_stubs++] = stub_of(flow, edge, out->counter);
+	}
+	return true;
+}
+
+static int compare_stubs(const void *a, const void *b)
+{
+	const struct stub *x = a, *y = b;
+
+	if (x->block != y->block)
+		return x->block < y->block ? -1 : 1;
+	/* Who comes from outside meets that counter first. */
+	if (x->what.ways != y->what.ways)
+		return x->what.ways == ME_STUB_OUTSIDE || y->what.ways == ME_STUB_EDGE ? -1 : 1;
+	return x->what.from < y->what.from ? -1 : x->what.from > y->what.from;
+}
+
+static int add_functions(struct planner *p, const struct mp_counts *counts, const uint8_t *movable)
+{
+	const struct mp_cfg *cfg = p->in->cfg;
+
+	p->table.funcs = malloc(((size_t)cfg->nr_funcs + 1) * sizeof(*p->table.funcs));
+	if (!p->table.funcs)
+		return -ENOMEM;
+	for (uint32_t f = 0; f < cfg->nr_funcs; f++) {
+		int rc;
+
+		if (!movable[f])
+			continue;
+		rc = me_flow_build(cfg, &p->in->flags, counts, f, &p->in->flow);
+		if (!rc)
+			rc = span(p->in);
+		if (rc)
+			return rc;
+		if (p->in->flow.nr_blocks && !add_function(p, f))
+			return -ENOMEM;
+	}
+	if (p->nr_stubs)
+		qsort(p->stubs, p->nr_stubs, sizeof(*p->stubs), compare_stubs);
+	return 0;
+}
+
+/* ---- the plan ---------------------------------------------------------------------------- */
+
+static uint32_t first_stub(const struct planner *p, uint32_t block)
+{
+	uint32_t lo = 0, hi = p->nr_stubs;
+
+	while (lo < hi) {
+		uint32_t mid = lo + (hi - lo) / 2;
+
+		if (p->stubs[mid].block < block)
+			lo = mid + 1;
+		else
+			hi = mid;
+	}
+	return lo;
+}
+
+static bool put_stub(struct planner *p, const struct stub *stub, struct me_plan_block like)
+{
+	struct me_plan *out = &p->out;
+
+	if (!grow(&out->blocks, &p->room_out, (uint64_t)out->nr_blocks + 1, sizeof(*out->blocks)) ||
+	    !grow(&out->stubs, &p->room_out_stubs, (uint64_t)out->nr_stubs + 1,
+		  sizeof(*out->stubs)))
+		return false;
+	out->blocks[out->nr_blocks++] = (struct me_plan_block){.block = stub->block,
+							       .zone = like.zone,
+							       .why = ME_WHY_COUNT,
+							       .align_log2 = like.align_log2,
+							       .stub = true};
+	out->stubs[out->nr_stubs++] = stub->what;
+	return true;
+}
+
+/* The block, behind the stubs on all ways to it. */
+static bool put_block(struct planner *p, struct me_plan_block block)
+{
+	struct me_plan *out = &p->out;
+
+	for (uint32_t i = first_stub(p, block.block);
+	     i < p->nr_stubs && p->stubs[i].block == block.block; i++) {
+		if (p->stubs[i].what.ways == ME_STUB_EDGE)
+			continue;
+		if (!put_stub(p, &p->stubs[i], block))
+			return false;
+		p->in->report->nr_inline++;
+		block.align_log2 = 0;
+	}
+	if (!grow(&out->blocks, &p->room_out, (uint64_t)out->nr_blocks + 1, sizeof(*out->blocks)))
+		return false;
+	block.run = 0;
+	out->blocks[out->nr_blocks++] = block;
+	return true;
+}
+
+/* The stubs between blocks are sorted by where they lead, but put where they come from. */
+struct between {
+	uint32_t from, stub;
+};
+
+static int compare_between(const void *a, const void *b)
+{
+	const struct between *x = a, *y = b;
+
+	if (x->from != y->from)
+		return x->from < y->from ? -1 : 1;
+	return x->stub < y->stub ? -1 : x->stub > y->stub;
+}
+
+static uint32_t first_between(const struct between *all, uint32_t nr, uint32_t from)
+{
+	uint32_t lo = 0, hi = nr;
+
+	while (lo < hi) {
+		uint32_t mid = lo + (hi - lo) / 2;
+
+		if (all[mid].from < from)
+			lo = mid + 1;
+		else
+			hi = mid;
+	}
+	return lo;
+}
+
+struct run {
+	const struct me_plan_block *blocks;
+	uint32_t nr;
+	const struct between *all;
+	uint32_t nr_between;
+};
+
+/* The stubs behind block @i of the run: those that fall into what follows, or the others. */
+static bool put_between(struct planner *p, const struct run *run, uint32_t i, bool fall)
+{
+	uint32_t from = run->blocks[i].block;
+	struct me_plan_block like = {.zone = run->blocks[i].zone};
+
+	for (uint32_t k = first_between(run->all, run->nr_between, from);
+	     k < run->nr_between && run->all[k].from == from; k++) {
+		const struct stub *stub = &p->stubs[run->all[k].stub];
+		bool next = i + 1 < run->nr && run->blocks[i + 1].block == stub->block;
+
+		if (next != fall)
+			continue;
+		if (!put_stub(p, stub, like))
+			return false;
+		p->in->report->nr_inline += fall;
+	}
+	return true;
+}
+
+/* One function's blocks in one zone. */
+static bool put_run(struct planner *p, const struct run *run)
+{
+	for (uint32_t i = 0; i < run->nr; i++)
+		if (!put_block(p, run->blocks[i]) || !put_between(p, run, i, true))
+			return false;
+	/* Behind them what control jumps to and back from. */
+	for (uint32_t i = 0; i < run->nr; i++)
+		if (!put_between(p, run, i, false))
+			return false;
+	return true;
+}
+
+static struct between *find_between(const struct planner *p, uint32_t *nr)
+{
+	struct between *all = malloc(((size_t)p->nr_stubs + 1) * sizeof(*all));
+
+	*nr = 0;
+	for (uint32_t i = 0; all && i < p->nr_stubs; i++)
+		if (p->stubs[i].what.ways == ME_STUB_EDGE)
+			all[(*nr)++] = (struct between){p->stubs[i].what.from, i};
+	if (all && *nr)
+		qsort(all, *nr, sizeof(*all), compare_between);
+	return all;
+}
+
+/* What a clone would count, its block's copy counts for it: there are none. */
+static void drop_clones(struct me_plan *plan)
+{
+	uint32_t nr = 0;
+
+	for (uint32_t i = 0; i < plan->nr_blocks; i++)
+		if (!plan->blocks[i].clone)
+			plan->blocks[nr++] = plan->blocks[i];
+	plan->nr_blocks = nr;
+}
+
+/* What the plan lacks goes behind everything, as it was. */
+static bool add_missing(struct me_plan *plan, const struct mp_cfg *cfg, const uint8_t *movable)
+{
+	uint8_t *has = calloc((size_t)cfg->nr_blocks + 1, 1);
+	struct me_plan_block *bigger =
+		has ? reallocarray(plan->blocks, (size_t)plan->nr_blocks + cfg->nr_blocks + 1,
+				   sizeof(*bigger))
+		    : NULL;
+
+	if (!bigger) {
+		free(has);
+		return false;
+	}
+	plan->blocks = bigger;
+	for (uint32_t i = 0; i < plan->nr_blocks; i++)
+		has[plan->blocks[i].block] = 1;
+	for (uint32_t b = 0; b < cfg->nr_blocks; b++) {
+		const struct mp_block *block = &cfg->blocks[b];
+
+		if (has[b] || block->func == MP_NONE || !movable[block->func] ||
+		    me_block_stays(block))
+			continue;
+		plan->blocks[plan->nr_blocks++] = (struct me_plan_block){
+			.block = b,
+			.zone = ME_ZONE_WARM,
+			.why = ME_WHY_UNSAMPLED,
+			.align_log2 = block->flags & MP_BLOCK_ENTRY ? ENTRY_ALIGN_LOG2 : 0,
+		};
+	}
+	free(has);
+	return true;
+}
+
+static int put_stubs(struct planner *p, const struct me_plan *plan)
+{
+	const struct mp_cfg *cfg = p->in->cfg;
+	uint32_t nr_between;
+	struct between *all = find_between(p, &nr_between);
+	int rc = all ? 0 : -ENOMEM;
+
+	for (uint32_t first = 0, end; !rc && first < plan->nr_blocks; first = end) {
+		const struct me_plan_block *at = &plan->blocks[first];
+
+		for (end = first + 1; end < plan->nr_blocks; end++)
+			if (plan->blocks[end].zone != at->zone ||
+			    cfg->blocks[plan->blocks[end].block].func !=
+				    cfg->blocks[at->block].func)
+				break;
+		if (!put_run(p, &(struct run){at, end - first, all, nr_between}))
+			rc = -ENOMEM;
+	}
+	free(all);
+	return rc;
+}
+
+int me_instrument_plan(struct me_instrument *in, const struct mp_counts *counts,
+		       const uint8_t *movable, struct me_plan *plan,
+		       struct me_instrument_report *report, struct mp_err *err)
+{
+	struct planner p = {.in = in};
+	int rc;
+
+	*report = (struct me_instrument_report){0};
+	in->report = report;
+	memcpy(report->nr_uncounted, in->nr_uncounted, sizeof(report->nr_uncounted));
+	drop_clones(plan);
+	rc = add_missing(plan, in->cfg, movable) ? 0 : -ENOMEM;
+	if (!rc)
+		rc = add_functions(&p, counts, movable);
+	if (!rc)
+		rc = put_stubs(&p, plan);
+	if (!rc) {
+		plan->nr_counters = p.table.nr_counters;
+		rc = mp_edge_table_encode(&p.table, &plan->table, &plan->table_size, err);
+	}
+	if (!rc) {
+		report->nr_funcs = p.table.nr_funcs;
+		report->nr_counters = p.table.nr_counters;
+		report->nr_edges = p.table.nr_edges;
+		free(plan->blocks);
+		plan->blocks = p.out.blocks;
+		plan->nr_blocks = p.out.nr_blocks;
+		plan->stubs = p.out.stubs;
+		plan->nr_stubs = p.out.nr_stubs;
+	} else {
+		me_plan_fini(&p.out);
+	}
+	free(p.table.funcs);
+	free(p.table.blocks);
+	free(p.table.edges);
+	free(p.stubs);
+	return rc == -ENOMEM ? mp_err_set(err, ENOMEM, "out of memory") : rc;
+}

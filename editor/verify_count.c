@@ -1,0 +1,221 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * verify_count - what an instrumented output has besides: counters in memory of their own, stubs that
+ * count and go on, and the runtime that maps a file over the counters. Called by verify_image,
+ * verify_pieces and verify_diff.
+ */
+#include <errno.h>
+#include <string.h>
+
+#include "editor/runtime.h"
+#include "editor/verify_priv.h"
+#include "libprof/edge_table.h"
+
+#define PAGE 4096
+
+static uint64_t page_up(uint64_t v)
+{
+	return (v + PAGE - 1) & ~(uint64_t)(PAGE - 1);
+}
+
+/* Before the headers are looked at: is it such an output at all? */
+void vf_find_counters(struct vf *vf)
+{
+	const struct mp_section *counters = mp_elf_section(vf->n, ".morph.counters");
+	const struct mp_section *runtime = mp_elf_section(vf->n, ".morph.runtime");
+
+	if (!counters || !runtime || mp_elf_section(vf->o, ".morph.counters") ||
+	    mp_elf_section(vf->o, ".morph.runtime"))
+		return;
+	vf->counters = counters;
+	vf->runtime = runtime;
+}
+
+bool vf_is_grown(const struct vf *vf, const Elf64_Phdr *a, const Elf64_Phdr *b)
+{
+	const struct mp_section *c = vf->counters;
+	Elf64_Phdr was = *b;
+
+	if (!c || a->p_type != PT_LOAD || !(a->p_flags & PF_W) || !c->size || c->size % PAGE ||
+	    c->size > INT32_MAX || c->vaddr != page_up(a->p_vaddr + a->p_memsz) ||
+	    b->p_memsz != c->vaddr + c->size - b->p_vaddr)
+		return false;
+	was.p_memsz = a->p_memsz;
+	return !memcmp(&was, a, sizeof(was));
+}
+
+bool vf_is_counting(const struct vf *vf, const struct mp_section *sec)
+{
+	if (!vf->counters)
+		return false;
+	if (sec == vf->runtime)
+		return sec->type == SHT_PROGBITS && sec->flags == (SHF_ALLOC | SHF_EXECINSTR) &&
+		       sec->align == 16 && !sec->link && !sec->info && !sec->entsize;
+	if (sec == vf->counters)
+		return sec->type == SHT_NOBITS && sec->flags == (SHF_ALLOC | SHF_WRITE) &&
+		       sec->off == vf->alloc_end && sec->align == PAGE && !sec->link &&
+		       !sec->info && !sec->entsize;
+	return !strcmp(sec->name, MP_EDGE_TABLE_SECTION) && sec->type == SHT_PROGBITS &&
+	       !sec->flags && !sec->vaddr && sec->align == 1 && !sec->link && !sec->info &&
+	       !sec->entsize;
+}
+
+static bool is_zero(const char *p, const char *end)
+{
+	while (p < end)
+		if (*p++)
+			return false;
+	return true;
+}
+
+/* As many stubs as there are counters, each with its own. */
+static int read_table(struct vf *vf)
+{
+	struct mp_edge_table *table;
+	int rc = mp_edge_table_read(vf->n, &table, vf->err);
+
+	if (rc == -ENOMEM)
+		return rc;
+	if (rc)
+		return vf_refuse(vf, vf->counters->vaddr,
+				 "nobody can tell what the counters count");
+	vf->nr_counters = table->nr_counters;
+	mp_edge_table_free(table);
+	if (vf->nr_counters > vf->counters->size / 8)
+		return vf_refuse(vf, vf->counters->vaddr, "more counters than there is room for");
+	vf->counted = calloc(vf->nr_counters / 64 + 1, sizeof(*vf->counted));
+	return vf->counted ? 0 : -ENOMEM;
+}
+
+/* The runtime is the one we know, with parameters that fit this output. */
+static int check_runtime(struct vf *vf, uint64_t *next)
+{
+	const struct mp_section *sec = vf->runtime, *table;
+	uint64_t at = sec->vaddr + me_runtime_blob_size;
+	struct me_runtime_params p;
+	const uint8_t *bytes;
+
+	bytes = sec->size == me_runtime_blob_size + sizeof(p)
+			? mp_elf_bytes(vf->n, sec->vaddr, sec->size)
+			: NULL;
+	table = mp_elf_section(vf->n, MP_EDGE_TABLE_SECTION);
+	if (!bytes || !table || memcmp(bytes, me_runtime_blob, me_runtime_blob_size))
+		return vf_refuse(vf, sec->vaddr, "the runtime is not the one we know");
+	memcpy(&p, bytes + me_runtime_blob_size, sizeof(p));
+	if (p.magic != ME_RUNTIME_MAGIC || at + (uint64_t)p.counters != vf->counters->vaddr ||
+	    p.counters_bytes != vf->counters->size ||
+	    p.table_hash != mp_edge_table_hash(vf->n->data + table->off, table->size) ||
+	    !memchr(p.path, 0, sizeof(p.path)) ||
+	    !is_zero(p.path + strlen(p.path), p.path + sizeof(p.path)))
+		return vf_refuse(vf, at, "the runtime's parameters do not fit");
+	*next = p.next ? at + (uint64_t)p.next : 0;
+	return read_table(vf);
+}
+
+/* The original's dynamic entry that is DT_INIT, or the first blank one of two: file offset, or 0. */
+static uint64_t init_entry(const struct mp_elf *o, uint64_t *init)
+{
+	uint64_t off = 0;
+
+	*init = 0;
+	for (uint32_t i = 0; i < o->nr_phdrs; i++) {
+		const Elf64_Phdr *ph = &o->phdrs[i];
+		bool ended = false;
+
+		if (ph->p_type != PT_DYNAMIC || ph->p_offset > o->size ||
+		    ph->p_filesz > o->size - ph->p_offset)
+			continue;
+		for (uint64_t k = 0; !ended && k + sizeof(Elf64_Dyn) <= ph->p_filesz;
+		     k += sizeof(Elf64_Dyn)) {
+			Elf64_Dyn d;
+
+			memcpy(&d, o->data + ph->p_offset + k, sizeof(d));
+			if (d.d_tag == DT_INIT) {
+				*init = d.d_un.d_ptr;
+				return ph->p_offset + k;
+			}
+			ended = d.d_tag == DT_NULL;
+			if (ended && k + 2 * sizeof(d) <= ph->p_filesz)
+				off = ph->p_offset + k;
+		}
+	}
+	return off;
+}
+
+int vf_check_start(struct vf *vf)
+{
+	uint64_t next, init, off;
+	Elf64_Dyn d;
+	int ret;
+
+	if (!vf->counters)
+		return 0;
+	ret = check_runtime(vf, &next);
+	if (ret)
+		return ret;
+	if (vf->n->ehdr.e_entry != vf->o->ehdr.e_entry) {
+		if (vf->n->ehdr.e_entry != vf->runtime->vaddr || next != vf->o->ehdr.e_entry)
+			return vf_refuse(vf, vf->n->ehdr.e_entry,
+					 "the entry is neither the original's nor the runtime's");
+		return 0;
+	}
+	off = init_entry(vf->o, &init);
+	if (!off || off > vf->n->size - sizeof(d))
+		return vf_refuse(vf, vf->runtime->vaddr, "nothing leads to the runtime");
+	memcpy(&d, vf->n->data + off, sizeof(d));
+	if (d.d_tag != DT_INIT || d.d_un.d_ptr != vf->runtime->vaddr + ME_RUNTIME_INIT ||
+	    next != init)
+		return vf_refuse(vf, vf->runtime->vaddr, "DT_INIT does not lead to the runtime");
+	vf->init_entry = off;
+	return 0;
+}
+
+/* [endbr64] [lock] incq counter(%rip), then where @p's original starts: a copy of it, or the next
+ * stub on the way. */
+int vf_check_stub(struct vf *vf, const struct mp_map_piece *p)
+{
+	static const uint8_t endbr64[] = {0xf3, 0x0f, 0x1e, 0xfa}, inc[] = {0x48, 0xff, 0x05};
+	uint64_t at = p->new_vaddr, end = p->new_vaddr + p->new_size;
+	const uint8_t *b = mp_elf_bytes(vf->n, at, p->new_size);
+	const struct mp_map_piece *to = p + 1;
+	struct vf_insn insn;
+	uint64_t counter, bit;
+	int32_t disp;
+
+	if (!vf->counters || !b || p->new_size < sizeof(endbr64) + 1)
+		return vf_refuse(vf, at, "code that no original stands for");
+	if (!memcmp(b, endbr64, sizeof(endbr64))) {
+		b += sizeof(endbr64);
+		at += sizeof(endbr64);
+	}
+	if (*b == 0xf0) {
+		b++;
+		at++;
+	}
+	if (at + 7 > end || memcmp(b, inc, sizeof(inc)))
+		return vf_refuse(vf, at, "a stub that does not count");
+	memcpy(&disp, b + sizeof(inc), 4);
+	at += 7;
+	b += 7;
+	counter = at + (uint64_t)(int64_t)disp;
+	counter -= vf->counters->vaddr;
+	if (counter % 8 || counter / 8 >= vf->nr_counters)
+		return vf_refuse(vf, p->new_vaddr, "counts outside of the counters");
+	bit = 1ULL << (counter / 8 % 64);
+	if (__atomic_fetch_or(&vf->counted[counter / 512], bit, __ATOMIC_RELAXED) & bit)
+		return vf_refuse(vf, p->new_vaddr, "counts in another's counter");
+	if (at < end) {
+		if (!vf_decode(b, end - at, at, &insn) || insn.kind != VF_JMP ||
+		    at + insn.len != end || !vf_same_place(vf, p->old_vaddr, insn.target))
+			return vf_refuse(vf, at, "a stub does not go on at %#llx",
+					 (unsigned long long)p->old_vaddr);
+	} else if (to == vf->map->pieces + vf->map->nr_pieces ||
+		   vf_falls_to(vf, p) != to->new_vaddr || to->old_vaddr != p->old_vaddr) {
+		return vf_refuse(vf, at, "a stub does not fall into %#llx",
+				 (unsigned long long)p->old_vaddr);
+	}
+	if (!vf_flags_are_dead(vf, p->old_vaddr))
+		return vf_refuse(vf, p->new_vaddr, "counts where flags are read at %#llx",
+				 (unsigned long long)p->old_vaddr);
+	return 0;
+}
