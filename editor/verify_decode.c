@@ -146,20 +146,24 @@ bool vf_decode_anew(const uint8_t *bytes, size_t avail, uint64_t vaddr, struct v
  * few instructions are read anew.
  */
 struct known {
-	uint64_t head, mask; /* the first bytes, before displacement and immediate; mask 0: free */
-	struct vf_insn insn;
+	uint64_t head; /* the first bytes, before displacement and immediate */
+	uint8_t size;  /* so many; 0: free */
 	bool imm_signed;
+	uint8_t form[offsetof(struct vf_insn, target)]; /* the rest are values */
 };
 
+/* Two to a cache line; a large program has ten times as many. */
+_Static_assert(sizeof(struct known) == 32, "known instructions have grown");
+
 enum {
-	NR_KNOWN = 1 << 12
+	KNOWN_LOG2 = 14
 };
 
 /* Where to look, by as many bytes as most instructions that begin like this have before their
  * operands' values: a guess, right or wrong. */
 static struct known *known_slot(uint64_t head)
 {
-	static _Thread_local struct known known[NR_KNOWN];
+	static _Thread_local struct known known[1 << KNOWN_LOG2];
 	uint64_t bits = 0xffff;
 
 	switch (head & 0xff) {
@@ -180,7 +184,7 @@ static struct known *known_slot(uint64_t head)
 	case 0xf2:
 	case 0xf3: bits = 0xffffffff; break;
 	}
-	return &known[(head & bits) * UINT64_C(0x9e3779b97f4a7c15) >> 52];
+	return &known[(head & bits) * UINT64_C(0x9e3779b97f4a7c15) >> (64 - KNOWN_LOG2)];
 }
 
 static int64_t read_signed(const uint8_t *p, uint8_t size, bool is_signed)
@@ -192,12 +196,20 @@ static int64_t read_signed(const uint8_t *p, uint8_t size, bool is_signed)
 	return is_signed ? (int64_t)(v << unused) >> unused : (int64_t)v;
 }
 
+static uint64_t head_mask(uint8_t size)
+{
+	return (UINT64_C(1) << 8 * size) - 1;
+}
+
 static bool known_find(const struct known *k, uint64_t head, const uint8_t *bytes, size_t avail,
 		       uint64_t vaddr, struct vf_insn *insn)
 {
-	if (!k->mask || (head & k->mask) != k->head || k->insn.len > avail)
+	if (!k->size || (head & head_mask(k->size)) != k->head)
 		return false;
-	*insn = k->insn;
+	memset(insn, 0, sizeof(*insn));
+	memcpy(insn, k->form, sizeof(k->form));
+	if (insn->len > avail)
+		return false;
 	if (insn->disp_off)
 		insn->target =
 			vaddr + insn->len + (uint64_t)read_signed(bytes + insn->disp_off, 4, true);
@@ -231,9 +243,9 @@ static void known_put(struct known *k, uint64_t head, const ZydisDecodedInstruct
 	}
 	if (!size || size >= sizeof(head))
 		return;
-	k->mask = (UINT64_C(1) << 8 * size) - 1;
-	k->head = head & k->mask;
-	k->insn = *insn;
+	k->size = size;
+	k->head = head & head_mask(size);
+	memcpy(k->form, insn, sizeof(k->form));
 	k->imm_signed = z->raw.imm[z->raw.imm[0].is_relative].is_signed;
 }
 

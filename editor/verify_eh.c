@@ -240,6 +240,36 @@ static int find_by_header(struct vf *vf, const Elf64_Phdr *ph, struct vf_cursor 
 	return c->bad ? vf_refuse(vf, ph->p_vaddr, ".eh_frame_hdr is cut off") : 0;
 }
 
+#define VF_EH_PAGE 1024u
+
+/* A find is asked for with each piece, each patch, each changed call. */
+static int index_pages(struct vf_eh *eh)
+{
+	const struct vf_fde *last;
+	uint64_t reach;
+	uint32_t fde = 0;
+
+	if (!eh->nr_fdes)
+		return 0;
+	last = &eh->fdes[eh->nr_fdes - 1];
+	eh->pages_start = eh->fdes[0].start;
+	reach = (last->start + last->size - eh->pages_start) / VF_EH_PAGE + 1;
+	if (reach > 16ull * eh->nr_fdes + 64)
+		return 0;
+	eh->pages = malloc((reach + 1) * sizeof(*eh->pages));
+	if (!eh->pages)
+		return -ENOMEM;
+	eh->nr_pages = (uint32_t)reach;
+	for (uint32_t i = 0; i <= eh->nr_pages; i++) {
+		uint64_t at = eh->pages_start + (uint64_t)i * VF_EH_PAGE;
+
+		while (fde < eh->nr_fdes && eh->fdes[fde].start + eh->fdes[fde].size <= at)
+			fde++;
+		eh->pages[i] = fde;
+	}
+	return 0;
+}
+
 int vf_eh_read(struct vf *vf, const struct mp_elf *elf, bool strict, struct vf_eh *eh)
 {
 	const struct mp_section *sec = mp_elf_section(elf, ".eh_frame");
@@ -269,6 +299,8 @@ int vf_eh_read(struct vf *vf, const struct mp_elf *elf, bool strict, struct vf_e
 		ret = sort_fdes(vf, eh);
 	if (!ret && strict && ph)
 		ret = check_search_table(vf, eh, &c);
+	if (!ret)
+		ret = index_pages(eh);
 	return ret;
 }
 
@@ -276,13 +308,19 @@ void vf_eh_fini(struct vf_eh *eh)
 {
 	free(eh->cies);
 	free(eh->fdes);
+	free(eh->pages);
 	memset(eh, 0, sizeof(*eh));
 }
 
 struct vf_fde *vf_eh_find(const struct vf_eh *eh, uint64_t vaddr)
 {
 	uint32_t lo = 0, hi = eh->nr_fdes;
+	uint64_t page = (vaddr - eh->pages_start) / VF_EH_PAGE;
 
+	if (eh->pages && page < eh->nr_pages) {
+		lo = eh->pages[page];
+		hi = eh->pages[page + 1];
+	}
 	while (lo < hi) {
 		uint32_t mid = lo + (hi - lo) / 2;
 

@@ -122,6 +122,11 @@ struct vf_eh {
 	struct vf_cie *cies; /* ascending vaddr */
 	struct vf_fde *fdes; /* ascending start */
 	uint32_t nr_cies, nr_fdes;
+	/* Per VF_EH_PAGE bytes from @pages_start on, and one behind: the first FDE that ends behind its
+	 * beginning. NULL: too few FDEs, or they lie too far apart. */
+	uint32_t *pages;
+	uint64_t pages_start;
+	uint32_t nr_pages;
 	uint64_t vaddr, size, hdr_vaddr;
 	uint8_t count_enc, table_enc; /* of the search table */
 	bool strict;		      /* our own output, which has nothing to spare */

@@ -307,7 +307,10 @@ static bool is_padding(const struct mp_cfg_build *b, const struct mp_block *bloc
 
 static int link_fall(struct maker *m, uint32_t block, uint32_t end)
 {
-	uint32_t next = block_at(m, end);
+	uint32_t n = block + 1 - m->func->first_block;
+	/* Nearly always the next one; parts of a function may lie in any order. */
+	uint32_t next = n < m->func->nr_blocks && m->block_at[n] == end ? block + 1
+									: block_at(m, end);
 	struct mp_block *bl = &m->b->cfg->blocks[block];
 
 	if (next != MP_NONE)

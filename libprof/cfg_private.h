@@ -86,6 +86,7 @@ struct mp_cfg_index {
 		uint32_t at, end;
 	} * text; /* executable sections, ascending; without sections: PF_X segments */
 	uint32_t nr_text;
+	struct mp_text main_text; /* the largest of them: asked first */
 	struct mp_part *parts;
 	uint32_t nr_parts;
 	uint32_t *part_hint; /* per page of 1 << MP_HINT_SHIFT: the first part that ends in or

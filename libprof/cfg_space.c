@@ -67,6 +67,10 @@ static int find_text(const struct mp_elf *elf, struct mp_cfg_index *index)
 		index->text[out++] = index->text[i];
 	}
 	index->nr_text = out;
+	for (uint32_t i = 0; i < out; i++)
+		if (index->text[i].end - index->text[i].at >
+		    index->main_text.end - index->main_text.at)
+			index->main_text = index->text[i];
 	return 0;
 }
 
@@ -125,6 +129,8 @@ bool mp_space_is_text(const struct mp_cfg_index *index, uint32_t at)
 {
 	uint32_t lo = 0, hi = index->nr_text;
 
+	if (at >= index->main_text.at && at < index->main_text.end)
+		return true;
 	while (lo < hi) {
 		uint32_t mid = lo + (hi - lo) / 2;
 
