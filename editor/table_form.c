@@ -5,9 +5,9 @@
  */
 #include "editor/table_form.h"
 
-#include <Zydis/Zydis.h>
 #include <string.h>
 
+#include "libprof/decoder.h"
 #include "libprof/insn.h"
 
 /* How many instructions before the jump the load may stand: of an offset, of an address. */
@@ -110,9 +110,6 @@ static bool mentions(const ZydisDecodedInstruction *z, const ZydisDecodedOperand
 /* From @at on: does nobody see @reg but a jump through it, by one way and without a call? */
 static bool only_jumps(const struct mp_cfg *cfg, uint64_t at, uint8_t reg)
 {
-	ZydisDecoder decoder;
-
-	ZydisDecoderInit(&decoder, ZYDIS_MACHINE_MODE_LONG_64, ZYDIS_STACK_WIDTH_64);
 	for (unsigned int n = 0; n < MAX_APART_LOADED; n++) {
 		uint32_t b = mp_cfg_block_at(cfg, at);
 		uint64_t left = b == MP_NONE ? 0 : cfg->blocks[b].vaddr + cfg->blocks[b].size - at;
@@ -122,7 +119,7 @@ static bool only_jumps(const struct mp_cfg *cfg, uint64_t at, uint8_t reg)
 		struct mp_insn insn;
 
 		if (!p || mp_insn_decode(p, left, at, &insn) ||
-		    !ZYAN_SUCCESS(ZydisDecoderDecodeFull(&decoder, p, left, &z, ops)))
+		    !ZYAN_SUCCESS(ZydisDecoderDecodeFull(mp_decoder(), p, left, &z, ops)))
 			return false;
 		if (jump_reg(p, insn.len) == reg)
 			return true;

@@ -8,6 +8,18 @@
 
 #include "editor/verify_priv.h"
 
+const ZydisDecoder *vf_full_decoder(void)
+{
+	static _Thread_local ZydisDecoder dec;
+	static _Thread_local bool ready;
+
+	if (!ready) {
+		ZydisDecoderInit(&dec, ZYDIS_MACHINE_MODE_LONG_64, ZYDIS_STACK_WIDTH_64);
+		ready = true;
+	}
+	return &dec;
+}
+
 /* Minimal mode gives lengths and raw fields, all that is needed, at half the price. */
 static const ZydisDecoder *decoder(void)
 {

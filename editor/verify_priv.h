@@ -86,6 +86,8 @@ struct vf_insn {
 bool vf_decode(const uint8_t *bytes, size_t avail, uint64_t vaddr, struct vf_insn *insn);
 /* The same without what is known of earlier ones; for tests, which compare both. */
 bool vf_decode_anew(const uint8_t *bytes, size_t avail, uint64_t vaddr, struct vf_insn *insn);
+/* For those who need operands: Zydis as the calling thread has it. */
+const ZydisDecoder *vf_full_decoder(void);
 
 /* ---- unwind sections -------------------------------------------------------------------- */
 

@@ -58,10 +58,9 @@ struct full {
 static bool decode(const struct vf *vf, uint64_t at, uint64_t end, struct full *f)
 {
 	const uint8_t *p = at < end ? mp_elf_bytes(vf->o, at, end - at) : NULL;
-	ZydisDecoder dec;
 
-	ZydisDecoderInit(&dec, ZYDIS_MACHINE_MODE_LONG_64, ZYDIS_STACK_WIDTH_64);
-	return p && ZYAN_SUCCESS(ZydisDecoderDecodeFull(&dec, p, end - at, &f->z, f->op));
+	return p &&
+	       ZYAN_SUCCESS(ZydisDecoderDecodeFull(vf_full_decoder(), p, end - at, &f->z, f->op));
 }
 
 static bool is_memory(const ZydisDecodedOperand *op, uint8_t scale)

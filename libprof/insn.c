@@ -7,10 +7,10 @@
  */
 #include "libprof/insn.h"
 
-#include <Zydis/Zydis.h>
 #include <errno.h>
 #include <string.h>
 
+#include "libprof/decoder.h"
 #include "libprof/insn_quick.h"
 
 static enum mp_insn_kind kind_of(const ZydisDecodedInstruction *z)
@@ -87,10 +87,8 @@ static int take_branch(const ZydisDecodedInstruction *z, struct mp_insn *insn)
 int mp_insn_decode_full(const uint8_t *bytes, size_t avail, uint64_t vaddr, struct mp_insn *insn)
 {
 	ZydisDecodedInstruction z;
-	ZydisDecoder decoder;
 
-	ZydisDecoderInit(&decoder, ZYDIS_MACHINE_MODE_LONG_64, ZYDIS_STACK_WIDTH_64);
-	if (ZYAN_FAILED(ZydisDecoderDecodeInstruction(&decoder, NULL, bytes, avail, &z)))
+	if (ZYAN_FAILED(ZydisDecoderDecodeInstruction(mp_decoder(), NULL, bytes, avail, &z)))
 		return -EILSEQ;
 	memset(insn, 0, sizeof(*insn));
 	insn->vaddr = vaddr;

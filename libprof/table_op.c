@@ -5,8 +5,9 @@
  */
 #include "libprof/table_op.h"
 
-#include <Zydis/Zydis.h>
 #include <errno.h>
+
+#include "libprof/decoder.h"
 
 static uint8_t gpr(ZydisRegister reg)
 {
@@ -178,13 +179,11 @@ int mp_op_decode(const struct mp_cfg_build *b, uint32_t at, struct mp_op *op)
 	const struct mp_span *span = mp_space_span(b->index, at);
 	ZydisDecodedOperand o[ZYDIS_MAX_OPERAND_COUNT];
 	ZydisDecodedInstruction z;
-	ZydisDecoder decoder;
 	uint64_t next;
 
 	if (!span)
 		return -EILSEQ;
-	ZydisDecoderInit(&decoder, ZYDIS_MACHINE_MODE_LONG_64, ZYDIS_STACK_WIDTH_64);
-	if (ZYAN_FAILED(ZydisDecoderDecodeFull(&decoder, span->bytes + (at - span->at),
+	if (ZYAN_FAILED(ZydisDecoderDecodeFull(mp_decoder(), span->bytes + (at - span->at),
 					       span->size - (at - span->at), &z, o)))
 		return -EILSEQ;
 	*op = (struct mp_op){
