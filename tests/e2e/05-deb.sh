@@ -11,10 +11,13 @@ git rev-parse -q --verify HEAD >/dev/null || {
 	exit 77
 }
 before=$(git status --porcelain --ignored debian kmod)
-scripts/deb --output="$TMPDIR/deb" || {
+# As from `make O=outside deb`: the package is built in its own tree, and the other one stays.
+mkdir -p "$TMPDIR/outside/obj"
+MAKEFLAGS=" -- O=$TMPDIR/outside" scripts/deb --output="$TMPDIR/deb" || {
 	echo "FAIL: the packages do not build"
 	exit 1
 }
+[ "$(ls "$TMPDIR/outside")" = obj ] || fail "the packages were built in another tree"
 [ "$(git status --porcelain --ignored debian kmod)" = "$before" ] || fail "the source tree was written to"
 scripts/deb-check "$TMPDIR/deb" || fail "they are not as they should be"
 finish
