@@ -145,7 +145,8 @@ GUEST_VARIANTS := 1 2 3 4 5 6 7
 GUEST_PROGS := $(patsubst tests/guest/%.c,$(O)/guest/%,$(GUEST_SRCS)) \
 	$(foreach v,$(GUEST_VARIANTS),$(O)/guest/variant$(v)) \
 	$(O)/guest/libvariant1.so $(O)/guest/libvariant2.so \
-	$(patsubst %,$(O)/guest/producers-%,busy other liba.so libb.so)
+	$(patsubst %,$(O)/guest/producers-%,busy other liba.so libb.so) \
+	$(patsubst %,$(O)/guest/%,libmix.so mix same_profile)
 
 ALL_OBJS := $(LIBPROF_OBJS) $(DAEMON_OBJS) $(EDITOR_OBJS) $(SUPPORT_OBJS) \
 	$(call objs,$(DAEMON_SRCS) $(EDITOR_SRCS) $(TEST_SRCS) $(TOOL_SRCS))
@@ -323,6 +324,21 @@ $(O)/guest/producers-%: tests/e2e/busy.c
 	@mkdir -p $(@D)
 	$(Q)$(CC) -O1 -Wl,--build-id=0x$(shell echo $* | md5sum | cut -c 1-16) \
 		$(if $(filter %.so,$*),-DLIBRARY -shared -fPIC) -o $@ $< -ldl -lpthread
+
+# And what tests/e2e/37-same-profile.sh does.
+$(O)/guest/libmix.so: tests/e2e/mix.c
+	$(call say,CC,guest/libmix.so)
+	@mkdir -p $(@D)
+	$(Q)$(CC) -O2 -DLIBRARY -shared -fPIC -Wl,--build-id,-soname=./libmix.so -o $@ $<
+
+$(O)/guest/mix: tests/e2e/mix.c $(O)/guest/libmix.so
+	$(call say,CC,guest/mix)
+	$(Q)$(CC) -O2 -Wl,--build-id -o $@ $^
+
+$(O)/guest/same_profile: tests/e2e/same_profile.c
+	$(call say,CC,guest/same_profile)
+	@mkdir -p $(@D)
+	$(Q)$(CC) -O3 -o $@ $< -lm
 
 $(O)/guest/%: tests/guest/%.c tests/guest/reader.c
 	$(call say,CC,$<)

@@ -18,12 +18,14 @@
  *
  * To show that it would see a difference, each pair is tested once more after SKEW of one
  * source's samples, at most, were moved from the largest category to the second. Where that is not
- * seen the machine was too uneven between runs, and that sources are alike means nothing.
+ * seen the machine was too uneven between runs, and that sources are alike means nothing. More runs
+ * help more than longer ones: what one category can add to the sum grows with their number.
  *
  * Exit: 0 alike, 1 not alike, 3 nothing can be said, 2 wrong use.
  */
 #include <math.h>
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -31,7 +33,7 @@
 
 #define FALSE_ALARM    1e-6 /* of all tests together */
 #define SKEW	       0.03
-#define MAX_RUNS       128
+#define MAX_RUNS       64
 #define MAX_SOURCES    4
 #define MAX_LEVELS     4
 #define MAX_CATEGORIES 128
@@ -51,10 +53,14 @@ struct input {
 	struct table tables[MAX_LEVELS];
 };
 
+#define PART 8 /* runs */
+
 /* Two sources' runs: shares, each category's with mean 0 and a sum of squares of 1. */
 struct pair {
 	uint32_t nr_runs, nr_first, nr_categories; /* the first source's runs come first */
 	float share[MAX_RUNS][MAX_CATEGORIES];
+	/* What any set of a part's runs sums to: a lottery then adds a few of these. */
+	float sum[MAX_RUNS / PART][1 << PART][MAX_CATEGORIES];
 };
 
 static uint64_t state = 88172645463325252u;
@@ -64,7 +70,7 @@ static uint64_t draw(void)
 	state ^= state << 13;
 	state ^= state >> 7;
 	state ^= state << 17;
-	return state;
+	return state * 0x2545f4914f6cdd1du;
 }
 
 static uint32_t draw_below(uint32_t n)
@@ -83,17 +89,23 @@ static double draw_unit(void)
  * With a mean of 0 and a sum of squares of 1, what lies between the groups is s * s / n1 +
  * s * s / n2, s the sum over the first group.
  */
-static double difference(const struct pair *p, const uint8_t *order)
+static double difference(const struct pair *p, uint64_t set)
 {
-	float sum[MAX_CATEGORIES] = {0};
-	double factor = 1.0 / p->nr_first + 1.0 / (p->nr_runs - p->nr_first), product = 1, out = 0;
+	double factor = 1.0 / p->nr_first + 1.0 / (p->nr_runs - p->nr_first);
+	double product = 1, out = 0, e;
+	float sum[MAX_CATEGORIES];
 	uint32_t i, k;
 
-	for (i = 0; i < p->nr_first; i++)
+	memset(sum, 0, p->nr_categories * sizeof(sum[0]));
+	for (i = 0; set; i++, set >>= PART) {
+		const float *part = p->sum[i][set & ((1 << PART) - 1)];
+
 		for (k = 0; k < p->nr_categories; k++)
-			sum[k] += p->share[order[i]][k];
+			sum[k] += part[k];
+	}
 	for (k = 0; k < p->nr_categories; k++) {
-		product *= 1 - fmin((double)sum[k] * sum[k] * factor, 1 - 1e-9);
+		e = (double)sum[k] * sum[k] * factor;
+		product *= e < 1 - 1e-9 ? 1 - e : 1e-9;
 		if (product < 1e-200) {
 			out -= log(product);
 			product = 1;
@@ -102,29 +114,41 @@ static double difference(const struct pair *p, const uint8_t *order)
 	return out - log(product);
 }
 
+/* @nr of @of runs, each choice as likely as any other. */
+static uint64_t draw_set(uint32_t nr, uint32_t of)
+{
+	uint64_t set;
+
+	do {
+		set = draw() >> (64 - of);
+	} while ((uint32_t)__builtin_popcountll(set) != nr);
+	return set;
+}
+
 /* Return: how many lotteries of @nr were drawn until one gave as large a difference; 0: none did. */
 static uint64_t first_as_large(const struct pair *p, uint64_t nr)
 {
-	uint8_t order[MAX_RUNS], swap;
-	double seen;
+	double seen = difference(p, (UINT64_C(1) << p->nr_first) - 1);
 	uint64_t n;
-	uint32_t i, j;
 
-	for (i = 0; i < p->nr_runs; i++)
-		order[i] = i;
-	seen = difference(p, order);
-	for (n = 1; n <= nr; n++) {
-		for (i = 0; i < p->nr_first; i++) {
-			j = i + draw_below(p->nr_runs - i);
-			swap = order[i];
-			order[i] = order[j];
-			order[j] = swap;
-		}
-		/* Equal but for rounding is equal. */
-		if (difference(p, order) >= seen * (1 - 1e-6))
+	/* Equal but for rounding is equal. */
+	for (n = 1; n <= nr; n++)
+		if (difference(p, draw_set(p->nr_first, p->nr_runs)) >= seen * (1 - 1e-6))
 			return n;
-	}
 	return 0;
+}
+
+static void make_sums(struct pair *p)
+{
+	uint32_t i, set, k, last;
+
+	for (i = 0; i * PART < p->nr_runs; i++)
+		for (set = 1; set < 1 << PART; set++) {
+			last = i * PART + __builtin_ctz(set);
+			for (k = 0; k < p->nr_categories; k++)
+				p->sum[i][set][k] =
+					p->sum[i][set & (set - 1)][k] + p->share[last][k];
+		}
 }
 
 /* Small categories become one. */
@@ -135,7 +159,8 @@ static void make_pair(const struct table *t, const uint32_t *source, uint32_t a,
 	uint32_t runs[MAX_RUNS], i, k, to;
 	bool is_small[MAX_CATEGORIES];
 
-	memset(p, 0, sizeof(*p));
+	/* The sum of no run stays 0, the others are written. */
+	memset(p, 0, offsetof(struct pair, sum));
 	for (i = 0; i < t->nr_runs; i++)
 		if (source[i] == a)
 			runs[p->nr_runs++] = i;
@@ -170,6 +195,7 @@ static void make_pair(const struct table *t, const uint32_t *source, uint32_t a,
 		for (i = 0; i < p->nr_runs; i++)
 			p->share[i][k] = squares > 0 ? (p->share[i][k] - mean) / sqrt(squares) : 0;
 	}
+	make_sums(p);
 }
 
 /* How much more the runs of one source differ than independent samples would: chi-square / df. */
