@@ -36,6 +36,7 @@ flags=(-std=gnu17 -Wall -Wextra -Wmissing-prototypes -Wstrict-prototypes -Werror
 	-D_GNU_SOURCE '-DMORPH_VERSION="test"' -I"$BUILD/runtime" -fsyntax-only)
 read -ra pc <<<"$(pkg-config --cflags libelf libdw sqlite3 libxxhash jansson check)"
 flags+=("${pc[@]}")
+[ ! -e "$BUILD/runtime/runtime_blob.h" ] || flags+=(-I"$BUILD/runtime")
 # With the bpf source, where this build has it.
 [ ! -e "$BUILD/bpf/collector.skel.h" ] || flags+=(-DMORPH_BPF -I"$BUILD/bpf")
 for cc in gcc clang; do
