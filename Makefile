@@ -133,7 +133,9 @@ ARCHIVES := $(EDITOR) $(DAEMON) $(LIBPROF)
 TEST_SRCS := $(wildcard tests/test_*.c)
 TESTS := $(patsubst tests/%.c,$(O)/tests/%,$(TEST_SRCS))
 FUZZ_SRCS := $(wildcard tests/fuzz/fuzz_*.c)
-FUZZERS := $(patsubst tests/fuzz/%.c,$(O)/fuzz/%,$(FUZZ_SRCS))
+ENGINE ?= libfuzzer
+FUZZ_DIR := $(O)/fuzz$(if $(filter afl,$(ENGINE)),-afl)
+FUZZERS := $(patsubst tests/fuzz/%.c,$(FUZZ_DIR)/%,$(FUZZ_SRCS))
 PLUGIN_SRCS := $(wildcard tests/plugin/*.c)
 PLUGINS := $(patsubst tests/plugin/%.c,$(O)/plugin/%.so,$(PLUGIN_SRCS))
 TOOL_SRCS := $(wildcard tests/tools/*.c)
@@ -181,7 +183,7 @@ help:
 	@echo 'make check-torture  the editor over gcc'\''s C torture programs and csmith'\''s; TORTURE=--full'
 	@echo 'make check-self     the tests, with programs that the editor has rewritten'
 	@echo 'make check-mutation every bit of some outputs flipped; verify must see each'
-	@echo 'make fuzz           the fuzzers, at length'
+	@echo 'make fuzz           the fuzzers, at length: FUZZ_SECONDS=60 for each, ENGINE=afl for AFL++'
 	@echo 'make bench          Morph beside BOLT on each program; writes Documentation/benchmarks.md'
 	@echo 'make install        DESTDIR= PREFIX= (default /usr/local)'
 	@echo 'make deb            the Debian packages of what is committed, in $$(O)/deb'
@@ -227,7 +229,8 @@ $(O)/bpf/%.bpf.o: daemon/bpf/%.bpf.c
 $(O)/bpf/%.skel.h: $(O)/bpf/%.bpf.o
 	$(Q)$(BPFTOOL) gen skeleton $< name $* > $@
 
-$(O)/obj/daemon/bpf_programs.o $(O)/fuzz/obj/daemon/bpf_programs.o: $(O)/bpf/collector.skel.h
+$(O)/obj/daemon/bpf_programs.o $(O)/fuzz/obj/daemon/bpf_programs.o \
+	$(O)/fuzz-afl/obj/daemon/bpf_programs.o: $(O)/bpf/collector.skel.h
 .SECONDARY: $(O)/bpf/collector.bpf.o
 -include $(wildcard $(O)/bpf/*.d)
 else
@@ -262,7 +265,8 @@ $(O)/runtime/runtime_blob.h: $(O)/runtime/at-0x10000.bin $(O)/runtime/at-0x76543
 	$(Q)cmp $^ || { echo "editor/runtime: needs relocations" >&2; exit 1; }
 	$(Q)od -An -v -tx1 $< | sed 's/ \([0-9a-f]*\)/0x\1, /g' > $@
 
-$(O)/obj/editor/runtime.o $(O)/fuzz/obj/editor/runtime.o: $(O)/runtime/runtime_blob.h
+$(O)/obj/editor/runtime.o $(O)/fuzz/obj/editor/runtime.o $(O)/fuzz-afl/obj/editor/runtime.o: \
+	$(O)/runtime/runtime_blob.h
 .SECONDARY: $(RUNTIME_OBJS)
 -include $(RUNTIME_OBJS:.o=.d)
 
@@ -360,12 +364,18 @@ $(call tool,$(1)): $(call objs,$(1)) $(SUPPORT) $(ARCHIVES)
 endef
 $(foreach s,$(TOOL_SRCS),$(eval $(call tool_prog,$(s))))
 
-# Fuzzers: libFuzzer where clang is at hand, else a driver that replays files.
+# Fuzzers: libFuzzer where clang is at hand, else a driver that replays files; with ENGINE=afl
+# AFL++ in its persistent mode, beside them.
 HAVE_CLANG := $(shell command -v $(CLANG) 2>/dev/null)
 FUZZ_LIB_SRCS := $(call lib_srcs,libprof,) \
 	$(call lib_srcs,daemon,$(DAEMON_MAINS)) $(call lib_srcs,editor,$(EDITOR_MAINS)) \
 	$(wildcard tests/support/*.c)
-ifneq ($(HAVE_CLANG),)
+ifeq ($(ENGINE),afl)
+FUZZ_CC := AFL_QUIET=1 afl-clang-fast
+FUZZ_OBJ_FLAGS := -fsanitize=address,undefined
+FUZZ_LINK_FLAGS := -fsanitize=fuzzer,address,undefined
+FUZZ_DRIVER :=
+else ifneq ($(HAVE_CLANG),)
 FUZZ_CC := $(CLANG)
 FUZZ_OBJ_FLAGS := -fsanitize=fuzzer-no-link,address,undefined
 FUZZ_LINK_FLAGS := -fsanitize=fuzzer,address,undefined
@@ -376,10 +386,10 @@ FUZZ_OBJ_FLAGS := -fsanitize=address,undefined
 FUZZ_LINK_FLAGS := -fsanitize=address,undefined
 FUZZ_DRIVER := $(O)/fuzz/obj/tests/fuzz/driver.o
 endif
-FUZZ_OBJS := $(patsubst %.c,$(O)/fuzz/obj/%.o,$(FUZZ_LIB_SRCS))
-FUZZ_ARCHIVE := $(O)/fuzz/morph.a
+FUZZ_OBJS := $(patsubst %.c,$(FUZZ_DIR)/obj/%.o,$(FUZZ_LIB_SRCS))
+FUZZ_ARCHIVE := $(FUZZ_DIR)/morph.a
 
-$(O)/fuzz/obj/%.o: %.c
+$(FUZZ_DIR)/obj/%.o: %.c
 	$(call say,FUZZCC,$<)
 	@mkdir -p $(@D)
 	$(Q)$(FUZZ_CC) -std=gnu17 -O1 -g $(WARN) $(FUZZ_OBJ_FLAGS) \
@@ -390,7 +400,7 @@ $(O)/fuzz/obj/%.o: %.c
 $(FUZZ_ARCHIVE): $(FUZZ_OBJS)
 	$(archive)
 
-$(O)/fuzz/fuzz_%: $(O)/fuzz/obj/tests/fuzz/fuzz_%.o $(FUZZ_DRIVER) $(FUZZ_ARCHIVE)
+$(FUZZ_DIR)/fuzz_%: $(FUZZ_DIR)/obj/tests/fuzz/fuzz_%.o $(FUZZ_DRIVER) $(FUZZ_ARCHIVE)
 	$(call say,LD,$(patsubst $(O)/%,%,$@))
 	$(Q)$(FUZZ_CC) $(FUZZ_LINK_FLAGS) -o $@ $(filter %.o,$^) $(FUZZ_ARCHIVE) $(LIBS)
 
@@ -402,9 +412,9 @@ $(O)/plugin/%.so: tests/plugin/%.c
 		-MMD -MP -MF $(O)/plugin/$*.d -o $@ $<
 
 -include $(wildcard $(patsubst %.o,%.d,$(ALL_OBJS)) $(O)/plugin/*.d \
-	$(patsubst %.o,%.d,$(FUZZ_OBJS)) $(O)/fuzz/obj/tests/fuzz/*.d)
+	$(patsubst %.o,%.d,$(FUZZ_OBJS)) $(FUZZ_DIR)/obj/tests/fuzz/*.d)
 
-.SECONDARY: $(ALL_OBJS) $(patsubst tests/fuzz/%.c,$(O)/fuzz/obj/tests/fuzz/%.o,$(FUZZ_SRCS))
+.SECONDARY: $(ALL_OBJS) $(patsubst tests/fuzz/%.c,$(FUZZ_DIR)/obj/tests/fuzz/%.o,$(FUZZ_SRCS))
 
 # ---- check, demo, bench ---------------------------------------------------
 
@@ -462,9 +472,14 @@ check-self:
 check-mutation: $(O)/tests/test_verify_bits
 	$(Q)MORPH_MUTATION=all $<
 
-fuzz: fuzzers
+# Goes on with the corpus that is there. FUZZ= are fuzzers (default: all), FUZZ_SECONDS= is for each.
+FUZZ ?=
+FUZZ_SECONDS ?= 60
+fuzz:
+	$(Q)scripts/setup $(if $(filter afl,$(ENGINE)),--fuzz)
+	$(Q)$(MAKE) --no-print-directory fuzzers
 	$(Q)$(call need,scripts/fuzz)
-	$(Q)BUILD=$(O) scripts/fuzz
+	$(Q)BUILD=$(O) scripts/fuzz --engine=$(ENGINE) --seconds=$(FUZZ_SECONDS) $(FUZZ)
 
 bench:
 	$(Q)scripts/setup --bench
@@ -548,8 +563,8 @@ install-dkms:
 # $(O) may be anywhere, so only what the build itself made is removed.
 clean:
 	$(call say,CLEAN,$(O))
-	$(Q)rm -rf $(O)/obj $(O)/bpf $(O)/runtime $(O)/fuzz $(O)/plugin $(O)/tests $(O)/tools $(O)/logs $(O)/completion \
-		$(O)/kmod $(O)/guest \
+	$(Q)rm -rf $(O)/obj $(O)/bpf $(O)/runtime $(O)/fuzz $(O)/fuzz-afl $(O)/plugin $(O)/tests $(O)/tools \
+		$(O)/logs $(O)/completion $(O)/kmod $(O)/guest \
 		$(PROGS) $(ARCHIVES)
 
 FORCE:

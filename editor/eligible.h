@@ -23,6 +23,7 @@ enum me_refusal {
 	ME_REFUSED_STOP,	/* int3 amid its code, which may go on behind it */
 	ME_REFUSED_UNWIND,	/* its unwind information cannot be carried over */
 	ME_REFUSED_PROBE,	/* a probe, sled or patchable entry points into it */
+	ME_REFUSED_ENTRIES,	/* no danger, but no use: see entries.h */
 	ME_NR_REFUSALS
 };
 

@@ -55,8 +55,13 @@ int me_layout_build(const struct mp_cfg *cfg, const struct mp_counts *counts,
 		    const uint8_t *eligible, const struct me_layout_options *options,
 		    struct me_plan *plan, struct mp_err *err);
 
-/* me_layout_predict - taken branches before and after @plan, without running anything. */
+/*
+ * me_layout_predict - taken branches before and after @plan, without running anything.
+ * @arrivals: one per function, how often old code would lead on to a copy of it (struct me_entries);
+ * NULL: never.
+ */
 int me_layout_predict(const struct mp_cfg *cfg, const struct mp_counts *counts,
-		      const struct me_plan *plan, struct me_prediction *out, struct mp_err *err);
+		      const struct me_plan *plan, const double *arrivals, struct me_prediction *out,
+		      struct mp_err *err);
 
 #endif

@@ -128,7 +128,6 @@ static const struct argp_option argp_options[] = {
 	 "Use no profile: copy the same in an order that is meant to be hard on this program, for "
 	 "tests",
 	 2},
-	{"shuffle", KEY_STRESS, "SEED", OPTION_ALIAS | OPTION_HIDDEN, NULL, 2},
 	{0}};
 
 static uint64_t parse_number(struct argp_state *state, const char *option, const char *arg)

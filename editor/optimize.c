@@ -12,7 +12,9 @@
 #include <sys/stat.h>
 #include <time.h>
 
+#include "editor/entries.h"
 #include "editor/plan_all.h"
+#include "editor/pointer.h"
 #include "editor/publish.h"
 #include "editor/selfcheck.h"
 #include "libprof/profile.h"
@@ -184,6 +186,33 @@ static int read_profile(struct job *job, struct mp_err *err)
 	return 0;
 }
 
+/* Leave alone what its copies would serve badly; what is left is predicted. */
+static int weigh_plan(struct job *job, struct mp_err *err)
+{
+	struct me_pointers pointers = {0};
+	struct me_entries entries = {0};
+	int rc = me_pointers_find(job->cfg, job->movable, &pointers, err);
+
+	if (!rc)
+		rc = me_entries_count(job->cfg, &job->counts, pointers.redirected, &entries, err);
+	if (!rc)
+		rc = me_entries_weigh(job->cfg, &job->counts, &entries, &job->plan, err);
+	for (uint32_t f = 0; f < job->cfg->nr_funcs && !rc; f++) {
+		if (!entries.left[f])
+			continue;
+		job->movable[f] = 0;
+		job->eligible.verdict[f] = ME_REFUSED_ENTRIES;
+		job->eligible.detail[f] = ME_WHY_ENTRIES;
+	}
+	if (!rc)
+		rc = me_layout_predict(job->cfg, &job->counts, &job->plan, entries.arrivals,
+				       &job->report->prediction, err);
+	job->report->has_prediction = !rc;
+	me_entries_fini(&entries);
+	me_pointers_fini(&pointers);
+	return rc;
+}
+
 static int make_plan(struct job *job, struct mp_err *err)
 {
 	const struct me_optimize_options *o = job->options;
@@ -208,11 +237,8 @@ static int make_plan(struct job *job, struct mp_err *err)
 	if (!rc)
 		rc = me_layout_build(job->cfg, &job->counts, job->movable, &layout, &job->plan,
 				     err);
-	if (!rc) {
-		rc = me_layout_predict(job->cfg, &job->counts, &job->plan, &job->report->prediction,
-				       err);
-		job->report->has_prediction = true;
-	}
+	if (!rc)
+		rc = weigh_plan(job, err);
 	end_stage(job, ME_STAGE_LAYOUT);
 	return rc;
 }

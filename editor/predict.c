@@ -202,18 +202,19 @@ static int plan_read(const struct mp_cfg *cfg, const struct me_plan *plan, uint3
 	return 0;
 }
 
-int me_branches_count(const struct mp_cfg *cfg, const struct mp_counts *counts,
-		      const struct me_plan *plan, const uint8_t *funcs, struct me_branches *out)
+/* Into @sum, or where it is NULL into @each function's. Return: 0, -ENOMEM, -EINVAL. */
+static int plan_count(const struct mp_cfg *cfg, const struct mp_counts *counts,
+		      const struct me_plan *plan, const uint8_t *funcs, struct me_branches *sum,
+		      struct me_branches *each)
 {
 	uint8_t *wanted = calloc((size_t)cfg->nr_funcs + 1, 1);
 	uint8_t *copied = calloc((size_t)cfg->nr_blocks + 1, 1);
 	uint32_t *next = malloc(((size_t)cfg->nr_blocks + 1) * sizeof(*next));
 	double *share = malloc(((size_t)cfg->nr_blocks + 1) * sizeof(*share));
 	double *clone = calloc((size_t)plan->nr_blocks + 1, sizeof(*clone));
-	struct walk w = {cfg, counts, next, copied, share, out};
+	struct walk w = {cfg, counts, next, copied, share, sum};
 	int ret = -ENOMEM;
 
-	*out = (struct me_branches){0};
 	if (!wanted || !copied || !next || !share || !clone)
 		goto out;
 	ret = plan_read(cfg, plan, next, copied, wanted);
@@ -222,14 +223,18 @@ int me_branches_count(const struct mp_cfg *cfg, const struct mp_counts *counts,
 	if (funcs)
 		memcpy(wanted, funcs, cfg->nr_funcs);
 	shares_divide(&w, plan, clone, share);
-	for (uint32_t f = 0; f < cfg->nr_funcs; f++)
+	for (uint32_t f = 0; f < cfg->nr_funcs; f++) {
+		w.sum = sum ? sum : &each[f];
 		if (wanted[f] && func_runs(&w, f))
 			func_add(&w, f);
+	}
 	for (uint32_t i = 0; i < plan->nr_blocks; i++) {
 		uint32_t f = cfg->blocks[plan->blocks[i].block].func;
 
-		if (plan->blocks[i].clone && f != MP_NONE && wanted[f])
-			clone_add(&w, plan, i, clone[i]);
+		if (!plan->blocks[i].clone || f == MP_NONE || !wanted[f])
+			continue;
+		w.sum = sum ? sum : &each[f];
+		clone_add(&w, plan, i, clone[i]);
 	}
 out:
 	free(wanted);
@@ -238,6 +243,13 @@ out:
 	free(share);
 	free(clone);
 	return ret;
+}
+
+int me_branches_count(const struct mp_cfg *cfg, const struct mp_counts *counts,
+		      const struct me_plan *plan, const uint8_t *funcs, struct me_branches *out)
+{
+	*out = (struct me_branches){0};
+	return plan_count(cfg, counts, plan, funcs, out, NULL);
 }
 
 static struct me_plan plan_without_clones(const struct me_plan *plan)
@@ -251,9 +263,49 @@ static struct me_plan plan_without_clones(const struct me_plan *plan)
 	return bare;
 }
 
-int me_layout_predict(const struct mp_cfg *cfg, const struct mp_counts *counts,
-		      const struct me_plan *plan, struct me_prediction *out, struct mp_err *err)
+int me_layout_savings(const struct mp_cfg *cfg, const struct mp_counts *counts,
+		      const struct me_plan *plan, double *saved)
 {
+	struct me_plan bare = plan_without_clones(plan);
+	struct me_branches *all = calloc((size_t)cfg->nr_funcs + 1, sizeof(*all));
+	struct me_branches *order = calloc((size_t)cfg->nr_funcs + 1, sizeof(*order));
+	int ret = bare.blocks && all && order ? 0 : -ENOMEM;
+
+	if (!ret)
+		ret = plan_count(cfg, counts, plan, NULL, NULL, all);
+	if (!ret)
+		ret = plan_count(cfg, counts, &bare, NULL, NULL, order);
+	for (uint32_t f = 0; f < cfg->nr_funcs && !ret; f++)
+		saved[f] = all[f].taken_before *
+			   (1 - mp_counts_expect_ratio(counts, all[f].taken_before,
+						       order[f].taken_after, all[f].taken_after));
+	free(all);
+	free(order);
+	me_plan_fini(&bare);
+	return ret;
+}
+
+/* Arrivals of pointers in what @plan copies: each runs the jump over the old start. */
+static double plan_arrivals(const struct mp_cfg *cfg, const struct me_plan *plan,
+			    const double *arrivals)
+{
+	double sum = 0;
+
+	for (uint32_t i = 0; arrivals && i < plan->nr_blocks; i++) {
+		const struct mp_block *block = &cfg->blocks[plan->blocks[i].block];
+
+		if (block->flags & MP_BLOCK_ENTRY && block->func != MP_NONE &&
+		    !plan->blocks[i].clone)
+			sum += arrivals[block->func];
+	}
+	return sum;
+}
+
+int me_layout_predict(const struct mp_cfg *cfg, const struct mp_counts *counts,
+		      const struct me_plan *plan, const double *arrivals, struct me_prediction *out,
+		      struct mp_err *err)
+{
+	double led_on = 0;
 	struct me_plan bare = plan_without_clones(plan);
 	uint8_t *every = malloc((size_t)cfg->nr_funcs + 1);
 	struct me_branches sum, order, all;
@@ -273,14 +325,15 @@ int me_layout_predict(const struct mp_cfg *cfg, const struct mp_counts *counts,
 	if (ret)
 		return mp_err_set(err, -ret, "prediction: %s",
 				  ret == -ENOMEM ? "out of memory" : "the plan names no block");
+	led_on = plan_arrivals(cfg, plan, arrivals);
 	out->taken_before = all.taken_before;
-	out->taken_after = all.taken_after;
+	out->taken_after = all.taken_after + led_on;
 	/* Noise flatters the order of what moves; what stays is what it was. */
 	if (all.taken_before > 0) {
 		double moved = mp_counts_expect_ratio(counts, sum.taken_before, order.taken_after,
 						      sum.taken_after);
 
-		out->ratio = 1 - sum.taken_before * (1 - moved) / all.taken_before;
+		out->ratio = 1 - (sum.taken_before * (1 - moved) - led_on) / all.taken_before;
 	}
 	return 0;
 }

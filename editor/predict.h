@@ -28,4 +28,12 @@ int me_branches_count(const struct mp_cfg *cfg, const struct mp_counts *counts,
 void me_branches_add(const struct mp_cfg *cfg, const struct mp_counts *counts, uint32_t func,
 		     const uint32_t *next, const uint8_t *copied, struct me_branches *sum);
 
+/*
+ * me_layout_savings - taken branches that @plan's copies of each function are expected to save, in
+ * units of counts: what the counts promise, made smaller for their noise as the prediction is.
+ * @saved: one per cfg function. Return: 0, -ENOMEM, -EINVAL.
+ */
+int me_layout_savings(const struct mp_cfg *cfg, const struct mp_counts *counts,
+		      const struct me_plan *plan, double *saved);
+
 #endif

@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "editor/entries.h"
 #include "editor/explain.h"
 #include "editor/inplace.h"
 #include "libprof/json.h"
@@ -31,6 +32,7 @@ static const char *const refusal_names[ME_NR_REFUSALS] = {
 	[ME_REFUSED_STOP] = "stops for a debugger",
 	[ME_REFUSED_UNWIND] = "unwind information cannot be carried over",
 	[ME_REFUSED_PROBE] = "holds a probe or a patchable entry",
+	[ME_REFUSED_ENTRIES] = ME_WHY_ENTRIES,
 };
 
 /* What tells the analysis and the verification what an address is. */

@@ -10,6 +10,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#define ALIGN_MAX (UINT64_C(1) << 30) /* the largest pages; a file is no larger than it must be */
+
 static uint64_t round_up(uint64_t value, uint64_t align)
 {
 	return (value + align - 1) & ~(align - 1);
@@ -251,9 +253,15 @@ int me_segment_choose(const struct mp_elf *elf, uint64_t align, struct me_segmen
 	last_load = scan(elf, align, out);
 	if (out->page & (out->page - 1))
 		return mp_err_set(err, EPERM, "segment alignment is no power of two");
+	if (out->page > ALIGN_MAX)
+		return mp_err_set(err, EPERM, "segment alignment is beyond that of any page");
 	for (uint32_t i = 1; i < elf->nr_sections; i++) {
 		const struct mp_section *s = &elf->sections[i];
 
+		/* What is not loaded is put where this says, and the file grows up to there. */
+		if (!(s->flags & SHF_ALLOC) && s->align > ALIGN_MAX)
+			return mp_err_set(err, EPERM, "section %.48s is aligned beyond any page",
+					  s->name);
 		if (s->flags & SHF_ALLOC && s->type != SHT_NOBITS &&
 		    s->off + s->size > out->old_end)
 			return mp_err_set(err, EPERM, "section %s lies outside every segment",

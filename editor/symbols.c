@@ -13,7 +13,13 @@
 struct runs {
 	uint64_t hot, warm;
 	uint64_t hot_size, warm_size;
+	bool enters_warm; /* the entry's copy is in the warm one; hot is but a cold part, say */
 };
+
+static bool main_is_warm(const struct runs *r)
+{
+	return r->warm_size && (r->enters_warm || !r->hot_size);
+}
 
 static void extend(uint64_t *start, uint64_t *size, const struct me_copy *copy)
 {
@@ -28,12 +34,16 @@ static struct runs *collect_runs(const struct mp_cfg *cfg, const struct me_place
 
 	for (uint32_t i = 0; runs && i < placement->nr_copies; i++) {
 		const struct me_copy *copy = &placement->copies[i];
-		struct runs *r = &runs[cfg->blocks[copy->block].func];
+		const struct mp_block *block = &cfg->blocks[copy->block];
+		struct runs *r = &runs[block->func];
 
-		if (i < placement->first_warm)
+		if (i < placement->first_warm) {
 			extend(&r->hot, &r->hot_size, copy);
-		else
-			extend(&r->warm, &r->warm_size, copy);
+			continue;
+		}
+		extend(&r->warm, &r->warm_size, copy);
+		if (!copy->clone && block->vaddr == cfg->funcs[block->func].vaddr)
+			r->enters_warm = true;
 	}
 	return runs;
 }
@@ -79,7 +89,7 @@ static const struct mp_func *moved_function(const struct mp_cfg *cfg, const stru
 	return runs[func].hot_size || runs[func].warm_size ? &cfg->funcs[func] : NULL;
 }
 
-/* Old code and warm run of moved functions, as local symbols, once per function. */
+/* Old code and second run of moved functions, as local symbols, once per function. */
 static void put_extra(struct writer *w, const struct mp_cfg *cfg, const struct runs *runs,
 		      const uint8_t *old, uint32_t nr, const uint16_t *section_index,
 		      uint16_t text_section, uint8_t *named)
@@ -98,7 +108,9 @@ static void put_extra(struct writer *w, const struct mp_cfg *cfg, const struct r
 		put_named(w, sym, ".morph.old", sym.st_value, sym.st_size,
 			  sym.st_shndx < SHN_LORESERVE ? section_index[sym.st_shndx]
 						       : sym.st_shndx);
-		if (r->hot_size && r->warm_size)
+		if (r->hot_size && r->warm_size && r->enters_warm)
+			put_named(w, sym, ".morph.hot", r->hot, r->hot_size, text_section);
+		else if (r->hot_size && r->warm_size)
 			put_named(w, sym, ".morph.warm", r->warm, r->warm_size, text_section);
 	}
 }
@@ -111,8 +123,8 @@ static void put_original(struct writer *w, const struct mp_cfg *cfg, const struc
 	if (func) {
 		const struct runs *r = &runs[func - cfg->funcs];
 
-		sym.st_value = r->hot_size ? r->hot : r->warm;
-		sym.st_size = r->hot_size ? r->hot_size : r->warm_size;
+		sym.st_value = main_is_warm(r) ? r->warm : r->hot;
+		sym.st_size = main_is_warm(r) ? r->warm_size : r->hot_size;
 		sym.st_shndx = text_section;
 	} else if (sym.st_shndx != SHN_UNDEF && sym.st_shndx < SHN_LORESERVE) {
 		sym.st_shndx = section_index[sym.st_shndx];

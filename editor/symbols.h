@@ -3,7 +3,8 @@
  * symbols - the output's .symtab: moved functions are found where their code is now.
  *
  * foo names the copy of its entry, so that profilers and debuggers show what runs; foo.morph.old
- * names the code left behind, foo.morph.warm the part in the warm zone.
+ * names the code left behind, foo.morph.warm the part in the warm zone; where the entry is there,
+ * foo.morph.hot the part in the hot one.
  */
 #ifndef ME_SYMBOLS_H
 #define ME_SYMBOLS_H

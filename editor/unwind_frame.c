@@ -267,8 +267,10 @@ static int put_new(struct writer *w, const struct me_runs *runs)
 		if (!known)
 			return refuse(w, run->cie_vaddr, "a CIE got lost");
 		start = start_fde(w, known, run->start, run->size, run->lsda);
-		me_bytes_put(&w->out->eh_frame, runs->programs.data + run->program_off,
-			     run->program_size);
+		/* Where none has a program there is not even a buffer of them. */
+		if (run->program_size)
+			me_bytes_put(&w->out->eh_frame, runs->programs.data + run->program_off,
+				     run->program_size);
 		finish_entry(w, start);
 		ret = add_entry(w, run->start, run->size, start);
 		if (ret)

@@ -65,9 +65,10 @@ static bool is_composed(const struct vf_lsda *old, const struct vf_lsda *new, ui
 	room = common_types(old, new, vf_lsda_pointer_size(new->ttype_enc), between);
 	if (from + room < between && !is_padding(new->actions + from, between - room - from))
 		return false;
-	specs = old->actions + (old->ttype_vaddr - old->actions_vaddr);
-	if (old->ttype_vaddr < old->actions_vaddr || specs > old->end)
+	if (old->ttype_vaddr < old->actions_vaddr ||
+	    old->ttype_vaddr - old->actions_vaddr > (uint64_t)(old->end - old->actions))
 		return false;
+	specs = old->actions + (old->ttype_vaddr - old->actions_vaddr);
 	left = (uint64_t)(old->end - specs);
 	room = end - new->ttype_vaddr;
 	from = common_prefix(specs, types, room < left ? room : left);

@@ -9,7 +9,8 @@
 
 #include "editor/verify_priv.h"
 
-static const char old_suffix[] = ".morph.old", warm_suffix[] = ".morph.warm";
+static const char old_suffix[] = ".morph.old", warm_suffix[] = ".morph.warm",
+		  hot_suffix[] = ".morph.hot";
 
 static const struct mp_symbol *find_table(const struct mp_elf *elf, uint32_t *nr)
 {
@@ -19,8 +20,8 @@ static const struct mp_symbol *find_table(const struct mp_elf *elf, uint32_t *nr
 	return elf->symbols;
 }
 
-/* Is what @b covers a run of copies, one of them of what @a covered? (A warm run may be of nothing
- * but the function's cold part, which has another symbol: @a is NULL.) */
+/* Is what @b covers a run of copies, one of them of what @a covered? (The run that the entry is not
+ * in may be of nothing but the function's cold part, which has another symbol: @a is NULL.) */
 static bool is_run(const struct vf *vf, const struct mp_symbol *a, const struct mp_symbol *b)
 {
 	const struct mp_map_piece *pieces = vf->map->pieces;
@@ -86,7 +87,7 @@ static bool is_extra(const struct vf *vf, const struct mp_symbol *b, const struc
 {
 	if (b->type != STT_FUNC || b->bind != STB_LOCAL || b->shndx >= vf->n->nr_sections)
 		return false;
-	if (*of && is_named_after(b, *of, warm_suffix))
+	if (*of && (is_named_after(b, *of, warm_suffix) || is_named_after(b, *of, hot_suffix)))
 		return b->other == (*of)->other && is_run(vf, NULL, b);
 	for (*of = *of ? *of + 1 : vf->o->symbols; *of < end; ++*of)
 		if (is_function(*of) && is_named_after(b, *of, old_suffix))

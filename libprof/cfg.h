@@ -148,6 +148,8 @@ enum mp_func_flag {
 	MP_FUNC_IFUNC = 1 << 4,
 	MP_FUNC_NORETURN = 1 << 5, /* never returns */
 	MP_FUNC_GET_PC = 1 << 6,   /* call next; pop */
+	MP_FUNC_POINTED = 1 << 7,  /* without relocations: a number in data, maybe by chance, is
+				    * its address */
 };
 
 struct mp_range {
@@ -232,6 +234,11 @@ bool mp_cfg_may_be_target(const struct mp_cfg *cfg, uint64_t vaddr);
  * operand may be changed there.
  */
 bool mp_cfg_block_is_sure(const struct mp_cfg *cfg, uint32_t block);
+/*
+ * True where the order of blocks is a compiler's that had a profile: better evidence of what is
+ * likely than most orders are.
+ */
+bool mp_cfg_is_profiled(const struct mp_cfg *cfg);
 const char *mp_problem_name(enum mp_problem problem);
 
 #endif

@@ -374,6 +374,7 @@ static int link_calls(struct maker *m, const struct mp_part *part)
 static void judge_blocks(struct maker *m)
 {
 	struct mp_cfg_build *b = m->b;
+	uint32_t entry = mp_space_at(b->index, m->func->vaddr);
 
 	for (uint32_t n = 0; n < m->func->nr_blocks; n++) {
 		struct mp_block *bl = &b->cfg->blocks[m->func->first_block + n];
@@ -389,8 +390,10 @@ static void judge_blocks(struct maker *m)
 				bl->flags |= MP_BLOCK_PADDING;
 		}
 	}
-	if (mp_bit(b->taken, mp_space_at(b->index, m->func->vaddr)))
+	if (mp_bit(b->taken, entry))
 		m->func->flags |= MP_FUNC_ADDRESS_TAKEN;
+	if (!b->elf->relinkable && mp_bit(b->index->chances, entry))
+		m->func->flags |= MP_FUNC_POINTED;
 }
 
 static int compare_u32(const void *a, const void *b)

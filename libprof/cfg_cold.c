@@ -208,6 +208,34 @@ static uint32_t find_root(const uint32_t *root, uint32_t p)
 	return MP_NONE; /* two nameless parts that only jump at each other */
 }
 
+/* Does @p begin as functions do, before any frame stands? Names say it better. */
+static bool begins_frameless(const struct join *j, uint32_t p)
+{
+	return j->b->part_funcs[p].symbol == MP_NONE && entry_row(j, p, j->b->index->parts[p].at);
+}
+
+/*
+ * Of parts that jump at each other either may have been taken for the other's. The one that begins in
+ * the middle of a frame is no function, so the first that does not has the place of its root.
+ */
+static void swap_roots(const struct join *j)
+{
+	uint32_t nr = j->b->index->nr_parts;
+
+	for (uint32_t p = 0; p < nr; p++) {
+		uint32_t root = j->root[p];
+
+		if (root == p || j->root[root] != root ||
+		    j->b->part_funcs[root].symbol != MP_NONE || begins_frameless(j, root) ||
+		    !begins_frameless(j, p))
+			continue;
+		j->root[root] = p;
+		j->root[p] = p;
+	}
+	for (uint32_t p = 0; p < nr; p++)
+		j->root[p] = find_root(j->root, p);
+}
+
 static int compare_parts(const void *a, const void *b, void *ctx)
 {
 	const uint32_t *root = ctx;
@@ -311,6 +339,7 @@ int mp_cfg_join_cold(struct mp_cfg_build *b)
 	}
 	for (uint32_t p = 0; p < nr; p++)
 		j.root[p] = find_root(j.root, p);
+	swap_roots(&j);
 	ret = regroup(&j);
 out:
 	free(j.about);

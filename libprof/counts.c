@@ -53,7 +53,7 @@ struct inference {
 	const struct mp_counts_options *options;
 	struct mp_calls_evidence more;
 	double transfer_weight; /* as in struct mp_flow */
-	bool unsampled;
+	bool profiled, unsampled;
 	struct mp_counts *out;
 	struct scratch scratch[MP_PARALLEL_MAX]; /* of each worker */
 };
@@ -148,6 +148,7 @@ static int func_infer(const struct inference *in, uint32_t f, struct scratch *sc
 		.nr_blocks = func->nr_blocks,
 		.nr_edges = last->first_edge + last->nr_edges - first_edge,
 		.layout_prior = in->options->layout_prior,
+		.profiled = in->profiled,
 		.unsampled = in->unsampled,
 		.transfer_weight = in->transfer_weight,
 	};
@@ -262,7 +263,8 @@ int mp_counts_build(const struct mp_cfg *cfg, const struct mp_profile *profile,
 	static const struct mp_counts_options defaults = {
 		.estimator = MP_ESTIMATE_POISSON, .layout_prior = true, .call_graph = true};
 	struct mp_counts_stats sum = {0};
-	struct inference in = {.cfg = cfg, .profile = profile, .out = out};
+	struct inference in = {
+		.cfg = cfg, .profile = profile, .out = out, .profiled = mp_cfg_is_profiled(cfg)};
 	bool again;
 	int ret = 0;
 

@@ -61,7 +61,8 @@ int mp_calls_weigh(const struct mp_cfg *cfg, const struct mp_counts *counts,
 
 		/* Where others may call too, its known call sites say nothing. */
 		if (entry == MP_NONE || !(sites[f] > 0) ||
-		    (cfg->funcs[f].flags & (MP_FUNC_ADDRESS_TAKEN | MP_FUNC_EXPORTED)))
+		    (cfg->funcs[f].flags &
+		     (MP_FUNC_ADDRESS_TAKEN | MP_FUNC_EXPORTED | MP_FUNC_POINTED)))
 			continue;
 		entered[f] = func_entered(cfg, counts, f, entry);
 		if (!(entered[f] > 0))

@@ -43,6 +43,10 @@ static const double cuts[] = {0.125, 0.25, 0.5, 0.75, 1, 4.0 / 3, 2, 4, 8};
  * on programs that are not the test programs. */
 #define PRIOR_TAKEN_FORWARD  3.0
 #define PRIOR_TAKEN_BACKWARD 1.0
+/* So many times that where the compiler had a profile. Without, samples of python took its order for
+ * as bad as any: +16 % taken branches on other work, beside -30 % on the training; with 3, +8 %;
+ * with 10, +1 % and -29 %; with 30, -1 % and -11 %. */
+#define PRIOR_PROFILED 10.0
 
 /*
  * The network of a function with blocks 0 and 1:
@@ -96,9 +100,8 @@ static double edge_prior(const struct mp_flow *flow, const struct mp_flow_edge *
 {
 	if (!flow->layout_prior || !edge->taken || edge_is_counted(flow, edge))
 		return 0;
-	if (edge->backward)
-		return PRIOR_TAKEN_BACKWARD;
-	return PRIOR_TAKEN_FORWARD;
+	return (edge->backward ? PRIOR_TAKEN_BACKWARD : PRIOR_TAKEN_FORWARD) *
+	       (flow->profiled ? PRIOR_PROFILED : 1);
 }
 
 static uint32_t arc_add(struct network *net, uint32_t from, uint32_t to, int64_t capacity,

@@ -45,6 +45,7 @@ struct mp_flow {
 	const struct mp_flow_edge *edges;
 	uint32_t nr_edges;
 	bool layout_prior; /* original layout as weak evidence: branches taken cost */
+	bool profiled;	   /* that layout was made by a profile: strong evidence */
 	bool unsampled;	   /* nobody sampled: a block without samples says nothing */
 	/* Transfers seen for each execution in units of block counts, where there is evidence by
 	 * edges; 0: there is none, and counted edges are like others. The prior is not needed

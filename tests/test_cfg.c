@@ -348,6 +348,63 @@ START_TEST(cfg_joins_cold_part_with_its_function)
 }
 END_TEST
 
+START_TEST(cfg_takes_what_begins_without_a_frame_for_the_function)
+{
+	struct file *f = build("gcc", "-no-pie -s", "tests/data/cold_first.S");
+	uint32_t nr = 0;
+
+	for (uint32_t i = 0; i < f->cfg->nr_funcs; i++) {
+		const struct mp_func *func = &f->cfg->funcs[i];
+		const struct mp_range *ranges = &f->cfg->ranges[func->first_range];
+
+		if (func->nr_ranges < 2)
+			continue;
+		nr++;
+		ck_assert_uint_eq(func->vaddr, ranges[0].start);
+		ck_assert(ranges[0].start > ranges[1].start && !ranges[0].cold && ranges[1].cold);
+		ck_assert(func->flags & MP_FUNC_POINTED);
+	}
+	ck_assert_uint_eq(nr, 1);
+	check_whole(f);
+	done(f);
+}
+END_TEST
+
+/* @nr branches out of 200 lead to a cold part, and @nr_back of these ways come back. */
+static bool profiled(uint32_t nr, uint32_t nr_back)
+{
+	struct mp_block blocks[400] = {0};
+	struct mp_edge edges[400] = {0};
+	struct mp_cfg cfg = {.blocks = blocks, .nr_blocks = 200 + nr, .edges = edges};
+
+	for (uint32_t b = 0; b < cfg.nr_blocks; b++) {
+		bool cold = b >= 200;
+
+		blocks[b].term = !cold		     ? MP_TERM_COND
+				 : b < 200 + nr_back ? MP_TERM_JUMP
+						     : MP_TERM_TRAP;
+		blocks[b].flags = cold ? MP_BLOCK_COLD_PART : 0;
+		blocks[b].first_edge = cfg.nr_edges;
+		blocks[b].nr_edges = cold ? b < 200 + nr_back : b < nr;
+		edges[cfg.nr_edges] = (struct mp_edge){.from = b, .to = cold ? b - 200 : b + 200};
+		cfg.nr_edges += blocks[b].nr_edges;
+	}
+	return mp_cfg_is_profiled(&cfg);
+}
+
+START_TEST(cfg_knows_an_order_that_was_made_by_a_profile)
+{
+	struct file *f = build("gcc", "-w -O2", "tests/data/cold.c");
+
+	ck_assert(!mp_cfg_is_profiled(f->cfg));
+	done(f);
+	ck_assert(profiled(40, 40));
+	/* Ends of the program, and clean-up, need no profile. */
+	ck_assert(!profiled(100, 0));
+	ck_assert(!profiled(100, 9));
+}
+END_TEST
+
 START_TEST(cfg_ends_block_at_call_that_does_not_return)
 {
 	struct file *f = build("gcc", "-w -O2", "tests/data/cold.c");
@@ -494,6 +551,8 @@ static Suite *suite(void)
 	tcase_add_loop_test(t, cfg_keeps_its_invariants, 0, 5);
 	tcase_add_loop_test(t, cfg_knows_every_branch_target_that_objdump_sees, 0, 3);
 	tcase_add_loop_test(t, cfg_joins_cold_part_with_its_function, 0, 2);
+	tcase_add_test(t, cfg_takes_what_begins_without_a_frame_for_the_function);
+	tcase_add_test(t, cfg_knows_an_order_that_was_made_by_a_profile);
 	tcase_add_test(t, cfg_ends_block_at_call_that_does_not_return);
 	tcase_add_test(t, cfg_finds_landing_pads);
 	tcase_add_test(t, cfg_makes_blocks_of_wanted_functions_alone);

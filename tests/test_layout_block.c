@@ -431,7 +431,7 @@ START_TEST(layout_keeps_its_contract_on_random_programs)
 			check_invariants();
 			for (uint32_t i = 0; i < plan.nr_blocks; i++)
 				nr_clones += plan.blocks[i].clone;
-			ck_assert_int_eq(me_layout_predict(&toy.cfg, &toy.counts, &plan,
+			ck_assert_int_eq(me_layout_predict(&toy.cfg, &toy.counts, &plan, NULL,
 							   &prediction, &err),
 					 0);
 			ck_assert(prediction.taken_after >= 0);

@@ -209,17 +209,20 @@ START_TEST(predict_ratio_lies_between_the_estimate_and_one)
 	struct mp_err err;
 
 	diamond();
-	ck_assert_int_eq(me_layout_predict(&toy.cfg, &toy.counts, &plan, &prediction, &err), 0);
+	ck_assert_int_eq(me_layout_predict(&toy.cfg, &toy.counts, &plan, NULL, &prediction, &err),
+			 0);
 	ck_assert(fabs(prediction.ratio - 0.6) < 1e-12);
 	toy.counts.exact = false;
-	ck_assert_int_eq(me_layout_predict(&toy.cfg, &toy.counts, &plan, &prediction, &err), 0);
+	ck_assert_int_eq(me_layout_predict(&toy.cfg, &toy.counts, &plan, NULL, &prediction, &err),
+			 0);
 	ck_assert(prediction.taken_before == 100 && prediction.taken_after == 60);
 	ck_assert(prediction.ratio > 0.6 && prediction.ratio < 1);
 	list[0].block = 4;
-	ck_assert_int_eq(me_layout_predict(&toy.cfg, &toy.counts, &plan, &prediction, &err),
+	ck_assert_int_eq(me_layout_predict(&toy.cfg, &toy.counts, &plan, NULL, &prediction, &err),
 			 -EINVAL);
 	plan.nr_blocks = 0;
-	ck_assert_int_eq(me_layout_predict(&toy.cfg, &toy.counts, &plan, &prediction, &err), 0);
+	ck_assert_int_eq(me_layout_predict(&toy.cfg, &toy.counts, &plan, NULL, &prediction, &err),
+			 0);
 	ck_assert(prediction.ratio == 1);
 }
 END_TEST
@@ -234,16 +237,16 @@ START_TEST(predict_doubts_order_not_clones)
 
 	diamond();
 	toy.counts.exact = false;
-	ck_assert_int_eq(me_layout_predict(&toy.cfg, &toy.counts, &plan, &without, &err), 0);
+	ck_assert_int_eq(me_layout_predict(&toy.cfg, &toy.counts, &plan, NULL, &without, &err), 0);
 	plan.nr_blocks = 5;
-	ck_assert_int_eq(me_layout_predict(&toy.cfg, &toy.counts, &plan, &with, &err), 0);
+	ck_assert_int_eq(me_layout_predict(&toy.cfg, &toy.counts, &plan, NULL, &with, &err), 0);
 	ck_assert(with.taken_after == 30 && without.taken_after == 60);
 	ck_assert(without.ratio > 0.65 && without.ratio < 1);
 	ck_assert(without.ratio - with.ratio >= 0.3 && with.ratio > 0.3);
 	/* Clones alone promise no more than they may give. */
 	plan.blocks = (struct me_plan_block[]){
 		{.block = 0}, {.block = 1}, {.block = 3, .clone = 1}, {.block = 2}, {.block = 3}};
-	ck_assert_int_eq(me_layout_predict(&toy.cfg, &toy.counts, &plan, &with, &err), 0);
+	ck_assert_int_eq(me_layout_predict(&toy.cfg, &toy.counts, &plan, NULL, &with, &err), 0);
 	ck_assert(with.taken_after == 70 && fabs(with.ratio - 0.7) < 1e-12);
 }
 END_TEST

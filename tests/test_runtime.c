@@ -586,6 +586,33 @@ static int run_with_pid(void *arg)
 		       : 2;
 }
 
+/* It cannot reserve room. */
+static int run_on_ramfs(void *arg)
+{
+	struct counts counts;
+
+	(void)arg;
+	if (unshare(CLONE_NEWNS) || mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) ||
+	    mount("none", dir, "ramfs", 0, NULL))
+		return 77;
+	load(path);
+	start();
+	child.counters[5] = 55;
+	return read_file(path, &counts, sizeof(counts)) == FILE_BYTES && counts.counters[5] == 55
+		       ? 0
+		       : 2;
+}
+
+START_TEST(runtime_does_without_reserving_room)
+{
+	int ret = in_child(run_on_ramfs, NULL);
+
+	if (ret == 77)
+		MORPH_SKIP("may not mount");
+	ck_assert_int_eq(ret, 0);
+}
+END_TEST
+
 START_TEST(runtime_puts_the_process_id_into_the_name)
 {
 	ck_assert_int_eq(in_child(run_with_pid, NULL), 0);
@@ -710,6 +737,7 @@ static Suite *runtime_suite(void)
 	tcase_add_test(tc, runtime_of_a_library_writes_nothing_for_who_has_more_rights);
 	tcase_add_test(tc, runtime_heeds_the_limit_of_file_sizes);
 	tcase_add_test(tc, runtime_counts_in_private_on_a_full_disk);
+	tcase_add_test(tc, runtime_does_without_reserving_room);
 	tcase_add_test(tc, runtime_puts_the_process_id_into_the_name);
 	tcase_add_test(tc, runtime_takes_the_longest_path);
 	tcase_add_test(tc, runtime_of_a_library_returns_or_goes_on);

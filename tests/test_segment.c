@@ -298,6 +298,29 @@ START_TEST(segment_keeps_the_largest_alignment)
 }
 END_TEST
 
+/* The file would be as large as that, or larger than any can be. */
+START_TEST(segment_refuses_alignments_beyond_any_page)
+{
+	Elf64_Phdr phdrs[] = {PROGRAM, other(PT_NOTE, 0x338, 0x40),
+			      other(PT_GNU_PROPERTY, 0x338, 0x40)};
+	struct mp_section sections[] = {{.name = ""}, {.name = ".strtab", .type = SHT_STRTAB}};
+	struct mp_elf elf = {.phdrs = phdrs, .nr_phdrs = 6, .sections = sections, .nr_sections = 2};
+	struct me_segment s;
+	struct mp_err err;
+
+	sections[1].align = UINT64_C(1) << 30;
+	ck_assert_int_eq(me_segment_choose(&elf, 0, &s, &err), 0);
+	me_segment_fini(&s);
+	sections[1].align = UINT64_C(0x46000000000001);
+	ck_assert_int_eq(me_segment_choose(&elf, 0, &s, &err), -EPERM);
+	ck_assert_ptr_nonnull(strstr(err.msg, ".strtab"));
+	sections[1].align = 1;
+	phdrs[1].p_align = UINT64_C(1) << 40;
+	ck_assert_int_eq(me_segment_choose(&elf, 0, &s, &err), -EPERM);
+	ck_assert_ptr_nonnull(strstr(err.msg, "alignment"));
+}
+END_TEST
+
 START_TEST(segment_refuses_loaded_sections_outside_every_segment)
 {
 	Elf64_Phdr phdrs[] = {PROGRAM, other(PT_NOTE, 0x338, 0x40),
@@ -376,6 +399,7 @@ static Suite *suite(void)
 	tcase_add_test(tc, segment_leaves_the_table_header_where_someone_reads_it);
 	tcase_add_test(tc, segment_takes_a_note_of_properties_that_ask_for_nothing);
 	tcase_add_test(tc, segment_keeps_the_largest_alignment);
+	tcase_add_test(tc, segment_refuses_alignments_beyond_any_page);
 	tcase_add_test(tc, segment_refuses_loaded_sections_outside_every_segment);
 	tcase_add_test(tc, segment_is_aligned_as_asked_in_memory_and_file);
 	tcase_add_test(tc, segment_merges_loads_as_before_where_a_huge_alignment_is_asked);

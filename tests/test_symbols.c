@@ -134,6 +134,30 @@ START_TEST(symbols_name_the_warm_run)
 }
 END_TEST
 
+/* Only a part runs, as of a function whose .cold was sampled: the name is still the entry's. */
+START_TEST(symbols_name_the_run_of_the_entry)
+{
+	struct fixture f;
+	struct table t;
+	Elf64_Sym sym;
+
+	fixture_build(&f, "assembler", ASM, SOURCE);
+	fixture_plan(&f, "f", 2);
+	fixture_plan(&f, "f", 0)->zone = ME_ZONE_WARM;
+	fixture_plan(&f, "f", 1)->zone = ME_ZONE_WARM;
+	build(&f, &t);
+	ck_assert_uint_eq(find(&t, "f", &sym), 1);
+	ck_assert_uint_eq(sym.st_value, fixture_copy_of(&f, "f", 0)->new_vaddr);
+	ck_assert_uint_eq(sym.st_size, f.placement.end - sym.st_value);
+	ck_assert_uint_eq(find(&t, "f.morph.hot", &sym), 1);
+	ck_assert_uint_eq(sym.st_value, fixture_copy_of(&f, "f", 2)->new_vaddr);
+	ck_assert_uint_eq(sym.st_size, fixture_copy_of(&f, "f", 2)->new_size);
+	ck_assert_uint_eq(find(&t, "f.morph.warm", &sym), 0);
+	table_free(&t);
+	fixture_free(&f);
+}
+END_TEST
+
 START_TEST(symbols_move_every_alias_and_add_once)
 {
 	struct fixture f;
@@ -244,6 +268,7 @@ static Suite *suite(void)
 
 	tcase_add_test(tc, symbols_name_the_copy_and_what_was_left_behind);
 	tcase_add_test(tc, symbols_name_the_warm_run);
+	tcase_add_test(tc, symbols_name_the_run_of_the_entry);
 	tcase_add_test(tc, symbols_move_every_alias_and_add_once);
 	tcase_add_test(tc, symbols_put_locals_before_globals);
 	tcase_add_test(tc, symbols_keep_all_else_but_section_numbers);

@@ -5,6 +5,7 @@
  * the private memory that they are, and the program runs as ever.
  */
 #include <elf.h>
+#include <errno.h>
 #include <fcntl.h>
 #include <stdbool.h>
 #include <stddef.h>
@@ -46,20 +47,46 @@ static long call1(long nr, long a)
 	return call6(nr, a, 0, 0, 0, 0, 0);
 }
 
-/* A program with more rights than who started it must not write files where that one says. */
-static bool is_trusted(const uint64_t *stack)
+static bool is_secure(const uint64_t *auxv)
+{
+	for (; auxv[0] != AT_NULL; auxv += 2)
+		if (auxv[0] == AT_SECURE)
+			return auxv[1];
+	return true;
+}
+
+/* The same where nobody says where that is: in a library. @buf: some room. */
+static bool is_secure_library(uint64_t *buf)
+{
+	static const char name[] = "/proc/self/auxv";
+	long fd, bytes;
+
+	if (call1(SYS_getuid, 0) != call1(SYS_geteuid, 0) ||
+	    call1(SYS_getgid, 0) != call1(SYS_getegid, 0))
+		return true;
+	fd = call4(SYS_openat, AT_FDCWD, (long)name, O_RDONLY | O_CLOEXEC, 0);
+	if (fd < 0)
+		return fd != -ENOENT; /* there is no /proc: the ids must do */
+	bytes = call4(SYS_read, fd, (long)buf, ME_RUNTIME_PATH - 16, 0);
+	call1(SYS_close, fd);
+	if (bytes < 16)
+		return true;
+	buf[bytes / 16 * 2] = AT_NULL;
+	return is_secure(buf);
+}
+
+/*
+ * A program with more rights than who started it must not write files where that one says. @stack:
+ * argc, that many arguments, 0, the environment, 0, the auxiliary vector.
+ */
+static bool is_trusted(const uint64_t *stack, uint64_t *buf)
 {
 	if (!stack)
-		return call1(SYS_getuid, 0) == call1(SYS_geteuid, 0) &&
-		       call1(SYS_getgid, 0) == call1(SYS_getegid, 0);
-	/* argc, that many arguments, 0, the environment, 0, pairs of the auxiliary vector */
+		return !is_secure_library(buf);
 	stack += 1 + stack[0] + 1;
 	while (*stack++)
 		;
-	for (; stack[0] != AT_NULL; stack += 2)
-		if (stack[0] == AT_SECURE)
-			return !stack[1];
-	return false;
+	return !is_secure(stack);
 }
 
 /* Return: false where it does not end. */
@@ -105,7 +132,7 @@ static bool has_size(int fd, int64_t bytes)
 		return false;
 	/* It never makes a file smaller, so it can not hurt others who have it mapped. */
 	ret = call4(SYS_fallocate, fd, 0, 0, bytes);
-	if (ret == -95 /* EOPNOTSUPP */ || ret == -38 /* ENOSYS */)
+	if (ret == -EOPNOTSUPP || ret == -ENOSYS)
 		ret = st.st_size ? 0 : call4(SYS_ftruncate, fd, bytes, 0, 0);
 	return !ret;
 }
@@ -190,10 +217,10 @@ static void map_over(int fd, const struct me_runtime_params *params)
 
 static void attach(const struct me_runtime_params *params, const uint64_t *stack)
 {
-	char path[ME_RUNTIME_PATH + PID_DIGITS];
+	char path[ME_RUNTIME_PATH + PID_DIGITS] __attribute__((aligned(8)));
 	long fd;
 
-	if (params->magic != ME_RUNTIME_MAGIC || !is_trusted(stack) ||
+	if (params->magic != ME_RUNTIME_MAGIC || !is_trusted(stack, (uint64_t *)path) ||
 	    !expand_path(params->path, path))
 		return;
 	fd = call4(SYS_openat, AT_FDCWD, (long)path,

@@ -163,7 +163,7 @@ for flags in "-pie -fPIE -DEARLY" "-no-pie -fno-pie -DEARLY" "-static -fno-pie -
 	[ "$got $(cat out.txt)" = "7 2 last word 0" ] || fail "$flags, no file: $got $(cat out.txt)"
 	rmdir "counts.$n"
 	# Many at once.
-	for i in 1 2 3 4 5 6 7 8; do "./prog.$n" last >/dev/null & done
+	for _ in 1 2 3 4 5 6 7 8; do "./prog.$n" last >/dev/null & done
 	wait
 	header "counts.$n" "$flags, eight"
 	counts "counts.$n" 1 8 "$flags, eight"
@@ -221,6 +221,27 @@ if [ "$(id -u)" = 0 ] && command -v setpriv >/dev/null && [ -x prog.1 ]; then
 	chmod 755 suid
 	WORD=word $as_nobody ./suid last >out.txt 2>err.txt
 	header there/counts "not set-user-id any more"
+	# A library cannot see that of a program; but it sees what follows from it.
+	sed "s|$dir/counts.lib|$dir/there/more|" lib.s >caps.s
+	$cc -O1 -shared -fPIC -Wl,-init,morph_init_lib -o there/caps.so lib.c caps.s
+	for rights in cap_net_raw+ep u+s; do
+		cp user there/user
+		case $rights in
+		u+s) chmod 4755 there/user ;;
+		*) setcap $rights there/user 2>err.txt || { skip_part "setcap"; continue; } ;;
+		esac
+		got=0
+		WORD=word $as_nobody there/user "$dir/there/caps.so" >out.txt 2>err.txt || got=$?
+		[ $got = 7 ] || fail "$rights: status $got: $(cat err.txt)"
+		case $(cat out.txt) in
+		*" 1") [ ! -e there/more ] || fail "$rights: the library wrote a file" ;;
+		*) skip_part "$rights: $(cat out.txt)" ;;
+		esac
+		rm -f there/user there/more
+	done
+	cp user there/user
+	WORD=word $as_nobody there/user "$dir/there/caps.so" >out.txt 2>err.txt
+	header there/more "a library in a program without such rights"
 else
 	skip_part "set-user-id: not root"
 fi

@@ -3,34 +3,10 @@
  * fuzz_cfg - damaged ELF files through mp_elf_open_memory() and mp_cfg_build(): an error or a
  * graph that keeps its invariants, never a crash.
  */
-#include <stdlib.h>
-
 #include "libprof/cfg.h"
+#include "tests/support/sound.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
-
-static void check(const struct mp_cfg *cfg)
-{
-	for (uint32_t b = 0; b < cfg->nr_blocks; b++) {
-		const struct mp_block *block = &cfg->blocks[b];
-
-		if (!block->size || block->func >= cfg->nr_funcs ||
-		    mp_cfg_block_starting(cfg, block->vaddr) != b ||
-		    block->first_edge + block->nr_edges > cfg->nr_edges)
-			abort();
-		for (uint32_t e = 0; e < block->nr_edges; e++) {
-			const struct mp_edge *edge = &cfg->edges[block->first_edge + e];
-
-			if (edge->from != b || edge->to >= cfg->nr_blocks ||
-			    cfg->blocks[edge->to].func != block->func)
-				abort();
-		}
-	}
-	for (uint32_t t = 0; t < cfg->nr_tables; t++)
-		if (cfg->tables[t].func >= cfg->nr_funcs ||
-		    cfg->tables[t].first_ref + cfg->tables[t].nr_refs > cfg->nr_table_refs)
-			abort();
-}
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
@@ -41,7 +17,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	if (mp_elf_open_memory("fuzz", data, size, MP_ELF_ALL, &elf, &err))
 		return 0;
 	if (!mp_cfg_build(elf, NULL, &cfg, &err)) {
-		check(cfg);
+		sound_cfg(cfg);
 		mp_cfg_free(cfg);
 	}
 	mp_elf_close(elf);

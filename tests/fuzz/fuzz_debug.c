@@ -9,12 +9,11 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
-#include "editor/eligible.h"
 #include "editor/emit.h"
 #include "editor/plan_all.h"
 #include "editor/verify.h"
+#include "tests/support/rewrite.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 int LLVMFuzzerInitialize(int *argc, char ***argv);
@@ -30,66 +29,41 @@ struct program {
 
 static struct program programs[4];
 
-static bool read_file(const char *path, struct program *p)
+static bool prepare(const char *command, struct program *p)
 {
-	FILE *file = fopen(path, "rb");
-	bool done = false;
-
-	if (!file)
-		return false;
-	fseek(file, 0, SEEK_END);
-	p->size = (size_t)ftell(file);
-	rewind(file);
-	p->bytes = malloc(p->size);
-	if (p->bytes)
-		done = fread(p->bytes, 1, p->size, file) == p->size;
-	fclose(file);
-	return done;
-}
-
-static bool prepare(const char *path, struct program *p)
-{
-	struct me_eligible eligible = {0};
+	struct rewrite_bytes bytes;
 	uint8_t *movable = NULL;
 	struct mp_err err;
 
-	if (!read_file(path, p) ||
-	    mp_elf_open_memory(path, p->bytes, p->size, MP_ELF_ALL, &p->elf, &err) ||
-	    mp_cfg_build(p->elf, NULL, &p->cfg, &err) ||
-	    me_eligible_functions(p->cfg, 1, &eligible, &err))
+	if (!rewrite_compile(command, &bytes))
 		return false;
-	movable = malloc(p->cfg->nr_funcs + 1);
-	for (uint32_t f = 0; movable && f < p->cfg->nr_funcs; f++)
-		movable[f] = eligible.verdict[f] == ME_ELIGIBLE;
+	p->bytes = bytes.data;
+	p->size = bytes.size;
+	if (mp_elf_open_memory("program", p->bytes, p->size, MP_ELF_ALL, &p->elf, &err) ||
+	    mp_cfg_build(p->elf, NULL, &p->cfg, &err))
+		return false;
+	movable = rewrite_movable(p->cfg);
 	if (!movable || me_plan_all(p->cfg, movable, NULL, &p->plan, &err))
 		p->plan.nr_blocks = 0;
 	free(movable);
-	me_eligible_fini(&eligible);
 	return p->plan.nr_blocks;
 }
 
 int LLVMFuzzerInitialize(int *argc, char ***argv)
 {
-	static const char *const commands[] = {"g++ -gdwarf-5", "g++ -gdwarf-4",
-					       "clang++ -gdwarf-5", "g++ -gdwarf-3"};
+	static const char *const compilers[] = {"g++ -gdwarf-5", "g++ -gdwarf-4",
+						"clang++ -gdwarf-5", "g++ -gdwarf-3"};
+	char command[256];
 
 	(void)argc;
 	(void)argv;
-	for (size_t i = 0; i < sizeof(commands) / sizeof(commands[0]); i++) {
-		char path[] = "/tmp/morph-fuzz-XXXXXX", command[256];
-		int fd = mkstemp(path);
-
-		if (fd < 0)
-			continue;
-		close(fd);
-		snprintf(command, sizeof(command),
-			 "%s -O2 -Wl,--emit-relocs -o %s tests/data/scopes.cc 2>/dev/null",
-			 commands[i], path);
-		if (system(command) || !prepare(path, &programs[i])) {
+	for (size_t i = 0; i < sizeof(compilers) / sizeof(compilers[0]); i++) {
+		snprintf(command, sizeof(command), "%s -O2 -Wl,--emit-relocs tests/data/scopes.cc",
+			 compilers[i]);
+		if (!prepare(command, &programs[i])) {
 			programs[i].plan.nr_blocks = 0;
-			fprintf(stderr, "fuzz_debug: does not work: %s\n", commands[i]);
+			fprintf(stderr, "fuzz_debug: does not work: %s\n", command);
 		}
-		unlink(path);
 	}
 	return 0;
 }
@@ -121,23 +95,19 @@ static uint8_t *byte_at(const struct program *p, uint64_t off)
 
 static void verify(const struct program *p, const struct me_image *image)
 {
-	uint8_t *bytes = calloc(1, image->size_bytes);
+	struct rewrite_bytes out = rewrite_flatten(image);
 	struct mp_elf *output;
 	struct mp_err err;
 
-	for (uint32_t i = 0; bytes && i < image->nr_parts; i++)
-		if (image->parts[i].size)
-			memcpy(bytes + image->parts[i].off, image->parts[i].bytes,
-			       image->parts[i].size);
-	if (!bytes)
+	if (!out.data)
 		return;
-	if (mp_elf_open_memory("output", bytes, image->size_bytes, MP_ELF_ALL, &output, &err) ||
+	if (mp_elf_open_memory("output", out.data, out.size, MP_ELF_ALL, &output, &err) ||
 	    me_verify(p->elf, output, NULL, &err)) {
 		fprintf(stderr, "%s\n", err.msg);
 		abort();
 	}
 	mp_elf_close(output);
-	free(bytes);
+	free(out.data);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)

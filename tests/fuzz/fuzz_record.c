@@ -71,8 +71,8 @@ static void replay(bool store)
 	if (md_source_replay.open(&config, &pl.source, &err))
 		return;
 	pl.interval_s = 1000;
-	/* Into a database in memory, and only sometimes: making one takes its time. */
-	if (store && mp_store_open(":memory:", MP_STORE_WRITE, &pl.store, &err))
+	/* Into a database without a name, and only sometimes: making one takes its time. */
+	if (store && mp_store_open("", MP_STORE_WRITE, &pl.store, &err))
 		abort();
 	if (!md_pipeline_init(&pl, &err) && !md_pipeline_run(&pl, &err) &&
 	    pl.total.emitted != pl.total.attributed + md_ledger_unattributed(&pl.total) +

@@ -12,6 +12,7 @@
 
 #include "libprof/store_codec.h"
 #include "libprof/store_internal.h"
+#include "libprof/store_merge.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
@@ -167,6 +168,32 @@ static void read_database(void)
 	mp_store_close(store);
 }
 
+/* morph-stats merge: into a database without a name, which is sound before and after. */
+static void merge_database(void)
+{
+	struct mp_merge_stats stats = {0};
+	struct mp_store *in, *out;
+	struct mp_err err = {0};
+	int ret;
+
+	if (mp_store_open(path, MP_STORE_READ, &in, &err))
+		return;
+	if (mp_store_open("", MP_STORE_WRITE, &out, &err) || mp_store_begin(out, &err))
+		die(err.msg);
+	if (!mp_store_begin(in, &err)) {
+		ret = mp_store_merge(out, in, false, &stats, &err);
+		if (ret)
+			mp_store_rollback(out);
+		else if (mp_store_commit(out, &err))
+			die(err.msg);
+		mp_store_rollback(in);
+		if (mp_store_check(out, &err))
+			die(err.msg);
+	}
+	mp_store_close(in);
+	mp_store_close(out);
+}
+
 /* The daemon's way: add to what is there. */
 static void write_to_database(void)
 {
@@ -247,6 +274,7 @@ static void try_changes(const uint8_t *data, size_t size)
 	write_database(copy, length);
 	free(copy);
 	read_database();
+	merge_database();
 	write_to_database();
 }
 
@@ -262,6 +290,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	case 1:
 		write_database(data + 1, size - 1);
 		read_database();
+		merge_database();
 		write_to_database();
 		break;
 	default: try_changes(data + 1, size - 1);

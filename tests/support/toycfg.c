@@ -67,7 +67,8 @@ void toy_call(struct toy *toy, uint32_t block, uint32_t callee)
 	uint32_t i = toy->cfg.nr_calls++;
 
 	assert(i < TOY_MAX && (!i || toy->calls[i - 1].block <= block));
-	toy->calls[i] = (struct mp_call){.block = block, .callee = callee};
+	toy->calls[i] = (struct mp_call){
+		.block = block, .callee = callee, .target = 0x1000 + 0x10000ull * callee};
 }
 
 void toy_finish(struct toy *toy)

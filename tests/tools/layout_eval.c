@@ -349,7 +349,7 @@ static void evaluate(const struct mp_cfg *cfg, const char *name, const struct mp
 	layout_s = now() - start;
 	memset(all, 1, cfg->nr_funcs);
 	me_branches_count(cfg, x, &plan, all, &real);
-	if (me_layout_predict(cfg, c, &plan, &prediction, &err))
+	if (me_layout_predict(cfg, c, &plan, NULL, &prediction, &err))
 		die("prediction", err.msg);
 	plan_bytes(cfg, &plan, bytes);
 	printf("%-10s %-8s %6.1f %6.1f %6.1f %7.3f %7.3f %7.3f %7.4f %6.1f %7" PRIu64 " %7" PRIu64
