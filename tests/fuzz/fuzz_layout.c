@@ -199,7 +199,7 @@ static void optimise(const struct program *p, const uint8_t options[3])
 		abort();
 	check_counts(p->cfg, &counts);
 	if (me_layout_build(p->cfg, &counts, p->movable, &layout, &plan, &err) ||
-	    me_layout_predict(p->cfg, &counts, &plan, &prediction, &err))
+	    me_layout_predict(p->cfg, &counts, &plan, NULL, &prediction, &err))
 		abort();
 	if (!isfinite(prediction.ratio))
 		abort();
