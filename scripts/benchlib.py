@@ -8,6 +8,7 @@ import re
 import shlex
 import signal
 import subprocess
+import tempfile
 import time
 
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
@@ -162,6 +163,38 @@ def cachegrind(name, binary, cwd):
         raise Failure(f"{binary}: cachegrind wrote no summary")
     counts = dict(zip(events, map(int, summary)))
     return {"instructions": counts["Ir"], "i1_misses": counts["I1mr"]}
+
+
+def anonymous_kib(pid):
+    with open(f"/proc/{pid}/status", encoding="ascii") as f:
+        return next((int(l.split()[1]) for l in f if l.startswith("RssAnon:")), 0)
+
+
+def watched(command, cwd=None):
+    """Run it and look every millisecond: (stdout, seconds of CPU, [(wall, CPU, anonymous KiB)])."""
+    rows = []
+    with tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as err:
+        start = time.monotonic()
+        process = subprocess.Popen(command, cwd=cwd, env=ENV, stdout=out, stderr=err)
+        # Of all its threads, those that have ended too: see clock_getcpuclockid(3).
+        clock = ~process.pid << 3 | 2
+        while True:
+            try:
+                rows.append((time.monotonic() - start, time.clock_gettime(clock),
+                             anonymous_kib(process.pid)))
+            except OSError:
+                pass
+            pid, status, usage = os.wait4(process.pid, os.WNOHANG)
+            if pid:
+                break
+            time.sleep(0.001)
+        process.returncode = os.waitstatus_to_exitcode(status)
+        out.seek(0)
+        err.seek(0)
+        if process.returncode:
+            raise Failure(f"{os.path.basename(command[0])}: status {process.returncode}: "
+                          + last_line(err.read()))
+        return out.read(), usage.ru_utime + usage.ru_stime, rows
 
 
 def mean(values):
