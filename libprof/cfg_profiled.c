@@ -8,7 +8,8 @@
  * What a compiler puts into a .cold part without a profile ends there: it aborts, throws, or cleans
  * up behind an exception. Code that comes back from there was measured to be rare. Of thirteen
  * programs and libraries of a Debian system (scripts/bench-stock) twelve have at most 0.004 ways back
- * for each conditional branch, and python, which was built with a profile, has 0.26.
+ * for each conditional branch, and python, which was built with a profile, has 0.26. Of 1,165 files
+ * below 8 MB only python, binutils, which is built so too, and libXrandr are above this share.
  */
 #define WAYS_BACK_SHARE 0.05
 /* Fewer may be what somebody wrote by hand. */
