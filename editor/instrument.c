@@ -25,7 +25,7 @@ struct me_instrument {
 	struct me_flow flow;	/* of the function at hand */
 	uint32_t *order, *root; /* of its edges, of its vertices; grown as needed */
 	uint32_t room;
-	uint8_t *in_tree; /* of its edges */
+	uint8_t *in_tree, *spare; /* of its edges */
 	struct me_instrument_report *report;
 	uint32_t nr_uncounted[ME_NR_UNCOUNTED];
 };
@@ -96,7 +96,7 @@ static bool reserve_tree(struct me_instrument *in)
 {
 	uint32_t room = in->flow.nr_edges + in->flow.nr_blocks + 1;
 	uint32_t *order, *root;
-	uint8_t *in_tree;
+	uint8_t *in_tree, *spare;
 
 	if (room <= in->room)
 		return true;
@@ -106,7 +106,9 @@ static bool reserve_tree(struct me_instrument *in)
 	in->root = root ? root : in->root;
 	in_tree = realloc(in->in_tree, room);
 	in->in_tree = in_tree ? in_tree : in->in_tree;
-	if (!order || !root || !in_tree)
+	spare = realloc(in->spare, room);
+	in->spare = spare ? spare : in->spare;
+	if (!order || !root || !in_tree || !spare)
 		return false;
 	in->room = room;
 	return true;
@@ -233,6 +235,7 @@ void me_instrument_free(struct me_instrument *in)
 	free(in->order);
 	free(in->root);
 	free(in->in_tree);
+	free(in->spare);
 	free(in);
 }
 
@@ -276,22 +279,44 @@ static struct stub stub_of(const struct me_flow *flow, const struct me_flow_edge
 	return stub;
 }
 
-/* A function that calls may not be left where it should: its entries are counted beside. */
-static bool is_spare(const struct planner *p, const struct me_flow_edge *edge, uint32_t func)
+/* The block before which the counter of @edge stands on all ways to it; MP_NONE: on one way only. */
+static uint32_t before_block(const struct me_flow_edge *edge)
+{
+	switch (edge->place) {
+	case ME_FLOW_TO: return edge->to;
+	case ME_FLOW_FROM: return edge->from;
+	default: return MP_NONE;
+	}
+}
+
+/*
+ * A function that calls may be left in its middle. Its entries and exits are all counted then, to see
+ * how often. Two counters before one block would count the same. @spare: per edge of the flow.
+ */
+static void find_spares(const struct planner *p, uint32_t func, uint8_t *spare)
 {
 	const struct me_flow *flow = &p->in->flow;
-	const struct mp_block *block = &p->in->cfg->blocks[flow->first_block + edge->to];
+	uint32_t *taken = flow->degree; /* of each vertex */
 
-	if (edge->from != flow->nr_blocks || edge->to == flow->nr_blocks ||
-	    !(block->flags & MP_BLOCK_ENTRY) || edge->place == ME_FLOW_NOWHERE ||
-	    !calls(p->in->cfg, func))
-		return false;
-	/* Two counters on all ways to one block would count the same. */
-	for (uint32_t e = 0; edge->place == ME_FLOW_TO && e < flow->nr_edges; e++)
-		if (!p->in->in_tree[e] && flow->edges[e].place == ME_FLOW_FROM &&
-		    flow->edges[e].from == edge->to)
-			return false;
-	return true;
+	memset(spare, 0, flow->nr_edges);
+	if (!calls(p->in->cfg, func))
+		return;
+	memset(taken, 0, (flow->nr_blocks + 1) * sizeof(*taken));
+	for (uint32_t e = 0; e < flow->nr_edges; e++)
+		if (!p->in->in_tree[e] && before_block(&flow->edges[e]) != MP_NONE)
+			taken[before_block(&flow->edges[e])] = 1;
+	for (uint32_t e = 0; e < flow->nr_edges; e++) {
+		const struct me_flow_edge *edge = &flow->edges[e];
+		uint32_t before = before_block(edge);
+
+		if (!p->in->in_tree[e] || edge->place == ME_FLOW_NOWHERE ||
+		    (edge->from != flow->nr_blocks && edge->to != flow->nr_blocks) ||
+		    (before != MP_NONE && taken[before]))
+			continue;
+		if (before != MP_NONE)
+			taken[before] = 1;
+		spare[e] = 1;
+	}
 }
 
 static bool add_function(struct planner *p, uint32_t func)
@@ -308,6 +333,7 @@ static bool add_function(struct planner *p, uint32_t func)
 	    !grow(&p->stubs, &p->room_stubs, (uint64_t)p->nr_stubs + flow->nr_edges,
 		  sizeof(*p->stubs)))
 		return false;
+	find_spares(p, func, p->in->spare);
 	t->funcs[t->nr_funcs++] =
 		(struct mp_counted_func){first, flow->nr_blocks, t->nr_edges, flow->nr_edges};
 	for (uint32_t i = 0; i < flow->nr_blocks; i++) {
@@ -319,7 +345,7 @@ static bool add_function(struct planner *p, uint32_t func)
 	for (uint32_t e = 0; e < flow->nr_edges; e++) {
 		const struct me_flow_edge *edge = &flow->edges[e];
 		struct mp_counted_edge *out = &t->edges[t->nr_edges++];
-		bool spare = p->in->in_tree[e] && is_spare(p, edge, func);
+		bool spare = p->in->spare[e];
 
 		*out = (struct mp_counted_edge){
 			.from = edge->from == flow->nr_blocks ? MP_NONE : first + edge->from,

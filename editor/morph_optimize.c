@@ -17,6 +17,7 @@
 #include "editor/inplace.h"
 #include "editor/optimize.h"
 #include "editor/report.h"
+#include "editor/train.h"
 #include "libprof/parallel.h"
 #include "libprof/progress.h"
 #include "libprof/since.h"
@@ -32,6 +33,8 @@ const char *argp_program_version = "morph-optimize " MORPH_VERSION;
 enum {
 	EXIT_NO_PROFILE = 3,
 	EXIT_REFUSED = 4,
+	EXIT_NOT_FASTER = 5,
+	EXIT_DIFFERS = 6,
 	EXIT_USAGE = 2
 };
 
@@ -62,6 +65,9 @@ enum key {
 	KEY_THREADS,
 	KEY_INSTRUMENT,
 	KEY_COUNTS,
+	KEY_TRAIN,
+	KEY_AUDIT_SECONDS,
+	KEY_NO_AUDIT,
 };
 
 struct arguments {
@@ -70,6 +76,8 @@ struct arguments {
 	bool json, quiet, in_place, restore;
 	const char *patch_list;
 	const char *original; /* --verify */
+	struct me_train_options train;
+	bool training;
 	char db[PATH_MAX], counts[PATH_MAX];
 };
 
@@ -121,6 +129,13 @@ static const struct argp_option argp_options[] = {
 	 "Where it counts: a file that it maps; %p in it is the process's number (default: the "
 	 "output's name with .counts)",
 	 3},
+	{"train", KEY_TRAIN, NULL, 0,
+	 "Do it all for a command: sample it, count its branches, optimise what it runs (or FILE, "
+	 "given before --), audit. Usage: --train -o OUTPUT [FILE] -- COMMAND ARGS",
+	 3},
+	{"audit-seconds", KEY_AUDIT_SECONDS, "S", 0,
+	 "With --train: the audit takes no longer (default 120)", 3},
+	{"no-audit", KEY_NO_AUDIT, NULL, 0, "With --train: keep the output without one", 3},
 	{"list-patches", KEY_LIST_PATCHES, "FILE", 0,
 	 "Write address and length of each patch of old code here", 2},
 	{"all", KEY_ALL, NULL, 0, "Use no profile: copy every function that may be copied", 2},
@@ -231,10 +246,35 @@ static void choose_counts(struct argp_state *state, struct arguments *a)
 	o->counting.path = a->counts;
 }
 
-static void check_usage(struct argp_state *state, const struct arguments *a, bool dry_run)
+/* FILE, if any, stands before the "--", and the command behind it. */
+static void check_training(struct argp_state *state, struct arguments *a)
 {
 	const struct me_optimize_options *o = &a->options;
 
+	if (!o->output)
+		argp_error(state, "--train needs -o FILE");
+	if (!a->train.command)
+		argp_error(state, "--train: which command? Give it behind --");
+	if (o->db || o->all || o->exact_profile || o->counting.edges || o->counting.path ||
+	    a->in_place || a->restore || a->original || a->patch_list || a->json)
+		argp_error(state, "--train takes of the other options only those of the layout, "
+				  "--threads, --report and -o");
+	a->train.output = o->output;
+	a->train.file = o->input;
+	if (!a->train.audit_seconds)
+		a->train.audit_seconds = 120;
+}
+
+static void check_usage(struct argp_state *state, struct arguments *a, bool dry_run)
+{
+	const struct me_optimize_options *o = &a->options;
+
+	if (a->training) {
+		check_training(state, a);
+		return;
+	}
+	if (a->train.audit_seconds || a->train.no_audit)
+		argp_error(state, "--audit-seconds and --no-audit need --train");
 	if (!o->input)
 		argp_error(state, "which file?");
 	if (!!o->output + dry_run + a->in_place + a->restore + !!a->original > 1)
@@ -293,6 +333,13 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 	case KEY_THREADS: parse_threads(state, o, arg); return 0;
 	case KEY_INSTRUMENT: parse_instrument(state, &o->counting, arg); return 0;
 	case KEY_COUNTS: o->counting.path = arg; return 0;
+	case KEY_TRAIN: a->training = true; return 0;
+	case KEY_NO_AUDIT: a->train.no_audit = true; return 0;
+	case KEY_AUDIT_SECONDS:
+		a->train.audit_seconds = (double)parse_number(state, "--audit-seconds", arg);
+		if (!a->train.audit_seconds)
+			argp_error(state, "--audit-seconds: 0 is too few");
+		return 0;
 	case KEY_BACKUP_DIR: a->inplace.backup_dir = arg; return 0;
 	case KEY_BREAK_LINKS: a->inplace.break_links = true; return 0;
 	case KEY_STRESS:
@@ -302,13 +349,18 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 			argp_error(state, "--stress-layout: '%s' is too large", arg);
 		return 0;
 	case ARGP_KEY_ARG:
+		if (a->training && state->quoted && state->next > state->quoted) {
+			a->train.command = &state->argv[state->next - 1];
+			state->next = state->argc;
+			return 0;
+		}
 		if (o->input)
 			argp_error(state, "one file at a time");
 		o->input = arg;
 		return 0;
 	case ARGP_KEY_END:
 		check_usage(state, a, dry_run);
-		if (o->counting.edges)
+		if (o->counting.edges && !a->training)
 			choose_counts(state, a);
 		return 0;
 	default: return ARGP_ERR_UNKNOWN;
@@ -318,10 +370,11 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 static const struct argp argp = {
 	argp_options,
 	parse,
-	"FILE",
+	"FILE\n--train -o OUTPUT [FILE] -- COMMAND [ARGS...]",
 	"Write a faster version of an executable or shared object: hot code, as sampled, is copied "
 	"into one dense segment with its likely paths straightened.\v"
-	"Exit status: 0 done, 1 failed, 2 usage, 3 no or too little profile, 4 refused as unsafe.",
+	"Exit status: 0 done, 1 failed, 2 usage, 3 no or too little profile, 4 refused as unsafe; with "
+	"--train also 5 not faster, 6 output differs.",
 	NULL,
 	NULL,
 	NULL};
@@ -347,6 +400,16 @@ static int exit_status(int rc)
 	case -ENODATA: return EXIT_NO_PROFILE;
 	case -EPERM: return EXIT_REFUSED;
 	default: return EXIT_FAILURE;
+	}
+}
+
+/* As morph-audit's where that has the last word. */
+static int train_status(int rc)
+{
+	switch (rc) {
+	case -ECANCELED: return EXIT_NOT_FASTER;
+	case -EBADE: return EXIT_DIFFERS;
+	default: return exit_status(rc);
 	}
 }
 
@@ -406,6 +469,32 @@ static int verify(const struct arguments *a)
 	return rc;
 }
 
+static void say_step(const char *step)
+{
+	mp_progress_say("%s", step);
+}
+
+static int train(struct arguments *a)
+{
+	struct me_train_report report;
+	struct mp_err err = {""};
+	int rc;
+
+	a->train.optimize = a->options;
+	if (mp_progress_start("morph-optimize", true))
+		a->train.say = say_step;
+	rc = me_train(&a->train, &report, &err);
+	mp_progress_stop();
+	if (rc)
+		fprintf(stderr, "morph-optimize: %s\n", err.msg);
+	if (!a->quiet && report.final.new_size) {
+		me_report_train(stdout, &a->train, &report, !rc);
+		rc = flush_report(0) ? -EIO : rc;
+	}
+	me_train_report_fini(&report);
+	return rc;
+}
+
 int main(int argc, char **argv)
 {
 	struct arguments a = {
@@ -422,10 +511,12 @@ int main(int argc, char **argv)
 
 	mp_stdio_init("morph-optimize");
 	argp_err_exit_status = EXIT_USAGE;
-	argp_parse(&argp, argc, argv, 0, NULL, &a);
+	argp_parse(&argp, argc, argv, ARGP_IN_ORDER, NULL, &a);
 	mp_stdio_parsed();
 	if (!a.options.nr_threads)
 		a.options.nr_threads = mp_parallel_cpus();
+	if (a.training)
+		return train_status(train(&a));
 	if (a.restore)
 		return exit_status(restore(&a));
 	if (a.original)

@@ -197,7 +197,7 @@ void me_report_text(FILE *out, const struct me_optimize_options *options,
 		text_in_place(out, options->input, r->in_place);
 	else
 		fprintf(out, "%s%s%s\n", options->input, options->output ? " -> " : "",
-			options->output ? options->output : " (dry run, nothing written)");
+			options->output ? options->output : " (nothing written)");
 	fprintf(out, "  build-id   %s\n", *r->build_id ? r->build_id : "none");
 	if (!options->all)
 		text_evidence(out, r);
@@ -236,6 +236,26 @@ void me_report_text(FILE *out, const struct me_optimize_options *options,
 		(double)r->peak_rss_bytes / (1 << 20));
 	if (options->explain && r->new_size)
 		me_explain_text(out, &r->verified, r->relinkable);
+}
+
+void me_report_train(FILE *out, const struct me_train_options *options,
+		     const struct me_train_report *r, bool written)
+{
+	struct me_optimize_options o = options->optimize;
+
+	o.input = r->file;
+	o.output = written ? options->output : NULL;
+	me_report_text(out, &o, &r->final);
+	if (r->sampled)
+		fprintf(out, "  trained    sampled, then counted in %" PRIu32 " functions",
+			r->counting.instrumented.nr_funcs);
+	else
+		fprintf(out, "  trained    not sampled (%s), counted in %" PRIu32 " functions",
+			r->why, r->counting.instrumented.nr_funcs);
+	if (r->plain_s > 0)
+		fprintf(out, "; that run took %.2f times the processor time",
+			r->counting_s / r->plain_s);
+	fputc('\n', out);
 }
 
 static json_t *json_left_alone(const struct me_optimize_report *r)

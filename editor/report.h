@@ -7,6 +7,7 @@
 
 #include "editor/inplace.h"
 #include "editor/optimize.h"
+#include "editor/train.h"
 
 #define ME_REPORT_SCHEMA 1
 
@@ -19,6 +20,9 @@ int me_report_json(FILE *out, const struct me_optimize_options *options,
 int me_report_verified(FILE *out, bool json, const char *original,
 		       const struct me_optimize_options *options,
 		       const struct me_verify_report *verified, bool relinkable);
+/* What me_train() did. */
+void me_report_train(FILE *out, const struct me_train_options *options,
+		     const struct me_train_report *report, bool written);
 /* What me_restore() did. Return: 0, -ENOMEM, -EIO. */
 int me_report_restored(FILE *out, bool json, const char *input,
 		       const struct me_inplace_report *done);

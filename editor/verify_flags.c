@@ -72,8 +72,11 @@ static uint32_t overwritten(const ZydisDecodedInstruction *z)
 	return (f->modified | f->set_0 | f->set_1 | f->undefined) & STATUS;
 }
 
+/* What has no unwind information is a way to another function, the linker's. */
 static bool go_on(struct search *s, uint64_t at, uint32_t flags)
 {
+	if (!vf_eh_find(&s->vf->old_eh, at))
+		return true;
 	for (uint32_t i = 0; i < s->nr; i++)
 		if (s->ways[i].at == at && (flags & ~s->ways[i].flags) == 0)
 			return true;

@@ -373,6 +373,11 @@ static int compare_stub(struct ctx *x, const struct mp_map_piece *p)
 			return ret;
 		at = row_end(&x->new_rows, at);
 	}
+	if (!x->new_lsda.present)
+		return 0;
+	if (vf_lsda_at(&x->new_lsda, p->new_vaddr) ||
+	    site_end(&x->new_lsda, p->new_vaddr) < p->new_vaddr + p->new_size)
+		return vf_refuse(x->vf, p->new_vaddr, "a stub in a call site");
 	return 0;
 }
 

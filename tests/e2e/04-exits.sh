@@ -115,11 +115,18 @@ ends 1 morph-optimize --db=s.db -o no/such/directory/x prog
 ends 1 morph-optimize --db=junk.db -o x prog
 ends 2 morph-optimize prog
 ends 2 morph-optimize -o x
+ends 2 morph-optimize --train -o x
 ends 3 morph-optimize --db=none.db -o x prog
 ends 3 morph-optimize --db=few.db -o x prog
 ends 3 morph-optimize --db=s.db --since=@99999999999 -o x prog
 ends 4 morph-optimize --db=s.db -o x golike
 ends 4 morph-optimize --restore prog
+# Too short to tell; and one that says how large it is.
+ends 5 morph-optimize --train --audit-seconds=1 -o x -- ./prog 5
+sed 's/printf.*/struct stat st; stat("\/proc\/self\/exe", \&st); printf("%ld\\n", (long)st.st_size + hot(5));/
+	1i #include <sys/stat.h>' prog.c >size.c
+gcc -O2 -Wl,--build-id size.c -o size || exit 1
+ends 6 morph-optimize --train -o x -- ./size
 [ ! -e x ] || fail "morph-optimize wrote a file although it failed"
 
 # ---- morph-audit: the other side is slower, or does something else

@@ -149,7 +149,7 @@ ends 0 "--report=none" --all --report=none prog -o prog.1
 # ---- dry run
 before=$(find . -type f ! -name '*.txt' | sort | xargs cksum)
 ends 0 "--dry-run" --all --dry-run prog
-says out.txt 'dry run, nothing written' "--dry-run"
+says out.txt 'nothing written' "--dry-run"
 says out.txt '^  verified ' "--dry-run"
 ends 0 "-n" --all -n prog
 [ "$before" = "$(find . -type f ! -name '*.txt' | sort | xargs cksum)" ] ||

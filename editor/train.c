@@ -1,0 +1,453 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * train - calls the programs that sample, import and audit, and optimize between them. Everything
+ * intermediate lies in one directory beside the output. Called by morph-optimize.
+ */
+#include "editor/train.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <spawn.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "editor/audit_run.h"
+#include "editor/audit_slot.h"
+
+extern char **environ;
+
+struct trainer {
+	const struct me_train_options *options;
+	struct me_train_report *report;
+	struct mp_err *err;
+	char dir[PATH_MAX];
+	char program[PATH_MAX]; /* what the command runs */
+	char file[PATH_MAX];
+};
+
+struct path {
+	char text[PATH_MAX];
+};
+
+static struct path in_dir(const struct trainer *t, const char *name)
+{
+	struct path path;
+
+	snprintf(path.text, sizeof(path.text), "%.*s/%s", PATH_MAX - 64, t->dir, name);
+	return path;
+}
+
+/* ---- programs ---------------------------------------------------------------------------- */
+
+static bool is_program(const char *path)
+{
+	struct stat st;
+
+	return !stat(path, &st) && S_ISREG(st.st_mode) && !access(path, X_OK);
+}
+
+static bool find_in_path(const char *name, char *out)
+{
+	const char *path = getenv("PATH"), *end;
+
+	if (strchr(name, '/'))
+		return is_program(name) && realpath(name, out);
+	for (; path && *path; path = *end ? end + 1 : end) {
+		char candidate[PATH_MAX];
+
+		end = strchrnul(path, ':');
+		if (snprintf(candidate, sizeof(candidate), "%.*s/%s", (int)(end - path), path,
+			     name) < (int)sizeof(candidate) &&
+		    is_program(candidate))
+			return realpath(candidate, out);
+	}
+	return false;
+}
+
+/* One of our own: beside this one, as it was installed, or wherever the shell finds it. */
+static int find_tool(const struct trainer *t, const char *name, struct path *out)
+{
+	static const char *const places[] = {"%.*s/%s", "%.*s/../sbin/%s"};
+	char self[PATH_MAX], *slash;
+	ssize_t n = readlink("/proc/self/exe", self, sizeof(self) - 1);
+
+	self[n > 0 ? n : 0] = 0;
+	slash = strrchr(self, '/');
+	for (size_t i = 0; slash && i < sizeof(places) / sizeof(places[0]); i++) {
+		char candidate[PATH_MAX];
+
+		if (snprintf(candidate, sizeof(candidate), places[i], (int)(slash - self), self,
+			     name) < (int)sizeof(candidate) &&
+		    is_program(candidate) && realpath(candidate, out->text))
+			return 0;
+	}
+	if (find_in_path(name, out->text))
+		return 0;
+	return mp_err_set(t->err, ENOENT, "%s: is not installed", name);
+}
+
+/* Its wait status, or -errno; @quiet: what it prints goes nowhere. */
+static int run_tool(char *const *argv, bool quiet)
+{
+	posix_spawn_file_actions_t actions;
+	pid_t pid;
+	int rc, status;
+
+	posix_spawn_file_actions_init(&actions);
+	posix_spawn_file_actions_addopen(&actions, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
+	for (int fd = STDOUT_FILENO; quiet && fd <= STDERR_FILENO; fd++)
+		posix_spawn_file_actions_addopen(&actions, fd, "/dev/null", O_WRONLY, 0);
+	rc = posix_spawn(&pid, argv[0], &actions, NULL, argv, environ);
+	posix_spawn_file_actions_destroy(&actions);
+	if (rc)
+		return -rc;
+	while (waitpid(pid, &status, 0) < 0)
+		if (errno != EINTR)
+			return -errno;
+	return status;
+}
+
+static size_t count(char *const *argv)
+{
+	size_t nr = 0;
+
+	while (argv[nr])
+		nr++;
+	return nr;
+}
+
+/* @first, then the command. Ownership: free(). */
+static char **with_command(const struct trainer *t, char *const *first)
+{
+	size_t a = count(first), b = count(t->options->command);
+	char **argv = calloc(a + b + 1, sizeof(*argv));
+
+	if (argv) {
+		memcpy(argv, first, a * sizeof(*argv));
+		memcpy(argv + a, t->options->command, b * sizeof(*argv));
+	}
+	return argv;
+}
+
+/* ---- steps ------------------------------------------------------------------------------- */
+
+static int find_file(struct trainer *t)
+{
+	const struct me_train_options *o = t->options;
+
+	if (!find_in_path(o->command[0], t->program))
+		return mp_err_set(t->err, ENOENT, "%s: command not found", o->command[0]);
+	if (!realpath(o->file ? o->file : t->program, t->file))
+		return mp_err_set(t->err, errno, "%s: %s", o->file, strerror(errno));
+	t->report->file = strdup(t->file);
+	return t->report->file ? 0 : mp_err_set(t->err, ENOMEM, "out of memory");
+}
+
+static int make_dir(struct trainer *t)
+{
+	const char *slash = strrchr(t->options->output, '/');
+	int len = slash ? (int)(slash - t->options->output) : 1;
+	char parent[PATH_MAX], template[PATH_MAX];
+
+	snprintf(parent, sizeof(parent), "%.*s", len ? len : 1, slash ? t->options->output : ".");
+	if (!realpath(parent, template))
+		return mp_err_set(t->err, errno, "%s: %s", parent, strerror(errno));
+	if (snprintf(t->dir, sizeof(t->dir), "%s/.morph-train.XXXXXX", template) > PATH_MAX - 64)
+		return mp_err_set(t->err, ENAMETOOLONG, "%s: too long", template);
+	if (!mkdtemp(t->dir)) {
+		int rc = mp_err_set(t->err, errno, "%s: %s", t->dir, strerror(errno));
+
+		t->dir[0] = 0;
+		return rc;
+	}
+	return 0;
+}
+
+static void remove_dir(struct trainer *t)
+{
+	DIR *dir = *t->dir ? opendir(t->dir) : NULL;
+	struct dirent *entry;
+
+	while (dir && (entry = readdir(dir)))
+		if (strcmp(entry->d_name, ".") && strcmp(entry->d_name, ".."))
+			unlinkat(dirfd(dir), entry->d_name, 0);
+	if (dir)
+		closedir(dir);
+	if (*t->dir)
+		rmdir(t->dir);
+}
+
+/* Where samples cannot be had counters do without. */
+static int sample(struct trainer *t)
+{
+	struct path db = in_dir(t, "samples.db"), morphd;
+	char db_option[PATH_MAX + 8];
+	char *first[] = {morphd.text, (char *)"run", (char *)"--no-kernel",
+			 db_option,   (char *)"--",  NULL};
+	char **argv;
+	int status;
+
+	if (find_tool(t, "morphd", &morphd)) {
+		snprintf(t->report->why, sizeof(t->report->why), "%.150s", t->err->msg);
+		return 0;
+	}
+	snprintf(db_option, sizeof(db_option), "--db=%s", db.text);
+	argv = with_command(t, first);
+	if (!argv)
+		return mp_err_set(t->err, ENOMEM, "out of memory");
+	status = run_tool(argv, true);
+	free(argv);
+	t->report->sampled = !access(db.text, R_OK) && status >= 0;
+	if (!t->report->sampled)
+		snprintf(t->report->why, sizeof(t->report->why), "morphd run cannot sample here");
+	return 0;
+}
+
+static int write_counting(struct trainer *t)
+{
+	struct path db = in_dir(t, "samples.db"), out = in_dir(t, "counting");
+	struct path counts = in_dir(t, "%p.counts");
+	struct me_optimize_options o = t->options->optimize;
+	int rc = -ENODATA;
+
+	o.input = t->file;
+	o.output = out.text;
+	o.counting.edges = true;
+	o.counting.path = counts.text;
+	o.exact_profile = false;
+	o.min_samples = 1; /* they only say where counters do not stand */
+	if (t->report->sampled) {
+		o.db = db.text;
+		rc = me_optimize(&o, &t->report->counting, t->err);
+		if (rc == -ENODATA) {
+			snprintf(t->report->why, sizeof(t->report->why), "%.150s", t->err->msg);
+			me_optimize_report_fini(&t->report->counting);
+			t->report->sampled = false;
+		}
+	}
+	if (rc == -ENODATA) {
+		o.all = true;
+		rc = me_optimize(&o, &t->report->counting, t->err);
+	}
+	return rc;
+}
+
+/* In a process of its own, whose view of the file system may change: @in_place of the file. */
+static int run_in_place(struct trainer *t, const char *in_place, double *cpu_s)
+{
+	struct me_run_spec spec = {
+		.path = t->program, .argv = t->options->command, .envp = environ, .cpu = -1};
+	struct me_program program;
+	struct me_run run = {0};
+	struct me_slot slot;
+	int rc;
+
+	rc = me_program_open(&program, in_place, t->err);
+	if (rc)
+		return rc;
+	rc = me_slot_open(&slot, t->dir, "slot", t->file, t->err);
+	if (!rc) {
+		rc = me_slot_put(&slot, &program, t->err);
+		if (!rc)
+			rc = me_run(&spec, &run, t->err);
+		me_slot_close(&slot);
+	}
+	me_program_close(&program);
+	*cpu_s = (double)run.cpu_ns / 1e9;
+	if (!rc && WIFSIGNALED(run.status))
+		rc = mp_err_set(t->err, EIO, "%s: died of signal %d: %s", t->options->command[0],
+				WTERMSIG(run.status), run.last_words);
+	return rc;
+}
+
+struct outcome {
+	int rc;
+	double cpu_s;
+	struct mp_err err;
+};
+
+static int run_command(struct trainer *t, const char *in_place, double *cpu_s)
+{
+	struct outcome out = {.rc = -EIO};
+	int fds[2];
+	pid_t pid;
+
+	if (pipe2(fds, O_CLOEXEC))
+		return mp_err_set(t->err, errno, "pipe: %s", strerror(errno));
+	pid = fork();
+	if (pid < 0)
+		return mp_err_set(t->err, errno, "fork: %s", strerror(errno));
+	if (!pid) {
+		out.rc = run_in_place(t, in_place, &out.cpu_s);
+		out.err = *t->err;
+		_exit(write(fds[1], &out, sizeof(out)) != sizeof(out));
+	}
+	close(fds[1]);
+	if (read(fds[0], &out, sizeof(out)) != sizeof(out))
+		snprintf(out.err.msg, sizeof(out.err.msg), "%s: could not be run",
+			 t->options->command[0]);
+	close(fds[0]);
+	while (waitpid(pid, NULL, 0) < 0 && errno == EINTR)
+		;
+	*cpu_s = out.cpu_s;
+	if (out.rc)
+		*t->err = out.err;
+	return out.rc;
+}
+
+static bool is_counts(const char *name)
+{
+	size_t len = strlen(name);
+
+	return len > 7 && !strcmp(name + len - 7, ".counts");
+}
+
+/* One file for each process that ran the counting version. */
+static int import(struct trainer *t)
+{
+	struct path db = in_dir(t, "exact.db"), binary = in_dir(t, "counting"), stats;
+	char db_option[PATH_MAX + 8], binary_option[PATH_MAX + 16];
+	DIR *dir = opendir(t->dir);
+	struct dirent *entry;
+	uint32_t nr = 0;
+	int rc = dir ? find_tool(t, "morph-stats", &stats) : -EIO;
+
+	snprintf(db_option, sizeof(db_option), "--db=%s", db.text);
+	snprintf(binary_option, sizeof(binary_option), "--binary=%s", binary.text);
+	while (!rc && (entry = readdir(dir))) {
+		struct path file;
+		char *argv[] = {stats.text,    (char *)"import", db_option,
+				binary_option, file.text,	 NULL};
+
+		if (!is_counts(entry->d_name))
+			continue;
+		file = in_dir(t, entry->d_name);
+		if (run_tool(argv, true))
+			rc = mp_err_set(t->err, EIO, "%s: cannot be imported", file.text);
+		nr++;
+	}
+	if (dir)
+		closedir(dir);
+	if (!rc && !nr)
+		rc = mp_err_set(t->err, ENODATA, "%s: %s did not run it: nothing was counted",
+				t->file, t->options->command[0]);
+	return rc;
+}
+
+static int write_final(struct trainer *t)
+{
+	struct path db = in_dir(t, "exact.db"), out = in_dir(t, "final");
+	struct me_optimize_options o = t->options->optimize;
+
+	o.input = t->file;
+	o.output = out.text;
+	o.db = db.text;
+	o.exact_profile = true;
+	o.min_samples = 1; /* counted, not sampled: the audit says what it is worth */
+	return me_optimize(&o, &t->report->final, t->err);
+}
+
+static int audit(struct trainer *t)
+{
+	struct path final = in_dir(t, "final"), tool;
+	char at[PATH_MAX + 8], seconds[64];
+	char *first[] = {tool.text, at,		seconds,      (char *)"--command",
+			 t->file,   final.text, (char *)"--", NULL};
+	char **argv;
+	int status, rc;
+
+	t->report->audit = -1;
+	if (t->options->no_audit)
+		return 0;
+	rc = find_tool(t, "morph-audit", &tool);
+	if (rc)
+		return rc;
+	snprintf(at, sizeof(at), "--at=%s", t->file);
+	snprintf(seconds, sizeof(seconds), "--max-seconds=%g", t->options->audit_seconds);
+	argv = with_command(t, first);
+	if (!argv)
+		return mp_err_set(t->err, ENOMEM, "out of memory");
+	status = run_tool(argv, false);
+	free(argv);
+	if (status < 0 || !WIFEXITED(status))
+		return mp_err_set(t->err, EIO, "morph-audit could not be run");
+	t->report->audit = WEXITSTATUS(status);
+	switch (t->report->audit) {
+	case 0: return 0;
+	case 5:
+		return mp_err_set(t->err, ECANCELED,
+				  "%s: the new version is not faster here; nothing was written",
+				  t->file);
+	case 6:
+		return mp_err_set(t->err, EBADE,
+				  "%s: the new version's output differs; nothing was written",
+				  t->file);
+	default: return mp_err_set(t->err, EIO, "morph-audit failed");
+	}
+}
+
+static int keep(struct trainer *t)
+{
+	struct path final = in_dir(t, "final");
+
+	if (rename(final.text, t->options->output))
+		return mp_err_set(t->err, errno, "%s: %s", t->options->output, strerror(errno));
+	return 0;
+}
+
+static int run_plain(struct trainer *t)
+{
+	return run_command(t, t->file, &t->report->plain_s);
+}
+
+static int run_counting(struct trainer *t)
+{
+	struct path out = in_dir(t, "counting");
+
+	return run_command(t, out.text, &t->report->counting_s);
+}
+
+int me_train(const struct me_train_options *options, struct me_train_report *report,
+	     struct mp_err *err)
+{
+	static const struct {
+		const char *words;
+		int (*run)(struct trainer *t);
+	} steps[] = {
+		{NULL, find_file},
+		{NULL, make_dir},
+		{"sampling the command", sample},
+		{"making the counting version", write_counting},
+		{"running the command", run_plain},
+		{"running the command with counters", run_counting},
+		{"adding up what was counted", import},
+		{"making the new version", write_final},
+		{"auditing", audit},
+		{NULL, keep},
+	};
+	struct trainer t = {.options = options, .report = report, .err = err};
+	int rc = 0;
+
+	*report = (struct me_train_report){.audit = -1};
+	for (size_t i = 0; !rc && i < sizeof(steps) / sizeof(steps[0]); i++) {
+		if (steps[i].words && options->say)
+			options->say(steps[i].words);
+		rc = steps[i].run(&t);
+	}
+	remove_dir(&t);
+	return rc;
+}
+
+void me_train_report_fini(struct me_train_report *report)
+{
+	me_optimize_report_fini(&report->counting);
+	me_optimize_report_fini(&report->final);
+	free(report->file);
+	report->file = NULL;
+}

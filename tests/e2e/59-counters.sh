@@ -1,0 +1,239 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+# What --instrument=edges writes does what the original does, and counts it: as an emulator counts the
+# original, instruction by instruction, branch by branch; in threads, children and libraries; however the program ends.
+# shellcheck source=tests/e2e/lib.sh
+. "$(dirname "$0")/lib.sh"
+need gcc g++ qemu-x86_64 python3
+export PATH="$BUILD:$PATH"
+scratch counters
+
+cat >work.c <<'C'
+#include <stdio.h>
+#include <stdlib.h>
+static long fib(int n) { return n < 2 ? n : fib(n - 1) + fib(n - 2); }
+static int compare(const void *a, const void *b) { return *(int *)a - *(int *)b; }
+__attribute__((noinline)) static double mean(const int *v, int n)
+{
+	double s = 0;
+	for (int i = 0; i < n; i++)
+		if (v[i] > 100 && v[i] != 333)
+			s += v[i] * 0.5;
+	return n ? s / n : 0;
+}
+int main(int argc, char **argv)
+{
+	int n = argc > 1 ? atoi(argv[1]) : 500, v[1000], seed = 7;
+	unsigned long h = 0;
+	for (int i = 0; i < 1000; i++)
+		v[i] = (seed = seed * 1103515245 + 12345) >> 16 & 1023;
+	qsort(v, 1000, sizeof(*v), compare);
+	for (int i = 0; i < n; i++)
+		switch (v[i % 1000] % 9) {
+		case 0: h += 3; break;
+		case 1: h ^= i; break;
+		case 2: h *= 7; break;
+		case 3: h -= fib(i % 12); break;
+		case 4: if (h & 1) h++; break;
+		case 5: do h >>= 1; while (h > 1000); break;
+		case 7: h += v[i % 1000] > 500 ? 2 : 5;
+		}
+	printf("%lu %ld %.3f\n", h, fib(15), mean(v, 1000));
+	return (int)(h & 1);
+}
+C
+
+# The same addresses with the same counts, and the same transfers between them, wherever both know any; and the
+# counters know all that ran in functions.
+cat >same.py <<'P'
+import json, sys
+def read(path, build_id=None):
+    for m in json.load(open(path))["modules"]:
+        if build_id in (None, m["build_id"]):
+            return (m["build_id"], {int(a, 16): n for a, n in m["addresses"]},
+                    {(int(e[0], 16), int(e[1], 16)): e[2] for e in m["edges"]})
+build_id, ours, edges = read(sys.argv[1])
+_, theirs, transfers = read(sys.argv[2], build_id)
+wrong = [hex(a) for a in ours if ours[a] != theirs.get(a)]
+wrong += [(hex(a), hex(b)) for a, b in edges if edges[a, b] != transfers.get((a, b))]
+share = sum(ours.values()) / sum(theirs.values())
+print(len(ours), "addresses,", len(edges), "transfers,", len(wrong), "differ:", wrong[:5], "share", share)
+sys.exit(bool(wrong) or len(ours) < 50 or len(edges) < 10 or share < 0.95)
+P
+
+# counted NAME: NAME.counts, made by NAME.i, as NAME.json
+counted() {
+	rm -f "$1.db"
+	command_ends 0 "import of $1" morph-stats import --db="$1.db" --binary="$1.i" "$1.i.counts"
+	cp err.txt "$1.said"
+	cat out.txt >>"$1.said"
+	morph-stats --db="$1.db" export --format=json >"$1.json" 2>/dev/null
+}
+
+i=0
+for flags in "-O2" "-O2 -fno-pie -no-pie" "-O0 -fno-jump-tables" "-O3 -static" "-O2 -Wl,--emit-relocs" \
+	"-O2 -fno-pie -no-pie -Wl,--emit-relocs" "-Os -static -Wl,--emit-relocs" "-O2 -s -fcf-protection"; do
+	i=$((i + 1))
+	p=work$i
+	# shellcheck disable=SC2086
+	gcc $flags -Wl,--build-id work.c -o $p || exit 1
+	command_ends 0 "$flags" morph-optimize --instrument=edges,plain --report=none $p -o $p.i
+	want=0
+	./$p 5000 >want.txt || want=$?
+	command_ends $want "$flags: instrumented" ./$p.i 5000
+	cmp want.txt out.txt || fail "$flags: other output"
+	counted $p
+	says $p.said " in 0 of them not all" "$flags"
+	# A static program's library takes other ways under the emulator.
+	case $flags in *static*) continue ;; esac
+	"$root/scripts/branches" --callgrind $p.cg --stdout /dev/null ./$p -- 5000 >/dev/null 2>err.txt ||
+		[ $? = $want ] || fail "$flags: emulator: $(cat err.txt)"
+	morph-stats import --db=$p.exact.db $p.cg >/dev/null 2>&1
+	morph-stats --db=$p.exact.db export --format=json >$p.exact.json 2>/dev/null
+	python3 same.py $p.json $p.exact.json >same.txt || fail "$flags: $(cat same.txt)"
+done
+
+# Layouts that are hard on it, with a profile or without.
+for seed in 1 2 3 4; do
+	command_ends 0 "stress $seed" morph-optimize --instrument=edges --stress-layout=$seed --report=none work1 -o s.i
+	rm -f s.i.counts
+	./work1 5000 >want.txt
+	./s.i 5000 >out.txt
+	cmp want.txt out.txt || fail "stress $seed: other output"
+	cp s.i.counts s.counts
+	rm -f s.db
+	morph-stats import --db=s.db --binary=s.i s.i.counts >/dev/null 2>&1
+	morph-stats --db=s.db export --format=json >s.json 2>/dev/null
+	python3 same.py s.json work1.exact.json >same.txt || fail "stress $seed: $(cat same.txt)"
+done
+command_ends 0 "by its own profile" morph-optimize --instrument=edges --min-samples=1 --db=work1.db --report=none work1 -o own.i
+./work1 77 >want.txt
+./own.i 77 >out.txt
+cmp want.txt out.txt || fail "by its own profile: other output"
+
+# calls FUNCTION: how often it was entered, by the counts of its first instruction
+entered() {
+	python3 - "$1" "$2" <<'P'
+import json, sys
+m = json.load(open(sys.argv[1]))["modules"][0]
+print({int(a, 16): n for a, n in m["addresses"]}.get(int(sys.argv[2], 16), 0))
+P
+}
+address() {
+	nm "$1" | sed -n "s/ [tT] $2$//p"
+}
+
+# Threads lose nothing where counters are atomic, which is the default there; children count on.
+cat >threads.c <<'C'
+#include <pthread.h>
+#include <stdio.h>
+#include <sys/wait.h>
+#include <unistd.h>
+static volatile int sink;
+__attribute__((noinline)) void tick(int i) { if (i & 1) sink = i; }
+static void *run(void *p) { for (int i = 0; i < 100000; i++) tick(i); return p; }
+int main(void)
+{
+	pthread_t t[4];
+	for (int i = 0; i < 4; i++) pthread_create(&t[i], NULL, run, NULL);
+	for (int i = 0; i < 4; i++) pthread_join(t[i], NULL);
+	if (!fork()) { for (int i = 0; i < 500; i++) tick(i); _exit(0); }
+	wait(NULL);
+	puts("done");
+}
+C
+gcc -O2 -fno-ipa-cp -Wl,--build-id threads.c -o threads -lpthread || exit 1
+command_ends 0 threads morph-optimize --instrument=edges --json threads -o threads.i
+json threads '.counting.atomic'
+command_ends 0 "threads, instrumented" ./threads.i
+counted threads
+[ "$(entered threads.json "$(address threads tick)")" = 400500 ] ||
+	fail "threads: entered $(entered threads.json "$(address threads tick)") times"
+
+# Killed, and looked at while it runs: what was counted is there.
+cat >endless.c <<'C'
+#include <stdio.h>
+#include <unistd.h>
+static volatile int sink;
+__attribute__((noinline)) void tick(int i) { sink = i; }
+int main(void)
+{
+	for (int i = 0; i < 1234; i++) tick(i);
+	puts("ready");
+	fflush(stdout);
+	for (;;) pause();
+}
+C
+gcc -O2 -Wl,--build-id endless.c -o endless || exit 1
+morph-optimize --instrument=edges --report=none --counts=endless.%p.c endless -o endless.i || fail endless
+./endless.i >ready.txt &
+pid=$!
+for _ in $(seq 100); do
+	[ -s ready.txt ] && break
+	sleep 0.1
+done
+for when in running killed; do
+	[ $when = running ] || { kill -9 $pid; wait $pid 2>/dev/null; }
+	rm -f endless.db
+	morph-stats import --db=endless.db --binary=endless.i endless.$pid.c >/dev/null 2>&1 || fail "$when: no counts"
+	morph-stats --db=endless.db export --format=json >endless.json 2>/dev/null
+	[ "$(entered endless.json "$(address endless tick)")" = 1234 ] || fail "$when: other counts"
+done
+
+# A library, whose counters are mapped when it is loaded.
+echo 'int odd(int n) { return n % 2 ? 3 * n + 1 : n / 2; }' >lib.c
+echo '#include <stdio.h>
+int odd(int); int main(void) { int n = 27, s = 0; while (n != 1) { n = odd(n); s++; } printf("%d\n", s); }' >user.c
+gcc -O2 -shared -fPIC -Wl,--build-id lib.c -o libodd.so && gcc -O2 user.c -o user -L. -lodd || exit 1
+morph-optimize --instrument=edges --report=none --counts=lib.i.counts libodd.so -o lib.i || fail library
+mkdir -p instead
+cp lib.i instead/libodd.so
+LD_LIBRARY_PATH=instead ./user >out.txt
+[ "$(cat out.txt)" = 111 ] || fail "library: $(cat out.txt)"
+counted lib
+[ "$(entered lib.json "$(address libodd.so odd)")" = 111 ] || fail "library: other counts"
+
+# Exceptions: the same output, and what conservation misses is said.
+cat >throws.cc <<'C'
+#include <cstdio>
+#include <stdexcept>
+static int f(int n) { if (n % 7 == 3) throw std::runtime_error("seven"); return n; }
+__attribute__((noinline)) int g(int n) { int a = f(n); if (a & 1) a++; return a; }
+int main() { int s = 0; for (int i = 0; i < 700; i++) try { s += g(i); } catch (std::exception &) { s--; } printf("%d\n", s); }
+C
+g++ -O2 -fno-inline -Wl,--build-id throws.cc -o throws || exit 1
+command_ends 0 throws morph-optimize --instrument=edges --report=none throws -o throws.i
+./throws >want.txt
+./throws.i >out.txt
+cmp want.txt out.txt || fail "throws: other output"
+counted throws
+grep -q " in 0 of them not all" throws.said && fail "throws: nothing missed: $(cat throws.said)"
+
+# Where counts cannot go, the program runs as ever.
+command_ends 0 nowhere morph-optimize --instrument=edges --report=none --counts=/nonexistent/c work1 -o nowhere.i
+./work1 99 >want.txt
+./nowhere.i 99 >out.txt
+cmp want.txt out.txt || fail "nowhere: other output"
+cp work1 setid
+chmod u+s setid
+command_ends 4 "set-user-ID" morph-optimize --instrument=edges --report=none setid -o setid.i
+command_ends 2 "--counts alone" morph-optimize --counts=c work1 -o x
+command_ends 2 "--instrument=paths" morph-optimize --instrument=paths work1 -o x
+
+# The whole way by one command. Whether the audit finds it faster, this machine decides.
+got=0
+morph-optimize --train -o trained --audit-seconds=5 -- ./work1 3000000 >out.txt 2>err.txt || got=$?
+case $got in
+0) ./trained 99 >out.txt; cmp want.txt out.txt || fail "train: other output" ;;
+5) [ ! -e trained ] || fail "train: not faster, but there" ;;
+*) fail "train: status $got: $(cat err.txt)" ;;
+esac
+command_ends 0 "train, without audit" morph-optimize --train -o trained --no-audit -- ./work1 3000000
+says out.txt "counted in"
+./trained 99 >out.txt
+cmp want.txt out.txt || fail "train, without audit: other output"
+find . -maxdepth 1 -name '.morph-train.*' | grep . && fail "train: leaves a directory"
+command_ends 2 "train without command" morph-optimize --train -o trained
+command_ends 1 "train of nothing" morph-optimize --train -o trained2 -- ./nosuch
+command_ends 3 "train of what does not run" morph-optimize --train --no-audit -o trained2 work2 -- ./work1 5
+[ $nr_failed = 0 ]
