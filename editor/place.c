@@ -49,8 +49,10 @@ static uint32_t arrival(const struct mp_cfg *cfg, const struct me_placement *pla
 			       : placement->inner[block];
 	if (cfg->blocks[copy->block].func != cfg->blocks[block].func)
 		return placement->of_block[block];
-	found = bsearch(&key, placement->edge_stubs, placement->nr_edge_stubs, sizeof(key),
-			compare_edge_stubs);
+	found = placement->nr_edge_stubs
+			? bsearch(&key, placement->edge_stubs, placement->nr_edge_stubs,
+				  sizeof(key), compare_edge_stubs)
+			: NULL;
 	return found ? found->copy : placement->inner[block];
 }
 
