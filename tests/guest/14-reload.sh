@@ -4,25 +4,29 @@
 # insmod and rmmod under load, many times: with a reader that comes and goes, that is killed
 # while it collects, and with none.
 . "$(dirname "$0")/lib.sh"
-"$GUEST/storm" 1000000 $((1 + LONG)) "$GUEST" 2>/dev/null &
+# The load runs above all where a reload waits for the kernel.
+nice -n 5 "$GUEST/storm" 1000000 $((1 + LONG)) "$GUEST" 2>/dev/null &
 load=$!
+nice -n 5 "$GUEST/pause" &
+pauses=$!
 times=$((20 + LONG * 980))
 for ((i = 1; i <= times; i++)); do
 	case $((i % 4)) in
 	0) load ;;
-	1) load ring_kib=16; check rings restart 2 >said ;;
+	1) load ring_kib=16; check rings restart 2 2000 >said ;;
 	2)
 		load mode=tick stack_depth=4
 		"$GUEST/requests" hold >held &
 		until [ -s held ]; do kill -0 $! || break; sleep 0.01; done
 		kill -KILL $!
 		wait $! 2>/dev/null ;;
-	3) load rate=20000; check rings restart 1 >said ;;
+	3) load rate=20000; check rings restart 1 2000 >said ;;
 	esac
 	unload
 	[ "$nr_failed" = 0 ] || { cat said; break; }
+	[ $((i % 100)) != 0 ] || echo "$i in $SECONDS s"
 done
-kill $load
-wait $load 2>/dev/null
+kill $load $pauses
+wait $load $pauses 2>/dev/null
 echo "$((i - 1)) times"
 finish

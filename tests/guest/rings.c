@@ -5,7 +5,7 @@
  *	rings conserve hrtimer|tick N	reads N samples, and more: every sample and event is there
  *	rings overflow			stands still, reads, and so on: what is missing was counted
  *	rings rubbish MS		writes anything at all into the tails
- *	rings restart N			START and STOP, N times
+ *	rings restart N [HZ]		START and STOP, N times
  *	rings rate HZ hrtimer|tick MS	that many samples of a busy CPU; to be run with a clock that
  *					no interrupt is late for (scripts/guest --icount)
  * Where this wants load, it makes its own.
@@ -244,7 +244,7 @@ static void rubbish(long ms)
 	reader_close(&r);
 }
 
-static void restart(int nr)
+static void restart(int nr, uint32_t rate_hz)
 {
 	struct reader r;
 	pid_t busy = spinner(-1), forks = storm();
@@ -254,7 +254,7 @@ static void restart(int nr)
 	for (i = 0; i < nr; i++) {
 		if (i % 3 == 0)
 			reader_open(&r);
-		reader_start(&r, 20000, i % 2, 0);
+		reader_start(&r, rate_hz, i % 2, 0);
 		reader_map(&r);
 		/* In turns at once and after some samples, however long these take. */
 		before = reader_counts(&r).samples;
@@ -315,7 +315,7 @@ int main(int argc, char **argv)
 		rate(atoi(argv[2]), strcmp(argv[3], "tick") ? MORPH_MODE_HRTIMER : MORPH_MODE_TICK,
 		     atol(argv[4]));
 	else if (!strcmp(what, "restart") && argc > 2)
-		restart(atoi(argv[2]));
+		restart(atoi(argv[2]), argc > 3 ? atoi(argv[3]) : 20000);
 	else
 		return 2;
 	return finish();
