@@ -141,11 +141,23 @@ static struct ftrace_ops hook = {
 	.flags = FTRACE_OPS_FL_PERMANENT,
 };
 
+/* Never registered. Its filter is the one of an ops without any. */
+static struct ftrace_ops unfiltered;
+
+/*
+ * Where the kernel had no memory for the name's entry it says that all is well, and the filter is
+ * empty, which means every function there is: their arguments are no mappings.
+ */
 int morph_mappings_start(void)
 {
 	char name[] = "perf_event_mmap";
-	int ret = ftrace_set_filter(&hook, name, strlen(name), 1);
+	int ret = ftrace_set_filter(&unfiltered, NULL, 0, 1);
 
+	if (!ret)
+		ret = ftrace_set_filter(&hook, name, strlen(name), 1);
+	if (!ret && rcu_access_pointer(hook.func_hash->filter_hash) ==
+			    rcu_access_pointer(unfiltered.func_hash->filter_hash))
+		ret = -ENOMEM;
 	return ret ? ret : register_ftrace_function(&hook);
 }
 
