@@ -35,16 +35,17 @@ void vf_bits_fini(struct vf_bits *bits)
 
 uint64_t vf_bits_next(const struct vf_bits *bits, uint64_t vaddr, uint64_t end)
 {
-	uint64_t i, stop, w;
+	uint64_t i, stop, w, last = end;
 
 	if (vaddr < bits->base)
 		vaddr = bits->base;
-	if (end > bits->base + bits->nr)
-		end = bits->base + bits->nr;
-	if (vaddr >= end)
+	if (last > bits->base + bits->nr)
+		last = bits->base + bits->nr;
+	/* The caller's end, also where no bits are that far: who walks up to it must get there. */
+	if (vaddr >= last)
 		return end;
 	i = vaddr - bits->base;
-	stop = end - bits->base;
+	stop = last - bits->base;
 	w = bits->word[i / 64] & (~0ULL << (i % 64));
 	for (i /= 64;; w = bits->word[i]) {
 		if (w) {
