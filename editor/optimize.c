@@ -237,7 +237,8 @@ static int make_plan(struct job *job, struct mp_err *err)
 	if (!rc)
 		rc = me_layout_build(job->cfg, &job->counts, job->movable, &layout, &job->plan,
 				     err);
-	if (!rc)
+	/* What counts is to count everything, and saves nothing. */
+	if (!rc && !o->counting.edges)
 		rc = weigh_plan(job, err);
 	end_stage(job, ME_STAGE_LAYOUT);
 	return rc;
