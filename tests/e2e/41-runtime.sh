@@ -209,39 +209,41 @@ done
 if [ "$(id -u)" = 0 ] && command -v setpriv >/dev/null && [ -x prog.1 ]; then
 	chmod 755 . && rm -rf counts.1
 	cp prog.1 suid && chmod 4755 suid
-	mkdir -m 777 there
-	sed "s|$dir/counts.4|$dir/there/counts|" prog.s >suid.s
+	# Where anybody may go, which the directories above this one may not allow.
+	there=$(mktemp -d /tmp/morph-runtime.XXXXXX) && chmod 777 "$there" || exit 1
+	trap 'rm -rf "$dir" "$there"' EXIT
+	sed "s|$dir/counts.4|$there/counts|" prog.s >suid.s
 	$cc -O1 -pie -fPIE -Wl,-e,morph_start_prog -o suid main.c suid.s -lpthread && chmod 4755 suid
 	as_nobody="setpriv --reuid=65534 --regid=65534 --clear-groups"
 	WORD=word $as_nobody ./suid last >out.txt 2>err.txt
 	case $(cat out.txt) in
-	*" 1") [ ! -e there/counts ] || fail "set-user-id: wrote a file" ;;
+	*" 1") [ ! -e $there/counts ] || fail "set-user-id: wrote a file" ;;
 	*) skip_part "set-user-id: $(cat out.txt err.txt)" ;;
 	esac
 	chmod 755 suid
 	WORD=word $as_nobody ./suid last >out.txt 2>err.txt
-	header there/counts "not set-user-id any more"
+	header $there/counts "not set-user-id any more"
 	# A library cannot see that of a program; but it sees what follows from it.
-	sed "s|$dir/counts.lib|$dir/there/more|" lib.s >caps.s
-	$cc -O1 -shared -fPIC -Wl,-init,morph_init_lib -o there/caps.so lib.c caps.s
+	sed "s|$dir/counts.lib|$there/more|" lib.s >caps.s
+	$cc -O1 -shared -fPIC -Wl,-init,morph_init_lib -o $there/caps.so lib.c caps.s
 	for rights in cap_net_raw+ep u+s; do
-		cp user there/user
+		cp user $there/user
 		case $rights in
-		u+s) chmod 4755 there/user ;;
-		*) setcap $rights there/user 2>err.txt || { skip_part "setcap"; continue; } ;;
+		u+s) chmod 4755 $there/user ;;
+		*) setcap $rights $there/user 2>err.txt || { skip_part "setcap"; continue; } ;;
 		esac
 		got=0
-		WORD=word $as_nobody there/user "$dir/there/caps.so" >out.txt 2>err.txt || got=$?
+		WORD=word $as_nobody $there/user "$there/caps.so" >out.txt 2>err.txt || got=$?
 		[ $got = 7 ] || fail "$rights: status $got: $(cat err.txt)"
 		case $(cat out.txt) in
-		*" 1") [ ! -e there/more ] || fail "$rights: the library wrote a file" ;;
+		*" 1") [ ! -e $there/more ] || fail "$rights: the library wrote a file" ;;
 		*) skip_part "$rights: $(cat out.txt)" ;;
 		esac
-		rm -f there/user there/more
+		rm -f $there/user $there/more
 	done
-	cp user there/user
-	WORD=word $as_nobody there/user "$dir/there/caps.so" >out.txt 2>err.txt
-	header there/more "a library in a program without such rights"
+	cp user $there/user
+	WORD=word $as_nobody $there/user "$there/caps.so" >out.txt 2>err.txt
+	header $there/more "a library in a program without such rights"
 else
 	skip_part "set-user-id: not root"
 fi
