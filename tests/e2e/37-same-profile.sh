@@ -9,6 +9,7 @@ MORPHD=$BUILD/morphd
 RUNS=${RUNS:-16} # of each source
 RATE=${RATE:-10000}
 MS=${MS:-800} # of CPU time
+ALARMS=${ALARMS:-1000000} # a false alarm in so many
 need jq sqlite3
 set -o pipefail
 cd "$TMPDIR" || exit 1
@@ -62,7 +63,7 @@ while read -r source; do
 	run=$((run + 1))
 done <lots
 [ $nr_failed = 0 ] || exit 1
-./same_profile table
+./same_profile table "$ALARMS"
 case $? in
 0) echo ok ;;
 3) echo "runs differ so much that 3 % would not be seen"; exit 77 ;;

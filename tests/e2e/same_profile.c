@@ -2,7 +2,8 @@
 /*
  * same_profile - do two sources of samples tell the same of the same work?
  *
- *	same_profile TABLE		lines "RUN SOURCE LEVEL NAME COUNT" of what each run gave
+ *	same_profile TABLE [ALARMS]	lines "RUN SOURCE LEVEL NAME COUNT" of what each run gave;
+ *					a false alarm in so many (1000000)
  *	same_profile --self-test	that false alarms are as rare as is said
  *
  * Samples of a timer are not independent of each other, nor of what a program does in which
@@ -31,7 +32,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define FALSE_ALARM    1e-6 /* of all tests together */
+#define ALARMS	       1000000 /* all tests together have one false alarm in so many */
 #define SKEW	       0.03
 #define MAX_RUNS       64
 #define MAX_SOURCES    4
@@ -337,10 +338,10 @@ static int test_pair(struct input *in, uint32_t l, uint32_t a, uint32_t b, uint6
 	return !at ? 1 : seen ? 3 : 0;
 }
 
-static int test_all(struct input *in)
+static int test_all(struct input *in, uint64_t alarms)
 {
 	uint32_t nr_pairs = in->nr_sources * (in->nr_sources - 1) / 2, a, b, l, i, nr;
-	uint64_t lotteries = nr_pairs * in->nr_levels / FALSE_ALARM;
+	uint64_t lotteries = nr_pairs * in->nr_levels * alarms;
 	int worst = 0, is;
 
 	for (l = 0; l < in->nr_levels; l++)
@@ -433,13 +434,14 @@ static int self_test(void)
 
 int main(int argc, char **argv)
 {
+	uint64_t alarms = argc == 3 ? strtoul(argv[2], NULL, 10) : ALARMS;
 	static struct input in;
 
 	if (argc == 2 && !strcmp(argv[1], "--self-test"))
 		return self_test();
-	if (argc != 2 || !read_input(argv[1], &in)) {
-		fprintf(stderr, "usage: same_profile TABLE | --self-test\n");
+	if (argc < 2 || argc > 3 || !alarms || !read_input(argv[1], &in)) {
+		fprintf(stderr, "usage: same_profile TABLE [ALARMS] | --self-test\n");
 		return 2;
 	}
-	return test_all(&in);
+	return test_all(&in, alarms);
 }
