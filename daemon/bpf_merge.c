@@ -34,63 +34,60 @@ void md_bpf_merge_fini(struct md_bpf_merge *m)
 }
 
 /*
- * Room for one more of @size bytes at the end of *@array, whose first *@first elements are
+ * Room for @more of @size bytes at the end of *@array, whose first *@first elements are
  * no longer needed. Return: false where there is no memory.
  */
-static bool make_room(void **array, size_t size, size_t *first, size_t *nr, size_t *capacity)
+static bool make_room(void **array, size_t size, size_t more, size_t *first, size_t *nr,
+		      size_t *capacity)
 {
-	size_t more;
+	size_t wanted = *capacity ? *capacity : 256;
 	void *grown;
 
-	if (*nr < *capacity)
+	if (*capacity - *nr >= more)
 		return true;
 	if (*first > *capacity / 2) {
 		memmove(*array, (char *)*array + *first * size, (*nr - *first) * size);
 		*nr -= *first;
 		*first = 0;
-		return true;
 	}
-	more = *capacity ? *capacity * 2 : 256;
-	grown = reallocarray(*array, more, size);
+	while (wanted - *nr < more)
+		wanted *= 2;
+	if (wanted == *capacity)
+		return true;
+	grown = reallocarray(*array, wanted, size);
 	if (!grown)
 		return false;
 	*array = grown;
-	*capacity = more;
+	*capacity = wanted;
 	return true;
-}
-
-static int take_sample(struct md_bpf_queue *queue, const struct md_bpf_sample *sample)
-{
-	void *array = queue->samples;
-	size_t at;
-
-	if (!make_room(&array, sizeof(*sample), &queue->first, &queue->nr, &queue->capacity))
-		return -ENOMEM;
-	queue->samples = array;
-	/* Almost always the last: only one that came while a batch was being written is not. */
-	for (at = queue->nr++; at > queue->first; at--) {
-		if (queue->samples[at - 1].time_ns <= sample->time_ns)
-			break;
-		queue->samples[at] = queue->samples[at - 1];
-	}
-	queue->samples[at] = *sample;
-	return 0;
 }
 
 static int take_batch(struct md_bpf_merge *m, const struct md_wire_batch *batch, size_t size)
 {
-	size_t nr = (size - sizeof(batch->task)) / sizeof(batch->samples[0]), i;
+	size_t nr = (size - sizeof(batch->task)) / sizeof(batch->samples[0]), i, at;
 	struct md_bpf_sample sample = {.tgid = batch->task.tgid, .tid = batch->task.tid};
+	struct md_bpf_queue *queue;
+	void *array;
 
 	if (batch->task.record.cpu >= m->decoder.nr_stages)
 		return -EBADMSG;
+	queue = &m->queues[batch->task.record.cpu];
+	array = queue->samples;
+	if (!make_room(&array, sizeof(sample), nr, &queue->first, &queue->nr, &queue->capacity))
+		return -ENOMEM;
+	queue->samples = array;
 	for (i = 0; i < nr; i++) {
 		sample.time_ns = batch->samples[i].time_ns;
 		sample.ip = batch->samples[i].ip;
-		if (take_sample(&m->queues[batch->task.record.cpu], &sample))
-			return -ENOMEM;
-		m->nr_samples++;
+		/* Almost always the last: only one that came while a batch was being written is not. */
+		for (at = queue->nr++; at > queue->first; at--) {
+			if (queue->samples[at - 1].time_ns <= sample.time_ns)
+				break;
+			queue->samples[at] = queue->samples[at - 1];
+		}
+		queue->samples[at] = sample;
 	}
+	m->nr_samples += nr;
 	return 0;
 }
 
@@ -102,7 +99,8 @@ static int take_event(struct md_bpf_merge *m, const struct morph_task *task, siz
 
 	if (task->time_ns < m->since_ns)
 		return 0;
-	if (!make_room(&array, sizeof(event), &m->first_event, &m->nr_events, &m->events_capacity))
+	if (!make_room(&array, sizeof(event), 1, &m->first_event, &m->nr_events,
+		       &m->events_capacity))
 		return -ENOMEM;
 	m->events = array;
 	memcpy(&event, task, size);

@@ -151,8 +151,8 @@ static void decode_branches(struct md_perf_decoder *d, const struct sample_body 
 	}
 }
 
-void md_perf_decoder_add_sample(struct md_perf_decoder *d, uint32_t stage_nr, uint32_t cpu,
-				uint32_t tgid, uint32_t tid, uint64_t time_ns, uint64_t ip)
+void md_perf_decoder_begin(struct md_perf_decoder *d, uint32_t stage_nr, uint32_t cpu,
+			   uint32_t tgid, uint32_t tid, uint64_t time_ns, uint64_t ip)
 {
 	struct md_perf_stage *stage = &d->stages[stage_nr];
 
@@ -331,8 +331,8 @@ void md_perf_decode(struct md_perf_decoder *d, uint32_t ring,
 	};
 	const uint8_t *body = (const uint8_t *)(record + 1);
 	struct md_perf_stage *stage = &d->stages[ring];
-	uint64_t time = md_perf_record_time(record);
 	size_t room = record->size - sizeof(*record);
+	uint64_t time;
 
 	if (record->type >= sizeof(min_room) / sizeof(min_room[0]) || room < min_room[record->type])
 		return;
@@ -340,11 +340,13 @@ void md_perf_decode(struct md_perf_decoder *d, uint32_t ring,
 	if (d->mappings_only &&
 	    (record->type == PERF_RECORD_FORK || record->type == PERF_RECORD_EXIT))
 		return;
-	switch (record->type) {
-	case PERF_RECORD_SAMPLE:
+	if (record->type == PERF_RECORD_SAMPLE) {
 		decode_sample(d, ring, (const void *)body, body + sizeof(struct sample_body),
 			      room - sizeof(struct sample_body));
-		break;
+		return;
+	}
+	time = md_perf_record_time(record);
+	switch (record->type) {
 	case PERF_RECORD_COMM:
 		decode_comm(d, (const void *)body, room, record->misc & PERF_RECORD_MISC_COMM_EXEC,
 			    time);

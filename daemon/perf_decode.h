@@ -51,9 +51,24 @@ uint64_t md_perf_record_time(const struct perf_event_header *record);
 /* Adds what @record of ring @ring says to decoder->out. Unknown records are passed over. */
 void md_perf_decode(struct md_perf_decoder *decoder, uint32_t ring,
 		    const struct perf_event_header *record);
+/* A sample that does not simply go on with its stage's batch. */
+void md_perf_decoder_begin(struct md_perf_decoder *decoder, uint32_t stage, uint32_t cpu,
+			   uint32_t tgid, uint32_t tid, uint64_t time_ns, uint64_t ip);
+
 /* One sample, in time order with what else is decoded, of CPU @cpu and in stage @stage. */
-void md_perf_decoder_add_sample(struct md_perf_decoder *decoder, uint32_t stage, uint32_t cpu,
-				uint32_t tgid, uint32_t tid, uint64_t time_ns, uint64_t ip);
+static inline void md_perf_decoder_add_sample(struct md_perf_decoder *d, uint32_t stage_nr,
+					      uint32_t cpu, uint32_t tgid, uint32_t tid,
+					      uint64_t time_ns, uint64_t ip)
+{
+	struct md_perf_stage *stage = &d->stages[stage_nr];
+
+	if (stage->nr && stage->nr < MD_STAGE_IPS && stage->tid == tid && stage->tgid == tgid &&
+	    time_ns >= d->start_ns && time_ns >= d->seen_ns)
+		stage->ips[stage->nr++] = ip;
+	else
+		md_perf_decoder_begin(d, stage_nr, cpu, tgid, tid, time_ns, ip);
+}
+
 /* A record of ours: EXEC, COMM, FORK or EXIT. */
 void md_perf_decoder_add_event(struct md_perf_decoder *decoder, const struct morph_task *task);
 /* Closes every batch. */

@@ -23,11 +23,18 @@
 #define BATCH_SIZE    (256u << 10)
 #define SCAN_PAUSE_NS UINT64_C(1000000000) /* between two looks at all of /proc */
 
+/* The next record of a ring, while rings are merged. */
+struct head {
+	const struct perf_event_header *record; /* NULL: there is none */
+	uint64_t time_ns;			/* UINT64_MAX, too */
+};
+
 struct perf {
 	struct md_source source;
 	struct md_perf_events events;
 	struct md_perf_decoder decoder;
 	struct pollfd *fds;
+	struct head *heads; /* one for each ring */
 	struct md_recfile_info info;
 	pid_t command;
 	uint64_t round_ns; /* when the rings were looked at last */
@@ -50,6 +57,7 @@ static void perf_close(struct md_source *source)
 	md_perf_decoder_fini(&p->decoder);
 	md_buf_fini(&p->scan);
 	free(p->fds);
+	free(p->heads);
 	free(p);
 }
 
@@ -77,8 +85,10 @@ static int perf_open(const struct md_source_config *config, struct md_source **o
 	p->source.has_kernel = p->events.has_kernel;
 	ret = -ENOMEM;
 	p->fds = calloc(p->events.max_rings, sizeof(p->fds[0]));
-	if (!p->fds || md_perf_decoder_init(&p->decoder, p->events.max_rings, p->events.rate_hz,
-					    p->events.has_branches)) {
+	p->heads = calloc(p->events.max_rings, sizeof(p->heads[0]));
+	if (!p->fds || !p->heads ||
+	    md_perf_decoder_init(&p->decoder, p->events.max_rings, p->events.rate_hz,
+				 p->events.has_branches)) {
 		mp_err_set(err, ENOMEM, "no memory");
 		goto fail;
 	}
@@ -110,26 +120,26 @@ fail:
 	return ret;
 }
 
-static uint64_t head_time(struct md_perf_ring *ring)
+static void look_at(struct perf *p, uint32_t ring)
 {
-	const struct perf_event_header *record = md_perf_ring_peek(ring);
+	struct head *head = &p->heads[ring];
 
-	return record ? md_perf_record_time(record) : UINT64_MAX;
+	head->record = md_perf_ring_peek(&p->events.rings[ring]);
+	head->time_ns = head->record ? md_perf_record_time(head->record) : UINT64_MAX;
 }
 
 /* The ring whose next record is the oldest, and how far it may go before another's turn. */
-static struct md_perf_ring *oldest_ring(struct perf *p, uint64_t *until)
+static uint32_t oldest_ring(const struct perf *p, uint64_t *until)
 {
-	struct md_perf_ring *oldest = NULL;
 	uint64_t first = UINT64_MAX, second = UINT64_MAX, time;
-	uint32_t i;
+	uint32_t oldest = 0, i;
 
 	for (i = 0; i < p->events.nr_rings; i++) {
-		time = head_time(&p->events.rings[i]);
+		time = p->heads[i].time_ns;
 		if (time < first) {
 			second = first;
 			first = time;
-			oldest = &p->events.rings[i];
+			oldest = i;
 		} else if (time < second) {
 			second = time;
 		}
@@ -153,32 +163,33 @@ static int give_scan(struct perf *p)
 
 static int merge(struct perf *p)
 {
-	const struct perf_event_header *record;
-	struct md_perf_ring *ring;
-	uint64_t until, time;
+	struct md_perf_ring *rings = p->events.rings;
+	struct head *head;
+	uint64_t until;
+	uint32_t i;
 
 	p->more = false;
-	while ((ring = oldest_ring(p, &until))) {
-		if (p->scan.size && head_time(ring) >= p->scan_ns && give_scan(p))
+	for (i = 0; i < p->events.nr_rings; i++)
+		look_at(p, i);
+	for (;;) {
+		i = oldest_ring(p, &until);
+		head = &p->heads[i];
+		if (!p->events.nr_rings || !head->record)
+			break;
+		if (p->scan.size && head->time_ns >= p->scan_ns && give_scan(p))
 			return -ENOMEM;
-		if (head_time(ring) > p->limit_ns)
+		if (head->time_ns > p->limit_ns)
 			break;
 		if (until > p->limit_ns)
 			until = p->limit_ns;
 		if (p->scan.size && until > p->scan_ns)
 			until = p->scan_ns;
-		/* One at least: until may be this very record's time. */
-		do {
-			record = md_perf_ring_peek(ring);
-			if (!record)
-				break;
-			time = md_perf_record_time(record);
-			if (time > until)
-				break;
-			p->is_quiet &= record->type == PERF_RECORD_SAMPLE;
-			md_perf_decode(&p->decoder, ring - p->events.rings, record);
-			md_perf_ring_advance(ring, record);
-		} while (p->decoder.out.size < BATCH_SIZE);
+		while (head->record && head->time_ns <= until && p->decoder.out.size < BATCH_SIZE) {
+			p->is_quiet &= head->record->type == PERF_RECORD_SAMPLE;
+			md_perf_decode(&p->decoder, i, head->record);
+			md_perf_ring_advance(&rings[i], head->record);
+			look_at(p, i);
+		}
 		if (p->decoder.out.size >= BATCH_SIZE) {
 			p->more = true;
 			break;
