@@ -25,9 +25,12 @@
 #define RING_PAGES_USER	    128
 #define RING_PAGES_MIN	    8
 #define RING_PAGES_MAPPINGS 64
-/* In bytes: not so seldom that the smallest ring overflows, not so often that it costs. */
-#define WATERMARK_ROOT (64 << 10)
-#define WATERMARK_USER (16 << 10)
+/*
+ * A quarter full, a ring wakes its reader, who would otherwise look in a tenth to half of a second:
+ * waking up costs as much as some thousand samples, and what is free lasts for three times as long
+ * as that took.
+ */
+#define WATERMARK_PART 4
 
 /* Since Linux 6.0; older headers lack it. */
 #define FORMAT_LOST (1U << 4)
@@ -87,7 +90,6 @@ static void set_attr(struct perf_event_attr *attr, const struct choice *choice, 
 		.use_clockid = 1,
 		.clockid = CLOCK_MONOTONIC,
 		.watermark = 1,
-		.wakeup_watermark = is_command && geteuid() ? WATERMARK_USER : WATERMARK_ROOT,
 	};
 	if (choice->branches) {
 		attr->sample_type |= PERF_SAMPLE_BRANCH_STACK;
@@ -212,16 +214,10 @@ static int choose(const struct md_perf_request *request, struct md_perf_events *
 static int map_ring(struct md_perf_ring *ring, size_t pages, struct mp_err *err)
 {
 	size_t page = sysconf(_SC_PAGESIZE);
-	void *map = MAP_FAILED;
+	void *map;
 
-	for (; pages >= RING_PAGES_MIN; pages /= 2) {
-		ring->map_size = (pages + 1) * page;
-		map = mmap(NULL, ring->map_size, PROT_READ | PROT_WRITE, MAP_SHARED, ring->fd, 0);
-		if (map != MAP_FAILED)
-			break;
-		if (errno != EPERM && errno != ENOMEM)
-			break;
-	}
+	ring->map_size = (pages + 1) * page;
+	map = mmap(NULL, ring->map_size, PROT_READ | PROT_WRITE, MAP_SHARED, ring->fd, 0);
 	if (map == MAP_FAILED)
 		return mp_err_set(err, errno, "cannot map a ring of CPU %u: %s%s", ring->cpu,
 				  strerror(errno),
@@ -258,23 +254,38 @@ static void close_ring(struct md_perf_ring *ring)
 	*ring = (struct md_perf_ring){.fd = -1};
 }
 
-/* Return: 0, -ENODEV where the CPU is off, -errno. */
-static int open_ring(struct md_perf_events *events, struct md_perf_ring *ring, uint32_t cpu,
-		     struct mp_err *err)
+/* Return: 0, -EPERM and -ENOMEM where a smaller ring may do, -ENODEV where the CPU is off, -errno. */
+static int try_ring(struct md_perf_events *events, struct md_perf_ring *ring, uint32_t cpu,
+		    size_t pages, struct mp_err *err)
 {
 	int ret;
 
 	*ring = (struct md_perf_ring){.cpu = cpu};
+	events->attr.wakeup_watermark = pages * sysconf(_SC_PAGESIZE) / WATERMARK_PART;
 	ring->fd = open_event(&events->attr, events->command, cpu);
 	if (ring->fd < 0)
 		return errno == ENODEV ? -ENODEV : refuse(events->command, errno, err);
-	ret = map_ring(ring, events->ring_pages, err);
+	ret = map_ring(ring, pages, err);
 	if (!ret && events->prog_fd >= 0)
 		ret = attach(ring, events->prog_fd, err);
 	if (!ret && events->is_on)
 		ret = switch_ring(ring, true, err);
 	if (ret)
 		close_ring(ring);
+	return ret;
+}
+
+/* A ring of the size that is wanted, or the largest that can be had. Return: as try_ring(). */
+static int open_ring(struct md_perf_events *events, struct md_perf_ring *ring, uint32_t cpu,
+		     struct mp_err *err)
+{
+	size_t pages = events->ring_pages;
+	int ret;
+
+	do {
+		ret = try_ring(events, ring, cpu, pages, err);
+		pages /= 2;
+	} while ((ret == -EPERM || ret == -ENOMEM) && pages >= RING_PAGES_MIN);
 	return ret;
 }
 
