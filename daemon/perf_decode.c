@@ -326,7 +326,6 @@ void md_perf_decode(struct md_perf_decoder *d, uint32_t ring,
 		[PERF_RECORD_THROTTLE] = 24,
 		[PERF_RECORD_UNTHROTTLE] = 24,
 		[PERF_RECORD_FORK] = sizeof(struct fork_body),
-		[PERF_RECORD_SAMPLE] = sizeof(struct sample_body),
 		[PERF_RECORD_MMAP2] = sizeof(struct mmap2_body) + sizeof(struct sample_id),
 	};
 	const uint8_t *body = (const uint8_t *)(record + 1);
@@ -334,17 +333,18 @@ void md_perf_decode(struct md_perf_decoder *d, uint32_t ring,
 	size_t room = record->size - sizeof(*record);
 	uint64_t time;
 
+	/* Almost all are. */
+	if (record->type == PERF_RECORD_SAMPLE && room >= sizeof(struct sample_body)) {
+		decode_sample(d, ring, (const void *)body, body + sizeof(struct sample_body),
+			      room - sizeof(struct sample_body));
+		return;
+	}
 	if (record->type >= sizeof(min_room) / sizeof(min_room[0]) || room < min_room[record->type])
 		return;
 	/* Who asks for mappings gets FORK and EXIT as well. */
 	if (d->mappings_only &&
 	    (record->type == PERF_RECORD_FORK || record->type == PERF_RECORD_EXIT))
 		return;
-	if (record->type == PERF_RECORD_SAMPLE) {
-		decode_sample(d, ring, (const void *)body, body + sizeof(struct sample_body),
-			      room - sizeof(struct sample_body));
-		return;
-	}
 	time = md_perf_record_time(record);
 	switch (record->type) {
 	case PERF_RECORD_COMM:

@@ -127,6 +127,7 @@ static void note_modules(struct md_pipeline *pl)
 {
 	const struct md_counts *counts = &pl->at.counts;
 	uint32_t module;
+	uint8_t bit;
 	size_t i;
 
 	if (counts->nr_used > pl->max_addresses)
@@ -135,17 +136,15 @@ static void note_modules(struct md_pipeline *pl)
 		if (!counts->slots[i].key)
 			continue;
 		module = md_counts_module(counts->slots[i].key);
-		pl->sampled[module / 8] |= 1u << module % 8;
+		bit = 1u << module % 8;
+		pl->nr_sampled += !(pl->sampled[module / 8] & bit);
+		pl->sampled[module / 8] |= bit;
 	}
 }
 
 size_t md_pipeline_nr_modules(const struct md_pipeline *pl)
 {
-	size_t i, nr = 0;
-
-	for (i = 0; i < sizeof(pl->sampled); i++)
-		nr += __builtin_popcount(pl->sampled[i]);
-	return nr;
+	return pl->nr_sampled;
 }
 
 static int flush(struct md_pipeline *pl, int64_t when_s, struct mp_err *err)

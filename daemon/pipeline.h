@@ -37,6 +37,7 @@ struct md_pipeline {
 	uint64_t max_addresses;			   /* distinct ones between two flushes */
 	uint64_t time_ns;			   /* from first batch to last flush */
 	uint8_t sampled[(MD_MODULES_MAX + 8) / 8]; /* a bit for each module with a sample */
+	size_t nr_sampled;			   /* of these bits */
 };
 
 /* Modules that got samples. */
