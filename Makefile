@@ -185,6 +185,7 @@ help:
 	@echo 'make check-mutation every bit of some outputs flipped; verify must see each'
 	@echo 'make fuzz           the fuzzers, at length: FUZZ_SECONDS=60 for each, ENGINE=afl for AFL++'
 	@echo 'make bench          Morph beside BOLT on each program; writes Documentation/benchmarks.md'
+	@echo 'make figure3        the Morph paper'\''s Figure 3 for today; FIGURE3=--time=20 with times'
 	@echo 'make install        DESTDIR= PREFIX= (default /usr/local)'
 	@echo 'make deb            the Debian packages of what is committed, in $$(O)/deb'
 	@echo 'make deb-check      the same, and whether they are as they should be'
@@ -486,6 +487,14 @@ bench:
 	$(Q)$(MAKE) --no-print-directory all
 	$(Q)$(call need,scripts/bench)
 	$(Q)BUILD=$(O) scripts/bench
+
+# Goes on where it was stopped. FIGURE3= are options of scripts/figure3.
+FIGURE3 ?=
+figure3:
+	$(Q)scripts/setup --bench --figure3
+	$(Q)$(MAKE) --no-print-directory all
+	$(Q)$(call need,scripts/figure3)
+	$(Q)BUILD=$(O) scripts/figure3 --keep=$(O)/figure3 $(FIGURE3)
 
 deb:
 	$(Q)scripts/setup --deb

@@ -3,10 +3,12 @@
 Morph and by BOLT, how it is counted. Decides no policy; the bench scripts do."""
 
 import json
+import math
 import os
 import re
 import shlex
 import signal
+import statistics
 import subprocess
 import tempfile
 import time
@@ -200,3 +202,16 @@ def watched(command, cwd=None):
 def mean(values):
     values = list(values)
     return sum(values) / len(values)
+
+
+# Student's t, two-sided 99 %, for 1 to 30 degrees of freedom.
+T99 = (63.66, 9.92, 5.84, 4.60, 4.03, 3.71, 3.50, 3.36, 3.25, 3.17, 3.11, 3.05, 3.01, 2.98, 2.95,
+       2.92, 2.90, 2.88, 2.86, 2.85, 2.83, 2.82, 2.81, 2.80, 2.79, 2.78, 2.77, 2.76, 2.76, 2.75)
+
+
+def ratio(a, b):
+    """How many times as much a is as b, pair by pair: (geometric mean, its 99 % interval)."""
+    logs = [math.log(x / y) for x, y in zip(a, b)]
+    t = T99[min(len(logs) - 1, len(T99)) - 1]
+    middle, half = statistics.mean(logs), t * statistics.stdev(logs) / math.sqrt(len(logs))
+    return math.exp(middle), math.exp(middle - half), math.exp(middle + half)
