@@ -160,7 +160,7 @@ COMPLETIONS := $(patsubst $(O)/%,$(O)/completion/%,$(PROGS))
 
 .PHONY: all programs tests tools fuzzers plugins kmod guest-programs check check-guest \
 	check-guest-debug demo \
-	check-torture check-hazards check-self check-mutation fuzz bench \
+	check-torture check-hazards check-self check-mutation fuzz bench figure3 \
 	deb deb-check check-system install install-dkms format format-check layers setup clean help FORCE
 
 all: programs plugins
