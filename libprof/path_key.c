@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: Apache-2.0
+/* path_key - writes and reads the bytes that name a path in the store. */
+#include "libprof/path_key.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "libprof/varint.h"
+
+/* As varint does, but nothing is allocated: there is one for each sample. */
+static uint8_t *put(uint8_t *p, uint64_t v)
+{
+	for (; v > 0x7f; v >>= 7)
+		*p++ = (uint8_t)(v | 0x80);
+	*p++ = (uint8_t)v;
+	return p;
+}
+
+static uint8_t *put_signed(uint8_t *p, int64_t v)
+{
+	return put(p, ((uint64_t)v << 1) ^ (v < 0 ? UINT64_MAX : 0));
+}
+
+uint32_t mp_path_key_encode(const struct mp_path_table *table, const struct mp_path *path,
+			    uint8_t *key)
+{
+	uint32_t nr = path->nr_edges, first = 0;
+	uint64_t last = 0;
+	uint8_t *p = key;
+
+	/* An edge adds one block, the first one two. */
+	if (nr > MP_PATH_MAX_BLOCKS - 1)
+		first = nr - (MP_PATH_MAX_BLOCKS - 1);
+	if (nr) {
+		uint32_t from = table->edges[path->edges[first]].from;
+
+		if (from != MP_NONE)
+			last = table->blocks[from].vaddr;
+	} else {
+		last = table->blocks[path->block].vaddr;
+	}
+	p = put(p, last);
+	for (uint32_t i = first; i < nr; i++) {
+		uint64_t vaddr = table->blocks[table->edges[path->edges[i]].to].vaddr;
+
+		p = put_signed(p, (int64_t)(vaddr - last));
+		last = vaddr;
+	}
+	return (uint32_t)(p - key);
+}
+
+uint32_t mp_path_key_decode(const uint8_t *key, size_t size, uint64_t *vaddrs)
+{
+	struct mp_varint_reader r = {.p = key, .end = key + size};
+	uint32_t nr = 1;
+
+	vaddrs[0] = mp_varint_get(&r);
+	for (; !r.failed && r.p < r.end; nr++) {
+		if (nr == MP_PATH_MAX_BLOCKS)
+			return 0;
+		vaddrs[nr] = vaddrs[nr - 1] + (uint64_t)mp_varint_get_signed(&r);
+		/* Only what is before the function has no address. */
+		if (!vaddrs[nr])
+			return 0;
+	}
+	return r.failed || (nr == 1 && !vaddrs[0]) ? 0 : nr;
+}
