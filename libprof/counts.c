@@ -15,6 +15,7 @@
 #include "libprof/counts_calls.h"
 #include "libprof/counts_exact.h"
 #include "libprof/parallel.h"
+#include "libprof/path_infer.h"
 
 /* A landing pad runs only when something is thrown: entering there must pay for it. */
 #define PAD_ENTRY_COST 64.0
@@ -54,6 +55,7 @@ struct inference {
 	struct mp_calls_evidence more;
 	double transfer_weight; /* as in struct mp_flow */
 	bool profiled, unsampled;
+	const struct mp_path_evidence *paths; /* NULL: none, or not wanted */
 	struct mp_counts *out;
 	struct scratch scratch[MP_PARALLEL_MAX]; /* of each worker */
 };
@@ -137,6 +139,26 @@ static void block_fill(const struct inference *in, uint32_t b, struct mp_flow_bl
 	}
 }
 
+/* @block, @edge: what infer made of the samples. Return: as mp_path_infer_flow(). */
+static int func_follow_paths(const struct inference *in, const struct mp_flow *flow, uint32_t block,
+			     uint32_t edge, struct scratch *scratch, struct mp_err *err)
+{
+	const uint64_t *edges = in->paths->edge + edge, *outside = in->paths->outside + block;
+	bool any = false;
+	int ret;
+
+	for (uint32_t e = 0; e < flow->nr_edges && !any; e++)
+		any = edges[e] > 0;
+	for (uint32_t b = 0; b < flow->nr_blocks && !any; b++)
+		any = outside[b] > 0;
+	if (!any)
+		return 0;
+	ret = mp_path_infer_flow(flow, edges, outside, in->out->block + block, in->out->edge + edge,
+				 err);
+	scratch->stats.nr_by_paths += ret == 0;
+	return ret < 0 ? ret : 0;
+}
+
 static int func_infer(const struct inference *in, uint32_t f, struct scratch *scratch,
 		      struct mp_err *err)
 {
@@ -152,6 +174,7 @@ static int func_infer(const struct inference *in, uint32_t f, struct scratch *sc
 		.unsampled = in->unsampled,
 		.transfer_weight = in->transfer_weight,
 	};
+	int ret;
 
 	if (scratch_grow(scratch, flow.nr_blocks, flow.nr_edges))
 		return mp_err_set(err, ENOMEM, "out of memory");
@@ -161,8 +184,11 @@ static int func_infer(const struct inference *in, uint32_t f, struct scratch *sc
 		block_fill(in, func->first_block + i, &scratch->blocks[i]);
 	for (uint32_t i = 0; i < flow.nr_edges; i++)
 		edge_fill(in, func, first_edge + i, &scratch->edges[i]);
-	return mp_infer_flow(&flow, in->options->estimator, in->out->block + func->first_block,
-			     in->out->edge + first_edge, err);
+	ret = mp_infer_flow(&flow, in->options->estimator, in->out->block + func->first_block,
+			    in->out->edge + first_edge, err);
+	if (ret || !in->paths)
+		return ret;
+	return func_follow_paths(in, &flow, func->first_block, first_edge, scratch, err);
 }
 
 static bool func_has_evidence(const struct mp_func *func, const uint64_t *samples)
@@ -214,6 +240,7 @@ static int funcs_infer(struct inference *in, struct mp_counts_stats *sum, struct
 
 		sum->nr_funcs += stats->nr_funcs;
 		sum->nr_gave_up += stats->nr_gave_up;
+		sum->nr_by_paths += stats->nr_by_paths;
 		if (stats->largest > sum->largest)
 			sum->largest = stats->largest;
 	}
@@ -294,6 +321,8 @@ int mp_counts_build(const struct mp_cfg *cfg, const struct mp_profile *profile,
 	 */
 	in.unsampled = !profile->nr_samples && profile->nr_transfers;
 	in.transfer_weight = in.unsampled;
+	if (options->estimator == MP_ESTIMATE_PATHS && !profile->nr_transfers)
+		in.paths = options->paths;
 	again = profile->nr_transfers ? !in.unsampled : options->call_graph;
 	ret = funcs_infer(&in, &sum, err);
 	if (!ret && again) {

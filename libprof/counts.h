@@ -14,6 +14,7 @@
 #include "libprof/cfg.h"
 #include "libprof/err.h"
 #include "libprof/infer.h"
+#include "libprof/path_evidence.h"
 #include "libprof/profile.h"
 
 /* Inferred counts of a whole module, in the order of cfg->blocks and cfg->edges. */
@@ -29,18 +30,21 @@ struct mp_counts_options {
 	bool layout_prior;
 	bool call_graph; /* a function is entered as often as its call sites run */
 	bool exact; /* everything was counted; where transfers were, too, nothing is inferred */
+	/* Used by MP_ESTIMATE_PATHS, and where there are transfers, which say more, not; NULL: none. */
+	const struct mp_path_evidence *paths;
 	unsigned int nr_threads; /* as mp_parallel_for() takes it; the counts do not depend on it */
 };
 
 struct mp_counts_stats {
-	uint32_t nr_funcs;   /* with samples: inferred */
-	uint32_t nr_gave_up; /* of them: length scaling instead (MP_INFER_GAVE_UP) */
-	uint32_t largest;    /* blocks of the largest */
+	uint32_t nr_funcs;    /* with samples: inferred */
+	uint32_t nr_gave_up;  /* of them: length scaling instead (MP_INFER_GAVE_UP) */
+	uint32_t nr_by_paths; /* of them: by paths as well */
+	uint32_t largest;     /* blocks of the largest */
 };
 
 /*
  * mp_counts_build - infer the counts of every function of @cfg that has samples; all else is 0.
- * @options may be NULL: Poisson likelihood, with prior and call graph. @stats may be NULL.
+ * @options may be NULL: Poisson likelihood, with prior and call graph, without paths. @stats may be NULL.
  * Return: 0, -ENOMEM, -EINVAL (@profile is of another cfg). Ownership: mp_counts_fini(@out).
  */
 int mp_counts_build(const struct mp_cfg *cfg, const struct mp_profile *profile,

@@ -1,0 +1,341 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * path_infer - counts out of a chain that walks backward.
+ *
+ * The chain starts at the function's exits and goes from each block to the one that control came
+ * from, until it leaves by the entry: its visits are the blocks' counts. Its shares are what paths
+ * showed, with the counts of infer as a weak prior, which is all there is where no path shows
+ * anything. How often it starts at each exit is found by the samples: the likeliest starts, where a
+ * block's time for each of its instructions is anybody's guess (Gamma). Called by counts.
+ */
+#include "libprof/path_infer.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "libprof/chain.h"
+
+/* So many paths is infer's word worth at a merge. */
+#define PRIOR_PATHS 1.0
+/* The shape of a block's time per instruction: its variance is the reciprocal. */
+#define TIME_SHAPE 1.0
+/* A way out by which nothing was seen to leave starts with so much of a sample, and in the end
+ * carries this much at least or nothing. */
+#define START_SAMPLES 0.01
+#define LEAST_SAMPLES 0.5
+/* Rounds end when no start changes by more than this. */
+#define CLOSE_ENOUGH 1e-4
+#define NR_ROUNDS    300
+/* Of a block's visits in a loop that nothing was seen to enter, the share that did all the same. */
+#define LEAK 1e-6
+/* Steps of elimination: a second's worth. Real functions need a few thousand. */
+#define MAX_STEPS (1ull << 29)
+
+struct inference {
+	const struct mp_flow *flow;
+	const uint64_t *edge_seen, *outside_seen;
+	const double *block_before, *edge_before;
+	double *share;	/* per edge: of its target's visits */
+	double *leave;	/* per block: of its visits, those from outside */
+	double *sum;	/* per block */
+	double *start;	/* per block: how often flow leaves there */
+	double *visits; /* per block */
+	double *earned, *cost;
+	uint8_t *may_start; /* per block */
+	uint8_t *was_seen;  /* per block: infer has it that flow leaves there */
+	struct mp_chain_step *steps;
+};
+
+static double block_cost(const struct mp_flow_block *block)
+{
+	return block->nr_insns + block->more_insns + 1;
+}
+
+static int inference_init(struct inference *in)
+{
+	size_t nr_blocks = (size_t)in->flow->nr_blocks + 1;
+	size_t nr_edges = (size_t)in->flow->nr_edges + 1;
+
+	in->share = calloc(nr_edges, sizeof(*in->share));
+	in->leave = calloc(nr_blocks, sizeof(*in->leave));
+	in->sum = calloc(nr_blocks, sizeof(*in->sum));
+	in->start = calloc(nr_blocks, sizeof(*in->start));
+	in->visits = calloc(nr_blocks, sizeof(*in->visits));
+	in->earned = calloc(nr_blocks, sizeof(*in->earned));
+	in->cost = calloc(nr_blocks, sizeof(*in->cost));
+	in->may_start = calloc(nr_blocks, sizeof(*in->may_start));
+	in->was_seen = calloc(nr_blocks, sizeof(*in->was_seen));
+	in->steps = calloc(nr_edges, sizeof(*in->steps));
+	return in->share && in->leave && in->sum && in->start && in->visits && in->earned &&
+			       in->cost && in->may_start && in->was_seen && in->steps
+		       ? 0
+		       : -ENOMEM;
+}
+
+static void inference_fini(struct inference *in)
+{
+	free(in->share);
+	free(in->leave);
+	free(in->sum);
+	free(in->start);
+	free(in->visits);
+	free(in->earned);
+	free(in->cost);
+	free(in->may_start);
+	free(in->was_seen);
+	free(in->steps);
+}
+
+/* ---- the shares of the ways into each block --------------------------------------------------- */
+
+/* What infer has from outside into each block: what is left of its count. */
+static void prior_outside(struct inference *in)
+{
+	const struct mp_flow *flow = in->flow;
+
+	for (uint32_t b = 0; b < flow->nr_blocks; b++) {
+		in->sum[b] = 0;
+		in->leave[b] = in->block_before[b];
+	}
+	for (uint32_t e = 0; e < flow->nr_edges; e++) {
+		in->leave[flow->edges[e].to] -= in->edge_before[e];
+		in->sum[flow->edges[e].to] += in->edge_before[e];
+	}
+	for (uint32_t b = 0; b < flow->nr_blocks; b++) {
+		/* Rounding is no way in. */
+		if (!flow->blocks[b].entry || in->leave[b] < 1e-9 * in->block_before[b])
+			in->leave[b] = 0;
+		in->sum[b] += in->leave[b];
+	}
+}
+
+/* Paths and prior of each way, then divided by what they make for each block. */
+static void shares_fill(struct inference *in)
+{
+	const struct mp_flow *flow = in->flow;
+	double *prior = in->earned; /* not used yet */
+
+	prior_outside(in);
+	for (uint32_t b = 0; b < flow->nr_blocks; b++) {
+		prior[b] = in->sum[b] > 0 ? PRIOR_PATHS / in->sum[b] : 0;
+		in->leave[b] = (double)in->outside_seen[b] + prior[b] * in->leave[b];
+		in->sum[b] = in->leave[b];
+	}
+	for (uint32_t e = 0; e < flow->nr_edges; e++) {
+		uint32_t to = flow->edges[e].to;
+
+		in->share[e] = (double)in->edge_seen[e] + prior[to] * in->edge_before[e];
+		in->sum[to] += in->share[e];
+	}
+	/* Where nobody knows anything all ways are as good. */
+	for (uint32_t b = 0; b < flow->nr_blocks; b++)
+		if (!(in->sum[b] > 0) && flow->blocks[b].entry)
+			in->leave[b] = 1;
+	for (uint32_t e = 0; e < flow->nr_edges; e++)
+		if (!(in->sum[flow->edges[e].to] > 0))
+			in->share[e] = 1;
+	memset(in->sum, 0, flow->nr_blocks * sizeof(*in->sum));
+	for (uint32_t e = 0; e < flow->nr_edges; e++)
+		in->sum[flow->edges[e].to] += in->share[e];
+	for (uint32_t b = 0; b < flow->nr_blocks; b++) {
+		in->sum[b] += in->leave[b];
+		in->leave[b] = in->sum[b] > 0 ? in->leave[b] / in->sum[b] : 1;
+	}
+	for (uint32_t e = 0; e < flow->nr_edges; e++)
+		in->share[e] /= in->sum[flow->edges[e].to];
+}
+
+static int chain_build(struct inference *in, struct mp_chain **out, struct mp_err *err)
+{
+	const struct mp_flow *flow = in->flow;
+	uint32_t nr = 0;
+	int ret;
+
+	for (uint32_t e = 0; e < flow->nr_edges; e++)
+		if (in->share[e] > 0)
+			in->steps[nr++] = (struct mp_chain_step){flow->edges[e].to,
+								 flow->edges[e].from, in->share[e]};
+	ret = mp_chain_new(flow->nr_blocks, in->steps, nr, in->leave, MAX_STEPS, out, err);
+	if (ret != -EDOM)
+		return ret;
+	/* A loop that nothing was seen to enter: it was entered before anybody looked. */
+	for (uint32_t b = 0; b < flow->nr_blocks; b++)
+		in->leave[b] = LEAK + in->leave[b] * (1 - LEAK);
+	for (uint32_t e = 0; e < flow->nr_edges; e++)
+		in->share[e] *= 1 - LEAK;
+	for (uint32_t i = 0; i < nr; i++)
+		in->steps[i].share *= 1 - LEAK;
+	return mp_chain_new(flow->nr_blocks, in->steps, nr, in->leave, MAX_STEPS, out, err);
+}
+
+/* ---- where the chain starts ------------------------------------------------------------------- */
+
+/* Flow leaves where it can, and where it could never reach such a block. */
+static void exits_find(struct inference *in)
+{
+	const struct mp_flow *flow = in->flow;
+	bool more = true;
+
+	for (uint32_t b = 0; b < flow->nr_blocks; b++)
+		in->may_start[b] = flow->blocks[b].exit;
+	/* Edges are ordered by blocks: backward, most of a function needs one round. */
+	while (more) {
+		more = false;
+		for (uint32_t e = flow->nr_edges; e--;) {
+			uint32_t from = flow->edges[e].from;
+
+			if (!in->may_start[from] && in->may_start[flow->edges[e].to]) {
+				in->may_start[from] = 2;
+				more = true;
+			}
+		}
+	}
+	for (uint32_t b = 0; b < flow->nr_blocks; b++)
+		in->may_start[b] = in->may_start[b] < 2;
+}
+
+static void starts_fill(struct inference *in)
+{
+	const struct mp_flow *flow = in->flow;
+
+	exits_find(in);
+	for (uint32_t b = 0; b < flow->nr_blocks; b++)
+		in->start[b] = in->block_before[b];
+	for (uint32_t e = 0; e < flow->nr_edges; e++)
+		in->start[flow->edges[e].from] -= in->edge_before[e];
+	for (uint32_t b = 0; b < flow->nr_blocks; b++) {
+		double least = START_SAMPLES / block_cost(&flow->blocks[b]);
+
+		if (!in->may_start[b]) {
+			in->start[b] = 0;
+			continue;
+		}
+		in->was_seen[b] = in->start[b] > least;
+		if (!in->was_seen[b])
+			in->start[b] = least;
+	}
+}
+
+/* So that what follows begins with as many samples as there are. */
+static void starts_scale(struct inference *in, const struct mp_chain *chain)
+{
+	const struct mp_flow *flow = in->flow;
+	double have = 0, want = 0;
+
+	mp_chain_visits(chain, in->start, in->visits);
+	for (uint32_t b = 0; b < flow->nr_blocks; b++) {
+		have += in->visits[b] * block_cost(&flow->blocks[b]);
+		want += flow->blocks[b].samples;
+	}
+	for (uint32_t b = 0; b < flow->nr_blocks && have > 0 && want > 0; b++)
+		in->start[b] *= want / have;
+}
+
+/*
+ * One round: each start becomes as much larger as there are more samples on its ways than it
+ * explains (Richardson 1972, Lucy 1974). A block's word counts for less the more its samples may be
+ * off by its time, whose variance grows with the square of what is expected. Return: by how much a
+ * start changed at most, as a share of it.
+ */
+static double starts_improve(struct inference *in, const struct mp_chain *chain)
+{
+	const struct mp_flow *flow = in->flow;
+	double change = 0;
+
+	mp_chain_visits(chain, in->start, in->visits);
+	for (uint32_t b = 0; b < flow->nr_blocks; b++) {
+		double cost = block_cost(&flow->blocks[b]), samples = flow->blocks[b].samples;
+		double weight = TIME_SHAPE / (TIME_SHAPE + cost * in->visits[b]);
+
+		in->earned[b] = in->visits[b] > 0 ? weight * samples / in->visits[b] : 0;
+		in->cost[b] = weight * cost;
+	}
+	mp_chain_worth(chain, in->earned, in->earned);
+	mp_chain_worth(chain, in->cost, in->cost);
+	for (uint32_t b = 0; b < flow->nr_blocks; b++) {
+		double before = in->start[b], cost = block_cost(&flow->blocks[b]);
+
+		if (!(before > 0))
+			continue;
+		in->start[b] *= in->earned[b] / in->cost[b];
+		/* What explains no sample may go on shrinking. */
+		if (in->start[b] * cost > START_SAMPLES || before * cost > START_SAMPLES)
+			change = fmax(change, fabs(in->start[b] / before - 1));
+	}
+	return change;
+}
+
+/* An exit that nothing was seen to leave by and that explains next to no sample is none. */
+static void starts_prune(struct inference *in)
+{
+	const struct mp_flow *flow = in->flow;
+	bool any = false;
+
+	for (uint32_t b = 0; b < flow->nr_blocks; b++)
+		any |= in->was_seen[b] ||
+		       in->start[b] * block_cost(&flow->blocks[b]) >= LEAST_SAMPLES;
+	for (uint32_t b = 0; b < flow->nr_blocks && any; b++)
+		if (!in->was_seen[b] && in->start[b] * block_cost(&flow->blocks[b]) < LEAST_SAMPLES)
+			in->start[b] = 0;
+}
+
+static int check(const struct mp_flow *flow, const double *block_count, const double *edge_count,
+		 struct mp_err *err)
+{
+	for (uint32_t b = 0; b < flow->nr_blocks; b++)
+		if (!(flow->blocks[b].samples >= 0) || !isfinite(flow->blocks[b].samples) ||
+		    !(flow->blocks[b].more_insns >= 0) || !isfinite(flow->blocks[b].more_insns) ||
+		    !(block_count[b] >= 0) || !isfinite(block_count[b]))
+			return mp_err_set(err, EINVAL, "paths: block %u has no sensible numbers",
+					  b);
+	for (uint32_t e = 0; e < flow->nr_edges; e++)
+		if (flow->edges[e].from >= flow->nr_blocks ||
+		    flow->edges[e].to >= flow->nr_blocks || !(edge_count[e] >= 0) ||
+		    !isfinite(edge_count[e]))
+			return mp_err_set(err, EINVAL, "paths: edge %u makes no sense", e);
+	return 0;
+}
+
+int mp_path_infer_flow(const struct mp_flow *flow, const uint64_t *edge_seen,
+		       const uint64_t *outside_seen, double *block_count, double *edge_count,
+		       struct mp_err *err)
+{
+	struct inference in = {.flow = flow,
+			       .edge_seen = edge_seen,
+			       .outside_seen = outside_seen,
+			       .block_before = block_count,
+			       .edge_before = edge_count};
+	struct mp_chain *chain = NULL;
+	int ret = check(flow, block_count, edge_count, err);
+
+	if (ret)
+		return ret;
+	if (inference_init(&in)) {
+		ret = mp_err_set(err, ENOMEM, "out of memory");
+		goto out;
+	}
+	shares_fill(&in);
+	ret = chain_build(&in, &chain, err);
+	if (ret) {
+		if (ret == -E2BIG)
+			ret = MP_INFER_GAVE_UP;
+		goto out;
+	}
+	starts_fill(&in);
+	starts_scale(&in, chain);
+	for (unsigned int i = 0; i < NR_ROUNDS; i++)
+		if (starts_improve(&in, chain) < CLOSE_ENOUGH)
+			break;
+	starts_prune(&in);
+	mp_chain_visits(chain, in.start, in.visits);
+	for (uint32_t b = 0; b < flow->nr_blocks; b++)
+		block_count[b] = in.visits[b];
+	for (uint32_t e = 0; e < flow->nr_edges; e++)
+		edge_count[e] = in.share[e] * in.visits[flow->edges[e].to];
+out:
+	mp_chain_free(chain);
+	inference_fini(&in);
+	return ret;
+}
