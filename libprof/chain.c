@@ -45,6 +45,7 @@ struct mp_chain {
 
 /* States by how many steps eliminating them would make, roughly: lists, linked both ways. */
 #define NR_BUCKETS 1024
+#define ROOM	   64
 
 struct work {
 	struct state *states;
@@ -155,7 +156,7 @@ static int row_add(struct work *w, uint32_t from, const struct step *steps, uint
 static int keep(struct mp_chain *chain, uint32_t to, double share)
 {
 	if (chain->nr_steps == chain->room) {
-		uint64_t room = chain->room + chain->room / 2 + 64;
+		uint64_t room = chain->room + chain->room / 2;
 		struct step *steps = realloc(chain->steps, room * sizeof(*steps));
 
 		if (!steps)
@@ -305,8 +306,10 @@ int mp_chain_new(uint32_t nr_states, const struct mp_chain_step *steps, uint32_t
 	if (chain) {
 		chain->nr_states = nr_states;
 		chain->order = calloc((size_t)nr_states + 1, sizeof(*chain->order));
+		chain->steps = malloc(ROOM * sizeof(*chain->steps));
+		chain->room = ROOM;
 	}
-	if (!ret && (!chain || !chain->order))
+	if (!ret && (!chain || !chain->order || !chain->steps))
 		ret = -ENOMEM;
 	if (!ret)
 		ret = work_init(&w, nr_states, leave);

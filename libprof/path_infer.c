@@ -33,18 +33,23 @@
 /* Steps of elimination: a second's worth. Real functions need a few thousand. */
 #define MAX_STEPS (1ull << 29)
 
+#define NONE UINT32_MAX
+#define HERE (UINT32_MAX - 1)
+
 struct inference {
 	const struct mp_flow *flow;
 	const uint64_t *edge_seen, *outside_seen;
 	const double *block_before, *edge_before;
+	double *prior;	/* per edge: what infer has, and ways out of what it missed */
 	double *share;	/* per edge: of its target's visits */
 	double *leave;	/* per block: of its visits, those from outside */
 	double *sum;	/* per block */
 	double *start;	/* per block: how often flow leaves there */
 	double *visits; /* per block */
 	double *earned, *cost;
+	uint32_t *way;	    /* per block: the edge towards known flow; HERE, NONE */
 	uint8_t *may_start; /* per block */
-	uint8_t *was_seen;  /* per block: infer has it that flow leaves there */
+	uint8_t *was_seen;  /* per block: flow was seen to leave there */
 	struct mp_chain_step *steps;
 };
 
@@ -58,7 +63,9 @@ static int inference_init(struct inference *in)
 	size_t nr_blocks = (size_t)in->flow->nr_blocks + 1;
 	size_t nr_edges = (size_t)in->flow->nr_edges + 1;
 
+	in->prior = calloc(nr_edges, sizeof(*in->prior));
 	in->share = calloc(nr_edges, sizeof(*in->share));
+	in->way = calloc(nr_blocks, sizeof(*in->way));
 	in->leave = calloc(nr_blocks, sizeof(*in->leave));
 	in->sum = calloc(nr_blocks, sizeof(*in->sum));
 	in->start = calloc(nr_blocks, sizeof(*in->start));
@@ -68,14 +75,17 @@ static int inference_init(struct inference *in)
 	in->may_start = calloc(nr_blocks, sizeof(*in->may_start));
 	in->was_seen = calloc(nr_blocks, sizeof(*in->was_seen));
 	in->steps = calloc(nr_edges, sizeof(*in->steps));
-	return in->share && in->leave && in->sum && in->start && in->visits && in->earned &&
-			       in->cost && in->may_start && in->was_seen && in->steps
+	return in->prior && in->way && in->share && in->leave && in->sum && in->start &&
+			       in->visits && in->earned && in->cost && in->may_start &&
+			       in->was_seen && in->steps
 		       ? 0
 		       : -ENOMEM;
 }
 
 static void inference_fini(struct inference *in)
 {
+	free(in->prior);
+	free(in->way);
 	free(in->share);
 	free(in->leave);
 	free(in->sum);
@@ -90,6 +100,83 @@ static void inference_fini(struct inference *in)
 
 /* ---- the shares of the ways into each block --------------------------------------------------- */
 
+/* Flow leaves where it can, and where it could never reach such a block. */
+static void exits_find(struct inference *in)
+{
+	const struct mp_flow *flow = in->flow;
+	bool more = true;
+
+	for (uint32_t b = 0; b < flow->nr_blocks; b++)
+		in->may_start[b] = flow->blocks[b].exit;
+	/* Edges are ordered by blocks: backward, most of a function needs one round. */
+	while (more) {
+		more = false;
+		for (uint32_t e = flow->nr_edges; e--;) {
+			uint32_t from = flow->edges[e].from;
+
+			if (!in->may_start[from] && in->may_start[flow->edges[e].to]) {
+				in->may_start[from] = 2;
+				more = true;
+			}
+		}
+	}
+	for (uint32_t b = 0; b < flow->nr_blocks; b++)
+		in->may_start[b] = in->may_start[b] < 2;
+}
+
+/* Backward from blocks that have a way: over edges with flow or paths (@known), or over all. */
+static void ways_spread(struct inference *in, bool known)
+{
+	const struct mp_flow *flow = in->flow;
+	bool more = true;
+
+	while (more) {
+		more = false;
+		for (uint32_t e = flow->nr_edges; e--;) {
+			uint32_t from = flow->edges[e].from;
+
+			if (in->way[from] != NONE || in->way[flow->edges[e].to] == NONE ||
+			    (known && !(in->edge_before[e] > 0) && !in->edge_seen[e]))
+				continue;
+			in->way[from] = known ? HERE : e;
+			more = true;
+		}
+	}
+}
+
+/*
+ * Infer may find it likelier that a block with a sample or two never ran, or that flow goes round
+ * there for ever. It did run and it came out: so much as that stands for goes from there to where
+ * flow is known to reach an exit.
+ */
+static void prior_fill(struct inference *in)
+{
+	const struct mp_flow *flow = in->flow;
+	double *seen = in->sum; /* not used yet */
+
+	for (uint32_t b = 0; b < flow->nr_blocks; b++) {
+		seen[b] = (double)in->outside_seen[b];
+		in->way[b] = in->may_start[b] ? HERE : NONE;
+	}
+	ways_spread(in, true);
+	ways_spread(in, false);
+	for (uint32_t e = 0; e < flow->nr_edges; e++) {
+		in->prior[e] = in->edge_before[e];
+		seen[flow->edges[e].to] += (double)in->edge_seen[e];
+	}
+	for (uint32_t b = 0; b < flow->nr_blocks; b++) {
+		const struct mp_flow_block *block = &flow->blocks[b];
+		double runs = fmax(block->samples, LEAST_SAMPLES) / block_cost(block);
+		uint32_t at = b;
+
+		if (!(seen[b] + block->samples > 0))
+			continue;
+		for (; in->way[at] < flow->nr_edges; at = flow->edges[in->way[at]].to)
+			in->prior[in->way[at]] += runs;
+		in->was_seen[at] |= in->may_start[at] && (at != b || !(in->block_before[b] > 0));
+	}
+}
+
 /* What infer has from outside into each block: what is left of its count. */
 static void prior_outside(struct inference *in)
 {
@@ -101,7 +188,7 @@ static void prior_outside(struct inference *in)
 	}
 	for (uint32_t e = 0; e < flow->nr_edges; e++) {
 		in->leave[flow->edges[e].to] -= in->edge_before[e];
-		in->sum[flow->edges[e].to] += in->edge_before[e];
+		in->sum[flow->edges[e].to] += in->prior[e];
 	}
 	for (uint32_t b = 0; b < flow->nr_blocks; b++) {
 		/* Rounding is no way in. */
@@ -117,6 +204,7 @@ static void shares_fill(struct inference *in)
 	const struct mp_flow *flow = in->flow;
 	double *prior = in->earned; /* not used yet */
 
+	prior_fill(in);
 	prior_outside(in);
 	for (uint32_t b = 0; b < flow->nr_blocks; b++) {
 		prior[b] = in->sum[b] > 0 ? PRIOR_PATHS / in->sum[b] : 0;
@@ -126,7 +214,7 @@ static void shares_fill(struct inference *in)
 	for (uint32_t e = 0; e < flow->nr_edges; e++) {
 		uint32_t to = flow->edges[e].to;
 
-		in->share[e] = (double)in->edge_seen[e] + prior[to] * in->edge_before[e];
+		in->share[e] = (double)in->edge_seen[e] + prior[to] * in->prior[e];
 		in->sum[to] += in->share[e];
 	}
 	/* Where nobody knows anything all ways are as good. */
@@ -172,35 +260,10 @@ static int chain_build(struct inference *in, struct mp_chain **out, struct mp_er
 
 /* ---- where the chain starts ------------------------------------------------------------------- */
 
-/* Flow leaves where it can, and where it could never reach such a block. */
-static void exits_find(struct inference *in)
-{
-	const struct mp_flow *flow = in->flow;
-	bool more = true;
-
-	for (uint32_t b = 0; b < flow->nr_blocks; b++)
-		in->may_start[b] = flow->blocks[b].exit;
-	/* Edges are ordered by blocks: backward, most of a function needs one round. */
-	while (more) {
-		more = false;
-		for (uint32_t e = flow->nr_edges; e--;) {
-			uint32_t from = flow->edges[e].from;
-
-			if (!in->may_start[from] && in->may_start[flow->edges[e].to]) {
-				in->may_start[from] = 2;
-				more = true;
-			}
-		}
-	}
-	for (uint32_t b = 0; b < flow->nr_blocks; b++)
-		in->may_start[b] = in->may_start[b] < 2;
-}
-
 static void starts_fill(struct inference *in)
 {
 	const struct mp_flow *flow = in->flow;
 
-	exits_find(in);
 	for (uint32_t b = 0; b < flow->nr_blocks; b++)
 		in->start[b] = in->block_before[b];
 	for (uint32_t e = 0; e < flow->nr_edges; e++)
@@ -212,9 +275,8 @@ static void starts_fill(struct inference *in)
 			in->start[b] = 0;
 			continue;
 		}
-		in->was_seen[b] = in->start[b] > least;
-		if (!in->was_seen[b])
-			in->start[b] = least;
+		in->was_seen[b] |= in->start[b] > least;
+		in->start[b] = fmax(in->start[b], least);
 	}
 }
 
@@ -316,6 +378,7 @@ int mp_path_infer_flow(const struct mp_flow *flow, const uint64_t *edge_seen,
 		ret = mp_err_set(err, ENOMEM, "out of memory");
 		goto out;
 	}
+	exits_find(&in);
 	shares_fill(&in);
 	ret = chain_build(&in, &chain, err);
 	if (ret) {

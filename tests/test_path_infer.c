@@ -476,7 +476,7 @@ END_TEST
 START_TEST(what_nobody_saw_stays_at_zero)
 {
 	struct run *r = malloc(sizeof(*r));
-	uint64_t nr_zero = 0, nr_false = 0, nr_kept = 0, nr_lost = 0;
+	uint64_t nr_zero = 0, nr_false = 0;
 
 	for (uint32_t i = 0; i < 50; i++) {
 		seed = 3000 + i;
@@ -496,14 +496,13 @@ START_TEST(what_nobody_saw_stays_at_zero)
 		infer(r, true);
 		assert_conserved(r);
 		for (uint32_t e = 0; e < r->flow.nr_edges; e++)
-			*(r->edge_count[e] > 0 ? &nr_kept : &nr_lost) += r->edge_seen[e];
+			if (r->edge_seen[e])
+				ck_assert(r->edge_count[e] > 0);
 		for (uint32_t b = 0; b < r->flow.nr_blocks; b++)
 			nr_false += r->block_count[b] > 0 && !r->block_runs[b];
 	}
 	ck_assert_uint_gt(nr_zero, 500);
 	ck_assert_msg(nr_false < nr_zero / 20, "%lu of %lu", nr_false, nr_zero);
-	/* And what was seen does not, but for a way into what infer has no flow in. */
-	ck_assert_msg(nr_lost < nr_kept / 100, "%lu of %lu", nr_lost, nr_kept);
 	free(r);
 }
 END_TEST

@@ -168,10 +168,26 @@ static void write_and_verify(const struct program *p, const struct me_plan *plan
 	free(out.data);
 }
 
+/* The transfers as paths over any edges, and into any blocks. */
+static void take_paths(const struct mp_cfg *cfg, struct mp_path_evidence *out)
+{
+	if (mp_path_evidence_build(cfg, NULL, 0, out, NULL))
+		abort();
+	for (size_t i = 0; i < nr_edges && cfg->nr_edges; i++) {
+		out->edge[edges[i].from % cfg->nr_edges] += edges[i].count;
+		if (edges[i].to % 5 == 0)
+			out->outside[edges[i].to % cfg->nr_blocks] += edges[i].count;
+	}
+	nr_edges = 0;
+}
+
 static void optimise(const struct program *p, const uint8_t options[3])
 {
+	struct mp_path_evidence paths = {0};
 	struct mp_counts_options inference = {
-		.estimator = options[0] & 1 ? MP_ESTIMATE_SCALED : MP_ESTIMATE_POISSON,
+		.estimator = options[0] & 1    ? MP_ESTIMATE_SCALED
+			     : options[0] & 16 ? MP_ESTIMATE_PATHS
+					       : MP_ESTIMATE_POISSON,
 		.layout_prior = options[0] & 2,
 		.call_graph = options[0] & 4,
 		.exact = options[0] & 8,
@@ -193,11 +209,16 @@ static void optimise(const struct program *p, const uint8_t options[3])
 	struct me_plan plan = {0};
 	struct mp_err err;
 
+	if (inference.estimator == MP_ESTIMATE_PATHS) {
+		take_paths(p->cfg, &paths);
+		inference.paths = &paths;
+	}
 	if (mp_profile_build(p->cfg, ips, nr_ips, &profile, &err) ||
 	    (nr_edges && mp_profile_add_edges(profile, p->cfg, edges, nr_edges, &err)) ||
 	    mp_counts_build(p->cfg, profile, &inference, &counts, NULL, &err))
 		abort();
 	check_counts(p->cfg, &counts);
+	mp_path_evidence_fini(&paths);
 	if (me_layout_build(p->cfg, &counts, p->movable, &layout, &plan, &err) ||
 	    me_layout_predict(p->cfg, &counts, &plan, NULL, &prediction, &err))
 		abort();
