@@ -206,6 +206,9 @@ struct mp_cfg_options {
 	 * NULL: all. Called once per function. */
 	bool (*want)(void *ctx, const struct mp_func *func);
 	void *ctx;
+	/* Blocks end behind calls, too; and a branch that leads backwards is a block of its own, with
+	 * the instruction before it where it is conditional. */
+	bool fine;
 };
 
 /*

@@ -111,11 +111,46 @@ static int add_block(struct maker *m, const struct mp_part *part, uint32_t at, u
 	return 0;
 }
 
+/* Where the instruction before the one at @at starts; @from: there is none in [from, at). */
+static uint32_t insn_before(const struct mp_cfg_build *b, uint32_t from, uint32_t at)
+{
+	uint32_t before = at;
+
+	while (before > from && !mp_bit(b->starts, --before))
+		;
+	return before;
+}
+
+/*
+ * Of a block [at, end) that ends with the branch @term, or none: the end of its first piece where
+ * blocks are fine. @*flow: the first that may lie in it.
+ */
+static uint32_t end_of_piece(const struct maker *m, const struct mp_part *part, uint32_t at,
+			     uint32_t end, uint32_t term, uint32_t *flow)
+{
+	const struct mp_cfg_build *b = m->b;
+	const struct mp_flow *f = &b->flows[*flow], *branch;
+	uint32_t tail;
+
+	for (; *flow < part->first_flow + part->nr_flows && f->at < end; f++, ++*flow)
+		if ((f->kind == MP_INSN_CALL || f->kind == MP_INSN_ICALL) && f->at >= at &&
+		    f->at + f->len < end)
+			return f->at + f->len;
+	branch = term == MP_NONE ? NULL : &b->flows[term];
+	if (!branch || branch->target == MP_NONE || branch->target > branch->at)
+		return end;
+	tail = branch->kind == MP_INSN_COND   ? insn_before(b, at, branch->at)
+	       : branch->kind == MP_INSN_JUMP ? branch->at
+					      : at;
+	return tail > at ? tail : end;
+}
+
 static int cut_part(struct maker *m, struct mp_part *part)
 {
 	struct mp_cfg_build *b = m->b;
+	bool fine = b->options && b->options->fine;
 	uint32_t flow = part->first_flow, last = flow + part->nr_flows;
-	uint32_t at = part->at;
+	uint32_t at = part->at, any_flow = flow;
 
 	part->first_block = b->cfg->nr_blocks;
 	while (at < part->end) {
@@ -132,6 +167,12 @@ static int cut_part(struct maker *m, struct mp_part *part)
 			end = b->flows[flow].at + b->flows[flow].len;
 			if (end > part->end)
 				end = part->end;
+		}
+		if (fine) {
+			uint32_t piece = end_of_piece(m, part, at, end, term, &any_flow);
+
+			term = piece < end ? MP_NONE : term;
+			end = piece;
 		}
 		if (add_block(m, part, at, end, term))
 			return -ENOMEM;
