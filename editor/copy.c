@@ -8,6 +8,7 @@
 #include <errno.h>
 #include <string.h>
 
+#include "editor/stub_code.h"
 #include "libprof/insn.h"
 
 enum {
@@ -88,23 +89,18 @@ static int write_pointers(const struct mp_cfg *cfg, const struct me_placement *p
 	return 0;
 }
 
-/* [lock] incq counter(%rip): touches no register, and of the flags all but the carry. */
-static int write_count(const struct me_placement *placement, const struct me_copy *copy,
-		       uint8_t *out)
+static int write_stub(const struct me_placement *placement, const struct me_copy *copy,
+		      uint8_t *out)
 {
-	uint64_t counter =
-		placement->counters + 8 * (uint64_t)placement->stubs[copy->stub - 1].counter;
+	const struct me_stub *stub = &placement->stubs[copy->stub - 1];
+	uint64_t vaddr = copy->new_vaddr;
 
 	if (copy->endbr64) {
 		memcpy(out, endbr64, sizeof(endbr64));
 		out += sizeof(endbr64);
+		vaddr += sizeof(endbr64);
 	}
-	if (placement->atomic)
-		*out++ = 0xf0;
-	*out++ = 0x48;
-	*out++ = 0xff;
-	*out++ = 0x05;
-	return me_put_rel32(out, copy->new_vaddr + copy->body_size, counter) ? 0 : -ERANGE;
+	return me_stub_code_write(stub, placement->atomic, placement->counters, vaddr, out);
 }
 
 static int write_body(const struct mp_cfg *cfg, const struct me_placement *placement,
@@ -190,7 +186,7 @@ int me_copy_write(const struct mp_cfg *cfg, const struct me_placement *placement
 		int rc;
 
 		pad(text + (written - placement->base), copy->new_vaddr - written, falls);
-		rc = copy->stub ? write_count(placement, copy, out)
+		rc = copy->stub ? write_stub(placement, copy, out)
 				: write_body(cfg, placement, copy, out);
 		if (!rc && !copy->stub)
 			rc = write_pointers(cfg, placement, pointers, copy, out);

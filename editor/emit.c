@@ -18,7 +18,6 @@
 #include "editor/start.h"
 #include "editor/symbols.h"
 #include "editor/unwind.h"
-#include "libprof/edge_table.h"
 #include "libprof/map.h"
 
 struct emitter {
@@ -123,7 +122,7 @@ static int build_map(struct emitter *e, struct mp_err *err)
 static int build_body(struct emitter *e, struct mp_err *err)
 {
 	e->body_size = e->note_vaddr + e->note_size - e->segment.vaddr;
-	if (e->plan->nr_stubs) {
+	if (e->plan->nr_counters) {
 		e->runtime_vaddr = round_up(e->note_vaddr + e->note_size, 16);
 		e->body_size = e->runtime_vaddr + me_start_size() - e->segment.vaddr;
 	}
@@ -211,7 +210,7 @@ static int build_head(struct emitter *e, struct mp_err *err)
 	e->out->patches.nr_pointers += me_dynsym_write(e->cfg, &e->placement, &e->pointers,
 						       &e->sections, e->head, e->segment.old_end);
 	write_phdrs(e);
-	if (e->plan->nr_stubs)
+	if (e->plan->nr_counters)
 		rc = me_start_write(&e->start, e->plan, e->runtime_vaddr, e->segment.zeros,
 				    e->segment.zeros_size,
 				    e->body + (e->runtime_vaddr - e->segment.vaddr), e->head, err);
@@ -238,15 +237,22 @@ static void place_new_sections(struct emitter *e)
 		s[n].sh_offset = s[n].sh_addr - e->segment.vaddr + e->segment.off;
 }
 
-/* Those of an instrumented output alone: the runtime, its counters, what they count. */
+/* What stubs tell. */
+static int add_table(struct emitter *e, struct mp_err *err)
+{
+	if (me_sections_append(&e->sections, e->plan->table_name, SHT_PROGBITS, &e->table_section))
+		return mp_err_set(err, ENOMEM, "out of memory");
+	return 0;
+}
+
+/* Those of an output that counts alone: the runtime and its counters. */
 static int add_counting(struct emitter *e, struct mp_err *err)
 {
 	struct me_sections *s = &e->sections;
 	uint32_t runtime, counters;
 
 	if (me_sections_append(s, ".morph.runtime", SHT_PROGBITS, &runtime) ||
-	    me_sections_append(s, ".morph.counters", SHT_NOBITS, &counters) ||
-	    me_sections_append(s, MP_EDGE_TABLE_SECTION, SHT_PROGBITS, &e->table_section))
+	    me_sections_append(s, ".morph.counters", SHT_NOBITS, &counters))
 		return mp_err_set(err, ENOMEM, "out of memory");
 	s->shdrs[runtime].sh_flags = SHF_ALLOC | SHF_EXECINSTR;
 	s->shdrs[runtime].sh_addr = e->runtime_vaddr;
@@ -388,7 +394,7 @@ int me_emit(const struct mp_cfg *cfg, const struct me_plan *plan, struct me_emit
 	*out = (struct me_emitted){0};
 	rc = me_segment_choose(e.elf, plan->page_log2 ? UINT64_C(1) << plan->page_log2 : 0,
 			       &e.segment, err);
-	if (!rc && plan->nr_stubs) {
+	if (!rc && plan->nr_counters) {
 		rc = me_start_find(e.elf, &e.start, err);
 		if (!rc)
 			rc = me_segment_reserve(&e.segment, 8 * (uint64_t)plan->nr_counters, err);
@@ -410,8 +416,10 @@ int me_emit(const struct mp_cfg *cfg, const struct me_plan *plan, struct me_emit
 		rc = build_head(&e, err);
 	if (!rc)
 		rc = me_debug_build(cfg, &e.placement, &e.sections, &e.debug, &out->debug, err);
-	if (!rc && plan->nr_stubs)
+	if (!rc && plan->nr_counters)
 		rc = add_counting(&e, err);
+	if (!rc && plan->table)
+		rc = add_table(&e, err);
 	if (!rc)
 		rc = assemble(&e, err);
 	if (!rc)

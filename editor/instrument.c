@@ -12,12 +12,10 @@
 #include "editor/eligible.h"
 #include "editor/flags.h"
 #include "editor/flow.h"
-#include "editor/patch.h"
+#include "editor/linger.h"
+#include "editor/stubs.h"
 #include "libprof/edge_table.h"
 #include "libprof/insn.h"
-
-/* As compilers align functions at -O2. */
-#define ENTRY_ALIGN_LOG2 4
 
 struct me_instrument {
 	const struct mp_cfg *cfg;
@@ -30,20 +28,11 @@ struct me_instrument {
 	uint32_t nr_uncounted[ME_NR_UNCOUNTED];
 };
 
-/* A stub on its way into the plan. */
-struct stub {
-	uint32_t block; /* it leads to */
-	struct me_stub what;
-};
-
 struct planner {
 	struct me_instrument *in;
 	struct mp_edge_table table;
 	uint32_t room_blocks, room_edges;
-	struct stub *stubs; /* by block, then ways, then from */
-	uint32_t nr_stubs, room_stubs;
-	struct me_plan out;
-	uint32_t room_out, room_out_stubs;
+	struct me_stubs stubs;
 };
 
 static const char *const uncounted_names[ME_NR_UNCOUNTED] = {
@@ -140,41 +129,6 @@ static int span(struct me_instrument *in)
 
 /* ---- which functions --------------------------------------------------------------------- */
 
-/* May control that arrives at the old block stay there, since no jump has room in it? */
-static bool lingers_at(const struct mp_cfg *cfg, uint32_t b)
-{
-	const struct mp_block *block = &cfg->blocks[b];
-	const struct mp_func *func = &cfg->funcs[block->func];
-
-	if (me_block_stays(block) || me_patch_fits(cfg, b))
-		return false;
-	if (block->flags & MP_BLOCK_ENTRY)
-		return func->flags & (MP_FUNC_ADDRESS_TAKEN | MP_FUNC_EXPORTED);
-	if (block->flags & (MP_BLOCK_ADDRESS_TAKEN | MP_BLOCK_OTHER_ENTRY))
-		return true;
-	return false;
-}
-
-static bool lingers(const struct mp_cfg *cfg, uint32_t f)
-{
-	const struct mp_func *func = &cfg->funcs[f];
-
-	for (uint32_t b = func->first_block; b < func->first_block + func->nr_blocks; b++) {
-		const struct mp_block *block = &cfg->blocks[b];
-
-		if (lingers_at(cfg, b))
-			return true;
-		if (block->term != MP_TERM_TABLE || block->table == MP_NONE ||
-		    me_patch_leads_table(cfg, &cfg->tables[block->table]))
-			continue;
-		for (uint32_t e = block->first_edge; e < block->first_edge + block->nr_edges; e++)
-			if (!me_block_stays(&cfg->blocks[cfg->edges[e].to]) &&
-			    !me_patch_fits(cfg, cfg->edges[e].to))
-				return true;
-	}
-	return false;
-}
-
 static int choose(struct me_instrument *in, uint32_t func, enum me_uncounted *why)
 {
 	int rc;
@@ -182,7 +136,7 @@ static int choose(struct me_instrument *in, uint32_t func, enum me_uncounted *wh
 	*why = ME_COUNTED;
 	if (in->flags.shared[func]) {
 		*why = ME_UNCOUNTED_FLAGS;
-	} else if (lingers(in->cfg, func)) {
+	} else if (me_lingers(in->cfg, func)) {
 		*why = ME_UNCOUNTED_LINGERS;
 	} else {
 		rc = me_flow_build(in->cfg, &in->flags, NULL, func, &in->flow);
@@ -262,10 +216,11 @@ static bool calls(const struct mp_cfg *cfg, uint32_t func)
 }
 
 /* The stub for the counter of @edge, which leads to @*block. */
-static struct stub stub_of(const struct me_flow *flow, const struct me_flow_edge *edge,
-			   uint32_t counter)
+static struct me_stub_to stub_of(const struct me_flow *flow, const struct me_flow_edge *edge,
+				 uint32_t counter)
 {
-	struct stub stub = {.block = flow->first_block + edge->to, .what = {.counter = counter}};
+	struct me_stub_to stub = {.block = flow->first_block + edge->to,
+				  .what = {.counter = counter}};
 
 	switch (edge->place) {
 	case ME_FLOW_TO: stub.what.ways = ME_STUB_ALL; break;
@@ -329,9 +284,7 @@ static bool add_function(struct planner *p, uint32_t func)
 	if (!grow(&t->blocks, &p->room_blocks, (uint64_t)t->nr_blocks + flow->nr_blocks,
 		  sizeof(*t->blocks)) ||
 	    !grow(&t->edges, &p->room_edges, (uint64_t)t->nr_edges + flow->nr_edges,
-		  sizeof(*t->edges)) ||
-	    !grow(&p->stubs, &p->room_stubs, (uint64_t)p->nr_stubs + flow->nr_edges,
-		  sizeof(*p->stubs)))
+		  sizeof(*t->edges)))
 		return false;
 	find_spares(p, func, p->in->spare);
 	t->funcs[t->nr_funcs++] =
@@ -359,21 +312,10 @@ static bool add_function(struct planner *p, uint32_t func)
 			continue;
 		p->in->report->counted += edge->weight;
 		out->counter = t->nr_counters++;
-		p->stubs[p->nr_stubs++] = stub_of(flow, edge, out->counter);
+		if (!me_stubs_add(&p->stubs, stub_of(flow, edge, out->counter)))
+			return false;
 	}
 	return true;
-}
-
-static int compare_stubs(const void *a, const void *b)
-{
-	const struct stub *x = a, *y = b;
-
-	if (x->block != y->block)
-		return x->block < y->block ? -1 : 1;
-	/* Who comes from outside meets that counter first. */
-	if (x->what.ways != y->what.ways)
-		return x->what.ways == ME_STUB_OUTSIDE || y->what.ways == ME_STUB_EDGE ? -1 : 1;
-	return x->what.from < y->what.from ? -1 : x->what.from > y->what.from;
 }
 
 static int add_functions(struct planner *p, const struct mp_counts *counts, const uint8_t *movable)
@@ -396,213 +338,10 @@ static int add_functions(struct planner *p, const struct mp_counts *counts, cons
 		if (p->in->flow.nr_blocks && !add_function(p, f))
 			return -ENOMEM;
 	}
-	if (p->nr_stubs)
-		qsort(p->stubs, p->nr_stubs, sizeof(*p->stubs), compare_stubs);
 	return 0;
 }
 
 /* ---- the plan ---------------------------------------------------------------------------- */
-
-static uint32_t first_stub(const struct planner *p, uint32_t block)
-{
-	uint32_t lo = 0, hi = p->nr_stubs;
-
-	while (lo < hi) {
-		uint32_t mid = lo + (hi - lo) / 2;
-
-		if (p->stubs[mid].block < block)
-			lo = mid + 1;
-		else
-			hi = mid;
-	}
-	return lo;
-}
-
-static bool put_stub(struct planner *p, const struct stub *stub, struct me_plan_block like)
-{
-	struct me_plan *out = &p->out;
-
-	if (!grow(&out->blocks, &p->room_out, (uint64_t)out->nr_blocks + 1, sizeof(*out->blocks)) ||
-	    !grow(&out->stubs, &p->room_out_stubs, (uint64_t)out->nr_stubs + 1,
-		  sizeof(*out->stubs)))
-		return false;
-	out->blocks[out->nr_blocks++] = (struct me_plan_block){.block = stub->block,
-							       .zone = like.zone,
-							       .why = ME_WHY_COUNT,
-							       .align_log2 = like.align_log2,
-							       .stub = true};
-	out->stubs[out->nr_stubs++] = stub->what;
-	return true;
-}
-
-/* The block, behind the stubs on all ways to it. */
-static bool put_block(struct planner *p, struct me_plan_block block)
-{
-	struct me_plan *out = &p->out;
-
-	for (uint32_t i = first_stub(p, block.block);
-	     i < p->nr_stubs && p->stubs[i].block == block.block; i++) {
-		if (p->stubs[i].what.ways == ME_STUB_EDGE)
-			continue;
-		if (!put_stub(p, &p->stubs[i], block))
-			return false;
-		p->in->report->nr_inline++;
-		block.align_log2 = 0;
-	}
-	if (!grow(&out->blocks, &p->room_out, (uint64_t)out->nr_blocks + 1, sizeof(*out->blocks)))
-		return false;
-	block.run = 0;
-	out->blocks[out->nr_blocks++] = block;
-	return true;
-}
-
-/* The stubs between blocks are sorted by where they lead, but put where they come from. */
-struct between {
-	uint32_t from, stub;
-};
-
-static int compare_between(const void *a, const void *b)
-{
-	const struct between *x = a, *y = b;
-
-	if (x->from != y->from)
-		return x->from < y->from ? -1 : 1;
-	return x->stub < y->stub ? -1 : x->stub > y->stub;
-}
-
-static uint32_t first_between(const struct between *all, uint32_t nr, uint32_t from)
-{
-	uint32_t lo = 0, hi = nr;
-
-	while (lo < hi) {
-		uint32_t mid = lo + (hi - lo) / 2;
-
-		if (all[mid].from < from)
-			lo = mid + 1;
-		else
-			hi = mid;
-	}
-	return lo;
-}
-
-struct run {
-	const struct me_plan_block *blocks;
-	uint32_t nr;
-	const struct between *all;
-	uint32_t nr_between;
-};
-
-/* The stubs behind block @i of the run: those that fall into what follows, or the others. */
-static bool put_between(struct planner *p, const struct run *run, uint32_t i, bool fall)
-{
-	uint32_t from = run->blocks[i].block;
-	struct me_plan_block like = {.zone = run->blocks[i].zone};
-
-	for (uint32_t k = first_between(run->all, run->nr_between, from);
-	     k < run->nr_between && run->all[k].from == from; k++) {
-		const struct stub *stub = &p->stubs[run->all[k].stub];
-		bool next = i + 1 < run->nr && run->blocks[i + 1].block == stub->block;
-
-		if (next != fall)
-			continue;
-		if (!put_stub(p, stub, like))
-			return false;
-		p->in->report->nr_inline += fall;
-	}
-	return true;
-}
-
-/* One function's blocks in one zone. */
-static bool put_run(struct planner *p, const struct run *run)
-{
-	for (uint32_t i = 0; i < run->nr; i++)
-		if (!put_block(p, run->blocks[i]) || !put_between(p, run, i, true))
-			return false;
-	/* Behind them what control jumps to and back from. */
-	for (uint32_t i = 0; i < run->nr; i++)
-		if (!put_between(p, run, i, false))
-			return false;
-	return true;
-}
-
-static struct between *find_between(const struct planner *p, uint32_t *nr)
-{
-	struct between *all = malloc(((size_t)p->nr_stubs + 1) * sizeof(*all));
-
-	*nr = 0;
-	for (uint32_t i = 0; all && i < p->nr_stubs; i++)
-		if (p->stubs[i].what.ways == ME_STUB_EDGE)
-			all[(*nr)++] = (struct between){p->stubs[i].what.from, i};
-	if (all && *nr)
-		qsort(all, *nr, sizeof(*all), compare_between);
-	return all;
-}
-
-/* What a clone would count, its block's copy counts for it: there are none. */
-static void drop_clones(struct me_plan *plan)
-{
-	uint32_t nr = 0;
-
-	for (uint32_t i = 0; i < plan->nr_blocks; i++)
-		if (!plan->blocks[i].clone)
-			plan->blocks[nr++] = plan->blocks[i];
-	plan->nr_blocks = nr;
-}
-
-/* What the plan lacks goes behind everything, as it was. */
-static bool add_missing(struct me_plan *plan, const struct mp_cfg *cfg, const uint8_t *movable)
-{
-	uint8_t *has = calloc((size_t)cfg->nr_blocks + 1, 1);
-	struct me_plan_block *bigger =
-		has ? reallocarray(plan->blocks, (size_t)plan->nr_blocks + cfg->nr_blocks + 1,
-				   sizeof(*bigger))
-		    : NULL;
-
-	if (!bigger) {
-		free(has);
-		return false;
-	}
-	plan->blocks = bigger;
-	for (uint32_t i = 0; i < plan->nr_blocks; i++)
-		has[plan->blocks[i].block] = 1;
-	for (uint32_t b = 0; b < cfg->nr_blocks; b++) {
-		const struct mp_block *block = &cfg->blocks[b];
-
-		if (has[b] || block->func == MP_NONE || !movable[block->func] ||
-		    me_block_stays(block))
-			continue;
-		plan->blocks[plan->nr_blocks++] = (struct me_plan_block){
-			.block = b,
-			.zone = ME_ZONE_WARM,
-			.why = ME_WHY_UNSAMPLED,
-			.align_log2 = block->flags & MP_BLOCK_ENTRY ? ENTRY_ALIGN_LOG2 : 0,
-		};
-	}
-	free(has);
-	return true;
-}
-
-static int put_stubs(struct planner *p, const struct me_plan *plan)
-{
-	const struct mp_cfg *cfg = p->in->cfg;
-	uint32_t nr_between;
-	struct between *all = find_between(p, &nr_between);
-	int rc = all ? 0 : -ENOMEM;
-
-	for (uint32_t first = 0, end; !rc && first < plan->nr_blocks; first = end) {
-		const struct me_plan_block *at = &plan->blocks[first];
-
-		for (end = first + 1; end < plan->nr_blocks; end++)
-			if (plan->blocks[end].zone != at->zone ||
-			    cfg->blocks[plan->blocks[end].block].func !=
-				    cfg->blocks[at->block].func)
-				break;
-		if (!put_run(p, &(struct run){at, end - first, all, nr_between}))
-			rc = -ENOMEM;
-	}
-	free(all);
-	return rc;
-}
 
 int me_instrument_plan(struct me_instrument *in, const struct mp_counts *counts,
 		       const uint8_t *movable, struct me_plan *plan,
@@ -614,31 +353,22 @@ int me_instrument_plan(struct me_instrument *in, const struct mp_counts *counts,
 	*report = (struct me_instrument_report){0};
 	in->report = report;
 	memcpy(report->nr_uncounted, in->nr_uncounted, sizeof(report->nr_uncounted));
-	drop_clones(plan);
-	rc = add_missing(plan, in->cfg, movable) ? 0 : -ENOMEM;
+	rc = add_functions(&p, counts, movable);
 	if (!rc)
-		rc = add_functions(&p, counts, movable);
-	if (!rc)
-		rc = put_stubs(&p, plan);
+		rc = me_stubs_put(in->cfg, movable, &p.stubs, plan, &report->nr_inline);
 	if (!rc) {
 		plan->nr_counters = p.table.nr_counters;
+		plan->table_name = MP_EDGE_TABLE_SECTION;
 		rc = mp_edge_table_encode(&p.table, &plan->table, &plan->table_size, err);
 	}
 	if (!rc) {
 		report->nr_funcs = p.table.nr_funcs;
 		report->nr_counters = p.table.nr_counters;
 		report->nr_edges = p.table.nr_edges;
-		free(plan->blocks);
-		plan->blocks = p.out.blocks;
-		plan->nr_blocks = p.out.nr_blocks;
-		plan->stubs = p.out.stubs;
-		plan->nr_stubs = p.out.nr_stubs;
-	} else {
-		me_plan_fini(&p.out);
 	}
 	free(p.table.funcs);
 	free(p.table.blocks);
 	free(p.table.edges);
-	free(p.stubs);
+	me_stubs_fini(&p.stubs);
 	return rc == -ENOMEM ? mp_err_set(err, ENOMEM, "out of memory") : rc;
 }

@@ -9,12 +9,13 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "editor/stub_code.h"
+
 enum {
 	SHORT_JUMP = 2,
 	LONG_JUMP = 5,
 	SHORT_BRANCH = 2,
 	LONG_BRANCH = 6,
-	COUNT = 7, /* inc of a rip-relative word; with lock one more */
 	ENDBR64 = 4,
 };
 
@@ -125,7 +126,9 @@ static void shape(const struct mp_cfg *cfg, struct me_placement *placement, uint
 	if (copy->stub) {
 		copy->endbr64 = placement->stubs[copy->stub - 1].ways != ME_STUB_EDGE &&
 				begins_with_endbr64(cfg, block);
-		copy->body_size = COUNT + placement->atomic + (copy->endbr64 ? ENDBR64 : 0);
+		copy->body_size =
+			me_stub_code_size(&placement->stubs[copy->stub - 1], placement->atomic) +
+			(copy->endbr64 ? ENDBR64 : 0);
 		copy->falls = next_is(cfg, placement, index, block->vaddr);
 		copy->jump = !copy->falls;
 		copy->jump_target = block->vaddr;

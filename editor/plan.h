@@ -24,7 +24,7 @@ enum me_why {
 	ME_WHY_FLOW,	  /* inferred to run */
 	ME_WHY_UNSAMPLED, /* no evidence either way */
 	ME_WHY_TAIL,	  /* a clone: saves a jump to a short way out */
-	ME_WHY_COUNT,	  /* a stub: counts who comes by */
+	ME_WHY_STUB,	  /* notes who comes by */
 };
 
 struct me_plan_block {
@@ -37,7 +37,7 @@ struct me_plan_block {
 	uint8_t clone;	     /* one more copy, that only the block before it falls into */
 	uint8_t run;	     /* this block and what follows it, so many blocks in all, lie in as few
 				 * lines of the plan's line_log2 as they can; 0: wherever */
-	uint8_t stub; /* no copy of @block: counts on a way to it. The plan's stubs, in order,
+	uint8_t stub; /* no copy of @block: stands on a way to it. The plan's stubs, in order,
 				 * say which */
 };
 
@@ -48,11 +48,20 @@ enum me_stub_ways {
 	ME_STUB_EDGE,	 /* from the end of one block */
 };
 
-/* An instruction that counts, and then control goes on to the block (instrument.h). */
+enum me_stub_does {
+	ME_STUB_COUNTS, /* adds 1 to @counter (instrument.h) */
+	ME_STUB_SETS,	/* @reg = @value (number.h) */
+	ME_STUB_ADDS,	/* @reg = @reg_from + @value */
+};
+
+/* One instruction, and then control goes on to the block. */
 struct me_stub {
-	uint32_t counter; /* index */
-	uint32_t from;	  /* of ME_STUB_EDGE: cfg block index */
-	uint8_t ways;	  /* enum me_stub_ways */
+	uint32_t counter;      /* index */
+	uint32_t value;	       /* at most INT32_MAX */
+	uint32_t from;	       /* of ME_STUB_EDGE: cfg block index */
+	uint8_t ways;	       /* enum me_stub_ways */
+	uint8_t does;	       /* enum me_stub_does */
+	uint8_t reg, reg_from; /* as instructions encode them */
 };
 
 /* Blocks in the order of their new addresses: all of ME_ZONE_HOT first, then ME_ZONE_WARM; inside
@@ -67,8 +76,9 @@ struct me_plan {
 	uint32_t nr_stubs;
 	uint32_t nr_counters; /* of 8 bytes */
 	bool atomic;	      /* threads do not lose each other's counts */
-	uint8_t *table;	      /* what the counters count, as edge_table encodes it */
+	uint8_t *table; /* what the stubs tell, as edge_table encodes it, or path_table; or NULL */
 	size_t table_size;
+	const char *table_name;	 /* of its section; not owned */
 	const char *counts_path; /* where a run maps its counters; not owned */
 };
 

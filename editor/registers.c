@@ -9,6 +9,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
+#include "libprof/counts.h"
 #include "libprof/insn.h"
 
 #define BIT(n)	     (1u << (n))

@@ -1,0 +1,22 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * stub_code - the one instruction of a stub.
+ */
+#ifndef ME_STUB_CODE_H
+#define ME_STUB_CODE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "editor/plan.h"
+
+/* Bytes of the instruction. @atomic: of counters. */
+uint32_t me_stub_code_size(const struct me_stub *stub, bool atomic);
+/*
+ * me_stub_code_write - @vaddr: where @out will be; @counters: of the first counter.
+ * Return: 0, -ERANGE out of reach.
+ */
+int me_stub_code_write(const struct me_stub *stub, bool atomic, uint64_t counters, uint64_t vaddr,
+		       uint8_t *out);
+
+#endif
