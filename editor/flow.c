@@ -96,6 +96,12 @@ static void count_degrees(struct me_flow *flow)
 	}
 }
 
+/* May an instruction that changes flags stand before the block? Any instruction, without @flags. */
+static bool is_free(const struct me_flags *flags, uint32_t block)
+{
+	return !flags || !flags->live[block];
+}
+
 static enum me_flow_place place_of(const struct me_flow *flow, const struct mp_cfg *cfg,
 				   const struct me_flags *flags, const struct me_flow_edge *edge)
 {
@@ -110,15 +116,15 @@ static enum me_flow_place place_of(const struct me_flow *flow, const struct mp_c
 	}
 	if (edge->to != outside) {
 		to = &cfg->blocks[flow->first_block + edge->to];
-		at_to = !me_block_stays(to) && !flags->live[flow->first_block + edge->to];
+		at_to = !me_block_stays(to) && is_free(flags, flow->first_block + edge->to);
 	}
 	if (at_to && in[edge->to] == 1)
 		return ME_FLOW_TO;
-	if (at_from && out[edge->from] == 1 && !flags->live[flow->first_block + edge->from])
+	if (at_from && out[edge->from] == 1 && is_free(flags, flow->first_block + edge->from))
 		return ME_FLOW_FROM;
 	if (at_to && !from)
 		return ME_FLOW_OUTSIDE;
-	if (at_from && to && !flags->live[flow->first_block + edge->to] &&
+	if (at_from && to && is_free(flags, flow->first_block + edge->to) &&
 	    from->term != MP_TERM_TABLE && from->term != MP_TERM_UNRESOLVED)
 		return ME_FLOW_BETWEEN;
 	return ME_FLOW_NOWHERE;

@@ -39,6 +39,7 @@ struct me_flow {
 
 /*
  * me_flow_build - of function @func, into @flow, which serves for one after the other.
+ * @flags: NULL: what shall stand on edges leaves the flags alone.
  * @counts: NULL, or none of this function: blocks in loops run more often.
  * Return: 0, -ENOMEM.
  */

@@ -121,9 +121,10 @@ static const struct argp_option argp_options[] = {
 	 1},
 	{"huge-pages", KEY_HUGE_PAGES, NULL, 0,
 	 "Align the new code so that pages of 2 MiB can back it, where the kernel does that", 1},
-	{"instrument", KEY_INSTRUMENT, "edges[,atomic|,plain]", 0,
-	 "Write a version that counts how often each branch goes which way; atomic counters are exact "
-	 "in programs with threads (default: where the file starts some)",
+	{"instrument", KEY_INSTRUMENT, "edges[,atomic|,plain]|pep", 0,
+	 "edges: write a version that counts how often each branch goes which way; atomic counters are "
+	 "exact in programs with threads (default: where the file starts some). pep: write one that "
+	 "keeps in a free register by which way control came, for morphd --registers",
 	 3},
 	{"counts", KEY_COUNTS, "PATH", 0,
 	 "Where it counts: a file that it maps; %p in it is the process's number (default: the "
@@ -211,15 +212,17 @@ static void parse_threads(struct argp_state *state, struct me_optimize_options *
 
 static void parse_instrument(struct argp_state *state, struct me_counting *c, const char *arg)
 {
-	c->edges = true;
-	if (!strcmp(arg, "edges"))
+	c->paths = !strcmp(arg, "pep");
+	c->edges = !c->paths;
+	if (c->paths || !strcmp(arg, "edges"))
 		c->how = ME_COUNT_AUTO;
 	else if (!strcmp(arg, "edges,plain"))
 		c->how = ME_COUNT_PLAIN;
 	else if (!strcmp(arg, "edges,atomic"))
 		c->how = ME_COUNT_ATOMIC;
 	else
-		argp_error(state, "--instrument: '%s' is not edges, edges,plain or edges,atomic",
+		argp_error(state,
+			   "--instrument: '%s' is not edges, edges,plain, edges,atomic or pep",
 			   arg);
 }
 
@@ -255,8 +258,9 @@ static void check_training(struct argp_state *state, struct arguments *a)
 		argp_error(state, "--train needs -o FILE");
 	if (!a->train.command)
 		argp_error(state, "--train: which command? Give it behind --");
-	if (o->db || o->all || o->exact_profile || o->counting.edges || o->counting.path ||
-	    a->in_place || a->restore || a->original || a->patch_list || a->json)
+	if (o->db || o->all || o->exact_profile || o->counting.edges || o->counting.paths ||
+	    o->counting.path || a->in_place || a->restore || a->original || a->patch_list ||
+	    a->json)
 		argp_error(state, "--train takes of the other options only those of the layout, "
 				  "--threads, --report and -o");
 	a->train.output = o->output;
@@ -287,8 +291,8 @@ static void check_usage(struct argp_state *state, struct arguments *a, bool dry_
 	if (a->inplace.backup_dir && !*a->inplace.backup_dir)
 		argp_error(state, "--backup-dir: which directory?");
 	if (o->counting.path && !o->counting.edges)
-		argp_error(state, "--counts needs --instrument");
-	if (o->counting.edges && (a->in_place || a->restore || a->original))
+		argp_error(state, "--counts needs --instrument=edges");
+	if ((o->counting.edges || o->counting.paths) && (a->in_place || a->restore || a->original))
 		argp_error(state, "--instrument needs -o or --dry-run");
 	if (o->exact_profile && o->all)
 		argp_error(state, "--exact-profile needs a profile, which --all and "
@@ -521,8 +525,8 @@ int main(int argc, char **argv)
 		return exit_status(restore(&a));
 	if (a.original)
 		return exit_status(verify(&a));
-	/* Counters stand well enough without a profile. */
-	a.options.all |= a.options.counting.edges && !a.options.db;
+	/* Counters and numbers stand well enough without a profile. */
+	a.options.all |= (a.options.counting.edges || a.options.counting.paths) && !a.options.db;
 	if (!a.options.db && !a.options.all) {
 		rc = mp_store_default_path(a.db, sizeof(a.db), false, &err);
 		if (rc) {

@@ -32,6 +32,7 @@ struct job {
 	struct me_eligible eligible;
 	uint8_t *movable;		  /* per function: eligible, as layout wants it */
 	struct me_instrument *instrument; /* NULL: no counters */
+	struct me_number *number;	  /* NULL: no path numbers */
 	struct mp_counts counts;
 	struct me_plan plan;
 	double stage_start_s, stage_start_cpu_s;
@@ -92,7 +93,8 @@ static int read_file(struct job *job, struct mp_err *err)
 	mp_id_format_build_id(&job->elf->id, job->report->build_id);
 	job->report->relinkable = job->elf->relinkable;
 	job->report->old_size = job->elf->size;
-	rc = mp_cfg_build(job->elf, NULL, &job->cfg, &why);
+	rc = mp_cfg_build(job->elf, &(struct mp_cfg_options){.fine = o->counting.paths}, &job->cfg,
+			  &why);
 	if (!rc)
 		rc = me_eligible_functions(job->cfg, o->nr_threads, &job->eligible, &why);
 	if (rc)
@@ -111,6 +113,11 @@ static int read_file(struct job *job, struct mp_err *err)
 				       &job->instrument, &why);
 		if (rc)
 			return mp_err_set(err, -rc, "%s: %s", job->options->input, why.msg);
+	}
+	if (job->options->counting.paths) {
+		rc = me_number_new(job->cfg, job->movable, job->eligible.detail, &job->number, err);
+		if (rc)
+			return rc;
 	}
 	end_stage(job, ME_STAGE_READ);
 	return 0;
@@ -137,6 +144,26 @@ static int add_counters(struct job *job, struct mp_err *err)
 	job->plan.counts_path = c->path;
 	return me_instrument_plan(job->instrument, job->options->all ? NULL : &job->counts,
 				  job->movable, &job->plan, &job->report->instrumented, err);
+}
+
+/* Numbers cost little, but where nothing is known to run they tell nothing. */
+static void leave_unplanned(struct job *job)
+{
+	uint8_t *planned = calloc(job->cfg->nr_funcs + 1, 1);
+
+	for (uint32_t i = 0; planned && i < job->plan.nr_blocks; i++)
+		planned[job->cfg->blocks[job->plan.blocks[i].block].func] = 1;
+	for (uint32_t f = 0; planned && f < job->cfg->nr_funcs; f++)
+		job->movable[f] &= planned[f];
+	free(planned);
+}
+
+static int add_numbers(struct job *job, struct mp_err *err)
+{
+	if (!job->options->all)
+		leave_unplanned(job);
+	return me_number_plan(job->number, job->options->all ? NULL : &job->counts, job->movable,
+			      &job->plan, &job->report->numbered, err);
 }
 
 static int read_profile(struct job *job, struct mp_err *err)
@@ -238,7 +265,7 @@ static int make_plan(struct job *job, struct mp_err *err)
 		rc = me_layout_build(job->cfg, &job->counts, job->movable, &layout, &job->plan,
 				     err);
 	/* What counts is to count everything, and saves nothing. */
-	if (!rc && !o->counting.edges)
+	if (!rc && !o->counting.edges && !o->counting.paths)
 		rc = weigh_plan(job, err);
 	end_stage(job, ME_STAGE_LAYOUT);
 	return rc;
@@ -431,6 +458,8 @@ int me_optimize(const struct me_optimize_options *options, struct me_optimize_re
 		rc = make_plan(&job, err);
 	if (!rc && options->counting.edges)
 		rc = add_counters(&job, err);
+	if (!rc && options->counting.paths)
+		rc = add_numbers(&job, err);
 	if (!rc)
 		rc = account(&job, err);
 	if (!rc && job.plan.nr_blocks == 0) {
@@ -441,6 +470,8 @@ int me_optimize(const struct me_optimize_options *options, struct me_optimize_re
 	/* Of the profile nothing is left to know but the plan. */
 	me_instrument_free(job.instrument);
 	job.instrument = NULL;
+	me_number_free(job.number);
+	job.number = NULL;
 	mp_counts_fini(&job.counts);
 	mp_profile_free(job.profile);
 	job.profile = NULL;

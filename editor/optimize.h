@@ -14,6 +14,7 @@
 #include "editor/emit.h"
 #include "editor/instrument.h"
 #include "editor/layout.h"
+#include "editor/number.h"
 #include "editor/verify.h"
 #include "libprof/err.h"
 #include "libprof/infer.h"
@@ -39,9 +40,10 @@ enum me_stage {
 	ME_NR_STAGES
 };
 
-/* Counters instead of a faster file: instrument.h. */
+/* A file that tells where it runs, instead of a faster one. */
 struct me_counting {
-	bool edges;
+	bool edges; /* counters: instrument.h */
+	bool paths; /* numbers in a register: number.h */
 	enum {
 		ME_COUNT_AUTO, /* atomic where the file starts threads */
 		ME_COUNT_PLAIN,
@@ -88,6 +90,7 @@ struct me_optimize_report {
 	bool has_prediction;
 	struct mp_counts_stats inference;
 	struct me_instrument_report instrumented;
+	struct me_number_report numbered;
 	bool atomic; /* the counters are */
 	struct me_verify_report verified;
 	struct me_emitted emitted;   /* counts only: its image is gone */

@@ -154,6 +154,19 @@ static void text_counting(FILE *out, const struct me_optimize_options *options,
 	fprintf(out, "\n  counted in %s\n", options->counting.path);
 }
 
+static void text_numbers(FILE *out, const struct me_optimize_options *options,
+			 const struct me_number_report *n)
+{
+	fprintf(out,
+		"  paths      %" PRIu32 " functions, %" PRIu32 " of %" PRIu32
+		" places where ways meet told by %" PRIu32 " stubs (%" PRIu32 " fallen through)",
+		n->nr_funcs, n->nr_told, n->nr_merges, n->nr_stubs, n->nr_inline);
+	if (n->merges > 0 && n->insns > 0 && !options->all)
+		fprintf(out, "; by the profile %.1f %% of arrivals, for %.2f %% more instructions",
+			100 * n->told / n->merges, 100 * n->stubs / n->insns);
+	fprintf(out, "\n");
+}
+
 static void text_evidence(FILE *out, const struct me_optimize_report *r)
 {
 	const char *of = r->samples ? "them" : "the transfers";
@@ -227,6 +240,8 @@ void me_report_text(FILE *out, const struct me_optimize_options *options,
 		text_code(out, r);
 		if (options->counting.edges)
 			text_counting(out, options, r);
+		if (options->counting.paths)
+			text_numbers(out, options, &r->numbered);
 		text_debug(out, &r->emitted.debug);
 	}
 	fprintf(out, "  cost       %.3f s of processors (", total_s(r->stage_cpu_s));
@@ -327,6 +342,21 @@ static json_t *json_counting(const struct me_optimize_options *options,
 			 mp_json_string(options->counting.path));
 }
 
+static json_t *json_numbers(const struct me_optimize_options *options,
+			    const struct me_number_report *n)
+{
+	json_t *json = json_pack("{s:I, s:I, s:I, s:I, s:I}", "functions", (json_int_t)n->nr_funcs,
+				 "merges", (json_int_t)n->nr_merges, "merges_told",
+				 (json_int_t)n->nr_told, "stubs", (json_int_t)n->nr_stubs,
+				 "fallen_through", (json_int_t)n->nr_inline);
+
+	if (json && n->merges > 0 && n->insns > 0 && !options->all) {
+		json_object_set_new(json, "share_told", json_real(n->told / n->merges));
+		json_object_set_new(json, "more_instructions", json_real(n->stubs / n->insns));
+	}
+	return json;
+}
+
 static json_t *json_debug(const struct me_debug_report *d)
 {
 	return json_pack("{s:b, s:b, s:I, s:I, s:I, s:I, s:I}", "present", d->present,
@@ -402,6 +432,8 @@ int me_report_json(FILE *out, const struct me_optimize_options *options,
 		json_object_set_new(root, "debug", json_debug(&r->emitted.debug));
 	if (options->counting.edges)
 		json_object_set_new(root, "counting", json_counting(options, r));
+	if (options->counting.paths)
+		json_object_set_new(root, "paths", json_numbers(options, &r->numbered));
 	json_object_set_new(root, "evidence", json_string(evidence_name(r)));
 	json_object_set_new(root, "cpu_seconds", json_seconds(r->stage_cpu_s));
 	json_object_set_new(root, "growth", json_growth(&r->emitted));

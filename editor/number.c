@@ -1,0 +1,591 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * number - numbers the ways through one function after the other. Where its stubs stand, stubs
+ * knows; what is free, registers. Called by optimize.
+ */
+#include "editor/number.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "editor/eligible.h"
+#include "editor/flow.h"
+#include "editor/linger.h"
+#include "editor/registers.h"
+#include "editor/stubs.h"
+#include "libprof/insn.h"
+#include "libprof/path_table.h"
+
+/* More ways to a block are not told apart: paths start anew there. */
+#define MAX_WAYS (1u << 30)
+
+struct vertex {
+	double weight;
+	uint32_t first_in, nr_in;   /* numbering.in */
+	uint32_t first_out, nr_out; /* flow.edges; but for the one from outside */
+	uint32_t ways;		    /* to it; 0: not known yet */
+	uint32_t shift;
+	uint8_t reg; /* MP_NO_REGISTER: none, or none needed */
+	uint8_t colour;
+	bool starts;
+	bool calls;  /* at its end */
+	bool needed; /* the number at its end tells something */
+};
+
+struct edge {
+	uint32_t value;
+	bool carries;
+};
+
+struct me_number {
+	const struct mp_cfg *cfg;
+	struct me_registers registers;
+	struct me_flow flow; /* of the function at hand */
+	struct vertex *vertices;
+	struct edge *edges; /* of the flow */
+	uint32_t *in;	    /* edges by where they lead, the one that adds nothing first */
+	uint32_t *order;    /* vertices, those behind before those that lead to them */
+	uint32_t *stack;
+	uint32_t room_vertices, room_edges;
+	struct me_stubs stubs;
+	struct mp_path_table table;
+	uint32_t room_blocks, room_table_edges;
+	struct me_number_report *report;
+	uint32_t nr_unnumbered[ME_NR_UNNUMBERED];
+};
+
+static const char *const unnumbered_names[ME_NR_UNNUMBERED] = {
+	[ME_UNNUMBERED_LINGERS] = "not numbered: control may stay in its old code",
+};
+
+/* @*array of @*room elements has room for @wanted. */
+static bool grow(void *array, uint32_t *room, uint64_t wanted, size_t size)
+{
+	void **at = array, *bigger;
+	uint64_t more = wanted + wanted / 2 + 16;
+
+	if (wanted <= *room)
+		return true;
+	if (more > UINT32_MAX || !(bigger = reallocarray(*at, more, size)))
+		return false;
+	*at = bigger;
+	*room = (uint32_t)more;
+	return true;
+}
+
+int me_number_new(const struct mp_cfg *cfg, uint8_t *movable, const char **detail,
+		  struct me_number **out, struct mp_err *err)
+{
+	struct me_number *n = calloc(1, sizeof(*n));
+	int rc;
+
+	*out = n;
+	if (!n)
+		return mp_err_set(err, ENOMEM, "out of memory");
+	n->cfg = cfg;
+	for (uint32_t f = 0; f < cfg->nr_funcs; f++) {
+		enum me_unnumbered why = ME_NUMBERED;
+
+		if (!movable[f])
+			continue;
+		if (me_lingers(cfg, f)) {
+			why = ME_UNNUMBERED_LINGERS;
+			movable[f] = 0;
+			detail[f] = unnumbered_names[why];
+		}
+		n->nr_unnumbered[why]++;
+	}
+	rc = me_registers_find(cfg, movable, &n->registers, err);
+	if (rc) {
+		me_number_free(n);
+		*out = NULL;
+	}
+	return rc;
+}
+
+void me_number_free(struct me_number *n)
+{
+	if (!n)
+		return;
+	me_registers_fini(&n->registers);
+	me_flow_fini(&n->flow);
+	me_stubs_fini(&n->stubs);
+	free(n->vertices);
+	free(n->edges);
+	free(n->in);
+	free(n->order);
+	free(n->stack);
+	free(n->table.funcs);
+	free(n->table.blocks);
+	free(n->table.edges);
+	free(n);
+}
+
+/* ---- the function at hand ------------------------------------------------------------------ */
+
+static const struct mp_block *block_of(const struct me_number *n, uint32_t v)
+{
+	return &n->cfg->blocks[n->flow.first_block + v];
+}
+
+static bool ends_with_call(const struct mp_cfg *cfg, const struct mp_block *block)
+{
+	const uint8_t *bytes = mp_elf_bytes(cfg->elf, block->vaddr, block->size);
+	struct mp_insn insn = {0};
+
+	if (block->term != MP_TERM_FALL && block->term != MP_TERM_NORETURN)
+		return false;
+	for (uint32_t off = 0; bytes && off < block->size; off += insn.len)
+		if (mp_insn_decode(bytes + off, block->size - off, block->vaddr + off, &insn))
+			return true;
+	return !bytes || insn.kind == MP_INSN_CALL || insn.kind == MP_INSN_ICALL;
+}
+
+static bool reserve(struct me_number *n)
+{
+	uint32_t vertices = n->flow.nr_blocks + 1, edges = n->flow.nr_edges + 1;
+
+	if (vertices > n->room_vertices) {
+		struct vertex *more = reallocarray(n->vertices, vertices, sizeof(*more));
+		uint32_t *order, *stack;
+
+		n->vertices = more ? more : n->vertices;
+		order = reallocarray(n->order, vertices, sizeof(*order));
+		n->order = order ? order : n->order;
+		stack = reallocarray(n->stack, 2 * (size_t)vertices, sizeof(*stack));
+		n->stack = stack ? stack : n->stack;
+		if (!more || !order || !stack)
+			return false;
+		n->room_vertices = vertices;
+	}
+	if (edges > n->room_edges) {
+		struct edge *more = reallocarray(n->edges, edges, sizeof(*more));
+		uint32_t *in = reallocarray(n->in, edges, sizeof(*in));
+
+		n->edges = more ? more : n->edges;
+		n->in = in ? in : n->in;
+		if (!more || !in)
+			return false;
+		n->room_edges = edges;
+	}
+	return true;
+}
+
+static int compare_in(const void *a, const void *b, void *edges)
+{
+	const struct me_flow_edge *x = (const struct me_flow_edge *)edges + *(const uint32_t *)a;
+	const struct me_flow_edge *y = (const struct me_flow_edge *)edges + *(const uint32_t *)b;
+
+	if (x->to != y->to)
+		return x->to < y->to ? -1 : 1;
+	/* An edge on which nothing can stand must add nothing. */
+	if (!x->place != !y->place)
+		return x->place ? 1 : -1;
+	if (x->weight != y->weight)
+		return x->weight < y->weight ? 1 : -1;
+	return *(const uint32_t *)a < *(const uint32_t *)b ? -1 : 1;
+}
+
+static void link_edges(struct me_number *n)
+{
+	const struct me_flow *flow = &n->flow;
+	const uint32_t outside = flow->nr_blocks;
+
+	memset(n->vertices, 0, ((size_t)outside + 1) * sizeof(*n->vertices));
+	for (uint32_t e = 0; e < flow->nr_edges; e++) {
+		const struct me_flow_edge *edge = &flow->edges[e];
+		struct vertex *from = &n->vertices[edge->from], *to = &n->vertices[edge->to];
+
+		n->in[e] = e;
+		n->edges[e] = (struct edge){0};
+		if (edge->from != outside && !from->nr_out++)
+			from->first_out = e;
+		if (edge->to != outside) {
+			to->nr_in++;
+			to->weight += edge->weight;
+		}
+	}
+	qsort_r(n->in, flow->nr_edges, sizeof(*n->in), compare_in, flow->edges);
+	for (uint32_t v = 0, at = 0; v < outside; v++) {
+		n->vertices[v].first_in = at;
+		at += n->vertices[v].nr_in;
+	}
+}
+
+/* The register that is free in most of what runs first; then, for the rest, the next. */
+static void choose_registers(struct me_number *n)
+{
+	double weight[MP_NR_REGISTERS] = {0};
+	const uint16_t *is_free = &n->registers.free[n->flow.first_block];
+	uint32_t nr = n->flow.nr_blocks;
+
+	for (uint32_t v = 0; v < nr; v++) {
+		n->vertices[v].reg = MP_NO_REGISTER;
+		n->vertices[v].calls = ends_with_call(n->cfg, block_of(n, v));
+		for (uint8_t r = 0; r < MP_NR_REGISTERS; r++)
+			if (is_free[v] >> r & 1)
+				weight[r] += n->vertices[v].weight + 1e-3;
+	}
+	for (;;) {
+		uint8_t best = 0;
+
+		for (uint8_t r = 1; r < MP_NR_REGISTERS; r++)
+			if (weight[r] > weight[best])
+				best = r;
+		if (weight[best] == 0)
+			return;
+		weight[best] = 0;
+		for (uint32_t v = 0; v < nr; v++)
+			if (n->vertices[v].reg == MP_NO_REGISTER && is_free[v] >> best & 1 &&
+			    !me_block_stays(block_of(n, v)))
+				n->vertices[v].reg = best;
+	}
+}
+
+/* Does the number at the end of a block reach where the edge leads? */
+static bool may_carry(const struct me_number *n, const struct me_flow_edge *edge)
+{
+	const struct vertex *from = &n->vertices[edge->from];
+
+	if (edge->from == n->flow.nr_blocks || edge->to == n->flow.nr_blocks ||
+	    from->reg == MP_NO_REGISTER || n->vertices[edge->to].reg == MP_NO_REGISTER)
+		return false;
+	return !from->calls || ME_REGISTERS_CALLEE_SAVED >> from->reg & 1;
+}
+
+enum {
+	WHITE,
+	GREY,
+	BLACK
+};
+
+/* Depth first from @root: whose edge closes a circle starts anew; @*nr vertices are in order. */
+static void visit(struct me_number *n, uint32_t root, uint32_t *nr)
+{
+	uint32_t *stack = n->stack, depth = 0;
+
+	if (n->vertices[root].colour != WHITE)
+		return;
+	n->vertices[root].colour = GREY;
+	stack[depth++] = root;
+	stack[depth++] = 0;
+	while (depth) {
+		uint32_t v = stack[depth - 2], k = stack[depth - 1]++;
+		struct vertex *at = &n->vertices[v];
+		const struct me_flow_edge *edge = &n->flow.edges[at->first_out + k];
+
+		if (k == at->nr_out) {
+			at->colour = BLACK;
+			n->order[(*nr)++] = v;
+			depth -= 2;
+			continue;
+		}
+		if (edge->to == n->flow.nr_blocks)
+			continue;
+		if (n->vertices[edge->to].colour == GREY) {
+			at->starts = true;
+		} else if (n->vertices[edge->to].colour == WHITE) {
+			n->vertices[edge->to].colour = GREY;
+			stack[depth++] = edge->to;
+			stack[depth++] = 0;
+		}
+	}
+}
+
+/* May an instruction stand on the edge alone? */
+static bool has_place(const struct me_number *n, const struct me_flow_edge *edge)
+{
+	const struct mp_block *from;
+
+	if (edge->place == ME_FLOW_OUTSIDE || edge->place == ME_FLOW_BETWEEN)
+		return true;
+	if (edge->place != ME_FLOW_FROM)
+		return false;
+	from = block_of(n, edge->from);
+	return from->term != MP_TERM_TABLE && from->term != MP_TERM_UNRESOLVED;
+}
+
+/* Is the number at @from, whatever it is, the one at @to, with nothing to do? */
+static bool passes(const struct me_number *n, const struct me_flow_edge *edge)
+{
+	return may_carry(n, edge) && n->vertices[edge->from].reg == n->vertices[edge->to].reg;
+}
+
+/* Can every way to @v be given its number? The first edge adds nothing. */
+static bool can_meet(const struct me_number *n, uint32_t v)
+{
+	const struct vertex *at = &n->vertices[v];
+
+	for (uint32_t k = 0; k < at->nr_in; k++) {
+		const struct me_flow_edge *edge = &n->flow.edges[n->in[at->first_in + k]];
+
+		if (!has_place(n, edge) && (k > 0 || !passes(n, edge)))
+			return false;
+	}
+	return true;
+}
+
+/* Where a loop's turn ends this may be asked before they are counted. */
+static uint32_t ways_to(const struct vertex *at)
+{
+	return at->starts ? 1 : at->ways;
+}
+
+/* In an order in which whoever leads to a block comes before it, where paths do not start. */
+static void count_ways(struct me_number *n, uint32_t v)
+{
+	struct vertex *at = &n->vertices[v];
+	uint64_t ways = 0;
+
+	if (at->reg == MP_NO_REGISTER || !at->nr_in ||
+	    (at->nr_in > 1 && !at->starts && !can_meet(n, v)))
+		at->starts = true;
+	for (uint32_t k = 0; k < at->nr_in && !at->starts; k++) {
+		uint32_t e = n->in[at->first_in + k];
+
+		n->edges[e] = (struct edge){(uint32_t)ways, may_carry(n, &n->flow.edges[e])};
+		ways += n->edges[e].carries ? ways_to(&n->vertices[n->flow.edges[e].from]) : 1;
+		if (ways > MAX_WAYS)
+			at->starts = true;
+	}
+	/* Nobody's number comes here: it may as well start. */
+	if (at->nr_in == 1 && !n->edges[n->in[at->first_in]].carries)
+		at->starts = true;
+	if (at->starts) {
+		for (uint32_t k = 0; k < at->nr_in; k++)
+			n->edges[n->in[at->first_in + k]] = (struct edge){0};
+		ways = 1;
+	}
+	at->ways = (uint32_t)ways;
+}
+
+/* A number that tells nothing, here or further on, is not kept. */
+static void drop_needless(struct me_number *n, uint32_t v)
+{
+	struct vertex *at = &n->vertices[v];
+
+	for (uint32_t e = at->first_out; e < at->first_out + at->nr_out; e++) {
+		const struct vertex *to = &n->vertices[n->flow.edges[e].to];
+
+		at->needed |= n->edges[e].carries && (to->nr_in > 1 || to->needed);
+	}
+	if (at->needed || at->ways > 1)
+		return;
+	at->starts = true;
+	at->reg = MP_NO_REGISTER;
+	for (uint32_t k = 0; k < at->nr_in; k++)
+		n->edges[n->in[at->first_in + k]] = (struct edge){0};
+}
+
+static void number_ways(struct me_number *n)
+{
+	const struct me_flow *flow = &n->flow;
+	uint32_t nr = 0;
+
+	link_edges(n);
+	choose_registers(n);
+	for (uint32_t e = 0; e < flow->nr_edges; e++)
+		if (flow->edges[e].from == flow->nr_blocks && flow->edges[e].to != flow->nr_blocks)
+			visit(n, flow->edges[e].to, &nr);
+	for (uint32_t v = 0; v < flow->nr_blocks; v++)
+		visit(n, v, &nr);
+	for (uint32_t i = nr; i-- > 0;)
+		count_ways(n, n->order[i]);
+	for (uint32_t i = 0; i < nr; i++)
+		drop_needless(n, n->order[i]);
+}
+
+/* ---- stubs --------------------------------------------------------------------------------- */
+
+/* The instruction on all ways to a block. */
+struct before {
+	struct me_stub stub;
+	bool any;
+};
+
+/* What brings the number over edge @e; false: nothing has to. */
+static bool bring(const struct me_number *n, uint32_t e, struct me_stub *stub)
+{
+	const struct me_flow_edge *edge = &n->flow.edges[e];
+	const struct vertex *from = &n->vertices[edge->from], *to = &n->vertices[edge->to];
+
+	*stub = (struct me_stub){.does = ME_STUB_SETS, .value = n->edges[e].value, .reg = to->reg};
+	if (!n->edges[e].carries)
+		return true;
+	stub->does = ME_STUB_ADDS;
+	stub->reg_from = from->reg;
+	return from->reg != to->reg || stub->value;
+}
+
+static bool add_stub(struct me_number *n, uint32_t block, const struct me_stub *stub, double runs)
+{
+	n->report->nr_stubs++;
+	n->report->stubs += runs;
+	return me_stubs_add(&n->stubs, (struct me_stub_to){block, *stub});
+}
+
+/* The edge that alone leads on from @v, and to a block where ways meet, in the same register. */
+static uint32_t only_way(const struct me_number *n, uint32_t v)
+{
+	const struct vertex *at = &n->vertices[v];
+	uint32_t e = at->first_out;
+
+	if (at->nr_out != 1 || !n->edges[e].carries || n->flow.edges[e].place != ME_FLOW_FROM ||
+	    n->vertices[n->flow.edges[e].to].nr_in < 2 || !passes(n, &n->flow.edges[e]))
+		return MP_NONE;
+	return e;
+}
+
+/* Before @v: where a path starts, where its one edge brings the register, and what its one way on
+ * adds: the number is then larger in @v already. */
+static bool add_before(struct me_number *n, uint32_t v)
+{
+	struct vertex *at = &n->vertices[v];
+	uint32_t way = only_way(n, v);
+	struct before b = {{.does = ME_STUB_ADDS, .reg = at->reg, .reg_from = at->reg}, false};
+
+	if (at->reg == MP_NO_REGISTER)
+		return true;
+	if (at->starts)
+		b = (struct before){{.does = ME_STUB_SETS, .reg = at->reg}, true};
+	else if (at->nr_in == 1)
+		b.any = bring(n, n->in[at->first_in], &b.stub);
+	if (way != MP_NONE && n->edges[way].value) {
+		at->shift = n->edges[way].value;
+		b.stub.value += at->shift;
+		b.any = true;
+	}
+	b.stub.ways = ME_STUB_ALL;
+	return !b.any || add_stub(n, n->flow.first_block + v, &b.stub, at->weight);
+}
+
+/* Where ways meet, on each of them. */
+static bool add_between(struct me_number *n, uint32_t v)
+{
+	const struct vertex *at = &n->vertices[v];
+
+	for (uint32_t k = 0; k < at->nr_in && !at->starts && at->nr_in > 1; k++) {
+		uint32_t e = n->in[at->first_in + k];
+		const struct me_flow_edge *edge = &n->flow.edges[e];
+		struct me_stub stub;
+
+		if (!bring(n, e, &stub) ||
+		    (edge->from != n->flow.nr_blocks && only_way(n, edge->from) == e))
+			continue;
+		stub.ways = edge->place == ME_FLOW_OUTSIDE ? ME_STUB_OUTSIDE : ME_STUB_EDGE;
+		stub.from = n->flow.first_block + edge->from;
+		if (!add_stub(n, n->flow.first_block + v, &stub, edge->weight))
+			return false;
+	}
+	return true;
+}
+
+/* ---- the table ----------------------------------------------------------------------------- */
+
+static void sum_up(struct me_number *n)
+{
+	struct me_number_report *r = n->report;
+
+	for (uint32_t v = 0; v < n->flow.nr_blocks; v++) {
+		const struct vertex *at = &n->vertices[v];
+
+		r->insns += at->weight * block_of(n, v)->nr_insns;
+		if (at->nr_in < 2)
+			continue;
+		r->nr_merges++;
+		r->merges += at->weight;
+		if (at->starts)
+			continue;
+		r->nr_told++;
+		r->told += at->weight;
+	}
+}
+
+static bool add_to_table(struct me_number *n)
+{
+	struct mp_path_table *t = &n->table;
+	const struct me_flow *flow = &n->flow;
+	uint32_t first = t->nr_blocks, first_edge = t->nr_edges;
+
+	if (!grow(&t->blocks, &n->room_blocks, (uint64_t)first + flow->nr_blocks,
+		  sizeof(*t->blocks)) ||
+	    !grow(&t->edges, &n->room_table_edges, (uint64_t)first_edge + flow->nr_edges,
+		  sizeof(*t->edges)))
+		return false;
+	for (uint32_t v = 0; v < flow->nr_blocks; v++) {
+		const struct mp_block *block = block_of(n, v);
+		const struct vertex *at = &n->vertices[v];
+
+		t->blocks[t->nr_blocks++] = (struct mp_path_block){
+			.vaddr = block->vaddr,
+			.size = block->size,
+			.term_off = block->size - block->term_len,
+			.reg = at->reg,
+			.starts = at->starts,
+			.shift = at->shift,
+		};
+		for (uint32_t k = 0; k < at->nr_in; k++) {
+			uint32_t e = n->in[at->first_in + k];
+			const struct me_flow_edge *edge = &flow->edges[e];
+
+			t->edges[t->nr_edges++] = (struct mp_path_edge){
+				.from = edge->from == flow->nr_blocks ? MP_NONE
+								      : first + edge->from,
+				.to = first + v,
+				.kind = edge->kind,
+				.carries = n->edges[e].carries,
+				.value = n->edges[e].value,
+			};
+		}
+	}
+	t->funcs[t->nr_funcs++] =
+		(struct mp_path_func){first, flow->nr_blocks, first_edge, t->nr_edges - first_edge};
+	return true;
+}
+
+static bool add_function(struct me_number *n)
+{
+	number_ways(n);
+	for (uint32_t v = 0; v < n->flow.nr_blocks; v++)
+		if (!add_before(n, v) || !add_between(n, v))
+			return false;
+	sum_up(n);
+	return add_to_table(n);
+}
+
+static int add_functions(struct me_number *n, const struct mp_counts *counts,
+			 const uint8_t *movable)
+{
+	const struct mp_cfg *cfg = n->cfg;
+
+	n->table.funcs = malloc(((size_t)cfg->nr_funcs + 1) * sizeof(*n->table.funcs));
+	if (!n->table.funcs)
+		return -ENOMEM;
+	for (uint32_t f = 0; f < cfg->nr_funcs; f++) {
+		if (!movable[f] || !cfg->funcs[f].nr_blocks)
+			continue;
+		if (me_flow_build(cfg, NULL, counts, f, &n->flow) || !reserve(n) ||
+		    !add_function(n))
+			return -ENOMEM;
+	}
+	return 0;
+}
+
+int me_number_plan(struct me_number *n, const struct mp_counts *counts, const uint8_t *movable,
+		   struct me_plan *plan, struct me_number_report *report, struct mp_err *err)
+{
+	int rc;
+
+	*report = (struct me_number_report){0};
+	memcpy(report->nr_unnumbered, n->nr_unnumbered, sizeof(report->nr_unnumbered));
+	n->report = report;
+	rc = add_functions(n, counts, movable);
+	report->nr_funcs = n->table.nr_funcs;
+	if (!rc)
+		rc = me_stubs_put(n->cfg, movable, &n->stubs, plan, &report->nr_inline);
+	if (rc)
+		return mp_err_set(err, ENOMEM, "out of memory");
+	plan->table_name = MP_PATH_TABLE_SECTION;
+	return mp_path_table_encode(&n->table, &plan->table, &plan->table_size, err);
+}

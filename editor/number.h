@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * number - which numbers a copy keeps in a register, so that whoever interrupts it can tell by which
+ * way control came.
+ *
+ * The numbers of PEP (CGO 2005, sections 3.2 to 3.4) serve at a path's end; read at any instruction
+ * they must tell the ways *to* a block apart. So the ways from a start are numbered: where ways
+ * meet, those by the k-th edge have the numbers behind those of the edges before it. The likeliest
+ * edge comes first: it adds nothing. A path starts where a function is entered, at the branch that
+ * ends a loop's turn, behind a call, and where no register is free.
+ */
+#ifndef ME_NUMBER_H
+#define ME_NUMBER_H
+
+#include <stdint.h>
+
+#include "editor/plan.h"
+#include "libprof/cfg.h"
+#include "libprof/counts.h"
+#include "libprof/err.h"
+
+enum me_unnumbered {
+	ME_NUMBERED,
+	ME_UNNUMBERED_LINGERS, /* control may stay in its old code */
+	ME_NR_UNNUMBERED
+};
+
+struct me_number_report {
+	uint32_t nr_funcs; /* with stubs or without */
+	uint32_t nr_unnumbered[ME_NR_UNNUMBERED];
+	uint32_t nr_stubs;
+	uint32_t nr_inline;	     /* of these: control falls through; others cost a jump more */
+	uint32_t nr_merges, nr_told; /* where ways meet; where their number tells which was taken */
+	double merges, told;	     /* the same by the profile: arrivals */
+	double stubs, insns;	     /* stubs and instructions that run, by the profile */
+};
+
+struct me_number;
+
+/*
+ * me_number_new - which of the functions with @movable[func] can be numbered; of the others it is
+ * cleared, and @detail[func] says why. @cfg has fine blocks.
+ * Return: 0, -ENOMEM. Ownership: me_number_free(), which takes NULL.
+ */
+int me_number_new(const struct mp_cfg *cfg, uint8_t *movable, const char **detail,
+		  struct me_number **out, struct mp_err *err);
+/*
+ * me_number_plan - puts the stubs into @plan, and what it lacks of the functions with @movable; and
+ * what the numbers mean into its table. @counts: as me_instrument_plan() takes them.
+ * Return: 0, -ENOMEM.
+ */
+int me_number_plan(struct me_number *number, const struct mp_counts *counts, const uint8_t *movable,
+		   struct me_plan *plan, struct me_number_report *report, struct mp_err *err);
+void me_number_free(struct me_number *number);
+
+#endif
