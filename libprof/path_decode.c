@@ -66,8 +66,8 @@ int mp_path_decode(const struct mp_path_table *table, uint32_t block, uint64_t r
 		uint32_t e = edge_find(table, at, number);
 		const struct mp_path_edge *edge = &table->edges[e == MP_NONE ? 0 : e];
 
-		/* A circle of edges that carry is in no table that was read. */
-		if (e == MP_NONE || out->nr_edges >= table->nr_blocks)
+		/* A table may be anybody's, and is to cost a sample only so much. */
+		if (e == MP_NONE || out->nr_edges >= MP_PATH_MAX_EDGES)
 			return -EINVAL;
 		if (out->nr_edges == out->room && path_grow(out))
 			return -ENOMEM;

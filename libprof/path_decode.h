@@ -10,6 +10,9 @@
 
 #include "libprof/path_table.h"
 
+/* Longer paths are none: between two calls, and without a loop's back edge. */
+#define MP_PATH_MAX_EDGES 1024
+
 /* Starts as zeros, may be used again and again. Ownership: mp_path_fini(). */
 struct mp_path {
 	uint32_t *edges; /* of the table, in the order control took them; the last leads to @block */

@@ -467,14 +467,16 @@ static void index_fill(struct mp_path_table *table)
 		table->blocks);
 }
 
-static int decode(const char *path, const uint8_t *bytes, size_t size, struct mp_path_table **out,
-		  struct mp_err *err)
+int mp_path_table_decode(const char *path, const void *data, size_t size,
+			 struct mp_path_table **out, struct mp_err *err)
 {
+	const uint8_t *bytes = data;
 	struct mp_varint_reader r = {.p = bytes};
 	struct mp_path_table *table = NULL;
 	uint64_t sum, version, end = 0;
 	int ret;
 
+	*out = NULL;
 	if (size < CHECKSUM_SIZE)
 		goto err_damaged;
 	r.end = bytes + size - CHECKSUM_SIZE;
@@ -534,7 +536,7 @@ int mp_path_table_read(const struct mp_elf *elf, struct mp_path_table **out, str
 		return mp_err_set(err, EINVAL, "%s: opened for its id alone", elf->path);
 	if (sec->type == SHT_NOBITS)
 		return mp_err_set(err, EBADMSG, "%s: damaged path table", elf->path);
-	return decode(elf->path, elf->data + sec->off, sec->size, out, err);
+	return mp_path_table_decode(elf->path, elf->data + sec->off, sec->size, out, err);
 }
 
 void mp_path_table_free(struct mp_path_table *table)

@@ -94,6 +94,9 @@ uint64_t mp_path_table_hash(const void *bytes, size_t size);
  * mp_path_table_free(*@out), which takes NULL.
  */
 int mp_path_table_read(const struct mp_elf *elf, struct mp_path_table **out, struct mp_err *err);
+/* The same of the section's bytes, wherever they are; @path is for messages. */
+int mp_path_table_decode(const char *path, const void *bytes, size_t size,
+			 struct mp_path_table **out, struct mp_err *err);
 void mp_path_table_free(struct mp_path_table *table);
 
 /* The block of a table that was read that holds @vaddr of the original, or MP_NONE. O(log n). */

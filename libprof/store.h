@@ -135,12 +135,27 @@ enum mp_lost {
 };
 const char *mp_lost_name(enum mp_lost why);
 
+/*
+ * What became of samples that came with registers, in modules that number their paths. Each of
+ * them is among the attributed as well.
+ */
+enum mp_path_fate {
+	MP_PATH_DECODED,     /* counted by mp_store_add_paths() */
+	MP_PATH_UNDECODABLE, /* no path has the number that was in the register */
+	MP_PATH_STUB,	     /* in added code, between two blocks */
+	MP_PATH_OUTSIDE,     /* in code without numbers */
+	MP_PATH_NO_MEMORY,
+	MP_NR_PATH_FATES
+};
+const char *mp_path_fate_name(enum mp_path_fate fate);
+
 /* emitted = attributed + sum(unattributed) + sum(lost), always. */
 struct mp_ledger {
 	uint64_t emitted;
 	uint64_t attributed; /* kernel samples included */
 	uint64_t unattributed[MP_NR_UNATTR];
 	uint64_t lost[MP_NR_LOST];
+	uint64_t paths[MP_NR_PATH_FATES]; /* beside the sum */
 };
 
 /* Where a program's time goes: Table 3 of the paper. */

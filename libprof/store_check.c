@@ -1,14 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
  * store_check - whether the whole database is sound: the file, every chunk of counts and of edges,
- * and that the stored counts are exactly the samples the ledgers call attributed (edges are
- * evidence beside the samples, and in no ledger). Called by tests and by status.
+ * every path, and that the stored counts are exactly the samples the ledgers call attributed, and
+ * the paths those they call decoded (edges are evidence beside the samples, and in no ledger).
+ * Called by tests and by status.
  */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "libprof/store_paths.h"
 #include "libprof/store_series.h"
 
 static int check_file(struct mp_store *store, struct mp_err *err)
@@ -124,22 +126,25 @@ static int check_strays(struct mp_store *store, struct mp_err *err)
 	return nr ? mp_store_damaged(store, "counts of no day", err) : 0;
 }
 
-static int sum_ledgers(struct mp_store *store, uint64_t *total, struct mp_err *err)
+static int sum_ledgers(struct mp_store *store, uint64_t *total, uint64_t *decoded,
+		       struct mp_err *err)
 {
 	struct mp_session *sessions = NULL;
 	size_t nr = 0;
 	int r = mp_store_list_sessions(store, &sessions, &nr, err);
 
-	*total = 0;
-	for (size_t i = 0; i < nr && !r; i++)
+	*total = *decoded = 0;
+	for (size_t i = 0; i < nr && !r; i++) {
 		*total += sessions[i].ledger.attributed;
+		*decoded += sessions[i].ledger.paths[MP_PATH_DECODED];
+	}
 	free(sessions);
 	return r;
 }
 
 int mp_store_check(struct mp_store *store, struct mp_err *err)
 {
-	uint64_t counted = 0, attributed = 0, transfers = 0;
+	uint64_t counted = 0, attributed = 0, transfers = 0, paths = 0, decoded = 0;
 	bool began;
 	int r = mp_store_enter(store, &began, err);
 
@@ -153,11 +158,17 @@ int mp_store_check(struct mp_store *store, struct mp_err *err)
 	if (!r)
 		r = sum_series(store, &mp_series_edges, edges_sql, &transfers, err);
 	if (!r)
-		r = sum_ledgers(store, &attributed, err);
+		r = mp_store_check_paths(store, &paths, err);
+	if (!r)
+		r = sum_ledgers(store, &attributed, &decoded, err);
 	if (!r && counted != attributed)
 		r = mp_err_set(err, EBADMSG,
 			       "%s: damaged: %llu samples are stored, the ledgers say %llu",
 			       store->path, (unsigned long long)counted,
 			       (unsigned long long)attributed);
+	if (!r && paths != decoded)
+		r = mp_err_set(err, EBADMSG,
+			       "%s: damaged: %llu samples have paths, the ledgers say %llu",
+			       store->path, (unsigned long long)paths, (unsigned long long)decoded);
 	return mp_store_leave(store, began, r, err);
 }

@@ -25,8 +25,15 @@ static const char *const lost_names[MP_NR_LOST] = {
 	[MP_LOST_NO_MEMORY] = "no-memory",
 };
 
+static const char *const path_fate_names[MP_NR_PATH_FATES] = {
+	[MP_PATH_DECODED] = "decoded",	   [MP_PATH_UNDECODABLE] = "undecodable",
+	[MP_PATH_STUB] = "stub",	   [MP_PATH_OUTSIDE] = "outside",
+	[MP_PATH_NO_MEMORY] = "no-memory",
+};
+
 #define UNATTRIBUTED "unattributed:"
 #define LOST	     "lost:"
+#define PATHS	     "paths:"
 
 const char *mp_unattributed_name(enum mp_unattributed why)
 {
@@ -36,6 +43,11 @@ const char *mp_unattributed_name(enum mp_unattributed why)
 const char *mp_lost_name(enum mp_lost why)
 {
 	return (unsigned int)why < MP_NR_LOST ? lost_names[why] : "?";
+}
+
+const char *mp_path_fate_name(enum mp_path_fate fate)
+{
+	return (unsigned int)fate < MP_NR_PATH_FATES ? path_fate_names[fate] : "?";
 }
 
 /* Return: false where the sum does not fit or is not what was emitted. */
@@ -109,6 +121,8 @@ static int add_lines(struct mp_store *store, int64_t session, const struct mp_le
 			     delta->unattributed[i], err);
 	for (int i = 0; i < MP_NR_LOST && !r; i++)
 		r = add_line(store, session, LOST, lost_names[i], delta->lost[i], err);
+	for (int i = 0; i < MP_NR_PATH_FATES && !r; i++)
+		r = add_line(store, session, PATHS, path_fate_names[i], delta->paths[i], err);
 	return r;
 }
 
@@ -165,6 +179,10 @@ static uint64_t *find_line(struct mp_ledger *ledger, const char *what)
 		if (!strncmp(what, LOST, strlen(LOST)) &&
 		    !strcmp(what + strlen(LOST), lost_names[i]))
 			return &ledger->lost[i];
+	for (int i = 0; i < MP_NR_PATH_FATES; i++)
+		if (!strncmp(what, PATHS, strlen(PATHS)) &&
+		    !strcmp(what + strlen(PATHS), path_fate_names[i]))
+			return &ledger->paths[i];
 	return NULL;
 }
 
@@ -206,7 +224,7 @@ static int read_ledgers(struct mp_store *store, struct mp_session *sessions, siz
 		/* No session has more lines than there are names: a loop would show here. */
 		seen = key.key == last ? seen + 1 : 0;
 		if (!line || *line || value < 0 || key.key < last ||
-		    seen >= 2 + MP_NR_UNATTR + MP_NR_LOST) {
+		    seen >= 2 + MP_NR_UNATTR + MP_NR_LOST + MP_NR_PATH_FATES) {
 			sqlite3_reset(stmt);
 			return mp_store_damaged(store, "a ledger that cannot be", err);
 		}

@@ -12,6 +12,7 @@
 #include <time.h>
 
 #include "libprof/store_internal.h"
+#include "libprof/store_paths.h"
 #include "libprof/store_span.h"
 
 /* ---- sessions ------------------------------------------------------------------------------ */
@@ -27,6 +28,8 @@ static bool is_earlier(const struct mp_session *a, const struct mp_session *b)
 		within &= x->unattributed[i] <= y->unattributed[i];
 	for (int i = 0; i < MP_NR_LOST; i++)
 		within &= x->lost[i] <= y->lost[i];
+	for (int i = 0; i < MP_NR_PATH_FATES; i++)
+		within &= x->paths[i] <= y->paths[i];
 	return within;
 }
 
@@ -73,7 +76,7 @@ static int check_sessions(struct mp_store *out, struct mp_store *in,
 }
 
 static int merge_sessions(struct mp_store *out, struct mp_store *in, bool again,
-			  struct mp_merge_stats *stats, struct mp_err *err)
+			  struct mp_merge_stats *stats, uint64_t *decoded, struct mp_err *err)
 {
 	struct mp_session *sessions = NULL;
 	size_t nr = 0;
@@ -89,6 +92,7 @@ static int merge_sessions(struct mp_store *out, struct mp_store *in, bool again,
 		if (!r)
 			r = mp_store_add_ledger(out, session.key, session.last_s, &session.ledger,
 						err);
+		*decoded += session.ledger.paths[MP_PATH_DECODED];
 	}
 	free(sessions);
 	stats->nr_sessions += nr;
@@ -179,6 +183,30 @@ static int merge_edges(struct mp_store *out, int64_t to, struct mp_store *in, in
 	return r;
 }
 
+static int merge_paths(struct mp_store *out, int64_t to, struct mp_store *in, int64_t from,
+		       struct mp_merge_stats *stats, struct mp_err *err)
+{
+	struct mp_span *spans = NULL;
+	size_t nr_spans = 0;
+	int r = mp_store_list_path_spans(in, from, &spans, &nr_spans, err);
+
+	for (size_t i = 0; i < nr_spans && !r; i++) {
+		struct mp_path_count *paths = NULL;
+		size_t nr = 0;
+
+		r = check_days(in, &spans[i], err);
+		if (!r)
+			r = mp_store_read_path_span(in, from, &spans[i], &paths, &nr, err);
+		if (!r)
+			r = mp_store_add_path_span(out, to, &spans[i], paths, nr, err);
+		for (size_t k = 0; k < nr && !r; k++)
+			stats->nr_paths += paths[k].count;
+		free(paths);
+	}
+	free(spans);
+	return r;
+}
+
 static int merge_activity(struct mp_store *out, int64_t to, int64_t from,
 			  const struct mp_activity_span *spans, size_t nr, struct mp_err *err)
 {
@@ -214,6 +242,7 @@ int mp_store_merge(struct mp_store *out, struct mp_store *in, bool again,
 	struct mp_activity_span *activity = NULL;
 	struct mp_module *modules = NULL;
 	size_t nr_modules = 0, nr_activity = 0;
+	uint64_t decoded = 0;
 	int r;
 
 	memset(stats, 0, sizeof(*stats));
@@ -225,7 +254,7 @@ int mp_store_merge(struct mp_store *out, struct mp_store *in, bool again,
 	if (!r)
 		r = check_activity(in, activity, nr_activity, modules, nr_modules, err);
 	if (!r)
-		r = merge_sessions(out, in, again, stats, err);
+		r = merge_sessions(out, in, again, stats, &decoded, err);
 	for (size_t i = 0; i < nr_modules && !r; i++) {
 		int64_t to = 0;
 
@@ -235,9 +264,13 @@ int mp_store_merge(struct mp_store *out, struct mp_store *in, bool again,
 		if (!r)
 			r = merge_edges(out, to, in, modules[i].key, stats, err);
 		if (!r)
+			r = merge_paths(out, to, in, modules[i].key, stats, err);
+		if (!r)
 			r = merge_activity(out, to, modules[i].key, activity, nr_activity, err);
 		stats->nr_modules += modules[i].nr_samples || modules[i].nr_transfers;
 	}
+	if (!r && stats->nr_paths != decoded)
+		r = mp_store_damaged(in, "paths that its ledgers do not know", err);
 	mp_store_free_modules(modules, nr_modules);
 	free(activity);
 	return r;

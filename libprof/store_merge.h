@@ -11,10 +11,11 @@ struct mp_merge_stats {
 	size_t nr_modules; /* with samples or transfers */
 	size_t nr_sessions;
 	uint64_t nr_samples, nr_transfers;
+	uint64_t nr_paths; /* samples that have one */
 };
 
 /*
- * mp_store_merge - add all of @in to @out: modules by identity, counts, edges and activity in
+ * mp_store_merge - add all of @in to @out: modules by identity, counts, edges, paths and activity in
  * their days, sessions with their ledgers. Both must be inside of a transaction, so that a failure
  * can be rolled back.
  *

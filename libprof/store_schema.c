@@ -47,6 +47,15 @@ const char *const mp_store_steps[] = {
 	"CREATE TABLE edge_chunk(key INTEGER PRIMARY KEY, bucket INTEGER NOT NULL,"
 	" chunk INTEGER NOT NULL, checksum INTEGER NOT NULL, data BLOB NOT NULL,"
 	" UNIQUE(bucket, chunk));",
+	/*
+	 * 2 -> 3. Paths: a row for each, in buckets of days. path.path is a key (path_key);
+	 * checksum the sum of XXH3-64 over the bucket's keys, each seeded with its count.
+	 */
+	"CREATE TABLE path_bucket(key INTEGER PRIMARY KEY, module INTEGER NOT NULL,"
+	" first_day INTEGER NOT NULL, last_day INTEGER NOT NULL, nr_samples INTEGER NOT NULL,"
+	" nr_bytes INTEGER NOT NULL, checksum INTEGER NOT NULL, UNIQUE(module, first_day));"
+	"CREATE TABLE path(bucket INTEGER NOT NULL, path BLOB NOT NULL, nr INTEGER NOT NULL,"
+	" PRIMARY KEY(bucket, path)) WITHOUT ROWID;",
 };
 /* clang-format on */
 const int mp_store_nr_steps = sizeof(mp_store_steps) / sizeof(mp_store_steps[0]);

@@ -13,8 +13,6 @@
 
 #include "libprof/store_codec.h"
 
-/* The last days are kept one by one; what is older is one bucket. */
-#define KEEP_DAYS 7
 /*
  * A module's share of the database, once for its counts and once for its edges: 64 KiB, and a
  * tenth of its text. Rows fill b-tree pages to about two thirds, so that the bytes we count
@@ -236,7 +234,7 @@ static int read_buckets(struct mp_store *store, const struct mp_series *series, 
 			break;
 		}
 		if (n == max) {
-			size_t more = max ? 2 * max : KEEP_DAYS + 3;
+			size_t more = max ? 2 * max : MP_KEEP_DAYS + 3;
 			void *bigger = realloc(buckets, more * sizeof(*buckets));
 
 			if (!bigger) {
@@ -341,7 +339,7 @@ static int fold_bucket(struct mp_store *store, const struct mp_series *series, s
 	return set_bucket(store, series, into, err);
 }
 
-static uint64_t budget_of(uint64_t text_size)
+uint64_t mp_series_budget(uint64_t text_size)
 {
 	return (BUDGET_FIXED + text_size / BUDGET_TEXT_DIVISOR) / 100 * BUDGET_FILL_PERCENT;
 }
@@ -359,8 +357,8 @@ static int fold_old_days(struct mp_store *store, const struct mp_series *series,
 		nr_bytes = 0;
 		for (size_t i = 0; i < nr; i++)
 			nr_bytes += buckets[i].nr_bytes;
-		if (buckets[1].last_day > buckets[nr - 1].last_day - KEEP_DAYS &&
-		    nr_bytes <= budget_of(text_size))
+		if (buckets[1].last_day > buckets[nr - 1].last_day - MP_KEEP_DAYS &&
+		    nr_bytes <= mp_series_budget(text_size))
 			break;
 		r = fold_bucket(store, series, &buckets[0], &buckets[1], err);
 		nr--;
@@ -393,7 +391,7 @@ static int bucket_of_day(struct mp_store *store, const struct mp_series *series,
 
 /* ---- add, read ----------------------------------------------------------------------------- */
 
-static int text_size_of(struct mp_store *store, int64_t module, uint64_t *text_size,
+int mp_series_text_size(struct mp_store *store, int64_t module, uint64_t *text_size,
 			struct mp_err *err)
 {
 	sqlite3_stmt *stmt;
@@ -437,7 +435,7 @@ static int add(struct mp_store *store, const struct mp_series *series, int64_t m
 	uint64_t text_size;
 	sqlite3_stmt *stmt;
 	int64_t grown = 0;
-	int r = text_size_of(store, module, &text_size, err);
+	int r = mp_series_text_size(store, module, &text_size, err);
 
 	if (!r)
 		r = bucket_of_day(store, series, module, mp_day_of(when_s), &bucket, err);
@@ -532,7 +530,7 @@ int mp_series_read(struct mp_store *store, const struct mp_series *series, int64
 
 	if (r)
 		return r;
-	r = text_size_of(store, module, &text_size, err);
+	r = mp_series_text_size(store, module, &text_size, err);
 	if (!r)
 		r = read_buckets(store, series, module, &buckets, &nr_buckets, err);
 	for (size_t i = 0; i < nr_buckets && !r; i++)

@@ -16,6 +16,9 @@
 #include "libprof/store_internal.h"
 #include "libprof/store_span.h"
 
+/* The last days are kept one by one; what is older is one bucket. */
+#define MP_KEEP_DAYS 7
+
 struct mp_series {
 	const char *what; /* in messages */
 	enum mp_stmt first_stmt;
@@ -95,6 +98,11 @@ int mp_series_widen(struct mp_store *store, const struct mp_series *series, int6
 /* The sum of all counts of a module, as its buckets say. */
 int mp_series_total(struct mp_store *store, const struct mp_series *series, int64_t module,
 		    uint64_t *total, struct mp_err *err);
+/* Return: 0, -ENOENT no such module. */
+int mp_series_text_size(struct mp_store *store, int64_t module, uint64_t *text_size,
+			struct mp_err *err);
+/* How many bytes of data a module of so much text may have, for its counts, and as many for edges. */
+uint64_t mp_series_budget(uint64_t text_size);
 /* Sums over the chunks of one bucket, every checksum checked. */
 int mp_series_sum_bucket(struct mp_store *store, const struct mp_series *series, int64_t bucket,
 			 uint64_t *total, uint64_t *nr_bytes, struct mp_err *err);

@@ -43,7 +43,7 @@ int mp_store_read_edge_span(struct mp_store *store, int64_t module, const struct
 	return r;
 }
 
-static int check_span(const struct mp_span *span, struct mp_err *err)
+int mp_span_check(const struct mp_span *span, struct mp_err *err)
 {
 	if (span->first_day < 0 || span->first_day > span->last_day ||
 	    span->last_day > INT64_MAX / MP_SECONDS_PER_DAY)
@@ -65,7 +65,7 @@ int mp_store_add_count_span(struct mp_store *store, int64_t module, const struct
 			    const struct mp_ip_count *counts, size_t nr, struct mp_err *err)
 {
 	bool began;
-	int r = check_span(span, err);
+	int r = mp_span_check(span, err);
 
 	if (r || !nr)
 		return r;
@@ -83,7 +83,7 @@ int mp_store_add_edge_span(struct mp_store *store, int64_t module, const struct 
 			   const struct mp_edge_count *edges, size_t nr, struct mp_err *err)
 {
 	bool began;
-	int r = check_span(span, err);
+	int r = mp_span_check(span, err);
 
 	if (r || !nr)
 		return r;

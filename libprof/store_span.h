@@ -13,6 +13,9 @@ struct mp_span {
 	int64_t first_day, last_day;
 };
 
+/* Return: 0, -EINVAL it is none. */
+int mp_span_check(const struct mp_span *span, struct mp_err *err);
+
 /* What the module's counts are kept in, in order. Ownership: free(*@out). */
 int mp_store_list_count_spans(struct mp_store *store, int64_t module, struct mp_span **out,
 			      size_t *nr, struct mp_err *err);

@@ -8,6 +8,7 @@
 
 #include "libprof/store_internal.h"
 #include "libprof/store_merge.h"
+#include "libprof/store_paths.h"
 #include "tests/suite.h"
 
 #define DAY MP_SECONDS_PER_DAY
@@ -69,20 +70,25 @@ static void collect(struct mp_store *store, unsigned int n, int64_t when_s, uint
 				     .rate_hz = 100};
 	struct mp_ledger ledger = {.emitted = nr + 3, .attributed = nr};
 	struct mp_edge_count edge = {vaddr, 0x10, nr, nr / 2};
+	uint8_t bytes[] = {(uint8_t)(n & 0x7f), 8};
+	struct mp_path_count path = {bytes, sizeof(bytes), nr / 2};
 	struct mp_activity activity = {.app = nr, .other = 1};
 	struct mp_ip_count counts[] = {{vaddr, nr - 1}, {vaddr + 0x10000, 1}};
 	struct mp_id id = id_of(n);
-	char path[32];
+	char name[32];
 	int64_t key;
 
 	ledger.lost[MP_LOST_TORN] = 2;
+	ledger.paths[MP_PATH_DECODED] = nr / 2;
+	ledger.paths[MP_PATH_STUB] = 1;
 	ledger.unattributed[MP_UNATTR_VDSO] = 1;
-	snprintf(path, sizeof(path), "/bin/%u.%lld", n, (long long)when_s);
+	snprintf(name, sizeof(name), "/bin/%u.%lld", n, (long long)when_s);
 	ok(mp_store_begin(store, &err));
 	ok(mp_store_start_session(store, &session, &err));
-	ok(mp_store_put_module(store, &id, MP_MODULE_FILE, path, 1 << 20, when_s, &key, &err));
+	ok(mp_store_put_module(store, &id, MP_MODULE_FILE, name, 1 << 20, when_s, &key, &err));
 	ok(mp_store_add_counts(store, key, when_s, counts, 2, &err));
 	ok(mp_store_add_edges(store, key, when_s, &edge, 1, &err));
+	ok(mp_store_add_paths(store, key, when_s, &path, 1, &err));
 	ok(mp_store_add_activity(store, key, when_s, &activity, &err));
 	ok(mp_store_add_ledger(store, session.key, when_s + 60, &ledger, &err));
 	ok(mp_store_commit(store, &err));
@@ -114,6 +120,7 @@ static void expect_equal(struct mp_store *x, struct mp_store *y, int64_t since_s
 	for (size_t i = 0; i < nx; i++) {
 		struct mp_ip_count *cx = NULL, *cy = NULL;
 		struct mp_edge_count *ex = NULL, *ey = NULL;
+		struct mp_path_count *px = NULL, *py = NULL;
 		struct mp_module *m = NULL;
 		size_t k, l;
 
@@ -134,6 +141,16 @@ static void expect_equal(struct mp_store *x, struct mp_store *y, int64_t since_s
 		ok(mp_store_read_edges(y, m->key, since_s, &ey, &l, &err));
 		ck_assert_uint_eq(k, l);
 		ck_assert(!k || !memcmp(ex, ey, k * sizeof(*ex)));
+		ok(mp_store_read_paths(x, mx[i].key, since_s, &px, &k, &err));
+		ok(mp_store_read_paths(y, m->key, since_s, &py, &l, &err));
+		ck_assert_uint_eq(k, l);
+		while (k--) {
+			ck_assert_uint_eq(px[k].count, py[k].count);
+			ck_assert_uint_eq(px[k].key_size, py[k].key_size);
+			ck_assert_mem_eq(px[k].key, py[k].key, px[k].key_size);
+		}
+		free(px);
+		free(py);
 		free(cx);
 		free(cy);
 		free(ex);
@@ -160,6 +177,7 @@ START_TEST(merge_is_what_one_database_would_hold)
 	ok(merge(out, b, false));
 	ck_assert_uint_eq(stats.nr_samples, 300);
 	ck_assert_uint_eq(stats.nr_transfers, 300);
+	ck_assert_uint_eq(stats.nr_paths, 150);
 	ck_assert_uint_eq(stats.nr_modules, 3);
 	ck_assert_uint_eq(stats.nr_sessions, 3);
 	ok(merge(out, a, false));

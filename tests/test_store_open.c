@@ -9,6 +9,7 @@
 #include <sys/wait.h>
 #include <xxhash.h>
 
+#include "libprof/store_paths.h"
 #include "tests/store_fixture.h"
 
 /* ---- open ---------------------------------------------------------------------------------- */
@@ -84,6 +85,7 @@ static void make_old_store(void)
 START_TEST(store_of_the_first_schema_is_brought_up_to_date)
 {
 	struct mp_edge_count edge = {0x401000, 0x401008, 5, 0}, *edges;
+	struct mp_path_count path = {(const uint8_t *)"\x01\x02", 2, 4}, *paths;
 	struct mp_ip_count count = {0x401002, 1}, bytes[1] = {{0x401002, 1}};
 	uint8_t data[MP_CHUNK_ENTRY_MAX];
 	struct mp_store *store;
@@ -103,32 +105,40 @@ START_TEST(store_of_the_first_schema_is_brought_up_to_date)
 	ck_assert_uint_eq(nr, 0);
 	ck_assert_ptr_null(edges);
 	ok(mp_store_add_edges(store, 1, NOW, &edge, 1, &err));
+	ok(mp_store_read_paths(store, 1, 0, &paths, &nr, &err));
+	ck_assert_uint_eq(nr, 0);
+	ck_assert_ptr_null(paths);
+	ok(mp_store_add_paths(store, 1, NOW, &path, 1, &err));
 	mp_store_close(store);
 	store = open_as(MP_STORE_READ);
 	expect(store, 1, 0, &count, 1);
 	expect_edges(store, 1, 0, &edge, 1);
+	ok(mp_store_read_paths(store, 1, 0, &paths, &nr, &err));
+	ck_assert_uint_eq(nr, 1);
+	ck_assert_uint_eq(paths[0].count, 4);
+	free(paths);
 	mp_store_close(store);
 }
 END_TEST
 
 START_TEST(store_migrates_step_by_step_and_keeps_the_data)
 {
-	const char *steps[] = {mp_store_steps[0], mp_store_steps[1],
+	const char *steps[] = {mp_store_steps[0], mp_store_steps[1], mp_store_steps[2],
 			       "ALTER TABLE session ADD COLUMN host TEXT NOT NULL DEFAULT ''",
 			       "CREATE TABLE extra(x); INSERT INTO extra VALUES(42)"};
-	const char *broken[] = {steps[0], steps[1], steps[2], steps[3],
-				"CREATE TABLE more(x); CREATE TABLE extra(y)"};
+	const char *broken[] = {steps[0], steps[1], steps[2],
+				steps[3], steps[4], "CREATE TABLE more(x); CREATE TABLE extra(y)"};
 	struct mp_store *store = open_as(MP_STORE_WRITE), *old;
 	int64_t module = put(store, 1, 0);
 	struct mp_ip_count count = {0x1000, 5};
 
 	ok(mp_store_add_counts(store, module, NOW, &count, 1, &err));
-	ok(mp_store_migrate(store, steps, 4, &err));
-	ok(mp_store_migrate(store, steps, 4, &err));
+	ok(mp_store_migrate(store, steps, 5, &err));
+	ok(mp_store_migrate(store, steps, 5, &err));
 	expect(store, module, 0, &count, 1);
 	/* A step that fails leaves all as it was, also what came before it. */
-	ck_assert_int_ne(mp_store_migrate(store, broken, 5, &err), 0);
-	ok(mp_store_migrate(store, steps, 4, &err));
+	ck_assert_int_ne(mp_store_migrate(store, broken, 6, &err), 0);
+	ok(mp_store_migrate(store, steps, 5, &err));
 	expect(store, module, 0, &count, 1);
 	mp_store_close(store);
 	ck_assert_int_eq(mp_store_open(db, MP_STORE_READ, &old, &err), -EPROTO);

@@ -13,6 +13,7 @@
 #include "libprof/store_codec.h"
 #include "libprof/store_internal.h"
 #include "libprof/store_merge.h"
+#include "libprof/store_paths.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
@@ -35,6 +36,8 @@ static void fill(struct mp_store *store)
 {
 	static struct mp_ip_count counts[800];
 	static struct mp_edge_count edges[400];
+	static uint8_t keys[100][3];
+	struct mp_path_count paths[100];
 	struct mp_session session = {.start_s = 86400, .collector = "replay"};
 	struct mp_activity activity = {1, 2, 3, 4};
 	struct mp_ledger ledger = {0};
@@ -52,10 +55,19 @@ static void fill(struct mp_store *store)
 		}
 		for (unsigned int i = 0; i < 400; i++)
 			edges[i] = (struct mp_edge_count){i / 2 * 50 + m, i * 97, 1 + i % 5, i % 2};
+		for (unsigned int i = 0; i < 100; i++) {
+			keys[i][0] = (uint8_t)(1 + i);
+			keys[i][1] = (uint8_t)(2 * i % 128);
+			keys[i][2] = 2;
+			paths[i] = (struct mp_path_count){keys[i], 1 + i % 3, 1 + i % 5};
+			ledger.paths[MP_PATH_DECODED] += 2 * paths[i].count;
+		}
 		if (mp_store_put_module(store, &id, MP_MODULE_FILE, "/bin/x", 65536, 86400, &key,
 					&err) ||
 		    mp_store_add_edges(store, key, 86400 + m, edges, 400, &err) ||
 		    mp_store_add_edges(store, key, 3 * 86400, edges, 400, &err) ||
+		    mp_store_add_paths(store, key, 86400 + m, paths, 100, &err) ||
+		    mp_store_add_paths(store, key, 3 * 86400, paths, 100, &err) ||
 		    mp_store_add_counts(store, key, 86400 + m, counts, 800, &err) ||
 		    mp_store_add_counts(store, key, 3 * 86400, counts, 800, &err) ||
 		    mp_store_add_activity(store, key, 86400, &activity, &err))
@@ -137,6 +149,21 @@ static void read_edges(struct mp_store *store, int64_t key)
 	free(edges);
 }
 
+static void read_paths(struct mp_store *store, int64_t key)
+{
+	uint64_t vaddrs[MP_PATH_MAX_BLOCKS];
+	struct mp_path_count *paths = NULL;
+	size_t nr;
+
+	if (mp_store_read_paths(store, key, 0, &paths, &nr, NULL))
+		return;
+	for (size_t i = 0; i < nr; i++) {
+		if (!paths[i].count || !mp_path_key_decode(paths[i].key, paths[i].key_size, vaddrs))
+			abort();
+	}
+	free(paths);
+}
+
 static void read_database(void)
 {
 	struct mp_program_activity *programs = NULL;
@@ -156,6 +183,7 @@ static void read_database(void)
 		for (size_t i = 0; i < nr; i++) {
 			read_counts(store, modules[i].key);
 			read_edges(store, modules[i].key);
+			read_paths(store, modules[i].key);
 		}
 		mp_store_free_modules(modules, nr);
 	}
