@@ -30,6 +30,7 @@ void md_attribute_fini(struct md_attribute *at)
 	md_counts_fini(&at->counts);
 	md_edges_fini(&at->transfers);
 	md_edges_fini(&at->straight);
+	md_paths_fini(&at->paths);
 	free(at->activity);
 	memset(at, 0, sizeof(*at));
 }
@@ -190,6 +191,33 @@ static int attribute_branches(struct md_attribute *at, const struct morph_branch
 	return 0;
 }
 
+/* Samples that were counted already: only the way to them is new. */
+static int attribute_registers(struct md_attribute *at, const struct morph_registers *record)
+{
+	struct md_space *space =
+		md_procmap_find(at->procmap, record->task.tgid, record->task.exec_id);
+	uint32_t nr = md_registers_nr(record), words = md_registers_words(record), i;
+	const struct md_mapping *m = NULL;
+	const struct md_module *module;
+	uint64_t ip;
+
+	if (md_paths_reserve(&at->paths, nr))
+		return -ENOMEM;
+	for (i = 0; i < nr; i++) {
+		ip = record->entries[(size_t)i * words];
+		if (ip & KERNEL_BIT)
+			continue;
+		m = find_mapping(space, m, ip);
+		if (!m || m->why != MD_MAPPED)
+			continue;
+		module = md_modcache_module(at->modcache, m->module);
+		if (module && module->paths)
+			at->ledger
+				.paths[md_paths_add(&at->paths, module, ip + m->bias, record, i)]++;
+	}
+	return 0;
+}
+
 static int attribute_mmap(struct md_attribute *at, const struct morph_mmap *record)
 {
 	struct md_mapping mappings[MAX_PIECES_MMAP];
@@ -269,7 +297,11 @@ int md_attribute_record(struct md_attribute *at, const struct morph_record *reco
 	case MORPH_REC_MODULE_ENDS:
 		md_modcache_declare_ends(at->modcache, (const void *)record);
 		return 0;
+	case MORPH_REC_MODULE_PATHS:
+		md_modcache_declare_paths(at->modcache, (const void *)record);
+		return 0;
 	case MORPH_REC_BRANCHES: return attribute_branches(at, (const void *)record);
+	case MORPH_REC_REGISTERS: return attribute_registers(at, (const void *)record);
 	default: return 0;
 	}
 }
@@ -286,7 +318,8 @@ bool md_attribute_is_conserved(const struct md_attribute *at)
 		sum += ledger->lost[i];
 	for (i = 0; i < at->counts.nr_slots; i++)
 		counted += at->counts.slots[i].nr;
-	return sum == ledger->emitted && counted == ledger->attributed;
+	return sum == ledger->emitted && counted == ledger->attributed &&
+	       md_paths_sum(&at->paths) == ledger->paths[MP_PATH_DECODED];
 }
 
 void md_attribute_clear(struct md_attribute *at)
@@ -294,6 +327,7 @@ void md_attribute_clear(struct md_attribute *at)
 	md_counts_clear(&at->counts);
 	md_edges_clear(&at->transfers);
 	md_edges_clear(&at->straight);
+	md_paths_clear(&at->paths);
 	memset(&at->ledger, 0, sizeof(at->ledger));
 	if (at->activity)
 		memset(at->activity, 0, at->nr_activity * sizeof(at->activity[0]));

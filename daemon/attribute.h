@@ -16,6 +16,7 @@
 #include "daemon/counts.h"
 #include "daemon/edges.h"
 #include "daemon/modcache.h"
+#include "daemon/paths.h"
 #include "daemon/procmap.h"
 #include "daemon/record.h"
 #include "libprof/store.h"
@@ -39,6 +40,7 @@ struct md_attribute {
 	struct md_counts counts;
 	struct md_edges transfers;    /* taken ones */
 	struct md_edges straight;     /* of optimised modules: from a target on to what left it */
+	struct md_paths paths;	      /* of samples with registers */
 	struct mp_ledger ledger;      /* since the last flush */
 	struct mp_activity *activity; /* by index of the program's module */
 	uint32_t nr_activity;
@@ -53,7 +55,8 @@ void md_attribute_fini(struct md_attribute *at);
 /* One checked record. Return: 0, -ENOMEM: a table is full, flush and call again. */
 int md_attribute_record(struct md_attribute *at, const struct morph_record *record);
 
-/* True where every emitted sample is in one place, and the table holds those attributed. */
+/* True where every emitted sample is in one place, and the tables hold those attributed, and those
+ * whose path was decoded. */
 bool md_attribute_is_conserved(const struct md_attribute *at);
 /* What is pending becomes nothing: it was flushed, or nobody wants it. */
 void md_attribute_clear(struct md_attribute *at);

@@ -19,6 +19,7 @@ struct candidate {
 	const struct md_source_ops *ops;
 	bool is_for_all;	 /* samples the whole machine, whatever is wanted */
 	bool yields_to_branches; /* to who reads the processor's branch stacks, which it cannot */
+	bool has_registers;	 /* reads those of user code where they are asked for */
 	const char *why;	 /* it comes before the next one */
 };
 
@@ -27,9 +28,9 @@ struct candidate {
  * it, branch stacks or not.
  */
 static const struct candidate candidates[] = {
-	{&md_source_kmod, true, false, "wakes no idle CPU"},
-	{&md_source_bpf, false, true, "cheapest to drain"},
-	{&md_source_perf, false, false, "works anywhere"},
+	{&md_source_kmod, true, false, true, "wakes no idle CPU"},
+	{&md_source_bpf, false, true, false, "cheapest to drain"},
+	{&md_source_perf, false, false, true, "works anywhere"},
 };
 
 #define NR_CANDIDATES (sizeof(candidates) / sizeof(candidates[0]))
@@ -57,6 +58,10 @@ int md_choose_source(const struct md_source_config *config, struct md_source **o
 		if (c->is_for_all && config->command && !config->is_probe) {
 			add_reason(reasons, sizeof(reasons), c->ops->name,
 				   "samples the whole machine");
+			continue;
+		}
+		if (config->registers && !c->has_registers) {
+			add_reason(reasons, sizeof(reasons), c->ops->name, "reads no registers");
 			continue;
 		}
 		if (branches && c->yields_to_branches) {

@@ -15,7 +15,7 @@
 static const char *const key_names[MD_NR_CONFIG] = {
 	[MD_CONFIG_SOURCE] = "source",	   [MD_CONFIG_RATE] = "rate",
 	[MD_CONFIG_INTERVAL] = "interval", [MD_CONFIG_NO_KERNEL] = "no-kernel",
-	[MD_CONFIG_DATABASE] = "database",
+	[MD_CONFIG_DATABASE] = "database", [MD_CONFIG_REGISTERS] = "registers",
 };
 
 const char *md_config_key_name(enum md_config_key key)
@@ -79,6 +79,11 @@ int md_config_set(struct md_config *config, enum md_config_key key, const char *
 			return mp_err_set(err, EINVAL, "too long a name");
 		snprintf(config->database, sizeof(config->database), "%s", value);
 		break;
+	case MD_CONFIG_REGISTERS:
+		if (strcmp(value, "paths") && strcmp(value, "no"))
+			return mp_err_set(err, EINVAL, "neither paths nor no");
+		config->registers = strcmp(value, "no") ? MORPH_REGS_PATHS : 0;
+		break;
 	case MD_NR_CONFIG: return mp_err_set(err, EINVAL, "no such key");
 	}
 	if (!ret)
@@ -98,12 +103,14 @@ void md_config_override(struct md_config *config, const struct md_config *by)
 		config->no_kernel = by->no_kernel;
 	if (by->given[MD_CONFIG_DATABASE])
 		memcpy(config->database, by->database, sizeof(config->database));
+	if (by->given[MD_CONFIG_REGISTERS])
+		config->registers = by->registers;
 }
 
 bool md_config_needs_source(const struct md_config *now, const struct md_config *then)
 {
 	return strcmp(now->source, then->source) || now->rate_hz != then->rate_hz ||
-	       now->no_kernel != then->no_kernel;
+	       now->no_kernel != then->no_kernel || now->registers != then->registers;
 }
 
 /* ---- the file ----------------------------------------------------------------------------- */
@@ -159,7 +166,7 @@ static int take_line(const char *path, unsigned int line, char *text, struct md_
 	if (key < 0)
 		return refuse(
 			err, path, line, name,
-			"no such key; there are source, rate, interval, no-kernel and database");
+			"no such key; there are source, rate, interval, no-kernel, database and registers");
 	if (lines[key])
 		return mp_err_set(err, EINVAL, "%s:%u: %s: line %u has it already", path, line,
 				  name, lines[key]);

@@ -19,6 +19,7 @@ enum md_config_key {
 	MD_CONFIG_INTERVAL,
 	MD_CONFIG_NO_KERNEL,
 	MD_CONFIG_DATABASE,
+	MD_CONFIG_REGISTERS,
 	MD_NR_CONFIG
 };
 
@@ -28,6 +29,7 @@ struct md_config {
 	double interval_s;   /* between two writes to the database */
 	bool no_kernel;	     /* user samples only */
 	char database[4096]; /* "": the default one */
+	uint16_t registers;  /* of user code, that come with samples; 0: none */
 	bool given[MD_NR_CONFIG];
 };
 

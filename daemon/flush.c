@@ -9,6 +9,7 @@
 #include <time.h>
 
 #include "daemon/moved.h"
+#include "libprof/store_paths.h"
 
 int md_flush_start(struct md_flush *flush, int64_t now_s, struct mp_err *err)
 {
@@ -264,6 +265,48 @@ out:
 	return ret;
 }
 
+/* ---- paths -------------------------------------------------------------------------------- */
+
+static int write_paths(struct md_flush *flush, struct md_attribute *at, int64_t when_s,
+		       struct mp_err *err)
+{
+	struct mp_path_count *counts = NULL;
+	struct md_path *paths = NULL;
+	uint8_t *keys = NULL;
+	size_t nr = 0, from, to;
+	int ret;
+
+	if (!at->paths.counts.nr_used)
+		return 0;
+	ret = md_paths_list(&at->paths, at->modcache, &paths, &nr, &keys);
+	if (ret == -EBADMSG)
+		return mp_err_set(err, EBADMSG, "paths of no module: not written");
+	counts = malloc((nr + 1) * sizeof(*counts));
+	if (ret || !counts) {
+		ret = mp_err_set(err, ENOMEM, "no memory for writing paths");
+		goto out;
+	}
+	for (from = 0; from < nr && !ret; from = to) {
+		struct md_module *module = md_modcache_module(at->modcache, paths[from].module);
+
+		for (to = from; to < nr && paths[to].module == paths[from].module; to++)
+			counts[to - from] = paths[to].count;
+		if (!module) {
+			ret = mp_err_set(err, EBADMSG, "paths of no module: not written");
+			break;
+		}
+		ret = put_module(flush, module, when_s, err);
+		if (!ret)
+			ret = mp_store_add_paths(flush->store, module->store_key, when_s, counts,
+						 to - from, err);
+	}
+out:
+	free(counts);
+	free(paths);
+	free(keys);
+	return ret;
+}
+
 /* ---- the rest ----------------------------------------------------------------------------- */
 
 static int write_activity(struct md_flush *flush, const struct md_attribute *at, int64_t when_s,
@@ -294,7 +337,8 @@ int md_flush_write(struct md_flush *flush, struct md_attribute *at, int64_t when
 	uint64_t began = md_clock_now_ns(), nr_moved = 0;
 	int ret;
 
-	if (!at->ledger.emitted && !at->transfers.nr_used && !at->straight.nr_used)
+	if (!at->ledger.emitted && !at->transfers.nr_used && !at->straight.nr_used &&
+	    !at->paths.counts.nr_used)
 		return 0;
 	if (!md_attribute_is_conserved(at))
 		return mp_err_set(err, EBADMSG, "samples do not add up: not written");
@@ -304,6 +348,8 @@ int md_flush_write(struct md_flush *flush, struct md_attribute *at, int64_t when
 	ret = write_counts(flush, at, when_s, err);
 	if (!ret)
 		ret = write_edges(flush, at, when_s, &nr_moved, err);
+	if (!ret)
+		ret = write_paths(flush, at, when_s, err);
 	if (!ret)
 		ret = write_activity(flush, at, when_s, err);
 	if (!ret)

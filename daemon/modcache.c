@@ -14,6 +14,7 @@
 #include "daemon/kernel.h"
 #include "daemon/modcache_internal.h"
 #include "daemon/modfind.h"
+#include "libprof/varint.h"
 
 #define MAX_FILES     8192  /* files remembered; beyond it all are looked into again */
 #define MODULES_SWEEP 16384 /* beyond it modules that nobody maps are forgotten */
@@ -29,10 +30,46 @@ struct md_modcache *md_modcache_new(void)
 	return mc;
 }
 
+void md_module_drop_paths(struct md_module *module)
+{
+	mp_path_table_free(module->paths);
+	free(module->path_bytes);
+	module->paths = NULL;
+	module->path_bytes = NULL;
+	module->path_size = module->path_come = 0;
+}
+
+uint64_t md_path_table_bytes(const uint8_t *bytes, size_t size)
+{
+	struct mp_varint_reader r = {.p = bytes, .end = bytes + size};
+	uint64_t nr_funcs, nr_blocks, nr_edges;
+
+	mp_varint_get(&r); /* the version */
+	nr_funcs = mp_varint_get(&r);
+	nr_blocks = mp_varint_get(&r);
+	nr_edges = mp_varint_get(&r);
+	if (r.failed || nr_funcs > size || nr_blocks > size || nr_edges > size)
+		return UINT64_MAX;
+	return nr_funcs * sizeof(struct mp_path_func) +
+	       nr_blocks * (sizeof(struct mp_path_block) + sizeof(uint32_t)) +
+	       nr_edges * sizeof(struct mp_path_edge);
+}
+
+uint64_t md_module_bytes(const struct md_module *module)
+{
+	uint64_t bytes = md_map_bytes(module->map);
+
+	if (module->paths)
+		bytes += module->path_size +
+			 md_path_table_bytes(module->path_bytes, module->path_size);
+	return bytes;
+}
+
 static void free_module(struct md_module *module)
 {
 	if (!module)
 		return;
+	md_module_drop_paths(module);
 	mp_map_free(module->map);
 	free(module->map_ends);
 	free(module->path);
@@ -197,7 +234,8 @@ int md_modcache_set_map(struct md_modcache *mc, struct md_module *module, struct
 		mp_map_free(map);
 		return -ENOMEM;
 	}
-	mc->map_bytes += md_map_bytes(map) - md_map_bytes(module->map);
+	mc->map_bytes += md_map_bytes(map) - md_module_bytes(module);
+	md_module_drop_paths(module);
 	mp_map_free(module->map);
 	free(module->map_ends);
 	module->map_ends = NULL;
@@ -489,7 +527,7 @@ void md_modcache_sweep(struct md_modcache *mc, const struct md_procmap *pm)
 	for (i = 1; i < mc->end; i++) {
 		if (!mc->modules[i] || mc->modules[i]->in_use)
 			continue;
-		mc->map_bytes -= md_map_bytes(mc->modules[i]->map);
+		mc->map_bytes -= md_module_bytes(mc->modules[i]);
 		free_module(mc->modules[i]);
 		mc->modules[i] = NULL;
 		mc->nr_modules--;

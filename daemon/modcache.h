@@ -18,6 +18,7 @@
 #include "daemon/record.h"
 #include "libprof/id.h"
 #include "libprof/map.h"
+#include "libprof/path_table.h"
 #include "libprof/store.h"
 
 #define MD_MODULES_MAX 65535 /* an index has 16 bits in the table of counts */
@@ -27,8 +28,11 @@ struct md_module {
 	enum mp_module_kind kind;
 	char *path; /* last one seen */
 	uint64_t text_size;
-	struct mp_map *map; /* optimised: counts go to map->original; NULL: not */
-	uint32_t *map_ends; /* of md_moved_ends(); NULL: not known */
+	struct mp_map *map;	     /* optimised: counts go to map->original; NULL: not */
+	uint32_t *map_ends;	     /* of md_moved_ends(); NULL: not known */
+	struct mp_path_table *paths; /* with @map, and numbers its paths; NULL: not */
+	uint8_t *path_bytes;	     /* what @paths was made of, or what of it came so far */
+	uint32_t path_size, path_come;
 	uint32_t index;
 	uint32_t original; /* index of the original; 0: not optimised */
 	int64_t store_key; /* 0: not asked for yet */
@@ -90,10 +94,12 @@ int md_modcache_resolve_kernel(struct md_modcache *mc, uint64_t base, struct md_
 int md_modcache_declare(struct md_modcache *mc, const struct morph_module *record);
 int md_modcache_declare_map(struct md_modcache *mc, const struct morph_module_map *record);
 int md_modcache_declare_ends(struct md_modcache *mc, const struct morph_module_ends *record);
+int md_modcache_declare_paths(struct md_modcache *mc, const struct morph_module_paths *record);
 /* The kernel's file if one was resolved or declared, else NULL. */
 const struct md_file *md_modcache_kernel(const struct md_modcache *mc);
 
-/* Add the MODULE (and MODULE_MAP, MODULE_ENDS) records of @file to @buf. Return: 0 or -ENOMEM. */
+/* Add the MODULE (and MODULE_MAP, MODULE_ENDS, MODULE_PATHS) records of @file to @buf.
+ * Return: 0 or -ENOMEM. */
 int md_modcache_describe(const struct md_modcache *mc, const struct md_file *file,
 			 struct md_buf *buf);
 

@@ -66,6 +66,15 @@ static inline uint64_t md_map_bytes(const struct mp_map *map)
 {
 	return map ? map->nr_pieces * (sizeof(map->pieces[0]) + sizeof(uint32_t)) : 0;
 }
+/* Of a table of paths, as a file has it, and in memory. */
+#define MD_PATHS_SIZE_MAX  (8u << 20)
+#define MD_PATHS_BYTES_MAX (UINT64_C(48) << 20)
+/* Bytes that the table which @bytes begin takes in memory; UINT64_MAX: they are none. */
+uint64_t md_path_table_bytes(const uint8_t *bytes, size_t size);
+/* All that a module keeps of its map, the ends and the paths. */
+uint64_t md_module_bytes(const struct md_module *module);
+/* Takes the module's paths, or what of them came. */
+void md_module_drop_paths(struct md_module *module);
 /* @map becomes @module's. Ownership: @map is taken, also on failure. */
 int md_modcache_set_map(struct md_modcache *mc, struct md_module *module, struct mp_map *map);
 /* @file becomes the one with @number. Ownership: @file is taken on success. */

@@ -71,6 +71,10 @@ static bool same_map(const struct md_module *a, const struct md_module *b)
 	if (nr != b->map->nr_pieces || !mp_id_equal(&a->map->original, &b->map->original) ||
 	    memcmp(a->map->pieces, b->map->pieces, nr * sizeof(a->map->pieces[0])))
 		return false;
+	/* Another table would make other paths of the same registers. */
+	if (!a->paths != !b->paths || a->path_size != b->path_size ||
+	    (a->paths && memcmp(a->path_bytes, b->path_bytes, a->path_size)))
+		return false;
 	if (!a->map_ends || !b->map_ends)
 		return a->map_ends == b->map_ends;
 	return !memcmp(a->map_ends, b->map_ends, nr * sizeof(a->map_ends[0]));
@@ -108,7 +112,7 @@ static int adopt(struct md_modcache *mc, struct md_modcache *from, struct md_fil
 	if (module) {
 		module->text_size = got->text_size;
 		md_module_learn_path(module, file->path);
-	} else if (md_map_bytes(got->map) > MAPS_MAX_BYTES - mc->map_bytes) {
+	} else if (md_module_bytes(got) > MAPS_MAX_BYTES - mc->map_bytes) {
 		remark(mc, file->path, "no room for the map of one more optimised module");
 		return 0;
 	} else {
@@ -123,6 +127,13 @@ static int adopt(struct md_modcache *mc, struct md_modcache *from, struct md_fil
 				return ret;
 			module->map_ends = got->map_ends;
 			got->map_ends = NULL;
+			mc->map_bytes += md_module_bytes(got);
+			module->paths = got->paths;
+			module->path_bytes = got->path_bytes;
+			module->path_size = module->path_come = got->path_size;
+			got->paths = NULL;
+			got->path_bytes = NULL;
+			got->path_size = 0;
 		}
 	}
 	file->segments = read->segments;

@@ -154,6 +154,44 @@ int md_modcache_declare_ends(struct md_modcache *mc, const struct morph_module_e
 	return 0;
 }
 
+/* The table is known once all of it has come, in order. */
+int md_modcache_declare_paths(struct md_modcache *mc, const struct morph_module_paths *record)
+{
+	struct md_file *file = md_modcache_file(mc, record->module);
+	struct md_module *module = file ? md_modcache_module(mc, file->module) : NULL;
+	uint8_t *bytes;
+	int ret;
+
+	if (!module || !module->map || module->paths)
+		return 0;
+	if (!record->off) {
+		md_module_drop_paths(module);
+		if (record->table_size > MD_PATHS_SIZE_MAX)
+			return -EBADMSG;
+		module->path_size = record->table_size;
+	}
+	if (record->table_size != module->path_size || record->off != module->path_come)
+		return -EBADMSG;
+	/* Not at once what a record only says will come. */
+	bytes = realloc(module->path_bytes, record->off + (size_t)record->nr + 1);
+	if (!bytes)
+		return -ENOMEM;
+	memcpy(bytes + record->off, record->bytes, record->nr);
+	module->path_bytes = bytes;
+	module->path_come += record->nr;
+	if (module->path_come < module->path_size)
+		return 0;
+	ret = -EBADMSG;
+	if (md_path_table_bytes(bytes, module->path_size) <= MD_PATHS_BYTES_MAX)
+		ret = mp_path_table_decode(module->path, bytes, module->path_size, &module->paths,
+					   NULL);
+	if (ret)
+		md_module_drop_paths(module);
+	else
+		mc->map_bytes += md_module_bytes(module) - md_map_bytes(module->map);
+	return ret;
+}
+
 static enum morph_module_status status_of(uint8_t why)
 {
 	size_t i;
@@ -213,6 +251,27 @@ static int describe_ends(const struct md_file *file, const struct md_module *mod
 	return 0;
 }
 
+static int describe_paths(const struct md_file *file, const struct md_module *module,
+			  struct md_buf *buf)
+{
+	const uint32_t max = MORPH_RECORD_SIZE_MAX - sizeof(struct morph_module_paths);
+	struct morph_module_paths *record;
+	uint32_t off, nr;
+
+	for (off = 0; module->paths && off < module->path_size; off += nr) {
+		nr = module->path_size - off < max ? module->path_size - off : max;
+		record = md_record_add(buf, MORPH_REC_MODULE_PATHS, sizeof(*record) + nr);
+		if (!record)
+			return -ENOMEM;
+		record->module = file->number;
+		record->table_size = module->path_size;
+		record->off = off;
+		record->nr = nr;
+		memcpy(record->bytes, module->path_bytes + off, nr);
+	}
+	return 0;
+}
+
 int md_modcache_describe(const struct md_modcache *mc, const struct md_file *file,
 			 struct md_buf *buf)
 {
@@ -241,6 +300,7 @@ int md_modcache_describe(const struct md_modcache *mc, const struct md_file *fil
 	if (!module->map)
 		return 0;
 	record->nr_pieces = module->map->nr_pieces;
-	return describe_map(file, module->map, buf) || describe_ends(file, module, buf) ? -ENOMEM
-											: 0;
+	if (describe_map(file, module->map, buf) || describe_ends(file, module, buf))
+		return -ENOMEM;
+	return describe_paths(file, module, buf);
 }

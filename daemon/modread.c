@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "daemon/modcache_internal.h"
 #include "daemon/moved.h"
@@ -55,6 +56,30 @@ static bool map_is_hashed(const struct mp_elf *elf)
 	return false;
 }
 
+/*
+ * How the file numbers its paths, as it says it. The hash of the text does not cover that: a copy
+ * of the file with another table is a module of its own, and counts wrong paths of its own samples.
+ * One that cannot be used costs paths and nothing else. Return: 0, -ENOMEM.
+ */
+static int read_paths(const struct mp_elf *elf, int fd, struct md_module *module)
+{
+	const struct mp_section *sec = mp_elf_section(elf, MP_PATH_TABLE_SECTION);
+	int ret = -EBADMSG;
+
+	if (!sec || sec->type != SHT_PROGBITS || !sec->size || sec->size > MD_PATHS_SIZE_MAX)
+		return 0;
+	module->path_bytes = malloc(sec->size);
+	if (!module->path_bytes)
+		return -ENOMEM;
+	module->path_size = module->path_come = (uint32_t)sec->size;
+	if (pread(fd, module->path_bytes, sec->size, (off_t)sec->off) == (ssize_t)sec->size &&
+	    md_path_table_bytes(module->path_bytes, sec->size) <= MD_PATHS_BYTES_MAX)
+		ret = mp_path_table_decode("", module->path_bytes, sec->size, &module->paths, NULL);
+	if (ret)
+		md_module_drop_paths(module);
+	return ret == -ENOMEM ? ret : 0;
+}
+
 /* Failure only says that samples in the file stay without a module. */
 static int analyse(struct md_modcache *mc, int fd, uint64_t size, struct md_file *file)
 {
@@ -86,6 +111,9 @@ static int analyse(struct md_modcache *mc, int fd, uint64_t size, struct md_file
 		if (ret)
 			goto out;
 		module->map_ends = md_moved_ends(elf, fd, module->map);
+		ret = read_paths(elf, fd, module);
+		if (ret)
+			goto out;
 	}
 	file->module = module->index;
 	file->why = MD_MAPPED;
@@ -138,21 +166,33 @@ static bool is_of_file(const struct morph_module *r, uint64_t size)
 	return text == r->text_size;
 }
 
+static bool has_map(const struct md_modcache *mc)
+{
+	const struct md_file *file = md_modcache_file(mc, FILE_NUMBER);
+	const struct md_module *module = md_modcache_module(mc, file->module);
+
+	return module && module->map;
+}
+
 static int take_record(const struct morph_record *record, struct md_modcache *into)
 {
 	const struct morph_module_map *map = (const void *)record;
 	const struct morph_module_ends *ends = (const void *)record;
+	const struct morph_module_paths *paths = (const void *)record;
 
 	if (record->type == MORPH_REC_MODULE_MAP && map->module == FILE_NUMBER)
 		return md_modcache_declare_map(into, map);
 	if (record->type == MORPH_REC_MODULE_ENDS && ends->module == FILE_NUMBER)
 		return md_modcache_declare_ends(into, ends);
+	if (record->type == MORPH_REC_MODULE_PATHS && paths->module == FILE_NUMBER && has_map(into))
+		return md_modcache_declare_paths(into, paths);
 	return -EBADMSG;
 }
 
 int md_modread_take(struct md_buf *reply, uint64_t size, struct md_modcache *into)
 {
 	const struct morph_module *module;
+	const struct md_module *known;
 	struct morph_record *record;
 	const struct md_file *file;
 	size_t pos = 0;
@@ -172,7 +212,10 @@ int md_modread_take(struct md_buf *reply, uint64_t size, struct md_modcache *int
 	}
 	if (ret != -ENODATA)
 		return ret;
-	/* A map of which a part did not come. */
+	/* A map of which a part did not come, or a table. */
 	file = md_modcache_file(into, FILE_NUMBER);
-	return !module->status && !file->module ? -EBADMSG : 0;
+	known = md_modcache_module(into, file->module);
+	if (known ? known->path_come < known->path_size : !module->status)
+		return -EBADMSG;
+	return 0;
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * modread - what an ELF file is, as a recording would say it: MODULE, MODULE_MAP, MODULE_ENDS.
+ * modread - what an ELF file is, as a recording would say it: MODULE, MODULE_MAP, MODULE_ENDS,
+ * MODULE_PATHS.
  *
  * The one half reads the file, in a process that can do no harm (sandbox) where there is one. The
  * other half believes nothing of what that process said: it may have been taken over by the file.
@@ -17,7 +18,7 @@
 /* What a file may make us keep; the largest browsers have one segment and a tenth of the pieces. */
 #define MD_MODREAD_SEGMENTS_MAX 64
 #define MD_MODREAD_PIECES_MAX	(1u << 20)
-#define MD_MODREAD_REPLY_MAX	(32u << 20)
+#define MD_MODREAD_REPLY_MAX	(40u << 20)
 
 /*
  * md_modread_file - adds the records of @fd, a regular file of @size bytes, to @reply. One that

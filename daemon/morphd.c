@@ -52,6 +52,7 @@ enum option_key {
 	OPT_REPEAT,
 	OPT_FOREGROUND,
 	OPT_NO_KERNEL,
+	OPT_REGISTERS,
 	OPT_CHECK_CONFIG
 };
 
@@ -77,6 +78,10 @@ static const struct argp_option daemon_options[] = {
 	{"input", 'I', "FILE", 0, "the recording to replay", 0},
 	{"repeat", OPT_REPEAT, "N", 0, "replay it N times, each under new process ids", 0},
 	{"no-kernel", OPT_NO_KERNEL, NULL, 0, "sample user code only", 0},
+	{"registers", OPT_REGISTERS, "WHAT", 0,
+	 "paths: with each sample of user code its registers, which tell the way it took in "
+	 "programs that number their paths; or no (default)",
+	 0},
 	{"foreground", OPT_FOREGROUND, NULL, 0, "do not detach (morphd never does)", 0},
 	{"stats", OPT_STATS, NULL, 0, "at the end, print where time and samples went", 0},
 	{"json", OPT_JSON, NULL, 0, "the same as JSON", 0},
@@ -89,14 +94,18 @@ static const struct argp_option run_options[] = {
 	{"interval", 'i', "SECONDS", 0, "between two writes to the database (default: 10)", 0},
 	{"record", 'o', "FILE", 0, "write the stream of records to FILE", 0},
 	{"no-kernel", OPT_NO_KERNEL, NULL, 0, "sample user code only", 0},
+	{"registers", OPT_REGISTERS, "WHAT", 0,
+	 "paths: with each sample of user code its registers, which tell the way it took in "
+	 "programs that number their paths; or no (default)",
+	 0},
 	{"stats", OPT_STATS, NULL, 0, "at the end, print where time and samples went", 0},
 	{"json", OPT_JSON, NULL, 0, "the same as JSON", 0},
 	{0}};
 
 static void set(struct argp_state *state, enum md_config_key key, const char *value)
 {
-	static const char *const names[MD_NR_CONFIG] = {"source", "rate", "interval", "no-kernel",
-							"db"};
+	static const char *const names[MD_NR_CONFIG] = {"source",    "rate", "interval",
+							"no-kernel", "db",   "registers"};
 	struct options *o = state->input;
 	struct mp_err err = {{0}};
 
@@ -135,6 +144,7 @@ static error_t parse_option(int key, char *arg, struct argp_state *state)
 	case 'I': o->input = arg; return 0;
 	case OPT_REPEAT: set_repeats(state, arg); return 0;
 	case OPT_NO_KERNEL: set(state, MD_CONFIG_NO_KERNEL, "yes"); return 0;
+	case OPT_REGISTERS: set(state, MD_CONFIG_REGISTERS, arg); return 0;
 	case OPT_CHECK_CONFIG: o->check_config = true; return 0;
 	case OPT_FOREGROUND: return 0;
 	case OPT_JSON: o->json = true; /* fall through */
@@ -209,6 +219,25 @@ static void print_branches(const struct md_branch_ledger *b)
 	printf("not in the original  %12" PRIu64 "\n", b->moved);
 }
 
+static uint64_t nr_with_registers(const struct mp_ledger *ledger)
+{
+	uint64_t sum = 0;
+	int i;
+
+	for (i = 0; i < MP_NR_PATH_FATES; i++)
+		sum += ledger->paths[i];
+	return sum;
+}
+
+static void print_paths(const struct mp_ledger *ledger)
+{
+	int i;
+
+	printf("with path numbers    %12" PRIu64 "\n", nr_with_registers(ledger));
+	for (i = 0; i < MP_NR_PATH_FATES; i++)
+		printf("  %-18s %12" PRIu64 "\n", mp_path_fate_name(i), ledger->paths[i]);
+}
+
 static void print_stats(const struct md_pipeline *pl, bool json, const char *command)
 {
 	const struct mp_ledger *t = &pl->total;
@@ -219,6 +248,7 @@ static void print_stats(const struct md_pipeline *pl, bool json, const char *com
 	uint64_t here = t->emitted - md_ledger_lost(t);
 	uint64_t written = pl->writer ? md_recwriter_size_bytes(pl->writer) : 0;
 	struct rusage usage;
+	int i;
 
 	getrusage(RUSAGE_SELF, &usage);
 	if (json) {
@@ -234,6 +264,11 @@ static void print_stats(const struct md_pipeline *pl, bool json, const char *com
 		       ", \"branches_counted\": %" PRIu64 ",\n",
 		       md_pipeline_nr_modules(pl), pl->at.nr_processes, pl->max_addresses,
 		       pl->nr_records, pl->nr_batches, pl->nr_bytes, written, b->seen, b->counted);
+		printf(" \"paths\": {");
+		for (i = 0; i < MP_NR_PATH_FATES; i++)
+			printf("%s\"%s\": %" PRIu64, i ? ", " : "", mp_path_fate_name(i),
+			       t->paths[i]);
+		printf("},\n");
 		printf(" \"seconds\": %.6f, \"analysis_seconds\": %.6f, \"flush_seconds\": %.6f, "
 		       "\"flushes\": %" PRIu64 ", \"cpu_seconds\": %.6f, \"max_rss_kib\": %ld}\n",
 		       total_s, analysis_s, flush_s, pl->flush.nr,
@@ -247,6 +282,8 @@ static void print_stats(const struct md_pipeline *pl, bool json, const char *com
 	print_ledger(t, "  %-18s %12" PRIu64 "\n");
 	if (b->seen)
 		print_branches(b);
+	if (nr_with_registers(t))
+		print_paths(t);
 	printf("modules sampled      %12zu\n", md_pipeline_nr_modules(pl));
 	printf("processes sampled    %12" PRIu64 "\n", pl->at.nr_processes);
 	printf("addresses at a flush %12" PRIu64 "\n", pl->max_addresses);
@@ -427,6 +464,7 @@ static int open_daemon_source(const struct options *o, const struct md_config *c
 	struct md_source_config asked = {
 		.rate_hz = config->rate_hz,
 		.no_kernel = config->no_kernel,
+		.registers = config->registers,
 		.input = o->input,
 		.nr_repeats = o->nr_repeats,
 	};
@@ -739,6 +777,7 @@ static int run_main(const struct options *o, int *status, struct mp_err *err)
 	struct md_source_config config = {
 		.rate_hz = o->line.rate_hz ? o->line.rate_hz : RUN_RATE_HZ,
 		.no_kernel = o->line.no_kernel,
+		.registers = o->line.registers,
 	};
 	struct run run = {.name = o->command[0]};
 	struct md_pipeline *pl = calloc(1, sizeof(*pl));

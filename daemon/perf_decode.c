@@ -7,6 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "daemon/perf_event.h"
+
 /* What follows the header, for the sample_type that perf_event asks for. */
 struct sample_body {
 	uint64_t ip;
@@ -56,12 +58,36 @@ int md_perf_decoder_init(struct md_perf_decoder *d, uint32_t nr_rings, uint32_t 
 		return -ENOMEM;
 	d->nr_stages = nr_rings;
 	d->rate_hz = rate_hz;
-	d->has_branches = has_branches;
+	d->has_branches = d->has_rest = has_branches;
+	return 0;
+}
+
+int md_perf_decoder_want_registers(struct md_perf_decoder *d, uint16_t registers)
+{
+	uint32_t reg, other, i;
+
+	d->registers = registers;
+	d->has_rest |= registers != 0;
+	d->nr_registers = 0;
+	for (reg = 0; reg < MORPH_NR_REGS; reg++) {
+		if (!(registers >> reg & 1))
+			continue;
+		/* Its values ascend by its own numbers. */
+		for (i = other = 0; other < MORPH_NR_REGS; other++)
+			i += registers >> other & 1 && md_perf_reg(other) < md_perf_reg(reg);
+		d->from[d->nr_registers++] = i;
+	}
+	d->words = calloc(d->nr_stages, MD_STAGE_WORDS * sizeof(d->words[0]));
+	if (!d->words)
+		return -ENOMEM;
+	for (i = 0; i < d->nr_stages; i++)
+		d->stages[i].words = d->words + (size_t)i * MD_STAGE_WORDS;
 	return 0;
 }
 
 void md_perf_decoder_fini(struct md_perf_decoder *d)
 {
+	free(d->words);
 	free(d->stages);
 	md_buf_fini(&d->out);
 	memset(d, 0, sizeof(*d));
@@ -87,6 +113,23 @@ uint64_t md_perf_record_time(const struct perf_event_header *record)
 	return time;
 }
 
+static void close_registers(struct md_perf_decoder *d, struct md_perf_stage *stage)
+{
+	struct morph_registers *r;
+
+	r = md_record_add_task(&d->out, MORPH_REC_REGISTERS,
+			       sizeof(*r) + stage->nr_words * sizeof(stage->words[0]),
+			       stage->time_ns, stage->tgid, stage->tid);
+	if (r) {
+		r->task.record.cpu = stage->cpu;
+		r->registers = d->registers;
+		memcpy(r->entries, stage->words, stage->nr_words * sizeof(stage->words[0]));
+	} else {
+		d->failed = true;
+	}
+	stage->nr_words = 0;
+}
+
 static void close_stage(struct md_perf_decoder *d, struct md_perf_stage *stage)
 {
 	struct morph_samples *samples;
@@ -103,6 +146,8 @@ static void close_stage(struct md_perf_decoder *d, struct md_perf_stage *stage)
 		d->failed = true;
 	}
 	stage->nr = 0;
+	if (stage->nr_words)
+		close_registers(d, stage);
 }
 
 void md_perf_decoder_flush(struct md_perf_decoder *d)
@@ -123,25 +168,28 @@ static void close_process(struct md_perf_decoder *d, uint32_t tgid)
 			close_stage(d, &d->stages[i]);
 }
 
-static void decode_branches(struct md_perf_decoder *d, const struct sample_body *body,
-			    const uint8_t *data, size_t room)
+/* Return: how many bytes the branch stack takes; @room where it makes no sense. */
+static size_t decode_branches(struct md_perf_decoder *d, const struct sample_body *body,
+			      const uint8_t *data, size_t room)
 {
 	struct morph_branches *branches;
 	uint64_t nr, entry[3], i;
 
 	if (room < sizeof(nr))
-		return;
+		return room;
 	memcpy(&nr, data, sizeof(nr));
 	data += sizeof(nr);
 	room -= sizeof(nr);
-	if (!nr || nr > room / sizeof(entry) || nr > 1024)
-		return;
+	if (!nr)
+		return sizeof(nr);
+	if (nr > room / sizeof(entry) || nr > 1024)
+		return room + sizeof(nr);
 	branches = md_record_add_task(&d->out, MORPH_REC_BRANCHES,
 				      sizeof(*branches) + nr * sizeof(branches->branches[0]),
 				      body->time, body->pid, body->tid);
 	if (!branches) {
 		d->failed = true;
-		return;
+		return room + sizeof(nr);
 	}
 	branches->task.record.cpu = body->cpu;
 	for (i = 0; i < nr; i++) {
@@ -149,6 +197,33 @@ static void decode_branches(struct md_perf_decoder *d, const struct sample_body 
 		branches->branches[i].from = entry[0];
 		branches->branches[i].to = entry[1];
 	}
+	return sizeof(nr) + nr * sizeof(entry);
+}
+
+/*
+ * Of the sample that was staged last. While the kernel runs perf says the registers that user code
+ * had when it was left: of those no sample was taken.
+ */
+static void decode_registers(struct md_perf_decoder *d, struct md_perf_stage *stage, uint64_t ip,
+			     const uint8_t *data, size_t room)
+{
+	uint64_t abi, *word;
+	uint32_t i;
+
+	if (room < sizeof(abi) || ip >> 63 || !stage->nr)
+		return;
+	memcpy(&abi, data, sizeof(abi));
+	if (abi != PERF_SAMPLE_REGS_ABI_64 ||
+	    (room - sizeof(abi)) / sizeof(*word) < d->nr_registers)
+		return;
+	data += sizeof(abi);
+	word = &stage->words[stage->nr_words];
+	*word++ = ip;
+	for (i = 0; i < d->nr_registers; i++)
+		memcpy(word++, data + d->from[i] * sizeof(*word), sizeof(*word));
+	stage->nr_words += 1 + d->nr_registers;
+	if (MD_STAGE_WORDS - stage->nr_words < 1u + MORPH_NR_REGS)
+		close_stage(d, stage);
 }
 
 void md_perf_decoder_begin(struct md_perf_decoder *d, uint32_t stage_nr, uint32_t cpu,
@@ -171,14 +246,23 @@ void md_perf_decoder_begin(struct md_perf_decoder *d, uint32_t stage_nr, uint32_
 	stage->ips[stage->nr++] = ip;
 }
 
+static void decode_rest(struct md_perf_decoder *d, struct md_perf_stage *stage,
+			const struct sample_body *body, const uint8_t *rest, size_t room)
+{
+	size_t size = d->has_branches ? decode_branches(d, body, rest, room) : 0;
+
+	if (d->registers && body->time >= d->start_ns)
+		decode_registers(d, stage, body->ip, rest + size, room - size);
+}
+
 static void decode_sample(struct md_perf_decoder *d, uint32_t ring, const struct sample_body *body,
 			  const uint8_t *rest, size_t room)
 {
 	if (!body->pid)
 		return; /* idle */
 	md_perf_decoder_add_sample(d, ring, body->cpu, body->pid, body->tid, body->time, body->ip);
-	if (d->has_branches)
-		decode_branches(d, body, rest, room);
+	if (d->has_rest)
+		decode_rest(d, &d->stages[ring], body, rest, room);
 }
 
 /* The length of the string at the end of a record, before its sample_id. */

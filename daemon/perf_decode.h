@@ -15,7 +15,8 @@
 
 #include "daemon/record.h"
 
-#define MD_STAGE_IPS 512
+#define MD_STAGE_IPS   512
+#define MD_STAGE_WORDS 4096 /* of a REGISTERS record */
 
 /* The samples of one CPU that are not in a record yet. */
 struct md_perf_stage {
@@ -24,11 +25,18 @@ struct md_perf_stage {
 	uint64_t throttled_ns; /* since when; 0: not */
 	uint64_t lost;	       /* said by LOST records so far */
 	uint64_t ips[MD_STAGE_IPS];
+	uint32_t nr_words; /* of entries of REGISTERS, for some of the samples */
+	uint64_t *words;   /* MD_STAGE_WORDS, of the decoder's; NULL: they are not asked for */
 };
 
 struct md_perf_decoder {
 	bool has_branches;
-	bool mappings_only; /* samples and what processes do comes otherwise */
+	bool has_rest; /* something stands behind what every sample has: branches or registers */
+	uint16_t registers; /* of user code are asked for, bit n: register n; 0: none */
+	uint8_t nr_registers;
+	uint64_t *words;	     /* of all stages */
+	uint8_t from[MORPH_NR_REGS]; /* where perf has the value of the n-th of them */
+	bool mappings_only;	     /* samples and what processes do comes otherwise */
 	uint32_t rate_hz;
 	uint32_t nr_stages;
 	struct md_perf_stage *stages; /* one for each ring */
@@ -44,6 +52,8 @@ struct md_perf_decoder {
 
 int md_perf_decoder_init(struct md_perf_decoder *decoder, uint32_t nr_rings, uint32_t rate_hz,
 			 bool has_branches);
+/* Samples come with these. Return: 0 or -ENOMEM. */
+int md_perf_decoder_want_registers(struct md_perf_decoder *decoder, uint16_t registers);
 void md_perf_decoder_fini(struct md_perf_decoder *decoder);
 
 /* When the kernel wrote @record; 0 where it is too short to say. */

@@ -2,6 +2,7 @@
 /* perf_event - events and rings of the perf subsystem; see perf_event.h. */
 #include "daemon/perf_event.h"
 
+#include <asm/perf_regs.h>
 #include <errno.h>
 #include <linux/capability.h>
 #include <stdio.h>
@@ -14,6 +15,7 @@
 #include <unistd.h>
 
 #include "daemon/clock.h"
+#include "kmod/uapi/morph_abi.h"
 
 #define PROBE_NS UINT64_C(1000000000) /* between two looks at whether events are alive */
 
@@ -57,6 +59,28 @@ static const struct choice choices[] = {
 	 PERF_COUNT_SW_CPU_CLOCK, 256, false},
 };
 
+uint32_t md_perf_reg(uint32_t reg)
+{
+	static const uint8_t perf[8] = {
+		[MORPH_REG_RAX] = PERF_REG_X86_AX, [MORPH_REG_RCX] = PERF_REG_X86_CX,
+		[MORPH_REG_RDX] = PERF_REG_X86_DX, [MORPH_REG_RBX] = PERF_REG_X86_BX,
+		[MORPH_REG_RSP] = PERF_REG_X86_SP, [MORPH_REG_RBP] = PERF_REG_X86_BP,
+		[MORPH_REG_RSI] = PERF_REG_X86_SI, [MORPH_REG_RDI] = PERF_REG_X86_DI,
+	};
+
+	return reg < 8 ? perf[reg] : PERF_REG_X86_R8 + reg - 8;
+}
+
+static void ask_for_registers(struct perf_event_attr *attr, uint16_t registers)
+{
+	uint32_t reg;
+
+	attr->sample_type |= PERF_SAMPLE_REGS_USER;
+	for (reg = 0; reg < MORPH_NR_REGS; reg++)
+		if (registers >> reg & 1)
+			attr->sample_regs_user |= UINT64_C(1) << md_perf_reg(reg);
+}
+
 static void set_attr(struct perf_event_attr *attr, const struct choice *choice, uint32_t rate_hz,
 		     const struct md_perf_request *request, bool no_kernel, bool lost)
 {
@@ -95,6 +119,8 @@ static void set_attr(struct perf_event_attr *attr, const struct choice *choice, 
 		attr->sample_type |= PERF_SAMPLE_BRANCH_STACK;
 		attr->branch_sample_type = PERF_SAMPLE_BRANCH_USER | PERF_SAMPLE_BRANCH_ANY;
 	}
+	if (request->registers)
+		ask_for_registers(attr, request->registers);
 }
 
 static int open_event(const struct perf_event_attr *attr, pid_t command, int cpu)

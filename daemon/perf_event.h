@@ -59,7 +59,11 @@ struct md_perf_request {
 	pid_t command;	/* 0: all processes; else this one, from its next exec, and its children */
 	bool no_kernel; /* user samples only */
 	bool mappings_only; /* in the rings; a BPF program takes the samples */
+	uint16_t registers; /* of user code, bit n: register n as in morph_abi.h; 0: none */
 };
+
+/* The registers as perf numbers them: register n is bit md_perf_reg(n). */
+uint32_t md_perf_reg(uint32_t reg);
 
 /* Return: 0, -EACCES with a message that says what to do, -errno. */
 int md_perf_events_open(const struct md_perf_request *request, struct md_perf_events *out,

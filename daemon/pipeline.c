@@ -43,6 +43,8 @@ static void add_ledger(struct mp_ledger *to, const struct mp_ledger *from)
 		to->unattributed[i] += from->unattributed[i];
 	for (i = 0; i < MP_NR_LOST; i++)
 		to->lost[i] += from->lost[i];
+	for (i = 0; i < MP_NR_PATH_FATES; i++)
+		to->paths[i] += from->paths[i];
 }
 
 static void say(struct md_pipeline *pl, const char *message)
@@ -213,6 +215,9 @@ static int take_record(struct md_pipeline *pl, struct morph_record *record, stru
 			pl->at.branches.seen += md_branches_nr((const void *)record);
 			pl->at.branches.no_room += md_branches_nr((const void *)record);
 		}
+		if (record->type == MORPH_REC_REGISTERS)
+			pl->at.ledger.paths[MP_PATH_NO_MEMORY] +=
+				md_registers_nr((const void *)record);
 	}
 	return 0;
 }

@@ -55,6 +55,8 @@ static const struct {
 	[MORPH_REC_STACK] = {sizeof(struct morph_stack), true},
 	[MORPH_REC_FILE] = {sizeof(struct morph_file), false},
 	[MORPH_REC_SPACE] = {sizeof(struct morph_space), true},
+	[MORPH_REC_REGISTERS] = {sizeof(struct morph_registers), true},
+	[MORPH_REC_MODULE_PATHS] = {sizeof(struct morph_module_paths), false},
 };
 
 #define NR_TYPES (sizeof(types) / sizeof(types[0]))
@@ -88,8 +90,17 @@ static bool is_space_consistent(const struct morph_space *space)
 	return room % sizeof(*map) == 0;
 }
 
+static bool are_registers_consistent(const struct morph_registers *r)
+{
+	size_t room = r->task.record.size - sizeof(*r);
+
+	return r->registers && !(r->registers & ~MORPH_REGS_PATHS) &&
+	       room % (md_registers_words(r) * sizeof(r->entries[0])) == 0;
+}
+
 static bool is_consistent(const struct morph_record *record)
 {
+	const struct morph_module_paths *paths = (const void *)record;
 	const struct morph_file *file = (const void *)record;
 	const struct morph_module *module = (const void *)record;
 	const struct morph_module_map *map = (const void *)record;
@@ -119,6 +130,10 @@ static bool is_consistent(const struct morph_record *record)
 		       (room - sizeof(*map)) % sizeof(map->pieces[0]) == 0;
 	case MORPH_REC_MODULE_ENDS:
 		return ends->nr <= (room - sizeof(*ends)) / sizeof(ends->ends[0]);
+	case MORPH_REC_REGISTERS: return are_registers_consistent((const void *)record);
+	case MORPH_REC_MODULE_PATHS:
+		return paths->nr <= room - sizeof(*paths) && paths->off <= paths->table_size &&
+		       paths->nr <= paths->table_size - paths->off;
 	default: return true;
 	}
 }

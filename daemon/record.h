@@ -46,6 +46,25 @@ static inline uint32_t md_branches_nr(const struct morph_branches *b)
 	return (b->task.record.size - sizeof(*b)) / sizeof(b->branches[0]);
 }
 
+/* Words of an entry: the address, and the registers. */
+static inline uint32_t md_registers_words(const struct morph_registers *r)
+{
+	return 1 + __builtin_popcount(r->registers);
+}
+
+static inline uint32_t md_registers_nr(const struct morph_registers *r)
+{
+	return (r->task.record.size - sizeof(*r)) / sizeof(r->entries[0]) / md_registers_words(r);
+}
+
+/* Which word of an entry has the value of @reg, below MORPH_NR_REGS; 0: none. */
+static inline uint32_t md_registers_word(const struct morph_registers *r, uint32_t reg)
+{
+	if (!(r->registers >> reg & 1))
+		return 0;
+	return 1 + __builtin_popcount(r->registers & ((1u << reg) - 1));
+}
+
 /* How many samples @record speaks of, present or lost. */
 uint64_t md_record_emitted(const struct morph_record *record);
 

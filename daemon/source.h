@@ -21,6 +21,7 @@ struct md_source_config {
 	pid_t command;	     /* live: only this process and what it starts; 0: all */
 	bool is_probe;	     /* what a sample costs is measured on @command; later all are wanted */
 	bool no_kernel;	     /* live: user samples only */
+	uint16_t registers;  /* live: samples of user code come with these, bit n: register n */
 	const char *input;   /* replay: the recording */
 	uint32_t nr_repeats; /* replay: times, each under new process ids */
 };

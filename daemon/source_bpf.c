@@ -110,9 +110,12 @@ static int bpf_open(const struct md_source_config *config, struct md_source **ou
 		.no_kernel = config->no_kernel,
 		.mappings_only = true,
 	};
-	struct bpf *b = calloc(1, sizeof(*b));
+	struct bpf *b;
 	int ret;
 
+	if (config->registers)
+		return mp_err_set(err, ENOTSUP, "this source reads no registers; kmod and perf do");
+	b = calloc(1, sizeof(*b));
 	if (!b)
 		return mp_err_set(err, ENOMEM, "no memory");
 	b->source.ops = &md_source_bpf;

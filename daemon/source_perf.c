@@ -68,6 +68,7 @@ static int perf_open(const struct md_source_config *config, struct md_source **o
 		.rate_hz = config->rate_hz,
 		.command = config->command,
 		.no_kernel = config->no_kernel,
+		.registers = config->registers,
 	};
 	struct perf *p = calloc(1, sizeof(*p));
 	uint32_t i;
@@ -89,6 +90,10 @@ static int perf_open(const struct md_source_config *config, struct md_source **o
 	if (!p->fds || !p->heads ||
 	    md_perf_decoder_init(&p->decoder, p->events.max_rings, p->events.rate_hz,
 				 p->events.has_branches)) {
+		mp_err_set(err, ENOMEM, "no memory");
+		goto fail;
+	}
+	if (config->registers && md_perf_decoder_want_registers(&p->decoder, config->registers)) {
 		mp_err_set(err, ENOMEM, "no memory");
 		goto fail;
 	}

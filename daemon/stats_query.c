@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * stats_query - the command "query": which modules, functions and basic blocks got the samples.
+ * stats_query - the command "query": which modules, functions, blocks and paths got the samples.
  * Decides what is asked from the options, and falls back to addresses where a file is gone.
  */
 #include <errno.h>
@@ -12,6 +12,7 @@
 
 #include "daemon/stats.h"
 #include "daemon/stats_rows.h"
+#include "libprof/store_paths.h"
 
 struct query {
 	struct md_stats *stats;
@@ -40,7 +41,9 @@ enum {
 
 static const struct argp_option options[] = {
 	{"by", KEY_BY, "WHAT", 0,
-	 "module, function or block; by default the next finer thing than what is named", 0},
+	 "module, function, block or path; by default the next finer thing than what is named, but "
+	 "no path",
+	 0},
 	{"module", 'm', "NAME", 0, "Only the module with this path or file name", 0},
 	{"build-id", KEY_BUILD_ID, "HEX", 0, "Only modules whose build-id begins so", 0},
 	{"binary", KEY_BINARY, "FILE", 0, "Only the module that FILE is; take its code from there",
@@ -61,7 +64,7 @@ static error_t finish(struct query *q, struct argp_state *state)
 				? MD_BY_FUNCTION
 				: MD_BY_MODULE;
 	if (q->function && q->by == MD_BY_MODULE)
-		argp_error(state, "--function goes with --by=function or --by=block");
+		argp_error(state, "--function goes with --by=function, block or path");
 	if (q->sort == MD_SORT_WEIGHT && q->by != MD_BY_BLOCK)
 		argp_error(state, "--sort=weight goes with --by=block");
 	return 0;
@@ -69,7 +72,7 @@ static error_t finish(struct query *q, struct argp_state *state)
 
 static error_t parse(int key, char *arg, struct argp_state *state)
 {
-	static const char *const bys[] = {"", "module", "function", "block"};
+	static const char *const bys[] = {"", "module", "function", "block", "path"};
 	static const char *const sorts[] = {"samples", "weight", "name", "address"};
 	struct query *q = state->input;
 	char *end;
@@ -78,9 +81,9 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 	switch (key) {
 	case ARGP_KEY_INIT: state->child_inputs[0] = q->stats; return 0;
 	case KEY_BY:
-		n = md_stats_find_word(arg, bys, 4);
+		n = md_stats_find_word(arg, bys, 5);
 		if (n < 1)
-			argp_error(state, "--by=%s: not module, function or block", arg);
+			argp_error(state, "--by=%s: not module, function, block or path", arg);
 		q->by = (enum md_by)n;
 		return 0;
 	case 'm': q->filter.module = arg; return 0;
@@ -118,7 +121,7 @@ static const struct argp argp = {
 	options,
 	parse,
 	NULL,
-	"Say which modules, functions or basic blocks got the samples.\v"
+	"Say which modules, functions, basic blocks or paths got the samples.\v"
 	"Without a module: modules. With one: its functions. With a function: its blocks.",
 	children,
 	0,
@@ -168,6 +171,26 @@ static int add_code_rows(struct query *q, struct mp_store *store, const struct m
 	return r ? mp_err_set(err, -r, "out of memory") : 0;
 }
 
+/* What ran before the samples that came with registers. */
+static int add_path_rows(struct query *q, struct mp_store *store, const struct mp_module *module,
+			 struct mp_err *err)
+{
+	struct mp_path_count *paths = NULL;
+	struct md_code code = {0};
+	struct mp_err why = {0};
+	size_t nr = 0;
+	int r = mp_store_read_paths(store, module->key, q->since_s, &paths, &nr, err);
+
+	if (r || !nr)
+		return r;
+	if (md_code_open(module, q->filter.binary, false, &code, &why))
+		note(q, why.msg);
+	r = md_rows_of_paths(&q->rows, module, code.cfg ? &code : NULL, q->function, paths, nr);
+	md_code_close(&code);
+	free(paths);
+	return r ? mp_err_set(err, -r, "out of memory") : 0;
+}
+
 /* --binary names a module by what the file is. */
 static int read_binary_id(const struct query *q, struct mp_id *id, struct mp_err *err)
 {
@@ -197,7 +220,9 @@ static int find_rows(struct query *q, struct mp_store *store, struct mp_err *err
 		    (q->filter.binary && !mp_id_equal(&id, &m->id)))
 			continue;
 		q->nr_matching++;
-		r = q->by == MD_BY_MODULE ? add_module_row(q, m) : add_code_rows(q, store, m, err);
+		r = q->by == MD_BY_MODULE ? add_module_row(q, m)
+		    : q->by == MD_BY_PATH ? add_path_rows(q, store, m, err)
+					  : add_code_rows(q, store, m, err);
 	}
 	if (!r)
 		md_rows_sort(&q->rows, q->sort);
@@ -220,9 +245,27 @@ static void print_header(const struct query *q)
 	case MD_BY_BLOCK:
 		printf("Percent      Samples      Address  Bytes  Insns       Weight  Block  [Module]\n");
 		break;
+	case MD_BY_PATH:
+		printf("Percent      Samples      Address  Blocks  Function: path  [Module]\n");
+		break;
 	default:
 		printf("Percent      Samples         Text  Build-id                                  Module\n");
 	}
+}
+
+/* Behind it stands the module. */
+static void print_path(const struct md_row *row)
+{
+	bool from_outside = !row->path[0];
+
+	printf("%7" PRIu32 "  ", row->nr_path - from_outside);
+	if (row->function)
+		md_stats_put_text(row->function);
+	else
+		printf("(no function)");
+	printf(":%s", from_outside ? " entered" : "");
+	for (uint32_t i = from_outside; i < row->nr_path; i++)
+		printf(" 0x%" PRIx64, row->path[i]);
 }
 
 static void print_row(const struct query *q, const struct md_row *row)
@@ -243,11 +286,15 @@ static void print_row(const struct query *q, const struct md_row *row)
 		printf("%7" PRIu64 "  ", row->size);
 	else if (q->by == MD_BY_FUNCTION)
 		printf("%7s  ", "-");
+	else if (q->by == MD_BY_PATH)
+		; /* says how many blocks it has */
 	else if (row->nr_insns)
 		printf("%6" PRIu64 " %6" PRIu32 " %12.2f  ", row->size, row->nr_insns, row->weight);
 	else
 		printf("%6s %6s %12s  ", "-", "-", "-");
-	if (row->function) {
+	if (row->path) {
+		print_path(row);
+	} else if (row->function) {
 		md_stats_put_text(row->function);
 		if (q->by == MD_BY_BLOCK)
 			printf("%s0x%" PRIx64, (int64_t)row->offset < 0 ? "-" : "+",
@@ -259,6 +306,18 @@ static void print_row(const struct query *q, const struct md_row *row)
 	printf(row->module->path[0] == '[' ? "  " : "  [");
 	md_stats_put_text(slash ? slash + 1 : row->module->path);
 	printf(row->module->path[0] == '[' ? "\n" : "]\n");
+}
+
+static json_t *path_json(const struct md_row *row)
+{
+	json_t *path = json_array();
+	char text[32];
+
+	for (uint32_t i = !row->path[0]; i < row->nr_path; i++) {
+		snprintf(text, sizeof(text), "0x%" PRIx64, row->path[i]);
+		json_array_append_new(path, json_string(text));
+	}
+	return path;
 }
 
 static json_t *row_json(const struct query *q, const struct md_row *row)
@@ -282,6 +341,11 @@ static json_t *row_json(const struct query *q, const struct md_row *row)
 	json_object_set_new(json, "address", json_string(text));
 	json_object_set_new(json, "function",
 			    row->function ? md_stats_json_string(row->function) : json_null());
+	if (q->by == MD_BY_PATH) {
+		json_object_set_new(json, "entered", json_boolean(!row->path[0]));
+		json_object_set_new(json, "path", path_json(row));
+		return json;
+	}
 	json_object_set_new(json, "bytes",
 			    row->size ? json_integer((json_int_t)row->size) : json_null());
 	if (q->by == MD_BY_BLOCK) {
@@ -295,7 +359,7 @@ static json_t *row_json(const struct query *q, const struct md_row *row)
 
 static int print(const struct query *q, int64_t start_s)
 {
-	static const char *const bys[] = {"", "module", "function", "block"};
+	static const char *const bys[] = {"", "module", "function", "block", "path"};
 	json_t *root = NULL, *rows = NULL;
 	long nr = 0;
 
@@ -334,6 +398,8 @@ static int say_nothing_found(const struct query *q)
 			      q->since_s ? " since then" : "");
 	else if (!q->nr_matching)
 		md_stats_note("%s: no sample of such a module", q->stats->path);
+	else if (q->by == MD_BY_PATH)
+		md_stats_note("%s: no sample there has a path", q->stats->path);
 	else
 		md_stats_note("%s: no sample of such a function", q->stats->path);
 	return MD_EXIT_NO_PROFILE;

@@ -19,6 +19,7 @@ int md_rows_add(struct md_rows *rows, const struct md_row *row)
 
 		if (!bigger) {
 			free(row->function);
+			free(row->path);
 			return -ENOMEM;
 		}
 		rows->rows = bigger;
@@ -30,8 +31,10 @@ int md_rows_add(struct md_rows *rows, const struct md_row *row)
 
 void md_rows_free(struct md_rows *rows)
 {
-	for (size_t i = 0; i < rows->nr; i++)
+	for (size_t i = 0; i < rows->nr; i++) {
 		free(rows->rows[i].function);
+		free(rows->rows[i].path);
+	}
 	free(rows->rows);
 	memset(rows, 0, sizeof(*rows));
 }
@@ -228,6 +231,39 @@ int md_rows_of_addresses(struct md_rows *rows, const struct mp_module *module,
 				     .vaddr = counts[i].vaddr,
 				     .samples = counts[i].count};
 
+		r = md_rows_add(rows, &row);
+	}
+	return r;
+}
+
+int md_rows_of_paths(struct md_rows *rows, const struct mp_module *module,
+		     const struct md_code *code, const char *function,
+		     const struct mp_path_count *paths, size_t nr)
+{
+	uint64_t vaddrs[MP_PATH_MAX_BLOCKS];
+	int r = 0;
+
+	for (size_t i = 0; i < nr && !r; i++) {
+		uint32_t n = mp_path_key_decode(paths[i].key, paths[i].key_size, vaddrs);
+		struct md_row row = {.module = module, .samples = paths[i].count, .nr_path = n};
+		uint32_t f = MP_NONE;
+
+		if (!n)
+			continue; /* the store gives none that is no path */
+		row.vaddr = vaddrs[n - 1];
+		if (code)
+			f = mp_cfg_func_at(code->cfg, row.vaddr);
+		if (function && (!code || !is_wanted(code, f, function)))
+			continue;
+		row.path = malloc(n * sizeof(*row.path));
+		if (f != MP_NONE)
+			row.function = name_of(code, f);
+		if (!row.path || (f != MP_NONE && !row.function)) {
+			free(row.path);
+			free(row.function);
+			return -ENOMEM;
+		}
+		memcpy(row.path, vaddrs, n * sizeof(*row.path));
 		r = md_rows_add(rows, &row);
 	}
 	return r;

@@ -10,13 +10,15 @@
 #include <stdint.h>
 
 #include "daemon/stats_code.h"
+#include "libprof/path_key.h"
 #include "libprof/store.h"
 
 enum md_by {
 	MD_BY_NONE,
 	MD_BY_MODULE,
 	MD_BY_FUNCTION,
-	MD_BY_BLOCK
+	MD_BY_BLOCK,
+	MD_BY_PATH
 };
 enum md_sort {
 	MD_SORT_SAMPLES,
@@ -34,6 +36,8 @@ struct md_row {
 	uint64_t samples;
 	uint32_t nr_insns; /* block; 0: not known */
 	double weight;	   /* block: samples / instructions (length scaling) */
+	uint64_t *path; /* path: its blocks, @vaddr the last; first 0: from outside. NULL: none */
+	uint32_t nr_path;
 };
 
 struct md_rows {
@@ -41,7 +45,7 @@ struct md_rows {
 	size_t nr, max;
 };
 
-/* Add one row. Ownership: @row->function is taken. Return: 0, -ENOMEM. */
+/* Add one row. Ownership: @row->function and ->path are taken. Return: 0, -ENOMEM. */
 int md_rows_add(struct md_rows *rows, const struct md_row *row);
 void md_rows_free(struct md_rows *rows);
 void md_rows_sort(struct md_rows *rows, enum md_sort by);
@@ -57,6 +61,10 @@ int md_rows_of_functions(struct md_rows *rows, const struct mp_module *module,
 int md_rows_of_blocks(struct md_rows *rows, const struct mp_module *module,
 		      const struct md_code *code, const char *function,
 		      const struct mp_ip_count *counts, size_t nr);
+/* The same of paths, one row for each; @code NULL: no function is known. */
+int md_rows_of_paths(struct md_rows *rows, const struct mp_module *module,
+		     const struct md_code *code, const char *function,
+		     const struct mp_path_count *paths, size_t nr);
 int md_rows_of_addresses(struct md_rows *rows, const struct mp_module *module,
 			 const struct mp_ip_count *counts, size_t nr);
 

@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "daemon/config.h"
+#include "kmod/uapi/morph_abi.h"
 #include "daemon/watchdog.h"
 
 static char path[64];
@@ -77,6 +78,7 @@ START_TEST(empty_file_gives_the_defaults)
 	ck_assert_uint_eq(defaults.rate_hz, 0);
 	ck_assert(defaults.interval_s == 10);
 	ck_assert(!defaults.no_kernel);
+	ck_assert_uint_eq(defaults.registers, 0);
 	ck_assert_str_eq(defaults.database, "");
 	for (i = 0; i < sizeof(nothing) / sizeof(nothing[0]); i++) {
 		takes(nothing[i], &config);
@@ -97,6 +99,10 @@ START_TEST(every_key_is_taken)
 	ck_assert(c.interval_s == 2.5);
 	ck_assert(c.no_kernel);
 	ck_assert_str_eq(c.database, "/a path/with = and #.db");
+	takes("registers = paths\n", &c);
+	ck_assert_uint_eq(c.registers, MORPH_REGS_PATHS);
+	takes("registers = no\n", &c);
+	ck_assert_uint_eq(c.registers, 0);
 	takes("rate = auto\nno-kernel = no\nsource = auto\n", &c);
 	ck_assert_uint_eq(c.rate_hz, 0);
 	ck_assert(!c.no_kernel);
@@ -106,13 +112,13 @@ END_TEST
 START_TEST(wrong_line_is_refused_with_its_number)
 {
 	refuses("rate = 5\n\ncolour = blue\n",
-		":3: colour: no such key; there are source, rate, interval, no-kernel and database");
+		":3: colour: no such key; there are source, rate, interval, no-kernel, database and registers");
 	refuses("rate\n", ":1: a line is `key = value', or begins with #");
 	refuses("= 5\n", ":1: a line is `key = value', or begins with #");
 	refuses("#\nrate =\n", ":2: rate: no value");
 	refuses("rate = 5\n# twice\nrate = 5", ":3: rate: line 1 has it already");
 	refuses("Rate = 5",
-		":1: Rate: no such key; there are source, rate, interval, no-kernel and database");
+		":1: Rate: no such key; there are source, rate, interval, no-kernel, database and registers");
 	refuses("rate = 5 # Hz\n", ":1: rate = 5 # Hz: not a whole number from 1 to 100000");
 	refuses("rate = 0\n", ":1: rate = 0: not a whole number from 1 to 100000");
 	refuses("rate = 2.5\n", ":1: rate = 2.5: not a whole number from 1 to 100000");
@@ -121,6 +127,7 @@ START_TEST(wrong_line_is_refused_with_its_number)
 	refuses("interval = soon\n", ":1: interval = soon: not a number from 0.001 to 86400");
 	refuses("interval = -1\n", ":1: interval = -1: not a number from 0.001 to 86400");
 	refuses("no-kernel = true\n", ":1: no-kernel = true: neither yes nor no");
+	refuses("registers = all\n", ":1: registers = all: neither paths nor no");
 	refuses("source = replay\n",
 		":1: source: what is to be replayed is said on the command line");
 	refuses("database = morph.db\n", ":1: database: a path from / on is needed");
@@ -177,7 +184,9 @@ START_TEST(what_is_given_wins)
 	ck_assert_int_eq(md_config_set(&line, MD_CONFIG_RATE, "auto", NULL), 0);
 	ck_assert_int_eq(md_config_set(&line, MD_CONFIG_NO_KERNEL, "no", NULL), 0);
 	ck_assert_int_eq(md_config_set(&line, MD_CONFIG_DATABASE, "y", NULL), 0);
+	ck_assert_int_eq(md_config_set(&line, MD_CONFIG_REGISTERS, "paths", NULL), 0);
 	md_config_override(&file, &line);
+	ck_assert_uint_eq(file.registers, MORPH_REGS_PATHS);
 	ck_assert_str_eq(file.source, "auto");
 	ck_assert_uint_eq(file.rate_hz, 0);
 	ck_assert(!file.no_kernel);
@@ -195,6 +204,8 @@ START_TEST(interval_alone_keeps_the_source)
 	takes("rate = 8\ninterval = 1\n", &b);
 	ck_assert(md_config_needs_source(&a, &b));
 	takes("rate = 7\nsource = perf\n", &b);
+	ck_assert(md_config_needs_source(&a, &b));
+	takes("rate = 7\nregisters = paths\n", &b);
 	ck_assert(md_config_needs_source(&a, &b));
 	takes("rate = 7\nno-kernel = yes\n", &b);
 	ck_assert(md_config_needs_source(&a, &b));

@@ -88,6 +88,8 @@ START_TEST(record_that_does_not_fit_is_refused)
 {
 	struct md_buf buf = {0};
 	struct morph_record *record;
+	struct morph_module_paths *paths;
+	struct morph_registers *registers;
 	struct morph_module *module;
 	struct morph_mmap *mmap;
 	size_t pos = 0;
@@ -115,6 +117,21 @@ START_TEST(record_that_does_not_fit_is_refused)
 	case 7:
 		module = md_record_add(&buf, MORPH_REC_MODULE, sizeof(*module) + 8);
 		module->nr_segments = 0x20000000;
+		break;
+	case 9:
+	case 10:
+	case 11:
+		registers = md_record_add_task(&buf, MORPH_REC_REGISTERS, sizeof(*registers) + 24,
+					       5, 7, 7);
+		/* None, one that a path's number is never in, and too many for the room. */
+		registers->registers = _i == 9 ? 0 : _i == 10 ? 1 << MORPH_REG_RSP | 1 : 7;
+		break;
+	case 12:
+	case 13:
+		paths = md_record_add(&buf, MORPH_REC_MODULE_PATHS, sizeof(*paths) + 8);
+		paths->table_size = 100;
+		paths->off = 93;
+		paths->nr = _i == 12 ? 8 : 9;
 		break;
 	case 8:
 		md_record_add(&buf, MORPH_REC_MODULE_MAP, sizeof(struct morph_module_map) + 8);
@@ -484,6 +501,116 @@ START_TEST(decoder_keeps_branch_stacks)
 }
 END_TEST
 
+/* As perf writes it: behind the branch stack which ABI, then the registers by perf's numbers. */
+static void decode_registers_at(struct md_perf_decoder *d, uint32_t tid, uint64_t ip, uint64_t time,
+				uint32_t nr_branches, uint64_t abi)
+{
+	static const uint32_t order[] = {0, 3, 1, 2, 6, 7, 5, 8, 9, 10, 11, 12, 13, 14, 15};
+	struct {
+		struct perf_event_header header;
+		uint64_t words[80];
+	} p = {.header = {.type = PERF_RECORD_SAMPLE}};
+	size_t n = 4, i;
+
+	p.words[0] = ip;
+	p.words[1] = tid | (uint64_t)tid << 32;
+	p.words[2] = time;
+	p.words[3] = 3;
+	if (d->has_branches) {
+		p.words[n++] = nr_branches;
+		n += 3 * nr_branches;
+	}
+	p.words[n++] = abi;
+	for (i = 0; abi && i < sizeof(order) / sizeof(order[0]); i++)
+		p.words[n++] = 1000 + order[i];
+	p.header.size = sizeof(p.header) + n * sizeof(p.words[0]);
+	md_perf_decode(d, 0, &p.header);
+}
+
+static const struct morph_registers *next_registers(struct md_perf_decoder *d, size_t *pos)
+{
+	struct morph_record *record = NULL;
+
+	while (!md_record_next(d->out.data, d->out.size, pos, &record))
+		if (record->type == MORPH_REC_REGISTERS)
+			return (void *)record;
+	return NULL;
+}
+
+START_TEST(decoder_keeps_the_registers_of_user_code)
+{
+	struct md_perf_decoder d;
+	const struct morph_registers *r;
+	struct morph_record *record;
+	size_t pos = 0;
+	uint32_t reg;
+
+	ck_assert_int_eq(md_perf_decoder_init(&d, 1, 4000, _i), 0);
+	ck_assert_int_eq(md_perf_decoder_want_registers(&d, MORPH_REGS_PATHS), 0);
+	decode_registers_at(&d, 5, 0x400000, 1, 0, 2);
+	decode_registers_at(&d, 5, 0xffffffff81000000, 2, 2, 2); /* the kernel */
+	decode_registers_at(&d, 5, 0x400001, 3, 2, 1);		 /* 32-bit code */
+	decode_registers_at(&d, 5, 0x400002, 4, 2, 0);		 /* it had none */
+	decode_registers_at(&d, 5, 0x400003, 5, 2, 2);
+	decode_registers_at(&d, 6, 0x500000, 6, 2, 2);
+	md_perf_decoder_flush(&d);
+	while (!md_record_next(d.out.data, d.out.size, &pos, &record))
+		if (record->type == MORPH_REC_SAMPLES)
+			break;
+	ck_assert_uint_eq(md_samples_nr((void *)record), 5);
+	r = next_registers(&d, &pos);
+	ck_assert_ptr_nonnull(r);
+	ck_assert_uint_eq(r->task.tgid, 5);
+	ck_assert_uint_eq(r->task.record.cpu, 3);
+	ck_assert_uint_eq(r->registers, MORPH_REGS_PATHS);
+	ck_assert_uint_eq(md_registers_nr(r), 2);
+	ck_assert_uint_eq(r->entries[0], 0x400000);
+	ck_assert_uint_eq(r->entries[md_registers_words(r)], 0x400003);
+	ck_assert_uint_eq(md_registers_word(r, MORPH_REG_RSP), 0);
+	for (reg = 0; reg < MORPH_NR_REGS; reg++)
+		if (reg != MORPH_REG_RSP)
+			ck_assert_uint_eq(r->entries[md_registers_word(r, reg)], 1000 + reg);
+	r = next_registers(&d, &pos);
+	ck_assert_ptr_nonnull(r);
+	ck_assert_uint_eq(r->task.tgid, 6);
+	ck_assert_uint_eq(md_registers_nr(r), 1);
+	ck_assert_ptr_null(next_registers(&d, &pos));
+	md_perf_decoder_fini(&d);
+}
+END_TEST
+
+START_TEST(decoder_gives_the_registers_of_every_sample)
+{
+	struct md_perf_decoder d;
+	const struct morph_registers *r;
+	struct morph_record *record;
+	uint64_t nr = 0, nr_samples = 0;
+	size_t pos = 0;
+	uint32_t i;
+
+	ck_assert_int_eq(md_perf_decoder_init(&d, 1, 4000, false), 0);
+	ck_assert_int_eq(md_perf_decoder_want_registers(&d, MORPH_REGS_PATHS), 0);
+	for (i = 0; i < 3000; i++)
+		decode_registers_at(&d, 5, 0x400000 + i, 1 + i, 0, 2);
+	md_perf_decoder_flush(&d);
+	while ((r = next_registers(&d, &pos)))
+		for (i = 0; i < md_registers_nr(r); i++)
+			ck_assert_uint_eq(r->entries[(size_t)i * md_registers_words(r)],
+					  0x400000 + nr++);
+	ck_assert_uint_eq(nr, 3000);
+	for (pos = 0; !md_record_next(d.out.data, d.out.size, &pos, &record);)
+		nr_samples += md_record_emitted(record);
+	ck_assert_uint_eq(nr_samples, 3000);
+	/* A record that ends too early. */
+	d.out.size = 0;
+	decode_sample_at(&d, 0, 5, 0x400000, 1, 0);
+	md_perf_decoder_flush(&d);
+	pos = 0;
+	ck_assert_ptr_null(next_registers(&d, &pos));
+	md_perf_decoder_fini(&d);
+}
+END_TEST
+
 static Suite *make_suite(void)
 {
 	Suite *suite = suite_create("record");
@@ -491,7 +618,7 @@ static Suite *make_suite(void)
 
 	tcase_add_test(tc, record_walk_returns_what_was_added);
 	tcase_add_test(tc, record_of_unknown_type_is_skipped_by_its_size);
-	tcase_add_loop_test(tc, record_that_does_not_fit_is_refused, 0, 9);
+	tcase_add_loop_test(tc, record_that_does_not_fit_is_refused, 0, 14);
 	suite_add_tcase(suite, tc);
 	tc = tcase_create("recfile");
 	tcase_add_checked_fixture(tc, make_path, remove_path);
@@ -509,6 +636,8 @@ static Suite *make_suite(void)
 	tcase_add_test(tc, decoder_counts_what_the_ring_lost_and_asks_for_a_new_look);
 	tcase_add_test(tc, decoder_estimates_throttled_samples);
 	tcase_add_test(tc, decoder_keeps_branch_stacks);
+	tcase_add_loop_test(tc, decoder_keeps_the_registers_of_user_code, 0, 2);
+	tcase_add_test(tc, decoder_gives_the_registers_of_every_sample);
 	suite_add_tcase(suite, tc);
 	return suite;
 }

@@ -760,10 +760,32 @@ static const struct md_file *resolve_lie(const char *name)
 	return file;
 }
 
+/* One block, at @vaddr, that control comes to from outside. Return: the table's bytes; *@size. */
+static uint8_t *paths_of(uint64_t vaddr, size_t *size)
+{
+	struct mp_path_block block = {
+		.vaddr = vaddr, .size = 16, .term_off = 16, .reg = MP_NO_REGISTER, .starts = true};
+	struct mp_path_edge edge = {.from = MP_NONE, .kind = MP_PATH_EDGE_OUTSIDE};
+	struct mp_path_func func = {.nr_blocks = 1, .nr_edges = 1};
+	const struct mp_path_table table = {.funcs = &func,
+					    .nr_funcs = 1,
+					    .blocks = &block,
+					    .nr_blocks = 1,
+					    .edges = &edge,
+					    .nr_edges = 1};
+	uint8_t *bytes;
+
+	ck_assert_int_eq(mp_path_table_encode(&table, &bytes, size, NULL), 0);
+	return bytes;
+}
+
 START_TEST(rubbish_is_not_believed)
 {
+	struct morph_module_paths *paths;
 	struct morph_module_ends *ends;
 	struct morph_module *m;
+	uint8_t *bytes;
+	size_t size;
 
 	m = add_module(1);
 	switch (_i) {
@@ -824,6 +846,24 @@ START_TEST(rubbish_is_not_believed)
 		ends->first = 0xfffffffe;
 		ends->nr = 2;
 		break;
+	case 27:
+	case 28:
+	case 29:
+	case 30:
+		/* Paths of another file, of no map, that are none, and of which a part is missing. */
+		if (_i != 28) {
+			m->nr_pieces = 2;
+			add_map(2, 7);
+		}
+		bytes = paths_of(0x2000, &size);
+		paths = md_record_add(&lie, MORPH_REC_MODULE_PATHS, sizeof(*paths) + size);
+		paths->module = _i == 27 ? 2 : 1;
+		paths->table_size = size + (_i == 30);
+		paths->nr = size;
+		memcpy(paths->bytes, bytes, size);
+		paths->bytes[3] ^= _i == 29;
+		free(bytes);
+		break;
 	case 26:
 		md_record_add_lost(&lie, 1, 1000000, MORPH_LOST_RING_FULL, MORPH_LOST_STATE);
 		break;
@@ -836,7 +876,7 @@ START_TEST(rubbish_is_not_believed)
 }
 END_TEST
 
-#define NR_RUBBISH 27
+#define NR_RUBBISH 31
 
 /* What a worker that lies says of itself: @victim's id, and a map that leads elsewhere. */
 static const struct md_file *pretend(const struct mp_id *victim, uint64_t text_size)
@@ -922,7 +962,9 @@ END_TEST
 
 /* ---- maps --------------------------------------------------------------------------------------- */
 
-static const char *write_optimised(const char *name, uint32_t nr_pieces, bool hashed)
+/* @paths: what is in .morph.paths; @paths_size 0: there is none. */
+static const char *write_numbered(const char *name, uint32_t nr_pieces, bool hashed,
+				  const void *paths, size_t paths_size)
 {
 	struct mp_map map = {.original.text_hash = 0xabc, .nr_pieces = nr_pieces};
 	Elf64_Phdr code = {.p_type = PT_LOAD,
@@ -932,7 +974,11 @@ static const char *write_optimised(const char *name, uint32_t nr_pieces, bool ha
 			   .p_memsz = 0x100};
 	const struct tiny_section note = {
 		.name = MP_MAP_SECTION, .type = SHT_NOTE, .flags = SHF_ALLOC, .vaddr = TEXT};
-	struct tiny_section section = note;
+	struct tiny_section sections[] = {note,
+					  {.name = MP_PATH_TABLE_SECTION,
+					   .type = SHT_PROGBITS,
+					   .data = paths,
+					   .size = paths_size}};
 	uint8_t *bytes, *data;
 	const char *path;
 	uint32_t i;
@@ -943,9 +989,9 @@ static const char *write_optimised(const char *name, uint32_t nr_pieces, bool ha
 		map.pieces[i] = (struct mp_map_piece){0x1000000 + i * UINT64_C(16), 16, 16,
 						      0x2000 + i * UINT64_C(32)};
 	ck_assert_int_eq(mp_map_encode(&map, &data, &size, NULL), 0);
-	section.data = data;
-	section.size = size;
-	bytes = tiny_elf_build(&section, 1, hashed ? NULL : &code, !hashed, &size);
+	sections[0].data = data;
+	sections[0].size = size;
+	bytes = tiny_elf_build(sections, paths_size ? 2 : 1, hashed ? NULL : &code, !hashed, &size);
 	if (!hashed)
 		((Elf64_Phdr *)(bytes + sizeof(Elf64_Ehdr)))->p_flags = PF_R;
 	path = write_file(name, bytes, size);
@@ -954,6 +1000,46 @@ static const char *write_optimised(const char *name, uint32_t nr_pieces, bool ha
 	free(map.pieces);
 	return path;
 }
+
+static const char *write_optimised(const char *name, uint32_t nr_pieces, bool hashed)
+{
+	return write_numbered(name, nr_pieces, hashed, NULL, 0);
+}
+
+START_TEST(table_of_paths_is_read_with_the_map)
+{
+	const struct md_file *one, *copy, *other;
+	uint8_t *bytes, *others;
+	size_t size, others_size;
+
+	bytes = paths_of(0x2000, &size);
+	others = paths_of(0x2010, &others_size);
+	one = resolve(write_numbered("one", 3, true, bytes, size));
+	copy = resolve(write_numbered("copy", 3, true, bytes, size));
+	other = resolve(write_numbered("other", 3, true, others, others_size));
+	ck_assert_ptr_nonnull(module_of(one)->paths);
+	ck_assert_uint_eq(module_of(one)->paths->blocks[0].vaddr, 0x2000);
+	ck_assert_ptr_eq(module_of(one), module_of(copy));
+	/* The same text and map: what its table says is said of its own samples alone. */
+	ck_assert(mp_id_equal(&module_of(one)->id, &module_of(other)->id));
+	ck_assert_ptr_ne(module_of(one), module_of(other));
+	ck_assert_uint_eq(module_of(other)->paths->blocks[0].vaddr, 0x2010);
+	ck_assert_uint_eq(module_of(one)->original, module_of(other)->original);
+	/* Damaged, or far too large: the module is known, its paths are not. */
+	bytes[size / 2] ^= 1;
+	other = resolve(write_numbered("damaged", 3, true, bytes, size));
+	ck_assert_uint_eq(other->why, MD_MAPPED);
+	ck_assert_ptr_null(module_of(other)->paths);
+	ck_assert_uint_eq(module_of(other)->map->nr_pieces, 3);
+	free(bytes);
+	bytes = calloc(1, (8 << 20) + 1);
+	other = resolve(write_numbered("huge", 3, true, bytes, (8 << 20) + 1));
+	ck_assert_uint_eq(other->why, MD_MAPPED);
+	ck_assert_ptr_null(module_of(other)->paths);
+	free(bytes);
+	free(others);
+}
+END_TEST
 
 START_TEST(map_counts_only_where_the_hash_covers_it)
 {
@@ -993,9 +1079,14 @@ START_TEST(changed_reply_is_taken_as_a_file_s_or_refused)
 	unsigned int seed = 1, i, k, nr_taken = 0;
 	const struct md_file *file;
 	struct md_modcache *into;
+	size_t paths_size;
+	uint8_t *bytes;
 	int ret;
 
-	ck_assert_msg(!read_path(write_optimised("sound", 500, true)), "%s", err.msg);
+	bytes = paths_of(0x2000, &paths_size);
+	ck_assert_msg(!read_path(write_numbered("sound", 500, true, bytes, paths_size)), "%s",
+		      err.msg);
+	free(bytes);
 	for (i = 0; i < 20000; i++) {
 		changed.size = 0;
 		memcpy(md_buf_add(&changed, reply.size), reply.data, reply.size);
@@ -1108,6 +1199,7 @@ static Suite *make_suite(void)
 	tcase_add_test(tc, lie_about_a_size_changes_no_other_file);
 	tcase_add_test(tc, path_in_a_remark_cannot_write_to_a_terminal);
 	tcase_add_test(tc, remarks_come_to_an_end);
+	tcase_add_test(tc, table_of_paths_is_read_with_the_map);
 	tcase_add_test(tc, map_counts_only_where_the_hash_covers_it);
 	tcase_add_test(tc, largest_map_fits_and_a_larger_one_does_not);
 	tcase_add_test(tc, changed_reply_is_taken_as_a_file_s_or_refused);

@@ -24,7 +24,8 @@
  * records of unknown type by their size.
  */
 #define MORPH_ABI_MAJOR 1
-#define MORPH_ABI_MINOR 3 /* 1: MODULE_ENDS; 2: STACK; 3: FILE, SPACE, program only */
+/* 1: MODULE_ENDS; 2: STACK; 3: FILE, SPACE, program only; 4: REGISTERS, MODULE_PATHS */
+#define MORPH_ABI_MINOR 4
 
 #define MORPH_RECORD_ALIGN    8
 #define MORPH_RECORD_SIZE_MAX 65528 /* the largest multiple of 8 in a __u16 */
@@ -49,6 +50,8 @@ enum morph_record_type {
 	MORPH_REC_STACK = 14,
 	MORPH_REC_FILE = 15,  /* of the kernel module only, which morphd turns */
 	MORPH_REC_SPACE = 16, /* into EXEC and MMAP */
+	MORPH_REC_REGISTERS = 17,
+	MORPH_REC_MODULE_PATHS = 18, /* added by morphd */
 };
 
 /* In front of every record. @size counts the whole record, a multiple of 8. */
@@ -102,6 +105,30 @@ struct morph_branches {
 struct morph_stack {
 	struct morph_task task;
 	__u64 ips[];
+};
+
+/* The general registers have the numbers that x86 encodes them by, r8 to r15 their own. */
+#define MORPH_REG_RAX	 0
+#define MORPH_REG_RCX	 1
+#define MORPH_REG_RDX	 2
+#define MORPH_REG_RBX	 3
+#define MORPH_REG_RSP	 4
+#define MORPH_REG_RBP	 5
+#define MORPH_REG_RSI	 6
+#define MORPH_REG_RDI	 7
+#define MORPH_NR_REGS	 16
+#define MORPH_REGS_PATHS 0xffefU /* all that may hold a path's number: never rsp */
+
+/*
+ * What registers held when 64-bit user code was sampled, for samples of the SAMPLES record in
+ * front; these count as no samples of their own. An entry is the sample's address, and then the
+ * value of each register in @registers, in ascending order.
+ */
+struct morph_registers {
+	struct morph_task task;
+	__u32 registers; /* bit n: register n */
+	__u32 pad;
+	__u64 entries[];
 };
 
 /* A new program in @tgid: with @exec_id 0, or a new one, its old mappings are gone. */
@@ -292,6 +319,19 @@ struct morph_module_ends {
 	__u32 ends[]; /* or MORPH_END_UNKNOWN */
 };
 
+/*
+ * Behind a module's whole map: part of the table that says how it numbers its paths, as the file
+ * has it in .morph.paths.
+ */
+struct morph_module_paths {
+	struct morph_record record;
+	__u32 module;
+	__u32 table_size; /* bytes in all */
+	__u32 off;	  /* of these in it */
+	__u32 nr;	  /* bytes here */
+	__u8 bytes[];
+};
+
 #define MORPH_ASSERT_SIZE(type, size)                                                              \
 	_Static_assert(sizeof(struct type) == (size), "size of struct " #type)
 #define MORPH_ASSERT_OFFSET(type, field, off)                                                      \
@@ -317,6 +357,9 @@ MORPH_ASSERT_SIZE(morph_branches, 32);
 MORPH_ASSERT_OFFSET(morph_branches, branches, 32);
 MORPH_ASSERT_SIZE(morph_stack, 32);
 MORPH_ASSERT_OFFSET(morph_stack, ips, 32);
+MORPH_ASSERT_SIZE(morph_registers, 40);
+MORPH_ASSERT_OFFSET(morph_registers, registers, 32);
+MORPH_ASSERT_OFFSET(morph_registers, entries, 40);
 MORPH_ASSERT_SIZE(morph_exec, 40);
 MORPH_ASSERT_OFFSET(morph_exec, nr_threads, 32);
 MORPH_ASSERT_OFFSET(morph_exec, pad, 36);
@@ -399,5 +442,11 @@ MORPH_ASSERT_OFFSET(morph_module_ends, module, 8);
 MORPH_ASSERT_OFFSET(morph_module_ends, first, 12);
 MORPH_ASSERT_OFFSET(morph_module_ends, nr, 16);
 MORPH_ASSERT_OFFSET(morph_module_ends, ends, 24);
+MORPH_ASSERT_SIZE(morph_module_paths, 24);
+MORPH_ASSERT_OFFSET(morph_module_paths, module, 8);
+MORPH_ASSERT_OFFSET(morph_module_paths, table_size, 12);
+MORPH_ASSERT_OFFSET(morph_module_paths, off, 16);
+MORPH_ASSERT_OFFSET(morph_module_paths, nr, 20);
+MORPH_ASSERT_OFFSET(morph_module_paths, bytes, 24);
 
 #endif

@@ -48,6 +48,11 @@ no_device 16 "/dev/morphmon is in use by another reader"
 no_device 24 "/dev/morphmon: cannot open: Too many open files"
 abi=$(sed -n 's/#define MORPH_ABI_M[AJIN]*OR \([0-9]*\).*/\1/p' "$root/kmod/uapi/morph_abi.h" | paste -sd.)
 no_device abi "morphmon.ko speaks record format 7.3, this morphd $abi"
+NODEVICE=old LD_PRELOAD=$PWD/nodevice.so "$MORPHD" run --source=kmod --registers=paths --db none.db -- \
+	touch ran 2> err && fail "registers of a module of 1.3"
+grep -q "ASan runtime" err ||
+	[ "$(cat err)" = "morphd: morphmon.ko speaks record format 1.3, registers came with 1.4" ] ||
+	fail "kmod 1.3 and registers: $(cat err)"
 [ ! -e ran ] || fail "a command ran that could not be sampled"
 
 [ $EUID = 0 ] || {
@@ -121,6 +126,13 @@ if ! "$MORPHD" run --source=bpf --db probe.db -- true 2> err; then
 	echo "skip: bpf: $(head -n 1 err)"
 	exit $((nr_failed > 0))
 fi
+# Registers: another source is taken, or it is said that this one has none.
+"$MORPHD" run --source=bpf --registers=paths --db no.db -- touch ran 2> err && fail "bpf with registers"
+[ "$(cat err)" = "morphd: this source reads no registers; kmod and perf do" ] || fail "registers: $(cat err)"
+[ ! -e ran ] || fail "the command ran without a source"
+daemon registers "$MORPHD" --registers=paths
+expect_why registers perf "bpf: reads no registers; perf: "
+
 [ "$best" = bpf ] || [[ $why == *"; bpf: reads no branch stacks; perf: "* ]] || fail "not bpf: $why"
 
 "$MORPHD" run --source=bpf --no-kernel --rate 4000 --db user.db --json -- \

@@ -17,6 +17,7 @@
 #include "daemon/modread.h"
 #include "daemon/moved.h"
 #include "daemon/sandbox.h"
+#include "libprof/path_key.h"
 
 #define FILE_BYTES 0x10000
 #define TEXT	   0x1000 /* of the module that is known before */
@@ -146,6 +147,20 @@ static void use_map(const struct md_module *module)
 	}
 }
 
+static void use_paths(const struct mp_path_table *table)
+{
+	struct mp_path path = {0};
+	uint8_t key[MP_PATH_KEY_MAX];
+
+	for (uint32_t b = 0; b < table->nr_blocks; b++) {
+		mp_path_table_block_at(table, table->blocks[b].vaddr);
+		if (!mp_path_decode(table, b, table->blocks[b].shift, &path) &&
+		    mp_path_key_encode(table, &path, key) > MP_PATH_KEY_MAX)
+			abort();
+	}
+	mp_path_fini(&path);
+}
+
 /* What the daemon would record of it, a replay must take. */
 static void record(const struct md_modcache *mc, struct md_file *file)
 {
@@ -196,6 +211,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		check_segments(file, module->text_size);
 		if (module->map)
 			use_map(module);
+		if (module->paths)
+			use_paths(module->paths);
 	}
 	record(mc, file);
 	md_modcache_free(mc);

@@ -1,0 +1,82 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+# Registers that come with samples tell the way of a program that keeps its path's number in one:
+# said of the original, live and from a recording; without --registers nothing of it is there.
+. "$(dirname "$0")/lib.sh"
+MORPHD=$BUILD/morphd
+STATS=$BUILD/morph-stats
+cd "$TMPDIR" || exit 1
+"$MORPHD" run --source=perf --registers=paths --record probe -- true 2> err || {
+	echo "no sampling of registers on this machine: $(head -n 1 err)"
+	exit 77
+}
+
+# Twice: the note is behind the code, which so has the same addresses without it.
+src=$root/tests/e2e/paths.S
+CC=${CC:-gcc}
+$CC -o original "$src" && $CC -DNUMBERED -o first "$src" || exit 1
+"$BUILD/tools/path-note" original first note paths || exit 1
+$CC -Wa,--no-warn -DNUMBERED -DNOTE='"note"' -DPATHS='"paths"' -o copy "$src" || exit 1
+[ "$(nm first | grep blk_)" = "$(nm copy | grep blk_)" ] || fail "the copy's code moved"
+id=$(readelf -n original | sed -n 's/.*Build ID: //p' | tr a-f A-F)
+
+"$MORPHD" run --source=perf --no-kernel --registers=paths --rate 4000 --db live.db --record rec --json -- \
+	./copy 40 > live.out 2> err || fail "$(cat err)"
+mv copy elsewhere
+"$MORPHD" --input rec --db again.db --json > again.out 2> err || fail "replay: $(cat err)"
+
+address() { echo "0x$(nm original | sed -n "s/ t blk_$1\$//p" | sed 's/^0*//')"; }
+# Samples of DB that came by these blocks.
+samples() {
+	local db=$1 want
+	shift
+	want=$(for b; do address "$b"; done | jq -R . | jq -sc .)
+	jq --argjson want "$want" '[.rows[] | select(.path == $want) | .samples] | add // 0' "$db.json"
+}
+for db in live again; do
+	"$STATS" status --check --db $db.db > /dev/null || fail "$db: status --check"
+	"$STATS" query --by=path --binary original --db $db.db --json > $db.json 2> err || fail "$db: query: $(cat err)"
+	[ "$(jq .paths.undecodable $db.out)" = 0 ] || fail "$db: $(jq -c .paths $db.out)"
+	[ "$(jq '.paths.decoded' $db.out)" -gt 300 ] || fail "$db: $(jq -c .paths $db.out)"
+	[ "$(jq '[.rows[].samples] | add' $db.json)" = "$(jq .paths.decoded $db.out)" ] || fail "$db: rows"
+	# Every sample of the program is one of these: in the walk, or around it.
+	[ "$(sqlite3 -readonly $db.db "SELECT sum(nr_samples) FROM bucket b JOIN module m ON b.module = m.key
+		WHERE hex(build_id) = '$id'")" = "$(jq '[.paths[]] | add' $db.out)" ] ||
+		fail "$db: samples of the original: $(jq -c .paths $db.out)"
+	[ "$(jq -r '[.rows[].function] | unique | join(" ")' $db.json)" = walk ] || fail "$db: functions"
+	# Three times of four it goes by C, and nothing goes by both.
+	for last in "d" "d e"; do
+		# shellcheck disable=SC2086
+		b=$(samples $db a b $last) c=$(samples $db a c $last)
+		echo "$db: a b $last: $b, a c $last: $c"
+		[ "$b" -gt 20 ] && [ "$c" -gt $((2 * b)) ] && [ "$c" -lt $((9 * b / 2)) ] ||
+			fail "$db: by B $b, by C $c"
+	done
+	[ "$(samples $db a b c d)" = 0 ] || fail "$db: a way that there is not"
+	[ "$(samples $db a)" -gt 20 ] || fail "$db: no samples of A"
+done
+diff <(jq -S .rows live.json) <(jq -S .rows again.json) || fail "the replay has other paths"
+diff <(jq .paths live.out) <(jq .paths again.out) || fail "the replay decodes otherwise"
+"$STATS" query --by=path --binary original --db live.db > text || fail "query: $?"
+grep -Eq "^ +[0-9.]+% +[0-9]+ +$(address d | cut -c3-) +3  walk: $(address a) $(address c) $(address d)  \[" text ||
+	fail "text: $(head -n 3 text)"
+
+# Off: the same samples, and nothing else.
+mv elsewhere copy
+"$MORPHD" run --source=perf --no-kernel --rate 4000 --db off.db --record off.rec --json -- \
+	./copy 10 > off.out 2> err || fail "$(cat err)"
+[ "$(jq '[.paths[]] | add' off.out)" = 0 ] || fail "off: $(jq -c .paths off.out)"
+"$STATS" query --by=path --db off.db 2> err
+[ $? = 3 ] || fail "off: query: $(cat err)"
+[ "$(jq '.bytes / .emitted < 40' off.out)" = true ] || fail "off: $(jq .bytes off.out) bytes"
+
+# A table that is damaged costs the paths and nothing else.
+printf 'x' | dd of=paths bs=1 seek=3 conv=notrunc 2> /dev/null
+$CC -Wa,--no-warn -DNUMBERED -DNOTE='"note"' -DPATHS='"paths"' -o copy "$src" || exit 1
+"$MORPHD" run --source=perf --no-kernel --registers=paths --rate 4000 --db bad.db --json -- ./copy 10 > bad.out 2> err ||
+	fail "$(cat err)"
+[ "$(jq '[.paths[]] | add' bad.out)" = 0 ] || fail "damaged: $(jq -c .paths bad.out)"
+[ "$(sqlite3 -readonly bad.db "SELECT sum(nr_samples) FROM bucket b JOIN module m ON b.module = m.key
+	WHERE hex(build_id) = '$id'")" -gt 50 ] || fail "damaged: no samples of the original"
+echo "bytes a sample with registers $(jq '.bytes / .emitted | floor' live.out), without $(jq '.bytes / .emitted | floor' off.out)"
+exit $((nr_failed > 0))
