@@ -172,6 +172,7 @@ static bool judge(struct md_kmod_merge *m, struct morph_record *record, bool is_
 		m->nr_samples += md_record_emitted(record);
 		/* fall through */
 	case MORPH_REC_STACK:
+	case MORPH_REC_REGISTERS:
 	case MORPH_REC_BRANCHES:
 		if (!is_ours(m, task) || (is_hidden && m->hidden_are_none))
 			return false;
@@ -272,6 +273,11 @@ static struct md_kmod_ring *oldest_ring(const struct md_kmod_merge *m)
 	return oldest;
 }
 
+static bool is_of_sample(uint16_t type)
+{
+	return type == MORPH_REC_STACK || type == MORPH_REC_REGISTERS;
+}
+
 static int take(struct md_kmod_merge *m, struct md_kmod_ring *ring, struct mp_err *err)
 {
 	struct md_kmod_files *files = &m->files[ring - m->rings];
@@ -279,7 +285,7 @@ static int take(struct md_kmod_merge *m, struct md_kmod_ring *ring, struct mp_er
 	struct morph_record *record;
 	int ret;
 
-	m->is_quiet &= ring->next.type == MORPH_REC_SAMPLES || ring->next.type == MORPH_REC_STACK;
+	m->is_quiet &= ring->next.type == MORPH_REC_SAMPLES || is_of_sample(ring->next.type);
 	m->taken.size = 0;
 	ret = md_kmod_ring_take(ring, &m->taken, err);
 	if (ret || !m->taken.size)
@@ -306,12 +312,12 @@ int md_kmod_merge_run(struct md_kmod_merge *m, uint64_t limit_ns, struct mp_err 
 			return mp_err_set(err, ENOMEM, "no memory for records");
 		if (!ring || ring->next.time_ns > limit_ns)
 			return 0;
-		/* The stack of a sample stays behind it. */
+		/* What is said of a sample stays behind it. */
 		do {
 			ret = take(m, ring, err);
 			if (ret)
 				return ret;
-		} while (ring->next.type == MORPH_REC_STACK && ring->next.time_ns != UINT64_MAX);
+		} while (is_of_sample(ring->next.type) && ring->next.time_ns != UINT64_MAX);
 		if (m->out.size >= MD_KMOD_BATCH_BYTES)
 			return 1;
 	}

@@ -53,7 +53,7 @@ static const uint8_t *at(const struct md_kmod_ring *ring, uint64_t pos)
 static bool is_from_kernel(uint16_t type)
 {
 	return type != MORPH_REC_MODULE && type != MORPH_REC_MODULE_MAP &&
-	       type != MORPH_REC_MODULE_ENDS;
+	       type != MORPH_REC_MODULE_ENDS && type != MORPH_REC_MODULE_PATHS;
 }
 
 static uint64_t time_of(const struct md_kmod_ring *ring)
@@ -102,8 +102,8 @@ static int look(struct md_kmod_ring *ring, struct mp_err *err)
 			ring->pos = end;
 			continue;
 		}
-		/* Known ones only: who asks for no more than 1.3 knows nothing of later types. */
-		if (record.type == MORPH_REC_PAD || record.type > MORPH_REC_SPACE) {
+		/* Known ones only: who asks for no more than 1.4 knows nothing of later types. */
+		if (record.type == MORPH_REC_PAD || record.type > MORPH_REC_MODULE_PATHS) {
 			ring->pos = ring->done = end;
 			continue;
 		}

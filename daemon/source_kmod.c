@@ -270,6 +270,18 @@ static void describe(struct kmod *k, const struct md_source_config *config)
 			 : "; where the kernel's code lies is not known");
 }
 
+static int ask_for_registers(const struct kmod *k, uint32_t registers, struct mp_err *err)
+{
+	int ret;
+
+	if (k->hello.abi_minor < 4)
+		return mp_err_set(err, ENOTSUP,
+				  "morphmon.ko speaks record format %u.%u, registers came with 1.4",
+				  k->hello.abi_major, k->hello.abi_minor);
+	ret = request(k, MORPH_IOC_REGISTERS, &registers);
+	return ret ? fail(-ret, "cannot ask for registers", err) : 0;
+}
+
 static int kmod_open(const struct md_source_config *config, struct md_source **out,
 		     struct mp_err *err)
 {
@@ -298,6 +310,11 @@ static int kmod_open(const struct md_source_config *config, struct md_source **o
 	/* A command's children are found by their FORKs; and an older module knows nothing of it. */
 	if (!k->command && k->hello.abi_minor >= 3)
 		k->start.flags |= MORPH_START_LAZY;
+	if (config->registers) {
+		ret = ask_for_registers(k, config->registers, err);
+		if (ret)
+			goto fail;
+	}
 	describe(k, config);
 	ret = switch_on(k, err);
 	if (!ret)

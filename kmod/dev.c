@@ -30,6 +30,7 @@ static atomic_t is_open = ATOMIC_INIT(0);
 static DEFINE_MUTEX(lock);
 static bool is_collecting; /* under lock */
 static bool has_kernel;
+static u16 registers; /* for the next start; under lock */
 
 /* 0: this CPU has none. */
 static u64 ring_size(const struct morph_ring *ring)
@@ -95,6 +96,7 @@ static int start(void __user *arg)
 		settings.rate_hz = s.rate_hz;
 	settings.user_only = (s.flags & MORPH_START_NO_KERNEL) || !has_kernel;
 	settings.is_lazy = s.flags & MORPH_START_LAZY;
+	settings.registers = registers;
 	/* A record that does not fit leaves the rest of a ring unused: more might never be in it. */
 	settings.wake_bytes = s.wake_bytes ? min_t(u64, s.wake_bytes, settings.ring_bytes / 2)
 					   : settings.ring_bytes / 4;
@@ -126,6 +128,18 @@ static int set_rate(void __user *arg)
 	if (morph_settings.mode != MORPH_MODE_HRTIMER)
 		return -EOPNOTSUPP;
 	morph_cpus_set_rate(rate_hz);
+	return 0;
+}
+
+static int set_registers(void __user *arg)
+{
+	u32 mask;
+
+	if (get_user(mask, (u32 __user *)arg))
+		return -EFAULT;
+	if (mask & ~MORPH_REGS_PATHS)
+		return -EINVAL;
+	registers = mask;
 	return 0;
 }
 
@@ -202,6 +216,9 @@ static long morph_ioctl(struct file *file, unsigned int request, unsigned long a
 		break;
 	case MORPH_IOC_RATE:
 		ret = set_rate(to);
+		break;
+	case MORPH_IOC_REGISTERS:
+		ret = set_registers(to);
 		break;
 	default:
 		ret = -ENOTTY;
@@ -329,6 +346,7 @@ static int morph_release(struct inode *inode, struct file *file)
 	mutex_lock(&lock);
 	stop();
 	morph_collect_free();
+	registers = 0;
 	mutex_unlock(&lock);
 	/* Pairs with the next open(): it finds everything as new. */
 	atomic_set_release(&is_open, 0);

@@ -10,6 +10,7 @@
  *	stack    who called it                   mapping  executable memory, with build_id
  *	ring     records to the reader           space    what needs not be said yet, with file
  *	text     where the kernel's own code lies
+ *	registers  what they held then
  */
 #ifndef MORPH_MORPHMON_H
 #define MORPH_MORPHMON_H
@@ -30,6 +31,9 @@
 #define MORPH_STACK_MAX	   127
 #define MORPH_RING_KIB_MAX 65536
 
+#define MORPH_MORE_STACK     1
+#define MORPH_MORE_REGISTERS 2
+
 /* Written only by its own CPU with interrupts off, except where said. */
 struct morph_cpu {
 	/* First line: what a sample in an open batch needs, with the first fields of @ring. */
@@ -38,7 +42,7 @@ struct morph_cpu {
 	u32 epoch_seen;
 	bool is_unsaid; /* its process has mapped what the reader was not told */
 	bool user_only;
-	bool with_stacks;
+	u8 more;	 /* MORPH_MORE_*: what comes with a sample */
 	bool was_paused; /* the timer, since it last fired */
 	u64 nr_samples;
 	struct morph_ring ring;
@@ -81,6 +85,7 @@ struct morph_settings {
 	u32 jitter; /* per cent of the interval */
 	u32 mode;   /* enum morph_mode */
 	u32 stack_depth;
+	u16 registers; /* MORPH_IOC_REGISTERS */
 	u64 ring_bytes;
 	bool user_only;
 	bool is_lazy; /* MORPH_START_LAZY */
@@ -119,6 +124,11 @@ void morph_sample_on_tick(void *data, int vector);
 
 /* Adds a STACK record of whoever called the user code that @current was in. */
 void morph_stack_add(struct morph_cpu *cpu, struct pt_regs *regs);
+
+/* ---- registers.c ---- */
+
+/* Adds a REGISTERS record where @regs, of a sample, are of user code. */
+void morph_registers_add(struct morph_cpu *cpu, const struct pt_regs *regs);
 
 /* ---- event.c, mapping.c ---- */
 

@@ -26,7 +26,7 @@ static noinline bool open_batch(struct morph_cpu *cpu, const struct task_struct 
 	/* First this, then the time: what happens between ends the batch at the next sample. */
 	cpu->epoch_seen = atomic_read_acquire(cpu->epoch);
 	/* A stack is user code's, too; who has no memory any more has none. */
-	is_user |= cpu->with_stacks && task->mm;
+	is_user |= (cpu->more & MORPH_MORE_STACK) && task->mm;
 	is_open = morph_space_open(cpu, is_user, &header.flags);
 	header.time_ns = ktime_get_ns();
 	if (!is_open || !morph_ring_open(&cpu->ring, &header)) {
@@ -37,6 +37,14 @@ static noinline bool open_batch(struct morph_cpu *cpu, const struct task_struct 
 	cpu->pid = task->pid;
 	cpu->tgid = task->tgid;
 	return true;
+}
+
+static noinline void add_more(struct morph_cpu *cpu, struct pt_regs *regs)
+{
+	if (cpu->more & MORPH_MORE_REGISTERS)
+		morph_registers_add(cpu, regs);
+	if (cpu->more & MORPH_MORE_STACK)
+		morph_stack_add(cpu, regs);
 }
 
 static __always_inline void take(struct morph_cpu *cpu, struct pt_regs *regs)
@@ -61,8 +69,8 @@ static __always_inline void take(struct morph_cpu *cpu, struct pt_regs *regs)
 	    !open_batch(cpu, task, (s64)regs->ip >= 0))
 		return;
 	morph_ring_add(&cpu->ring, ip);
-	if (unlikely(cpu->with_stacks))
-		morph_stack_add(cpu, regs);
+	if (unlikely(cpu->more))
+		add_more(cpu, regs);
 }
 
 /*

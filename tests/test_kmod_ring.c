@@ -371,7 +371,7 @@ START_TEST(later_types_are_skipped_by_their_size)
 	struct writer *w = &writers[0];
 	size_t pos = 0;
 
-	put_task(w, MORPH_REC_SPACE + 1, 64, 10, 5, 1);
+	put_task(w, MORPH_REC_MODULE_PATHS + 1, 64, 10, 5, 1);
 	put_task(w, 999, 8, 0, 0, 0);
 	put_exec(w, 20, 5, 1);
 	read_all();
@@ -756,6 +756,24 @@ START_TEST(merge_keeps_a_stack_behind_its_sample)
 	give(25);
 	merged(&pos, MORPH_REC_SAMPLES, 5, 10, 1);
 	merged(&pos, MORPH_REC_STACK, 5, 0, 0);
+	merged(&pos, MORPH_REC_EXEC, 6, 0, 0);
+	merged_end(pos);
+	ck_assert_uint_eq(m.nr_samples, 1);
+}
+END_TEST
+
+START_TEST(merge_keeps_registers_behind_their_sample)
+{
+	struct morph_registers *r;
+	size_t pos = 0;
+
+	put_samples(&writers[0], 10, 5, 1, 1);
+	r = (void *)put_task(&writers[0], MORPH_REC_REGISTERS, sizeof(*r) + 16, 30, 5, 1);
+	r->registers = 1 << 11;
+	put_exec(&writers[1], 20, 6, 1);
+	give(25);
+	merged(&pos, MORPH_REC_SAMPLES, 5, 10, 1);
+	merged(&pos, MORPH_REC_REGISTERS, 5, 0, 0);
 	merged(&pos, MORPH_REC_EXEC, 6, 0, 0);
 	merged_end(pos);
 	ck_assert_uint_eq(m.nr_samples, 1);
@@ -1193,6 +1211,7 @@ static Suite *make_suite(void)
 	tcase_add_test(tc, merge_holds_back_what_others_may_still_precede);
 	tcase_add_test(tc, merge_sorts_what_an_open_batch_still_gets_by_its_first_sample);
 	tcase_add_test(tc, merge_keeps_a_stack_behind_its_sample);
+	tcase_add_test(tc, merge_keeps_registers_behind_their_sample);
 	tcase_add_test(tc, merge_gives_a_batch_at_a_time);
 	tcase_add_test(tc, merge_passes_on_what_is_malformed);
 	tcase_add_test(tc, space_is_an_exec_and_its_mappings);

@@ -121,6 +121,13 @@ struct morph_exec_id {
  */
 #define MORPH_IOC_SYNC _IOR('M', 6, __u64)
 
+/*
+ * With each sample of 64-bit user code from the next START on comes a REGISTERS record with these,
+ * bit n: register n, none but those of MORPH_REGS_PATHS; 0, as after open(): none. Where the ring
+ * has no room for it, the sample has none. Since 1.4.
+ */
+#define MORPH_IOC_REGISTERS _IOW('M', 7, __u32)
+
 MORPH_ASSERT_SIZE(morph_tail, 8);
 MORPH_ASSERT_SIZE(morph_head, 24);
 MORPH_ASSERT_OFFSET(morph_head, head, 0);

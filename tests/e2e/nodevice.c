@@ -3,7 +3,7 @@
  * nodevice - to be preloaded: a /dev/morphmon that cannot be used.
  *
  * NODEVICE is what open() fails with, as a number; or "abi", then it opens and its module is of
- * a later version.
+ * a later version; or "old", then it is of one that knew no registers.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -28,7 +28,7 @@ int open(const char *path, int flags, ...)
 	va_end(args);
 	if (!what || strcmp(path, MORPH_DEV_PATH))
 		return syscall(SYS_openat, AT_FDCWD, path, flags, mode);
-	if (!strcmp(what, "abi"))
+	if (!strcmp(what, "abi") || !strcmp(what, "old"))
 		return syscall(SYS_openat, AT_FDCWD, "/dev/null", flags, 0);
 	errno = atoi(what);
 	return -1;
@@ -43,9 +43,18 @@ int ioctl(int fd, unsigned long request, ...)
 	va_start(args, request);
 	arg = va_arg(args, void *);
 	va_end(args);
+	if (!getenv("NODEVICE"))
+		return syscall(SYS_ioctl, fd, request, arg);
+	if (request == MORPH_IOC_EXEC_ID && !strcmp(getenv("NODEVICE"), "old"))
+		return 0;
 	if (request != MORPH_IOC_HELLO)
 		return syscall(SYS_ioctl, fd, request, arg);
 	hello = arg;
+	if (!strcmp(getenv("NODEVICE"), "old")) {
+		*hello = (struct morph_hello){
+			.abi_major = 1, .abi_minor = 3, .nr_cpu_ids = 1, .ring_bytes = 4096};
+		return 0;
+	}
 	hello->abi_major = 7;
 	hello->abi_minor = 3;
 	errno = EPROTO;

@@ -187,6 +187,7 @@ void reader_add(struct reader *r, const struct morph_record *record, uint64_t by
 	case MORPH_REC_FORK:
 	case MORPH_REC_EXIT:
 	case MORPH_REC_STACK:
+	case MORPH_REC_REGISTERS:
 	case MORPH_REC_FILE:
 	case MORPH_REC_SPACE: r->nr_events++; break;
 	default: die("a record of type %u", record->type);

@@ -124,7 +124,7 @@ static void idle_end(void)
 	module_unload("morphmon");
 }
 
-static void morph_begin(uint32_t mode)
+static void morph_begin(uint32_t mode, uint32_t registers)
 {
 	struct morph_hello hello = {.abi_major = MORPH_ABI_MAJOR};
 	/* As the service asks for it. */
@@ -135,6 +135,8 @@ static void morph_begin(uint32_t mode)
 	if (morph.fd < 0)
 		die("%s: %s", MORPH_DEV_PATH, strerror(errno));
 	morph_ioctl(MORPH_IOC_HELLO, &hello, "HELLO");
+	if (registers)
+		morph_ioctl(MORPH_IOC_REGISTERS, &registers, "REGISTERS");
 	if (mode == MORPH_MODE_HRTIMER)
 		start.rate_hz = RATE;
 	morph_ioctl(MORPH_IOC_START, &start, "START");
@@ -143,12 +145,17 @@ static void morph_begin(uint32_t mode)
 
 static void hrtimer_begin(void)
 {
-	morph_begin(MORPH_MODE_HRTIMER);
+	morph_begin(MORPH_MODE_HRTIMER, 0);
 }
 
 static void tick_begin(void)
 {
-	morph_begin(MORPH_MODE_TICK);
+	morph_begin(MORPH_MODE_TICK, 0);
+}
+
+static void registers_begin(void)
+{
+	morph_begin(MORPH_MODE_HRTIMER, MORPH_REGS_PATHS);
 }
 
 /* Reads the stream to its end. */
@@ -216,5 +223,6 @@ const struct state states[] = {
 	{"idle", SMALL, idle_begin, idle_end, NULL},
 	{"hrtimer", "all", hrtimer_begin, morph_end, morph_samples},
 	{"tick", SMALL, tick_begin, morph_end, morph_samples},
+	{"registers", "loop", registers_begin, morph_end, morph_samples},
 	{NULL, NULL, NULL, NULL, NULL},
 };

@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: GPL-2.0
+/* registers - what user code had in its registers when it was sampled; off unless asked for. */
+#include <linux/bitops.h>
+#include <linux/ptrace.h>
+#include <linux/sched.h>
+#include <linux/stddef.h>
+
+#include <asm/segment.h>
+
+#include "kmod/morphmon.h"
+
+/* By the numbers that x86 encodes them by. */
+static const u8 offsets[MORPH_NR_REGS] = {
+	offsetof(struct pt_regs, ax),  offsetof(struct pt_regs, cx),  offsetof(struct pt_regs, dx),
+	offsetof(struct pt_regs, bx),  offsetof(struct pt_regs, sp),  offsetof(struct pt_regs, bp),
+	offsetof(struct pt_regs, si),  offsetof(struct pt_regs, di),  offsetof(struct pt_regs, r8),
+	offsetof(struct pt_regs, r9),  offsetof(struct pt_regs, r10), offsetof(struct pt_regs, r11),
+	offsetof(struct pt_regs, r12), offsetof(struct pt_regs, r13), offsetof(struct pt_regs, r14),
+	offsetof(struct pt_regs, r15),
+};
+
+/* Where there is no room the sample has none, and nothing else is lost. */
+void morph_registers_add(struct morph_cpu *cpu, const struct pt_regs *regs)
+{
+	u32 mask = morph_settings.registers;
+	struct morph_registers *record;
+	unsigned int reg;
+	u64 *to;
+	u32 size;
+
+	/* 32-bit code has half of them. */
+	if (!user_mode((struct pt_regs *)regs) || regs->cs != __USER_CS)
+		return;
+	size = sizeof(*record) + (1 + hweight16(mask)) * sizeof(*to);
+	record = morph_record_begin(cpu, MORPH_REC_REGISTERS, size, current);
+	if (!record)
+		return;
+	record->registers = mask;
+	record->pad = 0;
+	to = record->entries;
+	*to++ = regs->ip;
+	for (reg = 0; reg < MORPH_NR_REGS; reg++)
+		if (mask >> reg & 1)
+			*to++ = *(const unsigned long *)((const char *)regs + offsets[reg]);
+	morph_ring_commit(&cpu->ring, size);
+}
