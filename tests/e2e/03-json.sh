@@ -8,7 +8,7 @@ BUILD=$(cd "${BUILD:-$root/build}" && pwd)
 dir=$(mktemp -d "${TMPDIR:-/tmp}/json.XXXXXX")
 trap 'rm -rf "$dir"' EXIT
 cd "$dir" || exit 1
-export PATH=$BUILD:$PATH
+export PATH=$BUILD:$BUILD/tools:$PATH
 nr_failed=0
 fail() {
 	echo "FAIL: $*"
@@ -105,6 +105,11 @@ stats check status --check
 stats modules query
 stats functions query --binary="./$prog"
 stats blocks query --binary="./$prog" --function="$bad"
+cp s.db paths.db
+first=$(printf '%s\n' "${code[@]}" | LC_ALL=C grep -a -m 1 " $bad\$" | cut -d' ' -f1)
+add-path paths.db 0 "$first" $((first + 16)) || fail "add-path"
+says paths 0 morph-stats --json -d paths.db query --by=path --binary="./$prog"
+says paths-status 0 morph-stats --json -d paths.db status --check
 stats annotate annotate --binary="./$prog" "$bad"
 stats heat heat "./$prog"
 stats flame flame
