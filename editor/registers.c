@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * registers - liveness of the general registers, backwards over each function's blocks, and what
- * functions change, over the call graph. Decides nothing about numbers. Called by number.
+ * registers - liveness of the general registers, backwards over each function's blocks; and what
+ * functions change, take and leave, over the call graph. Decides nothing about numbers. Called by number.
  */
 #include "editor/registers.h"
 
@@ -22,28 +22,36 @@
 #define SYSCALL_READS (BIT(0) | BIT(7) | BIT(6) | BIT(2) | BIT(10) | BIT(8) | BIT(9))
 #define NEVER	      (BIT(4) | BIT(5)) /* rsp; rbp, by which profilers walk stacks */
 
-/* What one instruction, or a whole block, does with them. */
+/* What a block does with them, but for the call that it may end with. */
 struct effect {
-	uint16_t reads;	  /* before it overwrites them */
-	uint16_t kills;	  /* overwrites whatever the operands are */
-	uint16_t touches; /* reads or writes, callees apart */
-	uint16_t sets;	  /* of one instruction: by an operand that says so */
+	uint16_t reads;	 /* before it overwrites them */
+	uint16_t kills;	 /* overwrites whatever the operands are */
+	uint16_t writes; /* whatever part of them */
+	uint8_t call;	 /* enum call */
+	uint32_t callee; /* of a direct call; MP_NONE: who knows whom */
+};
+
+enum call {
+	NO_CALL,
+	CALL,
+	CALL_FOR_TLS, /* may ask where a thread's variable is: changes nothing but rax */
 };
 
 struct finder {
 	const struct mp_cfg *cfg;
 	ZydisDecoder decoder;
 	struct effect *effects; /* per block */
-	uint16_t *live;		/* per block: at its start */
-	uint16_t *changes;	/* per function: with those it calls, at least */
-	uint16_t *passes;  /* per function: what a caller sets and then nobody but it may read */
-	uint16_t *takes;   /* per function: of these, what it reads */
-	uint16_t *leaves;  /* per function: what it sets and then nobody of it reads */
-	uint16_t *results; /* per function: of these, what a caller reads */
-	uint16_t *unread;  /* scratch, per block: set before its end and not read since */
+	uint16_t *live;		/* per block: read behind its start before they are overwritten */
+	uint16_t *set;		/* per block: overwritten on all ways to it, by the function */
+	uint16_t *given;	/* per block: by the function, or by those who call it */
+	/* Per function: */
+	uint16_t *changes; /* with those it calls, at least */
+	uint16_t *leaves;  /* overwritten on all ways to a return */
+	uint16_t *passes;  /* overwritten on all ways to it, whoever calls it */
+	uint16_t *takes;   /* of these, what it reads */
+	uint16_t *results; /* of what it leaves, what a caller reads */
 	uint16_t pads;	   /* of the function at hand: what its landing pads read */
 	uint16_t assumed;  /* what callees are taken to read, as the ABI allows */
-	bool noting;	   /* what is read behind calls is looked at */
 };
 
 static bool is_known(const struct mp_func *func)
@@ -80,54 +88,99 @@ static void add_operand(struct effect *e, const ZydisDecodedOperand *o)
 	if (o->type != ZYDIS_OPERAND_TYPE_REGISTER)
 		return;
 	mask = mask_of(o->reg.value);
-	e->touches |= mask;
 	if (o->actions & ZYDIS_OPERAND_ACTION_MASK_READ)
 		e->reads |= mask;
 	/* The upper half of a register goes with the lower, but a byte leaves the rest. */
 	if (!(o->actions & ZYDIS_OPERAND_ACTION_MASK_WRITE))
 		return;
-	if (o->visibility == ZYDIS_OPERAND_VISIBILITY_EXPLICIT)
-		e->sets |= mask;
+	e->writes |= mask;
 	if (o->actions & ZYDIS_OPERAND_ACTION_WRITE && o->size >= 32)
 		e->kills |= mask;
 	else
 		e->reads |= mask;
 }
 
-static struct effect effect_of_insn(const struct finder *f, const uint8_t *bytes, size_t avail)
+static struct effect effect_of_operands(const struct finder *f, const uint8_t *bytes, size_t avail)
 {
 	ZydisDecodedOperand operands[ZYDIS_MAX_OPERAND_COUNT];
 	ZydisDecodedInstruction z;
 	struct effect e = {0};
 
 	if (ZYAN_FAILED(ZydisDecoderDecodeFull(&f->decoder, bytes, avail, &z, operands)))
-		return (struct effect){.reads = ALL, .touches = ALL};
+		return (struct effect){.reads = ALL, .writes = ALL};
 	for (uint8_t i = 0; i < z.operand_count; i++)
 		add_operand(&e, &operands[i]);
 	if (is_zeroing(&z, operands))
 		e.reads &= ~mask_of(operands[0].reg.value);
-	e.touches |= e.reads;
 	return e;
 }
 
-static uint32_t callee_of(const struct finder *f, const struct mp_insn *call)
+/* What a call or jump to @target enters; MP_NONE: what is not of this file, and follows the ABI. */
+static uint32_t entered(const struct mp_cfg *cfg, uint64_t target)
 {
-	return call->kind == MP_INSN_CALL ? mp_cfg_func_at(f->cfg, call->target) : MP_NONE;
+	uint32_t func = mp_cfg_func_at(cfg, target);
+
+	return func == MP_NONE || cfg->funcs[func].problem == MP_PROBLEM_SPECIAL ? MP_NONE : func;
 }
+
+/* Who enters a function in its middle may pass anything. */
+static bool enters_middle(const struct mp_cfg *cfg, uint64_t target)
+{
+	uint32_t func = entered(cfg, target);
+
+	return func != MP_NONE && cfg->funcs[func].vaddr != target;
+}
+
+static struct effect effect_of(const struct finder *f, const uint8_t *bytes, size_t avail,
+			       const struct mp_insn *insn)
+{
+	struct effect e = {0};
+
+	switch (insn->kind) {
+	case MP_INSN_CALL:
+		return (struct effect){.reads = enters_middle(f->cfg, insn->target) ? ALL : 0,
+				       .call = CALL,
+				       .callee = entered(f->cfg, insn->target)};
+	case MP_INSN_ICALL:
+		e = effect_of_operands(f, bytes, avail);
+		e.call = insn->len == 2 && bytes[1] == 0x10 ? CALL_FOR_TLS : CALL; /* *(%rax) */
+		e.callee = MP_NONE;
+		return e;
+	case MP_INSN_SYSCALL:
+		return (struct effect){.reads = SYSCALL_READS, .kills = BIT(0), .writes = ALL};
+	case MP_INSN_RET: return e;
+	default: return effect_of_operands(f, bytes, avail);
+	}
+}
+
+static struct effect effect_of_block(const struct finder *f, const struct mp_block *block)
+{
+	const uint8_t *bytes = mp_elf_bytes(f->cfg->elf, block->vaddr, block->size);
+	struct effect sum = {0};
+	struct mp_insn insn;
+
+	for (uint32_t off = 0; off < block->size; off += insn.len) {
+		struct effect now;
+
+		if (!bytes || sum.call ||
+		    mp_insn_decode(bytes + off, block->size - off, block->vaddr + off, &insn))
+			return (struct effect){.reads = ALL, .writes = ALL};
+		now = effect_of(f, bytes + off, block->size - off, &insn);
+		sum.reads |= now.reads & ~sum.kills;
+		sum.kills |= now.kills;
+		sum.writes |= now.writes;
+		sum.call = now.call;
+		sum.callee = now.callee;
+	}
+	return sum;
+}
+
+/* ---- what callees do ------------------------------------------------------------------------ */
 
 /* What is not of this file, or who knows what, follows the ABI. */
 static uint16_t changed_by(const struct finder *f, uint32_t callee)
 {
-	if (callee == MP_NONE || f->cfg->funcs[callee].problem == MP_PROBLEM_SPECIAL)
-		return CALLER_SAVED;
-	return f->changes[callee];
-}
-
-/* `call *(%rax)` may ask where a thread's variable is: that changes nothing but rax. */
-static bool asks_for_tls(const uint8_t *bytes, const struct mp_insn *insn)
-{
-	return insn->kind == MP_INSN_ICALL && insn->len == 2 && bytes[0] == 0xff &&
-	       bytes[1] == 0x10;
+	return callee == MP_NONE ? CALLER_SAVED : f->changes[callee];
 }
 
 static uint16_t taken_by(const struct finder *f, uint32_t callee)
@@ -135,96 +188,153 @@ static uint16_t taken_by(const struct finder *f, uint32_t callee)
 	return f->assumed | (callee == MP_NONE ? 0 : f->takes[callee]);
 }
 
-static struct effect effect_of(const struct finder *f, const uint8_t *bytes, size_t avail,
-			       const struct mp_insn *insn)
+/* Where a conditional or other jump at the block's end leaves the function: whom it enters. */
+static bool is_tail(const struct mp_block *block, uint32_t *callee, const struct mp_cfg *cfg)
 {
-	switch (insn->kind) {
-	case MP_INSN_CALL:
-	case MP_INSN_ICALL: {
-		struct effect e = {0};
-		uint32_t callee = callee_of(f, insn);
+	if (block->term != MP_TERM_TAIL && (block->term != MP_TERM_COND || block->nr_edges == 2))
+		return false;
+	*callee = entered(cfg, block->term_target);
+	return true;
+}
 
-		if (insn->kind == MP_INSN_ICALL)
-			e = effect_of_insn(f, bytes, avail);
-		e.reads |= taken_by(f, callee) | f->pads;
-		return e;
+static uint16_t changed_at_end(const struct finder *f, uint32_t b)
+{
+	const struct mp_block *block = &f->cfg->blocks[b];
+	const struct effect *e = &f->effects[b];
+	uint32_t callee;
+
+	if (is_tail(block, &callee, f->cfg))
+		return changed_by(f, callee);
+	if (e->call == CALL)
+		return changed_by(f, e->callee);
+	if (e->call == CALL_FOR_TLS)
+		return RESULTS;
+	return block->term == MP_TERM_INDIRECT_TAIL ? CALLER_SAVED : 0;
+}
+
+/* Repeats @find, which says whether anything changed, for all functions until nothing does. */
+static void settle(struct finder *f, bool (*find)(struct finder *f, uint32_t func))
+{
+	bool changed = true;
+
+	while (changed) {
+		changed = false;
+		for (uint32_t i = 0; i < f->cfg->nr_funcs; i++)
+			if (is_known(&f->cfg->funcs[i]))
+				changed |= find(f, i);
 	}
-	case MP_INSN_SYSCALL:
-		return (struct effect){.reads = SYSCALL_READS, .kills = BIT(0), .touches = ALL};
-	case MP_INSN_RET: return (struct effect){.reads = RESULTS | CALLEE_SAVED};
-	default: return effect_of_insn(f, bytes, avail);
-	}
 }
 
-static bool is_call(const struct mp_insn *insn)
+/* What it changes itself, or whom it calls. */
+static bool find_changes(struct finder *f, uint32_t index)
 {
-	return insn->kind == MP_INSN_CALL || insn->kind == MP_INSN_ICALL;
+	const struct mp_func *func = &f->cfg->funcs[index];
+	uint16_t was = f->changes[index];
+
+	for (uint32_t b = func->first_block; b < func->first_block + func->nr_blocks; b++)
+		f->changes[index] |= (f->effects[b].writes | changed_at_end(f, b)) & CALLER_SAVED;
+	return was != f->changes[index];
 }
 
-/* What a caller reads that a call left it: a result, or what the callee does not change. */
-static void note_result(struct finder *f, const struct mp_insn *call, uint16_t read)
+/* Of @set at the block's start, what is overwritten at its end. */
+static uint16_t set_behind(const struct finder *f, uint32_t b, uint16_t set)
 {
-	uint32_t callee = callee_of(f, call);
+	const struct effect *e = &f->effects[b];
 
-	read &= CALLER_SAVED & ~RESULTS;
-	if (callee != MP_NONE)
-		f->results[callee] |= read & f->leaves[callee];
+	set |= e->writes;
+	if (e->call)
+		set &= ~changed_at_end(f, b);
+	if (e->call && e->callee != MP_NONE)
+		set |= f->leaves[e->callee];
+	return set;
 }
 
-/* Over the instructions of the block. @wanted: registers that are read behind it. */
-static struct effect read_block(struct finder *f, const struct mp_block *block, uint16_t wanted)
+/* Whoever is called from anywhere follows the ABI. */
+static bool is_called_anyhow(const struct mp_func *func)
 {
-	const uint8_t *bytes = mp_elf_bytes(f->cfg->elf, block->vaddr, block->size);
-	struct effect sum = {0};
-	struct mp_insn insn, call = {0};
-	uint16_t from_call = 0; /* not overwritten since */
-
-	for (uint32_t off = 0; off < block->size; off += insn.len) {
-		struct effect now;
-
-		if (!bytes ||
-		    mp_insn_decode(bytes + off, block->size - off, block->vaddr + off, &insn))
-			return (struct effect){.reads = ALL, .touches = ALL};
-		now = effect_of(f, bytes + off, block->size - off, &insn);
-		if (now.reads & from_call && f->noting)
-			note_result(f, &call, now.reads & from_call);
-		sum.reads |= now.reads & ~sum.kills;
-		sum.kills |= now.kills;
-		sum.touches |= now.touches;
-		from_call &= ~now.kills;
-		if (is_call(&insn)) {
-			call = insn;
-			from_call = ALL;
-		}
-	}
-	if (wanted & from_call && f->noting)
-		note_result(f, &call, wanted & from_call);
-	return sum;
+	return func->flags & (MP_FUNC_ADDRESS_TAKEN | MP_FUNC_EXPORTED | MP_FUNC_POINTED);
 }
 
-/* By whoever comes next. */
-static uint16_t read_behind(const struct finder *f, const struct mp_block *block)
+static bool spread_set(struct finder *f, uint32_t b)
 {
 	const struct mp_cfg *cfg = f->cfg;
+	const struct mp_block *block = &cfg->blocks[b];
+	uint16_t set = set_behind(f, b, f->set[b]), given = set_behind(f, b, f->given[b]);
+	bool changed = false;
+
+	for (uint32_t i = block->first_edge; i < block->first_edge + block->nr_edges; i++) {
+		uint32_t to = cfg->edges[i].to;
+
+		changed |= (f->set[to] & ~set) || (f->given[to] & ~given);
+		f->set[to] &= set;
+		f->given[to] &= given;
+	}
+	return changed;
+}
+
+/* What it gives to those whom it calls, and leaves. All of it is taken to be more at first. */
+static bool find_given(struct finder *f, uint32_t index)
+{
+	const struct mp_cfg *cfg = f->cfg;
+	const struct mp_func *func = &cfg->funcs[index];
+	uint32_t end = func->first_block + func->nr_blocks;
+	uint16_t leaves = 0;
+	bool changed = true, any = false;
+
+	for (uint32_t b = func->first_block; b < end; b++) {
+		bool enters = mp_block_enters(&cfg->blocks[b]);
+
+		f->set[b] = enters ? 0 : ALL;
+		f->given[b] = enters ? f->passes[index] : ALL;
+	}
+	while (changed) {
+		changed = false;
+		for (uint32_t b = func->first_block; b < end; b++)
+			changed |= spread_set(f, b);
+	}
+	for (uint32_t b = func->first_block; b < end; b++) {
+		const struct mp_block *block = &cfg->blocks[b];
+		uint32_t callee = MP_NONE;
+		uint16_t at_call = f->given[b] | f->effects[b].writes;
+
+		if (is_tail(block, &callee, cfg))
+			leaves |= callee == MP_NONE ? 0 : f->leaves[callee];
+		else if (block->term == MP_TERM_RET)
+			leaves |= set_behind(f, b, f->set[b]);
+		if (f->effects[b].call)
+			callee = f->effects[b].callee;
+		if (callee == MP_NONE)
+			continue;
+		any |= (f->passes[callee] & ~at_call) != 0;
+		f->passes[callee] &= at_call;
+	}
+	leaves &= CALLER_SAVED & ~RESULTS;
+	any |= (f->leaves[index] & ~leaves) != 0;
+	f->leaves[index] &= leaves;
+	return any;
+}
+
+/* ---- liveness ------------------------------------------------------------------------------- */
+
+/* By whoever comes next. */
+static uint16_t read_behind(const struct finder *f, uint32_t b)
+{
+	const struct mp_cfg *cfg = f->cfg;
+	const struct mp_block *block = &cfg->blocks[b];
 	uint16_t behind = 0;
+	uint32_t callee;
 
 	for (uint32_t e = 0; e < block->nr_edges; e++)
 		behind |= f->live[cfg->edges[block->first_edge + e].to];
+	if (is_tail(block, &callee, cfg))
+		behind |= enters_middle(cfg, block->term_target)
+				  ? ALL
+				  : taken_by(f, callee) | CALLEE_SAVED | f->results[block->func];
 	switch (block->term) {
 	case MP_TERM_RET: behind |= RESULTS | CALLEE_SAVED | f->results[block->func]; break;
-	case MP_TERM_COND:
-		if (block->nr_edges == 2)
-			break;
-		/* fall through */
-	case MP_TERM_TAIL:
-		behind |= taken_by(f, mp_cfg_func_at(cfg, block->term_target)) | CALLEE_SAVED;
-		break;
-	case MP_TERM_FALL:
-		if (!block->nr_edges)
-			behind = ALL;
-		break;
 	case MP_TERM_INDIRECT_TAIL: behind |= f->assumed | CALLEE_SAVED; break;
 	case MP_TERM_UNRESOLVED: behind = ALL; break;
+	case MP_TERM_FALL:
 	case MP_TERM_TABLE:
 		if (!block->nr_edges)
 			behind = ALL;
@@ -234,302 +344,168 @@ static uint16_t read_behind(const struct finder *f, const struct mp_block *block
 	return behind;
 }
 
-/* From the ends backwards until nothing changes; most successors lie behind. */
-static void spread(struct finder *f, const struct mp_func *func)
+/* Calls overwrite nothing: not all do, and who relies on it is seen by what it reads. */
+static uint16_t live_at(const struct finder *f, uint32_t b)
 {
-	bool changed = true;
+	const struct effect *e = &f->effects[b];
+	uint16_t behind = read_behind(f, b);
 
-	while (changed) {
-		changed = false;
-		for (uint32_t i = func->nr_blocks; i-- > 0;) {
-			uint32_t b = func->first_block + i;
-			uint16_t behind = read_behind(f, &f->cfg->blocks[b]);
-			uint16_t now = f->effects[b].reads | (behind & ~f->effects[b].kills);
-
-			changed |= now != f->live[b];
-			f->live[b] = now;
-		}
-	}
+	if (e->call)
+		behind |= taken_by(f, e->callee) | f->pads;
+	return e->reads | (behind & ~e->kills);
 }
 
-/* Landing pads come from any call, with callee-saved registers as they were there. */
-static void read_function(struct finder *f, uint32_t index)
+/* From the ends backwards until nothing changes; most successors lie behind. Landing pads come from any
+ * call, with callee-saved registers as they were there. */
+static void find_live(struct finder *f, const struct mp_func *func)
 {
-	const struct mp_cfg *cfg = f->cfg;
-	const struct mp_func *func = &cfg->funcs[index];
 	uint32_t end = func->first_block + func->nr_blocks;
-	uint16_t pads;
+	bool changed = true;
 
 	f->pads = 0;
-	do {
-		pads = f->pads;
-		for (uint32_t b = func->first_block; b < end; b++) {
-			f->effects[b] = read_block(f, &cfg->blocks[b], 0);
-			f->live[b] = 0;
-		}
-		spread(f, func);
-		for (uint32_t b = func->first_block; b < end; b++)
-			if (cfg->blocks[b].flags & MP_BLOCK_LANDING_PAD)
-				f->pads |= f->live[b] & CALLEE_SAVED;
-	} while (pads != f->pads);
 	for (uint32_t b = func->first_block; b < end; b++)
-		read_block(f, &cfg->blocks[b], read_behind(f, &cfg->blocks[b]));
-}
-
-static uint16_t changed_in(const struct finder *f, const struct mp_block *block)
-{
-	const uint8_t *bytes = mp_elf_bytes(f->cfg->elf, block->vaddr, block->size);
-	struct mp_insn insn;
-	uint16_t changed = 0;
-
-	for (uint32_t off = 0; off < block->size; off += insn.len) {
-		struct effect e;
-
-		if (!bytes ||
-		    mp_insn_decode(bytes + off, block->size - off, block->vaddr + off, &insn))
-			return 0;
-		e = effect_of_insn(f, bytes + off, block->size - off);
-		changed |= e.kills | e.sets;
-		if (insn.kind == MP_INSN_ICALL && !asks_for_tls(bytes + off, &insn))
-			changed |= CALLER_SAVED;
-	}
-	return changed | (block->term == MP_TERM_INDIRECT_TAIL ? CALLER_SAVED : 0);
-}
-
-/* What functions change themselves; then what those change whom they call, and so on. */
-static void find_changes(struct finder *f)
-{
-	const struct mp_cfg *cfg = f->cfg;
-	bool changed = true;
-
-	for (uint32_t i = 0; i < cfg->nr_funcs; i++) {
-		const struct mp_func *func = &cfg->funcs[i];
-
-		for (uint32_t b = 0; is_known(func) && b < func->nr_blocks; b++)
-			f->changes[i] |= changed_in(f, &cfg->blocks[func->first_block + b]) &
-					 CALLER_SAVED;
-	}
+		f->live[b] = 0;
 	while (changed) {
 		changed = false;
-		for (uint32_t i = 0; i < cfg->nr_calls; i++) {
-			uint32_t func = cfg->blocks[cfg->calls[i].block].func;
-			uint16_t now = f->changes[func] | changed_by(f, cfg->calls[i].callee);
+		for (uint32_t b = end; b-- > func->first_block;) {
+			uint16_t live = live_at(f, b);
 
-			if (!is_known(&cfg->funcs[func]) || now == f->changes[func])
-				continue;
-			f->changes[func] = now;
-			changed = true;
-		}
-	}
-}
-
-/* What the block leaves unread at its end, when @unread was so at its start. */
-static uint16_t leave_unread(struct finder *f, const struct mp_block *block, uint16_t unread)
-{
-	const uint8_t *bytes = mp_elf_bytes(f->cfg->elf, block->vaddr, block->size);
-	struct mp_insn insn;
-
-	for (uint32_t off = 0; off < block->size; off += insn.len) {
-		struct effect e;
-		uint32_t callee;
-
-		if (!bytes ||
-		    mp_insn_decode(bytes + off, block->size - off, block->vaddr + off, &insn))
-			return 0;
-		if (!is_call(&insn)) {
-			e = effect_of_insn(f, bytes + off, block->size - off);
-			unread = (unread & ~e.reads) | e.sets;
-			continue;
-		}
-		callee = callee_of(f, &insn);
-		if (callee == MP_NONE)
-			continue;
-		if (f->noting)
-			f->passes[callee] |= unread;
-		unread |= f->leaves[callee];
-	}
-	return unread;
-}
-
-static void pass_on(struct finder *f, const struct mp_block *block, uint16_t unread)
-{
-	uint32_t callee = mp_cfg_func_at(f->cfg, block->term_target);
-
-	if (callee != MP_NONE)
-		f->passes[callee] |= unread;
-}
-
-/*
- * No compiler sets a register for nobody, on all ways to a return: who does leaves a result there.
- * On some ways one may: what was computed before it was known whether it is needed.
- */
-static uint16_t find_left(struct finder *f, const struct mp_func *func)
-{
-	const struct mp_cfg *cfg = f->cfg;
-	uint16_t left = 0;
-	bool changed = true;
-
-	for (uint32_t i = 0; i < func->nr_blocks; i++) {
-		const struct mp_block *block = &cfg->blocks[func->first_block + i];
-
-		f->unread[func->first_block + i] = mp_block_enters(block) ? 0 : ALL;
-	}
-	/* Once more when nothing changes any longer: only then it is known who passes what. */
-	while (changed || !f->noting) {
-		f->noting = !changed;
-		changed = false;
-		left = 0;
-		for (uint32_t i = 0; i < func->nr_blocks; i++) {
-			const struct mp_block *block = &cfg->blocks[func->first_block + i];
-			uint16_t now = leave_unread(f, block, f->unread[func->first_block + i]);
-
-			if (block->term == MP_TERM_RET)
-				left |= now;
-			if (f->noting &&
-			    (block->term == MP_TERM_TAIL || block->term == MP_TERM_COND))
-				pass_on(f, block, now);
-			for (uint32_t e = 0; e < block->nr_edges; e++) {
-				uint32_t to = cfg->edges[block->first_edge + e].to;
-
-				changed |= (f->unread[to] & ~now) != 0;
-				f->unread[to] &= now;
+			changed |= live != f->live[b];
+			f->live[b] = live;
+			if (f->cfg->blocks[b].flags & MP_BLOCK_LANDING_PAD) {
+				changed |= (live & CALLEE_SAVED & ~f->pads) != 0;
+				f->pads |= live & CALLEE_SAVED;
 			}
 		}
 	}
-	f->noting = false;
-	return left & CALLER_SAVED & ~RESULTS;
 }
 
-static void find_leaves(struct finder *f)
+/* What is passed beside what the ABI says, by reads that are seen. */
+static bool find_passed(struct finder *f, uint32_t index)
 {
 	const struct mp_cfg *cfg = f->cfg;
-	bool changed = true;
+	const struct mp_func *func = &cfg->funcs[index];
+	uint32_t entry = mp_cfg_block_starting(cfg, func->vaddr);
+	bool any = false;
 
-	while (changed) {
-		changed = false;
-		for (uint32_t i = 0; i < cfg->nr_funcs; i++) {
-			uint16_t left = is_known(&cfg->funcs[i]) ? find_left(f, &cfg->funcs[i]) : 0;
+	find_live(f, func);
+	if (entry != MP_NONE && !is_called_anyhow(func)) {
+		uint16_t takes = f->live[entry] & f->passes[index];
 
-			changed |= (left & ~f->leaves[i]) != 0;
-			f->leaves[i] |= left;
-		}
-		for (uint32_t i = 0; i < cfg->nr_calls; i++) {
-			const struct mp_call *call = &cfg->calls[i];
-			uint16_t *leaves = &f->leaves[cfg->blocks[call->block].func];
-
-			if (!call->tail || call->callee == MP_NONE)
-				continue;
-			changed |= (f->leaves[call->callee] & ~*leaves) != 0;
-			*leaves |= f->leaves[call->callee];
-		}
+		any |= (takes & ~f->takes[index]) != 0;
+		f->takes[index] |= takes;
 	}
-}
+	for (uint32_t b = func->first_block; b < func->first_block + func->nr_blocks; b++) {
+		uint16_t read = read_behind(f, b) & CALLER_SAVED & ~RESULTS;
+		uint32_t callee = MP_NONE;
 
-/* Whom one ends with whose results are read may have left them. */
-static bool pass_results(struct finder *f)
-{
-	const struct mp_cfg *cfg = f->cfg;
-	bool changed = true, any = false;
-
-	for (; changed; any |= changed) {
-		changed = false;
-		for (uint32_t i = 0; i < cfg->nr_calls; i++) {
-			const struct mp_call *call = &cfg->calls[i];
-			uint16_t more;
-
-			if (call->callee == MP_NONE || !call->tail)
-				continue;
-			more = f->results[cfg->blocks[call->block].func] & f->leaves[call->callee] &
-			       ~f->results[call->callee];
-			f->results[call->callee] |= more;
-			changed |= more != 0;
-		}
+		if (f->effects[b].call)
+			callee = f->effects[b].callee;
+		else if (is_tail(&cfg->blocks[b], &callee, cfg))
+			read = f->results[index];
+		if (callee == MP_NONE)
+			continue;
+		read &= f->leaves[callee];
+		any |= (read & ~f->results[callee]) != 0;
+		f->results[callee] |= read;
 	}
 	return any;
 }
 
-/*
- * What functions take and leave beside what the ABI says, by reads that are seen: one round finds more
- * than it knew, the last one nothing.
- */
-static void find_passed(struct finder *f)
-{
-	const struct mp_cfg *cfg = f->cfg;
-	bool changed = true;
-
-	f->noting = true;
-	while (changed) {
-		changed = false;
-		for (uint32_t i = 0; i < cfg->nr_funcs; i++) {
-			uint32_t entry;
-
-			if (!is_known(&cfg->funcs[i]))
-				continue;
-			read_function(f, i);
-			entry = mp_cfg_block_starting(cfg, cfg->funcs[i].vaddr);
-			if (entry == MP_NONE || !(f->live[entry] & f->passes[i] & ~f->takes[i]))
-				continue;
-			f->takes[i] |= f->live[entry] & f->passes[i];
-			changed = true;
-		}
-		changed |= pass_results(f);
-	}
-	f->noting = false;
-}
-
 static void find_free(struct finder *f, const uint8_t *wanted, uint16_t *out)
 {
-	const struct mp_cfg *cfg = f->cfg;
-
 	f->assumed = ARGUMENTS;
-	for (uint32_t i = 0; i < cfg->nr_funcs; i++) {
-		const struct mp_func *func = &cfg->funcs[i];
+	for (uint32_t i = 0; i < f->cfg->nr_funcs; i++) {
+		const struct mp_func *func = &f->cfg->funcs[i];
 		uint16_t usable = (f->changes[i] | CALLEE_SAVED) & ~NEVER;
 
 		if (!wanted[i] || !is_known(func))
 			continue;
-		read_function(f, i);
+		find_live(f, func);
 		for (uint32_t b = func->first_block; b < func->first_block + func->nr_blocks; b++)
-			out[b] = usable & ~(f->live[b] | f->effects[b].touches);
+			out[b] = usable &
+				 ~(f->live[b] | f->effects[b].reads | f->effects[b].writes);
 	}
+}
+
+/* A function that is not understood may take anything. */
+static void trust_nobody_unknown(struct finder *f)
+{
+	for (uint32_t i = 0; i < f->cfg->nr_funcs; i++) {
+		const struct mp_func *func = &f->cfg->funcs[i];
+
+		f->takes[i] = is_known(func) ? 0 : ALL;
+		f->leaves[i] = is_known(func) ? CALLER_SAVED & ~RESULTS : 0;
+		f->passes[i] = is_called_anyhow(func) ? 0 : ALL;
+	}
+}
+
+/* And it may read whatever those leave whom it calls. */
+static void note_unknown_callers(struct finder *f)
+{
+	const struct mp_cfg *cfg = f->cfg;
+
+	for (uint32_t i = 0; i < cfg->nr_calls; i++) {
+		const struct mp_func *caller = &cfg->funcs[cfg->blocks[cfg->calls[i].block].func];
+		uint32_t callee = cfg->calls[i].callee;
+
+		if (callee != MP_NONE && !is_known(caller) && caller->problem != MP_PROBLEM_SPECIAL)
+			f->results[callee] = f->leaves[callee];
+	}
+}
+
+static bool allocate(struct finder *f)
+{
+	size_t blocks = (size_t)f->cfg->nr_blocks + 1, funcs = (size_t)f->cfg->nr_funcs + 1;
+
+	f->effects = calloc(blocks, sizeof(*f->effects));
+	f->live = calloc(blocks, sizeof(*f->live));
+	f->set = calloc(blocks, sizeof(*f->set));
+	f->given = calloc(blocks, sizeof(*f->given));
+	f->changes = calloc(funcs, sizeof(*f->changes));
+	f->leaves = calloc(funcs, sizeof(*f->leaves));
+	f->passes = calloc(funcs, sizeof(*f->passes));
+	f->takes = calloc(funcs, sizeof(*f->takes));
+	f->results = calloc(funcs, sizeof(*f->results));
+	return f->effects && f->live && f->set && f->given && f->changes && f->leaves &&
+	       f->passes && f->takes && f->results;
+}
+
+static void release(struct finder *f)
+{
+	free(f->effects);
+	free(f->live);
+	free(f->set);
+	free(f->given);
+	free(f->changes);
+	free(f->leaves);
+	free(f->passes);
+	free(f->takes);
+	free(f->results);
 }
 
 int me_registers_find(const struct mp_cfg *cfg, const uint8_t *wanted, struct me_registers *out,
 		      struct mp_err *err)
 {
 	struct finder f = {.cfg = cfg};
-	int rc = 0;
 
 	ZydisDecoderInit(&f.decoder, ZYDIS_MACHINE_MODE_LONG_64, ZYDIS_STACK_WIDTH_64);
 	out->free = calloc((size_t)cfg->nr_blocks + 1, sizeof(*out->free));
-	f.effects = calloc((size_t)cfg->nr_blocks + 1, sizeof(*f.effects));
-	f.live = calloc((size_t)cfg->nr_blocks + 1, sizeof(*f.live));
-	f.changes = calloc((size_t)cfg->nr_funcs + 1, sizeof(*f.changes));
-	f.takes = calloc((size_t)cfg->nr_funcs + 1, sizeof(*f.takes));
-	f.leaves = calloc((size_t)cfg->nr_funcs + 1, sizeof(*f.leaves));
-	f.unread = calloc((size_t)cfg->nr_blocks + 1, sizeof(*f.unread));
-	f.passes = calloc((size_t)cfg->nr_funcs + 1, sizeof(*f.passes));
-	f.results = calloc((size_t)cfg->nr_funcs + 1, sizeof(*f.results));
-	if (!out->free || !f.effects || !f.live || !f.changes || !f.takes || !f.leaves ||
-	    !f.unread || !f.passes || !f.results)
-		rc = mp_err_set(err, ENOMEM, "out of memory");
-	if (!rc) {
-		find_changes(&f);
-		find_leaves(&f);
-		find_passed(&f);
-		find_free(&f, wanted, out->free);
-	}
-	free(f.effects);
-	free(f.live);
-	free(f.changes);
-	free(f.takes);
-	free(f.leaves);
-	free(f.unread);
-	free(f.passes);
-	free(f.results);
-	if (rc)
+	if (!allocate(&f) || !out->free) {
+		release(&f);
 		me_registers_fini(out);
-	return rc;
+		return mp_err_set(err, ENOMEM, "out of memory");
+	}
+	for (uint32_t b = 0; b < cfg->nr_blocks; b++)
+		f.effects[b] = effect_of_block(&f, &cfg->blocks[b]);
+	trust_nobody_unknown(&f);
+	settle(&f, find_changes);
+	settle(&f, find_given);
+	note_unknown_callers(&f);
+	settle(&f, find_passed);
+	find_free(&f, wanted, out->free);
+	release(&f);
+	return 0;
 }
 
 void me_registers_fini(struct me_registers *registers)

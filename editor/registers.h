@@ -20,11 +20,12 @@
 #define ME_REGISTERS_CALLEE_SAVED 0xf038u /* rbx, rsp, rbp, r12 to r15; others callees may change */
 
 struct me_registers {
-	uint16_t *free; /* per block: from its start to its end; but for rsp and rbp */
+	uint16_t *free; /* per block: from its start to its end; never rsp and rbp */
 };
 
 /*
- * me_registers_find - for the functions with @wanted[func]; in the others none is free.
+ * me_registers_find - for the functions with @wanted[func]; in the others none is free. @cfg has fine
+ * blocks: behind the call that one ends with, a register that callees may change is free no longer.
  * Return: 0, -ENOMEM. Ownership: me_registers_fini(@out).
  */
 int me_registers_find(const struct mp_cfg *cfg, const uint8_t *wanted, struct me_registers *out,
