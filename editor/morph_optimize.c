@@ -109,7 +109,8 @@ static const struct argp_option argp_options[] = {
 	{"block-order", KEY_BLOCK_ORDER, "ORDER", 0, "ph (default), exttsp or original", 1},
 	{"function-order", KEY_FUNCTION_ORDER, "ORDER", 0, "ph (default), c3, cds or original", 1},
 	{"estimator", KEY_ESTIMATOR, "NAME", 0,
-	 "poisson (default) or scaled: how samples become counts", 1},
+	 "paths (default), poisson or scaled: how samples, and paths that they ended, become counts",
+	 1},
 	{"exact-profile", KEY_EXACT, NULL, 0,
 	 "The counts were counted, not sampled (imported from callgrind): believe all of them", 1},
 	{"keep-fluff", KEY_KEEP_FLUFF, NULL, 0, "Copy whole functions, cold blocks too", 1},
@@ -185,8 +186,12 @@ static void parse_estimator(struct argp_state *state, struct me_optimize_options
 {
 	if (!strcmp(arg, "scaled"))
 		o->estimator = MP_ESTIMATE_SCALED;
-	else if (strcmp(arg, "poisson"))
-		argp_error(state, "--estimator: '%s' is neither poisson nor scaled", arg);
+	else if (!strcmp(arg, "poisson"))
+		o->estimator = MP_ESTIMATE_POISSON;
+	else if (!strcmp(arg, "paths"))
+		o->estimator = MP_ESTIMATE_PATHS;
+	else
+		argp_error(state, "--estimator: '%s' is none of paths, poisson, scaled", arg);
 }
 
 static void parse_line(struct argp_state *state, struct me_optimize_options *o, const char *arg)
@@ -503,7 +508,7 @@ int main(int argc, char **argv)
 {
 	struct arguments a = {
 		.options = {.min_samples = ME_MIN_SAMPLES,
-			    .estimator = MP_ESTIMATE_POISSON,
+			    .estimator = MP_ESTIMATE_PATHS,
 			    .layout = {.block_order = ME_ORDER_PH,
 				       .function_order = MP_ORDER_PH,
 				       .line_log2 = 6}},

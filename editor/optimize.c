@@ -17,8 +17,10 @@
 #include "editor/pointer.h"
 #include "editor/publish.h"
 #include "editor/selfcheck.h"
+#include "libprof/path_evidence.h"
 #include "libprof/profile.h"
 #include "libprof/store.h"
+#include "libprof/store_paths.h"
 
 /* Of x86-64: 2 MiB. */
 #define HUGE_PAGE_LOG2 21
@@ -29,6 +31,7 @@ struct job {
 	struct mp_elf *elf;
 	struct mp_cfg *cfg;
 	struct mp_profile *profile;
+	struct mp_path_evidence paths;
 	struct me_eligible eligible;
 	uint8_t *movable;		  /* per function: eligible, as layout wants it */
 	struct me_instrument *instrument; /* NULL: no counters */
@@ -171,9 +174,10 @@ static int read_profile(struct job *job, struct mp_err *err)
 	const struct me_optimize_options *o = job->options;
 	struct mp_ip_count *counts = NULL;
 	struct mp_edge_count *edges = NULL;
+	struct mp_path_count *paths = NULL;
 	struct mp_store *store;
 	struct mp_module module = {0};
-	size_t nr = 0, nr_edges = 0;
+	size_t nr = 0, nr_edges = 0, nr_paths = 0;
 	uint64_t seen;
 	int rc = mp_store_open(o->db, MP_STORE_READ, &store, err);
 
@@ -189,6 +193,9 @@ static int read_profile(struct job *job, struct mp_err *err)
 		if (!rc)
 			rc = mp_store_read_edges(store, module.key, o->since_s, &edges, &nr_edges,
 						 err);
+		if (!rc && o->estimator == MP_ESTIMATE_PATHS)
+			rc = mp_store_read_paths(store, module.key, o->since_s, &paths, &nr_paths,
+						 err);
 		free(module.path);
 	}
 	mp_store_close(store);
@@ -196,13 +203,18 @@ static int read_profile(struct job *job, struct mp_err *err)
 		rc = mp_profile_build(job->cfg, counts, nr, &job->profile, err);
 	if (!rc && nr_edges)
 		rc = mp_profile_add_edges(job->profile, job->cfg, edges, nr_edges, err);
+	if (!rc && nr_paths)
+		rc = mp_path_evidence_build(job->cfg, paths, nr_paths, &job->paths, err);
 	free(counts);
 	free(edges);
+	free(paths);
 	if (rc)
 		return rc;
 	job->report->samples = job->profile->nr_samples + job->profile->nr_outside;
 	job->report->samples_outside = job->profile->nr_outside;
 	job->report->transfers = job->profile->nr_transfers + job->profile->nr_transfers_outside;
+	job->report->paths = job->paths.nr_paths;
+	job->report->paths_strange = job->paths.nr_strange;
 	seen = job->report->samples + job->report->transfers;
 	if (seen < o->min_samples)
 		return mp_err_set(err, ENODATA, "%s: too little profile: %llu samples%s, want %llu",
@@ -248,6 +260,7 @@ static int make_plan(struct job *job, struct mp_err *err)
 		.layout_prior = true,
 		.call_graph = true,
 		.exact = o->exact_profile,
+		.paths = job->paths.edge ? &job->paths : NULL,
 		.nr_threads = o->nr_threads,
 	};
 	struct me_layout_options layout = o->layout;
@@ -260,6 +273,7 @@ static int make_plan(struct job *job, struct mp_err *err)
 	rc = mp_counts_build(job->cfg, job->profile, &inference, &job->counts,
 			     &job->report->inference, err);
 	mp_profile_drop_edges(job->profile);
+	mp_path_evidence_fini(&job->paths);
 	end_stage(job, ME_STAGE_INFER);
 	if (!rc)
 		rc = me_layout_build(job->cfg, &job->counts, job->movable, &layout, &job->plan,
@@ -473,6 +487,7 @@ int me_optimize(const struct me_optimize_options *options, struct me_optimize_re
 	me_number_free(job.number);
 	job.number = NULL;
 	mp_counts_fini(&job.counts);
+	mp_path_evidence_fini(&job.paths);
 	mp_profile_free(job.profile);
 	job.profile = NULL;
 	if (!rc)

@@ -85,7 +85,9 @@ struct me_optimize_report {
 	uint64_t nr_blocks, nr_hot_blocks;
 	uint64_t samples, samples_moved, samples_outside;
 	uint64_t transfers; /* of control that were seen beside them, or instead */
-	double share_moved; /* of the samples, or where there are none of the transfers */
+	uint64_t paths,
+		paths_strange; /* samples that a path led to; to those, one not of this file */
+	double share_moved;    /* of the samples, or where there are none of the transfers */
 	struct me_prediction prediction;
 	bool has_prediction;
 	struct mp_counts_stats inference;

@@ -8,6 +8,8 @@
 
 #include "editor/optimize.h"
 #include "libprof/store.h"
+#include "libprof/store_paths.h"
+#include "libprof/varint.h"
 #include "tests/edit_fixture.h"
 
 static const char *const links[] = {
@@ -151,6 +153,67 @@ static void put_profile(const struct fixture *f, const char *db, uint64_t sample
 	ck_assert_int_eq(mp_store_commit(store, &err), 0);
 	mp_store_close(store);
 }
+
+/* Samples and a path in main, and what comes of it with @estimator. */
+static void follow_paths(const struct fixture *f, const char *db, enum mp_estimator estimator,
+			 struct me_optimize_report *r)
+{
+	struct me_optimize_options options = {.input = f->path,
+					      .output = out_path,
+					      .db = db,
+					      .min_samples = ME_MIN_SAMPLES,
+					      .estimator = estimator,
+					      .layout = {.block_order = ME_ORDER_PH,
+							 .function_order = MP_ORDER_PH}};
+	struct mp_err err = {""};
+
+	ck_assert_msg(me_optimize(&options, r, &err) == 0, "%s", err.msg);
+	ck_assert_uint_eq(r->samples, 5000);
+}
+
+START_TEST(optimize_follows_paths_of_the_store)
+{
+	struct mp_varint_writer w = {0};
+	struct me_optimize_report r;
+	struct mp_store *store;
+	struct mp_module module;
+	struct mp_path_count paths[2];
+	struct mp_err err = {""};
+	struct fixture f;
+	char db[320];
+
+	build(&f, "-O2 -no-pie");
+	snprintf(db, sizeof(db), "%s.db", f.path);
+	put_profile(&f, db, 5000);
+	mp_varint_put(&w, 0);
+	mp_varint_put_signed(&w, (int64_t)fixture_vaddr(&f, "main"));
+	/* Into main; and from where no edge of this file leads. */
+	paths[0] = (struct mp_path_count){w.bytes, (uint32_t)w.size, 700};
+	paths[1] = (struct mp_path_count){(const uint8_t *)"\x10\x10", 2, 11};
+	ck_assert_int_eq(mp_store_open(db, MP_STORE_WRITE, &store, &err), 0);
+	ck_assert_int_eq(mp_store_find_module(store, &f.elf->id, &module, &err), 0);
+	ck_assert_int_eq(mp_store_begin(store, &err), 0);
+	ck_assert_int_eq(mp_store_add_paths(store, module.key, 1000000, paths, 2, &err), 0);
+	ck_assert_int_eq(mp_store_commit(store, &err), 0);
+	mp_store_close(store);
+	free(module.path);
+	free(w.bytes);
+	follow_paths(&f, db, MP_ESTIMATE_PATHS, &r);
+	ck_assert_uint_eq(r.paths, 711);
+	ck_assert_uint_eq(r.paths_strange, 11);
+	ck_assert_uint_eq(r.inference.nr_by_paths, 1);
+	me_optimize_report_fini(&r);
+	does_the_same(&f);
+	unlink(out_path);
+	follow_paths(&f, db, MP_ESTIMATE_POISSON, &r);
+	ck_assert_uint_eq(r.paths, 0);
+	ck_assert_uint_eq(r.inference.nr_by_paths, 0);
+	me_optimize_report_fini(&r);
+	unlink(out_path);
+	unlink(db);
+	fixture_free(&f);
+}
+END_TEST
 
 START_TEST(optimize_moves_what_has_samples)
 {
@@ -303,6 +366,7 @@ static Suite *suite(void)
 
 	tcase_add_test(tc, optimize_writes_programs_that_do_the_same);
 	tcase_add_test(tc, optimize_accounts_for_every_function);
+	tcase_add_test(tc, optimize_follows_paths_of_the_store);
 	tcase_add_test(tc, optimize_moves_what_has_samples);
 	tcase_add_test(tc, optimize_dry_run_keeps_nothing);
 	tcase_add_test(tc, optimize_refuses_its_own_output);

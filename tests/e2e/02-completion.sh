@@ -87,11 +87,11 @@ offers "callgrind counters fdata perf" morph-stats import --format=
 offers "callgrind" morph-stats import --format=ca
 offers "callgrind" morph-stats import --format ca
 offers "folded callgrind pprof json fdata autofdo order" morph-stats export --format=
-offers "module function block" morph-stats -d one.db query --by=
-offers "module function block" morph-stats --db=one.db query --by ''
+offers "module function block path" morph-stats -d one.db query --by=
+offers "module function block path" morph-stats --db=one.db query --by ''
 offers "ph exttsp original" morph-optimize --block-order=
 offers "ph c3 cds original" morph-optimize --function-order=
-offers "poisson scaled" morph-optimize --estimator=
+offers "paths poisson scaled" morph-optimize --estimator=
 offers "text json none" morph-optimize --report ''
 offers "64 32 0" morph-optimize --fetch-line=
 offers "kmod bpf perf replay auto" morphd --source=
