@@ -49,5 +49,27 @@ for db in a b; do
 		ON b.module = m.key WHERE path LIKE '%/busy'")
 	[ "$n" -gt 50 ] || fail "$db saw $n samples of busy"
 done
+
+# Two of one ordinary user at once: what is left of the memory for rings is little, and enough.
+poor() {
+	setpriv --reuid=65534 --regid=65534 --clear-groups bash -c 'ulimit -l $((100 * $(nproc)))
+		cd poor && exec "$0" run --source=perf --rate=2000 --db="$1.db" -- "${@:2}"' "$MORPHD" "$@"
+}
+if mkdir poor && chmod 777 . poor && [ "$(cat /proc/sys/kernel/perf_event_paranoid)" -le 2 ] &&
+	setpriv --reuid=65534 --clear-groups test -w poor -a -x "$MORPHD" -a -x busy; then
+	mkfifo poor/end && chmod 666 poor/end
+	poor rich sh -c 'touch up; exec cat end' 2> rich.err &
+	rich=$!
+	until [ -e poor/up ]; do
+		kill -0 $rich || break
+		sleep 0.05
+	done
+	poor second ../busy spin 300 2> second.err || fail "the second: $(cat second.err)"
+	grep -q 'captured [1-9][0-9]* samples of .*, 0 lost' second.err || fail "the second: $(cat second.err)"
+	timeout 20 sh -c ': > poor/end'
+	wait $rich || fail "the first: $(cat rich.err)"
+else
+	echo "skip: an ordinary user cannot sample here"
+fi
 [ $nr_failed = 0 ] && echo ok
 exit $((nr_failed > 0))
