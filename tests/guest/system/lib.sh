@@ -53,6 +53,8 @@ main_pid() { pid | sed 's/^0$/none/'; }
 is_other_pid() { [ "$(pid)" != 0 ] && [ "$(pid)" != "$1" ] && systemctl -q is-active morphd; }
 is_pid() { [ "$(pid)" = "$1" ]; }
 collects_with() { [ "$(collector)" = "$1" ] || { echo "with $(collector)"; return 1; }; }
+# The service is there; where not, what it said last.
+runs() { systemctl is-active morphd || { journalctl -q -b -o cat -u morphd | tail -n 8; false; }; }
 is_gone() { [ ! -e "$1" ]; }
 fails() { ! "$@"; }
 
