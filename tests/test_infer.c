@@ -304,6 +304,55 @@ START_TEST(infer_shared_table_splits_alike_for_every_jump)
 }
 END_TEST
 
+START_TEST(infer_takes_waits_for_time)
+{
+	/* The same samples: one side waits for memory, the other for nothing. */
+	struct mp_flow_block blocks[] = {
+		{.samples = 1200, .nr_insns = 10, .entry = true},
+		{.samples = 100, .nr_insns = 2, .wait = 8},
+		{.samples = 100, .nr_insns = 2, .wait = 0.2},
+		{.samples = 1200, .nr_insns = 10, .exit = true},
+	};
+	struct mp_flow_edge edges[] = {edge(0, 1), edge(0, 2), edge(1, 3), edge(2, 3)};
+	struct mp_flow flow = {.blocks = blocks, .nr_blocks = 4, .edges = edges, .nr_edges = 4};
+	double block[4], count[4];
+
+	ck_assert_int_eq(mp_infer_flow(&flow, MP_ESTIMATE_POISSON, block, count, NULL), 0);
+	ck_assert(block[2] > 2 * block[1]);
+	check_near(block[1] + block[2], block[0]);
+}
+END_TEST
+
+START_TEST(infer_hints_decide_where_nothing_else_does)
+{
+	struct mp_flow_block blocks[] = {
+		{.samples = 500, .nr_insns = 5, .entry = true},
+		{.nr_insns = 4},
+		{.nr_insns = 4},
+		{.samples = 500, .nr_insns = 5, .exit = true},
+	};
+	struct mp_flow_edge edges[] = {edge(0, 1), edge(0, 2), edge(1, 3), edge(2, 3)};
+	struct mp_flow flow = {.blocks = blocks,
+			       .nr_blocks = 4,
+			       .edges = edges,
+			       .nr_edges = 4,
+			       .layout_prior = true};
+	double block[4], count[4];
+
+	flow.hinted = true;
+	/* A hint takes the place of the layout's word. */
+	edges[1].taken = true;
+	edges[0].against = 1;
+	ck_assert_int_eq(mp_infer_flow(&flow, MP_ESTIMATE_POISSON, block, count, NULL), 0);
+	check_near(block[1], 0);
+	check_near(block[2], block[0]);
+	/* And gives way to samples. */
+	blocks[1].samples = 400;
+	ck_assert_int_eq(mp_infer_flow(&flow, MP_ESTIMATE_POISSON, block, count, NULL), 0);
+	ck_assert(block[1] > 0.9 * block[0]);
+}
+END_TEST
+
 START_TEST(infer_prior_prefers_the_fall_through)
 {
 	/* A diamond without evidence which side ran. */
@@ -504,6 +553,8 @@ static Suite *infer_suite(void)
 	tcase_add_test(tcase, infer_false_zero_does_not_cut_a_hot_path);
 	tcase_add_test(tcase, infer_unsampled_detour_stays_empty);
 	tcase_add_test(tcase, infer_shared_table_splits_alike_for_every_jump);
+	tcase_add_test(tcase, infer_takes_waits_for_time);
+	tcase_add_test(tcase, infer_hints_decide_where_nothing_else_does);
 	tcase_add_test(tcase, infer_prior_prefers_the_fall_through);
 	tcase_add_test(tcase, infer_holds_exact_counts_of_a_long_run);
 	tcase_add_test(tcase, infer_finds_all_counts_from_transfers_alone);
