@@ -159,16 +159,17 @@ static void vf_fini(struct vf *vf)
 	free(vf->counted);
 	free(vf->section_now);
 	free(vf->refs);
+	mp_path_table_free(vf->paths);
+	vf_registers_fini(vf);
 }
 
 static int check(struct vf *vf)
 {
 	static int (*const steps[])(struct vf *) = {
-		find_spans,	  vf_check_image,    vf_check_start,
-		vf_index_pieces,  vf_scan,	     vf_check_pieces,
-		vf_check_unwind,  vf_check_diff,     vf_check_table_values,
-		vf_check_eh_refs, vf_check_pointers, vf_check_probes,
-		vf_check_rest,
+		find_spans,	   vf_check_image,  vf_check_start,	   vf_read_paths,
+		vf_index_pieces,   vf_scan,	    vf_read_registers,	   vf_check_pieces,
+		vf_check_unwind,   vf_check_diff,   vf_check_table_values, vf_check_eh_refs,
+		vf_check_pointers, vf_check_probes, vf_check_rest,
 	};
 	int ret;
 

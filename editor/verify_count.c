@@ -170,33 +170,22 @@ int vf_check_start(struct vf *vf)
 	return 0;
 }
 
-/* [endbr64] [lock] incq counter(%rip), then where @p's original starts: a copy of it, or the next
- * stub on the way. */
-int vf_check_stub(struct vf *vf, const struct mp_map_piece *p)
+/* [lock] incq counter(%rip) at @at: a counter of its own. */
+static int check_counting(struct vf *vf, const struct mp_map_piece *p, const uint8_t *b,
+			  uint64_t at, uint64_t *next)
 {
-	static const uint8_t endbr64[] = {0xf3, 0x0f, 0x1e, 0xfa}, inc[] = {0x48, 0xff, 0x05};
-	uint64_t at = p->new_vaddr, end = p->new_vaddr + p->new_size;
-	const uint8_t *b = mp_elf_bytes(vf->n, at, p->new_size);
-	const struct mp_map_piece *to = p + 1;
-	struct vf_insn insn;
+	static const uint8_t inc[] = {0x48, 0xff, 0x05};
 	uint64_t counter, bit;
 	int32_t disp;
 
-	if (!vf->counters || !b || p->new_size < sizeof(endbr64) + 1)
-		return vf_refuse(vf, at, "code that no original stands for");
-	if (!memcmp(b, endbr64, sizeof(endbr64))) {
-		b += sizeof(endbr64);
-		at += sizeof(endbr64);
-	}
-	if (*b == 0xf0) {
+	if (at < p->new_vaddr + p->new_size && *b == 0xf0) {
 		b++;
 		at++;
 	}
-	if (at + 7 > end || memcmp(b, inc, sizeof(inc)))
+	if (at + 7 > p->new_vaddr + p->new_size || memcmp(b, inc, sizeof(inc)))
 		return vf_refuse(vf, at, "a stub that does not count");
 	memcpy(&disp, b + sizeof(inc), 4);
 	at += 7;
-	b += 7;
 	counter = at + (uint64_t)(int64_t)disp;
 	counter -= vf->counters->vaddr;
 	if (counter % 8 || counter / 8 >= vf->nr_counters)
@@ -204,9 +193,36 @@ int vf_check_stub(struct vf *vf, const struct mp_map_piece *p)
 	bit = 1ULL << (counter / 8 % 64);
 	if (__atomic_fetch_or(&vf->counted[counter / 512], bit, __ATOMIC_RELAXED) & bit)
 		return vf_refuse(vf, p->new_vaddr, "counts in another's counter");
+	if (!vf_flags_are_dead(vf, p->old_vaddr))
+		return vf_refuse(vf, p->new_vaddr, "counts where flags are read at %#llx",
+				 (unsigned long long)p->old_vaddr);
+	*next = at;
+	return 0;
+}
+
+/* [endbr64], what it does, then where @p's original starts: a copy of it, or the next stub on the
+ * way. */
+int vf_check_stub(struct vf *vf, const struct mp_map_piece *p)
+{
+	static const uint8_t endbr64[] = {0xf3, 0x0f, 0x1e, 0xfa};
+	uint64_t at = p->new_vaddr, end = p->new_vaddr + p->new_size;
+	const uint8_t *b = mp_elf_bytes(vf->n, at, p->new_size);
+	const struct mp_map_piece *to = p + 1;
+	struct vf_insn insn;
+	int ret;
+
+	if (!vf_has_stubs(vf) || !b || p->new_size < sizeof(endbr64))
+		return vf_refuse(vf, at, "code that no original stands for");
+	if (!memcmp(b, endbr64, sizeof(endbr64)))
+		at += sizeof(endbr64);
+	ret = vf->counters ? check_counting(vf, p, b + (at - p->new_vaddr), at, &at)
+			   : vf_check_path_stub(vf, p, b + (at - p->new_vaddr), at, &at);
+	if (ret)
+		return ret;
 	if (at < end) {
-		if (!vf_decode(b, end - at, at, &insn) || insn.kind != VF_JMP ||
-		    at + insn.len != end || !vf_same_place(vf, p->old_vaddr, insn.target))
+		if (!vf_decode(b + (at - p->new_vaddr), end - at, at, &insn) ||
+		    insn.kind != VF_JMP || at + insn.len != end ||
+		    !vf_same_place(vf, p->old_vaddr, insn.target))
 			return vf_refuse(vf, at, "a stub does not go on at %#llx",
 					 (unsigned long long)p->old_vaddr);
 	} else if (to == vf->map->pieces + vf->map->nr_pieces ||
@@ -214,8 +230,5 @@ int vf_check_stub(struct vf *vf, const struct mp_map_piece *p)
 		return vf_refuse(vf, at, "a stub does not fall into %#llx",
 				 (unsigned long long)p->old_vaddr);
 	}
-	if (!vf_flags_are_dead(vf, p->old_vaddr))
-		return vf_refuse(vf, p->new_vaddr, "counts where flags are read at %#llx",
-				 (unsigned long long)p->old_vaddr);
 	return 0;
 }

@@ -250,6 +250,7 @@ int vf_check_image(struct vf *vf)
 	int ret;
 
 	vf_find_counters(vf);
+	vf_find_paths(vf);
 	ret = check_ehdr(vf);
 
 	if (!ret && vf->n->size < vf->alloc_end)

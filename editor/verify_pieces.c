@@ -61,7 +61,7 @@ bool vf_is_copy(const struct vf *vf, uint64_t old, uint64_t now)
 
 	if (copy && copy->new_vaddr == now)
 		return true;
-	if (!vf->counters && (!copy || !vf_bits_get(&vf->cloned, old)))
+	if (!vf_has_stubs(vf) && (!copy || !vf_bits_get(&vf->cloned, old)))
 		return false;
 	for (uint32_t i = vf_first_piece(vf, now);
 	     i < vf->map->nr_pieces && pieces[i].new_vaddr == now; i++)
@@ -86,7 +86,7 @@ static int check_bounds(struct vf *vf, const struct mp_map_piece *p, uint64_t *p
 		return vf_refuse(vf, p->new_vaddr,
 				 "the map's copies overlap or lie outside .morph.text");
 	*prev_new = p->new_vaddr + p->new_size;
-	if (!p->old_size && vf->counters && vf_is_text(vf, p->old_vaddr))
+	if (!p->old_size && vf_has_stubs(vf) && vf_is_text(vf, p->old_vaddr))
 		return 0; /* a stub */
 	if (!p->old_size || !vf_is_text(vf, p->old_vaddr) ||
 	    p->old_size > vf->text_end - p->old_vaddr)
@@ -126,9 +126,9 @@ int vf_index_pieces(struct vf *vf)
 	vf->by_old = malloc(nr * sizeof(*vf->by_old));
 	vf->next_copy = malloc(nr * sizeof(*vf->next_copy));
 	vf->common = calloc(nr, sizeof(*vf->common));
-	vf->pointer_now = vf->counters ? calloc(nr, sizeof(*vf->pointer_now)) : NULL;
+	vf->pointer_now = vf_has_stubs(vf) ? calloc(nr, sizeof(*vf->pointer_now)) : NULL;
 	if (!vf->piece_rank || !vf->by_old || !vf->next_copy || !vf->common ||
-	    (vf->counters && !vf->pointer_now))
+	    (vf_has_stubs(vf) && !vf->pointer_now))
 		return -ENOMEM;
 	for (uint32_t i = 0; i < nr; i++) {
 		ret = check_bounds(vf, &vf->map->pieces[i], &prev);
@@ -497,7 +497,7 @@ int vf_check_pieces(struct vf *vf)
 				    vf->new_text->vaddr + vf->new_text->size);
 	for (uint32_t i = 0; i < vf->map->nr_pieces; i++)
 		nr_stubs += !vf->map->pieces[i].old_size;
-	if (!ret && nr_stubs != vf->nr_counters)
+	if (!ret && vf->counters && nr_stubs != vf->nr_counters)
 		ret = vf_refuse(vf, vf->counters->vaddr, "a counter that nothing counts in");
 	vf->report->nr_pieces = vf->map->nr_pieces;
 	return ret;

@@ -32,7 +32,7 @@ static bool is_address_now(struct vf *vf, const struct mp_map_piece *copy, uint6
 {
 	uint64_t *seen, was = 0;
 
-	if (!vf->counters)
+	if (!vf_has_stubs(vf))
 		return copy->new_vaddr == now;
 	if (!vf_is_copy(vf, copy->old_vaddr, now))
 		return false;

@@ -17,6 +17,7 @@
 
 #include "editor/verify.h"
 #include "libprof/map.h"
+#include "libprof/path_table.h"
 
 #define VF_NONE UINT32_MAX
 
@@ -252,6 +253,9 @@ struct vf {
 	uint64_t *counted;			     /* one bit per counter that a stub counts in */
 	uint64_t nr_counters;
 	uint64_t init_entry; /* file offset of the dynamic entry that leads to the runtime; 0: none */
+	const struct mp_section *path_section; /* NULL: the output keeps no path numbers */
+	struct mp_path_table *paths;
+	struct vf_graph *graph; /* verify_registers; where stubs set registers */
 
 	struct vf_eh old_eh, new_eh;
 
@@ -326,7 +330,26 @@ bool vf_is_grown(const struct vf *vf, const Elf64_Phdr *a, const Elf64_Phdr *b);
 bool vf_is_counting(const struct vf *vf, const struct mp_section *sec);
 /* Does the runtime run first, and then what did in the original? */
 int vf_check_start(struct vf *vf);
-/* A piece of no original: counts, and goes on. */
+/* The same where path numbers are kept in registers instead. */
+void vf_find_paths(struct vf *vf);
+bool vf_is_path_section(const struct vf *vf, const struct mp_section *sec);
+int vf_read_paths(struct vf *vf);
+/* The one instruction, at @at with bytes @b, of the stub @p; *@next: what follows it. */
+int vf_check_path_stub(struct vf *vf, const struct mp_map_piece *p, const uint8_t *b, uint64_t at,
+		       uint64_t *next);
+/* What vf_register_is_dead() goes by; needs the scan. */
+int vf_read_registers(struct vf *vf);
+void vf_registers_fini(struct vf *vf);
+/* Does nobody ask at @vaddr of the original what is in general register @reg, whoever comes next?
+ * For several threads at once. */
+bool vf_register_is_dead(struct vf *vf, uint64_t vaddr, unsigned int reg);
+/* Pieces of no original may stand in the output. */
+static inline bool vf_has_stubs(const struct vf *vf)
+{
+	return vf->counters || vf->path_section;
+}
+
+/* A piece of no original: counts or sets a register, and goes on. */
 int vf_check_stub(struct vf *vf, const struct mp_map_piece *p);
 /* Does nobody read arithmetic flags at @vaddr of the original, but the carry, that were set before? */
 bool vf_flags_are_dead(struct vf *vf, uint64_t vaddr);

@@ -131,7 +131,8 @@ static int match_sections(struct vf *vf)
 		vf->section_now[i] = k++;
 	}
 	for (; !ret && k < n->nr_sections; k++)
-		if (!is_new_list(vf, &n->sections[k]) && !vf_is_counting(vf, &n->sections[k]))
+		if (!is_new_list(vf, &n->sections[k]) && !vf_is_counting(vf, &n->sections[k]) &&
+		    !vf_is_path_section(vf, &n->sections[k]))
 			ret = check_new_section(vf, &n->sections[k], &nr);
 	if (!ret && nr != NR_NEW)
 		ret = vf_refuse(vf, vf->segment->p_vaddr, "%u of %d new sections", nr, NR_NEW);

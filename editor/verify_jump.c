@@ -1,0 +1,357 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * verify_jump - where an indirect jump leads, if the instructions before it say that it reads a
+ * table; and which calls never come back. Called by verify_graph.
+ *
+ * A table that is read by a register that was set elsewhere may be any that the function names.
+ */
+#include <errno.h>
+#include <string.h>
+
+#include "editor/verify_registers.h"
+
+/* Instructions before the jump that are looked at. */
+#define WINDOW 16
+
+struct step {
+	uint64_t at;
+	ZydisDecodedInstruction z;
+	ZydisDecodedOperand op[ZYDIS_MAX_OPERAND_COUNT];
+};
+
+struct window {
+	struct vf *vf;
+	const struct vf_fde *fde;
+	struct step step[WINDOW]; /* the last one is the jump */
+	unsigned int nr;
+};
+
+static bool decode(const struct vf *vf, const struct vf_fde *fde, uint64_t at, struct step *s)
+{
+	uint64_t avail = fde->start + fde->size - at;
+	const uint8_t *p = mp_elf_bytes(vf->o, at, avail);
+
+	s->at = at;
+	return p && ZYAN_SUCCESS(ZydisDecoderDecodeFull(vf_full_decoder(), p, avail, &s->z, s->op));
+}
+
+static uint64_t previous(const struct vf *vf, uint64_t at, uint64_t start)
+{
+	for (uint64_t k = at; k-- > start && at - k <= 15;)
+		if (vf_bits_get(&vf->grid, k))
+			return k;
+	return UINT64_MAX;
+}
+
+/* What control runs through before it jumps: back over the starts of blocks, not over what does not
+ * fall through. */
+static bool read_window(struct window *w, uint64_t jump)
+{
+	struct step back[WINDOW];
+	unsigned int nr = 0;
+
+	for (uint64_t at = jump; nr < WINDOW && at != UINT64_MAX;
+	     at = previous(w->vf, at, w->fde->start)) {
+		if (!decode(w->vf, w->fde, at, &back[nr]))
+			break;
+		if (nr && back[nr].z.meta.category == ZYDIS_CATEGORY_UNCOND_BR)
+			break;
+		if (nr && (back[nr].z.meta.category == ZYDIS_CATEGORY_CALL ||
+			   back[nr].z.meta.category == ZYDIS_CATEGORY_RET))
+			break;
+		nr++;
+		/* Others come here, by whom the registers may be set as well. */
+		if (vf_bits_get(&w->vf->target, at))
+			break;
+	}
+	for (unsigned int i = 0; i < nr; i++)
+		w->step[i] = back[nr - 1 - i];
+	w->nr = nr;
+	return nr;
+}
+
+static ZydisRegister whole(ZydisRegister reg)
+{
+	return ZydisRegisterGetLargestEnclosing(ZYDIS_MACHINE_MODE_LONG_64, reg);
+}
+
+/* The last step before step @i that sets @reg, or -1. */
+static int setter(const struct window *w, int i, ZydisRegister reg)
+{
+	while (--i >= 0) {
+		const struct step *s = &w->step[i];
+
+		for (uint8_t k = 0; k < s->z.operand_count; k++)
+			if (s->op[k].type == ZYDIS_OPERAND_TYPE_REGISTER &&
+			    s->op[k].actions & ZYDIS_OPERAND_ACTION_MASK_WRITE &&
+			    whole(s->op[k].reg.value) == reg)
+				return i;
+	}
+	return -1;
+}
+
+struct table {
+	uint64_t start; /* 0: of any table that the function names */
+	uint8_t size;	/* 8: addresses; 4: offsets from @start */
+	bool found;
+};
+
+/* What @reg points to: a table that an operand names, or 0, if that stands elsewhere. */
+static uint64_t named_by(const struct window *w, int i, ZydisRegister reg)
+{
+	const struct step *s;
+
+	i = setter(w, i, reg);
+	if (i < 0)
+		return 0;
+	s = &w->step[i];
+	if (s->z.mnemonic == ZYDIS_MNEMONIC_LEA && s->op[1].mem.base == ZYDIS_REGISTER_RIP)
+		return s->at + s->z.length + (uint64_t)s->op[1].mem.disp.value;
+	if (s->z.mnemonic == ZYDIS_MNEMONIC_MOV && s->op[1].type == ZYDIS_OPERAND_TYPE_IMMEDIATE)
+		return (uint64_t)s->op[1].imm.value.s;
+	return 0;
+}
+
+/* The memory operand of step @i is an entry of 8 bytes. */
+static struct table of_addresses(const struct window *w, int i, const ZydisDecodedOperand *op)
+{
+	struct table t = {.size = 8};
+
+	if (op->mem.index == ZYDIS_REGISTER_NONE || op->mem.scale != 8)
+		return t;
+	t.found = true;
+	if (op->mem.base == ZYDIS_REGISTER_NONE)
+		t.start = (uint64_t)op->mem.disp.value;
+	else if (!op->mem.disp.value)
+		t.start = named_by(w, i, op->mem.base);
+	return t;
+}
+
+/* The value of @reg before step @i, which jumps there. */
+static struct table read_by(const struct window *w, int i, ZydisRegister reg)
+{
+	struct table t = {0};
+	bool added = false;
+
+	for (int n = 0; n < WINDOW; n++) {
+		const struct step *s;
+
+		i = setter(w, i, reg);
+		if (i < 0)
+			return t;
+		s = &w->step[i];
+		switch (s->z.mnemonic) {
+		case ZYDIS_MNEMONIC_ADD: {
+			ZydisRegister other;
+			int k;
+
+			if (added || s->op[1].type != ZYDIS_OPERAND_TYPE_REGISTER)
+				return t;
+			added = true;
+			other = whole(s->op[1].reg.value);
+			k = setter(w, i, other);
+			/* Which of both was loaded? */
+			if (k >= 0 && w->step[k].z.mnemonic == ZYDIS_MNEMONIC_MOVSXD &&
+			    w->step[k].op[1].type == ZYDIS_OPERAND_TYPE_MEMORY)
+				reg = other;
+			break;
+		}
+		case ZYDIS_MNEMONIC_MOVSXD:
+			if (!added || s->op[1].type != ZYDIS_OPERAND_TYPE_MEMORY ||
+			    s->op[1].mem.scale != 4 || s->op[1].mem.disp.value)
+				return t;
+			t = (struct table){.size = 4, .found = true};
+			t.start = named_by(w, i, s->op[1].mem.base);
+			return t;
+		case ZYDIS_MNEMONIC_MOV:
+			if (s->op[1].type == ZYDIS_OPERAND_TYPE_REGISTER) {
+				reg = whole(s->op[1].reg.value);
+				break;
+			}
+			if (added || s->op[1].type != ZYDIS_OPERAND_TYPE_MEMORY ||
+			    s->op[0].size != 64)
+				return t;
+			return of_addresses(w, i, &s->op[1]);
+		default: return t;
+		}
+	}
+	return t;
+}
+
+/* ---- entries ------------------------------------------------------------------------------- */
+
+static int add_target(struct vf_graph *g, uint32_t block)
+{
+	if (g->nr_targets == g->cap_targets) {
+		uint32_t cap = g->cap_targets ? 2 * g->cap_targets : 1024;
+		uint32_t *grown = realloc(g->targets, cap * sizeof(*grown));
+
+		if (!grown)
+			return -ENOMEM;
+		g->targets = grown;
+		g->cap_targets = cap;
+	}
+	g->targets[g->nr_targets++] = block;
+	return 0;
+}
+
+static bool read_entry(const struct vf *vf, uint64_t at, const struct table *t, uint64_t *label)
+{
+	const uint8_t *p = mp_elf_bytes(vf->o, at, t->size);
+	int32_t off;
+
+	if (!p || vf_is_text(vf, at))
+		return false;
+	if (t->size == 8) {
+		const struct mp_reloc *rel = mp_elf_dyn_reloc_at(vf->o, at);
+
+		memcpy(label, p, 8);
+		if (rel)
+			*label = rel->sym_value + (uint64_t)rel->addend;
+		return true;
+	}
+	memcpy(&off, p, 4);
+	*label = t->start + (uint64_t)(int64_t)off;
+	return true;
+}
+
+/* Up to the next thing that an operand names, as long as entries lead into the function or a part
+ * of one. */
+static int add_table(struct vf *vf, uint32_t fde, const struct table *t, uint32_t *nr)
+{
+	struct vf_graph *g = vf->graph;
+	uint64_t end = vf_bits_next(&vf->data_ref, t->start + 1, vf->image_end), label;
+
+	for (uint64_t at = t->start; at + t->size <= end && read_entry(vf, at, t, &label);
+	     at += t->size) {
+		uint32_t to = vf_is_text(vf, label) ? vf_block_at(vf, label) : VF_NONE;
+		int ret;
+
+		if (to == VF_NONE ||
+		    (g->blocks[to].fde != fde && (g->blocks[to].fde == VF_NONE ||
+						  g->flags[g->blocks[to].fde] & VF_FUNC_CALLED)))
+			break;
+		ret = add_target(g, to);
+		if (ret)
+			return ret;
+		(*nr)++;
+	}
+	return 0;
+}
+
+/* Every table that the function's operands name. */
+static int add_all_tables(struct vf *vf, uint32_t index, struct table t, uint32_t *nr)
+{
+	const struct vf_fde *fde = &vf->old_eh.fdes[index];
+	uint64_t end = fde->start + fde->size;
+	int ret = 0;
+
+	for (uint64_t at = fde->start; !ret && at < end;
+	     at = vf_bits_next(&vf->grid, at + 1, end)) {
+		const uint8_t *p = mp_elf_bytes(vf->o, at, end - at);
+		struct vf_insn insn;
+
+		if (!p || !vf_decode(p, end - at, at, &insn))
+			continue;
+		if (insn.lea && insn.disp_off)
+			t.start = insn.target;
+		else if (vf->o->ehdr.e_type == ET_EXEC && insn.imm_size >= 4)
+			t.start = (uint64_t)insn.imm;
+		else
+			continue;
+		if (t.start >= vf->image_start && t.start < vf->image_end)
+			ret = add_table(vf, index, &t, nr);
+	}
+	return ret;
+}
+
+int vf_graph_find_table(struct vf *vf, struct vf_block *block)
+{
+	struct vf_graph *g = vf->graph;
+	struct window w = {.vf = vf};
+	const struct step *jump;
+	struct table t;
+	uint32_t first = g->nr_targets, nr = 0;
+	int ret;
+
+	if (block->fde == VF_NONE)
+		return 0;
+	w.fde = &vf->old_eh.fdes[block->fde];
+	if (!read_window(&w, vf->text_start + block->last))
+		return 0;
+	jump = &w.step[w.nr - 1];
+	t = jump->op[0].type == ZYDIS_OPERAND_TYPE_MEMORY
+		    ? of_addresses(&w, (int)w.nr - 1, &jump->op[0])
+		    : read_by(&w, (int)w.nr - 1, jump->op[0].reg.value);
+	if (!t.found)
+		return 0;
+	ret = t.start ? add_table(vf, block->fde, &t, &nr) : add_all_tables(vf, block->fde, t, &nr);
+	if (!ret && nr)
+		ret = add_target(g, VF_NONE);
+	if (ret || !nr)
+		return ret;
+	block->kind = VF_END_TABLE;
+	block->to = first;
+	return 0;
+}
+
+/* ---- calls that do not come back ----------------------------------------------------------- */
+
+static bool is_noreturn(const char *name)
+{
+	static const char *const names[] = {
+		"_Exit",
+		"_Unwind_Resume",
+		"_ZSt9terminatev",
+		"__assert",
+		"__assert_fail",
+		"__assert_perror_fail",
+		"__chk_fail",
+		"__cxa_bad_cast",
+		"__cxa_bad_typeid",
+		"__cxa_call_unexpected",
+		"__cxa_deleted_virtual",
+		"__cxa_pure_virtual",
+		"__cxa_rethrow",
+		"__cxa_throw",
+		"__cxa_throw_bad_array_new_length",
+		"__fortify_fail",
+		"__libc_start_main",
+		"__longjmp_chk",
+		"__stack_chk_fail",
+		"_exit",
+		"_longjmp",
+		"abort",
+		"err",
+		"errx",
+		"exit",
+		"longjmp",
+		"pthread_exit",
+		"quick_exit",
+		"siglongjmp",
+		"thrd_exit",
+		"verr",
+		"verrx",
+	};
+
+	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
+		if (!strcmp(name, names[i]))
+			return true;
+	/* std::__throw_bad_alloc() and the like. */
+	if (strncmp(name, "_ZSt", 4))
+		return false;
+	for (name += 4; *name >= '0' && *name <= '9';)
+		name++;
+	return !strncmp(name, "__throw_", 8);
+}
+
+bool vf_is_noreturn_cell(const struct vf *vf, uint64_t vaddr)
+{
+	const struct mp_reloc *rel = mp_elf_dyn_reloc_at(vf->o, vaddr);
+	const struct vf_graph *g = vf->graph;
+
+	return rel && (rel->type == R_X86_64_JUMP_SLOT || rel->type == R_X86_64_GLOB_DAT) &&
+	       rel->sym < vf->o->nr_symbols - g->first_dynamic &&
+	       vf->o->symbols[g->first_dynamic + rel->sym].name &&
+	       is_noreturn(vf->o->symbols[g->first_dynamic + rel->sym].name);
+}

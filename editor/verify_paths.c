@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * verify_paths - what an output has besides that keeps path numbers in registers: stubs of one
+ * instruction that set such a register and go on. Called by verify_image, verify_count and
+ * verify_rest.
+ */
+#include <errno.h>
+#include <string.h>
+
+#include "editor/verify_priv.h"
+#include "libprof/path_table.h"
+
+/* Before the headers are looked at: is it such an output at all? */
+void vf_find_paths(struct vf *vf)
+{
+	const struct mp_section *paths = mp_elf_section(vf->n, MP_PATH_TABLE_SECTION);
+
+	if (!paths || vf->counters || mp_elf_section(vf->n, ".morph.counters") ||
+	    mp_elf_section(vf->o, ".morph.counters") ||
+	    mp_elf_section(vf->o, MP_PATH_TABLE_SECTION))
+		return;
+	vf->path_section = paths;
+}
+
+bool vf_is_path_section(const struct vf *vf, const struct mp_section *sec)
+{
+	return sec == vf->path_section && sec->type == SHT_PROGBITS && !sec->flags && !sec->vaddr &&
+	       sec->align == 1 && !sec->link && !sec->info && !sec->entsize;
+}
+
+int vf_read_paths(struct vf *vf)
+{
+	int rc;
+
+	if (!vf->path_section)
+		return 0;
+	rc = mp_path_table_read(vf->n, &vf->paths, vf->err);
+	if (rc == -ENOMEM)
+		return rc;
+	return rc ? vf_refuse(vf, 0, "nobody can tell what paths the numbers stand for") : 0;
+}
+
+/*
+ * mov $imm32, %reg32 or lea disp(%base), %reg, and nothing else that would do the same. Return: its
+ * length; 0: it is neither.
+ */
+static unsigned int read_setter(const uint8_t *b, size_t avail, unsigned int *reg)
+{
+	unsigned int rex = 0, at = 0, mod, rm;
+
+	if (avail && (b[0] & 0xf0) == 0x40)
+		rex = b[at++];
+	if (avail >= at + 5 && (b[at] & 0xf8) == 0xb8 && (!at || rex == 0x41)) {
+		*reg = (b[at] & 7u) | (rex & 1u) << 3;
+		return at + 5;
+	}
+	/* REX.W and no index register; with rsp, and r12, for a base comes a SIB byte. */
+	if (!at || (rex & 0xfa) != 0x48 || avail < at + 3 || b[at] != 0x8d)
+		return 0;
+	mod = b[at + 1] >> 6;
+	rm = b[at + 1] & 7u;
+	*reg = (b[at + 1] >> 3 & 7u) | (rex & 4u) << 1;
+	at += 2;
+	if (rm == 4 && b[at++] != 0x24)
+		return 0;
+	if (mod != 1 && mod != 2)
+		return 0;
+	at += mod == 1 ? 1 : 4;
+	return at <= avail ? at : 0;
+}
+
+/* The table says which register holds the number in the block that the stub leads to. */
+static bool is_in_table(const struct vf *vf, uint64_t old_vaddr, unsigned int reg)
+{
+	uint32_t block = mp_path_table_block_at(vf->paths, old_vaddr);
+
+	return block != MP_NONE && vf->paths->blocks[block].vaddr == old_vaddr &&
+	       vf->paths->blocks[block].reg == reg;
+}
+
+int vf_check_path_stub(struct vf *vf, const struct mp_map_piece *p, const uint8_t *b, uint64_t at,
+		       uint64_t *next)
+{
+	unsigned int reg = MP_NO_REGISTER;
+	unsigned int len = read_setter(b, p->new_vaddr + p->new_size - at, &reg);
+
+	if (!len)
+		return vf_refuse(vf, at, "a stub that does not set a register");
+	if (reg == MP_REGISTER_RSP || !is_in_table(vf, p->old_vaddr, reg))
+		return vf_refuse(vf, at, "a stub sets a register that holds no number at %#llx",
+				 (unsigned long long)p->old_vaddr);
+	if (!vf_register_is_dead(vf, p->old_vaddr, reg))
+		return vf_refuse(vf, at, "a stub sets register %u, which is read from %#llx on",
+				 reg, (unsigned long long)p->old_vaddr);
+	*next = at + len;
+	return 0;
+}
