@@ -332,6 +332,8 @@ static uint16_t read_behind(const struct finder *f, uint32_t b)
 				  : taken_by(f, callee) | CALLEE_SAVED | f->results[block->func];
 	switch (block->term) {
 	case MP_TERM_RET: behind |= RESULTS | CALLEE_SAVED | f->results[block->func]; break;
+	/* An exception may go from here to a caller that kept something, which nobody saved. */
+	case MP_TERM_NORETURN: behind |= CALLEE_SAVED; break;
 	case MP_TERM_INDIRECT_TAIL: behind |= f->assumed | CALLEE_SAVED; break;
 	case MP_TERM_UNRESOLVED: behind = ALL; break;
 	case MP_TERM_FALL:
@@ -412,7 +414,28 @@ static bool find_passed(struct finder *f, uint32_t index)
 	return any;
 }
 
-static void find_free(struct finder *f, const uint8_t *wanted, uint16_t *out)
+/* Sets in @leads_out the blocks from which control may leave the function. */
+static void find_ways_out(const struct finder *f, const struct mp_func *func, uint8_t *leads_out)
+{
+	const struct mp_cfg *cfg = f->cfg;
+	bool changed = true;
+
+	while (changed) {
+		changed = false;
+		for (uint32_t b = func->first_block + func->nr_blocks; b-- > func->first_block;) {
+			const struct mp_block *block = &cfg->blocks[b];
+			bool leads = mp_block_leaves(cfg, block) || !block->nr_edges;
+
+			for (uint32_t e = 0; !leads && e < block->nr_edges; e++)
+				leads = leads_out[cfg->edges[block->first_edge + e].to];
+			changed |= leads && !leads_out[b];
+			leads_out[b] = leads;
+		}
+	}
+}
+
+/* In a loop without end nobody saves what callers keep, and no return says that they do. */
+static void find_free(struct finder *f, const uint8_t *wanted, uint8_t *leads_out, uint16_t *out)
 {
 	f->assumed = ARGUMENTS;
 	for (uint32_t i = 0; i < f->cfg->nr_funcs; i++) {
@@ -422,8 +445,9 @@ static void find_free(struct finder *f, const uint8_t *wanted, uint16_t *out)
 		if (!wanted[i] || !is_known(func))
 			continue;
 		find_live(f, func);
+		find_ways_out(f, func, leads_out);
 		for (uint32_t b = func->first_block; b < func->first_block + func->nr_blocks; b++)
-			out[b] = usable &
+			out[b] = (leads_out[b] ? usable : usable & CALLER_SAVED) &
 				 ~(f->live[b] | f->effects[b].reads | f->effects[b].writes);
 	}
 }
@@ -488,10 +512,12 @@ int me_registers_find(const struct mp_cfg *cfg, const uint8_t *wanted, struct me
 		      struct mp_err *err)
 {
 	struct finder f = {.cfg = cfg};
+	uint8_t *leads_out = calloc((size_t)cfg->nr_blocks + 1, 1);
 
 	ZydisDecoderInit(&f.decoder, ZYDIS_MACHINE_MODE_LONG_64, ZYDIS_STACK_WIDTH_64);
 	out->free = calloc((size_t)cfg->nr_blocks + 1, sizeof(*out->free));
-	if (!allocate(&f) || !out->free) {
+	if (!allocate(&f) || !out->free || !leads_out) {
+		free(leads_out);
 		release(&f);
 		me_registers_fini(out);
 		return mp_err_set(err, ENOMEM, "out of memory");
@@ -503,7 +529,8 @@ int me_registers_find(const struct mp_cfg *cfg, const uint8_t *wanted, struct me
 	settle(&f, find_given);
 	note_unknown_callers(&f);
 	settle(&f, find_passed);
-	find_free(&f, wanted, out->free);
+	find_free(&f, wanted, leads_out, out->free);
+	free(leads_out);
 	release(&f);
 	return 0;
 }
