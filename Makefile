@@ -148,7 +148,7 @@ GUEST_PROGS := $(patsubst tests/guest/%.c,$(O)/guest/%,$(GUEST_SRCS)) \
 	$(foreach v,$(GUEST_VARIANTS),$(O)/guest/variant$(v)) \
 	$(O)/guest/libvariant1.so $(O)/guest/libvariant2.so \
 	$(patsubst %,$(O)/guest/producers-%,busy other liba.so libb.so) \
-	$(patsubst %,$(O)/guest/%,libmix.so mix same_profile)
+	$(patsubst %,$(O)/guest/%,libmix.so mix same_profile paths-original paths-copy)
 
 ALL_OBJS := $(LIBPROF_OBJS) $(DAEMON_OBJS) $(EDITOR_OBJS) $(SUPPORT_OBJS) \
 	$(call objs,$(DAEMON_SRCS) $(EDITOR_SRCS) $(TEST_SRCS) $(TOOL_SRCS))
@@ -344,6 +344,18 @@ $(O)/guest/same_profile: tests/e2e/same_profile.c
 	$(call say,CC,guest/same_profile)
 	@mkdir -p $(@D)
 	$(Q)$(CC) -O3 -o $@ $< -lm
+
+# And tests/e2e/39-paths.sh: the note lies behind the code, so it may be put in later.
+$(O)/guest/paths-original $(O)/guest/paths-first: tests/e2e/paths.S
+	$(call say,CC,$(patsubst $(O)/%,%,$@))
+	@mkdir -p $(@D)
+	$(Q)$(CC) $(if $(filter %first,$@),-DNUMBERED) -Wl,--build-id -o $@ $<
+
+$(O)/guest/paths-copy: tests/e2e/paths.S $(O)/guest/paths-original $(O)/guest/paths-first \
+		$(O)/tools/path-note
+	$(call say,CC,guest/paths-copy)
+	$(Q)$(O)/tools/path-note $(O)/guest/paths-original $(O)/guest/paths-first $@.note $@.table
+	$(Q)$(CC) -Wa,--no-warn -DNUMBERED -DNOTE='"$@.note"' -DPATHS='"$@.table"' -Wl,--build-id -o $@ $<
 
 $(O)/guest/%: tests/guest/%.c tests/guest/reader.c
 	$(call say,CC,$<)

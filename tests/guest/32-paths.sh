@@ -1,0 +1,37 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+# The module, morphd and a program that numbers its paths: with registers each sample of it is of a
+# way that there is, and of each way as often as control took it.
+. "$(dirname "$0")/lib.sh"
+command -v jq >/dev/null && command -v nm >/dev/null || { echo "skip: jq or nm is missing"; exit 77; }
+
+address() { echo "0x$(nm "$GUEST/paths-original" | sed -n "s/ t blk_$1\$//p" | sed 's/^0*//')"; }
+samples() { # BLOCK...: that came by these
+	local want
+	want=$(for b; do address "$b"; done | jq -R . | jq -sc .)
+	jq --argjson want "$want" '[.rows[] | select(.path == $want) | .samples] | add // 0' paths.json
+}
+load
+"$BUILD/morphd" --source=kmod --registers=paths --rate 2000 --db db --record rec --json >out.json 2>err &
+daemon=$!
+until [ -s rec ] && [ -s db ]; do
+	kill -0 $daemon 2>/dev/null || { fail "morphd: $(cat err)"; break; }
+	sleep 0.1
+done
+"$GUEST/paths-copy" 10 || fail "paths-copy: exit $?"
+kill -TERM $daemon
+wait $daemon || fail "morphd: exit $?: $(cat err)"
+unload
+for db in db again; do
+	"$BUILD/morph-stats" status --check --db $db >/dev/null || fail "$db: status --check"
+	"$BUILD/morph-stats" query --by=path --binary "$GUEST/paths-original" --db $db --json >paths.json 2>err ||
+		fail "$db: $(cat err)"
+	b=$(samples a b d) c=$(samples a c d)
+	echo "$db: $(jq -c .paths out.json), a b d $b, a c d $c"
+	[ "$(jq .paths.undecodable out.json)" = 0 ] || fail "$db: undecodable"
+	[ "$(jq .paths.decoded out.json)" -ge 100 ] || fail "$db: too few paths"
+	[ "$b" -ge 5 ] && [ "$c" -gt "$b" ] && [ "$c" -lt $((8 * b)) ] || fail "$db: by B $b, by C $c"
+	# Once more from the recording.
+	[ $db = again ] || "$BUILD/morphd" --input rec --db again --json >out.json 2>err || fail "replay: $(cat err)"
+done
+finish
