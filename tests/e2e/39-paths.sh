@@ -78,5 +78,49 @@ $CC -Wa,--no-warn -DNUMBERED -DNOTE='"note"' -DPATHS='"paths"' -o copy "$src" ||
 [ "$(jq '[.paths[]] | add' bad.out)" = 0 ] || fail "damaged: $(jq -c .paths bad.out)"
 [ "$(sqlite3 -readonly bad.db "SELECT sum(nr_samples) FROM bucket b JOIN module m ON b.module = m.key
 	WHERE hex(build_id) = '$id'")" -gt 50 ] || fail "damaged: no samples of the original"
+# The same of a file that morph-optimize wrote.
+if [ -x "$BUILD/morph-optimize" ]; then
+	cat > walk.c <<'C'
+#include <stdio.h>
+#include <stdlib.h>
+#define TWELVE(x) x x x x x x x x x x x x
+#define WORK(label) __asm__ volatile(label TWELVE("imul %0, %0\n\t") : "+r"(x))
+__attribute__((noinline)) static unsigned long walk(unsigned long n)
+{
+	unsigned long i = 0, x = 3;
+
+	do {
+		i++;
+		WORK("blk_a:");
+		if (i & 3)
+			WORK("blk_c:");
+		else
+			WORK("blk_b:");
+		WORK("blk_d:");
+	} while (i < n);
+	return x;
+}
+int main(int argc, char **argv)
+{
+	printf("%lu\n", walk(argc > 1 ? 1000000 * atol(argv[1]) : 1));
+	return 0;
+}
+C
+	$CC -O1 -o original walk.c || exit 1
+	"$BUILD/morph-optimize" --instrument=pep -o pep original > pep.txt 2>&1 || fail "pep: $(tail -n 2 pep.txt)"
+	[ "$(./pep 1)" = "$(./original 1)" ] || fail "pep: $(./pep 1)"
+	"$MORPHD" run --source=perf --no-kernel --registers=paths --rate 4000 --db pep.db --json -- ./pep 40 > run.out 2> err ||
+		fail "$(cat err)"
+	sed -n '/^{"schema"/,$p' run.out > pep.out # behind what the program says
+	"$STATS" query --by=path --binary original --db pep.db --json > pep.json 2> err || fail "pep: query: $(cat err)"
+	[ "$(jq .paths.undecodable pep.out)" = 0 ] || fail "pep: $(jq -c .paths pep.out)"
+	[ "$(jq .paths.decoded pep.out)" -gt 300 ] || fail "pep: $(jq -c .paths pep.out)"
+	# What ran last in B or C came by A, and not by the other one.
+	ends_in() { jq --arg a "$(address a)" --arg last "$(address "$1")" --arg other "$(address "$2")" \
+		'[.rows[] | select(.path[-1] == $last and (.path | index($a)) and (.path | index($other) | not)) | .samples] | add // 0' pep.json; }
+	b=$(ends_in b c) c=$(ends_in c b)
+	echo "pep: a b: $b, a c: $c"
+	[ "$b" -gt 20 ] && [ "$c" -gt $((2 * b)) ] && [ "$c" -lt $((9 * b / 2)) ] || fail "pep: by B $b, by C $c"
+fi
 echo "bytes a sample with registers $(jq '.bytes / .emitted | floor' live.out), without $(jq '.bytes / .emitted | floor' off.out)"
 exit $((nr_failed > 0))

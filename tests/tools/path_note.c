@@ -13,7 +13,7 @@
 
 static struct mp_err err;
 
-static void die(const char *what)
+static _Noreturn void die(const char *what)
 {
 	fprintf(stderr, "path-note: %s: %s\n", what, err.msg);
 	exit(1);
@@ -25,7 +25,6 @@ static uint64_t address_of(const struct mp_elf *elf, const char *name)
 		if (!strcmp(elf->symbols[i].name, name))
 			return elf->symbols[i].vaddr;
 	die(name);
-	return 0;
 }
 
 static void write_bytes(const char *path, const void *bytes, size_t size)
