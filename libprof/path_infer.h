@@ -6,7 +6,8 @@
  * A sample says where time goes; the path that leads to it says how control came there, and that
  * does not depend on how long anything takes: the ways into a block are drawn in proportion to how
  * often they are taken. So at each merge the shares of its ways are known, and with them all flow
- * that leads to the function's exits, up to how often it leaves by each. That the samples say.
+ * that leads to the function's exits, up to how often it leaves by each. That the samples say, and
+ * what no path says.
  */
 #ifndef MP_PATH_INFER_H
 #define MP_PATH_INFER_H
