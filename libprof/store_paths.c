@@ -16,8 +16,13 @@
 
 /* Beside its key: the bucket's key, the count, the row's header, its place in the page. */
 #define PATH_ROW_BYTES 12
-/* Of its text a module may have half as much in paths: mp_series_budget() gives a tenth. */
-#define BUDGET_FACTOR 5
+/*
+ * A module's share of the database. The text of an original that was only heard of is not known, and
+ * who asks for paths wants them: so the fixed part is larger than that of counts.
+ */
+#define BUDGET_FIXED	    (1 << 20)
+#define BUDGET_TEXT_DIVISOR 2
+#define BUDGET_FILL_PERCENT 60
 
 struct bucket {
 	int64_t key, first_day, last_day;
@@ -531,7 +536,11 @@ static int add(struct mp_store *store, int64_t module, const struct mp_span *spa
 				    err);
 	if (!r)
 		r = write_bucket(store, module, &bucket, err);
-	return r ? r : keep_below(store, module, mp_series_budget(BUDGET_FACTOR * text_size), err);
+	return r ? r
+		 : keep_below(store, module,
+			      (BUDGET_FIXED + text_size / BUDGET_TEXT_DIVISOR) / 100 *
+				      BUDGET_FILL_PERCENT,
+			      err);
 }
 
 int mp_store_add_path_span(struct mp_store *store, int64_t module, const struct mp_span *span,

@@ -4,8 +4,8 @@
  *
  * A path is named by addresses of the original (path_key), so that those of any numbering add up.
  * Like edges, paths are evidence beside the samples: each of these samples is among the counts too.
- * Days are kept and folded as those of counts are, in a share of the database of their own: 64 KiB
- * and half of the module's text. Where one bucket alone has more, its rarest paths become shorter:
+ * Days are kept and folded as those of counts are, in a share of the database of their own: a
+ * megabyte and half of the module's text. Where one bucket alone has more, its rarest paths become shorter:
  * all but their last two blocks are left away, or even those but the last. No sample is lost by that.
  */
 #ifndef MP_STORE_PATHS_H

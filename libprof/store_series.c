@@ -339,7 +339,7 @@ static int fold_bucket(struct mp_store *store, const struct mp_series *series, s
 	return set_bucket(store, series, into, err);
 }
 
-uint64_t mp_series_budget(uint64_t text_size)
+static uint64_t budget_of(uint64_t text_size)
 {
 	return (BUDGET_FIXED + text_size / BUDGET_TEXT_DIVISOR) / 100 * BUDGET_FILL_PERCENT;
 }
@@ -358,7 +358,7 @@ static int fold_old_days(struct mp_store *store, const struct mp_series *series,
 		for (size_t i = 0; i < nr; i++)
 			nr_bytes += buckets[i].nr_bytes;
 		if (buckets[1].last_day > buckets[nr - 1].last_day - MP_KEEP_DAYS &&
-		    nr_bytes <= mp_series_budget(text_size))
+		    nr_bytes <= budget_of(text_size))
 			break;
 		r = fold_bucket(store, series, &buckets[0], &buckets[1], err);
 		nr--;

@@ -101,8 +101,6 @@ int mp_series_total(struct mp_store *store, const struct mp_series *series, int6
 /* Return: 0, -ENOENT no such module. */
 int mp_series_text_size(struct mp_store *store, int64_t module, uint64_t *text_size,
 			struct mp_err *err);
-/* How many bytes of data a module of so much text may have, for its counts, and as many for edges. */
-uint64_t mp_series_budget(uint64_t text_size);
 /* Sums over the chunks of one bucket, every checksum checked. */
 int mp_series_sum_bucket(struct mp_store *store, const struct mp_series *series, int64_t bucket,
 			 uint64_t *total, uint64_t *nr_bytes, struct mp_err *err);
