@@ -28,7 +28,7 @@
 #define LEAST_SAMPLES 0.5
 /* Rounds end when no start changes by more than this. */
 #define CLOSE_ENOUGH 1e-3
-#define NR_ROUNDS    200
+#define NR_ROUNDS    60
 /* For a way into a loop that nothing was seen to enter, in paths. */
 #define UNSEEN_PATHS 1e-3
 /* Of a block's visits in a loop without any way in, the share that came in all the same. */
@@ -66,7 +66,7 @@ struct inference {
 
 static double block_cost(const struct mp_flow_block *block)
 {
-	return block->nr_insns + block->more_insns + 1;
+	return (block->wait > 0 ? block->wait : block->nr_insns) + block->more_insns + 1;
 }
 
 static int inference_init(struct inference *in)
