@@ -68,6 +68,12 @@ class StockFile:
         self.train(None, f"{BUILD}/morphd", "run", "--no-kernel", f"--rate={rate}",
                    f"--db={self.file(db)}", "--")
 
+    def sample_paths(self, key, db, rate=4000):
+        """Timer samples of a version that keeps path numbers, with the registers they are in."""
+        self.forget(db)
+        self.train(key, f"{BUILD}/morphd", "run", "--no-kernel", "--source=perf",
+                   "--registers=paths", f"--rate={rate}", f"--db={self.file(db)}", "--")
+
     def import_counts(self, key, db):
         """What a version that counts has counted, each process in a file of its own."""
         self.forget(db)
@@ -103,6 +109,10 @@ class StockFile:
         """A version that counts, each process into a file of its own."""
         return self.optimize(key, f"--instrument={what}",
                              f"--counts={self.file(key)}/counts/%p", *options)
+
+    def numbering(self, key, *options):
+        """A version that keeps path numbers in registers."""
+        return self.optimize(key, "--instrument=pep", *options)
 
     # ---- what it does -----------------------------------------------------
 
