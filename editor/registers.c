@@ -42,11 +42,10 @@ struct finder {
 	ZydisDecoder decoder;
 	struct effect *effects; /* per block */
 	uint16_t *live;		/* per block: read behind its start before they are overwritten */
-	uint16_t *set;		/* per block: overwritten on all ways to it, by the function */
-	uint16_t *given;	/* per block: by the function, or by those who call it */
+	uint16_t *given; /* per block: overwritten on all ways to it, here or by all callers */
 	/* Per function: */
 	uint16_t *changes; /* with those it calls, at least */
-	uint16_t *leaves;  /* overwritten on all ways to a return */
+	uint16_t *leaves;  /* given at a return */
 	uint16_t *passes;  /* overwritten on all ways to it, whoever calls it */
 	uint16_t *takes;   /* of these, what it reads */
 	uint16_t *results; /* of what it leaves, what a caller reads */
@@ -236,17 +235,16 @@ static bool find_changes(struct finder *f, uint32_t index)
 	return was != f->changes[index];
 }
 
-/* Of @set at the block's start, what is overwritten at its end. */
-static uint16_t set_behind(const struct finder *f, uint32_t b, uint16_t set)
+static uint16_t given_behind(const struct finder *f, uint32_t b)
 {
 	const struct effect *e = &f->effects[b];
+	uint16_t given = f->given[b] | e->writes;
 
-	set |= e->writes;
 	if (e->call)
-		set &= ~changed_at_end(f, b);
+		given &= ~changed_at_end(f, b);
 	if (e->call && e->callee != MP_NONE)
-		set |= f->leaves[e->callee];
-	return set;
+		given |= f->leaves[e->callee];
+	return given;
 }
 
 /* Whoever is called from anywhere follows the ABI. */
@@ -255,18 +253,16 @@ static bool is_called_anyhow(const struct mp_func *func)
 	return func->flags & (MP_FUNC_ADDRESS_TAKEN | MP_FUNC_EXPORTED | MP_FUNC_POINTED);
 }
 
-static bool spread_set(struct finder *f, uint32_t b)
+static bool spread_given(struct finder *f, uint32_t b)
 {
-	const struct mp_cfg *cfg = f->cfg;
-	const struct mp_block *block = &cfg->blocks[b];
-	uint16_t set = set_behind(f, b, f->set[b]), given = set_behind(f, b, f->given[b]);
+	const struct mp_block *block = &f->cfg->blocks[b];
+	uint16_t given = given_behind(f, b);
 	bool changed = false;
 
 	for (uint32_t i = block->first_edge; i < block->first_edge + block->nr_edges; i++) {
-		uint32_t to = cfg->edges[i].to;
+		uint32_t to = f->cfg->edges[i].to;
 
-		changed |= (f->set[to] & ~set) || (f->given[to] & ~given);
-		f->set[to] &= set;
+		changed |= (f->given[to] & ~given) != 0;
 		f->given[to] &= given;
 	}
 	return changed;
@@ -281,16 +277,12 @@ static bool find_given(struct finder *f, uint32_t index)
 	uint16_t leaves = 0;
 	bool changed = true, any = false;
 
-	for (uint32_t b = func->first_block; b < end; b++) {
-		bool enters = mp_block_enters(&cfg->blocks[b]);
-
-		f->set[b] = enters ? 0 : ALL;
-		f->given[b] = enters ? f->passes[index] : ALL;
-	}
+	for (uint32_t b = func->first_block; b < end; b++)
+		f->given[b] = mp_block_enters(&cfg->blocks[b]) ? f->passes[index] : ALL;
 	while (changed) {
 		changed = false;
 		for (uint32_t b = func->first_block; b < end; b++)
-			changed |= spread_set(f, b);
+			changed |= spread_given(f, b);
 	}
 	for (uint32_t b = func->first_block; b < end; b++) {
 		const struct mp_block *block = &cfg->blocks[b];
@@ -300,7 +292,7 @@ static bool find_given(struct finder *f, uint32_t index)
 		if (is_tail(block, &callee, cfg))
 			leaves |= callee == MP_NONE ? 0 : f->leaves[callee];
 		else if (block->term == MP_TERM_RET)
-			leaves |= set_behind(f, b, f->set[b]);
+			leaves |= given_behind(f, b);
 		if (f->effects[b].call)
 			callee = f->effects[b].callee;
 		if (callee == MP_NONE)
@@ -484,22 +476,20 @@ static bool allocate(struct finder *f)
 
 	f->effects = calloc(blocks, sizeof(*f->effects));
 	f->live = calloc(blocks, sizeof(*f->live));
-	f->set = calloc(blocks, sizeof(*f->set));
 	f->given = calloc(blocks, sizeof(*f->given));
 	f->changes = calloc(funcs, sizeof(*f->changes));
 	f->leaves = calloc(funcs, sizeof(*f->leaves));
 	f->passes = calloc(funcs, sizeof(*f->passes));
 	f->takes = calloc(funcs, sizeof(*f->takes));
 	f->results = calloc(funcs, sizeof(*f->results));
-	return f->effects && f->live && f->set && f->given && f->changes && f->leaves &&
-	       f->passes && f->takes && f->results;
+	return f->effects && f->live && f->given && f->changes && f->leaves && f->passes &&
+	       f->takes && f->results;
 }
 
 static void release(struct finder *f)
 {
 	free(f->effects);
 	free(f->live);
-	free(f->set);
 	free(f->given);
 	free(f->changes);
 	free(f->leaves);

@@ -44,6 +44,16 @@ static const char source[] = "	.text\n"
 		 "	mov %r8d, (%rsi)\n1:	nop\n	ret\n")
 	FUNCTION("reads_both",
 		 "	push %rbx\n	call two_results\n	add %r8d, %eax\n	pop %rbx\n	ret\n")
+	/* 0: test+je | 1: mov | 2: nop+ret. r9 is changed, or left as the caller has set it. */
+	FUNCTION("in_and_out",
+		 "	test %edi, %edi\n	je 1f\n	mov $8, %r9d\n	mov %r9d, (%rsi)\n"
+		 "1:	nop\n	ret\n")
+	FUNCTION("adds_up",
+		 "	push %rbx\n	mov $1, %r9d\n	call in_and_out\n	mov %r9d, %eax\n"
+		 "	pop %rbx\n	ret\n")
+	/* 0: test+je | 1: ret | 2: call that does not come back */
+	FUNCTION("may_throw",
+		 "	test %edi, %edi\n	je 1f\n	ret\n1:	call abort\n")
 	/* r11 is an argument. */
 	FUNCTION("odd_argument", "	lea 1(%r11), %rax\n	mov $0, %r11d\n	ret\n")
 	/* 0: mov, use, jmp | 1: nop+call | 2: ret */
@@ -71,7 +81,7 @@ static const char source[] = "	.text\n"
 		 "	mov %r10, %rax\n	ret\n")
 	FUNCTION("main",
 		 "	call keeps\n	call calls_anybody\n	call reads_both\n	call passes\n"
-		 "	call saves\n	call asks_for_tls\n	call may_overwrite\n"
+		 "	call adds_up\n	call may_throw\n	call saves\n	call asks_for_tls\n	call may_overwrite\n"
 		 "	call overwrites_a_byte\n	call zeroes\n	xor %eax, %eax\n	ret\n")
 	"	.section .note.GNU-stack, \"\", @progbits\n";
 /* clang-format on */
@@ -147,6 +157,7 @@ START_TEST(registers_that_callers_read_are_results)
 	find(&c);
 	ck_assert(!is_free(&c, "two_results", 2, R8));
 	ck_assert(!is_free(&c, "reads_both", 0, R8)); /* nobody says that calls overwrite it */
+	ck_assert(!is_free(&c, "in_and_out", 2, R9));
 	done(&c);
 }
 END_TEST
@@ -173,6 +184,17 @@ START_TEST(registers_that_are_saved_are_free_in_between)
 	ck_assert(!is_free(&c, "saves", 3, RBX));
 	ck_assert(!is_free(&c, "saves", 4, RBX));
 	ck_assert(!is_free(&c, "saves", 1, R12));
+	done(&c);
+}
+END_TEST
+
+START_TEST(registers_that_nobody_saved_are_the_caller_s)
+{
+	struct checked c;
+
+	find(&c);
+	ck_assert(!is_free(&c, "may_throw", 2, RBX));
+	ck_assert(is_free(&c, "may_throw", 2, R11));
 	done(&c);
 }
 END_TEST
@@ -209,6 +231,7 @@ static Suite *registers_suite(void)
 	tcase_add_test(tc, registers_that_callers_read_are_results);
 	tcase_add_test(tc, registers_that_callees_read_are_arguments);
 	tcase_add_test(tc, registers_that_are_saved_are_free_in_between);
+	tcase_add_test(tc, registers_that_nobody_saved_are_the_caller_s);
 	tcase_add_test(tc, registers_outlive_a_call_that_keeps_them);
 	tcase_add_test(tc, registers_are_overwritten_as_a_whole_or_not);
 	suite_add_tcase(suite, tc);
