@@ -97,7 +97,7 @@ for _ in $(seq 200); do
 	sleep 0.1
 done
 sleep 0.3
-kill $pairs
+kill $pairs; kill $pairs
 wait $pairs || fail "pairs, told to end: status $?"
 jq -e 'all(.[]; length == 2)' cut >/dev/null || fail "pairs, told to end: $(cat cut err.txt)"
 
