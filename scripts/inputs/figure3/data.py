@@ -148,12 +148,12 @@ def scattered(rand, inputs, outputs, cubes):
                "".join("100"[rand.below(3)] for _ in range(outputs)))
 
 
-def write_logic(rand, out):
+def write_logic(out):
     write_pla(f"{out}/sums.pla", 10, 10, arithmetic(5, lambda a, b: a + b))
     write_pla(f"{out}/products.pla", 8, 8, arithmetic(4, lambda a, b: a * b))
     write_pla(f"{out}/squares.pla", 8, 8, arithmetic(4, lambda a, b: a * a + 3 * b))
-    write_pla(f"{out}/scattered.pla", 14, 7, scattered(rand, 14, 7, 110))
-    write_pla(f"{out}/scattered-short.pla", 11, 4, scattered(rand, 11, 4, 40))
+    write_pla(f"{out}/scattered.pla", 15, 9, scattered(Rand(3), 15, 9, 120))
+    write_pla(f"{out}/scattered-short.pla", 12, 6, scattered(Rand(4), 12, 6, 60))
 
 
 # ---- games ------------------------------------------------------------------
@@ -187,7 +187,7 @@ def main():
     write_pictures(rand, out, ground, sheet)
     write_film(f"{out}/pan.y4m", 352, 288, 60, panned(ground, 352, 288), False)
     write_film(f"{out}/scroll.y4m", 720, 576, 45, scrolled(sheet, 720, 576), True)
-    write_logic(rand, out)
+    write_logic(out)
     write_games(out)
 
 
