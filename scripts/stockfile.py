@@ -63,9 +63,10 @@ class StockFile:
         lib.quiet([*prefix, "env", *self.environment(key), "sh", "-c",
                    self.work.command("train", self.inputs, program)], self.dir)
 
-    def sample(self, db, rate=4000):
+    def sample(self, db, key=None, *options):
+        """Timer samples of the training work, of the stock file or of a version."""
         self.forget(db)
-        self.train(None, f"{BUILD}/morphd", "run", "--no-kernel", f"--rate={rate}",
+        self.train(key, f"{BUILD}/morphd", "run", "--no-kernel", "--rate=4000", *options,
                    f"--db={self.file(db)}", "--")
 
     def sample_paths(self, key, db, rate=4000):
