@@ -1,7 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
 # The module, morphd and a program that numbers its paths: with registers each sample of it is of a
-# way that there is, and of each way as often as control took it.
+# way that there is. How often of which is not asked here: an emulator takes interrupts only where
+# control arrives by a jump.
 . "$(dirname "$0")/lib.sh"
 command -v jq >/dev/null && command -v nm >/dev/null || { echo "skip: jq or nm is missing"; exit 77; }
 
@@ -26,11 +27,13 @@ for db in db again; do
 	"$BUILD/morph-stats" status --check --db $db >/dev/null || fail "$db: status --check"
 	"$BUILD/morph-stats" query --by=path --binary "$GUEST/paths-original" --db $db --json >paths.json 2>err ||
 		fail "$db: $(cat err)"
-	b=$(samples a b d) c=$(samples a c d)
-	echo "$db: $(jq -c .paths out.json), a b d $b, a c d $c"
+	b=$(samples a b d)
+	echo "$db: $(jq -c .paths out.json), a b d $b, of $(jq '[.rows[].samples] | add' paths.json)"
 	[ "$(jq .paths.undecodable out.json)" = 0 ] || fail "$db: undecodable"
 	[ "$(jq .paths.decoded out.json)" -ge 100 ] || fail "$db: too few paths"
-	[ "$b" -ge 5 ] && [ "$c" -gt "$b" ] && [ "$c" -lt $((8 * b)) ] || fail "$db: by B $b, by C $c"
+	[ "$b" -ge 5 ] || fail "$db: by B $b"
+	[ "$(samples a b c d)" = 0 ] || fail "$db: a way that there is not"
+	[ "$(jq '[.rows[].samples] | add' paths.json)" = "$(jq .paths.decoded out.json)" ] || fail "$db: rows"
 	# Once more from the recording.
 	[ $db = again ] || "$BUILD/morphd" --input rec --db again --json >out.json 2>err || fail "replay: $(cat err)"
 done
