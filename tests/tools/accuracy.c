@@ -27,8 +27,10 @@
 #include "libprof/counts.h"
 #include "libprof/elf.h"
 #include "libprof/insn_wait.h"
+#include "libprof/path_evidence.h"
 #include "libprof/profile.h"
 #include "libprof/store.h"
+#include "libprof/store_paths.h"
 #include "tests/support/agreement.h"
 #include "tests/support/draw.h"
 
@@ -38,21 +40,22 @@
 struct data {
 	struct mp_ip_count *ips;
 	struct mp_edge_count *edges;
-	size_t nr_ips, nr_edges;
+	struct mp_path_count *paths;
+	size_t nr_ips, nr_edges, nr_paths;
 };
 
 struct bench {
 	struct mp_elf *elf;
 	struct mp_cfg *cfg;
 	uint8_t *movable, *counted; /* per function */
-	struct data samples, train;
+	struct data samples, train, paths;
 	struct mp_counts exact, test; /* at training work, at other work */
 	double *test_arrivals, *train_arrivals;
 	uint8_t *redirected;
 	json_t *rows;
 };
 
-static const char *opt_samples, *opt_train, *opt_test, *opt_binary;
+static const char *opt_samples, *opt_train, *opt_test, *opt_paths, *opt_binary;
 static uint64_t opt_sizes[MAX_SIZES], opt_seed = 1;
 static unsigned int opt_nr_sizes, opt_draws = 1;
 static const char *opt_only;
@@ -85,7 +88,8 @@ static struct data data_read(const struct bench *b, const char *db)
 	if (mp_store_open(db, MP_STORE_READ, &store, &err) ||
 	    mp_store_find_module(store, &b->elf->id, &module, &err) ||
 	    mp_store_read_counts(store, module.key, 0, &out.ips, &out.nr_ips, &err) ||
-	    mp_store_read_edges(store, module.key, 0, &out.edges, &out.nr_edges, &err))
+	    mp_store_read_edges(store, module.key, 0, &out.edges, &out.nr_edges, &err) ||
+	    mp_store_read_paths(store, module.key, 0, &out.paths, &out.nr_paths, &err))
 		die(db, *err.msg ? err.msg : "nothing of this file");
 	free(module.path);
 	mp_store_close(store);
@@ -95,6 +99,8 @@ static struct data data_read(const struct bench *b, const char *db)
 static struct mp_counts counts_make(const struct bench *b, const struct data *data,
 				    const struct mp_counts_options *options)
 {
+	struct mp_counts_options with = *options;
+	struct mp_path_evidence paths;
 	struct mp_profile *profile;
 	struct mp_counts out;
 	struct mp_err err;
@@ -102,8 +108,12 @@ static struct mp_counts counts_make(const struct bench *b, const struct data *da
 	if (mp_profile_build(b->cfg, data->ips, data->nr_ips, &profile, &err) ||
 	    (data->nr_edges &&
 	     mp_profile_add_edges(profile, b->cfg, data->edges, data->nr_edges, &err)) ||
-	    mp_counts_build(b->cfg, profile, options, &out, NULL, &err))
+	    mp_path_evidence_build(b->cfg, data->paths, data->nr_paths, &paths, &err))
 		die("counts", err.msg);
+	with.paths = &paths;
+	if (mp_counts_build(b->cfg, profile, &with, &out, NULL, &err))
+		die("counts", err.msg);
+	mp_path_evidence_fini(&paths);
 	mp_profile_free(profile);
 	return out;
 }
@@ -168,10 +178,13 @@ static void bench_open(struct bench *b)
 	memcpy(b->redirected, pointers.redirected, b->cfg->nr_funcs);
 	me_pointers_fini(&pointers);
 	b->samples = data_read(b, opt_samples);
+	if (opt_paths)
+		b->paths = data_read(b, opt_paths);
 	b->exact = exact_read(b, opt_train, &b->train);
 	b->test = exact_read(b, opt_test, &test);
 	free(test.ips);
 	free(test.edges);
+	free(test.paths);
 	b->test_arrivals = arrivals_of(b, &b->test);
 	b->train_arrivals = arrivals_of(b, &b->exact);
 	b->rows = json_array();
@@ -226,10 +239,27 @@ static void edges_draw(struct data *out, const struct data *from, double nr, str
 	}
 }
 
+/* As many of the samples as of the paths that led to them; which of them, each for itself. */
+static void paths_draw(struct data *out, const struct data *from, double nr, struct draw *d)
+{
+	double p = nr / (double)ips_sum(from);
+
+	ips_draw(out, from, nr, d);
+	out->paths = zeros(from->nr_paths, sizeof(*out->paths));
+	for (size_t i = 0; i < from->nr_paths; i++) {
+		struct mp_path_count path = from->paths[i];
+
+		path.count = draw_binomial(d, path.count, p);
+		if (path.count)
+			out->paths[out->nr_paths++] = path;
+	}
+}
+
 static void data_fini(struct data *data)
 {
 	free(data->ips);
 	free(data->edges);
+	free(data->paths);
 }
 
 /* ---- without a profile ------------------------------------------------------ */
@@ -430,6 +460,9 @@ static void waits_print(const struct bench *b)
 static const struct mp_counts_options ordinary = {
 	.estimator = MP_ESTIMATE_POISSON, .layout_prior = true, .call_graph = true};
 
+static const struct mp_counts_options by_paths = {
+	.estimator = MP_ESTIMATE_PATHS, .layout_prior = true, .call_graph = true};
+
 static void try_data(struct bench *b, const char *source, double size, unsigned int draw,
 		     const struct data *data, const struct mp_counts_options *options)
 {
@@ -467,6 +500,25 @@ static void try_sizes(struct bench *b)
 			data_fini(&transfers);
 		}
 	}
+}
+
+/* The version that numbers its paths: their samples, with paths and without. */
+static void try_paths(struct bench *b)
+{
+	double all = (double)ips_sum(&b->paths);
+
+	for (unsigned int i = 0; i < opt_nr_sizes; i++)
+		for (unsigned int k = 0; k < opt_draws && (double)opt_sizes[i] <= all; k++) {
+			struct data few = {0};
+			struct draw d;
+
+			draw_init(&d, opt_seed + 1000003 * k + 7919 * i);
+			paths_draw(&few, &b->paths, (double)opt_sizes[i], &d);
+			try_data(b, "paths", (double)opt_sizes[i], k, &few, &by_paths);
+			data_fini(&few);
+		}
+	try_data(b, "paths", all, 0, &b->paths, &by_paths);
+	try_data(b, "paths' samples", all, 0, &b->paths, &ordinary);
 }
 
 static void try_whole(struct bench *b)
@@ -527,6 +579,7 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 	case 's': opt_samples = arg; return 0;
 	case 'e': opt_train = arg; return 0;
 	case 't': opt_test = arg; return 0;
+	case 'p': opt_paths = arg; return 0;
 	case 'n': sizes_parse(arg); return 0;
 	case 'd': opt_draws = (unsigned int)strtoul(arg, NULL, 10); return 0;
 	case 'r': opt_seed = strtoull(arg, NULL, 0); return 0;
@@ -552,6 +605,8 @@ int main(int argc, char **argv)
 		{"samples", 's', "DB", 0, "samples of the training work", 0},
 		{"train", 'e', "DB", 0, "exact counts of the training work", 0},
 		{"test", 't', "DB", 0, "exact counts of other work", 0},
+		{"paths", 'p', "DB", 0, "samples and paths of the version with path numbers, too",
+		 0},
 		{"sizes", 'n', "N,N,...", 0, "draw profiles of so many samples or transfers", 0},
 		{"draws", 'd', "N", 0, "so many of each size (default 1)", 0},
 		{"seed", 'r', "N", 0, "of the draws", 0},
@@ -578,6 +633,8 @@ int main(int argc, char **argv)
 		return 0;
 	}
 	try_sizes(&b);
+	if (opt_paths)
+		try_paths(&b);
 	try_whole(&b);
 	out = json_pack("{s:f, s:f, s:o}", "samples", (double)ips_sum(&b.samples), "counted",
 			samples_counted(&b), "rows", b.rows);
@@ -587,6 +644,7 @@ int main(int argc, char **argv)
 	json_decref(out);
 	data_fini(&b.samples);
 	data_fini(&b.train);
+	data_fini(&b.paths);
 	mp_counts_fini(&b.exact);
 	mp_counts_fini(&b.test);
 	free(b.test_arrivals);
