@@ -266,12 +266,30 @@ void me_abbrevs_begin(struct me_abbrevs *table, unsigned int version)
 	}
 }
 
-void me_abbrev_keep_low(const struct me_abbrevs *table, struct me_abbrev *abbrev,
-			unsigned int version)
+/* Does any entry but the unit's own use a list? Before version 4 their forms do not tell. */
+static bool has_lists(const struct me_abbrevs *t, const struct me_abbrev *own)
 {
-	abbrev->way = is_one_range(table, abbrev) && high_takes_offset(table, abbrev, version)
-			      ? ME_ABBREV_KEEP
-			      : ME_ABBREV_NO_WAY;
+	for (uint32_t i = 0; i < t->nr; i++) {
+		const struct me_abbrev *a = &t->abbrevs[i];
+
+		for (uint32_t k = 0; a->used && a != own && k < a->nr_attrs; k++) {
+			unsigned int form = form_of(t, a, k);
+
+			if (form == DW_FORM_sec_offset || form == DW_FORM_loclistx ||
+			    form == DW_FORM_rnglistx)
+				return true;
+		}
+	}
+	return false;
+}
+
+void me_abbrev_choose_own(const struct me_abbrevs *table, struct me_abbrev *abbrev,
+			  unsigned int version)
+{
+	if (is_one_range(table, abbrev) && high_takes_offset(table, abbrev, version))
+		abbrev->way = ME_ABBREV_KEEP;
+	else if (version < 4 || has_lists(table, abbrev))
+		abbrev->way = ME_ABBREV_NO_WAY;
 }
 
 /* The length of a code as the table has it; entries may pad theirs, but nobody does. */

@@ -58,9 +58,12 @@ struct me_abbrev *me_abbrevs_find(struct me_abbrevs *table, uint64_t code);
 
 /* Forget the unit before; @version is the new one's. */
 void me_abbrevs_begin(struct me_abbrevs *table, unsigned int version);
-/* The first entry's, a unit's: its low_pc stays. */
-void me_abbrev_keep_low(const struct me_abbrevs *table, struct me_abbrev *abbrev,
-			unsigned int version);
+/*
+ * The first entry's, a unit's, when what it uses is known: its low_pc stays, from which its lists
+ * count. Without any, an assembler's unit say, it may go.
+ */
+void me_abbrev_choose_own(const struct me_abbrevs *table, struct me_abbrev *abbrev,
+			  unsigned int version);
 /* Give what was touched its codes, each as long as the old one. */
 void me_abbrevs_choose(struct me_abbrevs *table);
 /* The declarations that the unit uses, new ones too. */

@@ -423,6 +423,8 @@ static int change_unit_entry(struct me_unit *u, const struct entry *e)
 
 	if (e->ranges.p)
 		return apply_ranges(u, e);
+	if (e->abbrev->way != ME_ABBREV_KEEP)
+		return apply_one_range(u, e);
 	return one_range(u, e, &r) ? change_range(u, e, r, ME_ABBREV_KEEP) : -EBADMSG;
 }
 
@@ -464,17 +466,16 @@ static int change_abbrevs(struct me_unit *u)
 
 static int change(struct me_unit *u, const struct entry *own)
 {
-	int rc = 0;
+	int rc = walk(u, mark_entry);
 
+	if (rc)
+		return rc;
 	if (!own->ranges.p) {
-		me_abbrev_keep_low(&u->file->abbrevs, own->abbrev, u->version);
-		if (own->abbrev->way != ME_ABBREV_KEEP)
+		me_abbrev_choose_own(&u->file->abbrevs, own->abbrev, u->version);
+		if (own->abbrev->way == ME_ABBREV_NO_WAY)
 			return -EPERM;
 		own->abbrev->touched = true;
 	}
-	rc = walk(u, mark_entry);
-	if (rc)
-		return rc;
 	me_abbrevs_choose(&u->file->abbrevs);
 	rc = renumber(u, own);
 	if (!rc)

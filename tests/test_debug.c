@@ -111,9 +111,9 @@ START_TEST(abbreviations_keep_the_size_of_entries)
 	me_abbrevs_begin(&t, 5);
 	ck_assert_int_eq(me_abbrevs_find(&t, 2)->way, ME_ABBREV_JOINT);
 	ck_assert_int_eq(me_abbrevs_find(&t, 3)->way, ME_ABBREV_JOINT);
-	me_abbrev_keep_low(&t, me_abbrevs_find(&t, 1), 5);
 	for (uint64_t code = 1; code <= 3; code++)
 		me_abbrevs_find(&t, code)->used = me_abbrevs_find(&t, code)->touched = true;
+	me_abbrev_choose_own(&t, me_abbrevs_find(&t, 1), 5);
 	me_abbrevs_choose(&t);
 	ck_assert_uint_eq(me_abbrevs_find(&t, 1)->new_code, 0);
 	ck_assert_uint_eq(me_abbrevs_find(&t, 2)->new_code, 4);
@@ -135,6 +135,57 @@ START_TEST(abbreviations_keep_the_size_of_entries)
 	me_abbrevs_fini(&now);
 	me_abbrevs_fini(&t);
 	me_bytes_fini(&out);
+}
+END_TEST
+
+/* As assemblers write them. 1: a unit, low_pc addr, high_pc udata; 2: a label; 3: has a list. */
+static const uint8_t narrow_bytes[] = {
+	1,
+	DW_TAG_compile_unit,
+	1,
+	DW_AT_low_pc,
+	DW_FORM_addr,
+	DW_AT_high_pc,
+	DW_FORM_udata,
+	0,
+	0,
+	2,
+	DW_TAG_label,
+	0,
+	DW_AT_low_pc,
+	DW_FORM_addr,
+	0,
+	0,
+	3,
+	DW_TAG_lexical_block,
+	0,
+	DW_AT_ranges,
+	DW_FORM_sec_offset,
+	0,
+	0,
+	0,
+};
+
+START_TEST(a_unit_without_lists_needs_no_base)
+{
+	struct me_abbrevs t;
+	struct me_abbrev *own;
+
+	ck_assert_int_eq(me_abbrevs_read(narrow_bytes, sizeof(narrow_bytes), 0, 5, &t), 0);
+	own = me_abbrevs_find(&t, 1);
+	me_abbrevs_begin(&t, 5);
+	own->used = me_abbrevs_find(&t, 2)->used = true;
+	me_abbrev_choose_own(&t, own, 5);
+	ck_assert_int_eq(own->way, ME_ABBREV_JOINT);
+	me_abbrevs_begin(&t, 5);
+	own->used = me_abbrevs_find(&t, 3)->used = true;
+	me_abbrev_choose_own(&t, own, 5);
+	ck_assert_int_eq(own->way, ME_ABBREV_NO_WAY);
+	me_abbrevs_begin(&t, 3);
+	own->used = true;
+	me_abbrev_choose_own(&t, own, 3);
+	ck_assert_int_eq(own->way, ME_ABBREV_NO_WAY);
+	me_abbrevs_fini(&t);
 }
 END_TEST
 
@@ -230,6 +281,7 @@ static Suite *suite(void)
 	tcase_add_test(tc, moves_tell_what_stayed_behind);
 	tcase_add_test(tc, a_range_becomes_those_of_its_copies);
 	tcase_add_test(tc, abbreviations_keep_the_size_of_entries);
+	tcase_add_test(tc, a_unit_without_lists_needs_no_base);
 	tcase_add_test(tc, abbreviations_end_within_their_section);
 	tcase_add_test(tc, filler_covers_what_is_left);
 	tcase_add_test(tc, no_debug_information_no_new_sections);
