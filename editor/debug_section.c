@@ -43,7 +43,7 @@ int me_debug_section_open(const struct mp_elf *elf, const char *name, struct me_
 
 		if (strcmp(s->name, name))
 			continue;
-		if (out->index || s->type == SHT_NOBITS || s->flags & SHF_ALLOC)
+		if (out->index || s->type != SHT_PROGBITS || s->flags & SHF_ALLOC)
 			return -EPERM;
 		out->index = i;
 		out->data = elf->data + s->off;

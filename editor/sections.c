@@ -11,8 +11,12 @@
 
 #include "libprof/map.h"
 
-/* me_sections_append() is called for lists of ranges of two kinds, and for counters, at most. */
-#define MAX_APPENDED 5
+/* me_sections_append() is called for lists of ranges of two kinds, for counters, and for a link to a
+ * debug file, at most. */
+#define MAX_APPENDED 6
+
+/* Of what is not loaded, which lies at other offsets than it did. */
+#define MAX_ALIGN 65536
 
 static const struct {
 	const char *name;
@@ -111,6 +115,8 @@ int me_sections_build(const struct mp_elf *elf, struct me_sections *out, struct 
 	*out = (struct me_sections){0};
 	if (elf->nr_sections == 0)
 		return mp_err_set(err, EPERM, "has no section headers");
+	if (elf->ehdr.e_shstrndx >= elf->nr_sections)
+		return mp_err_set(err, EPERM, "has no names of sections");
 	if (elf->nr_sections + ME_NR_NEW_SECTIONS + MAX_APPENDED >= SHN_LORESERVE)
 		return mp_err_set(err, EPERM, "has too many sections");
 	for (uint32_t i = 1; i < elf->nr_sections; i++) {
@@ -119,6 +125,9 @@ int me_sections_build(const struct mp_elf *elf, struct me_sections *out, struct 
 					  elf->sections[i].name);
 		if (elf->sections[i].flags & SHF_ALLOC)
 			last_alloc = i;
+		else if (elf->sections[i].align > MAX_ALIGN)
+			return mp_err_set(err, EPERM, "section %s: alignment not supported",
+					  elf->sections[i].name);
 		names += strlen(elf->sections[i].name) + sizeof(".morph._old");
 	}
 	for (uint32_t n = 0; n < ME_NR_NEW_SECTIONS; n++)
