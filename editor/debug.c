@@ -134,10 +134,9 @@ static int find_places(struct me_debug_file *file, struct me_sections *sections)
 }
 
 int me_debug_build(const struct mp_cfg *cfg, const struct me_placement *placement,
-		   struct me_sections *sections, struct me_debug **out,
+		   const struct mp_elf *elf, struct me_sections *sections, struct me_debug **out,
 		   struct me_debug_report *report, struct mp_err *err)
 {
-	const struct mp_elf *elf = cfg->elf;
 	double start_s = now_s(CLOCK_MONOTONIC), start_cpu_s = now_s(CLOCK_PROCESS_CPUTIME_ID);
 	struct me_debug *debug;
 	int rc;

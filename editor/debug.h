@@ -31,11 +31,12 @@ struct me_debug_report {
 struct me_debug; /* opaque */
 
 /*
- * me_debug_build - the new sections. A section that was not there before is added to @sections.
+ * me_debug_build - the new sections, from those of @elf: the original or its debug file. A section
+ * that was not there before is added to @sections.
  * Return: 0, -ENOMEM. Ownership: me_debug_free(*@out), which takes NULL.
  */
 int me_debug_build(const struct mp_cfg *cfg, const struct me_placement *placement,
-		   struct me_sections *sections, struct me_debug **out,
+		   const struct mp_elf *elf, struct me_sections *sections, struct me_debug **out,
 		   struct me_debug_report *report, struct mp_err *err);
 /*
  * me_debug_put - put new section @index (of the output) into @image, if it is one of @debug's, and

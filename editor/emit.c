@@ -12,9 +12,11 @@
 #include <xxhash.h>
 
 #include "editor/copy.h"
+#include "editor/debuglink.h"
 #include "editor/dynsym.h"
 #include "editor/sections.h"
 #include "editor/segment.h"
+#include "editor/separate.h"
 #include "editor/start.h"
 #include "editor/symbols.h"
 #include "editor/unwind.h"
@@ -29,6 +31,9 @@ struct emitter {
 	struct me_sections sections;
 	struct me_unwind unwind;
 	struct me_debug *debug;
+	uint8_t *link; /* content of .gnu_debuglink; NULL: as it was */
+	size_t link_size;
+	uint32_t link_section;
 	uint8_t *note;
 	size_t note_size;
 	uint64_t unwind_vaddr, note_vaddr;
@@ -267,6 +272,29 @@ static int add_counting(struct emitter *e, struct mp_err *err)
 	return 0;
 }
 
+/* The debug file, and the link to it. */
+static int build_separate(struct emitter *e, const struct mp_elf *debug, const char *name,
+			  struct mp_err *err)
+{
+	const struct me_separate separate = {debug, e->head, e->segment.old_end,
+					     &e->sections.shdrs[e->sections.first_new]};
+	const struct mp_section *old = mp_elf_section(e->elf, ME_DEBUGLINK_SECTION);
+	struct me_image *image = &e->out->debug_image;
+	int rc = me_separate_build(&separate, e->cfg, &e->placement, image, &e->out->debug, err);
+
+	if (rc)
+		return rc;
+	e->link = me_debuglink_make(name, me_debuglink_crc_image(image), &e->link_size);
+	if (old)
+		e->link_section = e->sections.index[old - e->elf->sections];
+	else if (me_sections_append(&e->sections, ME_DEBUGLINK_SECTION, SHT_PROGBITS,
+				    &e->link_section))
+		e->link_section = 0;
+	else
+		e->sections.shdrs[e->link_section].sh_addralign = 4;
+	return e->link && e->link_section ? 0 : mp_err_set(err, ENOMEM, "out of memory");
+}
+
 /* Sections that are not loaded, each at a new offset; .symtab, .strtab and .shstrtab anew. */
 static int add_unloaded(struct emitter *e, struct me_symbols *symbols, struct mp_err *err)
 {
@@ -284,6 +312,13 @@ static int add_unloaded(struct emitter *e, struct me_symbols *symbols, struct mp
 			h->sh_size = e->plan->table_size;
 			rc = me_image_add(&e->out->image, e->plan->table, h->sh_size, 1, 0,
 					  &h->sh_offset);
+			continue;
+		}
+		if (e->link && i == e->link_section) {
+			h->sh_size = e->link_size;
+			rc = me_image_add(&e->out->image, e->link, h->sh_size, h->sh_addralign,
+					  ME_IMAGE_FREE, &h->sh_offset);
+			e->link = NULL;
 			continue;
 		}
 		rc = me_debug_put(e->debug, i, h, &e->out->image);
@@ -321,7 +356,8 @@ static int build_symbols(struct emitter *e, struct me_symbols *symbols, struct m
 		return 0;
 	if (s->strtab == 0 || s->strtab == s->shstrtab)
 		return mp_err_set(err, EPERM, ".symtab shares its string table");
-	return me_symbols_build(e->cfg, &e->placement, &e->elf->sections[s->origin[s->symtab]],
+	return me_symbols_build(e->cfg, &e->placement, e->elf,
+				&e->elf->sections[s->origin[s->symtab]],
 				&e->elf->sections[s->origin[s->strtab]], s->index,
 				s->first_new + ME_SECTION_TEXT, symbols, err);
 }
@@ -344,7 +380,6 @@ static int assemble(struct emitter *e, struct mp_err *err)
 	rc = me_image_add(image, body, e->body_size, e->segment.align, 1, NULL);
 	if (rc)
 		return mp_err_set(err, ENOMEM, "out of memory");
-	place_new_sections(e);
 	rc = build_symbols(e, &symbols, err);
 	if (!rc)
 		rc = add_unloaded(e, &symbols, err);
@@ -388,6 +423,13 @@ static void summarise(struct emitter *e)
 int me_emit(const struct mp_cfg *cfg, const struct me_plan *plan, struct me_emitted *out,
 	    struct mp_err *err)
 {
+	return me_emit_separate(cfg, plan, NULL, NULL, out, err);
+}
+
+int me_emit_separate(const struct mp_cfg *cfg, const struct me_plan *plan,
+		     const struct mp_elf *debug, const char *name, struct me_emitted *out,
+		     struct mp_err *err)
+{
 	struct emitter e = {.cfg = cfg, .elf = cfg->elf, .plan = plan, .out = out};
 	int rc;
 
@@ -415,7 +457,12 @@ int me_emit(const struct mp_cfg *cfg, const struct me_plan *plan, struct me_emit
 	if (!rc)
 		rc = build_head(&e, err);
 	if (!rc)
-		rc = me_debug_build(cfg, &e.placement, &e.sections, &e.debug, &out->debug, err);
+		place_new_sections(&e);
+	if (!rc && debug)
+		rc = build_separate(&e, debug, name, err);
+	else if (!rc)
+		rc = me_debug_build(cfg, &e.placement, e.elf, &e.sections, &e.debug, &out->debug,
+				    err);
 	if (!rc && plan->nr_counters)
 		rc = add_counting(&e, err);
 	if (!rc && plan->table)
@@ -430,6 +477,7 @@ int me_emit(const struct mp_cfg *cfg, const struct me_plan *plan, struct me_emit
 	me_sections_fini(&e.sections);
 	me_debug_free(e.debug);
 	free(e.unwind.bytes);
+	free(e.link);
 	free(e.note);
 	if (e.head)
 		munmap(e.head, e.segment.old_end);
@@ -442,5 +490,6 @@ int me_emit(const struct mp_cfg *cfg, const struct me_plan *plan, struct me_emit
 void me_emitted_fini(struct me_emitted *emitted)
 {
 	me_image_fini(&emitted->image);
+	me_image_fini(&emitted->debug_image);
 	me_patches_fini(&emitted->patches);
 }

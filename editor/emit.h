@@ -19,6 +19,7 @@
 
 struct me_emitted {
 	struct me_image image;
+	struct me_image debug_image; /* of its debug file; empty: there is none */
 	struct me_patches patches;
 	uint64_t text_bytes;	/* .morph.text */
 	uint64_t hot_bytes;	/* of it, the hot zone */
@@ -39,6 +40,14 @@ struct me_emitted {
  */
 int me_emit(const struct mp_cfg *cfg, const struct me_plan *plan, struct me_emitted *out,
 	    struct mp_err *err);
+/*
+ * me_emit_separate - the same, and the debug file that goes with the output, made of the original's,
+ * @debug; the output's .gnu_debuglink says @name. Its debug_image points into @debug and
+ * into its image.
+ */
+int me_emit_separate(const struct mp_cfg *cfg, const struct me_plan *plan,
+		     const struct mp_elf *debug, const char *name, struct me_emitted *out,
+		     struct mp_err *err);
 void me_emitted_fini(struct me_emitted *emitted);
 
 #endif

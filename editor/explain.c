@@ -7,7 +7,11 @@
 
 #include <errno.h>
 #include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
 
+#include "editor/debuglink.h"
+#include "editor/separate.h"
 #include "libprof/elf.h"
 
 static const struct {
@@ -111,22 +115,61 @@ json_t *me_explain_json(const struct me_verify_report *report, bool relinkable)
 	return json_pack("{s:o, s:o}", "checked", checked, "assumed", assumed);
 }
 
-int me_verify_files(const char *original, const char *output, unsigned int nr_threads,
+/* Both debug files; the output's, by default, where its link leads to, beside it. */
+static int open_debug(const struct mp_elf *original, const struct mp_elf *output,
+		      const struct me_optimize_options *o, struct me_verify_debug *debug,
+		      struct mp_elf **was, struct mp_elf **now, struct mp_err *err)
+{
+	const char *slash = strrchr(o->debug_output ? o->debug_output : o->input, '/');
+	struct me_debuglink link = {0};
+	char *path = NULL;
+	int rc = me_separate_open(original, o->debug_file, was, err);
+
+	if (rc)
+		return rc;
+	if (o->debug_output) {
+		link.name = slash ? slash + 1 : o->debug_output;
+		path = strdup(o->debug_output);
+	} else if (me_debuglink_read(output, &link)) {
+		return mp_err_set(err, EPERM, "%s: names no debug file", o->input);
+	} else if (asprintf(&path, "%.*s%s", slash ? (int)(slash + 1 - o->input) : 0, o->input,
+			    link.name) < 0) {
+		path = NULL;
+	}
+	if (!path)
+		return mp_err_set(err, ENOMEM, "out of memory");
+	rc = mp_elf_open(path, MP_ELF_DEBUG | MP_ELF_SYMBOLS, now, err);
+	free(path);
+	*debug = (struct me_verify_debug){*was, *now, link.name};
+	return rc;
+}
+
+int me_verify_files(const char *original, const struct me_optimize_options *options,
 		    struct me_verify_report *report, bool *relinkable, struct mp_err *err)
 {
-	struct mp_elf *o = NULL, *n = NULL;
+	struct mp_elf *o = NULL, *n = NULL, *was = NULL, *now = NULL;
+	struct me_verify_debug debug;
 	struct mp_err why = {""};
 	int rc = mp_elf_open(original, MP_ELF_ALL, &o, err);
 
 	if (!rc)
-		rc = mp_elf_open(output, MP_ELF_ALL, &n, err);
+		rc = mp_elf_open(options->input, MP_ELF_ALL, &n, err);
+	if (!rc && options->debug_file) {
+		rc = open_debug(o, n, options, &debug, &was, &now, err);
+		/* There is nothing to see to, where ME_SEPARATE_AUTO found nothing. */
+		if (rc == -ENOENT && !was && !strcmp(options->debug_file, ME_SEPARATE_AUTO))
+			rc = 0;
+	}
 	if (!rc) {
 		*relinkable = o->relinkable;
-		rc = me_verify_threads(o, n, nr_threads, report, &why);
+		rc = me_verify_threads(o, n, now ? &debug : NULL, options->nr_threads, report,
+				       &why);
 		if (rc)
-			rc = mp_err_set(err, rc == -EBADMSG ? EPERM : -rc, "%s: %s", output,
+			rc = mp_err_set(err, rc == -EBADMSG ? EPERM : -rc, "%s: %s", options->input,
 					why.msg);
 	}
+	mp_elf_close(now);
+	mp_elf_close(was);
 	mp_elf_close(n);
 	mp_elf_close(o);
 	return rc;

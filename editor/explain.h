@@ -7,6 +7,7 @@
 #include <stdbool.h>
 #include <stdio.h>
 
+#include "editor/optimize.h"
 #include "editor/verify.h"
 #include "libprof/err.h"
 
@@ -16,10 +17,11 @@ void me_explain_text(FILE *out, const struct me_verify_report *report, bool reli
 json_t *me_explain_json(const struct me_verify_report *report, bool relinkable);
 
 /*
- * me_verify_files - is the file at @output what morph-optimize may have made of @original?
+ * me_verify_files - is the file at @options->input what morph-optimize may have made of @original,
+ * with its debug file, if @options name one of the original's?
  * Return: 0; -EPERM it is not, with the first difference in @err; else -errno.
  */
-int me_verify_files(const char *original, const char *output, unsigned int nr_threads,
+int me_verify_files(const char *original, const struct me_optimize_options *options,
 		    struct me_verify_report *report, bool *relinkable, struct mp_err *err);
 
 #endif

@@ -68,6 +68,8 @@ enum key {
 	KEY_TRAIN,
 	KEY_AUDIT_SECONDS,
 	KEY_NO_AUDIT,
+	KEY_DEBUG_FILE,
+	KEY_DEBUG_OUTPUT,
 };
 
 struct arguments {
@@ -93,6 +95,12 @@ static const struct argp_option argp_options[] = {
 	 "Replace FILE even if it has other names (hard links), which keep the old bytes", 0},
 	{"verify", KEY_VERIFY, "ORIGINAL", 0,
 	 "Write nothing: prove that FILE is what this program may have made of ORIGINAL", 0},
+	{"debug-file", KEY_DEBUG_FILE, "PATH|auto", 0,
+	 "The debug information of FILE is in this file (auto: where a debugger looks, if anywhere); "
+	 "write one for the output, too",
+	 0},
+	{"debug-output", KEY_DEBUG_OUTPUT, "PATH", 0,
+	 "Where to write that (default: the output's name with .debug)", 0},
 	{"explain", KEY_EXPLAIN, NULL, 0, "Say what was verified, how often, and what is assumed",
 	 0},
 	{"db", KEY_DB, "FILE", 0, "The store to read (default: see FILES in the man page)", 0},
@@ -265,7 +273,7 @@ static void check_training(struct argp_state *state, struct arguments *a)
 		argp_error(state, "--train: which command? Give it behind --");
 	if (o->db || o->all || o->exact_profile || o->counting.edges || o->counting.paths ||
 	    o->counting.path || a->in_place || a->restore || a->original || a->patch_list ||
-	    a->json)
+	    a->json || o->debug_file || o->debug_output)
 		argp_error(state, "--train takes of the other options only those of the layout, "
 				  "--threads, --report and -o");
 	a->train.output = o->output;
@@ -297,6 +305,12 @@ static void check_usage(struct argp_state *state, struct arguments *a, bool dry_
 		argp_error(state, "--backup-dir: which directory?");
 	if (o->counting.path && !o->counting.edges)
 		argp_error(state, "--counts needs --instrument=edges");
+	if (o->debug_output && !o->debug_file)
+		argp_error(state, "--debug-output needs --debug-file");
+	if (o->debug_file && (a->in_place || a->restore || o->counting.edges || o->counting.paths))
+		argp_error(state, "--debug-file needs -o, --dry-run or --verify, and no counters");
+	if (o->debug_output && o->output && !strcmp(o->debug_output, o->output))
+		argp_error(state, "--debug-output: is the output itself");
 	if ((o->counting.edges || o->counting.paths) && (a->in_place || a->restore || a->original))
 		argp_error(state, "--instrument needs -o or --dry-run");
 	if (o->exact_profile && o->all)
@@ -342,6 +356,8 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 	case KEY_THREADS: parse_threads(state, o, arg); return 0;
 	case KEY_INSTRUMENT: parse_instrument(state, &o->counting, arg); return 0;
 	case KEY_COUNTS: o->counting.path = arg; return 0;
+	case KEY_DEBUG_FILE: o->debug_file = arg; return 0;
+	case KEY_DEBUG_OUTPUT: o->debug_output = arg; return 0;
 	case KEY_TRAIN: a->training = true; return 0;
 	case KEY_NO_AUDIT: a->train.no_audit = true; return 0;
 	case KEY_AUDIT_SECONDS:
@@ -467,8 +483,7 @@ static int verify(const struct arguments *a)
 	struct me_verify_report report = {0};
 	struct mp_err err = {""};
 	bool relinkable = false;
-	int rc = me_verify_files(a->original, a->options.input, a->options.nr_threads, &report,
-				 &relinkable, &err);
+	int rc = me_verify_files(a->original, &a->options, &report, &relinkable, &err);
 
 	if (rc)
 		fprintf(stderr, "morph-optimize: %s\n", err.msg);

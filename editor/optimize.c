@@ -6,6 +6,7 @@
 #include "editor/optimize.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
@@ -17,6 +18,7 @@
 #include "editor/pointer.h"
 #include "editor/publish.h"
 #include "editor/selfcheck.h"
+#include "editor/separate.h"
 #include "libprof/path_evidence.h"
 #include "libprof/profile.h"
 #include "libprof/store.h"
@@ -29,6 +31,7 @@ struct job {
 	const struct me_optimize_options *options;
 	struct me_optimize_report *report;
 	struct mp_elf *elf;
+	struct mp_elf *debug; /* its debug file; NULL: none, or none of its own */
 	struct mp_cfg *cfg;
 	struct mp_profile *profile;
 	struct mp_path_evidence paths;
@@ -76,6 +79,28 @@ static int refuse_set_id(const char *path, struct mp_err *err)
 	return mp_err_set(err, EPERM, "%s: has other rights than who runs it: no counters", path);
 }
 
+static int read_debug_file(struct job *job, struct mp_err *err)
+{
+	const struct me_optimize_options *o = job->options;
+	struct me_optimize_report *r = job->report;
+	int rc;
+
+	if (!o->debug_file)
+		return 0;
+	rc = me_separate_open(job->elf, o->debug_file, &job->debug, err);
+	if (!job->debug)
+		return rc == -ENOENT && !strcmp(o->debug_file, ME_SEPARATE_AUTO) ? 0 : rc;
+	r->debug_old_size = job->debug->size;
+	r->debug_file = strdup(job->debug->path);
+	if (o->output &&
+	    asprintf(&r->debug_output, "%s%s", o->debug_output ? o->debug_output : o->output,
+		     o->debug_output ? "" : ".debug") < 0)
+		r->debug_output = NULL;
+	return r->debug_file && (r->debug_output || !o->output)
+		       ? 0
+		       : mp_err_set(err, ENOMEM, "out of memory");
+}
+
 static int read_file(struct job *job, struct mp_err *err)
 {
 	const struct me_optimize_options *o = job->options;
@@ -92,6 +117,9 @@ static int read_file(struct job *job, struct mp_err *err)
 		rc = me_eligible_file(job->elf, &why);
 	if (rc)
 		return mp_err_set(err, -rc, "%s: %s", job->options->input, why.msg);
+	rc = read_debug_file(job, err);
+	if (rc)
+		return rc;
 	job->report->id = job->elf->id;
 	mp_id_format_build_id(&job->elf->id, job->report->build_id);
 	job->report->relinkable = job->elf->relinkable;
@@ -367,19 +395,37 @@ static int account(struct job *job, struct mp_err *err)
 	return 0;
 }
 
-/* @fd: the output, open; -1: by @path. */
-static int verify_file(const struct mp_elf *original, const char *path, int fd,
-		       unsigned int nr_threads, struct me_verify_report *report, struct mp_err *err)
+/* How the output names its debug file. */
+static const char *debug_name(const struct job *job)
 {
-	struct mp_elf *output;
+	const char *path = job->report->debug_output, *slash;
+
+	if (!path)
+		path = job->report->debug_file;
+	slash = path ? strrchr(path, '/') : NULL;
+	return slash ? slash + 1 : path;
+}
+
+/* @fd: the output, open; -1: by @path. @debug_path: of its debug file, NULL: it has none. */
+static int verify_file(struct job *job, const char *path, int fd, const char *debug_path,
+		       struct mp_err *err)
+{
+	const struct mp_elf *original = job->elf;
+	struct me_verify_debug debug = {job->debug, NULL, debug_name(job)};
+	struct mp_elf *output, *debug_output = NULL;
 	struct mp_err why;
 	int rc = fd >= 0 ? mp_elf_open_fd(path, fd, MP_ELF_ALL, &output, &why)
 			 : mp_elf_open(path, MP_ELF_ALL, &output, &why);
 
-	if (!rc) {
-		rc = me_verify_threads(original, output, nr_threads, report, &why);
-		mp_elf_close(output);
+	if (!rc && debug_path) {
+		rc = mp_elf_open(debug_path, MP_ELF_DEBUG | MP_ELF_SYMBOLS, &debug_output, &why);
+		debug.output = debug_output;
 	}
+	if (!rc)
+		rc = me_verify_threads(original, output, debug_path ? &debug : NULL,
+				       job->options->nr_threads, &job->report->verified, &why);
+	mp_elf_close(debug_output);
+	mp_elf_close(output);
 	if (rc == -EBADMSG || rc == -ENOEXEC)
 		return mp_err_set(err, EPERM,
 				  "%s: the output does not verify, nothing was written: %s",
@@ -391,27 +437,56 @@ static int verify_file(const struct mp_elf *original, const char *path, int fd,
 static void forget_analysis(struct job *job)
 {
 	me_image_fini(&job->report->emitted.image);
+	me_image_fini(&job->report->emitted.debug_image);
 	mp_cfg_free(job->cfg);
 	job->cfg = NULL;
 	end_stage(job, ME_STAGE_WRITE);
 }
 
+/* The temporary debug file, once there is that of the program. */
+static int begin_debug(struct job *job, struct me_publish *publish, struct mp_err *err)
+{
+	const struct me_optimize_report *r = job->report;
+	struct stat a, b;
+	int rc = me_publish_begin(publish, job->options->input, r->debug_output, err);
+
+	if (rc)
+		return rc;
+	/* Nobody executes it. */
+	publish->mode &= 0666;
+	if (r->debug_output && !stat(r->debug_file, &a) && !stat(r->debug_output, &b) &&
+	    a.st_dev == b.st_dev && a.st_ino == b.st_ino)
+		return mp_err_set(err, EINVAL, "%s: is the input's debug file; give another name",
+				  r->debug_output);
+	return me_publish_write(publish, &r->emitted.debug_image, err);
+}
+
+/*
+ * The debug file appears first: a program whose link leads to another file's checksum has none, and
+ * that is what it has if we are killed between the two.
+ */
 static int publish(struct job *job, struct mp_err *err)
 {
 	struct me_optimize_report *r = job->report;
-	struct me_publish publish;
+	struct me_publish publish, debug = {.fd = -1};
 	int rc = me_publish_begin(&publish, job->options->input, job->options->output, err);
 
 	if (rc)
 		return rc;
-	rc = me_publish_write(&publish, &r->emitted.image, err);
+	if (job->debug)
+		rc = begin_debug(job, &debug, err);
+	if (!rc)
+		rc = me_publish_write(&publish, &r->emitted.image, err);
 	forget_analysis(job);
 	if (!rc)
-		rc = verify_file(job->elf, publish.temporary, -1, job->options->nr_threads,
-				 &r->verified, err);
+		rc = verify_file(job, publish.temporary, -1, debug.temporary, err);
 	end_stage(job, ME_STAGE_VERIFY);
+	if (!rc && job->debug)
+		rc = me_publish_commit(&debug, err);
 	if (!rc)
 		rc = me_publish_commit(&publish, err);
+	if (debug.fd >= 0 || debug.temporary || debug.final)
+		me_publish_end(&debug);
 	me_publish_end(&publish);
 	return rc;
 }
@@ -426,8 +501,7 @@ static int write_open(struct job *job, struct mp_err *err)
 		return mp_err_set(err, -rc, "%s: cannot write its new version: %s",
 				  job->options->input, strerror(-rc));
 	forget_analysis(job);
-	rc = verify_file(job->elf, job->options->input, fd, job->options->nr_threads, &r->verified,
-			 err);
+	rc = verify_file(job, job->options->input, fd, NULL, err);
 	/* Last: it speaks of the bytes that verify has seen, whatever others did to the file. */
 	me_digest_memory(job->elf->data, job->elf->size, &r->input_digest);
 	end_stage(job, ME_STAGE_VERIFY);
@@ -441,7 +515,7 @@ static int produce(struct job *job, struct mp_err *err)
 	int rc;
 
 	job->plan.page_log2 = job->options->layout.huge_pages ? HUGE_PAGE_LOG2 : 0;
-	rc = me_emit(job->cfg, &job->plan, &r->emitted, &why);
+	rc = me_emit_separate(job->cfg, &job->plan, job->debug, debug_name(job), &r->emitted, &why);
 	if (rc)
 		return mp_err_set(err, rc == -ERANGE ? EPERM : -rc, "%s: %s", job->options->input,
 				  why.msg);
@@ -451,6 +525,7 @@ static int produce(struct job *job, struct mp_err *err)
 	r->stage_cpu_s[ME_STAGE_DEBUG] = r->emitted.debug.cpu_seconds;
 	r->stage_cpu_s[ME_STAGE_EMIT] -= r->emitted.debug.cpu_seconds;
 	r->new_size = r->emitted.image.size_bytes;
+	r->debug_new_size = r->emitted.debug_image.size_bytes;
 	return job->options->files ? write_open(job, err) : publish(job, err);
 }
 
@@ -496,6 +571,7 @@ int me_optimize(const struct me_optimize_options *options, struct me_optimize_re
 	me_eligible_fini(&job.eligible);
 	free(job.movable);
 	mp_cfg_free(job.cfg);
+	mp_elf_close(job.debug);
 	mp_elf_close(job.elf);
 	if (!getrusage(RUSAGE_SELF, &usage))
 		report->peak_rss_bytes = (uint64_t)usage.ru_maxrss * 1024;
@@ -507,6 +583,9 @@ void me_optimize_report_fini(struct me_optimize_report *report)
 	for (uint32_t i = 0; i < report->nr_left_alone; i++)
 		free(report->left_alone[i].name);
 	free(report->left_alone);
+	free(report->debug_file);
+	free(report->debug_output);
+	report->debug_file = report->debug_output = NULL;
 	me_emitted_fini(&report->emitted);
 	report->left_alone = NULL;
 	report->nr_left_alone = 0;

@@ -55,6 +55,9 @@ struct me_counting {
 struct me_optimize_options {
 	const char *input, *output;	       /* @output NULL: --dry-run */
 	const struct me_optimize_files *files; /* NULL: by name */
+	/* The input's debug file, or ME_SEPARATE_AUTO; NULL: none is read. Not with @files. */
+	const char *debug_file;
+	const char *debug_output; /* the output's; NULL: its name with .debug */
 	const char *db;
 	int64_t since_s;
 	uint64_t min_samples;
@@ -95,7 +98,9 @@ struct me_optimize_report {
 	struct me_number_report numbered;
 	bool atomic; /* the counters are */
 	struct me_verify_report verified;
-	struct me_emitted emitted;   /* counts only: its image is gone */
+	struct me_emitted emitted;	 /* counts only: its image is gone */
+	char *debug_file, *debug_output; /* what was read and written; NULL: nothing */
+	uint64_t debug_old_size, debug_new_size;
 	uint64_t old_size, new_size; /* bytes of the files */
 	bool relinkable; /* linked with --emit-relocs: relocations tell what an address is */
 	double stage_s[ME_NR_STAGES];	  /* on the clock */

@@ -83,10 +83,21 @@ static void text_left_alone(FILE *out, const struct me_optimize_report *r)
 	}
 }
 
-static void text_debug(FILE *out, const struct me_debug_report *d)
+static void text_debug(FILE *out, const struct me_optimize_options *options,
+		       const struct me_optimize_report *r)
 {
+	const struct me_debug_report *d = &r->emitted.debug;
+
 	if (d->elsewhere)
-		fprintf(out, "  debug      in a separate file, which does not know the copies\n");
+		fprintf(out, "  debug      in a separate file, which does not know the copies%s\n",
+			options->debug_file ? ": none was found" : " (see --debug-file)");
+	else if (options->debug_file && !d->present && !r->debug_file)
+		fprintf(out, "  debug      no separate file was found\n");
+	if (r->debug_file)
+		fprintf(out, "  debug file %s%s%s, %" PRIu64 " -> %" PRIu64 " bytes\n",
+			r->debug_file, r->debug_output ? " -> " : " (nothing written)",
+			r->debug_output ? r->debug_output : "", r->debug_old_size,
+			r->debug_new_size);
 	if (!d->present)
 		return;
 	fprintf(out,
@@ -245,7 +256,7 @@ void me_report_text(FILE *out, const struct me_optimize_options *options,
 			text_counting(out, options, r);
 		if (options->counting.paths)
 			text_numbers(out, options, &r->numbered);
-		text_debug(out, &r->emitted.debug);
+		text_debug(out, options, r);
 	}
 	fprintf(out, "  cost       %.3f s of processors (", total_s(r->stage_cpu_s));
 	for (int i = 0; i < ME_NR_STAGES; i++)
@@ -360,13 +371,17 @@ static json_t *json_numbers(const struct me_optimize_options *options,
 	return json;
 }
 
-static json_t *json_debug(const struct me_debug_report *d)
+static json_t *json_debug(const struct me_optimize_report *r)
 {
-	return json_pack("{s:b, s:b, s:I, s:I, s:I, s:I, s:I}", "present", d->present,
-			 "separate_file", d->elsewhere, "units", (json_int_t)d->nr_units,
-			 "units_extended", (json_int_t)d->nr_extended, "units_left",
-			 (json_int_t)d->nr_left, "scopes", (json_int_t)d->nr_scopes, "scopes_left",
-			 (json_int_t)d->nr_scopes_left);
+	const struct me_debug_report *d = &r->emitted.debug;
+
+	return json_pack("{s:o, s:o, s:I, s:I, s:b, s:b, s:I, s:I, s:I, s:I, s:I}", "file",
+			 mp_json_string(r->debug_file), "output", mp_json_string(r->debug_output),
+			 "size_before", (json_int_t)r->debug_old_size, "size_after",
+			 (json_int_t)r->debug_new_size, "present", d->present, "separate_file",
+			 d->elsewhere, "units", (json_int_t)d->nr_units, "units_extended",
+			 (json_int_t)d->nr_extended, "units_left", (json_int_t)d->nr_left, "scopes",
+			 (json_int_t)d->nr_scopes, "scopes_left", (json_int_t)d->nr_scopes_left);
 }
 
 static json_t *json_layout(const struct me_layout_options *layout)
@@ -435,7 +450,7 @@ int me_report_json(FILE *out, const struct me_optimize_options *options,
 		json_object_set_new(root, "stress_seed",
 				    json_integer((json_int_t)options->stress_seed));
 	if (r->new_size)
-		json_object_set_new(root, "debug", json_debug(&r->emitted.debug));
+		json_object_set_new(root, "debug", json_debug(r));
 	if (options->counting.edges)
 		json_object_set_new(root, "counting", json_counting(options, r));
 	if (options->counting.paths)

@@ -81,7 +81,8 @@ static const struct mp_func *moved_function(const struct mp_cfg *cfg, const stru
 {
 	uint32_t func;
 
-	if (ELF64_ST_TYPE(sym->st_info) != STT_FUNC || sym->st_shndx == SHN_UNDEF)
+	if (ELF64_ST_TYPE(sym->st_info) != STT_FUNC || sym->st_shndx == SHN_UNDEF ||
+	    sym->st_shndx >= SHN_LORESERVE)
 		return NULL;
 	func = mp_cfg_func_at(cfg, sym->st_value);
 	if (func == MP_NONE || cfg->funcs[func].vaddr != sym->st_value)
@@ -133,11 +134,11 @@ static void put_original(struct writer *w, const struct mp_cfg *cfg, const struc
 }
 
 int me_symbols_build(const struct mp_cfg *cfg, const struct me_placement *placement,
-		     const struct mp_section *symtab, const struct mp_section *strtab,
-		     const uint16_t *section_index, uint16_t text_section, struct me_symbols *out,
-		     struct mp_err *err)
+		     const struct mp_elf *elf, const struct mp_section *symtab,
+		     const struct mp_section *strtab, const uint16_t *section_index,
+		     uint16_t text_section, struct me_symbols *out, struct mp_err *err)
 {
-	const uint8_t *old = cfg->elf->data + symtab->off, *strings = cfg->elf->data + strtab->off;
+	const uint8_t *old = elf->data + symtab->off, *strings = elf->data + strtab->off;
 	uint32_t nr = (uint32_t)(symtab->size / sizeof(Elf64_Sym)), nr_locals = symtab->info;
 	struct runs *runs = collect_runs(cfg, placement);
 	uint8_t *named = calloc(cfg->nr_funcs + 1, 1);
@@ -147,14 +148,15 @@ int me_symbols_build(const struct mp_cfg *cfg, const struct me_placement *placem
 	int rc = -ENOMEM;
 
 	*out = (struct me_symbols){0};
-	if (strtab->size == 0 || strings[strtab->size - 1] != '\0' || nr_locals > nr) {
+	if (strtab->type != SHT_STRTAB || strtab->size == 0 || strings[strtab->size - 1] != '\0' ||
+	    nr_locals > nr) {
 		rc = mp_err_set(err, EBADMSG, ".symtab: damaged");
 		goto out;
 	}
 	for (uint32_t i = 0; i < nr; i++) {
 		memcpy(&sym, old + (size_t)i * sizeof(sym), sizeof(sym));
 		if (sym.st_name >= strtab->size ||
-		    (sym.st_shndx < SHN_LORESERVE && sym.st_shndx >= cfg->elf->nr_sections)) {
+		    (sym.st_shndx < SHN_LORESERVE && sym.st_shndx >= elf->nr_sections)) {
 			rc = mp_err_set(err, EBADMSG, ".symtab: entry %u is damaged", i);
 			goto out;
 		}

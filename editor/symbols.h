@@ -21,14 +21,14 @@ struct me_symbols {
 };
 
 /*
- * me_symbols_build - @symtab and @strtab are the original's sections; @section_index maps old to
- * new section indexes, @text_section is the new index of .morph.text.
+ * me_symbols_build - @symtab and @strtab are sections of @elf, the original or its debug file;
+ * @section_index maps old to new section indexes, @text_section is the new index of .morph.text.
  * Return: 0, -ENOMEM, -EBADMSG. Ownership: me_symbols_fini(@out).
  */
 int me_symbols_build(const struct mp_cfg *cfg, const struct me_placement *placement,
-		     const struct mp_section *symtab, const struct mp_section *strtab,
-		     const uint16_t *section_index, uint16_t text_section, struct me_symbols *out,
-		     struct mp_err *err);
+		     const struct mp_elf *elf, const struct mp_section *symtab,
+		     const struct mp_section *strtab, const uint16_t *section_index,
+		     uint16_t text_section, struct me_symbols *out, struct mp_err *err);
 void me_symbols_fini(struct me_symbols *symbols);
 
 #endif

@@ -169,7 +169,7 @@ static int check(struct vf *vf)
 		find_spans,	   vf_check_image,  vf_check_start,	   vf_read_paths,
 		vf_index_pieces,   vf_scan,	    vf_read_registers,	   vf_check_pieces,
 		vf_check_unwind,   vf_check_diff,   vf_check_table_values, vf_check_eh_refs,
-		vf_check_pointers, vf_check_probes, vf_check_rest,
+		vf_check_pointers, vf_check_probes, vf_check_rest,	   vf_check_debug,
 	};
 	int ret;
 
@@ -184,14 +184,16 @@ static int check(struct vf *vf)
 int me_verify(const struct mp_elf *original, const struct mp_elf *output,
 	      struct me_verify_report *report, struct mp_err *err)
 {
-	return me_verify_threads(original, output, 1, report, err);
+	return me_verify_threads(original, output, NULL, 1, report, err);
 }
 
 int me_verify_threads(const struct mp_elf *original, const struct mp_elf *output,
-		      unsigned int nr_threads, struct me_verify_report *report, struct mp_err *err)
+		      const struct me_verify_debug *debug, unsigned int nr_threads,
+		      struct me_verify_report *report, struct mp_err *err)
 {
 	struct me_verify_report scratch;
-	struct vf vf = {.o = original, .n = output, .err = err, .nr_threads = nr_threads};
+	struct vf vf = {
+		.o = original, .n = output, .debug = debug, .err = err, .nr_threads = nr_threads};
 	int ret;
 
 	vf.report = report ? report : &scratch;

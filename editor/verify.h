@@ -32,8 +32,18 @@ struct me_verify_report {
  */
 int me_verify(const struct mp_elf *original, const struct mp_elf *output,
 	      struct me_verify_report *report, struct mp_err *err);
-/* The same on up to @nr_threads threads: verdict, message and report do not depend on how many. */
+/* Debug information in files of their own, both opened with MP_ELF_DEBUG and MP_ELF_SYMBOLS. */
+struct me_verify_debug {
+	const struct mp_elf *original, *output;
+	const char *name; /* by which the program's output is to find its one */
+};
+
+/*
+ * The same on up to @nr_threads threads: verdict, message and report do not depend on how many. With
+ * @debug, which may be NULL, the debug file as well.
+ */
 int me_verify_threads(const struct mp_elf *original, const struct mp_elf *output,
-		      unsigned int nr_threads, struct me_verify_report *report, struct mp_err *err);
+		      const struct me_verify_debug *debug, unsigned int nr_threads,
+		      struct me_verify_report *report, struct mp_err *err);
 
 #endif

@@ -234,7 +234,10 @@ struct vf_ref {
 };
 
 struct vf {
-	const struct mp_elf *o, *n; /* original, output */
+	const struct mp_elf *o, *n;	     /* original, output */
+	const struct me_verify_debug *debug; /* NULL: none */
+	const struct mp_elf
+		*program; /* @o and @n are debug files: the output that @n is of; or NULL */
 	struct mp_err *err;
 	struct me_verify_report *report;
 	unsigned int nr_threads;
@@ -408,6 +411,14 @@ void vf_note_operand(struct vf *vf, uint64_t insn, uint8_t len, uint64_t to);
 /* What is not loaded: section headers, other sections, padding; then .symtab. */
 int vf_check_rest(struct vf *vf);
 int vf_check_symbols(struct vf *vf);
+/* The same of the debug file, and whether the output leads to it. */
+int vf_check_debug(struct vf *vf);
+/* Of vf_check_rest(): what holds of debug files, too. */
+int vf_check_sections(struct vf *vf);
+/* The section .gnu_debuglink where it may be another, which vf_check_debug() looks into. */
+bool vf_is_link(const struct vf *vf, const struct mp_section *sec);
+/* A note of a debug file, @a before and @b now. */
+int vf_check_kept_note(struct vf *vf, const struct mp_section *a, const struct mp_section *b);
 /* After all others: does every function have one address? */
 int vf_check_pointers(struct vf *vf);
 

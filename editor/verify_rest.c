@@ -67,6 +67,12 @@ static bool is_new_list(const struct vf *vf, const struct mp_section *sec)
 	       !sec->entsize;
 }
 
+/* As does a link to the debug file. */
+static bool is_new_link(const struct vf *vf, const struct mp_section *sec)
+{
+	return vf_is_link(vf, sec) && !mp_elf_section(vf->o, sec->name) && sec->align == 4;
+}
+
 /* Two sections of one name would hide each other: those that were replaced got another. */
 static const char *name_now(const char *name)
 {
@@ -92,17 +98,25 @@ static bool is_in_segment(const struct vf *vf, const struct mp_section *sec)
 	       sec->size <= seg->p_memsz - (sec->vaddr - seg->p_vaddr);
 }
 
+/* The program's section, of which the debug file only has the header. */
+static bool is_twin(const struct mp_section *of, const struct mp_section *sec)
+{
+	return of && of->vaddr == sec->vaddr && of->size == sec->size && of->align == sec->align;
+}
+
 static int check_new_section(struct vf *vf, const struct mp_section *sec, uint32_t *nr)
 {
 	uint32_t i = (*nr)++;
 
 	if (i == NR_NEW || strcmp(sec->name, new_sections[i].name) ||
-	    sec->type != new_sections[i].type || sec->flags != new_sections[i].flags)
+	    sec->type != (vf->program ? SHT_NOBITS : new_sections[i].type) ||
+	    sec->flags != new_sections[i].flags)
 		return vf_refuse(vf, sec->vaddr, "section %.40s is not one of the new ones",
 				 sec->name);
-	if (sec->off - vf->segment->p_offset != sec->vaddr - vf->segment->p_vaddr || !sec->align ||
-	    (sec->align & (sec->align - 1)) || sec->vaddr % sec->align || sec->link || sec->info ||
-	    sec->entsize)
+	if ((vf->program ? !is_twin(mp_elf_section(vf->program, sec->name), sec)
+			 : sec->off - vf->segment->p_offset != sec->vaddr - vf->segment->p_vaddr) ||
+	    !sec->align || (sec->align & (sec->align - 1)) || sec->vaddr % sec->align ||
+	    sec->link || sec->info || sec->entsize)
 		return vf_refuse(vf, sec->vaddr, "header of new section %.40s is not right",
 				 sec->name);
 	return 0;
@@ -132,7 +146,7 @@ static int match_sections(struct vf *vf)
 	}
 	for (; !ret && k < n->nr_sections; k++)
 		if (!is_new_list(vf, &n->sections[k]) && !vf_is_counting(vf, &n->sections[k]) &&
-		    !vf_is_path_section(vf, &n->sections[k]))
+		    !vf_is_path_section(vf, &n->sections[k]) && !is_new_link(vf, &n->sections[k]))
 			ret = check_new_section(vf, &n->sections[k], &nr);
 	if (!ret && nr != NR_NEW)
 		ret = vf_refuse(vf, vf->segment->p_vaddr, "%u of %d new sections", nr, NR_NEW);
@@ -152,23 +166,32 @@ static bool is_rewritten(const struct vf *vf, uint32_t old)
 	       (vf->symtab && vf->o->sections[vf->symtab].link == old);
 }
 
+/* Of a debug file, all that is loaded comes without its bytes; but notes do. */
+static uint32_t type_now(const struct vf *vf, const struct mp_section *sec)
+{
+	return vf->program && sec->flags & SHF_ALLOC && sec->type != SHT_NOTE ? SHT_NOBITS
+									      : sec->type;
+}
+
 static int check_header(struct vf *vf, uint32_t old)
 {
 	const struct mp_section *a = &vf->o->sections[old];
 	const struct mp_section *b = &vf->n->sections[vf->section_now[old]];
 	bool info = a->flags & SHF_INFO_LINK || a->type == SHT_RELA;
-	enum may_change change = may_change(a);
+	enum may_change change = vf_is_link(vf, a) ? CHANGE_ALL : may_change(a);
 
 	if (strcmp(b->name, name_now(a->name)))
 		return vf_refuse(vf, a->vaddr, "section %.40s is called %.40s", a->name, b->name);
-	if (a->type != b->type || a->flags != b->flags || a->vaddr != b->vaddr ||
+	if (type_now(vf, a) != b->type || a->flags != b->flags || a->vaddr != b->vaddr ||
 	    a->align != b->align || a->entsize != b->entsize || !same_link(vf, a->link, b->link) ||
-	    ((a->flags & SHF_ALLOC || a->type == SHT_NOBITS) && a->off != b->off) ||
+	    (!vf->program && (a->flags & SHF_ALLOC || a->type == SHT_NOBITS) && a->off != b->off) ||
 	    (!is_rewritten(vf, old) && change < CHANGE_GROWS && a->size != b->size) ||
 	    (change == CHANGE_GROWS && a->size > b->size) ||
 	    (a->type != SHT_SYMTAB &&
 	     (info ? !same_link(vf, a->info, b->info) : a->info != b->info)))
 		return vf_refuse(vf, a->vaddr, "header of section %.40s changed", a->name);
+	if (vf->program && a->flags & SHF_ALLOC && a->type == SHT_NOTE)
+		return vf_check_kept_note(vf, a, b);
 	if (a->flags & SHF_ALLOC || a->type == SHT_NOBITS || is_rewritten(vf, old))
 		return 0;
 	if (a->off > vf->o->size || a->size > vf->o->size - a->off || b->off > vf->n->size ||
@@ -243,7 +266,7 @@ static int check_gaps(struct vf *vf)
 		const struct mp_section *sec = &n->sections[i];
 
 		if (sec->type != SHT_NOBITS && sec->size &&
-		    (is_in_segment(vf, sec) || !(sec->flags & SHF_ALLOC)))
+		    (vf->program || is_in_segment(vf, sec) || !(sec->flags & SHF_ALLOC)))
 			part[nr++] = (struct extent){sec->off, sec->off + sec->size};
 	}
 	part[nr++] = (struct extent){n->ehdr.e_shoff, n->ehdr.e_shoff + (uint64_t)n->nr_sections *
@@ -285,9 +308,15 @@ static int check_note(struct vf *vf)
 
 int vf_check_rest(struct vf *vf)
 {
+	int ret = check_note(vf);
+
+	return ret ? ret : vf_check_sections(vf);
+}
+
+int vf_check_sections(struct vf *vf)
+{
 	static int (*const steps[])(struct vf *) = {
-		match_sections, check_headers, check_names,
-		check_note,	check_gaps,    vf_check_symbols,
+		match_sections, check_headers, check_names, check_gaps, vf_check_symbols,
 	};
 	int ret = 0;
 

@@ -206,7 +206,7 @@ static bool section_is_loaded(const struct mp_elf *elf, const Elf64_Shdr *shdr)
 	return false;
 }
 
-static int convert_section(struct mp_elf *elf, uint32_t i, const Elf64_Shdr *shdr,
+static int convert_section(struct mp_elf *elf, uint32_t i, const Elf64_Shdr *shdr, bool loaded,
 			   struct mp_err *err)
 {
 	struct mp_section *sec = &elf->sections[i];
@@ -221,7 +221,7 @@ static int convert_section(struct mp_elf *elf, uint32_t i, const Elf64_Shdr *shd
 		return mp_err_set(err, EBADMSG, "%s: section %u wraps around the address space",
 				  elf->path, i);
 	/* .tbss has an address but takes no room there. */
-	if ((shdr->sh_flags & SHF_ALLOC) && shdr->sh_size &&
+	if (loaded && (shdr->sh_flags & SHF_ALLOC) && shdr->sh_size &&
 	    !((shdr->sh_flags & SHF_TLS) && shdr->sh_type == SHT_NOBITS) &&
 	    !section_is_loaded(elf, shdr))
 		return mp_err_set(err, EBADMSG, "%s: section %u lies outside its segment",
@@ -329,7 +329,7 @@ static int read_map_note(struct mp_elf *elf, struct mp_err *err)
 	return 0;
 }
 
-static int read_sections(struct mp_elf *elf, struct mp_err *err)
+static int read_sections(struct mp_elf *elf, bool loaded, struct mp_err *err)
 {
 	Elf64_Shdr *shdrs = NULL;
 	uint64_t nr, shstrndx;
@@ -349,7 +349,7 @@ static int read_sections(struct mp_elf *elf, struct mp_err *err)
 		goto out;
 	elf->nr_sections = (uint32_t)nr;
 	for (uint32_t i = 0; i < elf->nr_sections; i++) {
-		ret = convert_section(elf, i, &shdrs[i], err);
+		ret = convert_section(elf, i, &shdrs[i], loaded, err);
 		if (ret)
 			goto out;
 	}
@@ -368,10 +368,10 @@ static int read_all(struct mp_elf *elf, unsigned int need, struct mp_err *err)
 	int ret;
 
 	ret = read_ehdr(elf, err);
-	if (!ret)
+	if (!ret && !(need & MP_ELF_DEBUG))
 		ret = read_phdrs(elf, err);
 	if (!ret)
-		ret = read_sections(elf, err);
+		ret = read_sections(elf, !(need & MP_ELF_DEBUG), err);
 	if (!ret)
 		ret = mp_elf_read_id(elf, err);
 	if (!ret && (need & MP_ELF_SYMBOLS))

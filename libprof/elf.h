@@ -92,6 +92,9 @@ enum mp_elf_need {
 	MP_ELF_FDES = 1 << 1,
 	MP_ELF_RELOCS = 1 << 2,
 	MP_ELF_ALL = 7,
+	/* A file of debug information: what is loaded is elsewhere, so program headers are not read, no
+	 * section has to lie in a segment, and the id is the build-id alone. */
+	MP_ELF_DEBUG = 1 << 3,
 };
 
 /*

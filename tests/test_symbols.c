@@ -31,7 +31,7 @@ static int try_build(struct fixture *f, struct mp_section *symtab, struct mp_sec
 	ck_assert_ptr_nonnull(t->index);
 	for (uint32_t i = 1; i < f->elf->nr_sections; i++)
 		t->index[i] = (uint16_t)(i + 10);
-	return me_symbols_build(f->cfg, &f->placement, symtab, strtab, t->index, TEXT_INDEX,
+	return me_symbols_build(f->cfg, &f->placement, f->elf, symtab, strtab, t->index, TEXT_INDEX,
 				&t->out, err);
 }
 
