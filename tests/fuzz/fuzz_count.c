@@ -1,0 +1,254 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * fuzz_count - counters in anything: in good programs wherever a profile may put them, in code of any
+ * bytes, in damaged programs. What is written of the first two verifies.
+ *
+ * The first byte says which, the second whether counters are atomic and which program. Then come, for
+ * a good program, how often each block ran in the order of addresses, a byte each, over and over; for
+ * code, {u8 start of a second function in units of 8} and the bytes; for a damaged program, changes
+ * {u24 offset, u8 value}.
+ */
+#include <elf.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "editor/emit.h"
+#include "editor/instrument.h"
+#include "editor/plan_all.h"
+#include "editor/verify.h"
+#include "tests/support/rewrite.h"
+#include "tests/support/tiny_elf.h"
+
+#define NR_PROGRAMS 4
+#define TEXT	    0x1000
+#define EH	    0x3f00
+#define DATA	    0x10000
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+int LLVMFuzzerInitialize(int *argc, char ***argv);
+
+struct program {
+	struct rewrite_bytes bytes;
+	struct mp_elf *elf;
+	struct mp_cfg *cfg;
+};
+
+static struct program programs[NR_PROGRAMS];
+
+int LLVMFuzzerInitialize(int *argc, char ***argv)
+{
+	static const char *const commands[NR_PROGRAMS] = {
+		"gcc -O2 -w -Wl,--emit-relocs tests/data/switches.c",
+		"g++ -O2 -s tests/data/exceptions.cc",
+		"gcc -O1 -w -no-pie -fno-pie -s tests/data/control.c",
+		"gcc -O2 -w -fPIC -shared tests/data/library.c",
+	};
+	struct mp_err err;
+
+	(void)argc;
+	(void)argv;
+	for (int i = 0; i < NR_PROGRAMS; i++) {
+		struct program *p = &programs[i];
+
+		if (!rewrite_compile(commands[i], &p->bytes) ||
+		    mp_elf_open_memory("program", p->bytes.data, p->bytes.size, MP_ELF_ALL, &p->elf,
+				       &err) ||
+		    mp_cfg_build(p->elf, NULL, &p->cfg, &err)) {
+			p->cfg = NULL;
+			fprintf(stderr, "fuzz_count: does not work: %s\n", commands[i]);
+		}
+	}
+	return 0;
+}
+
+static void check(const struct mp_elf *elf, const struct me_image *image, bool damaged)
+{
+	struct rewrite_bytes out = rewrite_flatten(image);
+	struct mp_err err = {""};
+	struct mp_elf *output;
+	int rc;
+
+	if (!out.data)
+		return;
+	rc = mp_elf_open_memory("output", out.data, out.size, MP_ELF_ALL, &output, &err);
+	if (!rc) {
+		rc = me_verify(elf, output, NULL, &err);
+		mp_elf_close(output);
+	}
+	/* Of a damaged original verify may think otherwise than emit. */
+	if (rc && !damaged) {
+		fprintf(stderr, "%s\n", err.msg);
+		abort();
+	}
+	free(out.data);
+}
+
+/* As morph-optimize --instrument=edges. Return: was anything written? */
+static bool count(const struct mp_cfg *cfg, const struct mp_counts *counts, bool atomic,
+		  bool damaged)
+{
+	uint8_t *movable = rewrite_movable(cfg);
+	const char **detail = calloc(cfg->nr_funcs + 1, sizeof(*detail));
+	struct me_instrument *instrument = NULL;
+	struct me_instrument_report report = {0};
+	struct me_emitted emitted = {0};
+	struct me_plan plan = {0};
+	struct mp_err err;
+	bool done = false;
+
+	if (movable && detail && !me_instrument_new(cfg, movable, detail, &instrument, &err) &&
+	    !me_plan_all(cfg, movable, NULL, &plan, &err)) {
+		plan.atomic = atomic;
+		plan.counts_path = "counts";
+		if (!me_instrument_plan(instrument, counts, movable, &plan, &report, &err) &&
+		    plan.nr_blocks && plan.nr_stubs && !me_emit(cfg, &plan, &emitted, &err)) {
+			check(cfg->elf, &emitted.image, damaged);
+			done = true;
+		}
+	}
+	me_emitted_fini(&emitted);
+	me_instrument_free(instrument);
+	me_plan_fini(&plan);
+	free(detail);
+	free(movable);
+	return done;
+}
+
+/* ---- a good program --------------------------------------------------------------------------- */
+
+static void count_program(const struct program *p, const uint8_t *data, size_t size, bool atomic)
+{
+	const struct mp_cfg *cfg = p->cfg;
+	struct mp_counts counts = {
+		.block = calloc(cfg->nr_blocks + 1, sizeof(*counts.block)),
+		.edge = calloc(cfg->nr_edges + 1, sizeof(*counts.edge)),
+	};
+
+	/* Counts that no run could have are no reason to count wrong. */
+	for (uint32_t i = 0; counts.edge && size && i < cfg->nr_edges; i++)
+		counts.edge[i] = (double)data[i % size] * (data[(i / 3) % size] + 1);
+	for (uint32_t i = 0; counts.block && size && i < cfg->nr_blocks; i++)
+		counts.block[i] = data[i % size];
+	if (counts.block && counts.edge && !count(cfg, size ? &counts : NULL, atomic, false))
+		abort();
+	free(counts.block);
+	free(counts.edge);
+}
+
+static void count_damaged(const struct program *p, const uint8_t *data, size_t size, bool atomic)
+{
+	uint8_t *copy = malloc(p->bytes.size);
+	struct mp_elf *elf;
+	struct mp_cfg *cfg;
+	struct mp_err err;
+
+	if (!copy)
+		return;
+	memcpy(copy, p->bytes.data, p->bytes.size);
+	for (; size >= 4; data += 4, size -= 4)
+		copy[(size_t)(data[0] | data[1] << 8 | data[2] << 16) % p->bytes.size] = data[3];
+	if (!mp_elf_open_memory("damaged", copy, p->bytes.size, MP_ELF_ALL, &elf, &err)) {
+		if (!mp_cfg_build(elf, NULL, &cfg, &err)) {
+			count(cfg, NULL, atomic, true);
+			mp_cfg_free(cfg);
+		}
+		mp_elf_close(elf);
+	}
+	free(copy);
+}
+
+/* ---- any code --------------------------------------------------------------------------------- */
+
+/* A CIE as compilers write it, then an FDE for each function: pc-relative, of 4 bytes. */
+static const uint8_t cie[] = {20, 0,	0,    0, 0,    0,    0, 0, 1,	 'z', 'R', 0,
+			      1,  0x78, 0x10, 1, 0x1b, 0x0c, 7, 8, 0x90, 1,   0,   0};
+
+static size_t put_fde(uint8_t *eh, size_t at, uint32_t start, uint32_t size)
+{
+	uint32_t fde[6] = {20, (uint32_t)at + 4, start - (EH + (uint32_t)at + 8), size, 0, 0};
+
+	memcpy(eh + at, fde, sizeof(fde));
+	return at + sizeof(fde);
+}
+
+static uint8_t *build(const uint8_t *data, size_t size, size_t *elf_size)
+{
+	/* One that can be spared, and memory behind which counters have their place. */
+	const Elf64_Phdr phdrs[] = {
+		{.p_type = PT_PHDR, .p_flags = PF_R, .p_align = 8},
+		{.p_type = PT_LOAD,
+		 .p_flags = PF_R | PF_W,
+		 .p_vaddr = DATA,
+		 .p_paddr = DATA,
+		 .p_memsz = 8,
+		 .p_align = 0x1000},
+	};
+	uint8_t eh[100] = {0};
+	struct tiny_section sections[] = {
+		{.name = ".text",
+		 .type = SHT_PROGBITS,
+		 .flags = SHF_ALLOC | SHF_EXECINSTR,
+		 .vaddr = TEXT,
+		 .data = data + 1},
+		{.name = ".eh_frame",
+		 .type = SHT_PROGBITS,
+		 .flags = SHF_ALLOC,
+		 .vaddr = EH,
+		 .data = eh},
+	};
+	uint32_t code = (uint32_t)size - 1, half = data[0] * 8u;
+	size_t at = sizeof(cie);
+	Elf64_Ehdr *ehdr;
+
+	if (size - 1 > EH - TEXT)
+		code = EH - TEXT;
+	if (half >= code)
+		half = 0;
+	memcpy(eh, cie, sizeof(cie));
+	at = put_fde(eh, at, TEXT, half ? half : code);
+	if (half)
+		at = put_fde(eh, at, TEXT + half, code - half);
+	sections[0].size = code;
+	sections[1].size = at + 4; /* and the end: a length of 0 */
+	ehdr = (Elf64_Ehdr *)tiny_elf_build(sections, 2, phdrs, 2, elf_size);
+	ehdr->e_type = ET_EXEC;
+	ehdr->e_entry = TEXT;
+	return (uint8_t *)ehdr;
+}
+
+static void count_code(const uint8_t *data, size_t size, bool atomic)
+{
+	size_t elf_size;
+	uint8_t *bytes = build(data, size, &elf_size);
+	struct mp_elf *elf;
+	struct mp_cfg *cfg;
+	struct mp_err err;
+
+	if (!mp_elf_open_memory("code", bytes, elf_size, MP_ELF_ALL, &elf, &err)) {
+		if (!mp_cfg_build(elf, NULL, &cfg, &err)) {
+			count(cfg, NULL, atomic, false);
+			mp_cfg_free(cfg);
+		}
+		mp_elf_close(elf);
+	}
+	free(bytes);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+	const struct program *p;
+	bool atomic;
+
+	if (size < 4)
+		return 0;
+	p = &programs[data[1] % NR_PROGRAMS];
+	atomic = data[1] & 0x80;
+	if (data[0] % 4 < 2)
+		count_code(data + 2, size - 2, atomic);
+	else if (p->cfg && data[0] % 4 == 2)
+		count_program(p, data + 2, size - 2, atomic);
+	else if (p->cfg)
+		count_damaged(p, data + 2, size - 2, atomic);
+	return 0;
+}
