@@ -81,7 +81,8 @@ static bool is_named_after(const struct mp_symbol *b, const struct mp_symbol *a,
 	return !strncmp(b->name, a->name, len) && !strcmp(b->name + len, suffix);
 }
 
-/* Old code and warm copies of functions, in the order of the functions' own symbols. */
+/* Old code and warm copies of functions, in the order of the functions' own symbols; of several with
+ * one name, any may have stayed. */
 static bool is_extra(const struct vf *vf, const struct mp_symbol *b, const struct mp_symbol **of,
 		     const struct mp_symbol *end)
 {
@@ -90,8 +91,9 @@ static bool is_extra(const struct vf *vf, const struct mp_symbol *b, const struc
 	if (*of && (is_named_after(b, *of, warm_suffix) || is_named_after(b, *of, hot_suffix)))
 		return b->other == (*of)->other && is_run(vf, NULL, b);
 	for (*of = *of ? *of + 1 : vf->o->symbols; *of < end; ++*of)
-		if (is_function(*of) && is_named_after(b, *of, old_suffix))
-			return b->other == (*of)->other && same_place(vf, *of, b);
+		if (is_function(*of) && is_named_after(b, *of, old_suffix) &&
+		    b->other == (*of)->other && same_place(vf, *of, b))
+			return true;
 	return false;
 }
 

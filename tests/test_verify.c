@@ -78,6 +78,22 @@ START_TEST(verify_accepts_outputs_of_every_link_variant)
 }
 END_TEST
 
+START_TEST(verify_tells_functions_of_one_name_apart)
+{
+	const struct mp_symbol *sym;
+	uint32_t nr = 0;
+	struct pair p;
+
+	pair_build(&p, "gcc -O1 tests/data/namesake.c tests/data/namesake_too.c", 0);
+	for (uint32_t i = 0; i < p.good->nr_symbols; i++) {
+		sym = &p.good->symbols[i];
+		nr += !strcmp(sym->name, "step") || !strcmp(sym->name, "step.morph.old");
+	}
+	ck_assert_uint_eq(nr, 3);
+	pair_free(&p);
+}
+END_TEST
+
 START_TEST(verify_refuses_flipped_branch)
 {
 	ZydisDecodedInstruction insn;
@@ -440,6 +456,7 @@ static Suite *verify_suite(void)
 	TCase *tc = tcase_create("verify");
 
 	tcase_add_loop_test(tc, verify_accepts_outputs_of_every_link_variant, 0, 9);
+	tcase_add_test(tc, verify_tells_functions_of_one_name_apart);
 	tcase_add_test(tc, verify_refuses_flipped_branch);
 	tcase_add_test(tc, verify_refuses_wrong_displacement);
 	tcase_add_test(tc, verify_refuses_clobbered_byte_in_copy_old_code_or_data);
