@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * cpus - a CPU goes off and comes back while samples are taken; or does nothing at all.
+ * cpus - a CPU goes off and comes back while samples are taken; does nothing at all; or has no tick.
  *
  *	cpus hotplug N		off and on, N times
  *	cpus idle		an idle CPU gets no more interrupts with the module than without
+ *	cpus nohz		CPU 1, which is one of nohz_full's: samples without its tick
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -112,7 +113,7 @@ static uint64_t interrupts(void)
 	return b;
 }
 
-static uint64_t idle_for(long ms)
+static uint64_t interrupts_in(long ms)
 {
 	uint64_t before = interrupts();
 
@@ -132,12 +133,12 @@ static void idle(void)
 	CPU_SET(0, &set);
 	sched_setaffinity(0, sizeof(set), &set);
 	busy = spinner(0);
-	without = idle_for(ms);
+	without = interrupts_in(ms);
 	reader_open(&r);
 	reader_start(&r, 4000, MORPH_MODE_HRTIMER, 0);
-	with = idle_for(ms);
+	with = interrupts_in(ms);
 	reader_stop(&r);
-	again = idle_for(ms);
+	again = interrupts_in(ms);
 	if (again > without)
 		without = again;
 	printf("idle: %llu interrupts without, %llu with; %llu found it idle\n",
@@ -151,6 +152,40 @@ static void idle(void)
 	reader_close(&r);
 }
 
+/* While one program has it to itself such a CPU has no tick: neither must we need it nor bring it back. */
+static void nohz(void)
+{
+	const uint32_t rate_hz = 1000;
+	const long ms = 3000;
+	uint64_t without, with, after, nr;
+	pid_t busy = spinner(1);
+	struct reader r;
+
+	sleep_ms(2000);
+	without = interrupts_in(ms);
+	/* Of Debian's 250 a second some are left: the kernel's own housekeeping. */
+	EXPECT(without < 100 * ms / 1000, "its tick goes on: %llu interrupts",
+	       (unsigned long long)without);
+	reader_open(&r);
+	reader_start(&r, rate_hz, MORPH_MODE_HRTIMER, 0);
+	with = interrupts_in(ms);
+	reader_stop(&r);
+	reader_map(&r);
+	reader_take(&r);
+	nr = r.nr_by_cpu[1];
+	after = interrupts_in(ms);
+	printf("nohz: %llu interrupts without, %llu with and %llu samples, %llu after\n",
+	       (unsigned long long)without, (unsigned long long)with, (unsigned long long)nr,
+	       (unsigned long long)after);
+	EXPECT(nr > rate_hz / 10 * ms / 1000, "%llu samples", (unsigned long long)nr);
+	EXPECT(with < nr + 100 * ms / 1000, "%llu interrupts for %llu samples",
+	       (unsigned long long)with, (unsigned long long)nr);
+	EXPECT(after < 100 * ms / 1000, "its tick is back: %llu interrupts",
+	       (unsigned long long)after);
+	spinner_end(busy);
+	reader_close(&r);
+}
+
 int main(int argc, char **argv)
 {
 	const char *what = argc > 1 ? argv[1] : "";
@@ -160,6 +195,8 @@ int main(int argc, char **argv)
 		hotplug(1, MORPH_MODE_TICK);
 	} else if (!strcmp(what, "idle")) {
 		idle();
+	} else if (!strcmp(what, "nohz")) {
+		nohz();
 	} else {
 		return 2;
 	}
