@@ -13,7 +13,7 @@
 #include "libprof/err.h"
 
 enum mp_estimator {
-	MP_ESTIMATE_POISSON, /* Poisson likelihood under flow conservation, block cost n + 2 */
+	MP_ESTIMATE_POISSON, /* Poisson likelihood under flow conservation */
 	MP_ESTIMATE_SCALED,  /* length scaling alone (Morph, 1997, section 3.3); edges split evenly
 				 * by the weights of the successors */
 	MP_ESTIMATE_PATHS,   /* as Poisson; and where paths were sampled, by them (path_infer, which

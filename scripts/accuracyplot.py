@@ -57,6 +57,15 @@ class Panel:
         return (f'<path d="M{path}" fill="none" stroke="{colour}" stroke-width="{width}" '
                 f'stroke-dasharray="{dash}" stroke-opacity="{opacity}"/>')
 
+    def labels(self, curves, colour):
+        """A name at each line's end, no two on top of each other."""
+        ends = sorted((self.at(max(p), p[max(p)])[::-1], name) for name, p in curves.items())
+        out, last = [], -math.inf
+        for (y, x), name in ends:
+            last = max(y + 3, last + 10)
+            out.append(text(x + 4, last, name, 9, colour=colour))
+        return out
+
     def draw(self, results, sizes, worth):
         out = self.frame(sizes)
         for source, (_, colour, dash) in KINDS.items():
@@ -66,11 +75,8 @@ class Panel:
             # A mean of other files at each size would be no curve: only sizes that all have.
             common = [s for s in sizes if curves and all(s in c for c in curves.values())]
             if source == "samples":
-                for name, points in curves.items():
-                    out.append(self.line(points, colour, "", 1, 0.45))
-                    size = max(points)
-                    x, y = self.at(size, points[size])
-                    out.append(text(x + 3, y + 3, name, 9, colour="#0072B2"))
+                out += [self.line(points, colour, "", 1, 0.45) for points in curves.values()]
+                out += self.labels(curves, colour)
             if common:
                 points = {s: sum(c[s] for c in curves.values()) / len(curves) for s in common}
                 out.append(self.line(points, colour, dash, 3, 1))
