@@ -17,6 +17,9 @@
 #include "libprof/insn.h"
 #include "libprof/path_table.h"
 
+/* Of an instruction that control jumps to and back from, in instructions. */
+#define JUMP_PRICE 3
+
 /* More ways to a block are not told apart: paths start anew there. */
 #define MAX_WAYS (1u << 30)
 
@@ -30,12 +33,15 @@ struct vertex {
 	uint8_t colour;
 	bool starts;
 	bool calls;  /* at its end */
-	bool needed; /* the number at its end tells something */
+	bool heads;  /* a loop */
+	bool needed; /* the number at its end tells something further on */
 };
 
 struct edge {
+	double price; /* of an instruction on it: how often it runs, and jumps for it */
 	uint32_t value;
 	bool carries;
+	bool closes; /* a loop */
 };
 
 struct me_number {
@@ -47,6 +53,7 @@ struct me_number {
 	uint32_t *in;	    /* edges by where they lead, the one that adds nothing first */
 	uint32_t *order;    /* vertices, those behind before those that lead to them */
 	uint32_t *stack;
+	uint32_t *next; /* per block: which one follows it in the plan */
 	uint32_t room_vertices, room_edges;
 	struct me_stubs stubs;
 	struct mp_path_table table;
@@ -116,6 +123,7 @@ void me_number_free(struct me_number *n)
 	free(n->in);
 	free(n->order);
 	free(n->stack);
+	free(n->next);
 	free(n->table.funcs);
 	free(n->table.blocks);
 	free(n->table.edges);
@@ -172,19 +180,29 @@ static bool reserve(struct me_number *n)
 	return true;
 }
 
-static int compare_in(const void *a, const void *b, void *edges)
+static int compare_in(const void *a, const void *b, void *number)
 {
-	const struct me_flow_edge *x = (const struct me_flow_edge *)edges + *(const uint32_t *)a;
-	const struct me_flow_edge *y = (const struct me_flow_edge *)edges + *(const uint32_t *)b;
+	const struct me_number *n = number;
+	uint32_t i = *(const uint32_t *)a, k = *(const uint32_t *)b;
+	const struct me_flow_edge *x = &n->flow.edges[i], *y = &n->flow.edges[k];
 
 	if (x->to != y->to)
 		return x->to < y->to ? -1 : 1;
 	/* An edge on which nothing can stand must add nothing. */
 	if (!x->place != !y->place)
 		return x->place ? 1 : -1;
-	if (x->weight != y->weight)
-		return x->weight < y->weight ? 1 : -1;
-	return *(const uint32_t *)a < *(const uint32_t *)b ? -1 : 1;
+	if (n->edges[i].price != n->edges[k].price)
+		return n->edges[i].price < n->edges[k].price ? 1 : -1;
+	return i < k ? -1 : 1;
+}
+
+/* Where control does not fall through a stub between two blocks, it jumps there and back. */
+static double price_of(const struct me_number *n, const struct me_flow_edge *edge)
+{
+	if (edge->place == ME_FLOW_BETWEEN &&
+	    n->next[n->flow.first_block + edge->from] != n->flow.first_block + edge->to)
+		return JUMP_PRICE * edge->weight;
+	return edge->weight;
 }
 
 static void link_edges(struct me_number *n)
@@ -198,7 +216,7 @@ static void link_edges(struct me_number *n)
 		struct vertex *from = &n->vertices[edge->from], *to = &n->vertices[edge->to];
 
 		n->in[e] = e;
-		n->edges[e] = (struct edge){0};
+		n->edges[e] = (struct edge){.price = price_of(n, edge)};
 		if (edge->from != outside && !from->nr_out++)
 			from->first_out = e;
 		if (edge->to != outside) {
@@ -206,7 +224,7 @@ static void link_edges(struct me_number *n)
 			to->weight += edge->weight;
 		}
 	}
-	qsort_r(n->in, flow->nr_edges, sizeof(*n->in), compare_in, flow->edges);
+	qsort_r(n->in, flow->nr_edges, sizeof(*n->in), compare_in, n);
 	for (uint32_t v = 0, at = 0; v < outside; v++) {
 		n->vertices[v].first_in = at;
 		at += n->vertices[v].nr_in;
@@ -285,6 +303,8 @@ static void visit(struct me_number *n, uint32_t root, uint32_t *nr)
 			continue;
 		if (n->vertices[edge->to].colour == GREY) {
 			at->starts = true;
+			n->vertices[edge->to].heads = true;
+			n->edges[at->first_out + k].closes = true;
 		} else if (n->vertices[edge->to].colour == WHITE) {
 			n->vertices[edge->to].colour = GREY;
 			stack[depth++] = edge->to;
@@ -332,6 +352,18 @@ static uint32_t ways_to(const struct vertex *at)
 	return at->starts ? 1 : at->ways;
 }
 
+/* Nobody's number comes to @at: its own starts there. */
+static void forget_ways(struct me_number *n, struct vertex *at)
+{
+	for (uint32_t k = 0; k < at->nr_in; k++) {
+		struct edge *edge = &n->edges[n->in[at->first_in + k]];
+
+		edge->value = 0;
+		edge->carries = false;
+	}
+	at->starts = true;
+}
+
 /* In an order in which whoever leads to a block comes before it, where paths do not start. */
 static void count_ways(struct me_number *n, uint32_t v)
 {
@@ -344,7 +376,8 @@ static void count_ways(struct me_number *n, uint32_t v)
 	for (uint32_t k = 0; k < at->nr_in && !at->starts; k++) {
 		uint32_t e = n->in[at->first_in + k];
 
-		n->edges[e] = (struct edge){(uint32_t)ways, may_carry(n, &n->flow.edges[e])};
+		n->edges[e].value = (uint32_t)ways;
+		n->edges[e].carries = may_carry(n, &n->flow.edges[e]);
 		ways += n->edges[e].carries ? ways_to(&n->vertices[n->flow.edges[e].from]) : 1;
 		if (ways > MAX_WAYS)
 			at->starts = true;
@@ -353,29 +386,40 @@ static void count_ways(struct me_number *n, uint32_t v)
 	if (at->nr_in == 1 && !n->edges[n->in[at->first_in]].carries)
 		at->starts = true;
 	if (at->starts) {
-		for (uint32_t k = 0; k < at->nr_in; k++)
-			n->edges[n->in[at->first_in + k]] = (struct edge){0};
+		forget_ways(n, at);
 		ways = 1;
 	}
 	at->ways = (uint32_t)ways;
 }
 
-/* A number that tells nothing, here or further on, is not kept. */
-static void drop_needless(struct me_number *n, uint32_t v)
+/* Does the number at the end of @v tell something further on; @around: in the next turn of a loop? */
+static bool is_needed(const struct me_number *n, uint32_t v, bool around)
 {
-	struct vertex *at = &n->vertices[v];
+	const struct vertex *at = &n->vertices[v];
 
 	for (uint32_t e = at->first_out; e < at->first_out + at->nr_out; e++) {
 		const struct vertex *to = &n->vertices[n->flow.edges[e].to];
 
-		at->needed |= n->edges[e].carries && (to->nr_in > 1 || to->needed);
+		if (n->edges[e].carries && (to->nr_in > 1 || to->needed) &&
+		    (around || !n->edges[e].closes))
+			return true;
 	}
-	if (at->needed || at->ways > 1)
+	return false;
+}
+
+/*
+ * A number that tells nothing, here or further on, is not kept. Nor is one that tells the first turn of
+ * a loop from the others, and nothing else: it costs each turn, and samples know.
+ */
+static void drop_needless(struct me_number *n, uint32_t v, bool around)
+{
+	struct vertex *at = &n->vertices[v];
+
+	at->needed = is_needed(n, v, around);
+	if (at->needed || (around ? at->ways > 1 && !at->starts : !at->heads))
 		return;
-	at->starts = true;
+	forget_ways(n, at);
 	at->reg = MP_NO_REGISTER;
-	for (uint32_t k = 0; k < at->nr_in; k++)
-		n->edges[n->in[at->first_in + k]] = (struct edge){0};
 }
 
 static void number_ways(struct me_number *n)
@@ -390,10 +434,12 @@ static void number_ways(struct me_number *n)
 			visit(n, flow->edges[e].to, &nr);
 	for (uint32_t v = 0; v < flow->nr_blocks; v++)
 		visit(n, v, &nr);
-	for (uint32_t i = nr; i-- > 0;)
-		count_ways(n, n->order[i]);
-	for (uint32_t i = 0; i < nr; i++)
-		drop_needless(n, n->order[i]);
+	for (int around = 0; around < 2; around++) {
+		for (uint32_t i = nr; i-- > 0;)
+			count_ways(n, n->order[i]);
+		for (uint32_t i = 0; i < nr; i++)
+			drop_needless(n, n->order[i], around);
+	}
 }
 
 /* ---- stubs --------------------------------------------------------------------------------- */
@@ -554,6 +600,18 @@ static bool add_function(struct me_number *n)
 	return add_to_table(n);
 }
 
+/* Which block follows which in the plan. */
+static bool follow_plan(struct me_number *n, const struct me_plan *plan)
+{
+	n->next = malloc(((size_t)n->cfg->nr_blocks + 1) * sizeof(*n->next));
+	for (uint32_t b = 0; n->next && b < n->cfg->nr_blocks; b++)
+		n->next[b] = MP_NONE;
+	for (uint32_t i = 0; n->next && i + 1 < plan->nr_blocks; i++)
+		if (!plan->blocks[i].clone)
+			n->next[plan->blocks[i].block] = plan->blocks[i + 1].block;
+	return n->next;
+}
+
 static int add_functions(struct me_number *n, const struct mp_counts *counts,
 			 const uint8_t *movable)
 {
@@ -580,7 +638,7 @@ int me_number_plan(struct me_number *n, const struct mp_counts *counts, const ui
 	*report = (struct me_number_report){0};
 	memcpy(report->nr_unnumbered, n->nr_unnumbered, sizeof(report->nr_unnumbered));
 	n->report = report;
-	rc = add_functions(n, counts, movable);
+	rc = follow_plan(n, plan) ? add_functions(n, counts, movable) : -ENOMEM;
 	report->nr_funcs = n->table.nr_funcs;
 	if (!rc)
 		rc = me_stubs_put(n->cfg, movable, &n->stubs, plan, &report->nr_inline);
