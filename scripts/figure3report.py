@@ -190,8 +190,9 @@ def made_by(data):
               if r.get("seconds")]
     m = data["machine"]
     return (f"Morph at commit {', '.join(sorted(by))}; {m['cpus']} CPUs ({m['cpu']}), Linux "
-            f"{m['kernel']}" + (f"; {min(rounds)} to {max(rounds)} rounds" if rounds else
-                                "; times were not measured") + ".")
+            f"{m['kernel']}" + ("; times were not measured" if not rounds else
+                                f"; {max(rounds)} rounds" if min(rounds) == max(rounds) else
+                                f"; {min(rounds)} to {max(rounds)} rounds") + ".")
 
 
 def tables(data, works):

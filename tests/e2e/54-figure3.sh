@@ -159,7 +159,7 @@ jq -e '.programs.gzip.seconds | (keys | length >= 5) and all(.[]; length == 3)' 
 	fail "figure3 --time: $(jq -c .programs.gzip.seconds all.json)"
 [ kept/gzip/complete/gzip -ot all.py ] || fail "figure3 made anew what it had"
 [ "$(ls kept/gzip/complete.counting/counts)" = "" ] || fail "counts of timed runs are left"
-says doc/benchmarks.md "3 to 3 rounds"
+says doc/benchmarks.md "; 3 rounds"
 touch -d 2001-01-01 kept/gzip/complete.db
 command_ends 0 "figure3 --again" "${all[@]}" --again
 [ kept/gzip/complete/gzip -nt all.py ] || fail "figure3 --again: the old version"
