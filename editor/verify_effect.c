@@ -140,11 +140,12 @@ static struct vf_effect by_operands(const ZydisDecodedInstruction *z, const Zydi
 		e.flags |= VF_EFFECT_PUSH | VF_EFFECT_TOP;
 	if (z->mnemonic == ZYDIS_MNEMONIC_POP)
 		e.flags |= VF_EFFECT_POP;
-	if (z->mnemonic == ZYDIS_MNEMONIC_MOV && z->operand_width == 64 && op[0].size == 64) {
+	if (z->mnemonic == ZYDIS_MNEMONIC_MOV) {
 		if (op[0].type == ZYDIS_OPERAND_TYPE_MEMORY && (e.flags & VF_EFFECT_STACK) &&
+		    op[0].mem.index == ZYDIS_REGISTER_NONE &&
 		    op[1].type == ZYDIS_OPERAND_TYPE_REGISTER)
 			e.flags |= VF_EFFECT_SPILL;
-		if (op[1].type == ZYDIS_OPERAND_TYPE_MEMORY &&
+		if (op[0].size == 64 && op[1].type == ZYDIS_OPERAND_TYPE_MEMORY &&
 		    (op[1].mem.base == ZYDIS_REGISTER_RSP || op[1].mem.base == ZYDIS_REGISTER_RBP))
 			e.flags |= VF_EFFECT_POP;
 	}

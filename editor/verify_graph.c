@@ -185,7 +185,7 @@ static uint64_t wants_of(const struct vf_effect *e, uint16_t saved)
 		/* The base is wanted in any case; to be rsp or rbp. */
 		uint16_t base = low & (VF_REG(4) | VF_REG(5));
 
-		return WANT(low & ~saved & ~base, VF_WANT_SPILL) | WANT(base, VF_WANT_LOW);
+		return WANT((low | high) & ~saved & ~base, VF_WANT_SPILL) | WANT(base, VF_WANT_LOW);
 	}
 	return WANT(low, VF_WANT_LOW) | WANT(high, VF_WANT_HIGH);
 }
@@ -348,14 +348,13 @@ static int fill_blocks(struct vf *vf)
 		return -ENOMEM;
 	ret = each_insn(vf, fill_block, &f);
 	find_entries(vf);
+	if (!ret)
+		ret = vf_graph_find_tables(vf);
 	for (uint32_t i = 0; !ret && i < g->nr_blocks; i++) {
 		struct vf_block *b = &g->blocks[i];
 
-		if (b->kind == VF_END_IJMP && !b->outside) {
-			ret = vf_graph_find_table(vf, b);
-			if (b->kind == VF_END_IJMP && b->fde != VF_NONE && !has_labels(vf, b->fde))
-				g->changes[b->fde] |= VF_CALLER_SAVED;
-		}
+		if (b->kind == VF_END_IJMP && b->fde != VF_NONE && !has_labels(vf, b->fde))
+			g->changes[b->fde] |= VF_CALLER_SAVED;
 		/* Whatever control runs into must be there. */
 		if ((b->kind == VF_END_FALL || b->kind == VF_END_JCC) &&
 		    (i + 1 == g->nr_blocks || g->blocks[i + 1].start != b->end))
@@ -445,17 +444,20 @@ static uint64_t labels_in(const struct vf *vf, const struct vf_block *b, bool wa
 	return want;
 }
 
-/* @i is where a function starts that @b does not belong to. */
-static bool is_call(const struct vf *vf, const struct vf_block *b, uint32_t i)
+/* @to is where a function starts that @b does not belong to. */
+static bool is_call(const struct vf *vf, const struct vf_block *b, const struct vf_block *to)
 {
 	const struct vf_graph *g = vf->graph;
-	const struct vf_block *to = &g->blocks[i];
 
-	return to->fde != VF_NONE && to->fde != b->fde && g->flags[to->fde] & VF_FUNC_CALLED &&
-	       vf->text_start + to->start == vf->old_eh.fdes[to->fde].start;
+	return to->outside ||
+	       (to->fde != VF_NONE && to->fde != b->fde && g->flags[to->fde] & VF_FUNC_CALLED &&
+		vf->text_start + to->start == vf->old_eh.fdes[to->fde].start);
 }
 
-/* Where @b goes on. What functions save for themselves, they do not ask for. */
+/*
+ * Where @b goes on. By way of another function that is a call and a return; and what functions save
+ * for themselves, they do not ask for.
+ */
 static uint64_t at_start(const struct vf *vf, const struct vf_block *b, uint32_t i, bool wanted)
 {
 	const struct vf_graph *g = vf->graph;
@@ -464,7 +466,9 @@ static uint64_t at_start(const struct vf *vf, const struct vf_block *b, uint32_t
 		return 0;
 	if (!wanted)
 		return g->blocks[i].in;
-	return g->blocks[i].wanted & (is_call(vf, b, i) ? WANT_USES : UINT64_MAX);
+	if (!is_call(vf, b, &g->blocks[i]))
+		return g->blocks[i].wanted;
+	return (g->blocks[i].in & WANT_USES) | (b->fde == VF_NONE ? 0 : g->results[b->fde]);
 }
 
 /* Behind the last instruction of block @i. @wanted: by callers as well. */

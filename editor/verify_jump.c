@@ -91,25 +91,28 @@ static int setter(const struct window *w, int i, ZydisRegister reg)
 }
 
 struct table {
-	uint64_t start; /* 0: of any table that the function names */
-	uint8_t size;	/* 8: addresses; 4: offsets from @start */
+	uint64_t start;	    /* 0: not known */
+	ZydisRegister base; /* holds it then */
+	uint8_t size;	    /* 8: addresses; 4: offsets from @start */
 	bool found;
 };
 
-/* What @reg points to: a table that an operand names, or 0, if that stands elsewhere. */
-static uint64_t named_by(const struct window *w, int i, ZydisRegister reg)
+/* The table that @reg points to before step @i, or who has to be asked for it. */
+static void find_start(const struct window *w, int i, ZydisRegister reg, struct table *t)
 {
 	const struct step *s;
 
+	t->base = reg;
 	i = setter(w, i, reg);
 	if (i < 0)
-		return 0;
+		return;
 	s = &w->step[i];
+	t->base = ZYDIS_REGISTER_NONE;
 	if (s->z.mnemonic == ZYDIS_MNEMONIC_LEA && s->op[1].mem.base == ZYDIS_REGISTER_RIP)
-		return s->at + s->z.length + (uint64_t)s->op[1].mem.disp.value;
-	if (s->z.mnemonic == ZYDIS_MNEMONIC_MOV && s->op[1].type == ZYDIS_OPERAND_TYPE_IMMEDIATE)
-		return (uint64_t)s->op[1].imm.value.s;
-	return 0;
+		t->start = s->at + s->z.length + (uint64_t)s->op[1].mem.disp.value;
+	else if (s->z.mnemonic == ZYDIS_MNEMONIC_MOV &&
+		 s->op[1].type == ZYDIS_OPERAND_TYPE_IMMEDIATE)
+		t->start = (uint64_t)s->op[1].imm.value.s;
 }
 
 /* The memory operand of step @i is an entry of 8 bytes. */
@@ -123,7 +126,7 @@ static struct table of_addresses(const struct window *w, int i, const ZydisDecod
 	if (op->mem.base == ZYDIS_REGISTER_NONE)
 		t.start = (uint64_t)op->mem.disp.value;
 	else if (!op->mem.disp.value)
-		t.start = named_by(w, i, op->mem.base);
+		find_start(w, i, op->mem.base, &t);
 	return t;
 }
 
@@ -161,7 +164,7 @@ static struct table read_by(const struct window *w, int i, ZydisRegister reg)
 			    s->op[1].mem.scale != 4 || s->op[1].mem.disp.value)
 				return t;
 			t = (struct table){.size = 4, .found = true};
-			t.start = named_by(w, i, s->op[1].mem.base);
+			find_start(w, i, s->op[1].mem.base, &t);
 			return t;
 		case ZYDIS_MNEMONIC_MOV:
 			if (s->op[1].type == ZYDIS_OPERAND_TYPE_REGISTER) {
@@ -265,34 +268,355 @@ static int add_all_tables(struct vf *vf, uint32_t index, struct table t, uint32_
 	return ret;
 }
 
-int vf_graph_find_table(struct vf *vf, struct vf_block *block)
+/* ---- bases that were set elsewhere --------------------------------------------------------- */
+
+/* More edges, or tables, are not looked through. */
+#define MAX_EDGES (1U << 20)
+#define MAX_BASES 16
+
+/* The blocks of one FDE, and who leads to each. */
+struct ways {
+	uint32_t fde, first, nr;
+	uint32_t *start, *from; /* those of block @first + i: from[start[i] ..) */
+	uint16_t *seen;		/* registers that were asked for at its end */
+	uint32_t *stack;	/* of blocks, with a register */
+	bool usable;
+};
+
+static void ways_fini(struct ways *ways)
+{
+	free(ways->start);
+	free(ways->from);
+	free(ways->seen);
+	free(ways->stack);
+	*ways = (struct ways){.fde = VF_NONE};
+}
+
+/* Call @act for each block of the FDE that control may come to from block @i. */
+static void each_way(const struct vf *vf, const struct ways *ways, uint32_t i,
+		     void (*act)(const struct ways *ways, uint32_t to, uint32_t from, void *ctx),
+		     void *ctx)
+{
+	const struct vf_graph *g = vf->graph;
+	const struct vf_block *b = &g->blocks[i];
+
+	switch (b->kind) {
+	case VF_END_JCC: act(ways, b->to, i, ctx); break;
+	case VF_END_JMP: act(ways, b->to, i, ctx); return;
+	case VF_END_TABLE:
+		for (const uint32_t *t = &g->targets[b->to]; *t != VF_NONE; t++)
+			act(ways, *t, i, ctx);
+		return;
+	case VF_END_IJMP:
+		if (b->pending)
+			return; /* not known yet; looked at again when it is */
+		for (uint32_t k = ways->first; k < ways->first + ways->nr; k++)
+			if (vf_bits_get(&g->label, vf->text_start + g->blocks[k].start))
+				act(ways, k, i, ctx);
+		return;
+	case VF_END_CALL:
+	case VF_END_ICALL:
+	case VF_END_FALL: break;
+	default: return;
+	}
+	act(ways, i + 1, i, ctx);
+}
+
+static void count_way(const struct ways *ways, uint32_t to, uint32_t from, void *ctx)
+{
+	uint32_t *total = ctx;
+
+	(void)from;
+	if (to - ways->first >= ways->nr)
+		return;
+	ways->start[to - ways->first + 1]++;
+	(*total)++;
+}
+
+/* From the list's end on, so that the starts are right when all are there. */
+static void put_way(const struct ways *ways, uint32_t to, uint32_t from, void *ctx)
+{
+	(void)ctx;
+	if (to - ways->first < ways->nr)
+		ways->from[--ways->start[to - ways->first]] = from;
+}
+
+static int find_ways(struct vf *vf, uint32_t fde, struct ways *ways)
+{
+	const struct vf_graph *g = vf->graph;
+	uint32_t total = 0, jumps = 0;
+
+	ways_fini(ways);
+	ways->fde = fde;
+	ways->first = vf_block_at(vf, vf->old_eh.fdes[fde].start);
+	if (ways->first == VF_NONE)
+		return 0;
+	while (ways->first + ways->nr < g->nr_blocks &&
+	       g->blocks[ways->first + ways->nr].fde == fde)
+		jumps += g->blocks[ways->first + ways->nr++].kind == VF_END_IJMP;
+	if ((uint64_t)jumps * ways->nr > MAX_EDGES)
+		return 0;
+	ways->start = calloc((size_t)ways->nr + 2, sizeof(*ways->start));
+	ways->seen = calloc((size_t)ways->nr + 1, sizeof(*ways->seen));
+	ways->stack = malloc(((size_t)ways->nr * 16 + 1) * sizeof(*ways->stack));
+	if (!ways->start || !ways->seen || !ways->stack)
+		return -ENOMEM;
+	for (uint32_t i = 0; i < ways->nr; i++)
+		each_way(vf, ways, ways->first + i, count_way, &total);
+	ways->from = malloc(((size_t)total + 1) * sizeof(*ways->from));
+	if (!ways->from)
+		return -ENOMEM;
+	/* Each one's end; put_way() makes it the start. */
+	for (uint32_t i = 0; i <= ways->nr; i++)
+		ways->start[i + 1] += ways->start[i];
+	memmove(ways->start, ways->start + 1, (size_t)(ways->nr + 1) * sizeof(*ways->start));
+	for (uint32_t i = 0; i < ways->nr; i++)
+		each_way(vf, ways, ways->first + i, put_way, NULL);
+	ways->start[ways->nr] = total;
+	ways->usable = true;
+	return 0;
+}
+
+struct bases {
+	uint64_t start[MAX_BASES];
+	uint32_t nr;
+	bool unknown; /* others than these as well */
+};
+
+static void add_base(struct bases *bases, uint64_t start)
+{
+	for (uint32_t i = 0; i < bases->nr; i++)
+		if (bases->start[i] == start)
+			return;
+	if (bases->nr == MAX_BASES)
+		bases->unknown = true;
+	else
+		bases->start[bases->nr++] = start;
+}
+
+/* Who sets register @reg in [@start, @end)? Follows it from one register to the next. Return: the
+ * register to ask for before that; 16: found, or not to be found. */
+static unsigned int find_setter(struct vf *vf, const struct vf_fde *fde, uint64_t start,
+				uint64_t end, unsigned int reg, struct bases *bases)
+{
+	for (;;) {
+		uint64_t set = 0;
+		struct step s;
+
+		for (uint64_t at = start; at < end; at = vf_bits_next(&vf->grid, at + 1, end)) {
+			const uint8_t *p = mp_elf_bytes(vf->o, at, fde->start + fde->size - at);
+
+			if (p && vf_effect_of(p, fde->start + fde->size - at).sets & VF_REG(reg))
+				set = at;
+		}
+		if (!set)
+			return reg;
+		if (!decode(vf, fde, set, &s)) {
+			bases->unknown = true;
+			return 16;
+		}
+		if (s.z.mnemonic == ZYDIS_MNEMONIC_LEA && s.op[1].mem.base == ZYDIS_REGISTER_RIP) {
+			add_base(bases, set + s.z.length + (uint64_t)s.op[1].mem.disp.value);
+			return 16;
+		}
+		if (s.z.mnemonic == ZYDIS_MNEMONIC_MOV &&
+		    s.op[1].type == ZYDIS_OPERAND_TYPE_IMMEDIATE) {
+			add_base(bases, (uint64_t)s.op[1].imm.value.s);
+			return 16;
+		}
+		if (s.z.mnemonic != ZYDIS_MNEMONIC_MOV || s.op[0].size != 64 ||
+		    s.op[1].type != ZYDIS_OPERAND_TYPE_REGISTER) {
+			bases->unknown = true;
+			return 16;
+		}
+		reg = (unsigned int)ZydisRegisterGetId(s.op[1].reg.value);
+		end = set;
+	}
+}
+
+/* Back over all ways from the jump at the end of @block. */
+static void find_bases(struct vf *vf, struct ways *ways, uint32_t block, unsigned int reg,
+		       struct bases *bases)
+{
+	const struct vf_graph *g = vf->graph;
+	const struct vf_fde *fde = &vf->old_eh.fdes[ways->fde];
+	uint32_t depth = 0, end = g->blocks[block].last;
+
+	memset(ways->seen, 0, (size_t)ways->nr * sizeof(*ways->seen));
+	ways->stack[depth++] = (block - ways->first) << 4 | reg;
+	while (depth && !bases->unknown) {
+		uint32_t top = ways->stack[--depth], i = top >> 4;
+		const struct vf_block *b = &g->blocks[ways->first + i];
+
+		reg = find_setter(vf, fde, vf->text_start + b->start, vf->text_start + end,
+				  top & 15, bases);
+		for (uint32_t k = ways->start[i]; reg < 16 && k < ways->start[i + 1]; k++) {
+			uint32_t from = ways->from[k] - ways->first;
+
+			if (ways->seen[from] & VF_REG(reg))
+				continue;
+			ways->seen[from] |= VF_REG(reg);
+			ways->stack[depth++] = from << 4 | reg;
+		}
+		end = depth ? g->blocks[ways->first + (ways->stack[depth - 1] >> 4)].end : 0;
+	}
+}
+
+/* ---- jumps --------------------------------------------------------------------------------- */
+
+static struct table table_of(struct vf *vf, const struct vf_block *block)
+{
+	struct window w = {.vf = vf, .fde = &vf->old_eh.fdes[block->fde]};
+	const struct step *jump;
+
+	if (!read_window(&w, vf->text_start + block->last))
+		return (struct table){0};
+	jump = &w.step[w.nr - 1];
+	return jump->op[0].type == ZYDIS_OPERAND_TYPE_MEMORY
+		       ? of_addresses(&w, (int)w.nr - 1, &jump->op[0])
+		       : read_by(&w, (int)w.nr - 1, jump->op[0].reg.value);
+}
+
+/* Is the table of @t, or are several, named on the ways to the jump at the end of @block? */
+static int find_far(struct vf *vf, struct ways *ways, uint32_t block, const struct table *t,
+		    struct bases *bases)
+{
+	uint32_t fde = vf->graph->blocks[block].fde;
+	int ret = 0;
+
+	memset(bases, 0, sizeof(*bases));
+	if (ways->fde != fde)
+		ret = find_ways(vf, fde, ways);
+	if (!ret && ways->usable && t->base >= ZYDIS_REGISTER_RAX && t->base <= ZYDIS_REGISTER_R15)
+		find_bases(vf, ways, block, (unsigned int)ZydisRegisterGetId(t->base), bases);
+	return ret;
+}
+
+/* The jump at the end of @block leads to what these tables say. @any: any that is named. */
+static int set_tables(struct vf *vf, uint32_t i, struct table t, const struct bases *bases,
+		      bool any)
 {
 	struct vf_graph *g = vf->graph;
-	struct window w = {.vf = vf};
-	const struct step *jump;
-	struct table t;
+	struct vf_block *block = &g->blocks[i];
 	uint32_t first = g->nr_targets, nr = 0;
-	int ret;
+	int ret = any ? add_all_tables(vf, block->fde, t, &nr) : 0;
 
-	if (block->fde == VF_NONE)
-		return 0;
-	w.fde = &vf->old_eh.fdes[block->fde];
-	if (!read_window(&w, vf->text_start + block->last))
-		return 0;
-	jump = &w.step[w.nr - 1];
-	t = jump->op[0].type == ZYDIS_OPERAND_TYPE_MEMORY
-		    ? of_addresses(&w, (int)w.nr - 1, &jump->op[0])
-		    : read_by(&w, (int)w.nr - 1, jump->op[0].reg.value);
-	if (!t.found)
-		return 0;
-	ret = t.start ? add_table(vf, block->fde, &t, &nr) : add_all_tables(vf, block->fde, t, &nr);
+	for (uint32_t k = 0; !ret && k < bases->nr; k++) {
+		t.start = bases->start[k];
+		if (t.start >= vf->image_start && t.start < vf->image_end)
+			ret = add_table(vf, block->fde, &t, &nr);
+	}
 	if (!ret && nr)
 		ret = add_target(g, VF_NONE);
-	if (ret || !nr)
+	if (ret)
 		return ret;
-	block->kind = VF_END_TABLE;
-	block->to = first;
+	block->kind = nr ? VF_END_TABLE : VF_END_IJMP;
+	block->to = nr ? first : VF_NONE;
 	return 0;
+}
+
+/* Those whose table is named right before the jump. */
+static int find_near_tables(struct vf *vf, uint32_t *nr_far)
+{
+	struct vf_graph *g = vf->graph;
+	int ret = 0;
+
+	for (uint32_t i = 0; !ret && i < g->nr_blocks; i++) {
+		struct vf_block *block = &g->blocks[i];
+		struct bases bases = {.nr = 1};
+		struct table t;
+
+		if (block->kind != VF_END_IJMP || block->outside || block->fde == VF_NONE)
+			continue;
+		t = table_of(vf, block);
+		if (!t.found)
+			continue;
+		block->pending = !t.start;
+		*nr_far += block->pending;
+		bases.start[0] = t.start;
+		if (!block->pending)
+			ret = set_tables(vf, i, t, &bases, false);
+	}
+	return ret;
+}
+
+static uint32_t nr_targets_of(const struct vf_graph *g, const struct vf_block *b)
+{
+	uint32_t nr = 0;
+
+	while (b->kind == VF_END_TABLE && g->targets[b->to + nr] != VF_NONE)
+		nr++;
+	return nr;
+}
+
+/*
+ * One round over the others: as long as some are not known, nobody is taken to come from there.
+ * @last: all are, one way or the other, and are looked at again. *@found: something new.
+ */
+static int find_far_tables(struct vf *vf, bool last, bool *found)
+{
+	struct vf_graph *g = vf->graph;
+	struct ways ways = {.fde = VF_NONE};
+	int ret = 0;
+
+	*found = false;
+	for (uint32_t i = 0; !ret && i < g->nr_blocks; i++) {
+		struct vf_block *block = &g->blocks[i];
+		uint32_t nr = nr_targets_of(g, block);
+		struct bases bases;
+		struct table t;
+
+		if (!block->pending || last != (block->kind == VF_END_TABLE))
+			continue;
+		t = table_of(vf, block);
+		ret = find_far(vf, &ways, i, &t, &bases);
+		if (ret || (!last && (bases.unknown || !bases.nr)))
+			continue;
+		ret = set_tables(vf, i, t, &bases, bases.unknown || !bases.nr);
+		*found |= nr_targets_of(g, block) != nr;
+	}
+	ways_fini(&ways);
+	return ret;
+}
+
+/* Those that are not known, or @all: any table will do. */
+static int give_up(struct vf *vf, bool all)
+{
+	struct vf_graph *g = vf->graph;
+	const struct bases none = {0};
+	int ret = 0;
+
+	for (uint32_t i = 0; !ret && i < g->nr_blocks; i++) {
+		struct vf_block *block = &g->blocks[i];
+
+		if (!block->pending || (!all && block->kind == VF_END_TABLE))
+			continue;
+		block->pending = false;
+		ret = set_tables(vf, i, table_of(vf, block), &none, true);
+	}
+	return ret;
+}
+
+/* Rounds until what was found explains itself. */
+#define MAX_ROUNDS 8
+
+int vf_graph_find_tables(struct vf *vf)
+{
+	uint32_t nr_far = 0;
+	bool found = true;
+	int ret = find_near_tables(vf, &nr_far);
+
+	if (ret || !nr_far)
+		return ret;
+	while (!ret && found)
+		ret = find_far_tables(vf, false, &found);
+	if (!ret)
+		ret = give_up(vf, false);
+	/* What was found when less was known may lead to more ways. */
+	found = true;
+	for (int n = 0; !ret && found && n < MAX_ROUNDS; n++)
+		ret = find_far_tables(vf, true, &found);
+	return !ret && found ? give_up(vf, true) : ret;
 }
 
 /* ---- calls that do not come back ----------------------------------------------------------- */

@@ -39,7 +39,7 @@ struct body {
 	struct node *nodes;
 	uint32_t nr_nodes;
 	uint16_t results, arguments; /* further ones: found in the body itself */
-	uint16_t pushed;	     /* what callees save that is no argument by the ABI */
+	uint16_t saved;		     /* what those save whom it calls, at least */
 	bool whole;		     /* all parts are known */
 };
 
@@ -229,10 +229,17 @@ static uint16_t whole_of(uint64_t parts)
 	return (uint16_t)(parts | parts >> 16 | parts >> 32);
 }
 
-/* A push may be there to move the stack pointer alone. */
-static uint64_t unpushed(uint64_t want)
+/* A push may be there to move the stack pointer alone; variables are saved before they have got a
+ * value. */
+static uint64_t unsaved(uint64_t want)
 {
-	return want & ~((uint64_t)VF_ALL_REGS << VF_WANT_PUSH);
+	return want &
+	       ~((uint64_t)VF_ALL_REGS << VF_WANT_PUSH | (uint64_t)VF_ALL_REGS << VF_WANT_SPILL);
+}
+
+static uint16_t saved_by(uint64_t want)
+{
+	return (uint16_t)(want >> VF_WANT_PUSH | want >> VF_WANT_SPILL);
 }
 
 /* Besides its operands: what the unwinder, and whoever is called, want. */
@@ -252,7 +259,7 @@ static uint16_t wanted_at(const struct body *body, const struct part *p, const s
 	/* An exception that goes through takes registers that were not saved as they are. */
 	want |= VF_ARGUMENT_REGS | rules(row, false);
 	if (b->kind == VF_END_CALL && b->to != VF_NONE)
-		want |= vf_fold(unpushed(g->blocks[b->to].in));
+		want |= vf_fold(unsaved(g->blocks[b->to].in));
 	return want | body->arguments;
 }
 
@@ -288,9 +295,8 @@ static void each_insn(struct body *body, const struct part *p, uint32_t i,
 static void sum_up(struct body *body, const struct visit *v)
 {
 	struct node *node = v->node;
-	if (v->last && v->block->kind == VF_END_CALL && v->block->to != VF_NONE)
-		body->pushed |=
-			(uint16_t)(body->vf->graph->blocks[v->block->to].in >> VF_WANT_PUSH);
+	if (v->last && v->block->to != VF_NONE && v->block->kind != VF_END_TABLE)
+		body->saved |= saved_by(body->vf->graph->blocks[v->block->to].in);
 	node->reads |= (parts_of(v->e->reads) | PARTS(v->want)) & ~node->writes;
 	node->writes |= parts_of(v->e->writes);
 	/* The return itself comes last. */
@@ -327,9 +333,9 @@ static uint64_t by_stranger(struct body *body, uint32_t block, uint32_t from)
 			body->results;
 
 	if (from != VF_NONE)
-		want |= vf_fold(unpushed(g->results[from]));
+		want |= vf_fold(unsaved(g->results[from]));
 	if (block != VF_NONE)
-		want |= vf_fold(unpushed(g->blocks[block].in));
+		want |= vf_fold(unsaved(g->blocks[block].in));
 	return PARTS(want);
 }
 
@@ -383,7 +389,7 @@ static uint64_t behind(struct body *body, const struct node *node, uint32_t i)
 		if (node->tampered)
 			return PARTS(VF_ALL_REGS);
 		return PARTS(VF_RESULT_REGS | VF_CALLEE_SAVED | body->results |
-			     vf_fold(unpushed(g->results[b->fde])));
+			     vf_fold(unsaved(g->results[b->fde])));
 	case VF_END_STOP: return 0;
 	default: return PARTS(VF_ALL_REGS);
 	}
@@ -435,33 +441,39 @@ static void find_left(struct body *body, const struct part *p, uint32_t i, uint1
 		e = vf_effect_of(mp_elf_bytes(vf->o, at, end - at), end - at);
 		unread = e.named & e.writes[VF_PART_LOW] & e.writes[VF_PART_REST] &
 			 (uint16_t)~whole_of(live);
-		*(e.flags & VF_EFFECT_POP ? back : left) |= unread;
+		/* Otherwise a subtraction is there for its flags. */
+		if (b->kind != VF_END_RET)
+			unread &= (uint16_t)~e.reads[VF_PART_LOW];
+		/* And a pop to move the stack pointer. */
+		if (!(e.flags & VF_EFFECT_POP))
+			*left |= unread;
+		else if (b->kind == VF_END_RET || b->kind == VF_END_JMP)
+			*back |= unread;
 		live &= ~parts_of(e.writes);
 		live |= parts_of(e.reads) | PARTS(wanted_at(body, p, b, at));
 	}
 }
 
 /*
- * No compiler sets a register for nobody: where callers or callees push such a register, they may
+ * No compiler sets a register for nobody: where callers or callees save such a register, they may
  * want what is in it. And who has saved a register that it need not, and gets it back, keeps it for
  * its callers.
  */
 static bool find_extra(struct body *body)
 {
 	const struct vf_graph *g = body->vf->graph;
-	uint16_t left = 0, back = 0, pushed = 0, saved = 0;
+	uint16_t left = 0, back = 0, callers = 0, itself = 0;
 
 	for (uint32_t k = 0; k < body->nr_parts; k++) {
 		const struct part *p = &body->part[k];
-		uint64_t in = g->blocks[p->first].in;
 
-		saved |= (uint16_t)(in >> VF_WANT_PUSH | in >> VF_WANT_SPILL);
-		pushed |= (uint16_t)(g->results[p->fde] >> VF_WANT_PUSH);
+		itself |= saved_by(g->blocks[p->first].in);
+		callers |= saved_by(g->results[p->fde]);
 		for (uint32_t i = p->first; i < p->first + p->nr; i++)
 			find_left(body, p, i, &left, &back);
 	}
-	body->results = ((left & pushed) | (back & saved)) & VF_CALLER_SAVED;
-	body->arguments = left & body->pushed;
+	body->results = ((left & callers) | (back & itself)) & VF_CALLER_SAVED;
+	body->arguments = left & body->saved;
 	return body->results || body->arguments;
 }
 

@@ -31,7 +31,7 @@ enum {
 
 enum vf_effect_flag {
 	VF_EFFECT_PUSH = 1 << 0,
-	VF_EFFECT_SPILL = 1 << 1, /* stores a whole register in the stack */
+	VF_EFFECT_SPILL = 1 << 1, /* stores a register in the stack */
 	VF_EFFECT_POP = 1 << 2,	  /* gets a whole register from the stack, by pop or mov */
 	VF_EFFECT_TOP = 1 << 3,	  /* writes what a return would take for its address */
 	VF_EFFECT_STACK = 1 << 4, /* writes to the stack */
@@ -81,6 +81,7 @@ struct vf_block {
 	uint16_t kill[2];  /* low byte, %ah: replaced in any case */
 	uint8_t kind;	   /* enum vf_end */
 	bool returns;	   /* control comes behind its call */
+	bool pending;	   /* IJMP, TABLE: the table was named elsewhere */
 	bool outside;	   /* IJMP: through a cell that the loader fills */
 	uint64_t want, in; /* by itself; at its start by all that comes, returns excepted */
 	uint64_t wanted;   /* the same with what callers want behind returns */
@@ -114,8 +115,8 @@ uint32_t vf_block_at(const struct vf *vf, uint64_t vaddr);
 /* Fills @vf->graph. Return: 0, -ENOMEM. Ownership: vf_graph_free(), also then. */
 int vf_graph_build(struct vf *vf);
 void vf_graph_free(struct vf *vf);
-/* Where the indirect jump at the end of @block leads, if a table says so. Return: 0, -ENOMEM. */
-int vf_graph_find_table(struct vf *vf, struct vf_block *block);
+/* Where indirect jumps lead, if tables say so. Return: 0, -ENOMEM. */
+int vf_graph_find_tables(struct vf *vf);
 /* Does the cell at @vaddr, or the stub at it, lead to a function that never comes back? */
 bool vf_is_noreturn_cell(const struct vf *vf, uint64_t vaddr);
 /* Of the registers that callees save: those that @row finds in the stack. */
