@@ -136,9 +136,9 @@ START_TEST(optimize_accounts_for_every_function)
 END_TEST
 
 /* Samples in main's first block, and in that of a function that it calls. */
-static void put_profile(const struct fixture *f, const char *db, uint64_t samples)
+static void put_profile(const struct fixture *f, const char *db, const char *func, uint64_t samples)
 {
-	struct mp_ip_count count = {.vaddr = fixture_vaddr(f, "main"), .count = samples};
+	struct mp_ip_count count = {.vaddr = fixture_vaddr(f, func), .count = samples};
 	struct mp_store *store;
 	struct mp_err err = {""};
 	int64_t key;
@@ -184,7 +184,7 @@ START_TEST(optimize_follows_paths_of_the_store)
 
 	build(&f, "-O2 -no-pie");
 	snprintf(db, sizeof(db), "%s.db", f.path);
-	put_profile(&f, db, 5000);
+	put_profile(&f, db, "main", 5000);
 	mp_varint_put(&w, 0);
 	mp_varint_put_signed(&w, (int64_t)fixture_vaddr(&f, "main"));
 	/* Into main; and from where no edge of this file leads. */
@@ -225,7 +225,7 @@ START_TEST(optimize_moves_what_has_samples)
 
 	build(&f, "-O2 -no-pie");
 	snprintf(db, sizeof(db), "%s.db", f.path);
-	put_profile(&f, db, 5000);
+	put_profile(&f, db, "biased", 5000);
 	struct me_optimize_options options = {.input = f.path,
 					      .output = out_path,
 					      .db = db,
