@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# timeout: 3000
+# timeout: 100000
 # insmod and rmmod under load, many times: with a reader that comes and goes, that is killed
 # while it collects, and with none.
 . "$(dirname "$0")/lib.sh"
