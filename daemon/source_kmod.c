@@ -279,6 +279,10 @@ static int ask_for_registers(const struct kmod *k, uint32_t registers, struct mp
 				  "morphmon.ko speaks record format %u.%u, registers came with 1.4",
 				  k->hello.abi_major, k->hello.abi_minor);
 	ret = request(k, MORPH_IOC_REGISTERS, &registers);
+	if (ret == -EPERM)
+		return mp_err_set(err, EPERM,
+				  MORPH_DEV_PATH ": for registers, which hold everybody's secrets, "
+						 "CAP_PERFMON is needed");
 	return ret ? fail(-ret, "cannot ask for registers", err) : 0;
 }
 

@@ -139,6 +139,9 @@ static int set_registers(void __user *arg)
 		return -EFAULT;
 	if (mask & ~MORPH_REGS_PATHS)
 		return -EINVAL;
+	/* They are everybody's, and hold secrets: the device's owner and group may not have them. */
+	if (mask && !perfmon_capable())
+		return -EPERM;
 	registers = mask;
 	return 0;
 }

@@ -123,8 +123,8 @@ struct morph_exec_id {
 
 /*
  * With each sample of 64-bit user code from the next START on comes a REGISTERS record with these,
- * bit n: register n, none but those of MORPH_REGS_PATHS; 0, as after open(): none. Where the ring
- * has no room for it, the sample has none. Since 1.4.
+ * bit n: register n, none but those of MORPH_REGS_PATHS; 0, as after open(): none. EPERM without
+ * CAP_PERFMON. Where the ring has no room for it, the sample has none. Since 1.4.
  */
 #define MORPH_IOC_REGISTERS _IOW('M', 7, __u32)
 

@@ -142,6 +142,8 @@ static void requests(void)
 {
 	uint32_t mask = 1 << MORPH_REG_RSP;
 	struct reader r;
+	int status = 0;
+	pid_t pid;
 
 	reader_open(&r);
 	EXPECT_ERRNO(ioctl(r.fd, MORPH_IOC_REGISTERS, &mask), EINVAL);
@@ -150,6 +152,18 @@ static void requests(void)
 	EXPECT_ERRNO(ioctl(r.fd, MORPH_IOC_REGISTERS, NULL), EFAULT);
 	mask = MORPH_REGS_PATHS;
 	EXPECT_ERRNO(ioctl(r.fd, MORPH_IOC_REGISTERS, &mask), 0);
+	/* To have the device is not enough. */
+	pid = fork();
+	if (!pid) {
+		if (setuid(65534))
+			_exit(2);
+		if (ioctl(r.fd, MORPH_IOC_REGISTERS, &mask) != -1 || errno != EPERM)
+			_exit(1);
+		mask = 0;
+		_exit(ioctl(r.fd, MORPH_IOC_REGISTERS, &mask) ? 3 : 0);
+	}
+	waitpid(pid, &status, 0);
+	EXPECT(!status, "without rights: %#x", status);
 	reader_close(&r);
 }
 
