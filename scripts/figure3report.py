@@ -124,7 +124,7 @@ def summary(data, works):
             if value["taken"] > first["taken"]:
                 more.append(f"{name} {signed(-taken[-1])}")
             best = version(results, "complete")
-            if best and best["taken"] < 0.98 * first["taken"]:
+            if best and best["taken"] < 0.95 * first["taken"]:
                 parts.append(100 * taken[-1] / less(first["taken"], best["taken"]))
             time = time_less(results, key)
             if time:
@@ -135,7 +135,7 @@ def summary(data, works):
             said = f"- {kind['title']}: {counted} programs, taken branches {signed(-mean(taken))} %"
             if parts and key != "complete":
                 said += (f"; of what a complete profile saves of them {mean(parts):.0f} % in the "
-                         f"mean, {min(parts):.0f} % at least, where that is 2 % or more")
+                         f"mean, {min(parts):.0f} % at least, where that is 5 % or more")
             if times:
                 said += (f"; time saved {signed(100 * (1 - geometric(times)))} % in the geometric "
                          f"mean, {signed(100 * (1 - max(times)))} to "
