@@ -35,6 +35,12 @@ check "nothing of it is left" dkms_empty
 says_what_to_do() { journalctl -q -b -o cat -u morphd | grep 'kernel.perf_event_paranoid=2'; }
 check "the service says what it needs now" within 60 says_what_to_do
 sysctl -qw kernel.perf_event_paranoid=2
+# On a slow machine the purge outlasts ten starts, after which the unit is to give up: started by hand then.
+if systemctl -q is-failed morphd; then
+	echo "note  it had given up after its ten starts"
+	systemctl reset-failed morphd
+	systemctl start --no-block morphd
+fi
 check "and goes on when it has that" within 120 is_other_pid "$now"
 other() { collector | grep -vx kmod; }
 check "with another collector" within 60 other
