@@ -210,8 +210,9 @@ int me_separate_build(const struct me_separate *separate, const struct mp_cfg *c
 	int rc = me_sections_build(w.elf, &w.sections, &why);
 
 	if (rc)
-		return mp_err_set(err, -rc, "%s: %s", w.elf->path, why.msg);
-	rc = me_debug_build(cfg, placement, w.elf, &w.sections, &w.debug, report, err);
+		mp_err_set(err, -rc, "%s: %s", w.elf->path, why.msg);
+	else
+		rc = me_debug_build(cfg, placement, w.elf, &w.sections, &w.debug, report, err);
 	if (!rc)
 		rc = build_symbols(&w, placement, err);
 	if (!rc && put_head(&w))
