@@ -54,7 +54,6 @@ struct scratch {
 	struct mp_branch_scene scene;
 	uint32_t max_blocks, max_edges;
 	struct mp_counts_stats stats;
-	double counts, by_paths; /* sums over blocks: of all functions, of those with paths */
 };
 
 /* What is known beside the samples, and where the counts go. */
@@ -200,39 +199,23 @@ static void block_fill(const struct inference *in, uint32_t b, struct mp_flow_bl
 	}
 }
 
-/* Of a function with so many steps of paths half counts as known by them. */
-#define FEW_PATHS 100
-
-static double counts_sum(const struct inference *in, uint32_t first, uint32_t nr)
-{
-	double sum = 0;
-
-	for (uint32_t b = first; b < first + nr; b++)
-		sum += in->out->block[b];
-	return sum;
-}
-
 /* @block, @edge: what infer made of the samples. Return: as mp_path_infer_flow(). */
 static int func_follow_paths(const struct inference *in, const struct mp_flow *flow, uint32_t block,
 			     uint32_t edge, struct scratch *scratch, struct mp_err *err)
 {
 	const uint64_t *edges = in->paths->edge + edge, *outside = in->paths->outside + block;
-	double seen = 0;
+	bool any = false;
 	int ret;
 
-	for (uint32_t e = 0; e < flow->nr_edges; e++)
-		seen += (double)edges[e];
-	for (uint32_t b = 0; b < flow->nr_blocks; b++)
-		seen += (double)outside[b];
-	if (!(seen > 0))
+	for (uint32_t e = 0; e < flow->nr_edges && !any; e++)
+		any = edges[e] > 0;
+	for (uint32_t b = 0; b < flow->nr_blocks && !any; b++)
+		any = outside[b] > 0;
+	if (!any)
 		return 0;
 	ret = mp_path_infer_flow(flow, edges, outside, in->out->block + block, in->out->edge + edge,
 				 err);
-	if (!ret) {
-		scratch->stats.nr_by_paths++;
-		scratch->by_paths +=
-			counts_sum(in, block, flow->nr_blocks) * seen / (seen + FEW_PATHS);
-	}
+	scratch->stats.nr_by_paths += ret == 0;
 	return ret < 0 ? ret : 0;
 }
 
@@ -266,11 +249,9 @@ static int func_infer(const struct inference *in, uint32_t f, struct scratch *sc
 		edge_fill(in, func, first_edge + i, &scratch->edges[i]);
 	ret = mp_infer_flow(&flow, in->options->estimator, in->out->block + func->first_block,
 			    in->out->edge + first_edge, err);
-	if (!ret && in->paths)
-		ret = func_follow_paths(in, &flow, func->first_block, first_edge, scratch, err);
-	if (ret >= 0)
-		scratch->counts += counts_sum(in, func->first_block, func->nr_blocks);
-	return ret;
+	if (ret || !in->paths)
+		return ret;
+	return func_follow_paths(in, &flow, func->first_block, first_edge, scratch, err);
 }
 
 static bool func_has_evidence(const struct mp_func *func, const uint64_t *samples)
@@ -311,13 +292,10 @@ static int funcs_infer(struct inference *in, struct mp_counts_stats *sum, struct
 {
 	const struct mp_parallel work = {
 		.nr_items = in->cfg->nr_funcs, .grain = GRAIN, .run = some_infer, .ctx = in};
-	double counts = 0, by_paths = 0;
 	int ret;
 
-	for (unsigned int i = 0; i < MP_PARALLEL_MAX; i++) {
+	for (unsigned int i = 0; i < MP_PARALLEL_MAX; i++)
 		in->scratch[i].stats = (struct mp_counts_stats){0};
-		in->scratch[i].counts = in->scratch[i].by_paths = 0;
-	}
 	ret = mp_parallel_for(in->options->nr_threads, &work, err);
 	*sum = (struct mp_counts_stats){0};
 	for (unsigned int i = 0; i < MP_PARALLEL_MAX; i++) {
@@ -328,10 +306,7 @@ static int funcs_infer(struct inference *in, struct mp_counts_stats *sum, struct
 		sum->nr_by_paths += stats->nr_by_paths;
 		if (stats->largest > sum->largest)
 			sum->largest = stats->largest;
-		counts += in->scratch[i].counts;
-		by_paths += in->scratch[i].by_paths;
 	}
-	in->out->by_paths = counts > 0 ? by_paths / counts : 0;
 	return ret;
 }
 
@@ -455,9 +430,6 @@ void mp_counts_fini(struct mp_counts *counts)
  *
  * A clone saves what runs into it, in whatever order, and more where the order falls short of its
  * promise: clones gave 1.15 times theirs (1.23 without as and cc1; python left out).
- *
- * Counts by paths keep their promise, at the work they are of: of gzip 0.149 and 0.159 came, of sort
- * 0.75 and 0.77, of perl 0.73 and 0.67, of libsqlite3 0.47 and 0.51 (tests/tools/accuracy).
  */
 #define GAIN_DOUBT   1.2
 #define CLONE_CREDIT 1.15
@@ -472,10 +444,8 @@ double mp_counts_expect_ratio(const struct mp_counts *counts, double before, dou
 	gain = 1 - without_clones / before;
 	clones = (without_clones - after) / before;
 	if (!counts->exact && gain > 0) {
-		double doubt = 1 - counts->by_paths;
-
-		gain /= 1 + GAIN_DOUBT * doubt * gain;
-		clones *= 1 + (CLONE_CREDIT - 1) * doubt;
+		gain /= 1 + GAIN_DOUBT * gain;
+		clones *= CLONE_CREDIT;
 	}
 	return fmax(1 - gain - clones, after / before);
 }

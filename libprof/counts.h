@@ -23,7 +23,6 @@ struct mp_counts {
 	uint64_t *samples; /* witnesses per block, as in struct mp_profile */
 	bool exact;	   /* counted, not inferred: no doubt about any of it */
 	bool complete;	   /* and of all that ran: a block without a count did not run */
-	double by_paths;   /* of all blocks' counts the share in functions inferred by paths */
 };
 
 struct mp_counts_options {

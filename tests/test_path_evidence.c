@@ -210,7 +210,6 @@ START_TEST(counts_follow_paths_where_there_are_some)
 		evidence.edge[second] = turn ? 1000 : 9000;
 		ck_assert_int_eq(mp_counts_build(cfg, &profile, &options, &with, &stats, NULL), 0);
 		ck_assert_uint_eq(stats.nr_by_paths, 1);
-		ck_assert(with.by_paths > 0 && with.by_paths < 1);
 		ck_assert_double_eq_tol(with.edge[first] / (with.edge[first] + with.edge[second]),
 					turn ? 0.9 : 0.1, 0.01);
 		for (uint32_t e = 0; e < cfg->nr_edges; e++)
@@ -220,25 +219,11 @@ START_TEST(counts_follow_paths_where_there_are_some)
 	}
 	options.estimator = MP_ESTIMATE_POISSON;
 	ck_assert_int_eq(mp_counts_build(cfg, &profile, &options, &with, &stats, NULL), 0);
-	ck_assert(with.by_paths == 0);
 	ck_assert_uint_eq(stats.nr_by_paths, 0);
 	ck_assert_mem_eq(with.edge, without.edge, cfg->nr_edges * sizeof(double));
 	mp_counts_fini(&with);
 	mp_counts_fini(&without);
 	free(samples);
-}
-END_TEST
-
-START_TEST(counts_by_paths_keep_their_promise)
-{
-	struct mp_counts counts = {0};
-	double by_samples = mp_counts_expect_ratio(&counts, 100, 60, 55), some;
-
-	counts.by_paths = 0.5;
-	some = mp_counts_expect_ratio(&counts, 100, 60, 55);
-	counts.by_paths = 1;
-	ck_assert_double_eq_tol(mp_counts_expect_ratio(&counts, 100, 60, 55), 0.55, 1e-9);
-	ck_assert(by_samples > some && some > 0.55);
 }
 END_TEST
 
@@ -253,7 +238,6 @@ static Suite *path_evidence_suite(void)
 	tcase_add_test(tc, evidence_takes_finer_blocks_for_the_one_they_lie_in);
 	tcase_add_test(tc, evidence_of_another_program_is_counted_as_such);
 	tcase_add_test(tc, counts_follow_paths_where_there_are_some);
-	tcase_add_test(tc, counts_by_paths_keep_their_promise);
 	suite_add_tcase(suite, tc);
 	return suite;
 }
