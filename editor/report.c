@@ -189,7 +189,7 @@ static void text_evidence(FILE *out, const struct me_optimize_report *r)
 		of = "the samples";
 	fprintf(out, "%.1f %% of %s in code that moves\n", 100 * r->share_moved, of);
 	if (r->paths)
-		fprintf(out, "  paths      %" PRIu64 ", of %" PRIu32 " functions\n", r->paths,
+		fprintf(out, "  followed   %" PRIu64 " paths, of %" PRIu32 " functions\n", r->paths,
 			r->inference.nr_by_paths);
 }
 
@@ -441,8 +441,8 @@ int me_report_json(FILE *out, const struct me_optimize_options *options,
 				    json_integer((json_int_t)r->samples_moved));
 		json_object_set_new(root, "layout", json_layout(&options->layout));
 		json_object_set_new(root, "transfers", json_integer((json_int_t)r->transfers));
-		json_object_set_new(root, "paths", json_integer((json_int_t)r->paths));
-		json_object_set_new(root, "paths_strange",
+		json_object_set_new(root, "sampled_paths", json_integer((json_int_t)r->paths));
+		json_object_set_new(root, "sampled_paths_strange",
 				    json_integer((json_int_t)r->paths_strange));
 		json_object_set_new(root, "share_moved", json_real(r->share_moved));
 	}
