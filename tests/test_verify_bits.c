@@ -75,7 +75,41 @@ static bool is_path_of_counts(const struct pair *p, uint64_t off, int bit)
 	return at >= path && at <= path + strlen((const char *)p->good->data + sec->off + path);
 }
 
+static bool is_path_table(const struct pair *p, uint64_t off, int bit)
+{
+	(void)bit;
+	return offset_in(p, ".morph.paths", off) != UINT64_MAX;
+}
+
+/* mov $n, %r: n; lea n(%base), %r: n and the base. */
+static bool is_path_number(const struct pair *p, uint64_t off, int bit)
+{
+	uint64_t vaddr;
+
+	if (!mp_elf_section(p->good, ".morph.paths") || !mp_elf_off_to_vaddr(p->good, off, &vaddr))
+		return false;
+	for (uint32_t i = 0; i < p->map->nr_pieces; i++) {
+		const struct mp_map_piece *stub = &p->map->pieces[i];
+		uint64_t at = vaddr - stub->new_vaddr;
+		const uint8_t *b;
+
+		if (stub->old_size || at >= stub->new_size)
+			continue;
+		b = mp_elf_bytes(p->good, stub->new_vaddr, stub->new_size);
+		if (stub->new_size >= 4 && !memcmp(b, "\xf3\x0f\x1e\xfa", 4)) {
+			b += 4;
+			at -= 4;
+		}
+		if ((b[0] & 0xf8) == 0xb8 || (b[1] & 0xf8) == 0xb8)
+			return at - ((b[0] & 0xf8) != 0xb8) - 1 < 4;
+		return (at == 0 && bit == 0) || (at == 2 && bit < 3) || (at > 2 && at < 8);
+	}
+	return false;
+}
+
 static const struct irrelevant irrelevant[] = {
+	{"what a path's number means is for who reads profiles", is_path_table},
+	{"so is the number", is_path_number},
 	{"the build-id is a name that nothing is computed from; any value but the original's does",
 	 is_build_id},
 	{"the section of exception tables may count the zeros behind them up to the alignment",
@@ -117,7 +151,7 @@ static const char *place_of(const struct pair *p, uint64_t off)
 	return "in no section";
 }
 
-/* 1: fixed addresses; 2: no relocations; 4: counts; 8: a library */
+/* 1: fixed addresses; 2: no relocations; 4: counts; 8: a library; 16: keeps path numbers */
 static void build(struct pair *p, int variant)
 {
 	char command[200];
@@ -126,10 +160,10 @@ static void build(struct pair *p, int variant)
 		 variant & 8   ? " -fPIC -shared -Wl,-z,separate-code"
 		 : variant & 1 ? " -fno-pie -no-pie"
 			       : " -fPIE -pie");
-	if (variant & 4) {
+	if (variant & (4 | 16)) {
 		snprintf(command + strlen(command), sizeof(command) - strlen(command), "%s",
 			 variant & 2 ? " -s" : " -Wl,--emit-relocs");
-		pair_make(p, command, 3, true);
+		pair_make(p, command, 3, variant & 4 ? PAIR_COUNTS : PAIR_PATHS);
 	} else if (variant & 2)
 		pair_build_stock(p, command, 3);
 	else
@@ -187,6 +221,37 @@ START_TEST(verify_refuses_every_flipped_bit_of_a_counting_library)
 }
 END_TEST
 
+START_TEST(verify_refuses_every_flipped_bit_of_what_keeps_path_numbers)
+{
+	refuse_every_bit(18);
+}
+END_TEST
+
+/* Whatever other register a stub sets: the table does not have it there. */
+START_TEST(verify_refuses_a_stub_that_sets_a_register_in_use)
+{
+	uint32_t nr = 0;
+	struct pair p;
+
+	build(&p, 18);
+	for (uint32_t i = 0; i < p.map->nr_pieces; i++) {
+		const struct mp_map_piece *stub = &p.map->pieces[i];
+		uint8_t *b;
+
+		if (stub->old_size || stub->new_size < 5)
+			continue;
+		b = pair_at(&p, stub->new_vaddr);
+		if (b[0] != 0x41 || (b[1] & 0xf8) != 0xb8)
+			continue;
+		b[1] ^= 7; /* r11 and r12 */
+		pair_refused(&p, "a stub sets");
+		nr++;
+	}
+	ck_assert_uint_gt(nr, 0);
+	pair_free(&p);
+}
+END_TEST
+
 START_TEST(verify_refuses_the_original_s_build_id)
 {
 	const struct mp_section *sec;
@@ -208,6 +273,8 @@ static Suite *verify_bits_suite(void)
 
 	tcase_add_loop_test(tc, verify_refuses_every_flipped_bit, 0, 8);
 	tcase_add_test(tc, verify_refuses_every_flipped_bit_of_a_counting_library);
+	tcase_add_test(tc, verify_refuses_every_flipped_bit_of_what_keeps_path_numbers);
+	tcase_add_test(tc, verify_refuses_a_stub_that_sets_a_register_in_use);
 	tcase_add_loop_test(tc, verify_refuses_the_original_s_build_id, 0, 4);
 	tcase_set_timeout(tc, 1200);
 	suite_add_tcase(suite, tc);

@@ -26,9 +26,16 @@ struct pair {
 	struct me_verify_report report;
 };
 
+enum pair_kind {
+	PAIR_PLAIN,
+	PAIR_COUNTS,
+	PAIR_PATHS
+};
+
 /* Build by @command (a gcc or g++ command line, "-o FILE" is added) and optimise the outcome, or
  * make it count. */
-static inline void pair_make(struct pair *p, const char *command, uint64_t seed, bool counting)
+static inline void pair_make(struct pair *p, const char *command, uint64_t seed,
+			     enum pair_kind kind)
 {
 	const char *dir = getenv("TMPDIR");
 	char exe[256], out[300], line[1024];
@@ -42,7 +49,8 @@ static inline void pair_make(struct pair *p, const char *command, uint64_t seed,
 	snprintf(out, sizeof(out), "%s.out", exe);
 	snprintf(line, sizeof(line), "%s -o %s", command, exe);
 	ck_assert_msg(system(line) == 0, "%s", line);
-	options.counting.edges = counting;
+	options.counting.edges = kind == PAIR_COUNTS;
+	options.counting.paths = kind == PAIR_PATHS;
 	options.counting.path = "/nowhere/counts";
 	options.stress = seed != 0;
 	options.stress_seed = seed;
@@ -64,7 +72,7 @@ static inline void pair_make(struct pair *p, const char *command, uint64_t seed,
 
 static inline void pair_build_as_it_is(struct pair *p, const char *command, uint64_t seed)
 {
-	pair_make(p, command, seed, false);
+	pair_make(p, command, seed, PAIR_PLAIN);
 }
 
 /* The same with the linker's account of all addresses. */
