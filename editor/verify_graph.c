@@ -468,7 +468,7 @@ static uint64_t at_start(const struct vf *vf, const struct vf_block *b, uint32_t
 		return g->blocks[i].in;
 	if (!is_call(vf, b, &g->blocks[i]))
 		return g->blocks[i].wanted;
-	return (g->blocks[i].in & WANT_USES) | (b->fde == VF_NONE ? 0 : g->results[b->fde]);
+	return (vf_asks(g, i) & WANT_USES) | (b->fde == VF_NONE ? 0 : g->results[b->fde]);
 }
 
 /* Behind the last instruction of block @i. @wanted: by callers as well. */
@@ -485,7 +485,7 @@ static uint64_t behind(const struct vf *vf, uint32_t i, bool wanted)
 	case VF_END_CALL:
 		/* What a callee saves for itself, it does not ask its caller for. */
 		if (b->to != VF_NONE)
-			want = g->blocks[b->to].in & (wanted ? WANT_USES : UINT64_MAX);
+			want = vf_asks(g, b->to) & (wanted ? WANT_USES : UINT64_MAX);
 		/* fall through */
 	case VF_END_ICALL:
 		return want | (vf_comes_behind(g, i) ? at_start(vf, b, i + 1, wanted) : 0);

@@ -259,7 +259,7 @@ static uint16_t wanted_at(const struct body *body, const struct part *p, const s
 	/* An exception that goes through takes registers that were not saved as they are. */
 	want |= VF_ARGUMENT_REGS | rules(row, false);
 	if (b->kind == VF_END_CALL && b->to != VF_NONE)
-		want |= vf_fold(unsaved(g->blocks[b->to].in));
+		want |= vf_fold(unsaved(vf_asks(g, b->to)));
 	return want | body->arguments;
 }
 
@@ -296,7 +296,7 @@ static void sum_up(struct body *body, const struct visit *v)
 {
 	struct node *node = v->node;
 	if (v->last && v->block->to != VF_NONE && v->block->kind != VF_END_TABLE)
-		body->saved |= saved_by(body->vf->graph->blocks[v->block->to].in);
+		body->saved |= saved_by(vf_asks(body->vf->graph, v->block->to));
 	node->reads |= (parts_of(v->e->reads) | PARTS(v->want)) & ~node->writes;
 	node->writes |= parts_of(v->e->writes);
 	/* The return itself comes last. */
@@ -335,7 +335,7 @@ static uint64_t by_stranger(struct body *body, uint32_t block, uint32_t from)
 	if (from != VF_NONE)
 		want |= vf_fold(unsaved(g->results[from]));
 	if (block != VF_NONE)
-		want |= vf_fold(unsaved(g->blocks[block].in));
+		want |= vf_fold(unsaved(vf_asks(g, block)));
 	return PARTS(want);
 }
 

@@ -124,6 +124,20 @@ uint16_t vf_row_saves(const struct vf_row *row);
 /* Does control come behind the call that ends block @i? Not so at a function's very end. */
 bool vf_comes_behind(const struct vf_graph *g, uint32_t i);
 
+/*
+ * What block @i asks of whoever calls it. Of a register that the function there saves for its
+ * callers it hardly asks what is in it: a read is of what it has not set yet, or a way that is none.
+ */
+static inline uint64_t vf_asks(const struct vf_graph *g, uint32_t i)
+{
+	const struct vf_block *b = &g->blocks[i];
+	uint16_t saves = b->fde == VF_NONE ? 0 : g->saves[b->fde];
+	uint64_t mask = (uint64_t)saves << VF_WANT_LOW | (uint64_t)saves << VF_WANT_HIGH;
+	uint64_t own = b->in & mask;
+
+	return (b->in & ~mask) | (uint64_t)(uint16_t)(own | own >> VF_WANT_HIGH) << VF_WANT_SPILL;
+}
+
 /* What wants @want of a register, whatever of it. */
 static inline uint16_t vf_fold(uint64_t want)
 {
