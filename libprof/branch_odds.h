@@ -7,6 +7,11 @@
  *   perl: 71.3 %; fitted to the other two 70.5 %; none taken 62.1 %; at best 96.2 %
  *   liblzma.so.5: 68.7 %; fitted to the other two 55.3 %; none taken 53.1 %; at best 88.7 %
  */
+#ifndef MP_BRANCH_ODDS_H
+#define MP_BRANCH_ODDS_H
+
+#include "libprof/branch_hint.h"
+
 static const double base_odds = -0.14;
 
 static const double look_odds[MP_NR_LOOKS] = {-0.28, -0.23, 0.20,  -0.18, -0.49, 0.30,	-0.33,
@@ -29,3 +34,5 @@ static const double compared_odds[MP_NR_COMPARED][16] = {
 	{-1.30, 0.00, 0.06, 0.40, 0.22, -0.01, -0.42, -0.05, -1.31, 1.54, -0.75, 0.00, -0.72, 0.01,
 	 -0.34, 0.35},
 };
+
+#endif
