@@ -38,7 +38,9 @@ struct job {
 	struct me_eligible eligible;
 	uint8_t *movable;		  /* per function: eligible, as layout wants it */
 	struct me_instrument *instrument; /* NULL: no counters */
-	struct me_number *number;	  /* NULL: no path numbers */
+	const uint64_t *unproved;	  /* functions; in vain it was tried to number them */
+	uint32_t nr_unproved;
+	struct me_number *number; /* NULL: no path numbers */
 	struct mp_counts counts;
 	struct me_plan plan;
 	double stage_start_s, stage_start_cpu_s;
@@ -101,6 +103,19 @@ static int read_debug_file(struct job *job, struct mp_err *err)
 		       : mp_err_set(err, ENOMEM, "out of memory");
 }
 
+/* What verify could not prove the last time is left alone this time. */
+static void leave_unproved(struct job *job)
+{
+	for (uint32_t i = 0; i < job->nr_unproved; i++) {
+		uint32_t f = mp_cfg_func_at(job->cfg, job->unproved[i]);
+
+		if (f == MP_NONE || !job->movable[f])
+			continue;
+		job->movable[f] = 0;
+		job->eligible.detail[f] = "not numbered: what its registers hold is not proved";
+	}
+}
+
 static int read_file(struct job *job, struct mp_err *err)
 {
 	const struct me_optimize_options *o = job->options;
@@ -146,6 +161,7 @@ static int read_file(struct job *job, struct mp_err *err)
 			return mp_err_set(err, -rc, "%s: %s", job->options->input, why.msg);
 	}
 	if (job->options->counting.paths) {
+		leave_unproved(job);
 		rc = me_number_new(job->cfg, job->movable, job->eligible.detail, &job->number, err);
 		if (rc)
 			return rc;
@@ -529,10 +545,12 @@ static int produce(struct job *job, struct mp_err *err)
 	return job->options->files ? write_open(job, err) : publish(job, err);
 }
 
-int me_optimize(const struct me_optimize_options *options, struct me_optimize_report *report,
-		struct mp_err *err)
+static int optimize(const struct me_optimize_options *options, const uint64_t *unproved,
+		    uint32_t nr_unproved, struct me_optimize_report *report, struct mp_err *err)
 {
 	struct job job = {.options = options,
+			  .unproved = unproved,
+			  .nr_unproved = nr_unproved,
 			  .report = report,
 			  .stage_start_s = now_s(CLOCK_MONOTONIC),
 			  .stage_start_cpu_s = now_s(CLOCK_PROCESS_CPUTIME_ID)};
@@ -575,6 +593,39 @@ int me_optimize(const struct me_optimize_options *options, struct me_optimize_re
 	mp_elf_close(job.elf);
 	if (!getrusage(RUSAGE_SELF, &usage))
 		report->peak_rss_bytes = (uint64_t)usage.ru_maxrss * 1024;
+	return rc;
+}
+
+/* Functions that numbers are tried in vain in, beyond which the whole file is refused. */
+#define MAX_UNPROVED 65536
+
+int me_optimize(const struct me_optimize_options *options, struct me_optimize_report *report,
+		struct mp_err *err)
+{
+	uint64_t *unproved = NULL;
+	uint32_t nr = 0;
+	int rc;
+
+	/* Each time without the functions that verify refused: most files need one time more, or none. */
+	for (;;) {
+		uint64_t *more;
+
+		rc = optimize(options, unproved, nr, report, err);
+		if (rc != -EPERM || !options->counting.paths || !report->verified.nr_unproved ||
+		    nr > MAX_UNPROVED)
+			break;
+		more = reallocarray(unproved, nr + report->verified.nr_unproved, sizeof(*more));
+		if (!more) {
+			rc = mp_err_set(err, ENOMEM, "out of memory");
+			break;
+		}
+		unproved = more;
+		memcpy(unproved + nr, report->verified.unproved,
+		       report->verified.nr_unproved * sizeof(*more));
+		nr += report->verified.nr_unproved;
+		me_optimize_report_fini(report);
+	}
+	free(unproved);
 	return rc;
 }
 

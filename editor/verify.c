@@ -157,6 +157,7 @@ static void vf_fini(struct vf *vf)
 	free(vf->cuts);
 	free(vf->pointer_now);
 	free(vf->counted);
+	free(vf->unproved);
 	free(vf->section_now);
 	free(vf->refs);
 	mp_path_table_free(vf->paths);

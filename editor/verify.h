@@ -16,6 +16,8 @@
 #include "libprof/elf.h"
 #include "libprof/err.h"
 
+#define ME_MAX_UNPROVED 256
+
 struct me_verify_report {
 	uint64_t nr_pieces, nr_insns; /* copied code compared */
 	uint64_t nr_patches;	      /* jumps over old block starts */
@@ -24,6 +26,10 @@ struct me_verify_report {
 	uint64_t nr_pointers;	      /* function addresses that are the copy's now */
 	uint64_t nr_unwind_rows;      /* rows compared */
 	uint64_t nr_landing_pads;
+	/* Functions of the original in whose copies stubs set registers that are not proved dead: what
+	 * was refused for that. Not more than there is room for. */
+	uint64_t unproved[ME_MAX_UNPROVED];
+	uint32_t nr_unproved;
 };
 
 /*

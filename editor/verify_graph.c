@@ -283,6 +283,7 @@ static int fill_block(struct reader *r, uint64_t at, void *ctx)
 	b->want |= without(wants_of(&e, b->fde == VF_NONE ? 0 : g->saves[b->fde]), b->kill);
 	b->kill[0] |= e.writes[VF_PART_LOW];
 	b->kill[1] |= e.writes[VF_PART_HIGH];
+	b->sets |= e.sets;
 	if (b->fde != VF_NONE)
 		g->changes[b->fde] |= e.sets & VF_CALLER_SAVED;
 	if (ends_block(&r->insn)) {
@@ -526,8 +527,14 @@ static void find_wants(struct vf *vf)
 static bool add_results(struct vf_graph *g, uint32_t to, uint64_t want)
 {
 	uint32_t fde = to == VF_NONE ? VF_NONE : g->blocks[to].fde;
+	uint64_t may = 0;
 
-	if (fde == VF_NONE || !(want & ~g->results[fde]))
+	if (fde == VF_NONE)
+		return false;
+	for (unsigned int part = 0; part < 64; part += 16)
+		may |= (uint64_t)(uint16_t)(g->leaves[fde] | ~VF_CALLER_SAVED) << part;
+	want &= may;
+	if (!(want & ~g->results[fde]))
 		return false;
 	g->results[fde] |= want;
 	return true;
@@ -641,10 +648,12 @@ int vf_graph_build(struct vf *vf)
 	g->changes = calloc(nr, sizeof(*g->changes));
 	g->usable = calloc(nr, sizeof(*g->usable));
 	g->saves = calloc(nr, sizeof(*g->saves));
+	g->leaves = calloc(nr, sizeof(*g->leaves));
 	g->results = calloc(nr, sizeof(*g->results));
 	g->flags = calloc(nr, sizeof(*g->flags));
 	g->live = calloc(nr, sizeof(*g->live));
-	if (!g->changes || !g->usable || !g->saves || !g->results || !g->flags || !g->live)
+	if (!g->changes || !g->usable || !g->saves || !g->leaves || !g->results || !g->flags ||
+	    !g->live)
 		return -ENOMEM;
 	ret = find_saved(vf);
 	if (!ret)
@@ -657,9 +666,12 @@ int vf_graph_build(struct vf *vf)
 		ret = find_returns(vf);
 	if (ret)
 		return ret;
+	find_changes(vf);
+	ret = vf_find_leaves(vf, g->leaves);
+	if (ret)
+		return ret;
 	find_wants(vf);
 	find_results(vf);
-	find_changes(vf);
 	find_usable(vf);
 	return 0;
 }
@@ -680,6 +692,7 @@ void vf_graph_free(struct vf *vf)
 	free(g->changes);
 	free(g->usable);
 	free(g->saves);
+	free(g->leaves);
 	free(g->results);
 	free(g->flags);
 	free(g->live);

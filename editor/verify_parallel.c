@@ -7,6 +7,7 @@
  * the notes of possible targets and pointers by vf_bits_share().
  */
 #include <errno.h>
+#include <stddef.h>
 
 #include "editor/verify_priv.h"
 #include "libprof/parallel.h"
@@ -37,7 +38,8 @@ static void report_add(struct me_verify_report *sum, const struct me_verify_repo
 }
 
 /* A count that is not added up would be lost. */
-_Static_assert(sizeof(struct me_verify_report) == 8 * sizeof(uint64_t), "report_add() lacks one");
+_Static_assert(offsetof(struct me_verify_report, unproved) == 8 * sizeof(uint64_t),
+	       "report_add() lacks one");
 
 static int run_some(void *ctx, unsigned int worker, uint32_t first, uint32_t end,
 		    struct mp_err *err)

@@ -5,6 +5,7 @@
  * verify_rest.
  */
 #include <errno.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "editor/verify_priv.h"
@@ -37,7 +38,10 @@ int vf_read_paths(struct vf *vf)
 	rc = mp_path_table_read(vf->n, &vf->paths, vf->err);
 	if (rc == -ENOMEM)
 		return rc;
-	return rc ? vf_refuse(vf, 0, "nobody can tell what paths the numbers stand for") : 0;
+	if (rc)
+		return vf_refuse(vf, 0, "nobody can tell what paths the numbers stand for");
+	vf->unproved = calloc(vf->map->nr_pieces / 64 + 1, sizeof(*vf->unproved));
+	return vf->unproved ? 0 : -ENOMEM;
 }
 
 /*
@@ -89,9 +93,40 @@ int vf_check_path_stub(struct vf *vf, const struct mp_map_piece *p, const uint8_
 	if (reg == MP_REGISTER_RSP || !is_in_table(vf, p->old_vaddr, reg))
 		return vf_refuse(vf, at, "a stub sets a register that holds no number at %#llx",
 				 (unsigned long long)p->old_vaddr);
-	if (!vf_register_is_dead(vf, p->old_vaddr, reg))
-		return vf_refuse(vf, at, "a stub sets register %u, which is read from %#llx on",
-				 reg, (unsigned long long)p->old_vaddr);
+	if (!vf_register_is_dead(vf, p->old_vaddr, reg)) {
+		size_t i = (size_t)(p - vf->map->pieces);
+
+		__atomic_fetch_or(&vf->unproved[i / 64], 1ULL << (i % 64), __ATOMIC_RELAXED);
+	}
 	*next = at + len;
 	return 0;
+}
+
+static void note_unproved(struct vf *vf, uint64_t old_vaddr)
+{
+	struct me_verify_report *r = vf->report;
+	const struct vf_fde *fde = vf_eh_find(&vf->old_eh, old_vaddr);
+	uint64_t start = fde ? fde->start : old_vaddr;
+
+	for (uint32_t i = 0; i < r->nr_unproved; i++)
+		if (r->unproved[i] == start)
+			return;
+	if (r->nr_unproved < ME_MAX_UNPROVED)
+		r->unproved[r->nr_unproved++] = start;
+}
+
+int vf_check_unproved(struct vf *vf)
+{
+	const struct mp_map_piece *first = NULL;
+
+	for (uint32_t i = 0; vf->unproved && i < vf->map->nr_pieces; i++) {
+		if (!(vf->unproved[i / 64] >> (i % 64) & 1))
+			continue;
+		first = first ? first : &vf->map->pieces[i];
+		note_unproved(vf, vf->map->pieces[i].old_vaddr);
+	}
+	return first ? vf_refuse(vf, first->new_vaddr,
+				 "a stub sets a register that is read from %#llx on",
+				 (unsigned long long)first->old_vaddr)
+		     : 0;
 }

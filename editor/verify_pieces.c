@@ -499,6 +499,8 @@ int vf_check_pieces(struct vf *vf)
 		nr_stubs += !vf->map->pieces[i].old_size;
 	if (!ret && vf->counters && nr_stubs != vf->nr_counters)
 		ret = vf_refuse(vf, vf->counters->vaddr, "a counter that nothing counts in");
+	if (!ret)
+		ret = vf_check_unproved(vf);
 	vf->report->nr_pieces = vf->map->nr_pieces;
 	return ret;
 }

@@ -258,6 +258,7 @@ struct vf {
 	uint64_t init_entry; /* file offset of the dynamic entry that leads to the runtime; 0: none */
 	const struct mp_section *path_section; /* NULL: the output keeps no path numbers */
 	struct mp_path_table *paths;
+	uint64_t *unproved;	/* one bit per piece: a stub whose register is not proved dead */
 	struct vf_graph *graph; /* verify_registers; where stubs set registers */
 
 	struct vf_eh old_eh, new_eh;
@@ -340,6 +341,8 @@ int vf_read_paths(struct vf *vf);
 /* The one instruction, at @at with bytes @b, of the stub @p; *@next: what follows it. */
 int vf_check_path_stub(struct vf *vf, const struct mp_map_piece *p, const uint8_t *b, uint64_t at,
 		       uint64_t *next);
+/* When all stubs were checked: those that were not proved are refused together. */
+int vf_check_unproved(struct vf *vf);
 /* What vf_register_is_dead() goes by; needs the scan. */
 int vf_read_registers(struct vf *vf);
 void vf_registers_fini(struct vf *vf);

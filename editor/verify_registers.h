@@ -79,6 +79,7 @@ struct vf_block {
 	uint32_t to;	   /* a block; VF_NONE: leads out of what is known */
 	uint32_t fde;	   /* VF_NONE: none */
 	uint16_t kill[2];  /* low byte, %ah: replaced in any case */
+	uint16_t sets;	   /* some part, on some condition */
 	uint8_t kind;	   /* enum vf_end */
 	bool returns;	   /* control comes behind its call */
 	bool pending;	   /* IJMP, TABLE: the table was named elsewhere */
@@ -100,6 +101,7 @@ struct vf_graph {
 	uint16_t *changes; /* with whom it calls and jumps to */
 	uint16_t *usable;  /* what no caller may rely on that it leaves alone */
 	uint16_t *saves;   /* its unwind rows say where it keeps the caller's value */
+	uint16_t *leaves;  /* what may be a result */
 	uint64_t *results; /* what callers want behind returns */
 	uint8_t *flags;
 	uint16_t **live; /* at the start of each of its blocks, once asked for */
@@ -115,6 +117,8 @@ uint32_t vf_block_at(const struct vf *vf, uint64_t vaddr);
 /* Fills @vf->graph. Return: 0, -ENOMEM. Ownership: vf_graph_free(), also then. */
 int vf_graph_build(struct vf *vf);
 void vf_graph_free(struct vf *vf);
+/* @leaves, per FDE: registers that may be results of it. Return: 0, -ENOMEM. */
+int vf_find_leaves(struct vf *vf, uint16_t *leaves);
 /* Where indirect jumps lead, if tables say so. Return: 0, -ENOMEM. */
 int vf_graph_find_tables(struct vf *vf);
 /* Does the cell at @vaddr, or the stub at it, lead to a function that never comes back? */
