@@ -12,6 +12,7 @@
 #include "editor/eligible.h"
 #include "editor/flags.h"
 #include "editor/flow.h"
+#include "editor/grow.h"
 #include "editor/linger.h"
 #include "editor/stubs.h"
 #include "libprof/edge_table.h"
@@ -41,21 +42,6 @@ static const char *const uncounted_names[ME_NR_UNCOUNTED] = {
 	[ME_UNCOUNTED_CYCLE] = "not counted: its counts would not follow from those that can be "
 			       "taken",
 };
-
-/* @*array of @*room elements has room for @wanted. */
-static bool grow(void *array, uint32_t *room, uint64_t wanted, size_t size)
-{
-	void **at = array, *bigger;
-	uint64_t more = wanted + wanted / 2 + 16;
-
-	if (wanted <= *room)
-		return true;
-	if (more > UINT32_MAX || !(bigger = reallocarray(*at, more, size)))
-		return false;
-	*at = bigger;
-	*room = (uint32_t)more;
-	return true;
-}
 
 /* ---- the tree ---------------------------------------------------------------------------- */
 
@@ -281,10 +267,10 @@ static bool add_function(struct planner *p, uint32_t func)
 	const struct mp_cfg *cfg = p->in->cfg;
 	uint32_t first = t->nr_blocks;
 
-	if (!grow(&t->blocks, &p->room_blocks, (uint64_t)t->nr_blocks + flow->nr_blocks,
-		  sizeof(*t->blocks)) ||
-	    !grow(&t->edges, &p->room_edges, (uint64_t)t->nr_edges + flow->nr_edges,
-		  sizeof(*t->edges)))
+	if (!me_grow(&t->blocks, &p->room_blocks, (uint64_t)t->nr_blocks + flow->nr_blocks,
+		     sizeof(*t->blocks)) ||
+	    !me_grow(&t->edges, &p->room_edges, (uint64_t)t->nr_edges + flow->nr_edges,
+		     sizeof(*t->edges)))
 		return false;
 	find_spares(p, func, p->in->spare);
 	t->funcs[t->nr_funcs++] =

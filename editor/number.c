@@ -11,6 +11,7 @@
 
 #include "editor/eligible.h"
 #include "editor/flow.h"
+#include "editor/grow.h"
 #include "editor/linger.h"
 #include "editor/registers.h"
 #include "editor/stubs.h"
@@ -65,21 +66,6 @@ struct me_number {
 static const char *const unnumbered_names[ME_NR_UNNUMBERED] = {
 	[ME_UNNUMBERED_LINGERS] = "not numbered: control may stay in its old code",
 };
-
-/* @*array of @*room elements has room for @wanted. */
-static bool grow(void *array, uint32_t *room, uint64_t wanted, size_t size)
-{
-	void **at = array, *bigger;
-	uint64_t more = wanted + wanted / 2 + 16;
-
-	if (wanted <= *room)
-		return true;
-	if (more > UINT32_MAX || !(bigger = reallocarray(*at, more, size)))
-		return false;
-	*at = bigger;
-	*room = (uint32_t)more;
-	return true;
-}
 
 int me_number_new(const struct mp_cfg *cfg, uint8_t *movable, const char **detail,
 		  struct me_number **out, struct mp_err *err)
@@ -554,10 +540,10 @@ static bool add_to_table(struct me_number *n)
 	const struct me_flow *flow = &n->flow;
 	uint32_t first = t->nr_blocks, first_edge = t->nr_edges;
 
-	if (!grow(&t->blocks, &n->room_blocks, (uint64_t)first + flow->nr_blocks,
-		  sizeof(*t->blocks)) ||
-	    !grow(&t->edges, &n->room_table_edges, (uint64_t)first_edge + flow->nr_edges,
-		  sizeof(*t->edges)))
+	if (!me_grow(&t->blocks, &n->room_blocks, (uint64_t)first + flow->nr_blocks,
+		     sizeof(*t->blocks)) ||
+	    !me_grow(&t->edges, &n->room_table_edges, (uint64_t)first_edge + flow->nr_edges,
+		     sizeof(*t->edges)))
 		return false;
 	for (uint32_t v = 0; v < flow->nr_blocks; v++) {
 		const struct mp_block *block = block_of(n, v);

@@ -9,6 +9,7 @@
 #include <stdlib.h>
 
 #include "editor/eligible.h"
+#include "editor/grow.h"
 
 /* As compilers align functions at -O2. */
 #define ENTRY_ALIGN_LOG2 4
@@ -21,24 +22,9 @@ struct putter {
 	uint32_t nr_inline;
 };
 
-/* @*array of @*room elements has room for @wanted. */
-static bool grow(void *array, uint32_t *room, uint64_t wanted, size_t size)
-{
-	void **at = array, *bigger;
-	uint64_t more = wanted + wanted / 2 + 16;
-
-	if (wanted <= *room)
-		return true;
-	if (more > UINT32_MAX || !(bigger = reallocarray(*at, more, size)))
-		return false;
-	*at = bigger;
-	*room = (uint32_t)more;
-	return true;
-}
-
 bool me_stubs_add(struct me_stubs *stubs, struct me_stub_to stub)
 {
-	if (!grow(&stubs->list, &stubs->room, (uint64_t)stubs->nr + 1, sizeof(*stubs->list)))
+	if (!me_grow(&stubs->list, &stubs->room, (uint64_t)stubs->nr + 1, sizeof(*stubs->list)))
 		return false;
 	stubs->list[stubs->nr++] = stub;
 	return true;
@@ -81,9 +67,9 @@ static bool put_stub(struct putter *p, const struct me_stub_to *stub, struct me_
 {
 	struct me_plan *out = &p->out;
 
-	if (!grow(&out->blocks, &p->room_blocks, (uint64_t)out->nr_blocks + 1,
-		  sizeof(*out->blocks)) ||
-	    !grow(&out->stubs, &p->room_stubs, (uint64_t)out->nr_stubs + 1, sizeof(*out->stubs)))
+	if (!me_grow(&out->blocks, &p->room_blocks, (uint64_t)out->nr_blocks + 1,
+		     sizeof(*out->blocks)) ||
+	    !me_grow(&out->stubs, &p->room_stubs, (uint64_t)out->nr_stubs + 1, sizeof(*out->stubs)))
 		return false;
 	out->blocks[out->nr_blocks++] = (struct me_plan_block){.block = stub->block,
 							       .zone = like.zone,
@@ -108,8 +94,8 @@ static bool put_block(struct putter *p, struct me_plan_block block)
 		p->nr_inline++;
 		block.align_log2 = 0;
 	}
-	if (!grow(&out->blocks, &p->room_blocks, (uint64_t)out->nr_blocks + 1,
-		  sizeof(*out->blocks)))
+	if (!me_grow(&out->blocks, &p->room_blocks, (uint64_t)out->nr_blocks + 1,
+		     sizeof(*out->blocks)))
 		return false;
 	block.run = 0;
 	out->blocks[out->nr_blocks++] = block;
