@@ -119,4 +119,10 @@ C
 	echo "pep: $(jq -c .paths pep.out), $(jq '[.rows[] | select(.path | length > 1) | .samples] | add // 0' pep.json) with more than a block"
 fi
 echo "bytes a sample with registers $(jq '.bytes / .emitted | floor' live.out), without $(jq '.bytes / .emitted | floor' off.out)"
+# What is not proved of a file is left alone, and the rest has numbers.
+perl=$(readlink -f "$(command -v perl)")
+script='my %n; $n{$_ * 7919 % 1013}++ for 1 .. 20000; print join(",", map {"$_=$n{$_}"} sort keys %n)'
+"$BUILD/morph-optimize" --instrument=pep --json "$perl" -o perl.paths > perl.json 2> err || fail "perl: $(cat err)"
+[ "$(jq .paths.functions perl.json)" -gt 500 ] || fail "perl: $(jq -c .paths perl.json)"
+[ "$(./perl.paths -e "$script" | sha256sum)" = "$(perl -e "$script" | sha256sum)" ] || fail "perl behaves otherwise"
 exit $((nr_failed > 0))
