@@ -56,7 +56,7 @@ poor() {
 		cd poor && exec "$0" run --source=perf --rate=2000 --db="$1.db" -- "${@:2}"' "$MORPHD" "$@"
 }
 if mkdir poor && chmod 777 . poor && [ "$(cat /proc/sys/kernel/perf_event_paranoid)" -le 2 ] &&
-	setpriv --reuid=65534 --clear-groups test -w poor -a -x "$MORPHD" -a -x busy; then
+	setpriv --reuid=65534 --regid=65534 --clear-groups test -w poor -a -x "$MORPHD" -a -x busy; then
 	mkfifo poor/end && chmod 666 poor/end
 	poor rich sh -c 'touch up; exec cat end' 2> rich.err &
 	rich=$!
