@@ -28,7 +28,7 @@
 #define RING_PAGES_MIN	    8
 #define RING_PAGES_MAPPINGS 64
 /*
- * A quarter full, a ring wakes its reader, who would otherwise look in a tenth to half of a second:
+ * A quarter full, a ring wakes its reader, who would otherwise look in a tenth to a quarter of a second:
  * waking up costs as much as some thousand samples, and what is free lasts for three times as long
  * as that took.
  */

@@ -30,7 +30,7 @@ struct md_source_config {
  * Waking up costs more than the samples of a tenth of a second do. Files must be found before they
  * may be gone, but where no program is started and nothing is mapped, none has to be.
  */
-#define MD_QUIET_MS 500
+#define MD_QUIET_MS 250
 
 /* Records in the order in which they are to be believed. Writable until the next call. */
 struct md_batch {
