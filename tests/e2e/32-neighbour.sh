@@ -53,20 +53,24 @@ done
 # Two of one ordinary user at once: what is left of the memory for rings is little, and enough.
 poor() {
 	setpriv --reuid=65534 --regid=65534 --clear-groups bash -c 'ulimit -l $((100 * $(nproc)))
-		cd poor && exec "$0" run --source=perf --rate=2000 --db="$1.db" -- "${@:2}"' "$MORPHD" "$@"
+		cd "$1" && exec "$0" run --source=perf --rate=2000 --db="$2.db" -- "${@:3}"' "$MORPHD" "$there" "$@"
 }
-if mkdir poor && chmod 777 . poor && [ "$(cat /proc/sys/kernel/perf_event_paranoid)" -le 2 ] &&
-	setpriv --reuid=65534 --regid=65534 --clear-groups test -w poor -a -x "$MORPHD" -a -x busy; then
-	mkfifo poor/end && chmod 666 poor/end
+# Where anybody may go, which the directories above this one may not allow.
+there=$(mktemp -d /tmp/morph-neighbour.XXXXXX) || exit 1
+trap 'rm -rf "$there"' EXIT
+cp busy "$there/"
+if chmod 777 "$there" && [ "$(cat /proc/sys/kernel/perf_event_paranoid)" -le 2 ] &&
+	setpriv --reuid=65534 --regid=65534 --clear-groups test -w "$there" -a -x "$MORPHD" -a -x "$there/busy"; then
+	mkfifo "$there/end" && chmod 666 "$there/end"
 	poor rich sh -c 'touch up; exec cat end' 2> rich.err &
 	rich=$!
-	until [ -e poor/up ]; do
+	until [ -e "$there/up" ]; do
 		kill -0 $rich || break
 		sleep 0.05
 	done
-	poor second ../busy spin 300 2> second.err || fail "the second: $(cat second.err)"
+	poor second ./busy spin 300 2> second.err || fail "the second: $(cat second.err)"
 	grep -q 'captured [1-9][0-9]* samples of .*, 0 lost' second.err || fail "the second: $(cat second.err)"
-	timeout 20 sh -c ': > poor/end'
+	timeout 20 sh -c ': > "$0/end"' "$there"
 	wait $rich || fail "the first: $(cat rich.err)"
 else
 	echo "skip: an ordinary user cannot sample here"
