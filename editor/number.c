@@ -60,11 +60,6 @@ struct me_number {
 	struct mp_path_table table;
 	uint32_t room_blocks, room_table_edges;
 	struct me_number_report *report;
-	uint32_t nr_unnumbered[ME_NR_UNNUMBERED];
-};
-
-static const char *const unnumbered_names[ME_NR_UNNUMBERED] = {
-	[ME_UNNUMBERED_LINGERS] = "not numbered: control may stay in its old code",
 };
 
 int me_number_new(const struct mp_cfg *cfg, uint8_t *movable, const char **detail,
@@ -78,16 +73,10 @@ int me_number_new(const struct mp_cfg *cfg, uint8_t *movable, const char **detai
 		return mp_err_set(err, ENOMEM, "out of memory");
 	n->cfg = cfg;
 	for (uint32_t f = 0; f < cfg->nr_funcs; f++) {
-		enum me_unnumbered why = ME_NUMBERED;
-
-		if (!movable[f])
+		if (!movable[f] || !me_lingers(cfg, f))
 			continue;
-		if (me_lingers(cfg, f)) {
-			why = ME_UNNUMBERED_LINGERS;
-			movable[f] = 0;
-			detail[f] = unnumbered_names[why];
-		}
-		n->nr_unnumbered[why]++;
+		movable[f] = 0;
+		detail[f] = "not numbered: control may stay in its old code";
 	}
 	rc = me_registers_find(cfg, movable, &n->registers, err);
 	if (rc) {
@@ -430,12 +419,6 @@ static void number_ways(struct me_number *n)
 
 /* ---- stubs --------------------------------------------------------------------------------- */
 
-/* The instruction on all ways to a block. */
-struct before {
-	struct me_stub stub;
-	bool any;
-};
-
 /* What brings the number over edge @e; false: nothing has to. */
 static bool bring(const struct me_number *n, uint32_t e, struct me_stub *stub)
 {
@@ -475,21 +458,24 @@ static bool add_before(struct me_number *n, uint32_t v)
 {
 	struct vertex *at = &n->vertices[v];
 	uint32_t way = only_way(n, v);
-	struct before b = {{.does = ME_STUB_ADDS, .reg = at->reg, .reg_from = at->reg}, false};
+	struct me_stub stub = {.does = ME_STUB_ADDS, .reg = at->reg, .reg_from = at->reg};
+	bool any = false;
 
 	if (at->reg == MP_NO_REGISTER)
 		return true;
-	if (at->starts)
-		b = (struct before){{.does = ME_STUB_SETS, .reg = at->reg}, true};
-	else if (at->nr_in == 1)
-		b.any = bring(n, n->in[at->first_in], &b.stub);
+	if (at->starts) {
+		stub = (struct me_stub){.does = ME_STUB_SETS, .reg = at->reg};
+		any = true;
+	} else if (at->nr_in == 1) {
+		any = bring(n, n->in[at->first_in], &stub);
+	}
 	if (way != MP_NONE && n->edges[way].value) {
 		at->shift = n->edges[way].value;
-		b.stub.value += at->shift;
-		b.any = true;
+		stub.value += at->shift;
+		any = true;
 	}
-	b.stub.ways = ME_STUB_ALL;
-	return !b.any || add_stub(n, n->flow.first_block + v, &b.stub, at->weight);
+	stub.ways = ME_STUB_ALL;
+	return !any || add_stub(n, n->flow.first_block + v, &stub, at->weight);
 }
 
 /* Where ways meet, on each of them. */
@@ -622,7 +608,6 @@ int me_number_plan(struct me_number *n, const struct mp_counts *counts, const ui
 	int rc;
 
 	*report = (struct me_number_report){0};
-	memcpy(report->nr_unnumbered, n->nr_unnumbered, sizeof(report->nr_unnumbered));
 	n->report = report;
 	rc = follow_plan(n, plan) ? add_functions(n, counts, movable) : -ENOMEM;
 	report->nr_funcs = n->table.nr_funcs;

@@ -19,15 +19,8 @@
 #include "libprof/counts.h"
 #include "libprof/err.h"
 
-enum me_unnumbered {
-	ME_NUMBERED,
-	ME_UNNUMBERED_LINGERS, /* control may stay in its old code */
-	ME_NR_UNNUMBERED
-};
-
 struct me_number_report {
 	uint32_t nr_funcs; /* with stubs or without */
-	uint32_t nr_unnumbered[ME_NR_UNNUMBERED];
 	uint32_t nr_stubs;
 	uint32_t nr_inline;	     /* of these: control falls through; others cost a jump more */
 	uint32_t nr_merges, nr_told; /* where ways meet; where their number tells which was taken */
