@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * linger - looks at the entries of one function. What a patch is, patch knows. Called by instrument and
- * number.
+ * linger - looks at the entries of one function, and at what follows them in old code. What a patch is,
+ * patch knows. Called by instrument and number.
  */
 #include "editor/linger.h"
 
@@ -41,4 +41,58 @@ bool me_lingers(const struct mp_cfg *cfg, uint32_t f)
 				return true;
 	}
 	return false;
+}
+
+enum {
+	ARRIVES = 1 << 0, /* at the copy */
+	STAYS = 1 << 1,	  /* in the old block */
+};
+
+/* Control comes to the old block, or by a branch that leads to the copy now. Return: is that new? */
+static bool come(const struct mp_cfg *cfg, uint32_t b, uint8_t *how)
+{
+	bool stays = me_block_stays(&cfg->blocks[b]) || !me_patch_fits(cfg, b);
+	uint8_t was = how[b];
+
+	how[b] |= ARRIVES | (stays ? STAYS : 0);
+	return how[b] != was;
+}
+
+static bool come_to_all(const struct mp_cfg *cfg, const struct mp_block *from, uint8_t *how)
+{
+	bool any = false;
+
+	for (uint32_t e = from->first_edge; e < from->first_edge + from->nr_edges; e++)
+		any |= come(cfg, cfg->edges[e].to, how);
+	return any;
+}
+
+static bool keeps_table(const struct mp_cfg *cfg, const struct mp_block *block)
+{
+	return block->term == MP_TERM_TABLE &&
+	       (block->table == MP_NONE || !me_patch_leads_table(cfg, &cfg->tables[block->table]));
+}
+
+void me_linger_arrivals(const struct mp_cfg *cfg, uint32_t f, uint8_t *how)
+{
+	const struct mp_func *func = &cfg->funcs[f];
+	uint32_t end = func->first_block + func->nr_blocks;
+	bool changed = true;
+
+	for (uint32_t b = func->first_block; b < end; b++) {
+		const struct mp_block *block = &cfg->blocks[b];
+
+		if (block->flags & MP_BLOCK_PROBE || lingers_at(cfg, b))
+			how[b] |= STAYS;
+		if (keeps_table(cfg, block))
+			come_to_all(cfg, block, how);
+	}
+	while (changed) {
+		changed = false;
+		for (uint32_t b = func->first_block; b < end; b++)
+			if (how[b] & STAYS)
+				changed |= come_to_all(cfg, &cfg->blocks[b], how);
+	}
+	for (uint32_t b = func->first_block; b < end; b++)
+		how[b] &= ARRIVES;
 }

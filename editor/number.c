@@ -48,6 +48,7 @@ struct edge {
 struct me_number {
 	const struct mp_cfg *cfg;
 	struct me_registers registers;
+	uint8_t *arrives;    /* per block: control may come out of old code, with any number */
 	struct me_flow flow; /* of the function at hand */
 	struct vertex *vertices;
 	struct edge *edges; /* of the flow */
@@ -62,8 +63,8 @@ struct me_number {
 	struct me_number_report *report;
 };
 
-int me_number_new(const struct mp_cfg *cfg, uint8_t *movable, const char **detail,
-		  struct me_number **out, struct mp_err *err)
+int me_number_new(const struct mp_cfg *cfg, const uint8_t *movable, struct me_number **out,
+		  struct mp_err *err)
 {
 	struct me_number *n = calloc(1, sizeof(*n));
 	int rc;
@@ -72,12 +73,15 @@ int me_number_new(const struct mp_cfg *cfg, uint8_t *movable, const char **detai
 	if (!n)
 		return mp_err_set(err, ENOMEM, "out of memory");
 	n->cfg = cfg;
-	for (uint32_t f = 0; f < cfg->nr_funcs; f++) {
-		if (!movable[f] || !me_lingers(cfg, f))
-			continue;
-		movable[f] = 0;
-		detail[f] = "not numbered: control may stay in its old code";
+	n->arrives = calloc((size_t)cfg->nr_blocks + 1, 1);
+	if (!n->arrives) {
+		me_number_free(n);
+		*out = NULL;
+		return mp_err_set(err, ENOMEM, "out of memory");
 	}
+	for (uint32_t f = 0; f < cfg->nr_funcs; f++)
+		if (movable[f])
+			me_linger_arrivals(cfg, f, n->arrives);
 	rc = me_registers_find(cfg, movable, &n->registers, err);
 	if (rc) {
 		me_number_free(n);
@@ -91,6 +95,7 @@ void me_number_free(struct me_number *n)
 	if (!n)
 		return;
 	me_registers_fini(&n->registers);
+	free(n->arrives);
 	me_flow_fini(&n->flow);
 	me_stubs_fini(&n->stubs);
 	free(n->vertices);
@@ -216,6 +221,7 @@ static void choose_registers(struct me_number *n)
 	for (uint32_t v = 0; v < nr; v++) {
 		n->vertices[v].reg = MP_NO_REGISTER;
 		n->vertices[v].calls = ends_with_call(n->cfg, block_of(n, v));
+		n->vertices[v].starts = n->arrives[n->flow.first_block + v];
 		for (uint8_t r = 0; r < MP_NR_REGISTERS; r++)
 			if (is_free[v] >> r & 1)
 				weight[r] += n->vertices[v].weight + 1e-3;

@@ -7,7 +7,8 @@
  * they must tell the ways *to* a block apart. So the ways from a start are numbered: where ways
  * meet, those by the k-th edge have the numbers behind those of the edges before it. The likeliest
  * edge comes first: it adds nothing. A path starts where a function is entered, at the branch that
- * ends a loop's turn, behind a call, and where no register is free.
+ * ends a loop's turn, behind a call, where no register is free, and where control may come out of old
+ * code.
  */
 #ifndef ME_NUMBER_H
 #define ME_NUMBER_H
@@ -31,12 +32,12 @@ struct me_number_report {
 struct me_number;
 
 /*
- * me_number_new - which of the functions with @movable[func] can be numbered; of the others it is
- * cleared, and @detail[func] says why. @cfg has fine blocks.
+ * me_number_new - finds which registers are free in the functions with @movable[func]. @cfg has fine
+ * blocks.
  * Return: 0, -ENOMEM. Ownership: me_number_free(), which takes NULL.
  */
-int me_number_new(const struct mp_cfg *cfg, uint8_t *movable, const char **detail,
-		  struct me_number **out, struct mp_err *err);
+int me_number_new(const struct mp_cfg *cfg, const uint8_t *movable, struct me_number **out,
+		  struct mp_err *err);
 /*
  * me_number_plan - puts the stubs into @plan, and what it lacks of the functions with @movable; and
  * what the numbers mean into its table. @counts: as me_instrument_plan() takes them.

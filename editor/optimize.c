@@ -162,7 +162,7 @@ static int read_file(struct job *job, struct mp_err *err)
 	}
 	if (job->options->counting.paths) {
 		leave_unproved(job);
-		rc = me_number_new(job->cfg, job->movable, job->eligible.detail, &job->number, err);
+		rc = me_number_new(job->cfg, job->movable, &job->number, err);
 		if (rc)
 			return rc;
 	}
@@ -193,22 +193,8 @@ static int add_counters(struct job *job, struct mp_err *err)
 				  job->movable, &job->plan, &job->report->instrumented, err);
 }
 
-/* Numbers cost little, but where nothing is known to run they tell nothing. */
-static void leave_unplanned(struct job *job)
-{
-	uint8_t *planned = calloc(job->cfg->nr_funcs + 1, 1);
-
-	for (uint32_t i = 0; planned && i < job->plan.nr_blocks; i++)
-		planned[job->cfg->blocks[job->plan.blocks[i].block].func] = 1;
-	for (uint32_t f = 0; planned && f < job->cfg->nr_funcs; f++)
-		job->movable[f] &= planned[f];
-	free(planned);
-}
-
 static int add_numbers(struct job *job, struct mp_err *err)
 {
-	if (!job->options->all)
-		leave_unplanned(job);
 	return me_number_plan(job->number, job->options->all ? NULL : &job->counts, job->movable,
 			      &job->plan, &job->report->numbered, err);
 }

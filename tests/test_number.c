@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * number: walks over the code of this very program, as its stubs would see them, and what the numbers say
- * afterwards. Registers that are not proved free hold anything.
+ * number: walks over the code of this very program and of a shell, as their stubs would see them, and what
+ * the numbers say afterwards. Registers that are not proved free hold anything.
  */
 #include "tests/suite.h"
 
@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "editor/eligible.h"
+#include "editor/linger.h"
 #include "editor/number.h"
 #include "editor/plan_all.h"
 #include "editor/registers.h"
@@ -23,6 +24,7 @@ struct numbered {
 	struct mp_cfg *cfg;
 	struct me_eligible eligible;
 	uint8_t *movable;
+	uint8_t *arrives; /* per block: out of old code, too */
 	struct me_registers registers;
 	struct me_plan plan;
 	struct me_number_report report;
@@ -40,6 +42,7 @@ struct walk {
 	uint64_t regs[MP_NR_REGISTERS];
 	uint32_t blocks[MAX_STEPS + 1]; /* [0]: MP_NONE, the outside */
 	uint32_t nr;
+	uint32_t nr_arrivals; /* in all */
 };
 
 /* The table as a file would have it. */
@@ -88,22 +91,25 @@ static void index_stubs(struct numbered *n)
 	n->first_stub[n->cfg->nr_blocks + 1] = stub;
 }
 
-static void number(struct numbered *n)
+static void number(struct numbered *n, const char *file)
 {
 	struct mp_cfg_options options = {.fine = true};
 	struct me_number *numbering;
 	struct mp_err err = {""};
 
 	*n = (struct numbered){0};
-	ck_assert_int_eq(mp_elf_open("/proc/self/exe", MP_ELF_ALL, &n->elf, &err), 0);
+	ck_assert_int_eq(mp_elf_open(file, MP_ELF_ALL, &n->elf, &err), 0);
 	ck_assert_int_eq(mp_cfg_build(n->elf, &options, &n->cfg, &err), 0);
 	ck_assert_int_eq(me_eligible_functions(n->cfg, 1, &n->eligible, &err), 0);
 	n->movable = calloc(n->cfg->nr_funcs + 1, 1);
-	ck_assert_ptr_nonnull(n->movable);
-	for (uint32_t f = 0; f < n->cfg->nr_funcs; f++)
+	n->arrives = calloc(n->cfg->nr_blocks + 1, 1);
+	ck_assert(n->movable && n->arrives);
+	for (uint32_t f = 0; f < n->cfg->nr_funcs; f++) {
 		n->movable[f] = n->eligible.verdict[f] == ME_ELIGIBLE;
-	ck_assert_int_eq(me_number_new(n->cfg, n->movable, n->eligible.detail, &numbering, &err),
-			 0);
+		if (n->movable[f])
+			me_linger_arrivals(n->cfg, f, n->arrives);
+	}
+	ck_assert_int_eq(me_number_new(n->cfg, n->movable, &numbering, &err), 0);
 	ck_assert_int_eq(me_registers_find(n->cfg, n->movable, &n->registers, &err), 0);
 	ck_assert_int_eq(me_plan_all(n->cfg, n->movable, NULL, &n->plan, &err), 0);
 	ck_assert_msg(me_number_plan(numbering, NULL, n->movable, &n->plan, &n->report, &err) == 0,
@@ -120,6 +126,7 @@ static void done(struct numbered *n)
 	me_eligible_fini(&n->eligible);
 	me_plan_fini(&n->plan);
 	free(n->movable);
+	free(n->arrives);
 	free(n->first_stub);
 	free(n->stubs);
 	mp_cfg_free(n->cfg);
@@ -210,7 +217,15 @@ static bool step(struct walk *w)
 	to = cfg->edges[b->first_edge + next_random(w) % b->nr_edges].to;
 	if (me_block_stays(&cfg->blocks[to]))
 		return false;
-	run_stubs(w, from, to, ME_STUB_EDGE);
+	if (w->n->arrives[to] && next_random(w) % 2) {
+		/* The block before ran in old code, and who knows what before that. */
+		for (int r = 0; r < MP_NR_REGISTERS; r++)
+			w->regs[r] = next_random(w);
+		run_stubs(w, MP_NONE, to, ME_STUB_OUTSIDE);
+		w->nr_arrivals++;
+	} else {
+		run_stubs(w, from, to, ME_STUB_EDGE);
+	}
 	run_stubs(w, from, to, ME_STUB_ALL);
 	w->blocks[w->nr++] = to;
 	return true;
@@ -235,7 +250,8 @@ static uint64_t walk(struct walk *w, uint32_t entry, struct mp_path *path)
 	return edges;
 }
 
-START_TEST(numbers_tell_by_which_way_control_came)
+/* Return: how often it came out of old code. */
+static uint32_t walk_all(const char *file)
 {
 	struct numbered n;
 	struct mp_path path = {0};
@@ -243,7 +259,7 @@ START_TEST(numbers_tell_by_which_way_control_came)
 	uint64_t edges = 0;
 	uint32_t nr = 0;
 
-	number(&n);
+	number(&n, file);
 	for (uint32_t f = 0; f < n.cfg->nr_funcs; f++) {
 		uint32_t entry = mp_cfg_block_starting(n.cfg, n.cfg->funcs[f].vaddr);
 
@@ -259,6 +275,18 @@ START_TEST(numbers_tell_by_which_way_control_came)
 	ck_assert_uint_gt(n.report.nr_told, n.report.nr_merges / 2);
 	mp_path_fini(&path);
 	done(&n);
+	return w.nr_arrivals;
+}
+
+START_TEST(numbers_tell_by_which_way_control_came)
+{
+	walk_all("/proc/self/exe");
+}
+END_TEST
+
+START_TEST(numbers_start_where_control_comes_out_of_old_code)
+{
+	ck_assert_uint_gt(walk_all("/bin/bash"), 10);
 }
 END_TEST
 
@@ -268,6 +296,7 @@ static Suite *number_suite(void)
 	TCase *tc = tcase_create("number");
 
 	tcase_add_test(tc, numbers_tell_by_which_way_control_came);
+	tcase_add_test(tc, numbers_start_where_control_comes_out_of_old_code);
 	suite_add_tcase(suite, tc);
 	return suite;
 }
