@@ -137,6 +137,8 @@ static int find_spans(struct vf *vf)
 static void vf_fini(struct vf *vf)
 {
 	mp_map_free(vf->map);
+	/* Before the unwind data: something of it is kept for each FDE. */
+	vf_registers_fini(vf);
 	vf_eh_fini(&vf->old_eh);
 	vf_eh_fini(&vf->new_eh);
 	vf_bits_fini(&vf->grid);
@@ -161,7 +163,6 @@ static void vf_fini(struct vf *vf)
 	free(vf->section_now);
 	free(vf->refs);
 	mp_path_table_free(vf->paths);
-	vf_registers_fini(vf);
 }
 
 static int check(struct vf *vf)
