@@ -20,7 +20,7 @@
 
 #define NAME "out.debug"
 
-static char dir[64];
+static char dir[256];
 
 /* In the directory. */
 static void run(const char *command)
@@ -33,7 +33,7 @@ static void run(const char *command)
 
 static const char *path_of(const char *name)
 {
-	static char path[128];
+	static char path[300];
 
 	snprintf(path, sizeof(path), "%s/%s", dir, name);
 	return path;
@@ -59,7 +59,7 @@ static void setup(void)
 
 static void teardown(void)
 {
-	char command[128];
+	char command[300];
 
 	snprintf(command, sizeof(command), "rm -rf %s", dir);
 	ck_assert_int_eq(system(command), 0);
@@ -110,7 +110,7 @@ END_TEST
 
 START_TEST(the_debug_file_is_found_where_debuginfod_keeps_it)
 {
-	char command[512], cache[128];
+	char command[512], cache[300];
 	struct mp_err err;
 
 	snprintf(cache, sizeof(cache), "%s/cache", dir);
