@@ -273,9 +273,9 @@ static void check_training(struct argp_state *state, struct arguments *a)
 		argp_error(state, "--train: which command? Give it behind --");
 	if (o->db || o->all || o->exact_profile || o->counting.edges || o->counting.paths ||
 	    o->counting.path || a->in_place || a->restore || a->original || a->patch_list ||
-	    a->json || o->debug_file || o->debug_output)
+	    a->json || o->debug_output)
 		argp_error(state, "--train takes of the other options only those of the layout, "
-				  "--threads, --report and -o");
+				  "--debug-file, --threads, --report and -o");
 	a->train.output = o->output;
 	a->train.file = o->input;
 	if (!a->train.audit_seconds)

@@ -221,6 +221,7 @@ static int write_counting(struct trainer *t)
 	o.counting.edges = true;
 	o.counting.path = counts.text;
 	o.exact_profile = false;
+	o.debug_file = NULL;
 	o.min_samples = 1; /* they only say where counters do not stand */
 	if (t->report->sampled) {
 		o.db = db.text;
@@ -340,15 +341,26 @@ static int import(struct trainer *t)
 	return rc;
 }
 
+/* The final version's debug file until it is kept: by the name that it will have then. */
+static struct path final_debug(const struct trainer *t)
+{
+	const char *output = t->options->output, *slash = strrchr(output, '/');
+	char name[NAME_MAX + 1];
+
+	snprintf(name, sizeof(name), "%.*s.debug", NAME_MAX - 6, slash ? slash + 1 : output);
+	return in_dir(t, name);
+}
+
 static int write_final(struct trainer *t)
 {
-	struct path db = in_dir(t, "exact.db"), out = in_dir(t, "final");
+	struct path db = in_dir(t, "exact.db"), out = in_dir(t, "final"), debug = final_debug(t);
 	struct me_optimize_options o = t->options->optimize;
 
 	o.input = t->file;
 	o.output = out.text;
 	o.db = db.text;
 	o.exact_profile = true;
+	o.debug_output = o.debug_file ? debug.text : NULL;
 	o.min_samples = 1; /* counted, not sampled: the audit says what it is worth */
 	return me_optimize(&o, &t->report->final, t->err);
 }
@@ -392,10 +404,36 @@ static int audit(struct trainer *t)
 	}
 }
 
+/* Beside the output; before it, for the reason that publish has. */
+static int keep_debug(struct trainer *t)
+{
+	struct me_optimize_report *r = &t->report->final;
+	struct path debug = final_debug(t);
+	struct stat a, b;
+	char *kept;
+
+	if (!r->debug_output)
+		return 0;
+	if (asprintf(&kept, "%s.debug", t->options->output) < 0)
+		return mp_err_set(t->err, ENOMEM, "out of memory");
+	free(r->debug_output);
+	r->debug_output = kept;
+	if (!stat(r->debug_file, &a) && !stat(kept, &b) && a.st_dev == b.st_dev &&
+	    a.st_ino == b.st_ino)
+		return mp_err_set(t->err, EINVAL, "%s: is the input's debug file; give another -o",
+				  kept);
+	if (rename(debug.text, kept))
+		return mp_err_set(t->err, errno, "%s: %s", kept, strerror(errno));
+	return 0;
+}
+
 static int keep(struct trainer *t)
 {
 	struct path final = in_dir(t, "final");
+	int rc = keep_debug(t);
 
+	if (rc)
+		return rc;
 	if (rename(final.text, t->options->output))
 		return mp_err_set(t->err, errno, "%s: %s", t->options->output, strerror(errno));
 	return 0;

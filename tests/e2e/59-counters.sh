@@ -4,7 +4,7 @@
 # original, instruction by instruction, branch by branch; in threads, children and libraries; however the program ends.
 # shellcheck source=tests/e2e/lib.sh
 . "$(dirname "$0")/lib.sh"
-need gcc g++ qemu-x86_64 python3
+need gcc g++ qemu-x86_64 python3 objcopy strip
 export PATH="$BUILD:$PATH"
 scratch counters
 
@@ -232,6 +232,16 @@ command_ends 0 "train, without audit" morph-optimize --train -o trained --no-aud
 says out.txt "counted in"
 ./trained 99 >out.txt
 cmp want.txt out.txt || fail "train, without audit: other output"
+# Debug information from a file of its own goes to one of the output's own.
+gcc -g -O2 -Wl,--build-id -o shipped.full work.c && objcopy --only-keep-debug shipped.full shipped.debug &&
+	strip -o shipped shipped.full && objcopy --add-gnu-debuglink=shipped.debug shipped || fail "shipped: not built"
+command_ends 0 "train, debug file" morph-optimize --train -o fast --no-audit --debug-file=auto -- ./shipped 3000000
+says out.txt "shipped.debug -> fast.debug"
+command_ends 0 "train, debug file, verified again" morph-optimize --verify=shipped --debug-file=auto fast
+sha256sum shipped shipped.debug >sums.txt
+command_ends 1 "train, its own debug file" \
+	morph-optimize --train -o shipped --no-audit --debug-file=auto -- ./shipped 3000000
+sha256sum --quiet -c sums.txt || fail "train: the original's debug file is another now"
 find . -maxdepth 1 -name '.morph-train.*' | grep . && fail "train: leaves a directory"
 command_ends 2 "train without command" morph-optimize --train -o trained
 command_ends 1 "train of nothing" morph-optimize --train -o trained2 -- ./nosuch
