@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "daemon/heat.h"
+#include "libprof/counts_doubt.h"
 #include "libprof/insn.h"
 
 /* One copy of a block: a piece of the map, and what its own bytes say about how it ends. */
@@ -410,17 +411,16 @@ static int add_call(struct after *a, const struct mp_call *call)
 /* ---- what to expect ------------------------------------------------------------------------ */
 
 /* Taken branches of @b where the copy of @follows comes right behind its own. */
-static double taken_of(const struct after *a, uint32_t b, uint32_t follows)
+static double taken_of(const struct md_heat_input *in, uint32_t b, uint32_t follows)
 {
-	const struct mp_block *block = &a->in->cfg->blocks[b];
+	const struct mp_block *block = &in->cfg->blocks[b];
 	double sum = 0;
 
 	for (uint32_t e = block->first_edge; e < block->first_edge + block->nr_edges; e++)
-		if (a->in->cfg->edges[e].kind != MP_EDGE_TABLE &&
-		    a->in->cfg->edges[e].to != follows)
-			sum += a->in->counts->edge[e];
+		if (in->cfg->edges[e].kind != MP_EDGE_TABLE && in->cfg->edges[e].to != follows)
+			sum += in->counts->edge[e];
 	if (block->term == MP_TERM_COND)
-		sum += md_heat_leaving(a->in->cfg, a->in->counts, b);
+		sum += md_heat_leaving(in->cfg, in->counts, b);
 	return sum;
 }
 
@@ -432,38 +432,6 @@ static uint32_t falls_to(const struct mp_cfg *cfg, uint32_t b)
 		if (cfg->edges[e].kind == MP_EDGE_FALL)
 			return cfg->edges[e].to;
 	return MP_NONE;
-}
-
-/* What the order saves without its clones: the next copy is then the next that is none. */
-static uint32_t follows_without_clones(const struct after *a, uint32_t i)
-{
-	for (i++; i < a->nr; i++)
-		if (!a->copies[i].clone)
-			return a->copies[i].block;
-	return MP_NONE;
-}
-
-/* @moved: per function, that it has copies. Once all jumps are known. */
-static void expect(struct after *a, double after, const uint8_t *moved)
-{
-	const struct mp_cfg *cfg = a->in->cfg;
-	double before = 0, without_clones = 0, rest = 0, ratio;
-
-	for (uint32_t b = 0; b < cfg->nr_blocks; b++) {
-		double taken = taken_of(a, b, falls_to(cfg, b));
-
-		if (cfg->blocks[b].func == MP_NONE || !moved[cfg->blocks[b].func]) {
-			rest += taken;
-			continue;
-		}
-		before += taken;
-		if (a->primary[b] != MP_NONE)
-			taken = taken_of(a, b, follows_without_clones(a, a->primary[b]));
-		without_clones += taken;
-	}
-	ratio = mp_counts_expect_ratio(a->in->counts, before, without_clones, after - rest);
-	a->out->expected_taken = rest + ratio * before;
-	a->out->expected_ratio = rest + before > 0 ? a->out->expected_taken / (rest + before) : 1;
 }
 
 static int count_moved(struct after *a)
@@ -483,13 +451,12 @@ static int count_moved(struct after *a)
 		}
 		a->out->nr_moved += runs;
 	}
-	expect(a, a->out->taken, moved);
 	free(moved);
 	return 0;
 }
 
-int md_heat_after(const struct md_heat_input *in, const struct mp_map *map,
-		  const struct mp_elf *elf, struct md_heat *out)
+static int flow_follow(const struct md_heat_input *in, const struct mp_map *map,
+		       const struct mp_elf *elf, struct md_heat *out)
 {
 	struct after a = {.in = in, .elf = elf, .out = out};
 	int r;
@@ -513,8 +480,43 @@ int md_heat_after(const struct md_heat_input *in, const struct mp_map *map,
 		r = md_heat_add_loose(in, out);
 	if (!r)
 		r = count_moved(&a);
-	md_heat_sort(out);
 	free(a.copies);
 	free(a.primary);
+	return r;
+}
+
+/* What is to be expected: the same flow once more, by counts that are doubted. */
+static int expect(const struct md_heat_input *in, const struct mp_map *map,
+		  const struct mp_elf *elf, struct md_heat *out)
+{
+	double before = 0, doubted_before = 0;
+	struct md_heat_input doubted_in = *in;
+	struct mp_counts doubted_counts;
+	struct md_heat doubted;
+	int r = mp_counts_temper(in->cfg, in->counts, MP_DOUBT_FITTED, &doubted_counts);
+
+	if (r)
+		return r;
+	doubted_in.counts = &doubted_counts;
+	r = flow_follow(&doubted_in, map, elf, &doubted);
+	for (uint32_t b = 0; b < in->cfg->nr_blocks && !r; b++) {
+		before += taken_of(in, b, falls_to(in->cfg, b));
+		doubted_before += taken_of(&doubted_in, b, falls_to(in->cfg, b));
+	}
+	out->expected_ratio = doubted_before > 0 ? doubted.taken / doubted_before : 1;
+	out->expected_taken = before * out->expected_ratio;
+	free(doubted_counts.edge);
+	md_heat_fini(&doubted);
+	return r;
+}
+
+int md_heat_after(const struct md_heat_input *in, const struct mp_map *map,
+		  const struct mp_elf *elf, struct md_heat *out)
+{
+	int r = flow_follow(in, map, elf, out);
+
+	if (!r)
+		r = expect(in, map, elf, out);
+	md_heat_sort(out);
 	return r;
 }

@@ -44,7 +44,8 @@ struct me_layout_options {
  * from @counts before and after, in units of counts; and the honest estimate of their ratio. */
 struct me_prediction {
 	double taken_before, taken_after; /* by the counts as inferred */
-	double ratio;			  /* after/before, shrunk for the noise of the profile */
+	double ratio;			  /* after/before that is expected */
+	double least, most; /* nine of ten lie between, at work like what was sampled */
 };
 
 /*

@@ -9,7 +9,10 @@
 
 #include <errno.h>
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
+
+#include "libprof/counts_doubt.h"
 
 struct walk {
 	const struct mp_cfg *cfg;
@@ -18,6 +21,12 @@ struct walk {
 	const uint8_t *copied;
 	const double *share; /* per block: of its count, what its clones leave; NULL: all */
 	struct me_branches *sum;
+	struct way *ways; /* per block, NULL: not wanted */
+};
+
+/* Taken branches at a block's end. */
+struct way {
+	double before, after;
 };
 
 /* What @block costs where @follows is the block right behind it. */
@@ -61,6 +70,14 @@ static void patch_add(const struct walk *w, const struct mp_block *block)
 		}
 }
 
+static void way_add(const struct walk *w, uint32_t block, double before, double after)
+{
+	if (!w->ways)
+		return;
+	w->ways[block].before += before;
+	w->ways[block].after += after;
+}
+
 static void func_add(const struct walk *w, uint32_t f)
 {
 	const struct mp_func *func = &w->cfg->funcs[f];
@@ -81,6 +98,7 @@ static void func_add(const struct walk *w, uint32_t f)
 		sum->insns_after += insns;
 		if (!w->copied[b]) {
 			sum->taken_after += before;
+			way_add(w, b, before, before);
 			patch_add(w, block);
 			continue;
 		}
@@ -89,6 +107,7 @@ static void func_add(const struct walk *w, uint32_t f)
 		share = w->share ? w->share[b] : 1;
 		sum->taken_after += share * after;
 		sum->insns_after += share * jumps_after - jumps_before;
+		way_add(w, b, before, share * after);
 	}
 }
 
@@ -112,7 +131,7 @@ static bool func_runs(const struct walk *w, uint32_t f)
 void me_branches_add(const struct mp_cfg *cfg, const struct mp_counts *counts, uint32_t func,
 		     const uint32_t *next, const uint8_t *copied, struct me_branches *sum)
 {
-	struct walk w = {cfg, counts, next, copied, NULL, sum};
+	struct walk w = {cfg, counts, next, copied, NULL, sum, NULL};
 
 	func_add(&w, func);
 }
@@ -181,6 +200,7 @@ static void clone_add(const struct walk *w, const struct me_plan *plan, uint32_t
 	block_add(w, &w->cfg->blocks[plan->blocks[i].block], plan_next(plan, i), &taken, &jumps);
 	w->sum->taken_after += share * taken;
 	w->sum->insns_after += share * jumps;
+	way_add(w, plan->blocks[i].block, 0, share * taken);
 }
 
 /* Return: 0, -EINVAL. */
@@ -202,17 +222,22 @@ static int plan_read(const struct mp_cfg *cfg, const struct me_plan *plan, uint3
 	return 0;
 }
 
-/* Into @sum, or where it is NULL into @each function's. Return: 0, -ENOMEM, -EINVAL. */
+/* Where a plan is counted: into @sum, or where it is NULL into @each function's; and by @ways. */
+struct tally {
+	struct me_branches *sum, *each;
+	struct way *ways;
+};
+
+/* Return: 0, -ENOMEM, -EINVAL. */
 static int plan_count(const struct mp_cfg *cfg, const struct mp_counts *counts,
-		      const struct me_plan *plan, const uint8_t *funcs, struct me_branches *sum,
-		      struct me_branches *each)
+		      const struct me_plan *plan, const uint8_t *funcs, const struct tally *tally)
 {
 	uint8_t *wanted = calloc((size_t)cfg->nr_funcs + 1, 1);
 	uint8_t *copied = calloc((size_t)cfg->nr_blocks + 1, 1);
 	uint32_t *next = malloc(((size_t)cfg->nr_blocks + 1) * sizeof(*next));
 	double *share = malloc(((size_t)cfg->nr_blocks + 1) * sizeof(*share));
 	double *clone = calloc((size_t)plan->nr_blocks + 1, sizeof(*clone));
-	struct walk w = {cfg, counts, next, copied, share, sum};
+	struct walk w = {cfg, counts, next, copied, share, NULL, tally->ways};
 	int ret = -ENOMEM;
 
 	if (!wanted || !copied || !next || !share || !clone)
@@ -224,7 +249,7 @@ static int plan_count(const struct mp_cfg *cfg, const struct mp_counts *counts,
 		memcpy(wanted, funcs, cfg->nr_funcs);
 	shares_divide(&w, plan, clone, share);
 	for (uint32_t f = 0; f < cfg->nr_funcs; f++) {
-		w.sum = sum ? sum : &each[f];
+		w.sum = tally->sum ? tally->sum : &tally->each[f];
 		if (wanted[f] && func_runs(&w, f))
 			func_add(&w, f);
 	}
@@ -233,7 +258,7 @@ static int plan_count(const struct mp_cfg *cfg, const struct mp_counts *counts,
 
 		if (!plan->blocks[i].clone || f == MP_NONE || !wanted[f])
 			continue;
-		w.sum = sum ? sum : &each[f];
+		w.sum = tally->sum ? tally->sum : &tally->each[f];
 		clone_add(&w, plan, i, clone[i]);
 	}
 out:
@@ -249,39 +274,24 @@ int me_branches_count(const struct mp_cfg *cfg, const struct mp_counts *counts,
 		      const struct me_plan *plan, const uint8_t *funcs, struct me_branches *out)
 {
 	*out = (struct me_branches){0};
-	return plan_count(cfg, counts, plan, funcs, out, NULL);
-}
-
-static struct me_plan plan_without_clones(const struct me_plan *plan)
-{
-	struct me_plan bare = {
-		.blocks = malloc(((size_t)plan->nr_blocks + 1) * sizeof(*bare.blocks))};
-
-	for (uint32_t i = 0; i < plan->nr_blocks && bare.blocks; i++)
-		if (!plan->blocks[i].clone)
-			bare.blocks[bare.nr_blocks++] = plan->blocks[i];
-	return bare;
+	return plan_count(cfg, counts, plan, funcs, &(struct tally){.sum = out});
 }
 
 int me_layout_savings(const struct mp_cfg *cfg, const struct mp_counts *counts,
 		      const struct me_plan *plan, double *saved)
 {
-	struct me_plan bare = plan_without_clones(plan);
-	struct me_branches *all = calloc((size_t)cfg->nr_funcs + 1, sizeof(*all));
-	struct me_branches *order = calloc((size_t)cfg->nr_funcs + 1, sizeof(*order));
-	int ret = bare.blocks && all && order ? 0 : -ENOMEM;
+	struct me_branches *each = calloc((size_t)cfg->nr_funcs + 1, sizeof(*each));
+	struct mp_counts doubted;
+	int ret = mp_counts_temper(cfg, counts, MP_DOUBT_FITTED, &doubted);
 
+	if (!ret && !each)
+		ret = -ENOMEM;
 	if (!ret)
-		ret = plan_count(cfg, counts, plan, NULL, NULL, all);
-	if (!ret)
-		ret = plan_count(cfg, counts, &bare, NULL, NULL, order);
+		ret = plan_count(cfg, &doubted, plan, NULL, &(struct tally){.each = each});
 	for (uint32_t f = 0; f < cfg->nr_funcs && !ret; f++)
-		saved[f] = all[f].taken_before *
-			   (1 - mp_counts_expect_ratio(counts, all[f].taken_before,
-						       order[f].taken_after, all[f].taken_after));
-	free(all);
-	free(order);
-	me_plan_fini(&bare);
+		saved[f] = each[f].taken_before - each[f].taken_after;
+	free(doubted.edge);
+	free(each);
 	return ret;
 }
 
@@ -301,39 +311,96 @@ static double plan_arrivals(const struct mp_cfg *cfg, const struct me_plan *plan
 	return sum;
 }
 
+/*
+ * How far off the ratio may be: functions, and in them blocks, take so many times as long as their
+ * instructions tell, and their counts are off by as much. In logarithms, as scripts/fit-hints found them.
+ */
+#define FUNC_DEVIATION	0.56
+#define BLOCK_DEVIATION 0.8
+/* What doubt took off the promise may be too much or too little by this share of it. */
+#define DOUBT_DEVIATION 0.3
+#define NINE_OF_TEN	1.645
+
+static double ratio_deviation(const struct mp_cfg *cfg, const struct me_branches *each,
+			      const struct way *ways, double ratio, double before)
+{
+	double funcs = 0, blocks = 0;
+
+	for (uint32_t f = 0; f < cfg->nr_funcs; f++) {
+		double off = each[f].taken_after - ratio * each[f].taken_before;
+
+		funcs += off * off;
+	}
+	for (uint32_t b = 0; b < cfg->nr_blocks; b++) {
+		double off = ways[b].after - ratio * ways[b].before;
+
+		blocks += off * off;
+	}
+	return sqrt(funcs * FUNC_DEVIATION * FUNC_DEVIATION +
+		    blocks * BLOCK_DEVIATION * BLOCK_DEVIATION) /
+	       before;
+}
+
+/* The ratio by doubted counts, and how far it may be off. */
+static int ratio_expect(const struct mp_cfg *cfg, const struct mp_counts *counts,
+			const struct me_plan *plan, const uint8_t *every, double led_on,
+			struct me_prediction *out)
+{
+	struct me_branches *each = calloc((size_t)cfg->nr_funcs + 1, sizeof(*each));
+	struct way *ways = calloc((size_t)cfg->nr_blocks + 1, sizeof(*ways));
+	struct mp_counts doubted = {0};
+	double before = 0, after = led_on;
+	int ret = each && ways ? mp_counts_temper(cfg, counts, MP_DOUBT_FITTED, &doubted) : -ENOMEM;
+
+	if (!ret)
+		ret = plan_count(cfg, &doubted, plan, every,
+				 &(struct tally){.each = each, .ways = ways});
+	for (uint32_t f = 0; f < cfg->nr_funcs && !ret; f++) {
+		before += each[f].taken_before;
+		after += each[f].taken_after;
+	}
+	if (!ret && before > 0) {
+		double off = 0;
+
+		out->ratio = after / before;
+		if (!counts->exact)
+			off = NINE_OF_TEN *
+			      hypot(ratio_deviation(cfg, each, ways, out->ratio, before),
+				    DOUBT_DEVIATION *
+					    (out->ratio - out->taken_after / out->taken_before));
+		out->least = fmax(0, out->ratio - off);
+		out->most = out->ratio + off;
+	}
+	free(doubted.edge);
+	free(ways);
+	free(each);
+	return ret;
+}
+
 int me_layout_predict(const struct mp_cfg *cfg, const struct mp_counts *counts,
 		      const struct me_plan *plan, const double *arrivals, struct me_prediction *out,
 		      struct mp_err *err)
 {
-	double led_on = 0;
-	struct me_plan bare = plan_without_clones(plan);
 	uint8_t *every = malloc((size_t)cfg->nr_funcs + 1);
-	struct me_branches sum, order, all;
-	int ret = bare.blocks && every ? 0 : -ENOMEM;
+	double led_on;
+	struct me_branches all;
+	int ret = every ? 0 : -ENOMEM;
 
-	*out = (struct me_prediction){.ratio = 1};
-	if (!ret)
-		ret = me_branches_count(cfg, counts, plan, NULL, &sum);
-	if (!ret)
-		ret = me_branches_count(cfg, counts, &bare, NULL, &order);
+	*out = (struct me_prediction){.ratio = 1, .least = 1, .most = 1};
 	if (!ret) {
 		memset(every, 1, cfg->nr_funcs);
 		ret = me_branches_count(cfg, counts, plan, every, &all);
 	}
+	if (!ret) {
+		led_on = plan_arrivals(cfg, plan, arrivals);
+		out->taken_before = all.taken_before;
+		out->taken_after = all.taken_after + led_on;
+	}
+	if (!ret && all.taken_before > 0)
+		ret = ratio_expect(cfg, counts, plan, every, led_on, out);
 	free(every);
-	me_plan_fini(&bare);
 	if (ret)
 		return mp_err_set(err, -ret, "prediction: %s",
 				  ret == -ENOMEM ? "out of memory" : "the plan names no block");
-	led_on = plan_arrivals(cfg, plan, arrivals);
-	out->taken_before = all.taken_before;
-	out->taken_after = all.taken_after + led_on;
-	/* Noise flatters the order of what moves; what stays is what it was. */
-	if (all.taken_before > 0) {
-		double moved = mp_counts_expect_ratio(counts, sum.taken_before, order.taken_after,
-						      sum.taken_after);
-
-		out->ratio = 1 - (sum.taken_before * (1 - moved) - led_on) / all.taken_before;
-	}
 	return 0;
 }

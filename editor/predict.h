@@ -2,7 +2,7 @@
 /*
  * predict - what a plan does to given counts, exact or inferred.
  *
- * me_layout_predict() (layout.h) is this with a correction for noise.
+ * me_layout_predict() (layout.h) is this of counts that are doubted (libprof/counts_doubt.h).
  */
 #ifndef ME_PREDICT_H
 #define ME_PREDICT_H
@@ -30,7 +30,7 @@ void me_branches_add(const struct mp_cfg *cfg, const struct mp_counts *counts, u
 
 /*
  * me_layout_savings - taken branches that @plan's copies of each function are expected to save, in
- * units of counts: what the counts promise, made smaller for their noise as the prediction is.
+ * units of counts: by the same doubted counts as the prediction.
  * @saved: one per cfg function. Return: 0, -ENOMEM, -EINVAL.
  */
 int me_layout_savings(const struct mp_cfg *cfg, const struct mp_counts *counts,

@@ -217,6 +217,16 @@ static void text_layout(FILE *out, const struct me_layout_options *layout)
 	fprintf(out, "%s\n", layout->huge_pages ? ", huge pages" : "");
 }
 
+/* Of counts that were counted there is no doubt, and no interval. */
+static void text_prediction(FILE *out, const struct me_prediction *p)
+{
+	fprintf(out, "  predicted  taken branches %+.1f %%", 100.0 * (p->ratio - 1.0));
+	if (p->least < p->most)
+		fprintf(out, " (%+.0f to %+.0f), at work like what was sampled",
+			100.0 * (p->least - 1.0), 100.0 * (p->most - 1.0));
+	fprintf(out, "\n");
+}
+
 void me_report_text(FILE *out, const struct me_optimize_options *options,
 		    const struct me_optimize_report *r)
 {
@@ -243,8 +253,7 @@ void me_report_text(FILE *out, const struct me_optimize_options *options,
 		fprintf(out, "  layout     for tests, with seed %" PRIu64 "\n",
 			options->stress_seed);
 	if (r->has_prediction)
-		fprintf(out, "  predicted  taken branches %+.1f %%\n",
-			100.0 * (r->prediction.ratio - 1.0));
+		text_prediction(out, &r->prediction);
 	if (r->inference.nr_gave_up)
 		fprintf(out,
 			"  inference  %" PRIu32 " of %" PRIu32
@@ -384,6 +393,13 @@ static json_t *json_debug(const struct me_optimize_report *r)
 			 (json_int_t)d->nr_scopes, "scopes_left", (json_int_t)d->nr_scopes_left);
 }
 
+static void json_prediction(json_t *root, const struct me_prediction *p)
+{
+	json_object_set_new(root, "predicted_taken_ratio", json_real(p->ratio));
+	json_object_set_new(root, "predicted_taken_least", json_real(p->least));
+	json_object_set_new(root, "predicted_taken_most", json_real(p->most));
+}
+
 static json_t *json_layout(const struct me_layout_options *layout)
 {
 	return json_pack("{s:s, s:s, s:i, s:b}", "block_order", me_order_name(layout->block_order),
@@ -459,7 +475,7 @@ int me_report_json(FILE *out, const struct me_optimize_options *options,
 	json_object_set_new(root, "cpu_seconds", json_seconds(r->stage_cpu_s));
 	json_object_set_new(root, "growth", json_growth(&r->emitted));
 	if (r->has_prediction)
-		json_object_set_new(root, "predicted_taken_ratio", json_real(r->prediction.ratio));
+		json_prediction(root, &r->prediction);
 	if (options->explain && r->new_size)
 		json_object_set_new(root, "explanation",
 				    me_explain_json(&r->verified, r->relinkable));

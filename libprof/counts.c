@@ -346,6 +346,18 @@ static double transfers_weigh(const struct mp_cfg *cfg, const struct mp_profile 
 	return counted > 0 && seen > 0 ? fmin(seen / counted, 1e6) : 1;
 }
 
+static int followed_copy(const struct mp_cfg *cfg, const struct mp_path_evidence *paths,
+			 struct mp_counts *out)
+{
+	if (!paths->nr_steps)
+		return 0;
+	out->followed = calloc((size_t)cfg->nr_edges + 1, sizeof(*out->followed));
+	if (!out->followed)
+		return -ENOMEM;
+	memcpy(out->followed, paths->edge, cfg->nr_edges * sizeof(*out->followed));
+	return 0;
+}
+
 int mp_counts_build(const struct mp_cfg *cfg, const struct mp_profile *profile,
 		    const struct mp_counts_options *options, struct mp_counts *out,
 		    struct mp_counts_stats *stats, struct mp_err *err)
@@ -390,6 +402,11 @@ int mp_counts_build(const struct mp_cfg *cfg, const struct mp_profile *profile,
 	in.transfer_weight = in.unsampled;
 	if (options->estimator == MP_ESTIMATE_PATHS && !profile->nr_transfers)
 		in.paths = options->paths;
+	ret = in.paths ? followed_copy(cfg, in.paths, out) : 0;
+	if (ret) {
+		ret = mp_err_set(err, ENOMEM, "out of memory");
+		goto out;
+	}
 	again = profile->nr_transfers ? !in.unsampled : options->call_graph;
 	ret = funcs_infer(&in, &sum, err);
 	if (!ret && again) {
@@ -406,6 +423,8 @@ out:
 		mp_counts_fini(out);
 		return ret;
 	}
+	out->unsampled = in.unsampled;
+	out->transfer_weight = in.transfer_weight;
 	if (stats)
 		*stats = sum;
 	return 0;
@@ -416,36 +435,6 @@ void mp_counts_fini(struct mp_counts *counts)
 	free(counts->block);
 	free(counts->edge);
 	free(counts->samples);
+	free(counts->followed);
 	*counts = (struct mp_counts){0};
-}
-
-/*
- * Counts inferred from samples flatter the order that was chosen by them (the winner's curse), and
- * other input runs other code: of the gain g that an order promised, the test run showed about
- * g / (1 + 1.2 g). Least squares over two profiles each of bzip2, xz, dash, m4, bc, mawk and perl
- * of Debian 12 (scripts/bench-accuracy --options=--parts; as, sampled too little, python, half of
- * which cannot move, and cc1, of which little does, left out). The error left is 0.12: promised
- * 0.2, they gave 0.24 and 0.12; promised 0.45 to 0.55, 0.16 to 0.55. The less the test resembles
- * the training, the less is left, and that no profile can tell.
- *
- * A clone saves what runs into it, in whatever order, and more where the order falls short of its
- * promise: clones gave 1.15 times theirs (1.23 without as and cc1; python left out).
- */
-#define GAIN_DOUBT   1.2
-#define CLONE_CREDIT 1.15
-
-double mp_counts_expect_ratio(const struct mp_counts *counts, double before, double without_clones,
-			      double after)
-{
-	double gain, clones;
-
-	if (!(before > 0))
-		return 1;
-	gain = 1 - without_clones / before;
-	clones = (without_clones - after) / before;
-	if (!counts->exact && gain > 0) {
-		gain /= 1 + GAIN_DOUBT * gain;
-		clones *= CLONE_CREDIT;
-	}
-	return fmax(1 - gain - clones, after / before);
 }

@@ -20,9 +20,12 @@
 /* Inferred counts of a whole module, in the order of cfg->blocks and cfg->edges. */
 struct mp_counts {
 	double *block, *edge;
-	uint64_t *samples; /* witnesses per block, as in struct mp_profile */
-	bool exact;	   /* counted, not inferred: no doubt about any of it */
-	bool complete;	   /* and of all that ran: a block without a count did not run */
+	uint64_t *samples;	/* witnesses per block, as in struct mp_profile */
+	bool exact;		/* counted, not inferred: no doubt about any of it */
+	bool complete;		/* and of all that ran: a block without a count did not run */
+	bool unsampled;		/* all of it from transfers */
+	double transfer_weight; /* transfers seen for each execution, as in struct mp_flow */
+	uint64_t *followed;	/* per edge: paths over it, where they were used; NULL: none were */
 };
 
 struct mp_counts_options {
@@ -51,14 +54,6 @@ int mp_counts_build(const struct mp_cfg *cfg, const struct mp_profile *profile,
 		    const struct mp_counts_options *options, struct mp_counts *out,
 		    struct mp_counts_stats *stats, struct mp_err *err);
 void mp_counts_fini(struct mp_counts *counts);
-
-/*
- * mp_counts_expect_ratio - taken branches after a new layout / before it that a run will show,
- * where by @counts, from which the layout was made, there are @before, @after, and @without_clones
- * in the same order without clones: what counts promise, made smaller for their noise.
- */
-double mp_counts_expect_ratio(const struct mp_counts *counts, double before, double without_clones,
-			      double after);
 
 /* True where flow may come into @block from outside its function, or leave for outside. */
 bool mp_block_enters(const struct mp_block *block);

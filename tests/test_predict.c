@@ -227,27 +227,51 @@ START_TEST(predict_ratio_lies_between_the_estimate_and_one)
 }
 END_TEST
 
-START_TEST(predict_doubts_order_not_clones)
+/* The same counts of a profile @times as large, by the order 0 2 3 1. */
+static struct me_prediction predict_larger(double times)
 {
-	struct me_plan_block list[] = {
-		{.block = 0}, {.block = 2}, {.block = 3}, {.block = 1}, {.block = 3, .clone = 1}};
+	struct me_plan_block list[] = {{.block = 0}, {.block = 2}, {.block = 3}, {.block = 1}};
 	struct me_plan plan = {.blocks = list, .nr_blocks = 4};
-	struct me_prediction without, with;
+	struct me_prediction prediction;
 	struct mp_err err;
 
 	diamond();
 	toy.counts.exact = false;
-	ck_assert_int_eq(me_layout_predict(&toy.cfg, &toy.counts, &plan, NULL, &without, &err), 0);
-	plan.nr_blocks = 5;
-	ck_assert_int_eq(me_layout_predict(&toy.cfg, &toy.counts, &plan, NULL, &with, &err), 0);
-	ck_assert(with.taken_after == 30 && without.taken_after == 60);
-	ck_assert(without.ratio > 0.65 && without.ratio < 1);
-	ck_assert(without.ratio - with.ratio >= 0.3 && with.ratio > 0.3);
-	/* Clones alone promise no more than they may give. */
-	plan.blocks = (struct me_plan_block[]){
-		{.block = 0}, {.block = 1}, {.block = 3, .clone = 1}, {.block = 2}, {.block = 3}};
-	ck_assert_int_eq(me_layout_predict(&toy.cfg, &toy.counts, &plan, NULL, &with, &err), 0);
-	ck_assert(with.taken_after == 70 && fabs(with.ratio - 0.7) < 1e-12);
+	for (uint32_t b = 0; b < toy.cfg.nr_blocks; b++)
+		toy.counts.block[b] *= times;
+	for (uint32_t e = 0; e < toy.cfg.nr_edges; e++)
+		toy.counts.edge[e] *= times;
+	ck_assert_int_eq(me_layout_predict(&toy.cfg, &toy.counts, &plan, NULL, &prediction, &err),
+			 0);
+	return prediction;
+}
+
+START_TEST(predict_believes_larger_profiles_more)
+{
+	struct me_prediction few = predict_larger(0.01), more = predict_larger(1),
+			     many = predict_larger(1000);
+
+	/* Four samples say 0.7, two that it is as likely as not. 1 jumps before and after. */
+	ck_assert_msg(fabs(few.ratio - (2.2 / 6 + 0.3) / (3.8 / 6 + 0.3)) < 1e-9, "%f", few.ratio);
+	ck_assert(few.ratio > more.ratio && more.ratio > many.ratio && many.ratio > 0.6);
+	ck_assert(many.ratio < 0.6001);
+	ck_assert(few.least < few.ratio && few.ratio < few.most);
+	/* What a block takes of time no number of samples tells: the interval stays one. */
+	ck_assert(many.least < many.ratio && many.ratio < many.most);
+}
+END_TEST
+
+START_TEST(predict_has_no_doubt_of_what_was_counted)
+{
+	struct me_plan_block list[] = {{.block = 0}, {.block = 2}, {.block = 3}, {.block = 1}};
+	struct me_plan plan = {.blocks = list, .nr_blocks = 4};
+	struct me_prediction prediction;
+	struct mp_err err;
+
+	diamond();
+	ck_assert_int_eq(me_layout_predict(&toy.cfg, &toy.counts, &plan, NULL, &prediction, &err),
+			 0);
+	ck_assert(prediction.least == prediction.ratio && prediction.most == prediction.ratio);
 }
 END_TEST
 
@@ -264,7 +288,8 @@ static Suite *predict_suite(void)
 	tcase_add_test(tcase, predict_divides_flow_between_copies);
 	tcase_add_test(tcase, predict_divides_what_is_left_of_a_cloned_block);
 	tcase_add_test(tcase, predict_ratio_lies_between_the_estimate_and_one);
-	tcase_add_test(tcase, predict_doubts_order_not_clones);
+	tcase_add_test(tcase, predict_believes_larger_profiles_more);
+	tcase_add_test(tcase, predict_has_no_doubt_of_what_was_counted);
 	suite_add_tcase(suite, tcase);
 	return suite;
 }

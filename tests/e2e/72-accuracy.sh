@@ -17,7 +17,8 @@ python3 - >"$TMPDIR/results.json" <<'END'
 import json
 def row(source, size, test, **more):
     return dict(dict(source=source, size=size, draw=0, blocks=0.5, inside=0.5, relative=0.8,
-                     absolute=0.6, hot=0.7, train=0.5, test=test, predicted=0.7, promised=0.6), **more)
+                     absolute=0.6, hot=0.7, train=0.65, test=test, predicted=0.7, least=0.62, most=0.78,
+                     promised=0.6), **more)
 def result(split, best, *tests):
     rows = [row(source, size, tests[i]) for i, size in enumerate((1000, 10000))
             for source in ("samples", "ideal", "transfers")]
@@ -26,7 +27,7 @@ def result(split, best, *tests):
 results = {"gzip": result("fresh", 0.6, 0.9, 0.7), "sort": result("fresh", 0.8, 1.01, 0.95),
            "bash": result("fresh", 0.99, 1, 1), "cc1": result("tuned", 0.5, 0.8, 0.5),
            "git": {"error": "not on this system"}}
-results["sort"]["run"] = {"samples": {"taken": -0.07, "predicted": -0.10},
+results["sort"]["run"] = {"samples": {"taken": -0.07, "predicted": -0.10, "least": -0.20, "most": 0.0},
                           "exact": {"taken": -0.20, "predicted": -0.2}}
 print(json.dumps(results))
 END
@@ -38,15 +39,17 @@ says() {
 }
 says "| git | not on this system |"
 # Of gzip 0.30 / 0.40, of sort what ran counts: 0.07 / 0.20; of bash nothing is said.
-says "| gzip | fresh | 10,000 | 90.0 | 50.0 | 50.0 | 80.0 | 60.0 | 70.0 | -30.0 | -40.0 | 75 | -30.0 | 0.0 |"
-says "| sort | fresh | 10,000 | 90.0 | 50.0 | 50.0 | 80.0 | 60.0 | 70.0 | -7.0 | -20.0 | 35 | -10.0 | 3.0 |"
-says "| bash | fresh | 10,000 | 90.0 | 50.0 | 50.0 | 80.0 | 60.0 | 70.0 | +0.0 | -1.0 |  | -30.0 | 30.0 |"
+says "| gzip | fresh | 10,000 | 90.0 | 50.0 | 50.0 | 80.0 | 60.0 | 70.0 | -30.0 | -40.0 | 75 | -30.0 | -38 to -22 | -35.0 | 5.0 |"
+says "| sort | fresh | 10,000 | 90.0 | 50.0 | 50.0 | 80.0 | 60.0 | 70.0 | -7.0 | -20.0 | 35 | -10.0 | -20 to +0 | -35.0 | 25.0 |"
+says "| bash | fresh | 10,000 | 90.0 | 50.0 | 50.0 | 80.0 | 60.0 | 70.0 | +0.0 | -1.0 |  | -30.0 | -38 to -22 | -35.0 | 5.0 |"
 # By the model: (0.75 + 0.25) / 2, cc1 left out; at 1,000 (0.25 - 0.05) / 2.
 says "| samples, all | 3 | 50.0 | 80.0 | 60.0 | 70.0 | 50 | 25 (sort) | +0.0 (bash) |"
 says "| samples, 1,000 | 3 | 50.0 | 80.0 | 60.0 | 70.0 | 10 | -5 (sort) | +1.0 (sort) |"
 says "| static | 3 | 50.0 | 80.0 | 60.0 | 70.0 | -8 | -10 (sort) | +2.0 (gzip) |"
 says "mean 55 %, least 35 % (sort)"
-says "off by 3.0 points on average, 3.0 at most (sort)"
+# At the training sort's interval ends short of what exact counts say; at other work |0.30 - 0.30|, 0.03, 0.30.
+says "off by 11.7 points on average at the training, 25.0 at most (sort); 2 of 3 lie"
+says "at the other work it is off by 11.0 on average; what exact counts of the training promise, by 18.0"
 python3 -c 'import sys, xml.dom.minidom as d; n = d.parse(sys.argv[1]).getElementsByTagName("path")
 sys.exit(len(n) < 8 or any("nan" in p.getAttribute("d") for p in n))' "$TMPDIR/plot.svg" ||
 	fail "the plot is no picture"

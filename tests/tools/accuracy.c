@@ -25,6 +25,7 @@
 #include "libprof/branch_hint.h"
 #include "libprof/cfg.h"
 #include "libprof/counts.h"
+#include "libprof/counts_doubt.h"
 #include "libprof/elf.h"
 #include "libprof/insn_wait.h"
 #include "libprof/path_evidence.h"
@@ -369,14 +370,14 @@ static void evaluate(struct bench *b, const char *source, double size, unsigned 
 	if (agreement_measure(b->cfg, c, &b->exact, b->counted, &a))
 		die("memory", strerror(ENOMEM));
 	plan_make(b, c, &plan, &predicted);
-	row = json_pack("{s:s, s:f, s:i, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:f}", "source",
-			source, "size", size, "draw", (int)draw, "blocks", a.blocks, "inside",
-			a.inside, "relative", a.relative, "absolute", a.absolute, "hot", a.hot,
-			"train", plan_ratio(b, &b->exact, b->train_arrivals, &plan), "test",
-			plan_ratio(b, &b->test, b->test_arrivals, &plan), "predicted",
-			predicted.ratio, "promised",
-			predicted.taken_before > 0 ? predicted.taken_after / predicted.taken_before
-						   : 1.0);
+	row = json_pack(
+		"{s:s, s:f, s:i, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:f}", "source",
+		source, "size", size, "draw", (int)draw, "blocks", a.blocks, "inside", a.inside,
+		"relative", a.relative, "absolute", a.absolute, "hot", a.hot, "train",
+		plan_ratio(b, &b->exact, b->train_arrivals, &plan), "test",
+		plan_ratio(b, &b->test, b->test_arrivals, &plan), "predicted", predicted.ratio,
+		"least", predicted.least, "most", predicted.most, "promised",
+		predicted.taken_before > 0 ? predicted.taken_after / predicted.taken_before : 1.0);
 	if (!row || json_array_append_new(b->rows, row))
 		die("memory", strerror(ENOMEM));
 	me_plan_fini(&plan);
@@ -545,6 +546,60 @@ static void try_whole(struct bench *b)
 	evaluate(b, "exact", (double)edges_sum(&b->train), 0, &b->exact);
 }
 
+/* Of smaller profiles and the whole: by how much predictions that doubt so much are off at the training. */
+static void doubts_try(const struct bench *b, const struct data *data, double size,
+		       const struct mp_counts_options *options, const char *source)
+{
+	struct mp_counts c = counts_make(b, data, options), doubted;
+	uint8_t *every = zeros(b->cfg->nr_funcs, 1);
+	struct me_branches real, own;
+	struct me_prediction unused;
+	struct me_plan plan;
+
+	plan_make(b, &c, &plan, &unused);
+	memset(every, 1, b->cfg->nr_funcs);
+	if (me_branches_count(b->cfg, &b->exact, &plan, every, &real))
+		die("prediction", strerror(ENOMEM));
+	for (int i = 0; i <= 10; i++) {
+		if (mp_counts_temper(b->cfg, &c, i / 2.0, &doubted) ||
+		    me_branches_count(b->cfg, &doubted, &plan, every, &own))
+			die("prediction", strerror(ENOMEM));
+		printf("doubt %.1f %.0f %.5f %s\n", i / 2.0, size,
+		       own.taken_after / own.taken_before - real.taken_after / real.taken_before,
+		       source);
+		free(doubted.edge);
+	}
+	me_plan_fini(&plan);
+	mp_counts_fini(&c);
+	free(every);
+}
+
+static void doubts_print(const struct bench *b)
+{
+	static const double sizes[] = {1000, 3000, 10000, 30000, 100000};
+	double all = (double)ips_sum(&b->samples), all_paths = (double)ips_sum(&b->paths);
+	struct draw d;
+
+	for (size_t i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++) {
+		struct data few = {0}, paths = {0};
+
+		draw_init(&d, opt_seed + i);
+		if (sizes[i] < all) {
+			ips_draw(&few, &b->samples, sizes[i], &d);
+			doubts_try(b, &few, sizes[i], &ordinary, "samples");
+		}
+		if (sizes[i] < all_paths) {
+			paths_draw(&paths, &b->paths, sizes[i], &d);
+			doubts_try(b, &paths, sizes[i], &by_paths, "paths");
+		}
+		data_fini(&few);
+		data_fini(&paths);
+	}
+	doubts_try(b, &b->samples, all, &ordinary, "samples");
+	if (all_paths > 0)
+		doubts_try(b, &b->paths, all_paths, &by_paths, "paths");
+}
+
 /* ---- main ------------------------------------------------------------------- */
 
 /* What the exact counts do not reach: shares of the samples outside of counted functions. */
@@ -630,6 +685,7 @@ int main(int argc, char **argv)
 	if (opt_fit) {
 		looks_print(&b);
 		waits_print(&b);
+		doubts_print(&b);
 		return 0;
 	}
 	try_sizes(&b);
