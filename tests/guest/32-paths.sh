@@ -12,14 +12,21 @@ samples() { # BLOCK...: that came by these
 	want=$(for b; do address "$b"; done | jq -R . | jq -sc .)
 	jq --argjson want "$want" '[.rows[] | select(.path == $want) | .samples] | add // 0' paths.json
 }
+enough() { # is stored, of a machine of whatever speed, whose daemon begins when it comes to it
+	"$BUILD/morph-stats" query --by=path --binary "$GUEST/paths-original" --db db --json 2>/dev/null |
+		jq -e '([.rows[].samples] | add // 0) >= 300' >/dev/null
+}
 load
-"$BUILD/morphd" --source=kmod --registers=paths --rate 2000 --db db --record rec --json >out.json 2>err &
+"$BUILD/morphd" --source=kmod --registers=paths --rate 2000 --interval 1 --db db --record rec --json >out.json 2>err &
 daemon=$!
 until [ -s rec ] && [ -s db ]; do
 	kill -0 $daemon 2>/dev/null || { fail "morphd: $(cat err)"; break; }
 	sleep 0.1
 done
-"$GUEST/paths-copy" 10 || fail "paths-copy: exit $?"
+for _ in {1..20}; do
+	"$GUEST/paths-copy" 10 || fail "paths-copy: exit $?"
+	! enough || break
+done
 kill -TERM $daemon
 wait $daemon || fail "morphd: exit $?: $(cat err)"
 unload
