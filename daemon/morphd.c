@@ -27,6 +27,7 @@
 #include "daemon/sandbox.h"
 #include "daemon/source.h"
 #include "daemon/watchdog.h"
+#include "libprof/polls.h"
 #include "libprof/stdio.h"
 #include "libprof/store.h"
 
@@ -53,12 +54,16 @@ enum option_key {
 	OPT_FOREGROUND,
 	OPT_NO_KERNEL,
 	OPT_REGISTERS,
+	OPT_POLLS,
+	OPT_POLL_WINDOW,
+	OPT_POLL_RATE,
 	OPT_CHECK_CONFIG
 };
 
 struct options {
 	struct md_config line; /* what the command line says */
 	const char *config, *record, *input;
+	struct md_polls_config polls; /* @path NULL: nobody is asked */
 	uint32_t nr_repeats;
 	bool stats, json, check_config;
 	bool is_run;
@@ -98,6 +103,13 @@ static const struct argp_option run_options[] = {
 	 "paths: with each sample of user code its registers, which tell the way it took in "
 	 "programs that number their paths; or no (default)",
 	 0},
+	{"polls", OPT_POLLS, "FILE", 0,
+	 "ask a program that polls which paths it takes: FILE is what it was given as --counts", 0},
+	{"poll-window", OPT_POLL_WINDOW, "SAMPLES,STRIDE", 0,
+	 "ask for SAMPLES paths at a time, behind up to STRIDE - 1 that do not count (default: "
+	 "64,17)",
+	 0},
+	{"poll-rate", OPT_POLL_RATE, "HZ", 0, "ask so often at most (default: 200)", 0},
 	{"stats", OPT_STATS, NULL, 0, "at the end, print where time and samples went", 0},
 	{"json", OPT_JSON, NULL, 0, "the same as JSON", 0},
 	{0}};
@@ -126,6 +138,33 @@ static void set_repeats(struct argp_state *state, const char *text)
 	o->nr_repeats = value;
 }
 
+static void set_window(struct argp_state *state, const char *text)
+{
+	struct options *o = state->input;
+	unsigned int samples, stride;
+	int end = 0;
+
+	if (sscanf(text, "%4u,%4u%n", &samples, &stride, &end) != 2 || text[end] || !samples ||
+	    !stride || samples + stride - 1 > MP_POLLS_MAX)
+		argp_error(state, "--poll-window %s: not two numbers, at most %d paths in all",
+			   text, MP_POLLS_MAX);
+	o->polls.samples = samples;
+	o->polls.stride = stride;
+}
+
+static void set_poll_rate(struct argp_state *state, const char *text)
+{
+	struct options *o = state->input;
+	char *end;
+	long value;
+
+	errno = 0;
+	value = strtol(text, &end, 10);
+	if (errno || end == text || *end || value < 1 || value > 10000)
+		argp_error(state, "--poll-rate %s: not a whole number from 1 to 10000", text);
+	o->polls.rate_hz = value;
+}
+
 static error_t parse_option(int key, char *arg, struct argp_state *state)
 {
 	struct options *o = state->input;
@@ -145,6 +184,9 @@ static error_t parse_option(int key, char *arg, struct argp_state *state)
 	case OPT_REPEAT: set_repeats(state, arg); return 0;
 	case OPT_NO_KERNEL: set(state, MD_CONFIG_NO_KERNEL, "yes"); return 0;
 	case OPT_REGISTERS: set(state, MD_CONFIG_REGISTERS, arg); return 0;
+	case OPT_POLLS: o->polls.path = arg; return 0;
+	case OPT_POLL_WINDOW: set_window(state, arg); return 0;
+	case OPT_POLL_RATE: set_poll_rate(state, arg); return 0;
 	case OPT_CHECK_CONFIG: o->check_config = true; return 0;
 	case OPT_FOREGROUND: return 0;
 	case OPT_JSON: o->json = true; /* fall through */
@@ -755,6 +797,7 @@ static int daemon_main(const struct options *o, int *status, struct mp_err *err)
 struct run {
 	struct md_command command;
 	const char *name;
+	const struct md_polls_config *polls; /* without @path: none */
 };
 
 static bool run_should_stop(void *arg)
@@ -767,9 +810,19 @@ static bool run_should_stop(void *arg)
 static int run_work(struct md_pipeline *pl, struct mp_err *err)
 {
 	struct run *run = pl->arg;
-	int ret = md_command_go(&run->command, run->name, err);
+	int ret = run->polls->path ? md_polls_start(run->polls, &pl->polls, err) : 0;
+	const char *remark;
 
-	return ret ? ret : md_pipeline_run(pl, err);
+	if (!ret)
+		ret = md_command_go(&run->command, run->name, err);
+	if (!ret)
+		ret = md_pipeline_run(pl, err);
+	remark = !ret && pl->polls ? md_polls_remark(pl->polls) : NULL;
+	if (remark)
+		complain(remark);
+	md_polls_stop(pl->polls);
+	pl->polls = NULL;
+	return ret;
 }
 
 static int run_main(const struct options *o, int *status, struct mp_err *err)
@@ -779,7 +832,7 @@ static int run_main(const struct options *o, int *status, struct mp_err *err)
 		.no_kernel = o->line.no_kernel,
 		.registers = o->line.registers,
 	};
-	struct run run = {.name = o->command[0]};
+	struct run run = {.name = o->command[0], .polls = &o->polls};
 	struct md_pipeline *pl = calloc(1, sizeof(*pl));
 	struct database db = {.lock.fd = -1};
 	int ret;
@@ -819,6 +872,8 @@ int main(int argc, char **argv)
 	mp_stdio_init("morphd");
 	argp_err_exit_status = 2;
 	md_config_init(&o.line);
+	o.polls = (struct md_polls_config){
+		NULL, MD_POLLS_SAMPLES, MD_POLLS_STRIDE, MD_POLLS_RATE_HZ};
 	o.is_run = argc > 1 && !strcmp(argv[1], "run");
 	if (o.is_run) {
 		argv[1] = "morphd run";

@@ -46,6 +46,22 @@ static uint64_t number_of(const struct mp_path_block *block, const struct morph_
 	return record->entries[(size_t)nr * md_registers_words(record) + word] - block->shift;
 }
 
+enum mp_path_fate md_paths_add_number(struct md_paths *paths, const struct md_module *module,
+				      uint32_t block, uint64_t value, uint64_t nr)
+{
+	const struct mp_path_table *table = module->paths;
+	int ret;
+
+	if (block >= table->nr_blocks)
+		return MP_PATH_UNDECODABLE;
+	ret = mp_path_decode(table, block, value, &paths->path);
+	if (ret)
+		return ret == -ENOMEM ? MP_PATH_NO_MEMORY : MP_PATH_UNDECODABLE;
+	md_edges_add(&paths->counts, md_counts_key(module->index, block),
+		     value - table->blocks[block].shift, nr);
+	return MP_PATH_DECODED;
+}
+
 enum mp_path_fate md_paths_add(struct md_paths *paths, const struct md_module *module,
 			       uint64_t vaddr, const struct morph_registers *record, uint32_t nr)
 {
@@ -54,7 +70,6 @@ enum mp_path_fate md_paths_add(struct md_paths *paths, const struct md_module *m
 	uint32_t piece = mp_map_piece_at(map, vaddr), block;
 	uint64_t number;
 	bool is_known;
-	int ret;
 
 	/* The original's own code is still there, and its registers hold what they like. */
 	if (piece == map->nr_pieces)
@@ -67,11 +82,7 @@ enum mp_path_fate md_paths_add(struct md_paths *paths, const struct md_module *m
 	number = number_of(&table->blocks[block], record, nr, &is_known);
 	if (!is_known)
 		return MP_PATH_OUTSIDE;
-	ret = mp_path_decode(table, block, number + table->blocks[block].shift, &paths->path);
-	if (ret)
-		return ret == -ENOMEM ? MP_PATH_NO_MEMORY : MP_PATH_UNDECODABLE;
-	md_edges_add(&paths->counts, md_counts_key(module->index, block), number, 1);
-	return MP_PATH_DECODED;
+	return md_paths_add_number(paths, module, block, number + table->blocks[block].shift, 1);
 }
 
 /* ---- for the store ------------------------------------------------------------------------ */

@@ -37,6 +37,9 @@ int md_paths_reserve(struct md_paths *paths, size_t more);
  */
 enum mp_path_fate md_paths_add(struct md_paths *paths, const struct md_module *module,
 			       uint64_t vaddr, const struct morph_registers *record, uint32_t nr);
+/* The same @nr times, of a path to @block of the table whose register held @value there. */
+enum mp_path_fate md_paths_add_number(struct md_paths *paths, const struct md_module *module,
+				      uint32_t block, uint64_t value, uint64_t nr);
 uint64_t md_paths_sum(const struct md_paths *paths);
 
 /*

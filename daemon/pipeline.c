@@ -149,11 +149,14 @@ size_t md_pipeline_nr_modules(const struct md_pipeline *pl)
 	return pl->nr_sampled;
 }
 
-static int flush(struct md_pipeline *pl, int64_t when_s, struct mp_err *err)
+static int flush(struct md_pipeline *pl, int64_t when_s, bool last, struct mp_err *err)
 {
-	struct mp_ledger delta = pl->at.ledger;
+	struct mp_ledger delta;
 	int ret = 0;
 
+	if (pl->polls && md_polls_take(pl->polls, &pl->at, last))
+		return mp_err_set(err, ENOMEM, "no memory for paths that were polled");
+	delta = pl->at.ledger;
 	note_modules(pl);
 	if (pl->writer) {
 		ret = md_recwriter_flush(pl->writer, err);
@@ -176,7 +179,7 @@ static int flush(struct md_pipeline *pl, int64_t when_s, struct mp_err *err)
 /* A flush that may come again later: its failure is said, and the counts are kept. */
 static int flush_or_keep(struct md_pipeline *pl, int64_t when_s, struct mp_err *err)
 {
-	int ret = flush(pl, when_s, err);
+	int ret = flush(pl, when_s, false, err);
 
 	if (!ret || !passes(ret))
 		return ret;
@@ -350,7 +353,7 @@ int md_pipeline_run(struct md_pipeline *pl, struct mp_err *err)
 			break;
 		}
 	}
-	ret = flush(pl, stream_time_s(pl), err);
+	ret = flush(pl, stream_time_s(pl), true, err);
 out:
 	pl->time_ns += md_clock_ns(CLOCK_MONOTONIC) - began;
 	return ret;

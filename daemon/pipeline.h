@@ -13,6 +13,7 @@
 
 #include "daemon/attribute.h"
 #include "daemon/flush.h"
+#include "daemon/polls.h"
 #include "daemon/source.h"
 
 struct md_pipeline {
@@ -20,6 +21,7 @@ struct md_pipeline {
 	struct md_source *source;
 	struct mp_store *store;	     /* NULL: nothing is stored */
 	struct md_recwriter *writer; /* NULL: nothing is recorded */
+	struct md_polls *polls;	     /* paths from these too; NULL: nobody is asked */
 	struct md_sandbox *sandbox;  /* reads files; NULL: they are read here */
 	const char *unconfined;	     /* why there is none, for the session; NULL: nothing to say */
 	double interval_s;	     /* may change while it runs */

@@ -25,6 +25,7 @@ struct effect {
 struct finder {
 	const struct mp_cfg *cfg;
 	ZydisDecoder decoder;
+	uint16_t status; /* STATUS, and the carry? */
 	struct effect *effects; /* per block */
 	uint16_t *takes;	/* per function: what it reads that its caller left */
 	uint8_t *leaves;	/* per function: a caller reads what it left */
@@ -48,7 +49,7 @@ static bool shifts(const ZydisDecodedInstruction *z)
 }
 
 /* Flags that it writes in any case; what is not listed here writes none that count. */
-static uint16_t written(const ZydisDecodedInstruction *z)
+static uint16_t written(const struct finder *finder, const ZydisDecodedInstruction *z)
 {
 	const ZydisAccessedFlags *f = z->cpu_flags;
 
@@ -101,7 +102,7 @@ static uint16_t written(const ZydisDecodedInstruction *z)
 	case ZYDIS_MNEMONIC_SAHF: break;
 	default: return 0;
 	}
-	return f ? (f->modified | f->set_0 | f->set_1 | f->undefined) & STATUS : 0;
+	return f ? (f->modified | f->set_0 | f->set_1 | f->undefined) & finder->status : 0;
 }
 
 static uint32_t callee_of(const struct finder *f, const struct mp_insn *call)
@@ -123,11 +124,11 @@ static struct effect effect_of(const struct finder *f, const uint8_t *bytes, siz
 	if (is_call(insn)) {
 		uint32_t callee = callee_of(f, insn);
 
-		return (struct effect){callee != MP_NONE ? f->takes[callee] : 0, STATUS};
+		return (struct effect){callee != MP_NONE ? f->takes[callee] : 0, f->status};
 	}
 	if (ZYAN_FAILED(ZydisDecoderDecodeInstruction(&f->decoder, NULL, bytes, avail, &z)))
-		return (struct effect){STATUS, 0};
-	return (struct effect){z.cpu_flags ? z.cpu_flags->tested & STATUS : 0, written(&z)};
+		return (struct effect){f->status, 0};
+	return (struct effect){z.cpu_flags ? z.cpu_flags->tested & f->status : 0, written(f, &z)};
 }
 
 /*
@@ -143,12 +144,12 @@ static struct effect read_block(const struct finder *f, const struct mp_block *b
 	uint16_t from_call = 0; /* not written since */
 
 	if (!bytes)
-		return (struct effect){STATUS, 0};
+		return (struct effect){f->status, 0};
 	for (uint32_t off = 0; off < block->size; off += insn.len) {
 		struct effect now;
 
 		if (mp_insn_decode(bytes + off, block->size - off, block->vaddr + off, &insn))
-			return (struct effect){STATUS, 0};
+			return (struct effect){f->status, 0};
 		now = effect_of(f, bytes + off, block->size - off, &insn);
 		if (now.reads & from_call)
 			*left = call;
@@ -157,7 +158,7 @@ static struct effect read_block(const struct finder *f, const struct mp_block *b
 		from_call &= ~now.writes;
 		if (is_call(&insn)) {
 			call = insn;
-			from_call = STATUS;
+			from_call = f->status;
 		}
 	}
 	if (wanted & from_call)
@@ -254,7 +255,7 @@ static int find(struct finder *f, const uint8_t *wanted, struct mp_err *err)
 
 		if (!wanted[i]) {
 			for (uint32_t b = 0; b < func->nr_blocks; b++)
-				f->out->live[func->first_block + b] = STATUS;
+				f->out->live[func->first_block + b] = f->status;
 			continue;
 		}
 		rc = read_function(f, i, err);
@@ -284,10 +285,12 @@ static void leave_by_callees(struct finder *f)
 	}
 }
 
-int me_flags_find(const struct mp_cfg *cfg, const uint8_t *wanted, struct me_flags *out,
-		  struct mp_err *err)
+int me_flags_find(const struct mp_cfg *cfg, const uint8_t *wanted, bool carry,
+		  struct me_flags *out, struct mp_err *err)
 {
-	struct finder f = {.cfg = cfg, .out = out};
+	struct finder f = {.cfg = cfg,
+			   .status = STATUS | (carry ? ZYDIS_CPUFLAG_CF : 0),
+			   .out = out};
 	int rc = 0;
 
 	ZydisDecoderInit(&f.decoder, ZYDIS_MACHINE_MODE_LONG_64, ZYDIS_STACK_WIDTH_64);

@@ -145,7 +145,7 @@ int me_instrument_new(const struct mp_cfg *cfg, uint8_t *movable, const char **d
 	if (!in)
 		return mp_err_set(err, ENOMEM, "out of memory");
 	in->cfg = cfg;
-	rc = me_flags_find(cfg, movable, &in->flags, err);
+	rc = me_flags_find(cfg, movable, false, &in->flags, err);
 	for (uint32_t f = 0; !rc && f < cfg->nr_funcs; f++) {
 		enum me_uncounted why;
 

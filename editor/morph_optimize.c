@@ -130,14 +130,15 @@ static const struct argp_option argp_options[] = {
 	 1},
 	{"huge-pages", KEY_HUGE_PAGES, NULL, 0,
 	 "Align the new code so that pages of 2 MiB can back it, where the kernel does that", 1},
-	{"instrument", KEY_INSTRUMENT, "edges[,atomic|,plain]|pep", 0,
+	{"instrument", KEY_INSTRUMENT, "edges[,atomic|,plain]|pep[,poll]", 0,
 	 "edges: write a version that counts how often each branch goes which way; atomic counters are "
 	 "exact in programs with threads (default: where the file starts some). pep: write one that "
-	 "keeps in a free register by which way control came, for morphd --registers",
+	 "keeps in a free register by which way control came, for morphd --registers; with poll it is "
+	 "asked for that where paths end, by morphd run --polls",
 	 3},
 	{"counts", KEY_COUNTS, "PATH", 0,
-	 "Where it counts: a file that it maps; %p in it is the process's number (default: the "
-	 "output's name with .counts)",
+	 "Where it counts, or is asked: a file that it maps; %p in it is the process's number "
+	 "(default: the output's name with .counts)",
 	 3},
 	{"train", KEY_TRAIN, NULL, 0,
 	 "Do it all for a command: sample it, count its branches, optimise what it runs (or FILE, "
@@ -225,7 +226,8 @@ static void parse_threads(struct argp_state *state, struct me_optimize_options *
 
 static void parse_instrument(struct argp_state *state, struct me_counting *c, const char *arg)
 {
-	c->paths = !strcmp(arg, "pep");
+	c->polls = !strcmp(arg, "pep,poll");
+	c->paths = c->polls || !strcmp(arg, "pep");
 	c->edges = !c->paths;
 	if (c->paths || !strcmp(arg, "edges"))
 		c->how = ME_COUNT_AUTO;
@@ -235,7 +237,8 @@ static void parse_instrument(struct argp_state *state, struct me_counting *c, co
 		c->how = ME_COUNT_ATOMIC;
 	else
 		argp_error(state,
-			   "--instrument: '%s' is not edges, edges,plain, edges,atomic or pep",
+			   "--instrument: '%s' is not edges, edges,plain, edges,atomic, pep or "
+			   "pep,poll",
 			   arg);
 }
 
@@ -303,8 +306,8 @@ static void check_usage(struct argp_state *state, struct arguments *a, bool dry_
 		argp_error(state, "--backup-dir and --break-links need --in-place or --restore");
 	if (a->inplace.backup_dir && !*a->inplace.backup_dir)
 		argp_error(state, "--backup-dir: which directory?");
-	if (o->counting.path && !o->counting.edges)
-		argp_error(state, "--counts needs --instrument=edges");
+	if (o->counting.path && !o->counting.edges && !o->counting.polls)
+		argp_error(state, "--counts needs --instrument=edges or --instrument=pep,poll");
 	if (o->debug_output && !o->debug_file)
 		argp_error(state, "--debug-output needs --debug-file");
 	if (o->debug_file && (a->in_place || a->restore || o->counting.edges || o->counting.paths))
@@ -385,7 +388,7 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 		return 0;
 	case ARGP_KEY_END:
 		check_usage(state, a, dry_run);
-		if (o->counting.edges && !a->training)
+		if ((o->counting.edges || o->counting.polls) && !a->training)
 			choose_counts(state, a);
 		return 0;
 	default: return ARGP_ERR_UNKNOWN;

@@ -10,9 +10,11 @@
 #include <string.h>
 
 #include "editor/eligible.h"
+#include "editor/flags.h"
 #include "editor/flow.h"
 #include "editor/grow.h"
 #include "editor/linger.h"
+#include "editor/poll_code.h"
 #include "editor/registers.h"
 #include "editor/stubs.h"
 #include "libprof/insn.h"
@@ -47,6 +49,8 @@ struct edge {
 
 struct me_number {
 	const struct mp_cfg *cfg;
+	bool polls;
+	struct me_flags flags; /* where it polls */
 	struct me_registers registers;
 	uint8_t *arrives;    /* per block: control may come out of old code, with any number */
 	struct me_flow flow; /* of the function at hand */
@@ -63,8 +67,8 @@ struct me_number {
 	struct me_number_report *report;
 };
 
-int me_number_new(const struct mp_cfg *cfg, const uint8_t *movable, struct me_number **out,
-		  struct mp_err *err)
+int me_number_new(const struct mp_cfg *cfg, bool polls, const uint8_t *movable,
+		  struct me_number **out, struct mp_err *err)
 {
 	struct me_number *n = calloc(1, sizeof(*n));
 	int rc;
@@ -73,6 +77,7 @@ int me_number_new(const struct mp_cfg *cfg, const uint8_t *movable, struct me_nu
 	if (!n)
 		return mp_err_set(err, ENOMEM, "out of memory");
 	n->cfg = cfg;
+	n->polls = polls;
 	n->arrives = calloc((size_t)cfg->nr_blocks + 1, 1);
 	if (!n->arrives) {
 		me_number_free(n);
@@ -83,6 +88,8 @@ int me_number_new(const struct mp_cfg *cfg, const uint8_t *movable, struct me_nu
 		if (movable[f])
 			me_linger_arrivals(cfg, f, n->arrives);
 	rc = me_registers_find(cfg, movable, &n->registers, err);
+	if (!rc && polls)
+		rc = me_flags_find(cfg, movable, true, &n->flags, err);
 	if (rc) {
 		me_number_free(n);
 		*out = NULL;
@@ -96,6 +103,7 @@ void me_number_free(struct me_number *n)
 		return;
 	me_registers_fini(&n->registers);
 	free(n->arrives);
+	me_flags_fini(&n->flags);
 	me_flow_fini(&n->flow);
 	me_stubs_fini(&n->stubs);
 	free(n->vertices);
@@ -458,6 +466,50 @@ static uint32_t only_way(const struct me_number *n, uint32_t v)
 	return e;
 }
 
+/* Does every path that comes to @v end there, and its number tell something? */
+static bool ends_paths(const struct me_number *n, uint32_t v)
+{
+	const struct vertex *at = &n->vertices[v];
+
+	if (at->reg == MP_NO_REGISTER || at->starts)
+		return false;
+	for (uint32_t e = at->first_out; e < at->first_out + at->nr_out; e++)
+		if (n->edges[e].carries)
+			return false;
+	return true;
+}
+
+/* Where @v polls before it runs: a register beside its own, or MP_NO_REGISTER. */
+static uint8_t scratch_of(const struct me_number *n, uint32_t v)
+{
+	uint32_t block = n->flow.first_block + v;
+	uint16_t is_free = n->registers.dead[block] & ~(1u << n->vertices[v].reg);
+
+	if (n->flags.live[block] || n->flags.shared[n->cfg->blocks[block].func] || !is_free)
+		return MP_NO_REGISTER;
+	return (uint8_t)__builtin_ctz(is_free);
+}
+
+/* Make @stub, on all ways to @v, poll, if it should. Return: false: out of memory. */
+static bool add_poll(struct me_number *n, uint32_t v, struct me_stub *stub)
+{
+	struct vertex *at = &n->vertices[v];
+	struct me_stub note = {.does = ME_STUB_NOTES, .ways = ME_STUB_POLL, .reg = at->reg};
+
+	if (!n->polls || !ends_paths(n, v))
+		return true;
+	n->report->nr_ends++;
+	n->report->ends += at->weight;
+	note.scratch = scratch_of(n, v);
+	if (note.scratch == MP_NO_REGISTER)
+		return true;
+	n->report->nr_polls++;
+	n->report->polls += at->weight;
+	stub->polls = true;
+	note.counter = n->table.nr_blocks + v;
+	return me_stubs_add(&n->stubs, (struct me_stub_to){n->flow.first_block + v, note});
+}
+
 /* Before @v: where a path starts, where its one edge brings the register, and what its one way on
  * adds: the number is then larger in @v already. */
 static bool add_before(struct me_number *n, uint32_t v)
@@ -480,8 +532,12 @@ static bool add_before(struct me_number *n, uint32_t v)
 		stub.value += at->shift;
 		any = true;
 	}
+	if (!any)
+		stub.does = ME_STUB_PASSES;
 	stub.ways = ME_STUB_ALL;
-	return !any || add_stub(n, n->flow.first_block + v, &stub, at->weight);
+	if (!add_poll(n, v, &stub))
+		return false;
+	return (!any && !stub.polls) || add_stub(n, n->flow.first_block + v, &stub, at->weight);
 }
 
 /* Where ways meet, on each of them. */
@@ -621,6 +677,10 @@ int me_number_plan(struct me_number *n, const struct mp_counts *counts, const ui
 		rc = me_stubs_put(n->cfg, movable, &n->stubs, plan, &report->nr_inline);
 	if (rc)
 		return mp_err_set(err, ENOMEM, "out of memory");
+	if (report->nr_polls) {
+		plan->polls = true;
+		plan->nr_counters = ME_POLLS_BYTES / 8;
+	}
 	plan->table_name = MP_PATH_TABLE_SECTION;
 	return mp_path_table_encode(&n->table, &plan->table, &plan->table_size, err);
 }

@@ -13,6 +13,7 @@
 #ifndef ME_NUMBER_H
 #define ME_NUMBER_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "editor/plan.h"
@@ -27,17 +28,19 @@ struct me_number_report {
 	uint32_t nr_merges, nr_told; /* where ways meet; where their number tells which was taken */
 	double merges, told;	     /* the same by the profile: arrivals */
 	double stubs, insns;	     /* stubs and instructions that run, by the profile */
+	uint32_t nr_polls, nr_ends;  /* where it is asked for the path; where paths end that tell something */
+	double polls, ends;	     /* the same by the profile */
 };
 
 struct me_number;
 
 /*
  * me_number_new - finds which registers are free in the functions with @movable[func]. @cfg has fine
- * blocks.
- * Return: 0, -ENOMEM. Ownership: me_number_free(), which takes NULL.
+ * blocks. @polls: where paths end the copies poll.
+ * Return: 0, -ENOMEM, and with @polls -EPERM. Ownership: me_number_free(), which takes NULL.
  */
-int me_number_new(const struct mp_cfg *cfg, const uint8_t *movable, struct me_number **out,
-		  struct mp_err *err);
+int me_number_new(const struct mp_cfg *cfg, bool polls, const uint8_t *movable,
+		  struct me_number **out, struct mp_err *err);
 /*
  * me_number_plan - puts the stubs into @plan, and what it lacks of the functions with @movable; and
  * what the numbers mean into its table. @counts: as me_instrument_plan() takes them.

@@ -161,10 +161,14 @@ static int read_file(struct job *job, struct mp_err *err)
 			return mp_err_set(err, -rc, "%s: %s", job->options->input, why.msg);
 	}
 	if (job->options->counting.paths) {
-		leave_unproved(job);
-		rc = me_number_new(job->cfg, job->movable, &job->number, err);
+		if (o->counting.polls)
+			rc = refuse_set_id(o->input, err);
 		if (rc)
 			return rc;
+		leave_unproved(job);
+		rc = me_number_new(job->cfg, o->counting.polls, job->movable, &job->number, &why);
+		if (rc)
+			return mp_err_set(err, -rc, "%s: %s", job->options->input, why.msg);
 	}
 	end_stage(job, ME_STAGE_READ);
 	return 0;
@@ -195,6 +199,7 @@ static int add_counters(struct job *job, struct mp_err *err)
 
 static int add_numbers(struct job *job, struct mp_err *err)
 {
+	job->plan.counts_path = job->options->counting.path;
 	return me_number_plan(job->number, job->options->all ? NULL : &job->counts, job->movable,
 			      &job->plan, &job->report->numbered, err);
 }

@@ -44,6 +44,7 @@ enum me_stage {
 struct me_counting {
 	bool edges; /* counters: instrument.h */
 	bool paths; /* numbers in a register: number.h */
+	bool polls; /* with @paths: who has @path mapped can ask for them: poll_code.h */
 	enum {
 		ME_COUNT_AUTO, /* atomic where the file starts threads */
 		ME_COUNT_PLAIN,

@@ -44,10 +44,12 @@ static uint32_t arrival(const struct mp_cfg *cfg, const struct me_placement *pla
 {
 	struct me_edge_stub key = {copy->block, block, 0}, *found;
 
-	if (copy->stub) /* who was counted goes on */
-		return placement->stubs[copy->stub - 1].ways == ME_STUB_ALL
-			       ? placement->itself[block]
-			       : placement->inner[block];
+	if (copy->stub) { /* who was counted goes on */
+		uint8_t ways = placement->stubs[copy->stub - 1].ways;
+
+		return ways == ME_STUB_ALL || ways == ME_STUB_POLL ? placement->itself[block]
+								   : placement->inner[block];
+	}
 	if (cfg->blocks[copy->block].func != cfg->blocks[block].func)
 		return placement->of_block[block];
 	found = placement->nr_edge_stubs
@@ -124,11 +126,12 @@ static void shape(const struct mp_cfg *cfg, struct me_placement *placement, uint
 	uint64_t end = block->vaddr + block->size;
 
 	if (copy->stub) {
-		copy->endbr64 = placement->stubs[copy->stub - 1].ways != ME_STUB_EDGE &&
+		const struct me_stub *stub = &placement->stubs[copy->stub - 1];
+
+		copy->endbr64 = stub->ways != ME_STUB_EDGE && stub->ways != ME_STUB_POLL &&
 				begins_with_endbr64(cfg, block);
-		copy->body_size =
-			me_stub_code_size(&placement->stubs[copy->stub - 1], placement->atomic) +
-			(copy->endbr64 ? ENDBR64 : 0);
+		copy->body_size = me_stub_code_size(stub, placement->atomic) +
+				  (copy->endbr64 ? ENDBR64 : 0);
 		copy->falls = next_is(cfg, placement, index, block->vaddr);
 		copy->jump = !copy->falls;
 		copy->jump_target = block->vaddr;
@@ -304,7 +307,9 @@ static bool allocate(const struct mp_cfg *cfg, const struct me_plan *plan, struc
 		out->inner = new_index(cfg);
 		out->itself = new_index(cfg);
 		out->edge_stubs = malloc(plan->nr_stubs * sizeof(*out->edge_stubs));
-		if (!out->edge_stubs)
+		if (plan->polls)
+			out->notes = new_index(cfg);
+		if (!out->edge_stubs || (plan->polls && !out->notes))
 			return false;
 	}
 	return out->copies && out->of_block && out->inner && out->itself;
@@ -336,6 +341,7 @@ static void index_copies(const struct mp_cfg *cfg, const struct me_plan *plan,
 			out->inner[block] = i;
 			break;
 		case ME_STUB_OUTSIDE: out->of_block[block] = i; break;
+		case ME_STUB_POLL: out->notes[block] = i; break;
 		default:
 			out->edge_stubs[out->nr_edge_stubs++] =
 				(struct me_edge_stub){plan->stubs[stub].from, block, i};
@@ -390,10 +396,12 @@ void me_placement_fini(struct me_placement *placement)
 		free(placement->inner);
 		free(placement->itself);
 	}
+	free(placement->notes);
 	free(placement->copies);
 	free(placement->of_block);
 	free(placement->edge_stubs);
 	placement->copies = NULL;
 	placement->of_block = placement->inner = placement->itself = NULL;
+	placement->notes = NULL;
 	placement->edge_stubs = NULL;
 }

@@ -53,6 +53,7 @@ struct me_placement {
 	uint32_t *of_block; /* where those from outside of the function arrive: a stub, or the copy */
 	uint32_t *inner;    /* where those from inside do */
 	uint32_t *itself;   /* the copy, no clone */
+	uint32_t *notes;    /* the stub that notes for the one that polls; NULL: nobody polls */
 	struct me_edge_stub *edge_stubs; /* ascending */
 	uint32_t nr_edge_stubs;
 	const struct me_stub *stubs; /* the plan's */

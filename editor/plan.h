@@ -46,22 +46,27 @@ enum me_stub_ways {
 	ME_STUB_ALL,	 /* every one */
 	ME_STUB_OUTSIDE, /* from outside of the function */
 	ME_STUB_EDGE,	 /* from the end of one block */
+	ME_STUB_POLL,	 /* from the stub that polls before the block */
 };
 
 enum me_stub_does {
 	ME_STUB_COUNTS, /* adds 1 to @counter (instrument.h) */
 	ME_STUB_SETS,	/* @reg = @value (number.h) */
 	ME_STUB_ADDS,	/* @reg = @reg_from + @value */
+	ME_STUB_PASSES, /* nothing; it polls */
+	ME_STUB_NOTES,	/* writes @reg down, and that it is of @counter (poll_code.h) */
 };
 
-/* One instruction, and then control goes on to the block. */
+/* One instruction, and where it polls two more; then control goes on to the block. */
 struct me_stub {
-	uint32_t counter;      /* index */
+	uint32_t counter;      /* index; of ME_STUB_NOTES: of the block in the table */
 	uint32_t value;	       /* at most INT32_MAX */
 	uint32_t from;	       /* of ME_STUB_EDGE: cfg block index */
 	uint8_t ways;	       /* enum me_stub_ways */
 	uint8_t does;	       /* enum me_stub_does */
 	uint8_t reg, reg_from; /* as instructions encode them */
+	uint8_t scratch;       /* of ME_STUB_NOTES: another register that is free there */
+	bool polls;	       /* where it is time, control goes by the stub that notes */
 };
 
 /* Blocks in the order of their new addresses: all of ME_ZONE_HOT first, then ME_ZONE_WARM; inside
@@ -76,6 +81,7 @@ struct me_plan {
 	uint32_t nr_stubs;
 	uint32_t nr_counters; /* of 8 bytes */
 	bool atomic;	      /* threads do not lose each other's counts */
+	bool polls;	      /* the counters are a struct mp_polls, and a page behind it */
 	uint8_t *table; /* what the stubs tell, as edge_table encodes it, or path_table; or NULL */
 	size_t table_size;
 	const char *table_name;	 /* of its section; not owned */

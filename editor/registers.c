@@ -427,7 +427,8 @@ static void find_ways_out(const struct finder *f, const struct mp_func *func, ui
 }
 
 /* In a loop without end nobody saves what callers keep, and no return says that they do. */
-static void find_free(struct finder *f, const uint8_t *wanted, uint8_t *leads_out, uint16_t *out)
+static void find_free(struct finder *f, const uint8_t *wanted, uint8_t *leads_out,
+		      struct me_registers *out)
 {
 	f->assumed = ARGUMENTS;
 	for (uint32_t i = 0; i < f->cfg->nr_funcs; i++) {
@@ -438,9 +439,11 @@ static void find_free(struct finder *f, const uint8_t *wanted, uint8_t *leads_ou
 			continue;
 		find_live(f, func);
 		find_ways_out(f, func, leads_out);
-		for (uint32_t b = func->first_block; b < func->first_block + func->nr_blocks; b++)
-			out[b] = (leads_out[b] ? usable : usable & CALLER_SAVED) &
-				 ~(f->live[b] | f->effects[b].reads | f->effects[b].writes);
+		for (uint32_t b = func->first_block; b < func->first_block + func->nr_blocks; b++) {
+			out->dead[b] = (leads_out[b] ? usable : usable & CALLER_SAVED) & ~f->live[b];
+			out->free[b] = out->dead[b] &
+				       ~(f->effects[b].reads | f->effects[b].writes);
+		}
 	}
 }
 
@@ -506,7 +509,8 @@ int me_registers_find(const struct mp_cfg *cfg, const uint8_t *wanted, struct me
 
 	ZydisDecoderInit(&f.decoder, ZYDIS_MACHINE_MODE_LONG_64, ZYDIS_STACK_WIDTH_64);
 	out->free = calloc((size_t)cfg->nr_blocks + 1, sizeof(*out->free));
-	if (!allocate(&f) || !out->free || !leads_out) {
+	out->dead = calloc((size_t)cfg->nr_blocks + 1, sizeof(*out->dead));
+	if (!allocate(&f) || !out->free || !out->dead || !leads_out) {
 		free(leads_out);
 		release(&f);
 		me_registers_fini(out);
@@ -519,7 +523,7 @@ int me_registers_find(const struct mp_cfg *cfg, const uint8_t *wanted, struct me
 	settle(&f, find_given);
 	note_unknown_callers(&f);
 	settle(&f, find_passed);
-	find_free(&f, wanted, leads_out, out->free);
+	find_free(&f, wanted, leads_out, out);
 	free(leads_out);
 	release(&f);
 	return 0;
@@ -528,5 +532,6 @@ int me_registers_find(const struct mp_cfg *cfg, const uint8_t *wanted, struct me
 void me_registers_fini(struct me_registers *registers)
 {
 	free(registers->free);
+	free(registers->dead);
 	*registers = (struct me_registers){0};
 }

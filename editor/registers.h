@@ -21,6 +21,7 @@
 
 struct me_registers {
 	uint16_t *free; /* per block: from its start to its end; never rsp and rbp */
+	uint16_t *dead; /* per block: at its start, whatever it does then */
 };
 
 /*

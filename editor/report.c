@@ -176,6 +176,13 @@ static void text_numbers(FILE *out, const struct me_optimize_options *options,
 		fprintf(out, "; by the profile %.1f %% of arrivals, for %.2f %% more instructions",
 			100 * n->told / n->merges, 100 * n->stubs / n->insns);
 	fprintf(out, "\n");
+	if (!options->counting.polls)
+		return;
+	fprintf(out, "  polls      %" PRIu32 " of %" PRIu32 " places where paths end", n->nr_polls,
+		n->nr_ends);
+	if (n->ends > 0 && !options->all)
+		fprintf(out, "; by the profile %.1f %% of the paths", 100 * n->polls / n->ends);
+	fprintf(out, "\n  asked in %s\n", options->counting.path);
 }
 
 static void text_evidence(FILE *out, const struct me_optimize_report *r)
@@ -376,6 +383,13 @@ static json_t *json_numbers(const struct me_optimize_options *options,
 	if (json && n->merges > 0 && n->insns > 0 && !options->all) {
 		json_object_set_new(json, "share_told", json_real(n->told / n->merges));
 		json_object_set_new(json, "more_instructions", json_real(n->stubs / n->insns));
+	}
+	if (json && options->counting.polls) {
+		json_object_set_new(json, "polls", json_integer(n->nr_polls));
+		json_object_set_new(json, "ends", json_integer(n->nr_ends));
+		json_object_set_new(json, "path", mp_json_string(options->counting.path));
+		if (n->ends > 0 && !options->all)
+			json_object_set_new(json, "share_polled", json_real(n->polls / n->ends));
 	}
 	return json;
 }

@@ -11,7 +11,7 @@
 
 #include <stdint.h>
 
-#define ME_RUNTIME_MAGIC 0x3154524850524f4dull /* "MORPHRT1" */
+#define ME_RUNTIME_MAGIC 0x3254524850524f4dull /* "MORPHRT2" */
 #define ME_RUNTIME_PATH	 1024
 /*
  * Where to enter it. START instead of e_entry: everything is restored before it goes on at @next.
@@ -26,7 +26,10 @@ struct me_runtime_params {
 	int64_t counters;	    /* page-aligned, zeros in private memory */
 	uint64_t counters_bytes;    /* a multiple of 4096 */
 	int64_t next;		    /* 0: return (INIT only) */
-	uint64_t table_hash;	    /* mp_edge_table_hash() of the file's section .morph.edges */
+	int64_t base;		    /* of a word that gets the address of what follows the first page
+				     * of the counters once they are mapped; 0: none */
+	uint64_t table_hash;	    /* mp_edge_table_hash() of the file's section .morph.edges, or
+				     * mp_path_table_hash() of its section .morph.paths */
 	char path[ME_RUNTIME_PATH]; /* of the file of counts; the first "%p" is the process id */
 };
 

@@ -10,6 +10,8 @@
 
 #include "editor/runtime.h"
 #include "libprof/edge_table.h"
+#include "libprof/path_table.h"
+#include "libprof/polls.h"
 
 struct dynamic {
 	uint64_t init_off;  /* of DT_INIT in the file, 0: none */
@@ -79,8 +81,14 @@ int me_start_write(const struct me_start *start, const struct me_plan *plan, uin
 		.counters = (int64_t)(counters - at),
 		.counters_bytes = counters_bytes,
 		.next = start->vaddr ? (int64_t)(start->vaddr - at) : 0,
-		.table_hash = mp_edge_table_hash(plan->table, plan->table_size),
+		.table_hash = plan->polls ? mp_path_table_hash(plan->table, plan->table_size)
+					  : mp_edge_table_hash(plan->table, plan->table_size),
 	};
+
+	if (plan->polls) {
+		params.counters_bytes = sizeof(struct mp_polls);
+		params.base = params.counters + (int64_t)params.counters_bytes;
+	}
 
 	if (strlen(plan->counts_path) >= sizeof(params.path))
 		return mp_err_set(err, EINVAL, "%s: too long for the path of the counts",

@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
  * stub_code - `inc`, which touches no register and of the flags all but the carry; `mov` and `lea`,
- * which touch one register and no flag. Called by place and copy.
+ * which touch one register and no flag. What polls is poll_code's. Called by place and copy.
  */
 #include "editor/stub_code.h"
 
 #include <errno.h>
 #include <string.h>
+
+#include "editor/poll_code.h"
 
 enum {
 	INC = 7,   /* of a rip-relative word */
@@ -26,9 +28,11 @@ static bool fits_byte(uint32_t value)
 	return value <= INT8_MAX;
 }
 
-uint32_t me_stub_code_size(const struct me_stub *stub, bool atomic)
+static uint32_t own_size(const struct me_stub *stub, bool atomic)
 {
 	switch (stub->does) {
+	case ME_STUB_PASSES: return 0;
+	case ME_STUB_NOTES: return me_note_code_size(stub);
 	case ME_STUB_SETS: return MOV + (stub->reg >= 8);
 	case ME_STUB_ADDS:
 		return (fits_byte(stub->value) ? LEA_8 : LEA_32) + needs_sib(stub->reg_from);
@@ -36,11 +40,16 @@ uint32_t me_stub_code_size(const struct me_stub *stub, bool atomic)
 	}
 }
 
+uint32_t me_stub_code_size(const struct me_stub *stub, bool atomic)
+{
+	return own_size(stub, atomic) + (stub->polls ? ME_POLL_CODE_SIZE : 0);
+}
+
 static int write_inc(const struct me_stub *stub, bool atomic, uint64_t counters, uint64_t vaddr,
 		     uint8_t *out)
 {
 	int64_t disp = (int64_t)(counters + 8 * (uint64_t)stub->counter - vaddr -
-				 me_stub_code_size(stub, atomic));
+				 own_size(stub, atomic));
 	int32_t disp32 = (int32_t)disp;
 
 	if (disp32 != disp)
@@ -74,12 +83,20 @@ static void write_lea(const struct me_stub *stub, uint8_t *out)
 	memcpy(out, &stub->value, byte ? 1 : sizeof(stub->value));
 }
 
-int me_stub_code_write(const struct me_stub *stub, bool atomic, uint64_t counters, uint64_t vaddr,
-		       uint8_t *out)
+int me_stub_code_write(const struct me_stub *stub, bool atomic, uint64_t counters, uint64_t notes,
+		       uint64_t vaddr, uint8_t *out)
 {
+	uint32_t size = own_size(stub, atomic);
+	int rc = 0;
+
 	switch (stub->does) {
-	case ME_STUB_SETS: write_mov(stub, out); return 0;
-	case ME_STUB_ADDS: write_lea(stub, out); return 0;
-	default: return write_inc(stub, atomic, counters, vaddr, out);
+	case ME_STUB_SETS: write_mov(stub, out); break;
+	case ME_STUB_ADDS: write_lea(stub, out); break;
+	case ME_STUB_PASSES: break;
+	case ME_STUB_NOTES: rc = me_note_code_write(stub, counters, vaddr, out); break;
+	default: rc = write_inc(stub, atomic, counters, vaddr, out);
 	}
+	if (!rc && stub->polls)
+		rc = me_poll_code_write(counters, notes, vaddr + size, out + size);
+	return rc;
 }

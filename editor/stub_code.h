@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * stub_code - the one instruction of a stub.
+ * stub_code - the instructions of a stub.
  */
 #ifndef ME_STUB_CODE_H
 #define ME_STUB_CODE_H
@@ -10,13 +10,14 @@
 
 #include "editor/plan.h"
 
-/* Bytes of the instruction. @atomic: of counters. */
+/* Bytes of the instructions. @atomic: of counters. */
 uint32_t me_stub_code_size(const struct me_stub *stub, bool atomic);
 /*
- * me_stub_code_write - @vaddr: where @out will be; @counters: of the first counter.
+ * me_stub_code_write - @vaddr: where @out will be; @counters: of the first counter, or the polls;
+ * @notes: of the stub that notes, for one that polls.
  * Return: 0, -ERANGE out of reach.
  */
-int me_stub_code_write(const struct me_stub *stub, bool atomic, uint64_t counters, uint64_t vaddr,
-		       uint8_t *out);
+int me_stub_code_write(const struct me_stub *stub, bool atomic, uint64_t counters, uint64_t notes,
+		       uint64_t vaddr, uint8_t *out);
 
 #endif

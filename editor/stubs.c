@@ -38,13 +38,15 @@ void me_stubs_fini(struct me_stubs *stubs)
 
 static int compare_stubs(const void *a, const void *b)
 {
+	static const uint8_t order[] = {
+		[ME_STUB_OUTSIDE] = 0, [ME_STUB_ALL] = 1, [ME_STUB_EDGE] = 2, [ME_STUB_POLL] = 3};
 	const struct me_stub_to *x = a, *y = b;
 
 	if (x->block != y->block)
 		return x->block < y->block ? -1 : 1;
 	/* Who comes from outside meets that stub first. */
 	if (x->what.ways != y->what.ways)
-		return x->what.ways == ME_STUB_OUTSIDE || y->what.ways == ME_STUB_EDGE ? -1 : 1;
+		return order[x->what.ways] < order[y->what.ways] ? -1 : 1;
 	return x->what.from < y->what.from ? -1 : x->what.from > y->what.from;
 }
 
@@ -87,7 +89,8 @@ static bool put_block(struct putter *p, struct me_plan_block block)
 
 	for (uint32_t i = first_stub(p, block.block);
 	     i < p->stubs->nr && p->stubs->list[i].block == block.block; i++) {
-		if (p->stubs->list[i].what.ways == ME_STUB_EDGE)
+		if (p->stubs->list[i].what.ways == ME_STUB_EDGE ||
+		    p->stubs->list[i].what.ways == ME_STUB_POLL)
 			continue;
 		if (!put_stub(p, &p->stubs->list[i], block))
 			return false;
@@ -227,6 +230,18 @@ static bool add_missing(struct me_plan *plan, const struct mp_cfg *cfg, const ui
 	return true;
 }
 
+/* What seldom runs, far from everything. */
+static bool put_notes(struct putter *p)
+{
+	struct me_plan_block like = {.zone = ME_ZONE_WARM};
+
+	for (uint32_t i = 0; i < p->stubs->nr; i++)
+		if (p->stubs->list[i].what.ways == ME_STUB_POLL &&
+		    !put_stub(p, &p->stubs->list[i], like))
+			return false;
+	return true;
+}
+
 static int put_stubs(struct putter *p, const struct me_plan *plan)
 {
 	const struct mp_cfg *cfg = p->cfg;
@@ -245,6 +260,8 @@ static int put_stubs(struct putter *p, const struct me_plan *plan)
 		if (!put_run(p, &(struct run){at, end - first, all, nr_between}))
 			rc = -ENOMEM;
 	}
+	if (!rc && !put_notes(p))
+		rc = -ENOMEM;
 	free(all);
 	return rc;
 }

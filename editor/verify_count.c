@@ -10,6 +10,8 @@
 #include "editor/runtime.h"
 #include "editor/verify_priv.h"
 #include "libprof/edge_table.h"
+#include "libprof/path_table.h"
+#include "libprof/polls.h"
 
 #define PAGE 4096
 
@@ -55,7 +57,7 @@ bool vf_is_counting(const struct vf *vf, const struct mp_section *sec)
 		return sec->type == SHT_NOBITS && sec->flags == (SHF_ALLOC | SHF_WRITE) &&
 		       sec->off == vf->alloc_end && sec->align == PAGE && !sec->link &&
 		       !sec->info && !sec->entsize;
-	return !strcmp(sec->name, MP_EDGE_TABLE_SECTION) && sec->type == SHT_PROGBITS &&
+	return !vf->path_section && !strcmp(sec->name, MP_EDGE_TABLE_SECTION) && sec->type == SHT_PROGBITS &&
 	       !sec->flags && !sec->vaddr && sec->align == 1 && !sec->link && !sec->info &&
 	       !sec->entsize;
 }
@@ -87,9 +89,23 @@ static int read_table(struct vf *vf)
 	return vf->counted ? 0 : -ENOMEM;
 }
 
+/* What is mapped is all of the counters, or the polls and not the page behind them. */
+static bool is_mapped(const struct vf *vf, uint64_t at, const struct me_runtime_params *p)
+{
+	uint64_t counters = vf->counters->vaddr, bytes = vf->counters->size;
+
+	if (at + (uint64_t)p->counters != counters)
+		return false;
+	if (!vf->path_section)
+		return p->counters_bytes == bytes && !p->base;
+	return bytes == sizeof(struct mp_polls) + PAGE && p->counters_bytes == bytes - PAGE &&
+	       at + (uint64_t)p->base == counters + p->counters_bytes;
+}
+
 /* The runtime is the one we know, with parameters that fit this output. */
 static int check_runtime(struct vf *vf, uint64_t *next)
 {
+	const char *name = vf->path_section ? MP_PATH_TABLE_SECTION : MP_EDGE_TABLE_SECTION;
 	const struct mp_section *sec = vf->runtime, *table;
 	uint64_t at = sec->vaddr + me_runtime_blob_size;
 	struct me_runtime_params p;
@@ -98,18 +114,17 @@ static int check_runtime(struct vf *vf, uint64_t *next)
 	bytes = sec->size == me_runtime_blob_size + sizeof(p)
 			? mp_elf_bytes(vf->n, sec->vaddr, sec->size)
 			: NULL;
-	table = mp_elf_section(vf->n, MP_EDGE_TABLE_SECTION);
+	table = mp_elf_section(vf->n, name);
 	if (!bytes || !table || memcmp(bytes, me_runtime_blob, me_runtime_blob_size))
 		return vf_refuse(vf, sec->vaddr, "the runtime is not the one we know");
 	memcpy(&p, bytes + me_runtime_blob_size, sizeof(p));
-	if (p.magic != ME_RUNTIME_MAGIC || at + (uint64_t)p.counters != vf->counters->vaddr ||
-	    p.counters_bytes != vf->counters->size ||
+	if (p.magic != ME_RUNTIME_MAGIC || !is_mapped(vf, at, &p) ||
 	    p.table_hash != mp_edge_table_hash(vf->n->data + table->off, table->size) ||
 	    !memchr(p.path, 0, sizeof(p.path)) ||
 	    !is_zero(p.path + strlen(p.path), p.path + sizeof(p.path)))
 		return vf_refuse(vf, at, "the runtime's parameters do not fit");
 	*next = p.next ? at + (uint64_t)p.next : 0;
-	return read_table(vf);
+	return vf->path_section ? 0 : read_table(vf);
 }
 
 /* The original's dynamic entry that is DT_INIT, or the first blank one of two: file offset, or 0. */
@@ -193,7 +208,7 @@ static int check_counting(struct vf *vf, const struct mp_map_piece *p, const uin
 	bit = 1ULL << (counter / 8 % 64);
 	if (__atomic_fetch_or(&vf->counted[counter / 512], bit, __ATOMIC_RELAXED) & bit)
 		return vf_refuse(vf, p->new_vaddr, "counts in another's counter");
-	if (!vf_flags_are_dead(vf, p->old_vaddr))
+	if (!vf_flags_are_dead(vf, p->old_vaddr, false))
 		return vf_refuse(vf, p->new_vaddr, "counts where flags are read at %#llx",
 				 (unsigned long long)p->old_vaddr);
 	*next = at;
@@ -215,8 +230,8 @@ int vf_check_stub(struct vf *vf, const struct mp_map_piece *p)
 		return vf_refuse(vf, at, "code that no original stands for");
 	if (!memcmp(b, endbr64, sizeof(endbr64)))
 		at += sizeof(endbr64);
-	ret = vf->counters ? check_counting(vf, p, b + (at - p->new_vaddr), at, &at)
-			   : vf_check_path_stub(vf, p, b + (at - p->new_vaddr), at, &at);
+	ret = vf->path_section ? vf_check_path_stub(vf, p, b + (at - p->new_vaddr), at, &at)
+			       : check_counting(vf, p, b + (at - p->new_vaddr), at, &at);
 	if (ret)
 		return ret;
 	if (at < end) {

@@ -69,7 +69,7 @@ static uint32_t overwritten(const ZydisDecodedInstruction *z)
 		default: return 0;
 		}
 	}
-	return (f->modified | f->set_0 | f->set_1 | f->undefined) & STATUS;
+	return (f->modified | f->set_0 | f->set_1 | f->undefined) & (STATUS | ZYDIS_CPUFLAG_CF);
 }
 
 /* What has no unwind information is a way to another function, the linker's. */
@@ -122,9 +122,11 @@ static bool follow(struct search *s, ZydisDecoder *decoder, struct way way, uint
 	return true;
 }
 
-bool vf_flags_are_dead(struct vf *vf, uint64_t vaddr)
+bool vf_flags_are_dead(struct vf *vf, uint64_t vaddr, bool carry)
 {
-	struct search s = {.vf = vf, .ways = {{vaddr, STATUS}}, .nr = 1};
+	struct search s = {.vf = vf,
+			   .ways = {{vaddr, STATUS | (carry ? ZYDIS_CPUFLAG_CF : 0)}},
+			   .nr = 1};
 	ZydisDecoder decoder;
 	uint32_t steps = 0;
 

@@ -497,7 +497,7 @@ int vf_check_pieces(struct vf *vf)
 				    vf->new_text->vaddr + vf->new_text->size);
 	for (uint32_t i = 0; i < vf->map->nr_pieces; i++)
 		nr_stubs += !vf->map->pieces[i].old_size;
-	if (!ret && vf->counters && nr_stubs != vf->nr_counters)
+	if (!ret && vf->counters && !vf->path_section && nr_stubs != vf->nr_counters)
 		ret = vf_refuse(vf, vf->counters->vaddr, "a counter that nothing counts in");
 	if (!ret)
 		ret = vf_check_unproved(vf);

@@ -357,8 +357,9 @@ static inline bool vf_has_stubs(const struct vf *vf)
 
 /* A piece of no original: counts or sets a register, and goes on. */
 int vf_check_stub(struct vf *vf, const struct mp_map_piece *p);
-/* Does nobody read arithmetic flags at @vaddr of the original, but the carry, that were set before? */
-bool vf_flags_are_dead(struct vf *vf, uint64_t vaddr);
+/* Does nobody read arithmetic flags at @vaddr of the original that were set before? Without @carry
+ * they may read that one. */
+bool vf_flags_are_dead(struct vf *vf, uint64_t vaddr, bool carry);
 /* Where control is when it falls off the end of the copy @p; UINT64_MAX: nowhere. */
 uint64_t vf_falls_to(const struct vf *vf, const struct mp_map_piece *p);
 

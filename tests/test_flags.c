@@ -55,7 +55,7 @@ static void find(struct checked *c)
 	ck_assert_ptr_nonnull(c->wanted);
 	for (uint32_t i = 0; i < c->f.cfg->nr_funcs; i++)
 		c->wanted[i] = c->f.cfg->funcs[i].problem == MP_PROBLEM_NONE;
-	ck_assert_msg(me_flags_find(c->f.cfg, c->wanted, &c->flags, &err) == 0, "%s", err.msg);
+	ck_assert_msg(me_flags_find(c->f.cfg, c->wanted, false, &c->flags, &err) == 0, "%s", err.msg);
 }
 
 static void done(struct checked *c)
@@ -136,7 +136,7 @@ START_TEST(flags_of_a_function_that_is_not_wanted_are_live)
 	find(&c);
 	c.wanted[fixture_func(&c.f, "three_ways")] = 0;
 	me_flags_fini(&c.flags);
-	ck_assert_int_eq(me_flags_find(c.f.cfg, c.wanted, &c.flags, &err), 0);
+	ck_assert_int_eq(me_flags_find(c.f.cfg, c.wanted, false, &c.flags, &err), 0);
 	ck_assert(live(&c, "three_ways", 0));
 	done(&c);
 }
@@ -156,7 +156,7 @@ START_TEST(flags_from_who_knows_where_are_refused)
 	c.wanted = calloc(c.f.cfg->nr_funcs + 1, 1);
 	ck_assert_ptr_nonnull(c.wanted);
 	c.wanted[fixture_func(&c.f, "main")] = 1;
-	ck_assert_int_eq(me_flags_find(c.f.cfg, c.wanted, &c.flags, &err), -EPERM);
+	ck_assert_int_eq(me_flags_find(c.f.cfg, c.wanted, false, &c.flags, &err), -EPERM);
 	ck_assert_ptr_nonnull(strstr(err.msg, "takes flags"));
 	done(&c);
 }

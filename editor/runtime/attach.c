@@ -19,6 +19,7 @@
 #include "libprof/counts_file.h"
 
 #define HEADER_BYTES MP_COUNTS_FILE_HEADER_BYTES
+#define PAGE	     4096
 #define PID_DIGITS   10
 
 const void *me_runtime_attach(const struct me_runtime_params *params, const uint64_t *stack);
@@ -213,6 +214,8 @@ static void map_over(int fd, const struct me_runtime_params *params)
 		return;
 	}
 	call4(SYS_munmap, (long)file, HEADER_BYTES, 0, 0);
+	if (params->base)
+		*(uint64_t *)((char *)params + params->base) = (uint64_t)counters + PAGE;
 }
 
 static void attach(const struct me_runtime_params *params, const uint64_t *stack)

@@ -1,0 +1,278 @@
+// SPDX-License-Identifier: Apache-2.0
+/* polls - a thread that asks and collects; see polls.h. Called by morphd and the pipeline. */
+#include "daemon/polls.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "daemon/edges.h"
+#include "libprof/counts_file.h"
+#include "libprof/polls.h"
+
+#define HEADER MP_COUNTS_FILE_HEADER_BYTES
+
+struct md_polls {
+	struct md_polls_config config;
+	pthread_t thread;
+	pthread_mutex_t lock; /* of what follows */
+	bool ends;
+	struct md_edges paths; /* from: block + 1; to: number */
+	uint64_t hash;	       /* of the table that they are of */
+	uint64_t nr_paths, nr_lost;
+	/* The thread's own. */
+	int fd;		/* -1: no such file yet */
+	uint32_t asked; /* paths; 0: none */
+	uint32_t skip;	/* of these, the first ones do not count */
+	uint64_t seed;
+	char remark[200];
+};
+
+static bool read_at(int fd, void *to, size_t size, off_t off)
+{
+	return pread(fd, to, size, off) == (ssize_t)size;
+}
+
+static bool write_at(int fd, const void *from, size_t size, off_t off)
+{
+	return pwrite(fd, from, size, off) == (ssize_t)size;
+}
+
+static bool set_left(int fd, int32_t left)
+{
+	return write_at(fd, &left, sizeof(left), HEADER + offsetof(struct mp_polls, left));
+}
+
+/* The program makes the file when it starts, all of it and then the header. */
+static void open_file(struct md_polls *p)
+{
+	static const struct mp_poll none[MP_POLLS_MAX + 1];
+	struct mp_counts_file_header h;
+	struct stat st;
+	int fd = open(p->config.path, O_RDWR | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY);
+
+	if (fd < 0)
+		return;
+	if (!fstat(fd, &st) && S_ISREG(st.st_mode) &&
+	    st.st_size == HEADER + (off_t)sizeof(struct mp_polls) &&
+	    read_at(fd, &h, sizeof(h), 0) && !memcmp(h.magic, MP_COUNTS_FILE_MAGIC, 8) &&
+	    h.version == MP_COUNTS_FILE_VERSION && h.counters_bytes == sizeof(struct mp_polls) &&
+	    set_left(fd, 0) &&
+	    write_at(fd, none, sizeof(none), HEADER + offsetof(struct mp_polls, polls))) {
+		pthread_mutex_lock(&p->lock);
+		p->hash = h.table_hash;
+		pthread_mutex_unlock(&p->lock);
+		p->fd = fd;
+	} else {
+		close(fd);
+	}
+}
+
+/* Those above @left, as far as they are written; @left bytes are still to come. */
+static void collect(struct md_polls *p, uint32_t left)
+{
+	struct mp_poll polls[MP_POLLS_MAX + 1] = {{0}};
+	const off_t at = HEADER + offsetof(struct mp_polls, polls);
+	const size_t size = (p->asked + 1) * sizeof(polls[0]);
+	uint32_t i;
+
+	if (!read_at(p->fd, polls, size, at))
+		return;
+	pthread_mutex_lock(&p->lock);
+	for (i = left / sizeof(polls[0]) + 1; i + p->skip <= p->asked; i++) {
+		if (!polls[i].block)
+			continue;
+		if (md_edges_reserve(&p->paths, 1)) {
+			p->nr_lost++;
+			continue;
+		}
+		md_edges_add(&p->paths, polls[i].block, polls[i].number, 1);
+		p->nr_paths++;
+	}
+	pthread_mutex_unlock(&p->lock);
+	memset(polls, 0, size);
+	write_at(p->fd, polls, size, at);
+	p->asked = 0;
+}
+
+static void ask(struct md_polls *p)
+{
+	p->skip = (p->skip + 1) % p->config.stride;
+	p->asked = p->config.samples + p->skip;
+	set_left(p->fd, p->asked * sizeof(struct mp_poll));
+}
+
+static void tick(struct md_polls *p)
+{
+	int32_t left;
+
+	if (p->fd < 0)
+		open_file(p);
+	if (p->fd < 0 ||
+	    !read_at(p->fd, &left, sizeof(left), HEADER + offsetof(struct mp_polls, left)) ||
+	    left > 0)
+		return;
+	if (p->asked)
+		collect(p, 0);
+	ask(p);
+}
+
+/* Random, so that nothing runs in step with it. */
+static void sleep_a_while(struct md_polls *p)
+{
+	uint64_t mean_ns = 1000000000 / p->config.rate_hz, ns;
+	struct timespec ts;
+
+	p->seed = p->seed * 6364136223846793005u + 1442695040888963407u;
+	ns = mean_ns / 2 + (p->seed >> 32) * mean_ns / UINT32_MAX;
+	ts.tv_sec = (time_t)(ns / 1000000000);
+	ts.tv_nsec = (long)(ns % 1000000000);
+	nanosleep(&ts, NULL);
+}
+
+static void *run(void *arg)
+{
+	struct md_polls *p = arg;
+	bool ends = false;
+	int32_t left;
+
+	while (!ends) {
+		tick(p);
+		sleep_a_while(p);
+		pthread_mutex_lock(&p->lock);
+		ends = p->ends;
+		pthread_mutex_unlock(&p->lock);
+	}
+	/* Of the last asking what came. */
+	if (p->fd >= 0 && p->asked &&
+	    read_at(p->fd, &left, sizeof(left), HEADER + offsetof(struct mp_polls, left))) {
+		set_left(p->fd, 0);
+		collect(p, left > 0 ? (uint32_t)left : 0);
+	}
+	return NULL;
+}
+
+int md_polls_start(const struct md_polls_config *config, struct md_polls **out, struct mp_err *err)
+{
+	struct md_polls *p = calloc(1, sizeof(*p));
+	sigset_t all, before;
+	int ret;
+
+	if (!p)
+		return mp_err_set(err, ENOMEM, "no memory");
+	if (!config->samples || !config->stride || !config->rate_hz ||
+	    (uint64_t)config->samples + config->stride - 1 > MP_POLLS_MAX) {
+		free(p);
+		return mp_err_set(err, EINVAL, "polls: from 1 to %d paths at a time",
+				  MP_POLLS_MAX);
+	}
+	p->config = *config;
+	p->fd = -1;
+	p->seed = (uint64_t)getpid();
+	pthread_mutex_init(&p->lock, NULL);
+	/* Signals are for those who wait for them. */
+	sigfillset(&all);
+	pthread_sigmask(SIG_SETMASK, &all, &before);
+	ret = pthread_create(&p->thread, NULL, run, p);
+	pthread_sigmask(SIG_SETMASK, &before, NULL);
+	if (ret) {
+		pthread_mutex_destroy(&p->lock);
+		free(p);
+		return mp_err_set(err, ret, "a thread for polls: %s", strerror(ret));
+	}
+	*out = p;
+	return 0;
+}
+
+static const struct md_module *module_of(const struct md_polls *p, const struct md_modcache *mc)
+{
+	uint32_t i;
+
+	for (i = 0; i < md_modcache_end(mc); i++) {
+		const struct md_module *module = md_modcache_module(mc, i);
+
+		if (module && module->paths && module->paths->hash == p->hash)
+			return module;
+	}
+	return NULL;
+}
+
+static void end(struct md_polls *p)
+{
+	bool ended;
+
+	pthread_mutex_lock(&p->lock);
+	ended = p->ends;
+	p->ends = true;
+	pthread_mutex_unlock(&p->lock);
+	if (!ended)
+		pthread_join(p->thread, NULL);
+}
+
+int md_polls_take(struct md_polls *p, struct md_attribute *at, bool last)
+{
+	const struct md_module *module;
+	int ret = 0;
+	size_t i;
+
+	if (last)
+		end(p);
+	pthread_mutex_lock(&p->lock);
+	module = p->paths.nr_used ? module_of(p, at->modcache) : NULL;
+	if (module)
+		ret = md_paths_reserve(&at->paths, p->paths.nr_used);
+	for (i = 0; module && !ret && i < p->paths.nr_slots; i++) {
+		const struct md_edge *e = &p->paths.slots[i];
+
+		if (e->from)
+			at->ledger.paths[md_paths_add_number(&at->paths, module,
+							     (uint32_t)e->from - 1, e->to, e->nr)] +=
+				e->nr;
+	}
+	if (module && !ret)
+		md_edges_clear(&p->paths);
+	pthread_mutex_unlock(&p->lock);
+	return ret;
+}
+
+const char *md_polls_remark(struct md_polls *p)
+{
+	const char *path = p->config.path;
+
+	end(p);
+	if (p->fd < 0)
+		snprintf(p->remark, sizeof(p->remark), "%.100s: nobody made it: no program polled",
+			 path);
+	else if (p->paths.nr_used)
+		snprintf(p->remark, sizeof(p->remark),
+			 "%.100s: of another file than those that ran: not counted", path);
+	else if (!p->nr_paths)
+		snprintf(p->remark, sizeof(p->remark), "%.100s: nobody answered", path);
+	else if (p->nr_lost)
+		snprintf(p->remark, sizeof(p->remark),
+			 "%.100s: no room for %" PRIu64 " of %" PRIu64 " paths", path, p->nr_lost,
+			 p->nr_lost + p->nr_paths);
+	else
+		return NULL;
+	return p->remark;
+}
+
+void md_polls_stop(struct md_polls *p)
+{
+	if (!p)
+		return;
+	end(p);
+	if (p->fd >= 0)
+		close(p->fd);
+	md_edges_fini(&p->paths);
+	pthread_mutex_destroy(&p->lock);
+	free(p);
+}
