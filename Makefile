@@ -466,6 +466,7 @@ demo:
 need = test -x $(1) || { echo "make: $(1): not there yet" >&2; exit 1; }
 
 check-hazards: all
+	$(Q)MORPH_PROGRAMS=all scripts/check --build=$(O) e2e/53-programs
 	$(Q)BUILD=$(O) scripts/hazards --long --seeds=4 --table=$(O)/hazards.md
 	$(Q)BUILD=$(O) scripts/sweep
 

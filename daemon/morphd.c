@@ -872,8 +872,8 @@ int main(int argc, char **argv)
 	mp_stdio_init("morphd");
 	argp_err_exit_status = 2;
 	md_config_init(&o.line);
-	o.polls = (struct md_polls_config){
-		NULL, MD_POLLS_SAMPLES, MD_POLLS_STRIDE, MD_POLLS_RATE_HZ};
+	o.polls =
+		(struct md_polls_config){NULL, MD_POLLS_SAMPLES, MD_POLLS_STRIDE, MD_POLLS_RATE_HZ};
 	o.is_run = argc > 1 && !strcmp(argv[1], "run");
 	if (o.is_run) {
 		argv[1] = "morphd run";

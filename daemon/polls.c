@@ -171,8 +171,7 @@ int md_polls_start(const struct md_polls_config *config, struct md_polls **out, 
 	if (!config->samples || !config->stride || !config->rate_hz ||
 	    (uint64_t)config->samples + config->stride - 1 > MP_POLLS_MAX) {
 		free(p);
-		return mp_err_set(err, EINVAL, "polls: from 1 to %d paths at a time",
-				  MP_POLLS_MAX);
+		return mp_err_set(err, EINVAL, "polls: from 1 to %d paths at a time", MP_POLLS_MAX);
 	}
 	p->config = *config;
 	p->fd = -1;
@@ -233,9 +232,8 @@ int md_polls_take(struct md_polls *p, struct md_attribute *at, bool last)
 		const struct md_edge *e = &p->paths.slots[i];
 
 		if (e->from)
-			at->ledger.paths[md_paths_add_number(&at->paths, module,
-							     (uint32_t)e->from - 1, e->to, e->nr)] +=
-				e->nr;
+			at->ledger.paths[md_paths_add_number(
+				&at->paths, module, (uint32_t)e->from - 1, e->to, e->nr)] += e->nr;
 	}
 	if (module && !ret)
 		md_edges_clear(&p->paths);

@@ -16,9 +16,10 @@
 #include "libprof/err.h"
 
 struct md_polls_config {
-	const char *path;	  /* of the file; need not be there yet */
-	uint32_t samples, stride; /* of each asking: paths that count; 1 to @stride - 1 go before, or none */
-	uint32_t rate_hz;	  /* askings at most */
+	const char *path; /* of the file; need not be there yet */
+	uint32_t samples,
+		stride; /* of each asking: paths that count; 1 to @stride - 1 go before, or none */
+	uint32_t rate_hz; /* askings at most */
 };
 
 #define MD_POLLS_SAMPLES 64

@@ -25,7 +25,7 @@ struct effect {
 struct finder {
 	const struct mp_cfg *cfg;
 	ZydisDecoder decoder;
-	uint16_t status; /* STATUS, and the carry? */
+	uint16_t status;	/* STATUS, and the carry? */
 	struct effect *effects; /* per block */
 	uint16_t *takes;	/* per function: what it reads that its caller left */
 	uint8_t *leaves;	/* per function: a caller reads what it left */
@@ -285,12 +285,11 @@ static void leave_by_callees(struct finder *f)
 	}
 }
 
-int me_flags_find(const struct mp_cfg *cfg, const uint8_t *wanted, bool carry,
-		  struct me_flags *out, struct mp_err *err)
+int me_flags_find(const struct mp_cfg *cfg, const uint8_t *wanted, bool carry, struct me_flags *out,
+		  struct mp_err *err)
 {
-	struct finder f = {.cfg = cfg,
-			   .status = STATUS | (carry ? ZYDIS_CPUFLAG_CF : 0),
-			   .out = out};
+	struct finder f = {
+		.cfg = cfg, .status = STATUS | (carry ? ZYDIS_CPUFLAG_CF : 0), .out = out};
 	int rc = 0;
 
 	ZydisDecoderInit(&f.decoder, ZYDIS_MACHINE_MODE_LONG_64, ZYDIS_STACK_WIDTH_64);

@@ -16,7 +16,7 @@
 #include "libprof/err.h"
 
 struct me_flags {
-	uint16_t *live; /* per block: those of overflow, sign, zero, adjust, parity, and the carry
+	uint16_t *live;	 /* per block: those of overflow, sign, zero, adjust, parity, and the carry
 			 * where it was asked for, that are read */
 	uint8_t *shared; /* per function: a caller or callee of it may rely on flags */
 };
@@ -27,8 +27,8 @@ struct me_flags {
  * Return: 0, -ENOMEM, -EPERM some code takes flags from a function that cannot be told.
  * Ownership: me_flags_fini(@out).
  */
-int me_flags_find(const struct mp_cfg *cfg, const uint8_t *wanted, bool carry,
-		  struct me_flags *out, struct mp_err *err);
+int me_flags_find(const struct mp_cfg *cfg, const uint8_t *wanted, bool carry, struct me_flags *out,
+		  struct mp_err *err);
 void me_flags_fini(struct me_flags *flags);
 
 #endif

@@ -440,9 +440,9 @@ static void find_free(struct finder *f, const uint8_t *wanted, uint8_t *leads_ou
 		find_live(f, func);
 		find_ways_out(f, func, leads_out);
 		for (uint32_t b = func->first_block; b < func->first_block + func->nr_blocks; b++) {
-			out->dead[b] = (leads_out[b] ? usable : usable & CALLER_SAVED) & ~f->live[b];
-			out->free[b] = out->dead[b] &
-				       ~(f->effects[b].reads | f->effects[b].writes);
+			out->dead[b] = (leads_out[b] ? usable : usable & CALLER_SAVED) &
+				       ~f->live[b];
+			out->free[b] = out->dead[b] & ~(f->effects[b].reads | f->effects[b].writes);
 		}
 	}
 }

@@ -23,12 +23,12 @@
 /* Addresses are relative to that of these parameters. */
 struct me_runtime_params {
 	uint64_t magic;
-	int64_t counters;	    /* page-aligned, zeros in private memory */
-	uint64_t counters_bytes;    /* a multiple of 4096 */
-	int64_t next;		    /* 0: return (INIT only) */
-	int64_t base;		    /* of a word that gets the address of what follows the first page
+	int64_t counters;	 /* page-aligned, zeros in private memory */
+	uint64_t counters_bytes; /* a multiple of 4096 */
+	int64_t next;		 /* 0: return (INIT only) */
+	int64_t base;		 /* of a word that gets the address of what follows the first page
 				     * of the counters once they are mapped; 0: none */
-	uint64_t table_hash;	    /* mp_edge_table_hash() of the file's section .morph.edges, or
+	uint64_t table_hash;	 /* mp_edge_table_hash() of the file's section .morph.edges, or
 				     * mp_path_table_hash() of its section .morph.paths */
 	char path[ME_RUNTIME_PATH]; /* of the file of counts; the first "%p" is the process id */
 };

@@ -48,8 +48,8 @@ uint32_t me_stub_code_size(const struct me_stub *stub, bool atomic)
 static int write_inc(const struct me_stub *stub, bool atomic, uint64_t counters, uint64_t vaddr,
 		     uint8_t *out)
 {
-	int64_t disp = (int64_t)(counters + 8 * (uint64_t)stub->counter - vaddr -
-				 own_size(stub, atomic));
+	int64_t disp =
+		(int64_t)(counters + 8 * (uint64_t)stub->counter - vaddr - own_size(stub, atomic));
 	int32_t disp32 = (int32_t)disp;
 
 	if (disp32 != disp)

@@ -124,9 +124,8 @@ static bool follow(struct search *s, ZydisDecoder *decoder, struct way way, uint
 
 bool vf_flags_are_dead(struct vf *vf, uint64_t vaddr, bool carry)
 {
-	struct search s = {.vf = vf,
-			   .ways = {{vaddr, STATUS | (carry ? ZYDIS_CPUFLAG_CF : 0)}},
-			   .nr = 1};
+	struct search s = {
+		.vf = vf, .ways = {{vaddr, STATUS | (carry ? ZYDIS_CPUFLAG_CF : 0)}}, .nr = 1};
 	ZydisDecoder decoder;
 	uint32_t steps = 0;
 

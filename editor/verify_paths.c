@@ -171,7 +171,8 @@ static void want_memory(struct reader *r, uint64_t vaddr)
 }
 
 /* mov to what @scratch leads to, and @disp more. */
-static void want_store(struct reader *r, unsigned int field, unsigned int scratch, unsigned int disp)
+static void want_store(struct reader *r, unsigned int field, unsigned int scratch,
+		       unsigned int disp)
 {
 	want(r, 0x40 | field << 3 | (scratch & 7));
 	if ((scratch & 7) == 4)

@@ -55,7 +55,8 @@ static void find(struct checked *c)
 	ck_assert_ptr_nonnull(c->wanted);
 	for (uint32_t i = 0; i < c->f.cfg->nr_funcs; i++)
 		c->wanted[i] = c->f.cfg->funcs[i].problem == MP_PROBLEM_NONE;
-	ck_assert_msg(me_flags_find(c->f.cfg, c->wanted, false, &c->flags, &err) == 0, "%s", err.msg);
+	ck_assert_msg(me_flags_find(c->f.cfg, c->wanted, false, &c->flags, &err) == 0, "%s",
+		      err.msg);
 }
 
 static void done(struct checked *c)

@@ -126,7 +126,7 @@ says explain 0 morph-optimize --json --explain --all --dry-run "./$prog"
 says verify 0 morph-optimize --json --explain --verify="./$prog" fast
 says stress 0 morph-optimize --report=json --stress-layout=4 --dry-run "./$prog"
 says counting 0 morph-optimize --report=json --instrument=edges --counts=c --dry-run "./$prog"
-says numbering 0 morph-optimize --report=json --instrument=pep --db=s.db --min-samples=1 --dry-run "./$prog"
+says numbering 0 morph-optimize --report=json --instrument=pep,poll --counts=c --db=s.db --min-samples=1 --dry-run "./$prog"
 stats heat-after heat --after=fast "./$prog"
 cp "$prog" "in $prog"
 stats moved annotate --binary=fast "$bad"
