@@ -3,7 +3,8 @@
 # Samples and events add up: read all the while, in both modes; lost, exactly as many as is said;
 # with a reader that writes rubbish; over many starts and stops.
 . "$(dirname "$0")/lib.sh"
-load
+# Room enough for a reader who is kept waiting.
+load ring_kib=1024
 check rings conserve hrtimer $((200 + LONG * 99800))
 check rings conserve tick $((200 + LONG * 9800))
 check rings restart $((12 + LONG * 188))

@@ -7,10 +7,11 @@
 . "$(dirname "$0")/lib.sh"
 command -v jq >/dev/null && command -v sqlite3 >/dev/null || { echo "skip: jq or sqlite3 is missing"; exit 77; }
 
-# collect NAME COMMAND...: the whole system, while the command runs
+# collect NAME COMMAND...: the whole system, while the command runs; into a new database
 collect() {
 	local name=$1 daemon
 	shift
+	rm -f "$name".*
 	"$BUILD/morphd" --source=kmod --rate 4000 --interval 1 --db "$name.db" --json >"$name.json" 2>"$name.err" &
 	daemon=$!
 	# The session is there once sampling has begun.
@@ -48,6 +49,22 @@ of() {
 	echo "$right $wrong"
 }
 
+# How many samples a machine gives is its own business: collect_enough NAME COMMAND MINIMUM FILE...
+# does it with COMMAND 1, which works four times as long as that with COMMAND 4, and so on, until each
+# file has so many.
+collect_enough() {
+	local name=$1 command=$2 minimum=$3 file right times
+	shift 3
+	for times in 1 4 16; do
+		collect "$name" "$command" $times
+		for file; do
+			read -r right _ < <(of "$name" "$file")
+			[ "$right" -ge "$minimum" ] || continue 2
+		done
+		break
+	done
+}
+
 # placed NAME MINIMUM FILE...: each has so many, and none lies in a slot that is not its own
 placed() {
 	local name=$1 minimum=$2 file right wrong failed=$nr_failed
@@ -61,36 +78,37 @@ placed() {
 	[ "$nr_failed" = "$failed" ] || grep variant "$name.rows"
 }
 
-replace() {
+replace() { # TIMES
+	local ms=$((300 * $1))
+	rm -f program
 	cp "$GUEST/variant1" program && cp "$GUEST/variant2" next && cp "$GUEST/libvariant1.so" library.so
-	./program 300 & # renamed over while it runs
-	sleep 0.2
+	./program $ms & # renamed over while it runs
+	until [ "$(readlink /proc/$!/exe)" = "$PWD/program" ] || ! kill -0 $! 2>/dev/null; do sleep 0.01; done
 	mv next program
-	./program 300
+	./program $ms
 	wait $!
 	rm program && cp "$GUEST/variant3" program # written anew: another file
-	./program 300
+	./program $ms
 	cat "$GUEST/variant4" >program # the same file, other bytes
-	./program 300
-	"$GUEST/loader" 300 "$PWD/library.so" "$GUEST/libvariant2.so"
+	./program $ms
+	"$GUEST/loader" $ms "$PWD/library.so" "$GUEST/libvariant2.so"
 }
 
-work() {
-	"$GUEST/variant7" 500 &&
-		"$GUEST/storm" $((200 + LONG * 2800)) 4 "$GUEST" &&
-		"$GUEST/loader" 300 "$GUEST/libvariant1.so"
+work() { # TIMES
+	"$GUEST/variant7" $((500 * $1)) &&
+		"$GUEST/storm" $(((200 + LONG * 2800) * $1)) 4 "$GUEST" &&
+		"$GUEST/loader" $((300 * $1)) "$GUEST/libvariant1.so"
 }
 
-load
-collect work work
-placed work 10 "$GUEST"/variant[1-6]
-placed work 20 "$GUEST/variant7" "$GUEST/libvariant1.so"
+load ring_kib=1024
+collect_enough work work 20 "$GUEST"/variant[1-7] "$GUEST/libvariant1.so"
+placed work 20 "$GUEST"/variant[1-7] "$GUEST/libvariant1.so"
 # In the one function that uses the time, and it did nothing else worth the name.
 hot=$(awk '$1 == "variant7" && $3 == "hot7" { nr += $5 } END { print nr + 0 }' work.rows)
 all=$(awk '$1 == "variant7" { nr += $5 } END { print nr + 0 }' work.rows)
 [ $((hot * 10)) -ge $((all * 9)) ] || fail "work: $hot of $all in hot7: $(grep variant7 work.rows)"
 
-collect replaced replace
+collect_enough replaced replace 20 "$GUEST/variant4" "$GUEST/libvariant2.so"
 placed replaced 0 "$GUEST"/variant[1-4] "$GUEST"/libvariant[12].so
 # What was still there to be looked at has its samples; what was not is nobody's, and counted.
 placed replaced 20 "$GUEST/variant4" "$GUEST/libvariant2.so"

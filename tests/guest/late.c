@@ -3,7 +3,7 @@
  * late - with MORPH_START_LAZY: who is not sampled leaves nothing, who is has its mappings first.
  *
  *	late		starts itself in turn, so that what is looked at has been exec'd
- *	late run	runs short programs, maps, forks: all of it to be looked at
+ *	late run FD	runs short programs, maps, forks: all of it to be looked at; in FD a struct ask
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -20,13 +20,34 @@
 
 /* ---- what is looked at ---- */
 
-static void spin_for(double s)
-{
-	volatile unsigned long x = 1;
-	unsigned long i, nr = s * 3e7;
+/* Shared by who runs and who looks: "go on once I was sampled so often". */
+struct ask {
+	uint32_t nr;
+	uint32_t tgid; /* 0: it was */
+};
+static struct ask *ask;
 
-	for (i = 0; i < nr; i++)
-		x = x * 3 + 1;
+static void map_ask(int fd)
+{
+	ask = mmap(NULL, sizeof(*ask), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+	if (ask == MAP_FAILED)
+		die("mmap");
+}
+
+static void spin_until_sampled(uint32_t nr)
+{
+	ask->nr = nr;
+	__atomic_store_n(&ask->tgid, getpid(), __ATOMIC_RELEASE);
+	while (__atomic_load_n(&ask->tgid, __ATOMIC_ACQUIRE))
+		;
+}
+
+static void answer(const struct reader *r)
+{
+	uint32_t tgid = __atomic_load_n(&ask->tgid, __ATOMIC_ACQUIRE);
+
+	if (tgid && reader_user_samples(r, tgid) >= ask->nr)
+		__atomic_store_n(&ask->tgid, 0, __ATOMIC_RELEASE);
 }
 
 static pid_t forked(void)
@@ -68,7 +89,7 @@ static int run(void)
 	/* A child that runs what its parent has mapped, said or not. */
 	pid = forked();
 	if (!pid) {
-		spin_for(1);
+		spin_until_sampled(10);
 		_exit(0);
 	}
 	reap(pid);
@@ -81,12 +102,12 @@ static int run(void)
 		if (mprotect(many, page, PROT_READ | PROT_EXEC) ||
 		    mprotect(many, page, PROT_READ | PROT_WRITE))
 			die("mprotect");
-	spin_for(1);
+	spin_until_sampled(20);
 	/* A marker, and too many: from then on they are said at once. */
 	for (i = 0; i < NR_MANY; i++)
 		if (mprotect(many + i * 2 * page, page, PROT_READ | PROT_EXEC))
 			die("mprotect");
-	spin_for(0.5);
+	spin_until_sampled(30);
 	return 0;
 }
 
@@ -203,7 +224,7 @@ static void check(pid_t runner)
 			EXPECT(s->nr_forks == 1 && !s->nr_execs,
 			       "the runner: %u FORK of who was not known, %u EXEC", s->nr_forks,
 			       s->nr_execs);
-			EXPECT(s->nr_user > 20, "only %u samples of the runner", s->nr_user);
+			EXPECT(s->nr_user >= 30, "only %u samples of the runner", s->nr_user);
 			EXPECT(s->nr_spaces >= 1 && s->nr_maps >= 128 && s->nr_maps < 200,
 			       "the runner: %u mappings in %u SPACEs", s->nr_maps, s->nr_spaces);
 			EXPECT(s->nr_mmaps > 50 && s->nr_mmaps < NR_MANY,
@@ -232,20 +253,35 @@ int main(int argc, char **argv)
 {
 	static struct reader r;
 	struct morph_counts c;
+	char fd_text[16];
+	int status, fd;
 	pid_t pid;
 
-	if (argc > 1)
+	if (argc > 2) {
+		map_ask(atoi(argv[2]));
 		return run();
+	}
+	fd = memfd_create("ask", 0);
+	if (fd < 0 || ftruncate(fd, sizeof(*ask)))
+		die("memfd_create");
+	map_ask(fd);
+	snprintf(fd_text, sizeof(fd_text), "%d", fd);
 	reader_open(&r);
 	r.flags = MORPH_START_LAZY;
 	reader_start(&r, 200, MORPH_MODE_HRTIMER, 0);
 	reader_map(&r);
 	pid = forked();
 	if (!pid) {
-		execl("/proc/self/exe", argv[0], "run", NULL);
+		execl("/proc/self/exe", argv[0], "run", fd_text, NULL);
 		_exit(127);
 	}
-	reap(pid);
+	while (!waitpid(pid, &status, WNOHANG)) {
+		reader_take(&r);
+		answer(&r);
+		sleep_ms(20);
+	}
+	if (status)
+		die("the runner: status %#x", status);
 	reader_stop(&r);
 	reader_take(&r);
 	c = reader_counts(&r);

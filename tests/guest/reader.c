@@ -272,3 +272,19 @@ const struct morph_record *reader_next(const struct reader *r, const struct morp
 
 	return p && p < r->stream + r->bytes ? (const void *)p : NULL;
 }
+
+uint64_t reader_user_samples(const struct reader *r, uint32_t tgid)
+{
+	const struct morph_record *record = NULL;
+	const struct morph_samples *samples;
+	uint64_t nr = 0, i;
+
+	while ((record = reader_next(r, record))) {
+		samples = (const void *)record;
+		if (record->type != MORPH_REC_SAMPLES || samples->task.tgid != tgid)
+			continue;
+		for (i = 0; i < reader_nr_ips(record); i++)
+			nr += samples->ips[i] >> 63 == 0;
+	}
+	return nr;
+}

@@ -53,6 +53,9 @@ struct morph_counts reader_counts(struct reader *r);
 /* Over the stream: NULL at its end. */
 const struct morph_record *reader_next(const struct reader *r, const struct morph_record *record);
 
+/* Samples of user code of process @tgid, of all that was read. */
+uint64_t reader_user_samples(const struct reader *r, uint32_t tgid);
+
 /* Samples in a SAMPLES record. */
 static inline uint64_t reader_nr_ips(const struct morph_record *record)
 {

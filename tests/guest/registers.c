@@ -92,17 +92,16 @@ static void collect(uint32_t mask)
 		die("REGISTERS");
 	reader_start(&r, 2000, -1, 0);
 	reader_map(&r);
-	for (i = 0; i < 400 && nr_in_loop < 200; i++) {
+	/* However long that takes. */
+	do {
 		sleep_ms(20);
 		reader_take(&r);
-		nr_in_loop = r.nr_samples;
-	}
+	} while (reader_user_samples(&r, pid) < 200);
 	reader_stop(&r);
 	kill(pid, SIGKILL);
 	waitpid(pid, NULL, 0);
 	reader_take(&r);
 
-	nr_in_loop = 0;
 	for (record = reader_next(&r, NULL); record; record = reader_next(&r, record)) {
 		const struct morph_samples *samples = (const void *)record;
 		const struct morph_registers *regs = (const void *)record;

@@ -153,7 +153,7 @@ static void overflow(void)
 	busy[1] = sysconf(_SC_NPROCESSORS_ONLN) > 1 ? spinner(1) : spinner(0);
 	before = r.nr_by_cpu[0];
 	for (i = 0;
-	     i < 3000 && (r.lost < reader_counts(&r).lost_samples || r.nr_by_cpu[0] < before + 50);
+	     i < 30000 && (r.lost < reader_counts(&r).lost_samples || r.nr_by_cpu[0] < before + 50);
 	     i++) {
 		reader_take(&r);
 		sleep_ms(10);
@@ -191,7 +191,8 @@ static void rubbish(long ms)
 	busy = spinner(-1);
 	forks = storm();
 	end = now_ms() + ms;
-	while (now_ms() < end) {
+	/* However slow the machine is. */
+	while (now_ms() < end || nr <= 1000) {
 		for (cpu = 0; cpu < READER_CPUS; cpu++) {
 			struct reader_ring *ring = &r.rings[cpu];
 
@@ -219,7 +220,6 @@ static void rubbish(long ms)
 			       "read with a rubbish tail: %s", strerror(errno));
 	}
 	printf("rubbish: %llu tails\n", (unsigned long long)nr);
-	EXPECT(nr > 1000, "%llu tails", (unsigned long long)nr);
 	reader_stop(&r);
 	/* From a good tail on all is well again. */
 	for (cpu = 0; cpu < READER_CPUS; cpu++)
@@ -227,8 +227,7 @@ static void rubbish(long ms)
 			r.rings[cpu].tail->tail = r.rings[cpu].head->head;
 	a = reader_counts(&r);
 	reader_start(&r, 4000, -1, 0);
-	end = now_ms() + 500;
-	while (now_ms() < end) {
+	while (r.nr_samples <= 100) {
 		reader_take(&r);
 		sleep_ms(10);
 	}
@@ -240,7 +239,6 @@ static void rubbish(long ms)
 	EXPECT(b.samples - a.samples == r.nr_samples + b.lost_samples - a.lost_samples,
 	       "%llu samples, %llu read, %llu lost", b.samples - a.samples,
 	       (unsigned long long)r.nr_samples, b.lost_samples - a.lost_samples);
-	EXPECT(r.nr_samples > 20, "%llu samples after rubbish", (unsigned long long)r.nr_samples);
 	reader_close(&r);
 }
 
