@@ -103,10 +103,10 @@ work() { # TIMES
 load ring_kib=1024
 collect_enough work work 20 "$GUEST"/variant[1-7] "$GUEST/libvariant1.so"
 placed work 20 "$GUEST"/variant[1-7] "$GUEST/libvariant1.so"
-# In the one function that uses the time, and it did nothing else worth the name.
+# In the one function that does the work; its start takes longer the slower an emulator translates.
 hot=$(awk '$1 == "variant7" && $3 == "hot7" { nr += $5 } END { print nr + 0 }' work.rows)
 all=$(awk '$1 == "variant7" { nr += $5 } END { print nr + 0 }' work.rows)
-[ $((hot * 10)) -ge $((all * 9)) ] || fail "work: $hot of $all in hot7: $(grep variant7 work.rows)"
+[ $((hot * 4)) -ge $((all * 3)) ] || fail "work: $hot of $all in hot7: $(grep variant7 work.rows)"
 
 collect_enough replaced replace 20 "$GUEST/variant4" "$GUEST/libvariant2.so"
 placed replaced 0 "$GUEST"/variant[1-4] "$GUEST"/libvariant[12].so
