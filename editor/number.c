@@ -6,6 +6,7 @@
 #include "editor/number.h"
 
 #include <errno.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -15,29 +16,35 @@
 #include "editor/grow.h"
 #include "editor/linger.h"
 #include "editor/poll_code.h"
+#include "editor/potential.h"
 #include "editor/registers.h"
 #include "editor/stubs.h"
 #include "libprof/insn.h"
 #include "libprof/path_table.h"
 
 /* Of an instruction that control jumps to and back from, in instructions. */
-#define JUMP_PRICE 3
+#define JUMP_PRICE 5
+/* Of what runs in both of two blocks at least so much is taken to go from the one to the other. */
+#define DOUBT 0.05
 
 /* More ways to a block are not told apart: paths start anew there. */
-#define MAX_WAYS (1u << 30)
+#define MAX_WAYS ME_POTENTIAL_MAX
 
 struct vertex {
 	double weight;
 	uint32_t first_in, nr_in;   /* numbering.in */
 	uint32_t first_out, nr_out; /* flow.edges; but for the one from outside */
 	uint32_t ways;		    /* to it; 0: not known yet */
-	uint32_t shift;
-	uint8_t reg; /* MP_NO_REGISTER: none, or none needed */
+	uint32_t potential; /* where control arrives, the register exceeds the number by it */
+	uint32_t shift;	    /* and in the block, by this */
+	uint8_t reg;	    /* MP_NO_REGISTER: none, or none needed */
 	uint8_t colour;
 	bool starts;
 	bool calls;  /* at its end */
 	bool heads;  /* a loop */
 	bool needed; /* the number at its end tells something further on */
+	double with,
+		without; /* what its one number costs further on, if the register has it here, or not */
 };
 
 struct edge {
@@ -59,6 +66,8 @@ struct me_number {
 	uint32_t *in;	    /* edges by where they lead, the one that adds nothing first */
 	uint32_t *order;    /* vertices, those behind before those that lead to them */
 	uint32_t *stack;
+	uint32_t *potential;
+	struct me_potential_edge *passing;
 	uint32_t *next; /* per block: which one follows it in the plan */
 	uint32_t room_vertices, room_edges;
 	struct me_stubs stubs;
@@ -111,6 +120,8 @@ void me_number_free(struct me_number *n)
 	free(n->in);
 	free(n->order);
 	free(n->stack);
+	free(n->potential);
+	free(n->passing);
 	free(n->next);
 	free(n->table.funcs);
 	free(n->table.blocks);
@@ -144,24 +155,29 @@ static bool reserve(struct me_number *n)
 
 	if (vertices > n->room_vertices) {
 		struct vertex *more = reallocarray(n->vertices, vertices, sizeof(*more));
-		uint32_t *order, *stack;
+		uint32_t *order, *stack, *potential;
 
 		n->vertices = more ? more : n->vertices;
 		order = reallocarray(n->order, vertices, sizeof(*order));
 		n->order = order ? order : n->order;
 		stack = reallocarray(n->stack, 2 * (size_t)vertices, sizeof(*stack));
 		n->stack = stack ? stack : n->stack;
-		if (!more || !order || !stack)
+		potential = reallocarray(n->potential, vertices, sizeof(*potential));
+		n->potential = potential ? potential : n->potential;
+		if (!more || !order || !stack || !potential)
 			return false;
 		n->room_vertices = vertices;
 	}
 	if (edges > n->room_edges) {
 		struct edge *more = reallocarray(n->edges, edges, sizeof(*more));
 		uint32_t *in = reallocarray(n->in, edges, sizeof(*in));
+		struct me_potential_edge *passing =
+			reallocarray(n->passing, edges, sizeof(*passing));
 
 		n->edges = more ? more : n->edges;
 		n->in = in ? in : n->in;
-		if (!more || !in)
+		n->passing = passing ? passing : n->passing;
+		if (!more || !in || !passing)
 			return false;
 		n->room_edges = edges;
 	}
@@ -184,13 +200,18 @@ static int compare_in(const void *a, const void *b, void *number)
 	return i < k ? -1 : 1;
 }
 
-/* Where control does not fall through a stub between two blocks, it jumps there and back. */
+/*
+ * Where control does not fall through a stub between two blocks, it jumps there and back. How often it
+ * goes that way is guessed, most of all where it is said never to.
+ */
 static double price_of(const struct me_number *n, const struct me_flow_edge *edge)
 {
-	if (edge->place == ME_FLOW_BETWEEN &&
-	    n->next[n->flow.first_block + edge->from] != n->flow.first_block + edge->to)
-		return JUMP_PRICE * edge->weight;
-	return edge->weight;
+	const struct vertex *from = &n->vertices[edge->from], *to = &n->vertices[edge->to];
+
+	if (edge->place != ME_FLOW_BETWEEN ||
+	    n->next[n->flow.first_block + edge->from] == n->flow.first_block + edge->to)
+		return edge->weight;
+	return JUMP_PRICE * fmax(edge->weight, DOUBT * fmin(from->weight, to->weight));
 }
 
 static void link_edges(struct me_number *n)
@@ -204,7 +225,6 @@ static void link_edges(struct me_number *n)
 		struct vertex *from = &n->vertices[edge->from], *to = &n->vertices[edge->to];
 
 		n->in[e] = e;
-		n->edges[e] = (struct edge){.price = price_of(n, edge)};
 		if (edge->from != outside && !from->nr_out++)
 			from->first_out = e;
 		if (edge->to != outside) {
@@ -212,6 +232,8 @@ static void link_edges(struct me_number *n)
 			to->weight += edge->weight;
 		}
 	}
+	for (uint32_t e = 0; e < flow->nr_edges; e++)
+		n->edges[e] = (struct edge){.price = price_of(n, &flow->edges[e])};
 	qsort_r(n->in, flow->nr_edges, sizeof(*n->in), compare_in, n);
 	for (uint32_t v = 0, at = 0; v < outside; v++) {
 		n->vertices[v].first_in = at;
@@ -261,6 +283,80 @@ static bool may_carry(const struct me_number *n, const struct me_flow_edge *edge
 	return !from->calls || ME_REGISTERS_CALLEE_SAVED >> from->reg & 1;
 }
 
+/* Is the number at @from, whatever it is, the one at @to, with nothing to do? */
+static bool passes(const struct me_number *n, const struct me_flow_edge *edge)
+{
+	return may_carry(n, edge) && n->vertices[edge->from].reg == n->vertices[edge->to].reg;
+}
+
+/* Of the edges over which the register would change if it were @reg at @v; not of the one that joins it
+ * to @but. */
+static double price_of_changes(const struct me_number *n, uint32_t v, uint8_t reg, uint32_t but)
+{
+	const struct vertex *at = &n->vertices[v];
+	double price = 0;
+
+	for (uint32_t k = 0; k < at->nr_in + at->nr_out; k++) {
+		bool in = k < at->nr_in;
+		uint32_t e = in ? n->in[at->first_in + k] : at->first_out + k - at->nr_in;
+		const struct me_flow_edge *edge = &n->flow.edges[e];
+		uint32_t other = in ? edge->from : edge->to;
+
+		if (other == n->flow.nr_blocks || other == v || other == but ||
+		    n->vertices[edge->from].calls)
+			continue;
+		if (n->vertices[other].reg != MP_NO_REGISTER && n->vertices[other].reg != reg)
+			price += n->edges[e].price;
+	}
+	return price;
+}
+
+/* The register at @v, and at the block that @edge joins it to, becomes what changes least often. */
+static bool settle_register(struct me_number *n, const struct me_flow_edge *edge)
+{
+	const uint16_t *is_free = &n->registers.free[n->flow.first_block];
+	struct vertex *from = &n->vertices[edge->from], *to = &n->vertices[edge->to];
+	uint16_t both = is_free[edge->from] & is_free[edge->to];
+	uint8_t best = MP_NO_REGISTER;
+	double least = price_of_changes(n, edge->from, from->reg, MP_NONE) +
+		       price_of_changes(n, edge->to, to->reg, edge->from);
+
+	for (uint8_t r = 0; r < MP_NR_REGISTERS; r++) {
+		double price;
+
+		if (!(both >> r & 1))
+			continue;
+		price = price_of_changes(n, edge->from, r, edge->to) +
+			price_of_changes(n, edge->to, r, edge->from);
+		if (price < least) {
+			least = price;
+			best = r;
+		}
+	}
+	if (best == MP_NO_REGISTER)
+		return false;
+	from->reg = to->reg = best;
+	return true;
+}
+
+/* Rounds over a function's edges; each makes changes of the register rarer. */
+#define MAX_ROUNDS 4
+
+static void settle_registers(struct me_number *n)
+{
+	bool changed = true;
+
+	for (int i = 0; i < MAX_ROUNDS && changed; i++) {
+		changed = false;
+		for (uint32_t e = 0; e < n->flow.nr_edges; e++) {
+			const struct me_flow_edge *edge = &n->flow.edges[e];
+
+			if (may_carry(n, edge) && !passes(n, edge))
+				changed |= settle_register(n, edge);
+		}
+	}
+}
+
 enum {
 	WHITE,
 	GREY,
@@ -307,18 +403,13 @@ static bool has_place(const struct me_number *n, const struct me_flow_edge *edge
 {
 	const struct mp_block *from;
 
-	if (edge->place == ME_FLOW_OUTSIDE || edge->place == ME_FLOW_BETWEEN)
+	if (edge->place == ME_FLOW_TO || edge->place == ME_FLOW_OUTSIDE ||
+	    edge->place == ME_FLOW_BETWEEN)
 		return true;
 	if (edge->place != ME_FLOW_FROM)
 		return false;
 	from = block_of(n, edge->from);
 	return from->term != MP_TERM_TABLE && from->term != MP_TERM_UNRESOLVED;
-}
-
-/* Is the number at @from, whatever it is, the one at @to, with nothing to do? */
-static bool passes(const struct me_number *n, const struct me_flow_edge *edge)
-{
-	return may_carry(n, edge) && n->vertices[edge->from].reg == n->vertices[edge->to].reg;
 }
 
 /* Can every way to @v be given its number? The first edge adds nothing. */
@@ -411,6 +502,80 @@ static void drop_needless(struct me_number *n, uint32_t v, bool around)
 	at->reg = MP_NO_REGISTER;
 }
 
+/* ---- starts -------------------------------------------------------------------------------- */
+
+/*
+ * As long as one way alone leads to a block its number is known, and need not be in the register: it
+ * may as well be set further on, where less runs. What that costs is summed up from the ends of these
+ * trees.
+ */
+static void weigh_start(struct me_number *n, uint32_t v)
+{
+	struct vertex *at = &n->vertices[v];
+
+	at->with = at->without = 0;
+	for (uint32_t e = at->first_out; e < at->first_out + at->nr_out; e++) {
+		const struct me_flow_edge *edge = &n->flow.edges[e];
+		const struct vertex *to = &n->vertices[edge->to];
+		bool passes_on = passes(n, edge);
+
+		if (!n->edges[e].carries)
+			continue;
+		if (to->nr_in == 1 && !n->edges[e].closes) {
+			double set = to->weight + to->with;
+
+			at->with += fmin(passes_on ? to->with : set, to->without);
+			at->without += fmin(set, to->without);
+			continue;
+		}
+		at->with += passes_on ? 0 : n->edges[e].price;
+		at->without += has_place(n, edge) ? n->edges[e].price : HUGE_VAL;
+	}
+}
+
+/* No number is set in @at: its path starts there all the same, and further on where it leads. */
+static void leave_out(struct vertex *at)
+{
+	at->reg = MP_NO_REGISTER;
+	at->starts = true;
+}
+
+/* From the roots on: where the register is set, and where it is not. */
+static void place_start(struct me_number *n, uint32_t v)
+{
+	struct vertex *at = &n->vertices[v];
+	bool was_set = at->reg != MP_NO_REGISTER;
+
+	if (at->starts && was_set && at->without < at->weight + at->with)
+		leave_out(at);
+	for (uint32_t e = at->first_out; e < at->first_out + at->nr_out; e++) {
+		struct vertex *to = &n->vertices[n->flow.edges[e].to];
+		bool is_child = to->nr_in == 1 && !n->edges[e].closes;
+
+		if (!n->edges[e].carries)
+			continue;
+		if (at->reg == MP_NO_REGISTER) {
+			n->edges[e].carries = false;
+			if (is_child)
+				to->starts = true;
+		} else if (is_child &&
+			   to->without <
+				   to->with + (passes(n, &n->flow.edges[e]) ? 0 : to->weight)) {
+			n->edges[e].carries = false;
+			leave_out(to);
+		}
+	}
+}
+
+static void place_starts(struct me_number *n, uint32_t nr)
+{
+	for (uint32_t i = 0; i < nr; i++)
+		weigh_start(n, n->order[i]);
+	for (uint32_t i = nr; i-- > 0;)
+		if (n->vertices[n->order[i]].ways == 1)
+			place_start(n, n->order[i]);
+}
+
 static void number_ways(struct me_number *n)
 {
 	const struct me_flow *flow = &n->flow;
@@ -418,6 +583,7 @@ static void number_ways(struct me_number *n)
 
 	link_edges(n);
 	choose_registers(n);
+	settle_registers(n);
 	for (uint32_t e = 0; e < flow->nr_edges; e++)
 		if (flow->edges[e].from == flow->nr_blocks && flow->edges[e].to != flow->nr_blocks)
 			visit(n, flow->edges[e].to, &nr);
@@ -429,6 +595,41 @@ static void number_ways(struct me_number *n)
 		for (uint32_t i = 0; i < nr; i++)
 			drop_needless(n, n->order[i], around);
 	}
+	place_starts(n, nr);
+}
+
+/* Where a path starts, and one way alone leads on, what that adds is set at once. */
+static double price_of_adding(const struct me_number *n, uint32_t e)
+{
+	const struct me_flow_edge *edge = &n->flow.edges[e];
+
+	if (!has_place(n, edge))
+		return HUGE_VAL;
+	if (edge->place == ME_FLOW_FROM && n->vertices[edge->from].starts)
+		return 0;
+	return n->edges[e].price;
+}
+
+static bool find_potentials(struct me_number *n)
+{
+	uint32_t nr = 0;
+
+	for (uint32_t e = 0; e < n->flow.nr_edges; e++) {
+		const struct me_flow_edge *edge = &n->flow.edges[e];
+
+		if (n->edges[e].carries && passes(n, edge))
+			n->passing[nr++] =
+				(struct me_potential_edge){.from = edge->from,
+							   .to = edge->to,
+							   .value = n->edges[e].value,
+							   .price = price_of_adding(n, e)};
+	}
+	if (me_potentials_find(n->passing, nr, n->flow.nr_blocks, n->potential))
+		return false;
+	for (uint32_t v = 0; v < n->flow.nr_blocks; v++)
+		if (n->vertices[v].reg != MP_NO_REGISTER)
+			n->vertices[v].potential = n->vertices[v].shift = n->potential[v];
+	return true;
 }
 
 /* ---- stubs --------------------------------------------------------------------------------- */
@@ -438,13 +639,16 @@ static bool bring(const struct me_number *n, uint32_t e, struct me_stub *stub)
 {
 	const struct me_flow_edge *edge = &n->flow.edges[e];
 	const struct vertex *from = &n->vertices[edge->from], *to = &n->vertices[edge->to];
+	int64_t value = (int64_t)n->edges[e].value + to->potential;
 
-	*stub = (struct me_stub){.does = ME_STUB_SETS, .value = n->edges[e].value, .reg = to->reg};
-	if (!n->edges[e].carries)
-		return true;
-	stub->does = ME_STUB_ADDS;
-	stub->reg_from = from->reg;
-	return from->reg != to->reg || stub->value;
+	*stub = (struct me_stub){.does = ME_STUB_SETS, .reg = to->reg};
+	if (n->edges[e].carries) {
+		stub->does = ME_STUB_ADDS;
+		stub->reg_from = from->reg;
+		value -= from->potential;
+	}
+	stub->value = (int32_t)value;
+	return !n->edges[e].carries || from->reg != to->reg || value;
 }
 
 static bool add_stub(struct me_number *n, uint32_t block, const struct me_stub *stub, double runs)
@@ -471,7 +675,7 @@ static bool ends_paths(const struct me_number *n, uint32_t v)
 {
 	const struct vertex *at = &n->vertices[v];
 
-	if (at->reg == MP_NO_REGISTER || at->starts)
+	if (at->reg == MP_NO_REGISTER || at->starts || at->ways < 2)
 		return false;
 	for (uint32_t e = at->first_out; e < at->first_out + at->nr_out; e++)
 		if (n->edges[e].carries)
@@ -511,27 +715,30 @@ static bool add_poll(struct me_number *n, uint32_t v, struct me_stub *stub)
 }
 
 /* Before @v: where a path starts, where its one edge brings the register, and what its one way on
- * adds: the number is then larger in @v already. */
+ * adds: the register has that in @v already. */
 static bool add_before(struct me_number *n, uint32_t v)
 {
 	struct vertex *at = &n->vertices[v];
 	uint32_t way = only_way(n, v);
-	struct me_stub stub = {.does = ME_STUB_ADDS, .reg = at->reg, .reg_from = at->reg};
+	struct me_stub stub = {.does = ME_STUB_ADDS, .reg = at->reg, .reg_from = at->reg}, on;
 	bool any = false;
 
 	if (at->reg == MP_NO_REGISTER)
 		return true;
 	if (at->starts) {
-		stub = (struct me_stub){.does = ME_STUB_SETS, .reg = at->reg};
+		stub = (struct me_stub){
+			.does = ME_STUB_SETS, .value = (int32_t)at->potential, .reg = at->reg};
 		any = true;
 	} else if (at->nr_in == 1) {
 		any = bring(n, n->in[at->first_in], &stub);
 	}
-	if (way != MP_NONE && n->edges[way].value) {
-		at->shift = n->edges[way].value;
-		stub.value += at->shift;
+	if (way != MP_NONE && bring(n, way, &on)) {
+		at->shift += (uint32_t)on.value;
+		stub.value += on.value;
 		any = true;
 	}
+	if (stub.does == ME_STUB_ADDS && stub.reg_from == stub.reg && !stub.value)
+		any = false;
 	if (!any)
 		stub.does = ME_STUB_PASSES;
 	stub.ways = ME_STUB_ALL;
@@ -627,6 +834,8 @@ static bool add_to_table(struct me_number *n)
 static bool add_function(struct me_number *n)
 {
 	number_ways(n);
+	if (!find_potentials(n))
+		return false;
 	for (uint32_t v = 0; v < n->flow.nr_blocks; v++)
 		if (!add_before(n, v) || !add_between(n, v))
 			return false;
@@ -634,16 +843,37 @@ static bool add_function(struct me_number *n)
 	return add_to_table(n);
 }
 
-/* Which block follows which in the plan. */
-static bool follow_plan(struct me_number *n, const struct me_plan *plan)
+/* Which block follows which in the plan; what it lacks stays in order. */
+static bool follow_plan(struct me_number *n, const struct me_plan *plan, const uint8_t *movable)
 {
-	n->next = malloc(((size_t)n->cfg->nr_blocks + 1) * sizeof(*n->next));
-	for (uint32_t b = 0; n->next && b < n->cfg->nr_blocks; b++)
+	const struct mp_cfg *cfg = n->cfg;
+	uint8_t *planned = calloc((size_t)cfg->nr_blocks + 1, 1);
+	uint32_t last = MP_NONE;
+
+	n->next = malloc(((size_t)cfg->nr_blocks + 1) * sizeof(*n->next));
+	if (!n->next || !planned) {
+		free(planned);
+		return false;
+	}
+	for (uint32_t b = 0; b < cfg->nr_blocks; b++)
 		n->next[b] = MP_NONE;
-	for (uint32_t i = 0; n->next && i + 1 < plan->nr_blocks; i++)
-		if (!plan->blocks[i].clone)
+	for (uint32_t i = 0; i < plan->nr_blocks; i++) {
+		planned[plan->blocks[i].block] = 1;
+		if (!plan->blocks[i].clone && i + 1 < plan->nr_blocks)
 			n->next[plan->blocks[i].block] = plan->blocks[i + 1].block;
-	return n->next;
+	}
+	for (uint32_t b = 0; b < cfg->nr_blocks; b++) {
+		uint32_t func = cfg->blocks[b].func;
+
+		if (planned[b] || func == MP_NONE || !movable[func] ||
+		    me_block_stays(&cfg->blocks[b]))
+			continue;
+		if (last != MP_NONE && cfg->blocks[last].func == func)
+			n->next[last] = b;
+		last = b;
+	}
+	free(planned);
+	return true;
 }
 
 static int add_functions(struct me_number *n, const struct mp_counts *counts,
@@ -671,7 +901,7 @@ int me_number_plan(struct me_number *n, const struct mp_counts *counts, const ui
 
 	*report = (struct me_number_report){0};
 	n->report = report;
-	rc = follow_plan(n, plan) ? add_functions(n, counts, movable) : -ENOMEM;
+	rc = follow_plan(n, plan, movable) ? add_functions(n, counts, movable) : -ENOMEM;
 	report->nr_funcs = n->table.nr_funcs;
 	if (!rc)
 		rc = me_stubs_put(n->cfg, movable, &n->stubs, plan, &report->nr_inline);

@@ -60,7 +60,7 @@ enum me_stub_does {
 /* One instruction, and where it polls two more; then control goes on to the block. */
 struct me_stub {
 	uint32_t counter;      /* index; of ME_STUB_NOTES: of the block in the table */
-	uint32_t value;	       /* at most INT32_MAX */
+	int32_t value;	       /* what it sets, at least 0, or adds */
 	uint32_t from;	       /* of ME_STUB_EDGE: cfg block index */
 	uint8_t ways;	       /* enum me_stub_ways */
 	uint8_t does;	       /* enum me_stub_does */

@@ -23,9 +23,9 @@ static bool needs_sib(uint8_t reg)
 	return (reg & 7) == 4;
 }
 
-static bool fits_byte(uint32_t value)
+static bool fits_byte(int32_t value)
 {
-	return value <= INT8_MAX;
+	return value >= INT8_MIN && value <= INT8_MAX;
 }
 
 static uint32_t own_size(const struct me_stub *stub, bool atomic)

@@ -144,9 +144,9 @@ static uint64_t next_random(struct walk *w)
 static void run_stub(struct walk *w, const struct me_stub *stub)
 {
 	if (stub->does == ME_STUB_SETS)
-		w->regs[stub->reg] = stub->value;
+		w->regs[stub->reg] = (uint32_t)stub->value;
 	else
-		w->regs[stub->reg] = w->regs[stub->reg_from] + stub->value;
+		w->regs[stub->reg] = w->regs[stub->reg_from] + (uint64_t)stub->value;
 }
 
 static void run_stubs(struct walk *w, uint32_t from, uint32_t block, uint8_t ways)
