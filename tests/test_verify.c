@@ -94,6 +94,20 @@ START_TEST(verify_tells_functions_of_one_name_apart)
 }
 END_TEST
 
+/* As in libmvec: the constant has a byte that would be an operation elsewhere. */
+START_TEST(verify_reads_unwind_expressions)
+{
+	bool copied = false;
+	struct pair p;
+
+	pair_build(&p, "gcc -O1 tests/data/expressions.c", 0);
+	for (uint32_t i = 0; i < p.good->nr_symbols; i++)
+		copied |= !strcmp(p.good->symbols[i].name, "aligned.morph.old");
+	ck_assert(copied);
+	pair_free(&p);
+}
+END_TEST
+
 START_TEST(verify_refuses_flipped_branch)
 {
 	ZydisDecodedInstruction insn;
@@ -457,6 +471,7 @@ static Suite *verify_suite(void)
 
 	tcase_add_loop_test(tc, verify_accepts_outputs_of_every_link_variant, 0, 9);
 	tcase_add_test(tc, verify_tells_functions_of_one_name_apart);
+	tcase_add_test(tc, verify_reads_unwind_expressions);
 	tcase_add_test(tc, verify_refuses_flipped_branch);
 	tcase_add_test(tc, verify_refuses_wrong_displacement);
 	tcase_add_test(tc, verify_refuses_clobbered_byte_in_copy_old_code_or_data);
