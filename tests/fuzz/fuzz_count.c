@@ -1,20 +1,23 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * fuzz_count - counters in anything: in good programs wherever a profile may put them, in code of any
- * bytes, in damaged programs. What is written of the first two verifies.
+ * fuzz_count - counters, or numbers of paths, in anything: in good programs wherever a profile may put
+ * them, in code of any bytes, in damaged programs. What is written of the first two verifies; of
+ * numbers, once the functions are left alone of which verify cannot prove the registers.
  *
- * The first byte says which, the second whether counters are atomic and which program. Then come, for
- * a good program, how often each block ran in the order of addresses, a byte each, over and over; for
+ * The first byte says which, the second whether counters are atomic, or numbers take their place, and
+ * which program. Then come, for a good program, how often each block ran in the order of addresses, a byte each, over and over; for
  * code, {u8 start of a second function in units of 8} and the bytes; for a damaged program, changes
  * {u24 offset, u8 value}.
  */
 #include <elf.h>
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "editor/emit.h"
 #include "editor/instrument.h"
+#include "editor/number.h"
 #include "editor/plan_all.h"
 #include "editor/verify.h"
 #include "tests/support/rewrite.h"
@@ -31,7 +34,13 @@ int LLVMFuzzerInitialize(int *argc, char ***argv);
 struct program {
 	struct rewrite_bytes bytes;
 	struct mp_elf *elf;
-	struct mp_cfg *cfg;
+	struct mp_cfg *cfg, *fine; /* NULL: it was not understood */
+};
+
+/* What an input asks for. */
+struct wish {
+	bool atomic, numbers;
+	bool damaged; /* of a damaged original verify may think otherwise than emit */
 };
 
 static struct program programs[NR_PROGRAMS];
@@ -44,6 +53,7 @@ int LLVMFuzzerInitialize(int *argc, char ***argv)
 		"gcc -O1 -w -no-pie -fno-pie -s tests/data/control.c",
 		"gcc -O2 -w -fPIC -shared tests/data/library.c",
 	};
+	static const struct mp_cfg_options fine = {.fine = true};
 	struct mp_err err;
 
 	(void)argc;
@@ -54,7 +64,8 @@ int LLVMFuzzerInitialize(int *argc, char ***argv)
 		if (!rewrite_compile(commands[i], &p->bytes) ||
 		    mp_elf_open_memory("program", p->bytes.data, p->bytes.size, MP_ELF_ALL, &p->elf,
 				       &err) ||
-		    mp_cfg_build(p->elf, NULL, &p->cfg, &err)) {
+		    mp_cfg_build(p->elf, NULL, &p->cfg, &err) ||
+		    mp_cfg_build(p->elf, &fine, &p->fine, &err)) {
 			p->cfg = NULL;
 			fprintf(stderr, "fuzz_count: does not work: %s\n", commands[i]);
 		}
@@ -62,64 +73,114 @@ int LLVMFuzzerInitialize(int *argc, char ***argv)
 	return 0;
 }
 
-static void check(const struct mp_elf *elf, const struct me_image *image, bool damaged)
+/* Return: does it verify? Or are the registers of functions in @report all that is not proved? */
+static bool verifies(const struct mp_elf *elf, const struct me_image *image,
+		     const struct wish *wish, struct me_verify_report *report)
 {
 	struct rewrite_bytes out = rewrite_flatten(image);
 	struct mp_err err = {""};
 	struct mp_elf *output;
 	int rc;
 
+	*report = (struct me_verify_report){0};
 	if (!out.data)
-		return;
+		return true;
 	rc = mp_elf_open_memory("output", out.data, out.size, MP_ELF_ALL, &output, &err);
 	if (!rc) {
-		rc = me_verify(elf, output, NULL, &err);
+		rc = me_verify(elf, output, report, &err);
 		mp_elf_close(output);
 	}
-	/* Of a damaged original verify may think otherwise than emit. */
-	if (rc && !damaged) {
+	if (rc && !report->nr_unproved && !wish->damaged) {
 		fprintf(stderr, "%s\n", err.msg);
 		abort();
 	}
 	free(out.data);
+	return !rc;
 }
 
-/* As morph-optimize --instrument=edges. Return: was anything written? */
-static bool count(const struct mp_cfg *cfg, const struct mp_counts *counts, bool atomic,
-		  bool damaged)
+/* As morph-optimize --instrument. Return: was all written that there is to write? */
+static bool write_once(const struct mp_cfg *cfg, const struct mp_counts *counts,
+		       const struct wish *wish, uint8_t *movable, struct me_verify_report *report)
 {
-	uint8_t *movable = rewrite_movable(cfg);
 	const char **detail = calloc(cfg->nr_funcs + 1, sizeof(*detail));
 	struct me_instrument *instrument = NULL;
-	struct me_instrument_report report = {0};
+	struct me_instrument_report counted = {0};
+	struct me_number *number = NULL;
+	struct me_number_report numbered = {0};
 	struct me_emitted emitted = {0};
 	struct me_plan plan = {0};
 	struct mp_err err;
 	bool done = false;
+	int rc = detail ? 0 : -ENOMEM;
 
-	if (movable && detail && !me_instrument_new(cfg, movable, detail, &instrument, &err) &&
-	    !me_plan_all(cfg, movable, NULL, &plan, &err)) {
-		plan.atomic = atomic;
-		plan.counts_path = "counts";
-		if (!me_instrument_plan(instrument, counts, movable, &plan, &report, &err) &&
-		    plan.nr_blocks && plan.nr_stubs && !me_emit(cfg, &plan, &emitted, &err)) {
-			check(cfg->elf, &emitted.image, damaged);
-			done = true;
-		}
-	}
+	*report = (struct me_verify_report){0};
+	if (!rc && wish->numbers)
+		rc = me_number_new(cfg, movable, &number, &err);
+	else if (!rc)
+		rc = me_instrument_new(cfg, movable, detail, &instrument, &err);
+	if (!rc)
+		rc = me_plan_all(cfg, movable, NULL, &plan, &err);
+	plan.atomic = wish->atomic;
+	plan.counts_path = "counts";
+	if (!rc && wish->numbers)
+		rc = me_number_plan(number, counts, movable, &plan, &numbered, &err);
+	else if (!rc)
+		rc = me_instrument_plan(instrument, counts, movable, &plan, &counted, &err);
+	/* Where ways never meet, there is nothing to number. */
+	if (!rc && !plan.nr_stubs)
+		done = wish->numbers;
+	else if (!rc && plan.nr_blocks && !me_emit(cfg, &plan, &emitted, &err))
+		done = verifies(cfg->elf, &emitted.image, wish, report) || wish->damaged;
 	me_emitted_fini(&emitted);
 	me_instrument_free(instrument);
+	me_number_free(number);
 	me_plan_fini(&plan);
 	free(detail);
+	return done;
+}
+
+/* Each round leaves a function more alone, or rounds would never end. */
+static void leave_alone(const struct mp_cfg *cfg, const struct me_verify_report *report,
+			uint8_t *movable)
+{
+	uint32_t nr = 0;
+
+	for (uint32_t i = 0; i < report->nr_unproved; i++) {
+		uint32_t f = mp_cfg_func_at(cfg, report->unproved[i]);
+
+		if (f != MP_NONE && movable[f]) {
+			movable[f] = 0;
+			nr++;
+		}
+	}
+	if (!nr) {
+		fprintf(stderr, "nothing to leave alone\n");
+		abort();
+	}
+}
+
+static bool count(const struct mp_cfg *cfg, const struct mp_counts *counts, const struct wish *wish)
+{
+	uint8_t *movable = rewrite_movable(cfg);
+	struct me_verify_report report = {0};
+	bool done = false;
+
+	while (movable) {
+		done = write_once(cfg, counts, wish, movable, &report);
+		if (done || !report.nr_unproved)
+			break;
+		leave_alone(cfg, &report, movable);
+	}
 	free(movable);
 	return done;
 }
 
 /* ---- a good program --------------------------------------------------------------------------- */
 
-static void count_program(const struct program *p, const uint8_t *data, size_t size, bool atomic)
+static void count_program(const struct program *p, const uint8_t *data, size_t size,
+			  const struct wish *wish)
 {
-	const struct mp_cfg *cfg = p->cfg;
+	const struct mp_cfg *cfg = wish->numbers ? p->fine : p->cfg;
 	struct mp_counts counts = {
 		.block = calloc(cfg->nr_blocks + 1, sizeof(*counts.block)),
 		.edge = calloc(cfg->nr_edges + 1, sizeof(*counts.edge)),
@@ -130,31 +191,42 @@ static void count_program(const struct program *p, const uint8_t *data, size_t s
 		counts.edge[i] = (double)data[i % size] * (data[(i / 3) % size] + 1);
 	for (uint32_t i = 0; counts.block && size && i < cfg->nr_blocks; i++)
 		counts.block[i] = data[i % size];
-	if (counts.block && counts.edge && !count(cfg, size ? &counts : NULL, atomic, false))
+	if (counts.block && counts.edge && !count(cfg, size ? &counts : NULL, wish))
 		abort();
 	free(counts.block);
 	free(counts.edge);
 }
 
-static void count_damaged(const struct program *p, const uint8_t *data, size_t size, bool atomic)
+/* Of any bytes. */
+static void count_bytes(const char *name, const uint8_t *bytes, size_t size,
+			const struct wish *wish)
 {
-	uint8_t *copy = malloc(p->bytes.size);
+	const struct mp_cfg_options options = {.fine = wish->numbers};
 	struct mp_elf *elf;
 	struct mp_cfg *cfg;
 	struct mp_err err;
+
+	if (mp_elf_open_memory(name, bytes, size, MP_ELF_ALL, &elf, &err))
+		return;
+	if (!mp_cfg_build(elf, &options, &cfg, &err)) {
+		count(cfg, NULL, wish);
+		mp_cfg_free(cfg);
+	}
+	mp_elf_close(elf);
+}
+
+static void count_damaged(const struct program *p, const uint8_t *data, size_t size,
+			  struct wish *wish)
+{
+	uint8_t *copy = malloc(p->bytes.size);
 
 	if (!copy)
 		return;
 	memcpy(copy, p->bytes.data, p->bytes.size);
 	for (; size >= 4; data += 4, size -= 4)
 		copy[(size_t)(data[0] | data[1] << 8 | data[2] << 16) % p->bytes.size] = data[3];
-	if (!mp_elf_open_memory("damaged", copy, p->bytes.size, MP_ELF_ALL, &elf, &err)) {
-		if (!mp_cfg_build(elf, NULL, &cfg, &err)) {
-			count(cfg, NULL, atomic, true);
-			mp_cfg_free(cfg);
-		}
-		mp_elf_close(elf);
-	}
+	wish->damaged = true;
+	count_bytes("damaged", copy, p->bytes.size, wish);
 	free(copy);
 }
 
@@ -217,38 +289,29 @@ static uint8_t *build(const uint8_t *data, size_t size, size_t *elf_size)
 	return (uint8_t *)ehdr;
 }
 
-static void count_code(const uint8_t *data, size_t size, bool atomic)
+static void count_code(const uint8_t *data, size_t size, const struct wish *wish)
 {
 	size_t elf_size;
 	uint8_t *bytes = build(data, size, &elf_size);
-	struct mp_elf *elf;
-	struct mp_cfg *cfg;
-	struct mp_err err;
 
-	if (!mp_elf_open_memory("code", bytes, elf_size, MP_ELF_ALL, &elf, &err)) {
-		if (!mp_cfg_build(elf, NULL, &cfg, &err)) {
-			count(cfg, NULL, atomic, false);
-			mp_cfg_free(cfg);
-		}
-		mp_elf_close(elf);
-	}
+	count_bytes("code", bytes, elf_size, wish);
 	free(bytes);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	const struct program *p;
-	bool atomic;
+	struct wish wish;
 
 	if (size < 4)
 		return 0;
 	p = &programs[data[1] % NR_PROGRAMS];
-	atomic = data[1] & 0x80;
+	wish = (struct wish){.atomic = data[1] & 0x80, .numbers = data[1] & 0x40};
 	if (data[0] % 4 < 2)
-		count_code(data + 2, size - 2, atomic);
+		count_code(data + 2, size - 2, &wish);
 	else if (p->cfg && data[0] % 4 == 2)
-		count_program(p, data + 2, size - 2, atomic);
+		count_program(p, data + 2, size - 2, &wish);
 	else if (p->cfg)
-		count_damaged(p, data + 2, size - 2, atomic);
+		count_damaged(p, data + 2, size - 2, &wish);
 	return 0;
 }
