@@ -654,7 +654,7 @@ static bool bring(const struct me_number *n, uint32_t e, struct me_stub *stub)
 static bool add_stub(struct me_number *n, uint32_t block, const struct me_stub *stub, double runs)
 {
 	n->report->nr_stubs++;
-	n->report->stubs += runs;
+	n->report->stubs += runs * ((stub->does != ME_STUB_PASSES) + 2 * stub->polls);
 	return me_stubs_add(&n->stubs, (struct me_stub_to){block, *stub});
 }
 

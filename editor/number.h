@@ -27,7 +27,7 @@ struct me_number_report {
 	uint32_t nr_inline;	     /* of these: control falls through; others cost a jump more */
 	uint32_t nr_merges, nr_told; /* where ways meet; where their number tells which was taken */
 	double merges, told;	     /* the same by the profile: arrivals */
-	double stubs, insns;	     /* stubs and instructions that run, by the profile */
+	double stubs, insns;	     /* instructions of stubs and others that run, by the profile */
 	uint32_t nr_polls,
 		nr_ends; /* where it is asked for the path; where paths end that tell something */
 	double polls, ends; /* the same by the profile */

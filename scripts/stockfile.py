@@ -75,6 +75,10 @@ class StockFile:
         self.train(key, f"{BUILD}/morphd", "run", "--no-kernel", "--source=perf",
                    "--registers=paths", f"--rate={rate}", f"--db={self.file(db)}", "--")
 
+    def sample_polls(self, key, db):
+        """Timer samples of a version that polls, and the paths it is asked for."""
+        self.sample(db, key, f"--polls={self.file(key)}/polls")
+
     def import_counts(self, key, db):
         """What a version that counts has counted, each process in a file of its own."""
         self.forget(db)
@@ -114,6 +118,11 @@ class StockFile:
     def numbering(self, key, *options):
         """A version that keeps path numbers in registers."""
         return self.optimize(key, "--instrument=pep", *options)
+
+    def polling(self, key, *options):
+        """One that is asked for them as well."""
+        return self.optimize(key, "--instrument=pep,poll", f"--counts={self.file(key)}/polls",
+                             *options)
 
     # ---- what it does -----------------------------------------------------
 
