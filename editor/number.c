@@ -686,12 +686,17 @@ static bool ends_paths(const struct me_number *n, uint32_t v)
 /* Where @v polls before it runs: a register beside its own, or MP_NO_REGISTER. */
 static uint8_t scratch_of(const struct me_number *n, uint32_t v)
 {
+	/* Of rax, and of what callees save, more has to be proved. */
+	static const uint8_t order[] = {11, 10, 9, 8, 7, 6, 1, 2, 0, 3, 12, 13, 14, 15};
 	uint32_t block = n->flow.first_block + v;
 	uint16_t is_free = n->registers.dead[block] & ~(1u << n->vertices[v].reg);
 
-	if (n->flags.live[block] || n->flags.shared[n->cfg->blocks[block].func] || !is_free)
+	if (n->flags.live[block] || n->flags.shared[n->cfg->blocks[block].func])
 		return MP_NO_REGISTER;
-	return (uint8_t)__builtin_ctz(is_free);
+	for (size_t i = 0; i < sizeof(order); i++)
+		if (is_free >> order[i] & 1)
+			return order[i];
+	return MP_NO_REGISTER;
 }
 
 /* Make @stub, on all ways to @v, poll, if it should. Return: false: out of memory. */

@@ -100,9 +100,12 @@ static bool is_path_number(const struct pair *p, uint64_t off, int bit)
 			b += 4;
 			at -= 4;
 		}
-		if ((b[0] & 0xf8) == 0xb8 || (b[1] & 0xf8) == 0xb8)
+		if (((b[0] & 0xf8) == 0xb8 || (b[1] & 0xf8) == 0xb8) && b[4] != 0xff)
 			return at - ((b[0] & 0xf8) != 0xb8) - 1 < 4;
-		return (at == 0 && bit == 0) || (at == 2 && bit < 3) || (at > 2 && at < 8);
+		if (b[1] != 0x8d) /* polls or notes alone */
+			return false;
+		return (at == 0 && bit == 0) || (at == 2 && bit < 3) ||
+		       (at > 2 && at < (b[2] >> 6 == 1 ? 4u : 7u) + ((b[2] & 7) == 4));
 	}
 	return false;
 }
@@ -151,7 +154,8 @@ static const char *place_of(const struct pair *p, uint64_t off)
 	return "in no section";
 }
 
-/* 1: fixed addresses; 2: no relocations; 4: counts; 8: a library; 16: keeps path numbers */
+/* 1: fixed addresses; 2: no relocations; 4: counts; 8: a library; 16: keeps path numbers;
+ * 32: and polls */
 static void build(struct pair *p, int variant)
 {
 	char command[200];
@@ -163,7 +167,10 @@ static void build(struct pair *p, int variant)
 	if (variant & (4 | 16)) {
 		snprintf(command + strlen(command), sizeof(command) - strlen(command), "%s",
 			 variant & 2 ? " -s" : " -Wl,--emit-relocs");
-		pair_make(p, command, 3, variant & 4 ? PAIR_COUNTS : PAIR_PATHS);
+		pair_make(p, command, 3,
+			  variant & 4	 ? PAIR_COUNTS
+			  : variant & 32 ? PAIR_POLLS
+					 : PAIR_PATHS);
 	} else if (variant & 2)
 		pair_build_stock(p, command, 3);
 	else
@@ -227,6 +234,12 @@ START_TEST(verify_refuses_every_flipped_bit_of_what_keeps_path_numbers)
 }
 END_TEST
 
+START_TEST(verify_refuses_every_flipped_bit_of_what_polls)
+{
+	refuse_every_bit(50);
+}
+END_TEST
+
 /* Whatever other register a stub sets: the table does not have it there. */
 START_TEST(verify_refuses_a_stub_that_sets_a_register_in_use)
 {
@@ -274,6 +287,7 @@ static Suite *verify_bits_suite(void)
 	tcase_add_loop_test(tc, verify_refuses_every_flipped_bit, 0, 8);
 	tcase_add_test(tc, verify_refuses_every_flipped_bit_of_a_counting_library);
 	tcase_add_test(tc, verify_refuses_every_flipped_bit_of_what_keeps_path_numbers);
+	tcase_add_test(tc, verify_refuses_every_flipped_bit_of_what_polls);
 	tcase_add_test(tc, verify_refuses_a_stub_that_sets_a_register_in_use);
 	tcase_add_loop_test(tc, verify_refuses_the_original_s_build_id, 0, 4);
 	tcase_set_timeout(tc, 1200);

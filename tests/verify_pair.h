@@ -29,7 +29,8 @@ struct pair {
 enum pair_kind {
 	PAIR_PLAIN,
 	PAIR_COUNTS,
-	PAIR_PATHS
+	PAIR_PATHS,
+	PAIR_POLLS
 };
 
 /* Build by @command (a gcc or g++ command line, "-o FILE" is added) and optimise the outcome, or
@@ -50,7 +51,8 @@ static inline void pair_make(struct pair *p, const char *command, uint64_t seed,
 	snprintf(line, sizeof(line), "%s -o %s", command, exe);
 	ck_assert_msg(system(line) == 0, "%s", line);
 	options.counting.edges = kind == PAIR_COUNTS;
-	options.counting.paths = kind == PAIR_PATHS;
+	options.counting.paths = kind == PAIR_PATHS || kind == PAIR_POLLS;
+	options.counting.polls = kind == PAIR_POLLS;
 	options.counting.path = "/nowhere/counts";
 	options.stress = seed != 0;
 	options.stress_seed = seed;
