@@ -54,6 +54,13 @@ static uint16_t written(const struct finder *finder, const ZydisDecodedInstructi
 	const ZydisAccessedFlags *f = z->cpu_flags;
 
 	switch (z->mnemonic) {
+	/* The carry; some processors leave the others alone, some do not. */
+	case ZYDIS_MNEMONIC_BT:
+	case ZYDIS_MNEMONIC_BTS:
+	case ZYDIS_MNEMONIC_BTR:
+	case ZYDIS_MNEMONIC_BTC:
+	case ZYDIS_MNEMONIC_CLC:
+	case ZYDIS_MNEMONIC_STC: return finder->status & ZYDIS_CPUFLAG_CF;
 	case ZYDIS_MNEMONIC_SHL:
 	case ZYDIS_MNEMONIC_SHR:
 	case ZYDIS_MNEMONIC_SAR:

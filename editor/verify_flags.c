@@ -44,6 +44,12 @@ static uint32_t overwritten(const ZydisDecodedInstruction *z)
 		break;
 	default:
 		switch (z->mnemonic) {
+		case ZYDIS_MNEMONIC_BT:
+		case ZYDIS_MNEMONIC_BTS:
+		case ZYDIS_MNEMONIC_BTR:
+		case ZYDIS_MNEMONIC_BTC:
+		case ZYDIS_MNEMONIC_CLC:
+		case ZYDIS_MNEMONIC_STC: return ZYDIS_CPUFLAG_CF; /* nothing else for sure */
 		case ZYDIS_MNEMONIC_BSF:
 		case ZYDIS_MNEMONIC_BSR:
 		case ZYDIS_MNEMONIC_TZCNT:

@@ -112,6 +112,38 @@ START_TEST(flags_the_carry_does_not_count)
 }
 END_TEST
 
+/* Asked for, it does; what tests a bit writes it, and nothing else for sure. */
+START_TEST(flags_with_the_carry)
+{
+	struct checked c = {0};
+	struct mp_err err;
+
+	fixture_build(
+		&c.f, "assembler", "",
+		"	.text\n" FUNCTION("tests", "	bt $3, %edi\n	jc 1f\n	nop\n1:	ret\n") FUNCTION(
+			"main",
+			"	cmp $1, %edi\n	jmp 1f\n	nop\n"
+			"1:	inc %eax\n	jmp 2f\n	nop\n"
+			"2:	jc 3f\n	call tests\n	bt $1, %edi\n"
+			"	jc 3f\n	nop\n3:	ret\n") "	.section .note.GNU-stack, \"\", @progbits\n");
+	c.wanted = calloc(c.f.cfg->nr_funcs + 1, 1);
+	ck_assert_ptr_nonnull(c.wanted);
+	c.wanted[fixture_func(&c.f, "main")] = c.wanted[fixture_func(&c.f, "tests")] = 1;
+	for (int carry = 0; carry < 2; carry++) {
+		uint32_t last = c.f.cfg->funcs[fixture_func(&c.f, "main")].nr_blocks - 1;
+
+		ck_assert_int_eq(me_flags_find(c.f.cfg, c.wanted, carry, &c.flags, &err), 0);
+		ck_assert(!live(&c, "main", 0));
+		ck_assert(!live(&c, "main", last));
+		ck_assert_int_eq(live(&c, "main", 2), carry);
+		ck_assert(!shared(&c, "tests"));
+		me_flags_fini(&c.flags);
+	}
+	free(c.wanted);
+	fixture_free(&c.f);
+}
+END_TEST
+
 START_TEST(flags_that_calls_pass_are_found_on_both_sides)
 {
 	struct checked c;
@@ -171,6 +203,7 @@ static Suite *flags_suite(void)
 	tcase_add_test(tc, flags_are_live_between_two_branches);
 	tcase_add_test(tc, flags_survive_a_shift_that_may_be_by_nothing);
 	tcase_add_test(tc, flags_the_carry_does_not_count);
+	tcase_add_test(tc, flags_with_the_carry);
 	tcase_add_test(tc, flags_that_calls_pass_are_found_on_both_sides);
 	tcase_add_test(tc, flags_of_a_function_that_is_not_wanted_are_live);
 	tcase_add_test(tc, flags_from_who_knows_where_are_refused);
