@@ -36,7 +36,7 @@ static inline void fixture_compile(struct fixture *f, const char *language, cons
 				   const char *source)
 {
 	const char *dir = getenv("TMPDIR");
-	char command[1024], text[300];
+	char command[2048], text[300];
 	FILE *out;
 
 	memset(f, 0, sizeof(*f));

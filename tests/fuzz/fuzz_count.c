@@ -4,8 +4,8 @@
  * them, in code of any bytes, in damaged programs. What is written of the first two verifies; of
  * numbers, once the functions are left alone of which verify cannot prove the registers.
  *
- * The first byte says which, the second whether counters are atomic, or numbers take their place, and
- * which program. Then come, for a good program, how often each block ran in the order of addresses, a byte each, over and over; for
+ * The first byte says which, the second whether counters are atomic, or numbers take their place, asked
+ * for or not, and which program. Then come, for a good program, how often each block ran in the order of addresses, a byte each, over and over; for
  * code, {u8 start of a second function in units of 8} and the bytes; for a damaged program, changes
  * {u24 offset, u8 value}.
  */
@@ -39,7 +39,7 @@ struct program {
 
 /* What an input asks for. */
 struct wish {
-	bool atomic, numbers;
+	bool atomic, numbers, polls;
 	bool damaged; /* of a damaged original verify may think otherwise than emit */
 };
 
@@ -115,7 +115,7 @@ static bool write_once(const struct mp_cfg *cfg, const struct mp_counts *counts,
 
 	*report = (struct me_verify_report){0};
 	if (!rc && wish->numbers)
-		rc = me_number_new(cfg, movable, &number, &err);
+		rc = me_number_new(cfg, wish->polls, movable, &number, &err);
 	else if (!rc)
 		rc = me_instrument_new(cfg, movable, detail, &instrument, &err);
 	if (!rc)
@@ -306,7 +306,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	if (size < 4)
 		return 0;
 	p = &programs[data[1] % NR_PROGRAMS];
-	wish = (struct wish){.atomic = data[1] & 0x80, .numbers = data[1] & 0x40};
+	wish = (struct wish){
+		.atomic = data[1] & 0x80, .numbers = data[1] & 0x40, .polls = data[1] & 0x20};
 	if (data[0] % 4 < 2)
 		count_code(data + 2, size - 2, &wish);
 	else if (p->cfg && data[0] % 4 == 2)
