@@ -3,7 +3,7 @@
  * objects - the files whose code the emulated process runs, and where it mapped them.
  *
  * Decides which file and which link-time address a piece of mapped code is, and which of its
- * ranges are patches or moved code. Does not count. Included by branches.c only.
+ * ranges are patches or moved code. Does not count. Included by branches.c and paths.c.
  */
 #ifndef MORPH_TESTS_OBJECTS_H
 #define MORPH_TESTS_OBJECTS_H
@@ -88,7 +88,8 @@ static int range_compare(const void *a, const void *b)
 }
 
 /* The range that holds @vaddr, or NULL. Ranges are sorted and do not overlap. */
-static const struct range *ranges_find(const struct ranges *ranges, uint64_t vaddr)
+__attribute__((unused)) static const struct range *ranges_find(const struct ranges *ranges,
+							       uint64_t vaddr)
 {
 	size_t low = 0, high = ranges->nr;
 
@@ -107,7 +108,7 @@ static const struct range *ranges_find(const struct ranges *ranges, uint64_t vad
 
 /* Lines: `ADDRESS LENGTH` (C notation); `file=PATH`: the lines after it mean this file, not the
  * main program; `#` begins a comment. Return: false after saying what is wrong. */
-static bool wishes_read(const char *path, bool is_patch)
+__attribute__((unused)) static bool wishes_read(const char *path, bool is_patch)
 {
 	char line[4352], *file = NULL, word[4200];
 	FILE *in = fopen(path, "re");
