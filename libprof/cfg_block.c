@@ -129,13 +129,18 @@ static uint32_t end_of_piece(const struct maker *m, const struct mp_part *part, 
 			     uint32_t end, uint32_t term, uint32_t *flow)
 {
 	const struct mp_cfg_build *b = m->b;
-	const struct mp_flow *f = &b->flows[*flow], *branch;
+	const struct mp_flow *branch;
 	uint32_t tail;
 
-	for (; *flow < part->first_flow + part->nr_flows && f->at < end; f++, ++*flow)
+	for (; *flow < part->first_flow + part->nr_flows; ++*flow) {
+		const struct mp_flow *f = &b->flows[*flow];
+
+		if (f->at >= end)
+			break;
 		if ((f->kind == MP_INSN_CALL || f->kind == MP_INSN_ICALL) && f->at >= at &&
 		    f->at + f->len < end)
 			return f->at + f->len;
+	}
 	branch = term == MP_NONE ? NULL : &b->flows[term];
 	if (!branch || branch->target == MP_NONE || branch->target > branch->at)
 		return end;
