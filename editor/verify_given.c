@@ -5,7 +5,8 @@
  * Behind a call compilers never read such a register, but code that looks so there is: which of two
  * ways control takes the reader of the code does not know. A result has been set on all ways to
  * some return, by the function or before it by everybody who calls it. Everything is taken for
- * one at first, and forwards over all code less and less. Called by verify_graph.
+ * one at first, and forwards over all code less and less. So it is with what is passed to functions.
+ * To one whose address is known nobody passes but what the ABI says. Called by verify_graph.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -46,16 +47,6 @@ static void leave(struct givers *s, const struct vf_block *b, uint16_t given)
 		s->now[b->fde] |= given;
 }
 
-/* A jump to another function ends in its returns. */
-static void jump(struct givers *s, const struct vf_block *b, uint32_t to, uint16_t given)
-{
-	uint32_t fde = to == VF_NONE ? VF_NONE : s->g->blocks[to].fde;
-
-	arrive(s, to, given);
-	if (fde != VF_NONE && fde != b->fde)
-		leave(s, b, s->leaves[fde]);
-}
-
 static void follow(struct givers *s, uint32_t i)
 {
 	const struct vf_block *b = &s->g->blocks[i];
@@ -63,10 +54,10 @@ static void follow(struct givers *s, uint32_t i)
 
 	switch (b->kind) {
 	case VF_END_JCC:
-		jump(s, b, b->to, given);
+		arrive(s, b->to, given);
 		/* fall through */
-	case VF_END_FALL: jump(s, b, i + 1 < s->g->nr_blocks ? i + 1 : VF_NONE, given); break;
-	case VF_END_JMP: jump(s, b, b->to, given); break;
+	case VF_END_FALL: arrive(s, i + 1, given); break;
+	case VF_END_JMP: arrive(s, b->to, given); break;
 	case VF_END_CALL:
 		arrive(s, b->to, given);
 		/* fall through */
@@ -79,7 +70,73 @@ static void follow(struct givers *s, uint32_t i)
 			arrive(s, *t, given);
 		break;
 	case VF_END_STOP: break;
+	case VF_END_IJMP:
+		/* To a function whose address somebody stored, which follows the ABI. */
+		leave(s, b, b->cell ? given & ~VF_CALLER_SAVED : given);
+		break;
 	default: leave(s, b, given);
+	}
+}
+
+/* Control goes on from a block of @fde to block @to: if that is another function's, to its returns. */
+static bool pass_on(struct givers *s, uint32_t fde, uint32_t to)
+{
+	uint32_t other = to < s->g->nr_blocks ? s->g->blocks[to].fde : VF_NONE;
+
+	if (other == VF_NONE || other == fde || !(s->now[other] & ~s->now[fde]))
+		return false;
+	s->now[fde] |= s->now[other];
+	return true;
+}
+
+/* What jumps to another function, or to a part of the same, leaves what is left there, and no more. */
+static void follow_jumps(struct givers *s)
+{
+	const struct vf_graph *g = s->g;
+	bool changed = true;
+
+	while (changed) {
+		changed = false;
+		for (uint32_t i = 0; i < g->nr_blocks; i++) {
+			const struct vf_block *b = &g->blocks[i];
+
+			if (b->fde == VF_NONE)
+				continue;
+			if (b->kind == VF_END_JMP || b->kind == VF_END_JCC)
+				changed |= pass_on(s, b->fde, b->to);
+			if (b->kind == VF_END_FALL || b->kind == VF_END_JCC)
+				changed |= pass_on(s, b->fde, i + 1);
+			for (uint32_t t = b->kind == VF_END_TABLE ? b->to : VF_NONE;
+			     t != VF_NONE && g->targets[t] != VF_NONE; t++)
+				changed |= pass_on(s, b->fde, g->targets[t]);
+		}
+	}
+}
+
+/* At first, and what may be passed then: one register alone is none of the ABI's. */
+#define ABI_GIVES (VF_ARGUMENT_REGS | VF_CALLEE_SAVED)
+
+static void start_known(struct givers *s, const struct vf *vf)
+{
+	for (uint32_t i = 0; i < vf->old_eh.nr_fdes; i++) {
+		uint32_t b = vf_block_at(vf, vf->old_eh.fdes[i].start);
+
+		if (b != VF_NONE && s->g->flags[i] & VF_FUNC_KNOWN)
+			s->given[b] = ABI_GIVES;
+	}
+}
+
+static void note_passed(const struct givers *s, struct vf *vf)
+{
+	struct vf_graph *g = vf->graph;
+
+	for (uint32_t i = 0; i < g->nr_blocks; i++)
+		g->blocks[i].passed = VF_ALL_REGS;
+	for (uint32_t i = 0; i < vf->old_eh.nr_fdes; i++) {
+		uint32_t b = vf_block_at(vf, vf->old_eh.fdes[i].start);
+
+		if (b != VF_NONE)
+			g->blocks[b].passed = s->given[b] | ABI_GIVES;
 	}
 }
 
@@ -97,14 +154,17 @@ int vf_find_leaves(struct vf *vf, uint16_t *leaves)
 	}
 	memset(s.given, 0xff, s.g->nr_blocks * sizeof(*s.given));
 	memset(leaves, 0xff, size);
+	start_known(&s, vf);
 	do {
 		s.changed = false;
 		memset(s.now, 0, size);
 		for (uint32_t i = 0; i < s.g->nr_blocks; i++)
 			follow(&s, i);
+		follow_jumps(&s);
 		s.changed |= memcmp(s.now, leaves, size) != 0;
 		memcpy(leaves, s.now, size);
 	} while (s.changed);
+	note_passed(&s, vf);
 out:
 	free(s.given);
 	free(s.now);

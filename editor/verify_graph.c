@@ -243,6 +243,7 @@ static void end_block(struct reader *r, struct vf_block *b, const uint8_t *bytes
 			b->kind = VF_END_BAD; /* between two instructions */
 	}
 	if (insn->kind == VF_IJMP_MEM && insn->disp_off) {
+		b->cell = true;
 		b->outside = mp_elf_dyn_reloc_at(vf->o, insn->target) != NULL;
 		b->returns = !vf_is_noreturn_cell(vf, insn->target);
 	}
@@ -309,6 +310,43 @@ static int find_saved(struct vf *vf)
 	return ret == -ENOMEM ? ret : 0;
 }
 
+/* @flag goes to the function that starts at @vaddr. */
+static void flag_function(struct vf *vf, uint64_t vaddr, uint8_t flag)
+{
+	const struct vf_fde *fde = vf_is_text(vf, vaddr) ? vf_eh_find(&vf->old_eh, vaddr) : NULL;
+
+	if (fde && fde->start == vaddr)
+		vf->graph->flags[fde - vf->old_eh.fdes] |= flag;
+}
+
+/*
+ * What looks like an address in data may be none; what the loader or an operand takes for one, is. But
+ * it may be that of a function's part, unless somebody calls it.
+ */
+static void find_known(struct vf *vf)
+{
+	const struct vf_graph *g = vf->graph;
+	const struct mp_elf *o = vf->o;
+
+	for (uint32_t i = 0; i < o->nr_dyn_relocs; i++)
+		flag_function(vf, o->dyn_relocs[i].sym_value + (uint64_t)o->dyn_relocs[i].addend,
+			      VF_FUNC_NAMED);
+	for (uint32_t i = 0; i < vf->old_eh.nr_fdes; i++)
+		if (vf_bits_get(&vf->text_ref, vf->old_eh.fdes[i].start))
+			g->flags[i] |= VF_FUNC_NAMED;
+	for (uint32_t i = 0; i < g->nr_blocks; i++) {
+		uint32_t to = g->blocks[i].kind == VF_END_CALL ? g->blocks[i].to : VF_NONE;
+		uint32_t fde = to == VF_NONE ? VF_NONE : g->blocks[to].fde;
+
+		if (fde != VF_NONE && g->flags[fde] & VF_FUNC_NAMED)
+			flag_function(vf, vf->text_start + g->blocks[to].start, VF_FUNC_KNOWN);
+	}
+	for (uint32_t i = 0; i < o->nr_symbols; i++)
+		if (o->symbols[i].dynamic && o->symbols[i].shndx != SHN_UNDEF)
+			flag_function(vf, o->symbols[i].vaddr, VF_FUNC_KNOWN);
+	flag_function(vf, o->ehdr.e_entry, VF_FUNC_KNOWN);
+}
+
 static void find_entries(struct vf *vf)
 {
 	struct vf_graph *g = vf->graph;
@@ -349,6 +387,7 @@ static int fill_blocks(struct vf *vf)
 		return -ENOMEM;
 	ret = each_insn(vf, fill_block, &f);
 	find_entries(vf);
+	find_known(vf);
 	if (!ret)
 		ret = vf_graph_find_tables(vf);
 	for (uint32_t i = 0; !ret && i < g->nr_blocks; i++) {

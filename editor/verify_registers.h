@@ -80,10 +80,12 @@ struct vf_block {
 	uint32_t fde;	   /* VF_NONE: none */
 	uint16_t kill[2];  /* low byte, %ah: replaced in any case */
 	uint16_t sets;	   /* some part, on some condition */
+	uint16_t passed;   /* of an FDE's first one: what may be passed to it; others: all */
 	uint8_t kind;	   /* enum vf_end */
 	bool returns;	   /* control comes behind its call */
 	bool pending;	   /* IJMP, TABLE: the table was named elsewhere */
-	bool outside;	   /* IJMP: through a cell that the loader fills */
+	bool cell;	   /* IJMP: through one place in memory */
+	bool outside;	   /* and the loader fills that */
 	uint64_t want, in; /* by itself; at its start by all that comes, returns excepted */
 	uint64_t wanted;   /* the same with what callers want behind returns */
 };
@@ -110,6 +112,8 @@ struct vf_graph {
 enum vf_func_flag {
 	VF_FUNC_CALLED = 1 << 0, /* or its address is known: it is more than a part of another */
 	VF_FUNC_JUMPED = 1 << 1, /* somebody else jumps to its start or into it */
+	VF_FUNC_NAMED = 1 << 2,	 /* its address is known without any doubt */
+	VF_FUNC_KNOWN = 1 << 3,	 /* and it is a function: the ABI holds for it */
 };
 
 /* The block that starts at @vaddr, or VF_NONE. */
@@ -117,7 +121,10 @@ uint32_t vf_block_at(const struct vf *vf, uint64_t vaddr);
 /* Fills @vf->graph. Return: 0, -ENOMEM. Ownership: vf_graph_free(), also then. */
 int vf_graph_build(struct vf *vf);
 void vf_graph_free(struct vf *vf);
-/* @leaves, per FDE: registers that may be results of it. Return: 0, -ENOMEM. */
+/*
+ * @leaves, per FDE: registers that may be results of it; and what may be passed to blocks.
+ * Return: 0, -ENOMEM.
+ */
 int vf_find_leaves(struct vf *vf, uint16_t *leaves);
 /* Where indirect jumps lead, if tables say so. Return: 0, -ENOMEM. */
 int vf_graph_find_tables(struct vf *vf);
@@ -131,15 +138,17 @@ bool vf_comes_behind(const struct vf_graph *g, uint32_t i);
 /*
  * What block @i asks of whoever calls it. Of a register that the function there saves for its
  * callers it hardly asks what is in it: a read is of what it has not set yet, or a way that is none.
+ * And what not everybody who calls has set before, nobody passes.
  */
 static inline uint64_t vf_asks(const struct vf_graph *g, uint32_t i)
 {
 	const struct vf_block *b = &g->blocks[i];
 	uint16_t saves = b->fde == VF_NONE ? 0 : g->saves[b->fde];
 	uint64_t mask = (uint64_t)saves << VF_WANT_LOW | (uint64_t)saves << VF_WANT_HIGH;
-	uint64_t own = b->in & mask;
+	uint64_t passed = b->passed * UINT64_C(0x0001000100010001);
+	uint64_t in = b->in & passed, own = in & mask;
 
-	return (b->in & ~mask) | (uint64_t)(uint16_t)(own | own >> VF_WANT_HIGH) << VF_WANT_SPILL;
+	return (in & ~mask) | (uint64_t)(uint16_t)(own | own >> VF_WANT_HIGH) << VF_WANT_SPILL;
 }
 
 /* What wants @want of a register, whatever of it. */
