@@ -30,8 +30,8 @@
 #include "libprof/store_paths.h"
 
 #define HOT_SHARE 0.00125
-/* So many samples is the word of counts worth beside those of a block. */
-#define PRIOR_SAMPLES 1.0
+/* So many samples is the word of counts worth beside those of a block; chosen by perl, of 1 to 100. */
+#define PRIOR_SAMPLES 20.0
 /* Paths that nobody saw are looked for as long as counts give them this share of all that end. */
 #define LEAST_SHARE 1e-5
 #define MAX_LENGTH  256
