@@ -17,6 +17,10 @@
 /* A new order must promise this much of a function's taken branches. What promises less turned out
  * worse as often as better; 0.05 to 0.2 make little difference. */
 #define MIN_GAIN 0.2
+/* Where the compiler had a profile, its order serves other work, too. python by samples, or by paths: with 0.2 it took
+ * 0.3 % fewer taken branches there, or 0.8 % more; with 0.4 2.0 % fewer by either; at the training itself 14
+ * instead of 19 %, and 42 instead of 45. */
+#define MIN_GAIN_PROFILED 0.4
 
 /* As compilers align functions at -O2. Everything else starts where the one before it ends, unless a
  * run would lie in more lines than it needs (layout_line). */
@@ -92,6 +96,7 @@ struct orderer {
 	const struct mp_cfg *cfg;
 	const struct mp_counts *counts;
 	enum me_order how;
+	double min_gain; /* of a function's taken branches */
 	uint8_t *zones;	 /* per block */
 	uint8_t *keep;	 /* per function: the order that it has */
 	uint32_t *order; /* of the blocks of a function, from its first one on: its zones in turn */
@@ -136,7 +141,7 @@ static bool func_is_worth(const struct orderer *o, uint32_t f)
 		order += o->nr[f][zone];
 	}
 	me_branches_add(o->cfg, o->counts, f, o->next, o->copied, &sum);
-	return sum.taken_after <= sum.taken_before * (1 - MIN_GAIN);
+	return sum.taken_after <= sum.taken_before * (1 - o->min_gain);
 }
 
 static int func_place(const struct orderer *o, uint32_t f)
@@ -184,7 +189,10 @@ int me_layout_build(const struct mp_cfg *cfg, const struct mp_counts *counts,
 {
 	bool original = options->block_order == ME_ORDER_ORIGINAL &&
 			options->function_order == MP_ORDER_ORIGINAL;
-	struct orderer o = {.cfg = cfg, .counts = counts, .how = options->block_order};
+	struct orderer o = {.cfg = cfg,
+			    .counts = counts,
+			    .how = options->block_order,
+			    .min_gain = mp_cfg_is_profiled(cfg) ? MIN_GAIN_PROFILED : MIN_GAIN};
 	size_t nr_blocks = (size_t)cfg->nr_blocks + 1, nr_all = (size_t)cfg->nr_funcs + 1;
 	uint32_t *funcs = malloc(nr_all * sizeof(*funcs));
 	uint32_t nr_funcs = 0;
