@@ -47,6 +47,7 @@ more_of() { [ "$(samples_of "$1")" -gt "$2" ]; }
 # of the last session
 collector() { status | jq -r '.sessions | max_by(.start_s) | .collector'; }
 rate() { status | jq -r '.sessions | max_by(.start_s) | .rate_hz'; }
+rate_is() { [ "$(rate)" = "$1" ]; }
 pid() { systemctl show -P MainPID morphd; }
 # Never 0, which to kill means all of us.
 main_pid() { pid | sed 's/^0$/none/'; }
@@ -60,6 +61,16 @@ fails() { ! "$@"; }
 
 # A real program that is busy: most of its time is its own, not a library's or the kernel's.
 compress() { timeout "$1" gzip -9 </dev/urandom >/dev/null; [ $? = 124 ]; }
+# grows COUNT: its samples become more than that; how much work that takes is the machine's business
+grows() {
+	local i
+	for ((i = 0; i < 30; i++)); do
+		compress 10
+		! more_of /usr/bin/gzip "$1" || return 0
+	done
+	echo "$(samples_of /usr/bin/gzip) samples, as many as before: $1"
+	return 1
+}
 
 # The machine as a whole: all has been started, no unit has failed.
 has_started() { [ "$(systemctl is-system-running)" != starting ]; }

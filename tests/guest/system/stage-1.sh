@@ -13,8 +13,7 @@ owner() { [ "$(stat -c '%U:%G %a' /dev/morphmon)" = "morph:morph 640" ] || { sta
 check "the device is morphd's, mode 0640" owner
 check "not as root" test "$(stat -c %U "/proc/$(pid)")" = morph
 
-compress 20
-check "gzip's samples are in the database" within 60 more_of /usr/bin/gzip 0
+check "gzip's samples are in the database" grows 0
 check "taken by the module" collects_with kmod
 most() {
 	local all gzip
@@ -33,14 +32,13 @@ alive() {
 	[ "$(systemctl show -P WatchdogUSec morphd)" != 0 ] &&
 		[ "$(systemctl show -P WatchdogTimestampMonotonic morphd)" -gt "$1" ]
 }
-check "the watchdog is fed" within 150 alive "$(systemctl show -P WatchdogTimestampMonotonic morphd)"
+check "the watchdog is fed" within 600 alive "$(systemctl show -P WatchdogTimestampMonotonic morphd)"
 
 # Configuration.
 now=$(pid)
 sed -i 's/^#rate = .*/rate = 499/' /etc/morph/morphd.conf
 check "reload" systemctl reload morphd
-rate_is() { [ "$(rate)" = "$1" ]; }
-check "the new rate holds" within 30 rate_is 499
+check "the new rate holds" within 300 rate_is 499
 check "in the same process" is_pid "$now"
 echo 'rate = fast' >>/etc/morph/morphd.conf
 check "a mistake makes the reload fail" fails systemctl reload morphd
@@ -50,10 +48,9 @@ sed -i '$d' /etc/morph/morphd.conf
 # A crash.
 had=$(samples_of /usr/bin/gzip)
 check "kill -9" kill -9 "$(main_pid)"
-check "restarted after kill -9" within 60 is_other_pid "$now"
+check "restarted after kill -9" within 300 is_other_pid "$now"
 check "what was stored is there" more_of /usr/bin/gzip $((had - 1))
-compress 10
-check "it goes on counting" within 60 more_of /usr/bin/gzip "$had"
+check "it goes on counting" grows "$had"
 check "with the module again" collects_with kmod
 
 # An ordinary user.

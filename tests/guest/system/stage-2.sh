@@ -9,19 +9,17 @@ at_least() { [ "$(samples_of /usr/bin/gzip)" -ge "$1" ]; }
 check "the machine starts" is_sound
 check "the service runs" runs
 check "gzip's samples of before are there" at_least "$had"
-compress 15
-check "and new ones come" within 60 more_of /usr/bin/gzip "$had"
+check "and new ones come" grows "$had"
 check "taken by the module" collects_with kmod
-check "the configuration is the changed one" within 30 test "$(rate)" = 499
+check "the configuration is the changed one" rate_is 499
 
 had=$(samples_of /usr/bin/gzip)
 now=$(pid)
 check "morph is upgraded" dpkg -i "$files"/new/morph_*.deb
-check "the service is restarted" within 60 is_other_pid "$now"
+check "the service is restarted" within 300 is_other_pid "$now"
 check "the state is kept" at_least "$had"
 check "the changed configuration is kept" grep -q '^rate = 499' /etc/morph/morphd.conf
-compress 10
-check "and the counts grow" within 60 more_of /usr/bin/gzip "$had"
+check "and the counts grow" grows "$had"
 check "nothing is wrong in the journal" no_complaint
 check "nor in the kernel's log" kernel_is_well
 
@@ -33,20 +31,21 @@ dkms_empty() { [ -z "$(dkms status; find /lib/modules /usr/src -name 'morphmon*'
 check "nothing of it is left" dkms_empty
 # Debian's kernels do not let it collect in another way as they come; it says so, until they do.
 says_what_to_do() { journalctl -q -b -o cat -u morphd | grep 'kernel.perf_event_paranoid=2'; }
-check "the service says what it needs now" within 60 says_what_to_do
+check "the service says what it needs now" within 300 says_what_to_do
 sysctl -qw kernel.perf_event_paranoid=2
-# On a slow machine the purge outlasts ten starts, after which the unit is to give up: started by hand then.
-if systemctl -q is-failed morphd; then
-	echo "note  it had given up after its ten starts"
-	systemctl reset-failed morphd
-	systemctl start --no-block morphd
-fi
-check "and goes on when it has that" within 120 is_other_pid "$now"
+# On a slow machine all this outlasts ten starts, after which the unit is to give up: started by hand then.
+goes_on() {
+	if systemctl -q is-failed morphd; then
+		systemctl reset-failed morphd
+		systemctl start --no-block morphd
+	fi
+	is_other_pid "$now"
+}
+check "and goes on when it has that" within 600 goes_on
 other() { collector | grep -vx kmod; }
-check "with another collector" within 60 other
+check "with another collector" within 300 other
 had=$(samples_of /usr/bin/gzip)
-compress 10
-check "and the counts grow" within 60 more_of /usr/bin/gzip "$had"
+check "and the counts grow" grows "$had"
 status | jq -r '.sessions | max_by(.start_s) | "note  \(.collector): \(.why)"'
 
 check "morph is removed" dpkg --remove morph
