@@ -61,6 +61,7 @@ static void open_patiently(void)
 	int tries = 0;
 
 	memset(&reader, 0, sizeof(reader));
+	reader.flags = random64() % 2 ? MORPH_START_LAZY : 0;
 	while ((reader.fd = open(MORPH_DEV_PATH, O_RDWR | O_CLOEXEC)) < 0) {
 		if (errno != EBUSY || tries++ == 3000)
 			die("open " MORPH_DEV_PATH);
@@ -78,9 +79,15 @@ static void read_well(double seconds, uint32_t rate_hz, int mode, uint32_t wake_
 	struct pollfd pollfd;
 	struct morph_counts counts;
 	double end = now() + seconds;
+	uint32_t registers = 0;
 
 	open_patiently();
 	pollfd = (struct pollfd){.fd = reader.fd, .events = POLLIN};
+	if (random64() % 2) {
+		registers = random64() & MORPH_REGS_PATHS;
+		if (ioctl(reader.fd, MORPH_IOC_REGISTERS, &registers))
+			die("REGISTERS");
+	}
 	reader_start(&reader, rate_hz, mode, wake_bytes);
 	/* However slow the machine is, there is a sample some time. */
 	while (now() < end || !reader.nr_samples) {
@@ -101,9 +108,10 @@ static void read_well(double seconds, uint32_t rate_hz, int mode, uint32_t wake_
 	reader_map(&reader);
 	reader_take(&reader);
 	counts = reader_counts(&reader);
-	printf("rate %u mode %d: %llu samples, %llu lost; %llu events, %llu lost; idle %llu times\n",
-	       rate_hz, mode, counts.samples, counts.lost_samples, counts.events,
-	       counts.lost_events, counts.idle);
+	printf("rate %u mode %d flags %u registers %#x: %llu samples, %llu lost; %llu events, %llu lost; "
+	       "idle %llu times\n",
+	       rate_hz, mode, reader.flags, registers, counts.samples, counts.lost_samples,
+	       counts.events, counts.lost_events, counts.idle);
 	EXPECT(counts.samples == reader.nr_samples + counts.lost_samples,
 	       "%llu samples were taken, %llu are there, %llu lost", counts.samples,
 	       (unsigned long long)reader.nr_samples, counts.lost_samples);
@@ -221,19 +229,19 @@ static void *ask_anything(void *arg)
 		unsigned long request = _IOC(random64() % 4, 'M', nr, size);
 		static const unsigned long known[] = {
 			MORPH_IOC_HELLO,  MORPH_IOC_START,   MORPH_IOC_STOP, MORPH_IOC_RATE,
-			MORPH_IOC_COUNTS, MORPH_IOC_EXEC_ID, MORPH_IOC_SYNC,
+			MORPH_IOC_COUNTS, MORPH_IOC_EXEC_ID, MORPH_IOC_SYNC, MORPH_IOC_REGISTERS,
 		};
 
 		for (i = 0; i < 16; i++)
 			words[i] = random64() % 3 ? random64() % 8192 : random64();
 		if (random64() % 4)
-			request = known[random64() % 7];
+			request = known[random64() % 8];
 		ioctl(fd, request, random64() % 8 ? (void *)words : (void *)(uintptr_t)random64());
 		if (random64() % 4 == 0) {
 			struct morph_start s = {
 				.rate_hz = random64() % 5000,
 				.mode = random64() % 2,
-				.flags = random64() % 4,
+				.flags = random64() % 8,
 				.wake_bytes = random64() % (2 * ring_bytes),
 			};
 			ioctl(fd, MORPH_IOC_START, &s);
