@@ -109,7 +109,7 @@ static const struct argp_option run_options[] = {
 	 "ask for SAMPLES paths at a time, behind up to STRIDE - 1 that do not count (default: "
 	 "64,17)",
 	 0},
-	{"poll-rate", OPT_POLL_RATE, "HZ", 0, "ask so often at most (default: 200)", 0},
+	{"poll-rate", OPT_POLL_RATE, "HZ", 0, "ask so often at most (default: 500)", 0},
 	{"stats", OPT_STATS, NULL, 0, "at the end, print where time and samples went", 0},
 	{"json", OPT_JSON, NULL, 0, "the same as JSON", 0},
 	{0}};

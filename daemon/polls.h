@@ -24,7 +24,7 @@ struct md_polls_config {
 
 #define MD_POLLS_SAMPLES 64
 #define MD_POLLS_STRIDE	 17
-#define MD_POLLS_RATE_HZ 200
+#define MD_POLLS_RATE_HZ 500
 
 struct md_polls;
 

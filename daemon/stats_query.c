@@ -26,7 +26,8 @@ struct query {
 	/* what was found */
 	struct mp_module *modules;
 	size_t nr_modules;
-	uint64_t total; /* samples of all modules in the period: what percent is of */
+	uint64_t total; /* samples of all modules in the period */
+	uint64_t whole; /* what percent is of: @total, or all paths, which may be more */
 	size_t nr_matching;
 	struct md_rows rows;
 	json_t *notes;
@@ -224,6 +225,9 @@ static int find_rows(struct query *q, struct mp_store *store, struct mp_err *err
 		    : q->by == MD_BY_PATH ? add_path_rows(q, store, m, err)
 					  : add_code_rows(q, store, m, err);
 	}
+	q->whole = q->by == MD_BY_PATH ? 0 : q->total;
+	for (size_t i = 0; i < q->rows.nr && q->by == MD_BY_PATH; i++)
+		q->whole += q->rows.rows[i].samples;
 	if (!r)
 		md_rows_sort(&q->rows, q->sort);
 	return r;
@@ -233,7 +237,7 @@ static int find_rows(struct query *q, struct mp_store *store, struct mp_err *err
 
 static double percent_of(const struct query *q, const struct md_row *row)
 {
-	return q->total ? 100.0 * (double)row->samples / (double)q->total : 0.0;
+	return q->whole ? 100.0 * (double)row->samples / (double)q->whole : 0.0;
 }
 
 static void print_header(const struct query *q)

@@ -65,6 +65,7 @@ struct inference {
 	double transfer_weight; /* as in struct mp_flow */
 	bool profiled, unsampled, hinted;
 	const struct mp_path_evidence *paths; /* NULL: none, or not wanted */
+	uint64_t *visits; /* per block, by paths, while functions that no sample fell in are inferred */
 	/* Per block, read from its instructions before the first round: what sampling sees of it, and
 	 * what its branch's looks say for its being taken, in instructions. */
 	float *wait, *hint;
@@ -182,7 +183,8 @@ static void block_fill(const struct inference *in, uint32_t b, struct mp_flow_bl
 	bool pad = (block->flags & MP_BLOCK_LANDING_PAD) && !(block->flags & MP_BLOCK_ENTRY);
 
 	*out = (struct mp_flow_block){
-		.samples = (double)profile->block_samples[b],
+		.samples = in->visits ? (double)(in->visits[b] * block->nr_insns)
+				      : (double)profile->block_samples[b],
 		.nr_insns = block->nr_insns,
 		.wait = in->wait[b],
 		.entry = mp_block_enters(block),
@@ -346,6 +348,96 @@ static double transfers_weigh(const struct mp_cfg *cfg, const struct mp_profile 
 	return counted > 0 && seen > 0 ? fmin(seen / counted, 1e6) : 1;
 }
 
+/* ---- functions that paths alone tell of --------------------------------------------------- */
+
+/* Paths lead into it and out of it; those that begin or end in it do only one of these. */
+static uint64_t *visits_new(const struct mp_cfg *cfg, const struct mp_path_evidence *paths)
+{
+	uint64_t *visits = calloc((size_t)cfg->nr_blocks + 1, sizeof(*visits));
+
+	for (uint32_t b = 0; visits && b < cfg->nr_blocks; b++)
+		visits[b] = paths->outside[b];
+	for (uint32_t e = 0; visits && e < cfg->nr_edges; e++)
+		visits[cfg->edges[e].to] += paths->edge[e];
+	for (uint32_t b = 0; visits && b < cfg->nr_blocks; b++) {
+		const struct mp_block *block = &cfg->blocks[b];
+		uint64_t out = 0;
+
+		for (uint32_t e = block->first_edge; e < block->first_edge + block->nr_edges; e++)
+			out += paths->edge[e];
+		if (out > visits[b])
+			visits[b] = out;
+	}
+	return visits;
+}
+
+/* Executions for each path, in units of the counts that samples suggest. */
+static double paths_weigh(const struct inference *in)
+{
+	double seen = 0, counted = 0;
+
+	for (uint32_t e = 0; e < in->cfg->nr_edges; e++) {
+		if (!in->paths->edge[e] || in->out->edge[e] <= 0)
+			continue;
+		seen += (double)in->paths->edge[e];
+		counted += in->out->edge[e];
+	}
+	return seen > 0 ? counted / seen : 0;
+}
+
+/* So that its blocks run as often, all in all, as paths come by. */
+static void func_scale(const struct inference *in, const struct mp_func *func, double weight)
+{
+	struct mp_counts *out = in->out;
+	double visits = 0, counted = 0;
+
+	for (uint32_t b = func->first_block; b < func->first_block + func->nr_blocks; b++) {
+		visits += (double)in->visits[b];
+		counted += in->visits[b] ? out->block[b] : 0;
+	}
+	weight *= counted > 0 ? visits / counted : 0;
+	for (uint32_t b = func->first_block; b < func->first_block + func->nr_blocks; b++) {
+		const struct mp_block *block = &in->cfg->blocks[b];
+
+		out->block[b] *= weight;
+		out->samples[b] = in->visits[b];
+		for (uint32_t e = block->first_edge; e < block->first_edge + block->nr_edges; e++)
+			out->edge[e] *= weight;
+	}
+}
+
+/*
+ * Where it is asked for them a program tells more paths than samples fall, in functions too in which
+ * none did: there blocks run as often as paths come by, and these are to all others as elsewhere.
+ */
+static int polled_infer(struct inference *in, struct mp_counts_stats *sum, struct mp_err *err)
+{
+	const double weight = paths_weigh(in);
+	int ret = 0;
+
+	in->visits = weight > 0 ? visits_new(in->cfg, in->paths) : NULL;
+	if (!in->visits)
+		return weight > 0 ? mp_err_set(err, ENOMEM, "out of memory") : 0;
+	free(in->more.samples);
+	in->more.samples = NULL;
+	for (uint32_t f = 0; f < in->cfg->nr_funcs && ret >= 0; f++) {
+		const struct mp_func *func = &in->cfg->funcs[f];
+
+		if (func_has_evidence(func, in->out->samples) ||
+		    !func_has_evidence(func, in->visits))
+			continue;
+		ret = func_infer(in, f, &in->scratch[0], err);
+		if (ret >= 0)
+			func_scale(in, func, weight);
+		sum->nr_funcs++;
+		sum->nr_gave_up += ret == MP_INFER_GAVE_UP;
+		sum->nr_by_paths += ret == 0;
+	}
+	free(in->visits);
+	in->visits = NULL;
+	return ret < 0 ? ret : 0;
+}
+
 static int followed_copy(const struct mp_cfg *cfg, const struct mp_path_evidence *paths,
 			 struct mp_counts *out)
 {
@@ -417,6 +509,8 @@ int mp_counts_build(const struct mp_cfg *cfg, const struct mp_profile *profile,
 		if (!ret)
 			ret = funcs_infer(&in, &sum, err);
 	}
+	if (!ret && in.paths)
+		ret = polled_infer(&in, &sum, err);
 out:
 	inference_fini(&in);
 	if (ret < 0) {

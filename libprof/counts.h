@@ -39,14 +39,15 @@ struct mp_counts_options {
 };
 
 struct mp_counts_stats {
-	uint32_t nr_funcs;    /* with samples: inferred */
+	uint32_t nr_funcs;    /* with samples, or paths alone: inferred */
 	uint32_t nr_gave_up;  /* of them: length scaling instead (MP_INFER_GAVE_UP) */
 	uint32_t nr_by_paths; /* of them: by paths as well */
 	uint32_t largest;     /* blocks of the largest */
 };
 
 /*
- * mp_counts_build - infer the counts of every function of @cfg that has samples; all else is 0.
+ * mp_counts_build - infer the counts of every function of @cfg that has samples, or that paths come by
+ * which a program was asked for; all else is 0.
  * @options may be NULL: Poisson likelihood, with prior and call graph, without paths. @stats may be NULL.
  * Return: 0, -ENOMEM, -EINVAL (@profile is of another cfg). Ownership: mp_counts_fini(@out).
  */

@@ -227,6 +227,61 @@ START_TEST(counts_follow_paths_where_there_are_some)
 }
 END_TEST
 
+/* A function that no sample fell in counts by its paths, beside others in which there are both. */
+START_TEST(counts_of_paths_alone_are_in_proportion)
+{
+	uint64_t *samples = calloc(cfg->nr_blocks, sizeof(*samples));
+	struct mp_profile profile = {.block_samples = samples, .nr_blocks = cfg->nr_blocks};
+	struct mp_counts_options options = {.estimator = MP_ESTIMATE_PATHS, .paths = &evidence};
+	uint32_t first = MP_NONE, second = MP_NONE, merge = MP_NONE, func;
+	struct mp_counts_stats stats;
+	struct mp_counts counts;
+	double seen = 0, counted = 0;
+
+	for (uint32_t e = 0; e < cfg->nr_edges && second == MP_NONE; e++) {
+		merge = cfg->edges[e].to;
+		if (mp_block_enters(&cfg->blocks[merge]))
+			continue;
+		for (uint32_t i = e + 1; i < cfg->nr_edges; i++)
+			if (cfg->edges[i].to == merge && cfg->edges[i].from != cfg->edges[e].from) {
+				first = e;
+				second = i;
+			}
+	}
+	ck_assert_uint_ne(second, MP_NONE);
+	func = cfg->blocks[merge].func;
+	for (uint32_t b = 0; b < cfg->nr_blocks; b++) {
+		if (cfg->blocks[b].func == func)
+			continue;
+		samples[b] = 100ull * cfg->blocks[b].nr_insns;
+		profile.nr_samples += samples[b];
+	}
+	ck_assert_int_eq(mp_path_evidence_build(cfg, NULL, 0, &evidence, NULL), 0);
+	evidence.edge[first] = 9000;
+	evidence.edge[second] = 1000;
+	evidence.nr_steps = 10000;
+	/* Nothing to compare with: it stays without counts. */
+	ck_assert_int_eq(mp_counts_build(cfg, &profile, &options, &counts, &stats, NULL), 0);
+	ck_assert(counts.block[merge] == 0 && counts.samples[merge] == 0);
+	mp_counts_fini(&counts);
+	for (uint32_t e = 0; e < cfg->nr_edges; e++)
+		if (cfg->blocks[cfg->edges[e].to].func != func)
+			evidence.nr_steps += evidence.edge[e] = 50;
+	ck_assert_int_eq(mp_counts_build(cfg, &profile, &options, &counts, &stats, NULL), 0);
+	for (uint32_t e = 0; e < cfg->nr_edges; e++)
+		if (cfg->blocks[cfg->edges[e].to].func != func && counts.edge[e] > 0) {
+			seen += 50;
+			counted += counts.edge[e];
+		}
+	ck_assert_double_eq_tol(counts.edge[first] / (counts.edge[first] + counts.edge[second]),
+				0.9, 0.02);
+	ck_assert_double_eq_tol(counts.block[merge] / (10000 * counted / seen), 1, 0.2);
+	ck_assert_uint_eq(counts.samples[merge], 10000);
+	mp_counts_fini(&counts);
+	free(samples);
+}
+END_TEST
+
 static Suite *path_evidence_suite(void)
 {
 	Suite *suite = suite_create("path_evidence");
@@ -238,6 +293,7 @@ static Suite *path_evidence_suite(void)
 	tcase_add_test(tc, evidence_takes_finer_blocks_for_the_one_they_lie_in);
 	tcase_add_test(tc, evidence_of_another_program_is_counted_as_such);
 	tcase_add_test(tc, counts_follow_paths_where_there_are_some);
+	tcase_add_test(tc, counts_of_paths_alone_are_in_proportion);
 	suite_add_tcase(suite, tc);
 	return suite;
 }
