@@ -313,11 +313,13 @@ static double plan_arrivals(const struct mp_cfg *cfg, const struct me_plan *plan
 
 /*
  * How far off the ratio may be: functions, and in them blocks, take so many times as long as their
- * instructions tell, and their counts are off by as much. In logarithms, as scripts/fit-hints found them.
+ * instructions tell, and their counts are off by as much. Standard deviations of the logarithm, of
+ * perl and cc1 against exact counts: functions 0.56 and 0.55, blocks from 0.5 (many instructions)
+ * to 1.2 (two).
  */
 #define FUNC_DEVIATION	0.56
 #define BLOCK_DEVIATION 0.8
-/* What doubt took off the promise may be too much or too little by this share of it. */
+/* What doubt took off the promise may be too much or too little by this share of it: a guess. */
 #define DOUBT_DEVIATION 0.3
 #define NINE_OF_TEN	1.645
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * counts_doubt - draws the shares of branches to the middle. Called where layouts are judged by the counts
- * that they were made from.
+ * counts_doubt - draws the shares of branches to the middle. Called where layouts are judged by the
+ * counts that they were made from.
  */
 #include "libprof/counts_doubt.h"
 

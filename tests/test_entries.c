@@ -113,7 +113,7 @@ START_TEST(entries_of_functions_with_few_samples_stay_old)
 		toy.counts.exact = false;
 		toy.samples[0] = samples;
 		arrivals_are(10, 0);
-		/* 40 by the counts, and nearly so many are expected; half of it may be chance, or little. */
+		/* 40 by the counts, nearly so many are expected; half may be chance, or little. */
 		ck_assert(stays_planned());
 		program(75);
 		toy.counts.exact = false;

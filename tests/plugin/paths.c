@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * paths - a plugin for QEMU's user mode: how often each path of a table of path numbers ran, exactly.
+ * paths - a plugin for QEMU's user mode: how often each path of a table of numbers ran, exactly.
  *
- * The program that runs is the original: which path it is on follows from the blocks that it passes,
- * so nothing that writes or reads path numbers is trusted. scripts/path-accuracy runs it with a table that
- * tests/tools/paths printed. First thread only, and no children. Arguments:
+ * The program that runs is the original: which path it is on follows from the blocks that it
+ * passes, so nothing that writes or reads path numbers is trusted. scripts/path-accuracy runs it
+ * with a table that tests/tools/paths printed. First thread only, and no children. Arguments:
  *   out=FILE     lines of BLOCK NUMBER COUNT: a path ended behind that block so often
- *   table=FILE   lines of `b VADDR NEXT FLAGS' (1: a path starts, 2: ends with a call, 4: is entered from
- *                outside with VALUE, which follows) and of `e FROM TO CARRIES VALUE', by index
+ *   table=FILE   lines of `b VADDR NEXT FLAGS' (1: a path starts, 2: ends with a call, 4: is
+ *                entered from outside with VALUE, which follows) and of `e FROM TO CARRIES VALUE', by index
  *   object=PATH  the file that it is about; default: the main program
  */
 #include <sys/syscall.h>
@@ -171,7 +171,7 @@ static void on_block(unsigned int vcpu, void *udata)
 		return;
 	if (g.blocks[block].repeats && g.depth && g.frames[g.depth - 1].block == block)
 		return;
-	/* A function is rarely entered by returning to it: one look. Else whoever waits has got his answer. */
+	/* An entry is rarely returned to: one look. Else whoever called has got the answer. */
 	for (size_t i = g.depth; i--;) {
 		edge = frame_leads(&g.frames[i], i + 1 == g.depth, block);
 		if (edge) {

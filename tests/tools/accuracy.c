@@ -546,7 +546,7 @@ static void try_whole(struct bench *b)
 	evaluate(b, "exact", (double)edges_sum(&b->train), 0, &b->exact);
 }
 
-/* Of smaller profiles and the whole: by how much predictions that doubt so much are off at the training. */
+/* Of smaller profiles and the whole: how far predictions that doubt so much are off at the training. */
 static void doubts_try(const struct bench *b, const struct data *data, double size,
 		       const struct mp_counts_options *options, const char *source)
 {

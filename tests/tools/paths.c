@@ -3,12 +3,14 @@
  * paths NUMBERED ORIGINAL - how well sampled paths agree with exact counts of whole ones.
  *
  * Without --exact: prints the table of NUMBERED for tests/plugin/paths.c. With it: what that plugin
- * counted in the original, with --db against what the paths there tell of the same work; a line of JSON. A path here goes
- * from a start to where the next one starts; its flow is how often it ran times the conditional branches on it,
+ * counted in the original, with --db against what the paths there tell of the same work; a line of
+ * JSON. A path here goes from a start to where the next one starts; its flow is how often it ran
+ * times the conditional branches on it,
  * and a hot one has 0.125 % of all flow (Wall; Bond and McKinley, CGO 2005, section 5).
  *
- * Samples end amid paths. A whole path is estimated from behind: how often paths end at its last block the counts
- * say; at each block before, the share of the ways that led there, by the samples of that block with
+ * Samples end amid paths. A whole path is estimated from behind: how often paths end at its last
+ * block the counts say; at each block before, the share of the ways that led there, by the samples
+ * of that block with
  * that very beginning, and as far as these are few by what the counts say of its last step alone.
  */
 #include <argp.h>
@@ -30,7 +32,7 @@
 #include "libprof/store_paths.h"
 
 #define HOT_SHARE 0.00125
-/* So many samples is the word of counts worth beside those of a block; chosen by perl, of 1 to 100. */
+/* So many samples is the word of counts worth beside those of a block; chosen by perl. */
 #define PRIOR_SAMPLES 20.0
 /* Paths that nobody saw are looked for as long as counts give them this share of all that end. */
 #define LEAST_SHARE 1e-5
@@ -256,7 +258,7 @@ static uint32_t edge_from_outside(uint32_t to)
 	return MP_NONE;
 }
 
-/* The sampled blocks of @key: the number that the last one had there, if they reach back to a start. */
+/* The sampled blocks of @key: the number that the last one had, if they reach back to a start. */
 static void sample_add(const struct mp_path_count *key)
 {
 	uint64_t vaddrs[MP_PATH_MAX_BLOCKS], number = 0;
@@ -475,8 +477,8 @@ static int by_exact(const void *a, const void *b)
 }
 
 /*
- * Of the flow on hot paths, the share on those that are among as many hottest estimated ones (Wall); and of
- * all flow the share that both have (overlap).
+ * Of the flow on hot paths, the share on those that are among as many hottest estimated ones
+ * (Wall); and of all flow the share that both have (overlap).
  */
 static void compare(void)
 {
@@ -516,8 +518,8 @@ static void compare(void)
 	for (size_t i = 0; i < nr_hot; i++)
 		if (t.paths.v[i].exact * t.paths.v[i].branches >= least)
 			matched += t.paths.v[i].exact * t.paths.v[i].branches;
-	printf("{\"samples\": %.0f, \"branches\": %.0f, \"paths\": %zu, \"hot\": %zu, \"hot_flow\": %.4f, "
-	       "\"wall\": %.4f, \"overlap\": %.4f}\n",
+	printf("{\"samples\": %.0f, \"branches\": %.0f, \"paths\": %zu, \"hot\": %zu, "
+	       "\"hot_flow\": %.4f, \"wall\": %.4f, \"overlap\": %.4f}\n",
 	       sampled, all, t.paths.nr, nr_hot, hot / all, hot > 0 ? fmin(1, matched / hot) : 1,
 	       both);
 }
