@@ -1,18 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
  * verify_paths - what an output has besides that keeps path numbers in registers: stubs of one
- * instruction that set such a register and go on; and where it polls, a look at the memory that asks,
- * and stubs that write such a register down there. Called by verify_image, verify_count and
- * verify_rest.
+ * instruction that set such a register and go on. Where it polls, verify_polls. Called by
+ * verify_image, verify_count and verify_rest.
  */
 #include <errno.h>
-#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "editor/verify_priv.h"
 #include "libprof/path_table.h"
-#include "libprof/polls.h"
 
 /* Before the headers are looked at: is it such an output at all? */
 void vf_find_paths(struct vf *vf)
@@ -85,7 +82,7 @@ static bool is_in_table(const struct vf *vf, uint64_t old_vaddr, unsigned int re
 	       vf->paths->blocks[block].reg == reg;
 }
 
-static void check_dead(struct vf *vf, const struct mp_map_piece *p, unsigned int reg)
+void vf_check_dead(struct vf *vf, const struct mp_map_piece *p, unsigned int reg)
 {
 	size_t i = (size_t)(p - vf->map->pieces);
 
@@ -93,160 +90,12 @@ static void check_dead(struct vf *vf, const struct mp_map_piece *p, unsigned int
 		__atomic_fetch_or(&vf->unproved[i / 64], 1ULL << (i % 64), __ATOMIC_RELAXED);
 }
 
-/* Where the displacement at @b leads, of an instruction that ends at @end. */
-static uint64_t led_to(const uint8_t *b, uint64_t end)
-{
-	int32_t disp;
-
-	memcpy(&disp, b, sizeof(disp));
-	return end + (uint64_t)(int64_t)disp;
-}
-
-#define POLL_SIZE 13
-
-static bool is_poll(const struct vf *vf, const uint8_t *b, size_t avail)
-{
-	return vf->counters && avail >= POLL_SIZE && b[0] == 0x83 && b[1] == 0x3d;
-}
-
-/* cmpl $0, left; jg to another stub on the way to the same block. */
-static int check_poll(struct vf *vf, const struct mp_map_piece *p, const uint8_t *b, uint64_t at)
-{
-	uint64_t to = led_to(b + 9, at + POLL_SIZE);
-	uint32_t i = mp_map_piece_at(vf->map, to);
-	const struct mp_map_piece *notes = &vf->map->pieces[i];
-
-	if (led_to(b + 2, at + 7) != vf->counters->vaddr || b[6] || b[7] != 0x0f || b[8] != 0x8f)
-		return vf_refuse(vf, at, "a stub that polls something else");
-	if (i == vf->map->nr_pieces || notes->new_vaddr != to || notes->old_size ||
-	    notes->old_vaddr != p->old_vaddr)
-		return vf_refuse(vf, at, "a poll does not lead to a stub on the way to %#llx",
-				 (unsigned long long)p->old_vaddr);
-	if (!vf_flags_are_dead(vf, p->old_vaddr, true))
-		return vf_refuse(vf, at, "polls where flags are read at %#llx",
-				 (unsigned long long)p->old_vaddr);
-	return 0;
-}
-
-struct reader {
-	const uint8_t *b;
-	size_t avail;
-	uint64_t at;
-	bool failed;
-};
-
-static unsigned int take(struct reader *r)
-{
-	if (!r->avail) {
-		r->failed = true;
-		return 0;
-	}
-	r->avail--;
-	r->at++;
-	return *r->b++;
-}
-
-static void want(struct reader *r, unsigned int byte)
-{
-	if (take(r) != byte)
-		r->failed = true;
-}
-
-static uint32_t take_u32(struct reader *r)
-{
-	uint32_t value = 0;
-
-	for (int i = 0; i < 4; i++)
-		value |= (uint32_t)take(r) << 8 * i;
-	return value;
-}
-
-/* An operand relative to the next instruction. */
-static void want_memory(struct reader *r, uint64_t vaddr)
-{
-	uint64_t disp = (uint64_t)(int64_t)(int32_t)take_u32(r);
-
-	if (r->at + disp != vaddr)
-		r->failed = true;
-}
-
-/* mov to what @scratch leads to, and @disp more. */
-static void want_store(struct reader *r, unsigned int field, unsigned int scratch,
-		       unsigned int disp)
-{
-	want(r, 0x40 | field << 3 | (scratch & 7));
-	if ((scratch & 7) == 4)
-		want(r, 0x24);
-	want(r, disp);
-}
-
-/*
- * What poll_code.h tells of, instruction by instruction: the place is within the polls whatever is in
- * them, and nothing is changed but it, the flags and @*scratch. Return: false: it is not that.
- */
-static bool read_note(const struct vf *vf, struct reader *r, unsigned int *scratch,
-		      unsigned int *reg, uint32_t *block)
-{
-	const uint64_t polls = vf->counters->vaddr;
-	unsigned int op = take(r), rex = 0;
-	bool high = op == 0x41;
-
-	if (high)
-		op = take(r);
-	if ((op & 0xf8) != 0xb8 || take_u32(r) != (uint32_t)-16)
-		return false;
-	*scratch = (op & 7) | (high ? 8 : 0);
-	want(r, 0xf0);
-	if (high)
-		want(r, 0x44);
-	want(r, 0x0f);
-	want(r, 0xc1);
-	want(r, 0x05 | (*scratch & 7) << 3);
-	want_memory(r, polls);
-	if (high)
-		want(r, 0x41);
-	want(r, 0x81);
-	want(r, 0xe0 | (*scratch & 7));
-	if (take_u32(r) != 0x3ff0)
-		return false;
-	want(r, high ? 0x4c : 0x48);
-	want(r, 0x03);
-	want(r, 0x05 | (*scratch & 7) << 3);
-	want_memory(r, polls + sizeof(struct mp_polls));
-	rex = take(r);
-	want(r, 0x89);
-	*reg = (r->avail ? *r->b >> 3 & 7u : 0) | (rex & 4u) << 1;
-	if ((rex & ~4u) != (0x48 | (high ? 1u : 0u)))
-		return false;
-	want_store(r, *reg & 7, *scratch, offsetof(struct mp_poll, number));
-	if (high)
-		want(r, 0x41);
-	want(r, 0xc7);
-	want_store(r, 0, *scratch, offsetof(struct mp_poll, block));
-	*block = take_u32(r) - 1;
-	return !r->failed;
-}
-
-static int check_note(struct vf *vf, const struct mp_map_piece *p, unsigned int scratch,
-		      unsigned int reg, uint32_t block)
-{
-	if (block >= vf->paths->nr_blocks || vf->paths->blocks[block].vaddr != p->old_vaddr ||
-	    vf->paths->blocks[block].reg != reg || scratch == reg || scratch == MP_REGISTER_RSP)
-		return vf_refuse(vf, p->new_vaddr, "a stub writes no number of %#llx",
-				 (unsigned long long)p->old_vaddr);
-	if (!vf_flags_are_dead(vf, p->old_vaddr, true))
-		return vf_refuse(vf, p->new_vaddr, "notes where flags are read at %#llx",
-				 (unsigned long long)p->old_vaddr);
-	check_dead(vf, p, scratch);
-	return 0;
-}
-
 static int check_setter(struct vf *vf, const struct mp_map_piece *p, uint64_t at, unsigned int reg)
 {
 	if (reg == MP_REGISTER_RSP || !is_in_table(vf, p->old_vaddr, reg))
 		return vf_refuse(vf, at, "a stub sets a register that holds no number at %#llx",
 				 (unsigned long long)p->old_vaddr);
-	check_dead(vf, p, reg);
+	vf_check_dead(vf, p, reg);
 	return 0;
 }
 
@@ -254,25 +103,22 @@ int vf_check_path_stub(struct vf *vf, const struct mp_map_piece *p, const uint8_
 		       uint64_t *next)
 {
 	const uint64_t end = p->new_vaddr + p->new_size;
-	struct reader r = {b, end - at, at, false};
-	unsigned int reg = MP_NO_REGISTER, scratch, len;
-	uint32_t block;
-	int ret;
+	unsigned int reg = MP_NO_REGISTER, setter;
+	int len = vf_check_note(vf, p, b, at), ret = 0;
 
-	if (vf->counters && read_note(vf, &r, &scratch, &reg, &block)) {
-		*next = r.at;
-		return check_note(vf, p, scratch, reg, block);
-	}
-	len = read_setter(b, end - at, &reg);
-	ret = len ? check_setter(vf, p, at, reg) : 0;
-	*next = at + len;
-	if (!ret && is_poll(vf, b + len, end - *next)) {
-		ret = check_poll(vf, p, b + len, *next);
-		*next += POLL_SIZE;
-	} else if (!ret && !len) {
-		ret = vf_refuse(vf, at, "a stub that neither sets a register nor polls");
-	}
-	return ret;
+	*next = at + (len > 0 ? len : 0);
+	if (len)
+		return len < 0 ? len : 0;
+	setter = read_setter(b, end - at, &reg);
+	if (setter)
+		ret = check_setter(vf, p, at, reg);
+	if (ret)
+		return ret;
+	len = vf_check_poll(vf, p, b + setter, at + setter);
+	if (!len && !setter)
+		return vf_refuse(vf, at, "a stub that neither sets a register nor polls");
+	*next = at + setter + (len > 0 ? len : 0);
+	return len < 0 ? len : 0;
 }
 
 static void note_unproved(struct vf *vf, uint64_t old_vaddr)

@@ -341,6 +341,12 @@ int vf_read_paths(struct vf *vf);
 /* The one instruction, at @at with bytes @b, of the stub @p; *@next: what follows it. */
 int vf_check_path_stub(struct vf *vf, const struct mp_map_piece *p, const uint8_t *b, uint64_t at,
 		       uint64_t *next);
+/* Marks @p where it is not proved that nobody reads @reg from its block on. */
+void vf_check_dead(struct vf *vf, const struct mp_map_piece *p, unsigned int reg);
+/* Instructions that poll, or write down, at @at in the stub @p. Return: how long they are, 0: they are
+ * something else, or negative: refused. */
+int vf_check_poll(struct vf *vf, const struct mp_map_piece *p, const uint8_t *b, uint64_t at);
+int vf_check_note(struct vf *vf, const struct mp_map_piece *p, const uint8_t *b, uint64_t at);
 /* When all stubs were checked: those that were not proved are refused together. */
 int vf_check_unproved(struct vf *vf);
 /* What vf_register_is_dead() goes by; needs the scan. */

@@ -1,0 +1,165 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * verify_polls - what an output has that can be asked for its paths: before a block a look at the memory
+ * that asks, and a stub that writes the block's register down there. Called by verify_paths.
+ */
+#include <stddef.h>
+#include <string.h>
+
+#include "editor/verify_priv.h"
+#include "libprof/path_table.h"
+#include "libprof/polls.h"
+
+/* Where the displacement at @b leads, of an instruction that ends at @end. */
+static uint64_t led_to(const uint8_t *b, uint64_t end)
+{
+	int32_t disp;
+
+	memcpy(&disp, b, sizeof(disp));
+	return end + (uint64_t)(int64_t)disp;
+}
+
+#define POLL_SIZE 13
+
+/* cmpl $0, left; jg to another stub on the way to the same block. */
+int vf_check_poll(struct vf *vf, const struct mp_map_piece *p, const uint8_t *b, uint64_t at)
+{
+	const struct mp_map_piece *notes;
+	uint64_t to;
+	uint32_t i;
+
+	if (!vf->counters || p->new_vaddr + p->new_size < at + POLL_SIZE || b[0] != 0x83 ||
+	    b[1] != 0x3d)
+		return 0;
+	to = led_to(b + 9, at + POLL_SIZE);
+	i = mp_map_piece_at(vf->map, to);
+	notes = &vf->map->pieces[i];
+	if (led_to(b + 2, at + 7) != vf->counters->vaddr || b[6] || b[7] != 0x0f || b[8] != 0x8f)
+		return vf_refuse(vf, at, "a stub that polls something else");
+	if (i == vf->map->nr_pieces || notes->new_vaddr != to || notes->old_size ||
+	    notes->old_vaddr != p->old_vaddr)
+		return vf_refuse(vf, at, "a poll does not lead to a stub on the way to %#llx",
+				 (unsigned long long)p->old_vaddr);
+	if (!vf_flags_are_dead(vf, p->old_vaddr, true))
+		return vf_refuse(vf, at, "polls where flags are read at %#llx",
+				 (unsigned long long)p->old_vaddr);
+	return POLL_SIZE;
+}
+
+struct reader {
+	const uint8_t *b;
+	size_t avail;
+	uint64_t at;
+	bool failed;
+};
+
+static unsigned int take(struct reader *r)
+{
+	if (!r->avail) {
+		r->failed = true;
+		return 0;
+	}
+	r->avail--;
+	r->at++;
+	return *r->b++;
+}
+
+static void want(struct reader *r, unsigned int byte)
+{
+	if (take(r) != byte)
+		r->failed = true;
+}
+
+static uint32_t take_u32(struct reader *r)
+{
+	uint32_t value = 0;
+
+	for (int i = 0; i < 4; i++)
+		value |= (uint32_t)take(r) << 8 * i;
+	return value;
+}
+
+/* An operand relative to the next instruction. */
+static void want_memory(struct reader *r, uint64_t vaddr)
+{
+	uint64_t disp = (uint64_t)(int64_t)(int32_t)take_u32(r);
+
+	if (r->at + disp != vaddr)
+		r->failed = true;
+}
+
+/* mov to what @scratch leads to, and @disp more. */
+static void want_store(struct reader *r, unsigned int field, unsigned int scratch,
+		       unsigned int disp)
+{
+	want(r, 0x40 | field << 3 | (scratch & 7));
+	if ((scratch & 7) == 4)
+		want(r, 0x24);
+	want(r, disp);
+}
+
+/*
+ * What poll_code.h tells of, instruction by instruction: the place is within the polls whatever is in
+ * them, and nothing is changed but it, the flags and @*scratch. Return: false: it is not that.
+ */
+static bool read_note(const struct vf *vf, struct reader *r, unsigned int *scratch,
+		      unsigned int *reg, uint32_t *block)
+{
+	const uint64_t polls = vf->counters->vaddr;
+	unsigned int op = take(r), rex = 0;
+	bool high = op == 0x41;
+
+	if (high)
+		op = take(r);
+	if ((op & 0xf8) != 0xb8 || take_u32(r) != (uint32_t)-16)
+		return false;
+	*scratch = (op & 7) | (high ? 8 : 0);
+	want(r, 0xf0);
+	if (high)
+		want(r, 0x44);
+	want(r, 0x0f);
+	want(r, 0xc1);
+	want(r, 0x05 | (*scratch & 7) << 3);
+	want_memory(r, polls);
+	if (high)
+		want(r, 0x41);
+	want(r, 0x81);
+	want(r, 0xe0 | (*scratch & 7));
+	if (take_u32(r) != 0x3ff0)
+		return false;
+	want(r, high ? 0x4c : 0x48);
+	want(r, 0x03);
+	want(r, 0x05 | (*scratch & 7) << 3);
+	want_memory(r, polls + sizeof(struct mp_polls));
+	rex = take(r);
+	want(r, 0x89);
+	*reg = (r->avail ? *r->b >> 3 & 7u : 0) | (rex & 4u) << 1;
+	if ((rex & ~4u) != (0x48 | (high ? 1u : 0u)))
+		return false;
+	want_store(r, *reg & 7, *scratch, offsetof(struct mp_poll, number));
+	if (high)
+		want(r, 0x41);
+	want(r, 0xc7);
+	want_store(r, 0, *scratch, offsetof(struct mp_poll, block));
+	*block = take_u32(r) - 1;
+	return !r->failed;
+}
+
+int vf_check_note(struct vf *vf, const struct mp_map_piece *p, const uint8_t *b, uint64_t at)
+{
+	struct reader r = {b, p->new_vaddr + p->new_size - at, at, false};
+	unsigned int scratch, reg;
+	uint32_t block;
+
+	if (!vf->counters || !read_note(vf, &r, &scratch, &reg, &block))
+		return 0;
+	if (block >= vf->paths->nr_blocks || vf->paths->blocks[block].vaddr != p->old_vaddr ||
+	    vf->paths->blocks[block].reg != reg || scratch == reg || scratch == MP_REGISTER_RSP)
+		return vf_refuse(vf, p->new_vaddr, "a stub writes no number of %#llx",
+				 (unsigned long long)p->old_vaddr);
+	if (!vf_flags_are_dead(vf, p->old_vaddr, true))
+		return vf_refuse(vf, p->new_vaddr, "notes where flags are read at %#llx",
+				 (unsigned long long)p->old_vaddr);
+	vf_check_dead(vf, p, scratch);
+	return (int)(r.at - at);
+}
