@@ -670,17 +670,20 @@ static uint32_t only_way(const struct me_number *n, uint32_t v)
 	return e;
 }
 
-/* Does every path that comes to @v end there, and its number tell something? */
+/* Does the path that comes to @v end there, always or by a loop's turn, and its number tell something? */
 static bool ends_paths(const struct me_number *n, uint32_t v)
 {
 	const struct vertex *at = &n->vertices[v];
+	bool goes_on = false;
 
 	if (at->reg == MP_NO_REGISTER || at->starts || at->ways < 2)
 		return false;
-	for (uint32_t e = at->first_out; e < at->first_out + at->nr_out; e++)
-		if (n->edges[e].carries)
-			return false;
-	return true;
+	for (uint32_t e = at->first_out; e < at->first_out + at->nr_out; e++) {
+		if (!n->edges[e].carries && n->edges[e].closes)
+			return true;
+		goes_on |= n->edges[e].carries;
+	}
+	return !goes_on;
 }
 
 /* Where @v polls before it runs: a register beside its own, or MP_NO_REGISTER. */

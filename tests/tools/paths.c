@@ -12,6 +12,8 @@
  * block the counts say; at each block before, the share of the ways that led there, by the samples
  * of that block with
  * that very beginning, and as far as these are few by what the counts say of its last step alone.
+ * With --asked the paths of DB are whole, of a program that was asked for them: as often as one was told
+ * it ran, in proportion, where it can be told; elsewhere the counts say.
  */
 #include <argp.h>
 #include <errno.h>
@@ -77,6 +79,7 @@ static struct {
 } t;
 
 static const char *opt_exact, *opt_db, *opt_files[2];
+static bool opt_asked;
 
 static _Noreturn void die(const char *what, const char *why)
 {
@@ -460,6 +463,29 @@ static void unseen_find(uint32_t end, uint32_t block, uint64_t number, double fl
 	}
 }
 
+/* How often blocks ran by the counts for each path that was told at their end. */
+static double asked_weigh(void)
+{
+	double told = 0, ran = 0;
+
+	for (uint32_t b = 0; opt_asked && b < t.table->nr_blocks; b++) {
+		told += (double)t.seen[b];
+		ran += t.seen[b] ? t.runs[b] : 0;
+	}
+	return told > 0 ? ran / told : 0;
+}
+
+static double path_estimate(const struct path *path, double weight)
+{
+	const double runs = t.runs[path->block];
+
+	/* Some go on from where they were told. */
+	if (weight > 0 && t.seen[path->block])
+		return weight * (double)path->samples *
+		       (runs > 0 ? fmin(1, t.ends[path->block] / runs) : 1);
+	return t.ends[path->block] * number_share(path->block, path->number, 0);
+}
+
 static int by_estimate(const void *a, const void *b)
 {
 	double x = ((const struct path *)a)->estimate * ((const struct path *)a)->branches;
@@ -483,7 +509,7 @@ static int by_exact(const void *a, const void *b)
 static void compare(void)
 {
 	double all = 0, all_estimated = 0, hot = 0, matched = 0, both = 0, sampled = 0;
-	double least = 0;
+	double least = 0, weight = asked_weigh();
 	size_t nr_hot = 0;
 
 	for (uint32_t b = 0; b < t.table->nr_blocks; b++)
@@ -495,7 +521,7 @@ static void compare(void)
 		struct path *path = &t.paths.v[i];
 
 		path->branches = path_branches(path->block, path->number);
-		path->estimate = t.ends[path->block] * number_share(path->block, path->number, 0);
+		path->estimate = path_estimate(path, weight);
 		all += path->exact * path->branches;
 		all_estimated += path->estimate * path->branches;
 		sampled += (double)path->samples;
@@ -544,6 +570,7 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 	switch (key) {
 	case 'e': opt_exact = arg; return 0;
 	case 'd': opt_db = arg; return 0;
+	case 'a': opt_asked = true; return 0;
 	case ARGP_KEY_ARG:
 		if (state->arg_num > 1)
 			argp_usage(state);
@@ -562,6 +589,7 @@ int main(int argc, char **argv)
 	static const struct argp_option options[] = {
 		{"exact", 'e', "FILE", 0, "what tests/plugin/paths.c wrote", 0},
 		{"db", 'd', "DB", 0, "samples and paths of NUMBERED at the same work", 0},
+		{"asked", 'a', NULL, 0, "the paths in DB are whole", 0},
 		{0}};
 	static const struct argp argp = {
 		options,
