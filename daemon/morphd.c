@@ -125,17 +125,16 @@ static void set(struct argp_state *state, enum md_config_key key, const char *va
 		argp_error(state, "--%s %s: %s", names[key], value, err.msg);
 }
 
-static void set_repeats(struct argp_state *state, const char *text)
+static long whole_number(struct argp_state *state, const char *option, const char *text, long most)
 {
-	struct options *o = state->input;
 	char *end;
 	long value;
 
 	errno = 0;
 	value = strtol(text, &end, 10);
-	if (errno || end == text || *end || value < 1 || value > 1000000)
-		argp_error(state, "--repeat %s: not a whole number from 1 to 1000000", text);
-	o->nr_repeats = value;
+	if (errno || end == text || *end || value < 1 || value > most)
+		argp_error(state, "--%s %s: not a whole number from 1 to %ld", option, text, most);
+	return value;
 }
 
 static void set_window(struct argp_state *state, const char *text)
@@ -150,19 +149,6 @@ static void set_window(struct argp_state *state, const char *text)
 			   text, MP_POLLS_MAX);
 	o->polls.samples = samples;
 	o->polls.stride = stride;
-}
-
-static void set_poll_rate(struct argp_state *state, const char *text)
-{
-	struct options *o = state->input;
-	char *end;
-	long value;
-
-	errno = 0;
-	value = strtol(text, &end, 10);
-	if (errno || end == text || *end || value < 1 || value > 10000)
-		argp_error(state, "--poll-rate %s: not a whole number from 1 to 10000", text);
-	o->polls.rate_hz = value;
 }
 
 static error_t parse_option(int key, char *arg, struct argp_state *state)
@@ -181,12 +167,14 @@ static error_t parse_option(int key, char *arg, struct argp_state *state)
 	case 'i': set(state, MD_CONFIG_INTERVAL, arg); return 0;
 	case 'o': o->record = arg; return 0;
 	case 'I': o->input = arg; return 0;
-	case OPT_REPEAT: set_repeats(state, arg); return 0;
+	case OPT_REPEAT: o->nr_repeats = whole_number(state, "repeat", arg, 1000000); return 0;
 	case OPT_NO_KERNEL: set(state, MD_CONFIG_NO_KERNEL, "yes"); return 0;
 	case OPT_REGISTERS: set(state, MD_CONFIG_REGISTERS, arg); return 0;
 	case OPT_POLLS: o->polls.path = arg; return 0;
 	case OPT_POLL_WINDOW: set_window(state, arg); return 0;
-	case OPT_POLL_RATE: set_poll_rate(state, arg); return 0;
+	case OPT_POLL_RATE:
+		o->polls.rate_hz = whole_number(state, "poll-rate", arg, 10000);
+		return 0;
 	case OPT_CHECK_CONFIG: o->check_config = true; return 0;
 	case OPT_FOREGROUND: return 0;
 	case OPT_JSON: o->json = true; /* fall through */

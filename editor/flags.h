@@ -3,8 +3,8 @@
  * flags - at which blocks somebody still reads arithmetic flags that were set before.
  *
  * An instruction that counts changes all of them but the carry (`inc`), one that polls the carry as
- * well (`cmp`), so it may stand only where nobody does. By the ABI nobody does across a call or a return; hand-written code may, and what of
- * it is seen to is found here.
+ * well (`cmp`), so it may stand only where nobody does. By the ABI nobody does across a call or a
+ * return; hand-written code may, and what of it is seen to is found here.
  */
 #ifndef ME_FLAGS_H
 #define ME_FLAGS_H

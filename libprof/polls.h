@@ -5,7 +5,7 @@
  * Where its paths end a program looks at @left. Whoever wants samples puts a number of bytes there;
  * the program takes sizeof(struct mp_poll) of them for each path that ends, and writes down below
  * where @left was which path that is, until nothing is left. So one look at a word is all that
- * happens in between: simplified Arnold-Grove sampling (PEP, CGO 2005, section 4.3), in which the
+ * happens in between: simplified Arnold-Grove sampling (PEP, CGO 2005, section 4.4), in which the
  * timer is the asker's, and the paths it skips at first are written down as well.
  *
  * The memory is a file's that all its processes have mapped, behind the header of counts_file.h.
