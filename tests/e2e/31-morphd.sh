@@ -1,5 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
+# alone: it samples
 # morphd's command line: exit statuses, messages that name the file and the reason, signals,
 # the lock on a database, a full disk, and what a user is told who may not sample.
 . "$(dirname "$0")/lib.sh"

@@ -1,5 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
+# alone: it samples
 # A good neighbour: perf and gdb work as ever while morphd samples the whole system, and
 # two morphd at once do not disturb each other.
 set -u

@@ -1,5 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
+# alone: it samples
 # A collector that cannot keep up says how much it lost, and finds its feet again: mappings are
 # looked up anew, so that later samples are attributed and none goes to a wrong file.
 . "$(dirname "$0")/lib.sh"

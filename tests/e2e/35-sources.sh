@@ -1,5 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
+# alone: it samples
 # --source=auto: takes the best collector that works, falls back where the kernel, the rights or
 # the build do not allow it, and says why; the rate is measured unless it is asked for.
 . "$(dirname "$0")/lib.sh"

@@ -1,5 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
+# alone: it samples
 # No sample comes before the mapping it lies in, nor after the next one there, though mappings
 # are made on one CPU and samples taken on another: two libraries in turn at one address, of
 # which each runs a function of its own, for every source, one command and the whole machine.

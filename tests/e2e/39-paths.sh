@@ -1,5 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
+# alone: it samples
 # Registers that come with samples tell the way of a program that keeps its path's number in one:
 # said of the original, live and from a recording; without --registers nothing of it is there.
 . "$(dirname "$0")/lib.sh"

@@ -1,5 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
+# alone: it samples
 # A program that polls says which paths it takes when it is asked, with threads, children and
 # libraries; what it says is what it does; and asked or not it does what the original does.
 . "$(dirname "$0")/lib.sh"

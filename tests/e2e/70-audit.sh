@@ -1,5 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
+# alone: it measures time
 # morph-audit from the outside: verdicts, exit statuses, and that both programs
 # are run alike and nothing is left behind. Differences in speed are made large,
 # so that a busy machine cannot hide them.

@@ -1,5 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
+# alone: it samples
 # Exact counts of paths: what tests/plugin/paths.c counts in the original, by the table of a version with path
 # numbers, adds up to the branches that another plugin counts; and samples of that version agree
 # with it, where this system samples registers.
