@@ -76,8 +76,20 @@ struct me_number {
 	struct me_number_report *report;
 };
 
+static void bar(struct me_number *n, const uint16_t *barred)
+{
+	for (uint32_t b = 0; b < n->cfg->nr_blocks; b++) {
+		uint32_t func = n->cfg->blocks[b].func;
+
+		if (func == MP_NONE)
+			continue;
+		n->registers.free[b] &= (uint16_t)~barred[func];
+		n->registers.dead[b] &= (uint16_t)~barred[func];
+	}
+}
+
 int me_number_new(const struct mp_cfg *cfg, bool polls, const uint8_t *movable,
-		  struct me_number **out, struct mp_err *err)
+		  const uint16_t *barred, struct me_number **out, struct mp_err *err)
 {
 	struct me_number *n = calloc(1, sizeof(*n));
 	int rc;
@@ -97,6 +109,8 @@ int me_number_new(const struct mp_cfg *cfg, bool polls, const uint8_t *movable,
 		if (movable[f])
 			me_linger_arrivals(cfg, f, n->arrives);
 	rc = me_registers_find(cfg, movable, &n->registers, err);
+	if (!rc && barred)
+		bar(n, barred);
 	if (!rc && polls)
 		rc = me_flags_find(cfg, movable, true, &n->flags, err);
 	if (rc) {

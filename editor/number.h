@@ -37,11 +37,12 @@ struct me_number;
 
 /*
  * me_number_new - finds which registers are free in the functions with @movable[func]. @cfg has fine
- * blocks. @polls: where paths end the copies poll.
+ * blocks. @polls: where paths end the copies poll. @barred: per function, registers that are not to be
+ * used there; NULL: none.
  * Return: 0, -ENOMEM, and with @polls -EPERM. Ownership: me_number_free(), which takes NULL.
  */
 int me_number_new(const struct mp_cfg *cfg, bool polls, const uint8_t *movable,
-		  struct me_number **out, struct mp_err *err);
+		  const uint16_t *barred, struct me_number **out, struct mp_err *err);
 /*
  * me_number_plan - puts the stubs into @plan, and what it lacks of the functions with @movable; and
  * what the numbers mean into its table. @counts: as me_instrument_plan() takes them.

@@ -19,6 +19,7 @@
 #include "editor/publish.h"
 #include "editor/selfcheck.h"
 #include "editor/separate.h"
+#include "editor/unproved.h"
 #include "libprof/path_evidence.h"
 #include "libprof/profile.h"
 #include "libprof/store.h"
@@ -38,8 +39,7 @@ struct job {
 	struct me_eligible eligible;
 	uint8_t *movable;		  /* per function: eligible, as layout wants it */
 	struct me_instrument *instrument; /* NULL: no counters */
-	const uint64_t *unproved;	  /* functions; in vain it was tried to number them */
-	uint32_t nr_unproved;
+	const struct me_unproved_list *unproved;
 	struct me_number *number; /* NULL: no path numbers */
 	struct mp_counts counts;
 	struct me_plan plan;
@@ -103,17 +103,25 @@ static int read_debug_file(struct job *job, struct mp_err *err)
 		       : mp_err_set(err, ENOMEM, "out of memory");
 }
 
-/* What verify could not prove the last time is left alone this time. */
-static void leave_unproved(struct job *job)
+/* Where verify proves nothing, whichever register has the numbers, the function is left alone. */
+static int number_registers(struct job *job, struct mp_err *err)
 {
-	for (uint32_t i = 0; i < job->nr_unproved; i++) {
-		uint32_t f = mp_cfg_func_at(job->cfg, job->unproved[i]);
+	uint16_t *barred = calloc((size_t)job->cfg->nr_funcs + 1, sizeof(*barred));
+	int rc;
 
-		if (f == MP_NONE || !job->movable[f])
+	if (!barred)
+		return mp_err_set(err, ENOMEM, "out of memory");
+	me_unproved_spread(job->unproved, job->cfg, barred);
+	for (uint32_t f = 0; f < job->cfg->nr_funcs; f++) {
+		if (barred[f] != ME_UNPROVED_ANY || !job->movable[f])
 			continue;
 		job->movable[f] = 0;
 		job->eligible.detail[f] = "not numbered: what its registers hold is not proved";
 	}
+	rc = me_number_new(job->cfg, job->options->counting.polls, job->movable, barred,
+			   &job->number, err);
+	free(barred);
+	return rc;
 }
 
 static int read_file(struct job *job, struct mp_err *err)
@@ -165,8 +173,7 @@ static int read_file(struct job *job, struct mp_err *err)
 			rc = refuse_set_id(o->input, err);
 		if (rc)
 			return rc;
-		leave_unproved(job);
-		rc = me_number_new(job->cfg, o->counting.polls, job->movable, &job->number, &why);
+		rc = number_registers(job, &why);
 		if (rc)
 			return mp_err_set(err, -rc, "%s: %s", job->options->input, why.msg);
 	}
@@ -536,12 +543,12 @@ static int produce(struct job *job, struct mp_err *err)
 	return job->options->files ? write_open(job, err) : publish(job, err);
 }
 
-static int optimize(const struct me_optimize_options *options, const uint64_t *unproved,
-		    uint32_t nr_unproved, struct me_optimize_report *report, struct mp_err *err)
+static int optimize(const struct me_optimize_options *options,
+		    const struct me_unproved_list *unproved, struct me_optimize_report *report,
+		    struct mp_err *err)
 {
 	struct job job = {.options = options,
 			  .unproved = unproved,
-			  .nr_unproved = nr_unproved,
 			  .report = report,
 			  .stage_start_s = now_s(CLOCK_MONOTONIC),
 			  .stage_start_cpu_s = now_s(CLOCK_PROCESS_CPUTIME_ID)};
@@ -587,36 +594,24 @@ static int optimize(const struct me_optimize_options *options, const uint64_t *u
 	return rc;
 }
 
-/* Functions that numbers are tried in vain in, beyond which the whole file is refused. */
-#define MAX_UNPROVED 65536
-
 int me_optimize(const struct me_optimize_options *options, struct me_optimize_report *report,
 		struct mp_err *err)
 {
-	uint64_t *unproved = NULL;
-	uint32_t nr = 0;
+	struct me_unproved_list unproved = {0};
 	int rc;
 
-	/* Each time without the functions that verify refused: most files need one time more, or none. */
+	/* Each time without the registers, or functions, that verify refused: most files need one time
+	 * more, or none. */
 	for (;;) {
-		uint64_t *more;
-
-		rc = optimize(options, unproved, nr, report, err);
-		if (rc != -EPERM || !options->counting.paths || !report->verified.nr_unproved ||
-		    nr > MAX_UNPROVED)
+		rc = optimize(options, &unproved, report, err);
+		if (rc != -EPERM || !options->counting.paths || !report->verified.nr_unproved)
 			break;
-		more = reallocarray(unproved, nr + report->verified.nr_unproved, sizeof(*more));
-		if (!more) {
-			rc = mp_err_set(err, ENOMEM, "out of memory");
+		rc = me_unproved_add(&unproved, &report->verified, err);
+		if (rc)
 			break;
-		}
-		unproved = more;
-		memcpy(unproved + nr, report->verified.unproved,
-		       report->verified.nr_unproved * sizeof(*more));
-		nr += report->verified.nr_unproved;
 		me_optimize_report_fini(report);
 	}
-	free(unproved);
+	free(unproved.list);
 	return rc;
 }
 

@@ -18,6 +18,12 @@
 
 #define ME_MAX_UNPROVED 256
 
+/* A function of the original, and the registers that its copy's stubs set and are not proved dead. */
+struct me_unproved {
+	uint64_t start;
+	uint16_t registers;
+};
+
 struct me_verify_report {
 	uint64_t nr_pieces, nr_insns; /* copied code compared */
 	uint64_t nr_patches;	      /* jumps over old block starts */
@@ -26,9 +32,8 @@ struct me_verify_report {
 	uint64_t nr_pointers;	      /* function addresses that are the copy's now */
 	uint64_t nr_unwind_rows;      /* rows compared */
 	uint64_t nr_landing_pads;
-	/* Functions of the original in whose copies stubs set registers that are not proved dead: what
-	 * was refused for that. Not more than there is room for. */
-	uint64_t unproved[ME_MAX_UNPROVED];
+	/* What was refused for that, not more than there is room for. */
+	struct me_unproved unproved[ME_MAX_UNPROVED];
 	uint32_t nr_unproved;
 };
 

@@ -40,7 +40,7 @@ int vf_read_paths(struct vf *vf)
 		return rc;
 	if (rc)
 		return vf_refuse(vf, 0, "nobody can tell what paths the numbers stand for");
-	vf->unproved = calloc(vf->map->nr_pieces / 64 + 1, sizeof(*vf->unproved));
+	vf->unproved = calloc((size_t)vf->map->nr_pieces + 1, sizeof(*vf->unproved));
 	return vf->unproved ? 0 : -ENOMEM;
 }
 
@@ -84,10 +84,9 @@ static bool is_in_table(const struct vf *vf, uint64_t old_vaddr, unsigned int re
 
 void vf_check_dead(struct vf *vf, const struct mp_map_piece *p, unsigned int reg)
 {
-	size_t i = (size_t)(p - vf->map->pieces);
-
+	/* Who checks a piece checks it alone. */
 	if (!vf_register_is_dead(vf, p->old_vaddr, reg))
-		__atomic_fetch_or(&vf->unproved[i / 64], 1ULL << (i % 64), __ATOMIC_RELAXED);
+		vf->unproved[p - vf->map->pieces] |= (uint16_t)(1u << reg);
 }
 
 static int check_setter(struct vf *vf, const struct mp_map_piece *p, uint64_t at, unsigned int reg)
@@ -121,17 +120,19 @@ int vf_check_path_stub(struct vf *vf, const struct mp_map_piece *p, const uint8_
 	return len < 0 ? len : 0;
 }
 
-static void note_unproved(struct vf *vf, uint64_t old_vaddr)
+static void note_unproved(struct vf *vf, uint64_t old_vaddr, uint16_t registers)
 {
 	struct me_verify_report *r = vf->report;
 	const struct vf_fde *fde = vf_eh_find(&vf->old_eh, old_vaddr);
 	uint64_t start = fde ? fde->start : old_vaddr;
 
 	for (uint32_t i = 0; i < r->nr_unproved; i++)
-		if (r->unproved[i] == start)
+		if (r->unproved[i].start == start) {
+			r->unproved[i].registers |= registers;
 			return;
+		}
 	if (r->nr_unproved < ME_MAX_UNPROVED)
-		r->unproved[r->nr_unproved++] = start;
+		r->unproved[r->nr_unproved++] = (struct me_unproved){start, registers};
 }
 
 int vf_check_unproved(struct vf *vf)
@@ -139,10 +140,10 @@ int vf_check_unproved(struct vf *vf)
 	const struct mp_map_piece *first = NULL;
 
 	for (uint32_t i = 0; vf->unproved && i < vf->map->nr_pieces; i++) {
-		if (!(vf->unproved[i / 64] >> (i % 64) & 1))
+		if (!vf->unproved[i])
 			continue;
 		first = first ? first : &vf->map->pieces[i];
-		note_unproved(vf, vf->map->pieces[i].old_vaddr);
+		note_unproved(vf, vf->map->pieces[i].old_vaddr, vf->unproved[i]);
 	}
 	return first ? vf_refuse(vf, first->new_vaddr,
 				 "a stub sets a register that is read from %#llx on",

@@ -258,7 +258,7 @@ struct vf {
 	uint64_t init_entry; /* file offset of the dynamic entry that leads to the runtime; 0: none */
 	const struct mp_section *path_section; /* NULL: the output keeps no path numbers */
 	struct mp_path_table *paths;
-	uint64_t *unproved;	/* one bit per piece: a stub whose register is not proved dead */
+	uint16_t *unproved; /* per piece: registers that its stub sets and are not proved dead */
 	struct vf_graph *graph; /* verify_registers; where stubs set registers */
 
 	struct vf_eh old_eh, new_eh;

@@ -109,7 +109,7 @@ static void number(struct numbered *n, const char *file)
 		if (n->movable[f])
 			me_linger_arrivals(n->cfg, f, n->arrives);
 	}
-	ck_assert_int_eq(me_number_new(n->cfg, false, n->movable, &numbering, &err), 0);
+	ck_assert_int_eq(me_number_new(n->cfg, false, n->movable, NULL, &numbering, &err), 0);
 	ck_assert_int_eq(me_registers_find(n->cfg, n->movable, &n->registers, &err), 0);
 	ck_assert_int_eq(me_plan_all(n->cfg, n->movable, NULL, &n->plan, &err), 0);
 	ck_assert_msg(me_number_plan(numbering, NULL, n->movable, &n->plan, &n->report, &err) == 0,

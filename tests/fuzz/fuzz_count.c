@@ -115,7 +115,7 @@ static bool write_once(const struct mp_cfg *cfg, const struct mp_counts *counts,
 
 	*report = (struct me_verify_report){0};
 	if (!rc && wish->numbers)
-		rc = me_number_new(cfg, wish->polls, movable, &number, &err);
+		rc = me_number_new(cfg, wish->polls, movable, NULL, &number, &err);
 	else if (!rc)
 		rc = me_instrument_new(cfg, movable, detail, &instrument, &err);
 	if (!rc)
@@ -146,7 +146,7 @@ static void leave_alone(const struct mp_cfg *cfg, const struct me_verify_report 
 	uint32_t nr = 0;
 
 	for (uint32_t i = 0; i < report->nr_unproved; i++) {
-		uint32_t f = mp_cfg_func_at(cfg, report->unproved[i]);
+		uint32_t f = mp_cfg_func_at(cfg, report->unproved[i].start);
 
 		if (f != MP_NONE && movable[f]) {
 			movable[f] = 0;
