@@ -19,6 +19,7 @@
 #include "editor/potential.h"
 #include "editor/registers.h"
 #include "editor/stubs.h"
+#include "editor/vectors.h"
 #include "libprof/insn.h"
 #include "libprof/path_table.h"
 
@@ -57,6 +58,7 @@ struct edge {
 struct me_number {
 	const struct mp_cfg *cfg;
 	bool polls;
+	uint8_t vector;	       /* where it polls: a register that nobody names, or ME_NO_VECTOR */
 	struct me_flags flags; /* where it polls */
 	struct me_registers registers;
 	uint8_t *arrives;    /* per block: control may come out of old code, with any number */
@@ -111,6 +113,8 @@ int me_number_new(const struct mp_cfg *cfg, bool polls, const uint8_t *movable,
 	rc = me_registers_find(cfg, movable, &n->registers, err);
 	if (!rc && barred)
 		bar(n, barred);
+	if (polls)
+		n->vector = me_vectors_unnamed(cfg->elf);
 	if (!rc && polls)
 		rc = me_flags_find(cfg, movable, true, &n->flags, err);
 	if (rc) {
@@ -700,20 +704,37 @@ static bool ends_paths(const struct me_number *n, uint32_t v)
 	return !goes_on;
 }
 
-/* Where @v polls before it runs: a register beside its own, or MP_NO_REGISTER. */
-static uint8_t scratch_of(const struct me_number *n, uint32_t v)
+/* Neither the polls' flags nor the shared ones of a function's parts may be wanted. */
+static bool may_poll(const struct me_number *n, uint32_t v)
+{
+	uint32_t block = n->flow.first_block + v;
+
+	return !n->flags.live[block] && !n->flags.shared[n->cfg->blocks[block].func];
+}
+
+/* Where @v polls before it runs: a free register beside its own, or MP_NO_REGISTER. */
+static uint8_t free_beside(const struct me_number *n, uint32_t v)
 {
 	/* Of rax, and of what callees save, more has to be proved. */
 	static const uint8_t order[] = {11, 10, 9, 8, 7, 6, 1, 2, 0, 3, 12, 13, 14, 15};
 	uint32_t block = n->flow.first_block + v;
 	uint16_t is_free = n->registers.dead[block] & ~(1u << n->vertices[v].reg);
 
-	if (n->flags.live[block] || n->flags.shared[n->cfg->blocks[block].func])
-		return MP_NO_REGISTER;
 	for (size_t i = 0; i < sizeof(order); i++)
 		if (is_free >> order[i] & 1)
 			return order[i];
 	return MP_NO_REGISTER;
+}
+
+/* One that is free, or one that no unwind row of a compiler's names, if that can be kept elsewhere. */
+static bool find_scratch(const struct me_number *n, uint32_t v, struct me_stub *note)
+{
+	note->scratch = free_beside(n, v);
+	if (note->scratch != MP_NO_REGISTER)
+		return true;
+	note->vector = n->vector;
+	note->scratch = note->reg == 11 ? 9 : 11;
+	return n->vector != ME_NO_VECTOR;
 }
 
 /* Make @stub, on all ways to @v, poll, if it should. Return: false: out of memory. */
@@ -726,8 +747,7 @@ static bool add_poll(struct me_number *n, uint32_t v, struct me_stub *stub)
 		return true;
 	n->report->nr_ends++;
 	n->report->ends += at->weight;
-	note.scratch = scratch_of(n, v);
-	if (note.scratch == MP_NO_REGISTER)
+	if (!may_poll(n, v) || !find_scratch(n, v, &note))
 		return true;
 	n->report->nr_polls++;
 	n->report->polls += at->weight;

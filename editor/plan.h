@@ -65,8 +65,9 @@ struct me_stub {
 	uint8_t ways;	       /* enum me_stub_ways */
 	uint8_t does;	       /* enum me_stub_does */
 	uint8_t reg, reg_from; /* as instructions encode them */
-	uint8_t scratch;       /* of ME_STUB_NOTES: another register that is free there */
-	bool polls;	       /* where it is time, control goes by the stub that notes */
+	uint8_t scratch;       /* of ME_STUB_NOTES: another register */
+	uint8_t vector; /* xmm8 to xmm15, where that is kept meanwhile; 0: it is free there */
+	bool polls;	/* where it is time, control goes by the stub that notes */
 };
 
 /* Blocks in the order of their new addresses: all of ME_ZONE_HOT first, then ME_ZONE_WARM; inside

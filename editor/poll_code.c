@@ -55,6 +55,18 @@ int me_poll_code_write(uint64_t polls, uint64_t notes, uint64_t vaddr, uint8_t *
 	return w.failed ? -ERANGE : 0;
 }
 
+#define MOVQ 5
+
+/* movq between @stub's scratch register and the vector register that keeps it: @op says which way. */
+static void put_movq(struct writer *w, const struct me_stub *stub, uint8_t op)
+{
+	put(w, 0x66);
+	put(w, 0x4c | stub->scratch >> 3);
+	put(w, 0x0f);
+	put(w, op);
+	put(w, 0xc0 | (stub->vector & 7) << 3 | (stub->scratch & 7));
+}
+
 /* As a base r12 needs a byte more, to say that there is no index. */
 static bool needs_sib(uint8_t reg)
 {
@@ -63,7 +75,8 @@ static bool needs_sib(uint8_t reg)
 
 uint32_t me_note_code_size(const struct me_stub *stub)
 {
-	return 37 + 4 * (stub->scratch >= 8) + 2 * needs_sib(stub->scratch);
+	return 37 + 4 * (stub->scratch >= 8) + 2 * needs_sib(stub->scratch) +
+	       (stub->vector ? 2 * MOVQ : 0);
 }
 
 static void put_base(struct writer *w, uint8_t reg, const struct me_stub *stub, uint8_t disp)
@@ -80,6 +93,8 @@ int me_note_code_write(const struct me_stub *stub, uint64_t polls, uint64_t vadd
 	const uint8_t low = stub->scratch & 7;
 	const bool high = stub->scratch >= 8;
 
+	if (stub->vector)
+		put_movq(&w, stub, 0x6e);
 	/* mov $-16, scratch */
 	if (high)
 		put(&w, 0x41);
@@ -114,5 +129,7 @@ int me_note_code_write(const struct me_stub *stub, uint64_t polls, uint64_t vadd
 	put(&w, 0xc7);
 	put_base(&w, 0, stub, offsetof(struct mp_poll, block));
 	put_u32(&w, stub->counter + 1);
+	if (stub->vector)
+		put_movq(&w, stub, 0x7e);
 	return w.failed ? -ERANGE : 0;
 }

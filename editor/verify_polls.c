@@ -53,6 +53,12 @@ struct reader {
 	bool failed;
 };
 
+struct note {
+	unsigned int reg, scratch;
+	unsigned int kept; /* the vector register that keeps what was in @scratch; 0: none */
+	uint32_t block;
+};
+
 static unsigned int take(struct reader *r)
 {
 	if (!r->avail) {
@@ -99,67 +105,121 @@ static void want_store(struct reader *r, unsigned int field, unsigned int scratc
 }
 
 /*
- * What poll_code.h tells of, instruction by instruction: the place is within the polls whatever is in
- * them, and nothing is changed but it, the flags and @*scratch. Return: false: it is not that.
+ * movq %scratch, %xmm: *@kept is 8 to 15 if @r is at one, else 0 and nothing is read. What follows
+ * must agree about the scratch register.
  */
-static bool read_note(const struct vf *vf, struct reader *r, unsigned int *scratch,
-		      unsigned int *reg, uint32_t *block)
+static void read_keep(struct reader *r, unsigned int *scratch, unsigned int *kept)
+{
+	const uint8_t *b = r->b;
+
+	*scratch = *kept = 0;
+	if (r->avail < 5 || b[0] != 0x66 || (b[1] & 0xfe) != 0x4c || b[2] != 0x0f || b[3] != 0x6e ||
+	    b[4] < 0xc0)
+		return;
+	*kept = 8 + (b[4] >> 3 & 7u);
+	*scratch = (b[4] & 7u) | (b[1] & 1u) << 3;
+	for (int i = 0; i < 5; i++)
+		take(r);
+}
+
+/* movq %xmm, %scratch: the same way back. */
+static void want_back(struct reader *r, unsigned int scratch, unsigned int kept)
+{
+	want(r, 0x66);
+	want(r, 0x4c | scratch >> 3);
+	want(r, 0x0f);
+	want(r, 0x7e);
+	want(r, 0xc0 | (kept & 7) << 3 | (scratch & 7));
+}
+
+/*
+ * What poll_code.h tells of, instruction by instruction: the place is within the polls whatever is in
+ * them, and nothing is changed but it, the flags and n->scratch, or n->kept instead of that. Return:
+ * false: it is not that.
+ */
+static bool read_note(const struct vf *vf, struct reader *r, struct note *n)
 {
 	const uint64_t polls = vf->counters->vaddr;
-	unsigned int op = take(r), rex = 0;
-	bool high = op == 0x41;
+	unsigned int op, rex, scratch;
+	bool high;
 
+	read_keep(r, &scratch, &n->kept);
+	op = take(r);
+	high = op == 0x41;
 	if (high)
 		op = take(r);
 	if ((op & 0xf8) != 0xb8 || take_u32(r) != (uint32_t)-16)
 		return false;
-	*scratch = (op & 7) | (high ? 8 : 0);
+	n->scratch = (op & 7) | (high ? 8 : 0);
+	if (n->kept && scratch != n->scratch)
+		return false;
+	scratch = n->scratch;
 	want(r, 0xf0);
 	if (high)
 		want(r, 0x44);
 	want(r, 0x0f);
 	want(r, 0xc1);
-	want(r, 0x05 | (*scratch & 7) << 3);
+	want(r, 0x05 | (scratch & 7) << 3);
 	want_memory(r, polls);
 	if (high)
 		want(r, 0x41);
 	want(r, 0x81);
-	want(r, 0xe0 | (*scratch & 7));
+	want(r, 0xe0 | (scratch & 7));
 	if (take_u32(r) != 0x3ff0)
 		return false;
 	want(r, high ? 0x4c : 0x48);
 	want(r, 0x03);
-	want(r, 0x05 | (*scratch & 7) << 3);
+	want(r, 0x05 | (scratch & 7) << 3);
 	want_memory(r, polls + sizeof(struct mp_polls));
 	rex = take(r);
 	want(r, 0x89);
-	*reg = (r->avail ? *r->b >> 3 & 7u : 0) | (rex & 4u) << 1;
+	n->reg = (r->avail ? *r->b >> 3 & 7u : 0) | (rex & 4u) << 1;
 	if ((rex & ~4u) != (0x48 | (high ? 1u : 0u)))
 		return false;
-	want_store(r, *reg & 7, *scratch, offsetof(struct mp_poll, number));
+	want_store(r, n->reg & 7, scratch, offsetof(struct mp_poll, number));
 	if (high)
 		want(r, 0x41);
 	want(r, 0xc7);
-	want_store(r, 0, *scratch, offsetof(struct mp_poll, block));
-	*block = take_u32(r) - 1;
+	want_store(r, 0, scratch, offsetof(struct mp_poll, block));
+	n->block = take_u32(r) - 1;
+	if (n->kept)
+		want_back(r, scratch, n->kept);
 	return !r->failed;
+}
+
+/* May the register that is written over be written over there? */
+static int check_scratch(struct vf *vf, const struct mp_map_piece *p, const struct note *n)
+{
+	if (!n->kept) {
+		vf_check_dead(vf, p, n->scratch);
+		return 0;
+	}
+	if (vf->named_vectors >> n->kept & 1)
+		return vf_refuse(vf, p->new_vaddr, "a stub takes xmm%u, which is named elsewhere",
+				 n->kept);
+	if (vf_unwinder_reads(vf, p->old_vaddr, n->scratch))
+		return vf_refuse(vf, p->new_vaddr,
+				 "a stub takes register %u, by which frames are found at %#llx",
+				 n->scratch, (unsigned long long)p->old_vaddr);
+	return 0;
 }
 
 int vf_check_note(struct vf *vf, const struct mp_map_piece *p, const uint8_t *b, uint64_t at)
 {
 	struct reader r = {b, p->new_vaddr + p->new_size - at, at, false};
-	unsigned int scratch, reg;
-	uint32_t block;
+	struct note n;
+	int ret;
 
-	if (!vf->counters || !read_note(vf, &r, &scratch, &reg, &block))
+	if (!vf->counters || !read_note(vf, &r, &n))
 		return 0;
-	if (block >= vf->paths->nr_blocks || vf->paths->blocks[block].vaddr != p->old_vaddr ||
-	    vf->paths->blocks[block].reg != reg || scratch == reg || scratch == MP_REGISTER_RSP)
+	if (n.block >= vf->paths->nr_blocks || vf->paths->blocks[n.block].vaddr != p->old_vaddr ||
+	    vf->paths->blocks[n.block].reg != n.reg || n.scratch == n.reg ||
+	    n.scratch == MP_REGISTER_RSP)
 		return vf_refuse(vf, p->new_vaddr, "a stub writes no number of %#llx",
 				 (unsigned long long)p->old_vaddr);
 	if (!vf_flags_are_dead(vf, p->old_vaddr, true))
 		return vf_refuse(vf, p->new_vaddr, "notes where flags are read at %#llx",
 				 (unsigned long long)p->old_vaddr);
-	vf_check_dead(vf, p, scratch);
-	return (int)(r.at - at);
+	ret = check_scratch(vf, p, &n);
+	return ret ? ret : (int)(r.at - at);
 }

@@ -258,6 +258,7 @@ struct vf {
 	uint64_t init_entry; /* file offset of the dynamic entry that leads to the runtime; 0: none */
 	const struct mp_section *path_section; /* NULL: the output keeps no path numbers */
 	struct mp_path_table *paths;
+	uint32_t named_vectors; /* where it polls: bit n: the original names xmm<n> */
 	uint16_t *unproved; /* per piece: registers that its stub sets and are not proved dead */
 	struct vf_graph *graph; /* verify_registers; where stubs set registers */
 
@@ -355,6 +356,12 @@ void vf_registers_fini(struct vf *vf);
 /* Does nobody ask at @vaddr of the original what is in general register @reg, whoever comes next?
  * For several threads at once. */
 bool vf_register_is_dead(struct vf *vf, uint64_t vaddr, unsigned int reg);
+/* Does an unwinder need @reg at @vaddr to find the frame, or can nobody tell? */
+bool vf_unwinder_reads(const struct vf *vf, uint64_t vaddr, unsigned int reg);
+/* Of xmm8 to xmm15, bit 8 to 15, those that the instruction at @b names; and those that any of the
+ * original does, which needs the scan. */
+uint32_t vf_vectors_of(const uint8_t *b, size_t avail);
+uint32_t vf_named_vectors(const struct vf *vf);
 /* Pieces of no original may stand in the output. */
 static inline bool vf_has_stubs(const struct vf *vf)
 {

@@ -104,6 +104,20 @@ static uint16_t named_by_row(const struct vf_row *row)
 	return mask;
 }
 
+bool vf_unwinder_reads(const struct vf *vf, uint64_t vaddr, unsigned int reg)
+{
+	const struct vf_fde *fde = vf_eh_find(&vf->old_eh, vaddr);
+	struct vf_rows rows = {0};
+	const struct vf_row *row = NULL;
+	bool reads;
+
+	if (fde && !vf_rows_build(&vf->old_eh, fde, &rows))
+		row = vf_rows_at(&rows, vaddr);
+	reads = !row || named_by_row(row) >> reg & 1;
+	free(rows.row);
+	return reads;
+}
+
 /* ---- parts --------------------------------------------------------------------------------- */
 
 static struct node *node_of(struct body *body, uint32_t block)
@@ -512,7 +526,11 @@ static int find_live(struct vf *vf, uint32_t root, uint16_t *out)
 
 int vf_read_registers(struct vf *vf)
 {
-	return vf->path_section ? vf_graph_build(vf) : 0;
+	if (!vf->path_section)
+		return 0;
+	if (vf->counters)
+		vf->named_vectors = vf_named_vectors(vf);
+	return vf_graph_build(vf);
 }
 
 void vf_registers_fini(struct vf *vf)

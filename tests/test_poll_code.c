@@ -94,6 +94,44 @@ START_TEST(notes_with_every_register)
 }
 END_TEST
 
+/* Where it must, in a vector register: afterwards the register has what it had. */
+START_TEST(gives_back_what_it_kept)
+{
+	const uint64_t kept = 0xfedcba9876543210ull;
+	struct machine m;
+
+	setup(&m);
+	for (uint8_t vector = 8; vector < 16; vector++) {
+		for (uint8_t scratch = 0; scratch < 16; scratch++) {
+			struct me_stub stub = {.does = ME_STUB_NOTES,
+					       .counter = 1,
+					       .reg = scratch == 9 ? 10 : 9,
+					       .scratch = scratch,
+					       .vector = vector};
+			uint32_t size = me_note_code_size(&stub);
+
+			if (scratch == RSP)
+				continue;
+			memset(m.polls->polls, 0, sizeof(m.polls->polls));
+			m.polls->left = 16;
+			m.at = m.code;
+			PUT(&m, 0x53, 0x55, 0x41, 0x54, 0x41, 0x55, 0x41, 0x56, 0x41, 0x57);
+			PUT(&m, 0x48 | scratch >> 3, 0xb8 | (scratch & 7)); /* mov $kept, scratch */
+			put(&m, &kept, sizeof(kept));
+			ck_assert_int_eq(me_note_code_write(&stub, (uint64_t)m.polls,
+							    (uint64_t)m.at, m.at),
+					 0);
+			m.at += size;
+			PUT(&m, 0x48 | (scratch & 8) >> 1, 0x89,
+			    0xc0 | (scratch & 7) << 3); /* to rax */
+			PUT(&m, 0x41, 0x5f, 0x41, 0x5e, 0x41, 0x5d, 0x41, 0x5c, 0x5d, 0x5b, 0xc3);
+			ck_assert_uint_eq(call(&m), kept);
+			ck_assert_uint_eq(m.polls->polls[1].block, 2);
+		}
+	}
+}
+END_TEST
+
 /* Whatever is in the file, nothing is written but one of its places. */
 START_TEST(stays_within_the_polls)
 {
@@ -165,6 +203,7 @@ static Suite *poll_code_suite(void)
 	TCase *tc = tcase_create("poll_code");
 
 	tcase_add_test(tc, notes_with_every_register);
+	tcase_add_test(tc, gives_back_what_it_kept);
 	tcase_add_test(tc, stays_within_the_polls);
 	tcase_add_test(tc, polls_where_something_is_left);
 	tcase_add_test(tc, says_what_is_out_of_reach);

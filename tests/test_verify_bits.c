@@ -240,6 +240,35 @@ START_TEST(verify_refuses_every_flipped_bit_of_what_polls)
 }
 END_TEST
 
+/* Where one register alone is free: what takes another one and gives it back. */
+START_TEST(verify_refuses_every_flipped_bit_of_notes_that_keep_a_register)
+{
+	uint32_t nr = 0, passed = 0;
+	struct mp_err err;
+	struct pair p;
+
+	pair_make(&p, "gcc -O2 -s tests/data/tight.c", 3, PAIR_POLLS);
+	for (uint32_t i = 0; i < p.map->nr_pieces; i++) {
+		const struct mp_map_piece *stub = &p.map->pieces[i];
+		uint8_t *b = pair_at(&p, stub->new_vaddr);
+
+		/* movq %r9, %xmm15 */
+		if (stub->old_size || memcmp(b, "\x66\x4d\x0f\x6e\xf9", 5))
+			continue;
+		nr++;
+		for (uint32_t bit = 0; bit < 8 * stub->new_size; bit++) {
+			b[bit / 8] ^= (uint8_t)(1u << bit % 8);
+			passed += !pair_verify(&p, p.size, &err);
+			b[bit / 8] ^= (uint8_t)(1u << bit % 8);
+		}
+	}
+	ck_assert_uint_gt(nr, 0);
+	ck_assert_uint_eq(passed, 0);
+	ck_assert_int_eq(pair_verify(&p, p.size, &err), 0);
+	pair_free(&p);
+}
+END_TEST
+
 /* Whatever other register a stub sets: the table does not have it there. */
 START_TEST(verify_refuses_a_stub_that_sets_a_register_in_use)
 {
@@ -288,6 +317,7 @@ static Suite *verify_bits_suite(void)
 	tcase_add_test(tc, verify_refuses_every_flipped_bit_of_a_counting_library);
 	tcase_add_test(tc, verify_refuses_every_flipped_bit_of_what_keeps_path_numbers);
 	tcase_add_test(tc, verify_refuses_every_flipped_bit_of_what_polls);
+	tcase_add_test(tc, verify_refuses_every_flipped_bit_of_notes_that_keep_a_register);
 	tcase_add_test(tc, verify_refuses_a_stub_that_sets_a_register_in_use);
 	tcase_add_loop_test(tc, verify_refuses_the_original_s_build_id, 0, 4);
 	tcase_set_timeout(tc, 1200);
