@@ -14,10 +14,11 @@
 
 #include "daemon/modcache.h"
 #include "daemon/record.h"
+#include "libprof/map.h"
 
 /* What a file may make us keep; the largest browsers have one segment and a tenth of the pieces. */
 #define MD_MODREAD_SEGMENTS_MAX 64
-#define MD_MODREAD_PIECES_MAX	(1u << 20)
+#define MD_MODREAD_PIECES_MAX	MP_MAP_PIECES_MAX
 #define MD_MODREAD_REPLY_MAX	(40u << 20)
 
 /*

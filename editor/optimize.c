@@ -17,9 +17,11 @@
 #include "editor/plan_all.h"
 #include "editor/pointer.h"
 #include "editor/publish.h"
+#include "editor/room.h"
 #include "editor/selfcheck.h"
 #include "editor/separate.h"
 #include "editor/unproved.h"
+#include "libprof/map.h"
 #include "libprof/path_evidence.h"
 #include "libprof/profile.h"
 #include "libprof/store.h"
@@ -207,6 +209,9 @@ static int add_counters(struct job *job, struct mp_err *err)
 static int add_numbers(struct job *job, struct mp_err *err)
 {
 	job->plan.counts_path = job->options->counting.path;
+	if (!job->options->all && me_room_make(job->cfg, &job->counts, MP_MAP_PIECES_MAX,
+					       job->movable, job->eligible.detail))
+		return mp_err_set(err, ENOMEM, "out of memory");
 	return me_number_plan(job->number, job->options->all ? NULL : &job->counts, job->movable,
 			      &job->plan, &job->report->numbered, err);
 }

@@ -20,6 +20,8 @@
 #define MP_MAP_NOTE_NAME "Morph"
 #define MP_MAP_NOTE_TYPE 1
 #define MP_MAP_SECTION	 ".note.morph"
+/* Collectors keep maps of up to so many pieces in memory, and read no larger ones. */
+#define MP_MAP_PIECES_MAX (1u << 20)
 
 /* One run of moved code. Instruction k of the run came from instruction k of the original run,
  * and lengths differ only in branch encodings. Hence pieces are per block. */
