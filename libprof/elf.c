@@ -142,7 +142,10 @@ static int read_phdrs(struct mp_elf *elf, struct mp_err *err)
 		if (elf->phdrs[i].p_type != PT_LOAD)
 			continue;
 		prev_load = &elf->phdrs[i];
-		priv->loads[priv->nr_loads++] = *prev_load;
+		priv->loads[priv->nr_loads] = *prev_load;
+		if (prev_load->p_filesz > priv->loads[priv->main_load].p_filesz)
+			priv->main_load = priv->nr_loads;
+		priv->nr_loads++;
 	}
 	return 0;
 }

@@ -38,17 +38,22 @@ const struct mp_section *mp_elf_section_at(const struct mp_elf *elf, uint64_t va
 	return NULL;
 }
 
-static const Elf64_Phdr *load_at(const struct mp_elf *elf, uint64_t vaddr)
+static const Elf64_Phdr *other_load_at(const struct mp_elf_private *priv, uint64_t vaddr)
+{
+	for (uint32_t i = 0; i < priv->nr_loads; i++)
+		if (vaddr - priv->loads[i].p_vaddr < priv->loads[i].p_memsz)
+			return &priv->loads[i];
+	return NULL;
+}
+
+static inline const Elf64_Phdr *load_at(const struct mp_elf *elf, uint64_t vaddr)
 {
 	const struct mp_elf_private *priv = elf->private_data;
+	const Elf64_Phdr *load = &priv->loads[priv->main_load];
 
-	for (uint32_t i = 0; i < priv->nr_loads; i++) {
-		const Elf64_Phdr *load = &priv->loads[i];
-
-		if (vaddr >= load->p_vaddr && vaddr - load->p_vaddr < load->p_memsz)
-			return load;
-	}
-	return NULL;
+	if (priv->nr_loads && vaddr - load->p_vaddr < load->p_memsz)
+		return load;
+	return other_load_at(priv, vaddr);
 }
 
 const uint8_t *mp_elf_bytes(const struct mp_elf *elf, uint64_t vaddr, size_t len)
