@@ -23,9 +23,13 @@ enum form {
 	GROUP = 1 << 8, /* modrm.reg is part of the opcode: group_form() */
 	IMMV = 1 << 9,	/* as IMMZ, but 8 with REX.W */
 	REL = 1 << 10,	/* the immediate is a branch displacement */
+	LEAD = 1 << 11, /* no opcode: 66, f2, f3, REX, 0f */
+	KIND = 12,	/* enum mp_insn_kind from this bit on; MP_INSN_OTHER is none */
 	RM = PLAIN | P66 | MODRM,
 	SSE = PLAIN | P66 | PF2 | PF3 | MODRM,
 };
+
+#define ENDS(kind) (MP_INSN_##kind << KIND)
 
 #define ALU(op)                                                                                    \
 	[(op)] = RM, [(op) + 1] = RM, [(op) + 2] = RM, [(op) + 3] = RM,                            \
@@ -40,13 +44,16 @@ static const uint16_t one_byte[256] = {
 	ALU(0x28),
 	ALU(0x30),
 	ALU(0x38),
+	[0x0f] = LEAD,
+	[0x40 ... 0x4f] = LEAD,
 	[0x50 ... 0x5f] = PLAIN, /* push, pop */
 	[0x63] = RM,		 /* movsxd */
+	[0x66] = LEAD,
 	[0x68] = PLAIN | IMMZ,
 	[0x69] = RM | IMMZ,
 	[0x6a] = PLAIN | IMM8,
 	[0x6b] = RM | IMM8,
-	[0x70 ... 0x7f] = BARE | IMM8 | REL,
+	[0x70 ... 0x7f] = BARE | IMM8 | REL | ENDS(COND),
 	[0x80] = RM | IMM8,
 	[0x81] = RM | IMMZ,
 	[0x83] = RM | IMM8,
@@ -59,12 +66,14 @@ static const uint16_t one_byte[256] = {
 	[0xb0 ... 0xb7] = PLAIN | IMM8,
 	[0xb8 ... 0xbf] = PLAIN | P66 | IMMV,
 	[0xc0 ... 0xc1] = RM | IMM8 | GROUP, /* shifts */
-	[0xc3] = BARE,
+	[0xc3] = BARE | ENDS(RET),
 	[0xc6] = RM | IMM8 | GROUP,
 	[0xc7] = RM | IMMZ | GROUP,
 	[0xd0 ... 0xd3] = RM | GROUP, /* shifts */
-	[0xe8 ... 0xe9] = BARE | IMMZ | REL,
-	[0xeb] = BARE | IMM8 | REL,
+	[0xe8] = BARE | IMMZ | REL | ENDS(CALL),
+	[0xe9] = BARE | IMMZ | REL | ENDS(JUMP),
+	[0xeb] = BARE | IMM8 | REL | ENDS(JUMP),
+	[0xf2 ... 0xf3] = LEAD,
 	[0xf6] = RM | GROUP,
 	[0xf7] = RM | GROUP,
 	[0xfe] = RM | GROUP,
@@ -72,7 +81,7 @@ static const uint16_t one_byte[256] = {
 };
 
 static const uint16_t two_byte[256] = {
-	[0x0b] = BARE, /* ud2 */
+	[0x0b] = BARE | ENDS(TRAP), /* ud2 */
 	[0x10 ... 0x11] = SSE,
 	[0x1f] = RM | GROUP, /* nop */
 	[0x28 ... 0x29] = RM,
@@ -93,7 +102,7 @@ static const uint16_t two_byte[256] = {
 	[0x74 ... 0x76] = P66 | MODRM,
 	[0x7e] = P66 | PF3 | MODRM,
 	[0x7f] = P66 | PF3 | MODRM,
-	[0x80 ... 0x8f] = BARE | IMMZ | REL,
+	[0x80 ... 0x8f] = BARE | IMMZ | REL | ENDS(COND),
 	[0x90 ... 0x9f] = PLAIN | MODRM, /* set */
 	[0xa3] = RM,
 	[0xa4] = RM | IMM8,
@@ -145,27 +154,11 @@ static uint16_t group_form(bool map_0f, uint8_t op, uint8_t modrm, uint16_t form
 	case 0xfe: return reg == 0 || (op == 0xfe && reg == 1) ? form : NONE;
 	case 0xf6: return reg == 1 ? NONE : reg == 0 ? form | IMM8 : form;
 	case 0xf7: return reg == 1 ? NONE : reg == 0 ? form | IMMZ : form;
-	case 0xff: return reg == 3 || reg == 5 || reg == 7 ? NONE : form;
+	case 0xff:
+		if (reg == 2 || reg == 4)
+			return form | (reg == 2 ? ENDS(ICALL) : ENDS(IJUMP));
+		return reg == 3 || reg == 5 || reg == 7 ? NONE : form;
 	default: return NONE;
-	}
-}
-
-static uint8_t kind_of(bool map_0f, uint8_t op, uint8_t modrm)
-{
-	uint8_t reg = modrm >> 3 & 7;
-
-	if (map_0f)
-		return op == 0x0b	     ? MP_INSN_TRAP
-		       : (op & 0xf0) == 0x80 ? MP_INSN_COND
-					     : MP_INSN_OTHER;
-	switch (op) {
-	case 0x70 ... 0x7f: return MP_INSN_COND;
-	case 0xc3: return MP_INSN_RET;
-	case 0xe8: return MP_INSN_CALL;
-	case 0xe9:
-	case 0xeb: return MP_INSN_JUMP;
-	case 0xff: return reg == 2 ? MP_INSN_ICALL : reg == 4 ? MP_INSN_IJUMP : MP_INSN_OTHER;
-	default: return MP_INSN_OTHER;
 	}
 }
 
@@ -183,34 +176,34 @@ static size_t memory_size(const uint8_t *p, uint8_t modrm, uint8_t *disp_size)
 
 static uint8_t immediate_size(uint16_t form, bool p66, bool wide)
 {
+	if (!(form & (IMM8 | IMMZ | IMMV)))
+		return 0;
 	if (form & IMM8)
 		return 1;
 	if (form & IMMV && wide)
 		return 8;
-	if (form & (IMMZ | IMMV))
-		return p66 && !wide ? 2 : 4;
-	return 0;
+	return p66 && !wide ? 2 : 4;
 }
 
 static bool decode(const uint8_t *bytes, uint64_t vaddr, struct mp_insn *insn)
 {
 	const uint8_t *p = bytes;
-	uint16_t prefix = PLAIN, form;
+	uint16_t prefix = PLAIN, form = one_byte[*p];
 	uint8_t op, modrm = 0, rex = 0, disp_size = 0, imm_size;
 	bool map_0f = false;
 
-	if (*p == 0x66 || *p == 0xf2 || *p == 0xf3) {
-		prefix = *p == 0x66 ? P66 : *p == 0xf2 ? PF2 : PF3;
-		p++;
+	if (form & LEAD) {
+		if (*p == 0x66 || *p == 0xf2 || *p == 0xf3) {
+			prefix = *p == 0x66 ? P66 : *p == 0xf2 ? PF2 : PF3;
+			p++;
+		}
+		if ((*p & 0xf0) == 0x40)
+			rex = *p++;
+		map_0f = *p == 0x0f;
+		p += map_0f;
+		form = map_0f ? two_byte[*p] : one_byte[*p];
 	}
-	if ((*p & 0xf0) == 0x40)
-		rex = *p++;
 	op = *p++;
-	if (op == 0x0f) {
-		map_0f = true;
-		op = *p++;
-	}
-	form = map_0f ? two_byte[op] : one_byte[op];
 	if (form & BARE ? prefix != PLAIN || rex : !(form & prefix))
 		return false;
 	memset(insn, 0, sizeof(*insn));
@@ -226,8 +219,8 @@ static bool decode(const uint8_t *bytes, uint64_t vaddr, struct mp_insn *insn)
 	imm_size = immediate_size(form, prefix == P66, rex & 8);
 	insn->vaddr = vaddr;
 	insn->len = (uint8_t)(p + imm_size - bytes);
-	insn->kind = kind_of(map_0f, op, modrm);
-	insn->nop = map_0f ? op == 0x1f : op == 0x90;
+	insn->kind = (uint8_t)(form >> KIND);
+	insn->nop = op == (map_0f ? 0x1f : 0x90);
 	if (disp_size == 4) {
 		int32_t disp;
 
@@ -241,6 +234,8 @@ static bool decode(const uint8_t *bytes, uint64_t vaddr, struct mp_insn *insn)
 			insn->mem_disp_off = (uint8_t)(p - 4 - bytes);
 		}
 	}
+	if (!imm_size)
+		return true;
 	if (form & REL) {
 		int32_t rel = (int8_t)*p;
 
@@ -250,20 +245,32 @@ static bool decode(const uint8_t *bytes, uint64_t vaddr, struct mp_insn *insn)
 		insn->disp_size = imm_size;
 		insn->target = vaddr + insn->len + (uint64_t)(int64_t)rel;
 		insn->cc = insn->kind == MP_INSN_COND ? op & 15 : 0;
-	} else if (imm_size) {
+	} else {
 		insn->imm_off = (uint8_t)(p - bytes);
 		insn->imm_size = imm_size;
 	}
 	return true;
 }
 
+/* More than the tables can describe. */
+enum {
+	LONGEST = 32
+};
+
+static __attribute__((noinline)) const uint8_t *end_padded(const uint8_t *bytes, size_t avail,
+							   uint8_t *copy)
+{
+	memset(copy, 0, LONGEST);
+	memcpy(copy, bytes, avail);
+	return copy;
+}
+
 bool mp_insn_decode_quick(const uint8_t *bytes, size_t avail, uint64_t vaddr, struct mp_insn *insn)
 {
-	uint8_t copy[32] = {0};
+	uint8_t copy[LONGEST];
 
 	/* 16 bytes hold whatever the tables can describe; at the end of the code look at a copy. */
-	if (avail >= 16)
-		return decode(bytes, vaddr, insn);
-	memcpy(copy, bytes, avail);
-	return decode(copy, vaddr, insn) && insn->len <= avail;
+	if (avail < 16)
+		bytes = end_padded(bytes, avail, copy);
+	return decode(bytes, vaddr, insn) && insn->len <= avail;
 }
