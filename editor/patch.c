@@ -44,20 +44,23 @@ static bool is_copied(const struct patcher *p, uint64_t target)
 	return me_place_of(p->cfg, p->placement, target) != target;
 }
 
-/* Lead the rel32 branch at @vaddr, if it is one and its target was copied, to the copy. */
-static void retarget(const struct patcher *p, uint64_t vaddr, uint32_t avail)
+/* Lead the branch to @target at @vaddr, if it is a rel32 one and its target was copied, to the copy. */
+static void retarget(const struct patcher *p, uint64_t vaddr, uint32_t avail, uint64_t target)
 {
-	uint8_t *bytes = image_at(p, vaddr, avail);
+	uint64_t now = me_place_of(p->cfg, p->placement, target);
 	struct mp_insn insn;
+	uint8_t *bytes;
 
+	if (now == target)
+		return;
+	bytes = image_at(p, vaddr, avail);
 	if (!bytes || mp_insn_decode(bytes, avail, vaddr, &insn))
 		return;
 	if (insn.kind != MP_INSN_CALL && insn.kind != MP_INSN_JUMP && insn.kind != MP_INSN_COND)
 		return;
-	if (insn.disp_size != 4 || !is_copied(p, insn.target))
+	if (insn.disp_size != 4 || insn.target != target)
 		return;
-	if (me_put_rel32(bytes + insn.disp_off, vaddr + insn.len,
-			 me_place_of(p->cfg, p->placement, insn.target)))
+	if (me_put_rel32(bytes + insn.disp_off, vaddr + insn.len, now))
 		p->out->nr_retargeted++;
 }
 
@@ -76,7 +79,8 @@ static void retarget_old_code(const struct patcher *p)
 
 		if (!call->tail && mp_cfg_block_is_sure(cfg, call->block))
 			retarget(p, call->insn_vaddr,
-				 (uint32_t)(block->vaddr + block->size - call->insn_vaddr));
+				 (uint32_t)(block->vaddr + block->size - call->insn_vaddr),
+				 call->target);
 	}
 	for (uint32_t b = 0; b < cfg->nr_blocks; b++) {
 		const struct mp_block *block = &cfg->blocks[b];
@@ -84,7 +88,8 @@ static void retarget_old_code(const struct patcher *p)
 		if ((block->term == MP_TERM_COND || block->term == MP_TERM_JUMP ||
 		     block->term == MP_TERM_TAIL) &&
 		    mp_cfg_block_is_sure(cfg, b))
-			retarget(p, block->vaddr + block->size - block->term_len, block->term_len);
+			retarget(p, block->vaddr + block->size - block->term_len, block->term_len,
+				 block->term_target);
 	}
 }
 
