@@ -269,7 +269,10 @@ bool vf_decode(const uint8_t *bytes, size_t avail, uint64_t vaddr, struct vf_ins
 
 	if (!avail)
 		return false;
-	memcpy(&head, bytes, avail < sizeof(head) ? avail : sizeof(head));
+	if (avail >= sizeof(head)) /* said apart: a copy of known size is one instruction */
+		memcpy(&head, bytes, sizeof(head));
+	else
+		memcpy(&head, bytes, avail);
 	k = known_slot(head);
 	if (known_find(k, head, bytes, avail, vaddr, insn))
 		return true;

@@ -202,13 +202,10 @@ static bool skip_plain(struct vf_cursor *c)
  * An expression that reads the program counter would give another value in the copy. Where jumps
  * lead is not worth knowing: with them a byte that looks like such an operation will do.
  */
-static bool reads_pc(const struct vf_rule *r)
+static bool expression_reads_pc(const struct vf_rule *r)
 {
-	struct vf_cursor c = {.p = r->expr};
+	struct vf_cursor c = {.p = r->expr, .end = r->expr + r->len};
 
-	if (r->kind != VF_RULE_EXPR && r->kind != VF_RULE_VAL_EXPR)
-		return false;
-	c.end = c.p + r->len;
 	while (!c.bad && c.p < c.end && skip_plain(&c))
 		;
 	if (!c.bad && c.p == c.end)
@@ -220,7 +217,22 @@ static bool reads_pc(const struct vf_rule *r)
 	return false;
 }
 
-static int compare_row(struct ctx *x, uint64_t old, uint64_t new)
+/* Of all rules: apart, since hardly any is an expression. */
+static inline bool reads_pc(const struct vf_rule *r)
+{
+	return (r->kind == VF_RULE_EXPR || r->kind == VF_RULE_VAL_EXPR) && expression_reads_pc(r);
+}
+
+/* Where what @row says ends; NULL: before the first of @rows. */
+static uint64_t end_of_row(const struct vf_rows *rows, const struct vf_row *row)
+{
+	if (!row)
+		return rows->nr ? rows->row[0].loc : UINT64_MAX;
+	return row == &rows->row[rows->nr - 1] ? UINT64_MAX : row[1].loc;
+}
+
+/* @len, or NULL: for how many bytes both rows hold. */
+static int compare_row(struct ctx *x, uint64_t old, uint64_t new, uint64_t *len)
 {
 	const struct vf_row *a = vf_rows_at(&x->old_rows, old);
 	const struct vf_row *b = vf_rows_at(&x->new_rows, new);
@@ -234,17 +246,19 @@ static int compare_row(struct ctx *x, uint64_t old, uint64_t new)
 	for (int i = 0; i < VF_NR_REGS; i++)
 		if (reads_pc(&a->reg[i]))
 			return vf_refuse(x->vf, old, "unwind row depends on the program counter");
+	if (len) {
+		uint64_t left = end_of_row(&x->old_rows, a) - old;
+
+		*len = end_of_row(&x->new_rows, b) - new;
+		*len = left < *len ? left : *len;
+	}
 	return 0;
 }
 
 /* The end of the row that holds at @vaddr. */
 static uint64_t row_end(const struct vf_rows *rows, uint64_t vaddr)
 {
-	const struct vf_row *row = vf_rows_at(rows, vaddr);
-
-	if (!row)
-		return rows->nr ? rows->row[0].loc : UINT64_MAX;
-	return row == &rows->row[rows->nr - 1] ? UINT64_MAX : row[1].loc;
+	return end_of_row(rows, vf_rows_at(rows, vaddr));
 }
 
 static uint64_t site_end(const struct vf_lsda *lsda, uint64_t vaddr)
@@ -300,15 +314,15 @@ static uint64_t min3(uint64_t a, uint64_t b, uint64_t c)
  */
 static int compare_same(struct ctx *x, uint64_t old, uint64_t new, uint64_t len, bool sites)
 {
-	uint64_t k, to;
+	uint64_t k, to, same;
 	int ret;
 
-	for (k = 0; k < len; k = to) {
-		ret = compare_row(x, old + k, new + k);
+	for (k = 0; k < len; k += same) {
+		ret = compare_row(x, old + k, new + k, &same);
 		if (ret)
 			return ret;
-		to = min3(row_end(&x->old_rows, old + k) - old,
-			  row_end(&x->new_rows, new + k) - new, len);
+		if (same > len - k)
+			break;
 	}
 	for (k = 0; sites && k < len; k = to) {
 		ret = compare_site(x, old + k, new + k);
@@ -348,7 +362,7 @@ static int compare_branches(struct ctx *x, const struct mp_map_piece *p, uint64_
 			return vf_refuse(x->vf, at, "undecodable");
 		if (old >= x->old->start + x->old->size)
 			old = x->old->start + x->old->size - 1;
-		ret = compare_row(x, old, at);
+		ret = compare_row(x, old, at, NULL);
 		if (!ret && row_end(&x->new_rows, at) < at + insn.len)
 			ret = vf_refuse(x->vf, at, "unwind row changes inside a branch");
 		if (!ret && (x->old_lsda.present || x->new_lsda.present) &&
@@ -387,7 +401,7 @@ static int compare_padding(struct ctx *x, const struct mp_map_piece *p, uint64_t
 	if (old >= x->old->start + x->old->size)
 		old = x->old->start + x->old->size - 1;
 	for (; at < end; at++) {
-		int ret = compare_row(x, old, at);
+		int ret = compare_row(x, old, at, NULL);
 
 		if (ret)
 			return ret;
@@ -401,7 +415,7 @@ static int compare_stub(struct ctx *x, const struct mp_map_piece *p)
 	uint64_t end = padding_end(x->vf, p);
 
 	for (uint64_t at = p->new_vaddr; at < end;) {
-		int ret = compare_row(x, p->old_vaddr, at);
+		int ret = compare_row(x, p->old_vaddr, at, NULL);
 
 		if (ret)
 			return ret;
