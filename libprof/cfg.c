@@ -17,6 +17,7 @@ static void free_index(struct mp_cfg_index *index)
 	free(index->text);
 	free(index->parts);
 	free(index->part_hint);
+	free(index->block_hint);
 	free(index->targets);
 	free(index->chances);
 	free(index);
@@ -219,10 +220,8 @@ int mp_cfg_build(const struct mp_elf *elf, const struct mp_cfg_options *options,
 	return 0;
 }
 
-static const struct mp_part *part_of(const struct mp_cfg *cfg, uint64_t vaddr)
+static const struct mp_part *part_of(const struct mp_cfg_index *index, uint32_t at)
 {
-	const struct mp_cfg_index *index = cfg->private_data;
-	uint32_t at = mp_space_at(index, vaddr);
 	uint32_t part = at == MP_NONE ? MP_NONE : mp_part_at(index, at);
 
 	return part == MP_NONE ? NULL : &index->parts[part];
@@ -230,31 +229,34 @@ static const struct mp_part *part_of(const struct mp_cfg *cfg, uint64_t vaddr)
 
 uint32_t mp_cfg_func_at(const struct mp_cfg *cfg, uint64_t vaddr)
 {
-	const struct mp_part *part = part_of(cfg, vaddr);
+	const struct mp_cfg_index *index = cfg->private_data;
+	const struct mp_part *part = part_of(index, mp_space_at(index, vaddr));
 
 	return part ? part->func : MP_NONE;
 }
 
 uint32_t mp_cfg_block_at(const struct mp_cfg *cfg, uint64_t vaddr)
 {
-	const struct mp_part *part = part_of(cfg, vaddr);
-	uint32_t lo, hi;
+	const struct mp_cfg_index *index = cfg->private_data;
+	uint32_t at = mp_space_at(index, vaddr), block, last;
+	const struct mp_part *part = part_of(index, at);
 
 	if (!part || !part->nr_blocks)
 		return MP_NONE;
-	lo = part->first_block;
-	hi = lo + part->nr_blocks;
-	if (cfg->blocks[lo].vaddr == vaddr) /* a call's target, most of the time */
-		return lo;
-	while (lo < hi) {
-		uint32_t mid = lo + (hi - lo) / 2;
+	block = part->first_block;
+	last = block + part->nr_blocks - 1;
+	if (cfg->blocks[block].vaddr == vaddr) /* a call's target, most of the time */
+		return block;
+	if (at >> MP_BLOCK_HINT_SHIFT > part->at >> MP_BLOCK_HINT_SHIFT) {
+		uint32_t hint = index->block_hint[at >> MP_BLOCK_HINT_SHIFT];
 
-		if (cfg->blocks[mid].vaddr <= vaddr)
-			lo = mid + 1;
-		else
-			hi = mid;
+		/* Where ranges overlap it may be another one's. */
+		if (hint > block && hint <= last)
+			block = hint;
 	}
-	return lo - 1;
+	while (block < last && cfg->blocks[block + 1].vaddr <= vaddr)
+		block++;
+	return block;
 }
 
 uint32_t mp_cfg_block_starting(const struct mp_cfg *cfg, uint64_t vaddr)

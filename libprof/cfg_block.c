@@ -524,6 +524,31 @@ static void find_off_grid(struct mp_cfg_build *b)
 	}
 }
 
+/* So that a block is found by its address without a search. */
+static int make_hints(struct mp_cfg_build *b)
+{
+	struct mp_cfg_index *index = b->index;
+
+	index->block_hint = calloc(((size_t)index->nr_bytes >> MP_BLOCK_HINT_SHIFT) + 1,
+				   sizeof(*index->block_hint));
+	if (!index->block_hint)
+		return -ENOMEM;
+	for (uint32_t p = 0; p < index->nr_parts; p++) {
+		uint32_t at = index->parts[p].at, block = index->parts[p].first_block;
+
+		for (uint32_t i = 0; i < index->parts[p].nr_blocks; i++, block++) {
+			uint32_t end = at + b->cfg->blocks[block].size;
+			uint32_t hint = at >> MP_BLOCK_HINT_SHIFT;
+
+			for (; (uint64_t)hint << MP_BLOCK_HINT_SHIFT < end; hint++)
+				if (hint << MP_BLOCK_HINT_SHIFT >= at)
+					index->block_hint[hint] = block;
+			at = end;
+		}
+	}
+	return 0;
+}
+
 int mp_cfg_make_blocks(struct mp_cfg_build *b)
 {
 	struct mp_cfg *cfg = b->cfg;
@@ -543,7 +568,7 @@ int mp_cfg_make_blocks(struct mp_cfg_build *b)
 		if (ret)
 			goto out;
 	}
-	ret = 0;
+	ret = make_hints(b);
 out:
 	free(scratch);
 	free(m.block_at);

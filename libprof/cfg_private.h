@@ -75,7 +75,8 @@ struct mp_part {
 	uint32_t first_block, nr_blocks;
 };
 
-#define MP_HINT_SHIFT 9
+#define MP_HINT_SHIFT	    9
+#define MP_BLOCK_HINT_SHIFT 7
 
 /* What a private copy of cfg->private_data points to after building. */
 struct mp_cfg_index {
@@ -91,6 +92,8 @@ struct mp_cfg_index {
 	uint32_t nr_parts;
 	uint32_t *part_hint; /* per page of 1 << MP_HINT_SHIFT: the first part that ends in or
 				 * behind it */
+	uint32_t *block_hint; /* per 1 << MP_BLOCK_HINT_SHIFT bytes: the block that holds the first
+			       * of them, where that lies in a part with blocks */
 	mp_bits targets;
 	mp_bits chances; /* evidence that may be chance: counts where an instruction starts */
 };
