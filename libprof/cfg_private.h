@@ -82,7 +82,8 @@ struct mp_part {
 struct mp_cfg_index {
 	struct mp_span *spans;
 	uint32_t nr_spans;
-	uint32_t nr_bytes; /* of all spans: the bitmaps' size */
+	struct mp_span main_span; /* the largest of them: asked first */
+	uint32_t nr_bytes;	  /* of all spans: the bitmaps' size */
 	struct mp_text {
 		uint32_t at, end;
 	} * text; /* executable sections, ascending; without sections: PF_X segments */
@@ -90,7 +91,7 @@ struct mp_cfg_index {
 	struct mp_text main_text; /* the largest of them: asked first */
 	struct mp_part *parts;
 	uint32_t nr_parts;
-	uint32_t *part_hint; /* per page of 1 << MP_HINT_SHIFT: the first part that ends in or
+	uint32_t *part_hint;  /* per page of 1 << MP_HINT_SHIFT: the first part that ends in or
 				 * behind it */
 	uint32_t *block_hint; /* per 1 << MP_BLOCK_HINT_SHIFT bytes: the block that holds the first
 			       * of them, where that lies in a part with blocks */
@@ -147,10 +148,30 @@ struct mp_cfg_build {
 
 /* ---- cfg_space.c: addresses and indexes ---- */
 int mp_space_init(const struct mp_elf *elf, struct mp_cfg_index *index, struct mp_err *err);
-/* Index of @vaddr, or MP_NONE. */
-uint32_t mp_space_at(const struct mp_cfg_index *index, uint64_t vaddr);
+/* The span that holds @vaddr, @at, or NULL. */
+const struct mp_span *mp_space_span_of(const struct mp_cfg_index *index, uint64_t vaddr);
 const struct mp_span *mp_space_span(const struct mp_cfg_index *index, uint32_t at);
-uint64_t mp_space_vaddr(const struct mp_cfg_index *index, uint32_t at);
+
+/* Index of @vaddr, or MP_NONE. */
+static inline uint32_t mp_space_at(const struct mp_cfg_index *index, uint64_t vaddr)
+{
+	const struct mp_span *span = &index->main_span;
+
+	if (vaddr - span->vaddr >= span->size)
+		span = mp_space_span_of(index, vaddr);
+	return span ? span->at + (uint32_t)(vaddr - span->vaddr) : MP_NONE;
+}
+
+/* UINT64_MAX: @at is no index. */
+static inline uint64_t mp_space_vaddr(const struct mp_cfg_index *index, uint32_t at)
+{
+	const struct mp_span *span = &index->main_span;
+
+	if (at - span->at >= span->size)
+		span = mp_space_span(index, at);
+	return span ? span->vaddr + (at - span->at) : UINT64_MAX;
+}
+
 /* @len bytes at @at within one span, or NULL. */
 const uint8_t *mp_space_bytes(const struct mp_cfg_index *index, uint32_t at, uint32_t len);
 /* True where @at is an instruction's byte, as far as sections tell. */

@@ -118,6 +118,8 @@ int mp_space_init(const struct mp_elf *elf, struct mp_cfg_index *index, struct m
 					  elf->path);
 		span->at = (uint32_t)total;
 		total += span->size;
+		if (span->size > index->main_span.size)
+			index->main_span = *span;
 	}
 	index->nr_bytes = (uint32_t)total;
 	if (find_text(elf, index))
@@ -142,15 +144,12 @@ bool mp_space_is_text(const struct mp_cfg_index *index, uint32_t at)
 	return lo && at < index->text[lo - 1].end;
 }
 
-uint32_t mp_space_at(const struct mp_cfg_index *index, uint64_t vaddr)
+const struct mp_span *mp_space_span_of(const struct mp_cfg_index *index, uint64_t vaddr)
 {
-	for (uint32_t i = 0; i < index->nr_spans; i++) {
-		const struct mp_span *span = &index->spans[i];
-
-		if (vaddr - span->vaddr < span->size)
-			return span->at + (uint32_t)(vaddr - span->vaddr);
-	}
-	return MP_NONE;
+	for (uint32_t i = 0; i < index->nr_spans; i++)
+		if (vaddr - index->spans[i].vaddr < index->spans[i].size)
+			return &index->spans[i];
+	return NULL;
 }
 
 const struct mp_span *mp_space_span(const struct mp_cfg_index *index, uint32_t at)
@@ -162,13 +161,6 @@ const struct mp_span *mp_space_span(const struct mp_cfg_index *index, uint32_t a
 			return span;
 	}
 	return NULL;
-}
-
-uint64_t mp_space_vaddr(const struct mp_cfg_index *index, uint32_t at)
-{
-	const struct mp_span *span = mp_space_span(index, at);
-
-	return span ? span->vaddr + (at - span->at) : UINT64_MAX;
 }
 
 const uint8_t *mp_space_bytes(const struct mp_cfg_index *index, uint32_t at, uint32_t len)
@@ -241,7 +233,8 @@ uint32_t mp_bits_count(const uint64_t *bits, uint32_t from, uint32_t to)
 			step = to - from;
 			w &= (1ull << step) - 1;
 		}
-		nr += (uint32_t)__builtin_popcountll(w);
+		for (; w; w &= w - 1) /* instructions: few bits of a word are set */
+			nr++;
 		from += step;
 	}
 	return nr;

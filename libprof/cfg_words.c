@@ -132,7 +132,7 @@ static bool follows_words(const struct mp_cfg_build *b, const uint8_t *p, uint64
 static void plain_bytes(const struct mp_cfg_build *b, const uint8_t *p, uint64_t vaddr,
 			uint64_t size, mp_word_fn *fn, void *ctx)
 {
-	uint64_t lo = UINT64_MAX, hi = 0;
+	uint64_t lo = UINT64_MAX, hi = 0, range;
 
 	for (uint32_t i = 0; i < b->index->nr_text; i++) {
 		uint64_t start = mp_space_vaddr(b->index, b->index->text[i].at);
@@ -141,18 +141,21 @@ static void plain_bytes(const struct mp_cfg_build *b, const uint8_t *p, uint64_t
 		lo = start < lo ? start : lo;
 		hi = end > hi ? end : hi;
 	}
+	if (lo >= hi)
+		return;
+	range = hi - lo;
 	for (uint64_t off = -vaddr & 3; off + 4 <= size; off += 4) {
 		uint32_t value;
 
 		memcpy(&value, p + off, 4);
-		if (value >= lo && value < hi)
+		if (value - lo < range)
 			fn(ctx, vaddr + off, value, MP_WORD_CHANCE);
 	}
 	for (uint64_t off = 0; off + 8 <= size; off++) {
 		uint64_t value;
 
 		memcpy(&value, p + off, 8);
-		if (value < lo || value >= hi)
+		if (value - lo >= range)
 			continue;
 		fn(ctx, vaddr + off, value,
 		   (vaddr + off) % 8 || !follows_words(b, p, off) ? MP_WORD_CHANCE
