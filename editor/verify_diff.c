@@ -209,8 +209,8 @@ static const struct mp_section *section_of(const struct mp_elf *elf, uint64_t of
 	for (uint32_t i = 1; i < elf->nr_sections; i++) {
 		const struct mp_section *sec = &elf->sections[i];
 
-		if ((sec->flags & SHF_ALLOC) && sec->type != SHT_NOBITS && off >= sec->off &&
-		    off - sec->off < sec->size)
+		if (off - sec->off < sec->size && (sec->flags & SHF_ALLOC) &&
+		    sec->type != SHT_NOBITS)
 			return sec;
 	}
 	return NULL;
@@ -294,12 +294,17 @@ static uint64_t next_difference(const struct vf *vf, uint64_t off, uint64_t end)
 	while (off < end) {
 		uint64_t len = end - off < 256 ? end - off : 256;
 
-		if (memcmp(a + off, b + off, len)) {
-			while (a[off] == b[off])
-				off++;
-			return off;
+		if (!memcmp(a + off, b + off, len)) {
+			off += len;
+			continue;
 		}
-		off += len;
+		while (len > 8 && !memcmp(a + off, b + off, 8)) {
+			off += 8;
+			len -= 8;
+		}
+		while (a[off] == b[off])
+			off++;
+		return off;
 	}
 	return end;
 }
