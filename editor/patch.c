@@ -347,10 +347,10 @@ int me_patch_image(const struct mp_cfg *cfg, const struct me_placement *placemen
 		rc = patch_pointers(&p, pointers, &addends);
 	}
 	free(addends.entries);
-	for (uint32_t i = 0; !rc && i < placement->nr_copies; i++)
-		rc = placement->of_block[placement->copies[i].block] != i
-			     ? 0
-			     : patch_block(&p, &placement->copies[i]);
+	/* As blocks lie in the file, or nearly so: that is soon sorted. */
+	for (uint32_t b = 0; !rc && b < cfg->nr_blocks; b++)
+		if (placement->of_block[b] != MP_NONE)
+			rc = patch_block(&p, &placement->copies[placement->of_block[b]]);
 	if (rc) {
 		me_patches_fini(out);
 		return mp_err_set(err, -rc,
