@@ -164,13 +164,14 @@ static double way_count(const struct walk *w, uint32_t from, uint32_t to)
  */
 #define SHARE_ROUNDS 16
 
+/* @share: of the plan's blocks alone; most of a large program is in no plan. */
 static void shares_divide(const struct walk *w, const struct me_plan *plan, double *clone,
 			  double *share)
 {
 	bool changed = true;
 
-	for (uint32_t b = 0; b < w->cfg->nr_blocks; b++)
-		share[b] = 1;
+	for (uint32_t i = 0; i < plan->nr_blocks; i++)
+		share[plan->blocks[i].block] = 1;
 	for (int round = 0; round < SHARE_ROUNDS && changed; round++) {
 		changed = false;
 		for (uint32_t i = 1; i < plan->nr_blocks; i++) {
@@ -189,8 +190,9 @@ static void shares_divide(const struct walk *w, const struct me_plan *plan, doub
 			clone[i] = now;
 		}
 	}
-	for (uint32_t b = 0; b < w->cfg->nr_blocks; b++)
-		share[b] = fmax(share[b], 0);
+	for (uint32_t i = 0; i < plan->nr_blocks; i++)
+		if (!(share[plan->blocks[i].block] > 0))
+			share[plan->blocks[i].block] = 0;
 }
 
 static void clone_add(const struct walk *w, const struct me_plan *plan, uint32_t i, double share)
