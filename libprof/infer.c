@@ -64,6 +64,7 @@ static const double cuts[] = {0.125, 0.25, 0.5, 0.75, 1, 4.0 / 3, 2, 4, 8};
  */
 struct network {
 	const struct mp_flow *flow;
+	double slopes[NR_CUTS]; /* up to each cut, for a cost of 1 */
 	struct mp_mcf_arc *arcs;
 	uint32_t nr_arcs;
 	uint32_t nr_nodes;
@@ -257,12 +258,9 @@ static void bundle_add(struct network *net, uint32_t from, uint32_t to, double s
 	top = ldexp(samples / cost, net->shift);
 	for (unsigned i = 0; i < NR_CUTS; i++) {
 		int64_t cut = llround(top * cuts[i]);
-		double slope = SLOPE_FIRST;
 
-		if (i)
-			slope = 1 - log(cuts[i] / cuts[i - 1]) / (cuts[i] - cuts[i - 1]);
 		if (cut > done)
-			arc_add(net, from, to, cut - done, slope * cost + extra);
+			arc_add(net, from, to, cut - done, net->slopes[i] * cost + extra);
 		done = cut;
 	}
 	arc_add(net, from, to, MP_MCF_INFINITE, SLOPE_LAST * cost + extra);
@@ -412,6 +410,9 @@ static int network_init(struct network *net, const struct mp_flow *flow)
 		return -ENOMEM;
 	for (uint32_t e = 0; e < flow->nr_edges; e++)
 		net->edge_block[e] = net->edge_arc[e] = net->edge_arc_out[e] = NONE;
+	for (unsigned int i = 0; i < NR_CUTS; i++)
+		net->slopes[i] = i ? 1 - log(cuts[i] / cuts[i - 1]) / (cuts[i] - cuts[i - 1])
+				   : SLOPE_FIRST;
 	if (nodes_assign(net))
 		return -ENOMEM;
 	arcs_add(net);
