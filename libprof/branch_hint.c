@@ -17,12 +17,29 @@
 #define FAR_BYTES   256
 #define SHORT_INSNS 2
 
+/* The first of calls [@low, @high) from @block or behind it. */
+static uint32_t call_from(const struct mp_cfg *cfg, uint32_t low, uint32_t high, uint32_t block)
+{
+	while (low < high) {
+		uint32_t mid = low + (high - low) / 2;
+
+		if (cfg->calls[mid].block < block)
+			low = mid + 1;
+		else
+			high = mid;
+	}
+	return low;
+}
+
 void mp_branch_scene_fill(const struct mp_cfg *cfg, const struct mp_func *func,
 			  struct mp_branch_scene *scene)
 {
 	const struct mp_block *blocks = &cfg->blocks[func->first_block];
 
 	scene->func = func;
+	scene->first_call = call_from(cfg, 0, cfg->nr_calls, func->first_block);
+	scene->end_call = call_from(cfg, scene->first_call, cfg->nr_calls,
+				    func->first_block + func->nr_blocks);
 	memset(scene->nr_in, 0, (func->nr_blocks + 1) * sizeof(*scene->nr_in));
 	memset(scene->depth, 0, (func->nr_blocks + 1) * sizeof(*scene->depth));
 	for (uint32_t b = 0; b < func->nr_blocks; b++) {
@@ -51,19 +68,12 @@ static bool leads_to(const struct mp_cfg *cfg, const struct mp_block *from,
 	       &cfg->blocks[cfg->edges[from->first_edge].to] == to;
 }
 
-static bool block_calls(const struct mp_cfg *cfg, uint32_t block)
+static bool block_calls(const struct mp_cfg *cfg, const struct mp_branch_scene *scene,
+			uint32_t block)
 {
-	uint32_t low = 0, high = cfg->nr_calls;
+	uint32_t call = call_from(cfg, scene->first_call, scene->end_call, block);
 
-	while (low < high) {
-		uint32_t mid = low + (high - low) / 2;
-
-		if (cfg->calls[mid].block < block)
-			low = mid + 1;
-		else
-			high = mid;
-	}
-	return low < cfg->nr_calls && cfg->calls[low].block == block && !cfg->calls[low].tail;
+	return call < scene->end_call && cfg->calls[call].block == block && !cfg->calls[call].tail;
 }
 
 static uint32_t side_look(const struct mp_cfg *cfg, const struct mp_branch_scene *scene,
@@ -76,7 +86,7 @@ static uint32_t side_look(const struct mp_cfg *cfg, const struct mp_branch_scene
 
 	if (side->term == MP_TERM_RET)
 		seen |= 1u << MP_LOOK_RETURNS;
-	if (block_calls(cfg, to))
+	if (block_calls(cfg, scene, to))
 		seen |= 1u << MP_LOOK_CALLS;
 	if (side->term == MP_TERM_JUMP && side->term_target <= side->vaddr)
 		seen |= 1u << MP_LOOK_LOOPS;

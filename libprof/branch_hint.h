@@ -61,8 +61,9 @@ enum mp_compared mp_insn_compares(const uint8_t *bytes, uint8_t len);
 /* Of one function, per block of it; the caller's arrays, one longer than there are blocks. */
 struct mp_branch_scene {
 	const struct mp_func *func;
-	uint32_t *nr_in; /* ways that lead to it */
-	uint16_t *depth; /* loops around it, as far as they lie in one piece */
+	uint32_t first_call, end_call; /* the function's, of cfg->calls */
+	uint32_t *nr_in;	       /* ways that lead to it */
+	uint16_t *depth;	       /* loops around it, as far as they lie in one piece */
 };
 
 void mp_branch_scene_fill(const struct mp_cfg *cfg, const struct mp_func *func,
