@@ -4,6 +4,7 @@
  *
  * Decides which circulation is cheapest, not what it means. The zero circulation is where it
  * starts, so every step on the way is conserved, and stopping early still gives a circulation.
+ * Of several that are equally cheap it depends on the order of the arcs alone which one is found.
  */
 #include "libprof/mcf.h"
 
@@ -13,21 +14,29 @@
 
 #define NONE UINT32_MAX
 
+/* Times an arc's reduced cost: what is gained by a unit more, or less. */
 enum arc_state {
-	AT_LOWER = 1, /* flow 0: may rise */
+	AT_LOWER = -1, /* flow 0: may rise */
 	IN_TREE = 0,
-	AT_UPPER = -1, /* flow = capacity: may fall */
+	AT_UPPER = 1, /* flow = capacity: may fall */
 };
 
 /*
- * The basis is a spanning tree that hangs from an artificial root. At the start every node hangs
- * directly below the root, by an arc of its own, which points at the root:
+ * The basis is a spanning tree that hangs from an artificial root. At the start arcs lead from every
+ * node up to the first one that it reaches, as few as can be, and an arc of its own from there to
+ * the root:
  *
  *              root
- *            ^  ^  ^ ^
- *           0   1  2  3
+ *               ^
+ *               0
+ *             ^   ^
+ *            2     1
+ *                  ^
+ *                  3
  *
- * Nothing leaves the root, so these arcs never carry flow, and their cost (0) never counts.
+ * Nothing leaves the root, so its arcs never carry flow, and their cost (0) never counts. A start
+ * with every node right below the root would be as good, but most pivots would then only bring the
+ * arcs of such a tree in, moving nothing.
  */
 struct node {
 	uint32_t parent;
@@ -59,6 +68,8 @@ static int64_t arc_reduced_cost(const struct simplex *s, uint32_t a)
  */
 static uint32_t entering_find(struct simplex *s)
 {
+	const int64_t *potential = s->potential;
+	const int8_t *state = s->state;
 	int64_t best = 0;
 	uint32_t found = NONE;
 	uint32_t left = s->nr_arcs, a = s->scan;
@@ -71,8 +82,9 @@ static uint32_t entering_find(struct simplex *s)
 			uint32_t end = nr < s->nr_arcs - a ? a + nr : s->nr_arcs;
 
 			nr -= end - a;
-			for (; a < end; a++) {
-				int64_t gain = -s->state[a] * arc_reduced_cost(s, a);
+			for (const struct mp_mcf_arc *arc = &s->arcs[a]; a < end; a++, arc++) {
+				int64_t gain = state[a] * (arc->cost + potential[arc->from] -
+							   potential[arc->to]);
 
 				if (gain > best) {
 					best = gain;
@@ -273,21 +285,69 @@ static int self_loop_fill(struct mp_mcf_arc *arc)
 	return 0;
 }
 
+/* Hang what reaches @top and hangs nowhere yet below it. @first, @next: arcs into each node. */
+static void tree_grow(struct simplex *s, uint32_t top, const uint32_t *first, const uint32_t *next,
+		      uint32_t *queue)
+{
+	uint32_t nr = 0;
+
+	queue[nr++] = top;
+	for (uint32_t i = 0; i < nr; i++) {
+		uint32_t v = queue[i];
+
+		for (uint32_t a = first[v]; a != NONE; a = next[a]) {
+			uint32_t u = s->arcs[a].from;
+
+			if (s->nodes[u].parent != NONE)
+				continue;
+			tree_link(s, u, v, a, true);
+			s->nodes[u].depth = s->nodes[v].depth + 1;
+			s->potential[u] = s->potential[v] - s->arcs[a].cost;
+			s->state[a] = IN_TREE;
+			queue[nr++] = u;
+		}
+	}
+}
+
+static int tree_init(struct simplex *s)
+{
+	uint32_t *first = malloc((2 * (size_t)s->nr_nodes + s->nr_arcs + 1) * sizeof(*first));
+	uint32_t *queue = first + s->nr_nodes, *next = queue + s->nr_nodes;
+
+	if (!first)
+		return -ENOMEM;
+	for (uint32_t v = 0; v < s->nr_nodes; v++)
+		first[v] = NONE;
+	for (uint32_t a = s->nr_arcs; a-- > 0;) {
+		if (!s->arcs[a].capacity) /* could not take a little flow to the root */
+			continue;
+		next[a] = first[s->arcs[a].to];
+		first[s->arcs[a].to] = a;
+	}
+	for (uint32_t v = 0; v < s->nr_nodes; v++) {
+		if (s->nodes[v].parent != NONE)
+			continue;
+		tree_link(s, v, s->nr_nodes, s->nr_arcs, true);
+		s->nodes[v].depth = 1;
+		tree_grow(s, v, first, next, queue);
+	}
+	free(first);
+	return 0;
+}
+
 static int simplex_init(struct simplex *s)
 {
-	uint32_t root = s->nr_nodes;
-
 	s->nodes = malloc(((size_t)s->nr_nodes + 1) * sizeof(*s->nodes));
 	s->potential = calloc((size_t)s->nr_nodes + 1, sizeof(*s->potential));
 	s->state = malloc((size_t)s->nr_arcs + 1);
 	if (!s->nodes || !s->potential || !s->state)
 		return -ENOMEM;
-	s->nodes[root] = (struct node){
-		.parent = NONE, .arc = NONE, .first_child = NONE, .next = NONE, .prev = NONE};
-	for (uint32_t v = 0; v < s->nr_nodes; v++) {
-		s->nodes[v] = (struct node){.first_child = NONE, .depth = 1};
-		tree_link(s, v, root, s->nr_arcs, true);
-	}
+	for (uint32_t v = 0; v <= s->nr_nodes; v++)
+		s->nodes[v] = (struct node){.parent = NONE,
+					    .arc = NONE,
+					    .first_child = NONE,
+					    .next = NONE,
+					    .prev = NONE};
 	for (uint32_t a = 0; a < s->nr_arcs; a++) {
 		int ret = 0;
 
@@ -305,7 +365,7 @@ static int simplex_init(struct simplex *s)
 	s->scan_block = 16;
 	while ((uint64_t)s->scan_block * s->scan_block < s->nr_arcs)
 		s->scan_block++;
-	return 0;
+	return tree_init(s);
 }
 
 int mp_mcf_solve(uint32_t nr_nodes, struct mp_mcf_arc *arcs, uint32_t nr_arcs, uint64_t max_pivots,
