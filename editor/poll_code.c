@@ -7,6 +7,8 @@
 #include <stddef.h>
 #include <string.h>
 
+#include "editor/stub_code.h"
+
 _Static_assert(sizeof(struct mp_poll) == 16 && sizeof(struct mp_polls) == 4096 + 16 * 1024 &&
 		       !(MP_POLLS_MAX & (MP_POLLS_MAX + 1)),
 	       "so many bytes, and a mask");
@@ -67,22 +69,16 @@ static void put_movq(struct writer *w, const struct me_stub *stub, uint8_t op)
 	put(w, 0xc0 | (stub->vector & 7) << 3 | (stub->scratch & 7));
 }
 
-/* As a base r12 needs a byte more, to say that there is no index. */
-static bool needs_sib(uint8_t reg)
-{
-	return (reg & 7) == 4;
-}
-
 uint32_t me_note_code_size(const struct me_stub *stub)
 {
-	return 37 + 4 * (stub->scratch >= 8) + 2 * needs_sib(stub->scratch) +
+	return 37 + 4 * (stub->scratch >= 8) + 2 * me_needs_sib(stub->scratch) +
 	       (stub->vector ? 2 * MOVQ : 0);
 }
 
 static void put_base(struct writer *w, uint8_t reg, const struct me_stub *stub, uint8_t disp)
 {
 	put(w, 0x40 | (reg & 7) << 3 | (stub->scratch & 7));
-	if (needs_sib(stub->scratch))
+	if (me_needs_sib(stub->scratch))
 		put(w, 0x24);
 	put(w, disp);
 }

@@ -17,12 +17,6 @@ enum {
 	LEA_32 = 7,
 };
 
-/* As a base these two need a byte more, to say that there is no index. */
-static bool needs_sib(uint8_t reg)
-{
-	return (reg & 7) == 4;
-}
-
 static bool fits_byte(int32_t value)
 {
 	return value >= INT8_MIN && value <= INT8_MAX;
@@ -35,7 +29,7 @@ static uint32_t own_size(const struct me_stub *stub, bool atomic)
 	case ME_STUB_NOTES: return me_note_code_size(stub);
 	case ME_STUB_SETS: return MOV + (stub->reg >= 8);
 	case ME_STUB_ADDS:
-		return (fits_byte(stub->value) ? LEA_8 : LEA_32) + needs_sib(stub->reg_from);
+		return (fits_byte(stub->value) ? LEA_8 : LEA_32) + me_needs_sib(stub->reg_from);
 	default: return INC + atomic;
 	}
 }
@@ -78,7 +72,7 @@ static void write_lea(const struct me_stub *stub, uint8_t *out)
 	*out++ = 0x48 | (stub->reg >= 8 ? 0x04 : 0) | (stub->reg_from >= 8 ? 0x01 : 0);
 	*out++ = 0x8d;
 	*out++ = (byte ? 0x40 : 0x80) | (stub->reg & 7) << 3 | (stub->reg_from & 7);
-	if (needs_sib(stub->reg_from))
+	if (me_needs_sib(stub->reg_from))
 		*out++ = 0x24;
 	memcpy(out, &stub->value, byte ? 1 : sizeof(stub->value));
 }

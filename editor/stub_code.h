@@ -10,6 +10,12 @@
 
 #include "editor/plan.h"
 
+/* As a base rsp and r12 need a byte more, to say that there is no index. */
+static inline bool me_needs_sib(uint8_t reg)
+{
+	return (reg & 7) == 4;
+}
+
 /* Bytes of the instructions. @atomic: of counters. */
 uint32_t me_stub_code_size(const struct me_stub *stub, bool atomic);
 /*
