@@ -34,7 +34,7 @@ struct mp_elf_private {
 	uint8_t *map_note;
 	Elf64_Phdr *loads; /* the PT_LOADs alone, ascending p_vaddr */
 	uint32_t nr_loads;
-	uint32_t main_load; /* the largest of them: asked first */
+	uint32_t main_load;	  /* the largest of them: asked first */
 	uint32_t *alloc_sections; /* SHF_ALLOC section indexes, ascending vaddr */
 	uint32_t nr_alloc_sections;
 };
