@@ -688,7 +688,11 @@ static uint32_t only_way(const struct me_number *n, uint32_t v)
 	return e;
 }
 
-/* Does the path that comes to @v end there, always or by a loop's turn, and its number tell something? */
+/*
+ * Does the path that comes to @v end there, always or on one of the ways on (a loop's turn, a way to
+ * where paths start), and its number tell something? Where it may also go on, another end tells of it
+ * again: a beginning told twice says less wrong than an end told never.
+ */
 static bool ends_paths(const struct me_number *n, uint32_t v)
 {
 	const struct vertex *at = &n->vertices[v];
@@ -697,7 +701,7 @@ static bool ends_paths(const struct me_number *n, uint32_t v)
 	if (at->reg == MP_NO_REGISTER || at->starts || at->ways < 2)
 		return false;
 	for (uint32_t e = at->first_out; e < at->first_out + at->nr_out; e++) {
-		if (!n->edges[e].carries && n->edges[e].closes)
+		if (!n->edges[e].carries)
 			return true;
 		goes_on |= n->edges[e].carries;
 	}
