@@ -130,11 +130,12 @@ static const struct argp_option argp_options[] = {
 	 1},
 	{"huge-pages", KEY_HUGE_PAGES, NULL, 0,
 	 "Align the new code so that pages of 2 MiB can back it, where the kernel does that", 1},
-	{"instrument", KEY_INSTRUMENT, "edges[,atomic|,plain]|pep[,poll]", 0,
+	{"instrument", KEY_INSTRUMENT, "edges[,atomic|,plain]|pep[,poll]|none", 0,
 	 "edges: write a version that counts how often each branch goes which way; atomic counters are "
 	 "exact in programs with threads (default: where the file starts some). pep: write one that "
 	 "keeps in a free register by which way control came, for morphd --registers; with poll it is "
-	 "asked for that where paths end, by morphd run --polls",
+	 "asked for that where paths end, by morphd run --polls. none: write the copies that pep "
+	 "writes without all that, to measure what that costs",
 	 3},
 	{"counts", KEY_COUNTS, "PATH", 0,
 	 "Where it counts, or is asked: a file that it maps; %p in it is the process's number "
@@ -226,10 +227,11 @@ static void parse_threads(struct argp_state *state, struct me_optimize_options *
 
 static void parse_instrument(struct argp_state *state, struct me_counting *c, const char *arg)
 {
+	c->none = !strcmp(arg, "none");
 	c->polls = !strcmp(arg, "pep,poll");
 	c->paths = c->polls || !strcmp(arg, "pep");
-	c->edges = !c->paths;
-	if (c->paths || !strcmp(arg, "edges"))
+	c->edges = !c->paths && !c->none;
+	if (!c->edges || !strcmp(arg, "edges"))
 		c->how = ME_COUNT_AUTO;
 	else if (!strcmp(arg, "edges,plain"))
 		c->how = ME_COUNT_PLAIN;
@@ -237,8 +239,8 @@ static void parse_instrument(struct argp_state *state, struct me_counting *c, co
 		c->how = ME_COUNT_ATOMIC;
 	else
 		argp_error(state,
-			   "--instrument: '%s' is not edges, edges,plain, edges,atomic, pep or "
-			   "pep,poll",
+			   "--instrument: '%s' is not edges, edges,plain, edges,atomic, pep, "
+			   "pep,poll or none",
 			   arg);
 }
 
@@ -549,7 +551,9 @@ int main(int argc, char **argv)
 	if (a.original)
 		return exit_status(verify(&a));
 	/* Counters and numbers stand well enough without a profile. */
-	a.options.all |= (a.options.counting.edges || a.options.counting.paths) && !a.options.db;
+	a.options.all |=
+		(a.options.counting.edges || a.options.counting.paths || a.options.counting.none) &&
+		!a.options.db;
 	if (!a.options.db && !a.options.all) {
 		rc = mp_store_default_path(a.db, sizeof(a.db), false, &err);
 		if (rc) {

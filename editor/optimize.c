@@ -20,6 +20,7 @@
 #include "editor/room.h"
 #include "editor/selfcheck.h"
 #include "editor/separate.h"
+#include "editor/stubs.h"
 #include "editor/unproved.h"
 #include "libprof/map.h"
 #include "libprof/path_evidence.h"
@@ -149,8 +150,9 @@ static int read_file(struct job *job, struct mp_err *err)
 	mp_id_format_build_id(&job->elf->id, job->report->build_id);
 	job->report->relinkable = job->elf->relinkable;
 	job->report->old_size = job->elf->size;
-	rc = mp_cfg_build(job->elf, &(struct mp_cfg_options){.fine = o->counting.paths}, &job->cfg,
-			  &why);
+	rc = mp_cfg_build(job->elf,
+			  &(struct mp_cfg_options){.fine = o->counting.paths || o->counting.none},
+			  &job->cfg, &why);
 	if (!rc)
 		rc = me_eligible_functions(job->cfg, o->nr_threads, &job->eligible, &why);
 	if (rc)
@@ -214,6 +216,16 @@ static int add_numbers(struct job *job, struct mp_err *err)
 		return mp_err_set(err, ENOMEM, "out of memory");
 	return me_number_plan(job->number, job->options->all ? NULL : &job->counts, job->movable,
 			      &job->plan, &job->report->numbered, err);
+}
+
+static int add_nothing(struct job *job, struct mp_err *err)
+{
+	struct me_stubs none = {0};
+	uint32_t nr_inline;
+
+	return me_stubs_put(job->cfg, job->movable, &none, &job->plan, &nr_inline)
+		       ? mp_err_set(err, ENOMEM, "out of memory")
+		       : 0;
 }
 
 static int read_profile(struct job *job, struct mp_err *err)
@@ -326,7 +338,7 @@ static int make_plan(struct job *job, struct mp_err *err)
 		rc = me_layout_build(job->cfg, &job->counts, job->movable, &layout, &job->plan,
 				     err);
 	/* What counts is to count everything, and saves nothing. */
-	if (!rc && !o->counting.edges && !o->counting.paths)
+	if (!rc && !o->counting.edges && !o->counting.paths && !o->counting.none)
 		rc = weigh_plan(job, err);
 	end_stage(job, ME_STAGE_LAYOUT);
 	return rc;
@@ -570,6 +582,8 @@ static int optimize(const struct me_optimize_options *options,
 		rc = add_counters(&job, err);
 	if (!rc && options->counting.paths)
 		rc = add_numbers(&job, err);
+	if (!rc && options->counting.none)
+		rc = add_nothing(&job, err);
 	if (!rc)
 		rc = account(&job, err);
 	if (!rc && job.plan.nr_blocks == 0) {

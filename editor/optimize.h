@@ -42,6 +42,7 @@ enum me_stage {
 
 /* A file that tells where it runs, instead of a faster one. */
 struct me_counting {
+	bool none;  /* the copies that @paths would make, and nothing in them: what that costs */
 	bool edges; /* counters: instrument.h */
 	bool paths; /* numbers in a register: number.h */
 	bool polls; /* with @paths: who has @path mapped can ask for them: poll_code.h */

@@ -75,6 +75,15 @@ if "$BUILD/morphd" run --no-kernel --source=perf --registers=paths --rate=4000 -
 	jq -e '.samples > 0 and .wall > 0 and .wall <= 1 and .overlap > 0 and .overlap <= 1 and
 		.branches == '"$branches"' and .hot > 0 and .hot_flow <= 1' agree.json >/dev/null ||
 		fail "samples: $(cat agree.json)"
+	# What numbers cost is measured beside the same copies without any.
+	for kind in none pep; do
+		command_ends 0 $kind "$BUILD/morph-optimize" --min-samples=1 --db=db --instrument=$kind \
+			--report=json prog -o $kind
+		jq '.functions.moved, (.code | .blocks, .hot_blocks, .branches_inverted)' out.txt >$kind.txt
+	done
+	diff none.txt pep.txt || fail "none: not the copies that pep has"
+	readelf -SW none | grep -q '\.morph\.paths' && fail "none: numbers its paths"
+	./none 100 || fail "none: status $?"
 else
 	left_out="; registers are not sampled here: $(head -1 err.txt)"
 fi
