@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# timeout: 1200
+# timeout: 3600
 # The relinkable test programs: they build, hold the relocations, and do the same
 # as Debian's own; what they are tested with is not what they are trained with.
 set -u

@@ -1,6 +1,5 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# timeout: 600
 # What `make install` gives to bash: each option and command that --help lists is
 # offered, all that is offered is taken by the program, and pressing the key works.
 set -u

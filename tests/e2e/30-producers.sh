@@ -1,6 +1,5 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# timeout: 900
 # alone: it samples
 # One suite for every producer of samples: exec, fork, short-lived processes, libraries that
 # follow each other at one address, threads, JIT, deleted and replaced files, mount namespaces.

@@ -1,6 +1,5 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# timeout: 600
 # alone: it samples
 # morphd as a service, without systemd: its configuration, SIGHUP, what it says on the notify
 # socket, signs of life, what a kill or a full disk leaves, and the rights of its unit's user.

@@ -1,6 +1,5 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# timeout: 600
 # alone: it samples
 # Files that morphd does not know are read by processes without rights: what these are seen to
 # have, files that are not what they should be, and readers that are stopped, killed, or cannot be

@@ -3,7 +3,6 @@
 # callgrind, pprof and JSON for those that read them: callgrind_annotate, go tool pprof, jq.
 # Their totals and functions are compared with what is stored. And what exports do about
 # missing files, full disks and wrong options.
-# timeout: 600
 . "$(dirname "$0")/export/lib.sh"
 need gcc g++ valgrind callgrind_annotate jq python3
 

@@ -1,6 +1,5 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# timeout: 600
 # morph-optimize --in-place and --restore from the outside: everything that a file has besides its
 # bytes is kept, the original comes back, and whatever happens in between, at the path is
 # the old file or the new one, whole.

@@ -1,6 +1,5 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# timeout: 900
 # Programs that are easy to break do the same after optimisation: each in several variants, all
 # functions moved, blocks in their order and shuffled. Same output, same exit status.
 set -u

@@ -1,6 +1,5 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# timeout: 300
 # Files that gold and lld linked, whose new segment takes the place of PT_PHDR or of a note that
 # asks for nothing: they run, and go on doing so after what packagers do to files. Stripped before,
 # as distributions ship them; the build-id stays where a PT_NOTE leads to it.

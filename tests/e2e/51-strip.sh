@@ -1,6 +1,5 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# timeout: 600
 # Outputs survive what packagers do to files: strip in its variants, objcopy, patchelf; they run as
 # before, and the map is still found. Their structure is what readelf and eu-elflint accept.
 set -u

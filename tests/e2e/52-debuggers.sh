@@ -1,6 +1,5 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# timeout: 300
 # A stack that goes through moved frames: gdb, backtrace(), libdw's eu-stack and perf read it, and
 # name the functions by the symbols that moved with the code.
 set -u

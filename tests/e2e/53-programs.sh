@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# timeout: 1800
+# timeout: 3600
 # The five programs, linked in various ways (with MORPH_PROGRAMS=all in every way: building the large
 # ones takes minutes), with all that can be moved moved: the same output and status on work they were not
 # trained with; and no execution ever starts inside a patch.

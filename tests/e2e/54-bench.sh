@@ -1,6 +1,5 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# timeout: 600
 # The benchmark's own machinery: it counts a program and resumes, its table and plot say what
 # the results say; and a program that only it uses does the same with everything moved.
 set -u

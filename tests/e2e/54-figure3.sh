@@ -1,6 +1,5 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# timeout: 300
 # alone: it samples
 # scripts/figure3 and scripts/pairs: the tables say what the results say, what is missed too;
 # one program goes all the way, is not made twice, and times are kept from run to run.

@@ -1,6 +1,5 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# timeout: 600
 # Whatever order blocks and functions are given, with and without padding and huge pages: the program
 # does what it did, and execution never starts inside a patch.
 set -u

@@ -1,6 +1,5 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# timeout: 900
 # The distribution's own programs and libraries as they are: stripped, linked without
 # --emit-relocs. Everything that can be moved is moved and shuffled; real work gives the same
 # output and status. What strip leaves of an output still works.

@@ -1,6 +1,5 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# timeout: 600
 # A slice of GCC's C torture programs, each of the 48 configurations once, and of csmith's: what
 # is moved and in stress layout runs the same. And the script goes on where it was stopped.
 . "$(dirname "$0")/lib.sh"

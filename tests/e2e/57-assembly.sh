@@ -1,6 +1,5 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# timeout: 600
 # Libraries with much code that people wrote by hand, as the distribution ships them: OpenSSL's, GMP's,
 # glibc's. Moved, and with counters and path numbers, they compute the same; for several kinds of
 # processor, as far as one may tell them which they have.

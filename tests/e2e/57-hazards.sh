@@ -1,6 +1,5 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# timeout: 600
 # A slice of the programs that are each easy to break in one way, in every way of building some
 # time, and of this machine's own programs: moved, they say the same and end the same.
 . "$(dirname "$0")/lib.sh"

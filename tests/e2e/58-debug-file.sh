@@ -1,6 +1,5 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# timeout: 300
 # Programs that are stripped, with their debug information in a file of its own: --debug-file makes
 # one for the output, which debuggers find and which knows the copies.
 # shellcheck source=tests/e2e/lib.sh

@@ -1,6 +1,5 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# timeout: 300
 # What debug information says of copies: for every instruction of moved code, lines, functions and
 # inlined calls are those of the original's instruction. Asked by several readers, over versions,
 # compilers and ways to keep it; and gdb stops and looks there.

@@ -1,6 +1,5 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# timeout: 1200
 # Many short-lived processes of programs that look alike: by the module's records alone, no sample
 # lies in a program that did not run there.
 . "$(dirname "$0")/lib.sh"

@@ -1,6 +1,5 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# timeout: 900
 # morphd and the module together: a program, many programs, a library that is loaded late, files
 # that are replaced under what runs them. The programs differ in which of their slots they run in,
 # so a sample that was given to a wrong one lies where that one never is.

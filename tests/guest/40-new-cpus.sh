@@ -1,7 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
 # long
-# timeout: 600
 # A CPU that comes online while a source is open is sampled like the others: one that was off when
 # it was opened, one that went off for a second, one that was gone for no longer than it takes. What
 # programs mapped there before anybody looked is found, and no sample lies in a wrong program.
