@@ -9,7 +9,6 @@
  */
 #include <argp.h>
 #include <errno.h>
-#include <inttypes.h>
 #include <jansson.h>
 #include <math.h>
 #include <stdio.h>
@@ -28,28 +27,17 @@
 #include "libprof/counts_doubt.h"
 #include "libprof/elf.h"
 #include "libprof/insn_wait.h"
-#include "libprof/path_evidence.h"
-#include "libprof/profile.h"
-#include "libprof/store.h"
-#include "libprof/store_paths.h"
 #include "tests/support/agreement.h"
 #include "tests/support/draw.h"
+#include "tests/support/stored.h"
 
 #define MAX_SIZES 32
-
-/* What the store holds of one file. */
-struct data {
-	struct mp_ip_count *ips;
-	struct mp_edge_count *edges;
-	struct mp_path_count *paths;
-	size_t nr_ips, nr_edges, nr_paths;
-};
 
 struct bench {
 	struct mp_elf *elf;
 	struct mp_cfg *cfg;
 	uint8_t *movable, *counted; /* per function */
-	struct data samples, train, paths;
+	struct stored samples, train, paths;
 	struct mp_counts exact, test; /* at training work, at other work */
 	double *test_arrivals, *train_arrivals;
 	uint8_t *redirected;
@@ -62,73 +50,16 @@ static unsigned int opt_nr_sizes, opt_draws = 1;
 static const char *opt_only;
 static bool opt_all_estimators, opt_fit;
 
-__attribute__((noreturn)) static void die(const char *what, const char *why)
-{
-	fprintf(stderr, "accuracy: %s: %s\n", what, why);
-	exit(1);
-}
-
-static void *zeros(size_t nr, size_t size)
-{
-	void *v = calloc(nr + 1, size);
-
-	if (!v)
-		die("memory", strerror(ENOMEM));
-	return v;
-}
-
 /* ---- what is known ---------------------------------------------------------- */
 
-static struct data data_read(const struct bench *b, const char *db)
-{
-	struct mp_store *store;
-	struct mp_module module = {0};
-	struct mp_err err = {""};
-	struct data out = {0};
-
-	if (mp_store_open(db, MP_STORE_READ, &store, &err) ||
-	    mp_store_find_module(store, &b->elf->id, &module, &err) ||
-	    mp_store_read_counts(store, module.key, 0, &out.ips, &out.nr_ips, &err) ||
-	    mp_store_read_edges(store, module.key, 0, &out.edges, &out.nr_edges, &err) ||
-	    mp_store_read_paths(store, module.key, 0, &out.paths, &out.nr_paths, &err))
-		die(db, *err.msg ? err.msg : "nothing of this file");
-	free(module.path);
-	mp_store_close(store);
-	return out;
-}
-
-static struct mp_counts counts_make(const struct bench *b, const struct data *data,
-				    const struct mp_counts_options *options)
-{
-	struct mp_counts_options with = *options;
-	struct mp_path_evidence paths;
-	struct mp_profile *profile;
-	struct mp_counts out;
-	struct mp_err err;
-
-	if (mp_profile_build(b->cfg, data->ips, data->nr_ips, &profile, &err) ||
-	    (data->nr_edges &&
-	     mp_profile_add_edges(profile, b->cfg, data->edges, data->nr_edges, &err)) ||
-	    mp_path_evidence_build(b->cfg, data->paths, data->nr_paths, &paths, &err))
-		die("counts", err.msg);
-	with.paths = &paths;
-	if (mp_counts_build(b->cfg, profile, &with, &out, NULL, &err))
-		die("counts", err.msg);
-	mp_path_evidence_fini(&paths);
-	mp_profile_free(profile);
-	return out;
-}
-
-static struct mp_counts exact_read(const struct bench *b, const char *db, struct data *data)
+static struct mp_counts exact_read(const struct bench *b, const char *db, struct stored *data)
 {
 	const struct mp_counts_options exact = {.exact = true};
-	struct mp_counts out;
 
-	*data = data_read(b, db);
+	*data = stored_read(b->elf, db);
 	if (!data->nr_edges)
 		die(db, "no transfers of control: not an exact profile");
-	out = counts_make(b, data, &exact);
-	return out;
+	return stored_counts(b->cfg, data, &exact);
 }
 
 /* What a version with counters would count, and of that what the training counted. */
@@ -161,7 +92,7 @@ static void bench_open(struct bench *b)
 {
 	struct me_eligible eligible;
 	struct me_pointers pointers;
-	struct data test;
+	struct stored test;
 	struct mp_err err;
 
 	if (mp_elf_open(opt_binary, MP_ELF_ALL, &b->elf, &err) ||
@@ -178,14 +109,12 @@ static void bench_open(struct bench *b)
 	b->redirected = zeros(b->cfg->nr_funcs, 1);
 	memcpy(b->redirected, pointers.redirected, b->cfg->nr_funcs);
 	me_pointers_fini(&pointers);
-	b->samples = data_read(b, opt_samples);
+	b->samples = stored_read(b->elf, opt_samples);
 	if (opt_paths)
-		b->paths = data_read(b, opt_paths);
+		b->paths = stored_read(b->elf, opt_paths);
 	b->exact = exact_read(b, opt_train, &b->train);
 	b->test = exact_read(b, opt_test, &test);
-	free(test.ips);
-	free(test.edges);
-	free(test.paths);
+	stored_fini(&test);
 	b->test_arrivals = arrivals_of(b, &b->test);
 	b->train_arrivals = arrivals_of(b, &b->exact);
 	b->rows = json_array();
@@ -193,7 +122,7 @@ static void bench_open(struct bench *b)
 
 /* ---- smaller profiles ------------------------------------------------------- */
 
-static uint64_t ips_sum(const struct data *data)
+static uint64_t ips_sum(const struct stored *data)
 {
 	uint64_t sum = 0;
 
@@ -202,7 +131,7 @@ static uint64_t ips_sum(const struct data *data)
 	return sum;
 }
 
-static uint64_t edges_sum(const struct data *data)
+static uint64_t edges_sum(const struct stored *data)
 {
 	uint64_t sum = 0;
 
@@ -212,7 +141,7 @@ static uint64_t edges_sum(const struct data *data)
 }
 
 /* Of @from about @nr samples, each address with its chance. */
-static void ips_draw(struct data *out, const struct data *from, double nr, struct draw *d)
+static void ips_draw(struct stored *out, const struct stored *from, double nr, struct draw *d)
 {
 	double p = nr / (double)ips_sum(from);
 
@@ -225,7 +154,7 @@ static void ips_draw(struct data *out, const struct data *from, double nr, struc
 	}
 }
 
-static void edges_draw(struct data *out, const struct data *from, double nr, struct draw *d)
+static void edges_draw(struct stored *out, const struct stored *from, double nr, struct draw *d)
 {
 	double p = nr / (double)edges_sum(from);
 
@@ -241,7 +170,7 @@ static void edges_draw(struct data *out, const struct data *from, double nr, str
 }
 
 /* As many of the samples as of the paths that led to them; which of them, each for itself. */
-static void paths_draw(struct data *out, const struct data *from, double nr, struct draw *d)
+static void paths_draw(struct stored *out, const struct stored *from, double nr, struct draw *d)
 {
 	double p = nr / (double)ips_sum(from);
 
@@ -254,13 +183,6 @@ static void paths_draw(struct data *out, const struct data *from, double nr, str
 		if (path.count)
 			out->paths[out->nr_paths++] = path;
 	}
-}
-
-static void data_fini(struct data *data)
-{
-	free(data->ips);
-	free(data->edges);
-	free(data->paths);
 }
 
 /* ---- without a profile ------------------------------------------------------ */
@@ -465,13 +387,13 @@ static const struct mp_counts_options by_paths = {
 	.estimator = MP_ESTIMATE_PATHS, .layout_prior = true, .call_graph = true};
 
 static void try_data(struct bench *b, const char *source, double size, unsigned int draw,
-		     const struct data *data, const struct mp_counts_options *options)
+		     const struct stored *data, const struct mp_counts_options *options)
 {
 	struct mp_counts c;
 
 	if (opt_only && strcmp(source, "exact") && !strstr(opt_only, source))
 		return;
-	c = counts_make(b, data, options);
+	c = stored_counts(b->cfg, data, options);
 	evaluate(b, source, size, draw, &c);
 	mp_counts_fini(&c);
 }
@@ -484,7 +406,7 @@ static void try_sizes(struct bench *b)
 		double size = (double)opt_sizes[i];
 
 		for (unsigned int k = 0; k < opt_draws; k++) {
-			struct data few = {0}, ideal = {0}, transfers = {0};
+			struct stored few = {0}, ideal = {0}, transfers = {0};
 			struct draw d;
 
 			draw_init(&d, opt_seed + 1000003 * k + 7919 * i);
@@ -496,9 +418,9 @@ static void try_sizes(struct bench *b)
 			try_data(b, "ideal", size, k, &ideal, &ordinary);
 			edges_draw(&transfers, &b->train, size, &d);
 			try_data(b, "transfers", size, k, &transfers, &ordinary);
-			data_fini(&few);
-			data_fini(&ideal);
-			data_fini(&transfers);
+			stored_fini(&few);
+			stored_fini(&ideal);
+			stored_fini(&transfers);
 		}
 	}
 }
@@ -510,13 +432,13 @@ static void try_paths(struct bench *b)
 
 	for (unsigned int i = 0; i < opt_nr_sizes; i++)
 		for (unsigned int k = 0; k < opt_draws && (double)opt_sizes[i] <= all; k++) {
-			struct data few = {0};
+			struct stored few = {0};
 			struct draw d;
 
 			draw_init(&d, opt_seed + 1000003 * k + 7919 * i);
 			paths_draw(&few, &b->paths, (double)opt_sizes[i], &d);
 			try_data(b, "paths", (double)opt_sizes[i], k, &few, &by_paths);
-			data_fini(&few);
+			stored_fini(&few);
 		}
 	try_data(b, "paths", all, 0, &b->paths, &by_paths);
 	try_data(b, "paths' samples", all, 0, &b->paths, &ordinary);
@@ -542,15 +464,16 @@ static void try_whole(struct bench *b)
 	for (size_t i = 0; opt_all_estimators && i < sizeof(kinds) / sizeof(kinds[0]); i++)
 		try_data(b, kinds[i].name, all, 0, &b->samples, &kinds[i].options);
 	try_data(b, "transfers", (double)edges_sum(&b->train), 0,
-		 &(struct data){.edges = b->train.edges, .nr_edges = b->train.nr_edges}, &ordinary);
+		 &(struct stored){.edges = b->train.edges, .nr_edges = b->train.nr_edges},
+		 &ordinary);
 	evaluate(b, "exact", (double)edges_sum(&b->train), 0, &b->exact);
 }
 
 /* Of smaller profiles and the whole: how far predictions that doubt so much are off at the training. */
-static void doubts_try(const struct bench *b, const struct data *data, double size,
+static void doubts_try(const struct bench *b, const struct stored *data, double size,
 		       const struct mp_counts_options *options, const char *source)
 {
-	struct mp_counts c = counts_make(b, data, options), doubted;
+	struct mp_counts c = stored_counts(b->cfg, data, options), doubted;
 	uint8_t *every = zeros(b->cfg->nr_funcs, 1);
 	struct me_branches real, own;
 	struct me_prediction unused;
@@ -581,7 +504,7 @@ static void doubts_print(const struct bench *b)
 	struct draw d;
 
 	for (size_t i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++) {
-		struct data few = {0}, paths = {0};
+		struct stored few = {0}, paths = {0};
 
 		draw_init(&d, opt_seed + i);
 		if (sizes[i] < all) {
@@ -592,8 +515,8 @@ static void doubts_print(const struct bench *b)
 			paths_draw(&paths, &b->paths, sizes[i], &d);
 			doubts_try(b, &paths, sizes[i], &by_paths, "paths");
 		}
-		data_fini(&few);
-		data_fini(&paths);
+		stored_fini(&few);
+		stored_fini(&paths);
 	}
 	doubts_try(b, &b->samples, all, &ordinary, "samples");
 	if (all_paths > 0)
@@ -698,9 +621,9 @@ int main(int argc, char **argv)
 		die("output", strerror(errno));
 	putchar('\n');
 	json_decref(out);
-	data_fini(&b.samples);
-	data_fini(&b.train);
-	data_fini(&b.paths);
+	stored_fini(&b.samples);
+	stored_fini(&b.train);
+	stored_fini(&b.paths);
 	mp_counts_fini(&b.exact);
 	mp_counts_fini(&b.test);
 	free(b.test_arrivals);

@@ -27,11 +27,8 @@
 #include "libprof/counts.h"
 #include "libprof/elf.h"
 #include "libprof/insn.h"
-#include "libprof/path_evidence.h"
 #include "libprof/path_table.h"
-#include "libprof/profile.h"
-#include "libprof/store.h"
-#include "libprof/store_paths.h"
+#include "tests/support/stored.h"
 
 #define HOT_SHARE 0.00125
 /* So many samples is the word of counts worth beside those of a block; chosen by perl. */
@@ -80,21 +77,6 @@ static struct {
 
 static const char *opt_exact, *opt_db, *opt_files[2];
 static bool opt_asked;
-
-static _Noreturn void die(const char *what, const char *why)
-{
-	fprintf(stderr, "paths: %s: %s\n", what, why);
-	exit(1);
-}
-
-static void *zeros(size_t nr, size_t size)
-{
-	void *v = calloc(nr + 1, size);
-
-	if (!v)
-		die("memory", strerror(ENOMEM));
-	return v;
-}
 
 /* ---- the table -------------------------------------------------------------- */
 
@@ -348,39 +330,19 @@ static void profile_read(void)
 {
 	const struct mp_counts_options options = {
 		.estimator = MP_ESTIMATE_PATHS, .layout_prior = true, .call_graph = true};
-	struct mp_counts_options with = options;
-	struct mp_path_evidence evidence;
-	struct mp_path_count *paths;
-	struct mp_module module = {0};
-	struct mp_profile *profile;
-	struct mp_ip_count *ips;
-	struct mp_store *store;
+	struct stored stored = stored_read(t.elf, opt_db);
 	struct mp_counts counts;
-	size_t nr_ips, nr_paths;
 	struct mp_err err = {""};
 
-	if (mp_cfg_build(t.elf, NULL, &t.cfg, &err) ||
-	    mp_store_open(opt_db, MP_STORE_READ, &store, &err) ||
-	    mp_store_find_module(store, &t.elf->id, &module, &err) ||
-	    mp_store_read_counts(store, module.key, 0, &ips, &nr_ips, &err) ||
-	    mp_store_read_paths(store, module.key, 0, &paths, &nr_paths, &err) ||
-	    mp_profile_build(t.cfg, ips, nr_ips, &profile, &err) ||
-	    mp_path_evidence_build(t.cfg, paths, nr_paths, &evidence, &err))
-		die(opt_db, *err.msg ? err.msg : "nothing of this file");
-	with.paths = &evidence;
-	if (mp_counts_build(t.cfg, profile, &with, &counts, NULL, &err))
-		die("counts", err.msg);
+	if (mp_cfg_build(t.elf, NULL, &t.cfg, &err))
+		die(opt_files[1], err.msg);
+	counts = stored_counts(t.cfg, &stored, &options);
 	t.seen = zeros(t.table->nr_blocks, sizeof(*t.seen));
-	for (size_t i = 0; i < nr_paths; i++)
-		sample_add(&paths[i]);
+	for (size_t i = 0; i < stored.nr_paths; i++)
+		sample_add(&stored.paths[i]);
 	counts_spread(&counts);
 	mp_counts_fini(&counts);
-	mp_path_evidence_fini(&evidence);
-	mp_profile_free(profile);
-	free(paths);
-	free(ips);
-	free(module.path);
-	mp_store_close(store);
+	stored_fini(&stored);
 }
 
 /* ---- estimates -------------------------------------------------------------- */

@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * stored - what a database holds of one file, and counts by it, for developers' programs: they end with
+ * a message where anything fails.
+ */
+#ifndef STORED_H
+#define STORED_H
+
+#include <stddef.h>
+
+#include "libprof/cfg.h"
+#include "libprof/counts.h"
+#include "libprof/store.h"
+#include "libprof/store_paths.h"
+
+struct stored {
+	struct mp_ip_count *ips;
+	struct mp_edge_count *edges;
+	struct mp_path_count *paths;
+	size_t nr_ips, nr_edges, nr_paths;
+};
+
+/* "program: @what: @why", and exit status 1. */
+_Noreturn void die(const char *what, const char *why);
+/* Room for at least one, zeroed. Ownership: free(). */
+void *zeros(size_t nr, size_t size);
+
+/* Ownership: stored_fini(). */
+struct stored stored_read(const struct mp_elf *elf, const char *db);
+/* stored_counts - by all of @stored; @options but for its paths. Ownership: mp_counts_fini(). */
+struct mp_counts stored_counts(const struct mp_cfg *cfg, const struct stored *stored,
+			       const struct mp_counts_options *options);
+void stored_fini(struct stored *stored);
+
+#endif
