@@ -26,16 +26,25 @@ static void diamond(void)
 	toy_finish(&toy);
 }
 
-static struct me_branches count(const uint32_t *blocks, const uint8_t *zones, uint32_t nr)
+/* From @first_warm on in the warm zone; @clones: which are clones, ends with 0; NULL: none. */
+static struct me_branches count_clones(const uint32_t *blocks, uint32_t nr, uint32_t first_warm,
+				       const uint32_t *clones)
 {
 	struct me_plan_block list[TOY_MAX];
 	struct me_plan plan = {.blocks = list, .nr_blocks = nr};
 	struct me_branches sum;
 
 	for (uint32_t i = 0; i < nr; i++)
-		list[i] = (struct me_plan_block){.block = blocks[i], .zone = zones ? zones[i] : 0};
+		list[i] = (struct me_plan_block){.block = blocks[i], .zone = i >= first_warm};
+	for (; clones && *clones; clones++)
+		list[*clones].clone = 1;
 	ck_assert_int_eq(me_branches_count(&toy.cfg, &toy.counts, &plan, NULL, &sum), 0);
 	return sum;
+}
+
+static struct me_branches count(const uint32_t *blocks, uint32_t nr)
+{
+	return count_clones(blocks, nr, nr, NULL);
 }
 
 START_TEST(predict_counts_the_original_as_it_is)
@@ -43,7 +52,7 @@ START_TEST(predict_counts_the_original_as_it_is)
 	struct me_branches sum;
 
 	diamond();
-	sum = count((uint32_t[]){0, 1, 2, 3}, NULL, 4);
+	sum = count((uint32_t[]){0, 1, 2, 3}, 4);
 	ck_assert(sum.taken_before == 100 && sum.taken_after == 100);
 	ck_assert(sum.insns_before == 1200 && sum.insns_after == 1200);
 	ck_assert(sum.insns_moved == 1200);
@@ -56,15 +65,15 @@ START_TEST(predict_counts_removed_and_added_jumps)
 
 	diamond();
 	/* 0 2 3, 1: inverted; 1 still jumps. */
-	sum = count((uint32_t[]){0, 2, 3, 1}, NULL, 4);
+	sum = count((uint32_t[]){0, 2, 3, 1}, 4);
 	ck_assert(sum.taken_after == 60);
 	ck_assert(sum.insns_after == 1200);
 	/* 0, 2, 1, 3: 1's jump has gone, 2 needs one. */
-	sum = count((uint32_t[]){0, 2, 1, 3}, NULL, 4);
+	sum = count((uint32_t[]){0, 2, 1, 3}, 4);
 	ck_assert(sum.taken_after == 30 + 70);
 	ck_assert(sum.insns_after == 1200 + 70 - 30);
 	/* Neither way of 0 follows: a jump on the rarer one, and both are taken. */
-	sum = count((uint32_t[]){0, 3, 1, 2}, NULL, 4);
+	sum = count((uint32_t[]){0, 3, 1, 2}, 4);
 	ck_assert(sum.taken_after == 30 + 70 + 30 + 70);
 	ck_assert(sum.insns_after == 1200 + 30 + 70);
 }
@@ -75,7 +84,7 @@ START_TEST(predict_ends_a_zone_with_a_jump)
 	struct me_branches sum;
 
 	diamond();
-	sum = count((uint32_t[]){0, 2, 3, 1}, (uint8_t[]){0, 0, 1, 1}, 4);
+	sum = count_clones((uint32_t[]){0, 2, 3, 1}, 4, 2, NULL);
 	ck_assert(sum.taken_after == 30 + 30 + 70);
 	ck_assert(sum.insns_after == 1200 + 70);
 }
@@ -87,28 +96,12 @@ START_TEST(predict_charges_old_code_that_falls_into_a_patch)
 
 	diamond();
 	/* 2 stays behind: jcc to it, falls into the patch on 3, jumps on to 3's copy. */
-	sum = count((uint32_t[]){0, 1, 3}, NULL, 3);
+	sum = count((uint32_t[]){0, 1, 3}, 3);
 	ck_assert(sum.taken_after == 70 + 70);
 	ck_assert(sum.insns_after == 1200 - 30 + 70);
 	ck_assert(sum.insns_moved == 1200 - 280);
 }
 END_TEST
-
-/* As count(): from @first_warm on in the warm zone; @clones: which are clones, ends with 0. */
-static struct me_branches count_clones(const uint32_t *blocks, uint32_t nr, uint32_t first_warm,
-				       const uint32_t *clones)
-{
-	struct me_plan_block list[TOY_MAX];
-	struct me_plan plan = {.blocks = list, .nr_blocks = nr};
-	struct me_branches sum;
-
-	for (uint32_t i = 0; i < nr; i++)
-		list[i] = (struct me_plan_block){.block = blocks[i], .zone = i >= first_warm};
-	for (; *clones; clones++)
-		list[*clones].clone = 1;
-	ck_assert_int_eq(me_branches_count(&toy.cfg, &toy.counts, &plan, NULL, &sum), 0);
-	return sum;
-}
 
 #define CLONES(...)                                                                                \
 	(uint32_t[])                                                                               \
@@ -201,49 +194,64 @@ START_TEST(predict_divides_what_is_left_of_a_cloned_block)
 }
 END_TEST
 
-START_TEST(predict_ratio_lies_between_the_estimate_and_one)
+static struct me_prediction predict(const struct me_plan *plan)
+{
+	struct me_prediction prediction;
+	struct mp_err err;
+
+	ck_assert_int_eq(me_layout_predict(&toy.cfg, &toy.counts, plan, NULL, &prediction, &err),
+			 0);
+	return prediction;
+}
+
+/* By the order 0 2 3 1: 1 jumps before and after. */
+static struct me_prediction predict_inverted(void)
 {
 	struct me_plan_block list[] = {{.block = 0}, {.block = 2}, {.block = 3}, {.block = 1}};
 	struct me_plan plan = {.blocks = list, .nr_blocks = 4};
+
+	return predict(&plan);
+}
+
+START_TEST(predict_ratio_lies_between_the_estimate_and_one)
+{
+	struct me_prediction prediction;
+
+	diamond();
+	prediction = predict_inverted();
+	ck_assert(fabs(prediction.ratio - 0.6) < 1e-12);
+	toy.counts.exact = false;
+	prediction = predict_inverted();
+	ck_assert(prediction.taken_before == 100 && prediction.taken_after == 60);
+	ck_assert(prediction.ratio > 0.6 && prediction.ratio < 1);
+}
+END_TEST
+
+START_TEST(predict_knows_plans_without_blocks_and_of_others)
+{
+	struct me_plan_block other = {.block = 4};
+	struct me_plan plan = {.blocks = &other, .nr_blocks = 1};
 	struct me_prediction prediction;
 	struct mp_err err;
 
 	diamond();
 	ck_assert_int_eq(me_layout_predict(&toy.cfg, &toy.counts, &plan, NULL, &prediction, &err),
-			 0);
-	ck_assert(fabs(prediction.ratio - 0.6) < 1e-12);
-	toy.counts.exact = false;
-	ck_assert_int_eq(me_layout_predict(&toy.cfg, &toy.counts, &plan, NULL, &prediction, &err),
-			 0);
-	ck_assert(prediction.taken_before == 100 && prediction.taken_after == 60);
-	ck_assert(prediction.ratio > 0.6 && prediction.ratio < 1);
-	list[0].block = 4;
-	ck_assert_int_eq(me_layout_predict(&toy.cfg, &toy.counts, &plan, NULL, &prediction, &err),
 			 -EINVAL);
 	plan.nr_blocks = 0;
-	ck_assert_int_eq(me_layout_predict(&toy.cfg, &toy.counts, &plan, NULL, &prediction, &err),
-			 0);
-	ck_assert(prediction.ratio == 1);
+	ck_assert(predict(&plan).ratio == 1);
 }
 END_TEST
 
-/* The same counts of a profile @times as large, by the order 0 2 3 1. */
+/* The same counts of a profile @times as large. */
 static struct me_prediction predict_larger(double times)
 {
-	struct me_plan_block list[] = {{.block = 0}, {.block = 2}, {.block = 3}, {.block = 1}};
-	struct me_plan plan = {.blocks = list, .nr_blocks = 4};
-	struct me_prediction prediction;
-	struct mp_err err;
-
 	diamond();
 	toy.counts.exact = false;
 	for (uint32_t b = 0; b < toy.cfg.nr_blocks; b++)
 		toy.counts.block[b] *= times;
 	for (uint32_t e = 0; e < toy.cfg.nr_edges; e++)
 		toy.counts.edge[e] *= times;
-	ck_assert_int_eq(me_layout_predict(&toy.cfg, &toy.counts, &plan, NULL, &prediction, &err),
-			 0);
-	return prediction;
+	return predict_inverted();
 }
 
 START_TEST(predict_believes_larger_profiles_more)
@@ -251,7 +259,7 @@ START_TEST(predict_believes_larger_profiles_more)
 	struct me_prediction few = predict_larger(0.01), more = predict_larger(1),
 			     many = predict_larger(1000);
 
-	/* Four samples say 0.7, two that it is as likely as not. 1 jumps before and after. */
+	/* Four samples say 0.7, two that it is as likely as not. */
 	ck_assert_msg(fabs(few.ratio - (2.2 / 6 + 0.3) / (3.8 / 6 + 0.3)) < 1e-9, "%f", few.ratio);
 	ck_assert(few.ratio > more.ratio && more.ratio > many.ratio && many.ratio > 0.6);
 	ck_assert(many.ratio < 0.6001);
@@ -263,14 +271,10 @@ END_TEST
 
 START_TEST(predict_has_no_doubt_of_what_was_counted)
 {
-	struct me_plan_block list[] = {{.block = 0}, {.block = 2}, {.block = 3}, {.block = 1}};
-	struct me_plan plan = {.blocks = list, .nr_blocks = 4};
 	struct me_prediction prediction;
-	struct mp_err err;
 
 	diamond();
-	ck_assert_int_eq(me_layout_predict(&toy.cfg, &toy.counts, &plan, NULL, &prediction, &err),
-			 0);
+	prediction = predict_inverted();
 	ck_assert(prediction.least == prediction.ratio && prediction.most == prediction.ratio);
 }
 END_TEST
@@ -288,6 +292,7 @@ static Suite *predict_suite(void)
 	tcase_add_test(tcase, predict_divides_flow_between_copies);
 	tcase_add_test(tcase, predict_divides_what_is_left_of_a_cloned_block);
 	tcase_add_test(tcase, predict_ratio_lies_between_the_estimate_and_one);
+	tcase_add_test(tcase, predict_knows_plans_without_blocks_and_of_others);
 	tcase_add_test(tcase, predict_believes_larger_profiles_more);
 	tcase_add_test(tcase, predict_has_no_doubt_of_what_was_counted);
 	suite_add_tcase(suite, tcase);
