@@ -19,33 +19,6 @@ static uint64_t led_to(const uint8_t *b, uint64_t end)
 	return end + (uint64_t)(int64_t)disp;
 }
 
-#define POLL_SIZE 13
-
-/* cmpl $0, left; jg to another stub on the way to the same block. */
-int vf_check_poll(struct vf *vf, const struct mp_map_piece *p, const uint8_t *b, uint64_t at)
-{
-	const struct mp_map_piece *notes;
-	uint64_t to;
-	uint32_t i;
-
-	if (!vf->counters || p->new_vaddr + p->new_size < at + POLL_SIZE || b[0] != 0x83 ||
-	    b[1] != 0x3d)
-		return 0;
-	to = led_to(b + 9, at + POLL_SIZE);
-	i = mp_map_piece_at(vf->map, to);
-	notes = &vf->map->pieces[i];
-	if (led_to(b + 2, at + 7) != vf->counters->vaddr || b[6] || b[7] != 0x0f || b[8] != 0x8f)
-		return vf_refuse(vf, at, "a stub that polls something else");
-	if (i == vf->map->nr_pieces || notes->new_vaddr != to || notes->old_size ||
-	    notes->old_vaddr != p->old_vaddr)
-		return vf_refuse(vf, at, "a poll does not lead to a stub on the way to %#llx",
-				 (unsigned long long)p->old_vaddr);
-	if (!vf_flags_are_dead(vf, p->old_vaddr, true))
-		return vf_refuse(vf, at, "polls where flags are read at %#llx",
-				 (unsigned long long)p->old_vaddr);
-	return POLL_SIZE;
-}
-
 struct reader {
 	const uint8_t *b;
 	size_t avail;
@@ -185,6 +158,41 @@ static bool read_note(const struct vf *vf, struct reader *r, struct note *n)
 	if (n->kept)
 		want_back(r, scratch, n->kept);
 	return !r->failed;
+}
+
+#define POLL_SIZE 13
+
+/* Does @vaddr stand for the way to where @p leads, by instructions that write its path down? */
+static bool is_note_of(const struct vf *vf, const struct mp_map_piece *p, uint64_t vaddr)
+{
+	uint32_t i = mp_map_piece_at(vf->map, vaddr);
+	const struct mp_map_piece *to = &vf->map->pieces[i];
+	struct reader r = {.at = vaddr};
+	struct note note;
+
+	if (i == vf->map->nr_pieces || to->new_vaddr != vaddr || to->old_size ||
+	    to->old_vaddr != p->old_vaddr)
+		return false;
+	r.avail = to->new_size;
+	r.b = mp_elf_bytes(vf->n, vaddr, to->new_size);
+	return r.b && read_note(vf, &r, &note);
+}
+
+/*
+ * cmpl $0, left; jg to a note of the same block. That its flags are dead is asked there: no other stub
+ * may be led to.
+ */
+int vf_check_poll(struct vf *vf, const struct mp_map_piece *p, const uint8_t *b, uint64_t at)
+{
+	if (!vf->counters || p->new_vaddr + p->new_size < at + POLL_SIZE || b[0] != 0x83 ||
+	    b[1] != 0x3d)
+		return 0;
+	if (led_to(b + 2, at + 7) != vf->counters->vaddr || b[6] || b[7] != 0x0f || b[8] != 0x8f)
+		return vf_refuse(vf, at, "a stub that polls something else");
+	if (!is_note_of(vf, p, led_to(b + 9, at + POLL_SIZE)))
+		return vf_refuse(vf, at, "a poll does not lead to what notes paths at %#llx",
+				 (unsigned long long)p->old_vaddr);
+	return POLL_SIZE;
 }
 
 /* May the register that is written over be written over there? */

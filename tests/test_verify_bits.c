@@ -294,6 +294,37 @@ START_TEST(verify_refuses_a_stub_that_sets_a_register_in_use)
 }
 END_TEST
 
+/* Else it would look for ever as long as anything is left. */
+START_TEST(verify_refuses_a_poll_that_leads_to_what_polls)
+{
+	uint32_t nr = 0;
+	struct pair p;
+
+	build(&p, 50);
+	for (uint32_t i = 0; i < p.map->nr_pieces; i++) {
+		const struct mp_map_piece *stub = &p.map->pieces[i];
+		uint8_t *b = pair_at(&p, stub->new_vaddr);
+		int32_t back;
+
+		if (stub->old_size || stub->new_size < 13)
+			continue;
+		/* cmpl $0, left; jg: at its beginning, or behind what sets the number */
+		for (uint32_t at = 0; at + 13 <= stub->new_size && at <= 8; at++) {
+			if (b[at] != 0x83 || b[at + 1] != 0x3d || b[at + 7] != 0x0f ||
+			    b[at + 8] != 0x8f)
+				continue;
+			back = -(int32_t)(at + 13);
+			memcpy(&b[at + 9], &back, sizeof(back));
+			pair_refused(&p, "a poll does not lead to");
+			nr++;
+			break;
+		}
+	}
+	ck_assert_uint_gt(nr, 0);
+	pair_free(&p);
+}
+END_TEST
+
 START_TEST(verify_refuses_the_original_s_build_id)
 {
 	const struct mp_section *sec;
@@ -319,6 +350,7 @@ static Suite *verify_bits_suite(void)
 	tcase_add_test(tc, verify_refuses_every_flipped_bit_of_what_polls);
 	tcase_add_test(tc, verify_refuses_every_flipped_bit_of_notes_that_keep_a_register);
 	tcase_add_test(tc, verify_refuses_a_stub_that_sets_a_register_in_use);
+	tcase_add_test(tc, verify_refuses_a_poll_that_leads_to_what_polls);
 	tcase_add_loop_test(tc, verify_refuses_the_original_s_build_id, 0, 4);
 	tcase_set_timeout(tc, 1200);
 	suite_add_tcase(suite, tc);
