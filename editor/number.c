@@ -696,19 +696,16 @@ static uint32_t only_way(const struct me_number *n, uint32_t v)
 static bool ends_paths(const struct me_number *n, uint32_t v)
 {
 	const struct vertex *at = &n->vertices[v];
-	bool goes_on = false;
 
 	if (at->reg == MP_NO_REGISTER || at->starts || at->ways < 2)
 		return false;
-	for (uint32_t e = at->first_out; e < at->first_out + at->nr_out; e++) {
+	for (uint32_t e = at->first_out; e < at->first_out + at->nr_out; e++)
 		if (!n->edges[e].carries)
 			return true;
-		goes_on |= n->edges[e].carries;
-	}
-	return !goes_on;
+	return !at->nr_out;
 }
 
-/* Neither the polls' flags nor the shared ones of a function's parts may be wanted. */
+/* What polls, and what notes, changes flags: nobody may read them from @v on. */
 static bool may_poll(const struct me_number *n, uint32_t v)
 {
 	uint32_t block = n->flow.first_block + v;

@@ -4,7 +4,8 @@
  * and those that write it down (libprof/polls.h).
  *
  * They use the flags, and a register that is free beside the path's, or one that they keep in a vector
- * register meanwhile; no stack, no lock. They may be interrupted, run by several threads at once, and left in the middle: then one path is not written.
+ * register meanwhile; no stack, no lock. They may be interrupted, run by several threads at once, and
+ * left in the middle: then one path is not written.
  * What the file says is never an address: at worst it makes the program write in a place of the file
  * that is another's.
  */

@@ -47,7 +47,6 @@ int me_room_make(const struct mp_cfg *cfg, const struct mp_counts *counts, uint6
 	qsort(places, nr, sizeof(*places), compare);
 	for (uint32_t i = 0; i < nr; i++) {
 		uint32_t func = places[i].func;
-
 		uint64_t more = PIECES_PER_BLOCK * (uint64_t)cfg->funcs[func].nr_blocks;
 
 		if (pieces + more <= max_pieces) {
