@@ -33,7 +33,7 @@ static inline int morph_suite_run(Suite *(*make_suite)(void))
 	 * libcheck's four seconds a test are an assertion about time, which a
 	 * loaded machine or a sanitizer breaks; this limit only ends a hang.
 	 */
-	setenv("CK_DEFAULT_TIMEOUT", "120", 0);
+	setenv("CK_DEFAULT_TIMEOUT", "600", 0);
 	runner = srunner_create(make_suite());
 	srunner_run_all(runner, CK_NORMAL);
 	nr_failed = srunner_ntests_failed(runner);

@@ -276,7 +276,6 @@ static Suite *suite(void)
 	Suite *s = suite_create("debug");
 	TCase *tc = tcase_create("debug");
 
-	tcase_set_timeout(tc, 300);
 	tcase_add_test(tc, moves_know_where_each_instruction_went);
 	tcase_add_test(tc, moves_tell_what_stayed_behind);
 	tcase_add_test(tc, a_range_becomes_those_of_its_copies);

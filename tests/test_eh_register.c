@@ -186,7 +186,6 @@ static Suite *suite(void)
 	Suite *s = suite_create("eh_register");
 	TCase *tc = tcase_create("eh_register");
 
-	tcase_set_timeout(tc, 120);
 	tcase_add_test(tc, eh_register_finds_both_operands);
 	tcase_add_test(tc, eh_register_finds_nothing_where_nothing_is_registered);
 	tcase_add_test(tc, eh_register_is_where_the_relocations_are);

@@ -468,7 +468,6 @@ static Suite *suite(void)
 	Suite *s = suite_create("separate");
 	TCase *tc = tcase_create("separate");
 
-	tcase_set_timeout(tc, 300);
 	tcase_add_checked_fixture(tc, setup, teardown);
 	tcase_add_test(tc, the_debug_file_is_found_by_its_link);
 	tcase_add_test(tc, the_debug_file_is_found_where_debuginfod_keeps_it);
