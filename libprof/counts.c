@@ -63,6 +63,7 @@ struct inference {
 	const struct mp_counts_options *options;
 	struct mp_calls_evidence more;
 	double transfer_weight; /* as in struct mp_flow */
+	bool again;		/* out->block is what the round before found */
 	bool profiled, unsampled, hinted;
 	const struct mp_path_evidence *paths; /* NULL: none, or not wanted */
 	uint64_t *visits; /* per block, by paths, while functions that no sample fell in are inferred */
@@ -190,6 +191,7 @@ static void block_fill(const struct inference *in, uint32_t b, struct mp_flow_bl
 		.entry = mp_block_enters(block),
 		.exit = mp_block_leaves(in->cfg, block),
 		.entry_cost = pad ? PAD_ENTRY_COST : 0,
+		.before = in->again ? in->out->block[b] : 0,
 	};
 	if (in->more.samples) {
 		out->samples += in->more.samples[b];
@@ -506,8 +508,10 @@ int mp_counts_build(const struct mp_cfg *cfg, const struct mp_profile *profile,
 			in.transfer_weight = transfers_weigh(cfg, profile, out);
 		else if (mp_calls_weigh(cfg, out, &in.more))
 			ret = mp_err_set(err, ENOMEM, "out of memory");
+		in.again = !profile->nr_transfers && !options->exact;
 		if (!ret)
 			ret = funcs_infer(&in, &sum, err);
+		in.again = false;
 	}
 	if (!ret && in.paths)
 		ret = polled_infer(&in, &sum, err);

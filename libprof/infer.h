@@ -28,6 +28,8 @@ struct mp_flow_block {
 	bool exit;   /* flow may leave (return, tail call, trap, noreturn) */
 	double more_insns; /* beside nr_insns, where @samples holds further evidence of how
 				 * often the block ran: the weight of that evidence */
+	double before;	   /* what an earlier round made of it, in the units of counts: how long it
+			    * ran, and so how well that tells how often; 0: there was none */
 	double entry_cost; /* of each execution that comes from outside, in the units of a
 				 * block's cost (instructions); 0: free */
 };

@@ -273,6 +273,32 @@ START_TEST(infer_unsampled_detour_stays_empty)
 }
 END_TEST
 
+START_TEST(infer_does_not_mend_hot_time_in_cold_code)
+{
+	/* 0 takes half as long again as it should; 1 is hot, 2 cold. */
+	struct mp_flow_block blocks[] = {
+		{.samples = 15000, .nr_insns = 10, .entry = true},
+		{.samples = 9000, .nr_insns = 10, .exit = true},
+		{.samples = 100, .nr_insns = 10, .exit = true},
+	};
+	struct mp_flow_edge edges[] = {edge(0, 1), edge(0, 2)};
+	struct mp_flow flow = {.blocks = blocks, .nr_blocks = 3, .edges = edges, .nr_edges = 2};
+	double block[3], count[2], cold;
+
+	ck_assert_int_eq(mp_infer_flow(&flow, MP_ESTIMATE_POISSON, block, count, NULL), 0);
+	cold = block[2];
+	ck_assert(cold > 1.1 * 100 / 12);
+	for (uint32_t b = 0; b < 3; b++)
+		blocks[b].before = block[b];
+	ck_assert_int_eq(mp_infer_flow(&flow, MP_ESTIMATE_POISSON, block, count, NULL), 0);
+	ck_assert(block[2] < 0.95 * cold);
+	ck_assert(block[1] > 9000.0 / 12);
+	check_conserved(&flow, block, count);
+	blocks[0].before = INFINITY;
+	ck_assert_int_eq(mp_infer_flow(&flow, MP_ESTIMATE_POISSON, block, count, NULL), -EINVAL);
+}
+END_TEST
+
 START_TEST(infer_shared_table_splits_alike_for_every_jump)
 {
 	/* Two handlers 1, 2 of an interpreter, each with its own jump through one table. */
@@ -552,6 +578,7 @@ static Suite *infer_suite(void)
 	tcase_add_test(tcase, infer_keeps_consistent_counts);
 	tcase_add_test(tcase, infer_false_zero_does_not_cut_a_hot_path);
 	tcase_add_test(tcase, infer_unsampled_detour_stays_empty);
+	tcase_add_test(tcase, infer_does_not_mend_hot_time_in_cold_code);
 	tcase_add_test(tcase, infer_shared_table_splits_alike_for_every_jump);
 	tcase_add_test(tcase, infer_takes_waits_for_time);
 	tcase_add_test(tcase, infer_hints_decide_where_nothing_else_does);
