@@ -146,7 +146,7 @@ else
 fi
 
 # ---- perf: what it says itself about each function
-if ! perf record -q -e cpu-clock:u -F 2000 -o perf.data -- ./pie 60000000 >/dev/null 2>&1; then
+if ! recorded 100 '/pie)' perf.data ./pie 60000000 -e cpu-clock:u -F 2000; then
 	left_out="$left_out perf"
 else
 	want=$(perf script -G -i perf.data -F ip,sym,dso 2>/dev/null | grep -c '/pie)')

@@ -83,6 +83,39 @@ sampling() {
 	[ -n "$sources" ] || { echo "no sampling on this machine: $(head -n 1 err)"; exit 77; }
 }
 
+# How many samples a machine gives is its own business.
+# sampled DB BINARY LEAST COMMAND...: it runs, sampled into DB, until LEAST samples of BINARY are there;
+# its output is in sampled.txt. SAMPLED in the environment: other options of morphd run.
+sampled() {
+	local db=$1 binary=$2 least=$3 nr=0
+	shift 3
+	for _ in {1..100}; do
+		# shellcheck disable=SC2086
+		"$BUILD/morphd" run ${SAMPLED:---no-kernel --rate 4000} --db "$db" -- "$@" >sampled.txt 2>err.txt || {
+			fail "morphd run $1: status $?: $(cat err.txt)"
+			return
+		}
+		nr=$("$BUILD/morph-stats" --db "$db" query --binary="$binary" --by=module --json 2>/dev/null |
+			jq '[.rows[].samples] | add // 0')
+		[ "${nr:-0}" -lt "$least" ] || return 0
+	done
+	fail "$1: ${nr:-no} samples, not $least"
+}
+
+# recorded LEAST PATTERN OUTPUT PROGRAM N OPTION...: the same by perf record into OUTPUT, with more
+# work, which is N, each time, until so many samples have PATTERN. Return: whether perf can.
+recorded() {
+	local least=$1 pattern=$2 out=$3 program=$4 n=$5 nr
+	shift 5
+	for _ in {1..6}; do
+		perf record -q -o "$out" "$@" -- "$program" "$n" >/dev/null 2>&1 || return
+		nr=$(perf script -G -i "$out" -F ip,sym,dso 2>/dev/null | grep -c "$pattern")
+		[ "$nr" -lt "$least" ] || return 0
+		n=$((n * 4))
+	done
+	fail "perf: $nr samples, not $least"
+}
+
 # finish: the exit status of the test
 finish() {
 	if [ $nr_failed != 0 ]; then
