@@ -148,8 +148,13 @@ says differs 6 $audit "./$prog" /bin/true
 says simulate 0 morph-audit --json --simulate=2 --max-pairs=10
 # What runs prints as well, hence the shell.
 if morphd run -d probe.db -- true 2>/dev/null; then
-	says run 0 morphd run --json -d run.db --record=run.rec -- \
-		sh -c '"$0" 20000000 >"$1"' "./$prog" out.txt
+	for times in 1 8 64; do
+		rm -f run.db*
+		says run 0 morphd run --json -d run.db --record=run.rec -- \
+			sh -c '"$0" $(($2 * 20000000)) >"$1"' "./$prog" out.txt $times
+		# Of a machine that gives few, more.
+		! grep -q '"attributed": [1-9][0-9][0-9]' run.json || break
+	done
 	says collect 0 morphd --json --input=run.rec -d collect.db
 	morph-stats annotate -d run.db --binary="./$prog" --json "$bad" >sampled.json
 	says activity 0 morph-stats activity --json -d run.db

@@ -73,6 +73,11 @@ declare -A nothing=([diff]="diff none.db s.db" [heat]="-d none.db heat prog" [me
 	[annotate]="-d none.db annotate hot" [export]="-d none.db export --format=folded" [import]="")
 if morphd run -d run.db -- ./prog 20000000 >/dev/null 2>&1; then
 	sampling=yes
+	# Some samples, of a machine that gives few as well.
+	for _ in {1..20}; do
+		! morph-stats -d run.db activity >/dev/null 2>&1 || break
+		morphd run -d run.db -- ./prog 200000000 >/dev/null 2>&1
+	done
 else
 	sampling='' lines[activity]=''
 	echo "morphd samples nothing here: its part is left out"
@@ -121,8 +126,10 @@ ends 3 morph-optimize --db=few.db -o x prog
 ends 3 morph-optimize --db=s.db --since=@99999999999 -o x prog
 ends 4 morph-optimize --db=s.db -o x golike
 ends 4 morph-optimize --restore prog
-# Too short to tell; and one that says how large it is.
-ends 5 morph-optimize --train --audit-seconds=1 -o x -- ./prog 5
+# One that takes too long for enough pairs to tell; and one that says how large it is.
+sed 's/printf.*/usleep(700000); &/; 1i #include <unistd.h>' prog.c >long.c
+gcc -O2 -Wl,--build-id long.c -o long || exit 1
+ends 5 morph-optimize --train --audit-seconds=1 -o x -- ./long 5
 sed 's/printf.*/struct stat st; stat("\/proc\/self\/exe", \&st); printf("%ld\\n", (long)st.st_size + hot(5));/
 	1i #include <sys/stat.h>' prog.c >size.c
 gcc -O2 -Wl,--build-id size.c -o size || exit 1

@@ -104,8 +104,7 @@ cc=${CC:-gcc}
 $cc -g -O1 -Wl,--build-id one.c two.c -o prog || exit 1
 # No debug information, so that names come from symbols; relocations for the optimiser.
 $cc -O1 -Wl,--build-id -Wl,--emit-relocs one.c two.c -o plain || exit 1
-"$BUILD/morphd" run --no-kernel --rate 4000 --db a.db -- ./prog 40000000 >/dev/null 2>err.txt ||
-	fail "morphd: $(cat err.txt)"
+sampled a.db prog 600 ./prog 40000000
 
 # ---- usage
 ends 2 "no function" --db a.db annotate
@@ -278,8 +277,7 @@ if ! command -v g++ >/dev/null; then
 	left_out="$left_out g++"
 else
 	g++ -g -O2 -Wl,--build-id cxx.cc -o cxx || exit 1
-	"$BUILD/morphd" run --no-kernel --rate 4000 --db b.db -- ./cxx 40000000 >/dev/null 2>err.txt ||
-		fail "morphd: $(cat err.txt)"
+	sampled b.db cxx 600 ./cxx 40000000
 	for f in 'shop::work(long)' _ZN4shop4workEl 'shop::work(long, int)' _ZN4shop4workEli; do
 		ends 0 "$f" --db b.db annotate "$f" --json
 		json "$f" '.samples > 20 and (.function | startswith("shop::work(long"))'
@@ -306,10 +304,10 @@ fi
 if [ ! -x "$BUILD/morph-optimize" ]; then
 	left_out="$left_out morph-optimize"
 else
-	"$BUILD/morphd" run --no-kernel --rate 4000 --db c.db -- ./plain 40000000 >/dev/null 2>&1
+	sampled c.db plain 600 ./plain 40000000
 	"$BUILD/morph-optimize" --db c.db --all --report=none -o fast plain 2>err.txt ||
 		fail "morph-optimize: $(cat err.txt)"
-	"$BUILD/morphd" run --no-kernel --rate 4000 --db c.db -- ./fast 40000000 >/dev/null 2>&1
+	sampled c.db plain 2000 ./fast 40000000
 	f=$("$BUILD/morph-stats" --db c.db query --binary=plain --json |
 		jq -r '[.rows[] | select(.function == "twin")][0].address')
 	ends 0 "the original" --db c.db annotate "$f" --binary=plain --json

@@ -110,6 +110,7 @@ jq -e '[.modules[0].functions[].blocks[] | select((.to | length) > 0) |
 
 # ---- what a sample stands for: known where a clock ticked at one rate
 if "$BUILD/morphd" run --db=r.db --rate=4000 -- ./cxx 300000 >/dev/null 2>&1; then
+	SAMPLED=--rate=4000 sampled r.db cxx 100 ./cxx 300000
 	ends 0 "json with time" out.json --db r.db export --format=json
 	jq -e '.sample_ns == 250000' out.json >/dev/null || fail "time: $(head -c 100 out.json)"
 	if command -v go >/dev/null; then
@@ -120,7 +121,7 @@ if "$BUILD/morphd" run --db=r.db --rate=4000 -- ./cxx 300000 >/dev/null 2>&1; th
 		HOME=$dir go tool pprof -top -unit=us out.pb.gz >top.txt 2>&1
 		says top.txt "of $((n * 250))us total" "pprof with time"
 	fi
-	"$BUILD/morphd" run --db=r.db --rate=1000 -- ./cxx 300000 >/dev/null 2>&1
+	SAMPLED=--rate=1000 sampled r.db cxx 1 ./cxx 300000
 	ends 0 "json with two rates" out.json --db r.db export --format=json
 	jq -e '.sample_ns == 0' out.json >/dev/null || fail "two rates: $(head -c 100 out.json)"
 fi

@@ -170,9 +170,9 @@ json "against the default" '.old.db == "old.db" and .new.db == "more.db"'
 "$BUILD/morphd" run --no-kernel --db probe.db -- true 2>err.txt || left_out=" sampling"
 if [ -z "$left_out" ]; then
 	for db in s1 s2; do
-		"$BUILD/morphd" run --no-kernel --rate 2000 --db $db.db -- ./prog 30000000 >/dev/null 2>&1
+		sampled $db.db prog 1000 ./prog 30000000
 	done
-	"$BUILD/morphd" run --no-kernel --rate 2000 --db s3.db -- ./prog 10000000 90000000 >/dev/null 2>&1
+	sampled s3.db prog 1000 ./prog 10000000 90000000
 	ends 0 "sampled" diff s1.db s3.db --json
 	json "sampled: loud got louder" '[.rows[] | select(.function == "loud")][0] |
 		.change == "significant" and .delta > 20'
