@@ -47,8 +47,12 @@ static const char *const assumptions[] = {
 	"a call at the very end of a function does not return",
 	"nobody relies on the address of an instruction",
 	"branch hints and the bnd prefix on direct branches mean nothing",
+	("in versions that count, or poll: calls, returns and indirect jumps pass no arithmetic "
+	 "flags"),
 	("in versions that keep path numbers: calls and returns that leave the file, or go through "
 	 "pointers, pass registers as the ABI says"),
+	("in versions that poll: no caller from outside relies on a vector register that the file "
+	 "never names"),
 };
 
 static const char *const with_relocations[] = {

@@ -313,7 +313,8 @@ static void check_usage(struct argp_state *state, struct arguments *a, bool dry_
 	if (o->debug_output && !o->debug_file)
 		argp_error(state, "--debug-output needs --debug-file");
 	if (o->debug_file && (a->in_place || a->restore || o->counting.edges || o->counting.paths))
-		argp_error(state, "--debug-file needs -o, --dry-run or --verify, and no counters");
+		argp_error(state,
+			   "--debug-file needs -o, --dry-run or --verify, and no --instrument");
 	if (o->debug_output && o->output && !strcmp(o->debug_output, o->output))
 		argp_error(state, "--debug-output: is the output itself");
 	if ((o->counting.edges || o->counting.paths) && (a->in_place || a->restore || a->original))

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
  * verify_count - what an instrumented output has besides: counters in memory of their own, stubs that
- * count and go on, and the runtime that maps a file over the counters. Called by verify_image,
- * verify_pieces and verify_diff.
+ * count and go on, and the runtime that maps a file over the counters. Called by verify, verify_image,
+ * verify_pieces and verify_rest.
  */
 #include <errno.h>
 #include <string.h>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
  * verify_flags - is there, from an address on, anybody who reads arithmetic flags that were set
- * before? Forwards along all ways, to the first who overwrites them. Called by verify_count and verify_pieces.
+ * before? Forwards along all ways, to the first who overwrites them. Called by verify_count and verify_polls.
  */
 #include "editor/verify_priv.h"
 

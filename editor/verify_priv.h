@@ -339,7 +339,7 @@ int vf_check_start(struct vf *vf);
 void vf_find_paths(struct vf *vf);
 bool vf_is_path_section(const struct vf *vf, const struct mp_section *sec);
 int vf_read_paths(struct vf *vf);
-/* The one instruction, at @at with bytes @b, of the stub @p; *@next: what follows it. */
+/* What the stub @p does besides going on, at @at with bytes @b; *@next: what follows that. */
 int vf_check_path_stub(struct vf *vf, const struct mp_map_piece *p, const uint8_t *b, uint64_t at,
 		       uint64_t *next);
 /* Marks @p where it is not proved that nobody reads @reg from its block on. */

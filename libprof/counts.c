@@ -2,8 +2,8 @@
 /*
  * counts - the inferred counts of a module, one function at a time.
  *
- * Decides where flow enters and leaves a function; infer does the rest. Called by morph-optimize
- * before layout.
+ * Decides where flow enters and leaves a function; infer does the rest. Called by whoever wants
+ * counts: morph-optimize before layout, morph-stats to show and export them.
  */
 #include "libprof/counts.h"
 
