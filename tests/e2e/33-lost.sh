@@ -26,8 +26,9 @@ lose() {
 	[ $source = bpf ] || [ $EUID != 0 ] || ! command -v setpriv > /dev/null ||
 		small="setpriv --bounding-set=-ipc_lock"
 	$small "$MORPHD" run --source=$source --no-kernel --rate "${RATE:-20000}" --interval 0.1 --db $source.db \
-		--record $source.rec --json -- ./busy threads 2500 2 > out 2> err &
+		--record $source.rec --json -- ./busy until 2 $source.end > out 2> err &
 	pid=$!
+	trap 'touch $source.end' EXIT
 	until [ -s $source.db ] && [ "$(samples 2> /dev/null || echo 0)" -gt 100 ]; do
 		kill -0 $pid 2> /dev/null || {
 			# The quota is the user's: somebody else's rings may have it all.
@@ -43,6 +44,12 @@ lose() {
 	start=$(ticks)
 	while [ $(($(ticks) - start)) -lt 300 ]; do sleep 0.1; done
 	kill -CONT $pid
+	# And goes on until something is known again: after a loss there is a while of which nothing can be.
+	for _ in {1..600}; do
+		[ "$(samples)" -le "$before" ] && kill -0 $pid 2> /dev/null || break
+		sleep 0.1
+	done
+	touch $source.end
 	wait $pid || fail "exit $?: $(cat err)"
 	jq -e '.emitted == .attributed + .unattributed + .lost' out > /dev/null ||
 		fail "samples do not add up"
@@ -50,7 +57,6 @@ lose() {
 	echo "$source: $(jq .emitted out) samples, $lost lost, $before before the stop, $(samples) in all"
 	[ "$lost" -gt 0 ] || { echo "the rings did not overflow"; return 77; }
 	[ "$(samples)" -gt "$before" ] || fail "nothing is attributed after a loss"
-	# After the loss there is a while of which nothing can be known; then busy is known again.
 	"$MORPHD" --input $source.rec --db $source.again --json > again.out 2> err ||
 		fail "replay: $(cat err)"
 	[ "$(jq -c .reasons out)" = "$(jq -c .reasons again.out)" ] || fail "the replay differs"

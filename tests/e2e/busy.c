@@ -8,6 +8,7 @@
  *	busy short N PROGRAM		N children, each `PROGRAM spin 4`
  *	busy dl MS LIB...		each library in turn: dlopen, spin in it, dlclose
  *	busy threads MS N		N threads spin
+ *	busy until N FILE		N threads spin until there is FILE
  *	busy jit MS			in code written into anonymous memory
  *	busy gone MS FILE		unlink FILE, then spin
  *	busy replace MS FILE NEW	rename NEW over FILE, then spin
@@ -54,6 +55,13 @@ __attribute__((noinline)) void spin(long ms)
 static void *thread(void *arg)
 {
 	spin(*(long *)arg);
+	return NULL;
+}
+
+static void *thread_until(void *arg)
+{
+	while (access(arg, F_OK))
+		spin(10);
 	return NULL;
 }
 
@@ -124,6 +132,11 @@ int main(int argc, char **argv)
 		for (i = 0; i < n && i < 16; i++)
 			pthread_create(&threads[i], NULL, thread, &ms);
 		for (i = 0; i < n && i < 16; i++)
+			pthread_join(threads[i], NULL);
+	} else if (!strcmp(what, "until") && argc > 3) {
+		for (i = 0; i < ms && i < 16; i++)
+			pthread_create(&threads[i], NULL, thread_until, argv[3]);
+		for (i = 0; i < ms && i < 16; i++)
 			pthread_join(threads[i], NULL);
 	} else if (!strcmp(what, "jit")) {
 		spin_in_anonymous_memory(ms);
