@@ -18,6 +18,7 @@
 #include "libprof/insn_wait.h"
 #include "libprof/parallel.h"
 #include "libprof/path_infer.h"
+#include "libprof/ways.h"
 
 /* A landing pad runs only when something is thrown: entering there must pay for it. */
 #define PAD_ENTRY_COST 64.0
@@ -51,6 +52,7 @@ bool mp_block_leaves(const struct mp_cfg *cfg, const struct mp_block *block)
 struct scratch {
 	struct mp_flow_block *blocks;
 	struct mp_flow_edge *edges;
+	double *runs; /* per block */
 	struct mp_branch_scene scene;
 	uint32_t max_blocks, max_edges;
 	struct mp_counts_stats stats;
@@ -89,6 +91,7 @@ static int scratch_grow(struct scratch *s, uint32_t nr_blocks, uint32_t nr_edges
 {
 	if (nr_blocks > s->max_blocks) {
 		if (grow(&s->blocks, nr_blocks, sizeof(*s->blocks)) ||
+		    grow(&s->runs, nr_blocks, sizeof(*s->runs)) ||
 		    grow(&s->scene.nr_in, nr_blocks + 1, sizeof(*s->scene.nr_in)) ||
 		    grow(&s->scene.depth, nr_blocks + 1, sizeof(*s->scene.depth)))
 			return -ENOMEM;
@@ -107,6 +110,7 @@ static void inference_fini(struct inference *in)
 	for (unsigned int i = 0; i < MP_PARALLEL_MAX; i++) {
 		free(in->scratch[i].blocks);
 		free(in->scratch[i].edges);
+		free(in->scratch[i].runs);
 		free(in->scratch[i].scene.nr_in);
 		free(in->scratch[i].scene.depth);
 	}
@@ -223,6 +227,22 @@ static int func_follow_paths(const struct inference *in, const struct mp_flow *f
 	return ret < 0 ? ret : 0;
 }
 
+/* Blocks without samples on the only ways to some are as good as seen. @block, @edge: the round before. */
+static int ways_add(const struct mp_flow *flow, const double *block, const double *edge,
+		    struct scratch *scratch)
+{
+	if (mp_ways_find(flow, block, edge, scratch->runs))
+		return -ENOMEM;
+	for (uint32_t b = 0; b < flow->nr_blocks; b++) {
+		if (!(scratch->runs[b] > 0))
+			continue;
+		scratch->blocks[b].samples +=
+			scratch->runs[b] * (mp_flow_block_time(&scratch->blocks[b]) + 1);
+		scratch->blocks[b].before = scratch->runs[b];
+	}
+	return 0;
+}
+
 static int func_infer(const struct inference *in, uint32_t f, struct scratch *scratch,
 		      struct mp_err *err)
 {
@@ -251,6 +271,9 @@ static int func_infer(const struct inference *in, uint32_t f, struct scratch *sc
 		block_fill(in, func->first_block + i, &scratch->blocks[i]);
 	for (uint32_t i = 0; i < flow.nr_edges; i++)
 		edge_fill(in, func, first_edge + i, &scratch->edges[i]);
+	if (in->again && ways_add(&flow, in->out->block + func->first_block,
+				  in->out->edge + first_edge, scratch))
+		return mp_err_set(err, ENOMEM, "out of memory");
 	ret = mp_infer_flow(&flow, in->options->estimator, in->out->block + func->first_block,
 			    in->out->edge + first_edge, err);
 	if (ret || !in->paths)
@@ -511,6 +534,14 @@ int mp_counts_build(const struct mp_cfg *cfg, const struct mp_profile *profile,
 		in.again = !profile->nr_transfers && !options->exact;
 		if (!ret)
 			ret = funcs_infer(&in, &sum, err);
+		for (int r = getenv("R3") ? atoi(getenv("R3")) : 0; r > 0 && !ret; r--) {
+			if (getenv("WEIGH")) {
+				mp_calls_evidence_fini(&in.more);
+				in.more = (struct mp_calls_evidence){0};
+				ret = mp_calls_weigh(cfg, out, &in.more);
+			}
+			ret = funcs_infer(&in, &sum, err);
+		}
 		in.again = false;
 	}
 	if (!ret && in.paths)

@@ -100,7 +100,7 @@ static double block_cost(const struct mp_flow *flow, uint32_t b)
 
 	if (flow->unsampled)
 		return block->more_insns;
-	return (block->wait > 0 ? block->wait : block->nr_insns) + block->more_insns +
+	return mp_flow_block_time(block) + block->more_insns +
 	       (!flow->layout_prior ? COST_MORE
 		: flow->hinted	    ? COST_MORE_LOOKS
 				    : COST_MORE_LAYOUT);

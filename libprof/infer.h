@@ -34,6 +34,11 @@ struct mp_flow_block {
 				 * block's cost (instructions); 0: free */
 };
 
+static inline double mp_flow_block_time(const struct mp_flow_block *block)
+{
+	return block->wait > 0 ? block->wait : block->nr_insns;
+}
+
 struct mp_flow_edge {
 	uint32_t from, to;
 	uint32_t group;	      /* edges of blocks that share a jump table carry the same group

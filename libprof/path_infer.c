@@ -66,7 +66,7 @@ struct inference {
 
 static double block_cost(const struct mp_flow_block *block)
 {
-	return (block->wait > 0 ? block->wait : block->nr_insns) + block->more_insns + 1;
+	return mp_flow_block_time(block) + block->more_insns + 1;
 }
 
 static int inference_init(struct inference *in)
