@@ -32,15 +32,15 @@ build() {
 	$cc -O1 -DN="$2" -DSTATUS="${3-0}" -o "$1" work.c || exit 1
 }
 build quick 2000000
-build slow 4000000
+build slow 20000000
 build other 2000000 1
 
 ends 5 "a program against itself" --max-pairs=20 --indifference=0 quick quick
 says out.txt '^not faster'
 says out.txt 'same output'
-ends 0 "a program with half the work" slow quick
+ends 0 "a program with a tenth of the work" slow quick
 says out.txt '^faster'
-ends 5 "a program with twice the work" quick slow
+ends 5 "a program with ten times the work" quick slow
 says out.txt 'B is slower'
 ends 0 "user time" --metric=user slow quick
 ends 6 "another exit status" quick other
@@ -92,7 +92,7 @@ chmod +x calm.sh
 ends 6 "B crashes" calm.sh crash.sh
 says out.txt 'killed by signal 11'
 ends 1 "A hangs" --timeout=0.3 hang.sh quick
-ends 6 "B hangs" --timeout=2 calm.sh hang.sh
+ends 6 "B hangs" --timeout=5 calm.sh hang.sh
 says out.txt 'did not end in time'
 ends 1 "no such program" quick nothing-here
 says err.txt 'nothing-here: No such file'
@@ -134,7 +134,7 @@ int work(void)
 }
 EOF
 echo 'int work(void); int main(void) { return work(); }' >user.c
-$cc -O1 -shared -fPIC -DN=1000000 -DVALUE=0 -o slow.so lib.c &&
+$cc -O1 -shared -fPIC -DN=5000000 -DVALUE=0 -o slow.so lib.c &&
 	$cc -O1 -shared -fPIC -DN=100000 -DVALUE=0 -o quick.so lib.c &&
 	$cc -O1 -shared -fPIC -DN=100000 -DVALUE=9 -o wrong.so lib.c &&
 	cp slow.so libwork.so &&
