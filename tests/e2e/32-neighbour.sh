@@ -19,9 +19,9 @@ fail() {
 	echo "FAIL: $*"
 	nr_failed=$((nr_failed + 1))
 }
-"$MORPHD" --db a.db --record a.rec --rate 1000 2> a.err &
+"$MORPHD" --db a.db --record a.rec --rate 1000 --interval 0.5 2> a.err &
 a=$!
-"$MORPHD" --db b.db --record b.rec --rate 250 2> b.err &
+"$MORPHD" --db b.db --record b.rec --rate 250 --interval 0.5 2> b.err &
 b=$!
 until [ -s a.rec ] && [ -s b.rec ] && [ -s a.db ] && [ -s b.db ]; do
 	kill -0 $a && kill -0 $b || break
@@ -42,18 +42,25 @@ if command -v gdb > /dev/null; then
 else
 	echo "skip: gdb is not installed"
 fi
+seen() {
+	sqlite3 -readonly "$1.db" "SELECT coalesce(sum(nr_samples), 0) FROM module m JOIN bucket b
+		ON b.module = m.key WHERE path LIKE '%/busy'"
+}
+# Of a machine that gives few samples, until there are enough.
+for _ in {1..40}; do
+	[ "$(seen a)" -le 50 ] || [ "$(seen b)" -le 50 ] || break
+	./busy spin 500
+done
 kill -TERM $a $b
 wait $a || fail "morphd: $(cat a.err)"
 wait $b || fail "the other morphd: $(cat b.err)"
 for db in a b; do
-	n=$(sqlite3 -readonly $db.db "SELECT coalesce(sum(nr_samples), 0) FROM module m JOIN bucket b
-		ON b.module = m.key WHERE path LIKE '%/busy'")
-	[ "$n" -gt 50 ] || fail "$db saw $n samples of busy"
+	[ "$(seen $db)" -gt 50 ] || fail "$db saw $(seen $db) samples of busy"
 done
 
 # Two of one ordinary user at once: what is left of the memory for rings is little, and enough.
 poor() {
-	setpriv --reuid=65534 --regid=65534 --clear-groups bash -c 'ulimit -l $((100 * $(nproc)))
+	setpriv --reuid=65534 --regid=65534 --clear-groups bash -c 'ulimit -l $((100 * $(getconf _NPROCESSORS_ONLN)))
 		cd "$1" && exec "$0" run --source=perf --rate=2000 --db="$2.db" -- "${@:3}"' "$MORPHD" "$there" "$@"
 }
 # Where anybody may go, which the directories above this one may not allow.
@@ -69,9 +76,13 @@ if chmod 777 "$there" && [ "$(cat /proc/sys/kernel/perf_event_paranoid)" -le 2 ]
 		kill -0 $rich || break
 		sleep 0.05
 	done
-	poor second ./busy spin 300 2> second.err || fail "the second: $(cat second.err)"
+	# Whether the daemon comes to them in time is the machine's business, now and then.
+	for _ in {1..10}; do
+		poor second ./busy spin 300 2> second.err || { fail "the second: $(cat second.err)"; break; }
+		! grep -q 'captured [1-9][0-9]* samples of .*, 0 lost' second.err || break
+	done
 	grep -q 'captured [1-9][0-9]* samples of .*, 0 lost' second.err || fail "the second: $(cat second.err)"
-	timeout 20 sh -c ': > "$0/end"' "$there"
+	timeout 300 sh -c ': > "$0/end"' "$there"
 	wait $rich || fail "the first: $(cat rich.err)"
 else
 	echo "skip: an ordinary user cannot sample here"

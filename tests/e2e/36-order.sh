@@ -47,8 +47,12 @@ for source in $sources; do
 	for kind in command system; do
 		[ $kind = command ] || [ $EUID = 0 ] || continue
 		db=$source-$kind.db
-		collect_$kind "$db" || { fail "exit $?: $(cat err)"; continue; }
-		right=$(($(count "$db" liba.so first) + $(count "$db" libb.so second)))
+		# Until there are enough, of a machine that gives few as well.
+		for _ in {1..20}; do
+			collect_$kind "$db" || { fail "exit $?: $(cat err)"; continue 2; }
+			right=$(($(count "$db" liba.so first) + $(count "$db" libb.so second)))
+			[ "$right" -lt 500 ] || break
+		done
 		wrong=$(($(count "$db" liba.so second) + $(count "$db" libb.so first)))
 		lost=$(sqlite3 -readonly "$db" "SELECT coalesce(sum(nr), 0) FROM ledger WHERE what LIKE 'lost%'")
 		echo "$source, $kind: $right right, $wrong wrong, $lost lost, $(sort -u places | wc -l) places"

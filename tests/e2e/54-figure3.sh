@@ -88,15 +88,11 @@ command_ends 0 "pairs --library" "$root/scripts/pairs" --library --json --runs 2
 printf '#!/bin/sh\nexit 3\n' >b/program
 command_ends 1 "pairs of what fails" "$root/scripts/pairs" "$PWD/a/program" "$PWD/b/program" --
 says err.txt "status 3"
-printf '#!/bin/sh\n[ "$(wc -l <"$0.log")" -lt 3 ] || exec sleep 60\necho >>"$0.log"\n' >b/program
+printf '#!/bin/sh\n[ "$(wc -l <"$0.log")" -lt 3 ] || { touch asleep; exec sleep 60; }\necho >>"$0.log"\n' >b/program
 : >b/program.log
 "$root/scripts/pairs" --json --runs 50 "$PWD/a/program" "$PWD/b/program" -- y >cut 2>err.txt &
 pairs=$!
-for _ in $(seq 200); do
-	[ "$(wc -l <b/program.log)" -lt 3 ] || break
-	sleep 0.1
-done
-sleep 0.3
+until [ -e asleep ] || ! kill -0 $pairs; do sleep 0.1; done
 kill $pairs; kill $pairs
 wait $pairs || fail "pairs, told to end: status $?"
 jq -e 'all(.[]; length == 2)' cut >/dev/null || fail "pairs, told to end: $(cat cut err.txt)"

@@ -69,9 +69,15 @@ if [ "$branches" -gt "$want" ] || [ $((want - branches)) -gt 30 ]; then
 fi
 [ "$paths" -gt 20 ] || fail "only $paths paths"
 
-if "$BUILD/morphd" run --no-kernel --source=perf --registers=paths --rate=4000 --db=db -- \
-	./numbered 40000 >out.txt 2>err.txt && [ -s db ] &&
-	"$BUILD/tools/paths" --exact=exact --db=db numbered prog >agree.json 2>err.txt; then
+# Again, where they are few: how many come is the machine's business.
+for _ in {1..40}; do
+	rm -f agree.json
+	"$BUILD/morphd" run --no-kernel --source=perf --registers=paths --rate=4000 --db=db -- \
+		./numbered 40000 >out.txt 2>err.txt && [ -s db ] || break
+	"$BUILD/tools/paths" --exact=exact --db=db numbered prog >agree.json 2>err.txt || continue
+	! jq -e '.samples >= 100' agree.json >/dev/null || break
+done
+if [ -s agree.json ]; then
 	jq -e '.samples > 0 and .wall > 0 and .wall <= 1 and .overlap > 0 and .overlap <= 1 and
 		.branches == '"$branches"' and .hot > 0 and .hot_flow <= 1' agree.json >/dev/null ||
 		fail "samples: $(cat agree.json)"
