@@ -154,7 +154,7 @@ if pid == 0:
     os.environ.update(PS1="READY> ", TERM="dumb", INPUTRC="/dev/null", HISTFILE="/dev/null")
     os.execvp("bash", ["bash", "--norc", "--noprofile", "-i"])
 seen = b""
-def until(text, since, seconds=30):
+def until(text, since, seconds=300):
     global seen
     end = time.time() + seconds
     while text not in seen[since:]:

@@ -1,6 +1,5 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# timeout: 1800
 # The Debian packages of what is committed build, outside of the source tree, and are as they
 # should be.
 . "$(dirname "$0")/lib.sh"

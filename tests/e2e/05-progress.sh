@@ -70,7 +70,7 @@ class Run:
             return bool(data)
         return True
 
-    def until(self, text, seconds=60):
+    def until(self, text, seconds=300):
         end = time.monotonic() + seconds
         while text not in self.seen and time.monotonic() < end:
             if not self.read(0.1):
@@ -162,10 +162,14 @@ if shutil.which("valgrind"):
             ("merge", ["morph-stats", "merge", "--again", "m.db"] + ["i.db"] * 60,
              b"morph-stats: ")):
         command[0] = shutil.which(command[0])
+        # Before there is anything to do valgrind itself is at work.
+        start = time.monotonic()
+        Run(slow + [command[0], "--version"]).finish()
+        begun = time.monotonic() - start
         run = Run(slow + command)
         start = time.monotonic()
         run.finish()
-        if time.monotonic() - start > 5 and want not in run.seen:
+        if time.monotonic() - start > 5 + 3 * begun and want not in run.seen:
             fail(f"{name}: no line in so long a time: {run.seen!r}")
         if run.child.returncode:
             fail(f"{name}: {run.child.returncode} {run.seen!r}")

@@ -1,6 +1,5 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# timeout: 1800
 # alone: it samples
 # The same work gives the same profile, whichever source collects: modules, functions, blocks, the
 # kernel's part; tested at a false-alarm rate of one in a million. In each run another source, drawn

@@ -147,7 +147,8 @@ for how in "" --instrument=edges --instrument=pep; do
 	rm -rf moved && mkdir moved
 	for lib in libcrypto.so.3 libc.so.6 libm.so.6 $gmp; do
 		[ -e "$libs/$lib" ] || { left_out="$left_out $lib"; continue; }
-		seed=$((RANDOM % 99))
+		# Another for each, and the same each time.
+		seed=$(($(cksum <<<"$lib $how" | cut -d' ' -f1) % 99))
 		# shellcheck disable=SC2086 # none or one
 		command_ends 0 "$lib $how" "$BUILD/morph-optimize" --stress-layout=$seed $how --report=json \
 			"$libs/$lib" -o "moved/$lib"

@@ -168,10 +168,7 @@ gcc -O2 -Wl,--build-id endless.c -o endless || exit 1
 morph-optimize --instrument=edges --report=none --counts=endless.%p.c endless -o endless.i || fail endless
 ./endless.i >ready.txt &
 pid=$!
-for _ in $(seq 100); do
-	[ -s ready.txt ] && break
-	sleep 0.1
-done
+until [ -s ready.txt ] || ! kill -0 $pid; do sleep 0.1; done
 for when in running killed; do
 	[ $when = running ] || { kill -9 $pid; wait $pid 2>/dev/null; }
 	rm -f endless.db
