@@ -600,7 +600,8 @@ START_TEST(after_a_late_file_there_is_a_new_reader)
 {
 	const struct md_file *file;
 
-	restart(6000, REPLY_MAX);
+	/* What comes next has a quarter of it. */
+	restart(12000, REPLY_MAX);
 	ck_assert_int_eq(kill(md_sandbox_pid(sandbox), SIGSTOP), 0);
 	file = resolve(write_program("late", "late"));
 	ck_assert_uint_eq(file->why, MP_UNATTR_UNREADABLE);
