@@ -28,6 +28,9 @@
 /* Of what runs in both of two blocks at least so much is taken to go from the one to the other. */
 #define DOUBT 0.05
 
+/* Of the paths that come to a block, so many end there: it polls. */
+#define MOSTLY 0.6
+
 /* More ways to a block are not told apart: paths start anew there. */
 #define MAX_WAYS ME_POTENTIAL_MAX
 
@@ -689,20 +692,26 @@ static uint32_t only_way(const struct me_number *n, uint32_t v)
 }
 
 /*
- * Does the path that comes to @v end there, always or on one of the ways on (a loop's turn, a way to
- * where paths start), and its number tell something? Where it may also go on, another end tells of it
- * again: a beginning told twice says less wrong than an end told never.
+ * Does the path that comes to @v end there, always or by a loop's turn, or mostly, and its number tell
+ * something? Where it goes on another end tells of it again: a beginning told twice says less wrong
+ * than an end told never. Of rarer ends little is lost.
  */
 static bool ends_paths(const struct me_number *n, uint32_t v)
 {
 	const struct vertex *at = &n->vertices[v];
+	double all = 0, ended = 0;
+	bool ends = !at->nr_out;
 
 	if (at->reg == MP_NO_REGISTER || at->starts || at->ways < 2)
 		return false;
-	for (uint32_t e = at->first_out; e < at->first_out + at->nr_out; e++)
-		if (!n->edges[e].carries)
+	for (uint32_t e = at->first_out; e < at->first_out + at->nr_out; e++) {
+		if (!n->edges[e].carries && n->edges[e].closes)
 			return true;
-	return !at->nr_out;
+		all += n->flow.edges[e].weight;
+		ended += n->edges[e].carries ? 0 : n->flow.edges[e].weight;
+		ends |= !n->edges[e].carries;
+	}
+	return ends && ended >= MOSTLY * all;
 }
 
 /* What polls, and what notes, changes flags: nobody may read them from @v on. */
