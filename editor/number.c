@@ -116,10 +116,10 @@ int me_number_new(const struct mp_cfg *cfg, bool polls, const uint8_t *movable,
 	rc = me_registers_find(cfg, movable, &n->registers, err);
 	if (!rc && barred)
 		bar(n, barred);
-	if (polls)
+	if (!rc && polls) {
 		n->vector = me_vectors_unnamed(cfg->elf);
-	if (!rc && polls)
 		rc = me_flags_find(cfg, movable, true, &n->flags, err);
+	}
 	if (rc) {
 		me_number_free(n);
 		*out = NULL;
