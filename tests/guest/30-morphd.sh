@@ -94,7 +94,7 @@ replace() { # TIMES
 }
 
 work() { # TIMES
-	"$GUEST/variant7" $((500 * $1)) &&
+	"$GUEST/variant7" $((2000 * $1)) &&
 		"$GUEST/storm" $(((200 + LONG * 2800) * $1)) 4 "$GUEST" &&
 		"$GUEST/loader" $((300 * $1)) "$GUEST/libvariant1.so"
 }
