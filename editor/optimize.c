@@ -208,12 +208,18 @@ static int add_counters(struct job *job, struct mp_err *err)
 				  job->movable, &job->plan, &job->report->instrumented, err);
 }
 
+static int make_room(struct job *job, const struct mp_counts *counts, struct mp_err *err)
+{
+	return me_room_make(job->cfg, counts, MP_MAP_PIECES_MAX, job->movable, job->eligible.detail)
+		       ? mp_err_set(err, ENOMEM, "out of memory")
+		       : 0;
+}
+
 static int add_numbers(struct job *job, struct mp_err *err)
 {
 	job->plan.counts_path = job->options->counting.path;
-	if (!job->options->all && me_room_make(job->cfg, &job->counts, MP_MAP_PIECES_MAX,
-					       job->movable, job->eligible.detail))
-		return mp_err_set(err, ENOMEM, "out of memory");
+	if (!job->options->all && make_room(job, &job->counts, err))
+		return -ENOMEM;
 	return me_number_plan(job->number, job->options->all ? NULL : &job->counts, job->movable,
 			      &job->plan, &job->report->numbered, err);
 }
@@ -326,6 +332,8 @@ static int make_plan(struct job *job, struct mp_err *err)
 	int rc;
 
 	layout.nr_threads = o->nr_threads;
+	if (o->all && o->counting.paths && make_room(job, NULL, err))
+		return -ENOMEM;
 	if (o->all)
 		return me_plan_all(job->cfg, job->movable, o->stress ? &o->stress_seed : NULL,
 				   &job->plan, err);

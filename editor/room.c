@@ -27,7 +27,7 @@ static double runs_of(const struct mp_cfg *cfg, const struct mp_counts *counts, 
 	const struct mp_func *f = &cfg->funcs[func];
 	double sum = 0;
 
-	for (uint32_t b = f->first_block; b < f->first_block + f->nr_blocks; b++)
+	for (uint32_t b = f->first_block; counts && b < f->first_block + f->nr_blocks; b++)
 		sum += counts->block[b] * cfg->blocks[b].nr_insns;
 	return sum;
 }
@@ -54,7 +54,7 @@ int me_room_make(const struct mp_cfg *cfg, const struct mp_counts *counts, uint6
 			continue;
 		}
 		movable[func] = 0;
-		detail[func] = "not numbered: others that run more take all the room";
+		detail[func] = "not numbered: others take all the room";
 	}
 	free(places);
 	return 0;

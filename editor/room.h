@@ -12,8 +12,8 @@
 #include "libprof/counts.h"
 
 /*
- * me_room_make - of the functions with @movable[func] keep those that run most by @counts, as far as
- * they and their stubs, guessed from their blocks, are no more than @max_pieces. The others' @detail
+ * me_room_make - of the functions with @movable[func] keep those that run most by @counts (NULL: nobody
+ * knows, and the first are kept), as far as they and their stubs, guessed from their blocks, are no more than @max_pieces. The others' @detail
  * says why.
  * Return: 0, -ENOMEM.
  */

@@ -27,7 +27,7 @@ static double runs_of(const struct chosen *c, uint32_t f)
 }
 
 /* Every other function may be moved, and there is room for so many pieces. */
-static void choose(struct chosen *c, uint64_t max)
+static void choose(struct chosen *c, bool counted, uint64_t max)
 {
 	struct mp_err err = {""};
 
@@ -42,7 +42,8 @@ static void choose(struct chosen *c, uint64_t max)
 		c->counts.block[b] = b % 97 * (b % 13);
 	for (uint32_t f = 0; f < c->cfg->nr_funcs; f += 2)
 		c->movable[f] = 1;
-	ck_assert_int_eq(me_room_make(c->cfg, &c->counts, max, c->movable, c->detail), 0);
+	ck_assert_int_eq(
+		me_room_make(c->cfg, counted ? &c->counts : NULL, max, c->movable, c->detail), 0);
 	for (uint32_t f = 0; f < c->cfg->nr_funcs; f++) {
 		c->nr_kept += c->movable[f];
 		c->nr_blocks += c->movable[f] ? c->cfg->funcs[f].nr_blocks : 0;
@@ -62,7 +63,7 @@ START_TEST(all_stay_where_there_is_room)
 {
 	struct chosen c;
 
-	choose(&c, UINT64_MAX);
+	choose(&c, true, UINT64_MAX);
 	ck_assert_uint_eq(c.nr_kept, (c.cfg->nr_funcs + 1) / 2);
 	for (uint32_t f = 0; f < c.cfg->nr_funcs; f++)
 		ck_assert_ptr_null(c.detail[f]);
@@ -75,7 +76,7 @@ START_TEST(what_runs_most_stays)
 	const uint64_t max = 2000;
 	struct chosen c;
 
-	choose(&c, max);
+	choose(&c, true, max);
 	ck_assert_uint_gt(c.nr_kept, 0);
 	ck_assert_uint_lt(c.nr_kept, c.cfg->nr_funcs / 2);
 	ck_assert_uint_le(c.nr_blocks, max);
@@ -93,6 +94,24 @@ START_TEST(what_runs_most_stays)
 }
 END_TEST
 
+START_TEST(the_first_stay_where_nothing_is_known)
+{
+	const uint64_t max = 2000;
+	uint64_t pieces = 0;
+	struct chosen c;
+
+	choose(&c, false, max);
+	for (uint32_t f = 0; f < c.cfg->nr_funcs; f += 2) {
+		uint64_t more = 2 * (uint64_t)c.cfg->funcs[f].nr_blocks;
+
+		ck_assert(c.movable[f] == (pieces + more <= max));
+		pieces += c.movable[f] ? more : 0;
+	}
+	ck_assert_uint_lt(c.nr_kept, c.cfg->nr_funcs / 2);
+	done(&c);
+}
+END_TEST
+
 static Suite *room_suite(void)
 {
 	Suite *suite = suite_create("room");
@@ -100,6 +119,7 @@ static Suite *room_suite(void)
 
 	tcase_add_test(tc, all_stay_where_there_is_room);
 	tcase_add_test(tc, what_runs_most_stays);
+	tcase_add_test(tc, the_first_stay_where_nothing_is_known);
 	suite_add_tcase(suite, tc);
 	return suite;
 }
