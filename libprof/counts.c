@@ -534,14 +534,6 @@ int mp_counts_build(const struct mp_cfg *cfg, const struct mp_profile *profile,
 		in.again = !profile->nr_transfers && !options->exact;
 		if (!ret)
 			ret = funcs_infer(&in, &sum, err);
-		for (int r = getenv("R3") ? atoi(getenv("R3")) : 0; r > 0 && !ret; r--) {
-			if (getenv("WEIGH")) {
-				mp_calls_evidence_fini(&in.more);
-				in.more = (struct mp_calls_evidence){0};
-				ret = mp_calls_weigh(cfg, out, &in.more);
-			}
-			ret = funcs_infer(&in, &sum, err);
-		}
 		in.again = false;
 	}
 	if (!ret && in.paths)
