@@ -15,9 +15,9 @@
 
 #include "libprof/mcf.h"
 
-/* Costs are counted in 2^-24 instructions: the slopes below are irrational, and where a block ran
+/* Costs are counted in 2^-30 instructions: the slopes below are irrational, and where a block ran
  * long only a small part of them counts. */
-#define COST_ONE 16777216.0
+#define COST_ONE 1073741824.0
 
 /* Flow is counted in parts of a sample per instruction: as fine as 2^-20, coarser only where the
  * samples are so many that 62 bits would not hold them. Always a power of two, so that the
@@ -50,8 +50,8 @@ static const double cuts[] = {0.125, 0.25, 0.5, 0.75, 1, 4.0 / 3, 2, 4, 8};
 
 /* Chosen by cc1, perl and liblzma; from 10 to 100 most files fare alike. */
 #define TIME_SHAPE 30.0
-/* Half a million samples: below, everything counts alike, and costs would be rounded to nothing. */
-#define LEAST_TRUST (1.0 / 16384)
+/* Of two billion samples, or counts: with less, costs would be rounded to nothing. */
+#define LEAST_TRUST (1.0 / 67108864)
 
 /*
  * The network of a function with blocks 0 and 1:
