@@ -276,7 +276,7 @@ static void check_training(struct argp_state *state, struct arguments *a)
 		argp_error(state, "--train needs -o FILE");
 	if (!a->train.command)
 		argp_error(state, "--train: which command? Give it behind --");
-	if (o->db || o->all || o->exact_profile || o->counting.edges || o->counting.paths ||
+	if (o->db || o->all || o->exact_profile || me_counting_any(&o->counting) ||
 	    o->counting.path || a->in_place || a->restore || a->original || a->patch_list ||
 	    a->json || o->debug_output)
 		argp_error(state, "--train takes of the other options only those of the layout, "
@@ -312,12 +312,12 @@ static void check_usage(struct argp_state *state, struct arguments *a, bool dry_
 		argp_error(state, "--counts needs --instrument=edges or --instrument=pep,poll");
 	if (o->debug_output && !o->debug_file)
 		argp_error(state, "--debug-output needs --debug-file");
-	if (o->debug_file && (a->in_place || a->restore || o->counting.edges || o->counting.paths))
+	if (o->debug_file && (a->in_place || a->restore || me_counting_any(&o->counting)))
 		argp_error(state,
 			   "--debug-file needs -o, --dry-run or --verify, and no --instrument");
 	if (o->debug_output && o->output && !strcmp(o->debug_output, o->output))
 		argp_error(state, "--debug-output: is the output itself");
-	if ((o->counting.edges || o->counting.paths) && (a->in_place || a->restore || a->original))
+	if (me_counting_any(&o->counting) && (a->in_place || a->restore || a->original))
 		argp_error(state, "--instrument needs -o or --dry-run");
 	if (o->exact_profile && o->all)
 		argp_error(state, "--exact-profile needs a profile, which --all and "
@@ -552,9 +552,7 @@ int main(int argc, char **argv)
 	if (a.original)
 		return exit_status(verify(&a));
 	/* Counters and numbers stand well enough without a profile. */
-	a.options.all |=
-		(a.options.counting.edges || a.options.counting.paths || a.options.counting.none) &&
-		!a.options.db;
+	a.options.all |= me_counting_any(&a.options.counting) && !a.options.db;
 	if (!a.options.db && !a.options.all) {
 		rc = mp_store_default_path(a.db, sizeof(a.db), false, &err);
 		if (rc) {

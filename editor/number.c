@@ -705,11 +705,13 @@ static bool ends_paths(const struct me_number *n, uint32_t v)
 	if (at->reg == MP_NO_REGISTER || at->starts || at->ways < 2)
 		return false;
 	for (uint32_t e = at->first_out; e < at->first_out + at->nr_out; e++) {
-		if (!n->edges[e].carries && n->edges[e].closes)
-			return true;
 		all += n->flow.edges[e].weight;
-		ended += n->edges[e].carries ? 0 : n->flow.edges[e].weight;
-		ends |= !n->edges[e].carries;
+		if (n->edges[e].carries)
+			continue;
+		if (n->edges[e].closes)
+			return true;
+		ended += n->flow.edges[e].weight;
+		ends = true;
 	}
 	return ends && ended >= MOSTLY * all;
 }

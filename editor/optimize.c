@@ -208,18 +208,9 @@ static int add_counters(struct job *job, struct mp_err *err)
 				  job->movable, &job->plan, &job->report->instrumented, err);
 }
 
-static int make_room(struct job *job, const struct mp_counts *counts, struct mp_err *err)
-{
-	return me_room_make(job->cfg, counts, MP_MAP_PIECES_MAX, job->movable, job->eligible.detail)
-		       ? mp_err_set(err, ENOMEM, "out of memory")
-		       : 0;
-}
-
 static int add_numbers(struct job *job, struct mp_err *err)
 {
 	job->plan.counts_path = job->options->counting.path;
-	if (!job->options->all && make_room(job, &job->counts, err))
-		return -ENOMEM;
 	return me_number_plan(job->number, job->options->all ? NULL : &job->counts, job->movable,
 			      &job->plan, &job->report->numbered, err);
 }
@@ -317,6 +308,13 @@ static int weigh_plan(struct job *job, struct mp_err *err)
 	return rc;
 }
 
+static int make_room(struct job *job, const struct mp_counts *counts, struct mp_err *err)
+{
+	return me_room_make(job->cfg, counts, MP_MAP_PIECES_MAX, job->movable, job->eligible.detail)
+		       ? mp_err_set(err, ENOMEM, "out of memory")
+		       : 0;
+}
+
 static int make_plan(struct job *job, struct mp_err *err)
 {
 	const struct me_optimize_options *o = job->options;
@@ -346,8 +344,10 @@ static int make_plan(struct job *job, struct mp_err *err)
 		rc = me_layout_build(job->cfg, &job->counts, job->movable, &layout, &job->plan,
 				     err);
 	/* What counts is to count everything, and saves nothing. */
-	if (!rc && !o->counting.edges && !o->counting.paths && !o->counting.none)
+	if (!rc && !me_counting_any(&o->counting))
 		rc = weigh_plan(job, err);
+	if (!rc && o->counting.paths)
+		rc = make_room(job, &job->counts, err);
 	end_stage(job, ME_STAGE_LAYOUT);
 	return rc;
 }

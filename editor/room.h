@@ -13,8 +13,8 @@
 
 /*
  * me_room_make - of the functions with @movable[func] keep those that run most by @counts (NULL: nobody
- * knows, and the first are kept), as far as they and their stubs, guessed from their blocks, are no more than @max_pieces. The others' @detail
- * says why.
+ * knows, and the first are kept), as far as they and their stubs, guessed from their blocks, are no
+ * more than @max_pieces. The others' @detail says why.
  * Return: 0, -ENOMEM.
  */
 int me_room_make(const struct mp_cfg *cfg, const struct mp_counts *counts, uint64_t max_pieces,

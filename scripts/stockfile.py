@@ -12,7 +12,7 @@ import benchlib as lib
 from benchlib import BUILD, ENV, Failure, ROOT
 
 # The layout of a version that counts, for one without counters beside it.
-SAME_LAYOUT = ("--instrument=none",)
+SAME_LAYOUT = "--instrument=none"
 
 
 class StockFile:
