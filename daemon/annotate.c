@@ -337,6 +337,7 @@ static int infer(struct builder *b, struct mp_err *err)
 	r = mp_profile_build(cfg, b->request->counts, b->request->nr_counts, &profile, err);
 	if (r)
 		return r;
+	profile->exact = b->request->exact;
 	if (b->request->nr_edges)
 		r = mp_profile_add_edges(profile, cfg, b->request->edges, b->request->nr_edges,
 					 err);

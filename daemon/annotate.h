@@ -70,6 +70,7 @@ struct md_ann_request {
 	size_t nr_counts;
 	const struct mp_edge_count *edges; /* NULL: no transfers are known */
 	size_t nr_edges;
+	bool exact; /* both were counted, not sampled */
 	bool intel;
 };
 

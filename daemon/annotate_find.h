@@ -23,6 +23,7 @@ struct md_ann_source {
 	size_t nr_counts;
 	struct mp_edge_count *edges;
 	size_t nr_edges;
+	bool exact; /* both were counted, not sampled */
 };
 void md_ann_source_fini(struct md_ann_source *source);
 

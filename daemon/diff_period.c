@@ -52,7 +52,7 @@ int md_period_before(const struct mp_span *span, struct mp_span *out)
 {
 	if (span->first_day <= 0)
 		return -EINVAL;
-	*out = (struct mp_span){0, span->first_day - 1};
+	*out = (struct mp_span){.first_day = 0, .last_day = span->first_day - 1};
 	return 0;
 }
 
@@ -60,6 +60,6 @@ int md_period_behind(const struct mp_span *span, struct mp_span *out)
 {
 	if (span->last_day == INT64_MAX)
 		return -EINVAL;
-	*out = (struct mp_span){span->last_day + 1, INT64_MAX};
+	*out = (struct mp_span){.first_day = span->last_day + 1, .last_day = INT64_MAX};
 	return 0;
 }

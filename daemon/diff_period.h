@@ -7,7 +7,7 @@
 
 #include "libprof/store_span.h"
 
-#define MD_PERIOD_ALL ((struct mp_span){0, INT64_MAX})
+#define MD_PERIOD_ALL ((struct mp_span){.first_day = 0, .last_day = INT64_MAX})
 
 /*
  * md_period_parse - "WHEN..WHEN", "WHEN.." or "..WHEN": from the day of the first WHEN to the day

@@ -54,6 +54,7 @@ struct md_export_module {
 	size_t nr_counts;
 	const struct mp_edge_count *edges; /* ascending; none unless asked for */
 	size_t nr_edges;
+	bool exact;			  /* both were counted, not sampled */
 	const struct md_code *code;	  /* NULL: the file could not be had */
 	const char *why;		  /* then: why not */
 	const struct mp_profile *profile; /* of code->cfg; NULL unless counts were asked for */

@@ -10,8 +10,12 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "libprof/store_span.h"
+
 /* Sort and add up whenever so many have come in since the last time. */
 #define SORT_AT 65536
+
+#define SECONDS_PER_DAY 86400
 
 struct md_import *md_import_new(void)
 {
@@ -226,6 +230,9 @@ static int store_module(struct md_import_module *m, struct mp_store *store, int6
 {
 	const struct mp_activity *a = &m->activity;
 	bool active = a->app || a->lib || a->kernel || a->other;
+	const struct mp_span day = {.first_day = when_s / SECONDS_PER_DAY,
+				    .last_day = when_s / SECONDS_PER_DAY,
+				    .exact = m->exact};
 	int64_t key;
 	int r;
 
@@ -235,9 +242,9 @@ static int store_module(struct md_import_module *m, struct mp_store *store, int6
 	md_import_sort_edges(m);
 	r = mp_store_put_module(store, &m->id, m->kind, m->path, m->text_size, when_s, &key, err);
 	if (!r)
-		r = mp_store_add_counts(store, key, when_s, m->counts, m->nr, err);
+		r = mp_store_add_count_span(store, key, &day, m->counts, m->nr, err);
 	if (!r)
-		r = mp_store_add_edges(store, key, when_s, m->edges, m->nr_edges, err);
+		r = mp_store_add_edge_span(store, key, &day, m->edges, m->nr_edges, err);
 	if (!r && active)
 		r = mp_store_add_activity(store, key, when_s, a, err);
 	return r;

@@ -28,6 +28,7 @@ struct md_import_module {
 	int why;		    /* -1, or enum mp_unattributed: why there is no such module */
 	struct mp_ip_count *counts; /* in the order of arrival until md_import_sort() */
 	size_t nr, max;
+	bool exact; /* @counts and @edges are executions that were counted, each of them */
 	struct mp_activity activity; /* of the program that this module is */
 	/* For transfers, once there are any: the file with its code, and where its copies end. */
 	struct mp_elf *code;

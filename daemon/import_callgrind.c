@@ -41,6 +41,7 @@ struct reader {
 	uint32_t called_module;	 /* of a cob= line; NO_MODULE: none was there */
 	bool other_function;	 /* a jfn= or jfi= line was there */
 	bool have_jumps;
+	bool counted; /* callgrind itself wrote it: others write its format with what they sampled */
 	uint64_t sum, totals;
 	bool have_totals;
 };
@@ -336,9 +337,9 @@ static bool starts(const char *line, const char *with, const char **rest)
 static bool is_ignored(const char *line)
 {
 	static const char *const ignored[] = {
-		"fl=",	 "fi=",	     "fe=",	 "fn=",	     "cfl=", "cfi=",
-		"cfn=",	 "version:", "creator:", "pid:",     "cmd:", "part:",
-		"desc:", "thread:",  "event:",	 "summary:", "rec:", "frfn=",
+		"fl=",	   "fi=",      "fe=",	   "fn=",  "cfl=",  "cfi=",
+		"cfn=",	   "version:", "pid:",	   "cmd:", "part:", "desc:",
+		"thread:", "event:",   "summary:", "rec:", "frfn=",
 	};
 	const char *rest;
 
@@ -392,6 +393,10 @@ static int read_line(struct reader *r)
 		return read_events(r, rest);
 	if (starts(line, "totals:", &rest))
 		return read_totals(r, rest);
+	if (starts(line, "creator:", &rest)) {
+		r->counted = !strncmp(skip_space(rest), "callgrind-", strlen("callgrind-"));
+		return 0;
+	}
 	if (is_ignored(line))
 		return 0;
 	return md_lines_fail(r->lines, r->err, "not a line of a callgrind file");
@@ -419,6 +424,10 @@ int md_import_callgrind(struct md_import *import, struct md_lines *lines, struct
 	/* Calls alone would say that no branch was ever taken. */
 	if (!r.have_jumps)
 		md_import_forget_transfers(import);
+	/* What an optimised file's added and removed branches make of the original's counts is only
+	 * close to them. */
+	for (uint32_t i = 0; i < import->nr_modules; i++)
+		import->modules[i].exact = r.counted && !import->modules[i].map;
 	/* Callgrind ends each part with its totals: without them the file is cut short. */
 	if (!r.have_totals)
 		return mp_err_set(err, EBADMSG, "%s: cut short: no 'totals:' line", lines->name);

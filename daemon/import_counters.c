@@ -231,6 +231,7 @@ int md_import_counters(struct md_import *import, const char *const *paths, size_
 	if (!ret)
 		ret = mp_edge_solve(r.table, counters, &r.counts, err);
 	if (!ret) {
+		import->modules[r.module].exact = true;
 		import->nr_counted_funcs = r.table->nr_funcs;
 		import->discrepancy = r.counts.discrepancy;
 		ret = add_all(&r);

@@ -160,6 +160,8 @@ static int add_source(struct annotate *a, struct mp_store *store, const struct m
 	if (!r && module)
 		r = mp_store_read_edges(store, module->key, a->since_s, &s->edges, &s->nr_edges,
 					err);
+	if (!r && module)
+		r = mp_store_is_exact(store, module->key, a->since_s, &s->exact, err);
 	return r;
 }
 
@@ -452,6 +454,7 @@ static int show(struct annotate *a, struct mp_store *store)
 			.nr_counts = source->nr_counts,
 			.edges = source->edges,
 			.nr_edges = source->nr_edges,
+			.exact = source->exact,
 			.intel = a->intel,
 		};
 

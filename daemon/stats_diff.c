@@ -130,8 +130,9 @@ static error_t parse_period(struct options *o, int key, const char *arg, struct 
 	if (key == KEY_AT) {
 		if (mp_since_parse(arg, now_s, &when_s) || when_s < 86400)
 			argp_error(state, "--at=%s: not a time", arg);
-		o->periods[0] = (struct mp_span){0, when_s / 86400 - 1};
-		o->periods[1] = (struct mp_span){when_s / 86400, INT64_MAX};
+		o->periods[0] = (struct mp_span){.first_day = 0, .last_day = when_s / 86400 - 1};
+		o->periods[1] =
+			(struct mp_span){.first_day = when_s / 86400, .last_day = INT64_MAX};
 		o->has_period[0] = o->has_period[1] = true;
 		return 0;
 	}

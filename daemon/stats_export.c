@@ -161,6 +161,8 @@ static int infer(struct md_export_module *m, struct mp_profile **out_profile, st
 	if (!r && m->nr_edges)
 		r = mp_profile_add_edges(profile, m->code->cfg, m->edges, m->nr_edges, err);
 	if (!r)
+		profile->exact = m->exact;
+	if (!r)
 		r = mp_counts_build(m->code->cfg, profile, NULL, out, NULL, err);
 	m->profile = profile;
 	m->inferred = out;
@@ -210,6 +212,8 @@ static int export_module(struct export *e, struct mp_store *store, const struct 
 	if (!r && (e->format->needs & MD_EXPORT_EDGES))
 		r = mp_store_read_edges(store, module->key, e->out.since_s, &edges, &m.nr_edges,
 					err);
+	if (!r)
+		r = mp_store_is_exact(store, module->key, e->out.since_s, &m.exact, err);
 	m.counts = counts;
 	m.edges = edges;
 	if (!r)

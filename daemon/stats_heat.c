@@ -175,6 +175,7 @@ static int read_profile(struct heat *h, struct mp_store *store, struct mp_err *e
 	struct mp_profile *profile = NULL;
 	struct mp_module module = {0};
 	size_t nr_edges = 0;
+	bool exact = false;
 	int r = mp_store_find_module(store, &h->elf->id, &module, err);
 
 	if (r == -ENOENT)
@@ -184,6 +185,8 @@ static int read_profile(struct heat *h, struct mp_store *store, struct mp_err *e
 		r = mp_store_read_counts(store, module.key, h->since_s, &h->ips, &h->nr_ips, err);
 	if (!r)
 		r = mp_store_read_edges(store, module.key, h->since_s, &edges, &nr_edges, err);
+	if (!r)
+		r = mp_store_is_exact(store, module.key, h->since_s, &exact, err);
 	free(module.path);
 	if (!r && !h->nr_ips)
 		r = mp_err_set(err, ENODATA, "%s: no sample of this very file in %s%s", h->binary,
@@ -194,6 +197,8 @@ static int read_profile(struct heat *h, struct mp_store *store, struct mp_err *e
 		r = mp_profile_build(h->cfg, h->ips, h->nr_ips, &profile, err);
 	if (!r && nr_edges)
 		r = mp_profile_add_edges(profile, h->cfg, edges, nr_edges, err);
+	if (!r)
+		profile->exact = exact;
 	if (!r)
 		r = mp_counts_build(h->cfg, profile, NULL, &h->counts, NULL, err);
 	free(edges);

@@ -120,7 +120,9 @@ static const struct argp_option argp_options[] = {
 	 "paths (default), poisson or scaled: how samples, and paths that they ended, become counts",
 	 1},
 	{"exact-profile", KEY_EXACT, NULL, 0,
-	 "The counts were counted, not sampled (imported from callgrind): believe all of them", 1},
+	 "The counts were counted, not sampled, though the database does not say so (imported from "
+	 "BOLT): believe all of them",
+	 1},
 	{"keep-fluff", KEY_KEEP_FLUFF, NULL, 0, "Copy whole functions, cold blocks too", 1},
 	{"no-tail-duplication", KEY_NO_TAILS, NULL, 0,
 	 "Never copy a short way out (a return, a dispatch) more than once", 1},

@@ -234,6 +234,7 @@ static int read_profile(struct job *job, struct mp_err *err)
 	struct mp_store *store;
 	struct mp_module module = {0};
 	size_t nr = 0, nr_edges = 0, nr_paths = 0;
+	bool exact = false;
 	uint64_t seen;
 	int rc = mp_store_open(o->db, MP_STORE_READ, &store, err);
 
@@ -249,6 +250,8 @@ static int read_profile(struct job *job, struct mp_err *err)
 		if (!rc)
 			rc = mp_store_read_edges(store, module.key, o->since_s, &edges, &nr_edges,
 						 err);
+		if (!rc)
+			rc = mp_store_is_exact(store, module.key, o->since_s, &exact, err);
 		if (!rc && o->estimator == MP_ESTIMATE_PATHS)
 			rc = mp_store_read_paths(store, module.key, o->since_s, &paths, &nr_paths,
 						 err);
@@ -266,6 +269,7 @@ static int read_profile(struct job *job, struct mp_err *err)
 	free(paths);
 	if (rc)
 		return rc;
+	job->profile->exact = exact || o->exact_profile;
 	job->report->samples = job->profile->nr_samples + job->profile->nr_outside;
 	job->report->samples_outside = job->profile->nr_outside;
 	job->report->transfers = job->profile->nr_transfers + job->profile->nr_transfers_outside;
@@ -322,7 +326,6 @@ static int make_plan(struct job *job, struct mp_err *err)
 		.estimator = o->estimator,
 		.layout_prior = true,
 		.call_graph = true,
-		.exact = o->exact_profile,
 		.paths = job->paths.edge ? &job->paths : NULL,
 		.nr_threads = o->nr_threads,
 	};

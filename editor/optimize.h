@@ -70,7 +70,7 @@ struct me_optimize_options {
 	int64_t since_s;
 	uint64_t min_samples;
 	enum mp_estimator estimator;
-	bool exact_profile; /* the counts were counted, not sampled */
+	bool exact_profile; /* the counts were counted, not sampled, whatever the store says */
 	struct me_layout_options layout;
 	bool all;    /* no profile: move everything eligible, in the original order */
 	bool stress; /* with @all: in an order that exercises the editor, see plan_all.h */

@@ -66,7 +66,7 @@ struct inference {
 	struct mp_calls_evidence more;
 	double transfer_weight; /* as in struct mp_flow */
 	bool again;		/* out->block is what the round before found */
-	bool profiled, unsampled, hinted;
+	bool profiled, unsampled, hinted, exact;
 	const struct mp_path_evidence *paths; /* NULL: none, or not wanted */
 	uint64_t *visits; /* per block, by paths, while functions that no sample fell in are inferred */
 	/* Per block, read from its instructions before the first round: what sampling sees of it, and
@@ -256,6 +256,7 @@ static int func_infer(const struct inference *in, uint32_t f, struct scratch *sc
 		.layout_prior = in->options->layout_prior,
 		.profiled = in->profiled,
 		.hinted = in->hinted,
+		.exact = in->exact,
 		.unsampled = in->unsampled,
 		.transfer_weight = in->transfer_weight,
 	};
@@ -463,6 +464,31 @@ static int polled_infer(struct inference *in, struct mp_counts_stats *sum, struc
 	return ret < 0 ? ret : 0;
 }
 
+/*
+ * Nothing is to be inferred where all transfers were counted, too. Some runs may have been counted
+ * without them, though: where what enters blocks is not what ran in them, blocks alone are believed.
+ */
+static int exact_infer(struct inference *in, struct mp_counts_stats *sum, struct mp_err *err)
+{
+	int ret = 0;
+
+	mp_counts_take_exact(in->cfg, in->profile, in->out);
+	for (uint32_t f = 0; f < in->cfg->nr_funcs && ret >= 0; f++) {
+		const struct mp_func *func = &in->cfg->funcs[f];
+
+		if (!func_has_evidence(func, in->out->samples))
+			continue;
+		if (scratch_grow(&in->scratch[0], func->nr_blocks, 0))
+			return mp_err_set(err, ENOMEM, "out of memory");
+		if (mp_counts_agree(in->cfg, func, in->out, in->scratch[0].runs))
+			continue;
+		ret = func_infer(in, f, &in->scratch[0], err);
+		sum->nr_funcs++;
+		sum->nr_gave_up += ret == MP_INFER_GAVE_UP;
+	}
+	return ret < 0 ? ret : 0;
+}
+
 static int followed_copy(const struct mp_cfg *cfg, const struct mp_path_evidence *paths,
 			 struct mp_counts *out)
 {
@@ -503,17 +529,19 @@ int mp_counts_build(const struct mp_cfg *cfg, const struct mp_profile *profile,
 		goto out;
 	}
 	witnesses_fill(cfg, profile, out->samples);
-	out->exact = out->complete = options->exact;
-	if (options->exact && profile->nr_transfers) {
-		mp_counts_take_exact(cfg, profile, out);
-		goto out;
-	}
+	out->exact = out->complete = profile->exact;
 	/* Where the compiler had a profile, its order knows more than any looks. */
 	in.hinted = options->layout_prior && !in.profiled;
+	in.exact = profile->exact && profile->nr_samples;
+	if (in.exact && profile->nr_transfers) {
+		ret = exact_infer(&in, &sum, err);
+		goto out;
+	}
 	/*
 	 * Twice with the call graph: it speaks of counts, which the first time finds. Twice with
 	 * transfers, which say what calls did and more: what one of them is worth beside a sample
-	 * is found by the first. Once where there are transfers only.
+	 * is found by the first. Once where there are transfers only, or counts that nothing else
+	 * needs to explain.
 	 */
 	in.unsampled = !profile->nr_samples && profile->nr_transfers;
 	in.transfer_weight = in.unsampled;
@@ -524,14 +552,14 @@ int mp_counts_build(const struct mp_cfg *cfg, const struct mp_profile *profile,
 		ret = mp_err_set(err, ENOMEM, "out of memory");
 		goto out;
 	}
-	again = profile->nr_transfers ? !in.unsampled : options->call_graph;
+	again = profile->nr_transfers ? !in.unsampled : options->call_graph && !in.exact;
 	ret = funcs_infer(&in, &sum, err);
 	if (!ret && again) {
 		if (profile->nr_transfers)
 			in.transfer_weight = transfers_weigh(cfg, profile, out);
 		else if (mp_calls_weigh(cfg, out, &in.more))
 			ret = mp_err_set(err, ENOMEM, "out of memory");
-		in.again = !profile->nr_transfers && !options->exact;
+		in.again = !profile->nr_transfers;
 		if (!ret)
 			ret = funcs_infer(&in, &sum, err);
 		in.again = false;

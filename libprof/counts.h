@@ -32,7 +32,6 @@ struct mp_counts_options {
 	enum mp_estimator estimator;
 	bool layout_prior;
 	bool call_graph; /* a function is entered as often as its call sites run */
-	bool exact; /* everything was counted; where transfers were, too, nothing is inferred */
 	/* Used by MP_ESTIMATE_PATHS, and where there are transfers, which say more, not; NULL: none. */
 	const struct mp_path_evidence *paths;
 	unsigned int nr_threads; /* as mp_parallel_for() takes it; the counts do not depend on it */
@@ -47,7 +46,8 @@ struct mp_counts_stats {
 
 /*
  * mp_counts_build - infer the counts of every function of @cfg that has samples, or that paths come by
- * which a program was asked for; all else is 0.
+ * which a program was asked for; all else is 0. Of an exact @profile blocks run as often as was
+ * counted, and only edges are inferred: not even these where transfers were counted, too, and agree.
  * @options may be NULL: Poisson likelihood, with prior and call graph, without paths. @stats may be NULL.
  * Return: 0, -ENOMEM, -EINVAL (@profile is of another cfg). Ownership: mp_counts_fini(@out).
  */

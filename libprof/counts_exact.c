@@ -5,6 +5,7 @@
 #include "libprof/counts_exact.h"
 
 #include <math.h>
+#include <string.h>
 
 static void take_edges(const struct mp_cfg *cfg, const struct mp_profile *profile,
 		       const struct mp_block *block, double runs, double *edges)
@@ -41,4 +42,29 @@ void mp_counts_take_exact(const struct mp_cfg *cfg, const struct mp_profile *pro
 		out->block[b] = mp_profile_weight(profile->block_samples[b], block->nr_insns);
 		take_edges(cfg, profile, block, out->block[b], out->edge);
 	}
+}
+
+/* Functions that are left in their middle, and jumps that nobody knows of, are off by less. */
+#define MAX_OFF 0.125
+
+bool mp_counts_agree(const struct mp_cfg *cfg, const struct mp_func *func,
+		     const struct mp_counts *counts, double *in)
+{
+	const uint32_t first = func->first_block, end = first + func->nr_blocks;
+	double off = 0, runs = 0;
+
+	memset(in, 0, func->nr_blocks * sizeof(*in));
+	for (uint32_t b = first; b < end; b++) {
+		const struct mp_block *block = &cfg->blocks[b];
+
+		for (uint32_t e = block->first_edge; e < block->first_edge + block->nr_edges; e++)
+			in[cfg->edges[e].to - first] += counts->edge[e];
+	}
+	for (uint32_t b = first; b < end; b++) {
+		/* From outside anything may come besides. */
+		off += mp_block_enters(&cfg->blocks[b]) ? fmax(0, in[b - first] - counts->block[b])
+							: fabs(in[b - first] - counts->block[b]);
+		runs += counts->block[b];
+	}
+	return off <= MAX_OFF * runs;
 }

@@ -12,4 +12,9 @@
 void mp_counts_take_exact(const struct mp_cfg *cfg, const struct mp_profile *profile,
 			  struct mp_counts *out);
 
+/* Whether what @func's edges carry into its blocks is about what ran in them. @in: room for a number
+ * of each block of @func. */
+bool mp_counts_agree(const struct mp_cfg *cfg, const struct mp_func *func,
+		     const struct mp_counts *counts, double *in);
+
 #endif

@@ -59,6 +59,7 @@ struct mp_flow {
 	bool layout_prior; /* original layout as weak evidence: branches taken cost */
 	bool profiled;	   /* that layout was made by a profile: strong evidence */
 	bool hinted;	   /* the looks of branches instead of the layout */
+	bool exact;	   /* samples are counted instructions: a block's count is known */
 	bool unsampled;	   /* nobody sampled: a block without samples says nothing */
 	/* Transfers seen for each execution in units of block counts, where there is evidence by
 	 * edges; 0: there is none, and counted edges are like others. The prior is not needed

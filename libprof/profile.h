@@ -9,6 +9,7 @@
 #ifndef MP_PROFILE_H
 #define MP_PROFILE_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "libprof/cfg.h"
@@ -43,6 +44,9 @@ struct mp_profile {
 	uint64_t nr_samples;	       /* that fell into blocks */
 	uint64_t nr_outside;	       /* that fell into no block of the cfg */
 	uint32_t nr_blocks;
+	/* Samples and transfers are executions that were counted (mp_store_is_exact()); false, until
+	 * who built it knows. */
+	bool exact;
 };
 
 /*

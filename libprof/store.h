@@ -90,6 +90,17 @@ int mp_store_read_counts(struct mp_store *store, int64_t module, int64_t since_s
 			 struct mp_ip_count **out, size_t *nr, struct mp_err *err);
 
 /*
+ * mp_store_is_exact - *@exact: whether what is kept of a module since @since_s (0: all) are
+ * executions that were counted, one by one, and not samples of time (callgrind's, or those of an
+ * instrumented copy; added by mp_store_add_count_span()). Direct combining adds them all alike, and
+ * a sum is as good as the worst in it: counts and samples are samples, so are exact counts beside
+ * sampled edges, and days that were folded together with sampled ones. A schema before the fourth
+ * did not say: its counts are samples. False where there is nothing but edges, too.
+ */
+int mp_store_is_exact(struct mp_store *store, int64_t module, int64_t since_s, bool *exact,
+		      struct mp_err *err);
+
+/*
  * Edges are evidence beside the samples and not in the ledger. They have days of their own, folded
  * by the same rule as the counts and within a share of the database of the same size.
  * Add @edges (strictly ascending (from, to)) to the module's of the day of @when_s. Return: 0,

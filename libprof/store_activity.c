@@ -173,7 +173,7 @@ static int add_activity(struct mp_store *store, int64_t module, const struct mp_
 int mp_store_add_activity(struct mp_store *store, int64_t program_module, int64_t when_s,
 			  const struct mp_activity *delta, struct mp_err *err)
 {
-	struct mp_span day = {mp_day_of(when_s), mp_day_of(when_s)};
+	struct mp_span day = {.first_day = mp_day_of(when_s), .last_day = mp_day_of(when_s)};
 
 	if (when_s < 0)
 		return mp_err_set(err, EINVAL, "activity of a time before 1970");
@@ -226,7 +226,8 @@ static int list_spans(struct mp_store *store, struct mp_activity_span **out, siz
 	while ((r = mp_store_step(store, stmt, "read", err)) > 0) {
 		struct mp_activity_span span = {
 			.module = sqlite3_column_int64(stmt, 0),
-			.span = {sqlite3_column_int64(stmt, 1), sqlite3_column_int64(stmt, 2)},
+			.span.first_day = sqlite3_column_int64(stmt, 1),
+			.span.last_day = sqlite3_column_int64(stmt, 2),
 		};
 
 		r = read_activity(store, stmt, 3, &span.activity, err);

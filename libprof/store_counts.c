@@ -75,8 +75,8 @@ const struct mp_series mp_series_counts = {
 };
 _Static_assert(offsetof(struct mp_ip_count, vaddr) == 0, "store_series reads it");
 
-int mp_store_add_counts(struct mp_store *store, int64_t module, int64_t when_s,
-			const struct mp_ip_count *counts, size_t nr, struct mp_err *err)
+int mp_counts_add(struct mp_store *store, int64_t module, int64_t when_s, bool exact,
+		  const struct mp_ip_count *counts, size_t nr, struct mp_err *err)
 {
 	uint64_t nr_samples = 0;
 
@@ -92,7 +92,14 @@ int mp_store_add_counts(struct mp_store *store, int64_t module, int64_t when_s,
 	}
 	if (!nr_samples)
 		return 0;
-	return mp_series_add(store, &mp_series_counts, module, when_s, counts, nr, nr_samples, err);
+	return mp_series_add(store, &mp_series_counts, module, when_s, exact, counts, nr,
+			     nr_samples, err);
+}
+
+int mp_store_add_counts(struct mp_store *store, int64_t module, int64_t when_s,
+			const struct mp_ip_count *counts, size_t nr, struct mp_err *err)
+{
+	return mp_counts_add(store, module, when_s, false, counts, nr, err);
 }
 
 int mp_store_read_counts(struct mp_store *store, int64_t module, int64_t since_s,

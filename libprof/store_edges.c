@@ -86,8 +86,8 @@ const struct mp_series mp_series_edges = {
 };
 _Static_assert(offsetof(struct mp_edge_count, from) == 0, "store_series reads it");
 
-int mp_store_add_edges(struct mp_store *store, int64_t module, int64_t when_s,
-		       const struct mp_edge_count *edges, size_t nr, struct mp_err *err)
+int mp_edges_add(struct mp_store *store, int64_t module, int64_t when_s, bool exact,
+		 const struct mp_edge_count *edges, size_t nr, struct mp_err *err)
 {
 	uint64_t total = 0;
 
@@ -104,7 +104,13 @@ int mp_store_add_edges(struct mp_store *store, int64_t module, int64_t when_s,
 	}
 	if (!total)
 		return 0;
-	return mp_series_add(store, &mp_series_edges, module, when_s, edges, nr, total, err);
+	return mp_series_add(store, &mp_series_edges, module, when_s, exact, edges, nr, total, err);
+}
+
+int mp_store_add_edges(struct mp_store *store, int64_t module, int64_t when_s,
+		       const struct mp_edge_count *edges, size_t nr, struct mp_err *err)
+{
+	return mp_edges_add(store, module, when_s, false, edges, nr, err);
 }
 
 int mp_store_read_edges(struct mp_store *store, int64_t module, int64_t since_s,

@@ -564,7 +564,7 @@ int mp_store_add_path_span(struct mp_store *store, int64_t module, const struct 
 int mp_store_add_paths(struct mp_store *store, int64_t module, int64_t when_s,
 		       const struct mp_path_count *paths, size_t nr, struct mp_err *err)
 {
-	const struct mp_span day = {mp_day_of(when_s), mp_day_of(when_s)};
+	const struct mp_span day = {.first_day = mp_day_of(when_s), .last_day = mp_day_of(when_s)};
 
 	if (when_s < 0)
 		return mp_err_set(err, EINVAL, "paths of a time before 1970");
@@ -628,7 +628,8 @@ int mp_store_list_path_spans(struct mp_store *store, int64_t module, struct mp_s
 		return r;
 	spans = malloc((n + 1) * sizeof(*spans));
 	for (size_t i = 0; spans && i < n; i++)
-		spans[i] = (struct mp_span){buckets[i].first_day, buckets[i].last_day};
+		spans[i] = (struct mp_span){.first_day = buckets[i].first_day,
+					    .last_day = buckets[i].last_day};
 	free(buckets);
 	if (!spans)
 		return mp_err_set(err, ENOMEM, "out of memory");

@@ -56,6 +56,12 @@ const char *const mp_store_steps[] = {
 	" nr_bytes INTEGER NOT NULL, checksum INTEGER NOT NULL, UNIQUE(module, first_day));"
 	"CREATE TABLE path(bucket INTEGER NOT NULL, path BLOB NOT NULL, nr INTEGER NOT NULL,"
 	" PRIMARY KEY(bucket, path)) WITHOUT ROWID;",
+	/*
+	 * 3 -> 4. Whether all that a bucket holds was counted, not sampled: of what is there
+	 * already nobody knows.
+	 */
+	("ALTER TABLE bucket ADD COLUMN exact INTEGER NOT NULL DEFAULT 0;"
+	 "ALTER TABLE edge_bucket ADD COLUMN exact INTEGER NOT NULL DEFAULT 0;"),
 };
 /* clang-format on */
 const int mp_store_nr_steps = sizeof(mp_store_steps) / sizeof(mp_store_steps[0]);

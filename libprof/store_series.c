@@ -29,6 +29,7 @@
 struct bucket {
 	int64_t key, first_day, last_day;
 	uint64_t total, nr_bytes;
+	bool exact; /* all of it was counted */
 };
 
 struct chunk_row {
@@ -226,6 +227,7 @@ static int read_buckets(struct mp_store *store, const struct mp_series *series, 
 			.last_day = sqlite3_column_int64(stmt, 2),
 			.total = (uint64_t)sqlite3_column_int64(stmt, 3),
 			.nr_bytes = (uint64_t)sqlite3_column_int64(stmt, 4),
+			.exact = sqlite3_column_int64(stmt, 5) == 1,
 		};
 
 		if (b.first_day > b.last_day || (n && buckets[n - 1].last_day >= b.first_day) ||
@@ -285,6 +287,7 @@ static int set_bucket(struct mp_store *store, const struct mp_series *series,
 	sqlite3_bind_int64(stmt, 3, bucket->last_day);
 	sqlite3_bind_int64(stmt, 4, (int64_t)bucket->total);
 	sqlite3_bind_int64(stmt, 5, (int64_t)bucket->nr_bytes);
+	sqlite3_bind_int64(stmt, 6, bucket->exact);
 	return mp_store_run(store, stmt, "write", err);
 }
 
@@ -298,6 +301,12 @@ static int run_with_key(struct mp_store *store, const struct mp_series *series,
 		return r;
 	sqlite3_bind_int64(stmt, 1, key);
 	return mp_store_run(store, stmt, "write", err);
+}
+
+/* What a bucket is once something exact, or not, was added: with samples in it, it is samples. */
+static bool both_exact(const struct bucket *bucket, bool exact)
+{
+	return exact && (bucket->exact || !bucket->total);
 }
 
 /* Merge bucket @from into @into, its neighbour in time. */
@@ -330,6 +339,7 @@ static int fold_bucket(struct mp_store *store, const struct mp_series *series, s
 	if (r)
 		return r;
 	into->last_day = from->last_day;
+	into->exact = both_exact(into, from->exact);
 	into->total += from->total;
 	into->nr_bytes += (uint64_t)grown;
 	store->folded = true;
@@ -429,7 +439,8 @@ static int add_to_bucket(struct mp_store *store, const struct mp_series *series,
 }
 
 static int add(struct mp_store *store, const struct mp_series *series, int64_t module,
-	       int64_t when_s, const void *entries, size_t nr, uint64_t total, struct mp_err *err)
+	       int64_t when_s, bool exact, const void *entries, size_t nr, uint64_t total,
+	       struct mp_err *err)
 {
 	struct bucket bucket;
 	uint64_t text_size;
@@ -450,12 +461,13 @@ static int add(struct mp_store *store, const struct mp_series *series, int64_t m
 	sqlite3_bind_int64(stmt, 1, bucket.key);
 	sqlite3_bind_int64(stmt, 2, (int64_t)total);
 	sqlite3_bind_int64(stmt, 3, grown);
+	sqlite3_bind_int64(stmt, 4, both_exact(&bucket, exact));
 	r = mp_store_run(store, stmt, "write", err);
 	return r ? r : fold_old_days(store, series, module, text_size, err);
 }
 
 int mp_series_add(struct mp_store *store, const struct mp_series *series, int64_t module,
-		  int64_t when_s, const void *entries, size_t nr, uint64_t total,
+		  int64_t when_s, bool exact, const void *entries, size_t nr, uint64_t total,
 		  struct mp_err *err)
 {
 	bool began;
@@ -463,7 +475,7 @@ int mp_series_add(struct mp_store *store, const struct mp_series *series, int64_
 
 	if (r)
 		return r;
-	r = add(store, series, module, when_s, entries, nr, total, err);
+	r = add(store, series, module, when_s, exact, entries, nr, total, err);
 	return mp_store_leave(store, began, r, err);
 }
 
@@ -561,7 +573,8 @@ int mp_series_list_spans(struct mp_store *store, const struct mp_series *series,
 		return r;
 	spans = malloc((n + 1) * sizeof(*spans));
 	for (size_t i = 0; spans && i < n; i++)
-		spans[i] = (struct mp_span){buckets[i].first_day, buckets[i].last_day};
+		spans[i] = (struct mp_span){buckets[i].first_day, buckets[i].last_day,
+					    buckets[i].exact};
 	free(buckets);
 	if (!spans)
 		return mp_err_set(err, ENOMEM, "out of memory");

@@ -53,15 +53,16 @@ _Static_assert(MP_SERIES_CHUNK_DELETE + 1 == MP_NR_SERIES_STMT, "a slot for each
 #define MP_SERIES_SQL(bucket, chunk, nr)                                                           \
 	{                                                                                          \
 		[MP_SERIES_BUCKET_LIST] = "SELECT key, first_day, last_day, " nr                   \
-					  ", nr_bytes FROM " bucket                                \
+					  ", nr_bytes, exact FROM " bucket                         \
 					  " WHERE module = ?1 ORDER BY first_day",                 \
 		[MP_SERIES_BUCKET_ADD] = "INSERT INTO " bucket "(module, first_day, last_day, " nr \
 					 ", nr_bytes) VALUES(?1, ?2, ?2, 0, 0)",                   \
 		[MP_SERIES_BUCKET_GROW] = "UPDATE " bucket " SET " nr " = " nr                     \
-					  " + ?2, nr_bytes = nr_bytes + ?3 WHERE key = ?1",        \
+					  " + ?2, nr_bytes = nr_bytes + ?3, exact = ?4"            \
+					  " WHERE key = ?1",                                       \
 		[MP_SERIES_BUCKET_SET] = "UPDATE " bucket                                          \
 					 " SET first_day = ?2, last_day = ?3, " nr                 \
-					 " = ?4, nr_bytes = ?5 WHERE key = ?1",                    \
+					 " = ?4, nr_bytes = ?5, exact = ?6 WHERE key = ?1",        \
 		[MP_SERIES_BUCKET_DELETE] = "DELETE FROM " bucket " WHERE key = ?1",               \
 		[MP_SERIES_CHUNK_FIND] = "SELECT key, checksum, data FROM " chunk                  \
 					 " WHERE bucket = ?1 AND chunk = ?2",                      \
@@ -77,11 +78,16 @@ _Static_assert(MP_SERIES_CHUNK_DELETE + 1 == MP_NR_SERIES_STMT, "a slot for each
 extern const struct mp_series mp_series_counts; /* store_counts.c */
 extern const struct mp_series mp_series_edges;	/* store_edges.c */
 
-/* Add ascending @entries, whose counts sum up to @total, to the day that holds @when_s.
- * Return: 0, -ENOENT no such module. */
+/* Add ascending @entries, whose counts sum up to @total, to the day that holds @when_s. @exact: they
+ * were counted, not sampled. Return: 0, -ENOENT no such module. */
 int mp_series_add(struct mp_store *store, const struct mp_series *series, int64_t module,
-		  int64_t when_s, const void *entries, size_t nr, uint64_t total,
+		  int64_t when_s, bool exact, const void *entries, size_t nr, uint64_t total,
 		  struct mp_err *err);
+/* As mp_store_add_counts() and mp_store_add_edges(), which add samples. */
+int mp_counts_add(struct mp_store *store, int64_t module, int64_t when_s, bool exact,
+		  const struct mp_ip_count *counts, size_t nr, struct mp_err *err);
+int mp_edges_add(struct mp_store *store, int64_t module, int64_t when_s, bool exact,
+		 const struct mp_edge_count *edges, size_t nr, struct mp_err *err);
 /* Ownership: free(*@out), NULL where there is none. Return: 0, -ENOENT no such module. */
 int mp_series_read(struct mp_store *store, const struct mp_series *series, int64_t module,
 		   int64_t since_s, void **out, size_t *nr, struct mp_err *err);

@@ -6,6 +6,7 @@
 #include "libprof/store_span.h"
 
 #include <errno.h>
+#include <stdlib.h>
 
 #include "libprof/store_series.h"
 
@@ -74,8 +75,8 @@ int mp_store_add_count_span(struct mp_store *store, int64_t module, const struct
 		return r;
 	r = prepare(store, &mp_series_counts, module, span, err);
 	if (!r)
-		r = mp_store_add_counts(store, module, span->last_day * MP_SECONDS_PER_DAY, counts,
-					nr, err);
+		r = mp_counts_add(store, module, span->last_day * MP_SECONDS_PER_DAY, span->exact,
+				  counts, nr, err);
 	return mp_store_leave(store, began, r, err);
 }
 
@@ -92,7 +93,41 @@ int mp_store_add_edge_span(struct mp_store *store, int64_t module, const struct 
 		return r;
 	r = prepare(store, &mp_series_edges, module, span, err);
 	if (!r)
-		r = mp_store_add_edges(store, module, span->last_day * MP_SECONDS_PER_DAY, edges,
-				       nr, err);
+		r = mp_edges_add(store, module, span->last_day * MP_SECONDS_PER_DAY, span->exact,
+				 edges, nr, err);
+	return mp_store_leave(store, began, r, err);
+}
+
+/* *@exact becomes false where any of the wanted spans has samples in it; *@any: there is one. */
+static int look_at_spans(struct mp_store *store, const struct mp_series *series, int64_t module,
+			 int64_t since_s, bool *exact, bool *any, struct mp_err *err)
+{
+	struct mp_span *spans = NULL;
+	size_t nr = 0;
+	int r = mp_series_list_spans(store, series, module, &spans, &nr, err);
+
+	for (size_t i = 0; i < nr && !r; i++) {
+		if (!mp_day_wanted(spans[i].last_day, since_s))
+			continue;
+		*any = true;
+		*exact &= spans[i].exact;
+	}
+	free(spans);
+	return r;
+}
+
+int mp_store_is_exact(struct mp_store *store, int64_t module, int64_t since_s, bool *exact,
+		      struct mp_err *err)
+{
+	bool all = true, any = false, began;
+	int r = mp_store_enter(store, &began, err);
+
+	if (r)
+		return r;
+	r = look_at_spans(store, &mp_series_counts, module, since_s, &all, &any, err);
+	/* Transfers alone, in however exact numbers, do not say how often a block ran. */
+	if (!r && any)
+		r = look_at_spans(store, &mp_series_edges, module, since_s, &all, &any, err);
+	*exact = all && any;
 	return mp_store_leave(store, began, r, err);
 }

@@ -11,6 +11,7 @@
 /* Days since 1970 (UTC), both included. */
 struct mp_span {
 	int64_t first_day, last_day;
+	bool exact; /* where counts or edges are listed or added: they were counted, not sampled */
 };
 
 /* Return: 0, -EINVAL it is none. */
@@ -30,8 +31,9 @@ int mp_store_read_edge_span(struct mp_store *store, int64_t module, const struct
 			    struct mp_edge_count **out, size_t *nr, struct mp_err *err);
 
 /*
- * As mp_store_add_counts() and mp_store_add_edges(), for all days of @span together. Days that are
- * kept and overlap with it are one with it from now on: the sums stay exact, a period gets coarser.
+ * As mp_store_add_counts() and mp_store_add_edges(), for all days of @span together, as samples or as
+ * exact counts. Days that are kept and overlap with it are one with it from now on: the sums stay
+ * right, a period gets coarser.
  */
 int mp_store_add_count_span(struct mp_store *store, int64_t module, const struct mp_span *span,
 			    const struct mp_ip_count *counts, size_t nr, struct mp_err *err);

@@ -50,7 +50,7 @@ static void put(unsigned int build, const char *path, int64_t first, int64_t las
 {
 	struct mp_id id = {.build_id_len = 20, .text_hash = build};
 	struct mp_ip_count count = {0x1000, nr};
-	struct mp_span span = {first, last};
+	struct mp_span span = {first, last, false};
 	int64_t key;
 
 	id.build_id[0] = (uint8_t)build;
@@ -60,8 +60,8 @@ static void put(unsigned int build, const char *path, int64_t first, int64_t las
 
 static void compare_at(int64_t day)
 {
-	ok(md_diff_load(&diff.sides[0], store, &(struct mp_span){0, day - 1}, &err));
-	ok(md_diff_load(&diff.sides[1], store, &(struct mp_span){day, INT64_MAX}, &err));
+	ok(md_diff_load(&diff.sides[0], store, &(struct mp_span){0, day - 1, false}, &err));
+	ok(md_diff_load(&diff.sides[1], store, &(struct mp_span){day, INT64_MAX, false}, &err));
 	ok(md_diff_compare(&diff, &err));
 }
 
@@ -75,7 +75,7 @@ static const struct md_diff_row *row_of(const char *path)
 
 static void expect_period(const char *text, int want, int64_t first, int64_t last)
 {
-	struct mp_span span = {-1, -1};
+	struct mp_span span = {-1, -1, false};
 
 	ck_assert_msg(md_period_parse(text, NOW, &span) == want, "%s", text);
 	if (want)
@@ -104,7 +104,7 @@ END_TEST
 
 START_TEST(period_has_a_before_and_a_behind)
 {
-	struct mp_span span = {20, 30}, out;
+	struct mp_span span = {20, 30, false}, out;
 
 	ck_assert_int_eq(md_period_before(&span, &out), 0);
 	ck_assert_int_eq(out.first_day, 0);

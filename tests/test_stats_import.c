@@ -363,6 +363,51 @@ END_TEST
 
 /* ---- store --------------------------------------------------------------------------------- */
 
+/* Whether the store takes the counts of this very program for exact. */
+static bool stored_exact(void)
+{
+	char dir[] = "/tmp/morph-import-XXXXXX", db[64], cmd[64];
+	struct mp_store *store;
+	struct mp_module module;
+	bool exact = false;
+
+	ck_assert_ptr_nonnull(mkdtemp(dir));
+	snprintf(db, sizeof(db), "%s/db", dir);
+	ck_assert_int_eq(mp_store_open(db, MP_STORE_WRITE, &store, &err), 0);
+	import->session.start_s = import->session.last_s = 1700000000;
+	ck_assert_msg(md_import_store(import, store, 1700000000, &err) == 0, "%s", err.msg);
+	ck_assert_int_eq(mp_store_find_module(store, &elf->id, &module, &err), 0);
+	ck_assert_int_eq(mp_store_is_exact(store, module.key, 0, &exact, &err), 0);
+	free(module.path);
+	mp_store_close(store);
+	snprintf(cmd, sizeof(cmd), "rm -rf %s", dir);
+	ck_assert_int_eq(system(cmd), 0);
+	return exact;
+}
+
+START_TEST(callgrind_counts_are_exact_where_callgrind_counted)
+{
+	const struct {
+		const char *creator;
+		bool exact;
+	} cases[] = {{"creator: callgrind-3.19.0\n", true},
+		     {"creator: morph-stats\n", false},
+		     {"creator: callgrindish\n", false},
+		     {"", false}};
+
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		int r = callgrind("version: 1\n%spositions: instr\nevents: Ir\nob=%s\n0x%" PRIx64
+				  " 10\n+4 5\ntotals: 15\n",
+				  cases[i].creator, self, text);
+
+		ck_assert_msg(r == 0, "%s", err.msg);
+		ck_assert_msg(stored_exact() == cases[i].exact, "'%s'", cases[i].creator);
+		md_import_free(import);
+		import = md_import_new();
+	}
+}
+END_TEST
+
 START_TEST(import_is_stored_whole_and_balances)
 {
 	char dir[] = "/tmp/morph-import-XXXXXX", db[64], cmd[64];
@@ -399,6 +444,7 @@ static Suite *suite(void)
 	tcase_add_test(tc, callgrind_leaves_out_the_costs_of_callees);
 	tcase_add_test(tc, callgrind_unknown_objects_and_addresses_without_code_are_said);
 	tcase_add_test(tc, callgrind_refuses_with_the_line);
+	tcase_add_test(tc, callgrind_counts_are_exact_where_callgrind_counted);
 	tcase_add_test(tc, perf_finds_the_mapping_of_each_process);
 	tcase_add_test(tc, perf_follows_fork_and_exec);
 	tcase_add_test(tc, perf_says_why_a_sample_has_no_module);

@@ -206,6 +206,37 @@ START_TEST(merge_is_what_one_database_would_hold)
 }
 END_TEST
 
+START_TEST(merge_adds_exact_counts_to_exact_ones_only)
+{
+	const int64_t day = NOW / DAY;
+	const struct mp_span days[] = {{day, day, true}, {day + 1, day + 1, true}};
+	struct mp_ip_count count = {0x1000, 8};
+	struct mp_module module = {0};
+	struct mp_id id = id_of(1);
+	struct mp_store *in[] = {a, b};
+	bool exact;
+	int64_t key;
+
+	for (int i = 0; i < 2; i++) {
+		ok(mp_store_put_module(in[i], &id, MP_MODULE_FILE, "/bin/x", 1 << 20, NOW, &key,
+				       &err));
+		ok(mp_store_add_count_span(in[i], key, &days[0], &count, 1, &err));
+		ok(mp_store_add_count_span(in[i], key, &days[1], &count, 1, &err));
+	}
+	ok(mp_store_add_counts(b, key, NOW, &count, 1, &err));
+	ok(merge(out, a, false));
+	ok(mp_store_find_module(out, &id, &module, &err));
+	free(module.path);
+	ok(mp_store_is_exact(out, module.key, 0, &exact, &err));
+	ck_assert(exact);
+	ok(merge(out, b, false));
+	ok(mp_store_is_exact(out, module.key, 0, &exact, &err));
+	ck_assert(!exact);
+	ok(mp_store_is_exact(out, module.key, NOW + DAY, &exact, &err));
+	ck_assert_msg(exact, "the day that has no samples");
+}
+END_TEST
+
 START_TEST(merge_of_the_same_again_is_refused)
 {
 	collect(a, 1, NOW, 0x1000, 50);
@@ -358,6 +389,7 @@ static Suite *suite(void)
 
 	tcase_add_checked_fixture(t, setup, teardown);
 	tcase_add_test(t, merge_is_what_one_database_would_hold);
+	tcase_add_test(t, merge_adds_exact_counts_to_exact_ones_only);
 	tcase_add_test(t, merge_of_the_same_again_is_refused);
 	tcase_add_test(t, merge_knows_a_session_that_went_on);
 	tcase_add_test(t, merge_knows_a_session_by_more_than_its_second);

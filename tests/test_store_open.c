@@ -89,6 +89,7 @@ START_TEST(store_of_the_first_schema_is_brought_up_to_date)
 	struct mp_ip_count count = {0x401002, 1}, bytes[1] = {{0x401002, 1}};
 	uint8_t data[MP_CHUNK_ENTRY_MAX];
 	struct mp_store *store;
+	bool exact = true;
 	char sql[160];
 	size_t nr = 99, size = mp_chunk_encode(0x400000, bytes, 1, data);
 
@@ -101,6 +102,8 @@ START_TEST(store_of_the_first_schema_is_brought_up_to_date)
 	ck_assert_ptr_nonnull(strstr(err.msg, "older schema 1"));
 	store = open_as(MP_STORE_WRITE);
 	expect(store, 1, 0, &count, 1);
+	ok(mp_store_is_exact(store, 1, 0, &exact, &err));
+	ck_assert_msg(!exact, "what nobody said to be exact");
 	ok(mp_store_read_edges(store, 1, 0, &edges, &nr, &err));
 	ck_assert_uint_eq(nr, 0);
 	ck_assert_ptr_null(edges);
@@ -123,22 +126,30 @@ END_TEST
 
 START_TEST(store_migrates_step_by_step_and_keeps_the_data)
 {
-	const char *steps[] = {mp_store_steps[0], mp_store_steps[1], mp_store_steps[2],
+	const char *steps[] = {mp_store_steps[0],
+			       mp_store_steps[1],
+			       mp_store_steps[2],
+			       mp_store_steps[3],
 			       "ALTER TABLE session ADD COLUMN host TEXT NOT NULL DEFAULT ''",
 			       "CREATE TABLE extra(x); INSERT INTO extra VALUES(42)"};
-	const char *broken[] = {steps[0], steps[1], steps[2],
-				steps[3], steps[4], "CREATE TABLE more(x); CREATE TABLE extra(y)"};
+	const char *broken[] = {steps[0],
+				steps[1],
+				steps[2],
+				steps[3],
+				steps[4],
+				steps[5],
+				"CREATE TABLE more(x); CREATE TABLE extra(y)"};
 	struct mp_store *store = open_as(MP_STORE_WRITE), *old;
 	int64_t module = put(store, 1, 0);
 	struct mp_ip_count count = {0x1000, 5};
 
 	ok(mp_store_add_counts(store, module, NOW, &count, 1, &err));
-	ok(mp_store_migrate(store, steps, 5, &err));
-	ok(mp_store_migrate(store, steps, 5, &err));
+	ok(mp_store_migrate(store, steps, 6, &err));
+	ok(mp_store_migrate(store, steps, 6, &err));
 	expect(store, module, 0, &count, 1);
 	/* A step that fails leaves all as it was, also what came before it. */
-	ck_assert_int_ne(mp_store_migrate(store, broken, 6, &err), 0);
-	ok(mp_store_migrate(store, steps, 5, &err));
+	ck_assert_int_ne(mp_store_migrate(store, broken, 7, &err), 0);
+	ok(mp_store_migrate(store, steps, 6, &err));
 	expect(store, module, 0, &count, 1);
 	mp_store_close(store);
 	ck_assert_int_eq(mp_store_open(db, MP_STORE_READ, &old, &err), -EPROTO);

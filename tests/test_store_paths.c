@@ -217,7 +217,7 @@ START_TEST(span_of_paths_is_kept_like_one_of_counts)
 	struct mp_store *store = open_as(MP_STORE_WRITE);
 	int64_t module = put(store, 1, 1 << 20), day = NOW / DAY;
 	struct mp_path_count one = path(1, 0x401000, 0x401020), *have;
-	struct mp_span wide = {day - 3, day - 1}, *spans, all = {0, day + 9};
+	struct mp_span wide = {day - 3, day - 1, false}, *spans, all = {0, day + 9, false};
 	size_t nr;
 
 	for (int i = 0; i < 3; i++)
@@ -236,7 +236,7 @@ START_TEST(span_of_paths_is_kept_like_one_of_counts)
 	ok(mp_store_read_path_span(store, module, &all, &have, &nr, &err));
 	ck_assert_uint_eq(total_of(have, nr), 13);
 	free(have);
-	wide = (struct mp_span){day, day - 1};
+	wide = (struct mp_span){day, day - 1, false};
 	ck_assert_int_eq(mp_store_add_path_span(store, module, &wide, &one, 1, &err), -EINVAL);
 	mp_store_close(store);
 }

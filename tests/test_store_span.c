@@ -39,7 +39,7 @@ static void teardown(void)
 static void add(int64_t first, int64_t last, uint64_t vaddr, uint64_t count)
 {
 	struct mp_ip_count counts = {vaddr, count};
-	struct mp_span span = {first, last};
+	struct mp_span span = {first, last, false};
 
 	ok(mp_store_add_count_span(store, module, &span, &counts, 1, &err));
 }
@@ -47,14 +47,14 @@ static void add(int64_t first, int64_t last, uint64_t vaddr, uint64_t count)
 static void add_edge(int64_t first, int64_t last, uint64_t from, uint64_t count)
 {
 	struct mp_edge_count edge = {from, 0x99, count, 0};
-	struct mp_span span = {first, last};
+	struct mp_span span = {first, last, false};
 
 	ok(mp_store_add_edge_span(store, module, &span, &edge, 1, &err));
 }
 
 static uint64_t sum_in(int64_t first, int64_t last)
 {
-	struct mp_span span = {first, last};
+	struct mp_span span = {first, last, false};
 	struct mp_ip_count *counts = NULL;
 	uint64_t sum = 0;
 	size_t nr = 0;
@@ -121,7 +121,7 @@ END_TEST
 
 START_TEST(span_keeps_each_address_its_count)
 {
-	struct mp_span all = {0, 1000};
+	struct mp_span all = {0, 1000, false};
 	struct mp_ip_count *counts = NULL;
 	size_t nr = 0;
 
@@ -141,7 +141,7 @@ END_TEST
 
 START_TEST(span_of_edges_is_kept_like_one_of_counts)
 {
-	struct mp_span all = {0, 1000}, part = {100, 100};
+	struct mp_span all = {0, 1000, false}, part = {100, 100, false};
 	struct mp_edge_count *edges = NULL;
 	struct mp_span *list = NULL;
 	size_t nr = 0;
@@ -168,10 +168,80 @@ START_TEST(span_of_edges_is_kept_like_one_of_counts)
 }
 END_TEST
 
+static bool is_exact(int64_t since_s)
+{
+	bool exact = false;
+
+	ok(mp_store_is_exact(store, module, since_s, &exact, &err));
+	return exact;
+}
+
+static void add_as(bool exact, int64_t first, int64_t last)
+{
+	struct mp_ip_count counts = {0x10, 3};
+	struct mp_span span = {first, last, exact};
+
+	ok(mp_store_add_count_span(store, module, &span, &counts, 1, &err));
+}
+
+static void add_edge_as(bool exact, int64_t day)
+{
+	struct mp_edge_count edge = {0x10, 0x20, 3, 0};
+	struct mp_span span = {day, day, exact};
+
+	ok(mp_store_add_edge_span(store, module, &span, &edge, 1, &err));
+}
+
+START_TEST(span_is_exact_while_all_in_it_was_counted)
+{
+	/* Nothing is not exact, and nor are transfers alone. */
+	ck_assert(!is_exact(0));
+	add_edge_as(true, 105);
+	ck_assert(!is_exact(0));
+	add_as(true, 105, 105);
+	add_as(true, 105, 105);
+	ck_assert(is_exact(0));
+	/* Another day's samples are none of this one's. */
+	add_as(false, 104, 104);
+	ck_assert(!is_exact(0));
+	ck_assert(is_exact(105 * DAY));
+	/* Exact counts make no exact ones of samples, and samples make samples of exact ones. */
+	add_as(true, 104, 104);
+	ck_assert(!is_exact(104 * DAY));
+	add_edge_as(false, 105);
+	ck_assert(!is_exact(105 * DAY));
+	add_as(true, 106, 106);
+	add_edge_as(true, 106);
+	ck_assert(is_exact(106 * DAY));
+	add_as(false, 106, 106);
+	ck_assert(!is_exact(106 * DAY));
+}
+END_TEST
+
+START_TEST(span_that_is_folded_is_exact_if_both_were)
+{
+	add_as(true, 100, 100);
+	add_as(true, 102, 102);
+	add_as(true, 99, 103);
+	ck_assert_str_eq(spans(), "99-103");
+	ck_assert(is_exact(0));
+	add_as(false, 105, 105);
+	add_as(true, 104, 106);
+	ck_assert(!is_exact(104 * DAY));
+	/* Both days are together with all before: which samples were whose is not kept. */
+	add_as(true, 103, 104);
+	ck_assert(!is_exact(0));
+	/* What is older than a week is folded by itself. */
+	add_as(true, 120, 120);
+	ck_assert(is_exact(120 * DAY));
+	ck_assert(!is_exact(0));
+}
+END_TEST
+
 START_TEST(span_that_is_none_is_refused)
 {
 	struct mp_ip_count counts = {1, 1};
-	struct mp_span bad[] = {{5, 4}, {-1, 4}, {0, INT64_MAX}};
+	struct mp_span bad[] = {{5, 4, false}, {-1, 4, false}, {0, INT64_MAX, false}};
 
 	for (size_t i = 0; i < 3; i++)
 		ck_assert_int_eq(mp_store_add_count_span(store, module, &bad[i], &counts, 1, &err),
@@ -184,7 +254,11 @@ START_TEST(activity_that_overlaps_adds_up)
 {
 	struct mp_activity one = {.app = 1, .lib = 2, .kernel = 3, .other = 4};
 	struct mp_activity_span *list = NULL;
-	struct mp_span days[] = {{100, 100}, {102, 102}, {101, 103}, {99, 99}, {103, 105}};
+	struct mp_span days[] = {{100, 100, false},
+				 {102, 102, false},
+				 {101, 103, false},
+				 {99, 99, false},
+				 {103, 105, false}};
 	struct mp_program_activity *programs = NULL;
 	size_t nr = 0;
 
@@ -244,6 +318,8 @@ static Suite *suite(void)
 	tcase_add_test(t, span_that_overlaps_becomes_one_with_what_it_touches);
 	tcase_add_test(t, span_keeps_each_address_its_count);
 	tcase_add_test(t, span_of_edges_is_kept_like_one_of_counts);
+	tcase_add_test(t, span_is_exact_while_all_in_it_was_counted);
+	tcase_add_test(t, span_that_is_folded_is_exact_if_both_were);
 	tcase_add_test(t, span_that_is_none_is_refused);
 	tcase_add_test(t, activity_that_overlaps_adds_up);
 	tcase_add_test(t, spans_at_random_never_lose_a_sample);

@@ -248,7 +248,9 @@ for kind in pie nopie stock; do
 	command_ends 1 "$kind: of another" "$BUILD/morph-stats" --db none.db import --binary=another counts
 	says err.txt "another instrumented file" "$kind"
 
-	command_ends 0 "$kind: lay out" "$BUILD/morph-optimize" --db x.db --exact-profile prog -o fast
+	command_ends 0 "$kind: lay out" "$BUILD/morph-optimize" --db x.db prog -o fast
+	command_ends 0 "$kind: told" "$BUILD/morph-optimize" --db x.db --exact-profile prog -o told
+	cmp fast told || fail "$kind: the store does not know what was counted"
 	[ "$(./fast flow)" = "$want" ] || fail "$kind: laid out by counts it prints something else"
 	cd ..
 done

@@ -190,7 +190,6 @@ static void optimise(const struct program *p, const uint8_t options[3])
 					       : MP_ESTIMATE_POISSON,
 		.layout_prior = options[0] & 2,
 		.call_graph = options[0] & 4,
-		.exact = options[0] & 8,
 		.nr_threads = 1,
 	};
 	struct me_layout_options layout = {
@@ -214,8 +213,10 @@ static void optimise(const struct program *p, const uint8_t options[3])
 		inference.paths = &paths;
 	}
 	if (mp_profile_build(p->cfg, ips, nr_ips, &profile, &err) ||
-	    (nr_edges && mp_profile_add_edges(profile, p->cfg, edges, nr_edges, &err)) ||
-	    mp_counts_build(p->cfg, profile, &inference, &counts, NULL, &err))
+	    (nr_edges && mp_profile_add_edges(profile, p->cfg, edges, nr_edges, &err)))
+		abort();
+	profile->exact = options[0] & 8;
+	if (mp_counts_build(p->cfg, profile, &inference, &counts, NULL, &err))
 		abort();
 	check_counts(p->cfg, &counts);
 	mp_path_evidence_fini(&paths);

@@ -36,7 +36,8 @@ struct stored stored_read(const struct mp_elf *elf, const char *db)
 	    mp_store_find_module(store, &elf->id, &module, &err) ||
 	    mp_store_read_counts(store, module.key, 0, &out.ips, &out.nr_ips, &err) ||
 	    mp_store_read_edges(store, module.key, 0, &out.edges, &out.nr_edges, &err) ||
-	    mp_store_read_paths(store, module.key, 0, &out.paths, &out.nr_paths, &err))
+	    mp_store_read_paths(store, module.key, 0, &out.paths, &out.nr_paths, &err) ||
+	    mp_store_is_exact(store, module.key, 0, &out.exact, &err))
 		die(db, *err.msg ? err.msg : "nothing of this file");
 	free(module.path);
 	mp_store_close(store);
@@ -57,6 +58,7 @@ struct mp_counts stored_counts(const struct mp_cfg *cfg, const struct stored *st
 	     mp_profile_add_edges(profile, cfg, stored->edges, stored->nr_edges, &err)) ||
 	    mp_path_evidence_build(cfg, stored->paths, stored->nr_paths, &paths, &err))
 		die("counts", err.msg);
+	profile->exact = stored->exact;
 	with.paths = &paths;
 	if (mp_counts_build(cfg, profile, &with, &out, NULL, &err))
 		die("counts", err.msg);

@@ -18,6 +18,7 @@ struct stored {
 	struct mp_edge_count *edges;
 	struct mp_path_count *paths;
 	size_t nr_ips, nr_edges, nr_paths;
+	bool exact; /* as the store says, until somebody knows better */
 };
 
 /* "program: @what: @why", and exit status 1. */

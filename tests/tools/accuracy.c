@@ -54,12 +54,13 @@ static bool opt_all_estimators, opt_fit;
 
 static struct mp_counts exact_read(const struct bench *b, const char *db, struct stored *data)
 {
-	const struct mp_counts_options exact = {.exact = true};
+	const struct mp_counts_options options = {0};
 
 	*data = stored_read(b->elf, db);
 	if (!data->nr_edges)
 		die(db, "no transfers of control: not an exact profile");
-	return stored_counts(b->cfg, data, &exact);
+	data->exact = true; /* the plugin counted */
+	return stored_counts(b->cfg, data, &options);
 }
 
 /* What a version with counters would count, and of that what the training counted. */
