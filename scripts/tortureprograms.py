@@ -9,10 +9,10 @@ import re
 import shutil
 import subprocess
 import tempfile
-import time
 
 CACHE = os.environ.get("MORPH_CACHE", os.path.expanduser("~/.cache/morph"))
 PACKAGE = "gcc-12-source"
+FETCH = os.path.join(os.path.dirname(os.path.abspath(__file__)), "fetch-package")
 CSMITH_INCLUDE = "/usr/include/csmith"
 
 COMPILERS = ("gcc", "clang")
@@ -50,15 +50,7 @@ def fetch():
     try:
         with tempfile.TemporaryDirectory(dir=CACHE) as tmp:
             print(f"  FETCH   {PACKAGE}", flush=True)
-            download = ["apt-get", "-qq", "-o", "APT::Sandbox::User=root", "download", PACKAGE]
-            for pause in (0, 5, 20):
-                time.sleep(pause)
-                if not subprocess.run(download, cwd=tmp, check=False).returncode:
-                    break
-                # The lists may be older than the archive.
-                subprocess.run(["apt-get", "-qq", "update"], check=False)
-            else:
-                subprocess.run(download, cwd=tmp, check=True)
+            subprocess.run([FETCH, PACKAGE, tmp], check=True)
             deb = glob.glob(os.path.join(tmp, "*.deb"))[0]
             script = (
                 "set -e; dpkg-deb --fsys-tarfile \"$1\" | "
