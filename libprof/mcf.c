@@ -37,29 +37,39 @@ enum arc_state {
  * Nothing leaves the root, so its arcs never carry flow, and their cost (0) never counts. A start
  * with every node right below the root would be as good, but most pivots would then only bring the
  * arcs of such a tree in, moving nothing.
+ *
+ * What hangs below a node stands behind it in one list of all nodes, without a gap: 0 2 1 3 above,
+ * or 1 3 0 2. So all below it are gone through without asking who has children.
  */
 struct node {
 	uint32_t parent;
-	uint32_t arc; /* to the parent; nr_arcs: artificial */
-	uint32_t first_child, next, prev;
-	uint32_t depth;
-	bool up; /* the arc points from the node to its parent */
+	uint32_t arc;  /* to the parent; nr_arcs: artificial */
+	uint32_t size; /* how many hang here, itself among them */
+	bool up;       /* the arc points from the node to its parent */
+};
+
+/* Where a node stands in the list; its next one is apart, since that is all a walk reads. */
+struct place {
+	uint32_t prev;
+	uint32_t last; /* of those below it; itself: there are none */
 };
 
 struct simplex {
 	struct mp_mcf_arc *arcs;
 	uint32_t nr_arcs, nr_nodes;
 	struct node *nodes; /* nr_nodes + 1, the last is the root */
-	int64_t *potential; /* of them; apart, since every arc is asked for both of its ends' */
+	struct place *places;
+	uint32_t *next; /* round by the root */
+	/* Of them; apart, since every arc is asked for both of its ends'. Only differences count, and
+	 * all potentials may wander off together: unsigned, since they may wander far. */
+	uint64_t *potential;
 	int8_t *state;
 	uint32_t scan, scan_block;
 };
 
-static int64_t arc_reduced_cost(const struct simplex *s, uint32_t a)
+static int64_t arc_reduced(const struct mp_mcf_arc *arc, const uint64_t *potential)
 {
-	const struct mp_mcf_arc *arc = &s->arcs[a];
-
-	return arc->cost + s->potential[arc->from] - s->potential[arc->to];
+	return (int64_t)((uint64_t)arc->cost + potential[arc->from] - potential[arc->to]);
 }
 
 /*
@@ -68,7 +78,7 @@ static int64_t arc_reduced_cost(const struct simplex *s, uint32_t a)
  */
 static uint32_t entering_find(struct simplex *s)
 {
-	const int64_t *potential = s->potential;
+	const uint64_t *potential = s->potential;
 	const int8_t *state = s->state;
 	int64_t best = 0;
 	uint32_t found = NONE;
@@ -83,8 +93,7 @@ static uint32_t entering_find(struct simplex *s)
 
 			nr -= end - a;
 			for (const struct mp_mcf_arc *arc = &s->arcs[a]; a < end; a++, arc++) {
-				int64_t gain = state[a] * (arc->cost + potential[arc->from] -
-							   potential[arc->to]);
+				int64_t gain = state[a] * arc_reduced(arc, potential);
 
 				if (gain > best) {
 					best = gain;
@@ -124,8 +133,9 @@ static void tree_push(struct simplex *s, uint32_t v, bool upwards, int64_t amoun
 
 static uint32_t tree_join(const struct simplex *s, uint32_t a, uint32_t b)
 {
+	/* More hangs at what is above. */
 	while (a != b) {
-		if (s->nodes[a].depth >= s->nodes[b].depth)
+		if (s->nodes[a].size <= s->nodes[b].size)
 			a = s->nodes[a].parent;
 		else
 			b = s->nodes[b].parent;
@@ -133,73 +143,108 @@ static uint32_t tree_join(const struct simplex *s, uint32_t a, uint32_t b)
 	return a;
 }
 
-static void tree_unlink(struct simplex *s, uint32_t v)
+static void list_link(struct simplex *s, uint32_t before, uint32_t after)
 {
-	struct node *node = &s->nodes[v];
-
-	if (node->prev != NONE)
-		s->nodes[node->prev].next = node->next;
-	else
-		s->nodes[node->parent].first_child = node->next;
-	if (node->next != NONE)
-		s->nodes[node->next].prev = node->prev;
+	s->next[before] = after;
+	s->places[after].prev = before;
 }
 
-static void tree_link(struct simplex *s, uint32_t v, uint32_t parent, uint32_t arc, bool up)
+/* For all above @v of which @old was the last one below them, it is @new. */
+static void tree_set_last(struct simplex *s, uint32_t v, uint32_t old, uint32_t new)
 {
-	struct node *node = &s->nodes[v];
-	uint32_t first = s->nodes[parent].first_child;
-
-	node->parent = parent;
-	node->arc = arc;
-	node->up = up;
-	node->prev = NONE;
-	node->next = first;
-	if (first != NONE)
-		s->nodes[first].prev = v;
-	s->nodes[parent].first_child = v;
+	for (; v != NONE && s->places[v].last == old; v = s->nodes[v].parent)
+		s->places[v].last = new;
 }
 
-/* Hang the part below @out from @in, one of its nodes, which goes below @parent by @arc. */
-static void tree_rehang(struct simplex *s, uint32_t in, uint32_t out, uint32_t parent, uint32_t arc,
-			bool up)
+static void tree_add_size(struct simplex *s, uint32_t v, uint32_t end, uint32_t more)
 {
-	for (uint32_t v = in;;) {
-		struct node *node = &s->nodes[v];
-		uint32_t old_parent = node->parent, old_arc = node->arc;
-		bool old_up = node->up;
-
-		tree_unlink(s, v);
-		tree_link(s, v, parent, arc, up);
-		if (v == out)
-			break;
-		parent = v;
-		arc = old_arc;
-		up = !old_up;
-		v = old_parent;
-	}
+	for (; v != end; v = s->nodes[v].parent)
+		s->nodes[v].size += more;
 }
 
-/* Depths and potentials below @top, which has just been hung elsewhere. */
-static void tree_refresh(struct simplex *s, uint32_t top, int64_t shift)
+static void tree_detach(struct simplex *s, uint32_t out, uint32_t join)
 {
-	uint32_t v = top;
+	const struct node *node = &s->nodes[out];
+	const struct place *place = &s->places[out];
 
-	for (;;) {
-		struct node *node = &s->nodes[v];
+	list_link(s, place->prev, s->next[place->last]);
+	tree_set_last(s, node->parent, place->last, place->prev);
+	tree_add_size(s, node->parent, join, -node->size);
+}
 
-		s->potential[v] += shift;
-		node->depth = s->nodes[node->parent].depth + 1;
-		if (node->first_child != NONE) {
-			v = node->first_child;
-			continue;
+/*
+ * Make @in the top of the part below @out, which is detached. Of each node on the way what stands
+ * before and behind the one below it goes together:
+ *
+ *     out a in b c   becomes   in b out a c
+ *
+ * where b hangs at in, a and c at out. Return: the last one of the part.
+ */
+static uint32_t tree_turn(struct simplex *s, uint32_t in, uint32_t out)
+{
+	struct node below = s->nodes[in]; /* as it was */
+	struct place place = s->places[in];
+	uint32_t size = s->nodes[out].size, end = place.last, behind = s->next[end], v = in;
+
+	s->nodes[in].size = size;
+	while (v != out) {
+		uint32_t parent = below.parent;
+		struct node was = s->nodes[parent];
+		struct place was_at = s->places[parent];
+
+		list_link(s, end, parent);
+		end = place.prev;
+		if (was_at.last != place.last) {
+			list_link(s, end, behind);
+			end = was_at.last;
+			behind = s->next[end];
 		}
-		while (v != top && s->nodes[v].next == NONE)
-			v = s->nodes[v].parent;
-		if (v == top)
-			return;
-		v = s->nodes[v].next;
+		s->nodes[parent] = (struct node){
+			.parent = v, .arc = below.arc, .size = size - below.size, .up = !below.up};
+		below = was;
+		place = was_at;
+		v = parent;
 	}
+	for (; v != in; v = s->nodes[v].parent)
+		s->places[v].last = end;
+	s->places[in].last = end;
+	return end;
+}
+
+/*
+ * Hang the part below @out from @in, one of its nodes, which goes below @parent by @arc. @join: what
+ * @out and @parent are both below.
+ */
+static void tree_rehang(struct simplex *s, uint32_t in, uint32_t out, uint32_t join,
+			uint32_t parent, uint32_t arc, bool up)
+{
+	uint32_t end;
+
+	tree_detach(s, out, join);
+	end = tree_turn(s, in, out);
+	s->nodes[in].parent = parent;
+	s->nodes[in].arc = arc;
+	s->nodes[in].up = up;
+	tree_add_size(s, parent, join, s->nodes[in].size);
+	list_link(s, end, s->next[parent]);
+	list_link(s, parent, in);
+	tree_set_last(s, parent, parent, end);
+}
+
+/* Potentials below @top, which has just been hung elsewhere; or all others, if these are fewer. */
+static void tree_shift(struct simplex *s, uint32_t top, int64_t shift)
+{
+	uint64_t by = (uint64_t)shift, *potential = s->potential;
+	uint32_t v = top, end = s->next[s->places[top].last];
+	const uint32_t *next = s->next;
+
+	if (s->nodes[top].size > s->nr_nodes / 2) {
+		v = end;
+		end = top;
+		by = -by;
+	}
+	for (; v != end; v = next[v])
+		potential[v] += by;
 }
 
 /*
@@ -217,7 +262,7 @@ static int pivot(struct simplex *s, uint32_t a)
 	uint32_t second = rising ? arc->to : arc->from;
 	uint32_t join = tree_join(s, first, second);
 	int64_t amount = arc->capacity;
-	int64_t reduced = arc_reduced_cost(s, a);
+	int64_t reduced = arc_reduced(arc, s->potential);
 	uint32_t out = NONE, in, to;
 
 	for (uint32_t v = first; v != join; v = s->nodes[v].parent) {
@@ -259,8 +304,8 @@ static int pivot(struct simplex *s, uint32_t a)
 		s->state[leaving] = s->arcs[leaving].flow ? AT_UPPER : AT_LOWER;
 	}
 	s->state[a] = IN_TREE;
-	tree_rehang(s, in, out, to, a, arc->from == in);
-	tree_refresh(s, in, arc->from == in ? -reduced : reduced);
+	tree_rehang(s, in, out, join, to, a, arc->from == in);
+	tree_shift(s, in, arc->from == in ? -reduced : reduced);
 	return 0;
 }
 
@@ -285,14 +330,26 @@ static int self_loop_fill(struct mp_mcf_arc *arc)
 	return 0;
 }
 
-/* Hang what reaches @top and hangs nowhere yet below it. @first, @next: arcs into each node. */
-static void tree_grow(struct simplex *s, uint32_t top, const uint32_t *first, const uint32_t *next,
-		      uint32_t *queue)
+/* Hang @v, which has nothing below it yet, right behind @parent. */
+static void tree_add(struct simplex *s, uint32_t v, uint32_t parent, uint32_t arc)
 {
-	uint32_t nr = 0;
+	struct node *node = &s->nodes[v];
 
-	queue[nr++] = top;
-	for (uint32_t i = 0; i < nr; i++) {
+	node->parent = parent;
+	node->arc = arc;
+	node->up = true;
+	list_link(s, v, s->next[parent]);
+	list_link(s, parent, v);
+}
+
+/*
+ * Hang what reaches queue[@nr], which hangs, and hangs nowhere yet below it. @first, @next: arcs into
+ * each node. Return: the end of the queue, whose nodes all hang.
+ */
+static uint32_t tree_grow(struct simplex *s, const uint32_t *first, const uint32_t *next,
+			  uint32_t *queue, uint32_t nr)
+{
+	for (uint32_t i = nr++; i < nr; i++) {
 		uint32_t v = queue[i];
 
 		for (uint32_t a = first[v]; a != NONE; a = next[a]) {
@@ -300,19 +357,19 @@ static void tree_grow(struct simplex *s, uint32_t top, const uint32_t *first, co
 
 			if (s->nodes[u].parent != NONE)
 				continue;
-			tree_link(s, u, v, a, true);
-			s->nodes[u].depth = s->nodes[v].depth + 1;
-			s->potential[u] = s->potential[v] - s->arcs[a].cost;
+			tree_add(s, u, v, a);
+			s->potential[u] = s->potential[v] - (uint64_t)s->arcs[a].cost;
 			s->state[a] = IN_TREE;
 			queue[nr++] = u;
 		}
 	}
+	return nr;
 }
 
 static int tree_init(struct simplex *s)
 {
 	uint32_t *first = malloc((2 * (size_t)s->nr_nodes + s->nr_arcs + 1) * sizeof(*first));
-	uint32_t *queue = first + s->nr_nodes, *next = queue + s->nr_nodes;
+	uint32_t *queue = first + s->nr_nodes, *next = queue + s->nr_nodes, nr = 0;
 
 	if (!first)
 		return -ENOMEM;
@@ -327,9 +384,16 @@ static int tree_init(struct simplex *s)
 	for (uint32_t v = 0; v < s->nr_nodes; v++) {
 		if (s->nodes[v].parent != NONE)
 			continue;
-		tree_link(s, v, s->nr_nodes, s->nr_arcs, true);
-		s->nodes[v].depth = 1;
-		tree_grow(s, v, first, next, queue);
+		tree_add(s, v, s->nr_nodes, s->nr_arcs);
+		queue[nr] = v;
+		nr = tree_grow(s, first, next, queue, nr);
+	}
+	/* What hangs at a node came later than it, and what came first stands last. */
+	while (nr-- > 0) {
+		uint32_t v = queue[nr], parent = s->nodes[v].parent;
+
+		s->nodes[parent].size += s->nodes[v].size;
+		s->places[parent].last = s->places[v].last;
 	}
 	free(first);
 	return 0;
@@ -337,17 +401,20 @@ static int tree_init(struct simplex *s)
 
 static int simplex_init(struct simplex *s)
 {
-	s->nodes = malloc(((size_t)s->nr_nodes + 1) * sizeof(*s->nodes));
-	s->potential = calloc((size_t)s->nr_nodes + 1, sizeof(*s->potential));
+	size_t nr = (size_t)s->nr_nodes + 1;
+
+	s->nodes = malloc(nr * sizeof(*s->nodes));
+	s->places = malloc(nr * sizeof(*s->places));
+	s->next = malloc(nr * sizeof(*s->next));
+	s->potential = calloc(nr, sizeof(*s->potential));
 	s->state = malloc((size_t)s->nr_arcs + 1);
-	if (!s->nodes || !s->potential || !s->state)
+	if (!s->nodes || !s->places || !s->next || !s->potential || !s->state)
 		return -ENOMEM;
-	for (uint32_t v = 0; v <= s->nr_nodes; v++)
-		s->nodes[v] = (struct node){.parent = NONE,
-					    .arc = NONE,
-					    .first_child = NONE,
-					    .next = NONE,
-					    .prev = NONE};
+	for (uint32_t v = 0; v < nr; v++) {
+		s->nodes[v] = (struct node){.parent = NONE, .arc = NONE, .size = 1};
+		s->places[v] = (struct place){.prev = v, .last = v};
+		s->next[v] = v;
+	}
 	for (uint32_t a = 0; a < s->nr_arcs; a++) {
 		int ret = 0;
 
@@ -394,6 +461,8 @@ int mp_mcf_solve(uint32_t nr_nodes, struct mp_mcf_arc *arcs, uint32_t nr_arcs, u
 	if (pivots)
 		*pivots = done;
 	free(s.nodes);
+	free(s.places);
+	free(s.next);
 	free(s.potential);
 	free(s.state);
 	return ret;
