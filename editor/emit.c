@@ -136,6 +136,10 @@ static int build_body(struct emitter *e, struct mp_err *err)
 		return mp_err_set(err, ENOMEM, "out of memory");
 	memcpy(e->body + (e->unwind_vaddr - e->segment.vaddr), e->unwind.bytes, e->unwind.size);
 	memcpy(e->body + (e->note_vaddr - e->segment.vaddr), e->note, e->note_size);
+	/* The head is about to take its memory: a page for each that is patched. */
+	free(e->unwind.bytes);
+	free(e->note);
+	e->unwind.bytes = e->note = NULL;
 	return me_copy_write(e->cfg, &e->placement, &e->pointers, e->body, err);
 }
 

@@ -6,6 +6,7 @@
 #include "editor/optimize.h"
 
 #include <errno.h>
+#include <malloc.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -611,6 +612,8 @@ static int optimize(const struct me_optimize_options *options,
 	mp_path_evidence_fini(&job.paths);
 	mp_profile_free(job.profile);
 	job.profile = NULL;
+	/* Inference and layout took much in small pieces: emit is to have it before it asks for more. */
+	malloc_trim(0);
 	if (!rc)
 		rc = produce(&job, err);
 	me_plan_fini(&job.plan);
