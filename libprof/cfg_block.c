@@ -458,6 +458,17 @@ static int compare_calls(const void *a, const void *b)
 	return x->insn_vaddr < y->insn_vaddr ? -1 : x->insn_vaddr > y->insn_vaddr;
 }
 
+/* Calls that leave at a block's end were noted first: most functions have none. */
+static void sort_calls(struct mp_call *calls, uint32_t nr)
+{
+	for (uint32_t i = 1; i < nr; i++) {
+		if (compare_calls(&calls[i - 1], &calls[i]) <= 0)
+			continue;
+		qsort(calls, nr, sizeof(*calls), compare_calls);
+		return;
+	}
+}
+
 static int make_func(struct maker *m, uint32_t func_index, uint32_t *scratch)
 {
 	struct mp_cfg *cfg = m->b->cfg;
@@ -488,9 +499,8 @@ static int make_func(struct maker *m, uint32_t func_index, uint32_t *scratch)
 		if (ret)
 			return ret;
 	}
-	if (cfg->nr_calls - first_call > 1)
-		qsort(&cfg->calls[first_call], cfg->nr_calls - first_call, sizeof(*cfg->calls),
-		      compare_calls);
+	if (cfg->nr_calls > first_call)
+		sort_calls(&cfg->calls[first_call], cfg->nr_calls - first_call);
 	return 0;
 }
 
