@@ -78,6 +78,16 @@ static void way_add(const struct walk *w, uint32_t block, double before, double 
 	w->ways[block].after += after;
 }
 
+static bool block_runs(const struct walk *w, uint32_t b)
+{
+	const struct mp_block *block = &w->cfg->blocks[b];
+	bool runs = w->counts->block[b] > 0;
+
+	for (uint32_t e = block->first_edge; e < block->first_edge + block->nr_edges && !runs; e++)
+		runs = w->counts->edge[e] > 0;
+	return runs;
+}
+
 static void func_add(const struct walk *w, uint32_t f)
 {
 	const struct mp_func *func = &w->cfg->funcs[f];
@@ -89,6 +99,8 @@ static void func_add(const struct walk *w, uint32_t f)
 		double before = 0, after = 0, jumps_before = 0, jumps_after = 0, share;
 		uint32_t fall = MP_NONE;
 
+		if (!block_runs(w, b))
+			continue;
 		for (uint32_t e = block->first_edge; e < block->first_edge + block->nr_edges; e++)
 			if (w->cfg->edges[e].kind == MP_EDGE_FALL)
 				fall = w->cfg->edges[e].to;
