@@ -44,29 +44,41 @@ static bool is_copied(const struct patcher *p, uint64_t target)
 	return me_place_of(p->cfg, p->placement, target) != target;
 }
 
-/* Lead the branch to @target at @vaddr, if it is a rel32 one and its target was copied, to the copy. */
-static void retarget(const struct patcher *p, uint64_t vaddr, uint32_t avail, uint64_t target)
+/* Lead the branch at @vaddr to the block @to, if it is a rel32 one and @to was copied, to the copy. */
+static void retarget(const struct patcher *p, uint64_t vaddr, uint32_t avail, uint32_t to)
 {
-	uint64_t now = me_place_of(p->cfg, p->placement, target);
+	uint32_t copy = to == MP_NONE ? MP_NONE : p->placement->of_block[to];
 	struct mp_insn insn;
 	uint8_t *bytes;
 
-	if (now == target)
+	if (copy == MP_NONE)
 		return;
 	bytes = image_at(p, vaddr, avail);
 	if (!bytes || mp_insn_decode(bytes, avail, vaddr, &insn))
 		return;
 	if (insn.kind != MP_INSN_CALL && insn.kind != MP_INSN_JUMP && insn.kind != MP_INSN_COND)
 		return;
-	if (insn.disp_size != 4 || insn.target != target)
+	if (insn.disp_size != 4 || insn.target != p->cfg->blocks[to].vaddr)
 		return;
-	if (me_put_rel32(bytes + insn.disp_off, vaddr + insn.len, now))
+	if (me_put_rel32(bytes + insn.disp_off, vaddr + insn.len,
+			 p->placement->copies[copy].new_vaddr))
 		p->out->nr_retargeted++;
 }
 
 static bool func_is_understood(const struct mp_cfg *cfg, uint32_t func)
 {
 	return cfg->funcs[func].problem == MP_PROBLEM_NONE;
+}
+
+/* The block that @call goes to; MP_NONE: none. */
+static uint32_t call_end(const struct mp_cfg *cfg, const struct mp_call *call)
+{
+	const struct mp_func *callee = call->callee == MP_NONE ? NULL : &cfg->funcs[call->callee];
+
+	/* Nearly always the function's first one. */
+	if (callee && callee->nr_blocks && cfg->blocks[callee->first_block].vaddr == call->target)
+		return callee->first_block;
+	return mp_cfg_block_starting(cfg, call->target);
 }
 
 static void retarget_old_code(const struct patcher *p)
@@ -80,7 +92,7 @@ static void retarget_old_code(const struct patcher *p)
 		if (!call->tail && mp_cfg_block_is_sure(cfg, call->block))
 			retarget(p, call->insn_vaddr,
 				 (uint32_t)(block->vaddr + block->size - call->insn_vaddr),
-				 call->target);
+				 call_end(cfg, call));
 	}
 	for (uint32_t b = 0; b < cfg->nr_blocks; b++) {
 		const struct mp_block *block = &cfg->blocks[b];
@@ -89,7 +101,7 @@ static void retarget_old_code(const struct patcher *p)
 		     block->term == MP_TERM_TAIL) &&
 		    mp_cfg_block_is_sure(cfg, b))
 			retarget(p, block->vaddr + block->size - block->term_len, block->term_len,
-				 block->term_target);
+				 me_place_end(cfg, b, block->term_target));
 	}
 }
 
@@ -116,11 +128,11 @@ static void restore_rest(const struct patcher *p, const struct mp_block *block, 
 /* Where in @block the jump to its copy would stand: behind an endbr64. */
 static uint64_t patch_start(const struct mp_cfg *cfg, const struct mp_block *block)
 {
+	static const uint8_t endbr64[] = {0xf3, 0x0f, 0x1e, 0xfa};
 	const uint8_t *bytes = mp_elf_bytes(cfg->elf, block->vaddr, block->size);
-	struct mp_insn insn;
 
-	if (bytes && !mp_insn_decode(bytes, block->size, block->vaddr, &insn) && insn.endbr64)
-		return block->vaddr + insn.len;
+	if (bytes && block->size >= sizeof(endbr64) && !memcmp(bytes, endbr64, sizeof(endbr64)))
+		return block->vaddr + sizeof(endbr64);
 	return block->vaddr;
 }
 

@@ -29,6 +29,20 @@ uint64_t me_place_of(const struct mp_cfg *cfg, const struct me_placement *placem
 	return placement->copies[placement->of_block[block]].new_vaddr;
 }
 
+uint32_t me_place_end(const struct mp_cfg *cfg, uint32_t from, uint64_t target)
+{
+	const struct mp_block *block = &cfg->blocks[from];
+
+	/* A table has many edges, and nobody asks for them. */
+	for (uint32_t e = 0; e < block->nr_edges && e < 2; e++) {
+		uint32_t to = cfg->edges[block->first_edge + e].to;
+
+		if (cfg->blocks[to].vaddr == target)
+			return to;
+	}
+	return mp_cfg_block_starting(cfg, target);
+}
+
 static int compare_edge_stubs(const void *a, const void *b)
 {
 	const struct me_edge_stub *x = a, *y = b;
@@ -59,20 +73,44 @@ static uint32_t arrival(const struct mp_cfg *cfg, const struct me_placement *pla
 	return found ? found->copy : placement->inner[block];
 }
 
-uint64_t me_place_from(const struct mp_cfg *cfg, const struct me_placement *placement,
-		       const struct me_copy *copy, uint64_t target)
+static uint32_t arrival_of(const struct mp_cfg *cfg, const struct me_placement *placement,
+			   const struct me_copy *copy, uint64_t target)
 {
-	uint32_t block = mp_cfg_block_starting(cfg, target), to;
+	uint32_t block = me_place_end(cfg, copy->block, target);
 
-	to = block == MP_NONE ? MP_NONE : arrival(cfg, placement, copy, block);
-	return to == MP_NONE ? target : placement->copies[to].new_vaddr;
+	return block == MP_NONE ? MP_NONE : arrival(cfg, placement, copy, block);
+}
+
+/* Asked once: branches are measured again and again until all reach. */
+static void find_arrivals(const struct mp_cfg *cfg, struct me_placement *placement)
+{
+	for (uint32_t i = 0; i < placement->nr_copies; i++) {
+		struct me_copy *copy = &placement->copies[i];
+
+		if (copy->branch)
+			copy->branch_to = arrival_of(cfg, placement, copy, copy->branch_target);
+		if (copy->jump)
+			copy->jump_to = arrival_of(cfg, placement, copy, copy->jump_target);
+	}
+}
+
+uint64_t me_place_branch(const struct me_placement *placement, const struct me_copy *copy)
+{
+	return copy->branch_to == MP_NONE ? copy->branch_target
+					  : placement->copies[copy->branch_to].new_vaddr;
+}
+
+uint64_t me_place_jump(const struct me_placement *placement, const struct me_copy *copy)
+{
+	return copy->jump_to == MP_NONE ? copy->jump_target
+					: placement->copies[copy->jump_to].new_vaddr;
 }
 
 /* True where @copy may fall into what follows it on its way to @target. */
 static bool next_is(const struct mp_cfg *cfg, const struct me_placement *placement, uint32_t copy,
 		    uint64_t target)
 {
-	uint32_t block = mp_cfg_block_starting(cfg, target);
+	uint32_t block = me_place_end(cfg, placement->copies[copy].block, target);
 
 	if (block == MP_NONE || copy + 1 >= placement->nr_copies)
 		return false;
@@ -255,7 +293,7 @@ static bool reaches_short(uint64_t from_end, uint64_t target)
 }
 
 /* Lengthen every branch that does not reach. Return: whether any grew. */
-static bool grow(const struct mp_cfg *cfg, struct me_placement *placement)
+static bool grow(struct me_placement *placement)
 {
 	bool grew = false;
 
@@ -265,12 +303,11 @@ static bool grow(const struct mp_cfg *cfg, struct me_placement *placement)
 				      (copy->long_branch ? LONG_BRANCH : SHORT_BRANCH);
 
 		if (copy->branch && !copy->long_branch &&
-		    !reaches_short(branch_end,
-				   me_place_from(cfg, placement, copy, copy->branch_target)))
+		    !reaches_short(branch_end, me_place_branch(placement, copy)))
 			copy->long_branch = grew = true;
 		if (copy->jump && !copy->long_jump &&
 		    !reaches_short(copy->new_vaddr + copy->new_size,
-				   me_place_from(cfg, placement, copy, copy->jump_target)))
+				   me_place_jump(placement, copy)))
 			copy->long_jump = grew = true;
 	}
 	return grew;
@@ -383,9 +420,10 @@ int me_place(const struct mp_cfg *cfg, const struct me_plan *plan,
 	}
 	for (uint32_t i = 0; i < plan->nr_blocks; i++)
 		shape(cfg, out, i, &plan->blocks[i]);
+	find_arrivals(cfg, out);
 	do {
 		assign_addresses(out);
-	} while (grow(cfg, out));
+	} while (grow(out));
 	out->text_end = plan->page_log2 ? round_up(out->end, plan->page_log2) : out->end;
 	return 0;
 }

@@ -37,6 +37,7 @@ struct me_copy {
 	bool clone;   /* not the copy that branches, patches and pointers lead to */
 	bool endbr64; /* a stub that begins with one, since its block does */
 	uint64_t branch_target, jump_target; /* old addresses */
+	uint32_t branch_to, jump_to; /* the copy or stub there; MP_NONE: none, it is old code */
 };
 
 /* The end of block @from leads to the stub @copy on its way to block @to. */
@@ -81,8 +82,10 @@ void me_placement_fini(struct me_placement *placement);
 /* Where control meant for the old address @target goes now: the copy's start, or @target. */
 uint64_t me_place_of(const struct mp_cfg *cfg, const struct me_placement *placement,
 		     uint64_t target);
-/* The same for a branch at the end of @copy, which may have a way of its own there. */
-uint64_t me_place_from(const struct mp_cfg *cfg, const struct me_placement *placement,
-		       const struct me_copy *copy, uint64_t target);
+/* The block at @target, to which the end of the block @from leads; MP_NONE: no block starts there. */
+uint32_t me_place_end(const struct mp_cfg *cfg, uint32_t from, uint64_t target);
+/* Where the branch, and the jump, at the end of @copy lead, which may have a way of its own there. */
+uint64_t me_place_branch(const struct me_placement *placement, const struct me_copy *copy);
+uint64_t me_place_jump(const struct me_placement *placement, const struct me_copy *copy);
 
 #endif
