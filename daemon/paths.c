@@ -46,8 +46,11 @@ static uint64_t number_of(const struct mp_path_block *block, const struct morph_
 	return record->entries[(size_t)nr * md_registers_words(record) + word] - block->shift;
 }
 
-enum mp_path_fate md_paths_add_number(struct md_paths *paths, const struct md_module *module,
-				      uint32_t block, uint64_t value, uint64_t nr)
+/* In an index of @counts, beside the block: the program said it. */
+#define ASKED (1ull << 32)
+
+static enum mp_path_fate add_number(struct md_paths *paths, const struct md_module *module,
+				    uint32_t block, uint64_t value, uint64_t asked, uint64_t nr)
 {
 	const struct mp_path_table *table = module->paths;
 	int ret;
@@ -57,9 +60,15 @@ enum mp_path_fate md_paths_add_number(struct md_paths *paths, const struct md_mo
 	ret = mp_path_decode(table, block, value, &paths->path);
 	if (ret)
 		return ret == -ENOMEM ? MP_PATH_NO_MEMORY : MP_PATH_UNDECODABLE;
-	md_edges_add(&paths->counts, md_counts_key(module->index, block),
+	md_edges_add(&paths->counts, md_counts_key(module->index, block | asked),
 		     value - table->blocks[block].shift, nr);
 	return MP_PATH_DECODED;
+}
+
+enum mp_path_fate md_paths_add_asked(struct md_paths *paths, const struct md_module *module,
+				     uint32_t block, uint64_t value, uint64_t nr)
+{
+	return add_number(paths, module, block, value, ASKED, nr);
 }
 
 enum mp_path_fate md_paths_add(struct md_paths *paths, const struct md_module *module,
@@ -82,7 +91,7 @@ enum mp_path_fate md_paths_add(struct md_paths *paths, const struct md_module *m
 	number = number_of(&table->blocks[block], record, nr, &is_known);
 	if (!is_known)
 		return MP_PATH_OUTSIDE;
-	return md_paths_add_number(paths, module, block, number + table->blocks[block].shift, 1);
+	return add_number(paths, module, block, number + table->blocks[block].shift, 0, 1);
 }
 
 /* ---- for the store ------------------------------------------------------------------------ */
@@ -95,7 +104,7 @@ struct list {
 };
 
 static int add_key(struct list *list, const struct mp_path_table *table, const struct mp_path *path,
-		   uint32_t module, uint64_t nr)
+		   bool asked, uint32_t module, uint64_t nr)
 {
 	uint8_t *bigger;
 	uint32_t size;
@@ -107,7 +116,7 @@ static int add_key(struct list *list, const struct mp_path_table *table, const s
 			return -ENOMEM;
 		list->keys = bigger;
 	}
-	size = mp_path_key_encode(table, path, list->keys + list->size);
+	size = mp_path_key_encode(table, path, asked, list->keys + list->size);
 	list->paths[list->nr++] = (struct md_path){module, {NULL, size, nr}};
 	list->size += size;
 	return 0;
@@ -130,7 +139,8 @@ int md_paths_list(struct md_paths *paths, const struct md_modcache *mc, struct m
 
 	for (i = 0; i < paths->counts.nr_slots && !ret; i++) {
 		const struct md_module *module;
-		uint32_t block = (uint32_t)md_counts_vaddr(slots[i].from);
+		uint64_t place = md_counts_vaddr(slots[i].from);
+		uint32_t block = (uint32_t)place;
 
 		if (!slots[i].from)
 			continue;
@@ -142,8 +152,8 @@ int md_paths_list(struct md_paths *paths, const struct md_modcache *mc, struct m
 					     slots[i].to + module->paths->blocks[block].shift,
 					     &paths->path);
 		if (!ret)
-			ret = add_key(&list, module->paths, &paths->path, module->original,
-				      slots[i].nr);
+			ret = add_key(&list, module->paths, &paths->path, place & ASKED,
+				      module->original, slots[i].nr);
 	}
 	if (ret) {
 		free(list.paths);

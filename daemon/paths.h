@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
  * paths - which way control took to samples in programs that number their paths, since the last
- * flush.
+ * flush, and what programs said that were asked for their paths.
  *
  * A sample is counted by its block and the number that the block's register held, and only where
  * some path has that number; what the path is, is looked up again when it is written. PEP (CGO
@@ -17,7 +17,7 @@
 #include "libprof/store.h"
 
 struct md_paths {
-	struct md_edges counts; /* from: md_counts_key() of module and block; to: the number */
+	struct md_edges counts; /* from: md_counts_key() of module and place; to: the number */
 	struct mp_path path;	/* scratch */
 };
 
@@ -37,9 +37,10 @@ int md_paths_reserve(struct md_paths *paths, size_t more);
  */
 enum mp_path_fate md_paths_add(struct md_paths *paths, const struct md_module *module,
 			       uint64_t vaddr, const struct morph_registers *record, uint32_t nr);
-/* The same @nr times, of a path to @block of the table whose register held @value there. */
-enum mp_path_fate md_paths_add_number(struct md_paths *paths, const struct md_module *module,
-				      uint32_t block, uint64_t value, uint64_t nr);
+/* The same @nr times, of a path to @block of the table whose register held @value there, for which
+ * the program was asked. */
+enum mp_path_fate md_paths_add_asked(struct md_paths *paths, const struct md_module *module,
+				     uint32_t block, uint64_t value, uint64_t nr);
 uint64_t md_paths_sum(const struct md_paths *paths);
 
 /*

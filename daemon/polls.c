@@ -5,8 +5,11 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
+#include <math.h>
 #include <pthread.h>
+#include <sched.h>
 #include <signal.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -20,6 +23,15 @@
 
 #define HEADER MP_COUNTS_FILE_HEADER_BYTES
 
+/* Within this a program answers that runs its own code. */
+#define PATIENCE_NS 5000
+/* So long it is watched how fast answers come. */
+#define LONGEST_NS 100000
+/* Paths shorter than this part of what an answer takes cannot be told from others that are. */
+#define SHORTEST 8
+/* So often in turn an asking is taken back; where program and asker share a processor, each would be. */
+#define MAX_TAKEN_BACK 16
+
 struct md_polls {
 	struct md_polls_config config;
 	pthread_t thread;
@@ -29,9 +41,15 @@ struct md_polls {
 	uint64_t hash;	       /* of the table that they are of */
 	uint64_t nr_paths, nr_lost;
 	/* The thread's own. */
-	int fd;		/* -1: no such file yet */
-	uint32_t asked; /* paths; 0: none */
-	uint32_t skip;	/* of these, the first ones do not count */
+	int fd;			/* -1: no such file yet */
+	uint32_t asked;		/* paths; 0: none */
+	uint32_t skip;		/* of these, the first ones do not count */
+	uint32_t turn;		/* of the stride */
+	uint32_t nr_taken_back; /* in a row */
+	cpu_set_t cpus;		/* where it may run */
+	uint32_t times;		/* that each answer counts */
+	double answer_ns;	/* what an answer takes by itself */
+	double rate, nr_rates;	/* paths a nanosecond: the sum, of how many */
 	uint64_t seed;
 	char remark[200];
 };
@@ -90,12 +108,14 @@ static void collect(struct md_polls *p, uint32_t left)
 	for (i = left / sizeof(polls[0]) + 1; i + p->skip <= p->asked; i++) {
 		if (!polls[i].block)
 			continue;
+		p->nr_paths++;
+		if (!p->times)
+			continue;
 		if (md_edges_reserve(&p->paths, 1)) {
 			p->nr_lost++;
 			continue;
 		}
-		md_edges_add(&p->paths, polls[i].block, polls[i].number, 1);
-		p->nr_paths++;
+		md_edges_add(&p->paths, polls[i].block, polls[i].number, p->times);
 	}
 	pthread_mutex_unlock(&p->lock);
 	memset(polls, 0, size);
@@ -103,11 +123,135 @@ static void collect(struct md_polls *p, uint32_t left)
 	p->asked = 0;
 }
 
+/* A number below @end. */
+static uint32_t draw(struct md_polls *p, uint64_t end)
+{
+	p->seed = p->seed * 6364136223846793005u + 1442695040888963407u;
+	return (uint32_t)((p->seed >> 32) * end >> 32);
+}
+
+static uint64_t now_ns(void)
+{
+	struct timespec ts;
+
+	clock_gettime(CLOCK_MONOTONIC, &ts);
+	return (uint64_t)ts.tv_sec * 1000000000 + (uint64_t)ts.tv_nsec;
+}
+
+/* Until another number than @left is there, or one of 0 or less where @all, and not longer than
+ * @most_ns. Return: it. */
+static int32_t wait_for(const struct md_polls *p, int32_t left, bool all, uint64_t most_ns)
+{
+	uint64_t end_ns = now_ns() + most_ns;
+	int32_t now = left;
+
+	do
+		if (!read_at(p->fd, &now, sizeof(now), HEADER + offsetof(struct mp_polls, left)))
+			return left;
+	while ((all ? now > 0 : now == left) && now_ns() < end_ns);
+	return now;
+}
+
+static __attribute__((noinline)) void answer(struct mp_polls *polls, uint64_t number)
+{
+	_Atomic int32_t *left = (_Atomic int32_t *)&polls->left;
+	uint32_t at = (uint32_t)atomic_fetch_sub(left, sizeof(struct mp_poll));
+
+	polls->polls[at / sizeof(struct mp_poll) % (MP_POLLS_MAX + 1)] =
+		(struct mp_poll){.number = number, .block = 1};
+}
+
+/* How long it takes to look whether somebody asks, as often as there is room for, and to answer. */
+static uint64_t answers_time(struct mp_polls *polls, bool asked)
+{
+	_Atomic int32_t *left = (_Atomic int32_t *)&polls->left;
+	uint64_t best_ns = UINT64_MAX, ns;
+	uint32_t round, i;
+
+	for (round = 0; round < 20; round++) {
+		*left = asked ? (MP_POLLS_MAX + 1) * sizeof(struct mp_poll) : 0;
+		ns = now_ns();
+		for (i = 0; i <= MP_POLLS_MAX; i++)
+			if (atomic_load_explicit(left, memory_order_relaxed) > 0)
+				answer(polls, i);
+		ns = now_ns() - ns;
+		best_ns = ns < best_ns ? ns : best_ns;
+	}
+	return best_ns;
+}
+
+/* What an answer takes (editor/poll_code.h) on this processor. */
+static double answer_time(void)
+{
+	static struct mp_polls polls;
+	uint64_t without_ns = answers_time(&polls, false), with_ns = answers_time(&polls, true);
+
+	return (with_ns > without_ns ? (double)(with_ns - without_ns) : 0) / (MP_POLLS_MAX + 1);
+}
+
+/*
+ * Askings come by time, and as many paths are said where they take long as where they are short. So
+ * these count more often, as often as they are shorter; something between whole numbers by chance.
+ */
+static void weigh(struct md_polls *p, int32_t left)
+{
+	uint64_t began_ns = now_ns();
+	int32_t last = wait_for(p, left, true, LONGEST_NS);
+	double nr = (double)(left - (last > 0 ? last : 0)) / sizeof(struct mp_poll), ns, rate;
+
+	if (!(nr > 0))
+		return;
+	ns = (double)(now_ns() - began_ns) / nr;
+	rate = 1 / fmax(ns - p->answer_ns, p->answer_ns / SHORTEST);
+	p->rate += rate;
+	p->nr_rates++;
+	p->times = (uint32_t)(rate * p->nr_rates / p->rate + draw(p, 1 << 16) / 65536.0);
+}
+
+/* From the processor that it runs on a program answers nobody: on to the next one. */
+static void go_elsewhere(const struct md_polls *p)
+{
+	int cpu = sched_getcpu(), i;
+	cpu_set_t next;
+
+	if (cpu < 0)
+		return;
+	for (i = 1; i < CPU_SETSIZE && !CPU_ISSET((cpu + i) % CPU_SETSIZE, &p->cpus); i++)
+		;
+	CPU_ZERO(&next);
+	CPU_SET((cpu + i) % CPU_SETSIZE, &next);
+	sched_setaffinity(0, sizeof(next), &next);
+}
+
+/*
+ * The first path to end is the one that control is on its way to from wherever it is when the asking
+ * comes: from a system call rather often, or a library. So an asking that is not answered at once
+ * is taken back, and before those that count any number of paths end that there is room for; any, since
+ * what follows on a system call is much the same each time.
+ */
 static void ask(struct md_polls *p)
 {
-	p->skip = (p->skip + 1) % p->config.stride;
-	p->asked = p->config.samples + p->skip;
-	set_left(p->fd, p->asked * sizeof(struct mp_poll));
+	const struct md_polls_config *c = &p->config;
+	int32_t bytes, left;
+
+	p->turn = (p->turn + 1) % c->stride;
+	p->skip = p->turn + draw(p, MP_POLLS_MAX + 2 - c->samples - c->stride);
+	p->asked = c->samples + p->skip;
+	p->times = 1;
+	bytes = (int32_t)(p->asked * sizeof(struct mp_poll));
+	set_left(p->fd, bytes);
+	if (CPU_COUNT(&p->cpus) < 2)
+		return; /* nobody runs meanwhile */
+	left = wait_for(p, bytes, false, PATIENCE_NS);
+	if (left != bytes || p->nr_taken_back == MAX_TAKEN_BACK) {
+		p->nr_taken_back = 0;
+		weigh(p, left);
+		return;
+	}
+	set_left(p->fd, 0);
+	p->asked = 0;
+	p->nr_taken_back++;
+	go_elsewhere(p);
 }
 
 static void tick(struct md_polls *p)
@@ -125,14 +269,15 @@ static void tick(struct md_polls *p)
 	ask(p);
 }
 
-/* Random, so that nothing runs in step with it. */
+/* Random, so that nothing runs in step with it; short where an asking was taken back. */
 static void sleep_a_while(struct md_polls *p)
 {
 	uint64_t mean_ns = 1000000000 / p->config.rate_hz, ns;
 	struct timespec ts;
 
-	p->seed = p->seed * 6364136223846793005u + 1442695040888963407u;
-	ns = mean_ns / 2 + (p->seed >> 32) * mean_ns / UINT32_MAX;
+	if (p->nr_taken_back)
+		mean_ns /= MAX_TAKEN_BACK;
+	ns = mean_ns / 2 + draw(p, mean_ns);
 	ts.tv_sec = (time_t)(ns / 1000000000);
 	ts.tv_nsec = (long)(ns % 1000000000);
 	nanosleep(&ts, NULL);
@@ -176,6 +321,9 @@ int md_polls_start(const struct md_polls_config *config, struct md_polls **out, 
 	p->config = *config;
 	p->fd = -1;
 	p->seed = (uint64_t)getpid();
+	p->answer_ns = answer_time();
+	if (sched_getaffinity(0, sizeof(p->cpus), &p->cpus))
+		CPU_ZERO(&p->cpus);
 	pthread_mutex_init(&p->lock, NULL);
 	/* Signals are for those who wait for them. */
 	sigfillset(&all);
@@ -232,7 +380,7 @@ int md_polls_take(struct md_polls *p, struct md_attribute *at, bool last)
 		const struct md_edge *e = &p->paths.slots[i];
 
 		if (e->from)
-			at->ledger.paths[md_paths_add_number(
+			at->ledger.paths[md_paths_add_asked(
 				&at->paths, module, (uint32_t)e->from - 1, e->to, e->nr)] += e->nr;
 	}
 	if (module && !ret)
@@ -257,7 +405,7 @@ const char *md_polls_remark(struct md_polls *p)
 	else if (p->nr_lost)
 		snprintf(p->remark, sizeof(p->remark),
 			 "%.100s: no room for %" PRIu64 " of %" PRIu64 " paths", path, p->nr_lost,
-			 p->nr_lost + p->nr_paths);
+			 p->nr_paths);
 	else
 		return NULL;
 	return p->remark;

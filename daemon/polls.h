@@ -4,8 +4,11 @@
  *
  * At each tick of a timer of its own, unless the last asking is still open, it asks for so many paths
  * as they end one after the other, and leaves away the first few of them, each time one more:
- * simplified Arnold-Grove sampling, PEP(SAMPLES, STRIDE) (CGO 2005, section 4.4). The file is read and
- * written, never mapped: it is anybody's. The paths are counted as those of samples are.
+ * simplified Arnold-Grove sampling, PEP(SAMPLES, STRIDE) (CGO 2005, section 4.4). A path should be said in
+ * proportion to how often it is taken, and a timer comes in proportion to time: so programs are asked
+ * while they run their own code, paths are left away that are told by when they were asked, and an
+ * asking counts for more where paths are short. The file is read and written, never mapped: it is
+ * anybody's.
  */
 #ifndef MD_POLLS_H
 #define MD_POLLS_H
@@ -18,7 +21,8 @@
 struct md_polls_config {
 	const char *path; /* of the file; need not be there yet */
 	uint32_t samples,
-		stride; /* of each asking: paths that count; 1 to @stride - 1 go before, or none */
+		stride; /* of each asking: paths that count; 1 to @stride - 1 go before, or none, and
+			 * any number more that there is room for */
 	uint32_t rate_hz; /* askings at most */
 };
 

@@ -244,7 +244,7 @@ int md_rows_of_paths(struct md_rows *rows, const struct mp_module *module,
 	int r = 0;
 
 	for (size_t i = 0; i < nr && !r; i++) {
-		uint32_t n = mp_path_key_decode(paths[i].key, paths[i].key_size, vaddrs);
+		uint32_t n = mp_path_key_decode(paths[i].key, paths[i].key_size, vaddrs, NULL);
 		struct md_row row = {.module = module, .samples = paths[i].count, .nr_path = n};
 		uint32_t f = MP_NONE;
 

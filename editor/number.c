@@ -163,6 +163,7 @@ static bool add_to_table(struct me_number *n)
 			.reg = at->reg,
 			.starts = at->starts,
 			.shift = at->shift,
+			.told = at->told,
 		};
 		for (uint32_t k = 0; k < at->nr_in; k++) {
 			uint32_t e = n->in[at->first_in + k];
@@ -185,11 +186,25 @@ static bool add_to_table(struct me_number *n)
 
 /* ---- the plan ------------------------------------------------------------------------------ */
 
+/* Whose paths are all said, of what lies behind first. */
+static void find_told(struct me_number *n)
+{
+	for (uint32_t i = 0; i < n->flow.nr_blocks; i++) {
+		struct me_number_vertex *at = &n->vertices[n->order[i]];
+		bool all = at->nr_out && !mp_block_leaves(n->cfg, me_number_block(n, n->order[i]));
+
+		for (uint32_t e = at->first_out; e < at->first_out + at->nr_out; e++)
+			all = all && n->edges[e].carries && n->vertices[n->flow.edges[e].to].told;
+		at->told = at->polls || all;
+	}
+}
+
 static bool add_function(struct me_number *n)
 {
 	me_number_ways(n);
 	if (!me_number_add_stubs(n))
 		return false;
+	find_told(n);
 	sum_up(n);
 	return add_to_table(n);
 }

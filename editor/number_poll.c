@@ -82,7 +82,7 @@ bool me_number_add_poll(struct me_number *n, uint32_t v, struct me_stub *stub)
 		return true;
 	n->report->nr_polls++;
 	n->report->polls += at->weight;
-	stub->polls = true;
+	stub->polls = at->polls = true;
 	note.counter = n->table.nr_blocks + v;
 	return me_stubs_add(&n->stubs, (struct me_stub_to){n->flow.first_block + v, note});
 }

@@ -33,6 +33,8 @@ struct me_number_vertex {
 	bool starts;
 	bool calls;  /* at its end */
 	bool heads;  /* a loop */
+	bool polls;  /* before it */
+	bool told;   /* all paths through it are said, here or further on */
 	bool needed; /* the number at its end tells something further on */
 	double with,
 		without; /* what its one number costs further on, if the register has it here, or not */

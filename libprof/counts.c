@@ -64,8 +64,8 @@ struct inference {
 	const struct mp_profile *profile;
 	const struct mp_counts_options *options;
 	struct mp_calls_evidence more;
-	double transfer_weight; /* as in struct mp_flow */
-	bool again;		/* out->block is what the round before found */
+	double transfer_weight, told_weight; /* as in struct mp_flow */
+	bool again;			     /* out->block is what the round before found */
 	bool profiled, unsampled, hinted, exact;
 	const struct mp_path_evidence *paths; /* NULL: none, or not wanted */
 	uint64_t *visits; /* per block, by paths, while functions that no sample fell in are inferred */
@@ -201,6 +201,8 @@ static void block_fill(const struct inference *in, uint32_t b, struct mp_flow_bl
 		out->samples += in->more.samples[b];
 		out->more_insns = in->more.insns[b];
 	}
+	if (in->told_weight > 0)
+		out->told = (double)in->paths->told[b];
 	if (in->transfer_weight > 0) {
 		out->samples += (double)profile->block_leavings[b];
 		out->more_insns += in->transfer_weight * profile->block_leavers[b];
@@ -259,6 +261,7 @@ static int func_infer(const struct inference *in, uint32_t f, struct scratch *sc
 		.exact = in->exact,
 		.unsampled = in->unsampled,
 		.transfer_weight = in->transfer_weight,
+		.told_weight = in->told_weight,
 	};
 	int ret;
 
@@ -372,6 +375,21 @@ static double transfers_weigh(const struct mp_cfg *cfg, const struct mp_profile 
 		counted += counts->edge[e];
 	}
 	return counted > 0 && seen > 0 ? fmin(seen / counted, 1e6) : 1;
+}
+
+/* The same for blocks that a program told of when it was asked. */
+static double told_weigh(const struct mp_cfg *cfg, const struct mp_path_evidence *paths,
+			 const struct mp_counts *counts)
+{
+	double told = 0, counted = 0;
+
+	for (uint32_t b = 0; b < cfg->nr_blocks; b++) {
+		if (!paths->told[b])
+			continue;
+		told += (double)paths->told[b];
+		counted += counts->block[b];
+	}
+	return counted > 0 ? told / counted : 0;
 }
 
 /* ---- functions that paths alone tell of --------------------------------------------------- */
@@ -559,6 +577,8 @@ int mp_counts_build(const struct mp_cfg *cfg, const struct mp_profile *profile,
 			in.transfer_weight = transfers_weigh(cfg, profile, out);
 		else if (mp_calls_weigh(cfg, out, &in.more))
 			ret = mp_err_set(err, ENOMEM, "out of memory");
+		if (in.paths)
+			in.told_weight = told_weigh(cfg, in.paths, out);
 		in.again = !profile->nr_transfers;
 		if (!ret)
 			ret = funcs_infer(&in, &sum, err);

@@ -30,6 +30,7 @@ struct mp_flow_block {
 				 * often the block ran: the weight of that evidence */
 	double before;	   /* what an earlier round made of it, in the units of counts: how long it
 			    * ran, and so how well that tells how often; 0: there was none */
+	double told;	   /* how often the program said, when asked, that it runs (path_infer) */
 	double entry_cost; /* of each execution that comes from outside, in the units of a
 				 * block's cost (instructions); 0: free */
 };
@@ -65,6 +66,8 @@ struct mp_flow {
 	 * edges; 0: there is none, and counted edges are like others. The prior is not needed
 	 * then: what a counted edge carries, its transfers say. */
 	double transfer_weight;
+	/* For each execution of a block that is told of, how often it is; 0: none is. */
+	double told_weight;
 };
 
 /* What mp_infer_flow() returns when it gave up looking for the best: the counts are those of

@@ -41,19 +41,38 @@ static bool step_add(const struct mp_cfg *cfg, uint64_t from, uint64_t to, uint6
 	return true;
 }
 
-static void path_add(const struct mp_cfg *cfg, const struct mp_path_count *path,
+/*
+ * Programs are asked at some of their blocks, of which one here may hold several: the first that
+ * was told of speaks for it.
+ */
+static void told_add(const struct mp_cfg *cfg, uint64_t vaddr, uint64_t count, uint64_t *where,
+		     struct mp_path_evidence *out)
+{
+	uint32_t block = mp_cfg_block_at(cfg, vaddr);
+
+	if (block == MP_NONE || (where[block] && where[block] < vaddr))
+		return;
+	if (where[block] != vaddr)
+		out->told[block] = 0;
+	where[block] = vaddr;
+	out->told[block] += count;
+}
+
+static void path_add(const struct mp_cfg *cfg, const struct mp_path_count *path, uint64_t *where,
 		     struct mp_path_evidence *out)
 {
 	uint64_t vaddrs[MP_PATH_MAX_BLOCKS];
-	uint32_t nr = mp_path_key_decode(path->key, path->key_size, vaddrs);
+	uint32_t told, nr = mp_path_key_decode(path->key, path->key_size, vaddrs, &told);
 
 	out->nr_paths += path->count;
 	if (!nr) {
 		out->nr_strange += path->count;
 		return;
 	}
+	if (told != MP_PATH_SAMPLED)
+		told_add(cfg, vaddrs[nr - 1], path->count, where, out);
 	/* From the sample back: what lies before a step that cannot be says nothing of this cfg. */
-	for (uint32_t i = nr - 1; i; i--)
+	for (uint32_t i = nr - 1; i && nr - 1 - i < told; i--)
 		if (!step_add(cfg, vaddrs[i - 1], vaddrs[i], path->count, out)) {
 			out->nr_strange += path->count;
 			return;
@@ -63,16 +82,21 @@ static void path_add(const struct mp_cfg *cfg, const struct mp_path_count *path,
 int mp_path_evidence_build(const struct mp_cfg *cfg, const struct mp_path_count *counts, size_t nr,
 			   struct mp_path_evidence *out, struct mp_err *err)
 {
+	uint64_t *where = calloc((size_t)cfg->nr_blocks + 1, sizeof(*where));
+
 	*out = (struct mp_path_evidence){
 		.edge = calloc((size_t)cfg->nr_edges + 1, sizeof(*out->edge)),
 		.outside = calloc((size_t)cfg->nr_blocks + 1, sizeof(*out->outside)),
+		.told = calloc((size_t)cfg->nr_blocks + 1, sizeof(*out->told)),
 	};
-	if (!out->edge || !out->outside) {
+	if (!where || !out->edge || !out->outside || !out->told) {
+		free(where);
 		mp_path_evidence_fini(out);
 		return mp_err_set(err, ENOMEM, "paths: out of memory");
 	}
 	for (size_t i = 0; i < nr; i++)
-		path_add(cfg, &counts[i], out);
+		path_add(cfg, &counts[i], where, out);
+	free(where);
 	return 0;
 }
 
@@ -80,5 +104,6 @@ void mp_path_evidence_fini(struct mp_path_evidence *evidence)
 {
 	free(evidence->edge);
 	free(evidence->outside);
+	free(evidence->told);
 	*evidence = (struct mp_path_evidence){0};
 }

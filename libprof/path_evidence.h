@@ -19,6 +19,9 @@
 struct mp_path_evidence {
 	uint64_t *edge;	   /* per edge of the cfg: paths over it */
 	uint64_t *outside; /* per block: paths that come into it from outside of its function */
+	/* Per block: how often a program that was asked said that a path leads to it before it ran. It does
+	 * so each time or never, so this is in proportion to how often the block runs. */
+	uint64_t *told;
 	uint64_t nr_paths; /* samples that had a path */
 	uint64_t nr_steps; /* the sum of the above */
 	/* Samples whose path the cfg does not have: no key, or between two blocks is no edge. What

@@ -69,6 +69,12 @@ static double block_cost(const struct mp_flow_block *block)
 	return mp_flow_block_time(block) + block->more_insns + 1;
 }
 
+/* How often a visit of @b is told of; a block that nobody told of may be one that tells nothing. */
+static double told_cost(const struct mp_flow *flow, uint32_t b)
+{
+	return flow->blocks[b].told > 0 ? flow->told_weight : 0;
+}
+
 static int inference_init(struct inference *in)
 {
 	size_t nr_blocks = (size_t)in->flow->nr_blocks + 1;
@@ -372,20 +378,31 @@ static void starts_fill(struct inference *in)
 /*
  * So that all visits together explain as many samples as there are: before, to begin near the truth;
  * afterwards, since samples slip from one block to the next, and of small blocks the likelihood,
- * which looks at each by itself, would have it that they hardly run.
+ * which looks at each by itself, would have it that they hardly run. What is told needs no time to be
+ * known: the more of it there is, the less samples have a say.
  */
 static void starts_scale(struct inference *in, const struct mp_chain *chain)
 {
 	const struct mp_flow *flow = in->flow;
-	double have = 0, want = 0;
+	double have = 0, want = 0, have_told = 0, told = 0, sum = 0, weight = 0;
 
 	mp_chain_visits(chain, in->start, in->visits);
 	for (uint32_t b = 0; b < flow->nr_blocks; b++) {
 		have += in->visits[b] * block_cost(&flow->blocks[b]);
 		want += flow->blocks[b].samples;
+		have_told += in->visits[b] * told_cost(flow, b);
+		told += flow->blocks[b].told;
 	}
-	for (uint32_t b = 0; b < flow->nr_blocks && have > 0 && want > 0; b++)
-		in->start[b] *= want / have;
+	if (have > 0 && want > 0) {
+		sum += TIME_SHAPE * log(want / have);
+		weight += TIME_SHAPE;
+	}
+	if (have_told > 0) {
+		sum += told * log(told / have_told);
+		weight += told;
+	}
+	for (uint32_t b = 0; b < flow->nr_blocks && weight > 0; b++)
+		in->start[b] *= exp(sum / weight);
 }
 
 /*
@@ -404,8 +421,9 @@ static double starts_improve(struct inference *in, const struct mp_chain *chain)
 		double cost = block_cost(&flow->blocks[b]), samples = flow->blocks[b].samples;
 		double weight = TIME_SHAPE / (TIME_SHAPE + cost * in->visits[b]);
 
-		in->earned[b] = in->visits[b] > 0 ? weight * samples / in->visits[b] : 0;
-		in->cost[b] = weight * cost;
+		samples = weight * samples + flow->blocks[b].told;
+		in->earned[b] = in->visits[b] > 0 ? samples / in->visits[b] : 0;
+		in->cost[b] = weight * cost + told_cost(flow, b);
 	}
 	mp_chain_worth(chain, in->earned, in->earned);
 	mp_chain_worth(chain, in->cost, in->cost);

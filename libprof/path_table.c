@@ -24,7 +24,8 @@ enum block_bits {
 	BLOCK_REGISTER = 0x0f, /* rsp: none */
 	BLOCK_STARTS = 1 << 4,
 	BLOCK_SHIFTED = 1 << 5, /* by how much follows */
-	BLOCK_ALL = (1 << 6) - 1,
+	BLOCK_TOLD = 1 << 6,
+	BLOCK_ALL = (1 << 7) - 1,
 };
 
 /* The first number of an edge, which fits in one byte. */
@@ -232,6 +233,8 @@ static void put_block(struct mp_varint_writer *w, const struct mp_path_block *bl
 		bits |= BLOCK_STARTS;
 	if (block->shift)
 		bits |= BLOCK_SHIFTED;
+	if (block->told)
+		bits |= BLOCK_TOLD;
 	mp_varint_put_signed(w, (int64_t)(block->vaddr - *end));
 	mp_varint_put(w, block->size);
 	mp_varint_put(w, block->size - block->term_off);
@@ -342,6 +345,7 @@ static void get_block(struct mp_varint_reader *r, struct mp_path_block *block, u
 	if (block->reg == MP_REGISTER_RSP)
 		block->reg = MP_NO_REGISTER;
 	block->starts = bits & BLOCK_STARTS;
+	block->told = bits & BLOCK_TOLD;
 	if (bits & BLOCK_SHIFTED) {
 		block->shift = mp_varint_get(r);
 		/* Such a block has one encoding only. */

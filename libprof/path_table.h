@@ -45,6 +45,7 @@ struct mp_path_block {
 	uint8_t reg; /* holds the number in the block's copy; MP_NO_REGISTER: none, so it starts */
 	bool starts; /* a path starts here whatever way control came: the number is 0 */
 	uint64_t shift; /* the register exceeds the number by it, in this block alone */
+	bool told; /* each path through it is said by a program that is asked, here or further on */
 };
 
 struct mp_path_edge {

@@ -43,6 +43,9 @@ struct walk {
 	uint32_t blocks[MAX_STEPS + 1]; /* [0]: MP_NONE, the outside */
 	uint32_t nr;
 	uint32_t nr_arrivals; /* in all */
+	bool polled;	      /* before the last block */
+	bool owes;	      /* a path that has to be said before it ends */
+	uint32_t nr_said;     /* in all */
 };
 
 /* The table as a file would have it. */
@@ -91,7 +94,7 @@ static void index_stubs(struct numbered *n)
 	n->first_stub[n->cfg->nr_blocks + 1] = stub;
 }
 
-static void number(struct numbered *n, const char *file)
+static void number(struct numbered *n, const char *file, bool polls)
 {
 	struct mp_cfg_options options = {.fine = true};
 	struct me_number *numbering;
@@ -109,7 +112,7 @@ static void number(struct numbered *n, const char *file)
 		if (n->movable[f])
 			me_linger_arrivals(n->cfg, f, n->arrives);
 	}
-	ck_assert_int_eq(me_number_new(n->cfg, false, n->movable, NULL, &numbering, &err), 0);
+	ck_assert_int_eq(me_number_new(n->cfg, polls, n->movable, NULL, &numbering, &err), 0);
 	ck_assert_int_eq(me_registers_find(n->cfg, n->movable, &n->registers, &err), 0);
 	ck_assert_int_eq(me_plan_all(n->cfg, n->movable, NULL, &n->plan, &err), 0);
 	ck_assert_msg(me_number_plan(numbering, NULL, n->movable, &n->plan, &n->report, &err) == 0,
@@ -147,6 +150,7 @@ static void run_stub(struct walk *w, const struct me_stub *stub)
 		w->regs[stub->reg] = (uint32_t)stub->value;
 	else
 		w->regs[stub->reg] = w->regs[stub->reg_from] + (uint64_t)stub->value;
+	w->polled |= stub->polls;
 }
 
 static void run_stubs(struct walk *w, uint32_t from, uint32_t block, uint8_t ways)
@@ -217,7 +221,9 @@ static bool step(struct walk *w)
 	to = cfg->edges[b->first_edge + next_random(w) % b->nr_edges].to;
 	if (me_block_stays(&cfg->blocks[to]))
 		return false;
+	w->polled = false;
 	if (w->n->arrives[to] && next_random(w) % 2) {
+		w->owes = false;
 		/* The block before ran in old code, and who knows what before that. */
 		for (int r = 0; r < MP_NR_REGISTERS; r++)
 			w->regs[r] = next_random(w);
@@ -231,6 +237,20 @@ static bool step(struct walk *w)
 	return true;
 }
 
+/* A path that the table says is told has been, when it ends; the walk's end is here, where @last. */
+static void check_told(struct walk *w, const struct mp_path *path, bool last)
+{
+	const struct mp_path_table *t = w->n->table;
+	const struct mp_path_block *block = &t->blocks[path->block];
+
+	if (!path->nr_edges || (path->nr_edges == 1 && !t->edges[path->edges[0]].carries))
+		ck_assert_msg(!w->owes, "%#llx: the path before it was not told",
+			      (unsigned long long)block->vaddr);
+	w->nr_said += w->polled && w->owes;
+	w->owes = !w->polled && block->told;
+	ck_assert(!last || !w->owes);
+}
+
 static uint64_t walk(struct walk *w, uint32_t entry, struct mp_path *path)
 {
 	uint64_t edges = 0;
@@ -240,18 +260,20 @@ static uint64_t walk(struct walk *w, uint32_t entry, struct mp_path *path)
 	w->nr = 2;
 	for (int r = 0; r < MP_NR_REGISTERS; r++)
 		w->regs[r] = next_random(w);
+	w->polled = w->owes = false;
 	run_stubs(w, MP_NONE, entry, ME_STUB_OUTSIDE);
 	run_stubs(w, MP_NONE, entry, ME_STUB_ALL);
 	do {
 		check(w, path);
+		check_told(w, path, !w->n->cfg->blocks[w->blocks[w->nr - 1]].nr_edges);
 		edges += path->nr_edges;
 		run_block(w, w->blocks[w->nr - 1]);
 	} while (w->nr <= MAX_STEPS && step(w));
 	return edges;
 }
 
-/* Return: how often it came out of old code. */
-static uint32_t walk_all(const char *file)
+/* What all walks came to. */
+static struct walk walk_all(const char *file, bool polls)
 {
 	struct numbered n;
 	struct mp_path path = {0};
@@ -259,7 +281,7 @@ static uint32_t walk_all(const char *file)
 	uint64_t edges = 0;
 	uint32_t nr = 0;
 
-	number(&n, file);
+	number(&n, file, polls);
 	for (uint32_t f = 0; f < n.cfg->nr_funcs; f++) {
 		uint32_t entry = mp_cfg_block_starting(n.cfg, n.cfg->funcs[f].vaddr);
 
@@ -275,18 +297,24 @@ static uint32_t walk_all(const char *file)
 	ck_assert_uint_gt(n.report.nr_told, n.report.nr_merges / 2);
 	mp_path_fini(&path);
 	done(&n);
-	return w.nr_arrivals;
+	return w;
 }
 
 START_TEST(numbers_tell_by_which_way_control_came)
 {
-	walk_all("/proc/self/exe");
+	ck_assert_uint_eq(walk_all("/proc/self/exe", false).nr_said, 0);
+}
+END_TEST
+
+START_TEST(numbers_that_are_told_are_before_the_path_ends)
+{
+	ck_assert_uint_gt(walk_all("/bin/bash", true).nr_said, 1000);
 }
 END_TEST
 
 START_TEST(numbers_start_where_control_comes_out_of_old_code)
 {
-	ck_assert_uint_gt(walk_all("/bin/bash"), 10);
+	ck_assert_uint_gt(walk_all("/bin/bash", false).nr_arrivals, 10);
 }
 END_TEST
 
@@ -296,6 +324,7 @@ static Suite *number_suite(void)
 	TCase *tc = tcase_create("number");
 
 	tcase_add_test(tc, numbers_tell_by_which_way_control_came);
+	tcase_add_test(tc, numbers_that_are_told_are_before_the_path_ends);
 	tcase_add_test(tc, numbers_start_where_control_comes_out_of_old_code);
 	suite_add_tcase(suite, tc);
 	return suite;

@@ -227,7 +227,8 @@ END_TEST
 /* No table that was read has it: what nobody checked must end all the same. */
 START_TEST(path_decode_ends_in_a_circle)
 {
-	struct mp_path_block blocks[] = {{0x1000, 4, 4, 0, false, 0}, {0x1004, 4, 2, 0, false, 0}};
+	struct mp_path_block blocks[] = {{0x1000, 4, 4, 0, false, 0, false},
+					 {0x1004, 4, 2, 0, false, 0, false}};
 	struct mp_path_edge edges[] = {{1, 0, MP_EDGE_TAKEN, true, 0},
 				       {0, 1, MP_EDGE_FALL, true, 0}};
 	struct mp_path_table table = {
@@ -241,10 +242,10 @@ END_TEST
 static uint32_t key_of(const struct graph *g, uint64_t *vaddrs)
 {
 	uint8_t key[MP_PATH_KEY_MAX];
-	uint32_t size = mp_path_key_encode(&g->table, &path, key);
+	uint32_t size = mp_path_key_encode(&g->table, &path, false, key);
 
 	ck_assert_uint_le(size, sizeof(key));
-	return mp_path_key_decode(key, size, vaddrs);
+	return mp_path_key_decode(key, size, vaddrs, NULL);
 }
 
 START_TEST(path_key_names_the_blocks_in_order)
@@ -301,9 +302,9 @@ START_TEST(path_key_forgets_what_is_far_back)
 		uint32_t nr = b + 2 < MP_PATH_MAX_BLOCKS ? b + 2 : MP_PATH_MAX_BLOCKS;
 
 		ck_assert_int_eq(mp_path_decode(&table, b, 0, &path), 0);
-		size = mp_path_key_encode(&table, &path, key);
+		size = mp_path_key_encode(&table, &path, false, key);
 		ck_assert_uint_le(size, sizeof(key));
-		ck_assert_uint_eq(mp_path_key_decode(key, size, vaddrs), nr);
+		ck_assert_uint_eq(mp_path_key_decode(key, size, vaddrs, NULL), nr);
 		for (uint32_t i = 0; i < nr && i <= b; i++)
 			ck_assert_uint_eq(vaddrs[nr - 1 - i], blocks[b - i].vaddr);
 		ck_assert_uint_eq(vaddrs[0] == 0, b + 2 <= MP_PATH_MAX_BLOCKS);
@@ -314,24 +315,71 @@ START_TEST(path_key_forgets_what_is_far_back)
 }
 END_TEST
 
+/* Of a path that was asked for the key says how many of its last steps are told whole. */
+START_TEST(path_key_says_what_is_told_whole)
+{
+	uint64_t vaddrs[MP_PATH_MAX_BLOCKS];
+	uint8_t key[MP_PATH_KEY_MAX];
+	struct graph g;
+	uint32_t size, nr, told, want, nr_some = 0;
+
+	for (uint64_t s = 0; s < 50; s++) {
+		seed = s;
+		make_graph(&g, 3 + draw(30), 3);
+		for (uint32_t b = 0; b < g.table.nr_blocks; b++)
+			g.blocks[b].told = draw(3);
+		for (uint32_t b = 0; b < g.table.nr_blocks; b++) {
+			ck_assert_int_eq(mp_path_decode(&g.table, b, g.blocks[b].shift, &path), 0);
+			for (want = 0; want < path.nr_edges; want++) {
+				uint32_t edge = path.edges[path.nr_edges - 1 - want];
+
+				if (!g.blocks[g.edges[edge].to].told)
+					break;
+			}
+			size = mp_path_key_encode(&g.table, &path, true, key);
+			ck_assert_uint_le(size, sizeof(key));
+			nr = mp_path_key_decode(key, size, vaddrs, &told);
+			ck_assert_uint_eq(nr, path.nr_edges + 1);
+			ck_assert_uint_eq(vaddrs[nr - 1], g.blocks[b].vaddr);
+			ck_assert_uint_eq(told, want);
+			nr_some += want > 1 && want < path.nr_edges;
+			/* Sampled, the same path is another. */
+			size = mp_path_key_encode(&g.table, &path, false, key);
+			ck_assert_uint_eq(mp_path_key_decode(key, size, vaddrs, &told), nr);
+			ck_assert_uint_eq(told, MP_PATH_SAMPLED);
+		}
+	}
+	ck_assert_uint_gt(nr_some, 10);
+	mp_path_fini(&path);
+}
+END_TEST
+
 START_TEST(path_key_refuses_what_is_none)
 {
 	uint8_t key[2 * MP_PATH_MAX_BLOCKS] = {0x80, 0x20};
 	uint64_t vaddrs[MP_PATH_MAX_BLOCKS];
 
-	ck_assert_uint_eq(mp_path_key_decode(key, 0, vaddrs), 0);
-	ck_assert_uint_eq(mp_path_key_decode(key, 1, vaddrs), 0);
-	ck_assert_uint_eq(mp_path_key_decode(key, 2, vaddrs), 1);
+	ck_assert_uint_eq(mp_path_key_decode(key, 0, vaddrs, NULL), 0);
+	ck_assert_uint_eq(mp_path_key_decode(key, 1, vaddrs, NULL), 0);
+	ck_assert_uint_eq(mp_path_key_decode(key, 2, vaddrs, NULL), 1);
 	ck_assert_uint_eq(vaddrs[0], 0x1000);
+	/* Asked for: no number of steps, more than there are, something behind it. */
+	ck_assert_uint_eq(mp_path_key_decode((const uint8_t *)"\x02\x02\x05", 3, vaddrs, NULL), 0);
+	ck_assert_uint_eq(mp_path_key_decode((const uint8_t *)"\x02\x02\x05\x01", 4, vaddrs, NULL),
+			  2);
+	ck_assert_uint_eq(mp_path_key_decode((const uint8_t *)"\x02\x02\x05\x02", 4, vaddrs, NULL),
+			  0);
+	ck_assert_uint_eq(
+		mp_path_key_decode((const uint8_t *)"\x02\x02\x05\x01\x02", 5, vaddrs, NULL), 0);
 	/* 0 alone, 0 after 0, and back to it. */
-	ck_assert_uint_eq(mp_path_key_decode((const uint8_t *)"", 1, vaddrs), 0);
-	ck_assert_uint_eq(mp_path_key_decode((const uint8_t *)"\0", 2, vaddrs), 0);
-	ck_assert_uint_eq(mp_path_key_decode((const uint8_t *)"\1\1", 2, vaddrs), 0);
-	ck_assert_uint_eq(mp_path_key_decode((const uint8_t *)"\0\2", 2, vaddrs), 2);
+	ck_assert_uint_eq(mp_path_key_decode((const uint8_t *)"", 1, vaddrs, NULL), 0);
+	ck_assert_uint_eq(mp_path_key_decode((const uint8_t *)"\0", 2, vaddrs, NULL), 0);
+	ck_assert_uint_eq(mp_path_key_decode((const uint8_t *)"\1\1", 2, vaddrs, NULL), 0);
+	ck_assert_uint_eq(mp_path_key_decode((const uint8_t *)"\0\2", 2, vaddrs, NULL), 2);
 	/* A loop of one block is a path; more blocks than there may be are none. */
-	ck_assert_uint_eq(mp_path_key_decode(key, MP_PATH_MAX_BLOCKS + 1, vaddrs),
+	ck_assert_uint_eq(mp_path_key_decode(key, MP_PATH_MAX_BLOCKS + 1, vaddrs, NULL),
 			  MP_PATH_MAX_BLOCKS);
-	ck_assert_uint_eq(mp_path_key_decode(key, MP_PATH_MAX_BLOCKS + 2, vaddrs), 0);
+	ck_assert_uint_eq(mp_path_key_decode(key, MP_PATH_MAX_BLOCKS + 2, vaddrs, NULL), 0);
 }
 END_TEST
 
@@ -346,6 +394,7 @@ static Suite *path_decode_suite(void)
 	tcase_add_test(tc, path_decode_ends_in_a_circle);
 	tcase_add_test(tc, path_key_names_the_blocks_in_order);
 	tcase_add_test(tc, path_key_forgets_what_is_far_back);
+	tcase_add_test(tc, path_key_says_what_is_told_whole);
 	tcase_add_test(tc, path_key_refuses_what_is_none);
 	suite_add_tcase(suite, tc);
 	return suite;

@@ -54,6 +54,21 @@ static void build(const uint64_t *vaddrs, uint32_t nr, uint64_t count)
 	free(w.bytes);
 }
 
+/* The same of a path that a program said, with its last @told steps. */
+static void build_asked(const uint64_t *vaddrs, uint32_t nr, uint64_t count, uint32_t told)
+{
+	struct mp_varint_writer w;
+	struct mp_path_count path = path_of(vaddrs, nr, count, &w);
+
+	mp_varint_put_signed(&w, -(int64_t)vaddrs[nr - 1]);
+	mp_varint_put(&w, told);
+	path.key = w.bytes;
+	path.key_size = (uint32_t)w.size;
+	mp_path_evidence_fini(&evidence);
+	ck_assert_int_eq(mp_path_evidence_build(cfg, &path, 1, &evidence, NULL), 0);
+	free(w.bytes);
+}
+
 static uint64_t sum_of(const uint64_t *v, uint32_t nr)
 {
 	uint64_t sum = 0;
@@ -168,6 +183,57 @@ START_TEST(evidence_of_another_program_is_counted_as_such)
 				       1, &evidence, NULL),
 		0);
 	ck_assert_uint_eq(evidence.nr_strange, 4);
+}
+END_TEST
+
+/* Of a path that was asked for nothing counts but what is told whole; and that its last block ran. */
+START_TEST(evidence_takes_of_what_was_asked_for_the_steps_told_whole)
+{
+	uint32_t nr_walks = 0;
+
+	for (uint32_t b = 0; b < cfg->nr_blocks; b++) {
+		uint64_t vaddrs[10];
+		uint32_t edges[10], nr = walk(b, 10, vaddrs, edges);
+
+		build(vaddrs, nr, 5);
+		ck_assert_uint_eq(sum_of(evidence.told, cfg->nr_blocks), 0);
+		for (uint32_t told = 0; told < nr; told++) {
+			build_asked(vaddrs, nr, 5, told);
+			ck_assert_uint_eq(evidence.nr_steps, 5 * told);
+			ck_assert_uint_eq(evidence.nr_strange, 0);
+			ck_assert_uint_eq(sum_of(evidence.told, cfg->nr_blocks), 5);
+			ck_assert_uint_eq(evidence.told[mp_cfg_block_starting(cfg, vaddrs[nr - 1])],
+					  5);
+		}
+		nr_walks += nr == 10;
+	}
+	ck_assert_uint_gt(nr_walks, 10);
+}
+END_TEST
+
+/* Two places of one block at which a program is asked say the same. */
+START_TEST(evidence_takes_a_block_for_told_once)
+{
+	struct mp_path_count paths[3];
+	struct mp_varint_writer w[3];
+	uint32_t block = 0;
+
+	while (cfg->blocks[block].size < 3)
+		block++;
+	for (uint32_t i = 0; i < 3; i++) {
+		/* The last of them, the first, one between them. */
+		uint64_t vaddr = cfg->blocks[block].vaddr + (i + 2) % 3;
+
+		w[i] = (struct mp_varint_writer){0};
+		mp_varint_put(&w[i], vaddr);
+		mp_varint_put_signed(&w[i], -(int64_t)vaddr);
+		mp_varint_put(&w[i], 0);
+		paths[i] = (struct mp_path_count){w[i].bytes, (uint32_t)w[i].size, 10 + i};
+	}
+	ck_assert_int_eq(mp_path_evidence_build(cfg, paths, 3, &evidence, NULL), 0);
+	ck_assert_uint_eq(evidence.told[block], 11);
+	for (uint32_t i = 0; i < 3; i++)
+		free(w[i].bytes);
 }
 END_TEST
 
@@ -292,6 +358,8 @@ static Suite *path_evidence_suite(void)
 	tcase_add_test(tc, evidence_knows_where_control_came_in);
 	tcase_add_test(tc, evidence_takes_finer_blocks_for_the_one_they_lie_in);
 	tcase_add_test(tc, evidence_of_another_program_is_counted_as_such);
+	tcase_add_test(tc, evidence_takes_of_what_was_asked_for_the_steps_told_whole);
+	tcase_add_test(tc, evidence_takes_a_block_for_told_once);
 	tcase_add_test(tc, counts_follow_paths_where_there_are_some);
 	tcase_add_test(tc, counts_of_paths_alone_are_in_proportion);
 	suite_add_tcase(suite, tc);

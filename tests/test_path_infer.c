@@ -473,6 +473,34 @@ START_TEST(without_paths_at_a_merge_samples_decide)
 }
 END_TEST
 
+/*
+ * Ten rounds of a loop for each time it is entered, whose block waits so long that by samples it were a
+ * hundred: what is told of the blocks before it and in it says how often, whatever the time.
+ */
+START_TEST(what_is_told_says_how_often_a_loop_runs)
+{
+	struct run *r = malloc(sizeof(*r));
+
+	clear(r);
+	for (int b = 0; b < 3; b++)
+		r->blocks[add_block(r)] = (struct mp_flow_block){.samples = 40, .nr_insns = 4};
+	r->blocks[0].entry = r->blocks[2].exit = true;
+	r->blocks[1].samples = 4000;
+	add_edge(r, 0, 1, 0);
+	add_edge(r, 1, 1, 0);
+	add_edge(r, 1, 2, 0);
+	infer(r, true);
+	ck_assert(r->block_count[1] > 50 * r->block_count[0]);
+	r->flow.told_weight = 5;
+	r->blocks[0].told = 50;
+	r->blocks[1].told = 500;
+	infer(r, true);
+	assert_conserved(r);
+	ck_assert(fabs(r->block_count[1] / r->block_count[0] - 10) < 4);
+	free(r);
+}
+END_TEST
+
 START_TEST(what_nobody_saw_stays_at_zero)
 {
 	struct run *r = malloc(sizeof(*r));
@@ -604,6 +632,7 @@ static Suite *path_infer_suite(void)
 	tcase_add_test(tc, paths_that_say_all_give_the_flow_of_any_graph);
 	tcase_add_test(tc, samples_say_by_which_exit_flow_leaves);
 	tcase_add_test(tc, without_paths_at_a_merge_samples_decide);
+	tcase_add_test(tc, what_is_told_says_how_often_a_loop_runs);
 	tcase_add_test(tc, what_nobody_saw_stays_at_zero);
 	tcase_add_test(tc, loops_without_end_have_counts);
 	tcase_add_test(tc, loops_that_are_seldom_entered_do_not_run_away);

@@ -20,10 +20,10 @@
  */
 static const struct mp_path_func funcs[] = {{0, 5, 0, 9}, {5, 0, 9, 0}, {5, 2, 9, 3}};
 static const struct mp_path_block blocks[] = {
-	{0x401000, 16, 14, 0, true, 0},	   {0x401010, 7, 7, 1, false, 0},
-	{0x401017, 5, 0, 1, false, 12345}, {0x401400, 8, 6, 15, false, 0},
-	{0x401408, 0, 0, 7, false, 1},	   {0x400100, 9, 9, MP_NO_REGISTER, true, 0},
-	{0x400200, 200, 150, 2, false, 0},
+	{0x401000, 16, 14, 0, true, 0, false},	 {0x401010, 7, 7, 1, false, 0, true},
+	{0x401017, 5, 0, 1, false, 12345, true}, {0x401400, 8, 6, 15, false, 0, false},
+	{0x401408, 0, 0, 7, false, 1, false},	 {0x400100, 9, 9, MP_NO_REGISTER, true, 0, false},
+	{0x400200, 200, 150, 2, false, 0, true},
 };
 static const struct mp_path_edge edges[] = {
 	{NONE, 0, OUTSIDE, false, 0},	    {4, 0, MP_EDGE_JUMP, false, 0},
@@ -106,6 +106,7 @@ static void assert_same(const struct mp_path_table *a, const struct mp_path_tabl
 		ck_assert_uint_eq(a->blocks[i].reg, b->blocks[i].reg);
 		ck_assert_uint_eq(a->blocks[i].starts, b->blocks[i].starts);
 		ck_assert_uint_eq(a->blocks[i].shift, b->blocks[i].shift);
+		ck_assert_uint_eq(a->blocks[i].told, b->blocks[i].told);
 	}
 	for (uint32_t i = 0; i < a->nr_edges; i++) {
 		ck_assert_uint_eq(a->edges[i].from, b->edges[i].from);
@@ -156,8 +157,8 @@ START_TEST(path_table_takes_any_address_and_number)
 	s.blocks[2].vaddr = (1ull << 63) + UINT32_MAX;
 	s.blocks[2].shift = UINT64_MAX;
 	s.blocks[3] = (struct mp_path_block){
-		UINT64_MAX - UINT32_MAX, UINT32_MAX, UINT32_MAX, 14, false, 1};
-	s.blocks[4] = (struct mp_path_block){UINT64_MAX, 0, 0, 13, false, 0};
+		UINT64_MAX - UINT32_MAX, UINT32_MAX, UINT32_MAX, 14, false, 1, true};
+	s.blocks[4] = (struct mp_path_block){UINT64_MAX, 0, 0, 13, false, 0, false};
 	s.edges[8].value = UINT64_MAX - 1;
 	assert_round_trip(table);
 }
@@ -202,7 +203,7 @@ START_TEST(path_table_takes_about_three_bytes_an_edge)
 		big.funcs[f] = (struct mp_path_func){f * 20, 20, f * 25, 25};
 	for (uint32_t b = 0; b < big.nr_blocks; b++)
 		big.blocks[b] = (struct mp_path_block){0x401000 + b * 18, 18, b % 3 ? 16 : 18, 0,
-						       b % 4 == 0,	  0};
+						       b % 4 == 0,	  0,  b % 5 == 0};
 	for (uint32_t e = 0; e < big.nr_edges; e++) {
 		uint32_t at = e / 5 * 4;
 

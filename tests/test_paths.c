@@ -244,7 +244,7 @@ static void expect(uint64_t text_hash, const struct want *want, size_t nr_want)
 	free(module.path);
 	ck_assert_uint_eq(nr, nr_want);
 	for (i = 0; i < nr; i++) {
-		uint32_t n = mp_path_key_decode(have[i].key, have[i].key_size, vaddrs);
+		uint32_t n = mp_path_key_decode(have[i].key, have[i].key_size, vaddrs, NULL);
 
 		for (k = 0; k < nr_want; k++)
 			if (n == want[k].nr && !memcmp(vaddrs, want[k].vaddrs, n * 8))

@@ -158,6 +158,41 @@ polled library 2000 ./user
 tells library libwalk.so
 [ "$(cat library.says)" = "$(LD_LIBRARY_PATH=. ./user)" ] || fail "library: behaves differently"
 
+# Two thirds of the time are slept: what runs then next, once in 20,000 paths, is not what answers.
+cat >sleeper.c <<'C'
+#include <stdio.h>
+#include <unistd.h>
+unsigned long walk(unsigned long n, unsigned long *v);
+__attribute__((noinline)) unsigned long awake(unsigned long x, int odd)
+{
+	if (odd)
+		__asm__ volatile(".rept 12\n\timul %0, %0\n\t.endr" : "+r"(x));
+	else
+		__asm__ volatile(".rept 12\n\tlea 5(%0), %0\n\t.endr" : "+r"(x));
+	__asm__ volatile(".rept 12\n\trol $3, %0\n\t.endr" : "+r"(x));
+	return x;
+}
+int main(void)
+{
+	static unsigned long v[64] = {1, 2, 3};
+	unsigned long x = 0;
+	for (int i = 0; i < 400; i++) {
+		usleep(1000);
+		x = awake(x, i & 1);
+		x ^= walk(20000, v);
+	}
+	return !printf("%lx\n", x);
+}
+C
+gcc -O2 -DLIBRARY -Wl,--build-id sleeper.c work.c -o sleeper || exit 1
+rm -f polls
+command_ends 0 sleeper morph-optimize --instrument=pep,poll --counts=polls --report=none sleeper -o sleeper.i
+polled sleeper 20000 ./sleeper.i
+tells sleeper sleeper
+jq -e '[.rows[] | select(.function == "awake") | .samples] | add // 0 | . < 20' paths.json >/dev/null ||
+	fail "sleeper: $(jq -c '.rows[] | select(.function == "awake") | [.samples, .path]' paths.json | head -n 3)"
+[ "$(jq '[.rows[].samples] | add' paths.json)" -ge 20000 ] || fail "sleeper: few paths"
+
 # In its match loop gzip has no register to spare: what writes paths down keeps one elsewhere.
 rm -f polls
 gzip=$(readlink -f "$(command -v gzip)")

@@ -155,7 +155,7 @@ static void use_paths(const struct mp_path_table *table)
 	for (uint32_t b = 0; b < table->nr_blocks; b++) {
 		mp_path_table_block_at(table, table->blocks[b].vaddr);
 		if (!mp_path_decode(table, b, table->blocks[b].shift, &path) &&
-		    mp_path_key_encode(table, &path, key) > MP_PATH_KEY_MAX)
+		    mp_path_key_encode(table, &path, false, key) > MP_PATH_KEY_MAX)
 			abort();
 	}
 	mp_path_fini(&path);

@@ -64,7 +64,7 @@ static void check_path(const struct mp_path_table *table, const struct mp_path *
 			abort();
 		number += edge->value;
 	}
-	if (number != want || mp_path_key_encode(table, path, key) > sizeof(key))
+	if (number != want || mp_path_key_encode(table, path, false, key) > sizeof(key))
 		abort();
 }
 
@@ -96,7 +96,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	struct mp_path_table *table, *again;
 	uint8_t *bytes = malloc(size + 8);
 
-	if (mp_path_key_decode(data, size, vaddrs) > MP_PATH_MAX_BLOCKS)
+	if (mp_path_key_decode(data, size, vaddrs, NULL) > MP_PATH_MAX_BLOCKS)
 		abort();
 	/* With a good checksum: otherwise nothing behind it would ever be reached. */
 	if (size)

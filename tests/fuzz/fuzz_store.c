@@ -158,7 +158,8 @@ static void read_paths(struct mp_store *store, int64_t key)
 	if (mp_store_read_paths(store, key, 0, &paths, &nr, NULL))
 		return;
 	for (size_t i = 0; i < nr; i++) {
-		if (!paths[i].count || !mp_path_key_decode(paths[i].key, paths[i].key_size, vaddrs))
+		if (!paths[i].count ||
+		    !mp_path_key_decode(paths[i].key, paths[i].key_size, vaddrs, NULL))
 			abort();
 	}
 	free(paths);

@@ -247,7 +247,7 @@ static uint32_t edge_from_outside(uint32_t to)
 static void sample_add(const struct mp_path_count *key)
 {
 	uint64_t vaddrs[MP_PATH_MAX_BLOCKS], number = 0;
-	uint32_t nr = mp_path_key_decode(key->key, key->key_size, vaddrs);
+	uint32_t nr = mp_path_key_decode(key->key, key->key_size, vaddrs, NULL);
 	uint32_t at = MP_NONE;
 	bool whole = false;
 
