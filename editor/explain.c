@@ -47,12 +47,19 @@ static const char *const assumptions[] = {
 	"a call at the very end of a function does not return",
 	"nobody relies on the address of an instruction",
 	"branch hints and the bnd prefix on direct branches mean nothing",
-	("in versions that count, or poll: calls, returns and indirect jumps pass no arithmetic "
-	 "flags"),
-	("in versions that keep path numbers: calls and returns that leave the file, or go through "
-	 "pointers, pass registers as the ABI says"),
-	("in versions that poll: no caller from outside relies on a vector register that the file "
-	 "never names"),
+};
+
+static const char *const if_it_counts_or_polls[] = {
+	"calls, returns and indirect jumps pass no arithmetic flags",
+};
+
+static const char *const if_it_keeps_numbers[] = {
+	"calls and returns that leave the file, or go through pointers, pass registers as the ABI "
+	"says",
+};
+
+static const char *const if_it_polls[] = {
+	"no caller from outside relies on a vector register that the file never names",
 };
 
 static const char *const with_relocations[] = {
@@ -70,13 +77,39 @@ static uint64_t count_of(const struct me_verify_report *report, size_t i)
 	return *(const uint64_t *)((const char *)report + checks[i].count);
 }
 
-static void print_list(FILE *out, const char *const *list, size_t nr)
+#define NR(array) (sizeof(array) / sizeof((array)[0]))
+
+/* Say, one by one, what is assumed of this output. */
+static void assumed_say(const struct me_verify_report *report, bool relinkable,
+			void (*say)(void *to, const char *what), void *to)
 {
-	for (size_t i = 0; i < nr; i++)
-		fprintf(out, "    %s\n", list[i]);
+	const struct {
+		bool applies;
+		const char *const *list;
+		size_t nr;
+	} lists[] = {
+		{true, assumptions, NR(assumptions)},
+		{report->counts || report->polls, if_it_counts_or_polls, NR(if_it_counts_or_polls)},
+		{report->keeps_numbers, if_it_keeps_numbers, NR(if_it_keeps_numbers)},
+		{report->polls, if_it_polls, NR(if_it_polls)},
+		{relinkable, with_relocations, NR(with_relocations)},
+		{!relinkable, without_relocations, NR(without_relocations)},
+	};
+
+	for (size_t i = 0; i < NR(lists); i++)
+		for (size_t k = 0; lists[i].applies && k < lists[i].nr; k++)
+			say(to, lists[i].list[k]);
 }
 
-#define NR(array) (sizeof(array) / sizeof((array)[0]))
+static void say_line(void *out, const char *what)
+{
+	fprintf(out, "    %s\n", what);
+}
+
+static void say_item(void *array, const char *what)
+{
+	json_array_append_new(array, json_string(what));
+}
 
 void me_explain_text(FILE *out, const struct me_verify_report *report, bool relinkable)
 {
@@ -88,17 +121,7 @@ void me_explain_text(FILE *out, const struct me_verify_report *report, bool reli
 			fprintf(out, "    %10" PRIu64 " %s\n", count_of(report, i), checks[i].what);
 	}
 	fprintf(out, "  assumed:\n");
-	print_list(out, assumptions, NR(assumptions));
-	if (relinkable)
-		print_list(out, with_relocations, NR(with_relocations));
-	else
-		print_list(out, without_relocations, NR(without_relocations));
-}
-
-static void add_list(json_t *array, const char *const *list, size_t nr)
-{
-	for (size_t i = 0; i < nr; i++)
-		json_array_append_new(array, json_string(list[i]));
+	assumed_say(report, relinkable, say_line, out);
 }
 
 json_t *me_explain_json(const struct me_verify_report *report, bool relinkable)
@@ -113,11 +136,7 @@ json_t *me_explain_json(const struct me_verify_report *report, bool relinkable)
 		json_array_append_new(checked, json_pack("{s:o, s:s}", "count", count, "what",
 							 checks[i].what));
 	}
-	add_list(assumed, assumptions, NR(assumptions));
-	if (relinkable)
-		add_list(assumed, with_relocations, NR(with_relocations));
-	else
-		add_list(assumed, without_relocations, NR(without_relocations));
+	assumed_say(report, relinkable, say_item, assumed);
 	return json_pack("{s:o, s:o}", "checked", checked, "assumed", assumed);
 }
 

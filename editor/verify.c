@@ -208,6 +208,9 @@ int me_verify_threads(const struct mp_elf *original, const struct mp_elf *output
 	ret = check(&vf);
 	if (ret == -ENOMEM)
 		mp_err_set(err, ENOMEM, "verify: out of memory");
+	vf.report->keeps_numbers = vf.path_section;
+	vf.report->polls = vf.counters && vf.path_section;
+	vf.report->counts = vf.counters && !vf.path_section;
 	vf_fini(&vf);
 	return ret;
 }

@@ -10,6 +10,7 @@
 #ifndef ME_VERIFY_H
 #define ME_VERIFY_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -35,6 +36,8 @@ struct me_verify_report {
 	/* What was refused for that, not more than there is room for. */
 	struct me_unproved unproved[ME_MAX_UNPROVED];
 	uint32_t nr_unproved;
+	/* What the output does besides: counts, keeps path numbers in registers, polls. */
+	bool counts, keeps_numbers, polls;
 };
 
 /*

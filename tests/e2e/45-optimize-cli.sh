@@ -365,6 +365,22 @@ fi
 ends 0 "an output" --all prog -o proved
 ends 0 "the output proved again" --verify=prog --explain proved
 says out.txt '^  assumed:' "--explain"
+# What is assumed of files that count, keep numbers or poll, is said of these alone.
+for how in none edges pep pep,poll; do
+	ends 0 "--explain, $how" --all --instrument=$how --explain prog -o explained
+	case $how in
+	none) want="" ;;
+	edges) want="flags " ;;
+	pep) want="registers " ;;
+	pep,poll) want="flags registers vector " ;;
+	esac
+	have=
+	grep -q '^    calls, returns and indirect jumps pass no arithmetic flags$' out.txt && have="flags "
+	grep -q '^    calls and returns that leave the file, .* pass registers as the ABI' out.txt &&
+		have="${have}registers "
+	grep -q '^    no caller from outside relies on a vector register' out.txt && have="${have}vector "
+	[ "$have" = "$want" ] || fail "--explain, $how: says '$have', not '$want'"
+done
 at=$(readelf -SW proved | sed -n 's/.* \.morph\.text *PROGBITS *[0-9a-f]* \([0-9a-f]*\) .*/\1/p')
 printf '\x0f' | dd of=proved bs=1 seek=$((16#$at)) conv=notrunc 2>/dev/null
 ends 4 "a damaged output" --verify=prog proved
