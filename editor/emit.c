@@ -381,7 +381,8 @@ static int assemble(struct emitter *e, struct mp_err *err)
 		free(body);
 		return mp_err_set(err, ENOMEM, "out of memory");
 	}
-	rc = me_image_add(image, body, e->body_size, e->segment.align, 1, NULL);
+	image->size_bytes = e->segment.off;
+	rc = me_image_add(image, body, e->body_size, 1, 1, NULL);
 	if (rc)
 		return mp_err_set(err, ENOMEM, "out of memory");
 	rc = build_symbols(e, &symbols, err);
@@ -443,7 +444,8 @@ int me_emit_separate(const struct mp_cfg *cfg, const struct me_plan *plan,
 	if (!rc && plan->nr_counters) {
 		rc = me_start_find(e.elf, &e.start, err);
 		if (!rc)
-			rc = me_segment_reserve(&e.segment, 8 * (uint64_t)plan->nr_counters, err);
+			rc = me_segment_reserve(e.elf, &e.segment, 8 * (uint64_t)plan->nr_counters,
+						err);
 	}
 	if (!rc)
 		rc = me_sections_build(e.elf, &e.sections, err);

@@ -11,6 +11,7 @@
 #include <string.h>
 
 #define ALIGN_MAX (UINT64_C(1) << 30) /* the largest pages; a file is no larger than it must be */
+#define HOLE_MAX  (UINT64_C(2) << 20) /* or what the file has, if that is more */
 
 static uint64_t round_up(uint64_t value, uint64_t align)
 {
@@ -239,8 +240,25 @@ static uint32_t scan(const struct mp_elf *elf, uint64_t align, struct me_segment
 	}
 	out->align = align > out->page ? align : out->page;
 	out->vaddr = round_up(vaddr_end, out->align);
-	out->off = round_up(out->old_end, out->align);
 	return last_load;
+}
+
+/*
+ * As far from its address as .text is from its own, since tools that have one distance for all code of
+ * a file take that one: perf finds a copy's lines and bytes by it. What lies before is a hole, as
+ * long as .bss; where that would be long for such a file the next place will do.
+ */
+static void choose_offset(const struct mp_elf *elf, struct me_segment *out)
+{
+	const struct mp_section *text = mp_elf_section(elf, ".text");
+	uint64_t hole_max = out->old_end > HOLE_MAX ? out->old_end : HOLE_MAX, off;
+
+	out->off = round_up(out->old_end, out->align);
+	if (!text || text->type != SHT_PROGBITS)
+		return;
+	off = out->vaddr - (text->vaddr - text->off);
+	if (off > out->off && off - out->off <= hole_max && !((off - out->off) & (out->align - 1)))
+		out->off = off;
 }
 
 int me_segment_choose(const struct mp_elf *elf, uint64_t align, struct me_segment *out,
@@ -278,10 +296,12 @@ int me_segment_choose(const struct mp_elf *elf, uint64_t align, struct me_segmen
 				  "no program header can be spared for a new segment (lld leaves "
 				  "one with -Wl,-z,separate-loadable-segments)");
 	}
+	choose_offset(elf, out);
 	return 0;
 }
 
-int me_segment_reserve(struct me_segment *segment, uint64_t size, struct mp_err *err)
+int me_segment_reserve(const struct mp_elf *elf, struct me_segment *segment, uint64_t size,
+		       struct mp_err *err)
 {
 	Elf64_Phdr *last = NULL;
 
@@ -300,6 +320,7 @@ int me_segment_reserve(struct me_segment *segment, uint64_t size, struct mp_err 
 	segment->zeros_size = round_up(size, 0x1000);
 	last->p_memsz = segment->zeros + segment->zeros_size - last->p_vaddr;
 	segment->vaddr = round_up(last->p_vaddr + last->p_memsz, segment->align);
+	choose_offset(elf, segment);
 	return 0;
 }
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * segment - where the new segment goes: its address, its file offset, its program header slot.
+ * segment - where the new segment goes: its address, its file offset (as far from the address as that of
+ * .text, where that costs little), its program header slot.
  *
  * The program header table never moves (strip and patchelf would lose it), so an entry that the
  * program can spare becomes the new PT_LOAD.
@@ -41,7 +42,8 @@ int me_segment_choose(const struct mp_elf *elf, uint64_t align, struct me_segmen
  * which grows by them, and the new one, in whole pages. Before anything is placed.
  * Return: 0, -EPERM the last segment is not writable.
  */
-int me_segment_reserve(struct me_segment *segment, uint64_t size, struct mp_err *err);
+int me_segment_reserve(const struct mp_elf *elf, struct me_segment *segment, uint64_t size,
+		       struct mp_err *err);
 void me_segment_fini(struct me_segment *segment);
 
 #endif

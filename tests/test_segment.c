@@ -72,6 +72,53 @@ START_TEST(segment_takes_the_note_that_the_property_header_covers)
 }
 END_TEST
 
+/* What perf does to a place in the file to have an address: add the distance that .text has. */
+START_TEST(segment_is_as_far_from_its_place_in_the_file_as_text)
+{
+	Elf64_Phdr phdrs[] = {PROGRAM, other(PT_NOTE, 0x338, 0x40),
+			      other(PT_GNU_PROPERTY, 0x338, 0x40)};
+	struct mp_section sections[] = {{.name = ""},
+					{.name = ".text",
+					 .type = SHT_PROGBITS,
+					 .flags = SHF_ALLOC | SHF_EXECINSTR,
+					 .vaddr = 0x401000,
+					 .off = 0x1000,
+					 .size = 0x2345}};
+	struct mp_elf elf = {.phdrs = phdrs, .nr_phdrs = 6, .sections = sections, .nr_sections = 2};
+	struct me_segment s;
+	struct mp_err err;
+
+	ck_assert_int_eq(me_segment_choose(&elf, 0, &s, &err), 0);
+	ck_assert_uint_eq(s.vaddr, 0x408000);
+	ck_assert_uint_eq(s.off, 0x8000);
+	/* Room for counters lies before it. */
+	ck_assert_int_eq(me_segment_reserve(&elf, &s, 0x1234, &err), 0);
+	ck_assert_uint_eq(s.vaddr, 0x40a000);
+	ck_assert_uint_eq(s.off, 0xa000);
+	me_segment_fini(&s);
+	/* In pages of 2 MiB both are at one. */
+	ck_assert_int_eq(me_segment_choose(&elf, 0x200000, &s, &err), 0);
+	ck_assert_uint_eq(s.vaddr, 0x600000);
+	ck_assert_uint_eq(s.off, 0x200000);
+	me_segment_fini(&s);
+	/* No hole of 3 MiB in a file of 20 KiB, none before the end, and none that pages do not fit. */
+	phdrs[3].p_memsz += 0x300000;
+	ck_assert_int_eq(me_segment_choose(&elf, 0, &s, &err), 0);
+	ck_assert_uint_eq(s.off, 0x6000);
+	me_segment_fini(&s);
+	phdrs[3].p_memsz -= 0x300000;
+	sections[1].off = 0;
+	sections[1].vaddr = 0x404000;
+	ck_assert_int_eq(me_segment_choose(&elf, 0, &s, &err), 0);
+	ck_assert_uint_eq(s.off, 0x6000);
+	me_segment_fini(&s);
+	sections[1].vaddr = 0x400800;
+	ck_assert_int_eq(me_segment_choose(&elf, 0, &s, &err), 0);
+	ck_assert_uint_eq(s.off, 0x6000);
+	me_segment_fini(&s);
+}
+END_TEST
+
 START_TEST(segment_never_takes_the_note_with_the_build_id)
 {
 	Elf64_Phdr phdrs[] = {PROGRAM, other(PT_NOTE, 0x378, 0x24), other(PT_NOTE, 0x338, 0x40),
@@ -391,6 +438,7 @@ static Suite *suite(void)
 	TCase *tc = tcase_create("segment");
 
 	tcase_add_test(tc, segment_takes_the_note_that_the_property_header_covers);
+	tcase_add_test(tc, segment_is_as_far_from_its_place_in_the_file_as_text);
 	tcase_add_test(tc, segment_never_takes_the_note_with_the_build_id);
 	tcase_add_test(tc, segment_takes_no_note_before_the_loads);
 	tcase_add_test(tc, segment_merges_two_read_only_loads);

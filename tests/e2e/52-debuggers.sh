@@ -70,6 +70,24 @@ if has perf; then
 		share=$(perf report -i perf.data --no-children -g none --stdio 2>/dev/null |
 			awk '/ inner/ { print int($1); exit }')
 		[ "${share:-0}" -ge 50 ] || fail "perf report gives inner ${share:-0} %"
+		# Lines, and bytes, of copies: perf takes all code to lie as .text does.
+		line=$(grep -n 'sink += i' "$data/frames.c" | cut -d: -f1)
+		for v in "pie" "nopie -fno-pie -no-pie" "lld -fuse-ld=lld -Wl,-z,separate-loadable-segments"; do
+			read -ra flags <<<"$v"
+			name=lines-${flags[0]}
+			gcc -g -O2 "${flags[@]:1}" -Wl,--build-id -o "$name" "$data/frames.c" 2>cc.err ||
+				{ echo "note: $name: $(head -n 1 cc.err)"; continue; }
+			"$BUILD/morph-optimize" --all "$name" -o "$name.opt" >opt.log 2>&1 ||
+				{ fail "$name: $(tail -n 1 opt.log)"; continue; }
+			in_moved_code "$name.opt" inner || fail "$name: inner does not lie in moved code"
+			perf record -q -e cpu-clock -o lines.data -- "./$name.opt" spin >/dev/null 2>perf.err
+			perf script -i lines.data -F ip,sym,srcline 2>perf.err |
+				grep -A1 ' inner$' | grep -c "frames.c:$line\$" >lines.txt
+			[ "$(cat lines.txt)" -ge 5 ] || fail "$name: perf script knows no line of copies"
+			perf annotate -i lines.data --stdio inner 2>perf.err >annotate.txt
+			grep -q 'sink += i' annotate.txt ||
+				fail "$name: perf annotate shows no copy"
+		done
 	else
 		echo "note: perf cannot record here: $(head -n 1 perf.err)"
 	fi
