@@ -14,6 +14,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "editor/backup_debug.h"
+#include "libprof/elf.h"
+
 /* -EPERM is a refusal, so what the system does not permit is reported as -EACCES. */
 static int fail(const char *path, int code, struct mp_err *err)
 {
@@ -286,9 +289,17 @@ static int save(const struct entry *entry, const char *name, const json_t *recor
 	return sync_directory(entry->fd) ? fail(entry->path, errno, err) : 0;
 }
 
+/* Under the lock of the original's directory: whoever makes the same file waits. */
+static int put_debug(const struct me_backup_output *output,
+		     const struct me_backup_debug_source *source, struct mp_err *err)
+{
+	return me_backup_debug_put(&output->debug, source->fd, source->like, err);
+}
+
 int me_backup_put(struct me_backup *backup, int fd, const char *path, const struct mp_id *id,
 		  const struct me_digest *digest, const struct me_attributes *attributes,
-		  const struct me_backup_output *output, char **kept, struct mp_err *err)
+		  const struct me_backup_output *output, const struct me_backup_debug_source *debug,
+		  char **kept, struct mp_err *err)
 {
 	struct entry entry;
 	json_t *record = NULL;
@@ -314,6 +325,8 @@ int me_backup_put(struct me_backup *backup, int fd, const char *path, const stru
 	}
 	if (!rc)
 		rc = save(&entry, name, record, err);
+	if (!rc && output->debug.path)
+		rc = put_debug(output, debug, err);
 	if (!rc && asprintf(kept, "%s/%s", entry.path, digest->hex) < 0) {
 		*kept = NULL;
 		rc = mp_err_set(err, ENOMEM, "out of memory");
@@ -464,7 +477,7 @@ int me_backup_find(struct me_backup *backup, const struct mp_id *id, const char 
 
 int me_backup_add_output(struct me_backup *backup, const struct me_original *original,
 			 const char *path, const struct me_backup_output *output,
-			 struct mp_err *err)
+			 const struct me_backup_debug_source *debug, struct mp_err *err)
 {
 	struct entry entry;
 	json_t *record = NULL;
@@ -480,6 +493,70 @@ int me_backup_add_output(struct me_backup *backup, const struct me_original *ori
 		rc = mp_err_set(err, ENOMEM, "out of memory");
 	if (!rc)
 		rc = save(&entry, name, record, err);
+	if (!rc && output->debug.path)
+		rc = put_debug(output, debug, err);
+	json_decref(record);
+	close_entry(&entry);
+	return rc;
+}
+
+/* ---- debug files ---------------------------------------------------------------------------- */
+
+/* The same output at two places has one debug file. Is that at another one still there? */
+static bool is_needed(const json_t *record, const char *path, const char *debug)
+{
+	const char *output_id;
+	char *other, text[2 * MP_BUILD_ID_MAX + 1];
+	size_t at = 0;
+	bool needed = false;
+
+	while (!needed && me_record_next_user(record, path, debug, &at, &other, &output_id)) {
+		struct mp_elf *elf;
+		struct mp_err ignored;
+
+		if (!mp_elf_open(other, MP_ELF_ID, &elf, &ignored)) {
+			mp_id_format_build_id(&elf->id, text);
+			needed = !strcmp(text, output_id);
+			mp_elf_close(elf);
+		}
+		free(other);
+	}
+	return needed;
+}
+
+int me_backup_drop_debug(struct me_backup *backup, const struct mp_id *id,
+			 const struct me_digest *digest, const char *path, const struct mp_id *keep,
+			 struct mp_err *err)
+{
+	struct me_backup_debug debug;
+	struct mp_err ignored;
+	struct entry entry;
+	json_t *record = NULL;
+	char name[48];
+	size_t at = 0;
+	bool dropped = false;
+	int rc = open_entry(backup, id, true, &entry, err);
+
+	record_name(digest, name, sizeof(name));
+	if (!rc) {
+		rc = me_record_load(entry.fd, name, &record, err);
+		rc = rc ? prefix_error(rc, &entry, err) : 0;
+	}
+	while (record && me_record_next_debug(record, path, keep, &at, &debug)) {
+		int failed = 0;
+
+		if (!is_needed(record, path, debug.path))
+			failed = me_backup_debug_remove(&debug, err);
+		if (!failed) {
+			me_record_drop_debug(record, path, debug.path);
+			dropped = true;
+		}
+		rc = rc ? rc : failed;
+		free(debug.path);
+	}
+	/* A record that speaks of files which are gone does no harm. */
+	if (dropped)
+		save(&entry, name, record, &ignored);
 	json_decref(record);
 	close_entry(&entry);
 	return rc;

@@ -73,6 +73,32 @@ static bool text_is(const json_t *object, const char *key, const char *text)
 	return same;
 }
 
+/* What set_text() set. Ownership: free(). */
+static char *get_text(const json_t *object, const char *key)
+{
+	const char *value = json_string_value(json_object_get(object, key)), *hex;
+	char hex_key[32], *text;
+	size_t len;
+
+	if (value)
+		return strdup(value);
+	snprintf(hex_key, sizeof(hex_key), "%s_hex", key);
+	hex = json_string_value(json_object_get(object, hex_key));
+	len = hex ? strlen(hex) : 1;
+	if (len % 2 || strspn(hex, "0123456789abcdef") != len)
+		return NULL;
+	text = malloc(len / 2 + 1);
+	for (size_t i = 0; text && i < len / 2; i++) {
+		unsigned int byte = 0;
+
+		sscanf(hex + 2 * i, "%2x", &byte);
+		text[i] = (char)byte;
+	}
+	if (text)
+		text[len / 2] = '\0';
+	return text;
+}
+
 static int set_id(json_t *object, const struct mp_id *id)
 {
 	char text[2 * MP_BUILD_ID_MAX + 1];
@@ -265,6 +291,41 @@ int me_record_put_place(json_t *record, const char *path, const struct me_attrib
 	return json_array_append_new(places, place) ? -ENOMEM : 0;
 }
 
+/* Once made for one of the outputs there, a directory is ours. */
+static bool made_before(const json_t *outputs, const char *path)
+{
+	size_t len = (size_t)(strrchr(path, '/') - path);
+
+	for (size_t i = 0; i < json_array_size(outputs); i++) {
+		const json_t *debug = json_object_get(json_array_get(outputs, i), "debug");
+		char *have = debug ? get_text(debug, "path") : NULL;
+		bool made = have && json_is_true(json_object_get(debug, "made_directory")) &&
+			    !strncmp(have, path, len + 1) && !strchr(have + len + 1, '/');
+
+		free(have);
+		if (made)
+			return true;
+	}
+	return false;
+}
+
+static int set_debug(json_t *output, const json_t *outputs, const struct me_backup_debug *debug)
+{
+	json_t *d;
+
+	if (!debug->path)
+		return 0;
+	d = json_object();
+	if (!d || set_text(d, "path", debug->path) ||
+	    set_new(d, "xxh3_128", json_string(debug->digest.hex)) ||
+	    set_new(d, "made_directory",
+		    json_boolean(debug->made_directory || made_before(outputs, debug->path)))) {
+		json_decref(d);
+		return -ENOMEM;
+	}
+	return set_new(output, "debug", d);
+}
+
 int me_record_add_output(json_t *record, const char *path, const struct me_backup_output *output,
 			 int64_t now_s)
 {
@@ -272,7 +333,7 @@ int me_record_add_output(json_t *record, const char *path, const struct me_backu
 
 	if (!o || set_text(o, "path", path) || set_id(o, &output->id) ||
 	    set_new(o, "xxh3_128", json_string(output->digest.hex)) ||
-	    set_new(o, "time_s", json_integer(now_s))) {
+	    set_new(o, "time_s", json_integer(now_s)) || set_debug(o, outputs, &output->debug)) {
 		json_decref(o);
 		return -ENOMEM;
 	}
@@ -287,6 +348,69 @@ int me_record_add_output(json_t *record, const char *path, const struct me_backu
 	while (json_array_size(outputs) >= MAX_OUTPUTS)
 		json_array_remove(outputs, 0);
 	return json_array_append_new(outputs, o) ? -ENOMEM : 0;
+}
+
+static bool read_debug(const json_t *output, struct me_backup_debug *out)
+{
+	const json_t *debug = json_object_get(output, "debug");
+	const char *hex = json_string_value(json_object_get(debug, "xxh3_128"));
+	char *path = debug ? get_text(debug, "path") : NULL;
+
+	if (!path || path[0] != '/' || !hex || strlen(hex) != sizeof(out->digest.hex) - 1) {
+		free(path);
+		return false;
+	}
+	*out = (struct me_backup_debug){
+		.path = path,
+		.made_directory = json_is_true(json_object_get(debug, "made_directory"))};
+	memcpy(out->digest.hex, hex, sizeof(out->digest.hex));
+	return true;
+}
+
+bool me_record_next_debug(const json_t *record, const char *path, const struct mp_id *except,
+			  size_t *at, struct me_backup_debug *out)
+{
+	const json_t *outputs = json_object_get(record, "outputs");
+
+	while (*at < json_array_size(outputs)) {
+		const json_t *o = json_array_get(outputs, (*at)++);
+
+		if (text_is(o, "path", path) && !(except && id_is(o, except)) && read_debug(o, out))
+			return true;
+	}
+	return false;
+}
+
+void me_record_drop_debug(json_t *record, const char *path, const char *debug)
+{
+	json_t *outputs = json_object_get(record, "outputs");
+
+	for (size_t i = 0; i < json_array_size(outputs); i++) {
+		json_t *o = json_array_get(outputs, i);
+
+		if (text_is(o, "path", path) && text_is(json_object_get(o, "debug"), "path", debug))
+			json_object_del(o, "debug");
+	}
+}
+
+bool me_record_next_user(const json_t *record, const char *path, const char *debug, size_t *at,
+			 char **other, const char **output_id)
+{
+	const json_t *outputs = json_object_get(record, "outputs");
+
+	while (*at < json_array_size(outputs)) {
+		const json_t *o = json_array_get(outputs, (*at)++);
+
+		if (text_is(o, "path", path) ||
+		    !text_is(json_object_get(o, "debug"), "path", debug))
+			continue;
+		*output_id = json_string_value(json_object_get(o, "build_id"));
+		*other = get_text(o, "path");
+		if (*other && *output_id)
+			return true;
+		free(*other);
+	}
+	return false;
 }
 
 int me_record_score(const json_t *record, const char *path, const struct me_backup_output *output)

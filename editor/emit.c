@@ -6,6 +6,7 @@
 #include "editor/emit.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -143,26 +144,34 @@ static int build_body(struct emitter *e, struct mp_err *err)
 	return me_copy_write(e->cfg, &e->placement, &e->pointers, e->body, err);
 }
 
-/* An output is another module: a build-id of its own, made from its bytes. */
-static void renew_build_id(struct emitter *e)
+/* Return: NULL: the file has none. */
+static uint8_t *find_build_id(const struct emitter *e, uint32_t *len)
 {
 	const struct mp_section *note = mp_elf_section(e->elf, ".note.gnu.build-id");
 	Elf64_Nhdr nhdr;
-	uint8_t *desc;
 	uint64_t room;
 
 	if (!note || note->type != SHT_NOTE || note->off + note->size > e->segment.old_end ||
 	    note->size < sizeof(nhdr) + 4)
-		return;
+		return NULL;
 	memcpy(&nhdr, e->head + note->off, sizeof(nhdr));
 	room = note->size - sizeof(nhdr) - 4;
 	if (nhdr.n_type != NT_GNU_BUILD_ID || nhdr.n_namesz != 4 || nhdr.n_descsz > room)
-		return;
-	desc = e->head + note->off + sizeof(nhdr) + 4;
-	for (uint32_t done = 0; done < nhdr.n_descsz; done += sizeof(uint64_t)) {
+		return NULL;
+	*len = nhdr.n_descsz;
+	return e->head + note->off + sizeof(nhdr) + 4;
+}
+
+/* An output is another module: a build-id of its own, made from its bytes. */
+static void renew_build_id(struct emitter *e)
+{
+	uint32_t len = 0;
+	uint8_t *desc = find_build_id(e, &len);
+
+	for (uint32_t done = 0; done < len; done += sizeof(uint64_t)) {
 		uint64_t seed = XXH3_64bits_withSeed(e->body, e->body_size, done);
 		uint64_t hash = XXH3_64bits_withSeed(e->head, e->segment.old_end, seed);
-		uint32_t n = nhdr.n_descsz - done;
+		uint32_t n = len - done;
 
 		memcpy(desc + done, &hash, n < sizeof(hash) ? n : sizeof(hash));
 	}
@@ -276,6 +285,24 @@ static int add_counting(struct emitter *e, struct mp_err *err)
 	return 0;
 }
 
+static int name_by_build_id(const struct emitter *e, char *name, struct mp_err *err)
+{
+	struct mp_id id = {0};
+	char text[2 * MP_BUILD_ID_MAX + 1];
+	uint32_t len = 0;
+	const uint8_t *desc = find_build_id(e, &len);
+
+	if (!desc || len < 2 || len > MP_BUILD_ID_MAX)
+		return mp_err_set(
+			err, EPERM,
+			"has no build-id, by which its debug file would be found in place");
+	memcpy(id.build_id, desc, len);
+	id.build_id_len = (uint8_t)len;
+	mp_id_format_build_id(&id, text);
+	sprintf(name, "%s.debug", text + 2);
+	return 0;
+}
+
 /* The debug file, and the link to it. */
 static int build_separate(struct emitter *e, const struct mp_elf *debug, const char *name,
 			  struct mp_err *err)
@@ -284,11 +311,16 @@ static int build_separate(struct emitter *e, const struct mp_elf *debug, const c
 					     &e->sections.shdrs[e->sections.first_new]};
 	const struct mp_section *old = mp_elf_section(e->elf, ME_DEBUGLINK_SECTION);
 	struct me_image *image = &e->out->debug_image;
-	int rc = me_separate_build(&separate, e->cfg, &e->placement, image, &e->out->debug, err);
+	char own_name[2 * MP_BUILD_ID_MAX + sizeof(".debug")];
+	int rc = name ? 0 : name_by_build_id(e, own_name, err);
 
+	if (!rc)
+		rc = me_separate_build(&separate, e->cfg, &e->placement, image, &e->out->debug,
+				       err);
 	if (rc)
 		return rc;
-	e->link = me_debuglink_make(name, me_debuglink_crc_image(image), &e->link_size);
+	e->link = me_debuglink_make(name ? name : own_name, me_debuglink_crc_image(image),
+				    &e->link_size);
 	if (old)
 		e->link_section = e->sections.index[old - e->elf->sections];
 	else if (me_sections_append(&e->sections, ME_DEBUGLINK_SECTION, SHT_PROGBITS,

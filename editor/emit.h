@@ -42,8 +42,9 @@ int me_emit(const struct mp_cfg *cfg, const struct me_plan *plan, struct me_emit
 	    struct mp_err *err);
 /*
  * me_emit_separate - the same, and the debug file that goes with the output, made of the original's,
- * @debug; the output's .gnu_debuglink says @name. Its debug_image points into @debug and
- * into its image.
+ * @debug; the output's .gnu_debuglink says @name (NULL: as files are named in trees of build-ids, without
+ * its first byte). Its debug_image points into @debug and into its image.
+ * Return: also -EPERM, without @name the output has no build-id of its own.
  */
 int me_emit_separate(const struct mp_cfg *cfg, const struct me_plan *plan,
 		     const struct mp_elf *debug, const char *name, struct me_emitted *out,

@@ -5,8 +5,11 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
 
 #include "editor/backup.h"
+#include "editor/backup_debug.h"
 #include "editor/replace.h"
 #include "editor/selfcheck.h"
 #include "libprof/map.h"
@@ -41,7 +44,7 @@ static int read_output(const char *path, int fd, struct mp_id *original,
 
 	if (rc)
 		return rc;
-	output->id = elf->id;
+	*output = (struct me_backup_output){.id = elf->id};
 	rc = mp_map_read(elf, &map, &why);
 	if (!rc)
 		*original = map->original;
@@ -66,6 +69,7 @@ struct work {
 	struct me_backup backup;
 	struct me_original original;   /* fd -1: the file itself is the original */
 	struct me_backup_output there; /* the output that is replaced, if it is one */
+	int debug_fd;		       /* its debug file to be; -1: not asked for */
 };
 
 /* The original of an output is its backup; any other file is an original itself. */
@@ -89,13 +93,15 @@ static int find_original(struct work *w, struct mp_err *err)
 static int keep(struct work *w, const struct me_optimize_report *report,
 		const struct me_backup_output *output, struct mp_err *err)
 {
+	const struct me_backup_debug_source debug = {w->debug_fd, report->debug_file};
 	int rc;
 
 	if (w->original.fd >= 0) {
 		if (!me_digest_equal(&report->input_digest, &w->original.digest))
 			return mp_err_set(err, EPERM, "%s: its backup %s is damaged",
 					  w->replace.path, w->original.path);
-		rc = me_backup_add_output(&w->backup, &w->original, w->replace.path, output, err);
+		rc = me_backup_add_output(&w->backup, &w->original, w->replace.path, output, &debug,
+					  err);
 		if (!rc) {
 			w->done->backup = w->original.path;
 			w->original.path = NULL;
@@ -105,12 +111,46 @@ static int keep(struct work *w, const struct me_optimize_report *report,
 	rc = me_backup_open(&w->backup, w->options->backup_dir, true, err);
 	if (!rc)
 		rc = me_backup_put(&w->backup, w->replace.old_fd, w->replace.path, &report->id,
-				   &report->input_digest, &w->replace.attributes, output,
+				   &report->input_digest, &w->replace.attributes, output, &debug,
 				   &w->done->backup, err);
 	return rc;
 }
 
-static int put_in_place(struct work *w, const struct me_optimize_report *report, struct mp_err *err)
+/* Where the output's debug file belongs, if one was made. */
+static int name_debug(const struct work *w, struct me_optimize_report *report,
+		      struct me_backup_output *output, struct mp_err *err)
+{
+	const struct mp_id *id = &output->id, *old = &report->id;
+	int rc;
+
+	if (!report->debug_file)
+		return 0;
+	/* As the original's it would take the place of that one's. */
+	if (id->build_id_len == old->build_id_len &&
+	    !memcmp(id->build_id, old->build_id, id->build_id_len))
+		return mp_err_set(err, EPERM, "%s: the new version has the original's build-id",
+				  w->replace.path);
+	rc = me_backup_debug_place(w->replace.path, report->debug_file, id, &output->debug);
+	if (rc)
+		return mp_err_set(err, -rc, "%s: %s", report->debug_file, strerror(-rc));
+	report->debug_output = output->debug.path;
+	rc = me_digest_copy(w->debug_fd, -1, &output->debug.digest, NULL);
+	return rc ? mp_err_set(err, -rc, "%s: %s", report->debug_output, strerror(-rc)) : 0;
+}
+
+/* @keep: of the output at the place; NULL: it is none. */
+static int drop_debug(struct work *w, const struct mp_id *id, const struct me_digest *original,
+		      const struct mp_id *keep, struct mp_err *err)
+{
+	struct mp_err why;
+	int rc = me_backup_drop_debug(&w->backup, id, original, w->replace.path, keep, &why);
+
+	return rc ? mp_err_set(err, -rc, "%s: replaced, but a debug file of it is left: %s",
+			       w->replace.path, why.msg)
+		  : 0;
+}
+
+static int put_in_place(struct work *w, struct me_optimize_report *report, struct mp_err *err)
 {
 	struct me_backup_output output;
 	struct mp_id id;
@@ -119,15 +159,27 @@ static int put_in_place(struct work *w, const struct me_optimize_report *report,
 	if (!rc && !mp_id_equal(&id, &report->id))
 		rc = mp_err_set(err, EPERM, "%s: the new version names another original",
 				w->replace.path);
+	if (!rc)
+		rc = name_debug(w, report, &output, err);
 	if (rc)
 		return rc;
-	if (w->done->again && me_digest_equal(&output.digest, &w->there.digest)) {
-		w->done->unchanged = true;
+	w->done->unchanged = w->done->again && me_digest_equal(&output.digest, &w->there.digest);
+	/* That of an output that is in place already may be gone. */
+	if (w->done->unchanged && !output.debug.path)
 		return 0;
-	}
 	rc = keep(w, report, &output, err);
+	if (w->done->unchanged) {
+		free(w->done->backup);
+		w->done->backup = NULL;
+		return rc;
+	}
+	if (rc)
+		return rc;
+	rc = me_replace_commit(&w->replace, NULL, err);
 	if (!rc)
-		rc = me_replace_commit(&w->replace, NULL, err);
+		return drop_debug(w, &report->id, &report->input_digest, &output.id, err);
+	drop_debug(w, &report->id, &report->input_digest, w->done->again ? &w->there.id : NULL,
+		   NULL);
 	return rc;
 }
 
@@ -135,8 +187,11 @@ static void begin_work(struct work *w, const struct me_inplace_options *options,
 		       struct me_inplace_report *done)
 {
 	*done = (struct me_inplace_report){0};
-	*w = (struct work){
-		.options = options, .done = done, .backup = {.fd = -1}, .original = {.fd = -1}};
+	*w = (struct work){.options = options,
+			   .done = done,
+			   .backup = {.fd = -1},
+			   .original = {.fd = -1},
+			   .debug_fd = -1};
 }
 
 static void end_work(struct work *w)
@@ -144,6 +199,8 @@ static void end_work(struct work *w)
 	w->done->through_link = w->replace.through_link;
 	if (w->replace.path)
 		w->done->path = strdup(w->replace.path);
+	if (w->debug_fd >= 0)
+		close(w->debug_fd);
 	me_original_fini(&w->original);
 	me_backup_close(&w->backup);
 	me_replace_end(&w->replace);
@@ -167,7 +224,14 @@ int me_inplace(const struct me_optimize_options *options, const struct me_inplac
 		rc = check_companions(&w.replace, err);
 	if (!rc)
 		rc = find_original(&w, err);
+	if (!rc && options->debug_file) {
+		w.debug_fd = memfd_create("debug", MFD_CLOEXEC);
+		if (w.debug_fd < 0)
+			rc = mp_err_set(err, errno, "%s: no memory for a debug file: %s",
+					options->input, strerror(errno));
+	}
 	if (!rc) {
+		files.debug = w.debug_fd;
 		files.input = w.original.fd >= 0 ? w.original.fd : w.replace.old_fd;
 		files.output = w.replace.new_fd;
 		o.files = &files;
@@ -186,8 +250,9 @@ int me_inplace(const struct me_optimize_options *options, const struct me_inplac
 static int put_back(struct work *w, struct mp_err *err)
 {
 	struct me_digest copied;
+	struct mp_err why;
 	struct mp_id id;
-	int rc = read_output(w->replace.path, w->replace.old_fd, &id, &w->there, err);
+	int left, rc = read_output(w->replace.path, w->replace.old_fd, &id, &w->there, err);
 
 	/* A script, say, or a newer version of the program: whoever put it there wanted it. */
 	if (rc == -ENOENT || rc == -ENOEXEC || rc == -EBADMSG)
@@ -207,10 +272,16 @@ static int put_back(struct work *w, struct mp_err *err)
 	if (!me_digest_equal(&copied, &w->original.digest))
 		return mp_err_set(err, EPERM, "%s: its backup %s is damaged", w->replace.path,
 				  w->original.path);
+	/* First: killed in between, this can be done once more. */
+	left = drop_debug(w, &id, &w->original.digest, NULL, &why);
 	rc = me_replace_commit(&w->replace, &w->original.mtime, err);
 	if (!rc) {
 		w->done->backup = w->original.path;
 		w->original.path = NULL;
+	}
+	if (!rc && left) {
+		*err = why;
+		rc = left;
 	}
 	return rc;
 }

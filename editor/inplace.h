@@ -27,7 +27,8 @@ struct me_inplace_report {
 /*
  * me_inplace - optimise @options->input in place. The original is in the backup, on disk, before the
  * file is replaced; killed at any moment, one of the two is there, whole. An output is made
- * anew from its backed-up original.
+ * anew from its backed-up original. With @options->debug_file the output's debug file is where debuggers
+ * look for it before the output is in place, beside the original's, which stays.
  * Return: as me_optimize(), also -EPERM where the file may not be replaced, -EBUSY where it was
  * changed meanwhile. Ownership: me_optimize_report_fini(), me_inplace_report_fini(), always.
  */
@@ -35,7 +36,7 @@ int me_inplace(const struct me_optimize_options *options, const struct me_inplac
 	       struct me_optimize_report *report, struct me_inplace_report *done,
 	       struct mp_err *err);
 /*
- * me_restore - put the original back in the place of the output @path.
+ * me_restore - put the original back in the place of the output @path, and remove its debug file.
  * Return: 0, -EPERM: @path is not an output that was put in place from a backup that is there and
  * whole (the file was upgraded since, say), else -errno.
  */

@@ -88,7 +88,8 @@ static const struct argp_option argp_options[] = {
 	{"dry-run", KEY_DRY_RUN, NULL, 0, "Do everything, verification too, but keep no file", 0},
 	{"in-place", KEY_IN_PLACE, NULL, 0,
 	 "Replace FILE, and keep the original in the backup directory", 0},
-	{"restore", KEY_RESTORE, NULL, 0, "Put the original of FILE back", 0},
+	{"restore", KEY_RESTORE, NULL, 0,
+	 "Put the original of FILE back, and remove the debug file that --in-place wrote", 0},
 	{"backup-dir", KEY_BACKUP_DIR, "DIR", 0,
 	 "Where originals are kept (default: see FILES in the man page)", 0},
 	{"break-links", KEY_BREAK_LINKS, NULL, 0,
@@ -100,7 +101,7 @@ static const struct argp_option argp_options[] = {
 	 "write one for the output, too",
 	 0},
 	{"debug-output", KEY_DEBUG_OUTPUT, "PATH", 0,
-	 "Where to write that (default: the output's name with .debug)", 0},
+	 "Where to write that (default: the output's name with .debug; not with --in-place)", 0},
 	{"explain", KEY_EXPLAIN, NULL, 0, "Say what was verified, how often, and what is assumed",
 	 0},
 	{"db", KEY_DB, "FILE", 0, "The store to read (default: see FILES in the man page)", 0},
@@ -314,9 +315,12 @@ static void check_usage(struct argp_state *state, struct arguments *a, bool dry_
 		argp_error(state, "--counts needs --instrument=edges or --instrument=pep,poll");
 	if (o->debug_output && !o->debug_file)
 		argp_error(state, "--debug-output needs --debug-file");
-	if (o->debug_file && (a->in_place || a->restore || me_counting_any(&o->counting)))
-		argp_error(state,
-			   "--debug-file needs -o, --dry-run or --verify, and no --instrument");
+	if (o->debug_file && (a->restore || me_counting_any(&o->counting)))
+		argp_error(state, "--debug-file needs -o, --in-place, --dry-run or --verify, and "
+				  "no --instrument");
+	if (o->debug_output && a->in_place)
+		argp_error(state, "--debug-output: with --in-place the debug file's name is the "
+				  "build-id");
 	if (o->debug_output && o->output && !strcmp(o->debug_output, o->output))
 		argp_error(state, "--debug-output: is the output itself");
 	if (me_counting_any(&o->counting) && (a->in_place || a->restore || a->original))

@@ -438,34 +438,50 @@ static int account(struct job *job, struct mp_err *err)
 	return 0;
 }
 
-/* How the output names its debug file. */
+/* How the output names its debug file; NULL: by its build-id. */
 static const char *debug_name(const struct job *job)
 {
 	const char *path = job->report->debug_output, *slash;
 
+	if (job->options->files)
+		return NULL;
 	if (!path)
 		path = job->report->debug_file;
 	slash = path ? strrchr(path, '/') : NULL;
 	return slash ? slash + 1 : path;
 }
 
-/* @fd: the output, open; -1: by @path. @debug_path: of its debug file, NULL: it has none. */
-static int verify_file(struct job *job, const char *path, int fd, const char *debug_path,
-		       struct mp_err *err)
+/* A file that was written: what messages call it, and where it is open. */
+struct written {
+	const char *path;
+	int fd; /* -1: not there */
+};
+
+/* @debug: of the output, if it has one. */
+static int verify_file(struct job *job, const struct written *file,
+		       const struct written *debug_file, struct mp_err *err)
 {
 	const struct mp_elf *original = job->elf;
 	struct me_verify_debug debug = {job->debug, NULL, debug_name(job)};
-	struct mp_elf *output, *debug_output = NULL;
+	struct mp_elf *output = NULL, *debug_output = NULL;
+	char own_name[2 * MP_BUILD_ID_MAX + sizeof(".debug")];
 	struct mp_err why;
-	int rc = fd >= 0 ? mp_elf_open_fd(path, fd, MP_ELF_ALL, &output, &why)
-			 : mp_elf_open(path, MP_ELF_ALL, &output, &why);
+	int rc = mp_elf_open_fd(file->path, file->fd, MP_ELF_ALL, &output, &why);
 
-	if (!rc && debug_path) {
-		rc = mp_elf_open(debug_path, MP_ELF_DEBUG | MP_ELF_SYMBOLS, &debug_output, &why);
+	if (!rc && job->debug) {
+		rc = mp_elf_open_fd(debug_file->path, debug_file->fd, MP_ELF_DEBUG | MP_ELF_SYMBOLS,
+				    &debug_output, &why);
 		debug.output = debug_output;
 	}
+	if (!rc && job->debug && !debug.name) {
+		char text[2 * MP_BUILD_ID_MAX + 1] = {0};
+
+		mp_id_format_build_id(&output->id, text);
+		sprintf(own_name, "%s.debug", text + 2);
+		debug.name = own_name;
+	}
 	if (!rc)
-		rc = me_verify_threads(original, output, debug_path ? &debug : NULL,
+		rc = me_verify_threads(original, output, job->debug ? &debug : NULL,
 				       job->options->nr_threads, &job->report->verified, &why);
 	mp_elf_close(debug_output);
 	mp_elf_close(output);
@@ -522,7 +538,8 @@ static int publish(struct job *job, struct mp_err *err)
 		rc = me_publish_write(&publish, &r->emitted.image, err);
 	forget_analysis(job);
 	if (!rc)
-		rc = verify_file(job, publish.temporary, -1, debug.temporary, err);
+		rc = verify_file(job, &(struct written){publish.temporary, publish.fd},
+				 &(struct written){debug.temporary, debug.fd}, err);
 	end_stage(job, ME_STAGE_VERIFY);
 	if (!rc && job->debug)
 		rc = me_publish_commit(&debug, err);
@@ -537,14 +554,17 @@ static int publish(struct job *job, struct mp_err *err)
 static int write_open(struct job *job, struct mp_err *err)
 {
 	struct me_optimize_report *r = job->report;
-	int fd = job->options->files->output;
-	int rc = me_image_write(&r->emitted.image, fd);
+	const struct me_optimize_files *files = job->options->files;
+	int rc = me_image_write(&r->emitted.image, files->output);
 
+	if (!rc && job->debug)
+		rc = me_image_write(&r->emitted.debug_image, files->debug);
 	if (rc)
 		return mp_err_set(err, -rc, "%s: cannot write its new version: %s",
 				  job->options->input, strerror(-rc));
 	forget_analysis(job);
-	rc = verify_file(job, job->options->input, fd, NULL, err);
+	rc = verify_file(job, &(struct written){job->options->input, files->output},
+			 &(struct written){r->debug_file, files->debug}, err);
 	/* Last: it speaks of the bytes that verify has seen, whatever others did to the file. */
 	me_digest_memory(job->elf->data, job->elf->size, &r->input_digest);
 	end_stage(job, ME_STAGE_VERIFY);

@@ -26,6 +26,7 @@
 struct me_optimize_files {
 	int input;
 	int output; /* for reading and writing; stays open, is neither synced nor given a name */
+	int debug;  /* as @output: for the debug file, if the report then names one that was read */
 };
 
 enum me_stage {
@@ -63,9 +64,10 @@ static inline bool me_counting_any(const struct me_counting *c)
 struct me_optimize_options {
 	const char *input, *output;	       /* @output NULL: --dry-run */
 	const struct me_optimize_files *files; /* NULL: by name */
-	/* The input's debug file, or ME_SEPARATE_AUTO; NULL: none is read. Not with @files. */
+	/* The input's debug file, or ME_SEPARATE_AUTO; NULL: none is read. */
 	const char *debug_file;
-	const char *debug_output; /* the output's; NULL: its name with .debug */
+	/* The output's; NULL: its name with .debug; with @files by the output's build-id. */
+	const char *debug_output;
 	const char *db;
 	int64_t since_s;
 	uint64_t min_samples;

@@ -18,9 +18,11 @@ static const struct mp_id id_a = {.build_id = {0xab, 0xcd}, .build_id_len = 2, .
 static const struct mp_id id_b = {.build_id = {0xab, 0xcd}, .build_id_len = 2, .text_hash = 8};
 static const struct mp_id id_none = {.text_hash = 0x1234};
 static const struct me_backup_output output_1 = {
-	{.build_id = {1}, .build_id_len = 1, .text_hash = 1}, {"11111111111111111111111111111111"}};
+	.id = {.build_id = {1}, .build_id_len = 1, .text_hash = 1},
+	.digest = {"11111111111111111111111111111111"}};
 static const struct me_backup_output output_2 = {
-	{.build_id = {2}, .build_id_len = 1, .text_hash = 2}, {"22222222222222222222222222222222"}};
+	.id = {.build_id = {2}, .build_id_len = 1, .text_hash = 2},
+	.digest = {"22222222222222222222222222222222"}};
 
 static void shell(const char *format, const char *a)
 {
@@ -81,7 +83,7 @@ static char *put(const char *text, const char *path, const struct mp_id *id,
 	int fd = file(text, &digest, &attributes), rc;
 
 	open_backups(&b);
-	rc = me_backup_put(&b, fd, path, id, &digest, &attributes, output, &kept, &err);
+	rc = me_backup_put(&b, fd, path, id, &digest, &attributes, output, NULL, &kept, &err);
 	ck_assert_msg(rc == 0, "%s", err.msg);
 	me_backup_close(&b);
 	me_attributes_fini(&attributes);
@@ -245,15 +247,88 @@ START_TEST(backup_learns_of_further_outputs)
 	free(put("original", "/bin/prog", &id_a, &output_1));
 	open_backups(&b);
 	ck_assert_int_eq(me_backup_find(&b, &id_a, "/bin/prog", &output_1, &o, &err), 0);
-	ck_assert_msg(!me_backup_add_output(&b, &o, "/bin/prog", &output_2, &err), "%s", err.msg);
+	ck_assert_msg(!me_backup_add_output(&b, &o, "/bin/prog", &output_2, NULL, &err), "%s",
+		      err.msg);
 	/* Again and again: it is one. */
 	for (int i = 0; i < 20; i++)
-		ck_assert_int_eq(me_backup_add_output(&b, &o, "/bin/prog", &output_2, &err), 0);
+		ck_assert_int_eq(me_backup_add_output(&b, &o, "/bin/prog", &output_2, NULL, &err),
+				 0);
 	me_original_fini(&o);
 	me_backup_close(&b);
 	finds(&id_a, "/bin/prog", &output_1, "original");
 	finds(&id_a, "/bin/prog", &output_2, "original");
 	ck_assert_int_eq(nr_files(), 2);
+}
+END_TEST
+
+START_TEST(backup_knows_debug_files_by_place_and_output)
+{
+	static char path[] = "/dbg/.build-id/12/34\xff.debug";
+	struct me_digest digest = {"00000000000000000000000000000000"};
+	json_t *record = me_record_new(&id_a, &digest, 1);
+	struct me_backup_output a = output_1, b = output_2;
+	struct me_backup_debug found;
+	const char *id;
+	char *other;
+	size_t at = 0;
+
+	a.debug = (struct me_backup_debug){path, digest, true};
+	b.debug = (struct me_backup_debug){path, digest, false};
+	ck_assert_int_eq(me_record_add_output(record, "/p", &output_2, 1), 0);
+	ck_assert_int_eq(me_record_add_output(record, "/p", &a, 1), 0);
+	ck_assert_int_eq(me_record_add_output(record, "/q", &b, 1), 0);
+	/* The one there is, with a name that JSON has no string for; and who made the directory. */
+	ck_assert(me_record_next_debug(record, "/p", NULL, &at, &found));
+	ck_assert_str_eq(found.path, path);
+	ck_assert(found.made_directory && me_digest_equal(&found.digest, &digest));
+	free(found.path);
+	ck_assert(!me_record_next_debug(record, "/p", NULL, &at, &found));
+	at = 0;
+	ck_assert(!me_record_next_debug(record, "/p", &a.id, &at, &found));
+	at = 0;
+	ck_assert(me_record_next_debug(record, "/q", &output_1.id, &at, &found));
+	ck_assert(found.made_directory); /* for an output before */
+	free(found.path);
+	at = 0;
+	ck_assert(me_record_next_user(record, "/p", path, &at, &other, &id));
+	ck_assert_str_eq(other, "/q");
+	free(other);
+	ck_assert(!me_record_next_user(record, "/p", path, &at, &other, &id));
+	me_record_drop_debug(record, "/q", path);
+	at = 0;
+	ck_assert(!me_record_next_user(record, "/p", path, &at, &other, &id));
+	at = 0;
+	ck_assert(me_record_next_debug(record, "/p", NULL, &at, &found));
+	free(found.path);
+	json_decref(record);
+}
+END_TEST
+
+/* A damaged record leads to no file. */
+START_TEST(backup_believes_no_debug_file_without_path_and_digest)
+{
+	static const char *const damaged[] = {
+		"{}",
+		"{\"path\": \"/a.debug\"}",
+		"{\"path\": \"a.debug\", \"xxh3_128\": \"00000000000000000000000000000000\"}",
+		"{\"path_hex\": \"2f6\", \"xxh3_128\": \"00000000000000000000000000000000\"}",
+		"{\"path\": \"/a.debug\", \"xxh3_128\": \"0000\"}",
+		"[]",
+	};
+	struct me_digest digest = {"00000000000000000000000000000000"};
+
+	for (size_t i = 0; i < sizeof(damaged) / sizeof(damaged[0]); i++) {
+		json_t *record = me_record_new(&id_a, &digest, 1);
+		struct me_backup_debug found;
+		size_t at = 0;
+
+		ck_assert_int_eq(me_record_add_output(record, "/p", &output_1, 1), 0);
+		json_object_set_new(json_array_get(json_object_get(record, "outputs"), 0), "debug",
+				    json_loads(damaged[i], 0, NULL));
+		ck_assert_msg(!me_record_next_debug(record, "/p", NULL, &at, &found), "%s",
+			      damaged[i]);
+		json_decref(record);
+	}
 }
 END_TEST
 
@@ -299,15 +374,15 @@ START_TEST(backup_refuses_what_changed_meanwhile)
 
 	me_digest_memory("x", 1, &other);
 	open_backups(&b);
-	ck_assert_int_eq(me_backup_put(&b, fd, "/p", &id_a, &other, &attributes, &output_1, &kept,
-				       &err),
+	ck_assert_int_eq(me_backup_put(&b, fd, "/p", &id_a, &other, &attributes, &output_1, NULL,
+				       &kept, &err),
 			 -EBUSY);
 	ck_assert_ptr_null(kept);
 	ck_assert_int_eq(nr_files(), 0);
 	/* Also where those bytes are there already. */
 	free(put("x", "/p", &id_a, &output_1));
-	ck_assert_int_eq(me_backup_put(&b, fd, "/p", &id_a, &other, &attributes, &output_1, &kept,
-				       &err),
+	ck_assert_int_eq(me_backup_put(&b, fd, "/p", &id_a, &other, &attributes, &output_1, NULL,
+				       &kept, &err),
 			 -EBUSY);
 	me_backup_close(&b);
 	me_attributes_fini(&attributes);
@@ -417,6 +492,8 @@ static Suite *suite(void)
 	tcase_add_test(tc, backup_sees_damage);
 	tcase_add_test(tc, backup_tells_originals_with_one_id_apart);
 	tcase_add_test(tc, backup_learns_of_further_outputs);
+	tcase_add_test(tc, backup_knows_debug_files_by_place_and_output);
+	tcase_add_test(tc, backup_believes_no_debug_file_without_path_and_digest);
 	tcase_add_test(tc, backup_forgets_only_the_oldest_outputs);
 	tcase_add_test(tc, backup_record_holds_any_name);
 	tcase_add_test(tc, backup_refuses_what_changed_meanwhile);

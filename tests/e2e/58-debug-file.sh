@@ -190,7 +190,7 @@ refused 1 "no directory" 'No such file' g5 -o no.opt --debug-file=g5.debug --deb
 refused 1 "the input's" "the input's debug file" g5 -o no.opt --debug-file=g5.debug \
 	--debug-output=./g5.debug
 refused 1 "the input" 'the input itself' g5 -o no.opt --debug-file=g5.debug --debug-output=./g5
-refused 2 "in place" '--debug-file needs' --in-place g5 --debug-file=auto
+refused 2 "restored" '--debug-file needs' --restore g5 --debug-file=auto
 refused 2 "counters" 'no --instrument' --instrument=edges g5 -o no.opt --debug-file=auto
 refused 2 "their base" 'no --instrument' --instrument=none g5 -o no.opt --debug-file=auto
 refused 2 "output twice" 'is the output itself' g5 -o no.opt --debug-file=auto --debug-output=no.opt

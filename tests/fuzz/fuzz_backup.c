@@ -42,13 +42,20 @@ static int open_dir(void)
 static void use(int fd, json_t *record)
 {
 	static const struct mp_id id = {.build_id = "idid", .build_id_len = 4, .text_hash = 9};
-	struct me_backup_output output = {.id = id,
-					  .digest.hex = "00112233445566778899aabbccddeeff"};
+	static char debug[] = "/lib/\xff/id.debug";
+	struct me_backup_output output = {
+		.id = id,
+		.digest.hex = "00112233445566778899aabbccddeeff",
+		.debug = {.path = debug, .digest.hex = "ffeeddccbbaa99887766554433221100"}};
+	struct me_backup_debug found;
 	struct me_attributes attributes = {.mode = 0755, .mtime = {1, 2}};
 	struct timespec mtime;
 	struct me_digest digest;
 	struct mp_err err;
+	const char *user_id;
 	json_t *again;
+	size_t at = 0;
+	char *user;
 
 	me_record_is_of(record, &id);
 	if (me_record_digest(record, &digest) && strlen(digest.hex) != 32)
@@ -56,6 +63,13 @@ static void use(int fd, json_t *record)
 	me_record_score(record, "/bin/x", &output);
 	if (me_record_mtime(record, "/bin/x", &mtime) && (mtime.tv_nsec < 0))
 		abort();
+	while (me_record_next_debug(record, "/bin/x", &id, &at, &found)) {
+		if (found.path[0] != '/')
+			abort();
+		free(found.path);
+	}
+	for (at = 0; me_record_next_user(record, "/bin/y", debug, &at, &user, &user_id);)
+		free(user);
 	if (me_record_put_place(record, "/bin/\xff", &attributes) ||
 	    me_record_add_output(record, "/bin/x", &output, 5))
 		abort();
@@ -65,6 +79,11 @@ static void use(int fd, json_t *record)
 		abort();
 	if (me_record_score(again, "/bin/x", &output) != 7)
 		abort();
+	at = 0;
+	if (!me_record_next_debug(again, "/bin/x", NULL, &at, &found))
+		abort();
+	free(found.path);
+	me_record_drop_debug(again, "/bin/x", debug);
 	json_decref(again);
 }
 
