@@ -5,11 +5,9 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
-#include <math.h>
 #include <pthread.h>
 #include <sched.h>
 #include <signal.h>
-#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -25,12 +23,6 @@
 
 /* Within this a program answers that runs its own code. */
 #define PATIENCE_NS 5000
-/* So long it is watched how fast answers come. */
-#define LONGEST_NS 100000
-/* Paths shorter than this part of what an answer takes cannot be told from others that are. */
-#define SHORTEST 8
-/* So often in turn an asking is taken back; where program and asker share a processor, each would be. */
-#define MAX_TAKEN_BACK 16
 
 struct md_polls {
 	struct md_polls_config config;
@@ -41,15 +33,12 @@ struct md_polls {
 	uint64_t hash;	       /* of the table that they are of */
 	uint64_t nr_paths, nr_lost;
 	/* The thread's own. */
-	int fd;			/* -1: no such file yet */
-	uint32_t asked;		/* paths; 0: none */
-	uint32_t skip;		/* of these, the first ones do not count */
-	uint32_t turn;		/* of the stride */
-	uint32_t nr_taken_back; /* in a row */
-	cpu_set_t cpus;		/* where it may run */
-	uint32_t times;		/* that each answer counts */
-	double answer_ns;	/* what an answer takes by itself */
-	double rate, nr_rates;	/* paths a nanosecond: the sum, of how many */
+	int fd;		/* -1: no such file yet */
+	uint32_t asked; /* paths; 0: none */
+	uint32_t skip;	/* of these, the first ones do not count */
+	uint32_t turn;	/* of the stride */
+	uint32_t room;	/* for paths that end before those that count */
+	cpu_set_t cpus; /* where it may run */
 	uint64_t seed;
 	char remark[200];
 };
@@ -109,13 +98,11 @@ static void collect(struct md_polls *p, uint32_t left)
 		if (!polls[i].block)
 			continue;
 		p->nr_paths++;
-		if (!p->times)
-			continue;
 		if (md_edges_reserve(&p->paths, 1)) {
 			p->nr_lost++;
 			continue;
 		}
-		md_edges_add(&p->paths, polls[i].block, polls[i].number, p->times);
+		md_edges_add(&p->paths, polls[i].block, polls[i].number, 1);
 	}
 	pthread_mutex_unlock(&p->lock);
 	memset(polls, 0, size);
@@ -138,74 +125,22 @@ static uint64_t now_ns(void)
 	return (uint64_t)ts.tv_sec * 1000000000 + (uint64_t)ts.tv_nsec;
 }
 
-/* Until another number than @left is there, or one of 0 or less where @all, and not longer than
- * @most_ns. Return: it. */
-static int32_t wait_for(const struct md_polls *p, int32_t left, bool all, uint64_t most_ns)
+static bool answers_at_once(const struct md_polls *p, int32_t asked)
 {
-	uint64_t end_ns = now_ns() + most_ns;
-	int32_t now = left;
+	uint64_t end_ns = now_ns() + PATIENCE_NS;
+	int32_t left = asked;
 
 	do
-		if (!read_at(p->fd, &now, sizeof(now), HEADER + offsetof(struct mp_polls, left)))
-			return left;
-	while ((all ? now > 0 : now == left) && now_ns() < end_ns);
-	return now;
+		if (!read_at(p->fd, &left, sizeof(left), HEADER + offsetof(struct mp_polls, left)))
+			return true; /* nobody knows */
+	while (left == asked && now_ns() < end_ns);
+	return left != asked;
 }
 
-static __attribute__((noinline)) void answer(struct mp_polls *polls, uint64_t number)
+/* A program can be watched while it answers. */
+static bool runs_beside(const struct md_polls *p)
 {
-	_Atomic int32_t *left = (_Atomic int32_t *)&polls->left;
-	uint32_t at = (uint32_t)atomic_fetch_sub(left, sizeof(struct mp_poll));
-
-	polls->polls[at / sizeof(struct mp_poll) % (MP_POLLS_MAX + 1)] =
-		(struct mp_poll){.number = number, .block = 1};
-}
-
-/* How long it takes to look whether somebody asks, as often as there is room for, and to answer. */
-static uint64_t answers_time(struct mp_polls *polls, bool asked)
-{
-	_Atomic int32_t *left = (_Atomic int32_t *)&polls->left;
-	uint64_t best_ns = UINT64_MAX, ns;
-	uint32_t round, i;
-
-	for (round = 0; round < 20; round++) {
-		*left = asked ? (MP_POLLS_MAX + 1) * sizeof(struct mp_poll) : 0;
-		ns = now_ns();
-		for (i = 0; i <= MP_POLLS_MAX; i++)
-			if (atomic_load_explicit(left, memory_order_relaxed) > 0)
-				answer(polls, i);
-		ns = now_ns() - ns;
-		best_ns = ns < best_ns ? ns : best_ns;
-	}
-	return best_ns;
-}
-
-/* What an answer takes (editor/poll_code.h) on this processor. */
-static double answer_time(void)
-{
-	static struct mp_polls polls;
-	uint64_t without_ns = answers_time(&polls, false), with_ns = answers_time(&polls, true);
-
-	return (with_ns > without_ns ? (double)(with_ns - without_ns) : 0) / (MP_POLLS_MAX + 1);
-}
-
-/*
- * Askings come by time, and as many paths are said where they take long as where they are short. So
- * these count more often, as often as they are shorter; something between whole numbers by chance.
- */
-static void weigh(struct md_polls *p, int32_t left)
-{
-	uint64_t began_ns = now_ns();
-	int32_t last = wait_for(p, left, true, LONGEST_NS);
-	double nr = (double)(left - (last > 0 ? last : 0)) / sizeof(struct mp_poll), ns, rate;
-
-	if (!(nr > 0))
-		return;
-	ns = (double)(now_ns() - began_ns) / nr;
-	rate = 1 / fmax(ns - p->answer_ns, p->answer_ns / SHORTEST);
-	p->rate += rate;
-	p->nr_rates++;
-	p->times = (uint32_t)(rate * p->nr_rates / p->rate + draw(p, 1 << 16) / 65536.0);
+	return CPU_COUNT(&p->cpus) > 1;
 }
 
 /* From the processor that it runs on a program answers nobody: on to the next one. */
@@ -232,25 +167,18 @@ static void go_elsewhere(const struct md_polls *p)
 static void ask(struct md_polls *p)
 {
 	const struct md_polls_config *c = &p->config;
-	int32_t bytes, left;
+	uint32_t room = MP_POLLS_MAX + 1 - c->samples - c->stride;
+	int32_t bytes;
 
 	p->turn = (p->turn + 1) % c->stride;
-	p->skip = p->turn + draw(p, MP_POLLS_MAX + 2 - c->samples - c->stride);
+	p->skip = p->turn + draw(p, (uint64_t)(room < p->room ? room : p->room) + 1);
 	p->asked = c->samples + p->skip;
-	p->times = 1;
 	bytes = (int32_t)(p->asked * sizeof(struct mp_poll));
 	set_left(p->fd, bytes);
-	if (CPU_COUNT(&p->cpus) < 2)
-		return; /* nobody runs meanwhile */
-	left = wait_for(p, bytes, false, PATIENCE_NS);
-	if (left != bytes || p->nr_taken_back == MAX_TAKEN_BACK) {
-		p->nr_taken_back = 0;
-		weigh(p, left);
+	if (!runs_beside(p) || answers_at_once(p, bytes))
 		return;
-	}
 	set_left(p->fd, 0);
 	p->asked = 0;
-	p->nr_taken_back++;
 	go_elsewhere(p);
 }
 
@@ -261,22 +189,29 @@ static void tick(struct md_polls *p)
 	if (p->fd < 0)
 		open_file(p);
 	if (p->fd < 0 ||
-	    !read_at(p->fd, &left, sizeof(left), HEADER + offsetof(struct mp_polls, left)) ||
-	    left > 0)
+	    !read_at(p->fd, &left, sizeof(left), HEADER + offsetof(struct mp_polls, left)))
 		return;
+	if (left > 0 && !runs_beside(p))
+		return;
+	/* What is still open when the program waits, or has ended, would be answered by the first paths
+	 * thereafter. Where paths are rare fewer are left away. */
+	if (left > 0) {
+		set_left(p->fd, 0);
+		p->room /= 2;
+	} else if (p->asked) {
+		p->room = p->room < MP_POLLS_MAX / 2 ? 2 * p->room + 1 : MP_POLLS_MAX;
+	}
 	if (p->asked)
-		collect(p, 0);
+		collect(p, left > 0 ? (uint32_t)left : 0);
 	ask(p);
 }
 
-/* Random, so that nothing runs in step with it; short where an asking was taken back. */
+/* Random, so that nothing runs in step with it. */
 static void sleep_a_while(struct md_polls *p)
 {
 	uint64_t mean_ns = 1000000000 / p->config.rate_hz, ns;
 	struct timespec ts;
 
-	if (p->nr_taken_back)
-		mean_ns /= MAX_TAKEN_BACK;
 	ns = mean_ns / 2 + draw(p, mean_ns);
 	ts.tv_sec = (time_t)(ns / 1000000000);
 	ts.tv_nsec = (long)(ns % 1000000000);
@@ -320,8 +255,8 @@ int md_polls_start(const struct md_polls_config *config, struct md_polls **out, 
 	}
 	p->config = *config;
 	p->fd = -1;
+	p->room = MP_POLLS_MAX;
 	p->seed = (uint64_t)getpid();
-	p->answer_ns = answer_time();
 	if (sched_getaffinity(0, sizeof(p->cpus), &p->cpus))
 		CPU_ZERO(&p->cpus);
 	pthread_mutex_init(&p->lock, NULL);

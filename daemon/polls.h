@@ -2,13 +2,12 @@
 /*
  * polls - asks programs that poll which paths they take, by their file of polls.
  *
- * At each tick of a timer of its own, unless the last asking is still open, it asks for so many paths
- * as they end one after the other, and leaves away the first few of them, each time one more:
- * simplified Arnold-Grove sampling, PEP(SAMPLES, STRIDE) (CGO 2005, section 4.4). A path should be said in
- * proportion to how often it is taken, and a timer comes in proportion to time: so programs are asked
- * while they run their own code, paths are left away that are told by when they were asked, and an
- * asking counts for more where paths are short. The file is read and written, never mapped: it is
- * anybody's.
+ * At each tick of a timer of its own it asks for so many paths as they end one after the other, and
+ * leaves away the first few of them, each time one more: simplified Arnold-Grove sampling,
+ * PEP(SAMPLES, STRIDE) (CGO 2005, section 4.4). A path should be said by how often it is taken, not by
+ * how long what comes before it takes: so programs are asked while they run their own code, and
+ * further paths are left away, which are told by when they were asked. The file is read and written,
+ * never mapped: it is anybody's.
  */
 #ifndef MD_POLLS_H
 #define MD_POLLS_H
