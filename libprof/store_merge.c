@@ -75,8 +75,14 @@ static int check_sessions(struct mp_store *out, struct mp_store *in,
 	return r;
 }
 
+/* What the ledgers say there is. */
+struct promised {
+	uint64_t samples, paths;
+};
+
 static int merge_sessions(struct mp_store *out, struct mp_store *in, bool again,
-			  struct mp_merge_stats *stats, uint64_t *decoded, struct mp_err *err)
+			  struct mp_merge_stats *stats, struct promised *promised,
+			  struct mp_err *err)
 {
 	struct mp_session *sessions = NULL;
 	size_t nr = 0;
@@ -92,7 +98,8 @@ static int merge_sessions(struct mp_store *out, struct mp_store *in, bool again,
 		if (!r)
 			r = mp_store_add_ledger(out, session.key, session.last_s, &session.ledger,
 						err);
-		*decoded += session.ledger.paths[MP_PATH_DECODED];
+		promised->samples += session.ledger.attributed;
+		promised->paths += session.ledger.paths[MP_PATH_DECODED];
 	}
 	free(sessions);
 	stats->nr_sessions += nr;
@@ -242,7 +249,7 @@ int mp_store_merge(struct mp_store *out, struct mp_store *in, bool again,
 	struct mp_activity_span *activity = NULL;
 	struct mp_module *modules = NULL;
 	size_t nr_modules = 0, nr_activity = 0;
-	uint64_t decoded = 0;
+	struct promised promised = {0};
 	int r;
 
 	memset(stats, 0, sizeof(*stats));
@@ -254,7 +261,7 @@ int mp_store_merge(struct mp_store *out, struct mp_store *in, bool again,
 	if (!r)
 		r = check_activity(in, activity, nr_activity, modules, nr_modules, err);
 	if (!r)
-		r = merge_sessions(out, in, again, stats, &decoded, err);
+		r = merge_sessions(out, in, again, stats, &promised, err);
 	for (size_t i = 0; i < nr_modules && !r; i++) {
 		int64_t to = 0;
 
@@ -269,7 +276,9 @@ int mp_store_merge(struct mp_store *out, struct mp_store *in, bool again,
 			r = merge_activity(out, to, modules[i].key, activity, nr_activity, err);
 		stats->nr_modules += modules[i].nr_samples || modules[i].nr_transfers;
 	}
-	if (!r && stats->nr_paths != decoded)
+	if (!r && stats->nr_samples != promised.samples)
+		r = mp_store_damaged(in, "samples that its ledgers do not know", err);
+	if (!r && stats->nr_paths != promised.paths)
 		r = mp_store_damaged(in, "paths that its ledgers do not know", err);
 	mp_store_free_modules(modules, nr_modules);
 	free(activity);

@@ -59,6 +59,16 @@ static struct mp_id id_of(unsigned int n)
 	return id;
 }
 
+/* A session that only says how many samples there are. */
+static void promise(struct mp_store *store, int64_t when_s, uint64_t nr)
+{
+	struct mp_session session = {.start_s = when_s, .collector = "import"};
+	struct mp_ledger ledger = {.emitted = nr, .attributed = nr};
+
+	ok(mp_store_start_session(store, &session, &err));
+	ok(mp_store_add_ledger(store, session.key, when_s, &ledger, &err));
+}
+
 /* One session of @nr samples of module @n on a day, as a collector would store it. */
 static void collect(struct mp_store *store, unsigned int n, int64_t when_s, uint64_t vaddr,
 		    uint64_t nr)
@@ -224,6 +234,8 @@ START_TEST(merge_adds_exact_counts_to_exact_ones_only)
 		ok(mp_store_add_count_span(in[i], key, &days[1], &count, 1, &err));
 	}
 	ok(mp_store_add_counts(b, key, NOW, &count, 1, &err));
+	promise(a, NOW, 16);
+	promise(b, NOW + 1, 24);
 	ok(merge(out, a, false));
 	ok(mp_store_find_module(out, &id, &module, &err));
 	free(module.path);
@@ -349,22 +361,25 @@ START_TEST(merge_of_folded_days_is_exact)
 }
 END_TEST
 
+/* One row of database a, behind the store's back. */
+static void damage(const char *sql)
+{
+	char path[128];
+	sqlite3 *db;
+
+	snprintf(path, sizeof(path), "%s/a.db", dir);
+	ck_assert_int_eq(sqlite3_open(path, &db), SQLITE_OK);
+	ck_assert_int_eq(sqlite3_exec(db, sql, NULL, NULL, NULL), SQLITE_OK);
+	ck_assert_int_eq(sqlite3_changes(db), 1);
+	sqlite3_close(db);
+}
+
 START_TEST(merge_that_fails_can_be_rolled_back)
 {
-	sqlite3 *db;
-	char path[128];
-
 	collect(out, 1, NOW, 0x1000, 10);
 	collect(a, 2, NOW + 1, 0x1000, 10);
 	collect(a, 3, NOW + 2, 0x1000, 10);
-	snprintf(path, sizeof(path), "%s/a.db", dir);
-	ck_assert_int_eq(sqlite3_open(path, &db), SQLITE_OK);
-	ck_assert_int_eq(sqlite3_exec(db,
-				      "UPDATE chunk SET checksum = 0 WHERE key = "
-				      "(SELECT max(key) FROM chunk)",
-				      NULL, NULL, NULL),
-			 SQLITE_OK);
-	sqlite3_close(db);
+	damage("UPDATE chunk SET checksum = 0 WHERE key = (SELECT max(key) FROM chunk)");
 	ck_assert_int_eq(merge(out, a, false), -EBADMSG);
 	ok(mp_store_check(out, &err));
 	ok(mp_store_begin(out, &err));
@@ -382,6 +397,25 @@ START_TEST(merge_that_fails_can_be_rolled_back)
 }
 END_TEST
 
+START_TEST(merge_finds_what_ledgers_do_not_know)
+{
+	static const struct {
+		const char *sql, *what;
+	} cases[] = {
+		{"DELETE FROM bucket WHERE key = (SELECT max(key) FROM bucket)", "samples that"},
+		{"DELETE FROM path_bucket WHERE key = (SELECT max(key) FROM path_bucket)",
+		 "paths that"},
+	};
+
+	collect(a, 2, NOW + 1, 0x1000, 10);
+	collect(a, 3, NOW + 2, 0x1000, 10);
+	damage(cases[_i].sql);
+	ck_assert_int_eq(merge(out, a, false), -EBADMSG);
+	ck_assert_ptr_nonnull(strstr(err.msg, cases[_i].what));
+	ok(mp_store_check(out, &err));
+}
+END_TEST
+
 static Suite *suite(void)
 {
 	Suite *s = suite_create("store_merge");
@@ -396,6 +430,7 @@ static Suite *suite(void)
 	tcase_add_test(t, merge_keeps_the_path_seen_last);
 	tcase_add_test(t, merge_of_folded_days_is_exact);
 	tcase_add_test(t, merge_that_fails_can_be_rolled_back);
+	tcase_add_loop_test(t, merge_finds_what_ledgers_do_not_know, 0, 2);
 	suite_add_tcase(s, t);
 	return s;
 }
