@@ -501,6 +501,26 @@ START_TEST(what_is_told_says_how_often_a_loop_runs)
 }
 END_TEST
 
+/* By its time a function runs a thousand times, by what it tells, however much, 125 times: neither is
+ * known but for a factor. */
+START_TEST(what_a_function_tells_is_off_by_a_factor)
+{
+	struct run *r = malloc(sizeof(*r));
+
+	clear(r);
+	for (int b = 0; b < 2; b++)
+		r->blocks[add_block(r)] =
+			(struct mp_flow_block){.samples = 4000, .nr_insns = 4, .told = 12500};
+	r->blocks[0].entry = r->blocks[1].exit = true;
+	add_edge(r, 0, 1, 0);
+	r->flow.told_weight = 100;
+	infer(r, true);
+	assert_conserved(r);
+	ck_assert_msg(r->block_count[0] > 150 && r->block_count[0] < 900, "%g", r->block_count[0]);
+	free(r);
+}
+END_TEST
+
 START_TEST(what_nobody_saw_stays_at_zero)
 {
 	struct run *r = malloc(sizeof(*r));
@@ -633,6 +653,7 @@ static Suite *path_infer_suite(void)
 	tcase_add_test(tc, samples_say_by_which_exit_flow_leaves);
 	tcase_add_test(tc, without_paths_at_a_merge_samples_decide);
 	tcase_add_test(tc, what_is_told_says_how_often_a_loop_runs);
+	tcase_add_test(tc, what_a_function_tells_is_off_by_a_factor);
 	tcase_add_test(tc, what_nobody_saw_stays_at_zero);
 	tcase_add_test(tc, loops_without_end_have_counts);
 	tcase_add_test(tc, loops_that_are_seldom_entered_do_not_run_away);
