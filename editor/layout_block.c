@@ -37,6 +37,7 @@ struct order {
 	const struct mp_cfg *cfg;
 	const struct mp_counts *counts;
 	const struct mp_func *func;
+	double old_way;	      /* as of me_blocks_order() */
 	uint32_t *next;	      /* per block of the function: the block behind it, cfg index */
 	uint32_t *chain_of;   /* per block: any block of its chain, union-find */
 	struct chain *chains; /* per block: valid at the representative */
@@ -83,6 +84,14 @@ static double edge_gain(const struct order *o, const struct mp_block *block, uin
 	return count + INSN_WEIGHT * jumps;
 }
 
+/* What the compiler knew of edge @e of block @b, in executions. */
+static double edge_known(const struct order *o, uint32_t b, uint32_t e)
+{
+	bool fell = o->cfg->blocks[b].term == MP_TERM_COND && o->cfg->edges[e].kind == MP_EDGE_FALL;
+
+	return fell ? o->old_way * o->counts->block[b] : 0;
+}
+
 static void links_collect(struct order *o, const uint8_t *zones, enum me_zone zone)
 {
 	const struct mp_cfg *cfg = o->cfg;
@@ -102,7 +111,7 @@ static void links_collect(struct order *o, const uint8_t *zones, enum me_zone zo
 			o->links[o->nr_links++] = (struct link){
 				.from = b,
 				.to = to,
-				.gain = edge_gain(o, block, e),
+				.gain = edge_gain(o, block, e) + edge_known(o, b, e),
 				.fall = cfg->edges[e].kind == MP_EDGE_FALL,
 			};
 		}
@@ -283,10 +292,11 @@ static void chains_place(struct order *o, const uint8_t *zones, enum me_zone zon
 }
 
 static int blocks_ph(const struct mp_cfg *cfg, const struct mp_counts *counts, uint32_t func,
-		     const uint8_t *zones, enum me_zone zone, uint32_t *out, uint32_t *nr_out)
+		     const uint8_t *zones, enum me_zone zone, double old_way, uint32_t *out,
+		     uint32_t *nr_out)
 {
 	const struct mp_func *f = &cfg->funcs[func];
-	struct order o = {.cfg = cfg, .counts = counts, .func = f};
+	struct order o = {.cfg = cfg, .counts = counts, .func = f, .old_way = old_way};
 	uint32_t nr_edges = 0;
 	int ret = -ENOMEM;
 
@@ -352,7 +362,9 @@ static void ways_collect(struct ways *w, const struct order *o, const uint8_t *z
 			if (zones[to] == zone && to != w->blocks[i] && o->counts->edge[e] > 0)
 				w->links[nr_links++] = (struct me_exttsp_link){
 					i, w->number[local(o, to)], o->counts->edge[e],
-					falls ? edge_gain(o, block, e) : 0};
+					falls ? edge_gain(o, block, e) +
+							edge_known(o, w->blocks[i], e)
+					      : 0};
 		}
 	}
 	w->problem.nr_blocks = nr;
@@ -360,9 +372,11 @@ static void ways_collect(struct ways *w, const struct order *o, const uint8_t *z
 }
 
 static int blocks_exttsp(const struct mp_cfg *cfg, const struct mp_counts *counts, uint32_t func,
-			 const uint8_t *zones, enum me_zone zone, uint32_t *out, uint32_t *nr_out)
+			 const uint8_t *zones, enum me_zone zone, double old_way, uint32_t *out,
+			 uint32_t *nr_out)
 {
-	const struct order o = {.cfg = cfg, .counts = counts, .func = &cfg->funcs[func]};
+	const struct order o = {
+		.cfg = cfg, .counts = counts, .func = &cfg->funcs[func], .old_way = old_way};
 	size_t nr = (size_t)o.func->nr_blocks + 1, nr_edges = 1;
 	struct ways w = {.blocks = malloc(nr * sizeof(*w.blocks))};
 	int ret = -ENOMEM;
@@ -389,12 +403,13 @@ static int blocks_exttsp(const struct mp_cfg *cfg, const struct mp_counts *count
 }
 
 int me_blocks_order(const struct mp_cfg *cfg, const struct mp_counts *counts, uint32_t func,
-		    const uint8_t *zones, enum me_zone zone, enum me_order order, uint32_t *out,
-		    uint32_t *nr_out)
+		    const uint8_t *zones, enum me_zone zone, enum me_order order, double old_way,
+		    uint32_t *out, uint32_t *nr_out)
 {
 	switch (order) {
-	case ME_ORDER_PH: return blocks_ph(cfg, counts, func, zones, zone, out, nr_out);
-	case ME_ORDER_EXTTSP: return blocks_exttsp(cfg, counts, func, zones, zone, out, nr_out);
+	case ME_ORDER_PH: return blocks_ph(cfg, counts, func, zones, zone, old_way, out, nr_out);
+	case ME_ORDER_EXTTSP:
+		return blocks_exttsp(cfg, counts, func, zones, zone, old_way, out, nr_out);
 	default: return me_blocks_original(cfg, func, zones, zone, out, nr_out);
 	}
 }

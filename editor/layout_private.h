@@ -20,14 +20,15 @@ int me_split_zones(const struct mp_cfg *cfg, const struct mp_counts *counts,
 
 /*
  * me_blocks_original, me_blocks_order - @func's blocks of @zone in their new order, the entry
- * first: as they were, or as @order has it. @out holds func->nr_blocks.
+ * first: as they were, or as @order has it. @out holds func->nr_blocks. @old_way: what it is worth that a
+ * condition falls through as it did, of its executions; 0: nothing is known of why it did.
  * Return: 0, -ENOMEM.
  */
 int me_blocks_original(const struct mp_cfg *cfg, uint32_t func, const uint8_t *zones,
 		       enum me_zone zone, uint32_t *out, uint32_t *nr_out);
 int me_blocks_order(const struct mp_cfg *cfg, const struct mp_counts *counts, uint32_t func,
-		    const uint8_t *zones, enum me_zone zone, enum me_order order, uint32_t *out,
-		    uint32_t *nr_out);
+		    const uint8_t *zones, enum me_zone zone, enum me_order order, double old_way,
+		    uint32_t *out, uint32_t *nr_out);
 
 /*
  * me_funcs_order - the functions that have a block in a zone, callers beside callees as
