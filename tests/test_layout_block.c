@@ -153,6 +153,54 @@ START_TEST(layout_keeps_the_order_where_evidence_is_weak)
 }
 END_TEST
 
+/* A function whose cold part comes back, as only a profile makes it. */
+static void add_profiled(void)
+{
+	uint32_t to, first;
+
+	toy_func(&toy, "g");
+	to = toy_block(&toy, MP_TERM_COND, 0);
+	first = toy_block(&toy, MP_TERM_RET, 0);
+	toy_edge(&toy, to, first, MP_EDGE_FALL, 0);
+	for (int i = 0; i < 24; i++) {
+		uint32_t b = toy_block(&toy, MP_TERM_JUMP, 0);
+
+		toy.blocks[b].flags |= MP_BLOCK_COLD_PART;
+		toy_edge(&toy, b, first, MP_EDGE_JUMP, 0);
+	}
+}
+
+START_TEST(layout_believes_the_order_that_a_profile_made)
+{
+	static const struct {
+		bool profiled;
+		double rare; /* of 100, the way that falls through */
+		bool moved;
+	} cases[] = {{false, 15, true}, {true, 15, false}, {false, 4, true}, {true, 4, true}};
+
+	toy_init(&toy);
+	toy_func(&toy, "f");
+	toy_block(&toy, MP_TERM_COND, 100);
+	toy_block(&toy, MP_TERM_JUMP, cases[_i].rare);
+	toy_block(&toy, MP_TERM_FALL, 100 - cases[_i].rare);
+	toy_block(&toy, MP_TERM_RET, 100);
+	toy_edge(&toy, 0, 1, MP_EDGE_FALL, cases[_i].rare);
+	toy_edge(&toy, 0, 2, MP_EDGE_TAKEN, 100 - cases[_i].rare);
+	toy_edge(&toy, 1, 3, MP_EDGE_JUMP, cases[_i].rare);
+	toy_edge(&toy, 2, 3, MP_EDGE_FALL, 100 - cases[_i].rare);
+	toy.counts.exact = false;
+	toy.samples[0] = 400;
+	if (cases[_i].profiled)
+		add_profiled();
+	build(ME_ORDER_PH, MP_ORDER_PH, false);
+	ck_assert_int_eq(mp_cfg_is_profiled(&toy.cfg), cases[_i].profiled);
+	if (cases[_i].moved)
+		ORDER(0, 2, 3, 1);
+	else
+		ORDER(0, 1, 2, 3);
+}
+END_TEST
+
 START_TEST(layout_keeps_a_short_detour_that_runs_often)
 {
 	/* 0 -> 1 -> 2 runs 40 times, 0 -> 2 60 times: moving 1 away costs 40 taken branches to
@@ -459,6 +507,7 @@ static Suite *layout_suite(void)
 
 	tcase_add_test(tcase, layout_makes_the_common_way_fall_through);
 	tcase_add_test(tcase, layout_keeps_the_order_where_evidence_is_weak);
+	tcase_add_loop_test(tcase, layout_believes_the_order_that_a_profile_made, 0, 4);
 	tcase_add_test(tcase, layout_keeps_a_short_detour_that_runs_often);
 	tcase_add_test(tcase, layout_changes_nothing_without_evidence);
 	tcase_add_test(tcase, layout_clones_a_way_out_rather_than_jump_there);
