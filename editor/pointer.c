@@ -262,10 +262,11 @@ static bool is_lea_operand(const struct finder *f, uint32_t block, uint64_t fiel
 static void scan_leas(struct finder *f, const struct mp_section *s)
 {
 	const uint8_t *start = mp_elf_bytes(f->cfg->elf, s->vaddr, s->size), *p = start;
-	const uint8_t *end = start + s->size - 6;
+	const uint8_t *end;
 
 	if (!start || s->size < 6)
 		return;
+	end = start + s->size - 6;
 	while (p <= end && (p = memchr(p, 0x8d, (size_t)(end - p) + 1))) {
 		uint64_t field = s->vaddr + (uint64_t)(p - start) + 2, target;
 		uint32_t func, block;
