@@ -198,7 +198,6 @@ static uint64_t without(uint64_t want, const uint16_t kill[2])
 
 struct filler {
 	struct vf_block *block; /* the one at hand */
-	uint32_t next;		/* behind it */
 	uint64_t expect;	/* where its next instruction starts */
 };
 
@@ -267,7 +266,8 @@ static int fill_block(struct reader *r, uint64_t at, void *ctx)
 	if (vf_bits_get(&g->head, at)) {
 		const struct vf_fde *fde = vf_eh_find(&vf->old_eh, at);
 
-		b = f->block = &g->blocks[f->next++];
+		/* By address: sections may come in any order, and may overlap in a damaged file. */
+		b = f->block = &g->blocks[vf_block_at(vf, at)];
 		b->start = (uint32_t)(at - vf->text_start);
 		b->fde = fde ? (uint32_t)(fde - vf->old_eh.fdes) : VF_NONE;
 		b->to = VF_NONE;
