@@ -215,11 +215,20 @@ static struct space *find(struct bucket *bucket, u32 tgid)
 	return NULL;
 }
 
+/*
+ * True where @space is of what @task runs now, and was told of, if it was, as a process: not by its
+ * threads, of which the reader has no count then.
+ */
+static bool is_current(const struct space *space, const struct task_struct *task)
+{
+	return space && space->exec_id == (u32)task->self_exec_id &&
+	       space->generation == (u32)atomic_read(&generation);
+}
+
 /* True where all that @task has mapped is in @space. */
 static bool is_known(const struct space *space, const struct task_struct *task)
 {
-	return space && space->exec_id == (u32)task->self_exec_id && !space->is_overfull &&
-	       space->generation == (u32)atomic_read(&generation);
+	return is_current(space, task) && !space->is_overfull;
 }
 
 /* ---- saying ---- */
@@ -519,15 +528,16 @@ enum morph_saying morph_space_fork(const struct task_struct *parent,
 {
 	struct bucket *bucket = bucket_of(parent->tgid);
 	struct space *space, *added, *old, copy;
+	bool known, is_silent;
 	unsigned long flags;
-	bool known;
 
 	if (!READ_ONCE(is_on))
 		return MORPH_SAY;
 	raw_spin_lock_irqsave(&bucket->lock, flags);
 	space = find(bucket, parent->tgid);
 	known = is_known(space, parent);
-	if (known && child->tgid != parent->tgid) {
+	is_silent = child->tgid == parent->tgid && is_current(space, parent);
+	if (known && !is_silent) {
 		copy = (struct space){
 			.tgid = child->tgid,
 			.exec_id = child->self_exec_id,
@@ -541,10 +551,10 @@ enum morph_saying morph_space_fork(const struct task_struct *parent,
 			atomic_inc(&copy.program->nr_users);
 	}
 	raw_spin_unlock_irqrestore(&bucket->lock, flags);
+	if (is_silent)
+		return MORPH_SAY_NOTHING;
 	if (!known)
 		return MORPH_SAY;
-	if (child->tgid == parent->tgid)
-		return MORPH_SAY_NOTHING;
 	added = space_alloc();
 	if (!added) {
 		maps_put(copy.maps);
@@ -577,7 +587,7 @@ enum morph_saying morph_space_exit(const struct task_struct *task)
 	is_last = !atomic_read(&task->signal->live);
 	raw_spin_lock_irqsave(&bucket->lock, flags);
 	space = find(bucket, task->tgid);
-	if (is_known(space, task))
+	if (is_current(space, task))
 		ret = is_last && space->is_told ? MORPH_SAY_PROCESS : MORPH_SAY_NOTHING;
 	if (space && is_last)
 		hlist_del(&space->node);

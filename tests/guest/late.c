@@ -6,6 +6,7 @@
  *	late run FD	runs short programs, maps, forks: all of it to be looked at; in FD a struct ask
  */
 #include <errno.h>
+#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -67,11 +68,20 @@ static void reap(pid_t pid)
 		die("a child: status %#x", status);
 }
 
+static void *wait_until(void *end)
+{
+	while (!__atomic_load_n((bool *)end, __ATOMIC_ACQUIRE))
+		sleep_ms(1);
+	return NULL;
+}
+
 static int run(void)
 {
 	const size_t page = sysconf(_SC_PAGESIZE);
 	const char *dir = getenv("GUEST");
+	bool end = false;
 	char program[256];
+	pthread_t thread;
 	char *many;
 	pid_t pid;
 	int i;
@@ -103,10 +113,17 @@ static int run(void)
 		    mprotect(many, page, PROT_READ | PROT_WRITE))
 			die("mprotect");
 	spin_until_sampled(20);
+	/* Nobody heard of this thread, as the process was known: so nobody is to hear of its end. */
+	if (pthread_create(&thread, NULL, wait_until, &end))
+		die("pthread_create");
 	/* A marker, and too many: from then on they are said at once. */
 	for (i = 0; i < NR_MANY; i++)
 		if (mprotect(many + i * 2 * page, page, PROT_READ | PROT_EXEC))
 			die("mprotect");
+	__atomic_store_n(&end, true, __ATOMIC_RELEASE);
+	if (pthread_join(thread, NULL) || pthread_create(&thread, NULL, wait_until, &end) ||
+	    pthread_join(thread, NULL))
+		die("pthread");
 	spin_until_sampled(30);
 	return 0;
 }
@@ -188,7 +205,11 @@ static void look(const struct morph_record *record)
 	case MORPH_REC_MMAP: seen->nr_mmaps++; break;
 	case MORPH_REC_FORK: seen->nr_forks++; break;
 	case MORPH_REC_EXEC: seen->nr_execs++; break;
-	case MORPH_REC_EXIT: seen->nr_exits++; break;
+	case MORPH_REC_EXIT:
+		EXPECT(!seen->nr_spaces || task->flags & MORPH_EXIT_PROCESS,
+		       "process %u: the end of a thread that nobody heard of", task->tgid);
+		seen->nr_exits++;
+		break;
 	}
 }
 
