@@ -25,8 +25,11 @@ static noinline bool open_batch(struct morph_cpu *cpu, const struct task_struct 
 	cpu->epoch = morph_epoch(task->tgid);
 	/* First this, then the time: what happens between ends the batch at the next sample. */
 	cpu->epoch_seen = atomic_read_acquire(cpu->epoch);
-	/* A stack is user code's, too; who has no memory any more has none. */
-	is_user |= (cpu->more & MORPH_MORE_STACK) && task->mm;
+	/*
+	 * A stack is user code's, too. Who has no memory any more has none, nor who is in the middle of
+	 * an exec: of his mappings not even the [vdso] may be there yet, which is said once.
+	 */
+	is_user |= (cpu->more & MORPH_MORE_STACK) && task->mm && !task->in_execve;
 	is_open = morph_space_open(cpu, is_user, &header.flags);
 	header.time_ns = ktime_get_ns();
 	if (!is_open || !morph_ring_open(&cpu->ring, &header)) {

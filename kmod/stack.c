@@ -41,7 +41,8 @@ void morph_stack_add(struct morph_cpu *cpu, struct pt_regs *regs)
 	u32 nr, size;
 
 	if (!user_mode(regs)) {
-		if (!current->mm || current->flags & PF_KTHREAD)
+		/* What is not said yet, since the batch began in an exec, explains no stack. */
+		if (!current->mm || current->flags & PF_KTHREAD || cpu->is_unsaid)
 			return;
 		regs = task_pt_regs(current);
 	}

@@ -170,6 +170,16 @@ static int by_time(const void *a, const void *b)
 	return x->record < y->record ? -1 : x->record > y->record;
 }
 
+static bool has_vdso(const struct morph_space *space)
+{
+	size_t i, nr = (space->task.record.size - sizeof(*space)) / sizeof(space->maps[0]);
+
+	for (i = 0; i < nr; i++)
+		if (space->maps[i].start & MORPH_SPACE_VDSO)
+			return true;
+	return false;
+}
+
 static void look(const struct morph_record *record)
 {
 	const struct morph_task *task = (const void *)record;
@@ -197,6 +207,9 @@ static void look(const struct morph_record *record)
 		       "process %u: more mappings before the first", task->tgid);
 		EXPECT(!seen->is_mapped || !(task->flags & MORPH_SPACE_NEW),
 		       "process %u: all mappings twice", task->tgid);
+		/* A sample in the middle of an exec, when there is none yet, is of the kernel's code. */
+		EXPECT(!(task->flags & MORPH_SPACE_NEW) || has_vdso((const void *)record),
+		       "process %u: no [vdso]", task->tgid);
 		seen->is_mapped = true;
 		seen->nr_spaces++;
 		seen->nr_maps += (record->size - sizeof(struct morph_space)) /
