@@ -109,27 +109,36 @@ static struct morph_mapped *make(const struct morph_mmap *mmap, const char *path
 	return mapped;
 }
 
-/* The oldest of a full bucket that nobody has, taken out of it. Context: under lock. */
-static struct morph_mapped *take_unused(struct hlist_head *bucket)
+/* Of a full bucket all but the newest go to @unused, where nobody has them. Context: under lock. */
+static void take_unused(struct hlist_head *bucket, struct hlist_head *unused)
 {
-	struct morph_mapped *mapped, *unused = NULL;
+	struct morph_mapped *mapped;
+	struct hlist_node *next;
 	u32 nr = 0;
 
-	hlist_for_each_entry(mapped, bucket, node) {
-		nr++;
+	hlist_for_each_entry_safe(mapped, next, bucket, node) {
 		/* Only under the lock does anybody begin to use it. */
-		if (!atomic_read_acquire(&mapped->nr_users))
-			unused = mapped;
+		if (nr++ < BUCKET_LEN || atomic_read_acquire(&mapped->nr_users))
+			continue;
+		hlist_del(&mapped->node);
+		hlist_add_head(&mapped->node, unused);
 	}
-	if (nr <= BUCKET_LEN || !unused)
-		return NULL;
-	hlist_del(&unused->node);
-	return unused;
+}
+
+static void free_all(struct hlist_head *list)
+{
+	struct morph_mapped *mapped;
+	struct hlist_node *next;
+
+	hlist_for_each_entry_safe(mapped, next, list, node)
+		kfree(mapped);
+	INIT_HLIST_HEAD(list);
 }
 
 struct morph_mapped *morph_mapped_get(const struct morph_mmap *mmap, const char *path, u32 len)
 {
-	struct morph_mapped *mapped, *made, *unused = NULL;
+	struct morph_mapped *mapped, *made;
+	HLIST_HEAD(unused);
 
 	raw_spin_lock(&lock);
 	mapped = find(mmap, path, len);
@@ -145,25 +154,20 @@ struct morph_mapped *morph_mapped_get(const struct morph_mmap *mmap, const char 
 	if (!mapped) {
 		made->serial = ++last_serial;
 		hlist_add_head(&made->node, bucket_of(mmap));
-		unused = take_unused(bucket_of(mmap));
+		take_unused(bucket_of(mmap), &unused);
 		mapped = made;
 		made = NULL;
 	}
 	raw_spin_unlock(&lock);
 	kfree(made);
-	kfree(unused);
+	free_all(&unused);
 	return mapped;
 }
 
 void morph_mapped_free_all(void)
 {
-	struct morph_mapped *mapped;
-	struct hlist_node *next;
 	u32 i;
 
-	for (i = 0; i < NR_BUCKETS; i++) {
-		hlist_for_each_entry_safe(mapped, next, &buckets[i], node)
-			kfree(mapped);
-		INIT_HLIST_HEAD(&buckets[i]);
-	}
+	for (i = 0; i < NR_BUCKETS; i++)
+		free_all(&buckets[i]);
 }
