@@ -266,7 +266,7 @@ static __poll_t morph_poll(struct file *file, struct poll_table_struct *table)
 	poll_wait(file, &morph_readers, table);
 	for_each_possible_cpu(id) {
 		ring = &per_cpu_ptr(&morph_cpus, id)->ring;
-		if (ring_size(ring) && morph_ring_is_due(ring))
+		if (ring_size(ring) && morph_ring_is_due(ring) && morph_ring_has_more(ring))
 			return EPOLLIN | EPOLLRDNORM;
 	}
 	return 0;
@@ -306,9 +306,9 @@ static bool has_records(void)
 	unsigned int id;
 
 	for_each_possible_cpu(id) {
-		struct morph_ring *ring = &per_cpu_ptr(&morph_cpus, id)->ring;
+		const struct morph_ring *ring = &per_cpu_ptr(&morph_cpus, id)->ring;
 
-		if (ring_size(ring) && morph_ring_used(ring) > ring->given)
+		if (ring_size(ring) && morph_ring_has_more(ring))
 			return true;
 	}
 	return false;

@@ -67,7 +67,7 @@ static int give(struct morph_ring *ring, struct cursor *c)
 			return -EIO;
 		ret = give_samples(ring, c, (const void *)record, bytes);
 		if (!ret && is_last) {
-			ring->given = bytes;
+			WRITE_ONCE(ring->given, bytes);
 			return -ENODATA;
 		}
 	} else if (type != MORPH_REC_PAD) {
@@ -75,7 +75,7 @@ static int give(struct morph_ring *ring, struct cursor *c)
 	}
 	if (ret)
 		return ret;
-	ring->given = 0;
+	WRITE_ONCE(ring->given, 0);
 	c->tail += bytes;
 	return 0;
 }
@@ -98,7 +98,7 @@ ssize_t morph_ring_read(struct morph_ring *ring, char __user *to, size_t room)
 	if (ret == -EIO) {
 		/* Whoever wrote this tail has lost his place; from here on it is good again. */
 		c.tail = c.head;
-		ring->given = 0;
+		WRITE_ONCE(ring->given, 0);
 	}
 	/* Pairs with the acquire in morph_ring_used(): what lies before it has been read. */
 	smp_store_release(&ring->tail->tail, c.tail);

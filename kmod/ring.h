@@ -85,6 +85,12 @@ static inline u64 morph_ring_used(const struct morph_ring *ring)
 	return READ_ONCE(ring->head->head) - smp_load_acquire(&ring->tail->tail);
 }
 
+/* There is something that read() did not give out yet. */
+static inline bool morph_ring_has_more(const struct morph_ring *ring)
+{
+	return morph_ring_used(ring) > READ_ONCE(ring->given);
+}
+
 /* There is so much in it that the reader should be woken. */
 static inline bool morph_ring_is_due(const struct morph_ring *ring)
 {

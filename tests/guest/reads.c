@@ -222,11 +222,34 @@ static void check_poll(void)
 	reader_close(&r);
 }
 
+/* Where read() has nothing more to give poll() says so, though the last record stays in its ring. */
+static void check_poll_after_read(void)
+{
+	struct pollfd p;
+	struct reader r;
+	int busy;
+
+	reader_open(&r);
+	p = (struct pollfd){.fd = r.fd, .events = POLLIN};
+	fcntl(r.fd, F_SETFL, O_NONBLOCK);
+	reader_start(&r, 4000, -1, 8);
+	busy = spinner(-1);
+	EXPECT(poll(&p, 1, -1) == 1, "poll: %s", strerror(errno));
+	spinner_end(busy);
+	reader_stop(&r);
+	while (read(r.fd, buf, sizeof(buf)) > 0)
+		;
+	EXPECT(errno == EAGAIN, "read: %s", strerror(errno));
+	EXPECT(poll(&p, 1, 0) == 0, "ready, with nothing to read");
+	reader_close(&r);
+}
+
 int main(void)
 {
 	check_sizes();
 	check_faults();
 	check_blocking();
 	check_poll();
+	check_poll_after_read();
 	return finish();
 }
