@@ -183,6 +183,9 @@ static int check_code(struct vf *vf, uint64_t vaddr, uint64_t *next)
 {
 	const struct mp_map_piece *p = vf_piece_holding(vf, vaddr);
 
+	/* A program that writes there may read what it writes over. */
+	if (!mp_elf_is_readonly(vf->o, vaddr))
+		return vf_refuse(vf, vaddr, "code in writable memory changed");
 	if (p) {
 		uint64_t at = p->old_vaddr + (starts_with_endbr64(vf, p->old_vaddr) ? 4 : 0);
 

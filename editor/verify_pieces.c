@@ -411,6 +411,8 @@ static int check_piece(struct vf *vf, const struct mp_map_piece *p)
 		return vf_refuse(vf, p->old_vaddr, "a moved block has no FDE");
 	if (fde->flags & VF_FDE_BAD)
 		return vf_refuse(vf, p->old_vaddr, "block of a function that cannot be decoded");
+	if (!mp_elf_is_readonly(vf->o, p->old_vaddr))
+		return vf_refuse(vf, p->old_vaddr, "code in writable memory was moved");
 	while (x.k < p->old_size) {
 		uint64_t at = p->old_vaddr + x.k;
 		const char *why;

@@ -299,6 +299,7 @@ const char *mp_problem_name(enum mp_problem problem)
 		[MP_PROBLEM_SPECIAL] = "not a compiler's function",
 		[MP_PROBLEM_RETURNS_ELSEWHERE] = "a call returns elsewhere",
 		[MP_PROBLEM_UNREACHED] = "code that nothing leads to",
+		[MP_PROBLEM_WRITABLE] = "code in writable memory",
 	};
 
 	return (unsigned int)problem < MP_NR_PROBLEMS ? names[problem] : "unknown";

@@ -137,6 +137,7 @@ enum mp_problem {
 	MP_PROBLEM_SPECIAL,	      /* PLT, .init, .fini, entry stub: not a compiler's function */
 	MP_PROBLEM_RETURNS_ELSEWHERE, /* a call in it comes back elsewhere than behind itself */
 	MP_PROBLEM_UNREACHED,	      /* holds code that nothing leads to */
+	MP_PROBLEM_WRITABLE,	      /* in memory that the program may write to */
 	MP_NR_PROBLEMS
 };
 

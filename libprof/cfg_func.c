@@ -180,6 +180,10 @@ static void mark_special(const struct mp_cfg_build *b, struct mp_func *func,
 	if (func->vaddr == b->elf->ehdr.e_entry ||
 	    is_special_section(mp_elf_section_at(b->elf, func->vaddr)))
 		mp_func_problem(func, MP_PROBLEM_SPECIAL, claim->start);
+	/* Whoever asked the linker for that writes there: a copy would go on as it was, and a patch
+	 * be written over. */
+	if (!mp_elf_is_readonly(b->elf, func->vaddr))
+		mp_func_problem(func, MP_PROBLEM_WRITABLE, claim->start);
 	if (claim->fde == MP_NONE)
 		mp_func_problem(func, MP_PROBLEM_NO_FDE, claim->start);
 	else if (b->elf->fdes[claim->fde].signal_frame)

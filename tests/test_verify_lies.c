@@ -330,6 +330,67 @@ START_TEST(verify_refuses_changes_of_what_is_not_loaded)
 }
 END_TEST
 
+/* Both files say so: the program may write to its code. */
+START_TEST(verify_refuses_copies_of_code_in_writable_memory)
+{
+	struct mp_elf *kept;
+	struct mp_err err;
+	uint8_t *bytes;
+	struct pair p;
+
+	build(&p, CONTROL, _i);
+	kept = p.original;
+	bytes = malloc(kept->size);
+	ck_assert_ptr_nonnull(bytes);
+	memcpy(bytes, kept->data, kept->size);
+	for (uint32_t i = 0; i < kept->nr_phdrs; i++) {
+		uint64_t at = kept->ehdr.e_phoff + i * sizeof(Elf64_Phdr);
+
+		if (kept->phdrs[i].p_type != PT_LOAD || !(kept->phdrs[i].p_flags & PF_X))
+			continue;
+		bytes[at + offsetof(Elf64_Phdr, p_flags)] |= PF_W;
+		p.bytes[at + offsetof(Elf64_Phdr, p_flags)] |= PF_W;
+	}
+	ck_assert_int_eq(mp_elf_open_memory("writable", bytes, kept->size, MP_ELF_ALL, &p.original,
+					    &err),
+			 0);
+	pair_refused(&p, "writable");
+	mp_elf_close(p.original);
+	p.original = kept;
+	free(bytes);
+	pair_free(&p);
+}
+END_TEST
+
+static uint64_t symbol(const struct mp_elf *elf, const char *name)
+{
+	for (uint32_t i = 0; i < elf->nr_symbols; i++)
+		if (!strcmp(elf->symbols[i].name, name))
+			return elf->symbols[i].vaddr;
+	ck_abort_msg("no symbol %s", name);
+}
+
+/* A program that writes where a call leads may look first. */
+START_TEST(verify_refuses_changed_call_in_writable_memory)
+{
+	uint64_t call, plain, now = 0;
+	struct pair p;
+
+	build(&p, "gcc -w -O2 -D_GNU_SOURCE -Itests/hazards tests/hazards/writable.c", _i);
+	plain = symbol(p.original, "plain");
+	call = symbol(p.original, "calls") + 4;
+	ck_assert_uint_eq(*pair_at(&p, call), 0xe8);
+	ck_assert_int_eq(get32(pair_at(&p, call + 1)), (int32_t)(plain - call - 5));
+	for (uint32_t i = 0; i < p.map->nr_pieces && !now; i++)
+		if (p.map->pieces[i].old_vaddr == plain)
+			now = p.map->pieces[i].new_vaddr;
+	ck_assert_uint_ne(now, 0);
+	put32(pair_at(&p, call + 1), (int64_t)(now - call - 5));
+	pair_refused(&p, "writable");
+	pair_free(&p);
+}
+END_TEST
+
 static Suite *verify_lies_suite(void)
 {
 	Suite *suite = suite_create("verify_lies");
@@ -343,6 +404,8 @@ static Suite *verify_lies_suite(void)
 	tcase_add_loop_test(tc, verify_refuses_dropped_landing_pad, 0, 4);
 	tcase_add_loop_test(tc, verify_refuses_indirect_pointers, 0, 4);
 	tcase_add_loop_test(tc, verify_refuses_changes_of_what_is_not_loaded, 0, 4);
+	tcase_add_loop_test(tc, verify_refuses_copies_of_code_in_writable_memory, 0, 4);
+	tcase_add_loop_test(tc, verify_refuses_changed_call_in_writable_memory, 0, 2);
 	suite_add_tcase(suite, tc);
 	return suite;
 }
