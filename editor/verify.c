@@ -96,9 +96,36 @@ int vf_refuse(struct vf *vf, uint64_t vaddr, const char *fmt, ...)
 	return -EBADMSG;
 }
 
+static bool is_in(const Elf64_Phdr *load, uint64_t vaddr)
+{
+	return load->p_type == PT_LOAD && vaddr - load->p_vaddr < load->p_memsz;
+}
+
+static int add_text(struct vf *vf, uint64_t start, uint64_t end)
+{
+	const Elf64_Phdr *load = vf->o->phdrs;
+	struct vf_range *text = vf->texts;
+
+	/* Its bytes are in the file, so one of them holds it. */
+	while (!is_in(load, start))
+		load++;
+	while (text < vf->texts + vf->nr_texts && !is_in(load, text->start))
+		text++;
+	if (text == vf->texts + VF_TEXTS_MAX)
+		return vf_refuse(vf, start, "original has code in too many segments");
+	if (text == vf->texts + vf->nr_texts) {
+		*text = (struct vf_range){start, end};
+		vf->nr_texts++;
+	}
+	text->start = start < text->start ? start : text->start;
+	text->end = end > text->end ? end : text->end;
+	return 0;
+}
+
 static int find_spans(struct vf *vf)
 {
 	const struct mp_elf *o = vf->o;
+	int ret;
 
 	vf->text_start = vf->image_start = UINT64_MAX;
 	for (uint32_t i = 0; i < o->nr_sections; i++) {
@@ -109,6 +136,9 @@ static int find_spans(struct vf *vf)
 			continue;
 		if (!mp_elf_bytes(o, sec->vaddr, sec->size))
 			return vf_refuse(vf, sec->vaddr, "executable section is not loaded");
+		ret = add_text(vf, sec->vaddr, sec->vaddr + sec->size);
+		if (ret)
+			return ret;
 		if (sec->vaddr < vf->text_start)
 			vf->text_start = sec->vaddr;
 		if (sec->vaddr + sec->size > vf->text_end)

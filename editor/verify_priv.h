@@ -233,6 +233,17 @@ struct vf_ref {
 	uint64_t to, insn;
 };
 
+struct vf_file_range {
+	uint64_t start, end;
+};
+
+struct vf_range {
+	uint64_t start, end;
+};
+
+/* More segments with code no program has. */
+#define VF_TEXTS_MAX 8
+
 struct vf {
 	const struct mp_elf *o, *n;	     /* original, output */
 	const struct me_verify_debug *debug; /* NULL: none */
@@ -243,7 +254,9 @@ struct vf {
 	unsigned int nr_threads;
 	struct mp_map *map;
 
-	uint64_t text_start, text_end;	 /* span of the original's executable sections */
+	uint64_t text_start, text_end;	     /* span of the original's executable sections */
+	struct vf_range texts[VF_TEXTS_MAX]; /* and of those in each segment: data lies between */
+	uint32_t nr_texts;
 	uint64_t image_start, image_end; /* of its file-backed segments */
 	uint64_t alloc_end;		 /* file offset behind the last of them */
 	const Elf64_Phdr *segment;	 /* the output's new one */
@@ -303,7 +316,12 @@ int vf_refuse(struct vf *vf, uint64_t vaddr, const char *fmt, ...)
 
 static inline bool vf_is_text(const struct vf *vf, uint64_t vaddr)
 {
-	return vaddr >= vf->text_start && vaddr < vf->text_end;
+	if (vaddr < vf->text_start || vaddr >= vf->text_end)
+		return false;
+	for (uint32_t i = 0; i < vf->nr_texts; i++)
+		if (vaddr >= vf->texts[i].start && vaddr < vf->texts[i].end)
+			return true;
+	return false;
 }
 
 /* A piece whose original starts at @old_vaddr, or NULL. */
@@ -380,10 +398,6 @@ uint64_t vf_falls_to(const struct vf *vf, const struct mp_map_piece *p);
 bool vf_may_spend(const struct vf *vf, const Elf64_Phdr *slot);
 
 /* Offsets in the file. */
-struct vf_file_range {
-	uint64_t start, end;
-};
-
 /* The bytes of the build-id that a PT_NOTE leads to; {0, 0}: none does. */
 struct vf_file_range vf_build_id(const struct mp_elf *elf);
 int vf_check_image(struct vf *vf);

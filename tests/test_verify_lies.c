@@ -391,6 +391,17 @@ START_TEST(verify_refuses_changed_call_in_writable_memory)
 }
 END_TEST
 
+/* What lies between two segments with code is data: tables above all. */
+START_TEST(verify_takes_data_between_segments_with_code_for_data)
+{
+	struct pair p;
+
+	build(&p, "gcc -w -O2 -static -D_GNU_SOURCE -Itests/hazards tests/hazards/writable.c", 1);
+	ck_assert_uint_gt(p.report.nr_table_entries, 100);
+	pair_free(&p);
+}
+END_TEST
+
 static Suite *verify_lies_suite(void)
 {
 	Suite *suite = suite_create("verify_lies");
@@ -406,6 +417,7 @@ static Suite *verify_lies_suite(void)
 	tcase_add_loop_test(tc, verify_refuses_changes_of_what_is_not_loaded, 0, 4);
 	tcase_add_loop_test(tc, verify_refuses_copies_of_code_in_writable_memory, 0, 4);
 	tcase_add_loop_test(tc, verify_refuses_changed_call_in_writable_memory, 0, 2);
+	tcase_add_test(tc, verify_takes_data_between_segments_with_code_for_data);
 	suite_add_tcase(suite, tc);
 	return suite;
 }

@@ -3,7 +3,6 @@
 // call leads; one operand the loader writes. No note tells of any.
 // moves: main plain
 // stays: constant variable calls
-// modes: pie nopie
 #include <stdint.h>
 #include <stdio.h>
 #include <string.h>
