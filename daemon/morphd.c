@@ -28,6 +28,7 @@
 #include "daemon/source.h"
 #include "daemon/watchdog.h"
 #include "libprof/polls.h"
+#include "libprof/rate.h"
 #include "libprof/stdio.h"
 #include "libprof/store.h"
 
@@ -35,7 +36,6 @@
 #define MORPH_VERSION "unknown"
 #endif
 
-#define RUN_RATE_HZ	   4000
 #define UNMEASURED_RATE_HZ 101 /* where what a sample costs could not be measured */
 #define CONFIG_PATH	   "/etc/morph/morphd.conf"
 
@@ -816,7 +816,7 @@ static int run_work(struct md_pipeline *pl, struct mp_err *err)
 static int run_main(const struct options *o, int *status, struct mp_err *err)
 {
 	struct md_source_config config = {
-		.rate_hz = o->line.rate_hz ? o->line.rate_hz : RUN_RATE_HZ,
+		.rate_hz = o->line.rate_hz ? o->line.rate_hz : MP_RUN_RATE_HZ,
 		.no_kernel = o->line.no_kernel,
 		.registers = o->line.registers,
 	};

@@ -18,6 +18,7 @@
 #include "editor/audit_report.h"
 #include "editor/audit_run.h"
 #include "editor/audit_simulate.h"
+#include "editor/output_name.h"
 #include "libprof/json.h"
 #include "libprof/progress.h"
 #include "libprof/stdio.h"
@@ -103,6 +104,7 @@ struct arguments {
 	size_t nr_files;
 	bool command, json;
 	size_t simulate;
+	char output[PATH_MAX]; /* A's output, where B is not given */
 };
 
 static double parse_number(struct argp_state *state, const char *arg, const char *what, double min,
@@ -177,14 +179,33 @@ static error_t parse_ending(struct argp_state *state, int key, const char *arg,
 	}
 }
 
+/* B by default: what morph-optimize made of A when nobody told it where to write. */
+static void find_output(struct argp_state *state, struct arguments *args)
+{
+	struct me_audit_opts *a = &args->audit;
+	struct mp_err err = {""};
+	int rc = me_output_name(a->a, args->output, sizeof(args->output), &err);
+
+	if (!rc)
+		rc = me_output_made_of(args->output, a->a, &err);
+	if (rc == -ENOENT)
+		argp_error(state, "there is no %s: give a second program, or run morph-optimize %s",
+			   args->output, a->a);
+	if (rc)
+		argp_failure(state, STATUS_FAILED, 0, "%s", err.msg);
+	a->b = args->output;
+}
+
 static void check_arguments(struct argp_state *state, struct arguments *args)
 {
 	struct me_audit_opts *a = &args->audit;
 
 	if (args->simulate)
 		return;
+	if (!a->a)
+		argp_error(state, "which program?");
 	if (!a->b)
-		argp_error(state, "two programs are needed: A and B");
+		find_output(state, args);
 	if (args->command && (!a->at || !a->args || !a->args[0]))
 		argp_error(state, "--command needs --at PATH and a command after `--`");
 	if (a->min_pairs > a->max_pairs)
@@ -391,8 +412,8 @@ int main(int argc, char **argv)
 	static const struct argp argp = {
 		options,
 		parse,
-		"A B [-- ARGS...]",
-		"Runs programs A and B in turns under the same name until it is certain which one "
+		"A [B] [-- ARGS...]",
+		"Runs programs A and B (default: A.morph, which morph-optimize writes) in turns under the same name until it is certain which one "
 		"is faster, and compares what they write."
 		"\vExit status: 0 B is faster, 1 failed, 2 usage, 5 B is not faster, 6 B's output "
 		"differs.",

@@ -13,9 +13,11 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "editor/advice.h"
 #include "editor/explain.h"
 #include "editor/inplace.h"
 #include "editor/optimize.h"
+#include "editor/output_name.h"
 #include "editor/report.h"
 #include "editor/train.h"
 #include "libprof/parallel.h"
@@ -70,6 +72,8 @@ enum key {
 	KEY_NO_AUDIT,
 	KEY_DEBUG_FILE,
 	KEY_DEBUG_OUTPUT,
+	KEY_SKIP,
+	KEY_ONLY,
 };
 
 struct arguments {
@@ -80,11 +84,12 @@ struct arguments {
 	const char *original; /* --verify */
 	struct me_train_options train;
 	bool training;
-	char db[PATH_MAX], counts[PATH_MAX];
+	bool default_output; /* nobody said where: FILE.morph */
+	char db[PATH_MAX], counts[PATH_MAX], output[PATH_MAX];
 };
 
 static const struct argp_option argp_options[] = {
-	{"output", 'o', "FILE", 0, "Write the optimised file here", 0},
+	{"output", 'o', "FILE", 0, "Write the optimised file here (default: FILE.morph)", 0},
 	{"dry-run", KEY_DRY_RUN, NULL, 0, "Do everything, verification too, but keep no file", 0},
 	{"in-place", KEY_IN_PLACE, NULL, 0,
 	 "Replace FILE, and keep the original in the backup directory", 0},
@@ -115,6 +120,10 @@ static const struct argp_option argp_options[] = {
 	 "Work on so many threads (default: as many as there are processors, at most 8); the output "
 	 "is the same with any number",
 	 0},
+	{"skip", KEY_SKIP, "FUNCTION,...|@FILE", 0,
+	 "Leave these functions alone: names, patterns (*, ?, []), addresses, @FILE with one a line",
+	 1},
+	{"only", KEY_ONLY, "FUNCTION,...|@FILE", 0, "Move no functions but these", 1},
 	{"block-order", KEY_BLOCK_ORDER, "ORDER", 0, "ph (default), exttsp or original", 1},
 	{"function-order", KEY_FUNCTION_ORDER, "ORDER", 0, "ph (default), c3, cds or original", 1},
 	{"estimator", KEY_ESTIMATOR, "NAME", 0,
@@ -305,8 +314,6 @@ static void check_usage(struct argp_state *state, struct arguments *a, bool dry_
 	if (!!o->output + dry_run + a->in_place + a->restore + !!a->original > 1)
 		argp_error(state, "-o, --dry-run, --in-place, --restore and --verify exclude each "
 				  "other");
-	if (!o->output && !dry_run && !a->in_place && !a->restore && !a->original)
-		argp_error(state, "where to? Give -o FILE, --in-place or --dry-run");
 	if ((a->inplace.backup_dir || a->inplace.break_links) && !a->in_place && !a->restore)
 		argp_error(state, "--backup-dir and --break-links need --in-place or --restore");
 	if (a->inplace.backup_dir && !*a->inplace.backup_dir)
@@ -328,6 +335,26 @@ static void check_usage(struct argp_state *state, struct arguments *a, bool dry_
 	if (o->exact_profile && o->all)
 		argp_error(state, "--exact-profile needs a profile, which --all and "
 				  "--stress-layout do without");
+}
+
+/* With no word on where to: a name beside the input. */
+static void choose_output(struct argp_state *state, struct arguments *a)
+{
+	struct mp_err err = {""};
+
+	if (me_output_name(a->options.input, a->output, sizeof(a->output), &err))
+		argp_failure(state, EXIT_FAILURE, 0, "%s", err.msg);
+	a->options.output = a->output;
+	a->default_output = true;
+}
+
+static void parse_words(struct argp_state *state, const char *option, struct me_words *words,
+			const char *arg)
+{
+	struct mp_err err = {""};
+
+	if (me_words_add(words, arg, &err))
+		argp_error(state, "%s: %s", option, err.msg);
 }
 
 static error_t parse(int key, char *arg, struct argp_state *state)
@@ -370,6 +397,8 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 	case KEY_COUNTS: o->counting.path = arg; return 0;
 	case KEY_DEBUG_FILE: o->debug_file = arg; return 0;
 	case KEY_DEBUG_OUTPUT: o->debug_output = arg; return 0;
+	case KEY_SKIP: parse_words(state, "--skip", &o->skip, arg); return 0;
+	case KEY_ONLY: parse_words(state, "--only", &o->only, arg); return 0;
 	case KEY_TRAIN: a->training = true; return 0;
 	case KEY_NO_AUDIT: a->train.no_audit = true; return 0;
 	case KEY_AUDIT_SECONDS:
@@ -397,6 +426,9 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 		return 0;
 	case ARGP_KEY_END:
 		check_usage(state, a, dry_run);
+		if (!a->training && !o->output && !dry_run && !a->in_place && !a->restore &&
+		    !a->original && !me_counting_any(&o->counting))
+			choose_output(state, a);
 		if ((o->counting.edges || o->counting.polls) && !a->training)
 			choose_counts(state, a);
 		return 0;
@@ -542,6 +574,7 @@ int main(int argc, char **argv)
 	};
 	struct me_inplace_report done = {0};
 	struct me_optimize_report report;
+	const char *named_db;
 	struct mp_err err = {""};
 	int rc;
 
@@ -557,6 +590,11 @@ int main(int argc, char **argv)
 		return exit_status(restore(&a));
 	if (a.original)
 		return exit_status(verify(&a));
+	if (a.default_output && me_output_replaceable(a.options.output, &err)) {
+		fprintf(stderr, "morph-optimize: %s\n", err.msg);
+		return EXIT_FAILURE;
+	}
+	named_db = a.options.db;
 	/* Counters and numbers stand well enough without a profile. */
 	a.options.all |= me_counting_any(&a.options.counting) && !a.options.db;
 	if (!a.options.db && !a.options.all) {
@@ -576,6 +614,8 @@ int main(int argc, char **argv)
 	mp_progress_stop();
 	if (rc)
 		fprintf(stderr, "morph-optimize: %s\n", err.msg);
+	if (rc == -ENODATA && !report.nothing_to_move && !a.quiet && !a.json)
+		me_advice_collect(stderr, &a.options, named_db, &report);
 	if (!rc && a.patch_list) {
 		rc = list_patches(a.patch_list, &report.emitted.patches);
 		if (rc)
@@ -588,10 +628,14 @@ int main(int argc, char **argv)
 			failed = me_report_json(stdout, &a.options, &report);
 		else
 			me_report_text(stdout, &a.options, &report);
+		if (!rc && !a.json && a.options.output && !me_counting_any(&a.options.counting))
+			me_advice_next(stdout, &a.options, named_db, &report);
 		failed = flush_report(failed);
 		rc = rc ? rc : failed;
 	}
 	me_inplace_report_fini(&done);
 	me_optimize_report_fini(&report);
+	me_words_fini(&a.options.skip);
+	me_words_fini(&a.options.only);
 	return exit_status(rc);
 }

@@ -21,6 +21,7 @@
 #include "editor/room.h"
 #include "editor/selfcheck.h"
 #include "editor/separate.h"
+#include "editor/start.h"
 #include "editor/stubs.h"
 #include "editor/unproved.h"
 #include "libprof/map.h"
@@ -128,9 +129,33 @@ static int number_registers(struct job *job, struct mp_err *err)
 	return rc;
 }
 
+/* --skip and --only: what the user leaves out is not moved, and the report says so. */
+static int apply_selection(struct job *job, struct mp_err *err)
+{
+	const struct me_optimize_options *o = job->options;
+	uint32_t nr = job->cfg->nr_funcs;
+	unsigned char *skip = calloc(nr + 1, 1), *only = calloc(nr + 1, 1);
+	int rc = skip && only ? 0 : mp_err_set(err, ENOMEM, "out of memory");
+
+	if (!rc)
+		rc = me_select_functions(job->cfg, &o->skip, skip, err);
+	if (!rc)
+		rc = me_select_functions(job->cfg, &o->only, only, err);
+	for (uint32_t f = 0; f < nr && !rc; f++) {
+		if (!job->movable[f] || (!skip[f] && (!o->only.nr || only[f])))
+			continue;
+		job->movable[f] = 0;
+		job->eligible.detail[f] = skip[f] ? "left out by --skip" : "not named by --only";
+	}
+	free(skip);
+	free(only);
+	return rc;
+}
+
 static int read_file(struct job *job, struct mp_err *err)
 {
 	const struct me_optimize_options *o = job->options;
+	struct me_start start;
 	struct mp_err why;
 	int rc = o->files ? mp_elf_open_fd(o->input, o->files->input, MP_ELF_ALL, &job->elf, err)
 			  : mp_elf_open(o->input, MP_ELF_ALL, &job->elf, err);
@@ -150,6 +175,8 @@ static int read_file(struct job *job, struct mp_err *err)
 	job->report->id = job->elf->id;
 	mp_id_format_build_id(&job->elf->id, job->report->build_id);
 	job->report->relinkable = job->elf->relinkable;
+	(void)me_start_find(job->elf, &start, NULL);
+	job->report->library = !start.program;
 	job->report->old_size = job->elf->size;
 	rc = mp_cfg_build(job->elf,
 			  &(struct mp_cfg_options){.fine = o->counting.paths || o->counting.none},
@@ -164,6 +191,9 @@ static int read_file(struct job *job, struct mp_err *err)
 		return mp_err_set(err, ENOMEM, "out of memory");
 	for (uint32_t f = 0; f < job->cfg->nr_funcs; f++)
 		job->movable[f] = job->eligible.verdict[f] == ME_ELIGIBLE;
+	rc = apply_selection(job, &why);
+	if (rc)
+		return mp_err_set(err, -rc, "%s: %s", o->input, why.msg);
 	if (job->options->counting.edges) {
 		rc = refuse_set_id(o->input, err);
 		if (rc)

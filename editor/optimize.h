@@ -15,6 +15,7 @@
 #include "editor/instrument.h"
 #include "editor/layout.h"
 #include "editor/number.h"
+#include "editor/select.h"
 #include "editor/verify.h"
 #include "libprof/err.h"
 #include "libprof/infer.h"
@@ -78,8 +79,9 @@ struct me_optimize_options {
 	bool stress; /* with @all: in an order that exercises the editor, see plan_all.h */
 	uint64_t stress_seed;
 	struct me_counting counting;
-	bool explain;		 /* for the report alone */
-	unsigned int nr_threads; /* at most; the output does not depend on it */
+	struct me_words skip, only; /* functions by name: leave these alone; move no others */
+	bool explain;		    /* for the report alone */
+	unsigned int nr_threads;    /* at most; the output does not depend on it */
 	/* Called when a stage begins; may be NULL. */
 	void (*progress)(enum me_stage stage);
 };
@@ -113,6 +115,7 @@ struct me_optimize_report {
 	uint64_t debug_old_size, debug_new_size;
 	uint64_t old_size, new_size; /* bytes of the files */
 	bool relinkable; /* linked with --emit-relocs: relocations tell what an address is */
+	bool library;	 /* no program: something else loads the file */
 	double stage_s[ME_NR_STAGES];	  /* on the clock */
 	double stage_cpu_s[ME_NR_STAGES]; /* of processors */
 	uint64_t peak_rss_bytes;

@@ -8,7 +8,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "editor/entries.h"
 #include "editor/explain.h"
 #include "editor/inplace.h"
 #include "libprof/json.h"
@@ -21,18 +20,6 @@ static const char *const stage_names[ME_NR_STAGES] = {
 	[ME_STAGE_READ] = "read",     [ME_STAGE_PROFILE] = "profile", [ME_STAGE_INFER] = "infer",
 	[ME_STAGE_LAYOUT] = "layout", [ME_STAGE_EMIT] = "emit",	      [ME_STAGE_DEBUG] = "debug",
 	[ME_STAGE_WRITE] = "write",   [ME_STAGE_VERIFY] = "verify",
-};
-
-static const char *const refusal_names[ME_NR_REFUSALS] = {
-	[ME_REFUSED_PROBLEM] = "not fully understood",
-	[ME_REFUSED_SYSCALL] = "makes system calls itself",
-	[ME_REFUSED_GET_PC] = "reads its own address",
-	[ME_REFUSED_IFUNC] = "ifunc resolver",
-	[ME_REFUSED_BRANCH_FORM] = "branch with an unusual prefix",
-	[ME_REFUSED_STOP] = "stops for a debugger",
-	[ME_REFUSED_UNWIND] = "unwind information cannot be carried over",
-	[ME_REFUSED_PROBE] = "holds a probe or a patchable entry",
-	[ME_REFUSED_ENTRIES] = ME_WHY_ENTRIES,
 };
 
 /* What tells the analysis and the verification what an address is. */
@@ -62,24 +49,67 @@ static uint64_t warm_bytes(const struct me_emitted *e)
 	return e->text_bytes - e->hot_bytes;
 }
 
+/* Functions that were left alone for one reason. */
+struct reason {
+	const char *why;
+	uint32_t nr;
+	uint64_t samples;
+};
+
+static int compare_reasons(const void *a, const void *b)
+{
+	const struct reason *x = a, *y = b;
+
+	if (x->samples != y->samples)
+		return x->samples < y->samples ? 1 : -1;
+	return x->nr != y->nr ? (x->nr < y->nr ? 1 : -1) : strcmp(x->why, y->why);
+}
+
+/* Ownership: free() the result. Return: NULL where there is none, or no memory. */
+static struct reason *add_up_reasons(const struct me_optimize_report *r, size_t *nr)
+{
+	struct reason *reasons = NULL;
+
+	*nr = 0;
+	for (uint32_t i = 0; i < r->nr_left_alone; i++) {
+		const struct me_left_alone *l = &r->left_alone[i];
+		size_t k = 0;
+
+		while (k < *nr && strcmp(reasons[k].why, l->why))
+			k++;
+		if (k == *nr) {
+			struct reason *grown = realloc(reasons, (k + 1) * sizeof(*grown));
+
+			if (!grown)
+				break;
+			reasons = grown;
+			reasons[(*nr)++] = (struct reason){l->why, 0, 0};
+		}
+		reasons[k].nr++;
+		reasons[k].samples += l->samples;
+	}
+	if (reasons)
+		qsort(reasons, *nr, sizeof(*reasons), compare_reasons);
+	return reasons;
+}
+
 static void text_left_alone(FILE *out, const struct me_optimize_report *r)
 {
-	for (int i = ME_REFUSED_PROBLEM; i < ME_NR_REFUSALS; i++) {
-		if (i == ME_REFUSED_PROBLEM || !r->refused[i])
-			continue;
-		fprintf(out, "    %6" PRIu32 "  %s\n", r->refused[i], refusal_names[i]);
-	}
-	for (int i = 1; i < MP_NR_PROBLEMS; i++) {
-		if (r->problems[i])
-			fprintf(out, "    %6" PRIu32 "  %s\n", r->problems[i], mp_problem_name(i));
-	}
+	size_t nr;
+	struct reason *reasons = add_up_reasons(r, &nr);
+
+	for (size_t i = 0; i < nr; i++)
+		fprintf(out, "    %6" PRIu32 "  %s\n", reasons[i].nr, reasons[i].why);
+	free(reasons);
 	for (uint32_t i = 0; i < r->nr_left_alone && i < LEFT_ALONE_SHOWN; i++) {
 		const struct me_left_alone *l = &r->left_alone[i];
+		char address[32];
 
 		if (l->samples == 0)
 			break;
-		fprintf(out, "      %-28s %8" PRIu64 " samples  %s\n",
-			*l->name ? l->name : "(no symbol)", l->samples, l->why);
+		snprintf(address, sizeof(address), "%#" PRIx64, l->vaddr);
+		fprintf(out, "      %-28s %8" PRIu64 " samples  %s\n", *l->name ? l->name : address,
+			l->samples, l->why);
 	}
 }
 

@@ -118,7 +118,7 @@ ends 0 morph-optimize --db=s.db -o fast prog
 ends 1 morph-optimize --db=s.db -o x no-such-file
 ends 1 morph-optimize --db=s.db -o no/such/directory/x prog
 ends 1 morph-optimize --db=junk.db -o x prog
-ends 2 morph-optimize prog
+ends 0 morph-optimize --db=s.db prog
 ends 2 morph-optimize -o x
 ends 2 morph-optimize --train -o x
 ends 3 morph-optimize --db=none.db -o x prog
@@ -147,7 +147,7 @@ printf '#!/bin/sh\n:\n' >quick && chmod +x quick
 	ends 6 morph-audit $audit ./prog /bin/true
 	ends 1 morph-audit $audit ./prog ./no-such-program
 	ends 1 morph-audit $audit --stdin=no-such-file ./prog ./prog
-	ends 2 morph-audit ./prog
+	ends 2 morph-audit ./golike
 	ends 2 morph-audit --metric=luck ./prog ./prog
 	ends 2 morph-audit --no-such-option ./prog ./prog
 }

@@ -91,7 +91,7 @@ runs stock.fast "a stock file"
 # ---- usage
 ends 0 "--help" --help
 says out.txt '^Usage: morph-optimize' "--help"
-for o in --output --dry-run --db --report --min-samples --since --block-order --function-order \
+for o in --output --skip --only --dry-run --db --report --min-samples --since --block-order --function-order \
 	--estimator --exact-profile --no-tail-duplication --huge-pages --fetch-line --keep-fluff --list-patches --all --stress-layout --threads; do
 	says out.txt "$o" "--help"
 	grep -q -e "Fl $(sed 's/^-//' <<<"$o")" "$root/Documentation/morph-optimize.1" ||
@@ -101,7 +101,6 @@ ends 0 "--version" --version
 says out.txt '^morph-optimize ' "--version"
 ends 0 "--usage" --usage
 ends 2 "nothing"
-ends 2 "no output" --all prog
 ends 2 "no file" --all -o x
 ends 2 "two files" --all prog pie -o x
 ends 2 "-o with --dry-run" --all --dry-run -o x prog
@@ -257,6 +256,87 @@ ends 1 "a damaged database" --db bad.db prog -o none
 says err.txt '^morph-optimize: .*bad.db' "a damaged database"
 ends 1 "a database that is a directory" --db tmp prog -o none
 [ -e none ] && fail "no profile, and yet there is an output"
+
+# ---- no word on where to, and what the next commands are
+ends 3 "no profile at all" --db nowhere.db prog
+says err.txt '^morph-optimize: .*nowhere.db' "no profile at all"
+says err.txt '^    morphd run --db=nowhere.db -- ./prog ARGS$' "no profile at all"
+says err.txt '1000 more samples take 0.2 s' "no profile at all"
+ends 3 "too little profile" --db db --min-samples=5000 prog
+says err.txt '    2000 more samples take 0.5 s' "too little profile"
+ends 3 "no profile of a library" --db db lib.so
+says err.txt '^    morphd run --db=db -- COMMAND ARGS$' "no profile of a library"
+says err.txt 'a command that uses ./lib.so' "no profile of a library"
+ends 3 "no profile, quietly" --db nowhere.db --report=none prog
+[ "$(wc -l <err.txt)" = 1 ] || fail "no profile, quietly: $(cat err.txt)"
+ls ./*.morph 2>/dev/null && fail "no profile, and yet there is an output"
+ends 0 "no output named" --db db prog
+runs prog.morph "no output named"
+cmp prog.fast prog.morph || fail "no output named: another one than with -o"
+says out.txt '^    morph-audit ./prog -- ARGS$' "no output named"
+says out.txt '^    morph-optimize --db=db --in-place ./prog$' "no output named"
+ends 0 "over the last output" --db db prog
+ends 0 "another name" --db db prog -o 'pr og'
+says out.txt "^    morph-audit ./prog ./'pr og' -- ARGS$" "another name"
+ends 0 "a library" --all lib.so
+says out.txt "^    morph-audit --at=$dir/lib.so --command ./lib.so -- COMMAND ARGS$" "a library"
+echo "mine" >pie.morph
+ends 1 "a name that is taken" --all pie
+says err.txt 'pie.morph: exists, and morph-optimize did not write it' "a name that is taken"
+[ "$(cat pie.morph)" = mine ] || fail "a name that is taken: it was overwritten"
+rm pie.morph
+
+# What morph-audit takes for B.
+audit() { # STATUS WHAT ARGS
+	command_ends "$1" "$2" timeout 60 "$BUILD/morph-audit" --max-pairs=2 --min-pairs=1 --warmup=0 "${@:3}"
+}
+"$BUILD/morph-audit" --max-pairs=2 --min-pairs=1 --warmup=0 ./prog -- 12345 >out.txt 2>err.txt
+case $? in 0 | 5) ;; *) fail "morph-audit of one program: $(cat err.txt)" ;; esac
+says out.txt '^  B .* ./prog.morph$' "morph-audit of one program"
+audit 2 "morph-audit without an output" ./pie
+says err.txt 'there is no ./pie.morph' "morph-audit without an output"
+cp prog.morph pie.morph
+audit 1 "morph-audit with another's output" ./pie
+says err.txt 'pie.morph: was made of another build of ./pie' "morph-audit with another's output"
+cp pie pie.morph
+audit 1 "morph-audit with no output" ./pie
+rm pie.morph prog.morph lib.so.morph
+
+# ---- functions by name
+left_out() { # WHAT FUNCTION...: exactly these are left alone for that reason
+	local what=$1
+	shift
+	[ "$(jq -r --arg why "$what" '[.functions.left_alone[] | select(.why == $why).function] | sort | join(" ")' out.txt)" = "$*" ] ||
+		fail "$what: $(jq -c .functions.left_alone out.txt)"
+}
+ends 0 "--skip" --all --json --skip=hot prog -o prog.skip
+runs prog.skip "--skip"
+left_out "left out by --skip" hot
+ends 0 "--skip twice" --all --json --skip=hot,main --skip='p?ck' prog -o prog.skip
+runs prog.skip "--skip twice"
+left_out "left out by --skip" hot main pick
+ends 0 "--skip by address" --all --json --skip="$(nm prog | awk '$3 == "never" { print "0x" $1 }')" prog -n
+left_out "left out by --skip" never
+printf '# a list\nhot\n\n  pick  \nno_such_function\n' >list
+ends 0 "--skip of a file" --all --json --skip=@list prog -n
+left_out "left out by --skip" hot pick
+ends 0 "--only" --db db --json --only=hot prog -o prog.only
+runs prog.only "--only"
+[ "$(jq .functions.moved out.txt)" = 1 ] || fail "--only: $(jq -c .functions out.txt)"
+left_out "not named by --only" pick
+ends 0 "--only, text" --db db --only=hot prog -o prog.only
+says out.txt '^ *1  not named by --only$' "--only, text"
+ends 1 "--skip of nothing" --all --skip=no_such_function prog -o prog.skip
+says err.txt "prog: there is no function 'no_such_function'" "--skip of nothing"
+ends 2 "--skip of no list" --all --skip=@no-such-file prog -o prog.skip
+
+# The reasons of a text report add up.
+cp prog stripped && strip stripped
+for f in prog stripped; do
+	ends 0 "reasons" --all "$f" -n
+	awk '/^  functions / { want = $(NF - 2); on = 1; next } on && /^ +[0-9]+  / && $0 !~ /samples/ { got += $1; next }
+		{ on = 0 } END { exit want != got }' out.txt || fail "$f: reasons do not add up: $(cat out.txt)"
+done
 
 # ---- what is no input
 refuses 1 'No such file' missing --all

@@ -1,0 +1,167 @@
+// SPDX-License-Identifier: Apache-2.0
+/* advice - writes the commands that follow morph-optimize, with the names of this run. */
+#include "editor/advice.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "editor/output_name.h"
+#include "libprof/rate.h"
+#include "libprof/store.h"
+
+/* From so many samples on no test program took more branches (Documentation/benchmarks.md). */
+#define GOOD_SAMPLES 30000
+
+/* @text as one word of a shell. */
+static void put_word(FILE *out, const char *text)
+{
+	static const char plain[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
+				    "0123456789_-+=./:@%,";
+
+	if (*text && !text[strspn(text, plain)]) {
+		fputs(text, out);
+		return;
+	}
+	fputc('\'', out);
+	for (; *text; text++) {
+		if (*text == '\'')
+			fputs("'\\''", out);
+		else
+			fputc(*text, out);
+	}
+	fputc('\'', out);
+}
+
+/* A path that a shell takes for a path, and no program for an option. */
+static void put_path(FILE *out, const char *path)
+{
+	if (!strchr(path, '/'))
+		fputs("./", out);
+	put_word(out, path);
+}
+
+static void put_db(FILE *out, const char *db)
+{
+	if (!db)
+		return;
+	fputs(" --db=", out);
+	put_word(out, db);
+}
+
+static void put_audit(FILE *out, const struct me_optimize_options *o, bool library)
+{
+	char usual[4096];
+
+	fputs("morph-audit ", out);
+	if (library) {
+		char *real = realpath(o->input, NULL);
+
+		fputs("--at=", out);
+		put_word(out, real ? real : o->input);
+		fputs(" --command ", out);
+		free(real);
+	}
+	put_path(out, o->input);
+	if (me_output_name(o->input, usual, sizeof(usual), NULL) || strcmp(usual, o->output)) {
+		fputc(' ', out);
+		put_path(out, o->output);
+	}
+	fputs(library ? " -- COMMAND ARGS" : " -- ARGS", out);
+}
+
+void me_advice_next(FILE *out, const struct me_optimize_options *o, const char *db,
+		    const struct me_optimize_report *r)
+{
+	fputs("  is it faster here?\n    ", out);
+	put_audit(out, o, r->library);
+	fputs("\n  replace the file, and keep the original (--restore puts it back)\n"
+	      "    morph-optimize",
+	      out);
+	put_db(out, db);
+	if (o->min_samples != ME_MIN_SAMPLES)
+		fprintf(out, " --min-samples=%" PRIu64, o->min_samples);
+	fputs(" --in-place ", out);
+	put_path(out, o->input);
+	fputc('\n', out);
+}
+
+/* The newest run of a collector on this machine; 0: none is known. */
+static uint32_t last_rate(const char *path, char *collector, size_t size)
+{
+	struct mp_session *sessions = NULL;
+	struct mp_store *store;
+	size_t nr = 0;
+	uint32_t rate = 0;
+
+	if (mp_store_open(path, MP_STORE_READ, &store, NULL))
+		return 0;
+	if (mp_store_list_sessions(store, &sessions, &nr, NULL))
+		nr = 0;
+	for (size_t i = 0; i < nr && !rate; i++) {
+		const struct mp_session *s = &sessions[i];
+
+		if (!strcmp(s->collector, "import") || !strcmp(s->collector, "replay"))
+			continue;
+		rate = s->rate_hz;
+		snprintf(collector, size, "%s", s->collector);
+	}
+	free(sessions);
+	mp_store_close(store);
+	return rate;
+}
+
+/* "0.3 s", "14 s", "25 min" */
+static void put_time(FILE *out, double seconds)
+{
+	if (seconds < 10)
+		fprintf(out, "%.1f s", seconds);
+	else if (seconds < 120)
+		fprintf(out, "%.0f s", seconds);
+	else
+		fprintf(out, "%.0f min", seconds / 60);
+}
+
+static void put_duration(FILE *out, uint64_t missing, uint32_t rate)
+{
+	fprintf(out, "%" PRIu64 " more samples take ", missing);
+	put_time(out, (double)missing / rate);
+	if (missing >= GOOD_SAMPLES)
+		return;
+	fprintf(out, ", %d take ", GOOD_SAMPLES);
+	put_time(out, (double)GOOD_SAMPLES / rate);
+	fputs(" and lay the code out better", out);
+}
+
+void me_advice_collect(FILE *out, const struct me_optimize_options *o, const char *db,
+		       const struct me_optimize_report *r)
+{
+	uint64_t seen = r->samples + r->transfers;
+	uint64_t missing = o->min_samples > seen ? o->min_samples - seen : 0;
+	char collector[16] = "";
+	uint32_t rate;
+
+	fputs("  collect a profile:\n    morphd run", out);
+	put_db(out, db);
+	if (r->library) {
+		fputs(" -- COMMAND ARGS\n    with a command that uses ", out);
+		put_path(out, o->input);
+	} else {
+		fputs(" -- ", out);
+		put_path(out, o->input);
+		fputs(" ARGS", out);
+	}
+	fprintf(out,
+		"\n  at %d samples in a second of processor time, which is what morphd run takes:\n    ",
+		MP_RUN_RATE_HZ);
+	put_duration(out, missing, MP_RUN_RATE_HZ);
+	fputc('\n', out);
+	rate = o->db ? last_rate(o->db, collector, sizeof(collector)) : 0;
+	if (!rate || rate == MP_RUN_RATE_HZ)
+		return;
+	fprintf(out, "  at %" PRIu32 ", the rate of the last collection in %s (%s):\n    ", rate,
+		o->db, collector);
+	put_duration(out, missing, rate);
+	fputc('\n', out);
+}

@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * advice - which command the user runs next, as a line that can be pasted into a shell.
+ */
+#ifndef ME_ADVICE_H
+#define ME_ADVICE_H
+
+#include <stdio.h>
+
+#include "editor/optimize.h"
+
+/*
+ * me_advice_next - after an output was written: how to audit the output, and how to put the output in
+ * place. @db: the database as the user named it, NULL where the default was read.
+ */
+void me_advice_next(FILE *out, const struct me_optimize_options *options, const char *db,
+		    const struct me_optimize_report *report);
+
+/*
+ * me_advice_collect - after -ENODATA: how to collect the profile that is missing, and how many seconds
+ * of the program's processor time that takes. @db: as above.
+ */
+void me_advice_collect(FILE *out, const struct me_optimize_options *options, const char *db,
+		       const struct me_optimize_report *report);
+
+#endif
