@@ -73,6 +73,16 @@ static bool is_counters(const struct options *o)
 	return is;
 }
 
+/* Looks at the first bytes of a file that can be read again from the beginning. */
+static bool is_perf_data(FILE *file)
+{
+	static const char magic[] = "PERFILE2";
+	char found[sizeof(magic) - 1];
+
+	return pread(fileno(file), found, sizeof(found), 0) == (ssize_t)sizeof(found) &&
+	       !memcmp(found, magic, sizeof(found));
+}
+
 static error_t parse(int key, char *arg, struct argp_state *state)
 {
 	struct options *o = state->input;
@@ -300,9 +310,11 @@ static void print_counters(const struct md_import *import)
 	printf("%u of %u functions with counters ran; in %u of them not all that comes in goes "
 	       "out\n",
 	       d->nr_ran, import->nr_counted_funcs, d->nr_unequal);
-	if (d->spare || d->missed)
+	if (d->spare)
 		printf("%" PRIu64 " of %" PRIu64 " at spare counters missed (%.4f %%)\n", d->missed,
-		       d->spare, 100.0 * (double)d->missed / (double)(d->spare ? d->spare : 1));
+		       d->spare, 100.0 * (double)d->missed / (double)d->spare);
+	else if (d->missed)
+		printf("%" PRIu64 " missed at spare counters, which counted nothing\n", d->missed);
 	if (d->negative)
 		printf("%" PRIu64 " would be negative, and are 0\n", d->negative);
 }
@@ -405,6 +417,14 @@ int md_stats_import(struct md_stats *stats, int argc, char **argv)
 		r = md_stats_fail("%s: %s", o.files[0], strerror(errno));
 		goto out;
 	}
+	if (is_perf_data(lines.file)) {
+		r = md_stats_fail(
+			"%s: is perf's own format; import the text that perf prints of it: "
+			"perf script -G -F comm,pid,tid,time,event,ip,sym,dso "
+			"--show-mmap-events --show-task-events --show-lost-events",
+			lines.name);
+		goto out_file;
+	}
 	if (!fstat(fileno(lines.file), &st) && S_ISDIR(st.st_mode)) {
 		r = md_stats_fail("%s: is a directory", o.files[0]);
 		goto out_file;
@@ -417,6 +437,10 @@ int md_stats_import(struct md_stats *stats, int argc, char **argv)
 		   : mp_err_set(&err, ENOMEM, "out of memory");
 	if (r)
 		r = md_stats_fail("%s", err.msg);
+	else if (!import->ledger.emitted && !import->transfers.seen && import->nr_counted_funcs)
+		r = md_stats_fail("%s: nothing was counted: none of the %u functions with counters "
+				  "ran",
+				  lines.name, import->nr_counted_funcs);
 	else if (!import->ledger.emitted && !import->transfers.seen)
 		r = md_stats_fail("%s: holds no sample", lines.name);
 	else

@@ -650,8 +650,13 @@ static int optimize(const struct me_optimize_options *options,
 		rc = account(&job, err);
 	if (!rc && job.plan.nr_blocks == 0) {
 		report->nothing_to_move = true;
-		rc = mp_err_set(err, ENODATA, "%s: nothing worth moving, nothing was written",
-				options->input);
+		rc = report->nr_left_alone
+			     ? mp_err_set(err, ENODATA,
+					  "%s: nothing can be moved, nothing was written: %s",
+					  options->input, report->left_alone[0].why)
+			     : mp_err_set(err, ENODATA,
+					  "%s: nothing worth moving, nothing was written",
+					  options->input);
 	}
 	/* Of the profile nothing is left to know but the plan. */
 	me_instrument_free(job.instrument);

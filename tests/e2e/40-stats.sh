@@ -182,4 +182,11 @@ else
 	ends 3 "since tomorrow" --db q.db query --since=@99999999999
 fi
 
+# perf's own format, which only perf reads
+{ printf PERFILE2; head -c 500 /dev/zero; } >fake.data
+ends 1 "perf's own format" --db new.db import fake.data
+one_line "perf's own format"
+says err.txt 'fake.data: .*perf script' "perf's own format"
+[ ! -e new.db ] || fail "perf's own format: a database was made"
+
 finish

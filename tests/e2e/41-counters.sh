@@ -254,4 +254,12 @@ for kind in pie nopie stock; do
 	[ "$(./fast flow)" = "$want" ] || fail "$kind: laid out by counts it prints something else"
 	cd ..
 done
+
+# Counters in functions that never ran: the counts say so, and are no samples.
+cp "$root/tests/data/uncalled.c" . && gcc -O2 -Wl,--emit-relocs -o uncalled uncalled.c || exit 1
+command_ends 0 "uncalled: --only" "$BUILD/morph-optimize" --instrument=edges --only=f -o uncalled.counting uncalled
+./uncalled.counting
+command_ends 1 "uncalled: import" "$BUILD/morph-stats" --db none.db import --binary=uncalled.counting uncalled.counting.counts
+says err.txt 'none of the 1 functions with counters ran' "uncalled: import"
+[ ! -e none.db ] || fail "uncalled: a database was made"
 finish
