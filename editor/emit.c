@@ -132,6 +132,13 @@ static int build_body(struct emitter *e, struct mp_err *err)
 		e->runtime_vaddr = round_up(e->note_vaddr + e->note_size, 16);
 		e->body_size = e->runtime_vaddr + me_start_size() - e->segment.vaddr;
 	}
+	if (e->segment.displaced.size) {
+		struct me_displaced *d = &e->segment.displaced;
+		uint64_t end = e->segment.vaddr + e->body_size;
+
+		d->new_vaddr = end + ((d->vaddr - end) & (d->align - 1));
+		e->body_size = d->new_vaddr + d->size - e->segment.vaddr;
+	}
 	e->body = calloc(1, e->body_size);
 	if (!e->body)
 		return mp_err_set(err, ENOMEM, "out of memory");
@@ -144,22 +151,34 @@ static int build_body(struct emitter *e, struct mp_err *err)
 	return me_copy_write(e->cfg, &e->placement, &e->pointers, e->body, err);
 }
 
+/* The bytes of a section of the original, as they are in the output. NULL: not among them. */
+static uint8_t *section_bytes(const struct emitter *e, const struct mp_section *s)
+{
+	const struct me_displaced *d = &e->segment.displaced;
+
+	if (me_displaced_holds(d, s->off, s->size))
+		return e->body + (d->new_vaddr - e->segment.vaddr) + (s->off - d->off);
+	if (s->off > e->segment.old_end || s->size > e->segment.old_end - s->off)
+		return NULL;
+	return e->head + s->off;
+}
+
 /* Return: NULL: the file has none. */
 static uint8_t *find_build_id(const struct emitter *e, uint32_t *len)
 {
 	const struct mp_section *note = mp_elf_section(e->elf, ".note.gnu.build-id");
+	uint8_t *bytes = note ? section_bytes(e, note) : NULL;
 	Elf64_Nhdr nhdr;
 	uint64_t room;
 
-	if (!note || note->type != SHT_NOTE || note->off + note->size > e->segment.old_end ||
-	    note->size < sizeof(nhdr) + 4)
+	if (!bytes || note->type != SHT_NOTE || note->size < sizeof(nhdr) + 4)
 		return NULL;
-	memcpy(&nhdr, e->head + note->off, sizeof(nhdr));
+	memcpy(&nhdr, bytes, sizeof(nhdr));
 	room = note->size - sizeof(nhdr) - 4;
 	if (nhdr.n_type != NT_GNU_BUILD_ID || nhdr.n_namesz != 4 || nhdr.n_descsz > room)
 		return NULL;
 	*len = nhdr.n_descsz;
-	return e->head + note->off + sizeof(nhdr) + 4;
+	return bytes + sizeof(nhdr) + 4;
 }
 
 /* An output is another module: a build-id of its own, made from its bytes. */
@@ -174,6 +193,27 @@ static void renew_build_id(struct emitter *e)
 		uint32_t n = len - done;
 
 		memcpy(desc + done, &hash, n < sizeof(hash) ? n : sizeof(hash));
+	}
+}
+
+/* Move what lay behind the table to the new segment. Its program headers follow. */
+static void displace(struct emitter *e)
+{
+	const struct me_displaced *d = &e->segment.displaced;
+
+	if (!d->size)
+		return;
+	memcpy(e->body + (d->new_vaddr - e->segment.vaddr), e->head + d->off, d->size);
+	memset(e->head + d->off, 0, d->size);
+	for (uint32_t i = 0; i < e->segment.nr_phdrs; i++) {
+		Elf64_Phdr *p = &e->segment.phdrs[i];
+
+		if (i == e->segment.slot || p->p_type == PT_LOAD ||
+		    !me_displaced_holds(d, p->p_offset, p->p_filesz))
+			continue;
+		p->p_vaddr = p->p_vaddr - d->vaddr + d->new_vaddr;
+		p->p_paddr = p->p_vaddr;
+		p->p_offset = p->p_vaddr - e->segment.vaddr + e->segment.off;
 	}
 }
 
@@ -201,11 +241,16 @@ static void write_phdrs(struct emitter *e)
 		.p_align = 4,
 	};
 	Elf64_Phdr *phdrs = e->segment.phdrs;
+	Elf64_Ehdr ehdr;
 
 	phdrs[e->segment.slot] = load;
 	if (e->segment.eh_frame_slot != ME_NO_SLOT)
 		phdrs[e->segment.eh_frame_slot] = eh_frame;
+	displace(e);
 	memcpy(e->head + e->elf->ehdr.e_phoff, phdrs, e->segment.nr_phdrs * sizeof(*phdrs));
+	memcpy(&ehdr, e->head, sizeof(ehdr));
+	ehdr.e_phnum = (uint16_t)e->segment.nr_phdrs;
+	memcpy(e->head, &ehdr, sizeof(ehdr));
 }
 
 static int build_head(struct emitter *e, struct mp_err *err)
@@ -253,6 +298,19 @@ static void place_new_sections(struct emitter *e)
 	s[ME_SECTION_MAP].sh_size = e->note_size;
 	for (uint32_t n = 0; n < ME_NR_NEW_SECTIONS; n++)
 		s[n].sh_offset = s[n].sh_addr - e->segment.vaddr + e->segment.off;
+}
+
+/* Section headers of what was displaced follow it. */
+static void move_sections(struct emitter *e)
+{
+	const struct me_displaced *d = &e->segment.displaced;
+
+	for (uint32_t i = 1; i < e->sections.nr_shdrs; i++) {
+		Elf64_Shdr *h = &e->sections.shdrs[i];
+
+		if (e->sections.origin[i] && me_displaced_section(d, h))
+			h->sh_offset = h->sh_addr - e->segment.vaddr + e->segment.off;
+	}
 }
 
 /* What stubs tell. */
@@ -307,8 +365,14 @@ static int name_by_build_id(const struct emitter *e, char *name, struct mp_err *
 static int build_separate(struct emitter *e, const struct mp_elf *debug, const char *name,
 			  struct mp_err *err)
 {
-	const struct me_separate separate = {debug, e->head, e->segment.old_end,
-					     &e->sections.shdrs[e->sections.first_new]};
+	const struct mp_section *note = mp_elf_section(e->elf, ".note.gnu.build-id");
+	const struct me_separate separate = {
+		.elf = debug,
+		.head = e->head,
+		.build_id_note = note ? section_bytes(e, note) : NULL,
+		.new_sections = &e->sections.shdrs[e->sections.first_new],
+		.displaced = &e->segment.displaced,
+	};
 	const struct mp_section *old = mp_elf_section(e->elf, ME_DEBUGLINK_SECTION);
 	struct me_image *image = &e->out->debug_image;
 	char own_name[2 * MP_BUILD_ID_MAX + sizeof(".debug")];
@@ -386,16 +450,20 @@ static int add_unloaded(struct emitter *e, struct me_symbols *symbols, struct mp
 static int build_symbols(struct emitter *e, struct me_symbols *symbols, struct mp_err *err)
 {
 	const struct me_sections *s = &e->sections;
+	int rc;
 
 	*symbols = (struct me_symbols){0};
 	if (!s->symtab)
 		return 0;
 	if (s->strtab == 0 || s->strtab == s->shstrtab)
 		return mp_err_set(err, EPERM, ".symtab shares its string table");
-	return me_symbols_build(e->cfg, &e->placement, e->elf,
-				&e->elf->sections[s->origin[s->symtab]],
-				&e->elf->sections[s->origin[s->strtab]], s->index,
-				s->first_new + ME_SECTION_TEXT, symbols, err);
+	rc = me_symbols_build(e->cfg, &e->placement, e->elf,
+			      &e->elf->sections[s->origin[s->symtab]],
+			      &e->elf->sections[s->origin[s->strtab]], s->index,
+			      s->first_new + ME_SECTION_TEXT, symbols, err);
+	if (!rc)
+		me_displaced_symbols(&e->segment.displaced, symbols->symtab, symbols->symtab_size);
+	return rc;
 }
 
 static int assemble(struct emitter *e, struct mp_err *err)
@@ -494,8 +562,10 @@ int me_emit_separate(const struct mp_cfg *cfg, const struct me_plan *plan,
 		rc = build_body(&e, err);
 	if (!rc)
 		rc = build_head(&e, err);
-	if (!rc)
+	if (!rc) {
 		place_new_sections(&e);
+		move_sections(&e);
+	}
 	if (!rc && debug)
 		rc = build_separate(&e, debug, name, err);
 	else if (!rc)

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
  * segment - chooses place and program header of the new segment: a spare PT_NOTE, PT_PHDR where
- * nobody reads it, or one of two PT_LOADs that can be merged, in this order of their prices.
+ * nobody reads it, one of two PT_LOADs that can be merged, or a new entry of the table, in this order.
  * Called by emit before anything is placed.
  */
 #include "editor/segment.h"
@@ -216,6 +216,30 @@ static bool take_merged_load(uint32_t last_load, struct me_segment *out)
 	return false;
 }
 
+/* One entry more, behind the last PT_LOAD; what lay behind the table will be in the new segment. */
+static bool take_room(const struct mp_elf *elf, uint32_t last_load, struct me_segment *out)
+{
+	Elf64_Phdr *p = out->phdrs;
+
+	if (!me_phdr_room_find(elf, &out->displaced))
+		return false;
+	out->slot = last_load + 1;
+	memmove(&p[out->slot + 1], &p[out->slot], (elf->nr_phdrs - out->slot) * sizeof(*p));
+	out->nr_phdrs = elf->nr_phdrs + 1;
+	out->grown = true;
+	if (out->eh_frame_slot != ME_NO_SLOT && out->eh_frame_slot > last_load)
+		out->eh_frame_slot++;
+	for (uint32_t i = 0; i < out->nr_phdrs; i++) {
+		if (i == out->slot || p[i].p_type != PT_PHDR)
+			continue;
+		p[i].p_filesz += sizeof(*p);
+		p[i].p_memsz += sizeof(*p);
+	}
+	out->price = "room behind the table, where .interp or notes were, which are in the new "
+		     "segment now";
+	return true;
+}
+
 /* Where segments and their contents end, and where the headers of interest stand. */
 static uint32_t scan(const struct mp_elf *elf, uint64_t align, struct me_segment *out)
 {
@@ -290,11 +314,12 @@ int me_segment_choose(const struct mp_elf *elf, uint64_t align, struct me_segmen
 		return mp_err_set(err, ENOMEM, "out of memory");
 	memcpy(out->phdrs, elf->phdrs, elf->nr_phdrs * sizeof(*out->phdrs));
 	if (!take_note(elf, last_load, out) && !take_phdr(elf, last_load, out) &&
-	    !take_merged_load(last_load, out)) {
+	    !take_merged_load(last_load, out) && !take_room(elf, last_load, out)) {
 		me_segment_fini(out);
 		return mp_err_set(err, EPERM,
-				  "no program header can be spared for a new segment (lld leaves "
-				  "one with -Wl,-z,separate-loadable-segments)");
+				  "no program header can be spared for a new segment, and there is "
+				  "no room for one more (lld leaves one with "
+				  "-Wl,-z,separate-loadable-segments)");
 	}
 	choose_offset(elf, out);
 	return 0;

@@ -4,25 +4,28 @@
  * .text, where that costs little), its program header slot.
  *
  * The program header table never moves (strip and patchelf would lose it), so an entry that the
- * program can spare becomes the new PT_LOAD.
+ * program can spare becomes the new PT_LOAD; or the table grows where it is (phdr_room).
  */
 #ifndef ME_SEGMENT_H
 #define ME_SEGMENT_H
 
 #include <stdint.h>
 
+#include "editor/phdr_room.h"
 #include "libprof/elf.h"
 #include "libprof/err.h"
 
 #define ME_NO_SLOT UINT32_MAX
 
 struct me_segment {
-	Elf64_Phdr *phdrs; /* the new table, of the old length; [slot] is for emit to fill in */
+	Elf64_Phdr *phdrs; /* the new table; [slot] is for emit to fill in, and what is displaced */
 	uint32_t nr_phdrs;
 	uint32_t slot;		/* index of the new PT_LOAD R+X */
 	uint32_t eh_frame_slot; /* index of PT_GNU_EH_FRAME; ME_NO_SLOT: none, a static program that
 				 * registers .eh_frame itself */
 	const char *price;	/* what the slot cost, for the report */
+	bool grown;		/* the table has one entry more than the original's */
+	struct me_displaced displaced; /* what made room for this entry */
 	uint64_t vaddr, off, align;
 	uint64_t page;		    /* greatest alignment of the segments there are */
 	uint64_t old_end;	    /* file bytes [0, old_end) are kept at their offsets */

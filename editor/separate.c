@@ -49,10 +49,9 @@ static const uint8_t *build_id_note(const struct writer *w, const struct mp_sect
 {
 	const struct mp_section *own = mp_elf_section(w->cfg->elf, BUILD_ID);
 
-	if (!own || own->type != SHT_NOTE || own->size != note->size ||
-	    own->off > w->in->head_size || own->size > w->in->head_size - own->off)
+	if (!own || own->type != SHT_NOTE || own->size != note->size)
 		return NULL;
-	return w->in->head + own->off;
+	return w->in->build_id_note;
 }
 
 /* Where the program has it if that is near: then program headers lead to it as well. */
@@ -83,6 +82,8 @@ static int put_loaded(struct writer *w, uint32_t i)
 	if (!w->sections.origin[i]) {
 		*h = w->in->new_sections[i - w->sections.first_new];
 		h->sh_name = w->sections.shdrs[i].sh_name;
+	} else {
+		me_displaced_section(w->in->displaced, h);
 	}
 	if (!w->sections.origin[i] || old->type != SHT_NOTE) {
 		h->sh_type = SHT_NOBITS;
@@ -191,14 +192,18 @@ static int put_headers(struct writer *w)
 static int build_symbols(struct writer *w, const struct me_placement *placement, struct mp_err *err)
 {
 	const struct me_sections *s = &w->sections;
+	int rc;
 
 	if (!s->symtab)
 		return 0;
 	if (!s->strtab || s->strtab == s->shstrtab)
 		return mp_err_set(err, EPERM, "%s: .symtab shares its string table", w->elf->path);
-	return me_symbols_build(w->cfg, placement, w->elf, &w->elf->sections[s->origin[s->symtab]],
-				&w->elf->sections[s->origin[s->strtab]], s->index,
-				s->first_new + ME_SECTION_TEXT, &w->symbols, err);
+	rc = me_symbols_build(w->cfg, placement, w->elf, &w->elf->sections[s->origin[s->symtab]],
+			      &w->elf->sections[s->origin[s->strtab]], s->index,
+			      s->first_new + ME_SECTION_TEXT, &w->symbols, err);
+	if (!rc)
+		me_displaced_symbols(w->in->displaced, w->symbols.symtab, w->symbols.symtab_size);
+	return rc;
 }
 
 int me_separate_build(const struct me_separate *separate, const struct mp_cfg *cfg,

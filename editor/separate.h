@@ -13,6 +13,7 @@
 
 #include "editor/debug.h"
 #include "editor/image.h"
+#include "editor/phdr_room.h"
 #include "editor/place.h"
 #include "libprof/cfg.h"
 #include "libprof/elf.h"
@@ -32,9 +33,10 @@ int me_separate_open(const struct mp_elf *elf, const char *path, struct mp_elf *
 struct me_separate {
 	const struct mp_elf *elf; /* the original's debug file */
 	/* Of the output: */
-	const uint8_t *head; /* its first bytes: program headers, build-id */
-	size_t head_size;
+	const uint8_t *head;		/* its first bytes: program headers */
+	const uint8_t *build_id_note;	/* contents of the section of this name, or NULL: it has none */
 	const Elf64_Shdr *new_sections; /* ME_NR_NEW_SECTIONS of them */
+	const struct me_displaced *displaced;
 };
 
 /*

@@ -356,11 +356,12 @@ static void add_range(const struct vf *vf, struct ranges *ranges, uint64_t off, 
 int vf_check_diff(struct vf *vf)
 {
 	const uint64_t phdrs = vf->o->ehdr.e_phoff;
-	const uint64_t phdrs_end = phdrs + (uint64_t)vf->o->nr_phdrs * sizeof(Elf64_Phdr);
+	const uint64_t phdrs_end = phdrs + (uint64_t)vf->n->nr_phdrs * sizeof(Elf64_Phdr);
 	const struct vf_file_range skip[] = {
 		{0, sizeof(Elf64_Ehdr)},
 		{phdrs, phdrs_end},
 		vf_build_id(vf->o),
+		{vf->moved.start, vf->moved.end}, /* vf_check_room() */
 	};
 	const size_t nr = sizeof(skip) / sizeof(skip[0]);
 	/* Before, between and behind what is skipped; and each cut adds one. */

@@ -16,9 +16,10 @@ static int check_ehdr(struct vf *vf)
 	a.e_shstrndx = b.e_shstrndx;
 	if (vf->counters) /* vf_check_start() */
 		a.e_entry = b.e_entry;
+	a.e_phnum = b.e_phnum;
 	if (memcmp(&a, &b, sizeof(a)))
 		return vf_refuse(vf, 0, "ELF header changed beyond its section table");
-	if (vf->o->nr_phdrs != vf->n->nr_phdrs)
+	if (vf->n->nr_phdrs != vf->o->nr_phdrs && vf->n->nr_phdrs != vf->o->nr_phdrs + 1)
 		return vf_refuse(vf, 0, "number of program headers changed");
 	return 0;
 }
@@ -154,8 +155,14 @@ static int check_phdr(struct vf *vf, uint32_t i, const Elf64_Phdr *a)
 					 "PT_GNU_EH_FRAME changed beyond its address");
 		return 0;
 	}
-	if (a && (!memcmp(a, b, sizeof(*a)) || vf_is_grown(vf, a, b)))
+	if (a && vf_is_grown_table(vf, a, b))
 		return 0;
+	if (a && a->p_type == PT_PHDR && vf->grown)
+		return vf_refuse(vf, a->p_vaddr, "PT_PHDR is not that of the larger table");
+	if (a && (!memcmp(a, b, sizeof(*a)) || vf_is_grown(vf, a, b) || vf_is_moved_phdr(vf, a, b)))
+		return 0;
+	if (a && vf->grown)
+		return vf_refuse(vf, b->p_vaddr, "program header %u changed", i);
 	if (b->p_type != PT_LOAD || vf->segment)
 		return vf_refuse(vf, b->p_vaddr, "program header %u changed", i);
 	if (a && !vf_may_spend(vf, a))
@@ -165,10 +172,27 @@ static int check_phdr(struct vf *vf, uint32_t i, const Elf64_Phdr *a)
 	return 0;
 }
 
-static int check_phdrs(struct vf *vf)
+/* One header more, behind the last PT_LOAD; what lay behind the table moved. */
+static int check_grown_phdrs(struct vf *vf)
+{
+	uint32_t slot = 0;
+	int ret;
+
+	for (uint32_t i = 0; i < vf->o->nr_phdrs; i++)
+		if (vf->o->phdrs[i].p_type == PT_LOAD)
+			slot = i + 1;
+	ret = vf_find_moved(vf, slot);
+	for (uint32_t i = 0; !ret && i < vf->n->nr_phdrs; i++)
+		ret = check_phdr(vf, i,
+				 i == slot ? NULL : &vf->o->phdrs[i < slot ? i : i - 1]);
+	if (!ret && !vf->segment)
+		ret = vf_refuse(vf, 0, "output has no new segment");
+	return ret;
+}
+
+static int check_same_phdrs(struct vf *vf)
 {
 	uint32_t last = 0, merged, gone = find_gone(vf, &merged, &last);
-	const Elf64_Phdr *eh, *seg;
 
 	for (uint32_t i = 0; i < vf->o->nr_phdrs; i++) {
 		int ret;
@@ -179,8 +203,16 @@ static int check_phdrs(struct vf *vf)
 		if (ret)
 			return ret;
 	}
-	if (!vf->segment)
-		return vf_refuse(vf, 0, "output has no new segment");
+	return vf->segment ? 0 : vf_refuse(vf, 0, "output has no new segment");
+}
+
+static int check_phdrs(struct vf *vf)
+{
+	const Elf64_Phdr *eh, *seg;
+	int ret = vf->n->nr_phdrs > vf->o->nr_phdrs ? check_grown_phdrs(vf) : check_same_phdrs(vf);
+
+	if (ret)
+		return ret;
 	if (has_build_id_note(vf->o) && !has_build_id_note(vf->n))
 		return vf_refuse(vf, 0, "no PT_NOTE leads to the build-id any more");
 	eh = vf->eh_frame;
@@ -191,15 +223,21 @@ static int check_phdrs(struct vf *vf)
 		   eh->p_offset - seg->p_offset != eh->p_vaddr - seg->p_vaddr))
 		return vf_refuse(vf, eh->p_vaddr,
 				 "PT_GNU_EH_FRAME does not point into the new segment");
-	return check_segment(vf, seg);
+	ret = check_segment(vf, seg);
+	return ret || !vf->grown ? ret : vf_check_room(vf);
 }
 
-static const struct mp_section *same_section(const struct mp_elf *n, const struct mp_section *a)
+static const struct mp_section *same_section(const struct vf *vf, const struct mp_section *a)
 {
+	const struct mp_elf *n = vf->n;
+	bool moved = a->size && a->type != SHT_NOBITS && vf_is_moved(vf, a->off, a->size);
+	uint64_t vaddr = moved ? vf_vaddr_now(vf, a->vaddr) : a->vaddr;
+	uint64_t off = moved ? vf_off_now(vf, a->off) : a->off;
+
 	for (uint32_t i = 0; i < n->nr_sections; i++) {
 		const struct mp_section *b = &n->sections[i];
 
-		if (b->vaddr == a->vaddr && b->off == a->off && b->size == a->size &&
+		if (b->vaddr == vaddr && b->off == off && b->size == a->size &&
 		    b->type == a->type && b->flags == a->flags)
 			return b;
 	}
@@ -215,7 +253,7 @@ static int check_sections(struct vf *vf)
 	for (uint32_t i = 1; i < vf->o->nr_sections; i++) {
 		const struct mp_section *sec = &vf->o->sections[i];
 
-		if ((sec->flags & SHF_ALLOC) && !same_section(vf->n, sec))
+		if ((sec->flags & SHF_ALLOC) && !same_section(vf, sec))
 			return vf_refuse(vf, sec->vaddr, "header of section %.40s changed",
 					 sec->name);
 	}

@@ -241,6 +241,12 @@ struct vf_range {
 	uint64_t start, end;
 };
 
+/* Bytes [start, end) of the original's file, at @vaddr, that the new segment has at @now; start ==
+ * end: none. */
+struct vf_moved {
+	uint64_t start, end, vaddr, now;
+};
+
 /* More segments with code no program has. */
 #define VF_TEXTS_MAX 8
 
@@ -260,6 +266,8 @@ struct vf {
 	uint64_t image_start, image_end; /* of its file-backed segments */
 	uint64_t alloc_end;		 /* file offset behind the last of them */
 	const Elf64_Phdr *segment;	 /* the output's new one */
+	bool grown;			 /* its table has one program header more */
+	struct vf_moved moved;		 /* what made room for this header */
 	const Elf64_Phdr *eh_frame; /* its PT_GNU_EH_FRAME; NULL: a static program that registers
 				      * its .eh_frame when it starts */
 	uint32_t nr_eh_refs;	    /* references to .eh_frame that were led to the new one */
@@ -396,6 +404,21 @@ uint64_t vf_falls_to(const struct vf *vf, const struct mp_map_piece *p);
 
 /* May the original do without this program header? */
 bool vf_may_spend(const struct vf *vf, const Elf64_Phdr *slot);
+
+/*
+ * verify_room: the output has one program header more, and @slot is the index of the new one. First
+ * find what moved; then, when the segment is known, check it; then, after the scan, who names it.
+ */
+int vf_find_moved(struct vf *vf, uint32_t slot);
+int vf_check_room(struct vf *vf);
+int vf_check_moved(struct vf *vf);
+/* Header @b is @a, which moved with its bytes; header @b is PT_PHDR @a of the larger table. */
+bool vf_is_moved_phdr(const struct vf *vf, const Elf64_Phdr *a, const Elf64_Phdr *b);
+bool vf_is_grown_table(const struct vf *vf, const Elf64_Phdr *a, const Elf64_Phdr *b);
+/* Is this range of the original's file all among what moved? Where is an address or offset now? */
+bool vf_is_moved(const struct vf *vf, uint64_t off, uint64_t size);
+uint64_t vf_vaddr_now(const struct vf *vf, uint64_t vaddr);
+uint64_t vf_off_now(const struct vf *vf, uint64_t off);
 
 /* Offsets in the file. */
 /* The bytes of the build-id that a PT_NOTE leads to; {0, 0}: none does. */

@@ -89,6 +89,20 @@ static bool is_dropped(const struct mp_section *sec)
 	return sec->type == SHT_RELA && !(sec->flags & SHF_ALLOC);
 }
 
+/* The address of an old section in the output. */
+static uint64_t vaddr_now(const struct vf *vf, const struct mp_section *sec)
+{
+	return sec->flags & SHF_ALLOC && sec->size ? vf_vaddr_now(vf, sec->vaddr) : sec->vaddr;
+}
+
+/* A section of the original that moved to the new segment. */
+static bool is_moved(const struct vf *vf, const struct mp_section *sec)
+{
+	const struct vf_moved *m = &vf->moved;
+
+	return m->end > m->start && sec->vaddr >= m->now && sec->vaddr - m->now < m->end - m->start;
+}
+
 static bool is_in_segment(const struct vf *vf, const struct mp_section *sec)
 {
 	const Elf64_Phdr *seg = vf->segment;
@@ -133,7 +147,9 @@ static int match_sections(struct vf *vf)
 	if (!vf->section_now)
 		return -ENOMEM;
 	for (uint32_t i = 1; i < o->nr_sections; i++) {
-		for (; !ret && k < n->nr_sections && is_in_segment(vf, &n->sections[k]); k++)
+		for (; !ret && k < n->nr_sections && is_in_segment(vf, &n->sections[k]) &&
+		       !is_moved(vf, &n->sections[k]);
+		     k++)
 			ret = check_new_section(vf, &n->sections[k], &nr);
 		if (ret)
 			return ret;
@@ -182,9 +198,10 @@ static int check_header(struct vf *vf, uint32_t old)
 
 	if (strcmp(b->name, name_now(a->name)))
 		return vf_refuse(vf, a->vaddr, "section %.40s is called %.40s", a->name, b->name);
-	if (type_now(vf, a) != b->type || a->flags != b->flags || a->vaddr != b->vaddr ||
+	if (type_now(vf, a) != b->type || a->flags != b->flags || vaddr_now(vf, a) != b->vaddr ||
 	    a->align != b->align || a->entsize != b->entsize || !same_link(vf, a->link, b->link) ||
-	    (!vf->program && (a->flags & SHF_ALLOC || a->type == SHT_NOBITS) && a->off != b->off) ||
+	    (!vf->program && (a->flags & SHF_ALLOC || a->type == SHT_NOBITS) &&
+	     (vaddr_now(vf, a) == a->vaddr ? a->off : vf_off_now(vf, a->off)) != b->off) ||
 	    (!is_rewritten(vf, old) && change < CHANGE_GROWS && a->size != b->size) ||
 	    (change == CHANGE_GROWS && a->size > b->size) ||
 	    (a->type != SHT_SYMTAB &&

@@ -146,6 +146,7 @@ int vf_check_debug(struct vf *vf)
 		.report = vf->report,
 		.map = vf->map,
 		.segment = vf->segment,
+		.moved = vf->moved,
 		.new_text = mp_elf_section(vf->debug->output, ".morph.text"),
 	};
 	ret = check_debug_file(&debug);

@@ -44,10 +44,13 @@ static bool is_run(const struct vf *vf, const struct mp_symbol *a, const struct 
 static bool same_place(const struct vf *vf, const struct mp_symbol *a, const struct mp_symbol *b)
 {
 	uint32_t section = a->shndx;
+	uint64_t vaddr = a->vaddr;
 
-	if (section != SHN_UNDEF && section < SHN_LORESERVE)
+	if (section != SHN_UNDEF && section < SHN_LORESERVE) {
 		section = section < vf->o->nr_sections ? vf->section_now[section] : SHN_XINDEX;
-	return a->vaddr == b->vaddr && a->size == b->size && section == b->shndx;
+		vaddr = a->type == STT_TLS ? vaddr : vf_vaddr_now(vf, vaddr);
+	}
+	return vaddr == b->vaddr && a->size == b->size && section == b->shndx;
 }
 
 static bool is_function(const struct mp_symbol *sym)
