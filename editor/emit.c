@@ -308,8 +308,11 @@ static void move_sections(struct emitter *e)
 	for (uint32_t i = 1; i < e->sections.nr_shdrs; i++) {
 		Elf64_Shdr *h = &e->sections.shdrs[i];
 
-		if (e->sections.origin[i] && me_displaced_section(d, h))
-			h->sh_offset = h->sh_addr - e->segment.vaddr + e->segment.off;
+		if (!e->sections.origin[i] ||
+		    !me_displaced_has(d, &e->elf->sections[e->sections.origin[i]]))
+			continue;
+		h->sh_addr = me_displaced_vaddr(d, h->sh_addr);
+		h->sh_offset = h->sh_addr - e->segment.vaddr + e->segment.off;
 	}
 }
 
@@ -548,7 +551,7 @@ int me_emit_separate(const struct mp_cfg *cfg, const struct me_plan *plan,
 						err);
 	}
 	if (!rc)
-		rc = me_sections_build(e.elf, &e.sections, err);
+		rc = me_sections_build(e.elf, &e.segment.displaced, &e.sections, err);
 	if (!rc)
 		rc = find_pointers(&e, plan, err);
 	if (!rc)

@@ -25,14 +25,10 @@ uint64_t me_displaced_vaddr(const struct me_displaced *moved, uint64_t vaddr)
 	return vaddr - moved->vaddr + moved->new_vaddr;
 }
 
-bool me_displaced_section(const struct me_displaced *moved, Elf64_Shdr *header)
+bool me_displaced_has(const struct me_displaced *moved, const struct mp_section *section)
 {
-	uint64_t now = me_displaced_vaddr(moved, header->sh_addr);
-
-	if (!(header->sh_flags & SHF_ALLOC) || !header->sh_size || now == header->sh_addr)
-		return false;
-	header->sh_addr = now;
-	return true;
+	return section->flags & SHF_ALLOC && section->size && section->vaddr >= moved->vaddr &&
+	       section->vaddr - moved->vaddr < moved->size;
 }
 
 void me_displaced_symbols(const struct me_displaced *moved, uint8_t *symtab, size_t size)

@@ -29,8 +29,8 @@ bool me_phdr_room_find(const struct mp_elf *elf, struct me_displaced *out);
 
 /* Where the address @vaddr of the original is now. */
 uint64_t me_displaced_vaddr(const struct me_displaced *moved, uint64_t vaddr);
-/* Move the address of @header, which is as in the original. Return: false: it stays. */
-bool me_displaced_section(const struct me_displaced *moved, Elf64_Shdr *header);
+/* Does @section move, of the original or of its debug file? */
+bool me_displaced_has(const struct me_displaced *moved, const struct mp_section *section);
 /* Move the values of those symbols of @symtab that name what moves. */
 void me_displaced_symbols(const struct me_displaced *moved, uint8_t *symtab, size_t size);
 

@@ -107,7 +107,26 @@ static int remap_links(const struct mp_elf *elf, struct me_sections *out, struct
 	return 0;
 }
 
-int me_sections_build(const struct mp_elf *elf, struct me_sections *out, struct mp_err *err)
+/* In the order of their places, which patchelf relies on: what moves to the new segment comes last. */
+static void add_all(const struct mp_elf *elf, const struct me_displaced *moved, uint32_t last_alloc,
+		    struct me_sections *out)
+{
+	for (uint32_t i = 0; i < elf->nr_sections; i++) {
+		const struct mp_section *s = &elf->sections[i];
+
+		if (i == 0 || (!is_dropped(s) && !me_displaced_has(moved, s)))
+			add_kept(out, s, i);
+		if (i != last_alloc)
+			continue;
+		add_new_sections(out);
+		for (uint32_t k = 1; k < elf->nr_sections; k++)
+			if (me_displaced_has(moved, &elf->sections[k]))
+				add_kept(out, &elf->sections[k], k);
+	}
+}
+
+int me_sections_build(const struct mp_elf *elf, const struct me_displaced *moved,
+		      struct me_sections *out, struct mp_err *err)
 {
 	uint32_t last_alloc = 0;
 	size_t names = 1;
@@ -141,12 +160,7 @@ int me_sections_build(const struct mp_elf *elf, struct me_sections *out, struct 
 		return mp_err_set(err, ENOMEM, "out of memory");
 	}
 	out->names_size = 1;
-	for (uint32_t i = 0; i < elf->nr_sections; i++) {
-		if (i == 0 || !is_dropped(&elf->sections[i]))
-			add_kept(out, &elf->sections[i], i);
-		if (i == last_alloc)
-			add_new_sections(out);
-	}
+	add_all(elf, moved, last_alloc, out);
 	out->shstrtab = out->index[elf->ehdr.e_shstrndx];
 	return remap_links(elf, out, err);
 }

@@ -10,6 +10,7 @@
 #include <elf.h>
 #include <stdint.h>
 
+#include "editor/phdr_room.h"
 #include "libprof/elf.h"
 #include "libprof/err.h"
 
@@ -35,7 +36,8 @@ struct me_sections {
 
 /* Offsets of sections that are not loaded are left for emit to fill in.
  * Return: 0, -ENOMEM, -EPERM refused. Ownership: me_sections_fini(@out). */
-int me_sections_build(const struct mp_elf *elf, struct me_sections *out, struct mp_err *err);
+int me_sections_build(const struct mp_elf *elf, const struct me_displaced *moved,
+		      struct me_sections *out, struct mp_err *err);
 /* One more behind all others; not loaded, unless its flags and address are set. Return: 0, -ENOMEM. */
 int me_sections_append(struct me_sections *sections, const char *name, uint32_t type,
 		       uint32_t *index);

@@ -82,8 +82,8 @@ static int put_loaded(struct writer *w, uint32_t i)
 	if (!w->sections.origin[i]) {
 		*h = w->in->new_sections[i - w->sections.first_new];
 		h->sh_name = w->sections.shdrs[i].sh_name;
-	} else {
-		me_displaced_section(w->in->displaced, h);
+	} else if (me_displaced_has(w->in->displaced, old)) {
+		h->sh_addr = me_displaced_vaddr(w->in->displaced, h->sh_addr);
 	}
 	if (!w->sections.origin[i] || old->type != SHT_NOTE) {
 		h->sh_type = SHT_NOBITS;
@@ -212,7 +212,7 @@ int me_separate_build(const struct me_separate *separate, const struct mp_cfg *c
 {
 	struct writer w = {.in = separate, .cfg = cfg, .elf = separate->elf, .image = image};
 	struct mp_err why;
-	int rc = me_sections_build(w.elf, &w.sections, &why);
+	int rc = me_sections_build(w.elf, separate->displaced, &w.sections, &why);
 
 	if (rc)
 		mp_err_set(err, -rc, "%s: %s", w.elf->path, why.msg);

@@ -183,8 +183,7 @@ static int check_grown_phdrs(struct vf *vf)
 			slot = i + 1;
 	ret = vf_find_moved(vf, slot);
 	for (uint32_t i = 0; !ret && i < vf->n->nr_phdrs; i++)
-		ret = check_phdr(vf, i,
-				 i == slot ? NULL : &vf->o->phdrs[i < slot ? i : i - 1]);
+		ret = check_phdr(vf, i, i == slot ? NULL : &vf->o->phdrs[i < slot ? i : i - 1]);
 	if (!ret && !vf->segment)
 		ret = vf_refuse(vf, 0, "output has no new segment");
 	return ret;

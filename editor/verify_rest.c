@@ -136,21 +136,36 @@ static int check_new_section(struct vf *vf, const struct mp_section *sec, uint32
 	return 0;
 }
 
+/* The first moved section behind section @at of the output; 0: none is left. */
+static uint32_t next_moved(const struct vf *vf, uint32_t *at)
+{
+	while (++*at < vf->n->nr_sections)
+		if (vf->n->sections[*at].flags & SHF_ALLOC && is_moved(vf, &vf->n->sections[*at]))
+			return *at;
+	return 0;
+}
+
 /* Which old section is which now; new ones stand somewhere between. */
 static int match_sections(struct vf *vf)
 {
 	const struct mp_elf *o = vf->o, *n = vf->n;
-	uint32_t k = 1, nr = 0;
+	uint32_t k = 1, nr = 0, moved = 0;
 	int ret = 0;
 
 	vf->section_now = calloc(o->nr_sections + 1, sizeof(*vf->section_now));
 	if (!vf->section_now)
 		return -ENOMEM;
 	for (uint32_t i = 1; i < o->nr_sections; i++) {
-		for (; !ret && k < n->nr_sections && is_in_segment(vf, &n->sections[k]) &&
-		       !is_moved(vf, &n->sections[k]);
-		     k++)
-			ret = check_new_section(vf, &n->sections[k], &nr);
+		if (vaddr_now(vf, &o->sections[i]) != o->sections[i].vaddr) {
+			vf->section_now[i] = next_moved(vf, &moved);
+			if (!vf->section_now[i])
+				return vf_refuse(vf, o->sections[i].vaddr, "section %.40s is gone",
+						 o->sections[i].name);
+			continue;
+		}
+		for (; !ret && k < n->nr_sections && is_in_segment(vf, &n->sections[k]); k++)
+			if (!is_moved(vf, &n->sections[k]))
+				ret = check_new_section(vf, &n->sections[k], &nr);
 		if (ret)
 			return ret;
 		if (is_dropped(&o->sections[i]))
@@ -160,8 +175,11 @@ static int match_sections(struct vf *vf)
 					 o->sections[i].name);
 		vf->section_now[i] = k++;
 	}
+	if (next_moved(vf, &moved))
+		return vf_refuse(vf, vf->segment->p_vaddr, "a section moved that was not there");
 	for (; !ret && k < n->nr_sections; k++)
-		if (!is_new_list(vf, &n->sections[k]) && !vf_is_counting(vf, &n->sections[k]) &&
+		if (!is_moved(vf, &n->sections[k]) && !is_new_list(vf, &n->sections[k]) &&
+		    !vf_is_counting(vf, &n->sections[k]) &&
 		    !vf_is_path_section(vf, &n->sections[k]) && !is_new_link(vf, &n->sections[k]))
 			ret = check_new_section(vf, &n->sections[k], &nr);
 	if (!ret && nr != NR_NEW)

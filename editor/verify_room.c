@@ -154,8 +154,7 @@ static bool is_interp(const struct vf *vf, const struct mp_section *sec)
 {
 	for (uint32_t i = 0; i < vf->o->nr_phdrs; i++)
 		if (vf->o->phdrs[i].p_type == PT_INTERP)
-			return sec->type == SHT_PROGBITS &&
-			       sec->off == vf->o->phdrs[i].p_offset &&
+			return sec->type == SHT_PROGBITS && sec->off == vf->o->phdrs[i].p_offset &&
 			       sec->size == vf->o->phdrs[i].p_filesz;
 	return false;
 }
@@ -200,7 +199,8 @@ static int check_bytes(struct vf *vf)
 		if ((at < id.start || at >= id.end) && vf->n->data[off + i] != vf->o->data[at])
 			return vf_refuse(vf, m->vaddr + i, "what was moved has changed");
 		if (at >= entry_of(vf).end && vf->n->data[at])
-			return vf_refuse(vf, m->vaddr + i, "bytes are left where others were moved");
+			return vf_refuse(vf, m->vaddr + i,
+					 "bytes are left where others were moved");
 	}
 	for (uint32_t i = 0; i < vf->n->nr_phdrs; i++) {
 		const Elf64_Phdr *b = &vf->n->phdrs[i];

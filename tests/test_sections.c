@@ -78,6 +78,8 @@ static void make(struct mp_section *s, struct mp_elf *elf)
 	elf->ehdr.e_shstrndx = SHSTRTAB;
 }
 
+static const struct me_displaced nothing;
+
 static const char *name_of(const struct me_sections *out, uint32_t i)
 {
 	return out->names + out->shdrs[i].sh_name;
@@ -91,7 +93,7 @@ START_TEST(sections_drop_the_linkers_relocations_only)
 	struct mp_elf elf;
 
 	make(s, &elf);
-	ck_assert_int_eq(me_sections_build(&elf, &out, &err), 0);
+	ck_assert_int_eq(me_sections_build(&elf, &nothing, &out, &err), 0);
 	ck_assert_uint_eq(out.nr_shdrs, NR - 2 + ME_NR_NEW_SECTIONS);
 	ck_assert_uint_eq(out.index[RELA_TEXT], 0);
 	ck_assert_uint_eq(out.index[RELA_EH], 0);
@@ -116,7 +118,7 @@ START_TEST(sections_put_the_new_ones_behind_the_last_loaded_one)
 	struct mp_elf elf;
 
 	make(s, &elf);
-	ck_assert_int_eq(me_sections_build(&elf, &out, &err), 0);
+	ck_assert_int_eq(me_sections_build(&elf, &nothing, &out, &err), 0);
 	ck_assert_uint_eq(out.first_new, out.index[BSS] + 1);
 	ck_assert_uint_eq(out.index[COMMENT], out.first_new + ME_NR_NEW_SECTIONS);
 	for (uint32_t n = 0; n < ME_NR_NEW_SECTIONS; n++) {
@@ -131,6 +133,30 @@ START_TEST(sections_put_the_new_ones_behind_the_last_loaded_one)
 }
 END_TEST
 
+/* patchelf relies on the order of places. */
+START_TEST(sections_that_move_to_the_new_segment_come_last_of_the_loaded_ones)
+{
+	const struct me_displaced moved = {.off = 0x200, .vaddr = 0x200, .size = 24};
+	struct mp_section s[NR];
+	struct me_sections out;
+	struct mp_err err;
+	struct mp_elf elf;
+
+	make(s, &elf);
+	s[DYNSYM].size = 24;
+	ck_assert_int_eq(me_sections_build(&elf, &moved, &out, &err), 0);
+	ck_assert_uint_eq(out.index[DYNSTR], 1);
+	ck_assert_uint_eq(out.first_new, out.index[BSS] + 1);
+	ck_assert_uint_eq(out.index[DYNSYM], out.first_new + ME_NR_NEW_SECTIONS);
+	ck_assert_uint_eq(out.origin[out.index[DYNSYM]], DYNSYM);
+	ck_assert_uint_eq(out.index[COMMENT], out.index[DYNSYM] + 1);
+	/* Links follow. */
+	ck_assert_uint_eq(out.shdrs[out.index[DYNSYM]].sh_link, out.index[DYNSTR]);
+	ck_assert_uint_eq(out.shdrs[out.index[RELA_DYN]].sh_link, out.index[DYNSYM]);
+	me_sections_fini(&out);
+}
+END_TEST
+
 START_TEST(sections_rename_the_old_unwind_tables)
 {
 	struct mp_section s[NR];
@@ -139,7 +165,7 @@ START_TEST(sections_rename_the_old_unwind_tables)
 	struct mp_elf elf;
 
 	make(s, &elf);
-	ck_assert_int_eq(me_sections_build(&elf, &out, &err), 0);
+	ck_assert_int_eq(me_sections_build(&elf, &nothing, &out, &err), 0);
 	ck_assert_str_eq(name_of(&out, out.index[EH]), ".morph.eh_frame_old");
 	ck_assert_str_eq(name_of(&out, out.index[EH_HDR]), ".morph.eh_frame_hdr_old");
 	ck_assert_str_eq(name_of(&out, out.index[TEXT]), ".text");
@@ -162,7 +188,7 @@ START_TEST(sections_link_to_the_new_indexes)
 	/* A loaded relocation section may name what it relocates. */
 	s[RELA_DYN].flags |= SHF_INFO_LINK;
 	s[RELA_DYN].info = BSS;
-	ck_assert_int_eq(me_sections_build(&elf, &out, &err), 0);
+	ck_assert_int_eq(me_sections_build(&elf, &nothing, &out, &err), 0);
 	ck_assert_uint_eq(out.shdrs[out.index[DYNSYM]].sh_link, out.index[DYNSTR]);
 	ck_assert_uint_eq(out.shdrs[out.index[RELA_DYN]].sh_link, out.index[DYNSYM]);
 	ck_assert_uint_eq(out.shdrs[out.index[RELA_DYN]].sh_info, out.index[BSS]);
@@ -188,7 +214,7 @@ START_TEST(sections_of_a_stripped_file_have_no_symtab)
 
 	make(s, &elf);
 	s[SYMTAB].type = s[STRTAB].type = SHT_PROGBITS;
-	ck_assert_int_eq(me_sections_build(&elf, &out, &err), 0);
+	ck_assert_int_eq(me_sections_build(&elf, &nothing, &out, &err), 0);
 	ck_assert_uint_eq(out.symtab, 0);
 	ck_assert_uint_eq(out.strtab, 0);
 	me_sections_fini(&out);
@@ -204,28 +230,28 @@ START_TEST(sections_refuse_what_they_do_not_know)
 
 	make(s, &elf);
 	s[COMMENT].type = SHT_GROUP;
-	ck_assert_int_eq(me_sections_build(&elf, &out, &err), -EPERM);
+	ck_assert_int_eq(me_sections_build(&elf, &nothing, &out, &err), -EPERM);
 	ck_assert_ptr_nonnull(strstr(err.msg, ".comment"));
 	s[COMMENT].type = SHT_SYMTAB_SHNDX;
-	ck_assert_int_eq(me_sections_build(&elf, &out, &err), -EPERM);
+	ck_assert_int_eq(me_sections_build(&elf, &nothing, &out, &err), -EPERM);
 	make(s, &elf);
 	s[COMMENT].align = UINT64_C(1) << 40;
-	ck_assert_int_eq(me_sections_build(&elf, &out, &err), -EPERM);
+	ck_assert_int_eq(me_sections_build(&elf, &nothing, &out, &err), -EPERM);
 	ck_assert_ptr_nonnull(strstr(err.msg, "alignment"));
 	make(s, &elf);
 	s[DYNSYM].link = NR;
-	ck_assert_int_eq(me_sections_build(&elf, &out, &err), -EPERM);
+	ck_assert_int_eq(me_sections_build(&elf, &nothing, &out, &err), -EPERM);
 	ck_assert_ptr_nonnull(strstr(err.msg, ".dynsym"));
 	me_sections_fini(&out);
 	make(s, &elf);
 	elf.ehdr.e_shstrndx = SHN_XINDEX;
-	ck_assert_int_eq(me_sections_build(&elf, &out, &err), -EPERM);
+	ck_assert_int_eq(me_sections_build(&elf, &nothing, &out, &err), -EPERM);
 	ck_assert_ptr_nonnull(strstr(err.msg, "names"));
 	elf.nr_sections = 0;
-	ck_assert_int_eq(me_sections_build(&elf, &out, &err), -EPERM);
+	ck_assert_int_eq(me_sections_build(&elf, &nothing, &out, &err), -EPERM);
 	elf.ehdr.e_shstrndx = 0;
 	elf.nr_sections = SHN_LORESERVE - ME_NR_NEW_SECTIONS;
-	ck_assert_int_eq(me_sections_build(&elf, &out, &err), -EPERM);
+	ck_assert_int_eq(me_sections_build(&elf, &nothing, &out, &err), -EPERM);
 	ck_assert_ptr_nonnull(strstr(err.msg, "too many"));
 }
 END_TEST
@@ -237,6 +263,7 @@ static Suite *suite(void)
 
 	tcase_add_test(tc, sections_drop_the_linkers_relocations_only);
 	tcase_add_test(tc, sections_put_the_new_ones_behind_the_last_loaded_one);
+	tcase_add_test(tc, sections_that_move_to_the_new_segment_come_last_of_the_loaded_ones);
 	tcase_add_test(tc, sections_rename_the_old_unwind_tables);
 	tcase_add_test(tc, sections_link_to_the_new_indexes);
 	tcase_add_test(tc, sections_of_a_stripped_file_have_no_symtab);

@@ -432,6 +432,143 @@ START_TEST(segment_merges_loads_as_before_where_a_huge_alignment_is_asked)
 }
 END_TEST
 
+/* As lld links a position-independent program: the table, the interpreter's name, two notes. */
+enum {
+	LLD_PHDR,
+	LLD_INTERP,
+	LLD_TEXT = 3,
+	LLD_EH = 7,
+	LLD_NOTE,
+	LLD_NR,
+	S_NULL = 0,
+	S_INTERP,
+	S_ABI,
+	S_ID,
+	S_DYNSYM,
+	S_NR,
+	TABLE_END = 64 + LLD_NR * sizeof(Elf64_Phdr),
+};
+
+struct lld {
+	Elf64_Phdr phdrs[LLD_NR];
+	struct mp_section sections[S_NR];
+	struct mp_symbol symbol;
+	struct mp_elf elf;
+};
+
+static struct mp_section loaded(const char *name, uint32_t type, uint64_t at, uint64_t size,
+				uint64_t align)
+{
+	return (struct mp_section){.name = name,
+				   .type = type,
+				   .flags = SHF_ALLOC,
+				   .vaddr = at,
+				   .off = at,
+				   .size = size,
+				   .align = align};
+}
+
+static void lld_make(struct lld *l)
+{
+	const uint64_t at = TABLE_END;
+	const Elf64_Phdr phdrs[LLD_NR] = {
+		other(PT_PHDR, 64, LLD_NR * sizeof(Elf64_Phdr)),
+		other(PT_INTERP, at, 0x1c),
+		load(PF_R, 0, 0, 0x900, 0x900),
+		load(PF_R | PF_X, 0x900, 0x1900, 0x800, 0x800),
+		load(PF_R | PF_W, 0x1100, 0x3100, 0x200, 0x200),
+		load(PF_R | PF_W, 0x1300, 0x4300, 0x60, 0x160),
+		other(PT_DYNAMIC, 0x1180, 0x40),
+		other(PT_GNU_EH_FRAME, 0x700, 0x44),
+		other(PT_NOTE, at + 0x1c, 0x38),
+	};
+	const struct mp_section sections[S_NR] = {
+		[S_NULL] = {.name = ""},
+		[S_INTERP] = loaded(".interp", SHT_PROGBITS, at, 0x1c, 1),
+		[S_ABI] = loaded(".note.ABI-tag", SHT_NOTE, at + 0x1c, 0x20, 4),
+		[S_ID] = loaded(".note.gnu.build-id", SHT_NOTE, at + 0x3c, 0x18, 4),
+		[S_DYNSYM] = loaded(".dynsym", SHT_DYNSYM, at + 0x58, 0x60, 8),
+	};
+
+	memcpy(l->phdrs, phdrs, sizeof(phdrs));
+	memcpy(l->sections, sections, sizeof(sections));
+	l->symbol = (struct mp_symbol){.name = "s", .dynamic = true, .shndx = 3, .vaddr = 0x1900};
+	l->elf = (struct mp_elf){.phdrs = l->phdrs,
+				 .nr_phdrs = LLD_NR,
+				 .sections = l->sections,
+				 .nr_sections = S_NR,
+				 .symbols = &l->symbol,
+				 .nr_symbols = 1};
+	l->elf.ehdr.e_type = ET_DYN;
+	l->elf.ehdr.e_phoff = 64;
+}
+
+START_TEST(segment_makes_room_behind_the_table)
+{
+	struct me_segment s;
+	struct mp_err err;
+	struct lld l;
+
+	lld_make(&l);
+	ck_assert_int_eq(me_segment_choose(&l.elf, 0, &s, &err), 0);
+	ck_assert(s.grown);
+	ck_assert_uint_eq(s.nr_phdrs, LLD_NR + 1);
+	/* Behind the last PT_LOAD; all others are there, in their order. */
+	ck_assert_uint_eq(s.slot, 6);
+	ck_assert_mem_eq(&s.phdrs[1], &l.phdrs[1], 5 * sizeof(Elf64_Phdr));
+	ck_assert_mem_eq(&s.phdrs[7], &l.phdrs[6], 3 * sizeof(Elf64_Phdr));
+	ck_assert_uint_eq(s.eh_frame_slot, LLD_EH + 1);
+	ck_assert_uint_eq(s.phdrs[LLD_PHDR].p_filesz, (LLD_NR + 1) * sizeof(Elf64_Phdr));
+	ck_assert_uint_eq(s.phdrs[LLD_PHDR].p_memsz, (LLD_NR + 1) * sizeof(Elf64_Phdr));
+	/* The name and both notes, as they are one header's; not more. */
+	ck_assert_uint_eq(s.displaced.off, TABLE_END);
+	ck_assert_uint_eq(s.displaced.vaddr, TABLE_END);
+	ck_assert_uint_eq(s.displaced.size, 0x54);
+	ck_assert_uint_eq(s.displaced.align, 8);
+	ck_assert_ptr_nonnull(strstr(s.price, "behind the table"));
+	/* Room for counters changes none of that. */
+	ck_assert_int_eq(me_segment_reserve(&l.elf, &s, 0x1000, &err), 0);
+	ck_assert_uint_eq(s.phdrs[5].p_memsz, 0x1d00);
+	ck_assert_uint_eq(s.vaddr, 0x6000);
+	me_segment_fini(&s);
+}
+END_TEST
+
+START_TEST(segment_makes_no_room_where_something_else_lies)
+{
+	struct me_segment s;
+	struct mp_err err;
+	struct lld l;
+
+	for (int i = 0; i < 14; i++) {
+		lld_make(&l);
+		switch (i) {
+		case 0: l.sections[S_ABI].type = SHT_PROGBITS; break;
+		case 1: l.sections[S_INTERP].type = SHT_DYNSYM; break;
+		case 2: l.sections[S_INTERP].size--; break; /* not what PT_INTERP names */
+		case 3: l.sections[S_ABI].flags |= SHF_WRITE; break;
+		case 4: l.phdrs[LLD_NOTE].p_type = PT_TLS; break;
+		case 5: l.phdrs[2].p_flags |= PF_W; break;
+		case 6: l.phdrs[LLD_INTERP].p_vaddr += 8; break;
+		case 7: l.phdrs[LLD_NOTE].p_memsz++; break;
+		case 8: l.sections[S_ID].align = 128; break;
+		case 9: l.phdrs[2].p_filesz = TABLE_END + 0x20; break; /* the rest is not mapped */
+		case 10: l.symbol.vaddr = TABLE_END + 0x20; break;
+		case 11: l.phdrs[LLD_NOTE].p_filesz = l.phdrs[LLD_NOTE].p_memsz = 0x60; break;
+		case 12: l.sections[S_DYNSYM].off = TABLE_END + 0x10; break;
+		case 13: l.phdrs[LLD_EH].p_offset = TABLE_END + 0x30; break;
+		}
+		ck_assert_msg(me_segment_choose(&l.elf, 0, &s, &err) == -EPERM, "case %d", i);
+		ck_assert_ptr_nonnull(strstr(err.msg, "no room for one more"));
+	}
+	/* In a file with fixed addresses any number may be an address. */
+	lld_make(&l);
+	l.phdrs[LLD_PHDR].p_type = PT_NULL;
+	l.elf.ehdr.e_type = ET_EXEC;
+	ck_assert_int_eq(me_segment_choose(&l.elf, 0, &s, &err), -EPERM);
+}
+END_TEST
+
 static Suite *suite(void)
 {
 	Suite *s = suite_create("segment");
@@ -451,6 +588,8 @@ static Suite *suite(void)
 	tcase_add_test(tc, segment_refuses_loaded_sections_outside_every_segment);
 	tcase_add_test(tc, segment_is_aligned_as_asked_in_memory_and_file);
 	tcase_add_test(tc, segment_merges_loads_as_before_where_a_huge_alignment_is_asked);
+	tcase_add_test(tc, segment_makes_room_behind_the_table);
+	tcase_add_test(tc, segment_makes_no_room_where_something_else_lies);
 	suite_add_tcase(s, tc);
 	return s;
 }
