@@ -477,6 +477,8 @@ check-torture: all
 	$(Q)$(call need,scripts/torture)
 	$(Q)BUILD=$(O) scripts/torture --executed=12 $(TORTURE)
 	$(Q)BUILD=$(O) scripts/torture --csmith=$(CSMITH)
+	$(Q)BUILD=$(O) scripts/torture --rust
+	$(Q)BUILD=$(O) scripts/rust-program
 
 check-self:
 	$(Q)scripts/setup

@@ -41,6 +41,21 @@ int me_image_add(struct me_image *image, const uint8_t *bytes, size_t size, uint
 	return 0;
 }
 
+uint64_t me_image_holes(const struct me_image *image)
+{
+	const uint64_t block = 4096;
+	uint64_t end = 0, holes = 0;
+
+	for (uint32_t i = 0; i < image->nr_parts; i++) {
+		uint64_t from = (end + block - 1) / block, to = image->parts[i].off / block;
+
+		if (to > from)
+			holes += (to - from) * block;
+		end = image->parts[i].off + image->parts[i].size;
+	}
+	return holes;
+}
+
 int me_image_write(const struct me_image *image, int fd)
 {
 	for (uint32_t i = 0; i < image->nr_parts; i++) {

@@ -42,6 +42,8 @@ struct me_image {
 int me_image_add(struct me_image *image, const uint8_t *bytes, size_t size, uint64_t align, int own,
 		 uint64_t *off);
 
+/* Whole blocks of 4096 bytes that hold nothing: they take no space where a file system can leave holes. */
+uint64_t me_image_holes(const struct me_image *image);
 /* Write everything to @fd at its offsets. Return: 0 or -errno. */
 int me_image_write(const struct me_image *image, int fd);
 void me_image_fini(struct me_image *image);

@@ -618,6 +618,7 @@ static int produce(struct job *job, struct mp_err *err)
 	r->stage_cpu_s[ME_STAGE_DEBUG] = r->emitted.debug.cpu_seconds;
 	r->stage_cpu_s[ME_STAGE_EMIT] -= r->emitted.debug.cpu_seconds;
 	r->new_size = r->emitted.image.size_bytes;
+	r->new_holes = me_image_holes(&r->emitted.image);
 	r->debug_new_size = r->emitted.debug_image.size_bytes;
 	return job->options->files ? write_open(job, err) : publish(job, err);
 }

@@ -114,6 +114,7 @@ struct me_optimize_report {
 	char *debug_file, *debug_output; /* what was read and written; NULL: nothing */
 	uint64_t debug_old_size, debug_new_size;
 	uint64_t old_size, new_size; /* bytes of the files */
+	uint64_t new_holes;	     /* of @new_size: me_image_holes() */
 	bool relinkable; /* linked with --emit-relocs: relocations tell what an address is */
 	bool library;	 /* no program: something else loads the file */
 	double stage_s[ME_NR_STAGES];	  /* on the clock */

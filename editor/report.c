@@ -178,6 +178,12 @@ static void text_code(FILE *out, const struct me_optimize_report *r)
 	fprintf(out,
 		"  size       %" PRIu64 " -> %" PRIu64 " bytes; program header taken from %s\n",
 		r->old_size, r->new_size, e->slot_price ? e->slot_price : "nothing");
+	if (r->new_holes)
+		fprintf(out,
+			"             %" PRIu64
+			" bytes of it are a hole, which takes no space on disk (cp "
+			"--sparse=always keeps it)\n",
+			r->new_holes);
 }
 
 static void text_counting(FILE *out, const struct me_optimize_options *options,
@@ -483,14 +489,14 @@ static int json_print(json_t *root, FILE *out)
 int me_report_json(FILE *out, const struct me_optimize_options *options,
 		   const struct me_optimize_report *r)
 {
-	json_t *root = json_pack("{s:i, s:s, s:o, s:o, s:s, s:o, s:o, s:o, s:I, s:I, s:o, s:I}",
+	json_t *root = json_pack("{s:i, s:s, s:o, s:o, s:s, s:o, s:o, s:o, s:I, s:I, s:I, s:o, s:I}",
 				 "schema", ME_REPORT_SCHEMA, "command", "optimize", "input",
 				 mp_json_string(options->input), "output",
 				 mp_json_string(options->output), "build_id", r->build_id,
 				 "functions", json_functions(r), "code", json_code(r), "verified",
 				 json_verified(&r->verified), "size_before",
 				 (json_int_t)r->old_size, "size_after", (json_int_t)r->new_size,
-				 "seconds", json_seconds(r->stage_s), "peak_rss_bytes",
+				 "size_hole", (json_int_t)r->new_holes, "seconds", json_seconds(r->stage_s), "peak_rss_bytes",
 				 (json_int_t)r->peak_rss_bytes);
 
 	if (!root)

@@ -25,6 +25,17 @@ LINKS = {
 # With relocations, or as a distribution has it: linked without, and stripped.
 KINDS = ("relinkable", "stripped")
 
+# Debian's, not whichever comes first in $PATH.
+RUSTC = os.environ.get("RUSTC", "/usr/bin/rustc")
+RUST_LEVELS = ("-O0", "-O2", "-O3", "-Os")
+RUST_LINKS = {
+    "pie": [],
+    "nopie": ["-Crelocation-model=static"],
+    "static-pie": ["-Ctarget-feature=+crt-static"],
+}
+# gold and mold of Debian 12 crash with --emit-relocs and rustc's objects.
+RUST_LINKERS = {"relinkable": ("bfd", "lld"), "stripped": ("bfd", "gold", "lld", "mold")}
+
 Config = collections.namedtuple("Config", "compiler level link kind")
 Program = collections.namedtuple("Program", "name files flags")
 
@@ -35,6 +46,13 @@ def config_name(config):
 
 def configs():
     return [Config(*c) for c in itertools.product(COMPILERS, LEVELS, LINKS, KINDS)]
+
+
+def rust_configs():
+    """The linker stands behind the way of linking."""
+    return [Config("rustc", level, f"{link}-{linker}", kind)
+            for level, link, kind in itertools.product(RUST_LEVELS, RUST_LINKS, KINDS)
+            for linker in RUST_LINKERS[kind] if (link, linker) != ("static-pie", "gold")]
 
 
 class Missing(Exception):
@@ -95,6 +113,17 @@ def suite(names):
     return out
 
 
+def rust(names):
+    """Morph's own Rust programs: panics, generics, threads; std is in them."""
+    if not os.path.exists(RUSTC):
+        raise Missing(f"{RUSTC} is not installed (Debian: rustc)")
+    tests = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "tests")
+    files = [*glob.glob(os.path.join(tests, "torture", "rust", "*.rs")),
+             os.path.join(tests, "data", "linkers.rs")]
+    return [Program("rust-" + os.path.basename(f)[:-3], [f], []) for f in sorted(files)
+            if not names or os.path.basename(f)[:-3] in names]
+
+
 def csmith(number, seed):
     """Programs that are still to be written, by generate()."""
     if not shutil.which("csmith") or not os.path.exists(CSMITH_INCLUDE + "/csmith.h"):
@@ -129,6 +158,8 @@ def build(program, config, exe, scratch):
     Builds @exe. Returns None, or how building it failed, and the functions that the program has
     of its own: (address, size, name) each. Those are from before the file is stripped.
     """
+    if config.compiler == "rustc":
+        return build_rust(program, config, exe, scratch)
     compiling, linking = LINKS[config.link]
     objects = []
     for i, source in enumerate(program.files):
@@ -144,6 +175,21 @@ def build(program, config, exe, scratch):
         return "does not build", []
     names = {n for _, _, n in functions(objects, scratch)}
     own = [f for f in functions([exe], scratch) if f[2] in names]
+    if config.kind == "stripped" and run(["strip", "-s", exe], scratch, 60)[0] != 0:
+        return "does not build", []
+    return None, own
+
+
+def build_rust(program, config, exe, scratch):
+    """The same of a Rust program. All of its functions are its own: std was compiled for it."""
+    link, linker = config.link.rsplit("-", 1)
+    command = [RUSTC, "-Awarnings", f"-Copt-level={config.level[2:]}", *RUST_LINKS[link],
+               f"-Clink-arg=-fuse-ld={linker}", "-o", exe, *program.files]
+    if config.kind == "relinkable":
+        command.append("-Clink-arg=-Wl,--emit-relocs")
+    if run(command, scratch, 300)[0] != 0:
+        return "does not build", []
+    own = [f for f in functions([exe], scratch) if re.match(r"_ZN|_R", f[2])]
     if config.kind == "stripped" and run(["strip", "-s", exe], scratch, 60)[0] != 0:
         return "does not build", []
     return None, own

@@ -50,5 +50,16 @@ if [ -e /usr/include/csmith/csmith.h ] && command -v csmith >/dev/null; then
 else
 	echo "note: no csmith"
 fi
+# Rust: panics, generics and threads with std in the program; a few of its configurations.
+if [ -x /usr/bin/rustc ] && command -v ld.lld >/dev/null; then
+	"$root/scripts/torture" --rust --config='rustc-O2-*-lld-*' --config='rustc-O0-pie-bfd-stripped' \
+		--seed=5 --results="$dir/rust" >out.6 || fail "rust: exit $?"
+	grep -E '^(BROKEN|FAILED|REFUSED)' out.6
+	[ "$(jq -r 'select(.result == "same") | .result' rust | wc -l)" = 21 ] ||
+		fail "rust: not 21 runs that are the same: $(jq -c 'select(.result != "same")' rust)"
+	tail -n 1 out.6
+else
+	echo "note: no rustc or lld"
+fi
 tail -qn 1 out.[25]
 [ $nr_failed = 0 ]

@@ -1,0 +1,32 @@
+# SPDX-License-Identifier: Apache-2.0
+# ripgrep, by Debian's cargo and rustc, of Debian's packages of its crates (scripts/setup --rust); linked by
+# $RUST_LINKER, lld if that says nothing, as today's rustc does.
+# shellcheck shell=bash disable=SC2034
+
+program_prepare() {
+	[ -x /usr/bin/cargo ] && [ -d /usr/share/cargo/registry ] || fail "ripgrep: run scripts/setup --rust first"
+	fetch rust-ripgrep
+}
+
+program_build() {
+	local flags="-C link-arg=-Wl,--emit-relocs -C link-arg=-fuse-ld=${RUST_LINKER:-lld}"
+	case $1 in
+	nopie) flags="$flags -C relocation-model=static" ;;
+	static) flags="$flags -C target-feature=+crt-static -C relocation-model=static" ;;
+	static-pie) flags="$flags -C target-feature=+crt-static" ;;
+	esac
+	cp -a "$CACHE/src/rust-ripgrep/." "$W"
+	# Features that Debian's crates do not have; the lock file names other versions.
+	sed -i '/^simd-accel/d; /^pcre2 = /d' "$W/Cargo.toml"
+	rm -f "$W/Cargo.lock"
+	mkdir -p "$W/.cargo"
+	cat >"$W/.cargo/config.toml" <<-CONF
+		[source.crates-io]
+		replace-with = "debian"
+		[source.debian]
+		directory = "/usr/share/cargo/registry"
+	CONF
+	(cd "$W" && CARGO_HOME=$W/.cargo-home RUSTC=/usr/bin/rustc RUSTFLAGS=$flags \
+		/usr/bin/cargo build --release --offline --jobs "$JOBS")
+	mv "$W/target/release/rg" "$OUT/ripgrep-$1"
+}
