@@ -288,30 +288,54 @@ static void catch_signals(sigset_t *before)
 	sigprocmask(SIG_BLOCK, &block, before);
 }
 
-/* Every row of the table, to be given to a printer. */
-static int simulate_all(const struct arguments *args,
-			void (*row)(const struct me_simulation *sim, void *arg), void *arg)
+/* What is done with a row of a table. */
+struct table {
+	void (*row)(const struct me_simulation *sim, void *arg);
+	void *arg;
+};
+
+static int simulate_row(const struct arguments *args, const struct table *table,
+			struct me_simulation sim)
+{
+	sim.alpha = args->audit.alpha;
+	sim.nr_audits = args->simulate;
+	sim.max_pairs = args->audit.max_pairs;
+	sim.seed = 1;
+	if (me_simulate(&sim)) {
+		fputs("morph-audit: out of memory\n", stderr);
+		return STATUS_FAILED;
+	}
+	table->row(&sim, table->arg);
+	return 0;
+}
+
+/* How often an audit is right or wrong with each kind of noise. */
+static int simulate_noises(const struct arguments *args, const struct table *table)
 {
 	static const double effects[] = {0, 0.005, 0.01, 0.05};
+	int ret = 0;
 
 	for (int noise = 0; noise < ME_NR_NOISES; noise++)
-		for (size_t e = 0; e < sizeof(effects) / sizeof(effects[0]); e++) {
-			struct me_simulation sim = {
-				.noise = (enum me_noise)noise,
-				.effect = effects[e],
-				.alpha = args->audit.alpha,
-				.nr_audits = args->simulate,
-				.max_pairs = args->audit.max_pairs,
-				.seed = 1,
-			};
+		for (size_t e = 0; !ret && e < sizeof(effects) / sizeof(effects[0]); e++)
+			ret = simulate_row(args, table,
+					   (struct me_simulation){.noise = (enum me_noise)noise,
+								  .effect = effects[e]});
+	return ret;
+}
 
-			if (me_simulate(&sim)) {
-				fputs("morph-audit: out of memory\n", stderr);
-				return STATUS_FAILED;
-			}
-			row(&sim, arg);
-		}
-	return 0;
+/* How soon an audit is right: B is faster by @effect, and each run has Gaussian noise of @sd. */
+static int simulate_power(const struct arguments *args, const struct table *table)
+{
+	static const double effects[] = {0.01, 0.02, 0.05, 0.1}, sds[] = {0.01, 0.03, 0.05};
+	int ret = 0;
+
+	for (size_t s = 0; s < sizeof(sds) / sizeof(sds[0]); s++)
+		for (size_t e = 0; !ret && e < sizeof(effects) / sizeof(effects[0]); e++)
+			ret = simulate_row(args, table,
+					   (struct me_simulation){.noise = ME_NOISE_GAUSSIAN,
+								  .sd = sds[s],
+								  .effect = log1p(effects[e])});
+	return ret;
 }
 
 static void print_row(const struct me_simulation *sim, void *arg)
@@ -319,6 +343,14 @@ static void print_row(const struct me_simulation *sim, void *arg)
 	fprintf(arg, "%-16s %8.1f %% %10zu %10zu %10zu %12.1f\n", me_noise_name(sim->noise),
 		100 * sim->effect, sim->nr_positive, sim->nr_negative, sim->nr_covered,
 		sim->mean_pairs);
+}
+
+static void print_power(const struct me_simulation *sim, void *arg)
+{
+	fprintf(arg, "%6.0f %% %9.0f %% ", 100 * sim->sd, 100 * expm1(sim->effect));
+	for (int i = 0; i < ME_NR_WITHINS; i++)
+		fprintf(arg, " %6.1f %%", 100 * (double)sim->nr_within[i] / (double)sim->nr_audits);
+	fputc('\n', arg);
 }
 
 static void append_row(const struct me_simulation *sim, void *arg)
@@ -331,15 +363,32 @@ static void append_row(const struct me_simulation *sim, void *arg)
 					     sim->mean_pairs));
 }
 
+static void append_power(const struct me_simulation *sim, void *arg)
+{
+	json_t *within = json_array();
+
+	for (int i = 0; i < ME_NR_WITHINS; i++)
+		json_array_append_new(within,
+				      json_pack("{s:I, s:I}", "pairs",
+						(json_int_t)me_sim_withins[i], "decided",
+						(json_int_t)sim->nr_within[i]));
+	json_array_append_new(arg, json_pack("{s:f, s:f, s:o}", "noise_sd", sim->sd, "effect",
+					     expm1(sim->effect), "within", within));
+}
+
 static int simulate_json(const struct arguments *args)
 {
 	json_t *root = mp_json_new(ME_AUDIT_SCHEMA, "simulate"), *rows = json_array();
-	int ret = simulate_all(args, append_row, rows);
+	json_t *power = json_array();
+	int ret = simulate_noises(args, &(struct table){append_row, rows});
 
+	if (!ret)
+		ret = simulate_power(args, &(struct table){append_power, power});
 	json_object_set_new(root, "audits", json_integer((json_int_t)args->simulate));
 	json_object_set_new(root, "alpha", json_real(args->audit.alpha));
 	json_object_set_new(root, "max_pairs", json_integer((json_int_t)args->audit.max_pairs));
 	json_object_set_new(root, "rows", rows);
+	json_object_set_new(root, "power", power);
 	if (!ret && json_dumpf(root, stdout, JSON_INDENT(1) | JSON_REAL_PRECISION(9)))
 		ret = STATUS_FAILED; /* main() says why */
 	putchar('\n');
@@ -349,13 +398,21 @@ static int simulate_json(const struct arguments *args)
 
 static int simulate(const struct arguments *args)
 {
+	int ret;
+
 	if (args->json)
 		return simulate_json(args);
 	printf("claims in %zu audits each, alpha %g, looking after each of at most %zu pairs\n\n",
 	       args->simulate, args->audit.alpha, args->audit.max_pairs);
 	printf("%-16s %10s %10s %10s %10s %12s\n", "noise", "B faster", "claimed", "slower",
 	       "covered", "mean pairs");
-	return simulate_all(args, print_row, stdout);
+	ret = simulate_noises(args, &(struct table){print_row, stdout});
+	printf("\naudits that find B faster, with Gaussian noise in each run\n\n%8s %11s  in", "noise",
+	       "B faster");
+	for (int i = 0; i < ME_NR_WITHINS; i++)
+		printf(" %5zu   ", me_sim_withins[i]);
+	puts("pairs");
+	return ret ? ret : simulate_power(args, &(struct table){print_power, stdout});
 }
 
 static int audit_status(enum me_audit_verdict verdict)
