@@ -50,6 +50,7 @@ enum {
 	KEY_DIR,
 	KEY_ENV,
 	KEY_EXPORT_CSV,
+	KEY_EXPORT_JSON,
 	KEY_EXPORT_MARKDOWN,
 	KEY_FILTER,
 	KEY_INDIFFERENCE,
@@ -107,6 +108,7 @@ static const struct argp_option options[] = {
 	{0, 0, 0, 0, "Other:", 4},
 	{"json", KEY_JSON, 0, 0, "Print JSON", 0},
 	{"export-csv", KEY_EXPORT_CSV, "FILE", 0, "Write the times of each pair here, as CSV", 0},
+	{"export-json", KEY_EXPORT_JSON, "FILE", 0, "Write the result here, as --json prints it", 0},
 	{"export-markdown", KEY_EXPORT_MARKDOWN, "FILE", 0, "Write the result here, as a table", 0},
 	{"progress", KEY_PROGRESS, "SECONDS", 0,
 	 "Where standard error is no terminal: a line so often (default: 60; 0: none)", 0},
@@ -120,7 +122,7 @@ struct arguments {
 	char **files;
 	size_t nr_files;
 	bool command, json, min_given, seconds_given;
-	const char *csv, *markdown, *earlier; /* files; NULL: none */
+	const char *csv, *to_json, *markdown, *earlier; /* files; NULL: none */
 	double progress_s;
 	size_t simulate;
 	char output[PATH_MAX]; /* A's output, where B is not given */
@@ -238,6 +240,7 @@ static error_t parse_results(struct argp_state *state, int key, char *arg, struc
 {
 	switch (key) {
 	case KEY_EXPORT_CSV: args->csv = arg; return 0;
+	case KEY_EXPORT_JSON: args->to_json = arg; return 0;
 	case KEY_EXPORT_MARKDOWN: args->markdown = arg; return 0;
 	case KEY_JSON: args->json = true; return 0;
 	case KEY_PROGRESS:
@@ -500,6 +503,11 @@ static int export_to(const char *path, const struct me_audit_opts *opts,
 	return -EIO;
 }
 
+static void print_json(const struct me_audit_opts *opts, const struct me_audit *audit, FILE *out)
+{
+	me_audit_print_json(opts, audit, out);
+}
+
 /* An audit that failed or was interrupted leaves its pairs behind, but no result. */
 static int export_all(const struct arguments *args, const struct me_audit *result, bool failed)
 {
@@ -507,6 +515,8 @@ static int export_all(const struct arguments *args, const struct me_audit *resul
 
 	if (args->csv && (!failed || result->nr_pairs))
 		ret = export_to(args->csv, &args->audit, result, me_audit_print_csv);
+	if (!ret && args->to_json && !failed)
+		ret = export_to(args->to_json, &args->audit, result, print_json);
 	if (!ret && args->markdown && !failed)
 		ret = export_to(args->markdown, &args->audit, result, me_audit_print_markdown);
 	return ret;
