@@ -101,8 +101,10 @@ static int audit_take_earlier(struct audit_state *as, struct mp_err *err)
 	if (earlier->metric != opts->metric)
 		return mp_err_set(err, EINVAL, "--continue: those pairs are of another --metric");
 	if (earlier->nr >= opts->max_pairs)
-		return mp_err_set(err, EINVAL, "--continue: there are %zu pairs already: no more "
-				  "than that are allowed", earlier->nr);
+		return mp_err_set(err, EINVAL,
+				  "--continue: there are %zu pairs already: no more "
+				  "than that are allowed",
+				  earlier->nr);
 	for (size_t i = 0; !ret && i < earlier->nr; i++)
 		ret = audit_add_pair(audit, earlier->a_ns[i], earlier->b_ns[i], err);
 	audit->nr_earlier = audit->nr_pairs;

@@ -84,9 +84,9 @@ struct me_audit {
 	size_t nr_earlier;	  /* pairs of the audit that this one continues */
 	uint64_t a_hash, b_hash;  /* of the contents of the two files */
 	double seconds;		  /* that the audit took */
-	int status;	      /* wait status that both ended with */
-	uint64_t size_bytes;  /* of the output that was the same */
-	char difference[384]; /* ME_AUDIT_DIFFERS: what differs */
+	int status;		  /* wait status that both ended with */
+	uint64_t size_bytes;	  /* of the output that was the same */
+	char difference[384];	  /* ME_AUDIT_DIFFERS: what differs */
 };
 
 /*

@@ -69,7 +69,8 @@ void me_audit_print_markdown(const struct me_audit_opts *opts, const struct me_a
 {
 	bool compared = audit->nr_pairs && audit->verdict != ME_AUDIT_DIFFERS;
 
-	fprintf(out, "| | Program | Median [ms] | Min [ms] | Max [ms] | Speed-up | %g %% interval |\n",
+	fprintf(out,
+		"| | Program | Median [ms] | Min [ms] | Max [ms] | Speed-up | %g %% interval |\n",
 		100 * (1 - audit->seq.alpha));
 	fputs("|:---|:---|---:|---:|---:|---:|---:|\n", out);
 	markdown_side(out, "A", opts->a, &audit->a, audit->nr_pairs);
@@ -97,15 +98,15 @@ static int csv_line(const char *line, struct me_audit_pairs *pairs)
 	size_t pair;
 	int end = 0;
 
-	if (sscanf(line, "%zu,%" SCNu64 ",%" SCNu64 ",%*f,%7[a-z],%" SCNx64 ",%" SCNx64 " %n", &pair,
-		   &a, &b, name, &a_hash, &b_hash, &end) != 6 ||
+	if (sscanf(line, "%zu,%" SCNu64 ",%" SCNu64 ",%*f,%7[a-z],%" SCNx64 ",%" SCNx64 " %n",
+		   &pair, &a, &b, name, &a_hash, &b_hash, &end) != 6 ||
 	    line[end] || pair != pairs->nr + 1 || !a || !b)
 		return -EINVAL;
 	for (metric = ME_METRIC_CPU; strcmp(name, me_metric_name(metric)); metric++)
 		if (metric == ME_METRIC_WALL)
 			return -EINVAL;
-	if (pairs->nr && (metric != pairs->metric || a_hash != pairs->a_hash ||
-			  b_hash != pairs->b_hash))
+	if (pairs->nr &&
+	    (metric != pairs->metric || a_hash != pairs->a_hash || b_hash != pairs->b_hash))
 		return -EINVAL;
 	if ((pairs->nr & (pairs->nr - 1)) == 0) { /* 0, 1, 2, 4, 8, ... */
 		size_t room = pairs->nr ? 2 * pairs->nr : 1;

@@ -94,8 +94,9 @@ static void print_undecided(FILE *out, const struct me_audit_opts *opts,
 		fprintf(out, ", which took the %g seconds that were allowed", opts->max_seconds);
 	fputc('\n', out);
 	if (audit->nr_pairs < least)
-		fprintf(out, "no audit can decide with fewer than %zu pairs: allow --pairs=%zu:%zu, "
-			     "or give both programs less to do\n",
+		fprintf(out,
+			"no audit can decide with fewer than %zu pairs: allow --pairs=%zu:%zu, "
+			"or give both programs less to do\n",
 			least, 2 * least,
 			opts->max_pairs > 2 * least ? opts->max_pairs : 2 * least);
 }
@@ -123,8 +124,8 @@ void me_audit_print(const struct me_audit_opts *opts, const struct me_audit *aud
 	};
 
 	if (audit->nr_pairs) {
-		fprintf(out, "%s of one run, median (least to most) of %zu pairs",
-			titles[opts->metric], audit->nr_pairs);
+		fprintf(out, "%s of one run, median (least to most) of %zu pair%s",
+			titles[opts->metric], audit->nr_pairs, audit->nr_pairs == 1 ? "" : "s");
 		if (audit->nr_earlier)
 			fprintf(out, ", %zu of them of an earlier audit,", audit->nr_earlier);
 		fprintf(out, " in %.1f s\n\n", audit->seconds);
@@ -192,8 +193,8 @@ static void say_so_far(const struct me_seq *seq, char *to, size_t size)
 		return;
 	}
 	me_seq_interval(seq, &lo, &hi);
-	len = snprintf(to, size, "%zu pairs: B %.3f times as fast", seq->nr,
-		       exp(me_seq_estimate(seq)));
+	len = snprintf(to, size, "%zu pair%s: B %.3f times as fast", seq->nr,
+		       seq->nr == 1 ? "" : "s", exp(me_seq_estimate(seq)));
 	if (isfinite(lo) && isfinite(hi) && len > 0 && (size_t)len < size)
 		snprintf(to + len, size - (size_t)len, " (%.3f to %.3f)", exp(lo), exp(hi));
 }

@@ -108,7 +108,8 @@ static const struct argp_option options[] = {
 	{0, 0, 0, 0, "Other:", 4},
 	{"json", KEY_JSON, 0, 0, "Print JSON", 0},
 	{"export-csv", KEY_EXPORT_CSV, "FILE", 0, "Write the times of each pair here, as CSV", 0},
-	{"export-json", KEY_EXPORT_JSON, "FILE", 0, "Write the result here, as --json prints it", 0},
+	{"export-json", KEY_EXPORT_JSON, "FILE", 0, "Write the result here, as --json prints it",
+	 0},
 	{"export-markdown", KEY_EXPORT_MARKDOWN, "FILE", 0, "Write the result here, as a table", 0},
 	{"progress", KEY_PROGRESS, "SECONDS", 0,
 	 "Where standard error is no terminal: a line so often (default: 60; 0: none)", 0},
@@ -426,10 +427,9 @@ static void append_power(const struct me_simulation *sim, void *arg)
 	json_t *within = json_array();
 
 	for (int i = 0; i < ME_NR_WITHINS; i++)
-		json_array_append_new(within,
-				      json_pack("{s:I, s:I}", "pairs",
-						(json_int_t)me_sim_withins[i], "decided",
-						(json_int_t)sim->nr_within[i]));
+		json_array_append_new(within, json_pack("{s:I, s:I}", "pairs",
+							(json_int_t)me_sim_withins[i], "decided",
+							(json_int_t)sim->nr_within[i]));
 	json_array_append_new(arg, json_pack("{s:f, s:f, s:o}", "noise_sd", sim->sd, "effect",
 					     expm1(sim->effect), "within", within));
 }
@@ -465,8 +465,8 @@ static int simulate(const struct arguments *args)
 	printf("%-16s %10s %10s %10s %10s %12s\n", "noise", "B faster", "claimed", "slower",
 	       "covered", "mean pairs");
 	ret = simulate_noises(args, &(struct table){print_row, stdout});
-	printf("\naudits that find B faster, with Gaussian noise in each run\n\n%8s %11s  in", "noise",
-	       "B faster");
+	printf("\naudits that find B faster, with Gaussian noise in each run\n\n%8s %11s  in",
+	       "noise", "B faster");
 	for (int i = 0; i < ME_NR_WITHINS; i++)
 		printf(" %5zu   ", me_sim_withins[i]);
 	puts("pairs");
@@ -483,10 +483,9 @@ static int audit_status(enum me_audit_verdict verdict)
 }
 
 /* Writes one export; "-" is standard output. */
-static int export_to(const char *path, const struct me_audit_opts *opts,
-		     const struct me_audit *result,
-		     void (*print)(const struct me_audit_opts *opts, const struct me_audit *audit,
-				   FILE *out))
+static int
+export_to(const char *path, const struct me_audit_opts *opts, const struct me_audit *result,
+	  void (*print)(const struct me_audit_opts *opts, const struct me_audit *audit, FILE *out))
 {
 	FILE *out = strcmp(path, "-") ? fopen(path, "we") : stdout;
 	int failed;

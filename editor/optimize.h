@@ -107,10 +107,10 @@ struct me_optimize_report {
 	uint32_t nr_not_worth;		   /* eligible, but not in the plan */
 	uint64_t nr_blocks, nr_hot_blocks;
 	uint64_t samples, samples_moved, samples_outside;
-	bool exact;	       /* @db holds counts, not samples */
-	uint64_t counts;       /* of blocks, where the samples are those of @sampled_db */
+	bool exact;		/* @db holds counts, not samples */
+	uint64_t counts;	/* of blocks, where the samples are those of @sampled_db */
 	double share_uncounted; /* of the samples, in functions that could not be counted */
-	uint64_t transfers; /* of control that were seen beside them, or instead */
+	uint64_t transfers;	/* of control that were seen beside them, or instead */
 	uint64_t paths,
 		paths_strange; /* samples that a path led to; to those, one not of this file */
 	double share_moved;    /* of the samples, or where there are none of the transfers */

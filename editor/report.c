@@ -276,8 +276,9 @@ static void text_prediction(FILE *out, const struct me_optimize_report *r)
 		fprintf(out, " (%+.0f to %+.0f), at work like what was sampled",
 			100.0 * (p->least - 1.0), 100.0 * (p->most - 1.0));
 	if (r->share_uncounted > 0)
-		fprintf(out, ", if the functions that could not be counted (%.1f %% of the samples) "
-			     "take as large a share of the branches",
+		fprintf(out,
+			", if the functions that could not be counted (%.1f %% of the samples) "
+			"take as large a share of the branches",
 			100.0 * r->share_uncounted);
 	fprintf(out, "\n");
 }

@@ -227,11 +227,11 @@ static int find_where(struct trainer *t)
 	if (!t->report->sampled || me_where_find(db.text, t->file, w, &ignored))
 		return 0;
 	/* Whoever names a file has a reason. */
-	if (t->options->file || !w->path || (double)w->file >= LEAST_SHARE * (double)w->all)
+	if (t->options->file || !w->matters || (double)w->file >= LEAST_SHARE * (double)w->all)
 		return 0;
 	return mp_err_set(t->err, ESRCH,
-			  "%s: %llu of %llu samples are in this file, but %llu in %s",
-			  t->file, (unsigned long long)w->file, (unsigned long long)w->all,
+			  "%s: %llu of %llu samples are in this file, but %llu in %s", t->file,
+			  (unsigned long long)w->file, (unsigned long long)w->all,
 			  (unsigned long long)w->other, w->path);
 }
 
@@ -498,8 +498,8 @@ static void warn_of_limit(const struct trainer *t)
 			 me_train_audit_seconds(2 * ME_TRAIN_LEAST_PAIRS, run_s) + 1);
 	else if (o->audit_seconds <= 0 && limit_s > AUDIT_SECONDS)
 		snprintf(what, sizeof(what),
-			 "a run takes %.1f s: the audit may take %.0f s, for %d pairs of runs", run_s,
-			 limit_s, AUDIT_PAIRS);
+			 "a run takes %.1f s: the audit may take %.0f s, for %d pairs of runs",
+			 run_s, limit_s, AUDIT_PAIRS);
 	else
 		return;
 	o->warn(what);
@@ -533,8 +533,8 @@ static int run_audit(struct trainer *t)
 	struct path final = in_dir(t, "final"), json = in_dir(t, "audit.json");
 	struct path csv = in_dir(t, "audit.csv"), tool;
 	char at[PATH_MAX + 8], limit[96], to_json[PATH_MAX + 16], to_csv[PATH_MAX + 16];
-	char *first[] = {tool.text, at,	     limit,	 to_json,      to_csv, (char *)"--command",
-			 t->file,   final.text, (char *)"--", NULL};
+	char *first[] = {tool.text,	      at,      limit,	   to_json,	 to_csv,
+			 (char *)"--command", t->file, final.text, (char *)"--", NULL};
 	char **argv;
 	int status, rc = find_tool(t, "morph-audit", &tool);
 

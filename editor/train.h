@@ -37,12 +37,12 @@ struct me_train_report {
 	char why[160];		    /* it was not */
 	double plain_s, counting_s; /* processor time of the command, without and with counters */
 	struct me_optimize_report counting, final;
-	double plain_wall_s;	    /* of the command, on the clock */
-	double audit_limit_s;	    /* that the audit was given */
-	struct me_where where;	    /* the command's time was spent */
+	double plain_wall_s;   /* of the command, on the clock */
+	double audit_limit_s;  /* that the audit was given */
+	struct me_where where; /* the command's time was spent */
 	enum me_train_end end;
-	int audit;		     /* exit status of morph-audit; -1: there was none */
-	char verdict[16];	     /* morph-audit's; "": none */
+	int audit;			 /* exit status of morph-audit; -1: there was none */
+	char verdict[16];		 /* morph-audit's; "": none */
 	double speedup, lowest, highest; /* its estimate and interval; 0: unknown */
 	size_t nr_pairs;
 	double level;	 /* of the interval, in per cent */

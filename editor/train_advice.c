@@ -60,9 +60,9 @@ static void advise_other(FILE *out, const struct me_train_options *options,
 static void advise_undecided(FILE *out, const struct me_train_options *options,
 			     const struct me_train_report *r)
 {
-	size_t more = r->nr_pairs + (r->nr_pairs < 2 * ME_TRAIN_LEAST_PAIRS
-					     ? 2 * ME_TRAIN_LEAST_PAIRS
-					     : r->nr_pairs);
+	size_t more =
+		r->nr_pairs +
+		(r->nr_pairs < 2 * ME_TRAIN_LEAST_PAIRS ? 2 * ME_TRAIN_LEAST_PAIRS : r->nr_pairs);
 
 	if (r->nr_pairs < ME_TRAIN_LEAST_PAIRS)
 		fprintf(out,
@@ -124,7 +124,7 @@ void me_train_advice(FILE *out, const struct me_train_options *options,
 		advise_undecided(out, options, r);
 	if (r->end == ME_TRAIN_KEPT)
 		advise_library(out, options, r);
-	if (r->where.path && r->where.other > r->where.file)
+	if (r->where.matters)
 		advise_other(out, options, r, rc == -ESRCH);
 }
 

@@ -21,7 +21,8 @@ static const char *soname_in(const struct mp_elf *elf, const Elf64_Phdr *dynamic
 	bool named = false;
 	const char *name;
 
-	for (uint64_t at = 0; at + sizeof(Elf64_Dyn) <= dynamic->p_filesz; at += sizeof(Elf64_Dyn)) {
+	for (uint64_t at = 0; at + sizeof(Elf64_Dyn) <= dynamic->p_filesz;
+	     at += sizeof(Elf64_Dyn)) {
 		Elf64_Dyn d;
 
 		memcpy(&d, elf->data + dynamic->p_offset + at, sizeof(d));
@@ -105,6 +106,7 @@ int me_where_find(const char *db, const char *file, struct me_where *where, stru
 	}
 	if (!rc && path && name_other(where, path))
 		rc = mp_err_set(err, ENOMEM, "out of memory");
+	where->matters = !rc && where->other > where->file && where->all >= ME_WHERE_LEAST_SAMPLES;
 	mp_store_free_modules(modules, nr);
 	mp_store_close(store);
 	return rc;

@@ -11,12 +11,16 @@
 
 #include "libprof/err.h"
 
+/* Fewer samples than these say nothing of shares. */
+#define ME_WHERE_LEAST_SAMPLES 100
+
 struct me_where {
 	uint64_t all;	/* samples in files, not in the kernel */
 	uint64_t file;	/* of them, in the file that was asked for */
 	uint64_t other; /* and in that one of the others which has most; 0: there is none */
 	char *path;	/* of this other file */
 	char *name;	/* that the loader looks for: its DT_SONAME, or the end of @path */
+	bool matters;	/* the other file has more samples than @file, and enough to say so */
 	bool library;	/* the other file has a DT_SONAME */
 };
 
