@@ -464,7 +464,8 @@ static const struct argp argp = {
 	"Write a faster version of an executable or shared object: hot code, as sampled, is copied "
 	"into one dense segment with its likely paths straightened.\v"
 	"Exit status: 0 done, 1 failed, 2 usage, 3 no or too little profile, 4 refused as unsafe; with "
-	"--train also 5 not faster, 6 output differs.",
+	"--train also 5 not faster, 6 output differs, 7 undecided (the new version is "
+	"OUTPUT.undecided).",
 	NULL,
 	NULL,
 	NULL};
