@@ -66,8 +66,8 @@ static void advise_undecided(FILE *out, const struct me_train_options *options,
 
 	if (r->nr_pairs < ME_TRAIN_LEAST_PAIRS)
 		fprintf(out,
-			"A run takes %.1f s, so there was time for %zu pairs; fewer than %d cannot "
-			"decide. Train with a shorter piece of work, or allow --audit-seconds=%.0f.\n",
+			"A run takes %.1f s, so there was time for %zu of the %d pairs that are needed "
+			"to decide. Train with a shorter piece of work, or allow --audit-seconds=%.0f.\n",
 			r->plain_wall_s, r->nr_pairs, ME_TRAIN_LEAST_PAIRS,
 			me_train_audit_seconds(2 * ME_TRAIN_LEAST_PAIRS, r->plain_wall_s) + 1);
 	fputs("To go on with the audit:\n  morph-audit --at=", out);
@@ -136,7 +136,7 @@ void me_train_outcome(FILE *out, const struct me_train_options *options,
 		if (r->lowest > 0 && r->highest > 0)
 			fprintf(out, ", %g %% interval %.4f to %.4f", r->level, r->lowest,
 				r->highest);
-		fprintf(out, ", %zu pairs\n", r->nr_pairs);
+		fprintf(out, ", %zu pair%s\n", r->nr_pairs, r->nr_pairs == 1 ? "" : "s");
 	}
 	switch (r->end) {
 	case ME_TRAIN_KEPT:
