@@ -73,6 +73,44 @@ static int audit_make_argv(struct audit_state *as, struct mp_err *err)
 	return 0;
 }
 
+static int audit_add_pair(struct me_audit *audit, uint64_t a, uint64_t b, struct mp_err *err)
+{
+	int ret = me_seq_add(&audit->seq, log((double)a / (double)b));
+
+	if (ret)
+		return mp_err_set(err, -ret, "pair %zu: %s", audit->nr_pairs + 1, strerror(-ret));
+	audit->a.times_ns[audit->nr_pairs] = a;
+	audit->b.times_ns[audit->nr_pairs] = b;
+	audit->nr_pairs++;
+	return 0;
+}
+
+/* The test is valid at every look, so an audit that was stopped may go on. */
+static int audit_take_earlier(struct audit_state *as, struct mp_err *err)
+{
+	const struct me_audit_opts *opts = as->opts;
+	const struct me_audit_pairs *earlier = opts->earlier;
+	struct me_audit *audit = as->audit;
+	int ret = 0;
+
+	if (!earlier)
+		return 0;
+	if (earlier->a_hash != audit->a_hash || earlier->b_hash != audit->b_hash)
+		return mp_err_set(err, EINVAL, "--continue: those pairs are of another %s",
+				  earlier->a_hash != audit->a_hash ? opts->a : opts->b);
+	if (earlier->metric != opts->metric)
+		return mp_err_set(err, EINVAL, "--continue: those pairs are of another --metric");
+	if (earlier->nr >= opts->max_pairs)
+		return mp_err_set(err, EINVAL,
+				  "--continue: there are %zu pairs already: no more "
+				  "than that are allowed",
+				  earlier->nr);
+	for (size_t i = 0; !ret && i < earlier->nr; i++)
+		ret = audit_add_pair(audit, earlier->a_ns[i], earlier->b_ns[i], err);
+	audit->nr_earlier = audit->nr_pairs;
+	return ret;
+}
+
 static int audit_open(struct audit_state *as, struct mp_err *err)
 {
 	const struct me_audit_opts *opts = as->opts;
@@ -81,6 +119,10 @@ static int audit_open(struct audit_state *as, struct mp_err *err)
 	ret = me_program_open(&as->programs[SIDE_A], opts->a, err);
 	if (!ret)
 		ret = me_program_open(&as->programs[SIDE_B], opts->b, err);
+	if (!ret)
+		ret = me_program_hash(&as->programs[SIDE_A], &as->audit->a_hash, err);
+	if (!ret)
+		ret = me_program_hash(&as->programs[SIDE_B], &as->audit->b_hash, err);
 	if (!ret)
 		ret = me_slot_open(&as->slot, opts->parent, audit_name(opts), opts->at, err);
 	if (!ret)
@@ -105,7 +147,7 @@ static int audit_open(struct audit_state *as, struct mp_err *err)
 	as->audit->b.times_ns = calloc(opts->max_pairs, sizeof(uint64_t));
 	if (!as->audit->a.times_ns || !as->audit->b.times_ns)
 		return mp_err_set(err, ENOMEM, "out of memory");
-	return 0;
+	return audit_take_earlier(as, err);
 }
 
 static void audit_close(struct audit_state *as)
@@ -196,6 +238,8 @@ static int audit_run_side(struct audit_state *as, int side, struct me_run *run, 
 		return mp_err_set(err, -ret, "%s: %s", path, cause.msg);
 	if (side == SIDE_A && run->wall_ns > as->longest_ns)
 		as->longest_ns = run->wall_ns;
+	if (as->opts->progress)
+		as->opts->progress(&as->audit->seq, as->opts->progress_arg);
 	return 0;
 }
 
@@ -268,10 +312,8 @@ static int audit_coin(void)
 /* Return: 0, 1 if B differs, -errno. */
 static int audit_pair(struct audit_state *as, bool counted, struct mp_err *err)
 {
-	struct me_audit *audit = as->audit;
 	int first = audit_coin(), i, ret;
 	struct me_run runs[2];
-	uint64_t a, b;
 
 	for (i = 0; i < 2; i++) {
 		int side = first ^ i;
@@ -282,15 +324,8 @@ static int audit_pair(struct audit_state *as, bool counted, struct mp_err *err)
 	}
 	if (!counted)
 		return 0;
-	a = audit_time(as, &runs[SIDE_A]);
-	b = audit_time(as, &runs[SIDE_B]);
-	ret = me_seq_add(&audit->seq, log((double)a / (double)b));
-	if (ret)
-		return mp_err_set(err, -ret, "pair %zu: %s", audit->nr_pairs + 1, strerror(-ret));
-	audit->a.times_ns[audit->nr_pairs] = a;
-	audit->b.times_ns[audit->nr_pairs] = b;
-	audit->nr_pairs++;
-	return 0;
+	return audit_add_pair(as->audit, audit_time(as, &runs[SIDE_A]),
+			      audit_time(as, &runs[SIDE_B]), err);
 }
 
 /* Is the effect known as well as was asked for? */
@@ -310,7 +345,8 @@ static bool audit_decide(const struct audit_state *as, enum me_audit_verdict *ve
 	const struct me_audit_opts *opts = as->opts;
 	const struct me_seq *seq = &as->audit->seq;
 	double eq = opts->indifference;
-	bool limit = seq->nr >= opts->max_pairs || audit_seconds(as) >= opts->max_seconds;
+	bool limit = seq->nr >= opts->max_pairs ||
+		     (seq->nr >= opts->sure_pairs && audit_seconds(as) >= opts->max_seconds);
 
 	*verdict = ME_AUDIT_UNDECIDED;
 	if (seq->verdict == ME_SEQ_POSITIVE)
@@ -352,7 +388,6 @@ static double audit_median(const uint64_t *times, size_t nr)
 static int audit_pairs(struct audit_state *as, struct mp_err *err)
 {
 	const struct me_audit_opts *opts = as->opts;
-	struct me_audit *audit = as->audit;
 	size_t i;
 	int ret;
 
@@ -361,11 +396,9 @@ static int audit_pairs(struct audit_state *as, struct mp_err *err)
 		ret = audit_pair(as, false, err);
 	if (ret)
 		return ret;
-	do {
+	do
 		ret = audit_pair(as, true, err);
-		if (!ret && opts->progress)
-			opts->progress(&audit->seq, opts->progress_arg);
-	} while (!ret && !audit_decide(as, &audit->verdict));
+	while (!ret && !audit_decide(as, &as->audit->verdict));
 	return ret;
 }
 

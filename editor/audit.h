@@ -30,6 +30,14 @@ enum me_audit_verdict {
 	ME_AUDIT_DIFFERS,   /* B's behaviour is another */
 };
 
+/* The times of runs, in pairs, and which files these were. */
+struct me_audit_pairs {
+	uint64_t *a_ns, *b_ns;
+	size_t nr;
+	enum me_audit_metric metric;
+	uint64_t a_hash, b_hash; /* of the contents of the files */
+};
+
 struct me_audit_opts {
 	const char *a, *b;
 	const char *name;    /* both are called so; NULL: A's name */
@@ -50,11 +58,14 @@ struct me_audit_opts {
 	double indifference; /* log ratio below which a difference does not matter; 0: none */
 	double precision;    /* go on until the interval is at most this far to each side; 0 */
 	size_t warmup;	     /* pairs that are run and not counted, at least 1 */
-	size_t min_pairs, max_pairs;
+	size_t min_pairs, max_pairs; /* no verdict before; the end after. Of all, @earlier too */
+	size_t sure_pairs;	     /* so many are run even if @max_seconds are over */
 	double max_seconds;
 	double timeout_seconds; /* of one run; 0: ten times A's longest, and 10 s */
 
-	/* Called after each pair; may be NULL. */
+	const struct me_audit_pairs *earlier; /* of an audit that goes on; NULL: none */
+
+	/* Called after each run, with the pairs so far; may be NULL. */
 	void (*progress)(const struct me_seq *seq, void *arg);
 	void *progress_arg;
 };
@@ -69,11 +80,13 @@ struct me_audit {
 	struct me_seq seq; /* of log(A's time / B's time) */
 	double lo, hi;	   /* interval of that, perhaps infinite */
 	struct me_audit_side a, b;
-	size_t nr_pairs, nr_runs;
-	double seconds;	      /* that the audit took */
-	int status;	      /* wait status that both ended with */
-	uint64_t size_bytes;  /* of the output that was the same */
-	char difference[384]; /* ME_AUDIT_DIFFERS: what differs */
+	size_t nr_pairs, nr_runs; /* pairs: with the earlier ones; runs: of this audit */
+	size_t nr_earlier;	  /* pairs of the audit that this one continues */
+	uint64_t a_hash, b_hash;  /* of the contents of the two files */
+	double seconds;		  /* that the audit took */
+	int status;		  /* wait status that both ended with */
+	uint64_t size_bytes;	  /* of the output that was the same */
+	char difference[384];	  /* ME_AUDIT_DIFFERS: what differs */
 };
 
 /*

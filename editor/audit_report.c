@@ -11,6 +11,7 @@
 #include <math.h>
 #include <string.h>
 #include <sys/wait.h>
+#include <time.h>
 
 #include "libprof/json.h"
 #include "libprof/progress.h"
@@ -77,7 +78,27 @@ static void print_effect(FILE *out, const struct me_audit *audit)
 		fprintf(out, "; %g %% interval %.4f to %.4f\n", level, exp(audit->lo),
 			exp(audit->hi));
 	else
-		fprintf(out, "; too few pairs for an interval\n");
+		fprintf(out, "; an interval needs %zu pairs or more\n",
+			me_seq_least_pairs(audit->seq.alpha));
+}
+
+/* Which limit came first, and whether the audit could have decided at all. */
+static void print_undecided(FILE *out, const struct me_audit_opts *opts,
+			    const struct me_audit *audit)
+{
+	size_t least = me_seq_least_pairs(audit->seq.alpha);
+
+	fprintf(out, "\nnot faster: no difference was shown within %zu pair%s", audit->nr_pairs,
+		audit->nr_pairs == 1 ? "" : "s");
+	if (audit->nr_pairs < opts->max_pairs)
+		fprintf(out, ", which took the %g seconds that were allowed", opts->max_seconds);
+	fputc('\n', out);
+	if (audit->nr_pairs < least)
+		fprintf(out,
+			"no audit can decide with fewer than %zu pairs: allow --pairs=%zu:%zu, "
+			"or give both programs less to do\n",
+			least, 2 * least,
+			opts->max_pairs > 2 * least ? opts->max_pairs : 2 * least);
 }
 
 static void print_verdict(FILE *out, const struct me_audit_opts *opts, const struct me_audit *audit)
@@ -89,9 +110,7 @@ static void print_verdict(FILE *out, const struct me_audit_opts *opts, const str
 		fprintf(out, "\nnot faster: any difference is below %g %%\n",
 			100 * expm1(opts->indifference));
 		break;
-	case ME_AUDIT_UNDECIDED:
-		fputs("\nnot faster: no difference was shown before the limit\n", out);
-		break;
+	case ME_AUDIT_UNDECIDED: print_undecided(out, opts, audit); break;
 	case ME_AUDIT_DIFFERS: fprintf(out, "\noutput differs: %s\n", audit->difference); break;
 	}
 }
@@ -105,8 +124,11 @@ void me_audit_print(const struct me_audit_opts *opts, const struct me_audit *aud
 	};
 
 	if (audit->nr_pairs) {
-		fprintf(out, "%s of one run, median (least to most) of %zu pairs in %.1f s\n\n",
-			titles[opts->metric], audit->nr_pairs, audit->seconds);
+		fprintf(out, "%s of one run, median (least to most) of %zu pair%s",
+			titles[opts->metric], audit->nr_pairs, audit->nr_pairs == 1 ? "" : "s");
+		if (audit->nr_earlier)
+			fprintf(out, ", %zu of them of an earlier audit,", audit->nr_earlier);
+		fprintf(out, " in %.1f s\n\n", audit->seconds);
 		print_side(out, "A", &audit->a, audit->nr_pairs, opts->a);
 		print_side(out, "B", &audit->b, audit->nr_pairs, opts->b);
 		if (audit->verdict != ME_AUDIT_DIFFERS)
@@ -160,15 +182,47 @@ int me_audit_print_json(const struct me_audit_opts *opts, const struct me_audit 
 	return ret;
 }
 
+/* What is known so far, in a few words. */
+static void say_so_far(const struct me_seq *seq, char *to, size_t size)
+{
+	double lo, hi;
+	int len;
+
+	if (!seq->nr) {
+		snprintf(to, size, "warming up");
+		return;
+	}
+	me_seq_interval(seq, &lo, &hi);
+	len = snprintf(to, size, "%zu pair%s: B %.3f times as fast", seq->nr,
+		       seq->nr == 1 ? "" : "s", exp(me_seq_estimate(seq)));
+	if (isfinite(lo) && isfinite(hi) && len > 0 && (size_t)len < size)
+		snprintf(to + len, size - (size_t)len, " (%.3f to %.3f)", exp(lo), exp(hi));
+}
+
 void me_audit_progress(const struct me_seq *seq, void *arg)
 {
-	char interval[64] = "";
-	double lo, hi;
+	char words[128];
 
 	(void)arg;
-	me_seq_interval(seq, &lo, &hi);
-	if (isfinite(lo) && isfinite(hi))
-		snprintf(interval, sizeof(interval), " (%.3f to %.3f)", exp(lo), exp(hi));
-	mp_progress_say("%zu pairs: B %.3f times as fast%s", seq->nr, exp(me_seq_estimate(seq)),
-			interval);
+	say_so_far(seq, words, sizeof(words));
+	mp_progress_say("%s", words);
+}
+
+void me_audit_progress_line(const struct me_seq *seq, void *arg)
+{
+	struct me_audit_lines *lines = arg;
+	struct timespec now;
+	char words[128];
+	double now_s;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	now_s = (double)now.tv_sec + (double)now.tv_nsec / 1e9;
+	if (!lines->start_s)
+		lines->start_s = lines->last_s = now_s;
+	if (now_s - lines->last_s < lines->every_s)
+		return;
+	lines->last_s = now_s;
+	say_so_far(seq, words, sizeof(words));
+	fprintf(lines->out, "morph-audit: %.0f s: %s\n", now_s - lines->start_s, words);
+	fflush(lines->out);
 }

@@ -13,12 +13,15 @@
 
 #define SIM_SD 0.01 /* of most noises: 1 % */
 
+const size_t me_sim_withins[ME_NR_WITHINS] = {8, 16, 32, 64};
+
 const char *me_noise_name(enum me_noise noise)
 {
 	static const char *const names[ME_NR_NOISES] = {
 		[ME_NOISE_GAUSSIAN] = "gaussian",  [ME_NOISE_HEAVY] = "heavy-tailed",
 		[ME_NOISE_DRIFT] = "drifting",	   [ME_NOISE_CORRELATED] = "autocorrelated",
 		[ME_NOISE_LOCKSTEP] = "lock-step", [ME_NOISE_BIMODAL] = "bimodal",
+		[ME_NOISE_SKEWED] = "skewed",	   [ME_NOISE_TICKS] = "clock ticks",
 	};
 
 	return noise < ME_NR_NOISES ? names[noise] : "unknown";
@@ -49,6 +52,7 @@ void me_noise_init(struct me_noise_source *src, enum me_noise noise, uint64_t se
 {
 	memset(src, 0, sizeof(*src));
 	src->noise = noise;
+	src->sd = SIM_SD;
 	src->state = seed;
 }
 
@@ -75,39 +79,57 @@ double me_noise_next(struct me_noise_source *src)
 		if (sim_uniform(src) < 0.1)
 			src->slow = !src->slow;
 		return 0.1 * src->slow + 0.1 * SIM_SD * sim_gaussian(src);
+	case ME_NOISE_SKEWED:
+		return 0.2 * SIM_SD * sim_gaussian(src) +
+		       (sim_uniform(src) < 0.1 ? -0.2 * log(sim_uniform(src)) : 0);
+	case ME_NOISE_TICKS: return log(floor(25 * (1 + SIM_SD * sim_gaussian(src)) + 0.5));
 	case ME_NOISE_GAUSSIAN:
-	default: return SIM_SD * sim_gaussian(src);
+	default: return src->sd * sim_gaussian(src);
 	}
+}
+
+/* One audit, until its first claim. */
+static int sim_audit(const struct me_simulation *sim, size_t audit, struct me_seq *seq)
+{
+	struct me_noise_source src;
+	int err = 0;
+
+	me_noise_init(&src, sim->noise, sim->seed + audit * 0x632be59bd9b4e019);
+	if (sim->sd > 0)
+		src.sd = sim->sd;
+	while (!err && seq->nr < sim->max_pairs && seq->verdict == ME_SEQ_UNDECIDED) {
+		double first = me_noise_next(&src), second = me_noise_next(&src);
+		/* the coin decides which of the two times was A's */
+		double d = me_noise_coin(&src) ? first - second : second - first;
+
+		err = me_seq_add(seq, d + sim->effect);
+	}
+	return err;
 }
 
 int me_simulate(struct me_simulation *sim)
 {
 	size_t audit, pairs = 0;
+	int err = 0;
 
 	sim->nr_positive = sim->nr_negative = sim->nr_covered = 0;
-	for (audit = 0; audit < sim->nr_audits; audit++) {
-		struct me_noise_source src;
+	memset(sim->nr_within, 0, sizeof(sim->nr_within));
+	for (audit = 0; !err && audit < sim->nr_audits; audit++) {
 		struct me_seq seq;
+		bool right;
 
-		me_noise_init(&src, sim->noise, sim->seed + audit * 0x632be59bd9b4e019);
 		me_seq_init(&seq, sim->alpha);
-		while (seq.nr < sim->max_pairs && seq.verdict == ME_SEQ_UNDECIDED) {
-			double first = me_noise_next(&src), second = me_noise_next(&src);
-			/* the coin decides which of the two times was A's */
-			double d = me_noise_coin(&src) ? first - second : second - first;
-			int err = me_seq_add(&seq, d + sim->effect);
-
-			if (err) {
-				me_seq_fini(&seq);
-				return err;
-			}
-		}
+		err = sim_audit(sim, audit, &seq);
 		sim->nr_positive += seq.verdict == ME_SEQ_POSITIVE;
 		sim->nr_negative += seq.verdict == ME_SEQ_NEGATIVE;
 		sim->nr_covered += me_seq_holds(&seq, sim->effect);
+		right = (seq.verdict == ME_SEQ_POSITIVE && sim->effect > 0) ||
+			(seq.verdict == ME_SEQ_NEGATIVE && sim->effect < 0);
+		for (size_t i = 0; right && i < ME_NR_WITHINS; i++)
+			sim->nr_within[i] += seq.decided_at <= me_sim_withins[i];
 		pairs += seq.nr;
 		me_seq_fini(&seq);
 	}
-	sim->mean_pairs = sim->nr_audits ? (double)pairs / (double)sim->nr_audits : 0;
-	return 0;
+	sim->mean_pairs = audit ? (double)pairs / (double)audit : 0;
+	return err;
 }

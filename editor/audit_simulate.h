@@ -19,12 +19,21 @@ enum me_noise {
 	ME_NOISE_CORRELATED, /* first-order autoregression, coefficient 0.95 */
 	ME_NOISE_LOCKSTEP,   /* every other run is 5 % slower: fatal without the coin */
 	ME_NOISE_BIMODAL,    /* two speeds 10 % apart, kept for a random number of runs */
+	ME_NOISE_SKEWED,     /* one run in ten is disturbed, by 20 % in the mean */
+	ME_NOISE_TICKS,	     /* a clock with a unit of 4 % of a run: many pairs are equal */
 	ME_NR_NOISES
 };
+
+/* The numbers of pairs within which an audit's decision is counted. */
+enum {
+	ME_NR_WITHINS = 4
+};
+extern const size_t me_sim_withins[ME_NR_WITHINS];
 
 struct me_simulation {
 	enum me_noise noise;
 	double effect; /* log time of A - log time of B */
+	double sd;     /* of one run's noise where it is Gaussian; 0: 1 % */
 	double alpha;
 	size_t nr_audits;
 	size_t max_pairs;
@@ -32,6 +41,7 @@ struct me_simulation {
 	/* results */
 	size_t nr_positive, nr_negative; /* audits that claimed "faster", "slower" */
 	size_t nr_covered;		 /* audits whose interval holds the true effect */
+	size_t nr_within[ME_NR_WITHINS]; /* audits that were right within so many pairs */
 	double mean_pairs;		 /* looked at until the verdict or max_pairs */
 };
 
@@ -42,6 +52,7 @@ int me_simulate(struct me_simulation *sim);
 /* A stream of invented run times (logarithms), for tests of other methods on the same noise. */
 struct me_noise_source {
 	enum me_noise noise;
+	double sd; /* of Gaussian noise */
 	uint64_t state;
 	double level;
 	size_t nr;

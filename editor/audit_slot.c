@@ -14,6 +14,7 @@
 #include <string.h>
 #include <sys/mount.h>
 #include <unistd.h>
+#include <xxhash.h>
 
 int me_program_open(struct me_program *program, const char *path, struct mp_err *err)
 {
@@ -38,6 +39,27 @@ void me_program_close(struct me_program *program)
 	if (program->fd >= 0)
 		close(program->fd);
 	program->fd = -1;
+}
+
+int me_program_hash(const struct me_program *program, uint64_t *hash, struct mp_err *err)
+{
+	XXH3_state_t *state = XXH3_createState();
+	static char buf[1 << 16];
+	off_t off = 0;
+	ssize_t got;
+
+	if (!state)
+		return mp_err_set(err, ENOMEM, "out of memory");
+	XXH3_64bits_reset(state);
+	while ((got = pread(program->fd, buf, sizeof(buf), off)) > 0) {
+		XXH3_64bits_update(state, buf, (size_t)got);
+		off += got;
+	}
+	*hash = XXH3_64bits_digest(state);
+	XXH3_freeState(state);
+	if (got < 0)
+		return mp_err_set(err, errno, "%s: %s", program->path, strerror(errno));
+	return 0;
 }
 
 static int slot_write_file(const char *path, const char *text)

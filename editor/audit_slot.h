@@ -11,6 +11,7 @@
 
 #include <limits.h>
 #include <stdbool.h>
+#include <stdint.h>
 #include <sys/stat.h>
 
 #include "libprof/err.h"
@@ -31,6 +32,8 @@ struct me_slot {
 /* me_program_open - a regular file that may be executed. Return: 0 or -errno, @err set. */
 int me_program_open(struct me_program *program, const char *path, struct mp_err *err);
 void me_program_close(struct me_program *program);
+/* me_program_hash - of the whole contents. Return: 0 or -errno, @err set. */
+int me_program_hash(const struct me_program *program, uint64_t *hash, struct mp_err *err);
 
 /*
  * me_slot_open - a private directory below @parent in which both programs are called @name.

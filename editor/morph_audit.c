@@ -15,6 +15,7 @@
 #include <unistd.h>
 
 #include "editor/audit.h"
+#include "editor/audit_export.h"
 #include "editor/audit_report.h"
 #include "editor/audit_run.h"
 #include "editor/audit_simulate.h"
@@ -44,9 +45,13 @@ enum {
 	KEY_AT,
 	KEY_COMMAND,
 	KEY_COMPARE_FILE,
+	KEY_CONTINUE,
 	KEY_CPU,
 	KEY_DIR,
 	KEY_ENV,
+	KEY_EXPORT_CSV,
+	KEY_EXPORT_JSON,
+	KEY_EXPORT_MARKDOWN,
 	KEY_FILTER,
 	KEY_INDIFFERENCE,
 	KEY_JSON,
@@ -55,7 +60,9 @@ enum {
 	KEY_METRIC,
 	KEY_MIN_PAIRS,
 	KEY_NAME,
+	KEY_PAIRS,
 	KEY_PRECISION,
+	KEY_PROGRESS,
 	KEY_SIMULATE,
 	KEY_STDERR,
 	KEY_STDIN,
@@ -84,15 +91,28 @@ static const struct argp_option options[] = {
 	{0, 0, 0, 0, "When it ends:", 3},
 	{"alpha", KEY_ALPHA, "P", 0, "Chance of a false claim (default: 0.01)", 0},
 	{"warmup", KEY_WARMUP, "N", 0, "Pairs that do not count (default: 1)", 0},
-	{"min-pairs", KEY_MIN_PAIRS, "N", 0, "No verdict before (default: 10)", 0},
-	{"max-pairs", KEY_MAX_PAIRS, "N", 0, "Undecided after (default: 500)", 0},
-	{"max-seconds", KEY_MAX_SECONDS, "S", 0, "Undecided after (default: 600)", 0},
+	{"pairs", KEY_PAIRS, "MIN[:MAX]", 0,
+	 "At least MIN pairs, however long they take, and at most MAX (default: 8:500)", 0},
+	{"min-pairs", KEY_MIN_PAIRS, "N", 0, "The same MIN", 0},
+	{"max-pairs", KEY_MAX_PAIRS, "N", 0, "The same MAX", 0},
+	{"max-seconds", KEY_MAX_SECONDS, "S", 0,
+	 "Undecided after (default: 600, or MIN pairs if these take longer); given without MIN, it "
+	 "ends the audit even before 8 pairs",
+	 0},
+	{"continue", KEY_CONTINUE, "FILE", 0,
+	 "Go on where the audit ended that wrote this file by --export-csv", 0},
 	{"indifference", KEY_INDIFFERENCE, "PERCENT", 0,
 	 "Stop when any difference is below this (default: 0.5; 0: never)", 0},
 	{"precision", KEY_PRECISION, "PERCENT", 0,
 	 "Go on until the effect is known to this much (default: until it is certain)", 0},
 	{0, 0, 0, 0, "Other:", 4},
 	{"json", KEY_JSON, 0, 0, "Print JSON", 0},
+	{"export-csv", KEY_EXPORT_CSV, "FILE", 0, "Write the times of each pair here, as CSV", 0},
+	{"export-json", KEY_EXPORT_JSON, "FILE", 0, "Write the result here, as --json prints it",
+	 0},
+	{"export-markdown", KEY_EXPORT_MARKDOWN, "FILE", 0, "Write the result here, as a table", 0},
+	{"progress", KEY_PROGRESS, "SECONDS", 0,
+	 "Where standard error is no terminal: a line so often (default: 60; 0: none)", 0},
 	{"simulate", KEY_SIMULATE, "RUNS", 0,
 	 "Run no program: print how often RUNS audits of invented times are right", 0},
 	{0},
@@ -102,7 +122,9 @@ struct arguments {
 	struct me_audit_opts audit;
 	char **files;
 	size_t nr_files;
-	bool command, json;
+	bool command, json, min_given, seconds_given;
+	const char *csv, *to_json, *markdown, *earlier; /* files; NULL: none */
+	double progress_s;
 	size_t simulate;
 	char output[PATH_MAX]; /* A's output, where B is not given */
 };
@@ -155,16 +177,35 @@ static void parse_file(struct argp_state *state, struct arguments *args, char *a
 	args->files = files;
 }
 
-static error_t parse_ending(struct argp_state *state, int key, const char *arg,
-			    struct me_audit_opts *a)
+static void parse_pairs(struct argp_state *state, struct arguments *args, char *arg)
 {
+	char *colon = strchr(arg, ':');
+
+	if (colon) {
+		args->audit.max_pairs = parse_count(state, colon + 1, "--pairs", 1);
+		*colon = 0;
+	}
+	args->audit.min_pairs = parse_count(state, arg, "--pairs", 1);
+	args->min_given = true;
+}
+
+static error_t parse_ending(struct argp_state *state, int key, char *arg, struct arguments *args)
+{
+	struct me_audit_opts *a = &args->audit;
+
 	switch (key) {
 	case KEY_ALPHA: a->alpha = parse_number(state, arg, "--alpha", 1e-9, 0.5); return 0;
+	case KEY_CONTINUE: args->earlier = arg; return 0;
 	case KEY_WARMUP: a->warmup = parse_count(state, arg, "--warmup", 0); return 0;
-	case KEY_MIN_PAIRS: a->min_pairs = parse_count(state, arg, "--min-pairs", 1); return 0;
+	case KEY_PAIRS: parse_pairs(state, args, arg); return 0;
+	case KEY_MIN_PAIRS:
+		a->min_pairs = parse_count(state, arg, "--min-pairs", 1);
+		args->min_given = true;
+		return 0;
 	case KEY_MAX_PAIRS: a->max_pairs = parse_count(state, arg, "--max-pairs", 1); return 0;
 	case KEY_MAX_SECONDS:
 		a->max_seconds = parse_number(state, arg, "--max-seconds", 0, 1e9);
+		args->seconds_given = true;
 		return 0;
 	case KEY_TIMEOUT:
 		a->timeout_seconds = parse_number(state, arg, "--timeout", 0.001, 1e9);
@@ -196,6 +237,20 @@ static void find_output(struct argp_state *state, struct arguments *args)
 	a->b = args->output;
 }
 
+static error_t parse_results(struct argp_state *state, int key, char *arg, struct arguments *args)
+{
+	switch (key) {
+	case KEY_EXPORT_CSV: args->csv = arg; return 0;
+	case KEY_EXPORT_JSON: args->to_json = arg; return 0;
+	case KEY_EXPORT_MARKDOWN: args->markdown = arg; return 0;
+	case KEY_JSON: args->json = true; return 0;
+	case KEY_PROGRESS:
+		args->progress_s = parse_number(state, arg, "--progress", 0, 1e9);
+		return 0;
+	default: return parse_ending(state, key, arg, args);
+	}
+}
+
 static void check_arguments(struct argp_state *state, struct arguments *args)
 {
 	struct me_audit_opts *a = &args->audit;
@@ -208,8 +263,13 @@ static void check_arguments(struct argp_state *state, struct arguments *args)
 		find_output(state, args);
 	if (args->command && (!a->at || !a->args || !a->args[0]))
 		argp_error(state, "--command needs --at PATH and a command after `--`");
+	/* Without a wish of the user's, one that the other limit allows. */
+	if (!args->min_given && a->min_pairs > a->max_pairs)
+		a->min_pairs = a->max_pairs;
 	if (a->min_pairs > a->max_pairs)
-		argp_error(state, "--min-pairs is more than --max-pairs");
+		argp_error(state, "%zu pairs at least, and at most %zu?", a->min_pairs,
+			   a->max_pairs);
+	a->sure_pairs = args->min_given || !args->seconds_given ? a->min_pairs : 0;
 }
 
 static error_t parse(int key, char *arg, struct argp_state *state)
@@ -225,7 +285,6 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 	case KEY_DIR: a->parent = arg; return 0;
 	case KEY_ENV: parse_env(state, arg); return 0;
 	case KEY_FILTER: a->filter = arg; return 0;
-	case KEY_JSON: args->json = true; return 0;
 	case KEY_METRIC: a->metric = parse_metric(state, arg); return 0;
 	case KEY_NAME: a->name = arg; return 0;
 	case KEY_SIMULATE: args->simulate = parse_count(state, arg, "--simulate", 1); return 0;
@@ -240,7 +299,7 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 			argp_error(state, "'%s': the programs' arguments follow `--`", arg);
 		return 0;
 	case ARGP_KEY_END: check_arguments(state, args); return 0;
-	default: return parse_ending(state, key, arg, a);
+	default: return parse_results(state, key, arg, args);
 	}
 }
 
@@ -288,30 +347,54 @@ static void catch_signals(sigset_t *before)
 	sigprocmask(SIG_BLOCK, &block, before);
 }
 
-/* Every row of the table, to be given to a printer. */
-static int simulate_all(const struct arguments *args,
-			void (*row)(const struct me_simulation *sim, void *arg), void *arg)
+/* What is done with a row of a table. */
+struct table {
+	void (*row)(const struct me_simulation *sim, void *arg);
+	void *arg;
+};
+
+static int simulate_row(const struct arguments *args, const struct table *table,
+			struct me_simulation sim)
+{
+	sim.alpha = args->audit.alpha;
+	sim.nr_audits = args->simulate;
+	sim.max_pairs = args->audit.max_pairs;
+	sim.seed = 1;
+	if (me_simulate(&sim)) {
+		fputs("morph-audit: out of memory\n", stderr);
+		return STATUS_FAILED;
+	}
+	table->row(&sim, table->arg);
+	return 0;
+}
+
+/* How often an audit is right or wrong with each kind of noise. */
+static int simulate_noises(const struct arguments *args, const struct table *table)
 {
 	static const double effects[] = {0, 0.005, 0.01, 0.05};
+	int ret = 0;
 
 	for (int noise = 0; noise < ME_NR_NOISES; noise++)
-		for (size_t e = 0; e < sizeof(effects) / sizeof(effects[0]); e++) {
-			struct me_simulation sim = {
-				.noise = (enum me_noise)noise,
-				.effect = effects[e],
-				.alpha = args->audit.alpha,
-				.nr_audits = args->simulate,
-				.max_pairs = args->audit.max_pairs,
-				.seed = 1,
-			};
+		for (size_t e = 0; !ret && e < sizeof(effects) / sizeof(effects[0]); e++)
+			ret = simulate_row(args, table,
+					   (struct me_simulation){.noise = (enum me_noise)noise,
+								  .effect = effects[e]});
+	return ret;
+}
 
-			if (me_simulate(&sim)) {
-				fputs("morph-audit: out of memory\n", stderr);
-				return STATUS_FAILED;
-			}
-			row(&sim, arg);
-		}
-	return 0;
+/* How soon an audit is right: B is faster by @effect, and each run has Gaussian noise of @sd. */
+static int simulate_power(const struct arguments *args, const struct table *table)
+{
+	static const double effects[] = {0.01, 0.02, 0.05, 0.1}, sds[] = {0.01, 0.03, 0.05};
+	int ret = 0;
+
+	for (size_t s = 0; s < sizeof(sds) / sizeof(sds[0]); s++)
+		for (size_t e = 0; !ret && e < sizeof(effects) / sizeof(effects[0]); e++)
+			ret = simulate_row(args, table,
+					   (struct me_simulation){.noise = ME_NOISE_GAUSSIAN,
+								  .sd = sds[s],
+								  .effect = log1p(effects[e])});
+	return ret;
 }
 
 static void print_row(const struct me_simulation *sim, void *arg)
@@ -319,6 +402,14 @@ static void print_row(const struct me_simulation *sim, void *arg)
 	fprintf(arg, "%-16s %8.1f %% %10zu %10zu %10zu %12.1f\n", me_noise_name(sim->noise),
 		100 * sim->effect, sim->nr_positive, sim->nr_negative, sim->nr_covered,
 		sim->mean_pairs);
+}
+
+static void print_power(const struct me_simulation *sim, void *arg)
+{
+	fprintf(arg, "%6.0f %% %9.0f %% ", 100 * sim->sd, 100 * expm1(sim->effect));
+	for (int i = 0; i < ME_NR_WITHINS; i++)
+		fprintf(arg, " %6.1f %%", 100 * (double)sim->nr_within[i] / (double)sim->nr_audits);
+	fputc('\n', arg);
 }
 
 static void append_row(const struct me_simulation *sim, void *arg)
@@ -331,15 +422,31 @@ static void append_row(const struct me_simulation *sim, void *arg)
 					     sim->mean_pairs));
 }
 
+static void append_power(const struct me_simulation *sim, void *arg)
+{
+	json_t *within = json_array();
+
+	for (int i = 0; i < ME_NR_WITHINS; i++)
+		json_array_append_new(within, json_pack("{s:I, s:I}", "pairs",
+							(json_int_t)me_sim_withins[i], "decided",
+							(json_int_t)sim->nr_within[i]));
+	json_array_append_new(arg, json_pack("{s:f, s:f, s:o}", "noise_sd", sim->sd, "effect",
+					     expm1(sim->effect), "within", within));
+}
+
 static int simulate_json(const struct arguments *args)
 {
 	json_t *root = mp_json_new(ME_AUDIT_SCHEMA, "simulate"), *rows = json_array();
-	int ret = simulate_all(args, append_row, rows);
+	json_t *power = json_array();
+	int ret = simulate_noises(args, &(struct table){append_row, rows});
 
+	if (!ret)
+		ret = simulate_power(args, &(struct table){append_power, power});
 	json_object_set_new(root, "audits", json_integer((json_int_t)args->simulate));
 	json_object_set_new(root, "alpha", json_real(args->audit.alpha));
 	json_object_set_new(root, "max_pairs", json_integer((json_int_t)args->audit.max_pairs));
 	json_object_set_new(root, "rows", rows);
+	json_object_set_new(root, "power", power);
 	if (!ret && json_dumpf(root, stdout, JSON_INDENT(1) | JSON_REAL_PRECISION(9)))
 		ret = STATUS_FAILED; /* main() says why */
 	putchar('\n');
@@ -349,13 +456,21 @@ static int simulate_json(const struct arguments *args)
 
 static int simulate(const struct arguments *args)
 {
+	int ret;
+
 	if (args->json)
 		return simulate_json(args);
 	printf("claims in %zu audits each, alpha %g, looking after each of at most %zu pairs\n\n",
 	       args->simulate, args->audit.alpha, args->audit.max_pairs);
 	printf("%-16s %10s %10s %10s %10s %12s\n", "noise", "B faster", "claimed", "slower",
 	       "covered", "mean pairs");
-	return simulate_all(args, print_row, stdout);
+	ret = simulate_noises(args, &(struct table){print_row, stdout});
+	printf("\naudits that find B faster, with Gaussian noise in each run\n\n%8s %11s  in",
+	       "noise", "B faster");
+	for (int i = 0; i < ME_NR_WITHINS; i++)
+		printf(" %5zu   ", me_sim_withins[i]);
+	puts("pairs");
+	return ret ? ret : simulate_power(args, &(struct table){print_power, stdout});
 }
 
 static int audit_status(enum me_audit_verdict verdict)
@@ -367,9 +482,50 @@ static int audit_status(enum me_audit_verdict verdict)
 	}
 }
 
+/* Writes one export; "-" is standard output. */
+static int
+export_to(const char *path, const struct me_audit_opts *opts, const struct me_audit *result,
+	  void (*print)(const struct me_audit_opts *opts, const struct me_audit *audit, FILE *out))
+{
+	FILE *out = strcmp(path, "-") ? fopen(path, "we") : stdout;
+	int failed;
+
+	if (out) {
+		print(opts, result, out);
+		failed = fflush(out) || ferror(out);
+		if (out != stdout)
+			failed |= fclose(out);
+		if (!failed)
+			return 0;
+	}
+	fprintf(stderr, "morph-audit: %s: %s\n", path, strerror(errno));
+	return -EIO;
+}
+
+static void print_json(const struct me_audit_opts *opts, const struct me_audit *audit, FILE *out)
+{
+	me_audit_print_json(opts, audit, out);
+}
+
+/* An audit that failed or was interrupted leaves its pairs behind, but no result. */
+static int export_all(const struct arguments *args, const struct me_audit *result, bool failed)
+{
+	int ret = 0;
+
+	if (args->csv && (!failed || result->nr_pairs))
+		ret = export_to(args->csv, &args->audit, result, me_audit_print_csv);
+	if (!ret && args->to_json && !failed)
+		ret = export_to(args->to_json, &args->audit, result, print_json);
+	if (!ret && args->markdown && !failed)
+		ret = export_to(args->markdown, &args->audit, result, me_audit_print_markdown);
+	return ret;
+}
+
 static int audit(struct arguments *args)
 {
 	struct me_audit_opts *opts = &args->audit;
+	struct me_audit_lines lines = {.out = stderr, .every_s = args->progress_s};
+	struct me_audit_pairs earlier = {0};
 	struct me_audit result;
 	struct mp_err err = {""};
 	char *command = NULL;
@@ -384,6 +540,15 @@ static int audit(struct arguments *args)
 		}
 		opts->command = command;
 	}
+	if (args->earlier) {
+		if (me_audit_read_csv(args->earlier, &earlier, &err)) {
+			fprintf(stderr, "morph-audit: %s\n", err.msg);
+			me_audit_pairs_fini(&earlier);
+			free(command);
+			return STATUS_FAILED;
+		}
+		opts->earlier = &earlier;
+	}
 	catch_signals(&mask);
 	opts->mask = &mask;
 	opts->files = args->files;
@@ -391,6 +556,10 @@ static int audit(struct arguments *args)
 	/* Without ticks: nothing runs beside the programs. */
 	if (mp_progress_start("morph-audit", false))
 		opts->progress = me_audit_progress;
+	else if (lines.every_s > 0) {
+		opts->progress = me_audit_progress_line;
+		opts->progress_arg = &lines;
+	}
 	ret = me_audit_run(opts, &result, &err);
 	mp_progress_stop();
 	if (ret == -ECANCELED)
@@ -401,8 +570,11 @@ static int audit(struct arguments *args)
 		ret = me_audit_print_json(opts, &result, stdout);
 	else
 		me_audit_print(opts, &result, stdout);
+	if (export_all(args, &result, ret))
+		ret = -EIO;
 	ret = ret ? STATUS_FAILED : audit_status(result.verdict);
 	me_audit_fini(&result);
+	me_audit_pairs_fini(&earlier);
 	free(command);
 	return ret;
 }
@@ -430,10 +602,11 @@ int main(int argc, char **argv)
 				.alpha = 0.01,
 				.indifference = log1p(0.005),
 				.warmup = 1,
-				.min_pairs = 10,
+				.min_pairs = 8,
 				.max_pairs = 500,
 				.max_seconds = 600,
 			},
+		.progress_s = 60,
 	};
 	int own = argc, status, i;
 

@@ -20,6 +20,7 @@
 #include "editor/output_name.h"
 #include "editor/report.h"
 #include "editor/train.h"
+#include "editor/train_advice.h"
 #include "libprof/parallel.h"
 #include "libprof/progress.h"
 #include "libprof/since.h"
@@ -37,6 +38,7 @@ enum {
 	EXIT_REFUSED = 4,
 	EXIT_NOT_FASTER = 5,
 	EXIT_DIFFERS = 6,
+	EXIT_UNDECIDED = 7,
 	EXIT_USAGE = 2
 };
 
@@ -69,6 +71,7 @@ enum key {
 	KEY_COUNTS,
 	KEY_TRAIN,
 	KEY_AUDIT_SECONDS,
+	KEY_AUDIT_PAIRS,
 	KEY_NO_AUDIT,
 	KEY_DEBUG_FILE,
 	KEY_DEBUG_OUTPUT,
@@ -158,7 +161,11 @@ static const struct argp_option argp_options[] = {
 	 "given before --), audit. Usage: --train -o OUTPUT [FILE] -- COMMAND ARGS",
 	 3},
 	{"audit-seconds", KEY_AUDIT_SECONDS, "S", 0,
-	 "With --train: the audit takes no longer (default 120)", 3},
+	 "With --train: the audit takes no longer (default 120, or what 16 pairs need, if that is at "
+	 "most 1800)",
+	 3},
+	{"audit-pairs", KEY_AUDIT_PAIRS, "MIN[:MAX]", 0,
+	 "With --train: the audit takes at least MIN pairs of runs, and at most MAX, instead", 3},
 	{"no-audit", KEY_NO_AUDIT, NULL, 0, "With --train: keep the output without one", 3},
 	{"list-patches", KEY_LIST_PATCHES, "FILE", 0,
 	 "Write address and length of each patch of old code here", 2},
@@ -179,6 +186,16 @@ static uint64_t parse_number(struct argp_state *state, const char *option, const
 	if (errno || *end || end == arg || *arg == '-')
 		argp_error(state, "%s: '%s' is not a number", option, arg);
 	return value;
+}
+
+/* MIN or MIN:MAX, which morph-audit reads. */
+static void parse_pairs(struct argp_state *state, const char *arg)
+{
+	unsigned long min = 0, max = 0;
+	int end = 0, nr = sscanf(arg, "%6lu%n:%6lu%n", &min, &end, &max, &end);
+
+	if (nr < 1 || arg[end] || !min || arg[0] < '0' || arg[0] > '9' || (nr == 2 && max < min))
+		argp_error(state, "--audit-pairs: '%s' is not MIN or MIN:MAX", arg);
 }
 
 static void parse_since(struct argp_state *state, struct me_optimize_options *o, const char *arg)
@@ -295,8 +312,8 @@ static void check_training(struct argp_state *state, struct arguments *a)
 				  "--debug-file, --threads, --report and -o");
 	a->train.output = o->output;
 	a->train.file = o->input;
-	if (!a->train.audit_seconds)
-		a->train.audit_seconds = 120;
+	if (a->train.audit_pairs && a->train.audit_seconds)
+		argp_error(state, "--audit-seconds and --audit-pairs exclude each other");
 }
 
 static void check_usage(struct argp_state *state, struct arguments *a, bool dry_run)
@@ -307,8 +324,8 @@ static void check_usage(struct argp_state *state, struct arguments *a, bool dry_
 		check_training(state, a);
 		return;
 	}
-	if (a->train.audit_seconds || a->train.no_audit)
-		argp_error(state, "--audit-seconds and --no-audit need --train");
+	if (a->train.audit_seconds || a->train.audit_pairs || a->train.no_audit)
+		argp_error(state, "--audit-seconds, --audit-pairs and --no-audit need --train");
 	if (!o->input)
 		argp_error(state, "which file?");
 	if (!!o->output + dry_run + a->in_place + a->restore + !!a->original > 1)
@@ -406,6 +423,10 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 		if (!a->train.audit_seconds)
 			argp_error(state, "--audit-seconds: 0 is too few");
 		return 0;
+	case KEY_AUDIT_PAIRS:
+		parse_pairs(state, arg);
+		a->train.audit_pairs = arg;
+		return 0;
 	case KEY_BACKUP_DIR: a->inplace.backup_dir = arg; return 0;
 	case KEY_BREAK_LINKS: a->inplace.break_links = true; return 0;
 	case KEY_STRESS:
@@ -443,7 +464,8 @@ static const struct argp argp = {
 	"Write a faster version of an executable or shared object: hot code, as sampled, is copied "
 	"into one dense segment with its likely paths straightened.\v"
 	"Exit status: 0 done, 1 failed, 2 usage, 3 no or too little profile, 4 refused as unsafe; with "
-	"--train also 5 not faster, 6 output differs.",
+	"--train also 5 not faster, 6 output differs, 7 undecided (the new version is "
+	"OUTPUT.undecided).",
 	NULL,
 	NULL,
 	NULL};
@@ -478,6 +500,8 @@ static int train_status(int rc)
 	switch (rc) {
 	case -ECANCELED: return EXIT_NOT_FASTER;
 	case -EBADE: return EXIT_DIFFERS;
+	case -EAGAIN: return EXIT_UNDECIDED;
+	case -ESRCH: return EXIT_NO_PROFILE;
 	default: return exit_status(rc);
 	}
 }
@@ -542,6 +566,12 @@ static void say_step(const char *step)
 	mp_progress_say("%s", step);
 }
 
+static void say_warning(const char *what)
+{
+	mp_progress_stop();
+	fprintf(stderr, "morph-optimize: %s\n", what);
+}
+
 static int train(struct arguments *a)
 {
 	struct me_train_report report;
@@ -551,6 +581,7 @@ static int train(struct arguments *a)
 	a->train.optimize = a->options;
 	if (mp_progress_start("morph-optimize", true))
 		a->train.say = say_step;
+	a->train.warn = say_warning;
 	rc = me_train(&a->train, &report, &err);
 	mp_progress_stop();
 	if (rc)
@@ -559,6 +590,7 @@ static int train(struct arguments *a)
 		me_report_train(stdout, &a->train, &report, !rc);
 		rc = flush_report(0) ? -EIO : rc;
 	}
+	me_train_advice(stderr, &a->train, &report, rc);
 	me_train_report_fini(&report);
 	return rc;
 }

@@ -10,7 +10,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/resource.h>
 #include <sys/stat.h>
 #include <time.h>
 
@@ -40,6 +39,7 @@ struct job {
 	struct mp_elf *debug; /* its debug file; NULL: none, or none of its own */
 	struct mp_cfg *cfg;
 	struct mp_profile *profile;
+	struct mp_profile *sampled; /* of the store that the report tells shares by; NULL: none */
 	struct mp_path_evidence paths;
 	struct me_eligible eligible;
 	uint8_t *movable;		  /* per function: eligible, as layout wants it */
@@ -256,6 +256,38 @@ static int add_nothing(struct job *job, struct mp_err *err)
 		       : 0;
 }
 
+/* Samples for the report alone: that the store has none of this file is no failure. */
+static int read_sampled(struct job *job, struct mp_err *err)
+{
+	const struct me_optimize_options *o = job->options;
+	struct me_optimize_report *r = job->report;
+	struct mp_ip_count *counts = NULL;
+	struct mp_module module = {0};
+	struct mp_store *store;
+	struct mp_err ignored;
+	size_t nr = 0;
+	int rc;
+
+	if (!o->sampled_db || mp_store_open(o->sampled_db, MP_STORE_READ, &store, &ignored))
+		return 0;
+	rc = mp_store_find_module(store, &job->elf->id, &module, &ignored);
+	if (!rc)
+		rc = mp_store_read_counts(store, module.key, 0, &counts, &nr, &ignored);
+	free(module.path);
+	mp_store_close(store);
+	if (!rc && nr)
+		rc = mp_profile_build(job->cfg, counts, nr, &job->sampled, err);
+	else
+		rc = 0;
+	free(counts);
+	if (rc || !job->sampled)
+		return rc;
+	r->counts = r->samples;
+	r->samples = job->sampled->nr_samples + job->sampled->nr_outside;
+	r->samples_outside = job->sampled->nr_outside;
+	return 0;
+}
+
 static int read_profile(struct job *job, struct mp_err *err)
 {
 	const struct me_optimize_options *o = job->options;
@@ -300,7 +332,7 @@ static int read_profile(struct job *job, struct mp_err *err)
 	free(paths);
 	if (rc)
 		return rc;
-	job->profile->exact = exact || o->exact_profile;
+	job->profile->exact = job->report->exact = exact || o->exact_profile;
 	job->report->samples = job->profile->nr_samples + job->profile->nr_outside;
 	job->report->samples_outside = job->profile->nr_outside;
 	job->report->transfers = job->profile->nr_transfers + job->profile->nr_transfers_outside;
@@ -312,8 +344,9 @@ static int read_profile(struct job *job, struct mp_err *err)
 				  o->input, (unsigned long long)seen,
 				  job->report->transfers ? " and transfers of control" : "",
 				  (unsigned long long)o->min_samples);
+	rc = read_sampled(job, err);
 	end_stage(job, ME_STAGE_PROFILE);
-	return 0;
+	return rc;
 }
 
 /* Leave alone what its copies would serve badly; what is left is predicted. */
@@ -411,6 +444,27 @@ static int list_left_alone(struct job *job, uint32_t func, uint64_t samples, con
 	return grown[r->nr_left_alone++].name ? 0 : -ENOMEM;
 }
 
+/* Why a function that has samples could not be counted; NULL: it was, or did not run. */
+static const char *why_uncounted(const struct job *job, uint32_t func)
+{
+	const struct me_optimize_options *o = job->options;
+
+	for (uint32_t i = 0; i < o->nr_uncounted; i++)
+		if (o->uncounted[i].vaddr == job->cfg->funcs[func].vaddr)
+			return o->uncounted[i].why;
+	return NULL;
+}
+
+/* What was not counted is not in the prediction, and does not move: as many branches as before. */
+static void predict_uncounted(struct me_optimize_report *r)
+{
+	double u = r->share_uncounted;
+
+	r->prediction.ratio = r->prediction.ratio * (1 - u) + u;
+	r->prediction.least = r->prediction.least * (1 - u) + u;
+	r->prediction.most = r->prediction.most * (1 - u) + u;
+}
+
 /* What was considered, moved, left alone, and what share of the samples that is. */
 static int account(struct job *job, struct mp_err *err)
 {
@@ -418,9 +472,10 @@ static int account(struct job *job, struct mp_err *err)
 	const struct mp_cfg *cfg = job->cfg;
 	uint8_t *moved = calloc(cfg->nr_funcs + 1, 1);
 	uint8_t *copied = calloc(cfg->nr_blocks + 1, 1);
-	const uint64_t *seen = r->samples && job->profile ? job->profile->block_samples
-							  : job->counts.samples;
-	uint64_t seen_in_all = r->samples_outside, seen_moved = 0;
+	const uint64_t *counted = r->samples && job->profile ? job->profile->block_samples
+							     : job->counts.samples;
+	const uint64_t *seen = job->sampled ? job->sampled->block_samples : counted;
+	uint64_t seen_in_all = r->samples_outside, seen_moved = 0, seen_uncounted = 0;
 	int rc = moved && copied ? 0 : -ENOMEM;
 
 	for (uint32_t i = 0; !rc && i < job->plan.nr_blocks; i++) {
@@ -433,21 +488,32 @@ static int account(struct job *job, struct mp_err *err)
 	r->nr_blocks = job->plan.nr_blocks - job->plan.nr_stubs;
 	for (uint32_t f = 0; !rc && f < cfg->nr_funcs; f++) {
 		const struct mp_func *func = &cfg->funcs[f];
-		uint64_t samples = 0;
+		uint64_t samples = 0, counts = 0;
+		const char *why = NULL;
 
 		for (uint32_t b = func->first_block; b < func->first_block + func->nr_blocks; b++) {
 			if (!seen)
 				break;
 			samples += seen[b];
+			counts += counted ? counted[b] : 0;
 			seen_moved += copied[b] ? seen[b] : 0;
 		}
 		seen_in_all += samples;
 		r->nr_moved += moved[f];
-		if (!samples && !moved[f] && !job->options->all)
+		if (!samples && !counts && !moved[f] && !job->options->all)
 			continue;
 		r->nr_considered++;
 		if (moved[f])
 			continue;
+		if (!counts)
+			why = why_uncounted(job, f);
+		if (why)
+			seen_uncounted += samples;
+		if (job->movable[f] && why) {
+			r->refused[job->eligible.verdict[f]]++;
+			rc = list_left_alone(job, f, samples, why);
+			continue;
+		}
 		if (job->movable[f]) {
 			r->nr_not_worth++;
 			continue;
@@ -463,6 +529,8 @@ static int account(struct job *job, struct mp_err *err)
 		return mp_err_set(err, ENOMEM, "out of memory");
 	r->samples_moved = r->samples ? seen_moved : 0;
 	r->share_moved = seen_in_all ? (double)seen_moved / (double)seen_in_all : 0;
+	r->share_uncounted = seen_in_all ? (double)seen_uncounted / (double)seen_in_all : 0;
+	predict_uncounted(r);
 	if (r->nr_left_alone)
 		qsort(r->left_alone, r->nr_left_alone, sizeof(*r->left_alone), compare_left);
 	return 0;
@@ -623,6 +691,24 @@ static int produce(struct job *job, struct mp_err *err)
 	return job->options->files ? write_open(job, err) : publish(job, err);
 }
 
+/*
+ * The most memory that this program had. getrusage() does not tell: exec keeps ru_maxrss, which
+ * may be that of a larger parent.
+ */
+static uint64_t peak_rss_bytes(void)
+{
+	FILE *status = fopen("/proc/self/status", "re");
+	unsigned long long kib = 0;
+	char line[256];
+
+	while (status && fgets(line, sizeof(line), status))
+		if (sscanf(line, "VmHWM: %llu kB", &kib) == 1)
+			break;
+	if (status)
+		fclose(status);
+	return kib * 1024;
+}
+
 static int optimize(const struct me_optimize_options *options,
 		    const struct me_unproved_list *unproved, struct me_optimize_report *report,
 		    struct mp_err *err)
@@ -632,7 +718,6 @@ static int optimize(const struct me_optimize_options *options,
 			  .report = report,
 			  .stage_start_s = now_s(CLOCK_MONOTONIC),
 			  .stage_start_cpu_s = now_s(CLOCK_PROCESS_CPUTIME_ID)};
-	struct rusage usage;
 	int rc;
 
 	*report = (struct me_optimize_report){0};
@@ -667,7 +752,8 @@ static int optimize(const struct me_optimize_options *options,
 	mp_counts_fini(&job.counts);
 	mp_path_evidence_fini(&job.paths);
 	mp_profile_free(job.profile);
-	job.profile = NULL;
+	mp_profile_free(job.sampled);
+	job.profile = job.sampled = NULL;
 	/* Inference and layout took much in small pieces: emit is to have it before it asks for more. */
 	malloc_trim(0);
 	if (!rc)
@@ -678,8 +764,7 @@ static int optimize(const struct me_optimize_options *options,
 	mp_cfg_free(job.cfg);
 	mp_elf_close(job.debug);
 	mp_elf_close(job.elf);
-	if (!getrusage(RUSAGE_SELF, &usage))
-		report->peak_rss_bytes = (uint64_t)usage.ru_maxrss * 1024;
+	report->peak_rss_bytes = peak_rss_bytes();
 	return rc;
 }
 
@@ -687,12 +772,20 @@ int me_optimize(const struct me_optimize_options *options, struct me_optimize_re
 		struct mp_err *err)
 {
 	struct me_unproved_list unproved = {0};
+	double stage_s[ME_NR_STAGES] = {0}, stage_cpu_s[ME_NR_STAGES] = {0};
+	uint32_t nr_attempts = 0;
 	int rc;
 
 	/* Each time without the registers, or functions, that verify refused: most files need one time
 	 * more, or none. */
 	for (;;) {
 		rc = optimize(options, &unproved, report, err);
+		/* What was thrown away cost time, too. */
+		for (int i = 0; i < ME_NR_STAGES; i++) {
+			report->stage_s[i] = stage_s[i] += report->stage_s[i];
+			report->stage_cpu_s[i] = stage_cpu_s[i] += report->stage_cpu_s[i];
+		}
+		report->nr_attempts = ++nr_attempts;
 		if (rc != -EPERM || !options->counting.paths || !report->verified.nr_unproved)
 			break;
 		rc = me_unproved_add(&unproved, &report->verified, err);

@@ -70,6 +70,14 @@ struct me_optimize_options {
 	/* The output's; NULL: its name with .debug; with @files by the output's build-id. */
 	const char *debug_output;
 	const char *db;
+	/*
+	 * A store with samples of the same work, where @db has counts; NULL: none. The report then
+	 * tells shares by these samples. They also show the functions that could not be counted,
+	 * which have no counts; @uncounted says why.
+	 */
+	const char *sampled_db;
+	const struct me_left_alone *uncounted;
+	uint32_t nr_uncounted;
 	int64_t since_s;
 	uint64_t min_samples;
 	enum mp_estimator estimator;
@@ -99,7 +107,10 @@ struct me_optimize_report {
 	uint32_t nr_not_worth;		   /* eligible, but not in the plan */
 	uint64_t nr_blocks, nr_hot_blocks;
 	uint64_t samples, samples_moved, samples_outside;
-	uint64_t transfers; /* of control that were seen beside them, or instead */
+	bool exact;		/* @db holds counts, not samples */
+	uint64_t counts;	/* of blocks, where the samples are those of @sampled_db */
+	double share_uncounted; /* of the samples, in functions that could not be counted */
+	uint64_t transfers;	/* of control that were seen beside them, or instead */
 	uint64_t paths,
 		paths_strange; /* samples that a path led to; to those, one not of this file */
 	double share_moved;    /* of the samples, or where there are none of the transfers */
@@ -120,6 +131,7 @@ struct me_optimize_report {
 	double stage_s[ME_NR_STAGES];	  /* on the clock */
 	double stage_cpu_s[ME_NR_STAGES]; /* of processors */
 	uint64_t peak_rss_bytes;
+	uint32_t nr_attempts; /* all that were made; the seconds are of all of them */
 	/* The functions left alone that have samples, most samples first. */
 	struct me_left_alone {
 		char *name;

@@ -10,6 +10,7 @@
 
 #include "editor/explain.h"
 #include "editor/inplace.h"
+#include "editor/train_advice.h"
 #include "libprof/json.h"
 
 enum {
@@ -108,8 +109,8 @@ static void text_left_alone(FILE *out, const struct me_optimize_report *r)
 		if (l->samples == 0)
 			break;
 		snprintf(address, sizeof(address), "%#" PRIx64, l->vaddr);
-		fprintf(out, "      %-28s %8" PRIu64 " samples  %s\n", *l->name ? l->name : address,
-			l->samples, l->why);
+		fprintf(out, "      %-28s %8" PRIu64 " %s  %s\n", *l->name ? l->name : address,
+			l->samples, r->exact && !r->counts ? "counts" : "samples", l->why);
 	}
 }
 
@@ -223,14 +224,25 @@ static void text_numbers(FILE *out, const struct me_optimize_options *options,
 
 static void text_evidence(FILE *out, const struct me_optimize_report *r)
 {
-	const char *of = r->samples ? "them" : "the transfers";
+	bool apart = r->counts; /* samples beside the counts that all was made of */
+	const char *what = r->exact && !apart ? "counts" : "samples";
 
-	fprintf(out, "  samples    %" PRIu64 ", ", r->samples);
-	if (r->transfers)
+	fprintf(out, "  %-10s %" PRIu64 ", ", what, r->samples);
+	if (r->transfers && !apart)
 		fprintf(out, "and %" PRIu64 " transfers of control; ", r->transfers);
-	if (r->samples && r->transfers)
-		of = "the samples";
-	fprintf(out, "%.1f %% of %s in code that moves\n", 100 * r->share_moved, of);
+	fprintf(out, "%.1f %% of ", 100 * r->share_moved);
+	if (!r->samples)
+		fprintf(out, "the transfers");
+	else if (r->transfers && !apart)
+		fprintf(out, "the %s", what);
+	else
+		fprintf(out, "them");
+	fprintf(out, " in code that moves\n");
+	if (apart)
+		fprintf(out,
+			"  counts     %" PRIu64 " of blocks, and %" PRIu64
+			" transfers of control\n",
+			r->counts, r->transfers);
 	if (r->paths)
 		fprintf(out, "  followed   %" PRIu64 " paths, of %" PRIu32 " functions\n", r->paths,
 			r->inference.nr_by_paths);
@@ -261,12 +273,19 @@ static void text_layout(FILE *out, const struct me_layout_options *layout)
 }
 
 /* Of counts that were counted there is no doubt, and no interval. */
-static void text_prediction(FILE *out, const struct me_prediction *p)
+static void text_prediction(FILE *out, const struct me_optimize_report *r)
 {
+	const struct me_prediction *p = &r->prediction;
+
 	fprintf(out, "  predicted  taken branches %+.1f %%", 100.0 * (p->ratio - 1.0));
 	if (p->least < p->most)
 		fprintf(out, " (%+.0f to %+.0f), at work like what was sampled",
 			100.0 * (p->least - 1.0), 100.0 * (p->most - 1.0));
+	if (r->share_uncounted > 0)
+		fprintf(out,
+			", if the functions that could not be counted (%.1f %% of the samples) "
+			"take as large a share of the branches",
+			100.0 * r->share_uncounted);
 	fprintf(out, "\n");
 }
 
@@ -296,7 +315,7 @@ void me_report_text(FILE *out, const struct me_optimize_options *options,
 		fprintf(out, "  layout     for tests, with seed %" PRIu64 "\n",
 			options->stress_seed);
 	if (r->has_prediction)
-		text_prediction(out, &r->prediction);
+		text_prediction(out, r);
 	if (r->inference.nr_gave_up)
 		fprintf(out,
 			"  inference  %" PRIu32 " of %" PRIu32
@@ -313,8 +332,11 @@ void me_report_text(FILE *out, const struct me_optimize_options *options,
 	fprintf(out, "  cost       %.3f s of processors (", total_s(r->stage_cpu_s));
 	for (int i = 0; i < ME_NR_STAGES; i++)
 		fprintf(out, "%s%s %.3f", i ? ", " : "", stage_names[i], r->stage_cpu_s[i]);
-	fprintf(out, "), %.3f s in all, %.1f MiB\n", total_s(r->stage_s),
+	fprintf(out, "), %.3f s in all, %.1f MiB", total_s(r->stage_s),
 		(double)r->peak_rss_bytes / (1 << 20));
+	if (r->nr_attempts > 1)
+		fprintf(out, ", for %" PRIu32 " attempts", r->nr_attempts);
+	fputc('\n', out);
 	if (options->explain && r->new_size)
 		me_explain_text(out, &r->verified, r->relinkable);
 }
@@ -337,6 +359,7 @@ void me_report_train(FILE *out, const struct me_train_options *options,
 		fprintf(out, "; that run took %.2f times the processor time",
 			r->counting_s / r->plain_s);
 	fputc('\n', out);
+	me_train_outcome(out, options, r);
 }
 
 static json_t *json_left_alone(const struct me_optimize_report *r)
@@ -521,6 +544,7 @@ int me_report_json(FILE *out, const struct me_optimize_options *options,
 		json_object_set_new(root, "counting", json_counting(options, r));
 	if (options->counting.paths)
 		json_object_set_new(root, "paths", json_numbers(options, &r->numbered));
+	json_object_set_new(root, "attempts", json_integer(r->nr_attempts));
 	json_object_set_new(root, "evidence", json_string(evidence_name(r)));
 	json_object_set_new(root, "cpu_seconds", json_seconds(r->stage_cpu_s));
 	json_object_set_new(root, "growth", json_growth(&r->emitted));

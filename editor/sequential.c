@@ -12,16 +12,30 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Stakes per spread. The last one bets on the sign alone. */
-static const double seq_boldness[ME_SEQ_NR_GAMBLERS] = {0.1, 0.2, 0.4, 0.8, 1.6, 16};
+/*
+ * The gamblers. A share of 0.78 lets eight pairs of one sign decide at alpha = 0.01:
+ * 0.78 * 1.9995^8 = 199.3, and the three others add the rest of the 200.
+ * The effects of the three others were chosen by simulation: see benchmarks.md, "The audit's
+ * power". Their limits keep one wrong sign from taking all that they have.
+ */
+static const struct {
+	double share;	  /* of the capital at the start */
+	double effect;	  /* that the stake suits, in spreads; INFINITY: the sign alone counts */
+	double stake_max; /* share of the gambler's capital */
+} seq_gamblers[ME_SEQ_NR_GAMBLERS] = {
+	{0.78, INFINITY, 0.9995},
+	{0.09, 0.35, 0.9},
+	{0.08, 0.8, 0.95},
+	{0.05, 1.6, 0.95},
+};
 
-/* Nobody stakes everything: one wrong sign would ruin him for good. */
-#define SEQ_STAKE_MAX 0.99
-/* Until the spread can be judged: run times commonly scatter by a per cent. */
-#define SEQ_SCALE_FIRST 0.01
-#define SEQ_NR_FIRST	4
+/* The spread of a pair's difference before any pair was seen, and its weight in pairs. */
+#define SEQ_SPREAD_FIRST 0.03
+#define SEQ_NR_FIRST	 2
+/* From so many pairs on the quartiles tell the spread better than the range does. */
+#define SEQ_NR_QUARTILES 4
 /* Clocks count in microseconds or worse; a spread of exactly 0 would divide by zero. */
-#define SEQ_SCALE_MIN 1e-7
+#define SEQ_SPREAD_MIN 1e-7
 /* Effects beyond a factor of e^20 are not told apart. */
 #define SEQ_EFFECT_MAX 20.0
 
@@ -51,49 +65,68 @@ static double seq_median(const double *sorted, size_t nr)
 	return nr % 2 ? sorted[nr / 2] : (sorted[nr / 2 - 1] + sorted[nr / 2]) / 2;
 }
 
+/* The standard deviation that the pairs seen so far suggest, if the noise is Gaussian. */
+static double seq_spread_seen(const struct me_seq *seq)
+{
+	/* expected range of two and of three, and of the quartiles, in standard deviations */
+	static const double range[SEQ_NR_QUARTILES] = {[2] = 1.128, [3] = 1.693};
+	size_t nr = seq->nr;
+
+	if (nr < SEQ_NR_QUARTILES)
+		return (seq->sorted[nr - 1] - seq->sorted[0]) / range[nr];
+	/* The quartiles: a few outliers do not make every gambler timid. */
+	return (seq->sorted[nr - 1 - nr / 4] - seq->sorted[nr / 4]) / 2 / 0.6745;
+}
+
 /*
- * The spread of the pairs seen so far. Only those: a stake may depend on the past but not on the
- * pair it is laid on. Half the distance between the quartiles, so that a few outliers do not
- * make everybody timid; 0.6745 turns it into a standard deviation if the noise is Gaussian.
+ * The spread that stakes are laid by. A stake may depend on the past but not on the pair that it
+ * is laid on. What is assumed at first weighs as much as two pairs.
  */
 static double seq_spread(const struct me_seq *seq)
 {
-	double q1, q3;
+	double seen, nr = (double)seq->nr;
 
-	if (seq->nr < SEQ_NR_FIRST)
-		return SEQ_SCALE_FIRST;
-	q1 = seq->sorted[seq->nr / 4];
-	q3 = seq->sorted[seq->nr - 1 - seq->nr / 4];
-	return fmax((q3 - q1) / 2 / 0.6745, SEQ_SCALE_MIN);
+	if (seq->nr < 2)
+		return SEQ_SPREAD_FIRST;
+	seen = seq_spread_seen(seq);
+	return fmax(sqrt((SEQ_NR_FIRST * SEQ_SPREAD_FIRST * SEQ_SPREAD_FIRST + nr * seen * seen) /
+			 (SEQ_NR_FIRST + nr)),
+		    SEQ_SPREAD_MIN);
 }
 
 /* log of the factor by which a gambler's capital grows who bets that @d lies above @effect. */
 static double seq_growth(int gambler, double d, double scale, double effect)
 {
-	return log1p(SEQ_STAKE_MAX * tanh(seq_boldness[gambler] * (d - effect) / scale));
+	double above = d - effect, stake;
+
+	if (isinf(seq_gamblers[gambler].effect))
+		stake = (above > 0) - (above < 0);
+	else
+		stake = tanh(seq_gamblers[gambler].effect * above / scale);
+	return log1p(seq_gamblers[gambler].stake_max * stake);
 }
 
-/* log of the capital of all gamblers together; each began with an equal share of 1. */
-static double seq_capital(const double *logs)
+double me_seq_capital(const double *logs)
 {
-	double max = logs[0], sum = 0;
+	double sum = 0;
 	int g;
 
-	for (g = 1; g < ME_SEQ_NR_GAMBLERS; g++)
-		max = fmax(max, logs[g]);
+	/* Far above any threshold exp() is infinite, and far below it is 0: both are right. */
 	for (g = 0; g < ME_SEQ_NR_GAMBLERS; g++)
-		sum += exp(logs[g] - max);
-	return max + log(sum / ME_SEQ_NR_GAMBLERS);
+		sum += seq_gamblers[g].share * exp(logs[g]);
+	return sum;
 }
 
-/*
- * What the capital must reach: two directions share the permitted error, and half of it is kept
- * in reserve. Against signs alone the inequality is nearly tight; without the reserve a
- * simulation of the promise would see it broken by chance every other time.
- */
-static double seq_threshold(const struct me_seq *seq)
+/* What the capital must reach: two directions share the permitted error. */
+static double seq_threshold(double alpha)
 {
-	return log(4 / seq->alpha);
+	return 2 / alpha;
+}
+
+size_t me_seq_least_pairs(double alpha)
+{
+	/* A pair doubles the capital at most. */
+	return (size_t)ceil(log2(seq_threshold(alpha)));
 }
 
 static int seq_reserve(struct me_seq *seq)
@@ -147,9 +180,9 @@ int me_seq_add(struct me_seq *seq, double d)
 	}
 	if (seq->verdict != ME_SEQ_UNDECIDED)
 		return 0;
-	if (seq_capital(seq->up) >= seq_threshold(seq))
+	if (me_seq_capital(seq->up) >= seq_threshold(seq->alpha))
 		seq->verdict = ME_SEQ_POSITIVE;
-	else if (seq_capital(seq->down) >= seq_threshold(seq))
+	else if (me_seq_capital(seq->down) >= seq_threshold(seq->alpha))
 		seq->verdict = ME_SEQ_NEGATIVE;
 	if (seq->verdict != ME_SEQ_UNDECIDED)
 		seq->decided_at = seq->nr;
@@ -166,7 +199,7 @@ static bool seq_rejects(const struct me_seq *seq, double effect, int sign)
 	for (i = 0; i < seq->nr; i++) {
 		for (g = 0; g < ME_SEQ_NR_GAMBLERS; g++)
 			logs[g] += seq_growth(g, sign * seq->d[i], seq->scale[i], sign * effect);
-		if (seq_capital(logs) >= seq_threshold(seq))
+		if (me_seq_capital(logs) >= seq_threshold(seq->alpha))
 			return true;
 	}
 	return false;

@@ -5,14 +5,20 @@
  * It decides when the evidence suffices; it runs nothing and knows no programs. Called by audit
  * after each pair, and by the simulation that checks its promise.
  *
- * Method: testing by betting. The order inside each pair is drawn with a fair coin, so if A and B
+ * Method: testing by betting. The order inside each pair is drawn with a fair coin. If A and B
  * are the same program, a pair's difference d (log time of A - log time of B) is as likely to be
  * d as -d, whatever the noise: heavy tails, drift and autocorrelation included. A gambler who
- * bets a share of his capital, fixed before the pair, on the sign of d then has a fair game; by
+ * bets a share of his capital, fixed before the pair, on the sign of d then has a fair game. By
  * Ville's inequality his capital ever reaches K times its start with probability at most 1/K.
- * Several gamblers with stakes of tanh(c * d / s) share the capital: c from cautious (many small
- * effects under much noise) to bold (the sign alone), s the spread of the earlier pairs.
- * The interval is the set of effects that the same game does not reject (each side at alpha/2).
+ *
+ * The capital is a mixture, and the mean of fair games is a fair game. Three gamblers stake
+ * tanh(c * d / s), where s is the spread of the earlier pairs. This is the mixture likelihood
+ * ratio of normal noise for effects of c spreads, but limited to what the coin alone supports.
+ * A fourth gambler, the bold one, stakes everything on each sign and holds most of the capital.
+ * n pairs hold n coins, so no test that trusts the coin alone can claim anything with an error
+ * below 2^(1-n). The bold gambler reaches this limit: at alpha = 0.01, eight pairs of one sign
+ * decide. The interval is the set of effects that the same game does not reject, each side at
+ * alpha / 2.
  */
 #ifndef ME_SEQUENTIAL_H
 #define ME_SEQUENTIAL_H
@@ -21,7 +27,7 @@
 #include <stddef.h>
 
 enum {
-	ME_SEQ_NR_GAMBLERS = 6
+	ME_SEQ_NR_GAMBLERS = 4
 };
 
 enum me_seq_verdict {
@@ -54,6 +60,10 @@ int me_seq_add(struct me_seq *seq, double d);
 void me_seq_interval(const struct me_seq *seq, double *lo, double *hi);
 /* me_seq_holds - does the interval hold @effect? Far cheaper than the bounds. */
 bool me_seq_holds(const struct me_seq *seq, double effect);
+/* me_seq_capital - from the logarithms of what each gambler made of 1, the mixture's capital. */
+double me_seq_capital(const double *logs);
+/* me_seq_least_pairs - fewer pairs than this cannot decide at @alpha, whatever they show. */
+size_t me_seq_least_pairs(double alpha);
 /* me_seq_estimate - median of all pairwise means (Hodges and Lehmann); 0 when empty. */
 double me_seq_estimate(const struct me_seq *seq);
 

@@ -8,7 +8,9 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <jansson.h>
 #include <limits.h>
+#include <math.h>
 #include <spawn.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -209,6 +211,30 @@ static int sample(struct trainer *t)
 	return 0;
 }
 
+/*
+ * A file with less than this share of the samples cannot make the command faster by as much, which
+ * no audit could tell from noise.
+ */
+#define LEAST_SHARE 0.05
+
+/* Does the file that is to be optimised matter for the command? */
+static int find_where(struct trainer *t)
+{
+	struct me_where *w = &t->report->where;
+	struct path db = in_dir(t, "samples.db");
+	struct mp_err ignored;
+
+	if (!t->report->sampled || me_where_find(db.text, t->file, w, &ignored))
+		return 0;
+	/* Whoever names a file has a reason. */
+	if (t->options->file || !w->matters || (double)w->file >= LEAST_SHARE * (double)w->all)
+		return 0;
+	return mp_err_set(t->err, ESRCH,
+			  "%s: %llu of %llu samples are in this file, but %llu in %s", t->file,
+			  (unsigned long long)w->file, (unsigned long long)w->all,
+			  (unsigned long long)w->other, w->path);
+}
+
 static int write_counting(struct trainer *t)
 {
 	struct path db = in_dir(t, "samples.db"), out = in_dir(t, "counting");
@@ -240,7 +266,7 @@ static int write_counting(struct trainer *t)
 }
 
 /* In a process of its own, whose view of the file system may change: @in_place of the file. */
-static int run_in_place(struct trainer *t, const char *in_place, double *cpu_s)
+static int run_in_place(struct trainer *t, const char *in_place, double *cpu_s, double *wall_s)
 {
 	struct me_run_spec spec = {
 		.path = t->program, .argv = t->options->command, .envp = environ, .cpu = -1};
@@ -261,6 +287,7 @@ static int run_in_place(struct trainer *t, const char *in_place, double *cpu_s)
 	}
 	me_program_close(&program);
 	*cpu_s = (double)run.cpu_ns / 1e9;
+	*wall_s = (double)run.wall_ns / 1e9;
 	if (!rc && WIFSIGNALED(run.status))
 		rc = mp_err_set(t->err, EIO, "%s: died of signal %d: %s", t->options->command[0],
 				WTERMSIG(run.status), run.last_words);
@@ -269,11 +296,11 @@ static int run_in_place(struct trainer *t, const char *in_place, double *cpu_s)
 
 struct outcome {
 	int rc;
-	double cpu_s;
+	double cpu_s, wall_s;
 	struct mp_err err;
 };
 
-static int run_command(struct trainer *t, const char *in_place, double *cpu_s)
+static int run_command(struct trainer *t, const char *in_place, double *cpu_s, double *wall_s)
 {
 	struct outcome out = {.rc = -EIO};
 	int fds[2];
@@ -285,7 +312,7 @@ static int run_command(struct trainer *t, const char *in_place, double *cpu_s)
 	if (pid < 0)
 		return mp_err_set(t->err, errno, "fork: %s", strerror(errno));
 	if (!pid) {
-		out.rc = run_in_place(t, in_place, &out.cpu_s);
+		out.rc = run_in_place(t, in_place, &out.cpu_s, &out.wall_s);
 		out.err = *t->err;
 		_exit(write(fds[1], &out, sizeof(out)) != sizeof(out));
 	}
@@ -297,6 +324,7 @@ static int run_command(struct trainer *t, const char *in_place, double *cpu_s)
 	while (waitpid(pid, NULL, 0) < 0 && errno == EINTR)
 		;
 	*cpu_s = out.cpu_s;
+	*wall_s = out.wall_s;
 	if (out.rc)
 		*t->err = out.err;
 	return out.rc;
@@ -354,55 +382,22 @@ static struct path final_debug(const struct trainer *t)
 static int write_final(struct trainer *t)
 {
 	struct path db = in_dir(t, "exact.db"), out = in_dir(t, "final"), debug = final_debug(t);
+	struct path samples = in_dir(t, "samples.db");
 	struct me_optimize_options o = t->options->optimize;
 
 	o.input = t->file;
 	o.output = out.text;
 	o.db = db.text;
 	o.exact_profile = true;
+	o.sampled_db = t->report->sampled ? samples.text : NULL;
+	o.uncounted = t->report->counting.left_alone;
+	o.nr_uncounted = t->report->counting.nr_left_alone;
 	o.debug_output = o.debug_file ? debug.text : NULL;
 	o.min_samples = 1; /* counted, not sampled: the audit says what it is worth */
 	return me_optimize(&o, &t->report->final, t->err);
 }
 
-static int audit(struct trainer *t)
-{
-	struct path final = in_dir(t, "final"), tool;
-	char at[PATH_MAX + 8], seconds[64];
-	char *first[] = {tool.text, at,		seconds,      (char *)"--command",
-			 t->file,   final.text, (char *)"--", NULL};
-	char **argv;
-	int status, rc;
-
-	t->report->audit = -1;
-	if (t->options->no_audit)
-		return 0;
-	rc = find_tool(t, "morph-audit", &tool);
-	if (rc)
-		return rc;
-	snprintf(at, sizeof(at), "--at=%s", t->file);
-	snprintf(seconds, sizeof(seconds), "--max-seconds=%g", t->options->audit_seconds);
-	argv = with_command(t, first);
-	if (!argv)
-		return mp_err_set(t->err, ENOMEM, "out of memory");
-	status = run_tool(argv, false);
-	free(argv);
-	if (status < 0 || !WIFEXITED(status))
-		return mp_err_set(t->err, EIO, "morph-audit could not be run");
-	t->report->audit = WEXITSTATUS(status);
-	switch (t->report->audit) {
-	case 0: return 0;
-	case 5:
-		return mp_err_set(t->err, ECANCELED,
-				  "%s: the new version is not faster here; nothing was written",
-				  t->file);
-	case 6:
-		return mp_err_set(t->err, EBADE,
-				  "%s: the new version's output differs; nothing was written",
-				  t->file);
-	default: return mp_err_set(t->err, EIO, "morph-audit failed");
-	}
-}
+/* ---- what is kept ------------------------------------------------------------------------- */
 
 /* Beside the output; before it, for the reason that publish has. */
 static int keep_debug(struct trainer *t)
@@ -427,28 +422,191 @@ static int keep_debug(struct trainer *t)
 	return 0;
 }
 
-static int keep(struct trainer *t)
+static int keep_as(struct trainer *t, const char *name, const char *as)
 {
-	struct path final = in_dir(t, "final");
-	int rc = keep_debug(t);
+	struct path file = in_dir(t, name);
+
+	if (rename(file.text, as))
+		return mp_err_set(t->err, errno, "%s: %s", as, strerror(errno));
+	return 0;
+}
+
+/*
+ * The new version and the pairs of the audit, which may go on with them. The debug file has the name
+ * that the new version knows it by.
+ */
+static int keep_undecided(struct trainer *t)
+{
+	struct me_train_report *r = t->report;
+	int rc;
+
+	if (asprintf(&r->undecided, "%s.undecided", t->options->output) < 0 ||
+	    asprintf(&r->pairs, "%s.csv", r->undecided) < 0)
+		return mp_err_set(t->err, ENOMEM, "out of memory");
+	rc = keep_debug(t);
+	if (!rc)
+		rc = keep_as(t, "audit.csv", r->pairs);
+	if (!rc)
+		rc = keep_as(t, "final", r->undecided);
+	if (rc)
+		return rc;
+	r->end = ME_TRAIN_UNDECIDED;
+	return mp_err_set(t->err, EAGAIN,
+			  "%s: the audit could not decide; the new version is kept as %s", t->file,
+			  r->undecided);
+}
+
+/* ---- the audit --------------------------------------------------------------------------- */
+
+/* Seconds for an audit that was given no limit: so many pairs, but no more than half an hour. */
+#define AUDIT_SECONDS	  120
+#define AUDIT_SECONDS_MAX 1800
+#define AUDIT_PAIRS	  16
+
+double me_train_audit_seconds(size_t nr_pairs, double run_s)
+{
+	/* A's first run, a pair to warm up; copies of the files, and machines that vary. */
+	return 1.2 * (double)(2 * nr_pairs + 3) * run_s;
+}
+
+static double audit_limit_s(const struct trainer *t)
+{
+	double wanted = me_train_audit_seconds(AUDIT_PAIRS, t->report->plain_wall_s);
+
+	if (t->options->audit_seconds > 0)
+		return t->options->audit_seconds;
+	if (wanted < AUDIT_SECONDS)
+		return AUDIT_SECONDS;
+	return wanted < AUDIT_SECONDS_MAX ? ceil(wanted) : AUDIT_SECONDS_MAX;
+}
+
+/* Before the time is spent: with these runs the audit takes longer than usual, or cannot decide. */
+static void warn_of_limit(const struct trainer *t)
+{
+	const struct me_train_options *o = t->options;
+	double run_s = t->report->plain_wall_s, limit_s = t->report->audit_limit_s;
+	char what[320];
+
+	if (!o->warn || o->audit_pairs)
+		return;
+	if (me_train_audit_seconds(ME_TRAIN_LEAST_PAIRS, run_s) > 1.2 * limit_s)
+		snprintf(what, sizeof(what),
+			 "a run takes %.1f s: in the audit's %.0f s there is no time for %d pairs, "
+			 "and fewer cannot decide; train with a shorter piece of work, or allow "
+			 "--audit-seconds=%.0f",
+			 run_s, limit_s, ME_TRAIN_LEAST_PAIRS,
+			 me_train_audit_seconds(2 * ME_TRAIN_LEAST_PAIRS, run_s) + 1);
+	else if (o->audit_seconds <= 0 && limit_s > AUDIT_SECONDS)
+		snprintf(what, sizeof(what),
+			 "a run takes %.1f s: the audit may take %.0f s, for %d pairs of runs",
+			 run_s, limit_s, AUDIT_PAIRS);
+	else
+		return;
+	o->warn(what);
+}
+
+/* What the audit found, from what it wrote for programs. */
+static int read_audit(struct trainer *t, const char *path)
+{
+	struct me_train_report *r = t->report;
+	json_t *root = json_load_file(path, 0, NULL);
+	json_t *interval = json_object_get(root, "interval");
+	const char *verdict = json_string_value(json_object_get(root, "verdict"));
+
+	if (!verdict) {
+		json_decref(root);
+		return mp_err_set(t->err, EIO, "morph-audit wrote no result");
+	}
+	snprintf(r->verdict, sizeof(r->verdict), "%s", verdict);
+	r->speedup = json_number_value(json_object_get(root, "speedup"));
+	r->lowest = json_number_value(json_array_get(interval, 0));
+	r->highest = json_number_value(json_array_get(interval, 1));
+	r->nr_pairs = (size_t)json_integer_value(json_object_get(root, "pairs"));
+	r->level = 100 * (1 - json_number_value(json_object_get(root, "alpha")));
+	json_decref(root);
+	return 0;
+}
+
+/* Runs morph-audit. Return: its exit status, or -errno. */
+static int run_audit(struct trainer *t)
+{
+	struct path final = in_dir(t, "final"), json = in_dir(t, "audit.json");
+	struct path csv = in_dir(t, "audit.csv"), tool;
+	char at[PATH_MAX + 8], limit[96], to_json[PATH_MAX + 16], to_csv[PATH_MAX + 16];
+	char *first[] = {tool.text,	      at,      limit,	   to_json,	 to_csv,
+			 (char *)"--command", t->file, final.text, (char *)"--", NULL};
+	char **argv;
+	int status, rc = find_tool(t, "morph-audit", &tool);
 
 	if (rc)
 		return rc;
-	if (rename(final.text, t->options->output))
-		return mp_err_set(t->err, errno, "%s: %s", t->options->output, strerror(errno));
-	return 0;
+	snprintf(at, sizeof(at), "--at=%s", t->file);
+	snprintf(to_json, sizeof(to_json), "--export-json=%s", json.text);
+	snprintf(to_csv, sizeof(to_csv), "--export-csv=%s", csv.text);
+	t->report->audit_limit_s = audit_limit_s(t);
+	warn_of_limit(t);
+	if (t->options->audit_pairs)
+		snprintf(limit, sizeof(limit), "--pairs=%s", t->options->audit_pairs);
+	else
+		snprintf(limit, sizeof(limit), "--max-seconds=%g", t->report->audit_limit_s);
+	argv = with_command(t, first);
+	if (!argv)
+		return mp_err_set(t->err, ENOMEM, "out of memory");
+	status = run_tool(argv, false);
+	free(argv);
+	if (status < 0 || !WIFEXITED(status))
+		return mp_err_set(t->err, EIO, "morph-audit could not be run");
+	t->report->audit = WEXITSTATUS(status);
+	if (t->report->audit != 0 && t->report->audit != 5 && t->report->audit != 6)
+		return mp_err_set(t->err, EIO, "morph-audit failed");
+	return read_audit(t, json.text);
+}
+
+static int audit(struct trainer *t)
+{
+	struct me_train_report *r = t->report;
+	int rc;
+
+	r->audit = -1;
+	if (t->options->no_audit)
+		return 0;
+	rc = run_audit(t);
+	if (rc)
+		return rc;
+	if (!strcmp(r->verdict, "faster"))
+		return 0;
+	if (!strcmp(r->verdict, "undecided"))
+		return keep_undecided(t);
+	if (r->audit == 6)
+		return mp_err_set(t->err, EBADE,
+				  "%s: the new version's output differs; nothing was written",
+				  t->file);
+	return mp_err_set(t->err, ECANCELED, "%s: the new version is %s here; nothing was written",
+			  t->file, !strcmp(r->verdict, "slower") ? "slower" : "not faster");
+}
+
+static int keep(struct trainer *t)
+{
+	int rc = keep_debug(t);
+
+	if (!rc)
+		rc = keep_as(t, "final", t->options->output);
+	if (!rc)
+		t->report->end = ME_TRAIN_KEPT;
+	return rc;
 }
 
 static int run_plain(struct trainer *t)
 {
-	return run_command(t, t->file, &t->report->plain_s);
+	return run_command(t, t->file, &t->report->plain_s, &t->report->plain_wall_s);
 }
 
 static int run_counting(struct trainer *t)
 {
 	struct path out = in_dir(t, "counting");
+	double wall_s;
 
-	return run_command(t, out.text, &t->report->counting_s);
+	return run_command(t, out.text, &t->report->counting_s, &wall_s);
 }
 
 int me_train(const struct me_train_options *options, struct me_train_report *report,
@@ -461,6 +619,7 @@ int me_train(const struct me_train_options *options, struct me_train_report *rep
 		{NULL, find_file},
 		{NULL, make_dir},
 		{"sampling the command", sample},
+		{NULL, find_where},
 		{"making the counting version", write_counting},
 		{"running the command", run_plain},
 		{"running the command with counters", run_counting},
@@ -486,6 +645,9 @@ void me_train_report_fini(struct me_train_report *report)
 {
 	me_optimize_report_fini(&report->counting);
 	me_optimize_report_fini(&report->final);
+	me_where_fini(&report->where);
+	free(report->undecided);
+	free(report->pairs);
 	free(report->file);
-	report->file = NULL;
+	report->undecided = report->pairs = report->file = NULL;
 }

@@ -38,7 +38,7 @@ finds "the synopsis lacks morph-stats flame" morph-stats.1 '/^\.Cm flame$/d'
 finds "--format of morph-stats export: does not name pprof" morph-stats.1 's/pprof/proof/g'
 finds "--by=colour is not taken by morph-stats" morph-stats.1 's/^\.It Fl -by Ns = Ns Cm module/.It Fl -by Ns = Ns Cm colour/'
 finds "does not describe exit status 5" morph-audit.1 '/^\.It 5$/d'
-finds "describes exit status 7" morph-optimize.1 's/^\.It 4$/.It 7/'
+finds "describes exit status 8" morph-optimize.1 's/^\.It 4$/.It 8/'
 
 # A command that the program learns has to be described: no list in a script is asked.
 mkdir -p "$TMPDIR/learnt" && for p in morphd morph-optimize morph-audit; do

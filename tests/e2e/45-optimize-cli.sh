@@ -4,7 +4,7 @@
 # leaves nothing behind and nothing half-written, whatever happens to it.
 . "$(dirname "$0")/lib.sh"
 scratch optcli
-need gcc readelf objdump jq
+need gcc readelf objdump jq python3
 mkdir tmp
 export TMPDIR=$dir/tmp
 optimize=$BUILD/morph-optimize
@@ -467,6 +467,13 @@ ends 4 "a damaged output" --verify=prog proved
 says err.txt 'verify: at 0x' "a damaged output"
 ends 4 "no output at all" --verify=prog prog
 ends 2 "two things at once" --verify=prog --in-place proved
+
+# ---- the memory is that of morph-optimize, not that of a larger program which became it
+python3 -c 'import os, sys
+x = b"x" * 400000000
+os.execv(sys.argv[1], sys.argv[1:])' "$optimize" --all --dry-run --json prog >out.txt || fail "after a large program: status $?"
+rss=$(sed -n 's/.*"peak_rss_bytes": \([0-9]*\).*/\1/p' out.txt)
+[ "${rss:-0}" -gt 1000000 ] && [ "$rss" -lt 200000000 ] || fail "peak_rss_bytes: '$rss'"
 
 # ---- interrupted at any time: the whole output or none, and nothing else
 for ((i = 0; i < 600; i++)); do

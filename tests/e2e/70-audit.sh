@@ -117,10 +117,51 @@ import json
 j = json.load(open("out.txt"))
 assert j["verdict"] == "faster" and j["speedup"] > 1, j
 assert 1 < j["interval"][0] <= j["speedup"] <= j["interval"][1], j
-assert len(j["a"]["times_ns"]) == len(j["b"]["times_ns"]) == j["pairs"] >= 10, j
+assert len(j["a"]["times_ns"]) == len(j["b"]["times_ns"]) == j["pairs"] >= 8, j
 assert j["runs"] == 2 * j["pairs"] + 3 and j["difference"] is None, j
 EOF
 fi
+
+# A tenth less work is found by the first eight pairs that can decide, unless one of them is disturbed.
+build tenth 22000000
+build tenth-less 20000000
+"$BUILD/morph-audit" --export-csv=pairs.csv --export-markdown=table.md --export-json=result.json \
+	--progress=0.01 tenth tenth-less >out.txt 2>err.txt || fail "a tenth less work: status $?: $(cat out.txt)"
+says out.txt '^faster'
+says out.txt '99 % interval 1\.'
+says err.txt '^morph-audit: [0-9]* s: [0-9]* pairs: B 1\.[0-9]* times as fast'
+says table.md '^| B | `tenth-less` | [0-9.]* | [0-9.]* | [0-9.]* | 1\.'
+says table.md '^Verdict: faster, by cpu time, after [0-9]* pairs'
+says result.json '"verdict": "faster"'
+[ "$(wc -l <pairs.csv)" -ge 9 ] || fail "--export-csv: $(cat pairs.csv)"
+ends 1 "an export that cannot be written" --export-csv=no/such/file tenth tenth-less
+"$BUILD/morph-audit" --export-csv=- tenth tenth-less >out.txt || fail "--export-csv=-: status $?"
+says out.txt '^pair,a_ns,'
+"$BUILD/morph-audit" --progress=0 tenth tenth-less 2>err.txt >out.txt || fail "--progress=0: status $?"
+[ ! -s err.txt ] || fail "--progress=0: $(cat err.txt)"
+
+# A limit in seconds alone ends an audit that cannot have decided yet; pairs that are asked for are run.
+"$BUILD/morph-audit" --max-seconds=0 --export-csv=one.csv tenth tenth-less >out.txt 2>err.txt
+[ $? = 5 ] || fail "--max-seconds=0: status $?"
+says out.txt 'within 1 pair, which took the 0 seconds'
+says out.txt 'fewer than 8 pairs: allow --pairs=16:500'
+[ "$(wc -l <one.csv)" = 2 ] || fail "--max-seconds=0: more than a pair"
+ends 5 "pairs, however long they take" --max-seconds=0 --pairs=9:20 --export-csv=nine.csv quick quick
+[ "$(wc -l <nine.csv)" = 10 ] || fail "--pairs=9: $(wc -l <nine.csv)"
+ends 2 "pairs the wrong way round" --pairs=9:8 quick quick
+ends 2 "pairs that are none" --pairs=:8 quick quick
+
+# An audit goes on with the pairs that it had, and with no others.
+"$BUILD/morph-audit" --continue=one.csv --export-csv=more.csv tenth tenth-less >out.txt 2>err.txt ||
+	fail "--continue: status $?: $(cat err.txt)"
+says out.txt '1 of them of an earlier audit'
+[ "$(sed -n 2p one.csv)" = "$(sed -n 2p more.csv)" ] || fail "--continue: another first pair"
+ends 1 "other programs" --continue=one.csv tenth quick
+says err.txt 'those pairs are of another quick'
+ends 1 "another metric" --continue=one.csv --metric=wall tenth tenth-less
+ends 1 "pairs enough" --continue=more.csv --pairs=1:2 tenth tenth-less
+ends 1 "no pairs" --continue=work.c tenth tenth-less
+says err.txt 'work.c: line 1: not what --export-csv writes'
 
 # A library, put in its place where nobody else sees it.
 cat >lib.c <<'EOF'
@@ -163,5 +204,6 @@ says err.txt interrupted
 
 "$BUILD/morph-audit" --simulate=20 --max-pairs=30 >out.txt || fail "--simulate: status $?"
 says out.txt '^autocorrelated'
+says out.txt '^ *3 % *10 % '
 
 [ $nr_failed = 0 ]
