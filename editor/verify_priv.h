@@ -279,6 +279,8 @@ struct vf {
 
 	struct vf_bits grid;	      /* instruction starts of the old text */
 	struct vf_bits target;	      /* where control may arrive in it */
+	struct vf_bits led;	      /* those outside of FDEs that are code for sure */
+	struct vf_bits doubt;	      /* where bytes outside of FDEs lead to, if they are code */
 	struct vf_bits chance;	      /* numbers without a relocation that may be such places */
 	struct vf_bits text_ref;      /* its addresses taken by operands */
 	struct vf_bits data_ref;      /* data addresses that operands name */
@@ -403,6 +405,8 @@ struct vf_file_range vf_build_id(const struct mp_elf *elf);
 int vf_check_image(struct vf *vf);
 int vf_index_pieces(struct vf *vf);
 int vf_scan(struct vf *vf);
+/* verify_gap.c: what of @doubt counts becomes @target. */
+int vf_believe_gaps(struct vf *vf);
 int vf_check_pieces(struct vf *vf);
 int vf_check_unwind(struct vf *vf);
 /* Of vf_check_unwind(): the new exception tables as a whole. */

@@ -196,7 +196,7 @@ int mp_cfg_scan(struct mp_cfg_build *b);
 /* ---- cfg_relative.c: @refs: what may be a table's start ---- */
 void mp_cfg_find_relative(struct mp_cfg_build *b, const mp_bits refs);
 /* ---- cfg_gap.c: code outside of functions, and second readings ---- */
-void mp_cfg_read_gaps(struct mp_cfg_build *b);
+int mp_cfg_read_gaps(struct mp_cfg_build *b);
 /* ---- cfg_target.c: evidence outside of code ---- */
 int mp_cfg_find_targets(struct mp_cfg_build *b);
 /* ---- cfg_taken.c ---- */
