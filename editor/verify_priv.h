@@ -196,6 +196,8 @@ struct vf_fde *vf_eh_find(const struct vf_eh *eh, uint64_t vaddr);
 /* Run @fde's program. Return: 0, -ENOMEM, -EBADMSG. */
 int vf_rows_build(const struct vf_eh *eh, const struct vf_fde *fde, struct vf_rows *rows);
 const struct vf_row *vf_rows_at(const struct vf_rows *rows, uint64_t vaddr);
+/* verify_personality.c: @cie, an old one, names a routine that reads tables as verify_lsda does. */
+bool vf_known_personality(struct vf *vf, const struct vf_cie *cie);
 /* Rules alone, not the place. */
 bool vf_row_equal(const struct vf_row *a, const struct vf_row *b);
 

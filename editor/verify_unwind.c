@@ -16,65 +16,6 @@ struct ctx {
 	struct vf_lsda old_lsda, new_lsda;
 };
 
-static const char *personality_at(const struct mp_elf *o, uint64_t vaddr)
-{
-	for (uint32_t i = 0; i < o->nr_symbols; i++) {
-		const struct mp_symbol *sym = &o->symbols[i];
-
-		if (sym->vaddr == vaddr && sym->name && sym->type != STT_SECTION &&
-		    sym->type != STT_FILE && strstr(sym->name, "personality"))
-			return sym->name;
-	}
-	return NULL;
-}
-
-static const char *personality_name(const struct vf *vf, const struct vf_cie *cie)
-{
-	const struct mp_elf *o = vf->o;
-	const char *name = personality_at(o, cie->personality);
-	const uint8_t *slot;
-	uint64_t to;
-
-	if (name)
-		return name;
-	/* Reached through a slot that the loader fills, or through the PLT. */
-	for (uint32_t i = 0; i < o->nr_dyn_relocs; i++) {
-		const struct mp_reloc *rel = &o->dyn_relocs[i];
-
-		if (rel->vaddr != cie->personality || !rel->sym)
-			continue;
-		for (uint32_t k = 0; k < o->nr_symbols; k++)
-			if (o->symbols[k].dynamic && o->symbols[k].index == rel->sym)
-				return o->symbols[k].name;
-		return NULL;
-	}
-	/* A slot that the linker filled: the file has fixed addresses. */
-	slot = mp_elf_bytes(o, cie->personality, sizeof(to));
-	if (!(cie->personality_enc & DW_EH_PE_indirect) || o->ehdr.e_type != ET_EXEC || !slot)
-		return NULL;
-	memcpy(&to, slot, sizeof(to));
-	return personality_at(o, to);
-}
-
-/* Only routines that read the table as verify_lsda does. */
-static bool known_personality(const struct vf *vf, const struct vf_cie *cie)
-{
-	static const char *const known[] = {
-		"__gxx_personality_v0", "__gcc_personality_v0",	 "__gnu_objc_personality_v0",
-		"rust_eh_personality",	"__gnat_personality_v0",
-	};
-	const char *name = personality_name(vf, cie);
-
-	if (!name)
-		return false;
-	if (!strncmp(name, "DW.ref.", 7))
-		name += 7;
-	for (size_t i = 0; i < sizeof(known) / sizeof(known[0]); i++)
-		if (!strncmp(name, known[i], strlen(known[i])))
-			return true;
-	return false;
-}
-
 static bool same_personality(const struct vf_cie *a, const struct vf_cie *b)
 {
 	if (a->has_personality != b->has_personality)
@@ -507,7 +448,7 @@ static int find_personalities(struct vf *vf)
 			continue;
 		asked[cie] = 1;
 		vf->old_eh.cies[cie].known_personality =
-			known_personality(vf, &vf->old_eh.cies[cie]);
+			vf_known_personality(vf, &vf->old_eh.cies[cie]);
 	}
 	free(asked);
 	return 0;
