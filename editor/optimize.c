@@ -291,6 +291,8 @@ static int read_profile(struct job *job, struct mp_err *err)
 	mp_store_close(store);
 	if (!rc)
 		rc = mp_profile_build(job->cfg, counts, nr, &job->profile, err);
+	if (!rc && me_outside_find(job->cfg, counts, nr, &job->report->outside))
+		rc = mp_err_set(err, ENOMEM, "out of memory");
 	if (!rc && nr_edges)
 		rc = mp_profile_add_edges(job->profile, job->cfg, edges, nr_edges, err);
 	if (!rc && nr_paths)
@@ -712,6 +714,7 @@ void me_optimize_report_fini(struct me_optimize_report *report)
 	free(report->debug_output);
 	report->debug_file = report->debug_output = NULL;
 	me_emitted_fini(&report->emitted);
+	me_outside_fini(&report->outside);
 	report->left_alone = NULL;
 	report->nr_left_alone = 0;
 }
