@@ -152,6 +152,18 @@ static int apply_selection(struct job *job, struct mp_err *err)
 	return rc;
 }
 
+/* What is added to a copy in order to count follows unwind rows. */
+static void leave_bare(struct job *job)
+{
+	for (uint32_t f = 0; f < job->cfg->nr_funcs; f++) {
+		if (!job->movable[f] || !(job->cfg->funcs[f].flags & MP_FUNC_BARE))
+			continue;
+		job->movable[f] = 0;
+		job->eligible.verdict[f] = ME_REFUSED_UNWIND;
+		job->eligible.detail[f] = mp_problem_name(MP_PROBLEM_NO_FDE);
+	}
+}
+
 static int read_file(struct job *job, struct mp_err *err)
 {
 	const struct me_optimize_options *o = job->options;
@@ -194,6 +206,8 @@ static int read_file(struct job *job, struct mp_err *err)
 	rc = apply_selection(job, &why);
 	if (rc)
 		return mp_err_set(err, -rc, "%s: %s", o->input, why.msg);
+	if (o->counting.edges || o->counting.paths || o->counting.none)
+		leave_bare(job);
 	if (job->options->counting.edges) {
 		rc = refuse_set_id(o->input, err);
 		if (rc)

@@ -56,13 +56,15 @@ static int check_old_fdes(struct vf *vf)
 
 	while (nr < vf->new_eh.nr_fdes && vf->new_eh.fdes[nr].start < vf->new_text->vaddr)
 		nr++;
-	if (nr != vf->old_eh.nr_fdes)
+	if (nr != vf->old_eh.nr_fdes - vf->old_eh.nr_bare)
 		return vf_refuse(vf, vf->new_eh.vaddr, "%u FDEs for old code, there were %u", nr,
-				 vf->old_eh.nr_fdes);
+				 vf->old_eh.nr_fdes - vf->old_eh.nr_bare);
 	for (uint32_t i = 0; i < vf->old_eh.nr_fdes; i++) {
 		const struct vf_fde *a = &vf->old_eh.fdes[i], *b;
 		const struct vf_cie *ca = &vf->old_eh.cies[a->cie], *cb;
 
+		if (a->flags & VF_FDE_BARE)
+			continue;
 		b = vf_eh_find(&vf->new_eh, a->start);
 		if (!b || b->start != a->start || b->size != a->size)
 			return vf_refuse(vf, a->start, "the FDE of old code is missing");
@@ -383,6 +385,9 @@ static int check_piece(struct ctx *x, const struct mp_map_piece *p)
 		return vf_refuse(vf, p->old_vaddr, "a moved block has no FDE");
 	if (padding_end(vf, p) == p->new_vaddr) /* a jump that was dropped: no code, no rows */
 		return 0;
+	if (old->flags & VF_FDE_BARE)
+		return new ? vf_refuse(vf, p->new_vaddr, "the copy has an FDE, the original none")
+			   : 0;
 	if (!new || padding_end(vf, p) > new->start + new->size)
 		return vf_refuse(vf, p->new_vaddr, "the copy of %#llx has no FDE",
 				 (unsigned long long)p->old_vaddr);

@@ -174,6 +174,8 @@ static int run_passes(struct mp_cfg_build *b)
 	if (!ret)
 		ret = mp_cfg_make_blocks(b);
 	if (!ret)
+		mp_cfg_judge_bare(b);
+	if (!ret)
 		ret = mp_cfg_check_tables(b);
 	if (!ret)
 		ret = mp_cfg_find_unreached(b);

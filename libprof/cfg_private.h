@@ -221,6 +221,9 @@ bool mp_cfa_is_entry_row(const struct mp_cfg_index *index, const struct mp_fde *
 			 uint64_t vaddr);
 /* ---- cfg_reach.c ---- */
 int mp_cfg_find_unreached(struct mp_cfg_build *b);
+/* ---- cfg_bare.c ---- */
+/* Once blocks are made: functions without unwind information that are no leaf get a problem. */
+void mp_cfg_judge_bare(struct mp_cfg_build *b);
 /* ---- cfg_return.c ---- */
 int mp_cfg_find_returns(struct mp_cfg_build *b);
 /* ---- cfg_noreturn.c ---- */
