@@ -90,7 +90,7 @@ START_TEST(bare_copies_have_no_unwind_information)
 	pair_build_as_it_is(&p, _i & 1 ? "gcc " LINK "-Wl,--emit-relocs tests/data/bare.S"
 				       : "gcc " LINK "tests/data/bare.S", (uint64_t)_i);
 	leaf = symbol_of(p.original, "leaf");
-	ck_assert_uint_eq(nr_pieces_of(&p, "leaf"), 3);
+	ck_assert_uint_ge(nr_pieces_of(&p, "leaf"), 2);
 	ck_assert_uint_eq(nr_pieces_of(&p, "calls"), 0);
 	ck_assert_uint_eq(nr_pieces_of(&p, "leaves"), 0);
 	ck_assert_uint_gt(nr_pieces_of(&p, "after"), 0);
