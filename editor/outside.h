@@ -18,8 +18,8 @@
 /* A stretch between two functions, or between symbols there. */
 struct me_outside {
 	uint64_t vaddr, size, samples;
-	char *near;	  /* the nearest symbol at or before it in its section; NULL: none */
-	uint64_t offset;  /* of @vaddr from that symbol */
+	char *near;	 /* the nearest symbol at or before it in its section; NULL: none */
+	uint64_t offset; /* of @vaddr from that symbol */
 };
 
 struct me_outside_list {

@@ -117,9 +117,7 @@ static void text_outside(FILE *out, const struct me_outside_list *outside)
 {
 	if (!outside->nr)
 		return;
-	fprintf(out,
-		"  outside    %" PRIu64 " samples in %" PRIu32
-		" stretches of code that %s:\n",
+	fprintf(out, "  outside    %" PRIu64 " samples in %" PRIu32 " stretches of code that %s:\n",
 		outside->samples, outside->nr, ME_WHY_OUTSIDE);
 	for (uint32_t i = 0; i < outside->nr && i < LEFT_ALONE_SHOWN; i++) {
 		const struct me_outside *o = &outside->list[i];
@@ -376,12 +374,12 @@ static json_t *json_outside(const struct me_outside_list *outside)
 	for (uint32_t i = 0; i < outside->nr; i++) {
 		const struct me_outside *o = &outside->list[i];
 
-		json_array_append_new(
-			list, json_pack("{s:I, s:I, s:I, s:o, s:I, s:s}", "vaddr",
-					(json_int_t)o->vaddr, "size", (json_int_t)o->size,
-					"samples", (json_int_t)o->samples, "near",
-					mp_json_string(o->near), "offset", (json_int_t)o->offset,
-					"why", ME_WHY_OUTSIDE));
+		json_array_append_new(list,
+				      json_pack("{s:I, s:I, s:I, s:o, s:I, s:s}", "vaddr",
+						(json_int_t)o->vaddr, "size", (json_int_t)o->size,
+						"samples", (json_int_t)o->samples, "near",
+						mp_json_string(o->near), "offset",
+						(json_int_t)o->offset, "why", ME_WHY_OUTSIDE));
 	}
 	return list;
 }

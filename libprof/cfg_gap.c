@@ -270,8 +270,8 @@ static int follow(struct gaps *g, uint32_t at, uint32_t end, bool all)
 		if (ret || (!all && (insn.kind == MP_INSN_JUMP || insn.kind == MP_INSN_IJUMP ||
 				     insn.kind == MP_INSN_RET || insn.kind == MP_INSN_TRAP)))
 			return ret;
-		if (!all && (!is_text(b, at) || mp_bit(g->led, at) ||
-			     mp_part_at(b->index, at) != MP_NONE))
+		if (!all &&
+		    (!is_text(b, at) || mp_bit(g->led, at) || mp_part_at(b->index, at) != MP_NONE))
 			return 0;
 	}
 	return 0;

@@ -55,10 +55,7 @@ static unsigned int insn_traits(const uint8_t *p, const struct mp_insn *insn)
 		traits |= class_trait(value);
 	}
 	if (insn->len == 5 && *p == 0xb8 && !p[2] && !p[3] && !p[4]) /* mov $n, %eax */
-		traits |= p[1] == 3   ? ANSWERS_3
-			  : p[1] == 7 ? ANSWERS_7
-			  : p[1] == 8 ? ANSWERS_8
-				      : 0;
+		traits |= p[1] == 3 ? ANSWERS_3 : p[1] == 7 ? ANSWERS_7 : p[1] == 8 ? ANSWERS_8 : 0;
 	if (insn->len > 3 && (*p & 0xf0) == 0x40)
 		p++;
 	if (insn->len < 3 || p[0] != 0x83 || (p[1] & 0xc0) != 0xc0)

@@ -482,7 +482,8 @@ static int find_pointer_jumps(struct finder *f)
 	const struct mp_func *fn = &b->cfg->funcs[f->func];
 
 	for (uint32_t r = 0; r < fn->nr_ranges; r++) {
-		const struct mp_part *part = &b->index->parts[b->part_of_range[fn->first_range + r]];
+		const struct mp_part *part =
+			&b->index->parts[b->part_of_range[fn->first_range + r]];
 
 		for (uint32_t i = 0; i < part->nr_flows; i++) {
 			const struct mp_flow *flow = &b->flows[part->first_flow + i];

@@ -19,8 +19,8 @@
 
 struct chase {
 	const struct mp_slice *s;
-	uint64_t *seen;	 /* hashed: at << 4 | reg, plus 1; 0: free */
-	uint64_t *todo;	 /* the same, to go back from */
+	uint64_t *seen; /* hashed: at << 4 | reg, plus 1; 0: free */
+	uint64_t *todo; /* the same, to go back from */
 	uint32_t nr_seen, nr_todo;
 	bool failed;
 };
@@ -51,8 +51,7 @@ static bool is_outside(const struct mp_slice *s, uint64_t vaddr)
 	uint32_t part = at == MP_NONE ? MP_NONE : mp_part_at(b->index, at);
 
 	return at != MP_NONE && mp_space_is_text(b->index, at) &&
-	       (mp_bit(b->entries, at) || part == MP_NONE ||
-		b->index->parts[part].func != s->func);
+	       (mp_bit(b->entries, at) || part == MP_NONE || b->index->parts[part].func != s->func);
 }
 
 /* @op sets @reg. */
@@ -109,8 +108,8 @@ static void go_back(struct chase *c, uint32_t at, uint8_t reg)
 		}
 		/* The function's start: a parameter. Nothing falls into another part's start. */
 		if (prev == MP_NONE) {
-			c->failed |= !joined && b->cfg->funcs[s->func].vaddr !=
-							mp_space_vaddr(b->index, at);
+			c->failed |= !joined &&
+				     b->cfg->funcs[s->func].vaddr != mp_space_vaddr(b->index, at);
 			return;
 		}
 		if (joined && !mp_slice_falls_into(s, part, at))

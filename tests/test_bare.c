@@ -44,9 +44,8 @@ START_TEST(bare_leaves_are_understood)
 		/* Another symbol says that something else begins in it. */
 		{" nop\n.type h2, @function\nh2: ret\n.size h2, 1\n", false},
 	};
-	char source[1024] =
-		".globl start\n" FUNC("start", " hlt\n") FUNC("f", " mov $1, %eax\n ret\n")
-		".type h, @function\nh:\n";
+	char source[1024] = ".globl start\n" FUNC("start", " hlt\n")
+		FUNC("f", " mov $1, %eax\n ret\n") ".type h, @function\nh:\n";
 	const struct mp_func *func;
 	struct fixture f;
 
@@ -87,8 +86,10 @@ START_TEST(bare_copies_have_no_unwind_information)
 	const struct mp_symbol *leaf;
 	struct pair p;
 
-	pair_build_as_it_is(&p, _i & 1 ? "gcc " LINK "-Wl,--emit-relocs tests/data/bare.S"
-				       : "gcc " LINK "tests/data/bare.S", (uint64_t)_i);
+	pair_build_as_it_is(&p,
+			    _i & 1 ? "gcc " LINK "-Wl,--emit-relocs tests/data/bare.S"
+				   : "gcc " LINK "tests/data/bare.S",
+			    (uint64_t)_i);
 	leaf = symbol_of(p.original, "leaf");
 	ck_assert_uint_ge(nr_pieces_of(&p, "leaf"), 2);
 	ck_assert_uint_eq(nr_pieces_of(&p, "calls"), 0);
@@ -132,12 +133,14 @@ START_TEST(verify_wants_a_symbol_that_overlaps_nothing)
 		syms[leaf->index].st_size += 64;
 	}
 	ck_assert_int_eq(mp_elf_open_memory("original", bytes, p.original->size, MP_ELF_ALL,
-					    &original, &err), 0);
+					    &original, &err),
+			 0);
 	original->id = p.original->id;
 	rc = me_verify(original, p.good, NULL, &err);
 	ck_assert_int_eq(rc, -EBADMSG);
 	ck_assert_msg(strstr(err.msg, "FDE") || strstr(err.msg, "not understood") ||
-			      strstr(err.msg, "function"), "%s", err.msg);
+			      strstr(err.msg, "function"),
+		      "%s", err.msg);
 	mp_elf_close(original);
 	free(bytes);
 	pair_free(&p);

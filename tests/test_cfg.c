@@ -546,13 +546,15 @@ START_TEST(cfg_leaves_alone_what_a_gap_leads_into)
 	char source[1024];
 	struct fixture f;
 
-	snprintf(source, sizeof(source),
-		 ".globl start\n" STOCK_FUNC("start", " lea table(%%rip), %%rax\n hlt\n")
-			 STOCK_FUNC("f", " mov $1, %%eax\n.Llock: lock incl (%%rdi)\n"
-					 ".Lrep: rep movsb\n.Lsse: movdqu (%%rsi), %%xmm0\n ret\n")
-				 STOCK_FUNC("g", "%s")
-		 "%s.quad 0\n.section .data.rel.ro, \"aw\"\n.balign 8\ntable: .quad %s\n",
-		 cases[_i].g, cases[_i].gap, cases[_i].data);
+	snprintf(
+		source, sizeof(source),
+		".globl start\n" STOCK_FUNC("start", " lea table(%%rip), %%rax\n hlt\n") STOCK_FUNC(
+			"f", " mov $1, %%eax\n.Llock: lock incl (%%rdi)\n"
+			     ".Lrep: rep movsb\n.Lsse: movdqu (%%rsi), %%xmm0\n ret\n")
+			STOCK_FUNC(
+				"g",
+				"%s") "%s.quad 0\n.section .data.rel.ro, \"aw\"\n.balign 8\ntable: .quad %s\n",
+		cases[_i].g, cases[_i].gap, cases[_i].data);
 	stock(&f, STOCK "-pie", source);
 	ck_assert_uint_eq(f.cfg->funcs[fixture_func(&f, "f")].problem, cases[_i].f);
 	ck_assert_uint_eq(f.cfg->funcs[fixture_func(&f, "g")].problem, MP_PROBLEM_NONE);

@@ -10,9 +10,10 @@
 	".size " name ", .-" name "\n"
 
 /* Behind f: 6 bytes without a name, then a label of no size with 5; g; 1 byte at the end. */
-#define SOURCE                                                                                     \
-	".globl start\n" FUNC("start", " hlt\n") FUNC("f", " mov $1, %eax\n ret\n")                \
-		" mov $2, %eax\n ret\nlabel: mov $3, %eax\n" FUNC("g", " ret\n") " ret\n"
+#define SOURCE                                                                                        \
+	".globl start\n" FUNC("start", " hlt\n")                                                      \
+		FUNC("f", " mov $1, %eax\n ret\n") " mov $2, %eax\n ret\nlabel: mov $3, %eax\n" FUNC( \
+			"g", " ret\n") " ret\n"
 
 START_TEST(outside_names_each_stretch_once)
 {

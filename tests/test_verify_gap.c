@@ -43,7 +43,8 @@ START_TEST(verify_believes_what_control_comes_to)
 	put_jump(bytes, p.original->size, over[_i]);
 	put_jump(p.bytes, p.size, over[_i]);
 	ck_assert_int_eq(mp_elf_open_memory("original", bytes, p.original->size, MP_ELF_ALL,
-					    &original, &err), 0);
+					    &original, &err),
+			 0);
 	ck_assert_int_eq(mp_elf_open_memory("output", p.bytes, p.size, MP_ELF_ALL, &output, &err),
 			 0);
 	/* The map names the one that it was made of. */
