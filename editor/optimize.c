@@ -152,6 +152,18 @@ static int apply_selection(struct job *job, struct mp_err *err)
 	return rc;
 }
 
+/* What is added to a copy in order to count follows unwind rows. */
+static void leave_bare(struct job *job)
+{
+	for (uint32_t f = 0; f < job->cfg->nr_funcs; f++) {
+		if (!job->movable[f] || !(job->cfg->funcs[f].flags & MP_FUNC_BARE))
+			continue;
+		job->movable[f] = 0;
+		job->eligible.verdict[f] = ME_REFUSED_UNWIND;
+		job->eligible.detail[f] = mp_problem_name(MP_PROBLEM_NO_FDE);
+	}
+}
+
 static int read_file(struct job *job, struct mp_err *err)
 {
 	const struct me_optimize_options *o = job->options;
@@ -194,6 +206,8 @@ static int read_file(struct job *job, struct mp_err *err)
 	rc = apply_selection(job, &why);
 	if (rc)
 		return mp_err_set(err, -rc, "%s: %s", o->input, why.msg);
+	if (o->counting.edges || o->counting.paths || o->counting.none)
+		leave_bare(job);
 	if (job->options->counting.edges) {
 		rc = refuse_set_id(o->input, err);
 		if (rc)
@@ -323,6 +337,8 @@ static int read_profile(struct job *job, struct mp_err *err)
 	mp_store_close(store);
 	if (!rc)
 		rc = mp_profile_build(job->cfg, counts, nr, &job->profile, err);
+	if (!rc && me_outside_find(job->cfg, counts, nr, &job->report->outside))
+		rc = mp_err_set(err, ENOMEM, "out of memory");
 	if (!rc && nr_edges)
 		rc = mp_profile_add_edges(job->profile, job->cfg, edges, nr_edges, err);
 	if (!rc && nr_paths)
@@ -806,6 +822,7 @@ void me_optimize_report_fini(struct me_optimize_report *report)
 	free(report->debug_output);
 	report->debug_file = report->debug_output = NULL;
 	me_emitted_fini(&report->emitted);
+	me_outside_fini(&report->outside);
 	report->left_alone = NULL;
 	report->nr_left_alone = 0;
 }

@@ -15,6 +15,7 @@
 #include "editor/instrument.h"
 #include "editor/layout.h"
 #include "editor/number.h"
+#include "editor/outside.h"
 #include "editor/select.h"
 #include "editor/verify.h"
 #include "libprof/err.h"
@@ -139,6 +140,7 @@ struct me_optimize_report {
 		const char *why; /* static */
 	} * left_alone;
 	uint32_t nr_left_alone;
+	struct me_outside_list outside; /* what of the samples lies in no function */
 	bool nothing_to_move;
 	const struct me_inplace_report *in_place; /* NULL: not --in-place */
 };

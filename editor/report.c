@@ -114,6 +114,25 @@ static void text_left_alone(FILE *out, const struct me_optimize_report *r)
 	}
 }
 
+static void text_outside(FILE *out, const struct me_outside_list *outside)
+{
+	if (!outside->nr)
+		return;
+	fprintf(out, "  outside    %" PRIu64 " samples in %" PRIu32 " stretches of code that %s:\n",
+		outside->samples, outside->nr, ME_WHY_OUTSIDE);
+	for (uint32_t i = 0; i < outside->nr && i < LEFT_ALONE_SHOWN; i++) {
+		const struct me_outside *o = &outside->list[i];
+
+		fprintf(out, "      0x%-12" PRIx64 " %6" PRIu64 " bytes %8" PRIu64 " samples",
+			o->vaddr, o->size, o->samples);
+		if (o->near && o->offset)
+			fprintf(out, "  %s+0x%" PRIx64, o->near, o->offset);
+		else if (o->near)
+			fprintf(out, "  %s", o->near);
+		fprintf(out, "\n");
+	}
+}
+
 static void text_debug(FILE *out, const struct me_optimize_options *options,
 		       const struct me_optimize_report *r)
 {
@@ -309,6 +328,7 @@ void me_report_text(FILE *out, const struct me_optimize_options *options,
 		fprintf(out, "    %6" PRIu32 "  too little evidence that they run\n",
 			r->nr_not_worth);
 	text_left_alone(out, r);
+	text_outside(out, &r->outside);
 	if (!options->all)
 		text_layout(out, &options->layout);
 	if (options->stress)
@@ -373,6 +393,23 @@ static json_t *json_left_alone(const struct me_optimize_report *r)
 						(json_int_t)r->left_alone[i].vaddr, "samples",
 						(json_int_t)r->left_alone[i].samples, "why",
 						r->left_alone[i].why));
+	return list;
+}
+
+static json_t *json_outside(const struct me_outside_list *outside)
+{
+	json_t *list = json_array();
+
+	for (uint32_t i = 0; i < outside->nr; i++) {
+		const struct me_outside *o = &outside->list[i];
+
+		json_array_append_new(list,
+				      json_pack("{s:I, s:I, s:I, s:o, s:I, s:s}", "vaddr",
+						(json_int_t)o->vaddr, "size", (json_int_t)o->size,
+						"samples", (json_int_t)o->samples, "near",
+						mp_json_string(o->near), "offset",
+						(json_int_t)o->offset, "why", ME_WHY_OUTSIDE));
+	}
 	return list;
 }
 
@@ -534,6 +571,7 @@ int me_report_json(FILE *out, const struct me_optimize_options *options,
 		json_object_set_new(root, "sampled_paths_strange",
 				    json_integer((json_int_t)r->paths_strange));
 		json_object_set_new(root, "share_moved", json_real(r->share_moved));
+		json_object_set_new(root, "outside", json_outside(&r->outside));
 	}
 	if (options->stress)
 		json_object_set_new(root, "stress_seed",

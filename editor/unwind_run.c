@@ -100,6 +100,8 @@ const char *me_unwind_check(const struct mp_cfg *cfg, uint32_t func)
 	struct me_cfi_rules rules;
 	const char *why = NULL;
 
+	if (f->flags & MP_FUNC_BARE) /* neither has the copy any */
+		return NULL;
 	if (me_cfi_rules_init(&rules))
 		return "out of memory";
 	for (uint32_t i = 0; i < f->nr_blocks && !why; i++) {
@@ -347,8 +349,17 @@ static int build(struct builder *b, uint32_t nr_placed)
 
 	for (uint32_t i = 0; i < nr_placed; i++) {
 		const struct me_placed *placed = &b->placed[i];
-		struct me_source *source = source_of(b, &b->cfg->blocks[placed->block]);
+		const struct mp_block *block = &b->cfg->blocks[placed->block];
+		struct me_source *source;
 
+		if (b->cfg->funcs[block->func].flags & MP_FUNC_BARE) {
+			ret = run ? finish_run(b) : 0;
+			if (ret)
+				return ret;
+			run = NULL;
+			continue;
+		}
+		source = source_of(b, block);
 		if (!source)
 			return -EBADMSG;
 		if (!run || !continues(b, i, run, source)) {

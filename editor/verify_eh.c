@@ -297,6 +297,8 @@ int vf_eh_read(struct vf *vf, const struct mp_elf *elf, bool strict, struct vf_e
 	ret = read_section(vf, eh);
 	if (!ret)
 		ret = sort_fdes(vf, eh);
+	if (!ret && !strict)
+		ret = vf_add_bare(eh);
 	if (!ret && strict && ph)
 		ret = check_search_table(vf, eh, &c);
 	if (!ret)

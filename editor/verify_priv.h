@@ -118,6 +118,7 @@ enum vf_fde_flag {
 	VF_FDE_IJMP = 1 << 2,	  /* holds an indirect jump */
 	VF_FDE_IJMP_REG = 1 << 3, /* through a register: the address may be computed */
 	VF_FDE_SELF_REF = 1 << 4, /* takes an address inside itself, not its entry's */
+	VF_FDE_BARE = 1 << 5,	  /* is none: a symbol with a size, of code without an FDE */
 };
 
 struct vf_eh {
@@ -125,6 +126,7 @@ struct vf_eh {
 	struct vf_cie *cies; /* ascending vaddr */
 	struct vf_fde *fdes; /* ascending start */
 	uint32_t nr_cies, nr_fdes;
+	uint32_t nr_bare; /* of @fdes: those that are none */
 	/* Per VF_EH_PAGE bytes from @pages_start on, and one behind: the first FDE that ends behind its
 	 * beginning. NULL: too few FDEs, or they lie too far apart. */
 	uint32_t *pages;
@@ -193,9 +195,13 @@ int vf_eh_read(struct vf *vf, const struct mp_elf *elf, bool strict, struct vf_e
 void vf_eh_fini(struct vf_eh *eh);
 /* The FDE that covers @vaddr, or NULL. */
 struct vf_fde *vf_eh_find(const struct vf_eh *eh, uint64_t vaddr);
+/* verify_bare.c: functions that symbols alone bound, as FDEs without a program. */
+int vf_add_bare(struct vf_eh *eh);
 /* Run @fde's program. Return: 0, -ENOMEM, -EBADMSG. */
 int vf_rows_build(const struct vf_eh *eh, const struct vf_fde *fde, struct vf_rows *rows);
 const struct vf_row *vf_rows_at(const struct vf_rows *rows, uint64_t vaddr);
+/* verify_personality.c: @cie, an old one, names a routine that reads tables as verify_lsda does. */
+bool vf_known_personality(struct vf *vf, const struct vf_cie *cie);
 /* Rules alone, not the place. */
 bool vf_row_equal(const struct vf_row *a, const struct vf_row *b);
 
@@ -287,6 +293,8 @@ struct vf {
 
 	struct vf_bits grid;	      /* instruction starts of the old text */
 	struct vf_bits target;	      /* where control may arrive in it */
+	struct vf_bits led;	      /* those outside of FDEs that are code for sure */
+	struct vf_bits doubt;	      /* where bytes outside of FDEs lead to, if they are code */
 	struct vf_bits chance;	      /* numbers without a relocation that may be such places */
 	struct vf_bits text_ref;      /* its addresses taken by operands */
 	struct vf_bits data_ref;      /* data addresses that operands name */
@@ -426,6 +434,8 @@ struct vf_file_range vf_build_id(const struct mp_elf *elf);
 int vf_check_image(struct vf *vf);
 int vf_index_pieces(struct vf *vf);
 int vf_scan(struct vf *vf);
+/* verify_gap.c: what of @doubt counts becomes @target. */
+int vf_believe_gaps(struct vf *vf);
 int vf_check_pieces(struct vf *vf);
 int vf_check_unwind(struct vf *vf);
 /* Of vf_check_unwind(): the new exception tables as a whole. */

@@ -21,6 +21,14 @@ static void mark_target(struct vf *vf, uint64_t vaddr)
 		vf_bits_share(&vf->target, vaddr);
 }
 
+/* And somebody who is code, or a name, leads there. */
+static void mark_led(struct vf *vf, uint64_t vaddr)
+{
+	mark_target(vf, vaddr);
+	if (vf_is_text(vf, vaddr))
+		vf_bits_share(&vf->led, vaddr);
+}
+
 static void mark_chance(struct vf *vf, uint64_t vaddr)
 {
 	if (vf_is_text(vf, vaddr))
@@ -48,7 +56,7 @@ static int note_operand(struct vf *vf, struct vf_fde *fde, uint64_t insn, uint8_
 {
 	if (vf_is_text(vf, to)) {
 		vf_note_operand(vf, insn, len, to);
-		vf_bits_share(sure ? &vf->target : &vf->chance, to);
+		vf_bits_share(!sure ? &vf->chance : fde ? &vf->target : &vf->doubt, to);
 		vf_bits_share(&vf->text_ref, to);
 		if (fde && to > fde->start && to - fde->start < fde->size)
 			fde->flags |= VF_FDE_SELF_REF;
@@ -95,8 +103,10 @@ static int note_operands(struct vf *vf, struct vf_fde *fde, uint64_t at, const s
 
 static int note_insn(struct vf *vf, struct vf_fde *fde, uint64_t at, const struct vf_insn *insn)
 {
-	if (insn->rel_size)
-		mark_target(vf, insn->target);
+	if (insn->rel_size && fde)
+		mark_led(vf, insn->target);
+	else if (insn->rel_size && vf_is_text(vf, insn->target))
+		vf_bits_share(&vf->doubt, insn->target);
 	if (fde && (insn->kind == VF_IJMP_REG || insn->kind == VF_IJMP_MEM))
 		fde->flags |= VF_FDE_IJMP | (insn->kind == VF_IJMP_REG ? VF_FDE_IJMP_REG : 0);
 	return note_operands(vf, fde, at, insn);
@@ -127,7 +137,10 @@ static int find_anchors(struct vf *vf, struct vf_bits *anchors)
 		    sym->type == STT_SECTION || sym->type == STT_FILE || !is_loaded(vf, sym))
 			continue;
 		vf_bits_set(anchors, sym->vaddr);
-		mark_target(vf, sym->vaddr);
+		if (sym->type == STT_OBJECT)
+			mark_target(vf, sym->vaddr);
+		else
+			mark_led(vf, sym->vaddr);
 	}
 	return 0;
 }
@@ -292,6 +305,7 @@ static void note_reloc(struct vf *vf, const struct mp_reloc *rel)
 	mark_target(vf, to);
 	if (code)
 		return;
+	mark_led(vf, to);
 	if (to >= vf->image_start && to < vf->image_end)
 		vf_bits_set(&vf->word_ref, to);
 	if (vf_is_text(vf, to))
@@ -446,6 +460,10 @@ static int init_bits(struct vf *vf)
 	if (!ret)
 		ret = vf_bits_init(&vf->target, vf->text_start, vf->text_end);
 	if (!ret)
+		ret = vf_bits_init(&vf->led, vf->text_start, vf->text_end);
+	if (!ret)
+		ret = vf_bits_init(&vf->doubt, vf->text_start, vf->text_end);
+	if (!ret)
 		ret = vf_bits_init(&vf->chance, vf->text_start, vf->text_end);
 	if (!ret)
 		ret = vf_bits_init(&vf->text_ref, vf->text_start, vf->text_end);
@@ -474,9 +492,11 @@ int vf_scan(struct vf *vf)
 	if (ret)
 		goto out;
 	note_relocs(vf);
-	mark_target(vf, vf->o->ehdr.e_entry);
+	mark_led(vf, vf->o->ehdr.e_entry);
 	vf_mark_probes(vf);
 	ret = scan_text(vf, &anchors);
+	if (!ret)
+		ret = vf_believe_gaps(vf);
 	if (!ret)
 		ret = note_landing_pads(vf);
 	for (uint32_t i = 0; !ret && i < vf->o->nr_sections; i++)

@@ -16,65 +16,6 @@ struct ctx {
 	struct vf_lsda old_lsda, new_lsda;
 };
 
-static const char *personality_at(const struct mp_elf *o, uint64_t vaddr)
-{
-	for (uint32_t i = 0; i < o->nr_symbols; i++) {
-		const struct mp_symbol *sym = &o->symbols[i];
-
-		if (sym->vaddr == vaddr && sym->name && sym->type != STT_SECTION &&
-		    sym->type != STT_FILE && strstr(sym->name, "personality"))
-			return sym->name;
-	}
-	return NULL;
-}
-
-static const char *personality_name(const struct vf *vf, const struct vf_cie *cie)
-{
-	const struct mp_elf *o = vf->o;
-	const char *name = personality_at(o, cie->personality);
-	const uint8_t *slot;
-	uint64_t to;
-
-	if (name)
-		return name;
-	/* Reached through a slot that the loader fills, or through the PLT. */
-	for (uint32_t i = 0; i < o->nr_dyn_relocs; i++) {
-		const struct mp_reloc *rel = &o->dyn_relocs[i];
-
-		if (rel->vaddr != cie->personality || !rel->sym)
-			continue;
-		for (uint32_t k = 0; k < o->nr_symbols; k++)
-			if (o->symbols[k].dynamic && o->symbols[k].index == rel->sym)
-				return o->symbols[k].name;
-		return NULL;
-	}
-	/* A slot that the linker filled: the file has fixed addresses. */
-	slot = mp_elf_bytes(o, cie->personality, sizeof(to));
-	if (!(cie->personality_enc & DW_EH_PE_indirect) || o->ehdr.e_type != ET_EXEC || !slot)
-		return NULL;
-	memcpy(&to, slot, sizeof(to));
-	return personality_at(o, to);
-}
-
-/* Only routines that read the table as verify_lsda does. */
-static bool known_personality(const struct vf *vf, const struct vf_cie *cie)
-{
-	static const char *const known[] = {
-		"__gxx_personality_v0", "__gcc_personality_v0",	 "__gnu_objc_personality_v0",
-		"rust_eh_personality",	"__gnat_personality_v0",
-	};
-	const char *name = personality_name(vf, cie);
-
-	if (!name)
-		return false;
-	if (!strncmp(name, "DW.ref.", 7))
-		name += 7;
-	for (size_t i = 0; i < sizeof(known) / sizeof(known[0]); i++)
-		if (!strncmp(name, known[i], strlen(known[i])))
-			return true;
-	return false;
-}
-
 static bool same_personality(const struct vf_cie *a, const struct vf_cie *b)
 {
 	if (a->has_personality != b->has_personality)
@@ -115,13 +56,15 @@ static int check_old_fdes(struct vf *vf)
 
 	while (nr < vf->new_eh.nr_fdes && vf->new_eh.fdes[nr].start < vf->new_text->vaddr)
 		nr++;
-	if (nr != vf->old_eh.nr_fdes)
+	if (nr != vf->old_eh.nr_fdes - vf->old_eh.nr_bare)
 		return vf_refuse(vf, vf->new_eh.vaddr, "%u FDEs for old code, there were %u", nr,
-				 vf->old_eh.nr_fdes);
+				 vf->old_eh.nr_fdes - vf->old_eh.nr_bare);
 	for (uint32_t i = 0; i < vf->old_eh.nr_fdes; i++) {
 		const struct vf_fde *a = &vf->old_eh.fdes[i], *b;
 		const struct vf_cie *ca = &vf->old_eh.cies[a->cie], *cb;
 
+		if (a->flags & VF_FDE_BARE)
+			continue;
 		b = vf_eh_find(&vf->new_eh, a->start);
 		if (!b || b->start != a->start || b->size != a->size)
 			return vf_refuse(vf, a->start, "the FDE of old code is missing");
@@ -442,6 +385,9 @@ static int check_piece(struct ctx *x, const struct mp_map_piece *p)
 		return vf_refuse(vf, p->old_vaddr, "a moved block has no FDE");
 	if (padding_end(vf, p) == p->new_vaddr) /* a jump that was dropped: no code, no rows */
 		return 0;
+	if (old->flags & VF_FDE_BARE)
+		return new ? vf_refuse(vf, p->new_vaddr, "the copy has an FDE, the original none")
+			   : 0;
 	if (!new || padding_end(vf, p) > new->start + new->size)
 		return vf_refuse(vf, p->new_vaddr, "the copy of %#llx has no FDE",
 				 (unsigned long long)p->old_vaddr);
@@ -507,7 +453,7 @@ static int find_personalities(struct vf *vf)
 			continue;
 		asked[cie] = 1;
 		vf->old_eh.cies[cie].known_personality =
-			known_personality(vf, &vf->old_eh.cies[cie]);
+			vf_known_personality(vf, &vf->old_eh.cies[cie]);
 	}
 	free(asked);
 	return 0;

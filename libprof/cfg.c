@@ -153,7 +153,9 @@ static int run_passes(struct mp_cfg_build *b)
 		return ret;
 	mp_cfg_find_relative(b, b->refs);
 	accept_weak(b);
-	mp_cfg_read_gaps(b);
+	ret = mp_cfg_read_gaps(b);
+	if (ret)
+		return ret;
 	add_refs(b);
 	mp_cfg_find_relative(b, b->stray_refs);
 	/* A switch may jump right into a cold part: then the table says whose it is. */
@@ -171,6 +173,8 @@ static int run_passes(struct mp_cfg_build *b)
 	drop_found(b);
 	if (!ret)
 		ret = mp_cfg_make_blocks(b);
+	if (!ret)
+		mp_cfg_judge_bare(b);
 	if (!ret)
 		ret = mp_cfg_check_tables(b);
 	if (!ret)

@@ -151,6 +151,8 @@ enum mp_func_flag {
 	MP_FUNC_GET_PC = 1 << 6,   /* call next; pop */
 	MP_FUNC_POINTED = 1 << 7,  /* without relocations: a number in data, maybe by chance, is
 				    * its address */
+	MP_FUNC_BARE = 1 << 8,	   /* no unwind information: known by a symbol with a size. Has no
+				    * problem only where it is assembly that calls nobody */
 };
 
 struct mp_range {

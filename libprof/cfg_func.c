@@ -52,6 +52,7 @@ struct claim {
 	uint64_t start, end;
 	uint32_t fde; /* MP_NONE: from a symbol */
 	bool overlap;
+	bool cut; /* from a symbol, and another one says otherwise where it ends */
 };
 
 static int compare_claims(const void *a, const void *b)
@@ -94,7 +95,8 @@ static struct claim *collect_claims(const struct mp_cfg_build *b, const uint32_t
 		uint64_t size = clip_to_text(b, f->start, f->size);
 
 		if (size)
-			claims[(*nr)++] = (struct claim){f->start, f->start + size, i, false};
+			claims[(*nr)++] =
+				(struct claim){f->start, f->start + size, i, false, false};
 	}
 	for (uint32_t i = 0; i < nr_symbols; i++) {
 		const struct mp_symbol *sym = &elf->symbols[order[i]];
@@ -109,11 +111,19 @@ static struct claim *collect_claims(const struct mp_cfg_build *b, const uint32_t
 		}
 		size = sym->vaddr < covered ? 0 : clip_to_text(b, sym->vaddr, sym->size);
 		if (size)
-			claims[(*nr)++] =
-				(struct claim){sym->vaddr, sym->vaddr + size, MP_NONE, false};
+			claims[(*nr)++] = (struct claim){sym->vaddr, sym->vaddr + size, MP_NONE,
+							 false, size != sym->size};
 	}
 	qsort(claims, *nr, sizeof(*claims), compare_claims);
 	return claims;
+}
+
+/* Two symbols at one place. */
+static void join_claims(struct claim *one, const struct claim *other)
+{
+	one->cut |= other->cut || other->end != one->end;
+	if (other->end > one->end)
+		one->end = other->end;
 }
 
 /* Claims must not overlap: FDEs that do are damaged or hand-made; symbols are only cut. */
@@ -127,8 +137,8 @@ static uint32_t separate_claims(struct claim *claims, uint32_t nr)
 		if (last && claims[i].start == last->start) {
 			if (claims[i].fde != MP_NONE)
 				last->overlap = true;
-			else if (last->fde == MP_NONE && claims[i].end > last->end)
-				last->end = claims[i].end;
+			else if (last->fde == MP_NONE)
+				join_claims(last, &claims[i]);
 			continue;
 		}
 		if (last && claims[i].start < last->end) {
@@ -137,6 +147,7 @@ static uint32_t separate_claims(struct claim *claims, uint32_t nr)
 				claims[i].overlap = true;
 			}
 			last->end = claims[i].start;
+			last->cut = claims[i].cut = true;
 		}
 		claims[out++] = claims[i];
 	}
@@ -185,8 +196,10 @@ static void mark_special(const struct mp_cfg_build *b, struct mp_func *func,
 	if (!mp_elf_is_readonly(b->elf, func->vaddr))
 		mp_func_problem(func, MP_PROBLEM_WRITABLE, claim->start);
 	if (claim->fde == MP_NONE)
+		func->flags |= MP_FUNC_BARE;
+	if (claim->fde == MP_NONE && claim->cut)
 		mp_func_problem(func, MP_PROBLEM_NO_FDE, claim->start);
-	else if (b->elf->fdes[claim->fde].signal_frame)
+	else if (claim->fde != MP_NONE && b->elf->fdes[claim->fde].signal_frame)
 		mp_func_problem(func, MP_PROBLEM_SIGNAL_FRAME, claim->start);
 }
 

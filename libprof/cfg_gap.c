@@ -3,36 +3,85 @@
  * cfg_gap - what code that belongs to no function may refer to.
  *
  * Nobody knows where its instructions start; constants stand among them. So it is read from its
- * start and from every place that something leads to. Where a branch or operand of that leads
- * between two instructions of a function, the function is left alone; where it leads to an
- * instruction, nothing may be put there. It starts no block: nearly all of it is chance. Called by
- * cfg, once all instructions are known.
+ * start and from every place that something leads to. Where a branch or operand of that leads to
+ * an instruction, nothing may be put there. It starts no block: nearly all of it is chance.
+ *
+ * Where it leads between two instructions of a function, one of two things is true: the function
+ * has a second reading, or the branch is a constant (a table, a text) that reads like one. Control
+ * decides: what a function, a symbol or a pointer leads to is code, with all that follows from
+ * there, and the function is left alone. Other bytes are believed only where they lead behind the
+ * prefixes of an instruction, which is the one place in an instruction that people jump to.
+ *
+ * Called by cfg, once all instructions are known.
  */
+#include <errno.h>
+
 #include "libprof/cfg_private.h"
+
+struct gaps {
+	struct mp_cfg_build *b;
+	mp_bits led;	 /* control comes to these places outside of functions */
+	uint32_t *stack; /* of them, those that were not read yet */
+	uint32_t nr_stack, cap_stack;
+	bool sure; /* the instruction at hand is one for sure */
+};
 
 static bool is_text(const struct mp_cfg_build *b, uint32_t at)
 {
 	return at != MP_NONE && mp_space_is_text(b->index, at);
 }
 
-static void note(struct mp_cfg_build *b, uint64_t vaddr)
+/* Behind prefixes that an instruction can do without: lock, repeat, branch hints. Before 0f, f2 and
+ * f3 are a part of the opcode. */
+static bool is_behind_prefix(const struct mp_cfg_build *b, const struct mp_part *part, uint32_t at)
 {
-	uint32_t at = mp_space_at(b->index, vaddr);
+	uint32_t start = at;
 
-	if (is_text(b, at))
-		mp_bit_set(b->strays, at);
+	while (start > part->at && at - start < 15 && !mp_bit(b->starts, start))
+		start--;
+	if (!mp_bit(b->starts, start))
+		return false;
+	for (; start < at; start++) {
+		const uint8_t *p = mp_space_bytes(b->index, start, 2);
+
+		if (!p || (*p != 0xf0 && *p != 0x2e && *p != 0x3e &&
+			   ((*p != 0xf2 && *p != 0xf3) || p[1] == 0x0f)))
+			return false;
+	}
+	return true;
+}
+
+/* A place in the text that the instruction at hand leads to. */
+static void add_stray(const struct gaps *g, uint32_t at)
+{
+	struct mp_cfg_build *b = g->b;
+	uint32_t part = g->sure ? MP_NONE : mp_part_at(b->index, at);
+
+	if (part != MP_NONE && !mp_bit(b->starts, at) &&
+	    !is_behind_prefix(b, &b->index->parts[part], at))
+		return;
+	mp_bit_set(b->strays, at);
+}
+
+static void note(const struct gaps *g, uint64_t vaddr)
+{
+	uint32_t at = mp_space_at(g->b->index, vaddr);
+
+	if (is_text(g->b, at))
+		add_stray(g, at);
 }
 
 /* An operand, not a branch: a table may start there. */
-static void note_operand(struct mp_cfg_build *b, uint64_t vaddr)
+static void note_operand(const struct gaps *g, uint64_t vaddr)
 {
+	struct mp_cfg_build *b = g->b;
 	uint32_t at = mp_space_at(b->index, vaddr);
 
 	if (at == MP_NONE)
 		return;
 	mp_bit_set(b->stray_refs, at);
 	if (is_text(b, at))
-		mp_bit_set(b->strays, at);
+		add_stray(g, at);
 }
 
 /* An address as it stands, or a number that happens to be one: nothing may be put there. */
@@ -48,15 +97,16 @@ static void note_number(struct mp_cfg_build *b, uint64_t vaddr)
 }
 
 /* The instruction of a second reading, at @at: as if it were one of the function's. */
-static void read_insn(struct mp_cfg_build *b, const struct mp_insn *insn, const uint8_t *bytes)
+static void read_insn(const struct gaps *g, const struct mp_insn *insn, const uint8_t *bytes)
 {
+	struct mp_cfg_build *b = g->b;
 	uint64_t value = 0;
 	int32_t v32;
 
 	if (insn->rip_relative)
-		note_operand(b, insn->target);
+		note_operand(g, insn->target);
 	else if (insn->disp_size)
-		note(b, insn->target);
+		note(g, insn->target);
 	if (!b->moves && insn->mem_disp_off) {
 		memcpy(&v32, bytes + insn->mem_disp_off, 4);
 		note_number(b, (uint64_t)(int64_t)v32);
@@ -68,8 +118,9 @@ static void read_insn(struct mp_cfg_build *b, const struct mp_insn *insn, const 
 }
 
 /* Decode from @at on, until bytes that were read before. */
-static void read_run(struct mp_cfg_build *b, uint32_t at, uint32_t end)
+static void read_run(struct gaps *g, uint32_t at, uint32_t end)
 {
+	struct mp_cfg_build *b = g->b;
 	const struct mp_span *span = mp_space_span(b->index, at);
 
 	while (at < end && !mp_bit(b->scratch, at)) {
@@ -81,13 +132,16 @@ static void read_run(struct mp_cfg_build *b, uint32_t at, uint32_t end)
 			at++;
 			continue;
 		}
-		read_insn(b, &insn, bytes);
+		g->sure = mp_bit(g->led, at);
+		read_insn(g, &insn, bytes);
 		at += insn.len;
 	}
 }
 
-static void read_gap(struct mp_cfg_build *b, uint32_t from, uint32_t to)
+static void read_gap(struct gaps *g, uint32_t from, uint32_t to)
 {
+	struct mp_cfg_build *b = g->b;
+
 	for (uint32_t i = 0; i < b->index->nr_text; i++) {
 		const struct mp_text *text = &b->index->text[i];
 		uint32_t at = text->at > from ? text->at : from;
@@ -95,19 +149,21 @@ static void read_gap(struct mp_cfg_build *b, uint32_t from, uint32_t to)
 
 		if (at >= end)
 			continue;
-		read_run(b, at, end);
+		read_run(g, at, end);
 		for (at++; at < end; at++)
 			if (mp_bit(b->index->targets, at) || mp_bit(b->index->chances, at) ||
-			    mp_bit(b->strays, at))
-				read_run(b, at, end);
+			    mp_bit(b->strays, at) || mp_bit(g->led, at))
+				read_run(g, at, end);
 	}
 }
 
 /* Return: true if something was found that was not known. */
-static bool read_again(struct mp_cfg_build *b, const struct mp_part *part, uint32_t at)
+static bool read_again(struct gaps *g, const struct mp_part *part, uint32_t at)
 {
+	struct mp_cfg_build *b = g->b;
 	bool found = false;
 
+	g->sure = true;
 	while (at < part->end && !mp_bit(b->starts, at) && !mp_bit(b->scratch, at)) {
 		const struct mp_span *span = mp_space_span(b->index, at);
 		const uint8_t *bytes = span->bytes + (at - span->at);
@@ -117,14 +173,15 @@ static bool read_again(struct mp_cfg_build *b, const struct mp_part *part, uint3
 		found = true;
 		if (mp_insn_decode(bytes, part->end - at, mp_space_vaddr(b->index, at), &insn))
 			break;
-		read_insn(b, &insn, bytes);
+		read_insn(g, &insn, bytes);
 		at += insn.len;
 	}
 	return found;
 }
 
-static bool read_off_grid(struct mp_cfg_build *b, const mp_bits bits)
+static bool read_off_grid(struct gaps *g, const mp_bits bits)
 {
+	struct mp_cfg_build *b = g->b;
 	bool found = false;
 
 	for (uint32_t p = 0; p < b->index->nr_parts; p++) {
@@ -132,27 +189,151 @@ static bool read_off_grid(struct mp_cfg_build *b, const mp_bits bits)
 		uint32_t at = mp_bits_next(bits, part->at, part->end);
 
 		for (; at < part->end; at = mp_bits_next(bits, at + 1, part->end))
-			if (!mp_bit(b->starts, at) && read_again(b, part, at))
+			if (!mp_bit(b->starts, at) && read_again(g, part, at))
 				found = true;
 	}
 	return found;
 }
 
-void mp_cfg_read_gaps(struct mp_cfg_build *b)
+/* Control comes to @at; what belongs to a function was read with it. */
+static int lead_to(struct gaps *g, uint32_t at)
+{
+	if (!is_text(g->b, at) || mp_bit(g->led, at) || mp_part_at(g->b->index, at) != MP_NONE)
+		return 0;
+	if (mp_grow(&g->stack, &g->cap_stack, g->nr_stack, sizeof(*g->stack)))
+		return -ENOMEM;
+	mp_bit_set(g->led, at);
+	g->stack[g->nr_stack++] = at;
+	return 0;
+}
+
+/* From functions, by a branch or a call. */
+static int lead_from_functions(struct gaps *g)
+{
+	const struct mp_cfg_build *b = g->b;
+	int ret = 0;
+
+	for (uint32_t p = 0; p < b->index->nr_parts; p++) {
+		const struct mp_part *part = &b->index->parts[p];
+
+		for (uint32_t i = 0; i < part->nr_flows && !ret; i++)
+			ret = lead_to(g, b->flows[part->first_flow + i].target);
+	}
+	return ret;
+}
+
+/* From outside: a symbol that is no datum, a word that holds the address. */
+static int lead_from_data(struct gaps *g)
+{
+	const struct mp_cfg_build *b = g->b;
+	const struct mp_elf *elf = b->elf;
+	uint32_t end = b->index->nr_bytes, at;
+	int ret = lead_to(g, mp_space_at(b->index, elf->ehdr.e_entry));
+
+	for (uint32_t i = 0; i < elf->nr_symbols && !ret; i++) {
+		const struct mp_symbol *sym = &elf->symbols[i];
+
+		if (sym->shndx != SHN_UNDEF && sym->shndx != SHN_ABS &&
+		    (sym->type == STT_FUNC || sym->type == STT_GNU_IFUNC ||
+		     sym->type == STT_NOTYPE))
+			ret = lead_to(g, mp_space_at(b->index, sym->vaddr));
+	}
+	for (at = mp_bits_next(b->pointed, 0, end); at < end && !ret;
+	     at = mp_bits_next(b->pointed, at + 1, end))
+		ret = lead_to(g, at);
+	return ret;
+}
+
+/*
+ * On from @at, as control goes on. @all: to @end, over jumps and returns as well.
+ */
+static int follow(struct gaps *g, uint32_t at, uint32_t end, bool all)
+{
+	const struct mp_cfg_build *b = g->b;
+	const struct mp_span *span = mp_space_span(b->index, at);
+
+	while (at < end) {
+		const uint8_t *bytes = span->bytes + (at - span->at);
+		struct mp_insn insn;
+		int ret = 0;
+
+		if (mp_insn_decode(bytes, end - at, mp_space_vaddr(b->index, at), &insn)) {
+			if (!all)
+				return 0;
+			at++;
+			continue;
+		}
+		mp_bit_set(g->led, at);
+		if (insn.disp_size && !insn.rip_relative)
+			ret = lead_to(g, mp_space_at(b->index, insn.target));
+		at += insn.len;
+		if (ret || (!all && (insn.kind == MP_INSN_JUMP || insn.kind == MP_INSN_IJUMP ||
+				     insn.kind == MP_INSN_RET || insn.kind == MP_INSN_TRAP)))
+			return ret;
+		if (!all &&
+		    (!is_text(b, at) || mp_bit(g->led, at) || mp_part_at(b->index, at) != MP_NONE))
+			return 0;
+	}
+	return 0;
+}
+
+/* Outside of .text there are stubs that a linker makes, and start-up code: nothing but code. */
+static int lead_through_sections(struct gaps *g)
+{
+	const struct mp_elf *elf = g->b->elf;
+	int ret = 0;
+
+	for (uint32_t i = 0; i < elf->nr_sections && !ret; i++) {
+		const struct mp_section *sec = &elf->sections[i];
+		uint32_t at = mp_space_at(g->b->index, sec->vaddr);
+
+		if ((sec->flags & SHF_EXECINSTR) && strncmp(sec->name, ".text", 5) &&
+		    is_text(g->b, at) && mp_space_bytes(g->b->index, at, (uint32_t)sec->size))
+			ret = follow(g, at, at + (uint32_t)sec->size, true);
+	}
+	return ret;
+}
+
+static int find_led(struct gaps *g)
+{
+	int ret = lead_from_functions(g);
+
+	if (!ret)
+		ret = lead_from_data(g);
+	if (!ret)
+		ret = lead_through_sections(g);
+	while (!ret && g->nr_stack) {
+		uint32_t at = g->stack[--g->nr_stack];
+		const struct mp_span *span = mp_space_span(g->b->index, at);
+
+		ret = follow(g, at, span->at + (uint32_t)span->size, false);
+	}
+	return ret;
+}
+
+int mp_cfg_read_gaps(struct mp_cfg_build *b)
 {
 	const uint32_t nr_words = b->index->nr_bytes / 64 + 1;
+	struct gaps g = {.b = b, .led = mp_space_bitmap(b->index)};
+	int ret = g.led ? find_led(&g) : -ENOMEM;
 	uint32_t at = 0;
 
+	if (ret)
+		goto out;
 	for (uint32_t i = 0; i < b->index->nr_parts; i++) {
-		read_gap(b, at, b->index->parts[i].at);
+		read_gap(&g, at, b->index->parts[i].at);
 		at = b->index->parts[i].end;
 	}
-	read_gap(b, at, b->index->nr_bytes);
+	read_gap(&g, at, b->index->nr_bytes);
 	/* The bytes between two instructions that somebody arrives at have a second reading, with
 	 * targets of its own. */
-	read_off_grid(b, b->index->targets);
-	while (read_off_grid(b, b->strays))
+	read_off_grid(&g, b->index->targets);
+	while (read_off_grid(&g, b->strays))
 		;
 	mp_bits_clear_all(b->scratch, nr_words);
 	mp_bits_or_common(b->index->chances, b->strays, b->starts, nr_words);
+out:
+	free(g.led);
+	free(g.stack);
+	return ret;
 }

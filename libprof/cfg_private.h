@@ -196,7 +196,7 @@ int mp_cfg_scan(struct mp_cfg_build *b);
 /* ---- cfg_relative.c: @refs: what may be a table's start ---- */
 void mp_cfg_find_relative(struct mp_cfg_build *b, const mp_bits refs);
 /* ---- cfg_gap.c: code outside of functions, and second readings ---- */
-void mp_cfg_read_gaps(struct mp_cfg_build *b);
+int mp_cfg_read_gaps(struct mp_cfg_build *b);
 /* ---- cfg_target.c: evidence outside of code ---- */
 int mp_cfg_find_targets(struct mp_cfg_build *b);
 /* ---- cfg_taken.c ---- */
@@ -221,6 +221,9 @@ bool mp_cfa_is_entry_row(const struct mp_cfg_index *index, const struct mp_fde *
 			 uint64_t vaddr);
 /* ---- cfg_reach.c ---- */
 int mp_cfg_find_unreached(struct mp_cfg_build *b);
+/* ---- cfg_bare.c ---- */
+/* Once blocks are made: functions without unwind information that are no leaf get a problem. */
+void mp_cfg_judge_bare(struct mp_cfg_build *b);
 /* ---- cfg_return.c ---- */
 int mp_cfg_find_returns(struct mp_cfg_build *b);
 /* ---- cfg_noreturn.c ---- */

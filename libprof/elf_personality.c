@@ -3,7 +3,8 @@
  * elf_personality - the names of the personality routines that FDEs lead to.
  *
  * Only a routine whose name is known has a known reading of the LSDA. A CIE names it directly
- * (its address, or its PLT entry's) or by a pointer that the loader may fill in.
+ * (its address, or its PLT entry's) or by a pointer that the loader may fill in. In a file that has
+ * lost its symbols the routine's code may tell which one it is.
  */
 #include <string.h>
 
@@ -31,14 +32,33 @@ static const char *function_name(const struct mp_elf *elf, uint64_t vaddr)
 	return NULL;
 }
 
-static const char *pointed_name(const struct mp_elf *elf, uint64_t slot)
+static bool has_function_symbols(const struct mp_elf *elf)
 {
+	for (uint32_t i = 0; i < elf->nr_symbols; i++)
+		if (!elf->symbols[i].dynamic && elf->symbols[i].type == STT_FUNC)
+			return true;
+	return false;
+}
+
+/* Of the routine of @fde, which is at @vaddr. */
+static const char *routine_name(const struct mp_elf *elf, const struct mp_fde *fde, uint64_t vaddr)
+{
+	const char *name = function_name(elf, vaddr);
+
+	if (name || !vaddr || has_function_symbols(elf))
+		return name;
+	return mp_elf_personality_by_code(elf, fde, vaddr);
+}
+
+/* The routine's address is at fde->personality. */
+static const char *pointed_name(const struct mp_elf *elf, const struct mp_fde *fde)
+{
+	uint64_t slot = fde->personality, vaddr;
 	const struct mp_reloc *reloc = mp_elf_dyn_reloc_at(elf, slot);
 	const uint8_t *bytes;
-	uint64_t vaddr;
 
 	if (reloc && reloc->type == R_X86_64_RELATIVE)
-		return function_name(elf, (uint64_t)reloc->addend);
+		return routine_name(elf, fde, (uint64_t)reloc->addend);
 	if (reloc && reloc->sym && !reloc->addend &&
 	    (reloc->type == R_X86_64_64 || reloc->type == R_X86_64_GLOB_DAT))
 		return dynamic_symbol_name(elf, reloc->sym);
@@ -46,26 +66,41 @@ static const char *pointed_name(const struct mp_elf *elf, uint64_t slot)
 	if (!bytes)
 		return NULL;
 	memcpy(&vaddr, bytes, sizeof(vaddr));
-	return function_name(elf, vaddr);
+	return routine_name(elf, fde, vaddr);
+}
+
+/* A file has one or two routines; those that follow one another are nearly always the same. */
+#define MAX_KNOWN 4
+
+static const struct mp_fde *same_routine(const struct mp_fde *const *known, uint32_t nr,
+					 const struct mp_fde *fde)
+{
+	for (uint32_t i = 0; i < nr; i++)
+		if (known[i]->personality == fde->personality &&
+		    known[i]->personality_indirect == fde->personality_indirect)
+			return known[i];
+	return NULL;
 }
 
 void mp_elf_name_personalities(struct mp_elf *elf)
 {
-	const struct mp_fde *last = NULL;
+	const struct mp_fde *known[MAX_KNOWN];
+	uint32_t nr_known = 0;
 
 	for (uint32_t i = 0; i < elf->nr_fdes; i++) {
 		struct mp_fde *fde = &elf->fdes[i];
+		const struct mp_fde *same;
 
 		if (!fde->personality)
 			continue;
-		/* A file has one or two: those of neighbours are nearly always the same. */
-		if (last && last->personality == fde->personality &&
-		    last->personality_indirect == fde->personality_indirect)
-			fde->personality_name = last->personality_name;
-		else if (fde->personality_indirect)
-			fde->personality_name = pointed_name(elf, fde->personality);
-		else
-			fde->personality_name = function_name(elf, fde->personality);
-		last = fde;
+		same = same_routine(known, nr_known < MAX_KNOWN ? nr_known : MAX_KNOWN, fde);
+		if (same) {
+			fde->personality_name = same->personality_name;
+			continue;
+		}
+		fde->personality_name = fde->personality_indirect
+						? pointed_name(elf, fde)
+						: routine_name(elf, fde, fde->personality);
+		known[nr_known++ % MAX_KNOWN] = fde;
 	}
 }

@@ -475,6 +475,34 @@ static int use_labels(struct finder *f)
 	return 0;
 }
 
+/* Jumps that were not explained: over all ways, those through tables as well. */
+static int find_pointer_jumps(struct finder *f)
+{
+	struct mp_cfg_build *b = f->b;
+	const struct mp_func *fn = &b->cfg->funcs[f->func];
+
+	for (uint32_t r = 0; r < fn->nr_ranges; r++) {
+		const struct mp_part *part =
+			&b->index->parts[b->part_of_range[fn->first_range + r]];
+
+		for (uint32_t i = 0; i < part->nr_flows; i++) {
+			const struct mp_flow *flow = &b->flows[part->first_flow + i];
+			bool outside;
+			struct mp_op op;
+
+			if (flow->kind != MP_INSN_IJUMP || mp_bit(b->tabled, flow->at) ||
+			    mp_bit(b->pointer_jumps, flow->at) || mp_bit(b->tails, flow->at) ||
+			    mp_op_decode(b, flow->at, &op) || op.kind != MP_OP_JUMP_REG)
+				continue;
+			if (mp_slice_from_outside(&f->slice, flow->at, op.src, &outside))
+				return -ENOMEM;
+			if (outside)
+				mp_bit_set(b->pointer_jumps, flow->at);
+		}
+	}
+	return 0;
+}
+
 static int find_in_func(struct mp_cfg_build *b, struct finder *f, uint32_t func, bool *again)
 {
 	const struct mp_func *fn = &b->cfg->funcs[func];
@@ -518,6 +546,8 @@ static int find_in_func(struct mp_cfg_build *b, struct finder *f, uint32_t func,
 		if (!pass && add_table_preds(f))
 			return -ENOMEM;
 	}
+	if (left && ((b->nr_uses > f->first_use && add_table_preds(f)) || find_pointer_jumps(f)))
+		return -ENOMEM;
 	return use_labels(f);
 }
 

@@ -49,6 +49,11 @@ void mp_slice_defs(const struct mp_slice *s, uint32_t at, uint8_t reg, struct mp
 /* The constants that @reg may hold before @at. */
 void mp_slice_values(const struct mp_slice *s, uint32_t at, uint8_t reg, struct mp_values *values);
 
+/* ---- table_tail.c ---- */
+/* Whether @reg, before @jump, holds on all ways a value that was not computed in the function.
+ * Return: 0, -ENOMEM. */
+int mp_slice_from_outside(const struct mp_slice *s, uint32_t jump, uint8_t reg, bool *outside);
+
 /* ---- table_bound.c ---- */
 struct mp_bound {
 	uint32_t nr; /* entries, 0: no bound found */

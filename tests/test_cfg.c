@@ -517,17 +517,90 @@ START_TEST(cfg_takes_short_words_for_addresses_where_they_are_fixed)
 }
 END_TEST
 
+/* A constant outside of functions that reads as a call to @to. */
+#define GAP_CALL(to) ".byte 0xe8\n .long " to " - . - 4\n"
+
 START_TEST(cfg_leaves_alone_what_a_gap_leads_into)
 {
+	static const struct {
+		const char *g, *gap, *data; /* a function's body, what follows it, a word */
+		enum mp_problem f;
+	} cases[] = {
+		/* Control comes there: by a branch, by branches in a row, behind a call, by a
+		 * pointer of the program's. */
+		{" jmp .Lgap\n", ".Lgap: " GAP_CALL("f + 2"), "0", MP_PROBLEM_OFF_GRID},
+		{" jmp .Lgap\n", ".quad 0\n.Lgap: jmp 1f\n .quad 0\n1: nop\n" GAP_CALL("f + 2"),
+		 "0", MP_PROBLEM_OFF_GRID},
+		{" jmp .Lgap\n", ".Lgap: call start\n" GAP_CALL("f + 2"), "0", MP_PROBLEM_OFF_GRID},
+		{" ret\n", ".quad 0\n.Lgap: " GAP_CALL("f + 2"), ".Lgap", MP_PROBLEM_OFF_GRID},
+		/* A text that nothing leads to, that operands alone name, or behind a jump. */
+		{" ret\n", GAP_CALL("f + 2") ".quad 0\n", "0", MP_PROBLEM_NONE},
+		{" lea .Lgap(%rip), %rax\n ret\n", ".Lgap: " GAP_CALL("f + 2"), "0",
+		 MP_PROBLEM_NONE},
+		{" jmp .Lgap\n", ".Lgap: jmp start\n" GAP_CALL("f + 2"), "0", MP_PROBLEM_NONE},
+		/* That may be a jump past the prefix; the other one is a part of the opcode. */
+		{" ret\n", GAP_CALL(".Llock + 1"), "0", MP_PROBLEM_OFF_GRID},
+		{" ret\n", GAP_CALL(".Lrep + 1"), "0", MP_PROBLEM_OFF_GRID},
+		{" ret\n", GAP_CALL(".Lsse + 1"), "0", MP_PROBLEM_NONE},
+	};
+	char source[1024];
 	struct fixture f;
 
-	/* A constant outside of functions that reads as a call. */
-	stock(&f, STOCK "-pie",
-	      STOCK_START STOCK_FUNC(
-		      "g", " mov $1, %eax\n ret\n") ".byte 0xe8\n .long f + 2 - . - 4\n .quad 0\n"
-						    ".section .rodata\ntable: .quad 0\n");
-	ck_assert_uint_eq(f.cfg->funcs[fixture_func(&f, "f")].problem, MP_PROBLEM_OFF_GRID);
+	snprintf(
+		source, sizeof(source),
+		".globl start\n" STOCK_FUNC("start", " lea table(%%rip), %%rax\n hlt\n") STOCK_FUNC(
+			"f", " mov $1, %%eax\n.Llock: lock incl (%%rdi)\n"
+			     ".Lrep: rep movsb\n.Lsse: movdqu (%%rsi), %%xmm0\n ret\n")
+			STOCK_FUNC(
+				"g",
+				"%s") "%s.quad 0\n.section .data.rel.ro, \"aw\"\n.balign 8\ntable: .quad %s\n",
+		cases[_i].g, cases[_i].gap, cases[_i].data);
+	stock(&f, STOCK "-pie", source);
+	ck_assert_uint_eq(f.cfg->funcs[fixture_func(&f, "f")].problem, cases[_i].f);
 	ck_assert_uint_eq(f.cfg->funcs[fixture_func(&f, "g")].problem, MP_PROBLEM_NONE);
+	fixture_free(&f);
+}
+END_TEST
+
+START_TEST(cfg_follows_a_pointer_over_calls_to_a_tail_call)
+{
+	static const struct {
+		const char *body;
+		enum mp_problem g;
+	} cases[] = {
+		/* A parameter that a callee leaves alone. */
+		{" call f\n cmp $3, %edi\n je 1f\n jmp *%rsi\n1: call f\n ret\n", MP_PROBLEM_NONE},
+		/* On one way a copy of it, on another what the callee returns, or a constant. */
+		{" call f\n test %edi, %edi\n je 1f\n mov %rsi, %rax\n1: jmp *%rax\n",
+		 MP_PROBLEM_NONE},
+		{" test %edi, %edi\n je 1f\n lea f(%rip), %rsi\n1: call f\n jmp *%rsi\n",
+		 MP_PROBLEM_NONE},
+		/* Behind more tests than the search for tables goes through. */
+		{" .rept 60\n test %edi, %edi\n je 1f\n inc %edi\n1:\n .endr\n jmp *%rdx\n",
+		 MP_PROBLEM_NONE},
+		/* Round a loop. */
+		{"1: call f\n dec %edi\n jne 1b\n jmp *%rsi\n", MP_PROBLEM_NONE},
+		/* Not torn down: the frame is the function's own. */
+		{" push %rbx\n .cfi_adjust_cfa_offset 8\n call f\n jmp *%rsi\n",
+		 MP_PROBLEM_UNRESOLVED_JUMP},
+		/* Computed here before the call, on the only way or on one of two. */
+		{" lea table(%rip), %rsi\n add %rdi, %rsi\n call f\n jmp *%rsi\n",
+		 MP_PROBLEM_UNRESOLVED_JUMP},
+		{" test %edi, %edi\n je 1f\n add %rdi, %rsi\n1: call f\n jmp *%rsi\n",
+		 MP_PROBLEM_UNRESOLVED_JUMP},
+		{" test %edi, %edi\n je 1f\n movslq (%rdi), %rsi\n1: call f\n jmp *%rsi\n",
+		 MP_PROBLEM_UNRESOLVED_JUMP},
+		/* Its own label. */
+		{" lea 1f(%rip), %rsi\n call f\n jmp *%rsi\n1: ret\n", MP_PROBLEM_MID_ESCAPE},
+	};
+	char source[1024] = STOCK_START ".type g, @function\ng: .cfi_startproc\n";
+	struct fixture f;
+
+	strcat(source, cases[_i].body);
+	strcat(source, " .cfi_endproc\n.size g, .-g\n.section .rodata\ntable: .quad 0\n");
+	stock(&f, STOCK "-pie", source);
+	ck_assert_str_eq(mp_problem_name(f.cfg->funcs[fixture_func(&f, "g")].problem),
+			 mp_problem_name(cases[_i].g));
 	fixture_free(&f);
 }
 END_TEST
@@ -542,7 +615,8 @@ static Suite *suite(void)
 	tcase_add_test(t, cfg_splits_block_where_code_without_unwind_information_jumps);
 	tcase_add_test(t, cfg_takes_words_behind_a_name_for_offsets_without_relocations);
 	tcase_add_test(t, cfg_takes_short_words_for_addresses_where_they_are_fixed);
-	tcase_add_test(t, cfg_leaves_alone_what_a_gap_leads_into);
+	tcase_add_loop_test(t, cfg_leaves_alone_what_a_gap_leads_into, 0, 10);
+	tcase_add_loop_test(t, cfg_follows_a_pointer_over_calls_to_a_tail_call, 0, 10);
 	tcase_add_loop_test(t, cfg_leaves_alone_code_that_nothing_leads_to, 0, 3);
 	tcase_add_loop_test(t, cfg_finds_no_unreached_code_that_a_compiler_made, 0, 4);
 	tcase_add_loop_test(t, cfg_leaves_alone_what_calls_and_does_not_come_back_behind, 0, 2);

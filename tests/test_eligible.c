@@ -46,7 +46,8 @@ START_TEST(eligible_gives_each_function_its_reason)
 			"hint", " test %edi, %edi\n .byte 0x3e\n je 1f\n nop\n1: ret\n")
 			FUNC("broken", " .byte 6\n ret\n") FUNC(
 				"loops",
-				" 1: loop 1b\n ret\n") ".type bare, @function\nbare: mov %edi, %eax\n ret\n.size bare, .-bare\n";
+				" 1: loop 1b\n ret\n") ".type bare, @function\nbare: call plain\n ret\n.size bare, .-bare\n"
+						       ".type leaf, @function\nleaf: mov %edi, %eax\n ret\n.size leaf, .-leaf\n";
 	struct me_eligible e;
 	struct fixture f;
 	uint32_t nr = 0;
@@ -62,11 +63,12 @@ START_TEST(eligible_gives_each_function_its_reason)
 	is(&f, &e, "broken", ME_REFUSED_PROBLEM, "undecodable");
 	is(&f, &e, "loops", ME_REFUSED_PROBLEM, "loop");
 	is(&f, &e, "bare", ME_REFUSED_PROBLEM, "unwind");
+	is(&f, &e, "leaf", ME_ELIGIBLE, NULL);
 	is(&f, &e, "start", ME_REFUSED_PROBLEM, "compiler");
 	for (uint32_t i = 0; i < e.nr_funcs; i++)
 		nr += e.verdict[i] == ME_ELIGIBLE;
 	ck_assert_uint_eq(e.nr_eligible, nr);
-	ck_assert_uint_eq(nr, 1);
+	ck_assert_uint_eq(nr, 2);
 	me_eligible_fini(&e);
 	fixture_free(&f);
 }

@@ -50,11 +50,14 @@ __attribute__((noinline)) long alone(long n)
 	__asm__("lea 0(%%rip), %0" : "=r"(here));
 	return n + (here != NULL);
 }
+/* Belongs to no function: no unwind information, no size. */
+long lone(long n);
+__asm__(".text\nlone: lea 1(%rdi), %rax\n ret\n");
 int main(int argc, char **argv)
 {
 	long n = argc > 1 ? atol(argv[1]) : 1000;
 
-	printf("%ld\n", bad(n) + other(n) + alone(n));
+	printf("%ld\n", bad(n) + other(n) + lone(alone(n)));
 	return 0;
 }
 C
@@ -75,6 +78,7 @@ counts() {
 	counts 50000 "$bad"
 	counts 3000 other
 	counts 2000 alone
+	counts 1000 lone
 } >cg.body
 # with_total FILE: as callgrind ends it
 with_total() {

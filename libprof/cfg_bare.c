@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * cfg_bare - which functions without unwind information are understood: leaves of assembly.
+ *
+ * Nothing but a symbol says where such a function is. It passes where its code bears the symbol out:
+ * every branch stays inside, every way ends in a return, nobody is called, and nothing of the kind
+ * that makes other functions stay is in it. A copy without unwind information is no worse than the
+ * original, which has none. All others keep the problem that they have none. Called by cfg, once
+ * blocks are made.
+ */
+#include "libprof/cfg_private.h"
+
+static bool stays_inside(const struct mp_cfg_build *b, const struct mp_part *part)
+{
+	bool returns = false;
+
+	for (uint32_t i = 0; i < part->nr_flows; i++) {
+		const struct mp_flow *f = &b->flows[part->first_flow + i];
+
+		switch (f->kind) {
+		case MP_INSN_COND:
+		case MP_INSN_JUMP:
+			if (f->target == MP_NONE || f->target < part->at || f->target >= part->end)
+				return false;
+			break;
+		case MP_INSN_RET: returns = true; break;
+		default: return false;
+		}
+	}
+	return returns;
+}
+
+/* The symbol is one of a section with code, not a number that happens to lie in one. */
+static bool has_section(const struct mp_cfg_build *b, const struct mp_func *func)
+{
+	const struct mp_elf *elf = b->elf;
+	uint16_t shndx = func->symbol == MP_NONE ? SHN_ABS : elf->symbols[func->symbol].shndx;
+	const struct mp_section *sec = shndx < elf->nr_sections ? &elf->sections[shndx] : NULL;
+
+	return sec && (sec->flags & SHF_ALLOC) && (sec->flags & SHF_EXECINSTR) &&
+	       func->vaddr >= sec->vaddr && func->vaddr - sec->vaddr < sec->size &&
+	       func->size <= sec->size - (func->vaddr - sec->vaddr);
+}
+
+void mp_cfg_judge_bare(struct mp_cfg_build *b)
+{
+	struct mp_cfg *cfg = b->cfg;
+
+	for (uint32_t i = 0; i < cfg->nr_funcs; i++) {
+		struct mp_func *func = &cfg->funcs[i];
+		const struct mp_part *part;
+
+		if (!(func->flags & MP_FUNC_BARE) || func->problem == MP_PROBLEM_SPECIAL)
+			continue;
+		part = &b->index->parts[b->part_of_range[func->first_range]];
+		if (func->problem == MP_PROBLEM_NONE && func->nr_ranges == 1 &&
+		    !(func->flags & (MP_FUNC_IFUNC | MP_FUNC_SYSCALL)) && has_section(b, func) &&
+		    stays_inside(b, part))
+			continue;
+		/* Not understood, for whatever reason: the symbol itself is in doubt. */
+		func->problem = MP_PROBLEM_NO_FDE;
+		func->problem_vaddr = func->vaddr;
+	}
+}

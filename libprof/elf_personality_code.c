@@ -1,0 +1,153 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * elf_personality_code - recognises a personality routine without a name by what it does, and by
+ * the tables that it is given.
+ *
+ * A CIE says that the routine is one. C++'s asks whether an exception is C++'s: its code holds the
+ * class that all C++ exceptions of a compiler carry. C's asks nothing of the sort; it checks the
+ * version, answers with three codes that the ABI fixes, and reads numbers of variable length. Each
+ * exception table of the routine must read as one of that language. Called by elf_personality for
+ * files without symbols.
+ */
+#include <string.h>
+
+#include "libprof/cfg_cursor.h"
+#include "libprof/elf_internal.h"
+#include "libprof/insn.h"
+
+#define PE_OMIT 0xff
+
+/* "GNUCC++" and "CLNGC++", with a byte that tells dependent exceptions. */
+#define CLASS_GNU   UINT64_C(0x474e5543432b2b00)
+#define CLASS_CLANG UINT64_C(0x434c4e47432b2b00)
+
+enum trait {
+	ASKS_CXX = 1 << 0,	/* holds the class of C++ exceptions, or takes it off */
+	ASKS_VERSION = 1 << 1,	/* compares its first parameter with 1 */
+	ANSWERS_3 = 1 << 2,	/* _URC_FATAL_PHASE1_ERROR */
+	ANSWERS_7 = 1 << 3,	/* _URC_INSTALL_CONTEXT */
+	ANSWERS_8 = 1 << 4,	/* _URC_CONTINUE_UNWIND */
+	READS_NUMBERS = 1 << 5, /* keeps 7 bits of a byte, and counts by 7 */
+	COUNTS_BY_7 = 1 << 6,
+};
+
+#define OF_C (ASKS_VERSION | ANSWERS_3 | ANSWERS_7 | ANSWERS_8 | READS_NUMBERS | COUNTS_BY_7)
+
+static unsigned int class_trait(uint64_t value)
+{
+	uint64_t taken_off = -value;
+
+	value &= ~UINT64_C(0xff);
+	taken_off &= ~UINT64_C(0xff);
+	return value == CLASS_GNU || value == CLASS_CLANG || taken_off == CLASS_GNU ||
+			       taken_off == CLASS_CLANG
+		       ? ASKS_CXX
+		       : 0;
+}
+
+static unsigned int insn_traits(const uint8_t *p, const struct mp_insn *insn)
+{
+	unsigned int traits = 0;
+	uint64_t value;
+
+	if (insn->imm_size == 8) {
+		memcpy(&value, p + insn->imm_off, sizeof(value));
+		traits |= class_trait(value);
+	}
+	if (insn->len == 5 && *p == 0xb8 && !p[2] && !p[3] && !p[4]) /* mov $n, %eax */
+		traits |= p[1] == 3 ? ANSWERS_3 : p[1] == 7 ? ANSWERS_7 : p[1] == 8 ? ANSWERS_8 : 0;
+	if (insn->len > 3 && (*p & 0xf0) == 0x40)
+		p++;
+	if (insn->len < 3 || p[0] != 0x83 || (p[1] & 0xc0) != 0xc0)
+		return traits;
+	if (p[1] == 0xff && p[2] == 1)
+		traits |= ASKS_VERSION;
+	if ((p[1] & 0x38) == 0x20 && p[2] == 0x7f)
+		traits |= READS_NUMBERS;
+	if ((p[1] & 0x38) == 0x00 && p[2] == 7)
+		traits |= COUNTS_BY_7;
+	return traits;
+}
+
+static unsigned int routine_traits(const struct mp_elf *elf, uint64_t vaddr)
+{
+	unsigned int traits = 0;
+
+	for (uint32_t i = 0; i < elf->nr_fdes; i++) {
+		const struct mp_fde *fde = &elf->fdes[i];
+		const uint8_t *bytes;
+
+		if (fde->start != vaddr)
+			continue;
+		bytes = mp_elf_bytes(elf, fde->start, fde->size);
+		for (uint64_t off = 0; bytes && off < fde->size;) {
+			struct mp_insn insn;
+
+			if (mp_insn_decode(bytes + off, fde->size - off, vaddr + off, &insn))
+				return 0;
+			traits |= insn_traits(bytes + off, &insn);
+			off += insn.len;
+		}
+	}
+	return traits;
+}
+
+/* The exception table of @fde, of C (@plain: call sites alone) or of C++. */
+static bool reads_as_table(const struct mp_elf *elf, const struct mp_fde *fde, bool plain)
+{
+	const struct mp_section *sec = mp_elf_section_at(elf, fde->lsda);
+	uint64_t room = sec ? sec->size - (fde->lsda - sec->vaddr) : 0, length, last = 0;
+	struct mp_cursor c = {.p = mp_elf_bytes(elf, fde->lsda, room), .vaddr = fde->lsda};
+	uint8_t encoding;
+
+	if (!room || !c.p)
+		return false;
+	c.end = c.p + room;
+	encoding = (uint8_t)mp_cursor_fixed(&c, 1);
+	if (encoding != PE_OMIT)
+		mp_cursor_encoded(&c, encoding);
+	encoding = (uint8_t)mp_cursor_fixed(&c, 1);
+	if (encoding != PE_OMIT && (plain || mp_cursor_uleb(&c) > (uint64_t)(c.end - c.p)))
+		return false;
+	encoding = (uint8_t)mp_cursor_fixed(&c, 1);
+	length = mp_cursor_uleb(&c);
+	if (c.bad || length > (uint64_t)(c.end - c.p) || (encoding & 0xf0))
+		return false;
+	c.end = c.p + length;
+	while (c.p < c.end && !c.bad) {
+		uint64_t start = mp_cursor_encoded(&c, encoding);
+		uint64_t size = mp_cursor_encoded(&c, encoding);
+		uint64_t action;
+
+		mp_cursor_encoded(&c, encoding);
+		action = mp_cursor_uleb(&c);
+		if (start < last || start > fde->size || size > fde->size - start ||
+		    (plain && action))
+			return false;
+		last = start + size;
+	}
+	return !c.bad;
+}
+
+const char *mp_elf_personality_by_code(const struct mp_elf *elf, const struct mp_fde *of,
+				       uint64_t vaddr)
+{
+	unsigned int traits = routine_traits(elf, vaddr);
+	bool plain = !(traits & ASKS_CXX), any = false;
+
+	if (plain && (traits & OF_C) != OF_C)
+		return NULL;
+	for (uint32_t i = 0; i < elf->nr_fdes; i++) {
+		const struct mp_fde *fde = &elf->fdes[i];
+
+		if (!fde->lsda || fde->personality != of->personality ||
+		    fde->personality_indirect != of->personality_indirect)
+			continue;
+		if (!reads_as_table(elf, fde, plain))
+			return NULL;
+		any = true;
+	}
+	if (!any)
+		return NULL;
+	return plain ? "__gcc_personality_v0" : "__gxx_personality_v0";
+}
