@@ -15,6 +15,7 @@
 #include <time.h>
 
 #include "editor/entries.h"
+#include "editor/gs_use.h"
 #include "editor/plan_all.h"
 #include "editor/pointer.h"
 #include "editor/publish.h"
@@ -216,7 +217,6 @@ static int read_file(struct job *job, struct mp_err *err)
 	return 0;
 }
 
-/* Two threads that count at once lose counts, unless the counters are atomic. */
 static bool starts_threads(const struct mp_elf *elf)
 {
 	static const char *const names[] = {"pthread_create", "thrd_create"};
@@ -228,12 +228,52 @@ static bool starts_threads(const struct mp_elf *elf)
 	return false;
 }
 
+/*
+ * Threads find their own counters by %gs. A process has one program, but several libraries: these
+ * leave %gs alone. Return: NULL, or what speaks against it.
+ */
+static const char *threads_refusal(const struct mp_elf *elf, struct mp_err *err)
+{
+	struct me_start start;
+
+	if (me_start_find(elf, &start, err) || !start.program)
+		return "is no program: libraries count with edges,atomic";
+	if (me_gs_is_used(elf))
+		return "uses %gs itself: count with edges,atomic";
+	return NULL;
+}
+
+/* Two threads that count at once in the same counters lose counts, unless these are atomic. */
+static int choose_counters(struct job *job, struct mp_err *err)
+{
+	struct mp_err why = {0};
+	const char *refusal;
+
+	switch (job->options->counting.how) {
+	case ME_COUNT_PLAIN: job->plan.counters = ME_COUNTERS_PLAIN; break;
+	case ME_COUNT_ATOMIC: job->plan.counters = ME_COUNTERS_ATOMIC; break;
+	case ME_COUNT_THREADS:
+		refusal = threads_refusal(job->elf, &why);
+		if (refusal)
+			return mp_err_set(err, EPERM, "%s: %s", job->options->input, refusal);
+		job->plan.counters = ME_COUNTERS_THREADS;
+		break;
+	default:
+		if (starts_threads(job->elf))
+			job->plan.counters = threads_refusal(job->elf, &why) ? ME_COUNTERS_ATOMIC
+									     : ME_COUNTERS_THREADS;
+	}
+	job->report->counters = job->plan.counters;
+	return 0;
+}
+
 static int add_counters(struct job *job, struct mp_err *err)
 {
 	const struct me_counting *c = &job->options->counting;
+	int rc = choose_counters(job, err);
 
-	job->plan.atomic = job->report->atomic =
-		c->how == ME_COUNT_ATOMIC || (c->how == ME_COUNT_AUTO && starts_threads(job->elf));
+	if (rc)
+		return rc;
 	job->plan.counts_path = c->path;
 	return me_instrument_plan(job->instrument, job->options->all ? NULL : &job->counts,
 				  job->movable, &job->plan, &job->report->instrumented, err);

@@ -359,6 +359,7 @@ static int write_final(struct trainer *t)
 	o.input = t->file;
 	o.output = out.text;
 	o.db = db.text;
+	o.counting = (struct me_counting){0};
 	o.exact_profile = true;
 	o.debug_output = o.debug_file ? debug.text : NULL;
 	o.min_samples = 1; /* counted, not sampled: the audit says what it is worth */
