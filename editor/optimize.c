@@ -229,39 +229,35 @@ static bool starts_threads(const struct mp_elf *elf)
 }
 
 /*
- * Threads find their own counters by %gs. A process has one program, but several libraries: these
- * leave %gs alone. Return: NULL, or what speaks against it.
+ * Threads find their own counters by %gs, of which one file of a process can make use. A process has
+ * one program, but several libraries; and others start the threads that a library sees.
  */
-static const char *threads_refusal(const struct mp_elf *elf, struct mp_err *err)
+static enum me_counters choose_for(const struct job *job)
 {
+	const struct me_counting *c = &job->options->counting;
 	struct me_start start;
+	struct mp_err why;
+	bool program = !me_start_find(job->elf, &start, &why) && start.program;
 
-	if (me_start_find(elf, &start, err) || !start.program)
-		return "is no program: libraries count with edges,atomic";
-	if (me_gs_is_used(elf))
-		return "uses %gs itself: count with edges,atomic";
-	return NULL;
+	if (!starts_threads(job->elf) && (program || !c->alone))
+		return ME_COUNTERS_PLAIN;
+	return (program || c->alone) && !me_gs_is_used(job->elf) ? ME_COUNTERS_THREADS
+								 : ME_COUNTERS_ATOMIC;
 }
 
 /* Two threads that count at once in the same counters lose counts, unless these are atomic. */
 static int choose_counters(struct job *job, struct mp_err *err)
 {
-	struct mp_err why = {0};
-	const char *refusal;
-
 	switch (job->options->counting.how) {
 	case ME_COUNT_PLAIN: job->plan.counters = ME_COUNTERS_PLAIN; break;
 	case ME_COUNT_ATOMIC: job->plan.counters = ME_COUNTERS_ATOMIC; break;
 	case ME_COUNT_THREADS:
-		refusal = threads_refusal(job->elf, &why);
-		if (refusal)
-			return mp_err_set(err, EPERM, "%s: %s", job->options->input, refusal);
+		if (me_gs_is_used(job->elf))
+			return mp_err_set(err, EPERM, "%s: uses %%gs itself: count with edges,atomic",
+					  job->options->input);
 		job->plan.counters = ME_COUNTERS_THREADS;
 		break;
-	default:
-		if (starts_threads(job->elf))
-			job->plan.counters = threads_refusal(job->elf, &why) ? ME_COUNTERS_ATOMIC
-									     : ME_COUNTERS_THREADS;
+	default: job->plan.counters = choose_for(job);
 	}
 	job->report->counters = job->plan.counters;
 	return 0;

@@ -48,6 +48,7 @@ struct me_counting {
 	bool edges; /* counters: instrument.h */
 	bool paths; /* numbers in a register: number.h */
 	bool polls; /* with @paths: who has @path mapped can ask for them: poll_code.h */
+	bool alone; /* no other file of the process has counters */
 	enum {
 		ME_COUNT_AUTO, /* for threads where the file starts some, if that can be */
 		ME_COUNT_PLAIN,

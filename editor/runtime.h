@@ -39,8 +39,8 @@ struct me_runtime_params {
 };
 
 /*
- * Where threads have counters of their own, a page follows the counters of each. That of the counters
- * that all threads share is a struct me_thread_state. The others begin with a struct me_thread_window;
+ * Where threads have counters of their own, a page follows each set of counters. That of the counters
+ * that the file has is a struct me_thread_state. The others begin with a struct me_thread_window;
  * fork() fills them with zeros in the child, which so loses what its parent owns.
  */
 struct me_thread_window {
@@ -50,7 +50,8 @@ struct me_thread_window {
 };
 
 struct me_thread_state {
-	struct me_thread_window shared; /* every stack pointer lies in it, once the runtime ran */
+	struct me_thread_window first; /* of threads with 0 as the base of %gs: no stack pointer lies in
+					* it; without sets for threads every one */
 	uint64_t region; /* address of the first thread's counters; the others' follow */
 	uint64_t stride; /* bytes from one thread's counters to the next one's, the page included */
 	uint64_t file;	 /* address at which all of the file is mapped */

@@ -218,7 +218,7 @@ static int write_counting(struct trainer *t)
 
 	o.input = t->file;
 	o.output = out.text;
-	o.counting.edges = true;
+	o.counting.edges = o.counting.alone = true;
 	o.counting.path = counts.text;
 	o.exact_profile = false;
 	o.debug_file = NULL;

@@ -183,8 +183,6 @@ int vf_check_start(struct vf *vf)
 					 "the entry is neither the original's nor the runtime's");
 		return 0;
 	}
-	if (vf->thread_state)
-		return vf_refuse(vf, vf->runtime->vaddr, "a library uses %%gs for its counters");
 	off = init_entry(vf->o, &init);
 	if (!off || off > vf->n->size - sizeof(d))
 		return vf_refuse(vf, vf->runtime->vaddr, "nothing leads to the runtime");

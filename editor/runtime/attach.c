@@ -39,6 +39,7 @@ static bool is_secure_library(uint64_t *buf)
 	static const char name[] = "/proc/self/auxv";
 	long fd, bytes;
 
+	buf[0] = AT_NULL;
 	if (call1(SYS_getuid, 0) != call1(SYS_geteuid, 0) ||
 	    call1(SYS_getgid, 0) != call1(SYS_getegid, 0))
 		return true;
@@ -55,30 +56,27 @@ static bool is_secure_library(uint64_t *buf)
 
 /*
  * A program with more rights than who started it must not write files where that one says. @stack:
- * argc, that many arguments, 0, the environment, 0, the auxiliary vector.
+ * argc, that many arguments, 0, the environment, 0, the auxiliary vector. *@fsgsbase: may user space
+ * read and write the bases of %fs and %gs?
  */
-static bool is_trusted(const uint64_t *stack, uint64_t *buf)
+static bool is_trusted(const uint64_t *stack, uint64_t *buf, bool *fsgsbase)
 {
-	if (!stack)
-		return !is_secure_library(buf);
-	stack += 1 + stack[0] + 1;
-	while (*stack++)
-		;
-	return !is_secure(stack);
-}
+	const uint64_t *auxv = stack;
+	bool secure;
 
-/* May user space read and write the bases of %fs and %gs? A library does not find out. */
-static bool has_fsgsbase(const uint64_t *stack)
-{
-	if (!stack)
-		return false;
-	stack += 1 + stack[0] + 1;
-	while (*stack++)
-		;
-	for (; stack[0] != AT_NULL; stack += 2)
-		if (stack[0] == AT_HWCAP2)
-			return stack[1] & 2;
-	return false;
+	if (stack) {
+		auxv += 1 + auxv[0] + 1;
+		while (*auxv++)
+			;
+		secure = is_secure(auxv);
+	} else {
+		secure = is_secure_library(buf);
+		auxv = buf;
+	}
+	for (*fsgsbase = false; !secure && auxv[0] != AT_NULL; auxv += 2)
+		if (auxv[0] == AT_HWCAP2)
+			*fsgsbase = auxv[1] & 2;
+	return !secure;
 }
 
 /* Return: false where it does not end. */
@@ -230,9 +228,11 @@ static void attach(const struct me_runtime_params *params, const uint64_t *stack
 {
 	char path[ME_RUNTIME_PATH + PID_DIGITS] __attribute__((aligned(8)));
 	uint64_t sets, file = 0;
+	bool fsgsbase;
 	long fd;
 
-	if (params->magic != ME_RUNTIME_MAGIC || !is_trusted(stack, (uint64_t *)path) ||
+	if (params->magic != ME_RUNTIME_MAGIC ||
+	    !is_trusted(stack, (uint64_t *)path, &fsgsbase) ||
 	    !expand_path(params->path, path))
 		return;
 	fd = call4(SYS_openat, AT_FDCWD, (long)path,
@@ -245,7 +245,7 @@ static void attach(const struct me_runtime_params *params, const uint64_t *stack
 		file = map_over((int)fd, params, sets);
 	call1(SYS_close, fd);
 	if (file)
-		me_runtime_threads_start(params, file, sets, has_fsgsbase(stack), (uint64_t)path);
+		me_runtime_threads_start(params, file, sets, fsgsbase, (uint64_t)path);
 }
 
 /* @stack: as a program finds it at its start; NULL: a library. Return: where to go on. */

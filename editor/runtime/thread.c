@@ -4,12 +4,13 @@
  * needs it. Called by attach.c for the first thread, and through start.S by stubs of functions.
  *
  *	file:    header | set 0 | set 1 | set 2 | ...
- *	memory:  counters, state	set 0, which threads share that find no other one
+ *	memory:  counters (set 0), state
  *		 ...
- *		 region: set 1, window | set 2, window | ...
+ *		 region: set 1, window | set 2, window | ... | set 0 once more, window
  *
- * The base of %gs is the distance from the counters to the thread's set. No set is ever given back: a
- * thread takes over the set of one that has ended, of whatever process.
+ * The base of %gs is the distance from the counters to the thread's set; 0: the thread was not here
+ * yet. Threads that find no set of their own share set 0, at the region's end. No set is ever given
+ * back: a thread takes over the set of one that has ended, of whatever process.
  */
 #include "editor/runtime/thread.h"
 
@@ -59,7 +60,7 @@ static bool exchange(uint64_t *word, uint64_t was, uint64_t now)
 static bool map_set(const struct me_thread_state *state, uint64_t set)
 {
 	uint64_t bytes = state->stride - ME_RUNTIME_PAGE;
-	char *file = (char *)state->file + MP_COUNTS_FILE_HEADER_BYTES + set * bytes;
+	char *file = (char *)state->file + MP_COUNTS_FILE_HEADER_BYTES + set % state->sets * bytes;
 
 	if (call4(SYS_madvise, (long)file, (long)bytes, MADV_POPULATE_WRITE, 0))
 		return false;
@@ -97,6 +98,21 @@ static uint64_t take_over(const struct me_thread_state *state, uint64_t *claims,
 	return 0;
 }
 
+static void go_to(const struct me_thread_state *state, uint64_t set, uint64_t counters)
+{
+	write_gs(state, (uint64_t)set_of(state, set) - counters);
+}
+
+/* Whatever its stack pointer, a thread there has no reason to look for other counters. */
+static void share(const struct me_thread_state *state, uint64_t counters)
+{
+	struct me_thread_window *window = window_of(state, state->sets);
+
+	window->low = 0;
+	window->high = UINT64_MAX;
+	go_to(state, state->sets, counters);
+}
+
 static void find_set(const struct me_thread_state *state, uint64_t rsp, uint64_t tp,
 		     uint64_t counters)
 {
@@ -108,24 +124,25 @@ static void find_set(const struct me_thread_state *state, uint64_t rsp, uint64_t
 	if (!set)
 		set = take_over(state, claims, claim);
 	if (!set) {
-		write_gs(state, 0);
+		share(state, counters);
 		return;
 	}
 	window = window_of(state, set);
 	if (!window->claim && !map_set(state, set)) {
 		__atomic_store_n(&claims[set], 0, __ATOMIC_SEQ_CST);
-		write_gs(state, 0);
+		share(state, counters);
 		return;
 	}
 	window->tp = tp;
 	window->claim = claim;
 	set_window(window, rsp);
-	write_gs(state, (uint64_t)set_of(state, set) - counters);
+	go_to(state, set, counters);
 }
 
+/* To go on would be to count somewhere in memory that is not ours. */
 static void refuse(void)
 {
-	static const char text[] = "morph: this program uses %gs for something else: count it with "
+	static const char text[] = "morph: something else in this process uses %gs: count with "
 				   "--instrument=edges,atomic\n";
 
 	call4(SYS_write, 2, (long)text, sizeof(text) - 1, 0);
@@ -140,7 +157,7 @@ void me_runtime_thread(const struct me_runtime_params *params, uint64_t rsp)
 	struct me_thread_window *window;
 
 	if (!state->sets) {
-		state->shared.high = UINT64_MAX;
+		state->first.high = UINT64_MAX;
 		return;
 	}
 	base = read_gs(state);
@@ -148,7 +165,7 @@ void me_runtime_thread(const struct me_runtime_params *params, uint64_t rsp)
 	if (base) {
 		uint64_t off = counters + base - state->region;
 
-		if (off % state->stride || off / state->stride >= state->sets - 1)
+		if (off % state->stride || off / state->stride >= state->sets)
 			refuse();
 		window = window_of(state, off / state->stride + 1);
 		/* The same thread: with another stack, or far up or down its stack. */
@@ -165,10 +182,9 @@ void me_runtime_threads_start(const struct me_runtime_params *params, uint64_t f
 {
 	struct me_thread_state *state =
 		(struct me_thread_state *)((char *)params + params->state);
-	uint64_t stride = params->counters_bytes + ME_RUNTIME_PAGE, bytes = (sets - 1) * stride;
+	uint64_t stride = params->counters_bytes + ME_RUNTIME_PAGE, bytes = sets * stride;
 	long ret;
 
-	state->shared.high = UINT64_MAX;
 	state->fsgsbase = fsgsbase;
 	if (read_gs(state))
 		refuse();
@@ -184,5 +200,11 @@ void me_runtime_threads_start(const struct me_runtime_params *params, uint64_t f
 	state->stride = stride;
 	state->file = file;
 	state->sets = sets;
+	if (!map_set(state, sets)) {
+		state->sets = 0;
+		return;
+	}
+	/* Threads that were started before this look for their counters, too. */
+	state->first.high = 0;
 	find_set(state, rsp, read_fs(state), (uint64_t)params + (uint64_t)params->counters);
 }
