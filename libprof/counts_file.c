@@ -70,21 +70,11 @@ static int read_header(const char *name, int fd, uint64_t table_hash, uint32_t n
 	return 0;
 }
 
-/* Goes on behind @bytes of the file, which may not be one that can be searched. */
 static int skip(const char *name, int fd, uint64_t bytes, struct mp_err *err)
 {
-	char batch[BATCH];
-	int ret = 0;
-
 	if (bytes <= INT64_MAX && lseek(fd, (off_t)bytes, SEEK_CUR) >= 0)
 		return 0;
-	while (bytes && !ret) {
-		size_t now = bytes < sizeof(batch) ? bytes : sizeof(batch);
-
-		ret = read_all(name, fd, batch, now, err);
-		bytes -= now;
-	}
-	return ret;
+	return mp_err_set(err, EBADMSG, "%s: cut short", name);
 }
 
 /* Are there only zeros from here on, for @bytes? Sets that no thread took have no place on disk. */

@@ -155,7 +155,7 @@ static const char *place_of(const struct pair *p, uint64_t off)
 }
 
 /* 1: fixed addresses; 2: no relocations; 4: counts; 8: a library; 16: keeps path numbers;
- * 32: and polls */
+ * 32: and polls; 64: counts for each thread */
 static void build(struct pair *p, int variant)
 {
 	char command[200];
@@ -168,7 +168,8 @@ static void build(struct pair *p, int variant)
 		snprintf(command + strlen(command), sizeof(command) - strlen(command), "%s",
 			 variant & 2 ? " -s" : " -Wl,--emit-relocs");
 		pair_make(p, command, 3,
-			  variant & 4	 ? PAIR_COUNTS
+			  variant & 64	 ? PAIR_THREADS
+			  : variant & 4	 ? PAIR_COUNTS
 			  : variant & 32 ? PAIR_POLLS
 					 : PAIR_PATHS);
 	} else if (variant & 2)
@@ -225,6 +226,12 @@ END_TEST
 START_TEST(verify_refuses_every_flipped_bit_of_a_counting_library)
 {
 	refuse_every_bit(12);
+}
+END_TEST
+
+START_TEST(verify_refuses_every_flipped_bit_of_what_counts_for_each_thread)
+{
+	refuse_every_bit(70);
 }
 END_TEST
 
@@ -346,6 +353,7 @@ static Suite *verify_bits_suite(void)
 
 	tcase_add_loop_test(tc, verify_refuses_every_flipped_bit, 0, 8);
 	tcase_add_test(tc, verify_refuses_every_flipped_bit_of_a_counting_library);
+	tcase_add_test(tc, verify_refuses_every_flipped_bit_of_what_counts_for_each_thread);
 	tcase_add_test(tc, verify_refuses_every_flipped_bit_of_what_keeps_path_numbers);
 	tcase_add_test(tc, verify_refuses_every_flipped_bit_of_what_polls);
 	tcase_add_test(tc, verify_refuses_every_flipped_bit_of_notes_that_keep_a_register);
