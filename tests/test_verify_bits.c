@@ -110,7 +110,39 @@ static bool is_path_number(const struct pair *p, uint64_t off, int bit)
 	return false;
 }
 
+static const struct mp_map_piece *piece_at(const struct pair *p, uint64_t vaddr, bool stub)
+{
+	for (uint32_t i = 0; i < p->map->nr_pieces; i++)
+		if (p->map->pieces[i].new_vaddr == vaddr && !p->map->pieces[i].old_size == stub)
+			return &p->map->pieces[i];
+	return NULL;
+}
+
+/* A branch that led to a stub leads to the block behind it instead: a gs-relative count has 8 bytes. */
+static bool is_way_past_a_stub(const struct pair *p, uint64_t off, int bit)
+{
+	uint64_t vaddr;
+
+	if (!mp_elf_section(p->good, ".morph.edges") || !mp_elf_off_to_vaddr(p->good, off, &vaddr))
+		return false;
+	for (unsigned int size = 1; size <= 4; size += 3) {
+		const uint8_t *b = mp_elf_bytes(p->good, vaddr, size);
+		const struct mp_map_piece *stub, *past;
+		int32_t disp = b ? (int8_t)*b : 0;
+
+		if (b && size == 4)
+			memcpy(&disp, b, size);
+		stub = piece_at(p, vaddr + size + (uint64_t)(int64_t)disp, true);
+		past = piece_at(p, vaddr + size + (uint64_t)(int64_t)(disp ^ 1 << bit), false);
+		if (stub && past && stub->old_vaddr == past->old_vaddr)
+			return true;
+	}
+	return false;
+}
+
 static const struct irrelevant irrelevant[] = {
+	{"what is not counted changes what the counts say, not what the program does",
+	 is_way_past_a_stub},
 	{"what a path's number means is for who reads profiles", is_path_table},
 	{"so is the number", is_path_number},
 	{"the build-id is a name that nothing is computed from; any value but the original's does",
