@@ -143,8 +143,9 @@ static const struct argp_option argp_options[] = {
 	{"huge-pages", KEY_HUGE_PAGES, NULL, 0,
 	 "Align the new code so that pages of 2 MiB can back it, where the kernel does that", 1},
 	{"instrument", KEY_INSTRUMENT, "edges[,atomic|,plain|,threads]|pep[,poll]|none", 0,
-	 "edges: write a version that counts how often each branch goes which way; atomic counters are "
-	 "exact in programs with threads (default: where the file starts some). pep: write one that "
+	 "edges: write a version that counts how often each branch goes which way; in programs with "
+	 "threads it is exact with counters for each of the threads (default: where a program starts "
+	 "some), or with atomic ones, which take longer. With --train: count so. pep: write one that "
 	 "keeps in a free register by which way control came, for morphd --registers; with poll it is "
 	 "asked for that where paths end, by morphd run --polls. none: write the copies that pep "
 	 "writes without all that, to measure what that costs",

@@ -54,7 +54,8 @@ struct me_thread_state {
 					* it; without sets for threads every one */
 	uint64_t region; /* address of the first thread's counters; the others' follow */
 	uint64_t stride; /* bytes from one thread's counters to the next one's, the page included */
-	uint64_t file;	 /* address at which all of the file is mapped */
+	uint64_t file;	 /* address at which the file is mapped, but for sets that went to the region */
+	uint64_t mapped[3]; /* one bit for each set that did, and for the shared one behind them */
 	uint64_t sets;	 /* of counters in the file; 0: threads cannot have their own */
 	uint64_t fsgsbase; /* user space may read and write the bases of %fs and %gs */
 };

@@ -206,9 +206,12 @@ static uint64_t map_over(int fd, const struct me_runtime_params *params, uint64_
 		return 0;
 	}
 	add_counts((uint64_t *)(file + HEADER_BYTES), (const uint64_t *)counters, bytes);
-	/* Length 0: a second mapping. */
-	ret = call6(SYS_mremap, (long)(file + HEADER_BYTES), sets > 1 ? 0 : (long)bytes,
-		    (long)bytes, MREMAP_MAYMOVE | MREMAP_FIXED, (long)counters, 0);
+	if (sets > 1)
+		ret = call6(SYS_mmap, (long)counters, (long)bytes, PROT_READ | PROT_WRITE,
+			    MAP_SHARED | MAP_FIXED, fd, HEADER_BYTES);
+	else
+		ret = call6(SYS_mremap, (long)(file + HEADER_BYTES), (long)bytes, (long)bytes,
+			    MREMAP_MAYMOVE | MREMAP_FIXED, (long)counters, 0);
 	if (failed(ret)) {
 		/* It may have taken away what was there. */
 		call6(SYS_mmap, (long)counters, (long)bytes, PROT_READ | PROT_WRITE,

@@ -56,16 +56,24 @@ static bool exchange(uint64_t *word, uint64_t was, uint64_t now)
 					   __ATOMIC_SEQ_CST);
 }
 
-/* Every page of the set gets its place on disk: a write that found none would end the program. */
-static bool map_set(const struct me_thread_state *state, uint64_t set)
+/*
+ * The set goes from where all of the file is mapped to its place in the region, once: children inherit
+ * that. Every page of it gets its place on disk: a write that found none would end the program.
+ */
+static bool map_set(struct me_thread_state *state, uint64_t set)
 {
 	uint64_t bytes = state->stride - ME_RUNTIME_PAGE;
 	char *file = (char *)state->file + MP_COUNTS_FILE_HEADER_BYTES + set % state->sets * bytes;
 
+	if (state->mapped[set / 64] >> set % 64 & 1)
+		return true;
 	if (call4(SYS_madvise, (long)file, (long)bytes, MADV_POPULATE_WRITE, 0))
 		return false;
-	return !failed(call6(SYS_mremap, (long)file, 0, (long)bytes, MREMAP_MAYMOVE | MREMAP_FIXED,
-			     (long)set_of(state, set), 0));
+	if (failed(call6(SYS_mremap, (long)file, (long)bytes, (long)bytes,
+			 MREMAP_MAYMOVE | MREMAP_FIXED, (long)set_of(state, set), 0)))
+		return false;
+	__atomic_fetch_or(&state->mapped[set / 64], 1ull << set % 64, __ATOMIC_SEQ_CST);
+	return true;
 }
 
 /*
@@ -113,7 +121,7 @@ static void share(const struct me_thread_state *state, uint64_t counters)
 	go_to(state, state->sets, counters);
 }
 
-static void find_set(const struct me_thread_state *state, uint64_t rsp, uint64_t tp,
+static void find_set(struct me_thread_state *state, uint64_t rsp, uint64_t tp,
 		     uint64_t counters)
 {
 	uint64_t *claims = (uint64_t *)(state->file + MP_COUNTS_FILE_CLAIMS), set;
@@ -128,7 +136,7 @@ static void find_set(const struct me_thread_state *state, uint64_t rsp, uint64_t
 		return;
 	}
 	window = window_of(state, set);
-	if (!window->claim && !map_set(state, set)) {
+	if (!map_set(state, set)) {
 		__atomic_store_n(&claims[set], 0, __ATOMIC_SEQ_CST);
 		share(state, counters);
 		return;
