@@ -478,8 +478,8 @@ int me_emit_separate(const struct mp_cfg *cfg, const struct me_plan *plan,
 	if (!rc && plan->nr_counters) {
 		rc = me_start_find(e.elf, &e.start, err);
 		if (!rc)
-			rc = me_segment_reserve(e.elf, &e.segment,
-						me_start_counters_size(plan), err);
+			rc = me_segment_reserve(e.elf, &e.segment, me_start_counters_size(plan),
+						err);
 	}
 	if (!rc)
 		rc = me_sections_build(e.elf, &e.sections, err);

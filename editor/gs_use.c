@@ -62,7 +62,8 @@ static bool may_call_kernel(struct seen *seen, const uint8_t *b, const struct mp
 		seen->code = insn->vaddr;
 	else
 		return false;
-	return seen->number && seen->code && seen->number - seen->code + CALL_REACH <= 2 * CALL_REACH;
+	return seen->number && seen->code &&
+	       seen->number - seen->code + CALL_REACH <= 2 * CALL_REACH;
 }
 
 static bool is_used_in(const uint8_t *bytes, const struct mp_section *s)

@@ -22,8 +22,8 @@ struct me_instrument {
 	const struct mp_cfg *cfg;
 	struct me_flags flags;
 	struct me_flags with_carry; /* where threads are checked */
-	struct me_flow flow;	/* of the function at hand */
-	uint32_t *order, *root; /* of its edges, of its vertices; grown as needed */
+	struct me_flow flow;	    /* of the function at hand */
+	uint32_t *order, *root;	    /* of its edges, of its vertices; grown as needed */
 	uint32_t room;
 	uint8_t *in_tree, *spare; /* of its edges */
 	struct me_instrument_report *report;
@@ -297,9 +297,8 @@ static bool add_check(struct planner *p, uint32_t entry, uint32_t first)
 	for (uint32_t i = first; i < p->stubs.nr; i++) {
 		struct me_stub_to *stub = &p->stubs.list[i];
 
-		if (stub->block == entry &&
-		    (stub->what.ways == ME_STUB_OUTSIDE ||
-		     (stub->what.ways == ME_STUB_ALL && !again))) {
+		if (stub->block == entry && (stub->what.ways == ME_STUB_OUTSIDE ||
+					     (stub->what.ways == ME_STUB_ALL && !again))) {
 			stub->what.checks = true;
 			return true;
 		}
@@ -351,8 +350,7 @@ static bool add_function(struct planner *p, uint32_t func)
 		if (!me_stubs_add(&p->stubs, stub_of(flow, edge, out->counter)))
 			return false;
 	}
-	return !p->threads || !may_begin_thread(p, func, entry) ||
-	       add_check(p, entry, first_stub);
+	return !p->threads || !may_begin_thread(p, func, entry) || add_check(p, entry, first_stub);
 }
 
 static int add_functions(struct planner *p, const struct mp_counts *counts, const uint8_t *movable)

@@ -253,7 +253,8 @@ static int choose_counters(struct job *job, struct mp_err *err)
 	case ME_COUNT_ATOMIC: job->plan.counters = ME_COUNTERS_ATOMIC; break;
 	case ME_COUNT_THREADS:
 		if (me_gs_is_used(job->elf))
-			return mp_err_set(err, EPERM, "%s: uses %%gs itself: count with edges,atomic",
+			return mp_err_set(err, EPERM,
+					  "%s: uses %%gs itself: count with edges,atomic",
 					  job->options->input);
 		job->plan.counters = ME_COUNTERS_THREADS;
 		break;

@@ -61,7 +61,7 @@ struct me_placement {
 	uint32_t nr_stubs;
 	struct me_stub_places places; /* what stubs name */
 	uint8_t counters;	      /* enum me_counters */
-	uint64_t base, end; /* [base, end): all copies */
+	uint64_t base, end;	      /* [base, end): all copies */
 	uint64_t text_end;  /* [base, text_end): .morph.text, filled up to whole pages of the
 			      * plan's page_log2 */
 	bool any_followers; /* any of the copies has some */

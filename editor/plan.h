@@ -82,9 +82,9 @@ struct me_stub {
 /* The addresses that instructions of stubs name. */
 struct me_stub_places {
 	uint64_t counters; /* of the first counter, or the polls */
-	uint64_t state;	   /* of the struct me_thread_state; where threads have their own counters */
-	uint64_t thread;   /* of the runtime's entry for a thread without counters of its own */
-	uint64_t notes;	   /* of the stub that notes, for one that polls */
+	uint64_t state;	 /* of the struct me_thread_state; where threads have their own counters */
+	uint64_t thread; /* of the runtime's entry for a thread without counters of its own */
+	uint64_t notes;	 /* of the stub that notes, for one that polls */
 };
 
 /* Blocks in the order of their new addresses: all of ME_ZONE_HOT first, then ME_ZONE_WARM; inside

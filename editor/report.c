@@ -193,8 +193,7 @@ static void text_counting(FILE *out, const struct me_optimize_options *options,
 	fprintf(out,
 		"  counts     %" PRIu32 " functions, %" PRIu32 " edges by %" PRIu32
 		" counters%s (%" PRIu32 " fallen through)",
-		i->nr_funcs, i->nr_edges, i->nr_counters, kinds[r->counters],
-		i->nr_inline);
+		i->nr_funcs, i->nr_edges, i->nr_counters, kinds[r->counters], i->nr_inline);
 	if (i->flow > 0 && !options->all)
 		fprintf(out, "; of what flows %.1f %% is counted", 100 * i->counted / i->flow);
 	fprintf(out, "\n  counted in %s\n", options->counting.path);
@@ -402,10 +401,10 @@ static json_t *json_counting(const struct me_optimize_options *options,
 {
 	const struct me_instrument_report *i = &r->instrumented;
 
-	return json_pack("{s:I, s:I, s:I, s:I, s:b, s:b, s:o}", "functions", (json_int_t)i->nr_funcs,
-			 "edges", (json_int_t)i->nr_edges, "counters", (json_int_t)i->nr_counters,
-			 "fallen_through", (json_int_t)i->nr_inline, "atomic",
-			 r->counters == ME_COUNTERS_ATOMIC, "threads",
+	return json_pack("{s:I, s:I, s:I, s:I, s:b, s:b, s:o}", "functions",
+			 (json_int_t)i->nr_funcs, "edges", (json_int_t)i->nr_edges, "counters",
+			 (json_int_t)i->nr_counters, "fallen_through", (json_int_t)i->nr_inline,
+			 "atomic", r->counters == ME_COUNTERS_ATOMIC, "threads",
 			 r->counters == ME_COUNTERS_THREADS, "path",
 			 mp_json_string(options->counting.path));
 }

@@ -31,9 +31,9 @@ struct me_runtime_params {
 	int64_t next;		 /* 0: return (INIT only) */
 	int64_t base;		 /* of a word that gets the address of what follows the first page
 				     * of the counters once they are mapped; 0: none */
-	int64_t state;		 /* of a struct me_thread_state, directly behind the counters; 0: threads
+	int64_t state; /* of a struct me_thread_state, directly behind the counters; 0: threads
 				     * have no counters of their own */
-	uint64_t table_hash;	 /* mp_edge_table_hash() of the file's section .morph.edges, or
+	uint64_t table_hash;	    /* mp_edge_table_hash() of the file's section .morph.edges, or
 				     * mp_path_table_hash() of its section .morph.paths */
 	char path[ME_RUNTIME_PATH]; /* of the file of counts; the first "%p" is the process id */
 };
@@ -50,14 +50,15 @@ struct me_thread_window {
 };
 
 struct me_thread_state {
-	struct me_thread_window first; /* of threads with 0 as the base of %gs: no stack pointer lies in
+	struct me_thread_window
+		first;	 /* of threads with 0 as the base of %gs: no stack pointer lies in
 					* it; without sets for threads every one */
 	uint64_t region; /* address of the first thread's counters; the others' follow */
 	uint64_t stride; /* bytes from one thread's counters to the next one's, the page included */
-	uint64_t file;	 /* address at which the file is mapped, but for sets that went to the region */
+	uint64_t file; /* address at which the file is mapped, but for sets that went to the region */
 	uint64_t mapped[3]; /* one bit for each set that did, and for the shared one behind them */
-	uint64_t sets;	 /* of counters in the file; 0: threads cannot have their own */
-	uint64_t fsgsbase; /* user space may read and write the bases of %fs and %gs */
+	uint64_t sets;	    /* of counters in the file; 0: threads cannot have their own */
+	uint64_t fsgsbase;  /* user space may read and write the bases of %fs and %gs */
 };
 
 /* Its size is a multiple of 16. */

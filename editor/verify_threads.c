@@ -41,8 +41,8 @@ static bool uses_gs(const uint8_t *b, const struct vf_insn *insn)
 	if (b[i] != 0x0f)
 		return false;
 	switch (b[i + 1]) {
-	case 0xa9: /* pop %gs */
-	case 0xb5: return true; /* lgs */
+	case 0xa9:						 /* pop %gs */
+	case 0xb5: return true;					 /* lgs */
 	case 0x01: return i + 2 < insn->len && b[i + 2] == 0xf8; /* swapgs */
 	case 0xae:
 		reg = i + 2 < insn->len ? b[i + 2] >> 3 & 7u : 0;
@@ -58,8 +58,7 @@ static bool sets_base(const struct vf_insn *insn, uint64_t at, uint64_t *call, u
 	if (insn->imm_size != 4 || (insn->imm != 158 && insn->imm != 0x1001))
 		return false;
 	*(insn->imm == 158 ? call : code) = at;
-	return *call && *code &&
-	       (*call > *code ? *call - *code : *code - *call) < VF_CALL_BYTES;
+	return *call && *code && (*call > *code ? *call - *code : *code - *call) < VF_CALL_BYTES;
 }
 
 static int check_section(struct vf *vf, const struct mp_section *sec)
@@ -124,10 +123,8 @@ int vf_check_thread(struct vf *vf, const struct mp_map_piece *p, const uint8_t *
 		return 0;
 	if (memcmp(b + 8, jb, sizeof(jb)) || memcmp(b + 10, cmp, sizeof(cmp)) ||
 	    memcmp(b + 18, jbe, sizeof(jbe)) || b[20] != 0xe8 ||
-	    led_to(b + 4, at + 8) !=
-		    vf->thread_state + offsetof(struct me_thread_window, high) ||
-	    led_to(b + 14, at + 18) !=
-		    vf->thread_state + offsetof(struct me_thread_window, low) ||
+	    led_to(b + 4, at + 8) != vf->thread_state + offsetof(struct me_thread_window, high) ||
+	    led_to(b + 14, at + 18) != vf->thread_state + offsetof(struct me_thread_window, low) ||
 	    led_to(b + 21, at + 25) != vf->runtime->vaddr + ME_RUNTIME_THREAD)
 		return vf_refuse(vf, at, "a check of the thread that is none");
 	if (!vf_flags_are_dead(vf, p->old_vaddr, true))

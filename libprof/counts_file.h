@@ -19,8 +19,8 @@
 #define MP_COUNTS_FILE_VERSION_SETS 2
 #define MP_COUNTS_FILE_HEADER_BYTES 4096
 /* Version 2: who counts in which set. 8 bytes for each set. */
-#define MP_COUNTS_FILE_CLAIMS	    2048
-#define MP_COUNTS_FILE_MAX_SETS	    128
+#define MP_COUNTS_FILE_CLAIMS	2048
+#define MP_COUNTS_FILE_MAX_SETS 128
 
 struct mp_counts_file_header {
 	char magic[8];

@@ -404,8 +404,8 @@ START_TEST(verify_takes_data_between_segments_with_code_for_data)
 END_TEST
 
 struct segment_use {
-	uint8_t mark;  /* last byte of the nop behind the instruction */
-	int at;	       /* of the byte, before that nop */
+	uint8_t mark; /* last byte of the nop behind the instruction */
+	int at;	      /* of the byte, before that nop */
 	uint8_t was, now;
 };
 
@@ -437,9 +437,8 @@ START_TEST(verify_refuses_counters_for_threads_where_the_original_uses_gs)
 	struct pair p;
 
 	pair_make(&p, "gcc -O2 -fPIE -pie -s tests/data/segment.c", 1, PAIR_THREADS);
-	ck_assert_int_eq(mprotect((void *)p.original->data, p.original->size,
-				  PROT_READ | PROT_WRITE),
-			 0);
+	ck_assert_int_eq(
+		mprotect((void *)p.original->data, p.original->size, PROT_READ | PROT_WRITE), 0);
 	ck_assert_int_ge(change_segment((uint8_t *)p.original->data, p.original->size, &uses[_i]),
 			 1);
 	ck_assert_int_ge(change_segment(p.bytes, p.size, &uses[_i]), 1);

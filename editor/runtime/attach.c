@@ -234,8 +234,7 @@ static void attach(const struct me_runtime_params *params, const uint64_t *stack
 	bool fsgsbase;
 	long fd;
 
-	if (params->magic != ME_RUNTIME_MAGIC ||
-	    !is_trusted(stack, (uint64_t *)path, &fsgsbase) ||
+	if (params->magic != ME_RUNTIME_MAGIC || !is_trusted(stack, (uint64_t *)path, &fsgsbase) ||
 	    !expand_path(params->path, path))
 		return;
 	fd = call4(SYS_openat, AT_FDCWD, (long)path,

@@ -121,8 +121,7 @@ static void share(const struct me_thread_state *state, uint64_t counters)
 	go_to(state, state->sets, counters);
 }
 
-static void find_set(struct me_thread_state *state, uint64_t rsp, uint64_t tp,
-		     uint64_t counters)
+static void find_set(struct me_thread_state *state, uint64_t rsp, uint64_t tp, uint64_t counters)
 {
 	uint64_t *claims = (uint64_t *)(state->file + MP_COUNTS_FILE_CLAIMS), set;
 	uint64_t claim = (uint64_t)call1(SYS_getpid, 0) << 32 | (uint32_t)call1(SYS_gettid, 0);
@@ -159,8 +158,7 @@ static void refuse(void)
 
 void me_runtime_thread(const struct me_runtime_params *params, uint64_t rsp)
 {
-	struct me_thread_state *state =
-		(struct me_thread_state *)((char *)params + params->state);
+	struct me_thread_state *state = (struct me_thread_state *)((char *)params + params->state);
 	uint64_t counters = (uint64_t)params + (uint64_t)params->counters, base, tp;
 	struct me_thread_window *window;
 
@@ -188,8 +186,7 @@ void me_runtime_thread(const struct me_runtime_params *params, uint64_t rsp)
 void me_runtime_threads_start(const struct me_runtime_params *params, uint64_t file, uint64_t sets,
 			      bool fsgsbase, uint64_t rsp)
 {
-	struct me_thread_state *state =
-		(struct me_thread_state *)((char *)params + params->state);
+	struct me_thread_state *state = (struct me_thread_state *)((char *)params + params->state);
 	uint64_t stride = params->counters_bytes + ME_RUNTIME_PAGE, bytes = sets * stride;
 	long ret;
 
