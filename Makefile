@@ -241,7 +241,7 @@ endif
 # What instrumented files run first (editor/runtime.h): machine code as a C array. Never with the
 # flags of the rest, which may ask for a sanitizer. It must come out the same wherever it is linked,
 # or else it would need relocations.
-RUNTIME_OBJS := $(O)/runtime/start.o $(O)/runtime/attach.o
+RUNTIME_OBJS := $(O)/runtime/start.o $(O)/runtime/attach.o $(O)/runtime/thread.o
 RUNTIME_CFLAGS := -std=gnu17 -Os $(WARN) -I. -D_GNU_SOURCE -m64 -march=x86-64 -mgeneral-regs-only \
 	-ffreestanding -fpie -fvisibility=hidden -fno-stack-protector -fcf-protection=none \
 	-fno-asynchronous-unwind-tables -fno-unwind-tables -fno-jump-tables -fno-strict-aliasing

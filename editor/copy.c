@@ -93,7 +93,8 @@ static int write_stub(const struct me_placement *placement, const struct me_copy
 		      uint8_t *out)
 {
 	const struct me_stub *stub = &placement->stubs[copy->stub - 1];
-	uint64_t vaddr = copy->new_vaddr, notes = 0;
+	struct me_stub_places places = placement->places;
+	uint64_t vaddr = copy->new_vaddr;
 
 	if (copy->endbr64) {
 		memcpy(out, endbr64, sizeof(endbr64));
@@ -101,8 +102,8 @@ static int write_stub(const struct me_placement *placement, const struct me_copy
 		vaddr += sizeof(endbr64);
 	}
 	if (stub->polls)
-		notes = placement->copies[placement->notes[copy->block]].new_vaddr;
-	return me_stub_code_write(stub, placement->atomic, placement->counters, notes, vaddr, out);
+		places.notes = placement->copies[placement->notes[copy->block]].new_vaddr;
+	return me_stub_code_write(stub, placement->counters, &places, vaddr, out);
 }
 
 static int write_body(const struct mp_cfg *cfg, const struct me_placement *placement,

@@ -15,6 +15,7 @@
 #include "editor/copy.h"
 #include "editor/debuglink.h"
 #include "editor/dynsym.h"
+#include "editor/runtime.h"
 #include "editor/sections.h"
 #include "editor/segment.h"
 #include "editor/separate.h"
@@ -131,6 +132,7 @@ static int build_body(struct emitter *e, struct mp_err *err)
 	if (e->plan->nr_counters) {
 		e->runtime_vaddr = round_up(e->note_vaddr + e->note_size, 16);
 		e->body_size = e->runtime_vaddr + me_start_size() - e->segment.vaddr;
+		e->placement.places.thread = e->runtime_vaddr + ME_RUNTIME_THREAD;
 	}
 	if (e->segment.displaced.size) {
 		struct me_displaced *d = &e->segment.displaced;
@@ -547,7 +549,7 @@ int me_emit_separate(const struct mp_cfg *cfg, const struct me_plan *plan,
 	if (!rc && plan->nr_counters) {
 		rc = me_start_find(e.elf, &e.start, err);
 		if (!rc)
-			rc = me_segment_reserve(e.elf, &e.segment, 8 * (uint64_t)plan->nr_counters,
+			rc = me_segment_reserve(e.elf, &e.segment, me_start_counters_size(plan),
 						err);
 	}
 	if (!rc)
@@ -556,7 +558,8 @@ int me_emit_separate(const struct mp_cfg *cfg, const struct me_plan *plan,
 		rc = find_pointers(&e, plan, err);
 	if (!rc)
 		rc = me_place(cfg, plan, &e.pointers, e.segment.vaddr, &e.placement, err);
-	e.placement.counters = e.segment.zeros;
+	e.placement.places.counters = e.segment.zeros;
+	e.placement.places.state = e.segment.zeros + e.segment.zeros_size - ME_RUNTIME_PAGE;
 	if (!rc)
 		rc = build_unwind(&e, err);
 	if (!rc)

@@ -21,8 +21,9 @@
 struct me_instrument {
 	const struct mp_cfg *cfg;
 	struct me_flags flags;
-	struct me_flow flow;	/* of the function at hand */
-	uint32_t *order, *root; /* of its edges, of its vertices; grown as needed */
+	struct me_flags with_carry; /* where threads are checked */
+	struct me_flow flow;	    /* of the function at hand */
+	uint32_t *order, *root;	    /* of its edges, of its vertices; grown as needed */
 	uint32_t room;
 	uint8_t *in_tree, *spare; /* of its edges */
 	struct me_instrument_report *report;
@@ -34,6 +35,7 @@ struct planner {
 	struct mp_edge_table table;
 	uint32_t room_blocks, room_edges;
 	struct me_stubs stubs;
+	bool threads; /* each has counters of its own */
 };
 
 static const char *const uncounted_names[ME_NR_UNCOUNTED] = {
@@ -171,6 +173,7 @@ void me_instrument_free(struct me_instrument *in)
 	if (!in)
 		return;
 	me_flags_fini(&in->flags);
+	me_flags_fini(&in->with_carry);
 	me_flow_fini(&in->flow);
 	free(in->order);
 	free(in->root);
@@ -260,12 +263,58 @@ static void find_spares(const struct planner *p, uint32_t func, uint8_t *spare)
 	}
 }
 
+/* The block at which the function is entered; MP_NONE: it was left where it is. */
+static uint32_t entry_of(const struct mp_cfg *cfg, uint32_t func)
+{
+	const struct mp_func *f = &cfg->funcs[func];
+
+	for (uint32_t b = f->first_block; b < f->first_block + f->nr_blocks; b++)
+		if (cfg->blocks[b].flags & MP_BLOCK_ENTRY)
+			return me_block_stays(&cfg->blocks[b]) ? MP_NONE : b;
+	return MP_NONE;
+}
+
+/*
+ * May a thread come here before it was anywhere else in the file? It starts at a function whose address
+ * it was given, or comes from a library that calls such a function.
+ */
+static bool may_begin_thread(const struct planner *p, uint32_t func, uint32_t entry)
+{
+	return entry != MP_NONE &&
+	       p->in->cfg->blocks[entry].flags & (MP_BLOCK_ADDRESS_TAKEN | MP_BLOCK_NAMED) &&
+	       !p->in->with_carry.shared[func] && !p->in->with_carry.live[entry];
+}
+
+/* Only at the entry, not where the function comes back to its first block. @first: of its stubs. */
+static bool add_check(struct planner *p, uint32_t entry, uint32_t first)
+{
+	const struct me_flow *flow = &p->in->flow;
+	bool again = false;
+
+	for (uint32_t e = 0; e < flow->nr_edges; e++)
+		again |= flow->edges[e].to == entry - flow->first_block &&
+			 flow->edges[e].from != flow->nr_blocks;
+	for (uint32_t i = first; i < p->stubs.nr; i++) {
+		struct me_stub_to *stub = &p->stubs.list[i];
+
+		if (stub->block == entry && (stub->what.ways == ME_STUB_OUTSIDE ||
+					     (stub->what.ways == ME_STUB_ALL && !again))) {
+			stub->what.checks = true;
+			return true;
+		}
+	}
+	return me_stubs_add(&p->stubs, (struct me_stub_to){.block = entry,
+							   .what = {.ways = ME_STUB_OUTSIDE,
+								    .does = ME_STUB_PASSES,
+								    .checks = true}});
+}
+
 static bool add_function(struct planner *p, uint32_t func)
 {
 	struct mp_edge_table *t = &p->table;
 	const struct me_flow *flow = &p->in->flow;
 	const struct mp_cfg *cfg = p->in->cfg;
-	uint32_t first = t->nr_blocks;
+	uint32_t first = t->nr_blocks, first_stub = p->stubs.nr, entry = entry_of(cfg, func);
 
 	if (!me_grow(&t->blocks, &p->room_blocks, (uint64_t)t->nr_blocks + flow->nr_blocks,
 		     sizeof(*t->blocks)) ||
@@ -301,7 +350,7 @@ static bool add_function(struct planner *p, uint32_t func)
 		if (!me_stubs_add(&p->stubs, stub_of(flow, edge, out->counter)))
 			return false;
 	}
-	return true;
+	return !p->threads || !may_begin_thread(p, func, entry) || add_check(p, entry, first_stub);
 }
 
 static int add_functions(struct planner *p, const struct mp_counts *counts, const uint8_t *movable)
@@ -333,13 +382,16 @@ int me_instrument_plan(struct me_instrument *in, const struct mp_counts *counts,
 		       const uint8_t *movable, struct me_plan *plan,
 		       struct me_instrument_report *report, struct mp_err *err)
 {
-	struct planner p = {.in = in};
-	int rc;
+	struct planner p = {.in = in, .threads = plan->counters == ME_COUNTERS_THREADS};
+	int rc = 0;
 
 	*report = (struct me_instrument_report){0};
 	in->report = report;
 	memcpy(report->nr_uncounted, in->nr_uncounted, sizeof(report->nr_uncounted));
-	rc = add_functions(&p, counts, movable);
+	if (p.threads)
+		rc = me_flags_find(in->cfg, movable, true, &in->with_carry, err);
+	if (!rc)
+		rc = add_functions(&p, counts, movable);
 	if (!rc)
 		rc = me_stubs_put(in->cfg, movable, &p.stubs, plan, &report->nr_inline);
 	if (!rc) {

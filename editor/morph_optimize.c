@@ -145,9 +145,10 @@ static const struct argp_option argp_options[] = {
 	 1},
 	{"huge-pages", KEY_HUGE_PAGES, NULL, 0,
 	 "Align the new code so that pages of 2 MiB can back it, where the kernel does that", 1},
-	{"instrument", KEY_INSTRUMENT, "edges[,atomic|,plain]|pep[,poll]|none", 0,
-	 "edges: write a version that counts how often each branch goes which way; atomic counters are "
-	 "exact in programs with threads (default: where the file starts some). pep: write one that "
+	{"instrument", KEY_INSTRUMENT, "edges[,atomic|,plain|,threads]|pep[,poll]|none", 0,
+	 "edges: write a version that counts how often each branch goes which way; in programs with "
+	 "threads it is exact with counters for each of the threads (default: where a program starts "
+	 "some), or with atomic ones, which take longer. With --train: count so. pep: write one that "
 	 "keeps in a free register by which way control came, for morphd --registers; with poll it is "
 	 "asked for that where paths end, by morphd run --polls. none: write the copies that pep "
 	 "writes without all that, to measure what that costs",
@@ -266,10 +267,12 @@ static void parse_instrument(struct argp_state *state, struct me_counting *c, co
 		c->how = ME_COUNT_PLAIN;
 	else if (!strcmp(arg, "edges,atomic"))
 		c->how = ME_COUNT_ATOMIC;
+	else if (!strcmp(arg, "edges,threads"))
+		c->how = ME_COUNT_THREADS;
 	else
 		argp_error(state,
-			   "--instrument: '%s' is not edges, edges,plain, edges,atomic, pep, "
-			   "pep,poll or none",
+			   "--instrument: '%s' is not edges, edges,plain, edges,atomic, "
+			   "edges,threads, pep, pep,poll or none",
 			   arg);
 }
 
@@ -305,11 +308,12 @@ static void check_training(struct argp_state *state, struct arguments *a)
 		argp_error(state, "--train needs -o FILE");
 	if (!a->train.command)
 		argp_error(state, "--train: which command? Give it behind --");
-	if (o->db || o->all || o->exact_profile || me_counting_any(&o->counting) ||
+	if (o->db || o->all || o->exact_profile || o->counting.none || o->counting.paths ||
 	    o->counting.path || a->in_place || a->restore || a->original || a->patch_list ||
 	    a->json || o->debug_output)
 		argp_error(state, "--train takes of the other options only those of the layout, "
-				  "--debug-file, --threads, --report and -o");
+				  "--debug-file, --threads, --report, "
+				  "--instrument=edges and -o");
 	a->train.output = o->output;
 	a->train.file = o->input;
 	if (a->train.audit_pairs && a->train.audit_seconds)

@@ -14,6 +14,7 @@
 #include <time.h>
 
 #include "editor/entries.h"
+#include "editor/gs_use.h"
 #include "editor/plan_all.h"
 #include "editor/pointer.h"
 #include "editor/publish.h"
@@ -230,7 +231,6 @@ static int read_file(struct job *job, struct mp_err *err)
 	return 0;
 }
 
-/* Two threads that count at once lose counts, unless the counters are atomic. */
 static bool starts_threads(const struct mp_elf *elf)
 {
 	static const char *const names[] = {"pthread_create", "thrd_create"};
@@ -242,12 +242,49 @@ static bool starts_threads(const struct mp_elf *elf)
 	return false;
 }
 
+/*
+ * Threads find their own counters by %gs, of which one file of a process can make use. A process has
+ * one program, but several libraries; and others start the threads that a library sees.
+ */
+static enum me_counters choose_for(const struct job *job)
+{
+	const struct me_counting *c = &job->options->counting;
+	struct me_start start;
+	struct mp_err why;
+	bool program = !me_start_find(job->elf, &start, &why) && start.program;
+
+	if (!starts_threads(job->elf) && (program || !c->alone))
+		return ME_COUNTERS_PLAIN;
+	return (program || c->alone) && !me_gs_is_used(job->elf) ? ME_COUNTERS_THREADS
+								 : ME_COUNTERS_ATOMIC;
+}
+
+/* Two threads that count at once in the same counters lose counts, unless these are atomic. */
+static int choose_counters(struct job *job, struct mp_err *err)
+{
+	switch (job->options->counting.how) {
+	case ME_COUNT_PLAIN: job->plan.counters = ME_COUNTERS_PLAIN; break;
+	case ME_COUNT_ATOMIC: job->plan.counters = ME_COUNTERS_ATOMIC; break;
+	case ME_COUNT_THREADS:
+		if (me_gs_is_used(job->elf))
+			return mp_err_set(err, EPERM,
+					  "%s: uses %%gs itself: count with edges,atomic",
+					  job->options->input);
+		job->plan.counters = ME_COUNTERS_THREADS;
+		break;
+	default: job->plan.counters = choose_for(job);
+	}
+	job->report->counters = job->plan.counters;
+	return 0;
+}
+
 static int add_counters(struct job *job, struct mp_err *err)
 {
 	const struct me_counting *c = &job->options->counting;
+	int rc = choose_counters(job, err);
 
-	job->plan.atomic = job->report->atomic =
-		c->how == ME_COUNT_ATOMIC || (c->how == ME_COUNT_AUTO && starts_threads(job->elf));
+	if (rc)
+		return rc;
 	job->plan.counts_path = c->path;
 	return me_instrument_plan(job->instrument, job->options->all ? NULL : &job->counts,
 				  job->movable, &job->plan, &job->report->instrumented, err);

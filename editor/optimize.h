@@ -49,10 +49,12 @@ struct me_counting {
 	bool edges; /* counters: instrument.h */
 	bool paths; /* numbers in a register: number.h */
 	bool polls; /* with @paths: who has @path mapped can ask for them: poll_code.h */
+	bool alone; /* no other file of the process has counters */
 	enum {
-		ME_COUNT_AUTO, /* atomic where the file starts threads */
+		ME_COUNT_AUTO, /* for threads where the file starts some, if that can be */
 		ME_COUNT_PLAIN,
-		ME_COUNT_ATOMIC
+		ME_COUNT_ATOMIC,
+		ME_COUNT_THREADS
 	} how;
 	const char *path; /* of the file of counts; "%p" in it is the process's number */
 };
@@ -120,7 +122,7 @@ struct me_optimize_report {
 	struct mp_counts_stats inference;
 	struct me_instrument_report instrumented;
 	struct me_number_report numbered;
-	bool atomic; /* the counters are */
+	uint8_t counters; /* enum me_counters */
 	struct me_verify_report verified;
 	struct me_emitted emitted;	 /* counts only: its image is gone */
 	char *debug_file, *debug_output; /* what was read and written; NULL: nothing */

@@ -168,8 +168,8 @@ static void shape(const struct mp_cfg *cfg, struct me_placement *placement, uint
 
 		copy->endbr64 = stub->ways != ME_STUB_EDGE && stub->ways != ME_STUB_POLL &&
 				begins_with_endbr64(cfg, block);
-		copy->body_size =
-			me_stub_code_size(stub, placement->atomic) + (copy->endbr64 ? ENDBR64 : 0);
+		copy->body_size = me_stub_code_size(stub, placement->counters) +
+				  (copy->endbr64 ? ENDBR64 : 0);
 		copy->falls = next_is(cfg, placement, index, block->vaddr);
 		copy->jump = !copy->falls;
 		copy->jump_target = block->vaddr;
@@ -399,7 +399,7 @@ int me_place(const struct mp_cfg *cfg, const struct me_plan *plan,
 				     .first_warm = plan->nr_blocks,
 				     .stubs = plan->stubs,
 				     .nr_stubs = plan->nr_stubs,
-				     .atomic = plan->atomic};
+				     .counters = plan->counters};
 	if (!allocate(cfg, plan, out)) {
 		me_placement_fini(out);
 		return mp_err_set(err, ENOMEM, "out of memory");

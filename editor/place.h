@@ -59,9 +59,9 @@ struct me_placement {
 	uint32_t nr_edge_stubs;
 	const struct me_stub *stubs; /* the plan's */
 	uint32_t nr_stubs;
-	uint64_t counters; /* address of the first one */
-	bool atomic;
-	uint64_t base, end; /* [base, end): all copies */
+	struct me_stub_places places; /* what stubs name */
+	uint8_t counters;	      /* enum me_counters */
+	uint64_t base, end;	      /* [base, end): all copies */
 	uint64_t text_end;  /* [base, text_end): .morph.text, filled up to whole pages of the
 			      * plan's page_log2 */
 	bool any_followers; /* any of the copies has some */

@@ -57,7 +57,15 @@ enum me_stub_does {
 	ME_STUB_NOTES,	/* writes @reg down, and that it is of @counter (poll_code.h) */
 };
 
-/* One instruction, and where it polls two more; then control goes on to the block. */
+/* What becomes of counts when several threads count at once. */
+enum me_counters {
+	ME_COUNTERS_PLAIN,   /* some are lost */
+	ME_COUNTERS_ATOMIC,  /* each instruction waits for the other processors */
+	ME_COUNTERS_THREADS, /* each thread has counters of its own */
+};
+
+/* One instruction, what it checks before, and what it polls behind; then control goes on to the
+ * block. */
 struct me_stub {
 	uint32_t counter;      /* index; of ME_STUB_NOTES: of the block in the table */
 	int32_t value;	       /* what it sets, at least 0, or adds */
@@ -66,8 +74,17 @@ struct me_stub {
 	uint8_t does;	       /* enum me_stub_does */
 	uint8_t reg, reg_from; /* as instructions encode them */
 	uint8_t scratch;       /* of ME_STUB_NOTES: another register */
+	bool checks;	       /* before it counts: does the thread have counters of its own? */
 	uint8_t vector; /* xmm8 to xmm15, where that is kept meanwhile; 0: it is free there */
 	bool polls;	/* where it is time, control goes by the stub that notes */
+};
+
+/* The addresses that instructions of stubs name. */
+struct me_stub_places {
+	uint64_t counters; /* of the first counter, or the polls */
+	uint64_t state;	 /* of the struct me_thread_state; where threads have their own counters */
+	uint64_t thread; /* of the runtime's entry for a thread without counters of its own */
+	uint64_t notes;	 /* of the stub that notes, for one that polls */
 };
 
 /* Blocks in the order of their new addresses: all of ME_ZONE_HOT first, then ME_ZONE_WARM; inside
@@ -81,7 +98,7 @@ struct me_plan {
 	struct me_stub *stubs; /* one for each of @blocks that is a stub, in their order */
 	uint32_t nr_stubs;
 	uint32_t nr_counters; /* of 8 bytes */
-	bool atomic;	      /* threads do not lose each other's counts */
+	uint8_t counters;     /* enum me_counters */
 	bool polls;	      /* the counters are a struct mp_polls, and a page behind it */
 	uint8_t *table; /* what the stubs tell, as edge_table encodes it, or path_table; or NULL */
 	size_t table_size;

@@ -209,13 +209,17 @@ static void text_code(FILE *out, const struct me_optimize_report *r)
 static void text_counting(FILE *out, const struct me_optimize_options *options,
 			  const struct me_optimize_report *r)
 {
+	static const char *const kinds[] = {
+		[ME_COUNTERS_PLAIN] = "",
+		[ME_COUNTERS_ATOMIC] = ", atomic",
+		[ME_COUNTERS_THREADS] = ", for each thread",
+	};
 	const struct me_instrument_report *i = &r->instrumented;
 
 	fprintf(out,
 		"  counts     %" PRIu32 " functions, %" PRIu32 " edges by %" PRIu32
 		" counters%s (%" PRIu32 " fallen through)",
-		i->nr_funcs, i->nr_edges, i->nr_counters, r->atomic ? ", atomic" : "",
-		i->nr_inline);
+		i->nr_funcs, i->nr_edges, i->nr_counters, kinds[r->counters], i->nr_inline);
 	if (i->flow > 0 && !options->all)
 		fprintf(out, "; of what flows %.1f %% is counted", 100 * i->counted / i->flow);
 	fprintf(out, "\n  counted in %s\n", options->counting.path);
@@ -366,6 +370,7 @@ void me_report_train(FILE *out, const struct me_train_options *options,
 {
 	struct me_optimize_options o = options->optimize;
 
+	o.counting = (struct me_counting){0};
 	o.input = r->file;
 	o.output = written ? options->output : NULL;
 	me_report_text(out, &o, &r->final);
@@ -462,9 +467,11 @@ static json_t *json_counting(const struct me_optimize_options *options,
 {
 	const struct me_instrument_report *i = &r->instrumented;
 
-	return json_pack("{s:I, s:I, s:I, s:I, s:b, s:o}", "functions", (json_int_t)i->nr_funcs,
-			 "edges", (json_int_t)i->nr_edges, "counters", (json_int_t)i->nr_counters,
-			 "fallen_through", (json_int_t)i->nr_inline, "atomic", r->atomic, "path",
+	return json_pack("{s:I, s:I, s:I, s:I, s:b, s:b, s:o}", "functions",
+			 (json_int_t)i->nr_funcs, "edges", (json_int_t)i->nr_edges, "counters",
+			 (json_int_t)i->nr_counters, "fallen_through", (json_int_t)i->nr_inline,
+			 "atomic", r->counters == ME_COUNTERS_ATOMIC, "threads",
+			 r->counters == ME_COUNTERS_THREADS, "path",
 			 mp_json_string(options->counting.path));
 }
 

@@ -66,6 +66,16 @@ int me_start_find(const struct mp_elf *elf, struct me_start *out, struct mp_err 
 				     "counters");
 }
 
+uint64_t me_start_counters_size(const struct me_plan *plan)
+{
+	uint64_t size = 8 * (uint64_t)plan->nr_counters;
+
+	if (plan->counters == ME_COUNTERS_THREADS)
+		size = (size + ME_RUNTIME_PAGE - 1) / ME_RUNTIME_PAGE * ME_RUNTIME_PAGE +
+		       ME_RUNTIME_PAGE;
+	return size;
+}
+
 uint64_t me_start_size(void)
 {
 	return me_runtime_blob_size + sizeof(struct me_runtime_params);
@@ -89,7 +99,10 @@ int me_start_write(const struct me_start *start, const struct me_plan *plan, uin
 		params.counters_bytes = sizeof(struct mp_polls);
 		params.base = params.counters + (int64_t)params.counters_bytes;
 	}
-
+	if (plan->counters == ME_COUNTERS_THREADS) {
+		params.counters_bytes -= ME_RUNTIME_PAGE;
+		params.state = params.counters + (int64_t)params.counters_bytes;
+	}
 	if (strlen(plan->counts_path) >= sizeof(params.path))
 		return mp_err_set(err, EINVAL, "%s: too long for the path of the counts",
 				  plan->counts_path);

@@ -25,6 +25,8 @@ struct me_start {
  */
 int me_start_find(const struct mp_elf *elf, struct me_start *out, struct mp_err *err);
 
+/* Bytes of the counters in memory, and of what the runtime keeps behind them. */
+uint64_t me_start_counters_size(const struct me_plan *plan);
 /* Bytes of the runtime with its parameters. */
 uint64_t me_start_size(void);
 /*

@@ -2,6 +2,18 @@
 /*
  * stub_code - `inc`, which touches no register and of the flags all but the carry; `mov` and `lea`,
  * which touch one register and no flag. What polls is poll_code's. Called by place and copy.
+ *
+ * Where threads have counters of their own, each thread's base of %gs is the distance from the
+ * counters that the file names to the thread's own. A new thread inherits the base of the thread that
+ * started it. So the stub at an entry of a function checks whether %rsp lies in the window that the
+ * owner of these counters has noted; no register is needed for that:
+ *
+ *		cmp	%rsp, %gs:high(%rip)
+ *		jb	1f
+ *		cmp	%rsp, %gs:low(%rip)
+ *		jbe	2f
+ *	1:	call	the runtime's entry for threads
+ *	2:	incq	%gs:counter(%rip)
  */
 #include "editor/stub_code.h"
 
@@ -9,12 +21,17 @@
 #include <string.h>
 
 #include "editor/poll_code.h"
+#include "editor/runtime.h"
 
 enum {
 	INC = 7,   /* of a rip-relative word */
 	MOV = 5,   /* of 32 bits; the upper half becomes 0 */
 	LEA_8 = 4, /* base and displacement */
 	LEA_32 = 7,
+	CMP = 8, /* %rsp and a word relative to %gs and %rip */
+	JCC_8 = 2,
+	CALL = 5,
+	CHECK = 2 * (CMP + JCC_8) + CALL,
 };
 
 static bool fits_byte(int32_t value)
@@ -22,7 +39,7 @@ static bool fits_byte(int32_t value)
 	return value >= INT8_MIN && value <= INT8_MAX;
 }
 
-static uint32_t own_size(const struct me_stub *stub, bool atomic)
+static uint32_t own_size(const struct me_stub *stub, enum me_counters counters)
 {
 	switch (stub->does) {
 	case ME_STUB_PASSES: return 0;
@@ -30,31 +47,64 @@ static uint32_t own_size(const struct me_stub *stub, bool atomic)
 	case ME_STUB_SETS: return MOV + (stub->reg >= 8);
 	case ME_STUB_ADDS:
 		return (fits_byte(stub->value) ? LEA_8 : LEA_32) + me_needs_sib(stub->reg_from);
-	default: return INC + atomic;
+	default: return INC + (counters != ME_COUNTERS_PLAIN);
 	}
 }
 
-uint32_t me_stub_code_size(const struct me_stub *stub, bool atomic)
+uint32_t me_stub_code_size(const struct me_stub *stub, enum me_counters counters)
 {
-	return own_size(stub, atomic) + (stub->polls ? ME_POLL_CODE_SIZE : 0);
+	return own_size(stub, counters) + (stub->checks ? CHECK : 0) +
+	       (stub->polls ? ME_POLL_CODE_SIZE : 0);
 }
 
-static int write_inc(const struct me_stub *stub, bool atomic, uint64_t counters, uint64_t vaddr,
-		     uint8_t *out)
+/* The displacement at @out, of an instruction that ends at @end. */
+static int write_disp(uint64_t to, uint64_t end, uint8_t *out)
 {
-	int64_t disp =
-		(int64_t)(counters + 8 * (uint64_t)stub->counter - vaddr - own_size(stub, atomic));
+	int64_t disp = (int64_t)(to - end);
 	int32_t disp32 = (int32_t)disp;
 
 	if (disp32 != disp)
 		return -ERANGE;
-	if (atomic)
+	memcpy(out, &disp32, sizeof(disp32));
+	return 0;
+}
+
+static int write_cmp(uint64_t word, uint64_t vaddr, uint8_t *out)
+{
+	static const uint8_t cmp[] = {0x65, 0x48, 0x39, 0x25};
+
+	memcpy(out, cmp, sizeof(cmp));
+	return write_disp(word, vaddr + CMP, out + sizeof(cmp));
+}
+
+static int write_check(const struct me_stub_places *places, uint64_t vaddr, uint8_t *out)
+{
+	uint8_t *high = out, *low = high + CMP + JCC_8, *call = low + CMP + JCC_8;
+	int rc = write_cmp(places->state + offsetof(struct me_thread_window, high), vaddr, high);
+
+	if (!rc)
+		rc = write_cmp(places->state + offsetof(struct me_thread_window, low),
+			       vaddr + (uint64_t)(low - out), low);
+	high[CMP] = 0x72;
+	high[CMP + 1] = CMP + JCC_8;
+	low[CMP] = 0x76;
+	low[CMP + 1] = CALL;
+	*call = 0xe8;
+	return rc ? rc : write_disp(places->thread, vaddr + CHECK, call + 1);
+}
+
+static int write_inc(const struct me_stub *stub, enum me_counters counters, uint64_t first,
+		     uint64_t vaddr, uint8_t *out)
+{
+	if (counters == ME_COUNTERS_ATOMIC)
 		*out++ = 0xf0;
+	else if (counters == ME_COUNTERS_THREADS)
+		*out++ = 0x65;
 	*out++ = 0x48;
 	*out++ = 0xff;
 	*out++ = 0x05;
-	memcpy(out, &disp32, sizeof(disp32));
-	return 0;
+	return write_disp(first + 8 * (uint64_t)stub->counter, vaddr + own_size(stub, counters),
+			  out);
 }
 
 static void write_mov(const struct me_stub *stub, uint8_t *out)
@@ -77,20 +127,27 @@ static void write_lea(const struct me_stub *stub, uint8_t *out)
 	memcpy(out, &stub->value, byte ? 1 : sizeof(stub->value));
 }
 
-int me_stub_code_write(const struct me_stub *stub, bool atomic, uint64_t counters, uint64_t notes,
-		       uint64_t vaddr, uint8_t *out)
+int me_stub_code_write(const struct me_stub *stub, enum me_counters counters,
+		       const struct me_stub_places *places, uint64_t vaddr, uint8_t *out)
 {
-	uint32_t size = own_size(stub, atomic);
+	uint32_t size = own_size(stub, counters);
 	int rc = 0;
 
+	if (stub->checks) {
+		rc = write_check(places, vaddr, out);
+		if (rc)
+			return rc;
+		vaddr += CHECK;
+		out += CHECK;
+	}
 	switch (stub->does) {
 	case ME_STUB_SETS: write_mov(stub, out); break;
 	case ME_STUB_ADDS: write_lea(stub, out); break;
 	case ME_STUB_PASSES: break;
-	case ME_STUB_NOTES: rc = me_note_code_write(stub, counters, vaddr, out); break;
-	default: rc = write_inc(stub, atomic, counters, vaddr, out);
+	case ME_STUB_NOTES: rc = me_note_code_write(stub, places->counters, vaddr, out); break;
+	default: rc = write_inc(stub, counters, places->counters, vaddr, out);
 	}
 	if (!rc && stub->polls)
-		rc = me_poll_code_write(counters, notes, vaddr + size, out + size);
+		rc = me_poll_code_write(places->counters, places->notes, vaddr + size, out + size);
 	return rc;
 }

@@ -16,14 +16,13 @@ static inline bool me_needs_sib(uint8_t reg)
 	return (reg & 7) == 4;
 }
 
-/* Bytes of the instructions. @atomic: of counters. */
-uint32_t me_stub_code_size(const struct me_stub *stub, bool atomic);
+/* Bytes of the instructions. */
+uint32_t me_stub_code_size(const struct me_stub *stub, enum me_counters counters);
 /*
- * me_stub_code_write - @vaddr: where @out will be; @counters: of the first counter, or the polls;
- * @notes: of the stub that notes, for one that polls.
+ * me_stub_code_write - @vaddr: where @out will be.
  * Return: 0, -ERANGE out of reach.
  */
-int me_stub_code_write(const struct me_stub *stub, bool atomic, uint64_t counters, uint64_t notes,
-		       uint64_t vaddr, uint8_t *out);
+int me_stub_code_write(const struct me_stub *stub, enum me_counters counters,
+		       const struct me_stub_places *places, uint64_t vaddr, uint8_t *out);
 
 #endif

@@ -244,7 +244,7 @@ static int write_counting(struct trainer *t)
 
 	o.input = t->file;
 	o.output = out.text;
-	o.counting.edges = true;
+	o.counting.edges = o.counting.alone = true;
 	o.counting.path = counts.text;
 	o.exact_profile = false;
 	o.debug_file = NULL;
@@ -388,6 +388,7 @@ static int write_final(struct trainer *t)
 	o.input = t->file;
 	o.output = out.text;
 	o.db = db.text;
+	o.counting = (struct me_counting){0};
 	o.exact_profile = true;
 	o.sampled_db = t->report->sampled ? samples.text : NULL;
 	o.uncounted = t->report->counting.left_alone;

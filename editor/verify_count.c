@@ -13,7 +13,7 @@
 #include "libprof/path_table.h"
 #include "libprof/polls.h"
 
-#define PAGE 4096
+#define PAGE ME_RUNTIME_PAGE
 
 static uint64_t page_up(uint64_t v)
 {
@@ -83,18 +83,26 @@ static int read_table(struct vf *vf)
 				 "nobody can tell what the counters count");
 	vf->nr_counters = table->nr_counters;
 	mp_edge_table_free(table);
-	if (vf->nr_counters > vf->counters->size / 8)
+	if (vf->nr_counters > (vf->counters->size - (vf->thread_state ? PAGE : 0)) / 8)
 		return vf_refuse(vf, vf->counters->vaddr, "more counters than there is room for");
 	vf->counted = calloc(vf->nr_counters / 64 + 1, sizeof(*vf->counted));
 	return vf->counted ? 0 : -ENOMEM;
 }
 
-/* What is mapped is all of the counters, or the polls and not the page behind them. */
+/*
+ * What is mapped is all of the counters, or the polls and not the page behind them; nor is the page
+ * that the runtime keeps behind the counters where threads have their own.
+ */
 static bool is_mapped(const struct vf *vf, uint64_t at, const struct me_runtime_params *p)
 {
 	uint64_t counters = vf->counters->vaddr, bytes = vf->counters->size;
 
 	if (at + (uint64_t)p->counters != counters)
+		return false;
+	if (!vf->path_section && p->state)
+		return bytes > PAGE && p->counters_bytes == bytes - PAGE && !p->base &&
+		       at + (uint64_t)p->state == counters + p->counters_bytes;
+	if (p->state)
 		return false;
 	if (!vf->path_section)
 		return p->counters_bytes == bytes && !p->base;
@@ -123,6 +131,7 @@ static int check_runtime(struct vf *vf, uint64_t *next)
 	    !memchr(p.path, 0, sizeof(p.path)) ||
 	    !is_zero(p.path + strlen(p.path), p.path + sizeof(p.path)))
 		return vf_refuse(vf, at, "the runtime's parameters do not fit");
+	vf->thread_state = p.state ? at + (uint64_t)p.state : 0;
 	*next = p.next ? at + (uint64_t)p.next : 0;
 	return vf->path_section ? 0 : read_table(vf);
 }
@@ -185,7 +194,7 @@ int vf_check_start(struct vf *vf)
 	return 0;
 }
 
-/* [lock] incq counter(%rip) at @at: a counter of its own. */
+/* [lock] incq counter(%rip), or incq %gs:counter(%rip), at @at: a counter of its own. */
 static int check_counting(struct vf *vf, const struct mp_map_piece *p, const uint8_t *b,
 			  uint64_t at, uint64_t *next)
 {
@@ -193,9 +202,11 @@ static int check_counting(struct vf *vf, const struct mp_map_piece *p, const uin
 	uint64_t counter, bit;
 	int32_t disp;
 
-	if (at < p->new_vaddr + p->new_size && *b == 0xf0) {
+	if (at < p->new_vaddr + p->new_size && *b == (vf->thread_state ? 0x65 : 0xf0)) {
 		b++;
 		at++;
+	} else if (vf->thread_state) {
+		return vf_refuse(vf, at, "a stub that does not count for its thread");
 	}
 	if (at + 7 > p->new_vaddr + p->new_size || memcmp(b, inc, sizeof(inc)))
 		return vf_refuse(vf, at, "a stub that does not count");
@@ -215,6 +226,32 @@ static int check_counting(struct vf *vf, const struct mp_map_piece *p, const uin
 	return 0;
 }
 
+/* A check of the thread, a count, or both. */
+static int check_counter_stub(struct vf *vf, const struct mp_map_piece *p, const uint8_t *b,
+			      uint64_t at, uint64_t *next)
+{
+	uint64_t end = p->new_vaddr + p->new_size;
+	int len = vf_check_thread(vf, p, b, at);
+
+	if (len < 0)
+		return len;
+	*next = at + (uint64_t)len;
+	/* A check alone ends with the stub, or with a jump. */
+	if (len && (*next == end || b[len] == 0xe9 || b[len] == 0xeb))
+		return 0;
+	return check_counting(vf, p, b + len, *next, next);
+}
+
+/* Has every counter a stub? Each stub has its own one. */
+bool vf_all_are_counted(const struct vf *vf)
+{
+	uint64_t nr = 0;
+
+	for (uint64_t i = 0; i < vf->nr_counters; i++)
+		nr += vf->counted[i / 64] >> i % 64 & 1;
+	return nr == vf->nr_counters;
+}
+
 /* [endbr64], what it does, then where @p's original starts: a copy of it, or the next stub on the
  * way. */
 int vf_check_stub(struct vf *vf, const struct mp_map_piece *p)
@@ -231,7 +268,7 @@ int vf_check_stub(struct vf *vf, const struct mp_map_piece *p)
 	if (!memcmp(b, endbr64, sizeof(endbr64)))
 		at += sizeof(endbr64);
 	ret = vf->path_section ? vf_check_path_stub(vf, p, b + (at - p->new_vaddr), at, &at)
-			       : check_counting(vf, p, b + (at - p->new_vaddr), at, &at);
+			       : check_counter_stub(vf, p, b + (at - p->new_vaddr), at, &at);
 	if (ret)
 		return ret;
 	if (at < end) {

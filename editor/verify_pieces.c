@@ -490,16 +490,13 @@ int vf_check_pieces(struct vf *vf)
 {
 	const struct mp_map_piece *last = &vf->map->pieces[vf->map->nr_pieces - 1];
 	int ret = check_text_relocs(vf);
-	uint64_t nr_stubs = 0;
 
 	if (!ret)
 		ret = vf_parallel(vf, vf->map->nr_pieces, VF_GRAIN, check_some, NULL);
 	if (!ret)
 		ret = check_padding(vf, last->new_vaddr + last->new_size,
 				    vf->new_text->vaddr + vf->new_text->size);
-	for (uint32_t i = 0; i < vf->map->nr_pieces; i++)
-		nr_stubs += !vf->map->pieces[i].old_size;
-	if (!ret && vf->counters && !vf->path_section && nr_stubs != vf->nr_counters)
+	if (!ret && vf->counters && !vf->path_section && !vf_all_are_counted(vf))
 		ret = vf_refuse(vf, vf->counters->vaddr, "a counter that nothing counts in");
 	if (!ret)
 		ret = vf_check_unproved(vf);

@@ -282,6 +282,7 @@ struct vf {
 	const struct mp_section *counters, *runtime; /* NULL: the output counts nothing */
 	uint64_t *counted;			     /* one bit per counter that a stub counts in */
 	uint64_t nr_counters;
+	uint64_t thread_state; /* of the output, where threads have their own counters; 0: not so */
 	uint64_t init_entry; /* file offset of the dynamic entry that leads to the runtime; 0: none */
 	const struct mp_section *path_section; /* NULL: the output keeps no path numbers */
 	struct mp_path_table *paths;
@@ -402,6 +403,13 @@ static inline bool vf_has_stubs(const struct vf *vf)
 	return vf->counters || vf->path_section;
 }
 
+/* Where threads have counters of their own: the original must not use %gs. Needs the scan. */
+int vf_check_gs(struct vf *vf);
+/* After all stubs: does one count in each counter? */
+bool vf_all_are_counted(const struct vf *vf);
+/* A check, at @at in the stub @p, of whose counters these are. Return: how long it is, 0: it is
+ * something else, or negative: refused. */
+int vf_check_thread(struct vf *vf, const struct mp_map_piece *p, const uint8_t *b, uint64_t at);
 /* A piece of no original: counts or sets a register, and goes on. */
 int vf_check_stub(struct vf *vf, const struct mp_map_piece *p);
 /* Does nobody read arithmetic flags at @vaddr of the original that were set before? Without @carry

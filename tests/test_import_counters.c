@@ -472,8 +472,17 @@ START_TEST(counters_of_another_file_are_refused)
 	overwrite(16, &number, 8);
 	refused(-EBADMSG, "too few counters");
 	write_counts(hash);
+	overwrite(8, "\3", 1);
+	refused(-EBADMSG, "version 3");
+	write_counts(hash);
 	overwrite(8, "\2", 1);
-	refused(-EBADMSG, "version 2");
+	refused(-EBADMSG, "0 sets");
+	number = 129;
+	overwrite(32, &number, 8);
+	refused(-EBADMSG, "129 sets");
+	number = 2;
+	overwrite(32, &number, 8);
+	refused(-EBADMSG, "cut short");
 	write_counts(hash);
 	overwrite(0, "X", 1);
 	refused(-EBADMSG, "not a file of counts");

@@ -110,7 +110,39 @@ static bool is_path_number(const struct pair *p, uint64_t off, int bit)
 	return false;
 }
 
+static const struct mp_map_piece *piece_at(const struct pair *p, uint64_t vaddr, bool stub)
+{
+	for (uint32_t i = 0; i < p->map->nr_pieces; i++)
+		if (p->map->pieces[i].new_vaddr == vaddr && !p->map->pieces[i].old_size == stub)
+			return &p->map->pieces[i];
+	return NULL;
+}
+
+/* A branch that led to a stub leads to the block behind it instead: a gs-relative count has 8 bytes. */
+static bool is_way_past_a_stub(const struct pair *p, uint64_t off, int bit)
+{
+	uint64_t vaddr;
+
+	if (!mp_elf_section(p->good, ".morph.edges") || !mp_elf_off_to_vaddr(p->good, off, &vaddr))
+		return false;
+	for (unsigned int size = 1; size <= 4; size += 3) {
+		const uint8_t *b = mp_elf_bytes(p->good, vaddr, size);
+		const struct mp_map_piece *stub, *past;
+		int32_t disp = b ? (int8_t)*b : 0;
+
+		if (b && size == 4)
+			memcpy(&disp, b, size);
+		stub = piece_at(p, vaddr + size + (uint64_t)(int64_t)disp, true);
+		past = piece_at(p, vaddr + size + (uint64_t)(int64_t)(disp ^ 1 << bit), false);
+		if (stub && past && stub->old_vaddr == past->old_vaddr)
+			return true;
+	}
+	return false;
+}
+
 static const struct irrelevant irrelevant[] = {
+	{"what is not counted changes what the counts say, not what the program does",
+	 is_way_past_a_stub},
 	{"what a path's number means is for who reads profiles", is_path_table},
 	{"so is the number", is_path_number},
 	{"the build-id is a name that nothing is computed from; any value but the original's does",
@@ -155,7 +187,7 @@ static const char *place_of(const struct pair *p, uint64_t off)
 }
 
 /* 1: fixed addresses; 2: no relocations; 4: counts; 8: a library; 16: keeps path numbers;
- * 32: and polls */
+ * 32: and polls; 64: counts for each thread */
 static void build(struct pair *p, int variant)
 {
 	char command[200];
@@ -168,7 +200,8 @@ static void build(struct pair *p, int variant)
 		snprintf(command + strlen(command), sizeof(command) - strlen(command), "%s",
 			 variant & 2 ? " -s" : " -Wl,--emit-relocs");
 		pair_make(p, command, 3,
-			  variant & 4	 ? PAIR_COUNTS
+			  variant & 64	 ? PAIR_THREADS
+			  : variant & 4	 ? PAIR_COUNTS
 			  : variant & 32 ? PAIR_POLLS
 					 : PAIR_PATHS);
 	} else if (variant & 2)
@@ -225,6 +258,12 @@ END_TEST
 START_TEST(verify_refuses_every_flipped_bit_of_a_counting_library)
 {
 	refuse_every_bit(12);
+}
+END_TEST
+
+START_TEST(verify_refuses_every_flipped_bit_of_what_counts_for_each_thread)
+{
+	refuse_every_bit(70);
 }
 END_TEST
 
@@ -346,6 +385,7 @@ static Suite *verify_bits_suite(void)
 
 	tcase_add_loop_test(tc, verify_refuses_every_flipped_bit, 0, 8);
 	tcase_add_test(tc, verify_refuses_every_flipped_bit_of_a_counting_library);
+	tcase_add_test(tc, verify_refuses_every_flipped_bit_of_what_counts_for_each_thread);
 	tcase_add_test(tc, verify_refuses_every_flipped_bit_of_what_keeps_path_numbers);
 	tcase_add_test(tc, verify_refuses_every_flipped_bit_of_what_polls);
 	tcase_add_test(tc, verify_refuses_every_flipped_bit_of_notes_that_keep_a_register);

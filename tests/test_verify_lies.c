@@ -6,6 +6,7 @@
 #include "tests/suite.h"
 
 #include <errno.h>
+#include <sys/mman.h>
 
 #include "tests/verify_pair.h"
 
@@ -402,6 +403,50 @@ START_TEST(verify_takes_data_between_segments_with_code_for_data)
 }
 END_TEST
 
+struct segment_use {
+	uint8_t mark; /* last byte of the nop behind the instruction */
+	int at;	      /* of the byte, before that nop */
+	uint8_t was, now;
+};
+
+/* Changes the byte wherever the instruction stands in @bytes. Return: how often that was. */
+static int change_segment(uint8_t *bytes, size_t size, const struct segment_use *use)
+{
+	const uint8_t nop[] = {0x0f, 0x1f, 0x40, use->mark};
+	int nr = 0;
+
+	for (size_t i = 16; i + sizeof(nop) <= size; i++) {
+		if (memcmp(bytes + i, nop, sizeof(nop)) || bytes[i - (size_t)use->at] != use->was)
+			continue;
+		bytes[i - (size_t)use->at] = use->now;
+		nr++;
+	}
+	return nr;
+}
+
+/* Counters for each thread need %gs: an original that uses it too must have others. */
+START_TEST(verify_refuses_counters_for_threads_where_the_original_uses_gs)
+{
+	static const struct segment_use uses[] = {
+		{0x11, 5, 0x2e, 0x65}, /* %cs:(%rsp), %gs:(%rsp) */
+		{0x12, 1, 0xd0, 0xd8}, /* wrfsbase, wrgsbase */
+		{0x13, 1, 0xa1, 0xa9}, /* pop %fs, %gs */
+		{0x14, 1, 0xe0, 0xe8}, /* mov %eax, %fs, %gs */
+		{0x15, 6, 157, 158},   /* another call of the kernel, arch_prctl(ARCH_SET_GS) */
+	};
+	struct pair p;
+
+	pair_make(&p, "gcc -O2 -fPIE -pie -s tests/data/segment.c", 1, PAIR_THREADS);
+	ck_assert_int_eq(
+		mprotect((void *)p.original->data, p.original->size, PROT_READ | PROT_WRITE), 0);
+	ck_assert_int_ge(change_segment((uint8_t *)p.original->data, p.original->size, &uses[_i]),
+			 1);
+	ck_assert_int_ge(change_segment(p.bytes, p.size, &uses[_i]), 1);
+	pair_refused(&p, "%gs");
+	pair_free(&p);
+}
+END_TEST
+
 static Suite *verify_lies_suite(void)
 {
 	Suite *suite = suite_create("verify_lies");
@@ -417,6 +462,8 @@ static Suite *verify_lies_suite(void)
 	tcase_add_loop_test(tc, verify_refuses_changes_of_what_is_not_loaded, 0, 4);
 	tcase_add_loop_test(tc, verify_refuses_copies_of_code_in_writable_memory, 0, 4);
 	tcase_add_loop_test(tc, verify_refuses_changed_call_in_writable_memory, 0, 2);
+	tcase_add_loop_test(tc, verify_refuses_counters_for_threads_where_the_original_uses_gs, 0,
+			    5);
 	tcase_add_test(tc, verify_takes_data_between_segments_with_code_for_data);
 	suite_add_tcase(suite, tc);
 	return suite;

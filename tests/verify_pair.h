@@ -29,6 +29,7 @@ struct pair {
 enum pair_kind {
 	PAIR_PLAIN,
 	PAIR_COUNTS,
+	PAIR_THREADS,
 	PAIR_PATHS,
 	PAIR_POLLS
 };
@@ -50,7 +51,9 @@ static inline void pair_make(struct pair *p, const char *command, uint64_t seed,
 	snprintf(out, sizeof(out), "%s.out", exe);
 	snprintf(line, sizeof(line), "%s -o %s", command, exe);
 	ck_assert_msg(system(line) == 0, "%s", line);
-	options.counting.edges = kind == PAIR_COUNTS;
+	options.counting.edges = kind == PAIR_COUNTS || kind == PAIR_THREADS;
+	if (kind == PAIR_THREADS)
+		options.counting.how = ME_COUNT_THREADS;
 	options.counting.paths = kind == PAIR_PATHS || kind == PAIR_POLLS;
 	options.counting.polls = kind == PAIR_POLLS;
 	options.counting.path = "/nowhere/counts";

@@ -16,37 +16,14 @@
 #include <sys/syscall.h>
 
 #include "editor/runtime.h"
+#include "editor/runtime/system.h"
+#include "editor/runtime/thread.h"
 #include "libprof/counts_file.h"
 
 #define HEADER_BYTES MP_COUNTS_FILE_HEADER_BYTES
-#define PAGE	     4096
 #define PID_DIGITS   10
 
 const void *me_runtime_attach(const struct me_runtime_params *params, const uint64_t *stack);
-
-static long call6(long nr, long a, long b, long c, long d, long e, long f)
-{
-	register long r10 __asm__("r10") = d;
-	register long r8 __asm__("r8") = e;
-	register long r9 __asm__("r9") = f;
-	long ret;
-
-	__asm__ volatile("syscall"
-			 : "=a"(ret)
-			 : "a"(nr), "D"(a), "S"(b), "d"(c), "r"(r10), "r"(r8), "r"(r9)
-			 : "rcx", "r11", "memory");
-	return ret;
-}
-
-static long call4(long nr, long a, long b, long c, long d)
-{
-	return call6(nr, a, b, c, d, 0, 0);
-}
-
-static long call1(long nr, long a)
-{
-	return call6(nr, a, 0, 0, 0, 0, 0);
-}
 
 static bool is_secure(const uint64_t *auxv)
 {
@@ -62,6 +39,7 @@ static bool is_secure_library(uint64_t *buf)
 	static const char name[] = "/proc/self/auxv";
 	long fd, bytes;
 
+	buf[0] = AT_NULL;
 	if (call1(SYS_getuid, 0) != call1(SYS_geteuid, 0) ||
 	    call1(SYS_getgid, 0) != call1(SYS_getegid, 0))
 		return true;
@@ -78,16 +56,27 @@ static bool is_secure_library(uint64_t *buf)
 
 /*
  * A program with more rights than who started it must not write files where that one says. @stack:
- * argc, that many arguments, 0, the environment, 0, the auxiliary vector.
+ * argc, that many arguments, 0, the environment, 0, the auxiliary vector. *@fsgsbase: may user space
+ * read and write the bases of %fs and %gs?
  */
-static bool is_trusted(const uint64_t *stack, uint64_t *buf)
+static bool is_trusted(const uint64_t *stack, uint64_t *buf, bool *fsgsbase)
 {
-	if (!stack)
-		return !is_secure_library(buf);
-	stack += 1 + stack[0] + 1;
-	while (*stack++)
-		;
-	return !is_secure(stack);
+	const uint64_t *auxv = stack;
+	bool secure;
+
+	if (stack) {
+		auxv += 1 + auxv[0] + 1;
+		while (*auxv++)
+			;
+		secure = is_secure(auxv);
+	} else {
+		secure = is_secure_library(buf);
+		auxv = buf;
+	}
+	for (*fsgsbase = false; !secure && auxv[0] != AT_NULL; auxv += 2)
+		if (auxv[0] == AT_HWCAP2)
+			*fsgsbase = auxv[1] & 2;
+	return !secure;
 }
 
 /* Return: false where it does not end. */
@@ -115,27 +104,37 @@ static bool expand_path(const char *from, char *to)
 }
 
 /*
- * The file has the size, or is empty and gets it. Every byte of it has its place on disk
- * afterwards: a write to memory that finds none ends the program.
+ * The file has the size of one set of counters or more, at most @max; or is empty and gets the size
+ * of so many. Every byte of the first set has its place on disk afterwards: a write to memory that
+ * finds none ends the program. Return: how many sets it has, 0: none.
  */
-static bool has_size(int fd, int64_t bytes)
+static uint64_t size_file(int fd, uint64_t set, uint64_t max)
 {
+	uint64_t sets, bytes;
 	struct stat st;
 	struct rlimit limit;
 	long ret;
 
-	if (call4(SYS_fstat, fd, (long)&st, 0, 0) || !S_ISREG(st.st_mode) ||
-	    (st.st_size && st.st_size != bytes))
-		return false;
+	if (call4(SYS_fstat, fd, (long)&st, 0, 0) || !S_ISREG(st.st_mode))
+		return 0;
+	sets = st.st_size ? ((uint64_t)st.st_size - HEADER_BYTES) / set : max;
+	if (!sets || sets > max)
+		return 0;
+	if (!st.st_size && call4(SYS_prlimit64, 0, RLIMIT_FSIZE, 0, (long)&limit))
+		return 0;
 	/* Growing beyond it raises a signal that ends the program. */
-	if (!st.st_size && (call4(SYS_prlimit64, 0, RLIMIT_FSIZE, 0, (long)&limit) ||
-			    limit.rlim_cur < (uint64_t)bytes))
-		return false;
+	while (!st.st_size && sets && limit.rlim_cur < HEADER_BYTES + sets * set)
+		sets /= 2;
+	bytes = HEADER_BYTES + sets * set;
+	if (!sets || (st.st_size && (uint64_t)st.st_size != bytes))
+		return 0;
 	/* It never makes a file smaller, so it can not hurt others who have it mapped. */
-	ret = call4(SYS_fallocate, fd, 0, 0, bytes);
+	ret = call4(SYS_fallocate, fd, 0, (long)bytes - ME_RUNTIME_PAGE, ME_RUNTIME_PAGE);
+	if (!ret)
+		ret = call4(SYS_fallocate, fd, 0, 0, (long)(HEADER_BYTES + set));
 	if (ret == -EOPNOTSUPP || ret == -ENOSYS)
-		ret = st.st_size ? 0 : call4(SYS_ftruncate, fd, bytes, 0, 0);
-	return !ret;
+		ret = st.st_size ? 0 : call4(SYS_ftruncate, fd, (long)bytes, 0, 0);
+	return ret ? 0 : sets;
 }
 
 static bool is_ours(const uint64_t *header, const uint64_t *want)
@@ -146,7 +145,7 @@ static bool is_ours(const uint64_t *header, const uint64_t *want)
 	for (; i < sizeof(struct mp_counts_file_header) / 8; i++)
 		if (header[i] && header[i] != want[i])
 			return false;
-	for (; i < HEADER_BYTES / 8; i++)
+	for (; i < (want[4] ? MP_COUNTS_FILE_CLAIMS : HEADER_BYTES) / 8; i++)
 		if (header[i])
 			return false;
 	return true;
@@ -156,18 +155,21 @@ static bool is_ours(const uint64_t *header, const uint64_t *want)
  * Fill the header in, be it at the same time as others. The hash comes first: of two different
  * files with one path only one gets it.
  */
-static bool claim(uint64_t *header, const struct me_runtime_params *params)
+static bool claim(uint64_t *header, const struct me_runtime_params *params, uint64_t sets)
 {
-	uint64_t want[4];
+	uint64_t want[5];
 
-	_Static_assert(sizeof(want) == sizeof(struct mp_counts_file_header), "of these four");
+	_Static_assert(sizeof(want) == sizeof(struct mp_counts_file_header), "of these five");
 	want[0] = 0x544e434850524f4dull; /* MP_COUNTS_FILE_MAGIC */
-	want[1] = MP_COUNTS_FILE_VERSION | (uint64_t)HEADER_BYTES << 32;
+	want[1] = params->state ? MP_COUNTS_FILE_VERSION_SETS : MP_COUNTS_FILE_VERSION;
+	want[1] |= (uint64_t)HEADER_BYTES << 32;
 	want[2] = params->counters_bytes;
 	want[3] = params->table_hash;
+	want[4] = params->state ? sets : 0;
 	if (!is_ours(header, want))
 		return false;
-	for (int i = 3; i >= 0; i--) {
+	for (int k = 4; k >= 0; k--) {
+		int i = k < 3 ? k : 7 - k; /* 3, 4, 2, 1, 0 */
 		uint64_t was = 0;
 
 		if (!__atomic_compare_exchange_n(&header[i], &was, want[i], false, __ATOMIC_SEQ_CST,
@@ -186,53 +188,66 @@ static void add_counts(uint64_t *to, const uint64_t *from, uint64_t bytes)
 			__atomic_fetch_add(&to[i], from[i], __ATOMIC_RELAXED);
 }
 
-static void map_over(int fd, const struct me_runtime_params *params)
+/* Return: address of the whole file, 0: it is not mapped any more. */
+static uint64_t map_over(int fd, const struct me_runtime_params *params, uint64_t sets)
 {
 	char *counters = (char *)params + params->counters;
-	uint64_t bytes = params->counters_bytes;
+	uint64_t bytes = params->counters_bytes, all = HEADER_BYTES + sets * bytes;
 	char *file;
 	long ret;
 
 	/* At first anywhere: what fails, fails here, while the counters are still there. */
-	ret = call6(SYS_mmap, 0, (long)(HEADER_BYTES + bytes), PROT_READ | PROT_WRITE, MAP_SHARED,
-		    fd, 0);
-	if (ret < 0 && ret >= -4095)
-		return;
+	ret = call6(SYS_mmap, 0, (long)all, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+	if (failed(ret))
+		return 0;
 	file = (char *)ret;
-	if (!claim((uint64_t *)file, params)) {
-		call4(SYS_munmap, (long)file, (long)(HEADER_BYTES + bytes), 0, 0);
-		return;
+	if (!claim((uint64_t *)file, params, sets)) {
+		call4(SYS_munmap, (long)file, (long)all, 0, 0);
+		return 0;
 	}
 	add_counts((uint64_t *)(file + HEADER_BYTES), (const uint64_t *)counters, bytes);
-	ret = call6(SYS_mremap, (long)(file + HEADER_BYTES), (long)bytes, (long)bytes,
-		    MREMAP_MAYMOVE | MREMAP_FIXED, (long)counters, 0);
-	if (ret < 0 && ret >= -4095) {
+	if (sets > 1)
+		ret = call6(SYS_mmap, (long)counters, (long)bytes, PROT_READ | PROT_WRITE,
+			    MAP_SHARED | MAP_FIXED, fd, HEADER_BYTES);
+	else
+		ret = call6(SYS_mremap, (long)(file + HEADER_BYTES), (long)bytes, (long)bytes,
+			    MREMAP_MAYMOVE | MREMAP_FIXED, (long)counters, 0);
+	if (failed(ret)) {
 		/* It may have taken away what was there. */
 		call6(SYS_mmap, (long)counters, (long)bytes, PROT_READ | PROT_WRITE,
 		      MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0);
-		call4(SYS_munmap, (long)file, (long)(HEADER_BYTES + bytes), 0, 0);
-		return;
+		call4(SYS_munmap, (long)file, (long)all, 0, 0);
+		return 0;
 	}
-	call4(SYS_munmap, (long)file, HEADER_BYTES, 0, 0);
 	if (params->base)
-		*(uint64_t *)((char *)params + params->base) = (uint64_t)counters + PAGE;
+		*(uint64_t *)((char *)params + params->base) = (uint64_t)counters + ME_RUNTIME_PAGE;
+	if (sets > 1)
+		return (uint64_t)file;
+	call4(SYS_munmap, (long)file, HEADER_BYTES, 0, 0);
+	return 0;
 }
 
 static void attach(const struct me_runtime_params *params, const uint64_t *stack)
 {
 	char path[ME_RUNTIME_PATH + PID_DIGITS] __attribute__((aligned(8)));
+	uint64_t sets, file = 0;
+	bool fsgsbase;
 	long fd;
 
-	if (params->magic != ME_RUNTIME_MAGIC || !is_trusted(stack, (uint64_t *)path) ||
+	if (params->magic != ME_RUNTIME_MAGIC || !is_trusted(stack, (uint64_t *)path, &fsgsbase) ||
 	    !expand_path(params->path, path))
 		return;
 	fd = call4(SYS_openat, AT_FDCWD, (long)path,
 		   O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NOCTTY | O_NONBLOCK, 0644);
 	if (fd < 0)
 		return;
-	if (has_size((int)fd, (int64_t)(HEADER_BYTES + params->counters_bytes)))
-		map_over((int)fd, params);
+	sets = size_file((int)fd, params->counters_bytes,
+			 params->state ? MP_COUNTS_FILE_MAX_SETS : 1);
+	if (sets)
+		file = map_over((int)fd, params, sets);
 	call1(SYS_close, fd);
+	if (file)
+		me_runtime_threads_start(params, file, sets, fsgsbase, (uint64_t)path);
 }
 
 /* @stack: as a program finds it at its start; NULL: a library. Return: where to go on. */

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The two ways into the runtime, 16 bytes apart: editor/runtime.h. Every register comes out as it
+// The three ways into the runtime, 16 bytes apart: editor/runtime.h. Every register comes out as it
 // went in. Vector registers are not saved: attach.c is compiled so that it uses none.
 
 // What save leaves on the stack, from its top: 15 registers, flags, the address to go on at.
@@ -8,6 +8,7 @@
 
 	.section .text.start, "ax", @progbits
 	.hidden	me_runtime_attach
+	.hidden	me_runtime_thread
 	.hidden	me_runtime_end
 
 	.globl	_start
@@ -19,6 +20,11 @@ _start:
 me_runtime_init:
 	endbr64
 	jmp	library
+	.balign	16, 0xcc
+	.globl	me_runtime_enter
+me_runtime_enter:
+	endbr64
+	jmp	thread
 
 	.macro	save
 	pushq	$0
@@ -63,5 +69,16 @@ attach:
 1:	restore
 	leaq	8(%rsp), %rsp
 	ret
+
+thread:
+	save
+	leaq	SAVED_BYTES(%rsp), %rsi
+	cld
+	leaq	me_runtime_end(%rip), %rdi
+	movq	%rsp, %rbp
+	andq	$-16, %rsp
+	call	me_runtime_thread
+	movq	%rbp, %rsp
+	jmp	1b
 
 	.section .note.GNU-stack, "", @progbits

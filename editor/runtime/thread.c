@@ -1,0 +1,215 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * thread - gives each thread counters of its own: a set in the file of counts, mapped once the thread
+ * needs it. Called by attach.c for the first thread, and through start.S by stubs of functions.
+ *
+ *	file:    header | set 0 | set 1 | set 2 | ...
+ *	memory:  counters (set 0), state
+ *		 ...
+ *		 region: set 1, window | set 2, window | ... | set 0 once more, window
+ *
+ * The base of %gs is the distance from the counters to the thread's set; 0: the thread was not here
+ * yet. Threads that find no set of their own share set 0, at the region's end. No set is ever given
+ * back: a thread takes over the set of one that has ended, of whatever process.
+ */
+#include "editor/runtime/thread.h"
+
+#include <errno.h>
+#include <stdbool.h>
+#include <sys/mman.h>
+
+#include "editor/runtime/system.h"
+#include "libprof/counts_file.h"
+
+#ifndef MADV_POPULATE_WRITE
+#define MADV_POPULATE_WRITE 23 /* since Linux 5.14 */
+#endif
+
+/* A thread's frames seldom reach further; and no other thread's stack begins as near. */
+#define WINDOW 32768
+
+static char *set_of(const struct me_thread_state *state, uint64_t set)
+{
+	return (char *)state->region + (set - 1) * state->stride;
+}
+
+static struct me_thread_window *window_of(const struct me_thread_state *state, uint64_t set)
+{
+	return (struct me_thread_window *)(set_of(state, set) + state->stride - ME_RUNTIME_PAGE);
+}
+
+static void set_window(struct me_thread_window *window, uint64_t rsp)
+{
+	window->high = rsp < UINT64_MAX - WINDOW ? rsp + WINDOW : UINT64_MAX;
+	window->low = rsp > WINDOW ? rsp - WINDOW : 0;
+}
+
+/* Is there no such thread any more? Those of other users answer EPERM, and live. */
+static bool has_ended(uint64_t claim)
+{
+	return call4(SYS_tgkill, (long)(claim >> 32), (long)(uint32_t)claim, 0, 0) == -ESRCH;
+}
+
+static bool exchange(uint64_t *word, uint64_t was, uint64_t now)
+{
+	return __atomic_compare_exchange_n(word, &was, now, false, __ATOMIC_SEQ_CST,
+					   __ATOMIC_SEQ_CST);
+}
+
+/*
+ * The set goes from where all of the file is mapped to its place in the region, once: children inherit
+ * that. Every page of it gets its place on disk: a write that found none would end the program.
+ */
+static bool map_set(struct me_thread_state *state, uint64_t set)
+{
+	uint64_t bytes = state->stride - ME_RUNTIME_PAGE;
+	char *file = (char *)state->file + MP_COUNTS_FILE_HEADER_BYTES + set % state->sets * bytes;
+
+	if (state->mapped[set / 64] >> set % 64 & 1)
+		return true;
+	if (call4(SYS_madvise, (long)file, (long)bytes, MADV_POPULATE_WRITE, 0))
+		return false;
+	if (failed(call6(SYS_mremap, (long)file, (long)bytes, (long)bytes,
+			 MREMAP_MAYMOVE | MREMAP_FIXED, (long)set_of(state, set), 0)))
+		return false;
+	__atomic_fetch_or(&state->mapped[set / 64], 1ull << set % 64, __ATOMIC_SEQ_CST);
+	return true;
+}
+
+/*
+ * A thread whose stack was another one's has its base of %fs, too: it goes on with what that one had.
+ * Return: 0: there is no such set.
+ */
+static uint64_t inherit(const struct me_thread_state *state, uint64_t *claims, uint64_t tp,
+			uint64_t claim)
+{
+	for (uint64_t set = 1; set < state->sets; set++) {
+		struct me_thread_window *window = window_of(state, set);
+
+		if (claims[set] >> 32 == claim >> 32 && window->claim && window->tp == tp &&
+		    exchange(&claims[set], window->claim, claim))
+			return set;
+	}
+	return 0;
+}
+
+static uint64_t take_over(const struct me_thread_state *state, uint64_t *claims, uint64_t claim)
+{
+	for (uint64_t set = 1; set < state->sets; set++) {
+		uint64_t was = claims[set];
+
+		/* Of this thread: it had another base of %fs when its program had just started. */
+		if (was == claim ||
+		    ((!was || has_ended(was)) && exchange(&claims[set], was, claim)))
+			return set;
+	}
+	return 0;
+}
+
+static void go_to(const struct me_thread_state *state, uint64_t set, uint64_t counters)
+{
+	write_gs(state, (uint64_t)set_of(state, set) - counters);
+}
+
+/* Whatever its stack pointer, a thread there has no reason to look for other counters. */
+static void share(const struct me_thread_state *state, uint64_t counters)
+{
+	struct me_thread_window *window = window_of(state, state->sets);
+
+	window->low = 0;
+	window->high = UINT64_MAX;
+	go_to(state, state->sets, counters);
+}
+
+static void find_set(struct me_thread_state *state, uint64_t rsp, uint64_t tp, uint64_t counters)
+{
+	uint64_t *claims = (uint64_t *)(state->file + MP_COUNTS_FILE_CLAIMS), set;
+	uint64_t claim = (uint64_t)call1(SYS_getpid, 0) << 32 | (uint32_t)call1(SYS_gettid, 0);
+	struct me_thread_window *window;
+
+	set = inherit(state, claims, tp, claim);
+	if (!set)
+		set = take_over(state, claims, claim);
+	if (!set) {
+		share(state, counters);
+		return;
+	}
+	window = window_of(state, set);
+	if (!map_set(state, set)) {
+		__atomic_store_n(&claims[set], 0, __ATOMIC_SEQ_CST);
+		share(state, counters);
+		return;
+	}
+	window->tp = tp;
+	window->claim = claim;
+	set_window(window, rsp);
+	go_to(state, set, counters);
+}
+
+/* To go on would be to count somewhere in memory that is not ours. */
+static void refuse(void)
+{
+	static const char text[] = "morph: something else in this process uses %gs: count with "
+				   "--instrument=edges,atomic\n";
+
+	call4(SYS_write, 2, (long)text, sizeof(text) - 1, 0);
+	call1(SYS_exit_group, 127);
+}
+
+void me_runtime_thread(const struct me_runtime_params *params, uint64_t rsp)
+{
+	struct me_thread_state *state = (struct me_thread_state *)((char *)params + params->state);
+	uint64_t counters = (uint64_t)params + (uint64_t)params->counters, base, tp;
+	struct me_thread_window *window;
+
+	if (!state->sets) {
+		state->first.high = UINT64_MAX;
+		return;
+	}
+	base = read_gs(state);
+	tp = read_fs(state);
+	if (base) {
+		uint64_t off = counters + base - state->region;
+
+		if (off % state->stride || off / state->stride >= state->sets)
+			refuse();
+		window = window_of(state, off / state->stride + 1);
+		/* The same thread: with another stack, or far up or down its stack. */
+		if (window->claim && window->tp == tp) {
+			set_window(window, rsp);
+			return;
+		}
+	}
+	find_set(state, rsp, tp, counters);
+}
+
+void me_runtime_threads_start(const struct me_runtime_params *params, uint64_t file, uint64_t sets,
+			      bool fsgsbase, uint64_t rsp)
+{
+	struct me_thread_state *state = (struct me_thread_state *)((char *)params + params->state);
+	uint64_t stride = params->counters_bytes + ME_RUNTIME_PAGE, bytes = sets * stride;
+	long ret;
+
+	state->fsgsbase = fsgsbase;
+	if (read_gs(state))
+		refuse();
+	ret = call6(SYS_mmap, 0, (long)bytes, PROT_READ | PROT_WRITE,
+		    MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+	if (failed(ret))
+		return;
+	if (call4(SYS_madvise, ret, (long)bytes, MADV_WIPEONFORK, 0)) {
+		call4(SYS_munmap, ret, (long)bytes, 0, 0);
+		return;
+	}
+	state->region = (uint64_t)ret;
+	state->stride = stride;
+	state->file = file;
+	state->sets = sets;
+	if (!map_set(state, sets)) {
+		state->sets = 0;
+		return;
+	}
+	/* Threads that were started before this look for their counters, too. */
+	state->first.high = 0;
+	find_set(state, rsp, read_fs(state), (uint64_t)params + (uint64_t)params->counters);
+}
