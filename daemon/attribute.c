@@ -300,6 +300,9 @@ int md_attribute_record(struct md_attribute *at, const struct morph_record *reco
 	case MORPH_REC_MODULE_PATHS:
 		md_modcache_declare_paths(at->modcache, (const void *)record);
 		return 0;
+	case MORPH_REC_MODULE_OUTPUT:
+		md_modcache_declare_output(at->modcache, (const void *)record);
+		return 0;
 	case MORPH_REC_BRANCHES: return attribute_branches(at, (const void *)record);
 	case MORPH_REC_REGISTERS: return attribute_registers(at, (const void *)record);
 	default: return 0;

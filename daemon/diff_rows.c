@@ -77,7 +77,7 @@ static void open_code(struct builds *b, struct build *build)
 {
 	struct mp_err err = {0}, why = {0};
 	bool blocks = b->diff->by == MD_BY_BLOCK;
-	char text[400];
+	char text[MP_ERR_SIZE + 64];
 
 	for (size_t i = 0; i < b->diff->nr_binaries && !build->open; i++)
 		build->open = !md_code_open(build->module, b->diff->binaries[i], blocks,

@@ -37,10 +37,11 @@ static int compare_counts(const void *a, const void *b)
 static uint64_t original_key(const struct md_modcache *mc, uint64_t key)
 {
 	const struct md_module *module = md_modcache_module(mc, md_counts_module(key));
+	const struct mp_map *map = module ? md_module_map(module) : NULL;
 
-	if (!module || !module->map)
+	if (!map)
 		return key;
-	return md_counts_key(module->original, mp_map_original(module->map, md_counts_vaddr(key)));
+	return md_counts_key(module->original, mp_map_original(map, md_counts_vaddr(key)));
 }
 
 /* The table as a sorted list, at the head of which equal keys are one. */
@@ -163,7 +164,7 @@ static void add_transfer(struct edge_list *list, const struct md_module *module,
 
 	list->times = edge->nr;
 	list->module = md_counts_module(edge->from);
-	if (module && module->map) {
+	if (module && md_module_map(module)) {
 		list->module = module->original;
 		if (md_moved_transfer(module->map, module->map_ends, &from, &to) !=
 		    MD_MOVED_TAKEN) {
@@ -201,7 +202,7 @@ static int list_edges(const struct md_attribute *at, struct edge_list *list, uin
 		const struct md_module *module =
 			md_modcache_module(at->modcache, md_counts_module(run->from));
 
-		if (!run->from || !module || !module->map)
+		if (!run->from || !module || !md_module_map(module))
 			continue;
 		list->times = run->nr;
 		list->module = module->original;
@@ -321,7 +322,7 @@ static int write_activity(struct md_flush *flush, const struct md_attribute *at,
 
 		if (!module || !(a->app | a->lib | a->kernel | a->other))
 			continue;
-		if (module->original)
+		if (md_module_map(module))
 			module = md_modcache_module(at->modcache, module->original);
 		ret = put_module(flush, module, when_s, err);
 		if (!ret)

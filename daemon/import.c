@@ -6,10 +6,14 @@
 #include "daemon/import.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
+#include "daemon/outputs.h"
+#include "libprof/path_table.h"
 #include "libprof/store_span.h"
 
 /* Sort and add up whenever so many have come in since the last time. */
@@ -65,8 +69,25 @@ static int add_module(struct md_import *import, const char *path, uint32_t *inde
 	return 0;
 }
 
+static bool is_confirmed(const struct md_import *import, const struct md_import_module *m)
+{
+	struct mp_output output = {.id = m->elf->id, .original = m->map->original};
+	int fd = open(m->path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+	char *path = fd < 0 ? NULL : realpath(m->path, NULL);
+	const struct mp_section *paths = mp_elf_section(m->elf, MP_PATH_TABLE_SECTION);
+	bool yes;
+
+	if (paths && paths->type == SHT_PROGBITS && paths->size)
+		output.paths_hash = mp_path_table_hash(m->elf->data + paths->off, paths->size);
+	yes = path && md_outputs_confirm(import->list, fd, path, &output);
+	free(path);
+	if (fd >= 0)
+		close(fd);
+	return yes;
+}
+
 /* What the file is now; whatever is wrong with it becomes the reason for its samples. */
-static void read_file(struct md_import_module *m)
+static void read_file(const struct md_import *import, struct md_import_module *m)
 {
 	int r = mp_elf_open(m->path, MP_ELF_ID, &m->elf, NULL);
 
@@ -78,7 +99,10 @@ static void read_file(struct md_import_module *m)
 	m->id = m->elf->id;
 	m->text_size = mp_elf_text_size(m->elf);
 	r = mp_map_read(m->elf, &m->map, NULL);
-	if (!r)
+	if (!r && import->confirms && !is_confirmed(import, m)) {
+		mp_map_free(m->map);
+		m->map = NULL;
+	} else if (!r)
 		m->id = m->map->original;
 	else if (r != -ENOENT)
 		m->why = MP_UNATTR_UNREADABLE; /* moved code without its map means nothing */
@@ -98,7 +122,7 @@ int md_import_find_file(struct md_import *import, const char *path, uint32_t *in
 	}
 	r = add_module(import, path, index, err);
 	if (!r)
-		read_file(&import->modules[*index]);
+		read_file(import, &import->modules[*index]);
 	return r;
 }
 

@@ -52,6 +52,12 @@ struct md_import_transfers {
 };
 
 struct md_import {
+	/*
+	 * The data name their files themselves, as samples of a whole machine do: a map note counts only
+	 * where it is confirmed (outputs.h). Else the user named the file, and the note is believed.
+	 */
+	bool confirms;
+	struct mp_store *list; /* of outputs, with @confirms; may be NULL */
 	struct md_import_module *modules;
 	uint32_t nr_modules;
 	struct mp_ledger ledger;

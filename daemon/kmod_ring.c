@@ -53,7 +53,8 @@ static const uint8_t *at(const struct md_kmod_ring *ring, uint64_t pos)
 static bool is_from_kernel(uint16_t type)
 {
 	return type != MORPH_REC_MODULE && type != MORPH_REC_MODULE_MAP &&
-	       type != MORPH_REC_MODULE_ENDS && type != MORPH_REC_MODULE_PATHS;
+	       type != MORPH_REC_MODULE_ENDS && type != MORPH_REC_MODULE_PATHS &&
+	       type != MORPH_REC_MODULE_OUTPUT;
 }
 
 static uint64_t time_of(const struct md_kmod_ring *ring)

@@ -40,9 +40,13 @@ int md_lock_take(const char *db, bool shared, struct md_lock *out, struct mp_err
 
 	*out = (struct md_lock){.fd = -1};
 	snprintf(path, sizeof(path), "%s.lock", db);
-	mp_store_make_file(path);
+	ret = mp_store_make_file(path, err);
+	if (ret == -EPERM)
+		return ret;
+	if (ret)
+		return mp_err_set(err, -ret, "%s: cannot create: %s", path, strerror(-ret));
 	/* The directory may be somebody else's, and we may be root: follow no link. */
-	fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0644);
+	fd = open(path, O_RDWR | O_CLOEXEC | O_NOFOLLOW);
 	if (fd < 0)
 		return mp_err_set(err, errno, "%s: cannot create: %s", path, strerror(errno));
 	if (!flock(fd, (shared ? LOCK_SH : LOCK_EX) | LOCK_NB)) {

@@ -70,6 +70,8 @@ static void free_module(struct md_module *module)
 	if (!module)
 		return;
 	md_module_drop_paths(module);
+	if (module->fd >= 0)
+		close(module->fd);
 	mp_map_free(module->map);
 	free(module->map_ends);
 	free(module->path);
@@ -185,6 +187,7 @@ struct md_module *md_modcache_add_module(struct md_modcache *mc, const struct mp
 		free(module);
 		return NULL;
 	}
+	module->fd = -1;
 	module->id = *id;
 	module->kind = kind;
 	module->text_size = text_size;
@@ -240,6 +243,7 @@ int md_modcache_set_map(struct md_modcache *mc, struct md_module *module, struct
 	free(module->map_ends);
 	module->map_ends = NULL;
 	module->map = map;
+	module->belief = MD_MAP_UNDECIDED;
 	module->original = original->index;
 	return 0;
 }

@@ -23,21 +23,40 @@
 
 #define MD_MODULES_MAX 65535 /* an index has 16 bits in the table of counts */
 
+/*
+ * Anybody may write a map note that names any original. A map counts only once it is known that the
+ * module is an output of that original; until then, samples count for the module itself.
+ */
+enum md_belief {
+	MD_MAP_UNDECIDED,
+	MD_MAP_BELIEVED,
+	MD_MAP_REFUSED,
+};
+
 struct md_module {
 	struct mp_id id;
 	enum mp_module_kind kind;
 	char *path; /* last one seen */
 	uint64_t text_size;
-	struct mp_map *map;	     /* optimised: counts go to map->original; NULL: not */
+	struct mp_map *map;	     /* of its note; see md_module_map(). NULL: it has none */
+	enum md_belief belief;	     /* in @map */
+	int fd;			     /* with @map: the file, to be confirmed; -1: nothing to do */
+	uint8_t nr_asked;	     /* files of this module that were to be confirmed */
 	uint32_t *map_ends;	     /* of md_moved_ends(); NULL: not known */
 	struct mp_path_table *paths; /* with @map, and numbers its paths; NULL: not */
 	uint8_t *path_bytes;	     /* what @paths was made of, or what of it came so far */
 	uint32_t path_size, path_come;
 	uint32_t index;
-	uint32_t original; /* index of the original; 0: not optimised */
+	uint32_t original; /* index of the original that @map names; 0: none */
 	int64_t store_key; /* 0: not asked for yet */
 	bool in_use;	   /* mark of md_modcache_sweep() */
 };
+
+/* The map by which samples of @module count for @module->original. NULL: for @module itself. */
+static inline const struct mp_map *md_module_map(const struct md_module *module)
+{
+	return module->belief == MD_MAP_BELIEVED ? module->map : NULL;
+}
 
 /* What one file turned out to be. */
 struct md_file {
@@ -95,6 +114,7 @@ int md_modcache_declare(struct md_modcache *mc, const struct morph_module *recor
 int md_modcache_declare_map(struct md_modcache *mc, const struct morph_module_map *record);
 int md_modcache_declare_ends(struct md_modcache *mc, const struct morph_module_ends *record);
 int md_modcache_declare_paths(struct md_modcache *mc, const struct morph_module_paths *record);
+int md_modcache_declare_output(struct md_modcache *mc, const struct morph_module_output *record);
 /* The kernel's file if one was resolved or declared, else NULL. */
 const struct md_file *md_modcache_kernel(const struct md_modcache *mc);
 
@@ -102,6 +122,10 @@ const struct md_file *md_modcache_kernel(const struct md_modcache *mc);
  * Return: 0 or -ENOMEM. */
 int md_modcache_describe(const struct md_modcache *mc, const struct md_file *file,
 			 struct md_buf *buf);
+
+/* Add a MODULE_OUTPUT record to @buf, if a recording has a file of @module. Return: 0 or -ENOMEM. */
+int md_modcache_describe_output(const struct md_modcache *mc, const struct md_module *module,
+				struct md_buf *buf);
 
 /*
  * md_file_mappings - the mappings that [start, start + len) of the file at @off makes.

@@ -6,6 +6,7 @@
  * known of this one file.
  */
 #include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -15,6 +16,7 @@
 #include "daemon/sandbox.h"
 
 #define MAPS_MAX_BYTES (UINT64_C(64) << 20) /* of optimised modules together, as files give them */
+#define ASKED_MAX      8		    /* copies of one output that may be confirmed */
 #define REMARKS_MAX    10		    /* files that are worth a line in the log */
 
 void md_modcache_set_sandbox(struct md_modcache *mc, struct md_sandbox *sandbox)
@@ -100,7 +102,7 @@ static struct md_module *find_like(struct md_modcache *mc, const struct md_modul
 }
 
 /* What file 1 of @from turned out to be is what @file is. */
-static int adopt(struct md_modcache *mc, struct md_modcache *from, struct md_file *file)
+static int adopt(struct md_modcache *mc, struct md_modcache *from, int fd, struct md_file *file)
 {
 	struct md_file *read = md_modcache_file(from, 1);
 	struct md_module *got = md_modcache_module(from, read->module), *module;
@@ -141,6 +143,14 @@ static int adopt(struct md_modcache *mc, struct md_modcache *from, struct md_fil
 	read->segments = NULL;
 	file->module = module->index;
 	file->why = MD_MAPPED;
+	/* Whoever confirms outputs needs the file that was read, and not what has its name later. */
+	if (!module->map || module->belief == MD_MAP_BELIEVED || module->fd >= 0)
+		return 0;
+	/* A copy in another place may have its original beside it. */
+	if (module->nr_asked++ < ASKED_MAX)
+		module->belief = MD_MAP_UNDECIDED;
+	if (module->belief == MD_MAP_UNDECIDED)
+		module->fd = fcntl(fd, F_DUPFD_CLOEXEC, 3);
 	return 0;
 }
 
@@ -159,7 +169,7 @@ bool md_modcache_read_file(struct md_modcache *mc, int fd, struct md_file *file)
 		goto out;
 	ret = md_modread_take(&reply, (uint64_t)st.st_size, from);
 	if (!ret)
-		ret = adopt(mc, from, file);
+		ret = adopt(mc, from, fd, file);
 	if (ret)
 		remark(mc, file->path,
 		       ret == -ENOMEM ? "no memory" : "what was read from it makes no sense");

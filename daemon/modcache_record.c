@@ -192,6 +192,17 @@ int md_modcache_declare_paths(struct md_modcache *mc, const struct morph_module_
 	return ret;
 }
 
+/* A recording is believed as a whole: it could as well say samples of the original itself. */
+int md_modcache_declare_output(struct md_modcache *mc, const struct morph_module_output *record)
+{
+	struct md_file *file = md_modcache_file(mc, record->module);
+	struct md_module *module = file ? md_modcache_module(mc, file->module) : NULL;
+
+	if (module && module->map)
+		module->belief = MD_MAP_BELIEVED;
+	return 0;
+}
+
 static enum morph_module_status status_of(uint8_t why)
 {
 	size_t i;
@@ -272,6 +283,26 @@ static int describe_paths(const struct md_file *file, const struct md_module *mo
 	return 0;
 }
 
+static int describe_output(const struct md_file *file, struct md_buf *buf)
+{
+	struct morph_module_output *record =
+		md_record_add(buf, MORPH_REC_MODULE_OUTPUT, sizeof(*record));
+
+	if (!record)
+		return -ENOMEM;
+	record->module = file->number;
+	return 0;
+}
+
+int md_modcache_describe_output(const struct md_modcache *mc, const struct md_module *module,
+				struct md_buf *buf)
+{
+	for (uint32_t i = 1; i < mc->files_end; i++)
+		if (mc->files[i] && mc->files[i]->recorded && mc->files[i]->module == module->index)
+			return describe_output(mc->files[i], buf);
+	return 0;
+}
+
 int md_modcache_describe(const struct md_modcache *mc, const struct md_file *file,
 			 struct md_buf *buf)
 {
@@ -302,5 +333,7 @@ int md_modcache_describe(const struct md_modcache *mc, const struct md_file *fil
 	record->nr_pieces = module->map->nr_pieces;
 	if (describe_map(file, module->map, buf) || describe_ends(file, module, buf))
 		return -ENOMEM;
-	return describe_paths(file, module, buf);
+	if (describe_paths(file, module, buf))
+		return -ENOMEM;
+	return module->belief == MD_MAP_BELIEVED ? describe_output(file, buf) : 0;
 }

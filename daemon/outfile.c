@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "daemon/interrupt.h"
+#include "libprof/newfile.h"
 
 static int open_temporary(struct md_outfile *out)
 {
@@ -37,11 +38,11 @@ int md_outfile_open(const char *path, struct md_outfile *out, struct mp_err *err
 		return 0;
 	/* A pipe or /dev/stdout is written to; replacing it would be a surprise. */
 	if (!stat(path, &st) && !S_ISREG(st.st_mode)) {
-		out->file = S_ISDIR(st.st_mode) ? NULL : fopen(path, "we");
-		if (!out->file)
-			return mp_err_set(err, S_ISDIR(st.st_mode) ? EISDIR : errno, "%s: %s", path,
-					  strerror(S_ISDIR(st.st_mode) ? EISDIR : errno));
-		return 0;
+		fd = mp_newfile_open(path, 0666, err);
+		if (fd < 0)
+			return fd;
+		out->file = fdopen(fd, "w");
+		return out->file ? 0 : mp_err_set(err, ENOMEM, "%s: no memory", path);
 	}
 	fd = open_temporary(out);
 	if (fd < 0) {

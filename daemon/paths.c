@@ -153,7 +153,8 @@ int md_paths_list(struct md_paths *paths, const struct md_modcache *mc, struct m
 					     &paths->path);
 		if (!ret)
 			ret = add_key(&list, module->paths, &paths->path, place & ASKED,
-				      module->original, slots[i].nr);
+				      md_module_map(module) ? module->original : module->index,
+				      slots[i].nr);
 	}
 	if (ret) {
 		free(list.paths);

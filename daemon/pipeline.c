@@ -10,6 +10,7 @@
 #include <time.h>
 
 #define POLL_MS	      100
+#define REFUSED_SAID  10 /* outputs that are worth a line */
 #define DAY_S	      86400
 #define BATCHES_CLOCK 8 /* a look at the clock for so many batches of a replay */
 
@@ -84,7 +85,7 @@ static int record_file(struct md_pipeline *pl, struct md_file *file, struct mp_e
 /* A live source's mapping learns its file, now: the file may be gone in a moment. */
 static int resolve(struct md_pipeline *pl, struct morph_mmap *mmap, struct mp_err *err)
 {
-	const struct md_module *module;
+	struct md_module *module;
 	struct md_file *file;
 	int64_t mapped_ns = 0;
 
@@ -99,10 +100,54 @@ static int resolve(struct md_pipeline *pl, struct morph_mmap *mmap, struct mp_er
 	if (module) {
 		mmap->build_id_len = module->id.build_id_len;
 		memcpy(mmap->build_id, module->id.build_id, sizeof(mmap->build_id));
+		md_outputs_consider(pl->outputs, module);
 	}
 	/* Thousands of files may have to be read for one batch. */
 	step(pl);
 	return record_file(pl, file, err);
+}
+
+/* What was found out about outputs: a recording has to know it, too. */
+static int take_outputs(struct md_pipeline *pl, int timeout_ms, struct mp_err *err)
+{
+	struct morph_record *record;
+	struct md_module *module;
+	struct md_buf buf = {0};
+	struct mp_err said;
+	size_t pos;
+	int ret = 0;
+
+	while (!ret && (module = md_outputs_take(pl->outputs, pl->at.modcache, timeout_ms))) {
+		if (module->belief == MD_MAP_REFUSED && pl->nr_refused++ < REFUSED_SAID) {
+			mp_err_set(&said, 0,
+				   "%s: not known to be an output of an original that is here: its "
+				   "samples count for itself",
+				   module->path);
+			say(pl, said.msg);
+		}
+		if (module->belief != MD_MAP_BELIEVED || !pl->writer)
+			continue;
+		pos = buf.size = 0;
+		ret = md_modcache_describe_output(pl->at.modcache, module, &buf);
+		if (ret)
+			mp_err_set(err, -ret, "no memory");
+		while (!ret && !md_record_next(buf.data, buf.size, &pos, &record))
+			ret = md_recwriter_add(pl->writer, record, err);
+	}
+	md_buf_fini(&buf);
+	return ret;
+}
+
+/* At the end of a run nothing is held up: wait for what is not known yet. */
+static int settle_outputs(struct md_pipeline *pl, struct mp_err *err)
+{
+	int ret = 0;
+
+	while (!ret && md_outputs_wait_ms(pl->outputs)) {
+		ret = take_outputs(pl, POLL_MS, err);
+		step(pl);
+	}
+	return ret;
 }
 
 /* ---- flushing ----------------------------------------------------------------------------- */
@@ -157,6 +202,8 @@ static int flush(struct md_pipeline *pl, int64_t when_s, bool last, struct mp_er
 	if (pl->polls && md_polls_take(pl->polls, &pl->at, last))
 		return mp_err_set(err, ENOMEM, "no memory for paths that were polled");
 	delta = pl->at.ledger;
+	md_outputs_consult(pl->outputs, pl->at.modcache);
+	md_outputs_save(pl->outputs);
 	note_modules(pl);
 	if (pl->writer) {
 		ret = md_recwriter_flush(pl->writer, err);
@@ -291,6 +338,9 @@ int md_pipeline_init(struct md_pipeline *pl, struct mp_err *err)
 {
 	int ret = md_attribute_init(&pl->at);
 
+	pl->outputs = md_outputs_new(&pl->store);
+	if (!pl->outputs)
+		ret = -ENOMEM;
 	return ret ? mp_err_set(err, -ret, "no memory") : start_session(pl, err);
 }
 
@@ -330,6 +380,8 @@ int md_pipeline_run(struct md_pipeline *pl, struct mp_err *err)
 			break;
 		if (!ret)
 			ret = take_batch(pl, &batch, err);
+		if (!ret)
+			ret = take_outputs(pl, 0, err);
 		if (ret)
 			goto out;
 		step(pl);
@@ -337,8 +389,9 @@ int md_pipeline_run(struct md_pipeline *pl, struct mp_err *err)
 		when_s = stream_time_s(pl);
 		if (is_live || ++turn % BATCHES_CLOCK == 0)
 			now = md_clock_ns(CLOCK_MONOTONIC);
-		/* Counts are kept by day. */
-		if (now - last_flush >= (int64_t)(pl->interval_s * 1e9) ||
+		/* Counts are kept by day. Those of an output wait a while for what it is one of. */
+		if ((now - last_flush >= (int64_t)(pl->interval_s * 1e9) &&
+		     !md_outputs_wait_ms(pl->outputs)) ||
 		    when_s / DAY_S != before_s / DAY_S) {
 			ret = flush_or_keep(pl, before_s, err);
 			if (ret)
@@ -353,7 +406,9 @@ int md_pipeline_run(struct md_pipeline *pl, struct mp_err *err)
 			break;
 		}
 	}
-	ret = flush(pl, stream_time_s(pl), true, err);
+	ret = settle_outputs(pl, err);
+	if (!ret)
+		ret = flush(pl, stream_time_s(pl), true, err);
 out:
 	pl->time_ns += md_clock_ns(CLOCK_MONOTONIC) - began;
 	return ret;
@@ -361,5 +416,7 @@ out:
 
 void md_pipeline_fini(struct md_pipeline *pl)
 {
+	md_outputs_free(pl->outputs);
+	pl->outputs = NULL;
 	md_attribute_fini(&pl->at);
 }

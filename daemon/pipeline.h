@@ -13,6 +13,7 @@
 
 #include "daemon/attribute.h"
 #include "daemon/flush.h"
+#include "daemon/outputs.h"
 #include "daemon/polls.h"
 #include "daemon/source.h"
 
@@ -30,6 +31,7 @@ struct md_pipeline {
 	void (*flushed)(void *arg); /* may be NULL */
 	void (*step)(void *arg);    /* a step of the work is done; may be NULL */
 	void *arg;
+	struct md_outputs *outputs; /* of md_pipeline_init() */
 	/* results */
 	struct md_attribute at;
 	struct md_flush flush;
@@ -40,6 +42,7 @@ struct md_pipeline {
 	uint64_t time_ns;			   /* from first batch to last flush */
 	uint8_t sampled[(MD_MODULES_MAX + 8) / 8]; /* a bit for each module with a sample */
 	size_t nr_sampled;			   /* of these bits */
+	unsigned int nr_refused;		   /* outputs whose maps are not believed */
 };
 
 /* Modules that got samples. */

@@ -277,15 +277,20 @@ int md_polls_start(const struct md_polls_config *config, struct md_polls **out, 
 
 static const struct md_module *module_of(const struct md_polls *p, const struct md_modcache *mc)
 {
+	const struct md_module *found = NULL;
 	uint32_t i;
 
 	for (i = 0; i < md_modcache_end(mc); i++) {
 		const struct md_module *module = md_modcache_module(mc, i);
 
-		if (module && module->paths && module->paths->hash == p->hash)
+		if (!module || !module->paths || module->paths->hash != p->hash)
+			continue;
+		/* Anybody may copy the table of another program: its output comes first. */
+		if (md_module_map(module))
 			return module;
+		found = module;
 	}
-	return NULL;
+	return found;
 }
 
 static void end(struct md_polls *p)

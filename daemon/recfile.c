@@ -12,6 +12,8 @@
 #define XXH_INLINE_ALL
 #include <xxhash.h>
 
+#include "libprof/newfile.h"
+
 #define CHUNK_FULL (64u << 10) /* a chunk is written once it holds this much */
 
 _Static_assert(CHUNK_FULL + MORPH_RECORD_SIZE_MAX <= MD_CHUNK_SIZE_MAX, "one more record fits");
@@ -79,9 +81,9 @@ int md_recwriter_open(const char *path, const struct md_recfile_info *info,
 		return mp_err_set(err, ENOMEM, "%s: no memory", path);
 	}
 	/* 0600: a recording tells what ran and which files it used. */
-	w->fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+	w->fd = mp_newfile_open(path, 0600, err);
 	if (w->fd < 0) {
-		ret = mp_err_set(err, errno, "%s: cannot create: %s", path, strerror(errno));
+		ret = w->fd;
 		goto fail;
 	}
 	memcpy(h.collector, info->collector, sizeof(h.collector));

@@ -57,6 +57,7 @@ static const struct {
 	[MORPH_REC_SPACE] = {sizeof(struct morph_space), true},
 	[MORPH_REC_REGISTERS] = {sizeof(struct morph_registers), true},
 	[MORPH_REC_MODULE_PATHS] = {sizeof(struct morph_module_paths), false},
+	[MORPH_REC_MODULE_OUTPUT] = {sizeof(struct morph_module_output), false},
 };
 
 #define NR_TYPES (sizeof(types) / sizeof(types[0]))

@@ -6,8 +6,6 @@
  */
 #include <errno.h>
 #include <fcntl.h>
-#include <grp.h>
-#include <linux/capability.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -15,14 +13,12 @@
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
-#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include "daemon/sandbox.h"
 #include "daemon/sandbox_internal.h"
-
-#define NOBODY 65534
+#include "libprof/confine.h"
 
 static void answer(enum md_sandbox_step step, int value)
 {
@@ -60,33 +56,6 @@ static int limit_reader(void)
 		       : 0;
 }
 
-static bool has(const struct __user_cap_data_struct *caps, int cap)
-{
-	return caps[cap / 32].effective & (1u << cap % 32);
-}
-
-/*
- * Another user where we may become one, and where who started us may end us then; a service that
- * was given fewer capabilities stays root by name, without any of root's rights.
- */
-static int drop_capabilities(void)
-{
-	struct __user_cap_header_struct header = {.version = _LINUX_CAPABILITY_VERSION_3};
-	struct __user_cap_data_struct caps[2];
-
-	if (syscall(SYS_capget, &header, caps))
-		return -errno;
-	if (has(caps, CAP_SETUID) && has(caps, CAP_SETGID) && has(caps, CAP_KILL) &&
-	    !setgroups(0, NULL) && !setresgid(NOBODY, NOBODY, NOBODY) &&
-	    setresuid(NOBODY, NOBODY, NOBODY))
-		return -errno;
-	if (prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0) && errno != EINVAL)
-		return -errno;
-	header.pid = 0;
-	memset(caps, 0, sizeof(caps));
-	return syscall(SYS_capset, &header, caps) ? -errno : 0;
-}
-
 /* Behind the change of user, which takes these away. */
 static int drop_privileges(pid_t parent)
 {
@@ -113,7 +82,7 @@ static void confine(void)
 		answer(MD_SANDBOX_LIMITS, -ret);
 		_exit(1);
 	}
-	ret = drop_capabilities();
+	ret = mp_confine_rights();
 	if (ret) {
 		answer(MD_SANDBOX_CAPABILITIES, -ret);
 		_exit(1);

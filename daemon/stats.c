@@ -16,6 +16,7 @@
 #include "libprof/json.h"
 #include "libprof/progress.h"
 #include "libprof/stdio.h"
+#include "libprof/text.h"
 
 static error_t parse_common(int key, char *arg, struct argp_state *state)
 {
@@ -43,17 +44,6 @@ void md_stats_parse(const struct argp *argp, int argc, char **argv, void *input)
 	mp_stdio_parsed();
 }
 
-/* Names and paths may hold anything; whoever reads them on a terminal must not pay for it. */
-static void put_text(FILE *file, const char *text)
-{
-	for (const unsigned char *p = (const unsigned char *)text; *p; p++) {
-		if (*p < 0x20 || *p == 0x7f)
-			fprintf(file, "\\x%02x", *p);
-		else
-			fputc(*p, file);
-	}
-}
-
 static void say(const char *fmt, va_list ap)
 {
 	char *text = NULL;
@@ -63,7 +53,7 @@ static void say(const char *fmt, va_list ap)
 	if (vasprintf(&text, fmt, ap) < 0)
 		text = NULL;
 	fputs("morph-stats: ", stderr);
-	put_text(stderr, text ? text : "out of memory");
+	mp_text_put(stderr, text ? text : "out of memory");
 	fputc('\n', stderr);
 	free(text);
 }
@@ -139,7 +129,7 @@ json_t *md_stats_json_string(const char *text)
 
 void md_stats_put_text(const char *text)
 {
-	put_text(stdout, text);
+	mp_text_put(stdout, text);
 }
 
 const char *md_stats_format_size(uint64_t bytes, char *buf)

@@ -41,7 +41,7 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 	case KEY_BUILD_ID: a->filter.build_id = arg; return 0;
 	case 's':
 		if (mp_since_parse(arg, time(NULL), &a->since_s))
-			argp_error(state, "--since=%s: not a time", arg);
+			argp_error(state, "--since=%s: not a time: " MP_SINCE_FORMATS, arg);
 		return 0;
 	case 'n':
 		a->limit = strtol(arg, &end, 10);

@@ -82,7 +82,7 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 	case KEY_ADDRESS: a->address = arg; return 0;
 	case 's':
 		if (mp_since_parse(arg, time(NULL), &a->since_s))
-			argp_error(state, "--since=%s: not a time", arg);
+			argp_error(state, "--since=%s: not a time: " MP_SINCE_FORMATS, arg);
 		return 0;
 	case 'p':
 		a->percent_limit = strtod(arg, &end);

@@ -56,7 +56,7 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 	case KEY_BINARY: f->filter.binary = arg; return 0;
 	case 's':
 		if (mp_since_parse(arg, time(NULL), &f->since_s))
-			argp_error(state, "--since=%s: not a time", arg);
+			argp_error(state, "--since=%s: not a time: " MP_SINCE_FORMATS, arg);
 		return 0;
 	case ARGP_KEY_ARG: argp_error(state, "%s: too many arguments", arg); return EINVAL;
 	default: return ARGP_ERR_UNKNOWN;

@@ -67,7 +67,7 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 		return 0;
 	case 's':
 		if (mp_since_parse(arg, time(NULL), &h->since_s))
-			argp_error(state, "--since=%s: not a time", arg);
+			argp_error(state, "--since=%s: not a time: " MP_SINCE_FORMATS, arg);
 		return 0;
 	case ARGP_KEY_ARG:
 		if (h->binary)

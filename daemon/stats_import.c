@@ -6,6 +6,7 @@
  */
 #include <ctype.h>
 #include <errno.h>
+#include <limits.h>
 #include <fcntl.h>
 #include <inttypes.h>
 #include <stdio.h>
@@ -233,8 +234,10 @@ static int read_file(struct md_import *import, const struct options *o, struct m
 		return read_fdata(import, o, lines, err);
 	if (format == FORMAT_PERF) {
 		snprintf(s->why, sizeof(s->why), "perf script text from %.100s", lines->name);
+		import->confirms = true;
 		return md_import_perf(import, lines, o->event, err);
 	}
+	import->confirms = true;
 	snprintf(s->why, sizeof(s->why), "callgrind's exact counts from %.100s", lines->name);
 	strcpy(s->event, "instructions");
 	return md_import_callgrind(import, lines, err);
@@ -398,6 +401,19 @@ static int import_into(struct md_stats *stats, struct md_import *import, int64_t
 	return r ? md_stats_fail("%s", err.msg) : report(stats, import);
 }
 
+/* The database as it is, for its list of outputs. There may be none yet. */
+static struct mp_store *open_list(const struct md_stats *stats)
+{
+	struct mp_store *store = NULL;
+	char path[PATH_MAX];
+
+	if (stats->db)
+		snprintf(path, sizeof(path), "%s", stats->db);
+	else if (mp_store_default_path(path, sizeof(path), false, NULL))
+		return NULL;
+	return mp_store_open(path, MP_STORE_READ, &store, NULL) ? NULL : store;
+}
+
 int md_stats_import(struct md_stats *stats, int argc, char **argv)
 {
 	struct options o = {.stats = stats};
@@ -433,8 +449,12 @@ int md_stats_import(struct md_stats *stats, int argc, char **argv)
 	mp_progress_start("morph-stats", true);
 	mp_progress_say("reading %s", lines.name);
 	import = md_import_new();
+	if (import)
+		import->list = open_list(stats);
 	r = import ? read_file(import, &o, &lines, &err)
 		   : mp_err_set(&err, ENOMEM, "out of memory");
+	if (import)
+		mp_store_close(import->list);
 	if (r)
 		r = md_stats_fail("%s", err.msg);
 	else if (!import->ledger.emitted && !import->transfers.seen && import->nr_counted_funcs)

@@ -93,7 +93,7 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 	case 'f': q->function = arg; return 0;
 	case 's':
 		if (mp_since_parse(arg, time(NULL), &q->since_s))
-			argp_error(state, "--since=%s: not a time", arg);
+			argp_error(state, "--since=%s: not a time: " MP_SINCE_FORMATS, arg);
 		return 0;
 	case KEY_SORT:
 		n = md_stats_find_word(arg, sorts, 4);

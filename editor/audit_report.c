@@ -15,6 +15,7 @@
 
 #include "libprof/json.h"
 #include "libprof/progress.h"
+#include "libprof/text.h"
 
 const char *me_metric_name(enum me_audit_metric metric)
 {
@@ -66,7 +67,9 @@ static void print_side(FILE *out, const char *letter, const struct me_audit_side
 	print_time(out, (double)min, 0);
 	fputs(" to ", out);
 	print_time(out, (double)max, 0);
-	fprintf(out, ")  %s\n", path);
+	fputs(")  ", out);
+	mp_text_put(out, path);
+	fputc('\n', out);
 }
 
 static void print_effect(FILE *out, const struct me_audit *audit)

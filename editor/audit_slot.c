@@ -163,7 +163,9 @@ int me_slot_put(struct me_slot *slot, const struct me_program *program, struct m
 	mode_t mode = (program->st.st_mode & 0777) | S_IRUSR;
 	int fd, ret;
 
-	fd = open(slot->fresh, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+	/* What a run that was killed left there goes; nothing else may lie in wait. */
+	unlink(slot->fresh);
+	fd = open(slot->fresh, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
 	if (fd < 0)
 		return mp_err_set(err, errno, "%s: %s", slot->fresh, strerror(errno));
 	ret = slot_copy(program->fd, fd);

@@ -150,6 +150,14 @@ static int drop_debug(struct work *w, const struct mp_id *id, const struct me_di
 		  : 0;
 }
 
+/* Of a dry run: would the backup directory take the original? None is made for that. */
+static int check_backup(struct work *w, struct mp_err *err)
+{
+	if (w->original.fd >= 0)
+		return 0;
+	return me_backup_open(&w->backup, w->options->backup_dir, false, err);
+}
+
 static int put_in_place(struct work *w, struct me_optimize_report *report, struct mp_err *err)
 {
 	struct me_backup_output output;
@@ -167,6 +175,9 @@ static int put_in_place(struct work *w, struct me_optimize_report *report, struc
 	/* That of an output that is in place already may be gone. */
 	if (w->done->unchanged && !output.debug.path)
 		return 0;
+	w->done->dry_run = w->options->dry_run;
+	if (w->options->dry_run)
+		return check_backup(w, err);
 	rc = keep(w, report, &output, err);
 	if (w->done->unchanged) {
 		free(w->done->backup);
@@ -176,6 +187,8 @@ static int put_in_place(struct work *w, struct me_optimize_report *report, struc
 	if (rc)
 		return rc;
 	rc = me_replace_commit(&w->replace, NULL, err);
+	if (!rc)
+		w->done->nr_other_names = w->replace.old.st_nlink - 1;
 	if (!rc)
 		return drop_debug(w, &report->id, &report->input_digest, &output.id, err);
 	drop_debug(w, &report->id, &report->input_digest, w->done->again ? &w->there.id : NULL,
@@ -236,6 +249,7 @@ int me_inplace(const struct me_optimize_options *options, const struct me_inplac
 		files.output = w.replace.new_fd;
 		o.files = &files;
 		o.output = NULL;
+		o.keeps_nothing = inplace->dry_run;
 		rc = me_optimize(&o, report, err);
 	}
 	if (!rc)
@@ -276,6 +290,7 @@ static int put_back(struct work *w, struct mp_err *err)
 	left = drop_debug(w, &id, &w->original.digest, NULL, &why);
 	rc = me_replace_commit(&w->replace, &w->original.mtime, err);
 	if (!rc) {
+		w->done->nr_other_names = w->replace.old.st_nlink - 1;
 		w->done->backup = w->original.path;
 		w->original.path = NULL;
 	}

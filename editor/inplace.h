@@ -7,6 +7,7 @@
 #define ME_INPLACE_H
 
 #include <stdbool.h>
+#include <stdint.h>
 
 #include "editor/optimize.h"
 #include "libprof/err.h"
@@ -14,14 +15,17 @@
 struct me_inplace_options {
 	const char *backup_dir; /* NULL: the default (backup) */
 	bool break_links;	/* replace one of a file's several names */
+	bool dry_run;		/* do all of it, but neither keep nor replace anything */
 };
 
 struct me_inplace_report {
 	char *path;   /* what was replaced: symbolic links are followed */
 	char *backup; /* where the original's bytes are; NULL: nothing was replaced */
 	bool through_link;
-	bool again;	/* the file was an output already, made anew from the backup */
-	bool unchanged; /* the new output is what is there already: nothing was replaced */
+	bool again;		 /* the file was an output already, made anew from the backup */
+	bool unchanged;		 /* the new output is what is there already: nothing was replaced */
+	bool dry_run;		 /* it would be replaced: nothing was */
+	uint64_t nr_other_names; /* hard links that still lead to the file that was replaced */
 };
 
 /*

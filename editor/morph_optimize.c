@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include "editor/advice.h"
+#include "editor/confirm.h"
 #include "editor/explain.h"
 #include "editor/inplace.h"
 #include "editor/optimize.h"
@@ -21,6 +22,7 @@
 #include "editor/report.h"
 #include "editor/train.h"
 #include "editor/train_advice.h"
+#include "libprof/newfile.h"
 #include "libprof/parallel.h"
 #include "libprof/progress.h"
 #include "libprof/since.h"
@@ -210,7 +212,7 @@ static void parse_since(struct argp_state *state, struct me_optimize_options *o,
 		text = days;
 	}
 	if (mp_since_parse(text, time(NULL), &o->since_s))
-		argp_error(state, "--since: '%s' is not a time", arg);
+		argp_error(state, "--since: '%s' is not a time: " MP_SINCE_FORMATS, arg);
 }
 
 static void parse_report(struct argp_state *state, struct arguments *a, const char *arg)
@@ -332,9 +334,11 @@ static void check_usage(struct argp_state *state, struct arguments *a, bool dry_
 		argp_error(state, "--audit-seconds, --audit-pairs and --no-audit need --train");
 	if (!o->input)
 		argp_error(state, "which file?");
-	if (!!o->output + dry_run + a->in_place + a->restore + !!a->original > 1)
-		argp_error(state, "-o, --dry-run, --in-place, --restore and --verify exclude each "
-				  "other");
+	if (!!o->output + a->in_place + a->restore + !!a->original > 1 ||
+	    (dry_run && (o->output || a->restore || a->original)))
+		argp_error(state, "-o, --in-place, --restore and --verify exclude each other, and "
+				  "--dry-run goes with --in-place alone");
+	a->inplace.dry_run = dry_run;
 	if ((a->inplace.backup_dir || a->inplace.break_links) && !a->in_place && !a->restore)
 		argp_error(state, "--backup-dir and --break-links need --in-place or --restore");
 	if (a->inplace.backup_dir && !*a->inplace.backup_dir)
@@ -474,18 +478,18 @@ static const struct argp argp = {
 	NULL,
 	NULL};
 
-static int list_patches(const char *path, const struct me_patches *patches)
+static int list_patches(const char *path, const struct me_patches *patches, struct mp_err *err)
 {
-	FILE *out = fopen(path, "w");
-	int failed;
+	int failed, fd = mp_newfile_open(path, 0666, err);
+	FILE *out = fd < 0 ? NULL : fdopen(fd, "w");
 
 	if (!out)
-		return -errno;
+		return fd < 0 ? fd : mp_err_set(err, ENOMEM, "%s: no memory", path);
 	for (uint32_t i = 0; i < patches->nr_patches; i++)
 		fprintf(out, "%#" PRIx64 " %" PRIu32 "\n", patches->patches[i].vaddr,
 			patches->patches[i].size);
 	failed = ferror(out);
-	return fclose(out) || failed ? -EIO : 0;
+	return fclose(out) || failed ? mp_err_set(err, EIO, "%s: %s", path, strerror(EIO)) : 0;
 }
 
 static int exit_status(int rc)
@@ -614,6 +618,7 @@ int main(int argc, char **argv)
 	struct mp_err err = {""};
 	int rc;
 
+	me_confirm_main(argv);
 	mp_stdio_init("morph-optimize");
 	argp_err_exit_status = EXIT_USAGE;
 	argp_parse(&argp, argc, argv, ARGP_IN_ORDER, NULL, &a);
@@ -653,9 +658,9 @@ int main(int argc, char **argv)
 	if (rc == -ENODATA && !report.nothing_to_move && !a.quiet && !a.json)
 		me_advice_collect(stderr, &a.options, named_db, &report);
 	if (!rc && a.patch_list) {
-		rc = list_patches(a.patch_list, &report.emitted.patches);
+		rc = list_patches(a.patch_list, &report.emitted.patches, &err);
 		if (rc)
-			fprintf(stderr, "morph-optimize: %s: %s\n", a.patch_list, strerror(-rc));
+			fprintf(stderr, "morph-optimize: %s\n", err.msg);
 	}
 	if ((!rc || report.nothing_to_move) && !a.quiet) {
 		int failed = 0;

@@ -28,6 +28,7 @@
 #include "libprof/path_evidence.h"
 #include "libprof/profile.h"
 #include "libprof/store.h"
+#include "libprof/store_outputs.h"
 #include "libprof/store_paths.h"
 
 /* Of x86-64: 2 MiB. */
@@ -49,6 +50,7 @@ struct job {
 	struct me_number *number; /* NULL: no path numbers */
 	struct mp_counts counts;
 	struct me_plan plan;
+	struct mp_output verified; /* what verify accepted */
 	double stage_start_s, stage_start_cpu_s;
 };
 
@@ -609,6 +611,32 @@ struct written {
 };
 
 /* @debug: of the output, if it has one. */
+static struct mp_output output_of(const struct mp_elf *original, const struct mp_elf *output)
+{
+	const struct mp_section *paths = mp_elf_section(output, MP_PATH_TABLE_SECTION);
+	struct mp_output is = {.id = output->id, .original = original->id};
+
+	if (paths && paths->type == SHT_PROGBITS && paths->size)
+		is.paths_hash = mp_path_table_hash(output->data + paths->off, paths->size);
+	return is;
+}
+
+/*
+ * Collectors with this database know the output without verifying it themselves. Whoever may not
+ * write the database writes nothing down: then the collector verifies, if the original is there.
+ */
+static void write_down(const struct job *job)
+{
+	struct mp_store *store;
+
+	if (!job->options->db || job->options->all || job->options->keeps_nothing ||
+	    (!job->options->files && !job->options->output) ||
+	    mp_store_open(job->options->db, MP_STORE_WRITE, &store, NULL))
+		return;
+	mp_store_put_output(store, &job->verified, NULL);
+	mp_store_close(store);
+}
+
 static int verify_file(struct job *job, const struct written *file,
 		       const struct written *debug_file, struct mp_err *err)
 {
@@ -634,6 +662,8 @@ static int verify_file(struct job *job, const struct written *file,
 	if (!rc)
 		rc = me_verify_threads(original, output, job->debug ? &debug : NULL,
 				       job->options->nr_threads, &job->report->verified, &why);
+	if (!rc)
+		job->verified = output_of(original, output);
 	mp_elf_close(debug_output);
 	mp_elf_close(output);
 	if (rc == -EBADMSG || rc == -ENOEXEC)
@@ -741,7 +771,10 @@ static int produce(struct job *job, struct mp_err *err)
 	r->new_size = r->emitted.image.size_bytes;
 	r->new_holes = me_image_holes(&r->emitted.image);
 	r->debug_new_size = r->emitted.debug_image.size_bytes;
-	return job->options->files ? write_open(job, err) : publish(job, err);
+	rc = job->options->files ? write_open(job, err) : publish(job, err);
+	if (!rc)
+		write_down(job);
+	return rc;
 }
 
 /*

@@ -92,6 +92,7 @@ struct me_optimize_options {
 	struct me_counting counting;
 	struct me_words skip, only; /* functions by name: leave these alone; move no others */
 	bool explain;		    /* for the report alone */
+	bool keeps_nothing;	    /* a dry run with @files: the output is not for use */
 	unsigned int nr_threads;    /* at most; the output does not depend on it */
 	/* Called when a stage begins; may be NULL. */
 	void (*progress)(enum me_stage stage);

@@ -12,6 +12,17 @@
 #include "editor/inplace.h"
 #include "editor/train_advice.h"
 #include "libprof/json.h"
+#include "libprof/text.h"
+
+#define NAME_WIDTH 28 /* columns of a function's name */
+
+/* @name may hold anything; what stands before and behind it is ours. */
+static void put_line(FILE *out, const char *before, const char *name, const char *behind)
+{
+	fputs(before, out);
+	mp_text_put(out, name);
+	fputs(behind, out);
+}
 
 enum {
 	LEFT_ALONE_SHOWN = 10
@@ -105,12 +116,16 @@ static void text_left_alone(FILE *out, const struct me_optimize_report *r)
 	for (uint32_t i = 0; i < r->nr_left_alone && i < LEFT_ALONE_SHOWN; i++) {
 		const struct me_left_alone *l = &r->left_alone[i];
 		char address[32];
+		size_t width;
 
 		if (l->samples == 0)
 			break;
 		snprintf(address, sizeof(address), "%#" PRIx64, l->vaddr);
-		fprintf(out, "      %-28s %8" PRIu64 " %s  %s\n", *l->name ? l->name : address,
-			l->samples, r->exact && !r->counts ? "counts" : "samples", l->why);
+		fputs("      ", out);
+		width = mp_text_put(out, *l->name ? l->name : address);
+		fprintf(out, "%*s %8" PRIu64 " %s  %s\n",
+			width < NAME_WIDTH ? (int)(NAME_WIDTH - width) : 0, "", l->samples,
+			r->exact && !r->counts ? "counts" : "samples", l->why);
 	}
 }
 
@@ -125,12 +140,23 @@ static void text_outside(FILE *out, const struct me_outside_list *outside)
 
 		fprintf(out, "      0x%-12" PRIx64 " %6" PRIu64 " bytes %8" PRIu64 " samples",
 			o->vaddr, o->size, o->samples);
+		if (o->near) {
+			fputs("  ", out);
+			mp_text_put(out, o->near);
+		}
 		if (o->near && o->offset)
-			fprintf(out, "  %s+0x%" PRIx64, o->near, o->offset);
-		else if (o->near)
-			fprintf(out, "  %s", o->near);
-		fprintf(out, "\n");
+			fprintf(out, "+0x%" PRIx64, o->offset);
+		fputc('\n', out);
 	}
+}
+
+static void put_debug_file(FILE *out, const struct me_optimize_report *r)
+{
+	put_line(out, "  debug file ", r->debug_file,
+		 r->debug_output ? " -> " : " (nothing written)");
+	if (r->debug_output)
+		mp_text_put(out, r->debug_output);
+	fprintf(out, ", %" PRIu64 " -> %" PRIu64 " bytes\n", r->debug_old_size, r->debug_new_size);
 }
 
 static void text_debug(FILE *out, const struct me_optimize_options *options,
@@ -144,10 +170,7 @@ static void text_debug(FILE *out, const struct me_optimize_options *options,
 	else if (options->debug_file && !d->present && !r->debug_file)
 		fprintf(out, "  debug      no separate file was found\n");
 	if (r->debug_file)
-		fprintf(out, "  debug file %s%s%s, %" PRIu64 " -> %" PRIu64 " bytes\n",
-			r->debug_file, r->debug_output ? " -> " : " (nothing written)",
-			r->debug_output ? r->debug_output : "", r->debug_old_size,
-			r->debug_new_size);
+		put_debug_file(out, r);
 	if (!d->present)
 		return;
 	fprintf(out,
@@ -222,7 +245,7 @@ static void text_counting(FILE *out, const struct me_optimize_options *options,
 		i->nr_funcs, i->nr_edges, i->nr_counters, kinds[r->counters], i->nr_inline);
 	if (i->flow > 0 && !options->all)
 		fprintf(out, "; of what flows %.1f %% is counted", 100 * i->counted / i->flow);
-	fprintf(out, "\n  counted in %s\n", options->counting.path);
+	put_line(out, "\n  counted in ", options->counting.path, "\n");
 }
 
 static void text_numbers(FILE *out, const struct me_optimize_options *options,
@@ -242,7 +265,7 @@ static void text_numbers(FILE *out, const struct me_optimize_options *options,
 		n->nr_ends);
 	if (n->ends > 0 && !options->all)
 		fprintf(out, "; by the profile %.1f %% of the paths", 100 * n->polls / n->ends);
-	fprintf(out, "\n  asked in %s\n", options->counting.path);
+	put_line(out, "\n  asked in ", options->counting.path, "\n");
 }
 
 static void text_evidence(FILE *out, const struct me_optimize_report *r)
@@ -271,19 +294,33 @@ static void text_evidence(FILE *out, const struct me_optimize_report *r)
 			r->inference.nr_by_paths);
 }
 
+/* A rename reaches one name. The file that was there stays, under the others. */
+static void text_other_names(FILE *out, const struct me_inplace_report *done)
+{
+	if (done->nr_other_names)
+		fprintf(out,
+			"  names      %" PRIu64 " other%s still lead%s to the file that was there: "
+			"these are two files now\n",
+			done->nr_other_names, done->nr_other_names > 1 ? "s" : "",
+			done->nr_other_names > 1 ? "" : "s");
+}
+
 static void text_in_place(FILE *out, const char *input, const struct me_inplace_report *done)
 {
-	const char *what = "nothing replaced";
+	const char *what = done->dry_run ? "would be optimised in place (nothing written)"
+					 : "nothing replaced";
 
 	if (done->backup)
 		what = done->again ? "optimised anew in place" : "optimised in place";
 	else if (done->unchanged)
 		what = "left as it is, since the new version is the same";
-	fprintf(out, "%s: %s\n", input, what);
+	put_line(out, "", input, ": ");
+	fprintf(out, "%s\n", what);
 	if (done->through_link)
-		fprintf(out, "  link to    %s\n", done->path);
+		put_line(out, "  link to    ", done->path, "\n");
 	if (done->backup)
-		fprintf(out, "  original   kept in %s\n", done->backup);
+		put_line(out, "  original   kept in ", done->backup, "\n");
+	text_other_names(out, done);
 }
 
 static void text_layout(FILE *out, const struct me_layout_options *layout)
@@ -318,8 +355,10 @@ void me_report_text(FILE *out, const struct me_optimize_options *options,
 	if (r->in_place)
 		text_in_place(out, options->input, r->in_place);
 	else
-		fprintf(out, "%s%s%s\n", options->input, options->output ? " -> " : "",
-			options->output ? options->output : " (nothing written)");
+		put_line(out, "", options->input,
+			 options->output ? " -> " : " (nothing written)\n");
+	if (!r->in_place && options->output)
+		put_line(out, "", options->output, "\n");
 	fprintf(out, "  build-id   %s\n", *r->build_id ? r->build_id : "none");
 	if (!options->all)
 		text_evidence(out, r);
@@ -537,9 +576,10 @@ static json_t *json_verified(const struct me_verify_report *v)
 
 static json_t *json_in_place(const struct me_inplace_report *done)
 {
-	return json_pack("{s:o, s:b, s:b, s:o}", "path", mp_json_string(done->path), "replaced",
-			 done->backup != NULL, "again", done->again, "backup",
-			 mp_json_string(done->backup));
+	return json_pack("{s:o, s:b, s:b, s:o, s:b, s:I}", "path", mp_json_string(done->path),
+			 "replaced", done->backup != NULL, "again", done->again, "backup",
+			 mp_json_string(done->backup), "dry_run", done->dry_run, "other_names",
+			 (json_int_t)done->nr_other_names);
 }
 
 /* Takes @root. */
@@ -556,15 +596,14 @@ static int json_print(json_t *root, FILE *out)
 int me_report_json(FILE *out, const struct me_optimize_options *options,
 		   const struct me_optimize_report *r)
 {
-	json_t *root = json_pack("{s:i, s:s, s:o, s:o, s:s, s:o, s:o, s:o, s:I, s:I, s:I, s:o, s:I}",
-				 "schema", ME_REPORT_SCHEMA, "command", "optimize", "input",
-				 mp_json_string(options->input), "output",
-				 mp_json_string(options->output), "build_id", r->build_id,
-				 "functions", json_functions(r), "code", json_code(r), "verified",
-				 json_verified(&r->verified), "size_before",
-				 (json_int_t)r->old_size, "size_after", (json_int_t)r->new_size,
-				 "size_hole", (json_int_t)r->new_holes, "seconds", json_seconds(r->stage_s), "peak_rss_bytes",
-				 (json_int_t)r->peak_rss_bytes);
+	json_t *root = json_pack(
+		"{s:i, s:s, s:o, s:o, s:s, s:o, s:o, s:o, s:I, s:I, s:I, s:o, s:I}", "schema",
+		ME_REPORT_SCHEMA, "command", "optimize", "input", mp_json_string(options->input),
+		"output", mp_json_string(options->output), "build_id", r->build_id, "functions",
+		json_functions(r), "code", json_code(r), "verified", json_verified(&r->verified),
+		"size_before", (json_int_t)r->old_size, "size_after", (json_int_t)r->new_size,
+		"size_hole", (json_int_t)r->new_holes, "seconds", json_seconds(r->stage_s),
+		"peak_rss_bytes", (json_int_t)r->peak_rss_bytes);
 
 	if (!root)
 		return -ENOMEM;
@@ -619,7 +658,8 @@ int me_report_verified(FILE *out, bool json, const char *original,
 					    me_explain_json(verified, relinkable));
 		return json_print(root, out);
 	}
-	fprintf(out, "%s: made of %s\n", options->input, original);
+	put_line(out, "", options->input, ": made of ");
+	put_line(out, "", original, "\n");
 	text_verified(out, verified);
 	if (options->explain)
 		me_explain_text(out, verified, relinkable);
@@ -630,14 +670,17 @@ int me_report_restored(FILE *out, bool json, const char *input,
 		       const struct me_inplace_report *done)
 {
 	if (json)
-		return json_print(json_pack("{s:i, s:s, s:o, s:o, s:o}", "schema", ME_REPORT_SCHEMA,
-					    "command", "restore", "input", mp_json_string(input),
-					    "restored", mp_json_string(done->path), "backup",
-					    mp_json_string(done->backup)),
+		return json_print(json_pack("{s:i, s:s, s:o, s:o, s:o, s:I}", "schema",
+					    ME_REPORT_SCHEMA, "command", "restore", "input",
+					    mp_json_string(input), "restored",
+					    mp_json_string(done->path), "backup",
+					    mp_json_string(done->backup), "other_names",
+					    (json_int_t)done->nr_other_names),
 				  out);
-	fprintf(out, "%s: restored\n", input);
+	put_line(out, "", input, ": restored\n");
 	if (done->through_link)
-		fprintf(out, "  link to    %s\n", done->path);
-	fprintf(out, "  from       %s\n", done->backup);
+		put_line(out, "  link to    ", done->path, "\n");
+	put_line(out, "  from       ", done->backup, "\n");
+	text_other_names(out, done);
 	return ferror(out) ? -EIO : 0;
 }

@@ -11,13 +11,17 @@
 #include <stddef.h>
 #include <stdint.h>
 
+/* Room for the longest path and for what is wrong with it. */
+#define MP_ERR_SIZE 4608
+
 struct mp_err {
-	char msg[256];
+	char msg[MP_ERR_SIZE]; /* one line; see mp_err_set() */
 };
 
 /*
  * mp_err_set - keep a message; the first cause wins over later, vaguer ones only if the caller
- * does not call it again. @err may be NULL. @code is a positive errno.
+ * does not call it again. @err may be NULL. @code is a positive errno. Control characters, which paths and
+ * names may hold, are escaped (text.h). A message that is too long loses its middle, never its end.
  *
  * Return: -@code, so that a parser can write `return mp_err_set(err, EINVAL, "...")`.
  */

@@ -8,6 +8,11 @@
 
 #include <stdint.h>
 
+/* For messages: what mp_since_parse() takes. */
+#define MP_SINCE_FORMATS                                                                           \
+	"give 90s, 10m, 2h, 3d or 1w (so long ago), today, yesterday, 2026-11-20, "                \
+	"'2026-11-20 14:00', or @SECONDS"
+
 /*
  * mp_since_parse - "90s", "10m", "2h", "3d", "1w" before @now_s, "2026-11-20",
  * "2026-11-20 14:00[:05]", "@SECONDS", "today", "yesterday"; local time.

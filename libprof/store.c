@@ -8,12 +8,14 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <grp.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "libprof/newfile.h"
 #include "libprof/store_internal.h"
 
 #define BUSY_TIMEOUT_MS 10000
@@ -62,26 +64,32 @@ int mp_store_default_path(char *buf, size_t size, bool make, struct mp_err *err)
 	return make ? make_directories(buf, root ? 0755 : 0700, err) : 0;
 }
 
-void mp_store_make_file(const char *path)
-{
-	const char *slash = strrchr(path, '/');
-	struct stat dir;
-	char *parent;
-	int fd;
+/*
+ * 0600, since samples tell what a user runs; a system's service lets its group read, which the
+ * administrator fills.
+ */
+#define SYSTEM_UID_MAX 999
 
-	if (geteuid())
-		return;
+int mp_store_make_file(const char *path, struct mp_err *err)
+{
+	struct mp_place place;
+	struct stat dir;
+	int fd, rc = mp_place_find(path, &place, err);
+
+	if (rc)
+		return rc;
+	if (fstat(place.dir, &dir))
+		dir.st_uid = geteuid();
 	/* Only what we make ourselves is given away: a link there may lead anywhere. */
-	fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0644);
-	if (fd < 0)
-		return;
-	parent = slash == path ? strdup("/")
-		 : slash       ? strndup(path, (size_t)(slash - path))
-			       : strdup(".");
-	if (parent && !stat(parent, &dir) && dir.st_uid)
+	fd = openat(place.dir, place.name, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC,
+		    geteuid() <= SYSTEM_UID_MAX ? 0640 : 0600);
+	rc = fd < 0 && errno != EEXIST ? -errno : 0;
+	if (fd >= 0 && !geteuid() && dir.st_uid)
 		(void)!fchown(fd, dir.st_uid, dir.st_gid);
-	free(parent);
-	close(fd);
+	if (fd >= 0)
+		close(fd);
+	close(place.dir);
+	return rc ? mp_err_set(err, -rc, "%s: cannot create: %s", path, strerror(-rc)) : 0;
 }
 
 /* ---- errors -------------------------------------------------------------------------------- */
@@ -265,6 +273,18 @@ static int open_reader(struct mp_store *store)
 	return rc;
 }
 
+/* Who may read it, where somebody may. */
+static int refused(const char *path, const struct stat *st, enum mp_store_mode mode, int code,
+		   struct mp_err *err)
+{
+	const struct group *group = getgrgid(st->st_gid);
+
+	if (code != EACCES || mode != MP_STORE_READ || !(st->st_mode & S_IRGRP) || !group)
+		return mp_err_set(err, code, "%s: %s", path, strerror(code));
+	return mp_err_set(err, code, "%s: %s: root and the members of the group %s may read it",
+			  path, strerror(code), group->gr_name);
+}
+
 /* What SQLite would only call "unable to open". */
 static int check_file(const char *path, enum mp_store_mode mode, struct mp_err *err)
 {
@@ -278,7 +298,7 @@ static int check_file(const char *path, enum mp_store_mode mode, struct mp_err *
 		if (faccessat(AT_FDCWD, path, mode == MP_STORE_WRITE ? R_OK | W_OK : R_OK,
 			      AT_EACCESS)) {
 			code = errno;
-			return mp_err_set(err, code, "%s: %s", path, strerror(code));
+			return refused(path, &st, mode, code, err);
 		}
 		if (mode == MP_STORE_READ && !st.st_size && !wal_has_content(path))
 			return mp_err_set(err, ENOENT, "%s: empty, nothing was ever stored", path);
@@ -311,8 +331,10 @@ int mp_store_open(const char *path, enum mp_store_mode mode, struct mp_store **o
 		goto close;
 	}
 	if (store->writable) {
-		mp_store_make_file(path);
-		rc = open_handle(store, path, SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE,
+		r = mp_store_make_file(path, err);
+		if (r)
+			goto close;
+		rc = open_handle(store, path, SQLITE_OPEN_READWRITE,
 				 "SELECT count(*) FROM sqlite_master");
 		if (rc == SQLITE_OK)
 			rc = configure_writer(store);

@@ -40,11 +40,12 @@ enum mp_store_mode {
 int mp_store_default_path(char *buf, size_t size, bool make, struct mp_err *err);
 
 /*
- * mp_store_make_file - an empty file, where there is none yet and we are root: it belongs to whom
- * the directory belongs, so that a service with a user of its own finds no database there that it
- * cannot write. Else, and where that fails, nothing happens.
+ * mp_store_make_file - an empty file, where there is none yet: 0640 where we are a system's user, else
+ * 0600. If we are root it belongs to whom the directory belongs, so that a service with a user of its
+ * own finds no database there that it cannot write. Return: 0; -EPERM: another user's link leads there;
+ * -errno.
  */
-void mp_store_make_file(const char *path);
+int mp_store_make_file(const char *path, struct mp_err *err);
 
 /*
  * Return: 0, -ENOENT, -EACCES, -EBADMSG corrupt or not a store, -EPROTO newer schema, -ENOSPC, -EIO.

@@ -62,6 +62,13 @@ const char *const mp_store_steps[] = {
 	 */
 	("ALTER TABLE bucket ADD COLUMN exact INTEGER NOT NULL DEFAULT 0;"
 	 "ALTER TABLE edge_bucket ADD COLUMN exact INTEGER NOT NULL DEFAULT 0;"),
+	/*
+	 * 4 -> 5. Outputs that were verified (store_outputs). text_hash and the others are the
+	 * unsigned values' bits.
+	 */
+	("CREATE TABLE output(build_id BLOB NOT NULL, text_hash INTEGER NOT NULL,"
+	 " original_build_id BLOB NOT NULL, original_text_hash INTEGER NOT NULL,"
+	 " paths_hash INTEGER NOT NULL, PRIMARY KEY(build_id, text_hash)) WITHOUT ROWID;"),
 };
 /* clang-format on */
 const int mp_store_nr_steps = sizeof(mp_store_steps) / sizeof(mp_store_steps[0]);

@@ -68,6 +68,14 @@ static void begin(void)
 	r->nr_threads = 1;
 }
 
+/* Behind the map: the module is an output of the original. */
+static void add_output(uint32_t n)
+{
+	struct morph_module_output *r = md_record_add(&buf, MORPH_REC_MODULE_OUTPUT, sizeof(*r));
+
+	r->module = n;
+}
+
 static void add_branches(const struct morph_branch *branches, size_t nr)
 {
 	struct morph_branches *r = md_record_add_task(&buf, MORPH_REC_BRANCHES,
@@ -214,6 +222,7 @@ static void add_optimised(void)
 	m->module = 1;
 	m->text_hash = 0xbb;
 	memcpy(m->pieces, pieces, sizeof(pieces));
+	add_output(1);
 	add_map(0x10000000, 1);
 }
 

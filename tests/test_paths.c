@@ -103,6 +103,14 @@ static void add_pieces(uint32_t n, uint64_t original_hash)
 	memcpy(m->pieces, pieces, sizeof(pieces));
 }
 
+/* Behind the map: the module is an output of the original. */
+static void add_output(uint32_t n)
+{
+	struct morph_module_output *r = md_record_add(&buf, MORPH_REC_MODULE_OUTPUT, sizeof(*r));
+
+	r->module = n;
+}
+
 /* As many bytes of what @t is from @off on; 0: all. */
 static void add_table(uint32_t n, const struct mp_path_table *t, uint32_t off, uint32_t nr)
 {
@@ -144,6 +152,7 @@ static void add_program(void)
 	begin();
 	add_module(1, 0xaa, 6);
 	add_pieces(1, 0xbb);
+	add_output(1);
 	add_table(1, &table, 0, 0);
 	add_map(MAPPED, 1);
 }
@@ -333,6 +342,7 @@ START_TEST(table_in_parts_is_known_once_it_is_whole)
 	begin();
 	add_module(1, 0xaa, 6);
 	add_pieces(1, 0xbb);
+	add_output(1);
 	add_map(MAPPED, 1);
 	add_table(1, &table, 0, 16);
 	add_samples(COPY(0x38), SHIFT, 1);
@@ -361,6 +371,7 @@ START_TEST(table_that_is_none_costs_the_paths_alone)
 	begin();
 	add_module(1, 0xaa, 6);
 	add_pieces(1, 0xbb);
+	add_output(1);
 	at = buf.size;
 	add_table(1, &table, 0, 0);
 	r = (void *)(buf.data + at);
@@ -443,6 +454,7 @@ START_TEST(table_is_recorded_with_the_module)
 	}
 	add_module(1, 0xaa, 6);
 	add_pieces(1, 0xbb);
+	add_output(1);
 	ck_assert_int_eq(mp_path_table_encode(&large, &bytes, &size, NULL), 0);
 	ck_assert_uint_gt(size, 3 * 65528); /* several records */
 	for (off = 0; off < size; off += 50000)

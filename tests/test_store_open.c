@@ -130,26 +130,24 @@ START_TEST(store_migrates_step_by_step_and_keeps_the_data)
 			       mp_store_steps[1],
 			       mp_store_steps[2],
 			       mp_store_steps[3],
+			       mp_store_steps[4],
 			       "ALTER TABLE session ADD COLUMN host TEXT NOT NULL DEFAULT ''",
 			       "CREATE TABLE extra(x); INSERT INTO extra VALUES(42)"};
-	const char *broken[] = {steps[0],
-				steps[1],
-				steps[2],
-				steps[3],
-				steps[4],
-				steps[5],
-				"CREATE TABLE more(x); CREATE TABLE extra(y)"};
+	const char *broken[] = {steps[0], steps[1],
+				steps[2], steps[3],
+				steps[4], steps[5],
+				steps[6], "CREATE TABLE more(x); CREATE TABLE extra(y)"};
 	struct mp_store *store = open_as(MP_STORE_WRITE), *old;
 	int64_t module = put(store, 1, 0);
 	struct mp_ip_count count = {0x1000, 5};
 
 	ok(mp_store_add_counts(store, module, NOW, &count, 1, &err));
-	ok(mp_store_migrate(store, steps, 6, &err));
-	ok(mp_store_migrate(store, steps, 6, &err));
+	ok(mp_store_migrate(store, steps, 7, &err));
+	ok(mp_store_migrate(store, steps, 7, &err));
 	expect(store, module, 0, &count, 1);
 	/* A step that fails leaves all as it was, also what came before it. */
-	ck_assert_int_ne(mp_store_migrate(store, broken, 7, &err), 0);
-	ok(mp_store_migrate(store, steps, 6, &err));
+	ck_assert_int_ne(mp_store_migrate(store, broken, 8, &err), 0);
+	ok(mp_store_migrate(store, steps, 7, &err));
 	expect(store, module, 0, &count, 1);
 	mp_store_close(store);
 	ck_assert_int_eq(mp_store_open(db, MP_STORE_READ, &old, &err), -EPROTO);
@@ -233,13 +231,17 @@ START_TEST(store_of_root_belongs_to_whom_the_directory_belongs)
 	/* What is there stays whose it is, and a link there is not followed. */
 	snprintf(name, sizeof(name), "%s-other", db);
 	write_file(name, "x", 1);
-	mp_store_make_file(name);
+	ok(mp_store_make_file(name, &err));
 	ck_assert_int_eq(stat(name, &st), 0);
 	ck_assert_uint_eq(st.st_uid, 0);
 	ck_assert_int_eq(unlink(name), 0);
 	unlink(db);
 	ck_assert_int_eq(symlink(name, db), 0);
-	mp_store_make_file(db);
+	ck_assert_int_eq(lchown(db, 65534, 65534), 0);
+	ck_assert_int_eq(mp_store_make_file(db, &err), -EPERM);
+	ck_assert_int_eq(stat(name, &st), -1);
+	ck_assert_int_eq(mp_store_open(db, MP_STORE_WRITE, &store, &err), -EPERM);
+	ck_assert_ptr_nonnull(strstr(err.msg, "another user"));
 	ck_assert_int_eq(stat(name, &st), -1);
 	ck_assert_int_eq(unlink(db), 0);
 }
@@ -254,7 +256,13 @@ START_TEST(store_reads_where_it_cannot_write)
 	ok(mp_store_add_counts(store, put(store, 1, 0), NOW, &count, 1, &err));
 	add_ledger(store, session.key, 5);
 	ck_assert_int_eq(chmod(dir, 0555), 0);
-	ck_assert_int_eq(chmod(db, 0444), 0);
+	/* As it was made before databases were for their owners alone. */
+	for (size_t i = 0; i < 3; i++) {
+		char name[128];
+
+		snprintf(name, sizeof(name), "%s%s", db, (const char *[]){"", "-wal", "-shm"}[i]);
+		ck_assert_int_eq(chmod(name, 0444), 0);
+	}
 	if (geteuid()) {
 		/* The writer still holds -shm open; an owner has no other self to be. */
 		mp_store_close(store);

@@ -25,7 +25,7 @@
  */
 #define MORPH_ABI_MAJOR 1
 /* 1: MODULE_ENDS; 2: STACK; 3: FILE, SPACE, program only; 4: REGISTERS, MODULE_PATHS */
-#define MORPH_ABI_MINOR 4
+#define MORPH_ABI_MINOR 5
 
 #define MORPH_RECORD_ALIGN    8
 #define MORPH_RECORD_SIZE_MAX 65528 /* the largest multiple of 8 in a __u16 */
@@ -51,7 +51,8 @@ enum morph_record_type {
 	MORPH_REC_FILE = 15,  /* of the kernel module only, which morphd turns */
 	MORPH_REC_SPACE = 16, /* into EXEC and MMAP */
 	MORPH_REC_REGISTERS = 17,
-	MORPH_REC_MODULE_PATHS = 18, /* added by morphd */
+	MORPH_REC_MODULE_PATHS = 18,  /* added by morphd */
+	MORPH_REC_MODULE_OUTPUT = 19, /* likewise */
 };
 
 /* In front of every record. @size counts the whole record, a multiple of 8. */
@@ -330,6 +331,16 @@ struct morph_module_paths {
 	__u32 off;	  /* of these in it */
 	__u32 nr;	  /* bytes here */
 	__u8 bytes[];
+};
+
+/*
+ * Behind a module's map, at once or later: morphd found that the module is an output of the original
+ * that the map names. Without this record the map says nothing about the original's counts.
+ */
+struct morph_module_output {
+	struct morph_record record;
+	__u32 module;
+	__u32 pad;
 };
 
 #define MORPH_ASSERT_SIZE(type, size)                                                              \

@@ -95,7 +95,7 @@ fresh() {
 
 # ---- usage, and the documented exit statuses
 fresh
-for o in "--in-place -o x prog" "--in-place --dry-run prog" "--in-place --restore prog" \
+for o in "--in-place -o x prog" "--in-place --restore prog" \
 	"--restore -o x prog" "--restore --dry-run prog" "--backup-dir=bk --dry-run prog" \
 	"--break-links -o x prog" "--in-place --backup-dir= prog" "--in-place" "--restore" \
 	"--in-place prog fast" "--restore prog fast"; do
@@ -106,6 +106,12 @@ done
 for n in 0 1 2 3 4; do
 	grep -q "^\.It $n\$" "$root/Documentation/morph-optimize.1" || fail "the page has no status $n"
 done
+sum=$(cksum <prog)
+ends 0 "dry run" --all --in-place --backup-dir=bk --dry-run prog
+says out.txt '^prog: would be optimised in place (nothing written)' "dry run"
+[ -e bk ] && fail "dry run, and yet a backup"
+[ "$sum" = "$(cksum <prog)" ] || fail "dry run, and yet changed"
+nothing_left "dry run"
 ends 3 "no profile" --in-place --backup-dir=bk --db=none.db prog
 [ -e bk ] && fail "no profile, and yet a backup"
 cmp -s prog original || fail "no profile, and yet replaced"
@@ -226,11 +232,14 @@ cmp prog original || fail "restore through a link: another file"
 rm -r link sub
 ln prog second
 refuses 4 'has 2 names (hard links).*--break-links' "two names" $place prog
+refuses 4 'has 2 names (hard links).*--break-links' "two names, dry run" $place --dry-run prog
 ends 0 "--break-links" $place --break-links prog
+says out.txt '1 other still leads to the file that was there: these are two files now' "--break-links"
 cmp -s prog fast && cmp second original || fail "--break-links: the wrong one"
 rm second && ln prog second
 refuses 4 'has 2 names' "restore, two names" $back prog
 ends 0 "restore --break-links" $back --break-links prog
+says out.txt '1 other still leads to the file that was there: these are two files now' "restore --break-links"
 cmp prog original && cmp -s second fast || fail "restore --break-links: the wrong one"
 rm second
 mkdir 'a b'
