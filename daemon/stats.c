@@ -13,9 +13,14 @@
 #include <string.h>
 #include <time.h>
 
+#include "daemon/originals.h"
 #include "libprof/json.h"
 #include "libprof/progress.h"
 #include "libprof/stdio.h"
+
+enum {
+	KEY_BACKUP_DIR = 900
+};
 
 static error_t parse_common(int key, char *arg, struct argp_state *state)
 {
@@ -24,6 +29,7 @@ static error_t parse_common(int key, char *arg, struct argp_state *state)
 	switch (key) {
 	case 'd': stats->db = arg; return 0;
 	case 'j': stats->json = true; return 0;
+	case KEY_BACKUP_DIR: md_originals_set_backup_dir(arg); return 0;
 	default: return ARGP_ERR_UNKNOWN;
 	}
 }
@@ -31,6 +37,8 @@ static error_t parse_common(int key, char *arg, struct argp_state *state)
 static const struct argp_option common_options[] = {
 	{"db", 'd', "FILE", 0, "The database", 10},
 	{"json", 'j', NULL, 0, "Print JSON", 10},
+	{"backup-dir", KEY_BACKUP_DIR, "DIR", 0,
+	 "Where morph-optimize --in-place has put the originals of replaced files", 10},
 	{0},
 };
 

@@ -10,6 +10,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "daemon/originals.h"
 #include "daemon/stats.h"
 #include "daemon/stats_rows.h"
 #include "libprof/store_paths.h"
@@ -200,7 +201,9 @@ static int read_binary_id(const struct query *q, struct mp_id *id, struct mp_err
 
 	if (r)
 		return r;
-	*id = elf->id;
+	/* The samples of an output are kept for its original. */
+	if (!md_original_is_of(q->filter.binary, id))
+		*id = elf->id;
 	mp_elf_close(elf);
 	return 0;
 }
