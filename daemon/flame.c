@@ -99,7 +99,8 @@ static int add_rows(struct md_flame *module, const struct md_rows *rows)
 }
 
 int md_flame_add_module(struct md_flame *root, const struct mp_module *module,
-			const struct md_code *code, const struct mp_ip_count *counts, size_t nr)
+			const struct md_code *code, const struct md_ksyms *ksyms,
+			const struct mp_ip_count *counts, size_t nr)
 {
 	const char *slash = strrchr(module->path, '/');
 	struct md_flame *node = add_child(root, strdup(slash ? slash + 1 : module->path), 0);
@@ -117,9 +118,10 @@ int md_flame_add_module(struct md_flame *root, const struct mp_module *module,
 	for (size_t i = 0; i < nr; i++)
 		node->samples += counts[i].count;
 	root->samples += node->samples;
-	if (!code)
-		return 0;
-	r = md_rows_of_blocks(&rows, module, code, NULL, counts, nr);
+	if (code)
+		r = md_rows_of_blocks(&rows, module, code, NULL, counts, nr);
+	else if (ksyms)
+		r = md_rows_of_kernel(&rows, module, ksyms, true, NULL, counts, nr);
 	if (rows.nr)
 		qsort(rows.rows, rows.nr, sizeof(*rows.rows), compare_functions);
 	if (!r)

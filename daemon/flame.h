@@ -9,6 +9,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "daemon/ksyms.h"
 #include "daemon/stats_code.h"
 #include "libprof/store.h"
 
@@ -34,11 +35,12 @@ struct md_flame {
 
 /*
  * md_flame_add_module - a child of @root for @module with its counts: functions and blocks of
- * @code, or none below it where @code is NULL.
+ * @code, of a kernel those of @ksyms, or none below it where both are NULL.
  * Return: 0, -ENOMEM.
  */
 int md_flame_add_module(struct md_flame *root, const struct mp_module *module,
-			const struct md_code *code, const struct mp_ip_count *counts, size_t nr);
+			const struct md_code *code, const struct md_ksyms *ksyms,
+			const struct mp_ip_count *counts, size_t nr);
 /* Modules with one file name get the beginning of their build-ids as well: "prog 72a44fc3". */
 int md_flame_tell_apart(struct md_flame *root);
 /* Sort the children at every level. */

@@ -82,12 +82,14 @@ static int add_module(struct flame *f, struct mp_store *store, const struct mp_m
 	struct mp_ip_count *counts = NULL;
 	struct md_code code = {0};
 	struct mp_err why = {0};
-	bool known = true;
+	struct md_ksyms ksyms = {0};
+	bool known = true, kernel;
 	size_t nr = 0;
 	int r = mp_store_read_counts(store, module->key, f->since_s, &counts, &nr, err);
 
 	if (r)
 		return r;
+	kernel = !md_ksyms_open(module, &ksyms);
 	if (md_code_open(module, f->filter.binary, true, &code, &why)) {
 		known = false;
 		if (module->kind == MP_MODULE_FILE) {
@@ -95,8 +97,10 @@ static int add_module(struct flame *f, struct mp_store *store, const struct mp_m
 			json_array_append_new(f->notes, md_stats_json_string(why.msg));
 		}
 	}
-	r = md_flame_add_module(&f->root, module, known ? &code : NULL, counts, nr);
+	r = md_flame_add_module(&f->root, module, known ? &code : NULL,
+				kernel ? &ksyms : NULL, counts, nr);
 	md_code_close(&code);
+	md_ksyms_fini(&ksyms);
 	free(counts);
 	return r ? mp_err_set(err, -r, "out of memory") : 0;
 }

@@ -62,6 +62,13 @@ const char *const mp_store_steps[] = {
 	 */
 	("ALTER TABLE bucket ADD COLUMN exact INTEGER NOT NULL DEFAULT 0;"
 	 "ALTER TABLE edge_bucket ADD COLUMN exact INTEGER NOT NULL DEFAULT 0;"),
+	/*
+	 * 4 -> 5. Samples by process name, unit and user, of the days first_day..last_day. uid is -1
+	 * where the user is not known.
+	 */
+	"CREATE TABLE process(name TEXT NOT NULL, unit TEXT NOT NULL, uid INTEGER NOT NULL,"
+	" first_day INTEGER NOT NULL, last_day INTEGER NOT NULL, nr INTEGER NOT NULL,"
+	" PRIMARY KEY(name, unit, uid, first_day)) WITHOUT ROWID;",
 };
 /* clang-format on */
 const int mp_store_nr_steps = sizeof(mp_store_steps) / sizeof(mp_store_steps[0]);
