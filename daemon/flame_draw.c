@@ -153,7 +153,8 @@ static void draw_node(FILE *out, const struct md_flame *node, enum md_flame_leve
 	const char *name = node_name(node, level, buf);
 
 	fprintf(out,
-		"<g class=\"n\" data-x=\"%" PRIu64 "\" data-w=\"%" PRIu64 "\" data-d=\"%d\"><title>",
+		"<g class=\"n\" data-x=\"%" PRIu64 "\" data-w=\"%" PRIu64
+		"\" data-d=\"%d\"><title>",
 		before, node->samples, (int)level);
 	md_svg_put(out, "%t\n", name);
 	fprintf(out, "%s samples, %s", md_svg_format_count(node->samples, count),

@@ -182,8 +182,9 @@ int md_rows_of_kernel(struct md_rows *rows, const struct mp_module *module,
 		struct md_row row = {.module = module, .vaddr = counts[i].vaddr};
 
 		/* Counts ascend, so those of a function follow each other. */
-		for (end = i; end < nr && (end == i || (!addresses && sym &&
-							counts[end].vaddr - sym->vaddr < sym->size));
+		for (end = i; end < nr &&
+			      (end == i ||
+			       (!addresses && sym && counts[end].vaddr - sym->vaddr < sym->size));
 		     end++)
 			row.samples += counts[end].count;
 		if (!is_wanted(ksyms, sym, function))

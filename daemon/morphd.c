@@ -38,7 +38,7 @@
 #define MORPH_VERSION "unknown"
 #endif
 
-#define UNMEASURED_RATE_HZ 101 /* where what a sample costs could not be measured */
+#define UNMEASURED_RATE_HZ 101	/* where what a sample costs could not be measured */
 #define SELECT_RATE_HZ	   1000 /* of every CPU, while most samples are dropped */
 #define NR_SELECTED_MAX	   64
 #define CONFIG_PATH	   "/etc/morph/morphd.conf"
@@ -248,7 +248,8 @@ static error_t parse_option(int key, char *arg, struct argp_state *state)
 		if (!o->input && !strcmp(o->line.source, "replay"))
 			argp_error(state, "--source=replay needs --input FILE");
 		if (selects(o) && o->polls.path)
-			argp_error(state, "--polls asks the COMMAND: without --pid, --unit or --user");
+			argp_error(state,
+				   "--polls asks the COMMAND: without --pid, --unit or --user");
 		if (o->check_config && !o->config)
 			o->config = CONFIG_PATH;
 		return 0;
@@ -268,7 +269,8 @@ static const struct argp daemon_argp = {
 static const struct argp run_argp = {
 	.options = run_options,
 	.parser = parse_option,
-	.args_doc = "-- COMMAND [ARGUMENT...]\n--pid=PID|--unit=NAME|--user=USER [-- COMMAND [ARGUMENT...]]",
+	.args_doc =
+		"-- COMMAND [ARGUMENT...]\n--pid=PID|--unit=NAME|--user=USER [-- COMMAND [ARGUMENT...]]",
 	.doc = "Sample COMMAND and all that it starts; exit as it does.\v"
 	       "With --pid, --unit or --user: sample these, until COMMAND ends, or without one until "
 	       "SIGINT, SIGTERM or the end of all processes of --pid.",
@@ -878,9 +880,8 @@ static bool run_should_stop(void *arg)
 
 	if (run->name)
 		return md_command_has_ended(&run->command);
-	return stop_asked ||
-	       (run->o->selection.nr_pids && !run->o->selection.nr_units &&
-		!run->o->selection.nr_uids && !md_who_any_alive(run->pl->flush.who));
+	return stop_asked || (run->o->selection.nr_pids && !run->o->selection.nr_units &&
+			      !run->o->selection.nr_uids && !md_who_any_alive(run->pl->flush.who));
 }
 
 static int run_work(struct md_pipeline *pl, struct mp_err *err)
@@ -906,8 +907,7 @@ static int check_pids(const struct options *o, struct mp_err *err)
 {
 	for (size_t i = 0; i < o->selection.nr_pids; i++)
 		if (kill(o->pids[i], 0) && errno == ESRCH)
-			return mp_err_set(err, ESRCH, "--pid %d: no such process",
-					  (int)o->pids[i]);
+			return mp_err_set(err, ESRCH, "--pid %d: no such process", (int)o->pids[i]);
 	return 0;
 }
 

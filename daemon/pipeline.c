@@ -297,8 +297,8 @@ static const char *program_of(void *arg, const struct morph_task *task)
 	struct md_pipeline *pl = arg;
 	struct md_space *space = md_procmap_find(pl->at.procmap, task->tgid, task->exec_id);
 	uint32_t program = space ? md_space_program(space) : 0;
-	const struct md_module *module =
-		program ? md_modcache_module(pl->at.modcache, program) : NULL;
+	const struct md_module *module = program ? md_modcache_module(pl->at.modcache, program)
+						 : NULL;
 	const char *slash = module ? strrchr(module->path, '/') : NULL;
 
 	return slash ? slash + 1 : module ? module->path : NULL;
@@ -309,8 +309,7 @@ int md_pipeline_init(struct md_pipeline *pl, struct mp_err *err)
 	int ret = md_attribute_init(&pl->at);
 
 	if (!ret) {
-		pl->flush.who =
-			md_who_new(pl->source->ops->is_live, pl->selection, program_of, pl);
+		pl->flush.who = md_who_new(pl->source->ops->is_live, pl->selection, program_of, pl);
 		ret = pl->flush.who ? 0 : -ENOMEM;
 	}
 	return ret ? mp_err_set(err, -ret, "no memory") : start_session(pl, err);

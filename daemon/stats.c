@@ -102,8 +102,9 @@ static int open_service(struct md_stats *stats, struct mp_store **out, const str
 	int r = mp_store_open(MP_STORE_SERVICE_PATH, MP_STORE_READ, out, &err);
 
 	if (!r) {
-		md_stats_note("%s does not exist: reading the service's database, " MP_STORE_SERVICE_PATH,
-			      stats->path);
+		md_stats_note(
+			"%s does not exist: reading the service's database, " MP_STORE_SERVICE_PATH,
+			stats->path);
 		strcpy(stats->path, MP_STORE_SERVICE_PATH);
 		return 0;
 	}

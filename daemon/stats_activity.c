@@ -211,7 +211,7 @@ static const char *name_of(enum by by, const struct mp_process *process, char *b
 
 static bool is_same(enum by by, const struct mp_process *a, const struct mp_process *b)
 {
-	return by == BY_PROCESS	? !strcmp(a->name, b->name)
+	return by == BY_PROCESS ? !strcmp(a->name, b->name)
 	       : by == BY_UNIT	? !strcmp(a->unit, b->unit)
 				: a->uid == b->uid;
 }

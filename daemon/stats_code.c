@@ -59,8 +59,8 @@ static void name_functions(struct md_code *code)
 		return;
 	for (uint32_t i = 0; i < code->cfg->nr_funcs; i++) {
 		struct mp_func *func = &code->cfg->funcs[i];
-		const struct md_name *name =
-			func->name[0] ? NULL : md_names_at(&names, func->vaddr);
+		const struct md_name *name = func->name[0] ? NULL
+							   : md_names_at(&names, func->vaddr);
 
 		if (name && name->function && name->vaddr == func->vaddr)
 			func->name = name->name;
@@ -82,8 +82,8 @@ int md_code_open(const struct mp_module *module, const char *binary, bool blocks
 	if (module->kind != MP_MODULE_FILE)
 		return mp_err_set(err, ENOENT, "%s: no file", module->path);
 	r = open_file(path, &module->id, &out->elf, err);
-	if (r && (!binary || (md_original_is_of(binary, &original) &&
-			      mp_id_equal(&original, &module->id))))
+	if (r && (!binary ||
+		  (md_original_is_of(binary, &original) && mp_id_equal(&original, &module->id))))
 		r = open_original(module, r, &out->elf, err);
 	if (r)
 		return r;

@@ -15,7 +15,7 @@ struct md_code {
 	struct mp_elf *elf;
 	struct mp_cfg *cfg;
 	struct mp_elf *symbols; /* a debug file whose names functions have; NULL: none */
-	bool blocks; /* of every function; else functions and their ranges only */
+	bool blocks;		/* of every function; else functions and their ranges only */
 };
 
 /*

@@ -97,8 +97,8 @@ static int add_module(struct flame *f, struct mp_store *store, const struct mp_m
 			json_array_append_new(f->notes, md_stats_json_string(why.msg));
 		}
 	}
-	r = md_flame_add_module(&f->root, module, known ? &code : NULL,
-				kernel ? &ksyms : NULL, counts, nr);
+	r = md_flame_add_module(&f->root, module, known ? &code : NULL, kernel ? &ksyms : NULL,
+				counts, nr);
 	md_code_close(&code);
 	md_ksyms_fini(&ksyms);
 	free(counts);

@@ -254,7 +254,8 @@ static struct process *find(const struct md_who *who, uint32_t tgid)
 {
 	uint64_t at;
 
-	return tgid != UINT32_MAX && md_pidmap_get(&who->index, tgid + 1, &at) ? &who->processes[at] : NULL;
+	return tgid != UINT32_MAX && md_pidmap_get(&who->index, tgid + 1, &at) ? &who->processes[at]
+									       : NULL;
 }
 
 /* NULL: no memory, or too many. */
@@ -367,8 +368,7 @@ bool md_who_record(struct md_who *who, const struct morph_record *record)
 	const struct process *process;
 
 	switch (record->type) {
-	case MORPH_REC_SAMPLES:
-		return take_samples(who, task, md_samples_nr((const void *)record));
+	case MORPH_REC_SAMPLES: return take_samples(who, task, md_samples_nr((const void *)record));
 	case MORPH_REC_BRANCHES:
 	case MORPH_REC_STACK:
 	case MORPH_REC_REGISTERS:

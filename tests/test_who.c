@@ -47,7 +47,8 @@ START_TEST(who_tells_what_lies_in_a_unit)
 	ck_assert(!md_who_is_unit("/", "nginx"));
 	ck_assert(!md_who_is_unit("", "/nginx"));
 	/* A container's id, or enough of it. */
-	ck_assert(md_who_is_unit("/system.slice/docker-0123456789abcdef00.scope", "0123456789abcdef"));
+	ck_assert(md_who_is_unit("/system.slice/docker-0123456789abcdef00.scope",
+				 "0123456789abcdef"));
 	ck_assert(md_who_is_unit("/docker/0123456789abcdef00", "0123456789ab"));
 	ck_assert(!md_who_is_unit("/docker/0123456789abcdef00", "01234567"));
 }
@@ -65,7 +66,8 @@ static const struct morph_record *samples(uint32_t tgid, uint32_t nr)
 	struct morph_samples *record;
 
 	buf.size = 0;
-	record = md_record_add_task(&buf, MORPH_REC_SAMPLES, sizeof(*record) + nr * 8, 1, tgid, tgid);
+	record = md_record_add_task(&buf, MORPH_REC_SAMPLES, sizeof(*record) + nr * 8, 1, tgid,
+				    tgid);
 	ck_assert_ptr_nonnull(record);
 	return &record->task.record;
 }
