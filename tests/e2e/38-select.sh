@@ -3,6 +3,7 @@
 # morphd run --pid, --unit, --user: samples of what was named, with each source; and whose samples
 # they are, by process, unit and user.
 . "$(dirname "$0")/lib.sh"
+TMPDIR=/tmp # another user must be able to look into it
 scratch select
 cc=${CC:-gcc}
 need "${cc%% *}" jq

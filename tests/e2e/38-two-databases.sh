@@ -3,6 +3,7 @@
 # Beside the service a command has a database of its own, and a user without one reads the
 # service's: each says so. In a mount namespace, where /var/lib/morph is ours.
 . "$(dirname "$0")/lib.sh"
+TMPDIR=/tmp # another user must be able to look into it
 scratch databases
 need unshare setpriv flock
 if [ "$(id -u)" != 0 ] || ! unshare -m true 2>/dev/null; then
