@@ -6,6 +6,7 @@
 #include <stdio.h>
 
 #include "daemon/export.h"
+#include "daemon/ksyms.h"
 #include "daemon/stats_rows.h"
 
 /* A frame: ';' would end it, and a line's last blank comes before its number. */
@@ -18,12 +19,16 @@ static void put_frame(FILE *out, const char *text)
 static int folded_module(struct md_export *e, const struct md_export_module *m, struct mp_err *err)
 {
 	const char *file = md_export_file_name(m->module->path);
+	struct md_ksyms ksyms = {0};
 	struct md_rows rows = {0};
 	uint64_t unknown = 0;
 	int r = 0;
 
 	if (m->code)
 		r = md_rows_of_functions(&rows, m->module, m->code, NULL, m->counts, m->nr_counts);
+	else if (!md_ksyms_open(m->module, &ksyms))
+		r = md_rows_of_kernel(&rows, m->module, &ksyms, false, NULL, m->counts,
+				      m->nr_counts);
 	else
 		for (size_t i = 0; i < m->nr_counts; i++)
 			unknown += m->counts[i].count;
@@ -45,6 +50,7 @@ static int folded_module(struct md_export *e, const struct md_export_module *m, 
 		e->nr_written += unknown;
 	}
 	md_rows_free(&rows);
+	md_ksyms_fini(&ksyms);
 	return r ? mp_err_set(err, -r, "out of memory") : 0;
 }
 

@@ -132,7 +132,12 @@ size_t md_export_symbols_format_bolt(const struct md_export_symbols *names, uint
 	const struct md_export_symbol *name = md_export_symbols_at(names, vaddr, &nr);
 	char number[16] = "";
 
-	if (!name)
+	/* BOLT reads .symtab alone: in a stripped file exported functions have no name for BOLT. */
+	while (name && nr && name->symbol->dynamic) {
+		name++;
+		nr--;
+	}
+	if (!name || !nr)
 		return (size_t)snprintf(buf, size, "__BOLT_FDE_FUNCat%" PRIx64, vaddr);
 	for (const char *p = name->symbol->name; *p; p++) {
 		if ((*p == ' ' || *p == '\\') && len++ < size)

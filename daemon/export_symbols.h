@@ -35,7 +35,7 @@ const struct md_export_symbol *md_export_symbols_at(const struct md_export_symbo
 /*
  * What llvm-bolt calls the function or the part of one that begins at @vaddr, blanks and
  * backslashes escaped as in fdata: "main"; "parse/2" for a local symbol; "__BOLT_FDE_FUNCat401000"
- * without symbol. Return: length; @size or more: it did not fit.
+ * without a symbol in .symtab, whatever .dynsym says. Return: length; @size or more: it did not fit.
  */
 size_t md_export_symbols_format_bolt(const struct md_export_symbols *names, uint64_t vaddr,
 				     char *buf, size_t size);

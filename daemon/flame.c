@@ -4,6 +4,7 @@
 
 #include <errno.h>
 #include <inttypes.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -98,26 +99,60 @@ static int add_rows(struct md_flame *module, const struct md_rows *rows)
 }
 
 int md_flame_add_module(struct md_flame *root, const struct mp_module *module,
-			const struct md_code *code, const struct mp_ip_count *counts, size_t nr)
+			const struct md_code *code, const struct md_ksyms *ksyms,
+			const struct mp_ip_count *counts, size_t nr)
 {
 	const char *slash = strrchr(module->path, '/');
 	struct md_flame *node = add_child(root, strdup(slash ? slash + 1 : module->path), 0);
 	struct md_rows rows = {0};
+	char id[80];
 	int r = 0;
 
 	if (!node)
 		return -ENOMEM;
+	if (module->id.build_id_len)
+		mp_id_format_build_id(&module->id, id);
+	else
+		snprintf(id, sizeof(id), "%016" PRIx64, module->id.text_hash);
+	snprintf(node->id, sizeof(node->id), "%.8s", id);
 	for (size_t i = 0; i < nr; i++)
 		node->samples += counts[i].count;
 	root->samples += node->samples;
-	if (!code)
-		return 0;
-	r = md_rows_of_blocks(&rows, module, code, NULL, counts, nr);
+	if (code)
+		r = md_rows_of_blocks(&rows, module, code, NULL, counts, nr);
+	else if (ksyms)
+		r = md_rows_of_kernel(&rows, module, ksyms, true, NULL, counts, nr);
 	if (rows.nr)
 		qsort(rows.rows, rows.nr, sizeof(*rows.rows), compare_functions);
 	if (!r)
 		r = add_rows(node, &rows);
 	md_rows_free(&rows);
+	return r;
+}
+
+int md_flame_tell_apart(struct md_flame *root)
+{
+	bool *shared = calloc(root->nr + 1, sizeof(*shared));
+	int r = shared ? 0 : -ENOMEM;
+
+	for (size_t i = 0; i < root->nr && !r; i++)
+		for (size_t j = 0; j < i; j++)
+			if (!strcmp(root->children[i].name, root->children[j].name))
+				shared[i] = shared[j] = true;
+	for (size_t i = 0; i < root->nr && !r; i++) {
+		struct md_flame *module = &root->children[i];
+		char *name;
+
+		if (!shared[i])
+			continue;
+		if (asprintf(&name, "%s %s", module->name, module->id) < 0) {
+			r = -ENOMEM;
+			break;
+		}
+		free(module->name);
+		module->name = name;
+	}
+	free(shared);
 	return r;
 }
 

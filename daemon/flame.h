@@ -9,6 +9,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "daemon/ksyms.h"
 #include "daemon/stats_code.h"
 #include "libprof/store.h"
 
@@ -25,6 +26,7 @@ struct md_flame {
 	uint64_t samples;
 	uint64_t vaddr;	     /* function, block */
 	uint32_t nr_insns;   /* block; 0: not known */
+	char id[9];	     /* module: how its build-id begins */
 	uint64_t nr_merged;  /* more than one thing, which were too small to be shown: how many */
 	unsigned int tenths; /* of a percent of all; those of its children add up to it */
 	struct md_flame *children; /* most samples first, what was merged last */
@@ -33,11 +35,14 @@ struct md_flame {
 
 /*
  * md_flame_add_module - a child of @root for @module with its counts: functions and blocks of
- * @code, or none below it where @code is NULL.
+ * @code, of a kernel those of @ksyms, or none below it where both are NULL.
  * Return: 0, -ENOMEM.
  */
 int md_flame_add_module(struct md_flame *root, const struct mp_module *module,
-			const struct md_code *code, const struct mp_ip_count *counts, size_t nr);
+			const struct md_code *code, const struct md_ksyms *ksyms,
+			const struct mp_ip_count *counts, size_t nr);
+/* Modules with one file name get the beginning of their build-ids as well: "prog 72a44fc3". */
+int md_flame_tell_apart(struct md_flame *root);
 /* Sort the children at every level. */
 void md_flame_sort(struct md_flame *root);
 /*

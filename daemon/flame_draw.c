@@ -36,16 +36,19 @@ static const char style[] =
 	".m{text-anchor:middle}"
 	"rect{stroke:#fff;stroke-width:1}g:hover>rect{stroke:#000}.n{cursor:pointer}</style>\n";
 
-/* Without it the picture is complete: a click shows the box over the whole width. */
+/*
+ * Without it the picture is complete: a click shows the box over the whole width. data-x and data-w
+ * count samples, so they are exact; @e is for numbers of JavaScript above 2^53.
+ */
 static const char script[] =
 	"<script>/*<![CDATA[*/\n"
 	"(function(){var s=document.getElementById('morph-flame'),L=24,W=1552,now=null;\n"
 	"var ns=[].slice.call(s.querySelectorAll('g.n'));\n"
 	"function num(e,k){return parseFloat(e.getAttribute(k))}\n"
-	"function show(f){now=f;var fx=num(f,'data-x'),fw=num(f,'data-w'),fd=num(f,'data-d');\n"
+	"function show(f){now=f;var fx=num(f,'data-x'),fw=num(f,'data-w'),fd=num(f,'data-d'),e=fw/1e9;\n"
 	"ns.forEach(function(g){var x=num(g,'data-x'),w=num(g,'data-w'),d=num(g,'data-d');\n"
-	"var up=d<fd&&x<=fx+1e-4&&x+w>=fx+fw-1e-4;\n"
-	"var out=!up&&(x+w<=fx+1e-4||x>=fx+fw-1e-4);g.style.display=out?'none':'';if(out)return;\n"
+	"var up=d<fd&&x<=fx+e&&x+w>=fx+fw-e;\n"
+	"var out=!up&&(x+w<=fx+e||x>=fx+fw-e);g.style.display=out?'none':'';if(out)return;\n"
 	"var nx=up?L:L+(x-fx)/fw*W,nw=up?W:w/fw*W,r=g.querySelector('rect');\n"
 	"var h=num(r,'height'),y=num(r,'y'),ts=g.querySelectorAll('text'),t=ts[0];\n"
 	"for(var i=1;i<ts.length;i++)g.removeChild(ts[i]);\n"
@@ -140,16 +143,20 @@ static void put_name(FILE *out, const struct box *box, const char *name, unsigne
 	free(fit);
 }
 
+/* @before: samples to the left of the box. */
 static void draw_node(FILE *out, const struct md_flame *node, enum md_flame_level level,
-		      const struct box *box, const char *colour, size_t place)
+		      const struct box *box, uint64_t before, const char *colour, size_t place)
 {
 	/* Neighbours differ a little, so that they are seen to be two. */
 	static const char *const opacity[] = {"1", "0.78"};
 	char buf[64], count[32], percent[32];
 	const char *name = node_name(node, level, buf);
 
-	md_svg_put(out, "<g class=\"n\" data-x=\"%n\" data-w=\"%n\" data-d=\"%n\"><title>%t\n",
-		   box->x, box->width, (double)level, name);
+	fprintf(out,
+		"<g class=\"n\" data-x=\"%" PRIu64 "\" data-w=\"%" PRIu64
+		"\" data-d=\"%d\"><title>",
+		before, node->samples, (int)level);
+	md_svg_put(out, "%t\n", name);
 	fprintf(out, "%s samples, %s", md_svg_format_count(node->samples, count),
 		format_tenths(node->tenths, percent));
 	if (node->nr_insns)
@@ -172,19 +179,18 @@ static void draw_node(FILE *out, const struct md_flame *node, enum md_flame_leve
 }
 
 static void draw_children(FILE *out, const struct md_flame_picture *p, const struct md_flame *node,
-			  enum md_flame_level level, double x, double y, const char *colour)
+			  enum md_flame_level level, uint64_t before, double y, const char *colour)
 {
 	double per_sample = FULL / (double)p->root->samples;
-	uint64_t before = 0;
 
 	for (size_t i = 0; i < node->nr; i++) {
 		const struct md_flame *child = &node->children[i];
-		struct box box = {x + (double)before * per_sample, y,
+		struct box box = {MARGIN + (double)before * per_sample, y,
 				  (double)child->samples * per_sample, heights[level]};
 		const char *own = level == MD_FLAME_MODULE ? colour_of(p->root, i) : colour;
 
-		draw_node(out, child, level, &box, own, level == MD_FLAME_MODULE ? 0 : i);
-		draw_children(out, p, child, level + 1, box.x, y + heights[level], own);
+		draw_node(out, child, level, &box, before, own, level == MD_FLAME_MODULE ? 0 : i);
+		draw_children(out, p, child, level + 1, before, y + heights[level], own);
 		before += child->samples;
 	}
 }
@@ -309,9 +315,9 @@ int md_flame_draw_svg(const struct md_flame_picture *p, FILE *out)
 	fputs("<rect width=\"100%\" height=\"100%\" fill=\"#fff\"/>\n", out);
 	draw_title(out, p);
 	draw_legend(out, p);
-	draw_node(out, p->root, MD_FLAME_ALL, &all, "#e4e4e4", 0);
+	draw_node(out, p->root, MD_FLAME_ALL, &all, 0, "#e4e4e4", 0);
 	y += heights[0];
-	draw_children(out, p, p->root, MD_FLAME_MODULE, MARGIN, y, "");
+	draw_children(out, p, p->root, MD_FLAME_MODULE, 0, y, "");
 	r = draw_list(out, p, bottom + 40);
 	fputs(script, out);
 	fputs("</svg>\n", out);

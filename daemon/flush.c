@@ -332,6 +332,14 @@ static int write_activity(struct md_flush *flush, const struct md_attribute *at,
 	return ret;
 }
 
+static int write_processes(struct md_flush *flush, int64_t when_s, struct mp_err *err)
+{
+	const struct mp_process *processes;
+	size_t nr = flush->who ? md_who_list(flush->who, &processes) : 0;
+
+	return nr ? mp_store_add_processes(flush->store, when_s, processes, nr, err) : 0;
+}
+
 int md_flush_write(struct md_flush *flush, struct md_attribute *at, int64_t when_s,
 		   struct mp_err *err)
 {
@@ -354,6 +362,8 @@ int md_flush_write(struct md_flush *flush, struct md_attribute *at, int64_t when
 	if (!ret)
 		ret = write_activity(flush, at, when_s, err);
 	if (!ret)
+		ret = write_processes(flush, when_s, err);
+	if (!ret)
 		ret = mp_store_add_ledger(flush->store, flush->session.key, when_s, &at->ledger,
 					  err);
 	if (!ret)
@@ -368,5 +378,7 @@ int md_flush_write(struct md_flush *flush, struct md_attribute *at, int64_t when
 	flush->nr++;
 	at->branches.moved += nr_moved;
 	md_attribute_clear(at);
+	if (flush->who)
+		md_who_clear(flush->who);
 	return 0;
 }

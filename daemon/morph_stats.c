@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "daemon/debuginfod.h"
 #include "daemon/stats.h"
 #include "libprof/stdio.h"
 
@@ -104,6 +105,7 @@ int main(int argc, char **argv)
 	char name[64];
 
 	mp_stdio_init("morph-stats");
+	md_debuginfod_init();
 	setlocale(LC_CTYPE, "");
 	argp_err_exit_status = MD_EXIT_USAGE;
 	/* In order: what follows the command is the command's. */

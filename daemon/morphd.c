@@ -8,6 +8,7 @@
 #include <argp.h>
 #include <errno.h>
 #include <inttypes.h>
+#include <pwd.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -27,6 +28,7 @@
 #include "daemon/sandbox.h"
 #include "daemon/source.h"
 #include "daemon/watchdog.h"
+#include "daemon/who.h"
 #include "libprof/polls.h"
 #include "libprof/rate.h"
 #include "libprof/stdio.h"
@@ -36,7 +38,9 @@
 #define MORPH_VERSION "unknown"
 #endif
 
-#define UNMEASURED_RATE_HZ 101 /* where what a sample costs could not be measured */
+#define UNMEASURED_RATE_HZ 101	/* where what a sample costs could not be measured */
+#define SELECT_RATE_HZ	   1000 /* of every CPU, while most samples are dropped */
+#define NR_SELECTED_MAX	   64
 #define CONFIG_PATH	   "/etc/morph/morphd.conf"
 
 /* For reading a file that nobody has read yet; a large one on a slow disk takes seconds. */
@@ -57,7 +61,10 @@ enum option_key {
 	OPT_POLLS,
 	OPT_POLL_WINDOW,
 	OPT_POLL_RATE,
-	OPT_CHECK_CONFIG
+	OPT_CHECK_CONFIG,
+	OPT_PID,
+	OPT_UNIT,
+	OPT_USER
 };
 
 struct options {
@@ -68,6 +75,11 @@ struct options {
 	bool stats, json, check_config;
 	bool is_run;
 	char **command;
+	/* --pid, --unit, --user: whose samples are kept, of the whole machine's. */
+	struct md_who_selection selection;
+	pid_t pids[NR_SELECTED_MAX];
+	const char *units[NR_SELECTED_MAX];
+	uint32_t uids[NR_SELECTED_MAX];
 };
 
 static const struct argp_option daemon_options[] = {
@@ -93,6 +105,11 @@ static const struct argp_option daemon_options[] = {
 	{0}};
 
 static const struct argp_option run_options[] = {
+	{"pid", OPT_PID, "PID", 0,
+	 "sample what runs already: this process and all that it starts; again for several", 0},
+	{"unit", OPT_UNIT, "NAME", 0,
+	 "the same of a systemd unit, a container's id, or a /CGROUP and all in it", 0},
+	{"user", OPT_USER, "USER", 0, "the same of a user's processes, by name or number", 0},
 	{"source", 's', "NAME", 0, "kmod, bpf, perf, or auto (the best that works here)", 0},
 	{"db", 'd', "FILE", 0, "the database (default: see morphd(8); none with --record)", 0},
 	{"rate", 'r', "HZ", 0, "samples per second of CPU time (default: 4000)", 0},
@@ -151,6 +168,41 @@ static void set_window(struct argp_state *state, const char *text)
 	o->polls.stride = stride;
 }
 
+/* Whether --pid, --unit or --user was given. */
+static bool selects(const struct options *o)
+{
+	return o->selection.nr_pids || o->selection.nr_units || o->selection.nr_uids;
+}
+
+static void add_selection(struct argp_state *state, int key, const char *arg)
+{
+	struct options *o = state->input;
+	struct md_who_selection *s = &o->selection;
+	struct passwd *user;
+	char *end;
+
+	if (s->nr_pids == NR_SELECTED_MAX || s->nr_units == NR_SELECTED_MAX ||
+	    s->nr_uids == NR_SELECTED_MAX)
+		argp_error(state, "more than %d processes, units or users", NR_SELECTED_MAX);
+	s->pids = o->pids;
+	s->units = o->units;
+	s->uids = o->uids;
+	if (key == OPT_PID) {
+		o->pids[s->nr_pids++] = (pid_t)whole_number(state, "pid", arg, INT32_MAX);
+	} else if (key == OPT_UNIT) {
+		if (!*arg)
+			argp_error(state, "--unit: which one?");
+		o->units[s->nr_units++] = arg;
+	} else {
+		unsigned long uid = strtoul(arg, &end, 10);
+
+		user = getpwnam(arg);
+		if (!user && (*end || end == arg || *arg == '-' || uid >= UINT32_MAX))
+			argp_error(state, "--user %s: no such user", arg);
+		o->uids[s->nr_uids++] = user ? user->pw_uid : (uint32_t)uid;
+	}
+}
+
 static error_t parse_option(int key, char *arg, struct argp_state *state)
 {
 	struct options *o = state->input;
@@ -175,6 +227,9 @@ static error_t parse_option(int key, char *arg, struct argp_state *state)
 	case OPT_POLL_RATE:
 		o->polls.rate_hz = whole_number(state, "poll-rate", arg, 10000);
 		return 0;
+	case OPT_PID:
+	case OPT_UNIT:
+	case OPT_USER: add_selection(state, key, arg); return 0;
 	case OPT_CHECK_CONFIG: o->check_config = true; return 0;
 	case OPT_FOREGROUND: return 0;
 	case OPT_JSON: o->json = true; /* fall through */
@@ -186,12 +241,15 @@ static error_t parse_option(int key, char *arg, struct argp_state *state)
 		state->next = state->argc;
 		return 0;
 	case ARGP_KEY_END:
-		if (o->is_run && !o->command)
+		if (o->is_run && !o->command && !selects(o))
 			argp_error(state, "which command?");
 		if (o->input && strcmp(o->line.source, "auto") && strcmp(o->line.source, "replay"))
 			argp_error(state, "--input is for --source=replay");
 		if (!o->input && !strcmp(o->line.source, "replay"))
 			argp_error(state, "--source=replay needs --input FILE");
+		if (selects(o) && o->polls.path)
+			argp_error(state,
+				   "--polls asks the COMMAND: without --pid, --unit or --user");
 		if (o->check_config && !o->config)
 			o->config = CONFIG_PATH;
 		return 0;
@@ -211,8 +269,11 @@ static const struct argp daemon_argp = {
 static const struct argp run_argp = {
 	.options = run_options,
 	.parser = parse_option,
-	.args_doc = "-- COMMAND [ARGUMENT...]",
-	.doc = "Sample COMMAND and all that it starts; exit as it does.",
+	.args_doc =
+		"-- COMMAND [ARGUMENT...]\n--pid=PID|--unit=NAME|--user=USER [-- COMMAND [ARGUMENT...]]",
+	.doc = "Sample COMMAND and all that it starts; exit as it does.\v"
+	       "With --pid, --unit or --user: sample these, until COMMAND ends, or without one until "
+	       "SIGINT, SIGTERM or the end of all processes of --pid.",
 };
 
 /* ---- messages ----------------------------------------------------------------------------- */
@@ -363,6 +424,27 @@ struct database {
 	struct mp_store *store;
 };
 
+/* The service holds the default database: what a command does goes to one of root's own. */
+static int open_beside(struct database *db, struct mp_err *err)
+{
+	char service[sizeof(db->path)];
+	int ret;
+
+	memcpy(service, db->path, sizeof(service));
+	ret = mp_store_own_path(db->path, sizeof(db->path), true, err);
+	/* An ordinary user has no other one. */
+	if (!ret && !strcmp(db->path, service))
+		return md_lock_take(db->path, true, &db->lock, err);
+	if (!ret)
+		ret = md_lock_take(db->path, true, &db->lock, err);
+	if (!ret)
+		fprintf(stderr,
+			"morphd: %s is the running service's: the samples go to another one; see them "
+			"with: morph-stats query --db=%s\n",
+			service, db->path);
+	return ret;
+}
+
 static int open_database(const struct options *o, const struct md_config *config,
 			 struct database *db, struct mp_err *err)
 {
@@ -377,6 +459,8 @@ static int open_database(const struct options *o, const struct md_config *config
 		ret = mp_store_default_path(db->path, sizeof(db->path), true, err);
 	if (!ret)
 		ret = md_lock_take(db->path, o->is_run, &db->lock, err);
+	if (ret == -EBUSY && o->is_run && !config->database[0] && !getenv("MORPH_DB"))
+		ret = open_beside(db, err);
 	if (!ret)
 		ret = mp_store_open(db->path, MP_STORE_WRITE, &db->store, err);
 	return ret;
@@ -786,13 +870,18 @@ struct run {
 	struct md_command command;
 	const char *name;
 	const struct md_polls_config *polls; /* without @path: none */
+	const struct options *o;
+	const struct md_pipeline *pl;
 };
 
 static bool run_should_stop(void *arg)
 {
 	struct run *run = arg;
 
-	return md_command_has_ended(&run->command);
+	if (run->name)
+		return md_command_has_ended(&run->command);
+	return stop_asked || (run->o->selection.nr_pids && !run->o->selection.nr_units &&
+			      !run->o->selection.nr_uids && !md_who_any_alive(run->pl->flush.who));
 }
 
 static int run_work(struct md_pipeline *pl, struct mp_err *err)
@@ -801,7 +890,7 @@ static int run_work(struct md_pipeline *pl, struct mp_err *err)
 	int ret = run->polls->path ? md_polls_start(run->polls, &pl->polls, err) : 0;
 	const char *remark;
 
-	if (!ret)
+	if (!ret && run->name)
 		ret = md_command_go(&run->command, run->name, err);
 	if (!ret)
 		ret = md_pipeline_run(pl, err);
@@ -813,35 +902,71 @@ static int run_work(struct md_pipeline *pl, struct mp_err *err)
 	return ret;
 }
 
+/* What --pid names must be there; what --unit names may come later. */
+static int check_pids(const struct options *o, struct mp_err *err)
+{
+	for (size_t i = 0; i < o->selection.nr_pids; i++)
+		if (kill(o->pids[i], 0) && errno == ESRCH)
+			return mp_err_set(err, ESRCH, "--pid %d: no such process", (int)o->pids[i]);
+	return 0;
+}
+
+/* Samples of the whole machine, of which the selected ones are kept. */
+static int open_selecting(const struct options *o, struct md_source_config *config,
+			  struct md_source **out, struct mp_err *err)
+{
+	struct mp_err inner = {{0}};
+	int ret = open_source(o->line.source, config, out, &inner);
+
+	if (!ret)
+		return 0;
+	return mp_err_set(err, -ret, "--pid, --unit and --user sample the whole machine: %s",
+			  inner.msg);
+}
+
 static int run_main(const struct options *o, int *status, struct mp_err *err)
 {
+	bool selecting = selects(o);
 	struct md_source_config config = {
-		.rate_hz = o->line.rate_hz ? o->line.rate_hz : MP_RUN_RATE_HZ,
+		.rate_hz = o->line.rate_hz ? o->line.rate_hz
+			   : selecting	   ? SELECT_RATE_HZ
+					   : MP_RUN_RATE_HZ,
 		.no_kernel = o->line.no_kernel,
 		.registers = o->line.registers,
 	};
-	struct run run = {.name = o->command[0], .polls = &o->polls};
 	struct md_pipeline *pl = calloc(1, sizeof(*pl));
+	struct run run = {
+		.name = o->command ? o->command[0] : NULL, .polls = &o->polls, .o = o, .pl = pl};
 	struct database db = {.lock.fd = -1};
 	int ret;
 
-	ret = pl ? open_database(o, &o->line, &db, err) : mp_err_set(err, ENOMEM, "no memory");
+	ret = pl ? check_pids(o, err) : mp_err_set(err, ENOMEM, "no memory");
+	if (!ret)
+		ret = open_database(o, &o->line, &db, err);
 	if (ret)
 		goto out;
-	ret = md_command_start(o->command, &run.command, err);
+	if (run.name)
+		ret = md_command_start(o->command, &run.command, err);
+	else
+		catch_signals();
 	if (ret)
 		goto out;
-	config.command = run.command.pid;
-	ret = open_source(o->line.source, &config, &pl->source, err);
+	if (!selecting)
+		config.command = run.command.pid;
+	ret = selecting ? open_selecting(o, &config, &pl->source, err)
+			: open_source(o->line.source, &config, &pl->source, err);
 	if (!ret) {
 		pl->interval_s = o->line.interval_s;
 		pl->should_stop = run_should_stop;
+		pl->selection = selecting ? &o->selection : NULL;
 		pl->warn = warn;
 		pl->arg = &run;
 		ret = collect(o, pl, &db, run_work, err);
 	}
-	md_command_abandon(&run.command);
-	*status = md_command_status(&run.command);
+	if (run.name) {
+		md_command_abandon(&run.command);
+		*status = md_command_status(&run.command);
+	}
 out:
 	if (pl && pl->source)
 		pl->source->ops->close(pl->source);

@@ -214,6 +214,8 @@ static int flush(struct md_pipeline *pl, int64_t when_s, bool last, struct mp_er
 		ret = md_flush_write(&pl->flush, &pl->at, when_s, err);
 	else
 		md_attribute_clear(&pl->at);
+	if (!pl->store)
+		md_who_clear(pl->flush.who);
 	if (ret)
 		return ret;
 	add_ledger(&pl->total, &delta);
@@ -281,6 +283,8 @@ static int take_batch(struct md_pipeline *pl, const struct md_batch *batch, stru
 	pl->nr_bytes += batch->size;
 	while (!(ret = md_record_next(batch->data, batch->size, &pos, &record))) {
 		pl->nr_records++;
+		if (!md_who_record(pl->flush.who, record))
+			continue; /* of nobody that was asked for */
 		pl->nr_batches += record->type == MORPH_REC_SAMPLES;
 		ret = take_record(pl, record, err);
 		if (ret)
@@ -334,13 +338,30 @@ static int start_session(struct md_pipeline *pl, struct mp_err *err)
 	return md_flush_start(&pl->flush, stream_time_s(pl), err);
 }
 
+/* What a process runs, by what it has mapped. */
+static const char *program_of(void *arg, const struct morph_task *task)
+{
+	struct md_pipeline *pl = arg;
+	struct md_space *space = md_procmap_find(pl->at.procmap, task->tgid, task->exec_id);
+	uint32_t program = space ? md_space_program(space) : 0;
+	const struct md_module *module = program ? md_modcache_module(pl->at.modcache, program)
+						 : NULL;
+	const char *slash = module ? strrchr(module->path, '/') : NULL;
+
+	return slash ? slash + 1 : module ? module->path : NULL;
+}
+
 int md_pipeline_init(struct md_pipeline *pl, struct mp_err *err)
 {
 	int ret = md_attribute_init(&pl->at);
 
 	pl->outputs = md_outputs_new(&pl->store);
-	if (!pl->outputs)
+	if (!ret && !pl->outputs)
 		ret = -ENOMEM;
+	if (!ret) {
+		pl->flush.who = md_who_new(pl->source->ops->is_live, pl->selection, program_of, pl);
+		ret = pl->flush.who ? 0 : -ENOMEM;
+	}
 	return ret ? mp_err_set(err, -ret, "no memory") : start_session(pl, err);
 }
 
@@ -419,4 +440,6 @@ void md_pipeline_fini(struct md_pipeline *pl)
 	md_outputs_free(pl->outputs);
 	pl->outputs = NULL;
 	md_attribute_fini(&pl->at);
+	md_who_free(pl->flush.who);
+	pl->flush.who = NULL;
 }

@@ -20,12 +20,13 @@
 struct md_pipeline {
 	/* set by the caller */
 	struct md_source *source;
-	struct mp_store *store;	     /* NULL: nothing is stored */
-	struct md_recwriter *writer; /* NULL: nothing is recorded */
-	struct md_polls *polls;	     /* paths from these too; NULL: nobody is asked */
-	struct md_sandbox *sandbox;  /* reads files; NULL: they are read here */
-	const char *unconfined;	     /* why there is none, for the session; NULL: nothing to say */
-	double interval_s;	     /* may change while it runs */
+	struct mp_store *store;			  /* NULL: nothing is stored */
+	struct md_recwriter *writer;		  /* NULL: nothing is recorded */
+	struct md_polls *polls;			  /* paths from these too; NULL: nobody is asked */
+	struct md_sandbox *sandbox;		  /* reads files; NULL: they are read here */
+	const struct md_who_selection *selection; /* NULL: all processes */
+	const char *unconfined; /* why there is none, for the session; NULL: nothing to say */
+	double interval_s;	/* may change while it runs */
 	bool (*should_stop)(void *arg); /* asked after each batch; then what is left is drained */
 	void (*warn)(void *arg, const char *message);
 	void (*flushed)(void *arg); /* may be NULL */

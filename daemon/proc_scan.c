@@ -154,7 +154,7 @@ static pid_t parent_of(pid_t pid)
 	return end && sscanf(end + 1, " %*c %d", &parent) == 1 ? parent : 0;
 }
 
-static bool descends_from(pid_t pid, pid_t root)
+bool md_proc_descends_from(pid_t pid, pid_t root)
 {
 	int depth;
 
@@ -179,7 +179,7 @@ int md_proc_scan(pid_t root, uint64_t time_ns, const struct md_proc_ids *ids, st
 		if (!isdigit((unsigned char)entry->d_name[0]))
 			continue;
 		pid = atoi(entry->d_name);
-		if (!root || descends_from(pid, root))
+		if (!root || md_proc_descends_from(pid, root))
 			ret = md_proc_scan_one(pid, time_ns, ids, out);
 	}
 	closedir(dir);

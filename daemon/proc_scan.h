@@ -30,6 +30,8 @@ int md_proc_scan(pid_t root, uint64_t time_ns, const struct md_proc_ids *ids, st
 /* The same for one process. */
 int md_proc_scan_one(pid_t pid, uint64_t time_ns, const struct md_proc_ids *ids,
 		     struct md_buf *out);
+/* True where @pid is @root, or was started by it or its children. */
+bool md_proc_descends_from(pid_t pid, pid_t root);
 /* True where our process ids are the machine's: we are in no PID namespace. */
 bool md_proc_is_whole(void);
 

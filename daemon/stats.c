@@ -13,10 +13,15 @@
 #include <string.h>
 #include <time.h>
 
+#include "daemon/originals.h"
 #include "libprof/json.h"
 #include "libprof/progress.h"
 #include "libprof/stdio.h"
 #include "libprof/text.h"
+
+enum {
+	KEY_BACKUP_DIR = 900
+};
 
 static error_t parse_common(int key, char *arg, struct argp_state *state)
 {
@@ -25,6 +30,7 @@ static error_t parse_common(int key, char *arg, struct argp_state *state)
 	switch (key) {
 	case 'd': stats->db = arg; return 0;
 	case 'j': stats->json = true; return 0;
+	case KEY_BACKUP_DIR: md_originals_set_backup_dir(arg); return 0;
 	default: return ARGP_ERR_UNKNOWN;
 	}
 }
@@ -32,6 +38,8 @@ static error_t parse_common(int key, char *arg, struct argp_state *state)
 static const struct argp_option common_options[] = {
 	{"db", 'd', "FILE", 0, "The database", 10},
 	{"json", 'j', NULL, 0, "Print JSON", 10},
+	{"backup-dir", KEY_BACKUP_DIR, "DIR", 0,
+	 "Where morph-optimize --in-place has put the originals of replaced files", 10},
 	{0},
 };
 
@@ -77,6 +85,31 @@ void md_stats_note(const char *fmt, ...)
 	va_end(ap);
 }
 
+/* There is no database of one's own: the service's, where there is one. @own: what was wrong. */
+static int open_service(struct md_stats *stats, struct mp_store **out, const struct mp_err *own)
+{
+	struct mp_err err = {0};
+	int r = mp_store_open(MP_STORE_SERVICE_PATH, MP_STORE_READ, out, &err);
+
+	if (!r) {
+		md_stats_note(
+			"%s does not exist: reading the service's database, " MP_STORE_SERVICE_PATH,
+			stats->path);
+		strcpy(stats->path, MP_STORE_SERVICE_PATH);
+		return 0;
+	}
+	if (r == -ENOENT)
+		md_stats_fail("%s; the service has none either (" MP_STORE_SERVICE_PATH ")",
+			      own->msg);
+	else if (r == -EACCES)
+		md_stats_fail("%s; only root and the service may read the service's database: "
+			      "sudo morph-stats COMMAND --db=" MP_STORE_SERVICE_PATH,
+			      own->msg);
+	else
+		md_stats_fail("%s; the service's: %s", own->msg, err.msg);
+	return r == -ENOENT || r == -EACCES ? MD_EXIT_NO_PROFILE : MD_EXIT_FAILED;
+}
+
 int md_stats_open(struct md_stats *stats, enum mp_store_mode mode, struct mp_store **out)
 {
 	struct mp_err err = {0};
@@ -95,6 +128,9 @@ int md_stats_open(struct md_stats *stats, enum mp_store_mode mode, struct mp_sto
 	r = mp_store_open(stats->path, mode, out, &err);
 	if (!r)
 		return 0;
+	if (r == -ENOENT && mode == MP_STORE_READ && !stats->db && !getenv("MORPH_DB") &&
+	    strcmp(stats->path, MP_STORE_SERVICE_PATH))
+		return open_service(stats, out, &err);
 	md_stats_fail("%s", err.msg);
 	return r == -ENOENT && mode == MP_STORE_READ ? MD_EXIT_NO_PROFILE : MD_EXIT_FAILED;
 }
@@ -188,6 +224,16 @@ const char *md_stats_format_id(const struct mp_id *id, char *buf)
 	return buf;
 }
 
+/* A path that somebody typed may go through symbolic links; the store has none. */
+static bool leads_to(const char *path, const char *want)
+{
+	char *real = strchr(path, '/') ? realpath(path, NULL) : NULL;
+	bool same = real && !strcmp(real, want);
+
+	free(real);
+	return same;
+}
+
 bool md_stats_filter_matches(const struct md_stats_filter *filter, const struct mp_module *module)
 {
 	char id[80];
@@ -195,7 +241,8 @@ bool md_stats_filter_matches(const struct md_stats_filter *filter, const struct 
 	if (filter->module && strcmp(filter->module, module->path)) {
 		const char *slash = strrchr(module->path, '/');
 
-		if (strcmp(filter->module, slash ? slash + 1 : module->path))
+		if (strcmp(filter->module, slash ? slash + 1 : module->path) &&
+		    !leads_to(filter->module, module->path))
 			return false;
 	}
 	if (filter->build_id) {

@@ -4,25 +4,40 @@
  * libraries and the kernel (Morph, SOSP 1997, Table 3).
  */
 #include <inttypes.h>
+#include <pwd.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
 #include "daemon/stats.h"
+#include "libprof/store_process.h"
+
+enum by {
+	BY_PROGRAM,
+	BY_PROCESS,
+	BY_UNIT,
+	BY_USER
+};
+static const char *const bys[] = {"program", "process", "unit", "user"};
 
 struct activity {
 	struct md_stats *stats;
 	struct md_stats_filter filter;
 	int64_t since_s;
 	long limit;
+	enum by by;
 };
 
 enum {
-	KEY_BUILD_ID = 256
+	KEY_BUILD_ID = 256,
+	KEY_BY
 };
 
 static const struct argp_option options[] = {
+	{"by", KEY_BY, "WHAT", 0,
+	 "program (default): its own code, libraries, kernel; or process, unit or user: whose samples",
+	 0},
 	{"module", 'm', "NAME", 0, "Only the program with this path or file name", 0},
 	{"build-id", KEY_BUILD_ID, "HEX", 0, "Only programs whose build-id begins so", 0},
 	{"since", 's', "WHEN", 0, "2h, 3d, today, 2026-11-20, ...: not what is older", 0},
@@ -47,6 +62,18 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 		a->limit = strtol(arg, &end, 10);
 		if (*end || end == arg || a->limit < 1)
 			argp_error(state, "--limit=%s: not a number above 0", arg);
+		return 0;
+	case KEY_BY: {
+		int n = md_stats_find_word(arg, bys, 4);
+
+		if (n < 0)
+			argp_error(state, "--by=%s: not program, process, unit or user", arg);
+		a->by = (enum by)n;
+		return 0;
+	}
+	case ARGP_KEY_END:
+		if (a->by != BY_PROGRAM && (a->filter.module || a->filter.build_id))
+			argp_error(state, "--module and --build-id go with --by=program");
 		return 0;
 	case ARGP_KEY_ARG: argp_error(state, "%s: too many arguments", arg); return EINVAL;
 	default: return ARGP_ERR_UNKNOWN;
@@ -134,7 +161,9 @@ static int print(const struct activity *a, const struct table *table)
 		root = md_stats_json_new("activity");
 		rows = json_array();
 	} else {
-		printf("   Time      Samples      Own Library  Kernel    Other  Program\n");
+		/* Two bases: the first column's is all samples, the others' the program's own. */
+		printf("                       Of the program's samples:\n");
+		printf(" Of all      Samples      Own Library  Kernel    Other  Program\n");
 	}
 	for (size_t i = 0; i < table->nr_programs; i++) {
 		const struct mp_program_activity *p = &table->programs[i];
@@ -159,6 +188,123 @@ static int print(const struct activity *a, const struct table *table)
 	return md_stats_json_print(root);
 }
 
+/* ---- by process, unit or user ---------------------------------------------------------------- */
+
+/* The key of a row. @buf holds 64. */
+static const char *name_of(enum by by, const struct mp_process *process, char *buf)
+{
+	const struct passwd *user;
+
+	if (by == BY_PROCESS)
+		return process->name[0] ? process->name : "(not known)";
+	if (by == BY_UNIT)
+		return process->unit[0] ? process->unit : "(not known)";
+	if (process->uid == MP_UID_UNKNOWN)
+		return "(not known)";
+	user = getpwuid(process->uid);
+	if (user)
+		snprintf(buf, 64, "%s", user->pw_name);
+	else
+		snprintf(buf, 64, "%" PRIu32, process->uid);
+	return buf;
+}
+
+static bool is_same(enum by by, const struct mp_process *a, const struct mp_process *b)
+{
+	return by == BY_PROCESS ? !strcmp(a->name, b->name)
+	       : by == BY_UNIT	? !strcmp(a->unit, b->unit)
+				: a->uid == b->uid;
+}
+
+static int compare_nr(const void *a, const void *b)
+{
+	const struct mp_process *x = a, *y = b;
+	int r;
+
+	if (x->nr != y->nr)
+		return x->nr < y->nr ? 1 : -1;
+	r = strcmp(x->name, y->name);
+	r = r ? r : strcmp(x->unit, y->unit);
+	return r ? r : (x->uid > y->uid) - (x->uid < y->uid);
+}
+
+/* Sums of those that share the key, in place. Return: how many are left. */
+static size_t add_up(enum by by, struct mp_process *all, size_t nr)
+{
+	size_t kept = 0;
+
+	for (size_t i = 0; i < nr; i++) {
+		size_t k = 0;
+
+		while (k < kept && !is_same(by, &all[k], &all[i]))
+			k++;
+		if (k == kept)
+			all[kept++] = all[i];
+		else
+			all[k].nr += all[i].nr;
+	}
+	if (kept)
+		qsort(all, kept, sizeof(*all), compare_nr);
+	return kept;
+}
+
+static int print_processes(const struct activity *a, const struct mp_process *all, size_t nr)
+{
+	static const char *const titles[] = {"", "Process", "Unit", "User"};
+	json_t *root = NULL, *rows = NULL;
+	uint64_t sum = 0;
+	char buf[64];
+
+	for (size_t i = 0; i < nr; i++)
+		sum += all[i].nr;
+	if (a->stats->json) {
+		root = md_stats_json_new("activity");
+		rows = json_array();
+	} else {
+		printf(" Of all      Samples  %s\n", titles[a->by]);
+	}
+	for (size_t i = 0; i < nr && (!a->limit || i < (size_t)a->limit); i++) {
+		const char *name = name_of(a->by, &all[i], buf);
+
+		if (rows) {
+			json_array_append_new(rows, json_pack("{s:o, s:I}", bys[a->by],
+							      md_stats_json_string(name), "samples",
+							      (json_int_t)all[i].nr));
+			continue;
+		}
+		printf("%6.2f%% %12" PRIu64 "  ", percent(all[i].nr, sum), all[i].nr);
+		md_stats_put_text(name);
+		putchar('\n');
+	}
+	if (!rows)
+		return md_stats_finish(MD_EXIT_DONE);
+	json_object_set_new(root, "by", json_string(bys[a->by]));
+	json_object_set_new(root, "total_samples", json_integer((json_int_t)sum));
+	json_object_set_new(root, "rows", rows);
+	return md_stats_json_print(root);
+}
+
+static int show_processes(const struct activity *a, struct mp_store *store)
+{
+	struct mp_process *all = NULL;
+	struct mp_err err = {0};
+	size_t nr = 0;
+	int r = mp_store_list_processes(store, a->since_s, &all, &nr, &err);
+
+	if (r)
+		return md_stats_fail("%s", err.msg);
+	nr = add_up(a->by, all, nr);
+	if (nr) {
+		r = print_processes(a, all, nr);
+	} else {
+		md_stats_note("%s: no samples by %s are stored%s", a->stats->path, bys[a->by],
+			      a->since_s ? " since then" : "");
+		r = MD_EXIT_NO_PROFILE;
+	}
+	free(all);
+	return r;
+}
+
 int md_stats_activity(struct md_stats *stats, int argc, char **argv)
 {
 	struct activity a = {.stats = stats};
@@ -171,6 +317,11 @@ int md_stats_activity(struct md_stats *stats, int argc, char **argv)
 	r = md_stats_open(stats, MP_STORE_READ, &store);
 	if (r)
 		return r;
+	if (a.by != BY_PROGRAM) {
+		r = show_processes(&a, store);
+		mp_store_close(store);
+		return r;
+	}
 	r = mp_store_begin(store, &err);
 	if (!r)
 		r = mp_store_list_modules(store, 0, &table.modules, &table.nr_modules, &err);

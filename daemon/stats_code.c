@@ -7,7 +7,11 @@
 
 #include <errno.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+
+#include "daemon/names.h"
+#include "daemon/originals.h"
 
 static bool want_none(void *ctx, const struct mp_func *func)
 {
@@ -16,33 +20,86 @@ static bool want_none(void *ctx, const struct mp_func *func)
 	return false;
 }
 
+/* Open @path where it is the module. Return: 0, -ESTALE another file, -errno. */
+static int open_file(const char *path, const struct mp_id *id, struct mp_elf **out,
+		     struct mp_err *err)
+{
+	int r = mp_elf_open(path, MP_ELF_ALL, out, err);
+
+	if (r || mp_id_equal(&(*out)->id, id))
+		return r;
+	mp_elf_close(*out);
+	*out = NULL;
+	return mp_err_set(err, ESTALE, "%s: is not the file that was profiled", path);
+}
+
+/* The file that was at @path is elsewhere, perhaps; else @err stays what it says of @path. */
+static int open_original(const struct mp_module *module, int r, struct mp_elf **out,
+			 struct mp_err *err)
+{
+	char *path = NULL;
+	struct mp_err ignored;
+	int s = md_original_find(&module->id, &path);
+
+	if (!s && !open_file(path, &module->id, out, &ignored))
+		r = 0;
+	else if (s == -EACCES)
+		mp_err_set(err, -r, "%.150s; %s may not be read", err ? err->msg : "", path);
+	free(path);
+	return r;
+}
+
+/* strip leaves what .dynsym has; a debug file has the rest. */
+static void name_functions(struct md_code *code)
+{
+	struct md_names names = {0};
+
+	code->symbols = md_original_symbols(&code->elf->id);
+	if (!code->symbols || md_names_build(code->symbols, NULL, &names))
+		return;
+	for (uint32_t i = 0; i < code->cfg->nr_funcs; i++) {
+		struct mp_func *func = &code->cfg->funcs[i];
+		const struct md_name *name = func->name[0] ? NULL
+							   : md_names_at(&names, func->vaddr);
+
+		if (name && name->function && name->vaddr == func->vaddr)
+			func->name = name->name;
+	}
+	md_names_fini(&names);
+}
+
 int md_code_open(const struct mp_module *module, const char *binary, bool blocks,
 		 struct md_code *out, struct mp_err *err)
 {
 	const struct mp_cfg_options functions_only = {.want = want_none};
 	const char *path = binary ? binary : module->path;
+	struct mp_id original;
+	struct mp_err local;
 	int r;
 
 	memset(out, 0, sizeof(*out));
+	err = err ? err : &local;
 	if (module->kind != MP_MODULE_FILE)
 		return mp_err_set(err, ENOENT, "%s: no file", module->path);
-	r = mp_elf_open(path, MP_ELF_ALL, &out->elf, err);
+	r = open_file(path, &module->id, &out->elf, err);
+	if (r && (!binary ||
+		  (md_original_is_of(binary, &original) && mp_id_equal(&original, &module->id))))
+		r = open_original(module, r, &out->elf, err);
 	if (r)
 		return r;
-	if (!mp_id_equal(&out->elf->id, &module->id)) {
-		md_code_close(out);
-		return mp_err_set(err, ESTALE, "%s: is not the file that was profiled", path);
-	}
 	out->blocks = blocks;
 	r = mp_cfg_build(out->elf, blocks ? NULL : &functions_only, &out->cfg, err);
 	if (r)
 		md_code_close(out);
+	else if (!out->elf->has_symtab)
+		name_functions(out);
 	return r;
 }
 
 void md_code_close(struct md_code *code)
 {
 	mp_cfg_free(code->cfg);
+	mp_elf_close(code->symbols);
 	mp_elf_close(code->elf);
 	memset(code, 0, sizeof(*code));
 }

@@ -14,12 +14,15 @@
 struct md_code {
 	struct mp_elf *elf;
 	struct mp_cfg *cfg;
-	bool blocks; /* of every function; else functions and their ranges only */
+	struct mp_elf *symbols; /* a debug file whose names functions have; NULL: none */
+	bool blocks;		/* of every function; else functions and their ranges only */
 };
 
 /*
- * md_code_open - the code of @module, from @binary or from its last path. The file's identity
- * decides: another file of that name is refused.
+ * md_code_open - the code of @module, from @binary, from its last path, or from where its original
+ * is kept (daemon/originals.h). The file's identity decides: another file of that name is refused. A
+ * @binary that is an output made from the module stands for the module. Functions of a stripped file
+ * have the names of its debug file.
  * Return: 0, -ENOENT where there is no such file any more (or never was: the kernel), -ESTALE
  * where the file is another one, -errno of reading it; always with a message.
  */

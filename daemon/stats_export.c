@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "daemon/export.h"
+#include "daemon/originals.h"
 #include "daemon/stats.h"
 
 static const struct md_export_format *const formats[] = {
@@ -131,6 +132,7 @@ static const struct argp argp = {
 static long choose(const struct export *e, struct mp_module *modules, size_t nr, struct mp_err *err)
 {
 	struct mp_elf *elf = NULL;
+	struct mp_id id = {0};
 	long nr_left = 0;
 	int r;
 
@@ -138,13 +140,16 @@ static long choose(const struct export *e, struct mp_module *modules, size_t nr,
 		r = mp_elf_open(e->filter.binary, MP_ELF_ID, &elf, err);
 		if (r)
 			return r;
+		/* The samples of an output are kept for its original. */
+		if (!md_original_is_of(e->filter.binary, &id))
+			id = elf->id;
 	}
 	for (size_t i = 0; i < nr; i++) {
 		bool any = modules[i].nr_samples ||
 			   (modules[i].nr_transfers && (e->format->needs & MD_EXPORT_EDGES));
 
 		if (!any || !md_stats_filter_matches(&e->filter, &modules[i]) ||
-		    (elf && !mp_id_equal(&elf->id, &modules[i].id)))
+		    (elf && !mp_id_equal(&id, &modules[i].id)))
 			modules[i].key = 0;
 		nr_left += modules[i].key != 0;
 	}

@@ -10,6 +10,7 @@
 #include <time.h>
 
 #include "daemon/flame_draw.h"
+#include "daemon/originals.h"
 #include "daemon/outfile.h"
 #include "daemon/stats.h"
 
@@ -81,12 +82,14 @@ static int add_module(struct flame *f, struct mp_store *store, const struct mp_m
 	struct mp_ip_count *counts = NULL;
 	struct md_code code = {0};
 	struct mp_err why = {0};
-	bool known = true;
+	struct md_ksyms ksyms = {0};
+	bool known = true, kernel;
 	size_t nr = 0;
 	int r = mp_store_read_counts(store, module->key, f->since_s, &counts, &nr, err);
 
 	if (r)
 		return r;
+	kernel = !md_ksyms_open(module, &ksyms);
 	if (md_code_open(module, f->filter.binary, true, &code, &why)) {
 		known = false;
 		if (module->kind == MP_MODULE_FILE) {
@@ -94,8 +97,10 @@ static int add_module(struct flame *f, struct mp_store *store, const struct mp_m
 			json_array_append_new(f->notes, md_stats_json_string(why.msg));
 		}
 	}
-	r = md_flame_add_module(&f->root, module, known ? &code : NULL, counts, nr);
+	r = md_flame_add_module(&f->root, module, known ? &code : NULL, kernel ? &ksyms : NULL,
+				counts, nr);
 	md_code_close(&code);
+	md_ksyms_fini(&ksyms);
 	free(counts);
 	return r ? mp_err_set(err, -r, "out of memory") : 0;
 }
@@ -104,6 +109,7 @@ static int read_all(struct flame *f, struct mp_store *store, struct mp_err *err)
 {
 	struct mp_module *modules = NULL;
 	struct mp_elf *elf = NULL;
+	struct mp_id id = {0};
 	size_t nr = 0;
 	int r = mp_store_period_start(store, f->since_s, &f->start_s, err);
 
@@ -111,14 +117,19 @@ static int read_all(struct flame *f, struct mp_store *store, struct mp_err *err)
 		r = mp_store_list_modules(store, f->since_s, &modules, &nr, err);
 	if (!r && f->filter.binary)
 		r = mp_elf_open(f->filter.binary, MP_ELF_ID, &elf, err);
+	/* The samples of an output are kept for its original. */
+	if (!r && elf && !md_original_is_of(f->filter.binary, &id))
+		id = elf->id;
 	for (size_t i = 0; i < nr && !r; i++) {
 		f->total += modules[i].nr_samples;
 		if (modules[i].nr_samples && md_stats_filter_matches(&f->filter, &modules[i]) &&
-		    (!elf || mp_id_equal(&elf->id, &modules[i].id)))
+		    (!elf || mp_id_equal(&id, &modules[i].id)))
 			r = add_module(f, store, &modules[i], err);
 	}
 	mp_elf_close(elf);
 	mp_store_free_modules(modules, nr);
+	if (!r && md_flame_tell_apart(&f->root))
+		r = mp_err_set(err, ENOMEM, "out of memory");
 	md_flame_sort(&f->root);
 	return r;
 }

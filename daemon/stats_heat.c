@@ -13,6 +13,7 @@
 
 #include "daemon/heat_draw.h"
 #include "daemon/outfile.h"
+#include "daemon/originals.h"
 #include "daemon/stats.h"
 #include "daemon/stats_code.h"
 #include "libprof/profile.h"
@@ -20,6 +21,7 @@
 struct heat {
 	struct md_stats *stats;
 	const char *binary, *after_path, *output;
+	char *original; /* the binary that an optimised version was made from */
 	bool html;
 	int64_t since_s, start_s;
 	/* what was read */
@@ -110,6 +112,7 @@ static int open_binary(struct heat *h, struct mp_store *store, struct mp_err *er
 {
 	struct mp_map *map = NULL;
 	char original[160];
+	struct mp_id id;
 	int r = mp_elf_open(h->binary, MP_ELF_ALL, &h->elf, err);
 
 	if (r)
@@ -120,8 +123,18 @@ static int open_binary(struct heat *h, struct mp_store *store, struct mp_err *er
 	if (r)
 		return mp_err_set(err, EBADMSG, "%s: an optimised version whose map is damaged",
 				  h->binary);
-	describe_module(store, &map->original, original, sizeof(original));
+	id = map->original;
 	mp_map_free(map);
+	/* After --in-place the path holds the optimised version, and the original is kept elsewhere. */
+	r = h->after_path ? -EINVAL : md_original_find(&id, &h->original);
+	if (!r) {
+		h->after_path = h->binary;
+		h->binary = h->original;
+		mp_elf_close(h->elf);
+		h->elf = NULL;
+		return mp_elf_open(h->binary, MP_ELF_ALL, &h->elf, err);
+	}
+	describe_module(store, &id, original, sizeof(original));
 	return mp_err_set(err, EINVAL,
 			  "%s: is an optimised version; name its original, build-id %s, and this "
 			  "one with --after",
@@ -370,6 +383,7 @@ static void fini(struct heat *h)
 	free(h->ips);
 	free(h->loose);
 	free(h->func_samples);
+	free(h->original);
 }
 
 int md_stats_heat(struct md_stats *stats, int argc, char **argv)

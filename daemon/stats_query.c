@@ -10,6 +10,8 @@
 #include <string.h>
 #include <time.h>
 
+#include "daemon/ksyms.h"
+#include "daemon/originals.h"
 #include "daemon/stats.h"
 #include "daemon/stats_rows.h"
 #include "libprof/store_paths.h"
@@ -150,6 +152,7 @@ static int add_code_rows(struct query *q, struct mp_store *store, const struct m
 {
 	bool blocks = q->by == MD_BY_BLOCK;
 	struct mp_ip_count *counts = NULL;
+	struct md_ksyms ksyms = {0};
 	struct md_code code = {0};
 	struct mp_err why = {0};
 	size_t nr = 0;
@@ -157,7 +160,9 @@ static int add_code_rows(struct query *q, struct mp_store *store, const struct m
 
 	if (r)
 		return r;
-	if (md_code_open(module, q->filter.binary, blocks, &code, &why)) {
+	if (!md_ksyms_open(module, &ksyms)) {
+		r = md_rows_of_kernel(&q->rows, module, &ksyms, blocks, q->function, counts, nr);
+	} else if (md_code_open(module, q->filter.binary, blocks, &code, &why)) {
 		if (module->kind == MP_MODULE_FILE)
 			note(q, why.msg);
 		if (!q->function)
@@ -168,6 +173,7 @@ static int add_code_rows(struct query *q, struct mp_store *store, const struct m
 		r = md_rows_of_functions(&q->rows, module, &code, q->function, counts, nr);
 	}
 	md_code_close(&code);
+	md_ksyms_fini(&ksyms);
 	free(counts);
 	return r ? mp_err_set(err, -r, "out of memory") : 0;
 }
@@ -200,7 +206,9 @@ static int read_binary_id(const struct query *q, struct mp_id *id, struct mp_err
 
 	if (r)
 		return r;
-	*id = elf->id;
+	/* The samples of an output are kept for its original. */
+	if (!md_original_is_of(q->filter.binary, id))
+		*id = elf->id;
 	mp_elf_close(elf);
 	return 0;
 }
@@ -244,16 +252,16 @@ static void print_header(const struct query *q)
 {
 	switch (q->by) {
 	case MD_BY_FUNCTION:
-		printf("Percent      Samples      Address    Size  Function  [Module]\n");
+		printf(" Of all      Samples      Address    Size  Function  [Module]\n");
 		break;
 	case MD_BY_BLOCK:
-		printf("Percent      Samples      Address  Bytes  Insns       Weight  Block  [Module]\n");
+		printf(" Of all      Samples      Address  Bytes  Insns       Weight  Block  [Module]\n");
 		break;
 	case MD_BY_PATH:
-		printf("Percent      Samples      Address  Blocks  Function: path  [Module]\n");
+		printf(" Of all      Samples      Address  Blocks  Function: path  [Module]\n");
 		break;
 	default:
-		printf("Percent      Samples         Text  Build-id                                  Module\n");
+		printf(" Of all      Samples         Text  Build-id                                  Module\n");
 	}
 }
 
@@ -388,6 +396,8 @@ static int print(const struct query *q, int64_t start_s)
 	if (!rows)
 		return md_stats_finish(MD_EXIT_DONE);
 	json_object_set_new(root, "by", json_string(bys[q->by]));
+	json_object_set_new(root, "percent_of",
+			    json_string(q->by == MD_BY_PATH ? "all paths" : "all samples"));
 	json_object_set_new(root, "total_samples", json_integer((json_int_t)q->total));
 	json_object_set_new(root, "period_start_s", json_integer(start_s));
 	json_object_set(root, "notes", q->notes);

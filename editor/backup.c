@@ -15,6 +15,7 @@
 #include <unistd.h>
 
 #include "editor/backup_debug.h"
+#include "libprof/backup_dir.h"
 #include "libprof/elf.h"
 
 /* -EPERM is a refusal, so what the system does not permit is reported as -EACCES. */
@@ -24,26 +25,6 @@ static int fail(const char *path, int code, struct mp_err *err)
 }
 
 /* ---- directories ---------------------------------------------------------------------------- */
-
-static char *default_path(struct mp_err *err)
-{
-	const char *state = getenv("XDG_STATE_HOME"), *home = getenv("HOME");
-	char *path;
-	int n;
-
-	/* Not below /var/lib/morph: that is the collector's, a user who may not choose what is restored. */
-	if (geteuid() == 0)
-		return strdup("/var/lib/morph-backup");
-	if (state && state[0] == '/')
-		n = asprintf(&path, "%s/morph/backup", state);
-	else if (home && home[0] == '/')
-		n = asprintf(&path, "%s/.local/state/morph/backup", home);
-	else {
-		mp_err_set(err, ENOENT, "HOME is not set: say --backup-dir");
-		return NULL;
-	}
-	return n < 0 ? NULL : path;
-}
 
 /* mkdir, and its name on disk: also where a run before was killed between the two. */
 static int make_directory(const char *path, mode_t mode)
@@ -121,7 +102,7 @@ int me_backup_open(struct me_backup *backup, const char *dir, bool make, struct 
 
 	*backup = (struct me_backup){.fd = -1};
 	mp_err_set(err, ENOMEM, "out of memory");
-	backup->path = dir ? strdup(dir) : default_path(err);
+	backup->path = dir ? strdup(dir) : mp_backup_default_dir(err);
 	if (!backup->path)
 		return -ENOENT;
 	/* A trailing slash would hide the last part. */
@@ -149,7 +130,7 @@ void me_backup_close(struct me_backup *backup)
 /* ---- one original's directory --------------------------------------------------------------- */
 
 struct entry {
-	char name[2 * MP_BUILD_ID_MAX + 8];
+	char name[MP_BACKUP_FOLDER_MAX];
 	char *path;
 	int fd;
 };
@@ -167,10 +148,7 @@ static int open_entry(const struct me_backup *backup, const struct mp_id *id, bo
 	int rc;
 
 	out->fd = -1;
-	if (id->build_id_len)
-		mp_id_format_build_id(id, out->name);
-	else
-		snprintf(out->name, sizeof(out->name), "text-%016" PRIx64, id->text_hash);
+	mp_backup_folder(id, out->name);
 	if (asprintf(&out->path, "%s/%s", backup->path, out->name) < 0) {
 		out->path = NULL;
 		return mp_err_set(err, ENOMEM, "out of memory");

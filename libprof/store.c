@@ -41,17 +41,28 @@ static int make_directories(char *path, mode_t mode, struct mp_err *err)
 
 int mp_store_default_path(char *buf, size_t size, bool make, struct mp_err *err)
 {
-	const char *db = getenv("MORPH_DB"), *state = getenv("XDG_STATE_HOME");
-	const char *home = getenv("HOME");
-	bool root = geteuid() == 0;
+	const char *db = getenv("MORPH_DB");
 	int n;
 
 	if (db && *db) {
 		n = snprintf(buf, size, "%s", db);
 		make = false; /* a path that somebody named: making directories is up to them */
-	} else if (root) {
-		n = snprintf(buf, size, "/var/lib/morph/morph.db");
-	} else if (state && state[0] == '/') {
+	} else if (geteuid() == 0) {
+		n = snprintf(buf, size, MP_STORE_SERVICE_PATH);
+	} else {
+		return mp_store_own_path(buf, size, make, err);
+	}
+	if (n < 0 || (size_t)n >= size)
+		return mp_err_set(err, ENAMETOOLONG, "the path of the database is too long");
+	return make ? make_directories(buf, 0755, err) : 0;
+}
+
+int mp_store_own_path(char *buf, size_t size, bool make, struct mp_err *err)
+{
+	const char *state = getenv("XDG_STATE_HOME"), *home = getenv("HOME");
+	int n;
+
+	if (state && state[0] == '/') {
 		/* The XDG specification: a relative path is to be ignored. */
 		n = snprintf(buf, size, "%s/morph/morph.db", state);
 	} else if (home && home[0] == '/') {
@@ -61,7 +72,7 @@ int mp_store_default_path(char *buf, size_t size, bool make, struct mp_err *err)
 	}
 	if (n < 0 || (size_t)n >= size)
 		return mp_err_set(err, ENAMETOOLONG, "the path of the database is too long");
-	return make ? make_directories(buf, root ? 0755 : 0700, err) : 0;
+	return make ? make_directories(buf, 0700, err) : 0;
 }
 
 /*

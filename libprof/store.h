@@ -39,6 +39,11 @@ enum mp_store_mode {
  */
 int mp_store_default_path(char *buf, size_t size, bool make, struct mp_err *err);
 
+/* Where the service has its database, and root's programs have theirs. */
+#define MP_STORE_SERVICE_PATH "/var/lib/morph/morph.db"
+/* The same for root as for an ordinary user: below $XDG_STATE_HOME or ~/.local/state. */
+int mp_store_own_path(char *buf, size_t size, bool make, struct mp_err *err);
+
 /*
  * mp_store_make_file - an empty file, where there is none yet: 0640 where we are a system's user, else
  * 0600. If we are root it belongs to whom the directory belongs, so that a service with a user of its

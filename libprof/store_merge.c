@@ -13,6 +13,7 @@
 
 #include "libprof/store_internal.h"
 #include "libprof/store_paths.h"
+#include "libprof/store_process.h"
 #include "libprof/store_span.h"
 
 /* ---- sessions ------------------------------------------------------------------------------ */
@@ -276,6 +277,8 @@ int mp_store_merge(struct mp_store *out, struct mp_store *in, bool again,
 			r = merge_activity(out, to, modules[i].key, activity, nr_activity, err);
 		stats->nr_modules += modules[i].nr_samples || modules[i].nr_transfers;
 	}
+	if (!r)
+		r = mp_store_merge_processes(out, in, err);
 	if (!r && stats->nr_samples != promised.samples)
 		r = mp_store_damaged(in, "samples that its ledgers do not know", err);
 	if (!r && stats->nr_paths != promised.paths)

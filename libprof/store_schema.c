@@ -69,6 +69,13 @@ const char *const mp_store_steps[] = {
 	("CREATE TABLE output(build_id BLOB NOT NULL, text_hash INTEGER NOT NULL,"
 	 " original_build_id BLOB NOT NULL, original_text_hash INTEGER NOT NULL,"
 	 " paths_hash INTEGER NOT NULL, PRIMARY KEY(build_id, text_hash)) WITHOUT ROWID;"),
+	/*
+	 * 5 -> 6. Samples by process name, unit and user, of the days first_day..last_day. uid is -1
+	 * where the user is not known.
+	 */
+	"CREATE TABLE process(name TEXT NOT NULL, unit TEXT NOT NULL, uid INTEGER NOT NULL,"
+	" first_day INTEGER NOT NULL, last_day INTEGER NOT NULL, nr INTEGER NOT NULL,"
+	" PRIMARY KEY(name, unit, uid, first_day)) WITHOUT ROWID;",
 };
 /* clang-format on */
 const int mp_store_nr_steps = sizeof(mp_store_steps) / sizeof(mp_store_steps[0]);

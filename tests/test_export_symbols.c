@@ -22,6 +22,12 @@ static struct mp_symbol table[] = {
 	 .bind = STB_GLOBAL,
 	 .shndx = 1,
 	 .dynamic = true},
+	{.vaddr = 0x6000,
+	 .name = "exported",
+	 .type = STT_FUNC,
+	 .bind = STB_GLOBAL,
+	 .shndx = 1,
+	 .dynamic = true},
 };
 static struct mp_elf elf = {.symbols = table, .nr_symbols = sizeof(table) / sizeof(table[0])};
 static struct md_export_symbols symbols;
@@ -104,6 +110,17 @@ START_TEST(symbols_name_what_has_none)
 }
 END_TEST
 
+START_TEST(symbols_of_dynsym_are_unknown_to_bolt)
+{
+	size_t nr;
+
+	/* llvm-bolt 19 names functions by .symtab and by FDEs; a stripped file has only FDEs. */
+	ck_assert_str_eq(name(0x6000), "__BOLT_FDE_FUNCat6000");
+	ck_assert_ptr_nonnull(md_export_symbols_at(&symbols, 0x6000, &nr));
+	ck_assert_uint_eq(nr, 1);
+}
+END_TEST
+
 static Suite *suite(void)
 {
 	Suite *s = suite_create("export_symbols");
@@ -115,6 +132,7 @@ static Suite *suite(void)
 	tcase_add_test(tc, symbols_tell_which_names_are_shared);
 	tcase_add_test(tc, symbols_escape_blanks_as_fdata_does);
 	tcase_add_test(tc, symbols_name_what_has_none);
+	tcase_add_test(tc, symbols_of_dynsym_are_unknown_to_bolt);
 	suite_add_tcase(s, tc);
 	return s;
 }

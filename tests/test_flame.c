@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "daemon/flame.h"
+#include "daemon/flame_draw.h"
 #include "tests/suite.h"
 
 static struct md_flame root;
@@ -144,6 +145,88 @@ START_TEST(flame_rounds_huge_counts)
 }
 END_TEST
 
+struct drawn {
+	double x, w, d;
+};
+
+/* What a click on @f leaves of @g: the rule of the picture's script. */
+static bool stays(const struct drawn *f, const struct drawn *g)
+{
+	double e = f->w / 1e9;
+	bool up = g->d < f->d && g->x <= f->x + e && g->x + g->w >= f->x + f->w - e;
+
+	return up || !(g->x + g->w <= f->x + e || g->x >= f->x + f->w - e);
+}
+
+/* Boxes in the order of drawing: of each, the index of the one above it. */
+static size_t list_above(const struct md_flame *node, int above, int *list, size_t nr)
+{
+	int self = (int)nr;
+
+	list[nr++] = above;
+	for (size_t i = 0; i < node->nr; i++)
+		nr = list_above(&node->children[i], self, list, nr);
+	return nr;
+}
+
+static bool is_above(const int *list, size_t a, size_t b)
+{
+	for (int i = (int)b; i >= 0; i = list[i])
+		if (i == (int)a)
+			return true;
+	return false;
+}
+
+START_TEST(flame_shows_only_what_is_above_and_below_the_clicked_box)
+{
+	struct md_flame_picture picture = {.root = &root, .full = &root, .what = ""};
+	static struct drawn boxes[1000];
+	static int list[1000];
+	size_t nr, nr_boxes = 0, size = 0;
+	char *svg = NULL;
+	FILE *out;
+
+	grow_tree(9);
+	root.tenths = 1000;
+	ck_assert_int_eq(md_flame_round(&root), 0);
+	nr = list_above(&root, -1, list, 0);
+	picture.nr_samples = root.samples;
+	out = open_memstream(&svg, &size);
+	ck_assert_ptr_nonnull(out);
+	ck_assert_int_eq(md_flame_draw_svg(&picture, out), 0);
+	ck_assert_int_eq(fclose(out), 0);
+	for (const char *p = svg; (p = strstr(p, "<g class=\"n\" ")); p++) {
+		struct drawn *box = &boxes[nr_boxes++];
+
+		ck_assert_int_eq(sscanf(p,
+					"<g class=\"n\" data-x=\"%lf\" data-w=\"%lf\" "
+					"data-d=\"%lf\">",
+					&box->x, &box->w, &box->d),
+				 3);
+	}
+	ck_assert_uint_eq(nr_boxes, nr);
+	for (size_t f = 0; f < nr; f++)
+		for (size_t g = 0; g < nr; g++)
+			ck_assert_msg(stays(&boxes[f], &boxes[g]) ==
+					      (is_above(list, f, g) || is_above(list, g, f)),
+				      "box %zu, after a click on %zu", g, f);
+	free(svg);
+}
+END_TEST
+
+START_TEST(flame_tells_modules_of_one_name_apart)
+{
+	root = (struct md_flame){.name = strdup("all")};
+	strcpy(add(&root, "prog", 3)->id, "0123abcd");
+	strcpy(add(&root, "libc.so.6", 2)->id, "11112222");
+	strcpy(add(&root, "prog", 1)->id, "fedc9876");
+	ck_assert_int_eq(md_flame_tell_apart(&root), 0);
+	ck_assert_str_eq(root.children[0].name, "prog 0123abcd");
+	ck_assert_str_eq(root.children[1].name, "libc.so.6");
+	ck_assert_str_eq(root.children[2].name, "prog fedc9876");
+}
+END_TEST
+
 static void tidy(void)
 {
 	md_flame_fini(&root);
@@ -160,6 +243,8 @@ static Suite *flame_suite(void)
 	tcase_add_test(tcase, flame_drops_what_is_below_a_narrow_box);
 	tcase_add_test(tcase, flame_percentages_add_up);
 	tcase_add_test(tcase, flame_rounds_huge_counts);
+	tcase_add_test(tcase, flame_shows_only_what_is_above_and_below_the_clicked_box);
+	tcase_add_test(tcase, flame_tells_modules_of_one_name_apart);
 	suite_add_tcase(suite, tcase);
 	return suite;
 }

@@ -8,6 +8,7 @@
 #include <sys/stat.h>
 #include <sys/wait.h>
 
+#include "libprof/store_process.h"
 #include "tests/store_fixture.h"
 
 /* ---- modules, counts ----------------------------------------------------------------------- */
@@ -269,6 +270,63 @@ START_TEST(store_adds_activity_per_program_and_folds_it)
 	ck_assert_uint_eq(nr, 1);
 	ck_assert_uint_eq(programs[0].activity.app, 8);
 	free(programs);
+	mp_store_close(store);
+}
+END_TEST
+
+START_TEST(store_adds_processes_and_folds_old_days)
+{
+	struct mp_store *store = open_as(MP_STORE_WRITE);
+	struct mp_process some[] = {{.name = "cc1", .unit = "build.service", .uid = 1, .nr = 3},
+				    {.name = "cc1", .uid = MP_UID_UNKNOWN, .nr = 2},
+				    {.name = "idle", .nr = 0}};
+	struct mp_process *all;
+	sqlite3_stmt *stmt;
+	size_t nr;
+
+	for (int day = 0; day < 20; day++)
+		ok(mp_store_add_processes(store, NOW + day * DAY, some, 3, &err));
+	ok(mp_store_add_processes(store, NOW + 19 * DAY, some, 3, &err));
+	ok(mp_store_list_processes(store, 0, &all, &nr, &err));
+	ck_assert_uint_eq(nr, 2);
+	ck_assert_str_eq(all[0].unit, "build.service");
+	ck_assert_uint_eq(all[0].nr, 63);
+	ck_assert_uint_eq(all[1].uid, MP_UID_UNKNOWN);
+	ck_assert_uint_eq(all[1].nr, 42);
+	free(all);
+	ok(mp_store_list_processes(store, NOW + 18 * DAY, &all, &nr, &err));
+	ck_assert_uint_eq(nr, 2);
+	ck_assert_uint_eq(all[0].nr, 9);
+	free(all);
+	/* Eight rows for each: seven days, and one for what is older. */
+	ck_assert_int_eq(sqlite3_prepare_v2(store->db, "SELECT count(*) FROM process", -1, &stmt,
+					    NULL),
+			 SQLITE_OK);
+	ck_assert_int_eq(sqlite3_step(stmt), SQLITE_ROW);
+	ck_assert_int_eq(sqlite3_column_int(stmt, 0), 16);
+	sqlite3_finalize(stmt);
+	ok(mp_store_check(store, &err));
+	mp_store_close(store);
+}
+END_TEST
+
+START_TEST(store_bounds_the_processes_of_a_day)
+{
+	struct mp_store *store = open_as(MP_STORE_WRITE);
+	struct mp_process one = {.uid = 1, .nr = 1}, *all;
+	size_t nr;
+
+	ok(mp_store_begin(store, &err));
+	for (int i = 0; i < 2 * MP_PROCESS_ROWS_DAY; i++) {
+		snprintf(one.name, sizeof(one.name), "p%d", i);
+		ok(mp_store_add_processes(store, NOW, &one, 1, &err));
+	}
+	ok(mp_store_commit(store, &err));
+	ok(mp_store_list_processes(store, 0, &all, &nr, &err));
+	ck_assert_uint_eq(nr, MP_PROCESS_ROWS_DAY + 1);
+	ck_assert_str_eq(all[0].name, MP_PROCESS_OTHERS);
+	ck_assert_uint_eq(all[0].nr, MP_PROCESS_ROWS_DAY);
+	free(all);
 	mp_store_close(store);
 }
 END_TEST
@@ -545,6 +603,8 @@ static Suite *suite(void)
 	tcase_add_test(tc, store_keeps_a_ledger_that_balances);
 	tcase_add_test(tc, store_check_finds_counts_without_a_ledger);
 	tcase_add_test(tc, store_adds_activity_per_program_and_folds_it);
+	tcase_add_test(tc, store_adds_processes_and_folds_old_days);
+	tcase_add_test(tc, store_bounds_the_processes_of_a_day);
 	tcase_add_test(tc, store_shows_nothing_of_a_rolled_back_transaction);
 	tcase_add_test(tc, store_reader_never_writes);
 	tcase_add_loop_test(tc, store_loses_and_doubles_nothing_when_killed, 0, 12);

@@ -9,6 +9,7 @@
 #include "libprof/store_internal.h"
 #include "libprof/store_merge.h"
 #include "libprof/store_paths.h"
+#include "libprof/store_process.h"
 #include "tests/suite.h"
 
 #define DAY MP_SECONDS_PER_DAY
@@ -83,6 +84,7 @@ static void collect(struct mp_store *store, unsigned int n, int64_t when_s, uint
 	uint8_t bytes[] = {(uint8_t)(n & 0x7f), 8};
 	struct mp_path_count path = {bytes, sizeof(bytes), nr / 2};
 	struct mp_activity activity = {.app = nr, .other = 1};
+	struct mp_process process = {.name = "worker", .unit = "a.service", .uid = n, .nr = nr};
 	struct mp_ip_count counts[] = {{vaddr, nr - 1}, {vaddr + 0x10000, 1}};
 	struct mp_id id = id_of(n);
 	char name[32];
@@ -100,6 +102,7 @@ static void collect(struct mp_store *store, unsigned int n, int64_t when_s, uint
 	ok(mp_store_add_edges(store, key, when_s, &edge, 1, &err));
 	ok(mp_store_add_paths(store, key, when_s, &path, 1, &err));
 	ok(mp_store_add_activity(store, key, when_s, &activity, &err));
+	ok(mp_store_add_processes(store, when_s, &process, 1, &err));
 	ok(mp_store_add_ledger(store, session.key, when_s + 60, &ledger, &err));
 	ok(mp_store_commit(store, &err));
 }
@@ -174,6 +177,7 @@ START_TEST(merge_is_what_one_database_would_hold)
 {
 	struct mp_store *both = open_store("both");
 	struct mp_program_activity *px, *py;
+	struct mp_process *wx, *wy;
 	struct mp_session *sx, *sy;
 	size_t nx, ny;
 
@@ -212,6 +216,16 @@ START_TEST(merge_is_what_one_database_would_hold)
 		ck_assert_uint_eq(px[i].activity.app, py[i].activity.app);
 	free(px);
 	free(py);
+	ok(mp_store_list_processes(out, 0, &wx, &nx, &err));
+	ok(mp_store_list_processes(both, 0, &wy, &ny, &err));
+	ck_assert_uint_eq(nx, 3);
+	ck_assert_uint_eq(nx, ny);
+	for (size_t i = 0; i < nx; i++) {
+		ck_assert_uint_eq(wx[i].uid, wy[i].uid);
+		ck_assert_uint_eq(wx[i].nr, wy[i].nr);
+	}
+	free(wx);
+	free(wy);
 	mp_store_close(both);
 }
 END_TEST

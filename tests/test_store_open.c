@@ -126,28 +126,25 @@ END_TEST
 
 START_TEST(store_migrates_step_by_step_and_keeps_the_data)
 {
-	const char *steps[] = {mp_store_steps[0],
-			       mp_store_steps[1],
-			       mp_store_steps[2],
-			       mp_store_steps[3],
-			       mp_store_steps[4],
-			       "ALTER TABLE session ADD COLUMN host TEXT NOT NULL DEFAULT ''",
-			       "CREATE TABLE extra(x); INSERT INTO extra VALUES(42)"};
-	const char *broken[] = {steps[0], steps[1],
-				steps[2], steps[3],
-				steps[4], steps[5],
-				steps[6], "CREATE TABLE more(x); CREATE TABLE extra(y)"};
+	const char *steps[32] = {NULL}, *broken[32];
+	int nr = mp_store_nr_steps + 2;
 	struct mp_store *store = open_as(MP_STORE_WRITE), *old;
 	int64_t module = put(store, 1, 0);
 	struct mp_ip_count count = {0x1000, 5};
 
+	ck_assert_int_lt(nr, 31);
+	memcpy(steps, mp_store_steps, (size_t)mp_store_nr_steps * sizeof(*steps));
+	steps[nr - 2] = "ALTER TABLE session ADD COLUMN host TEXT NOT NULL DEFAULT ''";
+	steps[nr - 1] = "CREATE TABLE extra(x); INSERT INTO extra VALUES(42)";
+	memcpy(broken, steps, sizeof(broken));
+	broken[nr] = "CREATE TABLE more(x); CREATE TABLE extra(y)";
 	ok(mp_store_add_counts(store, module, NOW, &count, 1, &err));
-	ok(mp_store_migrate(store, steps, 7, &err));
-	ok(mp_store_migrate(store, steps, 7, &err));
+	ok(mp_store_migrate(store, steps, nr, &err));
+	ok(mp_store_migrate(store, steps, nr, &err));
 	expect(store, module, 0, &count, 1);
 	/* A step that fails leaves all as it was, also what came before it. */
-	ck_assert_int_ne(mp_store_migrate(store, broken, 8, &err), 0);
-	ok(mp_store_migrate(store, steps, 7, &err));
+	ck_assert_int_ne(mp_store_migrate(store, broken, nr + 1, &err), 0);
+	ok(mp_store_migrate(store, steps, nr, &err));
 	expect(store, module, 0, &count, 1);
 	mp_store_close(store);
 	ck_assert_int_eq(mp_store_open(db, MP_STORE_READ, &old, &err), -EPROTO);

@@ -162,6 +162,9 @@ if morphd run -d probe.db -- true 2>/dev/null; then
 	says collect 0 morphd --json --input=run.rec -d collect.db
 	morph-stats annotate -d run.db --binary="./$prog" --json "$bad" >sampled.json
 	says activity 0 morph-stats activity --json -d run.db
+	for by in process unit user; do
+		says activity-$by 0 morph-stats activity --json -d run.db --by=$by
+	done
 	says mixed 0 morph-stats diff --json old.db run.db
 else
 	echo "morphd samples nothing here: its own output is not looked at"

@@ -20,10 +20,23 @@ if command -v ld.lld >/dev/null; then
 	progs="$progs c-lld"
 fi
 
+# Stripped, with functions that .dynsym still names: bolt reads .symtab alone and names by FDE.
+for prog in c cxx; do
+	g=gcc sources=("so urce/main prog.c" "so urce/second.c" "so urce/third.c")
+	[ $prog = c ] || g=g++ sources=("so urce/main prog.cc" "so urce/else where.cc")
+	$g -O2 -rdynamic "${sources[@]}" -o $prog-stripped && strip $prog-stripped || exit 1
+	nm -D --defined-only $prog-stripped | grep -q ' T ' || fail "$prog-stripped exports nothing"
+	progs="$progs $prog-stripped"
+done
+
 # accepted WHAT PROGRAM FDATA: bolt optimises with it, says nothing of stale, and it works
 accepted() {
-	$bolt/llvm-bolt "$2" -o out -data "$3" -reorder-blocks=ext-tsp \
-		-reorder-functions=hfsort -v=1 -dyno-stats >bolt.txt 2>&1 || {
+	local more=-reorder-functions=hfsort
+	case $2 in
+	*-stripped) more=--allow-stripped ;;
+	esac
+	$bolt/llvm-bolt "$2" -o out -data "$3" -reorder-blocks=ext-tsp $more -v=1 -dyno-stats \
+		>bolt.txt 2>&1 || {
 		fail "$1: llvm-bolt: $(tail -3 bolt.txt)"
 		return
 	}
@@ -72,8 +85,14 @@ for prog in $progs; do
 	ends 0 "import with jumps" import.txt --db j.db import cg.out
 	ends 0 "seen" seen.fdata --db j.db export --format=fdata --binary=$prog
 	grep -q no_lbr seen.fdata && fail "$prog: branches were seen, and no_lbr is written"
+	case $prog in
+	*-stripped)
+		grep '^1' seen.fdata | grep -vE '^1 __BOLT_FDE_FUNCat[0-9a-f]+ ' &&
+			fail "$prog: bolt has no such name"
+		;;
+	esac
 	accepted "$prog: seen" $prog seen.fdata
-	if [ $prog != cxx ]; then
+	if [ $prog = c ] || [ $prog = c-lld ]; then
 		# 500 rounds of main; zeta is called 2,000 times, same goes round 39 times for each.
 		says seen.fdata '^1 main [0-9a-f]* 1 middle 0 0 500$' "$prog"
 		says seen.fdata '^1 middle [0-9a-f]* 1 zeta 0 0 2000$' "$prog"
@@ -96,6 +115,9 @@ done
 
 # ---- the same samples as perf2bolt takes from the same file: the same lines
 for prog in $progs; do
+	case $prog in
+	*-stripped) continue ;; # perf2bolt refuses stripped files
+	esac
 	if ! recorded 200 "/$prog)" perf.data ./$prog 60000 --buildid-mmap -e cpu-clock:u -F 2000; then
 		left_out="perf cannot record here"
 		break
