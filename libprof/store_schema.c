@@ -62,6 +62,12 @@ const char *const mp_store_steps[] = {
 	 */
 	("ALTER TABLE bucket ADD COLUMN exact INTEGER NOT NULL DEFAULT 0;"
 	 "ALTER TABLE edge_bucket ADD COLUMN exact INTEGER NOT NULL DEFAULT 0;"),
+	/*
+	 * 4 -> 5. What a module's file looks like without addresses, for counts of later builds;
+	 * checksum the low half of XXH3-64.
+	 */
+	"CREATE TABLE fingerprint(module INTEGER PRIMARY KEY, made_s INTEGER NOT NULL,"
+	" checksum INTEGER NOT NULL, data BLOB NOT NULL);",
 };
 /* clang-format on */
 const int mp_store_nr_steps = sizeof(mp_store_steps) / sizeof(mp_store_steps[0]);
