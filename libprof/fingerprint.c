@@ -19,6 +19,8 @@ struct making {
 	uint32_t room_blocks, room_edges, room_calls;
 	uint64_t low, high; /* what a constant may be the address of; both 0: none is one */
 	uint32_t call;	    /* the next of cfg->calls */
+	uint32_t table;	    /* the last block of the function that jumps through a table */
+	uint64_t nr_ways;   /* edges, those that blocks share as often as they do */
 };
 
 static int grow(void *array, uint32_t *room, uint32_t nr, size_t size)
@@ -130,12 +132,39 @@ static int hash_block(struct making *m, uint32_t b, struct mp_print_block *to,
 	return 0;
 }
 
+/* An interpreter has hundreds of jumps through one table of hundreds of entries: kept once. */
+static bool share_edges(struct making *m, const struct mp_func *func, uint32_t first_edge,
+			uint32_t nr_edges, struct mp_print_block *to)
+{
+	const struct mp_print_block *before;
+
+	if (m->table == MP_NONE)
+		return false;
+	before = &m->out->blocks[m->table];
+	if (before->nr_edges != nr_edges)
+		return false;
+	for (uint32_t e = 0; e < nr_edges; e++)
+		if (m->out->edges[before->first_edge + e].to !=
+			    m->cfg->edges[first_edge + e].to - func->first_block ||
+		    m->out->edges[before->first_edge + e].kind != m->cfg->edges[first_edge + e].kind)
+			return false;
+	to->first_edge = before->first_edge;
+	to->nr_edges = nr_edges;
+	return true;
+}
+
 static int add_edges(struct making *m, const struct mp_func *func, const struct mp_block *block,
 		     struct mp_print_block *to)
 {
 	struct mp_fingerprint *out = m->out;
 
 	to->first_edge = out->nr_edges;
+	m->nr_ways += block->nr_edges;
+	if (m->nr_ways > MP_PRINT_WAYS_MAX)
+		return 0;
+	if (block->term == MP_TERM_TABLE && block->nr_edges &&
+	    share_edges(m, func, block->first_edge, block->nr_edges, to))
+		return 0;
 	for (uint32_t e = block->first_edge; e < block->first_edge + block->nr_edges; e++) {
 		const struct mp_edge *edge = &m->cfg->edges[e];
 
@@ -159,6 +188,7 @@ static int add_func(struct making *m, const struct mp_func *func, struct mp_prin
 				     .first_block = out->nr_blocks,
 				     .nr_kept = func->nr_blocks,
 				     .entry = MP_NONE};
+	m->table = MP_NONE;
 	for (uint32_t b = func->first_block; b < func->first_block + func->nr_blocks; b++) {
 		const struct mp_block *block = &m->cfg->blocks[b];
 		struct mp_print_block print = {0};
@@ -171,21 +201,28 @@ static int add_func(struct making *m, const struct mp_func *func, struct mp_prin
 		for (uint32_t e = print.first_edge; e < print.first_edge + print.nr_edges; e++)
 			to->full = mp_print_mix(to->full,
 						out->edges[e].to << 2 | out->edges[e].kind);
+		if (block->term == MP_TERM_TABLE && print.nr_edges)
+			m->table = out->nr_blocks;
 		out->blocks[out->nr_blocks++] = print;
 	}
 	return 0;
 }
 
 /* The blocks of a function that nobody asks for are dropped, once its hashes are known. */
-static void drop_blocks(struct mp_fingerprint *out, struct mp_print_func *func)
+static void drop_blocks(struct making *m, struct mp_print_func *func)
 {
+	struct mp_fingerprint *out = m->out;
+
 	if (!func->nr_kept)
 		return;
+	for (uint32_t b = func->first_block; b < out->nr_blocks; b++)
+		m->nr_ways -= out->blocks[b].nr_edges;
 	out->nr_edges = out->blocks[func->first_block].first_edge;
 	out->nr_calls = out->blocks[func->first_block].first_call;
 	out->nr_blocks = func->first_block;
 	func->nr_kept = 0;
 	func->loose = 0;
+	func->entry = MP_NONE;
 }
 
 /* Marks the functions that hold an address of @counts, or at which one of @edges begins. */
@@ -224,7 +261,7 @@ int mp_fingerprint_make(const struct mp_cfg *cfg, const struct mp_ip_count *coun
 	for (uint32_t f = 0; f < cfg->nr_funcs && !r; f++) {
 		r = add_func(&m, &cfg->funcs[f], &out->funcs[f]);
 		if (!r && (counts || edges) && !sampled[f])
-			drop_blocks(out, &out->funcs[f]);
+			drop_blocks(&m, &out->funcs[f]);
 		out->nr_funcs++;
 	}
 	free(sampled);

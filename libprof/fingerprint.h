@@ -36,7 +36,7 @@ struct mp_print_block {
 	/* Of the instructions with registers and constants, in their order. Addresses are left out. */
 	uint16_t full;
 	uint16_t loose; /* of the opcodes alone, in any order */
-	uint32_t first_edge, nr_edges;
+	uint32_t first_edge, nr_edges; /* jumps through one table share them */
 	uint32_t first_call, nr_calls;
 };
 
@@ -60,6 +60,9 @@ struct mp_fingerprint {
 	struct mp_print_call *calls;
 	uint32_t nr_calls;
 };
+
+/* All blocks together lead so many ways at most: what would be more is left out. php has 3 million. */
+#define MP_PRINT_WAYS_MAX (1u << 24)
 
 /*
  * mp_fingerprint_make - of @cfg's file. @counts (ascending vaddr): keep the blocks of functions in

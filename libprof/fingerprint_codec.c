@@ -32,9 +32,31 @@ static void put_hash(struct mp_varint_writer *w, uint32_t hash, size_t size)
 	mp_varint_put_bytes(w, bytes, size);
 }
 
+/* How far before @block is one with the same edges; 0: it has edges of its own. */
+static uint32_t shared_with(const struct mp_print_block *block, uint32_t index)
+{
+	for (uint32_t back = 1; back <= index; back++)
+		if (block[-(int64_t)back].first_edge == block->first_edge &&
+		    block[-(int64_t)back].nr_edges == block->nr_edges)
+			return back;
+	return 0;
+}
+
+static void put_edges(struct mp_varint_writer *w, const struct mp_fingerprint *print,
+		      uint32_t index, const struct mp_print_block *block)
+{
+	for (uint32_t e = 0; e < block->nr_edges; e++) {
+		const struct mp_print_edge *edge = &print->edges[block->first_edge + e];
+		int64_t distance = (int64_t)edge->to - index;
+
+		mp_varint_put_signed(w, distance * 4 + (distance < 0 ? -edge->kind : edge->kind));
+	}
+}
+
 static void put_block(struct mp_varint_writer *w, const struct mp_fingerprint *print, uint32_t func,
 		      uint32_t index, const struct mp_print_block *block, uint64_t *end)
 {
+	uint32_t back = block->nr_edges >= MANY_EDGES ? shared_with(block, index) : 0;
 	uint32_t few = block->nr_edges < MANY_EDGES ? block->nr_edges : MANY_EDGES;
 
 	mp_varint_put_signed(w, (int64_t)(block->vaddr - *end));
@@ -46,13 +68,11 @@ static void put_block(struct mp_varint_writer *w, const struct mp_fingerprint *p
 	put_hash(w, block->loose, 2);
 	mp_varint_put(w, (uint64_t)block->nr_calls << 2 | few);
 	if (few == MANY_EDGES)
+		mp_varint_put(w, back);
+	if (few == MANY_EDGES && !back)
 		mp_varint_put(w, block->nr_edges - MANY_EDGES);
-	for (uint32_t e = 0; e < block->nr_edges; e++) {
-		const struct mp_print_edge *edge = &print->edges[block->first_edge + e];
-		int64_t distance = (int64_t)edge->to - index;
-
-		mp_varint_put_signed(w, distance * 4 + (distance < 0 ? -edge->kind : edge->kind));
-	}
+	if (!back)
+		put_edges(w, print, index, block);
 	for (uint32_t c = 0; c < block->nr_calls; c++) {
 		const struct mp_print_call *call = &print->calls[block->first_call + c];
 
@@ -114,6 +134,7 @@ struct reading {
 	struct mp_varint_reader r;
 	struct mp_fingerprint *out;
 	uint32_t nr_blocks, nr_edges, nr_calls; /* promised */
+	uint64_t nr_ways;			/* as often as blocks share edges */
 	bool bad;
 };
 
@@ -176,6 +197,7 @@ static void get_block(struct reading *in, uint32_t f, uint32_t index, uint64_t *
 	struct mp_fingerprint *out = in->out;
 	const struct mp_print_func *func = &out->funcs[f];
 	struct mp_print_block *block = &out->blocks[out->nr_blocks++];
+	uint32_t back = 0;
 	uint64_t v;
 
 	block->vaddr = *end + (uint64_t)mp_varint_get_signed(&in->r);
@@ -190,15 +212,23 @@ static void get_block(struct reading *in, uint32_t f, uint32_t index, uint64_t *
 	block->first_call = out->nr_calls;
 	block->nr_edges = v & 3;
 	if (block->nr_edges == MANY_EDGES)
+		back = get_within(in, 0, index);
+	if (back) {
+		block->first_edge = block[-(int64_t)back].first_edge;
+		block->nr_edges = block[-(int64_t)back].nr_edges;
+		in->bad |= block->nr_edges < MANY_EDGES;
+	} else if (block->nr_edges == MANY_EDGES) {
 		block->nr_edges += get_within(in, 0, in->nr_edges);
-	in->bad |= block->nr_edges > in->nr_edges - out->nr_edges ||
-		   v >> 2 > in->nr_calls - out->nr_calls;
+	}
+	in->nr_ways += block->nr_edges;
+	in->bad |= (!back && block->nr_edges > in->nr_edges - out->nr_edges) ||
+		   in->nr_ways > MP_PRINT_WAYS_MAX || v >> 2 > in->nr_calls - out->nr_calls;
 	if (in->bad || in->r.failed) {
 		block->nr_edges = 0;
 		return;
 	}
 	block->nr_calls = (uint32_t)(v >> 2);
-	for (uint32_t e = 0; e < block->nr_edges; e++)
+	for (uint32_t e = 0; e < block->nr_edges && !back; e++)
 		get_edge(in, index, func->nr_blocks);
 	for (uint32_t c = 0; c < block->nr_calls; c++)
 		get_call(in, f, block->size);

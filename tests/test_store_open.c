@@ -130,6 +130,7 @@ START_TEST(store_migrates_step_by_step_and_keeps_the_data)
 			       mp_store_steps[1],
 			       mp_store_steps[2],
 			       mp_store_steps[3],
+			       mp_store_steps[4],
 			       "ALTER TABLE session ADD COLUMN host TEXT NOT NULL DEFAULT ''",
 			       "CREATE TABLE extra(x); INSERT INTO extra VALUES(42)"};
 	const char *broken[] = {steps[0],
@@ -138,18 +139,19 @@ START_TEST(store_migrates_step_by_step_and_keeps_the_data)
 				steps[3],
 				steps[4],
 				steps[5],
+				steps[6],
 				"CREATE TABLE more(x); CREATE TABLE extra(y)"};
 	struct mp_store *store = open_as(MP_STORE_WRITE), *old;
 	int64_t module = put(store, 1, 0);
 	struct mp_ip_count count = {0x1000, 5};
 
 	ok(mp_store_add_counts(store, module, NOW, &count, 1, &err));
-	ok(mp_store_migrate(store, steps, 6, &err));
-	ok(mp_store_migrate(store, steps, 6, &err));
+	ok(mp_store_migrate(store, steps, 7, &err));
+	ok(mp_store_migrate(store, steps, 7, &err));
 	expect(store, module, 0, &count, 1);
 	/* A step that fails leaves all as it was, also what came before it. */
-	ck_assert_int_ne(mp_store_migrate(store, broken, 7, &err), 0);
-	ok(mp_store_migrate(store, steps, 6, &err));
+	ck_assert_int_ne(mp_store_migrate(store, broken, 8, &err), 0);
+	ok(mp_store_migrate(store, steps, 7, &err));
 	expect(store, module, 0, &count, 1);
 	mp_store_close(store);
 	ck_assert_int_eq(mp_store_open(db, MP_STORE_READ, &old, &err), -EPROTO);
