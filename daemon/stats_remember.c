@@ -76,14 +76,15 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 }
 
 static const struct argp_child children[] = {{&md_stats_common_argp, 0, NULL, 0}, {0}};
-static const struct argp argp = {options,
-				 parse,
-				 NULL,
-				 "Keep what the files of modules look like, so that their samples serve "
-				 "later builds, too.",
-				 children,
-				 0,
-				 0};
+static const struct argp argp = {
+	options,
+	parse,
+	NULL,
+	"Keep what the files of modules look like, so that their samples serve "
+	"later builds, too.",
+	children,
+	0,
+	0};
 
 static bool wanted(const struct remember *r, const struct mp_module *module)
 {

@@ -121,8 +121,10 @@ static int other_by_build_id(struct mp_store *store, const char *text, struct ot
 	}
 	mp_store_free_modules(modules, nr);
 	if (!r && !out->module.path)
-		r = mp_err_set(err, ENODATA, "--stale=%s: no such file, and no such build-id in "
-			       "the database", text);
+		r = mp_err_set(err, ENODATA,
+			       "--stale=%s: no such file, and no such build-id in "
+			       "the database",
+			       text);
 	return r ? r : mp_store_read_fingerprint(store, out->module.key, &out->print, err);
 }
 

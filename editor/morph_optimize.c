@@ -295,9 +295,9 @@ static void check_training(struct argp_state *state, struct arguments *a)
 		argp_error(state, "--train needs -o FILE");
 	if (!a->train.command)
 		argp_error(state, "--train: which command? Give it behind --");
-	if (o->db || o->all || o->exact_profile || o->stale.from || o->stale.never || me_counting_any(&o->counting) ||
-	    o->counting.path || a->in_place || a->restore || a->original || a->patch_list ||
-	    a->json || o->debug_output)
+	if (o->db || o->all || o->exact_profile || o->stale.from || o->stale.never ||
+	    me_counting_any(&o->counting) || o->counting.path || a->in_place || a->restore ||
+	    a->original || a->patch_list || a->json || o->debug_output)
 		argp_error(state, "--train takes of the other options only those of the layout, "
 				  "--debug-file, --threads, --report and -o");
 	a->train.output = o->output;

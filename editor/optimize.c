@@ -269,7 +269,8 @@ static int build_profile(struct job *job, const struct me_evidence *evidence, st
 		rc = mp_path_evidence_build(job->cfg, evidence->paths, evidence->nr_paths,
 					    &job->paths, err);
 	if (!rc)
-		job->profile->exact = evidence->exact || job->options->exact_profile;
+		job->profile->exact = evidence->exact ||
+				      (job->options->exact_profile && !job->report->stale.used);
 	return rc;
 }
 

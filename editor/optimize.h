@@ -105,7 +105,7 @@ struct me_optimize_report {
 	uint64_t paths,
 		paths_strange; /* samples that a path led to; to those, one not of this file */
 	struct me_stale_report stale;
-	double share_moved;    /* of the samples, or where there are none of the transfers */
+	double share_moved; /* of the samples, or where there are none of the transfers */
 	struct me_prediction prediction;
 	bool has_prediction;
 	struct mp_counts_stats inference;

@@ -101,8 +101,8 @@ static int hash_block(struct making *m, uint32_t b, struct mp_print_block *to,
 		      struct mp_print_func *func)
 {
 	const struct mp_block *block = &m->cfg->blocks[b];
-	const uint8_t *bytes =
-		m->cfg->elf ? mp_elf_bytes(m->cfg->elf, block->vaddr, block->size) : NULL;
+	const uint8_t *bytes = m->cfg->elf ? mp_elf_bytes(m->cfg->elf, block->vaddr, block->size)
+					   : NULL;
 	uint32_t full = 0, loose = 0;
 	struct mp_insn insn;
 
@@ -146,7 +146,8 @@ static bool share_edges(struct making *m, const struct mp_func *func, uint32_t f
 	for (uint32_t e = 0; e < nr_edges; e++)
 		if (m->out->edges[before->first_edge + e].to !=
 			    m->cfg->edges[first_edge + e].to - func->first_block ||
-		    m->out->edges[before->first_edge + e].kind != m->cfg->edges[first_edge + e].kind)
+		    m->out->edges[before->first_edge + e].kind !=
+			    m->cfg->edges[first_edge + e].kind)
 			return false;
 	to->first_edge = before->first_edge;
 	to->nr_edges = nr_edges;
@@ -199,8 +200,8 @@ static int add_func(struct making *m, const struct mp_func *func, struct mp_prin
 		if (block->vaddr == func->vaddr)
 			to->entry = b - func->first_block;
 		for (uint32_t e = print.first_edge; e < print.first_edge + print.nr_edges; e++)
-			to->full = mp_print_mix(to->full,
-						out->edges[e].to << 2 | out->edges[e].kind);
+			to->full =
+				mp_print_mix(to->full, out->edges[e].to << 2 | out->edges[e].kind);
 		if (block->term == MP_TERM_TABLE && print.nr_edges)
 			m->table = out->nr_blocks;
 		out->blocks[out->nr_blocks++] = print;
@@ -226,8 +227,9 @@ static void drop_blocks(struct making *m, struct mp_print_func *func)
 }
 
 /* Marks the functions that hold an address of @counts, or at which one of @edges begins. */
-static void mark_sampled(const struct mp_cfg *cfg, const struct mp_ip_count *counts, size_t nr_counts,
-			 const struct mp_edge_count *edges, size_t nr_edges, uint8_t *sampled)
+static void mark_sampled(const struct mp_cfg *cfg, const struct mp_ip_count *counts,
+			 size_t nr_counts, const struct mp_edge_count *edges, size_t nr_edges,
+			 uint8_t *sampled)
 {
 	for (size_t i = 0; i < nr_counts; i++) {
 		uint32_t f = mp_cfg_func_at(cfg, counts[i].vaddr);
@@ -243,8 +245,8 @@ static void mark_sampled(const struct mp_cfg *cfg, const struct mp_ip_count *cou
 	}
 }
 
-int mp_fingerprint_make(const struct mp_cfg *cfg, const struct mp_ip_count *counts, size_t nr_counts,
-			const struct mp_edge_count *edges, size_t nr_edges,
+int mp_fingerprint_make(const struct mp_cfg *cfg, const struct mp_ip_count *counts,
+			size_t nr_counts, const struct mp_edge_count *edges, size_t nr_edges,
 			struct mp_fingerprint *out, struct mp_err *err)
 {
 	struct making m = {.cfg = cfg, .out = out};

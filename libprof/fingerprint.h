@@ -35,7 +35,7 @@ struct mp_print_block {
 	uint32_t term_off; /* of the branch at its end; @size: there is none */
 	/* Of the instructions with registers and constants, in their order. Addresses are left out. */
 	uint16_t full;
-	uint16_t loose; /* of the opcodes alone, in any order */
+	uint16_t loose;		       /* of the opcodes alone, in any order */
 	uint32_t first_edge, nr_edges; /* jumps through one table share them */
 	uint32_t first_call, nr_calls;
 };
@@ -69,8 +69,8 @@ struct mp_fingerprint {
  * which any of them falls, and of those that @edges begin in; both NULL: keep all blocks.
  * Return: 0, -ENOMEM. Ownership: mp_fingerprint_fini(@out).
  */
-int mp_fingerprint_make(const struct mp_cfg *cfg, const struct mp_ip_count *counts, size_t nr_counts,
-			const struct mp_edge_count *edges, size_t nr_edges,
+int mp_fingerprint_make(const struct mp_cfg *cfg, const struct mp_ip_count *counts,
+			size_t nr_counts, const struct mp_edge_count *edges, size_t nr_edges,
 			struct mp_fingerprint *out, struct mp_err *err);
 void mp_fingerprint_fini(struct mp_fingerprint *print);
 

@@ -77,10 +77,9 @@ static void put_block(struct mp_varint_writer *w, const struct mp_fingerprint *p
 		const struct mp_print_call *call = &print->calls[block->first_call + c];
 
 		mp_varint_put(w, call->off);
-		mp_varint_put_signed(w, call->callee == MP_NONE
-						? 0
-						: (int64_t)call->callee - func +
-							  (call->callee >= func));
+		mp_varint_put_signed(w, call->callee == MP_NONE ? 0
+								: (int64_t)call->callee - func +
+									  (call->callee >= func));
 	}
 }
 

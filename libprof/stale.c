@@ -14,8 +14,8 @@ struct carrying {
 	const struct mp_stale_match *match;
 	const struct mp_fingerprint *from, *to;
 	struct mp_stale_counts *out;
-	uint32_t *order;  /* the old build's blocks by ascending address */
-	uint32_t *func;	  /* per old block: its function */
+	uint32_t *order; /* the old build's blocks by ascending address */
+	uint32_t *func;	 /* per old block: its function */
 	uint8_t *counted; /* per old block: whether the statistics have it; [nr_blocks + f]: functions */
 };
 
@@ -288,8 +288,7 @@ int mp_stale_carry(const struct mp_stale_match *match, const struct mp_ip_count 
 		   struct mp_stale_counts *out, struct mp_err *err)
 {
 	const struct mp_fingerprint *from = match->old_build;
-	struct carrying c = {
-		.match = match, .from = from, .to = match->new_build, .out = out};
+	struct carrying c = {.match = match, .from = from, .to = match->new_build, .out = out};
 	int r = 0;
 
 	*out = (struct mp_stale_counts){0};

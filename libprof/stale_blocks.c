@@ -34,9 +34,9 @@ struct side {
 	const struct mp_fingerprint *print;
 	const struct mp_print_func *func;
 	const struct mp_print_block *blocks; /* of the function */
-	uint32_t *peer;			     /* per block: the block of the other side, or MP_NONE */
-	uint32_t *keys[NR_ROUNDS];	     /* per block */
-	struct keyed *open;		     /* blocks without a peer, sorted by key, then index */
+	uint32_t *peer;		   /* per block: the block of the other side, or MP_NONE */
+	uint32_t *keys[NR_ROUNDS]; /* per block */
+	struct keyed *open;	   /* blocks without a peer, sorted by key, then index */
 	uint32_t nr_open;
 	uint32_t *nr_in; /* per block: how many edges lead to it */
 };
@@ -64,7 +64,8 @@ static void keys_fill(struct side *side)
 		const struct mp_print_block *block = &side->blocks[i];
 
 		for (uint32_t e = 0; e < block->nr_edges; e++) {
-			const struct mp_print_edge *edge = &side->print->edges[block->first_edge + e];
+			const struct mp_print_edge *edge =
+				&side->print->edges[block->first_edge + e];
 			const struct mp_print_block *to = &side->blocks[edge->to];
 
 			full[i] += mp_print_mix(to->full, 1);
@@ -141,7 +142,8 @@ static bool fits_between(const struct pair *p, uint32_t a, uint32_t b)
 {
 	if (a > 0 && b > 0 && p->a.peer[a - 1] == b - 1)
 		return true;
-	return a + 1 < p->a.func->nr_kept && b + 1 < p->b.func->nr_kept && p->a.peer[a + 1] == b + 1;
+	return a + 1 < p->a.func->nr_kept && b + 1 < p->b.func->nr_kept &&
+	       p->a.peer[a + 1] == b + 1;
 }
 
 /*
@@ -153,7 +155,8 @@ static void join_group(struct pair *p, const struct keyed *a, uint32_t nr_a, con
 {
 	if (nr_a != nr_b) {
 		for (uint32_t i = 0; i < nr_a; i++)
-			for (uint32_t k = 0; k < nr_b && nr_a <= GROUP_MAX && nr_b <= GROUP_MAX; k++)
+			for (uint32_t k = 0; k < nr_b && nr_a <= GROUP_MAX && nr_b <= GROUP_MAX;
+			     k++)
 				if (p->a.peer[a[i].index] == MP_NONE &&
 				    p->b.peer[b[k].index] == MP_NONE &&
 				    fits_between(p, a[i].index, b[k].index))

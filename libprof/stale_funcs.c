@@ -15,12 +15,12 @@
 #include "libprof/stale.h"
 
 /* Shares of blocks with the same opcodes, of which a pair of functions needs so many. */
-#define ALIKE_IN_PLACE	0.3
-#define ALIKE_ALONE	0.1 /* the only ones in their gap, or called from the same place */
+#define ALIKE_IN_PLACE 0.3
+#define ALIKE_ALONE    0.1 /* the only ones in their gap, or called from the same place */
 /* What is aligned is at most so many pairs: 4 MiB. A security update's gaps are far smaller. */
 #define GAP_PAIRS_MAX (1u << 20)
 /* Weight of the same code, where how alike others are weighs at most 1. */
-#define SAME_CODE 4.0f
+#define SAME_CODE   4.0f
 #define CALL_ROUNDS 8
 
 const char *mp_stale_how_name(enum mp_stale_how how)

@@ -16,8 +16,8 @@
 static int read_row(struct mp_store *store, int64_t module, sqlite3_stmt **out, struct mp_err *err)
 {
 	int r = mp_store_stmt(store, MP_STMT_FINGERPRINT_READ,
-			      "SELECT made_s, checksum, data FROM fingerprint WHERE module = ?1", out,
-			      err);
+			      "SELECT made_s, checksum, data FROM fingerprint WHERE module = ?1",
+			      out, err);
 
 	if (r)
 		return r;
@@ -71,8 +71,8 @@ int mp_store_put_fingerprint(struct mp_store *store, int64_t module, int64_t now
 }
 
 /* The row's bytes, once they are what was written. They live until the statement is reset. */
-static int row_bytes(struct mp_store *store, sqlite3_stmt *stmt, const uint8_t **bytes, size_t *size,
-		     struct mp_err *err)
+static int row_bytes(struct mp_store *store, sqlite3_stmt *stmt, const uint8_t **bytes,
+		     size_t *size, struct mp_err *err)
 {
 	*bytes = sqlite3_column_blob(stmt, 2);
 	*size = (size_t)sqlite3_column_bytes(stmt, 2);
@@ -163,8 +163,9 @@ int mp_store_find_other_build(struct mp_store *store, const struct mp_id *id, co
 		int close = how_close(path, modules[i].path);
 		int64_t made_s;
 
-		if (modules[i].kind != MP_MODULE_FILE || mp_id_equal(&modules[i].id, id) || !close ||
-		    !(modules[i].nr_samples || modules[i].nr_transfers) || close < best_close ||
+		if (modules[i].kind != MP_MODULE_FILE || mp_id_equal(&modules[i].id, id) ||
+		    !close || !(modules[i].nr_samples || modules[i].nr_transfers) ||
+		    close < best_close ||
 		    (close == best_close && modules[i].last_s <= best->last_s))
 			continue;
 		r = mp_store_fingerprint_time(store, modules[i].key, &made_s, err);

@@ -21,9 +21,8 @@ struct build {
 };
 
 #define FUNC(name, body)                                                                           \
-	".globl " name "\n.hidden " name "\n.type " name                                           \
-	", @function\n" name ":\n.cfi_startproc\n" body ".cfi_endproc\n.size " name ", .-" name   \
-	"\n.p2align 4\n"
+	".globl " name "\n.hidden " name "\n.type " name ", @function\n" name                      \
+	":\n.cfi_startproc\n" body ".cfi_endproc\n.size " name ", .-" name "\n.p2align 4\n"
 
 /* Five blocks: a test, a start, a loop, an end, another end. */
 #define LOOP(constant, more)                                                                       \
@@ -237,12 +236,13 @@ START_TEST(stale_does_not_find_what_was_inlined)
 	struct mp_err err = {""};
 	struct pair p;
 
-	pair_init(&p,
-		  FUNC("inner", "imul %edi, %edi\nbswap %edi\nret\n")
-			  FUNC("outer", "test %esi, %esi\njz 1f\ncall inner\n1: mov %edi, %eax\nret\n"),
-		  FUNC("outer",
-		       "test %esi, %esi\njz 1f\nimul %edi, %edi\nbswap %edi\n1: mov %edi, %eax\nret\n"),
-		  false);
+	pair_init(
+		&p,
+		FUNC("inner", "imul %edi, %edi\nbswap %edi\nret\n") FUNC(
+			"outer", "test %esi, %esi\njz 1f\ncall inner\n1: mov %edi, %eax\nret\n"),
+		FUNC("outer",
+		     "test %esi, %esi\njz 1f\nimul %edi, %edi\nbswap %edi\n1: mov %edi, %eax\nret\n"),
+		false);
 	ck_assert_uint_eq(p.match.func_to[func_named(&p.a, "inner")], MP_NONE);
 	ck_assert_uint_eq(p.match.func_to[func_named(&p.a, "outer")], 0);
 	expect_block(&p, func_named(&p.a, "outer"), 0, 0, 0);
@@ -291,8 +291,8 @@ START_TEST(stale_carries_samples_and_transfers)
 	/* The loop has one instruction more; the rest moved. */
 	pair_init(&p, FUNC("f", LOOP("3", "")) FUNC("g", SHIFTS),
 		  FUNC("g", SHIFTS) FUNC("f", "test %edi, %edi\njz 1f\nxor %eax, %eax\n"
-					       "2: add %edi, %eax\nrol $3, %eax\ndec %edi\njnz 2b\n"
-					       "imul $3, %eax, %eax\nret\n1: mov $7, %eax\nret\n"),
+					      "2: add %edi, %eax\nrol $3, %eax\ndec %edi\njnz 2b\n"
+					      "imul $3, %eax, %eax\nret\n1: mov $7, %eax\nret\n"),
 		  false);
 	f = func_named(&p.a, "f");
 	g = func_named(&p.b, "f");
@@ -348,9 +348,10 @@ START_TEST(stale_lists_blocks_that_the_old_build_has_not)
 	ck_assert_int_eq(mp_stale_carry(&p.match, &count, 1, NULL, 0, &carried, &err), 0);
 	ck_assert_uint_eq(carried.nr_unknown, 2);
 	for (uint32_t i = 0; i < 2; i++)
-		ck_assert_uint_eq(carried.unknown[i], p.b.print.blocks[block_of(&p.b, f, 3 + i)].vaddr);
-	ck_assert_int_eq(mp_profile_build(p.b.cfg, carried.counts, carried.nr_counts, &profile, &err),
-			 0);
+		ck_assert_uint_eq(carried.unknown[i],
+				  p.b.print.blocks[block_of(&p.b, f, 3 + i)].vaddr);
+	ck_assert_int_eq(
+		mp_profile_build(p.b.cfg, carried.counts, carried.nr_counts, &profile, &err), 0);
 	ck_assert_int_eq(mp_profile_set_unknown(profile, p.b.cfg, carried.unknown,
 						carried.nr_unknown, &err),
 			 0);

@@ -129,8 +129,8 @@ START_TEST(fingerprint_that_is_damaged_is_refused)
 	struct mp_fingerprint print;
 
 	ok(mp_store_put_fingerprint(store, module, NOW, &sample, NULL, &err));
-	ck_assert_int_eq(sqlite3_exec(store->db, "UPDATE fingerprint SET data = data || x'00'", NULL,
-				      NULL, NULL),
+	ck_assert_int_eq(sqlite3_exec(store->db, "UPDATE fingerprint SET data = data || x'00'",
+				      NULL, NULL, NULL),
 			 SQLITE_OK);
 	ck_assert_int_eq(mp_store_read_fingerprint(store, module, &print, &err), -EBADMSG);
 	ck_assert_ptr_nonnull(strstr(err.msg, "checksum"));

@@ -133,14 +133,10 @@ START_TEST(store_migrates_step_by_step_and_keeps_the_data)
 			       mp_store_steps[4],
 			       "ALTER TABLE session ADD COLUMN host TEXT NOT NULL DEFAULT ''",
 			       "CREATE TABLE extra(x); INSERT INTO extra VALUES(42)"};
-	const char *broken[] = {steps[0],
-				steps[1],
-				steps[2],
-				steps[3],
-				steps[4],
-				steps[5],
-				steps[6],
-				"CREATE TABLE more(x); CREATE TABLE extra(y)"};
+	const char *broken[] = {steps[0], steps[1],
+				steps[2], steps[3],
+				steps[4], steps[5],
+				steps[6], "CREATE TABLE more(x); CREATE TABLE extra(y)"};
 	struct mp_store *store = open_as(MP_STORE_WRITE), *old;
 	int64_t module = put(store, 1, 0);
 	struct mp_ip_count count = {0x1000, 5};
