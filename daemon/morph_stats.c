@@ -32,6 +32,7 @@ static const struct command {
 	{"import", "add callgrind's counts, BOLT's fdata, or the text of perf script",
 	 md_stats_import},
 	{"merge", "add databases up into one", md_stats_merge},
+	{"remember", "keep what files look like, for samples of later builds", md_stats_remember},
 	{"export", "samples and counts for other tools: BOLT, pprof, linkers, ...",
 	 md_stats_export},
 };

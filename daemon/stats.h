@@ -40,6 +40,7 @@ int md_stats_import(struct md_stats *stats, int argc, char **argv);
 int md_stats_export(struct md_stats *stats, int argc, char **argv);
 int md_stats_diff(struct md_stats *stats, int argc, char **argv);
 int md_stats_merge(struct md_stats *stats, int argc, char **argv);
+int md_stats_remember(struct md_stats *stats, int argc, char **argv);
 int md_stats_annotate(struct md_stats *stats, int argc, char **argv);
 int md_stats_heat(struct md_stats *stats, int argc, char **argv);
 int md_stats_flame(struct md_stats *stats, int argc, char **argv);

@@ -55,6 +55,8 @@ enum key {
 	KEY_FUNCTION_ORDER,
 	KEY_ESTIMATOR,
 	KEY_EXACT,
+	KEY_STALE,
+	KEY_NO_STALE,
 	KEY_KEEP_FLUFF,
 	KEY_NO_TAILS,
 	KEY_HUGE_PAGES,
@@ -138,6 +140,11 @@ static const struct argp_option argp_options[] = {
 	 "The counts were counted, not sampled, though the database does not say so (imported from "
 	 "BOLT): believe all of them",
 	 1},
+	{"stale", KEY_STALE, "OLD", 0,
+	 "With too few samples of FILE, use those of this other build of it: a file, or a build-id that "
+	 "morph-stats remember knows (default: the same path or name, if that is remembered)",
+	 1},
+	{"no-stale", KEY_NO_STALE, NULL, 0, "Use no samples of other builds", 1},
 	{"keep-fluff", KEY_KEEP_FLUFF, NULL, 0, "Copy whole functions, cold blocks too", 1},
 	{"no-tail-duplication", KEY_NO_TAILS, NULL, 0,
 	 "Never copy a short way out (a return, a dispatch) more than once", 1},
@@ -310,9 +317,9 @@ static void check_training(struct argp_state *state, struct arguments *a)
 		argp_error(state, "--train needs -o FILE");
 	if (!a->train.command)
 		argp_error(state, "--train: which command? Give it behind --");
-	if (o->db || o->all || o->exact_profile || o->counting.none || o->counting.paths ||
-	    o->counting.path || a->in_place || a->restore || a->original || a->patch_list ||
-	    a->json || o->debug_output)
+	if (o->db || o->all || o->exact_profile || o->stale.from || o->stale.never ||
+	    o->counting.none || o->counting.paths || o->counting.path || a->in_place ||
+	    a->restore || a->original || a->patch_list || a->json || o->debug_output)
 		argp_error(state, "--train takes of the other options only those of the layout, "
 				  "--debug-file, --threads, --report, "
 				  "--instrument=edges and -o");
@@ -357,6 +364,8 @@ static void check_usage(struct argp_state *state, struct arguments *a, bool dry_
 		argp_error(state, "--debug-output: is the output itself");
 	if (me_counting_any(&o->counting) && (a->in_place || a->restore || a->original))
 		argp_error(state, "--instrument needs -o or --dry-run");
+	if (o->stale.from && (o->stale.never || o->all))
+		argp_error(state, "--stale does not go with --no-stale, --all or --stress-layout");
 	if (o->exact_profile && o->all)
 		argp_error(state, "--exact-profile needs a profile, which --all and "
 				  "--stress-layout do without");
@@ -407,6 +416,8 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 		return 0;
 	case KEY_ESTIMATOR: parse_estimator(state, o, arg); return 0;
 	case KEY_EXACT: o->exact_profile = true; return 0;
+	case KEY_STALE: o->stale.from = arg; return 0;
+	case KEY_NO_STALE: o->stale.never = true; return 0;
 	case KEY_KEEP_FLUFF: o->layout.keep_fluff = true; return 0;
 	case KEY_NO_TAILS: o->layout.no_tails = true; return 0;
 	case KEY_FETCH_LINE: parse_line(state, o, arg); return 0;

@@ -341,53 +341,51 @@ static int read_sampled(struct job *job, struct mp_err *err)
 	return 0;
 }
 
+static int build_profile(struct job *job, const struct me_evidence *evidence, struct mp_err *err)
+{
+	int rc = mp_profile_build(job->cfg, evidence->counts, evidence->nr_counts, &job->profile,
+				  err);
+
+	if (!rc &&
+	    me_outside_find(job->cfg, evidence->counts, evidence->nr_counts, &job->report->outside))
+		rc = mp_err_set(err, ENOMEM, "out of memory");
+	if (!rc && evidence->nr_edges)
+		rc = mp_profile_add_edges(job->profile, job->cfg, evidence->edges,
+					  evidence->nr_edges, err);
+	if (!rc && evidence->nr_unknown)
+		rc = mp_profile_set_unknown(job->profile, job->cfg, evidence->unknown,
+					    evidence->nr_unknown, err);
+	if (!rc && evidence->nr_paths)
+		rc = mp_path_evidence_build(job->cfg, evidence->paths, evidence->nr_paths,
+					    &job->paths, err);
+	if (!rc)
+		job->profile->exact = job->report->exact =
+			evidence->exact ||
+			(job->options->exact_profile && !job->report->stale.used);
+	return rc;
+}
+
 static int read_profile(struct job *job, struct mp_err *err)
 {
 	const struct me_optimize_options *o = job->options;
-	struct mp_ip_count *counts = NULL;
-	struct mp_edge_count *edges = NULL;
-	struct mp_path_count *paths = NULL;
-	struct mp_store *store;
-	struct mp_module module = {0};
-	size_t nr = 0, nr_edges = 0, nr_paths = 0;
-	bool exact = false;
+	const struct me_evidence_options which = {
+		.input = o->input,
+		.db = o->db,
+		.since_s = o->since_s,
+		.min_samples = o->min_samples,
+		.paths = o->estimator == MP_ESTIMATE_PATHS,
+		.remember = (o->output || o->files) && !me_counting_any(&o->counting),
+		.stale = o->stale,
+	};
+	struct me_evidence evidence;
 	uint64_t seen;
-	int rc = mp_store_open(o->db, MP_STORE_READ, &store, err);
+	int rc = me_evidence_read(&which, job->cfg, &evidence, &job->report->stale, err);
 
-	if (rc)
-		return rc == -ENOENT ? -ENODATA : rc;
-	rc = mp_store_find_module(store, &job->elf->id, &module, err);
-	if (rc == -ENOENT) {
-		rc = mp_err_set(err, ENODATA,
-				"%s: no samples of this very file (build-id %s) in %s", o->input,
-				*job->report->build_id ? job->report->build_id : "none", o->db);
-	} else if (!rc) {
-		rc = mp_store_read_counts(store, module.key, o->since_s, &counts, &nr, err);
-		if (!rc)
-			rc = mp_store_read_edges(store, module.key, o->since_s, &edges, &nr_edges,
-						 err);
-		if (!rc)
-			rc = mp_store_is_exact(store, module.key, o->since_s, &exact, err);
-		if (!rc && o->estimator == MP_ESTIMATE_PATHS)
-			rc = mp_store_read_paths(store, module.key, o->since_s, &paths, &nr_paths,
-						 err);
-		free(module.path);
-	}
-	mp_store_close(store);
 	if (!rc)
-		rc = mp_profile_build(job->cfg, counts, nr, &job->profile, err);
-	if (!rc && me_outside_find(job->cfg, counts, nr, &job->report->outside))
-		rc = mp_err_set(err, ENOMEM, "out of memory");
-	if (!rc && nr_edges)
-		rc = mp_profile_add_edges(job->profile, job->cfg, edges, nr_edges, err);
-	if (!rc && nr_paths)
-		rc = mp_path_evidence_build(job->cfg, paths, nr_paths, &job->paths, err);
-	free(counts);
-	free(edges);
-	free(paths);
+		rc = build_profile(job, &evidence, err);
+	me_evidence_fini(&evidence);
 	if (rc)
 		return rc;
-	job->profile->exact = job->report->exact = exact || o->exact_profile;
 	job->report->samples = job->profile->nr_samples + job->profile->nr_outside;
 	job->report->samples_outside = job->profile->nr_outside;
 	job->report->transfers = job->profile->nr_transfers + job->profile->nr_transfers_outside;
@@ -888,6 +886,8 @@ void me_optimize_report_fini(struct me_optimize_report *report)
 	for (uint32_t i = 0; i < report->nr_left_alone; i++)
 		free(report->left_alone[i].name);
 	free(report->left_alone);
+	free(report->stale.path);
+	report->stale.path = NULL;
 	free(report->debug_file);
 	free(report->debug_output);
 	report->debug_file = report->debug_output = NULL;

@@ -12,6 +12,7 @@
 #include "editor/digest.h"
 #include "editor/eligible.h"
 #include "editor/emit.h"
+#include "editor/evidence.h"
 #include "editor/instrument.h"
 #include "editor/layout.h"
 #include "editor/number.h"
@@ -84,6 +85,7 @@ struct me_optimize_options {
 	int64_t since_s;
 	uint64_t min_samples;
 	enum mp_estimator estimator;
+	struct me_stale_options stale;
 	bool exact_profile; /* the counts were counted, not sampled, whatever the store says */
 	struct me_layout_options layout;
 	bool all;    /* no profile: move everything eligible, in the original order */
@@ -117,7 +119,8 @@ struct me_optimize_report {
 	uint64_t transfers;	/* of control that were seen beside them, or instead */
 	uint64_t paths,
 		paths_strange; /* samples that a path led to; to those, one not of this file */
-	double share_moved;    /* of the samples, or where there are none of the transfers */
+	struct me_stale_report stale;
+	double share_moved; /* of the samples, or where there are none of the transfers */
 	struct me_prediction prediction;
 	bool has_prediction;
 	struct mp_counts_stats inference;

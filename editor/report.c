@@ -268,6 +268,32 @@ static void text_numbers(FILE *out, const struct me_optimize_options *options,
 	put_line(out, "\n  asked in ", options->counting.path, "\n");
 }
 
+static double percent_of(uint64_t part, uint64_t whole)
+{
+	return whole ? 100.0 * (double)part / (double)whole : 0;
+}
+
+static void text_stale(FILE *out, const struct me_stale_report *stale)
+{
+	const struct mp_stale_stats *s = &stale->stats;
+
+	fprintf(out, "  stale      counts of another build (%s, %s):\n",
+		*stale->build_id ? stale->build_id : "no build-id", stale->path);
+	if (s->samples)
+		fprintf(out, "             %.1f %% of its %" PRIu64 " samples carried over\n",
+			percent_of(s->samples_matched, s->samples), s->samples);
+	if (s->transfers)
+		fprintf(out, "             %.1f %% of its %" PRIu64 " transfers carried over\n",
+			percent_of(s->transfers_matched, s->transfers), s->transfers);
+	fprintf(out,
+		"             %" PRIu32 " of %" PRIu32 " functions and %" PRIu32 " of %" PRIu32
+		" blocks found again\n",
+		s->nr_funcs_matched, s->nr_funcs, s->nr_blocks_matched, s->nr_blocks);
+	if (stale->own_samples)
+		fprintf(out, "             %" PRIu64 " samples of this build added to them\n",
+			stale->own_samples);
+}
+
 static void text_evidence(FILE *out, const struct me_optimize_report *r)
 {
 	bool apart = r->counts; /* samples beside the counts that all was made of */
@@ -289,6 +315,8 @@ static void text_evidence(FILE *out, const struct me_optimize_report *r)
 			"  counts     %" PRIu64 " of blocks, and %" PRIu64
 			" transfers of control\n",
 			r->counts, r->transfers);
+	if (r->stale.used)
+		text_stale(out, &r->stale);
 	if (r->paths)
 		fprintf(out, "  followed   %" PRIu64 " paths, of %" PRIu32 " functions\n", r->paths,
 			r->inference.nr_by_paths);
@@ -564,6 +592,28 @@ static json_t *json_layout(const struct me_layout_options *layout)
 			 layout->huge_pages);
 }
 
+static json_t *json_stale(const struct me_stale_report *stale)
+{
+	const struct mp_stale_stats *s = &stale->stats;
+	json_t *by = json_object();
+
+	if (!stale->used) {
+		json_decref(by);
+		return json_null();
+	}
+	for (int how = 0; how < MP_NR_STALE_HOW; how++)
+		json_object_set_new(by, mp_stale_how_name(how), json_integer(s->nr_by[how]));
+	return json_pack("{s:s, s:o, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:o}", "build_id",
+			 stale->build_id, "path", mp_json_string(stale->path), "own_samples",
+			 (json_int_t)stale->own_samples, "samples", (json_int_t)s->samples,
+			 "samples_matched", (json_int_t)s->samples_matched, "transfers",
+			 (json_int_t)s->transfers, "transfers_matched",
+			 (json_int_t)s->transfers_matched, "functions", (json_int_t)s->nr_funcs,
+			 "functions_matched", (json_int_t)s->nr_funcs_matched, "blocks",
+			 (json_int_t)s->nr_blocks, "blocks_matched",
+			 (json_int_t)s->nr_blocks_matched, "functions_by", by);
+}
+
 static json_t *json_verified(const struct me_verify_report *v)
 {
 	return json_pack("{s:I, s:I, s:I, s:I, s:I, s:I, s:I}", "blocks", (json_int_t)v->nr_pieces,
@@ -618,6 +668,7 @@ int me_report_json(FILE *out, const struct me_optimize_options *options,
 				    json_integer((json_int_t)r->paths_strange));
 		json_object_set_new(root, "share_moved", json_real(r->share_moved));
 		json_object_set_new(root, "outside", json_outside(&r->outside));
+		json_object_set_new(root, "stale", json_stale(&r->stale));
 	}
 	if (options->stress)
 		json_object_set_new(root, "stress_seed",

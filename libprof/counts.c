@@ -164,7 +164,9 @@ static void edge_fill(const struct inference *in, const struct mp_func *func, ui
 	const struct mp_edge *edge = &in->cfg->edges[e];
 	const struct mp_block *from = &in->cfg->blocks[edge->from];
 	const struct mp_block *to = &in->cfg->blocks[edge->to];
-	bool known = in->transfer_weight > 0;
+	const uint8_t *unknown = in->profile->block_unknown;
+	bool known = in->transfer_weight > 0 &&
+		     !(unknown && (unknown[edge->from] || unknown[edge->to]));
 	double hint = edge->kind == MP_EDGE_TAKEN ? -in->hint[edge->from] : in->hint[edge->from];
 
 	*out = (struct mp_flow_edge){
@@ -195,6 +197,7 @@ static void block_fill(const struct inference *in, uint32_t b, struct mp_flow_bl
 		.entry = mp_block_enters(block),
 		.exit = mp_block_leaves(in->cfg, block),
 		.entry_cost = pad ? PAD_ENTRY_COST : 0,
+		.unknown = profile->block_unknown && profile->block_unknown[b],
 		.before = in->again ? in->out->block[b] : 0,
 	};
 	if (in->more.samples) {
@@ -236,7 +239,8 @@ static int ways_add(const struct mp_flow *flow, const double *block, const doubl
 	if (mp_ways_find(flow, block, edge, scratch->runs))
 		return -ENOMEM;
 	for (uint32_t b = 0; b < flow->nr_blocks; b++) {
-		if (!(scratch->runs[b] > 0))
+		/* Where nothing is known, no sample is expected. */
+		if (!(scratch->runs[b] > 0) || scratch->blocks[b].unknown)
 			continue;
 		scratch->blocks[b].samples +=
 			scratch->runs[b] * (mp_flow_block_time(&scratch->blocks[b]) + 1);

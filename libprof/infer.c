@@ -94,6 +94,10 @@ struct network {
 
 #define OUTSIDE 0 /* the node */
 
+/* What part of its time a block costs of which nothing is known: flow goes through it where that is
+ * the way between blocks with samples, and takes the shorter way where there are two. */
+#define UNKNOWN_SHARE 0.02
+
 /* Beside what a block's instructions cost: without a prior, with the layout's, with looks'. */
 #define COST_MORE	 2.0
 #define COST_MORE_LAYOUT 1.0
@@ -107,6 +111,8 @@ static double block_cost(const struct mp_flow *flow, uint32_t b)
 		return block->nr_insns ? block->nr_insns : 1;
 	if (flow->unsampled)
 		return block->more_insns;
+	if (block->unknown)
+		return block->more_insns + UNKNOWN_SHARE * (mp_flow_block_time(block) + 1);
 	return mp_flow_block_time(block) + block->more_insns +
 	       (!flow->layout_prior ? COST_MORE
 		: flow->hinted	    ? COST_MORE_LOOKS

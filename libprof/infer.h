@@ -26,6 +26,7 @@ struct mp_flow_block {
 	double wait; /* what sampling sees of one execution, in average instructions; 0: @nr_insns */
 	bool entry;  /* flow may come from outside (function entry, landing pad, ...) */
 	bool exit;   /* flow may leave (return, tail call, trap, noreturn) */
+	bool unknown;	   /* that it has no samples says nothing: they are another build's */
 	double more_insns; /* beside nr_insns, where @samples holds further evidence of how
 				 * often the block ran: the weight of that evidence */
 	double before;	   /* what an earlier round made of it, in the units of counts: how long it

@@ -95,6 +95,31 @@ int mp_profile_add_edges(struct mp_profile *profile, const struct mp_cfg *cfg,
 	return 0;
 }
 
+static bool block_is_seen(const struct mp_profile *profile, uint32_t block)
+{
+	return profile->block_samples[block] ||
+	       (profile->block_leavings && profile->block_leavings[block]);
+}
+
+int mp_profile_set_unknown(struct mp_profile *profile, const struct mp_cfg *cfg,
+			   const uint64_t *vaddrs, size_t nr, struct mp_err *err)
+{
+	profile->block_unknown = calloc((size_t)cfg->nr_blocks + 1, 1);
+	if (!profile->block_unknown)
+		return mp_err_set(err, ENOMEM, "profile: out of memory");
+	for (size_t i = 0; i < nr; i++) {
+		uint32_t b = mp_cfg_block_starting(cfg, vaddrs[i]);
+
+		if (b != MP_NONE && !block_is_seen(profile, b))
+			profile->block_unknown[b] = 1;
+	}
+	for (uint32_t e = 0; profile->edge_transfers && e < cfg->nr_edges; e++)
+		if (profile->edge_transfers[e])
+			profile->block_unknown[cfg->edges[e].from] =
+				profile->block_unknown[cfg->edges[e].to] = 0;
+	return 0;
+}
+
 void mp_profile_drop_edges(struct mp_profile *profile)
 {
 	free(profile->edge_transfers);
@@ -110,5 +135,6 @@ void mp_profile_free(struct mp_profile *profile)
 		return;
 	mp_profile_drop_edges(profile);
 	free(profile->block_samples);
+	free(profile->block_unknown);
 	free(profile);
 }

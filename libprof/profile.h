@@ -39,6 +39,9 @@ struct mp_profile {
 	 * run, and how many of them that are. */
 	uint64_t *block_leavings;
 	uint32_t *block_leavers;
+	/* Per cfg block: that it has no count says nothing, since the counts are another build's, which
+	 * has no such block. NULL: of every block something is known. */
+	uint8_t *block_unknown;
 	uint64_t nr_transfers;	       /* over edges of the cfg, or leaving a block */
 	uint64_t nr_transfers_outside; /* others: they say nothing */
 	uint64_t nr_samples;	       /* that fell into blocks */
@@ -63,6 +66,13 @@ int mp_profile_add_edges(struct mp_profile *profile, const struct mp_cfg *cfg,
 			 const struct mp_edge_count *edges, size_t nr, struct mp_err *err);
 /* What mp_profile_add_edges() added, but for the sums; block_samples stay. */
 void mp_profile_drop_edges(struct mp_profile *profile);
+/*
+ * mp_profile_set_unknown - the blocks of @cfg that begin at @vaddrs have no count because nothing is
+ * known of them. Those with samples, or that transfers lead from or to, are known all the same: call
+ * after mp_profile_add_edges(). Return: 0, -ENOMEM.
+ */
+int mp_profile_set_unknown(struct mp_profile *profile, const struct mp_cfg *cfg,
+			   const uint64_t *vaddrs, size_t nr, struct mp_err *err);
 void mp_profile_free(struct mp_profile *profile);
 
 /* Length-scaled weight of a block: samples per instruction. */

@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "libprof/store_fingerprint.h"
 #include "libprof/store_paths.h"
 #include "libprof/store_series.h"
 
@@ -159,6 +160,8 @@ int mp_store_check(struct mp_store *store, struct mp_err *err)
 		r = sum_series(store, &mp_series_edges, edges_sql, &transfers, err);
 	if (!r)
 		r = mp_store_check_paths(store, &paths, err);
+	if (!r)
+		r = mp_store_check_fingerprints(store, err);
 	if (!r)
 		r = sum_ledgers(store, &attributed, &decoded, err);
 	if (!r && counted != attributed)

@@ -11,6 +11,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "libprof/store_fingerprint.h"
 #include "libprof/store_internal.h"
 #include "libprof/store_paths.h"
 #include "libprof/store_process.h"
@@ -275,6 +276,8 @@ int mp_store_merge(struct mp_store *out, struct mp_store *in, bool again,
 			r = merge_paths(out, to, in, modules[i].key, stats, err);
 		if (!r)
 			r = merge_activity(out, to, modules[i].key, activity, nr_activity, err);
+		if (!r)
+			r = mp_store_copy_fingerprint(out, to, in, modules[i].key, err);
 		stats->nr_modules += modules[i].nr_samples || modules[i].nr_transfers;
 	}
 	if (!r)

@@ -76,6 +76,12 @@ const char *const mp_store_steps[] = {
 	"CREATE TABLE process(name TEXT NOT NULL, unit TEXT NOT NULL, uid INTEGER NOT NULL,"
 	" first_day INTEGER NOT NULL, last_day INTEGER NOT NULL, nr INTEGER NOT NULL,"
 	" PRIMARY KEY(name, unit, uid, first_day)) WITHOUT ROWID;",
+	/*
+	 * 6 -> 7. What a module's file looks like without addresses, for counts of later builds;
+	 * checksum the low half of XXH3-64.
+	 */
+	"CREATE TABLE fingerprint(module INTEGER PRIMARY KEY, made_s INTEGER NOT NULL,"
+	" checksum INTEGER NOT NULL, data BLOB NOT NULL);",
 };
 /* clang-format on */
 const int mp_store_nr_steps = sizeof(mp_store_steps) / sizeof(mp_store_steps[0]);

@@ -568,6 +568,30 @@ START_TEST(infer_believes_transfers_over_noisy_samples)
 }
 END_TEST
 
+/* Two ways from the first block to the last: a long one and a short one, without samples. */
+START_TEST(infer_goes_through_a_block_of_which_nothing_is_known)
+{
+	struct mp_flow_block blocks[] = {
+		{.samples = 100, .nr_insns = 10, .entry = true},
+		{.nr_insns = 20},
+		{.nr_insns = 5},
+		{.samples = 100, .nr_insns = 10, .exit = true},
+	};
+	const struct mp_flow_edge edges[] = {edge(0, 1), edge(0, 2), edge(1, 3), edge(2, 3)};
+	const struct mp_flow flow = {
+		.blocks = blocks, .nr_blocks = 4, .edges = edges, .nr_edges = 4};
+	double block[4], count[4];
+
+	ck_assert_int_eq(mp_infer_flow(&flow, MP_ESTIMATE_POISSON, block, count, NULL), 0);
+	ck_assert(block[1] == 0 && block[2] > 1);
+	/* The short one was there before and had no sample; of the long one nothing is known. */
+	blocks[1].unknown = true;
+	ck_assert_int_eq(mp_infer_flow(&flow, MP_ESTIMATE_POISSON, block, count, NULL), 0);
+	ck_assert(block[1] > 1 && block[2] == 0);
+	check_conserved(&flow, block, count);
+}
+END_TEST
+
 static Suite *infer_suite(void)
 {
 	Suite *suite = suite_create("infer");
@@ -587,6 +611,7 @@ static Suite *infer_suite(void)
 	tcase_add_test(tcase, infer_finds_all_counts_from_transfers_alone);
 	tcase_add_test(tcase, infer_believes_transfers_over_noisy_samples);
 	tcase_add_test(tcase, infer_scaled_divides_by_length);
+	tcase_add_test(tcase, infer_goes_through_a_block_of_which_nothing_is_known);
 	tcase_add_test(tcase, infer_refuses_nonsense);
 	suite_add_tcase(suite, tcase);
 	return suite;

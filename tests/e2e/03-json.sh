@@ -142,6 +142,10 @@ gcc -g -O2 -fno-pie -no-pie -Wl,--build-id prog2.c -o prog2 || exit 1
 LC_ALL=C sed "s|^ob=.*|ob=$dir/prog2|" cg.out >cg3.out
 says import3 0 morph-stats --json -d other.db import cg3.out
 says diff-builds 0 morph-stats diff --json --binary="./$prog" --binary=prog2 old.db other.db
+# The first build's counts in the second one; and a module whose file is another one now.
+stats remember remember --min-samples=1 --module="$prog" --binary="./$prog"
+says remember-other 3 morph-stats --json -d other.db remember --module=prog2 --binary="./$prog"
+says stale 0 morph-optimize --json --db=s.db --stale="./$prog" --dry-run prog2
 says diff-days 0 morph-stats diff --json -d s.db --before=2026-01-01.. --after=2026-01-02..
 says in-place 0 morph-optimize --json --db=s.db --in-place --backup-dir=kept "in $prog"
 says restore 0 morph-optimize --json --restore --backup-dir=kept "in $prog"

@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * Any bytes as a fingerprint: refused, or read and written back the same. And what was read as the
+ * old build of a small new one: matched, and its counts carried over, without more than there were.
+ */
+#include "libprof/stale.h"
+
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+/* The same bytes that were read must come out. */
+static void check_written(const struct mp_fingerprint *print)
+{
+	struct mp_fingerprint again;
+	uint8_t *first, *second;
+	size_t size_first, size_second;
+
+	if (mp_fingerprint_encode(print, &first, &size_first, NULL) ||
+	    mp_fingerprint_decode(first, size_first, &again, NULL) ||
+	    mp_fingerprint_encode(&again, &second, &size_second, NULL) ||
+	    size_first != size_second || memcmp(first, second, size_first) != 0)
+		abort();
+	mp_fingerprint_fini(&again);
+	free(first);
+	free(second);
+}
+
+/* A new build that is the old one itself, with the blocks that are kept. */
+static void check_match(const struct mp_fingerprint *print)
+{
+	struct mp_stale_match match;
+	struct mp_stale_counts carried;
+	struct mp_ip_count counts[64];
+	struct mp_edge_count edges[64];
+	size_t nr = 0, nr_edges = 0;
+	uint64_t before = 0;
+
+	for (uint32_t b = 0; b < print->nr_blocks && nr < 64; b++) {
+		const struct mp_print_block *block = &print->blocks[b];
+
+		if (nr && block->vaddr <= counts[nr - 1].vaddr)
+			continue;
+		counts[nr++] = (struct mp_ip_count){block->vaddr, b + 1};
+		edges[nr_edges++] = (struct mp_edge_count){block->vaddr + block->term_off,
+							   print->blocks[0].vaddr, 2, 0};
+	}
+	if (mp_stale_match(print, print, &match, NULL))
+		abort();
+	for (uint32_t b = 0; b < print->nr_blocks; b++)
+		if (match.block_to[b] != MP_NONE && match.block_of[match.block_to[b]] != b)
+			abort();
+	if (mp_stale_carry(&match, counts, nr, edges, nr_edges, &carried, NULL) ||
+	    carried.stats.samples_matched > carried.stats.samples ||
+	    carried.stats.transfers_matched > carried.stats.transfers)
+		abort();
+	for (size_t i = 0; i < carried.nr_counts; i++) {
+		if (i && carried.counts[i].vaddr < before)
+			abort();
+		before = carried.counts[i].vaddr;
+	}
+	mp_stale_counts_fini(&carried);
+	mp_stale_match_fini(&match);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+	struct mp_fingerprint print;
+
+	if (mp_fingerprint_decode(data, size, &print, NULL))
+		return 0;
+	check_written(&print);
+	check_match(&print);
+	mp_fingerprint_fini(&print);
+	return 0;
+}
