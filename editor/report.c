@@ -489,15 +489,14 @@ static int json_print(json_t *root, FILE *out)
 int me_report_json(FILE *out, const struct me_optimize_options *options,
 		   const struct me_optimize_report *r)
 {
-	json_t *root = json_pack("{s:i, s:s, s:o, s:o, s:s, s:o, s:o, s:o, s:I, s:I, s:I, s:o, s:I}",
-				 "schema", ME_REPORT_SCHEMA, "command", "optimize", "input",
-				 mp_json_string(options->input), "output",
-				 mp_json_string(options->output), "build_id", r->build_id,
-				 "functions", json_functions(r), "code", json_code(r), "verified",
-				 json_verified(&r->verified), "size_before",
-				 (json_int_t)r->old_size, "size_after", (json_int_t)r->new_size,
-				 "size_hole", (json_int_t)r->new_holes, "seconds", json_seconds(r->stage_s), "peak_rss_bytes",
-				 (json_int_t)r->peak_rss_bytes);
+	json_t *root = json_pack(
+		"{s:i, s:s, s:o, s:o, s:s, s:o, s:o, s:o, s:I, s:I, s:I, s:o, s:I}", "schema",
+		ME_REPORT_SCHEMA, "command", "optimize", "input", mp_json_string(options->input),
+		"output", mp_json_string(options->output), "build_id", r->build_id, "functions",
+		json_functions(r), "code", json_code(r), "verified", json_verified(&r->verified),
+		"size_before", (json_int_t)r->old_size, "size_after", (json_int_t)r->new_size,
+		"size_hole", (json_int_t)r->new_holes, "seconds", json_seconds(r->stage_s),
+		"peak_rss_bytes", (json_int_t)r->peak_rss_bytes);
 
 	if (!root)
 		return -ENOMEM;
