@@ -120,7 +120,7 @@ static bool write_once(const struct mp_cfg *cfg, const struct mp_counts *counts,
 		rc = me_instrument_new(cfg, movable, detail, &instrument, &err);
 	if (!rc)
 		rc = me_plan_all(cfg, movable, NULL, &plan, &err);
-	plan.atomic = wish->atomic;
+	plan.counters = wish->atomic ? ME_COUNTERS_ATOMIC : ME_COUNTERS_PLAIN;
 	plan.counts_path = "counts";
 	if (!rc && wish->numbers)
 		rc = me_number_plan(number, counts, movable, &plan, &numbered, &err);
