@@ -29,7 +29,7 @@ struct row {
 	const struct mp_module *module;
 	uint32_t nr_funcs, nr_blocks;
 	size_t nr_bytes; /* 0: not remembered */
-	char why[256];
+	char why[sizeof(((struct mp_err *)NULL)->msg)];
 };
 
 struct remember {
