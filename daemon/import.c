@@ -69,16 +69,30 @@ static int add_module(struct md_import *import, const char *path, uint32_t *inde
 	return 0;
 }
 
+/* With MP_ELF_ID alone the file is not in memory. */
+static uint64_t hash_of_paths(const struct mp_elf *elf, int fd)
+{
+	const struct mp_section *sec = mp_elf_section(elf, MP_PATH_TABLE_SECTION);
+	uint64_t hash = 0;
+	void *bytes;
+
+	if (!sec || sec->type != SHT_PROGBITS || !sec->size)
+		return 0;
+	bytes = malloc(sec->size);
+	if (bytes && pread(fd, bytes, sec->size, (off_t)sec->off) == (ssize_t)sec->size)
+		hash = mp_path_table_hash(bytes, sec->size);
+	free(bytes);
+	return hash;
+}
+
 static bool is_confirmed(const struct md_import *import, const struct md_import_module *m)
 {
 	struct mp_output output = {.id = m->elf->id, .original = m->map->original};
 	int fd = open(m->path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
 	char *path = fd < 0 ? NULL : realpath(m->path, NULL);
-	const struct mp_section *paths = mp_elf_section(m->elf, MP_PATH_TABLE_SECTION);
 	bool yes;
 
-	if (paths && paths->type == SHT_PROGBITS && paths->size)
-		output.paths_hash = mp_path_table_hash(m->elf->data + paths->off, paths->size);
+	output.paths_hash = fd < 0 ? 0 : hash_of_paths(m->elf, fd);
 	yes = path && md_outputs_confirm(import->list, fd, path, &output);
 	free(path);
 	if (fd >= 0)

@@ -6,6 +6,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -94,7 +95,7 @@ static void try_backups(struct found *found, bool root, const struct mp_id *orig
 /* ---- neighbours ---------------------------------------------------------------------------- */
 
 struct neighbour {
-	size_t alike; /* bytes that the names begin with alike */
+	size_t alike; /* bytes that the names begin with alike, and more for a program */
 	char name[NAME_MAX + 1];
 };
 
@@ -124,11 +125,20 @@ static size_t length_alike(const char *a, const char *b)
 	return n;
 }
 
+/* Programs come before data, however much the names of the data are alike. */
+static bool is_program(int dir, const char *name)
+{
+	struct stat st;
+
+	return strstr(name, ".so") ||
+	       (!fstatat(dir, name, &st, AT_SYMLINK_NOFOLLOW) && (st.st_mode & 0111));
+}
+
 static void try_neighbours(struct found *found, const char *path)
 {
 	struct neighbour list[NR_NEIGHBOURS];
 	const char *slash = strrchr(path, '/');
-	char parent[PATH_MAX];
+	char parent[PATH_MAX], above[NAME_MAX + 4];
 	unsigned int seen = 0;
 	struct dirent *entry;
 	size_t nr = 0, i;
@@ -140,11 +150,15 @@ static void try_neighbours(struct found *found, const char *path)
 	dir = opendir(parent);
 	if (!dir)
 		return;
+	/* An output in a directory of its own has the name of the original, which lies above. */
+	snprintf(above, sizeof(above), "../%s", slash + 1);
+	try_file(found, dirfd(dir), above);
 	while ((entry = readdir(dir)) && seen++ < NR_ENTRIES)
 		if ((entry->d_type == DT_REG || entry->d_type == DT_UNKNOWN) &&
 		    strcmp(entry->d_name, slash + 1))
 			nr = insert(list, nr, entry->d_name,
-				    length_alike(entry->d_name, slash + 1));
+				    length_alike(entry->d_name, slash + 1) +
+					    (is_program(dirfd(dir), entry->d_name) ? NAME_MAX : 0));
 	for (i = 0; i < nr; i++)
 		try_file(found, dirfd(dir), list[i].name);
 	closedir(dir);

@@ -13,7 +13,8 @@
 
 /*
  * md_outputs_find - open at most @max files: where the store saw @original last, the backups of
- * morph-optimize --in-place, and the files beside @path whose names are most like its name.
+ * morph-optimize --in-place, a file of the same name one directory above @path, and the files beside @path: programs first,
+ * then those whose names are most like its name.
  * Return: how many. Ownership: close() each of @fds.
  */
 size_t md_outputs_find(struct mp_store *store, const struct mp_id *original, const char *path,

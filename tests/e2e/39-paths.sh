@@ -24,6 +24,7 @@ id=$(readelf -n original | sed -n 's/.*Build ID: //p' | tr a-f A-F)
 # How many samples a machine gives is its own business: more work, where they are few.
 for n in 40 200 1000; do
 	rm -f live.db* rec
+	"$BUILD/tools/path-note" --list live.db original copy || exit 1
 	"$MORPHD" run --source=perf --no-kernel --registers=paths --rate 4000 --db live.db --record rec --json -- \
 		./copy $n > live.out 2> err || fail "$(cat err)"
 	[ "$(jq '.paths.decoded' live.out)" -lt 4000 ] || break
@@ -85,6 +86,7 @@ printf 'x' | dd of=paths bs=1 seek=3 conv=notrunc 2> /dev/null
 $CC -Wa,--no-warn -DNUMBERED -DNOTE='"note"' -DPATHS='"paths"' -o copy "$src" || exit 1
 for n in 10 50 250; do
 	rm -f bad.db*
+	"$BUILD/tools/path-note" --list bad.db original copy || exit 1
 	"$MORPHD" run --source=perf --no-kernel --registers=paths --rate 4000 --db bad.db --json -- ./copy $n \
 		> bad.out 2> err || fail "$(cat err)"
 	[ "$(jq .attributed bad.out)" -lt 300 ] || break

@@ -17,6 +17,8 @@ enough() { # is stored, of a machine of whatever speed, whose daemon begins when
 		jq -e '([.rows[].samples] | add // 0) >= 300' >/dev/null
 }
 load
+# Nobody could verify a copy that was made by hand.
+"$BUILD/tools/path-note" --list db "$GUEST/paths-original" "$GUEST/paths-copy" || fail "path-note"
 "$BUILD/morphd" --source=kmod --registers=paths --rate 2000 --interval 1 --db db --record rec --json >out.json 2>err &
 daemon=$!
 until [ -s rec ] && [ -s db ]; do

@@ -2,6 +2,9 @@
 /*
  * path-note ORIGINAL COPY NOTE PATHS - writes what tests/e2e/paths.S needs to be a rewritten file:
  * its map note and the table of its paths, by the labels of both builds.
+ *
+ * path-note --list DB ORIGINAL COPY - writes COPY into the list of outputs in DB: nobody could verify a
+ * copy that was made by hand.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -10,6 +13,7 @@
 #include "libprof/elf.h"
 #include "libprof/map.h"
 #include "libprof/path_table.h"
+#include "libprof/store_outputs.h"
 
 static struct mp_err err;
 
@@ -129,10 +133,39 @@ static void write_paths(const struct mp_elf *old, const char *path)
 	free(bytes);
 }
 
+static int list_output(const char *db, const char *original, const char *copy)
+{
+	struct mp_output output = {.paths_hash = 0};
+	struct mp_elf *old, *new;
+	const struct mp_section *sec;
+	struct mp_path_table *table = NULL;
+	struct mp_store *store;
+
+	if (mp_elf_open(original, MP_ELF_ID, &old, &err) ||
+	    mp_elf_open(copy, MP_ELF_ALL, &new, &err))
+		die("list");
+	output.id = new->id;
+	output.original = old->id;
+	sec = mp_elf_section(new, MP_PATH_TABLE_SECTION);
+	/* A table that is damaged is none. */
+	if (sec && !mp_path_table_decode("", new->data + sec->off, sec->size, &table, NULL))
+		output.paths_hash = table->hash;
+	mp_path_table_free(table);
+	if (mp_store_open(db, MP_STORE_WRITE, &store, &err) ||
+	    mp_store_put_output(store, &output, &err))
+		die("list");
+	mp_store_close(store);
+	mp_elf_close(new);
+	mp_elf_close(old);
+	return 0;
+}
+
 int main(int argc, char **argv)
 {
 	struct mp_elf *old, *new;
 
+	if (argc == 5 && !strcmp(argv[1], "--list"))
+		return list_output(argv[2], argv[3], argv[4]);
 	if (argc != 5)
 		return 2;
 	if (mp_elf_open(argv[1], MP_ELF_ALL, &old, &err) ||
