@@ -2,9 +2,9 @@
 /*
  * verify_bare - functions without unwind information, which symbols alone bound.
  *
- * Each becomes an FDE without a program, so that its code is read, and its copies are proved, as any
- * other function's. Only where a symbol overlaps no FDE and no other symbol but its own aliases;
- * what is moved of others is refused. Called by verify_eh for the original.
+ * Each becomes an FDE without a program, so that its code is read, and its copies are proved, as
+ * any other function's. Only where a symbol overlaps no FDE and no other symbol but its own
+ * aliases; what is moved of others is refused. Called by verify_eh for the original.
  */
 #include <errno.h>
 #include <string.h>

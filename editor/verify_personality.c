@@ -2,9 +2,9 @@
 /*
  * verify_personality - which personality routines read exception tables as verify_lsda does.
  *
- * Names tell, where there are names. In a file that has lost them, a routine passes for C++'s if its
- * bytes hold the class of C++ exceptions as the operand of a move, and for C's if they hold the
- * answers that the ABI asks for. All tables that are given to it must read as that language's.
+ * Names tell, where there are names. In a file that has lost them, a routine passes for C++'s if
+ * its bytes hold the class of C++ exceptions as the operand of a move, and for C's if they hold
+ * the answers that the ABI asks for. All tables that are given to it must read as that language's.
  * Called by verify_unwind.
  */
 #include <dwarf.h>

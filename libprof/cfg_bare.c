@@ -2,11 +2,11 @@
 /*
  * cfg_bare - which functions without unwind information are understood: leaves of assembly.
  *
- * Nothing but a symbol says where such a function is. It passes where its code bears the symbol out:
- * every branch stays inside, every way ends in a return, nobody is called, and nothing of the kind
- * that makes other functions stay is in it. A copy without unwind information is no worse than the
- * original, which has none. All others keep the problem that they have none. Called by cfg, once
- * blocks are made.
+ * Nothing but a symbol says where such a function is. It passes where its code bears the symbol
+ * out: every branch stays inside, every way ends in a return, nobody is called, and nothing of the
+ * kind that makes other functions stay is in it. A copy without unwind information is no worse
+ * than the original, which has none. All others keep the problem that they have none. Called by
+ * cfg, once blocks are made.
  */
 #include "libprof/cfg_private.h"
 
