@@ -11,6 +11,7 @@
 #include <signal.h>
 #include <stdatomic.h>
 #include <stdbool.h>
+#include <stdlib.h>
 
 struct loop {
 	const struct mp_parallel *work;
@@ -68,24 +69,41 @@ static void *work_off(void *arg)
 	return NULL;
 }
 
+/* Field by field: a message has some kilobytes, which need not be cleared. */
+static void worker_init(struct worker *worker, struct loop *loop, unsigned int number)
+{
+	worker->loop = loop;
+	worker->number = number;
+	worker->ret = 0;
+	worker->at = 0;
+	worker->err.msg[0] = '\0';
+}
+
 int mp_parallel_for(unsigned int nr_threads, const struct mp_parallel *work, struct mp_err *err)
 {
 	struct loop loop = {.work = work, .grain = work->grain ? work->grain : 1};
 	uint64_t nr_pieces = (work->nr_items + loop.grain - 1) / loop.grain;
-	struct worker workers[MP_PARALLEL_MAX], *first = NULL;
+	struct worker alone, *workers = &alone, *first = NULL;
 	unsigned int nr = 1;
 	sigset_t all, before;
+	int ret;
 
 	if (nr_threads > MP_PARALLEL_MAX)
 		nr_threads = MP_PARALLEL_MAX;
 	if (nr_threads > nr_pieces)
 		nr_threads = (unsigned int)nr_pieces;
-	workers[0] = (struct worker){.loop = &loop};
+	if (nr_threads > 1)
+		workers = malloc(nr_threads * sizeof(*workers));
+	if (!workers) {
+		workers = &alone;
+		nr_threads = 1;
+	}
+	worker_init(&workers[0], &loop, 0);
 	/* Signals are for threads that were there before. */
 	sigfillset(&all);
 	pthread_sigmask(SIG_SETMASK, &all, &before);
 	for (; nr < nr_threads; nr++) {
-		workers[nr] = (struct worker){.loop = &loop, .number = nr};
+		worker_init(&workers[nr], &loop, nr);
 		if (pthread_create(&workers[nr].thread, NULL, work_off, &workers[nr]))
 			break;
 	}
@@ -96,9 +114,10 @@ int mp_parallel_for(unsigned int nr_threads, const struct mp_parallel *work, str
 	for (unsigned int i = 0; i < nr; i++)
 		if (workers[i].ret && (!first || workers[i].at < first->at))
 			first = &workers[i];
-	if (!first)
-		return 0;
-	if (err)
+	ret = first ? first->ret : 0;
+	if (first && err)
 		*err = first->err;
-	return first->ret;
+	if (workers != &alone)
+		free(workers);
+	return ret;
 }
