@@ -33,7 +33,8 @@ enum mp_term {
 	MP_TERM_TAIL,  /* direct jump to another function (or unknown code): tail call */
 	MP_TERM_TABLE, /* indirect jump through a recognised table or label table */
 	MP_TERM_INDIRECT_TAIL, /* indirect jump that leaves the function (through memory/register) */
-	MP_TERM_UNRESOLVED,    /* indirect jump not understood */
+	MP_TERM_UNRESOLVED,    /* indirect jump that no table resolves: not understood; or, with
+				* MP_FUNC_LABELS, to any label of the function or out of it */
 	MP_TERM_RET,
 	MP_TERM_TRAP,	  /* ud2, hlt */
 	MP_TERM_NORETURN, /* last instruction is a call that does not come back */
@@ -151,6 +152,8 @@ enum mp_func_flag {
 	MP_FUNC_GET_PC = 1 << 6,   /* call next; pop */
 	MP_FUNC_POINTED = 1 << 7,  /* without relocations: a number in data, maybe by chance, is
 				    * its address */
+	MP_FUNC_LABELS = 1 << 8,   /* labels of it are values (GNU C), and all of them are known */
+	MP_FUNC_LABEL_SUMS = 1 << 9, /* and it adds differences of labels to labels */
 };
 
 struct mp_range {
@@ -182,6 +185,13 @@ struct mp_call {
 	bool tail;
 };
 
+/* An operand, of any function, that is the address of a label of a function with MP_FUNC_LABELS. */
+struct mp_label_ref {
+	uint64_t insn_vaddr, target;
+	uint8_t field_off; /* offset of the 4-byte field in the instruction */
+	bool rip_relative; /* else: absolute 32-bit, maybe a number by chance */
+};
+
 struct mp_cfg {
 	const struct mp_elf *elf;
 	struct mp_func *funcs; /* ascending entry vaddr */
@@ -196,6 +206,8 @@ struct mp_cfg {
 	uint32_t nr_tables;
 	struct mp_table_ref *table_refs;
 	uint32_t nr_table_refs;
+	struct mp_label_ref *label_refs; /* ascending insn_vaddr */
+	uint32_t nr_label_refs;
 	struct mp_call *calls; /* ascending block */
 	uint32_t nr_calls;
 	uint64_t nr_indirect_jumps[3]; /* recognised tables, tail calls, unresolved */
