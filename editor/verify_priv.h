@@ -118,6 +118,9 @@ enum vf_fde_flag {
 	VF_FDE_IJMP = 1 << 2,	  /* holds an indirect jump */
 	VF_FDE_IJMP_REG = 1 << 3, /* through a register: the address may be computed */
 	VF_FDE_SELF_REF = 1 << 4, /* takes an address inside itself, not its entry's */
+	VF_FDE_WORD = 1 << 5,	  /* an address inside it stands in data */
+	VF_FDE_LABELS = 1 << 6,	  /* such addresses are labels: no jump of it is computed */
+	VF_FDE_SUMS = 1 << 7,	  /* but for sums of a label and a difference of labels */
 };
 
 struct vf_eh {
@@ -407,6 +410,10 @@ int vf_check_pieces(struct vf *vf);
 int vf_check_unwind(struct vf *vf);
 /* Of vf_check_unwind(): the new exception tables as a whole. */
 int vf_check_lsdas(struct vf *vf);
+/* Which functions' own addresses are labels; at the end of the scan. */
+void vf_find_labels(struct vf *vf);
+/* May the address @old, a place in a function's middle, become the copy's wherever it stands? */
+bool vf_label_may_move(const struct vf *vf, uint64_t old);
 /* Static probes: possible targets, whose blocks must not be copied. */
 void vf_mark_probes(struct vf *vf);
 int vf_check_probes(struct vf *vf);
