@@ -324,7 +324,8 @@ static int weigh_plan(struct job *job, struct mp_err *err)
 	int rc = me_pointers_find(job->cfg, job->movable, &pointers, err);
 
 	if (!rc)
-		rc = me_entries_count(job->cfg, &job->counts, pointers.redirected, &entries, err);
+		rc = me_entries_count(job->cfg, &job->counts, pointers.redirected, pointers.labels,
+				      &entries, err);
 	if (!rc)
 		rc = me_entries_weigh(job->cfg, &job->counts, &entries, &job->plan, err);
 	for (uint32_t f = 0; f < job->cfg->nr_funcs && !rc; f++) {

@@ -245,6 +245,8 @@ bool mp_cfg_is_target(const struct mp_cfg *cfg, uint64_t vaddr);
  * but nothing may be put there that was not there before.
  */
 bool mp_cfg_may_be_target(const struct mp_cfg *cfg, uint64_t vaddr);
+/* True where a number happens to be this address, or an offset may lead to it. */
+bool mp_cfg_is_chance(const struct mp_cfg *cfg, uint64_t vaddr);
 /*
  * True where @block's instructions are known for sure, be it in a function that cannot be moved: an
  * operand may be changed there.
