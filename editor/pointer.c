@@ -194,7 +194,8 @@ static void bar_range(struct finder *f, uint64_t first, uint64_t last)
 static void scan_offset(struct finder *f, const struct mp_reloc *r, const struct mp_section *s)
 {
 	const struct mp_table *table = switch_at(f, r->vaddr);
-	uint64_t base = table ? table->base : me_offset_base(&f->offsets, r->vaddr);
+	/* Asked for in any case: a run of offsets goes on where a known table ends too soon. */
+	uint64_t run = me_offset_base(&f->offsets, r->vaddr), base = table ? table->base : run;
 	const uint8_t *bytes = base ? mp_elf_bytes(f->cfg->elf, r->vaddr, 4) : NULL;
 	uint64_t value = r->sym_value + r->addend, before = r->vaddr - s->vaddr;
 	int32_t word;
