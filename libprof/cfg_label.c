@@ -359,6 +359,29 @@ static bool has_sum_table(const struct labels *l)
 	return false;
 }
 
+/*
+ * What stands in a table of labels may have been read and kept, and a jump that a table does not resolve
+ * alone has no edges: these places are entered from anywhere.
+ */
+static void enter_by_tables(const struct labels *l)
+{
+	const struct mp_cfg_build *b = l->b;
+
+	for (uint32_t u = 0; u < b->nr_uses; u++) {
+		const struct mp_table *t = &b->cfg->tables[b->uses[u].table];
+
+		if (t->func != l->func || (!t->labels && !mp_bit(b->loose, b->uses[u].jump)))
+			continue;
+		for (uint32_t i = 0; i < t->nr_entries; i++) {
+			uint32_t to = mp_table_entry(b, t, i);
+
+			if (to != MP_NONE && mp_space_is_text(b->index, to) &&
+			    mp_bit(b->starts, to))
+				mp_bit_set(b->entered, to);
+		}
+	}
+}
+
 static int look_at_func(struct labels *l, uint32_t index)
 {
 	struct mp_func *func = &l->b->cfg->funcs[index];
@@ -386,6 +409,7 @@ static int look_at_func(struct labels *l, uint32_t index)
 	if (has_sum_table(l))
 		func->flags |= MP_FUNC_LABEL_SUMS;
 	find_differences(l, refs);
+	enter_by_tables(l);
 	return ret;
 }
 
