@@ -77,28 +77,22 @@ static bool find_setter(const struct vf *vf, const struct vf_fde *fde, uint64_t 
 }
 
 enum target {
-	TARGET_VALUE, /* loaded, or kept in a register */
-	TARGET_SUM,   /* of an address and a difference that was loaded */
+	TARGET_VALUE, /* loaded, kept in a register, or a sum with what was loaded */
 	TARGET_COMPUTED,
 };
 
-/* Loads a difference of 4 bytes, which is added to @other. */
-static bool loads_difference(const struct full *f, ZydisRegister other, bool *own_table)
+/* Loads 4 bytes: a difference of labels, or a switch's offset. */
+static bool loads_difference(const struct full *f)
 {
-	if ((f->z.mnemonic != ZYDIS_MNEMONIC_MOVSXD && f->z.mnemonic != ZYDIS_MNEMONIC_MOV) ||
-	    f->op[1].type != ZYDIS_OPERAND_TYPE_MEMORY || f->op[1].size != 32)
-		return false;
-	/* From the very table that it counts from: a switch. */
-	*own_table = f->op[1].mem.base == other;
-	return true;
+	return (f->z.mnemonic == ZYDIS_MNEMONIC_MOVSXD || f->z.mnemonic == ZYDIS_MNEMONIC_MOV) &&
+	       f->op[1].type == ZYDIS_OPERAND_TYPE_MEMORY && f->op[1].size == 32;
 }
 
 static bool is_difference(const struct vf *vf, const struct vf_fde *fde, uint64_t at,
-			  ZydisRegister reg, ZydisRegister other, bool *known, bool *own_table)
+			  ZydisRegister reg, bool *known)
 {
 	struct full f;
 
-	*own_table = false;
 	*known = find_setter(vf, fde, at, reg, &f);
 	/* cltq */
 	if (*known && f.z.mnemonic == ZYDIS_MNEMONIC_CDQE)
@@ -106,19 +100,18 @@ static bool is_difference(const struct vf *vf, const struct vf_fde *fde, uint64_
 	if (*known && f.z.mnemonic == ZYDIS_MNEMONIC_MOVSXD &&
 	    f.op[1].type == ZYDIS_OPERAND_TYPE_REGISTER)
 		*known = find_setter(vf, fde, f.at, whole(f.op[1].reg.value), &f);
-	return *known && loads_difference(&f, other, own_table);
+	return *known && loads_difference(&f);
 }
 
 static enum target of_sum(const struct vf *vf, const struct vf_fde *fde, uint64_t at,
 			  ZydisRegister a, ZydisRegister b)
 {
-	bool known_a, known_b, own;
+	bool known_a, known_b;
 
-	if (is_difference(vf, fde, at, a, b, &known_a, &own) ||
-	    is_difference(vf, fde, at, b, a, &known_b, &own))
-		return own ? TARGET_VALUE : TARGET_SUM;
-	/* One of both was set out of sight. */
-	return known_a && known_b ? TARGET_COMPUTED : TARGET_SUM;
+	if (is_difference(vf, fde, at, a, &known_a) || is_difference(vf, fde, at, b, &known_b))
+		return TARGET_VALUE;
+	/* Or one of both was set out of sight, by a callee perhaps. */
+	return known_a && known_b ? TARGET_COMPUTED : TARGET_VALUE;
 }
 
 static enum target target_of(const struct vf *vf, const struct vf_fde *fde, uint64_t at,
@@ -186,7 +179,7 @@ static bool is_read(const struct vf *vf, const struct vf_fde *fde, const struct 
 }
 
 /* Only what has an operand within itself is asked for; a number in an instruction is no operand. */
-static bool keeps_labels(const struct vf *vf, struct vf_fde *fde, bool *sums)
+static bool keeps_labels(const struct vf *vf, struct vf_fde *fde)
 {
 	uint64_t end = fde->start + fde->size;
 
@@ -203,11 +196,8 @@ static bool keeps_labels(const struct vf *vf, struct vf_fde *fde, bool *sums)
 				return false;
 		} else if (f.z.mnemonic == ZYDIS_MNEMONIC_JMP &&
 			   f.op[0].type == ZYDIS_OPERAND_TYPE_REGISTER) {
-			enum target t = target_of(vf, fde, at, whole(f.op[0].reg.value));
-
-			if (t == TARGET_COMPUTED)
+			if (target_of(vf, fde, at, whole(f.op[0].reg.value)) == TARGET_COMPUTED)
 				return false;
-			*sums |= t == TARGET_SUM;
 		}
 	}
 	return true;
@@ -220,12 +210,33 @@ static bool is_named_inside(const struct vf *vf, const struct vf_fde *fde)
 	return vf_bits_next(&vf->text_ref, fde->start + 1, end) < end;
 }
 
+/* Is @at behind a jump, a return or a trap, or no-ops behind one? */
+static bool is_alone(const struct vf *vf, const struct vf_fde *fde, uint64_t at)
+{
+	struct full f;
+
+	for (uint64_t k = at; k-- > fde->start && at - k <= 15;) {
+		if (!vf_bits_get(&vf->grid, k))
+			continue;
+		if (!decode(vf, fde, k, &f))
+			return true;
+		if (f.z.mnemonic != ZYDIS_MNEMONIC_NOP)
+			return f.z.meta.category == ZYDIS_CATEGORY_UNCOND_BR ||
+			       f.z.meta.category == ZYDIS_CATEGORY_RET ||
+			       f.z.mnemonic == ZYDIS_MNEMONIC_UD2 ||
+			       f.z.mnemonic == ZYDIS_MNEMONIC_HLT ||
+			       f.z.mnemonic == ZYDIS_MNEMONIC_INT3;
+		at = k;
+	}
+	return false;
+}
+
 /* Words at @table, up to what is named next: how many lead from @base to labels of @fde's function? */
 static bool are_differences(const struct vf *vf, const struct vf_fde *fde, uint64_t table,
 			    uint64_t base)
 {
 	uint64_t end = vf_bits_next(&vf->data_ref, table + 1, vf->image_end);
-	unsigned int nr = 0;
+	unsigned int nr = 0, zeros = 0;
 	bool differ = false;
 	int32_t first = 0, word;
 
@@ -238,12 +249,14 @@ static bool are_differences(const struct vf *vf, const struct vf_fde *fde, uint6
 		memcpy(&word, p, 4);
 		to = base + (uint64_t)(int64_t)word;
 		if (to - fde->start >= fde->size || !vf_bits_get(&vf->grid, to) ||
-		    !vf_bits_get(&vf->target, to))
+		    !(vf_bits_get(&vf->target, to) || is_alone(vf, fde, to)))
 			return false;
 		first = nr ? first : word;
 		differ |= word != first;
+		zeros += !word;
 	}
-	return nr >= 2 && differ;
+	/* Most of a table leads elsewhere than to its base; other data is full of zeros. */
+	return nr >= 2 && differ && 2 * zeros <= nr;
 }
 
 /*
@@ -268,7 +281,7 @@ bool vf_label_may_move(const struct vf *vf, uint64_t old)
 	const struct vf_fde *fde = vf_eh_find(&vf->old_eh, old);
 
 	return fde && old != fde->start && (vf->o->relinkable || vf->o->ehdr.e_type == ET_DYN) &&
-	       (fde->flags & (VF_FDE_LABELS | VF_FDE_SUMS)) == VF_FDE_LABELS &&
+	       (fde->flags & (VF_FDE_LABELS | VF_FDE_DIFFERENCES)) == VF_FDE_LABELS &&
 	       vf_bits_get(&vf->grid, old);
 }
 
@@ -276,13 +289,13 @@ void vf_find_labels(struct vf *vf)
 {
 	for (uint32_t i = 0; i < vf->old_eh.nr_fdes; i++) {
 		struct vf_fde *fde = &vf->old_eh.fdes[i];
-		bool sums = false;
 
 		if (!(fde->flags & VF_FDE_IJMP) || (fde->flags & (VF_FDE_BAD | VF_FDE_OFF_GRID)) ||
 		    (!(fde->flags & VF_FDE_WORD) && !is_named_inside(vf, fde)) ||
-		    !keeps_labels(vf, fde, &sums))
+		    !keeps_labels(vf, fde))
 			continue;
-		sums = sums || has_differences(vf, fde);
-		fde->flags |= VF_FDE_LABELS | (sums ? VF_FDE_SUMS : 0);
+		fde->flags |= VF_FDE_LABELS;
+		if (has_differences(vf, fde))
+			fde->flags |= VF_FDE_DIFFERENCES;
 	}
 }

@@ -120,7 +120,7 @@ enum vf_fde_flag {
 	VF_FDE_SELF_REF = 1 << 4, /* takes an address inside itself, not its entry's */
 	VF_FDE_WORD = 1 << 5,	  /* an address inside it stands in data */
 	VF_FDE_LABELS = 1 << 6,	  /* such addresses are labels: no jump of it is computed */
-	VF_FDE_SUMS = 1 << 7,	  /* but for sums of a label and a difference of labels */
+	VF_FDE_DIFFERENCES = 1 << 7, /* data may hold differences from one of them */
 };
 
 struct vf_eh {

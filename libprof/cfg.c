@@ -47,7 +47,7 @@ static mp_bits *const *bitmaps(struct mp_cfg_build *b, mp_bits *list[], size_t *
 		&b->entered,	    &b->refs,		&b->in_table,	&b->tabled,
 		&b->pointer_jumps,  &b->tails,		&b->orphans,	&b->scratch,
 		&b->named,	    &b->strays,		&b->stray_refs,	&b->loose,
-		&b->computed,	    &b->summed,		&b->odd_words,
+		&b->computed,	    &b->odd_words,
 	};
 
 	*nr = sizeof(all) / sizeof(all[0]);
@@ -126,7 +126,6 @@ static void drop_found(struct mp_cfg_build *b)
 {
 	drop(&b->pointed);
 	drop(&b->computed);
-	drop(&b->summed);
 	drop(&b->odd_words);
 	drop(&b->orphans);
 	drop(&b->stray_refs);

@@ -153,7 +153,7 @@ enum mp_func_flag {
 	MP_FUNC_POINTED = 1 << 7,  /* without relocations: a number in data, maybe by chance, is
 				    * its address */
 	MP_FUNC_LABELS = 1 << 8,   /* labels of it are values (GNU C), and all of them are known */
-	MP_FUNC_LABEL_SUMS = 1 << 9, /* and it adds differences of labels to labels */
+	MP_FUNC_LABEL_SUMS = 1 << 9, /* data may hold differences of them, which are added to one */
 };
 
 struct mp_range {

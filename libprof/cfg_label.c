@@ -42,8 +42,6 @@ static bool has_frame(const struct labels *l, const struct mp_part *part, uint32
 /* Return: false: where some jump goes is arithmetic's business. */
 static bool look_at_jumps(struct labels *l, const struct mp_part *part)
 {
-	struct mp_func *func = &l->b->cfg->funcs[l->func];
-
 	for (uint32_t i = 0; i < part->nr_flows; i++) {
 		const struct mp_flow *f = &l->b->flows[part->first_flow + i];
 
@@ -51,8 +49,6 @@ static bool look_at_jumps(struct labels *l, const struct mp_part *part)
 			continue;
 		if (mp_bit(l->b->computed, f->at))
 			return false;
-		if (mp_bit(l->b->summed, f->at))
-			func->flags |= MP_FUNC_LABEL_SUMS;
 		l->jumps = true;
 		l->framed |= has_frame(l, part, f->at);
 	}
@@ -250,17 +246,37 @@ static int look_at_refs(struct labels *l, const struct mp_part *part, bool first
 	return 0;
 }
 
+/* Does control not run into @at from the instruction before? Labels that only jumps reach look so. */
+static bool stands_alone(const struct labels *l, uint32_t at)
+{
+	const struct mp_cfg_build *b = l->b;
+	const struct mp_part *part = &b->index->parts[mp_part_at(b->index, at)];
+
+	for (uint32_t k = at; k-- > part->at && at - k <= 15;) {
+		struct mp_op op;
+
+		if (!mp_bit(b->starts, k))
+			continue;
+		if (mp_op_decode(b, k, &op) || !op.falls)
+			return true;
+		if (!op.nop)
+			return false;
+		at = k;
+	}
+	return false;
+}
+
 /* The most words of a possible table of differences that are looked at. */
 #define MAX_WORDS 8
 
 /*
- * May what stands at @table be differences from label @base to others of the function? @known: to such
- * that are known; else to any instruction.
+ * May what stands at @table be differences from label @base to others of the function? @known: all of it,
+ * to what looks like labels; else its first words, to any instruction.
  */
 static bool may_be_differences(const struct labels *l, uint32_t table, uint32_t base, bool known)
 {
 	const struct mp_cfg_build *b = l->b;
-	uint32_t end = mp_bits_next(b->refs, table + 1, b->index->nr_bytes), nr = 0;
+	uint32_t end = mp_bits_next(b->refs, table + 1, b->index->nr_bytes), nr = 0, zeros = 0;
 	int32_t first = 0, word;
 	bool differ = false;
 
@@ -275,15 +291,18 @@ static bool may_be_differences(const struct labels *l, uint32_t table, uint32_t 
 		part = mp_part_at(b->index, to);
 		if (part == MP_NONE || b->index->parts[part].func != l->func ||
 		    !mp_bit(b->starts, to) ||
-		    (known && !mp_bit(b->index->targets, to) && !mp_bit(b->index->chances, to))) {
+		    (known && !mp_bit(b->index->targets, to) && !mp_bit(b->index->chances, to) &&
+		     !stands_alone(l, to))) {
 			if (known)
 				return false;
 			break;
 		}
 		first = nr ? first : word;
 		differ |= word != first;
+		zeros += !word;
 	}
-	return nr >= 2 && differ;
+	/* Other data is full of zeros. */
+	return nr >= 2 && differ && zeros * 2 <= nr;
 }
 
 /* Words at @table, as far as they lead into the function: labels, too. */

@@ -119,7 +119,6 @@ struct mp_cfg_build {
 	mp_bits tails;	       /* an indirect jump here leaves its function */
 	mp_bits loose;	       /* an indirect jump here may go elsewhere than tables tell */
 	mp_bits computed;      /* an indirect jump here goes where arithmetic leads */
-	mp_bits summed;	       /* an indirect jump here adds a loaded difference to an address */
 	mp_bits odd_words;     /* the address stands where no compiler puts a label's */
 	mp_bits strays; /* what lies outside of functions, or between instructions, may lead here */
 	mp_bits stray_refs; /* or name this byte */

@@ -26,7 +26,6 @@ struct finder {
 	bool found;			 /* this jump has a table */
 	bool odd; /* its target is computed in a way that is not understood */
 	bool computed; /* for sure by arithmetic; otherwise the way may only be too long to follow */
-	bool summed;   /* an offset that was loaded is added to something */
 	int error;
 };
 
@@ -333,15 +332,29 @@ static bool try_sum(struct finder *f, uint32_t at, uint8_t one, uint8_t other)
 	return try_load(f, &load, MP_TABLE_REL32, &values);
 }
 
-/* A sum that no table explains: of a label and a difference of labels, perhaps. */
+/* Is @reg before @at 4 bytes that a callee returned? */
+static bool is_returned(struct finder *f, uint32_t at, uint8_t reg)
+{
+	struct mp_defs defs;
+
+	if (reg != 0)
+		return false;
+	mp_slice_defs(&f->slice, at, reg, &defs);
+	if (defs.nr == 1 && defs.op[0].kind == MP_OP_COPY && defs.op[0].src == 0 &&
+	    defs.op[0].size == 4)
+		mp_slice_defs(&f->slice, defs.op[0].at, 0, &defs);
+	return defs.nr == 1 && !defs.incomplete && defs.op[0].kind == MP_OP_OTHER &&
+	       (defs.op[0].writes & MP_CALLER_SAVED) == MP_CALLER_SAVED;
+}
+
+/* A sum that no table explains: of a label and a difference of labels that was kept, perhaps. */
 static void note_sum(struct finder *f, uint32_t at, uint8_t one, uint8_t other)
 {
 	struct mp_op load;
 
 	f->odd = true;
-	if (rel32_load(f, at, one, &load, 0) || rel32_load(f, at, other, &load, 0))
-		f->summed = true;
-	else
+	if (!rel32_load(f, at, one, &load, 0) && !rel32_load(f, at, other, &load, 0) &&
+	    !is_returned(f, at, one) && !is_returned(f, at, other))
 		f->computed = true;
 }
 
@@ -477,7 +490,7 @@ static void recognise(struct finder *f, uint32_t jump)
 	struct mp_op op;
 
 	f->jump = jump;
-	f->found = f->odd = f->computed = f->summed = false;
+	f->found = f->odd = f->computed = false;
 	if (mp_op_decode(f->b, jump, &op))
 		return;
 	if (op.kind == MP_OP_JUMP_MEM) {
@@ -492,7 +505,6 @@ static void recognise(struct finder *f, uint32_t jump)
 		mp_bit_set(f->b->pointer_jumps, jump);
 	set_bit(f->b->loose, jump, !f->found || f->odd);
 	set_bit(f->b->computed, jump, f->computed);
-	set_bit(f->b->summed, jump, f->summed);
 }
 
 /* What tables lead to is a way in, too. */
@@ -614,7 +626,6 @@ int mp_cfg_find_tables(struct mp_cfg_build *b, bool *again)
 	clear(b, b->pointer_jumps);
 	clear(b, b->loose);
 	clear(b, b->computed);
-	clear(b, b->summed);
 	for (uint32_t i = 0; i < b->cfg->nr_funcs && !ret; i++)
 		ret = find_in_func(b, &f, i, again);
 	mp_slice_fini(&f.slice);
