@@ -256,7 +256,7 @@ static bool are_differences(const struct vf *vf, const struct vf_fde *fde, uint6
 		zeros += !word;
 	}
 	/* Most of a table leads elsewhere than to its base; other data is full of zeros. */
-	return nr >= 2 && differ && 2 * zeros <= nr;
+	return nr >= 3 && differ && 2 * zeros <= nr;
 }
 
 /*

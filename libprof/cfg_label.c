@@ -302,7 +302,7 @@ static bool may_be_differences(const struct labels *l, uint32_t table, uint32_t 
 		zeros += !word;
 	}
 	/* Other data is full of zeros. */
-	return nr >= 2 && differ && zeros * 2 <= nr;
+	return nr >= (known ? 3 : 2) && differ && zeros * 2 <= nr;
 }
 
 /* Words at @table, as far as they lead into the function: labels, too. */
