@@ -240,9 +240,7 @@ static void scan_reloc(struct finder *f, const struct mp_reloc *r)
 		break;
 	case R_X86_64_32:
 	case R_X86_64_32S:
-		/* Operands that are labels: see scan_labelled(). */
-		if (entry_at(f, value) != MP_NONE ||
-		    (!(s->flags & SHF_EXECINSTR) && me_labels_hold(&f->labels, value)))
+		if (entry_at(f, value) != MP_NONE || me_labels_hold(&f->labels, value))
 			add_site(f, r->vaddr, value, ME_SITE_ABS32);
 		break;
 	default:
@@ -475,27 +473,16 @@ static void scan_code(struct finder *f)
 	}
 }
 
-/* Operands that are labels' addresses. A number without a relocation is none where others have one. */
+/* Operands relative to their own place that are labels' addresses. Absolute ones have relocations. */
 static void scan_labelled(struct finder *f)
 {
 	const struct mp_cfg *cfg = f->cfg;
 
 	for (uint32_t i = 0; i < cfg->nr_label_refs; i++) {
 		const struct mp_label_ref *ref = &cfg->label_refs[i];
-		uint64_t field = ref->insn_vaddr + ref->field_off;
-		const struct mp_reloc *rel;
-		uint32_t nr;
 
-		if (!me_labels_hold(&f->labels, ref->target))
-			continue;
-		rel = mp_elf_relocs_in(cfg->elf, field, field + 1, &nr);
-		if (ref->rip_relative)
-			add_site(f, field, ref->target, ME_SITE_REL32);
-		else if (nr && (rel->type == R_X86_64_32 || rel->type == R_X86_64_32S) &&
-			 rel->sym_value + (uint64_t)rel->addend == ref->target)
-			add_site(f, field, ref->target, ME_SITE_ABS32);
-		else if (nr)
-			me_labels_bar(&f->labels, ref->target);
+		if (ref->rip_relative && me_labels_hold(&f->labels, ref->target))
+			add_site(f, ref->insn_vaddr + ref->field_off, ref->target, ME_SITE_REL32);
 	}
 }
 

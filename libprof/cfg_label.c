@@ -45,8 +45,15 @@ static bool look_at_jumps(struct labels *l, const struct mp_part *part)
 	for (uint32_t i = 0; i < part->nr_flows; i++) {
 		const struct mp_flow *f = &l->b->flows[part->first_flow + i];
 
-		if (f->kind != MP_INSN_IJUMP || f->slot)
+		if (f->kind != MP_INSN_IJUMP)
 			continue;
+		/* By a cell at a fixed address: a label's, or another function's from the GOT. */
+		if (f->slot && !has_frame(l, part, f->at))
+			continue;
+		if (f->slot) {
+			mp_bit_clear(l->b->tails, f->at);
+			mp_bit_set(l->b->loose, f->at);
+		}
 		if (mp_bit(l->b->computed, f->at))
 			return false;
 		l->jumps = true;
@@ -99,22 +106,29 @@ static bool reads_address(const struct mp_cfg_build *b, const struct mp_ref *ref
 {
 	const uint8_t *bytes = mp_space_bytes(b->index, ref->at, 1);
 	const struct mp_span *span = mp_space_span(b->index, ref->at);
+	uint64_t vaddr = mp_space_vaddr(b->index, ref->at);
 	struct mp_insn insn;
 	struct mp_op op;
+	uint32_t imm = 0;
 
 	if (!bytes ||
-	    mp_insn_decode(bytes, span->size - (ref->at - span->at), 0, &insn) ||
+	    mp_insn_decode(bytes, span->size - (ref->at - span->at), vaddr, &insn) ||
 	    mp_op_decode(b, ref->at, &op))
 		return false;
+	if (insn.imm_size == 4)
+		memcpy(&imm, bytes + insn.imm_off, sizeof(imm));
 	*out = (struct mp_label_ref){
-		.insn_vaddr = mp_space_vaddr(b->index, ref->at),
+		.insn_vaddr = vaddr,
 		.target = mp_space_vaddr(b->index, ref->target),
 		.field_off = insn.rip_relative ? insn.disp_off : insn.imm_off,
 		.rip_relative = insn.rip_relative,
 	};
-	if (insn.rip_relative)
+	if (insn.rip_relative && insn.target == out->target)
 		return op.kind == MP_OP_CONST && op.rip && insn.imm_size == 0;
-	return insn.imm_size == 4 && !insn.mem_disp_off;
+	/* An immediate: moved, stored or compared. */
+	out->field_off = insn.imm_off;
+	out->rip_relative = false;
+	return insn.imm_size == 4 && imm == out->target;
 }
 
 /* A register that holds a label's address, and from where on. */
