@@ -123,6 +123,13 @@ static int number_registers(struct job *job, struct mp_err *err)
 		job->movable[f] = 0;
 		job->eligible.detail[f] = "not numbered: what its registers hold is not proved";
 	}
+	/* Which jump came to a label no number tells. */
+	for (uint32_t f = 0; f < job->cfg->nr_funcs; f++) {
+		if (!job->movable[f] || !(job->cfg->funcs[f].flags & MP_FUNC_LABELS))
+			continue;
+		job->movable[f] = 0;
+		job->eligible.detail[f] = "not numbered: its labels are values";
+	}
 	rc = me_number_new(job->cfg, job->options->counting.polls, job->movable, barred,
 			   &job->number, err);
 	free(barred);
