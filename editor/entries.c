@@ -106,7 +106,7 @@ static bool is_known_elsewhere(const struct walk *w, const struct mp_block *bloc
 	/* The unwinder is led to the copy of a landing pad. */
 	return !(w->labels && w->labels[block->func]) &&
 	       (block->flags & (MP_BLOCK_ADDRESS_TAKEN | MP_BLOCK_LANDING_PAD)) ==
-	       MP_BLOCK_ADDRESS_TAKEN;
+		       MP_BLOCK_ADDRESS_TAKEN;
 }
 
 static void arrivals_add(const struct walk *w)

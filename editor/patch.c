@@ -333,9 +333,8 @@ static void patch_tables(struct patcher *p, const struct me_pointers *pointers,
 			continue;
 		if (!me_patch_leads_table(p->cfg, table)) {
 			/* Where it is but one of what a jump may go by, it is no block's. */
-			p->out->nr_tables_kept +=
-				table->block != MP_NONE &&
-				p->placement->of_block[table->block] != MP_NONE;
+			p->out->nr_tables_kept += table->block != MP_NONE &&
+						  p->placement->of_block[table->block] != MP_NONE;
 			continue;
 		}
 		for (uint32_t e = 0; e < table->nr_entries; e++) {

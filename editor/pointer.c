@@ -440,7 +440,6 @@ static void choose(struct finder *f, const uint8_t *copied)
 	struct me_pointers *out = f->out;
 	uint32_t nr = 0;
 
-
 	for (uint32_t i = 0; i < cfg->nr_funcs; i++) {
 		out->redirected[i] = copied[i] && !f->barred[i] &&
 				     !(cfg->funcs[i].flags & MP_FUNC_IFUNC) &&

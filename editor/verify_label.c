@@ -188,8 +188,7 @@ static bool keeps_labels(const struct vf *vf, struct vf_fde *fde)
 
 		if (!decode(vf, fde, at, &f))
 			return false;
-		if (f.z.mnemonic == ZYDIS_MNEMONIC_LEA &&
-		    f.op[1].mem.base == ZYDIS_REGISTER_RIP) {
+		if (f.z.mnemonic == ZYDIS_MNEMONIC_LEA && f.op[1].mem.base == ZYDIS_REGISTER_RIP) {
 			uint64_t to = at + f.z.length + (uint64_t)f.op[1].mem.disp.value;
 
 			if (to > fde->start && to < end && is_read(vf, fde, &f))

@@ -113,13 +113,13 @@ struct vf_fde {
 };
 
 enum vf_fde_flag {
-	VF_FDE_BAD = 1 << 0,	  /* linear decode fails or does not meet the range's end */
-	VF_FDE_OFF_GRID = 1 << 1, /* somebody jumps between two instructions' starts */
-	VF_FDE_IJMP = 1 << 2,	  /* holds an indirect jump */
-	VF_FDE_IJMP_REG = 1 << 3, /* through a register: the address may be computed */
-	VF_FDE_SELF_REF = 1 << 4, /* takes an address inside itself, not its entry's */
-	VF_FDE_WORD = 1 << 5,	  /* an address inside it stands in data */
-	VF_FDE_LABELS = 1 << 6,	  /* such addresses are labels: no jump of it is computed */
+	VF_FDE_BAD = 1 << 0,	     /* linear decode fails or does not meet the range's end */
+	VF_FDE_OFF_GRID = 1 << 1,    /* somebody jumps between two instructions' starts */
+	VF_FDE_IJMP = 1 << 2,	     /* holds an indirect jump */
+	VF_FDE_IJMP_REG = 1 << 3,    /* through a register: the address may be computed */
+	VF_FDE_SELF_REF = 1 << 4,    /* takes an address inside itself, not its entry's */
+	VF_FDE_WORD = 1 << 5,	     /* an address inside it stands in data */
+	VF_FDE_LABELS = 1 << 6,	     /* such addresses are labels: no jump of it is computed */
 	VF_FDE_DIFFERENCES = 1 << 7, /* data may hold differences from one of them */
 };
 

@@ -46,7 +46,7 @@ static mp_bits *const *bitmaps(struct mp_cfg_build *b, mp_bits *list[], size_t *
 		&b->pointed,	    &b->entries,	&b->pads,	&b->table_targets,
 		&b->entered,	    &b->refs,		&b->in_table,	&b->tabled,
 		&b->pointer_jumps,  &b->tails,		&b->orphans,	&b->scratch,
-		&b->named,	    &b->strays,		&b->stray_refs,	&b->loose,
+		&b->named,	    &b->strays,		&b->stray_refs, &b->loose,
 		&b->computed,	    &b->odd_words,
 	};
 

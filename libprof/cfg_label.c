@@ -13,7 +13,7 @@
 #include "libprof/table_op.h"
 
 /* Instructions that are looked at behind all operands of one function. */
-#define BUDGET 100000
+#define BUDGET	  100000
 #define MAX_STACK 64
 
 struct labels {
@@ -111,8 +111,7 @@ static bool reads_address(const struct mp_cfg_build *b, const struct mp_ref *ref
 	struct mp_op op;
 	uint32_t imm = 0;
 
-	if (!bytes ||
-	    mp_insn_decode(bytes, span->size - (ref->at - span->at), vaddr, &insn) ||
+	if (!bytes || mp_insn_decode(bytes, span->size - (ref->at - span->at), vaddr, &insn) ||
 	    mp_op_decode(b, ref->at, &op))
 		return false;
 	if (insn.imm_size == 4)

@@ -24,7 +24,7 @@ struct finder {
 	uint32_t func, jump;
 	uint32_t first_table, first_use; /* of this function */
 	bool found;			 /* this jump has a table */
-	bool odd; /* its target is computed in a way that is not understood */
+	bool odd;      /* its target is computed in a way that is not understood */
 	bool computed; /* for sure by arithmetic; otherwise the way may only be too long to follow */
 	int error;
 };

@@ -165,16 +165,18 @@ START_TEST(labels_in_outputs_run_as_in_originals)
 		struct mp_err err = {""};
 		int rc;
 
-		snprintf(line, sizeof(line), "%s -w -O%d %s tests/data/%s.c -o %s", compilers[i % 2],
-			 (int)(i + (size_t)_i) % 3, flags, names[i / 2], exe);
+		snprintf(line, sizeof(line), "%s -w -O%d %s tests/data/%s.c -o %s",
+			 compilers[i % 2], (int)(i + (size_t)_i) % 3, flags, names[i / 2], exe);
 		ck_assert_msg(system(line) == 0, "%s", line);
 		options.stress = true;
 		options.stress_seed = i + 1;
 		rc = me_optimize(&options, &report, &err);
 		ck_assert_msg(rc == 0, "%s: %s", line, err.msg);
 		me_optimize_report_fini(&report);
-		snprintf(line, sizeof(line), "%s 2000 > %s.a && chmod +x %s && %s 2000 > %s.b && "
-			 "cmp %s.a %s.b", exe, exe, out, out, exe, exe, exe);
+		snprintf(line, sizeof(line),
+			 "%s 2000 > %s.a && chmod +x %s && %s 2000 > %s.b && "
+			 "cmp %s.a %s.b",
+			 exe, exe, out, out, exe, exe, exe);
 		ck_assert_msg(system(line) == 0, "%s: %s differs", flags, names[i / 2]);
 		snprintf(line, sizeof(line), "rm -f %s %s %s.a %s.b", exe, out, exe, exe);
 		ck_assert_int_eq(system(line), 0);
