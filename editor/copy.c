@@ -78,7 +78,8 @@ static int write_pointers(const struct mp_cfg *cfg, const struct me_placement *p
 
 	for (; i < pointers->nr_sites && pointers->sites[i].vaddr < end; i++) {
 		const struct me_site *site = &pointers->sites[i];
-		uint64_t off = site->vaddr - start, now = me_place_of(cfg, placement, site->target);
+		uint64_t off = site->vaddr - start,
+			 now = me_place_value(cfg, placement, site->target);
 		uint64_t relative_to = site->kind == ME_SITE_REL32 ? copy->new_vaddr + off + 4 : 0;
 
 		if (end - site->vaddr < 4)

@@ -20,7 +20,7 @@
 struct walk {
 	const struct mp_cfg *cfg;
 	const struct mp_counts *counts;
-	const uint8_t *redirected;
+	const uint8_t *redirected, *labels;
 	uint8_t *kept;	/* per table: it will lead to old code */
 	double *called; /* per function: direct calls of it, and jumps from others */
 	double *direct; /* per block: the rest of what is known to arrive there by code */
@@ -46,6 +46,8 @@ static void tables_find_kept(const struct walk *w)
 		const struct mp_table *table = &w->cfg->tables[t];
 
 		if (table->func == MP_NONE || !func_runs(w, table->func))
+			continue;
+		if (table->kind == MP_TABLE_ABS64 && w->labels && w->labels[table->func])
 			continue;
 		w->kept[t] = !table->private_refs ||
 			     (!relinkable && !me_table_form_is_plain(w->cfg, table));
@@ -102,8 +104,9 @@ static bool is_known_elsewhere(const struct walk *w, const struct mp_block *bloc
 		return func->flags & (MP_FUNC_ADDRESS_TAKEN | MP_FUNC_EXPORTED | MP_FUNC_POINTED) &&
 		       !w->redirected[block->func];
 	/* The unwinder is led to the copy of a landing pad. */
-	return (block->flags & (MP_BLOCK_ADDRESS_TAKEN | MP_BLOCK_LANDING_PAD)) ==
-	       MP_BLOCK_ADDRESS_TAKEN;
+	return !(w->labels && w->labels[block->func]) &&
+	       (block->flags & (MP_BLOCK_ADDRESS_TAKEN | MP_BLOCK_LANDING_PAD)) ==
+		       MP_BLOCK_ADDRESS_TAKEN;
 }
 
 static void arrivals_add(const struct walk *w)
@@ -121,9 +124,10 @@ static void arrivals_add(const struct walk *w)
 }
 
 int me_entries_count(const struct mp_cfg *cfg, const struct mp_counts *counts,
-		     const uint8_t *redirected, struct me_entries *out, struct mp_err *err)
+		     const uint8_t *redirected, const uint8_t *labels, struct me_entries *out,
+		     struct mp_err *err)
 {
-	struct walk w = {.cfg = cfg, .counts = counts, .redirected = redirected};
+	struct walk w = {.cfg = cfg, .counts = counts, .redirected = redirected, .labels = labels};
 	int rc = 0;
 
 	out->arrivals = calloc((size_t)cfg->nr_funcs + 1, sizeof(*out->arrivals));

@@ -25,11 +25,13 @@ struct me_entries {
 
 /*
  * me_entries_count - @redirected: one byte per function, all pointers to it will hold the copy's
- * address (as struct me_pointers has it).
+ * address; @labels: so will all labels of it that are values (as struct me_pointers has them; NULL: of
+ * none).
  * Return: 0, -ENOMEM. Ownership: me_entries_fini(@out).
  */
 int me_entries_count(const struct mp_cfg *cfg, const struct mp_counts *counts,
-		     const uint8_t *redirected, struct me_entries *out, struct mp_err *err);
+		     const uint8_t *redirected, const uint8_t *labels, struct me_entries *out,
+		     struct mp_err *err);
 void me_entries_fini(struct me_entries *entries);
 
 /*

@@ -126,6 +126,13 @@ static int number_registers(struct job *job, struct mp_err *err)
 		job->movable[f] = 0;
 		job->eligible.detail[f] = "not numbered: what its registers hold is not proved";
 	}
+	/* Which jump came to a label no number tells. */
+	for (uint32_t f = 0; f < job->cfg->nr_funcs; f++) {
+		if (!job->movable[f] || !(job->cfg->funcs[f].flags & MP_FUNC_LABELS))
+			continue;
+		job->movable[f] = 0;
+		job->eligible.detail[f] = "not numbered: its labels are values";
+	}
 	rc = me_number_new(job->cfg, job->options->counting.polls, job->movable, barred,
 			   &job->number, err);
 	free(barred);
@@ -410,7 +417,8 @@ static int weigh_plan(struct job *job, struct mp_err *err)
 	int rc = me_pointers_find(job->cfg, job->movable, &pointers, err);
 
 	if (!rc)
-		rc = me_entries_count(job->cfg, &job->counts, pointers.redirected, &entries, err);
+		rc = me_entries_count(job->cfg, &job->counts, pointers.redirected, pointers.labels,
+				      &entries, err);
 	if (!rc)
 		rc = me_entries_weigh(job->cfg, &job->counts, &entries, &job->plan, err);
 	for (uint32_t f = 0; f < job->cfg->nr_funcs && !rc; f++) {

@@ -291,10 +291,13 @@ static int patch_pointers(struct patcher *p, const struct me_pointers *pointers,
 {
 	for (uint32_t i = 0; i < pointers->nr_sites; i++) {
 		const struct me_site *site = &pointers->sites[i];
-		uint64_t now = me_place_of(p->cfg, p->placement, site->target);
+		uint64_t now = me_place_value(p->cfg, p->placement, site->target);
 		uint64_t relative_to = site->kind == ME_SITE_REL32 ? site->vaddr + 4 : 0;
 		uint8_t *field;
 
+		/* A label that has no copy, or an empty one. */
+		if (now == site->target)
+			continue;
 		if (site->kind == ME_SITE_WORD) {
 			if (!patch_entry_abs64(p, addends, NULL, site->vaddr))
 				return -EBADMSG;
@@ -315,17 +318,23 @@ bool me_patch_leads_table(const struct mp_cfg *cfg, const struct mp_table *table
 	return table->private_refs && (cfg->elf->relinkable || me_table_form_is_plain(cfg, table));
 }
 
-static void patch_tables(struct patcher *p, const struct addends *addends)
+/* @pointers: the words of some tables are values that change with others. */
+static void patch_tables(struct patcher *p, const struct me_pointers *pointers,
+			 const struct addends *addends)
 {
 	for (uint32_t t = 0; t < p->cfg->nr_tables; t++) {
 		const struct mp_table *table = &p->cfg->tables[t];
 		const struct mp_table *form = p->cfg->elf->relinkable ? NULL : table;
 		uint64_t vaddr = table->vaddr;
 
-		if (!func_is_understood(p->cfg, table->func))
+		if (!func_is_understood(p->cfg, table->func) ||
+		    (table->kind == MP_TABLE_ABS64 && pointers->labels &&
+		     pointers->labels[table->func]))
 			continue;
 		if (!me_patch_leads_table(p->cfg, table)) {
-			p->out->nr_tables_kept += p->placement->of_block[table->block] != MP_NONE;
+			/* Where it is but one of what a jump may go by, it is no block's. */
+			p->out->nr_tables_kept += table->block != MP_NONE &&
+						  p->placement->of_block[table->block] != MP_NONE;
 			continue;
 		}
 		for (uint32_t e = 0; e < table->nr_entries; e++) {
@@ -355,7 +364,7 @@ int me_patch_image(const struct mp_cfg *cfg, const struct me_placement *placemen
 	retarget_old_code(&p);
 	rc = collect_addends(&p, &addends);
 	if (!rc) {
-		patch_tables(&p, &addends);
+		patch_tables(&p, pointers, &addends);
 		rc = patch_pointers(&p, pointers, &addends);
 	}
 	free(addends.entries);

@@ -29,6 +29,17 @@ uint64_t me_place_of(const struct mp_cfg *cfg, const struct me_placement *placem
 	return placement->copies[placement->of_block[block]].new_vaddr;
 }
 
+uint64_t me_place_value(const struct mp_cfg *cfg, const struct me_placement *placement,
+			uint64_t target)
+{
+	uint32_t block = mp_cfg_block_starting(cfg, target);
+
+	if (block == MP_NONE || placement->of_block[block] == MP_NONE ||
+	    !placement->copies[placement->of_block[block]].new_size)
+		return target;
+	return placement->copies[placement->of_block[block]].new_vaddr;
+}
+
 uint32_t me_place_end(const struct mp_cfg *cfg, uint32_t from, uint64_t target)
 {
 	const struct mp_block *block = &cfg->blocks[from];

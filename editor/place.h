@@ -82,6 +82,9 @@ void me_placement_fini(struct me_placement *placement);
 /* Where control meant for the old address @target goes now: the copy's start, or @target. */
 uint64_t me_place_of(const struct mp_cfg *cfg, const struct me_placement *placement,
 		     uint64_t target);
+/* The same for an address that is a value: no two may become one, so an empty copy is none. */
+uint64_t me_place_value(const struct mp_cfg *cfg, const struct me_placement *placement,
+			uint64_t target);
 /* The block at @target, to which the end of the block @from leads; MP_NONE: no block starts there. */
 uint32_t me_place_end(const struct mp_cfg *cfg, uint32_t from, uint64_t target);
 /* Where the branch, and the jump, at the end of @copy lead, which may have a way of its own there. */

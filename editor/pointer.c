@@ -9,7 +9,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "editor/label.h"
 #include "editor/offset_base.h"
+#include "editor/patch.h"
 #include "libprof/insn.h"
 
 struct finder {
@@ -20,6 +22,7 @@ struct finder {
 	const struct mp_table **switches; /* tables of offsets that only jumps use, by address */
 	uint32_t nr_switches;
 	struct me_offsets offsets; /* that no jump was found to use */
+	struct me_labels labels;
 	uint32_t capacity;
 	bool failed; /* out of memory */
 };
@@ -57,6 +60,7 @@ static void add_site(struct finder *f, uint64_t vaddr, uint64_t target, enum me_
 	if (kind != ME_SITE_WORD && mp_elf_is_code(f->cfg->elf, vaddr) &&
 	    !is_known_code(f, vaddr)) {
 		bar(f, mp_cfg_func_at(f->cfg, target));
+		me_labels_bar(&f->labels, target);
 		return;
 	}
 	if (out->nr_sites == f->capacity) {
@@ -179,6 +183,7 @@ static void bar_range(struct finder *f, uint64_t first, uint64_t last)
 	}
 	for (; lo < f->cfg->nr_funcs && f->cfg->funcs[lo].vaddr <= last; lo++)
 		bar(f, lo);
+	me_labels_bar_range(&f->labels, first, last);
 }
 
 /*
@@ -189,7 +194,8 @@ static void bar_range(struct finder *f, uint64_t first, uint64_t last)
 static void scan_offset(struct finder *f, const struct mp_reloc *r, const struct mp_section *s)
 {
 	const struct mp_table *table = switch_at(f, r->vaddr);
-	uint64_t base = table ? table->base : me_offset_base(&f->offsets, r->vaddr);
+	/* Asked for in any case: a run of offsets goes on where a known table ends too soon. */
+	uint64_t run = me_offset_base(&f->offsets, r->vaddr), base = table ? table->base : run;
 	const uint8_t *bytes = base ? mp_elf_bytes(f->cfg->elf, r->vaddr, 4) : NULL;
 	uint64_t value = r->sym_value + r->addend, before = r->vaddr - s->vaddr;
 	int32_t word;
@@ -197,6 +203,9 @@ static void scan_offset(struct finder *f, const struct mp_reloc *r, const struct
 	if (bytes) {
 		memcpy(&word, bytes, sizeof(word));
 		bar(f, entry_at(f, base + (int64_t)word));
+		/* A label that a switch leads to as well: both, or none. */
+		if (!table || !me_patch_leads_table(f->cfg, table))
+			me_labels_bar(&f->labels, base + (int64_t)word);
 	} else {
 		bar_range(f, value > before ? value - before : 0, value + (s->size - before));
 	}
@@ -222,12 +231,16 @@ static void scan_reloc(struct finder *f, const struct mp_reloc *r)
 		if (entry_at(f, value) != MP_NONE && !is_filled_by_symbol(f, r->vaddr))
 			add_site(f, r->vaddr, value,
 				 s->flags & SHF_EXECINSTR ? ME_SITE_ABS32 : ME_SITE_WORD);
-		if (s->flags & SHF_EXECINSTR) /* movabs: eight bytes, not worth a kind */
+		if (s->flags & SHF_EXECINSTR) { /* movabs: eight bytes, not worth a kind */
 			bar(f, mp_cfg_func_at(f->cfg, value));
+			me_labels_bar(&f->labels, value);
+		} else if (me_labels_hold(&f->labels, value)) {
+			add_site(f, r->vaddr, value, ME_SITE_WORD);
+		}
 		break;
 	case R_X86_64_32:
 	case R_X86_64_32S:
-		if (entry_at(f, value) != MP_NONE)
+		if (entry_at(f, value) != MP_NONE || me_labels_hold(&f->labels, value))
 			add_site(f, r->vaddr, value, ME_SITE_ABS32);
 		break;
 	default:
@@ -310,6 +323,10 @@ static void scan_linker_made(struct finder *f)
 			bar(f, mp_cfg_func_at(f->cfg, r->addend));
 		if (func != MP_NONE && !has_static_reloc(f, r->vaddr))
 			add_site(f, r->vaddr, r->addend, ME_SITE_WORD);
+		if (func == MP_NONE && r->type == R_X86_64_RELATIVE &&
+		    me_labels_hold(&f->labels, (uint64_t)r->addend) &&
+		    !has_static_reloc(f, r->vaddr))
+			add_site(f, r->vaddr, (uint64_t)r->addend, ME_SITE_WORD);
 	}
 	/* A program that is not relocated has plain words there. */
 	for (size_t t = 0; t < sizeof(tables) / sizeof(tables[0]); t++) {
@@ -406,6 +423,17 @@ static int compare_sites(const void *a, const void *b)
 	return x->vaddr < y->vaddr ? -1 : x->vaddr > y->vaddr;
 }
 
+static bool is_chosen(const struct finder *f, uint64_t target)
+{
+	uint32_t func = mp_cfg_func_at(f->cfg, target);
+
+	if (f->cfg->funcs[func].vaddr == target)
+		return f->out->redirected[func];
+	/* In a file without relocations an offset in data may lead to this label, too: it stays. */
+	return me_labels_hold(&f->labels, target) &&
+	       (f->cfg->elf->relinkable || !mp_cfg_is_chance(f->cfg, target));
+}
+
 static void choose(struct finder *f, const uint8_t *copied)
 {
 	const struct mp_cfg *cfg = f->cfg;
@@ -418,10 +446,18 @@ static void choose(struct finder *f, const uint8_t *copied)
 				     cfg->funcs[i].vaddr != cfg->elf->ehdr.e_entry;
 	}
 	for (uint32_t s = 0; s < out->nr_sites; s++) {
-		if (out->redirected[mp_cfg_func_at(cfg, out->sites[s].target)])
+		if (is_chosen(f, out->sites[s].target))
 			out->sites[nr++] = out->sites[s];
 	}
 	out->nr_sites = nr;
+	for (uint32_t s = 0; s < nr; s++) {
+		uint32_t func = mp_cfg_func_at(cfg, out->sites[s].target);
+
+		if (cfg->funcs[func].vaddr == out->sites[s].target || out->labels[func])
+			continue;
+		out->labels[func] = 1;
+		out->nr_labels++;
+	}
 	if (nr)
 		qsort(out->sites, nr, sizeof(*out->sites), compare_sites);
 }
@@ -436,6 +472,19 @@ static void scan_code(struct finder *f)
 	}
 }
 
+/* Operands relative to their own place that are labels' addresses. Absolute ones have relocations. */
+static void scan_labelled(struct finder *f)
+{
+	const struct mp_cfg *cfg = f->cfg;
+
+	for (uint32_t i = 0; i < cfg->nr_label_refs; i++) {
+		const struct mp_label_ref *ref = &cfg->label_refs[i];
+
+		if (ref->rip_relative && me_labels_hold(&f->labels, ref->target))
+			add_site(f, ref->insn_vaddr + ref->field_off, ref->target, ME_SITE_REL32);
+	}
+}
+
 static void find_all(struct finder *f)
 {
 	for (uint32_t i = 0; i < f->cfg->elf->nr_relocs; i++)
@@ -444,6 +493,7 @@ static void find_all(struct finder *f)
 	scan_linker_made(f);
 	scan_dynamic_symbols(f);
 	scan_labels(f);
+	scan_labelled(f);
 }
 
 /*
@@ -457,8 +507,9 @@ static void find_exported(struct finder *f)
 
 	scan_code(f);
 	scan_linker_made(f);
+	scan_labelled(f);
 	for (uint32_t s = 0; s < f->out->nr_sites; s++)
-		bar(f, mp_cfg_func_at(cfg, f->out->sites[s].target));
+		bar(f, entry_at(f, f->out->sites[s].target));
 	scan_dynamic_symbols(f);
 	for (uint32_t i = 0; i < cfg->nr_funcs; i++)
 		if (!f->exported[i])
@@ -479,7 +530,9 @@ int me_pointers_find(const struct mp_cfg *cfg, const uint8_t *copied, struct me_
 	out->redirected = calloc(cfg->nr_funcs + 1, 1);
 	f.barred = calloc(cfg->nr_funcs + 1, 1);
 	f.exported = calloc(cfg->nr_funcs + 1, 1);
-	f.failed = !out->redirected || !f.barred || !f.exported;
+	out->labels = calloc(cfg->nr_funcs + 1, 1);
+	f.failed = !out->redirected || !out->labels || !f.barred || !f.exported ||
+		   me_labels_init(cfg, &f.labels);
 	if (!f.failed)
 		collect_switches(&f);
 	if (!f.failed && (relinkable || cfg->elf->ehdr.e_type == ET_DYN) &&
@@ -493,12 +546,14 @@ int me_pointers_find(const struct mp_cfg *cfg, const uint8_t *copied, struct me_
 	}
 	/* Without a reference nothing is redirected in truth: keep the figure honest. */
 	for (uint32_t s = 0; !f.failed && s < out->nr_sites; s++)
-		f.exported[mp_cfg_func_at(cfg, out->sites[s].target)] = 1;
+		if (entry_at(&f, out->sites[s].target) != MP_NONE)
+			f.exported[mp_cfg_func_at(cfg, out->sites[s].target)] = 1;
 	for (uint32_t i = 0; !f.failed && i < cfg->nr_funcs; i++)
 		out->nr_redirected += out->redirected[i] && f.exported[i];
 	free(f.barred);
 	free(f.exported);
 	free(f.switches);
+	me_labels_fini(&f.labels);
 	me_offsets_fini(&f.offsets);
 	if (f.failed) {
 		me_pointers_fini(out);
@@ -518,6 +573,7 @@ bool me_pointers_redirects(const struct me_pointers *pointers, const struct mp_c
 void me_pointers_fini(struct me_pointers *pointers)
 {
 	free(pointers->redirected);
+	free(pointers->labels);
 	free(pointers->sites);
 	*pointers = (struct me_pointers){0};
 }

@@ -7,6 +7,8 @@
  * indirect call goes straight to the copy. Otherwise all stay: the old entry jumps to the copy.
  * Other files know an exported function by its dynamic symbols alone: they are changed with it. So
  * they are in a file without relocations that the loader moves, where nothing in it takes the address.
+ * So it is with labels that are values, by the loader's relocations, too: which functions' may change,
+ * label knows.
  */
 #ifndef ME_POINTER_H
 #define ME_POINTER_H
@@ -25,15 +27,17 @@ enum me_site_kind {
 
 struct me_site {
 	uint64_t vaddr;	 /* of the field */
-	uint64_t target; /* the function's old entry */
+	uint64_t target; /* the function's old entry, or the label's old place */
 	uint8_t kind;	 /* enum me_site_kind */
 };
 
 struct me_pointers {
 	uint8_t *redirected;   /* per cfg function */
-	struct me_site *sites; /* ascending vaddr; of redirected functions only */
+	uint8_t *labels;       /* per cfg function: so are all its labels whose blocks are copied */
+	struct me_site *sites; /* ascending vaddr; of redirected functions and labels only */
 	uint32_t nr_sites;
 	uint32_t nr_redirected;
+	uint32_t nr_labels; /* functions whose labels are, of those that have any */
 };
 
 /*

@@ -149,6 +149,21 @@ static const char *const check_symbols[] = {
 	"FIPS_incore_fingerprint",  "FIPS_signature",
 };
 
+/*
+ * Gforth makes code at run time from its primitives', which lies between labels of its engine: their order
+ * must stay.
+ */
+static const char *const copying_symbols[] = {"compile_prim1"};
+
+static int check_copying(const struct mp_symbol *s, struct mp_err *err)
+{
+	for (size_t k = 0; k < sizeof(copying_symbols) / sizeof(copying_symbols[0]); k++) {
+		if (!strcmp(s->name, copying_symbols[k]))
+			return mp_err_set(err, EPERM, "copies parts of its own code (%s)", s->name);
+	}
+	return 0;
+}
+
 static int check_names(const struct mp_elf *elf, struct mp_err *err)
 {
 	for (uint32_t i = 1; i < elf->nr_sections; i++) {
@@ -167,7 +182,11 @@ static int check_names(const struct mp_elf *elf, struct mp_err *err)
 	for (uint32_t i = 0; i < elf->nr_symbols; i++) {
 		const struct mp_symbol *s = &elf->symbols[i];
 
-		if (s->shndx == SHN_UNDEF || (s->name[0] != 'B' && s->name[0] != 'F'))
+		if (s->shndx == SHN_UNDEF)
+			continue;
+		if ((*s->name == 'c' || *s->name == 'g') && check_copying(s, err))
+			return -EPERM;
+		if (s->name[0] != 'B' && s->name[0] != 'F')
 			continue;
 		for (size_t k = 0; k < sizeof(check_symbols) / sizeof(check_symbols[0]); k++) {
 			if (!strcmp(s->name, check_symbols[k]))

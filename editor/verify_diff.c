@@ -12,11 +12,11 @@
 #define VF_PATCH_LEN 5
 
 /* In a function whose code takes its own addresses and jumps where a register says, no address
- * but the entry is known not to be computed. */
+ * but the entry is known not to be computed; unless they are labels. */
 static bool may_be_computed(const struct vf_fde *fde, uint64_t vaddr)
 {
 	return (fde->flags & VF_FDE_IJMP_REG) && (fde->flags & VF_FDE_SELF_REF) &&
-	       vaddr != fde->start;
+	       !(fde->flags & VF_FDE_LABELS) && vaddr != fde->start;
 }
 
 /* The start of the instruction that holds @vaddr, as the linear decode of its function saw it. */

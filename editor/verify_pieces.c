@@ -126,9 +126,8 @@ int vf_index_pieces(struct vf *vf)
 	vf->by_old = malloc(nr * sizeof(*vf->by_old));
 	vf->next_copy = malloc(nr * sizeof(*vf->next_copy));
 	vf->common = calloc(nr, sizeof(*vf->common));
-	vf->pointer_now = vf_has_stubs(vf) ? calloc(nr, sizeof(*vf->pointer_now)) : NULL;
-	if (!vf->piece_rank || !vf->by_old || !vf->next_copy || !vf->common ||
-	    (vf_has_stubs(vf) && !vf->pointer_now))
+	vf->pointer_now = calloc(nr, sizeof(*vf->pointer_now));
+	if (!vf->piece_rank || !vf->by_old || !vf->next_copy || !vf->common || !vf->pointer_now)
 		return -ENOMEM;
 	for (uint32_t i = 0; i < nr; i++) {
 		ret = check_bounds(vf, &vf->map->pieces[i], &prev);

@@ -11,12 +11,13 @@
 
 #include "editor/verify_priv.h"
 
-/* Only a function's start has an address that programs keep. */
-static const struct mp_map_piece *function_copy(const struct vf *vf, uint64_t old)
+/* Only a function's start has an address that programs keep; and a label, if it is a value. */
+static const struct mp_map_piece *copy_of(const struct vf *vf, uint64_t old, bool *label)
 {
 	const struct vf_fde *fde = vf_is_text(vf, old) ? vf_eh_find(&vf->old_eh, old) : NULL;
 
-	return fde && fde->start == old ? vf_piece_from(vf, old) : NULL;
+	*label = fde && fde->start != old;
+	return fde && (!*label || vf_label_may_move(vf, old)) ? vf_piece_from(vf, old) : NULL;
 }
 
 /* Programs keep tags in low bits; C++ knows a pointer to a virtual member function by the lowest. */
@@ -28,11 +29,12 @@ static bool as_aligned(uint64_t old, uint64_t now)
 }
 
 /* The copy's; or a stub's before it, the same one everywhere. */
-static bool is_address_now(struct vf *vf, const struct mp_map_piece *copy, uint64_t now)
+static bool is_address_now(struct vf *vf, const struct mp_map_piece *copy, uint64_t old,
+			   uint64_t now)
 {
 	uint64_t *seen, was = 0;
 
-	if (!vf_has_stubs(vf))
+	if (!vf_has_stubs(vf) && !vf_bits_get(&vf->cloned, old))
 		return copy->new_vaddr == now;
 	if (!vf_is_copy(vf, copy->old_vaddr, now))
 		return false;
@@ -45,16 +47,17 @@ static bool is_address_now(struct vf *vf, const struct mp_map_piece *copy, uint6
 
 bool vf_note_pointer(struct vf *vf, uint64_t old, uint64_t now)
 {
-	const struct mp_map_piece *copy = function_copy(vf, old);
+	bool label;
+	const struct mp_map_piece *copy = copy_of(vf, old, &label);
 
 	if (now == old) {
 		if (copy)
 			vf_bits_share(&vf->pointer_kept, old);
 		return true;
 	}
-	/* With several copies there would be several addresses. */
-	if (!copy || vf_bits_get(&vf->cloned, old) || !is_address_now(vf, copy, now) ||
-	    !as_aligned(old, now))
+	/* With several copies there would be several addresses: of a label's, one is chosen. */
+	if (!copy || (!label && vf_bits_get(&vf->cloned, old)) ||
+	    !is_address_now(vf, copy, old, now) || (!label && !as_aligned(old, now)))
 		return false;
 	vf_bits_share(&vf->pointer_moved, old);
 	vf->report->nr_pointers++;
@@ -248,7 +251,8 @@ static int check_distinct(struct vf *vf)
 	for (uint32_t i = 0; i < vf->map->nr_pieces; i++) {
 		const struct mp_map_piece *p = &vf->map->pieces[i];
 
-		if (!vf_bits_get(&vf->pointer_moved, p->old_vaddr))
+		if (!vf_bits_get(&vf->pointer_moved, p->old_vaddr) ||
+		    (last && last->old_vaddr == p->old_vaddr))
 			continue;
 		if (last && last->new_vaddr == p->new_vaddr)
 			return vf_refuse(vf, p->old_vaddr, "has the address of %#llx now",

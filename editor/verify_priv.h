@@ -109,16 +109,19 @@ struct vf_fde {
 	const uint8_t *insns;
 	uint32_t insns_len;
 	uint32_t cie;
-	uint8_t flags; /* enum vf_fde_flag; set by scan, of old FDEs only */
+	uint16_t flags; /* enum vf_fde_flag; set by scan, of old FDEs only */
 };
 
 enum vf_fde_flag {
-	VF_FDE_BAD = 1 << 0,	  /* linear decode fails or does not meet the range's end */
-	VF_FDE_OFF_GRID = 1 << 1, /* somebody jumps between two instructions' starts */
-	VF_FDE_IJMP = 1 << 2,	  /* holds an indirect jump */
-	VF_FDE_IJMP_REG = 1 << 3, /* through a register: the address may be computed */
-	VF_FDE_SELF_REF = 1 << 4, /* takes an address inside itself, not its entry's */
-	VF_FDE_BARE = 1 << 5,	  /* is none: a symbol with a size, of code without an FDE */
+	VF_FDE_BAD = 1 << 0,	     /* linear decode fails or does not meet the range's end */
+	VF_FDE_OFF_GRID = 1 << 1,    /* somebody jumps between two instructions' starts */
+	VF_FDE_IJMP = 1 << 2,	     /* holds an indirect jump */
+	VF_FDE_IJMP_REG = 1 << 3,    /* through a register: the address may be computed */
+	VF_FDE_SELF_REF = 1 << 4,    /* takes an address inside itself, not its entry's */
+	VF_FDE_WORD = 1 << 5,	     /* an address inside it stands in data */
+	VF_FDE_LABELS = 1 << 6,	     /* such addresses are labels: no jump of it is computed */
+	VF_FDE_DIFFERENCES = 1 << 7, /* data may hold differences from one of them */
+	VF_FDE_BARE = 1 << 8,	     /* is none: a symbol with a size, of code without an FDE */
 };
 
 struct vf_eh {
@@ -448,6 +451,10 @@ int vf_check_pieces(struct vf *vf);
 int vf_check_unwind(struct vf *vf);
 /* Of vf_check_unwind(): the new exception tables as a whole. */
 int vf_check_lsdas(struct vf *vf);
+/* Which functions' own addresses are labels; at the end of the scan. */
+void vf_find_labels(struct vf *vf);
+/* May the address @old, a place in a function's middle, become the copy's wherever it stands? */
+bool vf_label_may_move(const struct vf *vf, uint64_t old);
 /* Static probes: possible targets, whose blocks must not be copied. */
 void vf_mark_probes(struct vf *vf);
 int vf_check_probes(struct vf *vf);

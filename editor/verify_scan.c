@@ -285,6 +285,7 @@ static void note_reloc(struct vf *vf, const struct mp_reloc *rel)
 {
 	uint64_t to = rel->sym_value + (uint64_t)rel->addend;
 	bool code = vf_is_text(vf, rel->vaddr);
+	struct vf_fde *fde;
 
 	switch (rel->type) {
 	case R_X86_64_64:
@@ -310,6 +311,9 @@ static void note_reloc(struct vf *vf, const struct mp_reloc *rel)
 		vf_bits_set(&vf->word_ref, to);
 	if (vf_is_text(vf, to))
 		vf_bits_set(&vf->label_word, rel->vaddr);
+	fde = vf_eh_find(&vf->old_eh, to);
+	if (fde && fde->start != to)
+		fde->flags |= VF_FDE_WORD;
 }
 
 static void note_relocs(struct vf *vf)
@@ -514,6 +518,7 @@ int vf_scan(struct vf *vf)
 	/* A number that leads between two instructions says nothing of their second reading. */
 	for (uint64_t w = 0; w < vf->target.nr / 64 + 1; w++)
 		vf->target.word[w] |= vf->chance.word[w];
+	vf_find_labels(vf);
 	if (vf->nr_refs)
 		qsort(vf->refs, vf->nr_refs, sizeof(*vf->refs), by_to);
 out:

@@ -33,6 +33,7 @@ void mp_cfg_free(struct mp_cfg *cfg)
 	free(cfg->edges);
 	free(cfg->tables);
 	free(cfg->table_refs);
+	free(cfg->label_refs);
 	free(cfg->calls);
 	free_index(cfg->private_data);
 	free(cfg);
@@ -45,7 +46,8 @@ static mp_bits *const *bitmaps(struct mp_cfg_build *b, mp_bits *list[], size_t *
 		&b->pointed,	    &b->entries,	&b->pads,	&b->table_targets,
 		&b->entered,	    &b->refs,		&b->in_table,	&b->tabled,
 		&b->pointer_jumps,  &b->tails,		&b->orphans,	&b->scratch,
-		&b->named,	    &b->strays,		&b->stray_refs,
+		&b->named,	    &b->strays,		&b->stray_refs, &b->loose,
+		&b->computed,	    &b->odd_words,
 	};
 
 	*nr = sizeof(all) / sizeof(all[0]);
@@ -53,7 +55,7 @@ static mp_bits *const *bitmaps(struct mp_cfg_build *b, mp_bits *list[], size_t *
 	return list;
 }
 
-#define MAX_BITMAPS 24
+#define MAX_BITMAPS 32
 
 static int init_build(struct mp_cfg_build *b, struct mp_err *err)
 {
@@ -88,6 +90,7 @@ static void fini_build(struct mp_cfg_build *b)
 		free(*list[i]);
 	free(b->flows);
 	free(b->ref_list);
+	free(b->text_refs);
 	free(b->uses);
 	free(b->table_lengths);
 	free(b->far_links);
@@ -122,7 +125,8 @@ static void drop(void *array)
 static void drop_found(struct mp_cfg_build *b)
 {
 	drop(&b->pointed);
-	drop(&b->pointer_jumps);
+	drop(&b->computed);
+	drop(&b->odd_words);
 	drop(&b->orphans);
 	drop(&b->stray_refs);
 	drop(&b->table_lengths);
@@ -170,6 +174,8 @@ static int run_passes(struct mp_cfg_build *b)
 	ret = mp_cfg_find_returns(b);
 	if (!ret)
 		ret = mp_cfg_find_noreturn(b);
+	if (!ret)
+		ret = mp_cfg_find_labels(b);
 	drop_found(b);
 	if (!ret)
 		ret = mp_cfg_make_blocks(b);
@@ -187,6 +193,7 @@ static int run_passes(struct mp_cfg_build *b)
 		mp_cfg_mark_probes(b);
 	cfg->blocks = shrink(cfg->blocks, cfg->nr_blocks, sizeof(*cfg->blocks));
 	cfg->edges = shrink(cfg->edges, cfg->nr_edges, sizeof(*cfg->edges));
+	cfg->label_refs = shrink(cfg->label_refs, cfg->nr_label_refs, sizeof(*cfg->label_refs));
 	cfg->calls = shrink(cfg->calls, cfg->nr_calls, sizeof(*cfg->calls));
 	cfg->tables = shrink(cfg->tables, cfg->nr_tables, sizeof(*cfg->tables));
 	return ret;
@@ -284,6 +291,14 @@ bool mp_cfg_is_target(const struct mp_cfg *cfg, uint64_t vaddr)
 	uint32_t at = mp_space_at(index, vaddr);
 
 	return at != MP_NONE && mp_bit(index->targets, at);
+}
+
+bool mp_cfg_is_chance(const struct mp_cfg *cfg, uint64_t vaddr)
+{
+	const struct mp_cfg_index *index = cfg->private_data;
+	uint32_t at = mp_space_at(index, vaddr);
+
+	return at != MP_NONE && mp_bit(index->chances, at);
 }
 
 const char *mp_problem_name(enum mp_problem problem)

@@ -33,7 +33,8 @@ enum mp_term {
 	MP_TERM_TAIL,  /* direct jump to another function (or unknown code): tail call */
 	MP_TERM_TABLE, /* indirect jump through a recognised table or label table */
 	MP_TERM_INDIRECT_TAIL, /* indirect jump that leaves the function (through memory/register) */
-	MP_TERM_UNRESOLVED,    /* indirect jump not understood */
+	MP_TERM_UNRESOLVED,    /* indirect jump that no table resolves: not understood; or, with
+				* MP_FUNC_LABELS, to any label of the function or out of it */
 	MP_TERM_RET,
 	MP_TERM_TRAP,	  /* ud2, hlt */
 	MP_TERM_NORETURN, /* last instruction is a call that does not come back */
@@ -153,6 +154,9 @@ enum mp_func_flag {
 				    * its address */
 	MP_FUNC_BARE = 1 << 8,	   /* no unwind information: known by a symbol with a size. Has no
 				    * problem only where it is assembly that calls nobody */
+	MP_FUNC_LABELS = 1 << 9,   /* labels of it are values (GNU C), and all of them are known */
+	MP_FUNC_LABEL_SUMS =
+		1 << 10, /* data may hold differences of them, which are added to one */
 };
 
 struct mp_range {
@@ -184,6 +188,13 @@ struct mp_call {
 	bool tail;
 };
 
+/* An operand, of any function, that is the address of a label of a function with MP_FUNC_LABELS. */
+struct mp_label_ref {
+	uint64_t insn_vaddr, target;
+	uint8_t field_off; /* offset of the 4-byte field in the instruction */
+	bool rip_relative; /* else: absolute 32-bit, maybe a number by chance */
+};
+
 struct mp_cfg {
 	const struct mp_elf *elf;
 	struct mp_func *funcs; /* ascending entry vaddr */
@@ -198,6 +209,8 @@ struct mp_cfg {
 	uint32_t nr_tables;
 	struct mp_table_ref *table_refs;
 	uint32_t nr_table_refs;
+	struct mp_label_ref *label_refs; /* ascending insn_vaddr */
+	uint32_t nr_label_refs;
 	struct mp_call *calls; /* ascending block */
 	uint32_t nr_calls;
 	uint64_t nr_indirect_jumps[3]; /* recognised tables, tail calls, unresolved */
@@ -235,6 +248,8 @@ bool mp_cfg_is_target(const struct mp_cfg *cfg, uint64_t vaddr);
  * but nothing may be put there that was not there before.
  */
 bool mp_cfg_may_be_target(const struct mp_cfg *cfg, uint64_t vaddr);
+/* True where a number happens to be this address, or an offset may lead to it. */
+bool mp_cfg_is_chance(const struct mp_cfg *cfg, uint64_t vaddr);
 /*
  * True where @block's instructions are known for sure, be it in a function that cannot be moved: an
  * operand may be changed there.

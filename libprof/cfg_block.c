@@ -316,7 +316,13 @@ static int link_tables(struct maker *m, uint32_t block, uint32_t jump)
 static int link_indirect(struct maker *m, uint32_t block, uint32_t jump)
 {
 	struct mp_block *bl = &m->b->cfg->blocks[block];
+	bool labels = m->func->flags & MP_FUNC_LABELS;
 
+	if (labels && mp_bit(m->b->loose, jump) && !mp_bit(m->b->tails, jump)) {
+		bl->term = MP_TERM_UNRESOLVED;
+		m->b->cfg->nr_indirect_jumps[2]++;
+		return 0;
+	}
 	if (mp_bit(m->b->tabled, jump)) {
 		bl->term = MP_TERM_TABLE;
 		bl->table = MP_NONE;
@@ -426,7 +432,8 @@ static void judge_blocks(struct maker *m)
 		struct mp_block *bl = &b->cfg->blocks[m->func->first_block + n];
 		uint32_t at = m->block_at[n];
 
-		if ((bl->flags & MP_BLOCK_ADDRESS_TAKEN) && !(bl->flags & MP_BLOCK_ENTRY))
+		if ((bl->flags & MP_BLOCK_ADDRESS_TAKEN) && !(bl->flags & MP_BLOCK_ENTRY) &&
+		    !(m->func->flags & MP_FUNC_LABELS))
 			mp_func_problem(m->func, MP_PROBLEM_MID_ESCAPE, bl->vaddr);
 		if (!mp_bit(b->index->targets, at) && n && m->flow_of[n - 1] != MP_NONE) {
 			const struct mp_flow *f = &b->flows[m->flow_of[n - 1]];

@@ -117,6 +117,9 @@ struct mp_cfg_build {
 	mp_bits tabled;	       /* an indirect jump here goes through known tables */
 	mp_bits pointer_jumps; /* an indirect jump here goes where a pointer points */
 	mp_bits tails;	       /* an indirect jump here leaves its function */
+	mp_bits loose;	       /* an indirect jump here may go elsewhere than tables tell */
+	mp_bits computed;      /* an indirect jump here goes where arithmetic leads */
+	mp_bits odd_words;     /* the address stands where no compiler puts a label's */
 	mp_bits strays; /* what lies outside of functions, or between instructions, may lead here */
 	mp_bits stray_refs; /* or name this byte */
 	mp_bits scratch;    /* all zero between uses */
@@ -124,6 +127,8 @@ struct mp_cfg_build {
 	uint32_t nr_flows, cap_flows;
 	struct mp_ref *ref_list;
 	uint32_t nr_refs, cap_refs;
+	struct mp_ref *text_refs; /* the same of addresses in code, but for functions' entries */
+	uint32_t nr_text_refs, cap_text_refs;
 	uint32_t cap_tables, cap_table_refs, cap_blocks, cap_edges, cap_calls;
 	/* jump -> table: one indirect jump may use several, several jumps one */
 	struct mp_table_use {
@@ -182,6 +187,8 @@ uint32_t mp_part_at(const struct mp_cfg_index *index, uint32_t at);
 
 /* First of b->ref_list at or behind @at. */
 uint32_t mp_ref_first(const struct mp_cfg_build *b, uint32_t at);
+/* The same of b->text_refs, until cfg_label sorts them anew. */
+uint32_t mp_text_ref_first(const struct mp_cfg_build *b, uint32_t at);
 
 /* Grow *@array (elements of @size bytes) so that one more fits. Return: 0, -ENOMEM. */
 int mp_grow(void *array, uint32_t *cap, uint32_t nr, size_t size);
@@ -204,6 +211,9 @@ int mp_cfg_find_targets(struct mp_cfg_build *b);
 void mp_cfg_find_taken(struct mp_cfg_build *b);
 /* At the end: relocations that are relative, in data that is no table: to their own place. */
 void mp_cfg_find_offsets(struct mp_cfg_build *b);
+/* ---- cfg_label.c ---- */
+/* After cfg_taken and cfg_noreturn: functions whose labels are values and known. */
+int mp_cfg_find_labels(struct mp_cfg_build *b);
 /* ---- cfg_probe.c ---- */
 /* Before blocks are made: each begins one. */
 void mp_cfg_find_probes(struct mp_cfg_build *b);

@@ -37,6 +37,13 @@ static int add_ref(struct scan *s, uint32_t at, uint32_t target, bool sure)
 	struct mp_cfg_build *b = s->b;
 
 	if (mp_space_is_text(b->index, target)) {
+		if (!mp_bit(b->entries, target) &&
+		    (sure || (s->func && target > s->from && target < s->to))) {
+			if (mp_grow(&b->text_refs, &b->cap_text_refs, b->nr_text_refs,
+				    sizeof(*b->text_refs)))
+				return -ENOMEM;
+			b->text_refs[b->nr_text_refs++] = (struct mp_ref){at, target};
+		}
 		if (!sure) {
 			mp_bit_set(b->index->chances, target);
 			/* A constant that happens to be a code address is common; one that

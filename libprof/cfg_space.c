@@ -189,19 +189,29 @@ uint32_t mp_part_at(const struct mp_cfg_index *index, uint32_t at)
 	return part < index->nr_parts && index->parts[part].at <= at ? part : MP_NONE;
 }
 
-uint32_t mp_ref_first(const struct mp_cfg_build *b, uint32_t at)
+static uint32_t first_from(const struct mp_ref *refs, uint32_t nr, uint32_t at)
 {
-	uint32_t lo = 0, hi = b->nr_refs;
+	uint32_t lo = 0, hi = nr;
 
 	while (lo < hi) {
 		uint32_t mid = lo + (hi - lo) / 2;
 
-		if (b->ref_list[mid].at < at)
+		if (refs[mid].at < at)
 			lo = mid + 1;
 		else
 			hi = mid;
 	}
 	return lo;
+}
+
+uint32_t mp_ref_first(const struct mp_cfg_build *b, uint32_t at)
+{
+	return first_from(b->ref_list, b->nr_refs, at);
+}
+
+uint32_t mp_text_ref_first(const struct mp_cfg_build *b, uint32_t at)
+{
+	return first_from(b->text_refs, b->nr_text_refs, at);
 }
 
 uint32_t mp_bits_next(const uint64_t *bits, uint32_t from, uint32_t to)

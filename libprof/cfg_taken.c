@@ -5,6 +5,28 @@
  */
 #include "libprof/cfg_words.h"
 
+/*
+ * Does a compiler put labels' addresses there? Sections of other names are tables that programs
+ * make of places in their code: where it may fault, where it is restarted.
+ */
+static bool may_hold_labels(const struct mp_cfg_build *b, uint64_t where)
+{
+	static const char *const names[] = {".data", ".rodata", ".ldata", ".lrodata"};
+	const struct mp_section *sec = mp_elf_section_at(b->elf, where);
+
+	/* Operands are looked at themselves. */
+	if (sec && (sec->flags & SHF_EXECINSTR))
+		return true;
+	for (size_t i = 0; sec && i < sizeof(names) / sizeof(names[0]); i++) {
+		size_t len = strlen(names[i]);
+
+		if (!strncmp(sec->name, names[i], len) &&
+		    (!sec->name[len] || sec->name[len] == '.'))
+			return true;
+	}
+	return false;
+}
+
 static void word(void *ctx, uint64_t where, uint64_t value, enum mp_word_kind kind)
 {
 	struct mp_cfg_build *b = ctx;
@@ -16,6 +38,8 @@ static void word(void *ctx, uint64_t where, uint64_t value, enum mp_word_kind ki
 	if (from != MP_NONE && mp_bit(b->in_table, from))
 		return;
 	mp_bit_set(b->taken, at);
+	if (!may_hold_labels(b, where))
+		mp_bit_set(b->odd_words, at);
 }
 
 /* Symbols in the middle of a function are entries that others may use. */
@@ -32,8 +56,10 @@ static void inner_symbols(struct mp_cfg_build *b)
 			continue;
 		at = mp_space_at(b->index, sym->vaddr);
 		part = at == MP_NONE ? MP_NONE : mp_part_at(b->index, at);
-		if (part != MP_NONE && b->index->parts[part].at != at)
-			mp_bit_set(b->taken, at);
+		if (part == MP_NONE || b->index->parts[part].at == at)
+			continue;
+		mp_bit_set(b->taken, at);
+		mp_bit_set(b->odd_words, at);
 	}
 }
 

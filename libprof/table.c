@@ -24,7 +24,8 @@ struct finder {
 	uint32_t func, jump;
 	uint32_t first_table, first_use; /* of this function */
 	bool found;			 /* this jump has a table */
-	bool odd; /* its target is computed in a way that is not understood */
+	bool odd;      /* its target is computed in a way that is not understood */
+	bool computed; /* for sure by arithmetic; otherwise the way may only be too long to follow */
 	int error;
 };
 
@@ -144,6 +145,41 @@ static void consider_all(struct finder *f, enum mp_table_kind kind, uint8_t reg,
 	}
 }
 
+/*
+ * Offsets that count from a label, which is kept in a register on ways that are not known yet: the
+ * label that the function names from which most entries lead into the function.
+ */
+static bool consider_labels(struct finder *f, uint64_t vaddr, struct mp_bound bound)
+{
+	const struct mp_cfg_build *b = f->b;
+	const struct mp_func *func = &b->cfg->funcs[f->slice.func];
+	uint32_t best = 1;
+	uint64_t base = 0;
+
+	for (uint32_t r = 0; r < func->nr_ranges; r++) {
+		const struct mp_part *part =
+			&b->index->parts[b->part_of_range[func->first_range + r]];
+		uint32_t i = mp_text_ref_first(b, part->at);
+
+		for (; i < b->nr_text_refs && b->text_refs[i].at < part->end; i++) {
+			struct mp_table probe = {
+				.vaddr = vaddr,
+				.base = mp_space_vaddr(b->index, b->text_refs[i].target),
+				.kind = MP_TABLE_REL32,
+				.func = f->slice.func,
+			};
+			bool stop;
+			uint32_t run = mp_table_run(b, &probe, 0, &stop);
+
+			if (run <= best)
+				continue;
+			best = run;
+			base = probe.base;
+		}
+	}
+	return base && consider(f, vaddr, base, MP_TABLE_REL32, bound);
+}
+
 static bool try_base(struct finder *f, const struct mp_op *load, uint8_t base, uint8_t index,
 		     enum mp_table_kind kind, const struct mp_values *add)
 {
@@ -162,6 +198,8 @@ static bool try_base(struct finder *f, const struct mp_op *load, uint8_t base, u
 		uint64_t from = add && add->nr == 1 ? add->value[0] : vaddr;
 
 		found |= consider(f, vaddr, from, kind, bound);
+		if (!found && kind == MP_TABLE_REL32 && add && !add->nr)
+			found = consider_labels(f, vaddr, bound);
 	}
 	return found;
 }
@@ -294,6 +332,32 @@ static bool try_sum(struct finder *f, uint32_t at, uint8_t one, uint8_t other)
 	return try_load(f, &load, MP_TABLE_REL32, &values);
 }
 
+/* Is @reg before @at 4 bytes that a callee returned? */
+static bool is_returned(struct finder *f, uint32_t at, uint8_t reg)
+{
+	struct mp_defs defs;
+
+	if (reg != 0)
+		return false;
+	mp_slice_defs(&f->slice, at, reg, &defs);
+	if (defs.nr == 1 && defs.op[0].kind == MP_OP_COPY && defs.op[0].src == 0 &&
+	    defs.op[0].size == 4)
+		mp_slice_defs(&f->slice, defs.op[0].at, 0, &defs);
+	return defs.nr == 1 && !defs.incomplete && defs.op[0].kind == MP_OP_OTHER &&
+	       (defs.op[0].writes & MP_CALLER_SAVED) == MP_CALLER_SAVED;
+}
+
+/* A sum that no table explains: of a label and a difference of labels that was kept, perhaps. */
+static void note_sum(struct finder *f, uint32_t at, uint8_t one, uint8_t other)
+{
+	struct mp_op load;
+
+	f->odd = true;
+	if (!rel32_load(f, at, one, &load, 0) && !rel32_load(f, at, other, &load, 0) &&
+	    !is_returned(f, at, one) && !is_returned(f, at, other))
+		f->computed = true;
+}
+
 static bool is_entry(const struct finder *f, uint64_t vaddr)
 {
 	uint32_t at = mp_space_at(f->b->index, vaddr);
@@ -308,19 +372,20 @@ static void trace_def(struct finder *f, const struct mp_op *op, uint8_t reg, uns
 	switch (op->dst == reg ? op->kind : MP_OP_OTHER) {
 	case MP_OP_LOAD:
 		if (op->size != 8 || op->width != 8)
-			f->odd = true;
+			f->odd = f->computed = true;
 		else if (!try_load(f, op, MP_TABLE_ABS64, NULL))
 			try_computed(f, op);
 		break;
 	case MP_OP_ADD:
 		if (!try_sum(f, op->at, op->dst, op->src) && !try_sum(f, op->at, op->src, op->dst))
-			f->odd = true;
+			note_sum(f, op->at, op->dst, op->src);
 		break;
 	case MP_OP_LEA:
-		if (op->index == MP_NO_REG || op->base == MP_NO_REG || op->scale != 1 || op->disp ||
-		    (!try_sum(f, op->at, op->base, op->index) &&
-		     !try_sum(f, op->at, op->index, op->base)))
-			f->odd = true;
+		if (op->index == MP_NO_REG || op->base == MP_NO_REG || op->scale != 1 || op->disp)
+			f->odd = f->computed = true;
+		else if (!try_sum(f, op->at, op->base, op->index) &&
+			 !try_sum(f, op->at, op->index, op->base))
+			note_sum(f, op->at, op->base, op->index);
 		break;
 	case MP_OP_CMOV:
 		trace(f, op->at, op->dst, depth + 1);
@@ -336,7 +401,7 @@ static void trace_def(struct finder *f, const struct mp_op *op, uint8_t reg, uns
 		/* A call's result may well be a function to go on with. */
 		if (op->kind != MP_OP_OTHER || reg != 0 ||
 		    (op->writes & MP_CALLER_SAVED) != MP_CALLER_SAVED)
-			f->odd = true;
+			f->odd = f->computed = true;
 		break;
 	}
 }
@@ -411,12 +476,21 @@ static int claim_orphans(struct finder *f, uint32_t i, uint32_t part, bool *agai
 	return 0;
 }
 
+/* A jump is looked at again once more tables are known. */
+static void set_bit(mp_bits bits, uint32_t at, bool value)
+{
+	if (value)
+		mp_bit_set(bits, at);
+	else
+		mp_bit_clear(bits, at);
+}
+
 static void recognise(struct finder *f, uint32_t jump)
 {
 	struct mp_op op;
 
 	f->jump = jump;
-	f->found = f->odd = false;
+	f->found = f->odd = f->computed = false;
 	if (mp_op_decode(f->b, jump, &op))
 		return;
 	if (op.kind == MP_OP_JUMP_MEM) {
@@ -429,6 +503,8 @@ static void recognise(struct finder *f, uint32_t jump)
 		mp_bit_set(f->b->tabled, jump);
 	else if (!f->odd)
 		mp_bit_set(f->b->pointer_jumps, jump);
+	set_bit(f->b->loose, jump, !f->found || f->odd);
+	set_bit(f->b->computed, jump, f->computed);
 }
 
 /* What tables lead to is a way in, too. */
@@ -578,6 +654,8 @@ int mp_cfg_find_tables(struct mp_cfg_build *b, bool *again)
 	clear(b, b->tabled);
 	clear(b, b->tails);
 	clear(b, b->pointer_jumps);
+	clear(b, b->loose);
+	clear(b, b->computed);
 	for (uint32_t i = 0; i < b->cfg->nr_funcs && !ret; i++)
 		ret = find_in_func(b, &f, i, again);
 	mp_slice_fini(&f.slice);

@@ -8,6 +8,14 @@
 
 #define MAX_ENTRIES 65536
 
+/* Differences of labels are plain numbers: the assembler makes them. */
+static bool has_label_base(const struct mp_cfg_build *b, const struct mp_table *table)
+{
+	uint32_t at = mp_space_at(b->index, table->base);
+
+	return table->kind == MP_TABLE_REL32 && at != MP_NONE && mp_space_is_text(b->index, at);
+}
+
 static uint32_t entry_rel32(const struct mp_cfg_build *b, const struct mp_table *table,
 			    uint64_t where)
 {
@@ -20,7 +28,7 @@ static uint32_t entry_rel32(const struct mp_cfg_build *b, const struct mp_table 
 	if (b->elf->relinkable) {
 		const struct mp_reloc *rel = mp_elf_reloc_at(b->elf, where);
 
-		if (!rel || rel->type != R_X86_64_PC32)
+		if (has_label_base(b, table) ? rel != NULL : !rel || rel->type != R_X86_64_PC32)
 			return MP_NONE;
 	}
 	memcpy(&value, bytes, 4);
@@ -129,8 +137,9 @@ uint32_t mp_table_run(const struct mp_cfg_build *b, const struct mp_table *table
 		}
 		own |= where == INSIDE;
 	}
-	/* Pointers to functions: none leads into the middle of this one. */
-	if (!own)
+	/* Pointers to functions: none leads into the middle of this one. Nothing tells where plain
+	 * numbers end. */
+	if (!own || has_label_base(b, table))
 		*stop = false;
 	return own ? i : 0;
 }

@@ -64,7 +64,7 @@ START_TEST(cfg_leaves_hazards_alone_and_says_why)
 		{"past_lock", MP_PROBLEM_OFF_GRID}, {"falls_into", MP_PROBLEM_FALLS_OUT},
 		{"fallen_into", MP_PROBLEM_NONE},   {"own_address", MP_PROBLEM_MID_ESCAPE},
 		{"no_fde", MP_PROBLEM_NO_FDE},	    {"loops", MP_PROBLEM_LOOP_INSN},
-		{"tight_loop", MP_PROBLEM_NONE},    {"through_data", MP_PROBLEM_MID_ESCAPE},
+		{"tight_loop", MP_PROBLEM_NONE},    {"through_data", MP_PROBLEM_NONE},
 		{"main", MP_PROBLEM_NONE},
 	};
 	struct file *f = build("gcc", flags[_i], HAZARDS);

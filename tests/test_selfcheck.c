@@ -181,6 +181,22 @@ START_TEST(selfcheck_sees_symbols)
 }
 END_TEST
 
+/* Gforth. */
+START_TEST(selfcheck_sees_who_copies_code)
+{
+	static const char names[] = "\0compile_prim1";
+	Elf64_Sym symbols[2] = {{0}, {.st_name = 1, .st_value = 0x200, .st_shndx = 1}};
+	struct tiny_section sections[] = {
+		{".text", SHT_PROGBITS, SHF_ALLOC, 0x200, code, 64, 0, 0, 0},
+		{".symtab", SHT_SYMTAB, 0, 0, symbols, sizeof(symbols), 3, 1, 24},
+		{".strtab", SHT_STRTAB, 0, 0, names, sizeof(names), 0, 0, 0}};
+
+	free(bytes);
+	bytes = tiny_elf_build(sections, 3, NULL, 0, &size);
+	refuses("compile_prim1");
+}
+END_TEST
+
 static char dir[256];
 
 static void touch(const char *name)
@@ -273,6 +289,7 @@ static Suite *suite(void)
 	tcase_add_test(tc, selfcheck_sees_marks);
 	tcase_add_test(tc, selfcheck_sees_sections);
 	tcase_add_test(tc, selfcheck_sees_symbols);
+	tcase_add_test(tc, selfcheck_sees_who_copies_code);
 	tcase_add_test(tc, selfcheck_sees_checksums_beside_a_file);
 	tcase_add_test(tc, selfcheck_sees_signatures_of_the_kernel);
 	suite_add_tcase(s, tc);

@@ -210,9 +210,13 @@ START_TEST(verify_refuses_missing_or_wrong_unwind_row)
 	uint32_t len, nr = 0, zero = 0;
 
 	pair_build(&p, CONTROL, 0);
+	/* One whose program says something. */
 	piece = &p.map->pieces[p.map->nr_pieces / 2];
+	do {
+		at = new_fde(&p, piece->new_vaddr, &fde);
+		memcpy(&len, at, 4);
+	} while (len < 24 && piece++ < &p.map->pieces[p.map->nr_pieces - 1]);
 	/* The FDE covers a byte less than its last copy needs. */
-	at = new_fde(&p, piece->new_vaddr, &fde);
 	ck_assert_uint_gt(fde.size, 4);
 	len = (uint32_t)fde.size - 4;
 	memcpy(at + 12, &len, 4);
@@ -319,7 +323,9 @@ START_TEST(verify_refuses_table_entry_to_a_wrong_block)
 
 	pair_build(&p, CONTROL, 0);
 	sec = mp_elf_section(p.good, ".rodata");
-	ck_assert_uint_gt(p.report.nr_table_entries, 20);
+	/* Entries of label tables are addresses that change with others. */
+	ck_assert_uint_gt(p.report.nr_table_entries, 10);
+	ck_assert_uint_gt(p.report.nr_table_entries + p.report.nr_pointers, 20);
 	for (uint64_t k = 0; k + 8 <= sec->size; k += 4) {
 		uint8_t *at = pair_at(&p, sec->vaddr + k);
 

@@ -83,7 +83,7 @@ static double *arrivals_of(const struct bench *b, const struct mp_counts *counts
 	struct me_entries entries;
 	struct mp_err err;
 
-	if (me_entries_count(b->cfg, counts, b->redirected, &entries, &err))
+	if (me_entries_count(b->cfg, counts, b->redirected, NULL, &entries, &err))
 		die("arrivals", err.msg);
 	free(entries.left);
 	return entries.arrivals;
@@ -261,7 +261,7 @@ static void plan_make(const struct bench *b, const struct mp_counts *c, struct m
 	struct mp_err err;
 
 	if (me_layout_build(b->cfg, c, b->movable, &options, plan, &err) ||
-	    me_entries_count(b->cfg, c, b->redirected, &entries, &err) ||
+	    me_entries_count(b->cfg, c, b->redirected, NULL, &entries, &err) ||
 	    me_entries_weigh(b->cfg, c, &entries, plan, &err) ||
 	    me_layout_predict(b->cfg, c, plan, entries.arrivals, predicted, &err))
 		die("layout", err.msg);

@@ -1,0 +1,15 @@
+(define (queens n)
+  (let place ((row 0) (cols '()))
+    (if (= row n) 1
+      (let try ((c 0) (sum 0))
+        (if (= c n) sum
+          (try (+ c 1)
+            (if (let safe ((d 1) (l cols)) (or (null? l) (and (not (= (car l) c)) (not (= (abs (- (car l) c)) d)) (safe (+ d 1) (cdr l)))))
+              (+ sum (place (+ row 1) (cons c cols))) sum)))))))
+(display (queens 6)) (newline)
+(define v (make-vector 3000 #t))
+(do ((i 2 (+ i 1))) ((= i 3000)) (if (vector-ref v i) (do ((k (* i i) (+ k i))) ((>= k 3000)) (vector-set! v k #f))))
+(display (let loop ((i 2) (n 0)) (if (= i 3000) n (loop (+ i 1) (if (vector-ref v i) (+ n 1) n))))) (newline)
+(display (string-length (apply string-append (map number->string (iota 2000))))) (newline)
+(define (tak x y z) (if (not (< y x)) z (tak (tak (- x 1) y z) (tak (- y 1) z x) (tak (- z 1) x y))))
+(display (tak 10 6 2)) (newline)

@@ -1,0 +1,8 @@
+(define (fib n) (if (< n 2) 1 (+ (fib (- n 1)) (fib (- n 2)))))
+(display (fib 19)) (newline)
+(define (count n) (let loop ((i 0) (l '())) (if (= i n) (length l) (loop (+ i 1) (cons (* i i) l)))))
+(display (count 20000)) (newline)
+(define h (make-hash-table))
+(do ((i 0 (+ i 1))) ((= i 5000)) (hash-set! h (modulo (* i 37) 101) i))
+(display (hash-fold (lambda (k v a) (+ v a)) 0 h)) (newline)
+(display (sort (map (lambda (x) (modulo (* x 37) 101)) (iota 60)) <)) (newline)
