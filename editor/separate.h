@@ -33,8 +33,8 @@ int me_separate_open(const struct mp_elf *elf, const char *path, struct mp_elf *
 struct me_separate {
 	const struct mp_elf *elf; /* the original's debug file */
 	/* Of the output: */
-	const uint8_t *head;		/* its first bytes: program headers */
-	const uint8_t *build_id_note;	/* contents of the section of this name, or NULL: it has none */
+	const uint8_t *head;	      /* its first bytes: program headers */
+	const uint8_t *build_id_note; /* contents of the section of this name, or NULL: it has none */
 	const Elf64_Shdr *new_sections; /* ME_NR_NEW_SECTIONS of them */
 	const struct me_displaced *displaced;
 };

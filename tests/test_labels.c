@@ -154,7 +154,7 @@ START_TEST(labels_in_outputs_run_as_in_originals)
 {
 	static const char *const names[] = {"goto_threaded", "goto_relative", "goto_spilled"};
 	const char *flags = _i < 4 ? known[_i] : unknown[_i - 4];
-	char exe[256], out[300], line[1200];
+	char exe[256], out[300], line[2200];
 	const char *dir = getenv("TMPDIR");
 
 	snprintf(exe, sizeof(exe), "%s/morph-labels-%d", dir ? dir : "/tmp", (int)getpid());
