@@ -294,6 +294,9 @@ int md_attribute_record(struct md_attribute *at, const struct morph_record *reco
 	case MORPH_REC_MODULE_MAP:
 		md_modcache_declare_map(at->modcache, (const void *)record);
 		return 0;
+	case MORPH_REC_MODULE_PIECES:
+		md_modcache_declare_pieces(at->modcache, (const void *)record);
+		return 0;
 	case MORPH_REC_MODULE_ENDS:
 		md_modcache_declare_ends(at->modcache, (const void *)record);
 		return 0;

@@ -17,7 +17,7 @@
 #include "daemon/clock.h"
 
 #define CPU_MAX_S   60
-#define MEMORY_MAX  (UINT64_C(3) << 30)
+#define MEMORY_MAX  (UINT64_C(6) << 30) /* 2^24 blocks need four, of which half is the files */
 #define DEADLINE_NS UINT64_C(120000000000)
 #define EDITOR	    "morph-optimize"
 /* Above all descriptors that the process is to have. */

@@ -112,13 +112,14 @@ int md_modcache_resolve_kernel(struct md_modcache *mc, uint64_t base, struct md_
 /* Take a recording's word. Return: 0, -ENOMEM, -EBADMSG. */
 int md_modcache_declare(struct md_modcache *mc, const struct morph_module *record);
 int md_modcache_declare_map(struct md_modcache *mc, const struct morph_module_map *record);
+int md_modcache_declare_pieces(struct md_modcache *mc, const struct morph_module_pieces *record);
 int md_modcache_declare_ends(struct md_modcache *mc, const struct morph_module_ends *record);
 int md_modcache_declare_paths(struct md_modcache *mc, const struct morph_module_paths *record);
 int md_modcache_declare_output(struct md_modcache *mc, const struct morph_module_output *record);
 /* The kernel's file if one was resolved or declared, else NULL. */
 const struct md_file *md_modcache_kernel(const struct md_modcache *mc);
 
-/* Add the MODULE (and MODULE_MAP, MODULE_ENDS, MODULE_PATHS) records of @file to @buf.
+/* Add the MODULE (and MODULE_MAP or MODULE_PIECES, MODULE_ENDS, MODULE_PATHS) records of @file to @buf.
  * Return: 0 or -ENOMEM. */
 int md_modcache_describe(const struct md_modcache *mc, const struct md_file *file,
 			 struct md_buf *buf);

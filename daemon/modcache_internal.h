@@ -30,6 +30,7 @@ struct md_modcache {
 		uint32_t number, nr_pieces, room;
 		struct mp_id id;
 		struct mp_map *map;
+		uint64_t new_end; /* of the last piece that came */
 		uint64_t text_size;
 		char *path;
 	} arriving;
@@ -64,7 +65,7 @@ void md_module_learn_path(struct md_module *module, const char *path);
 /* Bytes that a map and its ends take. */
 static inline uint64_t md_map_bytes(const struct mp_map *map)
 {
-	return map ? map->nr_pieces * (sizeof(map->pieces[0]) + sizeof(uint32_t)) : 0;
+	return map ? mp_map_bytes(map) + map->nr_pieces * sizeof(uint32_t) : 0;
 }
 /* Of a table of paths, as a file has it, and in memory. */
 #define MD_PATHS_SIZE_MAX  (8u << 20)

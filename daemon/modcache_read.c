@@ -14,10 +14,12 @@
 #include "daemon/modcache_internal.h"
 #include "daemon/modread.h"
 #include "daemon/sandbox.h"
+#include "libprof/map_packed.h"
 
-#define MAPS_MAX_BYTES (UINT64_C(64) << 20) /* of optimised modules together, as files give them */
-#define ASKED_MAX      8		    /* copies of one output that may be confirmed */
-#define REMARKS_MAX    10		    /* files that are worth a line in the log */
+/* Of optimised modules together: one module of 2^24 pieces takes some 160 MiB. */
+#define MAPS_MAX_BYTES (UINT64_C(256) << 20)
+#define ASKED_MAX      8  /* copies of one output that may be confirmed */
+#define REMARKS_MAX    10 /* files that are worth a line in the log */
 
 void md_modcache_set_sandbox(struct md_modcache *mc, struct md_sandbox *sandbox)
 {
@@ -71,7 +73,10 @@ static bool same_map(const struct md_module *a, const struct md_module *b)
 		return a->map == b->map;
 	nr = a->map->nr_pieces;
 	if (nr != b->map->nr_pieces || !mp_id_equal(&a->map->original, &b->map->original) ||
-	    memcmp(a->map->pieces, b->map->pieces, nr * sizeof(a->map->pieces[0])))
+	    !a->map->packed != !b->map->packed)
+		return false;
+	if (a->map->packed ? !mp_map_packed_equal(a->map->packed, b->map->packed)
+			   : memcmp(a->map->pieces, b->map->pieces, nr * sizeof(a->map->pieces[0])))
 		return false;
 	/* Another table would make other paths of the same registers. */
 	if (!a->paths != !b->paths || a->path_size != b->path_size ||

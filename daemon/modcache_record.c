@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * modcache_record - what a recording says of modules: MODULE and MODULE_MAP, in and out.
+ * modcache_record - what a recording says of modules: MODULE, MODULE_MAP and others, in and out.
  *
  * A recording may come from anybody: nothing in it is believed that could make an
  * address mean something it cannot.
@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "daemon/modcache_internal.h"
+#include "libprof/map_packed.h"
 
 int md_modcache_declare(struct md_modcache *mc, const struct morph_module *record)
 {
@@ -59,6 +60,8 @@ int md_modcache_declare(struct md_modcache *mc, const struct morph_module *recor
 		md_modcache_drop_arriving(mc);
 		mc->arriving.number = record->module;
 		mc->arriving.nr_pieces = record->nr_pieces;
+		if (record->nr_pieces > MP_MAP_PIECES_MAX)
+			return -EBADMSG;
 		mc->arriving.id = id;
 		mc->arriving.text_size = record->text_size;
 		mc->arriving.path = strdup(path);
@@ -76,47 +79,68 @@ int md_modcache_declare(struct md_modcache *mc, const struct morph_module *recor
 	return 0;
 }
 
-int md_modcache_declare_map(struct md_modcache *mc, const struct morph_module_map *record)
+/* An array, which grows with what comes: not at once what a record only says will come. */
+static int add_flat(struct md_modcache *mc, const struct mp_map_piece *piece)
 {
-	uint32_t nr = md_module_map_nr(record), i;
 	struct mp_map *map = mc->arriving.map;
-	struct mp_map_piece *pieces;
-	struct md_module *module;
-	struct md_file *file;
-	size_t room;
+	struct mp_map_piece *pieces = map->pieces;
+	uint32_t room = mc->arriving.room;
 
-	if (!map || record->module != mc->arriving.number)
-		return 0; /* of a module that is known already */
-	if (nr > mc->arriving.nr_pieces - map->nr_pieces)
-		return -EBADMSG;
-	if (nr > mc->arriving.room - map->nr_pieces) {
-		/* Not at once what a record only says will come. */
-		room = 2 * (map->nr_pieces + (size_t)nr);
+	if (map->nr_pieces == room) {
+		room = 2 * room + 64;
 		if (room > mc->arriving.nr_pieces)
 			room = mc->arriving.nr_pieces;
-		pieces = realloc(map->pieces, room * sizeof(*pieces));
+		pieces = realloc(pieces, room * sizeof(*pieces));
 		if (!pieces)
 			return -ENOMEM;
 		map->pieces = pieces;
-		mc->arriving.room = (uint32_t)room;
+		mc->arriving.room = room;
 	}
-	pieces = map->pieces;
-	for (i = 0; i < nr; i++) {
-		const struct morph_piece *p = &record->pieces[i];
-		struct mp_map_piece *to = &pieces[map->nr_pieces];
+	pieces[map->nr_pieces] = *piece;
+	return 0;
+}
 
-		if (map->nr_pieces && p->new_vaddr < to[-1].new_vaddr + to[-1].new_size)
-			return -EBADMSG;
-		if (p->new_vaddr >= MD_VADDR_LIMIT || p->old_vaddr >= MD_VADDR_LIMIT)
-			return -EBADMSG;
-		*to = (struct mp_map_piece){p->new_vaddr, p->new_size, p->old_size, p->old_vaddr};
-		map->nr_pieces++;
+static int add_piece(struct md_modcache *mc, const struct mp_map_piece *piece)
+{
+	struct mp_map *map = mc->arriving.map;
+	int ret;
+
+	if (map->nr_pieces == mc->arriving.nr_pieces ||
+	    !mp_map_follows(piece, mc->arriving.new_end) || piece->new_vaddr >= MD_VADDR_LIMIT ||
+	    piece->old_vaddr >= MD_VADDR_LIMIT)
+		return -EBADMSG;
+	if (mc->arriving.nr_pieces > MP_MAP_FLAT_MAX && !map->packed) {
+		map->packed = mp_map_packed_new();
+		if (!map->packed)
+			return -ENOMEM;
 	}
-	map->original.text_hash = record->text_hash;
-	map->original.build_id_len = record->build_id_len;
-	memcpy(map->original.build_id, record->build_id, sizeof(map->original.build_id));
+	ret = map->packed ? mp_map_packed_add(map->packed, piece) : add_flat(mc, piece);
+	if (ret)
+		return ret;
+	mc->arriving.new_end = piece->new_vaddr + piece->new_size;
+	map->nr_pieces++;
+	return 0;
+}
+
+static void learn_original(struct mp_map *map, uint64_t text_hash, uint32_t build_id_len,
+			   const uint8_t *build_id)
+{
+	map->original.text_hash = text_hash;
+	map->original.build_id_len = (uint8_t)build_id_len;
+	memcpy(map->original.build_id, build_id, sizeof(map->original.build_id));
+}
+
+/* The module is known once all of its map has come. */
+static int end_map(struct md_modcache *mc)
+{
+	struct mp_map *map = mc->arriving.map;
+	struct md_module *module;
+	struct md_file *file;
+
 	if (map->nr_pieces < mc->arriving.nr_pieces)
 		return 0;
+	if (map->packed)
+		mp_map_packed_trim(map->packed);
 	module = md_modcache_put_module(mc, &mc->arriving.id, MP_MODULE_FILE, mc->arriving.path,
 					mc->arriving.text_size);
 	file = md_modcache_file(mc, mc->arriving.number);
@@ -129,6 +153,47 @@ int md_modcache_declare_map(struct md_modcache *mc, const struct morph_module_ma
 	file->module = module->index;
 	file->why = MD_MAPPED;
 	return 0;
+}
+
+int md_modcache_declare_map(struct md_modcache *mc, const struct morph_module_map *record)
+{
+	uint32_t nr = md_module_map_nr(record), i;
+	int ret;
+
+	if (!mc->arriving.map || record->module != mc->arriving.number)
+		return 0; /* of a module that is known already */
+	for (i = 0; i < nr; i++) {
+		const struct morph_piece *p = &record->pieces[i];
+
+		ret = add_piece(mc, &(struct mp_map_piece){p->new_vaddr, p->new_size, p->old_size,
+							   p->old_vaddr});
+		if (ret)
+			return ret;
+	}
+	learn_original(mc->arriving.map, record->text_hash, record->build_id_len, record->build_id);
+	return end_map(mc);
+}
+
+int md_modcache_declare_pieces(struct md_modcache *mc, const struct morph_module_pieces *record)
+{
+	struct mp_varint_reader r = {.p = record->bytes, .end = record->bytes + record->nr};
+	struct mp_map_cursor at = {0};
+	struct mp_map_piece piece;
+	uint32_t i;
+	int ret;
+
+	if (!mc->arriving.map || record->module != mc->arriving.number)
+		return 0; /* of a module that is known already */
+	for (i = 0; i < record->nr_pieces; i++) {
+		mp_map_get_piece(&r, &at, &piece);
+		ret = r.failed ? -EBADMSG : add_piece(mc, &piece);
+		if (ret)
+			return ret;
+	}
+	if (r.p != r.end)
+		return -EBADMSG;
+	learn_original(mc->arriving.map, record->text_hash, record->build_id_len, record->build_id);
+	return end_map(mc);
 }
 
 int md_modcache_declare_ends(struct md_modcache *mc, const struct morph_module_ends *record)
@@ -213,7 +278,7 @@ static enum morph_module_status status_of(uint8_t why)
 	return MORPH_MODULE_UNREADABLE;
 }
 
-static int describe_map(const struct md_file *file, const struct mp_map *map, struct md_buf *buf)
+static int describe_flat(const struct md_file *file, const struct mp_map *map, struct md_buf *buf)
 {
 	const uint32_t max = (MORPH_RECORD_SIZE_MAX - sizeof(struct morph_module_map)) /
 			     sizeof(struct morph_piece);
@@ -238,6 +303,59 @@ static int describe_map(const struct md_file *file, const struct mp_map *map, st
 		}
 	}
 	return 0;
+}
+
+#define PIECES_AT_ONCE 2048
+#define PIECE_BYTES    30 /* the most that one takes: 5 for a size, 10 for an address */
+
+static int add_pieces_record(const struct md_file *file, const struct mp_map *map, uint32_t nr,
+			     const struct mp_varint_writer *w, struct md_buf *buf)
+{
+	struct morph_module_pieces *record =
+		md_record_add(buf, MORPH_REC_MODULE_PIECES, sizeof(*record) + w->size);
+
+	if (!record)
+		return -ENOMEM;
+	record->module = file->number;
+	record->build_id_len = map->original.build_id_len;
+	record->text_hash = map->original.text_hash;
+	memcpy(record->build_id, map->original.build_id, sizeof(record->build_id));
+	record->nr_pieces = nr;
+	record->nr = (uint32_t)w->size;
+	memcpy(record->bytes, w->bytes, w->size);
+	return 0;
+}
+
+static int describe_packed(const struct md_file *file, const struct mp_map *map, struct md_buf *buf)
+{
+	_Static_assert(PIECES_AT_ONCE * PIECE_BYTES + sizeof(struct morph_module_pieces) <
+			       MORPH_RECORD_SIZE_MAX,
+		       "so many pieces have room in a record");
+	struct mp_varint_writer w = {0};
+	struct mp_map_walk walk = {0};
+	uint32_t from, nr, i;
+	int ret = 0;
+
+	for (from = 0; from < map->nr_pieces && !ret; from += nr) {
+		struct mp_map_cursor at = {0};
+
+		nr = map->nr_pieces - from < PIECES_AT_ONCE ? map->nr_pieces - from
+							    : PIECES_AT_ONCE;
+		w.size = 0;
+		for (i = 0; i < nr; i++) {
+			const struct mp_map_piece piece = mp_map_next(map, &walk);
+
+			mp_map_put_piece(&w, &at, &piece);
+		}
+		ret = w.failed ? -ENOMEM : add_pieces_record(file, map, nr, &w, buf);
+	}
+	free(w.bytes);
+	return ret;
+}
+
+static int describe_map(const struct md_file *file, const struct mp_map *map, struct md_buf *buf)
+{
+	return map->packed ? describe_packed(file, map, buf) : describe_flat(file, map, buf);
 }
 
 static int describe_ends(const struct md_file *file, const struct md_module *module,

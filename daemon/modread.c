@@ -95,7 +95,7 @@ static int analyse(struct md_modcache *mc, int fd, uint64_t size, struct md_file
 	if (ret)
 		goto out;
 	/* A damaged map would count moved code at addresses that mean nothing. */
-	ret = mp_map_read(elf, &map, NULL);
+	ret = mp_map_read_compact(elf, &map, NULL);
 	if (ret && ret != -ENOENT)
 		goto out;
 	ret = -EBADMSG;
@@ -177,11 +177,14 @@ static bool has_map(const struct md_modcache *mc)
 static int take_record(const struct morph_record *record, struct md_modcache *into)
 {
 	const struct morph_module_map *map = (const void *)record;
+	const struct morph_module_pieces *packed = (const void *)record;
 	const struct morph_module_ends *ends = (const void *)record;
 	const struct morph_module_paths *paths = (const void *)record;
 
 	if (record->type == MORPH_REC_MODULE_MAP && map->module == FILE_NUMBER)
 		return md_modcache_declare_map(into, map);
+	if (record->type == MORPH_REC_MODULE_PIECES && packed->module == FILE_NUMBER)
+		return md_modcache_declare_pieces(into, packed);
 	if (record->type == MORPH_REC_MODULE_ENDS && ends->module == FILE_NUMBER)
 		return md_modcache_declare_ends(into, ends);
 	if (record->type == MORPH_REC_MODULE_PATHS && paths->module == FILE_NUMBER && has_map(into))

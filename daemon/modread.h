@@ -16,10 +16,10 @@
 #include "daemon/record.h"
 #include "libprof/map.h"
 
-/* What a file may make us keep; the largest browsers have one segment and a tenth of the pieces. */
+/* What a file may make us keep. A reply for 2^24 pieces has some 150 MiB. */
 #define MD_MODREAD_SEGMENTS_MAX 64
 #define MD_MODREAD_PIECES_MAX	MP_MAP_PIECES_MAX
-#define MD_MODREAD_REPLY_MAX	(40u << 20)
+#define MD_MODREAD_REPLY_MAX	(256u << 20)
 
 /*
  * md_modread_file - adds the records of @fd, a regular file of @size bytes, to @reply. One that

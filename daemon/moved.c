@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include "libprof/insn.h"
+#include "libprof/map_packed.h"
 
 #define PIECE_MAX   (1u << 20) /* a block of a megabyte is none */
 #define PADDING_MAX 4096       /* between pieces: an alignment's */
@@ -48,33 +49,54 @@ static uint32_t end_of_piece(const struct mp_map_piece *piece, const uint8_t *by
 	return piece->new_size < piece->old_size ? piece->new_size : piece->old_size;
 }
 
+/* Part of the file: a call for each piece would take seconds for large files. */
+struct window {
+	int fd;
+	uint64_t off;
+	size_t nr; /* bytes that are there */
+	uint8_t *bytes;
+};
+
+/* The @size bytes at @off, or NULL. */
+static const uint8_t *look_at(struct window *w, uint64_t off, uint32_t size)
+{
+	if (off < w->off || off - w->off > w->nr || size > w->nr - (off - w->off)) {
+		ssize_t n = pread(w->fd, w->bytes, PIECE_MAX, (off_t)off);
+
+		w->off = off;
+		w->nr = n > 0 ? (size_t)n : 0;
+		if (size > w->nr)
+			return NULL;
+	}
+	return w->bytes + (off - w->off);
+}
+
 uint32_t *md_moved_ends(const struct mp_elf *elf, int fd, const struct mp_map *map)
 {
 	uint32_t *ends = malloc(((size_t)map->nr_pieces + 1) * sizeof(*ends));
-	uint8_t *bytes = NULL;
-	size_t max = 0;
+	struct mp_map_walk walk = {0};
+	struct window w = {.fd = fd, .bytes = malloc(PIECE_MAX)};
 
-	for (uint32_t i = 0; ends && i < map->nr_pieces; i++) {
-		const struct mp_map_piece *piece = &map->pieces[i];
+	if (!ends || !w.bytes) {
+		free(w.bytes);
+		free(ends);
+		return NULL;
+	}
+	for (uint32_t i = 0; i < map->nr_pieces; i++) {
+		const struct mp_map_piece piece = mp_map_next(map, &walk);
+		const uint8_t *bytes;
 		uint64_t off;
 
 		/* A block that was a jump alone, and left out. */
-		ends[i] = piece->new_size ? UINT32_MAX : 0;
-		if (!piece->old_size || !piece->new_size || piece->new_size > PIECE_MAX ||
-		    !mp_elf_vaddr_to_off(elf, piece->new_vaddr, &off))
+		ends[i] = piece.new_size ? UINT32_MAX : 0;
+		if (!piece.old_size || !piece.new_size || piece.new_size > PIECE_MAX ||
+		    !mp_elf_vaddr_to_off(elf, piece.new_vaddr, &off))
 			continue;
-		if (piece->new_size > max) {
-			uint8_t *bigger = realloc(bytes, piece->new_size);
-
-			if (!bigger)
-				continue;
-			bytes = bigger;
-			max = piece->new_size;
-		}
-		if (pread(fd, bytes, piece->new_size, (off_t)off) == (ssize_t)piece->new_size)
-			ends[i] = end_of_piece(piece, bytes);
+		bytes = look_at(&w, off, piece.new_size);
+		if (bytes)
+			ends[i] = end_of_piece(&piece, bytes);
 	}
-	free(bytes);
+	free(w.bytes);
 	return ends;
 }
 
@@ -91,12 +113,9 @@ static uint32_t end_by_size(const struct mp_map_piece *piece)
 }
 
 /* Control left the piece at its end, by a branch or straight, for what is @to in the original. */
-static enum md_moved leave_piece(const struct mp_map *map, const uint32_t *ends, uint32_t i,
-				 uint64_t *from, uint64_t to)
+static enum md_moved leave_piece(const struct mp_map_piece *piece, uint32_t end, uint64_t *from,
+				 uint64_t to)
 {
-	const struct mp_map_piece *piece = &map->pieces[i];
-	uint32_t end = ends ? ends[i] : UINT32_MAX;
-
 	if (old_end(piece) == to)
 		return MD_MOVED_FELL;
 	if (end == UINT32_MAX)
@@ -114,7 +133,7 @@ enum md_moved md_moved_transfer(const struct mp_map *map, const uint32_t *ends, 
 {
 	uint64_t new_from = *from, new_to = *to;
 	uint32_t i = mp_map_piece_at(map, new_from), end, off;
-	const struct mp_map_piece *piece;
+	struct mp_map_piece piece;
 	bool at_end;
 
 	*to = mp_map_original(map, new_to);
@@ -122,18 +141,18 @@ enum md_moved md_moved_transfer(const struct mp_map *map, const uint32_t *ends, 
 		/* A patch leads from a block to its copy. */
 		return *to == new_from && *to != new_to ? MD_MOVED_NOTHING : MD_MOVED_TAKEN;
 	}
-	piece = &map->pieces[i];
-	if (!piece->old_size)
+	piece = mp_map_piece(map, i);
+	if (!piece.old_size)
 		return MD_MOVED_NOTHING;
-	off = (uint32_t)(new_from - piece->new_vaddr);
+	off = (uint32_t)(new_from - piece.new_vaddr);
 	end = ends ? ends[i] : UINT32_MAX;
 	/* With another size there may be two branches for one. */
-	at_end = end != UINT32_MAX ? off >= end : off + BRANCH_MAX >= piece->old_size;
-	if (at_end && (end != UINT32_MAX || piece->new_size != piece->old_size))
-		return leave_piece(map, ends, i, from, *to);
-	if (at_end && *to == old_end(piece))
+	at_end = end != UINT32_MAX ? off >= end : off + BRANCH_MAX >= piece.old_size;
+	if (at_end && (end != UINT32_MAX || piece.new_size != piece.old_size))
+		return leave_piece(&piece, end, from, *to);
+	if (at_end && *to == old_end(&piece))
 		return MD_MOVED_FELL;
-	*from = piece->old_vaddr + off;
+	*from = piece.old_vaddr + off;
 	return MD_MOVED_TAKEN;
 }
 
@@ -149,15 +168,19 @@ uint64_t md_moved_straight(const struct mp_map *map, const uint32_t *ends, uint6
 	if (first == map->nr_pieces || last == map->nr_pieces || last < first ||
 	    last - first > MD_MOVED_STRAIGHT_MAX)
 		return 1;
-	for (uint32_t i = first; i < last; i++)
-		if (map->pieces[i + 1].new_vaddr - new_end(&map->pieces[i]) > PADDING_MAX)
-			return 1; /* nothing runs from one to the other: not what happened */
 	for (uint32_t i = first; i < last; i++) {
-		uint64_t from, to = map->pieces[i + 1].old_vaddr;
+		struct mp_map_piece piece = mp_map_piece(map, i);
 
-		if (!map->pieces[i].old_size || !map->pieces[i + 1].old_size)
+		if (mp_map_piece(map, i + 1).new_vaddr - new_end(&piece) > PADDING_MAX)
+			return 1; /* nothing runs from one to the other: not what happened */
+	}
+	for (uint32_t i = first; i < last; i++) {
+		struct mp_map_piece piece = mp_map_piece(map, i), next = mp_map_piece(map, i + 1);
+		uint64_t from, to = next.old_vaddr;
+
+		if (!piece.old_size || !next.old_size)
 			continue;
-		switch (leave_piece(map, ends, i, &from, to)) {
+		switch (leave_piece(&piece, ends ? ends[i] : UINT32_MAX, &from, to)) {
 		case MD_MOVED_TAKEN: fn(arg, from, to); break;
 		case MD_MOVED_UNKNOWN: nr_unknown++; break;
 		default: break;

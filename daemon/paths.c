@@ -83,7 +83,7 @@ enum mp_path_fate md_paths_add(struct md_paths *paths, const struct md_module *m
 	/* The original's own code is still there, and its registers hold what they like. */
 	if (piece == map->nr_pieces)
 		return MP_PATH_OUTSIDE;
-	if (!map->pieces[piece].old_size)
+	if (!mp_map_piece(map, piece).old_size)
 		return MP_PATH_STUB;
 	block = mp_path_table_block_at(table, mp_map_original(map, vaddr));
 	if (block == MP_NONE)

@@ -58,6 +58,7 @@ static const struct {
 	[MORPH_REC_REGISTERS] = {sizeof(struct morph_registers), true},
 	[MORPH_REC_MODULE_PATHS] = {sizeof(struct morph_module_paths), false},
 	[MORPH_REC_MODULE_OUTPUT] = {sizeof(struct morph_module_output), false},
+	[MORPH_REC_MODULE_PIECES] = {sizeof(struct morph_module_pieces), false},
 };
 
 #define NR_TYPES (sizeof(types) / sizeof(types[0]))
@@ -105,6 +106,7 @@ static bool is_consistent(const struct morph_record *record)
 	const struct morph_file *file = (const void *)record;
 	const struct morph_module *module = (const void *)record;
 	const struct morph_module_map *map = (const void *)record;
+	const struct morph_module_pieces *packed = (const void *)record;
 	const struct morph_module_ends *ends = (const void *)record;
 	const struct morph_mmap *mmap = (const void *)record;
 	size_t room = record->size;
@@ -129,6 +131,9 @@ static bool is_consistent(const struct morph_record *record)
 	case MORPH_REC_MODULE_MAP:
 		return map->build_id_len <= MORPH_BUILD_ID_MAX &&
 		       (room - sizeof(*map)) % sizeof(map->pieces[0]) == 0;
+	case MORPH_REC_MODULE_PIECES:
+		return packed->build_id_len <= MORPH_BUILD_ID_MAX &&
+		       packed->nr <= room - sizeof(*packed);
 	case MORPH_REC_MODULE_ENDS:
 		return ends->nr <= (room - sizeof(*ends)) / sizeof(ends->ends[0]);
 	case MORPH_REC_REGISTERS: return are_registers_consistent((const void *)record);

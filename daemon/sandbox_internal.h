@@ -6,10 +6,11 @@
 #include <stdint.h>
 #include <stddef.h>
 
-#define MD_SANDBOX_NAME "morphd: reader"      /* argv[0] */
-#define MD_SANDBOX_SOCK 3		      /* the only descriptor besides 0, 1 and 2 */
-#define MD_SANDBOX_AS	(UINT64_C(128) << 20) /* the largest reply takes 80 */
-#define MD_SANDBOX_CPU	10		      /* seconds for a file */
+#define MD_SANDBOX_NAME "morphd: reader" /* argv[0] */
+#define MD_SANDBOX_SOCK 3		 /* the only descriptor besides 0, 1 and 2 */
+/* For 2^24 pieces: a note of 128 MiB, packed as much again, the ends 64, the reply's buffer 256. */
+#define MD_SANDBOX_AS  (UINT64_C(768) << 20)
+#define MD_SANDBOX_CPU 20 /* seconds for a file */
 
 #if defined(__SANITIZE_ADDRESS__)
 #define MD_SANDBOX_ASAN 1

@@ -163,7 +163,8 @@ static int write_end(const struct mp_cfg *cfg, const struct me_placement *placem
 			*out++ = 0x70 | cc;
 			vaddr += 2;
 		}
-		rc = put_branch(out, vaddr, copy->long_branch, me_place_branch(placement, copy));
+		rc = put_branch(out, vaddr, copy->long_branch,
+				me_place_branch(cfg, placement, copy));
 		if (rc)
 			return rc;
 		out += copy->long_branch ? 4 : 1;
@@ -171,7 +172,7 @@ static int write_end(const struct mp_cfg *cfg, const struct me_placement *placem
 	if (copy->jump) {
 		*out++ = copy->long_jump ? 0xe9 : 0xeb;
 		vaddr += copy->long_jump ? 5 : 2;
-		return put_branch(out, vaddr, copy->long_jump, me_place_jump(placement, copy));
+		return put_branch(out, vaddr, copy->long_jump, me_place_jump(cfg, placement, copy));
 	}
 	return 0;
 }

@@ -279,6 +279,8 @@ static int build_head(struct emitter *e, struct mp_err *err)
 		rc = me_start_write(&e->start, e->plan, e->runtime_vaddr, e->segment.zeros,
 				    e->segment.zeros_size,
 				    e->body + (e->runtime_vaddr - e->segment.vaddr), e->head, err);
+	/* The hash reads all of the head, which is as large. */
+	mp_elf_drop_pages(e->elf);
 	renew_build_id(e);
 	return rc;
 }
@@ -530,15 +532,10 @@ static void summarise(struct emitter *e)
 	out->slot_price = e->segment.price;
 }
 
-int me_emit(const struct mp_cfg *cfg, const struct me_plan *plan, struct me_emitted *out,
-	    struct mp_err *err)
-{
-	return me_emit_separate(cfg, plan, NULL, NULL, out, err);
-}
-
-int me_emit_separate(const struct mp_cfg *cfg, const struct me_plan *plan,
-		     const struct mp_elf *debug, const char *name, struct me_emitted *out,
-		     struct mp_err *err)
+/* @spent: @plan, whose blocks are not needed again once they are placed; NULL: they are. */
+static int emit(const struct mp_cfg *cfg, const struct me_plan *plan, struct me_plan *spent,
+		const struct mp_elf *debug, const char *name, struct me_emitted *out,
+		struct mp_err *err)
 {
 	struct emitter e = {.cfg = cfg, .elf = cfg->elf, .plan = plan, .out = out};
 	int rc;
@@ -558,6 +555,10 @@ int me_emit_separate(const struct mp_cfg *cfg, const struct me_plan *plan,
 		rc = find_pointers(&e, plan, err);
 	if (!rc)
 		rc = me_place(cfg, plan, &e.pointers, e.segment.vaddr, &e.placement, err);
+	if (spent) {
+		free(spent->blocks);
+		spent->blocks = NULL;
+	}
 	e.placement.places.counters = e.segment.zeros;
 	e.placement.places.state = e.segment.zeros + e.segment.zeros_size - ME_RUNTIME_PAGE;
 	if (!rc)
@@ -599,6 +600,25 @@ int me_emit_separate(const struct mp_cfg *cfg, const struct me_plan *plan,
 	if (rc)
 		me_emitted_fini(out);
 	return rc;
+}
+
+int me_emit(const struct mp_cfg *cfg, const struct me_plan *plan, struct me_emitted *out,
+	    struct mp_err *err)
+{
+	return emit(cfg, plan, NULL, NULL, NULL, out, err);
+}
+
+int me_emit_separate(const struct mp_cfg *cfg, const struct me_plan *plan,
+		     const struct mp_elf *debug, const char *name, struct me_emitted *out,
+		     struct mp_err *err)
+{
+	return emit(cfg, plan, NULL, debug, name, out, err);
+}
+
+int me_emit_spending(const struct mp_cfg *cfg, struct me_plan *plan, const struct mp_elf *debug,
+		     const char *name, struct me_emitted *out, struct mp_err *err)
+{
+	return emit(cfg, plan, plan, debug, name, out, err);
 }
 
 void me_emitted_fini(struct me_emitted *emitted)

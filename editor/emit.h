@@ -49,6 +49,9 @@ int me_emit(const struct mp_cfg *cfg, const struct me_plan *plan, struct me_emit
 int me_emit_separate(const struct mp_cfg *cfg, const struct me_plan *plan,
 		     const struct mp_elf *debug, const char *name, struct me_emitted *out,
 		     struct mp_err *err);
+/* The same. Frees the blocks of @plan as soon as nothing needs them: large files have many. */
+int me_emit_spending(const struct mp_cfg *cfg, struct me_plan *plan, const struct mp_elf *debug,
+		     const char *name, struct me_emitted *out, struct mp_err *err);
 void me_emitted_fini(struct me_emitted *emitted);
 
 #endif

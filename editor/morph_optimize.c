@@ -497,8 +497,8 @@ static int list_patches(const char *path, const struct me_patches *patches, stru
 	if (!out)
 		return fd < 0 ? fd : mp_err_set(err, ENOMEM, "%s: no memory", path);
 	for (uint32_t i = 0; i < patches->nr_patches; i++)
-		fprintf(out, "%#" PRIx64 " %" PRIu32 "\n", patches->patches[i].vaddr,
-			patches->patches[i].size);
+		fprintf(out, "%#" PRIx64 " %" PRIu32 "\n", (uint64_t)patches->patches[i].vaddr,
+			(uint32_t)patches->patches[i].size);
 	failed = ferror(out);
 	return fclose(out) || failed ? mp_err_set(err, EIO, "%s: %s", path, strerror(EIO)) : 0;
 }

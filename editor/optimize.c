@@ -439,7 +439,8 @@ static int weigh_plan(struct job *job, struct mp_err *err)
 
 static int make_room(struct job *job, const struct mp_counts *counts, struct mp_err *err)
 {
-	return me_room_make(job->cfg, counts, MP_MAP_PIECES_MAX, job->movable, job->eligible.detail)
+	return me_room_make(job->cfg, counts, ME_NUMBERED_PIECES_MAX, job->movable,
+			    job->eligible.detail)
 		       ? mp_err_set(err, ENOMEM, "out of memory")
 		       : 0;
 }
@@ -682,10 +683,16 @@ static int verify_file(struct job *job, const struct written *file,
 /* The analysis is not needed any more; verify must not see it either. */
 static void forget_analysis(struct job *job)
 {
-	me_image_fini(&job->report->emitted.image);
-	me_image_fini(&job->report->emitted.debug_image);
 	mp_cfg_free(job->cfg);
 	job->cfg = NULL;
+	mp_elf_drop_pages(job->elf);
+}
+
+static void end_writing(struct job *job)
+{
+	me_image_fini(&job->report->emitted.image);
+	me_image_fini(&job->report->emitted.debug_image);
+	malloc_trim(0);
 	end_stage(job, ME_STAGE_WRITE);
 }
 
@@ -723,7 +730,7 @@ static int publish(struct job *job, struct mp_err *err)
 		rc = begin_debug(job, &debug, err);
 	if (!rc)
 		rc = me_publish_write(&publish, &r->emitted.image, err);
-	forget_analysis(job);
+	end_writing(job);
 	if (!rc)
 		rc = verify_file(job, &(struct written){publish.temporary, publish.fd},
 				 &(struct written){debug.temporary, debug.fd}, err);
@@ -749,7 +756,7 @@ static int write_open(struct job *job, struct mp_err *err)
 	if (rc)
 		return mp_err_set(err, -rc, "%s: cannot write its new version: %s",
 				  job->options->input, strerror(-rc));
-	forget_analysis(job);
+	end_writing(job);
 	rc = verify_file(job, &(struct written){job->options->input, files->output},
 			 &(struct written){r->debug_file, files->debug}, err);
 	/* Last: it speaks of the bytes that verify has seen, whatever others did to the file. */
@@ -765,10 +772,11 @@ static int produce(struct job *job, struct mp_err *err)
 	int rc;
 
 	job->plan.page_log2 = job->options->layout.huge_pages ? HUGE_PAGE_LOG2 : 0;
-	rc = me_emit_separate(job->cfg, &job->plan, job->debug, debug_name(job), &r->emitted, &why);
+	rc = me_emit_spending(job->cfg, &job->plan, job->debug, debug_name(job), &r->emitted, &why);
 	if (rc)
 		return mp_err_set(err, rc == -ERANGE ? EPERM : -rc, "%s: %s", job->options->input,
 				  why.msg);
+	forget_analysis(job);
 	end_stage(job, ME_STAGE_EMIT);
 	r->stage_s[ME_STAGE_DEBUG] = r->emitted.debug.seconds;
 	r->stage_s[ME_STAGE_EMIT] -= r->emitted.debug.seconds;
@@ -848,6 +856,7 @@ static int optimize(const struct me_optimize_options *options,
 	job.profile = job.sampled = NULL;
 	/* Inference and layout took much in small pieces: emit is to have it before it asks for more. */
 	malloc_trim(0);
+	mp_elf_drop_pages(job.elf);
 	if (!rc)
 		rc = produce(&job, err);
 	me_plan_fini(&job.plan);

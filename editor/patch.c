@@ -182,6 +182,14 @@ static int compare_patches(const void *a, const void *b)
 	return x->vaddr < y->vaddr ? -1 : x->vaddr > y->vaddr;
 }
 
+static bool are_sorted(const struct me_patches *patches)
+{
+	for (uint64_t i = 1; i < patches->nr_patches; i++)
+		if (compare_patches(&patches->patches[i - 1], &patches->patches[i]) > 0)
+			return false;
+	return true;
+}
+
 /* Where a dynamic relocation's addend lies in .rela.dyn, by the address it relocates. */
 struct addend {
 	uint64_t vaddr;
@@ -379,7 +387,9 @@ int me_patch_image(const struct mp_cfg *cfg, const struct me_placement *placemen
 				  : rc == -ERANGE ? "a patch does not reach the new segment"
 						  : "a pointer lies outside the file's data");
 	}
-	qsort(out->patches, out->nr_patches, sizeof(*out->patches), compare_patches);
+	/* Sorting takes as much memory again, and most files' blocks are in order. */
+	if (!are_sorted(out))
+		qsort(out->patches, out->nr_patches, sizeof(*out->patches), compare_patches);
 	return 0;
 }
 

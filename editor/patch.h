@@ -12,9 +12,10 @@
 
 #include "editor/place.h"
 
+/* Large programs have millions of them. */
 struct me_patch {
-	uint64_t vaddr;
-	uint32_t size;
+	uint64_t vaddr : 56;
+	uint64_t size : 8;
 };
 
 struct me_patches {

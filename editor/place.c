@@ -99,21 +99,45 @@ static void find_arrivals(const struct mp_cfg *cfg, struct me_placement *placeme
 		struct me_copy *copy = &placement->copies[i];
 
 		if (copy->branch)
-			copy->branch_to = arrival_of(cfg, placement, copy, copy->branch_target);
+			copy->branch_to =
+				arrival_of(cfg, placement, copy, me_copy_branch_target(cfg, copy));
 		if (copy->jump)
-			copy->jump_to = arrival_of(cfg, placement, copy, copy->jump_target);
+			copy->jump_to =
+				arrival_of(cfg, placement, copy, me_copy_jump_target(cfg, copy));
 	}
 }
 
-uint64_t me_place_branch(const struct me_placement *placement, const struct me_copy *copy)
+uint64_t me_copy_branch_target(const struct mp_cfg *cfg, const struct me_copy *copy)
 {
-	return copy->branch_to == MP_NONE ? copy->branch_target
+	const struct mp_block *block = &cfg->blocks[copy->block];
+
+	return copy->invert ? block->vaddr + block->size : block->term_target;
+}
+
+uint64_t me_copy_jump_target(const struct mp_cfg *cfg, const struct me_copy *copy)
+{
+	const struct mp_block *block = &cfg->blocks[copy->block];
+
+	if (copy->stub)
+		return block->vaddr;
+	/* The jump goes where the conditional branch does not. */
+	if (block->term == MP_TERM_JUMP || block->term == MP_TERM_TAIL ||
+	    (block->term == MP_TERM_COND && copy->invert))
+		return block->term_target;
+	return block->vaddr + block->size;
+}
+
+uint64_t me_place_branch(const struct mp_cfg *cfg, const struct me_placement *placement,
+			 const struct me_copy *copy)
+{
+	return copy->branch_to == MP_NONE ? me_copy_branch_target(cfg, copy)
 					  : placement->copies[copy->branch_to].new_vaddr;
 }
 
-uint64_t me_place_jump(const struct me_placement *placement, const struct me_copy *copy)
+uint64_t me_place_jump(const struct mp_cfg *cfg, const struct me_placement *placement,
+		       const struct me_copy *copy)
 {
-	return copy->jump_to == MP_NONE ? copy->jump_target
+	return copy->jump_to == MP_NONE ? me_copy_jump_target(cfg, copy)
 					: placement->copies[copy->jump_to].new_vaddr;
 }
 
@@ -138,25 +162,18 @@ static void shape_conditional(const struct mp_cfg *cfg, struct me_placement *pla
 	uint64_t fall = block->vaddr + block->size;
 
 	copy->branch = true;
-	copy->branch_target = block->term_target;
 	if (next_is(cfg, placement, index, fall)) {
 		copy->falls = true;
 		return;
 	}
 	if (next_is(cfg, placement, index, block->term_target)) {
 		copy->invert = true;
-		copy->branch_target = fall;
 		copy->falls = true;
 		return;
 	}
 	/* Neither successor follows: the likelier one gets the branch, the other one the jump. */
 	copy->jump = true;
-	copy->jump_target = fall;
-	if (favour_fall) {
-		copy->invert = true;
-		copy->branch_target = fall;
-		copy->jump_target = block->term_target;
-	}
+	copy->invert = favour_fall;
 }
 
 static bool begins_with_endbr64(const struct mp_cfg *cfg, const struct mp_block *block)
@@ -183,7 +200,6 @@ static void shape(const struct mp_cfg *cfg, struct me_placement *placement, uint
 				  (copy->endbr64 ? ENDBR64 : 0);
 		copy->falls = next_is(cfg, placement, index, block->vaddr);
 		copy->jump = !copy->falls;
-		copy->jump_target = block->vaddr;
 		return;
 	}
 	switch (block->term) {
@@ -196,7 +212,6 @@ static void shape(const struct mp_cfg *cfg, struct me_placement *placement, uint
 		copy->body_size = block->size - block->term_len;
 		copy->falls = next_is(cfg, placement, index, block->term_target);
 		copy->jump = !copy->falls;
-		copy->jump_target = block->term_target;
 		break;
 	case MP_TERM_FALL:
 	case MP_TERM_NORETURN:
@@ -204,7 +219,6 @@ static void shape(const struct mp_cfg *cfg, struct me_placement *placement, uint
 		copy->body_size = block->size;
 		copy->falls = next_is(cfg, placement, index, end);
 		copy->jump = !copy->falls;
-		copy->jump_target = end;
 		break;
 	default: copy->body_size = block->size; break;
 	}
@@ -248,6 +262,47 @@ static bool straddles(const struct me_placement *placement, uint32_t i, uint64_t
 	return size && ((vaddr & (line - 1)) + size - 1) / line > (size - 1) / line;
 }
 
+static int compare_followers(const void *a, const void *b)
+{
+	const struct me_copy_followers *x = a, *y = b;
+
+	return x->copy < y->copy ? -1 : x->copy > y->copy;
+}
+
+/* NULL: it has none. */
+static const struct me_followers *followers_of(const struct me_placement *placement, uint32_t copy)
+{
+	const struct me_copy_followers key = {.copy = copy}, *found;
+
+	if (!placement->copies[copy].followers)
+		return NULL;
+	found = bsearch(&key, placement->followers, placement->nr_followers, sizeof(key),
+			compare_followers);
+	return found ? &found->at : NULL;
+}
+
+/* Return: false where there is no memory. */
+static bool find_followers(const struct mp_cfg *cfg, struct me_placement *placement, uint32_t copy)
+{
+	struct me_copy_followers has = {.copy = copy};
+
+	me_followers_find(cfg, placement->copies[copy].block, &has.at);
+	if (!has.at.nr)
+		return true;
+	if (placement->nr_followers == placement->room_followers) {
+		uint32_t room = 2 * placement->room_followers + 16;
+		void *bigger = realloc(placement->followers, room * sizeof(has));
+
+		if (!bigger)
+			return false;
+		placement->followers = bigger;
+		placement->room_followers = room;
+	}
+	placement->followers[placement->nr_followers++] = has;
+	placement->copies[copy].followers = true;
+	return true;
+}
+
 /* Would an instruction behind an fldcw cross a line, if what falls from one copy into the next, from
  * @i on, began at @vaddr? */
 static bool follower_crosses(const struct me_placement *placement, uint32_t i, uint64_t vaddr)
@@ -255,9 +310,11 @@ static bool follower_crosses(const struct me_placement *placement, uint32_t i, u
 	for (;; i++) {
 		const struct me_copy *copy = &placement->copies[i];
 
-		for (uint8_t k = 0; k < copy->followers.nr; k++)
-			if ((vaddr + copy->followers.at[k].first) / ME_FOLLOWER_LINE !=
-			    (vaddr + copy->followers.at[k].last) / ME_FOLLOWER_LINE)
+		const struct me_followers *f = followers_of(placement, i);
+
+		for (uint8_t k = 0; f && k < f->nr; k++)
+			if ((vaddr + f->at[k].first) / ME_FOLLOWER_LINE !=
+			    (vaddr + f->at[k].last) / ME_FOLLOWER_LINE)
 				return true;
 		vaddr += copy_size(copy);
 		if (!copy->falls || i + 1 == placement->nr_copies)
@@ -287,7 +344,7 @@ static void assign_addresses(struct me_placement *placement)
 		vaddr = round_up(vaddr, copy->align_log2);
 		if (copy->run && straddles(placement, i, vaddr))
 			vaddr = round_up(vaddr, placement->line_log2);
-		if (placement->any_followers && (i == 0 || !copy[-1].falls))
+		if (placement->nr_followers && (i == 0 || !copy[-1].falls))
 			vaddr = avoid_crossing(placement, i, vaddr);
 		copy->new_vaddr = vaddr;
 		copy->new_size = copy_size(copy);
@@ -304,7 +361,7 @@ static bool reaches_short(uint64_t from_end, uint64_t target)
 }
 
 /* Lengthen every branch that does not reach. Return: whether any grew. */
-static bool grow(struct me_placement *placement)
+static bool grow(const struct mp_cfg *cfg, struct me_placement *placement)
 {
 	bool grew = false;
 
@@ -314,11 +371,11 @@ static bool grow(struct me_placement *placement)
 				      (copy->long_branch ? LONG_BRANCH : SHORT_BRANCH);
 
 		if (copy->branch && !copy->long_branch &&
-		    !reaches_short(branch_end, me_place_branch(placement, copy)))
+		    !reaches_short(branch_end, me_place_branch(cfg, placement, copy)))
 			copy->long_branch = grew = true;
 		if (copy->jump && !copy->long_jump &&
 		    !reaches_short(copy->new_vaddr + copy->new_size,
-				   me_place_jump(placement, copy)))
+				   me_place_jump(cfg, placement, copy)))
 			copy->long_jump = grew = true;
 	}
 	return grew;
@@ -424,9 +481,10 @@ int me_place(const struct mp_cfg *cfg, const struct me_plan *plan,
 		out->copies[i].run = plan->line_log2 ? plan->blocks[i].run : 0;
 		if (plan->blocks[i].zone == ME_ZONE_WARM && out->first_warm == plan->nr_blocks)
 			out->first_warm = i;
-		if (plan->blocks[i].zone == ME_ZONE_HOT && !plan->blocks[i].stub) {
-			me_followers_find(cfg, plan->blocks[i].block, &out->copies[i].followers);
-			out->any_followers |= out->copies[i].followers.nr > 0;
+		if (plan->blocks[i].zone == ME_ZONE_HOT && !plan->blocks[i].stub &&
+		    !find_followers(cfg, out, i)) {
+			me_placement_fini(out);
+			return mp_err_set(err, ENOMEM, "out of memory");
 		}
 	}
 	for (uint32_t i = 0; i < plan->nr_blocks; i++)
@@ -434,7 +492,7 @@ int me_place(const struct mp_cfg *cfg, const struct me_plan *plan,
 	find_arrivals(cfg, out);
 	do {
 		assign_addresses(out);
-	} while (grow(out));
+	} while (grow(cfg, out));
 	out->text_end = plan->page_log2 ? round_up(out->end, plan->page_log2) : out->end;
 	return 0;
 }
@@ -449,8 +507,11 @@ void me_placement_fini(struct me_placement *placement)
 	free(placement->copies);
 	free(placement->of_block);
 	free(placement->edge_stubs);
+	free(placement->followers);
 	placement->copies = NULL;
 	placement->of_block = placement->inner = placement->itself = NULL;
 	placement->notes = NULL;
 	placement->edge_stubs = NULL;
+	placement->followers = NULL;
+	placement->nr_followers = placement->room_followers = 0;
 }

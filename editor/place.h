@@ -28,16 +28,24 @@ struct me_copy {
 	uint64_t new_vaddr;
 	uint32_t new_size; /* body, branch and jump; padding before it not counted */
 	uint8_t align_log2;
-	uint8_t run;		       /* as in the plan */
-	struct me_followers followers; /* in hot code: kept within lines where padding may do it */
-	bool branch, jump;	       /* a jcc, a jmp at the end */
-	bool long_branch, long_jump;   /* rel32 rather than rel8 */
-	bool invert;		       /* the jcc's condition */
-	bool falls;		       /* control may run on to the next copy */
-	bool clone;   /* not the copy that branches, patches and pointers lead to */
-	bool endbr64; /* a stub that begins with one, since its block does */
-	uint64_t branch_target, jump_target; /* old addresses */
+	uint8_t run;			     /* as in the plan */
+	bool branch : 1, jump : 1;	     /* a jcc, a jmp at the end */
+	bool long_branch : 1, long_jump : 1; /* rel32 rather than rel8 */
+	bool invert : 1;		     /* the jcc's condition */
+	bool falls : 1;			     /* control may run on to the next copy */
+	bool clone : 1;		     /* not the copy that branches, patches and pointers lead to */
+	bool endbr64 : 1;	     /* a stub that begins with one, since its block does */
+	bool followers : 1;	     /* me_placement.followers has some of it */
 	uint32_t branch_to, jump_to; /* the copy or stub there; MP_NONE: none, it is old code */
+};
+
+/* Large programs have millions of them. */
+_Static_assert(sizeof(struct me_copy) == 40, "copies have grown");
+
+/* In hot code: kept within lines where padding may do it. */
+struct me_copy_followers {
+	uint32_t copy;
+	struct me_followers at;
 };
 
 /* The end of block @from leads to the stub @copy on its way to block @to. */
@@ -62,9 +70,10 @@ struct me_placement {
 	struct me_stub_places places; /* what stubs name */
 	uint8_t counters;	      /* enum me_counters */
 	uint64_t base, end;	      /* [base, end): all copies */
-	uint64_t text_end;  /* [base, text_end): .morph.text, filled up to whole pages of the
+	uint64_t text_end; /* [base, text_end): .morph.text, filled up to whole pages of the
 			      * plan's page_log2 */
-	bool any_followers; /* any of the copies has some */
+	struct me_copy_followers *followers; /* ascending; few copies have some */
+	uint32_t nr_followers, room_followers;
 	uint64_t nr_inverted, nr_jumps_added, nr_jumps_dropped;
 };
 
@@ -88,7 +97,12 @@ uint64_t me_place_value(const struct mp_cfg *cfg, const struct me_placement *pla
 /* The block at @target, to which the end of the block @from leads; MP_NONE: no block starts there. */
 uint32_t me_place_end(const struct mp_cfg *cfg, uint32_t from, uint64_t target);
 /* Where the branch, and the jump, at the end of @copy lead, which may have a way of its own there. */
-uint64_t me_place_branch(const struct me_placement *placement, const struct me_copy *copy);
-uint64_t me_place_jump(const struct me_placement *placement, const struct me_copy *copy);
+uint64_t me_place_branch(const struct mp_cfg *cfg, const struct me_placement *placement,
+			 const struct me_copy *copy);
+uint64_t me_place_jump(const struct mp_cfg *cfg, const struct me_placement *placement,
+		       const struct me_copy *copy);
+/* The old addresses that these stand for. */
+uint64_t me_copy_branch_target(const struct mp_cfg *cfg, const struct me_copy *copy);
+uint64_t me_copy_jump_target(const struct mp_cfg *cfg, const struct me_copy *copy);
 
 #endif

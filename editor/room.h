@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
  * room - which functions have numbers where there is no room for all: who collects reads maps of up to
- * MP_MAP_PIECES_MAX pieces.
+ * ME_NUMBERED_PIECES_MAX pieces.
  */
 #ifndef ME_ROOM_H
 #define ME_ROOM_H
@@ -10,6 +10,9 @@
 
 #include "libprof/cfg.h"
 #include "libprof/counts.h"
+
+/* So that collectors have room for the table of paths: it takes more memory than the map. */
+#define ME_NUMBERED_PIECES_MAX (1u << 20)
 
 /*
  * me_room_make - of the functions with @movable[func] keep those that run most by @counts (NULL: nobody

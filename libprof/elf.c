@@ -319,8 +319,8 @@ static int read_map_note(struct mp_elf *elf, struct mp_err *err)
 	if (!sec || sec->type != SHT_NOTE)
 		return 0;
 	if (sec->size > MP_ELF_MAX_MAP_NOTE)
-		return mp_err_set(err, EBADMSG, "%s: %s of %" PRIu64 " bytes", elf->path,
-				  MP_MAP_SECTION, sec->size);
+		return mp_err_set(err, EBADMSG, "%s: %s of %" PRIu64 " bytes, the limit is %u",
+				  elf->path, MP_MAP_SECTION, sec->size, MP_ELF_MAX_MAP_NOTE);
 	priv->map_note = malloc(sec->size ? sec->size : 1);
 	if (!priv->map_note)
 		return mp_err_set(err, ENOMEM, "%s: out of memory", elf->path);
@@ -522,6 +522,15 @@ uint8_t *mp_elf_copy(const struct mp_elf *elf, size_t size)
 		return NULL;
 	memcpy(copy, elf->data, size);
 	return copy;
+}
+
+void mp_elf_drop_pages(const struct mp_elf *elf)
+{
+	const struct mp_elf_private *priv = elf ? elf->private_data : NULL;
+
+	/* Nobody can have written to them. */
+	if (priv && priv->map)
+		madvise(priv->map, elf->size, MADV_DONTNEED);
 }
 
 void mp_elf_close(struct mp_elf *elf)

@@ -17,6 +17,9 @@
 #include "libprof/err.h"
 #include "libprof/id.h"
 
+/* 2^24 pieces take some 80 MiB: a larger map note is neither written nor read. */
+#define MP_ELF_MAX_MAP_NOTE (128u << 20)
+
 struct mp_section {
 	const char *name;
 	uint32_t type;	/* SHT_* */
@@ -121,6 +124,8 @@ int mp_elf_open_sized(const char *name, int fd, uint64_t size, struct mp_elf **o
  * Return: NULL: out of memory, or @size is 0. Ownership: the caller's, by munmap(), of @size bytes.
  */
 uint8_t *mp_elf_copy(const struct mp_elf *elf, size_t size);
+/* The memory of the file's pages is the system's again until they are read next. NULL: does nothing. */
+void mp_elf_drop_pages(const struct mp_elf *elf);
 void mp_elf_close(struct mp_elf *elf);
 
 const struct mp_section *mp_elf_section(const struct mp_elf *elf, const char *name);

@@ -23,7 +23,6 @@
 #define MP_ELF_MAX_DYN_RELOCS (1u << 23)
 #define MP_ELF_MAX_FDES	      (1u << 24)
 #define MP_ELF_MAX_NOTES      (1u << 20)
-#define MP_ELF_MAX_MAP_NOTE   (32u << 20)
 
 struct mp_elf_private {
 	int fd;	     /* -1: bytes are in elf->data */

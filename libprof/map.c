@@ -13,60 +13,27 @@
 #include <string.h>
 #include <xxhash.h>
 
+#include "libprof/map_packed.h"
 #include "libprof/varint.h"
 
 #define MAP_VERSION   1
-#define MAX_PIECES    (1u << 22) /* 96 MiB of pieces: what a hostile note can cost */
 #define CHECKSUM_SIZE 8
 
-/* The first number of a piece: its size and what differs from the usual. */
-enum piece_bits {
-	PIECE_GAP = 1 << 0,	/* does not start where the piece before ended */
-	PIECE_RESIZED = 1 << 1, /* sizes differ */
-	PIECE_SHIFT = 2,
-};
-
-static bool check_pieces(const struct mp_map *map)
+static int check_pieces(const struct mp_map *map, struct mp_err *err)
 {
 	uint64_t end = 0;
 
-	if (map->nr_pieces > MAX_PIECES || map->original.build_id_len > MP_BUILD_ID_MAX)
-		return false;
+	if (map->nr_pieces > MP_MAP_PIECES_MAX)
+		return mp_err_set(err, EINVAL, "map: %u pieces of moved code, the limit is %u",
+				  map->nr_pieces, MP_MAP_PIECES_MAX);
 	for (uint32_t i = 0; i < map->nr_pieces; i++) {
-		const struct mp_map_piece *piece = &map->pieces[i];
-
-		/* A block that was one jump, dropped in the copy, is a piece of size 0. */
-		if (piece->new_vaddr < end || piece->new_size > UINT64_MAX - piece->new_vaddr ||
-		    piece->old_size > UINT64_MAX - piece->old_vaddr)
-			return false;
-		end = piece->new_vaddr + piece->new_size;
+		if (!mp_map_follows(&map->pieces[i], end))
+			return mp_err_set(err, EINVAL, "map: pieces overlap or are out of order");
+		end = map->pieces[i].new_vaddr + map->pieces[i].new_size;
 	}
-	return true;
-}
-
-static void put_pieces(struct mp_varint_writer *w, const struct mp_map *map)
-{
-	uint64_t new_end = 0, old_end = 0;
-
-	mp_varint_put(w, map->nr_pieces);
-	for (uint32_t i = 0; i < map->nr_pieces; i++) {
-		const struct mp_map_piece *piece = &map->pieces[i];
-		uint64_t head = (uint64_t)piece->new_size << PIECE_SHIFT;
-
-		if (piece->new_vaddr != new_end)
-			head |= PIECE_GAP;
-		if (piece->new_size != piece->old_size)
-			head |= PIECE_RESIZED;
-		mp_varint_put(w, head);
-		if (head & PIECE_GAP)
-			mp_varint_put(w, piece->new_vaddr - new_end);
-		if (head & PIECE_RESIZED)
-			mp_varint_put_signed(w,
-					     (int64_t)piece->old_size - (int64_t)piece->new_size);
-		mp_varint_put_signed(w, (int64_t)(piece->old_vaddr - old_end));
-		new_end = piece->new_vaddr + piece->new_size;
-		old_end = piece->old_vaddr + piece->old_size;
-	}
+	return map->original.build_id_len > MP_BUILD_ID_MAX
+		       ? mp_err_set(err, EINVAL, "map: the original's build-id is too long")
+		       : 0;
 }
 
 int mp_map_encode(const struct mp_map *map, uint8_t **out, size_t *size, struct mp_err *err)
@@ -77,12 +44,15 @@ int mp_map_encode(const struct mp_map *map, uint8_t **out, size_t *size, struct 
 		.n_type = MP_MAP_NOTE_TYPE,
 	};
 	struct mp_varint_writer w = {0};
+	struct mp_map_cursor at = {0};
 	size_t desc;
 	uint64_t sum;
+	int ret;
 
 	*out = NULL;
-	if (!check_pieces(map))
-		return mp_err_set(err, EINVAL, "map: pieces overlap, are out of order or too many");
+	ret = check_pieces(map, err);
+	if (ret)
+		return ret;
 	mp_varint_put_bytes(&w, &nhdr, sizeof(nhdr));
 	mp_varint_put_bytes(&w, MP_MAP_NOTE_NAME, sizeof(MP_MAP_NOTE_NAME));
 	mp_varint_put_bytes(&w, zero, -w.size & 3);
@@ -91,9 +61,16 @@ int mp_map_encode(const struct mp_map *map, uint8_t **out, size_t *size, struct 
 	mp_varint_put_bytes(&w, &map->original.build_id_len, 1);
 	mp_varint_put_bytes(&w, map->original.build_id, map->original.build_id_len);
 	mp_varint_put_bytes(&w, &map->original.text_hash, sizeof(map->original.text_hash));
-	put_pieces(&w, map);
+	mp_varint_put(&w, map->nr_pieces);
+	for (uint32_t i = 0; i < map->nr_pieces; i++)
+		mp_map_put_piece(&w, &at, &map->pieces[i]);
 	if (w.failed)
 		goto err_memory;
+	if (w.size > MP_ELF_MAX_MAP_NOTE - CHECKSUM_SIZE - sizeof(zero)) {
+		free(w.bytes);
+		return mp_err_set(err, EINVAL, "map: the note takes %zu bytes, the limit is %u",
+				  w.size, MP_ELF_MAX_MAP_NOTE);
+	}
 	sum = XXH3_64bits(w.bytes + desc, w.size - desc);
 	mp_varint_put_bytes(&w, &sum, sizeof(sum));
 	if (w.failed)
@@ -111,45 +88,36 @@ err_memory:
 	return mp_err_set(err, ENOMEM, "map: out of memory");
 }
 
-static void get_pieces(struct mp_varint_reader *r, struct mp_map *map)
+/* Return: 0, -EBADMSG, -ENOMEM. */
+static int get_pieces(struct mp_varint_reader *r, struct mp_map *map, bool compact)
 {
-	uint64_t new_end = 0, old_end = 0;
+	struct mp_map_cursor at = {0};
 
+	if (compact && map->nr_pieces > MP_MAP_FLAT_MAX)
+		map->packed = mp_map_packed_new();
+	else
+		map->pieces = calloc(map->nr_pieces ? map->nr_pieces : 1, sizeof(*map->pieces));
+	if (!map->packed && !map->pieces)
+		return -ENOMEM;
 	for (uint32_t i = 0; i < map->nr_pieces; i++) {
-		struct mp_map_piece *piece = &map->pieces[i];
-		uint64_t head = mp_varint_get(r), gap;
-		int64_t old_size;
+		uint64_t end = at.new_end;
+		struct mp_map_piece piece;
 
-		gap = head & PIECE_GAP ? mp_varint_get(r) : 0;
-		old_size = (int64_t)(head >> PIECE_SHIFT);
-		if (head >> PIECE_SHIFT > UINT32_MAX || gap > UINT64_MAX - new_end) {
-			r->failed = true;
-			return;
-		}
-		if (head & PIECE_RESIZED) {
-			int64_t diff = mp_varint_get_signed(r);
-
-			if (diff < -(int64_t)UINT32_MAX || diff > (int64_t)UINT32_MAX)
-				r->failed = true;
-			else
-				old_size += diff;
-		}
-		if (old_size < 0 || old_size > UINT32_MAX)
-			r->failed = true;
-		if (r->failed)
-			return;
-		piece->new_vaddr = new_end + gap;
-		piece->new_size = (uint32_t)(head >> PIECE_SHIFT);
-		piece->old_size = (uint32_t)old_size;
-		piece->old_vaddr = old_end + (uint64_t)mp_varint_get_signed(r);
-		/* May wrap; check_pieces() refuses that once all are read. */
-		new_end = piece->new_vaddr + piece->new_size;
-		old_end = piece->old_vaddr + piece->old_size;
+		mp_map_get_piece(r, &at, &piece);
+		if (r->failed || !mp_map_follows(&piece, end))
+			return -EBADMSG;
+		if (map->pieces)
+			map->pieces[i] = piece;
+		else if (mp_map_packed_add(map->packed, &piece))
+			return -ENOMEM;
 	}
+	if (map->packed)
+		mp_map_packed_trim(map->packed);
+	return 0;
 }
 
-static int decode(const struct mp_elf *elf, const uint8_t *desc, size_t size, struct mp_map **out,
-		  struct mp_err *err)
+static int decode(const struct mp_elf *elf, const uint8_t *desc, size_t size, bool compact,
+		  struct mp_map **out, struct mp_err *err)
 {
 	struct mp_varint_reader r = {.p = desc};
 	struct mp_map *map = NULL;
@@ -186,15 +154,21 @@ static int decode(const struct mp_elf *elf, const uint8_t *desc, size_t size, st
 		goto err_damaged;
 	memcpy(&map->original.text_hash, p, sizeof(map->original.text_hash));
 	nr = mp_varint_get(&r);
+	if (!r.failed && nr > MP_MAP_PIECES_MAX) {
+		ret = mp_err_set(err, EBADMSG,
+				 "%s: map note of %" PRIu64 " pieces, the limit is %u", elf->path,
+				 nr, MP_MAP_PIECES_MAX);
+		mp_map_free(map);
+		return ret;
+	}
 	/* A piece takes two bytes or more. */
-	if (r.failed || nr > MAX_PIECES || nr > (size_t)(r.end - r.p) / 2)
+	if (r.failed || nr > (size_t)(r.end - r.p) / 2)
 		goto err_damaged;
 	map->nr_pieces = (uint32_t)nr;
-	map->pieces = calloc(nr ? nr : 1, sizeof(*map->pieces));
-	if (!map->pieces)
+	ret = get_pieces(&r, map, compact);
+	if (ret == -ENOMEM)
 		goto err_memory;
-	get_pieces(&r, map);
-	if (r.failed || r.p != r.end || !check_pieces(map))
+	if (ret || r.failed || r.p != r.end)
 		goto err_damaged;
 	*out = map;
 	return 0;
@@ -208,7 +182,7 @@ err_memory:
 	return ret;
 }
 
-int mp_map_read(const struct mp_elf *elf, struct mp_map **out, struct mp_err *err)
+static int read_map(const struct mp_elf *elf, bool compact, struct mp_map **out, struct mp_err *err)
 {
 	const uint8_t *bytes = elf->map_note;
 	size_t size = elf->map_note_size, off = 0;
@@ -229,7 +203,7 @@ int mp_map_read(const struct mp_elf *elf, struct mp_map **out, struct mp_err *er
 			break;
 		if (nhdr.n_type == MP_MAP_NOTE_TYPE && nhdr.n_namesz == sizeof(MP_MAP_NOTE_NAME) &&
 		    !memcmp(bytes + name, MP_MAP_NOTE_NAME, sizeof(MP_MAP_NOTE_NAME)))
-			return decode(elf, bytes + desc, nhdr.n_descsz, out, err);
+			return decode(elf, bytes + desc, nhdr.n_descsz, compact, out, err);
 		off = (desc + nhdr.n_descsz + 3) & ~(size_t)3;
 		if (off > size)
 			break;
@@ -237,18 +211,43 @@ int mp_map_read(const struct mp_elf *elf, struct mp_map **out, struct mp_err *er
 	return mp_err_set(err, EBADMSG, "%s: damaged map note", elf->path);
 }
 
+int mp_map_read(const struct mp_elf *elf, struct mp_map **out, struct mp_err *err)
+{
+	return read_map(elf, false, out, err);
+}
+
+int mp_map_read_compact(const struct mp_elf *elf, struct mp_map **out, struct mp_err *err)
+{
+	return read_map(elf, true, out, err);
+}
+
 void mp_map_free(struct mp_map *map)
 {
 	if (!map)
 		return;
+	mp_map_packed_free(map->packed);
 	free(map->pieces);
 	free(map);
 }
 
-uint32_t mp_map_piece_at(const struct mp_map *map, uint64_t vaddr)
+struct mp_map_piece mp_map_piece(const struct mp_map *map, uint32_t i)
+{
+	return map->packed ? mp_map_packed_get(map->packed, i) : map->pieces[i];
+}
+
+uint64_t mp_map_bytes(const struct mp_map *map)
+{
+	return map->packed ? mp_map_packed_bytes(map->packed)
+			   : map->nr_pieces * sizeof(map->pieces[0]);
+}
+
+/* How many pieces begin at @vaddr or before. The last of them is *@piece. */
+static uint32_t rank_of(const struct mp_map *map, uint64_t vaddr, struct mp_map_piece *piece)
 {
 	uint32_t lo = 0, hi = map->nr_pieces;
 
+	if (map->packed)
+		return mp_map_packed_rank(map->packed, vaddr, piece);
 	while (lo < hi) {
 		uint32_t mid = lo + (hi - lo) / 2;
 
@@ -257,25 +256,40 @@ uint32_t mp_map_piece_at(const struct mp_map *map, uint64_t vaddr)
 		else
 			hi = mid;
 	}
-	if (lo && vaddr - map->pieces[lo - 1].new_vaddr < map->pieces[lo - 1].new_size)
-		return lo - 1;
+	if (lo)
+		*piece = map->pieces[lo - 1];
+	return lo;
+}
+
+/* Return: as mp_map_piece_at(), and that piece is *@piece. */
+static uint32_t find_piece(const struct mp_map *map, uint64_t vaddr, struct mp_map_piece *piece)
+{
+	uint32_t rank = rank_of(map, vaddr, piece);
+
+	if (rank && vaddr - piece->new_vaddr < piece->new_size)
+		return rank - 1;
 	return map->nr_pieces;
+}
+
+uint32_t mp_map_piece_at(const struct mp_map *map, uint64_t vaddr)
+{
+	struct mp_map_piece piece;
+
+	return find_piece(map, vaddr, &piece);
 }
 
 uint64_t mp_map_original(const struct mp_map *map, uint64_t vaddr)
 {
-	uint32_t i = mp_map_piece_at(map, vaddr);
-	const struct mp_map_piece *piece;
+	struct mp_map_piece piece;
 	uint64_t off;
 
-	if (i == map->nr_pieces)
+	if (find_piece(map, vaddr, &piece) == map->nr_pieces)
 		return vaddr;
-	piece = &map->pieces[i];
-	off = vaddr - piece->new_vaddr;
+	off = vaddr - piece.new_vaddr;
 	/* Added code has no original of its own: the address it was made for. */
-	if (!piece->old_size)
-		return piece->old_vaddr;
-	if (off >= piece->old_size)
-		off = piece->old_size - 1;
-	return piece->old_vaddr + off;
+	if (!piece.old_size)
+		return piece.old_vaddr;
+	if (off >= piece.old_size)
+		off = piece.old_size - 1;
+	return piece.old_vaddr + off;
 }

@@ -20,8 +20,10 @@
 #define MP_MAP_NOTE_NAME "Morph"
 #define MP_MAP_NOTE_TYPE 1
 #define MP_MAP_SECTION	 ".note.morph"
-/* Collectors keep maps of up to so many pieces in memory, and read no larger ones. */
-#define MP_MAP_PIECES_MAX (1u << 20)
+/* No map has more pieces. Writing and reading a larger one fails. */
+#define MP_MAP_PIECES_MAX (1u << 24)
+/* mp_map_read_compact() packs maps of more pieces than that. */
+#define MP_MAP_FLAT_MAX (1u << 20)
 
 /* One run of moved code. Instruction k of the run came from instruction k of the original run,
  * and lengths differ only in branch encodings. Hence pieces are per block. */
@@ -34,15 +36,22 @@ struct mp_map_piece {
 
 struct mp_map {
 	struct mp_id original;	     /* build-id and text hash of the original file */
-	struct mp_map_piece *pieces; /* ascending new_vaddr */
+	struct mp_map_piece *pieces; /* ascending new_vaddr; NULL where @packed has them */
 	uint32_t nr_pieces;
+	struct mp_map_packed *packed; /* NULL: none; see map_packed.h */
 };
 
 /* mp_map_encode - the note's whole bytes (header, name, descriptor). Ownership: free(*@out). */
 int mp_map_encode(const struct mp_map *map, uint8_t **out, size_t *size, struct mp_err *err);
 /* mp_map_read - the map of @elf. Return: 0, -ENOENT not an optimised module, -EBADMSG damaged. */
 int mp_map_read(const struct mp_elf *elf, struct mp_map **out, struct mp_err *err);
+/* Like mp_map_read(), but a large map is packed: its pieces take a fifth of the memory. */
+int mp_map_read_compact(const struct mp_elf *elf, struct mp_map **out, struct mp_err *err);
 void mp_map_free(struct mp_map *map);
+/* Piece @i, in either form. */
+struct mp_map_piece mp_map_piece(const struct mp_map *map, uint32_t i);
+/* Bytes of memory that the pieces take. */
+uint64_t mp_map_bytes(const struct mp_map *map);
 /* The piece whose copy holds @vaddr: an index, nr_pieces if there is none. */
 uint32_t mp_map_piece_at(const struct mp_map *map, uint64_t vaddr);
 /*

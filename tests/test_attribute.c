@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /* Attribution: each sample to its module or to a reason, nothing twice, nothing dropped. */
+#include "libprof/map_packed.h"
 #include "tests/suite.h"
 
 #include <errno.h>
@@ -562,6 +563,89 @@ START_TEST(modules_description_reads_back_the_same)
 }
 END_TEST
 
+/* A module with more pieces than an array is made for: attributed, and described. */
+START_TEST(module_of_more_than_a_million_pieces_is_attributed)
+{
+	const uint32_t nr = (1 << 20) + 1, at_once = 2048;
+	struct morph_module *r = md_record_add(&buf, MORPH_REC_MODULE, sizeof(*r) + 24 + 8);
+	struct mp_varint_writer w = {0};
+	const struct md_module *module;
+	struct morph_record *record;
+	struct md_attribute other;
+	struct md_buf said = {0};
+	const struct md_file *file;
+	size_t pos = 0;
+
+	r->module = 1;
+	r->text_hash = 0xaa;
+	r->nr_segments = 1;
+	r->nr_pieces = nr;
+	r->segments[0] = (struct morph_segment){0x1000, 0x401000, 16 * (uint64_t)nr};
+	for (uint32_t from = 0; from < nr; from += at_once) {
+		uint32_t now = nr - from < at_once ? nr - from : at_once;
+		struct mp_map_cursor cursor = {0};
+		struct morph_module_pieces *m;
+
+		w.size = 0;
+		for (uint32_t i = from; i < from + now; i++)
+			mp_map_put_piece(&w, &cursor,
+					 &(struct mp_map_piece){0x401000 + 16 * (uint64_t)i, 16, 16,
+								0x90000000 - 16 * (uint64_t)i});
+		m = md_record_add(&buf, MORPH_REC_MODULE_PIECES, sizeof(*m) + w.size);
+		m->module = 1;
+		m->text_hash = 0xbb;
+		m->nr_pieces = now;
+		m->nr = (uint32_t)w.size;
+		memcpy(m->bytes, w.bytes, w.size);
+	}
+	free(w.bytes);
+	exec(1);
+	map(1, 0x10000000, 16 * (uint64_t)nr, 0x1000, 1);
+	sample(1, 0x10000000 + 16 * (uint64_t)(nr - 1) + 3);
+	feed();
+	ck_assert_uint_eq(at.ledger.attributed, 1);
+	file = md_modcache_file(at.modcache, 1);
+	ck_assert_uint_eq(file->why, MD_MAPPED);
+	module = md_modcache_module(at.modcache, file->module);
+	ck_assert_uint_eq(module->map->nr_pieces, nr);
+	ck_assert_uint_eq(mp_map_original(module->map, 0x401000 + 16 * (uint64_t)(nr - 1) + 3),
+			  0x90000000 - 16 * (uint64_t)(nr - 1) + 3);
+	ck_assert_int_eq(md_modcache_describe(at.modcache, file, &said), 0);
+	ck_assert_int_eq(md_attribute_init(&other), 0);
+	while (!md_record_next(said.data, said.size, &pos, &record))
+		ck_assert_int_eq(md_attribute_record(&other, record), 0);
+	file = md_modcache_file(other.modcache, 1);
+	ck_assert_uint_eq(file->why, MD_MAPPED);
+	ck_assert(mp_map_packed_equal(md_modcache_module(other.modcache, file->module)->map->packed,
+				      module->map->packed));
+	md_attribute_fini(&other);
+	md_buf_fini(&said);
+}
+END_TEST
+
+/* Bytes that are no pieces, or more than were announced: the module stays unknown. */
+START_TEST(damaged_pieces_leave_the_module_unknown)
+{
+	static const uint8_t bytes[][8] = {{0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff},
+					   {64, 0, 64, 0, 64, 0, 64, 0}};
+	struct morph_module *r = md_record_add(&buf, MORPH_REC_MODULE, sizeof(*r) + 24 + 8);
+	struct morph_module_pieces *m;
+
+	r->module = 1;
+	r->text_hash = 0xaa;
+	r->nr_segments = 1;
+	r->nr_pieces = 3;
+	r->segments[0] = (struct morph_segment){0x1000, 0x401000, 0x2000};
+	m = md_record_add(&buf, MORPH_REC_MODULE_PIECES, sizeof(*m) + 8);
+	m->module = 1;
+	m->nr_pieces = _i ? 4 : 3;
+	m->nr = 8;
+	memcpy(m->bytes, bytes[_i], 8);
+	feed();
+	ck_assert_uint_eq(md_modcache_file(at.modcache, 1)->why, MP_UNATTR_UNREADABLE);
+}
+END_TEST
+
 START_TEST(full_table_refuses_a_record_whole)
 {
 	struct morph_samples *r;
@@ -763,6 +847,8 @@ static Suite *make_suite(void)
 	tcase_add_test(tc, exit_of_the_whole_process_ends_it_at_once);
 	tcase_add_test(tc, lost_state_makes_later_samples_unknown_not_wrong);
 	tcase_add_test(tc, optimised_module_needs_its_whole_map);
+	tcase_add_test(tc, module_of_more_than_a_million_pieces_is_attributed);
+	tcase_add_loop_test(tc, damaged_pieces_leave_the_module_unknown, 0, 2);
 	tcase_add_test(tc, modules_description_reads_back_the_same);
 	tcase_add_test(tc, full_table_refuses_a_record_whole);
 	tcase_add_loop_test(tc, memory_without_a_file_is_told_by_its_name, 0, 7);

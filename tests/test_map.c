@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /* The map note: what goes in comes out, what is damaged is refused. */
 #include "libprof/map.h"
+#include "libprof/varint.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -26,7 +27,7 @@ static const struct mp_map sample = {
 	.nr_pieces = 5,
 };
 
-static int read_note(const void *note, size_t size, struct mp_map **out)
+static int read_note_says(const void *note, size_t size, struct mp_map **out, struct mp_err *err)
 {
 	struct tiny_section sec = {.name = MP_MAP_SECTION,
 				   .type = SHT_NOTE,
@@ -34,19 +35,25 @@ static int read_note(const void *note, size_t size, struct mp_map **out)
 				   .vaddr = 0x400,
 				   .data = note,
 				   .size = size};
-	struct mp_err err = {{0}};
 	struct mp_elf *elf = NULL;
 	size_t elf_size;
 	uint8_t *bytes = tiny_elf_build(&sec, 1, NULL, 0, &elf_size);
 	int ret;
 
-	ck_assert_int_eq(mp_elf_open_memory("tiny", bytes, elf_size, MP_ELF_ID, &elf, &err), 0);
-	ret = mp_map_read(elf, out, &err);
+	ck_assert_int_eq(mp_elf_open_memory("tiny", bytes, elf_size, MP_ELF_ID, &elf, err), 0);
+	ret = mp_map_read(elf, out, err);
 	if (ret)
-		ck_assert_ptr_nonnull(strstr(err.msg, "tiny: "));
+		ck_assert_ptr_nonnull(strstr(err->msg, "tiny: "));
 	mp_elf_close(elf);
 	free(bytes);
 	return ret;
+}
+
+static int read_note(const void *note, size_t size, struct mp_map **out)
+{
+	struct mp_err err = {{0}};
+
+	return read_note_says(note, size, out, &err);
 }
 
 static void assert_same(const struct mp_map *a, const struct mp_map *b)
@@ -73,6 +80,138 @@ START_TEST(map_survives_the_round_trip)
 	assert_same(&sample, map);
 	mp_map_free(map);
 	free(note);
+}
+END_TEST
+
+/* Blocks of 16 bytes, every third a stub, and a gap behind every hundredth. */
+static struct mp_map *many_pieces(uint32_t nr)
+{
+	struct mp_map *map = calloc(1, sizeof(*map));
+	uint64_t vaddr = 0x10000000;
+
+	map->nr_pieces = nr;
+	map->original = sample.original;
+	map->pieces = calloc(nr, sizeof(*map->pieces));
+	for (uint32_t i = 0; i < nr; i++) {
+		map->pieces[i] = (struct mp_map_piece){vaddr, 16, i % 3 ? 16 : 0,
+						       0x400000 + (nr - i) * UINT64_C(16)};
+		vaddr += i % 100 ? 16 : 80;
+	}
+	return map;
+}
+
+static int read_compact(const void *note, size_t size, struct mp_map **out)
+{
+	struct tiny_section sec = {.name = MP_MAP_SECTION,
+				   .type = SHT_NOTE,
+				   .flags = SHF_ALLOC,
+				   .vaddr = 0x400,
+				   .data = note,
+				   .size = size};
+	struct mp_elf *elf = NULL;
+	size_t elf_size;
+	uint8_t *bytes = tiny_elf_build(&sec, 1, NULL, 0, &elf_size);
+	int ret;
+
+	ck_assert_int_eq(mp_elf_open_memory("tiny", bytes, elf_size, MP_ELF_ID, &elf, NULL), 0);
+	ret = mp_map_read_compact(elf, out, NULL);
+	mp_elf_close(elf);
+	free(bytes);
+	return ret;
+}
+
+START_TEST(map_of_millions_of_pieces_survives_the_round_trip)
+{
+	static const uint32_t sizes[] = {(1 << 20) + 1, (1 << 22) + 1};
+	struct mp_map *map = many_pieces(sizes[_i]), *flat = NULL, *packed = NULL;
+	uint8_t *note;
+	size_t size;
+
+	ck_assert_int_eq(mp_map_encode(map, &note, &size, NULL), 0);
+	ck_assert_int_eq(read_note(note, size, &flat), 0);
+	ck_assert_uint_eq(flat->nr_pieces, map->nr_pieces);
+	ck_assert_mem_eq(flat->pieces, map->pieces, map->nr_pieces * sizeof(*map->pieces));
+	ck_assert_int_eq(read_compact(note, size, &packed), 0);
+	ck_assert_ptr_null(packed->pieces);
+	ck_assert_uint_lt(mp_map_bytes(packed), mp_map_bytes(flat) / 3);
+	for (uint32_t i = 0; i < map->nr_pieces; i += 997) {
+		struct mp_map_piece piece = mp_map_piece(packed, i);
+
+		ck_assert_mem_eq(&piece, &map->pieces[i], sizeof(piece));
+	}
+	for (uint64_t at = 0xfffffff; at < 0x10000000 + 20 * (uint64_t)sizes[_i]; at += 4999) {
+		ck_assert_uint_eq(mp_map_original(packed, at), mp_map_original(map, at));
+		ck_assert_uint_eq(mp_map_piece_at(packed, at), mp_map_piece_at(map, at));
+	}
+	mp_map_free(packed);
+	mp_map_free(flat);
+	mp_map_free(map);
+	free(note);
+}
+END_TEST
+
+/* Pieces of no size may share an address: both forms must say the same of them. */
+START_TEST(map_packed_agrees_where_pieces_share_an_address)
+{
+	struct mp_map *map = many_pieces(MP_MAP_FLAT_MAX + 1), *packed = NULL;
+	uint8_t *note;
+	size_t size;
+
+	for (uint32_t i = 0; i < 40; i++)
+		map->pieces[i] = (struct mp_map_piece){0x0fff0000,
+						       i < 38	 ? 0
+						       : i == 38 ? 0
+								 : 16,
+						       2, 0x9000 + i};
+	ck_assert_int_eq(mp_map_encode(map, &note, &size, NULL), 0);
+	ck_assert_int_eq(read_compact(note, size, &packed), 0);
+	for (uint64_t at = 0x0ffefff8; at < 0x0fff0020; at++) {
+		ck_assert_uint_eq(mp_map_piece_at(packed, at), mp_map_piece_at(map, at));
+		ck_assert_uint_eq(mp_map_original(packed, at), mp_map_original(map, at));
+	}
+	mp_map_free(packed);
+	mp_map_free(map);
+	free(note);
+}
+END_TEST
+
+START_TEST(map_of_too_many_pieces_is_refused_and_the_limit_named)
+{
+	/* No piece is looked at. */
+	struct mp_map map = {.original = sample.original, .nr_pieces = MP_MAP_PIECES_MAX + 1};
+	struct mp_map *got = NULL;
+	struct mp_err err = {{0}};
+	uint8_t *note;
+	size_t size;
+
+	ck_assert_uint_eq(MP_MAP_PIECES_MAX, 1 << 24);
+	ck_assert_int_eq(mp_map_encode(&map, &note, &size, &err), -EINVAL);
+	ck_assert_str_eq(err.msg, "map: 16777217 pieces of moved code, the limit is 16777216");
+	/* What says that it has more. */
+	{
+		struct mp_varint_writer w = {0};
+		Elf64_Nhdr nhdr = {.n_namesz = sizeof(MP_MAP_NOTE_NAME),
+				   .n_type = MP_MAP_NOTE_TYPE};
+		static const uint8_t zero[16];
+		size_t desc;
+		uint64_t sum;
+
+		mp_varint_put_bytes(&w, &nhdr, sizeof(nhdr));
+		mp_varint_put_bytes(&w, MP_MAP_NOTE_NAME, sizeof(MP_MAP_NOTE_NAME));
+		mp_varint_put_bytes(&w, zero, -w.size & 3);
+		desc = w.size;
+		mp_varint_put(&w, 1);
+		mp_varint_put_bytes(&w, zero, 1 + sizeof(uint64_t)); /* no build-id, the hash */
+		mp_varint_put(&w, MP_MAP_PIECES_MAX + 1);
+		sum = XXH3_64bits(w.bytes + desc, w.size - desc);
+		mp_varint_put_bytes(&w, &sum, sizeof(sum));
+		nhdr.n_descsz = (uint32_t)(w.size - desc);
+		memcpy(w.bytes, &nhdr, sizeof(nhdr));
+		mp_varint_put_bytes(&w, zero, -w.size & 3);
+		ck_assert_int_eq(read_note_says(w.bytes, w.size, &got, &err), -EBADMSG);
+		free(w.bytes);
+	}
+	ck_assert_str_eq(err.msg, "tiny: map note of 16777217 pieces, the limit is 16777216");
 }
 END_TEST
 
@@ -309,6 +448,9 @@ static Suite *map_suite(void)
 	TCase *tc = tcase_create("map");
 
 	tcase_add_test(tc, map_survives_the_round_trip);
+	tcase_add_loop_test(tc, map_of_millions_of_pieces_survives_the_round_trip, 0, 2);
+	tcase_add_test(tc, map_packed_agrees_where_pieces_share_an_address);
+	tcase_add_test(tc, map_of_too_many_pieces_is_refused_and_the_limit_named);
 	tcase_add_test(tc, map_without_pieces_is_valid);
 	tcase_add_test(tc, map_is_found_behind_another_note);
 	tcase_add_test(tc, map_translates_addresses);

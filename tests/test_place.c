@@ -41,11 +41,11 @@ START_TEST(place_keeps_branches_in_the_original_order)
 	fixture_place_at(&f, 0x500000);
 	c = f.placement.copies;
 	ck_assert(c[0].branch && !c[0].invert && !c[0].jump && c[0].falls);
-	ck_assert_uint_eq(c[0].branch_target, fixture_block_vaddr(&f, "f", 2));
+	ck_assert_uint_eq(me_copy_branch_target(f.cfg, &c[0]), fixture_block_vaddr(&f, "f", 2));
 	ck_assert_uint_eq(c[0].body_size, 2);
 	ck_assert_uint_eq(c[0].new_size, 4);
 	ck_assert(c[1].jump && !c[1].branch && !c[1].falls);
-	ck_assert_uint_eq(c[1].jump_target, fixture_block_vaddr(&f, "f", 3));
+	ck_assert_uint_eq(me_copy_jump_target(f.cfg, &c[1]), fixture_block_vaddr(&f, "f", 3));
 	ck_assert(!c[2].jump && c[2].falls);
 	ck_assert(!c[3].jump && !c[3].branch && !c[3].falls);
 	ck_assert_uint_eq(c[3].body_size, 1);
@@ -115,7 +115,7 @@ START_TEST(place_inverts_a_branch_whose_target_follows)
 	fixture_place_at(&f, 0x500000);
 	c = f.placement.copies;
 	ck_assert(c[0].invert && c[0].falls && !c[0].jump);
-	ck_assert_uint_eq(c[0].branch_target, fixture_block_vaddr(&f, "f", 1));
+	ck_assert_uint_eq(me_copy_branch_target(f.cfg, &c[0]), fixture_block_vaddr(&f, "f", 1));
 	ck_assert_uint_eq(f.placement.nr_inverted, 1);
 	ck_assert_uint_eq(f.placement.nr_jumps_added, 0);
 	fixture_free(&f);
@@ -136,7 +136,7 @@ START_TEST(place_drops_a_jump_to_what_follows)
 	ck_assert_uint_eq(f.placement.nr_jumps_dropped, 1);
 	/* Block 2 does not run into 3 any more. */
 	ck_assert(c[1].jump && !c[1].falls);
-	ck_assert_uint_eq(c[1].jump_target, fixture_block_vaddr(&f, "f", 3));
+	ck_assert_uint_eq(me_copy_jump_target(f.cfg, &c[1]), fixture_block_vaddr(&f, "f", 3));
 	ck_assert_uint_eq(f.placement.nr_jumps_added, 1);
 	fixture_free(&f);
 }
@@ -177,8 +177,8 @@ START_TEST(place_gives_the_single_branch_to_the_likelier_successor)
 		c = f.placement.copies;
 		ck_assert(c[0].branch && c[0].jump && !c[0].falls);
 		ck_assert_int_eq(c[0].invert, favour);
-		ck_assert_uint_eq(c[0].branch_target, favour ? fall : taken);
-		ck_assert_uint_eq(c[0].jump_target, favour ? taken : fall);
+		ck_assert_uint_eq(me_copy_branch_target(f.cfg, &c[0]), favour ? fall : taken);
+		ck_assert_uint_eq(me_copy_jump_target(f.cfg, &c[0]), favour ? taken : fall);
 		/* Both lead to old code, far away. */
 		ck_assert_uint_eq(c[0].new_size, 2 + 6 + 5);
 		ck_assert_uint_eq(f.placement.nr_jumps_added, 1);
@@ -289,7 +289,7 @@ START_TEST(place_adds_a_jump_behind_a_call_whose_return_address_lies_elsewhere)
 	ck_assert(c[0].jump && !c[0].falls && !c[0].branch);
 	ck_assert_uint_eq(c[0].body_size, 5);
 	ck_assert_uint_eq(c[0].new_size, 7);
-	ck_assert_uint_eq(c[0].jump_target, fixture_block_vaddr(&f, "f", 1));
+	ck_assert_uint_eq(me_copy_jump_target(f.cfg, &c[0]), fixture_block_vaddr(&f, "f", 1));
 	ck_assert(c[2].branch && c[2].jump);
 	fixture_free(&f);
 }

@@ -84,7 +84,7 @@ static int work(int fd, uint64_t size, struct md_buf *reply)
 				return -1;
 		return 0;
 	case 'b': return md_buf_add(reply, REPLY_MAX + 1) ? 0 : -1;
-	case 'm': return say_number(reply, malloc(512u << 20) != NULL);
+	case 'm': return say_number(reply, malloc(1024u << 20) != NULL);
 	/* what the kernel must not let it do */
 	case 'o': return say_number(reply, open("/etc/passwd", O_RDONLY));
 	case 's': return say_number(reply, socket(AF_UNIX, SOCK_STREAM, 0));
@@ -1053,22 +1053,27 @@ START_TEST(map_counts_only_where_the_hash_covers_it)
 }
 END_TEST
 
-START_TEST(largest_map_fits_and_a_larger_one_does_not)
+START_TEST(largest_map_fits_and_all_together_have_a_bound)
 {
 	const struct md_file *file;
+	char name[16];
 
 	restart(120000, MD_MODREAD_REPLY_MAX);
 	file = resolve(write_optimised("large", MD_MODREAD_PIECES_MAX, true));
 	ck_assert_msg(file->why == MD_MAPPED, "%s", md_modcache_remark(mc));
 	ck_assert_uint_eq(module_of(file)->map->nr_pieces, MD_MODREAD_PIECES_MAX);
-	file = resolve(write_optimised("larger", MD_MODREAD_PIECES_MAX + 1, true));
-	ck_assert_uint_eq(file->why, MP_UNATTR_UNREADABLE);
+	ck_assert_ptr_nonnull(module_of(file)->map->packed);
+	ck_assert_uint_eq(mp_map_original(module_of(file)->map, 0x1000000 + 16000000 * 16 + 5),
+			  0x2000 + 16000000 * UINT64_C(32) + 5);
 	/* All of them together have a bound, too. */
-	file = resolve(write_optimised("second", MD_MODREAD_PIECES_MAX - 1, true));
-	ck_assert_uint_eq(file->why, MD_MAPPED);
-	file = resolve(write_optimised("third", MD_MODREAD_PIECES_MAX - 2, true));
+	for (uint32_t i = 0; i < 4; i++) {
+		snprintf(name, sizeof(name), "more%u", i);
+		file = resolve(write_optimised(name, MP_MAP_FLAT_MAX - i, true));
+		ck_assert_uint_eq(file->why, MD_MAPPED);
+	}
+	file = resolve(write_optimised("last", MP_MAP_FLAT_MAX - 4, true));
 	ck_assert_uint_eq(file->why, MP_UNATTR_UNREADABLE);
-	ck_assert_ptr_nonnull(strstr(md_modcache_remark(mc), "/third: no room"));
+	ck_assert_ptr_nonnull(strstr(md_modcache_remark(mc), "/last: no room"));
 }
 END_TEST
 
@@ -1202,7 +1207,7 @@ static Suite *make_suite(void)
 	tcase_add_test(tc, remarks_come_to_an_end);
 	tcase_add_test(tc, table_of_paths_is_read_with_the_map);
 	tcase_add_test(tc, map_counts_only_where_the_hash_covers_it);
-	tcase_add_test(tc, largest_map_fits_and_a_larger_one_does_not);
+	tcase_add_test(tc, largest_map_fits_and_all_together_have_a_bound);
 	tcase_add_test(tc, changed_reply_is_taken_as_a_file_s_or_refused);
 	tcase_add_loop_test(tc, what_stands_in_the_way_of_a_sandbox_is_said, 0, 6);
 	suite_add_tcase(suite, tc);

@@ -24,8 +24,8 @@
  * records of unknown type by their size.
  */
 #define MORPH_ABI_MAJOR 1
-/* 1: MODULE_ENDS; 2: STACK; 3: FILE, SPACE, program only; 4: REGISTERS, MODULE_PATHS */
-#define MORPH_ABI_MINOR 5
+/* 1: MODULE_ENDS; 2: STACK; 3: FILE, SPACE, program only; 4: REGISTERS, MODULE_PATHS; 6: MODULE_PIECES */
+#define MORPH_ABI_MINOR 6
 
 #define MORPH_RECORD_ALIGN    8
 #define MORPH_RECORD_SIZE_MAX 65528 /* the largest multiple of 8 in a __u16 */
@@ -53,6 +53,7 @@ enum morph_record_type {
 	MORPH_REC_REGISTERS = 17,
 	MORPH_REC_MODULE_PATHS = 18,  /* added by morphd */
 	MORPH_REC_MODULE_OUTPUT = 19, /* likewise */
+	MORPH_REC_MODULE_PIECES = 20, /* likewise */
 };
 
 /* In front of every record. @size counts the whole record, a multiple of 8. */
@@ -305,6 +306,21 @@ struct morph_module_map {
 	struct morph_piece pieces[];
 };
 
+/*
+ * The same in fewer bytes, for a map of more than 2^20 pieces. The bytes are pieces as the map note
+ * has them; the first piece's numbers are relative to address 0.
+ */
+struct morph_module_pieces {
+	struct morph_record record;
+	__u32 module;
+	__u32 build_id_len; /* the original's */
+	__u64 text_hash;    /* the original's */
+	__u8 build_id[MORPH_BUILD_ID_MAX];
+	__u32 nr_pieces;
+	__u32 nr; /* bytes */
+	__u8 bytes[];
+};
+
 #define MORPH_END_UNKNOWN 0xffffffffU
 
 /*
@@ -448,6 +464,14 @@ MORPH_ASSERT_OFFSET(morph_module_map, build_id_len, 12);
 MORPH_ASSERT_OFFSET(morph_module_map, text_hash, 16);
 MORPH_ASSERT_OFFSET(morph_module_map, build_id, 24);
 MORPH_ASSERT_OFFSET(morph_module_map, pieces, 56);
+MORPH_ASSERT_SIZE(morph_module_pieces, 64);
+MORPH_ASSERT_OFFSET(morph_module_pieces, module, 8);
+MORPH_ASSERT_OFFSET(morph_module_pieces, build_id_len, 12);
+MORPH_ASSERT_OFFSET(morph_module_pieces, text_hash, 16);
+MORPH_ASSERT_OFFSET(morph_module_pieces, build_id, 24);
+MORPH_ASSERT_OFFSET(morph_module_pieces, nr_pieces, 56);
+MORPH_ASSERT_OFFSET(morph_module_pieces, nr, 60);
+MORPH_ASSERT_OFFSET(morph_module_pieces, bytes, 64);
 MORPH_ASSERT_SIZE(morph_module_ends, 24);
 MORPH_ASSERT_OFFSET(morph_module_ends, module, 8);
 MORPH_ASSERT_OFFSET(morph_module_ends, first, 12);
