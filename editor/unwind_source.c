@@ -18,9 +18,8 @@ static bool is_named(const char *name, const char *want)
 /* Those read the LSDA as lsda.h says. Others may keep anything in it. */
 static bool known_personality(const char *name)
 {
-	return name &&
-	       (is_named(name, "__gxx_personality_v0") || is_named(name, "__gcc_personality_v0") ||
-		is_named(name, rust_personality));
+	return name && (is_named(name, "__gxx_personality_v0") ||
+			is_named(name, "__gcc_personality_v0") || is_named(name, rust_personality));
 }
 
 /* Versions of Rust's std disagree about a base that is relative to its field (lsda_put). */

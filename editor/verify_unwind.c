@@ -476,9 +476,8 @@ static int find_personalities(struct vf *vf)
 		if (!vf->old_eh.fdes[i].lsda || asked[cie])
 			continue;
 		asked[cie] = 1;
-		vf->old_eh.cies[cie].known_personality =
-			vf_known_personality(vf, &vf->old_eh.cies[cie],
-					     &vf->old_eh.cies[cie].reads_as_rust);
+		vf->old_eh.cies[cie].known_personality = vf_known_personality(
+			vf, &vf->old_eh.cies[cie], &vf->old_eh.cies[cie].reads_as_rust);
 	}
 	free(asked);
 	return 0;

@@ -8,7 +8,7 @@
 #include "libprof/cfg_cursor.h"
 #include "libprof/cfg_private.h"
 
-#define PE_OMIT    0xff
+#define PE_OMIT	   0xff
 #define PE_FUNCREL 0x40
 
 int mp_lsda_pads(const struct mp_cfg_index *index, const struct mp_fde *fde,

@@ -31,7 +31,7 @@ enum trait {
 	ANSWERS_8 = 1 << 4,	/* _URC_CONTINUE_UNWIND */
 	READS_NUMBERS = 1 << 5, /* keeps 7 bits of a byte, and counts by 7 */
 	COUNTS_BY_7 = 1 << 6,
-	ANSWERS_2 = 1 << 7, /* _URC_FATAL_PHASE2_ERROR, as Rust's does and C's does not */
+	ANSWERS_2 = 1 << 7,   /* _URC_FATAL_PHASE2_ERROR, as Rust's does and C's does not */
 	CALLS_FIRST = 1 << 8, /* the first of unwinder[] */
 };
 
@@ -39,8 +39,11 @@ enum trait {
 
 /* What Rust's routine calls. */
 static const char *const unwinder[] = {
-	"_Unwind_GetLanguageSpecificData", "_Unwind_GetIPInfo", "_Unwind_GetRegionStart",
-	"_Unwind_SetGR",		   "_Unwind_SetIP",
+	"_Unwind_GetLanguageSpecificData",
+	"_Unwind_GetIPInfo",
+	"_Unwind_GetRegionStart",
+	"_Unwind_SetGR",
+	"_Unwind_SetIP",
 };
 
 #define NR_UNWINDER (sizeof(unwinder) / sizeof(unwinder[0]))
