@@ -219,7 +219,7 @@ struct vf_lsda {
 	struct vf_call_site *site; /* ascending */
 	uint32_t nr, cap;
 	const uint8_t *actions, *end;
-	uint64_t actions_vaddr, ttype_vaddr; /* ttype_vaddr: end of the type table, 0: none */
+	uint64_t actions_vaddr, ttype_vaddr;   /* ttype_vaddr: end of the type table, 0: none */
 	uint8_t base_enc, ttype_enc, site_enc; /* base_enc: of the landing pads' base */
 	bool present;
 };
