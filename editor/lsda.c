@@ -223,8 +223,11 @@ const char *me_lsda_read(const struct mp_elf *elf, uint64_t vaddr, uint64_t star
 	lsda->type_enc = MP_EH_PE_OMIT;
 	if (!mp_eh_cursor_at(elf, vaddr, &cur))
 		return unreadable;
-	enc = mp_eh_u8(&cur);
-	if (enc != MP_EH_PE_OMIT) {
+	lsda->base_enc = enc = mp_eh_u8(&cur);
+	lsda->from_start = false;
+	if ((enc & 0xf0) == MP_EH_PE_FUNCREL) {
+		lpstart = start + mp_eh_pointer(&cur, enc & 0x0f, 0);
+	} else if (enc != MP_EH_PE_OMIT) {
 		if (enc & (MP_EH_PE_INDIRECT | 0x60))
 			return "LSDA with an unknown landing pad base";
 		lpstart = mp_eh_pointer(&cur, enc, 0);

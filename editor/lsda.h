@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * lsda - the exception table of one function, as __gxx_personality_v0 and __gcc_personality_v0
- * read it: call sites, actions, types. Read from the old code, written for a copy.
+ * lsda - the exception table of one function, as __gxx_personality_v0, __gcc_personality_v0 and
+ * rust_eh_personality read it: call sites, actions, types. Read from the old code, written for a copy.
  */
 #ifndef ME_LSDA_H
 #define ME_LSDA_H
@@ -25,6 +25,8 @@ struct me_lsda {
 	uint32_t nr_sites, room_sites;
 	const uint8_t *actions;
 	size_t actions_size; /* as far as call sites lead */
+	uint8_t base_enc;    /* of the landing pads' base; MP_EH_PE_OMIT: the function's start */
+	bool from_start;     /* the copy's base is given as a distance from the FDE's start */
 	uint8_t type_enc;    /* MP_EH_PE_OMIT: no types */
 	uint32_t nr_types, room_types;
 	uint64_t *types;      /* [i] is filter i + 1: address, pointer's address or 0 */

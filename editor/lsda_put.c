@@ -4,6 +4,10 @@
  *
  * Landing pads may lie in old and new code at once, and an offset of 0 means "no pad", hence an
  * explicit base strictly below every pad.
+ *
+ * C's and C++'s routines take a base relative to its own field. Rust's must not have such a base:
+ * std of 1.63 adds the address behind the field, later versions that of the field. All versions
+ * of Rust read a distance from the FDE's start alike. LLVM's C++ routine aborts on that one.
  */
 #include <stdlib.h>
 
@@ -100,7 +104,13 @@ bool me_lsda_put(struct me_bytes *out, uint64_t out_vaddr, const struct me_lsda 
 
 	put_sites(&table, sites, nr_sites, start, lpstart);
 	me_bytes_align(out, 4);
-	if (lpstart) {
+	if (lpstart && lsda->from_start) {
+		int64_t rel = (int64_t)(lpstart - start);
+
+		me_bytes_u8(out, MP_EH_PE_FUNCREL | MP_EH_PE_SDATA4);
+		me_bytes_u32(out, (uint32_t)rel);
+		reach = rel == (int32_t)rel;
+	} else if (lpstart) {
 		me_bytes_u8(out, MP_EH_PE_PCREL | MP_EH_PE_SDATA4);
 		reach = put_relative32(out, out_vaddr, lpstart);
 	} else {

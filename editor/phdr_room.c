@@ -67,8 +67,9 @@ static bool overlaps(uint64_t off, uint64_t size, uint64_t start, uint64_t end)
 struct room {
 	const struct mp_elf *elf;
 	const Elf64_Phdr *load;
-	uint64_t start, end; /* what must move reaches up to @end at least */
-	uint64_t first, align;
+	uint64_t start, end;  /* what must move reaches up to @end at least */
+	uint64_t first, last; /* of what moves: where it starts and ends */
+	uint64_t align;
 };
 
 /* Return: false: what lies there cannot move. */
@@ -79,6 +80,8 @@ static bool include(struct room *r, uint64_t off, uint64_t vaddr, uint64_t size,
 		return false;
 	if (off < r->first)
 		r->first = off;
+	if (off + size > r->last)
+		r->last = off + size;
 	if (off + size > r->end)
 		r->end = off + size;
 	if (align > r->align)
@@ -162,10 +165,11 @@ bool me_phdr_room_find(const struct mp_elf *elf, struct me_displaced *out)
 	if (r.end - r.start > BLOCK_MAX || r.end > r.load->p_offset + r.load->p_filesz)
 		return false;
 	if (r.first == UINT64_MAX) /* nothing lies there at all */
-		r.first = r.end;
+		r.first = r.last = r.end;
 	out->off = r.first;
 	out->vaddr = r.first - r.load->p_offset + r.load->p_vaddr;
-	out->size = r.end - r.first;
+	/* Padding behind it stays: in the new segment it would belong to nobody. */
+	out->size = r.last - r.first;
 	out->align = r.align;
 	return !has_dynamic_symbol(elf, out);
 }

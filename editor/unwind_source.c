@@ -5,6 +5,8 @@
 
 #include "editor/unwind_priv.h"
 
+static const char rust_personality[] = "rust_eh_personality";
+
 /* .symtab keeps a version behind the name: NAME@VERSION. */
 static bool is_named(const char *name, const char *want)
 {
@@ -16,8 +18,17 @@ static bool is_named(const char *name, const char *want)
 /* Those read the LSDA as lsda.h says. Others may keep anything in it. */
 static bool known_personality(const char *name)
 {
-	return name &&
-	       (is_named(name, "__gxx_personality_v0") || is_named(name, "__gcc_personality_v0"));
+	return name && (is_named(name, "__gxx_personality_v0") ||
+			is_named(name, "__gcc_personality_v0") || is_named(name, rust_personality));
+}
+
+/* Versions of Rust's std disagree about a base that is relative to its field (lsda_put). */
+static const char *check_rust(struct me_lsda *lsda)
+{
+	if (lsda->base_enc != MP_EH_PE_OMIT)
+		return "LSDA of Rust with a landing pad base";
+	lsda->from_start = true;
+	return NULL;
 }
 
 const char *me_source_load(struct me_source *source, const struct mp_elf *elf,
@@ -41,6 +52,8 @@ const char *me_source_load(struct me_source *source, const struct mp_elf *elf,
 			return "LSDA without a personality";
 		why = me_lsda_read(elf, source->fde.lsda, source->fde.start, source->fde.size,
 				   &source->lsda);
+		if (!why && is_named(listed->personality_name, rust_personality))
+			why = check_rust(&source->lsda);
 		if (why)
 			return why;
 	}

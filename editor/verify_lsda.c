@@ -66,7 +66,7 @@ int vf_lsda_read(const struct mp_elf *elf, uint64_t vaddr, uint64_t func_start,
 	lsda->elf = elf;
 	lsda->nr = 0;
 	lsda->ttype_vaddr = 0;
-	lsda->ttype_enc = DW_EH_PE_omit;
+	lsda->base_enc = lsda->ttype_enc = DW_EH_PE_omit;
 	lsda->present = vaddr != 0;
 	if (!vaddr)
 		return 0;
@@ -77,8 +77,10 @@ int vf_lsda_read(const struct mp_elf *elf, uint64_t vaddr, uint64_t func_start,
 	if (!c.p)
 		return -EBADMSG;
 	c.end = c.p + room;
-	enc = (uint8_t)vf_cursor_fixed(&c, 1);
-	if (enc != DW_EH_PE_omit)
+	lsda->base_enc = enc = (uint8_t)vf_cursor_fixed(&c, 1);
+	if ((enc & 0xf0) == DW_EH_PE_funcrel)
+		lpstart += vf_cursor_encoded(&c, enc & 0x0f);
+	else if (enc != DW_EH_PE_omit)
 		lpstart = vf_cursor_encoded(&c, enc);
 	lsda->ttype_enc = (uint8_t)vf_cursor_fixed(&c, 1);
 	if (lsda->ttype_enc != DW_EH_PE_omit) {

@@ -84,10 +84,14 @@ static bool are_own_sites(const struct vf_lsda *lsda, const struct vf_fde *fde)
 
 static const struct vf_fde *old_fde(const struct vf *vf, uint64_t new_vaddr)
 {
+	const struct mp_map_piece *piece = vf->map->pieces;
 	uint32_t i = vf_first_piece(vf, new_vaddr);
 
-	return i < vf->map->nr_pieces ? vf_eh_find(&vf->old_eh, vf->map->pieces[i].old_vaddr)
-				      : NULL;
+	/* An empty copy (a jump that was dropped), of the function before, has the address, too. */
+	while (i + 1 < vf->map->nr_pieces && !piece[i].new_size &&
+	       piece[i + 1].new_vaddr == new_vaddr)
+		i++;
+	return i < vf->map->nr_pieces ? vf_eh_find(&vf->old_eh, piece[i].old_vaddr) : NULL;
 }
 
 static uint64_t next_table(const struct vf *vf, uint32_t i, uint64_t end)

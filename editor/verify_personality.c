@@ -4,7 +4,9 @@
  *
  * Names tell, where there are names. In a file that has lost them, a routine passes for C++'s if
  * its bytes hold the class of C++ exceptions as the operand of a move, and for C's if they hold
- * the answers that the ABI asks for. All tables that are given to it must read as that language's.
+ * the answers that the ABI asks for. For Rust's it passes if it reads the slots of five functions
+ * of the unwinder, and the file holds the paths of Rust's library; no routine of such a file passes
+ * for C's. All tables that are given to it must read as that language's.
  * Called by verify_unwind.
  */
 #include <dwarf.h>
@@ -117,6 +119,55 @@ static bool answers_like_c(const uint8_t *p, uint64_t size)
 	       holds(p, size, goes_on, sizeof(goes_on));
 }
 
+static bool has_rust_library(const struct mp_elf *o)
+{
+	return holds(o->data, o->size, "library/core/src/", 17) ||
+	       holds(o->data, o->size, "library/std/src/", 16) ||
+	       holds(o->data, o->size, "library/alloc/src/", 18);
+}
+
+static bool slot_is_of(const struct mp_elf *o, uint64_t slot, const char *name)
+{
+	for (uint32_t i = 0; i < o->nr_dyn_relocs; i++) {
+		const struct mp_reloc *rel = &o->dyn_relocs[i];
+
+		if (rel->vaddr != slot || !rel->sym)
+			continue;
+		for (uint32_t k = 0; k < o->nr_symbols; k++)
+			if (o->symbols[k].dynamic && o->symbols[k].index == rel->sym)
+				return !strcmp(o->symbols[k].name, name);
+	}
+	return false;
+}
+
+/* Some four bytes of the routine at @vaddr are the distance to the slot of function @name. */
+static bool reads_slot(const struct mp_elf *o, const uint8_t *p, uint64_t size, uint64_t vaddr,
+		       const char *name)
+{
+	for (uint64_t k = 2; k + 4 <= size; k++) {
+		int32_t disp;
+
+		if ((p[k - 1] & 0xc7) != 0x05) /* no operand relative to the program counter */
+			continue;
+		memcpy(&disp, p + k, sizeof(disp));
+		if (slot_is_of(o, vaddr + k + 4 + (uint64_t)(int64_t)disp, name))
+			return true;
+	}
+	return false;
+}
+
+static bool calls_like_rust(const struct mp_elf *o, const uint8_t *p, uint64_t size, uint64_t vaddr)
+{
+	static const uint8_t version[] = {0x83, 0xff, 0x01};
+
+	return holds(p, size, version, sizeof(version)) &&
+	       reads_slot(o, p, size, vaddr, "_Unwind_GetLanguageSpecificData") &&
+	       reads_slot(o, p, size, vaddr, "_Unwind_GetIPInfo") &&
+	       reads_slot(o, p, size, vaddr, "_Unwind_GetRegionStart") &&
+	       reads_slot(o, p, size, vaddr, "_Unwind_SetGR") &&
+	       reads_slot(o, p, size, vaddr, "_Unwind_SetIP");
+}
+
 /* Every table of the routine that @cie leads to; @plain: without types and actions. */
 static bool tables_read(struct vf *vf, const struct vf_cie *cie, bool plain)
 {
@@ -141,7 +192,7 @@ static bool tables_read(struct vf *vf, const struct vf_cie *cie, bool plain)
 	return good;
 }
 
-static bool known_by_code(struct vf *vf, const struct vf_cie *cie)
+static bool known_by_code(struct vf *vf, const struct vf_cie *cie, bool *rust)
 {
 	bool indirect = cie->personality_enc & DW_EH_PE_indirect;
 	uint64_t vaddr = indirect ? in_slot(vf->o, cie->personality) : cie->personality;
@@ -155,11 +206,15 @@ static bool known_by_code(struct vf *vf, const struct vf_cie *cie)
 		return false;
 	if (holds_class(p, fde->size))
 		return tables_read(vf, cie, false);
+	if (has_rust_library(vf->o)) {
+		*rust = calls_like_rust(vf->o, p, fde->size, vaddr);
+		return *rust && tables_read(vf, cie, false);
+	}
 	return answers_like_c(p, fde->size) && tables_read(vf, cie, true);
 }
 
 /* Only routines that read the table as verify_lsda does. */
-bool vf_known_personality(struct vf *vf, const struct vf_cie *cie)
+bool vf_known_personality(struct vf *vf, const struct vf_cie *cie, bool *rust)
 {
 	static const char *const known[] = {
 		"__gxx_personality_v0", "__gcc_personality_v0",	 "__gnu_objc_personality_v0",
@@ -167,12 +222,15 @@ bool vf_known_personality(struct vf *vf, const struct vf_cie *cie)
 	};
 	const char *name = personality_name(vf, cie);
 
+	*rust = false;
 	if (!name)
-		return known_by_code(vf, cie);
+		return known_by_code(vf, cie, rust);
 	if (!strncmp(name, "DW.ref.", 7))
 		name += 7;
 	for (size_t i = 0; i < sizeof(known) / sizeof(known[0]); i++)
-		if (!strncmp(name, known[i], strlen(known[i])))
+		if (!strncmp(name, known[i], strlen(known[i]))) {
+			*rust = !strncmp(name, "rust_", 5);
 			return true;
+		}
 	return false;
 }

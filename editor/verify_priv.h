@@ -102,6 +102,7 @@ struct vf_cie {
 	uint8_t version, fde_enc, lsda_enc, personality_enc;
 	bool has_aug, has_personality, has_lsda, signal;
 	bool known_personality; /* of the original's that have an LSDA; set by unwind */
+	bool reads_as_rust;	/* set with it */
 };
 
 struct vf_fde {
@@ -203,8 +204,9 @@ int vf_add_bare(struct vf_eh *eh);
 /* Run @fde's program. Return: 0, -ENOMEM, -EBADMSG. */
 int vf_rows_build(const struct vf_eh *eh, const struct vf_fde *fde, struct vf_rows *rows);
 const struct vf_row *vf_rows_at(const struct vf_rows *rows, uint64_t vaddr);
-/* verify_personality.c: @cie, an old one, names a routine that reads tables as verify_lsda does. */
-bool vf_known_personality(struct vf *vf, const struct vf_cie *cie);
+/* verify_personality.c: @cie, an old one, names a routine that reads tables as verify_lsda does.
+ * @rust: it is Rust's. */
+bool vf_known_personality(struct vf *vf, const struct vf_cie *cie, bool *rust);
 /* Rules alone, not the place. */
 bool vf_row_equal(const struct vf_row *a, const struct vf_row *b);
 
@@ -220,8 +222,8 @@ struct vf_lsda {
 	struct vf_call_site *site; /* ascending */
 	uint32_t nr, cap;
 	const uint8_t *actions, *end;
-	uint64_t actions_vaddr, ttype_vaddr; /* ttype_vaddr: end of the type table, 0: none */
-	uint8_t ttype_enc, site_enc;
+	uint64_t actions_vaddr, ttype_vaddr;   /* ttype_vaddr: end of the type table, 0: none */
+	uint8_t base_enc, ttype_enc, site_enc; /* base_enc: of the landing pads' base */
 	bool present;
 };
 

@@ -372,6 +372,28 @@ static int compare_stub(struct ctx *x, const struct mp_map_piece *p)
 	return 0;
 }
 
+/*
+ * Rust's std of 1.63 reads a base that is relative to its field otherwise than later versions do.
+ * All read the distance from the FDE's start alike; LLVM's C++ routine reads no such distance.
+ */
+static bool base_is_readable(const struct vf_lsda *lsda, bool rust)
+{
+	if (lsda->base_enc == DW_EH_PE_omit)
+		return true;
+	return rust ? lsda->base_enc == (DW_EH_PE_funcrel | DW_EH_PE_sdata4)
+		    : (lsda->base_enc & 0x70) != DW_EH_PE_funcrel;
+}
+
+static int check_bases(struct ctx *x, const struct vf_cie *cie)
+{
+	if (cie->reads_as_rust && x->old_lsda.base_enc != DW_EH_PE_omit)
+		return vf_refuse(x->vf, x->old->start, "a table of Rust has a landing pad base");
+	if (!base_is_readable(&x->new_lsda, cie->reads_as_rust))
+		return vf_refuse(x->vf, x->new->start,
+				 "the landing pad base is not as its language reads it");
+	return 0;
+}
+
 static int check_piece(struct ctx *x, const struct mp_map_piece *p)
 {
 	struct vf *vf = x->vf;
@@ -403,6 +425,8 @@ static int check_piece(struct ctx *x, const struct mp_map_piece *p)
 	ret = load_old(x, old);
 	if (!ret)
 		ret = load_new(x, new);
+	if (!ret)
+		ret = check_bases(x, ca);
 	if (ret)
 		return ret;
 	if (!p->old_size)
@@ -452,8 +476,8 @@ static int find_personalities(struct vf *vf)
 		if (!vf->old_eh.fdes[i].lsda || asked[cie])
 			continue;
 		asked[cie] = 1;
-		vf->old_eh.cies[cie].known_personality =
-			vf_known_personality(vf, &vf->old_eh.cies[cie]);
+		vf->old_eh.cies[cie].known_personality = vf_known_personality(
+			vf, &vf->old_eh.cies[cie], &vf->old_eh.cies[cie].reads_as_rust);
 	}
 	free(asked);
 	return 0;

@@ -8,7 +8,8 @@
 #include "libprof/cfg_cursor.h"
 #include "libprof/cfg_private.h"
 
-#define PE_OMIT 0xff
+#define PE_OMIT	   0xff
+#define PE_FUNCREL 0x40
 
 int mp_lsda_pads(const struct mp_cfg_index *index, const struct mp_fde *fde,
 		 void (*pad)(void *ctx, uint64_t vaddr), void *ctx)
@@ -28,8 +29,10 @@ int mp_lsda_pads(const struct mp_cfg_index *index, const struct mp_fde *fde,
 		.vaddr = fde->lsda,
 	};
 	encoding = (uint8_t)mp_cursor_fixed(&c, 1);
-	if (encoding != PE_OMIT) {
-		/* Relative to the function, to data, or indirect: nobody writes that. */
+	if ((encoding & 0xf0) == PE_FUNCREL) { /* Morph's own, for Rust */
+		lp_start += mp_cursor_encoded(&c, encoding & 0x0f);
+	} else if (encoding != PE_OMIT) {
+		/* Relative to data, or indirect: nobody writes that. */
 		if ((encoding & 0x70) > 0x10 || (encoding & 0x80))
 			return -EBADMSG;
 		lp_start = mp_cursor_encoded(&c, encoding);

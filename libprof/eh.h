@@ -27,6 +27,7 @@
 #define MP_EH_PE_SDATA8	  0x0c
 #define MP_EH_PE_PCREL	  0x10
 #define MP_EH_PE_DATAREL  0x30
+#define MP_EH_PE_FUNCREL  0x40
 #define MP_EH_PE_INDIRECT 0x80
 
 /* Bytes that are read front to back; @vaddr is where @p is loaded. A read beyond @end sets

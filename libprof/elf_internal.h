@@ -49,6 +49,8 @@ int mp_elf_read_relocs(struct mp_elf *elf, struct mp_err *err);
 int mp_elf_read_fdes(struct mp_elf *elf, struct mp_err *err);
 /* Once symbols, relocations and FDEs are read. */
 void mp_elf_name_personalities(struct mp_elf *elf);
+/* Of entry @index of .dynsym; NULL: there is none. */
+const char *mp_elf_dynamic_name(const struct mp_elf *elf, uint32_t index);
 /* ---- elf_personality_code.c ---- */
 /* What the routine at @vaddr must be, which the FDE @of leads to; NULL: not known. */
 const char *mp_elf_personality_by_code(const struct mp_elf *elf, const struct mp_fde *of,

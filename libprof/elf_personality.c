@@ -11,7 +11,7 @@
 #include "libprof/elf.h"
 #include "libprof/elf_internal.h"
 
-static const char *dynamic_symbol_name(const struct mp_elf *elf, uint32_t index)
+const char *mp_elf_dynamic_name(const struct mp_elf *elf, uint32_t index)
 {
 	for (uint32_t i = elf->nr_symbols; i-- > 0 && elf->symbols[i].dynamic;) {
 		if (elf->symbols[i].index == index)
@@ -61,7 +61,7 @@ static const char *pointed_name(const struct mp_elf *elf, const struct mp_fde *f
 		return routine_name(elf, fde, (uint64_t)reloc->addend);
 	if (reloc && reloc->sym && !reloc->addend &&
 	    (reloc->type == R_X86_64_64 || reloc->type == R_X86_64_GLOB_DAT))
-		return dynamic_symbol_name(elf, reloc->sym);
+		return mp_elf_dynamic_name(elf, reloc->sym);
 	bytes = reloc ? NULL : mp_elf_bytes(elf, slot, sizeof(vaddr));
 	if (!bytes)
 		return NULL;

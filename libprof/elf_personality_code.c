@@ -5,7 +5,9 @@
  *
  * A CIE says that the routine is one. C++'s asks whether an exception is C++'s: its code holds the
  * class that all C++ exceptions of a compiler carry. C's asks nothing of the sort; it checks the
- * version, answers with three codes that the ABI fixes, and reads numbers of variable length. Each
+ * version, answers with three codes that the ABI fixes, and reads numbers of variable length. Rust's
+ * checks the version, too, and calls five functions of the unwinder by name, in a file that holds
+ * the paths of Rust's library; without these names (static) it is not known from others. Each
  * exception table of the routine must read as one of that language. Called by elf_personality for
  * files without symbols.
  */
@@ -29,9 +31,47 @@ enum trait {
 	ANSWERS_8 = 1 << 4,	/* _URC_CONTINUE_UNWIND */
 	READS_NUMBERS = 1 << 5, /* keeps 7 bits of a byte, and counts by 7 */
 	COUNTS_BY_7 = 1 << 6,
+	ANSWERS_2 = 1 << 7,   /* _URC_FATAL_PHASE2_ERROR, as Rust's does and C's does not */
+	CALLS_FIRST = 1 << 8, /* the first of unwinder[] */
 };
 
 #define OF_C (ASKS_VERSION | ANSWERS_3 | ANSWERS_7 | ANSWERS_8 | READS_NUMBERS | COUNTS_BY_7)
+
+/* What Rust's routine calls. */
+static const char *const unwinder[] = {
+	"_Unwind_GetLanguageSpecificData",
+	"_Unwind_GetIPInfo",
+	"_Unwind_GetRegionStart",
+	"_Unwind_SetGR",
+	"_Unwind_SetIP",
+};
+
+#define NR_UNWINDER (sizeof(unwinder) / sizeof(unwinder[0]))
+#define OF_RUST	    (ASKS_VERSION | ((1u << NR_UNWINDER) - 1) * CALLS_FIRST)
+
+/* The panic messages of Rust's library name its source files. */
+static bool holds_rust_paths(const struct mp_elf *elf)
+{
+	static const char *const paths[] = {"library/core/src/", "library/std/src/",
+					    "library/alloc/src/"};
+
+	for (size_t i = 0; elf->data && i < sizeof(paths) / sizeof(paths[0]); i++)
+		if (memmem(elf->data, elf->size, paths[i], strlen(paths[i])))
+			return true;
+	return false;
+}
+
+/* The operand at @slot may be a pointer that the loader sets to a function of the unwinder. */
+static unsigned int slot_trait(const struct mp_elf *elf, uint64_t slot)
+{
+	const struct mp_reloc *reloc = mp_elf_dyn_reloc_at(elf, slot);
+	const char *name = reloc && reloc->sym ? mp_elf_dynamic_name(elf, reloc->sym) : NULL;
+
+	for (size_t i = 0; name && i < NR_UNWINDER; i++)
+		if (!strcmp(name, unwinder[i]))
+			return CALLS_FIRST << i;
+	return 0;
+}
 
 static unsigned int class_trait(uint64_t value)
 {
@@ -45,6 +85,17 @@ static unsigned int class_trait(uint64_t value)
 		       : 0;
 }
 
+static unsigned int answer_trait(uint8_t answer)
+{
+	switch (answer) {
+	case 2: return ANSWERS_2;
+	case 3: return ANSWERS_3;
+	case 7: return ANSWERS_7;
+	case 8: return ANSWERS_8;
+	default: return 0;
+	}
+}
+
 static unsigned int insn_traits(const uint8_t *p, const struct mp_insn *insn)
 {
 	unsigned int traits = 0;
@@ -55,7 +106,7 @@ static unsigned int insn_traits(const uint8_t *p, const struct mp_insn *insn)
 		traits |= class_trait(value);
 	}
 	if (insn->len == 5 && *p == 0xb8 && !p[2] && !p[3] && !p[4]) /* mov $n, %eax */
-		traits |= p[1] == 3 ? ANSWERS_3 : p[1] == 7 ? ANSWERS_7 : p[1] == 8 ? ANSWERS_8 : 0;
+		traits |= answer_trait(p[1]);
 	if (insn->len > 3 && (*p & 0xf0) == 0x40)
 		p++;
 	if (insn->len < 3 || p[0] != 0x83 || (p[1] & 0xc0) != 0xc0)
@@ -86,13 +137,15 @@ static unsigned int routine_traits(const struct mp_elf *elf, uint64_t vaddr)
 			if (mp_insn_decode(bytes + off, fde->size - off, vaddr + off, &insn))
 				return 0;
 			traits |= insn_traits(bytes + off, &insn);
+			if (insn.rip_relative)
+				traits |= slot_trait(elf, insn.target);
 			off += insn.len;
 		}
 	}
 	return traits;
 }
 
-/* The exception table of @fde, of C (@plain: call sites alone) or of C++. */
+/* The exception table of @fde, of C (@plain: call sites alone) or of C++ and Rust. */
 static bool reads_as_table(const struct mp_elf *elf, const struct mp_fde *fde, bool plain)
 {
 	const struct mp_section *sec = mp_elf_section_at(elf, fde->lsda);
@@ -129,14 +182,11 @@ static bool reads_as_table(const struct mp_elf *elf, const struct mp_fde *fde, b
 	return !c.bad;
 }
 
-const char *mp_elf_personality_by_code(const struct mp_elf *elf, const struct mp_fde *of,
-				       uint64_t vaddr)
+/* Of the routine that @of leads to. */
+static bool tables_read(const struct mp_elf *elf, const struct mp_fde *of, bool plain)
 {
-	unsigned int traits = routine_traits(elf, vaddr);
-	bool plain = !(traits & ASKS_CXX), any = false;
+	bool any = false;
 
-	if (plain && (traits & OF_C) != OF_C)
-		return NULL;
 	for (uint32_t i = 0; i < elf->nr_fdes; i++) {
 		const struct mp_fde *fde = &elf->fdes[i];
 
@@ -144,10 +194,27 @@ const char *mp_elf_personality_by_code(const struct mp_elf *elf, const struct mp
 		    fde->personality_indirect != of->personality_indirect)
 			continue;
 		if (!reads_as_table(elf, fde, plain))
-			return NULL;
+			return false;
 		any = true;
 	}
-	if (!any)
+	return any;
+}
+
+const char *mp_elf_personality_by_code(const struct mp_elf *elf, const struct mp_fde *of,
+				       uint64_t vaddr)
+{
+	unsigned int traits = routine_traits(elf, vaddr);
+
+	if (traits & ASKS_CXX)
+		return tables_read(elf, of, false) ? "__gxx_personality_v0" : NULL;
+	if (!(traits & ASKS_VERSION))
 		return NULL;
-	return plain ? "__gcc_personality_v0" : "__gxx_personality_v0";
+	/* Where there is Rust's routine no other passes for C's: they are much alike. */
+	if (holds_rust_paths(elf))
+		return (traits & OF_RUST) == OF_RUST && tables_read(elf, of, false)
+			       ? "rust_eh_personality"
+			       : NULL;
+	return (traits & OF_C) == OF_C && !(traits & ANSWERS_2) && tables_read(elf, of, true)
+		       ? "__gcc_personality_v0"
+		       : NULL;
 }

@@ -111,6 +111,7 @@ START_TEST(lsda_keeps_pads_below_and_far_above)
 	};
 	struct me_lsda again = {0};
 	struct me_bytes out = {0};
+	int32_t base;
 	struct tiny_section sec = {.name = "x", .type = SHT_PROGBITS, .flags = SHF_ALLOC};
 	struct mp_elf *elf, *old;
 	uint8_t *bytes, *old_bytes;
@@ -131,6 +132,24 @@ START_TEST(lsda_keeps_pads_below_and_far_above)
 	ck_assert(!memcmp(again.types, lsda.types, 2 * sizeof(uint64_t)));
 	ck_assert_uint_eq(again.specs_size, 3);
 	ck_assert(!memcmp(again.specs, table + sizeof(table) - 3, 3));
+	me_lsda_fini(&again);
+	mp_elf_close(elf);
+	free(bytes);
+	/* The same for Rust: the base is a distance from the function's start. */
+	out.size = 0;
+	lsda.from_start = true;
+	ck_assert(me_lsda_put(&out, 0x10000, &lsda, sites, 3, 0x700000));
+	ck_assert_uint_eq(out.data[0], 0x4b);
+	memcpy(&base, out.data + 1, sizeof(base));
+	ck_assert_int_eq(base, 0x24f - 0x700000);
+	sec.data = out.data;
+	sec.size = out.size;
+	bytes = tiny_elf_build(&sec, 1, NULL, 0, &size);
+	ck_assert_int_eq(mp_elf_open_memory("t", bytes, size, MP_ELF_ALL, &elf, NULL), 0);
+	ck_assert_ptr_null(me_lsda_read(elf, 0x10000, 0x700000, 0x100, &again));
+	ck_assert_uint_eq(again.nr_sites, 3);
+	ck_assert(!memcmp(again.sites, sites, sizeof(sites)));
+	lsda.from_start = false;
 	/* Out of reach of 32 bits. */
 	ck_assert(!me_lsda_put(&out, 5ull << 32, &lsda, sites, 3, 0x700000));
 	me_lsda_fini(&again);

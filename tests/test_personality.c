@@ -13,6 +13,9 @@
 #define STATIC "g++ -w -O2 -static tests/data/exceptions.cc"
 #define CXX    "__gxx_personality_v0"
 #define C      "__gcc_personality_v0"
+#define RUST   "rust_eh_personality"
+/* Debian's, not whichever comes first in $PATH. */
+#define RUSTC "/usr/bin/rustc -O tests/torture/rust/unwind.rs"
 
 /* The move of minus the class of C++ exceptions, as GCC's runtime has it. */
 static const uint8_t class_move[] = {0x48, 0xb8, 0x00, 0xd5, 0xd4, 0xbc, 0xbc, 0xaa, 0xb1, 0xb8};
@@ -175,6 +178,107 @@ START_TEST(verify_asks_the_routine_itself_for_what_it_is)
 }
 END_TEST
 
+/* ---- Rust -------------------------------------------------------------------------------- */
+
+static struct mp_elf *build_rust(const char *flags)
+{
+	const char *dir = getenv("TMPDIR");
+	char path[256], line[512];
+	struct mp_err err = {""};
+	struct mp_elf *elf;
+
+	snprintf(path, sizeof(path), "%s/morph-rust-%d", dir ? dir : "/tmp", (int)getpid());
+	snprintf(line, sizeof(line), RUSTC " %s -o %s", flags, path);
+	ck_assert_msg(system(line) == 0, "%s", line);
+	ck_assert_msg(!mp_elf_open(path, MP_ELF_ALL, &elf, &err), "%s", err.msg);
+	unlink(path);
+	return elf;
+}
+
+START_TEST(personality_of_rust_is_known_by_what_it_calls)
+{
+	struct mp_elf *with = build_rust(""), *without = build_rust("-C link-arg=-s");
+	struct mp_elf *alone = build_rust("-C target-feature=+crt-static -C link-arg=-s");
+
+	ck_assert_uint_gt(nr_named(with, RUST), 100);
+	ck_assert_uint_eq(nr_named(without, RUST), nr_named(with, RUST));
+	ck_assert_uint_eq(nr_named(without, C) + nr_named(without, CXX), 0);
+	/* Where the unwinder is in the file it has no names: nothing tells Rust's from C's. */
+	ck_assert_uint_eq(nr_named(alone, RUST) + nr_named(alone, C), 0);
+	mp_elf_close(with);
+	mp_elf_close(without);
+	mp_elf_close(alone);
+}
+END_TEST
+
+START_TEST(personality_that_calls_something_else_is_not_rusts)
+{
+	static const char name[] = "_Unwind_GetRegionStart";
+	struct mp_elf *elf = build_rust("-C link-arg=-s"), *changed;
+	uint8_t *bytes = malloc(elf->size), *p;
+
+	ck_assert_ptr_nonnull(bytes);
+	memcpy(bytes, elf->data, elf->size);
+	p = memmem(bytes, elf->size, name, sizeof(name));
+	ck_assert_ptr_nonnull(p);
+	p[8] = 'S';
+	changed = read_memory(bytes, elf->size);
+	ck_assert_uint_eq(nr_named(changed, RUST), 0);
+	mp_elf_close(changed);
+	mp_elf_close(elf);
+	free(bytes);
+}
+END_TEST
+
+#define FROM_START 0x4b
+#define FROM_FIELD 0x1b
+
+/* Give the table of the copy @fde its base in the other way, with the same value. Return: could. */
+static bool change_base(struct pair *p, const struct mp_fde *fde)
+{
+	uint64_t from = fde->start - (fde->lsda + 1);
+	uint8_t *table = pair_at(p, fde->lsda);
+	uint32_t value;
+
+	if (*table == 0xff)
+		return false;
+	memcpy(&value, table + 1, sizeof(value));
+	ck_assert(*table == FROM_START || *table == FROM_FIELD);
+	value += *table == FROM_START ? (uint32_t)from : -(uint32_t)from;
+	memcpy(table + 1, &value, sizeof(value));
+	*table = *table == FROM_START ? FROM_FIELD : FROM_START;
+	return true;
+}
+
+/*
+ * Rust's library of one version takes a base relative to its field otherwise than that of another;
+ * LLVM's C++ takes none that is relative to the function.
+ */
+START_TEST(verify_wants_the_base_that_every_version_reads_alike)
+{
+	static const char *const commands[] = {STATIC, RUSTC " -C link-arg=-Wl,--emit-relocs",
+					       RUSTC " -C link-arg=-s"};
+	uint32_t nr = 0;
+	struct pair p;
+
+	pair_build_as_it_is(&p, commands[_i], 1);
+	ck_assert_uint_gt(p.report.nr_landing_pads, 10);
+	for (uint32_t i = 0; i < p.good->nr_fdes && nr < 20; i++) {
+		const struct mp_fde *fde = &p.good->fdes[i];
+
+		if (!fde->lsda || fde->start < mp_elf_section(p.good, ".morph.text")->vaddr)
+			continue;
+		ck_assert_uint_ne(*pair_at(&p, fde->lsda), _i ? FROM_FIELD : FROM_START);
+		if (!change_base(&p, fde))
+			continue;
+		pair_refused(&p, "landing pad base");
+		nr++;
+	}
+	ck_assert_uint_eq(nr, 20);
+	pair_free(&p);
+}
+END_TEST
+
 static Suite *suite(void)
 {
 	Suite *s = suite_create("personality");
@@ -186,6 +290,12 @@ static Suite *suite(void)
 		tcase_add_test(t, personality_that_asks_for_another_class_is_not_known);
 		tcase_add_loop_test(t, personality_with_a_table_of_another_kind_is_not_known, 0, 2);
 		tcase_add_test(t, verify_asks_the_routine_itself_for_what_it_is);
+		tcase_add_loop_test(t, verify_wants_the_base_that_every_version_reads_alike, 0, 1);
+	}
+	if (!access("/usr/bin/rustc", X_OK)) {
+		tcase_add_test(t, personality_of_rust_is_known_by_what_it_calls);
+		tcase_add_test(t, personality_that_calls_something_else_is_not_rusts);
+		tcase_add_loop_test(t, verify_wants_the_base_that_every_version_reads_alike, 1, 3);
 	}
 	suite_add_tcase(s, t);
 	return s;
