@@ -675,10 +675,10 @@ static int collect(const struct options *o, struct md_pipeline *pl, const struct
 
 struct daemon {
 	const struct options *o;
-	struct md_config config; /* that it works by */
-	struct md_config next;	 /* that SIGHUP brought, if @change */
-	bool change;		 /* to another source or rate: what is collected comes first */
-	bool start_again;	 /* only a new start can open the device that came */
+	struct md_config config;   /* that it works by */
+	struct md_config next;	   /* that SIGHUP brought, if @change */
+	bool change;		   /* to another source or rate: what is collected comes first */
+	bool start_again;	   /* only a new start can open the device that came */
 	char missing[MP_ERR_SIZE]; /* why nothing can be sampled, while it waits for that */
 	struct md_watchdog watchdog;
 	struct md_pipeline pl;
