@@ -8,6 +8,7 @@
 #include <argp.h>
 #include <errno.h>
 #include <inttypes.h>
+#include <poll.h>
 #include <pwd.h>
 #include <signal.h>
 #include <stdio.h>
@@ -17,6 +18,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "daemon/await.h"
 #include "daemon/choose.h"
 #include "daemon/clock.h"
 #include "daemon/command.h"
@@ -46,6 +48,12 @@
 /* For reading a file that nobody has read yet; a large one on a slow disk takes seconds. */
 #define READ_DEADLINE_MS 10000
 
+/* Between two looks at whether sampling has become possible. */
+#define LOOK_NS UINT64_C(5000000000)
+
+/* The device cannot be opened before a new start; the unit knows this status. */
+#define EXIT_START_AGAIN 75
+
 /* Of the JSON of --json; grows when a field changes its meaning. */
 #define JSON_SCHEMA 1
 
@@ -62,6 +70,7 @@ enum option_key {
 	OPT_POLL_WINDOW,
 	OPT_POLL_RATE,
 	OPT_CHECK_CONFIG,
+	OPT_WAIT,
 	OPT_PID,
 	OPT_UNIT,
 	OPT_USER
@@ -72,7 +81,7 @@ struct options {
 	const char *config, *record, *input;
 	struct md_polls_config polls; /* @path NULL: nobody is asked */
 	uint32_t nr_repeats;
-	bool stats, json, check_config;
+	bool stats, json, check_config, wait;
 	bool is_run;
 	char **command;
 	/* --pid, --unit, --user: whose samples are kept, of the whole machine's. */
@@ -99,6 +108,8 @@ static const struct argp_option daemon_options[] = {
 	 "paths: with each sample of user code its registers, which tell the way it took in "
 	 "programs that number their paths; or no (default)",
 	 0},
+	{"wait", OPT_WAIT, NULL, 0,
+	 "where nothing can be sampled, say what to do, and start once it can; for services", 0},
 	{"foreground", OPT_FOREGROUND, NULL, 0, "do not detach (morphd never does)", 0},
 	{"stats", OPT_STATS, NULL, 0, "at the end, print where time and samples went", 0},
 	{"json", OPT_JSON, NULL, 0, "the same as JSON", 0},
@@ -231,6 +242,7 @@ static error_t parse_option(int key, char *arg, struct argp_state *state)
 	case OPT_UNIT:
 	case OPT_USER: add_selection(state, key, arg); return 0;
 	case OPT_CHECK_CONFIG: o->check_config = true; return 0;
+	case OPT_WAIT: o->wait = true; return 0;
 	case OPT_FOREGROUND: return 0;
 	case OPT_JSON: o->json = true; /* fall through */
 	case OPT_STATS: o->stats = true; return 0;
@@ -663,9 +675,11 @@ static int collect(const struct options *o, struct md_pipeline *pl, const struct
 
 struct daemon {
 	const struct options *o;
-	struct md_config config; /* that it works by */
-	struct md_config next;	 /* that SIGHUP brought, if @change */
-	bool change;		 /* to another source or rate: what is collected comes first */
+	struct md_config config;   /* that it works by */
+	struct md_config next;	   /* that SIGHUP brought, if @change */
+	bool change;		   /* to another source or rate: what is collected comes first */
+	bool start_again;	   /* only a new start can open the device that came */
+	char missing[MP_ERR_SIZE]; /* why nothing can be sampled, while it waits for that */
 	struct md_watchdog watchdog;
 	struct md_pipeline pl;
 };
@@ -687,6 +701,10 @@ static void notify_status(const struct daemon *d, const char *state)
 	const struct md_pipeline *pl = &d->pl;
 	struct md_recfile_info info;
 
+	if (!pl->source) {
+		md_notify("%sSTATUS=not collecting: %s", state, d->missing);
+		return;
+	}
 	md_source_describe(pl->source, &info);
 	md_notify("%sSTATUS=%s, %u Hz: %" PRIu64 " samples of %zu modules, %" PRIu64 " lost", state,
 		  pl->source->ops->name, info.rate_hz,
@@ -736,7 +754,7 @@ static void reload(struct daemon *d)
 	if (!ret && strcmp(d->next.database, d->config.database))
 		ret = mp_err_set(&err, EBUSY, "%.100s: another database is for the next start",
 				 o->config);
-	if (!ret && md_config_needs_source(&d->config, &d->next)) {
+	if (!ret && d->pl.source && md_config_needs_source(&d->config, &d->next)) {
 		if (o->record || o->input)
 			ret = mp_err_set(&err, EBUSY, "%.100s: a recording has one source and rate",
 					 o->config);
@@ -767,33 +785,111 @@ static bool daemon_should_stop(void *arg)
 }
 
 /*
+ * The share that the rate was chosen for holds from now on: a start looks at all that runs, which takes
+ * a second of processor time for a thousand processes with many mappings each.
+ */
+static void say_start(void)
+{
+	fprintf(stderr,
+		"morphd: starting took %.2f s of processor time, beside that share: most of it to "
+		"look at what runs already\n",
+		(double)md_clock_ns(CLOCK_PROCESS_CPUTIME_ID) / 1e9);
+}
+
+/* A signal ends it, also one that came just before. */
+static void nap(const struct daemon *d)
+{
+	uint64_t ns = LOOK_NS;
+	struct timespec left;
+	sigset_t stop, before;
+
+	if (d->watchdog.pause_ns && d->watchdog.pause_ns < ns)
+		ns = d->watchdog.pause_ns;
+	left = (struct timespec){(time_t)(ns / 1000000000), (long)(ns % 1000000000)};
+	sigemptyset(&stop);
+	sigaddset(&stop, SIGTERM);
+	sigaddset(&stop, SIGINT);
+	sigaddset(&stop, SIGHUP);
+	sigprocmask(SIG_BLOCK, &stop, &before);
+	if (!stop_asked && !reload_asked)
+		ppoll(NULL, 0, &left, &before);
+	sigprocmask(SIG_SETMASK, &before, NULL);
+}
+
+/* The same reason is said once. */
+static void say_missing(struct daemon *d, const char *why)
+{
+	if (strcmp(d->missing, why)) {
+		snprintf(d->missing, sizeof(d->missing), "%s", why);
+		fprintf(stderr, "morphd: not collecting: %s\n", why);
+		fprintf(stderr, "morphd: collecting starts by itself once it is possible\n");
+	}
+	notify_status(d, "READY=1\n");
+}
+
+/*
+ * With --wait: looks again and again, until a source opens. Return: 0 with d->pl.source, or without
+ * where morphd is to end; -errno without --wait.
+ */
+static int open_or_wait(struct daemon *d, struct mp_err *err)
+{
+	struct md_await await;
+	int ret = open_daemon_source(d->o, &d->config, &d->pl.source, err);
+
+	if (!ret || !d->o->wait || d->o->input)
+		return ret;
+	md_await_start(&await);
+	say_missing(d, err->msg);
+	while (!stop_asked) {
+		bool reloaded = reload_asked;
+
+		reload_asked = 0;
+		if (reloaded)
+			reload(d);
+		if (reloaded || md_await_is_due(&await)) {
+			ret = open_daemon_source(d->o, &d->config, &d->pl.source, err);
+			d->start_again = ret && md_await_needs_start(&await);
+			if (!ret || d->start_again)
+				break;
+			md_await_failed(&await);
+			say_missing(d, err->msg);
+		}
+		md_watchdog_step(&d->watchdog);
+		nap(d);
+	}
+	if (!d->pl.source)
+		md_notify("STOPPING=1");
+	d->missing[0] = 0;
+	return 0;
+}
+
+/*
  * What the old source had collected is in the database. A device that has one reader at a time
  * has to be closed before it can be opened anew.
  */
 static int change_source(struct daemon *d, struct mp_err *err)
 {
 	const char *remark = d->pl.source->ops->remark(d->pl.source);
-	struct md_source *source;
 	int ret;
 
 	if (remark)
 		complain(remark);
 	d->pl.source->ops->close(d->pl.source);
 	d->pl.source = NULL;
-	ret = open_daemon_source(d->o, &d->next, &source, err);
+	ret = open_daemon_source(d->o, &d->next, &d->pl.source, err);
 	if (ret) {
 		complain(err->msg);
 		complain("the source stays as it was");
-		ret = open_daemon_source(d->o, &d->config, &source, err);
+		ret = open_or_wait(d, err);
 	} else {
 		d->config = d->next;
 		fprintf(stderr, "morphd: %s: read again, and the source is a new one\n",
 			d->o->config);
 	}
-	if (ret)
+	if (ret || !d->pl.source)
 		return ret;
 	d->pl.interval_s = d->config.interval_s;
-	ret = md_pipeline_change(&d->pl, source, err);
+	ret = md_pipeline_change(&d->pl, d->pl.source, err);
 	if (!ret)
 		notify_status(d, "READY=1\n");
 	return ret;
@@ -819,7 +915,7 @@ static int daemon_work(struct md_pipeline *pl, struct mp_err *err)
 			notify_status(d, "READY=1\n");
 			ret = 0;
 		}
-		if (ret)
+		if (ret || !pl->source)
 			break;
 	}
 	md_notify("STOPPING=1");
@@ -847,8 +943,10 @@ static int daemon_main(const struct options *o, int *status, struct mp_err *err)
 	if (!ret && !o->input)
 		ret = say_found(&db, err);
 	if (!ret)
-		ret = open_daemon_source(o, &d->config, &d->pl.source, err);
-	if (!ret) {
+		ret = open_or_wait(d, err);
+	if (!ret && d->pl.source) {
+		if (!o->input && !d->config.rate_hz)
+			say_start();
 		d->pl.interval_s = d->config.interval_s;
 		d->pl.should_stop = daemon_should_stop;
 		d->pl.warn = daemon_warn;
@@ -859,6 +957,8 @@ static int daemon_main(const struct options *o, int *status, struct mp_err *err)
 	}
 	if (d->pl.source)
 		d->pl.source->ops->close(d->pl.source);
+	if (!ret && d->start_again)
+		*status = EXIT_START_AGAIN;
 	free(d);
 	close_database(&db);
 	return ret;

@@ -174,7 +174,8 @@ static int refuse(pid_t command, int code, struct mp_err *err)
 			err, EACCES,
 			"sampling the whole system is not allowed, CAP_PERFMON or not "
 			"(kernel.perf_event_paranoid is %d): as root run `sysctl "
-			"kernel.perf_event_paranoid=2`, or load the kernel module morphmon",
+			"kernel.perf_event_paranoid=2`, or install morphmon-dkms, the kernel "
+			"module",
 			paranoid);
 	return mp_err_set(err, EACCES,
 			  "sampling %s is not allowed (kernel.perf_event_paranoid is %d): as root "
@@ -512,6 +513,27 @@ bool md_perf_has_branches(void)
 
 	set_attr(&attr, &choices[0], 1, &request, true, false);
 	fd = open_event(&attr, getpid(), -1);
+	if (fd < 0)
+		return false;
+	close(fd);
+	return true;
+}
+
+bool md_perf_allows_all(void)
+{
+	const struct md_perf_request request = {.no_kernel = true};
+	/* The CPU clock: every machine has that event. */
+	const struct choice *clock = &choices[sizeof(choices) / sizeof(choices[0]) - 1];
+	struct md_cpu_list online = {""};
+	struct perf_event_attr attr;
+	int fd = md_cpus_open("online");
+
+	if (fd >= 0) {
+		md_cpus_read(fd, &online);
+		close(fd);
+	}
+	set_attr(&attr, clock, 1, &request, true, false);
+	fd = open_event(&attr, 0, (int)md_cpus_first(&online));
 	if (fd < 0)
 		return false;
 	close(fd);

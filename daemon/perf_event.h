@@ -82,6 +82,8 @@ int md_perf_events_follow(struct md_perf_events *events, bool *missed, struct mp
 int md_perf_events_attach(struct md_perf_events *events, int prog_fd, struct mp_err *err);
 /* True where this machine's processor says which branches were taken, and we may ask. */
 bool md_perf_has_branches(void);
+/* True where the kernel lets us sample the user code of the whole machine. */
+bool md_perf_allows_all(void);
 
 /* Sees what the kernel has written by now. */
 void md_perf_ring_refresh(struct md_perf_ring *ring);

@@ -2,10 +2,14 @@
 /* advice - writes the commands that follow morph-optimize, with the names of this run. */
 #include "editor/advice.h"
 
+#include <ctype.h>
+#include <dirent.h>
 #include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include "editor/output_name.h"
 #include "libprof/rate.h"
@@ -134,6 +138,86 @@ static void put_duration(FILE *out, uint64_t missing, uint32_t rate)
 	fputs(" and lay the code out better", out);
 }
 
+/* True where @pid executes the file of @want. */
+static bool runs_file(int pid, const struct stat *want)
+{
+	struct stat st;
+	char name[64];
+
+	snprintf(name, sizeof(name), "/proc/%d/exe", pid);
+	return !stat(name, &st) && st.st_dev == want->st_dev && st.st_ino == want->st_ino;
+}
+
+/* The parent of @pid; 0: it is gone. */
+static int parent_of(int pid)
+{
+	char name[64], text[512], *end;
+	int parent = 0;
+	size_t n;
+	FILE *f;
+
+	snprintf(name, sizeof(name), "/proc/%d/stat", pid);
+	f = fopen(name, "re");
+	if (!f)
+		return 0;
+	n = fread(text, 1, sizeof(text) - 1, f);
+	fclose(f);
+	text[n] = 0;
+	end = strrchr(text, ')'); /* the name before may hold brackets, too */
+	return end && sscanf(end + 1, " %*c %d", &parent) == 1 ? parent : 0;
+}
+
+/*
+ * The oldest process of those that run @path now and that we may look at: with --pid, it stands for all
+ * that it started. 0: there is none.
+ */
+static int find_running(const char *path)
+{
+	int pid, parent, found = 0, depth;
+	struct dirent *entry;
+	struct stat want;
+	DIR *dir;
+
+	dir = stat(path, &want) ? NULL : opendir("/proc");
+	while (dir && !found && (entry = readdir(dir))) {
+		pid = isdigit((unsigned char)entry->d_name[0]) ? atoi(entry->d_name) : 0;
+		if (pid && runs_file(pid, &want))
+			found = pid;
+	}
+	if (dir)
+		closedir(dir);
+	/* A server's workers run the same file as their parent. */
+	for (depth = 0; found && depth < 64; depth++) {
+		parent = parent_of(found);
+		if (parent <= 1 || !runs_file(parent, &want))
+			break;
+		found = parent;
+	}
+	return found;
+}
+
+/*
+ * A server is not started as a command: it runs already, or somebody else starts it. Sampling what runs
+ * already needs root, whose default database is another one than the user's.
+ */
+static void put_running(FILE *out, const struct me_optimize_options *o, const char *db)
+{
+	int pid = find_running(o->input);
+
+	if (pid)
+		fprintf(out, "  or, as root, of process %d, which runs this file now:\n", pid);
+	else
+		fputs("  or, as root, of a program that runs already, such as a server:\n", out);
+	fputs("    morphd run", out);
+	put_db(out, db || !geteuid() ? db : o->db);
+	fprintf(out, " --rate=%d --pid=", MP_RUN_RATE_HZ);
+	if (pid)
+		fprintf(out, "%d\n", pid);
+	else
+		fputs("PID\n", out);
+	fputs("    Ctrl-C ends it\n", out);
+}
+
 void me_advice_collect(FILE *out, const struct me_optimize_options *o, const char *db,
 		       const struct me_optimize_report *r)
 {
@@ -157,6 +241,7 @@ void me_advice_collect(FILE *out, const struct me_optimize_options *o, const cha
 		MP_RUN_RATE_HZ);
 	put_duration(out, missing, MP_RUN_RATE_HZ);
 	fputc('\n', out);
+	put_running(out, o, db);
 	rate = o->db ? last_rate(o->db, collector, sizeof(collector)) : 0;
 	if (!rate || rate == MP_RUN_RATE_HZ)
 		return;

@@ -311,6 +311,70 @@ else
 	echo "skip: a small disk needs a mount namespace"
 fi
 
+# ---- nothing can be sampled: the service says what to do, stays, and starts once it can
+if [ ! -e /dev/morphmon ] && ${CC:-gcc} -O1 -D_GNU_SOURCE -shared -fPIC -o noevents.so "$root/tests/e2e/noevents.c" &&
+	! NOEVENTS=$PWD/allowed LD_PRELOAD=$PWD/noevents.so "$MORPHD" --version 2>&1 | grep -q "ASan runtime"; then
+	# without_events OPTION...: morphd, started there
+	without_events() {
+		NOTIFY_SOCKET=$PWD/socket NOEVENTS=$PWD/allowed LD_PRELOAD=$PWD/noevents.so \
+			"$MORPHD" --config=now.conf "$@" 2>>daemon.err &
+		daemon=$!
+	}
+	printf 'rate = 199\ninterval = 0.1\n' >now.conf
+	: >daemon.err
+	without_events --db=w.db
+	wait $daemon
+	[ $? = 1 ] || fail "without --wait: another status than 1"
+	daemon=
+	tail -n 1 daemon.err | grep -q '^morphd: sampling .* not allowed\|^morphd: .*perf_event_open' ||
+		fail "without --wait: $(cat daemon.err)"
+	# What ends while it waits has not failed.
+	: >daemon.err
+	before=$(so_far)
+	without_events --db=w.db --wait
+	until_true "the reason" heard "+$before" '^READY=1 STATUS=not collecting: sampling .*not allowed' || exit 1
+	says daemon.err '^morphd: not collecting: sampling .*not allowed'
+	says daemon.err '^morphd: collecting starts by itself once it is possible$'
+	stop
+	[ "$(grep -c 'not collecting' daemon.err)" = 1 ] || fail "the reason is not said once: $(cat daemon.err)"
+	# Alive, told apart by reloads, and collecting as soon as the kernel allows it: nobody does anything.
+	: >daemon.err
+	before=$(so_far)
+	n=$(lives)
+	WATCHDOG_USEC=200000 without_events --db=w.db --wait
+	until_true "the reason" heard "+$before" '^READY=1 STATUS=not collecting: ' || exit 1
+	until_true "signs of life while it waits" more_lives $((n + 3))
+	reload 'rate = 197\ninterval = 0.1\n'
+	says daemon.err '^morphd: now.conf: read again$'
+	heard "+$before" '^READY=1 STATUS=[a-z]*, ' && fail "it collects without events"
+	[ "$(stored w.db)" = 0 ] || fail "samples without events"
+	touch allowed
+	until_true "the service starts by itself" heard "+$before" '^READY=1 STATUS=[a-z]*, 197 Hz: '
+	until_true "samples, once they are allowed" grown w.db 0
+	stop
+	[ "$captured" = "$(stored w.db)" ] || fail "after the wait: captured $captured, stored $(stored w.db)"
+	# A reload with a source that cannot be opened, while the old one cannot either.
+	: >daemon.err
+	start_with() {
+		before=$(so_far)
+		without_events --db=w.db --wait
+		until_true "READY=1" heard "+$before" '^READY=1 STATUS=[a-z]*, '
+	}
+	start_with
+	rm allowed
+	before=$(so_far)
+	reload 'rate = 211\ninterval = 0.1\n'
+	heard "+$before" '^READY=1 STATUS=not collecting: ' || fail "no source is left: $(tail -n 3 heard)"
+	touch allowed
+	until_true "and the service goes on" heard "+$before" '^READY=1 STATUS=[a-z]*, 1*[0-9]* Hz: '
+	n=$(stored w.db)
+	until_true "samples again" grown w.db "$n"
+	stop
+	sound w.db "after waits"
+else
+	echo "skip: sampling cannot be forbidden for a while here"
+fi
+
 # ---- the unit's user and capabilities, and no others
 if command -v setpriv >/dev/null; then
 	unit=$root/daemon/morphd.service

@@ -264,6 +264,20 @@ says err.txt '^    morphd run --db=nowhere.db -- ./prog ARGS$' "no profile at al
 says err.txt '1000 more samples take 0.2 s' "no profile at all"
 ends 3 "too little profile" --db db --min-samples=5000 prog
 says err.txt '    2000 more samples take 0.5 s' "too little profile"
+# What runs already, and cannot be started as a command; --in-place says the same.
+says err.txt '^  or, as root, of a program that runs already, such as a server:$' "too little profile"
+says err.txt '^    morphd run --db=db --rate=4000 --pid=PID$' "too little profile"
+cp "$(command -v sleep)" server
+./server 300 &
+server=$!
+until cmp -s "/proc/$server/exe" server; do
+	sleep 0.1
+done
+ends 3 "no profile of a server" --db db --in-place server
+says err.txt "^  or, as root, of process $server, which runs this file now:\$" "no profile of a server"
+says err.txt "^    morphd run --db=db --rate=4000 --pid=$server\$" "no profile of a server"
+kill $server
+wait $server 2>/dev/null
 ends 3 "no profile of a library" --db db lib.so
 says err.txt '^    morphd run --db=db -- COMMAND ARGS$' "no profile of a library"
 says err.txt 'a command that uses ./lib.so' "no profile of a library"
