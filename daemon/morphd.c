@@ -791,8 +791,8 @@ static bool daemon_should_stop(void *arg)
 static void say_start(void)
 {
 	fprintf(stderr,
-		"morphd: starting took %.2f s of processor time, beside that share: most of it to "
-		"look at what runs already\n",
+		"morphd: starting took %.2f s of processor time, beside that share: for measuring what a "
+		"sample costs, and for looking at what runs already\n",
 		(double)md_clock_ns(CLOCK_PROCESS_CPUTIME_ID) / 1e9);
 }
 

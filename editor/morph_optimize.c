@@ -655,6 +655,10 @@ int main(int argc, char **argv)
 			fprintf(stderr, "morph-optimize: %s\n", err.msg);
 			return exit_status(rc);
 		}
+		/* As morph-stats does: a user without a profile of their own has the service's. */
+		if (!getenv("MORPH_DB") && access(a.db, F_OK) &&
+		    !access(MP_STORE_SERVICE_PATH, R_OK))
+			strcpy(a.db, MP_STORE_SERVICE_PATH);
 		a.options.db = a.db;
 	}
 	if (mp_progress_start("morph-optimize", true)) {
