@@ -342,10 +342,12 @@ int mp_store_open(const char *path, enum mp_store_mode mode, struct mp_store **o
 		goto close;
 	}
 	if (store->writable) {
-		r = mp_store_make_file(path, err);
+		/* "" is SQLite's name for a database that no one else sees and that goes away. */
+		r = *path ? mp_store_make_file(path, err) : 0;
 		if (r)
 			goto close;
-		rc = open_handle(store, path, SQLITE_OPEN_READWRITE,
+		rc = open_handle(store, path,
+				 SQLITE_OPEN_READWRITE | (*path ? 0 : SQLITE_OPEN_CREATE),
 				 "SELECT count(*) FROM sqlite_master");
 		if (rc == SQLITE_OK)
 			rc = configure_writer(store);

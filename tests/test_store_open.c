@@ -124,6 +124,16 @@ START_TEST(store_of_the_first_schema_is_brought_up_to_date)
 }
 END_TEST
 
+START_TEST(store_without_a_name_leaves_no_file)
+{
+	struct mp_store *store;
+
+	ok(mp_store_open("", MP_STORE_WRITE, &store, &err));
+	put(store, 1, 0);
+	mp_store_close(store);
+}
+END_TEST
+
 START_TEST(store_migrates_step_by_step_and_keeps_the_data)
 {
 	const char *steps[32] = {NULL}, *broken[32];
@@ -505,6 +515,7 @@ static Suite *suite(void)
 	tcase_add_test(tc, store_open_refuses_a_newer_schema);
 	tcase_add_test(tc, store_open_refuses_a_schema_with_more_in_it);
 	tcase_add_test(tc, store_of_the_first_schema_is_brought_up_to_date);
+	tcase_add_test(tc, store_without_a_name_leaves_no_file);
 	tcase_add_test(tc, store_migrates_step_by_step_and_keeps_the_data);
 	tcase_add_test(tc, store_reads_where_it_cannot_write);
 	tcase_add_test(tc, store_reads_on_a_read_only_file_system);

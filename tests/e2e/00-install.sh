@@ -67,7 +67,7 @@ modes() {
 wrong=$(modes "$dest")
 [ -z "$wrong" ] || fail "wrong modes: $wrong"
 unit=$dest/usr/lib/systemd/system/morphd.service
-grep -q '^ExecStart=/usr/sbin/morphd --config=/etc/morph/morphd.conf$' "$unit" ||
+grep -q '^ExecStart=/usr/sbin/morphd --wait --config=/etc/morph/morphd.conf$' "$unit" ||
 	fail "the unit does not start /usr/sbin/morphd with its configuration"
 ! grep -qE '@[A-Z]+@' "$unit" || fail "the unit holds an unfilled @NAME@"
 
@@ -81,7 +81,7 @@ for file in e/morph/morphd.conf u/morphd.service s/morph.conf d/rules.d/99-morph
 	m/morphmon.conf x/morphd.conf opt/sbin/morphd; do
 	[ -s "$TMPDIR/other/$file" ] || fail "$file: not where it was wanted"
 done
-grep -q '^ExecStart=/opt/sbin/morphd --config=/e/morph/morphd.conf$' "$TMPDIR/other/u/morphd.service" ||
+grep -q '^ExecStart=/opt/sbin/morphd --wait --config=/e/morph/morphd.conf$' "$TMPDIR/other/u/morphd.service" ||
 	fail "the unit elsewhere: $(grep ExecStart "$TMPDIR/other/u/morphd.service")"
 
 # The configuration as installed is right, and says of each key what it is without it.
