@@ -17,8 +17,8 @@ static const char *const commands[] = {
 	"gcc -O2 -fPIE -static-pie -fuse-ld=mold tests/data/control.c",
 	"gcc -O2 -fPIE -pie -fuse-ld=lld -Wl,--build-id=none tests/data/control.c",
 	/* What lies behind the table ends a few bytes before the new entry does. */
-	"gcc -O2 -fPIE -pie -fuse-ld=lld -Wl,--build-id=none "
-	"-Wl,--dynamic-linker=/lib64/ld-linux.so tests/data/control.c",
+	("gcc -O2 -fPIE -pie -fuse-ld=lld -Wl,--build-id=none "
+	 "-Wl,--dynamic-linker=/lib64/ld-linux.so tests/data/control.c"),
 };
 
 enum {
