@@ -64,10 +64,13 @@ ends 0 morph-stats -d s.db import cg.out
 ends 0 morph-stats -d few.db import cg1.out
 cp s.db s2.db
 commands=$(morph-stats --help | sed -n '/^Commands:/,/^[^ ]/s/^  \([a-z]*\) .*/\1/p')
+# remember writes to its database, so it has one of its own.
+cp s.db r.db
 # The line of each command that prints something; a new command has to be added here.
 declare -A lines=([status]="-d s.db status" [query]="-d s.db query" [annotate]="-d s.db annotate hot"
 	[diff]="diff s.db s2.db" [heat]="-d s.db heat prog" [flame]="-d s.db flame"
 	[activity]="-d run.db activity" [import]="-d i.db import cg.out" [merge]="merge m.db s.db"
+	[remember]="-d r.db remember --min-samples=1"
 	[export]="-d s.db export --format=json")
 declare -A nothing=([diff]="diff none.db s.db" [heat]="-d none.db heat prog" [merge]="merge m.db none.db"
 	[annotate]="-d none.db annotate hot" [export]="-d none.db export --format=folded" [import]="")
