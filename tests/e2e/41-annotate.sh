@@ -242,7 +242,8 @@ if mkdir -p "/usr/lib/debug/.build-id/${id:0:2}" 2>/dev/null &&
 else
 	left_out="$left_out /usr/lib/debug"
 fi
-# A server that would know: it must not be asked. eu-addr2line shows that it can be.
+# A server that knows nothing: it is asked, where its address is set, and the listing is what it was.
+# eu-addr2line shows that libdebuginfod is here.
 if command -v python3 >/dev/null && command -v eu-addr2line >/dev/null; then
 	python3 - >asked.txt 2>/dev/null <<'P' &
 import socket
@@ -261,11 +262,19 @@ P
 		[ -s asked.txt ] && break
 		sleep 0.1
 	done
+	ends 0 "without a server" --db a.db annotate "$address" -m prog
+	mv out.txt without.txt
 	export DEBUGINFOD_URLS="http://127.0.0.1:$(head -n 1 asked.txt)/" DEBUGINFOD_CACHE_PATH=$dir/cache
+	says_not asked.txt asked "without a server"
 	ends 0 "with a server" --db a.db annotate "$address" -m prog
-	says_not asked.txt asked "a server was asked"
-	eu-addr2line -e prog "$address" >/dev/null 2>&1
-	grep -q asked asked.txt || left_out="$left_out debuginfod"
+	cmp out.txt without.txt || fail "with a server: another listing"
+	if grep -q asked asked.txt; then
+		:
+	elif eu-addr2line -e prog "$address" >/dev/null 2>&1 && grep -q asked asked.txt; then
+		fail "a server was not asked"
+	else
+		left_out="$left_out debuginfod"
+	fi
 	unset DEBUGINFOD_URLS
 	kill $server
 	wait $server 2>/dev/null
