@@ -276,12 +276,15 @@ static uint32_t entry_of(const struct mp_cfg *cfg, uint32_t func)
 
 /*
  * May a thread come here before it was anywhere else in the file? It starts at a function whose address
- * it was given, or comes from a library that calls such a function.
+ * it was given, or comes from a library that calls such a function, or an exported one.
  */
 static bool may_begin_thread(const struct planner *p, uint32_t func, uint32_t entry)
 {
+	const struct mp_cfg *cfg = p->in->cfg;
+
 	return entry != MP_NONE &&
-	       p->in->cfg->blocks[entry].flags & (MP_BLOCK_ADDRESS_TAKEN | MP_BLOCK_NAMED) &&
+	       (cfg->blocks[entry].flags & (MP_BLOCK_ADDRESS_TAKEN | MP_BLOCK_NAMED) ||
+		cfg->funcs[func].flags & MP_FUNC_EXPORTED) &&
 	       !p->in->with_carry.shared[func] && !p->in->with_carry.live[entry];
 }
 
