@@ -15,6 +15,7 @@
 #include <unistd.h>
 
 #include "daemon/clock.h"
+#include "libprof/sanitized.h"
 
 #define CPU_MAX_S   60
 #define MEMORY_MAX  (UINT64_C(6) << 30) /* 2^24 blocks need four, of which half is the files */
@@ -23,18 +24,7 @@
 /* Above all descriptors that the process is to have. */
 #define SPARE_FD (MP_CONFIRM_CANDIDATES + MP_CONFIRM_MAX)
 
-#if defined(__SANITIZE_ADDRESS__)
-#define IS_SANITIZED 1
-#elif defined(__has_feature)
-#if __has_feature(address_sanitizer)
-#define IS_SANITIZED 1
-#endif
-#endif
-#ifndef IS_SANITIZED
-#define IS_SANITIZED 0
-#endif
-
-/* Beside this program, or where packages put it: this one is in sbin, that one in bin. */
+/* morph-optimize lies beside this program, or in bin where packages put this program into sbin. */
 static int open_editor(void)
 {
 	static const char *const places[] = {"/", "/../bin/"};
@@ -72,7 +62,7 @@ static void limit_all(void)
 {
 	int fd = open("/proc/self/oom_score_adj", O_WRONLY | O_CLOEXEC);
 
-	/* Where memory runs out, the collector is not to go. */
+	/* Where memory runs out, the kernel should end this process and not the collector. */
 	if (fd >= 0) {
 		if (write(fd, "1000", 4) < 0)
 			errno = 0;
@@ -81,7 +71,7 @@ static void limit_all(void)
 	limit(RLIMIT_CORE, 0);
 	limit(RLIMIT_FSIZE, 0);
 	limit(RLIMIT_CPU, CPU_MAX_S);
-	if (!IS_SANITIZED)
+	if (!MP_IS_SANITIZED)
 		limit(RLIMIT_AS, MEMORY_MAX);
 }
 
@@ -107,8 +97,8 @@ static void become_editor(int editor, const int *fds, size_t nr, pid_t parent)
 	}
 	editor = fcntl(editor, F_DUPFD_CLOEXEC, SPARE_FD);
 	null = open("/dev/null", O_RDWR | O_CLOEXEC);
-	if (editor < 0 || null < 0 || dup2(null, 0) < 0 || (!IS_SANITIZED && dup2(null, 2) < 0) ||
-	    dup2(kept[0], MP_CONFIRM_ANSWER) < 0)
+	if (editor < 0 || null < 0 || dup2(null, 0) < 0 ||
+	    (!MP_IS_SANITIZED && dup2(null, 2) < 0) || dup2(kept[0], MP_CONFIRM_ANSWER) < 0)
 		_exit(1);
 	for (i = 1; i < nr; i++)
 		if (dup2(kept[i], MP_CONFIRM_OUTPUT + (int)i - 1) < 0)

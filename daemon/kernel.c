@@ -10,8 +10,6 @@
 #define XXH_INLINE_ALL
 #include <xxhash.h>
 
-/* Where x86-64 links _text; address randomisation moves the whole image by one distance. */
-#define LINK_TEXT     UINT64_C(0xffffffff81000000)
 #define TEXT_SIZE_MAX UINT64_C(0x40000000) /* no image is larger */
 
 static void read_build_id(struct mp_id *id)
@@ -83,9 +81,10 @@ static void read_text(uint64_t base, struct md_kernel *out)
 		fclose(f);
 	out->text_size = size;
 	if (base)
-		out->text = (struct morph_segment){base, LINK_TEXT, size ? size : TEXT_SIZE_MAX};
+		out->text = (struct morph_segment){base, MD_KERNEL_LINK_TEXT,
+						   size ? size : TEXT_SIZE_MAX};
 	else if (start && size)
-		out->text = (struct morph_segment){start, LINK_TEXT, size};
+		out->text = (struct morph_segment){start, MD_KERNEL_LINK_TEXT, size};
 }
 
 void md_kernel_read(uint64_t base, struct md_kernel *out)

@@ -11,6 +11,9 @@
 #include "kmod/uapi/morph_abi.h"
 #include "libprof/id.h"
 
+/* The address at which x86-64 links _text; randomisation moves the whole image by one distance. */
+#define MD_KERNEL_LINK_TEXT UINT64_C(0xffffffff81000000)
+
 struct md_kernel {
 	struct mp_id id;
 	char name[80];		   /* "[kernel 6.1.0-56-amd64]" */

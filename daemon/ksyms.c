@@ -9,9 +9,6 @@
 
 #include "daemon/kernel.h"
 
-/* Where x86-64 links _text: daemon/kernel.c keeps samples relative to it. */
-#define LINK_TEXT UINT64_C(0xffffffff81000000)
-
 static int add(struct md_ksyms *ksyms, uint64_t vaddr, const char *name)
 {
 	struct md_ksym *bigger;
@@ -81,12 +78,12 @@ int md_ksyms_read(FILE *file, uint64_t size, struct md_ksyms *out)
 		/* Marks of the linker name no function. */
 		if (!strcmp(name, "_text") || !strcmp(name, "_stext") || !strcmp(name, "_etext"))
 			continue;
-		r = add(out, address - start + LINK_TEXT, name);
+		r = add(out, address - start + MD_KERNEL_LINK_TEXT, name);
 	}
 	if (r)
 		md_ksyms_fini(out);
 	else
-		sort(out, LINK_TEXT + size);
+		sort(out, MD_KERNEL_LINK_TEXT + size);
 	return r;
 }
 

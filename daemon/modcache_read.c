@@ -16,7 +16,7 @@
 #include "daemon/sandbox.h"
 #include "libprof/map_packed.h"
 
-/* Of optimised modules together: one module of 2^24 pieces takes some 160 MiB. */
+/* Limit for the maps of all optimised modules together; a map of 2^24 pieces takes some 160 MiB. */
 #define MAPS_MAX_BYTES (UINT64_C(256) << 20)
 #define ASKED_MAX      8  /* copies of one output that may be confirmed */
 #define REMARKS_MAX    10 /* files that are worth a line in the log */
@@ -148,7 +148,7 @@ static int adopt(struct md_modcache *mc, struct md_modcache *from, int fd, struc
 	read->segments = NULL;
 	file->module = module->index;
 	file->why = MD_MAPPED;
-	/* Whoever confirms outputs needs the file that was read, and not what has its name later. */
+	/* Keep the file open: confirming an output must read this file, not a later one of this name. */
 	if (!module->map || module->belief == MD_MAP_BELIEVED || module->fd >= 0)
 		return 0;
 	/* A copy in another place may have its original beside it. */

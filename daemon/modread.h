@@ -16,7 +16,7 @@
 #include "daemon/record.h"
 #include "libprof/map.h"
 
-/* What a file may make us keep. A reply for 2^24 pieces has some 150 MiB. */
+/* Limits for what is kept of one file. A reply for 2^24 pieces has some 150 MiB. */
 #define MD_MODREAD_SEGMENTS_MAX 64
 #define MD_MODREAD_PIECES_MAX	MP_MAP_PIECES_MAX
 #define MD_MODREAD_REPLY_MAX	(256u << 20)

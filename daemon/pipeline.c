@@ -107,7 +107,7 @@ static int resolve(struct md_pipeline *pl, struct morph_mmap *mmap, struct mp_er
 	return record_file(pl, file, err);
 }
 
-/* What was found out about outputs: a recording has to know it, too. */
+/* Puts the answers about outputs into the recording, too. */
 static int take_outputs(struct md_pipeline *pl, int timeout_ms, struct mp_err *err)
 {
 	struct morph_record *record;
@@ -338,7 +338,7 @@ static int start_session(struct md_pipeline *pl, struct mp_err *err)
 	return md_flush_start(&pl->flush, stream_time_s(pl), err);
 }
 
-/* What a process runs, by what it has mapped. */
+/* The program of a process, told by its mappings. */
 static const char *program_of(void *arg, const struct morph_task *task)
 {
 	struct md_pipeline *pl = arg;

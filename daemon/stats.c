@@ -85,7 +85,7 @@ void md_stats_note(const char *fmt, ...)
 	va_end(ap);
 }
 
-/* There is no database of one's own: the service's, where there is one. @own: what was wrong. */
+/* Opens the service's database for a user who has none. @own: why the user's did not open. */
 static int open_service(struct md_stats *stats, struct mp_store **out, const struct mp_err *own)
 {
 	struct mp_err err = {0};

@@ -117,7 +117,7 @@ static int make_fingerprint(struct mp_store *store, const struct mp_module *modu
 	return r;
 }
 
-/* What is wrong with the store ends the command; what is wrong with a file is told of it. */
+/* An error of the store ends the command; an error of a file is printed in the file's row. */
 static int remember_one(struct remember *r, struct mp_store *store, const struct mp_module *module,
 			struct mp_err *err)
 {

@@ -323,7 +323,7 @@ static void drop(struct md_who *who, struct process *process)
 		return;
 	md_pidmap_remove(&who->index, last->tgid + 1);
 	*process = *last;
-	/* There is room: two places have just become free. */
+	/* This finds room, since two places have just become free. */
 	md_pidmap_put(&who->index, process->tgid + 1, (uint64_t)(process - who->processes));
 }
 

@@ -17,18 +17,9 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#define NOBODY 65534
+#include "libprof/sanitized.h"
 
-#if defined(__SANITIZE_ADDRESS__)
-#define IS_SANITIZED 1
-#elif defined(__has_feature)
-#if __has_feature(address_sanitizer)
-#define IS_SANITIZED 1
-#endif
-#endif
-#ifndef IS_SANITIZED
-#define IS_SANITIZED 0
-#endif
+#define NOBODY 65534
 
 static bool has(const struct __user_cap_data_struct *caps, int cap)
 {
@@ -95,7 +86,7 @@ int mp_confine_calls(void)
 	struct sock_fprog program = {sizeof(code) / sizeof(code[0]), code};
 
 	/* A sanitizer's runtime makes calls of its own. */
-	if (IS_SANITIZED)
+	if (MP_IS_SANITIZED)
 		return 0;
 	if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0))
 		return -errno;
