@@ -15,10 +15,10 @@
 #include "libprof/rate.h"
 #include "libprof/store.h"
 
-/* From so many samples on no test program took more branches (Documentation/benchmarks.md). */
+/* With this many samples, no test program took more branches (Documentation/benchmarks.md). */
 #define GOOD_SAMPLES 30000
 
-/* @text as one word of a shell. */
+/* Write @text, quoted where a shell needs it, as one word. */
 static void put_word(FILE *out, const char *text)
 {
 	static const char plain[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
@@ -38,7 +38,7 @@ static void put_word(FILE *out, const char *text)
 	fputc('\'', out);
 }
 
-/* A path that a shell takes for a path, and no program for an option. */
+/* Write @path with a '/' in it, so that no program takes it for an option. */
 static void put_path(FILE *out, const char *path)
 {
 	if (!strchr(path, '/'))
@@ -91,7 +91,7 @@ void me_advice_next(FILE *out, const struct me_optimize_options *o, const char *
 	fputc('\n', out);
 }
 
-/* The newest run of a collector on this machine; 0: none is known. */
+/* The sampling rate of the last collection in the database @path; 0: unknown. */
 static uint32_t last_rate(const char *path, char *collector, size_t size)
 {
 	struct mp_session *sessions = NULL;
@@ -138,7 +138,7 @@ static void put_duration(FILE *out, uint64_t missing, uint32_t rate)
 	fputs(" and lay the code out better", out);
 }
 
-/* True where @pid executes the file of @want. */
+/* True if @pid executes the file @want. */
 static bool runs_file(int pid, const struct stat *want)
 {
 	struct stat st;
@@ -148,7 +148,7 @@ static bool runs_file(int pid, const struct stat *want)
 	return !stat(name, &st) && st.st_dev == want->st_dev && st.st_ino == want->st_ino;
 }
 
-/* The parent of @pid; 0: it is gone. */
+/* The parent of @pid; 0 if @pid has exited. */
 static int parent_of(int pid)
 {
 	char name[64], text[512], *end;
@@ -163,14 +163,11 @@ static int parent_of(int pid)
 	n = fread(text, 1, sizeof(text) - 1, f);
 	fclose(f);
 	text[n] = 0;
-	end = strrchr(text, ')'); /* the name before may hold brackets, too */
+	end = strrchr(text, ')'); /* the program's name may hold brackets, too */
 	return end && sscanf(end + 1, " %*c %d", &parent) == 1 ? parent : 0;
 }
 
-/*
- * The oldest process of those that run @path now and that we may look at: with --pid, it stands for all
- * that it started. 0: there is none.
- */
+/* The process that runs @path and was started first: --pid includes all its children. 0: none. */
 static int find_running(const char *path)
 {
 	int pid, parent, found = 0, depth;
@@ -197,8 +194,8 @@ static int find_running(const char *path)
 }
 
 /*
- * A server is not started as a command: it runs already, or somebody else starts it. Sampling what runs
- * already needs root, whose default database is another one than the user's.
+ * A server usually runs already, or something else starts it. Sampling a running
+ * process needs root, and root has another default database than the user.
  */
 static void put_running(FILE *out, const struct me_optimize_options *o, const char *db)
 {

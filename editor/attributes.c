@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-/* attributes - reads and sets them in the one order in which none undoes another. */
+/*
+ * attributes - reads and sets a file's attributes, in an order in which no step undoes another.
+ */
 #include "editor/attributes.h"
 
 #include <errno.h>
@@ -9,12 +11,12 @@
 #include <unistd.h>
 
 enum {
-	TRIES = 8, /* somebody may add attributes between asking for the size and reading */
+	TRIES = 8, /* attributes may be added between asking for the size and reading */
 };
 
 #define XATTR_CAPABILITY "security.capability"
 
-/* The list of names of @fd's attributes. A file system that knows none has none. */
+/* The names of @fd's extended attributes; none if the file system does not support them. */
 static ssize_t list_names(int fd, char **out)
 {
 	*out = NULL;
@@ -106,7 +108,7 @@ int me_attributes_read(int fd, const char *path, struct me_attributes *out, stru
 	out->gid = st.st_gid;
 	out->mtime = st.st_mtim;
 	rc = read_xattrs(fd, out, &which);
-	if (rc) /* EPERM would mean a refusal to those who call */
+	if (rc) /* callers take -EPERM for a refusal */
 		return mp_err_set(err, rc == -EPERM ? EACCES : -rc, "%s: cannot read its %.80s: %s",
 				  path, which, strerror(-rc));
 	return 0;
@@ -127,7 +129,7 @@ static int cannot_keep(const char *path, const char *what, int code, struct mp_e
 			  what, strerror(code));
 }
 
-/* A default ACL of the directory, say, gives every new file an ACL that the old one had not. */
+/* Remove attributes that the original does not have, such as a directory's default ACL. */
 static int remove_strangers(const struct me_attributes *a, int fd, const char *path,
 			    struct mp_err *err)
 {
@@ -158,7 +160,10 @@ static bool same_value(int fd, const struct me_xattr *want)
 
 static int set_xattr(int fd, const struct me_xattr *x, const char *path, struct mp_err *err)
 {
-	/* One that is right already (a label that the policy gave) need not be allowed to us. */
+	/*
+	 * We may lack the right to set a value that is right already, such as a
+	 * security label.
+	 */
 	if (same_value(fd, x) || !fsetxattr(fd, x->name, x->value, x->size, 0))
 		return 0;
 	return cannot_keep(path, x->name, errno, err);
@@ -171,12 +176,17 @@ int me_attributes_apply(const struct me_attributes *a, int fd, const char *path,
 
 	if (fstat(fd, &st))
 		return mp_err_set(err, errno, "%s: %s", path, strerror(errno));
-	/* Owner first: a change of owner takes set-id bits and capabilities away, and before it
-	 * they would be the wrong user's. */
+	/*
+	 * Owner first: changing the owner removes set-id bits and capabilities. Set
+	 * earlier, they would apply to the wrong user.
+	 */
 	if ((st.st_uid != a->uid || st.st_gid != a->gid) && fchown(fd, a->uid, a->gid))
 		return cannot_keep(path, "owner and group", errno, err);
 	rc = remove_strangers(a, fd, path, err);
-	/* An ACL sets group permissions anew, so the mode comes behind it; capabilities last. */
+	/*
+	 * Setting an ACL changes the group permissions, so the mode follows;
+	 * capabilities come last.
+	 */
 	for (uint32_t i = 0; !rc && i < a->nr_xattrs; i++) {
 		if (strcmp(a->xattrs[i].name, XATTR_CAPABILITY))
 			rc = set_xattr(fd, &a->xattrs[i], path, err);

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * attributes - what a file has besides its bytes and its name: owner, group, mode, times, and every
- * extended attribute (access control lists, capabilities, security labels are some of them).
+ * attributes - a file's metadata: owner, group, mode, times and every extended
+ * attribute (these include access control lists, capabilities and security labels).
  *
- * Inode flags (chattr) and quota projects are not among them: they are the directory's or the
- * administrator's to set, and not every file system has them. Called by replace and backup.
+ * Inode flags (chattr) and quota projects are left out: the directory or the
+ * administrator sets them, and not every file system has them. Called by replace and backup.
  */
 #ifndef ME_ATTRIBUTES_H
 #define ME_ATTRIBUTES_H
@@ -29,13 +29,16 @@ struct me_attributes {
 	uint32_t nr_xattrs;
 };
 
-/* Ownership: me_attributes_fini(@out), after an error too. Return: 0 or -errno. */
+/*
+ * me_attributes_read - Return: 0 or -errno, never -EPERM. Ownership:
+ * me_attributes_fini(@out), after an error too.
+ */
 int me_attributes_read(int fd, const char *path, struct me_attributes *out, struct mp_err *err);
 const struct me_xattr *me_attributes_find(const struct me_attributes *attributes, const char *name);
 /*
- * me_attributes_apply - give @fd, a file of ours that has no name or none that anybody runs, these
- * attributes and no extended one besides. Times are left as they are. Nothing is done by halves:
- * what cannot be kept is an error that names it. Return: 0 or -errno, never -EPERM.
+ * me_attributes_apply - give @fd these attributes, and remove any other extended
+ * attribute. @fd is our own file, which nobody runs yet. Times are not changed. An
+ * attribute that cannot be kept is an error that names it. Return: 0 or -errno, never -EPERM.
  */
 int me_attributes_apply(const struct me_attributes *attributes, int fd, const char *path,
 			struct mp_err *err);

@@ -1,9 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * audit - is program B really faster than program A, here, and does it behave the same?
- *
- * Runs pairs in an order drawn by a coin until the sequential test decides or a limit comes.
- * Called by morph_audit.c.
+ * audit - runs the pairs, in an order drawn by a coin, until the sequential test
+ * decides or a limit is reached. Called by morph_audit.c.
  */
 #include "editor/audit.h"
 
@@ -34,7 +32,7 @@ struct audit_state {
 	struct me_run_spec spec;
 	char **argv;
 	struct me_run reference; /* A's first run */
-	uint64_t longest_ns;	 /* of A's runs, wall time */
+	uint64_t longest_ns;	 /* the longest of A's runs so far, wall time */
 	struct timespec start;
 };
 
@@ -85,7 +83,10 @@ static int audit_add_pair(struct me_audit *audit, uint64_t a, uint64_t b, struct
 	return 0;
 }
 
-/* The test is valid at every look, so an audit that was stopped may go on. */
+/*
+ * Add the pairs of the audit that this one continues. The test is valid at every look,
+ * so an audit may be stopped and continued.
+ */
 static int audit_take_earlier(struct audit_state *as, struct mp_err *err)
 {
 	const struct me_audit_opts *opts = as->opts;
@@ -186,7 +187,7 @@ static void describe_output(char *to, size_t size, const char *what,
 			 (unsigned long long)got->size_bytes, (unsigned long long)ref->size_bytes);
 }
 
-/* What @run did otherwise than the reference; false if nothing. */
+/* Describe in @what how @run differs from the reference. Return: false if it does not. */
 static bool audit_differs(const struct audit_state *as, const struct me_run *run, char *what,
 			  size_t size)
 {
@@ -243,7 +244,7 @@ static int audit_run_side(struct audit_state *as, int side, struct me_run *run, 
 	return 0;
 }
 
-/* A's first run is what all others are held against. */
+/* Run A once: every later run is compared with this one. */
 static int audit_take_reference(struct audit_state *as, struct mp_err *err)
 {
 	struct me_run *ref = &as->reference;
@@ -261,8 +262,8 @@ static int audit_take_reference(struct audit_state *as, struct mp_err *err)
 }
 
 /*
- * One run, held against the reference. Where B differs A is asked once more: if A no longer
- * agrees with itself, nothing is known about B. Return: 1 if B differs.
+ * Run once and compare with the reference. If B differs, run A again: if A then differs
+ * from its own first run, nothing is known about B. Return: 0, 1 if B differs, -errno.
  */
 static int audit_checked_run(struct audit_state *as, int side, struct me_run *run,
 			     struct mp_err *err)
@@ -296,10 +297,10 @@ static uint64_t audit_time(const struct audit_state *as, const struct me_run *ru
 		      : as->opts->metric == ME_METRIC_USER ? run->user_ns
 							   : run->cpu_ns;
 
-	return ns ? ns : 1000; /* below the clock's unit, a microsecond */
+	return ns ? ns : 1000; /* less than the clock's unit, a microsecond */
 }
 
-/* 0 or 1: the fair coin that the validity of everything rests on. */
+/* A fair coin, 0 or 1. The test is valid only if the coin decides each pair's order. */
 static int audit_coin(void)
 {
 	unsigned char byte = 0;
@@ -328,7 +329,7 @@ static int audit_pair(struct audit_state *as, bool counted, struct mp_err *err)
 			      audit_time(as, &runs[SIDE_B]), err);
 }
 
-/* Is the effect known as well as was asked for? */
+/* Is the interval as narrow as the user asked for? */
 static bool audit_precise(const struct audit_state *as)
 {
 	double lo, hi;
@@ -339,7 +340,7 @@ static bool audit_precise(const struct audit_state *as)
 	return (hi - lo) / 2 <= as->opts->precision;
 }
 
-/* Is it time to stop, and why? The test may be looked at after every pair. */
+/* Should the audit stop now, and with which verdict? The test is valid after every pair. */
 static bool audit_decide(const struct audit_state *as, enum me_audit_verdict *verdict)
 {
 	const struct me_audit_opts *opts = as->opts;

@@ -1,10 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/*
- * audit_export - an audit as CSV, one line for each pair, and as a Markdown table; and the pairs
- * of such a CSV file, so that an audit can go on.
- *
- * Decides formats only. Called by morph_audit.c.
- */
+/* audit_export - writes an audit as CSV or Markdown, and reads the pairs of such a CSV file. */
 #include "editor/audit_export.h"
 
 #include <errno.h>
@@ -35,7 +30,7 @@ static void markdown_path(FILE *out, const char *path)
 	for (; *path; path++) {
 		unsigned char c = (unsigned char)*path;
 
-		/* These would end the code, the cell or the line. */
+		/* These characters would end the code, the cell or the line. */
 		if (c == '`' || c < 0x20 || c == 0x7f)
 			fputc('?', out);
 		else if (c == '|')
@@ -89,7 +84,10 @@ void me_audit_print_markdown(const struct me_audit_opts *opts, const struct me_a
 		audit->nr_pairs);
 }
 
-/* One line of CSV; the first one says which metric and which files all of them are of. */
+/*
+ * Read one line of CSV. The first line sets metric and hashes; every other line must
+ * agree with it.
+ */
 static int csv_line(const char *line, struct me_audit_pairs *pairs)
 {
 	uint64_t a, b, a_hash, b_hash;

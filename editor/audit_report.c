@@ -1,9 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/*
- * audit_report - an audit's result in words for people and as JSON for scripts.
- *
- * Decides wording only. Called by morph_audit.c.
- */
+/* audit_report - writes an audit's result in words or as JSON, and its progress. */
 #include "editor/audit_report.h"
 
 #include <errno.h>
@@ -85,7 +81,7 @@ static void print_effect(FILE *out, const struct me_audit *audit)
 			me_seq_least_pairs(audit->seq.alpha));
 }
 
-/* Which limit came first, and whether the audit could have decided at all. */
+/* Say which limit was reached, and whether the audit could have decided with this many pairs. */
 static void print_undecided(FILE *out, const struct me_audit_opts *opts,
 			    const struct me_audit *audit)
 {
@@ -185,7 +181,7 @@ int me_audit_print_json(const struct me_audit_opts *opts, const struct me_audit 
 	return ret;
 }
 
-/* What is known so far, in a few words. */
+/* The result so far, in a few words. */
 static void say_so_far(const struct me_seq *seq, char *to, size_t size)
 {
 	double lo, hi;

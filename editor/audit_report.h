@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * audit_report - an audit's result in words for people and as JSON for scripts.
+ * audit_report - an audit's result: in words for people, as JSON for scripts.
  *
  * Decides wording only. Called by morph_audit.c.
  */
@@ -11,22 +11,27 @@
 
 #include "editor/audit.h"
 
-/* Of the JSON; grows when a field changes its meaning. */
+/* Version of the JSON; grows when a field changes its meaning. */
 #define ME_AUDIT_SCHEMA 1
 
 void me_audit_print(const struct me_audit_opts *opts, const struct me_audit *audit, FILE *out);
-/* me_audit_print_json - one object; its fields are in Documentation/json.md. */
+/*
+ * me_audit_print_json - write one object, see Documentation/json.md. Return: 0, -ENOMEM or -EIO.
+ */
 int me_audit_print_json(const struct me_audit_opts *opts, const struct me_audit *audit, FILE *out);
-/* me_audit_progress - says how far the audit is, where progress was started. */
+/* me_audit_progress - show the result so far on a terminal. @arg: unused. */
 void me_audit_progress(const struct me_seq *seq, void *arg);
 
-/* Lines about an audit that nobody watches on a terminal. */
+/* Where and how often to write progress lines when the output is not a terminal. */
 struct me_audit_lines {
 	FILE *out;
 	double every_s;
-	double start_s, last_s; /* 0 at first */
+	double start_s, last_s; /* set by me_audit_progress_line(), 0 at first */
 };
-/* me_audit_progress_line - the same as a line, at most every so often. @arg: the lines. */
+/*
+ * me_audit_progress_line - write the result so far as a line, at most one in every_s
+ * seconds. @arg: a struct me_audit_lines.
+ */
 void me_audit_progress_line(const struct me_seq *seq, void *arg);
 
 const char *me_metric_name(enum me_audit_metric metric);

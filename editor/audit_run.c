@@ -1,9 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/*
- * audit_run - one measured run of a program: its time, its end, a hash of what it wrote.
- *
- * Decides how a run is set up, so that two programs are run alike. Called by audit.
- */
+/* audit_run - sets a run up, watches it, measures its time and hashes its output. */
 #include "editor/audit_run.h"
 
 #include <errno.h>
@@ -22,7 +18,9 @@
 #include <xxhash.h>
 
 #define NS_PER_SEC 1000000000ull
-/* After the program's end: for what is still in the pipes, and for the filter to finish. */
+/*
+ * After the program has exited: time limits for emptying the pipes and for the filter to finish.
+ */
 #define DRAIN_NS  (5 * NS_PER_SEC)
 #define FILTER_NS (300 * NS_PER_SEC)
 
@@ -33,14 +31,14 @@ void me_run_cancel(void)
 	atomic_store(&run_cancelled, true);
 }
 
-/* A stream that is being hashed. */
+/* An output stream that is being hashed. */
 struct run_stream {
-	int fd; /* -1: at its end */
+	int fd; /* -1 at the end of the stream */
 	XXH3_state_t *state;
 	uint64_t size_bytes;
 };
 
-/* All that one run holds. */
+/* The state of one run. */
 struct run_state {
 	const struct me_run_spec *spec;
 	struct me_run *run;
@@ -90,7 +88,7 @@ static void run_stream_result(const struct run_stream *s, struct me_run_output *
 	out->size_bytes = s->size_bytes;
 }
 
-/* Keeps the last line that was written to stderr: why a program failed. */
+/* Keep the last line of stderr: it may say why the program failed. */
 static void run_keep_words(struct me_run *run, const char *buf, size_t size)
 {
 	size_t end = size, start;
@@ -106,7 +104,7 @@ static void run_keep_words(struct me_run *run, const char *buf, size_t size)
 	run->last_words[end - start] = 0;
 }
 
-/* Reads once; closes the stream at its end. */
+/* Read once; close the stream at its end. */
 static void run_stream_read(struct run_state *rs, struct run_stream *s)
 {
 	static char buf[1 << 16];
@@ -122,7 +120,7 @@ static void run_stream_read(struct run_state *rs, struct run_stream *s)
 	}
 }
 
-/* In a child: nothing of ours but what it is meant to have. */
+/* In a child: undo our signal handling, and connect the standard streams. */
 static void run_child_setup(const struct me_run_spec *spec, int in, int out, int err)
 {
 	static const int reset[] = {SIGINT, SIGTERM, SIGHUP, SIGPIPE};
@@ -137,7 +135,7 @@ static void run_child_setup(const struct me_run_spec *spec, int in, int out, int
 	sigprocmask(SIG_SETMASK, spec->mask, NULL);
 }
 
-/* Puts a filter between the program's stdout and us: *@from becomes the filter's output. */
+/* Start the filter between the program's stdout and us: *@from becomes the filter's output. */
 static int run_filter_start(struct run_state *rs, int *from, struct mp_err *err)
 {
 	int pipefd[2];
@@ -236,7 +234,10 @@ out:
 	return ret;
 }
 
-/* The program has ended (or is killed): take its times, end what it left running. */
+/*
+ * The program has exited or was killed: take its times and kill what is left of its
+ * process group.
+ */
 static void run_reap(struct run_state *rs)
 {
 	struct me_run *run = rs->run;
@@ -281,7 +282,7 @@ static int run_poll(struct run_state *rs)
 	return 0;
 }
 
-/* Until the program has ended and everything it wrote has been read. */
+/* Wait until the program has exited and all its output has been read. */
 static int run_watch(struct run_state *rs, struct mp_err *err)
 {
 	while (rs->pid > 0 || rs->out.fd >= 0 || rs->err.fd >= 0) {
@@ -296,7 +297,7 @@ static int run_watch(struct run_state *rs, struct mp_err *err)
 		if (rs->pid < 0) {
 			if (rs->filter > 0)
 				return mp_err_set(err, ETIMEDOUT, "filter: does not end");
-			break; /* somebody who left its group still holds the pipe */
+			break; /* a process that left the group still holds the pipe */
 		}
 		rs->run->timed_out = true;
 		kill(-rs->pid, SIGKILL);
@@ -315,13 +316,16 @@ static int run_filter_end(struct run_state *rs, struct mp_err *err)
 	while (waitpid(rs->filter, &status, 0) < 0 && errno == EINTR)
 		;
 	rs->filter = -1;
-	/* grep and diff say 1 in peace; a filter that does not exist says 127 */
+	/*
+	 * grep and diff return 1 without an error; the shell returns 127 if there is no
+	 * such filter
+	 */
 	if (WIFSIGNALED(status) || WEXITSTATUS(status) > 125)
 		return mp_err_set(err, ENOEXEC, "filter: %s: cannot be run", rs->spec->filter);
 	return 0;
 }
 
-/* Hashes the files that the program wrote, and removes them for the next run. */
+/* Hash the files that the program wrote, then remove them for the next run. */
 static void run_hash_files(const struct me_run_spec *spec, struct run_stream *s)
 {
 	static char buf[1 << 16];
@@ -336,7 +340,7 @@ static void run_hash_files(const struct me_run_spec *spec, struct run_stream *s)
 			XXH3_128bits_update(s->state, buf, (size_t)got);
 			size += (uint64_t)got;
 		}
-		/* the sizes keep the files apart; an absent file has none */
+		/* hashing the sizes keeps the files apart; an absent file counts as UINT64_MAX */
 		if (fd < 0)
 			size = UINT64_MAX;
 		else

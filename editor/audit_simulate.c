@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * audit_simulate - audits of invented run times, to check what the sequential test promises.
- *
- * Decides what noise is like; the test under scrutiny is sequential.c, unchanged.
+ * audit_simulate - generates the noise and runs the audits. The test is sequential.c, unchanged.
  */
 #include "editor/audit_simulate.h"
 
@@ -11,7 +9,7 @@
 
 #include "editor/sequential.h"
 
-#define SIM_SD 0.01 /* of most noises: 1 % */
+#define SIM_SD 0.01 /* standard deviation of most noises: 1 % */
 
 const size_t me_sim_withins[ME_NR_WITHINS] = {8, 16, 32, 64};
 
@@ -27,7 +25,7 @@ const char *me_noise_name(enum me_noise noise)
 	return noise < ME_NR_NOISES ? names[noise] : "unknown";
 }
 
-/* splitmix64: small, and good enough for coins and noise. */
+/* splitmix64: short, and good enough for coins and noise. */
 static uint64_t sim_random(struct me_noise_source *src)
 {
 	uint64_t z = src->state += 0x9e3779b97f4a7c15;
@@ -88,7 +86,7 @@ double me_noise_next(struct me_noise_source *src)
 	}
 }
 
-/* One audit, until its first claim. */
+/* Simulate one audit, until its first claim. */
 static int sim_audit(const struct me_simulation *sim, size_t audit, struct me_seq *seq)
 {
 	struct me_noise_source src;
@@ -99,7 +97,7 @@ static int sim_audit(const struct me_simulation *sim, size_t audit, struct me_se
 		src.sd = sim->sd;
 	while (!err && seq->nr < sim->max_pairs && seq->verdict == ME_SEQ_UNDECIDED) {
 		double first = me_noise_next(&src), second = me_noise_next(&src);
-		/* the coin decides which of the two times was A's */
+		/* the coin decides which of the two times is A's */
 		double d = me_noise_coin(&src) ? first - second : second - first;
 
 		err = me_seq_add(seq, d + sim->effect);

@@ -1,9 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/*
- * audit_slot - one place in the file system that holds now one program, now the other.
- *
- * Why it exists stands in audit_slot.h. Called by audit.
- */
+/* audit_slot - copies a program into the slot, and mounts the copy elsewhere for --at. */
 #include "editor/audit_slot.h"
 
 #include <errno.h>
@@ -74,7 +70,7 @@ static int slot_write_file(const char *path, const char *text)
 	return put < 0 ? -EIO : 0;
 }
 
-/* A mount namespace of our own, through a user namespace where we are not root. */
+/* Move into a mount namespace of our own; without root, into a user namespace as well. */
 static int slot_enter_namespace(struct mp_err *err)
 {
 	unsigned int uid = geteuid(), gid = getegid();
@@ -126,7 +122,7 @@ int me_slot_open(struct me_slot *slot, const char *parent, const char *name, con
 	return ret;
 }
 
-/* By read and write, not by a clone of the blocks: the copy's pages shall be in memory. */
+/* Copy with read and write instead of cloning blocks, so that the copy's pages are in memory. */
 static int slot_copy(int from, int to)
 {
 	static char buf[1 << 20];
@@ -163,7 +159,7 @@ int me_slot_put(struct me_slot *slot, const struct me_program *program, struct m
 	mode_t mode = (program->st.st_mode & 0777) | S_IRUSR;
 	int fd, ret;
 
-	/* What a run that was killed left there goes; nothing else may lie in wait. */
+	/* Remove a file that a killed run left. O_EXCL refuses any other file there. */
 	unlink(slot->fresh);
 	fd = open(slot->fresh, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
 	if (fd < 0)

@@ -18,7 +18,7 @@
 #include "libprof/backup_dir.h"
 #include "libprof/elf.h"
 
-/* -EPERM is a refusal, so what the system does not permit is reported as -EACCES. */
+/* -EPERM means a refusal here, so the system's EPERM is reported as EACCES. */
 static int fail(const char *path, int code, struct mp_err *err)
 {
 	return mp_err_set(err, code == EPERM ? EACCES : code, "%s: %s", path, strerror(code));
@@ -26,7 +26,7 @@ static int fail(const char *path, int code, struct mp_err *err)
 
 /* ---- directories ---------------------------------------------------------------------------- */
 
-/* mkdir, and its name on disk: also where a run before was killed between the two. */
+/* Make a directory and sync its parent, even if a killed run made the directory already. */
 static int make_directory(const char *path, mode_t mode)
 {
 	char *parent, *slash;
@@ -64,7 +64,7 @@ static int make_parents(const char *path, struct mp_err *err)
 	return rc ? fail(path, -rc, err) : 0;
 }
 
-/* EINVAL: a file system whose directories need none. */
+/* EINVAL: directories of this file system need no sync. */
 static int sync_directory(int fd)
 {
 	return fsync(fd) && errno != EINVAL ? -1 : 0;
@@ -75,7 +75,7 @@ static bool others_may_write(const struct stat *st)
 	return (st->st_mode & 022) || (st->st_uid != geteuid() && st->st_uid != 0);
 }
 
-/* A directory that only we (or root) can have filled. */
+/* Open a directory into which only we or root can have written. */
 static int open_trusted(int at, const char *name, const char *path, int *out, struct mp_err *err)
 {
 	int fd = openat(at, name, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -138,7 +138,7 @@ struct entry {
 static void close_entry(struct entry *entry)
 {
 	if (entry->fd >= 0)
-		close(entry->fd); /* and the lock with it */
+		close(entry->fd); /* this also releases the lock */
 	free(entry->path);
 }
 
@@ -158,7 +158,7 @@ static int open_entry(const struct me_backup *backup, const struct mp_id *id, bo
 	if (make && sync_directory(backup->fd))
 		return fail(backup->path, errno, err);
 	rc = open_trusted(backup->fd, out->name, out->path, &out->fd, err);
-	/* Records are read, changed and written back. */
+	/* Lock: records are read, changed and written back. */
 	if (!rc && make && flock(out->fd, LOCK_EX))
 		rc = fail(out->path, errno, err);
 	return rc;
@@ -206,7 +206,7 @@ static int copy_bytes(const struct entry *entry, int from, const char *path,
 
 	snprintf(temporary, sizeof(temporary), "%s.new", digest->hex);
 	unlinkat(entry->fd, temporary, 0);
-	/* Never executable: it may hold what only a few may run. */
+	/* Never executable: the original's mode may allow only a few users to run it. */
 	fd = openat(entry->fd, temporary, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC,
 		    0400);
 	if (fd < 0)
@@ -233,7 +233,7 @@ static int keep_bytes(const struct entry *entry, int from, const char *path,
 	struct me_digest now;
 	int have, rc = open_bytes(entry, digest, &have);
 
-	/* Damaged ones are replaced: the good bytes are at hand. */
+	/* Replace damaged bytes: the good ones are at hand. */
 	if (rc)
 		return copy_bytes(entry, from, path, attributes, digest, err);
 	close(have);
@@ -267,7 +267,7 @@ static int save(const struct entry *entry, const char *name, const json_t *recor
 	return sync_directory(entry->fd) ? fail(entry->path, errno, err) : 0;
 }
 
-/* Under the lock of the original's directory: whoever makes the same file waits. */
+/* Under the lock of the original's directory: another run that makes the same file waits. */
 static int put_debug(const struct me_backup_output *output,
 		     const struct me_backup_debug_source *source, struct mp_err *err)
 {
@@ -292,7 +292,7 @@ int me_backup_put(struct me_backup *backup, int fd, const char *path, const stru
 	if (!rc && fstat(fd, &st))
 		rc = fail(path, errno, err);
 	if (!rc) {
-		/* A damaged record is written anew as well; it can only have spoken of this file. */
+		/* A damaged record is replaced, too; it can only be about this file. */
 		if (me_record_load(entry.fd, name, &record, NULL) || !me_record_is_of(record, id)) {
 			json_decref(record);
 			record = me_record_new(id, digest, (uint64_t)st.st_size);
@@ -318,9 +318,9 @@ struct choice {
 	json_t *record;
 	struct me_digest digest;
 	int score;
-	bool tie;	   /* two originals fit as well */
-	bool any;	   /* there is a backup of such an original at all */
-	struct mp_err why; /* a record that cannot be read */
+	bool tie;	   /* two originals fit equally well */
+	bool any;	   /* there is a backup of an original with this id */
+	struct mp_err why; /* why a record cannot be read */
 };
 
 static void consider(const struct entry *entry, const char *name, const struct mp_id *id,
@@ -480,7 +480,10 @@ int me_backup_add_output(struct me_backup *backup, const struct me_original *ori
 
 /* ---- debug files ---------------------------------------------------------------------------- */
 
-/* The same output at two places has one debug file. Is that at another one still there? */
+/*
+ * One output at two places shares one debug file. Is the output still at a place other
+ * than @path?
+ */
 static bool is_needed(const json_t *record, const char *path, const char *debug)
 {
 	const char *output_id;
@@ -532,7 +535,7 @@ int me_backup_drop_debug(struct me_backup *backup, const struct mp_id *id,
 		rc = rc ? rc : failed;
 		free(debug.path);
 	}
-	/* A record that speaks of files which are gone does no harm. */
+	/* A record may name files that are gone: that does no harm. */
 	if (dropped)
 		save(&entry, name, record, &ignored);
 	json_decref(record);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* backup_debug - directory, temporary file, fsync, rename; and back. */
+/* backup_debug - writes debug files by temporary file and rename, and removes them again. */
 #include "editor/backup_debug.h"
 
 #include <errno.h>
@@ -15,13 +15,16 @@
 
 #define TREE "/.build-id/"
 
-/* -EPERM is a refusal, so what the system does not permit is reported as -EACCES. */
+/* -EPERM means a refusal here, so the system's EPERM is reported as EACCES. */
 static int fail(const char *path, int code, struct mp_err *err)
 {
 	return mp_err_set(err, code == EPERM ? EACCES : code, "%s: %s", path, strerror(code));
 }
 
-/* @dir: of @path, without a link at its end. Return: a descriptor or -errno. */
+/*
+ * Open the directory of @path, but not through a link. *@dir: its name, to be freed.
+ * Return: a descriptor or -errno.
+ */
 static int open_directory(const char *path, char **dir)
 {
 	const char *slash = strrchr(path, '/');
@@ -34,7 +37,7 @@ static int open_directory(const char *path, char **dir)
 	return fd < 0 ? -errno : fd;
 }
 
-/* Its last part may be a link, out of a tree of build-ids, and is not followed. */
+/* The last part of @path may be a link out of a tree of build-ids, so it is not followed. */
 static int make_absolute(const char *path, char **out)
 {
 	const char *slash = strrchr(path, '/');
@@ -78,9 +81,12 @@ int me_backup_debug_place(const char *path, const char *debug, const struct mp_i
 	return 0;
 }
 
-/* ---- there ---------------------------------------------------------------------------------- */
+/*
+ * ---- put
+ * ------------------------------------------------------------------------------------
+ */
 
-/* The same name for the same file: what a kill left behind is found again. */
+/* One file always gets the same temporary name, so that a killed run's file is found again. */
 static void name_temporary(const char *base, char *out, size_t size)
 {
 	snprintf(out, size, ".morph-new.%016" PRIx64, XXH3_64bits(base, strlen(base)));
@@ -111,7 +117,7 @@ static int make_directory(const char *path, char **dir)
 	return fd;
 }
 
-/* As readable as the original's. */
+/* Copy, check the digest, and take owner and mode (but no execute bits) from @like. */
 static int copy(int from, int to, const char *like, const struct me_digest *digest)
 {
 	struct me_digest copied;
@@ -146,7 +152,7 @@ static int put(const struct me_backup_debug *debug, int fd, const char *like, st
 		close(to);
 	if (!rc && renameat(dir_fd, temporary, dir_fd, base))
 		rc = -errno;
-	/* EINVAL: a file system whose directories need none. */
+	/* EINVAL: directories of this file system need no sync. */
 	if (!rc && fsync(dir_fd) && errno != EINVAL)
 		rc = -errno;
 	if (rc && to >= 0)
@@ -164,7 +170,7 @@ int me_backup_debug_put(const struct me_backup_debug *debug, int fd, const char 
 	sigset_t mask, old;
 	int rc;
 
-	/* Ctrl-C waits until no temporary file can be left behind. */
+	/* Delay Ctrl-C until no temporary file can be left behind. */
 	sigemptyset(&mask);
 	sigaddset(&mask, SIGINT);
 	sigaddset(&mask, SIGTERM);
@@ -175,7 +181,10 @@ int me_backup_debug_put(const struct me_backup_debug *debug, int fd, const char 
 	return rc;
 }
 
-/* ---- and back ------------------------------------------------------------------------------- */
+/*
+ * ---- remove
+ * ---------------------------------------------------------------------------------
+ */
 
 int me_backup_debug_remove(const struct me_backup_debug *debug, struct mp_err *err)
 {

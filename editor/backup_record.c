@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* backup_record - reads and writes the JSON; a damaged one is an error, never a guess. */
+/* backup_record - reads and writes the JSON. A damaged file is an error. */
 #include "editor/backup_record.h"
 
 #include <errno.h>
@@ -13,7 +13,7 @@
 #include <unistd.h>
 
 enum {
-	MAX_OUTPUTS = 256, /* a program re-optimised daily at several places, for months */
+	MAX_OUTPUTS = 256, /* enough for months of daily outputs at several places */
 	MAX_SIZE = 16 << 20,
 };
 
@@ -43,7 +43,10 @@ static int set_hex(json_t *object, const char *key, const void *bytes, size_t si
 	return rc;
 }
 
-/* Paths and names of attributes need not be UTF-8, JSON strings must: then @key_hex has it. */
+/*
+ * Set @key to @text; if that is not UTF-8, which JSON needs, set @key_hex to its bytes
+ * in hex. Paths and names of attributes need not be UTF-8.
+ */
 static int set_text(json_t *object, const char *key, const char *text)
 {
 	char hex_key[32];
@@ -73,7 +76,7 @@ static bool text_is(const json_t *object, const char *key, const char *text)
 	return same;
 }
 
-/* What set_text() set. Ownership: free(). */
+/* Read a value that set_text() wrote. Ownership: free(). */
 static char *get_text(const json_t *object, const char *key)
 {
 	const char *value = json_string_value(json_object_get(object, key)), *hex;
@@ -233,7 +236,7 @@ int me_record_save(int dir_fd, const char *name, const json_t *record, struct mp
 	return mp_err_set(err, -rc, "%s: %s", name, strerror(-rc));
 }
 
-/* ---- what is in it ------------------------------------------------------------------------- */
+/* ---- contents ------------------------------------------------------------------------------ */
 
 bool me_record_is_of(const json_t *record, const struct mp_id *id)
 {
@@ -291,7 +294,7 @@ int me_record_put_place(json_t *record, const char *path, const struct me_attrib
 	return json_array_append_new(places, place) ? -ENOMEM : 0;
 }
 
-/* Once made for one of the outputs there, a directory is ours. */
+/* Did Morph make the directory of @path for an earlier output's debug file? */
 static bool made_before(const json_t *outputs, const char *path)
 {
 	size_t len = (size_t)(strrchr(path, '/') - path);
@@ -337,7 +340,7 @@ int me_record_add_output(json_t *record, const char *path, const struct me_backu
 		json_decref(o);
 		return -ENOMEM;
 	}
-	/* The same output at the same place, made once more, is one. */
+	/* If the same output was put at the same place before, replace its entry. */
 	for (size_t i = json_array_size(outputs); i-- > 0;) {
 		const json_t *have = json_array_get(outputs, i);
 

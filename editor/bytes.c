@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* bytes - see the header; called by the writers of unwind tables. */
+/* bytes - a growing byte buffer, see bytes.h. */
 #include "editor/bytes.h"
 
 #include <stdlib.h>

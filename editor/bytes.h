@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * bytes - a growing run of bytes that is written front to back; memory failures stick, so that a
- * writer may check once at its end.
+ * bytes - a growing byte buffer, written front to back. After a failed allocation,
+ * writes do nothing and @failed stays set, so that a writer checks once at its end.
+ * Called by the writers of unwind tables and debug information.
  */
 #ifndef ME_BYTES_H
 #define ME_BYTES_H
@@ -24,9 +25,9 @@ void me_bytes_u32(struct me_bytes *bytes, uint32_t v);
 void me_bytes_u64(struct me_bytes *bytes, uint64_t v);
 void me_bytes_uleb(struct me_bytes *bytes, uint64_t v);
 void me_bytes_sleb(struct me_bytes *bytes, int64_t v);
-/* In exactly @width bytes, which must be enough. */
+/* Write @v in exactly @width bytes. The caller makes sure that @v fits. */
 void me_bytes_uleb_padded(struct me_bytes *bytes, uint64_t v, unsigned int width);
-/* Zeros up to a multiple of @align. */
+/* Write zeros up to a multiple of @align, a power of two. */
 void me_bytes_align(struct me_bytes *bytes, size_t align);
 /* Overwrite 4 bytes at @off. */
 void me_bytes_patch_u32(struct me_bytes *bytes, size_t off, uint32_t v);

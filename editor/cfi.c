@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * cfi - runs call-frame programs. Stricter than unwinders: what they read differently, or what a
- * copy of the code would change, is refused.
+ * cfi - runs call-frame programs. Stricter than unwinders: refuses operations that
+ * unwinders read differently, and operations whose result a copy of the code would change.
  */
 #include "editor/cfi.h"
 
@@ -11,8 +11,8 @@
 
 #include "editor/cfi_ops.h"
 
-#define MAX_STATES 64	      /* of DW_CFA_remember_state; compilers use one */
-#define MAX_LINES  (1u << 18) /* 20 MiB of rows: what a hostile FDE can cost */
+#define MAX_STATES 64	      /* depth of DW_CFA_remember_state; compilers use one */
+#define MAX_LINES  (1u << 18) /* limits a hostile FDE to 20 MiB of rows */
 
 _Static_assert(sizeof(struct me_cfi_row) == 8 + 2 * (1 + ME_CFI_NR_REGS + 2), "padding");
 
@@ -25,7 +25,7 @@ struct machine {
 	bool has_initial;
 	struct me_cfi_row initial;
 	struct mp_eh_cursor cur;
-	int error; /* the first one */
+	int error; /* the first error */
 };
 
 static void fail(struct machine *m, int error)
@@ -158,8 +158,10 @@ static int64_t read_unsigned(struct machine *m)
 	return (int64_t)v;
 }
 
-/* The operations of an expression that read nothing but registers and memory: their value is the
- * same wherever the code lies. */
+/*
+ * True if the expression reads only registers and memory: its value then does not
+ * depend on where the code lies.
+ */
 static bool expression_may_move(const uint8_t *expr, uint32_t size)
 {
 	struct mp_eh_cursor cur = {.p = expr, .end = expr + size};
@@ -228,7 +230,10 @@ static void set_cfa(struct machine *m, uint64_t reg, int64_t off)
 	m->row.cfa = rule_number(m, &rule);
 }
 
-/* Half a change of the CFA: unwinders disagree about what remains of an expression. */
+/*
+ * The CFA's rule, for operations that change only register or offset. Refused after an
+ * expression: unwinders disagree about the result.
+ */
 static struct me_cfi_rule current_cfa(struct machine *m)
 {
 	struct me_cfi_rule rule = m->rules->rules[m->row.cfa];
@@ -240,7 +245,10 @@ static struct me_cfi_rule current_cfa(struct machine *m)
 
 static void restore_register(struct machine *m, uint64_t reg)
 {
-	/* libgcc forgets the rule, others go back to the CIE's: the same only without one. */
+	/*
+	 * libgcc drops the rule, other unwinders restore the CIE's: equal only if the
+	 * CIE has none.
+	 */
 	if (reg >= ME_CFI_NR_REGS || !m->has_initial || m->initial.regs[reg])
 		fail(m, -EOPNOTSUPP);
 	else
@@ -335,10 +343,10 @@ static void run_state_op(struct machine *m, uint8_t op)
 		return;
 	}
 	m->row = m->states[--m->nr_states];
-	m->row.args_size = args_size; /* no part of the state, as libgcc has it */
+	m->row.args_size = args_size; /* as in libgcc, not part of the state */
 }
 
-/* One operation that does not advance. */
+/* Run one operation that does not advance the location. */
 static void run_op(struct machine *m, uint8_t op)
 {
 	if ((op & 0xc0) == ME_CFA_OFFSET) {
@@ -367,7 +375,7 @@ static void run_op(struct machine *m, uint8_t op)
 	}
 }
 
-/* Return: true where @op advances, by *@delta or to address *@delta. */
+/* Return: true if @op advances, by *@delta, or to the address *@delta if *@absolute. */
 static bool read_advance(struct machine *m, uint8_t op, uint64_t *delta, bool *absolute)
 {
 	*absolute = false;
@@ -438,7 +446,7 @@ static int run_fde(struct machine *m, const struct mp_eh_fde *fde, struct me_cfi
 			fail(m, -EOPNOTSUPP);
 		off = absolute ? delta - fde->start : off + delta;
 		if (off >= fde->size)
-			return m->error; /* nothing is asked behind the end */
+			return m->error; /* rows after the FDE's end are never used */
 	}
 	add_line(m, table, off);
 	if (m->cur.failed)

@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-/* cfi_ops - numbers of call-frame operations, for reading (cfi) and writing (cfi_put) them. */
+/*
+ * cfi_ops - numbers of the call-frame operations. Used by cfi (reads them) and cfi_put
+ * (writes them).
+ */
 #ifndef ME_CFI_OPS_H
 #define ME_CFI_OPS_H
 
@@ -29,7 +32,7 @@ enum me_cfa_op {
 	ME_CFA_VAL_EXPRESSION = 0x16,
 	ME_CFA_GNU_ARGS_SIZE = 0x2e,
 	ME_CFA_GNU_NEGATIVE_OFFSET_EXTENDED = 0x2f,
-	/* The upper two bits alone; the lower six are an operand. */
+	/* Upper two bits; the lower six are an operand. */
 	ME_CFA_ADVANCE_LOC = 0x40,
 	ME_CFA_OFFSET = 0x80,
 	ME_CFA_RESTORE = 0xc0,

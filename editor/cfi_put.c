@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * cfi_put - writes call-frame instructions: the shortest that turn one row into another.
+ * cfi_put - writes the shortest call-frame instructions that turn one row into another.
  *
- * No DW_CFA_remember_state: the copies' rows follow no stack discipline, and what differs between
- * two blocks is mostly the CFA's offset alone.
+ * Never writes DW_CFA_remember_state: rows of neighbouring copies do not nest, and
+ * mostly differ only in the CFA's offset.
  */
 #include <string.h>
 
@@ -23,7 +23,7 @@ void me_cfi_put_advance(struct me_bytes *out, uint64_t delta)
 		me_bytes_u8(out, ME_CFA_ADVANCE_LOC2);
 		me_bytes_u16(out, (uint16_t)delta);
 	} else {
-		/* Blocks have 32-bit sizes, and gaps within a run are small. */
+		/* Enough: block sizes have 32 bits, and gaps within a run are small. */
 		me_bytes_u8(out, ME_CFA_ADVANCE_LOC4);
 		me_bytes_u32(out, (uint32_t)delta);
 	}
@@ -44,7 +44,9 @@ static void put_cfa(struct me_bytes *out, const struct mp_eh_cie *cie,
 		return;
 	}
 	if (to->off < 0) {
-		/* It was read from a factored operand, so the division is exact. */
+		/*
+		 * A negative offset was read from a factored operand, so the division is exact.
+		 */
 		me_bytes_u8(out, ME_CFA_DEF_CFA_SF);
 		me_bytes_uleb(out, to->reg);
 		me_bytes_sleb(out, to->off / cie->data_align);
@@ -90,7 +92,7 @@ static void put_register(struct me_bytes *out, const struct mp_eh_cie *cie, uint
 {
 	switch (rule->kind) {
 	case ME_CFI_UNSPECIFIED:
-		/* Only a register without a rule in the CIE can be in this state. */
+		/* Only a register without a rule in the CIE can have this state. */
 		me_bytes_u8(out, ME_CFA_RESTORE | reg);
 		break;
 	case ME_CFI_UNDEFINED:
@@ -134,7 +136,7 @@ void me_cfi_put_change(struct me_bytes *out, const struct me_cfi_rules *rules,
 	}
 }
 
-/* Operands of an operation, skipped. Return: false where it is unknown. */
+/* Skip the operands of @op. Return: false if @op is unknown. */
 static bool skip_operands(struct mp_eh_cursor *cur, const struct mp_eh_cie *cie, uint8_t op)
 {
 	if ((op & 0xc0) == ME_CFA_ADVANCE_LOC || (op & 0xc0) == ME_CFA_RESTORE)

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * confirm - reads an output and files that may be its original, and says whether one of them is.
+ * confirm - checks whether a file is an output of Morph, made from one of the candidate
+ * originals.
  *
- * All files come as open descriptors, and anybody may have made them: this process gives up its
- * rights, and allows itself no system call but reading and allocating, before it looks at one. Each
- * file is copied to memory first: its owner may change the file while it is verified.
+ * The files come as open descriptors and may be hostile. Before it reads them, this
+ * process gives up its rights and restricts itself to few system calls. It verifies
+ * copies in memory, since a file's owner may change the file meanwhile.
  */
 #include "editor/confirm.h"
 
@@ -26,11 +27,11 @@
 #define SIZE_MAX_BYTES (UINT64_C(1) << 31)
 
 struct file {
-	uint64_t size; /* 0: there is none */
+	uint64_t size; /* 0: there is no usable file */
 	void *bytes;
 };
 
-/* Before the system calls are few: how large the files are. */
+/* The file's size, asked for while fstat() is still allowed. 0: not usable. */
 static uint64_t size_of(int fd)
 {
 	struct stat st;
@@ -66,7 +67,10 @@ static uint64_t paths_hash(const struct mp_elf *elf)
 		       : 0;
 }
 
-/* The candidate whose id is @id, copied; first its id alone is read, since most are other files. */
+/*
+ * Find the candidate whose id is @id, and copy it to memory. Its id is read first: most
+ * candidates are other files.
+ */
 static struct mp_elf *find_original(const uint64_t *sizes, int nr, const struct mp_id *id)
 {
 	for (int i = 0; i < nr; i++) {
@@ -121,9 +125,9 @@ void me_confirm_main(char **argv)
 		sizes[nr] = size_of(MP_CONFIRM_CANDIDATES + nr);
 		nr++;
 	}
-	/* Behind all others: nobody waits for this process. */
+	/* Lowest priority: nobody waits for this process. */
 	if (setpriority(PRIO_PROCESS, 0, 19))
-		errno = 0; /* a service may not be allowed to */
+		errno = 0; /* a service may not be allowed to change it */
 	if (mp_confine_rights() || prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) ||
 	    prctl(PR_SET_DUMPABLE, 0, 0, 0, 0) || mp_confine_calls())
 		_exit(1);

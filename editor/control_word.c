@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* control_word - finds fldcw. Called by place. */
+/* control_word - finds the instruction after each fldcw of a block. Called by place. */
 #include "editor/control_word.h"
 
 #include <string.h>
@@ -23,7 +23,7 @@ void me_followers_find(const struct mp_cfg *cfg, uint32_t block, struct me_follo
 	struct mp_insn insn;
 
 	out->nr = 0;
-	/* Rare: most blocks have no such byte. */
+	/* Most blocks have no such byte. */
 	if (!bytes || b->size > UINT16_MAX || !memchr(bytes, 0xd9, b->size))
 		return;
 	for (uint32_t off = 0; off < b->size && out->nr < ME_FOLLOWERS_MAX; off += insn.len) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * copy - writes the code of copied blocks. Addresses and branch forms were decided by place;
- * whatever is not a displacement is copied as it is. Called by emit.
+ * copy - writes the bytes of copied blocks, stubs and padding. Addresses and branch
+ * forms were decided by place; all other bytes are copied unchanged.
  */
 #include "editor/copy.h"
 
@@ -68,7 +68,7 @@ static int put_branch(uint8_t *at, uint64_t end, bool is_long, uint64_t target)
 	return 0;
 }
 
-/* The operands of the copy that hold a function's address, where that has changed. */
+/* Adjust the copy's operands that hold addresses of functions. */
 static int write_pointers(const struct mp_cfg *cfg, const struct me_placement *placement,
 			  const struct me_pointers *pointers, const struct me_copy *copy,
 			  uint8_t *out)

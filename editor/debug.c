@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * debug - opens the sections, has every unit done, then the indexes over them. Decides what is tried
- * at all. Called by emit.
+ * debug - opens the sections, extends every unit and then the indexes. Decides which
+ * sections are read. Called by emit.
  */
 #include "editor/debug.h"
 
@@ -20,7 +20,7 @@ struct me_debug {
 
 struct name {
 	const char *name;
-	size_t section; /* in struct me_debug_file */
+	size_t section; /* offset in struct me_debug_file */
 };
 
 #define SECTION(member) offsetof(struct me_debug_file, member)
@@ -59,7 +59,10 @@ static int open_sections(struct me_debug_file *file, const struct mp_elf *elf)
 	return 0;
 }
 
-/* Everything is read a few times; only references from many places to one long list add up. */
+/*
+ * Limit of the bytes read, against many references to one long list. Enough to read
+ * everything 16 times.
+ */
 static uint64_t fair_budget(struct me_debug_file *file)
 {
 	uint64_t bytes = 0;
@@ -111,7 +114,7 @@ static int build(struct me_debug *debug, const struct mp_elf *elf, struct me_deb
 	return rc;
 }
 
-/* Where they will be; lists of ranges may come into a file that had none. */
+/* Find or add the output's sections. A file without lists of ranges may need one. */
 static int find_places(struct me_debug_file *file, struct me_sections *sections)
 {
 	for (size_t i = 0; i < NR_SECTIONS; i++) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* debug_abbrev - reads a table, chooses new codes, writes a unit's own table. */
+/* debug_abbrev - reads a table, chooses new codes, and writes a unit's own table. */
 #include "editor/debug_abbrev.h"
 
 #include <errno.h>
@@ -8,7 +8,7 @@
 
 #include "editor/debug_form.h"
 
-/* In the vendors' range, next to no other. */
+/* An attribute in the vendors' range that no known vendor uses. */
 #define FILLER_ATTR 0x2d4d
 
 enum {
@@ -155,7 +155,7 @@ struct me_abbrev *me_abbrevs_find(struct me_abbrevs *table, uint64_t code)
 {
 	uint32_t low = 0, high = table->nr;
 
-	/* Compilers count from 1. */
+	/* Compilers number abbreviations from 1. */
 	if (code && code <= table->nr && table->abbrevs[code - 1].code == code)
 		return &table->abbrevs[code - 1];
 	while (low < high) {
@@ -182,7 +182,7 @@ static unsigned int form_of(const struct me_abbrevs *t, const struct me_abbrev *
 	return t->attrs[a->first_attr + attr].form;
 }
 
-/* At least so many bytes an entry has for it. */
+/* Least size of a value of @form, in bytes. */
 static int least_size(unsigned int form, unsigned int version)
 {
 	int size = me_form_size(form, version);
@@ -222,7 +222,7 @@ static bool high_takes_offset(const struct me_abbrevs *t, const struct me_abbrev
 	return me_form_size(form_of(t, a, a->high), version) >= OFFSET_SIZE;
 }
 
-/* Two of either name, or forms that nobody uses there: no way. */
+/* Has the entry exactly one DW_AT_low_pc and one DW_AT_high_pc, in usual forms? */
 static bool is_one_range(const struct me_abbrevs *t, const struct me_abbrev *a)
 {
 	uint32_t nr = 0;
@@ -266,7 +266,7 @@ void me_abbrevs_begin(struct me_abbrevs *table, unsigned int version)
 	}
 }
 
-/* Does any entry but the unit's own use a list? Before version 4 their forms do not tell. */
+/* Does any entry but the unit's own use a list? Before version 4 the forms do not tell. */
 static bool has_lists(const struct me_abbrevs *t, const struct me_abbrev *own)
 {
 	for (uint32_t i = 0; i < t->nr; i++) {
@@ -292,7 +292,7 @@ void me_abbrev_choose_own(const struct me_abbrevs *table, struct me_abbrev *abbr
 		abbrev->way = ME_ABBREV_NO_WAY;
 }
 
-/* The length of a code as the table has it; entries may pad theirs, but nobody does. */
+/* Length of the code in the table. Entries could pad theirs, but no producer does. */
 static unsigned int code_length(uint64_t code)
 {
 	return me_uleb_size(code);
@@ -328,7 +328,7 @@ static void put_filler_attr(struct me_bytes *out)
 	me_bytes_uleb(out, DW_FORM_block1);
 }
 
-/* In place of attribute @i. Return: false if that stays. */
+/* Write the replacement of attribute @i. Return: false if the attribute stays. */
 static bool put_changed(const struct me_abbrevs *t, const struct me_abbrev *a, uint32_t i,
 			unsigned int version, struct me_bytes *out)
 {

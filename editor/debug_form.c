@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* debug_form - sizes of attribute values. Called by those who walk over .debug_info. */
+/* debug_form - sizes of attribute values. */
 #include "editor/debug_form.h"
 
 int me_form_size(unsigned int form, unsigned int version)
@@ -35,7 +35,7 @@ int me_form_size(unsigned int form, unsigned int version)
 	case DW_FORM_ref_sig8:
 	case DW_FORM_ref_sup8: return 8;
 	case DW_FORM_data16: return 16;
-	/* An offset since version 3. */
+	/* An address in version 2, an offset since version 3. */
 	case DW_FORM_ref_addr: return version <= 2 ? 8 : 4;
 	case DW_FORM_string:
 	case DW_FORM_block:
@@ -81,11 +81,11 @@ void me_form_skip(struct me_cursor *c, unsigned int form, unsigned int version)
 	case DW_FORM_rnglistx:
 	case DW_FORM_GNU_addr_index:
 	case DW_FORM_GNU_str_index:
-		/* Only their ends matter, whatever their values. */
+		/* A LEB128 number: find its end. */
 		while (!c->bad && me_cursor_u8(c) & 0x80)
 			;
 		break;
-	/* DW_FORM_indirect: nobody writes it. */
+	/* DW_FORM_indirect: no producer writes it. */
 	default: c->bad = true; break;
 	}
 }

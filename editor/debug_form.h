@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * debug_form - the sizes of DWARF's attribute forms, and the names of what is read or written
- * here, after the standard (DWARF 5, section 7.5).
+ * debug_form - the sizes of DWARF's attribute forms (DWARF 5, section 7.5). Called by
+ * the readers of .debug_info.
  */
 #ifndef ME_DEBUG_FORM_H
 #define ME_DEBUG_FORM_H
@@ -13,9 +13,12 @@
 #define ME_FORM_VARIES	(-1)
 #define ME_FORM_UNKNOWN (-2)
 
-/* Bytes of a value of @form in units of @version with addresses of 8 bytes and offsets of 4. */
+/*
+ * me_form_size - bytes of a value of @form in a unit of @version, with 8-byte addresses
+ * and 4-byte offsets. Return: the size, ME_FORM_VARIES or ME_FORM_UNKNOWN.
+ */
 int me_form_size(unsigned int form, unsigned int version);
-/* Go over a value; one of an unknown form makes the cursor bad. */
+/* me_form_skip - skip one value. An unknown form sets @c->bad. */
 void me_form_skip(struct me_cursor *c, unsigned int form, unsigned int version);
 
 #endif

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* debug_index - writes both indexes anew, for units that were done. Called by debug. */
+/* debug_index - rewrites both indexes, with the copies of extended units. Called by debug. */
 #include "editor/debug_index.h"
 
 #include <errno.h>
@@ -10,9 +10,9 @@ enum {
 	ARANGES_VERSION = 2,
 };
 
-/* ---- .debug_aranges: sets of tuples, one set a unit, a zero tuple at the end ---- */
+/* ---- .debug_aranges: one set of tuples for each unit, a zero tuple ends it ---- */
 
-/* The copies of the ranges in file->old. */
+/* Write tuples for the copies of the ranges in file->old. */
 static void put_tuples(struct me_debug_file *file, struct me_bytes *out)
 {
 	struct me_ranges *new = &file->new;
@@ -27,7 +27,7 @@ static void put_tuples(struct me_debug_file *file, struct me_bytes *out)
 	}
 }
 
-/* One set, to @out. Return: false if it is not understood. */
+/* Write one set to @out, extended if its unit is. Return: false if it cannot be read. */
 static bool extend_set(struct me_debug_file *file, struct me_cursor *c, struct me_bytes *out)
 {
 	const uint8_t *start = c->p;
@@ -43,7 +43,7 @@ static bool extend_set(struct me_debug_file *file, struct me_cursor *c, struct m
 	unit = me_cursor_u32(&set);
 	if (me_cursor_u8(&set) != ADDRESS_SIZE || me_cursor_u8(&set))
 		return false;
-	/* Tuples are aligned to their size, from the set's start. */
+	/* Tuples are aligned to their size, counted from the set's start. */
 	me_cursor_skip(&set, (uint64_t)(TUPLE_SIZE - (set.p - start) % TUPLE_SIZE) % TUPLE_SIZE);
 	if (!me_unit_is_extended(file, unit)) {
 		me_bytes_put(out, start, (size_t)(c->p - start));
@@ -107,7 +107,7 @@ enum {
 
 struct index_header {
 	uint32_t version, units, types, addresses;
-	uint32_t behind[3]; /* what comes behind the addresses: names, strings, and more */
+	uint32_t behind[3]; /* offsets of the parts after the addresses: names, strings, and more */
 	unsigned int nr_behind, size;
 };
 
@@ -135,7 +135,9 @@ static bool read_index_header(const struct me_debug_section *s, struct index_hea
 	       last <= s->size;
 }
 
-/* The unit number @nr of the index, in .debug_info; the types' units have no code. */
+/*
+ * Offset in .debug_info of the index's unit @nr. Type units have no code and are not looked up.
+ */
 static bool index_unit(const struct me_debug_section *s, const struct index_header *h, uint32_t nr,
 		       uint64_t *off)
 {
