@@ -34,12 +34,12 @@ struct me_abbrev {
 	uint32_t first_attr, nr_attrs; /* index and number in the table's attrs */
 	uint32_t low, high;	       /* indexes of attributes; ME_NO_ATTR: none */
 	int size;		       /* bytes of an entry's values; < 0: not fixed */
-	bool plain; /* no attribute holds a code address, a location or the line table */
-	const uint8_t *bytes, *end; /* of the declaration */
+	bool plain;		       /* none of its attributes is of interest here */
+	const uint8_t *bytes, *end;    /* of the declaration */
 	/* For the current unit: */
 	enum me_abbrev_way way;
 	bool used, touched; /* touched: one of its entries has a single range, which moved */
-	uint64_t new_code; /* code of entries that become lists; 0: keep the code, all become lists */
+	uint64_t new_code;  /* of entries that become lists; 0: @code, all become lists */
 };
 
 struct me_abbrevs {

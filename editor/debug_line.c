@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * debug_line - reads a line program, writes it anew with more at its end. The state machine is that
- * of DWARF 5, section 6.2. Called by debug_unit.
+ * debug_line - reads a line program, and writes it with rows for the copies appended.
+ * The state machine is that of DWARF 5, section 6.2.
  */
 #include "editor/debug_line.h"
 
@@ -17,7 +17,7 @@ enum row_flags {
 	ROW_EPILOGUE_BEGIN = 1 << 3,
 };
 
-/* What a row says beside its address. */
+/* A row without its address. */
 struct state {
 	uint64_t file, line, column, isa, discriminator;
 	uint32_t flags;
@@ -33,7 +33,7 @@ struct sequence {
 	uint64_t start, end;
 };
 
-/* A copy of code of one sequence. */
+/* A copy of code that one sequence describes. */
 struct part {
 	uint64_t start, end; /* new addresses */
 	uint32_t move, sequence;
@@ -46,7 +46,7 @@ struct program {
 	bool default_stmt;
 	int8_t line_base;
 	uint8_t line_range, opcode_base;
-	const uint8_t *lengths; /* of standard opcodes' operands */
+	const uint8_t *lengths; /* number of operands of each standard opcode */
 	struct row *rows;
 	uint32_t nr_rows, room_rows;
 	struct sequence *sequences;
@@ -54,10 +54,12 @@ struct program {
 	struct part *parts;
 	uint32_t nr_parts, room_parts;
 	struct me_bytes *out;
-	bool out_stmt; /* the register is_stmt of whoever reads @out */
+	bool out_stmt; /* register is_stmt of a reader of @out */
 };
 
-/* @*room elements of @size bytes hold @nr: make room for one more. */
+/*
+ * Make room for one more element. The array holds @nr of at most *@room elements of @size bytes.
+ */
 static bool grow(void **array, uint32_t nr, uint32_t *room, size_t size)
 {
 	void *grown;
@@ -96,7 +98,7 @@ static int read_header(struct program *p, uint64_t off)
 		return -EBADMSG;
 	p->code = c.p + header_length;
 	c.end = p->code;
-	/* Instructions of one byte at the least, one operation in each: what x86 is. */
+	/* x86: instructions of at least one byte, one operation in each. */
 	if (me_cursor_u8(&c) != 1 || (version >= 4 && me_cursor_u8(&c) != 1))
 		return c.bad ? -EBADMSG : -EPERM;
 	p->default_stmt = me_cursor_u8(&c);
@@ -112,11 +114,11 @@ static int read_header(struct program *p, uint64_t off)
 	return memcmp(p->lengths, usual, nr < sizeof(usual) ? nr : sizeof(usual)) ? -EPERM : 0;
 }
 
-/* ---- reading: rows, and the program's own bytes over to @out ---- */
+/* ---- reading: collect the rows, and copy the opcodes to @out ---- */
 
 struct machine {
 	struct row now;
-	uint32_t first_row; /* of the sequence at hand */
+	uint32_t first_row; /* of the current sequence */
 	bool any_moved, disordered;
 };
 
@@ -141,7 +143,10 @@ static int add_row(struct program *p, struct machine *m)
 	return 0;
 }
 
-/* Before an opcode that makes a row of @m: statements begin in the copies only. */
+/*
+ * Before an opcode that appends a row: is_stmt is cleared for copied code, since its
+ * statements begin in the copies.
+ */
 static void set_stmt(struct program *p, const struct machine *m)
 {
 	bool copied = me_moves_any(p->file->moves, m->now.address, m->now.address + 1);
@@ -230,7 +235,10 @@ static int special_opcode(struct program *p, struct machine *m, uint8_t opcode)
 	return add_row(p, m);
 }
 
-/* What precedes an opcode that makes a row depends on the row's address. */
+/*
+ * Copy one opcode to @out. If it appends a row, DW_LNS_negate_stmt may precede it,
+ * depending on the row's address.
+ */
 static int read_opcode(struct program *p, struct machine *m, struct me_cursor *c)
 {
 	const uint8_t *start = c->p;
@@ -270,7 +278,7 @@ static int read_program(struct program *p)
 		if (rc)
 			return rc;
 	}
-	/* Rows without an end: whoever reads them may take them for anything. */
+	/* Rows without an end_sequence: readers differ in how they take them. */
 	return p->nr_rows > m.first_row ? -EBADMSG : 0;
 }
 
@@ -336,7 +344,7 @@ static void put_discriminator(struct me_bytes *out, uint64_t v)
 	put_number(out, DW_LNE_set_discriminator, v);
 }
 
-/* The opcodes that append a row by line and address alone. */
+/* Write opcodes that append a row after advancing line and address. */
 static void put_step(const struct program *p, uint64_t lines, uint64_t bytes)
 {
 	int64_t line = (int64_t)lines;
@@ -353,7 +361,7 @@ static void put_step(const struct program *p, uint64_t lines, uint64_t bytes)
 		}
 	}
 	base = (uint64_t)(line - p->line_base) + p->opcode_base;
-	/* A line step of the header's range may still be no special opcode. */
+	/* Even a line step in the header's range may have no special opcode. */
 	if (base > 255) {
 		put_number(p->out, DW_LNS_advance_pc, bytes);
 		me_bytes_u8(p->out, DW_LNS_advance_line);
@@ -412,7 +420,7 @@ static void put_end(struct program *p, const struct row *now, uint64_t end)
 	me_bytes_u8(p->out, DW_LNE_end_sequence);
 }
 
-/* The last row of @s at or before @address; the first of those at @address if there are any. */
+/* The first row of @s at @address; if there is none, the last row before it. */
 static uint32_t covering_row(const struct program *p, const struct sequence *s, uint64_t address)
 {
 	uint32_t low = s->first_row, high = s->first_row + s->nr_rows;
@@ -437,7 +445,7 @@ static int put_part(struct program *p, const struct part *part, struct row *now)
 	uint64_t old = m->old_vaddr > s->start ? m->old_vaddr : s->start;
 	uint32_t i = covering_row(p, s, old);
 
-	/* Control comes into the middle of a statement: lines alike, but none begins here. */
+	/* The copy starts within a statement: same line, but no statement begins here. */
 	if (p->rows[i].address < old) {
 		struct row row = p->rows[i++];
 
@@ -469,7 +477,7 @@ static int put_sequences(struct program *p)
 
 		if (part->start >= part->end)
 			continue;
-		/* Two sequences say something of the same code: each gets one of its own here. */
+		/* Not adjacent, or described by two sequences: start another sequence. */
 		if (open && part->start != end) {
 			put_end(p, &now, end);
 			open = false;
@@ -487,7 +495,7 @@ static int put_sequences(struct program *p)
 	return 0;
 }
 
-/* ---- the whole ---- */
+/* ---- the whole program ---- */
 
 static uint32_t find_move(const struct me_debug_file *file, uint64_t off)
 {

@@ -1,8 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/*
- * debug_loc - appends lists of locations: the old list's bytes, then its expressions again for the
- * copies. Called by debug_unit.
- */
+/* debug_loc - appends location lists: the old list's bytes, then entries for the copies. */
 #include "editor/debug_loc.h"
 
 #include <errno.h>
@@ -10,7 +7,7 @@
 #include "editor/debug_form.h"
 #include "editor/debug_ranges.h"
 
-/* One entry of a list; only those with @bounded hold a range. */
+/* One entry of a list. @bounded: it has a range. */
 struct entry {
 	uint64_t lo, hi;
 	const uint8_t *expr;
@@ -119,7 +116,10 @@ static struct reader open_list(const struct me_unit *unit, uint64_t off)
 	return (struct reader){unit, me_cursor_at(s->data, s->size, off), unit->base};
 }
 
-/* Old list at @off: its entries that hold ranges, whether anything moved, the bytes of it. */
+/*
+ * Read the old list at @off: number of entries with a range, whether any of them moved,
+ * size in bytes.
+ */
 static int look(const struct me_unit *unit, uint64_t off, uint32_t *nr_bounded, bool *moved,
 		uint64_t *size)
 {
@@ -158,7 +158,7 @@ static void put_entry(const struct me_unit *unit, struct me_bytes *out, const st
 	me_bytes_put(out, e->expr, e->expr_size);
 }
 
-/* The entries of the copies. Return: how many in *@nr. */
+/* Append the entries of the copies; *@nr: how many. Return: 0 or -errno. */
 static int put_copies(struct me_unit *unit, uint64_t off, uint32_t *nr)
 {
 	struct reader r = open_list(unit, off);
@@ -204,8 +204,8 @@ static void put_end(const struct me_unit *unit, struct me_bytes *out)
 }
 
 /*
- * View numbers are pairs, one for each entry that holds a range, before their list. The copies'
- * entries get zeros: no view but the first is needed, since they begin no statement twice.
+ * View numbers precede their list: one pair for each entry with a range. The copies'
+ * entries get zeros: other views are not needed, since a copy begins no statement twice.
  */
 static int put_views(struct me_unit *unit, uint64_t old, uint32_t nr_old, uint32_t nr_new,
 		     uint32_t *views)
@@ -223,7 +223,7 @@ static int put_views(struct me_unit *unit, uint64_t old, uint32_t nr_old, uint32
 	return c.bad ? -EBADMSG : 0;
 }
 
-/* The number of entries is known only when they are written: once for that, once for good. */
+/* Count the entries of the copies by writing them and dropping the result. */
 static int count_copies(struct me_unit *unit, uint64_t off, uint32_t *nr)
 {
 	struct me_debug_section *s = section_of(unit);

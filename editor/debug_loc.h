@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * debug_loc - lists of locations, in .debug_loc (up to version 4) and .debug_loclists (5): where
- * variables are while old code runs, they are while its copies run.
+ * debug_loc - location lists, in .debug_loc (up to version 4) and .debug_loclists (5).
+ * A variable is at the same place while a copy runs as while the old code runs. Called
+ * by debug_unit.
  */
 #ifndef ME_DEBUG_LOC_H
 #define ME_DEBUG_LOC_H
@@ -11,14 +12,17 @@
 /* All return 0, -ENOMEM, -EBADMSG damaged, -EPERM not understood or too much. */
 
 /*
- * me_loc_extend - append a longer list than the one at @*off, and change @*off, unless nothing of
- * it moved. @views: where the list's view numbers are (DW_AT_GNU_locviews), changed alike; NULL:
- * it has none.
+ * me_loc_extend - if code of the list at *@off moved, append a longer list and set
+ * *@off to it. @views: offset of the list's view numbers (DW_AT_GNU_locviews), updated
+ * likewise; NULL: it has none.
  */
 int me_loc_extend(struct me_unit *unit, uint32_t *off, uint32_t *views);
-/* The unit's numbered lists (DW_FORM_loclistx), all of them, extended. Before me_loc_extend(). */
+/*
+ * me_loc_renumber - extend all lists that the unit uses by number (DW_FORM_loclistx).
+ * Before me_loc_extend().
+ */
 int me_loc_renumber(struct me_unit *unit);
-/* Fill in the table's length. */
+/* me_loc_end - fill in the length of the unit's new table. */
 void me_loc_end(struct me_unit *unit);
 
 #endif

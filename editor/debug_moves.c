@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* debug_moves - answers the questions of the header from a placement. Called by debug_*. */
+/* debug_moves - collects the moves of a placement, and looks them up by old address. */
 #include "editor/debug_moves.h"
 
 #include <errno.h>
@@ -66,7 +66,7 @@ int me_moves_init(struct me_moves *out, const struct mp_cfg *cfg,
 		const struct mp_block *block = &cfg->blocks[copy->block];
 		struct me_move *m = &out->by_old[out->nr];
 
-		/* A jump that was dropped left nothing. */
+		/* An omitted jump left an empty copy; stubs have no old code. */
 		if (!copy->new_size || !block->size || copy->stub)
 			continue;
 		*m = (struct me_move){
@@ -120,7 +120,7 @@ bool me_moves_any(const struct me_moves *moves, uint64_t lo, uint64_t hi)
 {
 	uint32_t i;
 
-	/* What the linker dropped lies at 0 in debug information, and is no code. */
+	/* Code that the linker dropped has address 0 in debug information. */
 	if (!lo || lo >= hi || hi <= moves->first_old || lo >= moves->last_old)
 		return false;
 	i = me_moves_from(moves, lo);

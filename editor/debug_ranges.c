@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* debug_ranges - reads and writes lists of ranges. Called by debug_unit. */
+/* debug_ranges - reads and writes range lists, and the tables of numbered lists. */
 #include "editor/debug_ranges.h"
 
 #include <errno.h>
@@ -99,7 +99,10 @@ int me_ranges_indexed(const struct me_unit *unit, uint64_t index, uint64_t *off)
 	return me_list_indexed(&unit->file->rnglists, unit->rnglists_base, index, off);
 }
 
-/* Turn @out[0, nr) so that it begins with @entry; the range that holds it is split there. */
+/*
+ * Rotate @out so that it begins with address @entry; the range that contains @entry is
+ * split there.
+ */
 static void begin_with(struct me_ranges *out, uint64_t entry)
 {
 	for (uint32_t i = 0; i < out->nr; i++) {
@@ -122,14 +125,14 @@ static void begin_with(struct me_ranges *out, uint64_t entry)
 	}
 }
 
-/* Behind what there is. */
+/* Append the old ranges to file->new. */
 static void add_old(struct me_debug_file *file)
 {
 	for (uint32_t i = 0; i < file->old.nr; i++)
 		me_ranges_add(&file->new, file->old.ranges[i].lo, file->old.ranges[i].hi);
 }
 
-/* Does all that runs of the function lie behind the copy of its entry? */
+/* Was all code of the function copied, and does the copy of its entry come first? */
 static bool is_whole(const struct me_debug_file *file, uint64_t entry)
 {
 	for (uint32_t i = 0; i < file->old.nr; i++)
@@ -154,7 +157,7 @@ bool me_ranges_extend(struct me_debug_file *file, bool is_function)
 	if (is_function && !is_whole(file, entry)) {
 		uint32_t nr = new->nr;
 
-		/* The old ones first. */
+		/* The old ranges come first. */
 		add_old(file);
 		for (uint32_t i = 0; i < nr; i++)
 			me_ranges_add(new, new->ranges[i].lo, new->ranges[i].hi);
@@ -190,7 +193,7 @@ static int write_pairs(struct me_unit *unit, uint32_t *off)
 	return s->added.failed ? -ENOMEM : 0;
 }
 
-/* How many ranges from @first on lie no more than 2 MiB above the first one. */
+/* Number of ranges from @first on that end at most 2 MiB above the start of @first. */
 static uint32_t near(const struct me_ranges *list, uint32_t first)
 {
 	uint32_t nr = 1;

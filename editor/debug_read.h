@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * debug_read - a bounded cursor over DWARF bytes that anybody may have made. A read beyond the end
- * gives 0 and sets @bad, so that a reader may check once at its end.
+ * debug_read - a bounded cursor over DWARF bytes, which may be hostile. A read beyond
+ * the end gives 0 and sets @bad, so that a reader checks once at its end.
  */
 #ifndef ME_DEBUG_READ_H
 #define ME_DEBUG_READ_H
@@ -58,7 +58,7 @@ static inline uint64_t me_cursor_u64(struct me_cursor *c)
 	return me_cursor_fixed(c, 8);
 }
 
-/* Numbers of more than 64 bits are damage. */
+/* Numbers of more than 64 bits set @bad. */
 static inline uint64_t me_cursor_uleb(struct me_cursor *c)
 {
 	uint64_t v = 0;
@@ -94,7 +94,7 @@ static inline int64_t me_cursor_sleb(struct me_cursor *c)
 	return 0;
 }
 
-/* A string with its end; NULL: none. */
+/* Return: a terminated string; NULL if there is none. */
 static inline const char *me_cursor_string(struct me_cursor *c)
 {
 	const uint8_t *p = c->p, *nul = NULL;
@@ -109,7 +109,7 @@ static inline const char *me_cursor_string(struct me_cursor *c)
 	return (const char *)p;
 }
 
-/* [@off, end) of @size bytes at @data. */
+/* A cursor over [@off, @size) of @data. */
 static inline struct me_cursor me_cursor_at(const uint8_t *data, uint64_t size, uint64_t off)
 {
 	struct me_cursor c = {data, data, off > size || !data};

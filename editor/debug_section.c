@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* debug_section - opens, inflates, puts together and deflates. Knows nothing of DWARF. */
+/* debug_section - inflates a section, and writes the changed one. Does not interpret DWARF. */
 #include "editor/debug_section.h"
 
 #include <errno.h>
@@ -7,7 +7,7 @@
 #include <string.h>
 #include <zlib.h>
 
-/* A section may inflate to this many times its size: zlib's own limit. */
+/* zlib cannot inflate to more than this many times the size. */
 #define MAX_INFLATION 1032
 
 static int inflate_section(const struct mp_elf *elf, const struct mp_section *s,
@@ -88,11 +88,11 @@ bool me_debug_section_changed(const struct me_debug_section *section)
 
 bool me_debug_section_has_room(const struct me_debug_section *section, uint64_t more)
 {
-	/* Far from the edge: nobody reads sections of 2 GiB well. */
+	/* Far below the limit of the offsets: many tools cannot read sections of 2 GiB. */
 	return section->size + section->added.size + more < INT32_MAX;
 }
 
-/* What the section consists of now, front to back. */
+/* Walks over the section's new contents, front to back. */
 struct walk {
 	struct me_debug_section *section;
 	uint32_t piece;
@@ -130,7 +130,7 @@ static bool next_run(struct walk *w, const uint8_t **bytes, size_t *size, uint8_
 	return false;
 }
 
-/* The fastest level: who compressed the section to save space keeps most of what was saved. */
+/* The fastest level keeps most of the space that compression saves. */
 static int put_deflated(struct me_debug_section *section, Elf64_Shdr *header,
 			struct me_image *image)
 {
@@ -170,14 +170,14 @@ static int put_deflated(struct me_debug_section *section, Elf64_Shdr *header,
 		free(out);
 		return -ENOMEM;
 	}
-	/* The bound is generous; most of it was never touched. */
+	/* Give back the rest of deflateBound()'s generous estimate. */
 	owned = realloc(out, size);
 	header->sh_size = size;
 	return me_image_add(image, owned ? owned : out, size, header->sh_addralign, 1,
 			    &header->sh_offset);
 }
 
-/* @own bytes belong to the image from now on. */
+/* The image owns the bytes @own now: do not free them here. */
 static void disown(struct me_debug_section *section, const uint8_t *own, uint32_t piece)
 {
 	if (own == section->added.data)

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * debug_unit - walks over the entries of one unit, twice: to see which of them moved, and to change
- * a copy of the unit, which takes the unit's place if nothing went wrong. Called by debug.
+ * debug_unit - walks over a unit's entries twice. The first walk finds the moved ones.
+ * The second changes a copy of the unit, which replaces the unit if there was no error.
  */
 #include "editor/debug_unit.h"
 
@@ -13,7 +13,7 @@
 #include "editor/debug_loc.h"
 #include "editor/debug_ranges.h"
 
-/* An attribute's value, in .debug_info. */
+/* An attribute's value in .debug_info. */
 struct value {
 	const uint8_t *p; /* NULL: absent */
 	uint64_t size;
@@ -85,13 +85,13 @@ static uint64_t value_fixed(const struct value *v)
 	return me_cursor_fixed(&c, v->size > 8 ? 8 : (unsigned int)v->size);
 }
 
-/* An offset into another section. */
+/* Is the value an offset into another section? */
 static bool is_offset(const struct me_unit *u, const struct value *v)
 {
 	return v->p && v->form == (u->version >= 4 ? DW_FORM_sec_offset : DW_FORM_data4);
 }
 
-/* The range of an entry that has a low_pc and a high_pc. Return: false if it cannot be read. */
+/* Read the range of an entry with low_pc and high_pc. Return: false if it cannot be read. */
 static bool one_range(const struct me_unit *u, const struct entry *e, struct me_range *r)
 {
 	struct me_cursor low = value_cursor(&e->low), high = value_cursor(&e->high);
@@ -124,7 +124,7 @@ static void note_value(struct entry *e, unsigned int name, struct value v)
 	}
 }
 
-/* The values of the entry whose code was read; the cursor goes behind it. */
+/* Read the values of the entry whose code was read; moves the cursor after them. */
 static void read_values(const struct me_unit *u, struct me_cursor *c, struct entry *e)
 {
 	const struct me_abbrevs *t = &u->file->abbrevs;
@@ -138,7 +138,7 @@ static void read_values(const struct me_unit *u, struct me_cursor *c, struct ent
 	}
 }
 
-/* Return: 0 *@e is an entry, or the end of siblings if it has no abbreviation; -EBADMSG. */
+/* Read one entry. It has no abbreviation if it ends a list of siblings. Return: 0, -EBADMSG. */
 static int read_entry(struct me_unit *u, struct me_cursor *c, struct entry *e)
 {
 	uint64_t code;
@@ -159,7 +159,7 @@ static int read_entry(struct me_unit *u, struct me_cursor *c, struct entry *e)
 	return c->bad ? -EBADMSG : 0;
 }
 
-/* ---- first walk: what moved ---- */
+/* ---- first walk: which entries moved ---- */
 
 static int mark_entry(struct me_unit *u, const struct entry *e)
 {
@@ -180,7 +180,7 @@ static int walk(struct me_unit *u, int (*visit)(struct me_unit *, const struct e
 	const uint8_t *data = u->file->info.data;
 	struct me_cursor c = {data + u->first, data + u->end, false};
 	struct entry e;
-	int rc = read_entry(u, &c, &e); /* the unit's own, which is done elsewhere */
+	int rc = read_entry(u, &c, &e); /* the unit's own entry, see extend() */
 
 	while (!rc && c.p < c.end) {
 		rc = read_entry(u, &c, &e);
@@ -190,7 +190,7 @@ static int walk(struct me_unit *u, int (*visit)(struct me_unit *, const struct e
 	return rc;
 }
 
-/* ---- second walk: what becomes of it ---- */
+/* ---- second walk: change the entries ---- */
 
 static uint8_t *field(const struct me_unit *u, const uint8_t *p)
 {
@@ -202,7 +202,7 @@ static void put_u32(struct me_unit *u, const struct value *v, uint32_t to)
 	memcpy(field(u, v->p), &to, sizeof(to));
 }
 
-/* The range @r becomes a list; of nothing, where the linker dropped the code. */
+/* Replace the range @r by a list: @r and its copies, or @r alone if it did not move. */
 static int change_range(struct me_unit *u, const struct entry *e, struct me_range r,
 			enum me_abbrev_way way)
 {
@@ -229,7 +229,7 @@ static int change_range(struct me_unit *u, const struct entry *e, struct me_rang
 		me_abbrev_fill(field(u, p), e->low.size + e->high.size, off);
 		return 0;
 	}
-	/* What low_pc says stays as it is, if by another name. */
+	/* The value of low_pc stays, even if the attribute is DW_AT_entry_pc now. */
 	me_abbrev_fill(field(u, e->high.p), e->high.size, off);
 	return 0;
 }
@@ -243,7 +243,10 @@ static int apply_one_range(struct me_unit *u, const struct entry *e)
 		return 0;
 	if (!one_range(u, e, &r))
 		return -EBADMSG;
-	/* With a code of its own, what moved; else all. */
+	/*
+	 * With a new code, only moved entries change; without one, every entry of the
+	 * abbreviation.
+	 */
 	if (a->new_code && !me_moves_any(u->file->moves, r.lo, r.hi))
 		return 0;
 	if (a->new_code) {
@@ -258,7 +261,7 @@ static int apply_one_range(struct me_unit *u, const struct entry *e)
 	return change_range(u, e, r, a->way);
 }
 
-/* A list's offset: to a longer one, if anything in it moved. */
+/* Replace a list by a longer one if anything in it moved. */
 static int apply_ranges(struct me_unit *u, const struct entry *e)
 {
 	const struct value *v = &e->ranges;
@@ -278,7 +281,7 @@ static int apply_ranges(struct me_unit *u, const struct entry *e)
 	return rc;
 }
 
-/* Lists of locations are no condition: without, a variable has no value in the copy. */
+/* A failure here does not fail the unit: the variable then has no value in the copies. */
 static int apply_locations(struct me_unit *u, const struct value *v, const struct value *views)
 {
 	struct me_debug_section *s = u->version >= 5 ? &u->file->loclists : &u->file->loc;
@@ -342,7 +345,7 @@ static int read_base(const struct me_unit *u, const struct value *v, uint64_t *b
 	return 0;
 }
 
-/* What the lists and addresses of all other entries start from. */
+/* Read the bases of all other entries' lists and addresses. */
 static int read_bases(struct me_unit *u, const struct entry *e)
 {
 	int rc = read_base(u, &e->addr_base, &u->addr_base, &u->has_addr_base);
@@ -360,7 +363,7 @@ static int read_bases(struct me_unit *u, const struct entry *e)
 	return rc;
 }
 
-/* The unit's ranges, to file->old. */
+/* Read the unit's ranges into file->old. */
 static int read_unit_ranges(struct me_unit *u, const struct entry *e)
 {
 	struct me_debug_file *file = u->file;
@@ -394,7 +397,7 @@ static bool any_moved(const struct me_debug_file *file)
 	return false;
 }
 
-/* Numbered lists come first in their tables. */
+/* Extend the numbered lists. They come first in their tables. */
 static int renumber(struct me_unit *u, const struct entry *e)
 {
 	struct me_list_table none = {0};
@@ -443,7 +446,7 @@ static int change_line(struct me_unit *u, const struct entry *e)
 	return rc;
 }
 
-/* A table of the unit's own, where any entry's attributes changed. */
+/* Write a table for this unit if attributes of any entry changed. */
 static int change_abbrevs(struct me_unit *u)
 {
 	struct me_debug_section *s = &u->file->abbrev;
@@ -455,7 +458,7 @@ static int change_abbrevs(struct me_unit *u)
 		any |= t->abbrevs[i].touched;
 	if (!any)
 		return 0;
-	/* Entries of no bytes could ask for any number of tables. */
+	/* Limit the size: a declaration may be far longer than the entries that use it. */
 	if (!me_debug_section_has_room(s, 0) ||
 	    s->added.size > s->size + u->file->info.size + (1 << 20))
 		return -EPERM;
@@ -493,7 +496,7 @@ static int change(struct me_unit *u, const struct entry *own)
 
 /* ---- the unit ---- */
 
-/* Return: 0, -EBADMSG, -EPERM; *@next is known in all cases but the first. */
+/* Return: 0, -EBADMSG, -EPERM. *@next: offset of the next unit; 0 if the length is damaged. */
 static int read_header(struct me_unit *u, uint64_t *next)
 {
 	const struct me_debug_section *s = &u->file->info;
@@ -551,7 +554,7 @@ static int load_abbrevs(struct me_unit *u)
 	return rc;
 }
 
-/* How much there was of each section that grows, to go back to. */
+/* State to restore if the unit cannot be extended. */
 struct sizes {
 	size_t abbrev, ranges, rnglists, loc, loclists;
 	uint32_t nr_scopes, nr_scopes_left;
@@ -626,7 +629,7 @@ static int extend(struct me_unit *u, uint64_t *next)
 	rc = read_entry(u, &c, &own);
 	if (rc || !own.abbrev)
 		return rc;
-	/* read_entry() skipped the values if none is of interest; then it has no code either. */
+	/* read_entry() read no values: the unit has no attribute of interest, hence no code. */
 	if (own.abbrev->plain)
 		return 0;
 	rc = read_bases(u, &own);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * debuglink - a name with its end, zeros up to a multiple of four, the checksum (CRC-32, which zlib
- * has too). Called by separate and by emit.
+ * debuglink - reads and makes the section: the name, zero bytes up to a multiple of
+ * four, and the checksum (zlib's CRC-32).
  */
 #include "editor/debuglink.h"
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * debuglink - the section .gnu_debuglink: the name of a file of debug information, and a checksum
- * of it, by which debuggers know that it is the right one.
+ * debuglink - the section .gnu_debuglink: name and checksum of a debug file. Debuggers
+ * accept only a file with that checksum. Called by separate and emit.
  */
 #ifndef ME_DEBUGLINK_H
 #define ME_DEBUGLINK_H
@@ -15,17 +15,19 @@
 #define ME_DEBUGLINK_SECTION ".gnu_debuglink"
 
 struct me_debuglink {
-	const char *name; /* in the file that was read; no path */
+	const char *name; /* without a path; lies in the ELF file that was read */
 	uint32_t crc;
 };
 
-/* me_debuglink_read - Return: 0; -ENOENT @elf has none; -EBADMSG it is damaged. */
+/* me_debuglink_read - Return: 0; -ENOENT @elf has no such section; -EBADMSG it is damaged. */
 int me_debuglink_read(const struct mp_elf *elf, struct me_debuglink *out);
-/* The section's content. Return: NULL: out of memory. Ownership: the caller's, by free(). */
+/*
+ * me_debuglink_make - the section's contents. Return: NULL if out of memory. Ownership: free().
+ */
 uint8_t *me_debuglink_make(const char *name, uint32_t crc, size_t *size);
 
 uint32_t me_debuglink_crc(const uint8_t *data, size_t size);
-/* The same of the file that @image will be. */
+/* me_debuglink_crc_image - checksum of the file that @image will become. */
 uint32_t me_debuglink_crc_image(const struct me_image *image);
 
 #endif

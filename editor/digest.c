@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* digest - reads once, so that what was copied is what was digested. */
+/* digest - reads each file only once, so that the digest is that of the copied bytes. */
 #include "editor/digest.h"
 
 #include <errno.h>

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * dynsym - values follow functions, section indexes follow sections. Decides nothing: pointer says
- * which functions. Called by emit.
+ * dynsym - sets the values of moved functions, and the section indexes of all symbols.
+ * pointer decides which functions.
  */
 #include "editor/dynsym.h"
 
 #include <string.h>
 
-/* Bytes of the run of copies that begins with the one at @vaddr: what of its function lies there. */
+/* Size of the run of adjacent copies of one function that begins with the copy of @block. */
 static uint64_t run_size(const struct mp_cfg *cfg, const struct me_placement *placement,
 			 uint32_t block)
 {

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * eh_register - reads the functions of .init_array and .fini_array as crtbeginT.o has them:
+ * eh_register - recognises crtbeginT.o's functions in .init_array and .fini_array:
  *
- *	mov $FUNCTION, %eax	weak; is there an unwinder in this program?
+ *	mov $FUNCTION, %eax	weak: 0 if the program has no unwinder
  *	test %rax, %rax
  *	je ...
- *	mov $LABEL, %edi	what is to be changed
+ *	mov $LABEL, %edi	the operand to change
  *	call FUNCTION
  *
- * with other instructions between them. Both must be there, and name one label.
+ * Other instructions may lie between. Both functions must be there and name the same label.
  */
 #include "editor/eh_register.h"
 
@@ -19,12 +19,15 @@
 #include "libprof/insn.h"
 
 enum {
-	MAX_INSNS = 24, /* those functions are short */
+	MAX_INSNS = 24, /* these functions are short */
 	MOV_EAX = 0xb8,
 	MOV_EDI = 0xbf,
 };
 
-/* Return: the address of the operand that names the label; 0: no such code at @at. */
+/*
+ * Return: the address of the operand that names the label; 0 if the code at @at is not
+ * such a function.
+ */
 static uint64_t read_function(const struct mp_elf *elf, const struct mp_section *eh_frame,
 			      uint64_t at, uint64_t *label)
 {
@@ -59,7 +62,7 @@ static uint64_t read_function(const struct mp_elf *elf, const struct mp_section 
 	return 0;
 }
 
-/* Return: whether exactly one function of the section @name does it. */
+/* Return: true if exactly one function of section @name is such a function. */
 static bool read_array(const struct mp_elf *elf, const char *name,
 		       const struct mp_section *eh_frame, uint64_t *field, uint64_t *label)
 {
