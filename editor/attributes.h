@@ -4,7 +4,8 @@
  * attribute (these include access control lists, capabilities and security labels).
  *
  * Inode flags (chattr) and quota projects are left out: the directory or the
- * administrator sets them, and not every file system has them. Called by replace and backup.
+ * administrator sets them, and not every file system has them. Called by replace,
+ * backup and selfcheck.
  */
 #ifndef ME_ATTRIBUTES_H
 #define ME_ATTRIBUTES_H

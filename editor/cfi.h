@@ -2,7 +2,7 @@
 /*
  * cfi - call-frame programs: expands a program to rows, and writes the instructions for
  * a change of row. After DWARF 4, section 6.4; GNU's DW_CFA_GNU_args_size is kept in
- * each row. Called by unwind and verify.
+ * each row. Called by unwind.
  */
 #ifndef ME_CFI_H
 #define ME_CFI_H

@@ -28,7 +28,7 @@ struct me_debug_section {
 	uint32_t new_index;  /* in the output; 0: the section is unchanged */
 	const uint8_t *data; /* uncompressed */
 	size_t size;
-	uint8_t *inflated; /* owned; equals @data if the section was compressed, else NULL */
+	uint8_t *inflated;	       /* owned: @data if the section was compressed; else NULL */
 	struct me_debug_piece *pieces; /* replaced bytes, ascending, not overlapping */
 	uint32_t nr_pieces;
 	struct me_bytes added; /* appended to the old bytes */

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
  * debuglink - the section .gnu_debuglink: name and checksum of a debug file. Debuggers
- * accept only a file with that checksum. Called by separate and emit.
+ * accept only a file with that checksum. Called by emit, explain and separate.
  */
 #ifndef ME_DEBUGLINK_H
 #define ME_DEBUGLINK_H

@@ -2,7 +2,7 @@
 /*
  * digest - XXH3-128 of a file's bytes. Finds damage and duplicates, but is no
  * protection against malice: backup only uses a directory that others cannot write.
- * Called by backup and inplace.
+ * Called by backup, inplace and optimize.
  */
 #ifndef ME_DIGEST_H
 #define ME_DIGEST_H

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * eligible - the rules of what is left alone. Does not decide what is worth moving (layout), nor
- * where a patch may lie (patch). Called by optimize.
+ * eligible - the rules by which files and functions are refused. layout decides what is
+ * worth moving, patch where a patch may lie.
  */
 #include "editor/eligible.h"
 
@@ -53,8 +53,10 @@ int me_eligible_file(const struct mp_elf *elf, struct mp_err *err)
 	return 0;
 }
 
-/* The linker may write an address as the operand of a jump with a prefix that counts cycles or
- * bounds; a branch encoded anew would lose it. Plain jmp is 2 or 5 bytes, plain jcc 2 or 6. */
+/*
+ * Direct branches must be plain: 2 or 5 bytes for jmp, 2 or 6 for jcc. A prefix (bnd,
+ * say) makes them longer; a newly encoded branch would lose it.
+ */
 static bool branch_form_plain(const struct mp_block *block)
 {
 	switch (block->term) {
@@ -66,8 +68,8 @@ static bool branch_form_plain(const struct mp_block *block)
 }
 
 /*
- * A stop for a debugger in the middle of code, which goes on behind it when nobody holds it there.
- * One that nothing leads to fills a gap.
+ * True for an int3 in the middle of code. It stops for a debugger; without one, a
+ * handler may continue after it. An int3 that control cannot reach is padding.
  */
 static bool stops_for_debugger(const struct mp_cfg *cfg, uint32_t b, uint32_t first)
 {
@@ -118,7 +120,7 @@ static enum me_refusal judge(const struct mp_cfg *cfg, uint32_t index, const cha
 	return *detail ? ME_REFUSED_UNWIND : ME_ELIGIBLE;
 }
 
-/* Sections whose words are addresses of code that somebody rewrites while the program runs. */
+/* Sections that list addresses of code which is rewritten while the program runs. */
 static const char *const probe_sections[] = {
 	"__patchable_function_entries",
 	"xray_instr_map",
@@ -149,7 +151,10 @@ static void refuse_probed(const struct mp_cfg *cfg, struct me_eligible *out)
 		relocs = mp_elf_relocs_in(cfg->elf, s->vaddr, s->vaddr + s->size, &nr);
 		for (uint32_t r = 0; r < nr; r++)
 			refuse_at(cfg, out, relocs[r].sym_value + relocs[r].addend);
-		/* Without those: what the loader fills in, or the words themselves. */
+		/*
+		 * Without relocations: take the loader's dynamic relocation, or else
+		 * the word itself.
+		 */
 		bytes = s->type == SHT_NOBITS ? NULL : mp_elf_bytes(cfg->elf, s->vaddr, s->size);
 		for (uint64_t off = 0; bytes && off + 8 <= s->size; off += 8) {
 			const struct mp_reloc *r = mp_elf_dyn_reloc_at(cfg->elf, s->vaddr + off);
@@ -159,7 +164,7 @@ static void refuse_probed(const struct mp_cfg *cfg, struct me_eligible *out)
 			refuse_at(cfg, out, r ? r->sym_value + (uint64_t)r->addend : word);
 		}
 	}
-	/* A block with a static probe stays, and the rest may go; but not without its entry. */
+	/* A block with a static probe stays while its function moves, unless it is the entry. */
 	for (uint32_t b = 0; b < cfg->nr_blocks; b++)
 		if (cfg->blocks[b].flags & MP_BLOCK_PROBE && cfg->blocks[b].flags & MP_BLOCK_ENTRY)
 			refuse_at(cfg, out, cfg->blocks[b].vaddr);
@@ -182,7 +187,7 @@ static int some_judge(void *ctx, unsigned int worker, uint32_t first, uint32_t e
 	return 0;
 }
 
-/* Functions that are judged at once. */
+/* Functions in one unit of parallel work. */
 #define GRAIN 64
 
 int me_eligible_functions(const struct mp_cfg *cfg, unsigned int nr_threads,

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * emit - puts an output file together: place, copy, unwind, map, patch, then headers, sections
- * and symbols. Decides nothing about layout. Called by optimize.
+ * emit - puts an output file together: place, copy, unwind, map, patch, then headers,
+ * sections and symbols.
  */
 #include "editor/emit.h"
 
@@ -33,14 +33,14 @@ struct emitter {
 	struct me_sections sections;
 	struct me_unwind unwind;
 	struct me_debug *debug;
-	uint8_t *link; /* content of .gnu_debuglink; NULL: as it was */
+	uint8_t *link; /* new contents of .gnu_debuglink; NULL: unchanged */
 	size_t link_size;
 	uint32_t link_section;
 	uint8_t *note;
 	size_t note_size;
 	uint64_t unwind_vaddr, note_vaddr;
 	const struct me_plan *plan;
-	struct me_start start; /* these of an instrumented output */
+	struct me_start start; /* start, runtime_vaddr: only in an instrumented output */
 	uint64_t runtime_vaddr;
 	uint32_t table_section;
 	uint8_t *head; /* private copy of [0, segment.old_end) */
@@ -64,7 +64,10 @@ static int find_pointers(struct emitter *e, const struct me_plan *plan, struct m
 	for (uint32_t i = 0; i < plan->nr_blocks; i++) {
 		const struct mp_block *block = &e->cfg->blocks[plan->blocks[i].block];
 
-		/* A copy of nothing but a tail call may vanish: two functions at one address. */
+		/*
+		 * A block that is only a tail call may get an empty copy. Its function
+		 * would then have the address of the next copy.
+		 */
 		if (block->vaddr == e->cfg->funcs[block->func].vaddr &&
 		    !(block->term == MP_TERM_TAIL && block->term_len == block->size))
 			copied[block->func] = 1;
@@ -125,7 +128,7 @@ static int build_map(struct emitter *e, struct mp_err *err)
 	return rc;
 }
 
-/* The new segment's bytes: code, unwind tables, map. */
+/* Build the new segment: code, unwind tables, map. */
 static int build_body(struct emitter *e, struct mp_err *err)
 {
 	e->body_size = e->note_vaddr + e->note_size - e->segment.vaddr;
@@ -146,14 +149,14 @@ static int build_body(struct emitter *e, struct mp_err *err)
 		return mp_err_set(err, ENOMEM, "out of memory");
 	memcpy(e->body + (e->unwind_vaddr - e->segment.vaddr), e->unwind.bytes, e->unwind.size);
 	memcpy(e->body + (e->note_vaddr - e->segment.vaddr), e->note, e->note_size);
-	/* The head is about to take its memory: a page for each that is patched. */
+	/* Free these before the head is built, which takes memory for every patched page. */
 	free(e->unwind.bytes);
 	free(e->note);
 	e->unwind.bytes = e->note = NULL;
 	return me_copy_write(e->cfg, &e->placement, &e->pointers, e->body, err);
 }
 
-/* The bytes of a section of the original, as they are in the output. NULL: not among them. */
+/* The output's bytes of a section of the original. NULL: they are in neither head nor body. */
 static uint8_t *section_bytes(const struct emitter *e, const struct mp_section *s)
 {
 	const struct me_displaced *d = &e->segment.displaced;
@@ -165,7 +168,7 @@ static uint8_t *section_bytes(const struct emitter *e, const struct mp_section *
 	return e->head + s->off;
 }
 
-/* Return: NULL: the file has none. */
+/* Return: the build-id; NULL if the file has none. */
 static uint8_t *find_build_id(const struct emitter *e, uint32_t *len)
 {
 	const struct mp_section *note = mp_elf_section(e->elf, ".note.gnu.build-id");
@@ -183,7 +186,7 @@ static uint8_t *find_build_id(const struct emitter *e, uint32_t *len)
 	return bytes + sizeof(nhdr) + 4;
 }
 
-/* An output is another module: a build-id of its own, made from its bytes. */
+/* An output is another module, so it needs another build-id: a hash of its bytes. */
 static void renew_build_id(struct emitter *e)
 {
 	uint32_t len = 0;
@@ -198,7 +201,10 @@ static void renew_build_id(struct emitter *e)
 	}
 }
 
-/* Move what lay behind the table to the new segment. Its program headers follow. */
+/*
+ * Move the bytes after the table of program headers to the new segment, and update
+ * their program headers.
+ */
 static void displace(struct emitter *e)
 {
 	const struct me_displaced *d = &e->segment.displaced;
@@ -279,7 +285,7 @@ static int build_head(struct emitter *e, struct mp_err *err)
 		rc = me_start_write(&e->start, e->plan, e->runtime_vaddr, e->segment.zeros,
 				    e->segment.zeros_size,
 				    e->body + (e->runtime_vaddr - e->segment.vaddr), e->head, err);
-	/* The hash reads all of the head, which is as large. */
+	/* The hash will read all of the head: free that much memory first. */
 	mp_elf_drop_pages(e->elf);
 	renew_build_id(e);
 	return rc;
@@ -304,7 +310,7 @@ static void place_new_sections(struct emitter *e)
 		s[n].sh_offset = s[n].sh_addr - e->segment.vaddr + e->segment.off;
 }
 
-/* Section headers of what was displaced follow it. */
+/* Update the section headers of displaced bytes. */
 static void move_sections(struct emitter *e)
 {
 	const struct me_displaced *d = &e->segment.displaced;
@@ -320,7 +326,7 @@ static void move_sections(struct emitter *e)
 	}
 }
 
-/* What stubs tell. */
+/* Add a section for the table of what the stubs count or set. */
 static int add_table(struct emitter *e, struct mp_err *err)
 {
 	if (me_sections_append(&e->sections, e->plan->table_name, SHT_PROGBITS, &e->table_section))
@@ -328,7 +334,7 @@ static int add_table(struct emitter *e, struct mp_err *err)
 	return 0;
 }
 
-/* Those of an output that counts alone: the runtime and its counters. */
+/* Add the sections of a counting output: the runtime and the counters. */
 static int add_counting(struct emitter *e, struct mp_err *err)
 {
 	struct me_sections *s = &e->sections;
@@ -368,7 +374,7 @@ static int name_by_build_id(const struct emitter *e, char *name, struct mp_err *
 	return 0;
 }
 
-/* The debug file, and the link to it. */
+/* Build the debug file and the link to it. */
 static int build_separate(struct emitter *e, const struct mp_elf *debug, const char *name,
 			  struct mp_err *err)
 {
@@ -402,7 +408,7 @@ static int build_separate(struct emitter *e, const struct mp_elf *debug, const c
 	return e->link && e->link_section ? 0 : mp_err_set(err, ENOMEM, "out of memory");
 }
 
-/* Sections that are not loaded, each at a new offset; .symtab, .strtab and .shstrtab anew. */
+/* Append the sections that are not loaded; .symtab, .strtab and .shstrtab are new. */
 static int add_unloaded(struct emitter *e, struct me_symbols *symbols, struct mp_err *err)
 {
 	struct me_sections *s = &e->sections;
@@ -532,7 +538,7 @@ static void summarise(struct emitter *e)
 	out->slot_price = e->segment.price;
 }
 
-/* @spent: @plan, whose blocks are not needed again once they are placed; NULL: they are. */
+/* @spent: @plan if its blocks may be freed once they are placed, else NULL. */
 static int emit(const struct mp_cfg *cfg, const struct me_plan *plan, struct me_plan *spent,
 		const struct mp_elf *debug, const char *name, struct me_emitted *out,
 		struct mp_err *err)

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * entries - counts arrivals at old addresses, and weighs them against what the copies save.
+ * entries - counts arrivals at old addresses, and compares their cost with what the copies save.
  *
- * Decides by counts alone; which pointers may change, pointer decided, and which tables, patch.
+ * Uses counts only. pointer decides which pointers may change, patch which tables.
  * Called by optimize between layout and prediction.
  */
 #include "editor/entries.h"
@@ -14,7 +14,7 @@
 #include "editor/predict.h"
 #include "editor/table_form.h"
 
-/* Flow is exact up to rounding: less than this share of a block's count is none. */
+/* Rounding error: a smaller share of a block's count is not an arrival. */
 #define ROUNDING 1e-6
 
 struct walk {
@@ -22,8 +22,8 @@ struct walk {
 	const struct mp_counts *counts;
 	const uint8_t *redirected, *labels;
 	uint8_t *kept;	/* per table: it will lead to old code */
-	double *called; /* per function: direct calls of it, and jumps from others */
-	double *direct; /* per block: the rest of what is known to arrive there by code */
+	double *called; /* per function: direct calls, and jumps from other functions */
+	double *direct; /* per block: arrivals by edges, and by calls into a function */
 	double *arrivals;
 };
 
@@ -37,7 +37,7 @@ static bool func_runs(const struct walk *w, uint32_t f)
 	return false;
 }
 
-/* As patch will decide. */
+/* Predict which tables patch will leave as they are. */
 static void tables_find_kept(const struct walk *w)
 {
 	bool relinkable = w->cfg->elf && w->cfg->elf->relinkable;
@@ -81,7 +81,9 @@ static void calls_add(const struct walk *w)
 
 		if (!(count > 0))
 			continue;
-		/* A branch that leaves the function one way: the other way is an edge. */
+		/*
+		 * One way of a conditional branch leaves the function; the other way is an edge.
+		 */
 		if (call->tail && block->term == MP_TERM_COND)
 			for (uint32_t e = block->first_edge;
 			     e < block->first_edge + block->nr_edges; e++)
@@ -95,7 +97,7 @@ static void calls_add(const struct walk *w)
 	}
 }
 
-/* May somebody come to @block by an address that stays what it was? */
+/* May control come to @block by an address that keeps its old value? */
 static bool is_known_elsewhere(const struct walk *w, const struct mp_block *block)
 {
 	const struct mp_func *func = &w->cfg->funcs[block->func];
@@ -158,7 +160,7 @@ void me_entries_fini(struct me_entries *entries)
 	*entries = (struct me_entries){0};
 }
 
-/* What of a saving is left when its counts are one standard error too high. */
+/* Share of a saving that remains if its counts are one standard error too high. */
 static double certainty(const struct mp_cfg *cfg, const struct mp_counts *counts, uint32_t f)
 {
 	const struct mp_func *func = &cfg->funcs[f];
@@ -182,8 +184,8 @@ static void plan_remove(const struct mp_cfg *cfg, const uint8_t *left, struct me
 }
 
 /*
- * A pointer's cost is certain as far as its count is, and known to the unit; what an order saves is a
- * promise. So it is the promise that must be larger, and where few samples speak the original stays.
+ * The cost of an arrival is certain, the saving of an order is only predicted. Hence
+ * the saving alone is reduced by its error; with few samples, the original stays.
  */
 int me_entries_weigh(const struct mp_cfg *cfg, const struct mp_counts *counts,
 		     struct me_entries *entries, struct me_plan *plan, struct mp_err *err)

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * entries - how often control would arrive at old addresses of a function that has been copied, and
- * which functions are better left alone for it.
+ * entries - how often control would arrive at old addresses of a copied function, and
+ * for which functions that costs more than the copy saves.
  *
- * A direct call or jump is led to the copy and costs what it did. A pointer that keeps the old
- * address, or a table that does, leads to old code, where a patch jumps on: one taken branch more.
+ * A direct call or jump is led to the copy and costs what it did. A pointer or table
+ * that keeps an old address leads to old code, where a patch jumps to the copy: one
+ * more taken branch.
  */
 #ifndef ME_ENTRIES_H
 #define ME_ENTRIES_H
@@ -19,14 +20,14 @@
 #define ME_WHY_ENTRIES "entered by pointers more often than its copy would save branches"
 
 struct me_entries {
-	double *arrivals; /* per function, in units of counts: those at old addresses, if it moves */
-	uint8_t *left;	  /* per function: me_entries_weigh() took it out of the plan */
+	double *arrivals; /* per function, in units of counts: at old addresses if it is copied */
+	uint8_t *left;	  /* per function: me_entries_weigh() removed it from the plan */
 };
 
 /*
- * me_entries_count - @redirected: one byte per function, all pointers to it will hold the copy's
- * address; @labels: so will all labels of it that are values (as struct me_pointers has them; NULL: of
- * none).
+ * me_entries_count - count the arrivals. @redirected: one byte per function, set if all
+ * pointers to it will hold the copy's address. @labels: the same for labels whose
+ * addresses are used as values (see struct me_pointers); NULL: for none.
  * Return: 0, -ENOMEM. Ownership: me_entries_fini(@out).
  */
 int me_entries_count(const struct mp_cfg *cfg, const struct mp_counts *counts,
@@ -35,9 +36,9 @@ int me_entries_count(const struct mp_cfg *cfg, const struct mp_counts *counts,
 void me_entries_fini(struct me_entries *entries);
 
 /*
- * me_entries_weigh - take the functions out of @plan whose arrivals cost more taken branches than
- * their copies can be relied on to save, and mark them in @entries.
- * Return: 0, -ENOMEM.
+ * me_entries_weigh - remove from @plan, and mark in @entries, the functions whose
+ * arrivals cost more taken branches than their copies can be relied on to save. Return:
+ * 0, -ENOMEM.
  */
 int me_entries_weigh(const struct mp_cfg *cfg, const struct mp_counts *counts,
 		     struct me_entries *entries, struct me_plan *plan, struct mp_err *err);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * evidence - reads a file's counts from the store. Decides when own counts suffice, which other
- * build's are carried over, and when a fingerprint is kept. Called by optimize.
+ * evidence - reads a file's counts from the store, carries over another build's counts,
+ * and keeps a fingerprint for the next build.
  */
 #include "editor/evidence.h"
 
@@ -17,7 +17,7 @@
 #include "libprof/store_fingerprint.h"
 #include "libprof/store_paths.h"
 
-/* Fewer digits of a build-id may be a file's name that was misspelt. */
+/* With fewer digits, a build-id could be a misspelt file name. */
 #define BUILD_ID_DIGITS_MIN 8
 
 static uint64_t sum_counts(const struct mp_ip_count *counts, size_t nr)
@@ -53,7 +53,7 @@ static int read_module(const struct me_evidence_options *o, struct mp_store *sto
 	return r;
 }
 
-/* ---- another build's ------------------------------------------------------------------------ */
+/* ---- another build ------------------------------------------------------------------------- */
 
 /* The other build: its module in the store, and its fingerprint. */
 struct other {
@@ -67,7 +67,7 @@ static void other_fini(struct other *other)
 	mp_fingerprint_fini(&other->print);
 }
 
-/* The file of the other build is there: its fingerprint is made of it now. */
+/* The other build's file still exists: make the fingerprint from it. */
 static int other_from_file(struct mp_store *store, const char *path, struct other *out,
 			   struct mp_err *err)
 {
@@ -160,7 +160,7 @@ static int compare_edges(const void *a, const void *b)
 	return x->to < y->to ? -1 : x->to > y->to;
 }
 
-/* Puts @nr more elements behind the *@have ones. */
+/* Append @nr elements to the *@have ones. */
 static int append(void *array, size_t *have, const void *more, size_t nr, size_t size)
 {
 	void **v = array, *bigger;
@@ -176,7 +176,7 @@ static int append(void *array, size_t *have, const void *more, size_t nr, size_t
 	return 0;
 }
 
-/* What was carried over goes beside the file's own counts: other runs, so nothing counts twice. */
+/* Add the carried counts to the file's own. They are from other runs, so nothing counts twice. */
 static int add_carried(struct me_evidence *out, struct mp_stale_counts *carried, struct mp_err *err)
 {
 	if (append(&out->counts, &out->nr_counts, carried->counts, carried->nr_counts,
@@ -191,7 +191,7 @@ static int add_carried(struct me_evidence *out, struct mp_stale_counts *carried,
 	out->unknown = carried->unknown;
 	out->nr_unknown = carried->nr_unknown;
 	carried->unknown = NULL;
-	/* Counts of other code, scaled to this code: no longer exact, if they ever were. */
+	/* Counts of other code, scaled to this code, are not exact. */
 	out->exact = false;
 	return 0;
 }
@@ -231,7 +231,7 @@ static int carry(const struct me_evidence_options *o, const struct mp_cfg *cfg,
 	return r;
 }
 
-/* -ENOENT: there is no other build. */
+/* Return: 0, -errno; -ENOENT if there is no other build. */
 static int add_stale(const struct me_evidence_options *o, const struct mp_cfg *cfg,
 		     struct mp_store *store, struct me_evidence *out,
 		     struct me_stale_report *report, struct mp_err *err)
@@ -247,11 +247,14 @@ static int add_stale(const struct me_evidence_options *o, const struct mp_cfg *c
 	return r;
 }
 
-/* ---- the file's own ------------------------------------------------------------------------- */
+/*
+ * ---- the file's own counts
+ * ------------------------------------------------------------------
+ */
 
 /*
- * For the next build, when this file is gone. By far most users may write their database; for those
- * who may not, morph-stats remember of somebody else does it.
+ * Keep a fingerprint for the next build, when this file may be gone. Users who may not
+ * write the database need somebody else to run morph-stats remember.
  */
 static void remember(const struct me_evidence_options *o, const struct mp_cfg *cfg,
 		     const struct mp_module *module, const struct me_evidence *own)
@@ -273,7 +276,7 @@ static void remember(const struct me_evidence_options *o, const struct mp_cfg *c
 	mp_store_close(store);
 }
 
-/* *@known: the store has the file, with however few counts. */
+/* *@known: the store has the file, however few its counts are. */
 static int read_own(const struct me_evidence_options *o, struct mp_store *store,
 		    const struct mp_cfg *cfg, struct mp_module *module, struct me_evidence *out,
 		    bool *known, struct mp_err *err)

@@ -1,8 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/*
- * flags - liveness of the arithmetic flags, backwards over each function's blocks. Decides nothing
- * about counters. Called by instrument.
- */
+/* flags - liveness of the arithmetic flags, backwards over each function's blocks. */
 #include "editor/flags.h"
 
 #include <Zydis/Zydis.h>
@@ -11,12 +8,12 @@
 
 #include "libprof/insn.h"
 
-/* What `inc` changes. */
+/* The flags that `inc` changes. */
 #define STATUS                                                                                     \
 	(ZYDIS_CPUFLAG_OF | ZYDIS_CPUFLAG_SF | ZYDIS_CPUFLAG_ZF | ZYDIS_CPUFLAG_AF |               \
 	 ZYDIS_CPUFLAG_PF)
 
-/* What one instruction, or a whole block, does with them. */
+/* Effect of one instruction, or of a whole block, on the flags. */
 struct effect {
 	uint16_t reads;	 /* before it writes them */
 	uint16_t writes; /* whatever the operands are */
@@ -25,14 +22,14 @@ struct effect {
 struct finder {
 	const struct mp_cfg *cfg;
 	ZydisDecoder decoder;
-	uint16_t status;	/* STATUS, and the carry? */
+	uint16_t status;	/* STATUS, with the carry if asked for */
 	struct effect *effects; /* per block */
-	uint16_t *takes;	/* per function: what it reads that its caller left */
-	uint8_t *leaves;	/* per function: a caller reads what it left */
+	uint16_t *takes;	/* per function: flags it reads that its caller set */
+	uint8_t *leaves;	/* per function: a caller reads flags that it set */
 	struct me_flags *out;
 };
 
-/* A shift by 0 changes no flag. */
+/* Does it shift by at least 1? A shift by 0 changes no flag. */
 static bool shifts(const ZydisDecodedInstruction *z)
 {
 	uint64_t mask = z->operand_width == 64 ? 0x3f : 0x1f;
@@ -48,13 +45,13 @@ static bool shifts(const ZydisDecodedInstruction *z)
 	}
 }
 
-/* Flags that it writes in any case; what is not listed here writes none that count. */
+/* Flags that the instruction always writes; 0 for instructions that are not listed. */
 static uint16_t written(const struct finder *finder, const ZydisDecodedInstruction *z)
 {
 	const ZydisAccessedFlags *f = z->cpu_flags;
 
 	switch (z->mnemonic) {
-	/* The carry; some processors leave the others alone, some do not. */
+	/* These write the carry; processors differ about the other flags. */
 	case ZYDIS_MNEMONIC_BT:
 	case ZYDIS_MNEMONIC_BTS:
 	case ZYDIS_MNEMONIC_BTR:
@@ -122,7 +119,7 @@ static bool is_call(const struct mp_insn *insn)
 	return insn->kind == MP_INSN_CALL || insn->kind == MP_INSN_ICALL;
 }
 
-/* A call neither reads flags nor leaves any, but for callees that are known to. */
+/* A call reads no flags and leaves none, except for callees known to read flags. */
 static struct effect effect_of(const struct finder *f, const uint8_t *bytes, size_t avail,
 			       const struct mp_insn *insn)
 {
@@ -139,8 +136,8 @@ static struct effect effect_of(const struct finder *f, const uint8_t *bytes, siz
 }
 
 /*
- * What the block does. @wanted: flags that are read behind it. Where a call stands before the one
- * who reads, and nothing between them writes, the callee left them: it goes to @left.
+ * The effect of a block. @wanted: flags that are read after it. *@left: set to a call
+ * if flags that its callee left are read after it.
  */
 static struct effect read_block(const struct finder *f, const struct mp_block *block,
 				uint16_t wanted, struct mp_insn *left)
@@ -148,7 +145,7 @@ static struct effect read_block(const struct finder *f, const struct mp_block *b
 	const uint8_t *bytes = mp_elf_bytes(f->cfg->elf, block->vaddr, block->size);
 	struct effect sum = {0};
 	struct mp_insn insn, call = {0};
-	uint16_t from_call = 0; /* not written since */
+	uint16_t from_call = 0; /* flags not written since the last call */
 
 	if (!bytes)
 		return (struct effect){f->status, 0};
@@ -173,7 +170,7 @@ static struct effect read_block(const struct finder *f, const struct mp_block *b
 	return sum;
 }
 
-/* Somebody reads flags behind the call: which function left them? */
+/* Flags are read after @call: mark the function that left them. */
 static int note_leaver(struct finder *f, const struct mp_insn *call, struct mp_err *err)
 {
 	uint32_t callee = callee_of(f, call);
@@ -187,7 +184,10 @@ static int note_leaver(struct finder *f, const struct mp_insn *call, struct mp_e
 	return 0;
 }
 
-/* By whoever comes next; by the ABI nobody where that is not in the function. */
+/*
+ * Flags that are read after the block: by its successors, or by a function that it
+ * jumps to. By the ABI, no other code reads them.
+ */
 static uint16_t read_behind(const struct finder *f, const struct mp_block *block)
 {
 	const struct mp_cfg *cfg = f->cfg;
@@ -203,7 +203,7 @@ static uint16_t read_behind(const struct finder *f, const struct mp_block *block
 	return behind;
 }
 
-/* From the ends backwards until nothing changes; most successors lie behind. */
+/* Go backwards until nothing changes: most successors have higher numbers. */
 static void spread(struct finder *f, const struct mp_func *func)
 {
 	const struct mp_cfg *cfg = f->cfg;
@@ -273,7 +273,7 @@ static int find(struct finder *f, const uint8_t *wanted, struct mp_err *err)
 	return rc;
 }
 
-/* Whom a function that leaves flags calls may have left them. */
+/* If a function leaves flags, the functions that it calls may have set them. */
 static void leave_by_callees(struct finder *f)
 {
 	const struct mp_cfg *cfg = f->cfg;
@@ -307,7 +307,7 @@ int me_flags_find(const struct mp_cfg *cfg, const uint8_t *wanted, bool carry, s
 	f.leaves = calloc((size_t)cfg->nr_funcs + 1, 1);
 	if (!out->live || !out->shared || !f.effects || !f.takes || !f.leaves)
 		rc = mp_err_set(err, ENOMEM, "out of memory");
-	/* Twice: what takes flags at its entry is known to its callers then. */
+	/* Two rounds: in the second, it is known which callees read flags at their entry. */
 	for (int round = 0; !rc && round < 2; round++)
 		rc = find(&f, wanted, err);
 	if (!rc)

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * flow - edges, places and weights. Which of the edges are counted, instrument decides.
+ * flow - builds the graph, chooses places, and sets weights. instrument decides which
+ * edges are counted.
  */
 #include "editor/flow.h"
 
@@ -12,7 +13,7 @@
 #include "editor/eligible.h"
 #include "libprof/edge_table.h"
 
-/* A loop is taken to run so many times, in at most so many loops. */
+/* Without counts: assumed runs of a loop, and how many nested loops are considered. */
 #define LOOP_RUNS  8
 #define MAX_NESTED 6
 
@@ -42,7 +43,7 @@ static bool reserve(struct me_flow *flow, const struct mp_cfg *cfg, const struct
 	return true;
 }
 
-/* Two ways from one block to the same other one are one edge. */
+/* Two ways from one block to the same block are one edge. */
 static bool has_edge(const struct me_flow *flow, uint32_t first, uint32_t to)
 {
 	for (uint32_t e = first; e < flow->nr_edges; e++)
@@ -96,7 +97,7 @@ static void count_degrees(struct me_flow *flow)
 	}
 }
 
-/* May an instruction that changes flags stand before the block? Any instruction, without @flags. */
+/* May an instruction that changes flags stand before the block? Without @flags: always. */
 static bool is_free(const struct me_flags *flags, uint32_t block)
 {
 	return !flags || !flags->live[block];
@@ -130,7 +131,7 @@ static enum me_flow_place place_of(const struct me_flow *flow, const struct mp_c
 	return ME_FLOW_NOWHERE;
 }
 
-/* What comes in from outside: what runs in a block and did not come from another one. */
+/* Weight of an edge from outside: the block's count minus that of its other edges. */
 static void weigh_entries(struct me_flow *flow, const struct mp_counts *counts)
 {
 	const uint32_t outside = flow->nr_blocks;
@@ -156,7 +157,7 @@ static void weigh_entries(struct me_flow *flow, const struct mp_counts *counts)
 		flow->edges[e].weight = fmax(flow->edges[e].weight, 0);
 }
 
-/* No count at all: an edge runs the more often, the more loops it lies in. */
+/* Without counts: the more loops contain an edge, the heavier it is. */
 static void weigh_by_loops(struct me_flow *flow)
 {
 	uint32_t *opens = flow->degree, *closes = flow->degree + flow->nr_blocks + 1;

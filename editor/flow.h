@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * flow - the flow graph of one function with the outside as a vertex, and on which of its edges a
- * counter can stand.
+ * flow - the flow graph of one function, with the outside as a vertex, and the edges on
+ * which a counter can stand. Called by instrument and number.
  */
 #ifndef ME_FLOW_H
 #define ME_FLOW_H
@@ -13,20 +13,20 @@
 #include "libprof/cfg.h"
 #include "libprof/counts.h"
 
-/* Where the counter of an edge would stand. */
+/* Place of an edge's counter. */
 enum me_flow_place {
 	ME_FLOW_NOWHERE,
-	ME_FLOW_TO,	 /* before the block it leads to, which nothing else leads to */
-	ME_FLOW_FROM,	 /* before the block it comes from, which leads nowhere else */
-	ME_FLOW_OUTSIDE, /* before the block, on the way of those from outside */
-	ME_FLOW_BETWEEN, /* on the way from the end of the one block to the other */
+	ME_FLOW_TO,	 /* before the edge's target, which has no other edge into it */
+	ME_FLOW_FROM,	 /* before the edge's source, which has no other edge out of it */
+	ME_FLOW_OUTSIDE, /* before the target, only on the ways from outside */
+	ME_FLOW_BETWEEN, /* on the way from the end of the source to the target */
 };
 
 struct me_flow_edge {
-	uint32_t from, to; /* vertices: blocks from the function's first on; nr_blocks: outside */
-	uint8_t kind;	   /* enum mp_edge_kind; MP_EDGE_OUTSIDE where an end is outside */
+	uint32_t from, to; /* vertices: block index in the function; nr_blocks: outside */
+	uint8_t kind;	   /* enum mp_edge_kind; MP_EDGE_OUTSIDE if an end is outside */
 	uint8_t place;	   /* enum me_flow_place */
-	double weight;	   /* how much is expected to flow */
+	double weight;	   /* expected flow */
 };
 
 struct me_flow {
@@ -38,9 +38,9 @@ struct me_flow {
 };
 
 /*
- * me_flow_build - of function @func, into @flow, which serves for one after the other.
- * @flags: NULL: what shall stand on edges leaves the flags alone.
- * @counts: NULL, or none of this function: blocks in loops run more often.
+ * me_flow_build - build the graph of function @func in @flow, which is reused. @flags:
+ * NULL if the code to insert does not change flags. @counts: NULL, or without counts of
+ * @func: loops are assumed to run.
  * Return: 0, -ENOMEM.
  */
 int me_flow_build(const struct mp_cfg *cfg, const struct me_flags *flags,

@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/*
- * grow - arrays that grow by half.
- */
+/* grow - arrays that grow by half. */
 #ifndef ME_GROW_H
 #define ME_GROW_H
 
@@ -10,7 +8,10 @@
 #include <stdint.h>
 #include <stdlib.h>
 
-/* @array: address of a pointer to @*room elements. Return: whether it has room for @wanted now. */
+/*
+ * me_grow - @array: address of a pointer to @*room elements of @size bytes. Return:
+ * true if there is room for @wanted elements now.
+ */
 static inline bool me_grow(void *array, uint32_t *room, uint64_t wanted, size_t size)
 {
 	void **at = array, *bigger;

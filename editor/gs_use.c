@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * gs_use - looks through all executable sections, instruction by instruction, for what reads or changes
- * the base of %gs. The kernel changes it by arch_prctl(ARCH_SET_GS, base). Called by optimize.
+ * gs_use - searches all executable sections for instructions that use %gs or its base,
+ * and for system calls arch_prctl(ARCH_SET_GS, base).
  */
 #include "editor/gs_use.h"
 
@@ -12,14 +12,14 @@
 
 #include "libprof/insn.h"
 
-/* The two numbers of such a call of the kernel stand as near to each other. */
+/* Most bytes between the instructions that load the number and the code of such a call. */
 #define CALL_REACH 64
 
 struct seen {
-	uint64_t number, code; /* addresses of the last instructions with these; 0: none yet */
+	uint64_t number, code; /* address of the last instruction with this operand; 0: none yet */
 };
 
-/* Instruction @b has a prefix for %gs, or writes %gs, or reads or writes its base. */
+/* Does instruction @b have a %gs prefix, write %gs, or read or write its base? */
 static bool names_gs(const uint8_t *b, uint32_t len)
 {
 	const uint8_t *end = b + len;

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * gs_use - does a file use the segment register %gs for something of its own?
- */
+/* gs_use - does a file use the segment register %gs itself? Called by optimize. */
 #ifndef ME_GS_USE_H
 #define ME_GS_USE_H
 
@@ -10,8 +8,8 @@
 #include "libprof/elf.h"
 
 /*
- * me_gs_is_used - an instruction of @elf names memory relative to %gs, or something in it may change
- * the base of %gs. What libraries do is not known here.
+ * me_gs_is_used - true if an instruction of @elf addresses memory by %gs, or code of
+ * @elf may change the base of %gs. Libraries are not examined.
  */
 bool me_gs_is_used(const struct mp_elf *elf);
 

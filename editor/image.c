@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* image - keeps the parts of an output file and writes them. Filled by emit, written by optimize. */
+/* image - collects the parts of an output file, and writes them. */
 #include "editor/image.h"
 
 #include <errno.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* inplace - what comes before what: refuse, optimise, verify, keep the original, replace. */
+/* inplace - the order of the steps: refuse, optimise, verify, keep the original, replace. */
 #include "editor/inplace.h"
 
 #include <errno.h>
@@ -14,7 +14,10 @@
 #include "editor/selfcheck.h"
 #include "libprof/map.h"
 
-/* ---- what is there -------------------------------------------------------------------------- */
+/*
+ * ---- the present file
+ * -----------------------------------------------------------------------
+ */
 
 static int check_signed(const struct me_replace *r, struct mp_err *err)
 {
@@ -24,7 +27,7 @@ static int check_signed(const struct me_replace *r, struct mp_err *err)
 	return rc ? mp_err_set(err, -rc, "%s: %s", r->path, why.msg) : 0;
 }
 
-/* By the name behind a symbolic link; optimize looks at the one that was given. */
+/* Checks the target of a symbolic link; optimize checks the name that was given. */
 static int check_companions(const struct me_replace *r, struct mp_err *err)
 {
 	struct mp_err why;
@@ -33,7 +36,7 @@ static int check_companions(const struct me_replace *r, struct mp_err *err)
 	return rc ? mp_err_set(err, -rc, "%s: %s", r->path, why.msg) : 0;
 }
 
-/* @original is set where the file is an output. Return: 0, -ENOENT it is none, -errno. */
+/* Sets @original if the file is an output. Return: 0, -ENOENT it is not an output, -errno. */
 static int read_output(const char *path, int fd, struct mp_id *original,
 		       struct me_backup_output *output, struct mp_err *err)
 {
@@ -60,7 +63,10 @@ static int read_output(const char *path, int fd, struct mp_id *original,
 	return rc;
 }
 
-/* ---- in place ------------------------------------------------------------------------------- */
+/*
+ * ---- optimise
+ * -------------------------------------------------------------------------------
+ */
 
 struct work {
 	const struct me_inplace_options *options;
@@ -69,10 +75,10 @@ struct work {
 	struct me_backup backup;
 	struct me_original original;   /* fd -1: the file itself is the original */
 	struct me_backup_output there; /* the output that is replaced, if it is one */
-	int debug_fd;		       /* its debug file to be; -1: not asked for */
+	int debug_fd;		       /* the new debug file; -1: not asked for */
 };
 
-/* The original of an output is its backup; any other file is an original itself. */
+/* The original of an output is in the backup; any other file is an original itself. */
 static int find_original(struct work *w, struct mp_err *err)
 {
 	struct mp_id id;
@@ -89,7 +95,7 @@ static int find_original(struct work *w, struct mp_err *err)
 	return rc;
 }
 
-/* The original on disk, and that this output is about to take its place. */
+/* Save the original, and record the output that will replace it. */
 static int keep(struct work *w, const struct me_optimize_report *report,
 		const struct me_backup_output *output, struct mp_err *err)
 {
@@ -116,7 +122,7 @@ static int keep(struct work *w, const struct me_optimize_report *report,
 	return rc;
 }
 
-/* Where the output's debug file belongs, if one was made. */
+/* Choose the place of the output's debug file, if one was made. */
 static int name_debug(const struct work *w, struct me_optimize_report *report,
 		      struct me_backup_output *output, struct mp_err *err)
 {
@@ -125,7 +131,7 @@ static int name_debug(const struct work *w, struct me_optimize_report *report,
 
 	if (!report->debug_file)
 		return 0;
-	/* As the original's it would take the place of that one's. */
+	/* With the same build-id it would replace the original's debug file. */
 	if (id->build_id_len == old->build_id_len &&
 	    !memcmp(id->build_id, old->build_id, id->build_id_len))
 		return mp_err_set(err, EPERM, "%s: the new version has the original's build-id",
@@ -138,7 +144,7 @@ static int name_debug(const struct work *w, struct me_optimize_report *report,
 	return rc ? mp_err_set(err, -rc, "%s: %s", report->debug_output, strerror(-rc)) : 0;
 }
 
-/* @keep: of the output at the place; NULL: it is none. */
+/* @keep: id of the output now in place; NULL: it is not an output. */
 static int drop_debug(struct work *w, const struct mp_id *id, const struct me_digest *original,
 		      const struct mp_id *keep, struct mp_err *err)
 {
@@ -150,7 +156,7 @@ static int drop_debug(struct work *w, const struct mp_id *id, const struct me_di
 		  : 0;
 }
 
-/* Of a dry run: would the backup directory take the original? None is made for that. */
+/* Dry run: can the backup directory be used? Does not create it. */
 static int check_backup(struct work *w, struct mp_err *err)
 {
 	if (w->original.fd >= 0)
@@ -172,7 +178,7 @@ static int put_in_place(struct work *w, struct me_optimize_report *report, struc
 	if (rc)
 		return rc;
 	w->done->unchanged = w->done->again && me_digest_equal(&output.digest, &w->there.digest);
-	/* That of an output that is in place already may be gone. */
+	/* If the output is in place already, its debug file may still be missing. */
 	if (w->done->unchanged && !output.debug.path)
 		return 0;
 	w->done->dry_run = w->options->dry_run;
@@ -259,7 +265,10 @@ int me_inplace(const struct me_optimize_options *options, const struct me_inplac
 	return rc;
 }
 
-/* ---- back ----------------------------------------------------------------------------------- */
+/*
+ * ---- restore
+ * --------------------------------------------------------------------------------
+ */
 
 static int put_back(struct work *w, struct mp_err *err)
 {
@@ -268,7 +277,7 @@ static int put_back(struct work *w, struct mp_err *err)
 	struct mp_id id;
 	int left, rc = read_output(w->replace.path, w->replace.old_fd, &id, &w->there, err);
 
-	/* A script, say, or a newer version of the program: whoever put it there wanted it. */
+	/* The output was replaced, by a newer version or a script: keep that. */
 	if (rc == -ENOENT || rc == -ENOEXEC || rc == -EBADMSG)
 		return mp_err_set(err, EPERM,
 				  "%s: is not an output of Morph (any more): left as it is",
@@ -286,7 +295,7 @@ static int put_back(struct work *w, struct mp_err *err)
 	if (!me_digest_equal(&copied, &w->original.digest))
 		return mp_err_set(err, EPERM, "%s: its backup %s is damaged", w->replace.path,
 				  w->original.path);
-	/* First: killed in between, this can be done once more. */
+	/* Debug file first: if the process is killed now, --restore can be repeated. */
 	left = drop_debug(w, &id, &w->original.digest, NULL, &why);
 	rc = me_replace_commit(&w->replace, &w->original.mtime, err);
 	if (!rc) {

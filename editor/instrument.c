@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * instrument - chooses the counted edges, and puts their stubs into the plan. The graph and the
- * places on it are flow's; nothing here knows of bytes. Called by optimize.
+ * instrument - chooses the counted edges, and puts their stubs into the plan. flow
+ * decides the graph and the places on its edges.
  */
 #include "editor/instrument.h"
 
@@ -21,9 +21,9 @@
 struct me_instrument {
 	const struct mp_cfg *cfg;
 	struct me_flags flags;
-	struct me_flags with_carry; /* where threads are checked */
-	struct me_flow flow;	    /* of the function at hand */
-	uint32_t *order, *root;	    /* of its edges, of its vertices; grown as needed */
+	struct me_flags with_carry; /* only if each thread has its own counters */
+	struct me_flow flow;	    /* of the current function */
+	uint32_t *order, *root;	    /* order: of its edges, root: of its vertices */
 	uint32_t room;
 	uint8_t *in_tree, *spare; /* of its edges */
 	struct me_instrument_report *report;
@@ -35,7 +35,7 @@ struct planner {
 	struct mp_edge_table table;
 	uint32_t room_blocks, room_edges;
 	struct me_stubs stubs;
-	bool threads; /* each has counters of its own */
+	bool threads; /* each has its own counters */
 };
 
 static const char *const uncounted_names[ME_NR_UNCOUNTED] = {
@@ -61,7 +61,7 @@ static int compare_weight(const void *a, const void *b, void *edges)
 	const struct me_flow_edge *x = (const struct me_flow_edge *)edges + *(const uint32_t *)a;
 	const struct me_flow_edge *y = (const struct me_flow_edge *)edges + *(const uint32_t *)b;
 
-	/* What cannot be counted must be in the tree. */
+	/* Edges that cannot be counted must be in the tree, so they come first. */
 	if (!x->place != !y->place)
 		return x->place ? 1 : -1;
 	if (x->weight != y->weight)
@@ -91,7 +91,9 @@ static bool reserve_tree(struct me_instrument *in)
 	return true;
 }
 
-/* Kruskal. Return: 0, -ENOMEM, -EDOM: an edge that cannot be counted closes a cycle. */
+/*
+ * Kruskal's algorithm. Return: 0, -ENOMEM, -EDOM: an edge that cannot be counted closes a cycle.
+ */
 static int span(struct me_instrument *in)
 {
 	struct me_flow *flow = &in->flow;
@@ -204,7 +206,7 @@ static bool calls(const struct mp_cfg *cfg, uint32_t func)
 	return false;
 }
 
-/* The stub for the counter of @edge, which leads to @*block. */
+/* The stub that counts @edge. */
 static struct me_stub_to stub_of(const struct me_flow *flow, const struct me_flow_edge *edge,
 				 uint32_t counter)
 {
@@ -223,7 +225,10 @@ static struct me_stub_to stub_of(const struct me_flow *flow, const struct me_flo
 	return stub;
 }
 
-/* The block before which the counter of @edge stands on all ways to it; MP_NONE: on one way only. */
+/*
+ * The block (by its number in the flow) before which the counter of @edge stands on all
+ * ways; MP_NONE: it stands on one way only.
+ */
 static uint32_t before_block(const struct me_flow_edge *edge)
 {
 	switch (edge->place) {
@@ -234,13 +239,14 @@ static uint32_t before_block(const struct me_flow_edge *edge)
 }
 
 /*
- * A function that calls may be left in its middle. Its entries and exits are all counted then, to see
- * how often. Two counters before one block would count the same. @spare: per edge of the flow.
+ * A call may never return (an exception, say). If the function calls, entries and exits
+ * in the tree get counters as well, which show how often that happens. A block never
+ * gets two counters before it: both would count the same. @spare: per edge of the flow.
  */
 static void find_spares(const struct planner *p, uint32_t func, uint8_t *spare)
 {
 	const struct me_flow *flow = &p->in->flow;
-	uint32_t *taken = flow->degree; /* of each vertex */
+	uint32_t *taken = flow->degree; /* per vertex: a counter stands before it */
 
 	memset(spare, 0, flow->nr_edges);
 	if (!calls(p->in->cfg, func))
@@ -263,7 +269,7 @@ static void find_spares(const struct planner *p, uint32_t func, uint8_t *spare)
 	}
 }
 
-/* The block at which the function is entered; MP_NONE: it was left where it is. */
+/* The block at which the function is entered; MP_NONE: it stays in old code. */
 static uint32_t entry_of(const struct mp_cfg *cfg, uint32_t func)
 {
 	const struct mp_func *f = &cfg->funcs[func];
@@ -275,8 +281,9 @@ static uint32_t entry_of(const struct mp_cfg *cfg, uint32_t func)
 }
 
 /*
- * May a thread come here before it was anywhere else in the file? It starts at a function whose address
- * it was given, or comes from a library that calls such a function, or an exported one.
+ * Can @func be the first code of the file that a thread runs? Threads start at a
+ * function whose address was passed, or come from a library that calls such a function
+ * or an exported one.
  */
 static bool may_begin_thread(const struct planner *p, uint32_t func, uint32_t entry)
 {
@@ -288,7 +295,10 @@ static bool may_begin_thread(const struct planner *p, uint32_t func, uint32_t en
 	       !p->in->with_carry.shared[func] && !p->in->with_carry.live[entry];
 }
 
-/* Only at the entry, not where the function comes back to its first block. @first: of its stubs. */
+/*
+ * Let a stub at the function's entry check whether the thread has its own counters.
+ * Branches back to the first block do not check. @first: the function's first stub.
+ */
 static bool add_check(struct planner *p, uint32_t entry, uint32_t first)
 {
 	const struct me_flow *flow = &p->in->flow;

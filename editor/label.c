@@ -1,11 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-/* label - see label.h. */
+/* label - decides per function; pointer reports the places that hold labels. */
 #include "editor/label.h"
 
 #include <errno.h>
 #include <stdlib.h>
 
-/* Does the function jump to labels from the range that holds its entry? Only labels there change. */
+/*
+ * Does code in the range of the function's entry jump to labels? Only labels of that
+ * range change.
+ */
 static bool jumps_in_main(const struct mp_cfg *cfg, const struct mp_func *func)
 {
 	const struct mp_range *range = &cfg->ranges[func->first_range];

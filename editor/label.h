@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * label - which functions' labels (GNU C's &&label) may change their value, and every place that
- * holds one.
+ * label - the functions whose labels (GNU C's &&label) may change their values. Called
+ * by pointer, which walks over all places that hold addresses.
  *
- * Of one function all change or none: labels that are compared with one another stay equal or
- * different, and what is subtracted at run time fits what it is added to. Where the assembler made
- * differences of them, all stay. Used by pointer alone, which walks all that holds addresses.
+ * All labels of a function change, or none: comparisons keep their result, and
+ * differences made at run time fit the label they are added to. If the assembler
+ * computed differences of a function's labels, none of them changes.
  */
 #ifndef ME_LABEL_H
 #define ME_LABEL_H
@@ -20,13 +20,19 @@ struct me_labels {
 	uint8_t *may; /* per function: its labels may change */
 };
 
-/* Return: 0, -ENOMEM. Ownership: me_labels_fini(). */
+/* me_labels_init - Return: 0, -ENOMEM. Ownership: me_labels_fini(). */
 int me_labels_init(const struct mp_cfg *cfg, struct me_labels *labels);
 void me_labels_fini(struct me_labels *labels);
 
-/* A place, not its entry, of a function that is barred by nothing yet: such an address may change. */
+/*
+ * me_labels_hold - may @vaddr change, as a label? True inside (not at the entry of) a
+ * function whose labels may change.
+ */
 bool me_labels_hold(const struct me_labels *labels, uint64_t vaddr);
-/* Somebody who cannot be told may know @vaddr, or what starts in [@first, @last]. */
+/*
+ * Unknown code may use @vaddr, or code in [@first, @last]: the labels of the functions
+ * there must not change.
+ */
 void me_labels_bar(struct me_labels *labels, uint64_t vaddr);
 void me_labels_bar_range(struct me_labels *labels, uint64_t first, uint64_t last);
 

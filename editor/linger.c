@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * linger - looks at the entries of one function, and at what follows them in old code. What a patch is,
- * patch knows. Called by instrument and number.
+ * linger - examines how control enters old blocks, and where it goes from there. patch
+ * decides what a patch is.
  */
 #include "editor/linger.h"
 
 #include "editor/eligible.h"
 #include "editor/patch.h"
 
-/* May control that arrives at the old block stay there, since no jump has room in it? */
+/* May control come to the old block and stay there, because no jump fits into it? */
 static bool lingers_at(const struct mp_cfg *cfg, uint32_t b)
 {
 	const struct mp_block *block = &cfg->blocks[b];
@@ -44,11 +44,14 @@ bool me_lingers(const struct mp_cfg *cfg, uint32_t f)
 }
 
 enum {
-	ARRIVES = 1 << 0, /* at the copy */
+	ARRIVES = 1 << 0, /* at the block's copy */
 	STAYS = 1 << 1,	  /* in the old block */
 };
 
-/* Control comes to the old block, or by a branch that leads to the copy now. Return: is that new? */
+/*
+ * Control in old code may go on to block @b: to its copy, or to the old block if that
+ * has no room for a jump. Return: true if that is new.
+ */
 static bool come(const struct mp_cfg *cfg, uint32_t b, uint8_t *how)
 {
 	bool stays = me_block_stays(&cfg->blocks[b]) || !me_patch_fits(cfg, b);

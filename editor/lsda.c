@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-/* lsda - reads exception tables of old code; refuses what it does not understand in full. */
+/*
+ * lsda - reads the exception tables of old code. Refuses any table that it does not
+ * fully understand.
+ */
 #include "editor/lsda.h"
 
 #include <stdlib.h>
@@ -10,7 +13,7 @@
 static const char unreadable[] = "unreadable LSDA";
 static const char no_memory[] = "out of memory";
 
-/* More than any function has; they bound what a hostile table can cost. */
+/* Limits for hostile tables; larger than in any real function. */
 #define MAX_TYPES (1u << 16)
 #define MAX_SITES (1u << 20)
 #define MAX_STEPS (1u << 20)
@@ -53,8 +56,10 @@ static const char *read_sites(struct mp_eh_cursor *cur, uint8_t enc, uint64_t st
 
 		if (cur->failed)
 			return unreadable;
-		/* The personality routine takes the first match and stops at the first range
-		 * behind the address: only in order do the ranges mean what they say. */
+		/*
+		 * The personality routine takes the first match, and stops at the first
+		 * range after the address: it needs ranges in ascending order.
+		 */
 		if (off < end || off > size || len > size - off)
 			return "call sites out of order or range";
 		end = off + len;
@@ -67,14 +72,14 @@ static const char *read_sites(struct mp_eh_cursor *cur, uint8_t enc, uint64_t st
 	return NULL;
 }
 
-/* What the filters of reachable actions refer to. */
+/* Sizes of the tables that reachable actions refer to. */
 struct extent {
 	uint64_t actions, specs; /* bytes */
 	uint64_t nr_types;
-	uint32_t steps; /* walked so far, over all chains */
+	uint32_t steps; /* in all chains so far */
 };
 
-/* An exception specification: type filters up to a zero. */
+/* An exception specification: type filters, ended by a zero. */
 static const char *walk_spec(const struct mp_eh_cursor *specs, int64_t filter,
 			     struct extent *extent)
 {
@@ -195,7 +200,7 @@ static const char *read_actions(const struct mp_elf *elf, const struct mp_eh_cur
 	for (uint32_t i = 0; i < lsda->nr_sites; i++) {
 		uint64_t action = lsda->sites[i].action;
 
-		/* Neighbours share chains; walk none twice in a row. */
+		/* Neighbours often share a chain: do not walk it again. */
 		if (!action || action == last)
 			continue;
 		last = action;

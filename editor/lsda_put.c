@@ -2,12 +2,13 @@
 /*
  * lsda_put - writes the exception table of a copy.
  *
- * Landing pads may lie in old and new code at once, and an offset of 0 means "no pad", hence an
- * explicit base strictly below every pad.
+ * Landing pads may lie in old and in new code, and an offset of 0 means "no pad". So
+ * the table has an explicit base below every pad.
  *
- * C's and C++'s routines take a base relative to its own field. Rust's must not have such a base:
- * std of 1.63 adds the address behind the field, later versions that of the field. All versions
- * of Rust read a distance from the FDE's start alike. LLVM's C++ routine aborts on that one.
+ * C's and C++'s routines take a base relative to its own field. Rust's must not get
+ * such a base: std of 1.63 adds the address after the field, later versions the
+ * field's. All versions of Rust agree on a distance from the FDE's start, but LLVM's
+ * C++ routine aborts on that.
  */
 #include <stdlib.h>
 
@@ -54,8 +55,8 @@ static bool any_action(const struct me_call_site *sites, uint32_t nr)
 }
 
 /*
- * The distance from behind its own field to the end of the types. It depends on its own width,
- * on which the padding before the types depends.
+ * The distance from the end of its own field to the end of the types. It depends on its
+ * own width, since the padding before the types does.
  */
 static uint64_t type_offset(size_t at, size_t between, size_t types_size, unsigned int *width,
 			    size_t *padding)

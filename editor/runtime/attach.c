@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * attach - maps the file of counts over the counters of the program that this runs in, first of
- * all. No library, no data, no relocation; called by start.S. Whatever fails, the counters stay
- * the private memory that they are, and the program runs as ever.
+ * attach - maps the file of counts over the counters, before other code of the program
+ * runs. Uses no library, no data and no relocation. If anything fails, the counters
+ * stay private memory, and the program runs as usual. Called by start.S.
  */
 #include <elf.h>
 #include <errno.h>
@@ -33,7 +33,7 @@ static bool is_secure(const uint64_t *auxv)
 	return true;
 }
 
-/* The same where nobody says where that is: in a library. @buf: some room. */
+/* The same in a library, which is not given the auxiliary vector. @buf: scratch memory. */
 static bool is_secure_library(uint64_t *buf)
 {
 	static const char name[] = "/proc/self/auxv";
@@ -45,7 +45,7 @@ static bool is_secure_library(uint64_t *buf)
 		return true;
 	fd = call4(SYS_openat, AT_FDCWD, (long)name, O_RDONLY | O_CLOEXEC, 0);
 	if (fd < 0)
-		return fd != -ENOENT; /* there is no /proc: the ids must do */
+		return fd != -ENOENT; /* without /proc, the ids decide */
 	bytes = call4(SYS_read, fd, (long)buf, ME_RUNTIME_PATH - 16, 0);
 	call1(SYS_close, fd);
 	if (bytes < 16)
@@ -55,9 +55,9 @@ static bool is_secure_library(uint64_t *buf)
 }
 
 /*
- * A program with more rights than who started it must not write files where that one says. @stack:
- * argc, that many arguments, 0, the environment, 0, the auxiliary vector. *@fsgsbase: may user space
- * read and write the bases of %fs and %gs?
+ * A program with more rights than the user who started it must not write a file where
+ * that user says. @stack: argc, the arguments, 0, the environment, 0, the auxiliary
+ * vector; NULL: in a library. *@fsgsbase: user space may read and write the bases of %fs and %gs.
  */
 static bool is_trusted(const uint64_t *stack, uint64_t *buf, bool *fsgsbase)
 {
@@ -79,7 +79,7 @@ static bool is_trusted(const uint64_t *stack, uint64_t *buf, bool *fsgsbase)
 	return !secure;
 }
 
-/* Return: false where it does not end. */
+/* Copy the path, with the process id for "%p". Return: false if the path has no end. */
 static bool expand_path(const char *from, char *to)
 {
 	bool expanded = false;
@@ -104,9 +104,10 @@ static bool expand_path(const char *from, char *to)
 }
 
 /*
- * The file has the size of one set of counters or more, at most @max; or is empty and gets the size
- * of so many. Every byte of the first set has its place on disk afterwards: a write to memory that
- * finds none ends the program. Return: how many sets it has, 0: none.
+ * Check the file's size: a header and 1 to @max sets of counters. An empty file gets
+ * @max sets, or as many as are allowed. Space on disk is reserved for the first set,
+ * since writing to mapped memory without space ends the program. Return: number of
+ * sets; 0: the file cannot be used.
  */
 static uint64_t size_file(int fd, uint64_t set, uint64_t max)
 {
@@ -122,13 +123,13 @@ static uint64_t size_file(int fd, uint64_t set, uint64_t max)
 		return 0;
 	if (!st.st_size && call4(SYS_prlimit64, 0, RLIMIT_FSIZE, 0, (long)&limit))
 		return 0;
-	/* Growing beyond it raises a signal that ends the program. */
+	/* Growing beyond the limit raises a signal that ends the program. */
 	while (!st.st_size && sets && limit.rlim_cur < HEADER_BYTES + sets * set)
 		sets /= 2;
 	bytes = HEADER_BYTES + sets * set;
 	if (!sets || (st.st_size && (uint64_t)st.st_size != bytes))
 		return 0;
-	/* It never makes a file smaller, so it can not hurt others who have it mapped. */
+	/* fallocate() never shrinks a file, so it cannot harm processes that have it mapped. */
 	ret = call4(SYS_fallocate, fd, 0, (long)bytes - ME_RUNTIME_PAGE, ME_RUNTIME_PAGE);
 	if (!ret)
 		ret = call4(SYS_fallocate, fd, 0, 0, (long)(HEADER_BYTES + set));
@@ -141,7 +142,7 @@ static bool is_ours(const uint64_t *header, const uint64_t *want)
 {
 	uint64_t i = 0;
 
-	/* Fields of 0: new, or somebody is just writing them, the same ones. */
+	/* A field of 0 is new, or another process is about to write the same value. */
 	for (; i < sizeof(struct mp_counts_file_header) / 8; i++)
 		if (header[i] && header[i] != want[i])
 			return false;
@@ -152,8 +153,8 @@ static bool is_ours(const uint64_t *header, const uint64_t *want)
 }
 
 /*
- * Fill the header in, be it at the same time as others. The hash comes first: of two different
- * files with one path only one gets it.
+ * Fill in the header, perhaps while other processes do the same. The hash goes first:
+ * if two different programs use one path, only one of them gets the file.
  */
 static bool claim(uint64_t *header, const struct me_runtime_params *params, uint64_t sets)
 {
@@ -180,7 +181,7 @@ static bool claim(uint64_t *header, const struct me_runtime_params *params, uint
 	return true;
 }
 
-/* Libraries' constructors, and resolvers, ran before this. */
+/* Add the counts so far: constructors of libraries, and resolvers, have run before. */
 static void add_counts(uint64_t *to, const uint64_t *from, uint64_t bytes)
 {
 	for (uint64_t i = 0; i < bytes / 8; i++)
@@ -188,7 +189,7 @@ static void add_counts(uint64_t *to, const uint64_t *from, uint64_t bytes)
 			__atomic_fetch_add(&to[i], from[i], __ATOMIC_RELAXED);
 }
 
-/* Return: address of the whole file, 0: it is not mapped any more. */
+/* Return: address of the whole file with several sets; 0 if that is not mapped any more. */
 static uint64_t map_over(int fd, const struct me_runtime_params *params, uint64_t sets)
 {
 	char *counters = (char *)params + params->counters;
@@ -196,7 +197,7 @@ static uint64_t map_over(int fd, const struct me_runtime_params *params, uint64_
 	char *file;
 	long ret;
 
-	/* At first anywhere: what fails, fails here, while the counters are still there. */
+	/* Map the file anywhere first: an error then leaves the counters in place. */
 	ret = call6(SYS_mmap, 0, (long)all, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
 	if (failed(ret))
 		return 0;
@@ -213,7 +214,7 @@ static uint64_t map_over(int fd, const struct me_runtime_params *params, uint64_
 		ret = call6(SYS_mremap, (long)(file + HEADER_BYTES), (long)bytes, (long)bytes,
 			    MREMAP_MAYMOVE | MREMAP_FIXED, (long)counters, 0);
 	if (failed(ret)) {
-		/* It may have taken away what was there. */
+		/* The failed call may have unmapped the counters. */
 		call6(SYS_mmap, (long)counters, (long)bytes, PROT_READ | PROT_WRITE,
 		      MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0);
 		call4(SYS_munmap, (long)file, (long)all, 0, 0);
@@ -250,7 +251,10 @@ static void attach(const struct me_runtime_params *params, const uint64_t *stack
 		me_runtime_threads_start(params, file, sets, fsgsbase, (uint64_t)path);
 }
 
-/* @stack: as a program finds it at its start; NULL: a library. Return: where to go on. */
+/*
+ * @stack: as a program finds it at its start; NULL: in a library. Return: address to go
+ * on at, or NULL.
+ */
 const void *me_runtime_attach(const struct me_runtime_params *params, const uint64_t *stack)
 {
 	attach(params, stack);

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// The three ways into the runtime, 16 bytes apart: editor/runtime.h. Every register comes out as it
-// went in. Vector registers are not saved: attach.c is compiled so that it uses none.
+// start - the three entry points of the runtime, 16 bytes apart (editor/runtime.h). All registers
+// are preserved. Vector registers are not saved: attach.c and thread.c are compiled not to use any.
 
-// What save leaves on the stack, from its top: 15 registers, flags, the address to go on at.
+// The stack after `save`, from its top: 15 registers, flags, the address to go on at.
 #define SAVED_NEXT	(16 * 8)
 #define SAVED_BYTES	(17 * 8)
 
@@ -62,8 +62,8 @@ attach:
 	movq	%rax, SAVED_NEXT(%rsp)
 	restore
 	leaq	8(%rsp), %rsp
-	// Below the stack's end, but no further than signal handlers leave alone. There need be no
-	// endbr64 there: the jump was a direct one before.
+	// The address lies below the stack pointer, in the red zone that signal handlers preserve.
+	// notrack: a direct jump led to the target before, so it need not be an endbr64.
 	notrack jmp *-8(%rsp)
 
 1:	restore

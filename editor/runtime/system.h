@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * system - calls of the kernel, without any library; and the bases of %fs and %gs.
+ * system - system calls without a library, and access to the bases of %fs and %gs. Used
+ * by attach and thread.
  */
 #ifndef ME_RUNTIME_SYSTEM_H
 #define ME_RUNTIME_SYSTEM_H

@@ -1,16 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * thread - gives each thread counters of its own: a set in the file of counts, mapped once the thread
- * needs it. Called by attach.c for the first thread, and through start.S by stubs of functions.
+ * thread - gives each thread its own counters: a set in the file of counts, mapped when
+ * the thread first needs it. Called by attach.c for the first thread, and by stubs of
+ * functions through start.S.
  *
  *	file:    header | set 0 | set 1 | set 2 | ...
  *	memory:  counters (set 0), state
  *		 ...
  *		 region: set 1, window | set 2, window | ... | set 0 once more, window
  *
- * The base of %gs is the distance from the counters to the thread's set; 0: the thread was not here
- * yet. Threads that find no set of their own share set 0, at the region's end. No set is ever given
- * back: a thread takes over the set of one that has ended, of whatever process.
+ * The base of %gs is the distance from the counters to the thread's set; 0: the thread
+ * has none yet. Threads that find no free set share set 0, at the region's end. Sets
+ * are not given back: a thread takes over the set of an ended thread, of any process.
  */
 #include "editor/runtime/thread.h"
 
@@ -25,7 +26,7 @@
 #define MADV_POPULATE_WRITE 23 /* since Linux 5.14 */
 #endif
 
-/* A thread's frames seldom reach further; and no other thread's stack begins as near. */
+/* A thread's frames seldom reach further, and no other thread's stack begins this close. */
 #define WINDOW 32768
 
 static char *set_of(const struct me_thread_state *state, uint64_t set)
@@ -44,7 +45,7 @@ static void set_window(struct me_thread_window *window, uint64_t rsp)
 	window->low = rsp > WINDOW ? rsp - WINDOW : 0;
 }
 
-/* Is there no such thread any more? Those of other users answer EPERM, and live. */
+/* Has the claim's thread ended? For a live thread of another user, the answer is EPERM. */
 static bool has_ended(uint64_t claim)
 {
 	return call4(SYS_tgkill, (long)(claim >> 32), (long)(uint32_t)claim, 0, 0) == -ESRCH;
@@ -57,8 +58,9 @@ static bool exchange(uint64_t *word, uint64_t was, uint64_t now)
 }
 
 /*
- * The set goes from where all of the file is mapped to its place in the region, once: children inherit
- * that. Every page of it gets its place on disk: a write that found none would end the program.
+ * Move the set from the mapping of the whole file to its place in the region, once;
+ * children inherit that. First reserve space on disk for all its pages: a write without
+ * space would end the program.
  */
 static bool map_set(struct me_thread_state *state, uint64_t set)
 {
@@ -77,8 +79,8 @@ static bool map_set(struct me_thread_state *state, uint64_t set)
 }
 
 /*
- * A thread whose stack was another one's has its base of %fs, too: it goes on with what that one had.
- * Return: 0: there is no such set.
+ * A thread that reuses an ended thread's stack also has its %fs base: it takes over
+ * that thread's set. Return: 0 if there is no such set.
  */
 static uint64_t inherit(const struct me_thread_state *state, uint64_t *claims, uint64_t tp,
 			uint64_t claim)
@@ -98,7 +100,7 @@ static uint64_t take_over(const struct me_thread_state *state, uint64_t *claims,
 	for (uint64_t set = 1; set < state->sets; set++) {
 		uint64_t was = claims[set];
 
-		/* Of this thread: it had another base of %fs when its program had just started. */
+		/* a claim of this thread itself: at program start its %fs base was another */
 		if (was == claim ||
 		    ((!was || has_ended(was)) && exchange(&claims[set], was, claim)))
 			return set;
@@ -111,7 +113,7 @@ static void go_to(const struct me_thread_state *state, uint64_t set, uint64_t co
 	write_gs(state, (uint64_t)set_of(state, set) - counters);
 }
 
-/* Whatever its stack pointer, a thread there has no reason to look for other counters. */
+/* Threads in the shared set need not look for other counters, whatever their stack pointer. */
 static void share(const struct me_thread_state *state, uint64_t counters)
 {
 	struct me_thread_window *window = window_of(state, state->sets);
@@ -146,7 +148,7 @@ static void find_set(struct me_thread_state *state, uint64_t rsp, uint64_t tp, u
 	go_to(state, set, counters);
 }
 
-/* To go on would be to count somewhere in memory that is not ours. */
+/* Going on would count in memory that is not ours. */
 static void refuse(void)
 {
 	static const char text[] = "morph: something else in this process uses %gs: count with "
@@ -174,7 +176,7 @@ void me_runtime_thread(const struct me_runtime_params *params, uint64_t rsp)
 		if (off % state->stride || off / state->stride >= state->sets)
 			refuse();
 		window = window_of(state, off / state->stride + 1);
-		/* The same thread: with another stack, or far up or down its stack. */
+		/* The same thread, on another stack or far away on its own. */
 		if (window->claim && window->tp == tp) {
 			set_window(window, rsp);
 			return;
@@ -209,7 +211,7 @@ void me_runtime_threads_start(const struct me_runtime_params *params, uint64_t f
 		state->sets = 0;
 		return;
 	}
-	/* Threads that were started before this look for their counters, too. */
+	/* From now on, threads that were started earlier look for their own counters, too. */
 	state->first.high = 0;
 	find_set(state, rsp, read_fs(state), (uint64_t)params + (uint64_t)params->counters);
 }
