@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/*
- * attributes - reads and sets a file's attributes, in an order in which no step undoes another.
- */
+/* attributes - reads and sets a file's attributes, in an order in which no step undoes another. */
 #include "editor/attributes.h"
 
 #include <errno.h>
@@ -160,10 +158,7 @@ static bool same_value(int fd, const struct me_xattr *want)
 
 static int set_xattr(int fd, const struct me_xattr *x, const char *path, struct mp_err *err)
 {
-	/*
-	 * We may lack the right to set a value that is right already, such as a
-	 * security label.
-	 */
+	/* We may lack the right to set a value that is right already, such as a security label. */
 	if (same_value(fd, x) || !fsetxattr(fd, x->name, x->value, x->size, 0))
 		return 0;
 	return cannot_keep(path, x->name, errno, err);

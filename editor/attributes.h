@@ -35,6 +35,7 @@ struct me_attributes {
  * me_attributes_fini(@out), after an error too.
  */
 int me_attributes_read(int fd, const char *path, struct me_attributes *out, struct mp_err *err);
+/* Return: the extended attribute @name; NULL if there is none. */
 const struct me_xattr *me_attributes_find(const struct me_attributes *attributes, const char *name);
 /*
  * me_attributes_apply - give @fd these attributes, and remove any other extended

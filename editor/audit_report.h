@@ -14,15 +14,14 @@
 /* Version of the JSON; grows when a field changes its meaning. */
 #define ME_AUDIT_SCHEMA 1
 
+/* me_audit_print - write the result in words. */
 void me_audit_print(const struct me_audit_opts *opts, const struct me_audit *audit, FILE *out);
-/*
- * me_audit_print_json - write one object, see Documentation/json.md. Return: 0, -ENOMEM or -EIO.
- */
+/* me_audit_print_json - write one object, see Documentation/json.md. Return: 0, -ENOMEM or -EIO. */
 int me_audit_print_json(const struct me_audit_opts *opts, const struct me_audit *audit, FILE *out);
 /* me_audit_progress - show the result so far on a terminal. @arg: unused. */
 void me_audit_progress(const struct me_seq *seq, void *arg);
 
-/* Where and how often to write progress lines when the output is not a terminal. */
+/* Progress lines for an output that is not a terminal. */
 struct me_audit_lines {
 	FILE *out;
 	double every_s;

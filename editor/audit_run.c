@@ -18,9 +18,7 @@
 #include <xxhash.h>
 
 #define NS_PER_SEC 1000000000ull
-/*
- * After the program has exited: time limits for emptying the pipes and for the filter to finish.
- */
+/* After the program has exited: time limits for emptying the pipes and for the filter to finish. */
 #define DRAIN_NS  (5 * NS_PER_SEC)
 #define FILTER_NS (300 * NS_PER_SEC)
 

@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/*
- * audit_simulate - generates the noise and runs the audits. The test is sequential.c, unchanged.
- */
+/* audit_simulate - generates the noise and runs the audits. The test is sequential.c, unchanged. */
 #include "editor/audit_simulate.h"
 
 #include <math.h>

@@ -63,6 +63,7 @@ struct me_noise_source {
 	bool slow;
 };
 void me_noise_init(struct me_noise_source *src, enum me_noise noise, uint64_t seed);
+/* Return: the logarithm of the next run's time. */
 double me_noise_next(struct me_noise_source *src);
 /* A fair coin from the same stream. */
 bool me_noise_coin(struct me_noise_source *src);

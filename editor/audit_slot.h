@@ -45,6 +45,7 @@ int me_slot_open(struct me_slot *slot, const char *parent, const char *name, con
 		 struct mp_err *err);
 /* me_slot_put - put a fresh copy of @program into the slot. Return: 0 or -errno, @err set. */
 int me_slot_put(struct me_slot *slot, const struct me_program *program, struct mp_err *err);
+/* me_slot_path - the path from which both programs run. Ownership: of @slot. */
 const char *me_slot_path(const struct me_slot *slot);
 /* me_slot_close - remove all files. The mount namespace, if any, stays. */
 void me_slot_close(struct me_slot *slot);

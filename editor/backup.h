@@ -2,8 +2,8 @@
 /*
  * backup - keeps the exact bytes of every replaced file, and finds them again.
  *
- *	DIR/BUILD-ID/XXH3		the original's bytes, mode 0400 (BUILD-ID: text-HASH, if none)
- *	DIR/BUILD-ID/XXH3.json		the original's id, places and outputs (backup_record)
+ *	DIR/BUILD-ID/XXH3	the original's bytes, mode 0400 (without BUILD-ID: text-HASH)
+ *	DIR/BUILD-ID/XXH3.json	the original's id, places and outputs (backup_record)
  *
  * Two different files with one build-id (one may be stripped) are two originals; two
  * copies of one file are one. Originals are never removed. A user who can write here

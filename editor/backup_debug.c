@@ -81,10 +81,7 @@ int me_backup_debug_place(const char *path, const char *debug, const struct mp_i
 	return 0;
 }
 
-/*
- * ---- put
- * ------------------------------------------------------------------------------------
- */
+/* ---- put ------------------------------------------------------------------------------------ */
 
 /* One file always gets the same temporary name, so that a killed run's file is found again. */
 static void name_temporary(const char *base, char *out, size_t size)
@@ -181,10 +178,7 @@ int me_backup_debug_put(const struct me_backup_debug *debug, int fd, const char 
 	return rc;
 }
 
-/*
- * ---- remove
- * ---------------------------------------------------------------------------------
- */
+/* ---- remove --------------------------------------------------------------------------------- */
 
 int me_backup_debug_remove(const struct me_backup_debug *debug, struct mp_err *err)
 {

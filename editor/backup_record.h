@@ -45,7 +45,9 @@ int me_record_load(int dir_fd, const char *name, json_t **out, struct mp_err *er
  */
 int me_record_save(int dir_fd, const char *name, const json_t *record, struct mp_err *err);
 
+/* me_record_is_of - is this the record of the original @id? */
 bool me_record_is_of(const json_t *record, const struct mp_id *id);
+/* me_record_digest - the digest of the original's bytes. Return: false if it is damaged. */
 bool me_record_digest(const json_t *record, struct me_digest *out);
 /*
  * me_record_put_place - the original lies at @path (absolute) and has @attributes.

@@ -18,6 +18,7 @@ struct me_bytes {
 };
 
 void me_bytes_fini(struct me_bytes *bytes);
+/* Each appends to @bytes. Multi-byte numbers are little-endian. */
 void me_bytes_put(struct me_bytes *bytes, const void *data, size_t size);
 void me_bytes_u8(struct me_bytes *bytes, uint8_t v);
 void me_bytes_u16(struct me_bytes *bytes, uint16_t v);
@@ -31,6 +32,7 @@ void me_bytes_uleb_padded(struct me_bytes *bytes, uint64_t v, unsigned int width
 void me_bytes_align(struct me_bytes *bytes, size_t align);
 /* Overwrite 4 bytes at @off. */
 void me_bytes_patch_u32(struct me_bytes *bytes, size_t off, uint32_t v);
+/* Bytes of @v as ULEB128. */
 unsigned int me_uleb_size(uint64_t v);
 
 #endif

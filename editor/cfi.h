@@ -80,12 +80,11 @@ void me_cfi_table_fini(struct me_cfi_table *table);
 /* me_cfi_line_at - index of the line that holds at @off. */
 uint32_t me_cfi_line_at(const struct me_cfi_table *table, uint64_t off);
 
-/*
- * me_cfi_put_change - write instructions that turn row @from into row @to; both belong to @cie.
- */
+/* me_cfi_put_change - write instructions that turn row @from into row @to; both belong to @cie. */
 void me_cfi_put_change(struct me_bytes *out, const struct me_cfi_rules *rules,
 		       const struct mp_eh_cie *cie, const struct me_cfi_row *from,
 		       const struct me_cfi_row *to);
+/* me_cfi_put_advance - write instructions that advance the location by @delta bytes. */
 void me_cfi_put_advance(struct me_bytes *out, uint64_t delta);
 
 /*

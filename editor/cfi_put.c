@@ -44,9 +44,7 @@ static void put_cfa(struct me_bytes *out, const struct mp_eh_cie *cie,
 		return;
 	}
 	if (to->off < 0) {
-		/*
-		 * A negative offset was read from a factored operand, so the division is exact.
-		 */
+		/* A negative offset was read from a factored operand, so the division is exact. */
 		me_bytes_u8(out, ME_CFA_DEF_CFA_SF);
 		me_bytes_uleb(out, to->reg);
 		me_bytes_sleb(out, to->off / cie->data_align);

@@ -6,9 +6,7 @@
 #ifndef ME_CONFIRM_H
 #define ME_CONFIRM_H
 
-/*
- * me_confirm_main - if the process was started for this question: answer and exit. Else return.
- */
+/* me_confirm_main - if the process was started for this question: answer and exit. Else return. */
 void me_confirm_main(char **argv);
 
 #endif

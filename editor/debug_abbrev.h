@@ -57,11 +57,10 @@ struct me_abbrevs {
 int me_abbrevs_read(const uint8_t *data, uint64_t size, uint64_t off, unsigned int version,
 		    struct me_abbrevs *out);
 void me_abbrevs_fini(struct me_abbrevs *table);
+/* Return: the abbreviation of @code; NULL if there is none. */
 struct me_abbrev *me_abbrevs_find(struct me_abbrevs *table, uint64_t code);
 
-/*
- * me_abbrevs_begin - start a new unit of @version: choose each way anew, clear used and touched.
- */
+/* me_abbrevs_begin - start a new unit of @version: choose each way anew, clear used and touched. */
 void me_abbrevs_begin(struct me_abbrevs *table, unsigned int version);
 /*
  * me_abbrev_choose_own - choose the way of the unit's own entry, once the used

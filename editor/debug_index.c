@@ -135,9 +135,7 @@ static bool read_index_header(const struct me_debug_section *s, struct index_hea
 	       last <= s->size;
 }
 
-/*
- * Offset in .debug_info of the index's unit @nr. Type units have no code and are not looked up.
- */
+/* Offset in .debug_info of the index's unit @nr. Type units have no code and are not looked up. */
 static bool index_unit(const struct me_debug_section *s, const struct index_header *h, uint32_t nr,
 		       uint64_t *off)
 {

@@ -57,9 +57,7 @@ struct program {
 	bool out_stmt; /* register is_stmt of a reader of @out */
 };
 
-/*
- * Make room for one more element. The array holds @nr of at most *@room elements of @size bytes.
- */
+/* Make room for one more element. The array holds @nr of at most *@room elements of @size bytes. */
 static bool grow(void **array, uint32_t nr, uint32_t *room, size_t size)
 {
 	void *grown;

@@ -49,6 +49,7 @@ void me_debug_section_fini(struct me_debug_section *section);
  */
 int me_debug_section_replace(struct me_debug_section *section, uint64_t off, uint8_t *bytes,
 			     size_t size);
+/* me_debug_section_changed - must the section be written? */
 bool me_debug_section_changed(const struct me_debug_section *section);
 /* me_debug_section_has_room - may @more bytes be appended? Offsets have 32 bits. */
 bool me_debug_section_has_room(const struct me_debug_section *section, uint64_t more);

@@ -21,11 +21,10 @@ struct me_debuglink {
 
 /* me_debuglink_read - Return: 0; -ENOENT @elf has no such section; -EBADMSG it is damaged. */
 int me_debuglink_read(const struct mp_elf *elf, struct me_debuglink *out);
-/*
- * me_debuglink_make - the section's contents. Return: NULL if out of memory. Ownership: free().
- */
+/* me_debuglink_make - the section's contents. Return: NULL if out of memory. Ownership: free(). */
 uint8_t *me_debuglink_make(const char *name, uint32_t crc, size_t *size);
 
+/* me_debuglink_crc - checksum of the @size bytes at @data. */
 uint32_t me_debuglink_crc(const uint8_t *data, size_t size);
 /* me_debuglink_crc_image - checksum of the file that @image will become. */
 uint32_t me_debuglink_crc_image(const struct me_image *image);

@@ -81,9 +81,7 @@ static void calls_add(const struct walk *w)
 
 		if (!(count > 0))
 			continue;
-		/*
-		 * One way of a conditional branch leaves the function; the other way is an edge.
-		 */
+		/* One way of a conditional branch leaves the function; the other way is an edge. */
 		if (call->tail && block->term == MP_TERM_COND)
 			for (uint32_t e = block->first_edge;
 			     e < block->first_edge + block->nr_edges; e++)

@@ -247,10 +247,7 @@ static int add_stale(const struct me_evidence_options *o, const struct mp_cfg *c
 	return r;
 }
 
-/*
- * ---- the file's own counts
- * ------------------------------------------------------------------
- */
+/* ---- the file's own counts ------------------------------------------------------------------ */
 
 /*
  * Keep a fingerprint for the next build, when this file may be gone. Users who may not

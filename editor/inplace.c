@@ -14,10 +14,7 @@
 #include "editor/selfcheck.h"
 #include "libprof/map.h"
 
-/*
- * ---- the present file
- * -----------------------------------------------------------------------
- */
+/* ---- the present file ----------------------------------------------------------------------- */
 
 static int check_signed(const struct me_replace *r, struct mp_err *err)
 {
@@ -63,10 +60,7 @@ static int read_output(const char *path, int fd, struct mp_id *original,
 	return rc;
 }
 
-/*
- * ---- optimise
- * -------------------------------------------------------------------------------
- */
+/* ---- optimise ------------------------------------------------------------------------------- */
 
 struct work {
 	const struct me_inplace_options *options;
@@ -265,10 +259,7 @@ int me_inplace(const struct me_optimize_options *options, const struct me_inplac
 	return rc;
 }
 
-/*
- * ---- restore
- * --------------------------------------------------------------------------------
- */
+/* ---- restore -------------------------------------------------------------------------------- */
 
 static int put_back(struct work *w, struct mp_err *err)
 {

@@ -91,9 +91,7 @@ static bool reserve_tree(struct me_instrument *in)
 	return true;
 }
 
-/*
- * Kruskal's algorithm. Return: 0, -ENOMEM, -EDOM: an edge that cannot be counted closes a cycle.
- */
+/* Kruskal's algorithm. Return: 0, -ENOMEM, -EDOM: an edge that cannot be counted closes a cycle. */
 static int span(struct me_instrument *in)
 {
 	struct me_flow *flow = &in->flow;
@@ -226,8 +224,8 @@ static struct me_stub_to stub_of(const struct me_flow *flow, const struct me_flo
 }
 
 /*
- * The block (by its number in the flow) before which the counter of @edge stands on all
- * ways; MP_NONE: it stands on one way only.
+ * The block of the flow of which the counter of @edge counts every arrival; MP_NONE: it
+ * counts one way only.
  */
 static uint32_t before_block(const struct me_flow_edge *edge)
 {
