@@ -167,7 +167,7 @@ static int parent_of(int pid)
 	return end && sscanf(end + 1, " %*c %d", &parent) == 1 ? parent : 0;
 }
 
-/* The process that runs @path and was started first: --pid includes all its children. 0: none. */
+/* A process that runs @path, while its parent does not: --pid includes its children. 0: none. */
 static int find_running(const char *path)
 {
 	int pid, parent, found = 0, depth;

@@ -59,10 +59,7 @@ static int open_sections(struct me_debug_file *file, const struct mp_elf *elf)
 	return 0;
 }
 
-/*
- * Limit of the bytes read, against many references to one long list. Enough to read
- * everything 16 times.
- */
+/* Limits the work if many references lead to one long list. All else is read only a few times. */
 static uint64_t fair_budget(struct me_debug_file *file)
 {
 	uint64_t bytes = 0;

@@ -222,7 +222,7 @@ static bool high_takes_offset(const struct me_abbrevs *t, const struct me_abbrev
 	return me_form_size(form_of(t, a, a->high), version) >= OFFSET_SIZE;
 }
 
-/* Has the entry exactly one DW_AT_low_pc and one DW_AT_high_pc, in usual forms? */
+/* Has the entry one DW_AT_low_pc and one DW_AT_high_pc, in usual forms, and no DW_AT_ranges? */
 static bool is_one_range(const struct me_abbrevs *t, const struct me_abbrev *a)
 {
 	uint32_t nr = 0;

@@ -12,7 +12,7 @@
 
 #include "libprof/insn.h"
 
-/* Most bytes between the instructions that load the number and the code of such a call. */
+/* The instructions that load number and code of such a call are less than this many bytes apart. */
 #define CALL_REACH 64
 
 struct seen {

@@ -189,7 +189,7 @@ static void add_counts(uint64_t *to, const uint64_t *from, uint64_t bytes)
 			__atomic_fetch_add(&to[i], from[i], __ATOMIC_RELAXED);
 }
 
-/* Return: address of the whole file with several sets; 0 if that is not mapped any more. */
+/* Return: address of the mapped file, which stays mapped if it has several sets; else 0. */
 static uint64_t map_over(int fd, const struct me_runtime_params *params, uint64_t sets)
 {
 	char *counters = (char *)params + params->counters;
