@@ -102,7 +102,7 @@ struct vf_graph {
 
 	/* Per FDE of the original: */
 	uint16_t *changes; /* registers that it, its callees and jump targets change */
-	uint16_t *usable;  /* registers that callers expect it to change */
+	uint16_t *usable;  /* registers that callers cannot rely on it to keep */
 	uint16_t *saves;   /* registers whose caller's value its unwind rows find */
 	uint16_t *leaves;  /* registers that may be results */
 	uint64_t *results; /* wanted by callers behind returns */
@@ -137,9 +137,10 @@ uint16_t vf_row_saves(const struct vf_row *row);
 bool vf_comes_behind(const struct vf_graph *g, uint32_t i);
 
 /*
- * The registers that block @i wants of its callers. A register that its function saves counts as spilled
- * only: a read of it comes after it was set, or is on a path that never runs. Registers outside
- * of @passed pass nothing: not every caller has set them.
+ * Registers that block @i wants of its callers. A register that its function saves counts as
+ * spilled only: a read of it comes after it was set, or is on a path that never runs. Registers
+ * outside of
+ * @passed pass nothing: not every caller has set them.
  */
 static inline uint64_t vf_asks(const struct vf_graph *g, uint32_t i)
 {
