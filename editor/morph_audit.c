@@ -349,7 +349,7 @@ static void catch_signals(sigset_t *before)
 	sigprocmask(SIG_BLOCK, &block, before);
 }
 
-/* Prints or stores one row of a table. */
+/* Print or store one row of a table. */
 struct table {
 	void (*row)(const struct me_simulation *sim, void *arg);
 	void *arg;
@@ -485,7 +485,7 @@ static int audit_status(enum me_audit_verdict verdict)
 	}
 }
 
-/* Writes one export; "-" is standard output. */
+/* Write one export; "-" is standard output. */
 static int
 export_to(const char *path, const struct me_audit_opts *opts, const struct me_audit *result,
 	  void (*print)(const struct me_audit_opts *opts, const struct me_audit *audit, FILE *out))

@@ -45,7 +45,8 @@ int me_number_new(const struct mp_cfg *cfg, bool polls, const uint8_t *movable,
 /*
  * me_number_plan - adds to @plan the stubs, the blocks of functions with @movable that it
  * lacks, and the table that tells what the numbers mean. @counts: as me_instrument_plan() takes
- * them. Return: 0, -ENOMEM.
+ * them.
+ * Return: 0, -ENOMEM.
  */
 int me_number_plan(struct me_number *number, const struct mp_counts *counts, const uint8_t *movable,
 		   struct me_plan *plan, struct me_number_report *report, struct mp_err *err);

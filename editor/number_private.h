@@ -3,9 +3,9 @@
  * number_private - types and functions that the files of number share; no other file includes
  * this. They handle one function after the other:
  *
- * number -> number_way -> number_register   which register holds the number, block by block ->
- * number_start      where it is set -> number_stub -> number_poll      the stubs between the
- * blocks
+ *	number -> number_way -> number_register   which register holds the number, block by block
+ *	                     -> number_start      where it is set
+ *	       -> number_stub -> number_poll      the stubs between the blocks
  */
 #ifndef ME_NUMBER_PRIVATE_H
 #define ME_NUMBER_PRIVATE_H
@@ -36,8 +36,8 @@ struct me_number_vertex {
 	bool polls;  /* polls before it runs */
 	bool told;   /* polls report all paths through it, here or later */
 	bool needed; /* the number at its end is used later */
-	double with,
-		without; /* cost of later starts if the register holds its number here, or not */
+	/* Cost of later starts if the register holds its number here, or not. */
+	double with, without;
 };
 
 struct me_number_edge {

@@ -27,8 +27,8 @@ void me_offsets_fini(struct me_offsets *offsets);
 
 /*
  * me_offset_base - base of the offset at @vaddr: the nearest address that code names, at or
- * before it, with only offsets between. Call it in ascending order of addresses. Return: 0 if
- * the base is not certain, or without memory.
+ * before it, with only offsets between. Call it in ascending order of addresses.
+ * Return: 0 if the base is not certain, or without memory.
  */
 uint64_t me_offset_base(struct me_offsets *offsets, uint64_t vaddr);
 

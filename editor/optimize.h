@@ -78,8 +78,7 @@ struct me_optimize_options {
 	/*
 	 * A store with samples of the same work, if @db has counts; NULL: none. The report then
 	 * computes shares from these samples. They also show functions that could not be
-	 * counted and so have no counts;
-	 * @uncounted says why.
+	 * counted, and so have no counts. @uncounted says why.
 	 */
 	const char *sampled_db;
 	const struct me_left_alone *uncounted;

@@ -8,7 +8,7 @@
 
 struct place {
 	uint64_t vaddr;
-	const char *name; /* NULL: a range of a function starts, or ended, here */
+	const char *name; /* NULL: a function's range or a section starts or ends here */
 };
 
 struct places {

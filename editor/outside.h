@@ -30,7 +30,8 @@ struct me_outside_list {
 
 /*
  * me_outside_find - finds the stretches of those @counts (ascending vaddr) that lie in no
- * function. Return: 0, -ENOMEM. Ownership: me_outside_fini(@out).
+ * function.
+ * Return: 0, -ENOMEM. Ownership: me_outside_fini(@out).
  */
 int me_outside_find(const struct mp_cfg *cfg, const struct mp_ip_count *counts, size_t nr,
 		    struct me_outside_list *out);

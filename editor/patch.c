@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * patch - the only code that changes bytes of the original text and tables. Whether a function
- * may be touched at all was decided by eligible. Called by emit.
+ * patch - the only code that changes bytes of the original text and tables. eligible decides
+ * before whether a function may be touched at all. Called by emit.
  */
 #include "editor/patch.h"
 

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * patch - leads control from old code and data to the copies: changes jumps over old block
- * starts, calls and branches of old code, entries of jump tables, pointers to functions.
+ * patch - leads control from old code and data to the copies: writes jumps over old block
+ * starts; changes calls and branches of old code, entries of jump tables, pointers to
+ * functions.
  *
  * Works on @image, a private copy of the file's bytes [0, image_size), at their file offsets.
  */
@@ -19,14 +20,14 @@ struct me_patch {
 };
 
 struct me_patches {
-	struct me_patch *patches; /* jumps over old block starts, ascending vaddr */
+	struct me_patch *patches; /* jumps written over old block starts, ascending vaddr */
 	uint32_t nr_patches;
 	uint64_t nr_unpatched; /* copied blocks whose old start had to stay */
 	uint64_t nr_retargeted, nr_table_entries, nr_pointers;
 	uint64_t nr_tables_kept; /* tables of copied jumps that still lead to old code */
 };
 
-/* Is there room for a jump at the old start of @block, so that no target lies in its middle? */
+/* Is there room for a jump at the old start of @block, without a target in its middle? */
 bool me_patch_fits(const struct mp_cfg *cfg, uint32_t block);
 /* Will the entries of @table lead to copies? */
 bool me_patch_leads_table(const struct mp_cfg *cfg, const struct mp_table *table);
@@ -38,8 +39,8 @@ int me_patch_image(const struct mp_cfg *cfg, const struct me_placement *placemen
 /*
  * me_patch_eh_frame - lead the code's references to the old .eh_frame to @vaddr: a static
  * program without PT_GNU_EH_FRAME passes its address to the unwinder. Relocations tell where;
- * without them eh_register does. Return: 0, -EPERM there is no such reference, or it cannot be
- * changed.
+ * without them eh_register does.
+ * Return: 0, -EPERM there is no such reference, or it cannot be changed.
  */
 int me_patch_eh_frame(const struct mp_cfg *cfg, uint8_t *image, uint64_t image_size, uint64_t vaddr,
 		      struct mp_err *err);

@@ -68,7 +68,7 @@ struct room {
 	const struct mp_elf *elf;
 	const Elf64_Phdr *load;
 	uint64_t start, end;  /* bytes up to @end must move */
-	uint64_t first, last; /* first and last byte that moves */
+	uint64_t first, last; /* bytes [first, last) move */
 	uint64_t align;
 };
 

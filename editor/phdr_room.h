@@ -7,8 +7,8 @@
  * are found through program headers alone, so they move to the new segment, and their headers
  * follow.
  *
- * before:  Ehdr | table      | .interp | notes      | .dynsym ... after:   Ehdr | table, +56
- * bytes     | zeros      | .dynsym ...  new segment: .interp, notes
+ *	before:  Ehdr | table      | .interp | notes      | .dynsym ...
+ *	after:   Ehdr | table, +56 bytes     | zeros      | .dynsym ...  new segment: .interp, notes
  */
 #ifndef ME_PHDR_ROOM_H
 #define ME_PHDR_ROOM_H

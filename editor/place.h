@@ -21,7 +21,7 @@
 /* The end of a copied block: at most one conditional branch, then at most one jump. */
 struct me_copy {
 	uint32_t block;	    /* cfg block index */
-	uint32_t body_size; /* bytes before the terminator, unless that is a direct branch */
+	uint32_t body_size; /* bytes before a direct branch at the end; of a stub: all */
 	uint32_t stub;	    /* 0: a copy; else 1 + index in @stubs */
 	uint64_t new_vaddr;
 	uint32_t new_size; /* body, branch and jump; padding before it not counted */
@@ -78,8 +78,8 @@ struct me_placement {
 /*
  * me_place - places the copies of @plan from @base on. The entry of a function whose address
  * changes (@pointers) keeps its alignment, up to 16: programs keep flags in the low bits of
- * function pointers, C++ itself does. @plan must outlive @out. Return: 0, -ENOMEM. Ownership:
- * me_placement_fini(@out).
+ * function pointers, C++ itself does. @plan must outlive @out.
+ * Return: 0, -ENOMEM. Ownership: me_placement_fini(@out).
  */
 int me_place(const struct mp_cfg *cfg, const struct me_plan *plan,
 	     const struct me_pointers *pointers, uint64_t base, struct me_placement *out,

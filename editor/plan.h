@@ -35,7 +35,7 @@ struct me_plan_block {
 	uint8_t align_log2;  /* of this block's new address; 0: none */
 	uint8_t favour_fall; /* if neither successor follows: the fall-through is likelier */
 	uint8_t clone;	     /* one more copy; only the block before it falls into it */
-	uint8_t run;	     /* so many blocks from here on share few lines; 0: any place */
+	uint8_t run;	     /* number of blocks, from here on, to keep in few lines */
 	uint8_t stub;	     /* no copy, but a stub before @block: the next of @stubs */
 };
 

@@ -7,10 +7,10 @@
  * name every reference, all references are changed together, and indirect calls enter the copy
  * directly. If one reference cannot be changed, all stay: the old entry jumps to the copy.
  *
- * Other files know an exported function only by its dynamic symbols, which change with it. In a
- * position-independent file without relocations, exported functions whose address no code takes
- * are handled so. The same holds for labels that are values, also by the loader's relocations;
- * label decides which may change.
+ * Other files know an exported function only by its dynamic symbols, which change with it. This
+ * is also done in a position-independent file without relocations, if no code takes the
+ * function's address. Labels that are values change in the same way, also by the loader's
+ * relocations; label decides which.
  */
 #ifndef ME_POINTER_H
 #define ME_POINTER_H
@@ -44,7 +44,8 @@ struct me_pointers {
 
 /*
  * me_pointers_find - finds functions and labels that change. @copied: per cfg function, its
- * entry is copied. Return: 0, -ENOMEM. Ownership: me_pointers_fini(@out).
+ * entry is copied.
+ * Return: 0, -ENOMEM. Ownership: me_pointers_fini(@out).
  */
 int me_pointers_find(const struct mp_cfg *cfg, const uint8_t *copied, struct me_pointers *out,
 		     struct mp_err *err);

@@ -25,8 +25,8 @@
 uint32_t me_note_code_size(const struct me_stub *stub);
 /*
  * Write the poll, and the code that notes. @polls: address of the memory; @vaddr: of @out in
- * the output; @notes: of the code that notes, which continues where the block is. Return: 0,
- * -ERANGE out of reach.
+ * the output; @notes: of the code that notes, which continues where the block is.
+ * Return: 0, -ERANGE out of reach.
  */
 int me_poll_code_write(uint64_t polls, uint64_t notes, uint64_t vaddr, uint8_t *out);
 int me_note_code_write(const struct me_stub *stub, uint64_t polls, uint64_t vaddr, uint8_t *out);

@@ -29,7 +29,8 @@ struct me_potential_edge {
 /*
  * me_potentials_find - finds potentials so that as many edges as possible add nothing, the
  * costliest first: @value + @potential[to] - @potential[from] is 0. Sorts @edges. Edges on
- * which nothing can be added must form no cycle. Return: 0, -ENOMEM.
+ * which nothing can be added must form no cycle.
+ * Return: 0, -ENOMEM.
  */
 int me_potentials_find(struct me_potential_edge *edges, uint32_t nr_edges, uint32_t nr_vertices,
 		       uint32_t *potential);

@@ -329,9 +329,9 @@ static double plan_arrivals(const struct mp_cfg *cfg, const struct me_plan *plan
 
 /*
  * Error of the ratio. Functions, and blocks in them, take longer or shorter than their
- * instructions suggest, and their counts are wrong by the same factor. These are standard
- * deviations of its logarithm, for perl and cc1 against exact counts: functions 0.56 and 0.55;
- * blocks from 0.5 (many instructions) to 1.2 (two).
+ * instructions suggest, so their counts are wrong by a factor. These are standard deviations of
+ * its logarithm, for perl and cc1 against exact counts: functions 0.56 and 0.55; blocks from
+ * 0.5 (many instructions) to 1.2 (two).
  */
 #define FUNC_DEVIATION	0.56
 #define BLOCK_DEVIATION 0.8

@@ -19,7 +19,8 @@ struct me_branches {
 
 /*
  * me_branches_count - counts branches and instructions of the functions with @funcs[f]; @funcs
- * NULL: of all that @plan copies. Return: 0, -ENOMEM, -EINVAL (the plan names no block).
+ * NULL: of all that @plan copies.
+ * Return: 0, -ENOMEM, -EINVAL (the plan names no block).
  */
 int me_branches_count(const struct mp_cfg *cfg, const struct mp_counts *counts,
 		      const struct me_plan *plan, const uint8_t *funcs, struct me_branches *out);
@@ -32,7 +33,8 @@ void me_branches_add(const struct mp_cfg *cfg, const struct mp_counts *counts, u
 /*
  * me_layout_savings - expected number of taken branches that @plan saves in each function, in
  * units of counts, by the same doubted counts as the prediction.
- * @saved: one per cfg function. Return: 0, -ENOMEM, -EINVAL.
+ * @saved: one per cfg function.
+ * Return: 0, -ENOMEM, -EINVAL.
  */
 int me_layout_savings(const struct mp_cfg *cfg, const struct mp_counts *counts,
 		      const struct me_plan *plan, double *saved);

@@ -23,15 +23,14 @@ struct me_publish {
 /*
  * me_publish_begin - makes a temporary file beside @output (dry run, @output NULL: in $TMPDIR
  * or /tmp). Its permission bits will be those of @input without set-id bits. Refuses an @output
- * that is
- * @input itself, or that is not a regular file.
+ * that is @input itself, or that is not a regular file.
  * Return: 0 or -errno. me_publish_end() always.
  */
 int me_publish_begin(struct me_publish *publish, const char *input, const char *output,
 		     struct mp_err *err);
 int me_publish_write(struct me_publish *publish, const struct me_image *image, struct mp_err *err);
 int me_publish_commit(struct me_publish *publish, struct mp_err *err);
-/* Removes the temporary file unless it was committed. */
+/* Remove the temporary file unless it was committed. */
 void me_publish_end(struct me_publish *publish);
 
 #endif

@@ -28,7 +28,8 @@ struct me_registers {
 /*
  * me_registers_find - finds free registers of functions with @wanted[func]; others get none.
  * @cfg has fine blocks: behind the call that ends a block, a caller-saved register is no longer
- * free. Return: 0, -ENOMEM. Ownership: me_registers_fini(@out).
+ * free.
+ * Return: 0, -ENOMEM. Ownership: me_registers_fini(@out).
  */
 int me_registers_find(const struct mp_cfg *cfg, const uint8_t *wanted, struct me_registers *out,
 		      struct mp_err *err);

@@ -41,8 +41,8 @@ struct me_replace {
  *
  * Refuses (-EPERM): anything but a regular file; set-user-ID and set-group-ID programs (an
  * error in one opens the system); immutable and append-only files; and, unless @break_links,
- * files with other names (hard links), which would keep the old bytes. Return: 0, -EPERM
- * refused, else -errno. me_replace_end() always.
+ * files with other names (hard links), which would keep the old bytes.
+ * Return: 0, -EPERM refused, else -errno. me_replace_end() always.
  */
 int me_replace_begin(struct me_replace *replace, const char *path, bool break_links,
 		     struct mp_err *err);
@@ -50,8 +50,8 @@ int me_replace_begin(struct me_replace *replace, const char *path, bool break_li
  * me_replace_commit - attributes, fsync, rename, fsync of the directory. @mtime: of the new
  * file, NULL: now. Nothing is replaced if the file at the path is not the one that was opened,
  * or was written since (size, times). This is checked last; a file that another program renames
- * to the path in the microseconds after the check is lost. Return: 0 or -errno, -EBUSY changed
- * meanwhile.
+ * to the path in the microseconds after the check is lost.
+ * Return: 0 or -errno, -EBUSY changed meanwhile.
  */
 int me_replace_commit(struct me_replace *replace, const struct timespec *mtime, struct mp_err *err);
 void me_replace_end(struct me_replace *replace);

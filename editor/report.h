@@ -14,7 +14,7 @@
 
 void me_report_text(FILE *out, const struct me_optimize_options *options,
 		    const struct me_optimize_report *report);
-/* One JSON object and a newline. Return: 0, -ENOMEM, -EIO. */
+/* Print one JSON object and a newline. Return: 0, -ENOMEM, -EIO. */
 int me_report_json(FILE *out, const struct me_optimize_options *options,
 		   const struct me_optimize_report *report);
 /* Print what me_verify_files() proved. Return: 0, -ENOMEM, -EIO. */

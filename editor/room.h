@@ -17,8 +17,7 @@
 /*
  * me_room_make - of the functions with @movable[func], keeps those that run most by @counts
  * (NULL: not known, the first are kept), until they and their stubs, estimated from their
- * blocks, reach
- * @max_pieces. Sets @detail of the others.
+ * blocks, reach @max_pieces. Sets @detail of the others.
  * Return: 0, -ENOMEM.
  */
 int me_room_make(const struct mp_cfg *cfg, const struct mp_counts *counts, uint64_t max_pieces,

@@ -48,8 +48,9 @@ struct me_thread_window {
 };
 
 struct me_thread_state {
-	struct me_thread_window
-		first;	    /* threads with %gs base 0: contains no stack pointer, or every one */
+	/* Window of threads whose base of %gs is 0. It contains no stack pointer; if there are no
+	 * counters per thread, it contains every one. */
+	struct me_thread_window first;
 	uint64_t region;    /* address of the first thread's counters; the others' follow */
 	uint64_t stride;    /* bytes from one thread's counters to the next, with the page */
 	uint64_t file;	    /* address of the mapped file, without sets mapped in @region */

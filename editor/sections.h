@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * sections - the output's section header table: sections that are kept, dropped, renamed and
- * added. Called by emit.
+ * sections - makes the output's section header table: sections are kept, dropped, renamed and
+ * added. Called by emit and separate.
  *
  * A section header covers every new byte of the file, or strip and similar tools would drop it.
  */

@@ -33,15 +33,17 @@ struct me_segment {
 
 /*
  * me_segment_choose - @align: of the segment, in memory and file; a power of two, 0: as the
- * others. Return: 0, -ENOMEM, -EPERM refused: no slot, or an unusual file; the reason is in
- * @err. Ownership: me_segment_fini(@out).
+ * others.
+ * Return: 0, -ENOMEM, -EPERM refused: no slot, or an unusual file; the reason is in @err.
+ * Ownership: me_segment_fini(@out).
  */
 int me_segment_choose(const struct mp_elf *elf, uint64_t align, struct me_segment *out,
 		      struct mp_err *err);
 /*
  * me_segment_reserve - reserves @size bytes of zeroed writable memory, in whole pages, between
  * the original's last segment, which grows by them, and the new one. Call it before anything is
- * placed. Return: 0, -EPERM the last segment is not writable.
+ * placed.
+ * Return: 0, -EPERM the last segment is not writable.
  */
 int me_segment_reserve(const struct mp_elf *elf, struct me_segment *segment, uint64_t size,
 		       struct mp_err *err);

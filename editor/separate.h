@@ -24,8 +24,9 @@
 /*
  * me_separate_open - opens the debug file of @elf: @path, or with ME_SEPARATE_AUTO the file
  * that a debugger finds: by build-id, by .gnu_debuglink, in debuginfod's cache. No server is
- * asked. Return: 0; -ENOENT none was found (only ME_SEPARATE_AUTO; @err is not set); -EPERM it
- * is not @elf's or cannot be used; else as mp_elf_open(). Ownership: mp_elf_close(*@out).
+ * asked.
+ * Return: 0; -ENOENT none was found (only ME_SEPARATE_AUTO; @err is not set); -EPERM it is not
+ * @elf's or cannot be used; else as mp_elf_open(). Ownership: mp_elf_close(*@out).
  */
 int me_separate_open(const struct mp_elf *elf, const char *path, struct mp_elf **out,
 		     struct mp_err *err);
@@ -40,8 +41,9 @@ struct me_separate {
 };
 
 /*
- * me_separate_build - makes the debug file of an output. Return: 0, -ENOMEM, -EPERM. Ownership:
- * me_image_fini(@image), also on failure; parts of it point into @separate->elf.
+ * me_separate_build - makes the debug file of an output.
+ * Return: 0, -ENOMEM, -EPERM. Ownership: me_image_fini(@image), also on failure; parts of it
+ * point into @separate->elf.
  */
 int me_separate_build(const struct me_separate *separate, const struct mp_cfg *cfg,
 		      const struct me_placement *placement, struct me_image *image,

@@ -9,8 +9,12 @@
  * the stub at a function's entry checks whether %rsp lies in the window that the owner of these
  * counters noted. This needs no register:
  *
- * cmp     %rsp, %gs:high(%rip) jb 1f cmp  %rsp, %gs:low(%rip) jbe 2f 1:   call    the runtime's
- * entry for threads 2:      incq    %gs:counter(%rip)
+ *		cmp	%rsp, %gs:high(%rip)
+ *		jb	1f
+ *		cmp	%rsp, %gs:low(%rip)
+ *		jbe	2f
+ *	1:	call	the runtime's entry for threads
+ *	2:	incq	%gs:counter(%rip)
  */
 #include "editor/stub_code.h"
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * stub_code - the instructions of a stub.
+ * stub_code - the size and the bytes of a stub's instructions. Called by place and copy.
  */
 #ifndef ME_STUB_CODE_H
 #define ME_STUB_CODE_H

@@ -11,7 +11,7 @@
 #include "editor/eligible.h"
 #include "editor/grow.h"
 
-/* As compilers align functions at -O2. */
+/* Compilers align functions like this at -O2. */
 #define ENTRY_ALIGN_LOG2 4
 
 struct putter {

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * stubs - puts stubs into a plan: those on all paths to a block before it; those on an edge
- * where control passes, without a jump if possible. Called by instrument, number and optimize.
+ * stubs - puts stubs into a plan: a stub on all paths to a block goes before that block; a stub
+ * on one edge, between its ends, without a jump if possible. Called by instrument, number and
+ * optimize.
  */
 #ifndef ME_STUBS_H
 #define ME_STUBS_H
@@ -28,9 +29,8 @@ bool me_stubs_add(struct me_stubs *stubs, struct me_stub_to stub);
 void me_stubs_fini(struct me_stubs *stubs);
 /*
  * me_stubs_put - puts @stubs, which it sorts, into @plan. Adds copies of all blocks of
- * functions with
- * @movable that @plan lacks, and removes its clones: the blocks' copies replace them.
- * *@nr_inline: number of stubs that control falls through; others cost a jump more.
+ * functions with @movable that @plan lacks, and removes its clones: the blocks' copies replace
+ * them. *@nr_inline: number of stubs that control falls through; others cost a jump more.
  * Return: 0, -ENOMEM: @plan is not usable.
  */
 int me_stubs_put(const struct mp_cfg *cfg, const uint8_t *movable, struct me_stubs *stubs,

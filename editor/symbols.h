@@ -3,8 +3,8 @@
  * symbols - makes the output's .symtab, in which symbols of moved functions name the copies.
  *
  * foo names the copy of its entry, so profilers and debuggers show what runs. foo.morph.old
- * names the old code; foo.morph.warm, the part in the warm zone; or foo.morph.hot, the part in
- * the hot zone, if the entry is in the warm one.
+ * names the old code. foo.morph.warm names the part in the warm zone; if the entry is in that
+ * zone, foo.morph.hot names the part in the hot zone.
  */
 #ifndef ME_SYMBOLS_H
 #define ME_SYMBOLS_H

@@ -20,9 +20,9 @@ struct me_unproved_list {
 };
 
 /*
- * me_unproved_add - adds the registers in @report. Return: 0, -ENOMEM; -EPERM, with @err
- * unchanged: another attempt is useless, because none of them is new, or there are too many.
- * Ownership: free(@list->list).
+ * me_unproved_add - adds the registers in @report.
+ * Return: 0, -ENOMEM; -EPERM, with @err unchanged: another attempt is useless, because none of
+ * them is new, or there are too many. Ownership: free(@list->list).
  */
 int me_unproved_add(struct me_unproved_list *list, const struct me_verify_report *report,
 		    struct mp_err *err);

@@ -28,7 +28,7 @@ static uint32_t named_by(const ZydisDecoder *decoder, const ZydisDecoderContext 
 
 	if (takes_all(z))
 		return ALL;
-	/* Only REX.R and REX.B reach xmm8 to xmm15. */
+	/* Without REX.R or REX.B an instruction cannot name xmm8 to xmm15. */
 	if (z->opcode_map == ZYDIS_OPCODE_MAP_DEFAULT || !(z->raw.rex.R || z->raw.rex.B))
 		return 0;
 	if (ZYAN_FAILED(

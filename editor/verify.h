@@ -28,7 +28,7 @@ struct me_unproved {
 
 struct me_verify_report {
 	uint64_t nr_pieces, nr_insns; /* copied code compared */
-	uint64_t nr_patches;	      /* jumps over old block starts */
+	uint64_t nr_patches;	      /* jumps written over old block starts */
 	uint64_t nr_retargeted;	      /* calls and jumps in old code led to copies */
 	uint64_t nr_table_entries;    /* table words led to copies */
 	uint64_t nr_pointers;	      /* function addresses replaced by the copy's */

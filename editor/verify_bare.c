@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * verify_bare - functions without unwind information, whose bounds only a symbol gives.
+ * verify_bare - finds functions without unwind information, whose bounds only a symbol gives.
  *
  * Each becomes an FDE without a program, so that its code is read, and its copies are proved,
  * like any other function's. A symbol that overlaps an FDE, or a symbol other than its own

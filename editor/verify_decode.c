@@ -162,7 +162,8 @@ struct known {
 	uint64_t head; /* the first bytes, before displacement and immediate */
 	uint8_t size;  /* bytes in @head; 0: free */
 	bool imm_signed;
-	uint8_t form[offsetof(struct vf_insn, target)]; /* the fields behind are values */
+	uint8_t form[offsetof(struct vf_insn,
+			      target)]; /* the fields before @target; later ones are values */
 };
 
 /* Two entries fit in a cache line. */
@@ -270,7 +271,7 @@ bool vf_decode(const uint8_t *bytes, size_t avail, uint64_t vaddr, struct vf_ins
 
 	if (!avail)
 		return false;
-	if (avail >= sizeof(head)) /* separate, because a copy of known size is one instruction */
+	if (avail >= sizeof(head)) /* memcpy() of a constant size is one instruction */
 		memcpy(&head, bytes, sizeof(head));
 	else
 		memcpy(&head, bytes, avail);

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * verify_diff - every byte that differs from the original must belong to a change that is
- * proved: a patch over a copied block, a call or jump that leads to a copy, a table entry, the
- * build-id. Called by verify after the pieces are proved.
+ * verify_diff - checks that every byte that differs from the original belongs to a change that
+ * is proved: a patch (a jump written over a copied block's start), a call or jump that leads to
+ * a copy, a table entry, the build-id. verify calls it after the pieces are proved.
  */
 #include <errno.h>
 #include <stdlib.h>

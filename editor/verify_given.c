@@ -3,11 +3,12 @@
  * verify_given - finds caller-saved registers that a function may leave as results, and
  * registers that may pass arguments to it. Called by verify_graph.
  *
- * Compilers do not read other such registers behind a call, but some code seems to: a reader of
- * the code does not know which paths run together. A result was set on all paths to some
- * return, by the function or by all of its callers before. At first every register counts as a
- * result; passes over all code remove those that are not. Arguments are found in the same way.
- * A function whose address is known gets only the arguments of the ABI.
+ * Compilers read no other caller-saved register behind a call. Some code seems to, but on paths
+ * that never run, which the analysis cannot know. So a register counts as a result only if it
+ * was set on all paths to some return, by the function or by all of its callers before. At
+ * first every register counts; passes over all code remove those that were not set. Arguments
+ * are found in the same way. A function whose address is known gets only the arguments of the
+ * ABI.
  */
 #include <errno.h>
 #include <stdlib.h>

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * verify_graph - all code of the original as blocks, and which registers functions want of one
- * another: callees of their callers, callers of their callees; and which registers each
- * function changes.
+ * verify_graph - divides all code of the original into blocks. Finds the registers that
+ * functions want of one another, callees of their callers and callers of their callees, and
+ * those that each changes.
  *
  * Knows functions only by FDEs, which may be parts of one, and follows every jump wherever it
  * leads. Called by verify_registers.
@@ -470,7 +470,8 @@ static int find_returns(struct vf *vf)
 
 #define WANT_USES (WANT(VF_ALL_REGS, VF_WANT_LOW) | WANT(VF_ALL_REGS, VF_WANT_HIGH))
 
-/* Wants of the blocks at labels within the FDE of @b: an indirect jump may lead there. */
+/* Registers wanted by the blocks at labels within the FDE of @b: an indirect jump may lead
+ * there. */
 static uint64_t labels_in(const struct vf *vf, const struct vf_block *b, bool wanted)
 {
 	const struct vf_graph *g = vf->graph;
@@ -498,8 +499,8 @@ static bool is_call(const struct vf *vf, const struct vf_block *b, const struct 
 }
 
 /*
- * Wants at block @i, where @b continues. If @i starts another function, this is a call and a
- * return: the registers it saves are not wanted, the results of @b's function are.
+ * Registers wanted at block @i, where @b continues. If @i starts another function, this is a
+ * call and a return: registers that it saves are not wanted, the results of @b's function are.
  */
 static uint64_t at_start(const struct vf *vf, const struct vf_block *b, uint32_t i, bool wanted)
 {
@@ -514,7 +515,7 @@ static uint64_t at_start(const struct vf *vf, const struct vf_block *b, uint32_t
 	return (vf_asks(g, i) & WANT_USES) | (b->fde == VF_NONE ? 0 : g->results[b->fde]);
 }
 
-/* Wants behind the last instruction of block @i. @wanted: include what callers want. */
+/* Registers wanted behind the last instruction of block @i. @wanted: include those of callers. */
 static uint64_t behind(const struct vf *vf, uint32_t i, bool wanted)
 {
 	const struct vf_graph *g = vf->graph;
@@ -645,8 +646,8 @@ static void find_changes(struct vf *vf)
 	}
 }
 
-/* Callers rely on every function that jumps to a shared part: it leaves alone what any of them
- * does. */
+/* Callers reach a part only through functions that jump to it. They may rely on a register if
+ * any of these functions keeps it. */
 static void find_usable(struct vf *vf)
 {
 	struct vf_graph *g = vf->graph;

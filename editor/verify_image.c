@@ -111,7 +111,8 @@ static bool is_merged(const Elf64_Phdr *m, const Elf64_Phdr *a, const Elf64_Phdr
 
 /*
  * Find the header that the output dropped, so that later ones, to the last PT_LOAD, moved up by
- * one: the second of two merged ones, or a PT_PHDR that may be dropped. Return: VF_NONE: none.
+ * one: the second of two merged ones, or a PT_PHDR that may be dropped.
+ * Return: VF_NONE: none.
  */
 static uint32_t find_gone(const struct vf *vf, uint32_t *merged, uint32_t *last)
 {

@@ -109,7 +109,8 @@ static void want_back(struct reader *r, unsigned int scratch, unsigned int kept)
 /*
  * Read the code that poll_code.h describes, instruction by instruction. It writes only within
  * the polls, whatever they contain, and changes nothing else but the flags and n->scratch, or
- * n->kept in its place. Return: false: it is other code.
+ * n->kept in its place.
+ * Return: false: it is other code.
  */
 static bool read_note(const struct vf *vf, struct reader *r, struct note *n)
 {

@@ -75,7 +75,7 @@ struct vf_insn {
 	uint8_t len, kind, cc;
 	uint8_t disp_off;	   /* rip-relative: offset of its disp32; else 0 */
 	uint8_t rel_off, rel_size; /* relative branch: offset and size of the displacement */
-	uint8_t abs_off; /* offset of a disp32 without base and index register or with index only */
+	uint8_t abs_off;	   /* offset of a disp32 that may be an absolute address; else 0 */
 	uint8_t imm_off, imm_size;
 	bool eip_relative; /* rip-relative with a 32-bit address: wraps */
 	bool nop, int3, lea;
@@ -299,8 +299,8 @@ struct vf {
 
 	struct vf_bits grid;	      /* instruction starts of the old text */
 	struct vf_bits target;	      /* old text: possible targets of control */
-	struct vf_bits led;	      /* targets outside of FDEs that certainly are code */
-	struct vf_bits doubt;	      /* targets of bytes outside of FDEs that may be code */
+	struct vf_bits led;	      /* places that certain code or a symbol leads to */
+	struct vf_bits doubt;	      /* targets of bytes outside of FDEs, if these are code */
 	struct vf_bits chance;	      /* numbers without relocation that may be code addresses */
 	struct vf_bits text_ref;      /* text addresses that operands name */
 	struct vf_bits data_ref;      /* data addresses that operands name */
@@ -359,8 +359,8 @@ bool vf_same_place(const struct vf *vf, uint64_t old, uint64_t now);
 
 /*
  * Call @run for items 0 to @nr_items, @grain at once, each time with a copy of @vf. Counts in
- * the copy and in its report are added to @vf. Return: the result of the first @run that fails,
- * with its message.
+ * the copy and in its report are added to @vf.
+ * Return: the result of the first @run that fails, with its message.
  */
 int vf_parallel(struct vf *vf, uint32_t nr_items, uint32_t grain,
 		int (*run)(struct vf *vf, void *ctx, uint32_t first, uint32_t end), void *ctx);
@@ -438,7 +438,8 @@ int vf_check_moved(struct vf *vf);
 /* Is header @b header @a, which moved with its bytes? Is @b PT_PHDR @a of the larger table? */
 bool vf_is_moved_phdr(const struct vf *vf, const Elf64_Phdr *a, const Elf64_Phdr *b);
 bool vf_is_grown_table(const struct vf *vf, const Elf64_Phdr *a, const Elf64_Phdr *b);
-/* Did this whole range of the original's file move? Return the present address, or offset. */
+/* Did this whole range of the original's file move? The others return the present address or
+ * offset. */
 bool vf_is_moved(const struct vf *vf, uint64_t off, uint64_t size);
 uint64_t vf_vaddr_now(const struct vf *vf, uint64_t vaddr);
 uint64_t vf_off_now(const struct vf *vf, uint64_t off);
@@ -481,11 +482,11 @@ int vf_check_eh_refs(struct vf *vf);
 void vf_find_eh_fields(struct vf *vf);
 /* vf_check_table_word() for a word whose Elf64_Rela, at file offset @off, differs. */
 int vf_check_table_addend(struct vf *vf, uint64_t off);
-/* Check that words of tables that were equal still are. */
+/* Check that table words that were equal are still equal. */
 int vf_check_table_values(struct vf *vf);
 /*
- * Note that the address @old was replaced by @now somewhere. Return: false if @now is neither
- * @old nor the copy of the function that starts at @old.
+ * Note that the address @old was replaced by @now somewhere.
+ * Return: false if @now is neither @old nor the copy of the function that starts at @old.
  */
 bool vf_note_pointer(struct vf *vf, uint64_t old, uint64_t now);
 /* vf_note_pointer() for the 4 bytes @now at @at, which hold an absolute address by relocation. */

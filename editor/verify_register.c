@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
  * verify_register - finds the operands by which a static program's start-up code names its
- * .eh_frame, without relocations. It goes by the bytes of the code; eh_register, in emit,
- * decodes them. Called by verify_diff.
+ * .eh_frame, without relocations. It goes by the bytes of the code; eh_register, which emit
+ * uses, decodes them. Called by verify_diff.
  */
 #include <string.h>
 

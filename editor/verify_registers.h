@@ -51,9 +51,9 @@ struct vf_effect vf_effect_of(const uint8_t *bytes, size_t avail);
 /* ---- the blocks of all code ---------------------------------------------------------------- */
 
 /*
- * The registers that are wanted behind a place, as four masks in one number. Only a read of the
- * low byte counts as a use: compilers may read other parts of a register that they left
- * undefined. Saving a register on the stack is a use only if the value is loaded again.
+ * The registers that are wanted behind a place, as four masks in one number. A read counts only
+ * if it reads the low byte, or bits 8 to 15 alone: compilers may read other parts that they
+ * left undefined. Saving a register on the stack is a use only if the value is loaded again.
  */
 #define VF_WANT_LOW   0	 /* shifts */
 #define VF_WANT_HIGH  16 /* bits 8 to 15 alone, %ah */
@@ -80,7 +80,7 @@ struct vf_block {
 	uint32_t to;	   /* target block; VF_NONE: outside of the known code */
 	uint32_t fde;	   /* VF_NONE: none */
 	uint16_t kill[2];  /* low byte, %ah: always replaced */
-	uint16_t sets;	   /* registers that may be written in part */
+	uint16_t sets;	   /* registers that may be written, in whole or part */
 	uint16_t passed;   /* first block of an FDE: registers that may pass arguments; else: all */
 	uint8_t kind;	   /* enum vf_end */
 	bool returns;	   /* control continues behind the call */
@@ -114,7 +114,7 @@ enum vf_func_flag {
 	VF_FUNC_CALLED = 1 << 0, /* it is called, or its address is taken: no mere part */
 	VF_FUNC_JUMPED = 1 << 1, /* another FDE's code jumps to its start or into it */
 	VF_FUNC_NAMED = 1 << 2,	 /* its address is certainly taken */
-	VF_FUNC_KNOWN = 1 << 3,	 /* VF_FUNC_NAMED and called: the ABI holds for it */
+	VF_FUNC_KNOWN = 1 << 3,	 /* also called; or exported, or the entry: the ABI holds */
 };
 
 /* Return: the block that starts at @vaddr, or VF_NONE. */
@@ -124,7 +124,8 @@ int vf_graph_build(struct vf *vf);
 void vf_graph_free(struct vf *vf);
 /*
  * Find, per FDE, the registers that may be its results (@leaves), and set @passed of all
- * blocks. Return: 0, -ENOMEM.
+ * blocks.
+ * Return: 0, -ENOMEM.
  */
 int vf_find_leaves(struct vf *vf, uint16_t *leaves);
 /* Find the targets of indirect jumps that read tables. Return: 0, -ENOMEM. */
@@ -139,8 +140,7 @@ bool vf_comes_behind(const struct vf_graph *g, uint32_t i);
 /*
  * Registers that block @i wants of its callers. A register that its function saves counts as
  * spilled only: a read of it comes after it was set, or is on a path that never runs. Registers
- * outside of
- * @passed pass nothing: not every caller has set them.
+ * outside of @passed pass nothing: not every caller has set them.
  */
 static inline uint64_t vf_asks(const struct vf_graph *g, uint32_t i)
 {

@@ -21,7 +21,7 @@ static void mark_target(struct vf *vf, uint64_t vaddr)
 		vf_bits_share(&vf->target, vaddr);
 }
 
-/* mark_target() if certain code, or a symbol, leads there: this place is code. */
+/* Mark a target that certain code, or a symbol, leads to: it is code. */
 static void mark_led(struct vf *vf, uint64_t vaddr)
 {
 	mark_target(vf, vaddr);

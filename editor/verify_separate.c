@@ -86,7 +86,7 @@ static uint64_t kept_end(const struct vf *vf, uint64_t end)
 	return end;
 }
 
-/* Headers must be the program's, except that only headers and notes may be in the file. */
+/* Each header must be the program's, but covers only those bytes that this file has. */
 static int check_phdrs(struct vf *vf)
 {
 	const struct mp_elf *program = vf->program;

@@ -10,7 +10,7 @@
 #include "editor/runtime.h"
 #include "editor/verify_priv.h"
 
-/* Largest distance of the two numbers of one system call in code. */
+/* Largest distance, in bytes of code, between the two numbers of one system call. */
 #define VF_CALL_BYTES 96
 
 static bool is_prefix(uint8_t b)
@@ -52,7 +52,8 @@ static bool uses_gs(const uint8_t *b, const struct vf_insn *insn)
 	}
 }
 
-/* Is there a call of arch_prctl (158) with ARCH_SET_GS (0x1001)? */
+/* Has code near @at the numbers 158 (arch_prctl) and 0x1001 (ARCH_SET_GS)? *@call and *@code:
+ * where they were seen last. */
 static bool sets_base(const struct vf_insn *insn, uint64_t at, uint64_t *call, uint64_t *code)
 {
 	if (insn->imm_size != 4 || (insn->imm != 158 && insn->imm != 0x1001))
@@ -111,6 +112,7 @@ static uint64_t led_to(const uint8_t *b, uint64_t end)
 
 /*
  * cmp %rsp, %gs:high(%rip); jb 1f; cmp %rsp, %gs:low(%rip); jbe 2f; 1: call the runtime; 2:
+ *
  * This code changes only flags, and the runtime's entry changes no register.
  */
 int vf_check_thread(struct vf *vf, const struct mp_map_piece *p, const uint8_t *b, uint64_t at)

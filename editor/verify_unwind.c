@@ -160,7 +160,7 @@ static bool expression_reads_pc(const struct vf_rule *r)
 	return false;
 }
 
-/* Separate from expression_reads_pc() because hardly any rule is an expression. */
+/* Inline, because hardly any rule is an expression. */
 static inline bool reads_pc(const struct vf_rule *r)
 {
 	return (r->kind == VF_RULE_EXPR || r->kind == VF_RULE_VAL_EXPR) && expression_reads_pc(r);
