@@ -7,8 +7,8 @@
  * instruction they must tell the paths *to* a block apart. So the paths from a start are
  * numbered: where paths merge, those by the k-th edge have the numbers behind those of the
  * edges before it. The likeliest edge comes first and adds nothing. A path starts at a
- * function's entry, at the branch that ends a loop's turn, behind a call, where no register is
- * free, and where control may come from old code.
+ * function's entry, at the branch that ends a loop's turn, and behind a call. It also starts
+ * where no register is free, and where control may come from old code.
  */
 #ifndef ME_NUMBER_H
 #define ME_NUMBER_H

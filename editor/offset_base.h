@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * offset_base - tells the base of an offset in data that is an entry of a switch's table, even
- * if the jump through this table was not understood.
+ * offset_base - tells the base of an offset in data that is an entry of a switch's table. The
+ * jump through this table need not be understood. Called by pointer.
  */
 #ifndef ME_OFFSET_BASE_H
 #define ME_OFFSET_BASE_H

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
  * optimize - calls the stages in order and collects the facts for the report. The stages
- * decide; this file has no policy. Called by morph-optimize, confirm and the fuzzer.
+ * decide; this file has no policy. Called by morph-optimize, inplace and train.
  */
 #include "editor/optimize.h"
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* select - reads lists of functions and finds these in a file. Called by morph-optimize and
- * optimize. */
+/* select - reads lists of functions and finds these in a file. Called by morph-optimize,
+ * explain and optimize. */
 #include "editor/select.h"
 
 #include <ctype.h>

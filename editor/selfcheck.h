@@ -17,7 +17,7 @@
 /*
  * me_selfcheck_file - evidence in @elf (read with MP_ELF_SYMBOLS): bytes of no segment, section
  * or header; signatures at the end; marks of known packers; sections and symbols of FIPS
- * integrity tests. It is valid for a copy of the file, too.
+ * integrity tests. The result is valid for a copy of the file, too.
  * Return: 0, -EPERM, -ENOMEM; no path in @err.
  */
 int me_selfcheck_file(const struct mp_elf *elf, struct mp_err *err);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /* shell_words - prints words in a form that a shell reads back, for commands that messages
- * propose. */
+ * propose. Called by train_advice. */
 #ifndef ME_SHELL_WORDS_H
 #define ME_SHELL_WORDS_H
 

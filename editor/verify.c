@@ -2,8 +2,8 @@
 /*
  * verify - the order of the checks, and the form of a refusal's message.
  *
- * Decides nothing itself. morph-optimize calls it before an output replaces anything; so do the
- * tests. Documentation/verify.md lists the assumptions.
+ * Decides nothing itself. optimize calls it before an output replaces anything; confirm and the
+ * tests call it, too. Documentation/verify.md lists the assumptions.
  */
 #include "editor/verify.h"
 

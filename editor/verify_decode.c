@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * verify_decode - one instruction as verify sees it, from Zydis's raw fields.
+ * verify_decode - decodes one instruction for verify, from Zydis's raw fields.
  *
  * Shares nothing with libprof/insn, so that two independent readings of the same bytes must
  * agree. Called by all parts of verify.

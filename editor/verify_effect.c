@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * verify_effect - which parts of the general registers one instruction reads, and which it
- * certainly replaces, by Zydis's operands. Where these are not certain, a part counts as read
- * and not replaced. Called by the parts of verify_registers.
+ * verify_effect - tells which parts of the general registers one instruction reads, and which
+ * it certainly replaces, by Zydis's operands. Where these are not certain, a part counts as
+ * read and not replaced. Called by verify_graph, verify_jump and verify_registers.
  */
 #include <stddef.h>
 #include <string.h>

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
  * verify_flags - decides whether arithmetic flags that were set before an address may be read
- * behind it. Follows all paths forward until the flags are overwritten. Called by verify_count
- * and verify_polls.
+ * behind it. Follows all paths forward until the flags are overwritten. Called by verify_count,
+ * verify_polls and verify_threads.
  */
 #include "editor/verify_priv.h"
 

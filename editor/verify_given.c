@@ -4,11 +4,10 @@
  * registers that may pass arguments to it. Called by verify_graph.
  *
  * Compilers read no other caller-saved register behind a call. Some code seems to, but on paths
- * that never run, which the analysis cannot know. So a register counts as a result only if it
- * was set on all paths to some return, by the function or by all of its callers before. At
- * first every register counts; passes over all code remove those that were not set. Arguments
- * are found in the same way. A function whose address is known gets only the arguments of the
- * ABI.
+ * that never run, which the analysis cannot know. So only a register that was set on all paths
+ * to some return, by the function or by all of its callers, counts as a result. At first every
+ * register counts; passes over all code remove those that were not set. Arguments are found in
+ * the same way. A function whose address is known gets only the arguments of the ABI.
  */
 #include <errno.h>
 #include <stdlib.h>

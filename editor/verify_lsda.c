@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * verify_lsda - what the C and C++ personality routines find for an instruction: its landing
- * pad, and the types of exceptions for which they go there. verify_unwind calls this for old
- * and new tables.
+ * verify_lsda - reads what the C and C++ personality routines find for an instruction: its
+ * landing pad, and the types of exceptions that lead there. Used for old and new tables, by
+ * verify_unwind and others.
  */
 #include <dwarf.h>
 #include <errno.h>

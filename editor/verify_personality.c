@@ -3,11 +3,11 @@
  * verify_personality - decides which personality routines read exception tables as verify_lsda
  * does. Called by verify_unwind.
  *
- * Routines are known by name. In a file without names a routine counts as C++'s if its bytes
- * hold the class of C++ exceptions as the operand of a move, and as C's if they hold the
- * results that the ABI defines. It counts as Rust's if it reads the slots of five functions of
- * the unwinder, and the file holds paths of Rust's library; such a file has no routine of C's.
- * All tables of a routine must be readable as those of its language.
+ * Routines are known by name. In a file without names, the bytes decide. A routine counts as
+ * C++'s if it has a move whose operand is the class of C++ exceptions, and as C's if it holds
+ * the results that the ABI defines. It counts as Rust's if it reads the slots of five functions
+ * of the unwinder, and the file holds paths of Rust's library; such a file has no routine of
+ * C's. All tables of a routine must be readable as those of its language.
  */
 #include <dwarf.h>
 #include <errno.h>

@@ -400,8 +400,8 @@ void vf_registers_fini(struct vf *vf);
 bool vf_register_is_dead(struct vf *vf, uint64_t vaddr, unsigned int reg);
 /* Does an unwinder need @reg at @vaddr to find the frame? True also if this is not known. */
 bool vf_unwinder_reads(const struct vf *vf, uint64_t vaddr, unsigned int reg);
-/* Return: bits 8 to 15 for those of xmm8 to xmm15 that are named by the instruction at @b, or
- * by any instruction of the original (needs the scan). */
+/* Return: bits 8 to 15 for those of xmm8 to xmm15 that the instruction at @b names; or that any
+ * instruction of the original names (needs the scan). */
 uint32_t vf_vectors_of(const uint8_t *b, size_t avail);
 uint32_t vf_named_vectors(const struct vf *vf);
 /* May the output contain stubs: pieces that are copies of no block? */

@@ -4,9 +4,9 @@
  * preserved? Called by verify_image for the headers, and by verify after the scan for
  * addresses.
  *
- * The table must stay at its place. The bytes that it now covers must be found through program
- * headers alone, must be in the new segment unchanged, and no instruction, relocation or symbol
- * may name them.
+ * The table must stay at its place. Program headers alone may lead to the bytes that it now
+ * covers: no instruction, relocation or symbol may name them. These bytes must be in the new
+ * segment unchanged.
  */
 #include <string.h>
 
