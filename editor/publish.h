@@ -28,7 +28,9 @@ struct me_publish {
  */
 int me_publish_begin(struct me_publish *publish, const char *input, const char *output,
 		     struct mp_err *err);
+/* Write @image to the temporary file. Return: 0 or -errno. */
 int me_publish_write(struct me_publish *publish, const struct me_image *image, struct mp_err *err);
+/* Set the permission bits, sync, rename; a dry run does nothing. Return: 0 or -errno. */
 int me_publish_commit(struct me_publish *publish, struct mp_err *err);
 /* Remove the temporary file unless it was committed. */
 void me_publish_end(struct me_publish *publish);

@@ -12,6 +12,7 @@
 
 #define ME_REPORT_SCHEMA 1
 
+/* Print the report as text. */
 void me_report_text(FILE *out, const struct me_optimize_options *options,
 		    const struct me_optimize_report *report);
 /* Print one JSON object and a newline. Return: 0, -ENOMEM, -EIO. */

@@ -28,6 +28,7 @@ struct vf_bits {
 	uint64_t *word;
 };
 
+/* All bits are 0. Return: 0, -ENOMEM, -EBADMSG the range is too large. */
 int vf_bits_init(struct vf_bits *bits, uint64_t start, uint64_t end);
 void vf_bits_fini(struct vf_bits *bits);
 /* First set bit at or after @vaddr and below @end, or @end. */
@@ -187,6 +188,7 @@ struct vf_cursor {
 	bool terse; /* set @bad for a number that is longer than needed */
 };
 
+/* Read a number of @size bytes, or in LEB128; or skip @len bytes. Return: 0, or NULL, if @bad. */
 uint64_t vf_cursor_fixed(struct vf_cursor *c, unsigned int size);
 uint64_t vf_cursor_uleb(struct vf_cursor *c);
 int64_t vf_cursor_sleb(struct vf_cursor *c);
@@ -204,6 +206,7 @@ struct vf_fde *vf_eh_find(const struct vf_eh *eh, uint64_t vaddr);
 int vf_add_bare(struct vf_eh *eh);
 /* Run @fde's program. Return: 0, -ENOMEM, -EBADMSG. Ownership: the caller frees @rows->row. */
 int vf_rows_build(const struct vf_eh *eh, const struct vf_fde *fde, struct vf_rows *rows);
+/* Return: the row that covers @vaddr, or NULL. */
 const struct vf_row *vf_rows_at(const struct vf_rows *rows, uint64_t vaddr);
 /* verify_personality.c: does @cie of the original name a routine that reads tables as
  * verify_lsda does? *@rust: whether it is Rust's routine. */
@@ -228,10 +231,14 @@ struct vf_lsda {
 	bool present;
 };
 
+/* Read the table at @vaddr; 0: there is none. Return: 0, -ENOMEM, -EBADMSG. Ownership:
+ * vf_lsda_fini(), also after an error. @lsda must be zero or a table that was read before. */
 int vf_lsda_read(const struct mp_elf *elf, uint64_t vaddr, uint64_t func_start,
 		 struct vf_lsda *lsda);
 void vf_lsda_fini(struct vf_lsda *lsda);
+/* Return: the call site that covers @vaddr, or NULL. */
 const struct vf_call_site *vf_lsda_at(const struct vf_lsda *lsda, uint64_t vaddr);
+/* Return: bytes of a pointer with encoding @enc; 0: not known. */
 unsigned int vf_lsda_pointer_size(uint8_t enc);
 /* *@type: the address in entry @index of the types, not followed. Entries are numbered from 1,
  * backwards from the table's end. Return: false if there is none, or it cannot be read. */
@@ -446,6 +453,8 @@ uint64_t vf_off_now(const struct vf *vf, uint64_t off);
 
 /* Return: file offsets of the build-id that a PT_NOTE leads to; {0, 0}: none. */
 struct vf_file_range vf_build_id(const struct mp_elf *elf);
+/* The main checks, in order: headers; index of the map's pieces; scan of the old text; copies;
+ * unwind data; all other differences. */
 int vf_check_image(struct vf *vf);
 int vf_index_pieces(struct vf *vf);
 int vf_scan(struct vf *vf);
