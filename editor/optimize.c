@@ -620,7 +620,7 @@ struct written {
 	int fd; /* -1: none */
 };
 
-/* What verify_file() keeps of an output for the database. */
+/* The facts about an output that the database keeps. */
 static struct mp_output output_of(const struct mp_elf *original, const struct mp_elf *output)
 {
 	const struct mp_section *paths = mp_elf_section(output, MP_PATH_TABLE_SECTION);
