@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * morph-audit - is a program really faster than another, on this machine? The command line.
+ * morph-audit - the command line of the audit: is one program faster than another on this
+ * machine?
  *
- * Decides defaults, exit statuses and what a signal does; everything else is audit's.
+ * Decides defaults, exit statuses and the handling of signals; audit does the rest.
  */
 #include <argp.h>
 #include <errno.h>
@@ -126,7 +127,7 @@ struct arguments {
 	const char *csv, *to_json, *markdown, *earlier; /* files; NULL: none */
 	double progress_s;
 	size_t simulate;
-	char output[PATH_MAX]; /* A's output, where B is not given */
+	char output[PATH_MAX]; /* A's output, if B is not given */
 };
 
 static double parse_number(struct argp_state *state, const char *arg, const char *what, double min,
@@ -220,7 +221,7 @@ static error_t parse_ending(struct argp_state *state, int key, char *arg, struct
 	}
 }
 
-/* B by default: what morph-optimize made of A when nobody told it where to write. */
+/* Default of B: the file that morph-optimize writes for A without -o. */
 static void find_output(struct argp_state *state, struct arguments *args)
 {
 	struct me_audit_opts *a = &args->audit;
@@ -263,7 +264,7 @@ static void check_arguments(struct argp_state *state, struct arguments *args)
 		find_output(state, args);
 	if (args->command && (!a->at || !a->args || !a->args[0]))
 		argp_error(state, "--command needs --at PATH and a command after `--`");
-	/* Without a wish of the user's, one that the other limit allows. */
+	/* If the user gave no minimum, the maximum limits it. */
 	if (!args->min_given && a->min_pairs > a->max_pairs)
 		a->min_pairs = a->max_pairs;
 	if (a->min_pairs > a->max_pairs)
@@ -303,7 +304,8 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 	}
 }
 
-/* Where a command without a slash is found, as the shell would. Return: NULL if nowhere. */
+/* Find a command in PATH, as the shell would. Return: NULL: not found. Ownership: the caller
+ * frees it. */
 static char *find_command(const char *name)
 {
 	const char *dirs = getenv("PATH");
@@ -330,7 +332,7 @@ static void on_signal(int sig)
 	me_run_cancel();
 }
 
-/* Signals that end us come only while a run waits, so that everything is cleaned up. */
+/* Let signals that end the program arrive only while a run waits, so that all is cleaned up. */
 static void catch_signals(sigset_t *before)
 {
 	static const int signals[] = {SIGINT, SIGTERM, SIGHUP};
@@ -347,7 +349,7 @@ static void catch_signals(sigset_t *before)
 	sigprocmask(SIG_BLOCK, &block, before);
 }
 
-/* What is done with a row of a table. */
+/* Print or store one row of a table. */
 struct table {
 	void (*row)(const struct me_simulation *sim, void *arg);
 	void *arg;
@@ -368,7 +370,7 @@ static int simulate_row(const struct arguments *args, const struct table *table,
 	return 0;
 }
 
-/* How often an audit is right or wrong with each kind of noise. */
+/* Simulate how often an audit is right or wrong with each kind of noise. */
 static int simulate_noises(const struct arguments *args, const struct table *table)
 {
 	static const double effects[] = {0, 0.005, 0.01, 0.05};
@@ -382,7 +384,8 @@ static int simulate_noises(const struct arguments *args, const struct table *tab
 	return ret;
 }
 
-/* How soon an audit is right: B is faster by @effect, and each run has Gaussian noise of @sd. */
+/* Simulate how soon an audit is right. B is faster by @effect; each run has Gaussian noise of
+ * @sd. */
 static int simulate_power(const struct arguments *args, const struct table *table)
 {
 	static const double effects[] = {0.01, 0.02, 0.05, 0.1}, sds[] = {0.01, 0.03, 0.05};
@@ -482,7 +485,7 @@ static int audit_status(enum me_audit_verdict verdict)
 	}
 }
 
-/* Writes one export; "-" is standard output. */
+/* Write one export; "-" is standard output. */
 static int
 export_to(const char *path, const struct me_audit_opts *opts, const struct me_audit *result,
 	  void (*print)(const struct me_audit_opts *opts, const struct me_audit *audit, FILE *out))
@@ -507,7 +510,7 @@ static void print_json(const struct me_audit_opts *opts, const struct me_audit *
 	me_audit_print_json(opts, audit, out);
 }
 
-/* An audit that failed or was interrupted leaves its pairs behind, but no result. */
+/* Export the pairs of an audit that failed or was interrupted, but no result. */
 static int export_all(const struct arguments *args, const struct me_audit *result, bool failed)
 {
 	int ret = 0;
@@ -553,7 +556,7 @@ static int audit(struct arguments *args)
 	opts->mask = &mask;
 	opts->files = args->files;
 	opts->envp = environ;
-	/* Without ticks: nothing runs beside the programs. */
+	/* No timer for the progress line: nothing may run beside the programs. */
 	if (mp_progress_start("morph-audit", false))
 		opts->progress = me_audit_progress;
 	else if (lines.every_s > 0) {
@@ -612,7 +615,7 @@ int main(int argc, char **argv)
 
 	mp_stdio_init("morph-audit");
 
-	/* what follows the first `--` is the programs', whatever it looks like */
+	/* everything behind the first `--` is for the programs */
 	for (i = 1; i < argc && own == argc; i++)
 		if (!strcmp(argv[i], "--"))
 			own = i;

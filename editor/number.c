@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * number - numbers the ways through one function after the other, and says in a table what the numbers
- * mean. What is numbered how, number_way decides; where its stubs stand, stubs knows; what is free,
- * registers. Called by optimize.
+ * number - numbers the paths through one function after the other, and writes a table of what
+ * the numbers mean. number_way chooses the numbers, stubs places the stubs, registers finds
+ * free registers. Called by optimize.
  */
 #include "editor/number.h"
 
@@ -186,7 +186,7 @@ static bool add_to_table(struct me_number *n)
 
 /* ---- the plan ------------------------------------------------------------------------------ */
 
-/* Whose paths are all said, of what lies behind first. */
+/* Set @told of all blocks, successors first: polls report every path through the block. */
 static void find_told(struct me_number *n)
 {
 	for (uint32_t i = 0; i < n->flow.nr_blocks; i++) {
@@ -209,7 +209,8 @@ static bool add_function(struct me_number *n)
 	return add_to_table(n);
 }
 
-/* Which block follows which in the plan; what it lacks stays in order. */
+/* Fill @n->next: the block that follows in the plan. Blocks that the plan lacks keep their
+ * order. */
 static bool follow_plan(struct me_number *n, const struct me_plan *plan, const uint8_t *movable)
 {
 	const struct mp_cfg *cfg = n->cfg;

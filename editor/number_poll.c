@@ -1,20 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * number_poll - where a copy asks whether somebody wants its path, and what it needs for the answer.
- * Called by number_stub.
+ * number_poll - decides where a copy polls, that is, tests whether its path is asked for, and
+ * which registers the answer needs. Called by number_stub.
  */
 #include "editor/number_private.h"
 
 #include "editor/poll_code.h"
 #include "editor/vectors.h"
 
-/* Of the paths that come to a block, so many end there: it polls. */
+/* A block polls if at least this share of the paths that reach it end there. */
 #define MOSTLY 0.6
 
 /*
- * Does the path that comes to @v end there, always or by a loop's turn, or mostly, and its number tell
- * something? Where it goes on another end tells of it again: a beginning told twice says less wrong
- * than an end told never. Of rarer ends little is lost.
+ * Does the path to @v end there, always, at a loop's end, or mostly, and does its number tell
+ * something? If the path continues, another end reports it again: a path's beginning that is
+ * reported twice is a smaller error than an end that is never reported. Rarer ends lose little.
  */
 static bool ends_paths(const struct me_number *n, uint32_t v)
 {
@@ -36,7 +36,7 @@ static bool ends_paths(const struct me_number *n, uint32_t v)
 	return ends && ended >= MOSTLY * all;
 }
 
-/* What polls, and what notes, changes flags: nobody may read them from @v on. */
+/* Polling and noting change flags, so these must be dead at @v. */
 static bool may_poll(const struct me_number *n, uint32_t v)
 {
 	uint32_t block = n->flow.first_block + v;
@@ -44,10 +44,10 @@ static bool may_poll(const struct me_number *n, uint32_t v)
 	return !n->flags.live[block] && !n->flags.shared[n->cfg->blocks[block].func];
 }
 
-/* Where @v polls before it runs: a free register beside its own, or MP_NO_REGISTER. */
+/* A free register, besides @v's own, for the poll before @v; or MP_NO_REGISTER. */
 static uint8_t free_beside(const struct me_number *n, uint32_t v)
 {
-	/* Of rax, and of what callees save, more has to be proved. */
+	/* rax and callee-saved registers come last: verify needs more proof for them. */
 	static const uint8_t order[] = {11, 10, 9, 8, 7, 6, 1, 2, 0, 3, 12, 13, 14, 15};
 	uint32_t block = n->flow.first_block + v;
 	uint16_t is_free = n->registers.dead[block] & ~(1u << n->vertices[v].reg);
@@ -58,7 +58,8 @@ static uint8_t free_beside(const struct me_number *n, uint32_t v)
 	return MP_NO_REGISTER;
 }
 
-/* One that is free, or one that no unwind row of a compiler's names, if that can be kept elsewhere. */
+/* Choose a free scratch register, or one that compilers' unwind rows do not name and that a
+ * vector register can save. */
 static bool find_scratch(const struct me_number *n, uint32_t v, struct me_stub *note)
 {
 	note->scratch = free_beside(n, v);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * number_register - which register holds the number in each block of a function. Called by
- * number_way.
+ * number_register - chooses the register that holds the number in each block of a function.
+ * Called by number_way.
  */
 #include "editor/eligible.h"
 #include "editor/number_private.h"
@@ -20,7 +20,8 @@ static bool ends_with_call(const struct mp_cfg *cfg, const struct mp_block *bloc
 	return !bytes || insn.kind == MP_INSN_CALL || insn.kind == MP_INSN_ICALL;
 }
 
-/* The register that is free in most of what runs first; then, for the rest, the next. */
+/* Choose first the register that is free in most executed blocks; then, for the others, the
+ * next. */
 static void choose(struct me_number *n)
 {
 	double weight[MP_NR_REGISTERS] = {0};
@@ -51,8 +52,8 @@ static void choose(struct me_number *n)
 	}
 }
 
-/* Of the edges over which the register would change if it were @reg at @v; not of the one that joins it
- * to @but. */
+/* Cost of the edges on which the register would change if @v had @reg; without the edge to
+ * @but. */
 static double price_of_changes(const struct me_number *n, uint32_t v, uint8_t reg, uint32_t but)
 {
 	const struct me_number_vertex *at = &n->vertices[v];
@@ -73,7 +74,8 @@ static double price_of_changes(const struct me_number *n, uint32_t v, uint8_t re
 	return price;
 }
 
-/* The register at @v, and at the block that @edge joins it to, becomes what changes least often. */
+/* Give both ends of @edge the one register that changes least often. Return: whether they got
+ * another. */
 static bool settle_register(struct me_number *n, const struct me_flow_edge *edge)
 {
 	const uint16_t *is_free = &n->registers.free[n->flow.first_block];
@@ -101,7 +103,7 @@ static bool settle_register(struct me_number *n, const struct me_flow_edge *edge
 	return true;
 }
 
-/* Rounds over a function's edges; each makes changes of the register rarer. */
+/* Limit on rounds over a function's edges; each round makes changes of the register rarer. */
 #define MAX_ROUNDS 4
 
 static void settle(struct me_number *n)

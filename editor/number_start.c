@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * number_start - where the register is set. Called by number_way.
+ * number_start - chooses the blocks where the register is set. Called by number_way.
  */
 #include <math.h>
 
 #include "editor/number_private.h"
 
 /*
- * As long as one way alone leads to a block its number is known, and need not be in the register: it
- * may as well be set further on, where less runs. What that costs is summed up from the ends of these
- * trees.
+ * The number of a block with only one path to it is known, and need not be in the register. It
+ * can be set further on, where less code runs. The cost of that is summed up from the ends of
+ * these trees.
  */
 static void weigh_start(struct me_number *n, uint32_t v)
 {
@@ -35,14 +35,14 @@ static void weigh_start(struct me_number *n, uint32_t v)
 	}
 }
 
-/* No number is set in @at: its path starts there all the same, and further on where it leads. */
+/* Set no number in @at. Its path still starts there, and again in the successors. */
 static void leave_out(struct me_number_vertex *at)
 {
 	at->reg = MP_NO_REGISTER;
 	at->starts = true;
 }
 
-/* From the roots on: where the register is set, and where it is not. */
+/* Going from the roots on, decide whether @v sets the register. */
 static void place_start(struct me_number *n, uint32_t v)
 {
 	struct me_number_vertex *at = &n->vertices[v];

@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * number_stub - what stands between the blocks of a function so that the register has its number. Called
- * by number.
+ * number_stub - adds the stubs between the blocks of a function that give the register its
+ * number. Called by number.
  */
 #include <math.h>
 
 #include "editor/number_private.h"
 
-/* Where a path starts, and one way alone leads on, what that adds is set at once. */
+/* The increment is free where a path starts and has only one way to continue: the start
+ * includes it. */
 static double price_of_adding(const struct me_number *n, uint32_t e)
 {
 	const struct me_flow_edge *edge = &n->flow.edges[e];
@@ -41,7 +42,7 @@ static bool find_potentials(struct me_number *n)
 	return true;
 }
 
-/* What brings the number over edge @e; false: nothing has to. */
+/* The stub that brings the number over edge @e. Return: false: none is needed. */
 static bool bring(const struct me_number *n, uint32_t e, struct me_stub *stub)
 {
 	const struct me_flow_edge *edge = &n->flow.edges[e];
@@ -66,7 +67,7 @@ static bool add_stub(struct me_number *n, uint32_t block, const struct me_stub *
 	return me_stubs_add(&n->stubs, (struct me_stub_to){block, *stub});
 }
 
-/* The edge that alone leads on from @v, and to a block where ways meet, in the same register. */
+/* The only edge from @v, if it leads to a merge and keeps the register; else MP_NONE. */
 static uint32_t only_way(const struct me_number *n, uint32_t v)
 {
 	const struct me_number_vertex *at = &n->vertices[v];
@@ -78,8 +79,8 @@ static uint32_t only_way(const struct me_number *n, uint32_t v)
 	return e;
 }
 
-/* Before @v: where a path starts, where its one edge brings the register, and what its one way on
- * adds: the register has that in @v already. */
+/* Add the stub before @v. It starts a path, changes the register on @v's only incoming edge, or
+ * adds in advance the increment of @v's only outgoing edge. */
 static bool add_before(struct me_number *n, uint32_t v)
 {
 	struct me_number_vertex *at = &n->vertices[v];
@@ -111,7 +112,7 @@ static bool add_before(struct me_number *n, uint32_t v)
 	return (!any && !stub.polls) || add_stub(n, n->flow.first_block + v, &stub, at->weight);
 }
 
-/* Where ways meet, on each of them. */
+/* Add a stub on each edge to a merge. */
 static bool add_between(struct me_number *n, uint32_t v)
 {
 	const struct me_number_vertex *at = &n->vertices[v];

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * number_way - counts the ways to each block of a function, and numbers them: those by each edge behind
- * those of the edges before it. Decides which numbers are worth keeping. Called by number.
+ * number_way - counts the paths to each block of a function and numbers them: the paths by an
+ * edge get numbers behind those of the edges before it. Decides which numbers are worth
+ * keeping. Called by number.
  */
 #include <math.h>
 #include <stdlib.h>
@@ -9,13 +10,13 @@
 
 #include "editor/number_private.h"
 
-/* Of an instruction that control jumps to and back from, in instructions. */
+/* Cost of an instruction that control jumps to and back from, in instructions. */
 #define JUMP_PRICE 5
 
-/* Of what runs in both of two blocks at least so much is taken to go from the one to the other. */
+/* Least share of the rarer block's runs that is assumed to go from one block to the other. */
 #define DOUBT 0.05
 
-/* More ways to a block are not told apart: paths start anew there. */
+/* Limit on paths to a block; with more, paths start again there. */
 #define MAX_WAYS ME_POTENTIAL_MAX
 
 static int compare_in(const void *a, const void *b, void *number)
@@ -26,7 +27,7 @@ static int compare_in(const void *a, const void *b, void *number)
 
 	if (x->to != y->to)
 		return x->to < y->to ? -1 : 1;
-	/* An edge on which nothing can stand must add nothing. */
+	/* An edge without a place for a stub must come first and add nothing. */
 	if (!x->place != !y->place)
 		return x->place ? 1 : -1;
 	if (n->edges[i].price != n->edges[k].price)
@@ -35,8 +36,8 @@ static int compare_in(const void *a, const void *b, void *number)
 }
 
 /*
- * Where control does not fall through a stub between two blocks, it jumps there and back. How often it
- * goes that way is guessed, most of all where it is said never to.
+ * A stub between two blocks costs a jump there and back unless control falls through it. How
+ * often this edge runs is uncertain, most of all if its count is 0.
  */
 static double price_of(const struct me_number *n, const struct me_flow_edge *edge)
 {
@@ -83,7 +84,8 @@ enum {
 	BLACK
 };
 
-/* Depth first from @root: whose edge closes a circle starts anew; @*nr vertices are in order. */
+/* Depth first from @root. A block whose edge closes a loop starts paths. *@nr: vertices in
+ * @n->order. */
 static void visit(struct me_number *n, uint32_t root, uint32_t *nr)
 {
 	uint32_t *stack = n->stack, depth = 0;
@@ -118,7 +120,7 @@ static void visit(struct me_number *n, uint32_t root, uint32_t *nr)
 	}
 }
 
-/* Can every way to @v be given its number? The first edge adds nothing. */
+/* Can every edge to @v add its value? The first one adds nothing. */
 static bool can_meet(const struct me_number *n, uint32_t v)
 {
 	const struct me_number_vertex *at = &n->vertices[v];
@@ -132,13 +134,13 @@ static bool can_meet(const struct me_number *n, uint32_t v)
 	return true;
 }
 
-/* Where a loop's turn ends this may be asked before they are counted. */
+/* A block that ends a loop's turn may be asked before its paths are counted. */
 static uint32_t ways_to(const struct me_number_vertex *at)
 {
 	return at->starts ? 1 : at->ways;
 }
 
-/* Nobody's number comes to @at: its own starts there. */
+/* No number reaches @at: a path starts there. */
 static void forget_ways(struct me_number *n, struct me_number_vertex *at)
 {
 	for (uint32_t k = 0; k < at->nr_in; k++) {
@@ -150,7 +152,7 @@ static void forget_ways(struct me_number *n, struct me_number_vertex *at)
 	at->starts = true;
 }
 
-/* In an order in which whoever leads to a block comes before it, where paths do not start. */
+/* Count the paths to @v. Its predecessors come first, unless a path starts at @v. */
 static void count_ways(struct me_number *n, uint32_t v)
 {
 	struct me_number_vertex *at = &n->vertices[v];
@@ -168,7 +170,7 @@ static void count_ways(struct me_number *n, uint32_t v)
 		if (ways > MAX_WAYS)
 			at->starts = true;
 	}
-	/* Nobody's number comes here: it may as well start. */
+	/* No number reaches this block, so a path starts here. */
 	if (at->nr_in == 1 && !n->edges[n->in[at->first_in]].carries)
 		at->starts = true;
 	if (at->starts) {
@@ -178,7 +180,7 @@ static void count_ways(struct me_number *n, uint32_t v)
 	at->ways = (uint32_t)ways;
 }
 
-/* Does the number at the end of @v tell something further on; @around: in the next turn of a loop? */
+/* Is the number at the end of @v used later? @around: also if only in the next turn of a loop. */
 static bool is_needed(const struct me_number *n, uint32_t v, bool around)
 {
 	const struct me_number_vertex *at = &n->vertices[v];
@@ -194,8 +196,8 @@ static bool is_needed(const struct me_number *n, uint32_t v, bool around)
 }
 
 /*
- * A number that tells nothing, here or further on, is not kept. Nor is one that tells the first turn of
- * a loop from the others, and nothing else: it costs each turn, and samples know.
+ * Do not keep a number that is used neither here nor later. Nor one that only tells the first
+ * turn of a loop from the others: it costs each turn, and samples tell as much.
  */
 static void drop_needless(struct me_number *n, uint32_t v, bool around)
 {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * offset_base - whose an offset is: by who names the place that it seems to count from. Called by
- * pointer. Verify comes to the same by its own means.
+ * offset_base - finds the base of offsets in data by the code that names addresses near them.
+ * Called by pointer. verify finds the same by its own means.
  */
 #include "editor/offset_base.h"
 
@@ -14,7 +14,7 @@ static int compare_named(const void *a, const void *b)
 	return x->vaddr < y->vaddr ? -1 : x->vaddr > y->vaddr;
 }
 
-/* All that code names by relocations; behind a displacement there may be an immediate. */
+/* Collect all addresses that code names by relocations. An immediate may follow a displacement. */
 static void collect_named(struct me_offsets *offsets)
 {
 	static const uint8_t ends[] = {4, 5, 6, 8};
@@ -69,8 +69,8 @@ static bool jumps_indirectly(const struct mp_cfg *cfg, uint32_t func)
 	return false;
 }
 
-/* True where @base is named by one function only, and that function jumps indirectly: then it is
- * a switch's, though its jump was not understood. */
+/* Does only one function name @base, and does it jump indirectly? Then @base starts a switch's
+ * table, though the jump was not understood. */
 static bool is_switch_base(const struct me_offsets *offsets, uint64_t base)
 {
 	size_t i = named_lower_bound(offsets, base);

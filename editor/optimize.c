@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * optimize - calls the stages in order and keeps the facts for the report. No stage's policy is
- * here. Called by morph-optimize and by the fuzzer.
+ * optimize - calls the stages in order and collects the facts for the report. The stages
+ * decide; this file has no policy. Called by morph-optimize, inplace and train.
  */
 #include "editor/optimize.h"
 
@@ -31,20 +31,20 @@
 #include "libprof/store_outputs.h"
 #include "libprof/store_paths.h"
 
-/* Of x86-64: 2 MiB. */
+/* x86-64: 2 MiB. */
 #define HUGE_PAGE_LOG2 21
 
 struct job {
 	const struct me_optimize_options *options;
 	struct me_optimize_report *report;
 	struct mp_elf *elf;
-	struct mp_elf *debug; /* its debug file; NULL: none, or none of its own */
+	struct mp_elf *debug; /* its separate debug file; NULL: none */
 	struct mp_cfg *cfg;
 	struct mp_profile *profile;
-	struct mp_profile *sampled; /* of the store that the report tells shares by; NULL: none */
+	struct mp_profile *sampled; /* samples from which the report computes shares; NULL: none */
 	struct mp_path_evidence paths;
 	struct me_eligible eligible;
-	uint8_t *movable;		  /* per function: eligible, as layout wants it */
+	uint8_t *movable;		  /* per function: it may move */
 	struct me_instrument *instrument; /* NULL: no counters */
 	const struct me_unproved_list *unproved;
 	struct me_number *number; /* NULL: no path numbers */
@@ -79,7 +79,7 @@ static void end_stage(struct job *job, enum me_stage stage)
 		job->options->progress(stage);
 }
 
-/* Whoever runs it must not write files by its rights. */
+/* With counters, any user that runs the program would write files with its rights. */
 static int refuse_set_id(const char *path, struct mp_err *err)
 {
 	struct stat st;
@@ -111,7 +111,7 @@ static int read_debug_file(struct job *job, struct mp_err *err)
 		       : mp_err_set(err, ENOMEM, "out of memory");
 }
 
-/* Where verify proves nothing, whichever register has the numbers, the function is left alone. */
+/* If verify refused every register for a function, the function is left alone. */
 static int number_registers(struct job *job, struct mp_err *err)
 {
 	uint16_t *barred = calloc((size_t)job->cfg->nr_funcs + 1, sizeof(*barred));
@@ -126,7 +126,7 @@ static int number_registers(struct job *job, struct mp_err *err)
 		job->movable[f] = 0;
 		job->eligible.detail[f] = "not numbered: what its registers hold is not proved";
 	}
-	/* Which jump came to a label no number tells. */
+	/* Numbers cannot tell from which jump control came to a label. */
 	for (uint32_t f = 0; f < job->cfg->nr_funcs; f++) {
 		if (!job->movable[f] || !(job->cfg->funcs[f].flags & MP_FUNC_LABELS))
 			continue;
@@ -139,7 +139,8 @@ static int number_registers(struct job *job, struct mp_err *err)
 	return rc;
 }
 
-/* --skip and --only: what the user leaves out is not moved, and the report says so. */
+/* Apply --skip and --only: functions that the user excludes do not move, and the report says
+ * so. */
 static int apply_selection(struct job *job, struct mp_err *err)
 {
 	const struct me_optimize_options *o = job->options;
@@ -162,7 +163,7 @@ static int apply_selection(struct job *job, struct mp_err *err)
 	return rc;
 }
 
-/* What is added to a copy in order to count follows unwind rows. */
+/* Functions without unwind rows cannot be instrumented: stubs need the rows of their block. */
 static void leave_bare(struct job *job)
 {
 	for (uint32_t f = 0; f < job->cfg->nr_funcs; f++) {
@@ -252,8 +253,9 @@ static bool starts_threads(const struct mp_elf *elf)
 }
 
 /*
- * Threads find their own counters by %gs, of which one file of a process can make use. A process has
- * one program, but several libraries; and others start the threads that a library sees.
+ * Threads find their own counters by %gs, which only one file of a process can use. A process
+ * has one program, but several libraries; and code outside of a library starts the threads that
+ * run it.
  */
 static enum me_counters choose_for(const struct job *job)
 {
@@ -316,7 +318,7 @@ static int add_nothing(struct job *job, struct mp_err *err)
 		       : 0;
 }
 
-/* Samples for the report alone: that the store has none of this file is no failure. */
+/* Read samples for the report alone; it is no error if the store has none of this file. */
 static int read_sampled(struct job *job, struct mp_err *err)
 {
 	const struct me_optimize_options *o = job->options;
@@ -409,7 +411,7 @@ static int read_profile(struct job *job, struct mp_err *err)
 	return rc;
 }
 
-/* Leave alone what its copies would serve badly; what is left is predicted. */
+/* Leave functions alone that would lose by moving, then predict the result for the others. */
 static int weigh_plan(struct job *job, struct mp_err *err)
 {
 	struct me_pointers pointers = {0};
@@ -472,7 +474,7 @@ static int make_plan(struct job *job, struct mp_err *err)
 	if (!rc)
 		rc = me_layout_build(job->cfg, &job->counts, job->movable, &layout, &job->plan,
 				     err);
-	/* What counts is to count everything, and saves nothing. */
+	/* An instrumented version counts all functions, whatever that costs. */
 	if (!rc && !me_counting_any(&o->counting))
 		rc = weigh_plan(job, err);
 	if (!rc && o->counting.paths)
@@ -506,7 +508,7 @@ static int list_left_alone(struct job *job, uint32_t func, uint64_t samples, con
 	return grown[r->nr_left_alone++].name ? 0 : -ENOMEM;
 }
 
-/* Why a function that has samples could not be counted; NULL: it was, or did not run. */
+/* Why this function could not be counted; NULL: no reason is known. */
 static const char *why_uncounted(const struct job *job, uint32_t func)
 {
 	const struct me_optimize_options *o = job->options;
@@ -517,7 +519,8 @@ static const char *why_uncounted(const struct job *job, uint32_t func)
 	return NULL;
 }
 
-/* What was not counted is not in the prediction, and does not move: as many branches as before. */
+/* Functions that were not counted are not in the prediction and do not move: their share of
+ * branches stays. */
 static void predict_uncounted(struct me_optimize_report *r)
 {
 	double u = r->share_uncounted;
@@ -527,7 +530,7 @@ static void predict_uncounted(struct me_optimize_report *r)
 	r->prediction.most = r->prediction.most * (1 - u) + u;
 }
 
-/* What was considered, moved, left alone, and what share of the samples that is. */
+/* Fill the report: functions considered, moved and left alone, and their shares of the samples. */
 static int account(struct job *job, struct mp_err *err)
 {
 	struct me_optimize_report *r = job->report;
@@ -598,7 +601,7 @@ static int account(struct job *job, struct mp_err *err)
 	return 0;
 }
 
-/* How the output names its debug file; NULL: by its build-id. */
+/* The name by which the output finds its debug file; NULL: by its build-id. */
 static const char *debug_name(const struct job *job)
 {
 	const char *path = job->report->debug_output, *slash;
@@ -611,13 +614,13 @@ static const char *debug_name(const struct job *job)
 	return slash ? slash + 1 : path;
 }
 
-/* A file that was written: what messages call it, and where it is open. */
+/* A written file: the name for messages, and its descriptor. */
 struct written {
 	const char *path;
-	int fd; /* -1: not there */
+	int fd; /* -1: none */
 };
 
-/* @debug: of the output, if it has one. */
+/* The facts about an output that the database keeps. */
 static struct mp_output output_of(const struct mp_elf *original, const struct mp_elf *output)
 {
 	const struct mp_section *paths = mp_elf_section(output, MP_PATH_TABLE_SECTION);
@@ -629,8 +632,9 @@ static struct mp_output output_of(const struct mp_elf *original, const struct mp
 }
 
 /*
- * Collectors with this database know the output without verifying it themselves. Whoever may not
- * write the database writes nothing down: then the collector verifies, if the original is there.
+ * Note the output in the database: collectors that use this database then need not verify it.
+ * If the user may not write to the database, collectors verify the output themselves, if they
+ * find the original.
  */
 static void write_down(const struct job *job)
 {
@@ -680,7 +684,7 @@ static int verify_file(struct job *job, const struct written *file,
 	return rc ? mp_err_set(err, -rc, "%s: verify: %s", original->path, why.msg) : 0;
 }
 
-/* The analysis is not needed any more; verify must not see it either. */
+/* Free the analysis, which is not needed any more; verify must not use it. */
 static void forget_analysis(struct job *job)
 {
 	mp_cfg_free(job->cfg);
@@ -696,7 +700,7 @@ static void end_writing(struct job *job)
 	end_stage(job, ME_STAGE_WRITE);
 }
 
-/* The temporary debug file, once there is that of the program. */
+/* Make the temporary debug file, after the program's. */
 static int begin_debug(struct job *job, struct me_publish *publish, struct mp_err *err)
 {
 	const struct me_optimize_report *r = job->report;
@@ -705,7 +709,7 @@ static int begin_debug(struct job *job, struct me_publish *publish, struct mp_er
 
 	if (rc)
 		return rc;
-	/* Nobody executes it. */
+	/* It is not executable. */
 	publish->mode &= 0666;
 	if (r->debug_output && !stat(r->debug_file, &a) && !stat(r->debug_output, &b) &&
 	    a.st_dev == b.st_dev && a.st_ino == b.st_ino)
@@ -715,8 +719,8 @@ static int begin_debug(struct job *job, struct me_publish *publish, struct mp_er
 }
 
 /*
- * The debug file appears first: a program whose link leads to another file's checksum has none, and
- * that is what it has if we are killed between the two.
+ * Publish the debug file first: a program whose link has another file's checksum has no debug
+ * information, and this is the state if Morph is killed between the two renames.
  */
 static int publish(struct job *job, struct mp_err *err)
 {
@@ -759,7 +763,8 @@ static int write_open(struct job *job, struct mp_err *err)
 	end_writing(job);
 	rc = verify_file(job, &(struct written){job->options->input, files->output},
 			 &(struct written){r->debug_file, files->debug}, err);
-	/* Last: it speaks of the bytes that verify has seen, whatever others did to the file. */
+	/* Last, so that it is the digest of the bytes that verify read, whatever happens to the
+	 * file. */
 	me_digest_memory(job->elf->data, job->elf->size, &r->input_digest);
 	end_stage(job, ME_STAGE_VERIFY);
 	return rc;
@@ -792,8 +797,8 @@ static int produce(struct job *job, struct mp_err *err)
 }
 
 /*
- * The most memory that this program had. getrusage() does not tell: exec keeps ru_maxrss, which
- * may be that of a larger parent.
+ * The most memory that this program used. getrusage() does not tell: exec keeps ru_maxrss,
+ * which may be that of a larger parent.
  */
 static uint64_t peak_rss_bytes(void)
 {
@@ -844,7 +849,7 @@ static int optimize(const struct me_optimize_options *options,
 					  "%s: nothing worth moving, nothing was written",
 					  options->input);
 	}
-	/* Of the profile nothing is left to know but the plan. */
+	/* The plan replaces the profile from here on. */
 	me_instrument_free(job.instrument);
 	job.instrument = NULL;
 	me_number_free(job.number);
@@ -854,7 +859,8 @@ static int optimize(const struct me_optimize_options *options,
 	mp_profile_free(job.profile);
 	mp_profile_free(job.sampled);
 	job.profile = job.sampled = NULL;
-	/* Inference and layout took much in small pieces: emit is to have it before it asks for more. */
+	/* Inference and layout freed many small pieces: return them before emit asks for
+	 * memory. */
 	malloc_trim(0);
 	mp_elf_drop_pages(job.elf);
 	if (!rc)
@@ -877,11 +883,11 @@ int me_optimize(const struct me_optimize_options *options, struct me_optimize_re
 	uint32_t nr_attempts = 0;
 	int rc;
 
-	/* Each time without the registers, or functions, that verify refused: most files need one time
-	 * more, or none. */
+	/* Each attempt avoids the registers, or functions, that verify refused. Most files need
+	 * at most one further attempt. */
 	for (;;) {
 		rc = optimize(options, &unproved, report, err);
-		/* What was thrown away cost time, too. */
+		/* Failed attempts count, too. */
 		for (int i = 0; i < ME_NR_STAGES; i++) {
 			report->stage_s[i] = stage_s[i] += report->stage_s[i];
 			report->stage_cpu_s[i] = stage_cpu_s[i] += report->stage_cpu_s[i];

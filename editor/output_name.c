@@ -18,7 +18,7 @@ int me_output_name(const char *input, char *buf, size_t size, struct mp_err *err
 		       : 0;
 }
 
-/* The map of the output at @path: which file the output was made of. */
+/* Read the map of the output at @path; it names the output's original. */
 static int read_map(const char *path, struct mp_map **map, struct mp_err *err)
 {
 	struct mp_elf *elf;

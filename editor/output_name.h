@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * output_name - where the optimised version of a file lies if nobody names a place: FILE.morph.
+ * output_name - the default name of a file's optimised version: FILE.morph.
  *
  * morph-optimize writes there without -o; morph-audit looks there without a second program.
  */
@@ -15,8 +15,8 @@
 int me_output_name(const char *input, char *buf, size_t size, struct mp_err *err);
 
 /*
- * me_output_replaceable - may a file with a name that nobody asked for be written at @path?
- * Return: 0 there is none, or one that Morph wrote; -EEXIST another file; else -errno.
+ * me_output_replaceable - may morph-optimize write to @path, which the user did not name?
+ * Return: 0 there is no file, or one that Morph wrote; -EEXIST another file; else -errno.
  */
 int me_output_replaceable(const char *path, struct mp_err *err);
 

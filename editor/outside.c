@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* outside - see outside.h. Called by optimize. */
+/* outside - collects samples in code that belongs to no function. Called by optimize. */
 #include "editor/outside.h"
 
 #include <errno.h>
@@ -8,11 +8,11 @@
 
 struct place {
 	uint64_t vaddr;
-	const char *name; /* NULL: a range of a function starts, or ended, here */
+	const char *name; /* NULL: a function's range or a section starts or ends here */
 };
 
 struct places {
-	struct place *list; /* ascending vaddr: where one stretch ends and another may start */
+	struct place *list; /* ascending vaddr: bounds of stretches */
 	uint32_t nr;
 };
 
@@ -66,7 +66,7 @@ static int find_places(const struct mp_cfg *cfg, struct places *places)
 	return 0;
 }
 
-/* The first place behind @vaddr. */
+/* Index of the first place behind @vaddr. */
 static uint32_t place_behind(const struct places *places, uint64_t vaddr)
 {
 	uint32_t lo = 0, hi = places->nr;

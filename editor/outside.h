@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * outside - samples in code that belongs to no function: assembly without unwind information and
- * without a symbol that has a size. Nothing of it moves; the report says where it is.
+ * outside - samples in code that belongs to no function: assembly without unwind information
+ * and without a sized symbol. This code does not move; the report says where it is.
  */
 #ifndef ME_OUTSIDE_H
 #define ME_OUTSIDE_H
@@ -12,7 +12,7 @@
 #include "libprof/cfg.h"
 #include "libprof/profile.h"
 
-/* Why it stays, in words. */
+/* The report's reason why this code stays. */
 #define ME_WHY_OUTSIDE "belongs to no function: no unwind information, no symbol with a size"
 
 /* A stretch between two functions, or between symbols there. */
@@ -25,11 +25,12 @@ struct me_outside {
 struct me_outside_list {
 	struct me_outside *list; /* most samples first */
 	uint32_t nr;
-	uint64_t samples; /* of all */
+	uint64_t samples; /* sum over @list */
 };
 
 /*
- * me_outside_find - where those of @counts (ascending vaddr) lie that no function of @cfg holds.
+ * me_outside_find - finds the stretches of those @counts (ascending vaddr) that lie in no
+ * function.
  * Return: 0, -ENOMEM. Ownership: me_outside_fini(@out).
  */
 int me_outside_find(const struct mp_cfg *cfg, const struct mp_ip_count *counts, size_t nr,

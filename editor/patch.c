@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * patch - the only code that changes bytes of the original text and tables. Whether a function
- * may be touched at all was decided by eligible. Called by emit.
+ * patch - the only code that changes bytes of the original text and tables. eligible decides
+ * before whether a function may be touched at all. Called by emit.
  */
 #include "editor/patch.h"
 
@@ -44,7 +44,8 @@ static bool is_copied(const struct patcher *p, uint64_t target)
 	return me_place_of(p->cfg, p->placement, target) != target;
 }
 
-/* Lead the branch at @vaddr to the block @to, if it is a rel32 one and @to was copied, to the copy. */
+/* If the branch at @vaddr is a rel32 branch to block @to, and @to was copied, lead it to the
+ * copy. */
 static void retarget(const struct patcher *p, uint64_t vaddr, uint32_t avail, uint32_t to)
 {
 	uint32_t copy = to == MP_NONE ? MP_NONE : p->placement->of_block[to];
@@ -70,12 +71,12 @@ static bool func_is_understood(const struct mp_cfg *cfg, uint32_t func)
 	return cfg->funcs[func].problem == MP_PROBLEM_NONE;
 }
 
-/* The block that @call goes to; MP_NONE: none. */
+/* The block that @call enters; MP_NONE: none. */
 static uint32_t call_end(const struct mp_cfg *cfg, const struct mp_call *call)
 {
 	const struct mp_func *callee = call->callee == MP_NONE ? NULL : &cfg->funcs[call->callee];
 
-	/* Nearly always the function's first one. */
+	/* Nearly always this is the function's first block. */
 	if (callee && callee->nr_blocks && cfg->blocks[callee->first_block].vaddr == call->target)
 		return callee->first_block;
 	return mp_cfg_block_starting(cfg, call->target);
@@ -106,8 +107,9 @@ static void retarget_old_code(const struct patcher *p)
 }
 
 /*
- * The patch that ends at @end cuts an instruction of @block. If that leads to a copy by now, or names
- * one, its rest is made again what it was: nobody can say what half a displacement is.
+ * If the patch that ends at @end cuts an instruction of @block, restore the instruction's rest:
+ * that may have been changed to lead to a copy, and verify could not explain half a
+ * displacement.
  */
 static void restore_rest(const struct patcher *p, const struct mp_block *block, uint64_t end)
 {
@@ -125,7 +127,7 @@ static void restore_rest(const struct patcher *p, const struct mp_block *block, 
 		memcpy(rest, old + (end - block->vaddr), at - end);
 }
 
-/* Where in @block the jump to its copy would stand: behind an endbr64. */
+/* Address of the jump to the copy in @block: behind an endbr64. */
 static uint64_t patch_start(const struct mp_cfg *cfg, const struct mp_block *block)
 {
 	static const uint8_t endbr64[] = {0xf3, 0x0f, 0x1e, 0xfa};
@@ -150,9 +152,9 @@ bool me_patch_fits(const struct mp_cfg *cfg, uint32_t index)
 }
 
 /*
- * A jump over the old start of a copied block. It must lie inside the block, and nothing may
- * arrive in its middle. Old return addresses are no concern: a call in these bytes runs only
- * after control came through the start, which is now the jump.
+ * Write a jump over the old start of a copied block. It must lie inside the block, and no
+ * target may lie in its middle. Return addresses are no problem: a call in these bytes runs
+ * only after control came through the block's start, which is now the jump.
  */
 static int patch_block(struct patcher *p, const struct me_copy *copy)
 {
@@ -190,7 +192,7 @@ static bool are_sorted(const struct me_patches *patches)
 	return true;
 }
 
-/* Where a dynamic relocation's addend lies in .rela.dyn, by the address it relocates. */
+/* The place of a dynamic relocation's addend in .rela.dyn, by the address that is relocated. */
 struct addend {
 	uint64_t vaddr;
 	uint8_t *field;
@@ -232,7 +234,7 @@ static int collect_addends(const struct patcher *p, struct addends *out)
 	return 0;
 }
 
-/* A switch may lead back to the function's entry, whose address is a pointer's business. */
+/* A switch may lead to the function's entry, whose address patch_pointers() handles. */
 static bool is_entry(const struct patcher *p, uint64_t target)
 {
 	uint32_t func = mp_cfg_func_at(p->cfg, target);
@@ -240,7 +242,8 @@ static bool is_entry(const struct patcher *p, uint64_t target)
 	return func != MP_NONE && p->cfg->funcs[func].vaddr == target;
 }
 
-/* @table: of a file without relocations, which do not say what is a label; NULL: they do. */
+/* May an entry with @target lead to the copy? @table: in a file without relocations, which do
+ * not tell labels; else NULL. */
 static bool may_lead_on(const struct patcher *p, const struct mp_table *table, uint64_t target)
 {
 	return is_copied(p, target) &&
@@ -303,7 +306,7 @@ static int patch_pointers(struct patcher *p, const struct me_pointers *pointers,
 		uint64_t relative_to = site->kind == ME_SITE_REL32 ? site->vaddr + 4 : 0;
 		uint8_t *field;
 
-		/* A label that has no copy, or an empty one. */
+		/* The label has no copy, or an empty one. */
 		if (now == site->target)
 			continue;
 		if (site->kind == ME_SITE_WORD) {
@@ -326,7 +329,7 @@ bool me_patch_leads_table(const struct mp_cfg *cfg, const struct mp_table *table
 	return table->private_refs && (cfg->elf->relinkable || me_table_form_is_plain(cfg, table));
 }
 
-/* @pointers: the words of some tables are values that change with others. */
+/* Tables whose words are label values are left to patch_pointers(). */
 static void patch_tables(struct patcher *p, const struct me_pointers *pointers,
 			 const struct addends *addends)
 {
@@ -340,7 +343,7 @@ static void patch_tables(struct patcher *p, const struct me_pointers *pointers,
 		     pointers->labels[table->func]))
 			continue;
 		if (!me_patch_leads_table(p->cfg, table)) {
-			/* Where it is but one of what a jump may go by, it is no block's. */
+			/* A table has no block if it is one of several that its jump may use. */
 			p->out->nr_tables_kept += table->block != MP_NONE &&
 						  p->placement->of_block[table->block] != MP_NONE;
 			continue;
@@ -368,7 +371,7 @@ int me_patch_image(const struct mp_cfg *cfg, const struct me_placement *placemen
 	out->patches = malloc((placement->nr_copies + 1) * sizeof(*out->patches));
 	if (!out->patches)
 		return mp_err_set(err, ENOMEM, "out of memory");
-	/* Branches first: a patch written later must not be taken for one of them. */
+	/* Branches first, so that no patch is taken for one. */
 	retarget_old_code(&p);
 	rc = collect_addends(&p, &addends);
 	if (!rc) {
@@ -376,7 +379,7 @@ int me_patch_image(const struct mp_cfg *cfg, const struct me_placement *placemen
 		rc = patch_pointers(&p, pointers, &addends);
 	}
 	free(addends.entries);
-	/* As blocks lie in the file, or nearly so: that is soon sorted. */
+	/* In the order of blocks, which is nearly that of addresses. */
 	for (uint32_t b = 0; !rc && b < cfg->nr_blocks; b++)
 		if (placement->of_block[b] != MP_NONE)
 			rc = patch_block(&p, &placement->copies[placement->of_block[b]]);
@@ -387,13 +390,13 @@ int me_patch_image(const struct mp_cfg *cfg, const struct me_placement *placemen
 				  : rc == -ERANGE ? "a patch does not reach the new segment"
 						  : "a pointer lies outside the file's data");
 	}
-	/* Sorting takes as much memory again, and most files' blocks are in order. */
+	/* Sorting needs as much memory again; most files' patches are sorted already. */
 	if (!are_sorted(out))
 		qsort(out->patches, out->nr_patches, sizeof(*out->patches), compare_patches);
 	return 0;
 }
 
-/* Without relocations: what the start-up file's code has at the places where they would be. */
+/* Without relocations: change the two operands in the start-up file's code. */
 static int patch_eh_register(struct patcher *p, uint64_t vaddr, struct mp_err *err)
 {
 	struct me_eh_register found;
@@ -406,7 +409,8 @@ static int patch_eh_register(struct patcher *p, uint64_t vaddr, struct mp_err *e
 	for (int i = 0; i < 2; i++) {
 		uint8_t *field = image_at(p, found.fields[i], sizeof(word));
 
-		/* In a function that may move there would be a copy of it. */
+		/* The operand must be in no function: a function might move, and its copy would
+		 * have another one. */
 		if (!field || mp_cfg_func_at(p->cfg, found.fields[i]) != MP_NONE)
 			return mp_err_set(err, EPERM,
 					  "the start-up file that registers .eh_frame is not as "

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * patch - leads control from old code and data to the copies: jumps over old block starts, calls and
- * branches of old code, entries of jump tables, pointers to functions.
+ * patch - leads control from old code and data to the copies: writes jumps over old block
+ * starts; changes calls and branches of old code, entries of jump tables, pointers to
+ * functions.
  *
  * Works on @image, a private copy of the file's bytes [0, image_size), at their file offsets.
  */
@@ -12,23 +13,23 @@
 
 #include "editor/place.h"
 
-/* Large programs have millions of them. */
+/* Packed: large programs have millions of them. */
 struct me_patch {
 	uint64_t vaddr : 56;
 	uint64_t size : 8;
 };
 
 struct me_patches {
-	struct me_patch *patches; /* jumps over old block starts, ascending vaddr */
+	struct me_patch *patches; /* jumps written over old block starts, ascending vaddr */
 	uint32_t nr_patches;
 	uint64_t nr_unpatched; /* copied blocks whose old start had to stay */
 	uint64_t nr_retargeted, nr_table_entries, nr_pointers;
 	uint64_t nr_tables_kept; /* tables of copied jumps that still lead to old code */
 };
 
-/* Has a jump room at the old start of @block, where nothing may arrive in its middle? */
+/* Is there room for a jump at the old start of @block, without a target in its middle? */
 bool me_patch_fits(const struct mp_cfg *cfg, uint32_t block);
-/* Do the entries of @table lead to copies, once there are any? */
+/* Will the entries of @table lead to copies? */
 bool me_patch_leads_table(const struct mp_cfg *cfg, const struct mp_table *table);
 
 /* Return: 0, -ENOMEM, -ERANGE. Ownership: me_patches_fini(@out). */
@@ -36,9 +37,9 @@ int me_patch_image(const struct mp_cfg *cfg, const struct me_placement *placemen
 		   const struct me_pointers *pointers, uint8_t *image, uint64_t image_size,
 		   struct me_patches *out, struct mp_err *err);
 /*
- * me_patch_eh_frame - lead the code's references into the old .eh_frame to @vaddr: a static
- * program without PT_GNU_EH_FRAME hands its start to the unwinder. Relocations say where; without
- * them eh_register.
+ * me_patch_eh_frame - lead the code's references to the old .eh_frame to @vaddr: a static
+ * program without PT_GNU_EH_FRAME passes its address to the unwinder. Relocations tell where;
+ * without them eh_register does.
  * Return: 0, -EPERM there is no such reference, or it cannot be changed.
  */
 int me_patch_eh_frame(const struct mp_cfg *cfg, uint8_t *image, uint64_t image_size, uint64_t vaddr,

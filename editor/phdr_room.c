@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * phdr_room - decides whether the bytes behind the program header table can move, so that the table
- * grows by one entry. Does not move them (emit). Called by segment when no header can be spared.
+ * phdr_room - decides whether the bytes behind the program header table can move, so that the
+ * table grows by one entry. emit moves them. segment calls this when no header can be spared.
  */
 #include "editor/phdr_room.h"
 
 #include <string.h>
 
-/* No name of an interpreter and notes together are longer. */
+/* Limit on the bytes that move: interpreter's name and notes are never longer. */
 #define BLOCK_MAX 4096
-/* verify accepts gaps of less than this between sections. */
+/* verify accepts only smaller gaps between sections. */
 #define ALIGN_MAX 64
 
 bool me_displaced_holds(const struct me_displaced *moved, uint64_t off, uint64_t size)
@@ -46,7 +46,7 @@ void me_displaced_symbols(const struct me_displaced *moved, uint8_t *symtab, siz
 	}
 }
 
-/* The segment that maps the table and the room behind it. Nobody may write there. */
+/* The segment that maps the table and the room behind it; NULL: none, or it is writable. */
 static const Elf64_Phdr *table_load(const struct mp_elf *elf, uint64_t end)
 {
 	for (uint32_t i = 0; i < elf->nr_phdrs; i++) {
@@ -67,12 +67,12 @@ static bool overlaps(uint64_t off, uint64_t size, uint64_t start, uint64_t end)
 struct room {
 	const struct mp_elf *elf;
 	const Elf64_Phdr *load;
-	uint64_t start, end;  /* what must move reaches up to @end at least */
-	uint64_t first, last; /* of what moves: where it starts and ends */
+	uint64_t start, end;  /* bytes up to @end must move */
+	uint64_t first, last; /* bytes [first, last) move */
 	uint64_t align;
 };
 
-/* Return: false: what lies there cannot move. */
+/* Add a range to the bytes that move. Return: false: it cannot move. */
 static bool include(struct room *r, uint64_t off, uint64_t vaddr, uint64_t size, uint64_t align)
 {
 	if (off < r->start || vaddr - off != r->load->p_vaddr - r->load->p_offset ||
@@ -130,7 +130,7 @@ static bool include_all(struct room *r)
 	return true;
 }
 
-/* A dynamic symbol there would be an address that other modules know. */
+/* Other modules would know the address of a dynamic symbol there. */
 static bool has_dynamic_symbol(const struct mp_elf *elf, const struct me_displaced *moved)
 {
 	for (uint32_t i = 0; i < elf->nr_symbols; i++) {
@@ -149,7 +149,7 @@ bool me_phdr_room_find(const struct mp_elf *elf, struct me_displaced *out)
 	uint64_t end;
 
 	*out = (struct me_displaced){0};
-	/* Addresses in a position-independent file are all known: operands and relocations. */
+	/* In a position-independent file, operands and relocations tell all addresses. */
 	if (elf->ehdr.e_type != ET_DYN || elf->nr_phdrs + 1 >= PN_XNUM)
 		return false;
 	r.start = elf->ehdr.e_phoff + elf->nr_phdrs * sizeof(Elf64_Phdr);
@@ -168,7 +168,7 @@ bool me_phdr_room_find(const struct mp_elf *elf, struct me_displaced *out)
 		r.first = r.last = r.end;
 	out->off = r.first;
 	out->vaddr = r.first - r.load->p_offset + r.load->p_vaddr;
-	/* Padding behind it stays: in the new segment it would belong to nobody. */
+	/* Padding behind it does not move: no section would cover it in the new segment. */
 	out->size = r.last - r.first;
 	out->align = r.align;
 	return !has_dynamic_symbol(elf, out);

@@ -44,7 +44,7 @@ uint32_t me_place_end(const struct mp_cfg *cfg, uint32_t from, uint64_t target)
 {
 	const struct mp_block *block = &cfg->blocks[from];
 
-	/* A table has many edges, and nobody asks for them. */
+	/* A direct branch has at most two edges; those of a table are never asked for. */
 	for (uint32_t e = 0; e < block->nr_edges && e < 2; e++) {
 		uint32_t to = cfg->edges[block->first_edge + e].to;
 
@@ -63,13 +63,13 @@ static int compare_edge_stubs(const void *a, const void *b)
 	return x->to < y->to ? -1 : x->to > y->to;
 }
 
-/* The copy or stub that the end of @copy arrives at when it leads to @block; MP_NONE: not copied. */
+/* The copy or stub that the end of @copy leads to on its way to @block; MP_NONE: not copied. */
 static uint32_t arrival(const struct mp_cfg *cfg, const struct me_placement *placement,
 			const struct me_copy *copy, uint32_t block)
 {
 	struct me_edge_stub key = {copy->block, block, 0}, *found;
 
-	if (copy->stub) { /* who was counted goes on */
+	if (copy->stub) { /* behind a stub, control continues */
 		uint8_t ways = placement->stubs[copy->stub - 1].ways;
 
 		return ways == ME_STUB_ALL || ways == ME_STUB_POLL ? placement->itself[block]
@@ -92,7 +92,7 @@ static uint32_t arrival_of(const struct mp_cfg *cfg, const struct me_placement *
 	return block == MP_NONE ? MP_NONE : arrival(cfg, placement, copy, block);
 }
 
-/* Asked once: branches are measured again and again until all reach. */
+/* Computed once, because branches are measured many times until all reach. */
 static void find_arrivals(const struct mp_cfg *cfg, struct me_placement *placement)
 {
 	for (uint32_t i = 0; i < placement->nr_copies; i++) {
@@ -141,7 +141,7 @@ uint64_t me_place_jump(const struct mp_cfg *cfg, const struct me_placement *plac
 					: placement->copies[copy->jump_to].new_vaddr;
 }
 
-/* True where @copy may fall into what follows it on its way to @target. */
+/* May @copy fall through to the next copy on its way to @target? */
 static bool next_is(const struct mp_cfg *cfg, const struct me_placement *placement, uint32_t copy,
 		    uint64_t target)
 {
@@ -215,7 +215,7 @@ static void shape(const struct mp_cfg *cfg, struct me_placement *placement, uint
 		break;
 	case MP_TERM_FALL:
 	case MP_TERM_NORETURN:
-		/* A call that we believe not to return gets the jump too: belief is no proof. */
+		/* A call that seems not to return gets the jump, too, since this is not proved. */
 		copy->body_size = block->size;
 		copy->falls = next_is(cfg, placement, index, end);
 		copy->jump = !copy->falls;
@@ -247,10 +247,10 @@ static uint64_t round_up(uint64_t value, uint8_t log2)
 	return (value + mask) & ~mask;
 }
 
-/* Longer runs are not kept together beyond this. */
+/* Only this much of a longer run is kept together. */
 #define MAX_RUN_LINES 2
 
-/* Would the run of copy @i lie in more lines at @vaddr than it needs? */
+/* Would the run of copy @i touch more lines at @vaddr than it must? */
 static bool straddles(const struct me_placement *placement, uint32_t i, uint64_t vaddr)
 {
 	uint64_t line = UINT64_C(1) << placement->line_log2, size = 0;
@@ -269,7 +269,7 @@ static int compare_followers(const void *a, const void *b)
 	return x->copy < y->copy ? -1 : x->copy > y->copy;
 }
 
-/* NULL: it has none. */
+/* Return: NULL: it has none. */
 static const struct me_followers *followers_of(const struct me_placement *placement, uint32_t copy)
 {
 	const struct me_copy_followers key = {.copy = copy}, *found;
@@ -281,7 +281,7 @@ static const struct me_followers *followers_of(const struct me_placement *placem
 	return found ? &found->at : NULL;
 }
 
-/* Return: false where there is no memory. */
+/* Return: false: out of memory. */
 static bool find_followers(const struct mp_cfg *cfg, struct me_placement *placement, uint32_t copy)
 {
 	struct me_copy_followers has = {.copy = copy};
@@ -303,8 +303,8 @@ static bool find_followers(const struct mp_cfg *cfg, struct me_placement *placem
 	return true;
 }
 
-/* Would an instruction behind an fldcw cross a line, if what falls from one copy into the next, from
- * @i on, began at @vaddr? */
+/* Would an instruction behind an fldcw cross a line if copy @i began at @vaddr? Includes the
+ * copies that @i falls through to. */
 static bool follower_crosses(const struct me_placement *placement, uint32_t i, uint64_t vaddr)
 {
 	for (;; i++) {
@@ -323,7 +323,7 @@ static bool follower_crosses(const struct me_placement *placement, uint32_t i, u
 	}
 }
 
-/* Nothing falls into copy @i: the first place from @vaddr on where that does not happen. */
+/* The first address from @vaddr on without such a crossing; no copy falls through to copy @i. */
 static uint64_t avoid_crossing(const struct me_placement *placement, uint32_t i, uint64_t vaddr)
 {
 	uint64_t step = UINT64_C(1) << placement->copies[i].align_log2;
@@ -381,7 +381,7 @@ static bool grow(const struct mp_cfg *cfg, struct me_placement *placement)
 	return grew;
 }
 
-/* @outer: who comes from outside arrives here. */
+/* @outer: control from outside of the function arrives at this copy. */
 static uint8_t alignment(const struct mp_cfg *cfg, const struct me_plan_block *planned,
 			 const struct me_pointers *pointers, bool outer)
 {
@@ -420,7 +420,8 @@ static bool allocate(const struct mp_cfg *cfg, const struct me_plan *plan, struc
 	return out->copies && out->of_block && out->inner && out->itself;
 }
 
-/* Who arrives where. Stubs take the place of the copy for those whom they count. */
+/* Index copies and stubs by block. A stub replaces the copy for the control flow that it
+ * counts. */
 static void index_copies(const struct mp_cfg *cfg, const struct me_plan *plan,
 			 struct me_placement *out)
 {

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * place - from a plan to addresses: each copy's branches, their lengths, and where it lies.
+ * place - turns a plan into addresses: each copy's branches, their lengths, and its address.
  *
- * Branches start short and grow until all reach (sizes only grow, so this ends). No bytes are
- * written here (copy does that), so sizes are known before anything that depends on them.
+ * Branches start short and grow until all reach; sizes only grow, so this ends. copy writes the
+ * bytes later, so sizes are known before anything that depends on them. Called by emit.
  */
 #ifndef ME_PLACE_H
 #define ME_PLACE_H
@@ -21,10 +21,8 @@
 /* The end of a copied block: at most one conditional branch, then at most one jump. */
 struct me_copy {
 	uint32_t block;	    /* cfg block index */
-	uint32_t body_size; /* bytes before the terminator, copied with displacements adjusted;
-				 * terminators that are not direct branches belong to the body;
-				 * of a stub the instruction that counts */
-	uint32_t stub;	    /* 0: a copy; else 1 + index in @stubs: it counts on a way to @block */
+	uint32_t body_size; /* bytes before a direct branch at the end; of a stub: all */
+	uint32_t stub;	    /* 0: a copy; else 1 + index in @stubs */
 	uint64_t new_vaddr;
 	uint32_t new_size; /* body, branch and jump; padding before it not counted */
 	uint8_t align_log2;
@@ -34,21 +32,21 @@ struct me_copy {
 	bool invert : 1;		     /* the jcc's condition */
 	bool falls : 1;			     /* control may run on to the next copy */
 	bool clone : 1;		     /* not the copy that branches, patches and pointers lead to */
-	bool endbr64 : 1;	     /* a stub that begins with one, since its block does */
-	bool followers : 1;	     /* me_placement.followers has some of it */
-	uint32_t branch_to, jump_to; /* the copy or stub there; MP_NONE: none, it is old code */
+	bool endbr64 : 1;	     /* a stub that begins with one, as its block does */
+	bool followers : 1;	     /* it has entries in me_placement.followers */
+	uint32_t branch_to, jump_to; /* targets of branch and jump; MP_NONE: old code */
 };
 
-/* Large programs have millions of them. */
+/* Large programs have millions of copies. */
 _Static_assert(sizeof(struct me_copy) == 40, "copies have grown");
 
-/* In hot code: kept within lines where padding may do it. */
+/* Instructions behind an fldcw in a hot copy: padding keeps them within a line where possible. */
 struct me_copy_followers {
 	uint32_t copy;
 	struct me_followers at;
 };
 
-/* The end of block @from leads to the stub @copy on its way to block @to. */
+/* The end of block @from leads to the stub @copy before block @to. */
 struct me_edge_stub {
 	uint32_t from, to, copy;
 };
@@ -58,29 +56,29 @@ struct me_placement {
 	uint32_t nr_copies;
 	uint8_t line_log2;   /* as in the plan */
 	uint32_t first_warm; /* index of the first copy of ME_ZONE_WARM */
-	/* cfg block -> index in @copies, or MP_NONE: not copied. One array where there are no stubs. */
-	uint32_t *of_block; /* where those from outside of the function arrive: a stub, or the copy */
-	uint32_t *inner;    /* where those from inside do */
-	uint32_t *itself;   /* the copy, no clone */
-	uint32_t *notes;    /* the stub that notes for the one that polls; NULL: nobody polls */
+	/* cfg block -> index in @copies, or MP_NONE: not copied. These are one array if there
+	 * are no stubs. */
+	uint32_t *of_block; /* target from outside of the function: a stub, or the copy */
+	uint32_t *inner;    /* target from inside of the function */
+	uint32_t *itself;   /* the copy; never a clone */
+	uint32_t *notes;    /* the stub that notes; NULL: without polls */
 	struct me_edge_stub *edge_stubs; /* ascending */
 	uint32_t nr_edge_stubs;
 	const struct me_stub *stubs; /* the plan's */
 	uint32_t nr_stubs;
-	struct me_stub_places places; /* what stubs name */
-	uint8_t counters;	      /* enum me_counters */
-	uint64_t base, end;	      /* [base, end): all copies */
-	uint64_t text_end; /* [base, text_end): .morph.text, filled up to whole pages of the
-			      * plan's page_log2 */
-	struct me_copy_followers *followers; /* ascending; few copies have some */
+	struct me_stub_places places;	     /* addresses that stubs name */
+	uint8_t counters;		     /* enum me_counters */
+	uint64_t base, end;		     /* [base, end): all copies */
+	uint64_t text_end;		     /* [base, text_end): .morph.text, up to whole pages */
+	struct me_copy_followers *followers; /* ascending @copy; few copies have any */
 	uint32_t nr_followers, room_followers;
 	uint64_t nr_inverted, nr_jumps_added, nr_jumps_dropped;
 };
 
 /*
- * me_place - the entry of a function whose address changes (@pointers) keeps its alignment, up to
- * 16: programs keep flags in the low bits of function pointers, C++ itself does. @plan must outlive
- * @out.
+ * me_place - places the copies of @plan from @base on. The entry of a function whose address
+ * changes (@pointers) keeps its alignment, up to 16: programs keep flags in the low bits of
+ * function pointers, C++ itself does. @plan must outlive @out.
  * Return: 0, -ENOMEM. Ownership: me_placement_fini(@out).
  */
 int me_place(const struct mp_cfg *cfg, const struct me_plan *plan,
@@ -88,20 +86,23 @@ int me_place(const struct mp_cfg *cfg, const struct me_plan *plan,
 	     struct mp_err *err);
 void me_placement_fini(struct me_placement *placement);
 
-/* Where control meant for the old address @target goes now: the copy's start, or @target. */
+/* Return: where control for the old address @target goes now: the copy's start, or @target. */
 uint64_t me_place_of(const struct mp_cfg *cfg, const struct me_placement *placement,
 		     uint64_t target);
-/* The same for an address that is a value: no two may become one, so an empty copy is none. */
+/* me_place_of() for an address that is a value: two values must stay distinct, so an empty copy
+ * does not count. */
 uint64_t me_place_value(const struct mp_cfg *cfg, const struct me_placement *placement,
 			uint64_t target);
-/* The block at @target, to which the end of the block @from leads; MP_NONE: no block starts there. */
+/* Return: the block at @target, to which the end of block @from leads; MP_NONE: none starts
+ * there. */
 uint32_t me_place_end(const struct mp_cfg *cfg, uint32_t from, uint64_t target);
-/* Where the branch, and the jump, at the end of @copy lead, which may have a way of its own there. */
+/* Return: where the branch, or the jump, at the end of @copy leads: a copy, a stub, or old
+ * code. */
 uint64_t me_place_branch(const struct mp_cfg *cfg, const struct me_placement *placement,
 			 const struct me_copy *copy);
 uint64_t me_place_jump(const struct mp_cfg *cfg, const struct me_placement *placement,
 		       const struct me_copy *copy);
-/* The old addresses that these stand for. */
+/* Return: the old address for which that branch, or jump, stands. */
 uint64_t me_copy_branch_target(const struct mp_cfg *cfg, const struct me_copy *copy);
 uint64_t me_copy_jump_target(const struct mp_cfg *cfg, const struct me_copy *copy);
 

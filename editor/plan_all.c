@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* plan_all - moves everything that may move; called by optimize for --all and --stress-layout. */
+/* plan_all - plans to move everything that may move. optimize calls it for --all and
+ * --stress-layout. */
 #include "editor/plan_all.h"
 
 #include <errno.h>
@@ -41,7 +42,7 @@ enum {
 	LEFT = ME_NR_ZONES
 }; /* zone of a block that is not copied */
 
-/* A function in four stays whole; of the others' blocks one in twelve stays in the old code. */
+/* A quarter of the functions stays whole; in the others, one block in twelve stays in old code. */
 static void choose_zones(const struct mp_cfg *cfg, uint32_t func, bool stress, uint64_t *state,
 			 uint8_t *zones)
 {
@@ -60,7 +61,7 @@ static void choose_zones(const struct mp_cfg *cfg, uint32_t func, bool stress, u
 	}
 }
 
-/* After a block, now and then: a clone of what it leads to, and of what that leads to. */
+/* At random, add a clone of a block's successor, of that one's successor, and so on. */
 static void add_clones(const struct mp_cfg *cfg, uint32_t block, enum me_zone zone,
 		       const uint8_t *zones, uint64_t *state, struct me_plan *plan, uint32_t *room)
 {
@@ -132,7 +133,7 @@ int me_plan_all(const struct mp_cfg *cfg, const uint8_t *eligible, const uint64_
 	int rc = 0;
 
 	*plan = (struct me_plan){.line_log2 = stress ? 5 + *seed % 2 : 0};
-	/* A function's clones are at most as many as its blocks, in each zone. */
+	/* A function has at most as many clones as blocks, in each zone. */
 	plan->blocks =
 		malloc(((ME_NR_ZONES + 1) * (size_t)cfg->nr_blocks + 1) * sizeof(*plan->blocks));
 	if (!order || !scratch || !zones || !plan->blocks) {

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * plan_all - a plan without a profile: every eligible function moves.
+ * plan_all - makes a plan without a profile: every eligible function moves.
  *
- * Either in the original order, or a hard one: functions in random order, the blocks of each in
- * random or reversed order, some in the warm zone, some left behind, some copied twice, so that
- * every kind of transfer is exercised.
+ * The order is the original one, or one that exercises every kind of transfer: functions in
+ * random order, the blocks of each in random or reversed order, some in the warm zone, some
+ * left behind, some copied twice.
  */
 #ifndef ME_PLAN_ALL_H
 #define ME_PLAN_ALL_H
@@ -16,7 +16,7 @@
 #include "libprof/err.h"
 
 /*
- * @seed: of the hard order, all of which it decides; NULL: original order, everything hot.
+ * @seed: of the random order, which depends on nothing else; NULL: original order, all hot.
  * Return: 0, -ENOMEM. Ownership: me_plan_fini(@plan).
  */
 int me_plan_all(const struct mp_cfg *cfg, const uint8_t *eligible, const uint64_t *seed,

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * pointer - finds functions whose address is known to stand only in places that can be changed.
- * Changes nothing itself (patch and copy do). Called by emit.
+ * pointer - finds functions whose address stands only in places that can be changed. patch and
+ * copy change them. Called by emit and optimize.
  */
 #include "editor/pointer.h"
 
@@ -21,7 +21,7 @@ struct finder {
 	uint8_t *exported;		  /* per function: a dynamic symbol is its entry */
 	const struct mp_table **switches; /* tables of offsets that only jumps use, by address */
 	uint32_t nr_switches;
-	struct me_offsets offsets; /* that no jump was found to use */
+	struct me_offsets offsets; /* bases of offsets that no known jump uses */
 	struct me_labels labels;
 	uint32_t capacity;
 	bool failed; /* out of memory */
@@ -43,7 +43,7 @@ static void bar(struct finder *f, uint32_t func)
 		f->barred[func] = 1;
 }
 
-/* Code whose instructions are known for sure: an operand there may be changed. */
+/* Is the decoding of the code at @vaddr certain? Then its operands may be changed. */
 static bool is_known_code(const struct finder *f, uint64_t vaddr)
 {
 	uint32_t block = mp_cfg_block_at(f->cfg, vaddr);
@@ -77,7 +77,7 @@ static void add_site(struct finder *f, uint64_t vaddr, uint64_t target, enum me_
 	out->sites[out->nr_sites++] = (struct me_site){vaddr, target, kind};
 }
 
-/* Unwind tables say where code lies; nobody takes a function's address from them. */
+/* Unwind tables hold addresses of code, but programs do not take function addresses from them. */
 static bool is_unwind_section(const struct mp_section *s)
 {
 	return !strcmp(s->name, ".eh_frame") || !strcmp(s->name, ".eh_frame_hdr") ||
@@ -90,8 +90,8 @@ enum operand {
 	OPERAND_OTHER
 };
 
-/* What the instruction is whose 4-byte pc-relative field stands at @field: the bytes win over
- * the relocation's type, which relaxation leaves behind. */
+/* Kind of the instruction with a 4-byte pc-relative field at @field. The bytes decide, not the
+ * relocation's type: relaxation changes the bytes alone. */
 static enum operand operand_of(const uint8_t *field)
 {
 	if (field[-1] == 0xe8 || field[-1] == 0xe9)
@@ -119,8 +119,8 @@ static void scan_relative_code(struct finder *f, const struct mp_reloc *r)
 	case OPERAND_BRANCH:
 	case OPERAND_LEA: /* found by scan_leas() */ break;
 	case OPERAND_OTHER:
-		/* Reads code as data, has an immediate behind the displacement, or is no
-		 * displacement at all but an offset of eight bytes. */
+		/* The instruction reads code as data, or has an immediate behind the
+		 * displacement; or the field is an 8-byte offset. */
 		bar(f, mp_cfg_func_at(f->cfg, target));
 		bar(f, mp_cfg_func_at(f->cfg, r->sym_value + r->addend));
 		bar(f, mp_cfg_func_at(f->cfg, r->sym_value + r->addend + 4));
@@ -150,7 +150,7 @@ static void collect_switches(struct finder *f)
 		qsort(f->switches, f->nr_switches, sizeof(*f->switches), compare_tables);
 }
 
-/* The table one of whose entries stands at @vaddr, or NULL. */
+/* The table with an entry at @vaddr, or NULL. */
 static const struct mp_table *switch_at(const struct finder *f, uint64_t vaddr)
 {
 	uint32_t lo = 0, hi = f->nr_switches;
@@ -187,14 +187,14 @@ static void bar_range(struct finder *f, uint64_t first, uint64_t last)
 }
 
 /*
- * An offset in data, from somewhere to code. In a switch's table that is a label. Otherwise, say in
- * a table of offsets to functions, what it counts from is not known, but it stands in this section:
+ * An offset in data that leads to code. In a switch's table it leads to a label. In other
+ * tables, for example of offsets to functions, the base is not known, but lies in this section:
  * assemblers have no other way to write an offset with this relocation.
  */
 static void scan_offset(struct finder *f, const struct mp_reloc *r, const struct mp_section *s)
 {
 	const struct mp_table *table = switch_at(f, r->vaddr);
-	/* Asked for in any case: a run of offsets goes on where a known table ends too soon. */
+	/* Always called, because a run of offsets may continue behind a known table. */
 	uint64_t run = me_offset_base(&f->offsets, r->vaddr), base = table ? table->base : run;
 	const uint8_t *bytes = base ? mp_elf_bytes(f->cfg->elf, r->vaddr, 4) : NULL;
 	uint64_t value = r->sym_value + r->addend, before = r->vaddr - s->vaddr;
@@ -203,7 +203,7 @@ static void scan_offset(struct finder *f, const struct mp_reloc *r, const struct
 	if (bytes) {
 		memcpy(&word, bytes, sizeof(word));
 		bar(f, entry_at(f, base + (int64_t)word));
-		/* A label that a switch leads to as well: both, or none. */
+		/* If a switch leads to the label, too, either both change or none. */
 		if (!table || !me_patch_leads_table(f->cfg, table))
 			me_labels_bar(&f->labels, base + (int64_t)word);
 	} else {
@@ -211,7 +211,7 @@ static void scan_offset(struct finder *f, const struct mp_reloc *r, const struct
 	}
 }
 
-/* The loader fills the word in with the value of a dynamic symbol: it follows the symbol. */
+/* Does the loader fill the word with a dynamic symbol's value? Then it changes with the symbol. */
 static bool is_filled_by_symbol(const struct finder *f, uint64_t vaddr)
 {
 	const struct mp_reloc *dynamic = mp_elf_dyn_reloc_at(f->cfg->elf, vaddr);
@@ -231,7 +231,7 @@ static void scan_reloc(struct finder *f, const struct mp_reloc *r)
 		if (entry_at(f, value) != MP_NONE && !is_filled_by_symbol(f, r->vaddr))
 			add_site(f, r->vaddr, value,
 				 s->flags & SHF_EXECINSTR ? ME_SITE_ABS32 : ME_SITE_WORD);
-		if (s->flags & SHF_EXECINSTR) { /* movabs: eight bytes, not worth a kind */
+		if (s->flags & SHF_EXECINSTR) { /* movabs: too rare for a kind of its own */
 			bar(f, mp_cfg_func_at(f->cfg, value));
 			me_labels_bar(&f->labels, value);
 		} else if (me_labels_hold(&f->labels, value)) {
@@ -252,7 +252,7 @@ static void scan_reloc(struct finder *f, const struct mp_reloc *r)
 	}
 }
 
-/* Is there, in the block's decoding, a lea whose displacement stands at @field? */
+/* Does the block contain a lea with its displacement at @field? */
 static bool is_lea_operand(const struct finder *f, uint32_t block, uint64_t field)
 {
 	const struct mp_block *b = &f->cfg->blocks[block];
@@ -269,8 +269,9 @@ static bool is_lea_operand(const struct finder *f, uint32_t block, uint64_t fiel
 }
 
 /*
- * Assemblers resolve a lea of a function in the same section and keep no relocation, so the code
- * itself is searched. What looks like one in code without a decoding settles it: leave alone.
+ * Assemblers resolve a lea of a function in the same section without a relocation, so the code
+ * is searched. If the bytes of such a lea lie in code that was not decoded, the function is
+ * left alone.
  */
 static void scan_leas(struct finder *f, const struct mp_section *s)
 {
@@ -309,7 +310,7 @@ static bool has_static_reloc(const struct finder *f, uint64_t vaddr)
 	return nr > 0 && r->type == R_X86_64_64;
 }
 
-/* Entries of the GOT are the linker's own and have no static relocation. */
+/* The linker made the GOT: its entries have no static relocations. */
 static void scan_linker_made(struct finder *f)
 {
 	static const char *const tables[] = {".got", ".got.plt"};
@@ -328,7 +329,7 @@ static void scan_linker_made(struct finder *f)
 		    !has_static_reloc(f, r->vaddr))
 			add_site(f, r->vaddr, (uint64_t)r->addend, ME_SITE_WORD);
 	}
-	/* A program that is not relocated has plain words there. */
+	/* In a program with fixed addresses these are plain words. */
 	for (size_t t = 0; t < sizeof(tables) / sizeof(tables[0]); t++) {
 		const struct mp_section *s = mp_elf_section(elf, tables[t]);
 		const uint8_t *bytes = s ? mp_elf_bytes(elf, s->vaddr, s->size) : NULL;
@@ -343,7 +344,7 @@ static void scan_linker_made(struct finder *f)
 	}
 }
 
-/* What other files, and the loader for this one, know of functions. */
+/* Handle dynamic symbols: other files, and the loader, know functions by them. */
 static void scan_dynamic_symbols(struct finder *f)
 {
 	const struct mp_elf *elf = f->cfg->elf;
@@ -362,7 +363,7 @@ static void scan_dynamic_symbols(struct finder *f)
 		    (sym->type != STT_FUNC && sym->type != STT_NOTYPE))
 			bar(f, func);
 	}
-	/* An address counted from the symbol is none of the copy's. */
+	/* An address relative to the symbol would not lead into the copy. */
 	for (uint32_t i = 0; i < elf->nr_dyn_relocs; i++) {
 		const struct mp_reloc *r = &elf->dyn_relocs[i];
 
@@ -372,8 +373,8 @@ static void scan_dynamic_symbols(struct finder *f)
 }
 
 /*
- * A label where a function starts may be there for the place, not for the function: as a bound of
- * some text, say, of which differences are taken. Its address stays.
+ * A label at a function's start may mark the place and not the function: the bound of some
+ * text, for example, used in differences. Its address stays.
  */
 static void scan_labels(struct finder *f)
 {
@@ -398,7 +399,7 @@ static bool is_text_bound(const char *name)
 	return false;
 }
 
-/* Code that asks where the text ends may compare function addresses with it. */
+/* Code that uses the bounds of the text may compare function addresses with them. */
 static bool asks_for_text_bounds(const struct mp_elf *elf)
 {
 	for (uint32_t i = 0; !elf->relinkable && i < elf->nr_symbols; i++)
@@ -407,7 +408,7 @@ static bool asks_for_text_bounds(const struct mp_elf *elf)
 	for (uint32_t i = 0; i < elf->nr_relocs; i++) {
 		uint32_t sym = elf->relocs[i].sym;
 
-		/* Static relocations name entries of .symtab, which come first. */
+		/* Static relocations name symbols of .symtab, which come first. */
 		if (sym == 0 || sym >= elf->nr_symbols || elf->symbols[sym].dynamic)
 			continue;
 		if (is_text_bound(elf->symbols[sym].name))
@@ -429,7 +430,7 @@ static bool is_chosen(const struct finder *f, uint64_t target)
 
 	if (f->cfg->funcs[func].vaddr == target)
 		return f->out->redirected[func];
-	/* In a file without relocations an offset in data may lead to this label, too: it stays. */
+	/* Without relocations, an offset in data may lead to this label, too: then it stays. */
 	return me_labels_hold(&f->labels, target) &&
 	       (f->cfg->elf->relinkable || !mp_cfg_is_chance(f->cfg, target));
 }
@@ -472,7 +473,7 @@ static void scan_code(struct finder *f)
 	}
 }
 
-/* Operands relative to their own place that are labels' addresses. Absolute ones have relocations. */
+/* Add rip-relative operands with labels' addresses. Absolute ones have relocations. */
 static void scan_labelled(struct finder *f)
 {
 	const struct mp_cfg *cfg = f->cfg;
@@ -497,9 +498,9 @@ static void find_all(struct finder *f)
 }
 
 /*
- * Without relocations, in a file that the loader moves: an exported function whose address nothing
- * in the file takes is known by its dynamic symbols alone. Calls of it, of this file's own through
- * its PLT too, arrive at what they say.
+ * In a position-independent file without relocations: an exported function whose address no
+ * code takes is known only by its dynamic symbols. Calls of it, also those through this file's
+ * PLT, use them.
  */
 static void find_exported(struct finder *f)
 {
@@ -514,7 +515,7 @@ static void find_exported(struct finder *f)
 	for (uint32_t i = 0; i < cfg->nr_funcs; i++)
 		if (!f->exported[i])
 			f->barred[i] = 1;
-	/* By operands that are no lea, and by tables of offsets. */
+	/* Operands other than lea, and tables of offsets, name these. */
 	for (uint32_t b = 0; b < cfg->nr_blocks; b++)
 		if (cfg->blocks[b].flags & MP_BLOCK_ENTRY && cfg->blocks[b].flags & MP_BLOCK_NAMED)
 			f->barred[cfg->blocks[b].func] = 1;
@@ -544,7 +545,7 @@ int me_pointers_find(const struct mp_cfg *cfg, const uint8_t *copied, struct me_
 		if (!f.failed)
 			choose(&f, copied);
 	}
-	/* Without a reference nothing is redirected in truth: keep the figure honest. */
+	/* Count only functions to which some reference leads. */
 	for (uint32_t s = 0; !f.failed && s < out->nr_sites; s++)
 		if (entry_at(&f, out->sites[s].target) != MP_NONE)
 			f.exported[mp_cfg_func_at(cfg, out->sites[s].target)] = 1;

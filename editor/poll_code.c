@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* poll_code - see poll_code.h. Called by stub_code. */
+/* poll_code - writes the instructions that poll_code.h describes. Called by stub_code. */
 #include "editor/poll_code.h"
 
 #include <errno.h>
@@ -32,7 +32,7 @@ static void put_u32(struct writer *w, uint32_t value)
 	w->vaddr += sizeof(value);
 }
 
-/* A displacement to @target; @behind: bytes of the instruction that follow it. */
+/* Write a displacement to @target. @behind: bytes of the instruction behind it. */
 static void put_disp(struct writer *w, uint64_t target, unsigned int behind)
 {
 	int64_t disp = (int64_t)(target - (w->vaddr + 4 + behind));
@@ -59,7 +59,8 @@ int me_poll_code_write(uint64_t polls, uint64_t notes, uint64_t vaddr, uint8_t *
 
 #define MOVQ 5
 
-/* movq between @stub's scratch register and the vector register that keeps it: @op says which way. */
+/* movq between @stub's scratch register and the vector register that saves it; @op is the
+ * direction. */
 static void put_movq(struct writer *w, const struct me_stub *stub, uint8_t op)
 {
 	put(w, 0x66);
@@ -104,7 +105,7 @@ int me_note_code_write(const struct me_stub *stub, uint64_t polls, uint64_t vadd
 	put(&w, 0xc1);
 	put(&w, 0x05 | low << 3);
 	put_disp(&w, polls, 0);
-	/* and $mask, scratch: whatever was in the file, it is one of the places there are */
+	/* and $mask, scratch: a valid place, whatever the file holds */
 	if (high)
 		put(&w, 0x41);
 	put(&w, 0x81);

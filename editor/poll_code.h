@@ -1,13 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * poll_code - the instructions that look whether somebody wants to know the path that ends here,
- * and those that write it down (libprof/polls.h).
+ * poll_code - the instructions that test whether the path that ends here is asked for, and
+ * those that note it (libprof/polls.h). Called by stub_code.
  *
- * They use the flags, and a register that is free beside the path's, or one that they keep in a vector
- * register meanwhile; no stack, no lock. They may be interrupted, run by several threads at once, and
- * left in the middle: then one path is not written.
- * What the file says is never an address: at worst it makes the program write in a place of the file
- * that is another's.
+ * They use the flags and a second register: a free one, or one that a vector register saves
+ * meanwhile. They use no stack and no lock. They may be interrupted, run in several threads at
+ * once, and be left in the middle; then one path is not noted. The file's contents are never
+ * used as an address: at worst the program writes to another place of the file.
  */
 #ifndef ME_POLL_CODE_H
 #define ME_POLL_CODE_H
@@ -17,16 +16,17 @@
 #include "editor/plan.h"
 #include "libprof/polls.h"
 
-/* Behind the memory that is the file's is a page of the process's own. The runtime puts the address
- * of mp_polls.polls at its beginning. */
+/* Behind the memory that maps the file lies a page of the process's own. The runtime writes the
+ * address of mp_polls.polls to its start. */
 #define ME_POLLS_BYTES (sizeof(struct mp_polls) + 4096)
 
 #define ME_POLL_CODE_SIZE 13
 
 uint32_t me_note_code_size(const struct me_stub *stub);
 /*
- * Both: @polls: address of the memory; @vaddr: where @out will be. Return: 0, -ERANGE out of reach.
- * @notes: where the code for writing it down is; that jumps to wherever control goes on.
+ * Write the poll, and the code that notes. @polls: address of the memory; @vaddr: of @out in
+ * the output; @notes: of the code that notes, which continues where the block is.
+ * Return: 0, -ERANGE out of reach.
  */
 int me_poll_code_write(uint64_t polls, uint64_t notes, uint64_t vaddr, uint8_t *out);
 int me_note_code_write(const struct me_stub *stub, uint64_t polls, uint64_t vaddr, uint8_t *out);

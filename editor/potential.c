@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * potential - a spanning forest of what costs most, over trees that know how far their vertices
- * differ. What edges cost, number says.
+ * potential - builds a spanning forest of the costliest edges; each tree knows the potentials
+ * of its vertices. number_stub, the caller, knows what edges cost.
  */
 #include "editor/potential.h"
 
@@ -10,10 +10,11 @@
 #include <stdlib.h>
 
 struct vertex {
-	uint32_t parent;   /* itself: a root */
-	uint32_t size;	   /* of a root's tree */
-	int64_t above;	   /* its parent's potential */
-	int64_t low, high; /* in a root's tree, above the root */
+	uint32_t parent; /* itself: it is a root */
+	uint32_t size;	 /* of the tree, if it is a root */
+	int64_t above;	 /* its potential minus the parent's */
+	int64_t low,
+		high; /* if it is a root: least and greatest potential in its tree, minus its own */
 };
 
 static int compare_edges(const void *a, const void *b)
@@ -27,7 +28,8 @@ static int compare_edges(const void *a, const void *b)
 	return x->from < y->from ? -1 : x->from > y->from;
 }
 
-/* @*above: its root's potential. The way there is short: smaller trees hang from larger ones. */
+/* *@above: potential of @v minus that of its root. Paths are short: smaller trees join larger
+ * ones. */
 static uint32_t root_of(const struct vertex *vertices, uint32_t v, int64_t *above)
 {
 	*above = 0;
@@ -38,7 +40,7 @@ static uint32_t root_of(const struct vertex *vertices, uint32_t v, int64_t *abov
 	return v;
 }
 
-/* Two trees become one, if what their vertices differ by stays small enough. */
+/* Join two trees, if their potentials stay within the limit. */
 static void join(struct vertex *vertices, const struct me_potential_edge *edge)
 {
 	int64_t from_above, to_above, between;
@@ -49,7 +51,7 @@ static void join(struct vertex *vertices, const struct me_potential_edge *edge)
 
 	if (a == b)
 		return;
-	/* So much is the potential of the one root above the other's. */
+	/* Potential of the other tree's root minus that of this one. */
 	between = from_above - edge->value - to_above;
 	if (root->size < other->size) {
 		root = &vertices[b];

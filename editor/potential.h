@@ -1,15 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * potential - by how much the register of each block may exceed its number, so that what costs most
- * adds nothing.
+ * potential - decides by how much the register of each block exceeds its number, so that the
+ * costliest edges add nothing. Called by number_stub.
  *
- * What is added on an edge may as well be added elsewhere, as long as all ways to a block agree: as
- * Ball and Larus ("Efficient path profiling", 1996, section 3.3) move increments off a spanning tree.
+ * An increment on an edge can be made elsewhere if all paths to a block agree. Ball and Larus
+ * move increments off a spanning tree in this way ("Efficient path profiling", 1996, section
+ * 3.3).
  *
- *            A                 Ways meet at D, and each has its number there. If A->D and B->D
- *           / \                cost most, since nothing can stand there but behind a jump, B's
- *          B   |               register has the 1 more already that B->D is to add: what B falls
- *         / \  |               through on its way from A.
+ *            A                 Paths merge at D, and each has its number there. If A->D and B->D
+ *           / \                cost most, because a stub there needs a jump, B's register already
+ *          B   |               has the 1 that B->D would add: A->B adds it, where control falls
+ *         / \  |               through.
  *        C   --D
  */
 #ifndef ME_POTENTIAL_H
@@ -17,19 +18,19 @@
 
 #include <stdint.h>
 
-/* The most that numbers, and potentials, may reach: their sum fits into 31 bits. */
+/* Limit on numbers and on potentials: their sum fits into 31 bits. */
 #define ME_POTENTIAL_MAX ((1 << 30) - 1)
 
 struct me_potential_edge {
 	uint32_t from, to; /* vertices */
-	uint32_t value;	   /* the number at @to exceeds that at @from by it */
-	double price;	   /* of adding anything; HUGE_VAL: impossible, and @value is 0 */
+	uint32_t value;	   /* number at @to minus number at @from */
+	double price;	   /* cost of adding anything; HUGE_VAL: impossible, @value is 0 */
 };
 
 /*
- * me_potentials_find - of the edges that cost most first, as many as can be add nothing: @value +
- * @potential[to] - @potential[from] is 0. @edges are sorted; those where nothing can be added must form
- * no circle.
+ * me_potentials_find - finds potentials so that as many edges as possible add nothing, the
+ * costliest first: @value + @potential[to] - @potential[from] is 0. Sorts @edges. Edges on
+ * which nothing can be added must form no cycle.
  * Return: 0, -ENOMEM.
  */
 int me_potentials_find(struct me_potential_edge *edges, uint32_t nr_edges, uint32_t nr_vertices,

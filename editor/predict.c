@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * predict - taken branches before and after a plan, from the counts alone.
+ * predict - computes taken branches before and after a plan, from counts alone.
  *
- * Decides nothing: an estimate for the report, and the same arithmetic on exact counts for those
- * who measure estimators. Called by morph-optimize and tests/tools.
+ * Decides nothing. optimize uses it with inferred counts for the report; tools that measure
+ * estimators use it with exact ones. Called by layout, entries, optimize and tests/tools.
  */
 #include "editor/predict.h"
 
@@ -17,11 +17,11 @@
 struct walk {
 	const struct mp_cfg *cfg;
 	const struct mp_counts *counts;
-	const uint32_t *next; /* per block: what follows its copy, MP_NONE: nothing */
+	const uint32_t *next; /* per block: the block behind its copy; MP_NONE: none */
 	const uint8_t *copied;
-	const double *share; /* per block: of its count, what its clones leave; NULL: all */
+	const double *share; /* per block: share of its count that clones leave; NULL: all */
 	struct me_branches *sum;
-	struct way *ways; /* per block, NULL: not wanted */
+	struct way *ways; /* per block; NULL: not wanted */
 };
 
 /* Taken branches at a block's end. */
@@ -29,7 +29,7 @@ struct way {
 	double before, after;
 };
 
-/* What @block costs where @follows is the block right behind it. */
+/* Cost of @block's end if @follows is the block right behind it. */
 static void block_add(const struct walk *w, const struct mp_block *block, uint32_t follows,
 		      double *taken, double *jumps)
 {
@@ -49,7 +49,7 @@ static void block_add(const struct walk *w, const struct mp_block *block, uint32
 			jump_needed = false;
 		}
 	}
-	/* One way leaves the function: only the other can fall through. */
+	/* One edge leaves the function: only the other one can fall through. */
 	if (block->term == MP_TERM_COND && block->nr_edges < 2)
 		sum = w->counts->block[block - w->cfg->blocks];
 	*taken += sum - through;
@@ -58,8 +58,8 @@ static void block_add(const struct walk *w, const struct mp_block *block, uint32
 }
 
 /*
- * Old code that falls into a block whose old start has become a jump to its copy runs that jump;
- * a branch there was led to the copy, and costs what it did.
+ * Old code that falls into a copied block runs the jump over its old start. A branch there
+ * leads to the copy, at the same cost as before.
  */
 static void patch_add(const struct walk *w, const struct mp_block *block)
 {
@@ -123,7 +123,7 @@ static void func_add(const struct walk *w, uint32_t f)
 	}
 }
 
-/* What never ran adds nothing but zeros, and that is most of a large program. */
+/* Functions that never ran add only zeros, and are most of a large program. */
 static bool func_runs(const struct walk *w, uint32_t f)
 {
 	const struct mp_func *func = &w->cfg->funcs[f];
@@ -148,7 +148,7 @@ void me_branches_add(const struct mp_cfg *cfg, const struct mp_counts *counts, u
 	func_add(&w, func);
 }
 
-/* The block right behind the one at @i of @plan; MP_NONE: none. */
+/* The block right behind entry @i of @plan; MP_NONE: none. */
 static uint32_t plan_next(const struct me_plan *plan, uint32_t i)
 {
 	const struct me_plan_block *at = &plan->blocks[i];
@@ -156,7 +156,7 @@ static uint32_t plan_next(const struct me_plan *plan, uint32_t i)
 	return i + 1 < plan->nr_blocks && at[1].zone == at->zone ? at[1].block : MP_NONE;
 }
 
-/* How often @from runs on to @to. */
+/* How often control goes from @from to @to. */
 static double way_count(const struct walk *w, uint32_t from, uint32_t to)
 {
 	const struct mp_block *block = &w->cfg->blocks[from];
@@ -169,14 +169,15 @@ static double way_count(const struct walk *w, uint32_t from, uint32_t to)
 }
 
 /*
- * How a block's count divides among its copies: a clone gets what the copy before it sends its
- * way, and the copies of a block send it there alike; the primary copy keeps the rest. A primary
- * copy that loses flow sends less into clones of its own, so this is a system of equations: what
- * the first rounds leave open is nothing but long chains of clones behind cloned blocks.
+ * How a block's count divides among its copies: a clone gets the count that the copy before it
+ * sends there. All copies of a block send the same share. The primary copy keeps the rest. A
+ * primary copy that loses count also sends less to clones behind it, so this is a system of
+ * equations. After the first rounds only long chains of clones behind cloned blocks are
+ * inexact.
  */
 #define SHARE_ROUNDS 16
 
-/* @share: of the plan's blocks alone; most of a large program is in no plan. */
+/* @share is set for blocks of the plan alone; most of a large program is in no plan. */
 static void shares_divide(const struct walk *w, const struct me_plan *plan, double *clone,
 			  double *share)
 {
@@ -236,7 +237,8 @@ static int plan_read(const struct mp_cfg *cfg, const struct me_plan *plan, uint3
 	return 0;
 }
 
-/* Where a plan is counted: into @sum, or where it is NULL into @each function's; and by @ways. */
+/* Results of a plan's counting: in @sum, or, if that is NULL, in @each per function; and in
+ * @ways per block. */
 struct tally {
 	struct me_branches *sum, *each;
 	struct way *ways;
@@ -309,7 +311,7 @@ int me_layout_savings(const struct mp_cfg *cfg, const struct mp_counts *counts,
 	return ret;
 }
 
-/* Arrivals of pointers in what @plan copies: each runs the jump over the old start. */
+/* Arrivals by pointers at functions that @plan copies: each runs the jump over the old start. */
 static double plan_arrivals(const struct mp_cfg *cfg, const struct me_plan *plan,
 			    const double *arrivals)
 {
@@ -326,14 +328,15 @@ static double plan_arrivals(const struct mp_cfg *cfg, const struct me_plan *plan
 }
 
 /*
- * How far off the ratio may be: functions, and in them blocks, take so many times as long as their
- * instructions tell, and their counts are off by as much. Standard deviations of the logarithm, of
- * perl and cc1 against exact counts: functions 0.56 and 0.55, blocks from 0.5 (many instructions)
- * to 1.2 (two).
+ * Error of the ratio. Functions, and blocks in them, take longer or shorter than their
+ * instructions suggest, so their counts are wrong by a factor. These are standard deviations of
+ * its logarithm, for perl and cc1 against exact counts: functions 0.56 and 0.55; blocks from
+ * 0.5 (many instructions) to 1.2 (two).
  */
 #define FUNC_DEVIATION	0.56
 #define BLOCK_DEVIATION 0.8
-/* What doubt took off the promise may be too much or too little by this share of it: a guess. */
+/* Doubting the counts changes the ratio; that change may be wrong by this share of it (a
+ * guess). */
 #define DOUBT_DEVIATION 0.3
 #define NINE_OF_TEN	1.645
 
@@ -357,7 +360,7 @@ static double ratio_deviation(const struct mp_cfg *cfg, const struct me_branches
 	       before;
 }
 
-/* The ratio by doubted counts, and how far it may be off. */
+/* The ratio by doubted counts, and its interval. */
 static int ratio_expect(const struct mp_cfg *cfg, const struct mp_counts *counts,
 			const struct me_plan *plan, const uint8_t *every, double led_on,
 			struct me_prediction *out)

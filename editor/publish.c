@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* publish - writes an output file so that nobody ever sees half of it. Called by optimize. */
+/* publish - writes an output file so that it is never seen half written. Called by optimize. */
 #include "editor/publish.h"
 
 #include <errno.h>
@@ -12,8 +12,8 @@
 #include <unistd.h>
 
 /*
- * The rename replaces whatever has the output's name. A device or a pipe (-o /dev/null, as root)
- * would be gone for everybody; so would a link like /dev/stdout.
+ * The rename replaces whatever has the output's name. A device or a pipe (-o /dev/null, as
+ * root) would be gone for all processes; so would a link like /dev/stdout.
  */
 static int check_replaceable(const struct stat *input, const char *output, struct mp_err *err)
 {
@@ -90,7 +90,7 @@ int me_publish_begin(struct me_publish *publish, const char *input, const char *
 	sigaddset(&mask, SIGINT);
 	sigaddset(&mask, SIGTERM);
 	sigaddset(&mask, SIGHUP);
-	/* A limit on the size of files: blocked, it is an error of write(). */
+	/* Blocked, so that a limit on file sizes makes write() fail. */
 	sigaddset(&mask, SIGXFSZ);
 	sigprocmask(SIG_BLOCK, &mask, &publish->old_mask);
 	rc = begin(publish, input, output, err);
@@ -112,10 +112,10 @@ int me_publish_commit(struct me_publish *publish, struct mp_err *err)
 {
 	if (!publish->final)
 		return 0;
-	/* Not before: what a kill leaves behind is no program. */
+	/* Only now, so that a killed run leaves no executable file behind. */
 	if (fchmod(publish->fd, publish->mode) || fsync(publish->fd))
 		return mp_err_set(err, errno, "%s: %s", publish->final, strerror(errno));
-	/* While it is open for writing nobody can execute it. */
+	/* No process can execute it while it is open for writing. */
 	close(publish->fd);
 	publish->fd = -1;
 	if (rename(publish->temporary, publish->final))
@@ -129,7 +129,7 @@ void me_publish_end(struct me_publish *publish)
 {
 	sigset_t pending;
 
-	/* One that write() reported as an error, too. */
+	/* Discard a SIGXFSZ that write() reported as an error, too. */
 	sigemptyset(&pending);
 	sigaddset(&pending, SIGXFSZ);
 	sigtimedwait(&pending, NULL, &(struct timespec){0});

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * registers - liveness of the general registers, backwards over each function's blocks; and what
- * functions change, take and leave, over the call graph. Decides nothing about numbers. Called by number.
+ * registers - computes liveness of the general registers, backwards over each function's
+ * blocks; and the registers that functions change, take and leave, over the call graph. Decides
+ * nothing about numbers. Called by number.
  */
 #include "editor/registers.h"
 
@@ -16,41 +17,41 @@
 #define ALL	     0xffffu
 #define CALLEE_SAVED ME_REGISTERS_CALLEE_SAVED
 #define CALLER_SAVED (ALL & ~CALLEE_SAVED)
-/* rdi, rsi, rdx, rcx, r8, r9; rax says how many vectors, r10 is the static chain. */
+/* rdi, rsi, rdx, rcx, r8, r9; rax with the number of vectors, r10 as the static chain. */
 #define ARGUMENTS     (BIT(7) | BIT(6) | BIT(2) | BIT(1) | BIT(8) | BIT(9) | BIT(0) | BIT(10))
 #define RESULTS	      (BIT(0) | BIT(2))
 #define SYSCALL_READS (BIT(0) | BIT(7) | BIT(6) | BIT(2) | BIT(10) | BIT(8) | BIT(9))
-#define NEVER	      (BIT(4) | BIT(5)) /* rsp; rbp, by which profilers walk stacks */
+#define NEVER	      (BIT(4) | BIT(5)) /* rsp; rbp, which profilers use to walk stacks */
 
-/* What a block does with them, but for the call that it may end with. */
+/* Effect of a block on registers, without the call that it may end with. */
 struct effect {
-	uint16_t reads;	 /* before it overwrites them */
-	uint16_t kills;	 /* overwrites whatever the operands are */
-	uint16_t writes; /* whatever part of them */
+	uint16_t reads;	 /* read before they are overwritten */
+	uint16_t kills;	 /* overwritten in every case */
+	uint16_t writes; /* written, perhaps in part */
 	uint8_t call;	 /* enum call */
-	uint32_t callee; /* of a direct call; MP_NONE: who knows whom */
+	uint32_t callee; /* of a direct call; MP_NONE: unknown */
 };
 
 enum call {
 	NO_CALL,
 	CALL,
-	CALL_FOR_TLS, /* may ask where a thread's variable is: changes nothing but rax */
+	CALL_FOR_TLS, /* may be a TLS descriptor's call: changes only rax */
 };
 
 struct finder {
 	const struct mp_cfg *cfg;
 	ZydisDecoder decoder;
 	struct effect *effects; /* per block */
-	uint16_t *live;		/* per block: read behind its start before they are overwritten */
-	uint16_t *given; /* per block: overwritten on all ways to it, here or by all callers */
+	uint16_t *live;		/* per block: live at its start */
+	uint16_t *given;	/* per block: set on all paths to it, here or by all callers */
 	/* Per function: */
-	uint16_t *changes; /* with those it calls, at least */
-	uint16_t *leaves;  /* given at a return */
-	uint16_t *passes;  /* overwritten on all ways to it, whoever calls it */
-	uint16_t *takes;   /* of these, what it reads */
-	uint16_t *results; /* of what it leaves, what a caller reads */
-	uint16_t pads;	   /* of the function at hand: what its landing pads read */
-	uint16_t assumed;  /* what callees are taken to read, as the ABI allows */
+	uint16_t *changes; /* changed by it or its callees */
+	uint16_t *leaves;  /* set at some return */
+	uint16_t *passes;  /* set by all its callers */
+	uint16_t *takes;   /* of @passes: those that it reads */
+	uint16_t *results; /* of @leaves: those that a caller reads */
+	uint16_t pads;	   /* current function: read by its landing pads */
+	uint16_t assumed;  /* what callees are assumed to read, by the ABI */
 };
 
 static bool is_known(const struct mp_func *func)
@@ -67,7 +68,7 @@ static uint16_t mask_of(ZydisRegister reg)
 	return BIT(ZydisRegisterGetId(whole));
 }
 
-/* `xor %eax, %eax` asks nobody what was in it. */
+/* `xor %eax, %eax` does not use the old value. */
 static bool is_zeroing(const ZydisDecodedInstruction *z, const ZydisDecodedOperand *o)
 {
 	return (z->mnemonic == ZYDIS_MNEMONIC_XOR || z->mnemonic == ZYDIS_MNEMONIC_SUB) &&
@@ -89,7 +90,7 @@ static void add_operand(struct effect *e, const ZydisDecodedOperand *o)
 	mask = mask_of(o->reg.value);
 	if (o->actions & ZYDIS_OPERAND_ACTION_MASK_READ)
 		e->reads |= mask;
-	/* The upper half of a register goes with the lower, but a byte leaves the rest. */
+	/* Writing 32 bits clears the upper half; writing 8 or 16 bits keeps the rest. */
 	if (!(o->actions & ZYDIS_OPERAND_ACTION_MASK_WRITE))
 		return;
 	e->writes |= mask;
@@ -114,7 +115,8 @@ static struct effect effect_of_operands(const struct finder *f, const uint8_t *b
 	return e;
 }
 
-/* What a call or jump to @target enters; MP_NONE: what is not of this file, and follows the ABI. */
+/* The function that a call or jump to @target enters; MP_NONE: outside of this file, it follows
+ * the ABI. */
 static uint32_t entered(const struct mp_cfg *cfg, uint64_t target)
 {
 	uint32_t func = mp_cfg_func_at(cfg, target);
@@ -122,7 +124,7 @@ static uint32_t entered(const struct mp_cfg *cfg, uint64_t target)
 	return func == MP_NONE || cfg->funcs[func].problem == MP_PROBLEM_SPECIAL ? MP_NONE : func;
 }
 
-/* Who enters a function in its middle may pass anything. */
+/* Control that enters a function in its middle may pass anything. */
 static bool enters_middle(const struct mp_cfg *cfg, uint64_t target)
 {
 	uint32_t func = entered(cfg, target);
@@ -176,7 +178,7 @@ static struct effect effect_of_block(const struct finder *f, const struct mp_blo
 
 /* ---- what callees do ------------------------------------------------------------------------ */
 
-/* What is not of this file, or who knows what, follows the ABI. */
+/* Functions outside of this file, and unknown ones, follow the ABI. */
 static uint16_t changed_by(const struct finder *f, uint32_t callee)
 {
 	return callee == MP_NONE ? CALLER_SAVED : f->changes[callee];
@@ -187,7 +189,7 @@ static uint16_t taken_by(const struct finder *f, uint32_t callee)
 	return f->assumed | (callee == MP_NONE ? 0 : f->takes[callee]);
 }
 
-/* Where a conditional or other jump at the block's end leaves the function: whom it enters. */
+/* Does the jump at the block's end leave the function? *@callee: the function that it enters. */
 static bool is_tail(const struct mp_block *block, uint32_t *callee, const struct mp_cfg *cfg)
 {
 	if (block->term != MP_TERM_TAIL && (block->term != MP_TERM_COND || block->nr_edges == 2))
@@ -224,7 +226,7 @@ static void settle(struct finder *f, bool (*find)(struct finder *f, uint32_t fun
 	}
 }
 
-/* What it changes itself, or whom it calls. */
+/* Add the changes of its own blocks and of its callees. */
 static bool find_changes(struct finder *f, uint32_t index)
 {
 	const struct mp_func *func = &f->cfg->funcs[index];
@@ -247,7 +249,7 @@ static uint16_t given_behind(const struct finder *f, uint32_t b)
 	return given;
 }
 
-/* Whoever is called from anywhere follows the ABI. */
+/* A function that may be called from anywhere follows the ABI. */
 static bool is_called_anyhow(const struct mp_func *func)
 {
 	return func->flags & (MP_FUNC_ADDRESS_TAKEN | MP_FUNC_EXPORTED | MP_FUNC_POINTED);
@@ -268,7 +270,8 @@ static bool spread_given(struct finder *f, uint32_t b)
 	return changed;
 }
 
-/* What it gives to those whom it calls, and leaves. All of it is taken to be more at first. */
+/* Registers that the function sets for its callees, and leaves set. At first all count as set;
+ * rounds remove some. */
 static bool find_given(struct finder *f, uint32_t index)
 {
 	const struct mp_cfg *cfg = f->cfg;
@@ -308,7 +311,7 @@ static bool find_given(struct finder *f, uint32_t index)
 
 /* ---- liveness ------------------------------------------------------------------------------- */
 
-/* By whoever comes next. */
+/* Registers read behind block @b. */
 static uint16_t read_behind(const struct finder *f, uint32_t b)
 {
 	const struct mp_cfg *cfg = f->cfg;
@@ -324,7 +327,8 @@ static uint16_t read_behind(const struct finder *f, uint32_t b)
 				  : taken_by(f, callee) | CALLEE_SAVED | f->results[block->func];
 	switch (block->term) {
 	case MP_TERM_RET: behind |= RESULTS | CALLEE_SAVED | f->results[block->func]; break;
-	/* An exception may go from here to a caller that kept something, which nobody saved. */
+	/* An exception may leave from here to a caller that relies on registers which were not
+	 * saved. */
 	case MP_TERM_NORETURN: behind |= CALLEE_SAVED; break;
 	case MP_TERM_INDIRECT_TAIL: behind |= f->assumed | CALLEE_SAVED; break;
 	case MP_TERM_UNRESOLVED: behind = ALL; break;
@@ -338,7 +342,8 @@ static uint16_t read_behind(const struct finder *f, uint32_t b)
 	return behind;
 }
 
-/* Calls overwrite nothing: not all do, and who relies on it is seen by what it reads. */
+/* Calls count as overwriting nothing: not all do, and callers that rely on that read the
+ * register. */
 static uint16_t live_at(const struct finder *f, uint32_t b)
 {
 	const struct effect *e = &f->effects[b];
@@ -349,8 +354,8 @@ static uint16_t live_at(const struct finder *f, uint32_t b)
 	return e->reads | (behind & ~e->kills);
 }
 
-/* From the ends backwards until nothing changes; most successors lie behind. Landing pads come from any
- * call, with callee-saved registers as they were there. */
+/* Go backwards until nothing changes; most successors lie behind. Any call may lead to a
+ * landing pad, with the callee-saved registers as they are at the call. */
 static void find_live(struct finder *f, const struct mp_func *func)
 {
 	uint32_t end = func->first_block + func->nr_blocks;
@@ -374,7 +379,7 @@ static void find_live(struct finder *f, const struct mp_func *func)
 	}
 }
 
-/* What is passed beside what the ABI says, by reads that are seen. */
+/* Find registers passed in addition to the ABI's, by reads. */
 static bool find_passed(struct finder *f, uint32_t index)
 {
 	const struct mp_cfg *cfg = f->cfg;
@@ -426,7 +431,8 @@ static void find_ways_out(const struct finder *f, const struct mp_func *func, ui
 	}
 }
 
-/* In a loop without end nobody saves what callers keep, and no return says that they do. */
+/* In an endless loop callee-saved registers are not saved, and no return shows that callers
+ * need them. */
 static void find_free(struct finder *f, const uint8_t *wanted, uint8_t *leads_out,
 		      struct me_registers *out)
 {
@@ -447,7 +453,7 @@ static void find_free(struct finder *f, const uint8_t *wanted, uint8_t *leads_ou
 	}
 }
 
-/* A function that is not understood may take anything. */
+/* A function that is not understood may read any register. */
 static void trust_nobody_unknown(struct finder *f)
 {
 	for (uint32_t i = 0; i < f->cfg->nr_funcs; i++) {
@@ -459,7 +465,7 @@ static void trust_nobody_unknown(struct finder *f)
 	}
 }
 
-/* And it may read whatever those leave whom it calls. */
+/* It may also read everything that its callees leave. */
 static void note_unknown_callers(struct finder *f)
 {
 	const struct mp_cfg *cfg = f->cfg;

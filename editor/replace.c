@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * replace - lock, nameless file, attributes, fsync, link, rename, fsync.
+ * replace - the steps are: lock, nameless file, attributes, fsync, link, rename, fsync.
  *
- * Killed before the rename, the old file is there; after it, the new one. Between link and
- * rename (two calls) the new file, complete and with its attributes, has a second name.
+ * If Morph is killed before the rename, the old file is there; after it, the new one. Between
+ * link and rename (two calls) the new file, complete and with its attributes, has a second
+ * name.
  */
 #include "editor/replace.h"
 
@@ -19,7 +20,7 @@
 #include <xxhash.h>
 
 enum {
-	TRIES = 16, /* to lock what the path names, while others replace it */
+	TRIES = 16, /* attempts to lock the file at a path that others replace */
 };
 
 /* -EPERM is a refusal, so what the system does not permit is reported as -EACCES. */
@@ -48,13 +49,13 @@ static int open_directory(struct me_replace *r, const char *path, struct mp_err 
 	return r->dir_fd < 0 ? fail(r, errno, err) : 0;
 }
 
-/* A lock belongs to an inode; the path may name another one by the time we have it. */
+/* A lock belongs to an inode; the path may name another inode by the time the lock is held. */
 static int open_locked(struct me_replace *r, struct mp_err *err)
 {
 	for (int i = 0; i < TRIES; i++) {
 		struct stat now;
 
-		/* O_NONBLOCK: a FIFO by that name must not hang us. */
+		/* O_NONBLOCK: opening a FIFO of that name must not block. */
 		r->old_fd = openat(r->dir_fd, r->base,
 				   O_RDONLY | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
 		if (r->old_fd < 0 || fstat(r->old_fd, &r->old))
@@ -69,7 +70,7 @@ static int open_locked(struct me_replace *r, struct mp_err *err)
 						 r->path)
 				       : mp_err_set(err, errno, "%s: cannot be locked: %s", r->path,
 						    strerror(errno));
-		/* Once more: only now nobody of us changes it any more. */
+		/* Again: only now can no other morph-optimize change it. */
 		if (fstat(r->old_fd, &r->old))
 			return fail(r, errno, err);
 		if (!fstatat(r->dir_fd, r->base, &now, AT_SYMLINK_NOFOLLOW) &&
@@ -115,11 +116,11 @@ static void block_signals(void)
 
 static int make_new(struct me_replace *r, struct mp_err *err)
 {
-	/* The same name for the same path: what a kill left behind is found again. */
+	/* The name depends on the path alone, so a file that a killed run left is found again. */
 	snprintf(r->temporary, sizeof(r->temporary), ".morph-new.%016" PRIx64,
 		 XXH3_64bits(r->base, strlen(r->base)));
 	unlinkat(r->dir_fd, r->temporary, 0);
-	if (!access("/proc/self/fd", X_OK)) { /* the way to give it a name later */
+	if (!access("/proc/self/fd", X_OK)) { /* give_name() needs it */
 		r->new_fd = openat(r->dir_fd, ".", O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
 		if (r->new_fd >= 0)
 			return 0;
@@ -141,7 +142,7 @@ int me_replace_begin(struct me_replace *r, const char *path, bool break_links, s
 	int rc;
 
 	*r = (struct me_replace){.old_fd = -1, .new_fd = -1, .dir_fd = -1};
-	/* A limit on the size of files: blocked, it is an error of write(). */
+	/* Blocked, so that a limit on file sizes makes write() fail. */
 	sigemptyset(&mask);
 	sigaddset(&mask, SIGXFSZ);
 	sigprocmask(SIG_BLOCK, &mask, &r->old_mask);
@@ -156,8 +157,8 @@ int me_replace_begin(struct me_replace *r, const char *path, bool break_links, s
 }
 
 /*
- * As long as the new file is open for writing nobody can execute it (ETXTBSY), so that descriptor
- * must be gone before the file gets its name.
+ * No process can execute the new file while it is open for writing (ETXTBSY), so that
+ * descriptor is closed before the file gets its name.
  */
 static int reopen_for_reading(struct me_replace *r)
 {
@@ -233,7 +234,7 @@ int me_replace_commit(struct me_replace *r, const struct timespec *mtime, struct
 	if (renameat(r->dir_fd, r->temporary, r->dir_fd, r->base))
 		return fail(r, errno, err);
 	r->has_name = false;
-	/* EINVAL: a file system whose directories need none. */
+	/* EINVAL: directories of this file system need no fsync. */
 	if (fsync(r->dir_fd) && errno != EINVAL)
 		return mp_err_set(err, errno,
 				  "%s: replaced, but the directory cannot be synced: %s", r->path,
@@ -245,7 +246,7 @@ void me_replace_end(struct me_replace *r)
 {
 	sigset_t pending;
 
-	/* One that write() reported as an error, too. */
+	/* Discard a SIGXFSZ that write() reported as an error, too. */
 	sigemptyset(&pending);
 	sigaddset(&pending, SIGXFSZ);
 	sigtimedwait(&pending, NULL, &(struct timespec){0});

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * replace - puts another file in a file's place: a new inode and one rename, never a write into
- * the file that is there, which may be running. Whoever opens the path gets the old file or the new
- * one, whole, with the same owner, mode and extended attributes. Decides what may be replaced at
- * all; knows nothing of what is in the files. Called by inplace.
+ * replace - replaces a file by a new inode and one rename; it never writes into the old file,
+ * which may be running. A process that opens the path gets the whole old file or the whole new
+ * one, with the same owner, mode and extended attributes. Decides which files may be replaced;
+ * ignores their contents. Called by inplace.
  */
 #ifndef ME_REPLACE_H
 #define ME_REPLACE_H
@@ -16,9 +16,9 @@
 #include "libprof/err.h"
 
 struct me_replace {
-	char *path; /* of the file that is replaced: symbolic links are followed, and stay */
-	int old_fd; /* it, for reading; locked, so that nobody else of us works on it */
-	int new_fd; /* the file to come, empty at first: write it whole */
+	char *path; /* of the replaced file; symbolic links are followed, and stay */
+	int old_fd; /* the old file, for reading; locked against other runs */
+	int new_fd; /* the new file, empty at first; the caller writes it */
 	struct me_attributes attributes; /* of the old file */
 	bool through_link;		 /* the path that was given is a symbolic link */
 
@@ -32,24 +32,26 @@ struct me_replace {
 };
 
 /*
- * me_replace_begin - open, lock and look at what @path names, and make the new file beside it.
+ * me_replace_begin - opens, locks and checks the file at @path, and makes the new file beside
+ * it.
  *
- * The new file has no name before me_replace_commit(), so nothing can be left of it. Where the file
- * system has no files without a name it is ".morph-new.HASH", mode 0600; one that a kill left behind
- * is removed by the next run on the same path.
+ * The new file has no name before me_replace_commit(), so a killed run leaves nothing. On a
+ * file system without nameless files it is ".morph-new.HASH", mode 0600; the next run on the
+ * same path removes one that a killed run left.
  *
- * Refuses (-EPERM): what is no regular file, set-user-ID and set-group-ID programs (a mistake in
- * one is a hole in the system), immutable and append-only files, and files with other names (hard
- * links), which would keep the old bytes, unless @break_links.
+ * Refuses (-EPERM): anything but a regular file; set-user-ID and set-group-ID programs (an
+ * error in one opens the system); immutable and append-only files; and, unless @break_links,
+ * files with other names (hard links), which would keep the old bytes.
  * Return: 0, -EPERM refused, else -errno. me_replace_end() always.
  */
 int me_replace_begin(struct me_replace *replace, const char *path, bool break_links,
 		     struct mp_err *err);
 /*
- * me_replace_commit - attributes, fsync, rename, fsync of the directory. @mtime: of the new file,
- * NULL: now. Nothing is replaced if the file at the path is not the one that was opened, or
- * was written since (size, times): looked at last of all, but a file that somebody else renames there
- * in the microseconds between that look and our rename is lost. Return: 0 or -errno, -EBUSY changed meanwhile.
+ * me_replace_commit - attributes, fsync, rename, fsync of the directory. @mtime: of the new
+ * file, NULL: now. Nothing is replaced if the file at the path is not the one that was opened,
+ * or was written since (size, times). This is checked last; a file that another program renames
+ * to the path in the microseconds after the check is lost.
+ * Return: 0 or -errno, -EBUSY changed meanwhile.
  */
 int me_replace_commit(struct me_replace *replace, const struct timespec *mtime, struct mp_err *err);
 void me_replace_end(struct me_replace *replace);

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* report - what morph-optimize did, for people and for scripts. */
+/* report - prints what morph-optimize did, for people and for scripts. Called by
+ * morph-optimize. */
 #ifndef ME_REPORT_H
 #define ME_REPORT_H
 
@@ -11,19 +12,20 @@
 
 #define ME_REPORT_SCHEMA 1
 
+/* Print the report as text. */
 void me_report_text(FILE *out, const struct me_optimize_options *options,
 		    const struct me_optimize_report *report);
-/* One JSON object and a newline. Return: 0, -ENOMEM, -EIO. */
+/* Print one JSON object and a newline. Return: 0, -ENOMEM, -EIO. */
 int me_report_json(FILE *out, const struct me_optimize_options *options,
 		   const struct me_optimize_report *report);
-/* What me_verify_files() proved. Return: 0, -ENOMEM, -EIO. */
+/* Print what me_verify_files() proved. Return: 0, -ENOMEM, -EIO. */
 int me_report_verified(FILE *out, bool json, const char *original,
 		       const struct me_optimize_options *options,
 		       const struct me_verify_report *verified, bool relinkable);
-/* What me_train() did. */
+/* Print what me_train() did. */
 void me_report_train(FILE *out, const struct me_train_options *options,
 		     const struct me_train_report *report, bool written);
-/* What me_restore() did. Return: 0, -ENOMEM, -EIO. */
+/* Print what me_restore() did. Return: 0, -ENOMEM, -EIO. */
 int me_report_restored(FILE *out, bool json, const char *input,
 		       const struct me_inplace_report *done);
 

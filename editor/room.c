@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-/* room - see room.h. Called by optimize. */
+/* room - keeps the number of pieces of a numbered output within a limit. Called by optimize. */
 #include "editor/room.h"
 
 #include <errno.h>
 #include <stdlib.h>
 
-/* Copies and stubs for each block; programs have 1.4 to 1.6. */
+/* Upper estimate of copies and stubs per block; programs have 1.4 to 1.6. */
 #define PIECES_PER_BLOCK 2
 
 struct place {
-	double runs; /* instructions */
+	double runs; /* executed instructions */
 	uint32_t func;
 };
 

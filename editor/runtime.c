@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* runtime - holds the machine code that the Makefile makes of editor/runtime/. */
+/* runtime - holds the machine code that the Makefile builds from editor/runtime/. */
 #include "editor/runtime.h"
 
 const uint8_t me_runtime_blob[] __attribute__((aligned(16))) = {

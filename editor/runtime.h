@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * runtime - the piece of machine code that an instrumented file runs before anything of its own:
- * it maps the file of counts over the counters.
+ * runtime - machine code that an instrumented file runs before its own code: it maps the file
+ * of counts over the counters.
  *
- * Position-independent and without data of its own; the parameters follow directly behind it. The
- * code is in editor/runtime/; the editor puts it into files, verify compares it there.
+ * It is position-independent and has no data; the parameters follow directly behind it. Its
+ * source is in editor/runtime/. The editor puts it into files; verify compares it.
  */
 #ifndef ME_RUNTIME_H
 #define ME_RUNTIME_H
@@ -15,49 +15,47 @@
 #define ME_RUNTIME_PATH	 1024
 #define ME_RUNTIME_PAGE	 4096
 /*
- * Where to enter it. START instead of e_entry: everything is restored before it goes on at @next.
- * INIT instead of DT_INIT: a function, which goes on at @next in the same way, or returns.
- * THREAD: a function that leaves all registers alone, for a thread without counters of its own.
+ * Entries. START replaces e_entry: it restores everything and continues at @next. INIT replaces
+ * DT_INIT: a function that continues at @next in the same way, or returns. THREAD: a function
+ * that changes no register, for a thread without counters.
  */
 #define ME_RUNTIME_START  0
 #define ME_RUNTIME_INIT	  16
 #define ME_RUNTIME_THREAD 32
 
-/* Addresses are relative to that of these parameters. */
+/* Addresses are relative to the address of these parameters. */
 struct me_runtime_params {
 	uint64_t magic;
-	int64_t counters;	 /* page-aligned, zeros in private memory */
-	uint64_t counters_bytes; /* a multiple of 4096 */
-	int64_t next;		 /* 0: return (INIT only) */
-	int64_t base;		 /* of a word that gets the address of what follows the first page
-				     * of the counters once they are mapped; 0: none */
-	int64_t state; /* of a struct me_thread_state, directly behind the counters; 0: threads
-				     * have no counters of their own */
+	int64_t counters;	    /* page-aligned, zeros in private memory */
+	uint64_t counters_bytes;    /* a multiple of 4096 */
+	int64_t next;		    /* 0: return (INIT only) */
+	int64_t base;		    /* word for the address behind the mapped first page; 0: none */
+	int64_t state;		    /* struct me_thread_state, behind the counters; 0: none */
 	uint64_t table_hash;	    /* mp_edge_table_hash() of the file's section .morph.edges, or
 				     * mp_path_table_hash() of its section .morph.paths */
 	char path[ME_RUNTIME_PATH]; /* of the file of counts; the first "%p" is the process id */
 };
 
 /*
- * Where threads have counters of their own, a page follows each set of counters. That of the counters
- * that the file has is a struct me_thread_state. The others begin with a struct me_thread_window;
- * fork() fills them with zeros in the child, which so loses what its parent owns.
+ * With counters per thread, a page follows each set of counters. The page behind the file's own
+ * counters is a struct me_thread_state. The others begin with a struct me_thread_window; fork()
+ * fills them with zeros in the child, so the child owns none of its parent's counters.
  */
 struct me_thread_window {
-	uint64_t high, low; /* the owner's stack pointer was between them; others' are not */
+	uint64_t high, low; /* bounds of the owner's stack pointer, and of no other thread's */
 	uint64_t tp;	    /* the owner's base of %fs */
-	uint64_t claim;	    /* what the owner wrote into the file's header; 0: no owner */
+	uint64_t claim;	    /* number that the owner wrote into the file's header; 0: none */
 };
 
 struct me_thread_state {
-	struct me_thread_window
-		first;	 /* of threads with 0 as the base of %gs: no stack pointer lies in
-					* it; without sets for threads every one */
-	uint64_t region; /* address of the first thread's counters; the others' follow */
-	uint64_t stride; /* bytes from one thread's counters to the next one's, the page included */
-	uint64_t file; /* address at which the file is mapped, but for sets that went to the region */
-	uint64_t mapped[3]; /* one bit for each set that did, and for the shared one behind them */
-	uint64_t sets;	    /* of counters in the file; 0: threads cannot have their own */
+	/* Window of threads whose base of %gs is 0. It contains no stack pointer; if there are no
+	 * counters per thread, it contains every one. */
+	struct me_thread_window first;
+	uint64_t region;    /* address of the first thread's counters; the others' follow */
+	uint64_t stride;    /* bytes from one thread's counters to the next, with the page */
+	uint64_t file;	    /* address of the mapped file, without sets mapped in @region */
+	uint64_t mapped[3]; /* one bit per set mapped there, and one for the shared set */
+	uint64_t sets;	    /* sets of counters in the file; 0: no counters per thread */
 	uint64_t fsgsbase;  /* user space may read and write the bases of %fs and %gs */
 };
 

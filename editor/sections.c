@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * sections - builds the new section header table and its names. Knows neither addresses of moved
- * code nor file offsets (emit fills both in).
+ * sections - builds the new section header table and its names. emit fills in addresses of
+ * moved code and file offsets.
  */
 #include "editor/sections.h"
 
@@ -11,11 +11,11 @@
 
 #include "libprof/map.h"
 
-/* me_sections_append() is called for lists of ranges of two kinds, for counters, and for a link to a
- * debug file, at most. */
+/* me_sections_append() is called at most for range lists of two kinds, counters, and a debug
+ * link. */
 #define MAX_APPENDED 6
 
-/* Of what is not loaded, which lies at other offsets than it did. */
+/* Limit for sections that are not loaded: their offsets change. */
 #define MAX_ALIGN 65536
 
 static const struct {
@@ -39,7 +39,7 @@ static const char *renamed(const char *name)
 	return name;
 }
 
-/* What --emit-relocs kept: it describes the original's layout and is of no use to a loader. */
+/* The relocations of --emit-relocs describe the original's layout; no loader uses them. */
 static bool is_dropped(const struct mp_section *s)
 {
 	return s->type == SHT_RELA && !(s->flags & SHF_ALLOC);
@@ -107,7 +107,8 @@ static int remap_links(const struct mp_elf *elf, struct me_sections *out, struct
 	return 0;
 }
 
-/* In the order of their places, which patchelf relies on: what moves to the new segment comes last. */
+/* In the order of addresses, on which patchelf relies: sections moved to the new segment come
+ * last. */
 static void add_all(const struct mp_elf *elf, const struct me_displaced *moved, uint32_t last_alloc,
 		    struct me_sections *out)
 {

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * sections - the output's section header table: what is kept, dropped, renamed, added.
+ * sections - makes the output's section header table: sections are kept, dropped, renamed and
+ * added. Called by emit and separate.
  *
- * Every new byte of the file is covered by a section header, or strip and its kin would drop it.
+ * A section header covers every new byte of the file, or strip and similar tools would drop it.
  */
 #ifndef ME_SECTIONS_H
 #define ME_SECTIONS_H
@@ -34,11 +35,12 @@ struct me_sections {
 	size_t names_size;
 };
 
-/* Offsets of sections that are not loaded are left for emit to fill in.
- * Return: 0, -ENOMEM, -EPERM refused. Ownership: me_sections_fini(@out). */
+/* Build the table. emit fills in the offsets of sections that are not loaded. Return: 0,
+ * -ENOMEM, -EPERM refused. Ownership: me_sections_fini(@out). */
 int me_sections_build(const struct mp_elf *elf, const struct me_displaced *moved,
 		      struct me_sections *out, struct mp_err *err);
-/* One more behind all others; not loaded, unless its flags and address are set. Return: 0, -ENOMEM. */
+/* Append a section. It is not loaded unless the caller sets its flags and address. Return: 0,
+ * -ENOMEM. */
 int me_sections_append(struct me_sections *sections, const char *name, uint32_t type,
 		       uint32_t *index);
 void me_sections_fini(struct me_sections *sections);

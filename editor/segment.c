@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * segment - chooses place and program header of the new segment: a spare PT_NOTE, PT_PHDR where
- * nobody reads it, one of two PT_LOADs that can be merged, or a new entry of the table, in this order.
- * Called by emit before anything is placed.
+ * segment - chooses place and program header of the new segment. The header is, in this order:
+ * a spare PT_NOTE, a PT_PHDR that no loader reads, one of two PT_LOADs that can be merged, a
+ * new entry of the table. emit calls this before anything is placed.
  */
 #include "editor/segment.h"
 
@@ -10,8 +10,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define ALIGN_MAX (UINT64_C(1) << 30) /* the largest pages; a file is no larger than it must be */
-#define HOLE_MAX  (UINT64_C(2) << 20) /* or what the file has, if that is more */
+#define ALIGN_MAX (UINT64_C(1) << 30) /* the largest pages */
+#define HOLE_MAX  (UINT64_C(2) << 20) /* or the file's size, if that is more */
 
 static uint64_t round_up(uint64_t value, uint64_t align)
 {
@@ -19,8 +19,8 @@ static uint64_t round_up(uint64_t value, uint64_t align)
 }
 
 /*
- * A PT_NOTE that PT_GNU_PROPERTY covers as well: kernel and ld.so read the properties through the
- * latter. It never holds the build-id, which only a PT_NOTE leads to.
+ * A PT_NOTE that PT_GNU_PROPERTY covers, too, is spare: kernel and ld.so read properties
+ * through the latter. It never holds the build-id, which only a PT_NOTE leads to.
  */
 static bool note_is_spare(const struct mp_elf *elf, uint32_t index)
 {
@@ -47,7 +47,7 @@ static uint32_t word_at(const uint8_t *bytes)
 	return word;
 }
 
-/* Properties that say nothing to anyone: the baseline is needed, what is used, no feature at all. */
+/* Are the properties without effect: needs only the baseline, lists used ISAs, no features? */
 static bool properties_are_idle(const uint8_t *desc, uint64_t size)
 {
 	uint64_t at = 0;
@@ -77,8 +77,8 @@ static bool properties_are_idle(const uint8_t *desc, uint64_t size)
 }
 
 /*
- * gold writes no PT_GNU_PROPERTY: such a PT_NOTE is all that leads to .note.gnu.property, and it
- * may go only where that holds nothing. One note, so no build-id beside it.
+ * gold writes no PT_GNU_PROPERTY, so only a PT_NOTE leads to .note.gnu.property. It is spare if
+ * these properties have no effect. It covers one note, so no build-id.
  */
 static bool note_is_idle(const struct mp_elf *elf, uint32_t index)
 {
@@ -116,8 +116,8 @@ static bool is_pie_or_unknown(const struct mp_elf *elf, const Elf64_Phdr *dynami
 }
 
 /*
- * PT_PHDR tells ld.so and start-up code of a position-independent program where it was loaded. A
- * program with fixed addresses knows, and of a shared object ld.so finds the table through its
+ * PT_PHDR tells ld.so and start-up code of a position-independent program its load address. A
+ * program with fixed addresses knows it, and ld.so finds a shared object's table through its
  * PT_LOAD (GNU ld gives shared objects no PT_PHDR at all).
  */
 static bool nobody_reads_phdr(const struct mp_elf *elf)
@@ -146,8 +146,9 @@ static bool nobody_reads_phdr(const struct mp_elf *elf)
 }
 
 /*
- * Two neighbouring read-only PT_LOADs that are contiguous in file and memory can be one. What was
- * only readable becomes executable too, as in every file linked with -z noseparate-code.
+ * Two neighbouring read-only PT_LOADs that are contiguous in file and memory can be one. Bytes
+ * that were only readable become executable, too, as in every file linked with -z
+ * noseparate-code.
  */
 static bool loads_can_merge(const Elf64_Phdr *a, const Elf64_Phdr *b, uint64_t align)
 {
@@ -172,7 +173,7 @@ static bool take_note(const struct mp_elf *elf, uint32_t last_load, struct me_se
 	return false;
 }
 
-/* What stands between it and the last PT_LOAD moves up, so that the new one is the last. */
+/* Headers between PT_PHDR and the last PT_LOAD move up, so that the new one is last. */
 static bool take_phdr(const struct mp_elf *elf, uint32_t last_load, struct me_segment *out)
 {
 	Elf64_Phdr *p = out->phdrs;
@@ -193,7 +194,7 @@ static bool take_phdr(const struct mp_elf *elf, uint32_t last_load, struct me_se
 	return true;
 }
 
-/* PT_LOADs ascend, so those behind the merged pair move up and the last slot becomes free. */
+/* PT_LOADs ascend, so those behind the merged pair move up, and the last slot becomes free. */
 static bool take_merged_load(uint32_t last_load, struct me_segment *out)
 {
 	Elf64_Phdr *p = out->phdrs;
@@ -216,7 +217,8 @@ static bool take_merged_load(uint32_t last_load, struct me_segment *out)
 	return false;
 }
 
-/* One entry more, behind the last PT_LOAD; what lay behind the table will be in the new segment. */
+/* Add an entry behind the last PT_LOAD. The bytes behind the table will move to the new
+ * segment. */
 static bool take_room(const struct mp_elf *elf, uint32_t last_load, struct me_segment *out)
 {
 	Elf64_Phdr *p = out->phdrs;
@@ -240,7 +242,7 @@ static bool take_room(const struct mp_elf *elf, uint32_t last_load, struct me_se
 	return true;
 }
 
-/* Where segments and their contents end, and where the headers of interest stand. */
+/* Find the ends of segments and of their contents, and the headers of interest. */
 static uint32_t scan(const struct mp_elf *elf, uint64_t align, struct me_segment *out)
 {
 	uint64_t vaddr_end = 0;
@@ -268,9 +270,9 @@ static uint32_t scan(const struct mp_elf *elf, uint64_t align, struct me_segment
 }
 
 /*
- * As far from its address as .text is from its own, since tools that have one distance for all code of
- * a file take that one: perf finds a copy's lines and bytes by it. What lies before is a hole, as
- * long as .bss; where that would be long for such a file the next place will do.
+ * Choose an offset as far from the address as .text's from its own: some tools use one distance
+ * for all code of a file, so perf finds a copy's lines and bytes. A hole as long as .bss lies
+ * before it. If that hole would be too long for the file, the next possible offset is used.
  */
 static void choose_offset(const struct mp_elf *elf, struct me_segment *out)
 {
@@ -300,7 +302,7 @@ int me_segment_choose(const struct mp_elf *elf, uint64_t align, struct me_segmen
 	for (uint32_t i = 1; i < elf->nr_sections; i++) {
 		const struct mp_section *s = &elf->sections[i];
 
-		/* What is not loaded is put where this says, and the file grows up to there. */
+		/* Sections that are not loaded are aligned so, and the file grows by that. */
 		if (!(s->flags & SHF_ALLOC) && s->align > ALIGN_MAX)
 			return mp_err_set(err, EPERM, "section %.48s is aligned beyond any page",
 					  s->name);

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * segment - where the new segment goes: its address, its file offset (as far from the address as that of
- * .text, where that costs little), its program header slot.
+ * segment - chooses the new segment's address, file offset and program header. The offset is as
+ * far from the address as that of .text, if that costs little. Called by emit.
  *
  * The program header table never moves (strip and patchelf would lose it), so an entry that the
- * program can spare becomes the new PT_LOAD; or the table grows where it is (phdr_room).
+ * program can spare becomes the new PT_LOAD; or the table grows in place (phdr_room).
  */
 #ifndef ME_SEGMENT_H
 #define ME_SEGMENT_H
@@ -18,31 +18,31 @@
 #define ME_NO_SLOT UINT32_MAX
 
 struct me_segment {
-	Elf64_Phdr *phdrs; /* the new table; [slot] is for emit to fill in, and what is displaced */
+	Elf64_Phdr *phdrs; /* the new table; emit fills in [slot] and moved headers */
 	uint32_t nr_phdrs;
-	uint32_t slot;		/* index of the new PT_LOAD R+X */
-	uint32_t eh_frame_slot; /* index of PT_GNU_EH_FRAME; ME_NO_SLOT: none, a static program that
-				 * registers .eh_frame itself */
-	const char *price;	/* what the slot cost, for the report */
-	bool grown;		/* the table has one entry more than the original's */
-	struct me_displaced displaced; /* what made room for this entry */
+	uint32_t slot;		       /* index of the new PT_LOAD R+X */
+	uint32_t eh_frame_slot;	       /* index of PT_GNU_EH_FRAME; ME_NO_SLOT: a static program */
+	const char *price;	       /* what the slot cost, for the report */
+	bool grown;		       /* the table has one entry more than the original's */
+	struct me_displaced displaced; /* bytes that moved to make room for it */
 	uint64_t vaddr, off, align;
-	uint64_t page;		    /* greatest alignment of the segments there are */
+	uint64_t page;		    /* greatest alignment of the original's segments */
 	uint64_t old_end;	    /* file bytes [0, old_end) are kept at their offsets */
 	uint64_t zeros, zeros_size; /* writable memory of me_segment_reserve() */
 };
 
 /*
- * me_segment_choose - @align: of the segment, in memory and file alike; a power of two, 0: as the
- * others are.
+ * me_segment_choose - @align: of the segment, in memory and file; a power of two, 0: as the
+ * others.
  * Return: 0, -ENOMEM, -EPERM refused: no slot, or an unusual file; the reason is in @err.
  * Ownership: me_segment_fini(@out).
  */
 int me_segment_choose(const struct mp_elf *elf, uint64_t align, struct me_segment *out,
 		      struct mp_err *err);
 /*
- * me_segment_reserve - @size bytes of zeroed writable memory between the original's last segment,
- * which grows by them, and the new one, in whole pages. Before anything is placed.
+ * me_segment_reserve - reserves @size bytes of zeroed writable memory, in whole pages, between
+ * the original's last segment, which grows by them, and the new one. Call it before anything is
+ * placed.
  * Return: 0, -EPERM the last segment is not writable.
  */
 int me_segment_reserve(const struct mp_elf *elf, struct me_segment *segment, uint64_t size,

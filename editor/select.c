@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* select - reads lists of functions, and finds the functions in a file. */
+/* select - reads lists of functions and finds these in a file. Called by morph-optimize,
+ * explain and optimize. */
 #include "editor/select.h"
 
 #include <ctype.h>
@@ -97,7 +98,7 @@ static bool parse_address(const char *text, uint64_t *vaddr)
 	return !errno && !*end && end > text + 2;
 }
 
-/* The function that begins at @vaddr, or MP_NONE. */
+/* The function that starts at @vaddr, or MP_NONE. */
 static uint32_t starts_at(const struct mp_cfg *cfg, uint64_t vaddr)
 {
 	uint32_t f = mp_cfg_func_at(cfg, vaddr);
@@ -105,7 +106,7 @@ static uint32_t starts_at(const struct mp_cfg *cfg, uint64_t vaddr)
 	return f != MP_NONE && cfg->funcs[f].vaddr == vaddr ? f : MP_NONE;
 }
 
-/* A function may have several symbols, of which the analysis keeps one: all of them count here. */
+/* A function may have several symbols; the analysis keeps one, but all of them count here. */
 static bool select_by_name(const struct mp_cfg *cfg, const char *pattern, unsigned char *chosen)
 {
 	const struct mp_elf *elf = cfg->elf;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * selfcheck - the lists of what is known to check itself. Each entry is something that other
- * programs do not have, so that nothing is refused on suspicion.
+ * selfcheck - lists of marks by which programs that check themselves are known. Other programs
+ * have none of these marks, so nothing is refused on suspicion.
  */
 #include "editor/selfcheck.h"
 
@@ -16,12 +16,12 @@
 #include <unistd.h>
 
 enum {
-	/* Tools that sign or pad round a file's end up. No archive is that small and all zeros. */
+	/* Tools that sign or pad round up a file's end. No archive is so small and all zeros. */
 	TAIL_ZEROS = 4096,
 	HMAC_SHA256_SIZE = 32,
 };
 
-/* ---- bytes that no header speaks of --------------------------------------------------------- */
+/* ---- bytes that no header covers ------------------------------------------------------------ */
 
 struct range {
 	uint64_t start, end;
@@ -52,8 +52,8 @@ static bool any_byte(const uint8_t *bytes, uint64_t size)
 }
 
 /*
- * Up to the end of the last segment every byte keeps its offset in an output, whatever it is. Behind
- * it sections move, and what is in no section would be lost.
+ * Bytes up to the end of the last segment keep their offsets in an output. Behind it sections
+ * move, and bytes of no section would be lost.
  */
 static int check_covered(const struct mp_elf *elf, struct mp_err *err)
 {
@@ -121,7 +121,7 @@ static int check_marks(const struct mp_elf *elf, struct mp_err *err)
 	if (!memcmp(elf->ehdr.e_ident + EI_ABIVERSION, "AI\1", 3) ||
 	    !memcmp(elf->ehdr.e_ident + EI_ABIVERSION, "AI\2", 3))
 		return mp_err_set(err, EPERM, "is an AppImage");
-	/* A checksum, then the mark, right behind the program headers. */
+	/* UPX writes a checksum and this mark right behind the program headers. */
 	if (phdrs_end + 8 <= elf->size && !memcmp(elf->data + phdrs_end + 4, "UPX!", 4))
 		return mp_err_set(err, EPERM, "is packed with UPX");
 	return 0;
@@ -136,22 +136,22 @@ static const struct {
 	const char *what;
 } check_sections[] = {
 	{".note.fdo.integrity", false, 0, "holds a checksum of itself (.note.fdo.integrity)"},
-	/* Where OpenSSL's and libgcrypt's checksums are put after linking. */
+	/* OpenSSL's and libgcrypt's checksums are put here after linking. */
 	{".rodata1", false, HMAC_SHA256_SIZE, "holds a checksum of itself (.rodata1)"},
 	{".fips", true, 0, "holds a FIPS module with a checksum of itself"},
 	{"pydata", false, 0, "holds an archive of PyInstaller (section pydata)"},
 	{".sha256_sig", false, 0, "is an AppImage (section .sha256_sig)"},
 };
 
-/* Bounds and results of integrity tests inside a program: BoringSSL, AWS-LC, OpenSSL's canister. */
+/* Symbols of integrity tests inside a program: BoringSSL, AWS-LC, OpenSSL's canister. */
 static const char *const check_symbols[] = {
 	"BORINGSSL_bcm_text_start", "BORINGSSL_bcm_text_hash", "FIPS_text_start",
 	"FIPS_incore_fingerprint",  "FIPS_signature",
 };
 
 /*
- * Gforth makes code at run time from its primitives', which lies between labels of its engine: their order
- * must stay.
+ * Gforth makes code at run time from its primitives' code between labels of its engine, whose
+ * order must stay.
  */
 static const char *const copying_symbols[] = {"compile_prim1"};
 
@@ -227,7 +227,7 @@ static int check_companion(const char *format, const char *dir, const char *name
 			  path);
 }
 
-/* The forms of fipscheck, libgcrypt, gnutls and hmaccalc. */
+/* Names that fipscheck, libgcrypt, gnutls and hmaccalc use. */
 static const char *const companions[] = {"%s/.%s.hmac", "%s/%s.hmac", "%s/fipscheck/%s.hmac",
 					 "%s/hmaccalc/%s.hmac"};
 static const char *const checksum_dirs[] = {"/usr/lib", "/usr/lib64", "/usr/libexec"};

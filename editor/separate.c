@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * separate - writes the debug file of an output: headers, notes, and what is not loaded, which speaks
- * of the copies now. Decides nothing about either. Called by emit.
+ * separate - writes the debug file of an output: headers, notes, and the sections that are not
+ * loaded, which debug and symbols rewrite for the copies. Called by emit.
  */
 #include "editor/separate.h"
 
@@ -13,7 +13,7 @@
 #include "editor/symbols.h"
 
 #define BUILD_ID ".note.gnu.build-id"
-/* No more of an empty file than this for a note's sake. */
+/* Largest gap in the file that keeps a note at its offset. */
 #define NEAR	   4096
 #define NOTE_ALIGN 8
 
@@ -25,11 +25,11 @@ struct writer {
 	struct me_symbols symbols;
 	struct me_debug *debug;
 	struct me_image *image;
-	uint8_t *head;	   /* the image's; its headers are written last */
-	uint64_t kept_end; /* up to here headers and notes are where the program has them */
+	uint8_t *head;	   /* first part of the image; headers are written last */
+	uint64_t kept_end; /* up to here, headers and notes have the program's offsets */
 };
 
-/* Room for the headers of the file and of the program. */
+/* Reserve the space of the ELF header and the program headers. */
 static int put_head(struct writer *w)
 {
 	Elf64_Ehdr out;
@@ -44,7 +44,7 @@ static int put_head(struct writer *w)
 	return me_image_add(w->image, w->head, size, 1, ME_IMAGE_FREE, NULL);
 }
 
-/* The output's own, so that debuggers take both for one. */
+/* The output's own build-id, by which debuggers match both files. */
 static const uint8_t *build_id_note(const struct writer *w, const struct mp_section *note)
 {
 	const struct mp_section *own = mp_elf_section(w->cfg->elf, BUILD_ID);
@@ -54,7 +54,7 @@ static const uint8_t *build_id_note(const struct writer *w, const struct mp_sect
 	return w->in->build_id_note;
 }
 
-/* Where the program has it if that is near: then program headers lead to it as well. */
+/* Use the program's offset if that is near: then program headers lead to the note, too. */
 static int put_note(struct writer *w, Elf64_Shdr *h, const uint8_t *bytes)
 {
 	const struct mp_section *own = mp_elf_section_at(w->cfg->elf, h->sh_addr);
@@ -72,7 +72,8 @@ static int put_note(struct writer *w, Elf64_Shdr *h, const uint8_t *bytes)
 	return rc;
 }
 
-/* What is loaded has an address and a size here, and no bytes; notes tell whose file this is. */
+/* Loaded sections keep address and size but have no bytes, except notes, which identify the
+ * file. */
 static int put_loaded(struct writer *w, uint32_t i)
 {
 	Elf64_Shdr *h = &w->sections.shdrs[i];
@@ -129,7 +130,7 @@ static int put_sections(struct writer *w, struct mp_err *err)
 {
 	int rc = 0;
 
-	/* Notes first, as tools that look for a build-id expect it. */
+	/* Notes first, where tools look for a build-id. */
 	for (uint32_t i = 1; !rc && i < w->sections.nr_shdrs; i++)
 		if (w->sections.shdrs[i].sh_flags & SHF_ALLOC)
 			rc = put_loaded(w, i);
@@ -149,7 +150,7 @@ static int put_sections(struct writer *w, struct mp_err *err)
 	return rc ? mp_err_set(err, -rc, "out of memory") : 0;
 }
 
-/* The program's, and of what they load what is here. */
+/* Write the program's headers; each covers only those bytes that this file has. */
 static void put_phdrs(struct writer *w, const Elf64_Ehdr *out)
 {
 	for (uint32_t i = 0; i < out->e_phnum; i++) {

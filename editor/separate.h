@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * separate - debug information in a file of its own, as distributions ship it: which file that is,
- * and the one that goes with an output.
+ * separate - separate debug files, as distributions ship them: finds the file of a program, and
+ * makes the one of an output.
  *
- * Such a file has the sections of the program, those that are loaded without their bytes (objcopy
+ * Such a file has all sections of the program; those that are loaded have no bytes (objcopy
  * --only-keep-debug, eu-strip -f). Debuggers find it by the build-id, or by name and checksum.
  */
 #ifndef ME_SEPARATE_H
@@ -22,27 +22,28 @@
 #define ME_SEPARATE_AUTO "auto"
 
 /*
- * me_separate_open - the debug file of @elf: @path, or with ME_SEPARATE_AUTO what a debugger would
- * take: by build-id, by .gnu_debuglink, from debuginfod's cache. Nothing is asked of a server.
- * Return: 0; -ENOENT none was found (ME_SEPARATE_AUTO alone; @err says nothing); -EPERM it is not @elf's or
- * cannot be used; else as mp_elf_open(). Ownership: *@out is the caller's, by mp_elf_close().
+ * me_separate_open - opens the debug file of @elf: @path, or with ME_SEPARATE_AUTO the file
+ * that a debugger finds: by build-id, by .gnu_debuglink, in debuginfod's cache. No server is
+ * asked.
+ * Return: 0; -ENOENT none was found (only ME_SEPARATE_AUTO; @err is not set); -EPERM it is not
+ * @elf's or cannot be used; else as mp_elf_open(). Ownership: mp_elf_close(*@out).
  */
 int me_separate_open(const struct mp_elf *elf, const char *path, struct mp_elf **out,
 		     struct mp_err *err);
 
 struct me_separate {
 	const struct mp_elf *elf; /* the original's debug file */
-	/* Of the output: */
-	const uint8_t *head;	      /* its first bytes: program headers */
-	const uint8_t *build_id_note; /* contents of the section of this name, or NULL: it has none */
+	/* From the output: */
+	const uint8_t *head;		/* first bytes of the output: its headers */
+	const uint8_t *build_id_note;	/* contents of its .note.gnu.build-id; NULL: none */
 	const Elf64_Shdr *new_sections; /* ME_NR_NEW_SECTIONS of them */
 	const struct me_displaced *displaced;
 };
 
 /*
- * me_separate_build - the debug file of an output.
- * Return: 0, -ENOMEM, -EPERM. Ownership: me_image_fini(@image), also on failure; parts of it point into
- * @separate->elf.
+ * me_separate_build - makes the debug file of an output.
+ * Return: 0, -ENOMEM, -EPERM. Ownership: me_image_fini(@image), also on failure; parts of it
+ * point into @separate->elf.
  */
 int me_separate_build(const struct me_separate *separate, const struct mp_cfg *cfg,
 		      const struct me_placement *placement, struct me_image *image,

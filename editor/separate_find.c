@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * separate_find - finds a program's debug file and sees whether it is the program's. Called by
- * optimize and by --verify.
+ * separate_find - finds a program's debug file and checks that it belongs to the program.
+ * Called by optimize and by --verify.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -15,7 +15,7 @@
 #include "editor/debuglink.h"
 #include "editor/separate.h"
 
-/* Where Debian, Fedora and gdb's default have them. */
+/* Directory of debug files in Debian, Fedora, and by gdb's default. */
 #define DEBUG_DIR "/usr/lib/debug"
 
 #define SAME_FLAGS (SHF_ALLOC | SHF_WRITE | SHF_EXECINSTR | SHF_TLS)
@@ -38,7 +38,7 @@ static uint32_t next_loaded(const struct mp_elf *elf, uint32_t i)
 	return i;
 }
 
-/* One by one: what is loaded is the same, but for the bytes. */
+/* Loaded sections must be the same, but for their bytes. */
 static int compare_sections(const struct mp_elf *elf, const struct mp_elf *debug,
 			    struct mp_err *err)
 {
@@ -62,7 +62,7 @@ static int compare_sections(const struct mp_elf *elf, const struct mp_elf *debug
 	return 0;
 }
 
-/* Their build-ids say that they belong together, or where there is none the checksum. */
+/* The build-ids must be equal; without build-ids, the checksum must match. */
 static int compare_identity(const struct mp_elf *elf, const struct mp_elf *debug,
 			    struct mp_err *err)
 {
@@ -116,9 +116,9 @@ static int open_path(const struct mp_elf *elf, const char *path, struct mp_elf *
 	return rc;
 }
 
-/* ---- where a debugger looks ---- */
+/* ---- places where a debugger looks ---- */
 
-/* Is there a file of this name that is @elf's? Errors are no reason to stop looking. */
+/* Is there a file of this name that belongs to @elf? Errors do not end the search. */
 __attribute__((format(printf, 3, 4))) static bool try(const struct mp_elf *elf, struct mp_elf **out,
 						      const char *fmt, ...)
 {
@@ -171,7 +171,7 @@ static bool find_by_link(const struct mp_elf *elf, struct mp_elf **out)
 	return found;
 }
 
-/* What debuginfod-find(1) and gdb have fetched before. */
+/* Look in the cache of debuginfod-find(1) and gdb. */
 static bool find_in_cache(const struct mp_elf *elf, struct mp_elf **out)
 {
 	const char *cache = getenv("DEBUGINFOD_CACHE_PATH"), *xdg = getenv("XDG_CACHE_HOME");

@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * sequential - a test of paired differences that stays valid however often one looks at it.
- *
- * The method and its promise stand in sequential.h. Here: the bets, their capital, and the
- * search for the effects that the bets do not reject.
+ * sequential - a test of paired differences that is valid at every look. sequential.h explains
+ * the method. Here are the bets, their capital, and the search for the effects that no bet
+ * rejects.
  */
 #include "editor/sequential.h"
 
@@ -19,8 +18,8 @@
  * power". Their limits keep one wrong sign from taking all that they have.
  */
 static const struct {
-	double share;	  /* of the capital at the start */
-	double effect;	  /* that the stake suits, in spreads; INFINITY: the sign alone counts */
+	double share;	  /* of the initial capital */
+	double effect;	  /* effect for its stake, in spreads; INFINITY: sign only */
 	double stake_max; /* share of the gambler's capital */
 } seq_gamblers[ME_SEQ_NR_GAMBLERS] = {
 	{0.78, INFINITY, 0.9995},
@@ -29,14 +28,14 @@ static const struct {
 	{0.05, 1.6, 0.95},
 };
 
-/* The spread of a pair's difference before any pair was seen, and its weight in pairs. */
+/* Assumed spread of a pair's difference before the first pair, and its weight in pairs. */
 #define SEQ_SPREAD_FIRST 0.03
 #define SEQ_NR_FIRST	 2
-/* From so many pairs on the quartiles tell the spread better than the range does. */
+/* From this number of pairs on, the quartiles estimate the spread better than the range. */
 #define SEQ_NR_QUARTILES 4
 /* Clocks count in microseconds or worse; a spread of exactly 0 would divide by zero. */
 #define SEQ_SPREAD_MIN 1e-7
-/* Effects beyond a factor of e^20 are not told apart. */
+/* The search for effects ends at a factor of e^20. */
 #define SEQ_EFFECT_MAX 20.0
 
 void me_seq_init(struct me_seq *seq, double alpha)
@@ -65,22 +64,22 @@ static double seq_median(const double *sorted, size_t nr)
 	return nr % 2 ? sorted[nr / 2] : (sorted[nr / 2 - 1] + sorted[nr / 2]) / 2;
 }
 
-/* The standard deviation that the pairs seen so far suggest, if the noise is Gaussian. */
+/* Estimate of the standard deviation by the pairs so far, for Gaussian noise. */
 static double seq_spread_seen(const struct me_seq *seq)
 {
-	/* expected range of two and of three, and of the quartiles, in standard deviations */
+	/* expected range of two and of three values, in standard deviations */
 	static const double range[SEQ_NR_QUARTILES] = {[2] = 1.128, [3] = 1.693};
 	size_t nr = seq->nr;
 
 	if (nr < SEQ_NR_QUARTILES)
 		return (seq->sorted[nr - 1] - seq->sorted[0]) / range[nr];
-	/* The quartiles: a few outliers do not make every gambler timid. */
+	/* Quartiles, so that a few outliers do not make all stakes small. */
 	return (seq->sorted[nr - 1 - nr / 4] - seq->sorted[nr / 4]) / 2 / 0.6745;
 }
 
 /*
- * The spread that stakes are laid by. A stake may depend on the past but not on the pair that it
- * is laid on. What is assumed at first weighs as much as two pairs.
+ * The spread by which stakes are chosen. A stake may depend on earlier pairs, but not on its
+ * own. The assumed spread weighs as much as two pairs.
  */
 static double seq_spread(const struct me_seq *seq)
 {
@@ -94,7 +93,8 @@ static double seq_spread(const struct me_seq *seq)
 		    SEQ_SPREAD_MIN);
 }
 
-/* log of the factor by which a gambler's capital grows who bets that @d lies above @effect. */
+/* log of the factor by which the capital of a gambler grows who bets that @d lies above
+ * @effect. */
 static double seq_growth(int gambler, double d, double scale, double effect)
 {
 	double above = d - effect, stake;
@@ -117,7 +117,7 @@ double me_seq_capital(const double *logs)
 	return sum;
 }
 
-/* What the capital must reach: two directions share the permitted error. */
+/* The capital that decides: two directions share the permitted error. */
 static double seq_threshold(double alpha)
 {
 	return 2 / alpha;
@@ -205,8 +205,8 @@ static bool seq_rejects(const struct me_seq *seq, double effect, int sign)
 	return false;
 }
 
-/* The last effect, seen from below (@sign 1) or above (-1), that is rejected. Each gambler's
- * gain is monotonic in the effect he bets against, so bisection finds it. */
+/* The last rejected effect, from below (@sign 1) or above (-1). Each gambler's gain is
+ * monotonic in the effect, so bisection finds it. */
 static double seq_bound(const struct me_seq *seq, int sign)
 {
 	double rejected = -SEQ_EFFECT_MAX, kept = SEQ_EFFECT_MAX;
@@ -243,7 +243,7 @@ double me_seq_estimate(const struct me_seq *seq)
 
 	if (!seq->nr)
 		return 0;
-	/* Thousands of pairs: the plain median is near enough, and needs no space. */
+	/* For thousands of pairs, the plain median is accurate enough and needs no memory. */
 	means = seq->nr <= 2000 ? malloc(nr * sizeof(*means)) : NULL;
 	if (!means)
 		return seq_median(seq->sorted, seq->nr);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* shell_words - words as one would type them for a shell; see shell_words.h. */
+/* shell_words - prints words in a form that a shell reads back. */
 #include "editor/shell_words.h"
 
 #include <string.h>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * start - finds what runs first, and puts the runtime before it. What the runtime does stands in
- * runtime/. Called by emit.
+ * start - finds the code that runs first, and puts the runtime before it (editor/runtime/).
+ * Called by emit; optimize asks whether the file is a program.
  */
 #include "editor/start.h"
 
@@ -15,7 +15,7 @@
 
 struct dynamic {
 	uint64_t init_off;  /* of DT_INIT in the file, 0: none */
-	uint64_t spare_off; /* of a DT_NULL behind which another one stands, 0: none */
+	uint64_t spare_off; /* of a DT_NULL with another entry behind it, 0: none */
 	uint64_t init;
 	bool named, pie, interpreted;
 };

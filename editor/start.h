@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * start - how an instrumented output comes by its counters: it runs the runtime first, which maps
- * the file of counts over them (runtime.h).
+ * start - makes an instrumented output run the runtime first, which maps the file of counts
+ * over the counters (runtime.h).
  */
 #ifndef ME_START_H
 #define ME_START_H
@@ -12,26 +12,27 @@
 #include "libprof/elf.h"
 #include "libprof/err.h"
 
-/* The word that says what runs first, and what it says in the original. */
+/* The word in the file that leads to the code that runs first, and its value in the original. */
 struct me_start {
-	uint64_t off;	/* in the file: e_entry, or a dynamic entry's tag */
-	bool program;	/* e_entry; else DT_INIT */
-	uint64_t vaddr; /* what ran first so far; 0: nothing did */
+	uint64_t off;	/* file offset: of e_entry, or of a dynamic entry */
+	bool program;	/* it is e_entry; else DT_INIT */
+	uint64_t vaddr; /* code that ran first in the original; 0: none */
 };
 
 /*
- * me_start_find - a program starts at its entry, a library at DT_INIT, or where a DT_INIT has room.
+ * me_start_find - finds this word: a program's entry; a library's DT_INIT, or room for one.
  * Return: 0, -EPERM there is neither.
  */
 int me_start_find(const struct mp_elf *elf, struct me_start *out, struct mp_err *err);
 
-/* Bytes of the counters in memory, and of what the runtime keeps behind them. */
+/* Return: bytes of the counters in memory, including the runtime's page behind them. */
 uint64_t me_start_counters_size(const struct me_plan *plan);
-/* Bytes of the runtime with its parameters. */
+/* Return: bytes of the runtime with its parameters. */
 uint64_t me_start_size(void);
 /*
- * me_start_write - the runtime, to lie at @vaddr, into @body, and into the file's first bytes, @head,
- * the word that leads there. @counters: address of them; @counters_bytes: in whole pages.
+ * me_start_write - writes the runtime, which will lie at @vaddr, to @body, and the word that
+ * leads there to the file's first bytes, @head. @counters: address of the counters;
+ * @counters_bytes: in whole pages.
  * Return: 0, -EINVAL the path of the counts is too long.
  */
 int me_start_write(const struct me_start *start, const struct me_plan *plan, uint64_t vaddr,

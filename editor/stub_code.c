@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * stub_code - `inc`, which touches no register and of the flags all but the carry; `mov` and `lea`,
- * which touch one register and no flag. What polls is poll_code's. Called by place and copy.
+ * stub_code - writes the instructions of stubs: `inc` changes no register and all arithmetic
+ * flags but the carry; `mov` and `lea` change one register and no flag. poll_code writes polls.
+ * Called by place and copy.
  *
- * Where threads have counters of their own, each thread's base of %gs is the distance from the
- * counters that the file names to the thread's own. A new thread inherits the base of the thread that
- * started it. So the stub at an entry of a function checks whether %rsp lies in the window that the
- * owner of these counters has noted; no register is needed for that:
+ * With counters per thread, each thread's base of %gs is the distance from the counters in the
+ * file to the thread's own. A new thread inherits the base of the thread that started it. So
+ * the stub at a function's entry checks whether %rsp lies in the window that the owner of these
+ * counters noted. This needs no register:
  *
  *		cmp	%rsp, %gs:high(%rip)
  *		jb	1f
@@ -57,7 +58,7 @@ uint32_t me_stub_code_size(const struct me_stub *stub, enum me_counters counters
 	       (stub->polls ? ME_POLL_CODE_SIZE : 0);
 }
 
-/* The displacement at @out, of an instruction that ends at @end. */
+/* Write the displacement to @to at @out, for an instruction that ends at @end. */
 static int write_disp(uint64_t to, uint64_t end, uint8_t *out)
 {
 	int64_t disp = (int64_t)(to - end);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * stub_code - the instructions of a stub.
+ * stub_code - the size and the bytes of a stub's instructions. Called by place and copy.
  */
 #ifndef ME_STUB_CODE_H
 #define ME_STUB_CODE_H
@@ -10,16 +10,16 @@
 
 #include "editor/plan.h"
 
-/* As a base rsp and r12 need a byte more, to say that there is no index. */
+/* As a base, rsp and r12 need a SIB byte. */
 static inline bool me_needs_sib(uint8_t reg)
 {
 	return (reg & 7) == 4;
 }
 
-/* Bytes of the instructions. */
+/* Return: bytes of the instructions. */
 uint32_t me_stub_code_size(const struct me_stub *stub, enum me_counters counters);
 /*
- * me_stub_code_write - @vaddr: where @out will be.
+ * me_stub_code_write - writes the instructions to @out; @vaddr is their address in the output.
  * Return: 0, -ERANGE out of reach.
  */
 int me_stub_code_write(const struct me_stub *stub, enum me_counters counters,

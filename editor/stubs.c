@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * stubs - merges stubs into the order of a plan. What they do, and where they must stand, instrument
- * and number decide.
+ * stubs - merges stubs into the order of a plan. instrument and number decide what stubs do,
+ * and on which paths.
  */
 #include "editor/stubs.h"
 
@@ -11,7 +11,7 @@
 #include "editor/eligible.h"
 #include "editor/grow.h"
 
-/* As compilers align functions at -O2. */
+/* Compilers align functions like this at -O2. */
 #define ENTRY_ALIGN_LOG2 4
 
 struct putter {
@@ -44,7 +44,7 @@ static int compare_stubs(const void *a, const void *b)
 
 	if (x->block != y->block)
 		return x->block < y->block ? -1 : 1;
-	/* Who comes from outside meets that stub first. */
+	/* Control from outside runs through that stub first. */
 	if (x->what.ways != y->what.ways)
 		return order[x->what.ways] < order[y->what.ways] ? -1 : 1;
 	return x->what.from < y->what.from ? -1 : x->what.from > y->what.from;
@@ -82,7 +82,7 @@ static bool put_stub(struct putter *p, const struct me_stub_to *stub, struct me_
 	return true;
 }
 
-/* The block, behind the stubs on all ways to it. */
+/* Put a block, behind the stubs on all paths to it. */
 static bool put_block(struct putter *p, struct me_plan_block block)
 {
 	struct me_plan *out = &p->out;
@@ -105,7 +105,7 @@ static bool put_block(struct putter *p, struct me_plan_block block)
 	return true;
 }
 
-/* The stubs between blocks are sorted by where they lead, but put where they come from. */
+/* Stubs on edges are sorted by target in me_stubs, but put behind their source. */
 struct between {
 	uint32_t from, stub;
 };
@@ -141,7 +141,8 @@ struct run {
 	uint32_t nr_between;
 };
 
-/* The stubs behind block @i of the run: those that fall into what follows, or the others. */
+/* Put the edge stubs behind block @i of the run: those that fall into the next block, or the
+ * others. */
 static bool put_between(struct putter *p, const struct run *run, uint32_t i, bool fall)
 {
 	uint32_t from = run->blocks[i].block;
@@ -167,7 +168,7 @@ static bool put_run(struct putter *p, const struct run *run)
 	for (uint32_t i = 0; i < run->nr; i++)
 		if (!put_block(p, run->blocks[i]) || !put_between(p, run, i, true))
 			return false;
-	/* Behind them what control jumps to and back from. */
+	/* At the end, put stubs that control jumps to and back from. */
 	for (uint32_t i = 0; i < run->nr; i++)
 		if (!put_between(p, run, i, false))
 			return false;
@@ -197,7 +198,7 @@ static void drop_clones(struct me_plan *plan)
 	plan->nr_blocks = nr;
 }
 
-/* What the plan lacks goes behind everything, as it was. */
+/* Append blocks that the plan lacks, in their original order. */
 static bool add_missing(struct me_plan *plan, const struct mp_cfg *cfg, const uint8_t *movable)
 {
 	uint8_t *has = calloc((size_t)cfg->nr_blocks + 1, 1);
@@ -230,7 +231,7 @@ static bool add_missing(struct me_plan *plan, const struct mp_cfg *cfg, const ui
 	return true;
 }
 
-/* What seldom runs, far from everything. */
+/* Put stubs that note at the end: they seldom run. */
 static bool put_notes(struct putter *p)
 {
 	struct me_plan_block like = {.zone = ME_ZONE_WARM};

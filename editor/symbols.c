@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * symbols - rewrites .symtab and .strtab for moved functions. .dynsym stays as it is: a function's
- * address is its identity. Called by emit when the file has symbols.
+ * symbols - rewrites .symtab and .strtab for moved functions. dynsym handles .dynsym. Called by
+ * emit and separate if the file has symbols.
  */
 #include "editor/symbols.h"
 
@@ -9,11 +9,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Where a function's copies lie: one run in each zone. */
+/* The runs of a function's copies, one in each zone. */
 struct runs {
 	uint64_t hot, warm;
 	uint64_t hot_size, warm_size;
-	bool enters_warm; /* the entry's copy is in the warm one; hot is but a cold part, say */
+	bool enters_warm; /* the entry's copy is in the warm run */
 };
 
 static bool main_is_warm(const struct runs *r)
@@ -90,7 +90,7 @@ static const struct mp_func *moved_function(const struct mp_cfg *cfg, const stru
 	return runs[func].hot_size || runs[func].warm_size ? &cfg->funcs[func] : NULL;
 }
 
-/* Old code and second run of moved functions, as local symbols, once per function. */
+/* Add local symbols for old code and the second run of moved functions, once per function. */
 static void put_extra(struct writer *w, const struct mp_cfg *cfg, const struct runs *runs,
 		      const uint8_t *old, uint32_t nr, const uint16_t *section_index,
 		      uint16_t text_section, uint8_t *named)

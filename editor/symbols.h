@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * symbols - the output's .symtab: moved functions are found where their code is now.
+ * symbols - makes the output's .symtab, in which symbols of moved functions name the copies.
  *
- * foo names the copy of its entry, so that profilers and debuggers show what runs; foo.morph.old
- * names the code left behind, foo.morph.warm the part in the warm zone; where the entry is there,
- * foo.morph.hot the part in the hot one.
+ * foo names the copy of its entry, so profilers and debuggers show what runs. foo.morph.old
+ * names the old code. foo.morph.warm names the part in the warm zone; if the entry is in that
+ * zone, foo.morph.hot names the part in the hot zone.
  */
 #ifndef ME_SYMBOLS_H
 #define ME_SYMBOLS_H

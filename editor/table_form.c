@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * table_form - reads the bytes of the few forms itself. Called by patch; verify has a reading of
- * its own.
+ * table_form - recognises the forms of table_form.h by their bytes. Called by patch and
+ * entries. verify has its own reading.
  */
 #include "editor/table_form.h"
 
@@ -10,7 +10,7 @@
 #include "libprof/decoder.h"
 #include "libprof/insn.h"
 
-/* How many instructions before the jump the load may stand: of an offset, of an address. */
+/* Most instructions between the load of an offset, or of an address, and the jump. */
 #define MAX_APART	 4
 #define MAX_APART_LOADED 12
 
@@ -46,7 +46,7 @@ static uint8_t reg_field(const struct head *h)
 	return (h->op[1] >> 3 & 7) | (h->rex & REX_R ? 8 : 0);
 }
 
-/* disp32(,%i,8): mod 0 with a SIB byte that has no base. */
+/* disp32(,%i,8): mod 0 and a SIB byte without a base. */
 static bool is_table_operand(const struct head *h)
 {
 	return h->left == 7 && (h->op[1] & 0xc7) == 0x04 && (h->op[2] & 0xc7) == 0xc5 &&
@@ -107,7 +107,7 @@ static bool mentions(const ZydisDecodedInstruction *z, const ZydisDecodedOperand
 	return false;
 }
 
-/* From @at on: does nobody see @reg but a jump through it, by one way and without a call? */
+/* Is a jump through @reg its only use from @at on? Follows one path without calls. */
 static bool only_jumps(const struct mp_cfg *cfg, uint64_t at, uint8_t reg)
 {
 	for (unsigned int n = 0; n < MAX_APART_LOADED; n++) {
@@ -177,7 +177,7 @@ static bool is_add(const uint8_t *p, uint32_t len)
 	       h.op[1] >= 0xc0;
 }
 
-/* The base register of the load with which the block's computation of its jump begins. */
+/* Base register of the load that starts the computation of the block's jump. */
 static uint8_t relative_base(const struct mp_cfg *cfg, const struct mp_block *block)
 {
 	const uint8_t *p = mp_elf_bytes(cfg->elf, block->vaddr, block->size);

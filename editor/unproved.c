@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-/* unproved - see unproved.h. Called by optimize. */
+/* unproved - collects registers that verify refused. Called by optimize. */
 #include "editor/unproved.h"
 
 #include <errno.h>
 #include <stdbool.h>
 #include <stdlib.h>
 
-/* Beyond so many the whole file is refused. */
+/* With more functions, the whole file is refused. */
 #define MAX_FUNCS 65536
 
 static struct me_unproved *find(const struct me_unproved_list *list, uint64_t start)

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * unwind - puts the three new unwind sections together; see unwind_run (what copies need) and
- * unwind_frame (how it is written). Called by emit.
+ * unwind - joins the three new unwind sections. unwind_run decides what they say of the copies,
+ * unwind_frame writes it. Called by emit.
  */
 #include "editor/unwind.h"
 

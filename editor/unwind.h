@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * unwind - .eh_frame, .eh_frame_hdr and LSDAs for moved code.
+ * unwind - makes .eh_frame, .eh_frame_hdr and LSDAs for moved code.
  *
- * The new tables are complete (every old FDE and one new FDE per run of moved code of one
- * function), so that one section named .eh_frame and one PT_GNU_EH_FRAME serve libgcc, gdb,
- * perf and libunwind alike. Called by emit once every block has its new address.
+ * The new tables are complete: every old FDE, and one new FDE per run of moved code of one
+ * function. So one section .eh_frame and one PT_GNU_EH_FRAME serve libgcc, gdb, perf and
+ * libunwind. Called by emit when every block has its new address.
  */
 #ifndef ME_UNWIND_H
 #define ME_UNWIND_H
@@ -17,20 +17,20 @@
 #include "libprof/elf.h"
 #include "libprof/err.h"
 
-/* A copied block. Instructions keep their lengths and order; only the terminating branch may be
- * encoded anew, inverted, dropped, or followed by an added jump. So offset k of the copy, below
- * old_size - term_len, is offset k of the original; what follows belongs to the terminator. */
+/* A copied block. Instructions keep their lengths and order. Only the terminating branch may be
+ * re-encoded, inverted, dropped, or followed by an added jump. So offset k of the copy, below
+ * old_size - term_len, is offset k of the original; later bytes belong to the terminator. */
 struct me_placed {
 	uint64_t new_vaddr;
 	uint32_t new_size; /* with terminator and added jump */
 	uint32_t block;	   /* cfg block index */
 	uint32_t padding;  /* nops behind it that control runs through to the next copy */
-	bool stub;	   /* no copy: code before the block that leaves the state as it is there */
-	bool passed_by;	   /* who comes to the block from elsewhere arrives at a stub of it */
+	bool stub;	   /* no copy: code before the block, with the block's row */
+	bool passed_by;	   /* control from elsewhere enters a stub of this block */
 };
 
 struct me_unwind {
-	/* Three consecutive parts, each 8-aligned, starting at the base_vaddr that was asked for. */
+	/* Three consecutive parts, each 8-aligned, from the requested base_vaddr on. */
 	uint8_t *bytes;
 	size_t size;
 	size_t lsda_off, lsda_size;	    /* -> section .gcc_except_table.morph */
@@ -47,8 +47,8 @@ struct me_unwind {
 const char *me_unwind_check(const struct mp_cfg *cfg, uint32_t func);
 
 /*
- * me_unwind_build - tables for @placed (ascending new_vaddr; pieces of one function that touch
- * share an FDE), to be loaded at @base_vaddr. The size does not depend on @base_vaddr.
+ * me_unwind_build - makes tables for @placed (ascending new_vaddr; adjacent pieces of one
+ * function share an FDE), to be loaded at @base_vaddr. The size does not depend on @base_vaddr.
  * Return: 0, -ENOMEM, -EBADMSG. Ownership: free(out->bytes).
  */
 int me_unwind_build(const struct mp_cfg *cfg, const struct me_placed *placed, uint32_t nr_placed,

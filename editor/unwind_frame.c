@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
  * unwind_frame - writes .eh_frame and .eh_frame_hdr: the original's entries at their new place,
- * then the copies'. All pointers become pc-relative, four bytes wide.
+ * then those of copies. All pointers become pc-relative and four bytes wide. Called by unwind.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -40,7 +40,7 @@ static int refuse(const struct writer *w, uint64_t vaddr, const char *why)
 			  vaddr, why);
 }
 
-/* 0 stays 0, "none", as all readers take it. */
+/* 0 stays 0: all readers take it for "none". */
 static void put_relative32(struct writer *w, uint64_t target)
 {
 	struct me_bytes *out = &w->out->eh_frame;
@@ -51,7 +51,7 @@ static void put_relative32(struct writer *w, uint64_t target)
 	me_bytes_u32(out, (uint32_t)rel);
 }
 
-/* DW_CFA_nop (0) up to a multiple of four, then the length in front. */
+/* Pad the entry with DW_CFA_nop (0) to a multiple of four, then set its length. */
 static void finish_entry(struct writer *w, size_t start)
 {
 	struct me_bytes *out = &w->out->eh_frame;
@@ -72,7 +72,7 @@ static int put_cie(struct writer *w, const struct mp_eh_cie *cie)
 	size_t start = out->size;
 	bool set_loc;
 
-	/* In a file that is loaded anywhere such a pointer means nothing without a relocation. */
+	/* In a position-independent file such a pointer needs a relocation. */
 	if (w->elf->ehdr.e_type != ET_EXEC &&
 	    (absolute(cie->fde_enc) || (personality && absolute(cie->personality_enc)) ||
 	     (lsda && absolute(cie->lsda_enc))))
@@ -135,7 +135,7 @@ static const struct known_cie *find_cie(const struct writer *w, uint64_t old_vad
 	return lo < w->nr_cies && w->cies[lo].old_vaddr == old_vaddr ? &w->cies[lo] : NULL;
 }
 
-/* Up to the program. Return: where the entry starts. */
+/* Write an FDE up to its program. Return: offset of the entry. */
 static size_t start_fde(struct writer *w, const struct known_cie *known, uint64_t pc, uint64_t size,
 			uint64_t lsda)
 {
@@ -172,7 +172,7 @@ static int add_entry(struct writer *w, uint64_t pc, uint64_t size, size_t off)
 	return 0;
 }
 
-/* A program that holds addresses is written anew from its rows. */
+/* Rewrite a program that contains addresses from its rows. */
 static int put_rows(struct writer *w, const struct mp_eh_cie *cie, const struct mp_eh_fde *fde)
 {
 	const struct me_cfi_row *row = &w->table.initial;
@@ -198,7 +198,7 @@ static int put_old_fde(struct writer *w, const struct mp_eh_cie *cie, const stru
 	bool set_loc;
 	int ret = 0;
 
-	/* What a linker leaves of code it dropped. */
+	/* A linker leaves such an FDE of dropped code. */
 	if (!fde->start || !fde->size)
 		return 0;
 	if (!known)
@@ -267,7 +267,7 @@ static int put_new(struct writer *w, const struct me_runs *runs)
 		if (!known)
 			return refuse(w, run->cie_vaddr, "a CIE got lost");
 		start = start_fde(w, known, run->start, run->size, run->lsda);
-		/* Where none has a program there is not even a buffer of them. */
+		/* If all programs are empty, there is no buffer. */
 		if (run->program_size)
 			me_bytes_put(&w->out->eh_frame, runs->programs.data + run->program_off,
 				     run->program_size);

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* unwind_priv - what the parts of unwind share. Nobody else includes this. */
+/* unwind_priv - types and functions that the parts of unwind share. No other file includes
+ * this. */
 #ifndef ME_UNWIND_PRIV_H
 #define ME_UNWIND_PRIV_H
 
@@ -13,21 +14,22 @@
 #include "editor/unwind.h"
 #include "libprof/eh.h"
 
-/* One FDE of the original, read in full. */
+/* One FDE of the original with its CIE, rows and LSDA. */
 struct me_source {
-	const struct mp_fde *listed; /* NULL: nothing is read yet */
+	const struct mp_fde *listed; /* NULL: nothing was read yet */
 	struct mp_eh_cie cie;
 	struct mp_eh_fde fde;
 	struct me_cfi_table table;
-	struct me_lsda lsda; /* where fde.lsda */
+	struct me_lsda lsda; /* only if fde.lsda is not 0 */
 };
 
-/* Return: NULL, or why code under @listed cannot move. @source is reused. */
+/* Read the FDE @listed into @source, which may be reused. Return: NULL, or why its code cannot
+ * move. */
 const char *me_source_load(struct me_source *source, const struct mp_elf *elf,
 			   struct me_cfi_rules *rules, const struct mp_fde *listed);
 void me_source_fini(struct me_source *source);
 
-/* A new FDE: copies that lie together, are of one function and have one CIE and LSDA. */
+/* A new FDE: adjacent copies of one function with one CIE and LSDA. */
 struct me_run {
 	uint64_t start, size;
 	uint64_t cie_vaddr;		  /* of the original's CIE */
@@ -50,17 +52,17 @@ struct me_frame_entry {
 	uint64_t start, size, fde_vaddr;
 };
 
-/* .eh_frame and what .eh_frame_hdr lists of it. */
+/* .eh_frame, .eh_frame_hdr and its entries. */
 struct me_frames {
 	struct me_bytes eh_frame, hdr;
 	struct me_frame_entry *entries;
 	uint32_t nr, room;
 };
 
-/* All of the original's CIEs and FDEs, then @runs. */
+/* Write all CIEs and FDEs of the original, then those of @runs. */
 int me_frames_build(const struct mp_elf *elf, const struct me_runs *runs, uint64_t vaddr,
 		    struct me_cfi_rules *rules, struct me_frames *frames, struct mp_err *err);
-/* @frames->hdr, to be loaded at @vaddr; sorts the entries. */
+/* Write @frames->hdr, to be loaded at @vaddr. Sorts the entries. */
 int me_frames_put_hdr(struct me_frames *frames, uint64_t eh_frame_vaddr, uint64_t vaddr,
 		      const struct mp_elf *elf, struct mp_err *err);
 void me_frames_fini(struct me_frames *frames);

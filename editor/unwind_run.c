@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * unwind_run - new FDEs and LSDAs: groups the copies, gives each instruction of a copy the row and
- * the call site of its original.
+ * unwind_run - makes new FDEs and LSDAs: groups the copies, and gives each instruction of a
+ * copy the row and the call site of its original. Called by unwind.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -10,7 +10,7 @@
 
 #include "editor/unwind_priv.h"
 
-/* Padding up to this size does not part a run; the row before it holds in it. */
+/* Padding up to this size does not split a run; it has the row before it. */
 #define MAX_GAP	   63
 #define NR_SOURCES 4 /* a function's main and cold part, and those of a neighbour */
 
@@ -19,14 +19,14 @@ struct builder {
 	struct me_cfi_rules *rules;
 	struct me_source sources[NR_SOURCES];
 	unsigned int next_source;
-	struct me_source *last; /* of the run at hand: stays */
-	uint32_t *placed_of;	/* by block: index in @placed or MP_NONE */
+	struct me_source *last; /* of the current run; not replaced */
+	uint32_t *placed_of;	/* per block: index in @placed or MP_NONE */
 	const struct me_placed *placed;
 	struct me_runs *out;
 	uint64_t lsda_vaddr;	    /* of out->lsdas */
-	struct me_call_site *sites; /* of the run at hand */
+	struct me_call_site *sites; /* of the current run */
 	uint32_t nr_sites, room_sites;
-	struct me_cfi_row row; /* at @row_off in the run at hand */
+	struct me_cfi_row row; /* at @row_off of the current run */
 	uint64_t row_off;
 	struct mp_err *err;
 };
@@ -38,7 +38,7 @@ static bool fde_holds(const struct mp_fde *fde, const struct mp_block *block)
 	return off < fde->size && block->size <= fde->size - off;
 }
 
-/* @last: where the block before it was found, or NULL. */
+/* The FDE that holds @block. @last: the previous block's, or NULL. */
 static const struct mp_fde *fde_of_block(const struct mp_elf *elf, const struct mp_block *block,
 					 const struct mp_fde *last)
 {
@@ -77,7 +77,7 @@ static uint32_t block_at(const struct mp_cfg *cfg, uint32_t func, uint64_t vaddr
 	return MP_NONE;
 }
 
-/* A landing pad is in the function whose exception it catches. */
+/* Landing pads must start blocks of the function. */
 static const char *check_pads(const struct mp_cfg *cfg, uint32_t func,
 			      const struct me_source *source)
 {
@@ -100,7 +100,7 @@ const char *me_unwind_check(const struct mp_cfg *cfg, uint32_t func)
 	struct me_cfi_rules rules;
 	const char *why = NULL;
 
-	if (f->flags & MP_FUNC_BARE) /* neither has the copy any */
+	if (f->flags & MP_FUNC_BARE) /* its copy has no unwind information either */
 		return NULL;
 	if (me_cfi_rules_init(&rules))
 		return "out of memory";
@@ -169,9 +169,9 @@ static void put_row(struct builder *b, uint64_t off, const struct mp_eh_cie *cie
 }
 
 /*
- * Up to the terminator the copy has its original's rows at the same offsets. A branch changes no
- * row: one that is encoded anew, and a jump added behind it, have the terminator's. A jump added
- * behind a block without branch has the row that the block falls into, and so has padding.
+ * Up to the terminator the copy has its original's rows at the same offsets. A branch changes
+ * no row: a re-encoded one, and a jump added behind it, have the terminator's. A jump added
+ * behind a block without branch has the row that the block falls into, as has padding.
  */
 static void put_rows(struct builder *b, const struct me_run *run, const struct me_placed *placed,
 		     const struct me_source *source)
@@ -188,7 +188,7 @@ static void put_rows(struct builder *b, const struct me_run *run, const struct m
 	put_row(b, new_off, &source->cie, &table->lines[line].row);
 	if (placed->stub)
 		return;
-	/* What lies at @end itself: a branch, an added jump or padding, if anything. */
+	/* At @end itself lies a branch, an added jump or padding, if anything. */
 	if (placed->new_size == block->size - block->term_len && !placed->padding)
 		end--;
 	for (line++; line < table->nr && table->lines[line].off <= end; line++)
@@ -227,7 +227,7 @@ static uint64_t copy_of_pad(const struct builder *b, uint32_t func, uint64_t pad
 	return b->placed[b->placed_of[block]].new_vaddr;
 }
 
-/* The old call sites as far as they cover the block; ranges they leave out stay left out. */
+/* Add the old call sites that cover the block; uncovered ranges stay uncovered. */
 static bool put_sites(struct builder *b, const struct me_placed *placed, const struct me_lsda *lsda)
 {
 	const struct mp_block *block = &b->cfg->blocks[placed->block];
@@ -247,7 +247,8 @@ static bool put_sites(struct builder *b, const struct me_placed *placed, const s
 		to = old->start + old->size < end ? old->start + old->size - start : block->size;
 		if (from > body)
 			from = body;
-		/* What ends in or behind the terminator covers all that became of it. */
+		/* A site that ends in or behind the terminator covers all code that replaces
+		 * it. */
 		if (to > body || to == block->size)
 			to = placed->new_size;
 		if (from >= to)
@@ -280,7 +281,7 @@ static int finish_run(struct builder *b)
 	struct me_run *run = &b->out->runs[b->out->nr - 1];
 	const struct me_source *source = b->last;
 
-	if (!run->size) { /* a block that was one jump, dropped */
+	if (!run->size) { /* a block that was only a dropped jump */
 		b->out->nr--;
 		return 0;
 	}

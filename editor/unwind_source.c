@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* unwind_source - one FDE of the original with rows and exception table, or why not. */
+/* unwind_source - reads one FDE of the original with rows and exception table, or says why it
+ * cannot. Called by unwind_run. */
 #include <errno.h>
 #include <string.h>
 
@@ -7,7 +8,7 @@
 
 static const char rust_personality[] = "rust_eh_personality";
 
-/* .symtab keeps a version behind the name: NAME@VERSION. */
+/* In .symtab a version may follow the name: NAME@VERSION. */
 static bool is_named(const char *name, const char *want)
 {
 	size_t len = strlen(want);
@@ -15,14 +16,14 @@ static bool is_named(const char *name, const char *want)
 	return !strncmp(name, want, len) && (!name[len] || name[len] == '@');
 }
 
-/* Those read the LSDA as lsda.h says. Others may keep anything in it. */
+/* These read the LSDA as lsda.h describes. Others may keep anything in it. */
 static bool known_personality(const char *name)
 {
 	return name && (is_named(name, "__gxx_personality_v0") ||
 			is_named(name, "__gcc_personality_v0") || is_named(name, rust_personality));
 }
 
-/* Versions of Rust's std disagree about a base that is relative to its field (lsda_put). */
+/* Versions of Rust's std disagree about a pc-relative base (lsda_put). */
 static const char *check_rust(struct me_lsda *lsda)
 {
 	if (lsda->base_enc != MP_EH_PE_OMIT)

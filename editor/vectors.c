@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-/* vectors - see vectors.h. Called by number. */
+/* vectors - finds a vector register that no instruction names. Called by number. */
 #include "editor/vectors.h"
 
 #include <Zydis/Zydis.h>
 
 #define ALL 0xff00u
 
-/* Those that saving or loading the whole state touches are more than its operands say. */
+/* Instructions that save or load the whole state access more registers than their operands
+ * name. */
 static bool takes_all(const ZydisDecodedInstruction *z)
 {
 	switch (z->meta.category) {
@@ -27,7 +28,7 @@ static uint32_t named_by(const ZydisDecoder *decoder, const ZydisDecoderContext 
 
 	if (takes_all(z))
 		return ALL;
-	/* Without a prefix for it no instruction reaches them. */
+	/* Without REX.R or REX.B an instruction cannot name xmm8 to xmm15. */
 	if (z->opcode_map == ZYDIS_OPCODE_MAP_DEFAULT || !(z->raw.rex.R || z->raw.rex.B))
 		return 0;
 	if (ZYAN_FAILED(

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * vectors - which vector registers no instruction of a file names.
+ * vectors - finds a vector register that no instruction of a file names.
  *
- * By the ABI callees may change all of them. Only a compiler that sees caller and callee at once may
- * rely on one that the callee leaves alone; in a file that never names it nobody does.
+ * By the ABI callees may change all vector registers. Only a compiler that sees caller and
+ * callee may rely on one that the callee leaves alone, and never on one that the file does not
+ * name.
  */
 #ifndef ME_VECTORS_H
 #define ME_VECTORS_H
@@ -14,9 +15,9 @@
 
 #define ME_NO_VECTOR 0
 
-/* The highest of xmm8 to xmm15 that @elf never names, by all of its executable sections from their
- * starts on; or ME_NO_VECTOR: there is none, some bytes are no instructions, or what is named in AVX
- * code, which is not looked at more closely. */
+/* Return: the highest of xmm8 to xmm15 that no instruction in the executable sections of @elf
+ * names; ME_NO_VECTOR: none, or bytes that do not decode, or AVX code, which is not looked at
+ * closely. */
 uint8_t me_vectors_unnamed(const struct mp_elf *elf);
 
 #endif

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * verify - the order of the checks, and the words of a refusal.
+ * verify - the order of the checks, and the form of a refusal's message.
  *
- * Decides nothing itself. Called by morph-optimize before an output replaces anything, and by
- * tests. The assumptions stand in Documentation/verify.md.
+ * Decides nothing itself. optimize calls it before an output replaces anything; confirm and the
+ * tests call it, too. Documentation/verify.md lists the assumptions.
  */
 #include "editor/verify.h"
 
@@ -14,7 +14,7 @@
 
 #include "editor/verify_priv.h"
 
-/* Spans beyond this are no program but an attack on our memory. */
+/* Larger spans are refused: their bitmaps would take too much memory. */
 #define VF_SPAN_MAX (1ULL << 30)
 
 int vf_bits_init(struct vf_bits *bits, uint64_t start, uint64_t end)
@@ -41,7 +41,8 @@ uint64_t vf_bits_next(const struct vf_bits *bits, uint64_t vaddr, uint64_t end)
 		vaddr = bits->base;
 	if (last > bits->base + bits->nr)
 		last = bits->base + bits->nr;
-	/* The caller's end, also where no bits are that far: who walks up to it must get there. */
+	/* Return the caller's @end even if the bitmap ends earlier: callers loop until they
+	 * reach it. */
 	if (vaddr >= last)
 		return end;
 	i = vaddr - bits->base;
@@ -57,7 +58,7 @@ uint64_t vf_bits_next(const struct vf_bits *bits, uint64_t vaddr, uint64_t end)
 	}
 }
 
-/* Only spent when something is refused, so a walk over all symbols will do. */
+/* Runs once, for a refusal, so a walk over all symbols is fast enough. */
 static const struct mp_symbol *symbol_at(const struct mp_elf *elf, uint64_t vaddr)
 {
 	const struct mp_symbol *best = NULL;
@@ -106,7 +107,7 @@ static int add_text(struct vf *vf, uint64_t start, uint64_t end)
 	const Elf64_Phdr *load = vf->o->phdrs;
 	struct vf_range *text = vf->texts;
 
-	/* Its bytes are in the file, so one of them holds it. */
+	/* The section's bytes are loaded, so one PT_LOAD contains it. */
 	while (!is_in(load, start))
 		load++;
 	while (text < vf->texts + vf->nr_texts && !is_in(load, text->start))
@@ -167,7 +168,7 @@ static int find_spans(struct vf *vf)
 static void vf_fini(struct vf *vf)
 {
 	mp_map_free(vf->map);
-	/* Before the unwind data: something of it is kept for each FDE. */
+	/* Free this before the unwind data, whose number of FDEs it needs. */
 	vf_registers_fini(vf);
 	vf_eh_fini(&vf->old_eh);
 	vf_eh_fini(&vf->new_eh);
@@ -197,7 +198,8 @@ static void vf_fini(struct vf *vf)
 	mp_path_table_free(vf->paths);
 }
 
-/* Of large files this is most of verify's memory. The next step reads what that step needs. */
+/* Mapped pages of large files are most of verify's memory. Later steps read again what they
+ * need. */
 static int drop_pages(struct vf *vf)
 {
 	mp_elf_drop_pages(vf->o);

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * verify - does this output behave as its original, under stated assumptions?
+ * verify - decides whether an output behaves as its original, under stated assumptions.
  *
- * Reads the original and the output as files and compares them: the map note only says where to
- * look, nothing of it is taken on trust. Shares no code with cfg, layout, emit or unwind: it has
- * its own function bounds, its own scan for possible targets, its own reader of unwind rows (the
- * tests compare it with libdw). The assumptions stand in Documentation/verify.md.
+ * Reads the original and the output as files and compares them. The map note only says where to
+ * look; nothing in it is trusted. Shares no code with cfg, layout, emit or unwind: verify has
+ * its own function bounds, its own scan for possible targets, its own reader of unwind rows
+ * (the tests compare it with libdw). Documentation/verify.md lists the assumptions.
  */
 #ifndef ME_VERIFY_H
 #define ME_VERIFY_H
@@ -19,7 +19,8 @@
 
 #define ME_MAX_UNPROVED 256
 
-/* A function of the original, and the registers that its copy's stubs set and are not proved dead. */
+/* A function of the original, and the registers that stubs of its copy set and that may be
+ * live. */
 struct me_unproved {
 	uint64_t start;
 	uint16_t registers;
@@ -27,34 +28,36 @@ struct me_unproved {
 
 struct me_verify_report {
 	uint64_t nr_pieces, nr_insns; /* copied code compared */
-	uint64_t nr_patches;	      /* jumps over old block starts */
+	uint64_t nr_patches;	      /* jumps written over old block starts */
 	uint64_t nr_retargeted;	      /* calls and jumps in old code led to copies */
 	uint64_t nr_table_entries;    /* table words led to copies */
-	uint64_t nr_pointers;	      /* function addresses that are the copy's now */
+	uint64_t nr_pointers;	      /* function addresses replaced by the copy's */
 	uint64_t nr_unwind_rows;      /* rows compared */
 	uint64_t nr_landing_pads;
-	/* What was refused for that, not more than there is room for. */
+	/* Functions that were refused for such registers: the first ME_MAX_UNPROVED of them. */
 	struct me_unproved unproved[ME_MAX_UNPROVED];
 	uint32_t nr_unproved;
-	/* What the output does besides: counts, keeps path numbers in registers, polls. */
+	/* Instrumentation: the output counts, keeps path numbers in registers, polls. */
 	bool counts, keeps_numbers, polls;
 };
 
 /*
  * me_verify - compare @original and @output (both opened with MP_ELF_ALL).
- * Return: 0 proved, -EBADMSG refused with the first difference and its address in @err, -ENOMEM.
+ * @report: filled also when refused; may be NULL.
+ * Return: 0 proved; -EBADMSG refused, with the first difference and its address in @err;
+ * -ENOMEM.
  */
 int me_verify(const struct mp_elf *original, const struct mp_elf *output,
 	      struct me_verify_report *report, struct mp_err *err);
-/* Debug information in files of their own, both opened with MP_ELF_DEBUG and MP_ELF_SYMBOLS. */
+/* Separate debug files, both opened with MP_ELF_DEBUG and MP_ELF_SYMBOLS. */
 struct me_verify_debug {
 	const struct mp_elf *original, *output;
-	const char *name; /* by which the program's output is to find its one */
+	const char *name; /* the name by which the program's output finds @output */
 };
 
 /*
- * The same on up to @nr_threads threads: verdict, message and report do not depend on how many. With
- * @debug, which may be NULL, the debug file as well.
+ * me_verify() on up to @nr_threads threads. Verdict, message and report do not depend on their
+ * number. Also checks the debug file if @debug is not NULL.
  */
 int me_verify_threads(const struct mp_elf *original, const struct mp_elf *output,
 		      const struct me_verify_debug *debug, unsigned int nr_threads,

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * verify_bare - functions without unwind information, which symbols alone bound.
+ * verify_bare - finds functions without unwind information, whose bounds only a symbol gives.
  *
- * Each becomes an FDE without a program, so that its code is read, and its copies are proved, as
- * any other function's. Only where a symbol overlaps no FDE and no other symbol but its own
- * aliases; what is moved of others is refused. Called by verify_eh for the original.
+ * Each becomes an FDE without a program, so that its code is read, and its copies are proved,
+ * like any other function's. A symbol that overlaps an FDE, or a symbol other than its own
+ * aliases, is left out; pieces of its code are then refused. verify_eh calls this for the
+ * original.
  */
 #include <errno.h>
 #include <string.h>
@@ -48,7 +49,7 @@ static bool overlaps_fde(const struct vf_eh *eh, uint64_t start, uint64_t size)
 	return lo < eh->nr_fdes && eh->fdes[lo].start < start + size;
 }
 
-/* Of @bare, ascending: one of each, and none that overlaps another one. Return: how many. */
+/* Remove duplicates from @bare, and all that overlap another one. Return: how many are left. */
 static uint32_t separate(struct vf_fde *bare, uint32_t nr)
 {
 	uint64_t reached = 0;
@@ -71,7 +72,7 @@ static uint32_t separate(struct vf_fde *bare, uint32_t nr)
 	return out;
 }
 
-/* A CIE for all of them, behind the others. */
+/* Append one CIE for all bare functions. */
 static int add_cie(struct vf_eh *eh)
 {
 	struct vf_cie *grown = realloc(eh->cies, ((size_t)eh->nr_cies + 1) * sizeof(*grown));

@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * verify_cfi - from an FDE's program to rows: what each register's rule is, from which address on.
+ * verify_cfi - runs an FDE's program and gives rows: the rule of each register from an address
+ * on.
  *
- * An interpreter of its own, for two reasons: it also knows DW_CFA_GNU_args_size, which libdw
- * ignores and the C++ runtime needs; and a pass over a whole FDE costs what libdw spends on one
- * address. The tests compare its rows with libdw's.
+ * Morph has its own interpreter for two reasons: it also knows DW_CFA_GNU_args_size, which
+ * libdw ignores and the C++ runtime needs; and a pass over a whole FDE costs what libdw spends
+ * on one address. The tests compare its rows with libdw's. Called by verify_unwind and
+ * verify_registers.
  */
 #include <dwarf.h>
 #include <errno.h>
@@ -106,8 +108,8 @@ struct machine {
 	struct vf_row row;
 	struct vf_row *stack;
 	unsigned int depth;
-	struct vf_rows *rows; /* NULL as above */
-	bool terse;	      /* no step that changes nothing: our own output */
+	struct vf_rows *rows; /* NULL while the CIE's program runs */
+	bool terse;	      /* refuse steps that change nothing: an output of Morph */
 	uint8_t fde_enc;
 };
 
@@ -176,7 +178,8 @@ static void restore_initial(struct machine *m, uint64_t reg)
 		m->c.bad = true;
 }
 
-/* Operands first in variables: the order in which arguments are evaluated is not defined. */
+/* Read operands into variables first: C does not define the order in which arguments are
+ * evaluated. */
 static int step_extended(struct machine *m, uint8_t op)
 {
 	int64_t da = m->cie->data_align;
@@ -361,7 +364,7 @@ static bool rule_equal(const struct vf_rule *a, const struct vf_rule *b)
 
 bool vf_row_equal(const struct vf_row *a, const struct vf_row *b)
 {
-	/* Nearly always byte for byte; where not, unused bytes may differ. */
+	/* Equal rows nearly always have equal bytes; if not, only unused bytes may differ. */
 	if (!memcmp(&a->cfa, &b->cfa, sizeof(*a) - offsetof(struct vf_row, cfa)))
 		return true;
 	if (a->cfa_reg != b->cfa_reg || a->args_size != b->args_size ||

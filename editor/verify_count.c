@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * verify_count - what an instrumented output has besides: counters in memory of their own, stubs that
- * count and go on, and the runtime that maps a file over the counters. Called by verify, verify_image,
- * verify_pieces and verify_rest.
+ * verify_count - checks what an instrumented output has in addition: counters in memory of
+ * their own, stubs that count and continue, and the runtime that maps a file over the counters.
+ * Called by verify, verify_image, verify_pieces and verify_rest.
  */
 #include <errno.h>
 #include <string.h>
@@ -20,7 +20,7 @@ static uint64_t page_up(uint64_t v)
 	return (v + PAGE - 1) & ~(uint64_t)(PAGE - 1);
 }
 
-/* Before the headers are looked at: is it such an output at all? */
+/* Runs before the headers are checked, so it looks at section names alone. */
 void vf_find_counters(struct vf *vf)
 {
 	const struct mp_section *counters = mp_elf_section(vf->n, ".morph.counters");
@@ -70,7 +70,7 @@ static bool is_zero(const char *p, const char *end)
 	return true;
 }
 
-/* As many stubs as there are counters, each with its own. */
+/* Read how many counters the table describes; vf_all_are_counted() wants a stub for each. */
 static int read_table(struct vf *vf)
 {
 	struct mp_edge_table *table;
@@ -90,8 +90,8 @@ static int read_table(struct vf *vf)
 }
 
 /*
- * What is mapped is all of the counters, or the polls and not the page behind them; nor is the page
- * that the runtime keeps behind the counters where threads have their own.
+ * Does the runtime map all counters, or the polls without the page behind them? With counters
+ * per thread it must not map the page behind the counters, where the runtime keeps its state.
  */
 static bool is_mapped(const struct vf *vf, uint64_t at, const struct me_runtime_params *p)
 {
@@ -110,7 +110,7 @@ static bool is_mapped(const struct vf *vf, uint64_t at, const struct me_runtime_
 	       at + (uint64_t)p->base == counters + p->counters_bytes;
 }
 
-/* The runtime is the one we know, with parameters that fit this output. */
+/* The runtime must be Morph's, with parameters that fit this output. */
 static int check_runtime(struct vf *vf, uint64_t *next)
 {
 	const char *name = vf->path_section ? MP_PATH_TABLE_SECTION : MP_EDGE_TABLE_SECTION;
@@ -136,7 +136,8 @@ static int check_runtime(struct vf *vf, uint64_t *next)
 	return vf->path_section ? 0 : read_table(vf);
 }
 
-/* The original's dynamic entry that is DT_INIT, or the first blank one of two: file offset, or 0. */
+/* File offset of the original's DT_INIT, or of the first DT_NULL if another entry follows it;
+ * or 0. */
 static uint64_t init_entry(const struct mp_elf *o, uint64_t *init)
 {
 	uint64_t off = 0;
@@ -194,7 +195,7 @@ int vf_check_start(struct vf *vf)
 	return 0;
 }
 
-/* [lock] incq counter(%rip), or incq %gs:counter(%rip), at @at: a counter of its own. */
+/* lock incq counter(%rip), or incq %gs:counter(%rip), at @at, with a counter of its own. */
 static int check_counting(struct vf *vf, const struct mp_map_piece *p, const uint8_t *b,
 			  uint64_t at, uint64_t *next)
 {
@@ -226,7 +227,7 @@ static int check_counting(struct vf *vf, const struct mp_map_piece *p, const uin
 	return 0;
 }
 
-/* A check of the thread, a count, or both. */
+/* A stub checks the thread's counters, counts, or does both. */
 static int check_counter_stub(struct vf *vf, const struct mp_map_piece *p, const uint8_t *b,
 			      uint64_t at, uint64_t *next)
 {
@@ -236,13 +237,12 @@ static int check_counter_stub(struct vf *vf, const struct mp_map_piece *p, const
 	if (len < 0)
 		return len;
 	*next = at + (uint64_t)len;
-	/* A check alone ends with the stub, or with a jump. */
+	/* Behind a check alone, the stub ends, or a jump follows. */
 	if (len && (*next == end || b[len] == 0xe9 || b[len] == 0xeb))
 		return 0;
 	return check_counting(vf, p, b + len, *next, next);
 }
 
-/* Has every counter a stub? Each stub has its own one. */
 bool vf_all_are_counted(const struct vf *vf)
 {
 	uint64_t nr = 0;
@@ -252,8 +252,8 @@ bool vf_all_are_counted(const struct vf *vf)
 	return nr == vf->nr_counters;
 }
 
-/* [endbr64], what it does, then where @p's original starts: a copy of it, or the next stub on the
- * way. */
+/* [endbr64], the stub's work, then on to the start of @p's original: a copy of it, or the next
+ * stub before it. */
 int vf_check_stub(struct vf *vf, const struct mp_map_piece *p)
 {
 	static const uint8_t endbr64[] = {0xf3, 0x0f, 0x1e, 0xfa};

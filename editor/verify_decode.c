@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * verify_decode - one instruction as verify sees it, straight from Zydis's raw fields.
+ * verify_decode - decodes one instruction for verify, from Zydis's raw fields.
  *
- * Shares nothing with libprof/insn: two readings of the same bytes must agree.
+ * Shares nothing with libprof/insn, so that two independent readings of the same bytes must
+ * agree. Called by all parts of verify.
  */
 #include <string.h>
 
@@ -20,7 +21,7 @@ const ZydisDecoder *vf_full_decoder(void)
 	return &dec;
 }
 
-/* Minimal mode gives lengths and raw fields, all that is needed, at half the price. */
+/* Minimal mode gives lengths and raw fields, which suffice here, at half the cost. */
 static const ZydisDecoder *decoder(void)
 {
 	static _Thread_local ZydisDecoder dec;
@@ -42,7 +43,8 @@ static void decode_memory(const ZydisDecodedInstruction *z, uint64_t vaddr, stru
 		for (unsigned int i = 0; i < z->raw.prefix_count; i++)
 			insn->eip_relative |= z->raw.prefixes[i].value == 0x67;
 	} else if (z->raw.disp.size == 32) {
-		/* A base register may hold anything, also an index of a table at this address. */
+		/* A base register may hold anything, even the index into a table at this
+		 * address. */
 		insn->abs_off = z->raw.disp.offset;
 		insn->abs = z->raw.disp.value;
 	}
@@ -135,8 +137,8 @@ static bool decode(const uint8_t *bytes, size_t avail, uint64_t vaddr, struct vf
 			insn->imm = z.raw.imm[i].value.s;
 		}
 	}
-	/* A 16-bit relative branch truncates rip: not what compilers emit, not followed. Some
-	 * processors take every relative branch with that prefix for one. */
+	/* Do not follow 16-bit relative branches: they truncate rip, and compilers emit none.
+	 * Some processors treat every relative branch with prefix 0x66 as 16-bit. */
 	for (unsigned int i = 0; insn->rel_size && i < z.raw.prefix_count; i++)
 		if (z.raw.prefixes[i].value == 0x66 && !z.raw.rex.W)
 			insn->kind = VF_ODD;
@@ -153,26 +155,26 @@ bool vf_decode_anew(const uint8_t *bytes, size_t avail, uint64_t vaddr, struct v
 }
 
 /*
- * What Zydis said of an instruction holds for all that begin with the same prefixes, opcode, modrm
- * and SIB: they differ in the values of displacement and immediate alone. Code repeats itself, so
- * few instructions are read anew.
+ * A cache of Zydis's answers. Instructions with equal prefixes, opcode, modrm and SIB differ
+ * only in the values of displacement and immediate. Code repeats itself, so few need Zydis.
  */
 struct known {
 	uint64_t head; /* the first bytes, before displacement and immediate */
-	uint8_t size;  /* so many; 0: free */
+	uint8_t size;  /* bytes in @head; 0: free */
 	bool imm_signed;
-	uint8_t form[offsetof(struct vf_insn, target)]; /* the rest are values */
+	uint8_t form[offsetof(struct vf_insn,
+			      target)]; /* the fields before @target; later ones are values */
 };
 
-/* Two to a cache line; a large program has ten times as many. */
+/* Two entries fit in a cache line. */
 _Static_assert(sizeof(struct known) == 32, "known instructions have grown");
 
 enum {
 	KNOWN_LOG2 = 14
 };
 
-/* Where to look, by as many bytes as most instructions that begin like this have before their
- * operands' values: a guess, right or wrong. */
+/* The cache slot for @head. It hashes as many bytes as such instructions usually have before
+ * displacement and immediate. A wrong guess costs time, not correctness. */
 static struct known *known_slot(uint64_t head)
 {
 	static _Thread_local struct known known[1 << KNOWN_LOG2];
@@ -269,7 +271,7 @@ bool vf_decode(const uint8_t *bytes, size_t avail, uint64_t vaddr, struct vf_ins
 
 	if (!avail)
 		return false;
-	if (avail >= sizeof(head)) /* said apart: a copy of known size is one instruction */
+	if (avail >= sizeof(head)) /* memcpy() of a constant size is one instruction */
 		memcpy(&head, bytes, sizeof(head));
 	else
 		memcpy(&head, bytes, avail);

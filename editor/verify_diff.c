@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * verify_diff - every byte that differs from the original must belong to an act that is proved:
- * a patch over a copied block, a call or jump led to a copy, a table entry, the build-id.
+ * verify_diff - checks that every byte that differs from the original belongs to a change that
+ * is proved: a patch (a jump written over a copied block's start), a call or jump that leads to
+ * a copy, a table entry, the build-id. verify calls it after the pieces are proved.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -11,8 +12,8 @@
 
 #define VF_PATCH_LEN 5
 
-/* In a function whose code takes its own addresses and jumps where a register says, no address
- * but the entry is known not to be computed; unless they are labels. */
+/* If a function takes its own addresses and jumps through registers, any of its addresses but
+ * the entry may be computed, unless these addresses are labels. */
 static bool may_be_computed(const struct vf_fde *fde, uint64_t vaddr)
 {
 	return (fde->flags & VF_FDE_IJMP_REG) && (fde->flags & VF_FDE_SELF_REF) &&
@@ -28,7 +29,7 @@ static uint64_t insn_start(const struct vf *vf, uint64_t vaddr)
 	return 0;
 }
 
-/* A jump of a patch's form stood there before: it only leads elsewhere now. */
+/* The original has a jump of the same form there: only its target changed. */
 static bool was_jump(const struct vf *vf, uint64_t at)
 {
 	const uint8_t *a = mp_elf_bytes(vf->o, at, VF_PATCH_LEN);
@@ -36,7 +37,7 @@ static bool was_jump(const struct vf *vf, uint64_t at)
 	return a && *a == 0xe9 && vf_bits_get(&vf->grid, at);
 }
 
-/* @at: where the jump stands in @p's original. */
+/* @at: address of the jump in @p's original. */
 static int check_patch(struct vf *vf, const struct mp_map_piece *p, uint64_t at, uint64_t *next)
 {
 	const struct vf_fde *fde = vf_eh_find(&vf->old_eh, at);
@@ -78,7 +79,8 @@ static bool is_patch(const struct vf *vf, const struct mp_map_piece *p, uint64_t
 	return vf_is_copy(vf, p->old_vaddr, at + VF_PATCH_LEN + (uint64_t)(int64_t)disp);
 }
 
-/* The field at @off of the instruction at @at: a function's address, the copy's now? */
+/* Does the field at @off of the instruction at @at hold a function's address, or its copy's
+ * now? */
 static bool is_pointer(struct vf *vf, uint64_t vaddr, uint64_t at, const struct vf_insn *insn,
 		       uint8_t off, uint64_t *next)
 {
@@ -126,7 +128,7 @@ static int check_retargeted(struct vf *vf, uint64_t vaddr, uint64_t *next)
 	return 0;
 }
 
-/* A field in code that the linker made an address inside .eh_frame: the start-up file's label. */
+/* Is this a field in code with an address inside .eh_frame: the start-up file's label? */
 static bool is_eh_ref(const struct vf *vf, const struct mp_reloc *rel)
 {
 	return rel->sym_value + (uint64_t)rel->addend - vf->old_eh.vaddr < vf->old_eh.size &&
@@ -134,7 +136,7 @@ static bool is_eh_ref(const struct vf *vf, const struct mp_reloc *rel)
 	       vf_is_text(vf, rel->vaddr);
 }
 
-/* A static program hands its .eh_frame to the unwinder itself: it must hand over the new one. */
+/* A static program registers its .eh_frame with the unwinder: it must register the new one. */
 static int check_eh_ref(struct vf *vf, uint64_t field, uint64_t *next)
 {
 	const uint8_t *b = mp_elf_bytes(vf->n, field, 4);
@@ -149,7 +151,7 @@ static int check_eh_ref(struct vf *vf, uint64_t field, uint64_t *next)
 	return 0;
 }
 
-/* Registered and taken back by the same name, and nobody else knows the old section. */
+/* The start-up file registers and deregisters one label; nothing else may refer to the section. */
 int vf_check_eh_refs(struct vf *vf)
 {
 	uint64_t label = 0;
@@ -163,7 +165,7 @@ int vf_check_eh_refs(struct vf *vf)
 		const struct mp_reloc *rel = &vf->o->relocs[i];
 		uint64_t to = rel->sym_value + (uint64_t)rel->addend;
 
-		/* The section's own relocations lead to code; some end in it by their addends. */
+		/* Skip other targets, and relocations of .eh_frame itself. */
 		if (to - vf->old_eh.vaddr >= vf->old_eh.size ||
 		    rel->vaddr - vf->old_eh.vaddr < vf->old_eh.size)
 			continue;
@@ -183,7 +185,7 @@ static int check_code(struct vf *vf, uint64_t vaddr, uint64_t *next)
 {
 	const struct mp_map_piece *p = vf_piece_holding(vf, vaddr);
 
-	/* A program that writes there may read what it writes over. */
+	/* A program that writes code there may also read the old bytes. */
 	if (!mp_elf_is_readonly(vf->o, vaddr))
 		return vf_refuse(vf, vaddr, "code in writable memory changed");
 	if (p) {
@@ -219,7 +221,7 @@ static const struct mp_section *section_of(const struct mp_elf *elf, uint64_t of
 	return NULL;
 }
 
-/* A dynamic symbol that has another value now: one of a function's names, as a pointer is. */
+/* A dynamic symbol with a new value must name a function whose copy has this address. */
 static int check_moved_symbol(struct vf *vf, uint64_t at, const Elf64_Sym *a, const Elf64_Sym *b)
 {
 	uint8_t type = ELF64_ST_TYPE(a->st_info);
@@ -234,7 +236,7 @@ static int check_moved_symbol(struct vf *vf, uint64_t at, const Elf64_Sym *a, co
 	return 0;
 }
 
-/* A dynamic symbol names its section by index: the same section must have that index now. */
+/* A dynamic symbol names its section by index: the index must still mean the same section. */
 static int check_dynsym(struct vf *vf, const struct mp_section *sec, uint64_t off, uint64_t *next)
 {
 	uint64_t entry = (off - sec->off) / sizeof(Elf64_Sym) * sizeof(Elf64_Sym);
@@ -323,7 +325,7 @@ static int check_range(struct vf *vf, uint64_t off, uint64_t end)
 	return 0;
 }
 
-/* What is compared at once. */
+/* Ranges of the file that are compared in parallel. */
 struct ranges {
 	struct vf_file_range *range;
 	uint32_t nr;
@@ -339,7 +341,7 @@ static int check_some(struct vf *vf, void *ctx, uint32_t first, uint32_t end)
 	return ret;
 }
 
-/* [off, end), in parts: nothing that may change reaches over the beginning of a function. */
+/* Add [off, end), split at cuts: no change reaches over a cut. */
 static void add_range(const struct vf *vf, struct ranges *ranges, uint64_t off, uint64_t end)
 {
 	for (uint32_t i = 0; i < vf->nr_cuts; i++) {
@@ -364,7 +366,7 @@ int vf_check_diff(struct vf *vf)
 		{vf->moved.start, vf->moved.end}, /* vf_check_room() */
 	};
 	const size_t nr = sizeof(skip) / sizeof(skip[0]);
-	/* Before, between and behind what is skipped; and each cut adds one. */
+	/* One range more than skipped ranges, and one more for each cut. */
 	struct ranges ranges = {.range = calloc(nr + 1 + vf->nr_cuts, sizeof(*ranges.range))};
 	uint64_t off = 0;
 	int ret;

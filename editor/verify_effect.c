@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * verify_effect - which parts of the general registers one instruction asks for, and which it
- * surely replaces. By Zydis's operands; what they leave open counts as asked for and kept.
+ * verify_effect - tells which parts of the general registers one instruction reads, and which
+ * it certainly replaces, by Zydis's operands. Where these are not certain, a part counts as
+ * read and not replaced. Called by verify_graph, verify_jump and verify_registers.
  */
 #include <stddef.h>
 #include <string.h>
@@ -19,7 +20,7 @@ static uint16_t number_of(ZydisRegister reg)
 		       : 0;
 }
 
-/* Spread @reg over the parts that the operand covers. */
+/* Set the bit of @reg in the parts that the operand covers. */
 static void add_parts(uint16_t parts[VF_NR_PARTS], ZydisRegister reg)
 {
 	uint16_t bit = number_of(reg);
@@ -66,7 +67,7 @@ static void add_register(struct vf_effect *e, const ZydisDecodedOperand *op, boo
 		e->named |= number_of(reg);
 }
 
-/* The outcome is the same whatever the register held. */
+/* Is the result the same for every value of the register? */
 static bool is_constant(const ZydisDecodedInstruction *z, const ZydisDecodedOperand *op)
 {
 	if (op[0].type != ZYDIS_OPERAND_TYPE_REGISTER)
@@ -87,7 +88,7 @@ static bool is_constant(const ZydisDecodedInstruction *z, const ZydisDecodedOper
 
 static bool is_sure(const ZydisDecodedInstruction *z)
 {
-	/* The destination may stay what it was: no bit found, no descriptor, no repetition. */
+	/* The destination may keep its value: no bit set, no valid descriptor, no repetition. */
 	switch (z->mnemonic) {
 	case ZYDIS_MNEMONIC_BSF:
 	case ZYDIS_MNEMONIC_BSR:
@@ -155,7 +156,7 @@ static struct vf_effect by_operands(const ZydisDecodedInstruction *z, const Zydi
 static struct vf_effect effect_of(const ZydisDecodedInstruction *z, const ZydisDecodedOperand *op)
 {
 	switch (z->mnemonic) {
-	case ZYDIS_MNEMONIC_NOP: return (struct vf_effect){0}; /* whatever its operand looks like */
+	case ZYDIS_MNEMONIC_NOP: return (struct vf_effect){0}; /* its operand is not accessed */
 	case ZYDIS_MNEMONIC_SYSCALL: return system_call();
 	case ZYDIS_MNEMONIC_SYSENTER:
 	case ZYDIS_MNEMONIC_SYSEXIT:
@@ -175,8 +176,8 @@ static struct vf_effect effect_of(const ZydisDecodedInstruction *z, const ZydisD
 }
 
 /*
- * The effect depends on the bytes before displacement and immediate alone, but where an immediate
- * makes the outcome constant. Code repeats itself, so few instructions are asked about twice.
+ * A cache. The effect depends only on the bytes before displacement and immediate, unless an
+ * immediate makes the result constant. Code repeats itself, so few instructions need Zydis.
  */
 struct known {
 	uint64_t head;
@@ -191,7 +192,7 @@ enum {
 static struct known *known_slot(uint64_t head)
 {
 	static _Thread_local struct known known[1 << KNOWN_LOG2];
-	/* A guess how many bytes that is: prefixes, opcode, modrm. */
+	/* Guess of the number of these bytes: prefixes, opcode, modrm. */
 	unsigned int nr = (head & 0xf0) == 0x40 ? 3 : 2;
 
 	if ((head & 0xf0) == 0x50)

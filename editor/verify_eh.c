@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * verify_eh - CIEs and FDEs as an unwinder finds them: from PT_GNU_EH_FRAME to .eh_frame.
+ * verify_eh - reads CIEs and FDEs as an unwinder finds them: from PT_GNU_EH_FRAME to .eh_frame.
  *
- * Reads both files with the same code; rows are verify_cfi's, their comparison verify_unwind's.
+ * Reads original and output with the same code. verify_cfi makes rows of them, verify_unwind
+ * compares these.
  */
 #include <dwarf.h>
 #include <errno.h>
@@ -194,7 +195,7 @@ static int sort_fdes(struct vf *vf, struct vf_eh *eh)
 	return 0;
 }
 
-/* Unwinders search this table by bisection: sorted, complete, each entry its own FDE. */
+/* Unwinders bisect this table: it must be sorted and complete, and each entry name its own FDE. */
 static int check_search_table(struct vf *vf, struct vf_eh *eh, struct vf_cursor *c)
 {
 	const struct mp_section *sec = mp_elf_section(eh->elf, ".eh_frame_hdr");
@@ -220,7 +221,7 @@ static int check_search_table(struct vf *vf, struct vf_eh *eh, struct vf_cursor 
 	return 0;
 }
 
-/* From the header to the section; @c is left at the search table's encodings. */
+/* Go from the header to the section. @c then stands at the search table's count. */
 static int find_by_header(struct vf *vf, const Elf64_Phdr *ph, struct vf_cursor *c,
 			  struct vf_eh *eh)
 {
@@ -242,7 +243,7 @@ static int find_by_header(struct vf *vf, const Elf64_Phdr *ph, struct vf_cursor 
 
 #define VF_EH_PAGE 1024u
 
-/* A find is asked for with each piece, each patch, each changed call. */
+/* An index for vf_eh_find(), which runs for each piece, patch and changed call. */
 static int index_pages(struct vf_eh *eh)
 {
 	const struct vf_fde *last;

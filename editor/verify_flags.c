@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * verify_flags - is there, from an address on, anybody who reads arithmetic flags that were set
- * before? Forwards along all ways, to the first who overwrites them. Called by verify_count and verify_polls.
+ * verify_flags - decides whether arithmetic flags that were set before an address may be read
+ * behind it. Follows all paths forward until the flags are overwritten. Called by verify_count,
+ * verify_polls and verify_threads.
  */
 #include "editor/verify_priv.h"
 
@@ -9,13 +10,13 @@
 	(ZYDIS_CPUFLAG_OF | ZYDIS_CPUFLAG_SF | ZYDIS_CPUFLAG_ZF | ZYDIS_CPUFLAG_AF |               \
 	 ZYDIS_CPUFLAG_PF)
 
-/* Ways, and instructions on all of them, that are followed; beyond that the answer is no. */
+/* Limits on paths, and on instructions on all of them. Beyond these the flags count as live. */
 #define MAX_WAYS  64
 #define MAX_STEPS 4096
 
 struct way {
 	uint64_t at;
-	uint32_t flags; /* not overwritten yet */
+	uint32_t flags; /* flags not overwritten yet */
 };
 
 struct search {
@@ -24,7 +25,7 @@ struct search {
 	uint32_t nr;
 };
 
-/* Flags that it overwrites whatever its operands are. Shifts by 0 and repetitions of 0 do not. */
+/* Flags that @z always overwrites. Shifts by 0 and repetitions of 0 do not. */
 static uint32_t overwritten(const ZydisDecodedInstruction *z)
 {
 	const ZydisAccessedFlags *f = z->cpu_flags;
@@ -49,7 +50,7 @@ static uint32_t overwritten(const ZydisDecodedInstruction *z)
 		case ZYDIS_MNEMONIC_BTR:
 		case ZYDIS_MNEMONIC_BTC:
 		case ZYDIS_MNEMONIC_CLC:
-		case ZYDIS_MNEMONIC_STC: return ZYDIS_CPUFLAG_CF; /* nothing else for sure */
+		case ZYDIS_MNEMONIC_STC: return ZYDIS_CPUFLAG_CF; /* only this one for certain */
 		case ZYDIS_MNEMONIC_BSF:
 		case ZYDIS_MNEMONIC_BSR:
 		case ZYDIS_MNEMONIC_TZCNT:
@@ -78,7 +79,8 @@ static uint32_t overwritten(const ZydisDecodedInstruction *z)
 	return (f->modified | f->set_0 | f->set_1 | f->undefined) & (STATUS | ZYDIS_CPUFLAG_CF);
 }
 
-/* What has no unwind information is a way to another function, the linker's. */
+/* Continue at @at. Code without unwind information is the linker's stub that leads to another
+ * function, which reads no flags. Return: false: too many paths. */
 static bool go_on(struct search *s, uint64_t at, uint32_t flags)
 {
 	if (!vf_eh_find(&s->vf->old_eh, at))
@@ -92,7 +94,7 @@ static bool go_on(struct search *s, uint64_t at, uint32_t flags)
 	return true;
 }
 
-/* Along one way, until it ends or meets a branch. */
+/* Follow one path to its end; branches add paths. */
 static bool follow(struct search *s, ZydisDecoder *decoder, struct way way, uint32_t *steps)
 {
 	while (way.flags) {
@@ -115,7 +117,7 @@ static bool follow(struct search *s, ZydisDecoder *decoder, struct way way, uint
 			break;
 		case VF_JMP: return go_on(s, insn.target, way.flags);
 		case VF_OTHER: break;
-		/* Nobody asks for them who is called, who called, or where a switch leads. */
+		/* Callees, callers and targets of a switch read no flags. */
 		case VF_CALL:
 		case VF_ICALL:
 		case VF_STOP:

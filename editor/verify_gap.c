@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * verify_gap - whether bytes outside of all FDEs are code that leads between two instructions.
+ * verify_gap - decides whether bytes outside of all FDEs are code that leads between two
+ * instructions.
  *
- * Such bytes are code without unwind information, or data: tables, texts, padding. The scan read
- * them all as instructions, and noted in @doubt where these lead. Where that is an instruction, or
- * lies outside of FDEs, it is believed: it only forbids. Between two instructions it would make a
- * function one that has a second reading. That is believed of code which control comes to, and of
- * anything that leads right behind a prefix. Called by verify_scan.
+ * Such bytes are code without unwind information, or data: tables, texts, padding. The scan
+ * decoded them all and noted their targets in @doubt. A target that is an instruction, or lies
+ * outside of FDEs, is always believed: it only forbids changes. A target between two
+ * instructions would give its function a second decoding. It is believed if control reaches the
+ * code that leads there, or if it lies right behind a prefix. Called by verify_scan.
  */
 #include <errno.h>
 #include <string.h>
@@ -38,7 +39,7 @@ static int add_place(struct walk *w, uint64_t vaddr)
 	return 0;
 }
 
-/* The instruction at @at, which control comes to: what it names or leads to is a target. */
+/* Control reaches @insn: its target or operand is a possible target. */
 static int believe(struct walk *w, const struct vf_insn *insn)
 {
 	bool branch = insn->rel_size != 0;
@@ -50,8 +51,8 @@ static int believe(struct walk *w, const struct vf_insn *insn)
 	return branch ? add_place(w, insn->target) : 0;
 }
 
-/* Until control ends, or comes to code that has an FDE or was read; @whole: up to @end, whatever
- * stands there. */
+/* Read until control ends, or reaches code that has an FDE or was read. @whole: read up to
+ * @end, even if bytes do not decode. */
 static int read_on(struct walk *w, uint64_t at, uint64_t end, bool whole)
 {
 	struct vf *vf = w->vf;
@@ -80,7 +81,7 @@ static int read_on(struct walk *w, uint64_t at, uint64_t end, bool whole)
 	return 0;
 }
 
-/* Everything but the sections that compilers and assemblers fill. */
+/* Read all executable sections but .text*: the linker made their code. */
 static int read_sections(struct walk *w)
 {
 	const struct mp_elf *o = w->vf->o;
@@ -114,7 +115,8 @@ static int read_led(struct walk *w)
 	return ret;
 }
 
-/* Does an instruction start before @at that has nothing but lock, repeat or hints in between? */
+/* Is there nothing between @at and the start of its instruction but lock, repeat or hint
+ * prefixes? */
 static bool behind_prefix(const struct vf *vf, uint64_t at)
 {
 	for (uint64_t n = 1; n < 15; n++) {
@@ -125,7 +127,7 @@ static bool behind_prefix(const struct vf *vf, uint64_t at)
 		switch (p[0]) {
 		case 0xf2:
 		case 0xf3:
-			if (p[1] == 0x0f) /* a part of the opcode */
+			if (p[1] == 0x0f) /* here the prefix is part of the opcode */
 				return false;
 			/* fall through */
 		case 0xf0:

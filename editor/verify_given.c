@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * verify_given - what of the registers that callees may change a function leaves as a result.
+ * verify_given - finds caller-saved registers that a function may leave as results, and
+ * registers that may pass arguments to it. Called by verify_graph.
  *
- * Behind a call compilers never read such a register, but code that looks so there is: which of two
- * ways control takes the reader of the code does not know. A result has been set on all ways to
- * some return, by the function or before it by everybody who calls it. Everything is taken for
- * one at first, and forwards over all code less and less. So it is with what is passed to functions.
- * To one whose address is known nobody passes but what the ABI says. Called by verify_graph.
+ * Compilers read no other caller-saved register behind a call. Some code seems to, but on paths
+ * that never run, which the analysis cannot know. So only a register that was set on all paths
+ * to some return, by the function or by all of its callers, counts as a result. At first every
+ * register counts; passes over all code remove those that were not set. Arguments are found in
+ * the same way. A function whose address is known gets only the arguments of the ABI.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -16,9 +17,9 @@
 
 struct givers {
 	const struct vf_graph *g;
-	uint16_t *given;  /* per block: set on all ways to its start */
-	uint16_t *leaves; /* per FDE: at some return; of the round before */
-	uint16_t *now;	  /* of this round */
+	uint16_t *given;  /* per block: set on all paths to its start */
+	uint16_t *leaves; /* per FDE: set at some return, in the round before */
+	uint16_t *now;	  /* the same of this round */
 	bool changed;
 };
 
@@ -30,7 +31,7 @@ static void arrive(struct givers *s, uint32_t to, uint16_t given)
 	s->changed = true;
 }
 
-/* Behind the call that ends the block. */
+/* Registers that are set behind the call that ends the block. */
 static uint16_t behind_call(const struct givers *s, const struct vf_block *b, uint16_t given)
 {
 	uint32_t fde = b->kind == VF_END_CALL && b->to != VF_NONE ? s->g->blocks[b->to].fde
@@ -71,14 +72,15 @@ static void follow(struct givers *s, uint32_t i)
 		break;
 	case VF_END_STOP: break;
 	case VF_END_IJMP:
-		/* To a function whose address somebody stored, which follows the ABI. */
+		/* It leads to a function whose address was stored, which follows the ABI. */
 		leave(s, b, b->cell ? given & ~VF_CALLER_SAVED : given);
 		break;
 	default: leave(s, b, given);
 	}
 }
 
-/* Control goes on from a block of @fde to block @to: if that is another function's, to its returns. */
+/* Control continues from @fde to block @to. If that is another function's, @fde has its
+ * results, too. */
 static bool pass_on(struct givers *s, uint32_t fde, uint32_t to)
 {
 	uint32_t other = to < s->g->nr_blocks ? s->g->blocks[to].fde : VF_NONE;
@@ -89,7 +91,8 @@ static bool pass_on(struct givers *s, uint32_t fde, uint32_t to)
 	return true;
 }
 
-/* What jumps to another function, or to a part of the same, leaves what is left there, and no more. */
+/* A function that jumps to another function, or to a part of its own, has the results of the
+ * target. */
 static void follow_jumps(struct givers *s)
 {
 	const struct vf_graph *g = s->g;
@@ -113,7 +116,7 @@ static void follow_jumps(struct givers *s)
 	}
 }
 
-/* At first, and what may be passed then: one register alone is none of the ABI's. */
+/* Registers that are set, by the ABI, when a known function is entered. */
 #define ABI_GIVES (VF_ARGUMENT_REGS | VF_CALLEE_SAVED)
 
 static void start_known(struct givers *s, const struct vf *vf)

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * verify_graph - all code of the original as blocks, and what is wanted of registers between
- * functions: what callees ask of their callers, callers of their callees, and who changes what.
+ * verify_graph - divides all code of the original into blocks. Finds the registers that
+ * functions want of one another, callees of their callers and callers of their callees, and
+ * those that each changes.
  *
- * Knows no functions but by FDEs, which may be parts of one, and follows every jump wherever it
+ * Knows functions only by FDEs, which may be parts of one, and follows every jump wherever it
  * leads. Called by verify_registers.
  */
 #include <errno.h>
@@ -38,7 +39,7 @@ struct reader {
 	struct vf_insn insn;
 };
 
-/* Call @act for each instruction of all code, as the scan read it. */
+/* Call @act for each instruction of all code that the scan decoded. */
 static int each_insn(struct vf *vf, int (*act)(struct reader *r, uint64_t at, void *ctx), void *ctx)
 {
 	for (uint32_t s = 0; s < vf->o->nr_sections; s++) {
@@ -76,7 +77,7 @@ static int mark_heads(struct reader *r, uint64_t at, void *ctx)
 
 	if (ends_block(&r->insn))
 		set_head(r->vf, head, next);
-	/* What the scan could not read, or reads in another way. */
+	/* The scan could not decode what follows, or decoded it in another way. */
 	if (!vf_bits_get(&r->vf->grid, next) || vf_bits_next(&r->vf->grid, at + 1, next) < next)
 		set_head(r->vf, head, vf_bits_next(&r->vf->grid, at + 1, r->vf->text_end));
 	return 0;
@@ -100,7 +101,7 @@ static int find_heads(struct vf *vf)
 	for (uint32_t s = 0; s < vf->o->nr_sections; s++)
 		if (vf->o->sections[s].flags & SHF_EXECINSTR)
 			set_head(vf, &g->head, vf->o->sections[s].vaddr);
-	/* Of what stubs lead to, each is a block for itself. */
+	/* Each target of a stub starts a block. */
 	for (uint32_t i = 0; vf->map && i < vf->map->nr_pieces; i++)
 		set_head(vf, &g->head, vf->map->pieces[i].old_vaddr);
 	ret = each_insn(vf, mark_heads, &g->head);
@@ -122,7 +123,8 @@ static void set_label(struct vf *vf, uint64_t vaddr)
 		vf_bits_set(&vf->graph->label, vaddr);
 }
 
-/* Offsets behind each address that an operand names, for as long as they lead to instructions. */
+/* Take the words behind each address that an operand names for offsets, while they lead to
+ * code. */
 static void label_offsets(struct vf *vf, const struct mp_section *sec)
 {
 	uint64_t end = sec->vaddr + sec->size;
@@ -144,7 +146,7 @@ static void label_offsets(struct vf *vf, const struct mp_section *sec)
 	}
 }
 
-/* Where something else than a branch may lead: what is in words and operands. */
+/* Places that other than direct branches may lead to: addresses in words and operands. */
 static int find_labels(struct vf *vf)
 {
 	struct vf_graph *g = vf->graph;
@@ -173,7 +175,7 @@ static int find_labels(struct vf *vf)
 
 /* ---- what blocks do ------------------------------------------------------------------------ */
 
-/* Who has pushed a register of the caller's to give it back wants nothing of it. */
+/* Registers that one instruction wants. Pushing or spilling a register of @saved is not a use. */
 static uint64_t wants_of(const struct vf_effect *e, uint16_t saved)
 {
 	uint16_t low = e->reads[VF_PART_LOW];
@@ -182,7 +184,7 @@ static uint64_t wants_of(const struct vf_effect *e, uint16_t saved)
 	if (e->flags & VF_EFFECT_PUSH)
 		return WANT(low & ~saved & ~VF_REG(4), VF_WANT_PUSH);
 	if (e->flags & VF_EFFECT_SPILL) {
-		/* The base is wanted in any case; to be rsp or rbp. */
+		/* The base is always used; it is rsp or rbp. */
 		uint16_t base = low & (VF_REG(4) | VF_REG(5));
 
 		return WANT((low | high) & ~saved & ~base, VF_WANT_SPILL) | WANT(base, VF_WANT_LOW);
@@ -197,11 +199,11 @@ static uint64_t without(uint64_t want, const uint16_t kill[2])
 }
 
 struct filler {
-	struct vf_block *block; /* the one at hand */
-	uint64_t expect;	/* where its next instruction starts */
+	struct vf_block *block; /* the current block */
+	uint64_t expect;	/* where its next instruction must start */
 };
 
-/* @insn is the TLS descriptor's way to ask: `call *(%rax)`, which leaves all but rax alone. */
+/* Is @insn the call of a TLS descriptor, `call *(%rax)`, which changes rax alone? */
 static bool asks_descriptor(const uint8_t *bytes, const struct vf_insn *insn)
 {
 	return insn->len == 2 && bytes[0] == 0xff && bytes[1] == 0x10;
@@ -222,7 +224,7 @@ static uint8_t end_of(const uint8_t *bytes, const struct vf_insn *insn)
 		case 0xcf: return VF_END_BAD; /* iret */
 		case 0xf4:
 		case 0x0f: return VF_END_STOP;
-		default: return VF_END_RET; /* with prefixes perhaps */
+		default: return VF_END_RET; /* perhaps with prefixes */
 		}
 	default: return VF_END_FALL;
 	}
@@ -239,7 +241,7 @@ static void end_block(struct reader *r, struct vf_block *b, const uint8_t *bytes
 	if (insn->rel_size && vf_is_text(vf, insn->target)) {
 		b->to = vf_block_at(vf, insn->target);
 		if (b->to == VF_NONE)
-			b->kind = VF_END_BAD; /* between two instructions */
+			b->kind = VF_END_BAD; /* target between two instructions */
 	}
 	if (insn->kind == VF_IJMP_MEM && insn->disp_off) {
 		b->cell = true;
@@ -266,7 +268,8 @@ static int fill_block(struct reader *r, uint64_t at, void *ctx)
 	if (vf_bits_get(&g->head, at)) {
 		const struct vf_fde *fde = vf_eh_find(&vf->old_eh, at);
 
-		/* By address: sections may come in any order, and may overlap in a damaged file. */
+		/* Find the block by address: sections may be in any order, and overlap in a
+		 * damaged file. */
 		b = f->block = &g->blocks[vf_block_at(vf, at)];
 		b->start = (uint32_t)(at - vf->text_start);
 		b->fde = fde ? (uint32_t)(fde - vf->old_eh.fdes) : VF_NONE;
@@ -294,7 +297,7 @@ static int fill_block(struct reader *r, uint64_t at, void *ctx)
 	return 0;
 }
 
-/* Registers that the rows of @fde keep for the caller. */
+/* Find the registers that each FDE's rows save for the caller. */
 static int find_saved(struct vf *vf)
 {
 	struct vf_rows rows = {0};
@@ -310,7 +313,7 @@ static int find_saved(struct vf *vf)
 	return ret == -ENOMEM ? ret : 0;
 }
 
-/* @flag goes to the function that starts at @vaddr. */
+/* Set @flag for the function that starts at @vaddr. */
 static void flag_function(struct vf *vf, uint64_t vaddr, uint8_t flag)
 {
 	const struct vf_fde *fde = vf_is_text(vf, vaddr) ? vf_eh_find(&vf->old_eh, vaddr) : NULL;
@@ -320,8 +323,8 @@ static void flag_function(struct vf *vf, uint64_t vaddr, uint8_t flag)
 }
 
 /*
- * What looks like an address in data may be none; what the loader or an operand takes for one, is. But
- * it may be that of a function's part, unless somebody calls it.
+ * A number in data may only look like an address; one that the loader or an operand uses is
+ * one. It may still be that of a part of a function, unless some code calls it.
  */
 static void find_known(struct vf *vf)
 {
@@ -395,7 +398,7 @@ static int fill_blocks(struct vf *vf)
 
 		if (b->kind == VF_END_IJMP && b->fde != VF_NONE && !has_labels(vf, b->fde))
 			g->changes[b->fde] |= VF_CALLER_SAVED;
-		/* Whatever control runs into must be there. */
+		/* The block that control falls into must follow. */
 		if ((b->kind == VF_END_FALL || b->kind == VF_END_JCC) &&
 		    (i + 1 == g->nr_blocks || g->blocks[i + 1].start != b->end))
 			b->kind = VF_END_BAD;
@@ -413,7 +416,7 @@ bool vf_comes_behind(const struct vf_graph *g, uint32_t i)
 	       (b->fde == VF_NONE || g->blocks[i + 1].fde == b->fde);
 }
 
-/* May control that starts in block @i come to a return, as @returns has it so far? */
+/* May control get from block @i to a return, by what is known in @returns? */
 static bool returns_from(const struct vf_graph *g, uint32_t i, const uint8_t *returns)
 {
 	const struct vf_block *b = &g->blocks[i];
@@ -437,7 +440,7 @@ static bool returns_from(const struct vf_graph *g, uint32_t i, const uint8_t *re
 	}
 }
 
-/* Whom nobody comes back from: found from the returns backwards. */
+/* Find calls that never return, from the returns backwards. */
 static int find_returns(struct vf *vf)
 {
 	struct vf_graph *g = vf->graph;
@@ -467,7 +470,8 @@ static int find_returns(struct vf *vf)
 
 #define WANT_USES (WANT(VF_ALL_REGS, VF_WANT_LOW) | WANT(VF_ALL_REGS, VF_WANT_HIGH))
 
-/* What the blocks at labels within the FDE of @b ask for: an indirect jump may lead there. */
+/* Registers wanted by the blocks at labels within the FDE of @b: an indirect jump may lead
+ * there. */
 static uint64_t labels_in(const struct vf *vf, const struct vf_block *b, bool wanted)
 {
 	const struct vf_graph *g = vf->graph;
@@ -484,7 +488,7 @@ static uint64_t labels_in(const struct vf *vf, const struct vf_block *b, bool wa
 	return want;
 }
 
-/* @to is where a function starts that @b does not belong to. */
+/* Does @to start a function that @b does not belong to? */
 static bool is_call(const struct vf *vf, const struct vf_block *b, const struct vf_block *to)
 {
 	const struct vf_graph *g = vf->graph;
@@ -495,8 +499,8 @@ static bool is_call(const struct vf *vf, const struct vf_block *b, const struct 
 }
 
 /*
- * Where @b goes on. By way of another function that is a call and a return; and what functions save
- * for themselves, they do not ask for.
+ * Registers wanted at block @i, where @b continues. If @i starts another function, this is a
+ * call and a return: registers that it saves are not wanted, the results of @b's function are.
  */
 static uint64_t at_start(const struct vf *vf, const struct vf_block *b, uint32_t i, bool wanted)
 {
@@ -511,7 +515,7 @@ static uint64_t at_start(const struct vf *vf, const struct vf_block *b, uint32_t
 	return (vf_asks(g, i) & WANT_USES) | (b->fde == VF_NONE ? 0 : g->results[b->fde]);
 }
 
-/* Behind the last instruction of block @i. @wanted: by callers as well. */
+/* Registers wanted behind the last instruction of block @i. @wanted: include those of callers. */
 static uint64_t behind(const struct vf *vf, uint32_t i, bool wanted)
 {
 	const struct vf_graph *g = vf->graph;
@@ -523,7 +527,7 @@ static uint64_t behind(const struct vf *vf, uint32_t i, bool wanted)
 	case VF_END_JCC: return at_start(vf, b, i + 1, wanted) | at_start(vf, b, b->to, wanted);
 	case VF_END_JMP: return at_start(vf, b, b->to, wanted);
 	case VF_END_CALL:
-		/* What a callee saves for itself, it does not ask its caller for. */
+		/* A callee does not want the registers that it saves. */
 		if (b->to != VF_NONE)
 			want = vf_asks(g, b->to) & (wanted ? WANT_USES : UINT64_MAX);
 		/* fall through */
@@ -562,7 +566,7 @@ static void find_wants(struct vf *vf)
 		g->blocks[i].wanted = g->blocks[i].in & WANT_USES;
 }
 
-/* @want is asked for where control comes back from block @to. */
+/* @want is wanted where control returns from block @to. */
 static bool add_results(struct vf_graph *g, uint32_t to, uint64_t want)
 {
 	uint32_t fde = to == VF_NONE ? VF_NONE : g->blocks[to].fde;
@@ -579,7 +583,7 @@ static bool add_results(struct vf_graph *g, uint32_t to, uint64_t want)
 	return true;
 }
 
-/* Who calls wants something behind the call; who jumps passes on what its own callers want. */
+/* A call passes on what is wanted behind it; a jump, what its own callers want. */
 static bool pass_results(struct vf_graph *g, uint32_t i)
 {
 	const struct vf_block *b = &g->blocks[i];
@@ -614,9 +618,9 @@ static void find_results(struct vf *vf)
 	}
 }
 
-/* ---- who changes what ---------------------------------------------------------------------- */
+/* ---- changed registers --------------------------------------------------------------------- */
 
-/* With those whom it calls, or jumps to. */
+/* Add to each function the changes of its callees and jump targets. */
 static void find_changes(struct vf *vf)
 {
 	struct vf_graph *g = vf->graph;
@@ -642,7 +646,8 @@ static void find_changes(struct vf *vf)
 	}
 }
 
-/* A part of functions that only jumps lead to leaves alone what any of these functions does. */
+/* Callers reach a part only through functions that jump to it. They may rely on a register if
+ * any of these functions keeps it. */
 static void find_usable(struct vf *vf)
 {
 	struct vf_graph *g = vf->graph;

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * verify_image - the headers of the output: what the kernel and ld.so will map, and nothing else
- * changed. Called by verify first; whatever comes later relies on the segment found here.
+ * verify_image - checks the headers of the output: what the kernel and ld.so will map, and that
+ * nothing else in them changed. verify calls it first; later checks rely on the segment found
+ * here.
  */
 #include <string.h>
 
@@ -51,7 +52,7 @@ struct vf_file_range vf_build_id(const struct mp_elf *elf)
 	return (struct vf_file_range){0, 0};
 }
 
-/* Does the table still have a PT_NOTE that covers the build-id note? */
+/* Does a PT_NOTE still cover the build-id note? */
 static bool has_build_id_note(const struct mp_elf *elf)
 {
 	return vf_build_id(elf).start != 0;
@@ -76,7 +77,7 @@ static int check_segment(struct vf *vf, const Elf64_Phdr *seg)
 		const Elf64_Phdr *ph = &o->phdrs[i];
 		uint64_t end = (ph->p_vaddr + ph->p_memsz + 4095) & ~4095ULL;
 
-		/* Not so PT_TLS: nothing lies where it ends, behind the bytes that it begins with. */
+		/* PT_LOAD only: the end of PT_TLS occupies no addresses. */
 		if (ph->p_type == PT_LOAD && seg->p_vaddr < end)
 			return vf_refuse(vf, seg->p_vaddr, "new segment is not above all others");
 	}
@@ -93,8 +94,8 @@ static int check_segment(struct vf *vf, const Elf64_Phdr *seg)
 }
 
 /*
- * Two neighbouring read-only segments became one, those behind moved up by a slot. Every address
- * keeps its bytes; what was only readable may now be executed as well.
+ * Did two neighbouring read-only segments become one? Later headers then moved up by one. All
+ * bytes keep their addresses; bytes that were only readable may now be executable.
  */
 static bool is_merged(const Elf64_Phdr *m, const Elf64_Phdr *a, const Elf64_Phdr *b)
 {
@@ -109,8 +110,9 @@ static bool is_merged(const Elf64_Phdr *m, const Elf64_Phdr *a, const Elf64_Phdr
 }
 
 /*
- * The header that the output lacks so that those behind it, to the last PT_LOAD, moved up by one:
- * the second of two that were merged, or a PT_PHDR that may be spent. VF_NONE: none.
+ * Find the header that the output dropped, so that later ones, to the last PT_LOAD, moved up by
+ * one: the second of two merged ones, or a PT_PHDR that may be dropped.
+ * Return: VF_NONE: none.
  */
 static uint32_t find_gone(const struct vf *vf, uint32_t *merged, uint32_t *last)
 {
@@ -134,8 +136,8 @@ static uint32_t find_gone(const struct vf *vf, uint32_t *merged, uint32_t *last)
 	return gone;
 }
 
-/* The header of the original that the output's header @i stands for; NULL: the last PT_LOAD's
- * slot, which became free as header @gone went. */
+/* The original's header that became the output's header @i. NULL: the last PT_LOAD's slot,
+ * which is free if header @gone was dropped. */
 static const Elf64_Phdr *stands_for(const struct vf *vf, uint32_t i, uint32_t gone, uint32_t last)
 {
 	if (gone == VF_NONE || gone > last || i < gone || i > last)
@@ -172,7 +174,7 @@ static int check_phdr(struct vf *vf, uint32_t i, const Elf64_Phdr *a)
 	return 0;
 }
 
-/* One header more, behind the last PT_LOAD; what lay behind the table moved. */
+/* The output has one header more, behind the last PT_LOAD. Bytes behind the table moved. */
 static int check_grown_phdrs(struct vf *vf)
 {
 	uint32_t slot = 0;
@@ -243,7 +245,7 @@ static const struct mp_section *same_section(const struct vf *vf, const struct m
 	return NULL;
 }
 
-/* Section headers are what strip and patchelf go by: old ones stay, new bytes are covered. */
+/* strip and patchelf work by section headers: old ones must stay, and new bytes be covered. */
 static int check_sections(struct vf *vf)
 {
 	uint64_t covered = vf->segment->p_vaddr, end = covered + vf->segment->p_memsz;
@@ -261,7 +263,7 @@ static int check_sections(struct vf *vf)
 		for (uint32_t i = 1; i < vf->n->nr_sections; i++) {
 			const struct mp_section *sec = &vf->n->sections[i];
 
-			/* 63 bytes: no alignment that the output asks for is larger. */
+			/* A gap of at most 63 bytes: the output uses no larger alignment. */
 			if (!(sec->flags & SHF_ALLOC) || sec->type == SHT_NOBITS ||
 			    sec->vaddr > covered + 63 || sec->size > vf->n->size ||
 			    sec->vaddr + sec->size <= covered)

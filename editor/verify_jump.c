@@ -1,16 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * verify_jump - where an indirect jump leads, if the instructions before it say that it reads a
- * table; and which calls never come back. Called by verify_graph.
+ * verify_jump - finds the targets of an indirect jump that reads a table, by the instructions
+ * before it; and says which calls never return. Called by verify_graph.
  *
- * A table that is read by a register that was set elsewhere may be any that the function names.
+ * If the table's address was set in a way that is not understood, the jump may use any table
+ * that the function names.
  */
 #include <errno.h>
 #include <string.h>
 
 #include "editor/verify_registers.h"
 
-/* Instructions before the jump that are looked at. */
+/* Number of instructions read, the jump included. */
 #define WINDOW 16
 
 struct step {
@@ -43,8 +44,8 @@ static uint64_t previous(const struct vf *vf, uint64_t at, uint64_t start)
 	return UINT64_MAX;
 }
 
-/* What control runs through before it jumps: back over the starts of blocks, not over what does not
- * fall through. */
+/* Read the instructions that control runs through before the jump, across starts of blocks,
+ * back to an instruction that does not fall through. */
 static bool read_window(struct window *w, uint64_t jump)
 {
 	struct step back[WINDOW];
@@ -60,7 +61,8 @@ static bool read_window(struct window *w, uint64_t jump)
 			   back[nr].z.meta.category == ZYDIS_CATEGORY_RET))
 			break;
 		nr++;
-		/* Others come here, by whom the registers may be set as well. */
+		/* Stop: control also arrives here from elsewhere, with other values in
+		 * registers. */
 		if (vf_bits_get(&w->vf->target, at))
 			break;
 	}
@@ -92,12 +94,12 @@ static int setter(const struct window *w, int i, ZydisRegister reg)
 
 struct table {
 	uint64_t start;	    /* 0: not known */
-	ZydisRegister base; /* holds it then */
+	ZydisRegister base; /* register that holds @start if it is not known */
 	uint8_t size;	    /* 8: addresses; 4: offsets from @start */
 	bool found;
 };
 
-/* The table that @reg points to before step @i, or who has to be asked for it. */
+/* Find the table that @reg points to before step @i, or the register that holds it. */
 static void find_start(const struct window *w, int i, ZydisRegister reg, struct table *t)
 {
 	const struct step *s;
@@ -115,7 +117,7 @@ static void find_start(const struct window *w, int i, ZydisRegister reg, struct 
 		t->start = (uint64_t)s->op[1].imm.value.s;
 }
 
-/* The memory operand of step @i is an entry of 8 bytes. */
+/* The table if the memory operand of step @i is an entry of 8 bytes. */
 static struct table of_addresses(const struct window *w, int i, const ZydisDecodedOperand *op)
 {
 	struct table t = {.size = 8};
@@ -130,7 +132,7 @@ static struct table of_addresses(const struct window *w, int i, const ZydisDecod
 	return t;
 }
 
-/* The value of @reg before step @i, which jumps there. */
+/* Step @i jumps to @reg: find the table that its value was read from. */
 static struct table read_by(const struct window *w, int i, ZydisRegister reg)
 {
 	struct table t = {0};
@@ -153,7 +155,7 @@ static struct table read_by(const struct window *w, int i, ZydisRegister reg)
 			added = true;
 			other = whole(s->op[1].reg.value);
 			k = setter(w, i, other);
-			/* Which of both was loaded? */
+			/* Follow the addend that was loaded. */
 			if (k >= 0 && w->step[k].z.mnemonic == ZYDIS_MNEMONIC_MOVSXD &&
 			    w->step[k].op[1].type == ZYDIS_OPERAND_TYPE_MEMORY)
 				reg = other;
@@ -218,8 +220,8 @@ static bool read_entry(const struct vf *vf, uint64_t at, const struct table *t, 
 	return true;
 }
 
-/* Up to the next thing that an operand names, as long as entries lead into the function or a part
- * of one. */
+/* Add the table's entries, up to the next address that an operand names, while they lead into
+ * the function or a part of one. */
 static int add_table(struct vf *vf, uint32_t fde, const struct table *t, uint32_t *nr)
 {
 	struct vf_graph *g = vf->graph;
@@ -242,7 +244,7 @@ static int add_table(struct vf *vf, uint32_t fde, const struct table *t, uint32_
 	return 0;
 }
 
-/* Every table that the function's operands name. */
+/* Add every table that the function's operands name. */
 static int add_all_tables(struct vf *vf, uint32_t index, struct table t, uint32_t *nr)
 {
 	const struct vf_fde *fde = &vf->old_eh.fdes[index];
@@ -268,18 +270,18 @@ static int add_all_tables(struct vf *vf, uint32_t index, struct table t, uint32_
 	return ret;
 }
 
-/* ---- bases that were set elsewhere --------------------------------------------------------- */
+/* ---- tables whose address is set in another block ------------------------------------------- */
 
-/* More edges, or tables, are not looked through. */
+/* Give up on functions with more edges, and on jumps with more tables. */
 #define MAX_EDGES (1U << 20)
 #define MAX_BASES 16
 
-/* The blocks of one FDE, and who leads to each. */
+/* The blocks of one FDE, and the predecessors of each. */
 struct ways {
 	uint32_t fde, first, nr;
-	uint32_t *start, *from; /* those of block @first + i: from[start[i] ..) */
-	uint16_t *seen;		/* registers that were asked for at its end */
-	uint32_t *stack;	/* of blocks, with a register */
+	uint32_t *start, *from; /* predecessors of block @first + i: from[start[i] ..) */
+	uint16_t *seen;		/* registers already looked for at the block's end */
+	uint32_t *stack;	/* of blocks, each with a register */
 	bool usable;
 };
 
@@ -292,7 +294,7 @@ static void ways_fini(struct ways *ways)
 	*ways = (struct ways){.fde = VF_NONE};
 }
 
-/* Call @act for each block of the FDE that control may come to from block @i. */
+/* Call @act for each block of the FDE that control may reach from block @i. */
 static void each_way(const struct vf *vf, const struct ways *ways, uint32_t i,
 		     void (*act)(const struct ways *ways, uint32_t to, uint32_t from, void *ctx),
 		     void *ctx)
@@ -333,7 +335,7 @@ static void count_way(const struct ways *ways, uint32_t to, uint32_t from, void 
 	(*total)++;
 }
 
-/* From the list's end on, so that the starts are right when all are there. */
+/* Fill each list from its end on; when it is full, @start is its start. */
 static void put_way(const struct ways *ways, uint32_t to, uint32_t from, void *ctx)
 {
 	(void)ctx;
@@ -366,7 +368,7 @@ static int find_ways(struct vf *vf, uint32_t fde, struct ways *ways)
 	ways->from = malloc(((size_t)total + 1) * sizeof(*ways->from));
 	if (!ways->from)
 		return -ENOMEM;
-	/* Each one's end; put_way() makes it the start. */
+	/* Make @start the end of each list; put_way() counts it down to the start. */
 	for (uint32_t i = 0; i <= ways->nr; i++)
 		ways->start[i + 1] += ways->start[i];
 	memmove(ways->start, ways->start + 1, (size_t)(ways->nr + 1) * sizeof(*ways->start));
@@ -380,7 +382,7 @@ static int find_ways(struct vf *vf, uint32_t fde, struct ways *ways)
 struct bases {
 	uint64_t start[MAX_BASES];
 	uint32_t nr;
-	bool unknown; /* others than these as well */
+	bool unknown; /* there may be further ones */
 };
 
 static void add_base(struct bases *bases, uint64_t start)
@@ -394,8 +396,8 @@ static void add_base(struct bases *bases, uint64_t start)
 		bases->start[bases->nr++] = start;
 }
 
-/* Who sets register @reg in [@start, @end)? Follows it from one register to the next. Return: the
- * register to ask for before that; 16: found, or not to be found. */
+/* Find the instruction in [@start, @end) that sets @reg, following moves between registers.
+ * Return: the register to look for before @start; 16: found, or cannot be found. */
 static unsigned int find_setter(struct vf *vf, const struct vf_fde *fde, uint64_t start,
 				uint64_t end, unsigned int reg, struct bases *bases)
 {
@@ -434,7 +436,7 @@ static unsigned int find_setter(struct vf *vf, const struct vf_fde *fde, uint64_
 	}
 }
 
-/* Back over all ways from the jump at the end of @block. */
+/* Search backwards on all paths from the jump at the end of @block. */
 static void find_bases(struct vf *vf, struct ways *ways, uint32_t block, unsigned int reg,
 		       struct bases *bases)
 {
@@ -477,7 +479,8 @@ static struct table table_of(struct vf *vf, const struct vf_block *block)
 		       : read_by(&w, (int)w.nr - 1, jump->op[0].reg.value);
 }
 
-/* Is the table of @t, or are several, named on the ways to the jump at the end of @block? */
+/* Find the tables, one or several, whose address is set on the paths to the jump that ends
+ * @block. */
 static int find_far(struct vf *vf, struct ways *ways, uint32_t block, const struct table *t,
 		    struct bases *bases)
 {
@@ -492,7 +495,8 @@ static int find_far(struct vf *vf, struct ways *ways, uint32_t block, const stru
 	return ret;
 }
 
-/* The jump at the end of @block leads to what these tables say. @any: any that is named. */
+/* Set the targets of the jump at the end of block @i by these tables. @any: by every table that
+ * the function names. */
 static int set_tables(struct vf *vf, uint32_t i, struct table t, const struct bases *bases,
 		      bool any)
 {
@@ -515,7 +519,7 @@ static int set_tables(struct vf *vf, uint32_t i, struct table t, const struct ba
 	return 0;
 }
 
-/* Those whose table is named right before the jump. */
+/* Resolve jumps whose table's address is set right before them. */
 static int find_near_tables(struct vf *vf, uint32_t *nr_far)
 {
 	struct vf_graph *g = vf->graph;
@@ -550,8 +554,8 @@ static uint32_t nr_targets_of(const struct vf_graph *g, const struct vf_block *b
 }
 
 /*
- * One round over the others: as long as some are not known, nobody is taken to come from there.
- * @last: all are, one way or the other, and are looked at again. *@found: something new.
+ * One round over the other jumps. A jump that is not resolved yet adds no predecessors. @last:
+ * all are resolved, and are looked at again. *@found: a jump got other targets.
  */
 static int find_far_tables(struct vf *vf, bool last, bool *found)
 {
@@ -579,7 +583,7 @@ static int find_far_tables(struct vf *vf, bool last, bool *found)
 	return ret;
 }
 
-/* Those that are not known, or @all: any table will do. */
+/* Let jumps that are not resolved, or @all, lead to every table that their function names. */
 static int give_up(struct vf *vf, bool all)
 {
 	struct vf_graph *g = vf->graph;
@@ -597,7 +601,7 @@ static int give_up(struct vf *vf, bool all)
 	return ret;
 }
 
-/* Rounds until what was found explains itself. */
+/* Limit on rounds until nothing changes. */
 #define MAX_ROUNDS 8
 
 int vf_graph_find_tables(struct vf *vf)
@@ -612,14 +616,14 @@ int vf_graph_find_tables(struct vf *vf)
 		ret = find_far_tables(vf, false, &found);
 	if (!ret)
 		ret = give_up(vf, false);
-	/* What was found when less was known may lead to more ways. */
+	/* Jumps resolved later may add paths to those resolved before. */
 	found = true;
 	for (int n = 0; !ret && found && n < MAX_ROUNDS; n++)
 		ret = find_far_tables(vf, true, &found);
 	return !ret && found ? give_up(vf, true) : ret;
 }
 
-/* ---- calls that do not come back ----------------------------------------------------------- */
+/* ---- calls that do not return --------------------------------------------------------------- */
 
 static bool is_noreturn(const char *name)
 {

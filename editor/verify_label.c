@@ -1,18 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * verify_label - functions that keep addresses of their own middle and jump through a register: are
- * these addresses labels (GNU C), to which alone the jumps may go, or the base of a computation?
- *
- * Reads the instructions before each jump, and those behind each operand. Called by verify_scan.
+ * verify_label - for functions that keep addresses inside themselves and jump through a
+ * register: decides whether these addresses are labels (GNU C), the only targets of the jumps,
+ * or the base of a computation. Reads the instructions before each jump and behind each
+ * operand. Called by verify_scan.
  */
 #include <string.h>
 
 #include "editor/verify_priv.h"
 
-/* Instructions before a jump, behind an operand. */
+/* Number of instructions that are read before a jump, and behind an operand. */
 #define BEFORE 24
 #define BEHIND 64
-/* Words of a possible table of differences. */
+/* Number of words that are read of a possible table of differences. */
 #define DIFFERENCES 8
 
 struct full {
@@ -45,7 +45,7 @@ static bool sets(const struct full *f, ZydisRegister reg)
 	return false;
 }
 
-/* The instruction before @at; 0: none that falls through. */
+/* Address of the instruction before @at; 0: none falls through to @at. */
 static uint64_t before(const struct vf *vf, const struct vf_fde *fde, uint64_t at, struct full *f)
 {
 	for (uint64_t k = at; k-- > fde->start && at - k <= 15;) {
@@ -59,7 +59,7 @@ static uint64_t before(const struct vf *vf, const struct vf_fde *fde, uint64_t a
 	return 0;
 }
 
-/* The last instruction before @at that sets @reg: *@f. Return: false: none is seen. */
+/* *@f: the last instruction before @at that sets @reg. Return: false: none was found. */
 static bool find_setter(const struct vf *vf, const struct vf_fde *fde, uint64_t at,
 			ZydisRegister reg, struct full *f)
 {
@@ -69,7 +69,7 @@ static bool find_setter(const struct vf *vf, const struct vf_fde *fde, uint64_t 
 			return false;
 		if (sets(f, reg))
 			return true;
-		/* A callee may. */
+		/* A callee may set it. */
 		if (f->z.meta.category == ZYDIS_CATEGORY_CALL)
 			return false;
 	}
@@ -81,7 +81,7 @@ enum target {
 	TARGET_COMPUTED,
 };
 
-/* Loads 4 bytes: a difference of labels, or a switch's offset. */
+/* Does it load 4 bytes: a difference of labels, or a switch's offset? */
 static bool loads_difference(const struct full *f)
 {
 	return (f->z.mnemonic == ZYDIS_MNEMONIC_MOVSXD || f->z.mnemonic == ZYDIS_MNEMONIC_MOV) &&
@@ -110,7 +110,7 @@ static enum target of_sum(const struct vf *vf, const struct vf_fde *fde, uint64_
 
 	if (is_difference(vf, fde, at, a, &known_a) || is_difference(vf, fde, at, b, &known_b))
 		return TARGET_VALUE;
-	/* Or one of both was set out of sight, by a callee perhaps. */
+	/* If not both setters are known, a callee may have set one. */
 	return known_a && known_b ? TARGET_COMPUTED : TARGET_VALUE;
 }
 
@@ -141,12 +141,12 @@ static enum target target_of(const struct vf *vf, const struct vf_fde *fde, uint
 				reg = f.op[1].reg.value;
 				break;
 			}
-			/* An immediate is an address or not: none is computed. */
+			/* An immediate is no computed address. */
 			return f.op[1].type == ZYDIS_OPERAND_TYPE_IMMEDIATE || f.op[0].size == 64
 				       ? TARGET_VALUE
 				       : TARGET_COMPUTED;
 		default:
-			/* One of two values. */
+			/* cmov chooses one of two values. */
 			return f.z.meta.category == ZYDIS_CATEGORY_CMOV ? TARGET_VALUE
 									: TARGET_COMPUTED;
 		}
@@ -154,7 +154,7 @@ static enum target target_of(const struct vf *vf, const struct vf_fde *fde, uint
 	return TARGET_VALUE;
 }
 
-/* Behind the operand at @at that names a place in its own function: is that read as data? */
+/* @lea names a place in its own function. Does code behind it read data there? */
 static bool is_read(const struct vf *vf, const struct vf_fde *fde, const struct full *lea)
 {
 	ZydisRegister reg = whole(lea->op[0].reg.value);
@@ -178,7 +178,7 @@ static bool is_read(const struct vf *vf, const struct vf_fde *fde, const struct 
 	return false;
 }
 
-/* Only what has an operand within itself is asked for; a number in an instruction is no operand. */
+/* Are all addresses that @fde takes inside itself labels? Immediates are not looked at. */
 static bool keeps_labels(const struct vf *vf, struct vf_fde *fde)
 {
 	uint64_t end = fde->start + fde->size;
@@ -209,7 +209,7 @@ static bool is_named_inside(const struct vf *vf, const struct vf_fde *fde)
 	return vf_bits_next(&vf->text_ref, fde->start + 1, end) < end;
 }
 
-/* Is @at behind a jump, a return or a trap, or no-ops behind one? */
+/* Is @at behind a jump, a return or a trap, perhaps with no-ops between? */
 static bool is_alone(const struct vf *vf, const struct vf_fde *fde, uint64_t at)
 {
 	struct full f;
@@ -230,7 +230,8 @@ static bool is_alone(const struct vf *vf, const struct vf_fde *fde, uint64_t at)
 	return false;
 }
 
-/* Words at @table, up to what is named next: how many lead from @base to labels of @fde's function? */
+/* Do the words at @table, up to the next address that an operand names, lead from @base to
+ * labels in @fde? */
 static bool are_differences(const struct vf *vf, const struct vf_fde *fde, uint64_t table,
 			    uint64_t base)
 {
@@ -254,13 +255,13 @@ static bool are_differences(const struct vf *vf, const struct vf_fde *fde, uint6
 		differ |= word != first;
 		zeros += !word;
 	}
-	/* Most of a table leads elsewhere than to its base; other data is full of zeros. */
+	/* Few entries of a table lead to its base; other data is full of zeros. */
 	return nr >= 3 && differ && 2 * zeros <= nr;
 }
 
 /*
- * Does data that an operand names look like differences from a label that an operand names? Who adds
- * one to the other must get the old place of both.
+ * Does some data that an operand names look like differences from a label that an operand
+ * names? Code that adds both must get both old addresses.
  */
 static bool has_differences(const struct vf *vf, const struct vf_fde *fde)
 {

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * verify_lsda - what the C and C++ personality routines would find for an instruction: landing
- * pad and the types it is asked for. Called by verify_unwind for old and new tables alike.
+ * verify_lsda - reads what the C and C++ personality routines find for an instruction: its
+ * landing pad, and the types of exceptions that lead there. Used for old and new tables, by
+ * verify_unwind and others.
  */
 #include <dwarf.h>
 #include <errno.h>
@@ -44,7 +45,8 @@ static int read_sites(struct vf_cursor *c, const uint8_t *end, uint8_t enc, uint
 		site.action = vf_cursor_uleb(c);
 		site.end = site.start + len;
 		site.pad = pad ? lpstart + pad : 0;
-		/* The personality routines stop at the first range behind the address: order counts. */
+		/* Order counts: the personality routines stop at the first range behind the
+		 * address. */
 		if (c->bad || c->p > end || site.start < prev || site.end < site.start)
 			return -EBADMSG;
 		prev = site.end;
@@ -134,8 +136,7 @@ unsigned int vf_lsda_pointer_size(uint8_t enc)
 	}
 }
 
-/* An absolute pointer in a file that is loaded anywhere would be filled in by a relocation: not
- * readable. */
+/* An absolute pointer in a position-independent file cannot be read: a relocation fills it. */
 bool vf_lsda_type(const struct vf_lsda *lsda, uint64_t index, uint64_t *type)
 {
 	unsigned int size = vf_lsda_pointer_size(lsda->ttype_enc);
@@ -167,7 +168,8 @@ static bool same_specification(const struct vf_lsda *a, int64_t fa, const struct
 	for (int i = 0; i < VF_CHAIN_MAX; i++) {
 		uint64_t ia, ib, ta, tb;
 
-		/* The table's end is not known; as far as its section goes, byte by byte. */
+		/* The table's end is not known. Read byte by byte, at most to the section's
+		 * end. */
 		x.p = mp_elf_bytes(a->elf, x.vaddr, 1);
 		y.p = mp_elf_bytes(b->elf, y.vaddr, 1);
 		if (!x.p || !y.p)
@@ -196,7 +198,7 @@ static bool same_filter(const struct vf_lsda *a, int64_t fa, const struct vf_lsd
 		return fa == fb;
 	if ((fa > 0) != (fb > 0))
 		return false;
-	/* Values that landing pads compare with are switch values: they must stay, too. */
+	/* Landing pads compare with these numbers, so they must be equal, too. */
 	if (fa != fb || (a->ttype_enc ^ b->ttype_enc) & DW_EH_PE_indirect)
 		return false;
 	if (fa > 0)

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * verify_lsda_whole - every byte of the new exception tables has a meaning: they follow one another
- * without gaps, and actions, types and specifications are the original's, wherever they stand.
+ * verify_lsda_whole - checks that every byte of the new exception tables has a meaning: tables
+ * follow one another without gaps; actions, types and specifications are the original's,
+ * wherever they stand.
  *
- * What a copied instruction finds in its table is verify_unwind's. Called by it.
+ * verify_unwind, the caller, compares what each copied instruction finds in its table.
  */
 #include <dwarf.h>
 #include <errno.h>
@@ -11,7 +12,7 @@
 
 #include "editor/verify_priv.h"
 
-/* Tables are aligned to this, and their types. */
+/* Alignment of tables, and of their types. */
 #define VF_LSDA_ALIGN 4
 
 static bool is_padding(const uint8_t *p, uint64_t len)
@@ -24,7 +25,7 @@ static bool is_padding(const uint8_t *p, uint64_t len)
 	return true;
 }
 
-/* Bytes at the front of both that are equal. */
+/* Number of equal bytes at the front of both. */
 static uint64_t common_prefix(const uint8_t *a, const uint8_t *b, uint64_t len)
 {
 	uint64_t i = 0;
@@ -34,7 +35,7 @@ static uint64_t common_prefix(const uint8_t *a, const uint8_t *b, uint64_t len)
 	return i;
 }
 
-/* Types from the table's end on that are equal. */
+/* Bytes of equal types, counted from the table's end. */
 static uint64_t common_types(const struct vf_lsda *a, const struct vf_lsda *b, uint64_t size,
 			     uint64_t room)
 {
@@ -46,7 +47,7 @@ static uint64_t common_types(const struct vf_lsda *a, const struct vf_lsda *b, u
 	return k * size;
 }
 
-/* The table that ends at @end, or up to an alignment's bytes before it. */
+/* Is @new, which ends at @end but for padding, made of parts of @old? */
 static bool is_composed(const struct vf_lsda *old, const struct vf_lsda *new, uint64_t end)
 {
 	const uint8_t *types, *specs;
@@ -59,7 +60,7 @@ static bool is_composed(const struct vf_lsda *old, const struct vf_lsda *new, ui
 		return false;
 	between = new->ttype_vaddr - new->actions_vaddr;
 	types = new->actions + between;
-	/* Actions, alignment, types: which is which their contents tell. */
+	/* Actions, padding, types: equal bytes tell where each ends. */
 	left = (uint64_t)(old->end - old->actions);
 	from = common_prefix(old->actions, new->actions, between < left ? between : left);
 	room = common_types(old, new, vf_lsda_pointer_size(new->ttype_enc), between);
@@ -75,7 +76,7 @@ static bool is_composed(const struct vf_lsda *old, const struct vf_lsda *new, ui
 	return is_padding(types + from, room - from);
 }
 
-/* Call sites are within the FDE, in the one encoding that the editor uses. */
+/* Are the call sites within the FDE, and in the encoding that emit uses? */
 static bool are_own_sites(const struct vf_lsda *lsda, const struct vf_fde *fde)
 {
 	return lsda->site_enc == DW_EH_PE_uleb128 &&
@@ -87,7 +88,7 @@ static const struct vf_fde *old_fde(const struct vf *vf, uint64_t new_vaddr)
 	const struct mp_map_piece *piece = vf->map->pieces;
 	uint32_t i = vf_first_piece(vf, new_vaddr);
 
-	/* An empty copy (a jump that was dropped), of the function before, has the address, too. */
+	/* An empty copy (a dropped jump) of the function before may have the same address. */
 	while (i + 1 < vf->map->nr_pieces && !piece[i].new_size &&
 	       piece[i + 1].new_vaddr == new_vaddr)
 		i++;

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * verify_parallel - checks of many independent things, on several threads.
+ * verify_parallel - runs a check of many independent items on several threads. Called by the
+ * parts of verify.
  *
- * Each call works on a copy of struct vf, so that what it counts and remembers is its own. The
- * bitmaps and arrays behind it are shared: there each call writes what is its items' alone, and
- * the notes of possible targets and pointers by vf_bits_share().
+ * Each call works on a copy of struct vf, so it has its own counts. The bitmaps and arrays
+ * behind it are shared: a call writes only entries of its own items. Notes of possible targets
+ * and of pointers use vf_bits_share().
  */
 #include <errno.h>
 #include <stddef.h>
@@ -22,7 +23,7 @@ struct job {
 	struct vf *vf;
 	int (*run)(struct vf *vf, void *ctx, uint32_t first, uint32_t end);
 	void *ctx;
-	struct sum sums[MP_PARALLEL_MAX]; /* of each worker */
+	struct sum sums[MP_PARALLEL_MAX]; /* one per worker */
 };
 
 static void report_add(struct me_verify_report *sum, const struct me_verify_report *more)
@@ -37,7 +38,7 @@ static void report_add(struct me_verify_report *sum, const struct me_verify_repo
 	sum->nr_landing_pads += more->nr_landing_pads;
 }
 
-/* A count that is not added up would be lost. */
+/* report_add() must add up every count. */
 _Static_assert(offsetof(struct me_verify_report, unproved) == 8 * sizeof(uint64_t),
 	       "report_add() lacks one");
 
@@ -75,7 +76,7 @@ int vf_parallel(struct vf *vf, uint32_t nr_items, uint32_t grain,
 	return ret;
 }
 
-/* Of text, between two cuts at least. */
+/* Least number of bytes of text between two cuts. */
 #define VF_CUT_BYTES (1U << 16)
 
 int vf_find_cuts(struct vf *vf)

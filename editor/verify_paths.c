@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * verify_paths - what an output has besides that keeps path numbers in registers: stubs of one
- * instruction that set such a register and go on. Where it polls, verify_polls. Called by
+ * verify_paths - checks an output that keeps path numbers in registers: its stubs of one
+ * instruction set such a register and continue. verify_polls checks those that poll. Called by
  * verify_image, verify_count and verify_rest.
  */
 #include <errno.h>
@@ -11,7 +11,7 @@
 #include "editor/verify_priv.h"
 #include "libprof/path_table.h"
 
-/* Before the headers are looked at: is it such an output at all? */
+/* Runs before the headers are checked, so it looks at section names alone. */
 void vf_find_paths(struct vf *vf)
 {
 	const struct mp_section *paths = mp_elf_section(vf->n, MP_PATH_TABLE_SECTION);
@@ -45,8 +45,8 @@ int vf_read_paths(struct vf *vf)
 }
 
 /*
- * mov $imm32, %reg32 or lea disp(%base), %reg, and nothing else that would do the same. Return: its
- * length; 0: it is neither.
+ * Read mov $imm32, %reg32 or lea disp(%base), %reg, in the one encoding that Morph emits.
+ * Return: its length; 0: it is neither.
  */
 static unsigned int read_setter(const uint8_t *b, size_t avail, unsigned int *reg)
 {
@@ -58,7 +58,7 @@ static unsigned int read_setter(const uint8_t *b, size_t avail, unsigned int *re
 		*reg = (b[at] & 7u) | (rex & 1u) << 3;
 		return at + 5;
 	}
-	/* REX.W and no index register; with rsp, and r12, for a base comes a SIB byte. */
+	/* REX.W, no index register. A base of rsp or r12 takes a SIB byte. */
 	if (!at || (rex & 0xfa) != 0x48 || avail < at + 3 || b[at] != 0x8d)
 		return 0;
 	mod = b[at + 1] >> 6;
@@ -73,7 +73,7 @@ static unsigned int read_setter(const uint8_t *b, size_t avail, unsigned int *re
 	return at <= avail ? at : 0;
 }
 
-/* The table says which register holds the number in the block that the stub leads to. */
+/* Does the table say that @reg holds the number in the block behind the stub? */
 static bool is_in_table(const struct vf *vf, uint64_t old_vaddr, unsigned int reg)
 {
 	uint32_t block = mp_path_table_block_at(vf->paths, old_vaddr);
@@ -84,7 +84,7 @@ static bool is_in_table(const struct vf *vf, uint64_t old_vaddr, unsigned int re
 
 void vf_check_dead(struct vf *vf, const struct mp_map_piece *p, unsigned int reg)
 {
-	/* Who checks a piece checks it alone. */
+	/* One thread alone checks a piece, so no lock is needed. */
 	if (!vf_register_is_dead(vf, p->old_vaddr, reg))
 		vf->unproved[p - vf->map->pieces] |= (uint16_t)(1u << reg);
 }

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * verify_personality - which personality routines read exception tables as verify_lsda does.
+ * verify_personality - decides which personality routines read exception tables as verify_lsda
+ * does. Called by verify_unwind.
  *
- * Names tell, where there are names. In a file that has lost them, a routine passes for C++'s if
- * its bytes hold the class of C++ exceptions as the operand of a move, and for C's if they hold
- * the answers that the ABI asks for. For Rust's it passes if it reads the slots of five functions
- * of the unwinder, and the file holds the paths of Rust's library; no routine of such a file passes
- * for C's. All tables that are given to it must read as that language's.
- * Called by verify_unwind.
+ * Routines are known by name. In a file without names, the bytes decide. A routine counts as
+ * C++'s if it has a move whose operand is the class of C++ exceptions, and as C's if it holds
+ * the results that the ABI defines. It counts as Rust's if it reads the slots of five functions
+ * of the unwinder, and the file holds paths of Rust's library; such a file has no routine of
+ * C's. All tables of a routine must be readable as those of its language.
  */
 #include <dwarf.h>
 #include <errno.h>
@@ -27,8 +27,8 @@ static const char *personality_at(const struct mp_elf *o, uint64_t vaddr)
 	return NULL;
 }
 
-/* The routine that the slot at @slot holds: filled by the linker, or by the loader with the file's
- * own. 0: another module's, or not known. */
+/* Return: the routine in the slot at @slot, which the linker filled, or which the loader fills
+ * from this file; 0: a routine of another module, or not known. */
 static uint64_t in_slot(const struct mp_elf *o, uint64_t slot)
 {
 	const uint8_t *p = mp_elf_bytes(o, slot, sizeof(uint64_t));
@@ -52,7 +52,7 @@ static const char *personality_name(const struct vf *vf, const struct vf_cie *ci
 
 	if (name)
 		return name;
-	/* Reached through a slot that the loader fills, or through the PLT. */
+	/* It is reached through a slot that the loader fills, or through the PLT. */
 	for (uint32_t i = 0; i < o->nr_dyn_relocs; i++) {
 		const struct mp_reloc *rel = &o->dyn_relocs[i];
 
@@ -83,7 +83,7 @@ static bool holds(const uint8_t *p, uint64_t size, const void *what, size_t len)
 	return memmem(p, size, what, len) != NULL;
 }
 
-/* Is there a move of 8 bytes whose value, or minus whose value, is a C++ exception's class? */
+/* Does a move of 8 bytes hold the class of a C++ exception, or its negative? */
 static bool holds_class(const uint8_t *p, uint64_t size)
 {
 	static const char *const classes[] = {"++CCUNG", "++CGNLC"};
@@ -95,7 +95,7 @@ static bool holds_class(const uint8_t *p, uint64_t size)
 			continue;
 		memcpy(&value, p + k + 2, sizeof(value));
 		minus = -value;
-		/* The lowest byte, in front, tells kinds of C++ exceptions apart. */
+		/* The lowest byte, the first, tells kinds of C++ exceptions apart. */
 		for (size_t i = 0; i < sizeof(classes) / sizeof(classes[0]); i++)
 			if (!memcmp((const char *)&value + 1, classes[i], 7) ||
 			    !memcmp((const char *)&minus + 1, classes[i], 7))
@@ -104,7 +104,7 @@ static bool holds_class(const uint8_t *p, uint64_t size)
 	return false;
 }
 
-/* Asks whether the version is 1, and has the three answers: failed, goes on, found. */
+/* Does it test whether the version is 1, and hold the three results: failed, continue, found? */
 static bool answers_like_c(const uint8_t *p, uint64_t size)
 {
 	static const uint8_t version[] = {0x83, 0xff, 0x01};
@@ -140,14 +140,14 @@ static bool slot_is_of(const struct mp_elf *o, uint64_t slot, const char *name)
 	return false;
 }
 
-/* Some four bytes of the routine at @vaddr are the distance to the slot of function @name. */
+/* Do four bytes of the routine at @vaddr hold the distance to the slot of function @name? */
 static bool reads_slot(const struct mp_elf *o, const uint8_t *p, uint64_t size, uint64_t vaddr,
 		       const char *name)
 {
 	for (uint64_t k = 2; k + 4 <= size; k++) {
 		int32_t disp;
 
-		if ((p[k - 1] & 0xc7) != 0x05) /* no operand relative to the program counter */
+		if ((p[k - 1] & 0xc7) != 0x05) /* not rip-relative */
 			continue;
 		memcpy(&disp, p + k, sizeof(disp));
 		if (slot_is_of(o, vaddr + k + 4 + (uint64_t)(int64_t)disp, name))
@@ -168,7 +168,7 @@ static bool calls_like_rust(const struct mp_elf *o, const uint8_t *p, uint64_t s
 	       reads_slot(o, p, size, vaddr, "_Unwind_SetIP");
 }
 
-/* Every table of the routine that @cie leads to; @plain: without types and actions. */
+/* Are all tables of @cie's routine readable? @plain: and without types and actions. */
 static bool tables_read(struct vf *vf, const struct vf_cie *cie, bool plain)
 {
 	struct vf_lsda lsda = {0};
@@ -213,7 +213,6 @@ static bool known_by_code(struct vf *vf, const struct vf_cie *cie, bool *rust)
 	return answers_like_c(p, fde->size) && tables_read(vf, cie, true);
 }
 
-/* Only routines that read the table as verify_lsda does. */
 bool vf_known_personality(struct vf *vf, const struct vf_cie *cie, bool *rust)
 {
 	static const char *const known[] = {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * verify_pieces - is each copy the same code as its original, and does control leave it for the
- * same places? Called after the scan, before unwind and diff.
+ * verify_pieces - checks that each copy is the same code as its original, and that control
+ * leaves it for the same places. verify calls it after the scan, before unwind and diff.
  */
 #include <errno.h>
 #include <string.h>
@@ -53,8 +53,8 @@ uint32_t vf_first_piece(const struct vf *vf, uint64_t new_vaddr)
 	return lo;
 }
 
-/* A block may have several copies, stubs before it, and empty copies share their address with the
- * next one. */
+/* A block may have several copies and stubs before them. An empty copy shares its address with
+ * the next one. */
 bool vf_is_copy(const struct vf *vf, uint64_t old, uint64_t now)
 {
 	const struct mp_map_piece *pieces = vf->map->pieces, *copy = vf_piece_from(vf, old);
@@ -79,7 +79,7 @@ static int check_bounds(struct vf *vf, const struct mp_map_piece *p, uint64_t *p
 {
 	const struct mp_section *text = vf->new_text;
 
-	/* Size 0: a block that was one jump, to what now follows. */
+	/* Size 0 is allowed: a block that was only a jump to what now follows. */
 	if (p->new_vaddr < *prev_new || p->new_vaddr < text->vaddr ||
 	    p->new_vaddr - text->vaddr > text->size ||
 	    p->new_size > text->size - (p->new_vaddr - text->vaddr))
@@ -160,7 +160,7 @@ int vf_index_pieces(struct vf *vf)
 	return 0;
 }
 
-/* One block, its copy, and how far both have been read. */
+/* One block, its copy, and how far both were compared. */
 struct pair {
 	struct vf *vf;
 	const struct mp_map_piece *p;
@@ -168,7 +168,7 @@ struct pair {
 	uint64_t k; /* offset in both */
 };
 
-/* The field of 4 bytes at @off of the new instruction, as an address relative to its end. */
+/* Target of the 4-byte field at @off of the new instruction, relative to the instruction's end. */
 static uint64_t relative_to(const struct pair *x, const struct vf_insn *insn, uint8_t off)
 {
 	int32_t disp;
@@ -177,7 +177,7 @@ static uint64_t relative_to(const struct pair *x, const struct vf_insn *insn, ui
 	return x->p->new_vaddr + x->k + insn->len + (uint64_t)(int64_t)disp;
 }
 
-/* Bytes [from, to) of both are equal, but for a function's address that the relocation tells. */
+/* Are bytes [from, to) of both equal, except for function addresses by relocation? */
 static bool same_bytes(struct pair *x, const struct vf_insn *insn, uint8_t from, uint8_t to)
 {
 	const uint8_t *a = x->old + x->k, *b = x->new + x->k;
@@ -228,10 +228,10 @@ static int compare_insn(struct pair *x, const struct vf_insn *insn)
 	return 0;
 }
 
-/* Not 0: a weak function that is not there is called at 0. */
+/* Not 0, because a call of a missing weak function leads to 0. */
 #define VF_NOWHERE UINT64_MAX
 
-/* Of what stands between copies: the nops that processors' manuals name, or 0. */
+/* Length of the nop at @p, if processors' manuals name it; else 0. */
 static size_t padding_len(const uint8_t *p, size_t avail)
 {
 	static const uint8_t nops[][9] = {
@@ -252,7 +252,6 @@ static size_t padding_len(const uint8_t *p, size_t avail)
 	return 0;
 }
 
-/* Where control is when it falls off the end of a copy: nops, then the next copy. */
 uint64_t vf_falls_to(const struct vf *vf, const struct mp_map_piece *p)
 {
 	const struct mp_map *map = vf->map;
@@ -278,11 +277,11 @@ static bool leads_to(const struct pair *x, uint64_t old, uint64_t now)
 	return now != VF_NOWHERE && vf_same_place(x->vf, old, now);
 }
 
-/* What stands in the copy behind the common part: [jcc] [jmp]. */
+/* Code of the copy behind the common part: [jcc] [jmp]. */
 struct tail {
 	bool has_jcc;
 	uint8_t cc;
-	uint64_t taken, rest; /* rest: where control goes when the jcc is not taken */
+	uint64_t taken, rest; /* @rest: where control goes if the jcc is not taken */
 };
 
 static int read_tail(struct pair *x, struct tail *tail)
@@ -347,7 +346,7 @@ static int check_rest(struct pair *x, uint64_t old)
 	return 0;
 }
 
-/* A call that ends a function is one that does not come back: compilers emit nothing behind it. */
+/* A call at the end of a function never returns: compilers emit nothing behind it. */
 static bool may_end_here(const struct pair *x, const struct vf_insn *last)
 {
 	uint64_t end = x->p->old_vaddr + x->p->old_size;
@@ -380,7 +379,7 @@ static int check_leave(struct pair *x, const struct vf_insn *last)
 	}
 }
 
-/* May the instruction stand inside a block, and at all in moved code? */
+/* Why this instruction may not be moved, or not stand inside a block; NULL: it may. */
 static const char *cannot_move(const struct pair *x, const struct vf_insn *insn, bool last)
 {
 	switch (insn->kind) {
@@ -437,7 +436,7 @@ static int check_piece(struct vf *vf, const struct mp_map_piece *p)
 	return check_leave(&x, &insn);
 }
 
-/* Between copies: only what stops or does nothing. */
+/* Between copies only int3 and nops are allowed. */
 static int check_padding(struct vf *vf, uint64_t at, uint64_t end)
 {
 	while (at < end) {
@@ -451,7 +450,7 @@ static int check_padding(struct vf *vf, uint64_t at, uint64_t end)
 	return 0;
 }
 
-/* Memory that the loader changes must not be code that was copied. */
+/* The loader must not relocate code that was copied. */
 static int check_text_relocs(struct vf *vf)
 {
 	for (uint32_t i = 0; i < vf->o->nr_dyn_relocs; i++) {
@@ -482,7 +481,7 @@ static int check_some(struct vf *vf, void *ctx, uint32_t first, uint32_t end)
 	return ret;
 }
 
-/* Pieces that are checked at once. */
+/* Number of pieces that a thread checks at once. */
 #define VF_GRAIN 1024
 
 int vf_check_pieces(struct vf *vf)

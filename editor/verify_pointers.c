@@ -1,17 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * verify_pointers - a function's address is one value: wherever it stood, the copy's address
- * stands now, or it stands there still everywhere.
+ * verify_pointers - checks that each function has one address: either all places hold its old
+ * address, or all hold its copy's. Called by the parts of verify, and by verify at the end.
  *
- * Words of data, their relocations, and operands are noted as they are met: those that changed by
- * diff and pieces, those that did not by scan and by the check of words. At the end no function
- * may have been noted both ways.
+ * Words of data, their relocations, and operands are noted when they are checked: those that
+ * changed by diff and pieces, the others by the scan and by the check of words. In the end no
+ * function may have been noted both ways.
  */
 #include <string.h>
 
 #include "editor/verify_priv.h"
 
-/* Only a function's start has an address that programs keep; and a label, if it is a value. */
+/* Programs keep addresses of functions' starts, and of labels that are values. Return: its
+ * copy. */
 static const struct mp_map_piece *copy_of(const struct vf *vf, uint64_t old, bool *label)
 {
 	const struct vf_fde *fde = vf_is_text(vf, old) ? vf_eh_find(&vf->old_eh, old) : NULL;
@@ -20,7 +21,8 @@ static const struct mp_map_piece *copy_of(const struct vf *vf, uint64_t old, boo
 	return fde && (!*label || vf_label_may_move(vf, old)) ? vf_piece_from(vf, old) : NULL;
 }
 
-/* Programs keep tags in low bits; C++ knows a pointer to a virtual member function by the lowest. */
+/* Programs keep tags in low bits; C++ marks pointers to virtual member functions by the lowest
+ * bit. */
 static bool as_aligned(uint64_t old, uint64_t now)
 {
 	uint64_t align = old & -old;
@@ -28,7 +30,7 @@ static bool as_aligned(uint64_t old, uint64_t now)
 	return now % (align > 16 ? 16 : align) == 0;
 }
 
-/* The copy's; or a stub's before it, the same one everywhere. */
+/* Is @now the address of the copy, or of a stub before it, the same one in all places? */
 static bool is_address_now(struct vf *vf, const struct mp_map_piece *copy, uint64_t old,
 			   uint64_t now)
 {
@@ -38,7 +40,7 @@ static bool is_address_now(struct vf *vf, const struct mp_map_piece *copy, uint6
 		return copy->new_vaddr == now;
 	if (!vf_is_copy(vf, copy->old_vaddr, now))
 		return false;
-	/* Who comes first says which; others may look at the same time. */
+	/* The first thread sets the address; others may compare at the same time. */
 	seen = &vf->pointer_now[copy - vf->map->pieces];
 	return __atomic_compare_exchange_n(seen, &was, now, false, __ATOMIC_RELAXED,
 					   __ATOMIC_RELAXED) ||
@@ -55,7 +57,7 @@ bool vf_note_pointer(struct vf *vf, uint64_t old, uint64_t now)
 			vf_bits_share(&vf->pointer_kept, old);
 		return true;
 	}
-	/* With several copies there would be several addresses: of a label's, one is chosen. */
+	/* A function with several copies keeps its old address; for a label one copy is chosen. */
 	if (!copy || (!label && vf_bits_get(&vf->cloned, old)) ||
 	    !is_address_now(vf, copy, old, now) || (!label && !as_aligned(old, now)))
 		return false;
@@ -80,8 +82,8 @@ bool vf_note_field(struct vf *vf, uint64_t at, const uint8_t *now)
 	return vf_note_pointer(vf, rel->sym_value + (uint64_t)rel->addend, value);
 }
 
-/* An instruction of the old text that names @to, as it stands in the output. One that a patch
- * overwrote, or that changed, says nothing here. */
+/* Note that an instruction of the old text names @to. If it changed, or a patch overwrote it,
+ * another check notes it. */
 void vf_note_operand(struct vf *vf, uint64_t insn, uint8_t len, uint64_t to)
 {
 	const uint8_t *a = mp_elf_bytes(vf->o, insn, len), *b = mp_elf_bytes(vf->n, insn, len);
@@ -101,8 +103,8 @@ static bool is_unwind_data(const struct mp_section *sec)
 	       !strncmp(sec->name, ".gcc_except_table", strlen(".gcc_except_table"));
 }
 
-/* Operands, words of 8 bytes of data and offsets are noted elsewhere; here: data of 4 bytes, and
- * movabs. */
+/* Note relocated data of 4 bytes, and movabs. Operands, 8-byte words and offsets are noted
+ * elsewhere. */
 static void note_reloc(struct vf *vf, const struct mp_reloc *rel)
 {
 	uint64_t to = rel->sym_value + (uint64_t)rel->addend;
@@ -133,8 +135,9 @@ static void note_reloc(struct vf *vf, const struct mp_reloc *rel)
 }
 
 /*
- * An offset in data that leads to code, from @base if not 0. A program may compute any address from
- * it where it is no switch's: what it counts from then stands somewhere in the same section.
+ * Note an offset in data that leads to code; it counts from @base if that is not 0. Unless it
+ * is a switch's, a program may compute any address from it. Then the address it counts from
+ * lies somewhere in the same section.
  */
 static void note_offset(struct vf *vf, const struct mp_reloc *rel, const struct mp_section *sec,
 			uint64_t base)
@@ -156,7 +159,7 @@ static void note_offset(struct vf *vf, const struct mp_reloc *rel, const struct 
 		vf_bits_set(&vf->pointer_kept, to);
 }
 
-/* All offsets in data. One run of them, from an address that code names, counts from there. */
+/* Note all offsets in data. A run of offsets counts from its start, if code names that. */
 static void note_offsets(struct vf *vf)
 {
 	uint64_t base = 0, next = 0;
@@ -184,7 +187,7 @@ static void note_offsets(struct vf *vf)
 	}
 }
 
-/* Tables that the linker makes itself have no relocations where addresses are fixed. */
+/* In programs with fixed addresses, tables that the linker made have no relocations. */
 static void note_got(struct vf *vf, const struct mp_section *sec)
 {
 	const uint8_t *p = mp_elf_bytes(vf->n, sec->vaddr, sec->size);
@@ -196,7 +199,7 @@ static void note_got(struct vf *vf, const struct mp_section *sec)
 	}
 }
 
-/* Dynamic symbols that are what they were. Those that are not were met as bytes that differ. */
+/* Note dynamic symbols that did not change. The check of bytes noted those that did. */
 static void note_dynsym(struct vf *vf, const struct mp_section *sec)
 {
 	for (uint64_t k = 0; k + sizeof(Elf64_Sym) <= sec->size; k += sizeof(Elf64_Sym)) {
@@ -214,8 +217,8 @@ static void note_dynsym(struct vf *vf, const struct mp_section *sec)
 }
 
 /*
- * What names a function's address and was not met elsewhere: it has not changed. A word that the
- * loader fills in with a dynamic symbol's value follows the symbol, unless it counts from there.
+ * Note references to functions that no other check notes; these did not change. A word that the
+ * loader fills from a dynamic symbol follows the symbol, unless it has an addend.
  */
 static void note_fixed(struct vf *vf)
 {
@@ -243,7 +246,7 @@ static void note_fixed(struct vf *vf)
 			note_got(vf, &o->sections[i]);
 }
 
-/* A copy may be empty, a jump to what follows: two functions must not meet at one address. */
+/* A copy may be empty (a dropped jump), but two functions must not get the same address. */
 static int check_distinct(struct vf *vf)
 {
 	const struct mp_map_piece *last = NULL;

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * verify_polls - what an output has that can be asked for its paths: before a block a look at the memory
- * that asks, and a stub that writes the block's register down there. Called by verify_paths.
+ * verify_polls - checks the code of an output that can be polled for its paths: before a block
+ * it tests the memory that asks for paths, and a stub writes the block's register there. Called
+ * by verify_paths.
  */
 #include <stddef.h>
 #include <string.h>
@@ -10,7 +11,7 @@
 #include "libprof/path_table.h"
 #include "libprof/polls.h"
 
-/* Where the displacement at @b leads, of an instruction that ends at @end. */
+/* Target of the displacement at @b, in an instruction that ends at @end. */
 static uint64_t led_to(const uint8_t *b, uint64_t end)
 {
 	int32_t disp;
@@ -28,7 +29,7 @@ struct reader {
 
 struct note {
 	unsigned int reg, scratch;
-	unsigned int kept; /* the vector register that keeps what was in @scratch; 0: none */
+	unsigned int kept; /* vector register that saves @scratch; 0: none */
 	uint32_t block;
 };
 
@@ -67,7 +68,7 @@ static void want_memory(struct reader *r, uint64_t vaddr)
 		r->failed = true;
 }
 
-/* mov to what @scratch leads to, and @disp more. */
+/* Operand of a mov to @disp(@scratch). */
 static void want_store(struct reader *r, unsigned int field, unsigned int scratch,
 		       unsigned int disp)
 {
@@ -78,8 +79,8 @@ static void want_store(struct reader *r, unsigned int field, unsigned int scratc
 }
 
 /*
- * movq %scratch, %xmm: *@kept is 8 to 15 if @r is at one, else 0 and nothing is read. What follows
- * must agree about the scratch register.
+ * movq %scratch, %xmm: *@kept is its number, 8 to 15. If @r is not at one, *@kept is 0 and
+ * nothing is read. The instructions behind must use the same scratch register.
  */
 static void read_keep(struct reader *r, unsigned int *scratch, unsigned int *kept)
 {
@@ -95,7 +96,7 @@ static void read_keep(struct reader *r, unsigned int *scratch, unsigned int *kep
 		take(r);
 }
 
-/* movq %xmm, %scratch: the same way back. */
+/* movq %xmm, %scratch: restores it. */
 static void want_back(struct reader *r, unsigned int scratch, unsigned int kept)
 {
 	want(r, 0x66);
@@ -106,9 +107,10 @@ static void want_back(struct reader *r, unsigned int scratch, unsigned int kept)
 }
 
 /*
- * What poll_code.h tells of, instruction by instruction: the place is within the polls whatever is in
- * them, and nothing is changed but it, the flags and n->scratch, or n->kept instead of that. Return:
- * false: it is not that.
+ * Read the code that poll_code.h describes, instruction by instruction. It writes only within
+ * the polls, whatever they contain, and changes nothing else but the flags and n->scratch, or
+ * n->kept in its place.
+ * Return: false: it is other code.
  */
 static bool read_note(const struct vf *vf, struct reader *r, struct note *n)
 {
@@ -162,7 +164,7 @@ static bool read_note(const struct vf *vf, struct reader *r, struct note *n)
 
 #define POLL_SIZE 13
 
-/* Does @vaddr stand for the way to where @p leads, by instructions that write its path down? */
+/* Is there a stub at @vaddr that leads to the same block as @p and notes its path? */
 static bool is_note_of(const struct vf *vf, const struct mp_map_piece *p, uint64_t vaddr)
 {
 	uint32_t i = mp_map_piece_at(vf->map, vaddr);
@@ -179,8 +181,8 @@ static bool is_note_of(const struct vf *vf, const struct mp_map_piece *p, uint64
 }
 
 /*
- * cmpl $0, left; jg to a note of the same block. That its flags are dead is asked there: no other stub
- * may be led to.
+ * cmpl $0, left; jg to a note of the same block. The check of the note proves that flags are
+ * dead; the poll may lead to no other stub.
  */
 int vf_check_poll(struct vf *vf, const struct mp_map_piece *p, const uint8_t *b, uint64_t at)
 {
@@ -195,7 +197,7 @@ int vf_check_poll(struct vf *vf, const struct mp_map_piece *p, const uint8_t *b,
 	return POLL_SIZE;
 }
 
-/* May the register that is written over be written over there? */
+/* May the scratch register, or the one that saves it, be overwritten there? */
 static int check_scratch(struct vf *vf, const struct mp_map_piece *p, const struct note *n)
 {
 	if (!n->kept) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * verify_probe - places where tracers put a breakpoint, by the notes of static probes: control must
- * still come there.
+ * verify_probe - finds the static probes (SystemTap notes) where tracers put breakpoints:
+ * control must still reach them in the old code. Called by verify_scan and verify.
  */
 #include <string.h>
 
@@ -14,7 +14,7 @@ static uint64_t pad4(uint64_t size)
 	return (size + 3) & ~UINT64_C(3);
 }
 
-/* Call @act for each. Return: what it returned first that is not 0. */
+/* Call @act for each probe. Return: its first result that is not 0. */
 static int each_probe(struct vf *vf, int (*act)(struct vf *vf, uint64_t at))
 {
 	const struct mp_section *sec = mp_elf_section(vf->o, ".note.stapsdt");

@@ -1,14 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * verify_register - the operands by which a static program's start-up code names its .eh_frame,
- * where no relocations say so. By the bytes of the code alone; eh_register decodes it.
+ * verify_register - finds the operands by which a static program's start-up code names its
+ * .eh_frame, without relocations. It goes by the bytes of the code; eh_register, which emit
+ * uses, decodes them. Called by verify_diff.
  */
 #include <string.h>
 
 #include "editor/verify_priv.h"
 
 enum {
-	LOOK = 80, /* bytes from the start of the function */
+	LOOK = 80, /* bytes read from the start of the function */
 };
 
 static uint32_t word_at(const uint8_t *bytes)
@@ -75,7 +76,7 @@ void vf_find_eh_fields(struct vf *vf)
 	uint64_t init = find_in_array(vf, ".init_array", &label);
 	uint64_t fini = find_in_array(vf, ".fini_array", &back);
 
-	/* A function that may move would have a copy with a label of its own. */
+	/* A function with an FDE might be moved, and its copy would name .eh_frame, too. */
 	if (!init || !fini || label != back || vf_eh_find(&vf->old_eh, init) ||
 	    vf_eh_find(&vf->old_eh, fini))
 		return;

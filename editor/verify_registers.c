@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * verify_registers - is what a register holds at an address of the original read by nobody, on any
- * way, before it is replaced as a whole? Per function and the parts that belong to it, once.
+ * verify_registers - decides whether a register is dead at an address of the original: on every
+ * path it is replaced as a whole before it is read. The result is computed once per function
+ * and its parts.
  *
- * Control is followed wherever it leads; a part of a register that is wanted anywhere keeps all of
- * it. Called by verify_paths, from several threads.
+ * Control is followed wherever it leads. If any part of a register is wanted, all of it is
+ * live. Called by verify_paths, from several threads.
  */
 #include <dwarf.h>
 #include <errno.h>
@@ -12,21 +13,21 @@
 
 #include "editor/verify_registers.h"
 
-/* Parts of functions that jump into one another. */
+/* Limit on parts of functions that jump into one another. */
 #define MAX_PARTS 64
 
-/* The three parts of the registers @mask. */
+/* All three parts of the registers in @mask. */
 #define PARTS(mask) ((uint64_t)(mask) | (uint64_t)(mask) << 16 | (uint64_t)(mask) << 32)
 
 struct node {
 	uint64_t reads, writes, live;
-	uint32_t pad;  /* a block; VF_NONE: none */
-	bool tampered; /* returns to an address that it has written itself */
+	uint32_t pad;  /* block of the landing pad; VF_NONE: none */
+	bool tampered; /* may return to an address that it has written */
 };
 
 struct part {
 	uint32_t fde, first, nr; /* blocks */
-	uint32_t base;		 /* its first node */
+	uint32_t base;		 /* index of its first node */
 	struct vf_rows rows;
 	struct vf_lsda lsda;
 	bool readable;
@@ -38,14 +39,14 @@ struct body {
 	uint32_t nr_parts;
 	struct node *nodes;
 	uint32_t nr_nodes;
-	uint16_t results, arguments; /* further ones: found in the body itself */
-	uint16_t saved;		     /* what those save whom it calls, at least */
+	uint16_t results, arguments; /* further ones that find_extra() found */
+	uint16_t saved;		     /* registers that its callees save */
 	bool whole;		     /* all parts are known */
 };
 
 /* ---- unwind rows --------------------------------------------------------------------------- */
 
-/* rax, rdx, rcx, rbx, rsi, rdi, rbp, rsp: the order of DWARF. */
+/* DWARF's order: rax, rdx, rcx, rbx, rsi, rdi, rbp, rsp. */
 static uint16_t by_dwarf(uint64_t reg)
 {
 	static const uint8_t number[] = {0, 2, 1, 3, 6, 7, 5, 4};
@@ -73,7 +74,8 @@ uint16_t vf_row_saves(const struct vf_row *row)
 	return rules(row, true);
 }
 
-/* [DW_OP_bregN offset] [DW_OP_deref], or everything. */
+/* Registers in an expression [DW_OP_bregN offset] [DW_OP_deref]; all registers for any other
+ * one. */
 static uint16_t named_by_expr(const struct vf_rule *rule)
 {
 	struct vf_cursor c = {.p = rule->expr, .end = rule->expr + rule->len};
@@ -87,7 +89,7 @@ static uint16_t named_by_expr(const struct vf_rule *rule)
 	return c.bad || c.p != c.end ? VF_ALL_REGS : by_dwarf(op - DW_OP_breg0);
 }
 
-/* What the unwinder takes from registers to find the caller's frame and its registers. */
+/* Registers that the unwinder reads to find the caller's frame and registers. */
 static uint16_t named_by_row(const struct vf_row *row)
 {
 	uint16_t mask = row->cfa.kind == VF_RULE_OFFSET ? by_dwarf(row->cfa_reg)
@@ -165,7 +167,7 @@ static void add_part(struct body *body, uint32_t fde)
 	body->nr_parts++;
 }
 
-/* Control leads to @block: is that another function, or does this one go on there? */
+/* Control leads to @block: add its FDE as a part, unless it is another function. */
 static void add_target(struct body *body, uint32_t block)
 {
 	const struct vf *vf = body->vf;
@@ -243,8 +245,8 @@ static uint16_t whole_of(uint64_t parts)
 	return (uint16_t)(parts | parts >> 16 | parts >> 32);
 }
 
-/* A push may be there to move the stack pointer alone; variables are saved before they have got a
- * value. */
+/* Remove saves from @want: a push may only move the stack pointer, and variables are saved
+ * before they have a value. */
 static uint64_t unsaved(uint64_t want)
 {
 	return want &
@@ -256,7 +258,7 @@ static uint16_t saved_by(uint64_t want)
 	return (uint16_t)(want >> VF_WANT_PUSH | want >> VF_WANT_SPILL);
 }
 
-/* Besides its operands: what the unwinder, and whoever is called, want. */
+/* Registers that the unwinder and callees want at the instruction at @at, besides its operands. */
 static uint16_t wanted_at(const struct body *body, const struct part *p, const struct vf_block *b,
 			  uint64_t at)
 {
@@ -270,7 +272,7 @@ static uint16_t wanted_at(const struct body *body, const struct part *p, const s
 	if (at != body->vf->text_start + b->last ||
 	    (b->kind != VF_END_CALL && b->kind != VF_END_ICALL))
 		return want;
-	/* An exception that goes through takes registers that were not saved as they are. */
+	/* An exception that passes through needs unsaved callee-saved registers unchanged. */
 	want |= VF_ARGUMENT_REGS | rules(row, false);
 	if (b->kind == VF_END_CALL && b->to != VF_NONE)
 		want |= vf_fold(unsaved(vf_asks(g, b->to)));
@@ -313,7 +315,7 @@ static void sum_up(struct body *body, const struct visit *v)
 		body->saved |= saved_by(vf_asks(body->vf->graph, v->block->to));
 	node->reads |= (parts_of(v->e->reads) | PARTS(v->want)) & ~node->writes;
 	node->writes |= parts_of(v->e->writes);
-	/* The return itself comes last. */
+	/* The last instruction is the return itself. */
 	if (!v->last)
 		node->tampered = v->e->flags & VF_EFFECT_TOP;
 }
@@ -337,9 +339,9 @@ static void read_block(struct body *body, const struct part *p, uint32_t i)
 		node->reads |= PARTS(VF_ALL_REGS);
 }
 
-/* ---- who comes next ------------------------------------------------------------------------ */
+/* ---- what follows a block ------------------------------------------------------------------- */
 
-/* Another function, or code of which no more is known than what it asks for. */
+/* Registers that another function wants, or code of which only this is known. */
 static uint64_t by_stranger(struct body *body, uint32_t block, uint32_t from)
 {
 	const struct vf_graph *g = body->vf->graph;
@@ -360,7 +362,7 @@ static uint64_t live_at(struct body *body, uint32_t block, uint32_t from)
 	return node ? node->live : by_stranger(body, block, from);
 }
 
-/* Where an indirect jump may lead within the body. */
+/* Live registers at all places of the body that an indirect jump may reach. */
 static uint64_t live_at_labels(struct body *body)
 {
 	const struct vf *vf = body->vf;
@@ -433,8 +435,9 @@ static void spread(struct body *body)
 /* ---- further results ----------------------------------------------------------------------- */
 
 /*
- * What a block sets by an operand of its own and nobody of the body reads: @left; and what it gets
- * back from the stack so: @back. Backwards, instruction by instruction.
+ * Find registers that block @i sets by an explicit operand and that the body does not read:
+ * *@left; those that it restores from the stack: *@back. Goes backwards, instruction by
+ * instruction.
  */
 static void find_left(struct body *body, const struct part *p, uint32_t i, uint16_t *left,
 		      uint16_t *back)
@@ -455,10 +458,10 @@ static void find_left(struct body *body, const struct part *p, uint32_t i, uint1
 		e = vf_effect_of(mp_elf_bytes(vf->o, at, end - at), end - at);
 		unread = e.named & e.writes[VF_PART_LOW] & e.writes[VF_PART_REST] &
 			 (uint16_t)~whole_of(live);
-		/* Otherwise a subtraction is there for its flags. */
+		/* A subtraction may only set flags. */
 		if (b->kind != VF_END_RET)
 			unread &= (uint16_t)~e.reads[VF_PART_LOW];
-		/* And a pop to move the stack pointer. */
+		/* A pop may only move the stack pointer. */
 		if (!(e.flags & VF_EFFECT_POP))
 			*left |= unread;
 		else if (b->kind == VF_END_RET || b->kind == VF_END_JMP)
@@ -469,9 +472,8 @@ static void find_left(struct body *body, const struct part *p, uint32_t i, uint1
 }
 
 /*
- * No compiler sets a register for nobody: where callers or callees save such a register, they may
- * want what is in it. And who has saved a register that it need not, and gets it back, keeps it for
- * its callers.
+ * No compiler sets a register without use: if callers or callees save it, they may want its
+ * value. A function that saves and restores a caller-saved register keeps it for its callers.
  */
 static bool find_extra(struct body *body)
 {
@@ -522,7 +524,7 @@ static int find_live(struct vf *vf, uint32_t root, uint16_t *out)
 	return ret;
 }
 
-/* ---- for all ------------------------------------------------------------------------------- */
+/* ---- public functions ----------------------------------------------------------------------- */
 
 int vf_read_registers(struct vf *vf)
 {
@@ -538,7 +540,8 @@ void vf_registers_fini(struct vf *vf)
 	vf_graph_free(vf);
 }
 
-/* Of the FDE: found by whoever asks first; two may do it at the same time. */
+/* Live registers of the FDE's blocks, computed on first use. Two threads may do this at once:
+ * one result is kept. */
 static const uint16_t *live_in(struct vf *vf, uint32_t fde, uint32_t nr)
 {
 	uint16_t **slot = &vf->graph->live[fde], *none = NULL, *live;

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * verify_rest - what no loader reads: the section header table, the sections that are not loaded,
- * the gaps between all of it. Debuggers, strip and patchelf go by these.
+ * verify_rest - checks what no loader reads, but debuggers, strip and patchelf use: the section
+ * header table, the sections that are not loaded, and the gaps between them.
  *
- * Called by verify last, when the new segment's contents are proved. Symbols are verify_symbols'.
+ * verify calls it near the end, when the new segment's contents are proved. verify_symbols
+ * checks symbols.
  */
 #include <errno.h>
 #include <string.h>
@@ -27,12 +28,13 @@ enum {
 };
 
 /*
- * Debug information speaks of copies, too: entries keep their places, other sections grow behind what
- * they held. What it says of them is for its readers' tests; nothing that runs depends on it.
+ * Debug information describes copies, too: entries keep their places, other sections grow
+ * behind their old contents. The tests of its readers check these contents; nothing that runs
+ * depends on them.
  */
 enum may_change {
 	CHANGE_NOTHING,
-	CHANGE_BYTES, /* as many of them */
+	CHANGE_BYTES, /* other bytes, same size */
 	CHANGE_GROWS, /* old bytes, then new ones */
 	CHANGE_ALL,
 };
@@ -57,7 +59,7 @@ static enum may_change may_change(const struct mp_section *sec)
 	return CHANGE_NOTHING;
 }
 
-/* Lists of ranges come to a file that had none. */
+/* Is it a new section of range lists, in a file that had none? */
 static bool is_new_list(const struct vf *vf, const struct mp_section *sec)
 {
 	return (!strcmp(sec->name, ".debug_ranges") || !strcmp(sec->name, ".debug_rnglists")) &&
@@ -67,13 +69,13 @@ static bool is_new_list(const struct vf *vf, const struct mp_section *sec)
 	       !sec->entsize;
 }
 
-/* As does a link to the debug file. */
+/* Is it a new link to the debug file? */
 static bool is_new_link(const struct vf *vf, const struct mp_section *sec)
 {
 	return vf_is_link(vf, sec) && !mp_elf_section(vf->o, sec->name) && sec->align == 4;
 }
 
-/* Two sections of one name would hide each other: those that were replaced got another. */
+/* Sections that were replaced got another name: of two with one name, tools see only one. */
 static const char *name_now(const char *name)
 {
 	if (!strcmp(name, ".eh_frame"))
@@ -83,7 +85,7 @@ static const char *name_now(const char *name)
 	return name;
 }
 
-/* The linker's account of the original: of no use beside code that has moved. */
+/* The linker's relocations describe the original; they would be wrong for moved code. */
 static bool is_dropped(const struct mp_section *sec)
 {
 	return sec->type == SHT_RELA && !(sec->flags & SHF_ALLOC);
@@ -95,7 +97,7 @@ static uint64_t vaddr_now(const struct vf *vf, const struct mp_section *sec)
 	return sec->flags & SHF_ALLOC && sec->size ? vf_vaddr_now(vf, sec->vaddr) : sec->vaddr;
 }
 
-/* A section of the original that moved to the new segment. */
+/* Is it a section of the original that moved to the new segment? */
 static bool is_moved(const struct vf *vf, const struct mp_section *sec)
 {
 	const struct vf_moved *m = &vf->moved;
@@ -112,7 +114,7 @@ static bool is_in_segment(const struct vf *vf, const struct mp_section *sec)
 	       sec->size <= seg->p_memsz - (sec->vaddr - seg->p_vaddr);
 }
 
-/* The program's section, of which the debug file only has the header. */
+/* Is it the debug file's header of the program's section @of? */
 static bool is_twin(const struct mp_section *of, const struct mp_section *sec)
 {
 	return of && of->vaddr == sec->vaddr && of->size == sec->size && of->align == sec->align;
@@ -136,7 +138,7 @@ static int check_new_section(struct vf *vf, const struct mp_section *sec, uint32
 	return 0;
 }
 
-/* The first moved section behind section @at of the output; 0: none is left. */
+/* Return: the first moved section behind section *@at of the output; 0: none is left. */
 static uint32_t next_moved(const struct vf *vf, uint32_t *at)
 {
 	while (++*at < vf->n->nr_sections)
@@ -145,7 +147,7 @@ static uint32_t next_moved(const struct vf *vf, uint32_t *at)
 	return 0;
 }
 
-/* Which old section is which now; new ones stand somewhere between. */
+/* Find the output's section for each old one. New ones stand between them. */
 static int match_sections(struct vf *vf)
 {
 	const struct mp_elf *o = vf->o, *n = vf->n;
@@ -200,7 +202,7 @@ static bool is_rewritten(const struct vf *vf, uint32_t old)
 	       (vf->symtab && vf->o->sections[vf->symtab].link == old);
 }
 
-/* Of a debug file, all that is loaded comes without its bytes; but notes do. */
+/* In a debug file, loaded sections have no bytes, except notes. */
 static uint32_t type_now(const struct vf *vf, const struct mp_section *sec)
 {
 	return vf->program && sec->flags & SHF_ALLOC && sec->type != SHT_NOTE ? SHT_NOBITS
@@ -246,7 +248,7 @@ static int check_headers(struct vf *vf)
 	for (uint32_t i = 1; i < o->nr_sections; i++)
 		if (o->sections[i].type == SHT_SYMTAB)
 			vf->symtab = i;
-	/* The first one is a blank; names of sections come last among the strings. */
+	/* The first header is empty. The section of names must be the same one. */
 	if (!o->nr_sections || !n->nr_sections ||
 	    memcmp(o->data + o->ehdr.e_shoff, n->data + n->ehdr.e_shoff, sizeof(Elf64_Shdr)) ||
 	    !same_link(vf, o->ehdr.e_shstrndx, n->ehdr.e_shstrndx))
@@ -257,7 +259,7 @@ static int check_headers(struct vf *vf)
 	return ret;
 }
 
-/* Every byte of the names belongs to one. */
+/* Every byte of the section names belongs to a section's name. */
 static int check_names(struct vf *vf)
 {
 	uint64_t used = 1;
@@ -270,7 +272,7 @@ static int check_names(struct vf *vf)
 	return 0;
 }
 
-/* A part of the file that something stands in. */
+/* A used part of the file. */
 struct extent {
 	uint64_t start, end;
 };
@@ -321,7 +323,7 @@ static int check_gaps(struct vf *vf)
 	return ret;
 }
 
-/* The map is read by its checksum; around it: one note, filled up with zeros. */
+/* The checksum covers the map; around it only one note header and zeros are allowed. */
 static int check_note(struct vf *vf)
 {
 	const uint64_t name = sizeof(Elf64_Nhdr),

@@ -1,16 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * verify_room - a program header table with one entry more: is nothing lost that lay behind it?
- * Called by verify_image for the headers, and by verify after the scan for addresses.
+ * verify_room - checks a program header table with one entry more: were the bytes behind it
+ * preserved? Called by verify_image for the headers, and by verify after the scan for
+ * addresses.
  *
- * The table must stay at its place. What it now covers must be found through program headers alone,
- * be in the new segment byte for byte, and be named by no instruction, relocation or symbol.
+ * The table must stay at its place. Program headers alone may lead to the bytes that it now
+ * covers: no instruction, relocation or symbol may name them. These bytes must be in the new
+ * segment unchanged.
  */
 #include <string.h>
 
 #include "editor/verify_priv.h"
 
-/* [start, end) of the original's file must not hold anything that stays. */
+/* Bytes [start, end) of the original's file, which must hold nothing that stays there. */
 struct span {
 	uint64_t start, end;
 };
@@ -52,7 +54,7 @@ uint64_t vf_off_now(const struct vf *vf, uint64_t off)
 		       : off;
 }
 
-/* Kernel, ld.so and debuggers find these by their headers. */
+/* Kernel, ld.so and debuggers find these segments by their program headers alone. */
 static bool may_move(const Elf64_Phdr *ph)
 {
 	return ph->p_type == PT_INTERP || ph->p_type == PT_NOTE || ph->p_type == PT_GNU_PROPERTY;
@@ -84,7 +86,7 @@ bool vf_is_grown_table(const struct vf *vf, const Elf64_Phdr *a, const Elf64_Phd
 	return !memcmp(&was, a, sizeof(was));
 }
 
-/* The segment that maps the table, the new entry included. */
+/* The segment that maps the table, including the new entry. */
 static const Elf64_Phdr *table_segment(const struct vf *vf)
 {
 	for (uint32_t i = 0; i < vf->o->nr_phdrs; i++) {
@@ -131,7 +133,7 @@ int vf_find_moved(struct vf *vf, uint32_t slot)
 	return 0;
 }
 
-/* Whatever header leads to bytes that were moved or overwritten must lead to where they are now. */
+/* Each header of bytes that were moved or overwritten must lead to their new place. */
 static int check_headers(struct vf *vf)
 {
 	const struct span moved = {vf->moved.start, vf->moved.end}, entry = entry_of(vf);
@@ -221,8 +223,7 @@ int vf_check_room(struct vf *vf)
 	return ret ? ret : check_bytes(vf);
 }
 
-/* Tags of the dynamic section that are no addresses may have any value, and no such value is as
- * small as the addresses behind the table; so all of them count. */
+/* No tag that holds an address may lead to bytes that moved. */
 static int check_dynamic(struct vf *vf, uint64_t start, uint64_t end)
 {
 	for (uint32_t i = 0; i < vf->o->nr_phdrs; i++) {

@@ -1,18 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * verify_scan - read the whole old text once: where instructions start, where control may arrive,
- * who names which data.
+ * verify_scan - reads the whole old text once: starts of instructions, possible targets of
+ * control, and which operands name which data. verify calls it before all checks of code.
  *
- * Bounds come from FDEs, symbols and sections; each range is decoded linearly. Every piece of
- * evidence for a target counts, from wherever: branches of all code, operands, relocations,
- * symbols, landing pads, words of data.
+ * Bounds come from FDEs, symbols and sections; each range is decoded linearly. Any evidence
+ * makes an address a possible target: branches, operands, relocations, symbols, landing pads,
+ * words of data.
  */
 #include <errno.h>
 #include <string.h>
 
 #include "editor/verify_priv.h"
 
-/* No table is longer. */
+/* Limit on a table's size. */
 #define VF_TABLE_MAX (1U << 20)
 
 static void mark_target(struct vf *vf, uint64_t vaddr)
@@ -21,7 +21,7 @@ static void mark_target(struct vf *vf, uint64_t vaddr)
 		vf_bits_share(&vf->target, vaddr);
 }
 
-/* And somebody who is code, or a name, leads there. */
+/* Mark a target that certain code, or a symbol, leads to: it is code. */
 static void mark_led(struct vf *vf, uint64_t vaddr)
 {
 	mark_target(vf, vaddr);
@@ -50,7 +50,8 @@ static int add_ref(struct vf *vf, uint64_t to, uint64_t insn)
 	return 0;
 }
 
-/* An operand of the instruction at @insn names @to, or, not @sure, is a number that may do so. */
+/* An operand of the instruction at @insn names @to. Not @sure: it is a number that may be an
+ * address. */
 static int note_operand(struct vf *vf, struct vf_fde *fde, uint64_t insn, uint8_t len, uint64_t to,
 			bool sure)
 {
@@ -69,7 +70,7 @@ static int note_operand(struct vf *vf, struct vf_fde *fde, uint64_t insn, uint8_
 	return add_ref(vf, to, insn);
 }
 
-/* A number is an address where the linker says so; without relocations every number may be. */
+/* The linker's relocations tell which numbers are addresses; without them every number may be. */
 static bool is_address(const struct vf *vf, uint64_t field)
 {
 	uint32_t n;
@@ -112,13 +113,13 @@ static int note_insn(struct vf *vf, struct vf_fde *fde, uint64_t at, const struc
 	return note_operands(vf, fde, at, insn);
 }
 
-/* A number in a section that is not loaded is an offset in it, be it marked as an address or not. */
+/* A symbol of a section that is not loaded has an offset for its value, not an address. */
 static bool is_loaded(const struct vf *vf, const struct mp_symbol *sym)
 {
 	return sym->shndx >= vf->o->nr_sections || (vf->o->sections[sym->shndx].flags & SHF_ALLOC);
 }
 
-/* Where a linear decode starts anew. */
+/* Find the places where a linear decode starts again. */
 static int find_anchors(struct vf *vf, struct vf_bits *anchors)
 {
 	int ret = vf_bits_init(anchors, vf->text_start, vf->text_end);
@@ -145,10 +146,10 @@ static int find_anchors(struct vf *vf, struct vf_bits *anchors)
 	return 0;
 }
 
-/* What is decoded at once, between two cuts: a linear decode starts anew there in any case. */
+/* Text between two cuts, which one thread decodes: a linear decode starts again at each cut. */
 struct part {
 	uint64_t start, end;
-	struct vf_ref *refs; /* found in it */
+	struct vf_ref *refs; /* found in this part */
 	size_t nr_refs;
 };
 
@@ -174,7 +175,7 @@ static struct vf_fde *first_fde(const struct vf *vf, const struct part *part)
 	return vf->old_eh.fdes + lo;
 }
 
-/* Decode what of an executable section lies in @part. */
+/* Decode the bytes of @sec that lie in @part. */
 static int scan_section(struct vf *vf, const struct vf_bits *anchors, const struct part *part,
 			const struct mp_section *sec)
 {
@@ -236,7 +237,7 @@ static int scan_some(struct vf *vf, void *ctx, uint32_t first, uint32_t end)
 	return ret;
 }
 
-/* What the parts found, in their order. */
+/* Join the references of all parts, in order. */
 static int join_refs(struct vf *vf, const struct parts *parts)
 {
 	size_t nr = 0;
@@ -280,7 +281,7 @@ static int scan_text(struct vf *vf, const struct vf_bits *anchors)
 	return ret;
 }
 
-/* What a word of data or a relocated field in code leads to. */
+/* Note the target of a relocated word of data or field in code. */
 static void note_reloc(struct vf *vf, const struct mp_reloc *rel)
 {
 	uint64_t to = rel->sym_value + (uint64_t)rel->addend;
@@ -296,8 +297,9 @@ static void note_reloc(struct vf *vf, const struct mp_reloc *rel)
 	case R_X86_64_GLOB_DAT:
 	case R_X86_64_JUMP_SLOT: break;
 	case R_X86_64_PC32:
-		/* In code the bytes say it. In data: a switch table's entry; its target lies
-		 * before @to by the distance of the entry from the table's base. */
+		/* In code, the scan reads the field. In data this is an entry of a switch
+		 * table; its target lies before @to by the distance of the entry from the
+		 * table's base. */
 		if (!code && to >= vf->text_start && to < vf->text_end + VF_TABLE_MAX)
 			vf_bits_set(&vf->label_word, rel->vaddr);
 		return;
@@ -325,9 +327,9 @@ static void note_relocs(struct vf *vf)
 }
 
 /*
- * Targets of relative tables. What entries are relative to is the address that code names: the
- * nearest one at or below the entry, with only entries in between. Without relocations: every word
- * from a named address on, up to the next named one, as long as it leads to text.
+ * Mark the targets of relative tables. Entries are relative to an address that code names: the
+ * nearest one at or below the entry, with only entries between. Without relocations every word
+ * from a named address to the next named one counts while it leads to text.
  */
 static void scan_relative_tables(struct vf *vf, const struct mp_section *sec)
 {
@@ -343,19 +345,19 @@ static void scan_relative_tables(struct vf *vf, const struct mp_section *sec)
 
 			if (!p || (vf->o->relinkable && !vf_bits_get(&vf->label_word, at)))
 				break;
-			/* A function's code is no table, though it is named like one. */
+			/* Code names functions like tables, but their code is none. */
 			if (!vf->o->relinkable && vf_eh_find(&vf->old_eh, at))
 				break;
 			memcpy(&word, p, 4);
 			if (!vf_is_text(vf, base + (uint64_t)(int64_t)word))
 				break;
-			/* Without relocations much of this is no table at all: its words lead
-			 * anywhere, those of a table to instructions. */
+			/* Without relocations many of these words are no table: they may lead
+			 * anywhere, but entries of a table lead to instructions. */
 			if (!vf->o->relinkable &&
 			    !vf_bits_get(&vf->grid, base + (uint64_t)(int64_t)word))
 				continue;
 			mark_target(vf, base + (uint64_t)(int64_t)word);
-			/* A program that reads it has the address as it was. */
+			/* A program that reads this word sees the old address. */
 			if (!vf->o->relinkable)
 				vf_bits_set(&vf->pointer_kept, base + (uint64_t)(int64_t)word);
 		}
@@ -363,8 +365,9 @@ static void scan_relative_tables(struct vf *vf, const struct mp_section *sec)
 	}
 }
 
-/* Addresses in data without a relocation: where the program has fixed addresses and the linker's
- * account is gone. Strings look like addresses, too: weak evidence, it forbids a patch, no more. */
+/* Note words of data that may be addresses, in programs with fixed addresses and no
+ * relocations. This is weak evidence, since text looks like addresses, too; it only forbids
+ * patches. */
 static void scan_words(struct vf *vf, const struct mp_section *sec)
 {
 	const uint8_t *p = mp_elf_bytes(vf->o, sec->vaddr, sec->size);
@@ -382,7 +385,7 @@ static void scan_words(struct vf *vf, const struct mp_section *sec)
 	}
 }
 
-/* Where a program keeps its own words; the loader's tables and notes hold none. */
+/* Does the section hold the program's own words? The loader's tables and notes do not. */
 static bool holds_words(const struct vf *vf, const struct mp_section *sec)
 {
 	if (!(sec->flags & SHF_ALLOC) || is_text_section(sec) || sec->vaddr == vf->old_eh.vaddr ||
@@ -397,8 +400,8 @@ static bool words_may_be_addresses(const struct vf *vf)
 	return vf->o->ehdr.e_type == ET_EXEC && !vf->o->relinkable;
 }
 
-/* Somebody jumps between the instruction starts that we know: the bytes have a second reading.
- * Follow it until it meets the first one; nothing may be changed in such a function. */
+/* A jump leads between known instructions: the bytes have a second decoding. Follow it until it
+ * meets the first one. Nothing may be changed in such a function. */
 static int follow_off_grid(struct vf *vf)
 {
 	const uint64_t nr_words = vf->target.nr / 64 + 1;
@@ -440,7 +443,8 @@ static int note_landing_pads(struct vf *vf)
 
 		if (!fde->lsda)
 			continue;
-		/* Another language's table: its functions are refused when they were moved. */
+		/* A table of another language may be unreadable: moves of its functions are
+		 * refused later. */
 		ret = vf_lsda_read(vf->o, fde->lsda, fde->start, &lsda);
 		for (uint32_t k = 0; k < lsda.nr; k++)
 			if (lsda.site[k].pad)
@@ -515,7 +519,7 @@ int vf_scan(struct vf *vf)
 		if (holds_words(vf, &vf->o->sections[i]))
 			scan_words(vf, &vf->o->sections[i]);
 	}
-	/* A number that leads between two instructions says nothing of their second reading. */
+	/* Such a number is too weak to make follow_off_grid() follow a second decoding. */
 	for (uint64_t w = 0; w < vf->target.nr / 64 + 1; w++)
 		vf->target.word[w] |= vf->chance.word[w];
 	vf_find_labels(vf);

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * verify_separate - the output's debug file against the original's: of the output by its build-id,
- * headers and checksum, and otherwise what it was. Called by verify when the output is proved.
+ * verify_separate - compares the output's debug file with the original's: build-id, headers and
+ * checksum must be those of the output, the rest as it was. verify calls it when the output is
+ * proved.
  *
- * No run depends on any of it. A debugger that trusted a file of another program would show lies.
+ * No run depends on this file, but a debugger would show wrong things with another program's.
  */
 #include <errno.h>
 #include <string.h>
@@ -19,7 +20,7 @@ bool vf_is_link(const struct vf *vf, const struct mp_section *sec)
 	       !sec->vaddr && !sec->link && !sec->info && !sec->entsize;
 }
 
-/* A name, zeros up to four bytes, the checksum. */
+/* The section holds a name, zeros up to a multiple of four bytes, the checksum. */
 static int check_link(struct vf *vf)
 {
 	const struct mp_section *sec = mp_elf_section(vf->n, LINK);
@@ -38,7 +39,7 @@ static int check_link(struct vf *vf)
 	return 0;
 }
 
-/* The output's own build-id, which its old debug file does not have; else what it was. */
+/* The build-id must be the output's own; other notes must not have changed. */
 int vf_check_kept_note(struct vf *vf, const struct mp_section *a, const struct mp_section *b)
 {
 	const struct mp_section *own = mp_elf_section(vf->program, a->name);
@@ -69,7 +70,7 @@ static int check_ehdr(struct vf *vf)
 	return 0;
 }
 
-/* Up to where headers and notes are at the places that the program has for them. */
+/* File offset up to which headers and notes stand where the program has them. */
 static uint64_t kept_end(const struct vf *vf, uint64_t end)
 {
 	for (uint32_t i = 1; i < vf->n->nr_sections; i++) {
@@ -85,7 +86,7 @@ static uint64_t kept_end(const struct vf *vf, uint64_t end)
 	return end;
 }
 
-/* The program's, but that of what they load headers and notes are there, at most. */
+/* Each header must be the program's, but covers only those bytes that this file has. */
 static int check_phdrs(struct vf *vf)
 {
 	const struct mp_elf *program = vf->program;

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * verify_slot - may the original do without this program header? Called by verify_image for the
- * header that became the new segment. What decides is who reads it: kernel, ld.so, start-up code.
+ * verify_slot - decides whether the original may lose a program header, by who reads it:
+ * kernel, ld.so, start-up code. verify_image calls it for the header that became the new
+ * segment.
  */
 #include <string.h>
 
@@ -32,7 +33,7 @@ static bool take_word(struct words *w, uint32_t *out)
 	return true;
 }
 
-/* One note of properties, alone, and each of them is such that no loader acts on it. */
+/* Is it one note of properties, on none of which a loader acts? */
 static bool asks_for_nothing(const struct mp_elf *elf, const Elf64_Phdr *note)
 {
 	uint32_t namesz, descsz, type, name, kind, len, value, pad;
@@ -65,7 +66,7 @@ static bool asks_for_nothing(const struct mp_elf *elf, const Elf64_Phdr *note)
 	return true;
 }
 
-/* Does the dynamic section say, to its end, nothing of a position-independent executable? */
+/* Is it a library: no PT_INTERP, and a complete dynamic section without DF_1_PIE? */
 static bool is_library(const struct mp_elf *elf)
 {
 	const Elf64_Phdr *dyn = NULL;
@@ -94,7 +95,7 @@ static bool is_library(const struct mp_elf *elf)
 	return false;
 }
 
-/* The table of a library is found through the segment that maps it. */
+/* Does a segment map the table of headers? A library's is found through it. */
 static bool table_is_mapped(const struct mp_elf *elf)
 {
 	uint64_t start = elf->ehdr.e_phoff;

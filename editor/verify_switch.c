@@ -1,17 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * verify_switch - a changed word of data that no relocation explains: is it an entry of a table
- * that is read to jump, and does it name the copy of what it named?
+ * verify_switch - checks a changed word of data without a relocation: it must be an entry of a
+ * table that is only read to jump, and lead to the copy of its old target. Called by
+ * verify_tables.
  *
- * The proof is in the instructions. All that name the table's start have the form of a switch or a
- * computed goto, so that no entry's value is ever seen but by a jump; nobody names a place between
- * the start and the word; all words up to it lead to instructions. Called by verify_tables.
+ * The instructions are the proof. All that name the table's start have the form of a switch or
+ * of a computed goto, so only jumps see the entries' values. No operand names a place between
+ * the start and the word, and all words up to it lead to instructions.
  */
 #include <string.h>
 
 #include "editor/verify_priv.h"
 
-/* A load and its jump are no further apart: of an offset, of an address. */
+/* Most instructions between a load of an offset, or of an address, and its jump. */
 #define MAX_APART	 5
 #define MAX_APART_LOADED 16
 
@@ -20,7 +21,7 @@ static bool is_fixed(const struct vf *vf)
 	return vf->o->ehdr.e_type == ET_EXEC;
 }
 
-/* Entries are addresses where the program has fixed ones, and offsets from the start elsewhere. */
+/* Entries are addresses in programs with fixed addresses, otherwise offsets from the start. */
 static bool read_entry(const struct mp_elf *elf, uint64_t at, uint64_t start, uint8_t size,
 		       uint64_t *leads_to)
 {
@@ -65,13 +66,13 @@ static bool decode(const struct vf *vf, uint64_t at, uint64_t end, struct full *
 
 static bool is_memory(const ZydisDecodedOperand *op, uint8_t scale)
 {
-	/* %rsp and %rbp go by the stack's segment, which is all of memory, too. */
+	/* %rsp and %rbp use the stack segment, which also covers all of memory. */
 	return op->type == ZYDIS_OPERAND_TYPE_MEMORY &&
 	       (op->mem.segment == ZYDIS_REGISTER_DS || op->mem.segment == ZYDIS_REGISTER_SS) &&
 	       op->mem.index != ZYDIS_REGISTER_NONE && op->mem.scale == scale;
 }
 
-/* jmp *%reg; ZYDIS_REGISTER_NONE for anything else. */
+/* Register of jmp *%reg; ZYDIS_REGISTER_NONE for any other instruction. */
 static ZydisRegister jump_register(const struct full *f)
 {
 	return f->z.mnemonic == ZYDIS_MNEMONIC_JMP && f->op[0].type == ZYDIS_OPERAND_TYPE_REGISTER
@@ -95,7 +96,7 @@ static bool uses(const struct full *f, ZydisRegister reg)
 	return false;
 }
 
-/* From @at on, over jumps but no branch or call: is the next use of @reg the jump through it? */
+/* Is the next use of @reg, from @at on, a jump through it? Follows jumps, no branch or call. */
 static bool is_jumped_to(const struct vf *vf, uint64_t at, ZydisRegister reg)
 {
 	struct full f;
@@ -121,7 +122,7 @@ static bool is_jumped_to(const struct vf *vf, uint64_t at, ZydisRegister reg)
 	return false;
 }
 
-/* jmp *@start(,%i,8), or mov @start(,%i,8), %x where only a jump sees %x. */
+/* Is it jmp *@start(,%i,8), or mov @start(,%i,8), %x with only a jump reading %x? */
 static bool reads_addresses(const struct vf *vf, uint64_t at, uint64_t end, uint64_t start)
 {
 	const ZydisDecodedOperand *mem;
@@ -139,7 +140,7 @@ static bool reads_addresses(const struct vf *vf, uint64_t at, uint64_t end, uint
 	       f.op[0].size == 64 && is_jumped_to(vf, at + f.z.length, f.op[0].reg.value);
 }
 
-/* From @at on: does what is loaded there become, by an addition, the target of a jump? */
+/* Is the value loaded before @at added to another one and jumped to? */
 static bool becomes_target(const struct vf *vf, uint64_t at, uint64_t end)
 {
 	bool added = false;
@@ -155,7 +156,7 @@ static bool becomes_target(const struct vf *vf, uint64_t at, uint64_t end)
 	return false;
 }
 
-/* lea @start(%rip), %b, and somewhere in the function movslq (%b,%i,4) whose value is jumped to. */
+/* Is it lea @start(%rip), %b, with a movslq (%b,%i,4) in the function whose value is jumped to? */
 static bool reads_offsets(const struct vf *vf, const struct vf_fde *user, uint64_t at,
 			  uint64_t start)
 {
@@ -171,7 +172,7 @@ static bool reads_offsets(const struct vf *vf, const struct vf_fde *user, uint64
 	for (at = user->start; at < end; at = vf_bits_next(&vf->grid, at + 1, end)) {
 		const uint8_t *p = mp_elf_bytes(vf->o, at, end - at);
 
-		/* REX.W 63: the only ones worth a closer look. */
+		/* Decode only movslq, REX.W 63. */
 		if (!p || end - at < 4 || (p[0] & 0xf8) != 0x48 || p[1] != 0x63)
 			continue;
 		if (decode(vf, at, end, &f) && is_memory(&f.op[1], 4) && f.op[1].mem.base == base &&
@@ -183,7 +184,8 @@ static bool reads_offsets(const struct vf *vf, const struct vf_fde *user, uint64
 
 /* ---- the table ----------------------------------------------------------------------------- */
 
-/* Has everything that names @start one of the forms, in functions that are understood? */
+/* Do all instructions that name @start have one of these forms, in functions that are
+ * understood? */
 static bool is_read_to_jump(const struct vf *vf, uint64_t start, uint8_t size)
 {
 	size_t i = vf_first_ref(vf, start);
@@ -203,7 +205,7 @@ static bool is_read_to_jump(const struct vf *vf, uint64_t start, uint8_t size)
 	return true;
 }
 
-/* An entry that may lead to a copy: to a place, not the start, of what reads the table. */
+/* May this entry lead to a copy: is @label inside a function that reads the table? */
 static bool is_label(const struct vf *vf, uint64_t start, uint64_t label)
 {
 	const struct vf_fde *fde = vf_eh_find(&vf->old_eh, label);
@@ -242,7 +244,8 @@ static int prove_switch(struct vf *vf, uint64_t at, uint8_t size)
 		    !vf_bits_get(&vf->grid, label))
 			return vf_refuse(vf, k, "entry of a changed table leads to no instruction");
 	vf->table_start = start;
-	/* As far as it goes on like that; each changed entry is looked at for itself. */
+	/* The table ends where words are no such entries any more. Each changed entry is
+	 * checked on its own. */
 	do
 		at += size;
 	while (at + size <= sec->vaddr + sec->size &&
@@ -254,7 +257,7 @@ static int prove_switch(struct vf *vf, uint64_t at, uint8_t size)
 	return 0;
 }
 
-/* The table proved last reaches to @at, if it goes on. */
+/* Does the table that was proved last contain @at? */
 static bool goes_on(const struct vf *vf, uint64_t at, uint8_t size)
 {
 	return size == vf->table_kind && at >= vf->table_start && at < vf->table_end;

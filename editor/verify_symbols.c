@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * verify_symbols - .symtab: each symbol is what it was, or names the copies of its function; what
- * came on top names old code or copies. Called by verify_rest.
+ * verify_symbols - checks .symtab: each symbol is unchanged or names the copies of its
+ * function; added ones name old code or copies. Called by verify_rest.
  *
- * Nothing that runs depends on it. A debugger, a profiler and the next tool in line do.
+ * No run depends on it, but debuggers, profilers and later tools do.
  */
 #include <string.h>
 
@@ -20,8 +20,8 @@ static const struct mp_symbol *find_table(const struct mp_elf *elf, uint32_t *nr
 	return elf->symbols;
 }
 
-/* Is what @b covers a run of copies, one of them of what @a covered? (The run that the entry is not
- * in may be of nothing but the function's cold part, which has another symbol: @a is NULL.) */
+/* Does @b cover a run of whole copies, one of them of bytes that @a covered? @a is NULL for the
+ * run without the function's entry: it may hold only the cold part, which has another symbol. */
 static bool is_run(const struct vf *vf, const struct mp_symbol *a, const struct mp_symbol *b)
 {
 	const struct mp_map_piece *pieces = vf->map->pieces;
@@ -58,7 +58,7 @@ static bool is_function(const struct mp_symbol *sym)
 	return sym->type == STT_FUNC && sym->shndx != SHN_UNDEF;
 }
 
-/* Where in the table of strings the name stands. */
+/* Offset of the name in the string table. */
 static uint64_t name_off(const struct mp_elf *elf, uint32_t symtab, const struct mp_symbol *sym)
 {
 	return (uint64_t)((const uint8_t *)sym->name - elf->data) -
@@ -84,8 +84,8 @@ static bool is_named_after(const struct mp_symbol *b, const struct mp_symbol *a,
 	return !strncmp(b->name, a->name, len) && !strcmp(b->name + len, suffix);
 }
 
-/* Old code and warm copies of functions, in the order of the functions' own symbols; of several with
- * one name, any may have stayed. */
+/* Is @b an added symbol, for old code or a further run of copies? These are in the order of the
+ * functions' own symbols. If several functions have one name, any of them may have old code. */
 static bool is_extra(const struct vf *vf, const struct mp_symbol *b, const struct mp_symbol **of,
 		     const struct mp_symbol *end)
 {
@@ -100,7 +100,7 @@ static bool is_extra(const struct vf *vf, const struct mp_symbol *b, const struc
 	return false;
 }
 
-/* The old strings, then the names of what is new, no byte more. */
+/* The string table holds the old strings, then the added names, and nothing else. */
 static int check_strings(struct vf *vf, uint64_t added)
 {
 	const struct mp_section *a = &vf->o->sections[vf->o->sections[vf->symtab].link], *b;

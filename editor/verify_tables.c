@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * verify_tables - a changed word of data: is it an entry of a table that only jumps use, and does
- * it now name the copy of what it named?
+ * verify_tables - checks a changed word of data: it must be an entry of a table that only jumps
+ * use, and lead to the copy of its old target. Called by verify_diff.
  *
- * The proof is its own and simple: every entry is a label by relocation, every reference to the
- * table is an operand of one function that jumps indirectly, nothing points into its middle, and
- * no operand takes such a label's address elsewhere.
+ * The proof is independent and simple: relocations say that every entry is a label; all
+ * references to the table are operands of one function that jumps indirectly; nothing points
+ * into its middle; no operand takes such a label's address elsewhere.
  */
 #include <errno.h>
 #include <string.h>
@@ -15,7 +15,7 @@
 enum vf_table_kind {
 	VF_TABLE_REL32 = 4,
 	VF_TABLE_ABS64 = 8
-}; /* the size of an entry */
+}; /* size of an entry in bytes */
 
 static const struct mp_reloc *reloc_at(const struct mp_reloc *rel, uint32_t nr, uint64_t vaddr)
 {
@@ -32,7 +32,7 @@ static const struct mp_reloc *reloc_at(const struct mp_reloc *rel, uint32_t nr, 
 	return lo < nr && rel[lo].vaddr == vaddr ? &rel[lo] : NULL;
 }
 
-/* The label that the word at @vaddr names, by relocation; 0: none. */
+/* The label in the word at @vaddr, by its relocation; 0: none. */
 static uint64_t label_at(const struct vf *vf, uint64_t vaddr, uint8_t kind, uint64_t base)
 {
 	const struct mp_elf *o = vf->o;
@@ -50,7 +50,7 @@ static uint64_t label_at(const struct vf *vf, uint64_t vaddr, uint8_t kind, uint
 			return 0;
 		memcpy(&word, p, 4);
 		label = base + (uint64_t)(int64_t)word;
-		/* The linker's account of the same word. */
+		/* The linker's relocation must agree with the word. */
 		if (rel->sym_value + (uint64_t)rel->addend - vaddr + base != label)
 			return 0;
 	} else if (dyn) {
@@ -67,7 +67,8 @@ static uint64_t label_at(const struct vf *vf, uint64_t vaddr, uint8_t kind, uint
 	return vf_is_text(vf, label) && vf_bits_get(&vf->grid, label) ? label : 0;
 }
 
-/* May a jump table of @fde's function lead to @label? Another function's start may not. */
+/* May a jump table of @fde's function lead to @label? It may not lead to another function's
+ * start. */
 static bool may_be_label(const struct vf *vf, const struct vf_fde *fde, uint64_t label)
 {
 	const struct vf_fde *there = vf_eh_find(&vf->old_eh, label);
@@ -100,7 +101,6 @@ size_t vf_first_ref(const struct vf *vf, uint64_t base)
 	return lo;
 }
 
-/* All who refer to the table at @base must be one function's code, and jump. */
 const struct vf_fde *vf_table_user(const struct vf *vf, uint64_t base)
 {
 	const struct vf_fde *user = NULL;
@@ -115,10 +115,10 @@ const struct vf_fde *vf_table_user(const struct vf *vf, uint64_t base)
 	return user && (user->flags & VF_FDE_IJMP) ? user : NULL;
 }
 
-/* Prove the table that holds the word at @at; remembered for its other words. */
+/* Prove the table that holds the word at @at, and remember it for its other words. */
 static int prove_table(struct vf *vf, uint64_t at, uint8_t kind)
 {
-	/* No array runs from one section into another, though some linkers leave no gap. */
+	/* No array crosses sections, though some linkers leave no gap between them. */
 	const struct mp_section *sec = mp_elf_section_at(vf->o, at);
 	uint64_t base = at, end = at, label;
 	const struct vf_fde *user;
@@ -187,7 +187,8 @@ static int check_entry(struct vf *vf, uint64_t at, uint8_t kind, uint64_t now)
 	return 0;
 }
 
-/* A word that the loader overwrites with its relocation's addend; RELR: with its own value. */
+/* Check a word that the loader overwrites with its relocation's addend; with RELR, the word's
+ * value. */
 static int check_relative_word(struct vf *vf, const struct mp_reloc *rel)
 {
 	const struct mp_elf *n = vf->n;
@@ -228,7 +229,7 @@ static int check_relocated_word(struct vf *vf, const struct mp_reloc *rel)
 	return check_entry(vf, rel->vaddr, VF_TABLE_ABS64, w64);
 }
 
-/* Tables need not be aligned: the relocation says where the word starts. */
+/* Tables need not be aligned: the relocation tells where the word starts. */
 int vf_check_table_word(struct vf *vf, uint64_t vaddr, uint64_t *next)
 {
 	const struct mp_reloc *rel;
@@ -271,7 +272,7 @@ int vf_check_table_addend(struct vf *vf, uint64_t off)
 	return check_entry(vf, a.r_offset, VF_TABLE_ABS64, (uint64_t)b.r_addend);
 }
 
-/* A word of data before and after. */
+/* A word of data, old and new. */
 struct changed {
 	uint64_t old, now;
 };
@@ -283,7 +284,7 @@ static int cmp_changed(const void *a, const void *b)
 	return x->old < y->old ? -1 : x->old > y->old;
 }
 
-/* What the loaded word at @vaddr holds. */
+/* Value of the word at @vaddr when it is loaded. */
 static bool value_of(const struct mp_elf *elf, uint64_t vaddr, uint64_t *value)
 {
 	const struct mp_reloc *dyn = reloc_at(elf->dyn_relocs, elf->nr_dyn_relocs, vaddr);
@@ -297,8 +298,8 @@ static bool value_of(const struct mp_elf *elf, uint64_t vaddr, uint64_t *value)
 }
 
 /*
- * Programs may compare entries of label tables with one another, or keep them: all words that hold
- * one label stay, or all lead to the same one of its copies.
+ * Programs may compare or keep entries of label tables. All words that hold one label must
+ * stay, or all lead to the same copy.
  */
 int vf_check_table_values(struct vf *vf)
 {

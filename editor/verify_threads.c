@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * verify_threads - what an output has besides whose threads each have counters of their own: a base of
- * %gs that the original must not know, and a look at the stack pointer where a function is entered.
- * Called by verify and verify_count.
+ * verify_threads - checks an output whose threads have their own counters: the original must
+ * not use %gs, whose base selects them, and stubs compare the stack pointer at functions'
+ * entries. Called by verify and verify_count.
  */
 #include <stddef.h>
 #include <string.h>
@@ -10,7 +10,7 @@
 #include "editor/runtime.h"
 #include "editor/verify_priv.h"
 
-/* Numbers of one call of the kernel stand in code that is as long. */
+/* Largest distance, in bytes of code, between the two numbers of one system call. */
 #define VF_CALL_BYTES 96
 
 static bool is_prefix(uint8_t b)
@@ -21,7 +21,7 @@ static bool is_prefix(uint8_t b)
 	return memchr(prefixes, b, sizeof(prefixes));
 }
 
-/* Does the instruction at @b use %gs, or what holds its base? */
+/* Does the instruction at @b use %gs or its base? */
 static bool uses_gs(const uint8_t *b, const struct vf_insn *insn)
 {
 	unsigned int i = 0, reg, mod;
@@ -52,7 +52,8 @@ static bool uses_gs(const uint8_t *b, const struct vf_insn *insn)
 	}
 }
 
-/* 158 is arch_prctl, 0x1001 its ARCH_SET_GS. */
+/* Has code near @at the numbers 158 (arch_prctl) and 0x1001 (ARCH_SET_GS)? *@call and *@code:
+ * where they were seen last. */
 static bool sets_base(const struct vf_insn *insn, uint64_t at, uint64_t *call, uint64_t *code)
 {
 	if (insn->imm_size != 4 || (insn->imm != 158 && insn->imm != 0x1001))
@@ -100,7 +101,7 @@ int vf_check_gs(struct vf *vf)
 	return ret;
 }
 
-/* Where the displacement at @b leads, of an instruction that ends at @end. */
+/* Target of the displacement at @b, in an instruction that ends at @end. */
 static uint64_t led_to(const uint8_t *b, uint64_t end)
 {
 	int32_t disp;
@@ -111,7 +112,8 @@ static uint64_t led_to(const uint8_t *b, uint64_t end)
 
 /*
  * cmp %rsp, %gs:high(%rip); jb 1f; cmp %rsp, %gs:low(%rip); jbe 2f; 1: call the runtime; 2:
- * It changes flags alone, and the runtime's entry changes no register.
+ *
+ * This code changes only flags, and the runtime's entry changes no register.
  */
 int vf_check_thread(struct vf *vf, const struct mp_map_piece *p, const uint8_t *b, uint64_t at)
 {

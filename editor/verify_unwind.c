@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * verify_unwind - does the unwinder find, at each copied instruction, what it finds at the
- * original, and at all old code what it found before?
+ * verify_unwind - checks that the unwinder finds the same at each copied instruction as at the
+ * original, and the same as before in old code. verify calls it after the pieces are checked.
  */
 #include <dwarf.h>
 #include <errno.h>
@@ -11,7 +11,7 @@
 
 struct ctx {
 	struct vf *vf;
-	const struct vf_fde *old, *new; /* whose rows and call sites are at hand */
+	const struct vf_fde *old, *new; /* FDEs whose rows and call sites are loaded */
 	struct vf_rows old_rows, new_rows;
 	struct vf_lsda old_lsda, new_lsda;
 };
@@ -41,7 +41,7 @@ static uint32_t trimmed(const uint8_t *insns, uint32_t len)
 	return len;
 }
 
-/* Byte for byte the same program; operands may end in zeros too, but then equally in both. */
+/* Are both programs equal but for padding? Operands may end in zeros, too, but in both. */
 static bool same_program(const uint8_t *a, uint32_t la, const uint8_t *b, uint32_t lb)
 {
 	if (la > lb)
@@ -49,7 +49,7 @@ static bool same_program(const uint8_t *a, uint32_t la, const uint8_t *b, uint32
 	return !memcmp(a, b, la) && trimmed(b, lb) <= la;
 }
 
-/* Code that stayed: the same FDE must be found. */
+/* Old code must still have the same FDE. */
 static int check_old_fdes(struct vf *vf)
 {
 	uint32_t nr = 0;
@@ -114,7 +114,7 @@ static int load_new(struct ctx *x, const struct vf_fde *fde)
 	return ret;
 }
 
-/* Skips an operation. Return: false: it reads the program counter, jumps, or is not known. */
+/* Skip an operation. Return: false: it reads the program counter, jumps, or is not known. */
 static bool skip_plain(struct vf_cursor *c)
 {
 	uint8_t op = (uint8_t)vf_cursor_fixed(c, 1);
@@ -142,8 +142,8 @@ static bool skip_plain(struct vf_cursor *c)
 }
 
 /*
- * An expression that reads the program counter would give another value in the copy. Where jumps
- * lead is not worth knowing: with them a byte that looks like such an operation will do.
+ * An expression that reads the program counter gives another value in the copy. If the
+ * expression jumps, any byte that looks like such an operation counts.
  */
 static bool expression_reads_pc(const struct vf_rule *r)
 {
@@ -160,13 +160,13 @@ static bool expression_reads_pc(const struct vf_rule *r)
 	return false;
 }
 
-/* Of all rules: apart, since hardly any is an expression. */
+/* Inline, because hardly any rule is an expression. */
 static inline bool reads_pc(const struct vf_rule *r)
 {
 	return (r->kind == VF_RULE_EXPR || r->kind == VF_RULE_VAL_EXPR) && expression_reads_pc(r);
 }
 
-/* Where what @row says ends; NULL: before the first of @rows. */
+/* End of @row. NULL: the address is before the first of @rows. */
 static uint64_t end_of_row(const struct vf_rows *rows, const struct vf_row *row)
 {
 	if (!row)
@@ -174,7 +174,7 @@ static uint64_t end_of_row(const struct vf_rows *rows, const struct vf_row *row)
 	return row == &rows->row[rows->nr - 1] ? UINT64_MAX : row[1].loc;
 }
 
-/* @len, or NULL: for how many bytes both rows hold. */
+/* *@len, unless NULL: number of bytes that both rows cover. */
 static int compare_row(struct ctx *x, uint64_t old, uint64_t new, uint64_t *len)
 {
 	const struct vf_row *a = vf_rows_at(&x->old_rows, old);
@@ -198,7 +198,7 @@ static int compare_row(struct ctx *x, uint64_t old, uint64_t new, uint64_t *len)
 	return 0;
 }
 
-/* The end of the row that holds at @vaddr. */
+/* End of the row that covers @vaddr. */
 static uint64_t row_end(const struct vf_rows *rows, uint64_t vaddr)
 {
 	return end_of_row(rows, vf_rows_at(rows, vaddr));
@@ -228,7 +228,8 @@ static int compare_site(struct ctx *x, uint64_t old, uint64_t new)
 	const struct vf_call_site *b = vf_lsda_at(&x->new_lsda, new);
 	uint64_t pad_a = a ? a->pad : 0, pad_b = b ? b->pad : 0;
 
-	/* Not listed: terminate. Listed without a pad, or no table at all: unwind on. */
+	/* Not listed: the program terminates. Listed without a pad, or no table: unwinding
+	 * continues. */
 	if ((!a && x->old_lsda.present) != (!b && x->new_lsda.present))
 		return vf_refuse(x->vf, new, "call site %s where %#llx has it otherwise",
 				 b || !x->new_lsda.present ? "listed" : "not listed",
@@ -252,8 +253,8 @@ static uint64_t min3(uint64_t a, uint64_t b, uint64_t c)
 }
 
 /*
- * Offset k of the copy is offset k of the original up to the terminator, and both sides' rows and
- * call sites hold over intervals: one comparison for each interval on which nothing changes.
+ * Offset k of the copy is offset k of the original, up to the branch at the end. Rows and call
+ * sites cover ranges, so one comparison suffices for each range in which nothing changes.
  */
 static int compare_same(struct ctx *x, uint64_t old, uint64_t new, uint64_t len, bool sites)
 {
@@ -277,7 +278,7 @@ static int compare_same(struct ctx *x, uint64_t old, uint64_t new, uint64_t len,
 	return 0;
 }
 
-/* The branch at @new belongs to the call site of @old, all of it. */
+/* All bytes of the branch at @new must have the call site of @old. */
 static int compare_branch_site(struct ctx *x, uint64_t old, uint64_t new, uint64_t len)
 {
 	int ret = 0;
@@ -287,14 +288,15 @@ static int compare_branch_site(struct ctx *x, uint64_t old, uint64_t new, uint64
 	return ret;
 }
 
-/* What follows the common part: a branch encoded anew, inverted, or a jump that was added. None
- * of them can throw; the state is the one before the branch, or where the block fell through to. */
+/* Check branches behind the common part: re-encoded, inverted or added. None of them can throw.
+ * Their row is that of the old branch, or of the place where the block fell through. */
 static int compare_branches(struct ctx *x, const struct mp_map_piece *p, uint64_t common)
 {
 	uint64_t at = p->new_vaddr + common, end = p->new_vaddr + p->new_size;
 	uint64_t old = p->old_vaddr + common, site = old;
 
-	/* A branch has the call site of the original's, an added one that of what stands before it. */
+	/* A branch has its original's call site; an added one, that of the instruction before
+	 * it. */
 	if (common && common == p->old_size)
 		site--;
 	while (at < end) {
@@ -319,7 +321,7 @@ static int compare_branches(struct ctx *x, const struct mp_map_piece *p, uint64_
 	return 0;
 }
 
-/* The nops that lead from a copy to the next one run as well; int3 is never arrived at. */
+/* End of the nops that control runs through to the next copy. int3 is never reached. */
 static uint64_t padding_end(const struct vf *vf, const struct mp_map_piece *p)
 {
 	uint64_t at = p->new_vaddr + p->new_size;
@@ -352,7 +354,7 @@ static int compare_padding(struct ctx *x, const struct mp_map_piece *p, uint64_t
 	return 0;
 }
 
-/* What counts throws nothing, and leaves the state as it is where it leads. */
+/* A stub throws nothing, and has the same row as the block behind it. */
 static int compare_stub(struct ctx *x, const struct mp_map_piece *p)
 {
 	uint64_t end = padding_end(x->vf, p);
@@ -373,8 +375,9 @@ static int compare_stub(struct ctx *x, const struct mp_map_piece *p)
 }
 
 /*
- * Rust's std of 1.63 reads a base that is relative to its field otherwise than later versions do.
- * All read the distance from the FDE's start alike; LLVM's C++ routine reads no such distance.
+ * Rust's std of 1.63 reads a pc-relative base differently from later versions. All versions
+ * read the distance from the FDE's start alike, but LLVM's C++ routine does not read such a
+ * distance.
  */
 static bool base_is_readable(const struct vf_lsda *lsda, bool rust)
 {
@@ -405,7 +408,7 @@ static int check_piece(struct ctx *x, const struct mp_map_piece *p)
 
 	if (!old || p->old_vaddr + p->old_size > old->start + old->size)
 		return vf_refuse(vf, p->old_vaddr, "a moved block has no FDE");
-	if (padding_end(vf, p) == p->new_vaddr) /* a jump that was dropped: no code, no rows */
+	if (padding_end(vf, p) == p->new_vaddr) /* a dropped jump: no code, no rows */
 		return 0;
 	if (old->flags & VF_FDE_BARE)
 		return new ? vf_refuse(vf, p->new_vaddr, "the copy has an FDE, the original none")
@@ -439,7 +442,8 @@ static int check_piece(struct ctx *x, const struct mp_map_piece *p)
 	return ret ? ret : compare_padding(x, p, common);
 }
 
-/* What covers copies begins where one begins, and ends where one ends, or the way from it. */
+/* An FDE of copies must begin where a copy begins, and end where a copy or the nops behind it
+ * end. */
 static int check_new_bounds(struct vf *vf)
 {
 	const struct mp_map_piece *piece = vf->map->pieces;
@@ -498,7 +502,7 @@ static int check_some(struct vf *vf, void *ctx, uint32_t first, uint32_t end)
 	return ret;
 }
 
-/* Pieces that are checked at once. */
+/* Number of pieces that a thread checks at once. */
 #define VF_GRAIN 1024
 
 int vf_check_unwind(struct vf *vf)

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * verify_vectors - does any instruction of the original name a vector register? By bytes: prefixes,
- * opcode and ModRM. Called by verify_registers for verify_polls.
+ * verify_vectors - finds the vector registers that instructions of the original name, by
+ * prefixes, opcode and ModRM. Called by verify_registers for verify_polls.
  */
 #include "editor/verify_priv.h"
 
@@ -12,8 +12,8 @@ enum {
 	REX_B = 1,
 };
 
-/* Of the instructions behind 0f, those with operands in vector registers, and a few more: what these
- * name counts as well. */
+/* Opcodes behind 0f with operands in vector registers. A few others are included: then more
+ * registers count as named. */
 static bool is_vector_opcode(unsigned int op)
 {
 	return op == 0x38 || op == 0x3a || (op >= 0x10 && op <= 0x17) ||
@@ -21,19 +21,20 @@ static bool is_vector_opcode(unsigned int op)
 	       (op >= 0xc4 && op <= 0xc6) || op >= 0xd0;
 }
 
-/* cvttsd2si, movmskpd, pextrw, pmovmskb: the operand of ModRM's middle is a general register. */
+/* cvttsd2si, movmskpd, pextrw, pmovmskb: ModRM.reg is a general register. */
 static bool is_general_reg(unsigned int op)
 {
 	return op == 0x2c || op == 0x2d || op == 0x50 || op == 0xc5 || op == 0xd7;
 }
 
-/* cvtsi2sd, movd and movq both ways, pinsrw: the last one is. With f3 7e is a movq between vectors. */
+/* cvtsi2sd, movd and movq both ways, pinsrw: ModRM.rm is a general register. f3 7e is a movq
+ * between vectors. */
 static bool is_general_rm(unsigned int op, bool f3)
 {
 	return op == 0x2a || op == 0x6e || (op == 0x7e && !f3) || op == 0xc4;
 }
 
-/* fxsave, xsave and whatever loads what they saved. */
+/* fxsave, xsave, and the instructions that load what these saved. */
 static bool is_whole_state(unsigned int op, unsigned int modrm)
 {
 	unsigned int field = modrm >> 3 & 7;
@@ -76,7 +77,7 @@ uint32_t vf_vectors_of(const uint8_t *b, size_t avail)
 		rex = *b++;
 	if (end - b < 3)
 		return 0;
-	/* AVX, AVX-512 and XOP: not looked at more closely. */
+	/* AVX, AVX-512 and XOP are not decoded: they count as naming all. */
 	if (*b == 0xc4 || *b == 0xc5 || *b == 0x62 || (*b == 0x8f && b[1] & 0x38))
 		return ALL;
 	if (*b != 0x0f)
