@@ -262,8 +262,7 @@ uint32_t mp_cfg_block_at(const struct mp_cfg *cfg, uint64_t vaddr)
 		return MP_NONE;
 	block = part->first_block;
 	last = block + part->nr_blocks - 1;
-	/* mostly true: most callers ask for the target of a call */
-	if (cfg->blocks[block].vaddr == vaddr)
+	if (cfg->blocks[block].vaddr == vaddr) /* the usual case: targets of calls */
 		return block;
 	if (at >> MP_BLOCK_HINT_SHIFT > part->at >> MP_BLOCK_HINT_SHIFT) {
 		uint32_t hint = index->block_hint[at >> MP_BLOCK_HINT_SHIFT];

@@ -243,8 +243,7 @@ uint32_t mp_bits_count(const uint64_t *bits, uint32_t from, uint32_t to)
 			step = to - from;
 			w &= (1ull << step) - 1;
 		}
-		/* few bits of a word are set: instructions are several bytes long */
-		for (; w; w &= w - 1)
+		for (; w; w &= w - 1) /* few bits of a word are set */
 			nr++;
 		from += step;
 	}

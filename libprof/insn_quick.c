@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * insn_quick - reads the plainest instructions by a table, many times faster than Zydis.
- *
- * Only forms that need no thought are here: at most one of the prefixes 66, f2, f3, then REX, an
- * opcode of the one-byte or the 0F map. Whatever else, valid or not, is left to Zydis.
+ * insn_quick - decodes the most common instructions by a table, many times faster than
+ * Zydis. It knows simple forms only: at most one of the prefixes 66, f2, f3, then REX, then
+ * an opcode of the one-byte or the 0F map. Everything else, valid or not, is left to Zydis.
+ * Called by insn.
  */
 #include "libprof/insn_quick.h"
 
 #include <string.h>
 
-/* What follows the opcode, and which prefixes it may have. */
+/* The bytes that follow the opcode, and the prefixes it may have. */
 enum form {
-	NONE = 0,	/* not here */
+	NONE = 0,	/* not in the table */
 	PLAIN = 1 << 0, /* without 66, f2, f3 */
 	P66 = 1 << 1,
 	PF2 = 1 << 2,
