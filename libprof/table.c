@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * table - recognises the tables that indirect jumps go through: switches of GCC and Clang,
- * position independent or not, and label tables of computed gotos.
- *
- * Generous in what is taken for a table of the function (an edge too many is harmless), strict
- * in what it says about exactness. Also tells which other indirect jumps are tail calls.
+ * table - recognises the tables that indirect jumps use: switches of GCC and Clang,
+ * position independent or not, and label tables of computed gotos. It accepts tables
+ * generously (an edge too many is harmless), but claims exactness strictly. It also tells
+ * which other indirect jumps are tail calls. Called by cfg.
  */
 #include <errno.h>
 
@@ -12,7 +11,7 @@
 
 #define MAX_DEPTH 5
 
-/* What the uses of a table say about its length. */
+/* The length of a table, as its uses tell. */
 struct length {
 	uint32_t bound;
 	bool exact, unbounded;
@@ -22,10 +21,11 @@ struct finder {
 	struct mp_slice slice;
 	struct mp_cfg_build *b;
 	uint32_t func, jump;
-	uint32_t first_table, first_use; /* of this function */
+	uint32_t first_table, first_use; /* first ones of this function */
 	bool found;			 /* this jump has a table */
-	bool odd;      /* its target is computed in a way that is not understood */
-	bool computed; /* for sure by arithmetic; otherwise the way may only be too long to follow */
+	bool odd; /* its target is computed in a way that is not understood */
+	/* certainly by arithmetic; without this, the way may only be too long to follow */
+	bool computed;
 	int error;
 };
 
@@ -79,7 +79,7 @@ static void add_table(struct finder *f, const struct mp_table *table, struct mp_
 		f->error = -ENOMEM;
 }
 
-/* Is there a table at @vaddr, as far as its entries tell? */
+/* Adds a table at @vaddr if its entries look like one. */
 static bool consider(struct finder *f, uint64_t vaddr, uint64_t base, enum mp_table_kind kind,
 		     struct mp_bound bound)
 {
@@ -93,14 +93,16 @@ static bool consider(struct finder *f, uint64_t vaddr, uint64_t base, enum mp_ta
 	uint32_t run;
 	bool stop;
 
-	/* Who may write a table may make it lead anywhere. */
+	/* A table in writable memory may be changed to lead anywhere. */
 	if (!mp_elf_is_readonly(f->b->elf, vaddr))
 		return false;
 	run = mp_table_run(f->b, &table, bound.soft ? 0 : bound.nr, &stop);
 	if (bound.soft && bound.nr > run)
 		bound.nr = 0;
-	/* Fewer entries than the comparison lets through: it is another comparison, if kept
-	 * relocations prove the end, else another kind of table. */
+	/*
+	 * Fewer entries than the comparison allows. If kept relocations prove the end, it
+	 * is another comparison; otherwise it is another kind of table.
+	 */
 	if (!run || (run < bound.nr && (!f->b->elf->relinkable || !stop)))
 		return false;
 	if (run == 1 && bound.nr != 1 && !f->b->elf->relinkable)
@@ -109,7 +111,7 @@ static bool consider(struct finder *f, uint64_t vaddr, uint64_t base, enum mp_ta
 	return true;
 }
 
-/* The base could not be followed: every table that the function refers to may be it. */
+/* The base could not be followed: try every table that the function refers to. */
 static void consider_all(struct finder *f, enum mp_table_kind kind, uint8_t reg,
 			 struct mp_bound bound)
 {
@@ -134,7 +136,7 @@ static void consider_all(struct finder *f, enum mp_table_kind kind, uint8_t reg,
 
 				if (mp_table_run(b, &probe, 0, &stop) < 2)
 					continue;
-				/* First those that the very register is loaded with. */
+				/* First those that are loaded into this very register. */
 				if (!pass && (mp_op_decode(b, b->ref_list[i].at, &op) ||
 					      op.kind != MP_OP_CONST || op.dst != reg))
 					continue;
@@ -146,8 +148,9 @@ static void consider_all(struct finder *f, enum mp_table_kind kind, uint8_t reg,
 }
 
 /*
- * Offsets that count from a label, which is kept in a register on ways that are not known yet: the
- * label that the function names from which most entries lead into the function.
+ * The offsets may be relative to a label that is kept in a register on unknown ways. Try
+ * the labels that the function names; take the one from which most entries lead into the
+ * function.
  */
 static bool consider_labels(struct finder *f, uint64_t vaddr, struct mp_bound bound)
 {
@@ -215,7 +218,7 @@ static bool try_load(struct finder *f, const struct mp_op *load, enum mp_table_k
 
 	if (load->rip)
 		return false;
-	/* Table address in the displacement: only where the image does not move. */
+	/* The displacement holds the table's address: only in an image with fixed addresses. */
 	if (!f->b->moves && load->disp > 0 && (base == MP_NO_REG || index == MP_NO_REG)) {
 		uint64_t vaddr = (uint64_t)load->disp;
 		uint8_t reg = index == MP_NO_REG ? base : index;
