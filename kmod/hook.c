@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* hook - the kernel's tracepoints by name: most of them are not exported by themselves. */
+/* hook - finds the kernel's tracepoints by name, since most of them are not exported. */
 #include <linux/string.h>
 #include <linux/tracepoint.h>
 

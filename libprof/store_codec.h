@@ -12,7 +12,8 @@
  * byte before the chunk, and the count before the first entry is 1.
  *
  * An entry of edges consists of LEB128 numbers, most of them one byte each:
- * 	(distance of @from from the entry before's, at first from the chunk) * 8 + mispredicted? 4 + how
+ * 	(distance of @from from the entry before's, at first from the chunk) * 8
+ * 		+ mispredicted? 4 + how
  * 	@to: if @from is as before, the distance from the entry before's @to - 1; else the distance
  * 		from @from, folded (0, -1, 1, -2, 2, ... are 0, 1, 2, 3, 4, ...)
  * 	the count, if how is 3

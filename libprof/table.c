@@ -236,8 +236,10 @@ static bool try_load(struct finder *f, const struct mp_op *load, enum mp_table_k
 			try_base(f, load, index, base, kind, add);
 	if (found || index == MP_NO_REG)
 		return found;
-	/* The base is hoisted, spilled or shared: the other operand of the addition, or what
-	 * the function refers to at all. */
+	/*
+	 * The base is hoisted, spilled or shared: try the other operand of the addition,
+	 * then everything that the function refers to.
+	 */
 	bound = mp_slice_bound(&f->slice, load->at, index);
 	for (unsigned int i = 0; add && i < add->nr; i++)
 		found |= consider(f, add->value[i] + (uint64_t)load->disp, add->value[i], kind,
@@ -253,7 +255,7 @@ static bool try_load(struct finder *f, const struct mp_op *load, enum mp_table_k
 	return found;
 }
 
-/* [reg], where reg = base + index * 8 was computed before. */
+/* A load from [reg], with reg = base + index * 8 computed before. */
 static bool try_computed(struct finder *f, const struct mp_op *load)
 {
 	struct mp_defs *defs;
@@ -292,7 +294,7 @@ static bool try_computed(struct finder *f, const struct mp_op *load)
 	return found;
 }
 
-/* The 4-byte load that @reg comes from, if it is one before @at. */
+/* Finds the 4-byte load before @at that gives @reg its value. */
 static bool rel32_load(struct finder *f, uint32_t at, uint8_t reg, struct mp_op *load,
 		       unsigned int depth)
 {
@@ -335,7 +337,7 @@ static bool try_sum(struct finder *f, uint32_t at, uint8_t one, uint8_t other)
 	return try_load(f, &load, MP_TABLE_REL32, &values);
 }
 
-/* Is @reg before @at 4 bytes that a callee returned? */
+/* True if @reg before @at holds 4 bytes that a callee returned. */
 static bool is_returned(struct finder *f, uint32_t at, uint8_t reg)
 {
 	struct mp_defs defs;
@@ -350,7 +352,7 @@ static bool is_returned(struct finder *f, uint32_t at, uint8_t reg)
 	       (defs.op[0].writes & MP_CALLER_SAVED) == MP_CALLER_SAVED;
 }
 
-/* A sum that no table explains: of a label and a difference of labels that was kept, perhaps. */
+/* No table explains this sum. It may be a label plus a kept difference of labels. */
 static void note_sum(struct finder *f, uint32_t at, uint8_t one, uint8_t other)
 {
 	struct mp_op load;
@@ -396,12 +398,12 @@ static void trace_def(struct finder *f, const struct mp_op *op, uint8_t reg, uns
 		break;
 	case MP_OP_COPY: trace(f, op->at, op->src, depth + 1); break;
 	case MP_OP_CONST:
-		/* A function to go on with, chosen here. */
+		/* The code chooses between functions for a tail call. */
 		if (!is_entry(f, (uint64_t)op->value))
 			f->odd = true;
 		break;
 	default:
-		/* A call's result may well be a function to go on with. */
+		/* The result of a call may be a function for a tail call. */
 		if (op->kind != MP_OP_OTHER || reg != 0 ||
 		    (op->writes & MP_CALLER_SAVED) != MP_CALLER_SAVED)
 			f->odd = f->computed = true;
@@ -430,7 +432,7 @@ static void trace(struct finder *f, uint32_t at, uint8_t reg, unsigned int depth
 	free(defs);
 }
 
-/* Mark what the table tells about targets; it stays even if its length is not sure. */
+/* Records the table's targets. They stay targets even if its length is not certain. */
 static void settle(struct mp_cfg_build *b, uint32_t i)
 {
 	struct mp_table *table = &b->cfg->tables[i];
@@ -461,7 +463,7 @@ static void settle(struct mp_cfg_build *b, uint32_t i)
 	}
 }
 
-/* Entries that lead to ranges without an owner: they are this function's. */
+/* Entries may lead to ranges without an owner: these belong to this function. */
 static int claim_orphans(struct finder *f, uint32_t i, uint32_t part, bool *again)
 {
 	const struct mp_table *table = &f->b->cfg->tables[i];
@@ -479,7 +481,7 @@ static int claim_orphans(struct finder *f, uint32_t i, uint32_t part, bool *agai
 	return 0;
 }
 
-/* A jump is looked at again once more tables are known. */
+/* Sets or clears: a jump is judged again after more tables are known. */
 static void set_bit(mp_bits bits, uint32_t at, bool value)
 {
 	if (value)
@@ -510,7 +512,7 @@ static void recognise(struct finder *f, uint32_t jump)
 	set_bit(f->b->computed, jump, f->computed);
 }
 
-/* What tables lead to is a way in, too. */
+/* The places that tables lead to have these jumps as predecessors. */
 static int add_table_preds(struct finder *f)
 {
 	struct mp_cfg_build *b = f->b;
@@ -527,8 +529,10 @@ static int add_table_preds(struct finder *f)
 	return 0;
 }
 
-/* A label taken from a table may be kept and jumped to later: a jump through a pointer, in a
- * function with a label table, may be that. */
+/*
+ * A label from a table may be kept and jumped to later. In a function with a label table, a
+ * jump through a pointer may be such a jump.
+ */
 static int use_labels(struct finder *f)
 {
 	struct mp_cfg_build *b = f->b;
@@ -554,7 +558,7 @@ static int use_labels(struct finder *f)
 	return 0;
 }
 
-/* Jumps that were not explained: over all ways, those through tables as well. */
+/* Examines jumps that are not explained yet, over all ways, also those through tables. */
 static int find_pointer_jumps(struct finder *f)
 {
 	struct mp_cfg_build *b = f->b;
@@ -590,7 +594,7 @@ static int find_in_func(struct mp_cfg_build *b, struct finder *f, uint32_t func,
 	f->first_table = b->cfg->nr_tables;
 	f->first_use = b->nr_uses;
 	f->func = func;
-	/* Once with direct branches, then, for what is left, over the tables found as well. */
+	/* First over direct branches only; then the remaining jumps, also over the tables found. */
 	for (int pass = 0; pass < 2; pass++) {
 		for (uint32_t r = 0; r < fn->nr_ranges; r++) {
 			const struct mp_part *part =
