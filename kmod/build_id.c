@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * build_id - reads the notes in a file's first page; see build_id.h. The file is untrusted
- * and may change while it is read: each number is fetched once.
+ * build_id - reads the notes in a file's first page; see build_id.h.
+ * The file is untrusted and may change while it is read: each number is fetched once.
  */
 #include <linux/elf.h>
 #include <linux/highmem.h>

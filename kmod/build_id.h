@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * build_id - reads a file's GNU build-id if its first page is in the page cache. The
- * kernel's build_id_parse() is not exported.
+ * build_id - reads a file's GNU build-id if its first page is in the page cache.
+ * The kernel's build_id_parse() is not exported.
  */
 #ifndef MORPH_BUILD_ID_H
 #define MORPH_BUILD_ID_H

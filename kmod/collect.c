@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * collect - starts and stops collecting, in an order that misses nothing. Start: first the
- * hooks, which ignore CPUs that do not collect yet; then the CPUs one by one. Stop: the
- * CPUs alone, since setting hooks takes time and the reader may only pause. The hooks are
- * removed when the device is closed.
+ * collect - starts and stops collecting, in an order that misses nothing.
+ * Start: first the hooks, which ignore CPUs that do not collect yet; then the CPUs one by
+ * one. Stop: the CPUs alone, since setting hooks takes time and the reader may only pause.
+ * The hooks are removed when the device is closed.
  */
 #include <linux/kernel.h>
 #include <linux/percpu.h>

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
  * file - a mapped file, stored once for all processes that map it, with all facts that
- * distinguish it. It stays for a while after its last mapping ends: the next process that
- * runs the program uses the same entry, and the reader knows that file already.
+ * distinguish it.
+ * It stays for a while after its last mapping ends: the next process that runs the program
+ * uses the same entry, and the reader knows that file already.
  */
 #ifndef MORPH_FILE_H
 #define MORPH_FILE_H
@@ -25,8 +26,9 @@ struct morph_mapped {
 
 /*
  * morph_mapped_get - the file of @mmap, with @path of @len bytes. Release it with
- * morph_mapped_put(). Return: NULL if out of memory. Context: any but interrupts; does not
- * sleep.
+ * morph_mapped_put().
+ * Return: NULL if out of memory.
+ * Context: any but interrupts; does not sleep.
  */
 struct morph_mapped *morph_mapped_get(const struct morph_mmap *mmap, const char *path, u32 len);
 

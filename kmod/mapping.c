@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
  * mapping - records executable memory when it is mapped: the file, the part of it, and the
- * address. The kernel calls perf_event_mmap() for every mapping and every mprotect(),
- * including those of exec, before the program can use them. It has no tracepoint. A kprobe
- * there would cost every mapping of any kind three times as much as function tracing does.
+ * address.
+ * The kernel calls perf_event_mmap() for every mapping and every mprotect(), including
+ * those of exec, before the program can use them. It has no tracepoint. A kprobe there
+ * would cost every mapping of any kind three times as much as function tracing does.
  */
 #include <linux/dcache.h>
 #include <linux/fs.h>

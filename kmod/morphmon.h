@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
  * morphmon - data that the module's files share: each CPU's state, and the functions that
- * start and stop parts. The Monitor of Morph (SOSP 1997), section 3.2.
+ * start and stop parts.
+ * The Monitor of Morph (SOSP 1997), section 3.2.
  * 	dev      the device's requests           collect  starts and stops everything below
  * 	cpu      timers, CPUs that come and go   hook     tracepoints by name
  * 	sample   one sample                      event    fork, exec, exit
@@ -145,8 +146,8 @@ void morph_mappings_exit(void);
 /*
  * morph_event_begin - starts a record about @task, with the current time, in @cpu's ring.
  * The caller must write everything behind struct morph_task before morph_ring_commit().
- * Return: NULL if there is no room, which is counted as a lost event. Context: on @cpu,
- * which collects, interrupts off until the commit.
+ * Return: NULL if there is no room, which is counted as a lost event.
+ * Context: on @cpu, which collects, interrupts off until the commit.
  */
 void *morph_event_begin(struct morph_cpu *cpu, u32 type, u32 size, const struct task_struct *task);
 /* The same, but a failure is not counted: nothing is lost, since it can be written later. */

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * read - copies whole records out of a ring for a reader that does not map it. Tail and
- * records lie in memory that the reader maps, so they are not trusted: a wrong size gives
- * an error, and never an access outside of the ring.
+ * read - copies whole records out of a ring for a reader that does not map it.
+ * Tail and records lie in memory that the reader maps, so they are not trusted: a wrong
+ * size gives an error, and never an access outside of the ring.
  */
 #include <linux/kernel.h>
 #include <linux/uaccess.h>

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
  * ring - one CPU's records on their way to the reader; uapi/morph_dev.h describes the
- * reader's view. The only writer is the ring's CPU with interrupts off, so there is no
- * lock. The reader can write only to the page of the tail. The tail is read once per
- * decision, and any value is safe.
+ * reader's view.
+ * The only writer is the ring's CPU with interrupts off, so there is no lock. The reader
+ * can write only to the page of the tail. The tail is read once per decision, and any value
+ * is safe.
  */
 #ifndef MORPH_RING_H
 #define MORPH_RING_H
@@ -44,7 +45,8 @@ void morph_ring_fini(struct morph_ring *ring);
 
 /*
  * morph_ring_reserve - room for one record of @size bytes, a multiple of 8. Ends an open
- * batch. Return: NULL if there is no room; the caller counts that with morph_ring_lose().
+ * batch.
+ * Return: NULL if there is no room; the caller counts that with morph_ring_lose().
  * Context: on the ring's CPU, interrupts off, until morph_ring_commit().
  */
 void *morph_ring_reserve(struct morph_ring *ring, u32 size);
@@ -53,8 +55,8 @@ void morph_ring_commit(struct morph_ring *ring, u32 size);
 void morph_ring_lose(struct morph_ring *ring, u64 now_ns, u32 nr_samples, u32 nr_events);
 
 /*
- * morph_ring_open - starts a new batch with @header; sets its size, type and CPU. Return:
- * false if there is no room for the header and one sample.
+ * morph_ring_open - starts a new batch with @header; sets its size, type and CPU.
+ * Return: false if there is no room for the header and one sample.
  */
 bool morph_ring_open(struct morph_ring *ring, const struct morph_task *header);
 
@@ -76,9 +78,10 @@ static inline void morph_ring_add(struct morph_ring *ring, u64 ip)
 }
 
 /*
- * morph_ring_read - copies as many whole records as fit into @room bytes at @to. Return:
- * bytes; 0 if there are none; -ENOSPC (not one record fits), -EFAULT, -EIO (the tail was
- * invalid). Context: may sleep; one caller at a time.
+ * morph_ring_read - copies as many whole records as fit into @room bytes at @to.
+ * Return: bytes; 0 if there are none; -ENOSPC (not one record fits), -EFAULT, -EIO (the
+ * tail was invalid).
+ * Context: may sleep; one caller at a time.
  */
 ssize_t morph_ring_read(struct morph_ring *ring, char __user *to, size_t room);
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * sample - writes one program counter from the interrupted registers to the ring. Each
- * sample pays for every instruction here; tests/guest/cost counts them.
+ * sample - writes one program counter from the interrupted registers to the ring.
+ * Each sample pays for every instruction here; tests/guest/cost counts them.
  */
 #include <linux/jiffies.h>
 #include <linux/ktime.h>

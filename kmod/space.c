@@ -15,7 +15,7 @@
 #include "kmod/space.h"
 
 #define NR_BUCKETS MORPH_NR_EPOCHS
-/* More mappings than this are reported at once; compilers at run time may have so many. */
+/* A process with more mappings, such as a JIT compiler, reports all further ones at once. */
 #define NR_MAPS_MAX 128
 #define NR_MAPS_MIN 7
 

@@ -21,7 +21,7 @@
 
 struct morph_cpu;
 
-/* What the caller does with an event: write its record, write nothing, or count it as lost. */
+/* The caller's reaction to an event: write its record, write nothing, or count it as lost. */
 enum morph_saying {
 	MORPH_SAY,
 	MORPH_SAY_PROCESS, /* write an EXIT record for the whole process */
@@ -54,8 +54,9 @@ enum morph_saying morph_space_exit(const struct task_struct *task);
 /*
  * morph_space_open - writes the records that the next samples of current need. With
  * @is_user these are all its mappings; else its program, which goes to @flags of the
- * samples' record. Sets @cpu->is_unsaid. Return: false if there was no room. Context: on
- * @cpu, interrupts off.
+ * samples' record. Sets @cpu->is_unsaid.
+ * Return: false if there was no room.
+ * Context: on @cpu, interrupts off.
  */
 bool morph_space_open(struct morph_cpu *cpu, bool is_user, u32 *flags);
 

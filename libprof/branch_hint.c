@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * branch_hint - reads the instructions before a branch and the graph around it. It computes
- * odds only; counts decides how much they weigh beside samples, and calls it.
+ * branch_hint - reads the instructions before a branch and the graph around it.
+ * It computes odds only; counts decides how much they weigh beside samples, and calls it.
  */
 #include "libprof/branch_hint.h"
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * cfg_cold - joins a function with its cold part: one function, several ranges. Jumps
- * decide, not names, because several functions of one file may have the same name. A part
- * that is called, or that two functions jump to, stays a function of its own.
+ * cfg_cold - joins a function with its cold part: one function, several ranges.
+ * Jumps decide, not names, because several functions of one file may have the same name. A
+ * part that is called, or that two functions jump to, stays a function of its own.
  */
 #include <errno.h>
 
@@ -217,7 +217,7 @@ static bool begins_frameless(const struct join *j, uint32_t p)
 }
 
 /*
- * Of two parts that jump to each other, the wrong one may have become the root. A part that
+ * If two parts jump to each other, the wrong one may have become the root. A part that
  * begins in the middle of a frame is no function, so the first part that begins without one
  * replaces it as root.
  */

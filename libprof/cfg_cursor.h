@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * cfg_cursor - bounded reading of DWARF's small encodings (LSDA, unwind programs). After a
- * read past the end @bad stays set and every value is 0; callers check it once.
+ * cfg_cursor - bounded reading of DWARF's small encodings (LSDA, unwind programs).
+ * After a read past the end @bad stays set and every value is 0; callers check it once.
  */
 #ifndef MP_CFG_CURSOR_H
 #define MP_CFG_CURSOR_H

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * cfg_noreturn - decides which calls do not return. A function of this file is judged by
- * its code alone (it has no way out). A function of another module is judged by a short
- * list of names that the C and C++ standards or the ABI reserve. In doubt a call returns: a
- * superfluous edge is harmless.
+ * cfg_noreturn - decides which calls do not return.
+ * A function of this file is judged by its code alone (it has no way out). A function of
+ * another module is judged by a short list of names that the C and C++ standards or the ABI
+ * reserve. In doubt a call returns: a superfluous edge is harmless.
  */
 #include <errno.h>
 

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * cfg_reach - finds functions with code that no known way leads to. Such code stands behind
- * a return or a jump, and no branch, table or label leads to it. Arithmetic may: slots of a
- * fixed stride, or bytes that a callee skips. Compilers leave no such code, except behind a
- * call that does not return without their knowledge. Called by cfg at the end.
+ * cfg_reach - finds functions with code that no known way leads to.
+ * Such code stands behind a return or a jump, and no branch, table or label leads to it.
+ * Arithmetic may: slots of a fixed stride, or bytes that a callee skips. Compilers leave no
+ * such code, except behind a call that does not return without their knowledge. Called by
+ * cfg at the end.
  */
 #include <errno.h>
 

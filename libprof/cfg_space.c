@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
  * cfg_space - maps the loaded bytes of a file to one dense space of 32-bit indexes, with
- * bitmaps on it. It decides which bytes the other passes see at all. Called by cfg and
- * table.
+ * bitmaps on it.
+ * It decides which bytes the other passes see at all. Called by cfg and table.
  */
 #include <errno.h>
 #include <inttypes.h>

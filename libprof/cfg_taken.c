@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
  * cfg_taken - finds code addresses that stand somewhere else than in a recognised jump
- * table. From these it decides which indirect jumps can only leave their function. Called
- * by cfg.
+ * table.
+ * From these it decides which indirect jumps can only leave their function. Called by cfg.
  */
 #include "libprof/cfg_words.h"
 

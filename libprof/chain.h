@@ -37,7 +37,7 @@ int mp_chain_new(uint32_t nr_states, const struct mp_chain_step *steps, uint32_t
 void mp_chain_free(struct mp_chain *chain);
 /* Visits of each state if the chain starts @start times in each. Both may be the same array. */
 void mp_chain_visits(const struct mp_chain *chain, const double *start, double *visits);
-/* What a start in each state earns if each visit earns @gain. Both may be the same array. */
+/* The earnings of a start in each state if each visit earns @gain. Both may be the same array. */
 void mp_chain_worth(const struct mp_chain *chain, const double *gain, double *worth);
 
 #endif

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * confine - drops the rights of a process before it reads files of unknown authors. Called
- * by morphd's reader, and by morph-optimize when a collector started it.
+ * confine - drops the rights of a process before it reads files of unknown authors.
+ * Called by morphd's reader, and by morph-optimize when a collector started it.
  */
 #ifndef MP_CONFINE_H
 #define MP_CONFINE_H

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * counts - infers the counts of a module, one function at a time. It decides where flow
- * enters and leaves a function; infer does the rest. Called by morph-optimize before
- * layout, and by morph-stats to show and export counts.
+ * counts - infers the counts of a module, one function at a time.
+ * It decides where flow enters and leaves a function; infer does the rest. Called by
+ * morph-optimize before layout, and by morph-stats to show and export counts.
  */
 #include "libprof/counts.h"
 
@@ -53,7 +53,7 @@ bool mp_block_leaves(const struct mp_cfg *cfg, const struct mp_block *block)
 struct scratch {
 	struct mp_flow_block *blocks;
 	struct mp_flow_edge *edges;
-	double *runs; /* per block: executions that mp_ways_find() found */
+	double *runs; /* per block: a number for mp_ways_find() and mp_counts_agree() */
 	struct mp_branch_scene scene;
 	uint32_t max_blocks, max_edges;
 	struct mp_counts_stats stats;

@@ -52,7 +52,8 @@ struct mp_counts_stats {
  * is inferred.
  *
  * @options may be NULL: Poisson likelihood, with prior and call graph, without paths.
- * @stats may be NULL. Return: 0, -ENOMEM, -EINVAL (@profile is of another cfg). Ownership:
+ * @stats may be NULL.
+ * Return: 0, -ENOMEM, -EINVAL (@profile is of another cfg). Ownership:
  * mp_counts_fini(@out).
  */
 int mp_counts_build(const struct mp_cfg *cfg, const struct mp_profile *profile,

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * counts_calls - evidence across function boundaries. Decides how much one function's
- * counts tell about another's. Two equal blocks of different functions are no flow, so the
- * equation enters as evidence, once. Called by counts.c.
+ * counts_calls - evidence across function boundaries.
+ * Decides how much one function's counts tell about another's. Two equal blocks of
+ * different functions are no flow, so the equation enters as evidence, once. Called by
+ * counts.c.
  */
 #include "libprof/counts_calls.h"
 

@@ -13,8 +13,8 @@ struct mp_calls_evidence {
 /*
  * mp_calls_weigh - derives evidence from counts that were inferred function by function. A
  * block that calls g ran as often as g was entered from there, and g's entry as often as
- * its call sites. Return: 0, -ENOMEM. Ownership: mp_calls_evidence_fini(@out), also after
- * an error.
+ * its call sites.
+ * Return: 0, -ENOMEM. Ownership: mp_calls_evidence_fini(@out), also after an error.
  */
 int mp_calls_weigh(const struct mp_cfg *cfg, const struct mp_counts *counts,
 		   struct mp_calls_evidence *out);

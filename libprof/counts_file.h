@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * counts_file - reads the file into which an instrumented program counts. The header below,
- * zeros up to @header_bytes, then the counters: one set, or in version 2 several sets,
- * which add up. The program itself writes the file, which it has mapped (editor/runtime).
- * The format is in Documentation/abi.md.
+ * counts_file - reads the file into which an instrumented program counts.
+ * The header below, zeros up to @header_bytes, then the counters: one set, or in version 2
+ * several sets, which add up. The program itself writes the file, which it has mapped
+ * (editor/runtime). The format is in Documentation/abi.md.
  */
 #ifndef MP_COUNTS_FILE_H
 #define MP_COUNTS_FILE_H
@@ -17,7 +17,7 @@
 #define MP_COUNTS_FILE_VERSION	    1
 #define MP_COUNTS_FILE_VERSION_SETS 2
 #define MP_COUNTS_FILE_HEADER_BYTES 4096
-/* Version 2: the owners of the sets, 8 bytes for each set. */
+/* Version 2: offset of the table of the sets' owners, 8 bytes for each set. */
 #define MP_COUNTS_FILE_CLAIMS	2048
 #define MP_COUNTS_FILE_MAX_SETS 128
 
@@ -37,8 +37,10 @@ struct mp_counts_file_header {
 bool mp_counts_file_is(int fd);
 /*
  * mp_counts_file_add - adds the @nr counters of the file to @counters. @fd is at the file's
- * start. @table_hash: of the instrumented file. The program may still be running. Return:
- * 0, -EBADMSG (not a file of counts, damaged, or of another program), -EOVERFLOW, -errno.
+ * start.
+ * @table_hash: of the instrumented file. The program may still be running.
+ * Return: 0, -EBADMSG (not a file of counts, damaged, or of another program), -EOVERFLOW,
+ * -errno.
  */
 int mp_counts_file_add(const char *name, int fd, uint64_t table_hash, uint64_t *counters,
 		       uint32_t nr, struct mp_err *err);

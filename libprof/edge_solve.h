@@ -36,9 +36,9 @@ struct mp_edge_counts {
 };
 
 /*
- * mp_edge_solve - @counters: @table->nr_counters of them. Linear time. Return: 0, -ENOMEM,
- * -EBADMSG (edges without a counter form a cycle). Ownership: mp_edge_counts_fini(@out),
- * which takes zeros.
+ * mp_edge_solve - @counters: @table->nr_counters of them. Linear time.
+ * Return: 0, -ENOMEM, -EBADMSG (edges without a counter form a cycle).
+ * Ownership: mp_edge_counts_fini(@out), which takes zeros.
  */
 int mp_edge_solve(const struct mp_edge_table *table, const uint64_t *counters,
 		  struct mp_edge_counts *out, struct mp_err *err);

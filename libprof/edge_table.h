@@ -56,8 +56,8 @@ struct mp_edge_table {
 };
 
 /*
- * mp_edge_table_encode - the whole section as bytes. Return: 0, -ENOMEM, -EINVAL (not as
- * described above). Ownership: free(*@bytes).
+ * mp_edge_table_encode - the whole section as bytes.
+ * Return: 0, -ENOMEM, -EINVAL (not as described above). Ownership: free(*@bytes).
  */
 int mp_edge_table_encode(const struct mp_edge_table *table, uint8_t **bytes, size_t *size,
 			 struct mp_err *err);
@@ -65,8 +65,9 @@ int mp_edge_table_encode(const struct mp_edge_table *table, uint8_t **bytes, siz
 uint64_t mp_edge_table_hash(const void *bytes, size_t size);
 /*
  * mp_edge_table_read - reads the table of @elf, which must not be opened with MP_ELF_ID
- * alone. Return: 0, -ENOENT (not instrumented), -EBADMSG (damaged), -ENOMEM. Ownership:
- * mp_edge_table_free(*@out).
+ * alone.
+ * Return: 0, -ENOENT (not instrumented), -EBADMSG (damaged), -ENOMEM.
+ * Ownership: mp_edge_table_free(*@out).
  */
 int mp_edge_table_read(const struct mp_elf *elf, struct mp_edge_table **out, struct mp_err *err);
 void mp_edge_table_free(struct mp_edge_table *table);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * eh - reads .eh_frame entries (CIE, FDE) and the pointer encodings of exception tables. It
- * reads bounds and pointers only; the editor interprets call-frame programs. Called by
+ * eh - reads .eh_frame entries (CIE, FDE) and the pointer encodings of exception tables.
+ * It reads bounds and pointers only; the editor interprets call-frame programs. Called by
  * elf_fdes and by the editor's unwind. Formats: LSB Core, "Exception Frames"; DWARF 4, 6.4.
  */
 #ifndef MP_EH_H
@@ -79,9 +79,10 @@ struct mp_eh_fde {
 
 /*
  * mp_eh_next - reads the entry at @cur and moves @cur behind it. @first: the start of the
- * region. Return: 1 a CIE, in @cie; 2 an FDE, in @fde, with its CIE in @cie; 0 the
- * terminator (4 zero bytes); -EBADMSG damaged; -EOPNOTSUPP an entry with valid bounds but
- * of an unknown kind (augmentation, encoding): reading may go on behind it.
+ * region.
+ * Return: 1 a CIE, in @cie; 2 an FDE, in @fde, with its CIE in @cie; 0 the terminator (4
+ * zero bytes); -EBADMSG damaged; -EOPNOTSUPP an entry with valid bounds but of an unknown
+ * kind (augmentation, encoding): reading may go on behind it.
  */
 int mp_eh_next(struct mp_eh_cursor *cur, const struct mp_eh_cursor *first, struct mp_eh_cie *cie,
 	       struct mp_eh_fde *fde);

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
  * elf - opens an ELF file: it checks headers, segments and sections against the file's
- * size. elf_symbols, elf_relocs and elf_fdes read symbols, relocations and FDEs; elf_lookup
- * finds things by address. All of them treat the file as hostile.
+ * size.
+ * elf_symbols, elf_relocs and elf_fdes read symbols, relocations and FDEs; elf_lookup finds
+ * things by address. All of them treat the file as hostile.
  */
 #include "libprof/elf.h"
 

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * elf - an x86-64 ELF file, checked once, then read as plain arrays. Every offset and size
- * was checked against the file, so later code may index @data without further checks. elf
- * decodes no instructions (insn and cfg do) and no unwind programs beyond FDE bounds (eh).
+ * elf - an x86-64 ELF file, checked once, then read as plain arrays.
+ * Every offset and size was checked against the file, so later code may index @data without
+ * further checks. elf decodes no instructions (insn and cfg do) and no unwind programs
+ * beyond FDE bounds (eh).
  */
 #ifndef MP_ELF_H
 #define MP_ELF_H
@@ -107,11 +108,12 @@ enum mp_elf_need {
 };
 
 /*
- * mp_elf_open - maps @path and reads the parts in @need. Refuses, with a message that names
- * the file and the reason: not ELF, not x86-64, not ET_EXEC or ET_DYN, truncated, tables
- * out of bounds, over 2 GiB. Return: 0, -errno of the file system, -ENOEXEC (no supported
- * ELF file), -EBADMSG (damaged). Ownership: *@out is freed by mp_elf_close(), which takes
- * NULL.
+ * mp_elf_open - maps @path and reads the parts in @need.
+ * Refuses, with a message that names the file and the reason: not ELF, not x86-64, not
+ * ET_EXEC or ET_DYN, truncated, tables out of bounds, over 2 GiB.
+ * Return: 0, -errno of the file system, -ENOEXEC (no supported ELF file), -EBADMSG
+ * (damaged).
+ * Ownership: *@out is freed by mp_elf_close(), which takes NULL.
  */
 int mp_elf_open(const char *path, unsigned int need, struct mp_elf **out, struct mp_err *err);
 /* The same for bytes in memory (fuzzing, verify); @data must outlive the result. */
@@ -128,8 +130,9 @@ int mp_elf_open_sized(const char *name, int fd, uint64_t size, struct mp_elf **o
 		      struct mp_err *err);
 /*
  * mp_elf_copy - a writable copy of the file's first @size bytes. Pages of a mapped file
- * take memory only when they are written. Return: NULL if out of memory, @size is 0 or
- * larger than the file. Ownership: munmap() of @size bytes.
+ * take memory only when they are written.
+ * Return: NULL if out of memory, @size is 0 or larger than the file. Ownership: munmap() of
+ * @size bytes.
  */
 uint8_t *mp_elf_copy(const struct mp_elf *elf, size_t size);
 /*

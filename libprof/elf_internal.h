@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
  * elf_internal - data and functions that the parts of elf share: the source of bytes, and
- * lookup indexes. Included by libprof/elf*.c and libprof/eh.c only.
+ * lookup indexes.
+ * Included by libprof/elf*.c and libprof/eh.c only.
  */
 #ifndef MP_ELF_INTERNAL_H
 #define MP_ELF_INTERNAL_H

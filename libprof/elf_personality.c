@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * elf_personality - finds the names of the personality routines that FDEs use. The LSDA can
- * only be read if the routine's name is known. A CIE names the routine directly (by its
- * address or its PLT entry's) or by a pointer that the loader may fill in. In a file
- * without symbols the routine's code may identify it. Called by elf.
+ * elf_personality - finds the names of the personality routines that FDEs use.
+ * The LSDA can only be read if the routine's name is known. A CIE names the routine
+ * directly (by its address or its PLT entry's) or by a pointer that the loader may fill in.
+ * In a file without symbols the routine's code may identify it. Called by elf.
  */
 #include <string.h>
 

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
  * elf_relocs - reads static relocations that --emit-relocs kept, and the loader's dynamic
- * ones. Dynamic ones come from PT_DYNAMIC (DT_RELA, DT_JMPREL, DT_RELR), and from allocated
+ * ones.
+ * Dynamic ones come from PT_DYNAMIC (DT_RELA, DT_JMPREL, DT_RELR), and from allocated
  * SHT_RELA sections that PT_DYNAMIC does not cover: a static program has IRELATIVE entries
  * but no PT_DYNAMIC. Called by elf.
  */

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * err - the message of a parser of untrusted input: what went wrong, and where. Set by
- * libprof, daemon and editor; printed by main() only.
+ * err - the message of a parser of untrusted input: what went wrong, and where.
+ * Set by libprof, daemon and editor; printed by main() only.
  */
 #ifndef MP_ERR_H
 #define MP_ERR_H
@@ -21,8 +21,8 @@ struct mp_err {
  * mp_err_set - sets the message. A second call overwrites the first, so do not call it
  * again with a vaguer cause. @err may be NULL. @code is a positive errno. Control
  * characters in paths and names are escaped (text.h). A message that is too long loses its
- * middle, never its end. Return: -@code, so that a parser can write `return mp_err_set(err,
- * EINVAL, "...")`.
+ * middle, never its end.
+ * Return: -@code, so that a parser can write `return mp_err_set(err, EINVAL, "...")`.
  */
 int mp_err_set(struct mp_err *err, int code, const char *fmt, ...)
 	__attribute__((format(printf, 3, 4)));

@@ -67,7 +67,8 @@ struct mp_fingerprint {
 /*
  * mp_fingerprint_make - fingerprint of @cfg's file. Keeps the blocks of functions that hold
  * an address of @counts (ascending vaddr) or the start of one of @edges; both NULL: of all
- * functions. Return: 0, -ENOMEM. Ownership: mp_fingerprint_fini(@out).
+ * functions.
+ * Return: 0, -ENOMEM. Ownership: mp_fingerprint_fini(@out).
  */
 int mp_fingerprint_make(const struct mp_cfg *cfg, const struct mp_ip_count *counts,
 			size_t nr_counts, const struct mp_edge_count *edges, size_t nr_edges,

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * id - compares and prints module ids, and reads them from an ELF file. The build-id comes
- * from PT_NOTE, which needs no section headers, else from SHT_NOTE.
+ * id - compares and prints module ids, and reads them from an ELF file.
+ * The build-id comes from PT_NOTE, which needs no section headers, else from SHT_NOTE.
  */
 #include "libprof/id.h"
 

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
  * id - the identity of a module: its GNU build-id and a hash of all its executable
- * segments. strip keeps the build-id. The hash protects a program's profile from files with
- * a forged build-id. A path identifies nothing: an updated file is another module.
+ * segments.
+ * strip keeps the build-id. The hash protects a program's profile from files with a forged
+ * build-id. A path identifies nothing: an updated file is another module.
  */
 #ifndef MP_ID_H
 #define MP_ID_H

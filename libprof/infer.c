@@ -31,10 +31,11 @@
 #define PIVOTS_PER_ARC 100
 
 /*
- * A block of cost c with s samples costs c f - s ln f at flow f: the likelihood. The
- * minimum is at w = s / c. It is cut at these multiples of w. Between a w and b w the slope
- * is c (1 - ln(b / a) / (b - a)), for any s. The slopes before the first cut and after the
- * last were chosen by measurements with profile-accuracy.
+ * A block of cost c with s samples costs c f - s ln f at flow f (the negative logarithm of
+ * the likelihood). The minimum is at w = s / c. The curve is cut at these multiples of w.
+ * Between a w and b w the slope is c (1 - ln(b / a) / (b - a)), for any s. The slopes
+ * before the first cut and after the last were chosen by measurements with
+ * profile-accuracy.
  */
 static const double cuts[] = {0.125, 0.25, 0.5, 0.75, 1, 4.0 / 3, 2, 4, 8};
 #define NR_CUTS	    (sizeof(cuts) / sizeof(cuts[0]))
@@ -49,8 +50,8 @@ static const double cuts[] = {0.125, 0.25, 0.5, 0.75, 1, 4.0 / 3, 2, 4, 8};
 #define PRIOR_TAKEN_BACKWARD 1.0
 /*
  * Factor of the prior if the compiler had a profile. Taken branches of python, on other
- * work and on the training: without the factor, +16 % and -30 %; with 3, +8 %; with 10, +1
- * % and -29 %; with 30, -1 % and -11 %.
+ * work and on the training: without the factor, +16 % and -30 %; with 3, +8 %; with 10,
+ * +1 % and -29 %; with 30, -1 % and -11 %.
  */
 #define PRIOR_PROFILED 10.0
 

@@ -98,8 +98,9 @@ struct mp_flow {
  * mp_infer_flow - fills @block_count and @edge_count (executions, in units of samples per
  * instruction; the caller's arrays). For every block: sum of in-edges (+ entry flow) =
  * count = sum of out-edges (+ exit flow), exactly up to rounding. MP_ESTIMATE_SCALED
- * promises no conservation: its block counts are samples / instructions. Return: 0,
- * MP_INFER_GAVE_UP, -ENOMEM, -EINVAL (an edge names no block, a negative number).
+ * promises no conservation: its block counts are samples / instructions.
+ * Return: 0, MP_INFER_GAVE_UP, -ENOMEM, -EINVAL (an edge names no block, a negative
+ * number).
  */
 int mp_infer_flow(const struct mp_flow *flow, enum mp_estimator estimator, double *block_count,
 		  double *edge_count, struct mp_err *err);

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * insn - decides what one instruction means for control flow and for relocation. It reports
- * "undecodable" also for far transfers, and for forms on which processors disagree
- * (branches with 16-bit offsets, EIP-relative addresses): Morph could not move these
- * correctly.
+ * insn - decides what one instruction means for control flow and for relocation.
+ * It reports "undecodable" also for far transfers, and for forms on which processors
+ * disagree (branches with 16-bit offsets, EIP-relative addresses): Morph could not move
+ * these correctly.
  */
 #include "libprof/insn.h"
 

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
  * insn - one decoded x86-64 instruction, reduced to the facts for control flow and
- * relocation. A thin layer over Zydis. Code that needs operands decodes again with Zydis
- * itself (table).
+ * relocation.
+ * A thin layer over Zydis. Code that needs operands decodes again with Zydis itself
+ * (table).
  */
 #ifndef MP_INSN_H
 #define MP_INSN_H

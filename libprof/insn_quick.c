@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
  * insn_quick - decodes the most common instructions by a table, many times faster than
- * Zydis. It knows simple forms only: at most one of the prefixes 66, f2, f3, then REX, then
- * an opcode of the one-byte or the 0F map. Everything else, valid or not, is left to Zydis.
+ * Zydis.
+ * It knows simple forms only: at most one of the prefixes 66, f2, f3, then REX, then an
+ * opcode of the one-byte or the 0F map. Everything else, valid or not, is left to Zydis.
  * Called by insn.
  */
 #include "libprof/insn_quick.h"

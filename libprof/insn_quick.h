@@ -6,8 +6,9 @@
 #include "libprof/insn.h"
 
 /*
- * mp_insn_decode_quick - decodes the forms that compilers emit most. Return: true with
- * *@insn as mp_insn_decode_full() would fill it; false: call that function.
+ * mp_insn_decode_quick - decodes the forms that compilers emit most.
+ * Return: true with *@insn as mp_insn_decode_full() would fill it; false: call that
+ * function.
  */
 bool mp_insn_decode_quick(const uint8_t *bytes, size_t avail, uint64_t vaddr, struct mp_insn *insn);
 

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * insn_wait - estimates how many timer samples an instruction gets. The processor takes a
- * timer interrupt between two instructions, when the first one has ended. An instruction is
- * therefore sampled for as long as the one before it takes: often behind a load, hardly
- * ever behind plain arithmetic, several of which end at once.
+ * insn_wait - estimates how many timer samples an instruction gets.
+ * The processor takes a timer interrupt between two instructions, when the first one has
+ * ended. An instruction is therefore sampled for as long as the one before it takes: often
+ * behind a load, hardly ever behind plain arithmetic, several of which end at once.
  */
 #ifndef MP_INSN_WAIT_H
 #define MP_INSN_WAIT_H

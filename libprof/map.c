@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * map - writes and reads the note that tells the origin of moved code. Documentation/abi.md
- * has the format; a block takes about four bytes. The editor writes the note; attribution
- * reads it, out of files that may come from anybody.
+ * map - writes and reads the note that tells the origin of moved code.
+ * Documentation/abi.md has the format; a block takes about four bytes. The editor writes
+ * the note; attribution reads it, out of files that may come from anybody.
  */
 #include "libprof/map.h"
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * map_packed - stores the pieces of a large map in about six bytes each. The bytes are
- * those of the map note. An index holds the position of every 16th piece, so that finding a
- * piece decodes at most 16 pieces. Called by map and by modcache.
+ * map_packed - stores the pieces of a large map in about six bytes each.
+ * The bytes are those of the map note. An index holds the position of every 16th piece, so
+ * that finding a piece decodes at most 16 pieces. Called by map and by modcache.
  */
 #ifndef MP_MAP_PACKED_H
 #define MP_MAP_PACKED_H

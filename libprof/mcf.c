@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * mcf - minimum-cost circulation by the primal network simplex method. It starts with the
- * zero circulation. Every step conserves flow, so stopping early still gives a circulation.
- * Among equally cheap circulations the order of the arcs decides which one is found.
+ * mcf - minimum-cost circulation by the primal network simplex method.
+ * It starts with the zero circulation. Every step conserves flow, so stopping early still
+ * gives a circulation. Among equally cheap circulations the order of the arcs decides which
+ * one is found.
  */
 #include "libprof/mcf.h"
 
@@ -34,8 +35,8 @@ enum arc_state {
  * start with every node right below the root would be valid, too. But most pivots would
  * then only bring the arcs of this tree in, without moving flow.
  *
- * One list holds all nodes; a node's subtree follows it without a gap: 0 2 1 3 above, or 1
- * 3 0 2. A walk over a subtree therefore needs no lists of children.
+ * One list holds all nodes; a node's subtree follows it without a gap: 0 2 1 3 above, or
+ * 1 3 0 2. A walk over a subtree therefore needs no lists of children.
  */
 struct node {
 	uint32_t parent;

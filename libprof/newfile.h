@@ -28,7 +28,8 @@ int mp_place_find(const char *path, struct mp_place *place, struct mp_err *err);
 /*
  * mp_newfile_open - opens an empty file at @path for writing. An existing file is replaced
  * and not written to, since it may have another name elsewhere. A pipe or a device is
- * written to. Return: a descriptor, or -errno with a message.
+ * written to.
+ * Return: a descriptor, or -errno with a message.
  */
 int mp_newfile_open(const char *path, mode_t mode, struct mp_err *err);
 

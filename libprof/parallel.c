@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * parallel - hands out pieces of a loop in ascending order to idle threads. Called by the
- * stages of morph-optimize whose items do not depend on each other.
+ * parallel - hands out pieces of a loop in ascending order to idle threads.
+ * Called by the stages of morph-optimize whose items do not depend on each other.
  */
 #include "libprof/parallel.h"
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * path_decode - converts a path number to its path. Called for samples with registers. The
- * edges to a block divide its numbers into ranges, each of which begins at the edge's
+ * path_decode - converts a path number to its path. Called for samples with registers.
+ * The edges to a block divide its numbers into ranges, each of which begins at the edge's
  * value. Control took the last edge whose value is at most the number.
  */
 #include "libprof/path_decode.h"

@@ -23,8 +23,9 @@ struct mp_path {
 
 /*
  * mp_path_decode - @reg_value: of the block's register; any value if the block has no
- * register. Return: 0, -EINVAL (no path has this number here), -ENOMEM. @out holds a path
- * only after 0.
+ * register.
+ * Return: 0, -EINVAL (no path has this number here), -ENOMEM. @out holds a path only after
+ * 0.
  */
 int mp_path_decode(const struct mp_path_table *table, uint32_t block, uint64_t reg_value,
 		   struct mp_path *out);

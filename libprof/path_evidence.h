@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * path_evidence - counts the sampled paths over each edge of a module. Two consecutive
- * blocks of a path show how control reached the second one, independent of how long the
- * blocks take. The numbered file's blocks are finer than the cfg's; steps inside one block
- * of the cfg do not count.
+ * path_evidence - counts the sampled paths over each edge of a module.
+ * Two consecutive blocks of a path show how control reached the second one, independent of
+ * how long the blocks take. The numbered file's blocks are finer than the cfg's; steps
+ * inside one block of the cfg do not count.
  */
 #ifndef MP_PATH_EVIDENCE_H
 #define MP_PATH_EVIDENCE_H
@@ -34,8 +34,8 @@ struct mp_path_evidence {
 };
 
 /*
- * mp_path_evidence_build - @counts: paths of the module of @cfg. Return: 0, -ENOMEM.
- * Ownership: mp_path_evidence_fini(@out), which takes zeros.
+ * mp_path_evidence_build - @counts: paths of the module of @cfg.
+ * Return: 0, -ENOMEM. Ownership: mp_path_evidence_fini(@out), which takes zeros.
  */
 int mp_path_evidence_build(const struct mp_cfg *cfg, const struct mp_path_count *counts, size_t nr,
 			   struct mp_path_evidence *out, struct mp_err *err);

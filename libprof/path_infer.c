@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * path_infer - computes counts from a Markov chain that walks backward. The chain starts at
- * the function's exits and goes from each block to a predecessor, until it leaves by the
- * entry: its visits are the blocks' counts. Its shares come from the paths, with infer's
- * counts as a weak prior; its starts are unknown. Shares and starts are adjusted to the
- * greatest likelihood of paths and samples together, where the time per instruction of a
- * block is uncertain. A merge with many paths keeps their shares; without paths, the
- * samples decide. Called by counts.
+ * path_infer - computes counts from a Markov chain that walks backward.
+ * The chain starts at the function's exits and goes from each block to a predecessor, until
+ * it leaves by the entry: its visits are the blocks' counts. Its shares come from the
+ * paths, with infer's counts as a weak prior; its starts are unknown. Shares and starts are
+ * adjusted to the greatest likelihood of paths and samples together, where the time per
+ * instruction of a block is uncertain. A merge with many paths keeps their shares; without
+ * paths, the samples decide. Called by counts.
  */
 #include "libprof/path_infer.h"
 
@@ -478,7 +478,8 @@ static double pace_set(double ratio, double *pace)
  * The same for shares, after starts. At the greatest likelihood each share equals its part
  * of all paths to the block, corrected by the preference of the samples. Samples change
  * nothing at a merge with many paths. But only they can tell whether a loop without a seen
- * entry is entered once in a thousand times or in a million. Return: as starts_improve().
+ * entry is entered once in a thousand times or in a million.
+ * Return: as starts_improve().
  */
 static double shares_improve(struct inference *in)
 {

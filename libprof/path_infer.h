@@ -18,10 +18,11 @@
 
 /*
  * mp_path_infer_flow - @block_count and @edge_count hold the result of mp_infer_flow() and
- * get the new result. @edge_seen, @outside_seen: sampled paths over each edge, and into
- * each block from outside. Afterwards, for every block: in-edges (+ entry flow) = count =
- * out-edges (+ exit flow), up to rounding. Return: 0, MP_INFER_GAVE_UP (unchanged: the
- * function is too dense), -ENOMEM, -EINVAL.
+ * get the new result.
+ * @edge_seen, @outside_seen: sampled paths over each edge, and into each block from
+ * outside. Afterwards, for every block: in-edges (+ entry flow) = count = out-edges (+ exit
+ * flow), up to rounding.
+ * Return: 0, MP_INFER_GAVE_UP (unchanged: the function is too dense), -ENOMEM, -EINVAL.
  */
 int mp_path_infer_flow(const struct mp_flow *flow, const uint64_t *edge_seen,
 		       const uint64_t *outside_seen, double *block_count, double *edge_count,

@@ -40,7 +40,9 @@ struct mp_path_count {
 
 /*
  * mp_path_key_encode - writes the key of @path, a result of mp_path_decode(), into
- * MP_PATH_KEY_MAX bytes. @asked: a polled program reported the path. Return: its size.
+ * MP_PATH_KEY_MAX bytes.
+ * @asked: a polled program reported the path.
+ * Return: its size.
  */
 uint32_t mp_path_key_encode(const struct mp_path_table *table, const struct mp_path *path,
 			    bool asked, uint8_t *key);

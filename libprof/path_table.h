@@ -92,16 +92,18 @@ struct mp_path_table {
 };
 
 /*
- * mp_path_table_encode - the whole section as bytes. Return: 0, -ENOMEM, -EINVAL (not as
- * described above; the message says where). Ownership: free(*@bytes).
+ * mp_path_table_encode - the whole section as bytes.
+ * Return: 0, -ENOMEM, -EINVAL (not as described above; the message says where). Ownership:
+ * free(*@bytes).
  */
 int mp_path_table_encode(const struct mp_path_table *table, uint8_t **bytes, size_t *size,
 			 struct mp_err *err);
 uint64_t mp_path_table_hash(const void *bytes, size_t size);
 /*
  * mp_path_table_read - reads the table of @elf, which must not be opened with MP_ELF_ID
- * alone. Return: 0, -ENOENT (no path numbers), -EBADMSG (damaged), -ENOMEM. Ownership:
- * mp_path_table_free(*@out), which takes NULL.
+ * alone.
+ * Return: 0, -ENOENT (no path numbers), -EBADMSG (damaged), -ENOMEM.
+ * Ownership: mp_path_table_free(*@out), which takes NULL.
  */
 int mp_path_table_read(const struct mp_elf *elf, struct mp_path_table **out, struct mp_err *err);
 /* The same for the section's bytes; @path is for messages. */

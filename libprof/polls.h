@@ -3,11 +3,12 @@
  * polls - shared memory by which a polled program is asked for its paths and reports them.
  *
  * A program tests @left where its paths end. A collector stores a number of bytes there.
- * For each path that ends, the program subtracts sizeof(struct mp_poll) and writes the path
- * below the old position, until nothing is left. In between it only tests one word:
- * simplified Arnold-Grove sampling (PEP, CGO 2005, section 4.4). The timer is the
- * collector's, and the paths that the method skips at first are also written. All processes
- * of the program map the file, behind the header of counts_file.h.
+ * For each path that ends, the program subtracts sizeof(struct mp_poll) from @left, and
+ * writes the path at the offset that @left had, until nothing is left. In between it only
+ * tests one word: simplified Arnold-Grove sampling (PEP, CGO 2005, section 4.4). The timer
+ * is the collector's, and the paths that the method skips at first are also written.
+ *
+ * All processes of the program map the file, behind the header of counts_file.h.
  */
 #ifndef MP_POLLS_H
 #define MP_POLLS_H

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * profile - sample counts per instruction address and per basic block. Morph (SOSP 1997),
- * section 3.3: a PC sample is a witness for the block that holds it. A block's weight is
- * samples / instructions (length scaling). Runs are combined by plain addition (direct
- * combining).
+ * profile - sample counts per instruction address and per basic block.
+ * Morph (SOSP 1997), section 3.3: a PC sample is a witness for the block that holds it. A
+ * block's weight is samples / instructions (length scaling). Runs are combined by plain
+ * addition (direct combining).
  */
 #ifndef MP_PROFILE_H
 #define MP_PROFILE_H

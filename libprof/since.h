@@ -15,8 +15,8 @@
 
 /*
  * mp_since_parse - reads "90s", "10m", "2h", "3d", "1w" (before @now_s), "2026-11-20",
- * "2026-11-20 14:00[:05]", "@SECONDS", "today" or "yesterday", in local time. Return: 0,
- * -EINVAL.
+ * "2026-11-20 14:00[:05]", "@SECONDS", "today" or "yesterday", in local time.
+ * Return: 0, -EINVAL.
  */
 int mp_since_parse(const char *text, int64_t now_s, int64_t *since_s);
 

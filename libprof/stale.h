@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * stale - carries counts of one build over to another build of the same program. After
- * Ayupov, Panchenko and Pupyrev, "Stale Profile Matching" (CC 2024): functions are matched
- * first, then the blocks of matched functions, by hashes of their instructions and of their
- * neighbours. The rest is left to inference. Beyond the paper, functions need no names:
- * those of a stripped file are found by their code, by their place between matched
+ * stale - carries counts of one build over to another build of the same program.
+ * After Ayupov, Panchenko and Pupyrev, "Stale Profile Matching" (CC 2024): functions are
+ * matched first, then the blocks of matched functions, by hashes of their instructions and
+ * of their neighbours. The rest is left to inference. Beyond the paper, functions need no
+ * names: those of a stripped file are found by their code, by their place between matched
  * functions, and by their callers.
  */
 #ifndef MP_STALE_H
@@ -80,7 +80,8 @@ struct mp_stale_counts {
 
 /*
  * mp_stale_carry - converts @counts and @edges of the old build (both ascending) to the new
- * one. Return: 0, -ENOMEM. Ownership: mp_stale_counts_fini(@out).
+ * one.
+ * Return: 0, -ENOMEM. Ownership: mp_stale_counts_fini(@out).
  */
 int mp_stale_carry(const struct mp_stale_match *match, const struct mp_ip_count *counts,
 		   size_t nr_counts, const struct mp_edge_count *edges, size_t nr_edges,

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
  * stdio - handles standard descriptors that are closed, and standard output that cannot be
- * written. For main() of each program; nothing else in the library prints.
+ * written.
+ * For main() of each program; nothing else in the library prints.
  */
 #ifndef MP_STDIO_H
 #define MP_STDIO_H

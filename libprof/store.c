@@ -287,7 +287,7 @@ static int open_reader(struct mp_store *store)
 	return rc;
 }
 
-/* Reports the refusal, and who may read the file, if anybody may. */
+/* Reports the refusal, and which users may read the file. */
 static int refused(const char *path, const struct stat *st, enum mp_store_mode mode, int code,
 		   struct mp_err *err)
 {

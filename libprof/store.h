@@ -49,7 +49,8 @@ int mp_store_own_path(char *buf, size_t size, bool make, struct mp_err *err);
 /*
  * mp_store_make_file - makes an empty file if there is none: 0640 for a system user, else
  * 0600. Root gives it to the owner of the directory, so that a service with a user of its
- * own can write it. Return: 0; -EPERM: another user's link leads there; -errno.
+ * own can write it.
+ * Return: 0; -EPERM: another user's link leads there; -errno.
  */
 int mp_store_make_file(const char *path, struct mp_err *err);
 
@@ -115,16 +116,18 @@ int mp_store_is_exact(struct mp_store *store, int64_t module, int64_t since_s, b
 
 /*
  * mp_store_add_edges - adds @edges (strictly ascending (from, to)) to the module's edges of
- * the day of @when_s. Edges are evidence beside the samples and not in the ledger. They
- * have days of their own, folded by the same rule as the counts, within a share of the
- * database of the same size. Return: 0, -ENOENT (no such module), -EINVAL (not ascending,
- * or more mispredicted than counted).
+ * the day of @when_s.
+ * Edges are evidence beside the samples and not in the ledger. They have days of their own,
+ * folded by the same rule as the counts, within a share of the database of the same size.
+ * Return: 0, -ENOENT (no such module), -EINVAL (not ascending, or more mispredicted than
+ * counted).
  */
 int mp_store_add_edges(struct mp_store *store, int64_t module, int64_t when_s,
 		       const struct mp_edge_count *edges, size_t nr, struct mp_err *err);
 /*
  * Edges of a module since @since_s (0: all), ascending. Having none is no error: *@nr 0,
- * *@out NULL. Ownership: free(*@out). Return: 0, -ENOENT (no such module).
+ * *@out NULL.
+ * Ownership: free(*@out). Return: 0, -ENOENT (no such module).
  */
 int mp_store_read_edges(struct mp_store *store, int64_t module, int64_t since_s,
 			struct mp_edge_count **out, size_t *nr, struct mp_err *err);
@@ -166,8 +169,8 @@ enum mp_lost {
 const char *mp_lost_name(enum mp_lost why);
 
 /*
- * What happened to samples with registers, in modules that number their paths. Each of them
- * also counts as attributed.
+ * Fates of samples with registers, in modules that number their paths. Each of them also
+ * counts as attributed.
  */
 enum mp_path_fate {
 	MP_PATH_DECODED,     /* counted by mp_store_add_paths() */
@@ -206,8 +209,8 @@ struct mp_session {
 
 int mp_store_start_session(struct mp_store *store, struct mp_session *session, struct mp_err *err);
 /*
- * Adds @delta to the session's ledger, in the same transaction as its counts. Return: 0,
- * -EINVAL if @delta does not balance.
+ * Adds @delta to the session's ledger, in the same transaction as its counts.
+ * Return: 0, -EINVAL if @delta does not balance.
  */
 int mp_store_add_ledger(struct mp_store *store, int64_t session, int64_t now_s,
 			const struct mp_ledger *delta, struct mp_err *err);
@@ -226,7 +229,8 @@ int mp_store_list_activity(struct mp_store *store, int64_t since_s,
 
 /*
  * Checks that every chunk is sound, and that the sum of all stored counts equals the
- * ledgers' attributed samples. Return: 0, or -EBADMSG with a message.
+ * ledgers' attributed samples.
+ * Return: 0, or -EBADMSG with a message.
  */
 int mp_store_check(struct mp_store *store, struct mp_err *err);
 uint64_t mp_store_size_bytes(struct mp_store *store);

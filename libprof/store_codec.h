@@ -43,8 +43,8 @@
 size_t mp_chunk_encode(uint64_t base, const struct mp_ip_count *ips, size_t nr, uint8_t *out);
 
 /*
- * Decodes into @out, which holds MP_CHUNK_SIZE entries. Return: 0 and *@nr, or -EBADMSG:
- * cut short, an address outside the chunk, a count of 0.
+ * Decodes into @out, which holds MP_CHUNK_SIZE entries.
+ * Return: 0 and *@nr, or -EBADMSG: cut short, an address outside the chunk, a count of 0.
  */
 int mp_chunk_decode(uint64_t base, const uint8_t *data, size_t size, struct mp_ip_count *out,
 		    size_t *nr);

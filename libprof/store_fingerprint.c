@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
  * store_fingerprint - the table of fingerprints. Decides which module is another build of a
- * file. Called by morph-optimize and morph-stats, and by store_merge and store_check.
+ * file.
+ * Called by morph-optimize and morph-stats, and by store_merge and store_check.
  */
 #include "libprof/store_fingerprint.h"
 

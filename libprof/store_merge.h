@@ -20,8 +20,9 @@ struct mp_merge_stats {
  * A database has no identity, but its sessions do. Two sessions are the same if they began
  * in the same second and have the same collector, reason, event and rate, and one is equal
  * to the other or an earlier state of it: it ended no later, and its ledger is nowhere
- * larger. @again: add it even if it was added before. Return: 0, -EEXIST (a session of @in
- * is already in @out), -EINVAL (no transaction), -errno.
+ * larger. @again: add it even if it was added before.
+ * Return: 0, -EEXIST (a session of @in is already in @out), -EINVAL (no transaction),
+ * -errno.
  */
 int mp_store_merge(struct mp_store *out, struct mp_store *in, bool again,
 		   struct mp_merge_stats *stats, struct mp_err *err);

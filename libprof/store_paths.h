@@ -18,8 +18,8 @@
 #include "libprof/store_span.h"
 
 /*
- * Adds @paths, in any order, to the module's paths of the day of @when_s. Return: 0,
- * -ENOENT (no such module), -EINVAL (bytes that are no key).
+ * Adds @paths, in any order, to the module's paths of the day of @when_s.
+ * Return: 0, -ENOENT (no such module), -EINVAL (bytes that are no key).
  */
 int mp_store_add_paths(struct mp_store *store, int64_t module, int64_t when_s,
 		       const struct mp_path_count *paths, size_t nr, struct mp_err *err);

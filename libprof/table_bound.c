@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
  * table_bound - finds the number of entries of a jump table, from the comparison or mask
- * before the jump. It follows the index backward from the load. It remembers comparisons of
- * other registers, since the index may be a copy of one. If several ways lead to the load,
- * the largest bound counts. Called by table.
+ * before the jump.
+ * It follows the index backward from the load. It remembers comparisons of other registers,
+ * since the index may be a copy of one. If several ways lead to the load, the largest bound
+ * counts. Called by table.
  */
 #include "libprof/table_slice.h"
 

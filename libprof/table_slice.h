@@ -54,7 +54,8 @@ void mp_slice_values(const struct mp_slice *s, uint32_t at, uint8_t reg, struct 
 /* ---- table_tail.c ---- */
 /*
  * *@outside: true if on all ways the value of @reg before @jump was not computed in the
- * function. Return: 0, -ENOMEM.
+ * function.
+ * Return: 0, -ENOMEM.
  */
 int mp_slice_from_outside(const struct mp_slice *s, uint32_t jump, uint8_t reg, bool *outside);
 

@@ -59,8 +59,8 @@ static void explain(struct chase *c, const struct mp_op *op, uint8_t reg)
 {
 	if (op->dst != reg && (op->writes & MP_CALLER_SAVED) == MP_CALLER_SAVED) {
 		/*
-		 * A call. It returns a value in rax only; any other register is unchanged
-		 * or lost.
+		 * A call returns its result in rax. Any other register must hold its value
+		 * from before the call.
 		 */
 		if (reg != 0)
 			ask(c, op->at, reg);

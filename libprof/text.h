@@ -14,7 +14,8 @@
 /*
  * mp_text_escape - escapes @text into @buf of @size bytes. Printable characters in valid
  * UTF-8 stay; any other byte becomes \xNN. If @buf is too small, the text is cut behind a
- * whole character. Return: @buf.
+ * whole character.
+ * Return: @buf.
  */
 char *mp_text_escape(const char *text, char *buf, size_t size);
 /* Prints the escaped @text to @out. Return: number of columns, one per character. */

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
  * ways - finds blocks without samples that must have run, since flow passed them on its way
- * to samples. The cheapest flow for samples in a loop may go round in it for ever, as if
- * short blocks before and behind the loop never ran. Decides which of these ran, and how
- * often. Called by counts between its two rounds, as evidence for the second.
+ * to samples.
+ * The cheapest flow for samples in a loop may go round in it for ever, as if short blocks
+ * before and behind the loop never ran. Decides which of these ran, and how often. Called
+ * by counts between its two rounds, as evidence for the second.
  */
 #include "libprof/ways.h"
 

@@ -10,9 +10,11 @@
 
 /*
  * mp_ways_find - finds the shortest ways in and out for flow that goes round without
- * entering or leaving. @block_count, @edge_count: the result of mp_infer_flow() for @flow.
- * @runs: array of the caller, per block: least number of executions, in units of counts,
- * for a block without flow on such a way; else 0. Return: 0, -ENOMEM.
+ * entering or leaving.
+ * @block_count, @edge_count: the result of mp_infer_flow() for @flow. @runs: array of the
+ * caller, per block: least number of executions, in units of counts, for a block without
+ * flow on such a way; else 0.
+ * Return: 0, -ENOMEM.
  */
 int mp_ways_find(const struct mp_flow *flow, const double *block_count, const double *edge_count,
 		 double *runs);

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: (GPL-2.0 WITH Linux-syscall-note) OR Apache-2.0 */
 /*
- * morph_abi - the records that every producer of samples writes, and morphd reads. Defines
- * the layout of each record, not its transport (a ring, a file). Every size and offset is
- * asserted below, so the kernel, the BPF and the user build all check it. Described in
- * Documentation/abi.md.
+ * morph_abi - the records that every producer of samples writes, and morphd reads.
+ * Defines the layout of each record, not its transport (a ring, a file). Every size and
+ * offset is asserted below, so the kernel, the BPF and the user build all check it.
+ * Described in Documentation/abi.md.
  */
 #ifndef MORPH_ABI_H
 #define MORPH_ABI_H
@@ -328,8 +328,8 @@ struct morph_module_pieces {
 
 /*
  * Follows a module's whole map. Gives, for each piece, the offset of the branch that ends
- * it in the original, in bytes from the piece's start; the original's size if no branch
- * ends it.
+ * it in the original, in bytes from the piece's start; the piece's original size if no
+ * branch ends it.
  */
 struct morph_module_ends {
 	struct morph_record record;

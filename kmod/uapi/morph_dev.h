@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: (GPL-2.0 WITH Linux-syscall-note) OR Apache-2.0 */
 /*
- * morph_dev - the interface of /dev/morphmon: requests, and the rings that are mapped. The
- * rings hold the records of morph_abi.h. Described in Documentation/abi.md.
+ * morph_dev - the interface of /dev/morphmon: requests, and the rings that are mapped.
+ * The rings hold the records of morph_abi.h. Described in Documentation/abi.md.
  */
 #ifndef MORPH_DEV_H
 #define MORPH_DEV_H
