@@ -3,7 +3,7 @@
  * collect - starts and stops collecting, in an order that misses nothing.
  * Start: first the hooks, which ignore CPUs that do not collect yet; then the CPUs one by
  * one. Stop: the CPUs alone, since setting hooks takes time and the reader may only pause.
- * The hooks are removed when the device is closed.
+ * The hooks are removed when the device is closed. Called by dev and main.
  */
 #include <linux/kernel.h>
 #include <linux/percpu.h>

@@ -9,7 +9,7 @@
  * Removing and restoring sets the hardware's timer twice. That costs more than a sample,
  * and far more under a hypervisor, so it is done once per interval. A CPU that becomes idle
  * again before its next sample keeps its timer: it wakes often anyway, and the timer may
- * wake it once.
+ * wake it once. Called by collect.
  */
 #include <linux/cpu.h>
 #include <linux/cpuhotplug.h>

@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
-/* event - writes fork, exec and exit as records. */
+/*
+ * event - writes fork, exec and exit as records.
+ * The kernel's tracepoints call it.
+ */
 #include <linux/kernel.h>
 #include <linux/ktime.h>
 #include <linux/sched.h>

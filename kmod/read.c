@@ -2,7 +2,7 @@
 /*
  * read - copies whole records out of a ring for a reader that does not map it.
  * Tail and records lie in memory that the reader maps, so they are not trusted: a wrong
- * size gives an error, and never an access outside of the ring.
+ * size gives an error, and never an access outside of the ring. Called by dev.
  */
 #include <linux/kernel.h>
 #include <linux/uaccess.h>

@@ -1,5 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0
-/* registers - records the registers of sampled user code; off unless the reader asks for them. */
+/*
+ * registers - records the registers of sampled user code; off unless the reader asks for
+ * them.
+ * Called by sample.
+ */
 #include <linux/bitops.h>
 #include <linux/ptrace.h>
 #include <linux/sched.h>

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
  * sample - writes one program counter from the interrupted registers to the ring.
- * Each sample pays for every instruction here; tests/guest/cost counts them.
+ * Each sample pays for every instruction here; tests/guest/cost counts them. Called by the
+ * timer of cpu, or by the kernel's tick.
  */
 #include <linux/jiffies.h>
 #include <linux/ktime.h>

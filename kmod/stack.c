@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
-/* stack - reads return addresses of user code by its frame pointers; off unless requested. */
+/*
+ * stack - reads return addresses of user code by its frame pointers; off unless requested.
+ * Called by sample.
+ */
 #include <linux/ptrace.h>
 #include <linux/sched.h>
 #include <linux/sched/task_stack.h>

@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
-/* text - reports addresses of the kernel as offsets, to keep its load address secret. */
+/*
+ * text - reports addresses of the kernel as offsets, to keep its load address secret.
+ * Called by dev and sample.
+ */
 #include <linux/kprobes.h>
 #include <linux/pgtable.h>
 

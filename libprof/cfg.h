@@ -144,8 +144,9 @@ enum mp_problem {
 	MP_PROBLEM_OVERLAP,	    /* two functions claim the same bytes */
 	MP_PROBLEM_SIGNAL_FRAME,    /* __restore_rt and similar code */
 	MP_PROBLEM_BAD_LSDA,	    /* LSDA unreadable */
-	MP_PROBLEM_MID_ESCAPE,	    /* an address in its middle escapes and is no table entry */
-	MP_PROBLEM_SPECIAL,	    /* PLT, .init, .fini, entry stub: not a compiler's function */
+	/* other code may know an address in its middle, and no table explains that */
+	MP_PROBLEM_MID_ESCAPE,
+	MP_PROBLEM_SPECIAL, /* PLT, .init, .fini, entry stub: not a compiler's function */
 	/* a call in it may return to another place than the next instruction */
 	MP_PROBLEM_RETURNS_ELSEWHERE,
 	MP_PROBLEM_UNREACHED, /* holds code that no known way leads to */
@@ -253,7 +254,7 @@ struct mp_cfg_options {
 };
 
 /*
- * mp_cfg_build - understand the code of @elf (opened with MP_ELF_ALL).
+ * mp_cfg_build - analyses the code of @elf (opened with MP_ELF_ALL).
  * Return: 0, -ENOMEM, -EBADMSG. A function that is not understood is no error.
  * Ownership: *@out is freed by mp_cfg_free(), which takes NULL; @elf must outlive it.
  */

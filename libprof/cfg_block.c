@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
  * cfg_block - cuts functions into blocks, links them, and records calls between functions.
- * It runs after the passes that find targets, tables and calls that do not return.
+ * It runs after the passes that find targets, tables and calls that do not return. Called
+ * by cfg.
  */
 #include <errno.h>
 

@@ -2,7 +2,8 @@
 /*
  * cfg_cold - joins a function with its cold part: one function, several ranges.
  * Jumps decide, not names, because several functions of one file may have the same name. A
- * part that is called, or that two functions jump to, stays a function of its own.
+ * part that is called, or that two functions jump to, stays a function of its own. Called
+ * by cfg.
  */
 #include <errno.h>
 

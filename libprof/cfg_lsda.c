@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
  * cfg_lsda - reads landing pads from a language-specific data area (the call-site table
- * that GCC's and LLVM's personality routines share). Actions and types are not read.
+ * that GCC's and LLVM's personality routines share). Actions and types are not read. Called
+ * by cfg_target.
  */
 #include <errno.h>
 

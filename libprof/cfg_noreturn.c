@@ -3,7 +3,7 @@
  * cfg_noreturn - decides which calls do not return.
  * A function of this file is judged by its code alone (it has no way out). A function of
  * another module is judged by a short list of names that the C and C++ standards or the ABI
- * reserve. In doubt a call returns: a superfluous edge is harmless.
+ * reserve. In doubt a call returns: a superfluous edge is harmless. Called by cfg.
  */
 #include <errno.h>
 

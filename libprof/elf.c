@@ -3,7 +3,8 @@
  * elf - opens an ELF file: it checks headers, segments and sections against the file's
  * size.
  * elf_symbols, elf_relocs and elf_fdes read symbols, relocations and FDEs; elf_lookup finds
- * things by address. All of them treat the file as hostile.
+ * things by address. All of them treat the file as hostile. Called by all programs that
+ * read ELF files.
  */
 #include "libprof/elf.h"
 

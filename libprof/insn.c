@@ -3,7 +3,8 @@
  * insn - decides what one instruction means for control flow and for relocation.
  * It reports "undecodable" also for far transfers, and for forms on which processors
  * disagree (branches with 16-bit offsets, EIP-relative addresses): Morph could not move
- * these correctly.
+ * these correctly. Called by all code that decodes instructions, except the editor's
+ * verify.
  */
 #include "libprof/insn.h"
 

@@ -3,7 +3,7 @@
  * mcf - minimum-cost circulation by the primal network simplex method.
  * It starts with the zero circulation. Every step conserves flow, so stopping early still
  * gives a circulation. Among equally cheap circulations the order of the arcs decides which
- * one is found.
+ * one is found. Called by infer and layout_block.
  */
 #include "libprof/mcf.h"
 

@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-/* path_key - writes and reads the bytes that identify a path in the store. */
+/*
+ * path_key - writes and reads the bytes that identify a path in the store.
+ * Called by store_paths, path_evidence and the daemon.
+ */
 #include "libprof/path_key.h"
 
 #include <stdlib.h>
