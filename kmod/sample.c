@@ -2,7 +2,7 @@
 /*
  * sample - writes one program counter from the interrupted registers to the ring.
  * Each sample pays for every instruction here; tests/guest/cost counts them. Called by the
- * timer of cpu, or by the kernel's tick.
+ * CPU's timer (cpu), or by the kernel's tick.
  */
 #include <linux/jiffies.h>
 #include <linux/ktime.h>

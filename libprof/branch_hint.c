@@ -50,7 +50,7 @@ void mp_branch_scene_fill(const struct mp_cfg *cfg, const struct mp_func *func,
 			scene->nr_in[to]++;
 			/*
 			 * A .cold part lies before or behind all other blocks, so its
-			 * position tells no loop.
+			 * position does not show a loop.
 			 */
 			if (to > b || (blocks[to].flags | blocks[b].flags) & MP_BLOCK_COLD_PART)
 				continue;

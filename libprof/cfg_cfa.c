@@ -2,7 +2,7 @@
 /*
  * cfg_cfa - computes the CFA that an unwind program gives at an address. This is enough to
  * tell a tail call (the frame is torn down, CFA = rsp + 8 as on entry) from a jump inside a
- * function. It tracks no other registers. Called by cfg_cold, cfg_label and table_tail.
+ * function. It tracks no other registers. Called by cfg_cold, cfg_label and cfg_taken.
  */
 #include "libprof/cfg_cursor.h"
 #include "libprof/cfg_private.h"

@@ -7,12 +7,12 @@
  * branch or operand there leads to an instruction, nothing may be put at that address. It
  * starts no block, since nearly all such finds are chance.
  *
- * If it leads between two instructions of a function, either the function has a second
- * reading, or the branch is a constant (a table, a text) that reads like code. Bytes that
- * control reaches from a function, a symbol or a pointer are code, with all that follows;
- * the function is then left alone. Other bytes count only if they lead behind the prefixes
- * of an instruction: programs jump to no other place inside an instruction. Called by cfg
- * after all instructions are known.
+ * A branch or operand may also lead between two instructions of a function. Then either the
+ * function has a second reading, or the branch is a constant (a table, a text) that reads
+ * like code. Bytes that control reaches from a function, a symbol or a pointer are code,
+ * with all that follows; the function is then left alone. Other bytes count only if they
+ * lead behind the prefixes of an instruction: programs jump to no other place inside an
+ * instruction. Called by cfg after all instructions are known.
  */
 #include <errno.h>
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
  * cfg_probe - finds static probes (<sys/sdt.h>). A note tells tracers at which instruction
- * they may put a breakpoint. Control reaches it as any other; it begins a block, which must
- * stay. Called by cfg and cfg_target.
+ * they may put a breakpoint. Control reaches that instruction as any other. It begins a
+ * block, which must stay. Called by cfg and cfg_target.
  */
 #include "libprof/cfg_private.h"
 

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
  * counts_calls - evidence across function boundaries.
- * Decides how much one function's counts tell about another's. Two equal blocks of
- * different functions are no flow, so the equation enters as evidence, once. Called by
- * counts.c.
+ * Decides how much one function's counts tell about another's. A callee's entry runs as
+ * often as its call sites, but flow never leaves a function. This relation is therefore
+ * added as evidence, once. Called by counts.c.
  */
 #include "libprof/counts_calls.h"
 
@@ -12,8 +12,8 @@
 
 /*
  * Weight of the other side of a call, in instructions of the block itself. Tuned by
- * scripts/bench-accuracy on programs that are not the test programs: 4 to 16 give the same,
- * 2 % fewer taken branches.
+ * scripts/bench-accuracy on programs that are not the test programs: 4 to 16 give similar
+ * results, with 2 % fewer taken branches.
  */
 #define CALL_WEIGHT 8.0
 

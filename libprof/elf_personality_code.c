@@ -3,11 +3,12 @@
  * elf_personality_code - recognises a nameless personality routine by its code and its
  * exception tables.
  *
- * A CIE tells that the code is such a routine. C++'s holds the class of the compiler's C++
- * exceptions, for a comparison. C's does not; it checks the version, returns three codes
- * that the ABI fixes, and reads numbers of variable length. Rust's checks the version, too,
- * and calls five functions of the unwinder by name, in a file that holds the paths of
- * Rust's library. Without these names (in a static file) Rust's routine is not recognised.
+ * A CIE tells that the code is such a routine. The routine of C++ holds the class of the
+ * compiler's C++ exceptions, for a comparison. That of C does not. It checks the version,
+ * returns three codes that the ABI fixes, and reads numbers of variable length. Rust's
+ * checks the version, too, and calls five functions of the unwinder by name, in a file that
+ * holds the paths of Rust's library. Without these names (in a static file) Rust's routine
+ * is not recognised.
  *
  * Each exception table of the routine must be readable as one of that language. Called by
  * elf_personality for files without symbols.

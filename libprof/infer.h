@@ -15,8 +15,8 @@
 enum mp_estimator {
 	MP_ESTIMATE_POISSON, /* Poisson likelihood under flow conservation */
 	/*
-	 * length scaling alone (Morph, 1997, section 3.3); edges share by the weights of
-	 * the successors
+	 * length scaling alone (Morph, 1997, section 3.3); edges get shares by their
+	 * targets' weights
 	 */
 	MP_ESTIMATE_SCALED,
 	/* Poisson, then sampled paths where there are any (path_infer, not called here) */
@@ -34,8 +34,8 @@ struct mp_flow_block {
 	/* Further evidence in @samples of how often the block ran: its weight, beside nr_insns. */
 	double more_insns;
 	/*
-	 * Count from an earlier round, 0: none. It tells how long the block ran, and with
-	 * that how much its time tells about its count.
+	 * Count from an earlier round, 0: none. It tells how long the block ran, and thus
+	 * how far its samples can be trusted.
 	 */
 	double before;
 	double told; /* how often a polled program reported the block (path_infer) */

@@ -8,10 +8,7 @@
 
 #define GROUP 16 /* pieces per group */
 
-/*
- * Low bits of a piece's first number; the rest is its size. They tell what differs from the
- * usual.
- */
+/* The low bits of a piece's first number; the other bits are its size. */
 enum piece_bits {
 	PIECE_GAP = 1 << 0,	/* does not start where the piece before ended */
 	PIECE_RESIZED = 1 << 1, /* sizes differ */

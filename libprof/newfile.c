@@ -148,8 +148,8 @@ static int truncate_own(const struct mp_place *place, const struct stat *st)
 }
 
 /*
- * True for names like /dev/stdout: links of the kernel, whose targets are no names that
- * could be walked.
+ * True for names like /dev/stdout: links of the kernel, whose targets are not names in the
+ * file system.
  */
 static bool is_magic(const char *path)
 {

@@ -486,7 +486,7 @@ static double shares_improve(struct inference *in)
 	const struct mp_flow *flow = in->flow;
 	double *mean = in->sum, change = 0;
 
-	/* Average surplus of a visit's worth over its cost, among the blocks before. */
+	/* Average surplus of a visit's worth over its cost, among the predecessors. */
 	memset(mean, 0, flow->nr_blocks * sizeof(*mean));
 	memcpy(in->all_paths, in->paths_in, flow->nr_blocks * sizeof(*mean));
 	for (uint32_t e = 0; e < flow->nr_edges; e++) {

@@ -7,10 +7,10 @@
  * 0: control came from outside of the function, to b1. As bytes: b0 as an unsigned number,
  * then the signed differences, as varint writes them.
  *
- * A polled program reports a path before bk runs, and no sample hit bk. The key then ends
- * with the difference from bk to 0 and a number of steps. The last steps, as many as this
- * number, are complete: the program reports them whichever way control goes on. Of earlier
- * steps, those followed by an unreported way are missing.
+ * A polled program reports its paths itself, before bk runs and without a sample. The key
+ * of such a path ends with the difference from bk to 0 and a number of steps. The last
+ * steps, as many as this number, are complete: the program reports them whichever way
+ * control goes on. Of earlier steps, those followed by an unreported way are missing.
  */
 #ifndef MP_PATH_KEY_H
 #define MP_PATH_KEY_H

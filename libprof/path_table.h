@@ -7,10 +7,10 @@
  * The editor writes it; path_decode uses it to turn registers into paths. It lies in
  * section .morph.paths, which is not loaded. The format is in Documentation/abi.md.
  *
- * The numbers are those of Ball and Larus (1996) in the other direction: they number the
- * ways from a start to a block, not from a block to the end. A number therefore has a
- * meaning at every block, not only at the path's end (partial path numbers, PEP, CGO 2005,
- * section 3.2).
+ * The numbers follow Ball and Larus (1996), but in the other direction: they number the
+ * ways from a start to a block, instead of those from a block to the end. A number
+ * therefore has a meaning at every block, not only at the path's end (partial path numbers,
+ * PEP, CGO 2005, section 3.2).
  *             A  starts: 0                 A->B and A->C carry 0, C->D 0,
  *            / \                           B->D 1: at D the number 0 is ACD,
  *       0   B   C   0                      1 is ABD.

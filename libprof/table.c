@@ -100,8 +100,8 @@ static bool consider(struct finder *f, uint64_t vaddr, uint64_t base, enum mp_ta
 	if (bound.soft && bound.nr > run)
 		bound.nr = 0;
 	/*
-	 * Fewer entries than the comparison allows. If kept relocations prove the end, it
-	 * is another comparison; otherwise it is another kind of table.
+	 * Fewer entries than the comparison allows. If kept relocations prove the end, the
+	 * comparison is about something else; otherwise this is no such table.
 	 */
 	if (!run || (run < bound.nr && (!f->b->elf->relinkable || !stop)))
 		return false;
