@@ -76,8 +76,9 @@ int mp_store_own_path(char *buf, size_t size, bool make, struct mp_err *err)
 }
 
 /*
- * Uid of the last system user. Other users' files are 0600, since samples tell what a user
- * runs. A system service lets its group read; the administrator decides who is in it.
+ * Largest uid of a system user. An ordinary user's file is 0600, since samples tell what
+ * the user runs. A system service lets its group read; the administrator decides who is in
+ * it.
  */
 #define SYSTEM_UID_MAX 999
 

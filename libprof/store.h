@@ -108,8 +108,8 @@ int mp_store_read_counts(struct mp_store *store, int64_t module, int64_t since_s
  *
  * Direct combining adds both kinds, and one inexact part makes the sum inexact: counts with
  * samples, exact counts with sampled edges, or exact days folded with sampled ones. Counts
- * from a schema before the fourth are samples, since it did not tell. False if there are
- * only edges.
+ * from a schema before the fourth are samples, since those schemas did not record it. False
+ * if there are only edges.
  */
 int mp_store_is_exact(struct mp_store *store, int64_t module, int64_t since_s, bool *exact,
 		      struct mp_err *err);
