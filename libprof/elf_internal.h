@@ -2,7 +2,7 @@
 /*
  * elf_internal - data and functions that the parts of elf share: the source of bytes, and
  * lookup indexes.
- * Included by libprof/elf*.c and libprof/eh.c only.
+ * Included by libprof/elf*.c and libprof/id.c only.
  */
 #ifndef MP_ELF_INTERNAL_H
 #define MP_ELF_INTERNAL_H
