@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * build_id - from the notes in a file's first page; see build_id.h.
- *
- * The file is anybody's, and may change while it is read: each number is fetched once.
+ * build_id - reads the notes in a file's first page; see build_id.h.
+ * The file is untrusted and may change while it is read: each number is fetched once.
  */
 #include <linux/elf.h>
 #include <linux/highmem.h>
@@ -14,10 +13,10 @@
 #include "kmod/build_id.h"
 #include "kmod/uapi/morph_abi.h"
 
-/* Of NT_GNU_BUILD_ID, which only user space has a name for. */
+/* Number of NT_GNU_BUILD_ID, whose name only user space's headers define. */
 #define NOTE_BUILD_ID 3
 
-/* Nobody's first page has more; a hostile one could keep us for long. */
+/* No real first page has more notes; a hostile one could take us long. */
 #define NOTES_MAX 64
 
 static u32 find_in_notes(const u8 *page, u32 off, u32 end, u32 *nr_notes, u8 *out)
@@ -85,7 +84,7 @@ u32 morph_build_id_read(struct file *file, u8 *out)
 	page = find_get_page(file->f_mapping, 0);
 	if (!page)
 		return 0;
-	/* A broken page is not in the kernel's own map any more. */
+	/* The kernel's own mapping lacks a page with a memory error. */
 	if (!PageUptodate(page) || PageHWPoison(page)) {
 		put_page(page);
 		return 0;

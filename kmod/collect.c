@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * collect - on and off, in an order in which nothing is missed.
- *
- * On: first the hooks, which pass over what happens on CPUs that do not collect yet, then the
- * CPUs one by one. Off: the CPUs alone, since setting hooks takes a while and the reader may only
- * want a moment's rest; the hooks go with him.
+ * collect - starts and stops collecting, in an order that misses nothing.
+ * Start: first the hooks, which ignore CPUs that do not collect yet; then the CPUs one by
+ * one. Stop: the CPUs alone, since setting hooks takes time and the reader may only pause.
+ * The hooks are removed when the device is closed. Called by dev and main.
  */
 #include <linux/kernel.h>
 #include <linux/percpu.h>
@@ -19,13 +18,14 @@
 struct morph_settings morph_settings;
 atomic_t morph_epochs[MORPH_NR_EPOCHS] ____cacheline_aligned;
 
-/* The one that the mode needs. */
+/* Each mode needs one of these hooks. */
 static struct morph_hook hooks[] = {
 	[MORPH_MODE_HRTIMER] = {"sched_switch", morph_cpu_on_switch},
 	[MORPH_MODE_TICK] = {"local_timer_entry", morph_sample_on_tick},
 };
 
-static struct morph_hook *hooked; /* with it the events' and mappings'; NULL: nothing is */
+/* the mode's hook; events and mappings are hooked with it. NULL: no hooks */
+static struct morph_hook *hooked;
 
 int morph_collect_init(void)
 {

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * compat - where kernels differ. Each MORPH_HAS_* is a file in probe/ that compiles.
+ * compat - hides differences between kernels. Each MORPH_HAS_* is a file in probe/ that
+ * compiles.
  */
 #ifndef MORPH_COMPAT_H
 #define MORPH_COMPAT_H
@@ -40,7 +41,7 @@ static inline const struct path *morph_file_path(struct file *file)
 #endif
 }
 
-/* The inode that /proc/PID/maps shows for it. */
+/* The inode that /proc/PID/maps shows for the file. */
 static inline const struct inode *morph_file_inode(struct file *file)
 {
 #ifdef MORPH_HAS_FILE_USER_PATH
@@ -64,7 +65,7 @@ static inline unsigned long morph_ftrace_argument(struct ftrace_regs *regs, unsi
 #endif
 }
 
-/* Threads that the kernel adds to a process for its own work: their start has no tracepoint. */
+/* Threads that the kernel adds to a process for its own work: no tracepoint reports their start. */
 #ifdef PF_USER_WORKER
 #define MORPH_PF_WORKER (PF_IO_WORKER | PF_USER_WORKER)
 #else

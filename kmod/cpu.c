@@ -1,14 +1,15 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * cpu - a ring and a timer for each CPU, while it is online and while it is busy.
+ * cpu - a ring and a timer for each CPU; the timer runs while the CPU is online and busy.
  *
- * The timer measures busy time: when the CPU falls idle it is taken away, so that it wakes
- * nobody, and later goes on with what was left of its interval. To begin a new interval then would
- * never see a task that runs for less than one at a time.
+ * The timer measures busy time. When the CPU becomes idle, the timer is removed, so that it
+ * wakes no CPU. Later it goes on with the rest of its interval: with a new interval, tasks
+ * that run for less than one at a time would never be sampled.
  *
- * Taking it away and back sets the hardware's timer twice, which costs more than a sample, and
- * under a hypervisor far more. So that is done once an interval: a CPU that falls idle again
- * before it was sampled keeps its timer, is busy with waking up anyway, and may be woken once.
+ * Removing and restoring sets the hardware's timer twice. That costs more than a sample,
+ * and far more under a hypervisor, so it is done once per interval. A CPU that becomes idle
+ * again before its next sample keeps its timer: it wakes often anyway, and the timer may
+ * wake it once. Called by collect.
  */
 #include <linux/cpu.h>
 #include <linux/cpuhotplug.h>
@@ -25,7 +26,7 @@ DEFINE_PER_CPU_ALIGNED(struct morph_cpu, morph_cpus);
 static enum cpuhp_state state;
 static bool is_starting;
 
-/* ---- idle and back ---- */
+/* ---- idle and busy ---- */
 
 static void arm(struct morph_cpu *cpu)
 {
@@ -37,14 +38,14 @@ static void disarm(struct morph_cpu *cpu)
 {
 	s64 left = ktime_to_ns(hrtimer_get_remaining(&cpu->timer));
 
-	/* It cannot be running: it is this CPU's, and interrupts are off. */
+	/* The timer cannot be running: it belongs to this CPU, and interrupts are off. */
 	hrtimer_try_to_cancel(&cpu->timer);
 	cpu->remaining_ns = left > 0 ? left : 0;
 	cpu->is_armed = false;
 	cpu->was_paused = true;
 }
 
-/* Context: the run queue's lock is held, interrupts are off. Nothing is written here. */
+/* Context: the run queue's lock is held, interrupts are off. It writes no record. */
 void morph_cpu_on_switch(void *data, bool preempt, struct task_struct *prev,
 			 struct task_struct *next, unsigned int prev_state)
 {
@@ -63,7 +64,7 @@ void morph_cpu_on_switch(void *data, bool preempt, struct task_struct *prev,
 	}
 }
 
-/* ---- online and back ---- */
+/* ---- online and offline ---- */
 
 static void set_interval(struct morph_cpu *cpu, u32 rate_hz)
 {
@@ -89,7 +90,7 @@ static int prepare(struct morph_cpu *cpu, u32 id)
 		path = kmalloc_node(PATH_MAX, GFP_KERNEL, cpu_to_node(id));
 		if (!path)
 			return -ENOMEM;
-		/* What is mapped on this CPU meanwhile may use it at once, and @files. */
+		/* Mappings on this CPU may use the path and @files from now on. */
 		smp_store_release(&cpu->path, path);
 	}
 	if (!cpu->ring.size) {
@@ -107,7 +108,7 @@ static int come_online(unsigned int id)
 	struct morph_cpu *cpu = per_cpu_ptr(&morph_cpus, id);
 	int ret = prepare(cpu, id);
 
-	/* Later it would keep the CPU from coming online: better one that is not sampled. */
+	/* After the start an error would keep the CPU offline. Rather leave it without samples. */
 	if (ret && !is_starting) {
 		pr_warn("morphmon: no memory: CPU %u is not sampled\n", id);
 		return 0;

@@ -20,22 +20,22 @@
 #include "kmod/compat.h"
 #include "kmod/morphmon.h"
 
-/* MORPH_DEV_RING() in pages. */
+/* Distance between two MORPH_DEV_RING() offsets, in pages. */
 #define RING_PAGES (1UL << (32 - PAGE_SHIFT))
 
 DECLARE_WAIT_QUEUE_HEAD(morph_readers);
 
 static atomic_t is_open = ATOMIC_INIT(0);
-/* Over starting and stopping, and over read(): threads may share the file. */
+/* Serialises starting, stopping and read(): threads may share the file. */
 static DEFINE_MUTEX(lock);
 static bool is_collecting; /* under lock */
 static bool has_kernel;
 static u16 registers; /* for the next start; under lock */
 
-/* 0: this CPU has none. */
+/* 0: this CPU has no ring. */
 static u64 ring_size(const struct morph_ring *ring)
 {
-	/* Pairs with the release in morph_ring_init(): the rest of it is there. */
+	/* Pairs with the release in morph_ring_init(): the other fields are set. */
 	return smp_load_acquire(&ring->size);
 }
 
@@ -97,7 +97,10 @@ static int start(void __user *arg)
 	settings.user_only = (s.flags & MORPH_START_NO_KERNEL) || !has_kernel;
 	settings.is_lazy = s.flags & MORPH_START_LAZY;
 	settings.registers = registers;
-	/* A record that does not fit leaves the rest of a ring unused: more might never be in it. */
+	/*
+	 * A record that does not fit leaves the rest of a ring unused, so a ring may never
+	 * hold more than half.
+	 */
 	settings.wake_bytes = s.wake_bytes ? min_t(u64, s.wake_bytes, settings.ring_bytes / 2)
 					   : settings.ring_bytes / 4;
 	if (is_collecting)
@@ -139,7 +142,10 @@ static int set_registers(void __user *arg)
 		return -EFAULT;
 	if (mask & ~MORPH_REGS_PATHS)
 		return -EINVAL;
-	/* They are everybody's, and hold secrets: the device's owner and group may not have them. */
+	/*
+	 * Registers hold secrets of all users: CAP_PERFMON is needed, beyond access to the
+	 * device.
+	 */
 	if (mask && !perfmon_capable())
 		return -EPERM;
 	registers = mask;
@@ -188,7 +194,11 @@ static int sync(void __user *arg)
 {
 	u64 now_ns = ktime_get_ns();
 
-	/* Who writes a record has interrupts off from before it asks for the time until after. */
+	/*
+	 * A writer has interrupts off from before it reads the time until after it
+	 * publishes the record. So all writers with an earlier time have published once the
+	 * grace period ends.
+	 */
 	synchronize_rcu();
 	return put_user(now_ns, (u64 __user *)arg);
 }
@@ -230,7 +240,7 @@ static long morph_ioctl(struct file *file, unsigned int request, unsigned long a
 	return ret;
 }
 
-/* ---- the rings, mapped ---- */
+/* ---- mapping the rings ---- */
 
 static int morph_mmap_pages(struct file *file, struct vm_area_struct *vma)
 {
@@ -277,7 +287,7 @@ static __poll_t morph_poll(struct file *file, struct poll_table_struct *table)
 /* Context: under lock. */
 static ssize_t read_rings(char __user *to, size_t room)
 {
-	static unsigned int first; /* another one each time, so that a small @room is fair */
+	static unsigned int first; /* changes each time, so that a small @room is fair */
 	unsigned int i, id;
 	bool is_full = false;
 	size_t done = 0;
@@ -297,7 +307,7 @@ static ssize_t read_rings(char __user *to, size_t room)
 			return done ? done : ret;
 		done += ret;
 	}
-	/* Not one record fits: the caller would ask for ever. */
+	/* Not even one record fits: with 0 the caller would try for ever. */
 	return !done && is_full ? -EINVAL : done;
 }
 
@@ -327,7 +337,7 @@ static ssize_t morph_read(struct file *file, char __user *to, size_t room, loff_
 			return ret;
 		if (file->f_flags & O_NONBLOCK)
 			return -EAGAIN;
-		/* A few records wake nobody, but they are not to wait for ever either. */
+		/* Few records wake no reader, but they must not wait for ever. */
 		ret = wait_event_interruptible_timeout(morph_readers, has_records(), HZ / 10);
 		if (ret < 0)
 			return ret;
@@ -351,7 +361,7 @@ static int morph_release(struct inode *inode, struct file *file)
 	morph_collect_free();
 	registers = 0;
 	mutex_unlock(&lock);
-	/* Pairs with the next open(): it finds everything as new. */
+	/* The next open() finds everything reset. */
 	atomic_set_release(&is_open, 0);
 	return 0;
 }

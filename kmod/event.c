@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
-/* event - fork, exec and exit, as records. */
+/*
+ * event - writes fork, exec and exit as records.
+ * The kernel's tracepoints call it.
+ */
 #include <linux/kernel.h>
 #include <linux/ktime.h>
 #include <linux/sched.h>
@@ -35,13 +38,13 @@ void *morph_event_begin(struct morph_cpu *cpu, u32 type, u32 size, const struct 
 	return to;
 }
 
-/* Where there is a record to be written, or lost: on this CPU, at this moment. */
+/* The CPU and interrupt state of a record that is written, or lost. */
 struct event {
 	struct morph_cpu *cpu;
 	unsigned long flags;
 };
 
-/* Interrupts go off, until end(). Return: NULL: nothing is to be written. */
+/* Turns interrupts off until end(). Return: NULL: do not write a record. */
 static void *begin(struct event *event, enum morph_saying saying, u32 type, u32 size,
 		   const struct task_struct *task)
 {
@@ -54,7 +57,7 @@ static void *begin(struct event *event, enum morph_saying saying, u32 type, u32 
 	return morph_event_begin(event->cpu, type, size, task);
 }
 
-/* @size: 0 where nothing was written. */
+/* @size: 0 if no record was written. */
 static void end(struct event *event, u32 size)
 {
 	if (size)
@@ -79,18 +82,21 @@ static void on_fork(void *data, struct task_struct *parent, struct task_struct *
 		}
 		end(&event, fork ? sizeof(*fork) : 0);
 	}
-	/* Who had this number before may have been sampled while he ended. */
+	/* The previous process with this number may have been sampled while it ended. */
 	if (child->tgid == child->pid)
 		atomic_inc(morph_epoch(child->tgid));
 }
 
-/* Only after the program itself and its interpreter were mapped; their records bear its exec_id. */
+/*
+ * Runs only after the program and its interpreter were mapped; their records have the new
+ * exec_id.
+ */
 static void on_exec(void *data, struct task_struct *task, pid_t old_pid, struct linux_binprm *bprm)
 {
 	struct morph_exec *exec;
 	struct event event;
 
-	/* The new number of the mappings says it all. */
+	/* The new exec_id of the mappings tells of the exec. */
 	if (morph_spaces_are_on())
 		return;
 	exec = begin(&event, MORPH_SAY, MORPH_REC_EXEC, sizeof(*exec), task);
@@ -111,7 +117,10 @@ static void on_exit(void *data, MORPH_EXIT_ARGS)
 	if (task->flags & PF_KTHREAD)
 		return;
 	saying = morph_space_exit(task);
-	/* Who never came does not leave: the process would seem to end before its time. */
+	/*
+	 * The start of such a thread had no record. A record of its end would make the
+	 * process end too early.
+	 */
 	if (saying == MORPH_SAY && task->flags & MORPH_PF_WORKER)
 		saying = MORPH_SAY_NOTHING;
 	if (saying != MORPH_SAY_NOTHING) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* file - files that are or were mapped; see file.h. */
+/* file - keeps the files that are or were mapped; see file.h. */
 #include <linux/kernel.h>
 #include <linux/slab.h>
 #include <linux/spinlock.h>
@@ -8,10 +8,10 @@
 #include "kmod/file.h"
 
 #define NR_BUCKETS 256
-/* Of these, the ones that nobody has mapped go where there are more. */
+/* Length from which a bucket's unused files are freed. */
 #define BUCKET_LEN 8
 
-/* Taken inside of no other lock, and in no interrupt. */
+/* Never taken while another lock is held, nor in an interrupt. */
 static DEFINE_RAW_SPINLOCK(lock);
 static struct hlist_head buckets[NR_BUCKETS]; /* newest first */
 static u64 last_serial;
@@ -34,7 +34,7 @@ static u64 word_at(const char *at)
 	return word;
 }
 
-/* As memcmp(), which goes by single bytes at the end. */
+/* Faster than memcmp(), which compares single bytes at the end. */
 static bool is_same_path(const char *a, const char *b, u32 len)
 {
 	const u32 last = len - sizeof(u64);
@@ -48,7 +48,7 @@ static bool is_same_path(const char *a, const char *b, u32 len)
 	return word_at(a + last) == word_at(b + last);
 }
 
-/* Zero behind its end. */
+/* The bytes behind the build-id are zero. */
 static bool is_same_build_id(const u8 *a, const u8 *b)
 {
 	u32 i;
@@ -109,7 +109,7 @@ static struct morph_mapped *make(const struct morph_mmap *mmap, const char *path
 	return mapped;
 }
 
-/* Of a full bucket all but the newest go to @unused, where nobody has them. Context: under lock. */
+/* Moves the unused files of a full bucket, except the newest, to @unused. Context: under lock. */
 static void take_unused(struct hlist_head *bucket, struct hlist_head *unused)
 {
 	struct morph_mapped *mapped;
@@ -117,7 +117,7 @@ static void take_unused(struct hlist_head *bucket, struct hlist_head *unused)
 	u32 nr = 0;
 
 	hlist_for_each_entry_safe(mapped, next, bucket, node) {
-		/* Only under the lock does anybody begin to use it. */
+		/* New users can only appear under the lock. */
 		if (nr++ < BUCKET_LEN || atomic_read_acquire(&mapped->nr_users))
 			continue;
 		hlist_del(&mapped->node);
@@ -149,7 +149,7 @@ struct morph_mapped *morph_mapped_get(const struct morph_mmap *mmap, const char 
 	if (!made)
 		return NULL;
 	raw_spin_lock(&lock);
-	/* Another CPU may have been first. */
+	/* Another CPU may have added it meanwhile. */
 	mapped = find(mmap, path, len);
 	if (!mapped) {
 		made->serial = ++last_serial;

@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
-/* hook - the kernel's tracepoints by name: most of them are not exported by themselves. */
+/*
+ * hook - finds the kernel's tracepoints by name, since most of them are not exported.
+ * Called by collect and event.
+ */
 #include <linux/string.h>
 #include <linux/tracepoint.h>
 

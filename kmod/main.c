@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* main - the module: its parameters, its beginning and end. */
+/* main - the module's parameters, its initialisation and its end. */
 #include <linux/log2.h>
 #include <linux/module.h>
 #include <linux/string.h>

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * mapping - executable memory as it is mapped: which file, which part of it, where.
- *
- * perf_event_mmap() is called for every mapping and every mprotect(), those of exec included,
- * before the program can use it. There is no tracepoint there; a kprobe would cost every mapping
- * of any kind three times as much as the hook of function tracing does.
+ * mapping - records executable memory when it is mapped: the file, the part of it, and the
+ * address.
+ * The kernel calls perf_event_mmap() for every mapping and every mprotect(), including
+ * those of exec, before the program can use them. It has no tracepoint. A kprobe there
+ * would cost every mapping of any kind three times as much as function tracing does.
  */
 #include <linux/dcache.h>
 #include <linux/fs.h>
@@ -22,7 +22,7 @@
 #include "kmod/compat.h"
 #include "kmod/morphmon.h"
 
-/* What is mapped without a file, in the words of /proc/PID/maps and of perf. */
+/* Name of memory without a file, as in /proc/PID/maps and in perf. */
 static const char *nameless(struct vm_area_struct *vma)
 {
 	const char *name = NULL;
@@ -42,17 +42,17 @@ static void describe_file(struct morph_mmap *mmap, struct file *file)
 	mmap->ino = inode->i_ino;
 	mmap->ino_generation = inode->i_generation;
 	mmap->task.flags = MORPH_MMAP_GENERATION;
-	/* With preemption off it does not go away. */
+	/* Preemption is off, so exe_file cannot be freed. */
 	program = rcu_dereference_sched(current->mm->exe_file);
 	if (program && file_inode(program) == inode)
 		mmap->task.flags |= MORPH_MMAP_PROGRAM;
-	/* init_task's is process 1's too, unless that one has left it. */
+	/* init_task has the namespace of process 1, unless process 1 has left it. */
 	if (current->nsproxy && current->nsproxy->mnt_ns != init_task.nsproxy->mnt_ns)
 		mmap->task.flags |= MORPH_MMAP_NAMESPACE;
 	mmap->build_id_len = morph_build_id_read(file, mmap->build_id);
 }
 
-/* @mmap: of its task the flags only. */
+/* @mmap: only the flags of its task are set. */
 static void send(struct morph_cpu *cpu, const struct morph_mmap *mmap, const char *path, u32 len)
 {
 	const size_t body = offsetof(struct morph_mmap, start);
@@ -65,7 +65,7 @@ static void send(struct morph_cpu *cpu, const struct morph_mmap *mmap, const cha
 	if (record) {
 		record->task.flags = mmap->task.flags;
 		memcpy((u8 *)record + body, (const u8 *)mmap + body, sizeof(*mmap) - body);
-		/* The NUL and the padding are among the last eight. */
+		/* The NUL and the padding lie in the last eight bytes. */
 		*(u64 *)((u8 *)record + size - sizeof(u64)) = 0;
 		memcpy(record->path, path, len);
 		morph_ring_commit(&cpu->ring, size);
@@ -99,7 +99,7 @@ static void tell(struct morph_cpu *cpu, struct vm_area_struct *vma)
 	} else {
 		mmap.off = (u64)vma->vm_pgoff << PAGE_SHIFT;
 		describe_file(&mmap, vma->vm_file);
-		/* It is put at the end of the room for it. */
+		/* d_path() puts the name at the end of the buffer. */
 		path = d_path(morph_file_path(vma->vm_file), cpu->path, PATH_MAX);
 		len = IS_ERR(path) ? 0 : cpu->path + PATH_MAX - 1 - path;
 	}
@@ -110,7 +110,7 @@ static void tell(struct morph_cpu *cpu, struct vm_area_struct *vma)
 		lose(cpu);
 }
 
-/* Any context: interrupts and preemption as the caller of perf_event_mmap() had them. */
+/* Any context: interrupts and preemption are as in the caller of perf_event_mmap(). */
 static void on_mapping(unsigned long ip, unsigned long parent_ip, struct ftrace_ops *ops,
 		       struct ftrace_regs *regs)
 {
@@ -119,10 +119,13 @@ static void on_mapping(unsigned long ip, unsigned long parent_ip, struct ftrace_
 
 	if (!(vma->vm_flags & VM_EXEC) || vma->vm_mm != current->mm)
 		return;
-	/* What a program gets from the kernel is its [vdso], which space says with the rest. */
+	/*
+	 * Memory that the kernel gives to a new program is its [vdso]; space reports it
+	 * with the other mappings.
+	 */
 	if (!vma->vm_file && vma->vm_ops && current->in_execve && morph_spaces_are_on())
 		return;
-	/* The CPU, and its room for a path, are ours until the record is sent. */
+	/* The CPU and its path buffer must stay ours until the record is sent. */
 	preempt_disable_notrace();
 	cpu = this_cpu_ptr(&morph_cpus);
 	if (cpu->path)
@@ -133,20 +136,22 @@ static void on_mapping(unsigned long ip, unsigned long parent_ip, struct ftrace_
 }
 
 /*
- * While it is there the kernel's tracing cannot be switched off as a whole, or mappings would be
- * missed in silence. It needs no guard against itself: nothing that it calls maps memory.
+ * PERMANENT: while the hook exists, tracing cannot be disabled as a whole, which would
+ * silently lose mappings. The hook needs no guard against recursion: nothing that it calls
+ * maps memory.
  */
 static struct ftrace_ops hook = {
 	.func = on_mapping,
 	.flags = FTRACE_OPS_FL_PERMANENT,
 };
 
-/* Never registered. Its filter is the one of an ops without any. */
+/* Never registered: its filter shows how an empty filter looks. */
 static struct ftrace_ops unfiltered;
 
 /*
- * Where the kernel had no memory for the name's entry it says that all is well, and the filter is
- * empty, which means every function there is: their arguments are no mappings.
+ * If the kernel has no memory for the name's entry, it reports success, and the filter is
+ * empty. An empty filter matches every function, whose arguments are no mappings. So
+ * compare it with an empty one.
  */
 int morph_mappings_start(void)
 {
@@ -167,8 +172,8 @@ void morph_mappings_stop(void)
 }
 
 /*
- * Once only: Linux 6.1 keeps the pointer to the filter that was freed, and setting the next
- * one would free it again.
+ * To be called only once: Linux 6.1 keeps the pointer to the freed filter, and setting the
+ * next one would free it again.
  */
 void morph_mappings_exit(void)
 {

@@ -1,16 +1,15 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * morphmon - what the module's files share: each CPU's state, and who starts and stops what.
- *
+ * morphmon - data that the module's files share: each CPU's state, and the functions that
+ * start and stop parts.
  * The Monitor of Morph (SOSP 1997), section 3.2.
- *
- *	dev      the device's requests           collect  starts and stops everything below
- *	cpu      timers, CPUs that come and go   hook     tracepoints by name
- *	sample   one sample                      event    fork, exec, exit
- *	stack    who called it                   mapping  executable memory, with build_id
- *	ring     records to the reader           space    what needs not be said yet, with file
- *	text     where the kernel's own code lies
- *	registers  what they held then
+ * 	dev      the device's requests           collect  starts and stops everything below
+ * 	cpu      timers, CPUs that come and go   hook     tracepoints by name
+ * 	sample   one sample                      event    fork, exec, exit
+ * 	stack    callers of a sample             mapping  executable memory, with build_id
+ * 	ring     records to the reader           space    mappings not reported yet, with file
+ * 	text     address of the kernel's code
+ * 	registers  register values of a sample
  */
 #ifndef MORPH_MORPHMON_H
 #define MORPH_MORPHMON_H
@@ -34,41 +33,46 @@
 #define MORPH_MORE_STACK     1
 #define MORPH_MORE_REGISTERS 2
 
-/* Written only by its own CPU with interrupts off, except where said. */
+/* Written only by its own CPU with interrupts off, except where noted. */
 struct morph_cpu {
-	/* First line: what a sample in an open batch needs, with the first fields of @ring. */
-	u32 pid, tgid;	       /* of the open batch */
-	const atomic_t *epoch; /* of its process */
+	/*
+	 * First cache line: the fields that a sample in an open batch needs, with the first
+	 * fields of @ring.
+	 */
+	u32 pid, tgid;	       /* of the thread of the open batch */
+	const atomic_t *epoch; /* of the process of the open batch */
 	u32 epoch_seen;
-	bool is_unsaid; /* its process has mapped what the reader was not told */
+	bool is_unsaid; /* the process has mappings that were not reported to the reader */
 	bool user_only;
-	u8 more;	 /* MORPH_MORE_*: what comes with a sample */
-	bool was_paused; /* the timer, since it last fired */
+	u8 more;	 /* MORPH_MORE_*: records that come with a sample */
+	bool was_paused; /* the timer was paused since it last fired */
 	u64 nr_samples;
 	struct morph_ring ring;
-	/* Seldom. */
+	/* Rarely used. */
 	struct hrtimer timer;
-	bool on;       /* this CPU collects; events before that are nobody's */
+	bool on;       /* this CPU collects; events before that are ignored */
 	bool is_armed; /* the timer runs */
 	/* The interval is @base_ns + random below @span_ns. Written by any CPU. */
 	u32 base_ns, span_ns;
 	u64 seed;
-	u64 remaining_ns; /* of the interval, when the CPU fell idle */
+	u64 remaining_ns; /* rest of the interval when the CPU became idle */
 	unsigned long last_jiffies;
 	u64 nr_idle;
-	char *path; /* PATH_MAX bytes to put a file's name together; NULL: this CPU has no ring */
-	u64 *files; /* MORPH_NR_FILES: which file each number means in the ring */
+	char *path; /* buffer of PATH_MAX bytes for a file's name; NULL: this CPU has no ring */
+	/* MORPH_NR_FILES elements: serial of the file that each number means in the ring */
+	u64 *files;
 } ____cacheline_aligned;
 
 DECLARE_PER_CPU_ALIGNED(struct morph_cpu, morph_cpus);
 
-/* Readers asleep in poll() or read(). */
+/* Readers that sleep in poll() or read(). */
 extern wait_queue_head_t morph_readers;
 
 /*
- * Counted up, by a hash of the tgid, when a process's address space changed or it ended, after
- * the record of that is written. A batch whose process's epoch has moved takes no further sample:
- * so none straddles such a record on any CPU, and a batch may be sorted by its first sample's time.
+ * Epochs, by a hash of the tgid. A process's epoch is incremented after the record of a
+ * change of its address space, or of its end, was written. A batch whose epoch has changed
+ * takes no further sample. So no batch straddles such a record on any CPU, and batches may
+ * be sorted by the time of their first sample.
  */
 #define MORPH_NR_EPOCHS 256
 extern atomic_t morph_epochs[MORPH_NR_EPOCHS];
@@ -82,33 +86,33 @@ static inline atomic_t *morph_epoch(u32 tgid)
 
 struct morph_settings {
 	u32 rate_hz;
-	u32 jitter; /* per cent of the interval */
+	u32 jitter; /* percentage of the interval */
 	u32 mode;   /* enum morph_mode */
 	u32 stack_depth;
-	u16 registers; /* MORPH_IOC_REGISTERS */
+	u16 registers; /* mask of MORPH_IOC_REGISTERS */
 	u64 ring_bytes;
 	bool user_only;
 	bool is_lazy; /* MORPH_START_LAZY */
 	u64 wake_bytes;
 };
 
-/* The module's parameters. Return: 0, -EINVAL. */
+/* Reads the module's parameters. Return: 0, -EINVAL. */
 int morph_settings_read(struct morph_settings *out);
 
-/* ---- collect.c: all of it on and off. Context: may sleep, one caller at a time. ---- */
+/* ---- collect.c: starts and stops everything. Context: may sleep, one caller at a time. ---- */
 
 int morph_collect_start(const struct morph_settings *settings);
 void morph_collect_stop(void);
-/* Once, when the module is loaded. Return: 0 or -errno. */
+/* Called once, when the module is loaded. Return: 0 or -errno. */
 int morph_collect_init(void);
-/* Takes the hooks and frees all rings; nobody has them mapped any more. */
+/* Removes the hooks and frees all rings, which must not be mapped any more. */
 void morph_collect_free(void);
-/* Its settings, from the last start. */
+/* The settings of the last start. */
 extern struct morph_settings morph_settings;
 
 /* ---- cpu.c ---- */
 
-/* On each CPU that is or comes online: a ring, a timer. Return: 0 or -errno. */
+/* Gives a ring and a timer to each CPU that is or comes online. Return: 0 or -errno. */
 int morph_cpus_start(void);
 void morph_cpus_stop(void);
 void morph_cpus_set_rate(u32 rate_hz);
@@ -122,12 +126,12 @@ void morph_sample_on_tick(void *data, int vector);
 
 /* ---- stack.c ---- */
 
-/* Adds a STACK record of whoever called the user code that @current was in. */
+/* Adds a STACK record with the callers of the user code that @current was in. */
 void morph_stack_add(struct morph_cpu *cpu, struct pt_regs *regs);
 
 /* ---- registers.c ---- */
 
-/* Adds a REGISTERS record where @regs, of a sample, are of user code. */
+/* Adds a REGISTERS record for a sample with @regs, if they belong to user code. */
 void morph_registers_add(struct morph_cpu *cpu, const struct pt_regs *regs);
 
 /* ---- event.c, mapping.c ---- */
@@ -140,13 +144,13 @@ void morph_mappings_stop(void);
 void morph_mappings_exit(void);
 
 /*
- * morph_event_begin - a record about @task, now, in @cpu's ring. What lies behind struct morph_task
- * is for the caller to write, all of it, before morph_ring_commit().
- * Return: NULL where there is no room, which is counted as a lost event.
+ * morph_event_begin - starts a record about @task, with the current time, in @cpu's ring.
+ * The caller must write everything behind struct morph_task before morph_ring_commit().
+ * Return: NULL if there is no room, which is counted as a lost event.
  * Context: on @cpu, which collects, interrupts off until the commit.
  */
 void *morph_event_begin(struct morph_cpu *cpu, u32 type, u32 size, const struct task_struct *task);
-/* The same, and not counted: nothing is lost, since it can be said later. */
+/* The same, but a failure is not counted: nothing is lost, since it can be written later. */
 void *morph_record_begin(struct morph_cpu *cpu, u32 type, u32 size, const struct task_struct *task);
 
 /* ---- hook.c: tracepoints by name ---- */
@@ -155,21 +159,21 @@ struct tracepoint;
 
 struct morph_hook {
 	const char *name;
-	void *probe; /* its type is checked where it is defined */
+	void *probe; /* its type is checked at its definition */
 	struct tracepoint *tracepoint;
 };
 
-/* Return: 0, -ENOENT where the kernel has no such tracepoint. */
+/* Return: 0, -ENOENT if the kernel has no such tracepoint. */
 int morph_hooks_find(struct morph_hook *hooks, size_t nr);
 int morph_hooks_start(struct morph_hook *hooks, size_t nr);
-/* Afterwards no probe runs any more. Context: may sleep. */
+/* No probe runs after this. Context: may sleep. */
 void morph_hooks_stop(struct morph_hook *hooks, size_t nr);
 
 /* ---- text.c ---- */
 
-/* False where it cannot be found out: then kernel code is not sampled. */
+/* Return: false if the text's address cannot be found: kernel code is then not sampled. */
 bool morph_text_init(void);
-/* What leaves for the kernel's address @ip: never itself. */
+/* The value that is reported for the kernel's address @ip; never @ip itself. */
 u64 morph_text_hide(u64 ip);
 
 /* ---- dev.c ---- */

@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * read - whole records out of a ring for who does not want to map it.
- *
- * Tail and records lie in memory that the reader maps, so nothing that is read there is
- * trusted: a wrong size ends in an error, never outside of the ring.
+ * read - copies whole records out of a ring for a reader that does not map it.
+ * Tail and records lie in memory that the reader maps, so they are not trusted: a wrong
+ * size gives an error, and never an access outside of the ring. Called by dev.
  */
 #include <linux/kernel.h>
 #include <linux/uaccess.h>
@@ -11,7 +10,7 @@
 #include "kmod/morphmon.h"
 #include "kmod/ring.h"
 
-/* The piece of a ring that is being given out. */
+/* The part of a ring that is being copied. */
 struct cursor {
 	u64 tail, head;
 	char __user *to;
@@ -26,7 +25,10 @@ static int copy(struct cursor *c, const void *from, size_t bytes)
 	return 0;
 }
 
-/* What was not given out before of the @bytes of @samples, under the same header. */
+/*
+ * Copies the samples among the @bytes of @samples that were not copied before, under the
+ * same header.
+ */
 static int give_samples(struct morph_ring *ring, struct cursor *c,
 			const struct morph_samples *samples, u32 bytes)
 {
@@ -48,7 +50,7 @@ static int give_samples(struct morph_ring *ring, struct cursor *c,
 	return ret;
 }
 
-/* One record. Return: 0, -ENODATA nothing more for now, -ENOSPC, -EFAULT, -EIO. */
+/* Copies one record. Return: 0, -ENODATA (nothing more for now), -ENOSPC, -EFAULT, -EIO. */
 static int give(struct morph_ring *ring, struct cursor *c)
 {
 	u64 at = c->tail & (ring->size - 1), left = min(c->head - c->tail, ring->size - at);
@@ -83,7 +85,7 @@ static int give(struct morph_ring *ring, struct cursor *c)
 ssize_t morph_ring_read(struct morph_ring *ring, char __user *to, size_t room)
 {
 	struct cursor c = {
-		/* Pairs with the writer's release. */
+		/* Pairs with the release in publish() and morph_ring_add(). */
 		.head = smp_load_acquire(&ring->head->head),
 		.tail = READ_ONCE(ring->tail->tail),
 		.to = to,
@@ -96,11 +98,14 @@ ssize_t morph_ring_read(struct morph_ring *ring, char __user *to, size_t room)
 	while (!ret && c.tail != c.head)
 		ret = give(ring, &c);
 	if (ret == -EIO) {
-		/* Whoever wrote this tail has lost his place; from here on it is good again. */
+		/* The tail is invalid. Set it to the head, from which reading works again. */
 		c.tail = c.head;
 		WRITE_ONCE(ring->given, 0);
 	}
-	/* Pairs with the acquire in morph_ring_used(): what lies before it has been read. */
+	/*
+	 * Pairs with the acquire in morph_ring_used(): the records before the tail have
+	 * been read.
+	 */
 	smp_store_release(&ring->tail->tail, c.tail);
 	if (c.done || ret == -ENODATA)
 		return c.done;

@@ -1,5 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0
-/* registers - what user code had in its registers when it was sampled; off unless asked for. */
+/*
+ * registers - records the registers of sampled user code; off unless the reader asks for
+ * them.
+ * Called by sample.
+ */
 #include <linux/bitops.h>
 #include <linux/ptrace.h>
 #include <linux/sched.h>
@@ -9,7 +13,7 @@
 
 #include "kmod/morphmon.h"
 
-/* By the numbers that x86 encodes them by. */
+/* Indexed by x86's register numbers. */
 static const u8 offsets[MORPH_NR_REGS] = {
 	offsetof(struct pt_regs, ax),  offsetof(struct pt_regs, cx),  offsetof(struct pt_regs, dx),
 	offsetof(struct pt_regs, bx),  offsetof(struct pt_regs, sp),  offsetof(struct pt_regs, bp),
@@ -19,7 +23,7 @@ static const u8 offsets[MORPH_NR_REGS] = {
 	offsetof(struct pt_regs, r15),
 };
 
-/* Where there is no room the sample has none, and nothing else is lost. */
+/* If there is no room, the sample has no registers; that is no other loss. */
 void morph_registers_add(struct morph_cpu *cpu, const struct pt_regs *regs)
 {
 	u32 mask = morph_settings.registers;
@@ -28,7 +32,7 @@ void morph_registers_add(struct morph_cpu *cpu, const struct pt_regs *regs)
 	u64 *to;
 	u32 size;
 
-	/* 32-bit code has half of them. */
+	/* 32-bit code has only half of the registers. */
 	if (!user_mode((struct pt_regs *)regs) || regs->cs != __USER_CS)
 		return;
 	size = sizeof(*record) + (1 + hweight16(mask)) * sizeof(*to);

@@ -10,7 +10,7 @@
 #include "kmod/morphmon.h"
 #include "kmod/ring.h"
 
-/* So long may a batch get; a longer one would keep the tail from moving on. */
+/* Largest batch; a longer one would hold back the tail. */
 #define BATCH_BYTES 4096
 
 static void wake_reader(struct irq_work *work)
@@ -30,7 +30,7 @@ int morph_ring_init(struct morph_ring *ring, u32 cpu, u64 size)
 	ring->head->ring_bytes = size;
 	ring->head->cpu = cpu;
 	init_irq_work(&ring->wake, wake_reader);
-	/* Pairs with the acquire of whoever looks at other CPUs' rings: the rest is there. */
+	/* Pairs with the acquire in ring_size(): the other fields are set. */
 	smp_store_release(&ring->size, size);
 	return 0;
 }
@@ -55,13 +55,16 @@ static void publish(struct morph_ring *ring, u32 size)
 	smp_store_release(&ring->head->head, ring->head->head + size);
 }
 
-/* @used: as morph_ring_used() gives it. */
+/* @used: result of morph_ring_used(). */
 static u64 room(const struct morph_ring *ring, u64 used)
 {
 	return used <= ring->size ? ring->size - used : 0;
 }
 
-/* True where @size bytes fit in one piece, behind a PAD if need be, which is then written. */
+/*
+ * Makes room for @size bytes in one piece, with a PAD record in front if needed. Return:
+ * false if they do not fit.
+ */
 static bool make_contiguous(struct morph_ring *ring, u32 size, u64 *room_bytes)
 {
 	u64 at = place(ring), left = ring->size - at;
@@ -71,7 +74,7 @@ static bool make_contiguous(struct morph_ring *ring, u32 size, u64 *room_bytes)
 		return size <= *room_bytes;
 	if (left + size > *room_bytes)
 		return false;
-	/* No record is longer than its size can say, and what is left is shorter than one. */
+	/* @left is smaller than a record, so it fits into the PAD's size field. */
 	*pad = (struct morph_record){.size = left, .type = MORPH_REC_PAD, .cpu = ring->head->cpu};
 	publish(ring, left);
 	*room_bytes -= left;
@@ -101,10 +104,10 @@ static bool say_lost(struct morph_ring *ring, u64 *room_bytes)
 
 static void wake_if_due(struct morph_ring *ring, u64 used)
 {
-	/* A reader who falls asleep just now is missed, and woken at the next record. */
+	/* A reader that falls asleep right now is missed here; the next record wakes it. */
 	if (used < ring->wake_bytes || !waitqueue_active(&morph_readers))
 		return;
-	/* Here the scheduler's locks may be held: not now, but at the next chance. */
+	/* The scheduler's locks may be held here: wake the reader later, from an interrupt. */
 	if (irq_work_queue(&ring->wake))
 		ring->nr_wakeups++;
 }
@@ -141,7 +144,7 @@ void morph_ring_lose(struct morph_ring *ring, u64 now_ns, u32 nr_samples, u32 nr
 	ring->sum_lost_samples += nr_samples;
 	ring->sum_lost_events += nr_events;
 	if (nr_events) {
-		/* Who becomes known after that does so after the loss was counted. */
+		/* A process that becomes known afterwards does so after the loss was counted. */
 		smp_wmb();
 		morph_spaces_forget();
 	}
@@ -156,7 +159,7 @@ bool morph_ring_open(struct morph_ring *ring, const struct morph_task *header)
 	if (!ring->open)
 		return false;
 	bytes = min3(room(ring, morph_ring_used(ring)), ring->size - place(ring), (u64)BATCH_BYTES);
-	/* There was room for so much a moment ago; a tail that took it back is rubbish. */
+	/* There was room a moment ago; only an invalid tail can have taken it back. */
 	bytes = max(bytes, least);
 	ring->open->task = *header;
 	ring->open->task.record.size = sizeof(*ring->open);
@@ -164,7 +167,10 @@ bool morph_ring_open(struct morph_ring *ring, const struct morph_task *header)
 	ring->open->task.record.cpu = ring->head->cpu;
 	publish(ring, sizeof(*ring->open));
 	ring->next = ring->open->ips;
-	/* The tail only moves on, and if it is rubbish, only the reader's records are. */
+	/*
+	 * The tail only moves forward. If it is invalid, only the reader's own records are
+	 * damaged.
+	 */
 	ring->end = ring->next + (bytes - sizeof(*ring->open)) / sizeof(u64);
 	return true;
 }

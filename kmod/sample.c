@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * sample - one program counter, from the interrupted registers into the ring.
- *
- * Every instruction here is paid for at each sample; tests/guest/cost counts them.
+ * sample - writes one program counter from the interrupted registers to the ring.
+ * Each sample pays for every instruction here; tests/guest/cost counts them. Called by the
+ * CPU's timer (cpu), or by the kernel's tick.
  */
 #include <linux/jiffies.h>
 #include <linux/ktime.h>
@@ -12,7 +12,7 @@
 
 #include "kmod/morphmon.h"
 
-/* A batch of @task's samples starts with the one that is to come. */
+/* Starts a batch of @task's samples for the next sample. */
 static noinline bool open_batch(struct morph_cpu *cpu, const struct task_struct *task, bool is_user)
 {
 	struct morph_task header = {
@@ -23,11 +23,15 @@ static noinline bool open_batch(struct morph_cpu *cpu, const struct task_struct 
 	bool is_open;
 
 	cpu->epoch = morph_epoch(task->tgid);
-	/* First this, then the time: what happens between ends the batch at the next sample. */
+	/*
+	 * Read the epoch before the time: a change between the two ends the batch at the
+	 * next sample.
+	 */
 	cpu->epoch_seen = atomic_read_acquire(cpu->epoch);
 	/*
-	 * A stack is user code's, too. Who has no memory any more has none, nor who is in the middle of
-	 * an exec: of his mappings not even the [vdso] may be there yet, which is said once.
+	 * A stack needs the mappings of user code, too. A task without memory has no stack.
+	 * Neither has a task during an exec: not even its [vdso] may be mapped yet, and
+	 * that is reported only once.
 	 */
 	is_user |= (cpu->more & MORPH_MORE_STACK) && task->mm && !task->in_execve;
 	is_open = morph_space_open(cpu, is_user, &header.flags);
@@ -56,7 +60,7 @@ static __always_inline void take(struct morph_cpu *cpu, struct pt_regs *regs)
 	u64 ip;
 
 	if (unlikely(!regs))
-		return; /* an interrupt that does not say what it interrupted */
+		return; /* an interrupt without information on the interrupted code */
 	ip = regs->ip;
 	if (unlikely((s64)ip < 0)) {
 		if (cpu->user_only)
@@ -77,8 +81,9 @@ static __always_inline void take(struct morph_cpu *cpu, struct pt_regs *regs)
 }
 
 /*
- * Half an interval to one and a half, so that nothing stays in step with us. A linear
- * congruential generator is random enough: it is to be unlike the program, not to be secret.
+ * A random interval, with the default jitter half to one and a half of the usual one, so
+ * that no program stays in step with it. A linear congruential generator suffices: it need
+ * not be secret.
  */
 static __always_inline u64 interval_ns(struct morph_cpu *cpu)
 {
@@ -93,12 +98,12 @@ enum hrtimer_restart morph_sample_on_timer(struct hrtimer *timer)
 	cpu->was_paused = false;
 	if (unlikely(is_idle_task(current))) {
 		cpu->nr_idle++;
-		/* A thread that plays idle to cool the CPU ends that without a switch. */
+		/* A thread that plays idle to cool the CPU ends that without a task switch. */
 		if (current->pid) {
 			hrtimer_forward_now(timer, interval_ns(cpu));
 			return HRTIMER_RESTART;
 		}
-		/* Whoever runs next starts it again. */
+		/* The next task starts it again. */
 		cpu->is_armed = false;
 		cpu->remaining_ns = interval_ns(cpu);
 		return HRTIMER_NORESTART;
@@ -109,8 +114,8 @@ enum hrtimer_restart morph_sample_on_timer(struct hrtimer *timer)
 }
 
 /*
- * Other timers of the kernel expire in the same interrupt: of those between two ticks only the
- * first is taken, or work that sets timers would be sampled more than its share.
+ * Other timers of the kernel expire in the same interrupt. Only the first one between two
+ * ticks counts; otherwise code that sets timers would be sampled more than its share.
  */
 void morph_sample_on_tick(void *data, int vector)
 {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* space - what each process has mapped; see space.h. */
+/* space - keeps the mappings of each process; see space.h. */
 #include <linux/atomic.h>
 #include <linux/kernel.h>
 #include <linux/percpu.h>
@@ -15,7 +15,7 @@
 #include "kmod/space.h"
 
 #define NR_BUCKETS MORPH_NR_EPOCHS
-/* Who has more, as one who compiles all the time, is said at once from then on. */
+/* A process with more mappings, such as a JIT compiler, reports all further ones at once. */
 #define NR_MAPS_MAX 128
 #define NR_MAPS_MIN 7
 
@@ -24,7 +24,7 @@ struct map {
 	struct morph_mapped *file;
 };
 
-/* Shared by who was forked, until one of them changes it. Oldest first. */
+/* Forked processes share it until one of them changes it. Oldest first. */
 struct maps {
 	atomic_t nr_users;
 	u32 nr, room;
@@ -35,15 +35,18 @@ struct space {
 	struct hlist_node node;
 	u32 tgid, exec_id;
 	u32 generation;
-	u32 nr_said;	  /* the first ones of @maps: the reader has them */
-	bool is_begun;	  /* a SPACE of this exec_id was said */
-	bool is_told;	  /* the reader may have heard of this process: its end is to be said */
-	bool is_overfull; /* all that follows is said at once */
+	u32 nr_said;	  /* number of the first of @maps that the reader has */
+	bool is_begun;	  /* a SPACE record of this exec_id was written */
+	bool is_told;	  /* the reader may know this process: report its end */
+	bool is_overfull; /* too many mappings: report all further ones at once */
 	struct maps *maps;
 	struct morph_mapped *program;
 };
 
-/* Over the spaces of some processes: taken in interrupts, too, and no lock is taken inside. */
+/*
+ * Spaces of some processes. The lock is also taken in interrupts; no other lock is taken
+ * while it is held.
+ */
 struct bucket {
 	raw_spinlock_t lock;
 	struct hlist_head spaces;
@@ -51,7 +54,7 @@ struct bucket {
 
 static struct bucket buckets[NR_BUCKETS];
 static bool is_on;
-/* A space of an earlier one is not valid. */
+/* A space with an earlier generation is invalid. */
 static atomic_t generation = ATOMIC_INIT(0);
 
 static struct bucket *bucket_of(u32 tgid)
@@ -62,8 +65,8 @@ static struct bucket *bucket_of(u32 tgid)
 /* ---- memory ---- */
 
 /*
- * What is freed is soon wanted again, and to ask for memory costs more than all the rest. Nothing
- * is allocated or freed in interrupts.
+ * Freed objects are soon needed again, and allocating costs more than everything else here.
+ * Nothing is allocated or freed in interrupts.
  */
 #define POOL_LEN 8
 
@@ -216,8 +219,9 @@ static struct space *find(struct bucket *bucket, u32 tgid)
 }
 
 /*
- * True where @space is of what @task runs now, and was told of, if it was, as a process: not by its
- * threads, of which the reader has no count then.
+ * True if @space belongs to the program that @task runs now, and no event was lost since.
+ * Such a process is reported as a whole, without its threads: the reader does not count
+ * them.
  */
 static bool is_current(const struct space *space, const struct task_struct *task)
 {
@@ -225,13 +229,13 @@ static bool is_current(const struct space *space, const struct task_struct *task
 	       space->generation == (u32)atomic_read(&generation);
 }
 
-/* True where all that @task has mapped is in @space. */
+/* True if @space has all mappings of @task. */
 static bool is_known(const struct space *space, const struct task_struct *task)
 {
 	return is_current(space, task) && !space->is_overfull;
 }
 
-/* ---- saying ---- */
+/* ---- writing records ---- */
 
 static u32 number_of(const struct morph_mapped *file)
 {
@@ -243,7 +247,7 @@ static bool is_file_said(const struct morph_cpu *cpu, const struct morph_mapped 
 	return cpu->files[number_of(file)] == file->serial;
 }
 
-/* Return: false where there was no room. */
+/* Return: false if there was no room. */
 static bool say_file(struct morph_cpu *cpu, const struct morph_mapped *file)
 {
 	u32 size = file->file.record.size;
@@ -263,7 +267,7 @@ static bool say_file(struct morph_cpu *cpu, const struct morph_mapped *file)
 	return true;
 }
 
-/* The next @nr mappings, whose files were said. */
+/* Writes the next @nr mappings, whose files were reported. */
 static bool say_maps(struct morph_cpu *cpu, struct space *space, u32 nr)
 {
 	const struct map *map = &space->maps->map[space->nr_said];
@@ -298,8 +302,9 @@ static bool say_maps(struct morph_cpu *cpu, struct space *space, u32 nr)
 }
 
 /*
- * All that was not said yet. A file's number may be that of another one of the same process, so what
- * bears the old meaning goes out before the new one is said.
+ * Writes all mappings that were not reported yet. Two files of a process may get the same
+ * number. So mappings with the old meaning are written before a FILE record changes the
+ * number.
  */
 static bool say(struct morph_cpu *cpu, struct space *space)
 {
@@ -344,9 +349,9 @@ bool morph_space_open(struct morph_cpu *cpu, bool is_user, u32 *flags)
 	return ret;
 }
 
-/* ---- what happens ---- */
+/* ---- events ---- */
 
-/* True where @added changes nothing: of what it overlaps, the newest is the same. */
+/* True if @added changes nothing: the newest mapping that it overlaps is the same. */
 static bool is_there(const struct maps *maps, const struct map *added)
 {
 	const struct map *map;
@@ -361,7 +366,7 @@ static bool is_there(const struct maps *maps, const struct map *added)
 	return false;
 }
 
-/* @space->maps is its own, and has room. */
+/* @space->maps must be its own and have room. */
 static void add(struct space *space, const struct map *added)
 {
 	struct maps *maps = space->maps;
@@ -372,7 +377,7 @@ static void add(struct space *space, const struct map *added)
 			maps->map[nr++] = maps->map[i];
 			continue;
 		}
-		/* Hidden altogether. */
+		/* hidden completely by the new mapping */
 		morph_mapped_put(maps->map[i].file);
 		space->nr_said -= i < nr_said;
 	}
@@ -380,14 +385,14 @@ static void add(struct space *space, const struct map *added)
 	maps->nr = nr;
 }
 
-/* Whatever does not fit into struct morph_space_map is no program's code. */
+/* Larger mappings do not fit into struct morph_space_map; no program's code needs one. */
 static bool is_sayable(const struct map *map)
 {
 	return (map->end - map->start) >> PAGE_SHIFT <= U32_MAX &&
 	       map->off >> PAGE_SHIFT <= U32_MAX;
 }
 
-/* What is allocated before the lock is taken, and what is freed behind it. */
+/* Objects that are allocated before the lock is taken, or freed after it is released. */
 struct spare {
 	struct space *space;
 	struct maps *maps;
@@ -414,13 +419,13 @@ static bool spare_alloc(struct spare *spare, bool with_space, u32 nr)
 	return spare->maps && (!with_space || spare->space);
 }
 
-/* The space of a new program, in place of what was there. */
+/* The space of a new program, which replaces the old space. */
 static struct space *begin(struct bucket *bucket, struct space *space, struct spare *spare)
 {
 	if (!space) {
 		space = spare->space;
 		spare->space = NULL;
-		/* Told: from before, from /proc. */
+		/* Told: the reader may know the process from earlier records or from /proc. */
 		*space = (struct space){.tgid = current->tgid, .is_told = true};
 		hlist_add_head(&space->node, &bucket->spaces);
 	}
@@ -435,8 +440,8 @@ static struct space *begin(struct bucket *bucket, struct space *space, struct sp
 }
 
 /*
- * Context: under the bucket's lock. Return: -EAGAIN where @spare has to be allocated, for *@nr
- * mappings, *@is_new with a space; else enum morph_saying.
+ * Context: under the bucket's lock. Return: -EAGAIN: the caller must allocate @spare for
+ * *@nr mappings, and with *@is_new a space, too; else enum morph_saying.
  */
 static int take_map(struct morph_cpu *cpu, struct bucket *bucket, struct map *map, bool is_program,
 		    struct spare *spare, bool *is_new, u32 *nr)
@@ -477,7 +482,7 @@ static int take_map(struct morph_cpu *cpu, struct bucket *bucket, struct map *ma
 	}
 	add(space, map);
 	map->file = NULL;
-	/* Batches that are open go by what was there before. */
+	/* Open batches refer to the state before this change. */
 	if (is_changed)
 		atomic_inc(morph_epoch(current->tgid));
 	return MORPH_SAY_NOTHING;
@@ -522,7 +527,7 @@ enum morph_saying morph_space_map(struct morph_cpu *cpu, const struct morph_mmap
 	return ret;
 }
 
-/* A parent's, for its child; what changes in one of them later is not the other's. */
+/* Copies the parent's space for its child; later changes of one do not affect the other. */
 enum morph_saying morph_space_fork(const struct task_struct *parent,
 				   const struct task_struct *child)
 {
@@ -564,7 +569,7 @@ enum morph_saying morph_space_fork(const struct task_struct *parent,
 	*added = copy;
 	bucket = bucket_of(added->tgid);
 	raw_spin_lock_irqsave(&bucket->lock, flags);
-	/* Nobody should be there: who ends is taken out. */
+	/* Should be empty: exiting processes are removed. */
 	old = find(bucket, added->tgid);
 	if (old)
 		hlist_del(&old->node);

@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * space - what each process has mapped, kept here until a sample needs it.
+ * space - keeps the mappings of each process in the kernel until a sample needs them.
  *
- * Most processes of a shell script end before they are sampled, and of most of the others only the
- * kernel's code is: to say where all of them have what mapped would be nine tenths of the stream.
- * So a process is *known* from an exec on, and its children are; the others, whose mappings were
- * there before or are too many to keep, are said at once, as are all where nobody asked for this.
+ * Most processes of a shell script end before they are sampled. Most others are sampled in
+ * kernel code only. Records of all their mappings would be nine tenths of the stream. A
+ * process is therefore *known* from an exec on, and so are its children: its mappings are
+ * kept here. Other processes existed before, or have too many mappings; they are reported
+ * at once. Without MORPH_START_LAZY all are.
  *
- * When an event was lost the reader knows nothing any more, and looks at /proc. So nobody is known
- * then. What finds no room here is such an event.
+ * After a lost event the reader discards its knowledge and reads /proc, so no process is
+ * known any more. A mapping for which there is no memory here is such a lost event.
  */
 #ifndef MORPH_SPACE_H
 #define MORPH_SPACE_H
@@ -20,27 +21,29 @@
 
 struct morph_cpu;
 
-/* What the caller does with an event: writes its record, nothing, or counts it as lost. */
+/* The caller's reaction to an event: write its record, write nothing, or count it as lost. */
 enum morph_saying {
 	MORPH_SAY,
-	MORPH_SAY_PROCESS, /* EXIT of all of it */
+	MORPH_SAY_PROCESS, /* write an EXIT record for the whole process */
 	MORPH_SAY_NOTHING,
 	MORPH_SAY_LOST,
 };
 
 void morph_spaces_init(void);
-/* From now on processes become known. Context: all is hooked, every CPU that is sampled is prepared. */
+/*
+ * From now on processes become known. Context: all hooks are set, and every sampled CPU is
+ * prepared.
+ */
 void morph_spaces_start(void);
 bool morph_spaces_are_on(void);
-/* Context: nothing is hooked any more. */
+/* Context: all hooks are removed. */
 void morph_spaces_stop(void);
-/* Nobody is known any more: an event was lost, and counted. Context: any. */
+/* No process is known any more: an event was lost, and counted. Context: any. */
 void morph_spaces_forget(void);
 
 /*
- * Events of a process. Context: not in an interrupt; on @cpu, preemption off.
- *
- * @mmap: of current, as it would be said.
+ * Events of a process. Context: not in an interrupt; on @cpu, preemption off. @mmap: a
+ * mapping of current, as its record would have it.
  */
 enum morph_saying morph_space_map(struct morph_cpu *cpu, const struct morph_mmap *mmap,
 				  const char *path, u32 len);
@@ -49,9 +52,10 @@ enum morph_saying morph_space_fork(const struct task_struct *parent,
 enum morph_saying morph_space_exit(const struct task_struct *task);
 
 /*
- * morph_space_open - says what samples of current need that follow now: where @is_user, all its
- * mappings; else its program, as @flags of their record. Sets @cpu->is_unsaid.
- * Return: false where there was no room.
+ * morph_space_open - writes the records that the next samples of current need. With
+ * @is_user these are all its mappings; else its program, which goes to @flags of the
+ * samples' record. Sets @cpu->is_unsaid.
+ * Return: false if there was no room.
  * Context: on @cpu, interrupts off.
  */
 bool morph_space_open(struct morph_cpu *cpu, bool is_user, u32 *flags);

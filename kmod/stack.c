@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
-/* stack - return addresses of user code, by its frame pointers; off unless asked for. */
+/*
+ * stack - reads return addresses of user code by its frame pointers; off unless requested.
+ * Called by sample.
+ */
 #include <linux/ptrace.h>
 #include <linux/sched.h>
 #include <linux/sched/task_stack.h>
@@ -7,15 +10,15 @@
 
 #include "kmod/morphmon.h"
 
-/* What a function with a frame pointer leaves at it. */
+/* The two words at a function's frame pointer. */
 struct frame {
-	u64 caller; /* its frame pointer */
-	u64 ip;	    /* where it goes on */
+	u64 caller; /* the caller's frame pointer */
+	u64 ip;	    /* return address */
 };
 
 /*
- * The program may have put anything there: each frame must lie above the one before, and an
- * address that is not mapped, or not in memory just now, ends the walk.
+ * The program may have put anything there. Each frame must lie above the one before. An
+ * address that is not mapped, or not in memory right now, ends the walk.
  */
 static u32 walk(struct pt_regs *regs, u64 *ips, u32 max)
 {
@@ -41,7 +44,10 @@ void morph_stack_add(struct morph_cpu *cpu, struct pt_regs *regs)
 	u32 nr, size;
 
 	if (!user_mode(regs)) {
-		/* What is not said yet, since the batch began in an exec, explains no stack. */
+		/*
+		 * The batch began during an exec, so the mappings are not reported, and a
+		 * stack would be useless.
+		 */
 		if (!current->mm || current->flags & PF_KTHREAD || cpu->is_unsaid)
 			return;
 		regs = task_pt_regs(current);

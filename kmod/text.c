@@ -1,17 +1,18 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * text - addresses of the kernel leave as offsets, so that nobody learns where it lies.
+ * text - reports addresses of the kernel as offsets, to keep its load address secret.
+ * Called by dev and sample.
  */
 #include <linux/kprobes.h>
 #include <linux/pgtable.h>
 
 #include "kmod/morphmon.h"
 
-static u64 text; /* where _text is; 0: not known */
+static u64 text; /* address of _text; 0: not known */
 
 bool morph_text_init(void)
 {
-	/* Never switched on: the kernel only looks the symbol up. */
+	/* Never enabled: the kernel only looks up the symbol. */
 	struct kprobe probe = {.symbol_name = "_text", .flags = KPROBE_FLAG_DISABLED};
 	int ret = register_kprobe(&probe);
 

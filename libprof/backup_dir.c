@@ -15,7 +15,10 @@ char *mp_backup_default_dir(struct mp_err *err)
 	char *path = NULL;
 	int n;
 
-	/* Not below /var/lib/morph: that is the collector's, a user who may not choose what is restored. */
+	/*
+	 * Not below /var/lib/morph: that belongs to morphd's user, who must not choose the
+	 * file that is restored.
+	 */
 	if (geteuid() == 0)
 		n = asprintf(&path, "%s", MP_BACKUP_DIR_ROOT);
 	else if (state && state[0] == '/')

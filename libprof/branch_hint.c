@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * branch_hint - looks at the instructions before a branch and at the graph around it.
- *
- * Decides nothing: how much a hint weighs beside samples, counts says. Called by counts.
+ * branch_hint - reads the instructions before a branch and the graph around it.
+ * It computes odds only; counts decides how much they weigh beside samples, and calls it.
  */
 #include "libprof/branch_hint.h"
 
@@ -17,7 +16,7 @@
 #define FAR_BYTES   256
 #define SHORT_INSNS 2
 
-/* The first of calls [@low, @high) from @block or behind it. */
+/* Index of the first call in [@low, @high) that lies in @block or in a later block. */
 static uint32_t call_from(const struct mp_cfg *cfg, uint32_t low, uint32_t high, uint32_t block)
 {
 	while (low < high) {
@@ -49,7 +48,10 @@ void mp_branch_scene_fill(const struct mp_cfg *cfg, const struct mp_func *func,
 			uint32_t to = cfg->edges[e].to - func->first_block;
 
 			scene->nr_in[to]++;
-			/* A .cold part lies before or behind all the rest. */
+			/*
+			 * A .cold part lies before or behind all other blocks, so its
+			 * position does not show a loop.
+			 */
 			if (to > b || (blocks[to].flags | blocks[b].flags) & MP_BLOCK_COLD_PART)
 				continue;
 			scene->depth[to]++;
@@ -60,7 +62,7 @@ void mp_branch_scene_fill(const struct mp_cfg *cfg, const struct mp_func *func,
 		scene->depth[b] = (uint16_t)(scene->depth[b] + scene->depth[b - 1]);
 }
 
-/* Does @from lead to @to and nowhere else? */
+/* True if @to is the only successor of @from. */
 static bool leads_to(const struct mp_cfg *cfg, const struct mp_block *from,
 		     const struct mp_block *to)
 {

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * branch_odds - weights of what is seen of a branch, as scripts/fit-hints printed them. Of the branches'
- * executions, by their logarithm, so many go the way that is told by looks:
+ * branch_odds - weights of the evidence in branch_hint.h, as scripts/fit-hints printed
+ * them.
+ * The percentages say how many executions of branches go the guessed way; each branch
+ * weighs as the logarithm of its executions.
  *
  *   cc1: 63.8 %; fitted to the other two 61.2 %; none taken 60.0 %; at best 91.0 %
  *   perl: 71.3 %; fitted to the other two 70.5 %; none taken 62.1 %; at best 96.2 %

@@ -85,7 +85,7 @@ static void fini_build(struct mp_cfg_build *b)
 	size_t nr;
 
 	bitmaps(b, list, &nr);
-	/* The first two stay with the result. */
+	/* The first two bitmaps, targets and chances, stay with the result. */
 	for (size_t i = 2; i < nr; i++)
 		free(*list[i]);
 	free(b->flows);
@@ -99,14 +99,14 @@ static void fini_build(struct mp_cfg_build *b)
 	free(b->part_of_range);
 }
 
-/* What may be chance counts only where an instruction starts. */
+/* Evidence that may be chance makes a target only where an instruction starts. */
 static void accept_weak(struct mp_cfg_build *b)
 {
 	mp_bits_or_common(b->index->targets, b->index->chances, b->starts,
 			  b->index->nr_bytes / 64 + 1);
 }
 
-/* Whatever an operand names, in code that is known or not. */
+/* Adds every address that an operand names, in functions and outside of them. */
 static void add_refs(struct mp_cfg_build *b)
 {
 	mp_bits_or(b->stray_refs, b->refs, b->index->nr_bytes / 64 + 1);
@@ -121,7 +121,10 @@ static void drop(void *array)
 	*p = NULL;
 }
 
-/* What nothing from making blocks on asks for: blocks and edges take as much memory again. */
+/*
+ * Frees everything that block making and later passes do not use: blocks and edges take as
+ * much memory again.
+ */
 static void drop_found(struct mp_cfg_build *b)
 {
 	drop(&b->pointed);
@@ -162,7 +165,10 @@ static int run_passes(struct mp_cfg_build *b)
 		return ret;
 	add_refs(b);
 	mp_cfg_find_relative(b, b->stray_refs);
-	/* A switch may jump right into a cold part: then the table says whose it is. */
+	/*
+	 * A switch may jump right into a cold part. Only its table tells whose part that
+	 * is, so both passes repeat.
+	 */
 	for (int round = 0; again && round < 3; round++) {
 		ret = mp_cfg_join_cold(b);
 		if (!ret)
@@ -256,12 +262,12 @@ uint32_t mp_cfg_block_at(const struct mp_cfg *cfg, uint64_t vaddr)
 		return MP_NONE;
 	block = part->first_block;
 	last = block + part->nr_blocks - 1;
-	if (cfg->blocks[block].vaddr == vaddr) /* a call's target, most of the time */
+	if (cfg->blocks[block].vaddr == vaddr) /* the usual case: targets of calls */
 		return block;
 	if (at >> MP_BLOCK_HINT_SHIFT > part->at >> MP_BLOCK_HINT_SHIFT) {
 		uint32_t hint = index->block_hint[at >> MP_BLOCK_HINT_SHIFT];
 
-		/* Where ranges overlap it may be another one's. */
+		/* In overlapping ranges the hint may be a block of another part. */
 		if (hint > block && hint <= last)
 			block = hint;
 	}

@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * cfg_bare - which functions without unwind information are understood: leaves of assembly.
+ * cfg_bare - accepts functions without unwind information that are leaves of assembly.
  *
- * Nothing but a symbol says where such a function is. It passes where its code bears the symbol
- * out: every branch stays inside, every way ends in a return, nobody is called, and nothing of the
- * kind that makes other functions stay is in it. A copy without unwind information is no worse
- * than the original, which has none. All others keep the problem that they have none. Called by
- * cfg, once blocks are made.
+ * Only a symbol gives the bounds of such a function. It is accepted if its code confirms
+ * the symbol: every branch stays inside, it ends in returns, it calls nothing, and it has
+ * no other problem. A copy without unwind information is no worse than the original, which
+ * has none. All others get MP_PROBLEM_NO_FDE. Called by cfg after the blocks are made.
  */
 #include "libprof/cfg_private.h"
 
@@ -30,7 +29,7 @@ static bool stays_inside(const struct mp_cfg_build *b, const struct mp_part *par
 	return returns;
 }
 
-/* The symbol is one of a section with code, not a number that happens to lie in one. */
+/* True if the symbol lies in a section with code; its value is then no mere number. */
 static bool has_section(const struct mp_cfg_build *b, const struct mp_func *func)
 {
 	const struct mp_elf *elf = b->elf;
@@ -57,7 +56,7 @@ void mp_cfg_judge_bare(struct mp_cfg_build *b)
 		    !(func->flags & (MP_FUNC_IFUNC | MP_FUNC_SYSCALL)) && has_section(b, func) &&
 		    stays_inside(b, part))
 			continue;
-		/* Not understood, for whatever reason: the symbol itself is in doubt. */
+		/* Not understood for some reason, so the symbol itself is in doubt. */
 		func->problem = MP_PROBLEM_NO_FDE;
 		func->problem_vaddr = func->vaddr;
 	}

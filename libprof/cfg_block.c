@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * cfg_block - cuts functions into blocks, links them, and notes calls between functions.
- *
- * The last pass: everything is known about targets, tables and calls that do not return.
+ * cfg_block - cuts functions into blocks, links them, and records calls between functions.
+ * It runs after the passes that find targets, tables and calls that do not return. Called
+ * by cfg.
  */
 #include <errno.h>
 
 #include "libprof/cfg_private.h"
 
-/* Which functions' code enters another's, over the whole text. */
+/* Marks in b->entered every target that another function calls or jumps to, over the whole text. */
 static void find_entered(struct mp_cfg_build *b)
 {
 	const struct mp_cfg_index *index = b->index;
@@ -40,7 +40,7 @@ struct maker {
 	struct mp_func *func;
 	uint32_t func_index;
 	uint32_t *block_at; /* start of each block of the function */
-	uint32_t *flow_of;  /* its terminating flow, or MP_NONE */
+	uint32_t *flow_of;  /* terminating flow of each block, or MP_NONE */
 	uint32_t cap_at, cap_flow;
 };
 
@@ -111,7 +111,7 @@ static int add_block(struct maker *m, const struct mp_part *part, uint32_t at, u
 	return 0;
 }
 
-/* Where the instruction before the one at @at starts; @from: there is none in [from, at). */
+/* Start of the last instruction before @at that lies in [from, at); @from if there is none. */
 static uint32_t insn_before(const struct mp_cfg_build *b, uint32_t from, uint32_t at)
 {
 	uint32_t before = at;
@@ -122,8 +122,8 @@ static uint32_t insn_before(const struct mp_cfg_build *b, uint32_t from, uint32_
 }
 
 /*
- * Of a block [at, end) that ends with the branch @term, or none: the end of its first piece where
- * blocks are fine. @*flow: the first that may lie in it.
+ * With fine blocks: end of the first piece of block [at, end), which ends with the branch
+ * @term or with none. @*flow: the first flow that may lie in the block; moves on.
  */
 static uint32_t end_of_piece(const struct maker *m, const struct mp_part *part, uint32_t at,
 			     uint32_t end, uint32_t term, uint32_t *flow)
@@ -162,7 +162,7 @@ static int cut_part(struct maker *m, struct mp_part *part)
 		uint32_t end = mp_bits_next(b->index->targets, at + 1, part->end);
 		uint32_t term = MP_NONE;
 
-		/* A target inside an instruction is no place to cut. */
+		/* Do not cut inside an instruction. */
 		while (end < part->end && !mp_bit(b->starts, end))
 			end = mp_bits_next(b->index->targets, end + 1, part->end);
 		while (flow < last && (b->flows[flow].at < at || !ends_block(&b->flows[flow])))
@@ -340,7 +340,7 @@ static int link_indirect(struct maker *m, uint32_t block, uint32_t jump)
 	return 0;
 }
 
-/* Nothing but no-ops or traps. */
+/* True if the block holds only no-ops and traps. */
 static bool is_padding(const struct mp_cfg_build *b, const struct mp_block *block, uint32_t at)
 {
 	uint32_t end = at + block->size;
@@ -360,7 +360,7 @@ static bool is_padding(const struct mp_cfg_build *b, const struct mp_block *bloc
 static int link_fall(struct maker *m, uint32_t block, uint32_t end)
 {
 	uint32_t n = block + 1 - m->func->first_block;
-	/* Nearly always the next one; parts of a function may lie in any order. */
+	/* Nearly always the next block; but the parts of a function may lie in any order. */
 	uint32_t next = n < m->func->nr_blocks && m->block_at[n] == end ? block + 1
 									: block_at(m, end);
 	struct mp_block *bl = &m->b->cfg->blocks[block];
@@ -422,7 +422,7 @@ static int link_calls(struct maker *m, const struct mp_part *part)
 	return 0;
 }
 
-/* What is only known once blocks stand. */
+/* Sets flags and problems that need the blocks. */
 static void judge_blocks(struct maker *m)
 {
 	struct mp_cfg_build *b = m->b;
@@ -465,7 +465,10 @@ static int compare_calls(const void *a, const void *b)
 	return x->insn_vaddr < y->insn_vaddr ? -1 : x->insn_vaddr > y->insn_vaddr;
 }
 
-/* Calls that leave at a block's end were noted first: most functions have none. */
+/*
+ * Calls at the ends of blocks were added first. Most functions have none, so test before
+ * sorting.
+ */
 static void sort_calls(struct mp_call *calls, uint32_t nr)
 {
 	for (uint32_t i = 1; i < nr; i++) {
@@ -488,7 +491,7 @@ static int make_func(struct maker *m, uint32_t func_index, uint32_t *scratch)
 	func->first_block = cfg->nr_blocks;
 	for (uint32_t i = 0; i < func->nr_ranges; i++)
 		scratch[i] = m->b->part_of_range[func->first_range + i];
-	/* Blocks ascend, whatever range the entry is in. */
+	/* Blocks must ascend, whichever range holds the entry. */
 	qsort(scratch, func->nr_ranges, sizeof(*scratch), compare_u32);
 	for (uint32_t i = 0; i < func->nr_ranges; i++) {
 		ret = cut_part(m, &m->b->index->parts[scratch[i]]);
@@ -511,7 +514,10 @@ static int make_func(struct maker *m, uint32_t func_index, uint32_t *scratch)
 	return 0;
 }
 
-/* Targets inside instructions: neither side is understood. */
+/*
+ * Reports targets inside instructions. Neither the source nor the target function is
+ * understood then.
+ */
 static void find_off_grid(struct mp_cfg_build *b)
 {
 	const struct mp_cfg_index *index = b->index;
@@ -541,7 +547,7 @@ static void find_off_grid(struct mp_cfg_build *b)
 	}
 }
 
-/* So that a block is found by its address without a search. */
+/* Makes the index that finds a block by its address without a search. */
 static int make_hints(struct mp_cfg_build *b)
 {
 	struct mp_cfg_index *index = b->index;

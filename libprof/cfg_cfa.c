@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * cfg_cfa - where an unwind program says the frame is: enough to tell a tail call (the frame is
- * torn down, CFA = rsp + 8 as on entry) from a jump inside a function. Knows no other registers.
+ * cfg_cfa - computes the CFA that an unwind program gives at an address. This is enough to
+ * tell a tail call (the frame is torn down, CFA = rsp + 8 as on entry) from a jump inside a
+ * function. It tracks no other registers. Called by cfg_cold, cfg_label and cfg_taken.
  */
 #include "libprof/cfg_cursor.h"
 #include "libprof/cfg_private.h"
@@ -41,11 +42,11 @@ static bool open_entry(const struct mp_cfg_index *index, uint64_t vaddr, struct 
 	if (c->bad || length > (uint64_t)(c->end - c->p))
 		return false;
 	c->end = c->p + length;
-	mp_cursor_skip(c, 4); /* CIE id, or the way back to the CIE */
+	mp_cursor_skip(c, 4); /* CIE id, or the distance back to the CIE */
 	return !c->bad;
 }
 
-/* Run until the first row beyond @stop. Return: false where an instruction is not known. */
+/* Runs until the first row beyond @stop. Return: false for an unknown instruction. */
 static bool run(struct program *prog, struct mp_cursor *c, uint64_t stop)
 {
 	while (c->p < c->end && !c->bad) {

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * cfg_cold - joins a function's cold part with it: one function, several ranges.
- *
- * Jumps decide, not names: several functions of one file may be called the same. A part that is
- * called, or jumped to from two functions, stays a function of its own.
+ * cfg_cold - joins a function with its cold part: one function, several ranges.
+ * Jumps decide, not names, because several functions of one file may have the same name. A
+ * part that is called, or that two functions jump to, stays a function of its own. Called
+ * by cfg.
  */
 #include <errno.h>
 
@@ -12,10 +12,10 @@
 #define MANY (MP_NONE - 1)
 
 struct about {
-	uint32_t jumper;      /* the one part that jumps here, MP_NONE, MANY */
-	uint32_t into;	      /* the one part into whose middle this one jumps */
-	bool called, outside; /* called; jumped to by code that is no function's */
-	bool framed;	      /* a jump arrives while a frame stands: no tail call */
+	uint32_t jumper;      /* the only part that jumps here; MP_NONE: none; MANY: several */
+	uint32_t into;	      /* the only part into whose middle this part jumps */
+	bool called, outside; /* called; a jump from code outside of functions arrives here */
+	bool framed;	      /* a jump arrives while a frame exists: it is no tail call */
 };
 
 struct join {
@@ -24,7 +24,7 @@ struct join {
 	uint32_t *root;
 };
 
-/* Bytes of @name before ".cold" or ".cold.N", 0: not such a name. */
+/* Length of @name before ".cold" or ".cold.N"; 0 if it is no such name. */
 static size_t cold_base(const char *name)
 {
 	const char *p = NULL, *q = name;
@@ -94,7 +94,7 @@ static void look(struct join *j)
 	for (uint32_t p = 0; p <= index->nr_parts; p++) {
 		uint32_t first = p < index->nr_parts ? index->parts[p].first_flow : b->nr_flows;
 
-		/* Flows before the part are a gap's. */
+		/* Flows before the part belong to no function. */
 		for (; flow < first; flow++) {
 			uint32_t to = b->flows[flow].target;
 
@@ -124,7 +124,7 @@ static void look(struct join *j)
 	}
 }
 
-/* Does a jump from @from to the start of @to happen while a frame stands? */
+/* True if @from jumps into @to, and not to its start with the frame torn down. */
 static bool jumps_with_frame(const struct join *j, uint32_t from, uint32_t to)
 {
 	const struct mp_part *part = &j->b->index->parts[from];
@@ -141,7 +141,7 @@ static bool jumps_with_frame(const struct join *j, uint32_t from, uint32_t to)
 	return false;
 }
 
-/* A part without a name: it must not be able to be anything but a piece of its one jumper. */
+/* True if the nameless part @p can only be a piece of the one part that jumps to it. */
 static bool nameless_is_cold(const struct join *j, uint32_t p)
 {
 	const struct about *a = &j->about[p];
@@ -158,7 +158,10 @@ static bool nameless_is_cold(const struct join *j, uint32_t p)
 	return !entry_row(j, p, part->at) || jumps_with_frame(j, a->jumper, p);
 }
 
-/* Nothing calls it, at most one function jumps here: a table of that one may lead here, too. */
+/*
+ * True if nothing calls @p and at most one function jumps to it. A table of that function
+ * may lead there, too.
+ */
 static bool is_orphan(const struct join *j, uint32_t p)
 {
 	const struct mp_func *func = &j->b->part_funcs[p];
@@ -192,7 +195,7 @@ static uint32_t parent_of(const struct join *j, uint32_t p)
 		return MP_NONE;
 	if (a->jumper < MANY)
 		return a->jumper;
-	/* Only tables or pads lead there: the way back and the name must agree. */
+	/* Only tables or landing pads lead here: the jump back and the name must agree. */
 	if (a->jumper == MP_NONE && a->into < MANY && same_base(j, p, base, a->into))
 		return a->into;
 	return MP_NONE;
@@ -205,18 +208,19 @@ static uint32_t find_root(const uint32_t *root, uint32_t p)
 			return p;
 		p = root[p];
 	}
-	return MP_NONE; /* two nameless parts that only jump at each other */
+	return MP_NONE; /* two nameless parts that only jump to each other */
 }
 
-/* Does @p begin as functions do, before any frame stands? Names say it better. */
+/* True if @p has no name and begins without a frame, as functions do. */
 static bool begins_frameless(const struct join *j, uint32_t p)
 {
 	return j->b->part_funcs[p].symbol == MP_NONE && entry_row(j, p, j->b->index->parts[p].at);
 }
 
 /*
- * Of parts that jump at each other either may have been taken for the other's. The one that begins in
- * the middle of a frame is no function, so the first that does not has the place of its root.
+ * If two parts jump to each other, the wrong one may have become the root. A part that
+ * begins in the middle of a frame is no function, so the first part that begins without one
+ * replaces it as root.
  */
 static void swap_roots(const struct join *j)
 {
@@ -249,7 +253,7 @@ static int compare_parts(const void *a, const void *b, void *ctx)
 	return i < j ? -1 : i > j;
 }
 
-/* Renumber: functions are roots, ranges are grouped by function. */
+/* Renumbers functions and ranges: each root is a function, and ranges are grouped by function. */
 static int regroup(struct join *j)
 {
 	struct mp_cfg *cfg = j->b->cfg;

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * cfg_cursor - bounded reading of DWARF's little encodings (LSDA, unwind programs).
- *
+ * cfg_cursor - bounded reading of DWARF's small encodings (LSDA, unwind programs).
  * After a read past the end @bad stays set and every value is 0; callers check it once.
  */
 #ifndef MP_CFG_CURSOR_H
@@ -14,7 +13,7 @@
 
 struct mp_cursor {
 	const uint8_t *p, *end;
-	uint64_t vaddr; /* of @p, for pc-relative values */
+	uint64_t vaddr; /* address of @p, for pc-relative values */
 	bool bad;
 };
 
@@ -75,7 +74,7 @@ static inline int64_t mp_cursor_sleb(struct mp_cursor *c)
 	return 0;
 }
 
-/* Bytes of a fixed-size DW_EH_PE format, 0: not of fixed size. */
+/* Size of a fixed-size DW_EH_PE format in bytes; 0 if its size varies. */
 static inline size_t mp_pe_size(uint8_t encoding)
 {
 	switch (encoding & 0x0f) {
@@ -90,7 +89,10 @@ static inline size_t mp_pe_size(uint8_t encoding)
 	}
 }
 
-/* A value in DW_EH_PE format, without its base (pcrel is added, the others are not known here). */
+/*
+ * Reads a value in a DW_EH_PE format. A pc-relative base is added; other bases are not
+ * known here.
+ */
 static inline uint64_t mp_cursor_encoded(struct mp_cursor *c, uint8_t encoding)
 {
 	uint64_t here = c->vaddr, v;

@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * cfg_func - decides what the functions are: FDEs first, then symbols that no FDE covers.
- *
- * One range each at first; cfg_cold joins them. Called by mp_cfg_build() before anything is
- * decoded.
+ * cfg_func - decides which functions exist: FDEs first, then symbols that no FDE covers.
+ * Each function has one range at first; cfg_cold joins them. Called by mp_cfg_build()
+ * before anything is decoded.
  */
 #include <errno.h>
 
@@ -14,7 +13,7 @@ static bool is_func_symbol(const struct mp_symbol *sym)
 	return (sym->type == STT_FUNC || sym->type == STT_GNU_IFUNC) && sym->shndx != SHN_UNDEF;
 }
 
-/* Prefer what a person would call the function: global, in .symtab, sized, the first. */
+/* A lower rank is the better name: global before weak before local, sized before unsized. */
 static int symbol_rank(const struct mp_symbol *sym)
 {
 	return (sym->bind == STB_GLOBAL ? 0 : sym->bind == STB_WEAK ? 2 : 4) + (sym->size ? 0 : 1);
@@ -50,9 +49,9 @@ static uint32_t *sort_symbols(const struct mp_elf *elf, uint32_t *nr)
 
 struct claim {
 	uint64_t start, end;
-	uint32_t fde; /* MP_NONE: from a symbol */
+	uint32_t fde; /* MP_NONE: the claim comes from a symbol */
 	bool overlap;
-	bool cut; /* from a symbol, and another one says otherwise where it ends */
+	bool cut; /* comes from a symbol, and another claim gives a different end */
 };
 
 static int compare_claims(const void *a, const void *b)
@@ -64,7 +63,7 @@ static int compare_claims(const void *a, const void *b)
 	return x->fde < y->fde ? -1 : x->fde > y->fde;
 }
 
-/* Text that starts at @vaddr, at most @size bytes and within its segment; 0: none. */
+/* Size of the text at @vaddr, at most @size and within its segment; 0 if there is no text. */
 static uint64_t clip_to_text(const struct mp_cfg_build *b, uint64_t vaddr, uint64_t size)
 {
 	uint32_t at = mp_space_at(b->index, vaddr);
@@ -78,7 +77,7 @@ static uint64_t clip_to_text(const struct mp_cfg_build *b, uint64_t vaddr, uint6
 	return size < left ? size : left;
 }
 
-/* Every FDE, then every symbol with a size whose start no FDE covers; ascending. */
+/* Every FDE, and every symbol with a size whose start no FDE covers; ascending. */
 static struct claim *collect_claims(const struct mp_cfg_build *b, const uint32_t *order,
 				    uint32_t nr_symbols, uint32_t *nr)
 {
@@ -118,7 +117,7 @@ static struct claim *collect_claims(const struct mp_cfg_build *b, const uint32_t
 	return claims;
 }
 
-/* Two symbols at one place. */
+/* Two symbols at one place: keep the larger end. */
 static void join_claims(struct claim *one, const struct claim *other)
 {
 	one->cut |= other->cut || other->end != one->end;
@@ -126,7 +125,10 @@ static void join_claims(struct claim *one, const struct claim *other)
 		one->end = other->end;
 }
 
-/* Claims must not overlap: FDEs that do are damaged or hand-made; symbols are only cut. */
+/*
+ * Claims must not overlap. Overlapping FDEs are damaged or hand-made; symbols are only
+ * shortened.
+ */
 static uint32_t separate_claims(struct claim *claims, uint32_t nr)
 {
 	uint32_t out = 0;
@@ -191,8 +193,10 @@ static void mark_special(const struct mp_cfg_build *b, struct mp_func *func,
 	if (func->vaddr == b->elf->ehdr.e_entry ||
 	    is_special_section(mp_elf_section_at(b->elf, func->vaddr)))
 		mp_func_problem(func, MP_PROBLEM_SPECIAL, claim->start);
-	/* Whoever asked the linker for that writes there: a copy would go on as it was, and a patch
-	 * be written over. */
+	/*
+	 * The program writes to such code: a copy would not see that, and could overwrite a
+	 * patch.
+	 */
 	if (!mp_elf_is_readonly(b->elf, func->vaddr))
 		mp_func_problem(func, MP_PROBLEM_WRITABLE, claim->start);
 	if (claim->fde == MP_NONE)
@@ -203,7 +207,7 @@ static void mark_special(const struct mp_cfg_build *b, struct mp_func *func,
 		mp_func_problem(func, MP_PROBLEM_SIGNAL_FRAME, claim->start);
 }
 
-/* Resolvers without a symbol: what the loader calls to fill a word in. */
+/* Marks ifunc resolvers that have no symbol: the loader calls them to fill in a word. */
 static void mark_resolvers(const struct mp_cfg_build *b)
 {
 	for (uint32_t i = 0; i < b->elf->nr_dyn_relocs; i++) {
@@ -218,7 +222,7 @@ static void mark_resolvers(const struct mp_cfg_build *b)
 	}
 }
 
-/* Parts are asked for all the time, and a page holds few of them. */
+/* Lookups of parts are frequent, and a page holds few parts. */
 static int make_hints(struct mp_cfg_index *index)
 {
 	uint32_t nr = (index->nr_bytes >> MP_HINT_SHIFT) + 2, part = 0;

@@ -1,18 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * cfg_gap - what code that belongs to no function may refer to.
+ * cfg_gap - finds the addresses that code outside of all functions may refer to.
  *
- * Nobody knows where its instructions start; constants stand among them. So it is read from its
- * start and from every place that something leads to. Where a branch or operand of that leads to
- * an instruction, nothing may be put there. It starts no block: nearly all of it is chance.
+ * Nothing tells where the instructions of such code start, and constants lie between them.
+ * The pass reads it from its start and from every place that something leads to. If a
+ * branch or operand there leads to an instruction, nothing may be put at that address. It
+ * starts no block, since nearly all such finds are chance.
  *
- * Where it leads between two instructions of a function, one of two things is true: the function
- * has a second reading, or the branch is a constant (a table, a text) that reads like one. Control
- * decides: what a function, a symbol or a pointer leads to is code, with all that follows from
- * there, and the function is left alone. Other bytes are believed only where they lead behind the
- * prefixes of an instruction, which is the one place in an instruction that people jump to.
- *
- * Called by cfg, once all instructions are known.
+ * A branch or operand may also lead between two instructions of a function. Then either the
+ * function has a second reading, or the branch is a constant (a table, a text) that reads
+ * like code. Bytes that control reaches from a function, a symbol or a pointer are code,
+ * with all that follows; the function is then left alone. Other bytes count only if they
+ * lead behind the prefixes of an instruction: programs jump to no other place inside an
+ * instruction. Called by cfg after all instructions are known.
  */
 #include <errno.h>
 
@@ -20,10 +20,10 @@
 
 struct gaps {
 	struct mp_cfg_build *b;
-	mp_bits led;	 /* control comes to these places outside of functions */
-	uint32_t *stack; /* of them, those that were not read yet */
+	mp_bits led;	 /* places outside of functions that control reaches */
+	uint32_t *stack; /* places in @led that are still to be read */
 	uint32_t nr_stack, cap_stack;
-	bool sure; /* the instruction at hand is one for sure */
+	bool sure; /* the current instruction is certainly code */
 };
 
 static bool is_text(const struct mp_cfg_build *b, uint32_t at)
@@ -31,8 +31,10 @@ static bool is_text(const struct mp_cfg_build *b, uint32_t at)
 	return at != MP_NONE && mp_space_is_text(b->index, at);
 }
 
-/* Behind prefixes that an instruction can do without: lock, repeat, branch hints. Before 0f, f2 and
- * f3 are a part of the opcode. */
+/*
+ * True if @at lies behind prefixes that the instruction can do without: lock, repeat,
+ * branch hints. Before 0f, f2 and f3 belong to the opcode.
+ */
 static bool is_behind_prefix(const struct mp_cfg_build *b, const struct mp_part *part, uint32_t at)
 {
 	uint32_t start = at;
@@ -51,7 +53,7 @@ static bool is_behind_prefix(const struct mp_cfg_build *b, const struct mp_part 
 	return true;
 }
 
-/* A place in the text that the instruction at hand leads to. */
+/* Records a place in the text that the current instruction leads to. */
 static void add_stray(const struct gaps *g, uint32_t at)
 {
 	struct mp_cfg_build *b = g->b;
@@ -71,7 +73,7 @@ static void note(const struct gaps *g, uint64_t vaddr)
 		add_stray(g, at);
 }
 
-/* An operand, not a branch: a table may start there. */
+/* Records an operand that is no branch: a table may start there. */
 static void note_operand(const struct gaps *g, uint64_t vaddr)
 {
 	struct mp_cfg_build *b = g->b;
@@ -84,7 +86,7 @@ static void note_operand(const struct gaps *g, uint64_t vaddr)
 		add_stray(g, at);
 }
 
-/* An address as it stands, or a number that happens to be one: nothing may be put there. */
+/* Records a number that equals an address, maybe by chance: nothing may be put there. */
 static void note_number(struct mp_cfg_build *b, uint64_t vaddr)
 {
 	uint32_t at = mp_space_at(b->index, vaddr);
@@ -96,7 +98,7 @@ static void note_number(struct mp_cfg_build *b, uint64_t vaddr)
 		mp_bit_set(b->index->chances, at);
 }
 
-/* The instruction of a second reading, at @at: as if it were one of the function's. */
+/* Records the operands of an instruction as if it belonged to a function. */
 static void read_insn(const struct gaps *g, const struct mp_insn *insn, const uint8_t *bytes)
 {
 	struct mp_cfg_build *b = g->b;
@@ -117,7 +119,7 @@ static void read_insn(const struct gaps *g, const struct mp_insn *insn, const ui
 	}
 }
 
-/* Decode from @at on, until bytes that were read before. */
+/* Decodes from @at to bytes that were read before. */
 static void read_run(struct gaps *g, uint32_t at, uint32_t end)
 {
 	struct mp_cfg_build *b = g->b;
@@ -157,7 +159,7 @@ static void read_gap(struct gaps *g, uint32_t from, uint32_t to)
 	}
 }
 
-/* Return: true if something was found that was not known. */
+/* Return: true if bytes were read that were not read before. */
 static bool read_again(struct gaps *g, const struct mp_part *part, uint32_t at)
 {
 	struct mp_cfg_build *b = g->b;
@@ -195,7 +197,7 @@ static bool read_off_grid(struct gaps *g, const mp_bits bits)
 	return found;
 }
 
-/* Control comes to @at; what belongs to a function was read with it. */
+/* Control reaches @at. Addresses in functions are skipped: they were read with the function. */
 static int lead_to(struct gaps *g, uint32_t at)
 {
 	if (!is_text(g->b, at) || mp_bit(g->led, at) || mp_part_at(g->b->index, at) != MP_NONE)
@@ -207,7 +209,7 @@ static int lead_to(struct gaps *g, uint32_t at)
 	return 0;
 }
 
-/* From functions, by a branch or a call. */
+/* Places that branches and calls of functions reach. */
 static int lead_from_functions(struct gaps *g)
 {
 	const struct mp_cfg_build *b = g->b;
@@ -222,7 +224,7 @@ static int lead_from_functions(struct gaps *g)
 	return ret;
 }
 
-/* From outside: a symbol that is no datum, a word that holds the address. */
+/* Places that the entry point, a code symbol, or a word of data with the address reaches. */
 static int lead_from_data(struct gaps *g)
 {
 	const struct mp_cfg_build *b = g->b;
@@ -244,9 +246,7 @@ static int lead_from_data(struct gaps *g)
 	return ret;
 }
 
-/*
- * On from @at, as control goes on. @all: to @end, over jumps and returns as well.
- */
+/* Follows control from @at. @all: goes on to @end, over jumps and returns as well. */
 static int follow(struct gaps *g, uint32_t at, uint32_t end, bool all)
 {
 	const struct mp_cfg_build *b = g->b;
@@ -277,7 +277,7 @@ static int follow(struct gaps *g, uint32_t at, uint32_t end, bool all)
 	return 0;
 }
 
-/* Outside of .text there are stubs that a linker makes, and start-up code: nothing but code. */
+/* Sections outside of .text hold stubs of the linker and start-up code: nothing but code. */
 static int lead_through_sections(struct gaps *g)
 {
 	const struct mp_elf *elf = g->b->elf;
@@ -325,8 +325,10 @@ int mp_cfg_read_gaps(struct mp_cfg_build *b)
 		at = b->index->parts[i].end;
 	}
 	read_gap(&g, at, b->index->nr_bytes);
-	/* The bytes between two instructions that somebody arrives at have a second reading, with
-	 * targets of its own. */
+	/*
+	 * If control may arrive between two instructions, these bytes have a second reading
+	 * with targets of its own.
+	 */
 	read_off_grid(&g, b->index->targets);
 	while (read_off_grid(&g, b->strays))
 		;

@@ -1,24 +1,26 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * cfg_label - functions whose labels are values (GNU C's &&label), and whether all labels are known.
+ * cfg_label - finds functions whose labels are values (GNU C's &&label), and decides
+ * whether all labels are known.
  *
- * An indirect jump of such a function that no table resolves goes to one of these labels, or leaves
- * the function: GNU C defines no other target. Hand-written code keeps addresses of its middle for
- * other ends: to compute targets, as places of constants, of faults, of returns. Such functions are
- * none of these. Decides nothing about copies. Called by cfg.
+ * An indirect jump of such a function that no table resolves goes to one of these labels,
+ * or leaves the function: GNU C defines no other target. Hand-written code keeps addresses
+ * of its middle for other reasons: to compute targets, or as places of constants, faults or
+ * returns. Such functions are not accepted here. Does not decide about copies. Called by
+ * cfg.
  */
 #include <errno.h>
 
 #include "libprof/cfg_private.h"
 #include "libprof/table_op.h"
 
-/* Instructions that are looked at behind all operands of one function. */
+/* Instructions that may be decoded for all operands of one function. */
 #define BUDGET	  100000
 #define MAX_STACK 64
 
 struct labels {
 	struct mp_cfg_build *b;
-	unsigned int budget; /* instructions that may still be looked at */
+	unsigned int budget; /* instructions that may still be decoded */
 	uint32_t func;
 	bool jumps;  /* an indirect jump may go to a label */
 	bool framed; /* such a jump has a frame: it is no tail call */
@@ -39,7 +41,7 @@ static bool has_frame(const struct labels *l, const struct mp_part *part, uint32
 				    mp_space_vaddr(l->b->index, jump));
 }
 
-/* Return: false: where some jump goes is arithmetic's business. */
+/* Return: false if arithmetic computes the target of a jump. */
 static bool look_at_jumps(struct labels *l, const struct mp_part *part)
 {
 	for (uint32_t i = 0; i < part->nr_flows; i++) {
@@ -47,7 +49,10 @@ static bool look_at_jumps(struct labels *l, const struct mp_part *part)
 
 		if (f->kind != MP_INSN_IJUMP)
 			continue;
-		/* By a cell at a fixed address: a label's, or another function's from the GOT. */
+		/*
+		 * Jumps through a cell at a fixed address: the cell may hold a label, or a
+		 * function's GOT entry.
+		 */
 		if (f->slot && !has_frame(l, part, f->at))
 			continue;
 		if (f->slot) {
@@ -62,7 +67,7 @@ static bool look_at_jumps(struct labels *l, const struct mp_part *part)
 	return true;
 }
 
-/* The flow that ends where @at is, if it is a call that comes back. */
+/* True if a call that returns ends at @at. */
 static bool follows_call(const struct labels *l, const struct mp_part *part, uint32_t at)
 {
 	uint32_t lo = 0, hi = part->nr_flows;
@@ -82,8 +87,8 @@ static bool follows_call(const struct labels *l, const struct mp_part *part, uin
 }
 
 /*
- * A runtime's table of return addresses holds places behind calls (OCaml's). Code that such a table
- * describes must stay, and its indirect jumps are tail calls.
+ * A runtime's table of return addresses holds places behind calls (OCaml's). Code that such
+ * a table describes must stay, and its indirect jumps are tail calls.
  */
 static bool look_at_places(const struct labels *l, const struct mp_part *part, bool first,
 			   bool *any)
@@ -100,7 +105,10 @@ static bool look_at_places(const struct labels *l, const struct mp_part *part, b
 	return true;
 }
 
-/* The operand that names the label: only its address is of use. */
+/*
+ * Describes the operand that holds the label. Return: false unless the operand is used only
+ * as an address.
+ */
 static bool reads_address(const struct mp_cfg_build *b, const struct mp_ref *ref,
 			  struct mp_label_ref *out)
 {
@@ -124,13 +132,13 @@ static bool reads_address(const struct mp_cfg_build *b, const struct mp_ref *ref
 	};
 	if (insn.rip_relative && insn.target == out->target)
 		return op.kind == MP_OP_CONST && op.rip && insn.imm_size == 0;
-	/* An immediate: moved, stored or compared. */
+	/* An immediate: the instruction moves, stores or compares it. */
 	out->field_off = insn.imm_off;
 	out->rip_relative = false;
 	return insn.imm_size == 4 && imm == out->target;
 }
 
-/* A register that holds a label's address, and from where on. */
+/* A register that holds a label's address from @at on. */
 struct holder {
 	uint32_t at;
 	uint8_t reg;
@@ -140,7 +148,7 @@ struct trail {
 	struct holder stack[MAX_STACK];
 	unsigned int depth;
 	bool full;
-	uint32_t seen[256]; /* by hash: instruction and register */
+	uint32_t seen[256]; /* visited pairs of instruction and register, by hash */
 };
 
 static void go_on(struct trail *t, uint32_t at, uint8_t reg)
@@ -157,8 +165,8 @@ static void go_on(struct trail *t, uint32_t at, uint8_t reg)
 }
 
 /*
- * Follow a register from @h.at until others are written over it. Return: true where memory is read or
- * written through it: constants between instructions are named like labels.
+ * Follows a register from @h.at until it is overwritten. Return: true if the code reads or
+ * writes memory through it, since constants between instructions are named like labels.
  */
 static bool follow(struct labels *l, struct trail *t, struct holder h)
 {
@@ -233,8 +241,9 @@ static uint32_t first_ref(const struct mp_cfg_build *b, uint32_t target)
 }
 
 /*
- * Operands that name a place in @part; those of other functions, too, which compilers make where a
- * table's entry is known. *@known: none of them reads what stands there.
+ * Collects operands that name a place in @part. Operands of other functions count, too:
+ * compilers make them where they know a table's entry. *@known: no operand's use reads
+ * memory at the place.
  */
 static int look_at_refs(struct labels *l, const struct mp_part *part, bool first, bool *known)
 {
@@ -259,7 +268,10 @@ static int look_at_refs(struct labels *l, const struct mp_part *part, bool first
 	return 0;
 }
 
-/* Does control not run into @at from the instruction before? Labels that only jumps reach look so. */
+/*
+ * True if control does not fall into @at from the instruction before, as for labels that
+ * only jumps reach.
+ */
 static bool stands_alone(const struct labels *l, uint32_t at)
 {
 	const struct mp_cfg_build *b = l->b;
@@ -279,12 +291,13 @@ static bool stands_alone(const struct labels *l, uint32_t at)
 	return false;
 }
 
-/* The most words of a possible table of differences that are looked at. */
+/* Number of words of a possible table of differences that are read at most. */
 #define MAX_WORDS 8
 
 /*
- * May what stands at @table be differences from label @base to others of the function? @known: all of it,
- * to what looks like labels; else its first words, to any instruction.
+ * True if the words at @table may be differences from label @base to other labels of the
+ * function. @known: every word must lead to a likely label; else only the first words, to
+ * any instruction.
  */
 static bool may_be_differences(const struct labels *l, uint32_t table, uint32_t base, bool known)
 {
@@ -314,11 +327,11 @@ static bool may_be_differences(const struct labels *l, uint32_t table, uint32_t 
 		differ |= word != first;
 		zeros += !word;
 	}
-	/* Other data is full of zeros. */
+	/* Data of other kinds has many zeros. */
 	return nr >= (known ? 3 : 2) && differ && zeros * 2 <= nr;
 }
 
-/* Words at @table, as far as they lead into the function: labels, too. */
+/* The words at @table that lead into the function are labels, too. */
 static void take_differences(const struct labels *l, uint32_t table, uint32_t base)
 {
 	struct mp_cfg_build *b = l->b;
@@ -342,8 +355,8 @@ static void take_differences(const struct labels *l, uint32_t table, uint32_t ba
 }
 
 /*
- * Is data named that may be a table of differences, which a jump adds to a label after it went
- * through memory? What the function itself names is looked at more generously.
+ * Looks for data that may be a table of differences. A jump may add one to a label that
+ * passed through memory. The test is weaker for data that the function itself refers to.
  */
 static void find_differences(struct labels *l, uint32_t first_ref_index)
 {
@@ -376,7 +389,7 @@ static void find_differences(struct labels *l, uint32_t first_ref_index)
 	}
 }
 
-/* A difference that leads from a label: its table is one of numbers. */
+/* True if a table holds differences from a label, which code adds to that label. */
 static bool has_sum_table(const struct labels *l)
 {
 	const struct mp_cfg *cfg = l->b->cfg;
@@ -392,8 +405,8 @@ static bool has_sum_table(const struct labels *l)
 }
 
 /*
- * What stands in a table of labels may have been read and kept, and a jump that a table does not resolve
- * alone has no edges: these places are entered from anywhere.
+ * Entries of a label table may have been read and kept, and a jump that its table does not
+ * resolve alone has no edges. Mark these entries as reachable from anywhere.
  */
 static void enter_by_tables(const struct labels *l)
 {

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * cfg_lsda - landing pads from a language-specific data area (the call-site table that GCC's
- * and LLVM's personality routines share). Actions and types are not looked at.
+ * cfg_lsda - reads landing pads from a language-specific data area (the call-site table
+ * that GCC's and LLVM's personality routines share). Actions and types are not read. Called
+ * by cfg_target.
  */
 #include <errno.h>
 
@@ -29,10 +30,10 @@ int mp_lsda_pads(const struct mp_cfg_index *index, const struct mp_fde *fde,
 		.vaddr = fde->lsda,
 	};
 	encoding = (uint8_t)mp_cursor_fixed(&c, 1);
-	if ((encoding & 0xf0) == PE_FUNCREL) { /* Morph's own, for Rust */
+	if ((encoding & 0xf0) == PE_FUNCREL) { /* written by Morph, for Rust */
 		lp_start += mp_cursor_encoded(&c, encoding & 0x0f);
 	} else if (encoding != PE_OMIT) {
-		/* Relative to data, or indirect: nobody writes that. */
+		/* Relative to data, or indirect: no known tool writes that. */
 		if ((encoding & 0x70) > 0x10 || (encoding & 0x80))
 			return -EBADMSG;
 		lp_start = mp_cursor_encoded(&c, encoding);

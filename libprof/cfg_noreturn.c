@@ -1,16 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * cfg_noreturn - which calls do not come back.
- *
- * A function of this file is judged by its code alone (no way out), one of another module by a
- * short list of names that the C and C++ standards or the ABI reserve. In doubt a call returns:
- * an edge too many is harmless.
+ * cfg_noreturn - decides which calls do not return.
+ * A function of this file is judged by its code alone (it has no way out). A function of
+ * another module is judged by a short list of names that the C and C++ standards or the ABI
+ * reserve. In doubt a call returns: a superfluous edge is harmless. Called by cfg.
  */
 #include <errno.h>
 
 #include "libprof/cfg_private.h"
 
-/* Chains of tail calls to what never returns are short; longer ones count as returning. */
+/* Chains of tail calls to functions that never return are short; longer ones count as returning. */
 #define MAX_ROUNDS 64
 
 static const char *const names[] = {
@@ -58,7 +57,7 @@ static bool is_noreturn_name(const char *name)
 	       strstr(name, "__throw_");
 }
 
-/* The cell that [rip + disp32] names is filled with one of the functions above. */
+/* True if the loader fills @cell with one of the functions above. */
 static bool is_noreturn_cell(const struct mp_cfg_build *b, uint64_t cell)
 {
 	const struct mp_elf *elf = b->elf;
@@ -109,8 +108,10 @@ static bool falls(uint8_t kind)
 	return kind == MP_INSN_COND || kind == MP_INSN_LOOP;
 }
 
-/* Does execution run over the end of @part? A call that ends it does not come back: nothing
- * of this function stands behind it. */
+/*
+ * True if execution may run over the end of @part. A call at the end does not return,
+ * because no code of the function follows it.
+ */
 static bool falls_out(struct mp_cfg_build *b, const struct mp_part *part)
 {
 	struct mp_flow *last;
@@ -119,7 +120,7 @@ static bool falls_out(struct mp_cfg_build *b, const struct mp_part *part)
 	if (!part->nr_flows)
 		return true;
 	last = &b->flows[part->first_flow + part->nr_flows - 1];
-	/* Traps as padding after the last instruction. */
+	/* Skip traps that pad the end. */
 	while (last->kind == MP_INSN_TRAP && last > &b->flows[part->first_flow] &&
 	       last[-1].at + last[-1].len == last->at)
 		last--;
@@ -157,7 +158,10 @@ static bool target_noreturn(struct verdict *v, uint32_t target, uint32_t *func)
 	if (target == MP_NONE || !mp_space_is_text(v->b->index, target))
 		return false;
 	part = mp_part_at(v->b->index, target);
-	/* Functions by their own code; whole PLTs are one function to the FDEs. */
+	/*
+	 * Judge functions by their own code. To the FDEs a whole PLT is one function; judge
+	 * its stubs one by one.
+	 */
 	if (part != MP_NONE) {
 		*func = v->b->index->parts[part].func;
 		if (v->b->cfg->funcs[*func].problem != MP_PROBLEM_SPECIAL)
@@ -171,7 +175,7 @@ static bool target_noreturn(struct verdict *v, uint32_t target, uint32_t *func)
 	return mp_bit(v->stub, target);
 }
 
-/* Ways out of a part that do not depend on other functions. */
+/* True if a part has a way out that does not depend on other functions. */
 static bool part_returns(struct mp_cfg_build *b, const struct mp_part *part)
 {
 	bool returns = falls_out(b, part);
@@ -187,7 +191,7 @@ static bool part_returns(struct mp_cfg_build *b, const struct mp_part *part)
 	return returns;
 }
 
-/* Does a direct jump of @part lead to something that returns? */
+/* True if a direct jump of @part leads to a function that returns. */
 static bool part_leaves(struct verdict *v, const struct mp_part *part)
 {
 	for (uint32_t i = 0; i < part->nr_flows; i++) {
@@ -242,7 +246,7 @@ int mp_cfg_find_noreturn(struct mp_cfg_build *b)
 	for (uint32_t p = 0; p < index->nr_parts; p++)
 		if (part_returns(b, &index->parts[p]))
 			v.returns[index->parts[p].func] = 1;
-	/* What jumps to something that returns, returns; what is left never does. */
+	/* A function that jumps to one that returns, returns as well. All others never return. */
 	for (unsigned int round = 0; changed; round++) {
 		changed = false;
 		if (round == MAX_ROUNDS) {

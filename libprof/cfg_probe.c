@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * cfg_probe - static probes (<sys/sdt.h>): a note tells tracers where an instruction waits for a
- * breakpoint. Control comes to it like to any other, so it begins a block, which must stay.
+ * cfg_probe - finds static probes (<sys/sdt.h>). A note tells tracers at which instruction
+ * they may put a breakpoint. Control reaches that instruction as any other. It begins a
+ * block, which must stay. Called by cfg and cfg_target.
  */
 #include "libprof/cfg_private.h"
 

@@ -1,18 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * cfg_profiled - did the compiler have a profile when it ordered the blocks? Called by counts.
+ * cfg_profiled - tells whether the compiler had a profile when it ordered the blocks.
+ * Called by counts.
  */
 #include "libprof/cfg.h"
 
 /*
- * What a compiler puts into a .cold part without a profile ends there: it aborts, throws, or cleans
- * up behind an exception. Code that comes back from there was measured to be rare. Of thirteen
- * programs and libraries of a Debian system (scripts/bench-stock) twelve have at most 0.004 ways back
- * for each conditional branch, and python, which was built with a profile, has 0.26. Of 1,165 files
- * below 8 MB only python, binutils, which is built so too, and libXrandr are above this share.
+ * Threshold: ways from .cold parts back to hot code, per conditional branch. Without a
+ * profile, a compiler puts code into a .cold part that ends there: it aborts, throws, or
+ * cleans up after an exception. Of thirteen programs and libraries of a Debian system
+ * (scripts/bench-stock) twelve have at most 0.004 ways back for each conditional branch.
+ * Python, which was built with a profile, has 0.26. Of 1,165 files below 8 MB only python,
+ * binutils (also built with a profile) and libXrandr are above this share.
  */
 #define WAYS_BACK_SHARE 0.05
-/* Fewer may be what somebody wrote by hand. */
+/* Fewer ways back may be hand-written code. */
 #define WAYS_BACK_MIN 20
 
 bool mp_cfg_is_profiled(const struct mp_cfg *cfg)

@@ -1,17 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * cfg_reach - functions with code that nothing leads to.
- *
- * Behind a return or a jump that no branch, table or label comes to, there may be code that is
- * reached by arithmetic: slots of a fixed stride, what a callee skips. Compilers leave no such code,
- * but for what follows a call that does not return without their knowing it. Called by cfg at the
- * end.
+ * cfg_reach - finds functions with code that no known way leads to.
+ * Such code stands behind a return or a jump, and no branch, table or label leads to it.
+ * Arithmetic may: slots of a fixed stride, or bytes that a callee skips. Compilers leave no
+ * such code, except behind a call that does not return without their knowledge. Called by
+ * cfg at the end.
  */
 #include <errno.h>
 
 #include "libprof/cfg_private.h"
 
-/* Traps fill the space that nothing comes to, as no-ops do. */
+/* Traps fill space that control never reaches, as no-ops do. */
 static bool is_trap(const struct mp_block *block)
 {
 	return block->term == MP_TERM_TRAP && block->nr_insns == 1;
@@ -31,7 +30,7 @@ static void judge(struct mp_cfg_build *b, struct mp_func *func, uint8_t *reached
 		if (reached[i - first] || (block->flags & MP_BLOCK_PADDING) || is_trap(block) ||
 		    mp_bit(b->index->targets, mp_space_at(b->index, block->vaddr)))
 			continue;
-		/* What follows a call that does not return is reached by the compiler's lights. */
+		/* The compiler believed that the call returns, so it left code behind it. */
 		if (i > first && block[-1].term == MP_TERM_NORETURN)
 			continue;
 		mp_func_problem(func, MP_PROBLEM_UNREACHED, block->vaddr);

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * cfg_relative - words of data that may be entries of a relative table that nobody recognises.
- *
- * Relocations say where such entries are. Without them: what an operand names may be a table's start,
- * and entries go on from there as long as each leads to code. Most of it is chance, so it is no
- * more than that. Called by cfg, once all instructions are known.
+ * cfg_relative - finds words of data that may be entries of an unrecognised relative table.
+ * Relocations tell where such entries are. In a file without relocations, any address that
+ * an operand names may start a table, and its entries go on as long as each leads to code.
+ * Most finds are chance, so they become weak evidence only. Called by cfg after all
+ * instructions are known.
  */
 #include <string.h>
 
@@ -25,7 +25,7 @@ static void follow(struct mp_cfg_build *b, const struct mp_span *span, uint32_t 
 			return;
 		if (mp_bit(b->starts, target))
 			mp_bit_set(b->index->chances, target);
-		/* Whoever reads it has the function's address. */
+		/* Code that reads the entry has the function's address. */
 		if (mp_bit(b->entries, target))
 			mp_bit_set(b->named, target);
 	}

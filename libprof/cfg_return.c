@@ -1,20 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * cfg_return - calls that do not come back where they were made.
+ * cfg_return - finds calls that return to another place than the next instruction.
  *
- * A callee may take its return address off the stack, or change it: it reads constants behind the
- * call, skips an instruction, or comes back in another mode. What stands behind such a call is
- * reached by arithmetic, so the caller is left alone. No compiler makes such functions, but for
- * split stacks, whose allocator comes back one byte further. Called by cfg before blocks are made.
+ * A callee may pop or change its return address: it reads constants behind the call, skips
+ * an instruction, or returns in another mode. Arithmetic computes the place behind such a
+ * call, so the caller is left alone. Compilers make no such functions, except for split
+ * stacks, whose allocator returns one byte further. Called by cfg before blocks are made.
  */
 #include <errno.h>
 
 #include "libprof/cfg_private.h"
 
-/* Who does that, does it first. */
+/* Instructions to read: such functions take their return address at once. */
 #define MAX_LOOK 6
 
-/* 58+r, 41 58+r, 8f /0: takes the word that rsp points to. */
+/* True for 58+r, 41 58+r, 8f /0: pops the word that rsp points to. */
 static bool is_pop(const uint8_t *p, uint8_t len)
 {
 	if (len > 1 && (*p & 0xf0) == 0x40)
@@ -22,8 +22,10 @@ static bool is_pop(const uint8_t *p, uint8_t len)
 	return (*p & 0xf8) == 0x58 || (*p == 0x8f && !(p[1] & 0x38));
 }
 
-/* The memory operand is [rsp], and the instruction, of those that people use for it, writes there:
- * arithmetic with a register or an immediate, mov, xchg, inc. */
+/*
+ * True if the instruction writes to [rsp]. Knows the usual instructions: arithmetic with a
+ * register or an immediate, mov, xchg, inc.
+ */
 static bool writes_top(const uint8_t *p, uint8_t len)
 {
 	uint8_t opcode, reg;
@@ -51,7 +53,7 @@ static bool writes_top(const uint8_t *p, uint8_t len)
 	}
 }
 
-/* Moves rsp, or may: what is on top then is not the return address. */
+/* True if rsp changes, or may change: the return address is then no longer on top. */
 static bool moves_stack(const struct mp_insn *insn, const uint8_t *p)
 {
 	uint8_t len = insn->len;
@@ -85,7 +87,10 @@ static bool changes_return(const struct mp_cfg_build *b, uint32_t at)
 	return false;
 }
 
-/* mov $imm, %r10d; mov $imm, %r11d (xor for 0); call; ret: a function asks for more stack. */
+/*
+ * True for mov $imm, %r10d; mov $imm, %r11d (xor for 0); call; ret: the function asks for
+ * more stack.
+ */
 static bool asks_for_stack(const struct mp_cfg_build *b, const struct mp_flow *call)
 {
 	static const uint8_t zero[] = {0x45, 0x31, 0xdb};
@@ -110,7 +115,7 @@ int mp_cfg_find_returns(struct mp_cfg_build *b)
 		for (uint32_t i = 0; i < part->nr_flows; i++) {
 			const struct mp_flow *f = &b->flows[part->first_flow + i];
 
-			/* A call of what follows it only asks where it is. */
+			/* A call of the next instruction only asks for its own address. */
 			if (f->kind != MP_INSN_CALL || f->target == f->at + f->len)
 				continue;
 			if (f->target != MP_NONE && mp_space_is_text(index, f->target) &&

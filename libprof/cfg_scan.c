@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * cfg_scan - decodes the whole text once: where instructions start, where control goes, what
- * operands refer to. Functions first of all; code that belongs to none (hand-written, PLT) is
- * decoded as well as it can be, and its branches count as weak evidence.
+ * cfg_scan - decodes the whole text once: it finds the starts of instructions, control
+ * transfers, and the addresses that operands refer to. Code outside of functions
+ * (hand-written, PLT) is decoded as well as possible; its branches count as weak evidence.
+ * Called by cfg.
  */
 #include <errno.h>
 
@@ -11,8 +12,8 @@
 struct scan {
 	struct mp_cfg_build *b;
 	const struct mp_span *span;
-	struct mp_func *func; /* NULL: in a gap */
-	uint32_t from, to;    /* the part or gap */
+	struct mp_func *func; /* NULL: outside of functions */
+	uint32_t from, to;    /* bounds of the part or gap */
 };
 
 static int add_flow(struct mp_cfg_build *b, const struct mp_flow *flow)
@@ -31,7 +32,7 @@ static void add_target(struct scan *s, uint32_t target)
 		mp_bit_set(s->b->index->chances, target);
 }
 
-/* An operand holds, or may hold, the address of @target. */
+/* An operand holds the address of @target; with !@sure it may be another number. */
 static int add_ref(struct scan *s, uint32_t at, uint32_t target, bool sure)
 {
 	struct mp_cfg_build *b = s->b;
@@ -46,8 +47,10 @@ static int add_ref(struct scan *s, uint32_t at, uint32_t target, bool sure)
 		}
 		if (!sure) {
 			mp_bit_set(b->index->chances, target);
-			/* A constant that happens to be a code address is common; one that
-			 * is the address of a label here is less likely chance. */
+			/*
+			 * A constant often equals a code address by chance. If it equals
+			 * the address of a label in this function, chance is less likely.
+			 */
 			if (target > s->from && target < s->to && s->func) {
 				mp_bit_set(b->taken, target);
 				mp_bit_set(b->named, target);
@@ -66,7 +69,7 @@ static int add_ref(struct scan *s, uint32_t at, uint32_t target, bool sure)
 	return 0;
 }
 
-/* Absolute addresses in operands: only where the image does not move. */
+/* Absolute addresses in operands: only in an image with fixed addresses. */
 static int scan_absolute(struct scan *s, const struct mp_insn *insn, const uint8_t *bytes,
 			 uint32_t at)
 {
@@ -156,7 +159,7 @@ static int scan_run(struct scan *s)
 		uint32_t next;
 		int ret;
 
-		/* Zeros between functions and behind them are not code. */
+		/* Zeros between and behind functions are not code. */
 		if (!s->func && !*bytes) {
 			at++;
 			continue;
@@ -176,7 +179,7 @@ static int scan_run(struct scan *s)
 		ret = scan_insn(s, &insn, bytes, at);
 		if (ret)
 			return ret;
-		/* In a gap data may stand before code: begin again where something points. */
+		/* In a gap data may stand before code: start again at each target. */
 		next = at + insn.len;
 		if (!s->func)
 			next = mp_bits_next(b->index->targets, at + 1, next);
@@ -197,7 +200,7 @@ static int scan_gap(struct mp_cfg_build *b, uint32_t from, uint32_t to)
 		else
 			hi = mid;
 	}
-	/* Only text; a gap may reach over the end of a section or of a segment. */
+	/* Only text: a gap may reach over the end of a section or of a segment. */
 	for (uint32_t i = lo; i < b->index->nr_text; i++) {
 		struct mp_text *text = &b->index->text[i];
 		struct scan s = {.b = b};

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * cfg_space - the loaded bytes of a file as one dense space of 32-bit indexes, and bitmaps on it.
- *
- * Decides which bytes the other passes can see at all. Called by cfg and table.
+ * cfg_space - maps the loaded bytes of a file to one dense space of 32-bit indexes, with
+ * bitmaps on it.
+ * It decides which bytes the other passes see at all. Called by cfg and table.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -55,7 +55,7 @@ static int find_text(const struct mp_elf *elf, struct mp_cfg_index *index)
 					index->spans[i].at,
 					index->spans[i].at + (uint32_t)index->spans[i].size};
 	qsort(index->text, nr, sizeof(*index->text), compare_text);
-	/* Overlapping sections are one text; it never crosses a segment's end. */
+	/* Overlapping sections become one text. A text never crosses a segment's end. */
 	for (uint32_t i = 0; i < nr; i++) {
 		struct mp_text *last = out ? &index->text[out - 1] : NULL;
 
@@ -111,7 +111,7 @@ int mp_space_init(const struct mp_elf *elf, struct mp_cfg_index *index, struct m
 		if (i && span[-1].vaddr + span[-1].size > span->vaddr)
 			return mp_err_set(err, EBADMSG, "%s: segments overlap at 0x%" PRIx64,
 					  elf->path, span->vaddr);
-		/* Segments may share pages of the file, not map it over and over. */
+		/* Segments may share pages of the file, but not map it many times. */
 		if (total + span->size > 2 * (uint64_t)elf->size + 65536 ||
 		    total + span->size >= UINT32_MAX - 64)
 			return mp_err_set(err, EBADMSG, "%s: segments hold more than the file",
@@ -243,7 +243,7 @@ uint32_t mp_bits_count(const uint64_t *bits, uint32_t from, uint32_t to)
 			step = to - from;
 			w &= (1ull << step) - 1;
 		}
-		for (; w; w &= w - 1) /* instructions: few bits of a word are set */
+		for (; w; w &= w - 1) /* few bits of a word are set */
 			nr++;
 		from += step;
 	}

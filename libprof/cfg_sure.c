@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * cfg_sure - in functions that cannot be moved: which blocks are code for sure.
- *
- * Data between a function's instructions decodes as something, too. What control reaches from the
- * entry, or from a label whose address stands in data only, is no data. An address that an operand
- * names may be that of a constant.
+ * cfg_sure - decides which blocks of functions that cannot be moved are certainly code.
+ * Data between a function's instructions decodes as instructions, too. A block is certain
+ * if control reaches it from the entry, or from a label whose address stands in data only.
+ * An address in an operand may be that of a constant. Called by cfg.
  */
 #include <errno.h>
 #include <stdlib.h>

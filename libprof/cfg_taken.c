@@ -1,20 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * cfg_taken - which code addresses stand somewhere else than in a recognised jump table, and,
- * from that, which indirect jumps can only leave their function.
+ * cfg_taken - finds code addresses that stand somewhere else than in a recognised jump
+ * table.
+ * From these it decides which indirect jumps can only leave their function. Called by cfg.
  */
 #include "libprof/cfg_words.h"
 
 /*
- * Does a compiler put labels' addresses there? Sections of other names are tables that programs
- * make of places in their code: where it may fault, where it is restarted.
+ * True if compilers put labels' addresses in the section at @where. Sections with other
+ * names are a program's own tables of places in its code, such as faulting or restartable
+ * instructions.
  */
 static bool may_hold_labels(const struct mp_cfg_build *b, uint64_t where)
 {
 	static const char *const names[] = {".data", ".rodata", ".ldata", ".lrodata"};
 	const struct mp_section *sec = mp_elf_section_at(b->elf, where);
 
-	/* Operands are looked at themselves. */
+	/* Operands in code are judged elsewhere. */
 	if (sec && (sec->flags & SHF_EXECINSTR))
 		return true;
 	for (size_t i = 0; sec && i < sizeof(names) / sizeof(names[0]); i++) {
@@ -42,7 +44,7 @@ static void word(void *ctx, uint64_t where, uint64_t value, enum mp_word_kind ki
 		mp_bit_set(b->odd_words, at);
 }
 
-/* Symbols in the middle of a function are entries that others may use. */
+/* Symbols in the middle of a function are entries that other code may use. */
 static void inner_symbols(struct mp_cfg_build *b)
 {
 	const struct mp_elf *elf = b->elf;
@@ -63,7 +65,7 @@ static void inner_symbols(struct mp_cfg_build *b)
 	}
 }
 
-/* Does the address of an instruction in the middle of the function stand anywhere? */
+/* True if the address of an instruction in the middle of the function stands anywhere. */
 static bool has_taken_middle(const struct mp_cfg_build *b, uint32_t func)
 {
 	const struct mp_func *f = &b->cfg->funcs[func];
@@ -79,8 +81,8 @@ static bool has_taken_middle(const struct mp_cfg_build *b, uint32_t func)
 }
 
 /*
- * A jump through a pointer goes where pointers point. If none points into the function's middle
- * and the frame is torn down, it is a call that does not come back here.
+ * A jump through a pointer goes to an address that a pointer may hold. If no pointer holds
+ * an address in the function's middle and the frame is torn down, the jump is a tail call.
  */
 static void find_tails(struct mp_cfg_build *b)
 {

@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * cfg_target - evidence outside of code that control may arrive somewhere: entry points,
- * symbols, relocations, words of data, landing pads, probe notes.
- *
- * Before the scan everything becomes a target; after tables are known, cfg_taken says which
- * addresses stand somewhere else than in a table.
+ * cfg_target - collects evidence outside of code that control may arrive at an address:
+ * entry points, symbols, relocations, words of data, landing pads, probe notes. It runs
+ * before the scan and makes every such address a target. After tables are known, cfg_taken
+ * decides which addresses stand somewhere else than in a table. Called by cfg.
  */
 #include <errno.h>
 
@@ -49,7 +48,7 @@ static void dynamic_section(struct mp_cfg_build *b)
 	}
 }
 
-/* A label between two instructions: code has a second reading there. */
+/* A label that lies between two instructions means that the code has a second reading there. */
 static void note_label(struct mp_cfg_build *b, uint64_t vaddr)
 {
 	uint32_t at = mp_space_at(b->index, vaddr);
@@ -153,7 +152,10 @@ static int landing_pads(struct mp_cfg_build *b)
 	return 0;
 }
 
-/* Relocations that the linker overtook (relaxed code) or that somebody patched over. */
+/*
+ * Marks functions with relocations that the linker made obsolete (relaxed code) or that
+ * were patched over.
+ */
 static void compare_relocs(struct mp_cfg_build *b)
 {
 	const struct mp_elf *elf = b->elf;

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * cfg_words - walks every place outside of instructions where an address stands: relocations
- * (static and dynamic) and, where nothing better tells, plain data.
+ * cfg_words - walks every place outside of instructions that holds an address: relocations
+ * (static and dynamic), and plain data in files without better evidence. Called by
+ * cfg_target and cfg_taken.
  */
 #include "libprof/cfg_words.h"
 
-/* Unwind tables refer to code by design; what they say is read elsewhere. */
+/* Unwind tables refer to code by design; other passes read them. */
 static bool is_unwind_section(const struct mp_section *sec)
 {
 	return sec && (!strncmp(sec->name, ".eh_frame", 9) ||
@@ -38,8 +39,10 @@ static void static_relocs(const struct mp_cfg_build *b, mp_word_fn *fn, void *ct
 		case R_X86_64_PC32:
 		case R_X86_64_PC64:
 		case R_X86_64_PLT32:
-			/* In code the decoded operand tells better. In data it may be relative
-			 * to its own address or to a table's start. */
+			/*
+			 * In code the decoded operand is better evidence. In data the value
+			 * may be relative to its own address or to a table's start.
+			 */
 			if (!text)
 				fn(ctx, rel->vaddr, value, MP_WORD_CHANCE);
 			break;
@@ -48,7 +51,7 @@ static void static_relocs(const struct mp_cfg_build *b, mp_word_fn *fn, void *ct
 	}
 }
 
-/* A section of the program's own, whose bounds it has by __start_NAME and __stop_NAME. */
+/* A section of the program's own: the program finds its bounds by __start_NAME and __stop_NAME. */
 static bool is_own_section(const struct mp_section *sec)
 {
 	const char *name = sec->name;
@@ -104,18 +107,19 @@ static void dynamic_relocs(const struct mp_cfg_build *b, mp_word_fn *fn, void *c
 	}
 }
 
-/* Small numbers, one or two of them. */
+/* True for one or two small numbers. */
 static bool is_small(uint64_t word)
 {
 	return word + 0x10000 < 0x20000 || !(word & UINT64_C(0xffff0000ffff0000));
 }
 
-/* How far before a word is looked whether there are words. */
+/* Number of preceding words that must look like pointers or small numbers. */
 #define NEIGHBOURS 4
 
 /*
- * Do the words before @off look like pointers, or like numbers that stand by them? Strings and other
- * machines' code hold bytes that look like an address; what is before those does not.
+ * True if the words before @off look like pointers or small numbers. Strings and code of
+ * other machines contain bytes that look like an address, but the words before those do
+ * not.
  */
 static bool follows_words(const struct mp_cfg_build *b, const uint8_t *p, uint64_t off)
 {
@@ -163,7 +167,7 @@ static void plain_bytes(const struct mp_cfg_build *b, const uint8_t *p, uint64_t
 	}
 }
 
-/* A file that is not moved as a whole and has lost its relocations: any number may be one. */
+/* A file with fixed addresses and without relocations: any number may be an address. */
 static void plain_data(const struct mp_cfg_build *b, mp_word_fn *fn, void *ctx)
 {
 	const struct mp_elf *elf = b->elf;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* cfg_words - every place in data and relocations where an address stands or may stand. */
+/* cfg_words - walks every place in data and relocations that holds or may hold an address. */
 #ifndef MP_CFG_WORDS_H
 #define MP_CFG_WORDS_H
 
@@ -13,7 +13,7 @@ enum mp_word_kind {
 
 typedef void mp_word_fn(void *ctx, uint64_t where, uint64_t value, enum mp_word_kind kind);
 
-/* @where: the word's address, 0 for what is not loaded. */
+/* Calls @fn for each. @where: address of the word; 0 if it is not loaded. */
 void mp_words_walk(const struct mp_cfg_build *b, mp_word_fn *fn, void *ctx);
 
 #endif

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * chain - elimination of states, and the two ways back through them.
+ * chain - eliminates states and substitutes back; see chain.h.
  *
- * Eliminating s gives each step i -> s the ways that led on from there: i -> j for each s -> j. What
- * is kept of s are its steps at that time, in and out, among the states that were still there; a
- * step from s to itself is nothing but a delay, and leaves out what the others divide among them.
+ * Eliminating s extends each step i -> s by the steps that lead on from s: i -> j for each
+ * s -> j. The chain keeps the steps of s at that time, in and out, among the states that
+ * remain. A step from s to itself only delays; it is left out, and the other steps divide
+ * its share.
  */
 #include "libprof/chain.h"
 
@@ -20,7 +21,7 @@ struct step {
 	double share;
 };
 
-/* A state's steps to others; from which others there are some. */
+/* A state's steps out, and the states with steps into it. */
 struct state {
 	struct step *out;
 	uint32_t *in;
@@ -28,12 +29,12 @@ struct state {
 	uint32_t nr_in, max_in;
 };
 
-/* Eliminated @state: steps[first .. first + nr_out) led out, and as many as @nr_in in, behind. */
+/* Eliminated @state: steps[first .. first + nr_out) lead out; the next @nr_in steps lead in. */
 struct elimination {
 	uint32_t state;
 	uint32_t nr_out, nr_in;
 	uint64_t first;
-	double moves; /* 1 - the share of steps to itself */
+	double moves; /* 1 - the share of steps to the state itself */
 };
 
 struct mp_chain {
@@ -43,14 +44,17 @@ struct mp_chain {
 	uint64_t nr_steps, room;
 };
 
-/* States by how many steps eliminating them would make, roughly: lists, linked both ways. */
+/*
+ * States by the approximate number of steps that eliminating them would make: doubly linked
+ * lists.
+ */
 #define NR_BUCKETS 1024
 #define ROOM	   64
 
 struct work {
 	struct state *states;
 	double *leave;
-	uint32_t *where; /* per state: where in the row at hand its step is, + 1 */
+	uint32_t *where; /* per state: its index in the current row, + 1; 0: not in the row */
 	uint32_t *next, *prev, *bucket;
 	uint32_t head[NR_BUCKETS];
 	uint64_t nr_done, max_steps;
@@ -123,7 +127,7 @@ static uint32_t bucket_first(struct work *w)
 	return NONE;
 }
 
-/* Add @nr steps from @from, each times @factor; those to itself are nothing. */
+/* Adds @nr steps from @from, each times @factor. Steps to @from itself are left out. */
 static int row_add(struct work *w, uint32_t from, const struct step *steps, uint32_t nr,
 		   double factor)
 {
@@ -168,7 +172,7 @@ static int keep(struct mp_chain *chain, uint32_t to, double share)
 	return 0;
 }
 
-/* Return: the share of the step, which is taken out of @from's row. */
+/* Removes the step from @from's row. Return: its share. */
 static double out_take(struct state *from, uint32_t to)
 {
 	for (uint32_t i = 0; i < from->nr_out; i++)
@@ -341,7 +345,7 @@ void mp_chain_visits(const struct mp_chain *chain, const double *start, double *
 {
 	if (visits != start && chain->nr_states)
 		memcpy(visits, start, chain->nr_states * sizeof(*visits));
-	/* What starts in a state that goes away starts where that leads. */
+	/* Starts in an eliminated state count as starts in the states that its steps lead to. */
 	for (uint32_t i = 0; i < chain->nr_states; i++) {
 		const struct elimination *e = &chain->order[i];
 		const struct step *out = &chain->steps[e->first];

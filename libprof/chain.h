@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * chain - how often a Markov chain that ends visits each of its states.
+ * chain - computes how often a Markov chain that ends visits each of its states.
  *
- * States are eliminated one by one, the ones with the fewest neighbours first, without ever a
- * subtraction (Grassmann, Taksar and Heyman 1985): so a loop that goes round a million times is as
- * exact as one that never does. Any graph will do, reducible or not; of flow graphs little more
- * than the graph itself is stored. Knows nothing of code or profiles; called by path_infer.
+ * States are eliminated one by one, those with the fewest neighbours first, without any
+ * subtraction (Grassmann, Taksar and Heyman 1985). A loop with a million turns is therefore
+ * as exact as one without any. Any graph is allowed, also a reducible one; for flow graphs
+ * the result is little larger than the graph itself. Knows nothing of code or profiles;
+ * called by path_infer.
  */
 #ifndef MP_CHAIN_H
 #define MP_CHAIN_H
@@ -16,25 +17,27 @@
 
 struct mp_chain_step {
 	uint32_t from, to;
-	double share; /* of the times that the chain is in @from, it goes on to @to; > 0 */
+	double share; /* share of the visits of @from after which the chain goes on to @to; > 0 */
 };
 
 struct mp_chain;
 
 /*
- * mp_chain_new - @leave: per state, the share of times that the chain ends there; with the shares
- * of its steps that makes 1, up to rounding. Between two states there may be several steps.
- * Return: 0, -ENOMEM, -EINVAL (no sensible number), -EDOM (there are states that the chain never
- * leaves), -E2BIG (eliminating would take more than @max_steps). Ownership: mp_chain_free(*@out),
+ * mp_chain_new - prepares a chain. @leave: per state, the share of visits at which the
+ * chain ends. It and the shares of the state's steps add up to 1, but for rounding. Two
+ * states may have several steps.
+ *
+ * Return: 0, -ENOMEM, -EINVAL (a bad number), -EDOM (the chain never leaves some states),
+ * -E2BIG (eliminating would take more than @max_steps). Ownership: mp_chain_free(*@out),
  * which takes NULL.
  */
 int mp_chain_new(uint32_t nr_states, const struct mp_chain_step *steps, uint32_t nr_steps,
 		 const double *leave, uint64_t max_steps, struct mp_chain **out,
 		 struct mp_err *err);
 void mp_chain_free(struct mp_chain *chain);
-/* Each state's visits, if the chain starts @start times in each; may be the same array. */
+/* Visits of each state if the chain starts @start times in each. Both may be the same array. */
 void mp_chain_visits(const struct mp_chain *chain, const double *start, double *visits);
-/* What a start in each state earns, if each visit earns @gain; may be the same array. */
+/* The earnings of a start in each state if each visit earns @gain. Both may be the same array. */
 void mp_chain_worth(const struct mp_chain *chain, const double *gain, double *worth);
 
 #endif

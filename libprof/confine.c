@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* confine - capabilities and system calls; see confine.h. */
+/* confine - drops capabilities and forbids system calls; see confine.h. */
 #include "libprof/confine.h"
 
 #include <errno.h>
@@ -27,8 +27,9 @@ static bool has(const struct __user_cap_data_struct *caps, int cap)
 }
 
 /*
- * Another user where we may become one, and where who started us may end us then; a service that
- * was given fewer capabilities stays root by name, without any of root's rights.
+ * Become another user only if this process may change users and its parent may then still
+ * end it. A service with fewer capabilities stays root by name, without any of root's
+ * rights.
  */
 int mp_confine_rights(void)
 {
@@ -68,11 +69,11 @@ int mp_confine_calls(void)
 		ALLOW_CALL(SYS_brk),
 		ALLOW_CALL(SYS_exit_group),
 		ALLOW_CALL(SYS_exit),
-		ALLOW_CALL(SYS_getrandom), /* malloc() does at its first call */
-		ALLOW_CALL(SYS_sysinfo),   /* qsort() asks how much memory there is */
+		ALLOW_CALL(SYS_getrandom), /* first call of malloc() */
+		ALLOW_CALL(SYS_sysinfo),   /* qsort() asks for the size of memory */
 		ALLOW_CALL(SYS_rt_sigreturn),
-		ALLOW_CALL(SYS_rt_sigprocmask), /* parallel.c, with one thread too */
-		/* Memory that is no file's and that cannot be run. */
+		ALLOW_CALL(SYS_rt_sigprocmask), /* parallel.c, even with one thread */
+		/* mmap() only of anonymous memory that is not executable. */
 		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_mmap, 1, 0),
 		RETURN(SECCOMP_RET_KILL_PROCESS),
 		LOAD(ARGUMENT(2)),
@@ -85,7 +86,7 @@ int mp_confine_calls(void)
 	};
 	struct sock_fprog program = {sizeof(code) / sizeof(code[0]), code};
 
-	/* A sanitizer's runtime makes calls of its own. */
+	/* A sanitizer's runtime makes other calls, too. */
 	if (MP_IS_SANITIZED)
 		return 0;
 	if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0))

@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * counts - the inferred counts of a module, one function at a time.
- *
- * Decides where flow enters and leaves a function; infer does the rest. Called by whoever wants
- * counts: morph-optimize before layout, morph-stats to show and export them.
+ * counts - infers the counts of a module, one function at a time.
+ * It decides where flow enters and leaves a function; infer does the rest. Called by
+ * morph-optimize before layout, and by morph-stats to show and export counts.
  */
 #include "libprof/counts.h"
 
@@ -20,7 +19,7 @@
 #include "libprof/path_infer.h"
 #include "libprof/ways.h"
 
-/* A landing pad runs only when something is thrown: entering there must pay for it. */
+/* Price of entering at a landing pad, which runs only when an exception is thrown. */
 #define PAD_ENTRY_COST 64.0
 
 bool mp_block_enters(const struct mp_block *block)
@@ -34,7 +33,7 @@ bool mp_block_leaves(const struct mp_cfg *cfg, const struct mp_block *block)
 	switch (block->term) {
 	case MP_TERM_FALL:
 	case MP_TERM_JUMP: return block->nr_edges == 0;
-	case MP_TERM_COND: return block->nr_edges < 2; /* one way leads to another function */
+	case MP_TERM_COND: return block->nr_edges < 2; /* the other way leads to another function */
 	case MP_TERM_TABLE:
 		return block->nr_edges == 0 || block->table == MP_NONE ||
 		       !cfg->tables[block->table].exact;
@@ -42,38 +41,43 @@ bool mp_block_leaves(const struct mp_cfg *cfg, const struct mp_block *block)
 	}
 }
 
-/* What a branch's looks weigh: instructions for each unit of their odds' logarithm. */
+/* Weight of a branch hint: instructions per unit of the logarithm of its odds. */
 #define HINT_WEIGHT 5.0
-/* Whether to leave a loop is no choice between two ways: each run leaves it once, and how often it
- * goes round the samples say. */
+/*
+ * Leaving a loop is no free choice: each run leaves it once, and samples tell the number of
+ * turns. Such hints weigh less.
+ */
 #define HINT_WEIGHT_LOOP 1.0
 
-/* For one function at a time: arrays grown to the largest and used again. */
+/* Arrays for one function at a time: they grow to the largest function and are reused. */
 struct scratch {
 	struct mp_flow_block *blocks;
 	struct mp_flow_edge *edges;
-	double *runs; /* per block */
+	double *runs; /* per block: a number for mp_ways_find() and mp_counts_agree() */
 	struct mp_branch_scene scene;
 	uint32_t max_blocks, max_edges;
 	struct mp_counts_stats stats;
 };
 
-/* What is known beside the samples, and where the counts go. */
+/* The evidence beside the samples, and the result. */
 struct inference {
 	const struct mp_cfg *cfg;
 	const struct mp_profile *profile;
 	const struct mp_counts_options *options;
 	struct mp_calls_evidence more;
 	double transfer_weight, told_weight; /* as in struct mp_flow */
-	bool again;			     /* out->block is what the round before found */
+	bool again;			     /* out->block holds the result of the round before */
 	bool profiled, unsampled, hinted, exact;
-	const struct mp_path_evidence *paths; /* NULL: none, or not wanted */
-	uint64_t *visits; /* per block, by paths, while functions that no sample fell in are inferred */
-	/* Per block, read from its instructions before the first round: what sampling sees of it, and
-	 * what its branch's looks say for its being taken, in instructions. */
+	const struct mp_path_evidence *paths; /* NULL: no paths, or they are not used */
+	/* per block, visits by paths: set only while functions without samples are inferred */
+	uint64_t *visits;
+	/*
+	 * Per block, computed from its instructions before the first round: its time as
+	 * sampling sees it, and the hint that its branch is taken, in instructions.
+	 */
 	float *wait, *hint;
 	struct mp_counts *out;
-	struct scratch scratch[MP_PARALLEL_MAX]; /* of each worker */
+	struct scratch scratch[MP_PARALLEL_MAX]; /* one for each worker */
 };
 
 static int grow(void *array, uint32_t nr, size_t size)
@@ -119,7 +123,10 @@ static void inference_fini(struct inference *in)
 	mp_calls_evidence_fini(&in->more);
 }
 
-/* What the instructions of @block wait for each other; its first one for the branch before it. */
+/*
+ * Sum of the waits between the instructions of @block; the first one waits for the branch
+ * before it.
+ */
 static float block_wait(const struct mp_cfg *cfg, const struct mp_block *block)
 {
 	const uint8_t *bytes = cfg->elf ? mp_elf_bytes(cfg->elf, block->vaddr, block->size) : NULL;
@@ -136,7 +143,7 @@ static float block_wait(const struct mp_cfg *cfg, const struct mp_block *block)
 	return (float)sum;
 }
 
-/* What the hint costs the likelier way's other, in instructions; above 0: the branch is likely taken. */
+/* Cost of going against the hint, in instructions; above 0: the branch is probably taken. */
 static double hint_weighed(struct mp_branch_looks looks)
 {
 	bool leaves = looks.seen >> MP_LOOK_LEAVES & 1,
@@ -172,9 +179,12 @@ static void edge_fill(const struct inference *in, const struct mp_func *func, ui
 	*out = (struct mp_flow_edge){
 		.from = edge->from - func->first_block,
 		.to = edge->to - func->first_block,
-		/* Where transfers were seen, which jump went where is known. */
+		/* With observed transfers the target of each jump is known; no group is needed. */
 		.group = edge->kind == MP_EDGE_TABLE && !known ? (uint32_t)from->table : UINT32_MAX,
-		/* A jump through a table is taken wherever its target lies: no evidence. */
+		/*
+		 * The place of a table's target is no evidence: every jump through a table
+		 * is a taken one.
+		 */
 		.taken = edge->kind == MP_EDGE_TAKEN || edge->kind == MP_EDGE_JUMP,
 		.backward = to->vaddr <= from->vaddr,
 		.against = known ? 0 : fmax(0, hint),
@@ -212,7 +222,10 @@ static void block_fill(const struct inference *in, uint32_t b, struct mp_flow_bl
 	}
 }
 
-/* @block, @edge: what infer made of the samples. Return: as mp_path_infer_flow(). */
+/*
+ * @block, @edge: first block and edge of the function, which infer has filled. Return: 0,
+ * or an error of mp_path_infer_flow().
+ */
 static int func_follow_paths(const struct inference *in, const struct mp_flow *flow, uint32_t block,
 			     uint32_t edge, struct scratch *scratch, struct mp_err *err)
 {
@@ -232,14 +245,17 @@ static int func_follow_paths(const struct inference *in, const struct mp_flow *f
 	return ret < 0 ? ret : 0;
 }
 
-/* Blocks without samples on the only ways to some are as good as seen. @block, @edge: the round before. */
+/*
+ * Blocks without samples that lie on the only ways to sampled ones count as seen. @block,
+ * @edge: result of the round before.
+ */
 static int ways_add(const struct mp_flow *flow, const double *block, const double *edge,
 		    struct scratch *scratch)
 {
 	if (mp_ways_find(flow, block, edge, scratch->runs))
 		return -ENOMEM;
 	for (uint32_t b = 0; b < flow->nr_blocks; b++) {
-		/* Where nothing is known, no sample is expected. */
+		/* A block without information expects no samples. */
 		if (!(scratch->runs[b] > 0) || scratch->blocks[b].unknown)
 			continue;
 		scratch->blocks[b].samples +=
@@ -320,7 +336,7 @@ static int some_infer(void *ctx, unsigned int worker, uint32_t first, uint32_t e
 	return 0;
 }
 
-/* So many functions at once: most of a large program's have no samples. */
+/* Functions per work item: most functions of a large program have no samples. */
 #define GRAIN 32
 
 static int funcs_infer(struct inference *in, struct mp_counts_stats *sum, struct mp_err *err)
@@ -345,11 +361,11 @@ static int funcs_infer(struct inference *in, struct mp_counts_stats *sum, struct
 	return ret;
 }
 
-/* How often each block was seen, by a sample or by what came in and went out. */
+/* Computes how often each block was seen: samples in it, and transfers into it and out of it. */
 static void witnesses_fill(const struct mp_cfg *cfg, const struct mp_profile *profile,
 			   uint64_t *witnesses)
 {
-	/* Most of a program never runs: its zeros take no memory as long as they are not written. */
+	/* Most of a program never runs. Do not write zeros: untouched pages take no memory. */
 	for (uint32_t b = 0; b < cfg->nr_blocks; b++)
 		if (profile->block_samples[b])
 			witnesses[b] = profile->block_samples[b];
@@ -366,7 +382,7 @@ static void witnesses_fill(const struct mp_cfg *cfg, const struct mp_profile *pr
 	}
 }
 
-/* Transfers seen for each execution, in units of the counts that samples suggest. */
+/* Observed transfers per execution, where executions are in units of the counts from samples. */
 static double transfers_weigh(const struct mp_cfg *cfg, const struct mp_profile *profile,
 			      const struct mp_counts *counts)
 {
@@ -381,7 +397,7 @@ static double transfers_weigh(const struct mp_cfg *cfg, const struct mp_profile 
 	return counted > 0 && seen > 0 ? fmin(seen / counted, 1e6) : 1;
 }
 
-/* The same for blocks that a program told of when it was asked. */
+/* The same for the blocks that a polled program reported. */
 static double told_weigh(const struct mp_cfg *cfg, const struct mp_path_evidence *paths,
 			 const struct mp_counts *counts)
 {
@@ -396,9 +412,12 @@ static double told_weigh(const struct mp_cfg *cfg, const struct mp_path_evidence
 	return counted > 0 ? told / counted : 0;
 }
 
-/* ---- functions that paths alone tell of --------------------------------------------------- */
+/* ---- functions that only paths tell of ---------------------------------------------------- */
 
-/* Paths lead into it and out of it; those that begin or end in it do only one of these. */
+/*
+ * Visits of each block: the larger of the paths in and the paths out. A path that begins or
+ * ends in the block counts on one side only.
+ */
 static uint64_t *visits_new(const struct mp_cfg *cfg, const struct mp_path_evidence *paths)
 {
 	uint64_t *visits = calloc((size_t)cfg->nr_blocks + 1, sizeof(*visits));
@@ -419,7 +438,7 @@ static uint64_t *visits_new(const struct mp_cfg *cfg, const struct mp_path_evide
 	return visits;
 }
 
-/* Executions for each path, in units of the counts that samples suggest. */
+/* Executions per path, in units of the counts from samples. */
 static double paths_weigh(const struct inference *in)
 {
 	double seen = 0, counted = 0;
@@ -433,7 +452,7 @@ static double paths_weigh(const struct inference *in)
 	return seen > 0 ? counted / seen : 0;
 }
 
-/* So that its blocks run as often, all in all, as paths come by. */
+/* Scales the function's counts: in total, its blocks run as often as paths visit them. */
 static void func_scale(const struct inference *in, const struct mp_func *func, double weight)
 {
 	struct mp_counts *out = in->out;
@@ -455,8 +474,9 @@ static void func_scale(const struct inference *in, const struct mp_func *func, d
 }
 
 /*
- * Where it is asked for them a program tells more paths than samples fall, in functions too in which
- * none did: there blocks run as often as paths come by, and these are to all others as elsewhere.
+ * A polled program reports paths also in functions without samples. The blocks of such a
+ * function run as often as paths visit them, at the ratio of executions to paths of all
+ * other functions.
  */
 static int polled_infer(struct inference *in, struct mp_counts_stats *sum, struct mp_err *err)
 {
@@ -487,8 +507,9 @@ static int polled_infer(struct inference *in, struct mp_counts_stats *sum, struc
 }
 
 /*
- * Nothing is to be inferred where all transfers were counted, too. Some runs may have been counted
- * without them, though: where what enters blocks is not what ran in them, blocks alone are believed.
+ * Nothing needs inference if all transfers were counted, too. But some runs may have been
+ * counted without transfers. If a function's blocks and edges disagree, only its blocks are
+ * trusted.
  */
 static int exact_infer(struct inference *in, struct mp_counts_stats *sum, struct mp_err *err)
 {
@@ -552,7 +573,7 @@ int mp_counts_build(const struct mp_cfg *cfg, const struct mp_profile *profile,
 	}
 	witnesses_fill(cfg, profile, out->samples);
 	out->exact = out->complete = profile->exact;
-	/* Where the compiler had a profile, its order knows more than any looks. */
+	/* If the compiler had a profile, its order is better evidence than hints. */
 	in.hinted = options->layout_prior && !in.profiled;
 	in.exact = profile->exact && profile->nr_samples;
 	if (in.exact && profile->nr_transfers) {
@@ -560,10 +581,10 @@ int mp_counts_build(const struct mp_cfg *cfg, const struct mp_profile *profile,
 		goto out;
 	}
 	/*
-	 * Twice with the call graph: it speaks of counts, which the first time finds. Twice with
-	 * transfers, which say what calls did and more: what one of them is worth beside a sample
-	 * is found by the first. Once where there are transfers only, or counts that nothing else
-	 * needs to explain.
+	 * Two rounds with the call graph: it relates counts, and the first round finds
+	 * these. Two rounds with transfers: the first finds the weight of a transfer
+	 * relative to a sample, and transfers replace the call graph. One round if there
+	 * are only transfers, or exact counts.
 	 */
 	in.unsampled = !profile->nr_samples && profile->nr_transfers;
 	in.transfer_weight = in.unsampled;

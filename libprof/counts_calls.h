@@ -1,20 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
-/*
- * counts_calls - what the call graph says about the counts of blocks.
- */
+/* counts_calls - evidence of the call graph about the counts of blocks. */
 #ifndef MP_COUNTS_CALLS_H
 #define MP_COUNTS_CALLS_H
 
 #include "libprof/counts.h"
 
-/* Evidence beside a block's own samples: as if @insns more instructions had caught @samples. */
+/* Evidence beside a block's own samples: as if @insns more instructions had got @samples. */
 struct mp_calls_evidence {
 	double *samples, *insns; /* per block */
 };
 
 /*
- * mp_calls_weigh - from counts inferred function by function: a block that calls g ran as often
- * as g was entered from there, and g's entry as often as its call sites.
+ * mp_calls_weigh - derives evidence from counts that were inferred function by function. A
+ * block that calls g ran as often as g was entered from there, and g's entry as often as
+ * its call sites.
  * Return: 0, -ENOMEM. Ownership: mp_calls_evidence_fini(@out), also after an error.
  */
 int mp_calls_weigh(const struct mp_cfg *cfg, const struct mp_counts *counts,

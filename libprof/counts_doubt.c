@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * counts_doubt - draws the shares of branches to the middle. Called where layouts are judged by the
- * counts that they were made from.
+ * counts_doubt - moves the shares of branches towards one half. Called by code that judges
+ * a layout by the counts that it was made from.
  */
 #include "libprof/counts_doubt.h"
 
@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Which way a branch goes is told by the samples of its two sides, paths over them, and transfers. */
+/* Evidence about a branch's direction: samples of its two sides, paths over them, and transfers. */
 static double branch_evidence(const struct mp_cfg *cfg, const struct mp_counts *counts,
 			      uint32_t edge, double runs)
 {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * counts_exact - no likelihood, no prior: division and subtraction. Called by counts.
+ * counts_exact - takes exact counts by division and subtraction, without likelihood or
+ * prior. Called by counts.
  */
 #include "libprof/counts_exact.h"
 
@@ -25,7 +26,10 @@ static void take_edges(const struct mp_cfg *cfg, const struct mp_profile *profil
 		if (edge->kind != MP_EDGE_FALL)
 			continue;
 		edges[e] = fmax(left, 0);
-		/* The other way leads out of the function: who comes in below is a bound. */
+		/*
+		 * The taken way leads out of the function: the count of the next block is
+		 * an upper bound.
+		 */
 		if (block->term == MP_TERM_COND && block->nr_edges == 1)
 			edges[e] =
 				fmin(edges[e], mp_profile_weight(profile->block_samples[edge->to],
@@ -44,7 +48,10 @@ void mp_counts_take_exact(const struct mp_cfg *cfg, const struct mp_profile *pro
 	}
 }
 
-/* Functions that are left in their middle, and jumps that nobody knows of, are off by less. */
+/*
+ * Largest accepted difference, as a share. Functions that are left in their middle, and
+ * unknown jumps, cause less.
+ */
 #define MAX_OFF 0.125
 
 bool mp_counts_agree(const struct mp_cfg *cfg, const struct mp_func *func,
@@ -61,7 +68,7 @@ bool mp_counts_agree(const struct mp_cfg *cfg, const struct mp_func *func,
 			in[cfg->edges[e].to - first] += counts->edge[e];
 	}
 	for (uint32_t b = first; b < end; b++) {
-		/* From outside anything may come besides. */
+		/* Entry blocks may also be reached from outside the function. */
 		off += mp_block_enters(&cfg->blocks[b]) ? fmax(0, in[b - first] - counts->block[b])
 							: fabs(in[b - first] - counts->block[b]);
 		runs += counts->block[b];

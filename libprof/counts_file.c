@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-/* counts_file - reads files of counts, which anybody may have made. Called by the import of them. */
+/*
+ * counts_file - reads files of counts, which may come from anybody. Called by the import of
+ * counts.
+ */
 #include "libprof/counts_file.h"
 
 #include <errno.h>
@@ -36,7 +39,7 @@ static int read_all(const char *name, int fd, void *to, size_t size, struct mp_e
 	return 0;
 }
 
-/* *@sets: how many sets of counters follow; *@bytes: of each. */
+/* *@sets: number of sets of counters that follow; *@bytes: size of each. */
 static int read_header(const char *name, int fd, uint64_t table_hash, uint32_t nr, uint64_t *sets,
 		       uint64_t *bytes, struct mp_err *err)
 {
@@ -77,7 +80,10 @@ static int skip(const char *name, int fd, uint64_t bytes, struct mp_err *err)
 	return mp_err_set(err, EBADMSG, "%s: cut short", name);
 }
 
-/* Are there only zeros from here on, for @bytes? Sets that no thread took have no place on disk. */
+/*
+ * True if the next @bytes are a hole in the file. Sets that no thread used take no place on
+ * disk.
+ */
 static bool is_hole(int fd, uint64_t bytes)
 {
 	off_t here = lseek(fd, 0, SEEK_CUR), data = here < 0 ? -1 : lseek(fd, here, SEEK_DATA);

@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-/* decoder - keeps one for each thread. Called by insn, table_op and the editor's table_form. */
+/*
+ * decoder - keeps one Zydis decoder per thread. Called by insn, table_op and the editor's
+ * table_form.
+ */
 #include "libprof/decoder.h"
 
 #include <stdbool.h>

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * edge_solve - takes the leaves off the forest of edges that have no counter, one after the other.
+ * edge_solve - computes the counts of edges without a counter: it removes the leaves of
+ * their forest one after the other; see edge_solve.h.
  */
 #include "libprof/edge_solve.h"
 
@@ -8,14 +9,14 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Sums of counts that anybody may have made up do not fit in 64 bits. */
+/* The counters come from an untrusted file: their sums may exceed 64 bits. */
 typedef __int128 wide;
 
-/* A block of the function, or, the last one, all that is outside of it. */
+/* A block of the function; the last vertex is everything outside of it. */
 struct vertex {
-	wide excess;	    /* what is known to come in less what is known to go out */
-	uint32_t nr_open;   /* edges here whose count is not known yet */
-	uint32_t open_edge; /* exclusive or of all of them: with one left, that one */
+	wide excess;	    /* known flow in less known flow out */
+	uint32_t nr_open;   /* edges at this vertex without a known count */
+	uint32_t open_edge; /* exclusive or of these edges: with one left, its index */
 };
 
 struct solver {
@@ -23,8 +24,8 @@ struct solver {
 	const uint64_t *counters;
 	const struct mp_counted_func *func;
 	struct vertex *vertices;
-	uint32_t *leaves; /* vertices other than outside with one open edge, or once so */
-	wide *counts;	  /* of the function's edges */
+	uint32_t *leaves; /* vertices, except outside, that have or had one open edge */
+	wide *counts;	  /* counts of the function's edges */
 	struct mp_edge_counts *out;
 };
 
@@ -60,7 +61,7 @@ static void set_count(const struct solver *s, uint32_t e, wide count)
 	vertex_of(s, edge->to)->excess += count;
 }
 
-/* @with_spare: their counters are known, too. Return: how many edges are open. */
+/* @with_spare: spare counters are known, too. Return: number of open edges. */
 static uint32_t begin(const struct solver *s, bool with_spare)
 {
 	uint32_t nr_open = 0;
@@ -74,7 +75,7 @@ static uint32_t begin(const struct solver *s, bool with_spare)
 			continue;
 		}
 		nr_open++;
-		/* Of a block that follows itself both ends are here: never a leaf. */
+		/* An edge from a block to itself counts twice here: never a leaf. */
 		vertex_of(s, edge->from)->nr_open++;
 		vertex_of(s, edge->from)->open_edge ^= e;
 		vertex_of(s, edge->to)->nr_open++;
@@ -83,7 +84,10 @@ static uint32_t begin(const struct solver *s, bool with_spare)
 	return nr_open;
 }
 
-/* @negative: what negative counts become 0 there; NULL: they stay. Return: how many stay open. */
+/*
+ * @negative: negative counts become 0 and are added there; NULL: they stay. Return: edges
+ * that stay open.
+ */
 static uint32_t take_leaves(const struct solver *s, uint32_t nr_open, uint64_t *negative)
 {
 	const struct vertex *outside = &s->vertices[s->func->nr_blocks];
@@ -99,7 +103,7 @@ static uint32_t take_leaves(const struct solver *s, uint32_t nr_open, uint64_t *
 		bool goes_out;
 		wide count;
 
-		/* The other end of an edge between two leaves was first. */
+		/* The edge joined two leaves, and the other one was handled first. */
 		if (!leaf->nr_open)
 			continue;
 		edge = edge_of(s, e);
@@ -121,7 +125,10 @@ static uint32_t take_leaves(const struct solver *s, uint32_t nr_open, uint64_t *
 	return nr_open;
 }
 
-/* What spare counters should say by the others, and what they do say. */
+/*
+ * Compares spare counters with the counts that follow from the other counters. Return:
+ * false if there is a cycle.
+ */
 static bool check_spare(const struct solver *s)
 {
 	struct mp_edge_discrepancy *d = &s->out->discrepancy;
@@ -158,7 +165,7 @@ static bool has_run(const struct solver *s)
 	return false;
 }
 
-/* Return: false where there is a circle. */
+/* Return: false if there is a cycle. */
 static bool solve(const struct solver *s)
 {
 	struct mp_edge_discrepancy *d = &s->out->discrepancy;

@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * edge_table - writes and reads the section that says what an instrumented file's counters count.
- *
- * The format stands in Documentation/abi.md; an edge takes three or four bytes in it. The editor
- * writes it, the import of counts reads it, out of files that anybody may have made.
+ * edge_table - writes and reads the section that describes an instrumented file's counters.
+ * Documentation/abi.md has the format; an edge takes three or four bytes. The editor writes
+ * the table. The import of counts reads it, out of files that may come from anybody.
  */
 #include "libprof/edge_table.h"
 
@@ -16,18 +15,18 @@
 #include "libprof/varint.h"
 
 #define TABLE_VERSION 1
-/* Of functions, blocks, edges: with what one of them takes, what a hostile file can cost. */
+/* Limit of functions, of blocks and of edges: it bounds the memory that a hostile file can take. */
 #define MAX_NR	      (1u << 25)
 #define CHECKSUM_SIZE 8
 
-/* The first number of an edge. Most edges are inside and uncounted: that fits in one byte. */
+/* Bits of an edge's first number. Most edges are inside and uncounted: that fits in one byte. */
 enum edge_bits {
 	EDGE_KIND = 3, /* enum mp_edge_kind */
 	EDGE_FROM_OUTSIDE = 1 << 2,
 	EDGE_TO_OUTSIDE = 1 << 3,
 	EDGE_COUNTED = 1 << 4,
 	EDGE_SPARE = 1 << 5,
-	EDGE_COUNTER_JUMPS = 1 << 6, /* not the one after the last: how far from it follows */
+	EDGE_COUNTER_JUMPS = 1 << 6, /* the counter is not the next one: the distance follows */
 	EDGE_ALL = (1 << 7) - 1,
 };
 
@@ -41,7 +40,7 @@ static bool check_edge(const struct mp_edge_table *table, const struct mp_counte
 {
 	bool from_outside = edge->from == MP_NONE, to_outside = edge->to == MP_NONE;
 
-	/* Below first_block wraps to a large number. */
+	/* An index below first_block wraps to a large number. */
 	if (!from_outside && edge->from - func->first_block >= func->nr_blocks)
 		return false;
 	if (!to_outside && edge->to - func->first_block >= func->nr_blocks)
@@ -55,7 +54,7 @@ static bool check_edge(const struct mp_edge_table *table, const struct mp_counte
 	return edge->counter == MP_NONE ? !edge->spare : edge->counter < table->nr_counters;
 }
 
-/* One bit for each counter. Return: 0, -EINVAL two edges have the same, -ENOMEM. */
+/* Return: 0, -EINVAL if two edges have the same counter, -ENOMEM. */
 static int check_counters(const struct mp_edge_table *table)
 {
 	uint8_t *used = calloc(table->nr_counters / 8 + 1, 1);
@@ -112,7 +111,7 @@ static void put_block(struct mp_varint_writer *w, const struct mp_counted_block 
 	*end = block->vaddr + block->size;
 }
 
-/* @next: the counter after the last one that was written. */
+/* @next: one more than the last counter that was written. */
 static void put_edge(struct mp_varint_writer *w, const struct mp_counted_func *func,
 		     const struct mp_counted_edge *edge, uint32_t *last_from, uint32_t *next)
 {
@@ -206,11 +205,11 @@ static void get_block(struct mp_varint_reader *r, struct mp_counted_block *block
 	}
 	block->size = (uint32_t)size;
 	block->term_off = (uint32_t)(size - term);
-	/* May wrap; check_table() refuses that once all are read. */
+	/* May wrap; check_table() refuses that after all blocks are read. */
 	*end = block->vaddr + size;
 }
 
-/* @base plus what follows, which is no more than a table may have. */
+/* Reads a distance from @base. The sum must be below MAX_NR. */
 static uint32_t get_near(struct mp_varint_reader *r, uint32_t base)
 {
 	int64_t diff = mp_varint_get_signed(r);
@@ -277,7 +276,10 @@ static void get_func(struct mp_varint_reader *r, struct mp_edge_table *table, ui
 		get_edge(r, func, &table->edges[func->first_edge + e], &from, next);
 }
 
-/* @size: of one at least. Return: what follows, 0 where that can not be. */
+/*
+ * Reads the number of elements, which take @size bytes at least. Return: 0 if the rest is
+ * too short for them.
+ */
 static uint32_t get_nr(struct mp_varint_reader *r, size_t size)
 {
 	uint64_t nr = mp_varint_get(r);
@@ -302,7 +304,7 @@ static int decode(const char *path, const uint8_t *bytes, size_t size, struct mp
 		goto err_damaged;
 	r.end = bytes + size - CHECKSUM_SIZE;
 	memcpy(&sum, r.end, sizeof(sum));
-	/* The sum first: it tells damage from a newer version. */
+	/* Check the sum first: it tells damage from a newer version. */
 	if (sum != XXH3_64bits(bytes, size - CHECKSUM_SIZE))
 		goto err_damaged;
 	version = mp_varint_get(&r);

@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-/* eh - reads .eh_frame entries; every byte of them may be hostile. */
+/*
+ * eh - reads .eh_frame entries, every byte of which may be hostile. Called by elf_fdes,
+ * elf_relocs and the editor.
+ */
 #include "libprof/eh.h"
 
 #include <errno.h>
@@ -71,7 +74,7 @@ uint64_t mp_eh_uleb(struct mp_eh_cursor *cur)
 		if (shift < 64)
 			v |= (uint64_t)(byte & 0x7f) << shift;
 		shift += 7;
-		if (shift > 140) /* padded to twice the useful length: nonsense */
+		if (shift > 140) /* padded to twice the useful length */
 			cur->failed = true;
 	} while ((byte & 0x80) && !cur->failed);
 	return v;
@@ -152,7 +155,7 @@ static bool known_encoding(uint8_t enc)
 	return (enc & 0x70) == 0 || (enc & 0x70) == MP_EH_PE_PCREL;
 }
 
-/* Length and id fields. @body: what follows the id, up to the entry's end. */
+/* Reads the length and id fields. @body: the bytes behind the id, to the entry's end. */
 static int entry_header(struct mp_eh_cursor *cur, struct mp_eh_cursor *body, uint64_t *id,
 			uint64_t *id_vaddr)
 {
@@ -174,7 +177,7 @@ static int entry_header(struct mp_eh_cursor *cur, struct mp_eh_cursor *body, uin
 		return -EBADMSG;
 	body->end = cur->p;
 	*id_vaddr = body->vaddr;
-	/* As binutils and elfutils read it: the id is as wide as the length. */
+	/* The id is as wide as the length, as binutils and elfutils read it. */
 	*id = wide ? mp_eh_u64(body) : mp_eh_u32(body);
 	return body->failed ? -EBADMSG : 1;
 }
@@ -231,13 +234,13 @@ static int parse_cie(struct mp_eh_cursor *body, uint64_t vaddr, struct mp_eh_cie
 		;
 	if (body->failed)
 		return -EBADMSG;
-	/* A CIE is read again for FDEs far from it: keep that cheap on any input. */
+	/* Distant FDEs make their CIE be read again: that must stay cheap for any input. */
 	if (body->p - letters > 16)
 		return -EOPNOTSUPP;
 	if (version != 1 && version != 3)
 		return -EOPNOTSUPP;
 	if (letters[0] && letters[0] != 'z')
-		return -EOPNOTSUPP; /* "eh" of GCC 2 and the like */
+		return -EOPNOTSUPP; /* such as "eh" of GCC 2 */
 	cie->code_align = mp_eh_uleb(body);
 	cie->data_align = mp_eh_sleb(body);
 	cie->ra_reg = version == 1 ? mp_eh_u8(body) : mp_eh_uleb(body);
@@ -262,7 +265,7 @@ static int parse_fde(struct mp_eh_cursor *body, uint64_t vaddr, const struct mp_
 
 	*fde = (struct mp_eh_fde){.vaddr = vaddr};
 	fde->start = mp_eh_pointer(body, cie->fde_enc, 0);
-	/* The size has the format of the start, relative to nothing. */
+	/* The size has the format of the start, but no base. */
 	fde->size = mp_eh_pointer(body, cie->fde_enc & 0x0f, 0);
 	if (cie->augmented) {
 		size = mp_eh_uleb(body);
@@ -283,7 +286,7 @@ static int parse_fde(struct mp_eh_cursor *body, uint64_t vaddr, const struct mp_
 	return 0;
 }
 
-/* The CIE that an FDE's id field at @id_vaddr points back to. */
+/* Finds the CIE that an FDE's id field at @id_vaddr points back to. */
 static int find_cie(const struct mp_eh_cursor *first, uint64_t id_vaddr, uint64_t id,
 		    struct mp_eh_cie *cie)
 {

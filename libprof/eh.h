@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * eh - .eh_frame entries (CIE, FDE) and the pointer encodings of exception tables.
- *
- * Bounds and pointers only; call-frame programs are interpreted by the editor. Called by
+ * eh - reads .eh_frame entries (CIE, FDE) and the pointer encodings of exception tables.
+ * It reads bounds and pointers only; the editor interprets call-frame programs. Called by
  * elf_fdes and by the editor's unwind. Formats: LSB Core, "Exception Frames"; DWARF 4, 6.4.
  */
 #ifndef MP_EH_H
@@ -30,8 +29,10 @@
 #define MP_EH_PE_FUNCREL  0x40
 #define MP_EH_PE_INDIRECT 0x80
 
-/* Bytes that are read front to back; @vaddr is where @p is loaded. A read beyond @end sets
- * @failed and gives 0, so that a parser may check once at its end. */
+/*
+ * Bytes that are read front to back; @vaddr is the load address of @p. A read beyond @end
+ * sets @failed and gives 0, so that a parser may check once at its end.
+ */
 struct mp_eh_cursor {
 	const uint8_t *p, *end;
 	uint64_t vaddr;
@@ -46,16 +47,16 @@ uint64_t mp_eh_uleb(struct mp_eh_cursor *cur);
 int64_t mp_eh_sleb(struct mp_eh_cursor *cur);
 void mp_eh_skip(struct mp_eh_cursor *cur, uint64_t n);
 /*
- * An encoded pointer; @datarel is the base of MP_EH_PE_DATAREL (.eh_frame_hdr's address). A stored
- * 0 means "none" and stays 0 whatever it is relative to. The indirect bit is not followed: the
- * result is then the address of the pointer.
+ * Reads an encoded pointer. @datarel is the base of MP_EH_PE_DATAREL (.eh_frame_hdr's
+ * address). A stored 0 means "none" and gives 0 with any base. With the indirect bit the
+ * result is the address of the pointer.
  */
 uint64_t mp_eh_pointer(struct mp_eh_cursor *cur, uint8_t enc, uint64_t datarel);
-/* Bytes of a pointer with a fixed size, 0 for LEB128, omitted or unknown ones. */
+/* Bytes of a pointer with a fixed size; 0 for LEB128, omitted and unknown ones. */
 unsigned int mp_eh_pointer_size(uint8_t enc);
 
 struct mp_eh_cie {
-	uint64_t vaddr; /* of the length field */
+	uint64_t vaddr; /* address of the length field */
 	uint64_t code_align;
 	int64_t data_align;
 	uint64_t ra_reg;
@@ -77,22 +78,28 @@ struct mp_eh_fde {
 };
 
 /*
- * The entry at @cur: moves @cur behind it.
- * Return: 1 CIE in @cie, 2 FDE: its CIE (looked up behind @first, the region's start) in @cie and
- * itself in @fde, 0 terminator (4 zero bytes), -EBADMSG damaged. An entry that is well bounded but
- * of a kind not known (augmentation, encoding) gives -EOPNOTSUPP; reading may go on behind it.
+ * mp_eh_next - reads the entry at @cur and moves @cur behind it. @first: the start of the
+ * region.
+ * Return: 1 a CIE, in @cie; 2 an FDE, in @fde, with its CIE in @cie; 0 the terminator (4
+ * zero bytes); -EBADMSG damaged; -EOPNOTSUPP an entry with valid bounds but of an unknown
+ * kind (augmentation, encoding): reading may go on behind it.
  */
 int mp_eh_next(struct mp_eh_cursor *cur, const struct mp_eh_cursor *first, struct mp_eh_cie *cie,
 	       struct mp_eh_fde *fde);
 
-/* From @vaddr to the end of its PT_LOAD in the file. Return: false where nothing is loaded. */
+/*
+ * Reads from @vaddr to the end of its PT_LOAD in the file. Return: false if nothing is
+ * loaded there.
+ */
 bool mp_eh_cursor_at(const struct mp_elf *elf, uint64_t vaddr, struct mp_eh_cursor *cur);
 
-/* Where .eh_frame is: the section, else through PT_GNU_EH_FRAME. @sized: its end is known, and
- * zero words before it do not end it. Return: false where there is none. */
+/*
+ * Finds .eh_frame: the section, else through PT_GNU_EH_FRAME. @sized: the end is known, and
+ * zero words before it are no end. Return: false if there is none.
+ */
 bool mp_eh_frame_find(const struct mp_elf *elf, struct mp_eh_cursor *cur, bool *sized);
 
-/* The FDE at @fde_vaddr (of elf->fdes) once more, with its CIE. Return: 0, -EBADMSG. */
+/* Reads the FDE at @fde_vaddr (of elf->fdes) again, with its CIE. Return: 0, -EBADMSG. */
 int mp_eh_read_fde(const struct mp_elf *elf, uint64_t fde_vaddr, struct mp_eh_cie *cie,
 		   struct mp_eh_fde *fde);
 

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * elf - opens an ELF file: headers, segments, sections, each checked against the file's size.
- *
- * Symbols, relocations and FDEs are read by elf_symbols, elf_relocs and elf_fdes. Lookups by
- * address are in elf_lookup. Everything here takes the file for hostile.
+ * elf - opens an ELF file: it checks headers, segments and sections against the file's
+ * size.
+ * elf_symbols, elf_relocs and elf_fdes read symbols, relocations and FDEs; elf_lookup finds
+ * things by address. All of them treat the file as hostile. Called by all programs that
+ * read ELF files.
  */
 #include "libprof/elf.h"
 
@@ -150,7 +151,7 @@ static int read_phdrs(struct mp_elf *elf, struct mp_err *err)
 	return 0;
 }
 
-/* Where e_shnum and e_shstrndx do not fit in 16 bits, section 0 holds them. */
+/* If e_shnum or e_shstrndx exceeds 16 bits, section 0 holds the number. */
 static int count_sections(struct mp_elf *elf, uint64_t *nr, uint64_t *shstrndx, struct mp_err *err)
 {
 	const Elf64_Ehdr *ehdr = &elf->ehdr;
@@ -186,8 +187,8 @@ check:
 }
 
 /*
- * A loaded section must lie where its segment puts it: readers go from addresses to sections to
- * file bytes and back, and walk a section's addresses one by one.
+ * A loaded section must lie where its segment puts it: readers convert addresses to
+ * sections and file bytes and back, and walk a section's addresses one by one.
  */
 static bool section_is_loaded(const struct mp_elf *elf, const Elf64_Shdr *shdr)
 {
@@ -260,7 +261,7 @@ static int read_section_names(struct mp_elf *elf, const Elf64_Shdr *shdrs, uint6
 	if (sec->size > MP_ELF_MAX_SHSTRTAB)
 		return mp_err_set(err, EBADMSG, "%s: section name table of %" PRIu64 " bytes",
 				  elf->path, sec->size);
-	/* A private copy with a terminator of its own: a name can never run out of it. */
+	/* A private copy with one more NUL: no name can run past its end. */
 	priv->shstrtab = calloc(1, sec->size + 1);
 	if (!priv->shstrtab)
 		return mp_err_set(err, ENOMEM, "%s: out of memory", elf->path);
@@ -309,7 +310,7 @@ static int index_alloc_sections(struct mp_elf *elf, struct mp_err *err)
 	return 0;
 }
 
-/* The map note is copied: it must stay readable where nothing is mapped. */
+/* Copies the map note: it must stay readable in a file that is not mapped. */
 static int read_map_note(struct mp_elf *elf, struct mp_err *err)
 {
 	struct mp_elf_private *priv = elf->private_data;
@@ -429,7 +430,7 @@ int mp_elf_open_memory(const char *name, const void *data, size_t size, unsigned
 	return 0;
 }
 
-/* @map: map the file, else read it piece by piece. */
+/* @map: map the file; false: read it piece by piece. */
 static int open_file(const char *name, int fd, uint64_t size, bool map, unsigned int need,
 		     struct mp_elf **out, struct mp_err *err)
 {
@@ -458,13 +459,13 @@ static int open_file(const char *name, int fd, uint64_t size, bool map, unsigned
 		}
 		priv->map_size = elf->size;
 		elf->data = priv->map;
-		/* Without one, mp_elf_copy() copies. */
+		/* If this fails, mp_elf_copy() copies bytes instead. */
 		priv->copy_fd = fcntl(fd, F_DUPFD_CLOEXEC, 0);
 	}
 	ret = read_all(elf, need, err);
 	if (ret)
 		goto err_close;
-	priv->fd = -1; /* the caller's, never used again */
+	priv->fd = -1; /* belongs to the caller; not used after this */
 	*out = elf;
 	return 0;
 err_close:
@@ -496,7 +497,7 @@ int mp_elf_open(const char *path, unsigned int need, struct mp_elf **out, struct
 	int fd, ret;
 
 	*out = NULL;
-	/* O_NONBLOCK: a FIFO by that name must not hang us. */
+	/* O_NONBLOCK: opening a FIFO must not block. */
 	fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
 	if (fd < 0)
 		return mp_err_set(err, errno, "%s: %s", path, strerror(errno));
@@ -528,7 +529,7 @@ void mp_elf_drop_pages(const struct mp_elf *elf)
 {
 	const struct mp_elf_private *priv = elf ? elf->private_data : NULL;
 
-	/* Nobody can have written to them. */
+	/* The mapping is read-only, so nothing is lost. */
 	if (priv && priv->map)
 		madvise(priv->map, elf->size, MADV_DONTNEED);
 }

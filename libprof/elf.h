@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
  * elf - an x86-64 ELF file, checked once, then read as plain arrays.
- *
- * Every offset and size in here has been checked against the file, so later code may index
- * @data without looking again. Nothing here decodes instructions (insn, cfg) or unwind
- * programs beyond FDE bounds (eh).
+ * Every offset and size was checked against the file, so later code may index @data without
+ * further checks. elf decodes no instructions (insn and cfg do) and no unwind programs
+ * beyond FDE bounds (eh).
  */
 #ifndef MP_ELF_H
 #define MP_ELF_H
@@ -17,7 +16,7 @@
 #include "libprof/err.h"
 #include "libprof/id.h"
 
-/* 2^24 pieces take some 80 MiB: a larger map note is neither written nor read. */
+/* 2^24 pieces take some 80 MiB. Larger map notes are neither written nor read. */
 #define MP_ELF_MAX_MAP_NOTE (128u << 20)
 
 struct mp_section {
@@ -34,37 +33,42 @@ struct mp_symbol {
 	uint8_t type, bind, other; /* STT_*, STB_*, st_other */
 	uint16_t shndx;
 	bool dynamic;	/* from .dynsym, not .symtab */
-	uint32_t index; /* in its own table */
+	uint32_t index; /* index in its own table */
 };
 
 struct mp_fde {
-	uint64_t start, size; /* vaddr range it covers */
-	uint64_t lsda;	      /* vaddr of the LSDA, 0: none */
+	uint64_t start, size; /* vaddr range that the FDE covers */
+	uint64_t lsda;	      /* vaddr of the LSDA; 0: none */
 	uint64_t personality; /* vaddr of the routine, or of the pointer to it; 0: none */
-	/* Its name, where symbols or relocations tell; NULL: none or not known. Needs
-	 * MP_ELF_ALL. */
+	/*
+	 * Name of the routine, if symbols or relocations tell; NULL: none or not known.
+	 * Needs MP_ELF_ALL.
+	 */
 	const char *personality_name;
-	uint64_t fde_vaddr; /* of the FDE's length field */
+	uint64_t fde_vaddr; /* address of the FDE's length field */
 	uint64_t cie_vaddr;
-	bool personality_indirect; /* @personality is the address of a pointer to it */
+	bool personality_indirect; /* @personality is the address of a pointer to the routine */
 	bool signal_frame;	   /* augmentation S */
 };
 
-/* One relocation kept by --emit-relocs (or a dynamic one: @dynamic). Sorted by vaddr. */
+/* One relocation that --emit-relocs kept, or a dynamic one (@dynamic). Sorted by vaddr. */
 struct mp_reloc {
-	uint64_t vaddr;	    /* where */
-	uint64_t sym_value; /* st_value of the symbol, 0 if undefined */
+	uint64_t vaddr;	    /* address of the field */
+	uint64_t sym_value; /* st_value of the symbol; 0 if undefined */
 	int64_t addend;
 	uint32_t type;	    /* R_X86_64_* */
-	uint32_t sym;	    /* index in the table the relocation section links to, 0: none */
+	uint32_t sym;	    /* index in the symbol table of the relocation section; 0: none */
 	uint16_t sym_shndx; /* SHN_UNDEF: target in another module */
 	bool dynamic;
 };
 
 struct mp_elf {
 	char *path;
-	/* The whole file, mapped privately, read only; NULL where a file was opened for its id
-	 * alone: nothing is mapped then, so that nobody who truncates it can raise SIGBUS here. */
+	/*
+	 * The whole file, mapped privately and read-only. NULL if the file was opened for
+	 * its id alone: nothing is mapped then, so that truncating the file cannot raise
+	 * SIGBUS.
+	 */
 	const uint8_t *data;
 	size_t size;
 	Elf64_Ehdr ehdr;
@@ -72,7 +76,7 @@ struct mp_elf {
 	uint32_t nr_phdrs;
 	struct mp_section *sections; /* [0] is the null section */
 	uint32_t nr_sections;	     /* 0: no section headers (sstrip) */
-	struct mp_symbol *symbols;   /* .symtab then .dynsym; only defined or not: all entries */
+	struct mp_symbol *symbols;   /* .symtab, then .dynsym: all entries, defined or not */
 	uint32_t nr_symbols;
 	struct mp_fde *fdes; /* sorted by start */
 	uint32_t nr_fdes;
@@ -83,71 +87,83 @@ struct mp_elf {
 	bool relinkable; /* .rela.text present: linked with --emit-relocs */
 	bool has_symtab; /* not stripped */
 	struct mp_id id;
-	/* The section .note.morph, whole, in private memory (map reads it); NULL: none. */
+	/* The whole section .note.morph in private memory (map reads it); NULL: none. */
 	const uint8_t *map_note;
 	size_t map_note_size;
 	struct mp_elf_private *private_data;
 };
 
 enum mp_elf_need {
-	MP_ELF_ID = 0, /* headers, sections, id, map note: what the daemon needs */
+	MP_ELF_ID = 0, /* headers, sections, id, map note: enough for the daemon */
 	MP_ELF_SYMBOLS = 1 << 0,
 	MP_ELF_FDES = 1 << 1,
 	MP_ELF_RELOCS = 1 << 2,
 	MP_ELF_ALL = 7,
-	/* A file of debug information: what is loaded is elsewhere, so program headers are not read, no
-	 * section has to lie in a segment, and the id is the build-id alone. */
+	/*
+	 * A file of debug information: its loaded parts are in another file. Program
+	 * headers are not read, a section need not lie in a segment, and the id is the
+	 * build-id alone.
+	 */
 	MP_ELF_DEBUG = 1 << 3,
 };
 
 /*
- * mp_elf_open - map @path and read what @need names.
- * Refuses, with a message that names the file and the reason: not ELF, not x86-64, not ET_EXEC or
- * ET_DYN, truncated, tables out of bounds, over 2 GiB.
- * Return: 0, -errno of the file system, -ENOEXEC not an ELF file for us, -EBADMSG damaged.
+ * mp_elf_open - maps @path and reads the parts in @need.
+ * Refuses, with a message that names the file and the reason: not ELF, not x86-64, not
+ * ET_EXEC or ET_DYN, truncated, tables out of bounds, over 2 GiB.
+ * Return: 0, -errno of the file system, -ENOEXEC (no supported ELF file), -EBADMSG
+ * (damaged).
  * Ownership: *@out is freed by mp_elf_close(), which takes NULL.
  */
 int mp_elf_open(const char *path, unsigned int need, struct mp_elf **out, struct mp_err *err);
-/* The same on bytes in memory (fuzzing, verify); @data must outlive the result. */
+/* The same for bytes in memory (fuzzing, verify); @data must outlive the result. */
 int mp_elf_open_memory(const char *name, const void *data, size_t size, unsigned int need,
 		       struct mp_elf **out, struct mp_err *err);
-/* The same on an open descriptor (e.g. /proc/PID/map_files); does not close @fd. */
+/* The same for an open descriptor (e.g. /proc/PID/map_files); does not close @fd. */
 int mp_elf_open_fd(const char *name, int fd, unsigned int need, struct mp_elf **out,
 		   struct mp_err *err);
-/* The same with MP_ELF_ID where @fd is known to be a regular file of @size bytes: pread() is all
- * that is done with it, so that a process may read it that is allowed nothing else. */
+/*
+ * The same with MP_ELF_ID, for a regular file of @size bytes. It only calls pread(), so
+ * that a confined process may use it.
+ */
 int mp_elf_open_sized(const char *name, int fd, uint64_t size, struct mp_elf **out,
 		      struct mp_err *err);
 /*
- * mp_elf_copy - a writable copy of the file's first @size bytes, no more than there are. Of a mapped
- * file, only pages that are written to take memory of their own.
- * Return: NULL: out of memory, or @size is 0. Ownership: the caller's, by munmap(), of @size bytes.
+ * mp_elf_copy - a writable copy of the file's first @size bytes. Pages of a mapped file
+ * take memory only when they are written.
+ * Return: NULL if out of memory, @size is 0 or larger than the file. Ownership: munmap() of
+ * @size bytes.
  */
 uint8_t *mp_elf_copy(const struct mp_elf *elf, size_t size);
-/* The memory of the file's pages is the system's again until they are read next. NULL: does nothing. */
+/*
+ * Returns the memory of the mapped pages to the system; a later read loads them again.
+ * NULL: does nothing.
+ */
 void mp_elf_drop_pages(const struct mp_elf *elf);
 void mp_elf_close(struct mp_elf *elf);
 
 const struct mp_section *mp_elf_section(const struct mp_elf *elf, const char *name);
 /* The section with SHF_ALLOC that holds @vaddr, or NULL. */
 const struct mp_section *mp_elf_section_at(const struct mp_elf *elf, uint64_t vaddr);
-/* Bytes at [@vaddr, @vaddr + @len) as loaded from the file, or NULL (unmapped, .bss, beyond, or a
- * file opened for its id alone). */
+/*
+ * Bytes [@vaddr, @vaddr + @len) as loaded from the file. NULL: unmapped, .bss, beyond the
+ * file, or a file opened for its id alone.
+ */
 const uint8_t *mp_elf_bytes(const struct mp_elf *elf, uint64_t vaddr, size_t len);
-/* True where @vaddr is inside a PF_X PT_LOAD. */
+/* True if @vaddr is inside a PF_X PT_LOAD. */
 bool mp_elf_is_code(const struct mp_elf *elf, uint64_t vaddr);
-/* True where @vaddr is inside a PT_LOAD without PF_W, or inside PT_GNU_RELRO. */
+/* True if @vaddr is inside a PT_LOAD without PF_W, or inside PT_GNU_RELRO. */
 bool mp_elf_is_readonly(const struct mp_elf *elf, uint64_t vaddr);
-/* File offset <-> link-time address through PT_LOADs. Return: false where there is none. */
+/* Converts file offset <-> link-time address through PT_LOADs. Return: false if there is none. */
 bool mp_elf_off_to_vaddr(const struct mp_elf *elf, uint64_t off, uint64_t *vaddr);
 bool mp_elf_vaddr_to_off(const struct mp_elf *elf, uint64_t vaddr, uint64_t *off);
 /* Static relocations with vaddr in [start, end): *@n entries from the returned pointer. */
 const struct mp_reloc *mp_elf_relocs_in(const struct mp_elf *elf, uint64_t start, uint64_t end,
 					uint32_t *n);
-/* The relocation of the field at @vaddr: the linker's, the loader's. NULL: there is none. */
+/* The linker's or the loader's relocation of the field at @vaddr. NULL: there is none. */
 const struct mp_reloc *mp_elf_reloc_at(const struct mp_elf *elf, uint64_t vaddr);
 const struct mp_reloc *mp_elf_dyn_reloc_at(const struct mp_elf *elf, uint64_t vaddr);
-/* Total bytes of executable PT_LOADs in the file: "the text" in size budgets. */
+/* Total bytes of executable PT_LOADs in the file: the text size in budgets. */
 uint64_t mp_elf_text_size(const struct mp_elf *elf);
 
 #endif

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * elf_fdes - the FDEs of .eh_frame as one sorted array: function bounds even of stripped files.
+ * elf_fdes - reads the FDEs of .eh_frame into one sorted array. They give function bounds
+ * even in stripped files. Called by elf.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -85,8 +86,10 @@ int mp_elf_read_fdes(struct mp_elf *elf, struct mp_err *err)
 		if (ret == -EBADMSG)
 			return mp_err_set(err, EBADMSG, "%s: damaged .eh_frame at 0x%" PRIx64,
 					  elf->path, at);
-		/* Entries of unknown kind: their functions count as having none. Ranges of size 0
-		 * or at 0 are what a linker leaves of code it dropped. */
+		/*
+		 * Skip entries of unknown kind: their functions count as having no FDE.
+		 * Ranges of size 0 or at 0 are remains of code that the linker dropped.
+		 */
 		if (ret != 2 || !fde.size || !fde.start)
 			continue;
 		ret = append_fde(elf, &cie, &fde, &room, err);

@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/*
- * elf_lookup - from a name or an address to a section, bytes, relocations; called all the time.
- */
+/* elf_lookup - finds sections, bytes and relocations by name or address. Called very often. */
 #include <string.h>
 
 #include "libprof/elf.h"
@@ -119,7 +117,7 @@ bool mp_elf_vaddr_to_off(const struct mp_elf *elf, uint64_t vaddr, uint64_t *off
 	return true;
 }
 
-/* The first one at or behind @vaddr: an index, @nr if there is none. */
+/* Index of the first relocation at or behind @vaddr; @nr if there is none. */
 static uint32_t first_reloc_at(const struct mp_reloc *relocs, uint32_t nr, uint64_t vaddr)
 {
 	uint32_t lo = 0, hi = nr;

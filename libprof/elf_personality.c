@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * elf_personality - the names of the personality routines that FDEs lead to.
- *
- * Only a routine whose name is known has a known reading of the LSDA. A CIE names it directly
- * (its address, or its PLT entry's) or by a pointer that the loader may fill in. In a file that has
- * lost its symbols the routine's code may tell which one it is.
+ * elf_personality - finds the names of the personality routines that FDEs use.
+ * The LSDA can only be read if the routine's name is known. A CIE names the routine
+ * directly (by its address or its PLT entry's) or by a pointer that the loader may fill in.
+ * In a file without symbols the routine's code may identify it. Called by elf.
  */
 #include <string.h>
 
@@ -20,7 +19,7 @@ const char *mp_elf_dynamic_name(const struct mp_elf *elf, uint32_t index)
 	return NULL;
 }
 
-/* An undefined function of .dynsym with a value: its PLT entry stands for it. */
+/* An undefined function of .dynsym with a value stands for its PLT entry. */
 static const char *function_name(const struct mp_elf *elf, uint64_t vaddr)
 {
 	for (uint32_t i = 0; vaddr && i < elf->nr_symbols; i++) {
@@ -40,7 +39,7 @@ static bool has_function_symbols(const struct mp_elf *elf)
 	return false;
 }
 
-/* Of the routine of @fde, which is at @vaddr. */
+/* Name of the routine of @fde at @vaddr. */
 static const char *routine_name(const struct mp_elf *elf, const struct mp_fde *fde, uint64_t vaddr)
 {
 	const char *name = function_name(elf, vaddr);
@@ -50,7 +49,7 @@ static const char *routine_name(const struct mp_elf *elf, const struct mp_fde *f
 	return mp_elf_personality_by_code(elf, fde, vaddr);
 }
 
-/* The routine's address is at fde->personality. */
+/* Name of the routine whose address is stored at fde->personality. */
 static const char *pointed_name(const struct mp_elf *elf, const struct mp_fde *fde)
 {
 	uint64_t slot = fde->personality, vaddr;
@@ -69,7 +68,7 @@ static const char *pointed_name(const struct mp_elf *elf, const struct mp_fde *f
 	return routine_name(elf, fde, vaddr);
 }
 
-/* A file has one or two routines; those that follow one another are nearly always the same. */
+/* A file has one or two routines, and consecutive FDEs nearly always use the same. */
 #define MAX_KNOWN 4
 
 static const struct mp_fde *same_routine(const struct mp_fde *const *known, uint32_t nr,

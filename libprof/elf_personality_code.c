@@ -1,15 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * elf_personality_code - recognises a personality routine without a name by what it does, and by
- * the tables that it is given.
+ * elf_personality_code - recognises a nameless personality routine by its code and its
+ * exception tables.
  *
- * A CIE says that the routine is one. C++'s asks whether an exception is C++'s: its code holds the
- * class that all C++ exceptions of a compiler carry. C's asks nothing of the sort; it checks the
- * version, answers with three codes that the ABI fixes, and reads numbers of variable length. Rust's
- * checks the version, too, and calls five functions of the unwinder by name, in a file that holds
- * the paths of Rust's library; without these names (static) it is not known from others. Each
- * exception table of the routine must read as one of that language. Called by elf_personality for
- * files without symbols.
+ * A CIE tells that the code is such a routine. The routine of C++ holds the class of the
+ * compiler's C++ exceptions, for a comparison. That of C does not. It checks the version,
+ * returns three codes that the ABI fixes, and reads numbers of variable length. Rust's
+ * checks the version, too, and calls five functions of the unwinder by name, in a file that
+ * holds the paths of Rust's library. Without these names (in a static file) Rust's routine
+ * is not recognised.
+ *
+ * Each exception table of the routine must be readable as one of that language. Called by
+ * elf_personality for files without symbols.
  */
 #include <string.h>
 
@@ -19,25 +21,25 @@
 
 #define PE_OMIT 0xff
 
-/* "GNUCC++" and "CLNGC++", with a byte that tells dependent exceptions. */
+/* "GNUCC++" and "CLNGC++", and a byte that marks dependent exceptions. */
 #define CLASS_GNU   UINT64_C(0x474e5543432b2b00)
 #define CLASS_CLANG UINT64_C(0x434c4e47432b2b00)
 
 enum trait {
-	ASKS_CXX = 1 << 0,	/* holds the class of C++ exceptions, or takes it off */
+	ASKS_CXX = 1 << 0,	/* holds the class of C++ exceptions, or subtracts it */
 	ASKS_VERSION = 1 << 1,	/* compares its first parameter with 1 */
 	ANSWERS_3 = 1 << 2,	/* _URC_FATAL_PHASE1_ERROR */
 	ANSWERS_7 = 1 << 3,	/* _URC_INSTALL_CONTEXT */
 	ANSWERS_8 = 1 << 4,	/* _URC_CONTINUE_UNWIND */
 	READS_NUMBERS = 1 << 5, /* keeps 7 bits of a byte, and counts by 7 */
 	COUNTS_BY_7 = 1 << 6,
-	ANSWERS_2 = 1 << 7,   /* _URC_FATAL_PHASE2_ERROR, as Rust's does and C's does not */
-	CALLS_FIRST = 1 << 8, /* the first of unwinder[] */
+	ANSWERS_2 = 1 << 7,   /* _URC_FATAL_PHASE2_ERROR: Rust's returns it, C's does not */
+	CALLS_FIRST = 1 << 8, /* calls unwinder[0]; the next bits are for the others */
 };
 
 #define OF_C (ASKS_VERSION | ANSWERS_3 | ANSWERS_7 | ANSWERS_8 | READS_NUMBERS | COUNTS_BY_7)
 
-/* What Rust's routine calls. */
+/* The functions that Rust's routine calls. */
 static const char *const unwinder[] = {
 	"_Unwind_GetLanguageSpecificData",
 	"_Unwind_GetIPInfo",
@@ -145,7 +147,7 @@ static unsigned int routine_traits(const struct mp_elf *elf, uint64_t vaddr)
 	return traits;
 }
 
-/* The exception table of @fde, of C (@plain: call sites alone) or of C++ and Rust. */
+/* True if the exception table of @fde is one of C (@plain: call sites alone), or of C++ or Rust. */
 static bool reads_as_table(const struct mp_elf *elf, const struct mp_fde *fde, bool plain)
 {
 	const struct mp_section *sec = mp_elf_section_at(elf, fde->lsda);
@@ -182,7 +184,7 @@ static bool reads_as_table(const struct mp_elf *elf, const struct mp_fde *fde, b
 	return !c.bad;
 }
 
-/* Of the routine that @of leads to. */
+/* True if every exception table of the routine that @of uses is readable. */
 static bool tables_read(const struct mp_elf *elf, const struct mp_fde *of, bool plain)
 {
 	bool any = false;
@@ -209,7 +211,7 @@ const char *mp_elf_personality_by_code(const struct mp_elf *elf, const struct mp
 		return tables_read(elf, of, false) ? "__gxx_personality_v0" : NULL;
 	if (!(traits & ASKS_VERSION))
 		return NULL;
-	/* Where there is Rust's routine no other passes for C's: they are much alike. */
+	/* In a file with Rust's routine no other may pass for C's, since the two are much alike. */
 	if (holds_rust_paths(elf))
 		return (traits & OF_RUST) == OF_RUST && tables_read(elf, of, false)
 			       ? "rust_eh_personality"

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * elf_relocs - static relocations kept by --emit-relocs, and the dynamic ones of the loader.
- *
- * Dynamic ones come from PT_DYNAMIC (DT_RELA, DT_JMPREL, DT_RELR) and from allocated SHT_RELA
- * sections it does not cover: a static program has IRELATIVE entries but no PT_DYNAMIC.
+ * elf_relocs - reads static relocations that --emit-relocs kept, and the loader's dynamic
+ * ones.
+ * Dynamic ones come from PT_DYNAMIC (DT_RELA, DT_JMPREL, DT_RELR), and from allocated
+ * SHT_RELA sections that PT_DYNAMIC does not cover: a static program has IRELATIVE entries
+ * but no PT_DYNAMIC. Called by elf.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -19,7 +20,7 @@ struct reloc_list {
 	uint32_t nr, room, max;
 };
 
-/* A table of symbols that relocations index. */
+/* The symbol table that relocations index. */
 struct sym_table {
 	const uint8_t *syms;
 	uint64_t nr;
@@ -93,7 +94,7 @@ static int cmp_reloc(const void *a, const void *b)
 
 static void sort_relocs(struct reloc_list *list)
 {
-	/* Linkers write them nearly in order: look before sorting. */
+	/* Linkers write relocations nearly in order: test before sorting. */
 	for (uint32_t i = 1; i < list->nr; i++) {
 		if (list->relocs[i - 1].vaddr > list->relocs[i].vaddr) {
 			qsort(list->relocs, list->nr, sizeof(*list->relocs), cmp_reloc);
@@ -102,7 +103,7 @@ static void sort_relocs(struct reloc_list *list)
 	}
 }
 
-/* Take what @list holds, no larger than needed. */
+/* Returns the relocations of @list, in an array of exactly their number. */
 static struct mp_reloc *take_relocs(struct reloc_list *list, uint32_t *nr)
 {
 	struct mp_reloc *relocs = list->relocs;
@@ -148,7 +149,7 @@ static int append_section(struct mp_elf *elf, struct reloc_list *list, const str
 	return append_rela(elf, list, elf->data + sec->off, sec->size, &symtab, dynamic, err);
 }
 
-/* The section that a static relocation section applies to, where it is loaded. */
+/* The loaded section that a static relocation section applies to, or NULL. */
 static const struct mp_section *static_target(const struct mp_elf *elf,
 					      const struct mp_section *sec)
 {
@@ -221,7 +222,7 @@ static void read_dynamic(const struct mp_elf *elf, struct dynamic *dyn)
 	}
 }
 
-/* DT_SYMTAB says no size: the section does, else the rest of its segment bounds it. */
+/* DT_SYMTAB has no size: take it from the section, else up to the end of the segment. */
 static void dynamic_symbols(const struct mp_elf *elf, uint64_t vaddr, struct sym_table *table)
 {
 	const struct mp_section *sec = mp_elf_section_at(elf, vaddr);
@@ -287,8 +288,8 @@ static int append_relative(struct mp_elf *elf, struct reloc_list *list, uint64_t
 }
 
 /*
- * DT_RELR: an even word is an address to relocate; an odd one is a bit map of the 63 words that
- * follow the last address.
+ * DT_RELR: an even word is an address to relocate. An odd word is a bitmap of the 63 words
+ * that follow the last address.
  */
 static int append_relr(struct mp_elf *elf, struct reloc_list *list, const struct dynamic *dyn,
 		       struct mp_err *err)
@@ -339,7 +340,7 @@ static int read_all_dynamic(struct mp_elf *elf, struct reloc_list *list, struct 
 	read_dynamic(elf, &dyn);
 	dynamic_symbols(elf, dyn.symtab, &symtab);
 	ret = append_dynamic_table(elf, list, dyn.rela, dyn.rela_size, &symtab, err);
-	/* Some linkers count the PLT's entries in DT_RELASZ too. */
+	/* Some linkers count the PLT's entries in DT_RELASZ, too. */
 	if (!ret && !covered(dyn.jmprel, dyn.rela, dyn.rela_size))
 		ret = append_dynamic_table(elf, list, dyn.jmprel, dyn.jmprel_size, &symtab, err);
 	if (!ret)

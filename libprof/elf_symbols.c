@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * elf_symbols - .symtab, then .dynsym, as one array; every entry, so that an index in a table is
- * an index here (plus the size of .symtab for dynamic ones).
+ * elf_symbols - reads .symtab, then .dynsym, into one array. It keeps every entry, so that
+ * an index in a table is an index here (plus the size of .symtab for dynamic ones). Called
+ * by elf.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -11,7 +12,7 @@
 #include "libprof/elf.h"
 #include "libprof/elf_internal.h"
 
-/* Names up to the last NUL of the table can be read safely: *@limit is that NUL's offset. */
+/* Names can be read safely up to the last NUL of the table: *@limit is that NUL's offset. */
 static bool string_limit(const struct mp_elf *elf, const struct mp_section *sec, uint64_t *limit)
 {
 	const uint8_t *start, *nul;

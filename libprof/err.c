@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* err - keeps one message; used by every parser, printed by main() only. */
+/* err - keeps one message. Every parser sets it; only main() prints it. */
 #include "libprof/err.h"
 
 #include <stdarg.h>
@@ -12,8 +12,8 @@
 static const char gap[] = "[...]";
 
 /*
- * A message is "WHERE: what is wrong". Where both do not fit, the middle goes: it is the middle of a
- * path, and the reason is at the end.
+ * A message is "WHERE: what is wrong". If both do not fit, the middle is cut: that is the
+ * middle of a path, and the reason is at the end.
  */
 static void keep_ends(const char *text, char *msg, size_t size)
 {
@@ -24,7 +24,7 @@ static void keep_ends(const char *text, char *msg, size_t size)
 		return;
 	}
 	tail = size - sizeof(gap) - head;
-	/* Not in the middle of a character. */
+	/* Do not cut inside a character. */
 	while (head && (text[head] & 0xc0) == 0x80)
 		head--;
 	while (tail && (text[len - tail] & 0xc0) == 0x80)

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * err - what a parser of untrusted input says went wrong, and where.
- *
- * Filled by libprof, daemon and editor; printed by main() only.
+ * err - the message of a parser of untrusted input: what went wrong, and where.
+ * Set by libprof, daemon and editor; printed by main() only.
  */
 #ifndef MP_ERR_H
 #define MP_ERR_H
@@ -11,7 +10,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Room for the longest path and for what is wrong with it. */
+/* Room for the longest path and the reason. */
 #define MP_ERR_SIZE 4608
 
 struct mp_err {
@@ -19,10 +18,10 @@ struct mp_err {
 };
 
 /*
- * mp_err_set - keep a message; the first cause wins over later, vaguer ones only if the caller
- * does not call it again. @err may be NULL. @code is a positive errno. Control characters, which paths and
- * names may hold, are escaped (text.h). A message that is too long loses its middle, never its end.
- *
+ * mp_err_set - sets the message. A second call overwrites the first, so do not call it
+ * again with a vaguer cause. @err may be NULL. @code is a positive errno. Control
+ * characters in paths and names are escaped (text.h). A message that is too long loses its
+ * middle, never its end.
  * Return: -@code, so that a parser can write `return mp_err_set(err, EINVAL, "...")`.
  */
 int mp_err_set(struct mp_err *err, int code, const char *fmt, ...)

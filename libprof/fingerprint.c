@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * fingerprint - made from a file that is there. Decides which functions keep their blocks, and what
- * a block's and a function's hashes are made of. Called by stale, by morph-stats remember and by
- * morph-optimize.
+ * fingerprint - makes a fingerprint of an existing file. It decides which functions keep
+ * their blocks, and how the hashes of blocks and functions are composed. Called by stale,
+ * by morph-stats remember and by morph-optimize.
  */
 #include "libprof/fingerprint.h"
 
@@ -12,15 +12,15 @@
 
 #include <xxhash.h>
 
-/* A block's hashes as they are made: the counts of instructions and calls, and where its branch is. */
+/* State while a fingerprint is made. */
 struct making {
 	const struct mp_cfg *cfg;
 	struct mp_fingerprint *out;
 	uint32_t room_blocks, room_edges, room_calls;
-	uint64_t low, high; /* what a constant may be the address of; both 0: none is one */
-	uint32_t call;	    /* the next of cfg->calls */
-	uint32_t table;	    /* the last block of the function that jumps through a table */
-	uint64_t nr_ways;   /* edges, those that blocks share as often as they do */
+	uint64_t low, high; /* range of constants that may be addresses; both 0: none */
+	uint32_t call;	    /* index of the next element of cfg->calls */
+	uint32_t table;	    /* the function's last block that jumps through a table */
+	uint64_t nr_ways;   /* edges of all blocks; shared edges count for each block */
 };
 
 static int grow(void *array, uint32_t *room, uint32_t nr, size_t size)
@@ -40,7 +40,10 @@ static int grow(void *array, uint32_t *room, uint32_t nr, size_t size)
 	return 0;
 }
 
-/* Compilers number copies of a function as they come: foo.isra.0, foo.isra.3. */
+/*
+ * Leaves out the number of a function's copy, since another build may give another:
+ * foo.isra.0, foo.isra.3.
+ */
 static uint32_t name_hash(const char *name)
 {
 	size_t len = strlen(name), end = len;
@@ -76,7 +79,7 @@ static uint32_t callee_of(struct making *m, uint32_t block, uint64_t vaddr)
 {
 	const struct mp_cfg *cfg = m->cfg;
 
-	/* Both go by ascending block: what is behind us is not asked for again. */
+	/* Blocks and calls both ascend, so earlier calls are not needed again. */
 	while (m->call < cfg->nr_calls && cfg->calls[m->call].block < block)
 		m->call++;
 	for (uint32_t c = m->call; c < cfg->nr_calls && cfg->calls[c].block == block; c++)
@@ -96,7 +99,7 @@ static int add_call(struct making *m, struct mp_print_block *to, uint32_t off, u
 	return 0;
 }
 
-/* Adds what is in the block to the function's hashes, too. */
+/* Also adds the block's hashes to the function's. */
 static int hash_block(struct making *m, uint32_t b, struct mp_print_block *to,
 		      struct mp_print_func *func)
 {
@@ -132,7 +135,10 @@ static int hash_block(struct making *m, uint32_t b, struct mp_print_block *to,
 	return 0;
 }
 
-/* An interpreter has hundreds of jumps through one table of hundreds of entries: kept once. */
+/*
+ * An interpreter has hundreds of jumps through one table with hundreds of entries: keep its
+ * edges once.
+ */
 static bool share_edges(struct making *m, const struct mp_func *func, uint32_t first_edge,
 			uint32_t nr_edges, struct mp_print_block *to)
 {
@@ -178,7 +184,7 @@ static int add_edges(struct making *m, const struct mp_func *func, const struct 
 	return 0;
 }
 
-/* Its blocks go behind the others; the function's own hashes are made of theirs. */
+/* Appends the function's blocks; the function's own hashes are made of theirs. */
 static int add_func(struct making *m, const struct mp_func *func, struct mp_print_func *to)
 {
 	struct mp_fingerprint *out = m->out;
@@ -209,7 +215,7 @@ static int add_func(struct making *m, const struct mp_func *func, struct mp_prin
 	return 0;
 }
 
-/* The blocks of a function that nobody asks for are dropped, once its hashes are known. */
+/* Drops the blocks of a function without samples, after its hashes are known. */
 static void drop_blocks(struct making *m, struct mp_print_func *func)
 {
 	struct mp_fingerprint *out = m->out;
@@ -226,7 +232,7 @@ static void drop_blocks(struct making *m, struct mp_print_func *func)
 	func->entry = MP_NONE;
 }
 
-/* Marks the functions that hold an address of @counts, or at which one of @edges begins. */
+/* Marks the functions that hold an address of @counts or the start of one of @edges. */
 static void mark_sampled(const struct mp_cfg *cfg, const struct mp_ip_count *counts,
 			 size_t nr_counts, const struct mp_edge_count *edges, size_t nr_edges,
 			 uint8_t *sampled)

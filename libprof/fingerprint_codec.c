@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * fingerprint_codec - a fingerprint as bytes, and back. Decides the format (Documentation/abi.md)
- * and what is refused: a store is foreign data, so each number is checked before it is used.
- * Called by store_fingerprint.
+ * fingerprint_codec - converts a fingerprint to bytes and back. It defines the format
+ * (Documentation/abi.md). A store is untrusted, so each number is checked before it is
+ * used. Called by store_fingerprint.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -12,14 +12,14 @@
 #include "libprof/varint.h"
 
 #define VERSION 1
-/* The fewest bytes that each of them takes: more than that many cannot be in the rest. */
+/* Fewest bytes of each element: they bound how many elements the rest of the input can hold. */
 #define FUNC_MIN  2
 #define BLOCK_MIN 9
 #define EDGE_MIN  1
 #define CALL_MIN  2
-/* As many edges, and more, follow as a number of their own. */
+/* From this number on, the number of edges is stored as a number of its own. */
 #define MANY_EDGES 3
-/* No block and no function is larger: mp_elf_open() takes no larger file. */
+/* No block or function is larger, since mp_elf_open() takes no larger file. */
 #define SIZE_MAX_BYTES (1u << 31)
 
 /* ---- writing -------------------------------------------------------------------------------- */
@@ -32,7 +32,7 @@ static void put_hash(struct mp_varint_writer *w, uint32_t hash, size_t size)
 	mp_varint_put_bytes(w, bytes, size);
 }
 
-/* How far before @block is one with the same edges; 0: it has edges of its own. */
+/* Distance back to a block with the same edges; 0: the block has edges of its own. */
 static uint32_t shared_with(const struct mp_print_block *block, uint32_t index)
 {
 	for (uint32_t back = 1; back <= index; back++)
@@ -132,8 +132,9 @@ int mp_fingerprint_encode(const struct mp_fingerprint *print, uint8_t **out, siz
 struct reading {
 	struct mp_varint_reader r;
 	struct mp_fingerprint *out;
-	uint32_t nr_blocks, nr_edges, nr_calls; /* promised */
-	uint64_t nr_ways;			/* as often as blocks share edges */
+	uint32_t nr_blocks, nr_edges, nr_calls; /* numbers that the header gives */
+	/* edges of all blocks; shared edges count for each block */
+	uint64_t nr_ways;
 	bool bad;
 };
 
@@ -147,7 +148,7 @@ static uint32_t get_hash(struct reading *in, size_t size)
 	return hash;
 }
 
-/* A number from @low to @high; else what is read is damaged. */
+/* Reads a number in [@low, @high]; any other number is damage. */
 static uint32_t get_within(struct reading *in, uint64_t low, uint64_t high)
 {
 	uint64_t v = mp_varint_get(&in->r);
@@ -161,7 +162,10 @@ static void get_edge(struct reading *in, uint32_t index, uint32_t nr_blocks)
 	struct mp_print_edge *edge = &in->out->edges[in->out->nr_edges++];
 	int64_t v = mp_varint_get_signed(&in->r), to;
 
-	/* Division rounds to zero, as the writer had it: a distance, and the kind away from zero. */
+	/*
+	 * A positive distance has the kind added, a negative one subtracted. Division
+	 * rounds towards zero, so it gives the distance.
+	 */
 	edge->kind = (uint8_t)(v < 0 ? -(v % 4) : v % 4);
 	if (v / 4 > INT32_MAX || v / 4 < -(int64_t)INT32_MAX) {
 		in->bad = true;
@@ -260,7 +264,10 @@ static void get_func(struct reading *in, uint32_t f, uint64_t *before)
 	func->nr_kept = func->nr_blocks;
 }
 
-/* As many as are promised, if so many can be in what is left. */
+/*
+ * Reads a number of elements, which the rest of the input must be able to hold, and
+ * allocates them.
+ */
 static void *get_array(struct reading *in, uint32_t *nr, size_t bytes_min, size_t size)
 {
 	*nr = get_within(in, 0, (uint64_t)(in->r.end - in->r.p) / bytes_min);

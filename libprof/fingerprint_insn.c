@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * fingerprint_insn - the two hashes of one instruction. Decides what two builds of the same source
- * may differ in: addresses and the lengths of branches always, registers and constants in the
- * loose hash. Called by fingerprint_make.
+ * fingerprint_insn - computes the two hashes of one instruction. It decides which
+ * differences two builds of the same source may have: addresses and lengths of branches in
+ * both hashes, registers and constants in the loose one. Called by fingerprint.
  */
 #include <string.h>
 
@@ -37,7 +37,7 @@ static bool is_prefix(uint8_t byte)
 	}
 }
 
-/* The opcodes whose ModRM byte says in three bits which operation it is. */
+/* Opcodes whose ModRM byte selects the operation by three bits. */
 static bool is_group(uint32_t opcode)
 {
 	switch (opcode) {
@@ -58,7 +58,7 @@ static bool is_group(uint32_t opcode)
 	}
 }
 
-/* An opcode as a number, the same for each register and for each length of a constant. */
+/* The opcode as a number that depends neither on registers nor on the length of a constant. */
 static uint32_t opcode_of(const uint8_t *bytes, uint8_t len)
 {
 	uint32_t opcode, at = 0;
@@ -107,7 +107,10 @@ struct mp_print_insn mp_print_insn(const uint8_t *bytes, const struct mp_insn *i
 	if (insn->nop || insn->endbr64 || insn->kind == MP_INSN_JUMP)
 		return (struct mp_print_insn){0};
 	if (insn->kind == MP_INSN_COND || insn->kind == MP_INSN_CALL) {
-		/* Which way round a branch is asked depends on the order of blocks. */
+		/*
+		 * The order of blocks may invert a branch, so the loose hash leaves the
+		 * condition out.
+		 */
 		out.full = mp_print_mix(insn->kind, insn->cc);
 		out.loose = mp_print_mix(insn->kind, UINT32_MAX);
 		return out;

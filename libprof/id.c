@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
  * id - compares and prints module ids, and reads them from an ELF file.
- *
- * The build-id comes from PT_NOTE (it survives the loss of section headers), else from SHT_NOTE.
+ * The build-id comes from PT_NOTE, which needs no section headers, else from SHT_NOTE.
  */
 #include "libprof/id.h"
 
@@ -34,7 +33,7 @@ void mp_id_format_build_id(const struct mp_id *id, char *buf)
 	*buf = '\0';
 }
 
-/* Notes of one segment or section in @buf: keep the first GNU build-id. */
+/* Takes the first GNU build-id from the notes of one segment or section in @buf. */
 static void scan_notes(const uint8_t *buf, size_t size, uint64_t align, struct mp_id *id)
 {
 	size_t off = 0, pad = align == 8 ? 7 : 3;
@@ -70,7 +69,7 @@ static int read_notes(struct mp_elf *elf, uint64_t off, uint64_t size, uint64_t 
 	uint8_t *buf;
 	int ret;
 
-	/* Whatever carries megabytes of notes does not carry them for a build-id's sake. */
+	/* Megabytes of notes serve other purposes than a build-id. */
 	if (!size || size > MP_ELF_MAX_NOTES)
 		return 0;
 	buf = malloc(size);
@@ -102,7 +101,7 @@ static int read_build_id(struct mp_elf *elf, struct mp_err *err)
 	return ret;
 }
 
-/* In pieces: the daemon reads large files without mapping them or holding them in memory. */
+/* Reads in pieces: the daemon neither maps large files nor holds them in memory. */
 static int hash_segment(struct mp_elf *elf, const Elf64_Phdr *load, XXH3_state_t *state,
 			uint8_t *buf, size_t buf_size, struct mp_err *err)
 {

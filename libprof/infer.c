@@ -1,10 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * infer - block and edge counts that obey flow conservation, from noisy samples.
- *
- * Decides what one function probably did. The likeliest counts under a Poisson law are a
- * minimum-cost flow once the likelihood is cut into straight pieces; mcf finds it. Called by
- * counts.c, function by function.
+ * infer - computes block and edge counts that obey flow conservation, from noisy samples.
+ * The likeliest counts under a Poisson law are a minimum-cost flow once the likelihood is
+ * cut into linear pieces; mcf finds it. Called by counts.c, function by function.
  */
 #include "libprof/infer.h"
 
@@ -15,90 +13,108 @@
 
 #include "libprof/mcf.h"
 
-/* Costs are counted in 2^-30 instructions: the slopes below are irrational, and where a block ran
- * long only a small part of them counts. */
+/*
+ * Costs are in units of 2^-30 instructions: the slopes below are irrational, and for
+ * long-running blocks only a small part of them counts.
+ */
 #define COST_ONE 1073741824.0
 
-/* Flow is counted in parts of a sample per instruction: as fine as 2^-20, coarser only where the
- * samples are so many that 62 bits would not hold them. Always a power of two, so that the
- * division on the way back is exact. */
+/*
+ * The unit of flow is 2^-20 samples per instruction. It is coarser only if the samples are
+ * too many for 62 bits. It is always a power of two, so that the division on the way back
+ * is exact.
+ */
 #define FLOW_MAX_SHIFT 20
 #define FLOW_BITS      58
 
-/* Pivots allowed per arc before the guard ends the search. Real functions need 0.2 to 2. */
+/* Pivots per arc after which the search stops. Real functions need 0.2 to 2. */
 #define PIVOTS_PER_ARC 100
 
 /*
- * The likelihood's cost of a flow f through a block of cost c with s samples, c f - s ln f, has
- * its minimum at w = s / c. It is cut at these multiples of w. Between a w and b w the slope is
- * c (1 - ln(b / a) / (b - a)), whatever s is; before the first cut and after the last it is
- * what profile-accuracy measurements settled on.
+ * A block of cost c with s samples costs c f - s ln f at flow f (the negative logarithm of
+ * the likelihood). The minimum is at w = s / c. The curve is cut at these multiples of w.
+ * Between a w and b w the slope is c (1 - ln(b / a) / (b - a)), for any s. The slopes
+ * before the first cut and after the last were chosen by measurements with
+ * profile-accuracy.
  */
 static const double cuts[] = {0.125, 0.25, 0.5, 0.75, 1, 4.0 / 3, 2, 4, 8};
 #define NR_CUTS	    (sizeof(cuts) / sizeof(cuts[0]))
 #define SLOPE_FIRST -11.0
 #define SLOPE_LAST  0.9
 
-/* The layout prior, in instructions: a fall-through costs nothing. Tuned by scripts/bench-accuracy
- * on programs that are not the test programs. */
+/*
+ * The layout prior, in instructions: the cost of a taken branch; a fall-through costs
+ * nothing. Tuned by scripts/bench-accuracy on programs that are not the test programs.
+ */
 #define PRIOR_TAKEN_FORWARD  3.0
 #define PRIOR_TAKEN_BACKWARD 1.0
-/* So many times that where the compiler had a profile. Without, samples of python took its order for
- * as bad as any: +16 % taken branches on other work, beside -30 % on the training; with 3, +8 %;
- * with 10, +1 % and -29 %; with 30, -1 % and -11 %. */
+/*
+ * Factor of the prior if the compiler had a profile. Taken branches of python, on other
+ * work and on the training: without the factor, +16 % and -30 %; with 3, +8 %; with 10,
+ * +1 % and -29 %; with 30, -1 % and -11 %.
+ */
 #define PRIOR_PROFILED 10.0
 
-/* Of a count's error, in instructions: more than whatever one edge's looks, layout or entry costs.
- * Who leaves a block in its middle makes its count too low; too high hardly anything makes it. */
+/*
+ * Cost of a deviation from an exact count, in instructions: more than any hint, layout
+ * prior or entry cost of one edge. Leaving a block in its middle makes its count too low;
+ * hardly anything makes it too high.
+ */
 #define EXACT_COST_MORE 1024.0
 #define EXACT_COST_LESS 2048.0
 
-/* Chosen by cc1, perl and liblzma; from 10 to 100 most files fare alike. */
+/* Chosen on cc1, perl and liblzma; from 10 to 100 most files give similar results. */
 #define TIME_SHAPE 30.0
-/* Of two billion samples, or counts: with less, costs would be rounded to nothing. */
+/* Smallest trust, reached at two billion samples or counts: below it, costs would round to 0. */
 #define LEAST_TRUST (1.0 / 67108864)
 
 /*
  * The network of a function with blocks 0 and 1:
- *
  *     outside -> in(0) => out(0) -> in(1) => out(1) -> outside
  *                           \---> table ---^
+ * `=>` is a bundle of parallel arcs with rising costs. All jumps through one table pass
+ * through one node: samples cannot tell which jump went to which target, and an interpreter
+ * with 83 jumps would need 83 x 83 arcs.
  *
- * `=>` is a bundle of parallel arcs with rising costs. Jumps through one table all pass through
- * one node: which of them went where no sample can tell, and an interpreter with 83 of them
- * would need 83 x 83 arcs.
- *
- * An edge that is the only way into a block, or else the only way out, carries what the block
- * carries: it needs no arc, and the node between them none either. That leaves three nodes of
- * five, and two thirds of the time.
+ * An edge that is the only way into a block, or the only way out, carries the same flow as
+ * the block. It needs no arc, and its two nodes become one. That leaves three nodes of
+ * five, and saves a third of the time.
  */
 struct network {
 	const struct mp_flow *flow;
-	double slopes[NR_CUTS]; /* up to each cut, for a cost of 1 */
+	double slopes[NR_CUTS]; /* slope of the piece that ends at each cut, for a cost of 1 */
 	struct mp_mcf_arc *arcs;
 	uint32_t nr_arcs;
 	uint32_t nr_nodes;
-	uint32_t *in, *out;	/* per block: its nodes */
-	double *extra;		/* per block: cost of the ways that its bundle stands for */
-	uint32_t *first_arc;	/* per block: its bundle, [nr_blocks]: the end of the last */
-	uint32_t *edge_block;	/* per edge: the block whose bundle stands for it, or NONE */
-	uint32_t *edge_arc;	/* per edge: its arcs; where a table: from's arc into the table */
-	uint32_t *edge_arc_end; /* per edge: behind the last of its arcs */
+	uint32_t *in, *out; /* per block: its nodes */
+	double *extra;	    /* per block: cost of the edges that its bundle replaces */
+	/* per block: start of its bundle; [nr_blocks]: the end of the last */
+	uint32_t *first_arc;
+	uint32_t *edge_block; /* per edge: the block whose bundle replaces it, or NONE */
+	/* per edge: its first arc; through a table: the arc from the block into the table */
+	uint32_t *edge_arc;
+	uint32_t *edge_arc_end; /* per edge: the end of its arcs */
 	uint32_t *edge_arc_out; /* per edge: the arc from the table to the target, or NONE */
 	uint32_t *order;	/* edges with a group, sorted by group, from, to */
 	uint32_t nr_order;
-	int shift; /* flow unit is 2^-shift */
+	int shift; /* the unit of flow is 2^-shift */
 };
 
 #define NONE UINT32_MAX
 
-#define OUTSIDE 0 /* the node */
+#define OUTSIDE 0 /* a node */
 
-/* What part of its time a block costs of which nothing is known: flow goes through it where that is
- * the way between blocks with samples, and takes the shorter way where there are two. */
+/*
+ * Share of its time that a block without information costs. Flow passes through such a
+ * block if it is the way between blocks with samples; of two such ways flow takes the
+ * shorter.
+ */
 #define UNKNOWN_SHARE 0.02
 
-/* Beside what a block's instructions cost: without a prior, with the layout's, with looks'. */
+/*
+ * Added to the cost of a block's instructions: without a prior, with the layout prior, with
+ * hints.
+ */
 #define COST_MORE	 2.0
 #define COST_MORE_LAYOUT 1.0
 #define COST_MORE_LOOKS	 0.5
@@ -120,10 +136,10 @@ static double block_cost(const struct mp_flow *flow, uint32_t b)
 }
 
 /*
- * What part of a block's evidence counts. Samples are time, and what time its instructions take is
- * known but for a factor; let its variance be 1 / TIME_SHAPE. By how much a block that ran so long
- * likes one count better than another is this part of what Poisson's law alone would say: so what
- * hot code is off by is not made up for in cold code.
+ * The share of a block's evidence that counts. Samples measure time, and the time of the
+ * block's instructions is known only up to a factor of variance 1 / TIME_SHAPE. Poisson's
+ * law alone would overstate how sure the count of a long-running block is. Less trust keeps
+ * errors of hot code from being balanced by cold code.
  */
 static double block_trust(const struct mp_flow *flow, uint32_t b)
 {
@@ -211,9 +227,9 @@ static uint32_t edge_to(const struct network *net, uint32_t i)
 }
 
 /*
- * order[begin .. end) is one group. It may pass through one node only if each of its blocks
- * jumps to each of its targets, once: else the node would invent edges.
- * Return: the number of targets, 0: not so.
+ * Tests one group, order[begin .. end). It may pass through one node only if each of its
+ * blocks jumps to each of its targets exactly once; otherwise the node would invent edges.
+ * Return: the number of targets; 0: it may not.
  */
 static uint32_t group_targets(const struct network *net, uint32_t begin, uint32_t end)
 {
@@ -278,7 +294,10 @@ static void groups_add(struct network *net)
 
 /* ---- the network ---------------------------------------------------------------------------- */
 
-/* Arcs from @from to @to whose cost is that of evidence: @samples seen at @cost a unit of flow. */
+/*
+ * Arcs from @from to @to that cost as the evidence says: @samples seen at @cost per unit of
+ * flow.
+ */
 static void bundle_add(struct network *net, uint32_t from, uint32_t to, double samples, double cost,
 		       double extra)
 {
@@ -301,9 +320,9 @@ static void bundle_add(struct network *net, uint32_t from, uint32_t to, double s
 }
 
 /*
- * Arcs from @from to @to for a block that was counted to run @runs times: each more or less than
- * that costs what no looks and no layout can pay for, so the flow is the count wherever counts agree
- * with each other, and where they do not (a function was left in its middle) as few as can be give.
+ * Arcs from @from to @to for a block that was counted @runs times. Any deviation costs more
+ * than hints and layout can outweigh. The flow therefore equals the counts if these agree.
+ * If they do not (a function was left in its middle), as few as possible change.
  */
 static void exact_add(struct network *net, uint32_t from, uint32_t to, double runs, double extra)
 {
@@ -344,9 +363,9 @@ static int flow_shift(const struct mp_flow *flow)
 }
 
 /*
- * Give the blocks their nodes. No chain of substitutions can arise: in(b) is replaced by out(u)
- * only over the edge u -> b, and out(u) by in(b) only where that edge is u's only one and was
- * not used up before.
+ * Assigns nodes to the blocks. No chains of substitutions arise: out(u) replaces in(b) only
+ * over the edge u -> b. in(b) replaces out(u) only if that edge is u's only one and not yet
+ * used.
  */
 static int nodes_assign(struct network *net)
 {
@@ -375,7 +394,7 @@ static int nodes_assign(struct network *net)
 		net->in[b] = only_entry ? OUTSIDE : NONE;
 		net->extra[b] = only_entry ? flow->blocks[b].entry_cost : 0;
 	}
-	/* Ways in: b's node is that of its only predecessor's end. */
+	/* A block with one predecessor shares the node of that predecessor's end. */
 	for (uint32_t e = 0; e < flow->nr_edges; e++) {
 		uint32_t from = flow->edges[e].from, to = flow->edges[e].to;
 
@@ -506,7 +525,7 @@ static void network_read(const struct network *net, double *block_count, double 
 		edge_count[e] = net->edge_block[e] != NONE
 					? block_count[net->edge_block[e]]
 					: arcs_flow(net, net->edge_arc[e], net->edge_arc_end[e]);
-	/* Through a table every jump goes everywhere in the same proportions. */
+	/* Every jump through a table has the same proportions of targets. */
 	for (uint32_t i = 0, end; i < net->nr_order; i = end) {
 		double sum = 0;
 

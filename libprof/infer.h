@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * infer - from noisy block samples to block and edge counts that obey flow conservation.
- *
- * Works on one function at a time, on plain arrays: no ELF, no CFG needed, so it is tested alone.
+ * infer - turns noisy block samples into block and edge counts that obey flow conservation.
+ * It works on one function at a time, on plain arrays. It needs no ELF file and no CFG, so
+ * it can be tested alone.
  */
 #ifndef MP_INFER_H
 #define MP_INFER_H
@@ -14,26 +14,33 @@
 
 enum mp_estimator {
 	MP_ESTIMATE_POISSON, /* Poisson likelihood under flow conservation */
-	MP_ESTIMATE_SCALED,  /* length scaling alone (Morph, 1997, section 3.3); edges split evenly
-				 * by the weights of the successors */
-	MP_ESTIMATE_PATHS,   /* as Poisson; and where paths were sampled, by them (path_infer, which
-				* is not called here) */
+	/*
+	 * length scaling alone (Morph, 1997, section 3.3); edges get shares by their
+	 * targets' weights
+	 */
+	MP_ESTIMATE_SCALED,
+	/* Poisson, then sampled paths where there are any (path_infer, not called here) */
+	MP_ESTIMATE_PATHS,
 };
 
 struct mp_flow_block {
 	double samples;
 	uint32_t nr_insns;
-	double wait; /* what sampling sees of one execution, in average instructions; 0: @nr_insns */
-	bool entry;  /* flow may come from outside (function entry, landing pad, ...) */
-	bool exit;   /* flow may leave (return, tail call, trap, noreturn) */
-	bool unknown;	   /* that it has no samples says nothing: they are another build's */
-	double more_insns; /* beside nr_insns, where @samples holds further evidence of how
-				 * often the block ran: the weight of that evidence */
-	double before;	   /* what an earlier round made of it, in the units of counts: how long it
-			    * ran, and so how well that tells how often; 0: there was none */
-	double told;	   /* how often the program said, when asked, that it runs (path_infer) */
-	double entry_cost; /* of each execution that comes from outside, in the units of a
-				 * block's cost (instructions); 0: free */
+	/* time of one execution as sampling sees it, in average instructions; 0: @nr_insns */
+	double wait;
+	bool entry;   /* flow may come from outside (function entry, landing pad, ...) */
+	bool exit;    /* flow may leave (return, tail call, trap, noreturn) */
+	bool unknown; /* having no samples is no evidence: the samples are of another build */
+	/* Further evidence in @samples of how often the block ran: its weight, beside nr_insns. */
+	double more_insns;
+	/*
+	 * Count from an earlier round, 0: none. It tells how long the block ran, and thus
+	 * how far its samples can be trusted.
+	 */
+	double before;
+	double told; /* how often a polled program reported the block (path_infer) */
+	/* Cost of each execution that comes from outside, in instructions; 0: free. */
+	double entry_cost;
 };
 
 static inline double mp_flow_block_time(const struct mp_flow_block *block)
@@ -43,14 +50,21 @@ static inline double mp_flow_block_time(const struct mp_flow_block *block)
 
 struct mp_flow_edge {
 	uint32_t from, to;
-	uint32_t group;	      /* edges of blocks that share a jump table carry the same group
-				 * (table index); UINT32_MAX: none. */
-	bool taken, backward; /* for the layout prior: reached by a branch; that goes backward */
-	bool hinted; /* instead: @against, what its looks say against it, in instructions */
+	/*
+	 * Blocks that share a jump table give their edges one group (the table's index);
+	 * UINT32_MAX: none.
+	 */
+	uint32_t group;
+	/* for the layout prior: a branch reaches it; the branch goes backward */
+	bool taken, backward;
+	bool hinted; /* use @against instead: the cost of its hint, in instructions */
 	double against;
-	bool counted;	  /* passing it leaves a trace: a transfer of control that is not seen
-			       * here was seen nowhere. A fall-through leaves none. */
-	double transfers; /* seen over it, where @counted */
+	/*
+	 * Every passage of the edge is recorded: an edge without transfers was not passed.
+	 * Fall-throughs leave no record.
+	 */
+	bool counted;
+	double transfers; /* number seen, if @counted */
 };
 
 struct mp_flow {
@@ -58,29 +72,35 @@ struct mp_flow {
 	uint32_t nr_blocks;
 	const struct mp_flow_edge *edges;
 	uint32_t nr_edges;
-	bool layout_prior; /* original layout as weak evidence: branches taken cost */
-	bool profiled;	   /* that layout was made by a profile: strong evidence */
-	bool hinted;	   /* the looks of branches instead of the layout */
-	bool exact;	   /* samples are counted instructions: a block's count is known */
-	bool unsampled;	   /* nobody sampled: a block without samples says nothing */
-	/* Transfers seen for each execution in units of block counts, where there is evidence by
-	 * edges; 0: there is none, and counted edges are like others. The prior is not needed
-	 * then: what a counted edge carries, its transfers say. */
+	bool layout_prior; /* the original layout is weak evidence: taken branches cost */
+	bool profiled;	   /* the layout was made by a profile: strong evidence */
+	bool hinted;	   /* hints of branches instead of the layout */
+	bool exact;	   /* samples are counted instructions: block counts are known */
+	bool unsampled;	   /* no samples were taken: a block without samples is no evidence */
+	/*
+	 * Transfers seen per execution, in units of block counts; 0: there are no
+	 * transfers, and counted edges are like others. Counted edges need no prior: their
+	 * transfers are better evidence.
+	 */
 	double transfer_weight;
-	/* For each execution of a block that is told of, how often it is; 0: none is. */
+	/* Reports per execution of a block that a polled program reports; 0: no reports. */
 	double told_weight;
 };
 
-/* What mp_infer_flow() returns when it gave up looking for the best: the counts are those of
- * MP_ESTIMATE_SCALED. A guard against pathological input; no real function has met it. */
+/*
+ * mp_infer_flow() returns this when it stopped the search: the counts are those of
+ * MP_ESTIMATE_SCALED. It guards against pathological input; no real function has reached
+ * it.
+ */
 #define MP_INFER_GAVE_UP 1
 
 /*
- * mp_infer_flow - fill @block_count and @edge_count (executions, in units of samples per
- * instruction; caller's arrays). For every block: sum of in-edges (+ entry flow) = count = sum of
- * out-edges (+ exit flow), exactly up to rounding.
- * MP_ESTIMATE_SCALED promises no conservation: its block counts are samples / instructions.
- * Return: 0, MP_INFER_GAVE_UP, -ENOMEM, -EINVAL (an edge names no block, a negative number).
+ * mp_infer_flow - fills @block_count and @edge_count (executions, in units of samples per
+ * instruction; the caller's arrays). For every block: sum of in-edges (+ entry flow) =
+ * count = sum of out-edges (+ exit flow), exactly up to rounding. MP_ESTIMATE_SCALED
+ * promises no conservation: its block counts are samples / instructions.
+ * Return: 0, MP_INFER_GAVE_UP, -ENOMEM, -EINVAL (an edge names no block, a negative
+ * number).
  */
 int mp_infer_flow(const struct mp_flow *flow, enum mp_estimator estimator, double *block_count,
 		  double *edge_count, struct mp_err *err);

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
  * insn - decides what one instruction means for control flow and for relocation.
- *
- * Says "undecodable" also where processors disagree (branches with 16-bit offsets, EIP-relative
- * addresses) and for far transfers: nothing that Morph could move correctly.
+ * It reports "undecodable" also for far transfers, and for forms on which processors
+ * disagree (branches with 16-bit offsets, EIP-relative addresses): Morph could not move
+ * these correctly. Called by all code that decodes instructions, except the editor's
+ * verify.
  */
 #include "libprof/insn.h"
 
@@ -61,7 +62,7 @@ static int take_branch(const ZydisDecodedInstruction *z, struct mp_insn *insn)
 
 	if (z->meta.branch_type == ZYDIS_BRANCH_TYPE_FAR)
 		return -EILSEQ;
-	/* AMD truncates the target to 16 bits, Intel does not; REX.W settles it for both. */
+	/* AMD truncates the target to 16 bits, Intel does not. With REX.W both agree. */
 	if ((z->attributes & ZYDIS_ATTRIB_HAS_OPERANDSIZE) && !wide)
 		return -EILSEQ;
 	insn->notrack = z->attributes & ZYDIS_ATTRIB_HAS_NOTRACK;
@@ -75,7 +76,7 @@ static int take_branch(const ZydisDecodedInstruction *z, struct mp_insn *insn)
 	insn->target = insn->vaddr + insn->len + (uint64_t)z->raw.imm[0].value.s;
 	if (insn->kind != MP_INSN_COND)
 		return 0;
-	/* Conditional branches of other shapes (Knights Corner's jkzd) are not for us. */
+	/* Conditional branches of other forms (Knights Corner's jkzd) are not supported. */
 	if (z->encoding != ZYDIS_INSTRUCTION_ENCODING_LEGACY ||
 	    !((z->opcode_map == ZYDIS_OPCODE_MAP_DEFAULT && (z->opcode & 0xf0) == 0x70) ||
 	      (z->opcode_map == ZYDIS_OPCODE_MAP_0F && (z->opcode & 0xf0) == 0x80)))
@@ -106,7 +107,7 @@ int mp_insn_decode_full(const uint8_t *bytes, size_t avail, uint64_t vaddr, stru
 		insn->rip_relative = true;
 		insn->disp_off = z.raw.disp.offset;
 		insn->disp_size = 4;
-		/* From the next instruction: an immediate may follow the displacement. */
+		/* Relative to the next instruction: an immediate may follow the displacement. */
 		insn->target = vaddr + z.length + (uint64_t)z.raw.disp.value;
 	}
 	if ((z.attributes & ZYDIS_ATTRIB_HAS_MODRM) && !insn->rip_relative && z.raw.disp.size == 32)

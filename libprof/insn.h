@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * insn - one decoded x86-64 instruction, reduced to what control flow and relocation need.
- *
- * A thin face over Zydis. Whoever needs operands decodes again with Zydis itself (table).
+ * insn - one decoded x86-64 instruction, reduced to the facts for control flow and
+ * relocation.
+ * A thin layer over Zydis. Code that needs operands decodes again with Zydis itself
+ * (table).
  */
 #ifndef MP_INSN_H
 #define MP_INSN_H
@@ -30,15 +31,16 @@ struct mp_insn {
 	uint8_t kind;	   /* enum mp_insn_kind */
 	uint8_t cc;	   /* COND: condition code, the low nibble of the opcode; ^1 inverts */
 	bool rip_relative; /* a memory operand is [rip + disp32] */
-	uint8_t disp_off;  /* offset of that disp32 (or of the branch displacement) in bytes */
-	uint8_t disp_size; /* bytes of it: 1 or 4 for branches, 4 for rip_relative; 0 none */
+	uint8_t disp_off;  /* offset of that disp32, or of the branch displacement */
+	uint8_t disp_size; /* its bytes: 1 or 4 for branches, 4 for rip_relative; 0: none */
 	uint8_t imm_off, imm_size; /* immediate that is not a branch displacement; 0 size: none */
-	uint8_t mem_disp_off; /* offset of a memory operand's other disp32 (base, index or absolute); 0: none */
+	/* offset of another disp32 of a memory operand (base, index or absolute); 0: none */
+	uint8_t mem_disp_off;
 	bool notrack, bnd, endbr64, nop; /* nop: any multi-byte no-op, padding */
 	uint64_t target; /* direct branch: its target; rip_relative: the operand's address */
 };
 
-/* Decode at @bytes (at most @avail). Return: 0, -EILSEQ undecodable or cut. */
+/* Decodes one instruction at @bytes (at most @avail). Return: 0, -EILSEQ if undecodable or cut. */
 int mp_insn_decode(const uint8_t *bytes, size_t avail, uint64_t vaddr, struct mp_insn *insn);
 
 static inline bool mp_insn_ends_block(const struct mp_insn *insn)

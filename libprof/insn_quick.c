@@ -1,17 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * insn_quick - reads the plainest instructions by a table, many times faster than Zydis.
- *
- * Only forms that need no thought are here: at most one of the prefixes 66, f2, f3, then REX, an
- * opcode of the one-byte or the 0F map. Whatever else, valid or not, is left to Zydis.
+ * insn_quick - decodes the most common instructions by a table, many times faster than
+ * Zydis.
+ * It knows simple forms only: at most one of the prefixes 66, f2, f3, then REX, then an
+ * opcode of the one-byte or the 0F map. Everything else, valid or not, is left to Zydis.
+ * Called by insn.
  */
 #include "libprof/insn_quick.h"
 
 #include <string.h>
 
-/* What follows the opcode, and which prefixes it may have. */
+/* The bytes that follow the opcode, and the prefixes it may have. */
 enum form {
-	NONE = 0,	/* not here */
+	NONE = 0,	/* not in the table */
 	PLAIN = 1 << 0, /* without 66, f2, f3 */
 	P66 = 1 << 1,
 	PF2 = 1 << 2,
@@ -23,7 +24,7 @@ enum form {
 	GROUP = 1 << 8, /* modrm.reg is part of the opcode: group_form() */
 	IMMV = 1 << 9,	/* as IMMZ, but 8 with REX.W */
 	REL = 1 << 10,	/* the immediate is a branch displacement */
-	LEAD = 1 << 11, /* no opcode: 66, f2, f3, REX, 0f */
+	LEAD = 1 << 11, /* a prefix, not an opcode: 66, f2, f3, REX, 0f */
 	KIND = 12,	/* enum mp_insn_kind from this bit on; MP_INSN_OTHER is none */
 	RM = PLAIN | P66 | MODRM,
 	SSE = PLAIN | P66 | PF2 | PF3 | MODRM,
@@ -128,7 +129,7 @@ static const uint16_t two_byte[256] = {
 	[0xf8 ... 0xfe] = P66 | MODRM,
 };
 
-/* The form of an opcode that modrm.reg or modrm.mod says more about; NONE: not here. */
+/* Form of an opcode that also depends on modrm.reg or modrm.mod; NONE: not in the table. */
 static uint16_t group_form(bool map_0f, uint8_t op, uint8_t modrm, uint16_t form)
 {
 	uint8_t reg = modrm >> 3 & 7;
@@ -162,7 +163,7 @@ static uint16_t group_form(bool map_0f, uint8_t op, uint8_t modrm, uint16_t form
 	}
 }
 
-/* Bytes of SIB and displacement behind modrm; @disp_size: 0, 1 or 4 of them. */
+/* Bytes of SIB and displacement behind modrm; *@disp_size: 0, 1 or 4 of them are displacement. */
 static size_t memory_size(const uint8_t *p, uint8_t modrm, uint8_t *disp_size)
 {
 	uint8_t mod = modrm >> 6, rm = modrm & 7;
@@ -252,7 +253,7 @@ static bool decode(const uint8_t *bytes, uint64_t vaddr, struct mp_insn *insn)
 	return true;
 }
 
-/* More than the tables can describe. */
+/* More bytes than the tables can describe. */
 enum {
 	LONGEST = 32
 };
@@ -261,7 +262,10 @@ static __attribute__((noinline)) const uint8_t *end_padded(const uint8_t *bytes,
 							   uint8_t *copy)
 {
 	memset(copy, 0, LONGEST);
-	/* Blocks are short, so it is half of all: two copies of a known size are four instructions. */
+	/*
+	 * Half of all calls come here, since blocks are short. Two copies of fixed size are
+	 * four instructions.
+	 */
 	if (avail >= 8) {
 		memcpy(copy, bytes, 8);
 		memcpy(copy + avail - 8, bytes + avail - 8, 8);
@@ -278,7 +282,7 @@ bool mp_insn_decode_quick(const uint8_t *bytes, size_t avail, uint64_t vaddr, st
 {
 	uint8_t copy[LONGEST];
 
-	/* 16 bytes hold whatever the tables can describe; at the end of the code look at a copy. */
+	/* 16 bytes hold every form in the tables; at the end of the code, read a padded copy. */
 	if (avail < 16)
 		bytes = end_padded(bytes, avail, copy);
 	return decode(bytes, vaddr, insn) && insn->len <= avail;

@@ -1,10 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-/* insn_wait - a table of opcodes, and one of costs. Called by counts. */
+/* insn_wait - classifies opcodes and gives the cost of each class. Called by counts. */
 #include "libprof/insn_wait.h"
 
 #include <stdbool.h>
 
-/* Means of what scripts/fit-hints finds in two programs with many samples; a compressor's differ by 3. */
+/*
+ * Means of the values that scripts/fit-hints found in two programs with many samples. Those
+ * of a compressor differ by a factor of 3.
+ */
 static const double cost[MP_NR_WAITS] = {
 	[MP_WAIT_PLAIN] = 0.4,	  [MP_WAIT_MOVE] = 0.3,	  [MP_WAIT_LOAD] = 2.8,
 	[MP_WAIT_LOAD_USE] = 4.0, [MP_WAIT_MODIFY] = 2.5, [MP_WAIT_STORE] = 0.9,

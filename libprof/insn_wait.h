@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * insn_wait - how many timer samples an instruction draws, before anybody has counted it.
- *
- * A timer's interrupt is taken between two instructions, when the one in front has ended. So an
- * instruction is sampled for as long as the one before it takes: behind a load often, behind plain
- * arithmetic, of which several end at once, hardly ever.
+ * insn_wait - estimates how many timer samples an instruction gets.
+ * The processor takes a timer interrupt between two instructions, when the first one has
+ * ended. An instruction is therefore sampled for as long as the one before it takes: often
+ * behind a load, hardly ever behind plain arithmetic, several of which end at once.
  */
 #ifndef MP_INSN_WAIT_H
 #define MP_INSN_WAIT_H
@@ -14,7 +13,7 @@
 
 #include "libprof/insn.h"
 
-/* What an instruction makes the next one wait for. */
+/* Classes of instructions by the wait that they cause for the next one. */
 enum mp_wait {
 	MP_WAIT_PLAIN,	  /* registers alone */
 	MP_WAIT_MOVE,	  /* register to register, comparison, nop */
@@ -28,13 +27,13 @@ enum mp_wait {
 	MP_WAIT_DIVIDE,
 	MP_WAIT_VECTOR,
 	MP_WAIT_LOCKED,
-	MP_WAIT_BRANCH, /* whatever ends a block: the first instruction of the next one waits */
+	MP_WAIT_BRANCH, /* the branch at a block's end: the next block's first instruction waits */
 	MP_NR_WAITS
 };
 
-/* @bytes: @insn's own. */
+/* @bytes: those of @insn. */
 enum mp_wait mp_insn_wait(const uint8_t *bytes, const struct mp_insn *insn);
-/* In units of the average instruction. */
+/* Cost in units of the average instruction. */
 double mp_wait_cost(enum mp_wait wait);
 
 #endif

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* json - JSON that is always valid; see json.h. */
+/* json - builds JSON that is always valid; see json.h. */
 #include "libprof/json.h"
 
 #include <stdlib.h>
@@ -10,7 +10,7 @@ json_t *mp_json_new(int schema, const char *command)
 	return json_pack("{s:i, s:s}", "schema", schema, "command", command);
 }
 
-/* How many bytes the character at @text has; 0 where there is none. */
+/* Number of bytes of the character at @text; 0 if they are no character. */
 static size_t character_size(const char *text)
 {
 	size_t left = strnlen(text, 4);

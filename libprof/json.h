@@ -1,16 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * json - what every JSON object that a program prints has in common: it says its schema and its
- * command, and is UTF-8 whatever names hold. Documentation/json.md lists the fields.
+ * json - common parts of every JSON object that a program prints: it names its schema and
+ * its command, and is valid UTF-8 for any names. Documentation/json.md lists the fields.
  */
 #ifndef MP_JSON_H
 #define MP_JSON_H
 
 #include <jansson.h>
 
-/* A new object with "schema" and "command"; NULL without memory. */
+/* A new object with "schema" and "command"; NULL if out of memory. */
 json_t *mp_json_new(int schema, const char *command);
-/* Of @text, which may hold any bytes: each that is not part of UTF-8 becomes U+FFFD. NULL is null. */
+/*
+ * Converts @text, which may hold any bytes: each byte that is no UTF-8 becomes U+FFFD. NULL
+ * gives null.
+ */
 json_t *mp_json_string(const char *text);
 
 #endif

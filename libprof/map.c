@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * map - writes and reads the note that says where moved code came from.
- *
- * The format stands in Documentation/abi.md. A block takes about four bytes in it. The editor
- * writes it, attribution reads it, out of files that anybody may have made.
+ * map - writes and reads the note that tells the origin of moved code.
+ * Documentation/abi.md has the format; a block takes about four bytes. The editor writes
+ * the note; attribution reads it, out of files that may come from anybody.
  */
 #include "libprof/map.h"
 
@@ -129,7 +128,7 @@ static int decode(const struct mp_elf *elf, const uint8_t *desc, size_t size, bo
 		goto err_damaged;
 	r.end = desc + size - CHECKSUM_SIZE;
 	memcpy(&sum, r.end, sizeof(sum));
-	/* The sum first: it tells damage from a newer version. */
+	/* Check the sum first: it tells damage from a newer version. */
 	if (sum != XXH3_64bits(desc, size - CHECKSUM_SIZE))
 		goto err_damaged;
 	version = mp_varint_get(&r);
@@ -161,7 +160,7 @@ static int decode(const struct mp_elf *elf, const uint8_t *desc, size_t size, bo
 		mp_map_free(map);
 		return ret;
 	}
-	/* A piece takes two bytes or more. */
+	/* A piece takes at least two bytes. */
 	if (r.failed || nr > (size_t)(r.end - r.p) / 2)
 		goto err_damaged;
 	map->nr_pieces = (uint32_t)nr;
@@ -241,7 +240,7 @@ uint64_t mp_map_bytes(const struct mp_map *map)
 			   : map->nr_pieces * sizeof(map->pieces[0]);
 }
 
-/* How many pieces begin at @vaddr or before. The last of them is *@piece. */
+/* Number of pieces that begin at or before @vaddr. The last of them is stored in *@piece. */
 static uint32_t rank_of(const struct mp_map *map, uint64_t vaddr, struct mp_map_piece *piece)
 {
 	uint32_t lo = 0, hi = map->nr_pieces;
@@ -261,7 +260,7 @@ static uint32_t rank_of(const struct mp_map *map, uint64_t vaddr, struct mp_map_
 	return lo;
 }
 
-/* Return: as mp_map_piece_at(), and that piece is *@piece. */
+/* As mp_map_piece_at(); also stores the piece in *@piece. */
 static uint32_t find_piece(const struct mp_map *map, uint64_t vaddr, struct mp_map_piece *piece)
 {
 	uint32_t rank = rank_of(map, vaddr, piece);
@@ -286,7 +285,7 @@ uint64_t mp_map_original(const struct mp_map *map, uint64_t vaddr)
 	if (find_piece(map, vaddr, &piece) == map->nr_pieces)
 		return vaddr;
 	off = vaddr - piece.new_vaddr;
-	/* Added code has no original of its own: the address it was made for. */
+	/* Added code has no original: old_vaddr is the address for which it was added. */
 	if (!piece.old_size)
 		return piece.old_vaddr;
 	if (off >= piece.old_size)

@@ -1,29 +1,29 @@
 // SPDX-License-Identifier: Apache-2.0
-/* map_packed - many pieces in little memory; see map_packed.h. */
+/* map_packed - stores many pieces in little memory; see map_packed.h. */
 #include "libprof/map_packed.h"
 
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
-#define GROUP 16 /* pieces */
+#define GROUP 16 /* pieces per group */
 
-/* The first number of a piece: its size and what differs from the usual. */
+/* The low bits of a piece's first number; the other bits are its size. */
 enum piece_bits {
 	PIECE_GAP = 1 << 0,	/* does not start where the piece before ended */
 	PIECE_RESIZED = 1 << 1, /* sizes differ */
 	PIECE_SHIFT = 2,
 };
 
-/* A group's first piece has no gap: the group says where that piece begins. */
+/* The group stores the start of its first piece, which therefore has no gap. */
 struct group {
 	uint64_t new_vaddr, old_end;
-	size_t off; /* in the bytes */
+	size_t off; /* offset in the bytes */
 };
 
 struct mp_map_packed {
 	struct mp_varint_writer bytes;
-	struct mp_map_cursor at; /* behind the last piece */
+	struct mp_map_cursor at; /* position behind the last piece */
 	struct group *groups;
 	size_t nr_groups, room;
 	uint32_t nr_pieces;
@@ -83,12 +83,12 @@ void mp_map_get_piece(struct mp_varint_reader *r, struct mp_map_cursor *at,
 
 bool mp_map_follows(const struct mp_map_piece *piece, uint64_t new_end)
 {
-	/* A block that was one jump, dropped in the copy, is a piece of size 0. */
+	/* A block that was one jump, and that the copy leaves out, is a piece of size 0. */
 	return piece->new_vaddr >= new_end && piece->new_size <= UINT64_MAX - piece->new_vaddr &&
 	       piece->old_size <= UINT64_MAX - piece->old_vaddr;
 }
 
-/* ---- many ---------------------------------------------------------------------------------- */
+/* ---- many pieces --------------------------------------------------------------------------- */
 
 struct mp_map_packed *mp_map_packed_new(void)
 {
@@ -155,7 +155,7 @@ uint64_t mp_map_packed_bytes(const struct mp_map_packed *packed)
 	return packed->bytes.room + packed->room * sizeof(*packed->groups);
 }
 
-/* The pieces from group @g on. */
+/* A reader of the pieces from group @g on. */
 static struct mp_varint_reader open_group(const struct mp_map_packed *packed, size_t g,
 					  struct mp_map_cursor *at)
 {

@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * map_packed - the pieces of a large map in about six bytes each.
- *
- * The bytes are those of the map note. An index has the place of every 16th piece, so that finding a
- * piece decodes 16 pieces at most. Called by map and by modcache.
+ * map_packed - stores the pieces of a large map in about six bytes each.
+ * The bytes are those of the map note. An index holds the position of every 16th piece, so
+ * that finding a piece decodes at most 16 pieces. Called by map and by modcache.
  */
 #ifndef MP_MAP_PACKED_H
 #define MP_MAP_PACKED_H
@@ -11,32 +10,32 @@
 #include "libprof/map.h"
 #include "libprof/varint.h"
 
-/* What the next piece's bytes are relative to. Starts as zeros. */
+/* State that the next piece's bytes are relative to. Starts as zeros. */
 struct mp_map_cursor {
 	uint64_t new_end, old_end;
 };
 
 void mp_map_put_piece(struct mp_varint_writer *w, struct mp_map_cursor *at,
 		      const struct mp_map_piece *piece);
-/* Sets @r->failed where the bytes are no piece. The addresses may wrap: mp_map_follows() tells. */
+/* Sets @r->failed if the bytes are no piece. Addresses may wrap: check with mp_map_follows(). */
 void mp_map_get_piece(struct mp_varint_reader *r, struct mp_map_cursor *at,
 		      struct mp_map_piece *piece);
-/* May @piece come behind a piece that ended at @new_end? */
+/* True if @piece may follow a piece that ended at @new_end. */
 bool mp_map_follows(const struct mp_map_piece *piece, uint64_t new_end);
 
 struct mp_map_packed;
 
 struct mp_map_packed *mp_map_packed_new(void);
 void mp_map_packed_free(struct mp_map_packed *packed);
-/* Adds @piece, which follows the one added before. Return: 0, -ENOMEM. */
+/* Adds @piece, which must follow the last one. Return: 0, -ENOMEM. */
 int mp_map_packed_add(struct mp_map_packed *packed, const struct mp_map_piece *piece);
-/* Gives back the memory that further pieces would use. */
+/* Frees the memory that was reserved for further pieces. */
 void mp_map_packed_trim(struct mp_map_packed *packed);
 uint64_t mp_map_packed_bytes(const struct mp_map_packed *packed);
 struct mp_map_piece mp_map_packed_get(const struct mp_map_packed *packed, uint32_t i);
 /*
- * mp_map_next - piece @walk->i of @map, and then the walk is at the next one. Reading a packed map in
- * order decodes each piece once. The walk starts as zeros.
+ * mp_map_next - returns piece @walk->i of @map and moves the walk on. Reading a packed map
+ * in order decodes each piece once. The walk starts as zeros.
  */
 struct mp_map_walk {
 	uint32_t i;
@@ -44,7 +43,7 @@ struct mp_map_walk {
 	struct mp_map_cursor at;
 };
 struct mp_map_piece mp_map_next(const struct mp_map *map, struct mp_map_walk *walk);
-/* How many pieces begin at @vaddr or before. The last of them is *@piece. */
+/* Number of pieces that begin at or before @vaddr. The last of them is stored in *@piece. */
 uint32_t mp_map_packed_rank(const struct mp_map_packed *packed, uint64_t vaddr,
 			    struct mp_map_piece *piece);
 bool mp_map_packed_equal(const struct mp_map_packed *a, const struct mp_map_packed *b);

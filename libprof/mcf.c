@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
  * mcf - minimum-cost circulation by the primal network simplex method.
- *
- * Decides which circulation is cheapest, not what it means. The zero circulation is where it
- * starts, so every step on the way is conserved, and stopping early still gives a circulation.
- * Of several that are equally cheap it depends on the order of the arcs alone which one is found.
+ * It starts with the zero circulation. Every step conserves flow, so stopping early still
+ * gives a circulation. Among equally cheap circulations the order of the arcs decides which
+ * one is found. Called by infer and layout_block.
  */
 #include "libprof/mcf.h"
 
@@ -14,7 +13,7 @@
 
 #define NONE UINT32_MAX
 
-/* Times an arc's reduced cost: what is gained by a unit more, or less. */
+/* Factor of an arc's reduced cost: the product is the gain of one unit more, or less. */
 enum arc_state {
 	AT_LOWER = -1, /* flow 0: may rise */
 	IN_TREE = 0,
@@ -22,36 +21,37 @@ enum arc_state {
 };
 
 /*
- * The basis is a spanning tree that hangs from an artificial root. At the start arcs lead from every
- * node up to the first one that it reaches, as few as can be, and an arc of its own from there to
- * the root:
+ * The basis is a spanning tree below an artificial root. At the start, arcs lead from every
+ * node up to the first node that it reaches. There are as few such tops as possible, and an
+ * arc of its own leads from each to the root:
+ *               root
+ *                ^
+ *                0
+ *              ^   ^
+ *             2     1
+ *                   ^
+ *                   3
+ * Nothing leaves the root, so its arcs never carry flow, and their cost (0) never counts. A
+ * start with every node right below the root would be valid, too. But most pivots would
+ * then only bring the arcs of this tree in, without moving flow.
  *
- *              root
- *               ^
- *               0
- *             ^   ^
- *            2     1
- *                  ^
- *                  3
- *
- * Nothing leaves the root, so its arcs never carry flow, and their cost (0) never counts. A start
- * with every node right below the root would be as good, but most pivots would then only bring the
- * arcs of such a tree in, moving nothing.
- *
- * What hangs below a node stands behind it in one list of all nodes, without a gap: 0 2 1 3 above,
- * or 1 3 0 2. So all below it are gone through without asking who has children.
+ * One list holds all nodes; a node's subtree follows it without a gap: 0 2 1 3 above, or
+ * 1 3 0 2. A walk over a subtree therefore needs no lists of children.
  */
 struct node {
 	uint32_t parent;
-	uint32_t arc;  /* to the parent; nr_arcs: artificial */
-	uint32_t size; /* how many hang here, itself among them */
+	uint32_t arc;  /* arc to the parent; nr_arcs: artificial */
+	uint32_t size; /* nodes in the subtree, this one included */
 	bool up;       /* the arc points from the node to its parent */
 };
 
-/* Where a node stands in the list; its next one is apart, since that is all a walk reads. */
+/*
+ * A node's place in the list. The next node is in an array of its own, since a walk reads
+ * only that.
+ */
 struct place {
 	uint32_t prev;
-	uint32_t last; /* of those below it; itself: there are none */
+	uint32_t last; /* last node of its subtree; itself for a leaf */
 };
 
 struct simplex {
@@ -59,9 +59,12 @@ struct simplex {
 	uint32_t nr_arcs, nr_nodes;
 	struct node *nodes; /* nr_nodes + 1, the last is the root */
 	struct place *places;
-	uint32_t *next; /* round by the root */
-	/* Of them; apart, since every arc is asked for both of its ends'. Only differences count, and
-	 * all potentials may wander off together: unsigned, since they may wander far. */
+	uint32_t *next; /* circular, through the root */
+	/*
+	 * Potentials of the nodes. They lie apart because each test of an arc reads two of
+	 * them. Only differences count, so all may drift together; unsigned, because the
+	 * drift may wrap.
+	 */
 	uint64_t *potential;
 	int8_t *state;
 	uint32_t scan, scan_block;
@@ -73,8 +76,9 @@ static int64_t arc_reduced(const struct mp_mcf_arc *arc, const uint64_t *potenti
 }
 
 /*
- * The arc that promises most per unit among the next few that promise anything. A whole pass for
- * the best costs more than it saves; the first would need more pivots.
+ * Finds the arc with the largest gain per unit in the first group of arcs that has any
+ * gain. Searching all arcs costs more than it saves; taking the first such arc needs more
+ * pivots.
  */
 static uint32_t entering_find(struct simplex *s)
 {
@@ -109,7 +113,7 @@ static uint32_t entering_find(struct simplex *s)
 	return found;
 }
 
-/* How much more may flow from @v to its parent (@upwards) or from the parent to @v. */
+/* Flow that may be added from @v to its parent (@upwards) or from the parent to @v. */
 static int64_t tree_residual(const struct simplex *s, uint32_t v, bool upwards)
 {
 	const struct node *node = &s->nodes[v];
@@ -133,7 +137,7 @@ static void tree_push(struct simplex *s, uint32_t v, bool upwards, int64_t amoun
 
 static uint32_t tree_join(const struct simplex *s, uint32_t a, uint32_t b)
 {
-	/* More hangs at what is above. */
+	/* An ancestor's subtree is larger, so the smaller one moves up. */
 	while (a != b) {
 		if (s->nodes[a].size <= s->nodes[b].size)
 			a = s->nodes[a].parent;
@@ -149,7 +153,7 @@ static void list_link(struct simplex *s, uint32_t before, uint32_t after)
 	s->places[after].prev = before;
 }
 
-/* For all above @v of which @old was the last one below them, it is @new. */
+/* @new replaces @old as the last node of the subtrees of @v and its ancestors. */
 static void tree_set_last(struct simplex *s, uint32_t v, uint32_t old, uint32_t new)
 {
 	for (; v != NONE && s->places[v].last == old; v = s->nodes[v].parent)
@@ -173,16 +177,14 @@ static void tree_detach(struct simplex *s, uint32_t out, uint32_t join)
 }
 
 /*
- * Make @in the top of the part below @out, which is detached. Of each node on the way what stands
- * before and behind the one below it goes together:
- *
+ * Makes @in the top of the detached subtree of @out. For each node on the way, the nodes
+ * before and behind the child's subtree are joined:
  *     out a in b c   becomes   in b out a c
- *
- * where b hangs at in, a and c at out. Return: the last one of the part.
+ * Here b is below in, a and c are below out. Return: the last node of the subtree.
  */
 static uint32_t tree_turn(struct simplex *s, uint32_t in, uint32_t out)
 {
-	struct node below = s->nodes[in]; /* as it was */
+	struct node below = s->nodes[in]; /* before the change */
 	struct place place = s->places[in];
 	uint32_t size = s->nodes[out].size, end = place.last, behind = s->next[end], v = in;
 
@@ -212,8 +214,8 @@ static uint32_t tree_turn(struct simplex *s, uint32_t in, uint32_t out)
 }
 
 /*
- * Hang the part below @out from @in, one of its nodes, which goes below @parent by @arc. @join: what
- * @out and @parent are both below.
+ * Moves the subtree of @out: @in, one of its nodes, becomes its top, below @parent by @arc.
+ * @join: a common ancestor of @out and @parent.
  */
 static void tree_rehang(struct simplex *s, uint32_t in, uint32_t out, uint32_t join,
 			uint32_t parent, uint32_t arc, bool up)
@@ -231,7 +233,10 @@ static void tree_rehang(struct simplex *s, uint32_t in, uint32_t out, uint32_t j
 	tree_set_last(s, parent, parent, end);
 }
 
-/* Potentials below @top, which has just been hung elsewhere; or all others, if these are fewer. */
+/*
+ * Shifts the potentials of the moved subtree @top; or those of all other nodes, if these
+ * are fewer.
+ */
 static void tree_shift(struct simplex *s, uint32_t top, int64_t shift)
 {
 	uint64_t by = (uint64_t)shift, *potential = s->potential;
@@ -248,11 +253,10 @@ static void tree_shift(struct simplex *s, uint32_t top, int64_t shift)
 }
 
 /*
- * One pivot: push along the cycle that @a closes until an arc of it is full or empty.
- *
- * Among several such arcs the last on the way round from the top leaves the tree (Cunningham):
- * this keeps every node able to send a little flow to the root, which is what rules out cycling
- * among pivots that move nothing. Hence `<` on one side and `<=` on the other.
+ * One pivot: pushes flow along the cycle that @a closes until one of its arcs is full or
+ * empty. Among several such arcs the last one, going round from the top, leaves the tree
+ * (Cunningham). Every node then stays able to send a little flow to the root. This rules
+ * out cycling among pivots that move nothing. Hence `<` on one side and `<=` on the other.
  */
 static int pivot(struct simplex *s, uint32_t a)
 {
@@ -319,7 +323,7 @@ static int arcs_check(uint32_t nr_nodes, const struct mp_mcf_arc *arcs, uint32_t
 	return 0;
 }
 
-/* A loop of one node needs no tree: it pays by itself, or not at all. */
+/* An arc from a node to itself needs no tree: it is filled if its cost is negative. */
 static int self_loop_fill(struct mp_mcf_arc *arc)
 {
 	if (arc->cost >= 0)
@@ -330,7 +334,7 @@ static int self_loop_fill(struct mp_mcf_arc *arc)
 	return 0;
 }
 
-/* Hang @v, which has nothing below it yet, right behind @parent. */
+/* Puts @v, which has no children yet, right below @parent. */
 static void tree_add(struct simplex *s, uint32_t v, uint32_t parent, uint32_t arc)
 {
 	struct node *node = &s->nodes[v];
@@ -343,8 +347,9 @@ static void tree_add(struct simplex *s, uint32_t v, uint32_t parent, uint32_t ar
 }
 
 /*
- * Hang what reaches queue[@nr], which hangs, and hangs nowhere yet below it. @first, @next: arcs into
- * each node. Return: the end of the queue, whose nodes all hang.
+ * Adds the nodes that reach queue[@nr] and are not in the tree yet. queue[@nr] is in the
+ * tree. @first, @next: lists of the arcs into each node. Return: the end of the queue,
+ * whose nodes are all in the tree.
  */
 static uint32_t tree_grow(struct simplex *s, const uint32_t *first, const uint32_t *next,
 			  uint32_t *queue, uint32_t nr)
@@ -376,7 +381,7 @@ static int tree_init(struct simplex *s)
 	for (uint32_t v = 0; v < s->nr_nodes; v++)
 		first[v] = NONE;
 	for (uint32_t a = s->nr_arcs; a-- > 0;) {
-		if (!s->arcs[a].capacity) /* could not take a little flow to the root */
+		if (!s->arcs[a].capacity) /* such an arc cannot send flow to the root */
 			continue;
 		next[a] = first[s->arcs[a].to];
 		first[s->arcs[a].to] = a;
@@ -388,7 +393,10 @@ static int tree_init(struct simplex *s)
 		queue[nr] = v;
 		nr = tree_grow(s, first, next, queue, nr);
 	}
-	/* What hangs at a node came later than it, and what came first stands last. */
+	/*
+	 * Children come later in the queue than their parent, and the first child stands
+	 * last in the list.
+	 */
 	while (nr-- > 0) {
 		uint32_t v = queue[nr], parent = s->nodes[v].parent;
 
@@ -422,7 +430,10 @@ static int simplex_init(struct simplex *s)
 		s->state[a] = AT_LOWER;
 		if (s->arcs[a].from == s->arcs[a].to) {
 			ret = self_loop_fill(&s->arcs[a]);
-			/* Never pivots again: its reduced cost is its cost, and the state fits. */
+			/*
+			 * It never pivots again: its reduced cost is its cost, and the
+			 * state fits.
+			 */
 			if (s->arcs[a].flow)
 				s->state[a] = AT_UPPER;
 		}

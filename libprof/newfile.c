@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* newfile - names are walked part by part, and links looked at; see newfile.h. */
+/* newfile - walks a name part by part and checks each symbolic link; see newfile.h. */
 #include "libprof/newfile.h"
 
 #include <errno.h>
@@ -12,7 +12,7 @@
 
 #define LINKS_MAX 40
 
-/* A name on its way: what is left of it lies at @rest. */
+/* State of a walk: @rest is the part of the name that is left. */
 struct walk {
 	int dir;
 	char *rest;
@@ -31,7 +31,7 @@ static int enter(struct walk *w, const char *name)
 	return 0;
 }
 
-/* The link @name of the directory stands for what it says. Return: -EPERM: another user's. */
+/* Replaces the link @name by its target. Return: -EPERM: the link belongs to another user. */
 static int follow(struct walk *w, const char *name, const struct stat *st, const char *behind)
 {
 	char target[PATH_MAX], *rest;
@@ -42,7 +42,7 @@ static int follow(struct walk *w, const char *name, const struct stat *st, const
 		return -EPERM;
 	if (++w->nr_links > LINKS_MAX)
 		return -ELOOP;
-	/* The very link that was looked at. */
+	/* Read the same link that was checked. */
 	fd = openat(w->dir, name, O_PATH | O_NOFOLLOW | O_CLOEXEC);
 	if (fd < 0)
 		return -errno;
@@ -108,7 +108,7 @@ int mp_place_find(const char *path, struct mp_place *place, struct mp_err *err)
 	return mp_err_set(err, -rc, "%s: %s", path, strerror(-rc));
 }
 
-/* Pipes and devices: who made one reads what is written. */
+/* Opens a pipe or device. Its owner can read the output, so it must belong to us or root. */
 static int open_special(const char *path, const struct mp_place *place, const struct stat *st,
 			struct mp_err *err)
 {
@@ -136,7 +136,7 @@ static int open_beside(const struct mp_place *place, mode_t mode, char *name, si
 	return -EEXIST;
 }
 
-/* A file of ours with no other name, in a directory that is not ours to change. */
+/* Truncates a file of ours without other names, in a directory that we may not change. */
 static int truncate_own(const struct mp_place *place, const struct stat *st)
 {
 	int fd;
@@ -147,7 +147,10 @@ static int truncate_own(const struct mp_place *place, const struct stat *st)
 	return fd < 0 ? -errno : fd;
 }
 
-/* As /dev/stdout is: links of the kernel's, which name nothing that could be walked to. */
+/*
+ * True for names like /dev/stdout: links of the kernel, whose targets are not names in the
+ * file system.
+ */
 static bool is_magic(const char *path)
 {
 	char target[PATH_MAX];

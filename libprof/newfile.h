@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * newfile - opens a file for writing under a name that a user gave, and that may lie in somebody
- * else's directory. A symbolic link that another user made is not followed, wherever in the name it
- * stands: its owner would choose which file root overwrites. Called by whoever writes files.
+ * newfile - opens a file for writing under a name that a user gave. The name may lie in a
+ * directory of another user. A symbolic link that another user made is not followed, in any
+ * part of the name: its owner would choose the file that root overwrites. Called by all
+ * code that writes files.
  */
 #ifndef MP_NEWFILE_H
 #define MP_NEWFILE_H
@@ -15,17 +16,19 @@
 
 struct mp_place {
 	int dir;
-	char name[NAME_MAX + 1]; /* in @dir; no symbolic link when mp_place_find() looked */
+	char name[NAME_MAX + 1]; /* name in @dir; it was no symbolic link during mp_place_find() */
 };
 
 /*
- * mp_place_find - where @path leads. Links of ours and of root are followed, also to a file that is
- * not there. Return: 0; -EPERM: a link of another user; -errno. Ownership: close(place->dir).
+ * mp_place_find - the directory and name that @path leads to. Links of this user and of
+ * root are followed, also to a missing file. Return: 0; -EPERM: a link of another user;
+ * -errno. Ownership: close(place->dir).
  */
 int mp_place_find(const char *path, struct mp_place *place, struct mp_err *err);
 /*
- * mp_newfile_open - an empty file at @path, open for writing. A file that is there is replaced and not
- * written to: it may have another name elsewhere. A pipe or a device is written to.
+ * mp_newfile_open - opens an empty file at @path for writing. An existing file is replaced
+ * and not written to, since it may have another name elsewhere. A pipe or a device is
+ * written to.
  * Return: a descriptor, or -errno with a message.
  */
 int mp_newfile_open(const char *path, mode_t mode, struct mp_err *err);

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * parallel - hands out pieces of a loop in ascending order to whoever is idle.
- *
+ * parallel - hands out pieces of a loop in ascending order to idle threads.
  * Called by the stages of morph-optimize whose items do not depend on each other.
  */
 #include "libprof/parallel.h"
@@ -16,7 +15,7 @@
 struct loop {
 	const struct mp_parallel *work;
 	uint64_t grain;
-	_Atomic uint64_t next; /* item that nobody has taken yet */
+	_Atomic uint64_t next; /* first item that no thread has taken */
 	atomic_bool failed;
 };
 
@@ -25,7 +24,7 @@ struct worker {
 	unsigned int number;
 	pthread_t thread;
 	int ret;
-	uint64_t at; /* where it failed */
+	uint64_t at; /* first item of the piece that failed */
 	struct mp_err err;
 };
 
@@ -34,7 +33,7 @@ unsigned int mp_parallel_cpus(void)
 	cpu_set_t set;
 	int nr;
 
-	/* Of more processors than the set holds nothing is known but that they are many. */
+	/* The set is too small for all processors, so there are many. */
 	if (sched_getaffinity(0, sizeof(set), &set))
 		return MP_PARALLEL_USUAL;
 	nr = CPU_COUNT(&set);
@@ -42,8 +41,8 @@ unsigned int mp_parallel_cpus(void)
 }
 
 /*
- * Pieces are taken in ascending order, and one that was taken is done. So all before one that
- * fails are done too, and whether one of them fails as well does not depend on who was faster.
+ * Threads take pieces in ascending order and finish each piece. All pieces before a failed
+ * one are therefore done, and the first failure does not depend on the speed of threads.
  */
 static void *work_off(void *arg)
 {
@@ -99,7 +98,7 @@ int mp_parallel_for(unsigned int nr_threads, const struct mp_parallel *work, str
 		nr_threads = 1;
 	}
 	worker_init(&workers[0], &loop, 0);
-	/* Signals are for threads that were there before. */
+	/* New threads block signals: the existing threads handle them. */
 	sigfillset(&all);
 	pthread_sigmask(SIG_SETMASK, &all, &before);
 	for (; nr < nr_threads; nr++) {

@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * path_decode - the way that a number stands for. Called where samples with registers arrive.
- *
- * Of the ways to a block, the last one whose numbers begin at or below the one at hand is the one
- * that control took: what each stands for lies between its own value and the next one's.
+ * path_decode - converts a path number to its path. Called for samples with registers.
+ * The edges to a block divide its numbers into ranges, each of which begins at the edge's
+ * value. Control took the last edge whose value is at most the number.
  */
 #include "libprof/path_decode.h"
 
@@ -22,7 +21,10 @@ static int path_grow(struct mp_path *path)
 	return 0;
 }
 
-/* Return: the last edge to @to of a value up to @value, or MP_NONE. Edges ascend by (to, value). */
+/*
+ * Return: the last edge to @to with a value of at most @value, or MP_NONE. Edges ascend by
+ * (to, value).
+ */
 static uint32_t edge_find(const struct mp_path_table *table, uint32_t to, uint64_t value)
 {
 	uint32_t low = 0, high = table->nr_edges;
@@ -66,7 +68,7 @@ int mp_path_decode(const struct mp_path_table *table, uint32_t block, uint64_t r
 		uint32_t e = edge_find(table, at, number);
 		const struct mp_path_edge *edge = &table->edges[e == MP_NONE ? 0 : e];
 
-		/* A table may be anybody's, and is to cost a sample only so much. */
+		/* A table may come from anybody: limit its cost per sample. */
 		if (e == MP_NONE || out->nr_edges >= MP_PATH_MAX_EDGES)
 			return -EINVAL;
 		if (out->nr_edges == out->room && path_grow(out))

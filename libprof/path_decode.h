@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * path_decode - from a block and its register back to the way that control took to it: the greedy
- * algorithm of Ball and Larus (1996), upward.
+ * path_decode - from a block and its register value back to the path that led there: the
+ * greedy algorithm of Ball and Larus (1996), run backwards.
  */
 #ifndef MP_PATH_DECODE_H
 #define MP_PATH_DECODE_H
@@ -10,20 +10,22 @@
 
 #include "libprof/path_table.h"
 
-/* Longer paths are none: between two calls, and without a loop's back edge. */
+/* No path is longer: paths end at calls and at back edges of loops. */
 #define MP_PATH_MAX_EDGES 1024
 
-/* Starts as zeros, may be used again and again. Ownership: mp_path_fini(). */
+/* Starts as zeros and may be reused. Ownership: mp_path_fini(). */
 struct mp_path {
-	uint32_t *edges; /* of the table, in the order control took them; the last leads to @block */
-	uint32_t nr_edges; /* 0: the path starts at @block, by whatever way */
-	uint32_t block;	   /* where it was sampled */
+	uint32_t *edges;   /* edges of the table in execution order; the last one leads to @block */
+	uint32_t nr_edges; /* 0: the path starts at @block; the edge to it is unknown */
+	uint32_t block;	   /* the sampled block */
 	uint32_t room;
 };
 
 /*
- * mp_path_decode - @reg_value: of the register that @block names; any value where it names none.
- * Return: 0, -EINVAL (no path has this number here), -ENOMEM. @out is that of a path after 0 only.
+ * mp_path_decode - @reg_value: of the block's register; any value if the block has no
+ * register.
+ * Return: 0, -EINVAL (no path has this number here), -ENOMEM. @out holds a path only after
+ * 0.
  */
 int mp_path_decode(const struct mp_path_table *table, uint32_t block, uint64_t reg_value,
 		   struct mp_path *out);

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-/* path_evidence - adds paths to the edges that they lead over. Called before counts are inferred. */
+/* path_evidence - adds up paths per edge. Called before counts are inferred. */
 #include "libprof/path_evidence.h"
 
 #include <errno.h>
 #include <stdbool.h>
 #include <stdlib.h>
 
-/* Return: the edge of @cfg, MP_NONE: there is none. */
+/* Return: the edge of @cfg, or MP_NONE. */
 static uint32_t edge_find(const struct mp_cfg *cfg, uint32_t from, uint32_t to)
 {
 	const struct mp_block *block = &cfg->blocks[from];
@@ -17,7 +17,7 @@ static uint32_t edge_find(const struct mp_cfg *cfg, uint32_t from, uint32_t to)
 	return MP_NONE;
 }
 
-/* Return: whether that can be; then it counts. */
+/* Counts one step of a path. Return: false if @cfg has no such step. */
 static bool step_add(const struct mp_cfg *cfg, uint64_t from, uint64_t to, uint64_t count,
 		     struct mp_path_evidence *out)
 {
@@ -42,8 +42,8 @@ static bool step_add(const struct mp_cfg *cfg, uint64_t from, uint64_t to, uint6
 }
 
 /*
- * Programs are asked at some of their blocks, of which one here may hold several: the first that
- * was told of speaks for it.
+ * A program reports paths at some of its blocks, of which one block of @cfg may hold
+ * several. The first one with reports counts for the block.
  */
 static void told_add(const struct mp_cfg *cfg, uint64_t vaddr, uint64_t count, uint64_t *where,
 		     struct mp_path_evidence *out)
@@ -71,7 +71,10 @@ static void path_add(const struct mp_cfg *cfg, const struct mp_path_count *path,
 	}
 	if (told != MP_PATH_SAMPLED)
 		told_add(cfg, vaddrs[nr - 1], path->count, where, out);
-	/* From the sample back: what lies before a step that cannot be says nothing of this cfg. */
+	/*
+	 * Backwards from the sample: blocks before an impossible step say nothing about
+	 * this cfg.
+	 */
 	for (uint32_t i = nr - 1; i && nr - 1 - i < told; i--)
 		if (!step_add(cfg, vaddrs[i - 1], vaddrs[i], path->count, out)) {
 			out->nr_strange += path->count;

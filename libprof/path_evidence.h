@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * path_evidence - what sampled paths say of each edge of a module: how many lead over it.
- *
- * Each two blocks of a path are evidence of how control came to the second; how long the blocks
- * take plays no part in it. The numbered file's blocks are finer than the cfg's: what lies inside of
- * one of the cfg's says nothing.
+ * path_evidence - counts the sampled paths over each edge of a module.
+ * Two consecutive blocks of a path show how control reached the second one, independent of
+ * how long the blocks take. The numbered file's blocks are finer than the cfg's; steps
+ * inside one block of the cfg do not count.
  */
 #ifndef MP_PATH_EVIDENCE_H
 #define MP_PATH_EVIDENCE_H
@@ -18,19 +17,24 @@
 
 struct mp_path_evidence {
 	uint64_t *edge;	   /* per edge of the cfg: paths over it */
-	uint64_t *outside; /* per block: paths that come into it from outside of its function */
-	/* Per block: how often a program that was asked said that a path leads to it before it ran. It does
-	 * so each time or never, so this is in proportion to how often the block runs. */
+	uint64_t *outside; /* per block: paths that enter it from outside of its function */
+	/*
+	 * Per block: how often a polled program reported a path that leads to it. The
+	 * program reports every such path or none, so the number is proportional to how
+	 * often the block runs.
+	 */
 	uint64_t *told;
-	uint64_t nr_paths; /* samples that had a path */
-	uint64_t nr_steps; /* the sum of the above */
-	/* Samples whose path the cfg does not have: no key, or between two blocks is no edge. What
-	 * lies behind the last such place counts all the same. */
+	uint64_t nr_paths; /* samples with a path */
+	uint64_t nr_steps; /* sum of @edge and @outside */
+	/*
+	 * Samples whose path does not fit the cfg: the key is damaged, or a step has no
+	 * edge. The steps behind the last such step count.
+	 */
 	uint64_t nr_strange;
 };
 
 /*
- * mp_path_evidence_build - @counts: paths of the module that @cfg is of.
+ * mp_path_evidence_build - @counts: paths of the module of @cfg.
  * Return: 0, -ENOMEM. Ownership: mp_path_evidence_fini(@out), which takes zeros.
  */
 int mp_path_evidence_build(const struct mp_cfg *cfg, const struct mp_path_count *counts, size_t nr,

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * path_infer - counts out of a chain that walks backward.
- *
- * The chain starts at the function's exits and goes from each block to the one that control came
- * from, until it leaves by the entry: its visits are the blocks' counts. Its shares are those of the
- * paths, with infer's counts as a weak prior; its starts nobody saw. Both are moved to where they
- * and the samples are likeliest together, a block's time per instruction being anybody's guess: a
- * merge with many paths stays at what they say, without any samples decide. Called by counts.
+ * path_infer - computes counts from a Markov chain that walks backward.
+ * The chain starts at the function's exits and goes from each block to a predecessor, until
+ * it leaves by the entry: its visits are the blocks' counts. Its shares come from the
+ * paths, with infer's counts as a weak prior; its starts are unknown. Shares and starts are
+ * adjusted to the greatest likelihood of paths and samples together, where the time per
+ * instruction of a block is uncertain. A merge with many paths keeps their shares; without
+ * paths, the samples decide. Called by counts.
  */
 #include "libprof/path_infer.h"
 
@@ -17,29 +17,36 @@
 
 #include "libprof/chain.h"
 
-/* So many paths is infer's word worth at a merge. */
+/* Weight of infer's prior at a merge, in paths. */
 #define PRIOR_PATHS 1.0
-/* The shape of a block's time per instruction: its variance is the reciprocal. From 1 to 30 gzip, sort,
- * perl and sqlite are as accurate; made-up functions with wild times want it small. */
+/*
+ * Shape of the distribution of a block's time per instruction; its variance is the
+ * reciprocal. From 1 to 30, gzip, sort, perl and sqlite are equally accurate. Synthetic
+ * functions with widely varying times need a small one.
+ */
 #define TIME_SHAPE 2.0
-/* The same of how much all of a function tells; chosen with gzip, sort, bash, perl, libsqlite3 and python: from
- * 2 to 5 they fare alike. */
+/*
+ * The same for the reports of a whole polled function. Chosen on gzip, sort, bash, perl,
+ * libsqlite3 and python: 2 to 5 give similar results.
+ */
 #define TOLD_SHAPE 4.0
-/* A way out by which nothing was seen to leave starts with so much of a sample, and in the end
- * carries this much at least or nothing. */
+/*
+ * An exit without evidence starts with START_SAMPLES of a sample. At the end it keeps at
+ * least LEAST_SAMPLES, or becomes 0.
+ */
 #define START_SAMPLES 0.01
 #define LEAST_SAMPLES 0.5
-/* Rounds end when no start changes by more than this. */
+/* Rounds end when no start changes by more than this share. */
 #define CLOSE_ENOUGH 1e-3
 #define NR_ROUNDS    60
-/* For a way into a loop that nothing was seen to enter, in paths. */
+/* Paths for an entry into a loop that no path enters. */
 #define UNSEEN_PATHS 1e-3
-/* Of a block's visits in a loop without any way in, the share that came in all the same. */
+/* Share of a block's visits that come from outside, in a loop without any entry. */
 #define LEAK 1e-6
-/* By so much a share may change in one round, up or down. */
+/* A share changes by at most this factor in one round, up or down. */
 #define LEAP	   4.0
 #define FIRST_PACE 0.5
-/* Steps of elimination: a second's worth. Real functions need a few thousand. */
+/* Limit of elimination steps: about a second. Real functions need a few thousand. */
 #define MAX_STEPS (1ull << 29)
 
 #define NONE	UINT32_MAX
@@ -50,11 +57,11 @@ struct inference {
 	const struct mp_flow *flow;
 	const uint64_t *edge_seen, *outside_seen;
 	const double *block_before, *edge_before;
-	double *prior;	  /* per edge: what infer has, and ways out of what it missed */
-	double *paths;	  /* per edge: seen over it, and the prior's */
-	double *paths_in; /* per block: the same from outside */
-	double *share;	  /* per edge: of its target's visits */
-	double *leave;	  /* per block: of its visits, those from outside */
+	double *prior;	  /* per edge: infer's count, plus ways out of blocks that infer missed */
+	double *paths;	  /* per edge: paths over it, plus the prior */
+	double *paths_in; /* per block: the same, from outside */
+	double *share;	  /* per edge: share of its target's visits */
+	double *leave;	  /* per block: share of its visits that come from outside */
 	double *sum;	  /* per block */
 	double *start;	  /* per block: how often flow leaves there */
 	double *visits;	  /* per block */
@@ -72,7 +79,7 @@ static double block_cost(const struct mp_flow_block *block)
 	return mp_flow_block_time(block) + block->more_insns + 1;
 }
 
-/* How often a visit of @b is told of; a block that nobody told of may be one that tells nothing. */
+/* Expected reports per visit of @b; 0 without reports, since such a block may report nothing. */
 static double told_cost(const struct mp_flow *flow, uint32_t b)
 {
 	return flow->blocks[b].told > 0 ? flow->told_weight : 0;
@@ -131,7 +138,7 @@ static void inference_fini(struct inference *in)
 
 /* ---- the shares of the ways into each block --------------------------------------------------- */
 
-/* Flow leaves where it can, and where it could never reach such a block. */
+/* Finds the blocks at which flow may leave: exits, and blocks that cannot reach any exit. */
 static void exits_find(struct inference *in)
 {
 	const struct mp_flow *flow = in->flow;
@@ -139,7 +146,7 @@ static void exits_find(struct inference *in)
 
 	for (uint32_t b = 0; b < flow->nr_blocks; b++)
 		in->may_start[b] = flow->blocks[b].exit;
-	/* Edges are ordered by blocks: backward, most of a function needs one round. */
+	/* Edges are ordered by blocks: going backward, one round covers most of a function. */
 	while (more) {
 		more = false;
 		for (uint32_t e = flow->nr_edges; e--;) {
@@ -155,7 +162,10 @@ static void exits_find(struct inference *in)
 		in->may_start[b] = in->may_start[b] < 2;
 }
 
-/* Backward from blocks that have a way: over edges with flow or paths (@known), or over all. */
+/*
+ * Spreads backward from blocks that have a way: over edges with flow or paths (@known), or
+ * over all edges.
+ */
 static void ways_spread(struct inference *in, bool known)
 {
 	const struct mp_flow *flow = in->flow;
@@ -176,9 +186,9 @@ static void ways_spread(struct inference *in, bool known)
 }
 
 /*
- * Infer may find it likelier that a block with a sample or two never ran, or that flow goes round
- * there for ever. It did run and it came out: so much as that stands for goes from there to where
- * flow is known to reach an exit.
+ * Infer may find it likelier that a block with few samples never ran, or that its flow goes
+ * round for ever. But the block ran, and control left it. Add the flow that its samples
+ * stand for, from there to a block from which flow is known to reach an exit.
  */
 static void prior_fill(struct inference *in)
 {
@@ -208,7 +218,7 @@ static void prior_fill(struct inference *in)
 	}
 }
 
-/* What infer has from outside into each block: what is left of its count. */
+/* Infer's flow from outside into each block: the rest of its count. */
 static void prior_outside(struct inference *in)
 {
 	const struct mp_flow *flow = in->flow;
@@ -222,7 +232,7 @@ static void prior_outside(struct inference *in)
 		in->sum[flow->edges[e].to] += in->prior[e];
 	}
 	for (uint32_t b = 0; b < flow->nr_blocks; b++) {
-		/* Rounding is no way in. */
+		/* A rounding error is no entry. */
 		if (!flow->blocks[b].entry || in->leave[b] < 1e-9 * in->block_before[b])
 			in->leave[b] = 0;
 		in->sum[b] += in->leave[b];
@@ -247,7 +257,7 @@ static void paths_fill(struct inference *in)
 		in->paths[e] = (double)in->edge_seen[e] + prior[to] * in->prior[e];
 		in->sum[to] += in->paths[e];
 	}
-	/* Where nobody knows anything all ways are as good. */
+	/* Without any knowledge all ways are equal. */
 	for (uint32_t b = 0; b < flow->nr_blocks; b++)
 		if (!(in->sum[b] > 0) && flow->blocks[b].entry)
 			in->paths_in[b] = PRIOR_PATHS;
@@ -257,13 +267,14 @@ static void paths_fill(struct inference *in)
 }
 
 /*
- * A loop is entered, though among the paths that were seen, and by infer, nothing enters it: open a
- * way into each block that the outside does not reach. How much comes in there samples say.
+ * A loop may have no entry among the paths and in infer's counts, but it is entered. Open
+ * an entry into each block that the outside does not reach. Samples decide how much comes
+ * in there.
  */
 static void loops_open(struct inference *in)
 {
 	const struct mp_flow *flow = in->flow;
-	uint8_t *reached = in->may_start; /* its high bit */
+	uint8_t *reached = in->may_start; /* uses the high bit */
 	bool more = true, opened = true;
 
 	for (uint32_t b = 0; b < flow->nr_blocks; b++)
@@ -301,7 +312,7 @@ static void loops_open(struct inference *in)
 		reached[b] &= ~REACHED;
 }
 
-/* So that all ways into a block make 1. */
+/* Scales the shares of all ways into a block to the sum 1. */
 static void shares_scale(struct inference *in)
 {
 	const struct mp_flow *flow = in->flow;
@@ -346,7 +357,7 @@ static int chain_build(struct inference *in, struct mp_chain **out, struct mp_er
 	ret = mp_chain_new(flow->nr_blocks, in->steps, nr, in->leave, MAX_STEPS, out, err);
 	if (ret != -EDOM)
 		return ret;
-	/* A loop that nothing leads to at all: a hole in what is known of the code. */
+	/* No way at all leads into some loop: part of the code is unknown. */
 	for (uint32_t b = 0; b < flow->nr_blocks; b++)
 		in->leave[b] = LEAK + in->leave[b] * (1 - LEAK);
 	for (uint32_t e = 0; e < flow->nr_edges; e++)
@@ -356,7 +367,10 @@ static int chain_build(struct inference *in, struct mp_chain **out, struct mp_er
 	return mp_chain_new(flow->nr_blocks, in->steps, nr, in->leave, MAX_STEPS, out, err);
 }
 
-/* ---- where the chain starts ------------------------------------------------------------------- */
+/*
+ * ---- starts of the chain
+ * ----------------------------------------------------------------------
+ */
 
 static void starts_fill(struct inference *in)
 {
@@ -379,10 +393,11 @@ static void starts_fill(struct inference *in)
 }
 
 /*
- * So that all visits together explain as many samples as there are: before, to begin near the truth;
- * afterwards, since samples slip from one block to the next, and of small blocks the likelihood,
- * which looks at each by itself, would have it that they hardly run. What is told needs no time to be
- * known, but of a fast loop too little is, since programs are asked by time: that is off by a factor, too.
+ * Scales the starts until all visits together explain the number of samples. Done before
+ * the rounds, to begin near the truth. Done again afterwards: samples slip from one block
+ * to the next, and the likelihood, which looks at each block alone, underestimates small
+ * blocks. Reports of a polled program do not depend on time, but a fast loop has too few,
+ * since polling goes by time. That is a factor of uncertainty, too.
  */
 static void starts_scale(struct inference *in, const struct mp_chain *chain)
 {
@@ -411,10 +426,10 @@ static void starts_scale(struct inference *in, const struct mp_chain *chain)
 }
 
 /*
- * One round: each start becomes as much larger as there are more samples on its ways than it
- * explains (Richardson 1972, Lucy 1974). A block's word counts for less the more its samples may be
- * off by its time, whose variance grows with the square of what is expected. Return: by how much a
- * start changed at most, as a share of it.
+ * One round: each start is multiplied by the ratio of the samples on its ways to the
+ * samples that it explains (Richardson 1972, Lucy 1974). A block weighs less the more its
+ * time may be wrong, since that variance grows with the square of the expected samples.
+ * Return: the largest relative change of a start.
  */
 static double starts_improve(struct inference *in, const struct mp_chain *chain)
 {
@@ -438,7 +453,7 @@ static double starts_improve(struct inference *in, const struct mp_chain *chain)
 		if (!(before > 0))
 			continue;
 		in->start[b] *= in->earned[b] / in->cost[b];
-		/* What explains no sample may go on shrinking. */
+		/* A start that explains no sample may go on shrinking. */
 		if (in->start[b] * cost > START_SAMPLES || before * cost > START_SAMPLES)
 			change = fmax(change, fabs(in->start[b] / before - 1));
 	}
@@ -446,8 +461,9 @@ static double starts_improve(struct inference *in, const struct mp_chain *chain)
 }
 
 /*
- * Half of the way to what is asked for at first, on a logarithmic scale. What is asked for depends on
- * all other shares: where it was passed, go in smaller steps. @pace: how fast at last, and where to.
+ * Factor for a share: at first half of the way to @ratio, on a logarithmic scale. The
+ * target depends on all other shares, so after an overshoot the steps become smaller.
+ * @pace: last speed; its sign is the direction.
  */
 static double pace_set(double ratio, double *pace)
 {
@@ -459,17 +475,18 @@ static double pace_set(double ratio, double *pace)
 }
 
 /*
- * The same for shares, after starts: at the likeliest ones each share is as large as the paths by it
- * and by what the samples would rather have it, of all paths to the block. Where there are many
- * paths samples change nothing; that a loop that nothing was seen to enter is entered once in a
- * thousand times or in a million only they can say. Return: as starts_improve().
+ * The same for shares, after starts. At the greatest likelihood each share equals its part
+ * of all paths to the block, corrected by the preference of the samples. Samples change
+ * nothing at a merge with many paths. But only they can tell whether a loop without a seen
+ * entry is entered once in a thousand times or in a million.
+ * Return: as starts_improve().
  */
 static double shares_improve(struct inference *in)
 {
 	const struct mp_flow *flow = in->flow;
 	double *mean = in->sum, change = 0;
 
-	/* What a visit to the block before is worth more than it costs, on average. */
+	/* Average surplus of a visit's worth over its cost, among the predecessors. */
 	memset(mean, 0, flow->nr_blocks * sizeof(*mean));
 	memcpy(in->all_paths, in->paths_in, flow->nr_blocks * sizeof(*mean));
 	for (uint32_t e = 0; e < flow->nr_edges; e++) {
@@ -501,7 +518,7 @@ static double shares_improve(struct inference *in)
 	return change;
 }
 
-/* An exit that nothing was seen to leave by and that explains next to no sample is none. */
+/* An exit without evidence that explains nearly no sample is no exit. */
 static void starts_prune(struct inference *in)
 {
 	const struct mp_flow *flow = in->flow;

@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-/* path_key - writes and reads the bytes that name a path in the store. */
+/*
+ * path_key - writes and reads the bytes that identify a path in the store.
+ * Called by store_paths, path_evidence and the daemon.
+ */
 #include "libprof/path_key.h"
 
 #include <stdlib.h>
@@ -7,7 +10,7 @@
 
 #include "libprof/varint.h"
 
-/* As varint does, but nothing is allocated: there is one for each sample. */
+/* As varint, but without allocation: every sample has a key. */
 static uint8_t *put(uint8_t *p, uint64_t v)
 {
 	for (; v > 0x7f; v >>= 7)
@@ -21,7 +24,7 @@ static uint8_t *put_signed(uint8_t *p, int64_t v)
 	return put(p, ((uint64_t)v << 1) ^ (v < 0 ? UINT64_MAX : 0));
 }
 
-/* Of the edges of @path the last ones whose block's paths are all told. */
+/* Number of the last edges of @path whose blocks report all paths. */
 static uint32_t count_told(const struct mp_path_table *table, const struct mp_path *path)
 {
 	uint32_t nr = 0;
@@ -39,7 +42,7 @@ uint32_t mp_path_key_encode(const struct mp_path_table *table, const struct mp_p
 	uint64_t last = 0;
 	uint8_t *p = key;
 
-	/* An edge adds one block, the first one two. */
+	/* Each edge adds one block, the first edge two. */
 	if (nr > MP_PATH_MAX_BLOCKS - 1)
 		first = nr - (MP_PATH_MAX_BLOCKS - 1);
 	if (nr) {

@@ -1,14 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * path_key - paths as the store keeps them: by addresses of the original, so that they outlive the
- * file that was numbered and add up with those of any other numbering.
+ * path_key - the form of paths in the store: addresses of the original. Keys outlive the
+ * numbered file, and those of different numberings add up.
  *
- * A path is its blocks' addresses b0 .. bk in the order control took them; bk was sampled. b0 = 0:
- * control came from outside of the function, to b1. As bytes: b0 as an unsigned number, then the
- * differences, signed, as varint writes them. Where nobody sampled bk, but the program was asked for
- * its paths and said this one before bk ran, the difference from bk to 0 follows, and how many of the last
- * steps are of all that is taken: whatever way control goes on from there, it says so. Of the steps
- * before these, those who go on by ways on which nothing is said are missing.
+ * A path is the addresses b0 .. bk of its blocks in execution order; bk was sampled. b0 =
+ * 0: control came from outside of the function, to b1. As bytes: b0 as an unsigned number,
+ * then the signed differences, as varint writes them.
+ *
+ * A polled program reports its paths itself, before bk runs and without a sample. The key
+ * of such a path ends with the difference from bk to 0 and a number of steps. The last
+ * steps, as many as this number, are complete: the program reports them whichever way
+ * control goes on. Of earlier steps, those followed by an unreported way are missing.
  */
 #ifndef MP_PATH_KEY_H
 #define MP_PATH_KEY_H
@@ -20,32 +22,34 @@
 #include "libprof/path_decode.h"
 #include "libprof/path_table.h"
 
-/* More blocks than this no path has: what lies further back is left away. */
+/* Longest path; earlier blocks are left out. */
 #define MP_PATH_MAX_BLOCKS 256
 
-/* Of a path that was sampled, instead of a number of steps. */
+/* Stands for the number of steps if the path was sampled. */
 #define MP_PATH_SAMPLED UINT32_MAX
 
-/* A key and how many samples ended such a path, or how often it was said. */
+/* A key, and how many samples ended such a path, or how often it was reported. */
 struct mp_path_count {
 	const uint8_t *key;
 	uint32_t key_size;
 	uint64_t count;
 };
 
-/* Ten bytes are the longest number. */
+/* A number has at most ten bytes. */
 #define MP_PATH_KEY_MAX (10 * (MP_PATH_MAX_BLOCKS + 2))
 
 /*
- * mp_path_key_encode - the key of @path, as mp_path_decode() left it, into MP_PATH_KEY_MAX bytes.
+ * mp_path_key_encode - writes the key of @path, a result of mp_path_decode(), into
+ * MP_PATH_KEY_MAX bytes.
+ * @asked: a polled program reported the path.
  * Return: its size.
  */
 uint32_t mp_path_key_encode(const struct mp_path_table *table, const struct mp_path *path,
 			    bool asked, uint8_t *key);
 /*
- * mp_path_key_decode - the addresses of a key, MP_PATH_MAX_BLOCKS at most. *@nr_told: how many of the
- * last steps are told whole; MP_PATH_SAMPLED. May be NULL.
- * Return: how many; 0: no key has these bytes.
+ * mp_path_key_decode - reads the addresses of a key, at most MP_PATH_MAX_BLOCKS. *@nr_told:
+ * how many of the last steps are complete, or MP_PATH_SAMPLED. @nr_told may be NULL.
+ * Return: number of addresses; 0: these bytes are no key.
  */
 uint32_t mp_path_key_decode(const uint8_t *key, size_t size, uint64_t *vaddrs, uint32_t *nr_told);
 

@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * path_table - writes and reads the section that says what the numbers in registers stand for.
- *
- * The format stands in Documentation/abi.md; an edge takes two or three bytes in it. The editor
- * writes it, morphd reads it, out of files that anybody may have made.
+ * path_table - writes and reads the section that describes the path numbers in registers.
+ * Documentation/abi.md has the format; an edge takes two or three bytes. The editor writes
+ * the table; morphd reads it, out of files that may come from anybody.
  */
 #include "libprof/path_table.h"
 
@@ -16,31 +15,35 @@
 #include "libprof/varint.h"
 
 #define TABLE_VERSION 1
-/* Of functions, blocks, edges: with what one of them takes, what a hostile file can cost. */
+/* Limit of functions, of blocks and of edges: it bounds the memory that a hostile file can take. */
 #define MAX_NR	      (1u << 25)
 #define CHECKSUM_SIZE 8
 
 enum block_bits {
-	BLOCK_REGISTER = 0x0f, /* rsp: none */
+	BLOCK_REGISTER = 0x0f, /* rsp means none */
 	BLOCK_STARTS = 1 << 4,
-	BLOCK_SHIFTED = 1 << 5, /* by how much follows */
+	BLOCK_SHIFTED = 1 << 5, /* the shift follows */
 	BLOCK_TOLD = 1 << 6,
 	BLOCK_ALL = (1 << 7) - 1,
 };
 
-/* The first number of an edge, which fits in one byte. */
+/* Bits of an edge's first number, which fits in one byte. */
 enum edge_bits {
 	EDGE_KIND = 3, /* enum mp_edge_kind */
 	EDGE_FROM_OUTSIDE = 1 << 2,
 	EDGE_CARRIES = 1 << 3,
-	EDGE_VALUE = 1 << 4,	/* differs from the one before to the same block, or from 0: by how
-				* much follows */
-	EDGE_TO_NEXT = 1 << 5,	/* leads to the block behind the last one's; neither: to the same */
-	EDGE_TO_JUMPS = 1 << 6, /* how far from that follows */
+	/*
+	 * the value differs from that of the edge before to the same block (or from 0): the
+	 * difference follows
+	 */
+	EDGE_VALUE = 1 << 4,
+	/* leads to the next block; without this and the next bit: to the same block */
+	EDGE_TO_NEXT = 1 << 5,
+	EDGE_TO_JUMPS = 1 << 6, /* leads further on: the distance follows */
 	EDGE_ALL = (1 << 7) - 1,
 };
 
-/* ---- what holds of a table ------------------------------------------------------------------ */
+/* ---- checks of a table ----------------------------------------------------------------------- */
 
 static int refuse(struct mp_err *err, const struct mp_path_table *table, uint32_t block,
 		  const char *what)
@@ -70,7 +73,7 @@ static int check_edge(const struct mp_path_table *table, const struct mp_path_fu
 	const struct mp_path_edge *edge = &table->edges[e];
 	bool outside = edge->from == MP_NONE;
 
-	/* Below first_block wraps to a large number. */
+	/* An index below first_block wraps to a large number. */
 	if (edge->to - func->first_block >= func->nr_blocks ||
 	    (!outside && edge->from - func->first_block >= func->nr_blocks))
 		return mp_err_set(err, EINVAL, "edge %u leaves its function", e);
@@ -90,10 +93,10 @@ enum block_state {
 	STATE_DONE
 };
 
-/* For the walk up from each block to those that its numbers build on. */
+/* State of the walk up from each block to the blocks that its numbers build on. */
 struct ways {
-	uint64_t *nr;	   /* per block: its numbers lie below this; 0 until it is known */
-	uint32_t *next_in; /* per block: the first edge to it that was not looked at */
+	uint64_t *nr;	   /* per block: limit of its numbers; 0 until it is known */
+	uint32_t *next_in; /* per block: the next edge to it that is to be read */
 	uint8_t *state;	   /* per block: enum block_state */
 	uint32_t *stack;
 };
@@ -123,7 +126,7 @@ static void ways_fini(struct ways *ways)
 	free(ways->stack);
 }
 
-/* The edge is the next one to its block, and what it builds on is known. */
+/* Counts the next edge to its block; the block that it comes from is done. */
 static int edge_count(const struct mp_path_table *table, struct ways *ways, uint32_t e,
 		      struct mp_err *err)
 {
@@ -244,7 +247,7 @@ static void put_block(struct mp_varint_writer *w, const struct mp_path_block *bl
 	*end = block->vaddr + block->size;
 }
 
-/* Where the last edge led, and its value. */
+/* Target and value of the last edge. */
 struct last_edge {
 	uint32_t to;
 	uint64_t value;
@@ -352,7 +355,7 @@ static void get_block(struct mp_varint_reader *r, struct mp_path_block *block, u
 		if (!block->shift)
 			r->failed = true;
 	}
-	/* May wrap; check_table() refuses that once all are read. */
+	/* May wrap; check_table() refuses that after all blocks are read. */
 	*end = block->vaddr + size;
 }
 
@@ -408,7 +411,7 @@ static void get_edge(struct mp_varint_reader *r, struct mp_path_edge *edge, stru
 			last->value += diff + 1;
 	}
 	edge->value = last->value;
-	/* check_table() looks for what has no such block; but the numbers must not wrap before. */
+	/* check_table() refuses unknown blocks later; but the numbers must not wrap here. */
 	if (last->to >= MAX_NR)
 		r->failed = true;
 }
@@ -438,7 +441,10 @@ static void get_func(struct mp_varint_reader *r, struct mp_path_table *table, ui
 		get_edge(r, &table->edges[func->first_edge + e], &last);
 }
 
-/* @size: of one at least. Return: what follows, 0 where that can not be. */
+/*
+ * Reads the number of elements, which take @size bytes at least. Return: 0 if the rest is
+ * too short for them.
+ */
 static uint32_t get_nr(struct mp_varint_reader *r, size_t size)
 {
 	uint64_t nr = mp_varint_get(r);
@@ -485,7 +491,7 @@ int mp_path_table_decode(const char *path, const void *data, size_t size,
 		goto err_damaged;
 	r.end = bytes + size - CHECKSUM_SIZE;
 	memcpy(&sum, r.end, sizeof(sum));
-	/* The sum first: it tells damage from a newer version. */
+	/* Check the sum first: it tells damage from a newer version. */
 	if (sum != XXH3_64bits(bytes, size - CHECKSUM_SIZE))
 		goto err_damaged;
 	version = mp_varint_get(&r);
@@ -566,7 +572,7 @@ uint32_t mp_path_table_block_at(const struct mp_path_table *table, uint64_t vadd
 		else
 			high = mid;
 	}
-	/* Of several at one address the last is it: the others are empty. */
+	/* Take the last of several blocks at one address: the others are empty. */
 	if (!low)
 		return MP_NONE;
 	low = table->by_vaddr[low - 1];

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * profile - adds sample counts to the blocks that hold them, in one walk over both.
+ * profile - adds sample counts to the blocks that hold them, in one walk over both. Called
+ * by morph-optimize and morph-stats.
  */
 #include "libprof/profile.h"
 
@@ -45,7 +46,7 @@ int mp_profile_build(const struct mp_cfg *cfg, const struct mp_ip_count *counts,
 	return 0;
 }
 
-/* The edge of @cfg that a transfer by the last instruction of @block to @to passes, or MP_NONE. */
+/* The edge of @cfg for a transfer from the last instruction of @block to @to, or MP_NONE. */
 static uint32_t edge_find(const struct mp_cfg *cfg, const struct mp_block *block, uint64_t to)
 {
 	for (uint32_t e = block->first_edge; e < block->first_edge + block->nr_edges; e++)
@@ -54,7 +55,10 @@ static uint32_t edge_find(const struct mp_cfg *cfg, const struct mp_block *block
 	return MP_NONE;
 }
 
-/* True where each transfer by an instruction at @at_end of @block, or before, is one run of it. */
+/*
+ * True if each transfer of this instruction is one run of @block. @at_end: it is the
+ * block's last instruction.
+ */
 static bool leaving_is_a_run(const struct mp_block *block, bool at_end)
 {
 	if (!at_end)

@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * profile - sample counts per instruction address, and per basic block.
- *
- * Morph (SOSP 1997) section 3.3: a PC sample is a witness for the block that holds it (a block's
- * weight is samples / instructions: length scaling), and runs are combined by plain addition
- * (direct combining).
+ * profile - sample counts per instruction address and per basic block.
+ * Morph (SOSP 1997), section 3.3: a PC sample is a witness for the block that holds it. A
+ * block's weight is samples / instructions (length scaling). Runs are combined by plain
+ * addition (direct combining).
  */
 #ifndef MP_PROFILE_H
 #define MP_PROFILE_H
@@ -21,55 +20,62 @@ struct mp_ip_count {
 };
 
 /*
- * Transfers of control inside one module that were seen: a branch stack's, another profiler's,
- * callgrind's. Only taken ones (conditional branches that were taken, jumps, calls, returns); what
- * fell through follows from them.
+ * Observed transfers of control inside one module, from branch stacks, another profiler, or
+ * callgrind. Only taken ones: conditional branches that were taken, jumps, calls, returns.
+ * Fall-throughs follow from them.
  */
 struct mp_edge_count {
 	uint64_t from; /* link-time address of the instruction that transfers */
 	uint64_t to;   /* link-time address of its target */
 	uint64_t count;
-	uint64_t mispredicted; /* of count; 0 where nobody could tell */
+	uint64_t mispredicted; /* part of @count; 0 if unknown */
 };
 
 struct mp_profile {
-	uint64_t *block_samples;  /* per cfg block */
-	uint64_t *edge_transfers; /* per cfg edge; NULL, as the next two: none was ever seen */
-	/* Calls, returns and tail calls: how often those of a block's instructions were seen to
-	 * run, and how many of them that are. */
+	uint64_t *block_samples; /* per cfg block */
+	/* per cfg edge; this and the next two are NULL if there are no transfers */
+	uint64_t *edge_transfers;
+	/*
+	 * Calls, returns and tail calls: how often such instructions of a block were seen
+	 * to run, and how many such instructions there are.
+	 */
 	uint64_t *block_leavings;
 	uint32_t *block_leavers;
-	/* Per cfg block: that it has no count says nothing, since the counts are another build's, which
-	 * has no such block. NULL: of every block something is known. */
+	/*
+	 * Per cfg block: 1 if a missing count says nothing, because the counts come from
+	 * another build without such a block. NULL: all blocks are known.
+	 */
 	uint8_t *block_unknown;
-	uint64_t nr_transfers;	       /* over edges of the cfg, or leaving a block */
-	uint64_t nr_transfers_outside; /* others: they say nothing */
-	uint64_t nr_samples;	       /* that fell into blocks */
-	uint64_t nr_outside;	       /* that fell into no block of the cfg */
+	uint64_t nr_transfers;	       /* over edges of the cfg, or out of a block */
+	uint64_t nr_transfers_outside; /* other transfers: not used */
+	uint64_t nr_samples;	       /* in blocks */
+	uint64_t nr_outside;	       /* in no block of the cfg */
 	uint32_t nr_blocks;
-	/* Samples and transfers are executions that were counted (mp_store_is_exact()); false, until
-	 * who built it knows. */
+	/*
+	 * Samples and transfers are counted executions (mp_store_is_exact()). The caller
+	 * sets this; false until then.
+	 */
 	bool exact;
 };
 
 /*
- * mp_profile_build - witness counts per block of @cfg from @counts (ascending vaddr).
+ * mp_profile_build - witness counts per block of @cfg, from @counts (ascending vaddr).
  * Return: 0, -ENOMEM. Ownership: *@out is freed by mp_profile_free(), which takes NULL.
  */
 int mp_profile_build(const struct mp_cfg *cfg, const struct mp_ip_count *counts, size_t nr,
 		     struct mp_profile **out, struct mp_err *err);
 /*
- * mp_profile_add_edges - what is known of transfers of control (ascending (from, to)), beside the
- * samples. At most once for a profile. Return: 0, -ENOMEM.
+ * mp_profile_add_edges - adds transfers of control (ascending (from, to)) to the samples.
+ * At most once per profile. Return: 0, -ENOMEM.
  */
 int mp_profile_add_edges(struct mp_profile *profile, const struct mp_cfg *cfg,
 			 const struct mp_edge_count *edges, size_t nr, struct mp_err *err);
-/* What mp_profile_add_edges() added, but for the sums; block_samples stay. */
+/* Frees the arrays that mp_profile_add_edges() added; the sums and block_samples stay. */
 void mp_profile_drop_edges(struct mp_profile *profile);
 /*
- * mp_profile_set_unknown - the blocks of @cfg that begin at @vaddrs have no count because nothing is
- * known of them. Those with samples, or that transfers lead from or to, are known all the same: call
- * after mp_profile_add_edges(). Return: 0, -ENOMEM.
+ * mp_profile_set_unknown - marks the blocks of @cfg that begin at @vaddrs as unknown.
+ * Blocks with samples or transfers stay known; call this after mp_profile_add_edges().
+ * Return: 0, -ENOMEM.
  */
 int mp_profile_set_unknown(struct mp_profile *profile, const struct mp_cfg *cfg,
 			   const uint64_t *vaddrs, size_t nr, struct mp_err *err);

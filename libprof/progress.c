@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* progress - a line that overwrites itself; see progress.h. */
+/* progress - prints a line that overwrites itself; see progress.h. */
 #include "libprof/progress.h"
 
 #include <errno.h>
@@ -15,7 +15,7 @@
 #include <unistd.h>
 
 enum {
-	FIRST_MS = 1000, /* what is done sooner needs no line */
+	FIRST_MS = 1000, /* shorter work shows no line */
 	EVERY_MS = 100,
 	LINE_MAX_BYTES = 256,
 	SECONDS_BYTES = 24
@@ -39,7 +39,7 @@ static int64_t now_ms(void)
 	return (int64_t)ts.tv_sec * 1000 + ts.tv_nsec / 1000000;
 }
 
-/* Called by the signal, too: nothing but write(). One write, so that lines do not mix. */
+/* The signal handler calls it, too, so it uses only write(). One write keeps lines apart. */
 static void show(int64_t at_ms)
 {
 	char out[sizeof(erase) + LINE_MAX_BYTES + SECONDS_BYTES];
@@ -64,7 +64,7 @@ static void show(int64_t at_ms)
 		nr += 2;
 	}
 	done = write(STDERR_FILENO, out, nr);
-	(void)done; /* a terminal that went away is no reason to stop */
+	(void)done; /* losing the terminal is no reason to stop */
 	line.shown = true;
 	line.shown_ms = at_ms;
 }

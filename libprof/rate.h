@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-/* rate - sampling rates that several programs must know. */
+/* rate - sampling rates that several programs use. */
 #ifndef MP_RATE_H
 #define MP_RATE_H
 
-/* Samples a second of processor time that `morphd run` takes unless it is told another rate. */
+/* Default rate of `morphd run`, in samples per second of processor time. */
 #define MP_RUN_RATE_HZ 4000
 
 #endif

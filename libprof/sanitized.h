@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-/* sanitized - is this a build with the address sanitizer, which needs more memory and system calls? */
+/*
+ * sanitized - tells whether this build has the address sanitizer, which needs more memory
+ * and system calls.
+ */
 #ifndef MP_SANITIZED_H
 #define MP_SANITIZED_H
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* since - what people write for a point in time; see since.h. */
+/* since - parses the notations for a point in time; see since.h. */
 #include "libprof/since.h"
 
 #include <ctype.h>
@@ -20,7 +20,7 @@ static int64_t unit_seconds(char unit)
 	}
 }
 
-/* "3d": so long before @now_s. */
+/* "3d": that long before @now_s. */
 static int parse_span(const char *text, int64_t now_s, int64_t *since_s)
 {
 	int64_t unit, span;
@@ -34,7 +34,10 @@ static int parse_span(const char *text, int64_t now_s, int64_t *since_s)
 	unit = end[0] && !end[1] ? unit_seconds(end[0]) : 0;
 	if (errno || !unit || __builtin_mul_overflow(number, unit, &span))
 		return -EINVAL;
-	/* Before 1970 there are no samples: the same as "all", but 0 would mean that nobody asked. */
+	/*
+	 * Before 1970 there are no samples, so 1 means all of them; 0 would mean that the
+	 * user gave no time.
+	 */
 	*since_s = span < now_s ? now_s - span : 1;
 	return 0;
 }
@@ -53,7 +56,7 @@ static int parse_date(const char *text, int64_t *since_s)
 			continue;
 		check = tm;
 		t = mktime(&tm);
-		/* mktime() would take the 31st of June for the 1st of July. */
+		/* mktime() would accept the 31st of June as the 1st of July. */
 		if (t <= 0 || tm.tm_mday != check.tm_mday || tm.tm_mon != check.tm_mon)
 			return -EINVAL;
 		*since_s = t;

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * stale - counts of the old build as counts of the new one. Decides what a matched block's samples
- * and transfers become there, and says how many found no place. Called by morph-optimize.
+ * stale - converts counts of an old build to counts of a new one. It decides what the
+ * samples and transfers of a matched block become, and reports how many found no match.
+ * Called by morph-optimize.
  */
 #include "libprof/stale.h"
 
@@ -16,10 +17,11 @@ struct carrying {
 	struct mp_stale_counts *out;
 	uint32_t *order; /* the old build's blocks by ascending address */
 	uint32_t *func;	 /* per old block: its function */
-	uint8_t *counted; /* per old block: whether the statistics have it; [nr_blocks + f]: functions */
+	/* per old block: the statistics include it; [nr_blocks + f]: the same per function */
+	uint8_t *counted;
 };
 
-/* ---- where an address is -------------------------------------------------------------------- */
+/* ---- address to block ------------------------------------------------------------------------ */
 
 static int compare_blocks(const void *a, const void *b, void *arg)
 {
@@ -53,7 +55,7 @@ static uint32_t block_at(const struct carrying *c, uint64_t vaddr)
 
 /* ---- statistics ----------------------------------------------------------------------------- */
 
-/* A block with samples or transfers, the first time that it is met. */
+/* Counts a block with samples or transfers, the first time that it is met. */
 static void count_block(struct carrying *c, uint32_t block)
 {
 	struct mp_stale_stats *stats = &c->out->stats;
@@ -82,7 +84,7 @@ static int compare_counts(const void *a, const void *b)
 	return x->vaddr < y->vaddr ? -1 : x->vaddr > y->vaddr;
 }
 
-/* A block that has more instructions now takes longer: as many samples an instruction as before. */
+/* A block with more instructions takes longer: keep the samples per instruction. */
 static uint64_t scaled(uint64_t count, const struct mp_print_block *from,
 		       const struct mp_print_block *to)
 {
@@ -150,7 +152,7 @@ static int compare_edges(const void *a, const void *b)
 	return x->to < y->to ? -1 : x->to > y->to;
 }
 
-/* Does the branch at the end of the new build's @from lead to @to, other than by falling through? */
+/* True if the branch at the end of @from leads to @to, other than by falling through. */
 static bool leads_to(const struct mp_fingerprint *print, uint32_t first_block, uint32_t from,
 		     uint32_t to)
 {
@@ -162,7 +164,7 @@ static bool leads_to(const struct mp_fingerprint *print, uint32_t first_block, u
 	return false;
 }
 
-/* The same for the old build: is this a transfer inside of the function? */
+/* True if the old build's transfer stays inside the function. *@target: the block at @to. */
 static bool is_inside(const struct carrying *c, uint32_t from, uint64_t to, uint32_t *target)
 {
 	const struct mp_print_func *func = &c->from->funcs[c->func[from]];
@@ -173,7 +175,7 @@ static bool is_inside(const struct carrying *c, uint32_t from, uint64_t to, uint
 	       leads_to(c->from, func->first_block, from, block);
 }
 
-/* The address of the new build's call that was the one at @off of @from; 0: there is none. */
+/* Address of the new build's call for the call at @off of @from; 0: there is none. */
 static uint64_t call_in(const struct carrying *c, const struct mp_print_block *from,
 			const struct mp_print_block *to, uint64_t off)
 {
@@ -185,7 +187,7 @@ static uint64_t call_in(const struct carrying *c, const struct mp_print_block *f
 	return 0;
 }
 
-/* Return: whether @edge of the old build says something of the new one, then *@out. */
+/* Converts one transfer. Return: false if @edge says nothing about the new build. */
 static bool carry_edge(struct carrying *c, const struct mp_edge_count *edge,
 		       struct mp_edge_count *out)
 {
@@ -251,7 +253,7 @@ static int carry_transfers(struct carrying *c, const struct mp_edge_count *edges
 	return 0;
 }
 
-/* ---- what nothing is known of --------------------------------------------------------------- */
+/* ---- blocks without knowledge ---------------------------------------------------------------- */
 
 static int compare_u64(const void *a, const void *b)
 {
@@ -271,7 +273,7 @@ static int list_unknown(struct carrying *c)
 		const struct mp_print_func *func = &c->to->funcs[f];
 		uint32_t of = c->match->func_of[f];
 
-		/* A function without samples has no count; nothing is inferred in it. */
+		/* A function without samples has no counts, and nothing is inferred in it. */
 		if (of == MP_NONE || !c->from->funcs[of].nr_kept)
 			continue;
 		for (uint32_t b = func->first_block; b < func->first_block + func->nr_kept; b++)

@@ -1,15 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * stale_blocks - the blocks of one function in another version of the function. Decides which pairs
- * are alike enough to carry a count. Called by stale_funcs for each pair of functions.
+ * stale_blocks - matches the blocks of one function with those of another version of the
+ * function. It decides which pairs are similar enough to carry a count. Called by
+ * stale_funcs for each pair of functions.
  *
- * Four keys, from the surest evidence to the weakest. A block is matched once:
- *	0  the same instructions, and neighbours with the same instructions
- *	1  the same instructions
- *	2  the same opcodes, and neighbours with the same opcodes
- *	3  the same opcodes
- * First only blocks of which there are as many on both sides, or which lie next to a matched one.
- * Then blocks that the same way leads to from a matched one; and then what else has the same key.
+ * Four keys, from the strongest evidence to the weakest. A block is matched once:
+ * 	0  the same instructions, and neighbours with the same instructions
+ * 	1  the same instructions
+ * 	2  the same opcodes, and neighbours with the same opcodes
+ * 	3  the same opcodes
+ * The first rounds match only groups with equally many blocks on both sides, and blocks
+ * next to a matched one. Then follow blocks that the same kind of edge leads to from a
+ * matched block; at last all others with the same key.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -19,13 +21,13 @@
 
 enum {
 	NR_ROUNDS = 4,
-	/* A pass follows a chain of blocks in the order of addresses to its end: few are needed. */
+	/* One pass follows a chain of ascending blocks to its end, so few passes are needed. */
 	PASSES_MAX = 16,
-	/* Groups up to this many blocks are looked through pair by pair. */
+	/* Groups of at most this many blocks are compared pair by pair. */
 	GROUP_MAX = 64,
 };
 
-/* A block among those of its function, with its key of the present round. */
+/* A block of the function, with its key of the current round. */
 struct keyed {
 	uint32_t key, index;
 };
@@ -33,12 +35,12 @@ struct keyed {
 struct side {
 	const struct mp_fingerprint *print;
 	const struct mp_print_func *func;
-	const struct mp_print_block *blocks; /* of the function */
+	const struct mp_print_block *blocks; /* blocks of the function */
 	uint32_t *peer;		   /* per block: the block of the other side, or MP_NONE */
 	uint32_t *keys[NR_ROUNDS]; /* per block */
 	struct keyed *open;	   /* blocks without a peer, sorted by key, then index */
 	uint32_t nr_open;
-	uint32_t *nr_in; /* per block: how many edges lead to it */
+	uint32_t *nr_in; /* per block: number of edges that lead to it */
 };
 
 struct pair {
@@ -54,7 +56,10 @@ static void side_fini(struct side *side)
 	free(side->nr_in);
 }
 
-/* Each neighbour adds its hash and the kind of the edge; their order does not matter. */
+/*
+ * Each neighbour adds its hash and the direction of the edge; the order of neighbours does
+ * not matter.
+ */
 static void keys_fill(struct side *side)
 {
 	const uint32_t nr = side->func->nr_kept;
@@ -117,7 +122,7 @@ static int keyed_compare(const void *a, const void *b)
 	return x->index < y->index ? -1 : x->index > y->index;
 }
 
-/* A block of a jump or of no-ops alone looks like any other such block. */
+/* Leaves out blocks of a jump or no-ops alone in rounds without neighbours: they all look alike. */
 static void side_open(struct side *side, int round)
 {
 	bool alone = round == 1 || round == 3;
@@ -135,9 +140,9 @@ static void join(struct pair *p, uint32_t a, uint32_t b)
 	p->b.peer[b] = a;
 }
 
-/* ---- blocks that look the same -------------------------------------------------------------- */
+/* ---- similar blocks -------------------------------------------------------------------------- */
 
-/* Does @b follow the block that the block before @a became, or lie before the one behind? */
+/* True if the blocks before @a and @b are a pair, or those behind them. */
 static bool fits_between(const struct pair *p, uint32_t a, uint32_t b)
 {
 	if (a > 0 && b > 0 && p->a.peer[a - 1] == b - 1)
@@ -147,8 +152,9 @@ static bool fits_between(const struct pair *p, uint32_t a, uint32_t b)
 }
 
 /*
- * As many on both sides: in their order. Else those whose neighbour in the file is matched; once
- * one is found its own neighbour may fit. Where not @sure, the rest goes by order.
+ * With equally many blocks on both sides, pairs them in order. Otherwise pairs blocks whose
+ * neighbour in the file is matched; each pair may let its own neighbour fit. If not @sure,
+ * pairs the rest in order.
  */
 static void join_group(struct pair *p, const struct keyed *a, uint32_t nr_a, const struct keyed *b,
 		       uint32_t nr_b, bool sure)
@@ -204,7 +210,7 @@ static void match_round(struct pair *p, int round, bool sure)
 
 /* ---- blocks in the same place --------------------------------------------------------------- */
 
-/* The only successor of @block by an edge of @kind that has no peer; MP_NONE: none, or several. */
+/* The only successor of @block without a peer, by an edge of @kind; MP_NONE: none, or several. */
 static uint32_t open_successor(const struct side *side, uint32_t block, uint8_t kind)
 {
 	const struct mp_print_block *from = &side->blocks[block];
@@ -222,7 +228,7 @@ static uint32_t open_successor(const struct side *side, uint32_t block, uint8_t 
 	return found;
 }
 
-/* A changed block is the one that the same way leads to, if as many ways lead there. */
+/* A changed block is matched by the edge that leads to it, if as many edges lead to both blocks. */
 static bool match_successors_once(struct pair *p)
 {
 	bool any = false;
@@ -244,7 +250,7 @@ static bool match_successors_once(struct pair *p)
 	return any;
 }
 
-/* Each time, what was found leads on to more. */
+/* Each pass may match blocks that lead on to more. */
 static void match_successors(struct pair *p)
 {
 	for (int pass = 0; pass < PASSES_MAX; pass++)

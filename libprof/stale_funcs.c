@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * stale_funcs - the functions of one build in another. Decides by which evidence a function is
- * found: its name, its code, its place, its callers. Called through stale.h by whoever carries
- * counts over.
- *
- *	old: a  B  c  d  E  f        Names and code that occur once are anchors (capitals). Anchors
- *	     |     \  \  |           in the same order on both sides cut the files into gaps, and in
- *	new: a  B  x  c  d' E  f     each gap the functions are aligned by how alike they are.
+ * stale_funcs - matches the functions of one build with those of another. It decides by
+ * which evidence a function is matched: its name, its code, its place, its callers. Called
+ * through stale.h.
+ * 	old: a  B  c  d  E  f        Names and code that occur once are anchors (capitals). Anchors
+ * 	     |     \  \  |           in the same order on both sides cut the files into gaps, and in
+ * 	new: a  B  x  c  d' E  f     each gap the functions are aligned by similarity.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -14,12 +13,12 @@
 
 #include "libprof/stale.h"
 
-/* Shares of blocks with the same opcodes, of which a pair of functions needs so many. */
+/* Least share of blocks with the same opcodes for a pair of functions. */
 #define ALIKE_IN_PLACE 0.3
-#define ALIKE_ALONE    0.1 /* the only ones in their gap, or called from the same place */
-/* What is aligned is at most so many pairs: 4 MiB. A security update's gaps are far smaller. */
+#define ALIKE_ALONE    0.1 /* for the only functions in their gap, or callees of the same place */
+/* Largest number of pairs to align: 4 MiB. A security update has far smaller gaps. */
 #define GAP_PAIRS_MAX (1u << 20)
-/* Weight of the same code, where how alike others are weighs at most 1. */
+/* Weight of identical code; other similarities weigh at most 1. */
 #define SAME_CODE   4.0f
 #define CALL_ROUNDS 8
 
@@ -39,7 +38,10 @@ static int join(struct mp_stale_match *m, uint32_t from, uint32_t to, enum mp_st
 	return mp_stale_match_blocks(m, from, to);
 }
 
-/* ---- what occurs once ------------------------------------------------------------------------ */
+/*
+ * ---- unique names and code
+ * --------------------------------------------------------------------
+ */
 
 struct keyed {
 	uint64_t key; /* 0: none */
@@ -85,7 +87,7 @@ static uint32_t keys_collect(const struct mp_fingerprint *print, const uint32_t 
 	return nr;
 }
 
-/* Two names that differ are two functions, unless their code is the same. */
+/* Different names are different functions, unless the code is the same. */
 static bool names_differ(const struct mp_stale_match *m, uint32_t from, uint32_t to)
 {
 	uint32_t a = m->old_build->funcs[from].name, b = m->new_build->funcs[to].name;
@@ -133,14 +135,17 @@ static int match_unique(struct mp_stale_match *m, enum key_kind kind)
 	return r;
 }
 
-/* ---- how alike two functions are ------------------------------------------------------------ */
+/*
+ * ---- similarity of two functions
+ * --------------------------------------------------------------
+ */
 
 static int compare_u16(const void *a, const void *b)
 {
 	return *(const uint16_t *)a - *(const uint16_t *)b;
 }
 
-/* The blocks' loose hashes in order. Return: NULL: out of memory. */
+/* The blocks' loose hashes, sorted. Return: NULL if out of memory. */
 static uint16_t *loose_sorted(const struct mp_fingerprint *print, const struct mp_print_func *func)
 {
 	uint16_t *out = malloc(((size_t)func->nr_kept + 1) * sizeof(*out));
@@ -153,7 +158,7 @@ static uint16_t *loose_sorted(const struct mp_fingerprint *print, const struct m
 	return out;
 }
 
-/* Share of the larger one's blocks that have a block with the same opcodes in the other. */
+/* Share of the larger function's blocks that have a block with the same opcodes in the other. */
 static float share_in_common(const uint16_t *a, uint32_t nr_a, const uint16_t *b, uint32_t nr_b)
 {
 	uint32_t i = 0, k = 0, same = 0;
@@ -169,7 +174,7 @@ static float share_in_common(const uint16_t *a, uint32_t nr_a, const uint16_t *b
 	return nr_a || nr_b ? (float)same / (float)(nr_a > nr_b ? nr_a : nr_b) : 0;
 }
 
-/* Per function of the old build and of the new one, made when first asked for. */
+/* Sorted hashes per function of the old and the new build, made when first needed. */
 struct alike {
 	const struct mp_stale_match *m;
 	uint16_t **old_loose, **new_loose;
@@ -185,7 +190,7 @@ static const uint16_t *loose_of(struct alike *alike, uint16_t **of,
 	return of[f];
 }
 
-/* 0: not alike, or not known; at most 1, and SAME_CODE. */
+/* Similarity: 0 (none, or not known) to 1, or SAME_CODE. */
 static float alike_weigh(struct alike *alike, uint32_t from, uint32_t to)
 {
 	const struct mp_fingerprint *old_build = alike->m->old_build,
@@ -222,7 +227,7 @@ static void alike_fini(struct alike *alike)
 	free(alike->new_loose);
 }
 
-/* ---- what lies between the same functions --------------------------------------------------- */
+/* ---- between the same functions -------------------------------------------------------------- */
 
 /* Functions without a peer between two anchors. */
 struct gap {
@@ -231,13 +236,13 @@ struct gap {
 };
 
 /*
- * The pairs in order whose weights add up to the most (Needleman and Wunsch, 1970). best[i][k] is
- * the most that a[i..] and b[k..] give.
+ * Finds the ordered pairs with the largest sum of weights (Needleman and Wunsch, 1970).
+ * best[i][k] is the largest sum for a[i..] and b[k..].
  */
 static int gap_align(struct mp_stale_match *m, struct alike *alike, const struct gap *gap)
 {
 	const size_t width = (size_t)gap->nr_b + 1;
-	/* Where there is one pair only, its place says more than its code. */
+	/* If there is only one pair, its place is better evidence than its code. */
 	const float least = gap->nr_a == 1 && gap->nr_b == 1 ? ALIKE_ALONE : ALIKE_IN_PLACE;
 	float *weight, *best;
 	int r = 0;
@@ -276,8 +281,9 @@ static int gap_align(struct mp_stale_match *m, struct alike *alike, const struct
 }
 
 /*
- * The longest row of matched functions that ascend in both builds: all others were moved. @row gets
- * the old functions; @before and @tail are scratch for as many. Return: how many.
+ * Finds the longest sequence of matched functions that ascends in both builds: the other
+ * functions were moved. @row gets the old functions; @before and @tail are scratch of the
+ * same size. Return: the length.
  */
 static uint32_t longest_ascent(const struct mp_stale_match *m, uint32_t *row, uint32_t *before,
 			       uint32_t *tail)
@@ -339,9 +345,9 @@ static int match_places(struct mp_stale_match *m, struct alike *alike)
 	return r;
 }
 
-/* ---- what the same place calls -------------------------------------------------------------- */
+/* ---- callees of the same place --------------------------------------------------------------- */
 
-/* The callee of the same call in both builds, where there are as many calls in the block. */
+/* Matches the callees of the same call in both builds, if the blocks have equally many calls. */
 static int match_callees(struct mp_stale_match *m, struct alike *alike, uint32_t old_block,
 			 bool *any)
 {
@@ -382,7 +388,7 @@ static int match_calls(struct mp_stale_match *m, struct alike *alike)
 	return alike->failed ? -ENOMEM : 0;
 }
 
-/* ---- all of it ------------------------------------------------------------------------------ */
+/* ---- the whole match ------------------------------------------------------------------------ */
 
 static uint32_t *none_new(uint32_t nr)
 {
@@ -414,7 +420,7 @@ int mp_stale_match(const struct mp_fingerprint *old_build, const struct mp_finge
 		r = match_places(out, &alike);
 	if (!r)
 		r = match_calls(out, &alike);
-	/* Callees that were found are anchors, too. */
+	/* Callees that were matched are anchors, too. */
 	if (!r)
 		r = match_places(out, &alike);
 	alike_fini(&alike);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* stdio - descriptors 0, 1 and 2 taken, and the end of --help checked; see stdio.h. */
+/* stdio - opens closed standard descriptors and checks the output of --help; see stdio.h. */
 #include "libprof/stdio.h"
 
 #include <errno.h>
@@ -21,11 +21,14 @@ static void check_stdout(void)
 
 void mp_stdio_init(const char *program)
 {
-	/* The wrong way round, so that using them fails as it would have. */
+	/*
+	 * Open them in the wrong direction, so that using them fails as it would on a
+	 * closed one.
+	 */
 	for (int fd = 0; fd < 3; fd++)
 		if (fcntl(fd, F_GETFD) < 0 &&
 		    open("/dev/null", (fd ? O_RDONLY : O_WRONLY) | O_CLOEXEC) != fd)
-			abort(); /* not even /dev/null: anything could happen */
+			abort(); /* not even /dev/null: give up */
 	program_name = program;
 	atexit(check_stdout);
 }

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * store - opens and closes the database, and its transactions. Decides how it is opened (WAL,
- * read only, on media that cannot be written) and what SQLite's errors mean; what is in the
- * tables is for the store_*.c files. Called by daemon and editor.
+ * store - opens and closes the database, and runs its transactions. It decides how the
+ * database is opened (WAL, read only, on media that cannot be written) and what SQLite's
+ * errors mean. The store_*.c files decide about the tables. Called by daemon and editor.
  */
 #include "libprof/store.h"
 
@@ -20,7 +20,7 @@
 
 #define BUSY_TIMEOUT_MS 10000
 
-/* ---- where --------------------------------------------------------------------------------- */
+/* ---- paths --------------------------------------------------------------------------------- */
 
 static int make_directories(char *path, mode_t mode, struct mp_err *err)
 {
@@ -46,7 +46,7 @@ int mp_store_default_path(char *buf, size_t size, bool make, struct mp_err *err)
 
 	if (db && *db) {
 		n = snprintf(buf, size, "%s", db);
-		make = false; /* a path that somebody named: making directories is up to them */
+		make = false; /* the user named this path and makes its directories */
 	} else if (geteuid() == 0) {
 		n = snprintf(buf, size, MP_STORE_SERVICE_PATH);
 	} else {
@@ -63,7 +63,7 @@ int mp_store_own_path(char *buf, size_t size, bool make, struct mp_err *err)
 	int n;
 
 	if (state && state[0] == '/') {
-		/* The XDG specification: a relative path is to be ignored. */
+		/* The XDG specification says to ignore a relative path. */
 		n = snprintf(buf, size, "%s/morph/morph.db", state);
 	} else if (home && home[0] == '/') {
 		n = snprintf(buf, size, "%s/.local/state/morph/morph.db", home);
@@ -76,8 +76,9 @@ int mp_store_own_path(char *buf, size_t size, bool make, struct mp_err *err)
 }
 
 /*
- * 0600, since samples tell what a user runs; a system's service lets its group read, which the
- * administrator fills.
+ * Largest uid of a system user. An ordinary user's file is 0600, since samples tell what
+ * the user runs. A system service lets its group read; the administrator decides who is in
+ * it.
  */
 #define SYSTEM_UID_MAX 999
 
@@ -91,7 +92,7 @@ int mp_store_make_file(const char *path, struct mp_err *err)
 		return rc;
 	if (fstat(place.dir, &dir))
 		dir.st_uid = geteuid();
-	/* Only what we make ourselves is given away: a link there may lead anywhere. */
+	/* Only a file that we made ourselves changes its owner: a link there may lead anywhere. */
 	fd = openat(place.dir, place.name, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC,
 		    geteuid() <= SYSTEM_UID_MAX ? 0640 : 0600);
 	rc = fd < 0 && errno != EEXIST ? -errno : 0;
@@ -115,7 +116,7 @@ static int errno_of(struct mp_store *store, int rc)
 	case SQLITE_MISMATCH:
 	case SQLITE_FORMAT:
 	case SQLITE_TOOBIG:
-	case SQLITE_ERROR: return EBADMSG; /* our SQL is right, so the schema is not */
+	case SQLITE_ERROR: return EBADMSG; /* our SQL is right, so the schema is wrong */
 	case SQLITE_BUSY:
 	case SQLITE_LOCKED: return EBUSY;
 	case SQLITE_NOMEM: return ENOMEM;
@@ -128,7 +129,7 @@ static int errno_of(struct mp_store *store, int rc)
 		return code ? code : EACCES;
 	}
 	case SQLITE_IOERR:
-		/* The shared memory of the WAL does not fit: another face of a full disk. */
+		/* No room for the shared memory of the WAL: also a full disk. */
 		if (store->db && sqlite3_system_errno(store->db) == ENOSPC)
 			return ENOSPC;
 		return EIO;
@@ -170,7 +171,7 @@ static int pragma(struct mp_store *store, const char *sql)
 	return sqlite3_exec(store->db, sql, NULL, NULL, NULL);
 }
 
-/* Nothing in a database that somebody hands us may reach further than its own tables. */
+/* A database may come from a stranger: nothing in it may reach beyond its own tables. */
 static int harden(struct mp_store *store)
 {
 	sqlite3_db_config(store->db, SQLITE_DBCONFIG_DEFENSIVE, 1, NULL);
@@ -200,9 +201,9 @@ static int is_wal(struct mp_store *store, bool *wal)
 }
 
 /*
- * synchronous=NORMAL: a commit costs no fsync, a killed process loses nothing that was committed,
- * and a power cut loses at most what came after the last checkpoint, never the file's integrity.
- * The WAL is kept small, for it counts as size too.
+ * synchronous=NORMAL: a commit costs no fsync. A killed process loses nothing that was
+ * committed. A power cut loses at most the changes after the last checkpoint, and never
+ * damages the file. The WAL is kept small, since it counts as size, too.
  */
 static int configure_writer(struct mp_store *store)
 {
@@ -211,7 +212,10 @@ static int configure_writer(struct mp_store *store)
 
 	if (rc == SQLITE_OK && !wal)
 		rc = pragma(store, "PRAGMA auto_vacuum=INCREMENTAL; PRAGMA journal_mode=WAL");
-	/* Two processes that create it at once: the second finds it locked, and made. */
+	/*
+	 * If two processes create it at once, the second finds it locked and waits until it
+	 * is made.
+	 */
 	for (int i = 0; (rc & 0xff) == SQLITE_BUSY && i < 50; i++) {
 		usleep(20000);
 		rc = pragma(store, "PRAGMA journal_mode=WAL");
@@ -232,7 +236,7 @@ static bool wal_has_content(const char *path)
 	return content;
 }
 
-/* As a file: URI, with what is special in one escaped. */
+/* A file: URI of @path, with special characters escaped. */
 static char *immutable_uri(const char *path)
 {
 	sqlite3_str *uri = sqlite3_str_new(NULL);
@@ -266,9 +270,9 @@ static int open_reader(struct mp_store *store)
 	int rc = open_handle(store, store->path, SQLITE_OPEN_READONLY, probe);
 
 	/*
-	 * A WAL database wants its -shm file even for reading. Where that cannot be made (read-only
-	 * media, somebody else's directory) and no WAL is waiting, nobody writes: read the file
-	 * as it is.
+	 * A WAL database needs its -shm file even for reading. If that file cannot be made
+	 * (read-only media, a directory of another user) and there is no WAL, then nobody
+	 * writes: read the file as it is.
 	 */
 	if ((rc & 0xff) != SQLITE_CANTOPEN && (rc & 0xff) != SQLITE_READONLY)
 		return rc;
@@ -284,7 +288,7 @@ static int open_reader(struct mp_store *store)
 	return rc;
 }
 
-/* Who may read it, where somebody may. */
+/* Reports the refusal, and which users may read the file. */
 static int refused(const char *path, const struct stat *st, enum mp_store_mode mode, int code,
 		   struct mp_err *err)
 {
@@ -296,7 +300,7 @@ static int refused(const char *path, const struct stat *st, enum mp_store_mode m
 			  path, strerror(code), group->gr_name);
 }
 
-/* What SQLite would only call "unable to open". */
+/* Finds problems that SQLite would only call "unable to open". */
 static int check_file(const char *path, enum mp_store_mode mode, struct mp_err *err)
 {
 	struct stat st;
@@ -305,7 +309,10 @@ static int check_file(const char *path, enum mp_store_mode mode, struct mp_err *
 	if (!stat(path, &st)) {
 		if (!S_ISREG(st.st_mode))
 			return mp_err_set(err, EBADMSG, "%s: not a regular file", path);
-		/* By the rights that open() will have: a service's come with capabilities. */
+		/*
+		 * Test with the effective rights, as open() will: a service's rights come
+		 * from capabilities.
+		 */
 		if (faccessat(AT_FDCWD, path, mode == MP_STORE_WRITE ? R_OK | W_OK : R_OK,
 			      AT_EACCESS)) {
 			code = errno;
@@ -342,7 +349,7 @@ int mp_store_open(const char *path, enum mp_store_mode mode, struct mp_store **o
 		goto close;
 	}
 	if (store->writable) {
-		/* "" is SQLite's name for a database that no one else sees and that goes away. */
+		/* "" is SQLite's name for a private temporary database. */
 		r = *path ? mp_store_make_file(path, err) : 0;
 		if (r)
 			goto close;
@@ -400,7 +407,7 @@ int mp_store_begin(struct mp_store *store, struct mp_err *err)
 	return rc == SQLITE_OK ? 0 : mp_store_fail(store, rc, "begin", err);
 }
 
-/* Merged buckets leave free pages; most are used again, so only a heap of them is given back. */
+/* Merging buckets leaves free pages. Most are reused, so give them back only if there are many. */
 static int give_back_pages(struct mp_store *store)
 {
 	sqlite3_stmt *stmt = NULL;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * store_activity - how much of a program's time is its own code, its libraries and the kernel
- * (Morph, SOSP 1997, Table 3). Decides how long its days stay apart. Called by the daemon (add)
+ * store_activity - samples of a program in its own code, in its libraries and in the kernel
+ * (Morph, SOSP 1997, Table 3). Decides how long days stay apart. Called by the daemon (add)
  * and by morph-stats activity (list).
  */
 #include <errno.h>
@@ -11,7 +11,7 @@
 #include "libprof/store_internal.h"
 #include "libprof/store_span.h"
 
-/* As for counts: the last days one by one, what is older in one row. */
+/* As for counts: the last days are kept apart, older ones are in one row. */
 #define KEEP_DAYS 7
 
 struct row {
@@ -39,7 +39,7 @@ static int add_one(uint64_t *sum, uint64_t more)
 	return __builtin_add_overflow(*sum, more, sum) || *sum > INT64_MAX;
 }
 
-/* Return: 0, or not 0: beyond what the database can hold. */
+/* Return: 0; not 0: more than the database can hold. */
 static int add_up(struct mp_activity *sum, const struct mp_activity *more)
 {
 	return add_one(&sum->app, more->app) | add_one(&sum->lib, more->lib) |
@@ -82,7 +82,7 @@ static int delete_row(struct mp_store *store, int64_t module, int64_t first_day,
 	return mp_store_run(store, stmt, "write", err);
 }
 
-/* A program's rows, in order of days. There is room for one more than the horizon allows. */
+/* Number of a program's rows in memory: one more than the horizon allows. */
 #define MAX_ROWS (KEEP_DAYS + 2)
 
 static int read_rows(struct mp_store *store, int64_t module, struct row rows[MAX_ROWS], size_t *nr,
@@ -120,7 +120,7 @@ static int read_rows(struct mp_store *store, int64_t module, struct row rows[MAX
 	return r;
 }
 
-/* Fold the two oldest rows while both are beyond the horizon. */
+/* Folds the two oldest rows while both are beyond the horizon. */
 static int fold_rows(struct mp_store *store, int64_t module, struct row *rows, size_t nr,
 		     struct mp_err *err)
 {
@@ -139,7 +139,7 @@ static int fold_rows(struct mp_store *store, int64_t module, struct row *rows, s
 	return r;
 }
 
-/* Rows that overlap with @span become one with it. */
+/* Rows that overlap @span become one row with it. */
 static int add_activity(struct mp_store *store, int64_t module, const struct mp_span *span,
 			const struct mp_activity *delta, struct mp_err *err)
 {
@@ -208,7 +208,7 @@ static int compare_total(const void *a, const void *b)
 	return (x->module > y->module) - (x->module < y->module);
 }
 
-/* Every row, in order of module and day. */
+/* All rows, in order of module and day. */
 static int list_spans(struct mp_store *store, struct mp_activity_span **out, size_t *nr,
 		      struct mp_err *err)
 {
@@ -283,7 +283,7 @@ int mp_store_list_activity_spans(struct mp_store *store, struct mp_activity_span
 	return 0;
 }
 
-/* Add up the wanted rows of each program. */
+/* Adds up the wanted rows of each program. */
 static int list_activity(struct mp_store *store, int64_t since_s, struct mp_program_activity **out,
 			 size_t *nr, struct mp_err *err)
 {

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * store_check - whether the whole database is sound: the file, every chunk of counts and of edges,
- * every path, and that the stored counts are exactly the samples the ledgers call attributed, and
- * the paths those they call decoded (edges are evidence beside the samples, and in no ledger).
- * Called by tests and by status.
+ * store_check - checks the whole database: the file, every chunk of counts and edges, and
+ * every path. The stored counts must equal the samples that the ledgers call attributed,
+ * and the paths those that they call decoded. Edges are in no ledger. Called by tests and
+ * by status.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -39,14 +39,14 @@ struct bucket {
 	uint64_t total, nr_bytes;
 };
 
-/* The join is the check that no bucket is without a module. */
+/* The join finds buckets without a module. */
 static const char counts_sql[] = "SELECT b.key, nr_samples, nr_bytes, m.key IS NOT NULL"
 				 " FROM bucket b LEFT JOIN module m ON m.key = b.module"
 				 " ORDER BY b.key";
 static const char edges_sql[] = "SELECT b.key, nr_transfers, nr_bytes, m.key IS NOT NULL"
 				" FROM edge_bucket b LEFT JOIN module m ON m.key = b.module"
 				" ORDER BY b.key";
-/* What belongs to no bucket is in no sum. */
+/* Chunks without a bucket are in no sum. */
 static const char strays_sql[] =
 	"SELECT (SELECT count(*) FROM chunk WHERE bucket NOT IN (SELECT key FROM bucket)) +"
 	" (SELECT count(*) FROM edge_chunk WHERE bucket NOT IN (SELECT key FROM edge_bucket))";

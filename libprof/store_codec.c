@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * store_codec - encodes and decodes one chunk's counts or edges. Decides the bytes only; which
- * chunk, and what is merged into it, is for store_counts and store_edges, which call this.
+ * store_codec - encodes and decodes one chunk's counts or edges. Decides only about bytes;
+ * store_counts and store_edges, which call this, choose the chunk and merge its entries.
  */
 #include "libprof/store_codec.h"
 
@@ -107,7 +107,7 @@ int mp_chunk_decode(uint64_t base, const uint8_t *data, size_t size, struct mp_i
 
 #define MISPREDICTED 4
 
-/* Small distances either way become small numbers. */
+/* Maps small distances in either direction to small numbers. */
 static uint64_t fold_sign(uint64_t distance)
 {
 	return distance << 1 ^ (distance >> 63 ? UINT64_MAX : 0);

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * store_counts - counts of samples per instruction address. Decides what is accepted as counts
- * and how two of one address combine; how they are kept is for store_series. Called by daemon
- * (add) and by everybody (read).
+ * store_counts - counts of samples per instruction address. Decides which counts are
+ * accepted and how two of one address combine; store_series decides how they are kept.
+ * Called by daemon (add) and by all readers of counts.
  */
 #include <errno.h>
 

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * store_edges - counts of taken transfers of control, per (from, to). Decides what is accepted as
- * edges and how two of one pair combine; how they are kept is for store_series (a chunk holds the
- * edges that leave its text). Called by daemon (add) and by everybody (read).
+ * store_edges - counts of taken transfers of control, per (from, to). Decides which edges
+ * are accepted and how two of one pair combine; store_series decides how they are kept (a
+ * chunk holds the edges that leave its text). Called by daemon (add) and by all readers of
+ * edges.
  */
 #include <errno.h>
 
@@ -53,7 +54,7 @@ static int merge(const void *entries_a, size_t nr_a, const void *entries_b, size
 		}
 		if (__builtin_add_overflow(out[n - 1].count, next.count, &out[n - 1].count))
 			return -EOVERFLOW;
-		/* No more than the counts, so this cannot overflow. */
+		/* At most the counts, so this cannot overflow. */
 		out[n - 1].mispredicted += next.mispredicted;
 	}
 	*nr = n;

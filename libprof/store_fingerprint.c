@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * store_fingerprint - the table of fingerprints. Decides which module is another build of a file.
+ * store_fingerprint - the table of fingerprints. Decides which module is another build of a
+ * file.
  * Called by morph-optimize and morph-stats, and by store_merge and store_check.
  */
 #include "libprof/store_fingerprint.h"
@@ -70,7 +71,7 @@ int mp_store_put_fingerprint(struct mp_store *store, int64_t module, int64_t now
 	return r;
 }
 
-/* The row's bytes, once they are what was written. They live until the statement is reset. */
+/* The row's bytes, after the checksum was compared. They are valid until the statement is reset. */
 static int row_bytes(struct mp_store *store, sqlite3_stmt *stmt, const uint8_t **bytes,
 		     size_t *size, struct mp_err *err)
 {
@@ -129,7 +130,7 @@ static const char *file_name(const char *path)
 	return slash ? slash + 1 : path;
 }
 
-/* How long a name is without the version behind ".so". */
+/* Length of a name without the version behind ".so". */
 static size_t stem_length(const char *name)
 {
 	const char *so = strstr(name, ".so.");
@@ -137,7 +138,7 @@ static size_t stem_length(const char *name)
 	return so ? (size_t)(so - name) + 3 : strlen(name);
 }
 
-/* 0: another program's. */
+/* Similarity of two names, 3 at most; 0: another program. */
 static int how_close(const char *a, const char *b)
 {
 	const char *x = file_name(a), *y = file_name(b);

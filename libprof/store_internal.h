@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * store_internal - what the files of the store share among themselves and with their tests;
- * nobody else includes this.
+ * store_internal - data and functions that the files of the store share. Included only by
+ * them and their tests.
  */
 #ifndef MP_STORE_INTERNAL_H
 #define MP_STORE_INTERNAL_H
@@ -66,7 +66,7 @@ struct mp_store_array {
 	size_t size; /* bytes */
 };
 
-/* Growing arrays that live as long as the connection, so that a flush does not allocate. */
+/* Growing arrays that live as long as the connection: a flush needs no allocation. */
 struct mp_store_scratch {
 	struct mp_store_array entries[2];
 	struct mp_store_array bytes;
@@ -81,22 +81,23 @@ struct mp_store {
 	struct mp_store_scratch scratch;
 };
 
-/* Turn SQLite's result into -errno and a message "PATH: cannot WHAT: reason". */
+/* Turns SQLite's result into -errno and a message "PATH: cannot WHAT: reason". */
 int mp_store_fail(struct mp_store *store, int rc, const char *what, struct mp_err *err);
-/* The file's content contradicts itself: -EBADMSG. */
+/* Reports that the file's content contradicts itself. Return: -EBADMSG. */
 int mp_store_damaged(struct mp_store *store, const char *what, struct mp_err *err);
 
-/* The cached statement, reset and without bindings. */
+/* Gives the cached statement, reset and without bindings. */
 int mp_store_stmt(struct mp_store *store, enum mp_stmt which, const char *sql, sqlite3_stmt **out,
 		  struct mp_err *err);
-/* Return: 1 a row, 0 done (the statement is reset), -errno (reset too). */
+/* Return: 1 a row, 0 done (the statement is reset), -errno (reset, too). */
 int mp_store_step(struct mp_store *store, sqlite3_stmt *stmt, const char *what, struct mp_err *err);
-/* Run a statement that gives no rows. */
+/* Runs a statement that gives no rows. */
 int mp_store_run(struct mp_store *store, sqlite3_stmt *stmt, const char *what, struct mp_err *err);
 
 /*
- * Begin unless a transaction is already open; mp_store_leave() ends only what enter began:
- * commits where @r is 0, rolls back otherwise. Return: @r or the commit's error.
+ * Begins a transaction unless one is open. mp_store_leave() ends only a transaction that
+ * enter began: it commits if @r is 0, and rolls back otherwise. Return: @r or the commit's
+ * error.
  */
 int mp_store_enter(struct mp_store *store, bool *began, struct mp_err *err);
 int mp_store_leave(struct mp_store *store, bool began, int r, struct mp_err *err);
@@ -106,7 +107,10 @@ extern const char *const mp_store_steps[];
 extern const int mp_store_nr_steps;
 int mp_store_migrate(struct mp_store *store, const char *const *steps, int nr_steps,
 		     struct mp_err *err);
-/* Read-only counterpart: refuses what mp_store_migrate() would refuse or have to change. */
+/*
+ * For a read-only store: refuses a database that mp_store_migrate() would refuse or have to
+ * change.
+ */
 int mp_store_check_schema(struct mp_store *store, int nr_steps, struct mp_err *err);
 
 static inline int64_t mp_day_of(int64_t when_s)
@@ -114,7 +118,7 @@ static inline int64_t mp_day_of(int64_t when_s)
 	return when_s / MP_SECONDS_PER_DAY;
 }
 
-/* A span of days is asked for where any of its days ends after @since_s. */
+/* True if any day of a span up to @last_day counts for @since_s. */
 static inline bool mp_day_wanted(int64_t last_day, int64_t since_s)
 {
 	return !since_s || last_day >= mp_day_of(since_s);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * store_ledger - sessions, and what became of every sample they emitted. Decides that a ledger
- * that does not balance is never stored. Called by the daemon (add) and by status (list).
+ * store_ledger - sessions, and what happened to every sample that they emitted. It never
+ * stores a ledger that does not balance. Called by the daemon (add) and by status (list).
  */
 #include <errno.h>
 #include <stdio.h>
@@ -10,7 +10,7 @@
 
 #include "libprof/store_internal.h"
 
-/* Names in the database and for people: they outlive any order of the enums. */
+/* Names in the database and in reports: they must not depend on the order of the enums. */
 static const char *const unattributed_names[MP_NR_UNATTR] = {
 	[MP_UNATTR_NO_PROCESS] = "no-process", [MP_UNATTR_NO_MAPPING] = "no-mapping",
 	[MP_UNATTR_ANONYMOUS] = "anonymous",   [MP_UNATTR_DELETED] = "deleted",
@@ -50,7 +50,7 @@ const char *mp_path_fate_name(enum mp_path_fate fate)
 	return (unsigned int)fate < MP_NR_PATH_FATES ? path_fate_names[fate] : "?";
 }
 
-/* Return: false where the sum does not fit or is not what was emitted. */
+/* Return: false if the sum overflows or differs from the emitted samples. */
 static bool balances(const struct mp_ledger *ledger)
 {
 	uint64_t sum = ledger->attributed;
@@ -221,7 +221,10 @@ static int read_ledgers(struct mp_store *store, struct mp_session *sessions, siz
 
 		session = nr ? bsearch(&key, sessions, nr, sizeof(*sessions), compare_key) : NULL;
 		line = session && what ? find_line(&session->ledger, what) : NULL;
-		/* No session has more lines than there are names: a loop would show here. */
+		/*
+		 * A session has at most as many lines as there are names; more lines would
+		 * mean a loop in a damaged tree.
+		 */
 		seen = key.key == last ? seen + 1 : 0;
 		if (!line || *line || value < 0 || key.key < last ||
 		    seen >= 2 + MP_NR_UNATTR + MP_NR_LOST + MP_NR_PATH_FATES) {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * store_merge - one database added to another; see store_merge.h. Decides which sessions are the
- * same. Reads @in as any reader does, so that whatever is wrong with it is found by the checks
- * that reading has. Called by morph-stats merge.
+ * store_merge - adds one database to another; see store_merge.h. Decides which sessions are
+ * the same. It reads @in by the ordinary functions, so that their checks find any damage.
+ * Called by morph-stats merge.
  */
 #include "libprof/store_merge.h"
 
@@ -19,7 +19,7 @@
 
 /* ---- sessions ------------------------------------------------------------------------------ */
 
-/* May @a be @b as it was earlier? */
+/* True if @a may be an earlier state of @b. */
 static bool is_earlier(const struct mp_session *a, const struct mp_session *b)
 {
 	const struct mp_ledger *x = &a->ledger, *y = &b->ledger;
@@ -35,7 +35,10 @@ static bool is_earlier(const struct mp_session *a, const struct mp_session *b)
 	return within;
 }
 
-/* One that caught nothing doubles nothing; an import may be of transfers alone. */
+/*
+ * An empty session can be added twice without harm. An import is not empty: it may hold
+ * transfers alone.
+ */
 static bool is_empty(const struct mp_session *s)
 {
 	return !s->ledger.emitted && strcmp(s->collector, "import") != 0;
@@ -77,7 +80,7 @@ static int check_sessions(struct mp_store *out, struct mp_store *in,
 	return r;
 }
 
-/* What the ledgers say there is. */
+/* Totals according to the ledgers. */
 struct promised {
 	uint64_t samples, paths;
 };
@@ -92,7 +95,7 @@ static int merge_sessions(struct mp_store *out, struct mp_store *in, bool again,
 
 	if (!r && !again)
 		r = check_sessions(out, in, sessions, nr, err);
-	/* The oldest first, as they came. */
+	/* Oldest first, in the order in which they came. */
 	for (size_t i = nr; i-- > 0 && !r;) {
 		struct mp_session session = sessions[i];
 
@@ -110,7 +113,7 @@ static int merge_sessions(struct mp_store *out, struct mp_store *in, bool again,
 
 /* ---- modules ------------------------------------------------------------------------------- */
 
-/* The module in @out; its path is the one that was seen last. */
+/* Finds or adds the module in @out; the path that was seen last is kept. */
 static int put_module(struct mp_store *out, const struct mp_module *module, int64_t *key,
 		      struct mp_err *err)
 {
@@ -123,7 +126,7 @@ static int put_module(struct mp_store *out, const struct mp_module *module, int6
 		return mp_store_find_module(out, &module->id, &have, err);
 	if (!r && have.last_s > module->last_s)
 		path = have.path;
-	/* 0: only heard of, the file was never met. */
+	/* 0: only the name is known; the file was never seen. */
 	if (!r && have.text_size && (!text_size || have.last_s > module->last_s))
 		text_size = have.text_size;
 	r = mp_store_put_module(out, &module->id, module->kind, path, text_size, module->first_s,
@@ -228,7 +231,7 @@ static int merge_activity(struct mp_store *out, int64_t to, int64_t from,
 	return r;
 }
 
-/* Activity of a module that is not there would be lost without a word. */
+/* Activity without a module would be lost silently. */
 static int check_activity(struct mp_store *in, const struct mp_activity_span *spans, size_t nr,
 			  const struct mp_module *modules, size_t nr_modules, struct mp_err *err)
 {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * store_module - the modules of the store: find, add, list. Decides that (build-id, text hash)
- * names a module and a path never does. Called by daemon and editor.
+ * store_module - the modules of the store: find, add, list. A module is identified by
+ * (build-id, text hash), never by a path. Called by daemon and editor.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -169,8 +169,8 @@ static int compare_samples(const void *a, const void *b)
 }
 
 /*
- * Add up the counts of the buckets that @since_s asks for, into the member at @offset; @modules
- * ascend by key.
+ * Adds up the counts of the buckets that @since_s includes, into the member at @offset;
+ * @modules ascend by key.
  */
 static int sum_buckets(struct mp_store *store, enum mp_stmt which, const char *sql, int64_t since_s,
 		       struct mp_module *modules, size_t nr, size_t offset, struct mp_err *err)
@@ -185,7 +185,7 @@ static int sum_buckets(struct mp_store *store, enum mp_stmt which, const char *s
 		struct mp_module key = {.key = sqlite3_column_int64(stmt, 1)}, *module;
 		int64_t total = sqlite3_column_int64(stmt, 3);
 
-		/* Order is checked: a damaged tree could otherwise lead round for ever. */
+		/* Check the order: a damaged tree could otherwise loop for ever. */
 		module = nr ? bsearch(&key, modules, nr, sizeof(*modules), compare_key) : NULL;
 		if (sqlite3_column_int64(stmt, 0) <= last || !module || total < 0) {
 			sqlite3_reset(stmt);

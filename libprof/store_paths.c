@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * store_paths - counts of samples per path; see store_paths.h. A row of its own for each path of a
- * bucket of days, since keys have no order that a chunk of text could be cut out of. Decides what is
- * given up where paths are too many. Called by daemon (add), store_merge, and everybody (read).
+ * store_paths - counts of samples per path; see store_paths.h. Each path of a bucket of
+ * days has a row of its own, since keys cannot be grouped by chunks of text. Decides which
+ * detail is dropped if paths are too many. Called by daemon (add), store_merge, and all
+ * readers of paths.
  */
 #include "libprof/store_paths.h"
 
@@ -14,11 +15,14 @@
 #include "libprof/store_series.h"
 #include "libprof/varint.h"
 
-/* Beside its key: the bucket's key, the count, the row's header, its place in the page. */
+/*
+ * Bytes of a row beside its path: the bucket's key, the count, the row's header, its place
+ * in the page.
+ */
 #define PATH_ROW_BYTES 12
 /*
- * A module's share of the database. The text of an original that was only heard of is not known, and
- * who asks for paths wants them: so the fixed part is larger than that of counts.
+ * A module's share of the database. The fixed part is larger than that of counts: the text
+ * size of an original whose file was never seen is unknown, and the user asked for paths.
  */
 #define BUDGET_FIXED	    (1 << 20)
 #define BUDGET_TEXT_DIVISOR 2
@@ -27,11 +31,11 @@
 struct bucket {
 	int64_t key, first_day, last_day;
 	uint64_t total, nr_bytes;
-	/* The sum of all rows' hash_of(). Nothing else would tell a count that was changed. */
+	/* Sum of hash_of() of all rows. Nothing else would detect a changed count. */
 	uint64_t checksum;
 };
 
-/* Rows in memory; the keys lie in @bytes, and @paths get their addresses at the end. */
+/* Rows in memory. Keys are in @bytes; list_point() sets the addresses in @paths at the end. */
 struct list {
 	struct mp_path_count *paths;
 	size_t nr, max;
@@ -87,7 +91,7 @@ static int list_add(struct list *list, const uint8_t *key, uint32_t size, uint64
 	return 0;
 }
 
-/* Once nothing is added any more. */
+/* To be called after the last list_add(). */
 static void list_point(struct list *list)
 {
 	const uint8_t *at = list->bytes;
@@ -116,7 +120,7 @@ static int compare_rarest(const void *a, const void *b)
 	return compare_keys(a, b);
 }
 
-/* Sorted, each key once, in one piece of memory. */
+/* Sorts and joins equal keys, and returns everything in one allocation. */
 static int finish_list(struct mp_store *store, struct list *list, struct mp_path_count **out,
 		       size_t *nr, struct mp_err *err)
 {
@@ -153,7 +157,7 @@ static int finish_list(struct mp_store *store, struct list *list, struct mp_path
 
 /* ---- rows ---------------------------------------------------------------------------------- */
 
-/* The rows of @bucket behind those of @list, every one checked. */
+/* Appends the rows of @bucket to @list and checks each. */
 static int read_rows(struct mp_store *store, const struct bucket *bucket, struct list *list,
 		     struct mp_err *err)
 {
@@ -170,7 +174,7 @@ static int read_rows(struct mp_store *store, const struct bucket *bucket, struct
 		int size = sqlite3_column_bytes(stmt, 0);
 		int64_t nr = sqlite3_column_int64(stmt, 1);
 
-		/* A damaged tree could lead round for ever. */
+		/* A damaged tree could loop for ever. */
 		if (size <= 0 || nr <= 0 || !is_key(key, (size_t)size) ||
 		    nr_bytes > bucket->nr_bytes)
 			r = mp_store_damaged(store, "paths that nobody wrote", err);
@@ -211,7 +215,7 @@ static int find_row(struct mp_store *store, int64_t bucket, const uint8_t *key, 
 	return *count > 0 ? 0 : mp_store_damaged(store, "paths that nobody wrote", err);
 }
 
-/* Add @count to the path's row, and to what @bucket says of its rows; the caller writes that. */
+/* Adds @count to the path's row and to the sums in @bucket; the caller writes the bucket. */
 static int add_row(struct mp_store *store, struct bucket *bucket, const uint8_t *key, uint32_t size,
 		   uint64_t count, struct mp_err *err)
 {
@@ -318,7 +322,7 @@ static int read_buckets(struct mp_store *store, int64_t module, struct bucket **
 	return 0;
 }
 
-/* @bucket->key 0: a new one, which is given its key. */
+/* @bucket->key 0: a new one, which gets its key. */
 static int write_bucket(struct mp_store *store, int64_t module, struct bucket *bucket,
 			struct mp_err *err)
 {
@@ -361,7 +365,7 @@ static int run_with_key(struct mp_store *store, enum mp_stmt which, const char *
 	return mp_store_run(store, stmt, "write", err);
 }
 
-/* Add all of @from, its neighbour in time, to @into; the caller writes @into. */
+/* Adds all of @from, its neighbour in time, to @into; the caller writes @into. */
 static int fold_bucket(struct mp_store *store, struct bucket *into, const struct bucket *from,
 		       struct mp_err *err)
 {
@@ -387,9 +391,9 @@ static int fold_bucket(struct mp_store *store, struct bucket *into, const struct
 	return r;
 }
 
-/* ---- too many ------------------------------------------------------------------------------ */
+/* ---- too many paths ------------------------------------------------------------------------ */
 
-/* The key of @path's last @keep blocks. Return: its size; 0: it has no more than these. */
+/* Key of @path's last @keep blocks. Return: its size; 0: the path has no more blocks. */
 static uint32_t shorten(const struct mp_path_count *path, uint32_t keep, uint8_t *key)
 {
 	uint64_t vaddrs[MP_PATH_MAX_BLOCKS];
@@ -439,8 +443,9 @@ static int shorten_rarest(struct mp_store *store, struct bucket *bucket, uint32_
 }
 
 /*
- * Nothing bounds how many paths a program takes, but its text bounds how many edges and blocks it
- * has. Some room is made, so that this is not done at every flush.
+ * Shortens paths until a bucket is small enough. The number of paths of a program has no
+ * limit, but its text limits the number of edges and blocks. Goes down to 3/4 of the
+ * budget, so that this is not needed at every flush.
  */
 static int shorten_paths(struct mp_store *store, struct bucket *bucket, uint64_t budget,
 			 struct mp_err *err)
@@ -452,7 +457,7 @@ static int shorten_paths(struct mp_store *store, struct bucket *bucket, uint64_t
 	return r;
 }
 
-/* As days of counts are folded; see store_series. */
+/* Folds days as for counts; see store_series. */
 static int keep_below(struct mp_store *store, int64_t module, uint64_t budget, struct mp_err *err)
 {
 	struct bucket *buckets = NULL;
@@ -486,7 +491,7 @@ static int keep_below(struct mp_store *store, int64_t module, uint64_t budget, s
 
 /* ---- add, read ----------------------------------------------------------------------------- */
 
-/* The bucket that holds all days of @span; what overlaps with it is one from now on. */
+/* The bucket that holds all days of @span; overlapping buckets become one. */
 static int bucket_of_span(struct mp_store *store, int64_t module, const struct mp_span *span,
 			  struct bucket *bucket, struct mp_err *err)
 {
@@ -575,7 +580,7 @@ int mp_store_add_paths(struct mp_store *store, int64_t module, int64_t when_s,
 	return mp_store_add_path_span(store, module, &day, paths, nr, err);
 }
 
-/* Of the buckets that lie in @span altogether, or that are wanted since @since_s. */
+/* Reads the buckets that lie entirely in @span, or without @span those that @since_s includes. */
 static int read(struct mp_store *store, int64_t module, const struct mp_span *span, int64_t since_s,
 		struct mp_path_count **out, size_t *nr, struct mp_err *err)
 {
@@ -644,7 +649,7 @@ int mp_store_list_path_spans(struct mp_store *store, int64_t module, struct mp_s
 
 /* ---- check --------------------------------------------------------------------------------- */
 
-/* The sum of @sql's one column. */
+/* The single number that @sql gives. */
 static int count(struct mp_store *store, const char *sql, int64_t *nr, struct mp_err *err)
 {
 	sqlite3_stmt *stmt = NULL;

@@ -9,7 +9,7 @@
 
 #include "libprof/store_internal.h"
 
-/* As for activity: the last days one by one, what is older in one row. */
+/* As for activity: the last days are kept apart, older ones are in one row. */
 #define KEEP_DAYS 7
 
 struct row {
@@ -22,7 +22,7 @@ static int64_t bound_uid(uint32_t uid)
 	return uid == MP_UID_UNKNOWN ? -1 : (int64_t)uid;
 }
 
-/* How many rows the day of @day has. Return: that, or -errno. */
+/* Return: number of rows of @day, or -errno. */
 static int64_t count_rows(struct mp_store *store, int64_t day, struct mp_err *err)
 {
 	sqlite3_stmt *stmt;
@@ -48,7 +48,7 @@ static int bind_key(sqlite3_stmt *stmt, const struct row *row)
 	return sqlite3_bind_int64(stmt, 4, row->first_day);
 }
 
-/* Return: 1 there is such a row, 0 there is none, -errno. */
+/* Return: 1 if there is such a row, 0 if not, -errno. */
 static int has_row(struct mp_store *store, const struct row *row, struct mp_err *err)
 {
 	sqlite3_stmt *stmt;
@@ -65,7 +65,7 @@ static int has_row(struct mp_store *store, const struct row *row, struct mp_err 
 	return r;
 }
 
-/* @nr_rows: that the day has; counted up. */
+/* @nr_rows: rows of the day; a new row is added to it. */
 static int add_row(struct mp_store *store, const struct row *row, int64_t *nr_rows,
 		   struct mp_err *err)
 {
@@ -82,7 +82,7 @@ static int add_row(struct mp_store *store, const struct row *row, int64_t *nr_ro
 	if (!r && *nr_rows >= MP_PROCESS_ROWS_DAY)
 		row = &others;
 	*nr_rows += !r;
-	/* A sum beyond 2^63 would become a floating-point number: keep the most that fits. */
+	/* A sum beyond 2^63 would become a floating-point number: keep the largest integer. */
 	r = mp_store_stmt(store, MP_STMT_PROCESS_ADD,
 			  "INSERT INTO process(name, unit, uid, first_day, last_day, nr)"
 			  " VALUES(?1, ?2, ?3, ?4, ?5, ?6) ON CONFLICT DO UPDATE SET"
@@ -110,7 +110,7 @@ static int run_day(struct mp_store *store, enum mp_stmt which, const char *sql, 
 	return mp_store_run(store, stmt, "write", err);
 }
 
-/* Rows of days up to @day become one for each process. */
+/* Joins the rows of each process for days up to @day. */
 static int fold(struct mp_store *store, int64_t day, struct mp_err *err)
 {
 	int r = run_day(store, MP_STMT_PROCESS_FOLD,
@@ -143,7 +143,7 @@ int mp_store_add_processes(struct mp_store *store, int64_t when_s,
 		return r;
 	nr_rows = count_rows(store, day, err);
 	r = nr_rows < 0 ? (int)nr_rows : 0;
-	/* The first ones of a new day: another one is old now. */
+	/* The first rows of a new day: another day has become old. */
 	if (!nr_rows && nr)
 		r = fold(store, day - KEEP_DAYS, err);
 	for (size_t i = 0; i < nr && !r; i++) {
@@ -162,7 +162,7 @@ static void copy_text(char *to, size_t size, const unsigned char *from)
 	snprintf(to, size, "%s", from ? (const char *)from : "");
 }
 
-/* Every row, by name, unit and user. */
+/* All rows, by name, unit and user. */
 static int list_rows(struct mp_store *store, struct row **out, size_t *nr, struct mp_err *err)
 {
 	struct row *rows = NULL;

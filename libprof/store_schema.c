@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * store_schema - the tables, and the steps from any older version to this one. Decides whether a
- * database is ours and whether it can be used; called by store.c on open.
- *
- * A database is foreign data: its schema must be word for word the one below, so that no trigger
+ * store_schema - the tables, and the steps from any older version to this one. Decides
+ * whether a database is Morph's and whether it can be used; called by store.c on open. A
+ * database is untrusted: its schema must be word for word the one below, so that no trigger
  * or view in it can run anything.
  */
 #include "libprof/store_internal.h"
@@ -15,9 +14,10 @@
 /* clang-format off */
 const char *const mp_store_steps[] = {
 	/*
-	 * 0 -> 1. A bucket holds a module's counts of the days first_day..last_day (since 1970,
-	 * UTC); a chunk holds those of 64 KiB of text, encoded (store_codec). text_hash is the
-	 * unsigned value's bits. chunk.chunk is vaddr >> 16, checksum the low half of XXH3-64.
+	 * 0 -> 1. A bucket holds a module's counts of the days first_day..last_day (since
+	 * 1970, UTC). A chunk holds those of 64 KiB of text, encoded (store_codec).
+	 * text_hash has the bits of the unsigned value. chunk.chunk is vaddr >> 16;
+	 * checksum is the low half of XXH3-64.
 	 */
 	"CREATE TABLE module(key INTEGER PRIMARY KEY, build_id BLOB NOT NULL,"
 	" text_hash INTEGER NOT NULL, kind INTEGER NOT NULL, path TEXT NOT NULL,"
@@ -38,9 +38,7 @@ const char *const mp_store_steps[] = {
 	" last_day INTEGER NOT NULL, app INTEGER NOT NULL, lib INTEGER NOT NULL,"
 	" kernel INTEGER NOT NULL, other INTEGER NOT NULL, PRIMARY KEY(module, first_day))"
 	" WITHOUT ROWID;",
-	/*
-	 * 1 -> 2. Edges in the same shape; a chunk holds those that leave its 64 KiB of text.
-	 */
+	/* 1 -> 2. Edges in the same form; a chunk holds those that leave its 64 KiB of text. */
 	"CREATE TABLE edge_bucket(key INTEGER PRIMARY KEY, module INTEGER NOT NULL,"
 	" first_day INTEGER NOT NULL, last_day INTEGER NOT NULL, nr_transfers INTEGER NOT NULL,"
 	" nr_bytes INTEGER NOT NULL, UNIQUE(module, first_day));"
@@ -48,8 +46,9 @@ const char *const mp_store_steps[] = {
 	" chunk INTEGER NOT NULL, checksum INTEGER NOT NULL, data BLOB NOT NULL,"
 	" UNIQUE(bucket, chunk));",
 	/*
-	 * 2 -> 3. Paths: a row for each, in buckets of days. path.path is a key (path_key);
-	 * checksum the sum of XXH3-64 over the bucket's keys, each seeded with its count.
+	 * 2 -> 3. Paths: one row each, in buckets of days. path.path is a key (path_key).
+	 * checksum is the sum of XXH3-64 over the bucket's keys, each seeded with its
+	 * count.
 	 */
 	"CREATE TABLE path_bucket(key INTEGER PRIMARY KEY, module INTEGER NOT NULL,"
 	" first_day INTEGER NOT NULL, last_day INTEGER NOT NULL, nr_samples INTEGER NOT NULL,"
@@ -57,28 +56,28 @@ const char *const mp_store_steps[] = {
 	"CREATE TABLE path(bucket INTEGER NOT NULL, path BLOB NOT NULL, nr INTEGER NOT NULL,"
 	" PRIMARY KEY(bucket, path)) WITHOUT ROWID;",
 	/*
-	 * 3 -> 4. Whether all that a bucket holds was counted, not sampled: of what is there
-	 * already nobody knows.
+	 * 3 -> 4. exact: everything in the bucket was counted, not sampled. It is not known
+	 * for existing buckets, hence 0.
 	 */
 	("ALTER TABLE bucket ADD COLUMN exact INTEGER NOT NULL DEFAULT 0;"
 	 "ALTER TABLE edge_bucket ADD COLUMN exact INTEGER NOT NULL DEFAULT 0;"),
 	/*
-	 * 4 -> 5. Outputs that were verified (store_outputs). text_hash and the others are the
-	 * unsigned values' bits.
+	 * 4 -> 5. Outputs that were verified (store_outputs). text_hash and the other
+	 * hashes have the bits of the unsigned values.
 	 */
 	("CREATE TABLE output(build_id BLOB NOT NULL, text_hash INTEGER NOT NULL,"
 	 " original_build_id BLOB NOT NULL, original_text_hash INTEGER NOT NULL,"
 	 " paths_hash INTEGER NOT NULL, PRIMARY KEY(build_id, text_hash)) WITHOUT ROWID;"),
 	/*
-	 * 5 -> 6. Samples by process name, unit and user, of the days first_day..last_day. uid is -1
-	 * where the user is not known.
+	 * 5 -> 6. Samples by process name, unit and user, of the days first_day..last_day.
+	 * uid is -1 if the user is not known.
 	 */
 	"CREATE TABLE process(name TEXT NOT NULL, unit TEXT NOT NULL, uid INTEGER NOT NULL,"
 	" first_day INTEGER NOT NULL, last_day INTEGER NOT NULL, nr INTEGER NOT NULL,"
 	" PRIMARY KEY(name, unit, uid, first_day)) WITHOUT ROWID;",
 	/*
-	 * 6 -> 7. What a module's file looks like without addresses, for counts of later builds;
-	 * checksum the low half of XXH3-64.
+	 * 6 -> 7. Fingerprints of modules' files, to carry counts over to later builds;
+	 * checksum is the low half of XXH3-64.
 	 */
 	"CREATE TABLE fingerprint(module INTEGER PRIMARY KEY, made_s INTEGER NOT NULL,"
 	" checksum INTEGER NOT NULL, data BLOB NOT NULL);",
@@ -106,14 +105,14 @@ static int exec(struct mp_store *store, const char *sql, const char *what, struc
 	return rc == SQLITE_OK ? 0 : mp_store_fail(store, rc, what, err);
 }
 
-/* The names and definitions in @db, one per line, in order of name. */
+/* Names and definitions of all objects in @db, one per line, by name. */
 static int read_definitions(sqlite3 *db, char **out)
 {
 	sqlite3_str *text = sqlite3_str_new(db);
 	sqlite3_stmt *stmt = NULL;
 	int rc;
 
-	/* What ANALYZE and SQLite itself add has names that no user object may take. */
+	/* Objects of ANALYZE and of SQLite itself have names that no user object may take. */
 	rc = sqlite3_prepare_v2(db,
 				"SELECT type, name, sql FROM sqlite_master"
 				" WHERE name NOT LIKE 'sqlite\\_%' ESCAPE '\\' ORDER BY name",
@@ -135,7 +134,7 @@ static int read_definitions(sqlite3 *db, char **out)
 	return rc;
 }
 
-/* What the definitions are after @version steps: SQLite itself says, in a database in memory. */
+/* The definitions after @version steps, as SQLite itself makes them in a database in memory. */
 static int expected_definitions(const char *const *steps, int version, char **out)
 {
 	sqlite3 *db = NULL;
@@ -168,7 +167,7 @@ static int check_definitions(struct mp_store *store, const char *const *steps, i
 	return r;
 }
 
-/* Sets *@version; 0 is a database that nobody has used yet. */
+/* Sets *@version; 0: an unused database. */
 static int check_owner(struct mp_store *store, int nr_steps, int *version, struct mp_err *err)
 {
 	int id, nr_objects, r;
@@ -216,7 +215,7 @@ int mp_store_migrate(struct mp_store *store, const char *const *steps, int nr_st
 	char sql[96];
 	int version, r;
 
-	/* Whoever else migrates at this moment goes first, and we see the result. */
+	/* Another process that migrates right now goes first, and we see its result. */
 	r = exec(store, "BEGIN IMMEDIATE", "begin", err);
 	if (r)
 		return r;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * store_series - entries per address in buckets of days and chunks of text. Decides how they are
- * kept, and when days are folded together so that the database stays small beside the text it
- * speaks of. Called by store_counts, store_edges and store_check.
+ * store_series - keeps entries per address in buckets of days and chunks of text. Decides
+ * when days are folded together, so that the database stays small beside the text. Called
+ * by store_counts, store_edges and store_check.
  */
 #include "libprof/store_series.h"
 
@@ -14,16 +14,16 @@
 #include "libprof/store_codec.h"
 
 /*
- * A module's share of the database, once for its counts and once for its edges: 64 KiB, and a
- * tenth of its text. Rows fill b-tree pages to about two thirds, so that the bytes we count
- * ourselves may be no more than 60 % of it.
+ * A module's share of the database, once for its counts and once for its edges: 64 KiB and
+ * a tenth of its text. Rows fill b-tree pages to about two thirds, so the bytes that we
+ * count may be at most 60 % of it.
  */
 #define BUDGET_FIXED	    (64 << 10)
 #define BUDGET_TEXT_DIVISOR 10
 #define BUDGET_FILL_PERCENT 60
-/* Beside its data a chunk costs its row's header and its entry in the index. */
+/* Bytes of a chunk beside its data: the row's header and its entry in the index. */
 #define CHUNK_ROW_BYTES 34
-/* Far from what SQLite refuses, and twice what the edges of a real chunk came to at most. */
+/* Far below SQLite's limit, and twice the largest size for the edges of a real chunk. */
 #define CHUNK_BYTES_MAX (8 << 20)
 
 struct bucket {
@@ -33,7 +33,7 @@ struct bucket {
 };
 
 struct chunk_row {
-	int64_t key; /* 0: there is none yet */
+	int64_t key; /* 0: there is no row yet */
 	size_t size; /* bytes of data */
 };
 
@@ -78,8 +78,8 @@ static int need(struct mp_store_array *array, size_t size, struct mp_err *err)
 /* ---- chunks -------------------------------------------------------------------------------- */
 
 /*
- * The row that @stmt stands on has (checksum, data) at @column; decode it behind the @nr_before
- * entries of @out.
+ * Decodes the row of @stmt, with (checksum, data) at @column, behind the @nr_before entries
+ * of @out.
  */
 static int decode_columns(struct mp_store *store, const struct mp_series *series,
 			  sqlite3_stmt *stmt, int column, int64_t chunk, struct mp_store_array *out,
@@ -101,7 +101,7 @@ static int decode_columns(struct mp_store *store, const struct mp_series *series
 	return 0;
 }
 
-/* The chunk's entries into scratch.entries[0]; none is no error. */
+/* Reads the chunk's entries into scratch.entries[0]; having none is no error. */
 static int find_chunk(struct mp_store *store, const struct mp_series *series, int64_t bucket,
 		      int64_t chunk, struct chunk_row *row, size_t *nr, struct mp_err *err)
 {
@@ -150,7 +150,10 @@ static int write_chunk(struct mp_store *store, const struct mp_series *series, i
 	return mp_store_run(store, stmt, "write", err);
 }
 
-/* Merge @entries, all of one chunk, into the bucket. *@grown: how many bytes the rows gained. */
+/*
+ * Merges @entries, all of one chunk, into the bucket. *@grown: adds the bytes that the rows
+ * gained.
+ */
 static int add_to_chunk(struct mp_store *store, const struct mp_series *series, int64_t bucket,
 			int64_t chunk, const void *entries, size_t nr, int64_t *grown,
 			struct mp_err *err)
@@ -184,8 +187,9 @@ static int list_chunks(struct mp_store *store, const struct mp_series *series, i
 }
 
 /*
- * The next chunk of a listing, checked: order too, since a damaged tree could lead round for
- * ever. Return: 1 and *@nr entries behind the @nr_before of @out, 0 at the end, -errno.
+ * Reads the next chunk of a listing and checks it. The order is checked, too, since a
+ * damaged tree could loop for ever. Return: 1 and *@nr entries behind the @nr_before of
+ * @out, 0 at the end, -errno.
  */
 static int next_chunk(struct mp_store *store, const struct mp_series *series, sqlite3_stmt *stmt,
 		      int64_t *chunk, struct mp_store_array *out, size_t nr_before, size_t *nr,
@@ -303,17 +307,17 @@ static int run_with_key(struct mp_store *store, const struct mp_series *series,
 	return mp_store_run(store, stmt, "write", err);
 }
 
-/* What a bucket is once something exact, or not, was added: with samples in it, it is samples. */
+/* Exactness of a bucket after an addition: samples in it make it inexact. */
 static bool both_exact(const struct bucket *bucket, bool exact)
 {
 	return exact && (bucket->exact || !bucket->total);
 }
 
-/* Merge bucket @from into @into, its neighbour in time. */
+/* Merges bucket @from into @into, its neighbour in time. */
 static int fold_bucket(struct mp_store *store, const struct mp_series *series, struct bucket *into,
 		       const struct bucket *from, struct mp_err *err)
 {
-	struct mp_store_array entries = {0}; /* scratch belongs to add_to_chunk() */
+	struct mp_store_array entries = {0}; /* scratch is in use by add_to_chunk() */
 	int64_t chunk = -1, grown = 0;
 	sqlite3_stmt *stmt;
 	size_t nr, size;
@@ -354,7 +358,7 @@ static uint64_t budget_of(uint64_t text_size)
 	return (BUDGET_FIXED + text_size / BUDGET_TEXT_DIVISOR) / 100 * BUDGET_FILL_PERCENT;
 }
 
-/* Fold the oldest days while they are beyond the horizon, or the module is over its budget. */
+/* Folds the oldest days while they are beyond the horizon, or the module exceeds its budget. */
 static int fold_old_days(struct mp_store *store, const struct mp_series *series, int64_t module,
 			 uint64_t text_size, struct mp_err *err)
 {
@@ -378,7 +382,7 @@ static int fold_old_days(struct mp_store *store, const struct mp_series *series,
 	return r;
 }
 
-/* The bucket that holds @day, made where there is none. */
+/* Finds the bucket that holds @day, or makes one. */
 static int bucket_of_day(struct mp_store *store, const struct mp_series *series, int64_t module,
 			 int64_t day, struct bucket *bucket, struct mp_err *err)
 {
@@ -479,7 +483,7 @@ int mp_series_add(struct mp_store *store, const struct mp_series *series, int64_
 	return mp_store_leave(store, began, r, err);
 }
 
-/* All of the bucket's entries. */
+/* Reads all entries of the bucket. */
 static int read_bucket(struct mp_store *store, const struct mp_series *series,
 		       const struct bucket *bucket, struct mp_store_array *all, size_t *nr,
 		       struct mp_err *err)
@@ -502,7 +506,7 @@ static int read_bucket(struct mp_store *store, const struct mp_series *series,
 	return r;
 }
 
-/* Merge bucket @b into the ascending entries of @all. */
+/* Merges @bucket into the ascending entries of @all. */
 static int merge_bucket(struct mp_store *store, const struct mp_series *series,
 			const struct bucket *bucket, struct mp_store_array *all, size_t *nr,
 			struct mp_err *err)

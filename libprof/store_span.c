@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * store_span - counts and edges by spans of days; see store_span.h. How spans are kept and folded
- * is for store_series. Called by store_merge and by the daemon's reports.
+ * store_span - counts and edges by spans of days; see store_span.h. store_series decides
+ * how spans are kept and folded. Called by store_merge and by the daemon's reports.
  */
 #include "libprof/store_span.h"
 
@@ -53,7 +53,7 @@ int mp_span_check(const struct mp_span *span, struct mp_err *err)
 	return 0;
 }
 
-/* A single day needs no preparation: a span that holds it is found when it is added to. */
+/* A single day needs no preparation: adding finds the span that holds it. */
 static int prepare(struct mp_store *store, const struct mp_series *series, int64_t module,
 		   const struct mp_span *span, struct mp_err *err)
 {
@@ -98,7 +98,7 @@ int mp_store_add_edge_span(struct mp_store *store, int64_t module, const struct 
 	return mp_store_leave(store, began, r, err);
 }
 
-/* *@exact becomes false where any of the wanted spans has samples in it; *@any: there is one. */
+/* *@exact becomes false if any wanted span holds samples; *@any becomes true if there is one. */
 static int look_at_spans(struct mp_store *store, const struct mp_series *series, int64_t module,
 			 int64_t since_s, bool *exact, bool *any, struct mp_err *err)
 {
@@ -125,7 +125,7 @@ int mp_store_is_exact(struct mp_store *store, int64_t module, int64_t since_s, b
 	if (r)
 		return r;
 	r = look_at_spans(store, &mp_series_counts, module, since_s, &all, &any, err);
-	/* Transfers alone, in however exact numbers, do not say how often a block ran. */
+	/* Transfers alone, even exact ones, do not tell how often a block ran. */
 	if (!r && any)
 		r = look_at_spans(store, &mp_series_edges, module, since_s, &all, &any, err);
 	*exact = all && any;

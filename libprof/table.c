@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * table - recognises the tables that indirect jumps go through: switches of GCC and Clang,
- * position independent or not, and label tables of computed gotos.
- *
- * Generous in what is taken for a table of the function (an edge too many is harmless), strict
- * in what it says about exactness. Also tells which other indirect jumps are tail calls.
+ * table - recognises the tables that indirect jumps use: switches of GCC and Clang,
+ * position independent or not, and label tables of computed gotos. It accepts tables
+ * generously (an edge too many is harmless), but claims exactness strictly. It also tells
+ * which other indirect jumps are tail calls. Called by cfg.
  */
 #include <errno.h>
 
@@ -12,7 +11,7 @@
 
 #define MAX_DEPTH 5
 
-/* What the uses of a table say about its length. */
+/* The length of a table, as its uses tell. */
 struct length {
 	uint32_t bound;
 	bool exact, unbounded;
@@ -22,10 +21,11 @@ struct finder {
 	struct mp_slice slice;
 	struct mp_cfg_build *b;
 	uint32_t func, jump;
-	uint32_t first_table, first_use; /* of this function */
+	uint32_t first_table, first_use; /* first ones of this function */
 	bool found;			 /* this jump has a table */
-	bool odd;      /* its target is computed in a way that is not understood */
-	bool computed; /* for sure by arithmetic; otherwise the way may only be too long to follow */
+	bool odd; /* its target is computed in a way that is not understood */
+	/* certainly by arithmetic; without this, the way may only be too long to follow */
+	bool computed;
 	int error;
 };
 
@@ -79,7 +79,7 @@ static void add_table(struct finder *f, const struct mp_table *table, struct mp_
 		f->error = -ENOMEM;
 }
 
-/* Is there a table at @vaddr, as far as its entries tell? */
+/* Adds a table at @vaddr if its entries look like one. */
 static bool consider(struct finder *f, uint64_t vaddr, uint64_t base, enum mp_table_kind kind,
 		     struct mp_bound bound)
 {
@@ -93,14 +93,16 @@ static bool consider(struct finder *f, uint64_t vaddr, uint64_t base, enum mp_ta
 	uint32_t run;
 	bool stop;
 
-	/* Who may write a table may make it lead anywhere. */
+	/* A table in writable memory may be changed to lead anywhere. */
 	if (!mp_elf_is_readonly(f->b->elf, vaddr))
 		return false;
 	run = mp_table_run(f->b, &table, bound.soft ? 0 : bound.nr, &stop);
 	if (bound.soft && bound.nr > run)
 		bound.nr = 0;
-	/* Fewer entries than the comparison lets through: it is another comparison, if kept
-	 * relocations prove the end, else another kind of table. */
+	/*
+	 * Fewer entries than the comparison allows. If kept relocations prove the end, the
+	 * comparison is about something else; otherwise this is no such table.
+	 */
 	if (!run || (run < bound.nr && (!f->b->elf->relinkable || !stop)))
 		return false;
 	if (run == 1 && bound.nr != 1 && !f->b->elf->relinkable)
@@ -109,7 +111,7 @@ static bool consider(struct finder *f, uint64_t vaddr, uint64_t base, enum mp_ta
 	return true;
 }
 
-/* The base could not be followed: every table that the function refers to may be it. */
+/* The base could not be followed: try every table that the function refers to. */
 static void consider_all(struct finder *f, enum mp_table_kind kind, uint8_t reg,
 			 struct mp_bound bound)
 {
@@ -134,7 +136,7 @@ static void consider_all(struct finder *f, enum mp_table_kind kind, uint8_t reg,
 
 				if (mp_table_run(b, &probe, 0, &stop) < 2)
 					continue;
-				/* First those that the very register is loaded with. */
+				/* First those that are loaded into this very register. */
 				if (!pass && (mp_op_decode(b, b->ref_list[i].at, &op) ||
 					      op.kind != MP_OP_CONST || op.dst != reg))
 					continue;
@@ -146,8 +148,9 @@ static void consider_all(struct finder *f, enum mp_table_kind kind, uint8_t reg,
 }
 
 /*
- * Offsets that count from a label, which is kept in a register on ways that are not known yet: the
- * label that the function names from which most entries lead into the function.
+ * The offsets may be relative to a label that is kept in a register on unknown ways. Try
+ * the labels that the function names; take the one from which most entries lead into the
+ * function.
  */
 static bool consider_labels(struct finder *f, uint64_t vaddr, struct mp_bound bound)
 {
@@ -215,7 +218,7 @@ static bool try_load(struct finder *f, const struct mp_op *load, enum mp_table_k
 
 	if (load->rip)
 		return false;
-	/* Table address in the displacement: only where the image does not move. */
+	/* The displacement holds the table's address: only in an image with fixed addresses. */
 	if (!f->b->moves && load->disp > 0 && (base == MP_NO_REG || index == MP_NO_REG)) {
 		uint64_t vaddr = (uint64_t)load->disp;
 		uint8_t reg = index == MP_NO_REG ? base : index;
@@ -233,8 +236,10 @@ static bool try_load(struct finder *f, const struct mp_op *load, enum mp_table_k
 			try_base(f, load, index, base, kind, add);
 	if (found || index == MP_NO_REG)
 		return found;
-	/* The base is hoisted, spilled or shared: the other operand of the addition, or what
-	 * the function refers to at all. */
+	/*
+	 * The base is hoisted, spilled or shared: try the other operand of the addition,
+	 * then everything that the function refers to.
+	 */
 	bound = mp_slice_bound(&f->slice, load->at, index);
 	for (unsigned int i = 0; add && i < add->nr; i++)
 		found |= consider(f, add->value[i] + (uint64_t)load->disp, add->value[i], kind,
@@ -250,7 +255,7 @@ static bool try_load(struct finder *f, const struct mp_op *load, enum mp_table_k
 	return found;
 }
 
-/* [reg], where reg = base + index * 8 was computed before. */
+/* A load from [reg], with reg = base + index * 8 computed before. */
 static bool try_computed(struct finder *f, const struct mp_op *load)
 {
 	struct mp_defs *defs;
@@ -289,7 +294,7 @@ static bool try_computed(struct finder *f, const struct mp_op *load)
 	return found;
 }
 
-/* The 4-byte load that @reg comes from, if it is one before @at. */
+/* Finds the 4-byte load before @at that gives @reg its value. */
 static bool rel32_load(struct finder *f, uint32_t at, uint8_t reg, struct mp_op *load,
 		       unsigned int depth)
 {
@@ -332,7 +337,7 @@ static bool try_sum(struct finder *f, uint32_t at, uint8_t one, uint8_t other)
 	return try_load(f, &load, MP_TABLE_REL32, &values);
 }
 
-/* Is @reg before @at 4 bytes that a callee returned? */
+/* True if @reg before @at holds 4 bytes that a callee returned. */
 static bool is_returned(struct finder *f, uint32_t at, uint8_t reg)
 {
 	struct mp_defs defs;
@@ -347,7 +352,7 @@ static bool is_returned(struct finder *f, uint32_t at, uint8_t reg)
 	       (defs.op[0].writes & MP_CALLER_SAVED) == MP_CALLER_SAVED;
 }
 
-/* A sum that no table explains: of a label and a difference of labels that was kept, perhaps. */
+/* No table explains this sum. It may be a label plus a kept difference of labels. */
 static void note_sum(struct finder *f, uint32_t at, uint8_t one, uint8_t other)
 {
 	struct mp_op load;
@@ -393,12 +398,12 @@ static void trace_def(struct finder *f, const struct mp_op *op, uint8_t reg, uns
 		break;
 	case MP_OP_COPY: trace(f, op->at, op->src, depth + 1); break;
 	case MP_OP_CONST:
-		/* A function to go on with, chosen here. */
+		/* The code chooses between functions for a tail call. */
 		if (!is_entry(f, (uint64_t)op->value))
 			f->odd = true;
 		break;
 	default:
-		/* A call's result may well be a function to go on with. */
+		/* The result of a call may be a function for a tail call. */
 		if (op->kind != MP_OP_OTHER || reg != 0 ||
 		    (op->writes & MP_CALLER_SAVED) != MP_CALLER_SAVED)
 			f->odd = f->computed = true;
@@ -427,7 +432,7 @@ static void trace(struct finder *f, uint32_t at, uint8_t reg, unsigned int depth
 	free(defs);
 }
 
-/* Mark what the table tells about targets; it stays even if its length is not sure. */
+/* Records the table's targets. They stay targets even if its length is not certain. */
 static void settle(struct mp_cfg_build *b, uint32_t i)
 {
 	struct mp_table *table = &b->cfg->tables[i];
@@ -458,7 +463,7 @@ static void settle(struct mp_cfg_build *b, uint32_t i)
 	}
 }
 
-/* Entries that lead to ranges without an owner: they are this function's. */
+/* Entries may lead to ranges without an owner: these belong to this function. */
 static int claim_orphans(struct finder *f, uint32_t i, uint32_t part, bool *again)
 {
 	const struct mp_table *table = &f->b->cfg->tables[i];
@@ -476,7 +481,7 @@ static int claim_orphans(struct finder *f, uint32_t i, uint32_t part, bool *agai
 	return 0;
 }
 
-/* A jump is looked at again once more tables are known. */
+/* Sets or clears: a jump is judged again after more tables are known. */
 static void set_bit(mp_bits bits, uint32_t at, bool value)
 {
 	if (value)
@@ -507,7 +512,7 @@ static void recognise(struct finder *f, uint32_t jump)
 	set_bit(f->b->computed, jump, f->computed);
 }
 
-/* What tables lead to is a way in, too. */
+/* The places that tables lead to have these jumps as predecessors. */
 static int add_table_preds(struct finder *f)
 {
 	struct mp_cfg_build *b = f->b;
@@ -524,8 +529,10 @@ static int add_table_preds(struct finder *f)
 	return 0;
 }
 
-/* A label taken from a table may be kept and jumped to later: a jump through a pointer, in a
- * function with a label table, may be that. */
+/*
+ * A label from a table may be kept and jumped to later. In a function with a label table, a
+ * jump through a pointer may be such a jump.
+ */
 static int use_labels(struct finder *f)
 {
 	struct mp_cfg_build *b = f->b;
@@ -551,7 +558,7 @@ static int use_labels(struct finder *f)
 	return 0;
 }
 
-/* Jumps that were not explained: over all ways, those through tables as well. */
+/* Examines jumps that are not explained yet, over all ways, also those through tables. */
 static int find_pointer_jumps(struct finder *f)
 {
 	struct mp_cfg_build *b = f->b;
@@ -587,7 +594,7 @@ static int find_in_func(struct mp_cfg_build *b, struct finder *f, uint32_t func,
 	f->first_table = b->cfg->nr_tables;
 	f->first_use = b->nr_uses;
 	f->func = func;
-	/* Once with direct branches, then, for what is left, over the tables found as well. */
+	/* First over direct branches only; then the remaining jumps, also over the tables found. */
 	for (int pass = 0; pass < 2; pass++) {
 		for (uint32_t r = 0; r < fn->nr_ranges; r++) {
 			const struct mp_part *part =

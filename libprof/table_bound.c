@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * table_bound - how many entries a jump table has, from the comparison or mask before the jump.
- *
- * Walks back from the load with the index in hand; remembers comparisons of other registers in
- * case the index turns out to be a copy of one. Several ways in: the largest bound counts.
+ * table_bound - finds the number of entries of a jump table, from the comparison or mask
+ * before the jump.
+ * It follows the index backward from the load. It remembers comparisons of other registers,
+ * since the index may be a copy of one. If several ways lead to the load, the largest bound
+ * counts. Called by table.
  */
 #include "libprof/table_slice.h"
 
@@ -14,7 +15,7 @@
 #define MAX_ENTRIES 65536
 
 struct place {
-	uint8_t reg; /* or MP_NO_REG: memory */
+	uint8_t reg; /* MP_NO_REG: a place in memory */
 	uint8_t base, index, scale;
 	bool rip;
 	int64_t disp;
@@ -28,7 +29,7 @@ struct pending {
 struct state {
 	struct place at;
 	int64_t bias;	/* index = value at @at + bias */
-	uint32_t limit; /* from a zero extension, 0: none */
+	uint32_t limit; /* from a zero extension; 0: none */
 	uint8_t passed[MAX_PASSED];
 	unsigned int nr_passed;
 	struct pending pending[MAX_PENDING];
@@ -66,7 +67,7 @@ static bool place_changes(const struct place *p, const struct mp_op *op)
 	       (p->index < 16 && (op->writes >> p->index & 1));
 }
 
-/* The bound that the branches passed since a comparison with @value give. */
+/* The bound from a comparison with @value and the branches passed since. */
 static struct mp_bound compare(const struct state *st, int64_t value)
 {
 	struct mp_bound bound = {0, false, false};
@@ -78,7 +79,7 @@ static struct mp_bound compare(const struct state *st, int64_t value)
 		case 0x2: /* below */ return (struct mp_bound){(uint32_t)value, true, false};
 		case 0x6: /* below or equal */
 			return (struct mp_bound){(uint32_t)value + 1, true, false};
-		case 0xc: /* less: the sign is somebody else's business */
+		case 0xc: /* less: a signed comparison, the sign is unknown */
 			bound = (struct mp_bound){(uint32_t)value, false, false};
 			break;
 		case 0xe: bound = (struct mp_bound){(uint32_t)value + 1, false, false}; break;
@@ -107,7 +108,7 @@ static void drop_pending(struct state *st, const struct mp_op *op)
 	st->nr_pending = out;
 }
 
-/* Follow the index to @place; true where that one has been compared already. */
+/* Follows the index to @place. Return: true if @place has been compared already. */
 static bool move_to(struct state *st, struct place place, struct mp_bound *bound)
 {
 	st->at = place;
@@ -126,7 +127,7 @@ static void take_limit(struct state *st, uint8_t size)
 		st->limit = 256;
 }
 
-/* The index changes here. Return: true where the answer is in *@bound. */
+/* The index changes here. Return: true if *@bound is the answer. */
 static bool step_write(struct state *st, const struct mp_op *op, struct mp_bound *bound)
 {
 	*bound = finish(st, (struct mp_bound){0, false, false});
@@ -191,7 +192,7 @@ static uint8_t taken_cc(const struct walk *w, uint32_t source)
 	return mp_op_decode(w->s->b, source, &op) ? 0xff : op.cond;
 }
 
-/* Several ways lead to @at: the largest bound, none if one of them has none. */
+/* Several ways lead to @at: takes the largest bound, or none if one of them has none. */
 static bool fork_paths(struct walk *w, uint32_t at, bool falls, const struct state *st,
 		       unsigned int depth, struct mp_bound *out)
 {
@@ -209,7 +210,7 @@ static bool fork_paths(struct walk *w, uint32_t at, bool falls, const struct sta
 		struct mp_bound bound;
 		uint8_t cc = taken_cc(w, s->preds[i].source);
 
-		/* A loop's back edge brings nothing new. */
+		/* A loop's back edge adds no bound. */
 		if (s->preds[i].source >= at && (falls || i > first))
 			continue;
 		if (cc != 0xff)

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * table_entry - what the entries of a possible jump table hold, and how far it may reach.
- *
- * Where relocations are kept, an entry without one is no entry. Knows no instructions.
+ * table_entry - reads the entries of a possible jump table and finds how far it may reach.
+ * With kept relocations, an entry without one is no entry. It decodes no instructions.
+ * Called by table.
  */
 #include "libprof/cfg_private.h"
 
 #define MAX_ENTRIES 65536
 
-/* Differences of labels are plain numbers: the assembler makes them. */
+/* True for differences from a label: the assembler makes them, without relocations. */
 static bool has_label_base(const struct mp_cfg_build *b, const struct mp_table *table)
 {
 	uint32_t at = mp_space_at(b->index, table->base);
@@ -82,8 +82,8 @@ uint32_t mp_table_orphan(const struct mp_cfg_build *b, uint32_t target)
 enum where {
 	OUTSIDE,
 	INSIDE,	    /* an instruction of the function */
-	FIRST_INSN, /* its first one: function pointers look like that, too */
-	MAYBE,	    /* a range that may turn out to belong to the function */
+	FIRST_INSN, /* its first instruction, like a pointer to the function */
+	MAYBE,	    /* in a range that may belong to the function */
 };
 
 static enum where where_is(const struct mp_cfg_build *b, const struct mp_table *table,
@@ -101,7 +101,7 @@ static enum where where_is(const struct mp_cfg_build *b, const struct mp_table *
 	}
 	if (part != MP_NONE && mp_table_orphan(b, target) != MP_NONE)
 		return MAYBE;
-	/* The function's very end: a case that the compiler proved impossible. */
+	/* The function's end: the target of a case that the compiler proved impossible. */
 	part = target ? mp_part_at(b->index, target - 1) : MP_NONE;
 	return part != MP_NONE && b->index->parts[part].func == table->func &&
 			       b->index->parts[part].end == target
@@ -126,7 +126,7 @@ uint32_t mp_table_run(const struct mp_cfg_build *b, const struct mp_table *table
 			break;
 		target = mp_table_entry(b, table, i);
 		if (target == MP_NONE) {
-			/* Kept relocations prove that nothing like an entry follows. */
+			/* Kept relocations prove that no entry follows. */
 			*stop = b->elf->relinkable;
 			break;
 		}
@@ -137,8 +137,10 @@ uint32_t mp_table_run(const struct mp_cfg_build *b, const struct mp_table *table
 		}
 		own |= where == INSIDE;
 	}
-	/* Pointers to functions: none leads into the middle of this one. Nothing tells where plain
-	 * numbers end. */
+	/*
+	 * Pointers to functions: none leads into the middle of this one. Nothing tells
+	 * where a table of plain numbers ends.
+	 */
 	if (!own || has_label_base(b, table))
 		*stop = false;
 	return own ? i : 0;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * table_op - decodes one instruction with operands for table recognition; only the neighbourhood
- * of indirect jumps comes through here.
+ * table_op - decodes one instruction with its operands, for table recognition. Only code
+ * near indirect jumps is decoded this way. Called by table and cfg_label.
  */
 #include "libprof/table_op.h"
 

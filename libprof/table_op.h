@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * table_op - an instruction with its operands, reduced to what following a value backward needs.
+ * table_op - an instruction with its operands, reduced to the facts for following a value
+ * backward.
  */
 #ifndef MP_TABLE_OP_H
 #define MP_TABLE_OP_H
@@ -8,7 +9,7 @@
 #include "libprof/cfg_private.h"
 
 #define MP_NO_REG 0xff
-/* rax rcx rdx rsi rdi r8 to r11, as bits: gone after a call. */
+/* rax rcx rdx rsi rdi r8 to r11, as bits: a call may change them. */
 #define MP_CALLER_SAVED 0x0fc7
 
 enum mp_op_kind {
@@ -17,7 +18,7 @@ enum mp_op_kind {
 	MP_OP_LEA,     /* dst = base + index * scale + disp */
 	MP_OP_LOAD,    /* dst = [mem], sign or zero extended; @size bytes */
 	MP_OP_COPY,    /* dst = src, possibly extended */
-	MP_OP_CMOV,    /* dst = src or stays */
+	MP_OP_CMOV,    /* dst = src, or dst stays */
 	MP_OP_ADD,     /* dst += src */
 	MP_OP_ADD_IMM, /* dst += value (sub: negative) */
 	MP_OP_AND_IMM, /* dst &= value */

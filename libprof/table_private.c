@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * table_private - which tables belong to one function's jumps alone, so that their entries could
- * be changed together: every reference known, read only, no label known elsewhere.
+ * table_private - decides which tables only one function's jumps use, so that their entries
+ * could be changed together: all references are known, the table is read-only, and no label
+ * is known elsewhere. Called by cfg.
  */
 #include <errno.h>
 
@@ -62,7 +63,7 @@ static void check_overlaps(struct check *c)
 	}
 }
 
-/* A word of data, or a relocation's target, inside a table. */
+/* A word of data or a relocation refers into a table. */
 static void word(void *ctx, uint64_t where, uint64_t value, enum mp_word_kind kind)
 {
 	struct check *c = ctx;
@@ -72,7 +73,7 @@ static void word(void *ctx, uint64_t where, uint64_t value, enum mp_word_kind ki
 	(void)kind;
 	if (!t)
 		return;
-	/* Operands are looked at themselves. */
+	/* Operands in code are judged elsewhere. */
 	from = mp_space_at(c->b->index, where);
 	if (from != MP_NONE && mp_space_is_text(c->b->index, from))
 		return;
@@ -85,7 +86,7 @@ static int note_refs(struct check *c)
 	struct mp_cfg *cfg = b->cfg;
 	uint32_t *next;
 
-	/* Count, then fill: references stand grouped by table. */
+	/* Count, then fill: references are grouped by table. */
 	for (int fill = 0; fill < 2; fill++) {
 		for (uint32_t i = 0; i < b->nr_refs; i++) {
 			uint64_t value = mp_space_vaddr(b->index, b->ref_list[i].target);
@@ -147,7 +148,7 @@ static bool any_target(const struct mp_cfg_build *b, const struct mp_table *t, c
 	return false;
 }
 
-/* Labels must not be compared across tables that change and tables that stay. */
+/* Labels must not be compared between tables that change and tables that stay. */
 static void check_shared_labels(struct check *c)
 {
 	struct mp_cfg_build *b = c->b;
@@ -195,9 +196,9 @@ static void check_symbols(struct check *c)
 }
 
 /*
- * Offsets behind the end would be another table's, from another base. Addresses are what they are
- * wherever they stand; but where the loader makes them addresses, what follows the table must have
- * a name of its own, or be none.
+ * True if the table's end is certain. Offsets behind the end would belong to another table,
+ * with another base. Addresses mean the same in any table. But if the loader relocates
+ * them, the word behind the table must be referred to separately, or be no entry.
  */
 static bool end_is_known(const struct mp_cfg_build *b, const struct mp_table *t)
 {
@@ -232,7 +233,7 @@ int mp_cfg_check_tables(struct mp_cfg_build *b)
 	check_symbols(&c);
 	ret = note_refs(&c);
 	if (!ret) {
-		/* A base that is loaded nowhere came from somewhere else. */
+		/* Without an instruction that loads it, the base comes from somewhere else. */
 		for (uint32_t i = 0; i < c.nr; i++)
 			if (!cfg->tables[i].nr_refs)
 				cfg->tables[i].private_refs = false;

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * table_slice - follows a register backward from a jump: through straight code, over direct
- * branches, with a budget. What it cannot see it says; it never guesses.
+ * table_slice - follows a register backward from a jump: through straight code and over
+ * direct branches, with a budget. It reports what it cannot see, and never guesses. Called
+ * by table.
  */
 #include "libprof/table_slice.h"
 
@@ -190,7 +191,7 @@ static void walk(struct search *q, uint32_t at, unsigned int depth)
 		}
 		q->budget--;
 		if (!op.falls) {
-			/* Reached through a table only, or not at all. */
+			/* Only a table leads here, or nothing. */
 			if (!joined)
 				incomplete(q, false);
 			return;

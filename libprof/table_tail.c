@@ -1,31 +1,31 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * table_tail - whether an indirect jump goes through a pointer that was made elsewhere.
+ * table_tail - decides whether an indirect jump uses a pointer that comes from outside the
+ * function.
  *
- * A register is followed backward from the jump over all ways that lead there, without a limit of
- * depth. Every value at the end of a way must come from outside: a parameter, a word of memory, the
- * result of a call, a constant that is no place inside the function. A callee may have made the
- * value or have left it alone (-fipa-ra lets callers rely on that), so both are looked at.
- *
- * Called by table for jumps that its own search, which has limits, did not explain.
+ * It follows the register backward from the jump over all ways, without a limit of depth.
+ * Every value must come from outside: a parameter, a word of memory, the result of a call,
+ * or a constant that is no place inside the function. A callee may have made the value or
+ * kept it (-fipa-ra lets callers rely on that), so both are examined. Called by table for
+ * jumps that its own limited search did not explain.
  */
 #include <errno.h>
 
 #include "libprof/table_slice.h"
 
-/* Places times registers that are looked at for one jump. */
+/* Largest number of pairs (place, register) per jump. */
 #define MAX_PLACES 16384
 #define HASH_LOG2  15
 
 struct chase {
 	const struct mp_slice *s;
-	uint64_t *seen; /* hashed: at << 4 | reg, plus 1; 0: free */
-	uint64_t *todo; /* the same, to go back from */
+	uint64_t *seen; /* hash table: at << 4 | reg, plus 1; 0: free */
+	uint64_t *todo; /* pairs, as at << 4 | reg, that are still to be followed */
 	uint32_t nr_seen, nr_todo;
 	bool failed;
 };
 
-/* What @reg holds before @at matters, too. */
+/* The value of @reg before @at matters, too: follow it unless that was done before. */
 static void ask(struct chase *c, uint32_t at, uint8_t reg)
 {
 	uint64_t key = ((uint64_t)at << 4 | reg) + 1;
@@ -43,7 +43,7 @@ static void ask(struct chase *c, uint32_t at, uint8_t reg)
 	c->todo[c->nr_todo++] = key - 1;
 }
 
-/* A constant: is it an address that no jump to it stays in the function for? */
+/* True if @vaddr is a code address to which a jump leaves the function. */
 static bool is_outside(const struct mp_slice *s, uint64_t vaddr)
 {
 	const struct mp_cfg_build *b = s->b;
@@ -58,7 +58,10 @@ static bool is_outside(const struct mp_slice *s, uint64_t vaddr)
 static void explain(struct chase *c, const struct mp_op *op, uint8_t reg)
 {
 	if (op->dst != reg && (op->writes & MP_CALLER_SAVED) == MP_CALLER_SAVED) {
-		/* A call. Nobody returns what was in a register for arguments, if not as it was. */
+		/*
+		 * A call returns its result in rax. Any other register must hold its value
+		 * from before the call.
+		 */
 		if (reg != 0)
 			ask(c, op->at, reg);
 		return;
@@ -80,7 +83,7 @@ static void explain(struct chase *c, const struct mp_op *op, uint8_t reg)
 	}
 }
 
-/* Back from @at to where @reg is set, or to a place that others lead to. */
+/* Goes back from @at to an instruction that sets @reg, or to a place that branches lead to. */
 static void go_back(struct chase *c, uint32_t at, uint8_t reg)
 {
 	const struct mp_slice *s = c->s;
@@ -106,7 +109,10 @@ static void go_back(struct chase *c, uint32_t at, uint8_t reg)
 				ask(c, s->preds[i].source, reg);
 			}
 		}
-		/* The function's start: a parameter. Nothing falls into another part's start. */
+		/*
+		 * The function's start: @reg is a parameter. No code falls into the start
+		 * of another part.
+		 */
 		if (prev == MP_NONE) {
 			c->failed |= !joined &&
 				     b->cfg->funcs[s->func].vaddr != mp_space_vaddr(b->index, at);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* text - what of a name goes to a terminal; see text.h. */
+/* text - escapes names for a terminal; see text.h. */
 #include "libprof/text.h"
 
 #include <stdbool.h>
@@ -9,14 +9,14 @@
 
 #define ESCAPE_SIZE 4 /* \xNN */
 
-/* Characters that control a terminal, or the direction in which a line is written. */
+/* True for characters that control a terminal or the direction of writing. */
 static bool is_control(uint32_t c)
 {
 	return c < 0x20 || (c >= 0x7f && c < 0xa0) || c == 0x61c || c == 0x200e || c == 0x200f ||
 	       (c >= 0x2028 && c <= 0x202e) || (c >= 0x2066 && c <= 0x2069) || c == 0xfeff;
 }
 
-/* Bytes of the printable character at @text; 0: its first byte is to be escaped. */
+/* Bytes of the printable character at @text; 0: escape its first byte. */
 static size_t printable(const unsigned char *text)
 {
 	static const uint32_t least[] = {0, 0, 0x80, 0x800, 0x10000};

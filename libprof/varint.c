@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* varint - writes and reads numbers of as many bytes as they need. Called by map and edge_table. */
+/* varint - writes and reads numbers with a variable number of bytes; see varint.h. */
 #include "libprof/varint.h"
 
 #include <stdlib.h>

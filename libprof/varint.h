@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * varint - numbers of as many bytes as they need, seven bits in each, the lowest first: what map
- * and edge_table are made of. Failures stick, on both sides, so that one may check at the end.
+ * varint - numbers with as many bytes as they need: seven bits in each, the lowest first.
+ * Used by all compact formats: map, edge_table, path_table, fingerprint. A failure stays
+ * set in the writer or reader, so one check at the end suffices.
  */
 #ifndef MP_VARINT_H
 #define MP_VARINT_H
@@ -19,15 +20,15 @@ struct mp_varint_writer {
 
 void mp_varint_put_bytes(struct mp_varint_writer *w, const void *data, size_t size);
 void mp_varint_put(struct mp_varint_writer *w, uint64_t v);
-/* Small magnitudes of either sign become small numbers: 0, -1, 1, -2 are 0, 1, 2, 3. */
+/* Maps small magnitudes of either sign to small numbers: 0, -1, 1, -2 become 0, 1, 2, 3. */
 void mp_varint_put_signed(struct mp_varint_writer *w, int64_t v);
 
 struct mp_varint_reader {
 	const uint8_t *p, *end;
-	bool failed; /* past the end, or more than 64 bits; what was asked for is then 0 */
+	bool failed; /* past the end, or more than 64 bits; reads then give 0 */
 };
 
-/* Where the next @size bytes are, or NULL. */
+/* Address of the next @size bytes, or NULL. */
 const uint8_t *mp_varint_get_bytes(struct mp_varint_reader *r, size_t size);
 uint64_t mp_varint_get(struct mp_varint_reader *r);
 int64_t mp_varint_get_signed(struct mp_varint_reader *r);

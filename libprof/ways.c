@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * ways - how flow got to where samples fell, over blocks on which none did.
- *
- * The cheapest flow that explains samples in a loop may go round in it for ever, so that short blocks
- * before and behind the loop, on which no sample fell, never ran. They did. Decides which ones and how
- * often; called by counts between its two rounds, as evidence for the second.
+ * ways - finds blocks without samples that must have run, since flow passed them on its way
+ * to samples.
+ * The cheapest flow for samples in a loop may go round in it for ever, as if short blocks
+ * before and behind the loop never ran. Decides which of these ran, and how often. Called
+ * by counts between its two rounds, as evidence for the second.
  */
 #include "libprof/ways.h"
 
@@ -14,9 +14,12 @@
 
 #define NONE UINT32_MAX
 
-/* Of loops of which nothing is known. From 3 to 30 turns make no difference: that there is a way does. */
+/*
+ * Assumed turns of a loop without other evidence. From 3 to 30 the result is the same: only
+ * the existence of a way matters.
+ */
 #define TURNS 8.0
-/* For code made to take long: sweeps over all edges, and ways. Real functions need a few. */
+/* Limits for hostile code: sweeps over all edges, and ways. Real functions need a few. */
 #define MAX_SWEEPS 64
 #define MAX_WAYS   256
 
@@ -24,13 +27,13 @@ struct search {
 	const struct mp_flow *flow;
 	const double *block_count, *edge_count;
 	double *runs;
-	bool out;	  /* for ways out, from their ends */
+	bool out;	  /* searches for ways out, from their ends */
 	uint8_t *reached; /* per block: it has a way */
-	double *far; /* per block: time of the blocks without flow between here and flow with a way */
-	uint32_t *by; /* per block: the edge to the next of them, or NONE */
+	double *far;  /* per block: time of the blocks without flow from here to flow with a way */
+	uint32_t *by; /* per block: the edge to the next block on that way, or NONE */
 };
 
-/* The end of @e that is on the side of flow with a way, and the other one. */
+/* The end of @e on the side of flow with a way, and the other end. */
 static uint32_t near_end(const struct search *s, uint32_t e)
 {
 	return s->out ? s->flow->edges[e].to : s->flow->edges[e].from;
@@ -41,13 +44,16 @@ static uint32_t far_end(const struct search *s, uint32_t e)
 	return s->out ? s->flow->edges[e].from : s->flow->edges[e].to;
 }
 
-/* Edges are ordered by blocks: swept to and fro, most of a function needs two or three sweeps. */
+/*
+ * Edges are ordered by blocks: with alternating directions, most functions need two or
+ * three sweeps.
+ */
 static uint32_t swept(const struct search *s, int sweep, uint32_t i)
 {
 	return (sweep & 1) != s->out ? s->flow->nr_edges - 1 - i : i;
 }
 
-/* What flow reaches from where it has a way has one, too. */
+/* Blocks that flow reaches from a block with a way have a way, too. */
 static void spread(struct search *s)
 {
 	bool more = true;
@@ -91,7 +97,7 @@ static void measure(struct search *s)
 	}
 }
 
-/* The next block with flow and without a way, or NONE. */
+/* The nearest block with flow and without a way, or NONE. */
 static uint32_t next_block(const struct search *s)
 {
 	uint32_t found = NONE;

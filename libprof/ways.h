@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * ways - how flow got to where samples fell, over blocks on which none did.
+ * ways - finds blocks without samples that must have run, since flow passed them on its way
+ * to samples.
  */
 #ifndef MP_WAYS_H
 #define MP_WAYS_H
@@ -8,9 +9,11 @@
 #include "libprof/infer.h"
 
 /*
- * mp_ways_find - the shortest ways in and out for flow that goes round without coming in or out.
- * @block_count, @edge_count: what mp_infer_flow() made of @flow. @runs: the caller's, per block: how
- * often it ran at least, in the units of counts, if it is on such a way and has no flow; else 0.
+ * mp_ways_find - finds the shortest ways in and out for flow that goes round without
+ * entering or leaving.
+ * @block_count, @edge_count: the result of mp_infer_flow() for @flow. @runs: array of the
+ * caller, per block: least number of executions, in units of counts, for a block without
+ * flow on such a way; else 0.
  * Return: 0, -ENOMEM.
  */
 int mp_ways_find(const struct mp_flow *flow, const double *block_count, const double *edge_count,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* The tracepoint sched_process_exit also says whether the process ends with the thread. */
+/* The tracepoint sched_process_exit also tells whether the process ends with the thread. */
 #include <linux/sched.h>
 #include <trace/events/sched.h>
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* A file that backs one of overlayfs knows the path that the user opened. */
+/* A backing file of overlayfs knows the path that the user opened. */
 #include <linux/fs.h>
 
 const struct path *probe(struct file *file);

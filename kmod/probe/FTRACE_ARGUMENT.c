@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* What function tracing saved is asked for its arguments, and may not be looked into. */
+/* struct ftrace_regs has a function for reading arguments, and its fields are private. */
 #include <linux/ftrace.h>
 
 unsigned long probe(struct ftrace_regs *regs);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* hrtimer_setup() takes the place of hrtimer_init() and of setting the function. */
+/* hrtimer_setup() replaces hrtimer_init() and setting the function. */
 #include <linux/hrtimer.h>
 
 void probe(struct hrtimer *timer, enum hrtimer_restart (*fn)(struct hrtimer *timer));

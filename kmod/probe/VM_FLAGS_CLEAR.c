@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* A mapping's flags are changed by vm_flags_clear() and may not be written. */
+/* vm_flags_clear() changes a mapping's flags, which may not be written directly. */
 #include <linux/mm.h>
 
 void probe(struct vm_area_struct *vma);

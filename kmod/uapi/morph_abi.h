@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: (GPL-2.0 WITH Linux-syscall-note) OR Apache-2.0 */
 /*
- * morph_abi - the records that every producer of samples emits, and morphd reads.
- *
- * Decides the layout of each record, not how records travel (a ring, a file).
- * Every size and offset is asserted below, so the kernel, the BPF and the user
- * build all check it. Described in Documentation/abi.md.
+ * morph_abi - the records that every producer of samples writes, and morphd reads.
+ * Defines the layout of each record, not its transport (a ring, a file). Every size and
+ * offset is asserted below, so the kernel, the BPF and the user build all check it.
+ * Described in Documentation/abi.md.
  */
 #ifndef MORPH_ABI_H
 #define MORPH_ABI_H
@@ -19,12 +18,15 @@
 #endif
 
 /*
- * MAJOR changes when an old reader would misread; MINOR when records or fields
- * at the end of records are added. A reader takes its own MAJOR only, and skips
+ * MAJOR changes when an old reader would misread records. MINOR changes when records, or
+ * fields at the end of records, are added. A reader accepts its own MAJOR only, and skips
  * records of unknown type by their size.
  */
 #define MORPH_ABI_MAJOR 1
-/* 1: MODULE_ENDS; 2: STACK; 3: FILE, SPACE, program only; 4: REGISTERS, MODULE_PATHS; 6: MODULE_PIECES */
+/*
+ * 1: MODULE_ENDS; 2: STACK; 3: FILE, SPACE, program only; 4: REGISTERS, MODULE_PATHS; 5:
+ * MODULE_OUTPUT; 6: MODULE_PIECES
+ */
 #define MORPH_ABI_MINOR 6
 
 #define MORPH_RECORD_ALIGN    8
@@ -33,7 +35,7 @@
 #define MORPH_COMM_LEN	      16
 
 enum morph_record_type {
-	MORPH_REC_PAD = 0, /* room to skip */
+	MORPH_REC_PAD = 0, /* padding to skip */
 	MORPH_REC_SAMPLES = 1,
 	MORPH_REC_BRANCHES = 2,
 	MORPH_REC_EXEC = 3,
@@ -45,18 +47,18 @@ enum morph_record_type {
 	MORPH_REC_COMM = 9,
 	MORPH_REC_LOST = 10,
 	MORPH_REC_MODULE = 11,	    /* added by morphd, never by a kernel producer */
-	MORPH_REC_MODULE_MAP = 12,  /* likewise */
-	MORPH_REC_MODULE_ENDS = 13, /* likewise */
+	MORPH_REC_MODULE_MAP = 12,  /* also added by morphd */
+	MORPH_REC_MODULE_ENDS = 13, /* also added by morphd */
 	MORPH_REC_STACK = 14,
-	MORPH_REC_FILE = 15,  /* of the kernel module only, which morphd turns */
-	MORPH_REC_SPACE = 16, /* into EXEC and MMAP */
+	MORPH_REC_FILE = 15,  /* only from the kernel module; morphd converts FILE */
+	MORPH_REC_SPACE = 16, /* and SPACE into EXEC and MMAP */
 	MORPH_REC_REGISTERS = 17,
 	MORPH_REC_MODULE_PATHS = 18,  /* added by morphd */
-	MORPH_REC_MODULE_OUTPUT = 19, /* likewise */
-	MORPH_REC_MODULE_PIECES = 20, /* likewise */
+	MORPH_REC_MODULE_OUTPUT = 19, /* also added by morphd */
+	MORPH_REC_MODULE_PIECES = 20, /* also added by morphd */
 };
 
-/* In front of every record. @size counts the whole record, a multiple of 8. */
+/* The start of every record. @size counts the whole record, a multiple of 8. */
 struct morph_record {
 	__u16 size;
 	__u16 type; /* enum morph_record_type */
@@ -64,25 +66,24 @@ struct morph_record {
 };
 
 /*
- * In front of every record that speaks of a task. @exec_id tells the address
- * spaces of one tgid apart: a producer that numbers them (self_exec_id) lets
- * mappings arrive before their EXEC; 0 throughout: EXEC comes first.
+ * The start of every record about a task. @exec_id distinguishes successive address spaces
+ * of one tgid. A producer that numbers them (self_exec_id) may write mappings before their
+ * EXEC. If it is always 0, EXEC comes first.
  */
 struct morph_task {
 	struct morph_record record;
-	__u64 time_ns; /* of the clock that the stream names */
+	__u64 time_ns; /* in the clock that the stream names */
 	__u32 tgid;
 	__u32 tid;
 	__u32 exec_id;
-	__u32 flags; /* MORPH_<TYPE>_* of the record's type */
+	__u32 flags; /* MORPH_<TYPE>_* for the record's type */
 };
 
 /*
- * Many samples of one thread on one CPU, in order; @time_ns is the first one's.
- * Kernel addresses have the top bit set. Count: (size - sizeof) / 8.
- *
- * @flags, of the kernel module only: not 0 where the process's mappings were not said, since no sample
- * of its own code needs them; then less one the number of its program's FILE.
+ * Several samples of one thread on one CPU, in order; @time_ns is the first one's. Kernel
+ * addresses have the top bit set. Count: (size - sizeof) / 8. @flags, from the kernel
+ * module only: not 0 if the process's mappings were not reported, because no sample of its
+ * own code needs them. It is then 1 + the number of the program's FILE.
  */
 struct morph_samples {
 	struct morph_task task;
@@ -94,22 +95,22 @@ struct morph_branch {
 	__u64 to;
 };
 
-/* One branch stack, newest first. It counts as no sample of its own. */
+/* One branch stack, newest first. It is no additional sample. */
 struct morph_branches {
 	struct morph_task task;
 	struct morph_branch branches[];
 };
 
 /*
- * Who called the code of the sample before, which is the last one of the SAMPLES record in front:
- * return addresses, innermost first. It counts as no sample of its own.
+ * Callers of the last sample of the preceding SAMPLES record: return addresses, innermost
+ * first. It is no additional sample.
  */
 struct morph_stack {
 	struct morph_task task;
 	__u64 ips[];
 };
 
-/* The general registers have the numbers that x86 encodes them by, r8 to r15 their own. */
+/* General registers have the numbers of x86's encoding; r8 to r15 have the numbers 8 to 15. */
 #define MORPH_REG_RAX	 0
 #define MORPH_REG_RCX	 1
 #define MORPH_REG_RDX	 2
@@ -122,9 +123,9 @@ struct morph_stack {
 #define MORPH_REGS_PATHS 0xffefU /* all that may hold a path's number: never rsp */
 
 /*
- * What registers held when 64-bit user code was sampled, for samples of the SAMPLES record in
- * front; these count as no samples of their own. An entry is the sample's address, and then the
- * value of each register in @registers, in ascending order.
+ * Registers of sampled 64-bit user code, for samples of the preceding SAMPLES record; they
+ * are no additional samples. An entry is the sample's address, followed by the value of
+ * each register in @registers, ascending.
  */
 struct morph_registers {
 	struct morph_task task;
@@ -133,33 +134,33 @@ struct morph_registers {
 	__u64 entries[];
 };
 
-/* A new program in @tgid: with @exec_id 0, or a new one, its old mappings are gone. */
+/* A new program in @tgid. If @exec_id is 0 or new, the old mappings are gone. */
 struct morph_exec {
 	struct morph_task task;
-	__u32 nr_threads; /* 1 after execve; more for a process found running */
+	__u32 nr_threads; /* 1 after execve; more for a process that was already running */
 	__u32 pad;
 };
 #define MORPH_EXEC_FOUND (1U << 0) /* was running before the collector */
 
-/* Executable memory. Later mappings hide what they overlap. */
+/* Executable memory. A later mapping hides those that it overlaps. */
 struct morph_mmap {
 	struct morph_task task;
 	__u64 start;
 	__u64 len;
-	__u64 off; /* in the file, bytes */
+	__u64 off; /* offset in the file, bytes */
 	__u32 dev_major;
 	__u32 dev_minor;
 	__u64 ino;
 	__u64 ino_generation;
-	__u32 module; /* of an earlier MODULE record; 0: not looked up yet */
+	__u32 module; /* number of an earlier MODULE record; 0: not looked up yet */
 	__u32 build_id_len;
 	__u8 build_id[MORPH_BUILD_ID_MAX];
-	char path[]; /* ends with a NUL, padded with NULs; "" where it is not known */
+	char path[]; /* ends with a NUL, padded with NULs; "" if not known */
 };
-#define MORPH_MMAP_PROGRAM    (1U << 0) /* known to be the program itself */
+#define MORPH_MMAP_PROGRAM    (1U << 0) /* the file is the program itself */
 #define MORPH_MMAP_GENERATION (1U << 1) /* @ino_generation is valid */
 #define MORPH_MMAP_NAMESPACE  (1U << 2) /* @path belongs to another mount namespace */
-#define MORPH_MMAP_NOWHERE    (1U << 3) /* only names the program: nothing is mapped by it */
+#define MORPH_MMAP_NOWHERE    (1U << 3) /* only names the program: there is no mapping */
 
 struct morph_munmap {
 	struct morph_task task;
@@ -174,14 +175,14 @@ struct morph_fork {
 	__u32 parent_tid;
 };
 
-/* Of one thread; the process ends with its last one, or where the flags say so. */
+/* The end of one thread; the process ends with its last thread, or if the flags say so. */
 struct morph_exit {
 	struct morph_task task;
-	__u64 cpu_time_ns; /* that the thread used, or with the flag the process; 0: not known */
+	__u64 cpu_time_ns; /* used by the thread, or with the flag by the process; 0: not known */
 };
-#define MORPH_EXIT_PROCESS (1U << 0) /* all of it */
+#define MORPH_EXIT_PROCESS (1U << 0) /* the whole process ends */
 
-/* @task comes onto the CPU. */
+/* @task starts to run on the CPU. */
 struct morph_switch {
 	struct morph_task task;
 	__u32 prev_tgid;
@@ -203,17 +204,17 @@ enum morph_lost_why {
 struct morph_lost {
 	struct morph_record record;
 	__u64 time_ns;
-	__u64 nr;  /* samples; of a ring: records, any of which may be a sample */
+	__u64 nr;  /* samples; from a ring: records, any of which may be a sample */
 	__u32 why; /* enum morph_lost_why */
 	__u32 flags;
 };
-/* Events are gone too: nothing known of any address space holds any longer. */
+/* Events were lost, too: all knowledge of address spaces is invalid. */
 #define MORPH_LOST_STATE (1U << 0)
 
-/* As many files are known by a number in a ring of the kernel module. */
+/* Number of files that have a number at a time in a ring of the kernel module. */
 #define MORPH_NR_FILES 256
 
-/* From here on, in this CPU's ring, @number means this file. What is not said is as in MMAP. */
+/* From here on @number means this file, in this CPU's ring. The other fields are as in MMAP. */
 struct morph_file {
 	struct morph_record record;
 	__u64 time_ns;
@@ -229,20 +230,21 @@ struct morph_file {
 	char path[]; /* ends with a NUL, padded with NULs */
 };
 
-/* In pages of 4096 bytes. */
+/* A mapping in pages of 4096 bytes. */
 struct morph_space_map {
-	__u64 start; /* in bytes; the lower 12 bits: MORPH_SPACE_*, and a number in this CPU's ring */
+	/* in bytes; the lower 12 bits hold MORPH_SPACE_* and a file's number in this CPU's ring */
+	__u64 start;
 	__u32 nr_pages;
-	__u32 off_pages; /* in the file */
+	__u32 off_pages; /* offset in the file */
 };
 #define MORPH_SPACE_FILE    0xffU
 #define MORPH_SPACE_PROGRAM 0x100U /* as MORPH_MMAP_PROGRAM */
-#define MORPH_SPACE_VDSO    0x200U /* no file: [vdso] */
+#define MORPH_SPACE_VDSO    0x200U /* [vdso], without a file */
 #define MORPH_SPACE_START   (~(__u64)0xfff)
 
 /*
- * Executable memory that was mapped some time ago, in that order, and is said now that a sample
- * needs it. Count: (size - sizeof) / sizeof of one.
+ * Executable memory that was mapped earlier, in this order, and is reported when a sample
+ * needs it. Count: (size - sizeof) / sizeof(struct morph_space_map).
  */
 struct morph_space {
 	struct morph_task task;
@@ -250,14 +252,15 @@ struct morph_space {
 	__u32 pad;
 	struct morph_space_map maps[];
 };
-#define MORPH_SPACE_NEW (1U << 0) /* the first one of this exec_id; else more of it */
+#define MORPH_SPACE_NEW (1U << 0) /* the first record of this exec_id; without it, a continuation */
 
 enum morph_module_kind {
 	MORPH_MODULE_FILE = 0,
-	MORPH_MODULE_KERNEL = 1, /* mapped everywhere; segments hold run-time addresses in @off */
+	/* mapped everywhere; @off of its segments are run-time addresses */
+	MORPH_MODULE_KERNEL = 1,
 };
 
-/* Why a mapping's samples cannot be told to belong to a module. */
+/* Why a mapping's samples cannot be attributed to a module. */
 enum morph_module_status {
 	MORPH_MODULE_KNOWN = 0,
 	MORPH_MODULE_ANONYMOUS = 1,
@@ -269,24 +272,24 @@ enum morph_module_status {
 };
 
 struct morph_segment {
-	__u64 off; /* in the file (kernel: the run-time address) */
+	__u64 off; /* offset in the file (kernel: the run-time address) */
 	__u64 vaddr;
 	__u64 size; /* bytes in the file */
 };
 
-/* What a file is, so that a recording can be read where the file is not. */
+/* Identity of a file, so that a recording can be read without the file. */
 struct morph_module {
 	struct morph_record record;
-	__u32 module; /* 1, 2, ...; said again, it means the new one */
+	__u32 module; /* 1, 2, ...; a repeated number means the new module */
 	__u32 kind;   /* enum morph_module_kind */
 	__u32 status; /* enum morph_module_status; identity is valid for 0 only */
 	__u32 nr_segments;
 	__u64 text_hash; /* XXH3-64 over the file's bytes of every executable segment */
 	__u64 text_size;
 	__u32 build_id_len;
-	__u32 nr_pieces; /* in the MODULE_MAP records to follow; 0: not an optimised module */
+	__u32 nr_pieces; /* in the following MODULE_MAP records; 0: not an optimised module */
 	__u8 build_id[MORPH_BUILD_ID_MAX];
-	struct morph_segment segments[]; /* executable ones; then the path, NUL padded */
+	struct morph_segment segments[]; /* executable ones; then the path, padded with NULs */
 };
 
 struct morph_piece {
@@ -296,7 +299,7 @@ struct morph_piece {
 	__u32 old_size;
 };
 
-/* Part of an optimised module's map: where its moved code came from. */
+/* Part of an optimised module's map: the origin of its moved code. */
 struct morph_module_map {
 	struct morph_record record;
 	__u32 module;
@@ -307,8 +310,8 @@ struct morph_module_map {
 };
 
 /*
- * The same in fewer bytes, for a map of more than 2^20 pieces. The bytes are pieces as the map note
- * has them; the first piece's numbers are relative to address 0.
+ * The same in fewer bytes, for a map of more than 2^20 pieces. The bytes are pieces in the
+ * form of the map note; the first piece is relative to address 0.
  */
 struct morph_module_pieces {
 	struct morph_record record;
@@ -324,34 +327,33 @@ struct morph_module_pieces {
 #define MORPH_END_UNKNOWN 0xffffffffU
 
 /*
- * Behind a module's whole map: where, in bytes from its start, each piece has the branch that ends
- * it in the original; the original's size where none does.
+ * Follows a module's whole map. Gives, for each piece, the offset of the branch that ends
+ * it in the original, in bytes from the piece's start; the piece's original size if no
+ * branch ends it.
  */
 struct morph_module_ends {
 	struct morph_record record;
 	__u32 module;
-	__u32 first; /* piece that ends[0] is of */
+	__u32 first; /* index of the piece of ends[0] */
 	__u32 nr;
 	__u32 pad;
-	__u32 ends[]; /* or MORPH_END_UNKNOWN */
+	__u32 ends[]; /* offsets, or MORPH_END_UNKNOWN */
 };
 
-/*
- * Behind a module's whole map: part of the table that says how it numbers its paths, as the file
- * has it in .morph.paths.
- */
+/* Follows a module's whole map: part of its path table, as in the file's section .morph.paths. */
 struct morph_module_paths {
 	struct morph_record record;
 	__u32 module;
-	__u32 table_size; /* bytes in all */
-	__u32 off;	  /* of these in it */
-	__u32 nr;	  /* bytes here */
+	__u32 table_size; /* bytes of the whole table */
+	__u32 off;	  /* offset of these bytes in it */
+	__u32 nr;	  /* bytes in this record */
 	__u8 bytes[];
 };
 
 /*
- * Behind a module's map, at once or later: morphd found that the module is an output of the original
- * that the map names. Without this record the map says nothing about the original's counts.
+ * Follows a module's map, at once or later: morphd found that the module is an output of
+ * the original in the map. Without this record the map must not be used for the original's
+ * counts.
  */
 struct morph_module_output {
 	struct morph_record record;
