@@ -19,6 +19,8 @@
 
 /* 2^24 pieces take some 80 MiB: a larger map note is neither written nor read. */
 #define MP_ELF_MAX_MAP_NOTE (128u << 20)
+/* The section of that note (libprof/map.h). */
+#define MP_MAP_SECTION ".note.morph"
 
 struct mp_section {
 	const char *name;
