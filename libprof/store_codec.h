@@ -23,7 +23,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "libprof/profile.h"
+#include "libprof/ip_count.h"
 #include "libprof/store.h"
 
 /* Text bytes per chunk: small enough that a flush rewrites little, large enough that the row's
