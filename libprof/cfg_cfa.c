@@ -3,7 +3,7 @@
  * cfg_cfa - where an unwind program says the frame is: enough to tell a tail call (the frame is
  * torn down, CFA = rsp + 8 as on entry) from a jump inside a function. Knows no other registers.
  */
-#include "libprof/cfg_cursor.h"
+#include "libprof/dwarf_cursor.h"
 #include "libprof/cfg_private.h"
 
 #define MAX_DEPTH 16
