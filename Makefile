@@ -227,11 +227,12 @@ $(O)/obj/%.o: %.c $(O)/obj/.flags
 # BPF programs: no part of this machine's kernel goes into them, so they run on others.
 ifeq ($(BPF_LACKS),)
 BPF_SRC := $(shell find daemon -name collector.bpf.c)
+BPF_DEPS := $(O)/bpf/$(subst /,-,$(BPF_SRC:.bpf.c=.d))
 $(O)/bpf/%.bpf.o: $(dir $(BPF_SRC))%.bpf.c
 	$(call say,BPF,$<)
 	@mkdir -p $(@D)
 	$(Q)$(CLANG) -target bpf -mcpu=v2 -g -O2 -Wall -Wextra -I. \
-		-idirafter /usr/include/$(subst -pc-,-,$(shell $(CC) -dumpmachine)) -MMD -MP -c -o $@ $<
+		-idirafter /usr/include/$(subst -pc-,-,$(shell $(CC) -dumpmachine)) -MMD -MP -MF $(BPF_DEPS) -c -o $@ $<
 
 $(O)/bpf/%.skel.h: $(O)/bpf/%.bpf.o
 	$(Q)$(BPFTOOL) gen skeleton $< name $* > $@
@@ -239,7 +240,7 @@ $(O)/bpf/%.skel.h: $(O)/bpf/%.bpf.o
 $(foreach d,obj fuzz/obj fuzz-afl/obj,$(patsubst %.c,$(O)/$(d)/%.o,$(filter \
 	%/bpf_programs.c,$(SRCS)))): $(O)/bpf/collector.skel.h
 .SECONDARY: $(O)/bpf/collector.bpf.o
--include $(wildcard $(O)/bpf/*.d)
+-include $(BPF_DEPS)
 else
 $(info   NOTE    no bpf source: $(BPF_LACKS) missing)
 endif
