@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 #
-# One Makefile builds all of Morph. It finds sources by wildcard, so a new file
+# One Makefile builds all of Morph. It finds sources in all folders, so a new file
 # needs no edit here:
-#   libprof/*.c  daemon/*.c  editor/*.c  -> an archive each, mains to programs
-#   tests/test_*.c  tests/fuzz/fuzz_*.c  tests/plugin/*.c -> tests, fuzzers, QEMU plugins
+#   libprof/  daemon/  editor/  -> an archive each, mains to programs
+#   tests/**/test_*.c  tests/fuzz/fuzz_*.c  tests/plugin/*.c -> tests, fuzzers, QEMU plugins
 #   tests/tools/*.c -> developers' programs in $(O)/tools
 # `make help` lists the targets and settings.
 
@@ -108,8 +108,12 @@ endif
 DAEMON_MAINS := morphd morph_stats
 EDITOR_MAINS := morph_optimize morph_audit
 
-main_srcs = $(wildcard $(foreach m,$(2),$(1)/$(m).c))
-lib_srcs = $(filter-out $(foreach m,$(2),$(1)/$(m).c),$(wildcard $(1)/*.c))
+# The sources below a folder, in one order everywhere. BPF programs, and what runs inside of
+# instrumented files, are no part of the archives.
+find_srcs = $(shell find $(1) -name '*.c' ! -name '*.mod.c' | LC_ALL=C sort)
+SRCS := $(filter-out %.bpf.c editor/runtime/%,$(call find_srcs,libprof daemon editor))
+main_srcs = $(filter $(foreach m,$(2),%/$(m).c),$(filter $(1)/%,$(SRCS)))
+lib_srcs = $(filter-out $(foreach m,$(2),%/$(m).c),$(filter $(1)/%,$(SRCS)))
 objs = $(patsubst %.c,$(O)/obj/%.o,$(1))
 
 LIBPROF_OBJS := $(call objs,$(call lib_srcs,libprof,))
@@ -130,8 +134,9 @@ EDITOR := $(O)/editor.a
 SUPPORT := $(O)/tests/support.a
 ARCHIVES := $(EDITOR) $(DAEMON) $(LIBPROF)
 
-TEST_SRCS := $(wildcard tests/test_*.c)
-TESTS := $(patsubst tests/%.c,$(O)/tests/%,$(TEST_SRCS))
+TEST_SRCS := $(filter tests/test_%.c tests/unit/%,$(call find_srcs,tests))
+test = $(O)/tests/$(basename $(notdir $(1)))
+TESTS := $(foreach s,$(TEST_SRCS),$(call test,$(s)))
 FUZZ_SRCS := $(wildcard tests/fuzz/fuzz_*.c)
 ENGINE ?= libfuzzer
 FUZZ_DIR := $(O)/fuzz$(if $(filter afl,$(ENGINE)),-afl)
@@ -221,19 +226,21 @@ $(O)/obj/%.o: %.c $(O)/obj/.flags
 
 # BPF programs: no part of this machine's kernel goes into them, so they run on others.
 ifeq ($(BPF_LACKS),)
-$(O)/bpf/%.bpf.o: daemon/bpf/%.bpf.c
+BPF_SRC := $(shell find daemon -name collector.bpf.c)
+BPF_DEPS := $(O)/bpf/$(subst /,-,$(BPF_SRC:.bpf.c=.d))
+$(O)/bpf/%.bpf.o: $(dir $(BPF_SRC))%.bpf.c
 	$(call say,BPF,$<)
 	@mkdir -p $(@D)
 	$(Q)$(CLANG) -target bpf -mcpu=v2 -g -O2 -Wall -Wextra -I. \
-		-idirafter /usr/include/$(subst -pc-,-,$(shell $(CC) -dumpmachine)) -MMD -MP -c -o $@ $<
+		-idirafter /usr/include/$(subst -pc-,-,$(shell $(CC) -dumpmachine)) -MMD -MP -MF $(BPF_DEPS) -c -o $@ $<
 
 $(O)/bpf/%.skel.h: $(O)/bpf/%.bpf.o
 	$(Q)$(BPFTOOL) gen skeleton $< name $* > $@
 
-$(O)/obj/daemon/bpf_programs.o $(O)/fuzz/obj/daemon/bpf_programs.o \
-	$(O)/fuzz-afl/obj/daemon/bpf_programs.o: $(O)/bpf/collector.skel.h
+$(foreach d,obj fuzz/obj fuzz-afl/obj,$(patsubst %.c,$(O)/$(d)/%.o,$(filter \
+	%/bpf_programs.c,$(SRCS)))): $(O)/bpf/collector.skel.h
 .SECONDARY: $(O)/bpf/collector.bpf.o
--include $(wildcard $(O)/bpf/*.d)
+-include $(BPF_DEPS)
 else
 $(info   NOTE    no bpf source: $(BPF_LACKS) missing)
 endif
@@ -266,8 +273,8 @@ $(O)/runtime/runtime_blob.h: $(O)/runtime/at-0x10000.bin $(O)/runtime/at-0x76543
 	$(Q)cmp $^ || { echo "editor/runtime: needs relocations" >&2; exit 1; }
 	$(Q)od -An -v -tx1 $< | sed 's/ \([0-9a-f]*\)/0x\1, /g' > $@
 
-$(O)/obj/editor/runtime.o $(O)/fuzz/obj/editor/runtime.o $(O)/fuzz-afl/obj/editor/runtime.o: \
-	$(O)/runtime/runtime_blob.h
+$(foreach d,obj fuzz/obj fuzz-afl/obj,$(patsubst %.c,$(O)/$(d)/%.o,$(filter \
+	%/runtime.c,$(SRCS)))): $(O)/runtime/runtime_blob.h
 .SECONDARY: $(RUNTIME_OBJS)
 -include $(RUNTIME_OBJS:.o=.d)
 
@@ -364,10 +371,13 @@ $(O)/guest/%: tests/guest/%.c tests/guest/reader.c
 
 -include $(wildcard $(O)/guest/.*.d)
 
-$(O)/tests/test_%: $(O)/obj/tests/test_%.o $(SUPPORT) $(ARCHIVES)
-	$(call say,LD,$(patsubst $(O)/%,%,$@))
-	@mkdir -p $(@D)
-	$(Q)$(link) $(LIBS) $(CHECK_LIBS)
+define test_prog
+$(call test,$(1)): $(call objs,$(1)) $(SUPPORT) $(ARCHIVES)
+	$$(call say,LD,$$(patsubst $$(O)/%,%,$$@))
+	@mkdir -p $$(@D)
+	$$(Q)$$(link) $$(LIBS) $$(CHECK_LIBS)
+endef
+$(foreach s,$(TEST_SRCS),$(eval $(call test_prog,$(s))))
 
 define tool_prog
 $(call tool,$(1)): $(call objs,$(1)) $(SUPPORT) $(ARCHIVES)
@@ -526,8 +536,10 @@ check-system: deb
 layers:
 	$(Q)scripts/layers
 
-FORMAT_SRCS = $(wildcard $(foreach d,kmod kmod/* libprof daemon daemon/bpf editor editor/runtime \
-	tests tests/support tests/fuzz tests/guest tests/plugin tests/tools,$(d)/*.c $(d)/*.h))
+# What tests work on has forms of its own.
+FORMAT_SRCS = $(shell find kmod libprof daemon editor tests -name '*.[ch]' ! -name '*.mod.c' \
+	! -path 'tests/data/*' ! -path 'tests/e2e/*' ! -path 'tests/hazards/*' ! -path 'tests/plugin/*/*' \
+	! -path 'tests/guest/*/*' | LC_ALL=C sort)
 format-check:
 	$(Q)clang-format --dry-run --Werror $(FORMAT_SRCS)
 

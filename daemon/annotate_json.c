@@ -7,6 +7,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "libprof/json.h"
+
 #include "daemon/annotate_print.h"
 
 static json_t *address(uint64_t vaddr)
@@ -26,8 +28,7 @@ static json_t *line_json(const struct md_line *line)
 {
 	if (!line->file)
 		return json_null();
-	return json_pack("{s:o, s:i}", "file", md_stats_json_string(line->file), "line",
-			 line->line);
+	return json_pack("{s:o, s:i}", "file", mp_json_string(line->file), "line", line->line);
 }
 
 static json_t *ranges_json(const struct md_annotation *a)
@@ -80,7 +81,7 @@ static json_t *inlines_json(const struct md_annotation *a, const struct md_ann_i
 		const struct md_inline *call = &a->inlines[insn->first_inline + i];
 
 		json_array_append_new(list, json_pack("{s:o, s:o}", "function",
-						      md_stats_json_string(call->function), "call",
+						      mp_json_string(call->function), "call",
 						      line_json(&call->call)));
 	}
 	return list;
@@ -104,7 +105,7 @@ static json_t *insn_json(const struct md_ann_print *p, const struct md_ann_insn 
 	if (insn->target_block != MP_NONE)
 		json_object_set_new(json, "target_block", json_integer(insn->target_block));
 	if (insn->target_name)
-		json_object_set_new(json, "target_name", md_stats_json_string(insn->target_name));
+		json_object_set_new(json, "target_name", mp_json_string(insn->target_name));
 	if (p->source) {
 		json_object_set_new(json, "source", line_json(&insn->line));
 		json_object_set_new(json, "inlined", inlines_json(a, insn));
@@ -122,10 +123,9 @@ void md_annotation_json(const struct md_ann_print *p, json_t *root)
 		json_array_append_new(blocks, block_json(a, i));
 	for (size_t i = 0; i < a->nr_insns; i++)
 		json_array_append_new(insns, insn_json(p, &a->insns[i]));
-	json_object_set_new(root, "function", md_stats_json_string(a->name));
-	json_object_set_new(root, "symbol",
-			    a->symbol ? md_stats_json_string(a->symbol) : json_null());
-	json_object_set_new(root, "module", md_stats_json_string(p->path));
+	json_object_set_new(root, "function", mp_json_string(a->name));
+	json_object_set_new(root, "symbol", a->symbol ? mp_json_string(a->symbol) : json_null());
+	json_object_set_new(root, "module", mp_json_string(p->path));
 	json_object_set_new(root, "build_id", json_string(md_stats_format_id(p->id, id)));
 	json_object_set_new(root, "optimised", json_boolean(a->map != NULL));
 	json_object_set_new(root, "address", address(a->func->vaddr));

@@ -12,6 +12,7 @@
 #include <string.h>
 
 #include "daemon/demangle.h"
+#include "libprof/text.h"
 
 #define RED    "\033[31m"
 #define GREEN  "\033[32m"
@@ -59,11 +60,11 @@ static void print_head(const struct md_ann_print *p)
 	char id[80];
 
 	color(p, BOLD);
-	md_stats_put_text(a->name);
+	mp_text_put(stdout, a->name);
 	color(p, NORMAL);
 	printf(": %" PRIu64 " samples, %.2f%% of all %" PRIu64 "\n  ", a->samples,
 	       percent(a->samples, p->total), p->total);
-	md_stats_put_text(p->path);
+	mp_text_put(stdout, p->path);
 	printf(", %s %s\n", a->map ? "optimised from" : "build-id", md_stats_format_id(p->id, id));
 	print_ranges(p);
 	if (a->func->problem)
@@ -151,7 +152,7 @@ static void print_block(const struct md_ann_print *p, uint32_t index)
 
 /* ---- source -------------------------------------------------------------------------------- */
 
-/* As md_stats_put_text(), but tabs are tabs. */
+/* As mp_text_put(stdout, ), but tabs are tabs. */
 static void put_source(const char *text, size_t len)
 {
 	size_t column = 0;
@@ -175,7 +176,7 @@ static void put_source(const char *text, size_t len)
 
 static void put_place(const struct md_line *line)
 {
-	md_stats_put_text(file_name(line->file));
+	mp_text_put(stdout, file_name(line->file));
 	printf(":%d", line->line);
 }
 
@@ -202,7 +203,7 @@ static void print_inlines(const struct md_ann_print *p, const struct md_ann_insn
 
 		color(p, DIM);
 		printf(MARGIN "%*s", (int)(2 * i), "");
-		md_stats_put_text(name);
+		mp_text_put(stdout, name);
 		printf("() inlined");
 		if (now[i].call.file) {
 			printf(", called at ");
@@ -254,7 +255,7 @@ static void print_target(const struct md_annotation *a, const struct md_ann_insn
 			printf(", taken %.1f%%", 100 * b->taken);
 	} else if (insn->target_name) {
 		printf("  # ");
-		md_stats_put_text(insn->target_name);
+		mp_text_put(stdout, insn->target_name);
 	}
 }
 

@@ -9,7 +9,7 @@
 
 #include "daemon/annotate.h"
 #include "daemon/srcfile.h"
-#include "daemon/stats.h"
+#include "daemon/stats_filter.h"
 
 struct md_ann_print {
 	const struct md_annotation *a;

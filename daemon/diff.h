@@ -10,8 +10,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "daemon/stats.h"
 #include "daemon/stats_code.h"
+#include "daemon/stats_filter.h"
 #include "daemon/stats_rows.h"
 #include "libprof/store_span.h"
 

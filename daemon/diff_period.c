@@ -8,7 +8,7 @@
 #include <errno.h>
 #include <string.h>
 
-#include "daemon/stats.h"
+#include "libprof/since.h"
 
 #define SECONDS_PER_DAY 86400
 

@@ -12,7 +12,7 @@
 #include <string.h>
 
 #include "daemon/export.h"
-#include "daemon/stats.h"
+#include "libprof/json.h"
 
 struct json {
 	uint64_t nr_modules;
@@ -41,7 +41,7 @@ static const char *const edge_names[] = {
 /* Paths and names may hold any bytes, JSON only UTF-8. Return: 0, -ENOMEM. */
 static int put_string(FILE *out, const char *text)
 {
-	json_t *string = md_stats_json_string(text);
+	json_t *string = mp_json_string(text);
 	int r = string ? json_dumpf(string, out, JSON_ENCODE_ANY) : -1;
 
 	json_decref(string);

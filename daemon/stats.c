@@ -213,46 +213,6 @@ void md_stats_note_period(struct mp_store *store, int64_t since_s)
 			      md_stats_format_time(start_s, buf));
 }
 
-/* ---- modules ------------------------------------------------------------------------------- */
-
-const char *md_stats_format_id(const struct mp_id *id, char *buf)
-{
-	if (id->build_id_len)
-		mp_id_format_build_id(id, buf);
-	else
-		snprintf(buf, 80, "text:%016llx", (unsigned long long)id->text_hash);
-	return buf;
-}
-
-/* A path that somebody typed may go through symbolic links; the store has none. */
-static bool leads_to(const char *path, const char *want)
-{
-	char *real = strchr(path, '/') ? realpath(path, NULL) : NULL;
-	bool same = real && !strcmp(real, want);
-
-	free(real);
-	return same;
-}
-
-bool md_stats_filter_matches(const struct md_stats_filter *filter, const struct mp_module *module)
-{
-	char id[80];
-
-	if (filter->module && strcmp(filter->module, module->path)) {
-		const char *slash = strrchr(module->path, '/');
-
-		if (strcmp(filter->module, slash ? slash + 1 : module->path) &&
-		    !leads_to(filter->module, module->path))
-			return false;
-	}
-	if (filter->build_id) {
-		md_stats_format_id(&module->id, id);
-		if (strncasecmp(id, filter->build_id, strlen(filter->build_id)))
-			return false;
-	}
-	return true;
-}
-
 int md_stats_find_word(const char *arg, const char *const *words, int nr)
 {
 	for (int i = 0; i < nr; i++)

@@ -12,6 +12,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "daemon/stats_filter.h"
 #include "libprof/err.h"
 #include "libprof/since.h"
 #include "libprof/store.h"
@@ -80,15 +81,5 @@ int md_stats_finish(int status);
 
 /* Say where the asked period really begins, when that is earlier. */
 void md_stats_note_period(struct mp_store *store, int64_t since_s);
-
-/* Which modules a command is about. */
-struct md_stats_filter {
-	const char *module;   /* path, or the part after its last slash; NULL: any */
-	const char *build_id; /* prefix in hex; NULL: any */
-	const char *binary;   /* FILE to use instead of the module's last path */
-};
-bool md_stats_filter_matches(const struct md_stats_filter *filter, const struct mp_module *module);
-/* Text of a build-id, or the text hash as "text:HASH" where there is none. @buf holds 80. */
-const char *md_stats_format_id(const struct mp_id *id, char *buf);
 
 #endif

@@ -13,6 +13,7 @@
 
 #include "daemon/diff.h"
 #include "daemon/diff_period.h"
+#include "daemon/stats.h"
 
 enum sort {
 	SORT_DELTA,

@@ -6,7 +6,7 @@
 #include "editor/linger.h"
 
 #include "editor/eligible.h"
-#include "editor/patch.h"
+#include "editor/patch_fit.h"
 
 /* May control come to the old block and stay there, because no jump fits into it? */
 static bool lingers_at(const struct mp_cfg *cfg, uint32_t b)

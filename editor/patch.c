@@ -11,12 +11,9 @@
 
 #include "editor/copy.h"
 #include "editor/eh_register.h"
+#include "editor/patch_fit.h"
 #include "editor/table_form.h"
 #include "libprof/insn.h"
-
-enum {
-	JUMP_SIZE = 5
-};
 
 struct patcher {
 	const struct mp_cfg *cfg;
@@ -127,30 +124,6 @@ static void restore_rest(const struct patcher *p, const struct mp_block *block, 
 		memcpy(rest, old + (end - block->vaddr), at - end);
 }
 
-/* Address of the jump to the copy in @block: behind an endbr64. */
-static uint64_t patch_start(const struct mp_cfg *cfg, const struct mp_block *block)
-{
-	static const uint8_t endbr64[] = {0xf3, 0x0f, 0x1e, 0xfa};
-	const uint8_t *bytes = mp_elf_bytes(cfg->elf, block->vaddr, block->size);
-
-	if (bytes && block->size >= sizeof(endbr64) && !memcmp(bytes, endbr64, sizeof(endbr64)))
-		return block->vaddr + sizeof(endbr64);
-	return block->vaddr;
-}
-
-bool me_patch_fits(const struct mp_cfg *cfg, uint32_t index)
-{
-	const struct mp_block *block = &cfg->blocks[index];
-	uint64_t start = patch_start(cfg, block), end = block->vaddr + block->size;
-
-	if (end - start < JUMP_SIZE)
-		return false;
-	for (uint64_t v = start == block->vaddr ? start + 1 : start; v < start + JUMP_SIZE; v++)
-		if (mp_cfg_may_be_target(cfg, v))
-			return false;
-	return true;
-}
-
 /*
  * Write a jump over the old start of a copied block. It must lie inside the block, and no
  * target may lie in its middle. Return addresses are no problem: a call in these bytes runs
@@ -159,7 +132,7 @@ bool me_patch_fits(const struct mp_cfg *cfg, uint32_t index)
 static int patch_block(struct patcher *p, const struct me_copy *copy)
 {
 	const struct mp_block *block = &p->cfg->blocks[copy->block];
-	uint64_t start = patch_start(p->cfg, block);
+	uint64_t start = me_patch_start(p->cfg, block);
 	uint8_t *bytes = image_at(p, block->vaddr, block->size);
 
 	if (!bytes)
@@ -170,10 +143,10 @@ static int patch_block(struct patcher *p, const struct me_copy *copy)
 	}
 	bytes += start - block->vaddr;
 	bytes[0] = 0xe9;
-	if (!me_put_rel32(bytes + 1, start + JUMP_SIZE, copy->new_vaddr))
+	if (!me_put_rel32(bytes + 1, start + ME_PATCH_SIZE, copy->new_vaddr))
 		return -ERANGE;
-	restore_rest(p, block, start + JUMP_SIZE);
-	p->out->patches[p->out->nr_patches++] = (struct me_patch){start, JUMP_SIZE};
+	restore_rest(p, block, start + ME_PATCH_SIZE);
+	p->out->patches[p->out->nr_patches++] = (struct me_patch){start, ME_PATCH_SIZE};
 	return 0;
 }
 
@@ -322,11 +295,6 @@ static int patch_pointers(struct patcher *p, const struct me_pointers *pointers,
 		p->out->nr_pointers++;
 	}
 	return 0;
-}
-
-bool me_patch_leads_table(const struct mp_cfg *cfg, const struct mp_table *table)
-{
-	return table->private_refs && (cfg->elf->relinkable || me_table_form_is_plain(cfg, table));
 }
 
 /* Tables whose words are label values are left to patch_pointers(). */

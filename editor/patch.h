@@ -27,11 +27,6 @@ struct me_patches {
 	uint64_t nr_tables_kept; /* tables of copied jumps that still lead to old code */
 };
 
-/* Is there room for a jump at the old start of @block, without a target in its middle? */
-bool me_patch_fits(const struct mp_cfg *cfg, uint32_t block);
-/* Will the entries of @table lead to copies? */
-bool me_patch_leads_table(const struct mp_cfg *cfg, const struct mp_table *table);
-
 /* Return: 0, -ENOMEM, -ERANGE. Ownership: me_patches_fini(@out). */
 int me_patch_image(const struct mp_cfg *cfg, const struct me_placement *placement,
 		   const struct me_pointers *pointers, uint8_t *image, uint64_t image_size,

@@ -14,7 +14,6 @@
 #include "editor/control_word.h"
 #include "editor/plan.h"
 #include "editor/pointer.h"
-#include "editor/unwind.h"
 #include "libprof/cfg.h"
 #include "libprof/err.h"
 

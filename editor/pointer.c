@@ -11,7 +11,7 @@
 
 #include "editor/label.h"
 #include "editor/offset_base.h"
-#include "editor/patch.h"
+#include "editor/patch_fit.h"
 #include "libprof/insn.h"
 
 struct finder {

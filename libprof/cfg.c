@@ -283,6 +283,21 @@ uint32_t mp_cfg_block_starting(const struct mp_cfg *cfg, uint64_t vaddr)
 	return block != MP_NONE && cfg->blocks[block].vaddr == vaddr ? block : MP_NONE;
 }
 
+uint32_t mp_cfg_nr_parts(const struct mp_cfg *cfg)
+{
+	const struct mp_cfg_index *index = cfg->private_data;
+
+	return index->nr_parts;
+}
+
+uint32_t mp_cfg_part_blocks(const struct mp_cfg *cfg, uint32_t part, uint32_t *first)
+{
+	const struct mp_cfg_index *index = cfg->private_data;
+
+	*first = index->parts[part].first_block;
+	return index->parts[part].nr_blocks;
+}
+
 bool mp_cfg_may_be_target(const struct mp_cfg *cfg, uint64_t vaddr)
 {
 	const struct mp_cfg_index *index = cfg->private_data;

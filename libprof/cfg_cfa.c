@@ -4,7 +4,7 @@
  * tell a tail call (the frame is torn down, CFA = rsp + 8 as on entry) from a jump inside a
  * function. It tracks no other registers. Called by cfg_cold, cfg_label and cfg_taken.
  */
-#include "libprof/cfg_cursor.h"
+#include "libprof/dwarf_cursor.h"
 #include "libprof/cfg_private.h"
 
 #define MAX_DEPTH 16

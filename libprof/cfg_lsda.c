@@ -6,7 +6,7 @@
  */
 #include <errno.h>
 
-#include "libprof/cfg_cursor.h"
+#include "libprof/dwarf_cursor.h"
 #include "libprof/cfg_private.h"
 
 #define PE_OMIT	   0xff

@@ -18,7 +18,6 @@
 #include <unistd.h>
 
 #include "libprof/elf_internal.h"
-#include "libprof/map.h"
 
 bool mp_elf_in_file(const struct mp_elf *elf, uint64_t off, uint64_t size)
 {

@@ -18,6 +18,8 @@
 
 /* 2^24 pieces take some 80 MiB. Larger map notes are neither written nor read. */
 #define MP_ELF_MAX_MAP_NOTE (128u << 20)
+/* The section of that note (libprof/map.h). */
+#define MP_MAP_SECTION ".note.morph"
 
 struct mp_section {
 	const char *name;

@@ -15,7 +15,7 @@
  */
 #include <string.h>
 
-#include "libprof/cfg_cursor.h"
+#include "libprof/dwarf_cursor.h"
 #include "libprof/elf_internal.h"
 #include "libprof/insn.h"
 

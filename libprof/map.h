@@ -18,7 +18,6 @@
 
 #define MP_MAP_NOTE_NAME "Morph"
 #define MP_MAP_NOTE_TYPE 1
-#define MP_MAP_SECTION	 ".note.morph"
 /* Largest number of pieces; larger maps are neither written nor read. */
 #define MP_MAP_PIECES_MAX (1u << 24)
 /* mp_map_read_compact() packs maps of more pieces than this. */

@@ -8,12 +8,10 @@
 #include <errno.h>
 #include <stdlib.h>
 
-#include "libprof/cfg_private.h"
-
 int mp_profile_build(const struct mp_cfg *cfg, const struct mp_ip_count *counts, size_t nr,
 		     struct mp_profile **out, struct mp_err *err)
 {
-	const struct mp_cfg_index *index = cfg->private_data;
+	uint32_t nr_parts = mp_cfg_nr_parts(cfg);
 	struct mp_profile *profile = calloc(1, sizeof(*profile));
 	size_t i = 0;
 
@@ -25,11 +23,10 @@ int mp_profile_build(const struct mp_cfg *cfg, const struct mp_ip_count *counts,
 		return mp_err_set(err, ENOMEM, "profile: out of memory");
 	}
 	profile->nr_blocks = cfg->nr_blocks;
-	for (uint32_t p = 0; p < index->nr_parts; p++) {
-		const struct mp_part *part = &index->parts[p];
+	for (uint32_t p = 0; p < nr_parts; p++) {
+		uint32_t first, nr_blocks = mp_cfg_part_blocks(cfg, p, &first);
 
-		for (uint32_t n = 0; n < part->nr_blocks; n++) {
-			uint32_t block = part->first_block + n;
+		for (uint32_t block = first; block < first + nr_blocks; block++) {
 			uint64_t start = cfg->blocks[block].vaddr;
 
 			for (; i < nr && counts[i].vaddr < start; i++)

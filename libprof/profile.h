@@ -13,23 +13,7 @@
 
 #include "libprof/cfg.h"
 #include "libprof/err.h"
-
-struct mp_ip_count {
-	uint64_t vaddr; /* link-time address */
-	uint64_t count;
-};
-
-/*
- * Observed transfers of control inside one module, from branch stacks, another profiler, or
- * callgrind. Only taken ones: conditional branches that were taken, jumps, calls, returns.
- * Fall-throughs follow from them.
- */
-struct mp_edge_count {
-	uint64_t from; /* link-time address of the instruction that transfers */
-	uint64_t to;   /* link-time address of its target */
-	uint64_t count;
-	uint64_t mispredicted; /* part of @count; 0 if unknown */
-};
+#include "libprof/ip_count.h"
 
 struct mp_profile {
 	uint64_t *block_samples; /* per cfg block */

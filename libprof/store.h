@@ -25,7 +25,7 @@
 
 #include "libprof/err.h"
 #include "libprof/id.h"
-#include "libprof/profile.h"
+#include "libprof/ip_count.h"
 
 struct mp_store;
 

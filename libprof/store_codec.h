@@ -25,7 +25,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "libprof/profile.h"
+#include "libprof/ip_count.h"
 #include "libprof/store.h"
 
 /*

@@ -15,7 +15,7 @@ mapfile -t sources < <(find kmod libprof daemon editor tests -name '*.[ch]' | so
 [ ${#sources[@]} -gt 0 ] || { echo "FAIL: no sources found"; exit 1; }
 for f in "${sources[@]}"; do
 	case $f in
-	kmod/*|daemon/bpf/*|tests/guest/cost/empty/*) want=GPL-2.0 ;;
+	kmod/*|daemon/*bpf/*|tests/guest/cost/empty/*) want=GPL-2.0 ;;
 	*) want=Apache-2.0 ;;
 	esac
 	# The ABI is shared with user space, hence more than one licence there.
@@ -29,9 +29,9 @@ done
 
 # The kernel's own code and BPF need other flags; tests/data and tests/hazards are what tests work on.
 mapfile -t user < <(printf '%s\n' "${sources[@]}" |
-	grep -vE '^(kmod/[^/]*\.c|kmod/probe/|tests/guest/cost/empty/|daemon/bpf/|tests/data/|tests/hazards/)|/oracle/' | grep '\.c$')
+	grep -vE '^(kmod/[^/]*\.c|kmod/probe/|tests/guest/cost/empty/|daemon/.*bpf/|tests/data/|tests/hazards/)|/oracle/' | grep '\.c$')
 mapfile -t headers < <(printf '%s\n' "${sources[@]}" |
-	grep -E '^(libprof|daemon|editor|kmod/uapi)/[^/]*\.h$')
+	grep -E '^(libprof|daemon|editor|kmod/uapi)/.*\.h$' | grep -vE '/bpf/|^editor/runtime/')
 flags=(-std=gnu17 -Wall -Wextra -Wmissing-prototypes -Wstrict-prototypes -Werror -I.
 	-D_GNU_SOURCE '-DMORPH_VERSION="test"' -I"$BUILD/runtime" -fsyntax-only)
 read -ra pc <<<"$(pkg-config --cflags libelf libdw sqlite3 libxxhash jansson check)"
@@ -49,7 +49,7 @@ for cc in gcc clang; do
 	done
 done
 if [ -e "$BUILD/bpf/collector.skel.h" ]; then
-	for f in daemon/bpf/*.bpf.c; do
+	for f in $(find daemon -name '*.bpf.c'); do
 		clang -target bpf -mcpu=v2 -g -O2 -Wall -Wextra -Werror -I. -fsyntax-only \
 			-idirafter "/usr/include/$(gcc -dumpmachine)" "$f" || fail "$f"
 	done

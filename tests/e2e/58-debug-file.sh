@@ -4,8 +4,8 @@
 # one for the output, which debuggers find and which knows the copies.
 # shellcheck source=tests/e2e/lib.sh
 . "$(dirname "$0")/lib.sh"
-# shellcheck source=tests/e2e/debugreaders.sh
-. "$root/tests/e2e/debugreaders.sh"
+# shellcheck source=tests/e2e/lib-debugreaders.sh
+. "$root/tests/e2e/lib-debugreaders.sh"
 need objcopy strip readelf jq
 scratch debug-file
 optimize=$BUILD/morph-optimize

@@ -4,8 +4,8 @@
 # original's stays, and --restore brings back every byte and every name. Killed at any moment, too.
 # shellcheck source=tests/e2e/lib.sh
 . "$(dirname "$0")/lib.sh"
-# shellcheck source=tests/e2e/debugreaders.sh
-. "$root/tests/e2e/debugreaders.sh"
+# shellcheck source=tests/e2e/lib-debugreaders.sh
+. "$root/tests/e2e/lib-debugreaders.sh"
 need objcopy strip readelf jq
 scratch debug-in-place
 optimize=$BUILD/morph-optimize

@@ -5,8 +5,8 @@
 # compilers and ways to keep it; and gdb stops and looks there.
 # shellcheck source=tests/e2e/lib.sh
 . "$(dirname "$0")/lib.sh"
-# shellcheck source=tests/e2e/debugreaders.sh
-. "$root/tests/e2e/debugreaders.sh"
+# shellcheck source=tests/e2e/lib-debugreaders.sh
+. "$root/tests/e2e/lib-debugreaders.sh"
 scratch debuginfo
 
 order= # of blocks and functions: as they were
