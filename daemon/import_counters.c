@@ -5,8 +5,8 @@
  *
  * The instrumented file contains the original's code in copies:
  *
- *  original copy
- *  A: mov; cmp; jcc C mov; cmp | incq counter | jncc B the middle piece was added
+ *	original		copy
+ *	A: mov; cmp; jcc C	mov; cmp | incq counter | jncc B	the middle piece was added
  *
  * Instructions have the same offsets in both, up to the branch that ends the block.
  */

@@ -4,9 +4,9 @@
  * instrumented programs write it. Each line is one transfer or, after a line "no_lbr EVENT...",
  * one address. Called by stats_import.
  *
- *  1 main 53 1 main 38 0 1999 from main+0x53 to main+0x38, mispredicted, count
- *  0 [unknown] 0 1 cmp/1 0 0 17 from outside
- *  4 main 12 4 table/1 8 3 a memory access: skipped
+ *	1 main 53 1 main 38 0 1999		from main+0x53 to main+0x38, mispredicted, count
+ *	0 [unknown] 0 1 cmp/1 0 0 17		from outside
+ *	4 main 12 4 table/1 8 3			a memory access: skipped
  *
  * BOLT also writes fall-through transfers in the same form. The format does not name the
  * profiled file.

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
  * import_perf - reads the output of
- *  perf script -G -F comm,pid,tid,time,event,ip,sym,dso --show-mmap-events \
- *    --show-task-events --show-lost-events with the field brstack in addition or instead of ip.
- *    Decides which mapping of which process holds a sample: the MMAP lines, in order of time,
- *    give the address of each file. Called by stats_import.
+ *	perf script -G -F comm,pid,tid,time,event,ip,sym,dso --show-mmap-events \
+ *		--show-task-events --show-lost-events
+ * with the field brstack in addition to ip, or instead of it. Decides which mapping of which
+ * process holds a sample: the MMAP lines, in order of time, give the address of each file.
+ * Called by stats_import.
  */
 #include <ctype.h>
 #include <errno.h>

@@ -27,9 +27,9 @@ struct md_kmod_next {
 /*
  * Of an open record, the part before @done was given out already:
  *
- *  tail pos done limit
- *   | | | |
- *   [read][SAMPLES: read ; new ones ]
+ *	tail  pos           done        limit
+ *	 |     |             |            |
+ *	 [read][SAMPLES: read ; new ones  ]
  */
 struct md_kmod_ring {
 	struct morph_tail *tail;
