@@ -233,7 +233,7 @@ uint64_t md_bpf_programs_limit(struct md_bpf_programs *p, bool all)
 	}
 	/*
 	 * A handler counts up @entered before it reads the clock, with a full barrier between.
-	 * So a handler that is not seen below reads a later time than this.
+	 * Therefore a handler that is not seen below reads a later time than this.
 	 */
 	limit = md_clock_now_ns() - 1;
 	__atomic_thread_fence(__ATOMIC_SEQ_CST);

@@ -112,7 +112,7 @@ struct md_export_call {
  */
 int md_export_calls(const struct md_export_module *m, struct md_export_call **out, size_t *nr);
 
-/* Return: edge counts per unit of an inferred count; 1 if there are none. */
+/* Return: edge counts per unit of an inferred count; 0: there are no edge counts. */
 double md_export_seen_per_count(const struct md_export_module *m);
 
 /* Return: true if the instruction at @vaddr is one of @kinds (bits 1 << enum mp_insn_kind). */

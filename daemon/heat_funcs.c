@@ -23,7 +23,7 @@
 struct func {
 	uint32_t func;
 	double insns;
-	uint64_t hottest_line; /* UINT64_MAX: none on this side */
+	uint64_t hottest_line; /* line with the most executed instructions per byte */
 	double hottest;
 	size_t first, nr; /* range in funcs.order */
 };

@@ -25,7 +25,7 @@ struct md_kmod_next {
 };
 
 /*
- * Of an open record, the part before @done was given out already:
+ * An open record: its part before @done was given out already.
  *
  *	tail  pos           done        limit
  *	 |     |             |            |

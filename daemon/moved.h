@@ -10,7 +10,7 @@
  *	B: ...			C': ...		A to C: taken there, falls through here
  *	C: ...			B': ...
  *
- * So the straight runs between two taken branches are translated too.
+ * Therefore the straight runs between two taken branches are translated too.
  */
 #ifndef MD_MOVED_H
 #define MD_MOVED_H
