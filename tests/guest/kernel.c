@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * kernel - checks that kernel samples lie in the functions that the program made the kernel
- * run.
+ * kernel - checks that kernel samples lie in the functions that the program made the kernel run.
  *
- *  kernel FUNCTION OTHER...  a child only calls getrandom(): nearly all of its kernel samples must lie in
- *                            functions whose names begin with one of these, many of them with the first
+ *	kernel FUNCTION OTHER...	a child only calls getrandom(): nearly all of its kernel
+ *					samples must lie in functions whose names begin with one
+ *					of these, many of them with the first
  */
 #include <signal.h>
 #include <stdlib.h>

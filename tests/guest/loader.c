@@ -2,8 +2,8 @@
 /*
  * loader - runs a library's spin(). The library is loaded late, and its file may change.
  *
- *  loader MS LIBRARY [OTHER]  dlopen, spin, dlclose; with OTHER, write its bytes into the file LIBRARY and
- *                             repeat
+ *	loader MS LIBRARY [OTHER]	dlopen, spin, dlclose; with OTHER, write its bytes into
+ *					the file LIBRARY and repeat
  */
 #include <dlfcn.h>
 #include <stdio.h>

@@ -1,14 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * rings - what comes through the rings adds up, whatever the reader does.
+ * rings - checks that the records in the rings add up, whatever the reader does. Makes its own load.
  *
- *	rings conserve hrtimer|tick N	reads N samples, and more: every sample and event is there
- *	rings overflow			stands still, reads, and so on: what is missing was counted
- *	rings rubbish MS		writes anything at all into the tails
+ *	rings conserve hrtimer|tick N	reads at least N samples: every sample and event is there
+ *	rings overflow			pauses and reads by turns: missing records were counted
+ *	rings rubbish MS		writes random values into the tails
  *	rings restart N [HZ]		START and STOP, N times
- *	rings rate HZ hrtimer|tick MS	that many samples of a busy CPU; to be run with a clock that
- *					no interrupt is late for (scripts/guest --icount)
- * Where this wants load, it makes its own.
+ *	rings rate HZ hrtimer|tick MS	a busy CPU gives HZ samples a second; needs a clock by which
+ *					no interrupt is late (scripts/guest --icount)
  */
 #include <errno.h>
 #include <math.h>

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * storm - creates many short-lived processes: forks without exec, execs, and execs that exec
- * again.
+ * storm - creates many short-lived processes: forks without exec, execs, and execs that exec again.
  *
- *  storm N JOBS DIRECTORY    N processes, JOBS at a time, of the programs variant1 to variant6 in DIRECTORY
+ *	storm N JOBS DIRECTORY		N processes, JOBS at a time, of the programs variant1 to
+ *					variant6 in DIRECTORY
  */
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * torment - ill treatment of the module: readers that keep no rule, die, or find no memory, and
- * neighbours whose files are nobody's friend. 80-torment.sh runs several beside each other; a kernel
- * that looks for mistakes (scripts/kernel-debug) says what they did.
+ * torment - stresses the module: readers that break all rules, die, or get no memory, and processes
+ * whose files change. 80-torment.sh runs several at once, on a kernel that detects errors
+ * (scripts/kernel-debug).
  *
- *	torment read SECONDS RATE MODE WAKE	a good reader; nothing may be missing
- *	torment hostile SECONDS			threads that share the file, and do anything
+ *	torment read SECONDS RATE MODE WAKE	a correct reader; no record may be missing
+ *	torment hostile SECONDS			threads that share the file and do random things
  *	torment die SECONDS			readers that are killed
  *	torment load SECONDS			processes, threads, mappings
  *	torment notes SECONDS			a program file that changes while it is mapped

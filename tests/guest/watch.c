@@ -1,17 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * watch - samples a command, and says where its samples lie, by nothing but the module's records
- * in the order of their times: what morphd is compared with.
+ * watch - samples a command and prints where its samples lie, using only the module's records in
+ * the order of their times. Tests compare morphd with it.
  *
- *	watch [-r RATE] [-t] COMMAND...		-t rides the tick
+ *	watch [-r RATE] [-t] COMMAND...		-t samples from the tick
  *
- * Lines of output, for processes that came from the command:
+ * Output, for the command's process and its descendants:
  *	file PATH BUILD-ID PAGE NR	samples in this page of a file
  *	memory NAME NR			in memory without a file
- *	unmapped NR			in no mapping that was said
+ *	unmapped NR			in no known mapping
  *	kernel NR
  * and at the end: total SAMPLES LOST EVENTS LOST-EVENTS, stranger NR (other processes), of which
- * homeless NR were in user code. With LAZY in the environment, who execs counts as the command's.
+ * homeless NR were in user code. With LAZY in the environment, a process that calls exec counts as
+ * the command's.
  */
 #include <errno.h>
 #include <stdlib.h>

@@ -39,7 +39,7 @@ struct line_set {
 	uint64_t last;
 };
 
-/* What is counted together: an interrupt or an operation. */
+/* A unit of counting: an interrupt or an operation. */
 struct scope {
 	uint64_t kernel, user; /* instructions */
 	uint64_t added;	       /* instructions in the watched module and its callees */
@@ -249,13 +249,15 @@ static void user_exec(unsigned int vcpu, void *data)
 	g.op.user += (uintptr_t)data;
 }
 
-/* Of a window: `window N`, a line per interrupt and per operation in their order, `end`:
+/*
+ * Writes a window: `window N`, a line per interrupt and per operation in their order, `end`:
  *   irq CLASSES KERNEL ADDED CODE DATA  CLASSES: a sum of 1 << MARK_BIT_*; KERNEL: instructions,
  *                                       ADDED: of these in the module and below it; CODE, DATA:
  *                                       distinct lines
  *   op KERNEL USER ADDED CODE DATA      likewise, from one MARK_OP to the next, less interrupts
  *   end KERNEL USER                     everything in the window
- * Of the profile: `insn N CLASSES ADDRESS COUNT`, CLASSES 64 outside interrupts. */
+ * In the profile: `insn N CLASSES ADDRESS COUNT`, with CLASSES 64 outside interrupts.
+ */
 static void window_write(uint32_t window)
 {
 	if (g.window) {

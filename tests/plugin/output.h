@@ -341,8 +341,8 @@ static void exact_free(struct exact *exact)
 }
 
 /*
- * edges_write - exact counts of one file, for comparison with estimates. Text, link-time
- * addresses, ascending:
+ * edges_write - write exact counts of one file, for comparison with estimates, as text by
+ * ascending link-time address:
  *   block ADDRESS BYTES INSTRUCTIONS COUNT  a run of instructions, each executed COUNT times
  *   edge FROM TO COUNT KIND                 FROM: the transferring instruction
  * KIND: taken, fall (a conditional branch not taken), jump, call, ijump, icall, ret. An indirect

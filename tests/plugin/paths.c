@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * paths - a plugin for QEMU's user mode: how often each path of a table of numbers ran, exactly.
+ * paths - a plugin for QEMU's user mode: exact counts of each path in a table of path numbers.
  *
- * The program that runs is the original: which path it is on follows from the blocks that it
- * passes, so nothing that writes or reads path numbers is trusted. scripts/path-accuracy runs it
- * with a table that tests/tools/paths printed. First thread only, and no children. Arguments:
- *   out=FILE     lines of BLOCK NUMBER COUNT: a path ended behind that block so often
- *   table=FILE   lines of `b VADDR NEXT FLAGS' (1: a path starts, 2: ends with a call, 4: is
- *                entered from outside with VALUE, which follows) and of `e FROM TO CARRIES VALUE', by index
- *   object=PATH  the file that it is about; default: the main program
+ * The original program runs, and its path follows from the blocks that it executes. So no code that
+ * writes or reads path numbers is trusted. scripts/path-accuracy runs it with a table printed by
+ * tests/tools/paths. Counts the first thread only, and no children. Arguments:
+ *   out=FILE     lines BLOCK NUMBER COUNT: COUNT paths ended after that block with NUMBER
+ *   table=FILE   lines `b VADDR NEXT FLAGS' (1: a path starts, 2: ends with a call, 4: entered
+ *                from outside with VALUE, which follows) and `e FROM TO CARRIES VALUE', by index
+ *   object=PATH  the file to count; default: the main program
  */
 #include <sys/syscall.h>
 
