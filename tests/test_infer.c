@@ -107,7 +107,7 @@ START_TEST(infer_conserves_on_random_graphs)
 }
 END_TEST
 
-/* The piecewise linear likelihood that infer minimises, for any flow. */
+/* The piecewise linear cost that infer minimises, evaluated for any flow. */
 static double cost_of(const struct mp_flow *flow, const double *count)
 {
 	static const double cuts[] = {0, 0.125, 0.25, 0.5, 0.75, 1, 4.0 / 3, 2, 4, 8};
