@@ -189,7 +189,7 @@ START_TEST(evidence_of_another_program_is_counted_as_such)
 }
 END_TEST
 
-/* Of a reported path, only the complete steps count, and the execution of its last block. */
+/* Only the complete steps of a reported path count, and the execution of its last block. */
 START_TEST(evidence_takes_of_what_was_asked_for_the_steps_told_whole)
 {
 	uint32_t nr_walks = 0;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * rings - checks that the records in the rings add up, whatever the reader does. Makes its own load.
+ * rings - checks that the records in the rings add up, whatever the reader does. Makes its own
+ * load.
  *
  *	rings conserve hrtimer|tick N	reads at least N samples: every sample and event is there
  *	rings overflow			pauses and reads by turns: missing records were counted
