@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * annotate - one function with what is known of its instructions; see annotate.h. Decides which
- * instruction a sample belongs to, and which are hot. Called by the command "annotate".
+ * annotate - collects what is known of each instruction of one function; see annotate.h.
+ * Decides which instruction a sample belongs to, and which instructions are hot.
  */
 #include "daemon/annotate.h"
 
@@ -17,7 +17,7 @@
 #include "libprof/insn.h"
 
 #define INLINES_MAX 64
-/* An instruction with this share of its function's samples is marked, and always the first. */
+/* An instruction with at least this share of its function's samples is hot; so is the largest. */
 #define HOT_SHARE 0.1
 
 /* ---- counts -------------------------------------------------------------------------------- */
@@ -150,7 +150,7 @@ static int take_lines(struct builder *b, struct md_ann_insn *out)
 	return 0;
 }
 
-/* Where the instruction's samples are kept, and how many they are. */
+/* Sets @out->original and counts the samples of the instruction. */
 static void take_samples(struct builder *b, struct md_ann_insn *out, bool behind_branch)
 {
 	const struct md_ann_request *r = b->request;
@@ -161,13 +161,16 @@ static void take_samples(struct builder *b, struct md_ann_insn *out, bool behind
 	if (piece) {
 		uint64_t off = out->vaddr - piece->new_vaddr;
 
-		/* Instructions keep their lengths up to the branch that ends the block. */
+		/*
+		 * Up to the branch that ends the block, instructions keep their lengths, so
+		 * @off holds in both files.
+		 */
 		out->added = off >= piece->old_size || behind_branch;
 		out->original = piece->old_vaddr + (out->added ? 0 : off);
 	}
 	if (out->added)
 		return;
-	/* A sample inside an instruction is the instruction's. */
+	/* A sample inside an instruction belongs to that instruction. */
 	out->samples = r->map ? md_counts_at(r->counts, r->nr_counts, out->original)
 			      : md_counts_in(r->counts, r->nr_counts, out->vaddr, out->len);
 }
@@ -228,7 +231,10 @@ static int add_range(struct builder *b, const struct mp_range *range)
 		uint64_t avail = range->size - at, vaddr = range->start + at;
 		int r;
 
-		/* A block begins where the one before ends, whatever its bytes look like. */
+		/*
+		 * Stop decoding where the next block begins, even if the bytes look like a
+		 * longer instruction.
+		 */
 		for (uint64_t k = 1; k < 15 && k < avail; k++)
 			if (mp_cfg_block_starting(cfg, vaddr + k) != MP_NONE)
 				avail = k;
@@ -242,7 +248,10 @@ static int add_range(struct builder *b, const struct mp_range *range)
 
 /* ---- blocks -------------------------------------------------------------------------------- */
 
-/* Copies of one instruction share its samples: they count once. */
+/*
+ * Adds up the function's samples. Several copies of an instruction share its samples: count
+ * them once.
+ */
 static int sum_samples(struct md_annotation *a)
 {
 	struct mp_ip_count *seen = malloc((a->nr_insns + 1) * sizeof(*seen));
@@ -275,7 +284,7 @@ static void mark_hot(struct md_annotation *a)
 				  (double)a->insns[i].samples >= HOT_SHARE * (double)a->samples;
 }
 
-/* Blocks as they will be shown, range by range. */
+/* Puts the blocks in the order of display, range by range. */
 static int order_blocks(struct md_annotation *a)
 {
 	const struct mp_cfg *cfg = a->code->cfg;
@@ -322,8 +331,10 @@ static void fill_blocks(struct md_annotation *a)
 			mp_profile_weight(a->blocks[i].samples, a->blocks[i].nr_insns);
 }
 
-/* What conservation of flow makes of the samples. Of an optimised file nothing: they are not its
- * own. */
+/*
+ * Infers block and branch counts from the samples. Does nothing for an optimised file: its
+ * samples are stored for the original's CFG.
+ */
 static int infer(struct builder *b, struct mp_err *err)
 {
 	const struct mp_cfg *cfg = b->request->code->cfg;
@@ -376,7 +387,7 @@ static int take_name(struct builder *b)
 	a->symbol = a->func->name[0] ? a->func->name : NULL;
 	if (!a->symbol && name && name->function && name->vaddr == a->func->vaddr)
 		a->symbol = name->name;
-	/* Of several names at one address the one that was asked for. */
+	/* If several names share one address, show the one that the user typed. */
 	if (b->request->name && b->request->vaddr == a->func->vaddr)
 		a->name = strdup(b->request->name);
 	else if (a->symbol)

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * annotate_find - which function somebody means; see annotate_find.h. Decides that a better match
- * of the name hides worse ones, and that several names at one address are one function.
+ * annotate_find - matches a user's name with the symbols of a file; see annotate_find.h.
+ * Decides that a better match hides worse ones, and that several names at one address are one
+ * function.
  */
 #include "daemon/annotate_find.h"
 
@@ -47,7 +48,7 @@ int md_ann_wish_parse(const char *text, const char *address, struct md_ann_wish 
 		out->has_vaddr = true;
 		return 0;
 	}
-	/* printf@@GLIBC_2.2.5 is a name. */
+	/* Only "@0x" begins an address: printf@@GLIBC_2.2.5 is a plain name. */
 	if (at && at > text && !strncmp(at, "@0x", 3)) {
 		if (address || !parse_address(at + 1, &out->vaddr))
 			return -EINVAL;
@@ -66,7 +67,7 @@ int md_ann_wish_parse(const char *text, const char *address, struct md_ann_wish 
 		if (!out->name)
 			return -ENOMEM;
 	}
-	/* What other commands call a function without a name. */
+	/* Other commands print "func" for a function without a name. */
 	if (out->has_vaddr && out->name && !strcmp(out->name, "func")) {
 		free(out->name);
 		out->name = NULL;
@@ -147,7 +148,7 @@ int md_ann_find(const struct md_ann_source *source, size_t index, const struct m
 			r = add(out, index, wish->vaddr, samples_in(source, wish->vaddr, 1), "",
 				MD_NAME_EXACT);
 	} else {
-		/* A stripped file's names may be in a debug file. */
+		/* A separate debug file may have the names of a stripped file. */
 		if (!elf->has_symtab)
 			md_debuginfo_open(source->path, &debug, NULL);
 		out->nr_stripped += !elf->has_symtab;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * annotate_find - which function of which file somebody means.
+ * annotate_find - finds the function that a user named, in one or several files. Called by
+ * "morph-stats annotate".
  */
 #ifndef MD_ANNOTATE_FIND_H
 #define MD_ANNOTATE_FIND_H
@@ -14,49 +15,50 @@
 #include "libprof/profile.h"
 #include "libprof/store.h"
 
-/* A file that may hold the function, and the counts that are for it. */
+/* A file that may hold the function, and its counts. */
 struct md_ann_source {
-	const struct mp_module *module; /* whose counts they are; NULL: nothing is stored */
+	/* module that the counts belong to; NULL: nothing is stored */
+	const struct mp_module *module;
 	char *path;
-	struct mp_map *map; /* the file is an optimised one, @module its original */
+	struct mp_map *map; /* set if the file is an optimised one; @module is then its original */
 	struct mp_ip_count *counts;
 	size_t nr_counts;
 	struct mp_edge_count *edges;
 	size_t nr_edges;
-	bool exact; /* both were counted, not sampled */
+	bool exact; /* @counts and @edges were counted, not sampled */
 };
 void md_ann_source_fini(struct md_ann_source *source);
 
-/* "name", "0x401000" or "name@0x401000". */
+/* A function as the user wrote it: "name", "0x401000" or "name@0x401000". */
 struct md_ann_wish {
-	char *name; /* NULL: an address alone */
+	char *name; /* NULL: only an address was given */
 	bool has_vaddr;
 	uint64_t vaddr;
 };
-/* @address: of --address, or NULL. Return: 0, -EINVAL, -ENOMEM. */
+/* @address: the argument of --address, or NULL. Return: 0, -EINVAL, -ENOMEM. */
 int md_ann_wish_parse(const char *text, const char *address, struct md_ann_wish *out);
 
 struct md_ann_candidate {
 	size_t source;
 	uint64_t vaddr;
 	uint64_t samples;
-	char *name; /* demangled; "" for an address */
+	char *name; /* demangled; "" if the user gave an address */
 	enum md_name_match match;
 };
 
 struct md_ann_candidates {
 	struct md_ann_candidate *all;
 	size_t nr;
-	size_t nr_stripped; /* files without names of their own */
+	size_t nr_stripped; /* files that have no symbol table of their own */
 };
 
 /*
- * Add what @source has to offer for @wish. Return: 0, -errno with a message: the file cannot be
- * read.
+ * Adds the functions of @source that match @wish. Return: 0, or -errno with a message: the file
+ * cannot be read.
  */
 int md_ann_find(const struct md_ann_source *source, size_t index, const struct md_ann_wish *wish,
 		struct md_ann_candidates *out, struct mp_err *err);
-/* Those that match best, most samples first. */
+/* Sorts by samples, most first, and drops all but the best kind of match. */
 void md_ann_candidates_sort(struct md_ann_candidates *candidates);
 void md_ann_candidates_fini(struct md_ann_candidates *candidates);
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * annotate_json - an annotated function as JSON; see annotate_print.h. Decides the names of the
- * fields.
+ * annotate_json - prints an annotated function as JSON; see annotate_print.h. Decides the names
+ * of the fields.
  */
 #include <inttypes.h>
 #include <stdio.h>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * annotate_print - an annotated function as text; see annotate_print.h. Decides what a line looks
- * like; annotate_json.c has the JSON.
+ * annotate_print - prints an annotated function as text; see annotate_print.h. Decides the
+ * layout of a line. annotate_json.c prints JSON.
  */
 #include "daemon/annotate_print.h"
 
@@ -20,7 +20,7 @@
 #define DIM    "\033[2m"
 #define NORMAL "\033[0m"
 #define TAB    8
-/* Sources and names begin under the instructions. */
+/* Source lines and inlined names are indented to the column of the instructions. */
 #define MARGIN "                                 "
 
 static void color(const struct md_ann_print *p, const char *escape)
@@ -94,7 +94,7 @@ static const char *end_of(const struct mp_block *block)
 	}
 }
 
-/* Which blocks come here; the one before it by falling through needs no mention. */
+/* Prints which blocks branch to this one. A predecessor that falls through is not listed. */
 static void print_predecessors(const struct md_annotation *a, uint32_t index)
 {
 	const struct mp_cfg *cfg = a->code->cfg;
@@ -152,7 +152,7 @@ static void print_block(const struct md_ann_print *p, uint32_t index)
 
 /* ---- source -------------------------------------------------------------------------------- */
 
-/* As mp_text_put(stdout, ), but tabs are tabs. */
+/* Like mp_text_put(stdout, ), but expands tabs. */
 static void put_source(const char *text, size_t len)
 {
 	size_t column = 0;
@@ -186,7 +186,7 @@ static bool same_line(const struct md_line *a, const struct md_line *b)
 	       (a->file == b->file || (a->file && b->file && !strcmp(a->file, b->file)));
 }
 
-/* The calls that were not there at the instruction before. */
+/* Prints the inlined calls that begin at this instruction. */
 static void print_inlines(const struct md_ann_print *p, const struct md_ann_insn *insn,
 			  const struct md_ann_insn *before)
 {
@@ -291,7 +291,7 @@ static bool is_left_out(const struct md_ann_print *p, const struct md_ann_insn *
 	return percent(samples, p->a->samples) < p->percent_limit;
 }
 
-/* What was left out before instruction @end. */
+/* Says how much was left out between instructions @start and @end. */
 static void print_gap(const struct md_annotation *a, size_t start, size_t end)
 {
 	uint64_t samples = 0;
@@ -305,7 +305,7 @@ static void print_gap(const struct md_annotation *a, size_t start, size_t end)
 void md_annotation_print(const struct md_ann_print *p)
 {
 	const struct md_annotation *a = p->a;
-	size_t gap = 0; /* where it began */
+	size_t gap = 0; /* first instruction that was left out */
 
 	print_head(p);
 	for (size_t i = 0; i < a->nr_insns; i++) {

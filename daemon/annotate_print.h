@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * annotate_print - an annotated function as text for people, or as JSON.
+ * annotate_print - prints an annotated function as text or as JSON. Called by "morph-stats
+ * annotate".
  */
 #ifndef MD_ANNOTATE_PRINT_H
 #define MD_ANNOTATE_PRINT_H
@@ -13,16 +14,17 @@
 
 struct md_ann_print {
 	const struct md_annotation *a;
-	const char *path;	/* of the file that is shown */
-	const struct mp_id *id; /* of the module that the samples are of */
+	const char *path;	/* path of the file that is shown */
+	const struct mp_id *id; /* identity of the module that the samples belong to */
 	uint64_t total;		/* samples of all modules in the period */
 	struct md_srcfiles *sources;
 	bool source, color;
-	double percent_limit; /* text: blocks with less of the function's samples are left out */
+	/* text only: leaves out blocks with a smaller share of the function's samples */
+	double percent_limit;
 };
 
 void md_annotation_print(const struct md_ann_print *p);
-/* Add what is known to @root. */
+/* Adds the function's description to @root. */
 void md_annotation_json(const struct md_ann_print *p, json_t *root);
 
 #endif

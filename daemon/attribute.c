@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* attribute - from records to counts; see attribute.h. */
+/* attribute - turns records into counts; see attribute.h. */
 #include "daemon/attribute.h"
 
 #include <errno.h>
@@ -9,7 +9,7 @@
 #include "kmod/uapi/morph_dev.h"
 
 #define KERNEL_BIT	(UINT64_C(1) << 63)
-#define MAX_PIECES_MMAP 16 /* mappings that one MMAP makes */
+#define MAX_PIECES_MMAP 16 /* most mappings that one MMAP record creates */
 
 int md_attribute_init(struct md_attribute *at)
 {
@@ -35,7 +35,7 @@ void md_attribute_fini(struct md_attribute *at)
 	memset(at, 0, sizeof(*at));
 }
 
-/* Where the activity of the program @module is added up. */
+/* The activity counters of the program @module. Return: NULL: no memory. */
 static struct mp_activity *activity_of(struct md_attribute *at, uint32_t module)
 {
 	struct mp_activity *activity;
@@ -55,8 +55,9 @@ static struct mp_activity *activity_of(struct md_attribute *at, uint32_t module)
 }
 
 /*
- * Kernel addresses outside the image (modules, BPF) stay as they are; where they are no addresses
- * but offsets from its start, they say nothing. Return: false where @ip has no key.
+ * Makes the key of kernel address @ip. An address outside the image (modules, BPF) is kept as
+ * it is. If addresses are offsets from the start of the image, an offset outside it has no
+ * meaning. Return: false: @ip has no key.
  */
 static bool kernel_key(const struct md_file *kernel, uint64_t ip, uint64_t *key)
 {
@@ -79,9 +80,10 @@ static int attribute_samples(struct md_attribute *at, const struct morph_samples
 	struct mp_activity seen = {0}, *activity;
 	uint32_t nr = md_samples_nr(record), i, program = space ? md_space_program(space) : 0;
 	const struct md_mapping none = {.why = space ? MP_UNATTR_NO_MAPPING : MP_UNATTR_NO_PROCESS};
-	const struct md_mapping *m = &none; /* the last hit: samples come in runs */
+	/* the last mapping hit; the next sample usually hits it again */
+	const struct md_mapping *m = &none;
 
-	/* All or nothing: a record that is refused comes again after a flush. */
+	/* Make room for all samples first: a refused record is passed in again after a flush. */
 	while (md_counts_is_full(&at->counts, nr))
 		if (md_counts_grow(&at->counts))
 			return -ENOMEM;
@@ -118,7 +120,7 @@ static int attribute_samples(struct md_attribute *at, const struct morph_samples
 		md_counts_add(&at->counts, md_counts_key(m->module, ip + m->bias), 1);
 		ledger->attributed++;
 	}
-	/* Threads of the kernel have no program of their own: the kernel is theirs. */
+	/* Kernel threads have no program of their own: charge them to the kernel. */
 	if (!space && kernel && seen.kernel)
 		program = kernel->module;
 	activity = program ? activity_of(at, program) : NULL;
@@ -131,7 +133,7 @@ static int attribute_samples(struct md_attribute *at, const struct morph_samples
 	return 0;
 }
 
-/* Where a user address is, or NULL. @last: the last hit, tried first. */
+/* Return: the mapping that holds user address @ip, or NULL. @last: the last hit, tried first. */
 static const struct md_mapping *find_mapping(const struct md_space *space,
 					     const struct md_mapping *last, uint64_t ip)
 {
@@ -141,8 +143,8 @@ static const struct md_mapping *find_mapping(const struct md_space *space,
 }
 
 /*
- * Newest first: what stands before an entry is where control went from its target. In between
- * it ran straight, which says nothing new, except in code that was moved.
+ * Entries come newest first. The entry before entry i says where control left the straight run
+ * that began at the target of entry i. These runs are only needed for optimised modules.
  */
 static int attribute_branches(struct md_attribute *at, const struct morph_branches *record)
 {
@@ -191,7 +193,7 @@ static int attribute_branches(struct md_attribute *at, const struct morph_branch
 	return 0;
 }
 
-/* Samples that were counted already: only the way to them is new. */
+/* Decodes paths. The samples themselves were counted before, from another record. */
 static int attribute_registers(struct md_attribute *at, const struct morph_registers *record)
 {
 	struct md_space *space =
@@ -234,7 +236,7 @@ static int attribute_mmap(struct md_attribute *at, const struct morph_mmap *reco
 		nr = md_file_mappings(file, record, mappings, MAX_PIECES_MMAP);
 	ret = md_procmap_map(at->procmap, task->tgid, task->exec_id, mappings, nr);
 	if (ret)
-		return 0; /* too many mappings: their samples are counted as without one */
+		return 0; /* too many mappings: their samples count as unmapped */
 	space = md_procmap_find(at->procmap, task->tgid, task->exec_id);
 	if (!space || file->why == MP_UNATTR_VDSO || file->why == MP_UNATTR_ANONYMOUS)
 		return 0;
@@ -251,7 +253,7 @@ static void attribute_lost(struct md_attribute *at, const struct morph_lost *rec
 		[MORPH_LOST_TORN] = MP_LOST_TORN,
 		[MORPH_LOST_NO_MEMORY] = MP_LOST_NO_MEMORY,
 	};
-	/* A reason from a later version: lost all the same. */
+	/* Count a reason that only a later version knows as a full ring. */
 	uint8_t why = record->why < sizeof(lost_of) ? lost_of[record->why] : MP_LOST_RING_FULL;
 
 	at->ledger.emitted += record->nr;

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * attribute - gives each sample to the module whose code it hit, or to the reason why not.
+ * attribute - assigns each sample to the module whose code it hit, or to a reason why that
+ * failed.
  *
- * Follows the records in order: events change the address spaces, samples are looked up
- * in them. Every sample emitted ends in exactly one place of the ledger. It opens no file
- * and writes no store. Morph (SOSP 1997), sections 3.2 and 3.3.
+ * Follows the records in order: events change the address spaces, and samples are looked up in
+ * them. Every emitted sample ends in exactly one place of the ledger. Opens no file and writes
+ * no store. Called by the pipeline. Method: Morph (SOSP 1997), sections 3.2 and 3.3.
  */
 #ifndef MD_ATTRIBUTE_H
 #define MD_ATTRIBUTE_H
@@ -21,16 +22,18 @@
 #include "daemon/record.h"
 #include "libprof/store.h"
 
-/* What became of the entries of branch stacks, from the start. */
+/* Entries of branch stacks since the start, by what became of them. */
 struct md_branch_ledger {
 	uint64_t seen;
-	uint64_t kernel;   /* either end in the kernel */
-	uint64_t unmapped; /* either end in no known module */
-	uint64_t between;  /* from one module to another */
+	uint64_t kernel;   /* one end is in the kernel */
+	uint64_t unmapped; /* one end is in no known module */
+	uint64_t between;  /* the two ends are in different modules */
 	uint64_t no_room;
-	uint64_t counted; /* to be edges: of the same module */
-	/* Of the counted, those of moved code that the original has nothing for, or that cannot
-	 * be told; known when they are flushed. */
+	uint64_t counted; /* both ends in one module: became an edge */
+	/*
+	 * Counted entries of optimised code that could not be translated to the original. Known
+	 * at a flush.
+	 */
 	uint64_t moved;
 };
 
@@ -38,27 +41,30 @@ struct md_attribute {
 	struct md_procmap *procmap;
 	struct md_modcache *modcache;
 	struct md_counts counts;
-	struct md_edges transfers;    /* taken ones */
-	struct md_edges straight;     /* of optimised modules: from a target on to what left it */
-	struct md_paths paths;	      /* of samples with registers */
+	struct md_edges transfers; /* taken branches */
+	/* for optimised modules: runs from a branch target to the next branch taken */
+	struct md_edges straight;
+	struct md_paths paths;	      /* from samples with registers */
 	struct mp_ledger ledger;      /* since the last flush */
-	struct mp_activity *activity; /* by index of the program's module */
+	struct mp_activity *activity; /* indexed by the program's module */
 	uint32_t nr_activity;
 	struct md_branch_ledger branches;
-	uint64_t nr_processes; /* that were sampled and known */
-	uint64_t last_time_ns; /* of the stream */
+	uint64_t nr_processes; /* known processes that were sampled */
+	uint64_t last_time_ns; /* latest time in the stream */
 };
 
 int md_attribute_init(struct md_attribute *at);
 void md_attribute_fini(struct md_attribute *at);
 
-/* One checked record. Return: 0, -ENOMEM: a table is full, flush and call again. */
+/* Processes one checked record. Return: 0, -ENOMEM: a table is full; flush and call again. */
 int md_attribute_record(struct md_attribute *at, const struct morph_record *record);
 
-/* True where every emitted sample is in one place, and the tables hold those attributed, and those
- * whose path was decoded. */
+/*
+ * Return: true if every emitted sample is in exactly one place of the ledger, and the tables
+ * hold as many samples and paths as the ledger says.
+ */
 bool md_attribute_is_conserved(const struct md_attribute *at);
-/* What is pending becomes nothing: it was flushed, or nobody wants it. */
+/* Empties all tables, after a flush or where nobody wants the counts. */
 void md_attribute_clear(struct md_attribute *at);
 
 #endif

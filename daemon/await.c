@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* await - looks for what lets morphd sample; see await.h. */
+/* await - looks for changes that let morphd sample; see await.h. */
 #include "daemon/await.h"
 
 #include <errno.h>
@@ -10,7 +10,7 @@
 #include "daemon/perf_event.h"
 #include "kmod/uapi/morph_dev.h"
 
-/* An attempt loads BPF programs, which takes a tenth of a second: rarely, where nothing changed. */
+/* An attempt loads BPF programs, which takes a tenth of a second. Without a change, try rarely. */
 #define ATTEMPT_NS UINT64_C(600000000000)
 
 static bool has_device(void)

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * await - when a morphd that cannot sample should try again.
+ * await - decides when a morphd that cannot sample tries again. Called by morphd's main.
  *
- * Looks at the two things that an administrator changes: whether the device of the kernel module is
- * there, and whether the kernel allows events of the whole machine. A look costs a few system calls.
+ * Watches the two things that an administrator can change: whether the kernel module's device
+ * exists, and whether the kernel allows system-wide events. One look costs a few system calls.
  */
 #ifndef MD_AWAIT_H
 #define MD_AWAIT_H
@@ -12,24 +12,23 @@
 #include <stdint.h>
 
 struct md_await {
-	bool has_device; /* what the last look found */
+	bool has_device; /* result of the last look */
 	bool has_events;
-	bool device_came; /* the device was not there when the waiting began */
-	uint64_t next_ns; /* of CLOCK_MONOTONIC: try again then, whatever a look finds */
+	bool device_came; /* the device was missing when the waiting began */
+	uint64_t next_ns; /* CLOCK_MONOTONIC; time of the next attempt, even if nothing changed */
 };
 
-/* An attempt has just failed. */
+/* Begins to wait, after an attempt has failed. */
 void md_await_start(struct md_await *await);
 
-/* Return: true where another attempt is due; md_await_failed() is to be called if it fails, too. */
+/* Return: true if another attempt is due. Call md_await_failed() if that attempt fails. */
 bool md_await_is_due(struct md_await *await);
 
 void md_await_failed(struct md_await *await);
 
 /*
- * Return: true where the device came while morphd waited, and morphd may not open the device although
- * the device is morphd's own. systemd decides at the start of a unit which devices the unit may open,
- * so a new start helps.
+ * Return: true if the device appeared while morphd waited, belongs to morphd, and still cannot
+ * be opened. systemd fixes a unit's devices when the unit starts, so morphd must be restarted.
  */
 bool md_await_needs_start(const struct md_await *await);
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* bpf_merge - the BPF ring in the order of time; see bpf_merge.h. */
+/* bpf_merge - sorts samples and events of the BPF ring by time; see bpf_merge.h. */
 #include "daemon/bpf_merge.h"
 
 #include <errno.h>
@@ -34,8 +34,8 @@ void md_bpf_merge_fini(struct md_bpf_merge *m)
 }
 
 /*
- * Room for @more of @size bytes at the end of *@array, whose first *@first elements are
- * no longer needed. Return: false where there is no memory.
+ * Makes room for @more elements of @size bytes at the end of *@array. Its first *@first
+ * elements may be dropped. Return: false: no memory.
  */
 static bool make_room(void **array, size_t size, size_t more, size_t *first, size_t *nr,
 		      size_t *capacity)
@@ -79,7 +79,10 @@ static int take_batch(struct md_bpf_merge *m, const struct md_wire_batch *batch,
 	for (i = 0; i < nr; i++) {
 		sample.time_ns = batch->samples[i].time_ns;
 		sample.ip = batch->samples[i].ip;
-		/* Almost always the last: only one that came while a batch was being written is not. */
+		/*
+		 * Insert in order. A sample is out of place only if it came while a batch was
+		 * being written.
+		 */
 		for (at = queue->nr++; at > queue->first; at--) {
 			if (queue->samples[at - 1].time_ns <= sample.time_ns)
 				break;

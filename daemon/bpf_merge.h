@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * bpf_merge - what the BPF programs wrote into their ring, put back into the order of time.
+ * bpf_merge - puts the contents of the BPF ring back into the order of time.
  *
- * Keeps each CPU's samples until something happened, or all is known to have come, up to
- * some moment; then they go into batches that straddle no event of their process.
- * It asks no clock and no kernel. Called by source_bpf.
+ * Keeps each CPU's samples until an event happens, or until they are known to be complete up to
+ * some time. Then it puts them into batches that span no event of their process. Asks no clock
+ * and no kernel. Called by source_bpf.
  */
 #ifndef MD_BPF_MERGE_H
 #define MD_BPF_MERGE_H
@@ -19,7 +19,7 @@ struct md_bpf_sample {
 	uint32_t tgid, tid;
 };
 
-/* Ascending in time. Those before @first were given out. */
+/* In ascending time. Samples before index @first were given out. */
 struct md_bpf_queue {
 	struct md_bpf_sample *samples;
 	size_t first, nr, capacity;
@@ -34,22 +34,24 @@ union md_bpf_event {
 };
 
 struct md_bpf_merge {
-	struct md_perf_decoder decoder; /* a stage for each CPU; what goes out is in its out */
-	struct md_bpf_queue *queues;	/* likewise */
-	union md_bpf_event *events;	/* ascending in time, those before @first_event given out */
+	/* has a stage for each CPU; records go out through its output */
+	struct md_perf_decoder decoder;
+	struct md_bpf_queue *queues; /* one per CPU */
+	/* in ascending time; those before @first_event were given out */
+	union md_bpf_event *events;
 	size_t first_event, nr_events, events_capacity;
-	uint64_t since_ns;   /* set by the caller: events from before are passed over */
-	uint64_t nr_samples; /* taken in */
+	uint64_t since_ns;   /* set by the caller; older events are ignored */
+	uint64_t nr_samples; /* samples taken in so far */
 };
 
 int md_bpf_merge_init(struct md_bpf_merge *merge, uint32_t nr_cpus, uint32_t rate_hz);
 void md_bpf_merge_fini(struct md_bpf_merge *merge);
 
-/* Takes in one record of the ring. Return: 0, -EBADMSG no such record, -ENOMEM. */
+/* Takes in one record of the ring. Return: 0, -EBADMSG not a valid record, -ENOMEM. */
 int md_bpf_merge_take(struct md_bpf_merge *merge, const void *data, size_t size);
-/* When the oldest event happened that was not given out yet; UINT64_MAX: there is none. */
+/* Return: time of the oldest event that was not given out yet; UINT64_MAX: there is none. */
 uint64_t md_bpf_merge_event_ns(const struct md_bpf_merge *merge);
-/* Gives out every sample from before @until_ns. */
+/* Gives out every sample older than @until_ns. */
 void md_bpf_merge_samples(struct md_bpf_merge *merge, uint64_t until_ns);
 /* Gives out the oldest event. */
 void md_bpf_merge_event(struct md_bpf_merge *merge);

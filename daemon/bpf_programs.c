@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* bpf_programs - libbpf and the rings it maps; see bpf_programs.h. */
+/* bpf_programs - libbpf and the memory that is shared with the programs; see bpf_programs.h. */
 #ifdef MORPH_BPF
 #include "daemon/clock.h"
 #include "daemon/bpf_programs.h"
@@ -21,12 +21,12 @@
 
 #define RING_BYTES_CPU (256u << 10)
 #define RING_BYTES_MAX (32u << 20)
-/* A stage that waits so long is of a thread that left its CPU. */
+/* A stage that waits longer than this belongs to a thread that left its CPU. */
 #define STALE_NS INT64_C(100000000)
 
 struct cpu {
-	bool is_gone;	  /* taken offline with something in its stage, which counts as lost */
-	uint64_t left_ns; /* when the first of that was taken; passed over once it comes after all */
+	bool is_gone;	  /* went offline with samples in its stage, which count as lost */
+	uint64_t left_ns; /* time of the oldest of these samples; ignored if it arrives after all */
 };
 
 struct md_bpf_programs {
@@ -37,7 +37,7 @@ struct md_bpf_programs {
 	uint32_t nr_cpus;
 	uint64_t limit_ns;
 	struct cpu *cpus;
-	uint64_t nr_left; /* samples in the stages of CPUs that went off */
+	uint64_t nr_left; /* samples left in the stages of offline CPUs */
 	int (*take)(void *arg, void *record, size_t size);
 	void *arg;
 };
@@ -129,7 +129,10 @@ int md_bpf_programs_open(pid_t command, struct md_bpf_programs **out, struct mp_
 	uint32_t tgid = command, one = 1;
 	int ret;
 
-	/* The programs see the machine's process ids, perf's mappings carry ours. */
+	/*
+	 * The programs see process ids of the initial namespace; perf's mappings carry those of
+	 * ours.
+	 */
 	if (!md_proc_is_whole())
 		return mp_err_set(err, ENOTSUP, "we are in a PID namespace");
 	ret = libbpf_num_possible_cpus();
@@ -203,14 +206,14 @@ static void flush_stage(struct md_bpf_programs *p, uint32_t cpu)
 	}
 }
 
-/* When the oldest sample was taken that is still in a stage; 0: there is none. */
+/* Return: time of the oldest sample that is still in a stage; 0: there is none. */
 static uint64_t waits_since(const struct md_bpf_programs *p, uint32_t cpu)
 {
 	return p->cpus[cpu].is_gone ? 0
 				    : __atomic_load_n(&p->stages[cpu].first_ns, __ATOMIC_ACQUIRE);
 }
 
-/* Whether nothing is on its way into @stage; if not, what was seen of it means nothing. */
+/* Return: true if no handler is writing to @stage. Otherwise values read from it mean nothing. */
 static bool is_quiet(const struct md_wire_stage *stage)
 {
 	uint64_t left = __atomic_load_n(&stage->left, __ATOMIC_SEQ_CST);
@@ -229,8 +232,8 @@ uint64_t md_bpf_programs_limit(struct md_bpf_programs *p, bool all)
 			flush_stage(p, cpu);
 	}
 	/*
-	 * A handler says that it began before it asks for the time, with a full barrier between.
-	 * So one that we do not see below has a later time than this.
+	 * A handler counts up @entered before it reads the clock, with a full barrier between.
+	 * Therefore a handler that is not seen below reads a later time than this.
 	 */
 	limit = md_clock_now_ns() - 1;
 	__atomic_thread_fence(__ATOMIC_SEQ_CST);

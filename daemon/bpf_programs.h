@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * bpf_programs - the BPF programs in the kernel: loaded, attached, read from.
+ * bpf_programs - loads and attaches the BPF programs, and reads their ring. The only user of
+ * libbpf.
  *
- * The only user of libbpf. Knows when everything up to some moment has come; what the
- * records say is bpf_merge's business. Called by source_bpf.
+ * Decides up to which time the ring is complete. bpf_merge interprets the records. Called by
+ * source_bpf.
  */
 #ifndef MD_BPF_PROGRAMS_H
 #define MD_BPF_PROGRAMS_H
@@ -17,31 +18,38 @@
 struct md_bpf_programs;
 
 /*
- * md_bpf_programs_open - load them and attach the tracepoints; @command as in md_source_config.
- * Return: 0, or -errno with a reason that names what is missing. -ENOTSUP: not in this build.
+ * md_bpf_programs_open - load the programs and attach the tracepoints. @command: see
+ * md_source_config. Return: 0, or -errno with a message that names what is missing. -ENOTSUP:
+ * built without BPF.
  */
 int md_bpf_programs_open(pid_t command, struct md_bpf_programs **out, struct mp_err *err);
 void md_bpf_programs_close(struct md_bpf_programs *programs);
 
-/* To be attached to a perf event on each CPU. */
+/* Return: descriptor of the program to attach to a perf event on each CPU. */
 int md_bpf_programs_sampler(const struct md_bpf_programs *programs);
-/* Ready for reading, seen by edge, when the ring fills up before the usual look at it. */
+/*
+ * Return: a descriptor, edge-triggered, that becomes readable when the ring fills up before the
+ * usual poll.
+ */
 int md_bpf_programs_fd(const struct md_bpf_programs *programs);
-/* Whether the next exec makes it ready, whatever the ring holds; for one exec. */
+/*
+ * @on: the next exec makes the descriptor readable, whatever the ring holds. Applies to one
+ * exec.
+ */
 void md_bpf_programs_sleep(struct md_bpf_programs *programs, bool on);
 uint32_t md_bpf_programs_nr_cpus(const struct md_bpf_programs *programs);
 
 /*
- * md_bpf_programs_limit - what happened up to the returned time is in the ring, on each CPU. Never
- * less than the last one. @all: sampling has stopped, and everything is to be in the ring.
+ * md_bpf_programs_limit - the time up to which every CPU's events are in the ring. It never
+ * goes back. @all: sampling has stopped; flush all stages.
  */
 uint64_t md_bpf_programs_limit(struct md_bpf_programs *programs, bool all);
 
 struct md_bpf_totals {
-	uint64_t nr_samples; /* taken, lost ones included */
+	uint64_t nr_samples; /* samples taken, including lost ones */
 	uint64_t nr_lost, nr_lost_events;
 };
-/* Since the start; what was lost up to the last limit is in. */
+/* Totals since the start, with the losses up to the last limit. */
 struct md_bpf_totals md_bpf_programs_totals(const struct md_bpf_programs *programs);
 
 /* Calls @take for each record in the ring. Return: 0, or the first -errno of @take. */

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* choose - the best source, and its rate; see choose.h. */
+/* choose - picks the source and its rate; see choose.h. */
 #include "daemon/clock.h"
 #include "daemon/choose.h"
 
@@ -17,15 +17,15 @@
 
 struct candidate {
 	const struct md_source_ops *ops;
-	bool is_for_all;	 /* samples the whole machine, whatever is wanted */
-	bool yields_to_branches; /* to who reads the processor's branch stacks, which it cannot */
-	bool has_registers;	 /* reads those of user code where they are asked for */
-	const char *why;	 /* it comes before the next one */
+	bool is_for_all;	 /* always samples the whole machine */
+	bool yields_to_branches; /* cannot read branch stacks: gives way to a source that can */
+	bool has_registers;	 /* can read the registers of user code */
+	const char *why;	 /* why it is preferred to the next one */
 };
 
 /*
- * Best first; Documentation/architecture.md has the figures. Who has loaded the module wants
- * it, branch stacks or not.
+ * Best first; Documentation/architecture.md has the figures. A machine with the kernel module
+ * loaded uses it, even where another source could read branch stacks.
  */
 static const struct candidate candidates[] = {
 	{&md_source_kmod, true, false, true, "wakes no idle CPU"},
@@ -35,7 +35,7 @@ static const struct candidate candidates[] = {
 
 #define NR_CANDIDATES (sizeof(candidates) / sizeof(candidates[0]))
 
-/* As much of @text as there is room for behind what is in @all. */
+/* Appends a reason to @all, as far as there is room. */
 static void add_reason(char *all, size_t size, const char *name, const char *text)
 {
 	size_t used = strlen(all);
@@ -54,7 +54,10 @@ int md_choose_source(const struct md_source_config *config, struct md_source **o
 
 	for (i = 0; i < NR_CANDIDATES; i++) {
 		c = &candidates[i];
-		/* One reader of a device: that is the daemon, which has use for all of it. */
+		/*
+		 * The device has only one reader. Leave it to the daemon, which can use all of
+		 * its samples.
+		 */
 		if (c->is_for_all && config->command && !config->is_probe) {
 			add_reason(reasons, sizeof(reasons), c->ops->name,
 				   "samples the whole machine");
@@ -84,12 +87,12 @@ int md_choose_source(const struct md_source_config *config, struct md_source **o
 
 #define NR_PAIRS    24
 #define INTERVAL_NS UINT64_C(4000000)
-#define GAP_MIN_NS  300	   /* less than that is the loop itself */
-#define GAP_MAX_NS  100000 /* more than that is another program's turn */
+#define GAP_MIN_NS  300	   /* a shorter gap is the loop itself */
+#define GAP_MAX_NS  100000 /* a longer gap is another program's turn */
 
 /*
- * morphd itself, measured with scripts/bench-source on the machine that has the costly samples:
- * reading, attributing and storing one, and waking ten times a second.
+ * Cost of morphd itself: reading, attributing and storing one sample, and waking ten times a
+ * second. Measured with scripts/bench-source on the machine with the most costly samples.
  */
 #define DRAIN_NS 500
 #define WAKE_NS	 1000000
@@ -112,12 +115,12 @@ static void calibrate(struct tsc *tsc)
 	tsc->per_ns = (double)(__rdtsc() - start) / (double)(md_clock_now_ns() - start_ns);
 	tsc->gap_min = GAP_MIN_NS * tsc->per_ns;
 	tsc->gap_max = GAP_MAX_NS * tsc->per_ns;
-	/* Under some hypervisors each look at the counter takes a while. */
+	/* Some hypervisors make each read of the time stamp counter slow. */
 	if (tsc->gap_min < 5 * least)
 		tsc->gap_min = 5 * least;
 }
 
-/* How long a loop of INTERVAL_NS of our own was interrupted, in ns. */
+/* Return: for how long a loop of INTERVAL_NS was interrupted, in ns. */
 static double interrupted_ns(const struct tsc *tsc)
 {
 	uint64_t last = __rdtsc(), end = last + (uint64_t)(INTERVAL_NS * tsc->per_ns);
@@ -126,7 +129,7 @@ static double interrupted_ns(const struct tsc *tsc)
 	for (; last < end; last = now) {
 		now = __rdtsc();
 		if (now - last > tsc->gap_max)
-			end += now - last; /* somebody else ran, and it was not our time */
+			end += now - last; /* another program ran: extend the loop by that time */
 		else if (now - last > tsc->gap_min)
 			sum += now - last;
 	}
@@ -157,7 +160,7 @@ static int measure_pairs(struct md_source *source, double *median_ns, struct mp_
 		ret = source->ops->pause(source, true, err);
 		if (ret)
 			return ret;
-		/* One way round and the other, so that a drift cancels out. */
+		/* Alternate the order of the two, so that a drift cancels out. */
 		if (i % 2)
 			without = interrupted_ns(&tsc);
 		with[i] -= without;
@@ -199,7 +202,7 @@ int md_choose_measure(struct md_source *source, struct md_cost *out, struct mp_e
 	if (nr < NR_PAIRS)
 		return mp_err_set(err, ENODATA, "no samples came");
 	ns = median_ns * NR_PAIRS / (double)nr;
-	/* Less than the loop can see: no sample is as cheap as that. */
+	/* The loop cannot see shorter interruptions, and no sample is that cheap. */
 	out->interrupt_ns = ns < GAP_MIN_NS ? GAP_MIN_NS : ns;
 	out->drain_ns = DRAIN_NS;
 	out->wake_ns = WAKE_NS / sysconf(_SC_NPROCESSORS_ONLN);
@@ -208,8 +211,8 @@ int md_choose_measure(struct md_source *source, struct md_cost *out, struct mp_e
 
 /* ---- how often ---------------------------------------------------------------------------- */
 
-/* A fifth below the 0.3 % that are promised, since the cost is known to some tenths only. */
-#define BUDGET_NS 2400000u /* of each second */
+/* A fifth below the promised 0.3 %, since the cost is known only to a few tenths. */
+#define BUDGET_NS 2400000u /* nanoseconds per second */
 #define RATE_MIN  11
 #define RATE_MAX  1021
 

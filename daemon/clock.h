@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* clock - the one clock that records, sources and costs are measured by. */
+/* clock - reads the clocks that records, sources and cost measurements use. */
 #ifndef MD_CLOCK_H
 #define MD_CLOCK_H
 
@@ -14,7 +14,7 @@ static inline int64_t md_clock_ns(clockid_t clock)
 	return t.tv_sec * INT64_C(1000000000) + t.tv_nsec;
 }
 
-/* Of CLOCK_MONOTONIC, as records' times are. */
+/* Reads CLOCK_MONOTONIC, the clock of all records. */
 static inline uint64_t md_clock_now_ns(void)
 {
 	return (uint64_t)md_clock_ns(CLOCK_MONOTONIC);

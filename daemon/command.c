@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* command - a child process under our eyes; see command.h. */
+/* command - a child process that waits for our signal to start; see command.h. */
 #include "daemon/command.h"
 
 #include <errno.h>
@@ -11,7 +11,10 @@
 
 static volatile sig_atomic_t target;
 
-/* From a terminal the whole group gets the signal; the program needs it from us only otherwise. */
+/*
+ * A terminal sends its signals to the whole group, so the program has them already. Pass on
+ * only those that a process sent.
+ */
 static void pass_on(int sig, siginfo_t *info, void *context)
 {
 	(void)context;
@@ -21,7 +24,7 @@ static void pass_on(int sig, siginfo_t *info, void *context)
 
 static void on_child(int sig)
 {
-	(void)sig; /* only to end a poll() */
+	(void)sig; /* the handler exists only to interrupt poll() */
 }
 
 static void catch_signals(void)
@@ -33,7 +36,7 @@ static void catch_signals(void)
 	size_t i;
 
 	for (i = 0; i < sizeof(signals) / sizeof(signals[0]); i++) {
-		/* nohup's ignored SIGHUP stays ignored, here and in the program. */
+		/* A SIGHUP that nohup ignores stays ignored, in morphd and in the program. */
 		if (!sigaction(signals[i], NULL, &now) && now.sa_handler == SIG_IGN)
 			continue;
 		sigaction(signals[i], &action, NULL);
@@ -51,7 +54,7 @@ static void run_child(char **argv, int go, int failed)
 		n = read(go, &byte, 1);
 	} while (n < 0 && errno == EINTR);
 	if (n != 1)
-		_exit(1); /* abandoned */
+		_exit(1); /* the parent closed the pipe without a byte */
 	execvp(argv[0], argv);
 	code = errno;
 	n = write(failed, &code, sizeof(code));
@@ -72,7 +75,10 @@ int md_command_start(char **argv, struct md_command *out, struct mp_err *err)
 	}
 	out->pid = fork();
 	if (!out->pid) {
-		/* The parent's ends: with them open its death would go unnoticed. */
+		/*
+		 * Close the parent's ends. Otherwise the child would not notice the parent's
+		 * death.
+		 */
 		close(go[1]);
 		close(failed[0]);
 		run_child(argv, go[0], failed[1]);
@@ -105,7 +111,7 @@ int md_command_go(struct md_command *command, const char *name, struct mp_err *e
 	close(command->failed);
 	command->failed = -1;
 	if (n != sizeof(code))
-		return 0; /* closed by the exec */
+		return 0; /* the exec closed the pipe: it succeeded */
 	return mp_err_set(err, code, "%s: %s", name, strerror(code));
 }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* config - settings and the file they stand in; see config.h. */
+/* config - parses settings; see config.h. */
 #include "daemon/config.h"
 
 #include <errno.h>
@@ -9,7 +9,7 @@
 
 #include "daemon/source.h"
 
-/* No sensible file comes near it; one that was named by mistake soon does. */
+/* No sensible file is that large; a file that was named by mistake often is. */
 #define FILE_MAX_BYTES 65536
 
 static const char *const key_names[MD_NR_CONFIG] = {
@@ -36,7 +36,7 @@ static int set_number(const char *text, double low, double high, bool whole, dou
 
 	errno = 0;
 	value = strtod(text, &end);
-	/* The range comes first: not every number can be an integer. */
+	/* Check the range first: converting a number out of range to an integer is undefined. */
 	if (errno || end == text || *end || !(value >= low && value <= high) ||
 	    (whole && value != (double)(uint64_t)value))
 		return mp_err_set(err, EINVAL, "not a %snumber from %g to %g",
@@ -117,7 +117,7 @@ bool md_config_needs_source(const struct md_config *now, const struct md_config 
 
 static const char blanks[] = " \t\r\n\v\f";
 
-/* Cuts what is blank at both ends. */
+/* Cuts blanks at both ends. */
 static char *trim(char *text)
 {
 	size_t len;
@@ -140,7 +140,7 @@ static int find_key(const char *name)
 	return -ENOENT;
 }
 
-/* A message of md_config_set() says of which key, and from where. */
+/* Adds file, line and key to the message of md_config_set(). */
 static int refuse(struct mp_err *err, const char *path, unsigned int line, const char *key,
 		  const char *why)
 {
@@ -184,7 +184,7 @@ static int take_line(const char *path, unsigned int line, char *text, struct md_
 	return 0;
 }
 
-/* @text: @size bytes and a closing 0, taken apart. */
+/* @text has @size bytes and a closing 0; it is modified. */
 static int take_text(const char *path, char *text, size_t size, struct md_config *config,
 		     struct mp_err *err)
 {

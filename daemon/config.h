@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * config - what morphd is told to do: by morphd.conf(5), by the command line, or by neither.
+ * config - morphd's settings, from morphd.conf(5) and from the command line.
  *
- * Decides what a setting may be, the same for both, and which of the two wins. Called by
+ * Decides which values are valid, for both alike, and that the command line wins. Called by
  * morphd's main, at the start and at SIGHUP.
  */
 #ifndef MD_CONFIG_H
@@ -24,36 +24,36 @@ enum md_config_key {
 };
 
 struct md_config {
-	char source[16];     /* a source's name, or "auto" */
-	uint32_t rate_hz;    /* 0: so many that nobody notices */
-	double interval_s;   /* between two writes to the database */
+	char source[16];     /* name of a source, or "auto" */
+	uint32_t rate_hz;    /* samples per second and CPU; 0: chosen from the measured cost */
+	double interval_s;   /* time between two writes to the database */
 	bool no_kernel;	     /* user samples only */
-	char database[4096]; /* "": the default one */
-	uint16_t registers;  /* of user code, that come with samples; 0: none */
+	char database[4096]; /* "": the default path */
+	uint16_t registers;  /* set of user registers that each sample carries; 0: none */
 	bool given[MD_NR_CONFIG];
 };
 
-/* Every setting has its default, none is given. */
+/* Sets every setting to its default. */
 void md_config_init(struct md_config *config);
 
-/* As the file has it: "no-kernel". */
+/* Return: the key's name in the file, such as "no-kernel". */
 const char *md_config_key_name(enum md_config_key key);
 
-/* Return: 0, -EINVAL with what is wrong with @value, without its key. */
+/* Return: 0, -EINVAL with what is wrong with @value. The message does not name the key. */
 int md_config_set(struct md_config *config, enum md_config_key key, const char *value,
 		  struct mp_err *err);
 
 /*
- * md_config_read - the settings of a file: lines of `key = value', empty ones, and ones that
- * begin with #. Return: 0, -EINVAL with "FILE:LINE: what is wrong", -errno where it cannot be
- * read. @out is only changed where all of the file is right.
+ * md_config_read - read the settings of a file. Its lines are `key = value', empty, or begin
+ * with #. Return: 0, -EINVAL with "FILE:LINE: what is wrong", -errno: it cannot be read. @out
+ * changes only if the whole file is valid.
  */
 int md_config_read(const char *path, struct md_config *out, struct mp_err *err);
 
-/* What is given in @by wins over what @config has. */
+/* Copies the settings that @by gives over those of @config. */
 void md_config_override(struct md_config *config, const struct md_config *by);
 
-/* True where a collector of one cannot go on as one of the other. */
+/* Return: true if a collector that runs with @now must be restarted for @then. */
 bool md_config_needs_source(const struct md_config *now, const struct md_config *then);
 
 #endif

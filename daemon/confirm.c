@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* confirm - starts morph-optimize to verify two files, and reads its answer; see confirm.h. */
+/* confirm - runs morph-optimize to verify two files, and reads its answer; see confirm.h. */
 #include "daemon/confirm.h"
 
 #include <errno.h>
@@ -17,14 +17,18 @@
 #include "daemon/clock.h"
 #include "libprof/sanitized.h"
 
-#define CPU_MAX_S   60
-#define MEMORY_MAX  (UINT64_C(6) << 30) /* 2^24 blocks need four, of which half is the files */
+#define CPU_MAX_S 60
+/* a file of 2^24 blocks needs 4 GiB, half of them for the files */
+#define MEMORY_MAX  (UINT64_C(6) << 30)
 #define DEADLINE_NS UINT64_C(120000000000)
 #define EDITOR	    "morph-optimize"
-/* Above all descriptors that the process is to have. */
+/* Higher than any descriptor that the process inherits. */
 #define SPARE_FD (MP_CONFIRM_CANDIDATES + MP_CONFIRM_MAX)
 
-/* morph-optimize lies beside this program, or in bin where packages put this program into sbin. */
+/*
+ * morph-optimize lies beside this program, or in bin if a package installed this program in
+ * sbin.
+ */
 static int open_editor(void)
 {
 	static const char *const places[] = {"/", "/../bin/"};
@@ -62,7 +66,7 @@ static void limit_all(void)
 {
 	int fd = open("/proc/self/oom_score_adj", O_WRONLY | O_CLOEXEC);
 
-	/* Where memory runs out, the kernel should end this process and not the collector. */
+	/* If memory runs out, the kernel should end this process and not the collector. */
 	if (fd >= 0) {
 		if (write(fd, "1000", 4) < 0)
 			errno = 0;
@@ -75,7 +79,10 @@ static void limit_all(void)
 		limit(RLIMIT_AS, MEMORY_MAX);
 }
 
-/* Only calls that may follow fork(). @fds: answer, output and candidates, in MP_CONFIRM_'s order. */
+/*
+ * Runs after fork(), so it makes async-signal-safe calls only. @fds: answer, output,
+ * candidates, in the order of MP_CONFIRM_*.
+ */
 static void become_editor(int editor, const int *fds, size_t nr, pid_t parent)
 {
 	char *argv[] = {(char *)MP_CONFIRM_NAME, NULL}, *none[] = {NULL};
@@ -89,7 +96,7 @@ static void become_editor(int editor, const int *fds, size_t nr, pid_t parent)
 	setsid();
 	sigemptyset(&mask);
 	sigprocmask(SIG_SETMASK, &mask, NULL);
-	/* Out of the way of the places that they get. */
+	/* Move the descriptors away from the numbers that they will get. */
 	for (i = 0; i < nr; i++) {
 		kept[i] = fcntl(fds[i], F_DUPFD_CLOEXEC, SPARE_FD);
 		if (kept[i] < 0)
@@ -106,7 +113,7 @@ static void become_editor(int editor, const int *fds, size_t nr, pid_t parent)
 	for (i = MP_CONFIRM_OUTPUT + nr - 1; i < SPARE_FD; i++)
 		close((int)i);
 	snprintf(path, sizeof(path), "/proc/self/fd/%d", editor);
-	/* Nothing else stays open over the exec. */
+	/* Keep no other descriptor open across the exec. */
 	if (close_range(SPARE_FD, ~0u, CLOSE_RANGE_CLOEXEC) ||
 	    prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0))
 		_exit(1);
@@ -161,7 +168,7 @@ bool md_confirm_poll(struct md_confirm *confirm, int timeout_ms, bool *yes)
 	       (n = read(confirm->answer, (char *)&confirm->got + confirm->size,
 			 sizeof(confirm->got) - confirm->size)) > 0)
 		confirm->size += (size_t)n;
-	/* Its end of the pipe is closed, or it is late: in both cases it has nothing more to say. */
+	/* The process closed its pipe, or is late. Either way no more of the answer will come. */
 	kill(confirm->pid, SIGKILL);
 	while (waitpid(confirm->pid, &status, 0) < 0 && errno == EINTR)
 		;

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Each flush goes over all slots: no more than the machine needs. */
+/* Initial size. Each flush walks all slots, so do not make the table larger than needed. */
 #define SLOTS_MIN_LOG2 10
 
 static int alloc_slots(struct md_counts *counts, unsigned int log2)

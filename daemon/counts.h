@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * counts - how often each address of each module was seen since the last flush.
+ * counts - counts the samples at each address of each module since the last flush.
  *
- * One open-addressing table; the key is the module's index and the low 48 bits of the
+ * One hash table with open addressing. Its key is the module's index and the low 48 bits of the
  * address. Filled by attribute, emptied by flush.
  */
 #ifndef MD_COUNTS_H
@@ -24,7 +24,7 @@ struct md_count {
 };
 
 struct md_counts {
-	struct md_count *slots; /* key 0: free */
+	struct md_count *slots; /* key 0: a free slot */
 	size_t nr_slots;	/* a power of two */
 	unsigned int shift;
 	size_t nr_used;
@@ -32,12 +32,12 @@ struct md_counts {
 
 #define MD_COUNTS_SHIFT 48
 #define MD_COUNTS_MASK	((UINT64_C(1) << MD_COUNTS_SHIFT) - 1)
-#define MD_COUNTS_MAX	(1u << 19) /* no growth beyond it: 16 MiB of table at most */
+#define MD_COUNTS_MAX	(1u << 19) /* addresses at which growth stops; 16 MiB of table at most */
 
 int md_counts_init(struct md_counts *counts);
 void md_counts_fini(struct md_counts *counts);
 void md_counts_clear(struct md_counts *counts);
-/* Twice the slots. Return: 0, -ENOMEM (also: MD_COUNTS_MAX reached; flush). */
+/* Doubles the table. Return: 0, -ENOMEM (also at MD_COUNTS_MAX: flush). */
 int md_counts_grow(struct md_counts *counts);
 
 static inline uint64_t md_counts_key(uint32_t module, uint64_t vaddr)
@@ -50,19 +50,19 @@ static inline uint32_t md_counts_module(uint64_t key)
 	return key >> MD_COUNTS_SHIFT;
 }
 
-/* Canonical: bit 47 speaks for the bits above it. */
+/* Sign-extends bit 47: user and kernel addresses are canonical. */
 static inline uint64_t md_counts_vaddr(uint64_t key)
 {
 	return (uint64_t)((int64_t)(key << 16) >> 16);
 }
 
-/* True where @more further addresses would make the table slow. */
+/* Return: true if adding @more addresses would make the table slow. */
 static inline bool md_counts_is_full(const struct md_counts *counts, size_t more)
 {
 	return counts->nr_used + more >= counts->nr_slots / 4 * 3;
 }
 
-/* There is a free slot: md_counts_is_full() was asked before. */
+/* The caller has checked md_counts_is_full(), so there is a free slot. */
 static inline void md_counts_add(struct md_counts *counts, uint64_t key, uint64_t nr)
 {
 	size_t mask = counts->nr_slots - 1;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* cpus - lists of CPUs; see cpus.h. */
+/* cpus - parses lists of CPUs; see cpus.h. */
 #include "daemon/cpus.h"
 
 #include <errno.h>
@@ -33,7 +33,7 @@ bool md_cpus_read(int fd, struct md_cpu_list *list)
 	return true;
 }
 
-/* The range at *@text, which is moved behind it. Return: false at the end of the list. */
+/* Parses the range at *@text and moves *@text behind it. Return: false at the end of the list. */
 static bool next_range(const char **text, unsigned long *first, unsigned long *last)
 {
 	char *end;

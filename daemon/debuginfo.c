@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * debuginfo - DWARF through libdw; see debuginfo.h. Decides which compilation unit an address is
- * of: clang writes no .debug_aranges, so the units' own ranges are what counts.
+ * debuginfo - reads DWARF through libdw; see debuginfo.h. Decides which compilation unit holds
+ * an address. It uses the units' own ranges, because clang writes no .debug_aranges.
  */
 #include "daemon/debuginfo.h"
 
@@ -12,18 +12,18 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Nothing a compiler writes is nested deeper. */
+/* No compiler nests deeper. */
 #define DEPTH_MAX 200
 
 struct unit_range {
 	uint64_t start, end; /* link-time */
-	uint64_t bias;	     /* added to the debug file's addresses */
+	uint64_t bias;	     /* link-time address = address in the debug file + bias */
 	Dwarf_Die die;
 };
 
 /* One range of one inlined call. */
 struct call_range {
-	uint64_t start, end; /* the debug file's */
+	uint64_t start, end; /* addresses in the debug file */
 	unsigned int depth;
 	struct md_inline call;
 };
@@ -33,7 +33,7 @@ struct md_debuginfo {
 	Dwfl_Module *module;
 	struct unit_range *units;
 	size_t nr_units, max_units;
-	/* of the function asked for last */
+	/* cache: the function that was asked for last */
 	Dwarf_Die func;
 	bool has_func;
 	struct call_range *calls;
@@ -46,7 +46,7 @@ static const Dwfl_Callbacks callbacks = {
 	.section_address = dwfl_offline_section_address,
 };
 
-/* Room for one more of @size bytes. */
+/* Makes room for one more element of @size bytes. */
 static bool grow(void **array, size_t nr, size_t *max, size_t size)
 {
 	size_t more = *max ? 2 * *max : 64;
@@ -98,7 +98,7 @@ int md_debuginfo_open(const char *path, struct md_debuginfo **out, struct mp_err
 
 	if (!di)
 		return mp_err_set(err, ENOMEM, "out of memory");
-	/* What is not on this machine stays unknown: a report must not talk to servers. */
+	/* A report must not contact servers, so search only this machine. */
 	unsetenv("DEBUGINFOD_URLS");
 	di->dwfl = dwfl_begin(&callbacks);
 	if (di->dwfl)
@@ -169,7 +169,7 @@ const char *md_debuginfo_directory(struct md_debuginfo *di, uint64_t vaddr)
 
 /* ---- inlined functions --------------------------------------------------------------------- */
 
-/* The function's own body, not where it was declared or inlined. */
+/* Finds the function's definition, not a declaration or an inlined copy. */
 static bool find_func(Dwarf_Die *parent, uint64_t pc, Dwarf_Die *out, unsigned int depth)
 {
 	Dwarf_Die die;
@@ -260,7 +260,7 @@ static int list_calls(struct md_debuginfo *di, Dwarf_Die *parent, unsigned int d
 	return 0;
 }
 
-/* Where the unit's tree is in a .dwo file, that tree. */
+/* Return: the unit's tree in its .dwo file, or @unit if there is none. */
 static Dwarf_Die tree_of(Dwarf_Die unit)
 {
 	Dwarf_Die split;
@@ -290,7 +290,7 @@ size_t md_debuginfo_inlines(struct md_debuginfo *di, uint64_t vaddr, struct md_i
 		if (!di->has_func || list_calls(di, &di->func, 0, 0))
 			return 0;
 	}
-	/* The tree was walked from the outside in, so that depth ascends along each path. */
+	/* The tree was walked from outside in, so depths ascend along each path. */
 	for (size_t i = 0; i < di->nr_calls && nr < max; i++)
 		if (pc >= di->calls[i].start && pc < di->calls[i].end && di->calls[i].depth == nr)
 			out[nr++] = di->calls[i].call;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* debuginfod - the library by name, and the limit of time; see debuginfod.h. */
+/* debuginfod - loads the library and limits the time; see debuginfod.h. */
 #include "daemon/debuginfod.h"
 
 #include <dlfcn.h>
@@ -11,7 +11,7 @@
 
 #include "daemon/originals.h"
 
-/* The parts of <elfutils/debuginfod.h> that are used; the header need not be installed. */
+/* The used parts of <elfutils/debuginfod.h>, so that the header need not be installed. */
 struct debuginfod_client;
 typedef struct debuginfod_client *begin_fn(void);
 typedef void end_fn(struct debuginfod_client *client);
@@ -46,7 +46,10 @@ static int is_late(struct debuginfod_client *client, long a, long b)
 	return spent_s + now_s() - began_s > MD_DEBUGINFOD_SECONDS;
 }
 
-/* A function out of a library: ISO C has no cast from an object's pointer to a function's. */
+/*
+ * Loads a function's address. ISO C cannot cast a data pointer to a function pointer, hence
+ * memcpy().
+ */
 static bool load(void *library, const char *name, void *function)
 {
 	void *found = dlsym(library, name);

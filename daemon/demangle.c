@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * demangle - C++ names; see demangle.h. Decides that libstdc++, which every machine with C++
- * programs has, does the work, but that nothing depends on it: without it names stay mangled.
+ * demangle - C++ names; see demangle.h. Uses libstdc++'s demangler, which every machine with
+ * C++ programs has. Loads it at run time, so nothing depends on it; without it names stay
+ * mangled.
  */
 #include "daemon/demangle.h"
 
@@ -35,7 +36,7 @@ char *md_demangle(const char *name)
 	int status = -1;
 	char *text;
 
-	/* The demangler would take "i" for int. */
+	/* The demangler would turn "i" into "int". */
 	if (strncmp(name, "_Z", 2) && strncmp(name, "___Z", 4))
 		return NULL;
 	demangle = find_demangler();
@@ -55,7 +56,7 @@ static bool ends_with(const char *name, size_t len, const char *tail)
 	return len > n && !memcmp(name + len - n, tail, n);
 }
 
-/* Behind [clone .cold] and the like. */
+/* Return: length of the name without " [clone .cold]" and the like. */
 static size_t without_clones(const char *name, size_t len)
 {
 	while (len && name[len - 1] == ']') {
@@ -87,7 +88,7 @@ static size_t without_qualifiers(const char *name, size_t len)
 	return len;
 }
 
-/* Where the bracket that name[len - 1] closes was opened; @len where nowhere. */
+/* Return: index of the bracket that name[len - 1] closes; @len if there is none. */
 static size_t opening(const char *name, size_t len, char open, char close)
 {
 	size_t depth = 0;
@@ -109,19 +110,25 @@ size_t md_name_base_len(const char *name)
 	if (!len || name[len - 1] != ')')
 		return whole;
 	open = opening(name, len, '(', ')');
-	/* "operator()" without parameters, or "(anonymous namespace)", is a name itself. */
+	/* The brackets of "operator()" and "(anonymous namespace)" belong to the name. */
 	if (open == len || !open || ends_with(name, open, "operator"))
 		return open && open < len && ends_with(name, len, "()") ? len : whole;
 	return open;
 }
 
-/* The last word outside of brackets: what is before it is a template function's result. */
+/*
+ * Return: where the last word outside of brackets begins. A template function's result precedes
+ * it.
+ */
 static size_t name_start(const char *name, size_t len)
 {
 	const char *op = memmem(name, len, "operator", 8);
 	size_t depth = 0;
 
-	/* "operator<" would look like a bracket, and "operator new" has a space. */
+	/*
+	 * Ignore operator names: "operator<" looks like a bracket, and "operator new" has a
+	 * space.
+	 */
 	if (op)
 		len = (size_t)(op - name);
 	for (size_t i = len; i-- > 0;) {
@@ -135,7 +142,7 @@ static size_t name_start(const char *name, size_t len)
 	return 0;
 }
 
-/* Length of the operator that begins at @text, where it has brackets in it. */
+/* Return: length of the operator at @text if it contains angle brackets, else 0. */
 static size_t bracket_operator(const char *text)
 {
 	static const char *const operators[] = {"<<=", ">>=", "<=>", "->*", "<<", ">>",
@@ -187,7 +194,7 @@ static bool base_matches(const char *name, const char *wanted)
 	start = name_start(name, len);
 	if (equals(name + start, len - start, wanted))
 		return true;
-	/* Without the template's arguments; operator> and operator-> have none. */
+	/* Try without template arguments. operator> and operator-> have none. */
 	if (len && name[len - 1] == '>') {
 		open = opening(name, len, '<', '>');
 		if (open < len && open > start)
@@ -198,8 +205,8 @@ static bool base_matches(const char *name, const char *wanted)
 }
 
 /*
- * The last identifier of what was asked for stands in the mangled name as it is, except for
- * std's abbreviations and operators. Spares demangling all of a large program's symbols.
+ * Return: false if @symbol cannot match. A mangled name contains the last identifier of @wanted
+ * literally, except for std's abbreviations and operators. This avoids demangling every symbol.
  */
 static bool may_match(const char *symbol, const char *wanted)
 {

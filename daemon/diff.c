@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * diff - two sides' samples compared; see diff.h. Decides what a share is of, and which rows are
- * the same thing. Called by the command "diff".
+ * diff - loads, compares and tests the samples of two sides; see diff.h. Decides what shares
+ * refer to, and which rows name the same code.
  */
 #include "daemon/diff.h"
 
@@ -24,7 +24,7 @@ static uint64_t sum(const struct mp_ip_count *counts, size_t nr)
 	return total;
 }
 
-/* Samples of spans that lie half in @period. */
+/* Adds the samples of spans that lie only partly in @period. */
 static int count_left_out(struct mp_store *store, int64_t module, const struct mp_span *period,
 			  uint64_t *left_out, struct mp_err *err)
 {

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * diff_match - which modules of two sides are one to people; see diff.h. Decides that a path
- * matches where identity does not: an updated library is compared with what it replaced.
+ * diff_match - groups the modules of two sides; see diff.h. Decides that modules with one path
+ * belong together even if their identity differs: an updated library is compared with its old
+ * version.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -28,7 +29,7 @@ static bool belong_together(const struct mp_module *a, const struct mp_module *b
 	return a->kind == b->kind && a->path[0] && !strcmp(a->path, b->path);
 }
 
-/* Only what has samples on a side takes part. */
+/* Only modules with samples on a side take part. */
 static struct member *list_members(const struct md_diff *diff, size_t *nr)
 {
 	struct member *members =
@@ -89,7 +90,7 @@ static bool is_wanted(const struct md_diff *diff, const struct mp_module *module
 static void fill_groups(struct md_diff *diff, const struct member *members, size_t *parent,
 			size_t nr, const struct mp_id *ids)
 {
-	/* From roots to numbers: each root is the first of its group. */
+	/* Number the groups. The root is always the first member of its group. */
 	for (size_t i = 0; i < nr; i++) {
 		size_t root = root_of(parent, i);
 		struct md_diff_module *more = &diff->sides[members[i].side].more[members[i].index];
@@ -128,7 +129,10 @@ int md_diff_match(struct md_diff *diff, struct mp_err *err)
 	r = read_ids(diff, ids, err);
 	if (r)
 		goto out;
-	/* The first of a group is its root, so that groups are numbered as members come. */
+	/*
+	 * Keep the first member as the root, so that groups are numbered in the order of
+	 * members.
+	 */
 	for (size_t i = 0; i < nr; i++) {
 		parent[i] = i;
 		for (size_t k = 0; k < i; k++) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * diff_period - periods of days; see diff_period.h. Decides that a period ends before the day of
- * its second end, so that ..X and X.. share no day.
+ * diff_period - parses periods; see diff_period.h. Decides that a period ends before the day of
+ * its second WHEN, so that ..X and X.. share no day.
  */
 #include "daemon/diff_period.h"
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * diff_rows - functions and blocks of matched modules; see diff.h. Decides how code of different
- * builds is matched: functions by name, blocks by their place in a function of which name and size
- * are the same. One build's code is matched by address.
+ * diff_rows - rows for functions and blocks of matched modules; see diff.h. Decides how code is
+ * matched: by address within one build. Across builds, functions match by name, and blocks by
+ * their offset in functions of equal name and size.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -13,7 +13,7 @@
 #include "daemon/demangle.h"
 #include "daemon/diff.h"
 
-/* One build of a group's module: its code, and its functions in order of name. */
+/* A build of a group's module: its code, and its functions sorted by name. */
 struct build {
 	const struct mp_module *module;
 	struct md_code code;
@@ -52,7 +52,7 @@ static int sort_names(struct build *build)
 	return 0;
 }
 
-/* How many functions have the name; *@func is one of them. */
+/* Return: number of functions called @name; *@func is one of them. */
 static size_t find_name(const struct build *build, const char *name, const struct mp_func **func)
 {
 	size_t low = 0, high = build->nr, nr = 0;
@@ -72,7 +72,7 @@ static size_t find_name(const struct build *build, const char *name, const struc
 
 /* ---- code ---------------------------------------------------------------------------------- */
 
-/* From a --binary that is the module, or from where it was last. */
+/* Opens the --binary that is this build, else the file at the module's last known path. */
 static void open_code(struct builds *b, struct build *build)
 {
 	struct mp_err err = {0}, why = {0};
@@ -168,7 +168,7 @@ static bool has_name(const struct build *build, const struct md_row *row)
 	return row->function && find_name(build, row->function, &func) > 0;
 }
 
-/* Blocks may be matched where every build has the function once, and of one size. */
+/* Blocks can be matched if every build has exactly one function of this name, all of equal size. */
 static bool same_shape(const struct builds *b, const char *name)
 {
 	const struct mp_func *func = NULL, *first = NULL;
@@ -182,7 +182,7 @@ static bool same_shape(const struct builds *b, const char *name)
 	return true;
 }
 
-/* Is the function in none of the other side's builds? Only where all of those can be read. */
+/* Says whether the other side lacks the function. Needs the code of all its builds. */
 static enum md_diff_code code_of(const struct builds *b, const char *name, const uint64_t *samples)
 {
 	const struct mp_func *func;
@@ -206,10 +206,10 @@ static int add_row(struct builds *b, const struct build *build, size_t side,
 
 	out.samples[side] = row->samples;
 	out.by_name = named && (b->diff->by != MD_BY_BLOCK || same_shape(b, row->function));
-	/* What no function holds is one row, whatever its first address is. */
+	/* Samples outside of all functions form one row, so they have no address. */
 	if (!row->function || out.by_name)
 		out.vaddr = 0;
-	/* Addresses of different builds have nothing to do with each other. */
+	/* Addresses of different builds cannot be compared. */
 	else if (!one_build)
 		out.build = (size_t)(build - b->all) + 1;
 	if (row->function) {

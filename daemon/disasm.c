@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * disasm - instructions as text; see disasm.h. Decides to write mnemonics as objdump and gdb do
- * where Zydis has its own idea. Called by annotate.
+ * disasm - instructions as text through Zydis; see disasm.h. Decides to write mnemonics as
+ * objdump and gdb do if Zydis differs.
  */
 #include "daemon/disasm.h"
 
@@ -17,7 +17,7 @@ struct md_disasm {
 	ZydisFormatter formatter;
 };
 
-/* Is it about vectors or x87, whose operands say the size? */
+/* Return: true for vector instructions, whose registers already give the operand size. */
 static bool has_wide_register(const ZydisDecodedInstruction *insn, const ZydisDecodedOperand *ops)
 {
 	for (int i = 0; i < insn->operand_count_visible; i++) {
@@ -40,7 +40,10 @@ static char suffix_of(uint16_t bits)
 	return bits == 8 ? 'b' : bits == 16 ? 'w' : bits == 32 ? 'l' : 'q';
 }
 
-/* "jne" where Zydis says "jnz", as objdump and gdb do. Return: false: no condition. */
+/*
+ * Writes "jne" for Zydis' "jnz", as objdump and gdb do. Return: false: the instruction has no
+ * condition.
+ */
 static bool print_condition(const ZydisDecodedInstruction *insn, char *text, size_t size)
 {
 	static const char *const names[][2] = {{"z", "e"},   {"nz", "ne"}, {"nb", "ae"},
@@ -62,7 +65,7 @@ static bool print_condition(const ZydisDecodedInstruction *insn, char *text, siz
 
 static ZydisFormatterFunc default_mnemonic;
 
-/* Mnemonics as assemblers write them, where Zydis has its own idea. */
+/* Prints the mnemonic as assemblers write it. */
 static ZyanStatus print_mnemonic(const ZydisFormatter *formatter, ZydisFormatterBuffer *buffer,
 				 ZydisFormatterContext *context)
 {
@@ -142,7 +145,7 @@ char *md_disasm_text(struct md_disasm *d, const uint8_t *bytes, size_t avail, ui
 	*len = 1;
 	if (ZYAN_FAILED(ZydisDecoderDecodeFull(&d->decoder, bytes, avail, &insn, operands)))
 		return strdup("(bad)");
-	/* The register of a long no-op is padding too. */
+	/* Do not show the register of a long no-op. */
 	if (insn.mnemonic == ZYDIS_MNEMONIC_NOP && insn.operand_count_visible > 1)
 		insn.operand_count_visible = 1;
 	if (ZYAN_FAILED(ZydisFormatterFormatInstruction(&d->formatter, &insn, operands,

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * disasm - instructions as text, in AT&T's or Intel's syntax.
+ * disasm - prints instructions as text, in AT&T or Intel syntax. Called by annotate.
  */
 #ifndef MD_DISASM_H
 #define MD_DISASM_H
@@ -11,13 +11,14 @@
 
 struct md_disasm;
 
-/* Return: 0, -ENOMEM. Ownership: md_disasm_free(), which takes NULL. */
+/* Return: 0, -ENOMEM. Ownership: md_disasm_free(), which accepts NULL. */
 int md_disasm_new(bool intel, struct md_disasm **out);
 void md_disasm_free(struct md_disasm *disasm);
 
 /*
- * md_disasm_text - the instruction at @bytes, of at most @avail, and its length; "(bad)" of one
- * byte for what is none. Return: NULL: no memory. Ownership: free().
+ * md_disasm_text - disassemble the instruction at @bytes, of which @avail can be read. *@len
+ * gets its length. Invalid code gives "(bad)" and length 1. Return: NULL: no memory. Ownership:
+ * free().
  */
 char *md_disasm_text(struct md_disasm *disasm, const uint8_t *bytes, size_t avail, uint64_t vaddr,
 		     uint8_t *len);

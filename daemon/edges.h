@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * edges - how often control went from one address to another of a module, since the last flush.
+ * edges - counts transfers of control between two addresses of a module since the last flush.
  *
- * One open-addressing table like counts, keyed by both ends. Takes no memory before the first
- * edge: most machines never give one. Filled by attribute, emptied by flush.
+ * One hash table with open addressing, keyed by both ends. Takes no memory before the first
+ * edge, since most machines deliver none. Filled by attribute, emptied by flush.
  */
 #ifndef MD_EDGES_H
 #define MD_EDGES_H
@@ -15,7 +15,7 @@
 #include "daemon/counts.h"
 
 struct md_edge {
-	uint64_t from; /* md_counts_key() of the module and the address; 0: free */
+	uint64_t from; /* md_counts_key() of module and address; 0: a free slot */
 	uint64_t to;   /* link-time address in the same module */
 	uint64_t nr;
 };
@@ -26,13 +26,13 @@ struct md_edges {
 	size_t nr_used;
 };
 
-#define MD_EDGES_MAX (1u << 18) /* no growth beyond it: 12 MiB of table at most */
+#define MD_EDGES_MAX (1u << 18) /* growth stops at twice as many slots; 12 MiB of table at most */
 
 void md_edges_fini(struct md_edges *edges);
 void md_edges_clear(struct md_edges *edges);
-/* Room for @more further edges. Return: 0, -ENOMEM (also: MD_EDGES_MAX reached; flush). */
+/* Makes room for @more edges. Return: 0, -ENOMEM (also if the table is at its limit: flush). */
 int md_edges_reserve(struct md_edges *edges, size_t more);
-/* There is room: md_edges_reserve() was asked before. */
+/* The caller has reserved room with md_edges_reserve(). */
 void md_edges_add(struct md_edges *edges, uint64_t from, uint64_t to, uint64_t nr);
 
 #endif

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * export - small questions that several formats ask of a module's code and counts.
+ * export - questions about a module's code and counts that several formats ask; see export.h.
  */
 #include "daemon/export.h"
 
@@ -33,7 +33,7 @@ bool md_export_insn_is(const struct mp_elf *elf, uint64_t vaddr, unsigned int ki
 {
 	struct mp_insn insn;
 
-	/* Near the end of a segment there are fewer bytes than an instruction may have. */
+	/* Near the end of a segment fewer than 15 bytes are left. */
 	for (size_t avail = 15; avail; avail--) {
 		const uint8_t *bytes = mp_elf_bytes(elf, vaddr, avail);
 
@@ -60,7 +60,7 @@ double md_export_seen_per_count(const struct md_export_module *m)
 	return counted > 0 && seen > 0 ? seen / counted : 1;
 }
 
-/* As its block runs; a tail call, as what does not stay in the function. */
+/* Executions of a call. For a tail call: those of its block that do not stay in the function. */
 static double call_count(const struct md_export_module *m, const struct mp_call *call)
 {
 	const struct mp_block *block = &m->code->cfg->blocks[call->block];
@@ -68,7 +68,7 @@ static double call_count(const struct md_export_module *m, const struct mp_call 
 
 	for (uint32_t i = 0; call->tail && i < block->nr_edges; i++)
 		count -= m->inferred->edge[block->first_edge + i];
-	/* What rounding leaves of a difference is none. */
+	/* Treat a remainder from rounding as zero. */
 	return count > 1e-9 * m->inferred->block[call->block] ? count : 0;
 }
 
@@ -83,7 +83,7 @@ static int compare_calls(const void *a, const void *b)
 	return (x->callee > y->callee) - (x->callee < y->callee);
 }
 
-/* Of a direct call the code itself says where it goes. */
+/* The code itself gives the target of a direct call, so edges are used for indirect ones only. */
 static bool is_indirect_call(const struct md_export_module *m, const struct mp_edge_count *edge,
 			     struct md_export_call *out)
 {

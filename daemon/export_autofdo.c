@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * export_autofdo - the text that create_llvm_prof and create_gcov read with --profiler=text:
- * straight runs of code, sampled addresses and taken branches, each list behind its length.
+ * export_autofdo - the text format that create_llvm_prof and create_gcov read with
+ * --profiler=text. It lists executed ranges, sampled addresses and taken branches, each list
+ * after its length.
  *
- * Addresses count from the file's first PT_LOAD, which is where those programs put their own.
+ * Addresses are relative to the file's first PT_LOAD, as those programs expect.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -12,7 +13,7 @@
 #include "daemon/export.h"
 
 struct autofdo {
-	FILE *out; /* NULL: only count */
+	FILE *out; /* NULL: count only */
 	uint64_t base;
 	const struct md_export_module *m;
 	const struct mp_cfg *cfg;
@@ -28,7 +29,7 @@ static uint64_t first_load(const struct mp_elf *elf)
 	return 0;
 }
 
-/* A run ends with its last instruction's address, not behind it. */
+/* The format ends a range at the address of its last instruction. */
 static uint64_t put_ranges(const struct autofdo *a)
 {
 	uint64_t nr = 0, last;

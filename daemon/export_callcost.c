@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * export_callcost - finds the cycles of the call graph (Tarjan, 1972, without recursion) and sums
- * from the leaves up. Called by export_callgrind.
+ * export_callcost - finds the cycles of the call graph (Tarjan, 1972, without recursion) and
+ * adds up costs from the leaves; see export_callcost.h.
  */
 #include "daemon/export_callcost.h"
 
@@ -11,10 +11,10 @@
 
 #define NONE MP_NONE
 
-/* Calls by caller: cost->calls[first[f] .. first[f + 1]). */
+/* Calls by caller: those of function f are cost->calls[first[f] .. first[f + 1]). */
 struct graph {
 	size_t *first, *at;
-	/* Tarjan's */
+	/* state of Tarjan's algorithm */
 	uint32_t *number, *low, *stack, *path;
 	uint32_t nr_stack, nr_path, next;
 };
@@ -58,7 +58,7 @@ static void visit(struct graph *g, uint32_t f)
 	g->path[g->nr_path++] = f;
 }
 
-/* All that can be reached from @root; a cycle is closed only after all that it calls. */
+/* Visits all functions reachable from @root. A cycle is numbered after all cycles that it calls. */
 static void walk(struct md_callcost *cost, struct graph *g, uint32_t root)
 {
 	visit(g, root);
@@ -95,7 +95,7 @@ static double call_cost(const struct md_callcost *cost, const struct md_export_c
 	return cost->total[to] * (call->count / cost->entered[to]);
 }
 
-/* Flow into a function's entry that no edge of its own brings. */
+/* Executions of the function's entry that no edge inside the function explains. */
 static double entered_func(const struct md_callcost *cost, uint32_t f, const double *into)
 {
 	const struct mp_cfg *cfg = cost->m->code->cfg;
@@ -129,7 +129,7 @@ static int sum_entered(struct md_callcost *cost)
 		if (cost->cycle[call->caller] != cost->cycle[call->callee])
 			outside[call->callee] += call->count;
 	}
-	/* Estimates disagree: a function is entered at least as often as its known calls say. */
+	/* The two estimates may disagree: use at least the number of known calls. */
 	for (uint32_t f = 0; f < cfg->nr_funcs; f++)
 		cost->entered[cost->cycle[f]] +=
 			outside[f] + fmax(entered_func(cost, f, into) - known[f], 0);
@@ -142,7 +142,7 @@ static int sum_entered(struct md_callcost *cost)
 static int sum_costs(struct md_callcost *cost, struct graph *g, const uint64_t *samples)
 {
 	const struct mp_cfg *cfg = cost->m->code->cfg;
-	uint32_t *order = g->path; /* functions by cycle: callees first */
+	uint32_t *order = g->path; /* functions ordered by cycle: callees first */
 	uint32_t *begin = calloc((size_t)cost->nr_cycles + 2, sizeof(*begin));
 
 	if (!begin)

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * export_callcost - what calls cost with all they caused, estimated from samples and call counts.
+ * export_callcost - estimates the inclusive cost of calls from samples and call counts. Called
+ * by export_callgrind.
  */
 #ifndef MD_EXPORT_CALLCOST_H
 #define MD_EXPORT_CALLCOST_H
@@ -9,24 +10,25 @@
 
 struct md_callcost {
 	const struct md_export_module *m;
-	struct md_export_call *calls; /* that happen, ascending caller and address */
+	struct md_export_call *calls; /* calls with a count, ascending by caller and address */
 	size_t nr_calls;
-	double *total;	 /* per cycle: samples in it and below it */
-	double *entered; /* per cycle: calls into it from outside, known or not */
-	uint32_t *cycle; /* per function: the cycle of the call graph that it is in */
+	double *total;	 /* per cycle: samples in it and in its callees */
+	double *entered; /* per cycle: calls from outside, including unknown callers */
+	uint32_t *cycle; /* per function: its cycle in the call graph */
 	uint32_t nr_cycles;
 };
 
 /*
- * @samples: per function. Functions that call each other are taken together: such a cycle's
- * samples, and those of what it calls, are shared out over the calls into it by how often they
- * happen. Calls within a cycle cost nothing beside. Return: 0, -ENOMEM. Ownership: md_callcost_fini(), also after an error.
+ * @samples: per function. Functions that call each other form a cycle. The samples of a cycle
+ * and its callees are divided among the calls into the cycle, in proportion to their counts.
+ * Calls within a cycle cost nothing extra. Return: 0, -ENOMEM. Ownership: md_callcost_fini(),
+ * also after an error.
  */
 int md_callcost_init(struct md_callcost *cost, const struct md_export_module *m,
 		     const uint64_t *samples);
 void md_callcost_fini(struct md_callcost *cost);
 
-/* Samples that the call caused. */
+/* Return: samples in the callee and its callees that are charged to @call. */
 uint64_t md_callcost_of(const struct md_callcost *cost, const struct md_export_call *call);
 
 #endif

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * export_callgrind - callgrind's format: samples per instruction with source lines, and calls with
- * their counts, for callgrind_annotate and KCachegrind.
+ * export_callgrind - callgrind's format for callgrind_annotate and KCachegrind: samples per
+ * instruction with source lines, and calls with their counts.
  *
- * Samples say where time was spent, not on whose behalf. What a call cost (inclusive) is shared
- * out over callers by how often they call, as gprof does (Graham, Kessler, McKusick, 1982).
+ * Samples do not say which caller caused them. As gprof does (Graham, Kessler, McKusick, 1982),
+ * the inclusive cost of a function is divided among its callers by the number of calls.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -19,16 +19,16 @@ struct callgrind {
 	uint64_t total;
 };
 
-/* What is being written: each line says only what differs from the one before. */
+/* State of the output: the format writes only what differs from the line before. */
 struct writer {
 	struct md_export *e;
 	const struct md_export_module *m;
 	struct md_export_source source;
 	struct md_callcost cost;
-	const char *file; /* that cost lines belong to; "???": not known */
+	const char *file; /* file of the current cost lines; "???": not known */
 };
 
-/* Names end with their line. */
+/* A name ends with its line, so replace control characters. */
 static void put_name(FILE *out, const char *text)
 {
 	for (const unsigned char *p = (const unsigned char *)text; *p; p++)
@@ -69,7 +69,7 @@ static void put_function(struct writer *w, uint32_t f)
 	put(w->e->out, "fn", md_export_source_name(&w->source, f, buf));
 }
 
-/* "0xADDRESS LINE" after the file it is in, where that is another one (inlined code). */
+/* Writes "0xADDRESS LINE". If the file changes (inlined code), writes the new file first. */
 static void put_position(struct writer *w, uint64_t vaddr, const char *function_file)
 {
 	struct md_line line = line_at(w, vaddr);
@@ -92,7 +92,7 @@ static void put_call(struct writer *w, const struct md_export_call *call, const 
 
 	put(w->e->out, "cfi", target.file);
 	put(w->e->out, "cfn", md_export_source_name(&w->source, call->callee, buf));
-	/* The line after calls= is of the file in force, so that may have to change first. */
+	/* The line after "calls=" refers to the current file, so change that file first. */
 	line = line_at(w, call->at);
 	if (line.line && strcmp(line.file, w->file)) {
 		put(w->e->out, strcmp(line.file, function_file) ? "fi" : "fe", line.file);
@@ -104,7 +104,7 @@ static void put_call(struct writer *w, const struct md_export_call *call, const 
 		md_callcost_of(&w->cost, call));
 }
 
-/* The calls of function @f. */
+/* Writes the calls of function @f. */
 static void put_calls(struct writer *w, uint32_t f, const char *function_file)
 {
 	size_t low = 0, high = w->cost.nr_calls;
@@ -121,7 +121,7 @@ static void put_calls(struct writer *w, uint32_t f, const char *function_file)
 		put_call(w, &w->cost.calls[low], function_file);
 }
 
-/* Functions in order of their entries; a cold part's samples are with its function. */
+/* Orders counts by function, so that samples of a cold part join those of its function. */
 struct at {
 	uint32_t func;
 	size_t count;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * export_fdata - BOLT's profile of one module: samples alone (no_lbr), or branches as perf2bolt
- * writes them from a branch stack, seen or inferred. Decides which of Morph's edges BOLT can place:
- * its blocks end at branches and begin at their targets, ours at more places.
+ * export_fdata - BOLT's profile of one module: plain samples (no_lbr), or branches as perf2bolt
+ * writes them, counted or inferred. Decides which edges BOLT can use: BOLT begins blocks only
+ * at branch targets, Morph at more places.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -16,7 +16,7 @@
 #define NAME_MAX_BYTES 65536
 
 struct place {
-	uint32_t range; /* MP_NONE: in no function */
+	uint32_t range; /* MP_NONE: outside of all functions */
 	uint64_t offset;
 };
 
@@ -25,10 +25,10 @@ struct fdata {
 	const struct mp_cfg *cfg;
 	FILE *out;
 	struct md_export_symbols names;
-	double *into;	/* per block: over edges, from its own function */
-	double *called; /* per function: by known calls */
-	bool *begins;	/* per block: a branch leads there, so it begins a block for BOLT too */
-	double scale;	/* of inferred counts */
+	double *into;	/* per block: flow along edges from its own function */
+	double *called; /* per function: known calls */
+	bool *begins;	/* per block: a branch leads to it, so BOLT begins a block there too */
+	double scale;	/* factor for inferred counts */
 	char name[2][NAME_MAX_BYTES];
 };
 
@@ -40,7 +40,7 @@ static void fdata_fini(struct fdata *f)
 	free(f->begins);
 }
 
-/* Nobody's code for BOLT: it makes the entries of a PLT functions of their own. */
+/* BOLT makes each PLT entry a function of its own, so its code belongs to no function here. */
 static bool is_plt(const struct fdata *f, uint64_t vaddr)
 {
 	const struct mp_section *section = mp_elf_section_at(f->cfg->elf, vaddr);
@@ -57,7 +57,7 @@ static struct place place_of(const struct fdata *f, uint64_t vaddr)
 	return (struct place){range, range == MP_NONE ? 0 : vaddr - f->cfg->ranges[range].start};
 }
 
-/* Return: false where the name is too long for us: no compiler's is. */
+/* Return: false: the name is too long. No compiler makes such names. */
 static bool name_place(struct fdata *f, struct place place, char *buf)
 {
 	return place.range == MP_NONE ||
@@ -133,7 +133,7 @@ static void put_edges(struct fdata *f, const struct mp_block *block, bool falls_
 	}
 }
 
-/* Control that comes into a function from where nobody saw it leave. */
+/* Writes entries into a function whose origin is not known. */
 static void put_entries(struct fdata *f, uint32_t b)
 {
 	const struct mp_block *block = &f->cfg->blocks[b];
@@ -173,7 +173,7 @@ static int fdata_inferred(struct fdata *f)
 
 /* ---- what was seen ------------------------------------------------------------------------- */
 
-/* Taken branches as they were counted; what fell through follows from the flow. */
+/* Writes the counted branches. Fall-through counts follow from the inferred flow. */
 static void fdata_seen(struct fdata *f)
 {
 	const struct mp_cfg *cfg = f->cfg;

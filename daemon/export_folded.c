@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * export_folded - "module;function count" lines, for flame graphs.
+ * export_folded - writes "module;function count" lines, the input of flame graph tools.
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -9,7 +9,7 @@
 #include "daemon/ksyms.h"
 #include "daemon/stats_rows.h"
 
-/* A frame: ';' would end it, and a line's last blank comes before its number. */
+/* Writes a frame's name. ';' would end it. */
 static void put_frame(FILE *out, const char *text)
 {
 	for (const unsigned char *p = (const unsigned char *)text; *p; p++)

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * export_json - everything that is known of the modules, as one JSON object: samples by address,
- * transfers that were seen, functions with their blocks, inferred counts and edges.
- * morph-stats(1) describes it; MD_EXPORT_JSON_SCHEMA grows when a field changes its meaning.
+ * export_json - writes all that is known of the modules as one JSON object: samples by address,
+ * edge counts, functions with blocks, inferred counts and edges. morph-stats(1) describes it.
  *
- * Written as it goes, not built in memory: a large program has millions of edges.
+ * Writes directly instead of building the object in memory: a large program has millions of
+ * edges.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -38,7 +38,7 @@ static const char *const edge_names[] = {
 	[MP_EDGE_TABLE] = "table",
 };
 
-/* Paths and names may hold any bytes, JSON only UTF-8. Return: 0, -ENOMEM. */
+/* Paths and names may hold any bytes, but JSON only UTF-8. Return: 0, -ENOMEM. */
 static int put_string(FILE *out, const char *text)
 {
 	json_t *string = mp_json_string(text);
@@ -112,7 +112,7 @@ static void put_block(struct md_export *e, const struct md_export_module *m, uin
 	fputs("]}", e->out);
 }
 
-/* Calls of functions that come one after the other. */
+/* All calls; @next advances from function to function. */
 struct calls {
 	struct md_export_call *calls;
 	size_t nr, next;

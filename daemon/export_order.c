@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * export_order - the order of functions for a linker: who calls whom often lies near. Decides what
- * is said to each linker; the order itself is libprof's (order).
+ * export_order - writes an order of functions for a linker, so that frequent callers lie near
+ * their callees. libprof's order computes it; this file decides how each linker is told.
  *
- * lld knows symbols, gold and GNU ld know sections: those that -ffunction-sections makes. Where
- * several functions share a name, none of the three can tell them apart: the name stands where
- * the hottest of them belongs, and all of them go there.
+ * lld orders symbols; gold and GNU ld order the sections that -ffunction-sections makes. No
+ * linker can tell functions of the same name apart: the name goes where the hottest of them
+ * belongs.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -22,10 +22,10 @@ struct order {
 	struct mp_order_arc *arcs;
 	struct md_export_call *calls;
 	size_t nr_calls;
-	uint32_t *index, *func; /* of cfg->funcs in funcs (MP_NONE: not there), and back */
+	uint32_t *index, *func; /* from cfg->funcs to @funcs (MP_NONE: not there), and back */
 	uint32_t *out;
 	uint32_t nr_funcs, nr_arcs;
-	bool *written; /* per name */
+	bool *written; /* per name: already written */
 };
 
 static void order_fini(struct order *o)
@@ -61,7 +61,7 @@ static int order_init(struct order *o, const struct md_export_module *m)
 	return o->written ? 0 : -ENOMEM;
 }
 
-/* A linker moves whole functions, except for what the compiler split off. */
+/* A linker moves whole functions, except for cold parts that the compiler split off. */
 static void order_collect(struct order *o)
 {
 	const struct mp_cfg *cfg = o->cfg;
@@ -93,7 +93,10 @@ static void order_collect(struct order *o)
 	}
 }
 
-/* A name that no linker's syntax gets in the way of: C's, C++'s and Rust's all are. */
+/*
+ * Return: true if no linker's syntax gives the name's characters a meaning. Names of C, C++ and
+ * Rust are plain.
+ */
 static bool is_plain(const char *name)
 {
 	for (const unsigned char *p = (const unsigned char *)name; *p; p++)
@@ -104,8 +107,11 @@ static bool is_plain(const char *name)
 
 static void put_name(struct md_export *e, const char *name, bool split)
 {
-	/* Where compilers put functions that they know to be hot, to run once, or never; or the
-	 * part of a function that never runs, which must stay away. */
+	/*
+	 * Section name prefixes that compilers use: normal, hot, startup and unlikely
+	 * functions. The cold part of a split function is also in ".text.unlikely." and must
+	 * stay there, so leave that prefix out.
+	 */
 	static const char *const prefixes[] = {".text.", ".text.hot.", ".text.startup.",
 					       ".text.unlikely."};
 	size_t nr = sizeof(prefixes) / sizeof(prefixes[0]) - split;
@@ -124,7 +130,7 @@ static void put_name(struct md_export *e, const char *name, bool split)
 		putc('\n', e->out);
 }
 
-/* What a function is called, each name once in all. */
+/* Writes the names of a function. Each name is written once in the whole output. */
 static void put_function(struct md_export *e, struct order *o, const struct mp_func *func)
 {
 	bool any = false, shared = false;
@@ -133,7 +139,7 @@ static void put_function(struct md_export *e, struct order *o, const struct mp_f
 
 	symbols = md_export_symbols_at(&o->symbols, func->vaddr, &nr);
 	for (size_t i = 0; i < nr; i++) {
-		/* A symbol finds its section, and so all its other names. */
+		/* For lld one symbol suffices: it moves the section with all its symbols. */
 		if (!is_plain(symbols[i].symbol->name) || (any && e->linker == MD_LINKER_LLD))
 			continue;
 		any = true;

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * export_pprof - pprof's profile.proto, gzipped: addresses with mappings, build-ids, functions,
- * source lines and inlined frames. Decides that addresses are those of the file (link-time), each
- * executable segment one mapping, as if every file were loaded where it was linked for.
+ * export_pprof - writes pprof's profile.proto, gzipped: addresses with mappings, build-ids,
+ * functions, source lines and inlined frames. Decides to write link-time addresses: each
+ * executable segment is one mapping, as if every file were loaded at its link-time address.
  */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
-/* Running out of memory must not end the program; each place that adds has a @p. */
+/* A failed allocation must not end the program. Every function that adds to a table has a @p. */
 #define HASH_NONFATAL_OOM	  1
 #define uthash_nonfatal_oom(item) (p->failed = true)
 #include <uthash.h>
@@ -57,7 +57,7 @@ enum {
 #define INLINES_MAX 64
 #define PAGE_MASK   UINT64_C(0xfff)
 
-/* The table of strings, as it was written so far. */
+/* A string that was written already, with its number. */
 struct string {
 	UT_hash_handle hh;
 	uint64_t id;
@@ -76,12 +76,12 @@ struct pprof {
 	struct md_gzip *gz;
 	struct string *strings;
 	struct function *functions;
-	struct md_pb top, inner, line; /* scratch */
+	struct md_pb top, inner, line; /* reused buffers */
 	uint64_t nr_strings, nr_functions, nr_mappings, nr_locations;
-	bool failed; /* no memory, or what was written could not be */
+	bool failed; /* no memory, or a write failed */
 };
 
-/* Write @p->inner as a field of the profile. */
+/* Writes @p->inner as a field of the profile. */
 static void put_field(struct pprof *p, uint32_t field)
 {
 	md_pb_reset(&p->top);
@@ -140,7 +140,7 @@ static uint64_t function_id(struct pprof *p, const char *name, const char *file)
 		return 0;
 	}
 	md_pb_uint(&p->inner, FUNCTION_ID, f->id);
-	/* Mangled both, so that pprof demangles as it was told to. */
+	/* Both names are mangled, so that pprof's own demangling options apply. */
 	md_pb_uint(&p->inner, FUNCTION_NAME, f->key.name);
 	md_pb_uint(&p->inner, FUNCTION_SYSTEM_NAME, f->key.name);
 	md_pb_uint(&p->inner, FUNCTION_FILE, f->key.file);
@@ -203,7 +203,10 @@ static void put_mappings(struct pprof *p, const struct md_export_module *m, bool
 	}
 }
 
-/* Which of a module's mappings, the first of which is @first, holds @vaddr; its first if none. */
+/*
+ * Return: id of the mapping that holds @vaddr, else @first. @first: the id of the module's
+ * first mapping.
+ */
 static uint64_t mapping_of(const struct md_export_module *m, uint64_t first, uint64_t vaddr)
 {
 	const struct mp_elf *elf = m->code ? m->code->elf : NULL;
@@ -234,7 +237,7 @@ static void add_line(struct pprof *p, struct md_pb *location, const char *functi
 	md_pb_message(location, LOCATION_LINE, &p->line);
 }
 
-/* Innermost frame first: the last inlined one, with the line of the address itself. */
+/* Adds frames, innermost first: the innermost inlined function has the address's own line. */
 static void add_frames(struct pprof *p, struct md_pb *location, const struct md_export_module *m,
 		       struct md_export_source *source, uint64_t vaddr)
 {
@@ -294,7 +297,7 @@ static void pprof_drop(struct md_export *e)
 
 static int check(const struct md_export *e, const struct pprof *p, struct mp_err *err)
 {
-	/* What is wrong with the output, whoever closes it says. */
+	/* The function that closes @e->out reports write errors. */
 	if (!p->failed || ferror(e->out))
 		return 0;
 	return mp_err_set(err, ENOMEM, "out of memory");
@@ -307,7 +310,7 @@ static int pprof_begin(struct md_export *e, struct mp_err *err)
 	e->state = p;
 	if (!p || md_gzip_open(e->out, &p->gz))
 		return mp_err_set(err, ENOMEM, "out of memory");
-	string_id(p, ""); /* the first one must be empty */
+	string_id(p, ""); /* the first string must be empty */
 	put_type(p, PROFILE_SAMPLE_TYPE, "samples", "count");
 	if (e->period_ns) {
 		put_type(p, PROFILE_SAMPLE_TYPE, "cpu", "nanoseconds");
@@ -334,7 +337,7 @@ static int pprof_module(struct md_export *e, const struct md_export_module *m, s
 	for (size_t i = 0; i < m->nr_counts && !p->failed; i++) {
 		uint64_t vaddr = m->counts[i].vaddr, id = ++p->nr_locations;
 
-		/* Its functions are written while it is put together. */
+		/* add_frames() also writes the location's functions. */
 		md_pb_reset(&location);
 		md_pb_uint(&location, LOCATION_ID, id);
 		md_pb_uint(&location, LOCATION_MAPPING, mapping_of(m, first, vaddr));

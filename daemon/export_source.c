@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * export_source - asks the file's symbols first, then its debug information. Called by the exports
- * that show source code.
+ * export_source - looks in the file's symbols first, then in its debug information; see
+ * export_source.h.
  */
 #include "daemon/export_source.h"
 
@@ -10,15 +10,15 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Running out of memory must not end the program: names then stay as they are. */
+/* A failed allocation must not end the program: file names then stay relative. */
 #define HASH_NONFATAL_OOM 1
 #include <uthash.h>
 
-/* A directory and a name in it, together. */
+/* A directory and a file name in it, joined. */
 struct md_export_path {
 	UT_hash_handle hh;
 	struct {
-		const char *dir, *file; /* those of the debug information: same text, same place */
+		const char *dir, *file; /* strings of the debug information, compared by address */
 	} key;
 	char path[];
 };
@@ -59,7 +59,7 @@ const char *md_export_source_name(const struct md_export_source *source, uint32_
 	if (func->name[0])
 		return func->name;
 	name = md_names_at(&source->names, func->vaddr);
-	/* A name of something else that lies around it would mislead. */
+	/* Ignore the name of another symbol that merely spans this address. */
 	if (name && name->function && name->vaddr == func->vaddr && name->name[0])
 		return name->name;
 	return md_code_function_name(func, buf);

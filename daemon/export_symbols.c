@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * export_symbols - sorts a file's symbols once. Decides which of several names a function goes by.
- * Called by the exports that name functions to other tools.
+ * export_symbols - sorts a file's symbols once; see export_symbols.h. Decides the order of
+ * several names at one address.
  */
 #include "daemon/export_symbols.h"
 
@@ -18,14 +18,14 @@ static bool is_function(const struct mp_symbol *s)
 	       (s->type == STT_FUNC || s->type == STT_GNU_IFUNC);
 }
 
-/* BOLT numbers every local name as it meets it, also those of data. */
+/* BOLT numbers all local symbols of a name, also those of data. */
 static bool is_numbered(const struct mp_symbol *s)
 {
 	return s->bind == STB_LOCAL && s->shndx != SHN_UNDEF && s->name[0] && s->type != STT_FILE &&
 	       s->type != STT_SECTION && s->vaddr;
 }
 
-/* By name; of one name by address, what is in .dynsym again right behind. */
+/* Sorts by name, then by address; the .dynsym copy of a symbol follows it. */
 static int compare_name(const void *a, const void *b)
 {
 	const struct mp_symbol *x = *(const struct mp_symbol *const *)a;
@@ -44,11 +44,11 @@ static int compare_vaddr(const void *a, const void *b)
 
 	if (!r)
 		r = (x->symbol->bind == STB_LOCAL) - (y->symbol->bind == STB_LOCAL);
-	/* As the file has them, whatever qsort() does. */
+	/* Keep the file's order: qsort() is not stable. */
 	return r ? r : (x->symbol > y->symbol) - (x->symbol < y->symbol);
 }
 
-/* One name's symbols, ascending address. */
+/* Adds the symbols of one name, which are sorted by address. */
 static void add_name(struct md_export_symbols *out, const struct mp_symbol *const *symbols,
 		     size_t nr)
 {
@@ -61,7 +61,7 @@ static void add_name(struct md_export_symbols *out, const struct mp_symbol *cons
 
 		number += is_numbered(s);
 		if (!is_function(s) || s->vaddr == last)
-			continue; /* known, from .symtab */
+			continue; /* a copy: .symtab had it already */
 		last = s->vaddr;
 		nr_functions++;
 		out->names[out->nr++] =
@@ -132,7 +132,7 @@ size_t md_export_symbols_format_bolt(const struct md_export_symbols *names, uint
 	const struct md_export_symbol *name = md_export_symbols_at(names, vaddr, &nr);
 	char number[16] = "";
 
-	/* BOLT reads .symtab alone: in a stripped file exported functions have no name for BOLT. */
+	/* BOLT reads only .symtab: in a stripped file, exported functions have no name for BOLT. */
 	while (name && nr && name->symbol->dynamic) {
 		name++;
 		nr--;

@@ -21,7 +21,7 @@ void md_flame_fini(struct md_flame *root)
 	*root = (struct md_flame){0};
 }
 
-/* A new last child, which takes @name. NULL: no memory, in @name too. */
+/* Appends a child. Ownership: takes @name. Return: NULL: no memory, or @name is NULL. */
 static struct md_flame *add_child(struct md_flame *node, char *name, uint64_t vaddr)
 {
 	if (node->nr == node->max && name) {
@@ -60,7 +60,7 @@ static char *block_name(const struct md_row *row)
 	return strdup(name);
 }
 
-/* Rows in order of their functions' addresses; those of none last. */
+/* Sorts rows by their functions' addresses; rows outside of functions come last. */
 static int compare_functions(const void *a, const void *b)
 {
 	const struct md_row *x = a, *y = b;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * flame - samples as a tree: all, modules, functions, blocks. There are no call stacks in the
- * store, so a level is what holds the one below it, not what called it.
+ * flame - a tree of samples: all, modules, functions, blocks. The store has no call stacks: a
+ * node contains its children, it does not call them. Called by "morph-stats flame".
  */
 #ifndef MD_FLAME_H
 #define MD_FLAME_H
@@ -24,35 +24,40 @@ enum md_flame_level {
 struct md_flame {
 	char *name;
 	uint64_t samples;
-	uint64_t vaddr;	     /* function, block */
-	uint32_t nr_insns;   /* block; 0: not known */
-	char id[9];	     /* module: how its build-id begins */
-	uint64_t nr_merged;  /* more than one thing, which were too small to be shown: how many */
-	unsigned int tenths; /* of a percent of all; those of its children add up to it */
-	struct md_flame *children; /* most samples first, what was merged last */
+	uint64_t vaddr;	   /* of a function or block */
+	uint32_t nr_insns; /* of a block; 0: not known */
+	char id[9];	   /* of a module: the first digits of its build-id */
+	/* above 0: the node stands for so many nodes that were too small to show */
+	uint64_t nr_merged;
+	/* tenths of a percent of all samples; those of the children add up to it */
+	unsigned int tenths;
+	struct md_flame *children; /* most samples first, merged nodes last */
 	size_t nr, max;
 };
 
 /*
- * md_flame_add_module - a child of @root for @module with its counts: functions and blocks of
- * @code, of a kernel those of @ksyms, or none below it where both are NULL.
+ * md_flame_add_module - add @module with its counts as a child of @root. Its functions and
+ * blocks come from @code, those of a kernel from @ksyms. If both are NULL, it has no children.
  * Return: 0, -ENOMEM.
  */
 int md_flame_add_module(struct md_flame *root, const struct mp_module *module,
 			const struct md_code *code, const struct md_ksyms *ksyms,
 			const struct mp_ip_count *counts, size_t nr);
-/* Modules with one file name get the beginning of their build-ids as well: "prog 72a44fc3". */
+/* Appends the first digits of the build-id to modules that share a file name: "prog 72a44fc3". */
 int md_flame_tell_apart(struct md_flame *root);
-/* Sort the children at every level. */
+/* Sorts the children at every level. */
 void md_flame_sort(struct md_flame *root);
 /*
- * md_flame_merge - make one of all children, at every level, with less than @least samples, if
- * there is more than one; drop what is below a node that has less than @least_above.
+ * md_flame_merge - merge all children with fewer than @least samples into one, at every level,
+ * if there are several. Remove the children of a node with fewer than @least_above samples.
  */
 void md_flame_merge(struct md_flame *root, double least, double least_above);
-/* Set @tenths of everything below @root, whose own is set: by the largest remainder. */
+/*
+ * Sets @tenths of all nodes below @root by the largest-remainder method. @root->tenths must be
+ * set.
+ */
 int md_flame_round(struct md_flame *root);
-/* What it holds, not @root itself. */
+/* Frees what @root holds, but not @root. */
 void md_flame_fini(struct md_flame *root);
 
 #endif

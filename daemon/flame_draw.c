@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * flame_draw - boxes, words, legend and the list of functions of the flame picture. Decides colours
- * and places.
+ * flame_draw - draws boxes, words, legend and the list of functions; see flame_draw.h. Decides
+ * colours and places.
  */
 #include "daemon/flame_draw.h"
 
@@ -18,16 +18,16 @@
 #define MARGIN	   24.0
 #define FULL	   (WIDTH - 2 * MARGIN)
 #define TOP	   128.0
-#define SIZE	   13 /* of names in boxes */
+#define SIZE	   13 /* font size in boxes */
 #define LIST_ROWS  12
 #define NR_LISTED  (3 * LIST_ROWS)
 #define NR_COLOURS 8
 
-/* Light, so that dark text reads on all of them, and told apart by the colour-blind. */
+/* Light, so that dark text is readable; colour-blind people can tell them apart. */
 static const char *const colours[NR_COLOURS] = {"#77aadd", "#ee8866", "#eedd88", "#44bb99",
 						"#ffaabb", "#99ddff", "#bbcc33", "#cccccc"};
 
-/* Box heights: functions have room for a name written upwards. */
+/* Box heights by level. A function's box has room for a vertical name. */
 static const double heights[MD_FLAME_NR_LEVELS] = {28, 40, 150, 66};
 
 static const char style[] =
@@ -37,8 +37,8 @@ static const char style[] =
 	"rect{stroke:#fff;stroke-width:1}g:hover>rect{stroke:#000}.n{cursor:pointer}</style>\n";
 
 /*
- * Without it the picture is complete: a click shows the box over the whole width. data-x and data-w
- * count samples, so they are exact; @e is for numbers of JavaScript above 2^53.
+ * Optional: a click shows a box over the whole width. data-x and data-w are sample counts; @e
+ * allows for rounding of numbers above 2^53 in JavaScript.
  */
 static const char script[] =
 	"<script>/*<![CDATA[*/\n"
@@ -74,7 +74,7 @@ static const char *format_tenths(unsigned int tenths, char *buf)
 	return buf;
 }
 
-/* Without the parameters of C++, cut to @width. NULL: nothing fits. Ownership: free(). */
+/* Return: the name without C++ parameters, cut to @width; NULL: nothing fits. Ownership: free(). */
 static char *fit_brief(const char *name, double size, double width)
 {
 	size_t len = md_name_base_len(name);
@@ -86,7 +86,7 @@ static char *fit_brief(const char *name, double size, double width)
 	return fit;
 }
 
-/* What a box is called. @buf holds 64. */
+/* Return: the label of a box. @buf holds 64 bytes. */
 static const char *node_name(const struct md_flame *node, enum md_flame_level level, char *buf)
 {
 	static const char *const plural[] = {"", "modules", "functions", "blocks"};
@@ -112,7 +112,10 @@ struct box {
 	double x, y, width, height;
 };
 
-/* The name where it fits: along, else upwards, else not. The second line is the percentage. */
+/*
+ * Writes the name horizontally if it fits, else vertically, else not. A second line has the
+ * percentage.
+ */
 static void put_name(FILE *out, const struct box *box, const char *name, unsigned int tenths)
 {
 	char percent[32], *fit = NULL;
@@ -143,11 +146,11 @@ static void put_name(FILE *out, const struct box *box, const char *name, unsigne
 	free(fit);
 }
 
-/* @before: samples to the left of the box. */
+/* @before: number of samples to the left of the box. */
 static void draw_node(FILE *out, const struct md_flame *node, enum md_flame_level level,
 		      const struct box *box, uint64_t before, const char *colour, size_t place)
 {
-	/* Neighbours differ a little, so that they are seen to be two. */
+	/* Alternate the opacity, so that neighbouring boxes can be told apart. */
 	static const char *const opacity[] = {"1", "0.78"};
 	char buf[64], count[32], percent[32];
 	const char *name = node_name(node, level, buf);
@@ -169,7 +172,7 @@ static void draw_node(FILE *out, const struct md_flame *node, enum md_flame_leve
 		   "fill-opacity=\"%s\"/>",
 		   box->x, box->y, box->width, box->height, node->nr_merged ? "#dddddd" : colour,
 		   opacity[place % 2]);
-	/* Where there is no room to say of what. */
+	/* A merged box that is too small for its label gets a shorter one. */
 	if (node->nr_merged && md_svg_text_width(name, SIZE) > fmax(box->width, box->height) - 10) {
 		snprintf(buf, sizeof(buf), "%s more", md_svg_format_count(node->nr_merged, count));
 		name = buf;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* flush - counts into the store; see flush.h. */
+/* flush - writes counts into the store; see flush.h. */
 #include "daemon/clock.h"
 #include "daemon/flush.h"
 
@@ -33,7 +33,7 @@ static int compare_counts(const void *a, const void *b)
 	return x->key < y->key ? -1 : x->key > y->key;
 }
 
-/* Moved code counts for where it came from. */
+/* Return: the key in the original for an address of moved code, else @key. */
 static uint64_t original_key(const struct md_modcache *mc, uint64_t key)
 {
 	const struct md_module *module = md_modcache_module(mc, md_counts_module(key));
@@ -44,7 +44,7 @@ static uint64_t original_key(const struct md_modcache *mc, uint64_t key)
 	return md_counts_key(module->original, mp_map_original(map, md_counts_vaddr(key)));
 }
 
-/* The table as a sorted list, at the head of which equal keys are one. */
+/* Makes a list of the table's counts, sorted by key, and adds up equal keys. */
 static struct md_count *sorted_counts(const struct md_attribute *at, size_t *nr)
 {
 	struct md_count *list = malloc((at->counts.nr_used + 1) * sizeof(*list));
@@ -69,7 +69,7 @@ static struct md_count *sorted_counts(const struct md_attribute *at, size_t *nr)
 	return list;
 }
 
-/* The store's key of @module, asked for once. */
+/* Sets the module's key in the store, once per module. */
 static int put_module(struct md_flush *flush, struct md_module *module, int64_t when_s,
 		      struct mp_err *err)
 {
@@ -80,7 +80,7 @@ static int put_module(struct md_flush *flush, struct md_module *module, int64_t 
 
 	if (module->store_key)
 		return 0;
-	/* An original that was only heard of: the store may have met its file. */
+	/* The original may be known only by its id. The store may know its path and size. */
 	if (!text_size && !mp_store_find_module(flush->store, &module->id, &known, NULL)) {
 		path = known.path;
 		text_size = known.text_size;
@@ -133,8 +133,8 @@ out:
 struct edge_list {
 	struct md_edge *edges;
 	size_t nr, max;
-	uint32_t module; /* that edges of now belong to */
-	uint64_t times;	 /* each of them was seen */
+	uint32_t module; /* module of the edges that are being added */
+	uint64_t times;	 /* count of the edge that is being added */
 	bool failed;
 };
 
@@ -184,7 +184,7 @@ static int compare_edges(const void *a, const void *b)
 	return (x->to > y->to) - (x->to < y->to);
 }
 
-/* All edges as the originals have them, sorted, each once. */
+/* Lists all edges, translated to the originals, sorted and added up. */
 static int list_edges(const struct md_attribute *at, struct edge_list *list, uint64_t *nr_moved)
 {
 	size_t i, kept = 0;

@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-/* heat - the original's places and jumps; see heat.h. The optimised version's: heat_after.c. */
+/*
+ * heat - places and jumps of the original; see heat.h. heat_after.c handles the optimised
+ * version.
+ */
 #include "daemon/heat.h"
 
 #include <errno.h>
@@ -71,7 +74,7 @@ int md_heat_add_loose(const struct md_heat_input *in, struct md_heat *heat)
 {
 	int r = 0;
 
-	/* A count times its instructions is in samples: so is this. */
+	/* One sample stands for one executed instruction in these units. */
 	for (size_t i = 0; i < in->nr_loose && !r; i++) {
 		struct md_heat_place place = {
 			.vaddr = in->loose[i].vaddr,
@@ -123,7 +126,7 @@ static int add_block(const struct md_heat_input *in, uint32_t b, struct md_heat 
 				out, from, in->cfg->blocks[edge->to].vaddr, in->counts->edge[e],
 				edge->kind == MP_EDGE_TABLE ? MD_HEAT_TABLE : MD_HEAT_BRANCH);
 	}
-	/* A tail call is a call, but a conditional one is a branch that is taken or not. */
+	/* A tail call counts as a call; a conditional one counts as a branch that may be taken. */
 	if (!r)
 		r = md_heat_add_jump(out, from, mp_block_target(block),
 				     md_heat_leaving(in->cfg, in->counts, b),

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * heat - where the executed code of a program lies, and which branches it takes, in the original
- * and in an optimised version of it.
+ * heat - computes where the executed code of a program lies and which branches are taken, in
+ * the original and in an optimised version.
  *
- * From inferred counts alone: nothing is run. Counts are in samples per instruction, so only
- * their proportions mean anything. Called by the command heat; draws nothing.
+ * Uses inferred counts only; nothing is run. Counts are in samples per instruction, so only
+ * their proportions mean anything. Called by "morph-stats heat"; draws nothing.
  */
 #ifndef MD_HEAT_H
 #define MD_HEAT_H
@@ -18,17 +18,18 @@
 #define MD_HEAT_LINE 64
 #define MD_HEAT_PAGE 4096
 
-/* Code that runs, at one place: a block, a copy of one, or an address that no block holds. */
+/* Executed code in one place: a block, a copy of a block, or an address outside of all blocks. */
 struct md_heat_place {
 	uint64_t vaddr;
 	uint32_t size;
-	uint32_t block, func; /* of the original's cfg; MP_NONE: none */
-	double count;	      /* how often it runs */
-	double insns;	      /* executed instructions: of all copies together the block's */
+	uint32_t block, func; /* in the original's cfg; MP_NONE: none */
+	double count;	      /* number of executions */
+	/* executed instructions; a block's copies together have the block's count */
+	double insns;
 };
 
 enum md_heat_kind {
-	MD_HEAT_BRANCH, /* a conditional branch that is taken, or a direct jump */
+	MD_HEAT_BRANCH, /* a taken conditional branch, or a direct jump */
 	MD_HEAT_TABLE,	/* a jump through a table: taken in any layout */
 	MD_HEAT_CALL,	/* a direct call, or a direct jump out of the function */
 };
@@ -40,24 +41,26 @@ struct md_heat_jump {
 };
 
 struct md_heat {
-	struct md_heat_place *places; /* ascending vaddr */
+	struct md_heat_place *places; /* ascending by vaddr */
 	size_t nr_places, max_places;
 	struct md_heat_jump *jumps;
 	size_t nr_jumps, max_jumps;
-	double insns;	      /* executed, over all places */
-	double taken;	      /* MD_HEAT_BRANCH, over all jumps */
-	uint32_t nr_unplaced; /* pieces of the map that are no block of the original */
-	uint32_t nr_moved;    /* functions that have a copy that runs */
-	/* After only: @taken as a run will show it, smaller gains than counts promise; and the
-	 * ratio of that to before. */
+	double insns;	      /* executed instructions of all places */
+	double taken;	      /* sum of the counts of MD_HEAT_BRANCH */
+	uint32_t nr_unplaced; /* pieces of the map that match no block of the original */
+	uint32_t nr_moved;    /* functions with an executed copy */
+	/*
+	 * Optimised version only: a cautious prediction of @taken (tempered counts give smaller
+	 * gains), and its ratio to the original's.
+	 */
 	double expected_taken, expected_ratio;
 };
 
-/* What runs, before anything is moved. */
+/* The original program with its counts. */
 struct md_heat_input {
 	const struct mp_cfg *cfg;
 	const struct mp_counts *counts;
-	const struct mp_ip_count *loose; /* samples that no block holds, ascending */
+	const struct mp_ip_count *loose; /* samples outside of all blocks, ascending */
 	size_t nr_loose;
 };
 
@@ -65,25 +68,25 @@ struct md_heat_input {
 int md_heat_before(const struct md_heat_input *in, struct md_heat *out);
 
 /*
- * md_heat_after - the same flow through @after, the file whose map is @map. Which way a copied
- * block goes is read from the copy's own branches. A clone gets what the copy before it lets fall
- * into it, the block's other copy the rest. What enters through addresses that nobody could change
- * (an exported function, say) is taken to arrive at the copy at once.
+ * md_heat_after - send the same flow through @after, the optimised file, whose map is @map. The
+ * successors of a copied block are read from the copy's own branches. A clone gets the flow
+ * that falls into it from the copy before; the primary copy gets the rest. Flow that enters at
+ * the old address of a moved function (an exported one, say) is counted at the copy directly.
  * Return: 0, -ENOMEM. Ownership: md_heat_fini(@out), also after an error.
  */
 int md_heat_after(const struct md_heat_input *in, const struct mp_map *map,
 		  const struct mp_elf *after, struct md_heat *out);
 void md_heat_fini(struct md_heat *heat);
 
-/* Add to @heat; what never runs is left out. Return: 0, -ENOMEM. */
+/* Adds to @heat, unless the count is 0. Return: 0, -ENOMEM. */
 int md_heat_add_place(struct md_heat *heat, const struct md_heat_place *place);
 int md_heat_add_jump(struct md_heat *heat, uint64_t from, uint64_t to, double count,
 		     enum md_heat_kind kind);
-/* Places ascending. */
+/* Sorts places by address. */
 void md_heat_sort(struct md_heat *heat);
-/* Add @in->loose. Return: 0, -ENOMEM. */
+/* Adds @in->loose. Return: 0, -ENOMEM. */
 int md_heat_add_loose(const struct md_heat_input *in, struct md_heat *heat);
-/* Of @block's count, what leaves its function by the branch at its end. */
+/* Return: the part of @block's count that leaves the function by the block's last branch. */
 double md_heat_leaving(const struct mp_cfg *cfg, const struct mp_counts *counts, uint32_t block);
 
 #endif

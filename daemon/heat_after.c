@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * heat_after - where the flow of the original goes in an optimised file; see heat.h.
+ * heat_after - follows the original's flow through an optimised file; see heat.h.
  *
- * Decides which of a block's copies is the one that others jump to, and how its count divides
- * among them. All of it from the file's bytes and its map; the editor's plan is not known here.
+ * Decides which copy of a block is the primary one and how the block's count is divided among
+ * the copies. Uses only the file's bytes and its map, not the editor's plan.
  */
 #include <errno.h>
 #include <math.h>
@@ -14,31 +14,31 @@
 #include "libprof/counts_doubt.h"
 #include "libprof/insn.h"
 
-/* One copy of a block: a piece of the map, and what its own bytes say about how it ends. */
+/* A copy of a block: a piece of the map, and how its code ends. */
 struct copy {
 	uint64_t vaddr, end;
 	uint32_t block;
-	bool falls;	  /* runs on into what follows */
-	bool clone;	  /* nothing but the copy before leads here */
-	uint64_t cond_at; /* of the conditional branch at its end, 0: none */
+	bool falls;	  /* continues into the code that follows */
+	bool clone;	  /* reached only by falling through from the copy before */
+	uint64_t cond_at; /* conditional branch at its end; 0: none */
 	uint64_t cond_to;
-	uint64_t jump_at; /* of the direct jump at its end, 0: none */
+	uint64_t jump_at; /* direct jump at its end; 0: none */
 	uint64_t jump_to;
-	double share; /* of the block's count */
+	double share; /* fraction of the block's count */
 };
 
 struct after {
 	const struct md_heat_input *in;
 	const struct mp_elf *elf;
-	struct copy *copies; /* ascending vaddr */
+	struct copy *copies; /* ascending by vaddr */
 	uint32_t nr;
-	uint32_t *primary; /* per block: its copy that others jump to, MP_NONE: not copied */
+	uint32_t *primary; /* per block: the copy that branches lead to; MP_NONE: not copied */
 	struct md_heat *out;
 };
 
 /* ---- reading ------------------------------------------------------------------------------- */
 
-/* The branches at the end of @copy. Bytes that do not decode end it: it falls nowhere. */
+/* Reads the branches at the end of @copy. A copy that cannot be decoded does not fall through. */
 static void copy_read(const struct after *a, struct copy *copy)
 {
 	uint64_t size = copy->end - copy->vaddr, at = 0;
@@ -92,7 +92,7 @@ static int copies_read(struct after *a, const struct mp_map *map)
 	return 0;
 }
 
-/* The first copy at or behind @vaddr. */
+/* Return: index of the first copy at or after @vaddr. */
 static uint32_t copy_from(const struct after *a, uint64_t vaddr)
 {
 	uint32_t low = 0, high = a->nr;
@@ -108,8 +108,10 @@ static uint32_t copy_from(const struct after *a, uint64_t vaddr)
 	return low;
 }
 
-/* Copies of jumps that were dropped are empty, so several start at one address; of a file made to
- * keep us busy, millions might. */
+/*
+ * Copies of removed jumps are empty, so several copies can start at one address. The limit
+ * protects against a malicious file with millions of them.
+ */
 #define MAX_AT_ONE_ADDRESS 64
 
 static uint32_t copies_end(const struct after *a, uint32_t from)
@@ -117,7 +119,7 @@ static uint32_t copies_end(const struct after *a, uint32_t from)
 	return a->nr - from < MAX_AT_ONE_ADDRESS ? a->nr : from + MAX_AT_ONE_ADDRESS;
 }
 
-/* The copy of @block that starts at @vaddr, or MP_NONE. */
+/* Return: the copy of @block that starts at @vaddr, or MP_NONE. */
 static uint32_t copy_at(const struct after *a, uint64_t vaddr, uint32_t block)
 {
 	uint32_t from = copy_from(a, vaddr), end = copies_end(a, from);
@@ -130,7 +132,7 @@ static uint32_t copy_at(const struct after *a, uint64_t vaddr, uint32_t block)
 
 /* ---- which copy is which ------------------------------------------------------------------- */
 
-/* Where the old start of @block now jumps to, 0: nowhere. */
+/* Return: where the jump at the old start of @block leads; 0: there is no such jump. */
 static uint64_t patch_target(const struct after *a, uint32_t b)
 {
 	const struct mp_block *block = &a->in->cfg->blocks[b];
@@ -148,7 +150,7 @@ static uint64_t patch_target(const struct after *a, uint32_t b)
 	return insn.kind == MP_INSN_JUMP ? insn.target : 0;
 }
 
-/* How often @from runs on to @to, all ways together. */
+/* Return: how often @from is followed by @to, over all edges. */
 static double way_count(const struct after *a, uint32_t from, uint32_t to)
 {
 	const struct mp_block *block = &a->in->cfg->blocks[from];
@@ -160,7 +162,10 @@ static double way_count(const struct after *a, uint32_t from, uint32_t to)
 	return sum;
 }
 
-/* How much the copy before @i lets fall into it; -1: it does not. */
+/*
+ * Return: the count that falls into copy @i from the copy before; -1: that copy does not fall
+ * into it.
+ */
 static double falls_into(const struct after *a, uint32_t i)
 {
 	const struct mp_block *before;
@@ -174,7 +179,7 @@ static double falls_into(const struct after *a, uint32_t i)
 	return -1;
 }
 
-/* How good a claim @i has to be the copy that others were cloned from, where nothing tells. */
+/* How likely copy @i is the primary one, if nothing else tells: the count that falls into it. */
 static double claim(const struct after *a, uint32_t i)
 {
 	bool behind_primary = i && a->primary[a->copies[i - 1].block] == i - 1;
@@ -190,7 +195,7 @@ static void mark_target(const struct after *a, uint64_t target, uint8_t *is_targ
 		is_target[i] = 1;
 }
 
-/* Branches of the code that stayed behind were led to the copies as well. */
+/* Code that was not moved also branches to the copies. */
 static void mark_old_branches(const struct after *a, uint8_t *is_target)
 {
 	for (uint32_t b = 0; b < a->in->cfg->nr_blocks; b++) {
@@ -203,7 +208,10 @@ static void mark_old_branches(const struct after *a, uint8_t *is_target)
 		    mp_insn_decode(bytes, block->term_len, at, &insn) ||
 		    insn.len != block->term_len)
 			continue;
-		/* The jump over the block's start may lie on it: five bytes, perhaps after endbr64. */
+		/*
+		 * The jump at the block's start may cover the branch: it has five bytes,
+		 * perhaps after an endbr64.
+		 */
 		if (block->size < block->term_len + 9u && at != block->vaddr && patch_target(a, b))
 			continue;
 		if (insn.kind == MP_INSN_COND || insn.kind == MP_INSN_JUMP)
@@ -212,9 +220,9 @@ static void mark_old_branches(const struct after *a, uint8_t *is_target)
 }
 
 /*
- * Best evidence last: a copy that much falls into (the order was made to have it so, a clone is
- * what was left); one that nothing falls into; one that something jumps to; the one that the old
- * start jumps to.
+ * Choose each block's primary copy by rank, weakest evidence first: a copy with the most flow
+ * falling into it (the layout puts such copies in line; a clone is an extra); one that nothing
+ * falls into; one that a branch leads to; the one that the old start jumps to.
  */
 static int find_primaries(struct after *a)
 {
@@ -252,7 +260,7 @@ static int find_primaries(struct after *a)
 			a->primary[b] = i;
 		}
 	}
-	/* Behind a clone stands a clone: each round knows more of what comes before. */
+	/* Claims depend on the primary of the copy before, so repeat. */
 	for (int round = 0; round < 4; round++)
 		for (uint32_t i = 0; i < a->nr; i++) {
 			uint32_t b = a->copies[i].block;
@@ -271,8 +279,10 @@ static int find_primaries(struct after *a)
 
 /* ---- flow ---------------------------------------------------------------------------------- */
 
-/* A block whose copies lose flow to clones sends less into clones behind them, and so on: equations
- * that these rounds solve but for long chains of clones behind cloned blocks. */
+/*
+ * A block that loses flow to clones also sends less into the clones behind its copies. These
+ * rounds solve the equations, except for long chains of clones.
+ */
 #define ROUNDS 16
 
 static void divide(struct after *a)
@@ -299,7 +309,7 @@ static void divide(struct after *a)
 		a->copies[i].share = fmax(a->copies[i].share, 0);
 }
 
-/* Where control goes that is sent to @block from anywhere. */
+/* Return: address where a branch to @block leads now. */
 static uint64_t address_of(const struct after *a, uint32_t block)
 {
 	if (a->primary[block] != MP_NONE)
@@ -307,7 +317,7 @@ static uint64_t address_of(const struct after *a, uint32_t block)
 	return a->in->cfg->blocks[block].vaddr;
 }
 
-/* Where the original's address @target has gone. */
+/* Return: new address of the original's @target. */
 static uint64_t address_now(const struct after *a, uint64_t target)
 {
 	uint32_t b = mp_cfg_block_starting(a->in->cfg, target);
@@ -315,7 +325,7 @@ static uint64_t address_now(const struct after *a, uint64_t target)
 	return b == MP_NONE ? target : address_of(a, b);
 }
 
-/* One way out of @copy into @to: by the branch that leads there, or by falling. */
+/* Adds an edge out of @copy, by the branch that leads there; falling through adds no jump. */
 static int add_edge(struct after *a, const struct copy *copy, const struct mp_edge *edge,
 		    double count)
 {
@@ -333,7 +343,7 @@ static int add_edge(struct after *a, const struct copy *copy, const struct mp_ed
 					MD_HEAT_BRANCH);
 	if (copy->falls && copy + 1 < a->copies + a->nr && copy[1].block == edge->to)
 		return 0;
-	/* A branch to the old start of a copied block, which leads on. */
+	/* The branch leads to the old start of a copied block, which jumps on. */
 	return md_heat_add_jump(a->out, copy->cond_at ? copy->cond_at : copy->jump_at, to, count,
 				MD_HEAT_BRANCH);
 }
@@ -362,7 +372,10 @@ static int add_copy(struct after *a, const struct copy *copy)
 	return r;
 }
 
-/* A block that stayed: its branches were led to the copies; what it fell into is a jump there. */
+/*
+ * A block that was not moved. Its branches lead to the copies; instead of falling through, it
+ * jumps.
+ */
 static int add_stayed(struct after *a, uint32_t b)
 {
 	const struct mp_cfg *cfg = a->in->cfg;
@@ -398,7 +411,7 @@ static int add_stayed(struct after *a, uint32_t b)
 	return r;
 }
 
-/* A call lies where it lay in its block. Its clones' calls count as the primary's. */
+/* A call keeps its offset in the block. Calls of clones count at the primary copy. */
 static int add_call(struct after *a, const struct mp_call *call)
 {
 	const struct mp_block *block = &a->in->cfg->blocks[call->block];
@@ -410,7 +423,7 @@ static int add_call(struct after *a, const struct mp_call *call)
 
 /* ---- what to expect ------------------------------------------------------------------------ */
 
-/* Taken branches of @b where the copy of @follows comes right behind its own. */
+/* Taken branches of block @b if a copy of block @follows comes directly after. */
 static double taken_of(const struct md_heat_input *in, uint32_t b, uint32_t follows)
 {
 	const struct mp_block *block = &in->cfg->blocks[b];
@@ -485,7 +498,7 @@ static int flow_follow(const struct md_heat_input *in, const struct mp_map *map,
 	return r;
 }
 
-/* What is to be expected: the same flow once more, by counts that are doubted. */
+/* Predicts the taken branches: follows the flow once more with tempered counts. */
 static int expect(const struct md_heat_input *in, const struct mp_map *map,
 		  const struct mp_elf *elf, struct md_heat *out)
 {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * heat_draw - title, figures, legend and the two panels of the heat picture. Decides colours,
- * words and places. A panel: heat_panel.c.
+ * heat_draw - draws title, figures, legend and the two panels of the heat picture. Decides
+ * colours, words and places. heat_panel.c draws a panel.
  */
 #include "daemon/heat_draw.h"
 
@@ -19,7 +19,7 @@
 #define PANEL_BOTTOM 966.0
 #define FIGURES_LEFT 1010.0
 
-/* Light to dark in even steps of lightness, so that grey prints tell them apart too. */
+/* Dark to light in even steps of lightness, so that they differ in a grey print too. */
 const char *const md_heat_colours[MD_HEAT_CLASSES] = {
 	"#3b0f23", "#7a1330", "#b5272d", "#dc5a2a", "#f08f3c", "#f9bf6b", "#fde7b0",
 };
@@ -30,7 +30,7 @@ static const char style[] =
 	".f{fill:#06c;fill-opacity:0}.f:hover,.f.on{fill-opacity:.35;stroke:#036;"
 	"stroke-width:1.2;vector-effect:non-scaling-stroke}</style>\n";
 
-/* Without it the picture is complete: it shows the same function in both halves, and zooms. */
+/* Optional: highlights the same function in both panels, and zooms. */
 static const char script[] =
 	"<script>/*<![CDATA[*/\n"
 	"(function(){var s=document.getElementById('morph-heat'),v=s.viewBox.baseVal;\n"
@@ -130,7 +130,7 @@ static void put_pair(FILE *out, double x, double y, const struct md_heat_picture
 	md_svg_put_words(out, x, y, 15, "e", text);
 }
 
-/* "-38 %", "+2 %", "0 %". */
+/* Writes "-38 %", "+2 %" or "0 %". */
 static const char *format_change(double change, char *buf)
 {
 	double percent = round(100 * change);
@@ -228,7 +228,7 @@ static double largest_share(const struct md_heat_cells *lines, double total)
 	return total > 0 ? largest / total : 1;
 }
 
-/* Everything below the title. Sets how far down it goes. */
+/* Draws everything below the title. *@bottom gets the lower edge. */
 static int draw_panels(const struct md_heat_picture *p, FILE *out, double *bottom)
 {
 	struct md_heat_side sides[2] = {{0}, {0}};
@@ -267,7 +267,7 @@ int md_heat_draw_svg(const struct md_heat_picture *p, FILE *out)
 	double bottom = PANEL_BOTTOM;
 	char *body = NULL;
 	size_t size;
-	/* First what says how high the picture is. */
+	/* Draw the panels first: they determine the height of the picture. */
 	FILE *panels = open_memstream(&body, &size);
 	int r = panels ? draw_panels(p, panels, &bottom) : -ENOMEM;
 

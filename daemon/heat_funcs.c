@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * heat_funcs - which functions the lines of the heat picture belong to: names of the hottest, and
- * a shape for each that shows itself under the pointer. Called by heat_panel.
+ * heat_funcs - shows which functions the lines of the heat picture belong to: names of the
+ * hottest, and for each function a shape that appears under the pointer. Called by heat_panel.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -18,20 +18,20 @@
 #define NAME_SIZE      14
 #define NAME_SPACING   19.0
 #define MAX_NAMES      24
-#define MAX_HOVER      3000 /* functions that are named under the pointer; keeps files small */
+#define MAX_HOVER      3000 /* functions with a shape; the limit keeps files small */
 
 struct func {
 	uint32_t func;
 	double insns;
-	uint64_t hottest_line; /* SIZE_MAX: not on this side */
+	uint64_t hottest_line; /* line with the most executed instructions per byte */
 	double hottest;
-	size_t first, nr; /* places, in the order of @order */
+	size_t first, nr; /* range in funcs.order */
 };
 
 struct funcs {
 	struct func *funcs; /* hottest first */
 	size_t nr;
-	uint32_t *order; /* places by function, then ascending */
+	uint32_t *order; /* indices of places, by function, then ascending */
 };
 
 static int compare_funcs_of_places(const void *a, const void *b, void *ctx)
@@ -95,8 +95,7 @@ static void funcs_free(struct funcs *funcs)
 	free(funcs->order);
 }
 
-/* C++ names as people write them, in @brief without parameters. Ownership: free(). NULL: no
- * memory. */
+/* Return: the demangled name, without parameters if @brief; NULL: no memory. Ownership: free(). */
 static char *func_name(const struct md_heat_panel *panel, uint32_t func, bool brief)
 {
 	const struct mp_cfg *cfg = panel->picture->cfg;
@@ -106,7 +105,7 @@ static char *func_name(const struct md_heat_panel *panel, uint32_t func, bool br
 	if (func == MP_NONE)
 		return strdup("(no function)");
 	section = mp_elf_section_at(cfg->elf, cfg->funcs[func].vaddr);
-	/* The PLT is no function that anybody wrote. */
+	/* Code without a symbol outside of .text, such as the PLT, gets the section's name. */
 	if (!cfg->funcs[func].name[0] && section && strcmp(section->name, ".text"))
 		return strdup(section->name);
 	name = md_demangle(cfg->funcs[func].name);
@@ -115,7 +114,7 @@ static char *func_name(const struct md_heat_panel *panel, uint32_t func, bool br
 	return name ? name : strdup(md_code_function_name(&cfg->funcs[func], buf));
 }
 
-/* The lines of a function, as rectangles: runs that stay on one row. */
+/* Writes the lines of a function as rectangles, one for each run of lines within a row. */
 static void put_shape(const struct md_heat_side *side, const struct funcs *funcs,
 		      const struct func *func, double height, FILE *out, uint64_t *nr_lines,
 		      uint64_t *nr_pages)
@@ -159,7 +158,7 @@ static void put_shape(const struct md_heat_side *side, const struct funcs *funcs
 	}
 }
 
-/* Invisible until the pointer is over them. */
+/* Draws shapes that are invisible until the pointer is over them. */
 static void draw_hover(const struct md_heat_panel *panel, const struct md_heat_side *side,
 		       const struct funcs *funcs, FILE *out)
 {
@@ -192,7 +191,7 @@ static void draw_hover(const struct md_heat_panel *panel, const struct md_heat_s
 
 struct name {
 	const struct func *func;
-	double home, x; /* of its hottest line */
+	double home, x; /* position of its hottest line */
 };
 
 static int compare_homes(const void *a, const void *b)
@@ -204,7 +203,7 @@ static int compare_homes(const void *a, const void *b)
 	return (x->x > y->x) - (x->x < y->x);
 }
 
-/* The hottest functions by name, each with a line to where it is hottest. */
+/* Draws the names of the hottest functions, each connected to its hottest line. */
 static void draw_names(const struct md_heat_panel *panel, const struct md_heat_side *side,
 		       const struct funcs *funcs, FILE *out, double *end)
 {
@@ -215,7 +214,7 @@ static void draw_names(const struct md_heat_panel *panel, const struct md_heat_s
 	struct name names[MAX_NAMES];
 	size_t nr = 0, room = (size_t)((bottom - top) / NAME_SPACING);
 
-	/* A short grid has short lines to its names. */
+	/* Keep the names close to a short grid. */
 	bottom = fmin(bottom, fmax(md_heat_rows_bottom(&side->rows), top + 20 * NAME_SPACING));
 	room = (size_t)((bottom - top) / NAME_SPACING);
 	for (size_t i = 0; i < funcs->nr && nr < MAX_NAMES && nr < room; i++) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* heat_lines - cells, how many hold how much, and the scale of colours; see heat_lines.h. */
+/* heat_lines - cells, their figures and the colour scale; see heat_lines.h. */
 #include "daemon/heat_lines.h"
 
 #include <errno.h>
@@ -14,7 +14,7 @@ static int compare_at(const void *a, const void *b)
 	return (x->at > y->at) - (x->at < y->at);
 }
 
-/* Sort and add up what belongs together. */
+/* Sorts cells and adds up those with equal @at. */
 static void merge(struct md_heat_cells *cells)
 {
 	size_t nr = 0;
@@ -111,7 +111,7 @@ int md_heat_cover_count(const struct md_heat_cells *cells, struct md_heat_cover 
 	for (size_t i = 0; i < cells->nr; i++)
 		total += sorted[i].insns;
 	for (size_t i = 0; i < cells->nr; i++) {
-		/* The last few bits of a sum are nobody's instructions. */
+		/* The tolerance absorbs rounding errors of the sum. */
 		if (sum < 0.9 * total * (1 - 1e-12))
 			out->p90 = i + 1;
 		if (sum < 0.99 * total * (1 - 1e-12))
@@ -160,7 +160,7 @@ int md_heat_figures_count(const struct md_heat *heat, double base, struct md_hea
 
 /* ---- colours ------------------------------------------------------------------------------- */
 
-/* 1, 0.3, 0.1, 0.03, ... */
+/* Returns 1, 0.3, 0.1, 0.03, ... for steps 0, 1, 2, 3, ... */
 static double half_decade(int step)
 {
 	return (step % 2 ? 0.3 : 1.0) * pow(10, -(step / 2));

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* heat_panel - one half of the heat picture; see heat_panel.h. */
+/* heat_panel - draws one half of the heat picture; see heat_panel.h. */
 #include "daemon/heat_panel.h"
 
 #include <errno.h>
@@ -11,10 +11,10 @@
 #include "daemon/svg.h"
 
 #define LINES_PER_PAGE (MD_HEAT_PAGE / MD_HEAT_LINE)
-#define HEAD	       74.0 /* heading and captions above the grid */
-#define ADDRESSES      70.0 /* to the left of the grid, then the arcs */
+#define HEAD	       74.0 /* height of heading and captions above the grid */
+#define ADDRESSES      70.0 /* width left of the grid; the arcs come between */
 #define ARCS	       110.0
-#define NAMES	       290.0 /* to the right of it */
+#define NAMES	       290.0 /* width right of the grid */
 #define MAX_ARCS       40
 #define KEEP_EMPTY     4
 
@@ -55,7 +55,7 @@ int md_heat_panel_fit(struct md_heat_panel *panel, struct md_heat_side sides[2],
 				 panel->width - ADDRESSES - ARCS - NAMES, panel->bottom - top,
 				 &panel->grid);
 
-	/* Short numbers in the file; the width as it is written there. */
+	/* Round sizes, so that the file has short numbers and agrees with them. */
 	panel->grid.cell_width = floor(panel->grid.cell_width * 100) / 100;
 	panel->grid.row_height = floor(panel->grid.row_height * 20) / 20;
 	panel->grid.gap_height = floor(panel->grid.gap_height * 20) / 20;
@@ -96,7 +96,7 @@ static void draw_head(const struct md_heat_panel *panel, const struct md_heat_si
 	size_t nr = arcs->nr < MAX_ARCS ? arcs->nr : MAX_ARCS;
 	char text[256], a[32], b[32];
 
-	/* All of it would say little: what ran but once or twice, samples have not seen. */
+	/* Use 99 %: samples rarely see code that runs only once or twice. */
 	snprintf(text, sizeof(text), "%s 99 %% of what was executed lies in %s page%s",
 		 panel->is_after ? "After:"
 		 : p->after	 ? "Before:"
@@ -113,7 +113,7 @@ static void draw_head(const struct md_heat_panel *panel, const struct md_heat_si
 	else
 		snprintf(text, sizeof(text), "All jumps and calls stay in their row.");
 	md_svg_put_words(out, panel->left, y + 22, 14, "q", text);
-	/* The axis, over the grid. */
+	/* caption of the horizontal axis */
 	if (panel->grid.pages_per_row == 1)
 		snprintf(text, sizeof(text), "a row is a page: 4 KiB, 64 lines");
 	else
@@ -162,7 +162,7 @@ bool md_heat_find_line(const struct md_heat_rows *rows, uint64_t line, size_t *r
 	return true;
 }
 
-/* One path per colour: a stroke for each run of lines. */
+/* Draws one path per colour, with one stroke per run of lines. */
 static void draw_cells(const struct md_heat_panel *panel, const struct md_heat_side *side,
 		       FILE *out)
 {
@@ -173,7 +173,7 @@ static void draw_cells(const struct md_heat_panel *panel, const struct md_heat_s
 		   "shape-rendering=\"crispEdges\">\n",
 		   md_heat_grid_left(panel), panel->grid.cell_width, panel->grid.row_height);
 	for (int class = 0; class < MD_HEAT_CLASSES; class ++) {
-		uint64_t end = 0; /* of the run that is open, in lines */
+		uint64_t end = 0; /* end of the open run, in lines */
 		uint64_t nr = 0;
 		size_t last_row = SIZE_MAX;
 		bool any = false;
@@ -224,7 +224,7 @@ static void draw_page_bounds(const struct md_heat_panel *panel, const struct md_
 
 /* ---- addresses ----------------------------------------------------------------------------- */
 
-/* Mark @at as taken where it is free: nothing within 13 of it. */
+/* Reserves position @at. Return: false: another label is within 13 pixels. */
 static bool claim(double *taken, size_t *nr, size_t max, double at)
 {
 	for (size_t i = 0; i < *nr; i++)
@@ -251,7 +251,10 @@ static int compare_gaps(const void *a, const void *b)
 	return ((*x)->nr_left_out < (*y)->nr_left_out) - ((*x)->nr_left_out > (*y)->nr_left_out);
 }
 
-/* The first and last address, then the gaps, widest first, then what else there is room for. */
+/*
+ * Labels the first and the last address, then gaps, widest first, then others as far as there
+ * is room.
+ */
 static int draw_addresses(const struct md_heat_panel *panel, const struct md_heat_rows *rows,
 			  FILE *out)
 {
@@ -304,13 +307,13 @@ static void draw_arcs(const struct md_heat_panel *panel, const struct md_heat_si
 	double height = panel->bottom - panel->top - HEAD;
 
 	fputs("<g fill=\"none\" stroke-opacity=\".7\">\n", out);
-	/* The widest first, so that none is hidden. */
+	/* Draw the widest arcs first, so that they do not hide others. */
 	for (size_t i = 0; i < nr; i++) {
 		const struct md_heat_arc *arc = &side->arcs.arcs[i];
 		double from = md_heat_row_middle(&side->rows.rows[arc->from]);
 		double to = md_heat_row_middle(&side->rows.rows[arc->to]);
 		double width = 0.8 + 4 * sqrt(arc->count / panel->largest_arc);
-		/* A curve comes three quarters of the way to its handles. */
+		/* A Bezier curve reaches three quarters of the distance to its handles. */
 		double reach = (14 + (ARCS - 26) * sqrt(fabs(to - from) / height)) * 4 / 3;
 		bool forward = arc->to > arc->from;
 		char share[32];

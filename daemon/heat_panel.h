@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * heat_panel - one half of the heat picture: pages as rows, lines as cells, the functions' names
- * and the arcs of jumps beside them.
+ * heat_panel - draws one half of the heat picture: pages as rows, lines as cells, function
+ * names, and arcs for jumps. Called by heat_draw.
  */
 #ifndef MD_HEAT_PANEL_H
 #define MD_HEAT_PANEL_H
@@ -14,7 +14,7 @@
 #define MD_HEAT_BACKWARD "#d55e00"
 extern const char *const md_heat_colours[MD_HEAT_CLASSES]; /* hottest first */
 
-/* One version of the program, ready to be drawn. */
+/* One version of the program, prepared for drawing. */
 struct md_heat_side {
 	const struct md_heat *heat;
 	struct md_heat_cells lines, pages;
@@ -29,15 +29,15 @@ struct md_heat_panel {
 	struct md_heat_scale scale;
 	struct md_heat_grid grid;
 	double left, width, top, bottom;
-	double largest_arc; /* over both sides: what is as thick is as frequent */
+	double largest_arc; /* over both sides, so that equal thickness means equal frequency */
 	bool is_after;
 };
-/* Choose one grid for both sides, and place their rows. Return: 0, -ENOMEM. */
+/* Chooses one grid for both sides and places their rows. Return: 0, -ENOMEM. */
 int md_heat_panel_fit(struct md_heat_panel *panel, struct md_heat_side sides[2], bool both);
-/* *@bottom grows to where it ends. */
+/* Draws the panel. *@bottom is raised to its lower edge. Return: 0, -ENOMEM. */
 int md_heat_panel_draw(const struct md_heat_panel *panel, const struct md_heat_side *side,
 		       FILE *out, double *bottom);
-/* The names beside the grid, and the shapes over it. Return: 0, -ENOMEM. */
+/* Draws the names beside the grid and the shapes over it. Return: 0, -ENOMEM. */
 int md_heat_funcs_draw(const struct md_heat_panel *panel, const struct md_heat_side *side,
 		       FILE *out, double *bottom);
 
@@ -45,7 +45,7 @@ double md_heat_grid_left(const struct md_heat_panel *panel);
 double md_heat_grid_width(const struct md_heat_panel *panel);
 double md_heat_row_middle(const struct md_heat_row *row);
 double md_heat_rows_bottom(const struct md_heat_rows *rows);
-/* Where a line is: its row, and how many lines from the left. False: it is not drawn. */
+/* Finds the row and column of a line. Return: false: the line is not drawn. */
 bool md_heat_find_line(const struct md_heat_rows *rows, uint64_t line, size_t *row, uint64_t *x);
 
 #endif

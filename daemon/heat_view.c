@@ -12,10 +12,10 @@
 int md_heat_rows_build(const struct md_heat_cells *pages, unsigned int pages_per_row,
 		       unsigned int keep_empty, struct md_heat_rows *out)
 {
-	uint64_t next = 0; /* the row behind the last one, in rows from address 0 */
+	uint64_t next = 0; /* number of the row after the last one, counted from address 0 */
 
 	*out = (struct md_heat_rows){.pages_per_row = pages_per_row};
-	/* Before each page at most a gap or the empty rows. */
+	/* Before each page there is at most one gap or @keep_empty rows. */
 	out->rows = calloc(pages->nr * (keep_empty + 2) + 1, sizeof(*out->rows));
 	if (!out->rows)
 		return -ENOMEM;
@@ -106,7 +106,7 @@ int md_heat_grid_fit(const struct md_heat_cells *a, const struct md_heat_cells *
 
 			if (count_rows(both[i], k, keep_empty, &nr_rows, &nr_gaps))
 				return -ENOMEM;
-			/* At most a fifth of the height goes to gaps. */
+			/* Gaps get at most a fifth of the height. */
 			gap_height = nr_gaps ? fmin(MAX_GAP, height / 5 / nr_gaps) : MAX_GAP;
 			gap = fmin(gap, gap_height);
 			if (nr_rows)
@@ -114,7 +114,7 @@ int md_heat_grid_fit(const struct md_heat_cells *a, const struct md_heat_cells *
 		}
 		grid.row_height = row;
 		grid.gap_height = gap;
-		/* Wide and low serves as little as narrow and high. */
+		/* Judge a cell by its smaller side, weighted. */
 		least = fmin(grid.cell_width, grid.row_height / 1.5);
 		if (least > best) {
 			best = least;
@@ -162,7 +162,7 @@ int md_heat_arcs_build(const struct md_heat *heat, const struct md_heat_rows *ro
 			continue;
 		}
 		out->between += jump->count;
-		/* To where no block runs: code that has none, such as the PLT's. */
+		/* Code outside of all rows, such as the PLT, has no blocks. */
 		if (from == SIZE_MAX || to == SIZE_MAX)
 			continue;
 		out->arcs[nr++] = (struct md_heat_arc){(uint32_t)from, (uint32_t)to, jump->count};
@@ -191,10 +191,13 @@ double md_heat_arcs_share(const struct md_heat_arcs *arcs, size_t nr)
 
 /* ---- labels -------------------------------------------------------------------------------- */
 
-/* Labels that touch move as one, to where they are on the whole least far from home. */
+/*
+ * Labels that touch form a cluster. It moves to where its labels are, on average, closest to
+ * their targets.
+ */
 struct cluster {
 	size_t first, nr;
-	double sum; /* of where each would have the first of them */
+	double sum; /* sum of the positions that each label wants for the cluster's first */
 };
 
 static double cluster_at(const struct cluster *c, double spacing, double top, double bottom)

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * import - gathers modules, counts and the ledger of one imported file, and stores them at once.
- * Decides which addresses of a module count; how the file is read is for its parser.
+ * import - collects modules, counts and the ledger of one imported file, and stores them; see
+ * import.h. Decides which addresses of a module are accepted. The parsers read the formats.
  */
 #include "daemon/import.h"
 
@@ -16,7 +16,7 @@
 #include "libprof/path_table.h"
 #include "libprof/store_span.h"
 
-/* Sort and add up whenever so many have come in since the last time. */
+/* Sort and add up counts each time this many have been added. */
 #define SORT_AT 65536
 
 #define SECONDS_PER_DAY 86400
@@ -69,7 +69,7 @@ static int add_module(struct md_import *import, const char *path, uint32_t *inde
 	return 0;
 }
 
-/* With MP_ELF_ID alone the file is not in memory. */
+/* The file was opened with MP_ELF_ID, so its sections are not in memory. */
 static uint64_t hash_of_paths(const struct mp_elf *elf, int fd)
 {
 	const struct mp_section *sec = mp_elf_section(elf, MP_PATH_TABLE_SECTION);
@@ -100,7 +100,7 @@ static bool is_confirmed(const struct md_import *import, const struct md_import_
 	return yes;
 }
 
-/* What the file is now; whatever is wrong with it becomes the reason for its samples. */
+/* Reads the file as it is now. An error becomes the reason why its samples are unattributed. */
 static void read_file(const struct md_import *import, struct md_import_module *m)
 {
 	int r = mp_elf_open(m->path, MP_ELF_ID, &m->elf, NULL);
@@ -119,7 +119,8 @@ static void read_file(const struct md_import *import, struct md_import_module *m
 	} else if (!r)
 		m->id = m->map->original;
 	else if (r != -ENOENT)
-		m->why = MP_UNATTR_UNREADABLE; /* moved code without its map means nothing */
+		/* without its map, moved code cannot be attributed */
+		m->why = MP_UNATTR_UNREADABLE;
 }
 
 int md_import_find_file(struct md_import *import, const char *path, uint32_t *index,
@@ -193,7 +194,10 @@ static int compare_vaddr(const void *a, const void *b)
 	return (x->vaddr > y->vaddr) - (x->vaddr < y->vaddr);
 }
 
-/* Ascending, each address once. The sum cannot overflow: the ledger's did not. */
+/*
+ * Sorts counts and adds up equal addresses. The sums cannot overflow, since the ledger's did
+ * not.
+ */
 static void sort_counts(struct md_import_module *m)
 {
 	size_t n = 0;
@@ -237,7 +241,7 @@ int md_import_add(struct md_import *import, uint32_t index, uint64_t vaddr, uint
 {
 	const struct md_import_module *m = &import->modules[index];
 
-	/* No code there: the file is not the one that ran. */
+	/* No code at this address: another version of the file ran. */
 	if (m->why < 0 && m->elf && !mp_elf_is_code(m->elf, vaddr))
 		return md_import_add_unattributed(import, MP_UNATTR_NO_MAPPING, count, err);
 	return md_import_add_original(import, index,

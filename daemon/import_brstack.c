@@ -14,7 +14,7 @@ static bool is_flag(char c)
 	return c == 'M' || c == 'P' || c == '-';
 }
 
-/* Behind "(FILE)": a path may hold anything, but hardly what an address has behind it. */
+/* Skips "(FILE)". A path may contain anything, so look for what must follow it. */
 static const char *skip_file(const char *p, bool is_to)
 {
 	for (const char *end = p + strnlen(p, PATH_LEN_MAX); p < end; p++)
@@ -24,7 +24,7 @@ static const char *skip_file(const char *p, bool is_to)
 	return NULL;
 }
 
-/* "0x401010/" or "0x401010(/a/file)/" */
+/* Reads "0x401010/" or "0x401010(/a/file)/". */
 static const char *read_address(const char *p, bool is_to, uint64_t *address)
 {
 	char *end;
@@ -39,7 +39,10 @@ static const char *read_address(const char *p, bool is_to, uint64_t *address)
 	return p && *p == '/' ? p + 1 : NULL;
 }
 
-/* Behind the addresses "M/" is mispredicted, "P/" predicted, "-/" not said; the rest is not for us. */
+/*
+ * After the addresses, "M/" means mispredicted, "P/" predicted and "-/" unknown. Ignores the
+ * other fields.
+ */
 static const char *read_entry(const char *p, struct md_brstack_entry *entry)
 {
 	p = read_address(p, false, &entry->from);

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * import_brstack - the entries of a branch stack as perf script prints them with the field
- * brstack: " 0x401010/0x401040/P/-/-/0", newest first, with "(FILE)" behind each address where the
- * field dso is asked for too, and with more fields at the end in later versions.
+ * import_brstack - parses the branch stacks that perf script prints for the field brstack,
+ * newest entry first: " 0x401010/0x401040/P/-/-/0". With the field dso, "(FILE)" follows each
+ * address. Later versions of perf add fields at the end. Called by import_perf.
  */
 #ifndef MD_IMPORT_BRSTACK_H
 #define MD_IMPORT_BRSTACK_H
@@ -16,8 +16,8 @@ struct md_brstack_entry {
 };
 
 /*
- * md_brstack_next - the first entry at or behind @p; what stands before it is passed over.
- * Return: what follows the entry, or NULL where there is none.
+ * md_brstack_next - find the first entry at or after @p; other text is skipped. Return: the
+ * text after the entry, or NULL: there is none.
  */
 const char *md_brstack_next(const char *p, struct md_brstack_entry *entry);
 

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
  * import_callgrind - reads callgrind.out files ("Callgrind Format Specification", version 1):
- * exact counts of executed instructions per address and, where it was run with
- * --collect-jumps=yes, of transfers of control. Called by stats_import.
+ * exact counts of executed instructions per address and, with --collect-jumps=yes, of
+ * transfers. Called by stats_import.
  *
- * Callgrind prints addresses as they stand in the object file (run-time address less the object's
- * load bias), also for position-independent programs. So they are link-time addresses as they are.
+ * Callgrind prints link-time addresses: the run-time address minus the object's load bias, also
+ * for position-independent programs.
  */
 #include <ctype.h>
 #include <errno.h>
@@ -16,32 +16,35 @@
 
 #define NO_MODULE     UINT32_MAX
 #define MAX_POSITIONS 4
-#define MAX_NAMES     (1u << 20) /* of objects: a number beyond it is no compression */
+#define MAX_NAMES     (1u << 20) /* highest number of an object that is accepted */
 
 struct reader {
 	struct md_import *import;
 	struct md_lines *lines;
 	struct mp_err *err;
-	/* (number) of an ob= line -> module + 1; 0: not seen */
+	/* maps the (number) of an ob= line to module + 1; 0: not seen */
 	uint32_t *names;
 	size_t nr_names;
-	uint32_t module; /* of the lines that follow; NO_MODULE: "???" */
+	uint32_t module; /* module of the following lines; NO_MODULE: "???" */
 	bool have_object;
-	int nr_positions, instr; /* columns, and which one is the address; -1: none */
-	int nr_events, ir;	 /* columns, and which one is Ir; -1: none */
+	int nr_positions, instr; /* number of position columns; column of the address, -1: none */
+	int nr_events, ir;	 /* number of event columns; column of Ir, -1: none */
 	uint64_t last[MAX_POSITIONS];
-	/* The next line of positions says from where; after calls= its costs are the callee's. */
+	/*
+	 * The next position line gives the source of a call or jump. After calls= its costs are
+	 * the callee's.
+	 */
 	enum {
 		PENDING_NOTHING,
 		PENDING_CALL,
 		PENDING_JUMP
 	} pending;
 	uint64_t pending_to, pending_count;
-	uint32_t pending_module; /* of pending_to */
-	uint32_t called_module;	 /* of a cob= line; NO_MODULE: none was there */
-	bool other_function;	 /* a jfn= or jfi= line was there */
+	uint32_t pending_module; /* module of pending_to */
+	uint32_t called_module;	 /* from a cob= line; NO_MODULE: there was none */
+	bool other_function;	 /* a jfn= or jfi= line preceded */
 	bool have_jumps;
-	bool counted; /* callgrind itself wrote it: others write its format with what they sampled */
+	bool counted; /* callgrind wrote the file; other tools use its format for samples */
 	uint64_t sum, totals;
 	bool have_totals;
 };
@@ -53,7 +56,7 @@ static const char *skip_space(const char *p)
 	return p;
 }
 
-/* A number, decimal or 0x. Return: 0 or -EINVAL. */
+/* Reads a decimal or 0x number. Return: 0 or -EINVAL. */
 static int get_number(const char **pos, uint64_t *value)
 {
 	const char *p = *pos;
@@ -76,7 +79,7 @@ static int get_number(const char **pos, uint64_t *value)
 
 /* ---- header -------------------------------------------------------------------------------- */
 
-/* How many words @text has, and which of them is @wanted (-1: none). */
+/* Return: number of words in @text; *@which is the index of @wanted, or -1. */
 static int find_word(const char *text, const char *wanted, int *which)
 {
 	int nr = 0;
@@ -131,7 +134,7 @@ static int read_totals(struct reader *r, const char *text)
 
 /* ---- names --------------------------------------------------------------------------------- */
 
-/* "(3) /usr/bin/x", "(3)" or "/usr/bin/x" -> *@module. */
+/* Reads "(3) /usr/bin/x", "(3)" or "/usr/bin/x" and sets r->module. */
 static int read_object(struct reader *r, const char *text)
 {
 	uint64_t number = 0;
@@ -158,7 +161,7 @@ static int read_object(struct reader *r, const char *text)
 		if (ret)
 			return ret;
 	} else {
-		module = NO_MODULE - 1; /* + 1 must not be 0 */
+		module = NO_MODULE - 1; /* NO_MODULE + 1 would be 0, which means "not seen" */
 	}
 	if (numbered && *text) {
 		if (number >= r->nr_names) {
@@ -179,8 +182,10 @@ static int read_object(struct reader *r, const char *text)
 
 /* ---- costs --------------------------------------------------------------------------------- */
 
-/* The positions at the start of a cost line, which may be given by their distance from the last
- * ones; *@pos moves behind them. */
+/*
+ * Reads the positions at the start of a cost line; they may be relative to the line before.
+ * *@pos moves behind them.
+ */
 static int read_subpositions(struct reader *r, const char **pos, uint64_t *positions)
 {
 	const char *p = *pos;
@@ -213,7 +218,7 @@ static int read_subpositions(struct reader *r, const char **pos, uint64_t *posit
 
 /* ---- transfers ----------------------------------------------------------------------------- */
 
-/* "calls=COUNT TARGET", "jump=COUNT TARGET", "jcnd=TAKEN/EXECUTED TARGET" */
+/* Reads "calls=COUNT TARGET", "jump=COUNT TARGET" or "jcnd=TAKEN/EXECUTED TARGET". */
 static int read_transfer(struct reader *r, const char *text, bool is_call, bool is_conditional)
 {
 	uint64_t to[MAX_POSITIONS], executed;
@@ -247,11 +252,11 @@ static int read_transfer(struct reader *r, const char *text, bool is_call, bool 
 }
 
 /*
- * Where the transfer from @from leads, if that is in the same object. Callgrind names the function
- * that a call reached, also behind a stub (PLT), to which the call really goes; where that function
- * is in another object its calls are not taken, since a stub's first one is counted twice (for the
- * dynamic linker, too). A jump to another function may lead to another object, which callgrind
- * does not say: an indirect one is not believed then.
+ * Finds the target of the transfer from @from. Return: false: not known, or in another object.
+ * For a call through a stub (PLT), callgrind names the function behind the stub, though the
+ * call goes to the stub. Calls that reach another object are skipped, because the first one
+ * through a stub is counted twice (once for the dynamic linker). Callgrind does not say if a
+ * jump leaves the object, so an indirect jump to another function is not used.
  */
 static bool find_target(struct reader *r, uint64_t from, uint64_t *to)
 {
@@ -303,7 +308,7 @@ static int read_cost_line(struct reader *r)
 	ret = read_subpositions(r, &p, r->last);
 	if (ret)
 		return ret;
-	/* Missing costs at the end are 0; a jump's line has none at all. */
+	/* Missing costs at the end are 0. A jump's line has no costs. */
 	for (n = 0; *(p = skip_space(p)); n++) {
 		if (n == r->nr_events || get_number(&p, &value))
 			return md_lines_fail(r->lines, r->err, "not a cost");
@@ -333,7 +338,7 @@ static bool starts(const char *line, const char *with, const char **rest)
 	return true;
 }
 
-/* "key: value" and "key=value" lines that say nothing about counts per address. */
+/* Lines "key: value" and "key=value" that do not matter for counts per address. */
 static bool is_ignored(const char *line)
 {
 	static const char *const ignored[] = {
@@ -349,7 +354,7 @@ static bool is_ignored(const char *line)
 	return !*line || *line == '#';
 }
 
-/* The object of the next calls= line, which may be named here first. */
+/* Reads the object of the next calls= line, which may be named here first. */
 static int read_called_object(struct reader *r, const char *text)
 {
 	uint32_t module = r->module;
@@ -366,7 +371,7 @@ static int read_line(struct reader *r)
 
 	if (isdigit((unsigned char)*line) || *line == '+' || *line == '-' || *line == '*')
 		return read_cost_line(r);
-	/* What follows calls=, jump= or jcnd= must be its line of positions. */
+	/* A position line must follow calls=, jump= or jcnd=. */
 	if (r->pending == PENDING_CALL)
 		return md_lines_fail(r->lines, r->err, "'calls=' without its costs");
 	if (r->pending)
@@ -421,14 +426,16 @@ int md_import_callgrind(struct md_import *import, struct md_lines *lines, struct
 	free(r.names);
 	if (ret)
 		return ret;
-	/* Calls alone would say that no branch was ever taken. */
+	/* Without jumps, the calls alone would look as if no branch was ever taken. */
 	if (!r.have_jumps)
 		md_import_forget_transfers(import);
-	/* What an optimised file's added and removed branches make of the original's counts is only
-	 * close to them. */
+	/*
+	 * For an optimised file, the original's counts are only approximate, since branches
+	 * were added and removed.
+	 */
 	for (uint32_t i = 0; i < import->nr_modules; i++)
 		import->modules[i].exact = r.counted && !import->modules[i].map;
-	/* Callgrind ends each part with its totals: without them the file is cut short. */
+	/* Callgrind ends each part with its totals. If they are missing, the file is incomplete. */
 	if (!r.have_totals)
 		return mp_err_set(err, EBADMSG, "%s: cut short: no 'totals:' line", lines->name);
 	if (r.sum != r.totals)

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * import_counters - what the counters of an instrumented file counted, said of its original: how
- * often each instruction ran, and each transfer that is known. What the file has of the original's
- * code are copies, piece by piece:
+ * import_counters - turns the counters of an instrumented file into counts of its original: for
+ * each instruction and each known transfer. Called by stats_import.
+ *
+ * The instrumented file contains the original's code in copies:
  *
  *	original		copy
- *	A: mov; cmp; jcc C	mov; cmp | incq counter | jncc B	the piece in the middle: added
+ *	A: mov; cmp; jcc C	mov; cmp | incq counter | jncc B	the middle piece was added
  *
- * Instructions have the same offsets in both, up to the branch at the block's end. Called by
- * stats_import.
+ * Instructions have the same offsets in both, up to the branch that ends the block.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -29,9 +29,9 @@ struct reader {
 	const struct mp_map *map;
 	const struct mp_elf *code;
 	struct mp_edge_table *table;
-	uint32_t *pieces; /* those with an original, by its address */
+	uint32_t *pieces; /* pieces with an original, sorted by its address */
 	uint32_t nr_pieces;
-	uint32_t *falls_to; /* of each block, the one it falls through to, or MP_NONE */
+	uint32_t *falls_to; /* per block: the block that it falls through to, or MP_NONE */
 	struct mp_edge_counts counts;
 };
 
@@ -58,7 +58,7 @@ static int sort_pieces(struct reader *r)
 	return 0;
 }
 
-/* The copy of the original's instruction at @vaddr; its address is the copy's. */
+/* Decodes the copy of the original's instruction at @vaddr; @insn->vaddr is the copy's address. */
 static bool decode_copy(const struct reader *r, uint64_t vaddr, struct mp_insn *insn)
 {
 	uint32_t lo = 0, hi = r->nr_pieces;
@@ -93,7 +93,7 @@ static int add_transfer(const struct reader *r, uint64_t from, uint64_t to, uint
 	return md_import_add_original_transfer(r->import, r->module, from, to, count, r->err);
 }
 
-/* Its instructions, and calls. A branch at its end may have gone from the copy. */
+/* Adds the counts of a block's instructions and calls, except for the branch at its end. */
 static int add_block(const struct reader *r, const struct mp_counted_block *block, uint64_t count)
 {
 	uint64_t off = 0;
@@ -117,7 +117,7 @@ static int add_block(const struct reader *r, const struct mp_counted_block *bloc
 	return ret;
 }
 
-/* Where the branch of block @b leads outside of its function. Return: false where none can tell. */
+/* Finds where the branch of block @b leaves its function. Return: false: not known. */
 static bool find_outside(const struct reader *r, uint32_t b, uint64_t *to)
 {
 	const struct mp_counted_block *block = &r->table->blocks[b];
@@ -128,7 +128,10 @@ static bool find_outside(const struct reader *r, uint32_t b, uint64_t *to)
 	*to = mp_map_original(r->map, insn.target);
 	if (insn.kind == MP_INSN_JUMP)
 		return true;
-	/* The copy's condition may be the other one, and lead to what the original falls to. */
+	/*
+	 * The copy's condition may be inverted, so that the branch leads to the original's
+	 * fall-through.
+	 */
 	return insn.kind == MP_INSN_COND && r->falls_to[b] != MP_NONE &&
 	       *to != r->table->blocks[r->falls_to[b]].vaddr;
 }
@@ -146,7 +149,7 @@ static int add_edge(const struct reader *r, const struct mp_counted_edge *edge, 
 	if (edge->to != MP_NONE)
 		to = r->table->blocks[edge->to].vaddr;
 	else if (!find_outside(r, edge->from, &to))
-		return 0; /* a return, say: nobody counted where to */
+		return 0; /* for instance a return, whose target is not counted */
 	return add_transfer(r, block->vaddr + block->term_off, to, count);
 }
 
@@ -178,7 +181,7 @@ static int open_binary(struct reader *r, const char *binary)
 	struct mp_elf *elf = NULL;
 	int ret;
 
-	/* For its message, should the file be none of ours. */
+	/* Opened only for the error message. */
 	ret = mp_elf_open(binary, MP_ELF_ID, &elf, r->err);
 	mp_elf_close(elf);
 	if (!ret)

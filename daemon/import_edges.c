@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * import_edges - transfers of control of another profiler. Decides which are believed: those that
- * the instruction at their start can make. What only fell through is no transfer, though some
- * profilers list it; what an optimised file did is said of its original. Called by the parsers.
+ * import_edges - transfers of control from another profiler; see import.h. Decides which are
+ * accepted: those that the instruction at the source can make. Transfers that only fell
+ * through, which some profilers list, are dropped. Transfers of an optimised file are
+ * translated to its original.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -13,7 +14,7 @@
 #include "daemon/import.h"
 #include "daemon/moved.h"
 
-/* Sort and add up whenever so many have come in since the last time. */
+/* Sort and add up edges each time this many have been added. */
 #define SORT_AT	     65536
 #define INSN_LEN_MAX 15
 
@@ -82,19 +83,22 @@ static enum fit fit_transfer(struct md_import_module *m, uint64_t from, uint64_t
 		break;
 	case MP_INSN_COND:
 	case MP_INSN_LOOP:
-		/* A branch to what follows anyway is one or the other: it changes nothing. */
+		/*
+		 * A branch to the next instruction has one successor either way, so it is no
+		 * edge.
+		 */
 		if (to == insn.target && !next)
 			return FIT_TAKEN;
 		break;
 	case MP_INSN_ICALL:
-		/* To what follows: that is where it comes back to, and what BOLT lists as its way on. */
+		/* "To the next instruction" is the call's return, which BOLT also lists. */
 		if (next)
 			break;
 		/* fall through */
 	case MP_INSN_IJUMP:
 	case MP_INSN_RET: return mp_elf_is_code(m->code, to) ? FIT_TAKEN : FIT_NOT;
 	default:
-		/* callgrind: an instruction with a repeat prefix jumps to itself. */
+		/* In callgrind an instruction with a repeat prefix jumps to itself. */
 		if (to == from)
 			return FIT_FELL;
 	}
@@ -119,7 +123,7 @@ static int compare(const void *a, const void *b)
 	return (x->to > y->to) - (x->to < y->to);
 }
 
-/* The sums cannot overflow: those of all transfers did not. */
+/* The sums cannot overflow, since the sum of all transfers did not. */
 void md_import_sort_edges(struct md_import_module *m)
 {
 	size_t n = 0;

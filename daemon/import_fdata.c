@@ -1,14 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * import_fdata - reads fdata, the profile that BOLT's perf2bolt, its instrumented programs and
- * merge-fdata write: one transfer a line, or, after a line "no_lbr EVENT...", one address.
+ * import_fdata - reads fdata, the profile format of BOLT: perf2bolt, merge-fdata and
+ * instrumented programs write it. Each line is one transfer or, after a line "no_lbr EVENT...",
+ * one address. Called by stats_import.
  *
  *	1 main 53 1 main 38 0 1999		from main+0x53 to main+0x38, mispredicted, count
  *	0 [unknown] 0 1 cmp/1 0 0 17		from outside
  *	4 main 12 4 table/1 8 3			a memory access: skipped
  *
- * In between BOLT writes what fell through from one block to the next, in the same form. Of
- * which file all this speaks, fdata does not say. Called by stats_import.
+ * BOLT also writes fall-through transfers in the same form. The format does not name the
+ * profiled file.
  */
 #include <ctype.h>
 #include <errno.h>
@@ -25,7 +26,7 @@ struct reader {
 	struct md_names *names;
 	uint32_t module;
 	bool no_lbr;
-	/* The names of the line before: most lines say the same ones. */
+	/* cache of the line before: most lines repeat its names */
 	char *last[2];
 	size_t last_max[2];
 	bool last_found[2];
@@ -35,7 +36,7 @@ struct reader {
 enum place_kind {
 	PLACE_OUTSIDE, /* not in the file */
 	PLACE_UNNAMED, /* the file has no such function */
-	PLACE_PLT,     /* a stub: no symbol says where */
+	PLACE_PLT,     /* a PLT stub: no symbol gives its address */
 	PLACE_KNOWN
 };
 
@@ -52,7 +53,10 @@ static int torn(struct reader *r, const char *what)
 
 /* ---- fields -------------------------------------------------------------------------------- */
 
-/* The next field, unescaped in place: a blank or a backslash in a name has a backslash before it. */
+/*
+ * Splits off the next field and unescapes it in place: names have a backslash before blanks and
+ * backslashes.
+ */
 static char *next_field(char **pos)
 {
 	char *start = *pos, *in = start, *out = start;
@@ -83,7 +87,7 @@ static bool get_number(const char *field, int base, uint64_t *value)
 	return !errno && !*end;
 }
 
-/* Looked up once for a run of lines; @which end it is. */
+/* Looks a name up, with a cache of one name for each end. @which: 0 source, 1 target. */
 static bool find_name(struct reader *r, int which, const char *name, uint64_t *vaddr)
 {
 	size_t len = strlen(name) + 1;
@@ -113,7 +117,10 @@ static bool ends_with(const char *text, const char *end)
 	return len >= end_len && !strcmp(text + len - end_len, end);
 }
 
-/* "1 name offset": 0 not a symbol, 1 and 2 symbols; 3 to 5 the same of memory. */
+/*
+ * Reads "1 NAME OFFSET". The first field is 0: not a symbol; 1, 2: a symbol; 3 to 5: the same
+ * for memory.
+ */
 static int read_place(struct reader *r, int which, char **pos, struct place *place)
 {
 	const char *tag = next_field(pos), *name = next_field(pos), *off = next_field(pos);
@@ -133,14 +140,15 @@ static int read_place(struct reader *r, int which, char **pos, struct place *pla
 	}
 	if (ends_with(name, "@PLT"))
 		place->kind = PLACE_PLT;
-	else if (strncmp(name, "__BOLT_PSEUDO_", 14)) /* BOLT's name for a stub's way on */
+	/* BOLT's name for the part of a stub after its jump */
+	else if (strncmp(name, "__BOLT_PSEUDO_", 14))
 		place->kind = PLACE_UNNAMED;
 	return 0;
 }
 
 /* ---- lines --------------------------------------------------------------------------------- */
 
-/* A call through a stub: the call itself says where that is. */
+/* A call through a stub: the call instruction gives the stub's address. */
 static void find_stub(struct reader *r, const struct place *from, struct place *to)
 {
 	struct mp_insn insn;
@@ -192,7 +200,7 @@ static int read_sample(struct reader *r, const struct place *at, char *pos)
 	return md_import_add_unattributed(r->import, MP_UNATTR_NO_MAPPING, count, r->err);
 }
 
-/* "4 FUNCTION OFFSET 4 DATA OFFSET COUNT" */
+/* Reads "4 FUNCTION OFFSET 4 DATA OFFSET COUNT". */
 static int read_memory(struct reader *r, char *pos)
 {
 	struct place at;
@@ -213,7 +221,7 @@ static int read_header(struct reader *r, const char *line, bool *is_header)
 	size_t len = strcspn(line, " ");
 
 	*is_header = true;
-	/* BOLT's own outputs profiled: names and offsets are translated back already. */
+	/* A profile of BOLT's own output; names and offsets are those of the input already. */
 	if (!strcmp(line, "boltedcollection"))
 		return 0;
 	if (len == 6 && !strncmp(line, "no_lbr", 6)) {
@@ -254,7 +262,7 @@ int md_import_fdata(struct md_import *import, struct md_lines *lines, const char
 	struct mp_elf *elf = NULL;
 	int ret;
 
-	/* For its message, should the file be none of ours. */
+	/* Opened only for the error message. */
 	ret = mp_elf_open(binary, MP_ELF_ID, &elf, err);
 	mp_elf_close(elf);
 	if (ret)

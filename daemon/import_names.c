@@ -9,14 +9,14 @@
 
 struct entry {
 	const char *name;
-	const char *file; /* of a local symbol; NULL: not said */
+	const char *file; /* source file of a local symbol; NULL: not known */
 	uint64_t vaddr;
-	uint32_t order; /* in the symbol table */
+	uint32_t order; /* position in the symbol table */
 	bool local;
 };
 
 struct md_names {
-	struct entry *entries; /* by name, then address, then order */
+	struct entry *entries; /* sorted by name, address, order */
 	size_t nr;
 };
 
@@ -46,7 +46,7 @@ struct md_names *md_names_new(const struct mp_elf *elf)
 	for (uint32_t i = 0; i < elf->nr_symbols; i++) {
 		const struct mp_symbol *s = &elf->symbols[i];
 
-		/* A file's symbol stands before the local symbols from that file. */
+		/* An STT_FILE symbol precedes the local symbols of its file. */
 		if (s->type == STT_FILE)
 			file = s->name && *s->name ? s->name : NULL;
 		if (s->type == STT_FILE || s->type == STT_SECTION || s->type == STT_TLS ||
@@ -75,7 +75,10 @@ void md_names_free(struct md_names *names)
 	free(names);
 }
 
-/* The first entry named by @len bytes at @name, *@end behind the last; NULL: none. */
+/*
+ * Finds the entries named by the @len bytes at @name; *@end is behind the last. Return: the
+ * first, or NULL.
+ */
 static const struct entry *find_range(const struct md_names *names, const char *name, size_t len,
 				      const struct entry **end)
 {
@@ -91,7 +94,7 @@ static const struct entry *find_range(const struct md_names *names, const char *
 		else
 			hi = mid;
 	}
-	/* Longer names with that beginning follow the name itself. */
+	/* Longer names with this prefix follow the name itself. */
 	if (lo == names->nr || strncmp(names->entries[lo].name, name, len) ||
 	    names->entries[lo].name[len])
 		return NULL;
@@ -102,7 +105,7 @@ static const struct entry *find_range(const struct md_names *names, const char *
 	return &names->entries[lo];
 }
 
-/* As it is: the global one, or the only address that has the name. */
+/* Finds an unnumbered name: the global symbol, or the only local address with this name. */
 static bool find_plain(const struct md_names *names, const char *name, uint64_t *vaddr)
 {
 	const struct entry *end = NULL, *e = find_range(names, name, strlen(name), &end);
@@ -119,7 +122,7 @@ static bool find_plain(const struct md_names *names, const char *name, uint64_t 
 	return found;
 }
 
-/* The @number-th local one of that name, and from @file if that is given. */
+/* Finds the @number-th local symbol of this name; if @file is given, among those of @file. */
 static bool find_local(const struct md_names *names, const char *name, size_t len, const char *file,
 		       size_t file_len, uint64_t number, uint64_t *vaddr)
 {
@@ -153,7 +156,7 @@ static bool find_numbered(const struct md_names *names, const char *name, uint64
 		return false;
 	if (find_local(names, name, (size_t)(slash - name), NULL, 0, number, vaddr))
 		return true;
-	/* Either part may hold a slash itself. */
+	/* The name and the file may contain slashes. */
 	for (file = memchr(name, '/', (size_t)(slash - name)); file && file < slash;
 	     file = memchr(file + 1, '/', (size_t)(slash - file - 1)))
 		if (file > name && find_local(names, name, (size_t)(file - name), file + 1,
@@ -174,7 +177,7 @@ static bool find_by_address(const char *name, uint64_t *vaddr)
 			continue;
 		errno = 0;
 		*vaddr = strtoull(name + len, &end, 16);
-		/* Numbered too, like a local one. */
+		/* These names may be numbered too. */
 		return !errno && (!*end || *end == '/');
 	}
 	return false;

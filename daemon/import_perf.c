@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * import_perf - reads the text of
+ * import_perf - reads the output of
  *	perf script -G -F comm,pid,tid,time,event,ip,sym,dso --show-mmap-events \
  *		--show-task-events --show-lost-events
- * with or without the field brstack, or with that one instead of the ip.
- * Decides which mapping of which process holds a sample: the MMAP lines say where each file was,
- * in order of time, so that run-time addresses become link-time ones. Called by stats_import.
+ * with the field brstack in addition to ip, or instead of it. Decides which mapping of which
+ * process holds a sample: the MMAP lines, in order of time, give the address of each file.
+ * Called by stats_import.
  */
 #include <ctype.h>
 #include <errno.h>
@@ -29,22 +29,24 @@
 struct reader {
 	struct md_import *import;
 	struct md_lines *lines;
-	const char *event; /* NULL: the first one seen, and no other */
+	const char *event; /* NULL: accept the first event seen, and no other */
 	char seen_event[32];
 	struct mp_err *err;
 	struct md_procmap *pm;
 	bool have_mmaps, have_branches;
-	/* The default fields say only the thread: thread -> process, as other lines told. A slot
-	 * taken by another thread means that the thread is taken for its own process. */
+	/*
+	 * The default fields give only the thread. Other lines gave the process of a thread. If
+	 * another thread took the slot, a thread is assumed to be a process of its own.
+	 */
 	struct {
 		uint32_t tid, pid;
 	} threads[NR_THREAD_SLOTS];
-	/* where the kernel's text was, and as which module; size 0: not said */
+	/* the kernel's text and its module; size 0: not known */
 	uint64_t kernel_start, kernel_size;
 	uint32_t kernel;
 };
 
-/* A line taken apart: "comm pid/tid [cpu] time: rest" */
+/* The parts of a line: "comm pid/tid [cpu] time: rest". */
 struct header {
 	uint32_t pid, tid;
 	bool have_pid;
@@ -60,7 +62,7 @@ static const char *skip_space(const char *p)
 	return p;
 }
 
-/* A decimal number that fits; -1 (perf's "no process") counts as one. */
+/* Reads a decimal number that fits, or -1 (perf's "no process"). */
 static bool get_id(const char **pos, uint32_t *value)
 {
 	unsigned long number;
@@ -97,7 +99,7 @@ static bool get_hex(const char **pos, uint64_t *value)
 	return !errno;
 }
 
-/* "1234.567890:" at @p? Return: what follows, or NULL. */
+/* Return: the text after "1234.567890:" at @p, or NULL. */
 static const char *after_time(const char *p)
 {
 	if (!isdigit((unsigned char)*p))
@@ -110,8 +112,8 @@ static const char *after_time(const char *p)
 }
 
 /*
- * A command's name may hold blanks and digits, so the line is read from its time: the first word
- * that is one, with "pid/tid" or "tid" (and perhaps "[cpu]") before it.
+ * A command name may contain blanks and digits. So find the first word that is a time and has
+ * "pid/tid" or "tid" (and perhaps "[cpu]") before it.
  */
 static bool read_header(const char *line, struct header *out)
 {
@@ -165,12 +167,12 @@ struct mmap_line {
 	bool have_inode, have_build_id;
 	unsigned int major, minor;
 	uint64_t ino;
-	struct mp_id id; /* build-id only */
+	struct mp_id id; /* only the build-id is set */
 	bool executable;
 	const char *path;
 };
 
-/* "<hex>" -> build-id. */
+/* Reads a build-id in angle brackets. */
 static bool get_build_id(const char **pos, struct mp_id *id)
 {
 	const char *p = *pos + 1;
@@ -186,7 +188,7 @@ static bool get_build_id(const char **pos, struct mp_id *id)
 	return *p == '>';
 }
 
-/* "pid/tid: [0xstart(0xsize) @ off MAJ:MIN INO GEN]: r-xp PATH", of MMAP and MMAP2. */
+/* Reads "pid/tid: [0xstart(0xsize) @ off MAJ:MIN INO GEN]: r-xp PATH" of an MMAP or MMAP2 line. */
 static bool read_mmap(const char *p, struct mmap_line *m)
 {
 	uint32_t tid;
@@ -222,7 +224,7 @@ static bool read_mmap(const char *p, struct mmap_line *m)
 	if (strncmp(p, "]: ", 3))
 		return false;
 	p += 3;
-	/* MMAP2: "r-xp"; MMAP: "x" or "r". */
+	/* MMAP2 has "r-xp", MMAP has "x" or "r". */
 	m->executable = !strncmp(p, "x ", 2) || (strlen(p) > 4 && p[2] == 'x' && p[4] == ' ');
 	p += strcspn(p, " ");
 	m->path = skip_space(p);
@@ -235,22 +237,22 @@ static int map_kernel(struct reader *r, const struct mmap_line *m)
 	struct mp_id id = m->id;
 
 	if (strncmp(m->path, "[kernel.kallsyms]", 17))
-		return 0; /* a module of the kernel: its samples stay unattributed */
+		return 0; /* a kernel module: its samples stay unattributed */
 	md_kernel_read(0, &now);
 	if (!m->have_build_id) {
-		/* Whose kernel was it? Ours, if its text lies where this boot put it. */
+		/* It is the running kernel if its text lies where the running one has it. */
 		if (!now.text.size || now.text.off != m->start)
 			return 0;
 		id = now.id;
 	} else if (!mp_id_equal(&id, &now.id)) {
-		strcpy(now.name, "[kernel]"); /* another one than runs here */
+		strcpy(now.name, "[kernel]"); /* not the running kernel */
 	}
 	r->kernel_start = m->start;
 	r->kernel_size = m->size;
 	return md_import_find_kernel(r->import, &id, now.name, m->size, &r->kernel, r->err);
 }
 
-/* The file is still the one that was mapped, as far as perf said which that was. */
+/* Checks that the file is still the one that was mapped, as far as perf described it. */
 static bool is_same_file(const struct md_import_module *module, const struct mmap_line *m)
 {
 	struct stat st;
@@ -260,7 +262,10 @@ static bool is_same_file(const struct md_import_module *module, const struct mma
 		       !memcmp(module->elf->id.build_id, m->id.build_id, m->id.build_id_len);
 	if (!m->have_inode)
 		return true;
-	/* Overlay and btrfs give stat() another device than the kernel gave perf. */
+	/*
+	 * Compare no device numbers: for overlay and btrfs, stat() and perf report different
+	 * ones.
+	 */
 	return !stat(module->path, &st) && st.st_ino == m->ino;
 }
 
@@ -274,7 +279,7 @@ static int map_reason(struct reader *r, const struct mmap_line *m, int why)
 	return 0;
 }
 
-/* Each executable segment within the mapping has its own distance from file to memory. */
+/* Each executable segment in the mapping has its own bias. */
 static int map_segments(struct reader *r, const struct mmap_line *m, uint32_t index)
 {
 	const struct mp_elf *elf = r->import->modules[index].elf;
@@ -342,7 +347,7 @@ static int read_mmap_line(struct reader *r, const char *rest)
 	return map_file(r, &m);
 }
 
-/* "FORK(pid:tid):(ppid:ptid)" */
+/* Reads "FORK(pid:tid):(ppid:ptid)". */
 static int read_fork_line(struct reader *r, const char *rest)
 {
 	unsigned int pid, tid, ppid, ptid;
@@ -355,7 +360,7 @@ static int read_fork_line(struct reader *r, const char *rest)
 	return 0;
 }
 
-/* "COMM exec: name:pid/tid"; without "exec" the name only changed. */
+/* Reads "COMM exec: name:pid/tid". Without "exec", only the name changed. */
 static int read_comm_line(struct reader *r, const char *rest)
 {
 	const char *p = strrchr(rest, ':');
@@ -395,7 +400,7 @@ static int read_record(struct reader *r, const char *p)
 		if (sscanf(rest, "%llu", &nr) == 1)
 			return md_import_add_lost(r->import, MP_LOST_RING_FULL, nr, r->err);
 	}
-	return 0; /* EXIT, SWITCH, NAMESPACES, ...: nothing in them moves an address */
+	return 0; /* EXIT, SWITCH, NAMESPACES, ... do not change mappings */
 }
 
 /* ---- samples ------------------------------------------------------------------------------- */
@@ -436,8 +441,9 @@ static bool is_known(const struct md_mapping *mapping)
 }
 
 /*
- * Newest first: what stands before an entry is where control went from its target. Successive
- * samples may show the same branch twice; that is as it was measured.
+ * Entries come newest first: the entry before entry i says where control left the run that
+ * began at the target of entry i. Successive samples may contain the same branch; count it each
+ * time.
  */
 static int add_branches(struct reader *r, uint32_t pid, const char *p)
 {
@@ -468,7 +474,7 @@ static int add_branches(struct reader *r, uint32_t pid, const char *p)
 	return ret;
 }
 
-/* The event's name, without modifiers: "cycles:u:" is "cycles". */
+/* Compares names without modifiers: "cycles:u:" is "cycles". */
 static bool same_event(const char *a, const char *b)
 {
 	size_t len = strcspn(a, ":");
@@ -476,7 +482,7 @@ static bool same_event(const char *a, const char *b)
 	return len == strcspn(b, ":") && !strncmp(a, b, len);
 }
 
-/* "[period] event: ip ..." */
+/* Reads "[period] event: ip ...". */
 static int read_sample(struct reader *r, const struct header *h)
 {
 	struct md_brstack_entry entry;
@@ -505,7 +511,7 @@ static int read_sample(struct reader *r, const struct header *h)
 				     (int)(len - 1), p, r->seen_event);
 	}
 	p = skip_space(p + len);
-	/* An empty branch stack, or one without the ip it was taken at. */
+	/* The branch stack may be empty, or come without the sample's ip. */
 	if (!*p && r->have_branches)
 		return 0;
 	if (md_brstack_next(p, &entry) && p[0] == '0' && p[1] == 'x') {

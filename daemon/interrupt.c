@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* interrupt - an end by a signal leaves nothing half-written; see interrupt.h. */
+/* interrupt - the signal handler and the files that it removes; see interrupt.h. */
 #include "daemon/interrupt.h"
 
 #include <stdio.h>
@@ -12,7 +12,10 @@ static const char *const suffixes[] = {"", "-journal", "-wal", "-shm"};
 #define NR_SIGNALS  (sizeof(signals) / sizeof(signals[0]))
 #define NR_SUFFIXES (sizeof(suffixes) / sizeof(suffixes[0]))
 
-/* Whole names, since the handler may not make any; changed with the signals held. */
+/*
+ * Complete names, since the handler cannot build them. Changed only while the signals are
+ * blocked.
+ */
 static char names[NR_SUFFIXES][4200];
 
 void md_interrupt_hold(sigset_t *before)
@@ -30,7 +33,7 @@ void md_interrupt_release(const sigset_t *before)
 	sigprocmask(SIG_SETMASK, before, NULL);
 }
 
-/* Reset and not deferred: the second time it is the end. */
+/* SA_RESETHAND restored the default action, so raise() ends the program. */
 static void on_signal(int sig)
 {
 	for (size_t i = 0; i < NR_SUFFIXES; i++)
@@ -54,7 +57,7 @@ void md_interrupt_unlinks(const char *path)
 			names[i][0] = '\0';
 	action.sa_handler = path ? on_signal : SIG_DFL;
 	for (size_t i = 0; i < NR_SIGNALS; i++) {
-		/* What nohup ignores stays ignored. */
+		/* A signal that nohup ignores stays ignored. */
 		if (!sigaction(signals[i], NULL, &now) && now.sa_handler != SIG_IGN)
 			sigaction(signals[i], &action, NULL);
 	}

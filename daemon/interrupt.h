@@ -1,20 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * interrupt - SIGINT, SIGTERM and SIGHUP end a command of morph-stats at once, but leave nothing
- * half-written: they wait until a database is closed, and take temporary files with them.
+ * interrupt - lets SIGINT, SIGTERM and SIGHUP end a command of morph-stats without a
+ * half-written result. Signals wait until a database is closed, and the handler removes
+ * temporary files.
  */
 #ifndef MD_INTERRUPT_H
 #define MD_INTERRUPT_H
 
 #include <signal.h>
 
-/* Let them wait, and let them come again. */
+/* Blocks these signals, and restores the mask. */
 void md_interrupt_hold(sigset_t *before);
 void md_interrupt_release(const sigset_t *before);
 
 /*
- * md_interrupt_unlinks - the temporary file @path, and what SQLite may put beside it,
- * are removed when a signal ends us. One at a time; NULL: none any more.
+ * md_interrupt_unlinks - remove the temporary file @path, and SQLite's files beside it, if a
+ * signal ends the program. Only one file at a time; NULL: none.
  */
 void md_interrupt_unlinks(const char *path);
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* kernel - identity and place of the running kernel; see kernel.h. */
+/* kernel - reads the identity and position of the running kernel; see kernel.h. */
 #include "daemon/kernel.h"
 
 #include <elf.h>
@@ -41,7 +41,7 @@ static void read_build_id(struct mp_id *id)
 	}
 }
 
-/* Bytes of the kernel's text, by its place in physical memory. 0: not to be seen. */
+/* Return: size of the kernel's text, from its physical addresses; 0: hidden. */
 static uint64_t read_text_size(void)
 {
 	FILE *f = fopen("/proc/iomem", "re");
@@ -59,8 +59,8 @@ static uint64_t read_text_size(void)
 }
 
 /*
- * By address, so the image's start is near the head of the file; its end is far down, and
- * only looked for where its size is hidden.
+ * /proc/kallsyms is sorted by address: _text is near its head. Read on to _etext only if the
+ * text's size is not known.
  */
 static void read_text(uint64_t base, struct md_kernel *out)
 {
@@ -102,7 +102,7 @@ void md_kernel_read(uint64_t base, struct md_kernel *out)
 	read_text(base, out);
 	if (out->text.size)
 		return;
-	/* Addresses as they are mean nothing after the next boot: a module for each boot. */
+	/* Unshifted addresses mean nothing after a reboot, so use one module per boot. */
 	out->remark = "/proc/kallsyms hides addresses: kernel samples are kept as they are, for "
 		      "this boot only";
 	f = fopen("/proc/sys/kernel/random/boot_id", "re");

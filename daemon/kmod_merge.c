@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* kmod_merge - the module's rings in the order of time; see kmod_merge.h. */
+/* kmod_merge - merges the module's rings by time; see kmod_merge.h. */
 #include "daemon/kmod_merge.h"
 
 #include <errno.h>
@@ -65,7 +65,7 @@ void md_kmod_merge_begin_scan(struct md_kmod_merge *m, uint64_t now_ns, uint64_t
 
 	for (i = 0; i < m->nr_rings; i++) {
 		ring = &m->rings[i];
-		/* Where the samples of the last time were not all read, these are added. */
+		/* If samples hidden by the last scan are still unread, extend the hidden range. */
 		if (!now_ns)
 			ring->hide_from = 0;
 		else if (ring->done >= ring->hide_to)
@@ -107,7 +107,7 @@ static int give_scan(struct md_kmod_merge *m)
 {
 	void *room;
 
-	/* What was lost since was perhaps a mapping: no better than before the look. */
+	/* An event that was lost since may have been a mapping: discard the scan. */
 	if (m->nr_lost_events != m->nr_lost_events_at_scan) {
 		m->wants_scan = true;
 	} else {
@@ -120,7 +120,7 @@ static int give_scan(struct md_kmod_merge *m)
 	return 0;
 }
 
-/* True where the process was looked at after the record was written. */
+/* Return: true if the process was read in /proc after the record was written. */
 static bool is_in_scan(const struct md_kmod_merge *m, const struct morph_task *task)
 {
 	uint64_t seen_ns;
@@ -135,13 +135,13 @@ static bool is_ours(const struct md_kmod_merge *m, const struct morph_task *task
 {
 	if (!m->command)
 		return true;
-	/* Until its exec it is a copy of this very program. */
+	/* Before its exec, the command's process is a copy of morphd. */
 	if (m->is_waiting && task->tgid == m->command && task->exec_id == m->waiting_exec_id)
 		return false;
 	return md_pidmap_get(&m->family, task->tgid, NULL);
 }
 
-/* Who ended stays: it still runs in the kernel for a moment, and its number is new with its FORK. */
+/* Keep exited processes: they may still run in the kernel. A FORK resets a reused pid. */
 static int follow_fork(struct md_kmod_merge *m, const struct morph_fork *fork)
 {
 	uint32_t child = fork->task.tgid;
@@ -154,7 +154,7 @@ static int follow_fork(struct md_kmod_merge *m, const struct morph_fork *fork)
 	return 0;
 }
 
-/* What becomes of @record. Return: false: it goes nowhere. */
+/* Decides what becomes of @record. Return: false: it is dropped. */
 static bool judge(struct md_kmod_merge *m, struct morph_record *record, bool is_hidden)
 {
 	struct morph_task *task = (struct morph_task *)record;
@@ -163,7 +163,7 @@ static bool judge(struct md_kmod_merge *m, struct morph_record *record, bool is_
 	switch (record->type) {
 	case MORPH_REC_LOST:
 		m->nr_lost += lost->nr;
-		/* That events were lost was said as soon as they were: now it would be too late. */
+		/* set_lost() already reported the loss, at its time. */
 		if (m->nr_lost_events)
 			lost->flags &= ~MORPH_LOST_STATE;
 		m->wants_scan |= lost->flags & MORPH_LOST_STATE;
@@ -187,7 +187,7 @@ static bool judge(struct md_kmod_merge *m, struct morph_record *record, bool is_
 }
 
 /*
- * @record goes out, and in front of it or instead of it what the module did not say in full.
+ * Gives @record out. Adds, before it or in its place, the records that the module abbreviated.
  * Return: 0 or -ENOMEM.
  */
 static int give_record(struct md_kmod_merge *m, const struct md_kmod_files *files,
@@ -246,14 +246,14 @@ int md_kmod_merge_set_lost(struct md_kmod_merge *m, uint64_t nr_lost_events, uin
 		return 0;
 	m->nr_lost_events = nr_lost_events;
 	md_pidmap_clear(&m->named);
-	/* A look at /proc that is still to come is worthless now, and will be found to be. */
+	/* A pending scan is now useless; give_scan() will notice. */
 	m->wants_scan |= !m->scan.size;
 	return md_record_add_lost(&m->out, time_ns, 0, MORPH_LOST_RING_FULL, MORPH_LOST_STATE)
 		       ? 0
 		       : -ENOMEM;
 }
 
-/* At one and the same moment what happened comes before the samples. */
+/* At equal times, events come before samples. */
 static bool is_before(const struct md_kmod_next *a, const struct md_kmod_next *b)
 {
 	if (a->time_ns != b->time_ns)
@@ -312,7 +312,7 @@ int md_kmod_merge_run(struct md_kmod_merge *m, uint64_t limit_ns, struct mp_err 
 			return mp_err_set(err, ENOMEM, "no memory for records");
 		if (!ring || ring->next.time_ns > limit_ns)
 			return 0;
-		/* What is said of a sample stays behind it. */
+		/* Records that belong to a sample stay directly behind it. */
 		do {
 			ret = take(m, ring, err);
 			if (ret)

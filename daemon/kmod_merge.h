@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * kmod_merge - the rings of all CPUs as one stream, in the order of time.
+ * kmod_merge - merges the rings of all CPUs into one stream in the order of time. Called by
+ * source_kmod.
  *
- * Decides whose records these are (a command's, or everybody's), where what was looked up in
- * /proc belongs between them, and which samples that leaves unknown. It asks no clock
- * and no kernel. Called by source_kmod.
+ * Decides which records are wanted (a command's, or all), where the mappings found in /proc are
+ * inserted, and which samples stay unknown because of that. Asks no clock and no kernel.
  */
 #ifndef MD_KMOD_MERGE_H
 #define MD_KMOD_MERGE_H
@@ -20,59 +20,68 @@
 
 struct md_kmod_merge {
 	struct md_kmod_ring *rings;
-	struct md_kmod_files *files; /* of each ring */
+	struct md_kmod_files *files; /* one per ring */
 	uint32_t nr_rings, rings_capacity;
-	struct md_buf out, taken; /* @taken: the record that is being looked at */
-	/* Processes whose program was named by samples, or whose mappings are said: their exec_id. */
+	struct md_buf out, taken; /* @taken: the record that is being processed */
+	/* exec_id of each process whose program or mappings are known */
 	struct md_pidmap named;
-	uint64_t nr_samples; /* read, whoever's they are */
-	uint64_t nr_lost;    /* samples that LOST records told of */
-	bool is_quiet;	     /* set by the caller; cleared by whatever is no sample */
+	uint64_t nr_samples; /* samples read, wanted or not */
+	uint64_t nr_lost;    /* samples reported by LOST records */
+	bool is_quiet;	     /* the caller sets it; any record but samples clears it */
 	/*
-	 * Mappings looked up in /proc, to be given out when the stream gets to @scan_ns; and when each
-	 * process was looked at: what its records from before that say is in them already.
+	 * Mappings found in /proc, to be inserted when the stream reaches @scan_ns. @seen_at
+	 * has the time at which each process was read: older records of the process are already
+	 * included.
 	 */
 	struct md_buf scan;
 	uint64_t scan_ns, seen_ns;
 	struct md_pidmap seen_at;
-	bool hidden_are_none; /* nobody was collecting yet; else their process is unknown */
-	bool wants_scan;      /* events were lost: nothing is known of any process */
+	/* drop hidden samples (before collecting began); else their process is unknown */
+	bool hidden_are_none;
+	bool wants_scan; /* events were lost: all processes must be read again */
 	uint64_t nr_lost_events, nr_lost_events_at_scan;
-	/* A command's: its processes. */
-	uint32_t command; /* 0: everything is ours */
+	/* for a command: */
+	uint32_t command; /* its process; 0: all records are wanted */
 	struct md_pidmap family;
 	uint32_t waiting_exec_id; /* of the command's process before its exec */
 	bool is_waiting;
 };
 
-/* @command: 0, or the process whose samples are wanted, @exec_id its number now, before its exec. */
+/*
+ * @command: 0, or the process whose samples are wanted. @exec_id: its current exec_id, before
+ * its exec.
+ */
 int md_kmod_merge_init(struct md_kmod_merge *merge, uint32_t command, uint32_t exec_id);
 void md_kmod_merge_fini(struct md_kmod_merge *merge);
-/* The rings' addresses change. Return: 0 or -ENOMEM. */
+/* Adds a ring; existing rings may move in memory. Return: 0 or -ENOMEM. */
 int md_kmod_merge_add_ring(struct md_kmod_merge *merge, const struct md_kmod_ring *ring);
 
 /*
- * What is in /proc is written to @merge->scan between these two. Samples that come meanwhile
- * are hidden; with @now_ns 0, when it comes before all else, those from before as well.
- * @nr_lost_events: so far; more of them before the stream gets there make it worthless.
+ * Between begin and end the caller writes the contents of /proc to @merge->scan. Samples from
+ * that time are hidden; with @now_ns 0, for the first scan, earlier samples too.
+ * @nr_lost_events: number so far. If more are lost before the stream reaches the scan, the scan
+ * is discarded.
  */
 void md_kmod_merge_begin_scan(struct md_kmod_merge *merge, uint64_t now_ns,
 			      uint64_t nr_lost_events);
 /* Return: 0 or -ENOMEM. */
 int md_kmod_merge_end_scan(struct md_kmod_merge *merge, uint64_t now_ns);
 
-/* Looks at the heads of all rings. Return: 0 or -EBADMSG. */
+/* Reads the heads of all rings. Return: 0 or -EBADMSG. */
 int md_kmod_merge_refresh(struct md_kmod_merge *merge, struct mp_err *err);
-/* True where there is something to give out, now or later. */
+/* Return: true if there are records to give out, now or later. */
 bool md_kmod_merge_is_pending(const struct md_kmod_merge *merge);
-/* How many events were lost until now: said before all that was not given out yet. */
+/*
+ * Reports how many events were lost until now. The record goes out before all that is still
+ * pending.
+ */
 int md_kmod_merge_set_lost(struct md_kmod_merge *merge, uint64_t nr_lost_events, uint64_t time_ns);
 /*
- * Adds to @merge->out what was seen by the last refresh and is not later than @limit_ns.
- * Return: 0, 1: enough for one batch, and there is more; -EBADMSG, -ENOMEM.
+ * Adds to @merge->out the records that the last refresh saw, up to @limit_ns. Return: 0; 1: the
+ * batch is full and there is more; -EBADMSG, -ENOMEM.
  */
 int md_kmod_merge_run(struct md_kmod_merge *merge, uint64_t limit_ns, struct mp_err *err);
-/* Gives what was taken back to the module. */
+/* Returns the space of records that were taken to the module. */
 void md_kmod_merge_release(struct md_kmod_merge *merge);
 
 #endif

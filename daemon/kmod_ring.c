@@ -40,7 +40,7 @@ int md_kmod_ring_init(struct md_kmod_ring *ring, struct morph_tail *tail,
 
 uint64_t md_kmod_ring_head(const struct md_kmod_ring *ring)
 {
-	/* Pairs with the module's release: what lies before it is written. */
+	/* Pairs with the module's release: everything before the head is written. */
 	return __atomic_load_n(&ring->head->head, __ATOMIC_ACQUIRE);
 }
 
@@ -49,7 +49,7 @@ static const uint8_t *at(const struct md_kmod_ring *ring, uint64_t pos)
 	return ring->data + (pos & (ring->size_bytes - 1));
 }
 
-/* A producer's types: what a file is nobody but morphd may say. */
+/* Return: true for types that a producer may write. Only morphd may write MODULE records. */
 static bool is_from_kernel(uint16_t type)
 {
 	return type != MORPH_REC_MODULE && type != MORPH_REC_MODULE_MAP &&
@@ -62,7 +62,7 @@ static uint64_t time_of(const struct md_kmod_ring *ring)
 	uint64_t time_ns;
 
 	memcpy(&time_ns, at(ring, ring->pos) + sizeof(struct morph_record), sizeof(time_ns));
-	/* UINT64_MAX stands for nothing at all. */
+	/* UINT64_MAX is reserved for "nothing there". */
 	return time_ns == UINT64_MAX ? time_ns - 1 : time_ns;
 }
 
@@ -73,8 +73,8 @@ static void cut_at(struct md_kmod_next *next, uint64_t edge)
 }
 
 /*
- * What to take next. The header is read in one piece, since the size of an open record grows
- * meanwhile: it may be past @limit already, and what it counts then is not ours to read yet.
+ * Finds the records to take next. Reads the header in one access, since the size of an open
+ * record grows. The size may already reach past @limit; that part must not be read yet.
  */
 static int look(struct md_kmod_ring *ring, struct mp_err *err)
 {
@@ -98,12 +98,12 @@ static int look(struct md_kmod_ring *ring, struct mp_err *err)
 			return malformed(ring, "a record lies beyond the head", err);
 		if (end < ring->done)
 			return malformed(ring, "samples went away", err);
-		/* An open record that was read to its end, and has something behind it now. */
+		/* An open record that was read completely, and is followed by another one. */
 		if (end == ring->done) {
 			ring->pos = end;
 			continue;
 		}
-		/* Known ones only: who asks for no more than 1.4 knows nothing of later types. */
+		/* Skip padding and unknown types: a reader of ABI 1.4 does not know later ones. */
 		if (record.type == MORPH_REC_PAD || record.type > MORPH_REC_MODULE_PATHS) {
 			ring->pos = ring->done = end;
 			continue;
@@ -138,11 +138,11 @@ int md_kmod_ring_refresh(struct md_kmod_ring *ring, struct mp_err *err)
 	return look(ring, err);
 }
 
-/* Past what was taken. An open record stays, until there is something behind it. */
+/* Moves past what was taken. An open record stays until another one follows. */
 static void pass(struct md_kmod_ring *ring)
 {
 	ring->done = ring->next.to;
-	/* None goes on past the ring's end. */
+	/* No record continues past the ring's end. */
 	if (ring->next.type != MORPH_REC_SAMPLES || !(ring->done & (ring->size_bytes - 1)))
 		ring->pos = ring->done;
 }
@@ -157,7 +157,7 @@ int md_kmod_ring_take(struct md_kmod_ring *ring, struct md_buf *out, struct mp_e
 	if (next->type == MORPH_REC_SAMPLES)
 		header = sizeof(struct morph_samples);
 	if (next->type == MORPH_REC_SAMPLES && !bytes) {
-		pass(ring); /* opened, and no sample in it yet */
+		pass(ring); /* an open record without samples */
 		return look(ring, err);
 	}
 	room = md_buf_add(out, header + bytes);
@@ -178,7 +178,10 @@ int md_kmod_ring_take(struct md_kmod_ring *ring, struct md_buf *out, struct mp_e
 
 void md_kmod_ring_release(struct md_kmod_ring *ring)
 {
-	/* Only we write it. Pairs with the module's acquire: what lies before it was read. */
+	/*
+	 * Only this function writes the tail. Pairs with the module's acquire: everything
+	 * before it was read.
+	 */
 	if (ring->tail->tail != ring->pos)
 		__atomic_store_n(&ring->tail->tail, ring->pos, __ATOMIC_RELEASE);
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* kmod_space - the module's FILE and SPACE; see kmod_space.h. */
+/* kmod_space - expands FILE and SPACE records; see kmod_space.h. */
 #include "daemon/kmod_space.h"
 
 #include <errno.h>
@@ -43,13 +43,13 @@ static int add_exec(const struct morph_task *task, uint32_t nr_threads, struct m
 	return 0;
 }
 
-/* Return: NULL: who lost a FILE does not know what its number means. */
+/* Return: NULL: the FILE record with this number was lost. */
 static const struct morph_file *file_of(const struct md_kmod_files *files, uint32_t number)
 {
 	return number < MORPH_NR_FILES ? files->files[number] : NULL;
 }
 
-/* @file: NULL where there is none, and @name says what it is instead. */
+/* @file: NULL: no file; @name is then the mapping's name. */
 static struct morph_mmap *add_mmap(const struct morph_task *task, const struct morph_file *file,
 				   const char *name, struct md_buf *out)
 {
@@ -111,7 +111,7 @@ int md_kmod_program_add(const struct md_kmod_files *files, const struct morph_ta
 	if (!mmap)
 		return -ENOMEM;
 	mmap->task.flags |= MORPH_MMAP_PROGRAM | MORPH_MMAP_NOWHERE;
-	/* As every mapping it has a length, but no sample lies in it. */
+	/* Every mapping needs a length; no sample lies in this one. */
 	mmap->len = PAGE_BYTES;
 	return 0;
 }

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * kmod_space - what the module says of a process late and in short, in the words of everybody else.
+ * kmod_space - expands the kernel module's short records into those that all sources use.
  *
- * Decides which EXEC and MMAP records stand for a SPACE, and for samples that only name their
- * program. Called by kmod_merge, in the order of time.
+ * Decides which EXEC and MMAP records replace a SPACE record, or go before samples that only
+ * name their program. Called by kmod_merge, in the order of time.
  */
 #ifndef MD_KMOD_SPACE_H
 #define MD_KMOD_SPACE_H
@@ -14,19 +14,22 @@
 #include "daemon/pidmap.h"
 #include "daemon/record.h"
 
-/* What the numbers of one ring mean. All zero: nothing yet. */
+/* The files that one ring's numbers stand for. All zero: none known yet. */
 struct md_kmod_files {
 	struct morph_file *files[MORPH_NR_FILES];
 };
 
 void md_kmod_files_fini(struct md_kmod_files *files);
-/* From here on in this ring, its number means @file, which was checked. Return: 0 or -ENOMEM. */
+/*
+ * From now on, the number in @file, which was checked, means @file in this ring. Return: 0 or
+ * -ENOMEM.
+ */
 int md_kmod_files_put(struct md_kmod_files *files, const struct morph_file *file);
 
-/* EXEC and MMAPs in place of @space. Return: 0 or -ENOMEM. */
+/* Adds an EXEC and MMAPs in place of @space. Return: 0 or -ENOMEM. */
 int md_kmod_space_add(const struct md_kmod_files *files, const struct morph_space *space,
 		      struct md_buf *out);
-/* The same in front of samples whose flags name a program: it is mapped nowhere. */
+/* Adds them for samples whose flags name a program; the program's address is not known. */
 int md_kmod_program_add(const struct md_kmod_files *files, const struct morph_task *samples,
 			struct md_buf *out);
 

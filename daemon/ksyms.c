@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* ksyms - /proc/kallsyms in order of address; see ksyms.h. */
+/* ksyms - reads and sorts /proc/kallsyms; see ksyms.h. */
 #include "daemon/ksyms.h"
 
 #include <errno.h>
@@ -26,7 +26,7 @@ static int add(struct md_ksyms *ksyms, uint64_t vaddr, const char *name)
 	return ksyms->all[ksyms->nr++].name ? 0 : -ENOMEM;
 }
 
-/* By address; at one address in order of name, so that a report is the same each time. */
+/* By address, then by name, so that reports are reproducible. */
 static int compare(const void *a, const void *b)
 {
 	const struct md_ksym *x = a, *y = b;
@@ -68,14 +68,14 @@ int md_ksyms_read(FILE *file, uint64_t size, struct md_ksyms *out)
 			start = address;
 	if (!start)
 		return -EACCES;
-	/* Symbols at the address of _text may stand before it. */
+	/* Symbols at the same address may precede _text, so start again. */
 	rewind(file);
 	while (!r && fgets(line, sizeof(line), file)) {
 		if (sscanf(line, "%" SCNx64 " %c %255s", &address, &type, name) != 3 ||
 		    !strchr("tTwW", type) || address < start || address - start >= size ||
 		    strchr(line, '['))
 			continue;
-		/* Marks of the linker name no function. */
+		/* Skip linker marks, which name no function. */
 		if (!strcmp(name, "_text") || !strcmp(name, "_stext") || !strcmp(name, "_etext"))
 			continue;
 		r = add(out, address - start + MD_KERNEL_LINK_TEXT, name);
@@ -98,7 +98,10 @@ int md_ksyms_open(const struct mp_module *module, struct md_ksyms *out)
 		return -ENOENT;
 	md_kernel_read(0, &kernel);
 	if (!kernel.text.size) {
-		/* Without addresses the kernel's own identity is that of this boot. */
+		/*
+		 * Addresses are hidden, so the kernel's id is specific to this boot: compare
+		 * only the build-id.
+		 */
 		return kernel.id.build_id_len == module->id.build_id_len &&
 				       !memcmp(kernel.id.build_id, module->id.build_id,
 					       kernel.id.build_id_len)
@@ -178,7 +181,7 @@ int md_rows_of_kernel(struct md_rows *rows, const struct mp_module *module,
 		const struct md_ksym *sym = md_ksyms_at(ksyms, counts[i].vaddr);
 		struct md_row row = {.module = module, .vaddr = counts[i].vaddr};
 
-		/* Counts ascend, so those of a function follow each other. */
+		/* Counts ascend, so the counts of a function are adjacent. */
 		for (end = i; end < nr &&
 			      (end == i ||
 			       (!addresses && sym && counts[end].vaddr - sym->vaddr < sym->size));

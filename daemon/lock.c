@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* lock - the lock beside a database; see lock.h. */
+/* lock - the lock file beside a database; see lock.h. */
 #include "daemon/lock.h"
 
 #include <errno.h>
@@ -12,7 +12,7 @@
 
 #include "libprof/store.h"
 
-/* Return: the process id in the file, 0: none. */
+/* Return: the process id in the file; 0: none. */
 static pid_t read_pid(int fd)
 {
 	char text[32] = "";
@@ -21,7 +21,7 @@ static pid_t read_pid(int fd)
 	return n > 0 && atoi(text) > 0 ? atoi(text) : 0;
 }
 
-/* @pid: 0: nobody. */
+/* @pid: 0: no holder. */
 static int write_pid(int fd, pid_t pid)
 {
 	char text[32] = "";
@@ -45,7 +45,7 @@ int md_lock_take(const char *db, bool shared, struct md_lock *out, struct mp_err
 		return ret;
 	if (ret)
 		return mp_err_set(err, -ret, "%s: cannot create: %s", path, strerror(-ret));
-	/* The directory may be somebody else's, and we may be root: follow no link. */
+	/* Another user may own the directory, and morphd may be root: follow no symbolic link. */
 	fd = open(path, O_RDWR | O_CLOEXEC | O_NOFOLLOW);
 	if (fd < 0)
 		return mp_err_set(err, errno, "%s: cannot create: %s", path, strerror(errno));
@@ -74,7 +74,7 @@ void md_lock_release(struct md_lock *lock)
 {
 	if (lock->fd < 0)
 		return;
-	/* Where that fails, the next one only says too much. */
+	/* If this fails, the next daemon only reports an end that was proper. */
 	write_pid(lock->fd, 0);
 	close(lock->fd);
 	lock->fd = -1;

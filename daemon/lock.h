@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * lock - who may write to a database: one daemon, or any number of `morphd run`.
+ * lock - decides who may write to a database: one daemon, or any number of `morphd run`.
  *
- * A daemon wants it for itself, since another would count the same samples again. The lock is
- * the kernel's and goes with its process, however that ends; the file beside the database only
- * says who has it, and afterwards whether a daemon ended as it should.
+ * A second daemon would count the same samples again, so a daemon takes an exclusive lock. The
+ * kernel releases it when the process ends. The lock file names its holder and shows afterwards
+ * whether a daemon ended properly.
  */
 #ifndef MD_LOCK_H
 #define MD_LOCK_H
@@ -15,17 +15,17 @@
 #include "libprof/err.h"
 
 struct md_lock {
-	int fd;	     /* -1: none */
-	pid_t found; /* a daemon that had it and did not give it back; 0: none */
+	int fd;	     /* -1: not locked */
+	pid_t found; /* a daemon that ended without releasing the lock; 0: none */
 };
 
 /*
- * md_lock_take - @db.lock, alone or @shared. Return: 0; -EBUSY where another has it, with its
- * process id if that is known; -errno.
+ * md_lock_take - lock @db.lock, exclusively or @shared. Return: 0; -EBUSY: another process has
+ * it (the message names the process if known); -errno.
  */
 int md_lock_take(const char *db, bool shared, struct md_lock *out, struct mp_err *err);
 
-/* In order: nobody will say that we were killed. */
+/* Releases the lock and records a proper end. */
 void md_lock_release(struct md_lock *lock);
 
 #endif

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* modcache - what files are, remembered; see modcache.h. */
+/* modcache - the tables of modules and files; see modcache.h. */
 #include "daemon/clock.h"
 #include "daemon/modcache.h"
 
@@ -16,8 +16,9 @@
 #include "daemon/modfind.h"
 #include "libprof/varint.h"
 
-#define MAX_FILES     8192  /* files remembered; beyond it all are looked into again */
-#define MODULES_SWEEP 16384 /* beyond it modules that nobody maps are forgotten */
+#define MAX_FILES 8192 /* files remembered; if there are more, all are read again */
+/* above this number, modules that no process has mapped are forgotten */
+#define MODULES_SWEEP 16384
 
 struct md_modcache *md_modcache_new(void)
 {
@@ -44,7 +45,7 @@ uint64_t md_path_table_bytes(const uint8_t *bytes, size_t size)
 	struct mp_varint_reader r = {.p = bytes, .end = bytes + size};
 	uint64_t nr_funcs, nr_blocks, nr_edges;
 
-	mp_varint_get(&r); /* the version */
+	mp_varint_get(&r); /* skip the version */
 	nr_funcs = mp_varint_get(&r);
 	nr_blocks = mp_varint_get(&r);
 	nr_edges = mp_varint_get(&r);
@@ -214,7 +215,10 @@ struct md_module *md_modcache_put_module(struct md_modcache *mc, const struct mp
 	return module;
 }
 
-/* The original of a map is no copy itself, whatever else has its id. */
+/*
+ * Finds the original that a map names: a module with this id that is not an optimised one
+ * itself.
+ */
 static struct md_module *find_original(struct md_modcache *mc, const struct mp_id *id)
 {
 	uint32_t i;
@@ -225,7 +229,10 @@ static struct md_module *find_original(struct md_modcache *mc, const struct mp_i
 	return NULL;
 }
 
-/* @map becomes @module's; the original is a module too, whose file we may never see. */
+/*
+ * Gives @map to @module and adds its original as a module. The original's file need not exist
+ * here.
+ */
 int md_modcache_set_map(struct md_modcache *mc, struct md_module *module, struct mp_map *map)
 {
 	struct md_module *original = find_original(mc, &map->original);
@@ -250,7 +257,7 @@ int md_modcache_set_map(struct md_modcache *mc, struct md_module *module, struct
 
 /* ---- files -------------------------------------------------------------------------------- */
 
-/* @file becomes the one with @number. */
+/* Stores @file under @number. */
 int md_modcache_set_file(struct md_modcache *mc, uint32_t number, struct md_file *file)
 {
 	struct md_file **files;
@@ -304,7 +311,7 @@ static struct md_file *status_file(struct md_modcache *mc, enum morph_module_sta
 	return file;
 }
 
-/* Keys for the table of files are what records say: device, inode. */
+/* The table of files is keyed by device and inode, which records contain. */
 static struct md_file **bucket_of(struct md_modcache *mc, uint64_t dev, uint64_t ino)
 {
 	return &mc->buckets[(ino * UINT64_C(0x9e3779b97f4a7c15) + dev) >> 54];
@@ -312,7 +319,7 @@ static struct md_file **bucket_of(struct md_modcache *mc, uint64_t dev, uint64_t
 
 _Static_assert(MD_FILE_BUCKETS == 1 << (64 - 54), "bucket_of() shifts for as many buckets");
 
-/* Forget files: numbers start anew, which is why a recording says a number's meaning again. */
+/* Forgets all files. Numbers are reused, so a recording must describe them again. */
 static void forget_files(struct md_modcache *mc)
 {
 	struct md_file *kernel = md_modcache_file(mc, mc->kernel);
@@ -331,9 +338,9 @@ static void forget_files(struct md_modcache *mc)
 }
 
 /*
- * Known already? The inode's generation names the file even after the process has
- * gone; without one the path must still lead to it. Either way a file that can be
- * looked at must not have changed.
+ * Finds a known file. With an inode generation, the file is identified even after its process
+ * has gone; without one, its path must still lead to it. A file that can be opened must be
+ * unchanged.
  */
 static struct md_file *find_file(struct md_modcache *mc, const struct morph_mmap *mmap)
 {
@@ -355,7 +362,7 @@ static struct md_file *find_file(struct md_modcache *mc, const struct morph_mmap
 			continue;
 		md_modfind_open(mmap, 0, &now);
 		if (now.fd < 0)
-			return file; /* gone, and nothing says that it was written before that */
+			return file; /* it is gone, and nothing shows that it was written before */
 		same = now.mtime_ns == file->mtime_ns;
 		close(now.fd);
 		if (same)
@@ -461,8 +468,8 @@ size_t md_file_mappings(const struct md_file *file, const struct morph_mmap *mma
 		return 1;
 	}
 	/*
-	 * The kernel maps whole pages; what lies before or behind a segment in its pages belongs
-	 * to it as well. Segments that share a page: the first one keeps it.
+	 * The kernel maps whole pages, so the rest of a segment's pages counts as part of it.
+	 * If two segments share a page, the first one gets it.
 	 */
 	for (i = 0; i < file->nr_segments && nr < max; i++) {
 		const struct morph_segment *s = &file->segments[i];
@@ -483,7 +490,7 @@ size_t md_file_mappings(const struct md_file *file, const struct morph_mmap *mma
 		nr++;
 		done = to;
 	}
-	/* Executable, but no part of the program: it hides what was there. */
+	/* Executable, but in no segment: it still replaces what was mapped there. */
 	if (!nr) {
 		out[0] = (struct md_mapping){.start = mmap->start,
 					     .end = mmap->start + mmap->len,
@@ -521,7 +528,10 @@ void md_modcache_sweep(struct md_modcache *mc, const struct md_procmap *pm)
 	for (i = 1; i < mc->end; i++)
 		if (mc->modules[i])
 			mc->modules[i]->in_use = false;
-	/* What a recording said of files is not said again; what this machine has can be read again. */
+	/*
+	 * Files of this machine can be read again. Files that a recording described cannot: it
+	 * does not repeat them.
+	 */
 	if (mc->nr_keyed)
 		forget_files(mc);
 	for (i = 1; i < mc->files_end; i++)

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * modcache_read - a file of this machine becomes a module.
+ * modcache_read - finds the module of a file on this machine; see modcache.h.
  *
- * Who reads it (modread, in a sandbox or here), and what that may change: nothing but what is
- * known of this one file.
+ * Decides who reads the file (modread, in a sandbox or in this process). What the reader says
+ * can change only what is known of this one file.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -16,10 +16,13 @@
 #include "daemon/sandbox.h"
 #include "libprof/map_packed.h"
 
-/* Limit for the maps of all optimised modules together; a map of 2^24 pieces takes some 160 MiB. */
+/*
+ * Limit for the maps of all optimised modules together; a map of 2^24 pieces takes about 160
+ * MiB.
+ */
 #define MAPS_MAX_BYTES (UINT64_C(256) << 20)
-#define ASKED_MAX      8  /* copies of one output that may be confirmed */
-#define REMARKS_MAX    10 /* files that are worth a line in the log */
+#define ASKED_MAX      8  /* copies of one output for which confirmation is tried */
+#define REMARKS_MAX    10 /* files that get a line in the log */
 
 void md_modcache_set_sandbox(struct md_modcache *mc, struct md_sandbox *sandbox)
 {
@@ -34,7 +37,7 @@ const char *md_modcache_remark(struct md_modcache *mc)
 	return remark;
 }
 
-/* Paths are anybody's, and this goes to a log. */
+/* Replaces control characters, since any user can choose the path and the text goes to a log. */
 static void remark(struct md_modcache *mc, const char *path, const char *what)
 {
 	char *p;
@@ -50,7 +53,7 @@ static void remark(struct md_modcache *mc, const char *path, const char *what)
 	mc->has_remark = true;
 }
 
-/* By somebody who can do no harm; by ourselves only where nobody wanted that. */
+/* Reads the file in the sandbox, or in this process if the caller wanted none. */
 static int read_reply(struct md_modcache *mc, int fd, uint64_t size, const char *path,
 		      struct md_buf *reply)
 {
@@ -78,7 +81,7 @@ static bool same_map(const struct md_module *a, const struct md_module *b)
 	if (a->map->packed ? !mp_map_packed_equal(a->map->packed, b->map->packed)
 			   : memcmp(a->map->pieces, b->map->pieces, nr * sizeof(a->map->pieces[0])))
 		return false;
-	/* Another table would make other paths of the same registers. */
+	/* With another table, the same registers would mean other paths. */
 	if (!a->paths != !b->paths || a->path_size != b->path_size ||
 	    (a->paths && memcmp(a->path_bytes, b->path_bytes, a->path_size)))
 		return false;
@@ -88,8 +91,9 @@ static bool same_map(const struct md_module *a, const struct md_module *b)
 }
 
 /*
- * The module that is @like in all that was read. A reader that lies about one file must not change
- * what is known of another: with the same id and anything else different it is a module of its own.
+ * Finds the module that equals @like in everything that was read. A compromised reader must not
+ * change what is known of other files. So a file with a known id but other contents becomes a
+ * module of its own.
  */
 static struct md_module *find_like(struct md_modcache *mc, const struct md_module *like)
 {
@@ -106,7 +110,7 @@ static struct md_module *find_like(struct md_modcache *mc, const struct md_modul
 	return NULL;
 }
 
-/* What file 1 of @from turned out to be is what @file is. */
+/* Makes @file refer to the module that @from has for file 1. */
 static int adopt(struct md_modcache *mc, struct md_modcache *from, int fd, struct md_file *file)
 {
 	struct md_file *read = md_modcache_file(from, 1);
@@ -148,10 +152,13 @@ static int adopt(struct md_modcache *mc, struct md_modcache *from, int fd, struc
 	read->segments = NULL;
 	file->module = module->index;
 	file->why = MD_MAPPED;
-	/* Keep the file open: confirming an output must read this file, not a later one of this name. */
+	/*
+	 * Keep the file open, so that the confirmation reads this file and not a later one with
+	 * its name.
+	 */
 	if (!module->map || module->belief == MD_MAP_BELIEVED || module->fd >= 0)
 		return 0;
-	/* A copy in another place may have its original beside it. */
+	/* Try again for a copy in another place, which may have its original beside it. */
 	if (module->nr_asked++ < ASKED_MAX)
 		module->belief = MD_MAP_UNDECIDED;
 	if (module->belief == MD_MAP_UNDECIDED)

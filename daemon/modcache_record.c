@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * modcache_record - what a recording says of modules: MODULE, MODULE_MAP and others, in and out.
+ * modcache_record - reads and writes the records that describe modules: MODULE, MODULE_MAP and
+ * others.
  *
- * A recording may come from anybody: nothing in it is believed that could make an
- * address mean something it cannot.
+ * A recording may come from anybody. No record may give an address a meaning that it cannot
+ * have.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -48,7 +49,7 @@ int md_modcache_declare(struct md_modcache *mc, const struct morph_module *recor
 	id.build_id_len = record->build_id_len;
 	memcpy(id.build_id, record->build_id, sizeof(id.build_id));
 	if (record->nr_pieces) {
-		/* Not known before its map is whole. */
+		/* Unreadable until its map has arrived completely. */
 		file->why = MP_UNATTR_UNREADABLE;
 		module = md_modcache_find_module(mc, &id);
 		if (module && module->map) {
@@ -79,7 +80,7 @@ int md_modcache_declare(struct md_modcache *mc, const struct morph_module *recor
 	return 0;
 }
 
-/* An array, which grows with what comes: not at once what a record only says will come. */
+/* Grow the array as pieces arrive. The announced number of pieces is not trusted. */
 static int add_flat(struct md_modcache *mc, const struct mp_map_piece *piece)
 {
 	struct mp_map *map = mc->arriving.map;
@@ -130,7 +131,7 @@ static void learn_original(struct mp_map *map, uint64_t text_hash, uint32_t buil
 	memcpy(map->original.build_id, build_id, sizeof(map->original.build_id));
 }
 
-/* The module is known once all of its map has come. */
+/* Adds the module once its map is complete. */
 static int end_map(struct md_modcache *mc)
 {
 	struct mp_map *map = mc->arriving.map;
@@ -161,7 +162,7 @@ int md_modcache_declare_map(struct md_modcache *mc, const struct morph_module_ma
 	int ret;
 
 	if (!mc->arriving.map || record->module != mc->arriving.number)
-		return 0; /* of a module that is known already */
+		return 0; /* the module is known already */
 	for (i = 0; i < nr; i++) {
 		const struct morph_piece *p = &record->pieces[i];
 
@@ -183,7 +184,7 @@ int md_modcache_declare_pieces(struct md_modcache *mc, const struct morph_module
 	int ret;
 
 	if (!mc->arriving.map || record->module != mc->arriving.number)
-		return 0; /* of a module that is known already */
+		return 0; /* the module is known already */
 	for (i = 0; i < record->nr_pieces; i++) {
 		mp_map_get_piece(&r, &at, &piece);
 		ret = r.failed ? -EBADMSG : add_piece(mc, &piece);
@@ -219,7 +220,7 @@ int md_modcache_declare_ends(struct md_modcache *mc, const struct morph_module_e
 	return 0;
 }
 
-/* The table is known once all of it has come, in order. */
+/* Decodes the table once all its parts have arrived, in order. */
 int md_modcache_declare_paths(struct md_modcache *mc, const struct morph_module_paths *record)
 {
 	struct md_file *file = md_modcache_file(mc, record->module);
@@ -237,7 +238,7 @@ int md_modcache_declare_paths(struct md_modcache *mc, const struct morph_module_
 	}
 	if (record->table_size != module->path_size || record->off != module->path_come)
 		return -EBADMSG;
-	/* Not at once what a record only says will come. */
+	/* Grow as parts arrive. The announced size is not trusted. */
 	bytes = realloc(module->path_bytes, record->off + (size_t)record->nr + 1);
 	if (!bytes)
 		return -ENOMEM;
@@ -257,7 +258,7 @@ int md_modcache_declare_paths(struct md_modcache *mc, const struct morph_module_
 	return ret;
 }
 
-/* A recording is believed as a whole: it could as well say samples of the original itself. */
+/* The recording's word suffices: it could equally well contain samples of the original. */
 int md_modcache_declare_output(struct md_modcache *mc, const struct morph_module_output *record)
 {
 	struct md_file *file = md_modcache_file(mc, record->module);
@@ -306,7 +307,8 @@ static int describe_flat(const struct md_file *file, const struct mp_map *map, s
 }
 
 #define PIECES_AT_ONCE 2048
-#define PIECE_BYTES    30 /* the most that one takes: 5 for a size, 10 for an address */
+/* most bytes per piece: 5 for each of two sizes, 10 for each of two addresses */
+#define PIECE_BYTES 30
 
 static int add_pieces_record(const struct md_file *file, const struct mp_map *map, uint32_t nr,
 			     const struct mp_varint_writer *w, struct md_buf *buf)

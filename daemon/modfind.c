@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* modfind - from a mapping to its file; see modfind.h. */
+/* modfind - finds the file of a mapping; see modfind.h. */
 #include "daemon/modfind.h"
 
 #include <errno.h>
@@ -29,7 +29,7 @@ enum morph_module_status md_modfind_classify(const char *path)
 	return MORPH_MODULE_KNOWN;
 }
 
-/* True where /proc/PID/maps says that the mapping at @mmap->start is of this device and inode. */
+/* Return: true if /proc/PID/maps gives this device and inode for the mapping at @mmap->start. */
 static bool maps_agree(const struct morph_mmap *mmap)
 {
 	char name[64], line[512];
@@ -55,9 +55,9 @@ static bool maps_agree(const struct morph_mmap *mmap)
 }
 
 /*
- * Is @fd the file of @mmap? Through map_files it is the mapping's own inode, and
- * then a file system that reports another device in stat (btrfs, overlayfs) may
- * be believed if /proc/PID/maps agrees with the record.
+ * Return: true if @fd is the file of @mmap. A file opened through map_files is the mapping's
+ * own inode. Then a file system that gives stat() another device (btrfs, overlayfs) is accepted
+ * if /proc/PID/maps agrees with the record.
  */
 static bool is_same_file(int fd, const struct morph_mmap *mmap, bool through_map,
 			 struct md_modfind *out)
@@ -87,7 +87,7 @@ static bool is_elsewhere(uint32_t tgid)
 	struct stat theirs, init;
 	char name[64];
 
-	/* A daemon in a sandbox has a namespace of its own: the machine's is process 1's. */
+	/* morphd may have a mount namespace of its own, so compare with process 1. */
 	snprintf(name, sizeof(name), "/proc/%u/ns/mnt", tgid);
 	if (stat(name, &theirs) < 0)
 		return false;
@@ -106,8 +106,8 @@ static void strip_deleted(char *path)
 }
 
 /*
- * Whatever stands there now, a device or a pipe that someone put in the file's place:
- * look before opening for reading.
+ * Another user may have put a device or a pipe in the file's place. Check the type before
+ * opening for reading.
  */
 static int open_regular(const char *path)
 {
@@ -156,9 +156,9 @@ void md_modfind_open(const struct morph_mmap *mmap, int64_t mapped_ns, struct md
 		}
 		if (is_same_file(fd, mmap, i == 0, out)) {
 			/*
-			 * Written since it was mapped: what is in it now is not what the
-			 * samples hit. Where the file system has no generations, a changed
-			 * inode may even be another file under an old number.
+			 * If the file was written after it was mapped, samples did not hit its
+			 * present contents. If the file system has no generations, a changed
+			 * inode may even be another file with a reused number.
 			 */
 			changed = out->mtime_ns;
 			if (i && !(mmap->task.flags & MORPH_MMAP_GENERATION) &&

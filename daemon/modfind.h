@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * modfind - the very file that a process has mapped, opened; or why that cannot be.
+ * modfind - opens the file that a process has mapped, or gives the reason why that is
+ * impossible.
  *
- * Decides whether a file that can be opened is the one that was mapped: by device,
- * inode and inode generation, and by not having been written since. Never by
- * path. Called by modcache for live sources.
+ * Decides whether a file that can be opened is the mapped one: by device, inode and inode
+ * generation, and because it was not written since. Never by path alone. Called by modcache for
+ * live sources.
  */
 #ifndef MD_MODFIND_H
 #define MD_MODFIND_H
@@ -22,20 +23,19 @@ struct md_modfind {
 };
 
 /*
- * md_modfind_open - find @mmap's file. @mapped_ns: when it was mapped, unix time
- * (0: not known, it is mapped now).
- * Ownership: close(out->fd) unless it is -1.
+ * md_modfind_open - find @mmap's file. @mapped_ns: unix time of the mapping; 0: not known, it
+ * is mapped now. Ownership: close(out->fd) unless it is -1.
  */
 void md_modfind_open(const struct morph_mmap *mmap, int64_t mapped_ns, struct md_modfind *out);
 
-/* True where @found's open file was not written while it was read. */
+/* Return: true if @found's file was not written while it was read. */
 bool md_modfind_is_steady(const struct md_modfind *found);
 
-/* True where @path still leads to that file, unchanged. */
+/* Return: true if @path still leads to that file, unchanged. */
 bool md_modfind_is_unchanged(const char *path, uint64_t dev, uint64_t ino, int64_t mtime_ns,
 			     int64_t ctime_ns);
 
-/* MORPH_MODULE_KNOWN for a path that names a file; else what the memory is. */
+/* Return: MORPH_MODULE_KNOWN if the path names a file, else the kind of memory. */
 enum morph_module_status md_modfind_classify(const char *path);
 
 #endif

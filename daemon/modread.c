@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* modread - reads a file's identity, and checks what was read; see modread.h. */
+/* modread - reads a file's identity, and checks replies; see modread.h. */
 #include "daemon/modread.h"
 
 #include <errno.h>
@@ -11,7 +11,7 @@
 #include "daemon/moved.h"
 #include "libprof/elf.h"
 
-#define FILE_NUMBER 1 /* the only one in a reply */
+#define FILE_NUMBER 1 /* the only file number in a reply */
 
 /* ---- reading ------------------------------------------------------------------------------ */
 
@@ -37,8 +37,9 @@ static int copy_segments(const struct mp_elf *elf, struct md_file *file)
 }
 
 /*
- * A map counts only where the hash of the text covers it, as in every file that morph-optimize
- * writes: else whoever copies another file's text could say where that file's samples go.
+ * Return: true if the hash of the text covers the map note, as in every file that
+ * morph-optimize writes. Otherwise somebody could copy another file's text and redirect that
+ * file's samples.
  */
 static bool map_is_hashed(const struct mp_elf *elf)
 {
@@ -57,9 +58,9 @@ static bool map_is_hashed(const struct mp_elf *elf)
 }
 
 /*
- * How the file numbers its paths, as it says it. The hash of the text does not cover that: a copy
- * of the file with another table is a module of its own, and counts wrong paths of its own samples.
- * One that cannot be used costs paths and nothing else. Return: 0, -ENOMEM.
+ * Reads the table of paths. The hash of the text does not cover it: a copy of the file with
+ * another table is a module of its own, and spoils only its own paths. A bad table loses paths
+ * and nothing else. Return: 0, -ENOMEM.
  */
 static int read_paths(const struct mp_elf *elf, int fd, struct md_module *module)
 {
@@ -80,7 +81,7 @@ static int read_paths(const struct mp_elf *elf, int fd, struct md_module *module
 	return ret == -ENOMEM ? ret : 0;
 }
 
-/* Failure only says that samples in the file stay without a module. */
+/* On failure, samples in the file stay without a module. */
 static int analyse(struct md_modcache *mc, int fd, uint64_t size, struct md_file *file)
 {
 	struct md_module *module;
@@ -94,7 +95,7 @@ static int analyse(struct md_modcache *mc, int fd, uint64_t size, struct md_file
 		ret = copy_segments(elf, file);
 	if (ret)
 		goto out;
-	/* A damaged map would count moved code at addresses that mean nothing. */
+	/* A damaged map would count moved code at wrong addresses. */
 	ret = mp_map_read_compact(elf, &map, NULL);
 	if (ret && ret != -ENOENT)
 		goto out;
@@ -145,7 +146,10 @@ int md_modread_file(int fd, uint64_t size, struct md_buf *reply)
 
 /* ---- believing ---------------------------------------------------------------------------- */
 
-/* What a recording may say and a file of @size bytes cannot. */
+/*
+ * Return: false for a record that cannot describe a file of @size bytes, though a recording may
+ * have it.
+ */
 static bool is_of_file(const struct morph_module *r, uint64_t size)
 {
 	uint64_t text = 0;
@@ -215,7 +219,7 @@ int md_modread_take(struct md_buf *reply, uint64_t size, struct md_modcache *int
 	}
 	if (ret != -ENODATA)
 		return ret;
-	/* A map of which a part did not come, or a table. */
+	/* Refuse an incomplete map or table. */
 	file = md_modcache_file(into, FILE_NUMBER);
 	known = md_modcache_module(into, file->module);
 	if (known ? known->path_come < known->path_size : !module->status)

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * morph-stats - asks the store what was collected. Decides only which command runs; each is in
- * stats_<command>.c.
+ * morph-stats - reports what the store has collected. Decides only which command runs; each
+ * command is in stats_<command>.c.
  */
 #include <locale.h>
 #include <stdio.h>
@@ -40,7 +40,7 @@ static const struct command {
 struct line {
 	struct md_stats stats;
 	const struct command *command;
-	int first; /* index of the command in argv */
+	int first; /* index of the command's name in argv */
 };
 
 static const struct command *find_command(const char *name)
@@ -69,7 +69,7 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 	}
 }
 
-/* The list of commands is made of the table: none can be forgotten. */
+/* Builds the list of commands from the table. */
 static char *help_filter(int key, const char *text, void *input)
 {
 	char *out = NULL;
@@ -109,7 +109,7 @@ int main(int argc, char **argv)
 	md_debuginfod_init();
 	setlocale(LC_CTYPE, "");
 	argp_err_exit_status = MD_EXIT_USAGE;
-	/* In order: what follows the command is the command's. */
+	/* Stop at the command: later options belong to it. */
 	argp_parse(&argp, argc, argv, ARGP_IN_ORDER, NULL, &line);
 	snprintf(name, sizeof(name), "morph-stats %s", line.command->name);
 	argv[line.first] = name;

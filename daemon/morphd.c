@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * morphd - collects samples of what runs, attributes them to modules, stores the counts.
+ * morphd - samples what runs, attributes the samples to modules and stores the counts.
  *
- * Command lines, signals and messages; the work is the pipeline's. Exit: 0 done,
- * 1 failed, 2 usage; `morphd run` exits as its command did.
+ * This file has command lines, signals and messages; the pipeline does the work. Exit status: 0
+ * done, 1 failed, 2 usage; `morphd run` exits as its command did.
  */
 #include <argp.h>
 #include <errno.h>
@@ -40,21 +40,21 @@
 #define MORPH_VERSION "unknown"
 #endif
 
-#define UNMEASURED_RATE_HZ 101	/* where what a sample costs could not be measured */
-#define SELECT_RATE_HZ	   1000 /* of every CPU, while most samples are dropped */
+#define UNMEASURED_RATE_HZ 101	/* used if the cost of a sample could not be measured */
+#define SELECT_RATE_HZ	   1000 /* on every CPU, of which most samples are dropped */
 #define NR_SELECTED_MAX	   64
 #define CONFIG_PATH	   "/etc/morph/morphd.conf"
 
-/* For reading a file that nobody has read yet; a large one on a slow disk takes seconds. */
+/* Time to read one file. A large file on a slow disk takes seconds. */
 #define READ_DEADLINE_MS 10000
 
-/* Between two looks at whether sampling has become possible. */
+/* Time between two checks whether sampling has become possible. */
 #define LOOK_NS UINT64_C(5000000000)
 
-/* The device cannot be opened before a new start; the unit knows this status. */
+/* Exit status that makes systemd restart the unit, so that the device can be opened. */
 #define EXIT_START_AGAIN 75
 
-/* Of the JSON of --json; grows when a field changes its meaning. */
+/* Schema of the JSON of --json; it grows if a field changes its meaning. */
 #define JSON_SCHEMA 1
 
 const char *argp_program_version = "morphd " MORPH_VERSION;
@@ -77,14 +77,14 @@ enum option_key {
 };
 
 struct options {
-	struct md_config line; /* what the command line says */
+	struct md_config line; /* settings from the command line */
 	const char *config, *record, *input;
-	struct md_polls_config polls; /* @path NULL: nobody is asked */
+	struct md_polls_config polls; /* @path NULL: no program is polled */
 	uint32_t nr_repeats;
 	bool stats, json, check_config, wait;
 	bool is_run;
 	char **command;
-	/* --pid, --unit, --user: whose samples are kept, of the whole machine's. */
+	/* --pid, --unit, --user: the samples to keep */
 	struct md_who_selection selection;
 	pid_t pids[NR_SELECTED_MAX];
 	const char *units[NR_SELECTED_MAX];
@@ -179,7 +179,7 @@ static void set_window(struct argp_state *state, const char *text)
 	o->polls.stride = stride;
 }
 
-/* Whether --pid, --unit or --user was given. */
+/* Return: true if --pid, --unit or --user was given. */
 static bool selects(const struct options *o)
 {
 	return o->selection.nr_pids || o->selection.nr_units || o->selection.nr_uids;
@@ -423,7 +423,7 @@ static void catch_signals(void)
 
 	sigaction(SIGTERM, &stop, NULL);
 	sigaction(SIGINT, &stop, NULL);
-	/* What nohup has ignored stays ignored. */
+	/* A SIGHUP that nohup ignores stays ignored. */
 	if (!sigaction(SIGHUP, NULL, &now) && now.sa_handler != SIG_IGN)
 		sigaction(SIGHUP, &reload, NULL);
 }
@@ -436,7 +436,7 @@ struct database {
 	struct mp_store *store;
 };
 
-/* The service holds the default database: what a command does goes to one of root's own. */
+/* The service has the default database open, so root's commands use another one. */
 static int open_beside(struct database *db, struct mp_err *err)
 {
 	char service[sizeof(db->path)];
@@ -444,7 +444,7 @@ static int open_beside(struct database *db, struct mp_err *err)
 
 	memcpy(service, db->path, sizeof(service));
 	ret = mp_store_own_path(db->path, sizeof(db->path), true, err);
-	/* An ordinary user has no other one. */
+	/* Ordinary users have their own default database. */
 	if (!ret && !strcmp(db->path, service))
 		return md_lock_take(db->path, true, &db->lock, err);
 	if (!ret)
@@ -493,7 +493,7 @@ static void format_time(int64_t when_s, char *text, size_t size)
 		snprintf(text, size, "%" PRId64, when_s);
 }
 
-/* Who reads the log is to see whether the last run ended well, and what this one goes on with. */
+/* Logs whether the last run ended properly, and what the database contains. */
 static int say_found(const struct database *db, struct mp_err *err)
 {
 	struct mp_session *sessions;
@@ -528,7 +528,7 @@ static int say_found(const struct database *db, struct mp_err *err)
 
 /* ---- sources ------------------------------------------------------------------------------ */
 
-/* "auto" means the best one that works. */
+/* Return: the source; NULL for "auto": the best one that works. */
 static const struct md_source_ops *asked_source(const char *input, const char *source)
 {
 	if (input)
@@ -545,8 +545,8 @@ static int open_source(const char *source, const struct md_source_config *config
 }
 
 /*
- * A daemon takes so many samples that nobody notices: what one costs is measured first, on
- * ourselves and with the source that is going to collect.
+ * Chooses a rate whose cost is negligible. The cost of a sample is measured first, on this
+ * process, with the source that will collect.
  */
 static int open_unnoticed(const char *source, struct md_source_config *config,
 			  struct md_source **out, struct mp_err *err)
@@ -563,7 +563,8 @@ static int open_unnoticed(const char *source, struct md_source_config *config,
 	mine.command = getpid();
 	mine.is_probe = true;
 	if (open_source(source, &mine, &probe, err))
-		return open_source(source, config, out, err); /* says what is not allowed */
+		/* its error message says what is missing */
+		return open_source(source, config, out, err);
 	ret = md_choose_measure(probe, &cost, err);
 	if (ret) {
 		snprintf(choice, sizeof(choice), "%s", probe->choice);
@@ -610,8 +611,9 @@ static void report(const struct md_pipeline *pl, const char *db, const char *rec
 }
 
 /*
- * Files of a live source are read in a sandbox. Without one root reads none, and does not start:
- * an ordinary user's own files are no more dangerous here than elsewhere.
+ * A live source's files are read in a sandbox. root must have one, else morphd does not start.
+ * For an ordinary user, whose own files are no more dangerous here than elsewhere, it is
+ * optional.
  */
 static int open_sandbox(struct md_pipeline *pl, struct mp_err *unconfined, struct mp_err *err)
 {
@@ -634,8 +636,8 @@ static int open_sandbox(struct md_pipeline *pl, struct mp_err *unconfined, struc
 }
 
 /*
- * Everything between an open source and the last flush. @work: from the pipeline's start to its
- * end, with pl->arg. The caller still has to close pl->source, which may be another one by then.
+ * Does everything between opening the source and the last flush. @work: runs the pipeline, with
+ * pl->arg. The caller closes pl->source, which @work may have replaced.
  */
 static int collect(const struct options *o, struct md_pipeline *pl, const struct database *db,
 		   int (*work)(struct md_pipeline *pl, struct mp_err *err), struct mp_err *err)
@@ -675,11 +677,12 @@ static int collect(const struct options *o, struct md_pipeline *pl, const struct
 
 struct daemon {
 	const struct options *o;
-	struct md_config config;   /* that it works by */
-	struct md_config next;	   /* that SIGHUP brought, if @change */
-	bool change;		   /* to another source or rate: what is collected comes first */
-	bool start_again;	   /* only a new start can open the device that came */
-	char missing[MP_ERR_SIZE]; /* why nothing can be sampled, while it waits for that */
+	struct md_config config; /* in force */
+	struct md_config next;	 /* read at SIGHUP, to be used if @change */
+	/* the source or the rate changes: store the collected samples first */
+	bool change;
+	bool start_again;	   /* only a restart can open the device that appeared */
+	char missing[MP_ERR_SIZE]; /* why sampling is impossible, while morphd waits */
 	struct md_watchdog watchdog;
 	struct md_pipeline pl;
 };
@@ -719,7 +722,7 @@ static void daemon_warn(void *arg, const char *message)
 
 	(void)arg;
 	complain(message);
-	/* A file's name may hold an end of line, behind which systemd would obey. */
+	/* A file name may contain a newline, and systemd would interpret the text behind it. */
 	snprintf(line, sizeof(line), "%s", message);
 	for (i = 0; line[i]; i++)
 		if ((unsigned char)line[i] < ' ')
@@ -739,7 +742,7 @@ static void daemon_step(void *arg)
 	md_watchdog_step(&d->watchdog);
 }
 
-/* The new configuration as a whole, or the old one. */
+/* Takes over the new configuration as a whole, or keeps the old one. */
 static void reload(struct daemon *d)
 {
 	const struct options *o = d->o;
@@ -785,8 +788,8 @@ static bool daemon_should_stop(void *arg)
 }
 
 /*
- * The share that the rate was chosen for holds from now on: a start looks at all that runs, which takes
- * a second of processor time for a thousand processes with many mappings each.
+ * The promised share excludes the start: reading all processes takes a second of processor time
+ * per thousand processes with many mappings each.
  */
 static void say_start(void)
 {
@@ -796,7 +799,7 @@ static void say_start(void)
 		(double)md_clock_ns(CLOCK_PROCESS_CPUTIME_ID) / 1e9);
 }
 
-/* A signal ends it, also one that came just before. */
+/* Sleeps until the next check. A signal ends it, even one that came just before. */
 static void nap(const struct daemon *d)
 {
 	uint64_t ns = LOOK_NS;
@@ -816,7 +819,7 @@ static void nap(const struct daemon *d)
 	sigprocmask(SIG_SETMASK, &before, NULL);
 }
 
-/* The same reason is said once. */
+/* Reports a reason only once. */
 static void say_missing(struct daemon *d, const char *why)
 {
 	if (strcmp(d->missing, why)) {
@@ -828,8 +831,8 @@ static void say_missing(struct daemon *d, const char *why)
 }
 
 /*
- * With --wait: looks again and again, until a source opens. Return: 0 with d->pl.source, or without
- * where morphd is to end; -errno without --wait.
+ * With --wait, tries again until a source opens. Return: 0 with d->pl.source, or without one if
+ * morphd is to end; -errno without --wait.
  */
 static int open_or_wait(struct daemon *d, struct mp_err *err)
 {
@@ -864,8 +867,8 @@ static int open_or_wait(struct daemon *d, struct mp_err *err)
 }
 
 /*
- * What the old source had collected is in the database. A device that has one reader at a time
- * has to be closed before it can be opened anew.
+ * The old source's counts are in the database. Close it first, because a device may have only
+ * one reader.
  */
 static int change_source(struct daemon *d, struct mp_err *err)
 {
@@ -909,7 +912,10 @@ static int daemon_work(struct md_pipeline *pl, struct mp_err *err)
 		if (!ret) {
 			ret = change_source(d, err);
 		} else if (ret == -ENOSPC || ret == -EBUSY || ret == -ENOMEM) {
-			/* A full disk, and the like: the counts are kept, by the source that has them. */
+			/*
+			 * A temporary failure, such as a full disk: keep the counts and the old
+			 * source.
+			 */
 			complain(err->msg);
 			complain("all stays as it was");
 			notify_status(d, "READY=1\n");
@@ -969,7 +975,7 @@ static int daemon_main(const struct options *o, int *status, struct mp_err *err)
 struct run {
 	struct md_command command;
 	const char *name;
-	const struct md_polls_config *polls; /* without @path: none */
+	const struct md_polls_config *polls; /* without a path: no polling */
 	const struct options *o;
 	const struct md_pipeline *pl;
 };
@@ -1002,7 +1008,7 @@ static int run_work(struct md_pipeline *pl, struct mp_err *err)
 	return ret;
 }
 
-/* What --pid names must be there; what --unit names may come later. */
+/* A process of --pid must exist. A unit of --unit may start later. */
 static int check_pids(const struct options *o, struct mp_err *err)
 {
 	for (size_t i = 0; i < o->selection.nr_pids; i++)
@@ -1011,7 +1017,7 @@ static int check_pids(const struct options *o, struct mp_err *err)
 	return 0;
 }
 
-/* Samples of the whole machine, of which the selected ones are kept. */
+/* Samples the whole machine; samples that were not selected are dropped later. */
 static int open_selecting(const struct options *o, struct md_source_config *config,
 			  struct md_source **out, struct mp_err *err)
 {
@@ -1090,7 +1096,7 @@ int main(int argc, char **argv)
 	o.is_run = argc > 1 && !strcmp(argv[1], "run");
 	if (o.is_run) {
 		argv[1] = "morphd run";
-		/* In order: what follows the command's name is the command's. */
+		/* Stop at the command's name: later options belong to the command. */
 		argp_parse(&run_argp, argc - 1, argv + 1, ARGP_IN_ORDER, NULL, &o);
 		mp_stdio_parsed();
 		ret = run_main(&o, &status, &err);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* moved - transfers in moved code, said of the original; see moved.h. */
+/* moved - translates transfers in moved code; see moved.h. */
 #include "daemon/moved.h"
 
 #include <stdlib.h>
@@ -8,9 +8,9 @@
 #include "libprof/insn.h"
 #include "libprof/map_packed.h"
 
-#define PIECE_MAX   (1u << 20) /* a block of a megabyte is none */
-#define PADDING_MAX 4096       /* between pieces: an alignment's */
-#define BRANCH_MAX  6	       /* bytes of a direct branch */
+#define PIECE_MAX   (1u << 20) /* no block is larger */
+#define PADDING_MAX 4096       /* largest gap for alignment between pieces */
+#define BRANCH_MAX  6	       /* longest direct branch, in bytes */
 
 static uint64_t new_end(const struct mp_map_piece *piece)
 {
@@ -23,9 +23,9 @@ static uint64_t old_end(const struct mp_map_piece *piece)
 }
 
 /*
- * A copy is the original's instructions without the branch at the end, then a conditional branch,
- * a jump, both or neither. Where the original has its branch, as an offset; the original's size
- * where it has none.
+ * A copy has the original's instructions without the final branch, and then a conditional
+ * branch, a jump, both or neither. Return: offset of the original's branch; the piece's size if
+ * it has none.
  */
 static uint32_t end_of_piece(const struct mp_map_piece *piece, const uint8_t *bytes)
 {
@@ -45,19 +45,19 @@ static uint32_t end_of_piece(const struct mp_map_piece *piece, const uint8_t *by
 		return before;
 	if (insn.kind == MP_INSN_JUMP || insn.kind == MP_INSN_COND)
 		return last;
-	/* A jump to what now follows was left out: it began where the copy ends. */
+	/* The original's jump to the next copy was dropped: it began at the copy's end. */
 	return piece->new_size < piece->old_size ? piece->new_size : piece->old_size;
 }
 
-/* Part of the file: a call for each piece would take seconds for large files. */
+/* A part of the file, to avoid a system call per piece. */
 struct window {
 	int fd;
 	uint64_t off;
-	size_t nr; /* bytes that are there */
+	size_t nr; /* bytes available */
 	uint8_t *bytes;
 };
 
-/* The @size bytes at @off, or NULL. */
+/* Return: the @size bytes at @off, or NULL. */
 static const uint8_t *look_at(struct window *w, uint64_t off, uint32_t size)
 {
 	if (off < w->off || off - w->off > w->nr || size > w->nr - (off - w->off)) {
@@ -87,7 +87,7 @@ uint32_t *md_moved_ends(const struct mp_elf *elf, int fd, const struct mp_map *m
 		const uint8_t *bytes;
 		uint64_t off;
 
-		/* A block that was a jump alone, and left out. */
+		/* An empty piece was a block with only a jump, which was dropped. */
 		ends[i] = piece.new_size ? UINT32_MAX : 0;
 		if (!piece.old_size || !piece.new_size || piece.new_size > PIECE_MAX ||
 		    !mp_elf_vaddr_to_off(elf, piece.new_vaddr, &off))
@@ -100,19 +100,22 @@ uint32_t *md_moved_ends(const struct mp_elf *elf, int fd, const struct mp_map *m
 	return ends;
 }
 
-/* By its size alone: a recording of an optimised module has no code. */
+/* Finds the end from the sizes, since a recording of an optimised module has no code. */
 static uint32_t end_by_size(const struct mp_map_piece *piece)
 {
 	uint32_t shorter = piece->old_size - piece->new_size;
 
 	if (!piece->new_size)
 		return 0;
-	/* Only a jump that was left out takes so much away: two bytes, or five. */
+	/* A piece shorter by two or five bytes lost a jump. */
 	return piece->new_size < piece->old_size && (shorter == 2 || shorter == 5) ? piece->new_size
 										   : UINT32_MAX;
 }
 
-/* Control left the piece at its end, by a branch or straight, for what is @to in the original. */
+/*
+ * Control left the piece at its end, by a branch or by falling through, to the original's
+ * address @to.
+ */
 static enum md_moved leave_piece(const struct mp_map_piece *piece, uint32_t end, uint64_t *from,
 				 uint64_t to)
 {
@@ -138,7 +141,7 @@ enum md_moved md_moved_transfer(const struct mp_map *map, const uint32_t *ends, 
 
 	*to = mp_map_original(map, new_to);
 	if (i == map->nr_pieces) {
-		/* A patch leads from a block to its copy. */
+		/* A patch jumps from a block to its copy. */
 		return *to == new_from && *to != new_to ? MD_MOVED_NOTHING : MD_MOVED_TAKEN;
 	}
 	piece = mp_map_piece(map, i);
@@ -146,7 +149,7 @@ enum md_moved md_moved_transfer(const struct mp_map *map, const uint32_t *ends, 
 		return MD_MOVED_NOTHING;
 	off = (uint32_t)(new_from - piece.new_vaddr);
 	end = ends ? ends[i] : UINT32_MAX;
-	/* With another size there may be two branches for one. */
+	/* If the size differs, the copy may have two branches in place of one. */
 	at_end = end != UINT32_MAX ? off >= end : off + BRANCH_MAX >= piece.old_size;
 	if (at_end && (end != UINT32_MAX || piece.new_size != piece.old_size))
 		return leave_piece(&piece, end, from, *to);
@@ -164,7 +167,7 @@ uint64_t md_moved_straight(const struct mp_map *map, const uint32_t *ends, uint6
 	uint64_t nr_unknown = 0;
 
 	if (first == map->nr_pieces && last == map->nr_pieces)
-		return 0; /* nothing moved: straight is straight */
+		return 0; /* nothing was moved here */
 	if (first == map->nr_pieces || last == map->nr_pieces || last < first ||
 	    last - first > MD_MOVED_STRAIGHT_MAX)
 		return 1;
@@ -172,7 +175,7 @@ uint64_t md_moved_straight(const struct mp_map *map, const uint32_t *ends, uint6
 		struct mp_map_piece piece = mp_map_piece(map, i);
 
 		if (mp_map_piece(map, i + 1).new_vaddr - new_end(&piece) > PADDING_MAX)
-			return 1; /* nothing runs from one to the other: not what happened */
+			return 1; /* no fall-through across such a gap: the run is wrong */
 	}
 	for (uint32_t i = first; i < last; i++) {
 		struct mp_map_piece piece = mp_map_piece(map, i), next = mp_map_piece(map, i + 1);

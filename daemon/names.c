@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* names - symbols in order of address; see names.h. */
+/* names - collects and sorts symbols; see names.h. */
 #include "daemon/names.h"
 
 #include <errno.h>
@@ -17,7 +17,7 @@ static void add(struct md_names *names, const struct md_name *name)
 		void *bigger = realloc(names->names, more * sizeof(*names->names));
 
 		if (!bigger) {
-			names->elf = NULL; /* said by md_names_build() */
+			names->elf = NULL; /* no memory; md_names_build() checks it */
 			return;
 		}
 		names->names = bigger;
@@ -58,7 +58,7 @@ int md_names_build(const struct mp_elf *elf, struct md_debuginfo *debug, struct 
 		if ((function || s->type == STT_OBJECT) && s->shndx != SHN_UNDEF && s->name[0])
 			add(out, &name);
 	}
-	/* The file's own symbols come first in the order; a debug file adds what strip took. */
+	/* Add the symbols that strip removed. The file's own symbols sort first. */
 	if (debug && !elf->has_symtab)
 		md_debuginfo_each_symbol(debug, add_debug_symbol, out);
 	if (!out->elf) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * names - the symbols of a file, its separate debug file included, in order of address: what an
- * address is called, and where a name is.
+ * names - the symbols of a file and of its separate debug file, by address. Finds the name of
+ * an address, and the address of a name. Called by annotate, export and stats_code.
  */
 #ifndef MD_NAMES_H
 #define MD_NAMES_H
@@ -21,23 +21,23 @@ struct md_name {
 };
 
 struct md_names {
-	struct md_name *names; /* ascending; at one address functions and global ones first */
+	struct md_name *names; /* ascending; at one address, functions and global names first */
 	size_t nr, max;
 	const struct mp_elf *elf;
 };
 
-/* @debug may be NULL. Both must outlive the names. Return: 0, -ENOMEM. */
+/* @debug may be NULL. Both must outlive @out. Return: 0, -ENOMEM. */
 int md_names_build(const struct mp_elf *elf, struct md_debuginfo *debug, struct md_names *out);
 void md_names_fini(struct md_names *names);
 
-/* The best name that holds @vaddr; NULL: none. */
+/* Return: the best name whose symbol holds @vaddr; NULL: none. */
 const struct md_name *md_names_at(const struct md_names *names, uint64_t vaddr);
-/* The function that the PLT entry at @vaddr leads to; NULL: it is none. */
+/* Return: the function that the PLT entry at @vaddr calls; NULL: not a PLT entry. */
 const char *md_names_plt(const struct md_names *names, uint64_t vaddr);
 
 /*
- * "ns::f", "ns::f+0x10", "puts@plt"; C++ names in brief. Return: NULL: no
- * name, or no memory. Ownership: free().
+ * Return: "ns::f", "ns::f+0x10" or "puts@plt", C++ names in brief; NULL: no name, or no memory.
+ * Ownership: free().
  */
 char *md_names_format(const struct md_names *names, uint64_t vaddr);
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* notify - one datagram to the service manager; see notify.h. */
+/* notify - sends one datagram to the service manager; see notify.h. */
 #include "daemon/notify.h"
 
 #include <stdarg.h>
@@ -31,7 +31,7 @@ void md_notify(const char *format, ...)
 	va_start(args, format);
 	vsnprintf(state, sizeof(state), format, args);
 	va_end(args);
-	/* Never waits: a manager that does not read must not stop the daemon. */
+	/* Do not block: a manager that does not read must not stop the daemon. */
 	sendto(fd, state, strlen(state), MSG_NOSIGNAL | MSG_DONTWAIT, (struct sockaddr *)&to,
 	       offsetof(struct sockaddr_un, sun_path) + len);
 	close(fd);

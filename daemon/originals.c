@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* originals - the places where originals and debug files are; see originals.h. */
+/* originals - the places that are searched; see originals.h. */
 #include "daemon/originals.h"
 
 #include <dirent.h>
@@ -32,7 +32,7 @@ static bool is_file(const char *path, const struct mp_id *id)
 	if (mp_elf_open(path, MP_ELF_ID, &elf, NULL))
 		return false;
 	same = mp_id_equal(&elf->id, id);
-	/* An output says so itself; its own samples are kept for its original. */
+	/* Refuse an output with this id: its map note shows that it is not the original. */
 	if (same && !mp_map_read(elf, &map, NULL))
 		same = false;
 	mp_map_free(map);
@@ -53,8 +53,8 @@ static bool has_symtab(const char *path)
 }
 
 /*
- * @dir/BUILD-ID holds originals by the digest of their bytes. A stripped file and the file before
- * strip have one identity: take the one that has names.
+ * @dir/BUILD-ID holds originals, named by the digest of their bytes. A file before and after
+ * strip has the same identity; prefer the one with a symbol table.
  */
 static int find_backup(const char *dir, const struct mp_id *id, char **path)
 {
@@ -101,7 +101,7 @@ static int find_backup(const char *dir, const struct mp_id *id, char **path)
 	return r ? r : best ? 0 : -ENOENT;
 }
 
-/* One's own directory and the machine's. */
+/* Searches the user's own directory, then the machine's. */
 static int find_any_backup(const struct mp_id *id, char **path)
 {
 	char *own, *other = NULL;
@@ -124,7 +124,7 @@ static int find_any_backup(const struct mp_id *id, char **path)
 	return r;
 }
 
-/* TREE/ab/cdef...SUFFIX */
+/* Return: the path TREE/ab/cdef...SUFFIX. */
 static char *in_tree(const char *tree, const struct mp_id *id, const char *suffix)
 {
 	char hex[2 * MP_BUILD_ID_MAX + 1], *path;
@@ -163,7 +163,7 @@ int md_original_find(const struct mp_id *id, char **path)
 	return found ? 0 : closed ? -EACCES : -ENOENT;
 }
 
-/* @path is freed. */
+/* Ownership: frees @path. */
 static struct mp_elf *open_symbols(char *path, const struct mp_id *id)
 {
 	struct mp_elf *elf = NULL;

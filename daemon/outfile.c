@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* outfile - written beside its place, then renamed; see outfile.h. */
+/* outfile - writes a temporary file, then renames it; see outfile.h. */
 #include "daemon/outfile.h"
 
 #include <errno.h>
@@ -13,7 +13,7 @@
 
 static int open_temporary(struct md_outfile *out)
 {
-	/* Names nobody else makes: a link that lies in wait is not followed. */
+	/* O_EXCL: a symbolic link that somebody placed there is not followed. */
 	for (unsigned int i = 0; i < 100; i++) {
 		int fd;
 
@@ -36,7 +36,7 @@ int md_outfile_open(const char *path, struct md_outfile *out, struct mp_err *err
 	*out = (struct md_outfile){.file = stdout, .path = path};
 	if (!path)
 		return 0;
-	/* A pipe or /dev/stdout is written to; replacing it would be a surprise. */
+	/* Write to a pipe or a device such as /dev/stdout; do not replace it. */
 	if (!stat(path, &st) && !S_ISREG(st.st_mode)) {
 		fd = mp_newfile_open(path, 0666, err);
 		if (fd < 0)

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * outfile - a file that appears under its name whole or not at all; standard output where no name
- * is given. Called by the commands that draw.
+ * outfile - writes a file that appears under its name complete or not at all; without a name,
+ * writes to standard output. Called by the commands that draw.
  */
 #ifndef MD_OUTFILE_H
 #define MD_OUTFILE_H
@@ -18,9 +18,9 @@ struct md_outfile {
 
 /* Return: 0 or -errno with a message. */
 int md_outfile_open(const char *path, struct md_outfile *out, struct mp_err *err);
-/* Write what is left, and give the file its name. Closes it in any case. */
+/* Writes what is left and renames the file. Closes it in any case. */
 int md_outfile_commit(struct md_outfile *out, struct mp_err *err);
-/* It is not to be after all. */
+/* Drops the file. */
 void md_outfile_abandon(struct md_outfile *out);
 
 #endif

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* outputs - which map notes are believed; see outputs.h. */
+/* outputs - the queue of files to confirm; see outputs.h. */
 #include "daemon/outputs.h"
 
 #include <stdio.h>
@@ -13,15 +13,15 @@
 
 #define QUEUE_MAX 32
 /*
- * Anybody may make files that have to be verified. Together they get this much time at once, and a
- * twentieth of the time that passes.
+ * Any user can create files that must be verified. Limit the time spent: this much at once, and
+ * a twentieth of the time that passes.
  */
 #define ALLOWANCE_NS	UINT64_C(120000000000)
 #define ALLOWANCE_SHARE 20
 
 struct question {
 	struct mp_output output;
-	uint32_t module; /* index; the module may have gone, and its index be another one's */
+	uint32_t module; /* index; it may have been reused for another module */
 	uint64_t since_ns;
 	char *path;
 	int fd;
@@ -29,7 +29,7 @@ struct question {
 
 struct md_outputs {
 	struct mp_store *const *store;
-	struct question queue[QUEUE_MAX]; /* [0] is asked now, if confirm has a process */
+	struct question queue[QUEUE_MAX]; /* [0] is being asked if confirm has a process */
 	size_t nr;
 	struct md_confirm confirm;
 	uint64_t began_ns, spent_ns;
@@ -91,7 +91,7 @@ static bool has_allowance(const struct md_outputs *outputs)
 	return outputs->spent_ns < ALLOWANCE_NS + passed / ALLOWANCE_SHARE;
 }
 
-/* Return: false where nothing that may be the original is here, or no process can be had. */
+/* Return: false: no candidate for the original is here, or no process can be started. */
 static bool ask(struct md_outputs *outputs, const struct question *q)
 {
 	int fds[MP_CONFIRM_MAX], ret = -1;
@@ -140,7 +140,7 @@ static void remember(struct md_outputs *outputs, const struct mp_output *output)
 			       (outputs->nr_confirmed + 1) * sizeof(*outputs->confirmed));
 
 	if (!bigger)
-		return; /* it is confirmed again another time */
+		return; /* it is confirmed again later */
 	outputs->confirmed = bigger;
 	outputs->confirmed[outputs->nr_confirmed++] = *output;
 }

@@ -13,8 +13,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#define NR_NEIGHBOURS 12   /* of the files beside an output */
-#define NR_ENTRIES    4096 /* of a directory that are looked at */
+#define NR_NEIGHBOURS 12   /* most files beside an output that are tried */
+#define NR_ENTRIES    4096 /* most directory entries that are read */
 #define NR_BACKUPS    3
 
 struct found {
@@ -22,7 +22,7 @@ struct found {
 	size_t nr, max;
 };
 
-/* Opening a device or a pipe may do something: only a regular file is opened. */
+/* Opens only regular files, since opening a device or a pipe may have side effects. */
 static void try_file(struct found *found, int dir, const char *name)
 {
 	char path[32];
@@ -54,7 +54,7 @@ static void try_store(struct found *found, struct mp_store *store, const struct 
 
 /* ---- backups ------------------------------------------------------------------------------- */
 
-/* The directory that morph-optimize --in-place keeps originals in: root's, and our own. */
+/* The directory where morph-optimize --in-place keeps originals: root's, or the user's own. */
 static void backup_path(bool root, char *path, size_t size)
 {
 	const char *state = getenv("XDG_STATE_HOME"), *home = getenv("HOME");
@@ -95,11 +95,11 @@ static void try_backups(struct found *found, bool root, const struct mp_id *orig
 /* ---- neighbours ---------------------------------------------------------------------------- */
 
 struct neighbour {
-	size_t alike; /* bytes that the names begin with alike, and more for a program */
+	size_t alike; /* length of the common prefix of the names; higher for programs */
 	char name[NAME_MAX + 1];
 };
 
-/* @list is sorted, most alike first; @nr of NR_NEIGHBOURS are there. */
+/* Inserts into @list, which has @nr of NR_NEIGHBOURS entries, most similar first. */
 static size_t insert(struct neighbour *list, size_t nr, const char *name, size_t alike)
 {
 	size_t at = nr;
@@ -125,7 +125,7 @@ static size_t length_alike(const char *a, const char *b)
 	return n;
 }
 
-/* Programs come before data, however much the names of the data are alike. */
+/* Programs are preferred over data with a more similar name. */
 static bool is_program(int dir, const char *name)
 {
 	struct stat st;
@@ -150,7 +150,7 @@ static void try_neighbours(struct found *found, const char *path)
 	dir = opendir(parent);
 	if (!dir)
 		return;
-	/* An output in a directory of its own has the name of the original, which lies above. */
+	/* An output in a subdirectory may have the name of its original in the directory above. */
 	snprintf(above, sizeof(above), "../%s", slash + 1);
 	try_file(found, dirfd(dir), above);
 	while ((entry = readdir(dir)) && seen++ < NR_ENTRIES)

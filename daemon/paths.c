@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* paths - from registers to counts of paths; see paths.h. */
+/* paths - decodes registers and counts paths; see paths.h. */
 #include "daemon/paths.h"
 
 #include <errno.h>
@@ -32,7 +32,7 @@ uint64_t md_paths_sum(const struct md_paths *paths)
 	return sum;
 }
 
-/* The number that is in the register of @block; 0 where none holds one. */
+/* Return: the number in the register of @block; 0 if the block uses no register. */
 static uint64_t number_of(const struct mp_path_block *block, const struct morph_registers *record,
 			  uint32_t nr, bool *is_known)
 {
@@ -46,7 +46,7 @@ static uint64_t number_of(const struct mp_path_block *block, const struct morph_
 	return record->entries[(size_t)nr * md_registers_words(record) + word] - block->shift;
 }
 
-/* In an index of @counts, beside the block: the program said it. */
+/* A bit beside the block's number in keys of @counts: the program reported the path. */
 #define ASKED (1ull << 32)
 
 static enum mp_path_fate add_number(struct md_paths *paths, const struct md_module *module,
@@ -80,7 +80,7 @@ enum mp_path_fate md_paths_add(struct md_paths *paths, const struct md_module *m
 	uint64_t number;
 	bool is_known;
 
-	/* The original's own code is still there, and its registers hold what they like. */
+	/* The sample hit code that was not moved; its registers hold no path number. */
 	if (piece == map->nr_pieces)
 		return MP_PATH_OUTSIDE;
 	if (!mp_map_piece(map, piece).old_size)
@@ -146,7 +146,7 @@ int md_paths_list(struct md_paths *paths, const struct md_modcache *mc, struct m
 			continue;
 		module = md_modcache_module(mc, md_counts_module(slots[i].from));
 		if (!module || !module->paths)
-			ret = -EBADMSG; /* it is not forgotten while counts are pending */
+			ret = -EBADMSG; /* modules are not forgotten while counts are pending */
 		else
 			ret = mp_path_decode(module->paths, block,
 					     slots[i].to + module->paths->blocks[block].shift,

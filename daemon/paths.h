@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * paths - which way control took to samples in programs that number their paths, since the last
- * flush, and what programs said that were asked for their paths.
+ * paths - counts the paths that samples came along, in programs that number their paths, since
+ * the last flush. Also counts the paths that programs report themselves (polls).
  *
- * A sample is counted by its block and the number that the block's register held, and only where
- * some path has that number; what the path is, is looked up again when it is written. PEP (CGO
- * 2005), section 3.2. Filled by attribute, emptied by flush.
+ * A sample is counted by its block and the number in the block's register, if the number is
+ * valid. The path itself is decoded again when it is stored. Method: PEP (CGO 2005), section
+ * 3.2. Filled by attribute, emptied by flush.
  */
 #ifndef MD_PATHS_H
 #define MD_PATHS_H
@@ -17,11 +17,11 @@
 #include "libprof/store.h"
 
 struct md_paths {
-	struct md_edges counts; /* from: md_counts_key() of module and place; to: the number */
-	struct mp_path path;	/* scratch */
+	struct md_edges counts; /* from: md_counts_key() of module and block; to: the number */
+	struct mp_path path;	/* reused buffer */
 };
 
-/* One of a list made to be written. */
+/* One path count, ready to be stored. */
 struct md_path {
 	uint32_t module; /* index of the original */
 	struct mp_path_count count;
@@ -29,24 +29,25 @@ struct md_path {
 
 void md_paths_fini(struct md_paths *paths);
 void md_paths_clear(struct md_paths *paths);
-/* Room for @more further samples. Return: 0, -ENOMEM (also: too many; flush). */
+/* Makes room for @more samples. Return: 0, -ENOMEM (also if there are too many: flush). */
 int md_paths_reserve(struct md_paths *paths, size_t more);
 /*
- * md_paths_add - a sample at @vaddr of @module, which has a table of paths, with the registers of
- * entry @nr of @record. There is room: md_paths_reserve() was asked before.
+ * md_paths_add - count a sample at @vaddr of @module, which has a table of paths. Entry @nr of
+ * @record has its registers. The caller has reserved room with md_paths_reserve().
  */
 enum mp_path_fate md_paths_add(struct md_paths *paths, const struct md_module *module,
 			       uint64_t vaddr, const struct morph_registers *record, uint32_t nr);
-/* The same @nr times, of a path to @block of the table whose register held @value there, for which
- * the program was asked. */
+/*
+ * Counts @nr executions of a path that the program reported: it ends in block @block of the
+ * table, whose register held @value.
+ */
 enum mp_path_fate md_paths_add_asked(struct md_paths *paths, const struct md_module *module,
 				     uint32_t block, uint64_t value, uint64_t nr);
 uint64_t md_paths_sum(const struct md_paths *paths);
 
 /*
- * md_paths_list - all of them as the store wants them, in the order of modules.
- * Return: 0, -ENOMEM, -EBADMSG of a module without a table.
- * Ownership: free(*@out) and free(*@keys), which the keys lie in.
+ * md_paths_list - list all counts for the store, by module. Return: 0, -ENOMEM, -EBADMSG a
+ * module has no table. Ownership: free(*@out), and free(*@keys), which holds the keys.
  */
 int md_paths_list(struct md_paths *paths, const struct md_modcache *mc, struct md_path **out,
 		  size_t *nr, uint8_t **keys);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* perf_decode - from perf's records to ours; see perf_decode.h. */
+/* perf_decode - converts perf's records; see perf_decode.h. */
 #include "daemon/perf_decode.h"
 
 #include <errno.h>
@@ -9,7 +9,7 @@
 
 #include "daemon/perf_event.h"
 
-/* What follows the header, for the sample_type that perf_event asks for. */
+/* Layout behind the header, for the sample_type that perf_event sets. */
 struct sample_body {
 	uint64_t ip;
 	uint32_t pid, tid;
@@ -17,7 +17,7 @@ struct sample_body {
 	uint32_t cpu, reserved;
 };
 
-/* Behind every other record (sample_id_all). */
+/* At the end of every other record (sample_id_all). */
 struct sample_id {
 	uint32_t pid, tid;
 	uint64_t time;
@@ -47,7 +47,7 @@ struct lost_body {
 	uint64_t id, lost;
 };
 
-#define NO_PID UINT32_MAX /* of a task that has ended already */
+#define NO_PID UINT32_MAX /* perf's pid of a task that has exited */
 
 int md_perf_decoder_init(struct md_perf_decoder *d, uint32_t nr_rings, uint32_t rate_hz,
 			 bool has_branches)
@@ -72,7 +72,7 @@ int md_perf_decoder_want_registers(struct md_perf_decoder *d, uint16_t registers
 	for (reg = 0; reg < MORPH_NR_REGS; reg++) {
 		if (!(registers >> reg & 1))
 			continue;
-		/* Its values ascend by its own numbers. */
+		/* perf orders the values by its own register numbers. */
 		for (i = other = 0; other < MORPH_NR_REGS; other++)
 			i += registers >> other & 1 && md_perf_reg(other) < md_perf_reg(reg);
 		d->from[d->nr_registers++] = i;
@@ -158,7 +158,7 @@ void md_perf_decoder_flush(struct md_perf_decoder *d)
 		close_stage(d, &d->stages[i]);
 }
 
-/* What is gathered of @tgid was sampled before the event that comes now. */
+/* Closes batches of @tgid, whose samples came before the next event. */
 static void close_process(struct md_perf_decoder *d, uint32_t tgid)
 {
 	uint32_t i;
@@ -168,7 +168,7 @@ static void close_process(struct md_perf_decoder *d, uint32_t tgid)
 			close_stage(d, &d->stages[i]);
 }
 
-/* Return: how many bytes the branch stack takes; @room where it makes no sense. */
+/* Return: size of the branch stack; @room if it is malformed. */
 static size_t decode_branches(struct md_perf_decoder *d, const struct sample_body *body,
 			      const uint8_t *data, size_t room)
 {
@@ -201,8 +201,8 @@ static size_t decode_branches(struct md_perf_decoder *d, const struct sample_bod
 }
 
 /*
- * Of the sample that was staged last. While the kernel runs perf says the registers that user code
- * had when it was left: of those no sample was taken.
+ * Adds registers of the sample that was added last. For a sample in the kernel, perf gives the
+ * registers that user code had on entry; these do not belong to the sampled address.
  */
 static void decode_registers(struct md_perf_decoder *d, struct md_perf_stage *stage, uint64_t ip,
 			     const uint8_t *data, size_t room)
@@ -259,13 +259,13 @@ static void decode_sample(struct md_perf_decoder *d, uint32_t ring, const struct
 			  const uint8_t *rest, size_t room)
 {
 	if (!body->pid)
-		return; /* idle */
+		return; /* the idle task */
 	md_perf_decoder_add_sample(d, ring, body->cpu, body->pid, body->tid, body->time, body->ip);
 	if (d->has_rest)
 		decode_rest(d, &d->stages[ring], body, rest, room);
 }
 
-/* The length of the string at the end of a record, before its sample_id. */
+/* Return: length of the string at the end of a record, before its sample_id. */
 static size_t text_len(const char *text, size_t room)
 {
 	return room < sizeof(struct sample_id) ? 0 : strnlen(text, room - sizeof(struct sample_id));
@@ -382,7 +382,7 @@ static void decode_lost(struct md_perf_decoder *d, struct md_perf_stage *stage, 
 		d->failed = true;
 }
 
-/* How long the event was switched off says how many samples are missing. */
+/* Computes the missing samples from the time for which the event was off. */
 static void decode_throttle(struct md_perf_decoder *d, struct md_perf_stage *stage, bool off,
 			    uint64_t time)
 {
@@ -417,7 +417,7 @@ void md_perf_decode(struct md_perf_decoder *d, uint32_t ring,
 	size_t room = record->size - sizeof(*record);
 	uint64_t time;
 
-	/* Almost all are. */
+	/* Samples are by far the most frequent, so handle them first. */
 	if (record->type == PERF_RECORD_SAMPLE && room >= sizeof(struct sample_body)) {
 		decode_sample(d, ring, (const void *)body, body + sizeof(struct sample_body),
 			      room - sizeof(struct sample_body));
@@ -425,7 +425,7 @@ void md_perf_decode(struct md_perf_decoder *d, uint32_t ring,
 	}
 	if (record->type >= sizeof(min_room) / sizeof(min_room[0]) || room < min_room[record->type])
 		return;
-	/* Who asks for mappings gets FORK and EXIT as well. */
+	/* A request for mappings also delivers FORK and EXIT; ignore these. */
 	if (d->mappings_only &&
 	    (record->type == PERF_RECORD_FORK || record->type == PERF_RECORD_EXIT))
 		return;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* perf_event - events and rings of the perf subsystem; see perf_event.h. */
+/* perf_event - opens events and reads their rings; see perf_event.h. */
 #include "daemon/perf_event.h"
 
 #include <asm/perf_regs.h>
@@ -17,20 +17,20 @@
 #include "daemon/clock.h"
 #include "kmod/uapi/morph_abi.h"
 
-#define PROBE_NS UINT64_C(1000000000) /* between two looks at whether events are alive */
+#define PROBE_NS UINT64_C(1000000000) /* time between two checks whether events are alive */
 
 /*
- * Data pages of a ring. 128 and the control page are what kernel.perf_event_mlock_kb (516)
- * gives each CPU of an ordinary user.
+ * Data pages of a ring. An ordinary user gets 128 and the control page per CPU: that is the
+ * limit of kernel.perf_event_mlock_kb (516).
  */
 #define RING_PAGES_ROOT	    256
 #define RING_PAGES_USER	    128
 #define RING_PAGES_MIN	    8
 #define RING_PAGES_MAPPINGS 64
 /*
- * A quarter full, a ring wakes its reader, who would otherwise look in a tenth to a quarter of a second:
- * waking up costs as much as some thousand samples, and what is free lasts for three times as long
- * as that took.
+ * Wake the reader when a ring is a quarter full. The reader polls every 0.1 to 0.25 s anyway,
+ * and a wakeup costs as much as about a thousand samples. The free part lasts three times as
+ * long as the filled one took.
  */
 #define WATERMARK_PART 4
 
@@ -41,13 +41,13 @@ struct choice {
 	const char *event, *why;
 	uint32_t type;
 	uint64_t config;
-	uint32_t rate_hz; /* unless one is asked for */
+	uint32_t rate_hz; /* default rate */
 	bool branches;
 };
 
 /*
- * A counter's interrupt costs little. A virtual machine without counters takes some 15
- * microseconds for each tick of the CPU clock, so there the default is low.
+ * The interrupt of a hardware counter is cheap. In a virtual machine without counters, each
+ * tick of the CPU clock takes about 15 microseconds, so its default rate is low.
  */
 
 static const struct choice choices[] = {
@@ -103,8 +103,8 @@ static void set_attr(struct perf_event_attr *attr, const struct choice *choice, 
 		.exclude_kernel = no_kernel,
 		.sample_id_all = 1,
 		/*
-		 * Not attr.build_id: while a system-wide event has it, other people's
-		 * `perf record` goes wrong. Build-ids are read from the files.
+		 * Do not set attr.build_id: while a system-wide event has it, `perf record` of
+		 * other users fails. Build-ids are read from the files.
 		 */
 		.mmap = 1,
 		.mmap2 = 1,
@@ -161,14 +161,14 @@ static int refuse(pid_t command, int code, struct mp_err *err)
 		return mp_err_set(err, code, "this kernel has no perf_event_open");
 	if (code != EACCES && code != EPERM)
 		return mp_err_set(err, code, "perf_event_open: %s", strerror(code));
-	/* Everything of a user's own is allowed up to 2, where a sandbox does not forbid it. */
+	/* Up to 2, users may sample their own processes unless a sandbox forbids it. */
 	if (command && paranoid <= 2)
 		return mp_err_set(
 			err, EACCES,
 			"sampling is forbidden here (kernel.perf_event_paranoid is %d and "
 			"would allow it): a container or sandbox blocks perf_event_open",
 			paranoid);
-	/* Debian's 3 asks for more than a service should have. */
+	/* Debian's value 3 requires more capabilities than a service should have. */
 	if (!command && paranoid > 2 && is_capable(CAP_PERFMON) && !is_capable(CAP_SYS_ADMIN))
 		return mp_err_set(
 			err, EACCES,
@@ -184,7 +184,7 @@ static int refuse(pid_t command, int code, struct mp_err *err)
 			  command ? 2 : 0);
 }
 
-/* Which event, tried on the first CPU that is there. */
+/* Finds the event to use by trying each on the first online CPU. */
 static int choose(const struct md_perf_request *request, struct md_perf_events *out,
 		  struct mp_err *err)
 {
@@ -222,7 +222,7 @@ static int choose(const struct md_perf_request *request, struct md_perf_events *
 		}
 		code = errno;
 		if ((code == EACCES || code == EPERM) && !no_kernel) {
-			/* Kernel samples need more rights than user samples. */
+			/* Sampling the kernel needs more rights: try without. */
 			no_kernel = true;
 			continue;
 		}
@@ -281,7 +281,7 @@ static void close_ring(struct md_perf_ring *ring)
 	*ring = (struct md_perf_ring){.fd = -1};
 }
 
-/* Return: 0, -EPERM and -ENOMEM where a smaller ring may do, -ENODEV where the CPU is off, -errno. */
+/* Return: 0; -EPERM or -ENOMEM: a smaller ring may work; -ENODEV: the CPU is offline; -errno. */
 static int try_ring(struct md_perf_events *events, struct md_perf_ring *ring, uint32_t cpu,
 		    size_t pages, struct mp_err *err)
 {
@@ -302,7 +302,7 @@ static int try_ring(struct md_perf_events *events, struct md_perf_ring *ring, ui
 	return ret;
 }
 
-/* A ring of the size that is wanted, or the largest that can be had. Return: as try_ring(). */
+/* Opens a ring of the wanted size, or the largest possible one. Return: as try_ring(). */
 static int open_ring(struct md_perf_events *events, struct md_perf_ring *ring, uint32_t cpu,
 		     struct mp_err *err)
 {
@@ -316,7 +316,10 @@ static int open_ring(struct md_perf_events *events, struct md_perf_ring *ring, u
 	return ret;
 }
 
-/* A command's events wait for CPUs that are off; those of the machine are opened when they come. */
+/*
+ * A command's events are opened for offline CPUs too. Events of the whole machine are opened
+ * when a CPU comes online.
+ */
 static int open_rings(struct md_perf_events *events, struct mp_err *err)
 {
 	uint32_t end = events->command ? sysconf(_SC_NPROCESSORS_CONF) : events->max_rings, cpu;
@@ -344,7 +347,7 @@ int md_perf_events_open(const struct md_perf_request *request, struct md_perf_ev
 	memset(out, 0, sizeof(*out));
 	out->command = request->command;
 	out->prog_fd = -1;
-	/* Who may sample the whole system is a service, root or not, and bounds its memory itself. */
+	/* A process that may sample the whole system is a service, and limits its memory itself. */
 	out->ring_pages = request->mappings_only	  ? RING_PAGES_MAPPINGS
 			  : request->command && geteuid() ? RING_PAGES_USER
 							  : RING_PAGES_ROOT;
@@ -414,8 +417,8 @@ int md_perf_events_attach(struct md_perf_events *events, int prog_fd, struct mp_
 /* ---- CPUs that come and go ---------------------------------------------------------------- */
 
 /*
- * The event of a CPU that went off is dead, and stays so when the CPU comes back. Where that took no
- * longer than from one look to the next, it shows by the time that does not go on.
+ * The event of a CPU that went offline is dead, and stays dead when the CPU returns. If both
+ * happened between two checks, the event's enabled time does not advance.
  */
 static bool is_dead(struct md_perf_ring *ring)
 {
@@ -437,7 +440,7 @@ static struct md_perf_ring *ring_of(struct md_perf_events *events, uint32_t cpu)
 	return NULL;
 }
 
-/* An event where there is none, or a dead one. Return: 0, -EAGAIN: not yet, -errno. */
+/* Opens an event on a CPU that has none, or a dead one. Return: 0, -EAGAIN: not yet, -errno. */
 static int renew(struct md_perf_events *events, uint32_t cpu, struct mp_err *err)
 {
 	struct md_perf_ring *ring = ring_of(events, cpu), fresh;
@@ -447,7 +450,7 @@ static int renew(struct md_perf_events *events, uint32_t cpu, struct mp_err *err
 	if (!ring && events->nr_rings == events->max_rings)
 		return 0;
 	if (ring) {
-		/* What it wrote before comes first. */
+		/* First read what the old event wrote. */
 		md_perf_ring_refresh(ring);
 		if (ring->tail != ring->head)
 			return -EAGAIN;
@@ -480,7 +483,7 @@ int md_perf_events_follow(struct md_perf_events *events, bool *missed, struct mp
 	if (!md_cpus_read(events->online_fd, &events->online) && !probe)
 		return 0;
 	if (!events->online.text[0])
-		return 0; /* it is not known */
+		return 0; /* the list is not known */
 	if (probe)
 		events->probe_ns = now;
 	end = md_cpus_end(&events->online);
@@ -496,7 +499,7 @@ int md_perf_events_follow(struct md_perf_events *events, bool *missed, struct mp
 		ret = renew(events, cpu, err);
 		if (ret != -EAGAIN)
 			continue;
-		/* Once more at the next look. */
+		/* Try again at the next call. */
 		events->online.text[0] = 0;
 		if (ring)
 			ring->is_off = true;
@@ -522,7 +525,7 @@ bool md_perf_has_branches(void)
 bool md_perf_allows_all(void)
 {
 	const struct md_perf_request request = {.no_kernel = true};
-	/* The CPU clock: every machine has that event. */
+	/* Every machine has the event "CPU clock". */
 	const struct choice *clock = &choices[sizeof(choices) / sizeof(choices[0]) - 1];
 	struct md_cpu_list online = {""};
 	struct perf_event_attr attr;
@@ -554,10 +557,10 @@ const struct perf_event_header *md_perf_ring_peek(struct md_perf_ring *ring)
 
 	if (ring->head - ring->tail < sizeof(*record))
 		return NULL;
-	/* Records are 8-aligned, so the header itself never wraps around. */
+	/* Records are 8-aligned, so a header never wraps around. */
 	record = (const void *)(ring->data + at);
 	if (record->size < sizeof(*record) || record->size > ring->head - ring->tail) {
-		ring->tail = ring->head; /* never seen; not to be believed */
+		ring->tail = ring->head; /* malformed, which never happens: skip everything */
 		return NULL;
 	}
 	if (at + record->size <= size)
@@ -581,7 +584,7 @@ void md_perf_ring_advance(struct md_perf_ring *ring, const struct perf_event_hea
 
 void md_perf_ring_release(struct md_perf_ring *ring)
 {
-	/* Pairs with the kernel's read of data_tail before it writes over what was there. */
+	/* Pairs with the kernel's read of data_tail before it overwrites the data. */
 	__atomic_store_n(&ring->page->data_tail, ring->tail, __ATOMIC_RELEASE);
 }
 

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * perf_event - one perf event and its ring on every CPU.
+ * perf_event - opens one perf event with its ring on every CPU. Called by source_perf and
+ * source_bpf.
  *
- * Decides which event counts: hardware cycles with branch stacks, hardware cycles,
- * or the CPU clock, the first that the machine has, and says why. Records are left
- * in the rings, to be looked at in time order by source_perf.
+ * Decides which event counts: hardware cycles with branch stacks, hardware cycles, or the CPU
+ * clock, the first that the machine offers. Records stay in the rings; the sources read them in
+ * time order.
  */
 #ifndef MD_PERF_EVENT_H
 #define MD_PERF_EVENT_H
@@ -20,14 +21,14 @@
 struct md_perf_ring {
 	int fd;
 	uint32_t cpu;
-	bool is_off;	     /* its CPU is; what it had written is still there */
-	bool is_new;	     /* opened by md_perf_events_follow(); for the caller to take note of */
-	uint64_t enabled_ns; /* that it was switched on, when that was looked at last */
-	uint64_t lost_before;		   /* records of events that this one took the place of */
+	bool is_off;	      /* its CPU is offline; older records may still be in the ring */
+	bool is_new;	      /* opened by md_perf_events_follow(); the caller clears it */
+	uint64_t enabled_ns;  /* enabled time when it was last read */
+	uint64_t lost_before; /* lost records of the event that this one replaced */
 	struct perf_event_mmap_page *page; /* NULL: not mapped */
 	size_t map_size;
 	uint8_t *data;
-	uint64_t mask;	  /* data bytes - 1 */
+	uint64_t mask;	  /* size of the data - 1 */
 	uint64_t tail;	  /* first byte not consumed */
 	uint64_t head;	  /* end of what may be read */
 	uint8_t *wrapped; /* copy of a record that wraps around; grown as needed */
@@ -36,63 +37,66 @@ struct md_perf_ring {
 
 struct md_perf_events {
 	struct md_perf_ring *rings;
-	uint32_t nr_rings, max_rings; /* more where CPUs come online later */
+	uint32_t nr_rings, max_rings; /* there may be more if CPUs come online later */
 	uint32_t rate_hz;
 	bool has_branches;
-	bool has_kernel; /* kernel samples too */
+	bool has_kernel; /* samples the kernel too */
 	char event[32];
 	char why[160];
-	/* As the events are opened. */
+	/* how the events are opened */
 	struct perf_event_attr attr;
 	size_t ring_pages;
 	pid_t command;
 	int prog_fd; /* -1: none */
 	bool is_on;
-	/* Which CPUs are. */
+	/* CPUs that are online */
 	int online_fd;
 	struct md_cpu_list online;
-	uint64_t probe_ns; /* when it was looked at last whether the events are alive */
+	uint64_t probe_ns; /* time of the last check whether the events are alive */
 };
 
 struct md_perf_request {
-	uint32_t rate_hz; /* 0: what suits the event */
+	uint32_t rate_hz; /* 0: the event's default */
 	pid_t command;	/* 0: all processes; else this one, from its next exec, and its children */
-	bool no_kernel; /* user samples only */
-	bool mappings_only; /* in the rings; a BPF program takes the samples */
-	uint16_t registers; /* of user code, bit n: register n as in morph_abi.h; 0: none */
+	bool no_kernel; /* only samples of user code */
+	bool mappings_only; /* the rings carry only mappings; a BPF program takes the samples */
+	uint16_t registers; /* user registers, bit n: register n as in morph_abi.h; 0: none */
 };
 
-/* The registers as perf numbers them: register n is bit md_perf_reg(n). */
+/* Return: perf's number of register @reg. */
 uint32_t md_perf_reg(uint32_t reg);
 
 /* Return: 0, -EACCES with a message that says what to do, -errno. */
 int md_perf_events_open(const struct md_perf_request *request, struct md_perf_events *out,
 			struct mp_err *err);
 void md_perf_events_close(struct md_perf_events *events);
-/* Starts or stops counting (a command's events start by themselves, at its exec). */
+/* Starts or stops counting. A command's events start by themselves at its exec. */
 int md_perf_events_switch(struct md_perf_events *events, bool on, struct mp_err *err);
 /*
- * md_perf_events_follow - opens events on CPUs that came online, in place of those they had before.
- * Of the whole machine: a command's events go on by themselves. To be called each time that what
- * is complete was settled: then @missed says that what was mapped since may not have been seen.
- * Return: 0, -errno.
+ * md_perf_events_follow - open events on CPUs that came online, replacing older events there.
+ * Only for events of the whole machine; a command's events survive. Call it each time after the
+ * limit of completeness was determined: @missed says that mappings made since may have been
+ * missed. Return: 0, -errno.
  */
 int md_perf_events_follow(struct md_perf_events *events, bool *missed, struct mp_err *err);
-/* Lets the BPF program @prog_fd have the samples. */
+/* Delivers the samples to the BPF program @prog_fd. */
 int md_perf_events_attach(struct md_perf_events *events, int prog_fd, struct mp_err *err);
-/* True where this machine's processor says which branches were taken, and we may ask. */
+/* Return: true if this machine has branch stacks and the caller may use them. */
 bool md_perf_has_branches(void);
-/* True where the kernel lets us sample the user code of the whole machine. */
+/* Return: true if the kernel allows sampling the user code of the whole machine. */
 bool md_perf_allows_all(void);
 
-/* Sees what the kernel has written by now. */
+/* Reads how far the kernel has written. */
 void md_perf_ring_refresh(struct md_perf_ring *ring);
-/* The next record, or NULL. Valid until md_perf_ring_advance(). */
+/* Return: the next record, or NULL. Valid until md_perf_ring_advance(). */
 const struct perf_event_header *md_perf_ring_peek(struct md_perf_ring *ring);
 void md_perf_ring_advance(struct md_perf_ring *ring, const struct perf_event_header *record);
-/* Gives what was consumed back to the kernel. */
+/* Returns the space of consumed records to the kernel. */
 void md_perf_ring_release(struct md_perf_ring *ring);
-/* Records that the kernel could not write in all; false: this kernel does not say. */
+/*
+ * Gives the number of records that the kernel could not write. Return: false: this kernel does
+ * not say.
+ */
 bool md_perf_ring_lost(const struct md_perf_ring *ring, uint64_t *nr);
 
 #endif

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* pidmap - process ids and numbers; see pidmap.h. */
+/* pidmap - a table with open addressing; see pidmap.h. */
 #include "daemon/pidmap.h"
 
 #include <errno.h>
@@ -13,7 +13,7 @@ static size_t home_of(const struct md_pidmap *map, uint32_t pid)
 	return (pid * 2654435761u) & (map->nr_slots - 1);
 }
 
-/* The slot of @pid, or the free one where it would go. */
+/* Return: the slot of @pid, or the free slot where it belongs. */
 static struct md_pidmap_slot *find(const struct md_pidmap *map, uint32_t pid)
 {
 	size_t i = home_of(map, pid);
@@ -81,7 +81,7 @@ void md_pidmap_remove(struct md_pidmap *map, uint32_t pid)
 	if (!md_pidmap_get(map, pid, NULL))
 		return;
 	hole = find(map, pid) - map->slots;
-	/* Whoever went past the hole to find room moves into it, or nobody would find him again. */
+	/* Move later entries of the same run into the hole, else a search would stop at it. */
 	for (i = (hole + 1) & mask; map->slots[i].pid; i = (i + 1) & mask) {
 		home = home_of(map, map->slots[i].pid);
 		if (((i - home) & mask) < ((i - hole) & mask))

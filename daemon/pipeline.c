@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* pipeline - the daemon's loop; see pipeline.h. */
+/* pipeline - the daemon's main loop; see pipeline.h. */
 #include "daemon/clock.h"
 #include "daemon/pipeline.h"
 
@@ -10,9 +10,9 @@
 #include <time.h>
 
 #define POLL_MS	      100
-#define REFUSED_SAID  10 /* outputs that are worth a line */
+#define REFUSED_SAID  10 /* refused outputs that get a message */
 #define DAY_S	      86400
-#define BATCHES_CLOCK 8 /* a look at the clock for so many batches of a replay */
+#define BATCHES_CLOCK 8 /* of a replay: batches between two reads of the clock */
 
 uint64_t md_ledger_lost(const struct mp_ledger *ledger)
 {
@@ -62,7 +62,7 @@ static void step(struct md_pipeline *pl)
 
 /* ---- recording ---------------------------------------------------------------------------- */
 
-/* In front of the first record that needs @file. */
+/* Writes the description of @file to the recording, before the first record that refers to it. */
 static int record_file(struct md_pipeline *pl, struct md_file *file, struct mp_err *err)
 {
 	struct morph_record *record;
@@ -82,7 +82,7 @@ static int record_file(struct md_pipeline *pl, struct md_file *file, struct mp_e
 	return ret;
 }
 
-/* A live source's mapping learns its file, now: the file may be gone in a moment. */
+/* Looks up the file of a live source's mapping at once, since it may be deleted soon. */
 static int resolve(struct md_pipeline *pl, struct morph_mmap *mmap, struct mp_err *err)
 {
 	struct md_module *module;
@@ -102,12 +102,12 @@ static int resolve(struct md_pipeline *pl, struct morph_mmap *mmap, struct mp_er
 		memcpy(mmap->build_id, module->id.build_id, sizeof(mmap->build_id));
 		md_outputs_consider(pl->outputs, module);
 	}
-	/* Thousands of files may have to be read for one batch. */
+	/* One batch may need thousands of files. */
 	step(pl);
 	return record_file(pl, file, err);
 }
 
-/* Puts the answers about outputs into the recording, too. */
+/* Takes decisions about outputs, and writes them to the recording. */
 static int take_outputs(struct md_pipeline *pl, int timeout_ms, struct mp_err *err)
 {
 	struct morph_record *record;
@@ -138,7 +138,7 @@ static int take_outputs(struct md_pipeline *pl, int timeout_ms, struct mp_err *e
 	return ret;
 }
 
-/* At the end of a run nothing is held up: wait for what is not known yet. */
+/* At the end of a run, waits for all pending answers about outputs. */
 static int settle_outputs(struct md_pipeline *pl, struct mp_err *err)
 {
 	int ret = 0;
@@ -164,7 +164,7 @@ static int64_t stream_time_s(const struct md_pipeline *pl)
 	return info.start_s + (int64_t)((pl->at.last_time_ns - info.start_ns) / 1000000000);
 }
 
-/* A full disk or a locked database passes; what is wrong with the database itself does not. */
+/* A full disk or a locked database is temporary. An error of the database itself is not. */
 static bool passes(int ret)
 {
 	return ret == -ENOSPC || ret == -EBUSY || ret == -ENOMEM;
@@ -225,7 +225,7 @@ static int flush(struct md_pipeline *pl, int64_t when_s, bool last, struct mp_er
 	return 0;
 }
 
-/* A flush that may come again later: its failure is said, and the counts are kept. */
+/* Flushes. On a temporary failure, reports it and keeps the counts for the next flush. */
 static int flush_or_keep(struct md_pipeline *pl, int64_t when_s, struct mp_err *err)
 {
 	int ret = flush(pl, when_s, false, err);
@@ -257,7 +257,7 @@ static int take_record(struct md_pipeline *pl, struct morph_record *record, stru
 		return ret;
 	if (!md_attribute_record(&pl->at, record))
 		return 0;
-	/* The table is full: make room, and if that fails say what is lost. */
+	/* A table is full: flush. If that fails, count the record as lost. */
 	ret = flush_or_keep(pl, stream_time_s(pl), err);
 	if (ret)
 		return ret;
@@ -284,14 +284,17 @@ static int take_batch(struct md_pipeline *pl, const struct md_batch *batch, stru
 	while (!(ret = md_record_next(batch->data, batch->size, &pos, &record))) {
 		pl->nr_records++;
 		if (!md_who_record(pl->flush.who, record))
-			continue; /* of nobody that was asked for */
+			continue; /* belongs to a process that was not selected */
 		pl->nr_batches += record->type == MORPH_REC_SAMPLES;
 		ret = take_record(pl, record, err);
 		if (ret)
 			return ret;
 	}
 	if (ret == -EBADMSG) {
-		/* Its checksum was right, so it was written like that: how much is lost is unknown. */
+		/*
+		 * The chunk's checksum was right, so it was written like this. The number of
+		 * lost samples is unknown.
+		 */
 		lose(pl, 1, MP_LOST_TORN);
 		md_procmap_forget(pl->at.procmap);
 		say(pl, "a malformed record: the rest of its chunk is skipped");
@@ -338,7 +341,7 @@ static int start_session(struct md_pipeline *pl, struct mp_err *err)
 	return md_flush_start(&pl->flush, stream_time_s(pl), err);
 }
 
-/* The program of a process, told by its mappings. */
+/* Return: file name of the program of a process, from its mappings; NULL: not known. */
 static const char *program_of(void *arg, const struct morph_task *task)
 {
 	struct md_pipeline *pl = arg;
@@ -410,7 +413,10 @@ int md_pipeline_run(struct md_pipeline *pl, struct mp_err *err)
 		when_s = stream_time_s(pl);
 		if (is_live || ++turn % BATCHES_CLOCK == 0)
 			now = md_clock_ns(CLOCK_MONOTONIC);
-		/* Counts are kept by day. Those of an output wait a while for what it is one of. */
+		/*
+		 * Counts are kept by day, so flush at midnight. Counts of an undecided output
+		 * wait for its answer.
+		 */
 		if ((now - last_flush >= (int64_t)(pl->interval_s * 1e9) &&
 		     !md_outputs_wait_ms(pl->outputs)) ||
 		    when_s / DAY_S != before_s / DAY_S) {
@@ -420,7 +426,7 @@ int md_pipeline_run(struct md_pipeline *pl, struct mp_err *err)
 			last_flush = now;
 		}
 		if (pl->should_stop && pl->should_stop(pl->arg)) {
-			/* A recording that is not read to its end has nothing to drain. */
+			/* A recording that was stopped early has nothing to drain. */
 			ret = is_live ? drain(pl, err) : 0;
 			if (ret)
 				goto out;

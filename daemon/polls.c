@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* polls - a thread that asks and collects; see polls.h. Called by morphd and the pipeline. */
+/* polls - a thread that makes requests and collects the answers; see polls.h. */
 #include "daemon/polls.h"
 
 #include <errno.h>
@@ -21,25 +21,28 @@
 
 #define HEADER MP_COUNTS_FILE_HEADER_BYTES
 
-/* Within this a program answers that runs its own code. One that lives for milliseconds answers a quarter
- * of its askings in half of this, and seven tenths in all of it: rarely asked places are slow. */
+/*
+ * A program that runs its own code answers within this time. A program that lives for
+ * milliseconds answers a quarter of the requests in half of this time, and seven tenths in all
+ * of it.
+ */
 #define PATIENCE_NS 10000
 
 struct md_polls {
 	struct md_polls_config config;
 	pthread_t thread;
-	pthread_mutex_t lock; /* of what follows */
+	pthread_mutex_t lock; /* protects the following members */
 	bool ends;
 	struct md_edges paths; /* from: block + 1; to: number */
-	uint64_t hash;	       /* of the table that they are of */
+	uint64_t hash;	       /* of the table that the paths belong to */
 	uint64_t nr_paths, nr_lost;
-	/* The thread's own. */
-	int fd;		/* -1: no such file yet */
-	uint32_t asked; /* paths; 0: none */
-	uint32_t skip;	/* of these, the first ones do not count */
-	uint32_t turn;	/* of the stride */
-	uint32_t room;	/* for paths that end before those that count */
-	cpu_set_t cpus; /* where it may run */
+	/* used by the thread only */
+	int fd;		/* -1: there is no file yet */
+	uint32_t asked; /* paths requested; 0: no request is open */
+	uint32_t skip;	/* the first paths of a request that do not count */
+	uint32_t turn;	/* position in the stride */
+	uint32_t room;	/* most further paths that may be skipped */
+	cpu_set_t cpus; /* CPUs where the thread may run */
 	uint64_t seed;
 	char remark[200];
 };
@@ -59,7 +62,7 @@ static bool set_left(int fd, int32_t left)
 	return write_at(fd, &left, sizeof(left), HEADER + offsetof(struct mp_polls, left));
 }
 
-/* The program makes the file when it starts, all of it and then the header. */
+/* The program creates the file when it starts; it writes the header last. */
 static void open_file(struct md_polls *p)
 {
 	static const struct mp_poll none[MP_POLLS_MAX + 1];
@@ -84,7 +87,7 @@ static void open_file(struct md_polls *p)
 	}
 }
 
-/* Those above @left, as far as they are written; @left bytes are still to come. */
+/* Collects the polls above @left, as far as they are written; @left bytes are not answered yet. */
 static void collect(struct md_polls *p, uint32_t left)
 {
 	struct mp_poll polls[MP_POLLS_MAX + 1] = {{0}};
@@ -111,7 +114,7 @@ static void collect(struct md_polls *p, uint32_t left)
 	p->asked = 0;
 }
 
-/* A number below @end. */
+/* Return: a random number below @end. */
 static uint32_t draw(struct md_polls *p, uint64_t end)
 {
 	p->seed = p->seed * 6364136223846793005u + 1442695040888963407u;
@@ -133,18 +136,18 @@ static bool answers_at_once(const struct md_polls *p, int32_t asked)
 
 	do
 		if (!read_at(p->fd, &left, sizeof(left), HEADER + offsetof(struct mp_polls, left)))
-			return true; /* nobody knows */
+			return true; /* cannot be read: assume that it answered */
 	while (left == asked && now_ns() < end_ns);
 	return left != asked;
 }
 
-/* A program can be watched while it answers. */
+/* Return: true if a program can be watched while it answers. */
 static bool runs_beside(const struct md_polls *p)
 {
 	return CPU_COUNT(&p->cpus) > 1;
 }
 
-/* From the processor that it runs on a program answers nobody: on to the next one. */
+/* Moves the thread to the next CPU: a program cannot answer while the thread occupies its CPU. */
 static void go_elsewhere(const struct md_polls *p)
 {
 	int cpu = sched_getcpu(), i;
@@ -160,10 +163,10 @@ static void go_elsewhere(const struct md_polls *p)
 }
 
 /*
- * The first path to end is the one that control is on its way to from wherever it is when the asking
- * comes: from a system call rather often, or a library. So an asking that is not answered at once
- * is taken back, and before those that count any number of paths end that there is room for; any, since
- * what follows on a system call is much the same each time.
+ * Makes a request. The first path to end is the one that control is in when the request comes,
+ * often one with a system call or a library call. So a request that is not answered at once is
+ * withdrawn, and a random number of paths is skipped. It is random, because the paths after a
+ * system call are much the same each time.
  */
 static void ask(struct md_polls *p)
 {
@@ -194,8 +197,10 @@ static void tick(struct md_polls *p)
 		return;
 	if (left > 0 && !runs_beside(p))
 		return;
-	/* What is still open when the program waits, or has ended, would be answered by the first paths
-	 * thereafter. Where paths are rare fewer are left away. */
+	/*
+	 * Withdraw an open request: when the program waits or has ended, the next paths to end
+	 * would be biased. Where paths are rare, skip fewer.
+	 */
 	if (left > 0) {
 		set_left(p->fd, 0);
 		p->room /= 2;
@@ -207,7 +212,7 @@ static void tick(struct md_polls *p)
 	ask(p);
 }
 
-/* Random, so that nothing runs in step with it. */
+/* The time is random, so that it does not stay in step with the program. */
 static void sleep_a_while(struct md_polls *p)
 {
 	uint64_t mean_ns = 1000000000 / p->config.rate_hz, ns;
@@ -232,7 +237,7 @@ static void *run(void *arg)
 		ends = p->ends;
 		pthread_mutex_unlock(&p->lock);
 	}
-	/* Of the last asking what came. */
+	/* Collect the answers to the last request. */
 	if (p->fd >= 0 && p->asked &&
 	    read_at(p->fd, &left, sizeof(left), HEADER + offsetof(struct mp_polls, left))) {
 		set_left(p->fd, 0);
@@ -261,7 +266,7 @@ int md_polls_start(const struct md_polls_config *config, struct md_polls **out, 
 	if (sched_getaffinity(0, sizeof(p->cpus), &p->cpus))
 		CPU_ZERO(&p->cpus);
 	pthread_mutex_init(&p->lock, NULL);
-	/* Signals are for those who wait for them. */
+	/* The thread must not take signals that others wait for. */
 	sigfillset(&all);
 	pthread_sigmask(SIG_SETMASK, &all, &before);
 	ret = pthread_create(&p->thread, NULL, run, p);
@@ -285,7 +290,10 @@ static const struct md_module *module_of(const struct md_polls *p, const struct 
 
 		if (!module || !module->paths || module->paths->hash != p->hash)
 			continue;
-		/* Anybody may copy the table of another program: its output comes first. */
+		/*
+		 * Any program may contain a copy of another one's table: prefer a confirmed
+		 * output.
+		 */
 		if (md_module_map(module))
 			return module;
 		found = module;

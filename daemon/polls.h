@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * polls - asks programs that poll which paths they take, by their file of polls.
+ * polls - asks running programs which paths they take, through their file of polls. Called by
+ * morphd's main and the pipeline.
  *
- * At each tick of a timer of its own it asks for so many paths as they end one after the other, and
- * leaves away the first few of them, each time one more: simplified Arnold-Grove sampling,
- * PEP(SAMPLES, STRIDE) (CGO 2005, section 4.4). A path should be said by how often it is taken, not by
- * how long what comes before it takes: so programs are asked while they run their own code, and
- * further paths are left away, which are told by when they were asked. The file is read and written,
- * never mapped: it is anybody's.
+ * A timer triggers requests. A request asks for a number of consecutive paths and skips the
+ * first few, one more each time: simplified Arnold-Grove sampling, PEP(SAMPLES, STRIDE) (CGO
+ * 2005, section 4.4). Paths should be counted by how often they are taken, not by how long the
+ * code before them runs. So programs are asked while they run their own code, and a random
+ * number of further paths is skipped. The file is read and written, never mapped, because any
+ * user may have made it.
  */
 #ifndef MD_POLLS_H
 #define MD_POLLS_H
@@ -18,11 +19,14 @@
 #include "libprof/err.h"
 
 struct md_polls_config {
-	const char *path; /* of the file; need not be there yet */
+	const char *path; /* of the file, which may not exist yet */
 	uint32_t samples,
-		stride; /* of each asking: paths that count; 1 to @stride - 1 go before, or none, and
-			 * any number more that there is room for */
-	uint32_t rate_hz; /* askings at most */
+		/*
+		 * per request: @samples paths that count; before them 0 to @stride - 1 paths
+		 * are skipped, and a random number more if there is room
+		 */
+		stride;
+	uint32_t rate_hz; /* most requests per second */
 };
 
 #define MD_POLLS_SAMPLES 64
@@ -31,16 +35,20 @@ struct md_polls_config {
 
 struct md_polls;
 
-/* Return: 0, -EINVAL more than there is room for, -ENOMEM, -errno. Ownership: md_polls_stop(). */
+/*
+ * Return: 0, -EINVAL the file has no room for so many, -ENOMEM, -errno. Ownership:
+ * md_polls_stop().
+ */
 int md_polls_start(const struct md_polls_config *config, struct md_polls **out, struct mp_err *err);
 /*
- * md_polls_take - count the paths that came since, of modules that are known by now, into @at, in
- * its ledger too. @last: asks no more. Return: 0, -ENOMEM: they stay, and may be taken after a flush.
+ * md_polls_take - add the paths reported since the last call to @at and its ledger, for modules
+ * that are known. @last: make no more requests. Return: 0, -ENOMEM: they are kept; call again
+ * after a flush.
  */
 int md_polls_take(struct md_polls *polls, struct md_attribute *at, bool last);
-/* What a person should be told at the end, or NULL. */
+/* Return: a message for the user at the end, or NULL. */
 const char *md_polls_remark(struct md_polls *polls);
-/* Takes NULL. */
+/* Accepts NULL. */
 void md_polls_stop(struct md_polls *polls);
 
 #endif

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* proc_scan - /proc as records; see proc_scan.h. */
+/* proc_scan - reads /proc; see proc_scan.h. */
 #include "daemon/clock.h"
 #include "daemon/proc_scan.h"
 
@@ -13,11 +13,11 @@
 #include <sys/stat.h>
 
 #define INITIAL_PID_NAMESPACE 0xeffffffcu /* in every kernel since 3.8 */
-#define NR_LOOKS	      8		  /* at a process that execs all the time */
+#define NR_LOOKS	      8		  /* most attempts for a process that keeps calling exec */
 
 /*
- * The directory has a link for each thread, and two of its own. Asking for that is some twenty times as
- * cheap as the lines of status, of which a start would need thousands.
+ * The directory has one link per thread, and two more. stat() is about twenty times as cheap as
+ * reading status, which matters for thousands of processes.
  */
 static uint32_t count_threads(pid_t pid)
 {
@@ -40,7 +40,7 @@ static uint32_t count_threads(pid_t pid)
 	return nr;
 }
 
-/* "55d0-55e0 r-xp 00002000 08:01 1234   /usr/bin/x" */
+/* Parses "55d0-55e0 r-xp 00002000 08:01 1234   /usr/bin/x". */
 static int add_mapping(char *line, pid_t pid, uint64_t time_ns, uint32_t exec_id,
 		       uint64_t program_ino, struct md_buf *out)
 {
@@ -51,14 +51,17 @@ static int add_mapping(char *line, pid_t pid, uint64_t time_ns, uint32_t exec_id
 	char perms[8];
 	int path = 0;
 
-	/* Most mappings are data; sscanf() takes longer for one than the kernel to write the line. */
+	/*
+	 * Most mappings are data. Skip them early: sscanf() costs more than the kernel's
+	 * writing the line.
+	 */
 	if (blank && strnlen(blank, 5) == 5 && blank[3] != 'x')
 		return 0;
 	if (sscanf(line, "%" SCNx64 "-%" SCNx64 " %7s %" SCNx64 " %x:%x %" SCNu64 " %n", &start,
 		   &end, perms, &off, &major, &minor, &ino, &path) < 7 ||
 	    !path || perms[2] != 'x')
 		return 0;
-	/* vsyscall is not in the process's half of the address space. */
+	/* vsyscall lies in the kernel's half of the address space. */
 	if (start >> 63)
 		return 0;
 	line[strcspn(line, "\n")] = 0;
@@ -79,7 +82,7 @@ static int add_mapping(char *line, pid_t pid, uint64_t time_ns, uint32_t exec_id
 
 static int scan_once(pid_t pid, uint64_t time_ns, uint32_t exec_id, struct md_buf *out)
 {
-	/* Threads that come or go between the look at the clock and the next one are told later. */
+	/* Threads that start or exit after the clock is read are reported as events later. */
 	uint32_t nr_threads = count_threads(pid), nr_later;
 	uint64_t now_ns = md_clock_now_ns();
 	size_t before = out->size;
@@ -98,7 +101,7 @@ static int scan_once(pid_t pid, uint64_t time_ns, uint32_t exec_id, struct md_bu
 	f = fopen(name, "re");
 	if (!f)
 		return 0;
-	/* The kernel gives a page at a time; the library would ask for a quarter. */
+	/* The kernel gives a page per read(); stdio would use a smaller buffer. */
 	setvbuf(f, buffer, _IOFBF, sizeof(buffer));
 	exec = md_record_add_task(out, MORPH_REC_EXEC, sizeof(*exec), now_ns, pid, pid);
 	if (!exec) {
@@ -114,7 +117,7 @@ static int scan_once(pid_t pid, uint64_t time_ns, uint32_t exec_id, struct md_bu
 		ret = add_mapping(line, pid, time_ns, exec_id, program.st_ino, out);
 	free(line);
 	fclose(f);
-	/* A thread of the kernel, or a process that has just ended: nothing to say. */
+	/* A kernel thread, or a process that has just exited. */
 	if (out->size == empty)
 		out->size = before;
 	return ret;
@@ -128,7 +131,10 @@ int md_proc_scan_one(pid_t pid, uint64_t time_ns, const struct md_proc_ids *ids,
 
 	if (!ids)
 		return scan_once(pid, time_ns, 0, out);
-	/* An exec in between: what was read may be of either program. */
+	/*
+	 * If the process called exec meanwhile, the mappings may be those of either program:
+	 * read again.
+	 */
 	for (i = 0; i < NR_LOOKS; i++) {
 		if (ids->get(ids->arg, pid, &exec_id))
 			return 0;
@@ -163,7 +169,7 @@ static pid_t parent_of(pid_t pid)
 	n = fread(text, 1, sizeof(text) - 1, f);
 	fclose(f);
 	text[n] = 0;
-	/* The command name may hold anything, brackets and blanks too. */
+	/* The command name may contain anything, including brackets and blanks. */
 	end = strrchr(text, ')');
 	return end && sscanf(end + 1, " %*c %d", &parent) == 1 ? parent : 0;
 }

@@ -7,11 +7,11 @@
 #include <string.h>
 
 #define NR_BUCKETS   4096
-#define MAX_SPACES   16384 /* beyond it the spaces not used for longest go */
-#define MAX_MAPPINGS 32768 /* in one space */
-#define NR_LINGERING 256   /* ended processes that are still known */
+#define MAX_SPACES   16384 /* if there are more, the least recently used ones are dropped */
+#define MAX_MAPPINGS 32768 /* per address space */
+#define NR_LINGERING 256   /* exited processes that are kept */
 
-/* Shared by forked processes, hence counted; copied before a change. */
+/* Forked processes share it, hence the count; copied before a change. */
 struct maps {
 	uint32_t nr_users;
 	uint32_t nr, capacity;
@@ -22,13 +22,13 @@ struct md_space {
 	struct md_space *next; /* in its bucket */
 	struct maps *maps;     /* NULL: none yet */
 	uint64_t last_use;
-	uint64_t serial; /* tells a process from a later one with its id */
+	uint64_t serial; /* tells a process from a later one with the same id */
 	uint32_t tgid, exec_id;
 	uint32_t nr_threads;
 	uint32_t program;
 	bool wants_program;
 	bool ended;
-	bool is_old; /* md_space_is_new() was asked */
+	bool is_old; /* md_space_is_new() was called */
 };
 
 struct md_procmap {
@@ -92,7 +92,10 @@ void md_procmap_free(struct md_procmap *pm)
 	free(pm);
 }
 
-/* Half of the time range of uses goes; repeated until there is room. */
+/*
+ * Drops address spaces whose last use lies in the older half of the time range, until there is
+ * room.
+ */
 static void evict(struct md_procmap *pm)
 {
 	struct md_space **slot;
@@ -118,7 +121,7 @@ static void evict(struct md_procmap *pm)
 	}
 }
 
-/* An empty space of @tgid; one that is there is emptied. */
+/* Return: an empty address space for @tgid; an existing one is emptied. */
 static struct md_space *fresh_space(struct md_procmap *pm, uint32_t tgid, uint32_t exec_id)
 {
 	struct md_space **slot = slot_of(pm, tgid);
@@ -151,7 +154,7 @@ int md_procmap_exec(struct md_procmap *pm, uint32_t tgid, uint32_t exec_id, uint
 {
 	struct md_space *space = *slot_of(pm, tgid);
 
-	/* The same number is the same program: its mappings came first, or /proc told of it. */
+	/* Same exec_id, same program: its mappings, or /proc, came before the EXEC. */
 	if (!space || !exec_id || space->exec_id != exec_id || space->ended)
 		space = fresh_space(pm, tgid, exec_id);
 	if (!space)
@@ -170,14 +173,14 @@ int md_procmap_fork(struct md_procmap *pm, uint32_t child, uint32_t parent)
 		return 0;
 	}
 	if (!from) {
-		/* A leftover of an earlier process must not speak for this one. */
+		/* An address space left by an earlier process with this id must not be used. */
 		struct md_space **slot = slot_of(pm, child);
 
 		if (*slot)
 			drop_space(pm, slot);
 		return 0;
 	}
-	/* Used now, so that making room for the child does not cost the parent. */
+	/* Count as used, so that making room for the child does not drop the parent. */
 	from->last_use = ++pm->clock;
 	to = fresh_space(pm, child, from->exec_id);
 	if (!to)
@@ -227,7 +230,7 @@ void md_procmap_end(struct md_procmap *pm, uint32_t tgid)
 	md_procmap_exit(pm, tgid);
 }
 
-/* A list of our own with room for @more. */
+/* Makes the list unshared, with room for @more. */
 static int own_maps(struct md_space *space, uint32_t more)
 {
 	struct maps *old = space->maps, *maps;
@@ -253,7 +256,7 @@ static int own_maps(struct md_space *space, uint32_t more)
 	return 0;
 }
 
-/* Index of the first mapping that ends behind @ip. */
+/* Return: index of the first mapping that ends behind @ip. */
 static uint32_t first_behind(const struct maps *maps, uint64_t ip)
 {
 	uint32_t low = 0, high = maps->nr;
@@ -270,8 +273,8 @@ static uint32_t first_behind(const struct maps *maps, uint64_t ip)
 }
 
 /*
- * Cut [start, end) out of the list, which has room for one more (a mapping may
- * be split). Return: where a mapping that fills the hole belongs.
+ * Cuts [start, end) out of the list, which has room for one more entry, since a mapping may be
+ * split. Return: index for a mapping that fills the hole.
  */
 static uint32_t cut(struct maps *maps, uint64_t start, uint64_t end)
 {
@@ -315,7 +318,7 @@ static int map_one(struct md_space *space, const struct md_mapping *mapping)
 		return ret;
 	maps = space->maps;
 	i = cut(maps, mapping->start, mapping->end);
-	/* A JIT maps page after page: one entry for all of them. */
+	/* A JIT maps page after page: extend one entry. */
 	if (i && continues(&maps->m[i - 1], mapping)) {
 		maps->m[i - 1].end = mapping->end;
 		return 0;
@@ -326,7 +329,7 @@ static int map_one(struct md_space *space, const struct md_mapping *mapping)
 	return 0;
 }
 
-/* The space that records of @exec_id change: a new number is a new address space. */
+/* Return: the address space to change; a new exec_id is a new address space. */
 static struct md_space *space_to_change(struct md_procmap *pm, uint32_t tgid, uint32_t exec_id)
 {
 	struct md_space *space = *slot_of(pm, tgid);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * proportion - tests of shares; see proportion.h. Decides when the normal approximation serves.
- * Called by the command "diff".
+ * proportion - tests of shares; see proportion.h. Decides when the normal approximation is good
+ * enough.
  */
 #include "daemon/proportion.h"
 
@@ -11,7 +11,7 @@
 
 #define EXPECTED_MIN 10.0
 #define P_MIN	     1e-20
-/* Equally likely tables must not fall on different sides of the limit by rounding. */
+/* Rounding must not put equally likely tables on different sides of the limit. */
 #define SLACK (1 + 1e-7)
 
 static double clamp(double p)
@@ -20,18 +20,18 @@ static double clamp(double p)
 }
 
 /*
- * The hypergeometric distribution: of n1 + n2 samples k are of interest; i of them are among the
- * first n1. Walked from its peak outward, weights relative to the peak's, so that nothing
- * overflows; where the walk ends the rest does not count.
+ * The hypergeometric distribution: k of n1 + n2 samples are of interest, i of them among the
+ * first n1. Walk from the peak outward with weights relative to the peak, so that nothing
+ * overflows. Weights beyond the end of the walk are negligible.
  */
 struct walk {
 	double n1, n2, k;
-	double observed; /* i */
-	double limit;	 /* the observed table's weight */
+	double observed; /* i of the observed table */
+	double limit;	 /* weight of the observed table */
 	double sum, tail;
 };
 
-/* Weight of i + 1 for that of i. */
+/* Return: weight of i + 1 divided by the weight of i. */
 static double ratio_up(const struct walk *w, double i)
 {
 	return (w->k - i) * (w->n1 - i) / ((i + 1) * (w->n2 - w->k + i + 1));
@@ -46,7 +46,7 @@ static void take(struct walk *w, double weight)
 
 static double fisher(double x1, double n1, double x2, double n2)
 {
-	/* The smaller corner of the table, where a count more or less can be told. */
+	/* Use the smallest cell of the table, for precision. */
 	if (n1 > n2)
 		return fisher(x2, n2, x1, n1);
 	if (x1 + x2 > (n1 - x1) + (n2 - x2))

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * protobuf - varints, lengths and deflate. Called by export_pprof.
+ * protobuf - varints, lengths and deflate; see protobuf.h.
  */
 #include "daemon/protobuf.h"
 
@@ -117,7 +117,7 @@ int md_gzip_open(FILE *out, struct md_gzip **gz)
 	if (!*gz)
 		return -ENOMEM;
 	(*gz)->out = out;
-	/* 15 bits of window, 16: gzip's header, which holds neither a name nor a time. */
+	/* 15: window bits; 16: a gzip header, without name and time. */
 	if (deflateInit2(&(*gz)->z, Z_DEFAULT_COMPRESSION, Z_DEFLATED, 15 + 16, 8,
 			 Z_DEFAULT_STRATEGY) != Z_OK) {
 		free(*gz);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* recfile - chunks in, chunks out; see recfile.h. */
+/* recfile - writes and reads chunks; see recfile.h. */
 #include "daemon/recfile.h"
 
 #include <errno.h>
@@ -14,7 +14,7 @@
 
 #include "libprof/newfile.h"
 
-#define CHUNK_FULL (64u << 10) /* a chunk is written once it holds this much */
+#define CHUNK_FULL (64u << 10) /* a chunk is written when it holds this much */
 
 _Static_assert(CHUNK_FULL + MORPH_RECORD_SIZE_MAX <= MD_CHUNK_SIZE_MAX, "one more record fits");
 
@@ -80,7 +80,7 @@ int md_recwriter_open(const char *path, const struct md_recfile_info *info,
 		free(w);
 		return mp_err_set(err, ENOMEM, "%s: no memory", path);
 	}
-	/* 0600: a recording tells what ran and which files it used. */
+	/* 0600: a recording reveals which programs ran and which files they used. */
 	w->fd = mp_newfile_open(path, 0600, err);
 	if (w->fd < 0) {
 		ret = w->fd;
@@ -149,7 +149,7 @@ int md_recwriter_close(struct md_recwriter *w, struct mp_err *err)
 		return 0;
 	ret = md_recwriter_flush(w, err);
 	if (!ret)
-		ret = write_chunk(w, err); /* an empty one is the end mark */
+		ret = write_chunk(w, err); /* an empty chunk is the end mark */
 	if (close(w->fd) < 0 && !ret)
 		ret = mp_err_set(err, errno, "%s: cannot write: %s", w->path, strerror(errno));
 	md_buf_fini(&w->buf);
@@ -163,14 +163,11 @@ struct md_recreader {
 	char *path;
 	struct md_recfile_info info;
 	uint32_t header_size;
-	uint64_t off;	    /* of the next byte to look at */
+	uint64_t off;	    /* of the next byte to read */
 	uint64_t size;	    /* of the file when it was opened */
 	uint64_t nr_before; /* samples accounted for so far */
 	bool whole;
-	/*
-	 * One aligned buffer: the chunk's header at an offset that leaves the
-	 * records behind it 8-aligned.
-	 */
+	/* The chunk's header lies at an offset that makes the records behind it 8-aligned. */
 	uint8_t *buf;
 };
 
@@ -210,11 +207,11 @@ static int read_header(struct md_recreader *r, struct mp_err *err)
 	if (h.abi_major != MORPH_ABI_MAJOR)
 		return mp_err_set(err, EPROTO, "%s: record format %u.%u, this morphd reads %u.x",
 				  r->path, h.abi_major, h.abi_minor, MORPH_ABI_MAJOR);
-	/* A later minor version may have a longer header; then its sum lies elsewhere. */
+	/* A later minor version may have a longer header, whose sum is elsewhere. */
 	if (h.size < sizeof(h) || h.size > 4096 || h.size % MORPH_RECORD_ALIGN ||
 	    (h.size == sizeof(h) && h.sum != header_sum(&h)))
 		return mp_err_set(err, EBADMSG, "%s: damaged header", r->path);
-	/* A year that a calendar knows: sums of times must not overflow. */
+	/* Limit the time, so that sums of times cannot overflow. */
 	if (h.start_s < 0 || h.start_s > INT64_C(100000000000))
 		return mp_err_set(err, EBADMSG, "%s: damaged header: impossible time", r->path);
 	r->header_size = h.size;
@@ -277,7 +274,7 @@ static bool is_chunk_head(const struct md_chunk_header *h)
 	       h->size % MORPH_RECORD_ALIGN == 0 && h->head_sum == chunk_head_sum(h);
 }
 
-/* The next offset after @off where a chunk's header stands whole, or the file's size. */
+/* Finds the next offset after @off with a valid chunk header, or the file's size. */
 static int find_chunk(struct md_recreader *r, uint64_t off, uint64_t *found, struct mp_err *err)
 {
 	struct md_chunk_header h;
@@ -306,7 +303,7 @@ int md_recreader_next(struct md_recreader *r, uint8_t **data, size_t *size, uint
 		      bool *damaged, struct mp_err *err)
 {
 	struct md_chunk_header h;
-	uint64_t unsure = 0; /* in a damaged chunk whose header is good */
+	uint64_t unsure = 0; /* samples of a damaged chunk whose header is good */
 	ssize_t n;
 	int ret;
 
@@ -340,7 +337,7 @@ int md_recreader_next(struct md_recreader *r, uint8_t **data, size_t *size, uint
 		if (n < 0)
 			return n;
 		if (n < (ssize_t)h.size || XXH3_64bits(r->buf, h.size) != h.sum) {
-			/* Counted by the next good header, or at the end of the file. */
+			/* The next good header, or the end of the file, counts these samples. */
 			*damaged = true;
 			unsure = h.nr;
 			r->off += sizeof(h);

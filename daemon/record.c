@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* record - bounds of records; see record.h. */
+/* record - checks the bounds of records; see record.h. */
 #include "daemon/record.h"
 
 #include <errno.h>
@@ -68,7 +68,7 @@ bool md_record_has_task(uint16_t type)
 	return type < NR_TYPES && types[type].has_task;
 }
 
-/* True where the string at @off ends within the record. */
+/* Return: true if the string at @off ends within the record. */
 static bool string_ends(const struct morph_record *record, size_t off)
 {
 	const char *bytes = (const char *)record;
@@ -77,7 +77,7 @@ static bool string_ends(const struct morph_record *record, size_t off)
 	return room && room <= MAX_PATH_LEN + MORPH_RECORD_ALIGN && !bytes[record->size - 1];
 }
 
-/* As each MMAP that it stands for would be. */
+/* Checks each mapping like the MMAP record that it stands for. */
 static bool is_space_consistent(const struct morph_space *space)
 {
 	size_t room = space->task.record.size - sizeof(*space), i;

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * record - one record after another: checked when read, padded when written.
+ * record - reads records one after another with checks, and writes them. Called by every
+ * source, the recorder and attribute.
  *
- * Decides whether a record may be believed to lie within its bytes; what it
- * means is attribute's business. Called by every source, the recorder and attribute.
+ * Decides whether a record lies within its bytes and its parts within the record. attribute
+ * interprets it.
  */
 #ifndef MD_RECORD_H
 #define MD_RECORD_H
@@ -14,26 +15,27 @@
 
 #include "kmod/uapi/morph_abi.h"
 
-/* A growing run of records. All zero is an empty one. */
+/* A growing buffer of records. All zero: empty. */
 struct md_buf {
 	uint8_t *data;
 	size_t size, capacity;
 };
 
 void md_buf_fini(struct md_buf *buf);
-/* Room for @size more bytes, counted in. Return: NULL where there is no memory. */
+/* Adds @size bytes. Return: the added bytes; NULL: no memory. */
 void *md_buf_add(struct md_buf *buf, size_t size);
 
 /*
- * md_record_next - the record at *@pos of @size bytes at @data (8-aligned), moving *@pos on.
+ * md_record_next - get the record at *@pos of the @size bytes at @data (8-aligned), and advance
+ * *@pos.
  *
- * A record returned has its type's fixed part, its counted parts within its
- * size, and strings that end. Unknown types are returned too.
- * Return: 0, -ENODATA at the end, -EBADMSG where the bytes are no record.
+ * A returned record has the fixed part of its type; its counted parts lie within its size; its
+ * strings are terminated. Unknown types are returned too. Return: 0, -ENODATA at the end,
+ * -EBADMSG: not a record.
  */
 int md_record_next(uint8_t *data, size_t size, size_t *pos, struct morph_record **out);
 
-/* True for records that begin with struct morph_task. */
+/* Return: true for types that begin with struct morph_task. */
 bool md_record_has_task(uint16_t type);
 
 static inline uint32_t md_samples_nr(const struct morph_samples *s)
@@ -46,7 +48,7 @@ static inline uint32_t md_branches_nr(const struct morph_branches *b)
 	return (b->task.record.size - sizeof(*b)) / sizeof(b->branches[0]);
 }
 
-/* Words of an entry: the address, and the registers. */
+/* Return: words per entry: the address, and the registers. */
 static inline uint32_t md_registers_words(const struct morph_registers *r)
 {
 	return 1 + __builtin_popcount(r->registers);
@@ -57,7 +59,7 @@ static inline uint32_t md_registers_nr(const struct morph_registers *r)
 	return (r->task.record.size - sizeof(*r)) / sizeof(r->entries[0]) / md_registers_words(r);
 }
 
-/* Which word of an entry has the value of @reg, below MORPH_NR_REGS; 0: none. */
+/* Return: index of the word in an entry that holds register @reg, below MORPH_NR_REGS; 0: none. */
 static inline uint32_t md_registers_word(const struct morph_registers *r, uint32_t reg)
 {
 	if (!(r->registers >> reg & 1))
@@ -65,16 +67,16 @@ static inline uint32_t md_registers_word(const struct morph_registers *r, uint32
 	return 1 + __builtin_popcount(r->registers & ((1u << reg) - 1));
 }
 
-/* How many samples @record speaks of, present or lost. */
+/* Return: number of samples that @record stands for, present or lost. */
 uint64_t md_record_emitted(const struct morph_record *record);
 
-/* The path of a MODULE record: behind its segments. */
+/* Return: the path of a MODULE record, which follows its segments. */
 const char *md_module_path(const struct morph_module *module);
 uint32_t md_module_map_nr(const struct morph_module_map *map);
 
 /*
- * Writers. Each adds one record to @buf, zero-filled behind the fixed part.
- * Return: the record, or NULL where there is no memory.
+ * Writers. Each adds one record to @buf, filled with zeros behind the fixed part. Return: the
+ * record; NULL: no memory.
  */
 void *md_record_add(struct md_buf *buf, uint16_t type, size_t size);
 void *md_record_add_task(struct md_buf *buf, uint16_t type, size_t size, uint64_t time_ns,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* sandbox - starts the reader, hands it files, and outlives whatever it does; see sandbox.h. */
+/* sandbox - starts the reader, sends it files, and survives its failures; see sandbox.h. */
 #include "daemon/sandbox.h"
 
 #include <errno.h>
@@ -21,23 +21,24 @@
 #include "daemon/sandbox_internal.h"
 
 /*
- * No file of anybody's has a part in how long the reader takes to start, only how slow the machine is
- * and what else it does. Two starts and a file's deadline stay below the service's watchdog.
+ * How long the reader takes to start does not depend on any file, only on the machine and its
+ * load. Two starts and a file's deadline stay below the service's watchdog.
  */
-#define START_MS      30000
-#define DEADLINE_MIN  200		    /* ms */
-#define SHORT_SPAN_NS UINT64_C(60000000000) /* deadlines are shorter after a file was late */
+#define START_MS     30000
+#define DEADLINE_MIN 200 /* in ms */
+/* deadlines stay shorter for this long after a file was late */
+#define SHORT_SPAN_NS UINT64_C(60000000000)
 #define NR_LINGERING  4
 #define EXE_FD	      (MD_SANDBOX_SOCK + 1)
 #define CHUNK	      (64u << 10)
 
 struct md_sandbox {
 	struct md_sandbox_config config;
-	pid_t pid; /* 0: none */
+	pid_t pid; /* 0: no reader */
 	int sock;
-	/* Killed, but in the kernel's hands: a file system that does not answer. */
+	/* killed readers that have not exited, since a file system does not answer */
 	pid_t lingering[NR_LINGERING];
-	unsigned int nr_late; /* of late */
+	unsigned int nr_late; /* files that were late recently */
 	uint64_t late_ns;
 	struct md_sandbox_counts counts;
 };
@@ -85,7 +86,7 @@ static void give_up(enum md_sandbox_step step)
 	_exit(1);
 }
 
-/* What the reader may know of our surroundings: where libraries are. */
+/* Environment of the reader: only variables that loading a program needs. */
 static char **environment(char *kept[4])
 {
 	static const char *const names[] = {"LD_LIBRARY_PATH", "ASAN_OPTIONS", "UBSAN_OPTIONS"};
@@ -104,10 +105,7 @@ static char **environment(char *kept[4])
 	return kept;
 }
 
-/*
- * A new program and not only a fork: a worker must not find out where things lie in morphd's
- * memory, nor what is in it.
- */
+/* exec, not only fork: a worker must not find morphd's data or addresses in its memory. */
 static void become_reader(int sock)
 {
 	char *argv[] = {(char *)MD_SANDBOX_NAME, NULL}, *kept[4];
@@ -115,7 +113,7 @@ static void become_reader(int sock)
 	char path[32];
 	sigset_t none;
 
-	/* First of all the socket has its place: it is not one of 0, 1 and 2. */
+	/* First move the socket to its number, away from 0, 1 and 2. */
 	if (sock == MD_SANDBOX_SOCK)
 		fcntl(sock, F_SETFD, 0);
 	else if (dup2(sock, MD_SANDBOX_SOCK) < 0)
@@ -123,7 +121,7 @@ static void become_reader(int sock)
 	null = open("/dev/null", O_RDWR);
 	if (null < 0)
 		give_up(MD_SANDBOX_STDIO);
-	/* A sanitizer has something to say. */
+	/* A sanitizer needs stderr. */
 	for (fd = 0; fd < (MD_SANDBOX_ASAN ? 2 : 3); fd++)
 		if (dup2(null, fd) < 0)
 			give_up(MD_SANDBOX_STDIO);
@@ -131,7 +129,7 @@ static void become_reader(int sock)
 	sigprocmask(SIG_SETMASK, &none, NULL);
 	if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0))
 		give_up(MD_SANDBOX_PRIVILEGES);
-	/* This very program, also where another one stands under its name now. */
+	/* Execute this very program, even if its file was replaced. */
 	exe = open("/proc/self/exe", O_RDONLY | O_CLOEXEC);
 	if (exe < 0 || (exe != EXE_FD && dup3(exe, EXE_FD, O_CLOEXEC) < 0))
 		give_up(MD_SANDBOX_EXEC);
@@ -151,7 +149,7 @@ static void reap(struct md_sandbox *sandbox)
 			sandbox->lingering[i] = 0;
 }
 
-/* Never waits for long: who is killed in a file system's hands goes when that lets go. */
+/* Waits only briefly: a killed process that is blocked in a file system exits when that returns. */
 static void stop(struct md_sandbox *sandbox)
 {
 	struct timespec ms = {.tv_nsec = 1000000};
@@ -183,7 +181,7 @@ static int ms_left(uint64_t until_ns)
 	return now >= until_ns ? 0 : (int)((until_ns - now + 999999) / 1000000);
 }
 
-/* Return: 1 once @fd has something, or its end; 0 too late. */
+/* Return: 1: @fd has data or was closed; 0: too late. */
 static int wait_for(int fd, uint64_t until_ns)
 {
 	struct pollfd p = {.fd = fd, .events = POLLIN};
@@ -195,7 +193,7 @@ static int wait_for(int fd, uint64_t until_ns)
 	return ret;
 }
 
-/* Return: 0; -ETIMEDOUT; -EPIPE: the reader has gone. */
+/* Return: 0; -ETIMEDOUT; -EPIPE: the reader exited. */
 static int get_answer(struct md_sandbox *sandbox, uint64_t until_ns, struct md_sandbox_answer *out)
 {
 	ssize_t n;
@@ -244,7 +242,7 @@ static int start(struct md_sandbox *sandbox, struct mp_err *err)
 
 /* ---- files -------------------------------------------------------------------------------- */
 
-/* Return: 0, -EPIPE the reader has gone, -errno. */
+/* Return: 0; -EPIPE: the reader exited; -errno. */
 static int hand_over(struct md_sandbox *sandbox, int fd, int reply, uint64_t size)
 {
 	struct md_sandbox_request request = {size};
@@ -271,7 +269,7 @@ static int hand_over(struct md_sandbox *sandbox, int fd, int reply, uint64_t siz
 	return errno == ECONNRESET ? -EPIPE : -errno;
 }
 
-/* Return: 0 at the reply's end, -ETIMEDOUT, -EFBIG, -ENOMEM. */
+/* Return: 0 at the end of the reply, -ETIMEDOUT, -EFBIG, -ENOMEM. */
 static int collect(struct md_sandbox *sandbox, int fd, uint64_t until_ns, struct md_buf *reply)
 {
 	size_t had = reply->size;
@@ -295,7 +293,7 @@ static int collect(struct md_sandbox *sandbox, int fd, uint64_t until_ns, struct
 	}
 }
 
-/* A file that took too long makes us less patient: nobody is to stop the daemon with such files. */
+/* After late files, the deadline is shorter, so that such files cannot stop the daemon. */
 static uint64_t deadline_ns(struct md_sandbox *sandbox, uint64_t now)
 {
 	uint64_t ms = sandbox->config.deadline_ms;
@@ -328,7 +326,7 @@ static int outcome(const struct md_sandbox_answer *a, struct mp_err *err)
 	}
 }
 
-/* Return: as md_sandbox_read(), or -EPIPE: the reader ended, which is no fault of this file. */
+/* Return: as md_sandbox_read(), or -EPIPE: the reader ended, which is not this file's fault. */
 static int try_file(struct md_sandbox *sandbox, int fd, uint64_t size, uint64_t until_ns,
 		    struct md_buf *reply, struct mp_err *err)
 {
@@ -348,7 +346,7 @@ static int try_file(struct md_sandbox *sandbox, int fd, uint64_t size, uint64_t 
 		return mp_err_set(err, EPIPE, "its reader was ended");
 	}
 	ret = collect(sandbox, pipefd[0], until_ns, reply);
-	/* A worker that is still writing has nobody to write to now. */
+	/* Close our end, so that a worker that still writes fails. */
 	close(pipefd[0]);
 	gone = ret == -ETIMEDOUT ? ret : get_answer(sandbox, until_ns, &a);
 	if (gone) {
@@ -371,7 +369,7 @@ int md_sandbox_read(struct md_sandbox *sandbox, int fd, uint64_t size, struct md
 	int ret = -EPIPE, tries;
 
 	sandbox->counts.files++;
-	/* A reader that was ended, for lack of memory say, is replaced; not again and again. */
+	/* Replace a reader that ended, for instance for lack of memory, but only once. */
 	for (tries = 0; tries < 2 && ret == -EPIPE; tries++) {
 		reply->size = had;
 		ret = try_file(sandbox, fd, size, until_ns, reply, err);
@@ -398,7 +396,10 @@ void md_sandbox_close(struct md_sandbox *sandbox)
 	free(sandbox);
 }
 
-/* Of another libc a worker may need calls that it is not allowed: better known now than later. */
+/*
+ * Reads one file as a test: with another libc, a worker may need system calls that it is not
+ * allowed.
+ */
 static int try_out(struct md_sandbox *sandbox, struct mp_err *err)
 {
 	int fd = open("/proc/self/exe", O_RDONLY | O_CLOEXEC), ret = 0;

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * sandbox_filter - the system calls that a reader and its workers need; any other ends them.
+ * sandbox_filter - lists the system calls that the reader and its workers may make; any other
+ * ends the process. Called by sandbox_reader.
  *
- * Both filters are in force in a worker, and the kernel keeps to the stricter.
+ * A worker has both filters; the kernel applies the stricter one.
  */
 #include <errno.h>
 #include <linux/audit.h>
@@ -21,7 +22,10 @@
 #define FILTER_MAX 192
 #define NR_CHECKS  2
 
-/* Allowed where no argument has a forbidden bit or lacks a required one (of its lower half). */
+/*
+ * An allowed call. In the lower half of an argument, no forbidden bit may be set, and each
+ * required bit must be.
+ */
 struct call {
 	int nr;
 	struct {
@@ -30,7 +34,7 @@ struct call {
 	} checks[NR_CHECKS];
 };
 
-/* Both of them read a file that is open, and end. */
+/* Calls of both reader and worker: read an open file, and exit. */
 static const struct call worker_calls[] = {
 	{.nr = SYS_pread64},
 	{.nr = SYS_write},
@@ -39,32 +43,32 @@ static const struct call worker_calls[] = {
 	{.nr = SYS_brk},
 	{.nr = SYS_exit_group},
 	{.nr = SYS_exit},
-	/* memory, never a file's and never to run */
+	/* memory: never a file's, never executable */
 	{.nr = SYS_mmap,
 	 .checks = {{.arg = 2, .forbidden = PROT_EXEC}, {.arg = 3, .required = MAP_ANONYMOUS}}},
-	/* qsort() asks how much memory there is */
+	/* qsort() asks for the size of memory */
 	{.nr = SYS_sysinfo},
 	{.nr = SYS_rt_sigreturn},
 };
 
-/* What the reader may do beyond that. */
+/* Further calls of the reader. */
 static const struct call reader_calls[] = {
 	{.nr = SYS_recvmsg},
 	{.nr = SYS_close},
 	{.nr = SYS_wait4},
-	/* fork(), no thread and no namespace */
+	/* fork(), but no thread and no namespace */
 	{.nr = SYS_clone,
 	 .checks = {{.arg = 0,
 		     .forbidden = ~(uint32_t)(CLONE_CHILD_SETTID | CLONE_CHILD_CLEARTID | 0xff)}}},
 	{.nr = SYS_set_robust_list},
 	{.nr = SYS_rt_sigprocmask},
-	/* what a worker does before it is one */
+	/* calls that a new worker makes before it is confined */
 	{.nr = SYS_getppid},
 	{.nr = SYS_prlimit64},
 	{.nr = SYS_prctl},
 };
 
-/* A sanitizer's runtime does much that is its own business: here only what is forbidden is named. */
+/* A sanitizer's runtime needs many calls, so only dangerous ones are forbidden here. */
 static const int sanitized_kills[] = {
 	SYS_socket,    SYS_connect, SYS_bind, SYS_execve,	   SYS_execveat, SYS_ptrace,
 	SYS_setresuid, SYS_capset,  SYS_kill, SYS_perf_event_open, SYS_bpf,
@@ -94,7 +98,7 @@ static void end(struct filter *f, uint32_t what)
 	add(f, BPF_RET | BPF_K, 0, 0, what);
 }
 
-/* The call's number is loaded, and must be so behind. */
+/* The number of the call is in the accumulator before and after this code. */
 static void add_call(struct filter *f, const struct call *call)
 {
 	unsigned short jump = f->len;
@@ -121,7 +125,7 @@ static void add_call(struct filter *f, const struct call *call)
 		f->code[jump].jf = (uint8_t)(f->len - jump - 1);
 }
 
-/* A worker's calls, and @nr_more. */
+/* Installs a filter that allows a worker's calls and @more. */
 static int install(const struct call *more, size_t nr_more)
 {
 	struct filter f = {.len = 0};
@@ -143,7 +147,7 @@ static int install(const struct call *more, size_t nr_more)
 			add_call(&f, &worker_calls[i]);
 		for (i = 0; i < nr_more; i++)
 			add_call(&f, &more[i]);
-		/* x32's numbers, too, are none of these. */
+		/* This also rejects the numbers of x32. */
 		end(&f, SECCOMP_RET_KILL_PROCESS);
 	}
 	if (f.full)

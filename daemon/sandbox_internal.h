@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* sandbox_internal - what morphd and its reader say to each other; for sandbox's own files. */
+/* sandbox_internal - messages between morphd and its reader, for sandbox's own files only. */
 #ifndef MD_SANDBOX_INTERNAL_H
 #define MD_SANDBOX_INTERNAL_H
 
@@ -8,9 +8,9 @@
 
 #define MD_SANDBOX_NAME "morphd: reader" /* argv[0] */
 #define MD_SANDBOX_SOCK 3		 /* the only descriptor besides 0, 1 and 2 */
-/* For 2^24 pieces: a note of 128 MiB, packed as much again, the ends 64, the reply's buffer 256. */
+/* For 2^24 pieces: 128 MiB for the note, 128 packed, 64 for the ends, 256 for the reply. */
 #define MD_SANDBOX_AS  (UINT64_C(768) << 20)
-#define MD_SANDBOX_CPU 20 /* seconds for a file */
+#define MD_SANDBOX_CPU 20 /* seconds of processor time per file */
 
 #if defined(__SANITIZE_ADDRESS__)
 #define MD_SANDBOX_ASAN 1
@@ -23,26 +23,26 @@
 #define MD_SANDBOX_ASAN 0
 #endif
 
-/* To the reader, with two descriptors: the file, and the pipe's end for the reply. */
+/* Sent to the reader with two descriptors: the file, and the write end of the reply's pipe. */
 struct md_sandbox_request {
 	uint64_t size;
 };
 
 enum md_sandbox_step {
 	MD_SANDBOX_READY,
-	/* what failed on the way there; @value is an errno */
+	/* the step that failed during the start; @value: errno */
 	MD_SANDBOX_EXEC,
 	MD_SANDBOX_STDIO,
 	MD_SANDBOX_LIMITS,
 	MD_SANDBOX_CAPABILITIES,
 	MD_SANDBOX_PRIVILEGES,
 	MD_SANDBOX_FILTER,
-	/* of a file */
-	MD_SANDBOX_ENDED, /* @value: as waitpid() gives it */
+	/* for a file: */
+	MD_SANDBOX_ENDED, /* @value: as from waitpid() */
 	MD_SANDBOX_FORK,  /* @value: errno */
 };
 
-/* From the reader: once it is ready, and at the end of each file. */
+/* Sent by the reader when it is ready, and at the end of each file. */
 struct md_sandbox_answer {
 	int32_t step, value;
 };
@@ -51,10 +51,10 @@ struct md_sandbox_answer {
 enum md_sandbox_exit {
 	MD_SANDBOX_DONE,
 	MD_SANDBOX_GAVE_UP, /* @work returned an error */
-	MD_SANDBOX_UNREADY, /* it could not be confined, and read nothing */
+	MD_SANDBOX_UNREADY, /* confining it failed; it read nothing */
 };
 
-/* From now on other system calls end this process. Return: 0 or -errno. */
+/* Installs the filter: other system calls end this process from now on. Return: 0 or -errno. */
 int md_sandbox_filter_reader(void);
 int md_sandbox_filter_worker(void);
 

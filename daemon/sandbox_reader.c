@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
  * sandbox_reader - the processes on the other side of sandbox: the reader and its workers.
- *
- * Nothing here looks into a file: that is @work's business, in a worker.
+ * Nothing here interprets a file; @work does that, in a worker.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -25,7 +24,7 @@ static void answer(enum md_sandbox_step step, int value)
 	struct md_sandbox_answer a = {step, value};
 
 	if (write(MD_SANDBOX_SOCK, &a, sizeof(a)) != sizeof(a))
-		_exit(1); /* nobody is there to be told */
+		_exit(1); /* morphd is gone */
 }
 
 /* ---- confinement -------------------------------------------------------------------------- */
@@ -34,7 +33,7 @@ static int limit(int resource, rlim_t value)
 {
 	struct rlimit l = {value, value}, now;
 
-	/* Less than that may be all that is allowed. */
+	/* The limit may already be lower. */
 	if (!getrlimit(resource, &now) && now.rlim_max < value)
 		return 0;
 	return setrlimit(resource, &l);
@@ -44,7 +43,7 @@ static int limit_reader(void)
 {
 	FILE *f;
 
-	/* Where memory runs out, not morphd is to go. */
+	/* If memory runs out, the kernel should end this process and not morphd. */
 	f = fopen("/proc/self/oom_score_adj", "we");
 	if (f) {
 		fputs("1000", f);
@@ -56,7 +55,7 @@ static int limit_reader(void)
 		       : 0;
 }
 
-/* Behind the change of user, which takes these away. */
+/* Call after changing the user, since that resets these settings. */
 static int drop_privileges(pid_t parent)
 {
 	if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) || prctl(PR_SET_DUMPABLE, 0, 0, 0, 0) ||
@@ -72,7 +71,7 @@ static void confine(void)
 	size_t i;
 	int ret;
 
-	/* A service's or a terminal's signals are morphd's: it may have files left to read. */
+	/* morphd handles signals of the service or terminal; it may still have files to read. */
 	for (i = 0; i < sizeof(signals) / sizeof(signals[0]); i++)
 		signal(signals[i], SIG_IGN);
 	setsid();
@@ -132,7 +131,7 @@ static void work_and_exit(pid_t reader, const int fds[2], uint64_t size, md_sand
 	_exit(MD_SANDBOX_DONE);
 }
 
-/* Return: how many descriptors came along, -1 once morphd has gone. */
+/* Return: number of descriptors received; -1: morphd is gone. */
 static int receive(struct md_sandbox_request *request, int fds[2])
 {
 	union {
@@ -191,7 +190,7 @@ static void serve(pid_t self, md_sandbox_work *work)
 
 void md_sandbox_reader(char **argv, md_sandbox_work *work)
 {
-	pid_t self = getpid(); /* not allowed later */
+	pid_t self = getpid(); /* the filter forbids getpid() later */
 
 	if (!argv[0] || strcmp(argv[0], MD_SANDBOX_NAME))
 		return;

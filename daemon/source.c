@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* source - the list of sources. */
+/* source - the list of sources; see source.h. */
 #include "daemon/source.h"
 
 #include <stdio.h>

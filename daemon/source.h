@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * source - where records come from: one vtable, so that nothing behind it knows who collects.
+ * source - the interface of all producers of records. Code that uses it need not know which
+ * producer it is. Called by pipeline and choose.
  *
- * A source decides how to collect and in which order records are safe to
- * believe; it does not look at files (modcache) nor count (attribute).
+ * A source decides how to collect, and in which order records are complete. It reads no
+ * program's files (modcache does) and counts nothing (attribute does).
  */
 #ifndef MD_SOURCE_H
 #define MD_SOURCE_H
@@ -18,21 +19,24 @@
 
 struct md_source_config {
 	uint32_t rate_hz;
-	pid_t command;	     /* live: only this process and what it starts; 0: all */
-	bool is_probe;	     /* what a sample costs is measured on @command; later all are wanted */
-	bool no_kernel;	     /* live: user samples only */
-	uint16_t registers;  /* live: samples of user code come with these, bit n: register n */
+	pid_t command; /* live: only this process and its children; 0: all processes */
+	/* only to measure the cost of a sample, on @command; all processes are sampled later */
+	bool is_probe;
+	bool no_kernel; /* live: only samples of user code */
+	/* live: registers that samples of user code carry, bit n: register n */
+	uint16_t registers;
 	const char *input;   /* replay: the recording */
-	uint32_t nr_repeats; /* replay: times, each under new process ids */
+	uint32_t nr_repeats; /* replay: number of repetitions, each with new process ids */
 };
 
 /*
- * Waking up costs more than the samples of a tenth of a second do. Files must be found before they
- * may be gone, but where no program is started and nothing is mapped, none has to be.
+ * Longest wait on an idle machine. A wakeup costs more than the samples of a tenth of a second.
+ * Files must be looked up before they may be gone, but only if programs are started or files
+ * are mapped.
  */
 #define MD_QUIET_MS 250
 
-/* Records in the order in which they are to be believed. Writable until the next call. */
+/* Records in the order in which they are to be processed. Writable until the next call. */
 struct md_batch {
 	uint8_t *data;
 	size_t size;
@@ -42,33 +46,34 @@ struct md_source;
 
 struct md_source_ops {
 	const char *name;
-	bool is_live;	   /* its files can be looked up on this machine, now */
-	bool is_exclusive; /* no second one can be open beside it */
+	bool is_live;	   /* its files can be looked up on this machine */
+	bool is_exclusive; /* only one can be open at a time */
 	int (*open)(const struct md_source_config *config, struct md_source **out,
 		    struct mp_err *err);
 	/*
-	 * Return: 0 with records, or none after @timeout_ms; -ENODATA: nothing more will
-	 * come; -errno. With @drain, everything collected so far is returned without waiting.
-	 * A source of the whole machine may take MD_QUIET_MS after a round of nothing but samples.
+	 * Return: 0 with records, or without if none came within @timeout_ms; -ENODATA: no more
+	 * will come; -errno. With @drain, returns everything collected so far without waiting.
+	 * A source of the whole machine may wait MD_QUIET_MS if the last round had only
+	 * samples.
 	 */
 	int (*next)(struct md_source *source, int timeout_ms, bool drain, struct md_batch *batch,
 		    struct mp_err *err);
-	/* Live: stops sampling for a while, or goes on. */
+	/* live: stops sampling for a while, or continues */
 	int (*pause)(struct md_source *source, bool on, struct mp_err *err);
-	/* Event, rate, clock, and why this event. */
+	/* Gives event, rate, clock, and why this event. */
 	void (*describe)(const struct md_source *source, struct md_recfile_info *info);
-	/* What a person should be told at the end, or NULL. */
+	/* Return: a message for the user at the end, or NULL. */
 	const char *(*remark)(const struct md_source *source);
 	void (*close)(struct md_source *source);
 };
 
-/* Every source's structure starts with this. */
+/* Every source's structure begins with this one. */
 struct md_source {
 	const struct md_source_ops *ops;
-	bool has_kernel;      /* live: kernel samples are among its records */
-	uint64_t kernel_base; /* live: where _text is in them; 0: at its run-time address */
-	uint32_t fixed_hz;    /* live: the rate, where it cannot be chosen; 0: it can */
-	char choice[200]; /* why this source and rate, and not others; "" where they were asked for */
+	bool has_kernel;      /* live: the kernel is sampled too */
+	uint64_t kernel_base; /* live: address of _text in samples; 0: its run-time address */
+	uint32_t fixed_hz;    /* live: the rate if it cannot be chosen; 0: it can */
+	char choice[200];     /* why this source and rate were chosen; "" if the user chose them */
 };
 
 extern const struct md_source_ops md_source_kmod;
@@ -76,10 +81,10 @@ extern const struct md_source_ops md_source_bpf;
 extern const struct md_source_ops md_source_perf;
 extern const struct md_source_ops md_source_replay;
 
-/* What the source says of itself, with why it was chosen. */
+/* Describes the source, including why it was chosen. */
 void md_source_describe(const struct md_source *source, struct md_recfile_info *info);
 
-/* Return: NULL where no source is called @name. */
+/* Return: NULL: no source is called @name. */
 const struct md_source_ops *md_source_find(const char *name);
 
 #endif

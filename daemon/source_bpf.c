@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * source_bpf - samples and events by BPF programs, mappings by the perf event they hang on.
+ * source_bpf - gets samples and events from BPF programs, and mappings from the perf event that
+ * runs them.
  *
- * Decides what is complete, and merges the programs' ring with the rings of the events:
- * a sample is given out once all that happened before it is known, on every CPU.
- * Documentation/architecture.md says why mappings come that way.
+ * Decides what is complete, and merges the programs' ring with the events' rings. A sample is
+ * given out once everything before it, on every CPU, is known. Documentation/architecture.md
+ * explains why mappings take that way.
  */
 #include "daemon/clock.h"
 #include "daemon/source.h"
@@ -24,21 +25,21 @@
 #include "daemon/perf_event.h"
 #include "daemon/proc_scan.h"
 
-#define SCAN_PAUSE_NS UINT64_C(1000000000) /* between two looks at all of /proc */
+#define SCAN_PAUSE_NS UINT64_C(1000000000) /* between two scans of all of /proc */
 
 struct bpf {
 	struct md_source source;
 	struct md_perf_events events;
 	struct md_bpf_programs *programs;
 	struct md_bpf_merge merge;
-	struct md_bpf_totals said; /* losses that were given out */
+	struct md_bpf_totals said; /* losses reported so far */
 	struct md_recfile_info info;
 	pid_t command;
 	int epoll;
-	bool stopped;	   /* for the last records */
-	bool said_missing; /* what the programs took and nobody saw was counted */
-	bool is_quiet;	   /* the last round brought nothing but samples */
-	/* Mappings looked up in /proc, to be given out when the stream gets to their time. */
+	bool stopped;	   /* only the last records are still to come */
+	bool said_missing; /* samples that were taken but never seen were reported */
+	bool is_quiet;	   /* the last round had only samples */
+	/* mappings found in /proc, to be inserted when the stream reaches scan_ns */
 	struct md_buf scan;
 	uint64_t scan_ns, last_scan_ns;
 };
@@ -60,7 +61,10 @@ static void bpf_close(struct md_source *source)
 
 static int watch(struct bpf *b, int fd)
 {
-	/* By edge: the ring is never empty for long, and a CPU that went away is always ready. */
+	/*
+	 * Edge-triggered: the ring is never empty for long, and an offline CPU's event is
+	 * always ready.
+	 */
 	struct epoll_event event = {.events = EPOLLIN | EPOLLET};
 
 	return epoll_ctl(b->epoll, EPOLL_CTL_ADD, fd, &event) ? -errno : 0;
@@ -89,13 +93,19 @@ static int start(struct bpf *b, struct mp_err *err)
 	int ret;
 
 	if (b->command)
-		return 0; /* its exec starts it */
+		return 0; /* its exec starts the event */
 	ret = md_perf_events_switch(&b->events, true, err);
 	if (ret)
 		return ret;
-	/* An exec from before empties what the scan finds, and its mappings were not recorded. */
+	/*
+	 * Earlier events must be ignored: an older exec would remove what the scan finds, and
+	 * its mappings were not recorded.
+	 */
 	b->merge.since_ns = md_clock_now_ns();
-	/* What runs already; events that come while we look say the same again. */
+	/*
+	 * Find what runs already. Events that come meanwhile are repeated by the scan, which is
+	 * harmless.
+	 */
 	ret = md_proc_scan(0, 0, NULL, &b->scan);
 	b->merge.decoder.start_ns = md_clock_now_ns();
 	return ret ? mp_err_set(err, -ret, "/proc: %s", strerror(-ret)) : 0;
@@ -206,7 +216,7 @@ static void merge(struct bpf *b, uint64_t limit_ns)
 			continue;
 		}
 		record = md_perf_ring_peek(ring);
-		/* At one and the same moment the mapping comes first. */
+		/* At equal times, the mapping comes first. */
 		md_bpf_merge_samples(&b->merge, time);
 		md_perf_decode(&b->merge.decoder, ring->cpu, record);
 		md_perf_ring_advance(ring, record);
@@ -215,7 +225,10 @@ static void merge(struct bpf *b, uint64_t limit_ns)
 	md_perf_decoder_flush(&b->merge.decoder);
 }
 
-/* What was lost may have been anything since the last look: so it is said before all else. */
+/*
+ * Reports losses. A lost record may have come any time since the last call, so this goes before
+ * all others.
+ */
 static void account_lost(struct bpf *b, uint64_t time_ns)
 {
 	struct md_bpf_totals totals = md_bpf_programs_totals(b->programs);
@@ -230,7 +243,7 @@ static void account_lost(struct bpf *b, uint64_t time_ns)
 	b->said = totals;
 }
 
-/* The programs count what they take; whatever became of it, none is dropped silently. */
+/* The programs count the samples that they take. Report those that never arrived. */
 static void account_missing(struct bpf *b)
 {
 	struct md_bpf_totals totals = md_bpf_programs_totals(b->programs);
@@ -245,7 +258,10 @@ static void account_missing(struct bpf *b)
 		b->merge.decoder.failed = true;
 }
 
-/* Before a round: what is missed on a new CPU happened after all that was given out. */
+/*
+ * Called before a round: what a new CPU's event missed happened after everything given out so
+ * far.
+ */
 static int follow_cpus(struct bpf *b, uint64_t time_ns, struct mp_err *err)
 {
 	struct md_perf_ring *ring;
@@ -291,7 +307,10 @@ static int read_rings(struct bpf *b, bool drain, struct mp_err *err)
 	ret = md_bpf_programs_read(b->programs, take, &b->merge);
 	if (ret)
 		return mp_err_set(err, -ret, "the ring of the BPF programs: %s", strerror(-ret));
-	/* After the samples: each one's mapping was written before it was taken. */
+	/*
+	 * Read these after the samples: a sample's mapping was written before the sample was
+	 * taken.
+	 */
 	for (i = 0; i < b->events.nr_rings; i++)
 		md_perf_ring_refresh(&b->events.rings[i]);
 	merge(b, limit_ns);

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * source_kmod - samples and events of the kernel module, through /dev/morphmon.
+ * source_kmod - gets samples and events from the kernel module, through /dev/morphmon.
  *
- * Decides when the rings are looked at and when /proc is: all that is the device's and the clock's.
- * What the records are and in which order is kmod_merge's. The module says up to which time
- * the rings are complete; only that is given out, so that no mapping arrives after its samples.
+ * Decides when to read the rings and when to scan /proc. kmod_merge interprets and orders the
+ * records. The module says up to which time the rings are complete. Only that part is given
+ * out, so that no mapping arrives after its samples.
  */
 #include "daemon/clock.h"
 #include "daemon/source.h"
@@ -24,7 +24,7 @@
 #include "daemon/proc_scan.h"
 #include "kmod/uapi/morph_dev.h"
 
-#define SCAN_PAUSE_NS UINT64_C(1000000000) /* between two looks at all of /proc */
+#define SCAN_PAUSE_NS UINT64_C(1000000000) /* between two scans of all of /proc */
 #define RATE_MAX_HZ   20000
 #define CPUS_MAX      65536
 #define SPIN_PAUSE_MS 10
@@ -37,12 +37,13 @@ struct kmod {
 	struct morph_start start;
 	int fd;
 	size_t page_bytes;
-	void **maps; /* by CPU: where its tail is mapped, and behind it the rest; NULL: no ring */
+	/* by CPU: start of its mapped tail, which the rest of the ring follows; NULL: no ring */
+	void **maps;
 	pid_t command;
-	bool is_on;	   /* it collects */
+	bool is_on;	   /* the module is collecting */
 	bool more;	   /* a batch was full: the rings hold more of this round */
-	bool was_empty;	   /* the last look gave nothing */
-	bool said_missing; /* what was taken and not seen was counted */
+	bool was_empty;	   /* the last round gave nothing */
+	bool said_missing; /* samples that were taken but never seen were reported */
 	uint64_t limit_ns, last_scan_ns;
 };
 
@@ -69,7 +70,7 @@ static size_t ring_map_bytes(const struct kmod *k)
 	return 2 * k->page_bytes + k->hello.ring_bytes;
 }
 
-/* One reservation for both, so that one address names them. */
+/* Maps tail and ring next to each other, so that one address stands for both. */
 static int map_ring(struct kmod *k, uint32_t cpu)
 {
 	size_t page = k->page_bytes;
@@ -105,7 +106,7 @@ static int add_ring(struct kmod *k, uint32_t cpu, struct mp_err *err)
 	return md_kmod_merge_add_ring(&k->merge, &ring) ? mp_err_set(err, ENOMEM, "no memory") : 0;
 }
 
-/* Rings that exist and are not mapped: at the start all, later those of CPUs that came online. */
+/* Maps rings that are not mapped yet: all at the start, later those of CPUs that came online. */
 static int map_rings(struct kmod *k, struct mp_err *err)
 {
 	int ret = 0, refused = 0;
@@ -116,7 +117,7 @@ static int map_rings(struct kmod *k, struct mp_err *err)
 			continue;
 		ret = map_ring(k, cpu);
 		if (ret == -ENXIO)
-			continue; /* it has none */
+			continue; /* this CPU has no ring */
 		if (ret)
 			refused = -ret;
 		else if ((ret = add_ring(k, cpu, err)))
@@ -127,7 +128,7 @@ static int map_rings(struct kmod *k, struct mp_err *err)
 	return fail(refused ? refused : ENXIO, "a CPU's ring cannot be mapped", err);
 }
 
-/* CPUs that came online have a ring before anything runs there. */
+/* A CPU that comes online gets its ring before anything runs on it. */
 static int map_new_rings(struct kmod *k, struct mp_err *err)
 {
 	struct morph_hello now = {.abi_major = MORPH_ABI_MAJOR};
@@ -229,7 +230,10 @@ static void kmod_close(struct md_source *source)
 	free(k);
 }
 
-/* What runs: @whole, what ran before us as well, so that the stream begins with it. */
+/*
+ * Scans /proc. @whole: also for processes from before collecting began, so that the stream
+ * starts with them.
+ */
 static int scan(struct kmod *k, bool whole, struct mp_err *err)
 {
 	const struct md_proc_ids ids = {get_exec_id, k};
@@ -311,7 +315,10 @@ static int kmod_open(const struct md_source_config *config, struct md_source **o
 		goto fail;
 	k->start.rate_hz = config->rate_hz < RATE_MAX_HZ ? config->rate_hz : RATE_MAX_HZ;
 	k->start.flags = config->no_kernel ? MORPH_START_NO_KERNEL : 0;
-	/* A command's children are found by their FORKs; and an older module knows nothing of it. */
+	/*
+	 * A command's children are found by their FORK records. Older modules do not know this
+	 * flag.
+	 */
 	if (!k->command && k->hello.abi_minor >= 3)
 		k->start.flags |= MORPH_START_LAZY;
 	if (config->registers) {
@@ -323,7 +330,7 @@ static int kmod_open(const struct md_source_config *config, struct md_source **o
 	ret = switch_on(k, err);
 	if (!ret)
 		ret = map_new_rings(k, err);
-	/* A command is seen from its exec on. */
+	/* A command is seen completely, from its exec on. */
 	if (!ret && !k->command) {
 		k->merge.hidden_are_none = true;
 		ret = scan(k, true, err);
@@ -350,15 +357,16 @@ static int wait_for_records(struct kmod *k, int timeout_ms, struct mp_err *err)
 	nr = poll(&one, 1, timeout_ms);
 	if (nr < 0 && errno != EINTR)
 		return fail(errno, "poll", err);
-	/* Full of what cannot be given out yet. */
+	/* The module says "ready", but nothing can be given out yet: wait a little. */
 	if (nr > 0 && k->was_empty)
 		poll(NULL, 0, SPIN_PAUSE_MS);
 	return 0;
 }
 
 /*
- * What is complete now. The module is asked only where there is something: it waits for
- * every CPU to pass through the scheduler, which on an idle machine nobody needs to do.
+ * Determines up to which time the rings are complete. Asks the module only if there are
+ * records: the answer waits until every CPU has passed through the scheduler, which is a waste
+ * on an idle machine.
  */
 static int begin_round(struct kmod *k, bool drain, struct mp_err *err)
 {
@@ -383,7 +391,7 @@ static int begin_round(struct kmod *k, bool drain, struct mp_err *err)
 		if (ret)
 			return fail(-ret, "cannot wait for its records", err);
 	}
-	/* In this order: a CPU, a loss and a record from before the limit are all seen. */
+	/* The order matters: rings, losses and records from before the limit must all be seen. */
 	ret = map_new_rings(k, err);
 	if (!ret)
 		ret = get_counts(k, &counts, err);
@@ -397,7 +405,7 @@ static int begin_round(struct kmod *k, bool drain, struct mp_err *err)
 	return ret ? mp_err_set(err, ENOMEM, "no memory for records") : 0;
 }
 
-/* The module counts what it takes; whatever became of it, none is dropped silently. */
+/* The module counts the samples that it takes. Report those that never arrived. */
 static int account_missing(struct kmod *k, struct mp_err *err)
 {
 	struct md_kmod_merge *m = &k->merge;
@@ -412,7 +420,7 @@ static int account_missing(struct kmod *k, struct mp_err *err)
 	if (ret)
 		return ret;
 	here = counts.samples - counts.lost_samples;
-	/* Nothing came into the ring behind these, so nothing told of them. */
+	/* These were lost at the end, so no later record in the ring reported them. */
 	if (counts.lost_samples > m->nr_lost &&
 	    !md_record_add_lost(&m->out, md_clock_now_ns(), counts.lost_samples - m->nr_lost,
 				MORPH_LOST_RING_FULL, 0))
@@ -468,7 +476,7 @@ static int kmod_pause(struct md_source *source, bool on, struct mp_err *err)
 {
 	struct kmod *k = (struct kmod *)source;
 
-	/* Who switches it on by hand does not wait for an exec. */
+	/* Switching on by hand does not wait for an exec. */
 	k->merge.is_waiting = false;
 	return on ? switch_off(k, err) : switch_on(k, err);
 }

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * source_perf - samples and side-band events of the kernel's perf subsystem.
+ * source_perf - gets samples and side-band events from the kernel's perf subsystem.
  *
- * Merges the rings of all CPUs in time order. What the kernel wrote before the last
- * look at the clock is complete in every ring; only that is given out, so no
- * mapping arrives after the samples in it.
+ * Merges the rings of all CPUs in time order. Everything written before the clock was last read
+ * is complete in every ring. Only that part is given out, so that no mapping arrives after its
+ * samples.
  */
 #include "daemon/clock.h"
 #include "daemon/source.h"
@@ -21,12 +21,12 @@
 #include "daemon/proc_scan.h"
 
 #define BATCH_SIZE    (256u << 10)
-#define SCAN_PAUSE_NS UINT64_C(1000000000) /* between two looks at all of /proc */
+#define SCAN_PAUSE_NS UINT64_C(1000000000) /* between two scans of all of /proc */
 
-/* The next record of a ring, while rings are merged. */
+/* The next record of a ring, during the merge. */
 struct head {
-	const struct perf_event_header *record; /* NULL: there is none */
-	uint64_t time_ns;			/* UINT64_MAX, too */
+	const struct perf_event_header *record; /* NULL: none */
+	uint64_t time_ns;			/* UINT64_MAX: none */
 };
 
 struct perf {
@@ -34,15 +34,15 @@ struct perf {
 	struct md_perf_events events;
 	struct md_perf_decoder decoder;
 	struct pollfd *fds;
-	struct head *heads; /* one for each ring */
+	struct head *heads; /* one per ring */
 	struct md_recfile_info info;
 	pid_t command;
-	uint64_t round_ns; /* when the rings were looked at last */
-	uint64_t limit_ns; /* records up to here are complete */
+	uint64_t round_ns; /* time when the rings were last read */
+	uint64_t limit_ns; /* records up to this time are complete */
 	bool more;	   /* a batch was full: the rings hold more of this round */
-	bool said_lost;	   /* the final account of losses was given */
-	bool is_quiet;	   /* this round has brought nothing but samples so far */
-	/* Mappings looked up in /proc, to be given out when the stream gets to their time. */
+	bool said_lost;	   /* the final losses were reported */
+	bool is_quiet;	   /* this round had only samples so far */
+	/* mappings found in /proc, to be inserted when the stream reaches scan_ns */
 	struct md_buf scan;
 	uint64_t scan_ns, last_scan_ns;
 };
@@ -110,7 +110,10 @@ static int perf_open(const struct md_source_config *config, struct md_source **o
 		ret = md_perf_events_switch(&p->events, true, err);
 		if (ret)
 			goto fail;
-		/* What runs already; events that come while we look say the same again. */
+		/*
+		 * Find what runs already. Events that come meanwhile are repeated by the scan,
+		 * which is harmless.
+		 */
 		ret = md_proc_scan(0, 0, NULL, &p->scan);
 		if (ret) {
 			mp_err_set(err, -ret, "/proc: %s", strerror(-ret));
@@ -133,7 +136,10 @@ static void look_at(struct perf *p, uint32_t ring)
 	head->time_ns = head->record ? md_perf_record_time(head->record) : UINT64_MAX;
 }
 
-/* The ring whose next record is the oldest, and how far it may go before another's turn. */
+/*
+ * Return: the ring with the oldest next record. *@until: time up to which no other ring has a
+ * record.
+ */
 static uint32_t oldest_ring(const struct perf *p, uint64_t *until)
 {
 	uint64_t first = UINT64_MAX, second = UINT64_MAX, time;
@@ -206,7 +212,7 @@ static int merge(struct perf *p)
 	return p->decoder.failed ? -ENOMEM : 0;
 }
 
-/* Losses that no LOST record told of: the rings were full to the end. */
+/* Reports losses for which no LOST record came, because the rings stayed full. */
 static void account_lost(struct perf *p)
 {
 	uint64_t nr;
@@ -230,14 +236,17 @@ static int wait_for_records(struct perf *p, int timeout_ms, struct mp_err *err)
 	p->is_quiet = true;
 	if (poll(p->fds, p->events.nr_rings, timeout_ms) < 0)
 		return errno == EINTR ? 0 : mp_err_set(err, errno, "poll: %s", strerror(errno));
-	/* A CPU that went away stays ready for ever; do not ask about it again. */
+	/* The event of an offline CPU is always ready: stop polling it. */
 	for (i = 0; i < p->events.nr_rings; i++)
 		if (p->fds[i].revents & (POLLHUP | POLLERR | POLLNVAL))
 			p->fds[i].fd = -1;
 	return 0;
 }
 
-/* After a round: what is missed on a new CPU happened after all that was given out. */
+/*
+ * Called after a round: what a new CPU's event missed happened after everything given out so
+ * far.
+ */
 static int follow_cpus(struct perf *p, struct mp_err *err)
 {
 	struct md_perf_ring *ring;

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * source_replay - a recorded stream as a source, once or many times over.
+ * source_replay - a recorded stream as a source, replayed once or several times.
  *
- * Damage becomes a LOST record that also says that nothing known of address
- * spaces holds any longer: what was damaged may have been a mapping.
+ * Damage becomes a LOST record that also makes attribution forget all address spaces, since the
+ * damaged part may have contained mappings.
  */
 #include "daemon/source.h"
 
@@ -12,13 +12,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Process ids stay below this (PID_MAX_LIMIT); a repetition's ids start at its multiples. */
+/* Process ids are below this (PID_MAX_LIMIT). Repetition n adds n times this value to them. */
 #define PID_LIMIT (1u << 22)
 
 struct replay {
 	struct md_source source;
 	struct md_recreader *reader;
-	struct md_buf lost; /* a batch of our own: what the reader found damaged */
+	struct md_buf lost; /* a batch with a LOST record for damage */
 	uint8_t *waiting;   /* a good chunk to give out after @lost */
 	size_t waiting_size;
 	uint32_t repeat, nr_repeats;
@@ -61,10 +61,7 @@ static int replay_open(const struct md_source_config *config, struct md_source *
 	return 0;
 }
 
-/*
- * New process ids for this repetition. Records are not checked here: what is
- * malformed stays so, and attribute stops at it.
- */
+/* Changes process ids for this repetition. Stops at a malformed record, as attribute will. */
 static void renumber(uint8_t *data, size_t size, uint32_t base)
 {
 	struct morph_record *record;
@@ -86,7 +83,10 @@ static void renumber(uint8_t *data, size_t size, uint32_t base)
 	}
 }
 
-/* Something is lost, or a repetition begins: what came before no longer holds. */
+/*
+ * Gives a LOST record: something is lost, or a repetition begins, so earlier address spaces are
+ * invalid.
+ */
 static int say_lost(struct replay *r, uint64_t nr, struct md_batch *batch, struct mp_err *err)
 {
 	r->lost.size = 0;

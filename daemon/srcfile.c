@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * srcfile - the text of source files; see srcfile.h. Decides that a file written after the
- * program was built is not shown: its lines would stand at the wrong instructions.
+ * srcfile - loads source files; see srcfile.h. Decides that a file written after the program
+ * was built is not shown, since its lines would appear at the wrong instructions.
  */
 #include "daemon/srcfile.h"
 
@@ -14,7 +14,7 @@
 
 #define SIZE_MAX_BYTES (16 << 20)
 
-/* At most @size bytes of @fd. Return: NULL: cannot be read. */
+/* Reads at most @size bytes. Return: NULL: failed. */
 static char *read_all(int fd, size_t size, size_t *nr)
 {
 	char *text = malloc(size + 1);
@@ -58,7 +58,7 @@ static int index_lines(struct md_srcfile *file, size_t size)
 
 static void load(struct md_srcfile *file, int64_t built_s)
 {
-	/* A FIFO or a device must not make us wait. */
+	/* O_NONBLOCK: do not wait for a FIFO or a device. */
 	int fd = open(file->path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
 	struct stat st;
 	size_t size = 0;

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * stats - options that all commands take, opening the store, messages, JSON and text output.
- * Called by the commands of morph-stats.
+ * stats - common options, opening the store, messages, JSON and text output; see stats.h.
  */
 #include "daemon/stats.h"
 
@@ -47,7 +46,7 @@ const struct argp md_stats_common_argp = {.options = common_options, .parser = p
 
 void md_stats_parse(const struct argp *argp, int argc, char **argv, void *input)
 {
-	/* Ends the program with status 2 on bad usage, 0 on --help. */
+	/* Exits with status 2 on wrong usage, 0 on --help. */
 	argp_parse(argp, argc, argv, 0, NULL, input);
 	mp_stdio_parsed();
 }
@@ -85,7 +84,10 @@ void md_stats_note(const char *fmt, ...)
 	va_end(ap);
 }
 
-/* Opens the service's database for a user who has none. @own: why the user's did not open. */
+/*
+ * Opens the service's database for a user who has none. @own: why the user's database did not
+ * open.
+ */
 static int open_service(struct md_stats *stats, struct mp_store **out, const struct mp_err *own)
 {
 	struct mp_err err = {0};

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * stats_activity - the command "activity": how much of each program's time is its own code, its
- * libraries and the kernel (Morph, SOSP 1997, Table 3).
+ * stats_activity - the command "activity": how the time of each program is divided between its
+ * own code, libraries and the kernel (Morph, SOSP 1997, Table 3).
  */
 #include <inttypes.h>
 #include <pwd.h>
@@ -161,7 +161,7 @@ static int print(const struct activity *a, const struct table *table)
 		root = md_stats_json_new("activity");
 		rows = json_array();
 	} else {
-		/* Two bases: the first column's is all samples, the others' the program's own. */
+		/* The first column is relative to all samples, the others to the program's own. */
 		printf("                       Of the program's samples:\n");
 		printf(" Of all      Samples      Own Library  Kernel    Other  Program\n");
 	}
@@ -190,7 +190,7 @@ static int print(const struct activity *a, const struct table *table)
 
 /* ---- by process, unit or user ---------------------------------------------------------------- */
 
-/* The key of a row. @buf holds 64. */
+/* Return: the key of a row. @buf holds 64 bytes. */
 static const char *name_of(enum by by, const struct mp_process *process, char *buf)
 {
 	const struct passwd *user;
@@ -228,7 +228,7 @@ static int compare_nr(const void *a, const void *b)
 	return r ? r : (x->uid > y->uid) - (x->uid < y->uid);
 }
 
-/* Sums of those that share the key, in place. Return: how many are left. */
+/* Adds up entries with the same key, in place. Return: number of entries left. */
 static size_t add_up(enum by by, struct mp_process *all, size_t nr)
 {
 	size_t kept = 0;

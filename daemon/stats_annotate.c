@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * stats_annotate - the command "annotate": one function's instructions with their samples. Decides
- * which files may hold the function, and what is shown of a program that was optimised.
+ * stats_annotate - the command "annotate": instructions of one function with their samples.
+ * Decides which files may hold the function, and what is shown for an optimised program.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -17,7 +17,7 @@
 #include "daemon/annotate_print.h"
 #include "daemon/stats.h"
 
-/* Candidates that a message lists. */
+/* Most candidates listed in a message. */
 #define LIST_MAX 20
 
 enum when {
@@ -34,7 +34,7 @@ struct annotate {
 	bool intel, no_source;
 	double percent_limit;
 	enum when color;
-	/* what was found */
+	/* results */
 	struct mp_module *modules;
 	size_t nr_modules;
 	uint64_t total;
@@ -42,7 +42,7 @@ struct annotate {
 	struct md_ann_source *sources;
 	size_t nr_sources;
 	struct md_ann_candidates candidates;
-	struct mp_err why; /* the first file that could not serve */
+	struct mp_err why; /* error of the first file that could not be used */
 	json_t *notes;
 };
 
@@ -165,7 +165,7 @@ static int add_source(struct annotate *a, struct mp_store *store, const struct m
 	return r;
 }
 
-/* What @path is: its id, and for an optimised file its map. */
+/* Finds the id of @path and, for an optimised file, its map. */
 static int identify(const char *path, struct mp_id *id, struct mp_map **map, struct mp_err *err)
 {
 	struct mp_elf *elf;
@@ -188,7 +188,7 @@ static const struct mp_module *module_of(const struct annotate *a, const struct 
 	return NULL;
 }
 
-/* --binary: this file, whether or not anything is known of it. */
+/* Adds the file of --binary, even if nothing is stored for it. */
 static int add_binary(struct annotate *a, struct mp_store *store, struct mp_err *err)
 {
 	const char *path = a->filter.binary;
@@ -207,10 +207,7 @@ static int add_binary(struct annotate *a, struct mp_store *store, struct mp_err 
 	return add_source(a, store, module_of(a, map ? &map->original : &id), path, map, err);
 }
 
-/*
- * The module's file, or what stands in its place: its optimised version, where the original went
- * elsewhere.
- */
+/* Adds the module's file. If an optimised version has replaced it, adds that one. */
 static int add_module(struct annotate *a, struct mp_store *store, const struct mp_module *module,
 		      struct mp_err *err)
 {
@@ -240,7 +237,7 @@ static int add_module(struct annotate *a, struct mp_store *store, const struct m
 	return 0;
 }
 
-/* --module may be the path of an optimised file, of which the store knows only the original. */
+/* Finds the module if --module names an optimised file: the store knows only its original. */
 static const struct mp_module *original_of(struct annotate *a)
 {
 	const struct mp_module *module = NULL;
@@ -261,7 +258,7 @@ static const struct mp_module *original_of(struct annotate *a)
 	return module;
 }
 
-/* Return: how many modules matched, or -errno. */
+/* Return: number of modules that matched, or -errno. */
 static long add_modules(struct annotate *a, struct mp_store *store, struct mp_err *err)
 {
 	const struct mp_module *original;
@@ -269,7 +266,7 @@ static long add_modules(struct annotate *a, struct mp_store *store, struct mp_er
 	int r = 0;
 
 	for (size_t i = 0; i < a->nr_modules && !r; i++) {
-		/* Files that were never hit are of interest only where they are named. */
+		/* Include modules without samples only if the user named them. */
 		if (!md_stats_filter_matches(&a->filter, &a->modules[i]) ||
 		    (!a->filter.module && !a->filter.build_id && !a->modules[i].nr_samples))
 			continue;
@@ -313,7 +310,7 @@ static void list_candidates(const struct annotate *a)
 		md_stats_note("  and %zu more", c->nr - LIST_MAX);
 }
 
-/* The one that is meant. Return: exit status. */
+/* Chooses the candidate. Return: exit status. */
 static int choose(struct annotate *a)
 {
 	struct md_ann_candidates *c = &a->candidates;
@@ -330,7 +327,7 @@ static int choose(struct annotate *a)
 						    : "");
 	if (c->nr == 1)
 		return 0;
-	/* Samples are what this is about: the only one that has any is meant. */
+	/* If only one candidate has samples, it is the one. */
 	if (nr_sampled == 1) {
 		snprintf(text, sizeof(text), "%.150s: %zu more functions match, without samples",
 			 wish_text(a), c->nr - 1);
@@ -345,7 +342,7 @@ static int choose(struct annotate *a)
 
 static int find(struct annotate *a, struct mp_err *err)
 {
-	/* An address means something in one file only. */
+	/* An address is only meaningful in one file. */
 	if (!a->wish.name && a->nr_sources > 1)
 		return mp_err_set(err, EINVAL, "%s: in which of %zu modules? Use --module",
 				  wish_text(a), a->nr_sources);
@@ -439,7 +436,7 @@ static int show(struct annotate *a, struct mp_store *store)
 		mp_map_free(map);
 	if (!r)
 		r = md_code_open(&self, NULL, true, &code, &err);
-	/* None is no error. */
+	/* Debug information is optional. */
 	if (!r && (md_debuginfo_open(source->path, &debug, NULL), 1))
 		r = md_names_build(code.elf, debug, &names);
 	if (!r) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * stats_code - opens a module's file for query and export. Decides that identity, not the path,
- * says whether a file is the module.
+ * stats_code - opens a module's file; see stats_code.h. Decides that the file's identity must
+ * match; its path does not matter.
  */
 #include "daemon/stats_code.h"
 
@@ -20,7 +20,7 @@ static bool want_none(void *ctx, const struct mp_func *func)
 	return false;
 }
 
-/* Open @path where it is the module. Return: 0, -ESTALE another file, -errno. */
+/* Opens @path if it is the module. Return: 0, -ESTALE another file, -errno. */
 static int open_file(const char *path, const struct mp_id *id, struct mp_elf **out,
 		     struct mp_err *err)
 {
@@ -33,7 +33,10 @@ static int open_file(const char *path, const struct mp_id *id, struct mp_elf **o
 	return mp_err_set(err, ESTALE, "%s: is not the file that was profiled", path);
 }
 
-/* The file that was at @path is elsewhere, perhaps; else @err stays what it says of @path. */
+/*
+ * Opens the original where it is kept. @r and @err: the failure to open the module's path; they
+ * stay if there is none.
+ */
 static int open_original(const struct mp_module *module, int r, struct mp_elf **out,
 			 struct mp_err *err)
 {
@@ -49,7 +52,7 @@ static int open_original(const struct mp_module *module, int r, struct mp_elf **
 	return r;
 }
 
-/* strip leaves what .dynsym has; a debug file has the rest. */
+/* strip keeps only the names in .dynsym; the debug file has the others. */
 static void name_functions(struct md_code *code)
 {
 	struct md_names names = {0};
@@ -122,7 +125,7 @@ const struct mp_symbol *md_code_symbol_at(const struct md_code *code, uint64_t v
 {
 	const struct mp_symbol *best = NULL;
 
-	/* Several names for one function: the one that others can see, as BOLT does. */
+	/* If a function has several names, prefer a global one, like BOLT. */
 	for (uint32_t i = 0; i < code->elf->nr_symbols; i++) {
 		const struct mp_symbol *s = &code->elf->symbols[i];
 

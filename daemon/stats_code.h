@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * stats_code - a module's file, when it still is the module, and its functions and blocks.
+ * stats_code - opens the file of a module, if it still exists, with its functions and blocks.
+ * Called by query, annotate, export, diff and flame.
  */
 #ifndef MD_STATS_CODE_H
 #define MD_STATS_CODE_H
@@ -14,28 +15,27 @@
 struct md_code {
 	struct mp_elf *elf;
 	struct mp_cfg *cfg;
-	struct mp_elf *symbols; /* a debug file whose names functions have; NULL: none */
-	bool blocks;		/* of every function; else functions and their ranges only */
+	struct mp_elf *symbols; /* debug file that gives the functions' names; NULL: none */
+	bool blocks;		/* the CFG has blocks; else functions and their ranges only */
 };
 
 /*
- * md_code_open - the code of @module, from @binary, from its last path, or from where its original
- * is kept (daemon/originals.h). The file's identity decides: another file of that name is refused. A
- * @binary that is an output made from the module stands for the module. Functions of a stripped file
- * have the names of its debug file.
- * Return: 0, -ENOENT where there is no such file any more (or never was: the kernel), -ESTALE
- * where the file is another one, -errno of reading it; always with a message.
+ * md_code_open - open the code of @module, from @binary, its last path, or where its original
+ * is kept (daemon/originals.h). The identity must match: another file at that path is refused.
+ * A @binary may be an output made from the module. Functions of a stripped file get names from
+ * its debug file. Return: 0; -ENOENT: the file does not exist, or never did (the kernel);
+ * -ESTALE: another file; -errno of reading it; always with a message.
  */
 int md_code_open(const struct mp_module *module, const char *binary, bool blocks,
 		 struct md_code *out, struct mp_err *err);
 void md_code_close(struct md_code *code);
 
-/* The index in cfg->ranges of the one that holds @vaddr, or MP_NONE. */
+/* Return: index in cfg->ranges of the range that holds @vaddr, or MP_NONE. */
 uint32_t md_code_range_at(const struct md_code *code, uint64_t vaddr);
-/* The symbol that begins at @vaddr and names a function, or NULL. */
+/* Return: a function symbol at @vaddr, or NULL. */
 const struct mp_symbol *md_code_symbol_at(const struct md_code *code, uint64_t vaddr);
 
-/* "name", or "0x401000" for a function without one. @buf holds 32. */
+/* Return: "name", or "0x401000" for a function without one. @buf holds 32 bytes. */
 const char *md_code_function_name(const struct mp_func *func, char *buf);
 
 #endif

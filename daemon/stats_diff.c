@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * stats_diff - the command "diff": whose share of the samples changed between two databases or two
- * periods, and whether that is more than chance. Decides what is compared, and how it is shown.
+ * stats_diff - the command "diff": whose share of the samples changed between two databases or
+ * two periods, and whether the change exceeds chance. Decides what is compared and how it is
+ * shown.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -80,7 +81,10 @@ static error_t add_binary(struct options *o, const char *arg)
 	return 0;
 }
 
-/* One database has two periods; where one is given, the other is what lies on its other side. */
+/*
+ * Completes the request. One database needs two periods; if only one is given, the other is the
+ * time before or after it.
+ */
 static error_t finish(struct options *o, struct argp_state *state)
 {
 	bool periods = o->has_period[0] || o->has_period[1];
@@ -89,7 +93,7 @@ static error_t finish(struct options *o, struct argp_state *state)
 		argp_error(state, "compare what? Two databases, or --at=WHEN");
 	if (o->nr_dbs == 1 && !periods) {
 		o->dbs[1] = o->dbs[0];
-		o->dbs[0] = NULL; /* --db or the default one */
+		o->dbs[0] = NULL; /* that of --db, or the default one */
 		return 0;
 	}
 	if (o->nr_dbs == 2) {

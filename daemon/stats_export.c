@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * stats_export - the command "export": what there is of the chosen modules, in the format of
- * another tool. Decides which modules, and what a format gets to know of them; each format is in
- * export_<format>.c.
+ * stats_export - the command "export": writes stored data in the format of another tool.
+ * Decides which modules are exported and what a format is given; export_<format>.c writes a
+ * format.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -23,7 +23,7 @@ static const struct md_export_format *const formats[] = {
 
 #define ARRAY_SIZE(array) (sizeof(array) / sizeof((array)[0]))
 
-/* As enum md_linker and enum md_branches. */
+/* In the order of enum md_linker and enum md_branches. */
 static const char *const linkers[] = {"lld", "gold", "ld"};
 static const char *const branches[] = {"auto", "none", "seen", "inferred"};
 
@@ -65,7 +65,7 @@ static const struct argp_option options[] = {
 	{0},
 };
 
-/* Index of @arg in @names, or a usage error. */
+/* Return: index of @arg in @names. Exits with a usage error if there is none. */
 static int one_of(struct argp_state *state, const char *option, const char *arg,
 		  const char *const *names, size_t nr)
 {
@@ -128,7 +128,10 @@ static const struct argp argp = {
 
 /* ---- modules ------------------------------------------------------------------------------- */
 
-/* Mark what is not asked for by its key. Return: how many are left, or -errno. */
+/*
+ * Sets the key of modules that were not selected to 0. Return: number of modules left, or
+ * -errno.
+ */
 static long choose(const struct export *e, struct mp_module *modules, size_t nr, struct mp_err *err)
 {
 	struct mp_elf *elf = NULL;
@@ -140,7 +143,7 @@ static long choose(const struct export *e, struct mp_module *modules, size_t nr,
 		r = mp_elf_open(e->filter.binary, MP_ELF_ID, &elf, err);
 		if (r)
 			return r;
-		/* The samples of an output are kept for its original. */
+		/* Samples of an output are stored for its original. */
 		if (!md_original_is_of(e->filter.binary, &id))
 			id = elf->id;
 	}
@@ -233,7 +236,7 @@ static int export_modules(struct export *e, struct mp_store *store, const struct
 {
 	int r = e->format->begin ? e->format->begin(&e->out, err) : 0;
 
-	/* A disk that is full stays full. */
+	/* Stop after a failed write. */
 	for (size_t i = 0; i < nr && !r && !ferror(stdout); i++)
 		if (modules[i].key)
 			r = export_module(e, store, &modules[i], err);
@@ -247,8 +250,8 @@ static int export_modules(struct export *e, struct mp_store *store, const struct
 /* ---- the command --------------------------------------------------------------------------- */
 
 /*
- * A sample stands for a time only where a clock caused it, and for the same one only where all
- * sessions had the same rate: counts do not say which session they are of.
+ * Finds the time that a sample stands for. It exists only if a clock triggered the samples, and
+ * all sessions had the same rate, since counts do not tell their session.
  */
 static int find_period(struct mp_store *store, struct export *e, struct mp_err *err)
 {

@@ -15,7 +15,7 @@ const char *md_stats_format_id(const struct mp_id *id, char *buf)
 	return buf;
 }
 
-/* A path that somebody typed may go through symbolic links; the store has none. */
+/* Resolves symbolic links in a path that the user typed, since paths in the store have none. */
 static bool leads_to(const char *path, const char *want)
 {
 	char *real = strchr(path, '/') ? realpath(path, NULL) : NULL;

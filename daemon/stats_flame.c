@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * stats_flame - the command "flame": samples by module, function and block as a picture, or as a
- * tree of numbers. Decides what is in it; flame builds the tree, flame_draw draws it.
+ * stats_flame - the command "flame": samples by module, function and block, as a picture or as
+ * a JSON tree. Decides what is included; flame builds the tree, flame_draw draws it.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -117,7 +117,7 @@ static int read_all(struct flame *f, struct mp_store *store, struct mp_err *err)
 		r = mp_store_list_modules(store, f->since_s, &modules, &nr, err);
 	if (!r && f->filter.binary)
 		r = mp_elf_open(f->filter.binary, MP_ELF_ID, &elf, err);
-	/* The samples of an output are kept for its original. */
+	/* Samples of an output are stored for its original. */
 	if (!r && elf && !md_original_is_of(f->filter.binary, &id))
 		id = elf->id;
 	for (size_t i = 0; i < nr && !r; i++) {
@@ -166,12 +166,12 @@ static int print_json(const struct flame *f)
 	json_object_set_new(root, "total_samples", json_integer((json_int_t)f->total));
 	json_object_set_new(root, "period_start_s", json_integer(f->start_s));
 	json_object_set(root, "notes", f->notes);
-	/* Of all samples of the period, as query's. */
+	/* Relative to all samples of the period, as in "query". */
 	json_object_set_new(root, "tree", node_json(&f->root, f->total));
 	return md_stats_json_print(root);
 }
 
-/* The picture has its small boxes merged, its list does not. */
+/* Copies the tree: the picture merges small boxes, but its list of functions does not. */
 static int copy_tree(const struct md_flame *from, struct md_flame *to)
 {
 	*to = *from;
@@ -232,7 +232,7 @@ int md_stats_flame(struct md_stats *stats, int argc, char **argv)
 	f.root.name = strdup(f.filter.module || f.filter.build_id || f.filter.binary
 				     ? "these samples"
 				     : "all samples");
-	/* One snapshot: the daemon may be writing. */
+	/* One transaction, because the daemon may be writing. */
 	r = f.root.name ? mp_store_begin(store, &err) : mp_err_set(&err, ENOMEM, "out of memory");
 	if (!r)
 		r = read_all(&f, store, &err);

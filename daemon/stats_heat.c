@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * stats_heat - the command "heat": where the executed code of one program lies, before and after,
- * as a picture or as the numbers behind it. Decides what is read and refused; heat infers and
- * counts, heat_draw draws.
+ * stats_heat - the command "heat": shows where the executed code of a program lies, before and
+ * after optimising, as a picture or as JSON. Decides what is read and refused; heat computes,
+ * heat_draw draws.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -21,17 +21,17 @@
 struct heat {
 	struct md_stats *stats;
 	const char *binary, *after_path, *output;
-	char *original; /* the binary that an optimised version was made from */
+	char *original; /* the binary from which the optimised version was made */
 	bool html;
 	int64_t since_s, start_s;
-	/* what was read */
+	/* input */
 	struct mp_elf *elf, *after_elf;
 	struct mp_map *map;
 	struct mp_cfg *cfg;
 	struct mp_counts counts;
 	struct mp_ip_count *ips, *loose;
 	size_t nr_ips, nr_loose;
-	uint64_t *func_samples; /* the last one: of no function */
+	uint64_t *func_samples; /* the last element counts samples outside of functions */
 	struct md_heat before, after;
 	struct md_heat_picture picture;
 };
@@ -94,7 +94,7 @@ static const struct argp argp = {
 
 /* ---- read ---------------------------------------------------------------------------------- */
 
-/* "abc123 (/usr/bin/prog)", or without the path where the store does not know one. */
+/* Writes "abc123 (/usr/bin/prog)", or no path if the store has none. */
 static void describe_module(struct mp_store *store, const struct mp_id *id, char *buf, size_t size)
 {
 	struct mp_module module = {0};
@@ -125,7 +125,10 @@ static int open_binary(struct heat *h, struct mp_store *store, struct mp_err *er
 				  h->binary);
 	id = map->original;
 	mp_map_free(map);
-	/* After --in-place the path holds the optimised version, and the original is kept elsewhere. */
+	/*
+	 * After --in-place the path has the optimised version, and the original is kept
+	 * elsewhere.
+	 */
 	r = h->after_path ? -EINVAL : md_original_find(&id, &h->original);
 	if (!r) {
 		h->after_path = h->binary;
@@ -144,7 +147,7 @@ static int open_binary(struct heat *h, struct mp_store *store, struct mp_err *er
 static int open_after(struct heat *h, struct mp_store *store, struct mp_err *err)
 {
 	char original[160];
-	/* Symbols: opened for its id alone it would not be mapped. */
+	/* MP_ELF_ID would not map the file's contents. */
 	int r = mp_elf_open(h->after_path, MP_ELF_SYMBOLS, &h->after_elf, err);
 
 	if (!r)
@@ -161,7 +164,7 @@ static int open_after(struct heat *h, struct mp_store *store, struct mp_err *err
 			  h->after_path, h->binary, original);
 }
 
-/* Samples per function, as query counts them; those that no block holds, one by one. */
+/* Counts samples per function, as "query" does, and lists those outside of all blocks. */
 static int sort_samples(struct heat *h)
 {
 	h->func_samples = calloc((size_t)h->cfg->nr_funcs + 1, sizeof(*h->func_samples));
@@ -276,7 +279,7 @@ static json_t *side_json(const struct md_heat *heat, const struct md_heat_figure
 			 figures->leave_page, "executed", heat->insns);
 }
 
-/* Functions that run, hottest first. */
+/* Sorts functions, hottest first. */
 static int compare_hottest(const void *a, const void *b)
 {
 	const struct md_heat_cell *x = a, *y = b;
@@ -397,7 +400,7 @@ int md_stats_heat(struct md_stats *stats, int argc, char **argv)
 	r = md_stats_open(stats, MP_STORE_READ, &store);
 	if (r)
 		return r;
-	/* One snapshot: the daemon may be writing. */
+	/* One transaction, because the daemon may be writing. */
 	r = mp_store_begin(store, &err);
 	if (!r)
 		r = read_all(&h, store, &err);

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * stats_import - the command "import": callgrind's exact counts, an instrumented program's, BOLT's
- * fdata, or the text of perf script, into the store. Decides which of them a file is; one that does
- * not parse leaves no trace.
+ * stats_import - the command "import": stores callgrind's exact counts, an instrumented
+ * program's, BOLT's fdata, or the text of perf script. Decides which format a file has. A file
+ * that cannot be parsed changes nothing.
  */
 #include <ctype.h>
 #include <errno.h>
@@ -59,7 +59,7 @@ static const struct argp_option option_table[] = {
 	{0},
 };
 
-/* Of all formats the only one that is not text. */
+/* Return: true for files of counters, the only format that is not text. */
 static bool is_counters(const struct options *o)
 {
 	bool from_stdin = !strcmp(o->files[0], "-"), is;
@@ -74,7 +74,7 @@ static bool is_counters(const struct options *o)
 	return is;
 }
 
-/* Looks at the first bytes of a file that can be read again from the beginning. */
+/* Looks at the first bytes, without moving the file's position. */
 static bool is_perf_data(FILE *file)
 {
 	static const char magic[] = "PERFILE2";
@@ -133,7 +133,10 @@ static const struct argp argp = {
 	0,
 	0};
 
-/* "1 main 53 1 main 38 0 1999" or "4 main 53 4 table 8 17": no other format has lines of digits. */
+/*
+ * fdata begins with "1 main 53 1 main 38 0 1999" or "4 main 53 4 table 8 17". No other format
+ * has such lines.
+ */
 static bool is_fdata(const char *line)
 {
 	if (!strncmp(line, "no_lbr", 6) || !strcmp(line, "boltedcollection"))
@@ -144,7 +147,10 @@ static bool is_fdata(const char *line)
 	return isdigit((unsigned char)line[-1]);
 }
 
-/* The first line of a callgrind file is a comment or a header key; perf's never is. */
+/*
+ * Guesses the format from the first line. callgrind's is a comment or a header key; perf's
+ * never is.
+ */
 static int guess(struct md_lines *lines, enum format *format, struct mp_err *err)
 {
 	static const char *const keys[] = {"# callgrind",
@@ -165,7 +171,7 @@ static int guess(struct md_lines *lines, enum format *format, struct mp_err *err
 	return 0;
 }
 
-/* Nothing of it fits: another file's, and no reason to store a session. */
+/* Refuses a profile of which nothing fits the file: it belongs to another one. */
 static int check_fit(const struct md_import *import, const struct md_lines *lines,
 		     const char *binary, struct mp_err *err)
 {
@@ -243,7 +249,7 @@ static int read_file(struct md_import *import, const struct options *o, struct m
 	return md_import_callgrind(import, lines, err);
 }
 
-/* What became of the transfers, by name; the same names in JSON. */
+/* Numbers of transfers by what became of them, with names for text and JSON. */
 struct fate {
 	const char *key, *text;
 	uint64_t nr;
@@ -305,7 +311,10 @@ static json_t *counters_json(const struct md_import *import)
 	return object;
 }
 
-/* What no longjmp, exception, exit or lost count leaves equal is said, be it 0. */
+/*
+ * Prints the counters' discrepancies, even if they are 0. longjmp, exceptions, exit and lost
+ * counts cause them.
+ */
 static void print_counters(const struct md_import *import)
 {
 	const struct mp_edge_discrepancy *d = &import->discrepancy;
@@ -367,7 +376,7 @@ static int report(struct md_stats *stats, const struct md_import *import)
 	return md_stats_json_print(root);
 }
 
-/* What is in the file happened when it was written, as far as we can know. */
+/* Return: when the data was collected: the time when the file was written, if known. */
 static int64_t time_of(FILE *file, int64_t now_s)
 {
 	struct stat st;
@@ -401,7 +410,7 @@ static int import_into(struct md_stats *stats, struct md_import *import, int64_t
 	return r ? md_stats_fail("%s", err.msg) : report(stats, import);
 }
 
-/* The database as it is, for its list of outputs. There may be none yet. */
+/* Opens the existing database for its list of outputs. Return: NULL: there is none. */
 static struct mp_store *open_list(const struct md_stats *stats)
 {
 	struct mp_store *store = NULL;

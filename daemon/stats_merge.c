@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * stats_merge - the command "merge": databases added up into one. Decides that the result appears
- * at once or not at all, and that nothing is added twice by accident.
+ * stats_merge - the command "merge": adds up databases. Decides that the result appears
+ * complete or not at all, and that nothing is added twice by accident.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -88,7 +88,7 @@ static const struct argp argp = {options,
 
 /* ---- inputs -------------------------------------------------------------------------------- */
 
-/* Each is opened, and looked through to the end, before anything is written. Return: exit status. */
+/* Opens and checks all inputs before anything is written. Return: exit status. */
 static int open_inputs(struct merge *m)
 {
 	struct stat out, st;
@@ -159,7 +159,7 @@ static int merge_into(struct merge *m, const char *path)
 	return r ? md_stats_fail("%s", err.msg) : 0;
 }
 
-/* To a database that is there: all of it or nothing, also when a signal comes. */
+/* Adds to an existing database, completely or not at all, even if a signal comes. */
 static int add_to(struct merge *m)
 {
 	sigset_t before;
@@ -182,7 +182,7 @@ static void remove_database(const char *path)
 	}
 }
 
-/* Under its name only once it is complete, and never in somebody's place. */
+/* Gives the result its name once it is complete. Never replaces a file. */
 static int publish(const char *temporary, const char *path)
 {
 	char name[4200], *dir;

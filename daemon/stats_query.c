@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * stats_query - the command "query": which modules, functions, blocks and paths got the samples.
- * Decides what is asked from the options, and falls back to addresses where a file is gone.
+ * stats_query - the command "query": shows which modules, functions, blocks and paths got the
+ * samples. Decides what is asked for; shows addresses if a file cannot be read.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -25,11 +25,12 @@ struct query {
 	enum md_sort sort;
 	long limit; /* 0: all */
 	double percent_limit;
-	/* what was found */
+	/* results */
 	struct mp_module *modules;
 	size_t nr_modules;
 	uint64_t total; /* samples of all modules in the period */
-	uint64_t whole; /* what percent is of: @total, or all paths, which may be more */
+	/* base of the percentages: @total, or the number of paths, which may be larger */
+	uint64_t whole;
 	size_t nr_matching;
 	struct md_rows rows;
 	json_t *notes;
@@ -146,7 +147,7 @@ static int add_module_row(struct query *q, const struct mp_module *module)
 	return md_rows_add(&q->rows, &row);
 }
 
-/* Rows below a module; a file that cannot serve is no failure. */
+/* Adds rows for functions or blocks. A file that cannot be used is no failure. */
 static int add_code_rows(struct query *q, struct mp_store *store, const struct mp_module *module,
 			 struct mp_err *err)
 {
@@ -178,7 +179,7 @@ static int add_code_rows(struct query *q, struct mp_store *store, const struct m
 	return r ? mp_err_set(err, -r, "out of memory") : 0;
 }
 
-/* What ran before the samples that came with registers. */
+/* Adds rows for the paths that precede samples with registers. */
 static int add_path_rows(struct query *q, struct mp_store *store, const struct mp_module *module,
 			 struct mp_err *err)
 {
@@ -198,7 +199,7 @@ static int add_path_rows(struct query *q, struct mp_store *store, const struct m
 	return r ? mp_err_set(err, -r, "out of memory") : 0;
 }
 
-/* --binary names a module by what the file is. */
+/* Finds the module by the identity of the --binary. */
 static int read_binary_id(const struct query *q, struct mp_id *id, struct mp_err *err)
 {
 	struct mp_elf *elf;
@@ -206,7 +207,7 @@ static int read_binary_id(const struct query *q, struct mp_id *id, struct mp_err
 
 	if (r)
 		return r;
-	/* The samples of an output are kept for its original. */
+	/* Samples of an output are stored for its original. */
 	if (!md_original_is_of(q->filter.binary, id))
 		*id = elf->id;
 	mp_elf_close(elf);
@@ -265,7 +266,7 @@ static void print_header(const struct query *q)
 	}
 }
 
-/* Behind it stands the module. */
+/* Prints a path; the module follows. */
 static void print_path(const struct md_row *row)
 {
 	bool from_outside = !row->path[0];
@@ -299,7 +300,7 @@ static void print_row(const struct query *q, const struct md_row *row)
 	else if (q->by == MD_BY_FUNCTION)
 		printf("%7s  ", "-");
 	else if (q->by == MD_BY_PATH)
-		; /* says how many blocks it has */
+		; /* print_path() prints the number of blocks */
 	else if (row->nr_insns)
 		printf("%6" PRIu64 " %6" PRIu32 " %12.2f  ", row->size, row->nr_insns, row->weight);
 	else
@@ -314,7 +315,7 @@ static void print_row(const struct query *q, const struct md_row *row)
 	} else {
 		printf(row->bare ? "0x%" PRIx64 : "(no function)", row->vaddr);
 	}
-	/* The kernel's name has brackets of its own. */
+	/* The kernel's name already has brackets. */
 	printf(row->module->path[0] == '[' ? "  " : "  [");
 	md_stats_put_text(slash ? slash + 1 : row->module->path);
 	printf(row->module->path[0] == '[' ? "\n" : "]\n");
@@ -348,7 +349,7 @@ static json_t *row_json(const struct query *q, const struct md_row *row)
 		json_object_set_new(json, "last_s", json_integer(row->module->last_s));
 		return json;
 	}
-	/* Addresses as text: JSON numbers of many readers end at 2^53. */
+	/* Write addresses as text: many JSON readers keep only 53 bits of a number. */
 	snprintf(text, sizeof(text), "0x%" PRIx64, row->vaddr);
 	json_object_set_new(json, "address", json_string(text));
 	json_object_set_new(json, "function",
@@ -432,7 +433,7 @@ int md_stats_query(struct md_stats *stats, int argc, char **argv)
 	if (r)
 		return r;
 	q.notes = json_array();
-	/* One snapshot: the daemon may be writing. */
+	/* One transaction, because the daemon may be writing. */
 	r = mp_store_begin(store, &err);
 	if (!r)
 		r = mp_store_period_start(store, q.since_s, &start_s, &err);

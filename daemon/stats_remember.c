@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * stats_remember - the command "remember": fingerprints of the modules with samples, for the day on which
- * an upgrade has replaced their files. Decides which modules are worth one.
+ * stats_remember - the command "remember": stores fingerprints of modules with samples, for use
+ * after an upgrade has replaced their files. Decides which modules get one.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -15,7 +15,7 @@
 #include "libprof/progress.h"
 #include "libprof/store_fingerprint.h"
 
-/* Fewer samples are not carried over either: morph-optimize wants as many. */
+/* morph-optimize needs as many samples to use them. */
 #define MIN_SAMPLES 1000
 
 enum {
@@ -24,11 +24,11 @@ enum {
 	KEY_MIN_SAMPLES,
 };
 
-/* What became of one module. */
+/* The result for one module. */
 struct row {
 	const struct mp_module *module;
 	uint32_t nr_funcs, nr_blocks;
-	size_t nr_bytes; /* 0: not remembered */
+	size_t nr_bytes; /* 0: not stored */
 	char why[sizeof(((struct mp_err *)NULL)->msg)];
 };
 
@@ -117,7 +117,7 @@ static int make_fingerprint(struct mp_store *store, const struct mp_module *modu
 	return r;
 }
 
-/* An error of the store ends the command; an error of a file is printed in the file's row. */
+/* Only an error of the store ends the command. A file's error is printed in its row. */
 static int remember_one(struct remember *r, struct mp_store *store, const struct mp_module *module,
 			struct mp_err *err)
 {
@@ -208,7 +208,7 @@ int md_stats_remember(struct md_stats *stats, int argc, char **argv)
 	int status, ret;
 
 	md_stats_parse(&argp, argc, argv, &r);
-	/* Nothing is made where there was nothing. */
+	/* Do not create a database: open it for reading first. */
 	status = md_stats_open(stats, MP_STORE_READ, &store);
 	if (status)
 		return status;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * stats_rows - turns the counts of a module into rows by function, block or address, and sorts
- * them. Decides how samples that no function or block holds are shown. Called by query, export.
+ * stats_rows - makes and sorts rows; see stats_rows.h. Decides how samples outside of functions
+ * and blocks are shown.
  */
 #include "daemon/stats_rows.h"
 
@@ -122,7 +122,7 @@ int md_rows_of_functions(struct md_rows *rows, const struct mp_module *module,
 			 const struct mp_ip_count *counts, size_t nr)
 {
 	const struct mp_cfg *cfg = code->cfg;
-	/* The last one is what no function holds. */
+	/* The last element is for samples outside of all functions. */
 	uint64_t *samples = calloc((size_t)cfg->nr_funcs + 1, sizeof(*samples));
 	uint64_t first_outside = 0;
 	int r = 0;
@@ -177,7 +177,7 @@ static int add_block(struct md_rows *rows, const struct mp_module *module,
 	return row.function ? md_rows_add(rows, &row) : -ENOMEM;
 }
 
-/* An address that is in no block: of a function that could not be taken apart, or of none. */
+/* Adds an address outside of all blocks: in a function that could not be decoded, or in none. */
 static int add_loose(struct md_rows *rows, const struct mp_module *module,
 		     const struct md_code *code, uint32_t f, const struct mp_ip_count *count)
 {
@@ -249,7 +249,7 @@ int md_rows_of_paths(struct md_rows *rows, const struct mp_module *module,
 		uint32_t f = MP_NONE;
 
 		if (!n)
-			continue; /* the store gives none that is no path */
+			continue; /* the store has no empty paths */
 		row.vaddr = vaddrs[n - 1];
 		if (code)
 			f = mp_cfg_func_at(code->cfg, row.vaddr);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * stats_rows - the lines of a query: modules, functions, blocks or bare addresses with samples.
+ * stats_rows - the rows of a query: modules, functions, blocks, paths or addresses with
+ * samples. Called by query, export, diff and flame.
  */
 #ifndef MD_STATS_ROWS_H
 #define MD_STATS_ROWS_H
@@ -29,14 +30,15 @@ enum md_sort {
 
 struct md_row {
 	const struct mp_module *module;
-	char *function;	      /* NULL: none is known there */
-	bool bare;	      /* an address, the file could not be read */
+	char *function;	      /* NULL: not known */
+	bool bare;	      /* only an address is known, because the file could not be read */
 	uint64_t vaddr, size; /* size 0: not known */
-	uint64_t offset;      /* block: distance to the function's start */
+	uint64_t offset;      /* of a block in its function */
 	uint64_t samples;
-	uint32_t nr_insns; /* block; 0: not known */
-	double weight;	   /* block: samples / instructions (length scaling) */
-	uint64_t *path; /* path: its blocks, @vaddr the last; first 0: from outside. NULL: none */
+	uint32_t nr_insns; /* of a block; 0: not known */
+	double weight;	   /* of a block: samples / instructions (length scaling) */
+	/* blocks of a path, @vaddr the last; a first 0: entered from outside. NULL: no path */
+	uint64_t *path;
 	uint32_t nr_path;
 };
 
@@ -45,15 +47,15 @@ struct md_rows {
 	size_t nr, max;
 };
 
-/* Add one row. Ownership: @row->function and ->path are taken. Return: 0, -ENOMEM. */
+/* Adds one row. Ownership: takes @row->function and ->path. Return: 0, -ENOMEM. */
 int md_rows_add(struct md_rows *rows, const struct md_row *row);
 void md_rows_free(struct md_rows *rows);
 void md_rows_sort(struct md_rows *rows, enum md_sort by);
 
 /*
- * Rows of one module from its counts (ascending): by function or by block of @code, or one per
- * address where @code is NULL. @function: only the function of that name, or that begins at or
- * holds the address "0x..."; NULL: all. Return: 0, -ENOMEM.
+ * Makes rows of one module from its counts (ascending): by function, by block, or by address.
+ * @function: only the function with this name, or the one that holds the address "0x..."; NULL:
+ * all. Return: 0, -ENOMEM.
  */
 int md_rows_of_functions(struct md_rows *rows, const struct mp_module *module,
 			 const struct md_code *code, const char *function,
@@ -61,7 +63,7 @@ int md_rows_of_functions(struct md_rows *rows, const struct mp_module *module,
 int md_rows_of_blocks(struct md_rows *rows, const struct mp_module *module,
 		      const struct md_code *code, const char *function,
 		      const struct mp_ip_count *counts, size_t nr);
-/* The same of paths, one row for each; @code NULL: no function is known. */
+/* Makes one row per path. @code NULL: functions are not known. */
 int md_rows_of_paths(struct md_rows *rows, const struct mp_module *module,
 		     const struct md_code *code, const char *function,
 		     const struct mp_path_count *paths, size_t nr);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * stats_status - the command "status": what became of every sample, who collected and why that
- * way, and how large the database is.
+ * stats_status - the command "status": shows what became of every sample, which source
+ * collected and why, and the size of the database.
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -13,7 +13,7 @@
 struct status {
 	struct md_stats *stats;
 	bool check;
-	/* what was found */
+	/* results */
 	uint64_t size_bytes;
 	struct mp_module *modules;
 	size_t nr_modules;

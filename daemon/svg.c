@@ -12,7 +12,10 @@
 
 #define REPLACEMENT 0xfffd
 
-/* The character at @text, REPLACEMENT where there is none; sets *@len, at least 1. */
+/*
+ * Return: the character at @text, REPLACEMENT if it is invalid. *@len gets its length, at least
+ * 1.
+ */
 static uint32_t decode(const unsigned char *text, size_t *len)
 {
 	static const uint32_t smallest[] = {0, 0, 0x80, 0x800, 0x10000};
@@ -31,7 +34,7 @@ static uint32_t decode(const unsigned char *text, size_t *len)
 		return REPLACEMENT;
 	c &= 0xffu >> (nr + 1);
 	for (size_t i = 1; i < nr; i++) {
-		if ((text[i] & 0xc0) != 0x80) /* the text's end too */
+		if ((text[i] & 0xc0) != 0x80) /* also at the end of the text */
 			return REPLACEMENT;
 		c = c << 6 | (text[i] & 0x3f);
 	}
@@ -41,7 +44,7 @@ static uint32_t decode(const unsigned char *text, size_t *len)
 	return c;
 }
 
-/* Not allowed in XML, or turns the direction of what follows. */
+/* Return: true if XML forbids the character, or if it changes the writing direction. */
 static bool is_unfit(uint32_t c)
 {
 	return (c >= 0x80 && c < 0xa0) || (c & 0xfffe) == 0xfffe || (c >= 0xfdd0 && c <= 0xfdef) ||
@@ -80,7 +83,7 @@ void md_svg_put_number(FILE *out, double value)
 {
 	int64_t hundredths;
 
-	if (!(fabs(value) < 1e12)) /* nothing that is drawn; NaN too */
+	if (!(fabs(value) < 1e12)) /* beyond anything that is drawn, or NaN */
 		value = 0;
 	hundredths = (int64_t)llround(value * 100);
 	if (hundredths < 0) {
@@ -111,7 +114,7 @@ void md_svg_put(FILE *out, const char *format, ...)
 		case 't': md_svg_put_text(out, va_arg(ap, const char *)); break;
 		case 's': fputs(va_arg(ap, const char *), out); break;
 		case '%': putc('%', out); break;
-		default: p--; /* a mistake in the format: shown, not guessed at */
+		default: p--; /* a mistake in the format: show it */
 		}
 	}
 	va_end(ap);
@@ -152,8 +155,10 @@ const char *md_svg_format_share(double share, char *buf)
 
 /* ---- widths -------------------------------------------------------------------------------- */
 
-/* Hundredths of the font's size, for ' ' to '~': of DejaVu Sans, among the widest that a browser
- * takes for sans-serif. */
+/*
+ * Widths of ' ' to '~' in hundredths of the font size: those of DejaVu Sans, one of the widest
+ * sans-serif fonts.
+ */
 static const unsigned char widths[] = {
 	32,  41, 46, 84, 64, 95, 78, 28, 40, 40, 50, 84, 32, 37, 32, 34, /* space to / */
 	64,  64, 64, 64, 64, 64, 64, 64, 64, 64, 34, 34, 84, 84, 84, 54, /* 0 to ? */
@@ -163,7 +168,7 @@ static const unsigned char widths[] = {
 	64,  64, 42, 53, 40, 64, 60, 82, 60, 60, 53, 64, 34, 64, 84,	 /* p to ~ */
 };
 
-/* Of the character at @p as md_svg_put_text() writes it. */
+/* Return: width of the character at @p, as md_svg_put_text() writes it. */
 static double char_width(const unsigned char *p, double size, size_t *len)
 {
 	uint32_t c = decode(p, len);

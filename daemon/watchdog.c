@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* watchdog - signs of life; see watchdog.h. */
+/* watchdog - sends messages to systemd's watchdog; see watchdog.h. */
 #include "daemon/watchdog.h"
 
 #include <errno.h>
@@ -9,7 +9,7 @@
 #include "daemon/clock.h"
 #include "daemon/notify.h"
 
-/* Return: 0 where the variable is missing or no number above 0. */
+/* Return: 0: the variable is missing or not a number above 0. */
 static uint64_t read_number(const char *name)
 {
 	const char *text = getenv(name);

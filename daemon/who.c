@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* who - processes of the stream by name, unit and user; see who.h. */
+/* who - name, unit and user of processes; see who.h. */
 #include "daemon/who.h"
 
 #include <ctype.h>
@@ -13,16 +13,16 @@
 #include "daemon/pidmap.h"
 #include "daemon/proc_scan.h"
 
-/* Processes, and combinations of name, unit and user, that are remembered at one time. */
+/* Limits of what is remembered: processes, and combinations of name, unit and user. */
 #define PROCESSES_MAX 65536
 #define GROUPS_MAX    4096
-#define CONTAINER_ID  12 /* digits of a container's id that suffice */
+#define CONTAINER_ID  12 /* enough digits of a container's id */
 
 struct process {
 	uint32_t tgid;
 	uint32_t group; /* index + 1; 0: not looked up for this program yet */
 	uint32_t uid;
-	bool by_pid; /* named by --pid, or started by one that is */
+	bool by_pid; /* named by --pid, or a descendant of such a process */
 	bool wanted;
 	char name[16];
 	char unit[64];
@@ -33,12 +33,12 @@ struct md_who {
 	const struct md_who_selection *selection;
 	md_who_program *program;
 	void *arg;
-	struct md_pidmap index; /* of a tgid: in @processes */
+	struct md_pidmap index; /* maps tgid + 1 to the index in @processes */
 	struct process *processes;
 	size_t nr_processes, max_processes;
 	struct mp_process *groups;
 	size_t nr_groups, max_groups;
-	uint32_t last_tgid; /* whose place is @last: samples come in runs */
+	uint32_t last_tgid; /* cache: the process of the last samples */
 	struct process *last;
 };
 
@@ -58,7 +58,10 @@ static bool is_hex(const char *text)
 	return len >= CONTAINER_ID && !text[len];
 }
 
-/* "NAME", "NAME.service" and so on; of a container any part of "docker-ID.scope". */
+/*
+ * Matches "NAME", "NAME.service" and so on. A container's id may be any part of
+ * "docker-ID.scope".
+ */
 static bool is_component(const char *part, size_t len, const char *name)
 {
 	static const char *const ends[] = {"", ".service", ".scope", ".slice"};
@@ -107,7 +110,7 @@ void md_who_unit_of(const char *path, char *unit, size_t size)
 		}
 		part -= part > path;
 	}
-	/* The end of a long path says more than its beginning. */
+	/* Keep the end of a path that is too long: it is more specific. */
 	len = (size_t)(end - path);
 	snprintf(unit, size, "%s", len < size ? path : end - (size - 1));
 }
@@ -115,8 +118,8 @@ void md_who_unit_of(const char *path, char *unit, size_t size)
 /* ---- /proc ---------------------------------------------------------------------------------- */
 
 /*
- * The cgroup of the unified hierarchy, or systemd's of the first version where that says nothing.
- * Return: false: the process is gone.
+ * Reads the cgroup of the unified hierarchy, or systemd's of version 1 if that is "/". Return:
+ * false: the process is gone.
  */
 static bool read_cgroup(uint32_t tgid, char *path, size_t size)
 {
@@ -145,7 +148,7 @@ static bool read_cgroup(uint32_t tgid, char *path, size_t size)
 	return true;
 }
 
-/* Name and user. Return: false: the process is gone. */
+/* Reads name and user. Return: false: the process is gone. */
 static bool read_status(uint32_t tgid, struct process *process)
 {
 	char path[64], line[256];
@@ -159,11 +162,11 @@ static bool read_status(uint32_t tgid, struct process *process)
 	while (fgets(line, sizeof(line), f)) {
 		if (!strncmp(line, "Name:\t", 6)) {
 			line[strcspn(line, "\n")] = 0;
-			/* Threads of the kernel's work queues change theirs all the time. */
+			/* The kernel changes the names of worker threads all the time: cut them. */
 			line[strncmp(line, "Name:\tkworker/", 14) ? strlen(line) : 13] = 0;
 			snprintf(process->name, sizeof(process->name), "%.15s", line + 6);
 		} else if (sscanf(line, "Uid:\t%*u\t%u", &uid) == 1) {
-			process->uid = uid; /* the effective one: what the process may do */
+			process->uid = uid; /* the effective user */
 			break;
 		}
 	}
@@ -194,7 +197,7 @@ static bool is_of(const struct mp_process *group, const struct process *process)
 	       !strcmp(group->unit, process->unit);
 }
 
-/* Once for each program of a process, so a look at all of them is cheap enough. */
+/* A linear search is enough: it runs once per program of a process. */
 static void put_in_group(struct md_who *who, struct process *process)
 {
 	struct mp_process *group;
@@ -225,7 +228,7 @@ static void put_in_group(struct md_who *who, struct process *process)
 	process->group = (uint32_t)who->nr_groups;
 }
 
-/* The first samples of a program: names are read now. */
+/* Finds names at the first samples of a program. */
 static void look_up(struct md_who *who, struct process *process, const struct morph_task *task)
 {
 	const char *program;
@@ -239,7 +242,7 @@ static void look_up(struct md_who *who, struct process *process, const struct mo
 			md_who_unit_of(cgroup, process->unit, sizeof(process->unit));
 		process->wanted = is_selected(who, process, cgroup);
 	} else {
-		/* Gone: unit, user, and whether it was asked for are as its parent's were. */
+		/* Gone: unit, user and selection were copied from the parent. */
 		program = who->program ? who->program(who->arg, task) : NULL;
 		if (program)
 			snprintf(process->name, sizeof(process->name), "%.15s", program);
@@ -258,7 +261,7 @@ static struct process *find(const struct md_who *who, uint32_t tgid)
 									       : NULL;
 }
 
-/* NULL: no memory, or too many. */
+/* Return: NULL: no memory, or too many. */
 static struct process *find_or_add(struct md_who *who, uint32_t tgid)
 {
 	struct process *process = find(who, tgid);
@@ -323,11 +326,11 @@ static void drop(struct md_who *who, struct process *process)
 		return;
 	md_pidmap_remove(&who->index, last->tgid + 1);
 	*process = *last;
-	/* This finds room, since two places have just become free. */
+	/* Cannot fail: two slots have just become free. */
 	md_pidmap_put(&who->index, process->tgid + 1, (uint64_t)(process - who->processes));
 }
 
-/* So many are remembered that most have ended: their last samples came long ago. */
+/* Most remembered processes have exited long ago. */
 static void drop_ended(struct md_who *who)
 {
 	size_t i = who->nr_processes;
@@ -343,7 +346,7 @@ static bool take_samples(struct md_who *who, const struct morph_task *task, uint
 	uint32_t tgid = task->tgid;
 
 	if (tgid == UINT32_MAX)
-		return !who->selection; /* perf's name for a process that has ended */
+		return !who->selection; /* perf's id of an exited process */
 	if (!process || who->last_tgid != tgid) {
 		process = find_or_add(who, tgid);
 		if (!process) {
@@ -374,7 +377,7 @@ bool md_who_record(struct md_who *who, const struct morph_record *record)
 	case MORPH_REC_REGISTERS:
 		process = who->selection ? find(who, task->tgid) : NULL;
 		return !who->selection || (process && process->wanted);
-	/* Its group is another one now. */
+	/* a new program belongs to another group */
 	case MORPH_REC_EXEC: take_exec(who, task->tgid); return true;
 	case MORPH_REC_FORK: take_fork(who, (const void *)record); return true;
 	default: return true;
@@ -397,7 +400,7 @@ void md_who_clear(struct md_who *who)
 		who->groups[i].nr = 0;
 	if (who->nr_groups < GROUPS_MAX / 2)
 		return;
-	/* Names of what ended long ago: those that still run are looked up anew. */
+	/* Forget old groups. Processes that still run are looked up again. */
 	who->nr_groups = 0;
 	for (i = 0; i < who->nr_processes; i++)
 		who->processes[i].group = 0;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * edit_fixture - a small program given as text, compiled, read and understood, for tests of the
- * editor's parts. Blocks of a function are named by their number, in the order of addresses.
+ * edit_fixture - compiles a small program from source text and analyses it, for tests of the
+ * editor's parts. Blocks of a function are numbered by address.
  */
 #ifndef MORPH_TESTS_EDIT_FIXTURE_H
 #define MORPH_TESTS_EDIT_FIXTURE_H
@@ -27,11 +27,11 @@ struct fixture {
 	struct me_pointers pointers;
 	struct me_placement placement;
 	struct me_patches patches;
-	uint8_t *image; /* what me_patch_image() changes: the file's bytes */
-	uint8_t *text;	/* what me_copy_write() writes */
+	uint8_t *image; /* copy of the file's bytes, changed by me_patch_image() */
+	uint8_t *text;	/* written by me_copy_write() */
 };
 
-/* @language: c, c++, assembler. @flags may name another linker, say -nostdlib. */
+/* @language: c, c++ or assembler. @flags may replace the startup code, for instance -nostdlib. */
 static inline void fixture_compile(struct fixture *f, const char *language, const char *flags,
 				   const char *source)
 {
@@ -108,7 +108,7 @@ static inline uint32_t fixture_func(const struct fixture *f, const char *name)
 	return func;
 }
 
-/* Block @nr of function @name. */
+/* Return: block @nr of function @name. */
 static inline uint32_t fixture_block(const struct fixture *f, const char *name, uint32_t nr)
 {
 	const struct mp_func *func = &f->cfg->funcs[fixture_func(f, name)];
@@ -124,7 +124,7 @@ static inline uint64_t fixture_block_vaddr(const struct fixture *f, const char *
 	return f->cfg->blocks[fixture_block(f, name, nr)].vaddr;
 }
 
-/* The next block of the plan, in the hot zone. Change what is returned for anything else. */
+/* Adds block @nr to the plan, in the hot zone. Change the returned entry for anything else. */
 static inline struct me_plan_block *fixture_plan(struct fixture *f, const char *name, uint32_t nr)
 {
 	if (!f->plan.blocks)
@@ -134,7 +134,7 @@ static inline struct me_plan_block *fixture_plan(struct fixture *f, const char *
 	return &f->plan.blocks[f->plan.nr_blocks++];
 }
 
-/* Plan all blocks of function @name in their order. */
+/* Adds all blocks of function @name to the plan, in their order. */
 static inline void fixture_plan_all(struct fixture *f, const char *name)
 {
 	const struct mp_func *func = &f->cfg->funcs[fixture_func(f, name)];
@@ -145,7 +145,7 @@ static inline void fixture_plan_all(struct fixture *f, const char *name)
 	}
 }
 
-/* Where a segment behind the file's last one may begin. */
+/* Return: lowest address for a segment behind the file's last one. */
 static inline uint64_t fixture_base(const struct fixture *f)
 {
 	uint64_t end = 0;
@@ -172,7 +172,7 @@ static inline void fixture_place(struct fixture *f)
 	fixture_place_at(f, fixture_base(f));
 }
 
-/* Let me_pointers_find() decide about the functions whose entries are planned. */
+/* Lets me_pointers_find() decide about the functions whose entries are planned. */
 static inline void fixture_find_pointers(struct fixture *f)
 {
 	uint8_t *copied = calloc(f->cfg->nr_funcs + 1, 1);
@@ -208,7 +208,7 @@ static inline int fixture_patch(struct fixture *f, struct mp_err *err)
 			      &f->patches, err);
 }
 
-/* The image's byte at @vaddr. */
+/* Return: the image's byte at @vaddr. */
 static inline uint8_t *fixture_at(const struct fixture *f, uint64_t vaddr)
 {
 	uint64_t off;
@@ -222,7 +222,7 @@ static inline bool fixture_changed(const struct fixture *f, uint64_t vaddr, size
 	return memcmp(fixture_at(f, vaddr), mp_elf_bytes(f->elf, vaddr, size), size) != 0;
 }
 
-/* Where the copy of block @nr of @name lies. */
+/* Return: the copy of block @nr of @name. */
 static inline const struct me_copy *fixture_copy_of(const struct fixture *f, const char *name,
 						    uint32_t nr)
 {
@@ -232,7 +232,7 @@ static inline const struct me_copy *fixture_copy_of(const struct fixture *f, con
 	return &f->placement.copies[copy];
 }
 
-/* The written instruction at @vaddr of the new code. */
+/* Return: the instruction written at @vaddr in the new code. */
 static inline struct mp_insn fixture_insn(const struct fixture *f, uint64_t vaddr)
 {
 	struct mp_insn insn;

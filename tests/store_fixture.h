@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * store_fixture - a scratch database for the tests of the store: the directory of each test, and
- * the calls that every one of them makes. Included once by each tests/test_store*.c.
+ * store_fixture - a temporary directory and database for each test of the store, with common
+ * helper functions. Included once by each tests/test_store*.c.
  */
 #ifndef MORPH_TESTS_STORE_FIXTURE_H
 #define MORPH_TESTS_STORE_FIXTURE_H
@@ -100,7 +100,7 @@ static inline void expect(struct mp_store *store, int64_t module, int64_t since_
 	free(have);
 }
 
-/* A repeatable stream of numbers. */
+/* A reproducible pseudo-random number. */
 static inline uint64_t next_random(uint64_t *state)
 {
 	*state ^= *state << 13;
@@ -120,7 +120,7 @@ static inline size_t fill(struct mp_ip_count *out, size_t nr, uint64_t base, uns
 	return nr;
 }
 
-/* From ascending addresses, one to three targets each, some mispredicted. */
+/* Makes edges from ascending addresses, one to three targets each, some mispredicted. */
 static inline size_t fill_edges(struct mp_edge_count *out, size_t nr, uint64_t base,
 				unsigned int step, uint64_t seed)
 {

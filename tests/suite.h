@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * What every test program shares: a main() that runs one libcheck suite and a
- * way to skip that is seen and counted. scripts/check reads what is printed
- * here: libcheck's summary line and the lines that start with "skip: ".
+ * suite - shared by every test program: a main() that runs one libcheck suite, and a way to
+ * skip a test.
+ *
+ * scripts/check reads the output: libcheck's summary line, and lines that start with "skip: ".
  */
 #ifndef MORPH_TESTS_SUITE_H
 #define MORPH_TESTS_SUITE_H
@@ -12,8 +13,8 @@
 #include <stdlib.h>
 
 /*
- * Leave the running test with a reason. libcheck knows no skip; the test
- * counts as passed there and scripts/check moves it to the skipped ones.
+ * Leaves the running test with a reason. libcheck cannot skip and counts the test as passed;
+ * scripts/check then counts it as skipped.
  */
 #define MORPH_SKIP(...)                                                                            \
 	do {                                                                                       \
@@ -30,8 +31,8 @@ static inline int morph_suite_run(Suite *(*make_suite)(void))
 	int nr_failed;
 
 	/*
-	 * libcheck's four seconds a test are an assertion about time, which a
-	 * loaded machine or a sanitizer breaks; this limit only ends a hang.
+	 * libcheck's default of four seconds fails on a loaded machine or with a sanitizer.
+	 * This limit only ends hangs.
 	 */
 	setenv("CK_DEFAULT_TIMEOUT", "600", 0);
 	runner = srunner_create(make_suite());

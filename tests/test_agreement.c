@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Agreement and draws: the measures of scripts/accuracy, worked out by hand here. */
+/*
+ * test_agreement - the measures and draws of scripts/accuracy, compared with values computed by
+ * hand.
+ */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -92,7 +95,7 @@ START_TEST(agreement_without_an_estimate_is_a_guess)
 }
 END_TEST
 
-/* Of a branch that leaves its function only one way is an edge. */
+/* If a branch may leave its function, only one of its ways is an edge. */
 START_TEST(agreement_knows_the_way_out)
 {
 	struct agreement a;
@@ -119,12 +122,15 @@ START_TEST(agreement_matches_as_many_blocks_as_are_hot)
 		toy_block(&toy, MP_TERM_RET, (double[]){6000, 4000, 5, 0, 3}[i]);
 	toy_finish(&toy);
 	memset(edges, 0, sizeof(edges));
-	/* 5 of 10,008 is not hot: two blocks are, and the estimate's two hottest have one of them. */
+	/*
+	 * 5 of 10,008 is not hot. Two blocks are hot, and the estimate's two hottest include
+	 * one of them.
+	 */
 	memcpy(blocks, (double[]){9, 1, 0, 8, 0}, 5 * sizeof(double));
 	is(measure().hot, 0.6);
 	memcpy(blocks, (double[]){1, 9, 0, 8, 0}, 5 * sizeof(double));
 	is(measure().hot, 0.4);
-	/* What was not seen is not found, though there is room. */
+	/* A block without an estimate is not found, even if fewer than two are found. */
 	memcpy(blocks, (double[]){1, 0, 0, 0, 0}, 5 * sizeof(double));
 	is(measure().hot, 0.6);
 }

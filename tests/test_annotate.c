@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * test_annotate - this very program's code with counts made up for it: which instruction a sample
- * belongs to, sums, hot marks, names, source lines, and the map of an optimised file.
+ * test_annotate - annotates this test program's own code with given counts: which instruction a
+ * sample belongs to, sums, hot marks, names, source lines, and the map of an optimised file.
  */
 #include <errno.h>
 #include <string.h>
@@ -99,7 +99,7 @@ START_TEST(counts_through_a_map_are_the_originals)
 	ck_assert_ptr_eq(md_map_piece(&map, 109), &pieces[0]);
 	ck_assert_ptr_null(md_map_piece(&map, 110));
 	ck_assert_ptr_null(md_map_piece(&map, 99));
-	/* The piece, the gap behind it, and added code, which has no samples. */
+	/* A piece, the gap behind it, and added code, which has no samples. */
 	ck_assert_uint_eq(md_counts_mapped(&map, counts, 5, 100, 25), 1 + 2 + 16);
 }
 END_TEST
@@ -132,7 +132,7 @@ START_TEST(annotation_gives_samples_to_their_instructions)
 	uint64_t sum = 0;
 
 	annotate(NULL, 0, NULL);
-	/* One of another function, one inside of an instruction, one at the last. */
+	/* Counts in another function, inside an instruction, and at the last instruction. */
 	counts[0] = (struct mp_ip_count){victim - 1, 1000};
 	counts[1] = (struct mp_ip_count){victim, 3};
 	counts[2] = (struct mp_ip_count){a.insns[2].vaddr + a.insns[2].len - 1, 50};
@@ -180,7 +180,7 @@ START_TEST(annotation_of_copies_counts_each_sample_once)
 	struct mp_map_piece pieces[2];
 	struct mp_map map = {.pieces = pieces, .nr_pieces = 2};
 
-	/* The first two instructions as two copies of one original at 0x10. */
+	/* The first two instructions are two copies of one original at 0x10. */
 	annotate(NULL, 0, NULL);
 	for (int i = 0; i < 2; i++)
 		pieces[i] = (struct mp_map_piece){.new_vaddr = a.insns[i].vaddr,
@@ -193,7 +193,7 @@ START_TEST(annotation_of_copies_counts_each_sample_once)
 	ck_assert_uint_eq(a.insns[1].original, 0x10);
 	ck_assert_uint_eq(a.samples, 9);
 	ck_assert(!a.counted);
-	/* What was added to a copy has no original. */
+	/* An instruction that was added to a copy has no original. */
 	pieces[0].old_size = 0;
 	annotate(counts, 1, &map);
 	ck_assert(a.insns[0].added);
@@ -248,7 +248,7 @@ START_TEST(find_names_each_function_once)
 	ck_assert_uint_eq(found.all[0].samples, 5);
 	ck_assert_uint_eq(found.all[0].source, 3);
 	md_ann_candidates_fini(&found);
-	/* Of that name, but not there. */
+	/* The name exists, but not at this address. */
 	w.has_vaddr = true;
 	w.vaddr = victim - 1;
 	ck_assert_int_eq(md_ann_find(&source, 0, &w, &found, &err), 0);

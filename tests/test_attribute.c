@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Attribution: each sample to its module or to a reason, nothing twice, nothing dropped. */
+/*
+ * test_attribute - each sample goes to its module or to a reason; none is counted twice or
+ * dropped.
+ */
 #include "libprof/map_packed.h"
 #include "tests/suite.h"
 
@@ -50,7 +53,7 @@ static void exec(uint32_t tgid)
 	r->nr_threads = 1;
 }
 
-/* Module @n: text at file offset 0x1000, linked at 0x401000, 0x2345 bytes. */
+/* Adds module @n: text at file offset 0x1000, linked at 0x401000, 0x2345 bytes. */
 static void module(uint32_t n, uint64_t text_hash)
 {
 	char path[32];
@@ -84,7 +87,7 @@ static void sample(uint32_t tgid, uint64_t ip)
 	r->ips[0] = ip;
 }
 
-/* Samples counted at @vaddr of the module with @text_hash. */
+/* Return: samples counted at @vaddr of the module with @text_hash. */
 static uint64_t counted(uint64_t text_hash, uint64_t vaddr)
 {
 	const struct md_module *m;
@@ -217,7 +220,7 @@ START_TEST(mapping_over_several_segments_uses_each_ones_address)
 }
 END_TEST
 
-/* A producer that says where in the kernel, and not where the kernel is. */
+/* A producer that gives offsets in the kernel but not the kernel's address. */
 START_TEST(kernel_offsets_count_at_link_time_addresses_and_nowhere_else)
 {
 	struct morph_module *kernel;
@@ -261,9 +264,9 @@ START_TEST(stack_is_no_sample)
 }
 END_TEST
 
-/* ---- numbered address spaces: what a producer in the kernel says, in its order ---------------- */
+/* ---- numbered address spaces: records of a producer in the kernel, in its order -------------- */
 
-/* What follows, from the record at @from in the buffer on, is of space @exec_id. */
+/* Gives address space @exec_id to all records from @from on. */
 static void number(size_t from, uint32_t exec_id)
 {
 	struct morph_record *record;
@@ -285,14 +288,14 @@ START_TEST(numbered_program_is_mapped_before_its_exec)
 	map(1, 0x400000, 0x3000, 0x1000, 1);
 	number(from, 7);
 	from = buf.size;
-	map(1, 0x400000, 0x3000, 0x1000, 2); /* the program, then what loads it */
+	map(1, 0x400000, 0x3000, 0x1000, 2); /* the program, then its loader */
 	map(1, 0x7f0000000000, 0x3000, 0x1000, 3);
 	exec(1);
 	sample(1, 0x400010);
 	sample(1, 0x7f0000000010);
 	number(from, 8);
 	from = buf.size;
-	sample(1, 0x400010); /* late, of the program before */
+	sample(1, 0x400010); /* a late sample of the previous program */
 	number(from, 7);
 	feed();
 	ck_assert_uint_eq(counted(0xbb, 0x401010), 1);
@@ -316,7 +319,7 @@ static void exit_of(uint32_t tgid, uint32_t tid)
 	md_record_add_task(&buf, MORPH_REC_EXIT, sizeof(struct morph_exit), 2, tgid, tid);
 }
 
-/* A vfork's child execs while its parent waits: each has its own afterwards. */
+/* A vfork's child calls exec while its parent waits; afterwards each has its own address space. */
 START_TEST(numbered_child_inherits_and_execs_on_its_own)
 {
 	size_t from;
@@ -344,7 +347,7 @@ START_TEST(numbered_child_inherits_and_execs_on_its_own)
 }
 END_TEST
 
-/* A thread execs: the others end first, and it goes on under the process's number. */
+/* A thread calls exec: the other threads end first, and it continues under the process's id. */
 START_TEST(numbered_threads_end_at_an_exec)
 {
 	size_t from;
@@ -368,7 +371,7 @@ START_TEST(numbered_threads_end_at_an_exec)
 	feed();
 	ck_assert_uint_eq(counted(0xaa, 0x401010), 1);
 	ck_assert_uint_eq(counted(0xbb, 0x401010), 1);
-	/* One thread is left: its end is the process's. */
+	/* One thread is left: when it exits, the process has exited. */
 	from = buf.size;
 	exit_of(1, 1);
 	number(from, 8);
@@ -397,7 +400,7 @@ START_TEST(activity_tells_application_library_and_kernel_apart)
 	module(1, 0xaa);
 	module(2, 0xbb);
 	exec(1);
-	map(1, 0x10000000, 0x3000, 0x1000, 1); /* first after exec: the program */
+	map(1, 0x10000000, 0x3000, 0x1000, 1); /* first mapping after exec: the program */
 	map(1, 0x20000000, 0x3000, 0x1000, 2);
 	for (i = 0; i < 3; i++)
 		sample(1, 0x10000000);
@@ -405,7 +408,7 @@ START_TEST(activity_tells_application_library_and_kernel_apart)
 		sample(1, 0x20000000);
 	sample(1, 0xffffffff9a000123);
 	sample(1, 0x30000000);
-	sample(77, 0xffffffff9a000123); /* a thread of the kernel */
+	sample(77, 0xffffffff9a000123); /* a kernel thread */
 	feed();
 	a = &at.activity[md_modcache_file(at.modcache, 1)->module];
 	ck_assert_uint_eq(a->app, 3);
@@ -418,7 +421,7 @@ START_TEST(activity_tells_application_library_and_kernel_apart)
 }
 END_TEST
 
-/* Samples of the kernel alone: the process has a program, though nothing is said to be mapped. */
+/* All samples are in the kernel: the program is known, but no mapping is. */
 START_TEST(program_that_is_mapped_nowhere_has_its_activity_and_no_samples)
 {
 	struct morph_mmap *mmap;
@@ -439,7 +442,7 @@ START_TEST(program_that_is_mapped_nowhere_has_its_activity_and_no_samples)
 }
 END_TEST
 
-/* Its threads were not all told of: one EXIT is the end of all. */
+/* Not all threads were reported: one EXIT with MORPH_EXIT_PROCESS ends all of them. */
 START_TEST(exit_of_the_whole_process_ends_it_at_once)
 {
 	struct morph_exit *exit;
@@ -457,7 +460,7 @@ START_TEST(exit_of_the_whole_process_ends_it_at_once)
 	number(from, 7);
 	feed();
 	ck_assert_uint_eq(at.ledger.attributed, 1);
-	/* Another process with its numbers: nothing of it is left. */
+	/* Another process with the same numbers must inherit nothing. */
 	exec(1);
 	sample(1, 0x400010);
 	number(0, 7);
@@ -563,7 +566,7 @@ START_TEST(modules_description_reads_back_the_same)
 }
 END_TEST
 
-/* A module with more pieces than an array is made for: attributed, and described. */
+/* A module with more pieces than fit an array is attributed and described. */
 START_TEST(module_of_more_than_a_million_pieces_is_attributed)
 {
 	const uint32_t nr = (1 << 20) + 1, at_once = 2048;
@@ -623,7 +626,7 @@ START_TEST(module_of_more_than_a_million_pieces_is_attributed)
 }
 END_TEST
 
-/* Bytes that are no pieces, or more than were announced: the module stays unknown. */
+/* Bytes that are no pieces, or more pieces than announced: the module stays unknown. */
 START_TEST(damaged_pieces_leave_the_module_unknown)
 {
 	static const uint8_t bytes[][8] = {{0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff},
@@ -711,7 +714,7 @@ static struct morph_mmap *map_of(const char *path)
 
 	ck_assert_int_eq(stat(path, &st), 0);
 	buf.size = 0;
-	/* No such process: the path alone must do. */
+	/* There is no such process, so only the path identifies the file. */
 	r = md_record_add_mmap(&buf, 0, 0x3fffff, 0x3fffff, path);
 	r->start = 0x10000000;
 	r->len = 0x1000;

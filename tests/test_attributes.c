@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-/* attributes: what one file has another gets, all of it and nothing else, or an error that names it. */
+/*
+ * test_attributes - all attributes of a file are copied to another one, or an error names the
+ * one that cannot be.
+ */
 #include <check.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -84,7 +87,7 @@ START_TEST(attributes_take_away_what_the_other_has_not)
 }
 END_TEST
 
-/* A change of owner takes set-id bits and capabilities away. */
+/* Changing the owner removes set-id bits and capabilities, so these are set afterwards. */
 START_TEST(attributes_carry_owner_set_id_bits_and_capabilities)
 {
 	struct vfs_cap_data cap = {.magic_etc = VFS_CAP_REVISION_2 | VFS_CAP_FLAGS_EFFECTIVE,
@@ -108,7 +111,7 @@ START_TEST(attributes_carry_owner_set_id_bits_and_capabilities)
 }
 END_TEST
 
-/* As somebody else: nothing is kept by halves. */
+/* As another user: either everything is kept or there is an error. */
 START_TEST(attributes_name_what_cannot_be_kept)
 {
 	struct me_attributes a;

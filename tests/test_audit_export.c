@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* What an audit writes for others, and reads again to go on. */
+/* test_audit_export - the files that an audit writes for other tools, and reads to continue. */
 #include <errno.h>
 #include <fcntl.h>
 #include <math.h>
@@ -97,9 +97,9 @@ START_TEST(csv_of_something_else_is_refused)
 		HEAD "1,110,100,1.1,luck,aa,bb\n",
 		HEAD "1,0,100,1.1,cpu,aa,bb\n",
 		HEAD "2,110,100,1.1,cpu,aa,bb\n",		/* a pair is missing */
-		HEAD "1,110,100,1.1,cpu,aa,bb,cc\n",		/* more than there should be */
-		HEAD ROW1 "2,1,1,1,wall,aa,ffffffffffffffff\n", /* of another metric */
-		HEAD ROW1 "2,1,1,1,cpu,ab,ffffffffffffffff\n",	/* of another program */
+		HEAD "1,110,100,1.1,cpu,aa,bb,cc\n",		/* too many cells */
+		HEAD ROW1 "2,1,1,1,wall,aa,ffffffffffffffff\n", /* another metric */
+		HEAD ROW1 "2,1,1,1,cpu,ab,ffffffffffffffff\n",	/* another program */
 		HEAD ROW1 ROW1,
 	};
 
@@ -122,7 +122,7 @@ START_TEST(markdown_keeps_a_path_in_its_cell)
 }
 END_TEST
 
-/* Rows have as many cells as the head, whatever is unknown. */
+/* Each row has as many cells as the header, even if values are unknown. */
 START_TEST(markdown_has_seven_cells_in_each_row)
 {
 	char *text = printed(me_audit_print_markdown, (enum me_audit_verdict)_i);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * One measured run, and the place where it happens: what a program does must be seen as it was,
- * and nothing must be left behind.
+ * test_audit_run - one measured run and its directory: a program's results must be recorded
+ * exactly, and nothing may be left behind.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -101,7 +101,7 @@ END_TEST
 
 START_TEST(run_measures_children_too)
 {
-	/* a loop in a child: its time belongs to the run */
+	/* The time of a child counts. */
 	struct me_run run = run_script("(i=0; while [ $i -lt 20000 ]; do i=$((i + 1)); done)");
 
 	ck_assert_uint_gt(run.cpu_ns, 0);
@@ -115,7 +115,7 @@ START_TEST(run_ends_what_does_not_end)
 	struct me_run_spec spec = shell("echo started; sleep 1000");
 	struct me_run run;
 
-	/* What a busy machine needs for beginning is its own business. */
+	/* Allow for a busy machine, on which the program starts late. */
 	for (spec.timeout_ns = 200000000;; spec.timeout_ns *= 4) {
 		run = run_ok(&spec);
 		ck_assert(run.timed_out);
@@ -213,7 +213,7 @@ START_TEST(run_compares_and_removes_files)
 	a = run_ok(&spec);
 	snprintf(script, sizeof(script), ":");
 	none = run_ok(&spec);
-	/* an empty file is not a missing one */
+	/* an empty file differs from a missing one */
 	ck_assert(!same(&a.files, &none.files));
 }
 END_TEST
@@ -268,7 +268,7 @@ START_TEST(slot_holds_now_one_now_the_other_under_one_path)
 	ck_assert_int_eq(me_slot_open(&slot, scratch, "prog", NULL, &err), 0);
 	ck_assert_int_eq(me_slot_put(&slot, &pa, &err), 0);
 	snprintf(first, sizeof(first), "%s", me_slot_path(&slot));
-	fd = open(first, O_RDONLY); /* keeps the inode number from being used again */
+	fd = open(first, O_RDONLY); /* keeps the inode number from being reused */
 	ck_assert_int_eq(fstat(fd, &st1), 0);
 	ck_assert_int_eq((int)st1.st_size, 17);
 	ino = st1.st_ino;

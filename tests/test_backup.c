@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-/* backup and backup_record: exact bytes, once, found again only when it is certain. */
+/*
+ * test_backup - backups have the exact bytes, are stored once, and are found only if they are
+ * certainly right.
+ */
 #include <check.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -37,7 +40,7 @@ static void shell(const char *format, const char *a)
 
 static void setup(void)
 {
-	/* Not in $TMPDIR: one test looks at it as another user. */
+	/* Not in $TMPDIR, because one test accesses it as another user. */
 	strcpy(dir, "/tmp/test_backup.XXXXXX");
 	ck_assert_ptr_nonnull(mkdtemp(dir));
 	snprintf(backups, sizeof(backups), "%s/bk", dir);
@@ -48,7 +51,7 @@ static void teardown(void)
 	shell("rm -rf %s", dir);
 }
 
-/* An open file with @text; its digest and attributes. */
+/* Makes an open file with @text, its digest and its attributes. */
 static int file(const char *text, struct me_digest *digest, struct me_attributes *attributes)
 {
 	char name[300];
@@ -91,7 +94,7 @@ static char *put(const char *text, const char *path, const struct mp_id *id,
 	return kept;
 }
 
-/* The bytes that are found, or the error. */
+/* Return: the bytes that were found, or the error. */
 static int find(const struct mp_id *id, const char *path, const struct me_backup_output *output,
 		char *text, struct mp_err *err)
 {
@@ -163,7 +166,7 @@ START_TEST(backup_gives_back_what_was_put)
 	ck_assert_int_eq(stat(backups, &st), 0);
 	ck_assert_int_eq(st.st_mode & 07777, 0700);
 	finds(&id_a, "/bin/prog", &output_1, "original");
-	/* Moved: it is that output wherever it is. */
+	/* An output that was moved is still recognised. */
 	finds(&id_a, "/opt/prog", &output_1, "original");
 	kept = put("no build-id", "/bin/none", &id_none, &output_2);
 	ck_assert_ptr_nonnull(strstr(kept, "/bk/text-0000000000001234/"));
@@ -202,7 +205,7 @@ START_TEST(backup_sees_damage)
 
 	shell("chmod u+w %s && printf X | dd of=%s bs=1 conv=notrunc status=none", kept);
 	refuses(&id_a, "/bin/prog", &output_1, "is damaged");
-	/* The good bytes at hand mend it. */
+	/* Storing the good bytes again repairs it. */
 	free(put("original", "/bin/prog", &id_a, &output_1));
 	finds(&id_a, "/bin/prog", &output_1, "original");
 	shell("truncate -s 3 %s", kept);
@@ -220,7 +223,7 @@ START_TEST(backup_sees_damage)
 }
 END_TEST
 
-/* strip keeps build-id and code: two originals, whose outputs may have one id, too. */
+/* strip keeps build-id and code: two originals with one id, whose outputs may share an id too. */
 START_TEST(backup_tells_originals_with_one_id_apart)
 {
 	struct me_backup_output same_id = output_1;
@@ -230,7 +233,7 @@ START_TEST(backup_tells_originals_with_one_id_apart)
 	free(put("stripped", "/opt/prog", &id_a, &same_id));
 	finds(&id_a, "/elsewhere", &output_1, "with symbols");
 	finds(&id_a, "/elsewhere", &same_id, "stripped");
-	/* An output that was stripped itself is known by its path, or not at all. */
+	/* An output that was stripped afterwards is only recognised by its path. */
 	memset(same_id.digest.hex, '4', 32);
 	finds(&id_a, "/bin/prog", &same_id, "with symbols");
 	finds(&id_a, "/opt/prog", &same_id, "stripped");
@@ -249,7 +252,7 @@ START_TEST(backup_learns_of_further_outputs)
 	ck_assert_int_eq(me_backup_find(&b, &id_a, "/bin/prog", &output_1, &o, &err), 0);
 	ck_assert_msg(!me_backup_add_output(&b, &o, "/bin/prog", &output_2, NULL, &err), "%s",
 		      err.msg);
-	/* Again and again: it is one. */
+	/* Adding it repeatedly has no further effect. */
 	for (int i = 0; i < 20; i++)
 		ck_assert_int_eq(me_backup_add_output(&b, &o, "/bin/prog", &output_2, NULL, &err),
 				 0);
@@ -277,7 +280,10 @@ START_TEST(backup_knows_debug_files_by_place_and_output)
 	ck_assert_int_eq(me_record_add_output(record, "/p", &output_2, 1), 0);
 	ck_assert_int_eq(me_record_add_output(record, "/p", &a, 1), 0);
 	ck_assert_int_eq(me_record_add_output(record, "/q", &b, 1), 0);
-	/* The one there is, with a name that JSON has no string for; and who made the directory. */
+	/*
+	 * The existing debug file, whose name JSON cannot hold as a string, and whether its
+	 * directory was created.
+	 */
 	ck_assert(me_record_next_debug(record, "/p", NULL, &at, &found));
 	ck_assert_str_eq(found.path, path);
 	ck_assert(found.made_directory && me_digest_equal(&found.digest, &digest));
@@ -287,7 +293,7 @@ START_TEST(backup_knows_debug_files_by_place_and_output)
 	ck_assert(!me_record_next_debug(record, "/p", &a.id, &at, &found));
 	at = 0;
 	ck_assert(me_record_next_debug(record, "/q", &output_1.id, &at, &found));
-	ck_assert(found.made_directory); /* for an output before */
+	ck_assert(found.made_directory); /* for an earlier output */
 	free(found.path);
 	at = 0;
 	ck_assert(me_record_next_user(record, "/p", path, &at, &other, &id));
@@ -304,7 +310,7 @@ START_TEST(backup_knows_debug_files_by_place_and_output)
 }
 END_TEST
 
-/* A damaged record leads to no file. */
+/* A damaged record must not lead to a file. */
 START_TEST(backup_believes_no_debug_file_without_path_and_digest)
 {
 	static const char *const damaged[] = {
@@ -379,7 +385,7 @@ START_TEST(backup_refuses_what_changed_meanwhile)
 			 -EBUSY);
 	ck_assert_ptr_null(kept);
 	ck_assert_int_eq(nr_files(), 0);
-	/* Also where those bytes are there already. */
+	/* Also if these bytes are stored already. */
 	free(put("x", "/p", &id_a, &output_1));
 	ck_assert_int_eq(me_backup_put(&b, fd, "/p", &id_a, &other, &attributes, &output_1, NULL,
 				       &kept, &err),
@@ -435,7 +441,7 @@ START_TEST(backup_makes_the_last_part_only)
 }
 END_TEST
 
-/* Where it is when nobody says: below the state directory, which is made. */
+/* The default directory is below the state directory and is created. */
 START_TEST(backup_has_a_default_directory)
 {
 	struct me_backup b;

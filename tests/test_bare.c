@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * bare: functions without unwind information move where they are leaves that bear their symbol out;
- * their copies have none either, and verify wants both.
+ * test_bare - functions without unwind information: leaves that agree with their symbol move,
+ * their copies have no unwind information either, and verify checks both.
  */
 #include "tests/suite.h"
 
@@ -26,7 +26,7 @@ START_TEST(bare_leaves_are_understood)
 		{" test %edi, %edi\n je 1f\n ret\n1: jmp 2f\n nop\n2: ret\n", true},
 		/* A second name of the same bytes. */
 		{".globl h2\n.type h2, @function\nh2: ret\n.size h2, 1\n", true},
-		/* It calls, or goes on elsewhere. */
+		/* It calls or jumps to other code. */
 		{" call f\n ret\n", false},
 		{" call *%rax\n ret\n", false},
 		{" jmp f\n ret\n", false},
@@ -34,14 +34,14 @@ START_TEST(bare_leaves_are_understood)
 		{" jmp *%rax\n ret\n", false},
 		{" syscall\n ret\n", false},
 		{" test %edi, %edi\n je 1f\n ret\n1: ud2\n", false},
-		/* It does not end where its symbol does, or never returns. */
+		/* It does not end where its symbol ends, or never returns. */
 		{" test %edi, %edi\n je 1f\n ret\n1: mov $1, %eax\n", false},
 		{"1: jmp 1b\n", false},
-		/* Data amid the code; a label that is taken; a jump into an instruction. */
+		/* Data in the code; a label whose address is taken; a jump into an instruction. */
 		{" jmp 1f\n .quad 0x0606060606060606\n1: ret\n", false},
 		{" lea 1f(%rip), %rax\n nop\n1: ret\n", false},
 		{" je 1f + 1\n1: lock incl (%rdi)\n ret\n", false},
-		/* Another symbol says that something else begins in it. */
+		/* Another symbol begins inside it. */
 		{" nop\n.type h2, @function\nh2: ret\n.size h2, 1\n", false},
 	};
 	char source[1024] = ".globl start\n" FUNC("start", " hlt\n")
@@ -80,7 +80,7 @@ static uint32_t nr_pieces_of(const struct pair *p, const char *name)
 	return nr;
 }
 
-/* With relocations and without, in several orders: copies, but no FDE that covers one of them. */
+/* With and without relocations, in several orders: there are copies, but no FDE covers them. */
 START_TEST(bare_copies_have_no_unwind_information)
 {
 	const struct mp_symbol *leaf;
@@ -107,7 +107,7 @@ START_TEST(bare_copies_have_no_unwind_information)
 }
 END_TEST
 
-/* The symbol that bounds the leaf grows into the next function: nothing says where the leaf ends. */
+/* The leaf's symbol overlaps the next function: nothing says where the leaf ends. */
 START_TEST(verify_wants_a_symbol_that_overlaps_nothing)
 {
 	const struct mp_symbol *leaf;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* bpf_merge: the ring of the BPF programs, made by hand, in the order of time. */
+/* test_bpf_merge - sorts hand-made records of the BPF ring by time. */
 #include "daemon/bpf_merge.h"
 
 #include <errno.h>
@@ -21,7 +21,7 @@ static void teardown(void)
 	md_bpf_merge_fini(&m);
 }
 
-/* @nr samples, one every @step_ns from @time_ns on; the ip is the time. */
+/* Takes @nr samples, one every @step_ns from @time_ns; the ip is the time. */
 static int take_batch(uint32_t cpu, uint32_t tgid, uint64_t time_ns, uint64_t step_ns, uint32_t nr)
 {
 	struct md_wire_batch batch = {0};
@@ -67,7 +67,7 @@ static int take_fork(uint32_t child, uint32_t parent, uint64_t time_ns)
 	return md_bpf_merge_take(&m, &fork, sizeof(fork));
 }
 
-/* Everything up to @limit_ns, as source_bpf does it where perf has nothing to say. */
+/* Gives out everything up to @limit_ns, as source_bpf does if perf has no records. */
 static void give(uint64_t limit_ns)
 {
 	m.decoder.out.size = 0;
@@ -78,7 +78,7 @@ static void give(uint64_t limit_ns)
 	ck_assert(!m.decoder.failed);
 }
 
-/* The next record must be of @type and @tgid; for samples, @nr of them from @ip on. */
+/* Expects a record of @type and @tgid; for samples, @nr of them from @ip on. */
 static void expect(size_t *pos, uint16_t type, uint32_t tgid, uint64_t ip, uint32_t nr)
 {
 	struct morph_record *record;
@@ -141,7 +141,7 @@ START_TEST(merge_holds_back_what_others_may_still_precede)
 	give(120);
 	expect(&pos, MORPH_REC_SAMPLES, 5, 100, 3);
 	expect_end(&pos);
-	/* The other CPU's batch was written later, and is older in part. */
+	/* The other CPU's batch was written later, but part of it is older. */
 	ck_assert_int_eq(take_batch(1, 6, 121, 10, 3), 0);
 	ck_assert_int_eq(take_exec(6, 125), 0);
 	give(400);
@@ -175,7 +175,7 @@ START_TEST(merge_sorts_events_of_different_cpus)
 }
 END_TEST
 
-/* A sample that interrupts the writing of a batch goes into the ring before it. */
+/* A sample that interrupts the writing of a batch enters the ring before it. */
 START_TEST(merge_sorts_a_sample_that_overtook_a_batch)
 {
 	struct morph_record *record;
@@ -204,7 +204,7 @@ START_TEST(merge_closes_the_batches_of_parent_and_child_at_a_fork)
 	expect(&pos, MORPH_REC_SAMPLES, 5, 100, 2);
 	expect(&pos, MORPH_REC_FORK, 6, 0, 0);
 	expect(&pos, MORPH_REC_SAMPLES, 5, 120, 1);
-	/* Who has nothing to do with it keeps its batch. */
+	/* Another process keeps its batch. */
 	expect(&pos, MORPH_REC_SAMPLES, 9, 100, 3);
 	expect_end(&pos);
 }
@@ -254,7 +254,7 @@ START_TEST(merge_refuses_what_is_no_record_of_the_ring)
 	batch.task.record.size = sizeof(batch.task);
 	batch.task.record.type = MORPH_REC_MMAP;
 	ck_assert_int_eq(md_bpf_merge_take(&m, &batch, sizeof(batch.task)), -EBADMSG);
-	batch.task.record.type = MORPH_REC_EXEC; /* too short for one */
+	batch.task.record.type = MORPH_REC_EXEC; /* too short */
 	ck_assert_int_eq(md_bpf_merge_take(&m, &batch, sizeof(batch.task)), -EBADMSG);
 	ck_assert_int_eq(md_bpf_merge_take(&m, &batch, sizeof(batch.task) - 8), -EBADMSG);
 	ck_assert_int_eq(take_batch(2, 5, 100, 10, 1), -EBADMSG); /* there are two CPUs */

@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Hints: what is seen of a branch, and what its instructions wait for. */
+/*
+ * test_branch_hint - the features that are found at a branch, and the kinds of waits of
+ * instructions.
+ */
 #include <stdlib.h>
 #include <string.h>
 
@@ -60,14 +63,14 @@ START_TEST(hint_sees_what_lies_aside)
 	ck_assert(sees(0, MP_LOOK_LOOPS));
 	toy.blocks[2].flags |= MP_BLOCK_COLD_PART;
 	ck_assert(sees(0, MP_LOOK_DOOMED));
-	/* Two edges may stand in either order. */
+	/* The edges may be in either order. */
 	toy.edges[0] = (struct mp_edge){0, 2, MP_EDGE_TAKEN};
 	toy.edges[1] = (struct mp_edge){0, 1, MP_EDGE_FALL};
 	ck_assert(sees(0, MP_LOOK_ASIDE) && sees(0, MP_LOOK_DOOMED));
 }
 END_TEST
 
-/* 0; loop: 1 -> 2 or out to 3; 2 -> 1. */
+/* 0 enters; loop: 1 -> 2, or out to 3; 2 -> 1. */
 START_TEST(hint_sees_loops)
 {
 	toy_init(&toy);
@@ -87,7 +90,7 @@ START_TEST(hint_sees_loops)
 	ck_assert(sees(1, MP_LOOK_LEAVES) && !sees(1, MP_LOOK_FALL_LEAVES));
 	ck_assert(sees(1, MP_LOOK_DOOMED) && !sees(1, MP_LOOK_FALL_DOOMED));
 	ck_assert(sees(2, MP_LOOK_BACK) && sees(2, MP_LOOK_FALL_LEAVES));
-	/* What never comes back is not likely, whatever else is seen. */
+	/* A way that never returns is unlikely, whatever its other features. */
 	ck_assert(mp_branch_hint(mp_branch_look(&toy.cfg, &scene, 1)) < -1);
 }
 END_TEST

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Branch stacks, from a recording into the store: taken transfers inside a module become its
- * edges, whatever else is in a stack is counted by what it was, and what was seen in moved code
- * is said of the original.
+ * test_branches - branch stacks of a recording in the store: taken branches inside a module
+ * become its edges, other entries are counted by kind, and branches in moved code are
+ * translated to the original.
  */
 #include "tests/suite.h"
 
@@ -35,7 +35,10 @@ static void teardown(void)
 
 /* ---- recordings ---------------------------------------------------------------------------- */
 
-/* Module @n: file offset 0x1000, linked at 0x401000, 0x3000 bytes, mapped at @start by process 1. */
+/*
+ * Module @n: file offset 0x1000, linked at 0x401000, 0x3000 bytes, mapped at @start by process
+ * 1.
+ */
 #define LINKED 0x401000
 
 static void add_module(uint32_t n, uint64_t text_hash, uint32_t nr_pieces)
@@ -68,7 +71,7 @@ static void begin(void)
 	r->nr_threads = 1;
 }
 
-/* Behind the map: the module is an output of the original. */
+/* Follows the map: the module is an output of the original. */
 static void add_output(uint32_t n)
 {
 	struct morph_module_output *r = md_record_add(&buf, MORPH_REC_MODULE_OUTPUT, sizeof(*r));
@@ -152,7 +155,7 @@ START_TEST(branches_inside_a_module_become_its_edges)
 	add_module(1, 0xaa, 0);
 	add_map(0x10000000, 1);
 	add_branches(stack, 4);
-	/* No sample among them: edges alone are flushed, too. */
+	/* There are no samples: edges alone must be flushed too. */
 	replay(3);
 	expect(0xaa, want, 3);
 	ck_assert_uint_eq(ledger.seen, 12);
@@ -168,7 +171,7 @@ START_TEST(branches_that_are_no_edge_of_a_module_are_counted_as_what_they_are)
 					     {0x10000020, kernel},     /* a system call */
 					     {kernel + 8, 0x10000022}, /* and back */
 					     {kernel, kernel + 4},
-					     {0x10000030, 0x30000000}, /* nothing is there */
+					     {0x10000030, 0x30000000}, /* no mapping there */
 					     {0x30000000, 0x10000000},
 					     {0x10000040, 0x10000050}};
 	const struct mp_edge_count want[] = {{LINKED + 0x40, LINKED + 0x50, 1, 0}};
@@ -247,7 +250,7 @@ START_TEST(branches_of_moved_code_whose_ends_are_known_lack_none)
 	add_optimised();
 	add_ends(0, 3, first);
 	add_ends(3, 1, last);
-	add_ends(3, 2, beyond); /* of a piece that is not there: not believed */
+	add_ends(3, 2, beyond); /* an end for a piece that does not exist is ignored */
 	add_branches(straight, 2);
 	replay(1);
 	expect(0xbb, want, 2);
@@ -296,15 +299,17 @@ END_TEST
 START_TEST(branches_of_moved_code_are_those_of_the_original)
 {
 	const struct morph_branch stack[] = {
-		{0x1000202e, 0x10000070}, /* D' to the old E: fell through there */
-		{0x1000200e, 0x10002040}, /* A' to B': fell through there */
-		{0x10002008, 0x10002000}, /* a call in A' of A' */
+		{0x1000202e, 0x10000070}, /* D' to the old E: falls through in the original */
+		{0x1000200e, 0x10002040}, /* A' to B': falls through in the original */
+		{0x10002008, 0x10002000}, /* a call from A' to A' */
 		{0x10000000, 0x10002000}, /* the patch at A */
-		{0x10000400, 0x10000000}, /* old code calls A */
-		{0x10000500, 0x10002010}, /* old code to C' */
+		{0x10000400, 0x10000000}, /* unmoved code calls A */
+		{0x10000500, 0x10002010}, /* unmoved code jumps to C' */
 	};
-	/* Straight from A' to the branch of D': A to C is the branch whose place only the code tells,
-	 * C to D is the jump left out. */
+	/*
+	 * The straight run from A' to the branch of D': the branch from A to C can only be
+	 * located in the code; C to D is the dropped jump.
+	 */
 	const struct mp_edge_count want[] = {{0x401008, 0x401000, 1, 0},
 					     {0x40102e, 0x401060, 1, 0},
 					     {0x401400, 0x401000, 1, 0},
@@ -317,19 +322,19 @@ START_TEST(branches_of_moved_code_are_those_of_the_original)
 	replay(1);
 	expect(0xbb, want, 4);
 	ck_assert_uint_eq(ledger.counted, 8);
-	/* Twice D' to E, A' to B', the patch twice; and A to C, not told. */
+	/* D' to E twice, A' to B', the patch twice, and A to C, which is not known. */
 	ck_assert_uint_eq(ledger.moved, 6);
 }
 END_TEST
 
 /* ---- moved, with its code ------------------------------------------------------------------ */
 
-/* As above; what the code says, as md_moved_ends() reads it. */
+/* As above; the ends are those that md_moved_ends() reads from the code. */
 static const struct mp_map_piece pieces[] = {{0x3000, 0x10, 0x10, 0x1000},
 					     {0x3010, 0x0e, 0x10, 0x1020},
 					     {0x301e, 0x15, 0x10, 0x1060},
 					     {0x3040, 0x10, 0x10, 0x1010},
-					     /* jcc, with a jump beside it: neither way is next */
+					     /* jcc followed by a jump: neither successor is next */
 					     {0x3050, 0x15, 0x10, 0x1100},
 					     {0x3070, 0, 2, 0x1200},
 					     {0x3070, 0x10, 0x10, 0x1300}};
@@ -355,7 +360,7 @@ START_TEST(straight_run_through_copies_tells_what_the_original_takes)
 	ck_assert_uint_eq(seen[0].to, 0x1020);
 	ck_assert_uint_eq(seen[1].from, 0x102e);
 	ck_assert_uint_eq(seen[1].to, 0x1060);
-	/* Over padding, and through a block that was a jump alone. */
+	/* Across padding, and through a block that was only a jump. */
 	nr_seen = 0;
 	ck_assert_uint_eq(md_moved_straight(&map, ends, 0x3050, 0x3074, see, NULL), 0);
 	ck_assert_uint_eq(nr_seen, 2);
@@ -363,7 +368,7 @@ START_TEST(straight_run_through_copies_tells_what_the_original_takes)
 	ck_assert_uint_eq(seen[0].to, 0x1200);
 	ck_assert_uint_eq(seen[1].from, 0x1200);
 	ck_assert_uint_eq(seen[1].to, 0x1300);
-	/* From inside to outside, or backward, nothing runs straight. */
+	/* A run cannot leave the moved code or go backward. */
 	nr_seen = 0;
 	ck_assert_uint_eq(md_moved_straight(&map, ends, 0x3004, 0x9000, see, NULL), 1);
 	ck_assert_uint_eq(md_moved_straight(&map, ends, 0x3040, 0x3000, see, NULL), 1);
@@ -388,10 +393,10 @@ START_TEST(either_branch_of_a_copy_is_the_originals_one)
 	expect_moved(0x3060, 0x3000, MD_MOVED_TAKEN, 0x110e, 0x1000);
 	expect_moved(0x3060, 0x1110, MD_MOVED_FELL, 0, 0);
 	expect_moved(0x3054, 0x3000, MD_MOVED_TAKEN, 0x1104, 0x1000);
-	/* A jump added behind a block that only falls leads where it fell. */
+	/* A jump that was added to a block leads to its old fall-through. */
 	expect_moved(0x302e, 0x1070, MD_MOVED_FELL, 0, 0);
 	expect_moved(0x302e, 0x1400, MD_MOVED_NOTHING, 0, 0);
-	/* Not moved at all. */
+	/* Code that was not moved. */
 	expect_moved(0x1400, 0x1408, MD_MOVED_TAKEN, 0x1400, 0x1408);
 	expect_moved(0x1000, 0x3000, MD_MOVED_NOTHING, 0, 0);
 	expect_moved(0x1400, 0x1400, MD_MOVED_TAKEN, 0x1400, 0x1400);

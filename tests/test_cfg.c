@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-/* cfg: blocks, edges, targets and problems, on hand-written hazards and on compiled programs. */
+/*
+ * test_cfg - blocks, edges, targets and problems of hand-written hazards and of compiled
+ * programs.
+ */
 #include "libprof/cfg.h"
 
 #include <inttypes.h>
@@ -72,7 +75,7 @@ START_TEST(cfg_leaves_hazards_alone_and_says_why)
 	for (size_t i = 0; i < sizeof(expected) / sizeof(expected[0]); i++)
 		ck_assert_msg(named(f, expected[i].name)->problem == expected[i].problem, "%s: %s",
 			      expected[i].name, problem_of(f, expected[i].name));
-	/* Whichever reason is met first, these are never taken for understood. */
+	/* Whatever the reason found first, these must never count as understood. */
 	ck_assert_uint_ne(named(f, "slots")->problem, MP_PROBLEM_NONE);
 	ck_assert_uint_ne(named(f, "by_difference")->problem, MP_PROBLEM_NONE);
 	ck_assert_uint_ne(named(f, "reads_itself")->problem, MP_PROBLEM_NONE);
@@ -113,7 +116,7 @@ START_TEST(cfg_splits_block_where_code_without_unwind_information_jumps)
 	ck_assert_uint_ne(block, MP_NONE);
 	ck_assert(g->cfg->blocks[block].flags & MP_BLOCK_OTHER_ENTRY);
 	ck_assert(mp_cfg_is_target(g->cfg, middle));
-	/* Stripped, the jump lies in no function at all. */
+	/* In the stripped file, the jump lies in no function. */
 	ck_assert_uint_eq(mp_cfg_func_at(f->cfg, named(g, "no_fde")->vaddr), MP_NONE);
 	block = mp_cfg_block_starting(f->cfg, middle);
 	ck_assert_uint_ne(block, MP_NONE);
@@ -125,14 +128,14 @@ END_TEST
 
 #define ASSEMBLY "tests/hazards/assembly.S tests/hazards/assembly.c"
 
-/* What is reached by arithmetic alone shows as code that nothing leads to. */
+/* Code that is reached only by computed addresses appears as code that nothing leads to. */
 START_TEST(cfg_leaves_alone_code_that_nothing_leads_to)
 {
 	static const char *const flags[] = {"-O1", "-O1 -Wl,--emit-relocs", "-O0 -no-pie"};
 	struct file *f = build("gcc", flags[_i], ASSEMBLY);
 
 	ck_assert_str_eq(problem_of(f, "first_slot"), "code that nothing leads to");
-	/* Padding of any kind is none, nor is what a conditional jump falls into. */
+	/* Padding does not count as such code, nor does code behind a conditional jump. */
 	ck_assert_str_eq(problem_of(f, "padded_with_org"), "none");
 	ck_assert_str_eq(problem_of(f, "aligned_loop"), "none");
 	ck_assert_str_eq(problem_of(f, "shared_tail_b"), "none");
@@ -141,7 +144,7 @@ START_TEST(cfg_leaves_alone_code_that_nothing_leads_to)
 }
 END_TEST
 
-/* Nor do compilers leave any: but behind a call that they thought would return. */
+/* Compilers leave no unreached code, except behind calls that they expected to return. */
 START_TEST(cfg_finds_no_unreached_code_that_a_compiler_made)
 {
 	static const char *const flags[] = {"-w -O2", "-w -O0", "-w -O3 -no-pie", "-w -Os"};
@@ -171,7 +174,7 @@ START_TEST(cfg_leaves_alone_what_calls_and_does_not_come_back_behind)
 	ck_assert_str_eq(problem_of(f, "skips_over"), "a call returns elsewhere");
 	ck_assert_str_eq(problem_of(f, "inline_data"), "a call returns elsewhere");
 	ck_assert_str_eq(problem_of(g, "deep"), "a call returns elsewhere");
-	/* Compilers' functions write to the top of their stack as well, but of a frame. */
+	/* Compilers' functions also write to the top of the stack, but within their frame. */
 	for (uint32_t i = 0; i < f->cfg->nr_funcs; i++)
 		ck_assert(f->cfg->funcs[i].problem != MP_PROBLEM_RETURNS_ELSEWHERE ||
 			  !strcmp(f->cfg->funcs[i].name, "skips_over") ||
@@ -181,7 +184,7 @@ START_TEST(cfg_leaves_alone_what_calls_and_does_not_come_back_behind)
 }
 END_TEST
 
-/* A table of places in code, each as a distance from itself, is not like one of a switch. */
+/* A table of self-relative code addresses differs from the table of a switch. */
 START_TEST(cfg_knows_places_that_a_section_of_the_programs_own_leads_to)
 {
 	static const char *const flags[] = {"-w -O2 -D_GNU_SOURCE",
@@ -215,7 +218,7 @@ START_TEST(cfg_finds_resolvers_by_what_the_loader_calls)
 }
 END_TEST
 
-/* Invariants of the whole result, on whatever the compiler made. */
+/* Checks the invariants of the whole graph. */
 static void check_whole(const struct file *f)
 {
 	const struct mp_cfg *cfg = f->cfg;
@@ -287,7 +290,7 @@ START_TEST(cfg_keeps_its_invariants)
 }
 END_TEST
 
-/* Every direct branch that another disassembler sees arrives at a known target. */
+/* Every direct branch that objdump finds leads to a known target. */
 START_TEST(cfg_knows_every_branch_target_that_objdump_sees)
 {
 	static const char *const flags[] = {"-w -O2", "-w -O2 -static", "-w -O3 -no-pie"};
@@ -306,7 +309,7 @@ START_TEST(cfg_knows_every_branch_target_that_objdump_sees)
 		if (sscanf(line, " %" SCNx64 ": %31s %" SCNx64 " <", &from, mnemonic, &to) != 3 ||
 		    (mnemonic[0] != 'j' && strcmp(mnemonic, "call")) || !strstr(line, " <"))
 			continue;
-		/* Calls of weak functions that are not there lead to 0. */
+		/* Calls of undefined weak functions lead to 0. */
 		if (mp_cfg_func_at(f->cfg, from) == MP_NONE || !to)
 			continue;
 		ck_assert_msg(mp_cfg_is_target(f->cfg, to), "%s", line);
@@ -323,7 +326,7 @@ END_TEST
 
 START_TEST(cfg_joins_cold_part_with_its_function)
 {
-	/* With symbols, and without: then the jumps alone tell. */
+	/* With symbols and without; without them, only jumps show the relation. */
 	static const char *const flags[] = {"-w -O2", "-w -O2 -s"};
 	struct file *f = build("gcc", flags[_i], "tests/data/cold.c");
 	uint32_t cold = 0;
@@ -341,7 +344,7 @@ START_TEST(cfg_joins_cold_part_with_its_function)
 		ck_assert(f->cfg->blocks[block].flags & MP_BLOCK_COLD_PART);
 		ck_assert_uint_eq(f->cfg->funcs[r->func].problem, MP_PROBLEM_NONE);
 	}
-	/* Without a name a part that starts without a frame may be a function of its own. */
+	/* Without a name, a part that starts without a frame may be a function of its own. */
 	ck_assert_uint_eq(cold, _i ? 1 : 2);
 	check_whole(f);
 	done(f);
@@ -370,7 +373,7 @@ START_TEST(cfg_takes_what_begins_without_a_frame_for_the_function)
 }
 END_TEST
 
-/* @nr branches out of 200 lead to a cold part, and @nr_back of these ways come back. */
+/* @nr of 200 branches lead to a cold part, and @nr_back of them return from it. */
 static bool profiled(uint32_t nr, uint32_t nr_back)
 {
 	struct mp_block blocks[400] = {0};
@@ -399,7 +402,7 @@ START_TEST(cfg_knows_an_order_that_was_made_by_a_profile)
 	ck_assert(!mp_cfg_is_profiled(f->cfg));
 	done(f);
 	ck_assert(profiled(40, 40));
-	/* Ends of the program, and clean-up, need no profile. */
+	/* Code that ends the program or cleans up is cold even without a profile. */
 	ck_assert(!profiled(100, 0));
 	ck_assert(!profiled(100, 9));
 }
@@ -508,7 +511,10 @@ START_TEST(cfg_takes_short_words_for_addresses_where_they_are_fixed)
 	      ".section .rodata\n.balign 8\ntable: .quad 0\n .long 7, .Lf + 5, f + 2\n");
 	at = fixture_vaddr(&f, "f");
 	ck_assert(mp_cfg_is_target(f.cfg, at + 10));
-	/* Between two instructions a number is no evidence of a second reading. */
+	/*
+	 * A number that refers between two instructions is no evidence that code is entered
+	 * there.
+	 */
 	ck_assert(mp_cfg_may_be_target(f.cfg, at + 2));
 	ck_assert(!mp_cfg_is_target(f.cfg, at + 2));
 	ck_assert(!mp_cfg_may_be_target(f.cfg, at + 5));
@@ -517,28 +523,36 @@ START_TEST(cfg_takes_short_words_for_addresses_where_they_are_fixed)
 }
 END_TEST
 
-/* A constant outside of functions that reads as a call to @to. */
+/* A constant outside of functions that can be read as a call of @to. */
 #define GAP_CALL(to) ".byte 0xe8\n .long " to " - . - 4\n"
 
 START_TEST(cfg_leaves_alone_what_a_gap_leads_into)
 {
 	static const struct {
-		const char *g, *gap, *data; /* a function's body, what follows it, a word */
+		const char *g, *gap, *data; /* body of a function, code behind it, a data word */
 		enum mp_problem f;
 	} cases[] = {
-		/* Control comes there: by a branch, by branches in a row, behind a call, by a
-		 * pointer of the program's. */
+		/*
+		 * Control may come there: by a branch, by several branches in a row, behind a
+		 * call, or by a pointer in the program.
+		 */
 		{" jmp .Lgap\n", ".Lgap: " GAP_CALL("f + 2"), "0", MP_PROBLEM_OFF_GRID},
 		{" jmp .Lgap\n", ".quad 0\n.Lgap: jmp 1f\n .quad 0\n1: nop\n" GAP_CALL("f + 2"),
 		 "0", MP_PROBLEM_OFF_GRID},
 		{" jmp .Lgap\n", ".Lgap: call start\n" GAP_CALL("f + 2"), "0", MP_PROBLEM_OFF_GRID},
 		{" ret\n", ".quad 0\n.Lgap: " GAP_CALL("f + 2"), ".Lgap", MP_PROBLEM_OFF_GRID},
-		/* A text that nothing leads to, that operands alone name, or behind a jump. */
+		/*
+		 * Text that nothing leads to, that only operands refer to, or that follows a
+		 * jump.
+		 */
 		{" ret\n", GAP_CALL("f + 2") ".quad 0\n", "0", MP_PROBLEM_NONE},
 		{" lea .Lgap(%rip), %rax\n ret\n", ".Lgap: " GAP_CALL("f + 2"), "0",
 		 MP_PROBLEM_NONE},
 		{" jmp .Lgap\n", ".Lgap: jmp start\n" GAP_CALL("f + 2"), "0", MP_PROBLEM_NONE},
-		/* That may be a jump past the prefix; the other one is a part of the opcode. */
+		/*
+		 * This may be a jump past the prefix; in the last case the prefix is part of
+		 * the opcode.
+		 */
 		{" ret\n", GAP_CALL(".Llock + 1"), "0", MP_PROBLEM_OFF_GRID},
 		{" ret\n", GAP_CALL(".Lrep + 1"), "0", MP_PROBLEM_OFF_GRID},
 		{" ret\n", GAP_CALL(".Lsse + 1"), "0", MP_PROBLEM_NONE},
@@ -568,29 +582,32 @@ START_TEST(cfg_follows_a_pointer_over_calls_to_a_tail_call)
 		const char *body;
 		enum mp_problem g;
 	} cases[] = {
-		/* A parameter that a callee leaves alone. */
+		/* A parameter that the callee does not change. */
 		{" call f\n cmp $3, %edi\n je 1f\n jmp *%rsi\n1: call f\n ret\n", MP_PROBLEM_NONE},
-		/* On one way a copy of it, on another what the callee returns, or a constant. */
+		/*
+		 * On one way a copy of the parameter; on another, the callee's result or a
+		 * constant.
+		 */
 		{" call f\n test %edi, %edi\n je 1f\n mov %rsi, %rax\n1: jmp *%rax\n",
 		 MP_PROBLEM_NONE},
 		{" test %edi, %edi\n je 1f\n lea f(%rip), %rsi\n1: call f\n jmp *%rsi\n",
 		 MP_PROBLEM_NONE},
-		/* Behind more tests than the search for tables goes through. */
+		/* Behind more tests than the search for tables follows. */
 		{" .rept 60\n test %edi, %edi\n je 1f\n inc %edi\n1:\n .endr\n jmp *%rdx\n",
 		 MP_PROBLEM_NONE},
-		/* Round a loop. */
+		/* In a loop. */
 		{"1: call f\n dec %edi\n jne 1b\n jmp *%rsi\n", MP_PROBLEM_NONE},
-		/* Not torn down: the frame is the function's own. */
+		/* The frame is still there, so it is no tail call. */
 		{" push %rbx\n .cfi_adjust_cfa_offset 8\n call f\n jmp *%rsi\n",
 		 MP_PROBLEM_UNRESOLVED_JUMP},
-		/* Computed here before the call, on the only way or on one of two. */
+		/* Computed before the call, on the only way or on one of two. */
 		{" lea table(%rip), %rsi\n add %rdi, %rsi\n call f\n jmp *%rsi\n",
 		 MP_PROBLEM_UNRESOLVED_JUMP},
 		{" test %edi, %edi\n je 1f\n add %rdi, %rsi\n1: call f\n jmp *%rsi\n",
 		 MP_PROBLEM_UNRESOLVED_JUMP},
 		{" test %edi, %edi\n je 1f\n movslq (%rdi), %rsi\n1: call f\n jmp *%rsi\n",
 		 MP_PROBLEM_UNRESOLVED_JUMP},
-		/* Its own label. */
+		/* The function's own label. */
 		{" lea 1f(%rip), %rsi\n call f\n jmp *%rsi\n1: ret\n", MP_PROBLEM_MID_ESCAPE},
 	};
 	char source[1024] = STOCK_START ".type g, @function\ng: .cfi_startproc\n";

@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Call-frame programs written by hand: what they mean, how rows become programs, what is refused. */
+/*
+ * test_cfi - hand-written call-frame programs: their meaning, writing rows as programs, and
+ * refusals.
+ */
 #include "editor/cfi.h"
 
 #include <errno.h>
@@ -107,22 +110,22 @@ START_TEST(cfi_refuses_what_is_not_understood_in_full)
 		uint8_t bytes[8], size;
 	} bad[] = {
 		{{0x3f}, 1},		 /* unknown */
-		{{0x2d}, 1},		 /* another machine's */
+		{{0x2d}, 1},		 /* for another architecture */
 		{{0x0b}, 1},		 /* restore without remember */
-		{{0x0e}, 1},		 /* cut */
-		{{0x0e, 0x80}, 2},	 /* cut in a number */
+		{{0x0e}, 1},		 /* truncated */
+		{{0x0e, 0x80}, 2},	 /* truncated in a number */
 		{{0x07, 40}, 2},	 /* no such register */
-		{{0xd0}, 1},		 /* restores rip, which the CIE has a rule for */
+		{{0xd0}, 1},		 /* restores rip, for which the CIE has a rule */
 		{{0x0f, 2, 0x80, 0}, 4}, /* CFA relative to rip */
-		{{0x0f, 9, 0x03, 0, 0, 0, 0, 0}, 8}, /* an address; cut, too */
+		{{0x0f, 9, 0x03, 0, 0, 0, 0, 0}, 8}, /* an address, truncated */
 		{{0x0f, 1, 0x97}, 3},		     /* needs an object's address */
-		{{0x0f, 2, 0x77, 8, 0x0e, 16}, 6},   /* half a change of an expression */
-		{{0x16, 3, 5, 0x70, 0}, 5},	     /* expression beyond the end */
+		{{0x0f, 2, 0x77, 8, 0x0e, 16}, 6},   /* changes an expression partly */
+		{{0x16, 3, 5, 0x70, 0}, 5},	     /* the expression reaches beyond the end */
 	};
 
 	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++)
 		ck_assert_msg(expand(bad[i].bytes, bad[i].size) == -EOPNOTSUPP, "case %zu", i);
-	/* The same with nothing wrong. */
+	/* A valid program of this kind. */
 	ck_assert_int_eq(EXPAND(0x0f, 2, 0x77, 8), 0);
 }
 END_TEST
@@ -131,13 +134,13 @@ START_TEST(cfi_a_row_written_is_the_row_read)
 {
 	struct me_bytes out = {0};
 	struct me_cfi_row want;
-	/* every kind of rule, factored offsets of both signs */
+	/* every kind of rule; factored offsets of both signs */
 	static const uint8_t program[] = {
 		0x0f, 3,    0x77, 8,	0x06,	       /* cfa: [rsp + 8] */
 		0x83, 2,    0x05, 12,	200,  1,       /* rbx, r12 saved */
 		0x11, 6,    0x7d,		       /* rbp at cfa + 24 */
 		0x14, 13,   4,	  0x15, 14,   0x7e,    /* values cfa - 32, cfa + 16 */
-		0x07, 1,    0x08, 2,	0x09, 4,    5, /* undefined, same, in another */
+		0x07, 1,    0x08, 2,	0x09, 4,    5, /* undefined, same, in another register */
 		0x10, 15,   2,	  0x76, 0x70,	       /* saved at rbp - 16 */
 		0x16, 11,   2,	  0x75, 0,	       /* is rdi */
 		0x2e, 0x90, 1,
@@ -147,7 +150,7 @@ START_TEST(cfi_a_row_written_is_the_row_read)
 
 	ck_assert_int_eq(expand(program, sizeof(program)), 0);
 	want = *row_at(0);
-	/* From the CIE's row, and from several others, to this one and back. */
+	/* From the CIE's row and from several others to this row, and back. */
 	for (size_t i = 0; i < sizeof(others) / sizeof(others[0]); i++) {
 		struct me_cfi_row from;
 

@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Chains that end: visits are what walking long enough comes to, however long a loop takes. */
+/*
+ * test_chain - Markov chains that end: the computed visits equal those of a long simulation,
+ * even for long loops.
+ */
 #include "libprof/chain.h"
 
 #include <errno.h>
@@ -48,7 +51,7 @@ START_TEST(chain_of_one_line_visits_all_once)
 }
 END_TEST
 
-/* By subtraction 1 - (1 - 1e-15) would be off by a tenth. */
+/* Computing 1 - (1 - 1e-15) would be wrong by a tenth. */
 START_TEST(chain_is_exact_in_loops_that_hardly_end)
 {
 	const double out = 1e-15;
@@ -87,7 +90,7 @@ START_TEST(chain_of_nothing_is_none)
 }
 END_TEST
 
-/* Everywhere to everywhere, some steps missing: loops within loops entered in their middles. */
+/* Random graphs, nearly complete: nested loops with entries in their middle. */
 START_TEST(chain_agrees_with_walking_in_random_graphs)
 {
 	struct mp_chain_step steps[MAX * 8];
@@ -131,7 +134,7 @@ START_TEST(chain_agrees_with_walking_in_random_graphs)
 		mp_chain_worth(chain, gain, worth);
 		for (uint32_t s = 0; s < nr; s++) {
 			ck_assert(fabs(visits[s] - sum[s]) <= 1e-9 * (1 + sum[s]));
-			/* What visits earn is what the starts are worth. */
+			/* The gains of all visits equal the worth of the starts. */
 			earned += visits[s] * gain[s];
 			expected += start[s] * worth[s];
 		}

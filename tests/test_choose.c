@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-/* choose: the rate from what a sample costs, and measuring with a source that costs nothing. */
+/*
+ * test_choose - the rate derived from the cost of a sample, and measuring with a source that
+ * costs nothing.
+ */
 #include "daemon/choose.h"
 
 #include <errno.h>
@@ -43,7 +46,10 @@ START_TEST(rate_costs_less_than_what_is_promised)
 }
 END_TEST
 
-/* Not lower than it must be: twice the rate would break the promise, where that is in bounds. */
+/*
+ * The rate is not lower than necessary: twice the rate would exceed the promise, unless out of
+ * bounds.
+ */
 START_TEST(rate_uses_most_of_what_is_promised)
 {
 	const struct md_cost cost = {15000, 1500, 500000};
@@ -79,7 +85,7 @@ START_TEST(share_is_of_samples_and_of_waking)
 {
 	const struct md_cost cost = {14000, 1000, 500000};
 
-	/* 100 x 15 us + 500 us = 2 ms of each second */
+	/* 100 x 15 us + 500 us = 2 ms per second */
 	ck_assert_uint_eq(md_choose_share_ppm(&cost, 100), 2000);
 	ck_assert_uint_eq(md_choose_share_ppm(&cost, 0), 500);
 }
@@ -97,11 +103,11 @@ START_TEST(reasons_name_the_rate_and_the_cost)
 }
 END_TEST
 
-/* ---- a source that does nothing, or nothing right ------------------------------------------- */
+/* ---- a source that does nothing, or fails --------------------------------------------------- */
 
 struct fake {
 	struct md_source source;
-	struct morph_lost record; /* so many samples come, once */
+	struct morph_lost record; /* the samples, delivered once */
 	bool given, pause_fails;
 	unsigned int nr_switches;
 };
@@ -155,7 +161,7 @@ START_TEST(measuring_switches_on_and_off_in_turn)
 	ck_assert_uint_eq(f.nr_switches % 2, 0);
 	ck_assert_uint_ge(f.nr_switches, 10);
 	ck_assert_uint_gt(cost.interrupt_ns, 0);
-	/* Samples that cost nothing: at most what a thousandth of the time would give. */
+	/* Samples without cost: at most a thousandth of the time. */
 	ck_assert_uint_le(cost.interrupt_ns, 1000);
 }
 END_TEST

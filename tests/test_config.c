@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-/* morphd.conf(5): what is taken, what is refused and with which words; and when to sign life. */
+/*
+ * test_config - morphd.conf(5): accepted settings, and the messages for refused ones; and the
+ * watchdog's times.
+ */
 #include "tests/suite.h"
 
 #include <errno.h>
@@ -47,7 +50,7 @@ static void takes(const char *text, struct md_config *out)
 	ck_assert_msg(!ret, "%s: %s", text, err.msg);
 }
 
-/* @message follows the file's name; and nothing of the file is taken. */
+/* Expects @message after the file's name, and that no setting changes. */
 static void refuses_bytes(const char *text, size_t size, const char *message)
 {
 	struct md_config before, out;
@@ -165,7 +168,7 @@ START_TEST(unreadable_file_is_named)
 	ck_assert_str_eq(err.msg, "/no/such: cannot open: No such file or directory");
 	ck_assert_int_eq(md_config_read("/tmp", &config, &err), -EISDIR);
 	ck_assert_str_eq(err.msg, "/tmp: cannot read: Is a directory");
-	/* Without an end, and without lines. */
+	/* A file without end and without lines. */
 	ck_assert_int_eq(md_config_read("/dev/zero", &config, &err), -EINVAL);
 }
 END_TEST
@@ -179,7 +182,7 @@ START_TEST(what_is_given_wins)
 	md_config_override(&file, &line);
 	ck_assert_str_eq(file.source, "perf");
 	ck_assert_uint_eq(file.rate_hz, 101);
-	/* A default wins as well, where it was asked for. */
+	/* A default that was given explicitly wins too. */
 	ck_assert_int_eq(md_config_set(&line, MD_CONFIG_SOURCE, "auto", NULL), 0);
 	ck_assert_int_eq(md_config_set(&line, MD_CONFIG_RATE, "auto", NULL), 0);
 	ck_assert_int_eq(md_config_set(&line, MD_CONFIG_NO_KERNEL, "no", NULL), 0);
@@ -223,7 +226,7 @@ START_TEST(life_is_signed_at_half_the_time)
 	ck_assert(!md_watchdog_is_due(&w, 5000000001));
 	ck_assert(!md_watchdog_is_due(&w, 6499999999));
 	ck_assert(md_watchdog_is_due(&w, 6500000000));
-	/* After a long step at once, and then not as often as was missed. */
+	/* After a long step a message is due at once, but missed ones are not made up for. */
 	ck_assert(md_watchdog_is_due(&w, 60000000000));
 	ck_assert(!md_watchdog_is_due(&w, 60000000001));
 }

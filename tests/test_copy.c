@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* copy: the bytes of moved code, read back instruction by instruction. */
+/* test_copy - the bytes of moved code, decoded instruction by instruction. */
 #include "tests/suite.h"
 
 #include <errno.h>
@@ -82,7 +82,7 @@ START_TEST(copy_leads_calls_to_copies_and_others_to_old_code)
 }
 END_TEST
 
-/* All sixteen conditions, copied so that each is inverted or not, short or long. */
+/* All sixteen conditions, copied so that each is inverted or not, and short or long. */
 START_TEST(copy_writes_every_condition_both_ways_and_in_both_lengths)
 {
 	static const char *const names[] = {"o", "no", "b", "ae", "e", "ne", "be", "a",
@@ -140,7 +140,7 @@ START_TEST(copy_pads_with_traps_unless_control_runs_through)
 	fixture_plan(&f, "f", 2);
 	fixture_plan(&f, "g", 0)->align_log2 = 5;
 	write_copies(&f);
-	/* Behind block 0 comes 1, by nops that do nothing else. */
+	/* Between blocks 0 and 1 there are only no-ops. */
 	gap = f.placement.copies[0].new_vaddr + f.placement.copies[0].new_size;
 	end = f.placement.copies[1].new_vaddr;
 	ck_assert_uint_eq(end - gap, 60);
@@ -151,7 +151,7 @@ START_TEST(copy_pads_with_traps_unless_control_runs_through)
 		gap += insn.len;
 	}
 	ck_assert_uint_eq(gap, end);
-	/* Behind the return nothing may run. */
+	/* Behind the return, no code may run. */
 	gap = f.placement.copies[2].new_vaddr + f.placement.copies[2].new_size;
 	ck_assert_uint_gt(f.placement.copies[3].new_vaddr, gap);
 	for (; gap < f.placement.copies[3].new_vaddr; gap++)

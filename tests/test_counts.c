@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Counts of a whole program: every function with samples is conserved, others stay at zero. */
+/*
+ * test_counts - counts of a whole program: flow is conserved in every function with samples;
+ * others stay zero.
+ */
 #include <errno.h>
 #include <math.h>
 #include <stdlib.h>
@@ -32,7 +35,7 @@ static void check_conserved(const struct mp_counts *counts)
 	}
 }
 
-/* f: a loop with a call out of it; g: never sampled; h: one block. */
+/* f: a loop with a call that leaves it; g: never sampled; h: one block. */
 static void program(void)
 {
 	toy_init(&toy);
@@ -85,7 +88,7 @@ END_TEST
 
 START_TEST(counts_that_were_counted_are_taken_as_they_are)
 {
-	/* 1 runs 101 times, and goes to 2 in all but the last. */
+	/* 1 runs 101 times and goes to 2 each time but the last. */
 	uint64_t samples[TOY_MAX] = {0}, transfers[] = {0, 0, 1, 0, 99}, leavings[TOY_MAX] = {0};
 	const double runs[] = {2, 101, 100, 1, 1, 0, 7};
 	uint32_t leavers[TOY_MAX] = {0};
@@ -120,7 +123,7 @@ START_TEST(counts_that_were_counted_are_taken_as_they_are)
 }
 END_TEST
 
-/* 2 runs @rare times, and leaves the loop in each 100th of them; else everything goes round. */
+/* 2 runs @rare times and leaves the loop every 100th time; all other flow stays in the loop. */
 static void count_loop(uint64_t rare, uint64_t rounds, uint64_t *samples,
 		       struct mp_profile *profile)
 {
@@ -137,7 +140,7 @@ static void count_loop(uint64_t rare, uint64_t rounds, uint64_t *samples,
 
 START_TEST(counts_of_blocks_alone_tell_edges_to_the_last_one)
 {
-	/* Whatever is hot beside what is rare, and the other way round. */
+	/* Hot blocks beside rare ones, in both positions. */
 	const uint64_t cases[][2] = {{100, 1}, {100, 1000000000}, {1000000000, 10000000}, {0, 5}};
 
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
@@ -164,7 +167,7 @@ END_TEST
 
 START_TEST(counts_of_which_one_does_not_fit_give_that_up)
 {
-	/* 3 was left in its middle: exit() in one of its calls. */
+	/* Block 3 was left in its middle: exit() in one of its calls. */
 	uint64_t samples[TOY_MAX] = {0};
 	struct mp_profile profile;
 	struct mp_counts counts;
@@ -182,7 +185,10 @@ END_TEST
 
 START_TEST(counts_of_transfers_of_some_runs_alone_are_not_believed)
 {
-	/* As often again without the transfers: 1 does not fall to 2 where it does not go to 4. */
+	/*
+	 * The block counts include as many runs again without transfers: 1 does not go to 2
+	 * each time that it does not go to 4.
+	 */
 	uint64_t samples[TOY_MAX] = {0}, transfers[] = {0, 0, 400, 0, 9900};
 	uint64_t leavings[TOY_MAX] = {0};
 	uint32_t leavers[TOY_MAX] = {0};
@@ -204,7 +210,7 @@ END_TEST
 
 START_TEST(counts_let_flow_leave_where_a_branch_leaves_the_function)
 {
-	/* 1's taken way goes to another function: a tail call by condition. */
+	/* Block 1's taken way goes to another function: a conditional tail call. */
 	uint64_t samples[] = {600, 600, 0, 0, 0, 0, 0};
 	struct mp_profile profile = {.block_samples = samples, .nr_blocks = 7};
 	struct mp_counts counts;
@@ -220,8 +226,10 @@ END_TEST
 
 START_TEST(counts_listen_to_the_call_graph)
 {
-	/* f calls h from 1, which has few samples, or else g from 2, which has more. But h has many,
-	 * and g none. */
+	/*
+	 * f calls h from 1, which has few samples, and g from 2, which has more. But h has many
+	 * samples, and g none.
+	 */
 	uint64_t samples[] = {600, 60, 240, 600, 0, 600};
 	struct mp_profile profile = {.block_samples = samples, .nr_blocks = 6};
 	struct mp_counts_options options = {.estimator = MP_ESTIMATE_POISSON};
@@ -261,7 +269,7 @@ START_TEST(counts_listen_to_the_call_graph)
 }
 END_TEST
 
-/* f ran 6 times, its loop 1,000 times in all; h, which no sample hit, 60. */
+/* f ran 6 times, its loop 1,000 times in total; h ran 60 times, without samples. */
 static void transfers_fill(struct mp_profile *profile)
 {
 	static uint64_t edges[8], leavings[8];
@@ -306,7 +314,7 @@ END_TEST
 
 START_TEST(counts_combine_samples_and_transfers)
 {
-	/* By the samples the loop goes round twice in each call; by the transfers, 167 times. */
+	/* By the samples, the loop iterates twice per call; by the transfers, 167 times. */
 	uint64_t samples[] = {300, 900, 600, 0, 300, 0, 0};
 	struct mp_profile profile = {.block_samples = samples, .nr_blocks = 7, .nr_samples = 2100};
 	struct mp_counts alone, both;
@@ -318,7 +326,7 @@ START_TEST(counts_combine_samples_and_transfers)
 	check_conserved(&both);
 	ck_assert(alone.block[1] < 6 * alone.block[0]);
 	ck_assert(both.block[1] / both.block[0] > 1.3 * alone.block[1] / alone.block[0]);
-	/* Seen to return, never sampled. */
+	/* It was seen to return, but never sampled. */
 	ck_assert(alone.block[6] == 0 && both.block[6] > 0);
 	mp_counts_fini(&alone);
 	mp_counts_fini(&both);

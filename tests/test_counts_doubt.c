@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-/* What is doubted of counts: shares of branches, the less the more there is to go by. */
+/*
+ * test_counts_doubt - tempered counts: shares of branches are doubted, less so with more
+ * evidence.
+ */
 #include "libprof/counts_doubt.h"
 
 #include <math.h>
@@ -10,7 +13,7 @@
 
 static struct toy toy;
 
-/* 0 goes to 1 (10) or 2 (0), which return; four instructions each: 40 samples. */
+/* 0 goes to 1 (10) or 2 (0), which return. Each has four instructions: 40 samples. */
 static void fork_of(bool exact)
 {
 	toy_init(&toy);
@@ -24,7 +27,7 @@ static void fork_of(bool exact)
 	toy.counts.exact = exact;
 }
 
-/* What is left to the way that was never seen. */
+/* Return: count of the way that was never seen. */
 static double doubted(double doubt)
 {
 	struct mp_counts out;
@@ -57,7 +60,7 @@ START_TEST(counts_doubt_counts_paths_and_transfers)
 	toy.counts.followed = NULL;
 	toy.counts.transfer_weight = 4;
 	ck_assert(fabs(doubted(2) - 10 * 1.0 / 82) < 1e-12);
-	/* Nobody sampled: what has no sample says nothing. */
+	/* Without samples, the lack of samples is no evidence. */
 	toy.counts.unsampled = true;
 	toy.counts.transfer_weight = 1;
 	ck_assert(fabs(doubted(2) - 10 * 1.0 / 12) < 1e-12);

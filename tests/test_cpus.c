@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Lists of CPUs as the kernel writes them. */
+/* test_cpus - lists of CPUs in the kernel's format. */
 #include <fcntl.h>
 #include <string.h>
 #include <unistd.h>
@@ -37,7 +37,7 @@ START_TEST(cpus_begin_anywhere)
 }
 END_TEST
 
-/* As with the kernel's file, each read from the start sees what it says now. */
+/* Like the kernel's file, each read from its start gives the current contents. */
 START_TEST(cpus_say_what_changed)
 {
 	char path[] = "/tmp/morph-test-cpus.XXXXXX";

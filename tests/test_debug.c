@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-/* What debug information becomes: readers agree elsewhere (tests/e2e); here are the parts, and damage. */
+/*
+ * test_debug - parts of rewriting debug information, and damaged input. tests/e2e compares
+ * complete results.
+ */
 #include <errno.h>
 
 #include "editor/debug.h"
@@ -79,7 +82,7 @@ START_TEST(a_range_becomes_those_of_its_copies)
 	sym = fixture_symbol(&f, "f");
 	me_moves_map(&moves, sym->vaddr, sym->vaddr + sym->size, &ranges);
 	me_ranges_join(&ranges, 0);
-	/* In the original order, one behind the other. */
+	/* In the original order, adjacent. */
 	ck_assert_uint_ge(ranges.nr, 1);
 	ck_assert_uint_eq(ranges.ranges[0].lo, f.placement.base);
 	ck_assert_uint_eq(ranges.ranges[ranges.nr - 1].hi, f.placement.end);
@@ -122,14 +125,14 @@ START_TEST(abbreviations_keep_the_size_of_entries)
 	ck_assert(!out.failed);
 	ck_assert_int_eq(me_abbrevs_read(out.data, out.size, 0, 5, &now), 0);
 	ck_assert_uint_eq(now.nr, 5);
-	/* Of the unit low_pc stays; ranges and filler stand for the rest. */
+	/* The unit keeps low_pc; ranges and a filler replace high_pc. */
 	a = me_abbrevs_find(&now, 1);
 	ck_assert_uint_eq(a->nr_attrs, 3);
 	ck_assert_uint_eq(now.attrs[a->first_attr].name, DW_AT_low_pc);
 	ck_assert_uint_eq(now.attrs[a->first_attr + 1].name, DW_AT_ranges);
 	ck_assert_uint_eq(now.attrs[a->first_attr + 1].form, DW_FORM_sec_offset);
 	ck_assert_uint_eq(now.attrs[a->first_attr + 2].form, DW_FORM_block1);
-	/* The old ones are there for entries that stayed. */
+	/* The old codes remain for unchanged entries. */
 	ck_assert_int_eq(me_abbrevs_find(&now, 2)->size, 16);
 	ck_assert_uint_eq(me_abbrevs_find(&now, 4)->nr_attrs, 2);
 	me_abbrevs_fini(&now);
@@ -238,7 +241,7 @@ START_TEST(no_debug_information_no_new_sections)
 }
 END_TEST
 
-/* Every byte of .debug_* in turn is something else: no failure, whatever is made of it. */
+/* Changes every byte of .debug_*, one at a time: nothing may fail. */
 START_TEST(damage_fails_nothing)
 {
 	static const char *const flags[] = {"-O2 -g -gdwarf-4", "-O2 -g -gdwarf-5"};

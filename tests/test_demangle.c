@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* test_demangle - which symbols answer to what people write. */
+/* test_demangle - which symbols match the names that users type. */
 #include <string.h>
 
 #include "daemon/demangle.h"
@@ -77,14 +77,14 @@ START_TEST(name_of_cxx_matches_mangled_or_not)
 	ck_assert_int_eq(md_name_match("_ZN4shop4workEli", "shop::work"), MD_NAME_BASE);
 	ck_assert_int_eq(md_name_match("_ZN4shop4workEli", "shop::work(long)"), MD_NAME_OTHER);
 	ck_assert_int_eq(md_name_match("_ZN4shop4workEli", "work"), MD_NAME_OTHER);
-	/* int f<int>(int): with and without the result and the template's arguments. */
+	/* int f<int>(int): with and without the result and the template arguments. */
 	ck_assert_int_eq(md_name_match("_Z1fIiEiT_", "f<int>"), MD_NAME_BASE);
 	ck_assert_int_eq(md_name_match("_Z1fIiEiT_", "f"), MD_NAME_BASE);
 	ck_assert_int_eq(md_name_match("_Z1fIiEiT_", "int f<int>(int)"), MD_NAME_EXACT);
 	ck_assert_int_eq(md_name_match("_ZN4shop4workEl.cold", "shop::work"), MD_NAME_CLONE);
 	ck_assert_int_eq(md_name_match("_ZNSaIcEC1Ev", "std::allocator<char>::allocator"),
 			 MD_NAME_BASE);
-	/* "i" is no C++ name, though the demangler knows it as int. */
+	/* "i" is not a mangled name, although the demangler reads it as int. */
 	ck_assert_ptr_null(md_demangle("i"));
 	ck_assert_ptr_null(md_demangle("_Znonsense"));
 	ck_assert_int_eq(md_name_match("_Znonsense", "nonsense"), MD_NAME_OTHER);

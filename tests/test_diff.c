@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* test_diff - periods, what of a store lies in them, and which modules are matched. */
+/* test_diff - periods, the part of a store that lies in them, and which modules match. */
 #include <errno.h>
 #include <string.h>
 #include <time.h>
@@ -150,7 +150,7 @@ START_TEST(diff_matches_builds_by_path)
 	put(1, "/bin/a", 100, 100, 600);
 	put(2, "/bin/a", 101, 101, 300); /* an update */
 	put(3, "/bin/b", 100, 100, 400);
-	put(3, "/bin/moved", 101, 101, 690); /* the same file, elsewhere */
+	put(3, "/bin/moved", 101, 101, 690); /* the same file at another path */
 	put(4, "/bin/c", 101, 101, 10);
 	compare_at(101);
 	ck_assert_uint_eq(diff.nr_groups, 3);
@@ -159,7 +159,7 @@ START_TEST(diff_matches_builds_by_path)
 	ck_assert_uint_eq(row_of("/bin/a")->samples[1], 300);
 	ck_assert_uint_eq(diff.groups[row_of("/bin/a")->group].nr_builds, 2);
 	ck_assert(md_diff_row_is_significant(row_of("/bin/a")));
-	/* Named as it was last. */
+	/* It has its latest name. */
 	ck_assert_ptr_null(row_of("/bin/b"));
 	ck_assert_uint_eq(row_of("/bin/moved")->samples[0], 400);
 	ck_assert_uint_eq(diff.groups[row_of("/bin/moved")->group].nr_builds, 1);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* digest: what was copied is what was digested. */
+/* test_digest - the digest of a copy is that of its bytes. */
 #include <check.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -11,7 +11,7 @@
 #include "tests/suite.h"
 
 enum {
-	SIZE = 600001, /* more than two of its chunks, and a rest */
+	SIZE = 600001, /* more than two of its chunks, and a remainder */
 };
 
 static int temporary(void)
@@ -40,7 +40,7 @@ START_TEST(digest_of_a_copy_is_that_of_the_bytes)
 	ck_assert(me_digest_equal(&memory, &file));
 	ck_assert_int_eq(pread(to, copy, SIZE, 0), SIZE);
 	ck_assert_mem_eq(copy, bytes, SIZE);
-	/* From the beginning each time, wherever the descriptor stands. */
+	/* Always reads from the start, wherever the file position is. */
 	ck_assert_int_eq(me_digest_copy(in, -1, &again, NULL), 0);
 	ck_assert(me_digest_equal(&again, &file));
 	bytes[SIZE - 1] ^= 1;
@@ -53,7 +53,7 @@ START_TEST(digest_of_a_copy_is_that_of_the_bytes)
 }
 END_TEST
 
-/* A backup made today must be found by a Morph of tomorrow. */
+/* A later version of Morph must find a backup made today. */
 START_TEST(digest_stays_what_it_is)
 {
 	struct me_digest d;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* test_disasm - instructions are written as objdump writes them. */
+/* test_disasm - instructions are printed like objdump prints them. */
 #include <string.h>
 
 #include "daemon/disasm.h"
@@ -49,7 +49,7 @@ END_TEST
 START_TEST(disasm_says_what_is_none)
 {
 	expect(false, "\x06", 1, "(bad)");
-	expect(false, "\xe8\x01", 2, "(bad)"); /* cut */
+	expect(false, "\xe8\x01", 2, "(bad)"); /* truncated */
 	expect(true, "\xff\xff", 2, "(bad)");
 }
 END_TEST

@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-/* All counts from some: random walks through random graphs, and walks that break off. */
+/*
+ * test_edge_solve - computes all counts from some: random walks through random graphs, complete
+ * and broken off.
+ */
 #include "libprof/edge_solve.h"
 
 #include <errno.h>
@@ -29,7 +32,7 @@ struct graph {
 	uint64_t true_edge[1000], true_block[200], counters[1000];
 };
 
-/* Some of the edges are double, some blocks follow themselves, some nobody reaches. */
+/* Some edges are parallel, some blocks are their own successors, some cannot be reached. */
 static void make_func(struct graph *g, struct mp_counted_func *func, uint32_t nr_blocks)
 {
 	struct mp_edge_table *t = &g->table;
@@ -38,7 +41,7 @@ static void make_func(struct graph *g, struct mp_counted_func *func, uint32_t nr
 	*func = (struct mp_counted_func){first, nr_blocks, t->nr_edges, 0};
 	t->nr_blocks += nr_blocks;
 	t->edges[t->nr_edges++] = (struct mp_counted_edge){NONE, first, NONE, OUT, false};
-	/* A way on from each block, and a way out of the last, so that walks end. */
+	/* Each block has a successor, and the last one an exit, so that walks end. */
 	for (uint32_t b = 0; b + 1 < nr_blocks; b++)
 		t->edges[t->nr_edges++] = (struct mp_counted_edge){first + b, first + b + 1, NONE,
 								   MP_EDGE_FALL, false};
@@ -60,7 +63,7 @@ static void make_func(struct graph *g, struct mp_counted_func *func, uint32_t nr
 	func->nr_edges = t->nr_edges - func->first_edge;
 }
 
-/* The next edge of a walk that is at @block; NONE: a beginning. */
+/* Return: the next edge of a walk at @block; NONE: the walk begins. */
 static uint32_t choose(const struct graph *g, const struct mp_counted_func *func, uint32_t block)
 {
 	uint32_t end = func->first_edge + func->nr_edges, nr = 0, chosen = 0;
@@ -72,7 +75,10 @@ static uint32_t choose(const struct graph *g, const struct mp_counted_func *func
 	return chosen;
 }
 
-/* @break_one_in: so many walks end in the middle; 0: none. Return: how many did. */
+/*
+ * @break_one_in: one in so many walks ends in the middle; 0: none. Return: number of broken
+ * walks.
+ */
 static unsigned int walk(struct graph *g, const struct mp_counted_func *func, unsigned int nr_walks,
 			 unsigned int break_one_in)
 {
@@ -105,7 +111,10 @@ static uint32_t root_of(uint32_t *parent, uint32_t v)
 	return v;
 }
 
-/* Counters on what a random spanning tree leaves over; @spare_one_in of its own, too. */
+/*
+ * Puts counters on the edges outside of a random spanning tree, and on one in @spare_one_in
+ * tree edges.
+ */
 static void put_counters(struct graph *g, const struct mp_counted_func *func,
 			 unsigned int spare_one_in)
 {
@@ -170,7 +179,7 @@ START_TEST(edge_solve_finds_all_counts_of_random_walks)
 			ck_assert_uint_eq(counts.edge[e], g->true_edge[e]);
 		for (uint32_t b = 0; b < g->table.nr_blocks; b++)
 			ck_assert_uint_eq(counts.block[b], g->true_block[b]);
-		/* One counter at least is on every circle through the outside. */
+		/* Every cycle through the outside has at least one counter. */
 		ck_assert_uint_eq(counts.discrepancy.nr_ran, nr_ran);
 		ck_assert_uint_eq(counts.discrepancy.nr_unequal, 0);
 		ck_assert_uint_eq(counts.discrepancy.missed, 0);
@@ -181,7 +190,7 @@ START_TEST(edge_solve_finds_all_counts_of_random_walks)
 }
 END_TEST
 
-/* With every edge counted nothing can be hidden; no count is wrong then, either. */
+/* If every edge is counted, every broken walk is noticed, and all counts are right. */
 START_TEST(edge_solve_sees_walks_that_break_off)
 {
 	unsigned int nr_broken = 0;
@@ -220,7 +229,7 @@ END_TEST
 		.nr_counters = nr_counter                                                          \
 	}
 
-/* 100 come in, 10 never come out: what is behind the entry is told by it, not by the exit. */
+/* 100 enter and 10 never leave: counts of blocks follow the entry, not the exit. */
 START_TEST(edge_solve_reports_how_much_is_missed)
 {
 	struct mp_counted_edge edges[] = {
@@ -257,7 +266,7 @@ END_TEST
 
 START_TEST(edge_solve_makes_negative_counts_zero)
 {
-	/* More leaves the first block one way than came in. */
+	/* More leaves the first block one way than enters it. */
 	struct mp_counted_edge edges[] = {
 		{NONE, 0, 0, OUT, false},	   {0, 1, 1, MP_EDGE_TAKEN, false},
 		{0, 2, NONE, MP_EDGE_FALL, false}, {1, NONE, 2, OUT, false},
@@ -288,7 +297,7 @@ START_TEST(edge_solve_survives_any_counters)
 	struct mp_edge_counts counts;
 
 	ck_assert_int_eq(mp_edge_solve(&table, counters, &counts, NULL), 0);
-	/* It would be twice that. */
+	/* The exact value would be twice as much. */
 	ck_assert_uint_eq(counts.edge[3], UINT64_MAX);
 	ck_assert_uint_eq(counts.edge[4], UINT64_MAX);
 	ck_assert_uint_eq(counts.block[1], UINT64_MAX);
@@ -326,7 +335,7 @@ START_TEST(edge_solve_refuses_circles_without_a_counter)
 	ck_assert_int_eq(mp_edge_solve(&table, counters, &counts, &err), -EBADMSG);
 	table = TABLE(1, through_outside, 0);
 	ck_assert_int_eq(mp_edge_solve(&table, counters, &counts, &err), -EBADMSG);
-	/* A spare counter does not make up for one that is missing. */
+	/* A spare counter cannot replace a missing one. */
 	loop[1].counter = 0;
 	loop[0].counter = 1;
 	loop[1].spare = true;

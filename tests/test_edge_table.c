@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-/* The table of counted edges: what goes in comes out, what is damaged or hostile is refused. */
+/*
+ * test_edge_table - the table of counted edges: written and read back, and damaged or hostile
+ * input refused.
+ */
 #include "libprof/edge_table.h"
 
 #include <errno.h>
@@ -13,7 +16,7 @@
 
 #define NONE MP_NONE
 
-/* Two functions: an if in a loop, and one block whose addresses and counters go backwards. */
+/* Two functions: an if in a loop, and one block whose address and counters descend. */
 static const struct mp_counted_func funcs[] = {{0, 4, 0, 7}, {4, 0, 7, 0}, {4, 1, 7, 2}};
 static const struct mp_counted_block blocks[] = {
 	{0x401000, 16, 14}, {0x401010, 7, 7}, {0x401400, 5, 0}, {0x400100, 0, 0}, {0xfff, 200, 150},
@@ -36,7 +39,7 @@ static const struct mp_edge_table sample = {
 	.nr_counters = 6,
 };
 
-/* A copy that a test may spoil. */
+/* A copy that a test may change. */
 struct spoilt {
 	struct mp_edge_table table;
 	struct mp_counted_func funcs[3];
@@ -149,7 +152,7 @@ START_TEST(edge_table_takes_any_address_and_size)
 }
 END_TEST
 
-/* Twice as many edges as blocks, half of them counted, as they come from real functions. */
+/* Twice as many edges as blocks, half of them counted, as in real functions. */
 START_TEST(edge_table_takes_about_three_bytes_an_edge)
 {
 	struct mp_edge_table big = {.nr_funcs = 500, .nr_blocks = 10000, .nr_edges = 20000};
@@ -226,7 +229,7 @@ START_TEST(edge_table_refuses_to_write_what_does_not_fit_together)
 	REFUSED(s.edges[1].spare = true);
 	REFUSED(s.edges[2].counter = 6);
 	REFUSED(s.edges[2].counter = 5);
-	/* And without a change nothing is wrong. */
+	/* Without a change it is valid. */
 	assert_round_trip(spoil(&s));
 }
 END_TEST
@@ -260,7 +263,7 @@ START_TEST(edge_table_refuses_every_flipped_bit)
 }
 END_TEST
 
-/* Numbers as a table, with a good checksum. */
+/* Reads numbers as a table, with a valid checksum. */
 static int read_numbers(const uint64_t *numbers, size_t nr)
 {
 	struct mp_varint_writer w = {0};
@@ -280,8 +283,11 @@ static int read_numbers(const uint64_t *numbers, size_t nr)
 
 START_TEST(edge_table_refuses_hostile_numbers_behind_a_good_checksum)
 {
-	/* Version, functions, blocks, edges, counters; a function of one block and one edge: the
-	 * block's address, size, and of its branch; the edge's head (a loop, counted), ends. */
+	/*
+	 * Version, functions, blocks, edges, counters; a function with one block and one edge:
+	 * the block's address, size, and offset of its branch; the edge's head (a loop,
+	 * counted), its ends.
+	 */
 	static const uint64_t good[] = {1, 1, 1, 1, 1, 1, 1, 2 * 0x1000, 10, 2, 0x11, 0, 0};
 	static const uint64_t values[] = {0,	     1,		 2,	     3,		 4,
 					  11,	     0x0c,	 0x1c,	     0x51,	 0x91,
@@ -301,7 +307,7 @@ START_TEST(edge_table_refuses_hostile_numbers_behind_a_good_checksum)
 			ret = read_numbers(numbers, nr);
 			ck_assert(!ret || ret == -EBADMSG);
 			nr_refused += ret != 0;
-			/* What can only be one number. */
+			/* These have only one valid value. */
 			if ((i < 7 && i != 4) || i > 10)
 				ck_assert_msg(!ret == (numbers[i] == good[i]), "%zu %zu", i, v);
 		}

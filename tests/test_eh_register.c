@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * eh_register: where a stripped static program hands its .eh_frame to the unwinder; that the
- * editor changes both places, and that verify sees when one of them is not as it must be.
+ * test_eh_register - where a stripped static program registers its .eh_frame with the unwinder:
+ * the editor changes both places, and verify detects a wrong one.
  */
 #include "tests/suite.h"
 
@@ -108,7 +108,7 @@ START_TEST(eh_register_is_where_the_relocations_are)
 }
 END_TEST
 
-/* Start-up code of another kind: the file is refused as a whole. */
+/* With other start-up code the whole file is refused. */
 START_TEST(optimize_refuses_other_start_up_code)
 {
 	for (int i = 0; i < 3; i++) {
@@ -119,7 +119,7 @@ START_TEST(optimize_refuses_other_start_up_code)
 
 		build("-static -s");
 		ck_assert_int_eq(me_eh_register_find(original, &found), 0);
-		/* Another register; another label; nobody calls the unwinder. */
+		/* Another register; another label; no call of the unwinder. */
 		ck_assert(mp_elf_vaddr_to_off(original, found.fields[i == 1], &off));
 		f = fopen(exe, "r+");
 		ck_assert_ptr_nonnull(f);
@@ -155,7 +155,7 @@ START_TEST(verify_wants_both_operands_to_name_the_new_table)
 	for (int i = 0; i < 2; i++) {
 		uint32_t was = word_at(original, found.fields[i]);
 		uint32_t now = word_at(output, found.fields[i]);
-		/* As it was; a byte beside; a byte of each of the four changed. */
+		/* The old value; one byte off; a change in each of the four bytes. */
 		uint32_t words[] = {was,	  now + 1,	  now ^ 0x10,
 				    now ^ 0x1000, now ^ 0x100000, now ^ 0x10000000};
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* The ELF reader: what it finds in real programs, and that it survives any other file. */
+/* test_elf - the ELF reader: its results for real programs, and that it survives any other file. */
 #include "libprof/elf.h"
 
 #include <errno.h>
@@ -30,7 +30,7 @@ static void shell(const char *fmt, const char *a, const char *b)
 	ck_assert_msg(system(command) == 0, "%s", command);
 }
 
-/* @path becomes a program compiled with @flags. Return: false where there is no compiler. */
+/* Compiles a program with @flags to @path. Return: false: there is no compiler. */
 static bool compile(const char *flags, char *path)
 {
 	char source[256];
@@ -85,7 +85,7 @@ START_TEST(elf_finds_functions_relocations_and_build_id)
 	ck_assert_int_eq(twice->type, STT_FUNC);
 	ck_assert(mp_elf_is_code(elf, twice->vaddr));
 	ck_assert_str_eq(mp_elf_section_at(elf, twice->vaddr)->name, ".text");
-	/* Its FDE covers it exactly. */
+	/* Its FDE covers exactly the function. */
 	for (i = 0; i < elf->nr_fdes && elf->fdes[i].start != twice->vaddr; i++)
 		;
 	ck_assert_uint_lt(i, elf->nr_fdes);
@@ -121,7 +121,10 @@ START_TEST(elf_expands_packed_relative_relocations)
 	struct mp_elf *elf;
 	char path[256];
 
-	/* The same pointer, relocated the usual way and by DT_RELR where the linker has it. */
+	/*
+	 * The same pointer with a normal relocation and, if the linker supports it, with
+	 * DT_RELR.
+	 */
 	for (int packed = 0; packed < 2; packed++) {
 		if (packed && system("ld --help | grep -q pack-relative-relocs"))
 			MORPH_SKIP("this linker packs no relocations");
@@ -152,7 +155,7 @@ START_TEST(elf_reads_static_programs)
 	ck_assert_int_eq(elf->ehdr.e_type, ET_EXEC);
 	ck_assert(!elf->relinkable);
 	ck_assert_uint_gt(elf->nr_fdes, 500);
-	/* No PT_DYNAMIC: these are found through their section. */
+	/* There is no PT_DYNAMIC: these are found through their section. */
 	for (uint32_t i = 0; i < elf->nr_dyn_relocs; i++)
 		nr_irelative += elf->dyn_relocs[i].type == R_X86_64_IRELATIVE;
 	ck_assert_uint_gt(nr_irelative, 0);
@@ -202,7 +205,7 @@ START_TEST(elf_id_survives_strip_and_ignores_data)
 	ck_assert(mp_id_equal(&elf->id, &stripped->id));
 	ck_assert(!stripped->has_symtab);
 	ck_assert_uint_eq(stripped->nr_fdes, elf->nr_fdes);
-	/* Without a mapping the same id must come out. */
+	/* Without mapping the file, the id must be the same. */
 	ck_assert_int_eq(mp_elf_open(path, MP_ELF_ID, &id_only, &err), 0);
 	ck_assert_ptr_null(id_only->data);
 	ck_assert_ptr_null(mp_elf_bytes(id_only, symbol(elf, "main")->vaddr, 1));
@@ -256,7 +259,7 @@ START_TEST(elf_tells_read_only_from_writable)
 	ck_assert(mp_elf_is_readonly(elf, mp_elf_section(elf, ".dynamic")->vaddr));
 	ck_assert(!mp_elf_is_readonly(elf, symbol(elf, "table")->vaddr));
 	ck_assert(!mp_elf_is_code(elf, symbol(elf, "table")->vaddr));
-	/* .bss has no bytes; data right before it has. */
+	/* .bss has no bytes in the file; the data before it has. */
 	vaddr = mp_elf_section(elf, ".bss")->vaddr;
 	ck_assert_ptr_null(mp_elf_bytes(elf, vaddr, 1));
 	ck_assert_ptr_null(mp_elf_bytes(elf, symbol(elf, "table")->vaddr, 1 << 20));
@@ -343,7 +346,7 @@ START_TEST(elf_reads_the_smallest_file)
 }
 END_TEST
 
-/* What is damaged, and the answer. */
+/* Kinds of damage and the expected errors. */
 static const struct {
 	const char *what;
 	int error;
@@ -463,9 +466,10 @@ START_TEST(elf_refuses_every_truncation)
 	size_t size;
 	uint8_t *bytes = small_elf(&size), *cut;
 
-	/* The section headers are last: nothing can be missing. */
+	/* The section headers are last, so every truncation is an error. */
 	for (size_t n = 0; n < size; n++) {
-		cut = malloc(n ? n : 1); /* so that a sanitizer sees reads beyond */
+		/* allocated exactly, so that a sanitizer detects reads beyond */
+		cut = malloc(n ? n : 1);
 		memcpy(cut, bytes, n);
 		ck_assert_int_lt(mp_elf_open_memory("cut", cut, n, MP_ELF_ALL, &elf, &err), 0);
 		free(cut);
@@ -510,8 +514,8 @@ START_TEST(elf_refuses_what_is_no_regular_file)
 	ck_assert_int_eq(mp_elf_open(path, MP_ELF_ALL, &elf, &err), -ENOEXEC);
 	snprintf(fifo, sizeof(fifo), "%s.fifo", path);
 	ck_assert_int_eq(mkfifo(fifo, 0600), 0);
-	ck_assert_int_eq(mp_elf_open(fifo, MP_ELF_ID, &elf, &err), -ENOEXEC); /* no hang */
-	/* Sparse, over 2 GiB. */
+	ck_assert_int_eq(mp_elf_open(fifo, MP_ELF_ID, &elf, &err), -ENOEXEC); /* must not hang */
+	/* A sparse file of more than 2 GiB. */
 	fd = open(path, O_WRONLY);
 	ck_assert_int_eq(ftruncate(fd, (off_t)(2ull << 30) + 1), 0);
 	close(fd);
@@ -529,8 +533,7 @@ START_TEST(elf_read_for_its_id_survives_truncation_under_it)
 	size_t size;
 	uint8_t *bytes = small_elf(&size);
 
-	/* Sections reach to the end, so a shorter file fails; what matters is that it does so
-	 * with a message, and later use of an opened one with no SIGBUS. */
+	/* The file is truncated while open: no later access may cause SIGBUS. */
 	ck_assert_int_eq(tiny_elf_write(bytes, size, path), 0);
 	ck_assert_int_eq(mp_elf_open(path, MP_ELF_ID, &elf, &err), 0);
 	ck_assert_int_eq(truncate(path, 0), 0);
@@ -570,10 +573,10 @@ START_TEST(eh_reads_every_pointer_encoding)
 
 		ck_assert_uint_eq(mp_eh_pointer(&cur, cases[i].enc, 0x50000), cases[i].want);
 		ck_assert(!cur.failed);
-		/* "None" stays none. */
+		/* 0 means "none" in every encoding. */
 		cur = (struct mp_eh_cursor){.p = zero, .end = zero + 8, .vaddr = 0x1000};
 		ck_assert_uint_eq(mp_eh_pointer(&cur, cases[i].enc, 0x50000), 0);
-		/* Cut. */
+		/* Truncated. */
 		cur = (struct mp_eh_cursor){.p = bytes, .end = bytes + 1};
 		mp_eh_pointer(&cur, cases[i].enc, 0);
 		ck_assert(cur.failed);

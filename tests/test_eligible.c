@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* eligible: what is left alone, with its reason. */
+/* test_eligible - which functions are left alone, with the reasons. */
 #include "tests/suite.h"
 
 #include <errno.h>
@@ -7,7 +7,7 @@
 #include "editor/eligible.h"
 #include "tests/edit_fixture.h"
 
-/* .rela.text is how one sees that the linker kept its account. */
+/* A use of data makes the linker write .rela.text, which shows that relocations were kept. */
 #define START                                                                                      \
 	".globl start\nstart: .cfi_startproc\n mov d(%rip), %eax\n hlt\n .cfi_endproc\n"           \
 	".data\nd: .quad 0\n.text\n"
@@ -114,7 +114,7 @@ END_TEST
 
 START_TEST(eligible_lets_a_probe_stay_behind)
 {
-	/* As <sys/sdt.h> and -fpatchable-function-entry leave them. */
+	/* As <sys/sdt.h> and -fpatchable-function-entry create them. */
 	static const char source[] = START FUNC(
 		"probed",
 		" nop\n.Lprobe: nop\n mov %edi, %eax\n ret\n") FUNC("patchable",
@@ -131,7 +131,7 @@ START_TEST(eligible_lets_a_probe_stay_behind)
 
 	fixture_build(&f, "assembler", ASM, source);
 	e = judge(&f);
-	/* The second nop and what follows it: a block that is not copied. */
+	/* The second no-op and what follows form a block that is not copied. */
 	is(&f, &e, "probed", ME_ELIGIBLE, NULL);
 	probed = &f.cfg->funcs[fixture_func(&f, "probed")];
 	ck_assert_uint_eq(probed->nr_blocks, 2);
@@ -144,7 +144,7 @@ START_TEST(eligible_lets_a_probe_stay_behind)
 }
 END_TEST
 
-/* What the linker keeps no relocation of stands in the words, or the loader fills it in. */
+/* Addresses without relocation: the words contain them, or the loader fills them in. */
 START_TEST(eligible_refuses_patchable_entries_without_relocations)
 {
 	static const char *const flags[] = {"-O2 -no-pie", "-O2 -pie", "-O2 -no-pie -static"};
@@ -169,7 +169,7 @@ START_TEST(eligible_refuses_a_real_probe)
 	struct me_eligible e;
 	struct fixture f;
 
-	/* The location alone, where nothing but the note names it. */
+	/* Only the location, where nothing but the note names it. */
 	fixture_build(
 		&f, "assembler", ASM,
 		START FUNC(

@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-/* emit: the output file as a whole, of every way to link: headers, segments, sections, build-id. */
+/*
+ * test_emit - complete output files for every way to link: headers, segments, sections,
+ * build-id.
+ */
 #include "tests/suite.h"
 
 #include <errno.h>
@@ -97,14 +100,14 @@ START_TEST(emit_adds_one_segment_above_all_others)
 			if (o.elf->phdrs[p].p_type != PT_LOAD)
 				continue;
 			nr_new++;
-			/* Ascending, as the ELF specification asks. */
+			/* Ascending, as the ELF specification requires. */
 			if (last)
 				ck_assert_uint_ge(o.elf->phdrs[p].p_vaddr,
 						  last->p_vaddr + last->p_memsz);
 			last = &o.elf->phdrs[p];
 			ck_assert_uint_eq((last->p_vaddr - last->p_offset) % last->p_align, 0);
 		}
-		/* Merging two makes room for the one. */
+		/* Merging two segments may have made room for the new one. */
 		ck_assert_msg(nr_new == nr_old + 1 || nr_new == nr_old, "%s", links[i]);
 		ck_assert_uint_eq(last->p_flags, PF_R | PF_X);
 		ck_assert_uint_eq(last->p_filesz, o.emitted.segment_bytes);
@@ -143,7 +146,7 @@ START_TEST(emit_keeps_loaded_sections_where_they_are)
 			ck_assert_uint_eq(now->off, old->off);
 			ck_assert_uint_eq(now->size, old->size);
 			ck_assert_uint_eq(now->type, old->type);
-			/* Data that nothing may change. */
+			/* Data that must not change. */
 			if (!strcmp(name, ".rodata") || !strncmp(name, ".morph.", 7) ||
 			    !strcmp(name, ".dynstr") || !strcmp(name, ".gcc_except_table")) {
 				if (!strcmp(name, ".rodata") && o.emitted.patches.nr_table_entries)
@@ -175,9 +178,9 @@ START_TEST(emit_keeps_debug_sections_and_drops_relocations)
 			if (strncmp(now->name, ".debug_", 7) && strcmp(now->name, ".comment"))
 				continue;
 			nr_debug++;
-			if (!old) /* lists of ranges, where there were none */
+			if (!old) /* lists of ranges, of which there were none */
 				continue;
-			/* Entries keep their places; other sections grow behind what they held. */
+			/* Entries keep their offsets; other sections grow at their end. */
 			ck_assert_uint_ge(now->size, old->size);
 			if (!strcmp(now->name, ".debug_info"))
 				ck_assert_uint_eq(now->size, old->size);
@@ -191,7 +194,7 @@ START_TEST(emit_keeps_debug_sections_and_drops_relocations)
 }
 END_TEST
 
-/* Or strip, which copies by section, would lose it. */
+/* strip copies sections, so it would lose bytes outside of them. */
 START_TEST(emit_covers_every_new_byte_by_a_section)
 {
 	for (size_t i = 0; i < NR_LINKS; i++) {
@@ -227,7 +230,7 @@ START_TEST(emit_gives_the_output_a_build_id_of_its_own)
 	ck_assert_uint_gt(a.f.elf->id.build_id_len, 0);
 	ck_assert_uint_eq(a.elf->id.build_id_len, a.f.elf->id.build_id_len);
 	ck_assert_mem_ne(a.elf->id.build_id, a.f.elf->id.build_id, a.elf->id.build_id_len);
-	/* The same output has the same, another one has another. */
+	/* Equal outputs have equal build-ids; different outputs have different ones. */
 	ck_assert_uint_eq(a.size, b.size);
 	ck_assert(!memcmp(a.bytes, b.bytes, a.size));
 	ck_assert_mem_ne(a.elf->id.build_id, c.elf->id.build_id, a.elf->id.build_id_len);
@@ -247,7 +250,7 @@ START_TEST(emit_does_without_a_build_id)
 }
 END_TEST
 
-/* Those of functions that moved lead to the copies. */
+/* Symbols of moved functions have the addresses of the copies. */
 START_TEST(emit_keeps_dynamic_symbols)
 {
 	struct output o;
@@ -314,7 +317,7 @@ START_TEST(emit_works_on_a_file_without_symbols)
 	memset(&o, 0, sizeof(o));
 	fixture_compile(&o.f, "c", "-O2 -Wl,--emit-relocs",
 			"#include <stdio.h>\nint main(void) { return puts(\"x\") < 0; }\n");
-	/* strip would take the relocations along, too. */
+	/* strip would remove the relocations too. */
 	snprintf(command, sizeof(command), "objcopy --strip-debug --discard-all %s", o.f.path);
 	ck_assert_int_eq(system(command), 0);
 	fixture_read(&o.f);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Entries: arrivals at old addresses, and what they decide. */
+/* test_entries - counts of arrivals at old addresses, and the decisions that follow from them. */
 #include <math.h>
 #include <stdlib.h>
 
@@ -13,8 +13,8 @@ static struct me_entries entries;
 static uint8_t redirected[TOY_MAX];
 
 /*
- * f: 0 -> 1 (30) or 2 (70); 1 jumps to 3; 2 falls into 3; 3 returns. In the order 0 2 3 1 that is 60
- * taken branches instead of 100. g calls f so many times.
+ * f: 0 -> 1 (30) or 2 (70); 1 jumps to 3; 2 falls into 3; 3 returns. The order 0 2 3 1 has 60
+ * taken branches instead of 100. g calls f @calls times.
  */
 static void program(double calls)
 {
@@ -47,7 +47,7 @@ static void arrivals_are(double f, double g)
 	ck_assert(fabs(entries.arrivals[1] - g) < 1e-9);
 }
 
-/* Is f left in a plan of both functions? */
+/* Return: true if a plan of both functions keeps f. */
 static bool stays_planned(void)
 {
 	struct me_plan_block list[] = {
@@ -71,7 +71,7 @@ START_TEST(entries_are_what_no_direct_call_explains)
 	program(100);
 	arrivals_are(0, 0);
 	ck_assert(stays_planned());
-	/* More calls than entries: an error of the counts, nothing that comes by pointers. */
+	/* More calls than entries: an error of the counts; no arrivals by pointer. */
 	program(130);
 	arrivals_are(0, 0);
 	me_entries_fini(&entries);
@@ -83,7 +83,7 @@ START_TEST(entries_by_pointers_outweigh_what_a_copy_saves)
 	program(50);
 	arrivals_are(50, 0);
 	ck_assert(!stays_planned());
-	/* As many as it saves: nothing is won. */
+	/* They cost as much as the copy saves: there is no gain. */
 	program(60);
 	arrivals_are(40, 0);
 	ck_assert(!stays_planned());
@@ -114,7 +114,7 @@ START_TEST(entries_of_functions_with_few_samples_stay_old)
 		toy.counts.exact = false;
 		toy.samples[0] = samples;
 		arrivals_are(10, 0);
-		/* 40 by the counts, nearly so many are expected; half may be chance, or little. */
+		/* By the counts it saves 40. Close to this, few samples may be wrong by chance. */
 		ck_assert(stays_planned());
 		program(75);
 		toy.counts.exact = false;
@@ -158,7 +158,7 @@ START_TEST(entries_are_predicted)
 					   &prediction, &err),
 			 0);
 	ck_assert(prediction.taken_after == 85 && fabs(prediction.ratio - 0.85) < 1e-9);
-	/* What does not move has no patch. */
+	/* A function that does not move has no patch. */
 	plan.nr_blocks = 0;
 	ck_assert_int_eq(me_layout_predict(&toy.cfg, &toy.counts, &plan, entries.arrivals,
 					   &prediction, &err),

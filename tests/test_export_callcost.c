@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * test_export_callcost - what calls cost with all they cause, on call graphs made by hand.
+ * test_export_callcost - inclusive costs of calls in hand-made call graphs.
  */
 #include "daemon/export_callcost.h"
 #include "tests/suite.h"
@@ -16,7 +16,7 @@ static void teardown(void)
 	md_callcost_fini(&cost);
 }
 
-/* Of the how many-th call that was made: no two are of the same caller and callee. */
+/* Return: cost of the call number @call. No two calls have the same caller and callee. */
 static uint64_t cost_of(uint32_t call)
 {
 	const struct mp_call *made = &toy.calls[call];
@@ -48,7 +48,7 @@ START_TEST(callcost_shares_by_how_often_each_calls)
 	toy_call(&toy, a, 3);
 	toy_call(&toy, b, 3);
 	toy_finish(&toy);
-	/* a is entered ten times, nine of them from who knows where. */
+	/* a is entered ten times, nine of them by unknown callers. */
 	ck_assert_int_eq(md_callcost_init(&cost, &module, samples), 0);
 	ck_assert_uint_eq(cost_of(2), 100);
 	ck_assert_uint_eq(cost_of(3), 300);
@@ -59,7 +59,7 @@ END_TEST
 
 START_TEST(callcost_takes_cycles_together)
 {
-	/* main -> even <-> odd -> leaf; calls inside of the cycle cost nothing beside. */
+	/* main -> even <-> odd -> leaf; calls inside the cycle cost nothing extra. */
 	const uint64_t samples[] = {5, 10, 20, 100};
 	uint32_t m, even, odd;
 

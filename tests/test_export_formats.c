@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * test_export_formats - each format's text and numbers, on this very program's code with counts
- * that are known. That other tools read them is tested elsewhere (e2e/4?-export-*).
+ * test_export_formats - text and numbers of each format, for this test program's own code with
+ * known counts. Other tests (e2e/4?-export-*) check that other tools read them.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -21,7 +21,7 @@ __attribute__((noinline, used)) static int helper(int n)
 	return n * 3 + 1;
 }
 
-/* A loop with a call, and a name of its own. */
+/* A loop with a call; its name is unique. */
 __attribute__((noinline, used)) static int victim(int n)
 {
 	int sum = 0;
@@ -31,7 +31,7 @@ __attribute__((noinline, used)) static int victim(int n)
 	return sum;
 }
 
-/* A call whose target only a run can show. */
+/* A call whose target is only known at run time. */
 __attribute__((noinline, used)) static int through(int (*volatile *f)(int), int n)
 {
 	return (*f)(n) + 1;
@@ -61,7 +61,7 @@ static uint32_t find(const char *name)
 	ck_abort_msg("no function %s", name);
 }
 
-/* As if each instruction of a function had been sampled so often. */
+/* Counts @count samples at every address of a function. */
 static void sample(uint32_t f, uint64_t count)
 {
 	const struct mp_func *func = &code.cfg->funcs[f];
@@ -124,7 +124,7 @@ static void teardown(void)
 	md_code_close(&code);
 }
 
-/* What @format writes of the module, in text. */
+/* Writes the module in @format into the text. */
 static void export(const struct md_export_format *format)
 {
 	if (format->begin)
@@ -173,7 +173,7 @@ START_TEST(scaled_counts_keep_what_ran_once)
 }
 END_TEST
 
-/* The first indirect call in @func. */
+/* Return: the first indirect call in @func. */
 static uint64_t indirect_call(const struct mp_func *func)
 {
 	uint64_t at = func->vaddr;
@@ -263,7 +263,7 @@ START_TEST(fdata_of_samples_is_each_sample)
 }
 END_TEST
 
-/* Flow goes in where it comes out: what a reader adds up for each block of a function. */
+/* Flow into each block equals flow out of it, when a reader adds up the records. */
 START_TEST(fdata_inferred_conserves_flow)
 {
 	const struct mp_func *func = &code.cfg->funcs[victim_f];
@@ -291,7 +291,7 @@ START_TEST(fdata_inferred_conserves_flow)
 		uint64_t have = in[code.cfg->blocks[b].vaddr - func->vaddr];
 		uint64_t want = md_export_scaled(inferred.block[b]);
 
-		/* A block that BOLT does not begin there has no count of its own. */
+		/* A block that is none for BOLT has no count of its own. */
 		if (have)
 			ck_assert_uint_le(have > want ? have - want : want - have, 4);
 	}
@@ -328,7 +328,7 @@ START_TEST(fdata_seen_is_what_was_seen)
 	edges[2] = (struct mp_edge_count){ret, call->insn_vaddr, 99, 0};
 	m.edges = edges;
 	m.nr_edges = 3;
-	export(&md_export_fdata); /* without being told to: there are some */
+	export(&md_export_fdata); /* the default, since there are some */
 	for (const char *p = text; (p = next_record(p, &r));) {
 		if (r.from_off == back_from - func->vaddr && r.to_off == back_to - func->vaddr &&
 		    !strcmp(r.from, "victim/1")) {
@@ -429,7 +429,7 @@ START_TEST(order_says_each_name_once_to_each_linker)
 	at = strstr(text, "helper\n");
 	ck_assert(at && !strstr(at + 1, "helper\n"));
 	ck_assert_ptr_nonnull(strstr(text, "victim\n"));
-	ck_assert_ptr_null(strstr(text, "setup\n")); /* it never ran, as far as is known */
+	ck_assert_ptr_null(strstr(text, "setup\n")); /* it never ran, by the counts */
 }
 END_TEST
 
@@ -519,7 +519,7 @@ static uint64_t varint(const uint8_t **p, const uint8_t *end)
 	ck_abort_msg("a varint without end");
 }
 
-/* The next field: *@bytes is NULL where it is an integer. */
+/* Reads the next field: *@bytes is NULL if it is an integer. */
 static uint64_t field(const uint8_t **p, const uint8_t *end, const uint8_t **bytes, uint64_t *value)
 {
 	uint64_t tag = varint(p, end);

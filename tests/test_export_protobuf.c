@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * test_export_protobuf - bytes of the wire format as its specification gives them, and gzip that
- * zlib reads back.
+ * test_export_protobuf - messages with the bytes that the specification gives, and a gzip
+ * stream that zlib can read.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -28,7 +28,7 @@ static void is(const struct md_pb *have, const char *bytes, size_t nr)
 
 START_TEST(pb_writes_integers_as_varints)
 {
-	md_pb_uint(&pb, 1, 150); /* the specification's own example */
+	md_pb_uint(&pb, 1, 150); /* the specification's example */
 	is(&pb, "\x08\x96\x01", 3);
 	md_pb_reset(&pb);
 	md_pb_uint(&pb, 2, 127);
@@ -48,13 +48,13 @@ END_TEST
 
 START_TEST(pb_nests_messages_and_packs_lists)
 {
-	const uint64_t values[] = {3, 270, 86942}; /* the specification's own example */
+	const uint64_t values[] = {3, 270, 86942}; /* the specification's example */
 
 	md_pb_packed(&inner, 4, values, 3);
 	is(&inner, "\x22\x06\x03\x8e\x02\x9e\xa7\x05", 8);
 	md_pb_message(&pb, 3, &inner);
 	is(&pb, "\x1a\x08\x22\x06\x03\x8e\x02\x9e\xa7\x05", 10);
-	/* Zero is a value like any other in a list. */
+	/* In a list, zero is written. */
 	md_pb_reset(&pb);
 	md_pb_packed(&pb, 1, (const uint64_t[]){0, 1}, 2);
 	is(&pb, "\x0a\x02\x00\x01", 4);
@@ -84,7 +84,7 @@ START_TEST(gzip_is_read_back_by_zlib)
 	gzFile in;
 
 	ck_assert_int_eq(md_gzip_open(out, &gz), 0);
-	/* What does not compress well, so that the output buffer fills several times. */
+	/* Data that compresses badly, so that the output buffer fills several times. */
 	for (int i = 0; i < 100000; i++) {
 		seed = seed * 1103515245 + 12345;
 		ck_assert_int_eq(md_gzip_write(gz, &seed, sizeof(seed)), 0);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * test_export_symbols - what functions are called: numbers of local names, aliases, escapes.
+ * test_export_symbols - names of functions: numbers of local symbols, aliases, escapes.
  */
 #include <string.h>
 
@@ -53,7 +53,7 @@ static const char *name(uint64_t vaddr)
 
 START_TEST(symbols_number_local_names_by_address)
 {
-	/* The datum of that name lies before them, and counts for BOLT. */
+	/* The data symbol of this name has a lower address, and BOLT counts it too. */
 	ck_assert_str_eq(name(0x1000), "same/2");
 	ck_assert_str_eq(name(0x3000), "same/3");
 }
@@ -65,7 +65,7 @@ START_TEST(symbols_prefer_the_name_that_others_see)
 	const struct md_export_symbol *at = md_export_symbols_at(&symbols, 0x2000, &nr);
 
 	ck_assert_str_eq(name(0x2000), "shown");
-	/* That of .dynsym is no further one. */
+	/* The copy in .dynsym is not an additional name. */
 	ck_assert_uint_eq(nr, 2);
 	ck_assert_str_eq(at[0].symbol->name, "shown");
 	ck_assert_str_eq(at[1].symbol->name, "alias_of");
@@ -93,7 +93,10 @@ START_TEST(symbols_escape_blanks_as_fdata_does)
 	char small[4];
 
 	ck_assert_str_eq(name(0x4000), "a\\ b\\\\c");
-	/* Too small: says how much it would take, and writes not behind its end. */
+	/*
+	 * If the buffer is too small, the result is the needed length, and nothing is written
+	 * beyond the end.
+	 */
 	ck_assert_uint_eq(md_export_symbols_format_bolt(&symbols, 0x4000, small, 4), 7);
 }
 END_TEST
@@ -105,7 +108,7 @@ START_TEST(symbols_name_what_has_none)
 	ck_assert_str_eq(name(0x5000), "__BOLT_FDE_FUNCat5000");
 	ck_assert_ptr_null(md_export_symbols_at(&symbols, 0x5000, &nr));
 	ck_assert_uint_eq(nr, 0);
-	/* Data are no functions. */
+	/* Data symbols are no functions. */
 	ck_assert_ptr_null(md_export_symbols_at(&symbols, 0x100, &nr));
 }
 END_TEST

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* fingerprint: what is hashed and what is not; as bytes it comes back as it was, or is refused. */
+/* test_fingerprint - what the hashes depend on; and encoding: read back identically, or refused. */
 #include "libprof/fingerprint.h"
 
 #include <errno.h>
@@ -58,7 +58,7 @@ START_TEST(fingerprint_leaves_addresses_out)
 	expect(HASH("\xe8\x10\0\0\0"), HASH("\xe8\0\x30\0\0"), true, true);
 	/* jz near and short */
 	expect(HASH("\x0f\x84\x10\x20\0\0"), HASH("\x74\x05"), true, true);
-	/* mov $0x404010, %edi: an address in a file that lies there, a number in others */
+	/* mov $0x404010, %edi: an address in a file that contains it, a number in others */
 	expect(hash("\xbf\x10\x40\x40\0", 5, 0x400000, 0x500000),
 	       hash("\xbf\x20\x41\x40\0", 5, 0x400000, 0x500000), true, true);
 	expect(HASH("\xbf\x10\x40\x40\0"), HASH("\xbf\x20\x41\x40\0"), false, true);
@@ -79,7 +79,7 @@ START_TEST(fingerprint_knows_registers_and_operations)
 	expect(HASH("\x83\xc0\x01"), HASH("\x83\xe8\x01"), false, false);
 	/* push %rbx; push %r12 */
 	expect(HASH("\x53"), HASH("\x41\x54"), false, true);
-	/* jz, jnz: inverted where blocks have another order */
+	/* jz, jnz: blocks in another order invert conditions */
 	expect(HASH("\x74\x05"), HASH("\x75\x05"), false, true);
 	/* vaddps, vmulps */
 	expect(HASH("\xc5\xf8\x58\xc1"), HASH("\xc5\xf8\x59\xc1"), false, false);
@@ -133,7 +133,7 @@ static void expect_same(const struct mp_fingerprint *a, const struct mp_fingerpr
 	}
 }
 
-/* Comes back as it was; and cut anywhere, or with anything behind it, it is refused. */
+/* Encoded and decoded it is the same; truncated or extended, it is refused. */
 static void expect_round_trip(const struct mp_fingerprint *print)
 {
 	struct mp_fingerprint again;
@@ -172,7 +172,7 @@ START_TEST(fingerprint_comes_back_as_it_was)
 	ck_assert_uint_le(all.nr_edges, cfg->nr_edges);
 	ck_assert_uint_gt(all.nr_calls, 0);
 	expect_round_trip(&all);
-	/* Only one function has a sample: of the others only the hashes are kept. */
+	/* Only one function has a sample: for the others only hashes are kept. */
 	while (cfg->funcs[f].nr_blocks < 5)
 		f++;
 	count = (struct mp_ip_count){cfg->funcs[f].vaddr, 1};
@@ -207,7 +207,7 @@ START_TEST(fingerprint_refuses_damaged_bytes_or_reads_them)
 		if (mp_fingerprint_decode(bytes, size, &print, &err)) {
 			nr_refused++;
 		} else {
-			/* Whatever it says, it leads nowhere outside. */
+			/* Accepted bytes never refer outside of the arrays. */
 			for (uint32_t f = 0; f < print.nr_funcs; f++)
 				ck_assert_uint_le((uint64_t)print.funcs[f].first_block +
 							  print.funcs[f].nr_kept,

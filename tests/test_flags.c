@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* flags: who still reads arithmetic flags, and who passes them over calls. */
+/* test_flags - where arithmetic flags are still read, and where they are passed across calls. */
 #include "tests/suite.h"
 
 #include <errno.h>
@@ -7,7 +7,7 @@
 #include "editor/flags.h"
 #include "tests/edit_fixture.h"
 
-/* A function of assembler that the analysis takes for a compiler's. */
+/* An assembler function that looks like a compiler's. */
 #define FUNCTION(name, body)                                                                       \
 	"	.globl " name "\n	.type " name ", @function\n" name                          \
 	":\n	.cfi_startproc\n" body "	.cfi_endproc\n	.size " name ", .-" name "\n"
@@ -112,7 +112,10 @@ START_TEST(flags_the_carry_does_not_count)
 }
 END_TEST
 
-/* Asked for, it does; what tests a bit writes it, and nothing else for sure. */
+/*
+ * With the carry flag included: an instruction that tests a bit writes the carry, and no other
+ * flag reliably.
+ */
 START_TEST(flags_with_the_carry)
 {
 	struct checked c = {0};
@@ -152,7 +155,7 @@ START_TEST(flags_that_calls_pass_are_found_on_both_sides)
 	ck_assert(shared(&c, "leaves"));
 	ck_assert(shared(&c, "takes_from_caller"));
 	ck_assert(live(&c, "takes_from_caller", 0));
-	/* Who calls such a function keeps the flags for it. */
+	/* A caller of such a function must keep the flags for it. */
 	ck_assert(live(&c, "gives", c.f.cfg->funcs[fixture_func(&c.f, "gives")].nr_blocks - 1));
 	ck_assert(!shared(&c, "plain"));
 	ck_assert(!shared(&c, "three_ways"));

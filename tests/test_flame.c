@@ -22,7 +22,7 @@ static struct md_flame *add(struct md_flame *node, const char *name, uint64_t sa
 	return &node->children[node->nr++];
 }
 
-/* @shape children at each of three levels, with uneven samples that add up. */
+/* Makes @shape children at each of three levels, with uneven samples that add up. */
 static void grow_tree(unsigned int shape)
 {
 	uint32_t seed = shape;
@@ -95,7 +95,7 @@ START_TEST(flame_merges_only_the_small_and_says_how_many)
 	ck_assert_uint_eq(root.children[1].nr_merged, 0);
 	ck_assert_uint_eq(root.children[2].samples, 5);
 	ck_assert_uint_eq(root.children[2].nr_merged, 2);
-	/* One small one alone keeps its name. */
+	/* A single small node keeps its name. */
 	md_flame_fini(&root);
 	root = (struct md_flame){.name = strdup("all"), .samples = 91};
 	add(&root, "a", 90);
@@ -121,7 +121,7 @@ START_TEST(flame_percentages_add_up)
 		root.tenths = 1000;
 		ck_assert_int_eq(md_flame_round(&root), 0);
 		check_sums(&root, true);
-		/* No one is off by a tenth or more of what is its own. */
+		/* The rounding error of each share is less than a tenth. */
 		for (size_t i = 0; i < root.nr; i++) {
 			double exact =
 				1000.0 * (double)root.children[i].samples / (double)root.samples;
@@ -149,7 +149,7 @@ struct drawn {
 	double x, w, d;
 };
 
-/* What a click on @f leaves of @g: the rule of the picture's script. */
+/* The rule of the picture's script: is box @g still shown after a click on @f? */
 static bool stays(const struct drawn *f, const struct drawn *g)
 {
 	double e = f->w / 1e9;
@@ -158,7 +158,7 @@ static bool stays(const struct drawn *f, const struct drawn *g)
 	return up || !(g->x + g->w <= f->x + e || g->x >= f->x + f->w - e);
 }
 
-/* Boxes in the order of drawing: of each, the index of the one above it. */
+/* Lists boxes in the order of drawing; each has the index of its parent. */
 static size_t list_above(const struct md_flame *node, int above, int *list, size_t nr)
 {
 	int self = (int)nr;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * test_heat - the flow through an optimised file, read from its bytes and its map alone, is the
- * flow that the plan says; and the original's is what the counts say.
+ * test_heat - the flow through an optimised file, from its bytes and map only, equals that of
+ * the plan; the original's equals the counts.
  */
 #include <math.h>
 #include <stdlib.h>
@@ -20,7 +20,7 @@
 static struct toy toy;
 static struct md_heat heat;
 
-/* 0: if (...) 1; 2: back to 0, or 3: return; tail calls away on the side. */
+/* 0: if (...) 1; 2: back to 0, or 3: return; also conditional tail calls. */
 static void loop(void)
 {
 	uint32_t a, b, c, d;
@@ -49,7 +49,7 @@ START_TEST(heat_before_is_what_the_counts_say)
 	ck_assert_uint_eq(heat.nr_places, 4);
 	ck_assert(heat.insns == 4 * 280.0);
 	ck_assert(heat.taken == 120);
-	/* Two branches that are taken, and the tail call. */
+	/* Two taken branches and the tail call. */
 	ck_assert_uint_eq(heat.nr_jumps, 3);
 	ck_assert_uint_eq(heat.jumps[0].from, 0x1000 + 14);
 	ck_assert_uint_eq(heat.jumps[0].to, 0x1000 + 32);
@@ -85,7 +85,7 @@ struct real {
 	struct mp_map *map;
 };
 
-/* Samples that nobody took, but that are unevenly spread as real ones are. */
+/* Invents samples that are as uneven as real ones. */
 static void invent_samples(struct real *r, uint32_t seed)
 {
 	for (uint32_t b = 0; b < r->cfg->nr_blocks; b++) {
@@ -159,8 +159,10 @@ static bool near(double a, double b)
 	return fabs(a - b) <= 1e-6 * fmax(1, fabs(b));
 }
 
-/* Taken branches by the plan, where @r's functions that have no copy stay as they are.
- * Return: how many clones it has. */
+/*
+ * Compares taken branches with the plan's; functions of @r without a copy are unchanged.
+ * Return: number of clones.
+ */
 static uint32_t check_against_plan(const struct real *r)
 {
 	const struct md_heat_input in = {r->cfg, &r->counts, NULL, 0};
@@ -187,14 +189,14 @@ static uint32_t check_against_plan(const struct real *r)
 	ck_assert_msg(near(after.taken, moved.taken_after + stayed.taken_after),
 		      "after: %f, not %f", after.taken, moved.taken_after + stayed.taken_after);
 	ck_assert(after.taken < before.taken);
-	/* All copies together run what the block ran; only jumps that were dropped do not. */
+	/* All copies together execute what the block did, except for dropped jumps. */
 	ck_assert(after.insns <= before.insns * (1 + 1e-9) && after.insns > 0.9 * before.insns);
-	/* The report's prediction. */
+	/* The prediction of the report. */
 	ck_assert_int_eq(me_layout_predict(r->cfg, &r->counts, &r->plan, NULL, &prediction, &err),
 			 0);
 	ck_assert_msg(fabs(after.expected_ratio - prediction.ratio) < 0.005, "%f, not %f",
 		      after.expected_ratio, prediction.ratio);
-	/* Never better than by the counts, and not beyond what they were. */
+	/* Never better than the counts say, and not worse than before. */
 	ck_assert(after.expected_taken >= after.taken * (1 - 1e-9));
 	ck_assert(after.expected_taken <= before.taken);
 	md_heat_fini(&before);
@@ -222,7 +224,10 @@ START_TEST(heat_after_follows_the_branches_of_the_copies)
 }
 END_TEST
 
-/* Somebody else's map: the caller is to refuse it, and nothing is read that is not there. */
+/*
+ * The map of another file: the caller should refuse it, but nothing outside of the arrays may
+ * be read.
+ */
 START_TEST(heat_after_counts_pieces_that_are_no_blocks)
 {
 	const struct md_heat_input in = {NULL, NULL, NULL, 0};

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * test_heat_lines - what executes in each line and page adds up to all that executes, and the
- * numbers and colours that are made of it.
+ * test_heat_lines - executed instructions of lines and pages add up to the total; figures and
+ * colours derived from them.
  */
 #include <math.h>
 #include <stdlib.h>
@@ -32,7 +32,7 @@ START_TEST(heat_lines_spread_a_place_over_its_bytes)
 {
 	struct md_heat_cells lines;
 
-	/* 16 bytes in line 0, 64 in line 1, 16 in line 2; then 8 more in line 2 by another. */
+	/* 16 bytes in line 0, 64 in line 1, 16 in line 2; another place adds 8 in line 2. */
 	place(48, 96, 0, 96);
 	place(176, 8, 1, 5);
 	ck_assert_int_eq(md_heat_cells_build(&heat, 64, &lines), 0);
@@ -75,7 +75,7 @@ START_TEST(heat_cover_counts_the_hottest_first)
 	struct md_heat_cover cover;
 
 	ck_assert_int_eq(md_heat_cover_count(&all, &cover), 0);
-	ck_assert_uint_eq(cover.p90, 1); /* just 90 of 100 */
+	ck_assert_uint_eq(cover.p90, 1); /* exactly 90 of 100 */
 	ck_assert_uint_eq(cover.p99, 3);
 	ck_assert_uint_eq(cover.all, 4);
 	all.nr = 0;
@@ -93,7 +93,7 @@ START_TEST(heat_figures_tell_jumps_by_how_far_they_go)
 	ck_assert_int_eq(md_heat_add_jump(&heat, 10, 64, 2, MD_HEAT_CALL), 0);
 	ck_assert_int_eq(md_heat_add_jump(&heat, 4000, 4096, 6, MD_HEAT_TABLE), 0);
 	ck_assert_int_eq(md_heat_add_jump(&heat, 1, 2, 0, MD_HEAT_BRANCH), 0);
-	ck_assert_uint_eq(heat.nr_jumps, 3); /* what never happens is not there */
+	ck_assert_uint_eq(heat.nr_jumps, 3); /* a jump with count 0 is omitted */
 	ck_assert_int_eq(md_heat_figures_count(&heat, 1000, &f), 0);
 	ck_assert(f.taken == 4 && f.leave_line == 8 && f.leave_page == 6);
 	ck_assert_uint_eq(f.funcs.all, 1);
@@ -119,7 +119,7 @@ START_TEST(heat_scale_steps_down_from_the_largest)
 	}
 	md_heat_scale_fit(1, &scale);
 	ck_assert(scale.least[0] == 1);
-	md_heat_scale_fit(0, &scale); /* nothing runs: still a scale */
+	md_heat_scale_fit(0, &scale); /* nothing runs: the scale is still valid */
 	ck_assert(scale.least[0] > scale.least[1]);
 }
 END_TEST

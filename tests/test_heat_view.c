@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * test_heat_view - every page that runs has its row, gaps say what they leave out, arcs add up,
- * labels do not overlap.
+ * test_heat_view - every executed page has a row, gaps say how much they leave out, arcs add
+ * up, and labels do not overlap.
  */
 #include <math.h>
 #include <stdint.h>
@@ -21,7 +21,7 @@ static void page(uint64_t at)
 	cells[pages.nr++] = (struct md_heat_cell){at, 1};
 }
 
-/* Rows and gaps follow each other without a hole, and nothing that runs is left out. */
+/* Rows and gaps follow each other without holes, and every executed page has a row. */
 static void check_rows(void)
 {
 	uint64_t next = rows.rows[0].page;
@@ -47,7 +47,7 @@ START_TEST(rows_keep_short_gaps_and_compress_long_ones)
 	page(13);
 	page(20);
 	ck_assert_int_eq(md_heat_rows_build(&pages, 1, 2, &rows), 0);
-	/* 10, two empty, 13, a gap of six, 20 */
+	/* 10, two empty rows, 13, a gap of six, 20 */
 	ck_assert_uint_eq(rows.nr, 6);
 	ck_assert_uint_eq(rows.nr_gaps, 1);
 	ck_assert_uint_eq(rows.rows[4].page, 14);
@@ -126,9 +126,9 @@ START_TEST(arcs_add_up_what_goes_between_rows)
 	ck_assert_int_eq(md_heat_rows_build(&pages, 1, 0, &rows), 0);
 	md_heat_add_jump(&heat, 0x1010, 0x2010, 5, MD_HEAT_CALL);
 	md_heat_add_jump(&heat, 0x1ff0, 0x2ff0, 6, MD_HEAT_BRANCH);
-	md_heat_add_jump(&heat, 0x2000, 0x1000, 4, MD_HEAT_BRANCH); /* back: another arc */
+	md_heat_add_jump(&heat, 0x2000, 0x1000, 4, MD_HEAT_BRANCH); /* backward: another arc */
 	md_heat_add_jump(&heat, 0x3000, 0x3008, 90, MD_HEAT_BRANCH);
-	md_heat_add_jump(&heat, 0x3000, 0x9000, 1, MD_HEAT_CALL); /* to where nothing runs */
+	md_heat_add_jump(&heat, 0x3000, 0x9000, 1, MD_HEAT_CALL); /* to a page where nothing runs */
 	ck_assert_int_eq(md_heat_arcs_build(&heat, &rows, &arcs), 0);
 	ck_assert_uint_eq(arcs.nr, 2);
 	ck_assert(arcs.within == 90 && arcs.between == 16);
@@ -170,7 +170,7 @@ START_TEST(labels_stay_at_home_where_there_is_room)
 
 	ck_assert_uint_eq(md_heat_labels_place(y, 4, 20, 0, 500), 4);
 	ck_assert(y[0] == 100 && y[3] == 400);
-	/* Two that touch share the way. */
+	/* Two labels that touch move equally far. */
 	ck_assert(fabs(y[1] - 120.5) < 1e-9 && fabs(y[2] - 140.5) < 1e-9);
 	ck_assert_uint_eq(md_heat_labels_place(y, 4, 20, 10, 9), 0);
 }

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * What counters say of the original: a program's blocks are moved about by the editor, a made-up
- * table says that there are counters, made-up walks say what they counted, and every count of an
- * instruction, a block and an edge must come out again.
+ * test_import_counters - counters translated to the original: the editor moves a program's
+ * blocks, an invented table describes counters, and random walks give their values. Every count
+ * of an instruction, a block and an edge must result.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -29,11 +29,11 @@ static struct mp_err err;
 static struct md_import *import;
 
 static struct mp_edge_table table;
-static uint32_t *block_of;   /* of each of the table, the cfg's */
-static uint32_t *edge_of;    /* likewise; MP_NONE: one to or from the outside */
-static uint64_t *true_edge;  /* of the table's edges */
-static uint64_t *true_block; /* of the cfg's blocks */
-static bool *counted;	     /* of the cfg's blocks: in the table */
+static uint32_t *block_of;   /* per block of the table: the cfg's */
+static uint32_t *edge_of;    /* per edge of the table: the cfg's; MP_NONE: to or from the outside */
+static uint64_t *true_edge;  /* per edge of the table */
+static uint64_t *true_block; /* per block of the cfg */
+static bool *counted;	     /* per block of the cfg: it is in the table */
 static uint8_t *section;
 static size_t section_size;
 
@@ -69,7 +69,7 @@ static void add_edge(uint32_t from, uint32_t to, uint8_t kind, uint32_t of)
 	table.edges[table.nr_edges++] = (struct mp_counted_edge){from, to, MP_NONE, kind, false};
 }
 
-/* @number: of each block of the cfg in the table. */
+/* @number: per block of the cfg, its number in the table. */
 static void add_func(const struct mp_func *func, uint32_t *number)
 {
 	struct mp_counted_func *counted_func = &table.funcs[table.nr_funcs++];
@@ -141,7 +141,7 @@ static uint32_t choose(const struct mp_counted_func *func, uint32_t block)
 	return chosen;
 }
 
-/* Once in at its entry and out again, unless that takes for ever. */
+/* Walks from an entry to an exit, unless that takes too long. */
 static void walk(const struct mp_counted_func *func)
 {
 	uint32_t steps[STEPS_MAX], nr = 0, block = MP_NONE;
@@ -170,7 +170,7 @@ static uint32_t root_of(uint32_t *parent, uint32_t v)
 	return v;
 }
 
-/* On what closes a circle, and every tenth of the others. */
+/* Puts counters on edges that close a cycle, and on every tenth of the others. */
 static void put_counters(const struct mp_counted_func *func)
 {
 	uint32_t *parent = calloc(func->nr_blocks + 1, sizeof(*parent));
@@ -196,7 +196,7 @@ static void put_counters(const struct mp_counted_func *func)
 	free(parent);
 }
 
-/* The counts, shared out over two files. @hash: of the table. */
+/* Divides the counts between two files. @hash: of the table. */
 static void write_counts(uint64_t hash)
 {
 	uint64_t bytes = (table.nr_counters * UINT64_C(8) + 4095) & ~UINT64_C(4095);
@@ -366,7 +366,7 @@ static int compare_vaddr(const void *a, const void *b)
 	return (x->vaddr > y->vaddr) - (x->vaddr < y->vaddr);
 }
 
-/* What --exact-profile makes of it. */
+/* The result as --exact-profile uses it. */
 START_TEST(counters_give_the_count_of_every_edge)
 {
 	struct mp_counts counts = {0};
@@ -387,7 +387,7 @@ START_TEST(counters_give_the_count_of_every_edge)
 	ok(mp_profile_build(cfg, m->counts, n + 1, &profile, &err));
 	md_import_sort_edges(m);
 	ok(mp_profile_add_edges(profile, cfg, m->edges, m->nr_edges, &err));
-	/* Calls and jumps to other functions are known by the block that they leave. */
+	/* Calls and jumps to other functions are identified by the block that they leave. */
 	ck_assert_uint_eq(profile->nr_transfers_outside, 0);
 	counts.block = calloc(cfg->nr_blocks + 1, sizeof(*counts.block));
 	counts.edge = calloc(cfg->nr_edges + 1, sizeof(*counts.edge));
@@ -399,7 +399,7 @@ START_TEST(counters_give_the_count_of_every_edge)
 
 		if (edge_of[e] == MP_NONE)
 			continue;
-		/* Of a branch that leaves the function exact counts are but a bound. */
+		/* For a branch that leaves the function, exact counts only give a bound. */
 		if (cfg->blocks[edge->from].term == MP_TERM_COND &&
 		    cfg->blocks[edge->from].nr_edges == 1)
 			continue;
@@ -415,7 +415,7 @@ START_TEST(counters_give_the_count_of_every_edge)
 }
 END_TEST
 
-/* Calls are as often as the block that they are in, and lead to the original. */
+/* Calls have the count of their block, and lead to the original. */
 START_TEST(counters_give_the_count_of_every_direct_call)
 {
 	const struct md_import_module *m;
@@ -449,7 +449,7 @@ static void refused(int code, const char *message)
 	ck_assert_int_eq(import->ledger.emitted > 0, code == 0);
 }
 
-/* The second file's bytes at @off. */
+/* Overwrites bytes of the second file at @off. */
 static void overwrite(off_t off, const void *data, size_t size)
 {
 	int fd = open(counts_path[1], O_WRONLY | O_CLOEXEC);
@@ -504,7 +504,7 @@ START_TEST(counters_of_another_file_are_refused)
 	overwrite(4096, &number, 8);
 	strcpy(counts_path[1], binary);
 	refused(-EOVERFLOW, "2^64");
-	/* One such count is no overflow yet, but its instructions are. */
+	/* One such count does not overflow, but those of its instructions do. */
 	write_counts(hash);
 	number = UINT64_MAX / 2;
 	for (uint32_t i = 0; i < table.nr_counters; i++)
@@ -528,7 +528,7 @@ START_TEST(counters_files_are_recognised)
 	int fd = open(counts_path[0], O_RDONLY | O_CLOEXEC);
 
 	ck_assert(mp_counts_file_is(fd));
-	/* And nothing of it was used up. */
+	/* The check does not move the file position. */
 	ck_assert(mp_counts_file_is(fd));
 	close(fd);
 	fd = open(exe, O_RDONLY | O_CLOEXEC);

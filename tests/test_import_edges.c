@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * test_import_edges - transfers of control that are imported: fdata in its forms, branch stacks in
- * the text of perf script, jumps of callgrind. What is counted, what is not and why, and what is
- * refused with the line it stands in.
+ * test_import_edges - imported control transfers: the forms of fdata, branch stacks in perf
+ * script's text, callgrind's jumps. Checks which are counted, why others are not, and the lines
+ * of errors.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -132,7 +132,7 @@ static int run(enum format format, const char *content)
 	return r;
 }
 
-/* With %1$s where the path goes. */
+/* In @fmt, %1$s is the path. */
 static int run_with_path(enum format format, const char *fmt)
 {
 	char text[4096];
@@ -189,7 +189,7 @@ START_TEST(fdata_gives_taken_transfers_and_leaves_out_what_fell_through)
 				    "1 top 4 1 leaf/1 0 0 7\n"
 				    "1 leaf/1 4 1 top 9 0 7\n"
 				    "1 top 9 1 top d 0 7\n"
-				    "1 top b 1 top c 0 9\n" /* a block runs into the next */
+				    "1 top b 1 top c 0 9\n" /* falls into the next block */
 				    "1 top c 1 top d 0 9\n"
 				    "1 top d 1 leaf/2 0 1 3\n"
 				    "1 alias 2 1 alias b 0 1\n"),
@@ -231,7 +231,7 @@ START_TEST(fdata_counts_what_names_nothing_here)
 {
 	const struct mp_edge_count want[] = {{0x100d, LEAF_A, 1, 0}};
 
-	/* Several are called leaf; there is no third, no such file, no such function. */
+	/* "leaf" is ambiguous; there is no third leaf, no such file and no such function. */
 	ck_assert_int_eq(run(FDATA, "1 top d 1 leaf 0 0 1\n"
 				    "1 top d 1 leaf/3 0 0 2\n"
 				    "1 top d 1 leaf/c.c/1 0 0 4\n"
@@ -253,10 +253,10 @@ START_TEST(fdata_believes_nothing_that_the_code_cannot_do)
 {
 	ck_assert_int_eq(run(FDATA, "1 top 2 1 top d 0 1\n"    /* jz leads elsewhere */
 				    "1 top 4 1 leaf/2 0 0 2\n" /* so does the call */
-				    "1 top 0 1 top b 0 4\n"    /* no branch at all */
-				    "1 top 5 1 top b 0 8\n"    /* inside one */
-				    "1 top d 1 top 900 0 16\n" /* to where no code is */
-				    "1 top 900 1 top d 0 32\n" /* from there */
+				    "1 top 0 1 top b 0 4\n"    /* no branch there */
+				    "1 top 5 1 top b 0 8\n"    /* inside an instruction */
+				    "1 top d 1 top 900 0 16\n" /* to an address without code */
+				    "1 top 900 1 top d 0 32\n" /* from such an address */
 				    "1 leaf/1 0 1 top 9 0 64\n"),
 			 0);
 	expect(NULL, 0);
@@ -466,33 +466,32 @@ START_TEST(callgrind_jumps_and_calls_become_transfers)
 					     {0x100d, LEAF_B, 2, 0},
 					     {ODD, STUB, 1, 0}};
 
-	ck_assert_int_eq(run_with_path(CALLGRIND,
-				       HEADER "0x1000 1 7\n"
-					      "+2 * 7\n"
-					      "jcnd=4/7 +9 +1\n" /* as from 0x1002 */
-					      "* *\n"
-					      "+2 +1 3\n"
-					      "cfn=(2) leaf\n"
-					      "calls=3 0x1020 5\n"
-					      "* * 30\n"
-					      "jump=3 +9 *\n"
-					      "+5 *\n"
-					      "jump=2 0x1030 9\n"
-					      "+4 *\n"
-					      "0x1020 5 6\n"
-					      "jcnd=5/6 * *\n" /* a repeat prefix */
-					      "* *\n"
-					      "cob=(2) /bin/true\n"
-					      "calls=2 0x1030 9\n"
-					      "0x100d * 20\n"
-					      /* behind a stub, in the same file */
-					      "calls=1 0x1030 9\n"
-					      "0x1040 * 20\n"
-					      /* to where nobody says which file it is in */
-					      "jfn=(9) other\n"
-					      "jump=7 0x1030 9\n"
-					      "0x100d *\n"
-					      "totals: 23\n"),
+	ck_assert_int_eq(run_with_path(CALLGRIND, HEADER "0x1000 1 7\n"
+							 "+2 * 7\n"
+							 "jcnd=4/7 +9 +1\n" /* relative to 0x1002 */
+							 "* *\n"
+							 "+2 +1 3\n"
+							 "cfn=(2) leaf\n"
+							 "calls=3 0x1020 5\n"
+							 "* * 30\n"
+							 "jump=3 +9 *\n"
+							 "+5 *\n"
+							 "jump=2 0x1030 9\n"
+							 "+4 *\n"
+							 "0x1020 5 6\n"
+							 "jcnd=5/6 * *\n" /* a repeat prefix */
+							 "* *\n"
+							 "cob=(2) /bin/true\n"
+							 "calls=2 0x1030 9\n"
+							 "0x100d * 20\n"
+							 /* through a stub, in the same file */
+							 "calls=1 0x1030 9\n"
+							 "0x1040 * 20\n"
+							 /* to an unknown file */
+							 "jfn=(9) other\n"
+							 "jump=7 0x1030 9\n"
+							 "0x100d *\n"
+							 "totals: 23\n"),
 			 0);
 	ck_assert_uint_eq(import->nr_modules, 2);
 	import->nr_modules = 1;

@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Flow inference: conserves on any graph, is the optimum it claims, sees through false zeros. */
+/*
+ * test_infer - flow inference: conserves flow in any graph, finds the optimum, and recognises
+ * false zeros.
+ */
 #include <errno.h>
 #include <math.h>
 #include <stdlib.h>
@@ -69,8 +72,10 @@ START_TEST(infer_conserves_on_random_graphs)
 	struct mp_flow_edge edges[MAX_EDGES];
 	double block[MAX_BLOCKS], count[MAX_EDGES];
 
-	/* Anything goes: irreducible loops, self loops, parallel edges, unreachable blocks,
-	 * loops without exit, incomplete tables, no entry at all. */
+	/*
+	 * Any graph: irreducible loops, self loops, parallel edges, unreachable blocks, loops
+	 * without exit, incomplete tables, no entry at all.
+	 */
 	seed = 7;
 	for (int round = 0; round < 1500; round++) {
 		struct mp_flow flow = {.blocks = blocks, .edges = edges};
@@ -102,7 +107,7 @@ START_TEST(infer_conserves_on_random_graphs)
 }
 END_TEST
 
-/* The likelihood, cut as profile-accuracy says, evaluated on any flow. */
+/* The piecewise linear cost that infer minimises, evaluated for any flow. */
 static double cost_of(const struct mp_flow *flow, const double *count)
 {
 	static const double cuts[] = {0, 0.125, 0.25, 0.5, 0.75, 1, 4.0 / 3, 2, 4, 8};
@@ -130,8 +135,8 @@ static double cost_of(const struct mp_flow *flow, const double *count)
 }
 
 /*
- * A convex cost over flows is least where no cycle or way through can be made cheaper. On graphs
- * of forward edges every step is a way from an entry to an exit added, or one taken away.
+ * A convex cost is minimal if no cycle or path change makes it lower. In graphs with forward
+ * edges only, every change adds a path from an entry to an exit, or removes one.
  */
 START_TEST(infer_finds_no_way_to_improve)
 {
@@ -161,8 +166,10 @@ START_TEST(infer_finds_no_way_to_improve)
 					edges[flow.nr_edges++] = edge(a, b);
 		ck_assert_int_eq(mp_infer_flow(&flow, MP_ESTIMATE_POISSON, block, count, NULL), 0);
 		best = cost_of(&flow, block);
-		/* Each subset of the inner blocks that is a way, with a small step up or down, and
-		 * each exchange of one way against another. */
+		/*
+		 * Try each path through a subset of the inner blocks with a small step up or
+		 * down, and each exchange of two paths.
+		 */
 		for (unsigned up = 0; up < 1u << (NR - 2); up++)
 			for (unsigned down = 0; down < 1u << (NR - 2); down++) {
 				double changed[NR], step = 1e-3;
@@ -173,7 +180,7 @@ START_TEST(infer_finds_no_way_to_improve)
 					unsigned way = (side ? down : up) << 1 | 1 | 1u << (NR - 1);
 					uint32_t at = 0;
 
-					/* Zero means: this side does nothing. */
+					/* 0 means that this side changes nothing. */
 					if (!(side ? down : up))
 						continue;
 					for (uint32_t b = 1; b < NR && ok; b++) {
@@ -201,8 +208,10 @@ END_TEST
 
 START_TEST(infer_keeps_consistent_counts)
 {
-	/* entry 0 -> loop 1 <-> 2 -> exit 3; samples are what a profile without noise gives to
-	 * blocks of cost n + 2. */
+	/*
+	 * entry 0 -> loop 1 <-> 2 -> exit 3; the samples are those of a profile without noise,
+	 * where a block costs n + 2.
+	 */
 	struct mp_flow_block blocks[] = {
 		{.samples = 10 * 5, .nr_insns = 3, .entry = true},
 		{.samples = 1000 * 6, .nr_insns = 4},
@@ -228,7 +237,7 @@ END_TEST
 
 START_TEST(infer_false_zero_does_not_cut_a_hot_path)
 {
-	/* 1 lies on the only way from 0 to 2, and no sample fell into it. */
+	/* 1 lies on the only path from 0 to 2, and has no sample. */
 	struct mp_flow_block blocks[] = {
 		{.samples = 500, .nr_insns = 5, .entry = true},
 		{.samples = 0, .nr_insns = 3},
@@ -251,7 +260,7 @@ END_TEST
 
 START_TEST(infer_unsampled_detour_stays_empty)
 {
-	/* 0 -> 3 directly, or through 1 and 2, which no sample supports. */
+	/* 0 -> 3 directly, or through 1 and 2, which have no samples. */
 	struct mp_flow_block blocks[] = {
 		{.samples = 500, .nr_insns = 5, .entry = true},
 		{.samples = 0, .nr_insns = 9},
@@ -275,7 +284,7 @@ END_TEST
 
 START_TEST(infer_does_not_mend_hot_time_in_cold_code)
 {
-	/* 0 takes half as long again as it should; 1 is hot, 2 cold. */
+	/* 0 has 1.5 times the samples that it should have; 1 is hot, 2 cold. */
 	struct mp_flow_block blocks[] = {
 		{.samples = 15000, .nr_insns = 10, .entry = true},
 		{.samples = 9000, .nr_insns = 10, .exit = true},
@@ -301,7 +310,7 @@ END_TEST
 
 START_TEST(infer_shared_table_splits_alike_for_every_jump)
 {
-	/* Two handlers 1, 2 of an interpreter, each with its own jump through one table. */
+	/* Two handlers 1 and 2 of an interpreter, each with its own jump through a shared table. */
 	struct mp_flow_block blocks[] = {
 		{.samples = 3, .nr_insns = 1, .entry = true},
 		{.samples = 6000, .nr_insns = 4},
@@ -332,7 +341,7 @@ END_TEST
 
 START_TEST(infer_takes_waits_for_time)
 {
-	/* The same samples: one side waits for memory, the other for nothing. */
+	/* Equal samples: one side waits for memory, the other does not. */
 	struct mp_flow_block blocks[] = {
 		{.samples = 1200, .nr_insns = 10, .entry = true},
 		{.samples = 100, .nr_insns = 2, .wait = 8},
@@ -366,13 +375,13 @@ START_TEST(infer_hints_decide_where_nothing_else_does)
 	double block[4], count[4];
 
 	flow.hinted = true;
-	/* A hint takes the place of the layout's word. */
+	/* A hint replaces the prior of the layout. */
 	edges[1].taken = true;
 	edges[0].against = 1;
 	ck_assert_int_eq(mp_infer_flow(&flow, MP_ESTIMATE_POISSON, block, count, NULL), 0);
 	check_near(block[1], 0);
 	check_near(block[2], block[0]);
-	/* And gives way to samples. */
+	/* Samples outweigh the hint. */
 	blocks[1].samples = 400;
 	ck_assert_int_eq(mp_infer_flow(&flow, MP_ESTIMATE_POISSON, block, count, NULL), 0);
 	ck_assert(block[1] > 0.9 * block[0]);
@@ -381,7 +390,7 @@ END_TEST
 
 START_TEST(infer_prior_prefers_the_fall_through)
 {
-	/* A diamond without evidence which side ran. */
+	/* A diamond without evidence for either side. */
 	struct mp_flow_block blocks[] = {
 		{.samples = 500, .nr_insns = 5, .entry = true},
 		{.nr_insns = 4},
@@ -410,7 +419,7 @@ END_TEST
 
 START_TEST(infer_holds_exact_counts_of_a_long_run)
 {
-	/* 10^14 executions, and a neighbour that ran once. */
+	/* 10^14 executions beside a block that ran once. */
 	struct mp_flow_block blocks[] = {
 		{.samples = 3e14, .nr_insns = 1, .entry = true},
 		{.samples = 3, .nr_insns = 1, .exit = true},
@@ -483,7 +492,7 @@ START_TEST(infer_refuses_nonsense)
 }
 END_TEST
 
-/* A real execution of a random graph, walked: what was taken says everything, without a sample. */
+/* Walks a random graph: the taken transfers alone determine all counts. */
 START_TEST(infer_finds_all_counts_from_transfers_alone)
 {
 	enum {
@@ -505,7 +514,7 @@ START_TEST(infer_finds_all_counts_from_transfers_alone)
 
 		memset(true_block, 0, sizeof(true_block));
 		memset(true_edge, 0, sizeof(true_edge));
-		/* Each block but the last falls through or branches somewhere. */
+		/* Each block but the last falls through or branches to a random block. */
 		for (uint32_t b = 0; b < NR; b++)
 			blocks[b] = (struct mp_flow_block){
 				.nr_insns = 5, .entry = b == 0, .exit = b == NR - 1};
@@ -519,14 +528,14 @@ START_TEST(infer_finds_all_counts_from_transfers_alone)
 				true_block[at]++;
 				if (at == NR - 1)
 					break;
-				/* The same draw as in the step: seen before it is made. */
+				/* Choose the edge by the same random number as the step. */
 				uint64_t before = seed;
 
 				true_edge[2 * at + random_below(3) / 2]++;
 				seed = before;
 			}
 		}
-		/* The entry is entered 50 times: what a call would show. */
+		/* The entry runs 50 times, as a call count would show. */
 		blocks[0].samples = true_block[0];
 		blocks[0].more_insns = 1;
 		for (uint32_t e = 0; e < flow.nr_edges; e++)
@@ -543,7 +552,7 @@ END_TEST
 
 START_TEST(infer_believes_transfers_over_noisy_samples)
 {
-	/* 0 -> 1 or 2 -> 3; the samples say even, 900 of 1,000 transfers say 2. */
+	/* 0 -> 1 or 2 -> 3: the samples are even, but 900 of 1,000 transfers go to 2. */
 	struct mp_flow_block blocks[] = {
 		{.samples = 1000, .nr_insns = 9, .entry = true},
 		{.samples = 500, .nr_insns = 9},
@@ -568,7 +577,7 @@ START_TEST(infer_believes_transfers_over_noisy_samples)
 }
 END_TEST
 
-/* Two ways from the first block to the last: a long one and a short one, without samples. */
+/* Two paths from the first block to the last, a long and a short one, without samples. */
 START_TEST(infer_goes_through_a_block_of_which_nothing_is_known)
 {
 	struct mp_flow_block blocks[] = {
@@ -584,7 +593,7 @@ START_TEST(infer_goes_through_a_block_of_which_nothing_is_known)
 
 	ck_assert_int_eq(mp_infer_flow(&flow, MP_ESTIMATE_POISSON, block, count, NULL), 0);
 	ck_assert(block[1] == 0 && block[2] > 1);
-	/* The short one was there before and had no sample; of the long one nothing is known. */
+	/* The short one was known before and had no samples; nothing is known of the long one. */
 	blocks[1].unknown = true;
 	ck_assert_int_eq(mp_infer_flow(&flow, MP_ESTIMATE_POISSON, block, count, NULL), 0);
 	ck_assert(block[1] > 1 && block[2] == 0);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* inplace: optimise, optimise again, restore; and what is refused on the way. */
+/* test_inplace - optimise in place, optimise again, restore; and refusals. */
 #include "tests/suite.h"
 
 #include <errno.h>
@@ -181,7 +181,7 @@ START_TEST(inplace_restores_no_older_version)
 	struct fixture f;
 
 	optimises(1);
-	/* A script in its place, another program, a newer version. */
+	/* The file was replaced by a script, another program, or a newer version. */
 	shell("printf '#!/bin/sh\\n' > %s.up && mv %s.up %s", prog);
 	not_restored("not an output of Morph");
 	shell("cp /bin/true %s.up && mv %s.up %s", prog);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* insn: kinds, targets and fields of single instructions, by their bytes. */
+/* test_insn - kinds, targets and fields of single instructions. */
 #include "libprof/insn.h"
 
 #include <errno.h>
@@ -72,7 +72,7 @@ START_TEST(insn_refuses_what_processors_disagree_about)
 	ck_assert_int_eq(DECODE(&i, 0xff, 0x2c, 0x24), -EILSEQ);
 	ck_assert_int_eq(DECODE(&i, 0xff, 0x1c, 0x24), -EILSEQ);
 	ck_assert_int_eq(DECODE(&i, 0x67, 0x8b, 0x05, 0, 0, 0, 0), -EILSEQ);
-	/* cut, and no instruction at all */
+	/* truncated, and invalid */
 	ck_assert_int_eq(DECODE(&i, 0xe8, 0, 0), -EILSEQ);
 	ck_assert_int_eq(DECODE(&i, 0x06), -EILSEQ);
 }
@@ -106,7 +106,7 @@ START_TEST(insn_finds_rip_relative_operands)
 	ck_assert_int_eq(DECODE(&i, 0xc5, 0xfc, 0x28, 0x05, 0x10, 0, 0, 0), 0);
 	ck_assert(i.rip_relative);
 	ck_assert_uint_eq(i.target, 0x1018);
-	/* mov 0x10(%rbp), %rax and mov 0x1234, %eax are none */
+	/* mov 0x10(%rbp), %rax and mov 0x1234, %eax are not rip-relative */
 	ck_assert_int_eq(DECODE(&i, 0x48, 0x8b, 0x45, 0x10), 0);
 	ck_assert(!i.rip_relative);
 	ck_assert_int_eq(DECODE(&i, 0x8b, 0x04, 0x25, 0x34, 0x12, 0, 0), 0);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* insn_quick: whatever the table reads, it reads as Zydis does, byte for byte. */
+/* test_insn_quick - the fast decoder agrees with Zydis on every instruction that it accepts. */
 #include "libprof/insn_quick.h"
 
 #include <string.h>
@@ -26,7 +26,7 @@ static void compare(const uint8_t *bytes, size_t avail)
 		return;
 	}
 	nr_quick++;
-	/* An assertion that holds costs a write to a pipe. */
+	/* Do not use ck_assert() here: each passing assertion writes to a pipe. */
 	if (mp_insn_decode_full(bytes, avail, 0x401000, &full))
 		ck_abort_msg("Zydis does not accept %s (avail %zu)", hex(bytes), avail);
 	if (!(quick.vaddr == full.vaddr && quick.len == full.len && quick.kind == full.kind &&
@@ -40,7 +40,7 @@ static void compare(const uint8_t *bytes, size_t avail)
 			     full.len, quick.kind, full.kind);
 }
 
-/* Every prefix that is read, every opcode, every modrm; operands that look like nothing else. */
+/* Every prefix that is read, every opcode, every ModRM byte, with distinctive operands. */
 static void compare_all(const uint8_t *rex, size_t nr_rex)
 {
 	static const uint8_t prefixes[] = {0, 0x66, 0xf2, 0xf3};
@@ -75,7 +75,7 @@ START_TEST(insn_quick_agrees_with_zydis_without_rex)
 	static const uint8_t rex[] = {0};
 
 	compare_all(rex, sizeof(rex));
-	/* The table is no use if it leaves most to Zydis, and no table if it leaves nothing. */
+	/* The table must accept many instructions and decline others. */
 	ck_assert_uint_gt(nr_quick, 100000);
 	ck_assert_uint_gt(nr_declined, 100000);
 }
@@ -123,7 +123,10 @@ START_TEST(insn_quick_reads_nothing_behind_what_there_is)
 
 	for (size_t i = 0; i < sizeof(insns) / sizeof(insns[0]); i++) {
 		size_t len = insns[i][0];
-		/* Exactly as large as the instruction: sanitizers see a read past it. */
+		/*
+		 * Exactly as large as the instruction, so that sanitizers detect a read beyond
+		 * it.
+		 */
 		uint8_t *bytes = malloc(len);
 
 		ck_assert_ptr_nonnull(bytes);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * kmod_ring: rings in plain memory, written as the kernel module writes them and as it never
- * should; kmod_merge: several of them as one stream; pidmap.
+ * test_kmod_ring - rings in plain memory, written correctly and incorrectly; kmod_merge, which
+ * makes one stream of several rings; pidmap.
  */
 #include "daemon/kmod_merge.h"
 
@@ -17,16 +17,16 @@
 #define RING_BYTES 4096
 #define NR_RINGS   3
 
-/* What the module has of a ring. */
+/* The module's side of a ring. */
 struct writer {
 	struct morph_tail tail;
 	struct morph_head head;
-	uint64_t open; /* where the open batch begins */
+	uint64_t open; /* start of the open batch */
 	uint8_t data[RING_BYTES] __attribute__((aligned(8)));
 };
 
 static struct writer writers[NR_RINGS];
-static struct md_kmod_ring ring; /* of writers[0] */
+static struct md_kmod_ring ring; /* reads writers[0] */
 static struct md_kmod_merge m;
 static struct md_buf out;
 static struct mp_err err;
@@ -63,7 +63,7 @@ static uint8_t *place(struct writer *w, uint64_t pos)
 	return w->data + pos % RING_BYTES;
 }
 
-/* As the module does it: what does not fit in front of the ring's end comes behind a PAD. */
+/* Like the module: a record that does not fit before the ring's end follows a PAD. */
 static void *reserve(struct writer *w, uint32_t size)
 {
 	uint32_t left = RING_BYTES - w->head.head % RING_BYTES;
@@ -125,7 +125,10 @@ static struct morph_file *put_file(struct writer *w, uint64_t time_ns, uint32_t 
 	return file;
 }
 
-/* One mapping of two pages, the fourth of the file on; the first of its number. */
+/*
+ * One mapping of two pages, from the file's fourth page on; its file number is in the low bits
+ * of @start.
+ */
 static struct morph_space *put_space(struct writer *w, uint64_t time_ns, uint32_t tgid,
 				     uint32_t exec_id, uint64_t start)
 {
@@ -192,7 +195,7 @@ static void read_all(void)
 	md_kmod_ring_release(&ring);
 }
 
-/* The record at *@pos must be of @type; for samples, @nr of them from @ip on. */
+/* Expects a record of @type at *@pos; for samples, @nr of them from @ip on. */
 static struct morph_task *expect_in(struct md_buf *buf, size_t *pos, uint16_t type, uint64_t ip,
 				    uint32_t nr)
 {
@@ -246,13 +249,13 @@ START_TEST(open_batch_goes_on_under_the_same_header)
 
 	open_batch(w, 100, 5, 7);
 	read_all();
-	expect_end(0); /* no sample in it yet */
+	expect_end(0); /* no sample yet */
 	add_sample(w, 1);
 	add_sample(w, 2);
 	read_all();
 	expect(&pos, MORPH_REC_SAMPLES, 1, 2);
 	expect_end(pos);
-	ck_assert_uint_eq(w->tail.tail, 0); /* the module still writes into it */
+	ck_assert_uint_eq(w->tail.tail, 0); /* the module still writes to this batch */
 	read_all();
 	expect_end(0);
 	add_sample(w, 3);
@@ -290,7 +293,7 @@ START_TEST(batch_that_was_read_whole_is_passed_when_something_follows)
 }
 END_TEST
 
-/* The size counts a sample that the head does not cover yet. */
+/* The record's size includes a sample that the head does not cover yet. */
 START_TEST(sample_beyond_the_head_is_left_for_later)
 {
 	struct writer *w = &writers[0];
@@ -317,7 +320,7 @@ START_TEST(pads_are_skipped_down_to_the_smallest)
 	uint64_t end;
 	size_t pos;
 
-	/* 8 to 40 bytes are left at the ring's end, which no EXEC fits into. */
+	/* 8 to 40 bytes are left before the ring's end, too few for an EXEC. */
 	for (end = RING_BYTES - 8; end > RING_BYTES - 40; end -= 8) {
 		reset(w, 0);
 		w->head.head = w->tail.tail = end;
@@ -380,7 +383,7 @@ START_TEST(later_types_are_skipped_by_their_size)
 }
 END_TEST
 
-/* The same stream in pieces of every size, around the ring many times: each sample once. */
+/* Reads the ring in pieces of all sizes, many times around: each sample arrives once. */
 START_TEST(ring_is_read_around_without_loss)
 {
 	struct writer *w = &writers[0];
@@ -393,7 +396,7 @@ START_TEST(ring_is_read_around_without_loss)
 		seed = seed * 1103515245 + 12345;
 		nr = 1 + (seed >> 16) % 20;
 		if (RING_BYTES - (w->head.head - w->tail.tail) < 2 * (32 + 20 * 8)) {
-			/* No room. */
+			/* no room */
 		} else if (seed >> 28 < 4) {
 			put_exec(w, time_ns++, 5, 1);
 			events++;
@@ -429,7 +432,7 @@ END_TEST
 
 /* ---- rubbish -------------------------------------------------------------------------------- */
 
-/* Each leaves a ring that must be refused, with one line that names the CPU. */
+/* Each case makes a ring that must be refused, with one line that names the CPU. */
 START_TEST(rubbish_is_refused)
 {
 	struct writer *w = &writers[0];
@@ -447,16 +450,16 @@ START_TEST(rubbish_is_refused)
 	case 2: r->size = 63; break;
 	case 3: r->size = 128; break;		   /* beyond the head */
 	case 4: r->size = 65528; break;		   /* beyond the ring's end */
-	case 5: r->type = MORPH_REC_MODULE; break; /* only morphd says that */
-	case 6: r->size = 16; break;		   /* no EXEC is so short */
+	case 5: r->type = MORPH_REC_MODULE; break; /* only morphd may write this type */
+	case 6: r->size = 16; break;		   /* too short for an EXEC */
 	case 7: *r = (struct morph_record){24, MORPH_REC_SAMPLES, 0}; break;
-	case 8: w->head.head = 3 * RING_BYTES; break; /* further than there is room */
+	case 8: w->head.head = 3 * RING_BYTES; break; /* further than the ring's size */
 	case 9: w->head.head += 4; break;
 	case 10:
 		mmap = (struct morph_mmap *)put_task(w, MORPH_REC_MMAP, sizeof(*mmap) + 8, 20, 5,
 						     1);
 		mmap->len = 4096;
-		memset(mmap->path, 'x', 8); /* and no end */
+		memset(mmap->path, 'x', 8); /* not terminated */
 		break;
 	case 11:
 		mmap = (struct morph_mmap *)put_task(w, MORPH_REC_MMAP, sizeof(*mmap) + 8, 20, 5,
@@ -465,7 +468,7 @@ START_TEST(rubbish_is_refused)
 		mmap->build_id_len = 33;
 		break;
 	case 12: put_file(w, 20, MORPH_NR_FILES, "/bin/x"); break;
-	case 13: put_file(w, 20, 1, "/bin/x")->path[7] = 'x'; break; /* and no end */
+	case 13: put_file(w, 20, 1, "/bin/x")->path[7] = 'x'; break; /* not terminated */
 	case 14: put_file(w, 20, 1, "/bin/x")->build_id_len = 33; break;
 	case 15: put_space(w, 20, 5, 1, 0x400000)->maps[0].nr_pages = 0; break;
 	case 16: put_space(w, 20, 5, 1, 0x400000)->maps[0].start = -8192; break;
@@ -480,7 +483,7 @@ START_TEST(rubbish_is_refused)
 }
 END_TEST
 
-/* The head goes back, or an open batch shrinks. */
+/* The head moves back, or an open batch shrinks. */
 START_TEST(what_was_read_cannot_be_taken_back)
 {
 	struct writer *w = &writers[0];
@@ -510,7 +513,7 @@ START_TEST(memory_that_is_no_ring_is_refused)
 }
 END_TEST
 
-/* Whatever the memory holds: an error or records that can be walked, and an end. */
+/* Any memory gives an error or valid records, and an end. */
 START_TEST(any_bytes_end_in_records_or_an_error)
 {
 	struct writer *w = &writers[0];
@@ -523,7 +526,7 @@ START_TEST(any_bytes_end_in_records_or_an_error)
 		seed = seed * 1103515245 + 12345;
 		w->data[i] = seed >> 16;
 	}
-	/* Headers that could be some, so that it goes on for a while. */
+	/* Plausible headers, so that parsing goes on for a while. */
 	for (i = 0; i < RING_BYTES; i += 8 << seed % 5) {
 		seed = seed * 1103515245 + 12345;
 		*(struct morph_record *)(w->data + i) =
@@ -550,7 +553,10 @@ static void publish(struct writer *w, uint64_t bytes)
 	__atomic_store_n(&w->head.head, w->head.head + bytes, __ATOMIC_RELEASE);
 }
 
-/* Batches of up to 50 samples, numbered, with the size before the head as in the module. */
+/*
+ * Writes batches of up to 50 numbered samples, updating the size before the head like the
+ * module.
+ */
 static void *race(void *arg)
 {
 	struct writer *w = arg;
@@ -560,7 +566,7 @@ static void *race(void *arg)
 
 	while (ip < NR_RACED) {
 		left = RING_BYTES - w->head.head % RING_BYTES;
-		/* Room for all of it, and for a PAD where that comes first. */
+		/* Room for the batch, and for a PAD before it if needed. */
 		need = sizeof(*batch) + 400;
 		if (left < need)
 			need += left;
@@ -724,7 +730,10 @@ START_TEST(merge_holds_back_what_others_may_still_precede)
 }
 END_TEST
 
-/* Its process's mappings did not change since its first sample, or the batch had ended there. */
+/*
+ * The open batch still counts at its first sample's time: its process's mappings cannot have
+ * changed since, or the batch would have ended.
+ */
 START_TEST(merge_sorts_what_an_open_batch_still_gets_by_its_first_sample)
 {
 	size_t pos = 0;
@@ -787,7 +796,7 @@ START_TEST(merge_gives_a_batch_at_a_time)
 	size_t pos;
 	int ret, i;
 
-	/* More than one batch of records, by a ring that is filled again and again. */
+	/* More records than one batch holds, from a ring that is filled repeatedly. */
 	m.out.size = 0;
 	for (i = 0; i < 200; i++) {
 		put_samples(&writers[0], i + 1, 5, 1, 400);
@@ -859,7 +868,7 @@ START_TEST(space_is_an_exec_and_its_mappings)
 	ck_assert_uint_eq(mmap->ino, 107);
 	ck_assert_uint_eq(mmap->build_id[0], 7);
 	merged(&pos, MORPH_REC_SAMPLES, 5, 21, 2);
-	/* More of it; and of a file that was never said, nothing is made up. */
+	/* A second mapping; for a file that was never described, nothing is invented. */
 	mmap = expect_mmap(&pos, 5, "");
 	ck_assert_uint_eq(mmap->start, 0x500000);
 	ck_assert_uint_eq(mmap->ino, 0);
@@ -896,7 +905,7 @@ static void put_program_samples(struct writer *w, uint64_t time_ns, uint32_t tgi
 	((struct morph_task *)place(w, w->open))->flags = number + 1;
 }
 
-/* Once for each program, until the process's end, and not where its mappings are said. */
+/* Once per program until the process exits, unless its mappings were sent. */
 START_TEST(samples_name_the_program_of_a_process_that_nothing_was_said_of)
 {
 	struct writer *w = &writers[0];
@@ -909,9 +918,9 @@ START_TEST(samples_name_the_program_of_a_process_that_nothing_was_said_of)
 	put_program_samples(w, 30, 5, 3, 7);
 	put_program_samples(w, 40, 5, 4, 7); /* exec */
 	put_task(w, MORPH_REC_EXIT, sizeof(struct morph_exit), 50, 5, 4);
-	put_program_samples(w, 60, 5, 4, 7); /* another one with its numbers */
+	put_program_samples(w, 60, 5, 4, 7); /* another process with the same numbers */
 	put_space(w, 70, 6, 1, 0x400000 | 7);
-	put_program_samples(&writers[1], 65, 6, 1, 9); /* opened before, and goes on */
+	put_program_samples(&writers[1], 65, 6, 1, 9); /* opened before and continued */
 	give(60);
 	for (i = 0; i < 4; i++) {
 		if (i != 1) {
@@ -945,7 +954,7 @@ START_TEST(samples_name_the_program_of_a_process_that_nothing_was_said_of)
 }
 END_TEST
 
-/* What is lost takes with it what the reader knew, but not what numbers mean. */
+/* A loss invalidates what is known of processes, but not the meaning of file numbers. */
 START_TEST(program_is_named_again_after_a_loss)
 {
 	size_t pos = 0;
@@ -985,7 +994,7 @@ START_TEST(first_look_comes_before_everything_and_hides_samples_from_before)
 	size_t pos = 0;
 
 	m.hidden_are_none = true;
-	put_samples(&writers[0], 10, 5, 3, 2); /* open, and goes on when the look is over */
+	put_samples(&writers[0], 10, 5, 3, 2); /* open, and continued after the scan */
 	put_samples(&writers[1], 11, 6, 3, 2);
 	md_kmod_merge_begin_scan(&m, 0, 0);
 	see(5, 3, 100);
@@ -1000,20 +1009,20 @@ START_TEST(first_look_comes_before_everything_and_hides_samples_from_before)
 	merged(&pos, MORPH_REC_SAMPLES, 5, 77, 1);
 	merged(&pos, MORPH_REC_SAMPLES, 6, 130, 2);
 	merged_end(pos);
-	/* The module took them all the same. */
+	/* The module did take these samples. */
 	ck_assert_uint_eq(m.nr_samples, 7);
 }
 END_TEST
 
-/* What happened to a process before it was looked at was seen then, and what happened later not. */
+/* Events before a process was read are included in the scan; later ones are not. */
 START_TEST(records_from_before_the_look_are_in_it)
 {
 	size_t pos = 0;
 
-	put_exec(&writers[0], 50, 5, 4);  /* seen already, and later anew */
-	put_exec(&writers[0], 105, 5, 5); /* after it was looked at */
+	put_exec(&writers[0], 50, 5, 4);  /* included in the scan; replaced later */
+	put_exec(&writers[0], 105, 5, 5); /* after the process was read */
 	put_fork(&writers[1], 60, 6, 5);
-	put_fork(&writers[1], 115, 7, 6); /* of one that was not there yet */
+	put_fork(&writers[1], 115, 7, 6); /* a child that did not exist yet */
 	md_kmod_merge_begin_scan(&m, 0, 0);
 	see(5, 4, 100);
 	see(6, 4, 110);
@@ -1068,7 +1077,7 @@ START_TEST(later_look_stands_at_its_time_and_names_no_process_meanwhile)
 	ck_assert_int_eq(md_kmod_merge_end_scan(&m, 130), 0);
 	add_sample(&writers[1], 88);
 	give(90);
-	merged_end(0); /* its time has not come */
+	merged_end(0); /* the stream has not reached its time */
 	ck_assert(md_kmod_merge_is_pending(&m));
 	give(1000);
 	merged(&pos, MORPH_REC_EXEC, 5, 0, 0);
@@ -1107,7 +1116,7 @@ START_TEST(command_is_seen_from_its_exec_on_with_its_children)
 	size_t pos = 0;
 
 	put_samples(&writers[0], 10, 5, 1, 2); /* still a copy of this program */
-	put_samples(&writers[1], 11, 8, 1, 2); /* somebody else */
+	put_samples(&writers[1], 11, 8, 1, 2); /* another process */
 	put_exec(&writers[0], 20, 5, 2);
 	put_samples(&writers[0], 21, 5, 2, 2);
 	put_fork(&writers[0], 30, 6, 5);

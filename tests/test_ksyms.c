@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * test_ksyms - kernel functions by address: what is text, what is not, and what no function holds.
+ * test_ksyms - kernel functions by address: which symbols are text, and addresses outside of
+ * all functions.
  */
 #include <errno.h>
 #include <string.h>
@@ -8,7 +9,7 @@
 #include "daemon/ksyms.h"
 #include "tests/suite.h"
 
-/* Moved by address randomisation; out of order, with two names for one address. */
+/* Shifted by address randomisation; unsorted; one address has two names. */
 static char text[] = "0000000000000000 A fixed_percpu_data\n"
 		     "ffffffffa1000000 T startup_64\n"
 		     "ffffffffa1000000 T _stext\n"

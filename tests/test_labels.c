@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-/* labels: interpreters that jump by computed goto move, their labels with them; verify sees the rest. */
+/*
+ * test_labels - interpreters with computed goto: their labels move with them, and verify checks
+ * all uses.
+ */
 #include "tests/suite.h"
 
 #include <errno.h>
@@ -9,7 +12,7 @@
 #include "tests/verify_pair.h"
 
 static const char *const compilers[] = {"gcc", "clang"};
-/* Where labels' addresses are known in all places, and where not. */
+/* Options with which all uses of the labels' addresses are known, and others. */
 static const char *const known[] = {
 	"-fPIE -pie -Wl,--emit-relocs",
 	"-fPIE -pie -s",
@@ -26,7 +29,10 @@ static void build(struct pair *p, const char *cc, const char *flags, const char 
 	pair_build_as_it_is(p, line, 7);
 }
 
-/* The first function with MP_FUNC_LABELS: its first address, 0: none. *@flags: all of its flags. */
+/*
+ * Return: start of the first function with MP_FUNC_LABELS; 0: none. *@flags: flags of all
+ * functions.
+ */
 static uint64_t labelled(const struct pair *p, uint64_t *size, uint16_t *flags)
 {
 	struct mp_err err = {""};
@@ -63,7 +69,10 @@ static uint64_t word_at(const uint8_t *bytes)
 	return word;
 }
 
-/* Words of data that were labels in [start, start + size): how many lead to the new code now. */
+/*
+ * Return: number of data words that were labels in [start, start + size) and now lead to the
+ * new code.
+ */
 static uint32_t words_moved(struct pair *p, uint64_t start, uint64_t size, uint32_t *total,
 			    uint64_t *first)
 {
@@ -105,7 +114,7 @@ START_TEST(labels_in_words_and_operands_change_together)
 		ck_assert_uint_ne(start, 0);
 		ck_assert(!(flags & MP_FUNC_LABEL_SUMS));
 		ck_assert_uint_ge(pieces_of(&p, start, size), 10);
-		/* Each of the table's words. */
+		/* All words of the table. */
 		ck_assert_uint_eq(words_moved(&p, start, size, &total, &first), total);
 		ck_assert_uint_ge(total, 8);
 		ck_assert_uint_ge(p.report.nr_pointers, 9);
@@ -132,7 +141,7 @@ START_TEST(labels_stay_where_numbers_are_no_proof)
 }
 END_TEST
 
-/* Differences that the assembler made fit the old places alone. */
+/* Differences computed by the assembler are only right for the old addresses. */
 START_TEST(labels_stay_where_data_holds_their_differences)
 {
 	for (size_t c = 0; c < 2; c++) {
@@ -200,7 +209,7 @@ static void put_word(struct pair *p, uint64_t vaddr, uint64_t value)
 	}
 }
 
-/* A label with two values; one that is another's copy; one in the middle of a copy. */
+/* A label with two values; one that is another label's copy; one in the middle of a copy. */
 START_TEST(labels_that_differ_are_refused)
 {
 	uint64_t start, size = 0, first, was;
@@ -211,7 +220,7 @@ START_TEST(labels_that_differ_are_refused)
 	build(&p, "gcc", known[_i], "goto_threaded");
 	start = labelled(&p, &size, &flags);
 	ck_assert_uint_ne(words_moved(&p, start, size, &total, &first), 0);
-	/* halt = &&op_halt is an operand, and the table's last entry a word. */
+	/* halt = &&op_halt is an operand, and the table's last entry is a word. */
 	first += 7 * 8;
 	was = word_at(mp_elf_bytes(p.original, first, 8));
 	put_word(&p, first, was);
@@ -224,7 +233,7 @@ START_TEST(labels_that_differ_are_refused)
 }
 END_TEST
 
-/* Where differences stand in data no label may have another value, said of one alone or of all. */
+/* If differences are stored in data, no label may get another value, whether one or all. */
 START_TEST(labels_with_differences_are_refused_elsewhere)
 {
 	const struct mp_section *text;
@@ -236,7 +245,7 @@ START_TEST(labels_with_differences_are_refused_elsewhere)
 	build(&p, "gcc", known[_i], "goto_relative");
 	start = labelled(&p, &size, &flags);
 	text = mp_elf_section(p.good, ".morph.text");
-	/* lea .La0(%rip), %rsi in the copy: to the copy of what it names. */
+	/* lea .La0(%rip), %rsi in the copy: change it to lead to the copy of its target. */
 	for (uint64_t v = text->vaddr; v + 7 <= text->vaddr + text->size; v++) {
 		const uint8_t *b = pair_at(&p, v);
 		int32_t disp;

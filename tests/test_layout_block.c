@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Layout on graphs made by hand: what falls through, what stays behind, in which order. */
+/*
+ * test_layout_block - layout of hand-made graphs: what falls through, what is left behind, and
+ * the order.
+ */
 #include <stdlib.h>
 #include <string.h>
 
@@ -34,7 +37,7 @@ static bool leads_to(uint32_t from, uint32_t to)
 	return false;
 }
 
-/* A clone is fallen into, from the block before it alone, and is nobody's only copy. */
+/* A clone is reached only by falling through from the block before it, and has an original. */
 static void check_clone(uint32_t i)
 {
 	const struct me_plan_block *at = &plan.blocks[i];
@@ -53,7 +56,7 @@ static void check_clone(uint32_t i)
 	ck_assert(has_original);
 }
 
-/* The contract of plan.h, on any plan. */
+/* Checks the contract of plan.h for any plan. */
 static void check_invariants(void)
 {
 	uint8_t seen[TOY_MAX] = {0}, done[2][TOY_MAX] = {{0}}, has_entry[TOY_MAX] = {0};
@@ -107,7 +110,7 @@ static void check_order(const uint32_t *blocks, uint32_t nr)
 
 START_TEST(layout_makes_the_common_way_fall_through)
 {
-	/* 0: if (rarely) 1; 2 -- the jump over 1 is what runs. */
+	/* 0: if (rarely) 1; 2. The branch over 1 is the common way. */
 	toy_init(&toy);
 	toy_func(&toy, "f");
 	toy_block(&toy, MP_TERM_COND, 100);
@@ -124,7 +127,10 @@ END_TEST
 START_TEST(layout_keeps_the_order_where_evidence_is_weak)
 {
 	for (int way = 0; way < 3; way++) {
-		/* As above; 2 samples, many, or many that promise 3 taken branches in 100. */
+		/*
+		 * As above, with 2 samples, with many, or with many that predict 3 % fewer
+		 * taken branches.
+		 */
 		double rare = way == 2 ? 49 : 1;
 
 		toy_init(&toy);
@@ -153,7 +159,7 @@ START_TEST(layout_keeps_the_order_where_evidence_is_weak)
 }
 END_TEST
 
-/* A function whose cold part comes back, as only a profile makes it. */
+/* Adds a function whose cold part returns to it, as only a compiler with a profile makes it. */
 static void add_profiled(void)
 {
 	uint32_t to, first;
@@ -174,7 +180,7 @@ START_TEST(layout_believes_the_order_that_a_profile_made)
 {
 	static const struct {
 		bool profiled;
-		double rare; /* of 100, the way that falls through */
+		double rare; /* of 100: count of the way that falls through */
 		bool moved;
 	} cases[] = {{false, 15, true}, {true, 15, false}, {false, 4, true}, {true, 4, true}};
 
@@ -203,8 +209,10 @@ END_TEST
 
 START_TEST(layout_keeps_a_short_detour_that_runs_often)
 {
-	/* 0 -> 1 -> 2 runs 40 times, 0 -> 2 60 times: moving 1 away costs 40 taken branches to
-	 * get there and 40 to come back, and saves 60. */
+	/*
+	 * 0 -> 1 -> 2 runs 40 times, 0 -> 2 60 times. Moving 1 away costs 40 taken branches to
+	 * it and 40 back, and saves 60.
+	 */
 	toy_init(&toy);
 	toy_func(&toy, "f");
 	toy_block(&toy, MP_TERM_COND, 100);
@@ -237,7 +245,7 @@ END_TEST
 
 START_TEST(layout_clones_a_way_out_rather_than_jump_there)
 {
-	/* 0 -> 1 or 2, both end in 3: 1 gets its own. */
+	/* 0 -> 1 or 2, both end in 3: block 1 gets a clone of 3. */
 	tails = true;
 	toy_init(&toy);
 	toy_func(&toy, "f");
@@ -253,7 +261,7 @@ START_TEST(layout_clones_a_way_out_rather_than_jump_there)
 	ck_assert(plan.blocks[2].clone && !plan.blocks[4].clone);
 	ORDER(0, 1, 3, 2, 3);
 
-	/* Not where it is long, does not end the function, or is entered by unwinding. */
+	/* No clone if it is long, does not end the function, or is entered by unwinding. */
 	toy.blocks[3].nr_insns = 41;
 	build(ME_ORDER_PH, MP_ORDER_PH, false);
 	ORDER(0, 1, 2, 3);
@@ -271,8 +279,10 @@ END_TEST
 
 START_TEST(layout_breaks_a_loop_at_its_rarest_edge)
 {
-	/* while loop, test on top: 0 -> 1; 1 -> 2 (body) or 3 (exit); 2 jumps to 1. Rotated, one
-	 * taken branch an iteration becomes none but the last jump: 2 directly before 1. */
+	/*
+	 * A while loop with its test on top: 0 -> 1; 1 -> 2 (body) or 3 (exit); 2 jumps to 1.
+	 * With 2 directly before 1, only the last iteration needs a taken branch.
+	 */
 	toy_init(&toy);
 	toy_func(&toy, "f");
 	toy_block(&toy, MP_TERM_FALL, 1);
@@ -320,15 +330,15 @@ START_TEST(layout_unsampled_is_warm_and_fluff_stays)
 	toy_init(&toy);
 	toy_func(&toy, "f");
 	toy_block(&toy, MP_TERM_COND, 100);	/* 0 */
-	toy_block(&toy, MP_TERM_FALL, 0);	/* 1: no sample, but it may well run */
+	toy_block(&toy, MP_TERM_FALL, 0);	/* 1: no samples, but may run */
 	toy_block(&toy, MP_TERM_COND, 100);	/* 2 */
 	toy_block(&toy, MP_TERM_FALL, 0);	/* 3: only leads to abort() */
 	toy_block(&toy, MP_TERM_NORETURN, 0);	/* 4 */
 	toy_block(&toy, MP_TERM_RET, 100);	/* 5 */
 	toy_block(&toy, MP_TERM_RET, 0);	/* 6: cold part */
 	pad = toy_block(&toy, MP_TERM_FALL, 0); /* 7: landing pad */
-	toy_block(&toy, MP_TERM_RET, 0);	/* 8: only reached from there */
-	toy_block(&toy, MP_TERM_JUMP, 0);	/* 9: a loop without end is no dead end */
+	toy_block(&toy, MP_TERM_RET, 0);	/* 8: only reached from 7 */
+	toy_block(&toy, MP_TERM_JUMP, 0);	/* 9: a loop without end may still run */
 	toy_edge(&toy, 0, 1, MP_EDGE_FALL, 0);
 	toy_edge(&toy, 0, 2, MP_EDGE_TAKEN, 100);
 	toy_edge(&toy, 1, 2, MP_EDGE_FALL, 0);
@@ -349,7 +359,7 @@ START_TEST(layout_unsampled_is_warm_and_fluff_stays)
 	ck_assert_int_eq(plan.blocks[3].zone, ME_ZONE_WARM);
 	ORDER(0, 2, 5, 1, 9);
 
-	/* What was counted and has no count did not run. */
+	/* In a complete count, a block with count 0 did not run. */
 	toy.counts.complete = true;
 	build(ME_ORDER_PH, MP_ORDER_PH, false);
 	for (uint32_t i = 0; i < plan.nr_blocks; i++)
@@ -357,7 +367,7 @@ START_TEST(layout_unsampled_is_warm_and_fluff_stays)
 	me_plan_fini(&plan);
 	toy.counts.complete = false;
 
-	/* All of it where wanted; a sample beats every rule. */
+	/* All blocks if requested; a sample overrides every rule. */
 	build(ME_ORDER_PH, MP_ORDER_PH, true);
 	check_invariants();
 	ck_assert_uint_eq(plan.nr_blocks, 10);
@@ -380,7 +390,7 @@ START_TEST(layout_original_order_moves_everything_eligible)
 	toy_func(&toy, "g");
 	toy_block(&toy, MP_TERM_RET, 5);
 	toy_func(&toy, "h");
-	toy_block(&toy, MP_TERM_RET, 0); /* 4: a cold part below the function */
+	toy_block(&toy, MP_TERM_RET, 0); /* 4: a cold part at a lower address than its function */
 	toy_block(&toy, MP_TERM_COND, 9);
 	toy_block(&toy, MP_TERM_RET, 9);
 	toy_edge(&toy, 0, 1, MP_EDGE_FALL, 0);
@@ -405,7 +415,7 @@ static uint32_t random_below(uint32_t n)
 	return (uint32_t)(seed >> 33) % n;
 }
 
-/* Functions with conditions, jumps, tables and calls, and counts that obey nothing at all. */
+/* Functions with branches, jumps, tables and calls, and inconsistent counts. */
 static void random_program(void)
 {
 	uint32_t nr_funcs = 1 + random_below(8);

@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Orders by the extended TSP score: against the best of all orders, where those can be tried. */
+/*
+ * test_layout_exttsp - orders by the extended TSP score, compared with the best of all orders
+ * in small cases.
+ */
 #include <stdlib.h>
 #include <string.h>
 
@@ -38,7 +41,7 @@ static void problem_start(uint32_t nr_blocks, uint32_t size)
 	}
 }
 
-/* Flow as of a function: random walks from the entry through a random graph. */
+/* Flow like that of a function: random walks from the entry through a random graph. */
 static void random_function(uint32_t nr, uint32_t max_size)
 {
 	uint32_t to[MAX][2], ways[MAX];
@@ -88,7 +91,7 @@ static double run(void)
 	return me_exttsp_score(&problem, out, start, place);
 }
 
-/* The best score over all orders that begin as @order up to @fixed. */
+/* Return: best score of all orders that equal @order up to @fixed. */
 static double best_score(uint32_t *order, uint32_t fixed)
 {
 	double best = 0;
@@ -149,15 +152,15 @@ START_TEST(exttsp_score_is_the_papers)
 	link_add(0, 1, 10, 12);
 	ck_assert_double_eq_tol(me_exttsp_score(&problem, order, start, place), 12, 1e-9);
 	problem.nr_links = 0;
-	link_add(0, 2, 10, 12); /* forwards over 100 bytes */
+	link_add(0, 2, 10, 12); /* forward over 100 bytes */
 	ck_assert_double_eq_tol(me_exttsp_score(&problem, order, start, place), 1 - 100 / 1024.0,
 				1e-9);
 	problem.nr_links = 0;
-	link_add(2, 0, 10, 12); /* backwards over 300 */
+	link_add(2, 0, 10, 12); /* backward over 300 bytes */
 	ck_assert_double_eq_tol(me_exttsp_score(&problem, order, start, place), 1 - 300 / 640.0,
 				1e-9);
 	problem.nr_links = 0;
-	link_add(0, 1, 10, 0); /* adjacent, and a jump even so */
+	link_add(0, 1, 10, 0); /* adjacent, but still a jump */
 	ck_assert_double_eq_tol(me_exttsp_score(&problem, order, start, place), 1, 1e-9);
 	sizes[1] = 1024;
 	problem.nr_links = 0;
@@ -169,7 +172,7 @@ END_TEST
 
 START_TEST(exttsp_cuts_a_chain_where_that_pays)
 {
-	/* 0 -> 2 is heaviest and made first; 1 belongs between. */
+	/* 0 -> 2 is the heaviest and is joined first; 1 belongs between. */
 	uint32_t want[] = {0, 1, 2};
 
 	problem_start(3, 10);
@@ -183,7 +186,10 @@ END_TEST
 
 START_TEST(exttsp_keeps_the_jump_short)
 {
-	/* 1 falls nowhere; 0 jumps to it: nearer than the long block that nothing jumps to. */
+	/*
+	 * 1 has no fall-through, and 0 jumps to it. It must lie nearer than the long block that
+	 * is not jumped to.
+	 */
 	problem_start(4, 10);
 	sizes[2] = 2000;
 	link_add(0, 3, 100, 100);
@@ -196,7 +202,7 @@ END_TEST
 
 START_TEST(exttsp_does_not_depend_on_addresses)
 {
-	/* The same problem in other memory: the same order. */
+	/* The same problem in other memory gives the same order. */
 	seed = 21;
 	for (int round = 0; round < 50; round++) {
 		uint32_t again[MAX], *other_sizes;

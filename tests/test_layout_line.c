@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Which runs of blocks are kept in few lines. */
+/* test_layout_line - which runs of blocks are kept within few cache lines. */
 #include <stdlib.h>
 
 #include "editor/layout_private.h"
@@ -10,7 +10,10 @@ static struct toy toy;
 static struct me_plan_block blocks[TOY_MAX];
 static struct me_plan plan;
 
-/* 0 -> 1 (99 of 100; 1 of it to 4), 1 jumps to 3, 2 is never reached by falling, 3 -> 4 -> ret */
+/*
+ * 0 -> 1 (99 of 100; 1 of it to 4); 1 jumps to 3; 2 is never reached by falling through; 3 -> 4
+ * -> ret
+ */
 static void build(double count)
 {
 	toy_init(&toy);
@@ -34,7 +37,7 @@ static void build(double count)
 
 START_TEST(line_marks_runs_where_control_comes_by_a_branch)
 {
-	static const uint8_t want[] = {2, 0, 1, 2, 0, 0}; /* rare: not worth it */
+	static const uint8_t want[] = {2, 0, 1, 2, 0, 0}; /* rare: not worth padding */
 
 	build(1e5);
 	me_lines_keep(&toy.cfg, &toy.counts, 6, &plan);
@@ -57,7 +60,7 @@ END_TEST
 
 START_TEST(line_pads_nothing_that_control_may_fall_into)
 {
-	/* Never seen to fall from 0 into 1; but it can, and would run the padding. */
+	/* Falling from 0 into 1 was never seen but is possible, and would execute the padding. */
 	build(1e5);
 	toy.counts.edge[0] = 0;
 	me_lines_keep(&toy.cfg, &toy.counts, 6, &plan);

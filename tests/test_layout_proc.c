@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Procedure layout: who calls whom most lies closest. */
+/* test_layout_proc - the order of functions: frequent callers lie next to their callees. */
 #include <stdlib.h>
 
 #include "tests/suite.h"
@@ -7,7 +7,7 @@
 
 static struct toy toy;
 
-/* @nr functions of one block, each run @count times. */
+/* @nr functions of one block, each executed @count times. */
 static void leaves(uint32_t nr, double count)
 {
 	toy_init(&toy);
@@ -17,7 +17,7 @@ static void leaves(uint32_t nr, double count)
 	}
 }
 
-/* A caller: its second block runs @count times and calls @callee. */
+/* Adds a caller: its second block runs @count times and calls @callee. */
 static uint32_t caller(uint32_t callee, double count)
 {
 	uint32_t f = toy_func(&toy, "caller"), b = toy_block(&toy, MP_TERM_FALL, 1);
@@ -28,7 +28,7 @@ static uint32_t caller(uint32_t callee, double count)
 	return f;
 }
 
-/* Fill position[func] = place among functions. */
+/* Sets position[func] to its place among the functions. */
 static void place(uint32_t *position, struct me_plan *plan)
 {
 	struct me_layout_options options = {
@@ -72,8 +72,10 @@ END_TEST
 
 START_TEST(proc_turns_a_chain_round_where_that_is_closer)
 {
-	/* a-b (100), c-d (90), then b-c (50): whatever way round the pairs were made, b and c end
-	 * up side by side. */
+	/*
+	 * a-b (100), c-d (90), then b-c (50): in whatever direction the pairs were joined, b
+	 * and c become neighbours.
+	 */
 	struct me_plan plan;
 	uint32_t position[TOY_MAX];
 
@@ -125,7 +127,7 @@ END_TEST
 
 START_TEST(proc_places_every_function_once)
 {
-	/* Every function with a block is there once, recursion and unknown callees do no harm. */
+	/* Every function with a block appears once; recursion and unknown callees are harmless. */
 	struct me_plan plan;
 	uint32_t position[TOY_MAX];
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Tail duplication: where clones appear, and where they must not. */
+/* test_layout_tail - tail duplication: where clones are made and where not. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -11,7 +11,7 @@
 static struct toy toy;
 static struct me_plan plan;
 
-/* A second function, all hot, which only makes the budget for clones large. */
+/* Adds a hot function that only increases the budget for clones. */
 static void ballast(void)
 {
 	toy_func(&toy, "ballast");
@@ -19,7 +19,10 @@ static void ballast(void)
 		toy_block(&toy, MP_TERM_RET, 1);
 }
 
-/* @blocks of the first function, then everything of the others; @nr_hot: the rest is warm. */
+/*
+ * Plans @blocks of the first function, then all of the others. The first @nr_hot are hot, the
+ * rest warm.
+ */
 static void tails(const uint32_t *blocks, uint32_t nr, uint32_t nr_hot)
 {
 	uint32_t own = toy.funcs[0].nr_blocks, others = toy.cfg.nr_blocks - own;
@@ -37,7 +40,7 @@ static void tails(const uint32_t *blocks, uint32_t nr, uint32_t nr_hot)
 	ck_assert_int_eq(me_tails_add(&toy.cfg, &toy.counts, &plan), 0);
 }
 
-/* The plan begins with these, each clone as CLONE(block), and there are no other clones. */
+/* The plan must begin with these blocks, with clones as CLONE(block), and have no other clones. */
 #define CLONE(b) ((b) | 0x80000000)
 #define EXPECT(...)                                                                                \
 	expect((uint32_t[]){__VA_ARGS__}, sizeof((uint32_t[]){__VA_ARGS__}) / sizeof(uint32_t))
@@ -88,7 +91,7 @@ START_TEST(tail_saves_a_jump_to_a_way_out)
 		diamond(ends[i]);
 		TAILS(0, 2, 3, 1);
 		EXPECT(0, 2, 3, 1, CLONE(3));
-		/* One that falls through. */
+		/* A conditional branch that falls through to its target's clone. */
 		TAILS(0, 1, 3, 2);
 		EXPECT(0, 1, 3, 2, CLONE(3));
 	}
@@ -131,7 +134,7 @@ END_TEST
 
 START_TEST(tail_takes_the_way_of_a_branch_that_saves_more)
 {
-	/* Neither way of 0 follows, and both return. */
+	/* Neither successor of 0 follows it, and both return. */
 	toy_init(&toy);
 	toy_func(&toy, "f");
 	toy_block(&toy, MP_TERM_COND, 100);
@@ -173,7 +176,7 @@ START_TEST(tail_is_hot_and_behind_hot_blocks)
 }
 END_TEST
 
-/* 0 jumps to a chain of @nr blocks, the last of which returns; block 1 is another return. */
+/* 0 jumps to a chain of @nr blocks, the last of which returns; block 1 returns too. */
 static void chain(uint32_t nr)
 {
 	toy_init(&toy);
@@ -236,7 +239,7 @@ END_TEST
 
 START_TEST(tail_ends_a_loop)
 {
-	/* 2 and 3 go on for ever: no way out. */
+	/* 2 and 3 loop forever. */
 	chain(3);
 	toy.blocks[4].term = MP_TERM_JUMP;
 	toy.blocks[4].nr_edges = 1;
@@ -251,7 +254,7 @@ END_TEST
 START_TEST(tail_is_reached_to_its_end)
 {
 	for (int i = 0; i < 2; i++) {
-		/* 0 jumps to 2 -> 3 (70 %) or 4; 3 -> 5 (@likely %) or 4; 4 and 5 return. */
+		/* 0 jumps to 2 -> 3 (70 %) or 4; 3 -> 5 (@likely) or 4; 4 and 5 return. */
 		double likely = i ? 0.8 : 0.6;
 
 		toy_init(&toy);
@@ -280,7 +283,7 @@ END_TEST
 
 START_TEST(tail_budget_goes_to_the_worthiest)
 {
-	/* 0 -> 1, 2, 3 by a table; each jumps to 4. Five blocks have a budget for one. */
+	/* 0 -> 1, 2, 3 by a table; each jumps to 4. Five blocks allow one clone. */
 	toy_init(&toy);
 	toy_func(&toy, "f");
 	toy_block(&toy, MP_TERM_TABLE, 100);
@@ -295,7 +298,7 @@ START_TEST(tail_budget_goes_to_the_worthiest)
 	toy_finish(&toy);
 	TAILS(0, 4, 1, 2, 3);
 	EXPECT(0, 4, 1, 2, CLONE(4), 3);
-	/* Three blocks have none. */
+	/* Three blocks allow none. */
 	TAILS(0, 4, 2);
 	EXPECT(0, 4, 2);
 	ballast();
@@ -332,7 +335,7 @@ static uint32_t roll(uint32_t *state, uint32_t below)
 	return (*state >> 8) % below;
 }
 
-/* Functions of any shape, with the counts of random walks through them. */
+/* Functions of any shape, with the counts of random walks. */
 static void random_program(uint32_t *state)
 {
 	static const enum mp_term terms[] = {MP_TERM_COND, MP_TERM_COND, MP_TERM_JUMP,
@@ -403,7 +406,7 @@ START_TEST(tail_keeps_the_contract_of_plans)
 		for (uint32_t i = 0; i < plan.nr_blocks; i++) {
 			const struct me_plan_block *b = &plan.blocks[i];
 
-			if (!b->clone) { /* all else is as it was */
+			if (!b->clone) { /* all other blocks are unchanged */
 				ck_assert_uint_lt(at, bare.nr_blocks);
 				ck_assert_uint_eq(b->block, bare.blocks[at].block);
 				ck_assert_uint_eq(b->zone, bare.blocks[at++].zone);

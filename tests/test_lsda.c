@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Exception tables written by hand: what is refused, and that pads far apart survive. */
+/* test_lsda - hand-written exception tables: refusals, and landing pads that are far apart. */
 #include "editor/lsda.h"
 
 #include <stdlib.h>
@@ -9,12 +9,12 @@
 #include "tests/suite.h"
 #include "tests/support/tiny_elf.h"
 
-#define AT    0x400 /* where the table lies */
-#define START 0x200 /* the function */
+#define AT    0x400 /* address of the table */
+#define START 0x200 /* address of the function */
 
 static struct me_lsda lsda;
 
-/* Read @table as part of a file of @type. */
+/* Reads @table as part of a file of type @type. */
 static const char *read_as(uint16_t type, const void *table, size_t size, struct mp_elf **keep,
 			   uint8_t **bytes)
 {
@@ -58,7 +58,7 @@ START_TEST(lsda_reads_cleanups_and_gaps)
 	ck_assert_uint_eq(lsda.sites[0].pad, 0);
 	ck_assert_uint_eq(lsda.sites[1].start, START + 8);
 	ck_assert_uint_eq(lsda.sites[1].pad, START + 0x20);
-	/* At 4 to 7 there is nothing: the next site is the first that ends behind. */
+	/* No site covers 4 to 7: the result is the first site that ends later. */
 	ck_assert_uint_eq(me_lsda_site_at(&lsda, START + 5), 1);
 	ck_assert_uint_eq(me_lsda_site_at(&lsda, START + 10), 2);
 }
@@ -66,12 +66,12 @@ END_TEST
 
 START_TEST(lsda_refuses_what_it_cannot_carry_over)
 {
-	/* sites out of order; beyond the function; cut */
+	/* sites out of order; outside of the function; truncated */
 	ck_assert_ptr_nonnull(ANSWER(ET_DYN, 0xff, 0xff, 1, 8, 8, 4, 0, 0, 0, 2, 0, 0));
 	ck_assert_ptr_nonnull(ANSWER(ET_DYN, 0xff, 0xff, 1, 8, 8, 4, 0, 0, 10, 2, 0, 0));
 	ck_assert_ptr_nonnull(ANSWER(ET_DYN, 0xff, 0xff, 1, 6, 0, 0x81, 2, 0, 0, 0));
 	ck_assert_ptr_nonnull(ANSWER(ET_DYN, 0xff, 0xff, 1, 100, 0, 4, 0, 0));
-	/* pads relative to something unknown; call sites relative to themselves */
+	/* pads relative to an unknown base; call sites relative to themselves */
 	ck_assert_ptr_nonnull(ANSWER(ET_DYN, 0x3b, 0, 0, 0, 0, 0xff, 1, 4, 0, 4, 0, 0));
 	ck_assert_ptr_nonnull(ANSWER(ET_DYN, 0xff, 0xff, 0x11, 4, 0, 4, 0, 0));
 	/* an action that leads to itself; one beyond the end; a type without a table */
@@ -79,7 +79,7 @@ START_TEST(lsda_refuses_what_it_cannot_carry_over)
 			 "actions of the LSDA run in a circle");
 	ck_assert_ptr_nonnull(ANSWER(ET_DYN, 0xff, 0xff, 1, 5, 0, 4, 8, 0xff, 0x7f));
 	ck_assert_ptr_nonnull(ANSWER(ET_DYN, 0xff, 0xff, 1, 4, 0, 4, 8, 1, 1, 0));
-	/* a specification that never ends */
+	/* a specification without end */
 	ck_assert_ptr_nonnull(ANSWER(ET_DYN, 0xff, 0x9b, 8, 1, 4, 0, 4, 8, 1, 0x7f, 0, 1, 1));
 }
 END_TEST
@@ -98,7 +98,7 @@ END_TEST
 
 START_TEST(lsda_keeps_pads_below_and_far_above)
 {
-	/* catches type 1 (pc-relative), then a specification of types 1, 2 */
+	/* catches type 1 (pc-relative), and has a specification of types 1 and 2 */
 	static const uint8_t table[] = {0xff, 0x9b, 21,	  1,	4, 0, 0x10, 8,	  1, /* one site */
 					1,    1,    0x7f, 0, /* filter 1, then filter -1 */
 					0,    0,    0,	  0x40, 0, 0, 0,    0x20, 0,
@@ -135,7 +135,7 @@ START_TEST(lsda_keeps_pads_below_and_far_above)
 	me_lsda_fini(&again);
 	mp_elf_close(elf);
 	free(bytes);
-	/* The same for Rust: the base is a distance from the function's start. */
+	/* In Rust's form the base is relative to the function's start. */
 	out.size = 0;
 	lsda.from_start = true;
 	ck_assert(me_lsda_put(&out, 0x10000, &lsda, sites, 3, 0x700000));

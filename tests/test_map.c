@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* The map note: what goes in comes out, what is damaged is refused. */
+/* test_map - the map note: written and read back, and damaged input refused. */
 #include "libprof/map.h"
 #include "libprof/varint.h"
 
@@ -83,7 +83,7 @@ START_TEST(map_survives_the_round_trip)
 }
 END_TEST
 
-/* Blocks of 16 bytes, every third a stub, and a gap behind every hundredth. */
+/* Blocks of 16 bytes; every third is a stub, and a gap follows every hundredth. */
 static struct mp_map *many_pieces(uint32_t nr)
 {
 	struct mp_map *map = calloc(1, sizeof(*map));
@@ -150,7 +150,7 @@ START_TEST(map_of_millions_of_pieces_survives_the_round_trip)
 }
 END_TEST
 
-/* Pieces of no size may share an address: both forms must say the same of them. */
+/* Empty pieces may share an address: both forms must give the same results. */
 START_TEST(map_packed_agrees_where_pieces_share_an_address)
 {
 	struct mp_map *map = many_pieces(MP_MAP_FLAT_MAX + 1), *packed = NULL;
@@ -177,7 +177,7 @@ END_TEST
 
 START_TEST(map_of_too_many_pieces_is_refused_and_the_limit_named)
 {
-	/* No piece is looked at. */
+	/* No piece is read. */
 	struct mp_map map = {.original = sample.original, .nr_pieces = MP_MAP_PIECES_MAX + 1};
 	struct mp_map *got = NULL;
 	struct mp_err err = {{0}};
@@ -187,7 +187,7 @@ START_TEST(map_of_too_many_pieces_is_refused_and_the_limit_named)
 	ck_assert_uint_eq(MP_MAP_PIECES_MAX, 1 << 24);
 	ck_assert_int_eq(mp_map_encode(&map, &note, &size, &err), -EINVAL);
 	ck_assert_str_eq(err.msg, "map: 16777217 pieces of moved code, the limit is 16777216");
-	/* What says that it has more. */
+	/* A note that announces too many. */
 	{
 		struct mp_varint_writer w = {0};
 		Elf64_Nhdr nhdr = {.n_namesz = sizeof(MP_MAP_NOTE_NAME),
@@ -201,7 +201,7 @@ START_TEST(map_of_too_many_pieces_is_refused_and_the_limit_named)
 		mp_varint_put_bytes(&w, zero, -w.size & 3);
 		desc = w.size;
 		mp_varint_put(&w, 1);
-		mp_varint_put_bytes(&w, zero, 1 + sizeof(uint64_t)); /* no build-id, the hash */
+		mp_varint_put_bytes(&w, zero, 1 + sizeof(uint64_t)); /* no build-id; the hash */
 		mp_varint_put(&w, MP_MAP_PIECES_MAX + 1);
 		sum = XXH3_64bits(w.bytes + desc, w.size - desc);
 		mp_varint_put_bytes(&w, &sum, sizeof(sum));
@@ -255,14 +255,14 @@ START_TEST(map_translates_addresses)
 	static const struct {
 		uint64_t vaddr, original;
 	} cases[] = {
-		{0x800000, 0x401000}, /* equal sizes: offsets carry over */
+		{0x800000, 0x401000}, /* equal sizes: offsets are kept */
 		{0x80000f, 0x40100f},
-		{0x800010, 0x401200}, /* grown: clamped to the last byte */
+		{0x800010, 0x401200}, /* longer: clamped to the last byte */
 		{0x800016, 0x401206},
 		{0x800019, 0x401206},
 		{0x80001a, 0x401206}, /* added code */
 		{0x80001f, 0x80001f}, /* padding */
-		{0x800042, 0x400102}, /* shrunk */
+		{0x800042, 0x400102}, /* shorter */
 		{0x800043, 0x800043},
 		{0x401000, 0x401000}, /* not moved */
 		{0x7fffffffffef, 0xfff0},
@@ -342,7 +342,7 @@ START_TEST(map_refuses_every_truncation)
 	size_t size;
 
 	ck_assert_int_eq(mp_map_encode(&sample, &note, &size, NULL), 0);
-	/* Less than the padding at the end. */
+	/* Shorter cuts only remove padding. */
 	for (size_t cut = 4; cut <= size; cut++)
 		ck_assert_int_eq(read_note(note, size - cut, &map), -EBADMSG);
 	free(note);
@@ -383,7 +383,7 @@ START_TEST(map_refuses_hostile_counts_behind_a_good_checksum)
 	sum = XXH3_64bits(note + 20, 15);
 	memcpy(note + 35, &sum, sizeof(sum));
 	ck_assert_int_eq(read_note(note, sizeof(note), &map), -EBADMSG);
-	/* The same with no piece is fine, so that it is the count that was refused. */
+	/* With no piece it is valid, which shows that the count was refused. */
 	memset(note + 30, 0, 5);
 	note[4] = 19;
 	sum = XXH3_64bits(note + 20, 11);

@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Minimum-cost circulations against a slow solver that cancels negative cycles one by one. */
+/*
+ * test_mcf - minimum-cost circulations, compared with a slow solver that cancels negative
+ * cycles one by one.
+ */
 #include <errno.h>
 #include <stdbool.h>
 #include <stdlib.h>
@@ -10,7 +13,8 @@
 
 #define MAX_NODES 12
 #define MAX_ARCS  64
-#define BIG	  1000 /* stands for "infinite" in the slow solver: more than all finite ones */
+/* stands for "infinite" in the slow solver: larger than all finite capacities together */
+#define BIG 1000
 
 static uint64_t seed;
 
@@ -45,8 +49,8 @@ static void check_circulation(uint32_t nr_nodes, const struct mp_mcf_arc *arcs, 
 }
 
 /*
- * Bellman-Ford over the residual graph; one unit is pushed round each negative cycle found.
- * Return: false where a negative cycle of uncapacitated arcs exists.
+ * Bellman-Ford in the residual graph: pushes one unit around each negative cycle. Return: false
+ * if there is a negative cycle of arcs without capacity limit.
  */
 static bool cancel_cycles(uint32_t nr_nodes, struct mp_mcf_arc *arcs, uint32_t nr)
 {
@@ -136,7 +140,7 @@ START_TEST(mcf_is_as_cheap_as_cycle_cancelling)
 		ck_assert_int_eq(total_cost(arcs, nr), total_cost(slow, nr));
 		nr_moved += total_cost(arcs, nr) < 0;
 	}
-	/* The graphs are worth the name: most pay, some have no bound. */
+	/* The graphs are not trivial: most have a gain, some have no bound. */
 	ck_assert_uint_gt(nr_moved, 1000);
 	ck_assert_uint_gt(nr_unbounded, 20);
 }
@@ -164,7 +168,7 @@ START_TEST(mcf_refuses_bad_arcs)
 }
 END_TEST
 
-/* A bundle of blocks in a row needs many pivots; stopped anywhere, nothing leaks. */
+/* A chain of blocks needs many pivots. Stopped at any point, the flow must be conserved. */
 START_TEST(mcf_conserves_when_stopped)
 {
 	enum {

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * number: walks over the code of this very program and of a shell, as their stubs would see them, and what
- * the numbers say afterwards. Registers that are not proved free hold anything.
+ * test_number - random walks through the code of this test program and of a shell, simulating
+ * the stubs, and the paths that the numbers give afterwards. Registers that are not proved free
+ * hold random values.
  */
 #include "tests/suite.h"
 
@@ -24,12 +25,12 @@ struct numbered {
 	struct mp_cfg *cfg;
 	struct me_eligible eligible;
 	uint8_t *movable;
-	uint8_t *arrives; /* per block: out of old code, too */
+	uint8_t *arrives; /* per block: also reached from old code */
 	struct me_registers registers;
 	struct me_plan plan;
 	struct me_number_report report;
 	struct mp_path_table *table;
-	uint32_t *first_stub; /* of each block, in stubs */
+	uint32_t *first_stub; /* per block: its first stub */
 	struct stub {
 		uint32_t block;
 		struct me_stub what;
@@ -42,13 +43,13 @@ struct walk {
 	uint64_t regs[MP_NR_REGISTERS];
 	uint32_t blocks[MAX_STEPS + 1]; /* [0]: MP_NONE, the outside */
 	uint32_t nr;
-	uint32_t nr_arrivals; /* in all */
-	bool polled;	      /* before the last block */
-	bool owes;	      /* a path that has to be said before it ends */
-	uint32_t nr_said;     /* in all */
+	uint32_t nr_arrivals; /* in total */
+	bool polled;	      /* a poll came before the last block */
+	bool owes;	      /* the current path must be reported before it ends */
+	uint32_t nr_said;     /* in total */
 };
 
-/* The table as a file would have it. */
+/* Decodes the table as from a file. */
 static struct mp_path_table *decode_table(const struct me_plan *plan)
 {
 	struct mp_section sections[2] = {
@@ -163,7 +164,7 @@ static void run_stubs(struct walk *w, uint32_t from, uint32_t block, uint8_t way
 			run_stub(w, &n->stubs[s].what);
 }
 
-/* Does control leave the block by its call for anybody's code, which changes what it may? */
+/* Simulates a block. If it calls unknown code, the call changes every register that it may. */
 static void run_block(struct walk *w, uint32_t block)
 {
 	const struct mp_block *b = &w->n->cfg->blocks[block];
@@ -181,7 +182,7 @@ static void run_block(struct walk *w, uint32_t block)
 			w->regs[r] = next_random(w);
 }
 
-/* The path that the numbers tell is the end of the walk. */
+/* The path that the number gives must be the end of the walk. */
 static void check(struct walk *w, struct mp_path *path)
 {
 	const struct mp_path_table *t = w->n->table;
@@ -209,7 +210,7 @@ static void check(struct walk *w, struct mp_path *path)
 	}
 }
 
-/* Return: whether there is a way on. */
+/* Takes a step. Return: false: there is no successor. */
 static bool step(struct walk *w)
 {
 	const struct mp_cfg *cfg = w->n->cfg;
@@ -224,7 +225,7 @@ static bool step(struct walk *w)
 	w->polled = false;
 	if (w->n->arrives[to] && next_random(w) % 2) {
 		w->owes = false;
-		/* The block before ran in old code, and who knows what before that. */
+		/* The block before ran in old code, so earlier blocks are unknown. */
 		for (int r = 0; r < MP_NR_REGISTERS; r++)
 			w->regs[r] = next_random(w);
 		run_stubs(w, MP_NONE, to, ME_STUB_OUTSIDE);
@@ -237,7 +238,10 @@ static bool step(struct walk *w)
 	return true;
 }
 
-/* A path that the table says is told has been, when it ends; the walk's end is here, where @last. */
+/*
+ * A path that the table says is reported must have been reported when it ends. @last: the walk
+ * ends here.
+ */
 static void check_told(struct walk *w, const struct mp_path *path, bool last)
 {
 	const struct mp_path_table *t = w->n->table;
@@ -272,7 +276,7 @@ static uint64_t walk(struct walk *w, uint32_t entry, struct mp_path *path)
 	return edges;
 }
 
-/* What all walks came to. */
+/* Return: the totals of all walks. */
 static struct walk walk_all(const char *file, bool polls)
 {
 	struct numbered n;
@@ -291,7 +295,7 @@ static struct walk walk_all(const char *file, bool polls)
 		for (int i = 0; i < WALKS_PER_FUNC; i++)
 			edges += walk(&w, entry, &path);
 	}
-	/* Most of a program is understood, and of most of it something is told. */
+	/* Most of a program is understood, and most of that has paths. */
 	ck_assert_uint_gt(nr, n.cfg->nr_funcs / 2);
 	ck_assert_uint_gt(edges, 10 * nr);
 	ck_assert_uint_gt(n.report.nr_told, n.report.nr_merges / 2);

@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-/* optimize: from a file to a verified output that does the same, and every way not to get there. */
+/*
+ * test_optimize - from a file to a verified output with the same behaviour, and every reason to
+ * fail.
+ */
 #include "tests/suite.h"
 
 #include <errno.h>
@@ -40,7 +43,7 @@ static bool exists(const char *path)
 	return !stat(path, &st);
 }
 
-/* What @path prints, and its exit status. Ownership: free(). */
+/* Runs @path. Return: its output; *@status: its exit status. Ownership: free(). */
 static char *run(const char *path, int *status)
 {
 	char *text = malloc(1 << 16);
@@ -135,7 +138,7 @@ START_TEST(optimize_accounts_for_every_function)
 }
 END_TEST
 
-/* Samples in main's first block, and in that of a function that it calls. */
+/* Stores samples in the first block of @func. */
 static void put_profile(const struct fixture *f, const char *db, const char *func, uint64_t samples)
 {
 	struct mp_ip_count count = {.vaddr = fixture_vaddr(f, func), .count = samples};
@@ -154,7 +157,7 @@ static void put_profile(const struct fixture *f, const char *db, const char *fun
 	mp_store_close(store);
 }
 
-/* Samples and a path in main, and what comes of it with @estimator. */
+/* Optimises by samples and a path in main, with @estimator. */
 static void follow_paths(const struct fixture *f, const char *db, enum mp_estimator estimator,
 			 struct me_optimize_report *r)
 {
@@ -187,7 +190,7 @@ START_TEST(optimize_follows_paths_of_the_store)
 	put_profile(&f, db, "main", 5000);
 	mp_varint_put(&w, 0);
 	mp_varint_put_signed(&w, (int64_t)fixture_vaddr(&f, "main"));
-	/* Into main; and from where no edge of this file leads. */
+	/* One path into main, and one along an edge that this file does not have. */
 	paths[0] = (struct mp_path_count){w.bytes, (uint32_t)w.size, 700};
 	paths[1] = (struct mp_path_count){(const uint8_t *)"\x10\x10", 2, 11};
 	ck_assert_int_eq(mp_store_open(db, MP_STORE_WRITE, &store, &err), 0);
@@ -287,7 +290,7 @@ START_TEST(optimize_dry_run_keeps_nothing)
 	ck_assert_uint_gt(r.verified.nr_pieces, 0);
 	ck_assert_uint_gt(r.new_size, 0);
 	me_optimize_report_fini(&r);
-	/* It would not go if anything were in it. */
+	/* rmdir() fails if the directory is not empty. */
 	ck_assert_int_eq(rmdir(dir), 0);
 	fixture_free(&f);
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* The order of functions: what every algorithm must do, and what each is for. */
+/* test_order - orders of functions: what every algorithm must do, and the purpose of each. */
 #include <errno.h>
 #include <math.h>
 #include <stdlib.h>
@@ -46,7 +46,10 @@ static void random_graph(uint32_t nr_funcs, uint32_t nr_arcs)
 						random_below(3000), random_below(100) - 5.0};
 }
 
-/* Bytes between call and callee, by count, in the order of out[]. */
+/*
+ * Return: mean distance in bytes between call and callee, weighted by count, in the order of
+ * out[].
+ */
 static double call_distance(uint32_t nr_funcs, uint32_t nr_arcs)
 {
 	double at[MAX], end = 0, sum = 0, calls = 0;
@@ -156,7 +159,7 @@ END_TEST
 
 START_TEST(order_shortens_calls)
 {
-	/* Communities, given in a shuffled order. */
+	/* Communities of functions, in shuffled order. */
 	seed = 7;
 	for (int round = 0; round < 100; round++) {
 		uint32_t nr = 60, nr_arcs = 240;
@@ -183,7 +186,7 @@ END_TEST
 
 START_TEST(order_c3_calls_forwards_within_a_page)
 {
-	/* A chain of calls from hot to less hot; 3 does not fit into the page any more. */
+	/* A chain of calls from hot to less hot functions; 3 no longer fits into the page. */
 	for (uint32_t f = 0; f < 4; f++) {
 		funcs[f] = (struct mp_order_func){1300, 1000 - 10 * (double)f};
 		arcs[f] = (struct mp_order_arc){f, f + 1, 0, 100 - (double)f};
@@ -192,7 +195,7 @@ START_TEST(order_c3_calls_forwards_within_a_page)
 	for (uint32_t f = 0; f < 4; f++)
 		ck_assert_uint_eq(place[f], f);
 	funcs[3].weight =
-		10000; /* the hottest is first to join its caller; then they are too long */
+		10000; /* the hottest joins its caller first; then both are too long for others */
 	run(MP_ORDER_C3, 4, 3);
 	ck_assert_uint_eq(place[2], 0);
 	ck_assert_uint_eq(place[3], 1);
@@ -215,7 +218,10 @@ END_TEST
 
 START_TEST(order_cds_does_not_thin_out_what_is_hot)
 {
-	/* 0 is called all the time by 1; 2, cold and long, calls 0 hardly ever: not between. */
+	/*
+	 * 1 calls 0 all the time. 2, cold and long, rarely calls 0, so it must not lie between
+	 * them.
+	 */
 	funcs[0] = (struct mp_order_func){200, 1e6};
 	funcs[1] = (struct mp_order_func){200, 1e6};
 	funcs[2] = (struct mp_order_func){100000, 10};
@@ -230,7 +236,7 @@ END_TEST
 
 START_TEST(order_cds_minds_where_the_call_is)
 {
-	/* The call site lies at the caller's end, or at its start: the callee goes to that side. */
+	/* The call site is at the caller's end, or at its start: the callee goes to that side. */
 	funcs[0] = (struct mp_order_func){3000, 100};
 	funcs[1] = (struct mp_order_func){40, 100};
 	arcs[0] = (struct mp_order_arc){0, 1, 2990, 100};
@@ -273,7 +279,10 @@ START_TEST(pairs_fold_like_a_matrix)
 					ck_assert_int_eq(mp_pairs_rate(&pairs, ids[i],
 								       1 + random_below(10)),
 							 0);
-			/* Every link between different groups is in the one pair of the two. */
+			/*
+			 * Each link between different groups is part of exactly the pair of
+			 * these groups.
+			 */
 			for (uint32_t i = 0; i < nr_links; i++) {
 				uint32_t found = 0;
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Ties between groups against a plain matrix of weights. */
+/* test_order_ties - ties between groups, compared with a matrix of weights. */
 #include <stdlib.h>
 #include <string.h>
 

@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-/* outside: samples in code that belongs to no function are told by stretch, size and symbol. */
+/*
+ * test_outside - samples in code outside of all functions, reported by stretch, with size and
+ * symbol.
+ */
 #include "editor/outside.h"
 
 #include "tests/edit_fixture.h"
@@ -9,7 +12,7 @@
 	".type " name ", @function\n" name ": .cfi_startproc\n" body " .cfi_endproc\n"             \
 	".size " name ", .-" name "\n"
 
-/* Behind f: 6 bytes without a name, then a label of no size with 5; g; 1 byte at the end. */
+/* Behind f: 6 bytes without a name, then 5 with a label of size 0; g; 1 byte at the end. */
 #define SOURCE                                                                                        \
 	".globl start\n" FUNC("start", " hlt\n")                                                      \
 		FUNC("f", " mov $1, %eax\n ret\n") " mov $2, %eax\n ret\nlabel: mov $3, %eax\n" FUNC( \
@@ -27,7 +30,7 @@ START_TEST(outside_names_each_stretch_once)
 	g = fixture_vaddr(&f, "g");
 	{
 		const struct mp_ip_count counts[] = {
-			{.vaddr = gap - 6, .count = 1000}, /* f's own */
+			{.vaddr = gap - 6, .count = 1000}, /* in f itself */
 			{.vaddr = gap, .count = 3},	   {.vaddr = gap + 5, .count = 4},
 			{.vaddr = gap + 6, .count = 20},   {.vaddr = g, .count = 1000},
 			{.vaddr = g + 1, .count = 1},
@@ -55,7 +58,7 @@ START_TEST(outside_names_each_stretch_once)
 }
 END_TEST
 
-/* Without a symbol there is no name; without samples there is nothing. */
+/* Without a symbol there is no name; without samples there is no entry. */
 START_TEST(outside_has_no_name_where_there_is_none)
 {
 	struct me_outside_list list;

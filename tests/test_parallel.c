@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Every item is done once, whatever there are of threads, and the first error is the one told. */
+/*
+ * test_parallel - every item is done once with any number of threads, and the first error is
+ * reported.
+ */
 #include <errno.h>
 #include <pthread.h>
 #include <sched.h>
@@ -16,7 +19,7 @@
 #define NR 1000
 
 struct seen {
-	uint32_t times[NR]; /* the item's alone */
+	uint32_t times[NR]; /* one counter per item */
 	uint32_t grain;
 	unsigned int nr_threads;
 	atomic_flag busy[MP_PARALLEL_MAX];
@@ -66,7 +69,7 @@ START_TEST(parallel_does_every_item_once)
 END_TEST
 
 struct failing {
-	uint32_t slow, fast; /* both fail, the fast one before the slow one */
+	uint32_t slow, fast; /* both fail, the fast one earlier than the slow one */
 	atomic_bool fast_failed;
 	bool done[NR];
 };
@@ -85,7 +88,7 @@ static int fail_some(void *ctx, unsigned int worker, uint32_t first, uint32_t en
 	(void)end;
 	f->done[first] = true;
 	if (first == f->slow) {
-		/* Alone it waits in vain: nobody comes to the fast one before it. */
+		/* With one thread, the fast item never comes before this one. */
 		for (int i = 0; i < 100 && !atomic_load(&f->fast_failed); i++)
 			pause_us(100);
 		return mp_err_set(err, ERANGE, "item %u", first);
@@ -94,7 +97,7 @@ static int fail_some(void *ctx, unsigned int worker, uint32_t first, uint32_t en
 		atomic_store(&f->fast_failed, true);
 		return mp_err_set(err, EPERM, "item %u", first);
 	}
-	/* Slow enough that whoever has the fast one says so before all others are done. */
+	/* Slow, so that the fast item fails before all others are done. */
 	if (first > f->fast)
 		pause_us(1000);
 	return 0;

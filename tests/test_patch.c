@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* patch: what changes in old code and data, and what must not. */
+/* test_patch - changes in old code and data, and what must stay unchanged. */
 #include "tests/suite.h"
 
 #include <errno.h>
@@ -20,7 +20,7 @@ static void patch(struct fixture *f)
 	ck_assert_msg(fixture_patch(f, &err) == 0, "%s", err.msg);
 }
 
-/* The patched instruction at @vaddr leads to @target. */
+/* The instruction at @vaddr must be a patch that leads to @target. */
 static void is_jump_to(const struct fixture *f, uint64_t vaddr, uint64_t target)
 {
 	struct mp_insn insn;
@@ -43,7 +43,7 @@ START_TEST(patch_jumps_from_old_starts_to_copies)
 	patch(&f);
 	vaddr = fixture_vaddr(&f, "f");
 	is_jump_to(&f, vaddr, f.placement.base);
-	/* Only the five bytes. */
+	/* Only five bytes change. */
 	ck_assert(!fixture_changed(&f, vaddr + 5, 3));
 	ck_assert(!fixture_changed(&f, fixture_vaddr(&f, "kept"), 6));
 	ck_assert_uint_eq(f.patches.nr_patches, 1);
@@ -68,7 +68,7 @@ START_TEST(patch_leaves_endbr64_where_it_is)
 	ck_assert_mem_eq(fixture_at(&f, vaddr), "\xf3\x0f\x1e\xfa", 4);
 	is_jump_to(&f, vaddr + 4, f.placement.base);
 	ck_assert_uint_eq(f.patches.patches[0].vaddr, vaddr + 4);
-	/* Behind the endbr64 of g are three bytes. */
+	/* Only three bytes follow the endbr64 of g. */
 	ck_assert(!fixture_changed(&f, fixture_vaddr(&f, "g"), 7));
 	ck_assert_uint_eq(f.patches.nr_patches, 1);
 	ck_assert_uint_eq(f.patches.nr_unpatched, 1);
@@ -80,7 +80,7 @@ START_TEST(patch_leaves_blocks_below_five_bytes)
 {
 	struct fixture f;
 
-	/* Blocks of 4, 5 and 1 bytes, then padding that a jump would reach into. */
+	/* Blocks of 4, 5 and 1 bytes, then padding that a jump would overwrite. */
 	fixture_build(
 		&f, "assembler", ASM,
 		START FUNC(
@@ -97,11 +97,11 @@ START_TEST(patch_leaves_blocks_below_five_bytes)
 }
 END_TEST
 
-/* Whatever may be jumped to begins a block, so no patch reaches over it. */
+/* Every possible jump target begins a block, so no patch covers one. */
 START_TEST(patch_spans_no_possible_target)
 {
 	static const char *const sources[] = {
-		/* a branch of another function */
+		/* a branch in another function */
 		START FUNC("f", " nop\n nop\n.Lin: nop\n mov $1, %eax\n ret\n")
 			FUNC("g", " jmp .Lin\n"),
 		/* a word of data */
@@ -122,7 +122,7 @@ START_TEST(patch_spans_no_possible_target)
 		fixture_build(&f, "assembler", ASM, sources[i]);
 		func = fixture_func(&f, "f");
 		vaddr = fixture_vaddr(&f, "f");
-		/* Either the function is left alone as a whole, or no patch covers the target. */
+		/* Either the whole function is left alone, or no patch covers the target. */
 		if (f.cfg->funcs[func].problem == MP_PROBLEM_NONE) {
 			fixture_plan_all(&f, "f");
 			patch(&f);
@@ -155,7 +155,7 @@ START_TEST(patch_leads_calls_and_branches_of_old_code_to_copies)
 		ck_assert_uint_eq(insn.target, to);
 		g += insn.len + (i == 0 ? 2 : 0);
 	}
-	/* A short jump cannot reach: it goes to the old start, which jumps on. */
+	/* A short jump cannot reach the copy: it leads to the old start, which jumps on. */
 	h = fixture_vaddr(&f, "h");
 	ck_assert_int_eq(mp_insn_decode(fixture_at(&f, h), 5, h, &insn), 0);
 	ck_assert_uint_eq(insn.target, fixture_vaddr(&f, "f"));
@@ -286,7 +286,7 @@ START_TEST(patch_leaves_entries_whose_block_stays)
 }
 END_TEST
 
-/* Words with a R_X86_64_RELATIVE relocation: its addend counts. */
+/* For a word with an R_X86_64_RELATIVE relocation, the addend changes. */
 START_TEST(patch_changes_the_addend_of_relative_relocations)
 {
 	static const char source[] = "static int g(int x) { return x * 5 + 1; }\n"
@@ -325,7 +325,7 @@ START_TEST(patch_changes_the_addend_of_relative_relocations)
 	}
 	ck_assert(found);
 	ck_assert_uint_eq(f.patches.nr_pointers, 1);
-	/* The word itself is the loader's: it changes only where it held the value. */
+	/* The loader writes the word, so it changes only if it held the value. */
 	if (!memcmp(mp_elf_bytes(f.elf, p, 8), &g, 8))
 		ck_assert_mem_eq(fixture_at(&f, p), &copy, 8);
 	else
@@ -371,7 +371,7 @@ START_TEST(patch_leads_a_static_programs_start_up_to_the_new_eh_frame)
 		nr++;
 	}
 	ck_assert_uint_gt(nr, 0);
-	/* Too high for the 32 bits there are. */
+	/* Too high for a 32-bit field. */
 	ck_assert_int_eq(me_patch_eh_frame(f.cfg, f.image, f.elf->size, UINT64_C(1) << 32, &err),
 			 -EPERM);
 	fixture_free(&f);
@@ -395,7 +395,7 @@ START_TEST(patch_leaves_the_rest_of_a_cut_call_as_it_was)
 	patch(&f);
 	vaddr = fixture_vaddr(&f, "f");
 	is_jump_to(&f, vaddr, f.placement.base);
-	/* The call was led to g's copy first; three bytes of its displacement are left. */
+	/* The call was first changed to call g's copy; three bytes of its displacement remain. */
 	ck_assert_uint_ge(f.patches.nr_retargeted, 1);
 	ck_assert(!fixture_changed(&f, vaddr + 5, 3));
 	fixture_free(&f);
@@ -412,7 +412,7 @@ START_TEST(patch_heeds_a_number_that_may_be_an_address)
 
 		snprintf(source, sizeof(source), "%s .data\n .balign 8\n %s\n",
 			 START FUNC("f", " mov $1, %eax\n add %edi, %eax\n ret\n"), numbers[i]);
-		/* Fixed addresses, and no relocations left. */
+		/* Fixed addresses, without relocations. */
 		fixture_compile(&f, "assembler", ASM " -no-pie", source);
 		fixture_read(&f);
 		ck_assert(!f.elf->relinkable);

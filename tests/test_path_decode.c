@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Numbers back to paths: every path of many random graphs, at every block, and what is no path. */
+/*
+ * test_path_decode - from numbers back to paths: every path of many random graphs, at every
+ * block, and invalid numbers.
+ */
 #include "libprof/path_decode.h"
 #include "libprof/path_key.h"
 
@@ -26,8 +29,9 @@ static uint32_t draw(uint32_t below)
 }
 
 /*
- * One function whose blocks are numbered in the order of a walk from its entry: edges that carry
- * lead to higher ones. At a merge an edge has the number of the prefixes of those before it.
+ * A function whose blocks are numbered in the order of a walk from its entry. Edges that carry
+ * a number lead to blocks with higher numbers. At a merge, an edge's value is the number of
+ * path prefixes over the edges before it.
  */
 struct graph {
 	struct mp_path_table table;
@@ -88,7 +92,7 @@ static void make_graph(struct graph *g, uint32_t nr_blocks, uint32_t max_ins)
 			add_edge(g, MP_NONE, b, false);
 		for (uint32_t i = 0; b && i < nr_in; i++)
 			add_edge(g, b - 1 - draw(b < 5 ? b : 5), b, draw(6));
-		/* The tail of a loop. */
+		/* The back edge of a loop. */
 		if (!draw(5))
 			add_edge(g, b + draw(nr_blocks - b), b, false);
 	}
@@ -96,9 +100,9 @@ static void make_graph(struct graph *g, uint32_t nr_blocks, uint32_t max_ins)
 	g->table.nr_edges = g->func.nr_edges;
 }
 
-static struct mp_path path; /* used again and again, as it may be */
+static struct mp_path path; /* reused for all calls */
 
-/* edges[0 .. nr) taken lead to @block with @number: that number must say the same. */
+/* The edges edges[0 .. nr) lead to @block with @number, which must decode to them. */
 static void assert_decodes(const struct graph *g, uint32_t block, uint64_t number,
 			   const uint32_t *edges, uint32_t nr)
 {
@@ -113,7 +117,7 @@ static void assert_decodes(const struct graph *g, uint32_t block, uint64_t numbe
 		ck_assert_mem_eq(path.edges, edges, nr * sizeof(*edges));
 }
 
-/* The block's paths from the last to the first edge. Return: how many there are. */
+/* Tries all paths of a block, from the last edge to the first. Return: number of paths. */
 static uint64_t try_all(const struct graph *g, uint32_t sampled, uint32_t at, uint64_t number,
 			uint32_t *edges, uint32_t free)
 {
@@ -153,7 +157,7 @@ START_TEST(path_decode_finds_every_path_of_small_graphs)
 		for (uint32_t b = 0; b < g.table.nr_blocks; b++) {
 			uint64_t nr = try_all(&g, b, b, 0, edges, MAX_BLOCKS);
 
-			/* No number is left over, and none has two paths: all were found. */
+			/* Every number is used exactly once. */
 			ck_assert_uint_eq(nr, g.nr_prefixes[b]);
 			nr_paths += nr;
 			if (g.blocks[b].reg == MP_NO_REGISTER)
@@ -192,7 +196,7 @@ START_TEST(path_decode_follows_random_walks)
 
 		seed = s << 32;
 		make_graph(&g, 20 + draw(44), 3);
-		/* In by the entry, and on, as the instrumented program would count. */
+		/* Walk from the entry, counting like the instrumented program. */
 		for (uint32_t e = 0, step = 0; e != MP_NONE && step < 1000; step++) {
 			const struct mp_path_edge *edge = &g.edges[e];
 
@@ -224,7 +228,7 @@ START_TEST(path_decode_refuses_blocks_that_are_none)
 }
 END_TEST
 
-/* No table that was read has it: what nobody checked must end all the same. */
+/* Reading refuses such a table, but decoding an unchecked one must end too. */
 START_TEST(path_decode_ends_in_a_circle)
 {
 	struct mp_path_block blocks[] = {{0x1000, 4, 4, 0, false, 0, false},
@@ -279,7 +283,7 @@ START_TEST(path_key_names_the_blocks_in_order)
 }
 END_TEST
 
-/* A chain of blocks, longer than a key: what is near the sample stays. */
+/* A chain of blocks that is longer than a key: the end of the path is kept. */
 START_TEST(path_key_forgets_what_is_far_back)
 {
 	enum {
@@ -294,7 +298,7 @@ START_TEST(path_key_forgets_what_is_far_back)
 	uint32_t size;
 
 	for (uint32_t b = 0; b < NR; b++) {
-		/* Numbers as long as they get. */
+		/* Numbers of maximal length. */
 		blocks[b].vaddr = b % 2 ? 0x1000 + b : UINT64_MAX / 2 + b;
 		edges[b] = (struct mp_path_edge){b ? b - 1 : MP_NONE, b, 0, b != 0, 0};
 	}
@@ -315,7 +319,7 @@ START_TEST(path_key_forgets_what_is_far_back)
 }
 END_TEST
 
-/* Of a path that was asked for the key says how many of its last steps are told whole. */
+/* For a reported path, the key says how many of its last steps are complete. */
 START_TEST(path_key_says_what_is_told_whole)
 {
 	uint64_t vaddrs[MP_PATH_MAX_BLOCKS];
@@ -343,7 +347,7 @@ START_TEST(path_key_says_what_is_told_whole)
 			ck_assert_uint_eq(vaddrs[nr - 1], g.blocks[b].vaddr);
 			ck_assert_uint_eq(told, want);
 			nr_some += want > 1 && want < path.nr_edges;
-			/* Sampled, the same path is another. */
+			/* As a sampled path it has another key. */
 			size = mp_path_key_encode(&g.table, &path, false, key);
 			ck_assert_uint_eq(mp_path_key_decode(key, size, vaddrs, &told), nr);
 			ck_assert_uint_eq(told, MP_PATH_SAMPLED);
@@ -363,7 +367,7 @@ START_TEST(path_key_refuses_what_is_none)
 	ck_assert_uint_eq(mp_path_key_decode(key, 1, vaddrs, NULL), 0);
 	ck_assert_uint_eq(mp_path_key_decode(key, 2, vaddrs, NULL), 1);
 	ck_assert_uint_eq(vaddrs[0], 0x1000);
-	/* Asked for: no number of steps, more than there are, something behind it. */
+	/* Reported paths: no number of steps, more steps than there are, extra bytes. */
 	ck_assert_uint_eq(mp_path_key_decode((const uint8_t *)"\x02\x02\x05", 3, vaddrs, NULL), 0);
 	ck_assert_uint_eq(mp_path_key_decode((const uint8_t *)"\x02\x02\x05\x01", 4, vaddrs, NULL),
 			  2);
@@ -371,12 +375,12 @@ START_TEST(path_key_refuses_what_is_none)
 			  0);
 	ck_assert_uint_eq(
 		mp_path_key_decode((const uint8_t *)"\x02\x02\x05\x01\x02", 5, vaddrs, NULL), 0);
-	/* 0 alone, 0 after 0, and back to it. */
+	/* Only 0, 0 after 0, and back to 0. */
 	ck_assert_uint_eq(mp_path_key_decode((const uint8_t *)"", 1, vaddrs, NULL), 0);
 	ck_assert_uint_eq(mp_path_key_decode((const uint8_t *)"\0", 2, vaddrs, NULL), 0);
 	ck_assert_uint_eq(mp_path_key_decode((const uint8_t *)"\1\1", 2, vaddrs, NULL), 0);
 	ck_assert_uint_eq(mp_path_key_decode((const uint8_t *)"\0\2", 2, vaddrs, NULL), 2);
-	/* A loop of one block is a path; more blocks than there may be are none. */
+	/* A loop of one block is a path; more blocks than the limit are refused. */
 	ck_assert_uint_eq(mp_path_key_decode(key, MP_PATH_MAX_BLOCKS + 1, vaddrs, NULL),
 			  MP_PATH_MAX_BLOCKS);
 	ck_assert_uint_eq(mp_path_key_decode(key, MP_PATH_MAX_BLOCKS + 2, vaddrs, NULL), 0);

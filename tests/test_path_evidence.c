@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-/* What paths say of a real program's edges, and what those say that have nothing to do with it. */
+/*
+ * test_path_evidence - counts of a real program's edges from paths, and paths that do not fit
+ * the program.
+ */
 #include "libprof/path_evidence.h"
 
 #include <stdlib.h>
@@ -33,7 +36,7 @@ static void teardown(void)
 	mp_elf_close(elf);
 }
 
-/* A key of these addresses. */
+/* Makes the key of these addresses. */
 static struct mp_path_count path_of(const uint64_t *vaddrs, uint32_t nr, uint64_t count,
 				    struct mp_varint_writer *w)
 {
@@ -54,7 +57,7 @@ static void build(const uint64_t *vaddrs, uint32_t nr, uint64_t count)
 	free(w.bytes);
 }
 
-/* The same of a path that a program said, with its last @told steps. */
+/* Like build(), for a reported path whose last @told steps are complete. */
 static void build_asked(const uint64_t *vaddrs, uint32_t nr, uint64_t count, uint32_t told)
 {
 	struct mp_varint_writer w;
@@ -78,7 +81,7 @@ static uint64_t sum_of(const uint64_t *v, uint32_t nr)
 	return sum;
 }
 
-/* A walk of @max blocks from @block on. Return: how many there were; @edges has one less. */
+/* A walk of at most @max blocks from @block. Return: number of blocks; @edges has one less. */
 static uint32_t walk(uint32_t block, uint32_t max, uint64_t *vaddrs, uint32_t *edges)
 {
 	uint32_t nr = 0;
@@ -109,7 +112,7 @@ START_TEST(evidence_counts_each_edge_of_a_path)
 		ck_assert_uint_eq(sum_of(evidence.edge, cfg->nr_edges), 3 * (nr - 1));
 		ck_assert_uint_eq(sum_of(evidence.outside, cfg->nr_blocks), 0);
 		for (uint32_t i = 0; i + 1 < nr; i++) {
-			/* Or another one that leads there from the same block. */
+			/* Or another edge between the same blocks. */
 			const struct mp_edge *edge = &cfg->edges[edges[i]];
 			uint32_t e = cfg->blocks[edge->from].first_edge;
 
@@ -139,7 +142,7 @@ START_TEST(evidence_knows_where_control_came_in)
 }
 END_TEST
 
-/* Numbered blocks end behind calls, and before a back edge's branch. */
+/* Numbered blocks are smaller: they end after calls, and before the branch of a back edge. */
 START_TEST(evidence_takes_finer_blocks_for_the_one_they_lie_in)
 {
 	uint32_t nr = 0;
@@ -168,12 +171,12 @@ START_TEST(evidence_of_another_program_is_counted_as_such)
 
 	while ((nr = walk(block, 10, vaddrs + 1, edges)) < 10)
 		block++;
-	/* From where no edge leads, and then along them. */
+	/* First a step without an edge, then along edges. */
 	vaddrs[0] = vaddrs[10] + 1;
 	build(vaddrs, 11, 2);
 	ck_assert_uint_eq(evidence.nr_steps, 2 * 9);
 	ck_assert_uint_eq(evidence.nr_strange, 2);
-	/* Along them, and then to where none leads. */
+	/* First along edges, then a step without one. */
 	vaddrs[10] = vaddrs[9] + (1 << 30);
 	build(vaddrs + 1, 10, 2);
 	ck_assert_uint_eq(evidence.nr_steps, 0);
@@ -186,7 +189,7 @@ START_TEST(evidence_of_another_program_is_counted_as_such)
 }
 END_TEST
 
-/* Of a path that was asked for nothing counts but what is told whole; and that its last block ran. */
+/* Only the complete steps of a reported path count, and the execution of its last block. */
 START_TEST(evidence_takes_of_what_was_asked_for_the_steps_told_whole)
 {
 	uint32_t nr_walks = 0;
@@ -211,7 +214,7 @@ START_TEST(evidence_takes_of_what_was_asked_for_the_steps_told_whole)
 }
 END_TEST
 
-/* Two places of one block at which a program is asked say the same. */
+/* Reports from two places in one block say the same. */
 START_TEST(evidence_takes_a_block_for_told_once)
 {
 	struct mp_path_count paths[3];
@@ -221,7 +224,7 @@ START_TEST(evidence_takes_a_block_for_told_once)
 	while (cfg->blocks[block].size < 3)
 		block++;
 	for (uint32_t i = 0; i < 3; i++) {
-		/* The last of them, the first, one between them. */
+		/* Its last, first and middle address. */
 		uint64_t vaddr = cfg->blocks[block].vaddr + (i + 2) % 3;
 
 		w[i] = (struct mp_varint_writer){0};
@@ -237,7 +240,7 @@ START_TEST(evidence_takes_a_block_for_told_once)
 }
 END_TEST
 
-/* The counts of a module: by samples, and where there are paths by them. */
+/* Counts of a module by samples, and by paths where there are some. */
 START_TEST(counts_follow_paths_where_there_are_some)
 {
 	uint64_t *samples = calloc(cfg->nr_blocks, sizeof(*samples));
@@ -247,7 +250,7 @@ START_TEST(counts_follow_paths_where_there_are_some)
 	struct mp_counts_stats stats;
 	uint32_t merge = MP_NONE, first = MP_NONE, second = MP_NONE;
 
-	/* A block with two ways in. */
+	/* Find a block with two predecessors. */
 	for (uint32_t e = 0; e < cfg->nr_edges && second == MP_NONE; e++) {
 		merge = cfg->edges[e].to;
 		if (mp_block_enters(&cfg->blocks[merge]))
@@ -293,7 +296,10 @@ START_TEST(counts_follow_paths_where_there_are_some)
 }
 END_TEST
 
-/* A function that no sample fell in counts by its paths, beside others in which there are both. */
+/*
+ * A function without samples gets its counts from paths, in proportion to functions that have
+ * both.
+ */
 START_TEST(counts_of_paths_alone_are_in_proportion)
 {
 	uint64_t *samples = calloc(cfg->nr_blocks, sizeof(*samples));
@@ -326,7 +332,7 @@ START_TEST(counts_of_paths_alone_are_in_proportion)
 	evidence.edge[first] = 9000;
 	evidence.edge[second] = 1000;
 	evidence.nr_steps = 10000;
-	/* Nothing to compare with: it stays without counts. */
+	/* Without such a function it has no counts. */
 	ck_assert_int_eq(mp_counts_build(cfg, &profile, &options, &counts, &stats, NULL), 0);
 	ck_assert(counts.block[merge] == 0 && counts.samples[merge] == 0);
 	mp_counts_fini(&counts);

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Counts from paths: random functions run in earnest, block by block, and a timer takes samples and
- * the paths that led there. Blocks take times that have nothing to do with their length. What is
- * made of the samples and of the paths is held against what was counted.
+ * test_path_infer - counts from paths: random functions are simulated block by block, and a
+ * timer takes samples and paths. The time of a block is independent of its length. Counts
+ * inferred from samples and from paths are compared with the true ones.
  */
 #include "libprof/path_infer.h"
 
@@ -40,15 +40,15 @@ static double draw_normal(void)
 	return sqrt(-2 * log(1 - draw())) * cos(2 * M_PI * draw());
 }
 
-/* A function, what it does, and what the timer saw of it. */
+/* A function, its execution, and what the timer saw. */
 struct run {
 	struct mp_flow flow;
 	struct mp_flow_block blocks[MAX_BLOCKS];
 	struct mp_flow_edge edges[MAX_EDGES];
-	double take[MAX_EDGES];	 /* the share of its block's runs that take the edge */
-	bool starts[MAX_EDGES];	 /* a path starts on it: the tail of a loop */
-	bool calls[MAX_BLOCKS];	 /* a path starts in its middle: behind a call */
-	double time[MAX_BLOCKS]; /* of one run of it */
+	double take[MAX_EDGES];	 /* probability that its block takes the edge */
+	bool starts[MAX_EDGES];	 /* a path starts on it: the back edge of a loop */
+	bool calls[MAX_BLOCKS];	 /* a path starts in its middle: after a call */
+	double time[MAX_BLOCKS]; /* of one execution */
 	uint32_t out[MAX_BLOCKS][2], nr_out[MAX_BLOCKS];
 	uint64_t block_runs[MAX_BLOCKS], edge_runs[MAX_EDGES];
 	uint64_t edge_seen[MAX_EDGES], outside_seen[MAX_BLOCKS];
@@ -89,7 +89,7 @@ static uint32_t add_edge(struct run *r, uint32_t from, uint32_t to, double take)
 	return e;
 }
 
-/* How branches are: mostly to one side. */
+/* Branches are mostly biased. */
 static double draw_bias(void)
 {
 	double p = pow(draw(), 2.5) * 0.5;
@@ -97,7 +97,7 @@ static double draw_bias(void)
 	return below(2) ? p : 1 - p;
 }
 
-/* Statements from block @at on. Return: the block in which control comes out of them. */
+/* Adds statements after block @at. Return: the block that ends them. */
 static uint32_t add_code(struct run *r, uint32_t at, int depth)
 {
 	uint32_t nr = 1 + below(4);
@@ -107,7 +107,7 @@ static uint32_t add_code(struct run *r, uint32_t at, int depth)
 		uint32_t head, out, end;
 
 		switch (depth ? below(6) : 0) {
-		case 0: /* straight on, maybe out of the function */
+		case 0: /* straight on, perhaps out of the function */
 			if (below(3))
 				break;
 			out = add_block(r);
@@ -155,7 +155,7 @@ static uint32_t add_code(struct run *r, uint32_t at, int depth)
 	return at;
 }
 
-/* @spread: of the logarithm of time per instruction. */
+/* @spread: standard deviation of the logarithm of the time per instruction. */
 static void make_function(struct run *r, int depth, double spread)
 {
 	uint32_t last;
@@ -189,7 +189,7 @@ static void sample(struct run *r, const struct walk *w, uint32_t at, bool behind
 		r->edge_seen[w->path[i]]++;
 }
 
-/* Return: the edge that control takes, UINT32_MAX: out of the function. */
+/* Return: the edge that is taken; UINT32_MAX: out of the function. */
 static uint32_t choose(const struct run *r, uint32_t at)
 {
 	double x = draw();
@@ -202,7 +202,7 @@ static uint32_t choose(const struct run *r, uint32_t at)
 	return UINT32_MAX;
 }
 
-/* Call it until there are so many samples; its time passes until the next one. */
+/* Calls the function until there are @nr_samples, sampling every @period. */
 static void run(struct run *r, uint64_t nr_samples, double period)
 {
 	double left = period * draw();
@@ -216,7 +216,7 @@ static void run(struct run *r, uint64_t nr_samples, double period)
 
 			r->block_runs[at]++;
 			for (; left < spent; left += period * (0.5 + draw())) {
-				/* The call is somewhere in the middle, and takes no time here. */
+				/* The call is in the middle of the block and takes no time. */
 				sample(r, &w, at, r->calls[at] && left > spent / 2);
 			}
 			left -= spent;
@@ -266,7 +266,7 @@ static void assert_conserved(const struct run *r)
 	}
 }
 
-/* PEP, section 6.4: of branches' runs, how much of their bias is right. */
+/* PEP, section 6.4: share of branch executions whose bias is estimated right. */
 static double overlap(const struct run *r)
 {
 	double right = 0, runs = 0;
@@ -290,7 +290,7 @@ struct accuracy {
 	double samples, paths;
 };
 
-/* The mean over @nr functions of what is right by samples alone, and by paths. */
+/* Return: mean over @nr functions of the accuracy by samples alone, and by paths. */
 static struct accuracy measure(uint32_t nr, uint64_t nr_samples, double spread)
 {
 	struct run *r = malloc(sizeof(*r));
@@ -312,14 +312,14 @@ static struct accuracy measure(uint32_t nr, uint64_t nr_samples, double spread)
 
 START_TEST(paths_beat_samples_where_times_differ)
 {
-	/* Blocks take e^1.6 = 5 times as long as others of their length, or a fifth, and more. */
+	/* Blocks take 5 times (e^1.6) as long as others of their length, or a fifth, and more. */
 	struct accuracy few = measure(60, 100, 1.6), some = measure(60, 1000, 1.6),
 			many = measure(60, 10000, 1.6);
 
 	ck_assert_msg(few.paths > few.samples + 0.08, "%f %f", few.samples, few.paths);
 	ck_assert_msg(some.paths > some.samples + 0.12, "%f %f", some.samples, some.paths);
 	ck_assert_msg(many.paths > many.samples + 0.14, "%f %f", many.samples, many.paths);
-	/* More samples do not help samples; they help paths. */
+	/* A larger profile helps paths, but not samples alone. */
 	ck_assert_msg(many.paths > 0.95, "%f %f", many.samples, many.paths);
 	ck_assert_msg(many.samples < 0.85, "%f %f", many.samples, many.paths);
 }
@@ -335,7 +335,7 @@ START_TEST(paths_beat_samples_where_times_are_alike)
 }
 END_TEST
 
-/* Any edges at all between @nr blocks, in loops that are entered where they like. */
+/* Random edges between @nr blocks, with loops that have several entries. */
 static void make_graph(struct run *r, uint32_t nr, bool one_exit)
 {
 	clear(r);
@@ -354,8 +354,8 @@ static void make_graph(struct run *r, uint32_t nr, bool one_exit)
 }
 
 /*
- * Forward from the entry, until nothing is left to flow: what paths and samples would show. Return:
- * false, a loop goes round for too long.
+ * Propagates flow forward from the entry until none is left. Return: false: a loop runs too
+ * long.
  */
 static bool flow_exactly(struct run *r, double *count)
 {
@@ -398,7 +398,7 @@ START_TEST(paths_that_say_all_give_the_flow_of_any_graph)
 		if (!flow_exactly(r, count))
 			continue;
 		nr_tried++;
-		/* Which of the blocks take long must not matter then, but for all of them together. */
+		/* The times of single blocks must not matter, only their sum. */
 		if (i % 2)
 			for (uint32_t b = 0; b < r->flow.nr_blocks; b++)
 				r->blocks[b].samples *= b % 2 ? 10 : 0.1;
@@ -441,7 +441,10 @@ START_TEST(samples_say_by_which_exit_flow_leaves)
 }
 END_TEST
 
-/* if (a) { call } else { }, and behind it no path reaches back: about what infer says stays. */
+/*
+ * if (a) { call } else { }: no path reaches back over the merge, so about the result of infer
+ * remains.
+ */
 START_TEST(without_paths_at_a_merge_samples_decide)
 {
 	struct run *r = malloc(sizeof(*r));
@@ -474,8 +477,8 @@ START_TEST(without_paths_at_a_merge_samples_decide)
 END_TEST
 
 /*
- * Ten rounds of a loop for each time it is entered, whose block waits so long that by samples it were a
- * hundred: what is told of the blocks before it and in it says how often, whatever the time.
+ * A loop with ten iterations per entry, whose block waits so long that samples suggest a
+ * hundred. Reports of the blocks before and in it give the right number.
  */
 START_TEST(what_is_told_says_how_often_a_loop_runs)
 {
@@ -501,8 +504,10 @@ START_TEST(what_is_told_says_how_often_a_loop_runs)
 }
 END_TEST
 
-/* By its time a function runs a thousand times, by what it tells, however much, 125 times: neither is
- * known but for a factor. */
+/*
+ * By its time a function runs a thousand times; by its reports, 125 times. Both are known only
+ * up to a factor.
+ */
 START_TEST(what_a_function_tells_is_off_by_a_factor)
 {
 	struct run *r = malloc(sizeof(*r));
@@ -529,7 +534,7 @@ START_TEST(what_nobody_saw_stays_at_zero)
 	for (uint32_t i = 0; i < 50; i++) {
 		seed = 3000 + i;
 		make_function(r, 3, 1);
-		/* One branch in five never goes one way. */
+		/* One branch in five always goes the same way. */
 		for (uint32_t b = 0; b < r->flow.nr_blocks; b++)
 			if (r->nr_out[b] == 2 && !r->starts[r->out[b][0]] && !below(5)) {
 				uint32_t never = below(2);
@@ -555,7 +560,7 @@ START_TEST(what_nobody_saw_stays_at_zero)
 }
 END_TEST
 
-/* for (;;): entered before anybody looked, and never left. */
+/* for (;;): entered before sampling began, and never left. */
 START_TEST(loops_without_end_have_counts)
 {
 	struct run *r = malloc(sizeof(*r));
@@ -579,7 +584,7 @@ START_TEST(loops_without_end_have_counts)
 		ck_assert_msg(r->block_count[b] > 10 && r->block_count[b] < 1000, "%u: %f", b,
 			      r->block_count[b]);
 	ck_assert(fabs(r->edge_count[3] / r->block_count[4] - 0.75) < 0.02);
-	/* As much comes out of 1 as goes in, but for what cannot be known. */
+	/* The flow out of 1 equals the flow into it, up to what cannot be known. */
 	ck_assert(fabs(r->edge_count[1] + r->edge_count[2] - r->block_count[1]) <
 		  0.01 * r->block_count[1]);
 	free(r);
@@ -587,8 +592,8 @@ START_TEST(loops_without_end_have_counts)
 END_TEST
 
 /*
- * A loop that goes round 10,000 times: not one of 100 paths shows where it was entered. What is
- * before and behind it, and how long it took, does.
+ * A loop with 10,000 iterations: none of 100 paths shows its entry. The code before and after
+ * it, and its time, give the number.
  */
 START_TEST(loops_that_are_seldom_entered_do_not_run_away)
 {

@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-/* The table of path numbers: what goes in comes out, what is damaged, hostile or ambiguous is refused. */
+/*
+ * test_path_table - the table of path numbers: written and read back; damaged, hostile or
+ * ambiguous tables refused.
+ */
 #include "libprof/path_table.h"
 
 #include <errno.h>
@@ -15,8 +18,8 @@
 #define OUTSIDE MP_PATH_EDGE_OUTSIDE
 
 /*
- * Three functions: a loop with two ways through it, the second of which has numbers 1 and 2; none;
- * and two blocks at addresses before the first's, of which only one has a register.
+ * Three functions: a loop with two ways, the second of which has numbers 1 and 2; an empty
+ * function; and two blocks at lower addresses, of which only one has a register.
  */
 static const struct mp_path_func funcs[] = {{0, 5, 0, 9}, {5, 0, 9, 0}, {5, 2, 9, 3}};
 static const struct mp_path_block blocks[] = {
@@ -43,7 +46,7 @@ static const struct mp_path_table sample = {
 	.nr_edges = 12,
 };
 
-/* A copy that a test may spoil. */
+/* A copy that a test may change. */
 struct spoilt {
 	struct mp_path_table table;
 	struct mp_path_func funcs[3];
@@ -189,7 +192,7 @@ START_TEST(path_table_that_was_read_knows_where_blocks_are)
 }
 END_TEST
 
-/* Chains of diamonds, as real functions have them. */
+/* Chains of diamonds, as in real functions. */
 START_TEST(path_table_takes_about_three_bytes_an_edge)
 {
 	struct mp_path_table big = {.nr_funcs = 500, .nr_blocks = 10000, .nr_edges = 12500};
@@ -273,7 +276,7 @@ START_TEST(path_table_refuses_to_write_what_does_not_fit_together)
 	REFUSED(s.edges[1].carries = true, "starts");
 	REFUSED(s.edges[4].to = 1, "one number");
 	REFUSED(s.edges[3].to = 3, "out of order");
-	/* And without a change nothing is wrong. */
+	/* Without a change it is valid. */
 	assert_round_trip(spoil(&s));
 }
 END_TEST
@@ -285,7 +288,7 @@ START_TEST(path_table_refuses_numbers_that_say_two_things)
 
 	REFUSED(s.edges[3].value = 0, "401010 has two ways");
 	REFUSED(s.edges[6].value = 1, "401400 has two ways");
-	/* Block 3 has three ways: the next number is 10. */
+	/* Block 3 has three paths, so the next number is 10. */
 	REFUSED(s.edges[8].value = 9, "401408 has two ways");
 	REFUSED(s.edges[7].value = UINT64_MAX - 2, "401408 has too many ways");
 	REFUSED(s.edges[3].carries = true, "on a circle");
@@ -330,7 +333,7 @@ START_TEST(path_table_refuses_every_flipped_bit)
 }
 END_TEST
 
-/* Numbers as a table, with a good checksum. */
+/* Reads numbers as a table, with a valid checksum. */
 static int read_numbers(const uint64_t *numbers, size_t nr)
 {
 	struct mp_varint_writer w = {0};
@@ -350,9 +353,11 @@ static int read_numbers(const uint64_t *numbers, size_t nr)
 
 START_TEST(path_table_refuses_hostile_numbers_behind_a_good_checksum)
 {
-	/* Version, functions, blocks, edges; a function of two blocks and two edges: the blocks'
-	 * address, size, size of the branch, bits (the second's shift); the edges: a way in, and on
-	 * to the next block, with a number. */
+	/*
+	 * Version, functions, blocks, edges; a function with two blocks and two edges: the
+	 * blocks' addresses, sizes, sizes of the branch, bits (and the second's shift); the
+	 * edges: an entry, and an edge to the next block with a number.
+	 */
 	static const uint64_t good[] = {1, 1,  2, 2,	2, 2, 2 * 0x1000, 10, 2, 5,
 					0, 10, 2, 0x22, 7, 4, 0x38,	  1,  3};
 	static const uint64_t values[] = {0,	      1,	 2,	     3,		 4,
@@ -373,7 +378,7 @@ START_TEST(path_table_refuses_hostile_numbers_behind_a_good_checksum)
 			ret = read_numbers(numbers, nr);
 			ck_assert(!ret || ret == -EBADMSG);
 			nr_refused += ret != 0;
-			/* What can only be one number. */
+			/* These have only one valid value. */
 			if (i < 6 || i == 15 || i == 17)
 				ck_assert_msg(!ret == (numbers[i] == good[i]), "%zu %zu", i, v);
 		}

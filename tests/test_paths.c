@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Registers, from a recording into the store: in a program that numbers its paths they tell which
- * way control took, said of the original; what tells nothing is counted by why.
+ * test_paths - registers of samples, from a recording into the store. In a program that numbers
+ * its paths they give the path, translated to the original; others are counted by the reason
+ * why they give none.
  */
 #include "tests/suite.h"
 
@@ -103,7 +104,7 @@ static void add_pieces(uint32_t n, uint64_t original_hash)
 	memcpy(m->pieces, pieces, sizeof(pieces));
 }
 
-/* Behind the map: the module is an output of the original. */
+/* Follows the map: the module is an output of the original. */
 static void add_output(uint32_t n)
 {
 	struct morph_module_output *r = md_record_add(&buf, MORPH_REC_MODULE_OUTPUT, sizeof(*r));
@@ -111,7 +112,7 @@ static void add_output(uint32_t n)
 	r->module = n;
 }
 
-/* As many bytes of what @t is from @off on; 0: all. */
+/* Adds @nr bytes of the encoded table @t from @off on; 0: all. */
 static void add_table(uint32_t n, const struct mp_path_table *t, uint32_t off, uint32_t nr)
 {
 	struct morph_module_paths *r;
@@ -157,7 +158,7 @@ static void add_program(void)
 	add_map(MAPPED, 1);
 }
 
-/* @times samples of process 1, one after the other, and what @registers of them held: all @value. */
+/* Adds @times samples of process 1, in each of which all @registers hold @value. */
 static void add_samples_with(uint64_t ip, uint16_t registers, uint64_t value, uint32_t times)
 {
 	struct morph_samples *s =
@@ -236,7 +237,7 @@ struct want {
 	uint64_t vaddrs[4];
 };
 
-/* The module has exactly these paths. */
+/* Expects exactly these paths of the module. */
 static void expect(uint64_t text_hash, const struct want *want, size_t nr_want)
 {
 	struct mp_id id = {.text_hash = text_hash};
@@ -283,7 +284,7 @@ START_TEST(registers_tell_the_way_in_the_original)
 	expect(0xbb, want, 5);
 	ck_assert_uint_eq(ledger.attributed, 38);
 	ck_assert_uint_eq(ledger.paths[MP_PATH_DECODED], 38);
-	/* Once more adds up. */
+	/* A second replay is added. */
 	unlink(recording);
 	replay(1);
 	ck_assert_uint_eq(ledger.paths[MP_PATH_DECODED], 19);
@@ -298,14 +299,14 @@ START_TEST(registers_that_tell_nothing_are_counted_by_why)
 	add_module(2, 0xcc, 0);
 	add_map(0x20000000, 2);
 	add_samples(COPY(0x38), SHIFT, 1);
-	add_samples(COPY(0x38), SHIFT + 2, 2); /* there are two ways to D */
+	add_samples(COPY(0x38), SHIFT + 2, 2); /* D has two paths */
 	add_samples(COPY(0x38), SHIFT - 1, 4);
-	add_samples(COPY(0x18), 1, 8);		     /* and one to B */
+	add_samples(COPY(0x18), 1, 8);		     /* and B has one */
 	add_samples(COPY(0x12), 0, 16);		     /* added code */
 	add_samples(COPY(0x48), 0, 32);		     /* a copy without a number */
-	add_samples(MAPPED + 0x30, SHIFT, 64);	     /* the original's own code */
-	add_samples(COPY(0x58), SHIFT, 128);	     /* nothing was moved there */
-	add_samples_with(COPY(0x38), 1, SHIFT, 256); /* rax says nothing */
+	add_samples(MAPPED + 0x30, SHIFT, 64);	     /* code that was not moved */
+	add_samples(COPY(0x58), SHIFT, 128);	     /* nothing was moved to this address */
+	add_samples_with(COPY(0x38), 1, SHIFT, 256); /* rax holds no number */
 	add_samples(0x20000030, SHIFT, 512);	     /* a module without paths */
 	add_samples(0x30000000, SHIFT, 1024);	     /* no module */
 	replay(1);
@@ -346,14 +347,14 @@ START_TEST(table_in_parts_is_known_once_it_is_whole)
 	add_map(MAPPED, 1);
 	add_table(1, &table, 0, 16);
 	add_samples(COPY(0x38), SHIFT, 1);
-	add_table(1, &table, 24, 0); /* not what comes next */
+	add_table(1, &table, 24, 0); /* not the next part */
 	add_samples(COPY(0x38), SHIFT, 2);
-	add_table(1, &table, 0, 16); /* once more */
+	add_table(1, &table, 0, 16); /* again from the start */
 	add_table(1, &table, 16, 8);
 	add_samples(COPY(0x38), SHIFT, 4);
 	add_table(1, &table, 24, 0);
 	add_samples(COPY(0x38), SHIFT, 8);
-	/* Who is known has no other table any more. */
+	/* A table that is known is not replaced. */
 	add_table(1, &table, 0, 16);
 	add_samples(COPY(0x38), SHIFT, 16);
 	replay(1);
@@ -402,7 +403,7 @@ START_TEST(paths_are_kept_until_the_store_takes_them)
 	add_samples(COPY(0x38), SHIFT, 3);
 	pl = open_replay(1);
 	snprintf(path, sizeof(path), "%s/elsewhere", dir);
-	/* A store that takes nothing. */
+	/* A store that cannot be written. */
 	mp_store_close(pl->store);
 	ck_assert_int_eq(rename(db, path), 0);
 	ck_assert_msg(!mp_store_open(path, MP_STORE_READ, &pl->store, &err), "%s", err.msg);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * personality: a routine without a name is known by its code and by its tables, and by nothing
- * less; the reader and verify find that out each on its own.
+ * test_personality - a personality routine without a name is recognised by its code and its
+ * tables together. The reader and verify do so independently.
  */
 #include "tests/suite.h"
 
@@ -14,10 +14,10 @@
 #define CXX    "__gxx_personality_v0"
 #define C      "__gcc_personality_v0"
 #define RUST   "rust_eh_personality"
-/* Debian's, not whichever comes first in $PATH. */
+/* Debian's, not the first in $PATH. */
 #define RUSTC "/usr/bin/rustc -O tests/torture/rust/unwind.rs"
 
-/* The move of minus the class of C++ exceptions, as GCC's runtime has it. */
+/* Loads the negative class of C++ exceptions, as in GCC's runtime. */
 static const uint8_t class_move[] = {0x48, 0xb8, 0x00, 0xd5, 0xd4, 0xbc, 0xbc, 0xaa, 0xb1, 0xb8};
 
 static struct mp_elf *read_memory(const uint8_t *bytes, size_t size)
@@ -40,7 +40,7 @@ static uint32_t nr_named(const struct mp_elf *elf, const char *name)
 	return nr;
 }
 
-/* The static program, without symbols or with: opened, and its bytes. */
+/* Builds the static program. Return: the opened file, and its bytes in *@bytes. */
 static struct mp_elf *build(const char *flags, uint8_t **bytes)
 {
 	struct mp_err err = {""};
@@ -64,7 +64,7 @@ static uint8_t *at(const struct mp_elf *elf, uint8_t *bytes, uint64_t vaddr)
 	return bytes + off;
 }
 
-/* Change the class of exceptions wherever the code has it. */
+/* Changes the class of exceptions wherever the code contains it. */
 static uint32_t change_class(uint8_t *bytes, size_t size)
 {
 	uint8_t *p = bytes;
@@ -118,7 +118,7 @@ START_TEST(personality_that_asks_for_another_class_is_not_known)
 }
 END_TEST
 
-/* One table of many that reads as no table of C++, or of C. */
+/* Among many tables, one is not a table of C++, or of C. */
 START_TEST(personality_with_a_table_of_another_kind_is_not_known)
 {
 	const char *name = _i ? C : CXX;
@@ -132,7 +132,7 @@ START_TEST(personality_with_a_table_of_another_kind_is_not_known)
 			table = at(elf, bytes, elf->fdes[i].lsda);
 	ck_assert_ptr_nonnull(table);
 	ck_assert_uint_eq(table[0], 0xff);
-	/* How call sites are encoded, behind the types' place, where there are types. */
+	/* The encoding of call sites follows the position of the types, if there are types. */
 	table += 2;
 	while (table[-1] != 0xff && *table++ & 0x80)
 		;
@@ -147,7 +147,7 @@ START_TEST(personality_with_a_table_of_another_kind_is_not_known)
 }
 END_TEST
 
-/* Verify's own reading: original and output agree, but the routine is nobody's. */
+/* Original and output agree, but the routine is unknown: verify must notice itself. */
 START_TEST(verify_asks_the_routine_itself_for_what_it_is)
 {
 	struct mp_elf *original, *output;
@@ -166,7 +166,7 @@ START_TEST(verify_asks_the_routine_itself_for_what_it_is)
 	ck_assert_uint_gt(change_class(p.bytes, p.size), 0);
 	original = read_memory(bytes, p.original->size);
 	output = read_memory(p.bytes, p.size);
-	/* The map names the one that it was made of. */
+	/* The map names the original's id. */
 	original->id = p.original->id;
 	rc = me_verify(original, output, NULL, &err);
 	ck_assert_int_eq(rc, -EBADMSG);
@@ -203,7 +203,10 @@ START_TEST(personality_of_rust_is_known_by_what_it_calls)
 	ck_assert_uint_gt(nr_named(with, RUST), 100);
 	ck_assert_uint_eq(nr_named(without, RUST), nr_named(with, RUST));
 	ck_assert_uint_eq(nr_named(without, C) + nr_named(without, CXX), 0);
-	/* Where the unwinder is in the file it has no names: nothing tells Rust's from C's. */
+	/*
+	 * If the unwinder is part of the file, it has no names, so Rust's routine cannot be
+	 * told from C's.
+	 */
 	ck_assert_uint_eq(nr_named(alone, RUST) + nr_named(alone, C), 0);
 	mp_elf_close(with);
 	mp_elf_close(without);
@@ -233,7 +236,10 @@ END_TEST
 #define FROM_START 0x4b
 #define FROM_FIELD 0x1b
 
-/* Give the table of the copy @fde its base in the other way, with the same value. Return: could. */
+/*
+ * Changes the base in the table of copy @fde to the other form, with the same value. Return:
+ * false: not possible.
+ */
 static bool change_base(struct pair *p, const struct mp_fde *fde)
 {
 	uint64_t from = fde->start - (fde->lsda + 1);
@@ -251,8 +257,8 @@ static bool change_base(struct pair *p, const struct mp_fde *fde)
 }
 
 /*
- * Rust's library of one version takes a base relative to its field otherwise than that of another;
- * LLVM's C++ takes none that is relative to the function.
+ * Two versions of Rust's library interpret a base relative to its field differently. LLVM's C++
+ * runtime has no base relative to the function.
  */
 START_TEST(verify_wants_the_base_that_every_version_reads_alike)
 {

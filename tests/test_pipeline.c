@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-/* The whole way from a recording to the store: conservation, also after damage and SIGKILL. */
+/*
+ * test_pipeline - from a recording to the store: samples are conserved, also after damage and
+ * SIGKILL.
+ */
 #include "tests/suite.h"
 
 #include <errno.h>
@@ -76,7 +79,7 @@ static void add_process(struct md_buf *buf, uint32_t tgid)
 	}
 }
 
-/* Some samples hit nothing. Returns how many samples there are. */
+/* Some samples hit no mapping. Return: number of samples. */
 static uint64_t write_recording(unsigned int nr_rounds, bool with_malformed)
 {
 	struct md_recfile_info info = {.start_ns = 1000, .start_s = 1700000000, .rate_hz = 4000};
@@ -127,7 +130,7 @@ struct run {
 	double interval_s;
 	bool (*should_stop)(void *arg);
 	void (*flushed)(void *arg);
-	struct mp_ledger total; /* out */
+	struct mp_ledger total; /* result */
 };
 
 static struct md_pipeline *running;
@@ -160,7 +163,7 @@ static int run(struct run *r)
 	return ret;
 }
 
-/* The store's ledgers, added up; checks that they equal the counts. */
+/* Return: sum of the ledgers in the store, which must equal the counts. */
 static struct mp_ledger stored(void)
 {
 	struct mp_session *sessions;
@@ -277,7 +280,7 @@ START_TEST(damage_in_the_middle_loses_a_chunk_and_what_it_said_of_processes)
 	sum = stored();
 	ck_assert_uint_eq(sum.emitted, nr);
 	ck_assert_uint_gt(sum.lost[MP_LOST_TORN], 0);
-	/* What came later cannot be known, and is not guessed. */
+	/* Events in the damaged part are unknown, so later samples stay unattributed. */
 	ck_assert_uint_gt(sum.unattributed[MP_UNATTR_NO_PROCESS], nr / 4);
 	ck_assert_uint_gt(sum.attributed, nr / 6);
 }
@@ -341,7 +344,7 @@ START_TEST(change_of_source_begins_a_session_and_keeps_all_counts)
 	ck_assert_int_eq(md_pipeline_change(pl, second, &err), 0);
 	ck_assert_int_eq(md_pipeline_run(pl, &err), 0);
 	total = pl->total;
-	/* The same modules, and not once more. */
+	/* The same modules, without duplicates. */
 	ck_assert_uint_eq(md_pipeline_nr_modules(pl), nr_modules);
 	pl->source->ops->close(pl->source);
 	mp_store_close(pl->store);
@@ -432,8 +435,8 @@ static void tell_total(void *arg)
 }
 
 /*
- * A child flushes as often as it can and is killed somewhere in it. What it said
- * to be in the store must be there, and at most one interval more.
+ * A child flushes as often as it can and is killed while flushing. All that it reported as
+ * stored must be there, and at most one more interval.
  */
 START_TEST(killed_in_mid_flush_loses_one_interval_at_most)
 {
@@ -466,9 +469,9 @@ START_TEST(killed_in_mid_flush_loses_one_interval_at_most)
 	ck_assert(WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL);
 	sum = stored();
 	ck_assert_uint_ge(sum.emitted, said);
-	/* A batch more or less goes into an interval. */
+	/* An interval may have one batch more or less. */
 	ck_assert_uint_le(sum.emitted, said + 2 * step);
-	/* And the next daemon goes on from there. */
+	/* The next daemon continues with the database. */
 	r = (struct run){.interval_s = 10};
 	ck_assert_int_eq(run(&r), 0);
 	ck_assert_uint_eq(stored().emitted, sum.emitted + r.total.emitted);

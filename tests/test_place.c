@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-/* place: branch forms, lengths and addresses, for orders of the blocks of one function. */
+/*
+ * test_place - forms, lengths and addresses of branches, for orders of the blocks of one
+ * function.
+ */
 #include "tests/suite.h"
 
 #include "tests/edit_fixture.h"
@@ -7,8 +10,8 @@
 #define ASM "-nostdlib -Wl,-e,start"
 
 /*
- * f has four blocks: 0 ends in a branch to 2, 1 in a jump to 3, 2 falls into 3, 3 returns. @gap1 and
- * @gap2 are the sizes of 1 and 2 without their branches.
+ * f has four blocks: 0 ends in a branch to 2, 1 in a jump to 3, 2 falls into 3, 3 returns.
+ * @gap1 and @gap2: sizes of 1 and 2 without their branches.
  */
 static void build_diamond(struct fixture *f, int gap1, int gap2)
 {
@@ -85,18 +88,18 @@ START_TEST(place_moves_a_run_that_would_lie_in_one_line_too_many)
 	plan_order(&f, "0123");
 	f.plan.line_log2 = 4;
 	fixture_place_at(&f, 0x500008);
-	ck_assert_uint_eq(f.placement.copies[1].new_vaddr, 0x50000c); /* nobody asked */
+	ck_assert_uint_eq(f.placement.copies[1].new_vaddr, 0x50000c); /* not requested */
 	f.plan.blocks[1].run = 1;
 	fixture_place_at(&f, 0x500008);
 	ck_assert_uint_eq(f.placement.copies[1].new_vaddr, 0x500010);
-	fixture_place_at(&f, 0x50000c); /* no need */
+	fixture_place_at(&f, 0x50000c); /* not needed */
 	ck_assert_uint_eq(f.placement.copies[1].new_vaddr, 0x500010);
-	fixture_place_at(&f, 0x500000); /* 12 bytes from 4 on: just fits */
+	fixture_place_at(&f, 0x500000); /* 12 bytes from offset 4: just fits */
 	ck_assert_uint_eq(f.placement.copies[1].new_vaddr, 0x500004);
-	f.plan.blocks[1].run = 2; /* 22 bytes need two lines anywhere, and have them */
+	f.plan.blocks[1].run = 2; /* 22 bytes need two lines, and use two here */
 	fixture_place_at(&f, 0x500000);
 	ck_assert_uint_eq(f.placement.copies[1].new_vaddr, 0x500004);
-	fixture_place_at(&f, 0x500008); /* here they would have three */
+	fixture_place_at(&f, 0x500008); /* here they would use three */
 	ck_assert_uint_eq(f.placement.copies[1].new_vaddr, 0x500010);
 	f.plan.line_log2 = 0;
 	fixture_place_at(&f, 0x500008);
@@ -134,7 +137,7 @@ START_TEST(place_drops_a_jump_to_what_follows)
 	ck_assert(!c[2].jump && c[2].falls);
 	ck_assert_uint_eq(c[2].new_size, 10);
 	ck_assert_uint_eq(f.placement.nr_jumps_dropped, 1);
-	/* Block 2 does not run into 3 any more. */
+	/* Block 2 no longer falls into 3. */
 	ck_assert(c[1].jump && !c[1].falls);
 	ck_assert_uint_eq(me_copy_jump_target(f.cfg, &c[1]), fixture_block_vaddr(&f, "f", 3));
 	ck_assert_uint_eq(f.placement.nr_jumps_added, 1);
@@ -183,7 +186,7 @@ START_TEST(place_gives_the_single_branch_to_the_likelier_successor)
 		ck_assert_uint_eq(c[0].new_size, 2 + 6 + 5);
 		ck_assert_uint_eq(f.placement.nr_jumps_added, 1);
 	}
-	/* Where a successor follows, there is nothing to favour. */
+	/* If a successor follows, there is nothing to favour. */
 	plan_order(&f, "0123");
 	f.plan.blocks[0].favour_fall = 1;
 	fixture_place_at(&f, 0x500000);
@@ -192,7 +195,7 @@ START_TEST(place_gives_the_single_branch_to_the_likelier_successor)
 }
 END_TEST
 
-/* Forward: from the end of the branch over block 1 (10 bytes and a jump) and block 2's padding. */
+/* Forward: from the end of the branch over block 1 (its bytes and a jump) and block 2's padding. */
 START_TEST(place_lengthens_a_forward_branch_beyond_127_bytes)
 {
 	for (int over = 0; over < 2; over++) {
@@ -215,7 +218,7 @@ START_TEST(place_lengthens_a_backward_jump_beyond_128_bytes)
 	for (int over = 0; over < 2; over++) {
 		struct fixture f;
 
-		/* Order 2, 3, 1: the jump at the end of 1 goes back over 1 and 3 to 3. */
+		/* Order 2, 3, 1: the jump at the end of 1 goes back over 1 and 3. */
 		build_diamond(&f, 125 + over, 10);
 		plan_order(&f, "0231");
 		fixture_place_at(&f, 0x500000);
@@ -239,7 +242,7 @@ START_TEST(place_counts_padding_in_the_reach_of_branches)
 	f.plan.blocks[2].align_log2 = 6;
 	fixture_place_at(&f, 0x50003c);
 	c = f.placement.copies;
-	/* Short, it would end at 0x500040, and 0x5000bc rounds up to 0x5000c0: 128 bytes. */
+	/* A short branch would end at 0x500040, and 0x5000bc rounds up to 0x5000c0: 128 bytes. */
 	ck_assert_uint_eq(c[2].new_vaddr, 0x5000c0);
 	ck_assert(c[0].long_branch);
 	ck_assert(c[2].new_vaddr % 64 == 0);
@@ -253,7 +256,10 @@ START_TEST(place_grows_one_branch_because_another_grew)
 	struct fixture f;
 	const struct me_copy *c;
 
-	/* a: the first branch reaches by one byte as long as the second one, inside, is short. */
+	/*
+	 * The first branch just reaches its target if the second one, inside its range, is
+	 * short.
+	 */
 	snprintf(source, sizeof(source),
 		 ".globl start\nstart: .cfi_startproc\n hlt\n .cfi_endproc\n"
 		 ".type f, @function\nf: .cfi_startproc\n test %%edi, %%edi\n je 1f\n"
@@ -313,7 +319,7 @@ START_TEST(place_keeps_the_alignment_of_entries_that_pointers_hold)
 	fixture_plan(&f, "g", 0);
 	fixture_plan(&f, "h", 0);
 	fixture_place_at(&f, 0x500000);
-	/* Nobody holds their addresses: no padding. */
+	/* Nothing refers to their addresses: no padding. */
 	ck_assert_uint_eq(f.placement.end, 0x500005);
 	f.pointers.redirected[g] = f.pointers.redirected[odd] = 1;
 	f.pointers.redirected[fixture_func(&f, "h")] = 1;
@@ -322,7 +328,7 @@ START_TEST(place_keeps_the_alignment_of_entries_that_pointers_hold)
 	ck_assert_uint_eq(f.placement.copies[1].align_log2, 4);
 	ck_assert_uint_eq(f.placement.copies[1].new_vaddr, 0x500010);
 	ck_assert_uint_eq(f.placement.copies[2].new_vaddr, 0x500018);
-	/* The plan may ask for more. */
+	/* The plan may request more. */
 	f.plan.blocks[1].align_log2 = 6;
 	fixture_place_at(&f, 0x500001);
 	ck_assert_uint_eq(f.placement.copies[1].new_vaddr, 0x500040);
@@ -362,7 +368,7 @@ START_TEST(place_leads_what_was_not_copied_to_old_code)
 }
 END_TEST
 
-/* An fldcw in the second of two blocks that fall into each other, wherever they are to begin. */
+/* An fldcw in the second of two consecutive blocks, at any start address. */
 START_TEST(place_keeps_what_follows_an_fldcw_within_a_line)
 {
 	struct me_followers found;
@@ -392,7 +398,7 @@ START_TEST(place_keeps_what_follows_an_fldcw_within_a_line)
 					  (at + found.at[k].last) / 64);
 		ck_assert_uint_eq(at, f.placement.copies[0].new_vaddr + 4);
 	}
-	/* No more than had to be: seven places would cut one of the two. */
+	/* Only where needed: at seven addresses a line would end between the two. */
 	ck_assert_int_eq(nr_padded, 7);
 	fixture_free(&f);
 }

@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-/* plan_all: the contract of struct me_plan holds for every seed, and seeds differ. */
+/*
+ * test_plan_all - the contract of struct me_plan holds for every seed, and different seeds give
+ * different plans.
+ */
 #include "tests/suite.h"
 
 #include <string.h>
@@ -71,8 +74,10 @@ START_TEST(plan_all_leaves_what_is_not_eligible)
 }
 END_TEST
 
-/* editor/plan.h: each block at most once, hot before warm, a function's blocks together in a
- * zone, its entry there and first. */
+/*
+ * editor/plan.h: each block at most once; hot before warm; the blocks of a function in a zone
+ * are adjacent and include its entry first.
+ */
 START_TEST(plan_all_with_any_seed_is_a_plan)
 {
 	for (uint64_t seed = 0; seed < 50; seed++) {
@@ -103,7 +108,7 @@ START_TEST(plan_all_with_any_seed_is_a_plan)
 			ck_assert(has_entry[func]);
 			nr_warm += b->zone == ME_ZONE_WARM;
 		}
-		/* All kinds of transfers: some warm, some left behind. */
+		/* There are warm blocks and blocks left behind. */
 		ck_assert_uint_gt(nr_warm, 0);
 		ck_assert_uint_lt(p.nr_blocks, toy.cfg.nr_blocks);
 		me_plan_fini(&p);
@@ -129,7 +134,7 @@ START_TEST(plan_all_is_the_same_for_the_same_seed_alone)
 }
 END_TEST
 
-/* Some functions lie with their blocks reversed, others in no order. */
+/* Some functions have their blocks reversed, others shuffled. */
 START_TEST(plan_all_with_a_seed_reverses_and_shuffles)
 {
 	uint32_t nr_reversed = 0, nr_mixed = 0, nr_kept = 0, nr_left = 0;
@@ -143,7 +148,7 @@ START_TEST(plan_all_with_a_seed_reverses_and_shuffles)
 		for (uint32_t i = 1; i <= p.nr_blocks; i += nr) {
 			uint32_t func = toy.blocks[p.blocks[i - 1].block].func, up = 0;
 
-			/* Behind the entry: this function's, of this zone. */
+			/* Behind the entry: the blocks of this function in this zone. */
 			for (nr = 1; i + nr <= p.nr_blocks; nr++) {
 				const struct me_plan_block *b = &p.blocks[i + nr - 1];
 
@@ -182,7 +187,7 @@ START_TEST(plan_all_moves_no_padding)
 }
 END_TEST
 
-/* A handler may know where a trap lies, or go on behind it. */
+/* A signal handler may know the address of a trap, or continue behind it. */
 START_TEST(plan_all_moves_no_trap)
 {
 	struct me_plan p;
@@ -199,7 +204,7 @@ START_TEST(plan_all_moves_no_trap)
 			plan_in_order(&p);
 		for (uint32_t i = 0; i < p.nr_blocks; i++)
 			ck_assert_uint_ne(p.blocks[i].block, last);
-		/* But where a function has nothing else, or starts so. */
+		/* Unless the function has nothing else, or begins with it. */
 		for (uint32_t i = 0; i <= p.nr_blocks; i++) {
 			ck_assert_uint_lt(i, p.nr_blocks);
 			if (p.blocks[i].block == 0)

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-/* pointer: all places that hold a function's address change together, or none does. */
+/* test_pointer - either all places that hold a function's address change, or none does. */
 #include "tests/suite.h"
 
 #include <errno.h>
 
 #include "tests/edit_fixture.h"
 
-/* With a relocation of its own: .rela.text is how one sees that the linker kept them. */
+/* A use of data makes the linker write .rela.text, which shows that relocations were kept. */
 #define START                                                                                      \
 	".globl start\nstart: .cfi_startproc\n mov d(%rip), %eax\n hlt\n .cfi_endproc\n"           \
 	".data\nd: .quad 0\n.text\n"
@@ -17,7 +17,7 @@
 #define FIXED "-nostdlib -no-pie -static -Wl,-e,start"
 #define PIE   "-nostdlib -pie -Wl,-e,start"
 
-/* Copy f and g where they are there; what becomes of g's address? */
+/* Copies f and g, and lets me_pointers_find() decide about g's address. */
 static void find(struct fixture *f, const char *flags, const char *source)
 {
 	fixture_build(f, "assembler", flags, source);
@@ -100,7 +100,10 @@ START_TEST(pointer_finds_a_lea_without_relocation)
 	uint32_t nr;
 	uint64_t field;
 
-	/* g is local and in the same section: the assembler knows the distance already. */
+	/*
+	 * g is local and in the same section, so the assembler computed the distance without a
+	 * relocation.
+	 */
 	find(&f, PIE, START G FUNC("f", " lea g(%rip), %rdx\n ret\n"));
 	field = fixture_vaddr(&f, "f") + 3;
 	mp_elf_relocs_in(f.elf, field, field + 4, &nr);
@@ -124,7 +127,7 @@ START_TEST(pointer_counts_no_function_whose_address_stands_nowhere)
 }
 END_TEST
 
-/* One reference that cannot be changed bars all the others. */
+/* One reference that cannot be changed prevents all changes. */
 START_TEST(pointer_changes_nothing_where_one_reference_must_stay)
 {
 	static const struct {
@@ -161,7 +164,7 @@ START_TEST(pointer_changes_exported_functions_with_their_symbols)
 {
 	struct fixture f;
 
-	/* The loader fills p in with g's dynamic symbol: no place of its own to change. */
+	/* The loader sets p to g's dynamic symbol, so p itself is not changed. */
 	find(&f, "-nostdlib -shared",
 	     START ".globl g\n" G FUNC("f", " ret\n") ".data\np: .quad g\nq: .quad f\n");
 	ck_assert(f.cfg->funcs[fixture_func(&f, "g")].flags & MP_FUNC_EXPORTED);
@@ -172,7 +175,7 @@ START_TEST(pointer_changes_exported_functions_with_their_symbols)
 	ck_assert(me_pointers_redirects(&f.pointers, f.cfg, fixture_vaddr(&f, "g")));
 	ck_assert(!me_pointers_redirects(&f.pointers, f.cfg, fixture_vaddr(&f, "g") + 1));
 	fixture_free(&f);
-	/* In a program nobody can put another one in its place. */
+	/* In a program, no other module can replace the function. */
 	find(&f, PIE " -rdynamic", START ".globl g\n" G ".data\np: .quad g\n");
 	ck_assert(f.cfg->funcs[fixture_func(&f, "g")].flags & MP_FUNC_EXPORTED);
 	ck_assert(redirected(&f));
@@ -185,16 +188,16 @@ START_TEST(pointer_keeps_functions_that_others_can_name)
 {
 	struct fixture f;
 
-	/* What the loader counts from the symbol is an address inside. */
+	/* A symbol plus an offset gives an address inside the function. */
 	find(&f, "-nostdlib -shared", START ".globl g\n" G ".data\np: .quad g\nq: .quad g+1\n");
 	ck_assert(!redirected(&f));
 	fixture_free(&f);
-	/* A name for something else. */
+	/* A symbol of another type at this address. */
 	find(&f, "-nostdlib -shared",
 	     START ".globl g, o\n.type o, @object\no:\n" G ".data\np: .quad g\n");
 	ck_assert(!redirected(&f));
 	fixture_free(&f);
-	/* The entry: its address stands in the ELF header. */
+	/* The address of the entry is in the ELF header. */
 	fixture_build(&f, "assembler", "-nostdlib -pie -Wl,-e,g",
 		      ".globl g\n" G ".data\np: .quad g\n");
 	f.cfg->funcs[fixture_func(&f, "g")].problem = MP_PROBLEM_NONE;
@@ -225,8 +228,10 @@ START_TEST(pointer_changes_entries_of_the_got)
 	struct fixture f;
 	uint64_t got;
 
-	/* Not relaxed: through the GOT, whose entry has a RELATIVE relocation of the linker's own.
-	 * What loads from there names g by a relocation that is no lea: nothing changes. */
+	/*
+	 * Without relaxation the address comes from the GOT, whose entry has a RELATIVE
+	 * relocation. The load's relocation names g but is no lea: nothing changes.
+	 */
 	find(&f, PIE " -Wl,--no-relax",
 	     START G FUNC("f", " mov g@GOTPCREL(%rip), %rax\n call *%rax\n ret\n"));
 	got = mp_elf_section(f.elf, ".got") ? mp_elf_section(f.elf, ".got")->vaddr : 0;
@@ -238,12 +243,15 @@ START_TEST(pointer_changes_entries_of_the_got)
 		ck_assert_uint_eq(f.pointers.nr_sites, 0);
 	}
 	fixture_free(&f);
-	/* Relaxed to a lea: the bytes win over the relocation's type. */
+	/* Relaxed to a lea: the instruction counts, not the type of the relocation. */
 	find(&f, PIE, START G FUNC("f", " mov g@GOTPCREL(%rip), %rax\n call *%rax\n ret\n"));
 	if (redirected(&f))
 		ck_assert_uint_eq(f.pointers.sites[0].kind, ME_SITE_REL32);
 	fixture_free(&f);
-	/* In a program with fixed addresses, what the GOT names stays: nothing tells all of it. */
+	/*
+	 * In a program with fixed addresses a function in the GOT stays, since not all uses are
+	 * known.
+	 */
 	find(&f, FIXED " -Wl,--no-relax",
 	     START G FUNC("f",
 			  " mov g@GOTPCREL(%rip), %rax\n call *%rax\n ret\n") ".data\np: .quad g\n");
@@ -282,7 +290,7 @@ START_TEST(pointer_finds_nothing_without_the_linkers_account)
 }
 END_TEST
 
-/* In a stock shared object: who is known by dynamic symbols alone? */
+/* Functions of a stock shared object that are known only by dynamic symbols. */
 START_TEST(pointer_moves_what_only_dynamic_symbols_know)
 {
 	static const char *const known[] = {"plain", "called", "filled"};
@@ -339,7 +347,7 @@ START_TEST(pointer_sites_ascend_and_are_found_by_address)
 }
 END_TEST
 
-/* Everything that was one address stays one: in data, in old code, in copies. */
+/* Every address stays consistent: in data, in old code, in copies. */
 START_TEST(pointer_leaves_every_function_with_one_address)
 {
 	struct mp_err err = {""};
@@ -359,7 +367,7 @@ START_TEST(pointer_leaves_every_function_with_one_address)
 	ck_assert_int_eq(mp_insn_decode(fixture_at(&f, at), 7, at, &insn), 0);
 	if (redirected(&f)) {
 		ck_assert_uint_eq(word, copy);
-		/* f's old start may be a jump by now; its copy holds the operand. */
+		/* f's old start may be a jump; its copy has the operand. */
 		ck_assert_uint_eq(fixture_insn(&f, fixture_copy_of(&f, "f", 0)->new_vaddr).target,
 				  copy);
 	} else {
@@ -369,7 +377,10 @@ START_TEST(pointer_leaves_every_function_with_one_address)
 }
 END_TEST
 
-/* From an offset to a function and the address it counts from, a program computes its address. */
+/*
+ * A program can compute a function's address from an offset and the address that it is relative
+ * to.
+ */
 START_TEST(pointer_keeps_functions_that_offsets_in_data_lead_to)
 {
 	static const char *const offsets[] = {
@@ -392,7 +403,7 @@ START_TEST(pointer_keeps_functions_that_offsets_in_data_lead_to)
 }
 END_TEST
 
-/* A label at a function's start may be a bound of some text. */
+/* A label at a function's start may mark the bound of a range of code. */
 START_TEST(pointer_keeps_functions_that_a_label_names_too)
 {
 	struct fixture f;
@@ -407,7 +418,7 @@ START_TEST(pointer_keeps_functions_that_a_label_names_too)
 }
 END_TEST
 
-/* A switch whose jump is not understood has a table all the same: its labels are no functions. */
+/* A jump that is not understood still shows its table, whose labels are no functions. */
 START_TEST(pointer_knows_the_table_of_a_jump_that_it_does_not_understand)
 {
 	static const struct {
@@ -417,9 +428,9 @@ START_TEST(pointer_knows_the_table_of_a_jump_that_it_does_not_understand)
 		{" lea t(%rip), %rdx\n movslq (%rdx,%rax,4), %rax\n mov %rax, 8(%rsp)\n"
 		 " add 8(%rsp), %rdx\n jmp *%rdx\n",
 		 true},
-		/* It may compute any address from what it reads. */
+		/* This code may compute any address from what it reads. */
 		{" lea t(%rip), %rdx\n movslq (%rdx,%rax,4), %rax\n add %rdx, %rax\n ret\n", false},
-		/* What the table counts from is not known. */
+		/* The base of the table is not known. */
 		{" lea t+8(%rip), %rdx\n movslq (%rdx,%rax,4), %rax\n mov %rax, 8(%rsp)\n"
 		 " add 8(%rsp), %rdx\n jmp *%rdx\n",
 		 false},

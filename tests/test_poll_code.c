@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-/* poll_code: runs what it writes, with every pair of registers, beside memory that is asked in or hostile. */
+/*
+ * test_poll_code - runs the generated code with every pair of registers, and with valid and
+ * hostile requests in memory.
+ */
 #include "tests/suite.h"
 
 #include <errno.h>
@@ -48,15 +51,16 @@ static uint64_t call(struct machine *m)
 	return run();
 }
 
-/* A function that notes NUMBER in @stub's register. */
+/* Writes a function that reports NUMBER in @stub's register. */
 static void write_note(struct machine *m, const struct me_stub *stub)
 {
 	uint32_t size = me_note_code_size(stub);
 	uint64_t number = NUMBER;
 
 	m->at = m->code;
-	PUT(m, 0x53, 0x55, 0x41, 0x54, 0x41, 0x55, 0x41, 0x56, 0x41, 0x57); /* push the callee's */
-	PUT(m, 0x48 | stub->reg >> 3, 0xb8 | (stub->reg & 7));		    /* mov $number, reg */
+	/* push the callee-saved registers */
+	PUT(m, 0x53, 0x55, 0x41, 0x54, 0x41, 0x55, 0x41, 0x56, 0x41, 0x57);
+	PUT(m, 0x48 | stub->reg >> 3, 0xb8 | (stub->reg & 7)); /* mov $number, reg */
 	put(m, &number, sizeof(number));
 	memset(m->at, 0xcc, size + 16);
 	ck_assert_int_eq(me_note_code_write(stub, (uint64_t)m->polls, (uint64_t)m->at, m->at), 0);
@@ -94,7 +98,7 @@ START_TEST(notes_with_every_register)
 }
 END_TEST
 
-/* Where it must, in a vector register: afterwards the register has what it had. */
+/* If needed, a register is kept in a vector register, and restored. */
 START_TEST(gives_back_what_it_kept)
 {
 	const uint64_t kept = 0xfedcba9876543210ull;
@@ -132,7 +136,7 @@ START_TEST(gives_back_what_it_kept)
 }
 END_TEST
 
-/* Whatever is in the file, nothing is written but one of its places. */
+/* Whatever the file contains, only its polls are written. */
 START_TEST(stays_within_the_polls)
 {
 	static const int32_t lefts[] = {

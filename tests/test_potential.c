@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* potential: what costs most adds nothing, and all ways still have their numbers. */
+/* test_potential - the most expensive edges add nothing, and all paths keep distinct numbers. */
 #include "tests/suite.h"
 
 #include <math.h>
@@ -17,7 +17,7 @@ static int64_t added(const struct me_potential_edge *edge, const uint32_t *poten
 
 START_TEST(potential_moves_what_is_added_off_the_dear_edge)
 {
-	/* A -> B -> C and A -> D, B -> D; D tells them apart. */
+	/* A -> B -> C and A -> D, B -> D; D distinguishes them. */
 	enum {
 		A,
 		B,
@@ -38,7 +38,7 @@ static uint32_t next_random(uint32_t *state)
 	return *state = *state * 1664525 + 1013904223;
 }
 
-/* What one free edge to each vertex would leave to pay. */
+/* Return: remaining cost if one edge into each vertex were free. */
 static double one_to_each(const struct me_potential_edge *edges)
 {
 	double best[NR_VERTICES] = {0}, left = 0;
@@ -70,7 +70,10 @@ START_TEST(potential_costs_no_more_than_one_free_edge_to_each_block)
 				.to = to,
 				.value = (next_random(&state) >> 8) % 1000,
 				.price = 1 + (next_random(&state) >> 8) % 100};
-			/* One edge at most to each vertex, from lower ones: no circle. */
+			/*
+			 * At most one edge into each vertex, from lower ones, so there is no
+			 * cycle.
+			 */
 			if (!is_told[to] && next_random(&state) >> 30 == 0) {
 				is_told[to] = true;
 				edges[i].price = HUGE_VAL;

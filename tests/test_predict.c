@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Prediction: taken branches and instructions of a plan, counted by hand here. */
+/*
+ * test_predict - predicted taken branches and instructions of a plan, compared with values
+ * computed by hand.
+ */
 #include <errno.h>
 #include <math.h>
 #include <stdlib.h>
@@ -26,7 +29,10 @@ static void diamond(void)
 	toy_finish(&toy);
 }
 
-/* From @first_warm on in the warm zone; @clones: which are clones, ends with 0; NULL: none. */
+/*
+ * Blocks from @first_warm on are in the warm zone. @clones: positions of clones, ends with 0;
+ * NULL: none.
+ */
 static struct me_branches count_clones(const uint32_t *blocks, uint32_t nr, uint32_t first_warm,
 				       const uint32_t *clones)
 {
@@ -68,11 +74,11 @@ START_TEST(predict_counts_removed_and_added_jumps)
 	sum = count((uint32_t[]){0, 2, 3, 1}, 4);
 	ck_assert(sum.taken_after == 60);
 	ck_assert(sum.insns_after == 1200);
-	/* 0, 2, 1, 3: 1's jump has gone, 2 needs one. */
+	/* 0, 2, 1, 3: 1 needs no jump, 2 needs one. */
 	sum = count((uint32_t[]){0, 2, 1, 3}, 4);
 	ck_assert(sum.taken_after == 30 + 70);
 	ck_assert(sum.insns_after == 1200 + 70 - 30);
-	/* Neither way of 0 follows: a jump on the rarer one, and both are taken. */
+	/* Neither successor of 0 follows: a jump for the rarer one, and both are taken. */
 	sum = count((uint32_t[]){0, 3, 1, 2}, 4);
 	ck_assert(sum.taken_after == 30 + 70 + 30 + 70);
 	ck_assert(sum.insns_after == 1200 + 30 + 70);
@@ -95,7 +101,7 @@ START_TEST(predict_charges_old_code_that_falls_into_a_patch)
 	struct me_branches sum;
 
 	diamond();
-	/* 2 stays behind: jcc to it, falls into the patch on 3, jumps on to 3's copy. */
+	/* 2 is left behind: jcc to it; it falls into the patch on 3, which jumps to 3's copy. */
 	sum = count((uint32_t[]){0, 1, 3}, 3);
 	ck_assert(sum.taken_after == 70 + 70);
 	ck_assert(sum.insns_after == 1200 - 30 + 70);
@@ -146,7 +152,7 @@ START_TEST(predict_divides_flow_between_copies)
 	struct me_branches sum;
 
 	two_ways_out();
-	/* 60 go through the clone of 3, 40 through 3: each sends a fifth of that to 5. */
+	/* 60 go through the clone of 3, 40 through 3; each sends a fifth to 5. */
 	sum = count_clones((uint32_t[]){0, 2, 3, 4, 1, 3, 4, 5}, 8, 8, CLONES(5, 6));
 	ck_assert(sum.taken_before == 40 + 60 + 20);
 	ck_assert_msg(fabs(sum.taken_after - (60 + 8 + 12)) < 1e-9, "%f", sum.taken_after);
@@ -155,7 +161,7 @@ START_TEST(predict_divides_flow_between_copies)
 	sum = count_clones((uint32_t[]){0, 2, 3, 4, 1, 3, 5}, 7, 7, CLONES(5));
 	ck_assert_msg(fabs(sum.taken_after - (60 + 8 + 48)) < 1e-9, "%f", sum.taken_after);
 	ck_assert(fabs(sum.insns_after - (1600 - 60)) < 1e-9);
-	/* Nothing follows the clone of 3: it branches both ways, and needs a jump for one. */
+	/* Nothing follows the clone of 3: both its ways are taken, one by an added jump. */
 	sum = count_clones((uint32_t[]){0, 2, 3, 4, 1, 3, 5}, 7, 6, CLONES(5));
 	ck_assert_msg(fabs(sum.taken_after - (60 + 8 + 60)) < 1e-9, "%f", sum.taken_after);
 	ck_assert(fabs(sum.insns_after - (1600 - 60 + 12)) < 1e-9);
@@ -186,7 +192,7 @@ START_TEST(predict_divides_what_is_left_of_a_cloned_block)
 	toy_edge(&toy, 5, 6, MP_EDGE_FALL, 60);
 	toy_edge(&toy, 5, 7, MP_EDGE_TAKEN, 40);
 	toy_finish(&toy);
-	/* 4 keeps 30 of its 80, so only they run into the clone of 5 behind it. */
+	/* 4 keeps 30 of its 80, so only these continue into the clone of 5 behind it. */
 	sum = count_clones((uint32_t[]){0, 1, 4, 5, 7, 2, 4, 5, 6, 3}, 10, 10, CLONES(3, 6));
 	ck_assert(sum.taken_before == 30 + 50 + 20 + 80 + 40);
 	ck_assert_msg(fabs(sum.taken_after - (18 + 28 + 20)) < 1e-9, "%f", sum.taken_after);
@@ -204,7 +210,7 @@ static struct me_prediction predict(const struct me_plan *plan)
 	return prediction;
 }
 
-/* By the order 0 2 3 1: 1 jumps before and after. */
+/* In the order 0 2 3 1, block 1 jumps before and after. */
 static struct me_prediction predict_inverted(void)
 {
 	struct me_plan_block list[] = {{.block = 0}, {.block = 2}, {.block = 3}, {.block = 1}};
@@ -242,7 +248,7 @@ START_TEST(predict_knows_plans_without_blocks_and_of_others)
 }
 END_TEST
 
-/* The same counts of a profile @times as large. */
+/* The counts of a profile that is @times as large. */
 static struct me_prediction predict_larger(double times)
 {
 	diamond();
@@ -259,12 +265,12 @@ START_TEST(predict_believes_larger_profiles_more)
 	struct me_prediction few = predict_larger(0.01), more = predict_larger(1),
 			     many = predict_larger(1000);
 
-	/* Four samples say 0.7, two that it is as likely as not. */
+	/* Four samples say 0.7; two more stand for the doubt, half each way. */
 	ck_assert_msg(fabs(few.ratio - (2.2 / 6 + 0.3) / (3.8 / 6 + 0.3)) < 1e-9, "%f", few.ratio);
 	ck_assert(few.ratio > more.ratio && more.ratio > many.ratio && many.ratio > 0.6);
 	ck_assert(many.ratio < 0.6001);
 	ck_assert(few.least < few.ratio && few.ratio < few.most);
-	/* What a block takes of time no number of samples tells: the interval stays one. */
+	/* No number of samples tells the time of a block, so there is always an interval. */
 	ck_assert(many.least < many.ratio && many.ratio < many.most);
 }
 END_TEST

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* proc_scan: processes that run, with the numbers that a source gives their address spaces. */
+/* test_proc_scan - records of running processes, with exec_ids given by a source. */
 #include "daemon/proc_scan.h"
 
 #include <errno.h>
@@ -18,7 +18,7 @@ static void teardown(void)
 	md_buf_fini(&buf);
 }
 
-/* Numbers that a process has one after the other; the last one stays. */
+/* The exec_ids that a process has one after the other; the last one stays. */
 struct numbers {
 	uint32_t ids[32];
 	uint32_t nr_asked;
@@ -34,7 +34,10 @@ static int next_number(void *arg, pid_t pid, uint32_t *exec_id)
 	return n->fails_at && (int)n->nr_asked >= n->fails_at ? -ESRCH : 0;
 }
 
-/* What the records in @buf say: one process's EXEC, then nothing but its mappings. */
+/*
+ * Checks @buf: an EXEC of the process, then only its mappings. Return: number of mappings of
+ * the program.
+ */
 static uint32_t check(uint32_t exec_id, uint64_t since_ns)
 {
 	struct morph_record *record;
@@ -81,7 +84,7 @@ START_TEST(number_is_in_every_record)
 }
 END_TEST
 
-/* What was read between two numbers may be of either program. */
+/* If the exec_id changed while reading, the mappings may be of either program. */
 START_TEST(process_that_execs_meanwhile_is_looked_at_again)
 {
 	struct numbers n = {.ids = {7, 8, 8, 9, 9, 9}};

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Address spaces: who had what mapped where, through exec, fork, remapping and exit. */
+/* test_procmap - address spaces: mappings through exec, fork, remapping and exit. */
 #include "tests/suite.h"
 
 #include "daemon/procmap.h"
@@ -24,7 +24,7 @@ static void map(uint32_t tgid, uint32_t exec_id, uint64_t start, uint64_t end, u
 	ck_assert_int_eq(md_procmap_map(pm, tgid, exec_id, &m, 1), 0);
 }
 
-/* The module at @ip, 0: none there, -1: no such process. */
+/* Return: the module at @ip; 0: none; -1: no such process. */
 static int64_t at(uint32_t tgid, uint32_t exec_id, uint64_t ip)
 {
 	struct md_space *space = md_procmap_find(pm, tgid, exec_id);
@@ -48,7 +48,7 @@ START_TEST(mapping_holds_its_first_and_last_byte_only)
 }
 END_TEST
 
-/* Against a model of one entry per page. */
+/* Compares with a model that has one entry per page. */
 START_TEST(overlays_agree_with_a_page_by_page_model)
 {
 	uint32_t model[64] = {0}, seed = 12345, i, k, first, nr, module;
@@ -95,7 +95,7 @@ START_TEST(exec_forgets_the_old_program)
 }
 END_TEST
 
-/* A producer in the kernel sees the program mapped before it sees the exec. */
+/* A producer in the kernel sees the program's mapping before its exec. */
 START_TEST(numbered_mappings_may_come_before_their_exec)
 {
 	md_procmap_exec(pm, 1, 3, 1);
@@ -106,12 +106,12 @@ START_TEST(numbered_mappings_may_come_before_their_exec)
 	ck_assert_int_eq(at(1, 4, 0x5000), 2);
 	ck_assert_int_eq(at(1, 4, 0x8000), 3);
 	ck_assert_int_eq(at(1, 4, 0x1000), 0);
-	/* A late sample of the old program finds nothing, rather than the new one. */
+	/* A late sample of the old program finds nothing, instead of the new one's mapping. */
 	ck_assert_int_eq(at(1, 3, 0x5000), -1);
 }
 END_TEST
 
-/* /proc told of it already, while its exec was on the way. */
+/* /proc showed the new program before its exec arrived. */
 START_TEST(exec_with_a_known_number_keeps_its_mappings)
 {
 	md_procmap_exec(pm, 1, 4, 3);
@@ -155,14 +155,14 @@ START_TEST(process_ends_with_its_last_thread_and_lingers)
 	md_procmap_exec(pm, 1, 0, 1);
 	map(1, 0, 0x1000, 0x2000, 1);
 	md_procmap_add_thread(pm, 1);
-	md_procmap_exit(pm, 1); /* the leader may go first */
+	md_procmap_exit(pm, 1); /* the main thread may exit first */
 	for (i = 0; i < 1000; i++) {
 		md_procmap_exec(pm, 1000 + i, 0, 1);
 		md_procmap_exit(pm, 1000 + i);
 	}
 	ck_assert_int_eq(at(1, 0, 0x1000), 1);
 	md_procmap_exit(pm, 1);
-	ck_assert_int_eq(at(1, 0, 0x1000), 1); /* for samples that come late */
+	ck_assert_int_eq(at(1, 0, 0x1000), 1); /* kept for late samples */
 	for (i = 0; i < 1000; i++) {
 		md_procmap_exec(pm, 1000 + i, 0, 1);
 		md_procmap_exit(pm, 1000 + i);
@@ -196,7 +196,7 @@ START_TEST(number_of_processes_is_bounded)
 	for (i = 1; i <= 100000; i++)
 		md_procmap_exec(pm, i, 0, 1);
 	ck_assert_uint_le(md_procmap_nr_spaces(pm), 16384);
-	ck_assert_int_eq(at(100000, 0, 0), 0); /* the newest stay */
+	ck_assert_int_eq(at(100000, 0, 0), 0); /* the newest are kept */
 	ck_assert_int_eq(at(1, 0, 0), -1);
 }
 END_TEST
@@ -207,7 +207,7 @@ START_TEST(page_after_page_of_a_jit_is_one_mapping)
 	uint64_t page;
 
 	md_procmap_exec(pm, 1, 0, 1);
-	/* More pages than a space may have mappings. */
+	/* More pages than an address space may have mappings. */
 	for (page = 0; page < 100000; page++) {
 		m.start = page * 4096;
 		m.end = m.start + 4096;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* profile: samples fall into the blocks that hold them, none is lost or counted twice. */
+/* test_profile - samples count in the blocks that hold them; none is lost or counted twice. */
 #include "libprof/profile.h"
 
 #include <unistd.h>
@@ -79,7 +79,10 @@ START_TEST(profile_knows_which_transfer_is_which)
 	struct mp_profile *profile;
 	size_t nr = 0;
 
-	/* Each block's own branch, to where it goes, and from its start to the entry of main. */
+	/*
+	 * Each block's own branch to its targets, and a transfer from the block's start to the
+	 * entry of main.
+	 */
 	for (uint32_t b = 0; b < cfg->nr_blocks && nr + 4 < 4096; b++) {
 		const struct mp_block *block = &cfg->blocks[b];
 		uint64_t end = block->vaddr + block->size - block->term_len;

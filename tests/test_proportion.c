@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-/* test_proportion - tests of shares against values known elsewhere and against plain enumeration. */
+/*
+ * test_proportion - tests of shares, compared with published values and with complete
+ * enumeration.
+ */
 #include <math.h>
 
 #include "daemon/proportion.h"
@@ -23,7 +26,10 @@ END_TEST
 
 START_TEST(proportion_of_few_samples_is_fishers)
 {
-	/* The tea taster; a table from textbooks; one where only the extreme is as unlikely. */
+	/*
+	 * The lady tasting tea; a table from textbooks; one in which only the extreme table is
+	 * as unlikely.
+	 */
 	expect(md_proportion_p(3, 4, 1, 4), 34.0 / 70, 1e-9);
 	expect(md_proportion_p(8, 10, 1, 6), 0.034965034965, 1e-9);
 	expect(md_proportion_p(3, 10, 0, 10), 4.0 / 19, 1e-9);
@@ -46,7 +52,7 @@ static double log_choose(double n, double k)
 	return lgamma(n + 1) - lgamma(k + 1) - lgamma(n - k + 1);
 }
 
-/* Every table, one by one. */
+/* Enumerates all tables. */
 static double enumerate(int x1, int n1, int x2, int n2)
 {
 	int k = x1 + x2, low = k > n2 ? k - n2 : 0, high = k < n1 ? k : n1;
@@ -72,7 +78,7 @@ START_TEST(proportion_agrees_with_enumeration)
 				for (int x2 = 0; x2 <= n2 && x2 < 9; x2++) {
 					double p = (double)(x1 + x2) / (n1 + n2);
 
-					/* What is left to Fisher's test. */
+					/* These use Fisher's test. */
 					if (fmin(n1, n2) * fmin(p, 1 - p) >= 10)
 						continue;
 					nr++;
@@ -110,7 +116,7 @@ START_TEST(holm_multiplies_by_the_tests_that_are_left)
 
 	ck_assert_int_eq(md_holm_adjust(p, 5, a), 0);
 	expect(a[1], 0.05, 1e-12);
-	expect(a[3], 0.05, 1e-12); /* 0.04, but never below the one before */
+	expect(a[3], 0.05, 1e-12); /* 0.04, but never below the value before */
 	expect(a[0], 0.09, 1e-12);
 	expect(a[2], 1, 1e-12);
 	expect(a[4], 1, 1e-12);

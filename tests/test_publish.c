@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* publish and image: an output appears whole or not at all. */
+/* test_publish - publish and image: an output appears complete or not at all. */
 #include <check.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -126,7 +126,7 @@ START_TEST(publish_refuses_to_overwrite_its_input)
 }
 END_TEST
 
-/* As root, -o /dev/null would leave a file there. */
+/* Otherwise `-o /dev/null` as root would replace the device by a file. */
 START_TEST(publish_replaces_regular_files_only)
 {
 	struct me_publish publish;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Records and recordings: what is read back is what was written, or said to be damaged. */
+/* test_record - records and recordings: they are read back as written, or reported as damaged. */
 #include "tests/suite.h"
 
 #include <errno.h>
@@ -83,7 +83,7 @@ START_TEST(record_of_unknown_type_is_skipped_by_its_size)
 }
 END_TEST
 
-/* Each leaves one record that must be refused. */
+/* Each case makes one record that must be refused. */
 START_TEST(record_that_does_not_fit_is_refused)
 {
 	struct md_buf buf = {0};
@@ -123,7 +123,10 @@ START_TEST(record_that_does_not_fit_is_refused)
 	case 11:
 		registers = md_record_add_task(&buf, MORPH_REC_REGISTERS, sizeof(*registers) + 24,
 					       5, 7, 7);
-		/* None, one that a path's number is never in, and too many for the room. */
+		/*
+		 * No register; one that never holds a path's number; too many for the record's
+		 * size.
+		 */
 		registers->registers = _i == 9 ? 0 : _i == 10 ? 1 << MORPH_REG_RSP | 1 : 7;
 		break;
 	case 12:
@@ -143,7 +146,7 @@ START_TEST(record_that_does_not_fit_is_refused)
 }
 END_TEST
 
-/* 40 chunks of one 8,000-sample record each. */
+/* 40 chunks with one record of 8,000 samples each. */
 #define NR_CHUNKS 40
 #define PER_CHUNK 8000
 
@@ -233,7 +236,7 @@ START_TEST(recording_whose_writer_was_killed_keeps_its_chunks)
 }
 END_TEST
 
-/* Cut anywhere behind the header: chunks before the cut count, none comes twice or from nowhere. */
+/* Cut anywhere behind the header: only the chunks before the cut count, and each once. */
 START_TEST(truncated_recording_keeps_what_came_before)
 {
 	const size_t chunk =
@@ -258,7 +261,7 @@ START_TEST(truncated_recording_keeps_what_came_before)
 		nr = read_recording(&torn, &damaged, &whole);
 		ck_assert_uint_eq(nr, (cuts[i] - head) / chunk * PER_CHUNK);
 		ck_assert(!whole);
-		/* A whole header tells exactly how much is missing. */
+		/* A complete header tells exactly how many samples are missing. */
 		if ((cuts[i] - head) % chunk >= sizeof(struct md_chunk_header))
 			ck_assert_uint_eq(torn, PER_CHUNK);
 		ck_assert(damaged == ((cuts[i] - head) % chunk != 0));
@@ -278,7 +281,7 @@ START_TEST(flipped_bit_costs_one_chunk_and_is_counted)
 
 	for (k = 0; k < 60; k++) {
 		write_recording(true);
-		/* The first ones hit a chunk's header, the others its records. */
+		/* The first flips hit a chunk's header, the others its records. */
 		off = sizeof(struct md_recfile_header) + 3 * chunk + (k < 40 ? k : k * 977);
 		fd = open(path, O_RDWR);
 		ck_assert_int_eq(pread(fd, &byte, 1, off), 1);
@@ -427,7 +430,7 @@ START_TEST(decoder_names_no_process_while_mappings_are_looked_up)
 	d.start_ns = 10;
 	d.blind_ns = 30;
 	d.seen_ns = 50;
-	decode_sample_at(&d, 0, 5, 0x400000, 9, 0); /* not yet */
+	decode_sample_at(&d, 0, 5, 0x400000, 9, 0); /* before start_ns */
 	decode_sample_at(&d, 0, 5, 0x400000, 10, 0);
 	decode_sample_at(&d, 0, 5, 0x400000, 30, 0);
 	decode_sample_at(&d, 0, 5, 0x400000, 50, 0);
@@ -501,7 +504,7 @@ START_TEST(decoder_keeps_branch_stacks)
 }
 END_TEST
 
-/* As perf writes it: behind the branch stack which ABI, then the registers by perf's numbers. */
+/* As perf writes them: after the branch stack, the ABI and then the registers in perf's order. */
 static void decode_registers_at(struct md_perf_decoder *d, uint32_t tid, uint64_t ip, uint64_t time,
 				uint32_t nr_branches, uint64_t abi)
 {
@@ -550,7 +553,7 @@ START_TEST(decoder_keeps_the_registers_of_user_code)
 	decode_registers_at(&d, 5, 0x400000, 1, 0, 2);
 	decode_registers_at(&d, 5, 0xffffffff81000000, 2, 2, 2); /* the kernel */
 	decode_registers_at(&d, 5, 0x400001, 3, 2, 1);		 /* 32-bit code */
-	decode_registers_at(&d, 5, 0x400002, 4, 2, 0);		 /* it had none */
+	decode_registers_at(&d, 5, 0x400002, 4, 2, 0);		 /* no registers */
 	decode_registers_at(&d, 5, 0x400003, 5, 2, 2);
 	decode_registers_at(&d, 6, 0x500000, 6, 2, 2);
 	md_perf_decoder_flush(&d);
@@ -601,7 +604,7 @@ START_TEST(decoder_gives_the_registers_of_every_sample)
 	for (pos = 0; !md_record_next(d.out.data, d.out.size, &pos, &record);)
 		nr_samples += md_record_emitted(record);
 	ck_assert_uint_eq(nr_samples, 3000);
-	/* A record that ends too early. */
+	/* A record that is too short. */
 	d.out.size = 0;
 	decode_sample_at(&d, 0, 5, 0x400000, 1, 0);
 	md_perf_decoder_flush(&d);

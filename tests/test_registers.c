@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* registers: in which ones nobody keeps anything, by the ABI and by what code is seen to do. */
+/* test_registers - registers that hold nothing needed, by the ABI and by analysis of the code. */
 #include "tests/suite.h"
 
 #include <errno.h>
@@ -21,7 +21,7 @@ enum {
 	R12,
 };
 
-/* A function of assembler that the analysis takes for a compiler's. */
+/* An assembler function that looks like a compiler's. */
 #define FUNCTION(name, body)                                                                       \
 	"	.globl " name "\n	.type " name ", @function\n" name                          \
 	":\n	.cfi_startproc\n" body "	.cfi_endproc\n	.size " name ", .-" name "\n"
@@ -32,26 +32,29 @@ static const char source[] = "	.text\n"
 	FUNCTION("leaf",
 		 "	test %edi, %edi\n	je 1f\n	mov $2, %ecx\n	mov %ecx, %eax\n	ret\n"
 		 "1:	mov $1, %eax\n	ret\n")
-	/* Keeps a value in r9 over a call to who leaves it alone, as compilers do that know. */
+	/*
+	 * Keeps a value in r9 over a call of a function that does not change it, as compilers
+	 * do.
+	 */
 	FUNCTION("keeps",
 		 "	mov $3, %r9d\n	call leaf\n	add %r9d, %eax\n	ret\n")
 	/* 0: call | 1: test+je | 2: ret | 3: ret */
 	FUNCTION("calls_anybody",
 		 "	call *%rdi\n	test %eax, %eax\n	je 1f\n	ret\n1:	ret\n")
-	/* r8 is a second result; the last block but reads it and returns. */
+	/* r8 is a second result; the last block only reads it and returns. */
 	FUNCTION("two_results",
 		 "	mov $5, %eax\n	mov $6, %r8d\n	test %edi, %edi\n	je 1f\n"
 		 "	mov %r8d, (%rsi)\n1:	nop\n	ret\n")
 	FUNCTION("reads_both",
 		 "	push %rbx\n	call two_results\n	add %r8d, %eax\n	pop %rbx\n	ret\n")
-	/* 0: test+je | 1: mov | 2: nop+ret. r9 is changed, or left as the caller has set it. */
+	/* 0: test+je | 1: mov | 2: nop+ret. r9 is changed, or keeps the caller's value. */
 	FUNCTION("in_and_out",
 		 "	test %edi, %edi\n	je 1f\n	mov $8, %r9d\n	mov %r9d, (%rsi)\n"
 		 "1:	nop\n	ret\n")
 	FUNCTION("adds_up",
 		 "	push %rbx\n	mov $1, %r9d\n	call in_and_out\n	mov %r9d, %eax\n"
 		 "	pop %rbx\n	ret\n")
-	/* 0: test+je | 1: ret | 2: call that does not come back */
+	/* 0: test+je | 1: ret | 2: call that does not return */
 	FUNCTION("may_throw",
 		 "	test %edi, %edi\n	je 1f\n	ret\n1:	call abort\n")
 	/* r11 is an argument. */
@@ -65,7 +68,7 @@ static const char source[] = "	.text\n"
 		 "	push %rbx\n	.cfi_adjust_cfa_offset 8\n	test %edi, %edi\n	je 1f\n"
 		 "	call *%rsi\n	jmp 2f\n1:	mov $1, %ebx\n2:	pop %rbx\n"
 		 "	.cfi_adjust_cfa_offset -8\n	ret\n")
-	/* The address of a thread's variable: nothing but rax is changed. */
+	/* The address of a thread-local variable: the call changes only rax. */
 	FUNCTION("asks_for_tls",
 		 "	mov $4, %ecx\n	jmp 1f\n	nop\n1:	nop\n	call *(%rax)\n"
 		 "	add %ecx, %eax\n	ret\n")
@@ -127,7 +130,7 @@ START_TEST(registers_a_leaf_leaves_alone_what_its_callers_may_keep)
 	find(&c);
 	ck_assert(!is_free(&c, "leaf", 0, R9));
 	ck_assert(!is_free(&c, "leaf", 0, R11));
-	ck_assert(is_free(&c, "leaf", 0, RCX)); /* it changes that itself */
+	ck_assert(is_free(&c, "leaf", 0, RCX)); /* this block overwrites it */
 	ck_assert(!is_free(&c, "leaf", 1, RCX));
 	ck_assert(is_free(&c, "leaf", 2, RCX));
 	done(&c);
@@ -156,7 +159,7 @@ START_TEST(registers_that_callers_read_are_results)
 
 	find(&c);
 	ck_assert(!is_free(&c, "two_results", 2, R8));
-	ck_assert(!is_free(&c, "reads_both", 0, R8)); /* nobody says that calls overwrite it */
+	ck_assert(!is_free(&c, "reads_both", 0, R8)); /* no code shows that calls overwrite it */
 	ck_assert(!is_free(&c, "in_and_out", 2, R9));
 	done(&c);
 }

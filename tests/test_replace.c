@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* replace: the old file or the new one, whole, whatever happens in between. */
+/* test_replace - there is always the complete old or the complete new file, whatever happens. */
 #include <check.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -100,7 +100,7 @@ START_TEST(replace_puts_a_new_inode_there)
 
 	ck_assert_int_eq(fstat(running, &before), 0);
 	begin(&r, path);
-	ck_assert_int_eq(nr_files(), 1); /* no name before it is whole */
+	ck_assert_int_eq(nr_files(), 1); /* no name before it is complete */
 	ck_assert_int_eq(write(r.new_fd, "new one", 7), 7);
 	holds(path, "old");
 	ck_assert_msg(!me_replace_commit(&r, NULL, &err), "%s", err.msg);
@@ -110,7 +110,7 @@ START_TEST(replace_puts_a_new_inode_there)
 	ck_assert_uint_ne(before.st_ino, after.st_ino);
 	ck_assert_int_eq(after.st_mode & 07777, 0751);
 	ck_assert_int_eq(nr_files(), 1);
-	/* Who has the old file open still has it. */
+	/* A process that has the old file open keeps it. */
 	ck_assert_int_eq(pread(running, buf, 3, 0), 3);
 	ck_assert_str_eq(buf, "old");
 	close(running);
@@ -233,7 +233,7 @@ static void not_committed(struct me_replace *r, const char *text)
 	ck_assert_int_eq(nr_files(), 1);
 }
 
-/* The kernel's clock for files goes in ticks, and those of a busy machine come late. */
+/* Waits until the clock for file times, which advances in ticks, has changed. */
 static void await_tick(void)
 {
 	struct timespec before, now;
@@ -249,7 +249,7 @@ START_TEST(replace_keeps_what_others_changed_meanwhile)
 {
 	struct me_replace r;
 
-	/* Another file at the path: an upgrade. */
+	/* Another file was put at the path: an upgrade. */
 	begin(&r, path);
 	put_file(other, "upgraded", 0755);
 	ck_assert_int_eq(rename(other, path), 0);
@@ -259,7 +259,7 @@ START_TEST(replace_keeps_what_others_changed_meanwhile)
 	await_tick();
 	put_file(path, "written", 0755);
 	not_committed(&r, "written");
-	/* Its attributes. */
+	/* Its attributes changed. */
 	begin(&r, path);
 	await_tick();
 	ck_assert_int_eq(chmod(path, 0700), 0);
@@ -285,7 +285,7 @@ START_TEST(replace_is_done_by_one_at_a_time)
 }
 END_TEST
 
-/* What a kill between link and rename leaves, and only that. */
+/* Removes what a kill between link and rename leaves, and nothing else. */
 START_TEST(replace_removes_what_a_kill_left)
 {
 	char left[340], stranger[340];
@@ -321,7 +321,7 @@ START_TEST(replace_tells_of_a_limit_on_the_size_of_files)
 }
 END_TEST
 
-/* While a file is open for writing nobody can execute it: never so once it has its name. */
+/* A file that is open for writing cannot be executed; once it has its name, it must not be. */
 START_TEST(replace_gives_a_file_that_can_run_at_once)
 {
 	struct me_replace r;

@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-/* room: what runs most stays, as far as there is room; this very program is the example. */
+/*
+ * test_room - the functions that run most are instrumented, as far as there is room. Uses this
+ * test program's own code.
+ */
 #include "tests/suite.h"
 
 #include <stdlib.h>
@@ -26,7 +29,7 @@ static double runs_of(const struct chosen *c, uint32_t f)
 	return sum;
 }
 
-/* Every other function may be moved, and there is room for so many pieces. */
+/* Every second function may be moved, and there is room for @max pieces. */
 static void choose(struct chosen *c, bool counted, uint64_t max)
 {
 	struct mp_err err = {""};
@@ -80,7 +83,7 @@ START_TEST(what_runs_most_stays)
 	ck_assert_uint_gt(c.nr_kept, 0);
 	ck_assert_uint_lt(c.nr_kept, c.cfg->nr_funcs / 2);
 	ck_assert_uint_le(c.nr_blocks, max);
-	/* Whoever is left would not have fitted in beside those that run more. */
+	/* A function that was left out would not have fitted beside those that run more. */
 	for (uint32_t f = 0; f < c.cfg->nr_funcs; f += 2) {
 		uint64_t pieces = 2 * (uint64_t)c.cfg->funcs[f].nr_blocks;
 

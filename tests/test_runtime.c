@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * What instrumented files run first, run for real: in a child, with a made-up stack to start from
- * and a made-up place to go on at.
+ * test_runtime - the start-up code of instrumented files, executed in a child process with a
+ * constructed stack and a place to continue.
  */
 #include "editor/runtime.h"
 
@@ -28,17 +28,17 @@
 #define COUNTERS_BYTES (NR_COUNTERS * 8)
 #define FILE_BYTES     (MP_COUNTS_FILE_HEADER_BYTES + COUNTERS_BYTES)
 
-/* ---- the way in and out -------------------------------------------------------------------- */
+/* ---- entering and leaving ------------------------------------------------------------------ */
 
-/* rax, rcx, rdx, rbx, rbp, rsi, rdi, r8 to r15, flags, rsp; and where the caller's rsp is kept. */
+/* rax, rcx, rdx, rbx, rbp, rsi, rdi, r8 to r15, flags, rsp; test_rsp: the caller's rsp. */
 #define NR_REGS 17
 uint64_t test_regs_in[NR_REGS], test_regs_out[NR_REGS], test_rsp, test_entry;
 void test_enter(void);
 void test_landing(void);
 
 /*
- * test_enter: all registers from test_regs_in, then jump to test_entry. test_landing: all of them to
- * test_regs_out, then return to who called test_enter.
+ * test_enter: loads all registers from test_regs_in and jumps to test_entry. test_landing:
+ * stores all registers in test_regs_out and returns to the caller of test_enter.
  */
 __asm__(".text\n"
 	"	.globl	test_enter\n"
@@ -107,7 +107,7 @@ static struct {
 	uint64_t *counters;
 	uint8_t *code;
 	struct me_runtime_params *params;
-	uint64_t *stack; /* as a program finds it: argc and so on */
+	uint64_t *stack; /* as at a program's start: argc and so on */
 } child;
 
 static void write_stack(uint64_t *stack, uint64_t secure)
@@ -120,7 +120,7 @@ static void write_stack(uint64_t *stack, uint64_t secure)
 	memcpy(stack, words, sizeof(words));
 }
 
-/* Counters, code and parameters as an instrumented file has them in memory. */
+/* Sets up counters, code and parameters as an instrumented file has them in memory. */
 static void load(const char *name)
 {
 	uint8_t *memory =
@@ -128,7 +128,7 @@ static void load(const char *name)
 
 	if (memory == MAP_FAILED)
 		_exit(99);
-	/* Unmapped in front of the stack's 16 KiB and on both sides of the counters. */
+	/* Leaves pages unmapped before the stack's 16 KiB and on both sides of the counters. */
 	munmap(memory, 4096);
 	child.stack = (uint64_t *)(memory + 4096 + 16384);
 	write_stack(child.stack, 0);
@@ -148,7 +148,7 @@ static void load(const char *name)
 	memcpy(child.params->path, name, strlen(name));
 }
 
-/* Nothing of it may be written from now on. */
+/* Makes code and parameters read-only. */
 static void protect(void)
 {
 	if (mprotect(child.code, 65536, PROT_READ | PROT_EXEC))
@@ -159,7 +159,7 @@ static void run(unsigned int entry, uint64_t *rsp)
 {
 	for (int i = 0; i < NR_REGS; i++)
 		test_regs_in[i] = 0x1111111111111111ull * (i % 15 + 1) ^ (uint64_t)i << 32;
-	test_regs_in[15] = 0x202 | 0x8d5 | 0x400; /* arithmetic flags and direction */
+	test_regs_in[15] = 0x202 | 0x8d5 | 0x400; /* arithmetic flags and the direction flag */
 	test_regs_in[16] = (uint64_t)rsp;
 	test_entry = (uint64_t)child.code + entry;
 	test_enter();
@@ -171,7 +171,7 @@ static void start(void)
 	run(ME_RUNTIME_START, child.stack);
 }
 
-/* As ld.so does; one word off the alignment, as after a call. */
+/* Calls the code like ld.so; as after a call, the stack is one word off its alignment. */
 static void init(void)
 {
 	uint64_t *rsp = child.stack + 1;
@@ -186,7 +186,7 @@ static bool registers_kept(void)
 	return !memcmp(test_regs_in, test_regs_out, sizeof(test_regs_in));
 }
 
-/* @main in a child. Return: what it returned. */
+/* Runs @main in a child. Return: its result. */
 static int in_child(int (*main)(void *), void *arg)
 {
 	int status;
@@ -299,7 +299,7 @@ static int count_while_watched(void *arg)
 	if (write(pipes[1], "x", 1) != 1 || read(pipes[2], &c, 1) != 1)
 		return 3;
 	child.counters[3]++;
-	/* Nothing at the end runs any code of ours. */
+	/* No code may be needed at the end of the program. */
 	kill(getpid(), SIGKILL);
 	return 4;
 }
@@ -396,7 +396,7 @@ START_TEST(runtime_shares_the_counters_with_forked_processes)
 }
 END_TEST
 
-/* Private counters work, keep what they had, and are nobody else's. */
+/* Private counters work, keep their values, and are not shared. */
 static int count_in_private(void *arg)
 {
 	(void)arg;
@@ -440,7 +440,7 @@ START_TEST(runtime_leaves_other_files_alone)
 	assert_left_alone(&good, FILE_BYTES + 8, __LINE__);
 	assert_left_alone(&good, header, __LINE__);
 	assert_left_alone("\n", 1, __LINE__);
-	/* And as it was it would have been taken. */
+	/* The unchanged file would have been used. */
 	write_file(&good, FILE_BYTES);
 	ck_assert_int_eq(in_child(count_before_and_after, (uint64_t[]){0, 0}), 0);
 	read_counts(&good);
@@ -497,7 +497,7 @@ START_TEST(runtime_writes_nothing_for_who_has_more_rights)
 		ck_assert_int_eq(in_child(run_with_bad_params, &which), 0);
 		ck_assert_int_eq(stat(path, &st), -1);
 	}
-	/* The same with nothing wrong. */
+	/* With correct parameters. */
 	ck_assert_int_eq(in_child(run_with_bad_params, &(int){3}), 0);
 	ck_assert_int_eq(stat(path, &st), 0);
 }
@@ -543,14 +543,14 @@ START_TEST(runtime_heeds_the_limit_of_file_sizes)
 	ck_assert_int_eq(in_child(run_with_a_limit, &(rlim_t){FILE_BYTES - 1}), 0);
 	ck_assert_int_eq(stat(path, &st), 0);
 	ck_assert_int_eq(st.st_size, 0);
-	/* Now it is large enough. */
+	/* Now the limit is large enough. */
 	ck_assert_int_eq(in_child(run_with_a_limit, &(rlim_t){FILE_BYTES}), 0);
 	ck_assert_int_eq(stat(path, &st), 0);
 	ck_assert_int_eq(st.st_size, FILE_BYTES);
 }
 END_TEST
 
-/* Return: 77 where it may not mount. */
+/* Return: 77 if mounting is not allowed. */
 static int run_on_a_full_disk(void *arg)
 {
 	(void)arg;
@@ -586,7 +586,7 @@ static int run_with_pid(void *arg)
 		       : 2;
 }
 
-/* It cannot reserve room. */
+/* ramfs cannot reserve space. */
 static int run_on_ramfs(void *arg)
 {
 	struct counts counts;
@@ -625,7 +625,7 @@ static int run_with_long_path(void *arg)
 	struct stat st;
 	size_t len;
 
-	/* "%p" at the end of the longest path there is. */
+	/* "%p" at the end of the longest possible path. */
 	len = (size_t)snprintf(name, sizeof(name), "%s", dir);
 	while (len < ME_RUNTIME_PATH - 3)
 		name[len++] = '/';

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Files are read by processes that can do nothing else, and what these say is not believed.
+ * test_sandbox - files are read by processes that can do nothing else, and their replies are
+ * checked.
  *
- * This program is its own reader. A file that begins with '!' tells the worker how to misbehave,
- * as a file would that had taken it over; any other file is read as morphd reads it.
+ * This program is also the reader. A file that begins with '!' tells the worker how to
+ * misbehave, as if it had compromised the worker. Any other file is read as morphd reads it.
  */
 #include "tests/suite.h"
 
@@ -38,11 +39,11 @@
 #endif
 
 #define REPLY_MAX (1u << 20)
-#define TEXT	  0x1000 /* where the tiny programs have their code */
+#define TEXT	  0x1000 /* address of the tiny programs' code */
 
 /* ---- in the worker -------------------------------------------------------------------------- */
 
-/* "!p", four bytes of size, what to say. */
+/* "!p", four bytes of size, the reply. */
 #define PAYLOAD 8
 
 static int say(int fd, uint64_t size, struct md_buf *reply)
@@ -78,14 +79,14 @@ static int work(int fd, uint64_t size, struct md_buf *reply)
 		for (;;)
 			__asm__ volatile("" ::: "memory");
 	case '.': return 0;
-	case 'w': /* until the file says '.' */
+	case 'w': /* until the file's content is '.' */
 		while (what[1] == 'w')
 			if (pread(fd, what, 2, 0) != 2)
 				return -1;
 		return 0;
 	case 'b': return md_buf_add(reply, REPLY_MAX + 1) ? 0 : -1;
 	case 'm': return say_number(reply, malloc(1024u << 20) != NULL);
-	/* what the kernel must not let it do */
+	/* calls that the kernel must prevent */
 	case 'o': return say_number(reply, open("/etc/passwd", O_RDONLY));
 	case 's': return say_number(reply, socket(AF_UNIX, SOCK_STREAM, 0));
 	case 'k': return say_number(reply, kill(getppid(), SIGKILL));
@@ -102,7 +103,7 @@ static int work(int fd, uint64_t size, struct md_buf *reply)
 	}
 }
 
-/* ---- around it ------------------------------------------------------------------------------ */
+/* ---- helpers --------------------------------------------------------------------------------- */
 
 static char dir[64];
 static struct md_sandbox *sandbox;
@@ -181,7 +182,7 @@ static int misbehave(char how)
 	return read_path(write_file("odd", bytes, sizeof(bytes)));
 }
 
-/* A program of one segment; what @text says is what tells it from others. */
+/* Builds a program with one segment; @text distinguishes it from others. */
 static uint8_t *make_program(const char *text, const void *note, size_t note_size, size_t *size)
 {
 	const struct tiny_section sections[] = {
@@ -212,7 +213,7 @@ static const char *write_program(const char *name, const char *text)
 	return path;
 }
 
-/* As a process's mapping of it would be resolved, of which nothing else is known. */
+/* Resolves @path like a process's mapping about which nothing else is known. */
 static const struct md_file *resolve(const char *path)
 {
 	struct md_buf buf = {0};
@@ -243,7 +244,7 @@ static void assert_works(void)
 	ck_assert_uint_gt(reply.size, sizeof(struct morph_module));
 }
 
-/* Processes whose parent is @parent; the first one is in *@child. */
+/* Return: number of processes whose parent is @parent; *@child is the first one. */
 static unsigned int children_of(pid_t parent, pid_t *child)
 {
 	char name[300], line[512];
@@ -320,7 +321,7 @@ START_TEST(program_read_in_a_sandbox_is_a_module)
 	ck_assert_uint_eq(file->nr_segments, 1);
 	ck_assert_uint_eq(module->text_size, TEXT + strlen("text of it"));
 	ck_assert_ptr_nonnull(strstr(module->path, "/prog"));
-	/* A copy is the same module, and another text another one. */
+	/* A copy is the same module; other text is another module. */
 	ck_assert_ptr_eq(module_of(resolve(write_program("copy", "text of it"))), module);
 	ck_assert_ptr_ne(module_of(resolve(write_program("other", "other text"))), module);
 	ck_assert_ptr_null(md_modcache_remark(mc));
@@ -421,7 +422,10 @@ static void status_field(pid_t pid, const char *field, char *out)
 	fclose(f);
 }
 
-/* May we become another user, is there one, and could we end it then? */
+/*
+ * Return: true if this process may become another user, that user exists, and we may kill its
+ * processes.
+ */
 static bool may_be_nobody(void)
 {
 	const unsigned long long needed = 7 << 5; /* CAP_KILL, CAP_SETGID, CAP_SETUID */
@@ -464,7 +468,7 @@ static void assert_no_rights(pid_t pid, const char *nr_filters)
 	}
 }
 
-/* What @pid has open: "0 /dev/null\n1 ...". Return: how many. */
+/* Lists the open files of @pid: "0 /dev/null\n1 ...". Return: how many. */
 static unsigned int open_in(pid_t pid, char *out, size_t size)
 {
 	char name[300], target[200];
@@ -490,7 +494,7 @@ START_TEST(reader_has_no_rights_and_nothing_of_ours)
 	size_t n;
 	FILE *f;
 
-	/* Left open for whoever comes, and told to whoever asks. */
+	/* The reader must not inherit this descriptor or this variable. */
 	ck_assert_int_ge(open("/etc/passwd", O_RDONLY), 0);
 	setenv("SECRET_OF_OURS", "1", 1);
 	restart(60000, REPLY_MAX);
@@ -508,7 +512,7 @@ START_TEST(reader_has_no_rights_and_nothing_of_ours)
 }
 END_TEST
 
-/* Until a worker of @reader reads its file, confined. */
+/* Waits until a worker of @reader is confined and reads its file. Return: its pid. */
 static pid_t await_worker(pid_t reader)
 {
 	pid_t worker = 0;
@@ -522,7 +526,7 @@ static pid_t await_worker(pid_t reader)
 	return worker;
 }
 
-/* Looks at the worker that reads @path, then lets it go. Exit: 0, or what was not as it should be. */
+/* Checks the worker that reads @path, then lets it finish. Exit status: 0, or what was wrong. */
 static void inspect_worker(pid_t reader, const char *path)
 {
 	char text[1024], flags[256], name[64];
@@ -600,7 +604,7 @@ START_TEST(after_a_late_file_there_is_a_new_reader)
 {
 	const struct md_file *file;
 
-	/* What comes next has a quarter of it. */
+	/* The next file has a quarter of this time. */
 	restart(12000, REPLY_MAX);
 	ck_assert_int_eq(kill(md_sandbox_pid(sandbox), SIGSTOP), 0);
 	file = resolve(write_program("late", "late"));
@@ -632,7 +636,7 @@ START_TEST(file_is_read_again_where_its_reader_was_killed)
 		worker = await_worker(reader);
 		if (kill(reader, SIGKILL))
 			_exit(1);
-		/* The worker goes with it, for nobody has told it to stop. */
+		/* The worker dies with it, although no message told it to stop. */
 		for (;;) {
 			char state[64];
 
@@ -658,7 +662,7 @@ START_TEST(file_is_looked_at_again_where_we_had_no_means_to_read_it)
 
 	ck_assert_int_eq(getrlimit(RLIMIT_NOFILE, &was), 0);
 	few = was;
-	/* Enough for finding the file, too few for a pipe. */
+	/* Enough descriptors to find the file, too few for a pipe. */
 	few.rlim_cur = (rlim_t)fd + 2;
 	close(fd);
 	ck_assert_int_eq(setrlimit(RLIMIT_NOFILE, &few), 0);
@@ -667,7 +671,7 @@ START_TEST(file_is_looked_at_again_where_we_had_no_means_to_read_it)
 	ck_assert_int_eq(setrlimit(RLIMIT_NOFILE, &was), 0);
 	ck_assert_uint_eq(resolve(path)->why, MD_MAPPED);
 	ck_assert_uint_eq(md_sandbox_counts(sandbox)->files, 2);
-	/* And what is its own fault is not looked at twice. */
+	/* A file that fails by its own fault is not read again. */
 	path = write_file("odd", "!c\0\0", 4);
 	ck_assert_uint_eq(resolve(path)->why, MP_UNATTR_UNREADABLE);
 	ck_assert_uint_eq(resolve(path)->why, MP_UNATTR_UNREADABLE);
@@ -694,7 +698,7 @@ START_TEST(reader_goes_when_we_do)
 	if (!pid) {
 		restart(60000, REPLY_MAX);
 		reader = md_sandbox_pid(sandbox);
-		/* Stopped, it sees no end of its socket. */
+		/* While stopped, it does not see that its socket was closed. */
 		if (_i)
 			kill(reader, SIGSTOP);
 		if (write(fds[1], &reader, sizeof(reader)) != sizeof(reader))
@@ -709,7 +713,7 @@ START_TEST(reader_goes_when_we_do)
 
 		status_field(reader, "State", state);
 		if (state[0] == 'Z')
-			break; /* whoever is to reap it has other things to do */
+			break; /* its parent reaps it later */
 		usleep(1000);
 	}
 }
@@ -745,7 +749,7 @@ static struct morph_module_map *add_map(uint32_t nr, uint64_t original_hash)
 	return r;
 }
 
-/* A file of 64 KiB whose worker says @lie. */
+/* Resolves a file of 64 KiB whose worker replies with @lie. */
 static const struct md_file *resolve_lie(const char *name)
 {
 	uint8_t *bytes = calloc(1, 1 << 16);
@@ -761,7 +765,10 @@ static const struct md_file *resolve_lie(const char *name)
 	return file;
 }
 
-/* One block, at @vaddr, that control comes to from outside. Return: the table's bytes; *@size. */
+/*
+ * Makes a table with one block at @vaddr that is entered from outside. Return: its bytes;
+ * *@size.
+ */
 static uint8_t *paths_of(uint64_t vaddr, size_t *size)
 {
 	struct mp_path_block block = {
@@ -851,7 +858,7 @@ START_TEST(rubbish_is_not_believed)
 	case 28:
 	case 29:
 	case 30:
-		/* Paths of another file, of no map, that are none, and of which a part is missing. */
+		/* Paths of another file, without a map, invalid, and incomplete. */
 		if (_i != 28) {
 			m->nr_pieces = 2;
 			add_map(2, 7);
@@ -879,7 +886,7 @@ END_TEST
 
 #define NR_RUBBISH 31
 
-/* What a worker that lies says of itself: @victim's id, and a map that leads elsewhere. */
+/* A worker lies: its file has @victim's id, and a map that leads elsewhere. */
 static const struct md_file *pretend(const struct mp_id *victim, uint64_t text_size)
 {
 	struct morph_module *m;
@@ -901,7 +908,7 @@ START_TEST(lie_about_an_id_changes_no_other_file)
 	const struct md_module *v, *l;
 	struct mp_id id = {0};
 
-	/* Whoever comes first; the id is to be known for that, so a copy is read in any case. */
+	/* Either file may come first. The liar needs the id in any case. */
 	victim = resolve(write_program("victim", "victim"));
 	id = module_of(victim)->id;
 	if (_i) {
@@ -963,7 +970,7 @@ END_TEST
 
 /* ---- maps --------------------------------------------------------------------------------------- */
 
-/* @paths: what is in .morph.paths; @paths_size 0: there is none. */
+/* @paths: contents of .morph.paths; @paths_size 0: no such section. */
 static const char *write_numbered(const char *name, uint32_t nr_pieces, bool hashed,
 				  const void *paths, size_t paths_size)
 {
@@ -1021,12 +1028,12 @@ START_TEST(table_of_paths_is_read_with_the_map)
 	ck_assert_ptr_nonnull(module_of(one)->paths);
 	ck_assert_uint_eq(module_of(one)->paths->blocks[0].vaddr, 0x2000);
 	ck_assert_ptr_eq(module_of(one), module_of(copy));
-	/* The same text and map: what its table says is said of its own samples alone. */
+	/* Text and map are equal, but the table is only used for this module's own samples. */
 	ck_assert(mp_id_equal(&module_of(one)->id, &module_of(other)->id));
 	ck_assert_ptr_ne(module_of(one), module_of(other));
 	ck_assert_uint_eq(module_of(other)->paths->blocks[0].vaddr, 0x2010);
 	ck_assert_uint_eq(module_of(one)->original, module_of(other)->original);
-	/* Damaged, or far too large: the module is known, its paths are not. */
+	/* If the table is damaged or far too large, the module is known without paths. */
 	bytes[size / 2] ^= 1;
 	other = resolve(write_numbered("damaged", 3, true, bytes, size));
 	ck_assert_uint_eq(other->why, MD_MAPPED);
@@ -1065,7 +1072,7 @@ START_TEST(largest_map_fits_and_all_together_have_a_bound)
 	ck_assert_ptr_nonnull(module_of(file)->map->packed);
 	ck_assert_uint_eq(mp_map_original(module_of(file)->map, 0x1000000 + 16000000 * 16 + 5),
 			  0x2000 + 16000000 * UINT64_C(32) + 5);
-	/* All of them together have a bound, too. */
+	/* There is also a limit for all maps together. */
 	for (uint32_t i = 0; i < 4; i++) {
 		snprintf(name, sizeof(name), "more%u", i);
 		file = resolve(write_optimised(name, MP_MAP_FLAT_MAX - i, true));
@@ -1077,7 +1084,7 @@ START_TEST(largest_map_fits_and_all_together_have_a_bound)
 }
 END_TEST
 
-/* A reply with everything in it, changed at random: taken or refused, and nothing else happens. */
+/* A complete reply with random changes is either accepted or refused, without other effects. */
 START_TEST(changed_reply_is_taken_as_a_file_s_or_refused)
 {
 	const uint64_t size = 1 << 20;
@@ -1098,7 +1105,7 @@ START_TEST(changed_reply_is_taken_as_a_file_s_or_refused)
 		memcpy(md_buf_add(&changed, reply.size), reply.data, reply.size);
 		for (k = 0; i && k < 1 + i % 3; k++) {
 			seed = seed * 1103515245 + 12345;
-			/* The heads more often than the rest. */
+			/* Change headers more often than other bytes. */
 			changed.data[(seed >> 12) % (i % 2 ? 256 : reply.size)] ^=
 				1u << (seed >> 8) % 8;
 		}
@@ -1124,7 +1131,7 @@ END_TEST
 
 /* ---- where there is none ------------------------------------------------------------------------- */
 
-/* @nr fails with ENOSYS from now on, where its first argument is @arg or that is -1. */
+/* From now on @nr fails with ENOSYS if its first argument is @arg; @arg -1: always. */
 static void deny(int nr, int64_t arg)
 {
 	struct sock_filter filter[] = {

@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-/* sections: the new section header table - what goes, what comes, and who links to whom. */
+/*
+ * test_sections - the new section header table: removed and added sections, and links between
+ * sections.
+ */
 #include "tests/suite.h"
 
 #include <errno.h>
@@ -133,7 +136,7 @@ START_TEST(sections_put_the_new_ones_behind_the_last_loaded_one)
 }
 END_TEST
 
-/* patchelf relies on the order of places. */
+/* patchelf relies on sections being sorted by offset. */
 START_TEST(sections_that_move_to_the_new_segment_come_last_of_the_loaded_ones)
 {
 	const struct me_displaced moved = {.off = 0x200, .vaddr = 0x200, .size = 24};
@@ -150,7 +153,7 @@ START_TEST(sections_that_move_to_the_new_segment_come_last_of_the_loaded_ones)
 	ck_assert_uint_eq(out.index[DYNSYM], out.first_new + ME_NR_NEW_SECTIONS);
 	ck_assert_uint_eq(out.origin[out.index[DYNSYM]], DYNSYM);
 	ck_assert_uint_eq(out.index[COMMENT], out.index[DYNSYM] + 1);
-	/* Links follow. */
+	/* Links are updated. */
 	ck_assert_uint_eq(out.shdrs[out.index[DYNSYM]].sh_link, out.index[DYNSTR]);
 	ck_assert_uint_eq(out.shdrs[out.index[RELA_DYN]].sh_link, out.index[DYNSYM]);
 	me_sections_fini(&out);
@@ -169,7 +172,7 @@ START_TEST(sections_rename_the_old_unwind_tables)
 	ck_assert_str_eq(name_of(&out, out.index[EH]), ".morph.eh_frame_old");
 	ck_assert_str_eq(name_of(&out, out.index[EH_HDR]), ".morph.eh_frame_hdr_old");
 	ck_assert_str_eq(name_of(&out, out.index[TEXT]), ".text");
-	/* All names lie in the table, which ends in a zero byte. */
+	/* All names lie in the table, which ends with a zero byte. */
 	for (uint32_t i = 0; i < out.nr_shdrs; i++)
 		ck_assert_uint_lt(out.shdrs[i].sh_name, out.names_size);
 	ck_assert_int_eq(out.names[out.names_size - 1], '\0');
@@ -185,14 +188,14 @@ START_TEST(sections_link_to_the_new_indexes)
 	struct mp_elf elf;
 
 	make(s, &elf);
-	/* A loaded relocation section may name what it relocates. */
+	/* A loaded relocation section may name the section that it relocates. */
 	s[RELA_DYN].flags |= SHF_INFO_LINK;
 	s[RELA_DYN].info = BSS;
 	ck_assert_int_eq(me_sections_build(&elf, &nothing, &out, &err), 0);
 	ck_assert_uint_eq(out.shdrs[out.index[DYNSYM]].sh_link, out.index[DYNSTR]);
 	ck_assert_uint_eq(out.shdrs[out.index[RELA_DYN]].sh_link, out.index[DYNSYM]);
 	ck_assert_uint_eq(out.shdrs[out.index[RELA_DYN]].sh_info, out.index[BSS]);
-	/* sh_info of a symbol table is a number of symbols, no section. */
+	/* sh_info of a symbol table is a number of symbols, not a section. */
 	ck_assert_uint_eq(out.shdrs[out.index[DYNSYM]].sh_info, 1);
 	ck_assert_uint_eq(out.shdrs[out.index[SYMTAB]].sh_info, 5);
 	ck_assert_uint_eq(out.symtab, out.index[SYMTAB]);

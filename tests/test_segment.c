@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-/* segment: which program header is spared for the new segment, and where that lies. */
+/*
+ * test_segment - which program header is replaced by the new segment's, and where that segment
+ * lies.
+ */
 #include "tests/suite.h"
 
 #include <errno.h>
@@ -37,7 +40,7 @@ static int choose(Elf64_Phdr *phdrs, uint32_t nr, struct me_segment *out, struct
 	return me_segment_choose(&elf, 0, out, err);
 }
 
-/* As gcc links a program: read-only, code, read-only, data with .bss; two notes. */
+/* A program as gcc links it: read-only, code, read-only, data with .bss; two notes. */
 #define PROGRAM                                                                                    \
 	load(PF_R, 0, 0x400000, 0x500, 0x500),                                                     \
 		load(PF_R | PF_X, 0x1000, 0x401000, 0x2345, 0x2345),                               \
@@ -60,19 +63,19 @@ START_TEST(segment_takes_the_note_that_the_property_header_covers)
 	ck_assert_uint_eq(s.eh_frame_slot, 7);
 	ck_assert_uint_eq(s.nr_phdrs, 9);
 	ck_assert_ptr_nonnull(strstr(s.price, ".note.gnu.property"));
-	/* Above .bss, at a page; in the file behind everything that is loaded. */
+	/* Above .bss, page-aligned; in the file, after everything that is loaded. */
 	ck_assert_uint_eq(s.vaddr, 0x408000);
 	ck_assert_uint_eq(s.old_end, 0x50f0);
 	ck_assert_uint_eq(s.off, 0x6000);
 	ck_assert_uint_eq(s.align, 0x1000);
-	/* All but the slot, which emit fills in, is as it was. */
+	/* Only the slot, which emit fills in, may differ. */
 	ck_assert_mem_eq(s.phdrs, phdrs, 4 * sizeof(*phdrs));
 	ck_assert_mem_eq(&s.phdrs[5], &phdrs[5], 4 * sizeof(*phdrs));
 	me_segment_fini(&s);
 }
 END_TEST
 
-/* What perf does to a place in the file to have an address: add the distance that .text has. */
+/* perf computes an address from a file offset by adding the distance that .text has. */
 START_TEST(segment_is_as_far_from_its_place_in_the_file_as_text)
 {
 	Elf64_Phdr phdrs[] = {PROGRAM, other(PT_NOTE, 0x338, 0x40),
@@ -91,17 +94,20 @@ START_TEST(segment_is_as_far_from_its_place_in_the_file_as_text)
 	ck_assert_int_eq(me_segment_choose(&elf, 0, &s, &err), 0);
 	ck_assert_uint_eq(s.vaddr, 0x408000);
 	ck_assert_uint_eq(s.off, 0x8000);
-	/* Room for counters lies before it. */
+	/* Space for counters comes before it. */
 	ck_assert_int_eq(me_segment_reserve(&elf, &s, 0x1234, &err), 0);
 	ck_assert_uint_eq(s.vaddr, 0x40a000);
 	ck_assert_uint_eq(s.off, 0xa000);
 	me_segment_fini(&s);
-	/* In pages of 2 MiB both are at one. */
+	/* With pages of 2 MiB, both kinds of alignment give the same result. */
 	ck_assert_int_eq(me_segment_choose(&elf, 0x200000, &s, &err), 0);
 	ck_assert_uint_eq(s.vaddr, 0x600000);
 	ck_assert_uint_eq(s.off, 0x200000);
 	me_segment_fini(&s);
-	/* No hole of 3 MiB in a file of 20 KiB, none before the end, and none that pages do not fit. */
+	/*
+	 * But no hole of 3 MiB in a file of 20 KiB, no offset before the end, and none that
+	 * does not fit the pages.
+	 */
 	phdrs[3].p_memsz += 0x300000;
 	ck_assert_int_eq(me_segment_choose(&elf, 0, &s, &err), 0);
 	ck_assert_uint_eq(s.off, 0x6000);
@@ -140,7 +146,7 @@ END_TEST
 
 START_TEST(segment_takes_no_note_before_the_loads)
 {
-	/* The new PT_LOAD must not stand before others: they ascend. */
+	/* The new PT_LOAD must follow the others, since they ascend. */
 	Elf64_Phdr phdrs[] = {other(PT_NOTE, 0x338, 0x40), PROGRAM,
 			      other(PT_GNU_PROPERTY, 0x338, 0x40)};
 	struct me_segment s;
@@ -164,7 +170,7 @@ START_TEST(segment_merges_two_read_only_loads)
 	ck_assert_uint_eq(s.phdrs[0].p_vaddr, 0x400000);
 	ck_assert_uint_eq(s.phdrs[0].p_filesz, 0x3345);
 	ck_assert_uint_eq(s.phdrs[0].p_memsz, 0x3345);
-	/* Those behind move up, the last slot is free. */
+	/* Later headers move up; the last slot is free. */
 	ck_assert_mem_eq(&s.phdrs[1], &phdrs[2], 2 * sizeof(*phdrs));
 	ck_assert_mem_eq(&s.phdrs[4], &phdrs[4], 2 * sizeof(*phdrs));
 	ck_assert_uint_eq(s.eh_frame_slot, 5);
@@ -185,9 +191,9 @@ START_TEST(segment_merges_only_what_is_contiguous_and_never_written)
 
 		switch (i) {
 		case 0: phdrs[0].p_flags |= PF_W; break;
-		case 1: phdrs[1].p_vaddr += 0x1000; break; /* another distance to the file */
-		case 2: phdrs[0].p_memsz += 8; break;	   /* zeros that the file has not */
-		case 3: /* a hole: what lies there in the file would be mapped */
+		case 1: phdrs[1].p_vaddr += 0x1000; break; /* another distance to the file offset */
+		case 2: phdrs[0].p_memsz += 8; break;	   /* zeros that the file does not have */
+		case 3: /* a hole, whose bytes in the file would be mapped too */
 			phdrs[1].p_vaddr += 0x2000;
 			phdrs[1].p_offset += 0x2000;
 			break;
@@ -197,7 +203,7 @@ START_TEST(segment_merges_only_what_is_contiguous_and_never_written)
 }
 END_TEST
 
-/* As gold links: one segment for all that is not written; PT_PHDR first. */
+/* A program as gold links it: one segment for everything read-only; PT_PHDR first. */
 #define GOLD                                                                                       \
 	other(PT_PHDR, 64, 9 * sizeof(Elf64_Phdr)), load(PF_R | PF_X, 0, 0, 0x2000, 0x2000),       \
 		load(PF_R | PF_W, 0x2df0, 0x3df0, 0x300, 0x1410), other(PT_DYNAMIC, 0x2e00, 0x40), \
@@ -236,7 +242,7 @@ START_TEST(segment_takes_the_table_header_of_a_library)
 
 	put_dynamic(file, DF_1_NOW);
 	ck_assert_int_eq(choose_of(ET_DYN, phdrs, 7, file, sizeof(file), &s, &err), 0);
-	/* The segments move up, the new one is the last of them. */
+	/* The segments move up; the new one is the last. */
 	ck_assert_uint_eq(s.slot, 2);
 	ck_assert_mem_eq(&s.phdrs[0], &phdrs[1], 2 * sizeof(*phdrs));
 	ck_assert_mem_eq(&s.phdrs[3], &phdrs[3], 4 * sizeof(*phdrs));
@@ -261,14 +267,14 @@ START_TEST(segment_leaves_the_table_header_where_someone_reads_it)
 		case 0: put_dynamic(file, DF_1_PIE); break; /* static-pie */
 		case 1: phdrs[6].p_type = PT_INTERP; break;
 		case 2: phdrs[3].p_type = PT_NULL; break;  /* no dynamic section */
-		case 3: phdrs[3].p_filesz = 0x10; break;   /* which does not end */
-		case 4: phdrs[3].p_offset = 0x30f8; break; /* or is not there */
+		case 3: phdrs[3].p_filesz = 0x10; break;   /* it does not end */
+		case 4: phdrs[3].p_offset = 0x30f8; break; /* it lies outside of the file */
 		case 5: phdrs[1].p_offset = 0x1000; break; /* the table is not mapped */
 		}
 		ck_assert_msg(choose_of(type, phdrs, 7, file, sizeof(file), &s, &err) == -EPERM,
 			      "case %d", i);
 	}
-	/* A program with fixed addresses is not moved, whatever loads it. */
+	/* A program with fixed addresses is not relocated, whatever loads it. */
 	{
 		Elf64_Phdr phdrs[] = {GOLD};
 
@@ -315,10 +321,10 @@ START_TEST(segment_takes_a_note_of_properties_that_ask_for_nothing)
 			ck_assert_uint_eq(s.slot, 7);
 			me_segment_fini(&s);
 		}
-		/* More than the one note: it may be the build-id. */
+		/* There is more than this note; it may be the build-id. */
 		phdrs[7].p_filesz += 0x24;
 		ck_assert_int_eq(choose_of(ET_DYN, phdrs, 8, file, sizeof(file), &s, &err), -EPERM);
-		/* Cut short. */
+		/* Truncated. */
 		phdrs[7].p_filesz = sizeof(note) - 8;
 		ck_assert_int_eq(choose_of(ET_DYN, phdrs, 8, file, sizeof(file), &s, &err), -EPERM);
 	}
@@ -345,7 +351,7 @@ START_TEST(segment_keeps_the_largest_alignment)
 }
 END_TEST
 
-/* The file would be as large as that, or larger than any can be. */
+/* The file would become as large as the alignment, or impossibly large. */
 START_TEST(segment_refuses_alignments_beyond_any_page)
 {
 	Elf64_Phdr phdrs[] = {PROGRAM, other(PT_NOTE, 0x338, 0x40),
@@ -406,7 +412,7 @@ START_TEST(segment_is_aligned_as_asked_in_memory_and_file)
 	ck_assert_uint_eq(s.vaddr, 0x600000);
 	ck_assert_uint_eq(s.off, 0x200000);
 	me_segment_fini(&s);
-	/* A greater one in the file counts. */
+	/* A larger alignment in the file has priority. */
 	phdrs[3].p_align = 0x400000;
 	ck_assert_int_eq(me_segment_choose(&elf, 0x200000, &s, &err), 0);
 	ck_assert_uint_eq(s.align, 0x400000);
@@ -432,7 +438,7 @@ START_TEST(segment_merges_loads_as_before_where_a_huge_alignment_is_asked)
 }
 END_TEST
 
-/* As lld links a position-independent program: the table, the interpreter's name, two notes. */
+/* A position-independent program as lld links it: header table, interpreter name, two notes. */
 enum {
 	LLD_PHDR,
 	LLD_INTERP,
@@ -513,20 +519,20 @@ START_TEST(segment_makes_room_behind_the_table)
 	ck_assert_int_eq(me_segment_choose(&l.elf, 0, &s, &err), 0);
 	ck_assert(s.grown);
 	ck_assert_uint_eq(s.nr_phdrs, LLD_NR + 1);
-	/* Behind the last PT_LOAD; all others are there, in their order. */
+	/* After the last PT_LOAD; all others are kept in order. */
 	ck_assert_uint_eq(s.slot, 6);
 	ck_assert_mem_eq(&s.phdrs[1], &l.phdrs[1], 5 * sizeof(Elf64_Phdr));
 	ck_assert_mem_eq(&s.phdrs[7], &l.phdrs[6], 3 * sizeof(Elf64_Phdr));
 	ck_assert_uint_eq(s.eh_frame_slot, LLD_EH + 1);
 	ck_assert_uint_eq(s.phdrs[LLD_PHDR].p_filesz, (LLD_NR + 1) * sizeof(Elf64_Phdr));
 	ck_assert_uint_eq(s.phdrs[LLD_PHDR].p_memsz, (LLD_NR + 1) * sizeof(Elf64_Phdr));
-	/* The name and both notes, as they are one header's; not more. */
+	/* The name and both notes, which share a header, and nothing else. */
 	ck_assert_uint_eq(s.displaced.off, TABLE_END);
 	ck_assert_uint_eq(s.displaced.vaddr, TABLE_END);
 	ck_assert_uint_eq(s.displaced.size, 0x54);
 	ck_assert_uint_eq(s.displaced.align, 8);
 	ck_assert_ptr_nonnull(strstr(s.price, "behind the table"));
-	/* Room for counters changes none of that. */
+	/* Reserving space for counters does not change this. */
 	ck_assert_int_eq(me_segment_reserve(&l.elf, &s, 0x1000, &err), 0);
 	ck_assert_uint_eq(s.phdrs[5].p_memsz, 0x1d00);
 	ck_assert_uint_eq(s.vaddr, 0x6000);
@@ -545,7 +551,8 @@ START_TEST(segment_makes_no_room_where_something_else_lies)
 		switch (i) {
 		case 0: l.sections[S_ABI].type = SHT_PROGBITS; break;
 		case 1: l.sections[S_INTERP].type = SHT_DYNSYM; break;
-		case 2: l.sections[S_INTERP].size--; break; /* not what PT_INTERP names */
+		/* not the name that PT_INTERP refers to */
+		case 2: l.sections[S_INTERP].size--; break;
 		case 3: l.sections[S_ABI].flags |= SHF_WRITE; break;
 		case 4: l.phdrs[LLD_NOTE].p_type = PT_TLS; break;
 		case 5: l.phdrs[2].p_flags |= PF_W; break;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* select: which functions a list of words names. */
+/* test_select - which functions a list of words selects. */
 #include "tests/suite.h"
 
 #include <errno.h>
@@ -15,7 +15,7 @@ static const char source[] =
 
 static struct fixture f;
 
-/* Which of alpha, beta and main the words name, as a string such as "ab-". */
+/* Return: which of alpha, beta and main the words select, as a string such as "ab-". */
 static const char *chosen_by(const char *text, int want)
 {
 	static const char *const names[] = {"alpha", "beta", "main"};

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* selfcheck: every kind of evidence is seen, and ordinary files show none. */
+/* test_selfcheck - every sign that a file checks itself is found; ordinary files have none. */
 #include <check.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -19,7 +19,7 @@ static size_t size;
 static const uint8_t code[64] = {0xc3};
 static const char data[100] = "payload";
 
-/* A file with one loaded section and @extra. */
+/* Builds a file with one loaded section and @extra. */
 static void build(const struct tiny_section *extra)
 {
 	struct tiny_section sections[2] = {
@@ -94,7 +94,7 @@ START_TEST(selfcheck_sees_what_is_behind_the_last_section)
 	build(NULL);
 	append(data, sizeof(data));
 	refuses("carries 100 bytes");
-	/* Rounded up by a tool; but nobody rounds up by a page. */
+	/* A tool may round the file size up, but not by a page. */
 	build(NULL);
 	append(zeros, 4095);
 	passes();
@@ -112,9 +112,9 @@ START_TEST(selfcheck_sees_what_no_section_holds)
 	build(&comment);
 	ehdr = (Elf64_Ehdr *)bytes;
 	shdrs = (Elf64_Shdr *)(bytes + ehdr->e_shoff);
-	shdrs[2].sh_size = 1; /* the rest of it stays in the file */
+	shdrs[2].sh_size = 1; /* the rest remains in the file */
 	refuses("that no section holds");
-	/* In front of the last segment's end every byte keeps its place. */
+	/* Before the end of the last segment, bytes keep their offsets. */
 	build(NULL);
 	memcpy(bytes + 0x180, data, 100);
 	passes();
@@ -132,7 +132,7 @@ START_TEST(selfcheck_sees_marks)
 	build(NULL);
 	memcpy(bytes + 64 + 56 + 4, "UPX!", 4);
 	refuses("UPX");
-	/* Anywhere else it is a word. */
+	/* Elsewhere it is only a word. */
 	build(NULL);
 	memcpy(bytes + 0x210, "UPX!", 4);
 	passes();
@@ -153,7 +153,7 @@ START_TEST(selfcheck_sees_sections)
 	}
 	build(&s);
 	refuses(".rodata1");
-	s.size = 33; /* some compilers' constants */
+	s.size = 33; /* constants of some compilers */
 	build(&s);
 	passes();
 }
@@ -175,13 +175,13 @@ START_TEST(selfcheck_sees_symbols)
 		bytes = tiny_elf_build(sections, 3, NULL, 0, &size);
 		if (defined)
 			refuses("BORINGSSL_bcm_text_start");
-		else /* somebody else's */
+		else /* undefined: another module's */
 			passes();
 	}
 }
 END_TEST
 
-/* Gforth. */
+/* Gforth copies code. */
 START_TEST(selfcheck_sees_who_copies_code)
 {
 	static const char names[] = "\0compile_prim1";
@@ -239,7 +239,7 @@ START_TEST(selfcheck_sees_checksums_beside_a_file)
 	beside("libx.so.1.2.3", ".libx.so.1.hmac");
 	beside("libx.so.1.2.3", ".libx.so.hmac");
 	beside("libsoftokn3.so", "libsoftokn3.chk");
-	/* Not its: another program's, a directory. */
+	/* Files of other programs, and a directory. */
 	touch(".programme.hmac");
 	touch(".prog.1.hmac");
 	ck_assert_ptr_nonnull(getcwd(cwd, sizeof(cwd)));

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Debug information in a file of its own: which file is taken for a program's, what is made of it, and
- * that verify sees what is not right in it. What debuggers say of it: tests/e2e.
+ * test_separate - separate debug files: which file is accepted for a program, what is made from
+ * it, and that verify finds errors in it. tests/e2e checks what debuggers say.
  */
 #include <errno.h>
 #include <limits.h>
@@ -22,7 +22,7 @@
 
 static char dir[256];
 
-/* In the directory. */
+/* Runs @command in the test's directory. */
 static void run(const char *command)
 {
 	char line[1024];
@@ -44,7 +44,7 @@ static const char *path_of(const char *name)
 	"{ s += 3 * i + side; if (s > 99) side++; } return s; } "                                    \
 	"int main(int c, char **v) { (void)v; return f(c); }"
 
-/* prog has everything; shipped and prog.debug are what a distribution makes of it. */
+/* prog has everything; shipped and prog.debug are what a distribution makes from it. */
 static void setup(void)
 {
 	const char *tmp = getenv("TMPDIR");
@@ -74,7 +74,7 @@ static struct mp_elf *open_elf(const char *name)
 	return elf;
 }
 
-/* Does @program take @debug (NULL: whatever it finds)? Return: as me_separate_open(). */
+/* Opens the debug file @debug (NULL: search) for @program. Return: as me_separate_open(). */
 static int take(const char *program, const char *debug, struct mp_err *err)
 {
 	struct mp_elf *elf = open_elf(program), *found;
@@ -132,7 +132,7 @@ START_TEST(another_programs_debug_file_is_refused)
 	run("sed s/99/98/ p.c >q.c && gcc -g -O1 -Wl,--build-id -o q q.c &&"
 	    "objcopy --only-keep-debug q q.debug");
 	refused("shipped", "q.debug", "another build-id");
-	/* By name it would be found, but it is not the one. */
+	/* It would be found by name, but it is the wrong file. */
 	run("mv q.debug prog.debug");
 	ck_assert_int_eq(take("shipped", NULL, &err), -ENOENT);
 	refused("prog", "prog.debug", "carries its debug information itself");
@@ -158,7 +158,7 @@ START_TEST(without_build_id_the_checksum_decides)
 }
 END_TEST
 
-/* A build-id is as good as who wrote it. */
+/* Anybody can set a build-id. */
 START_TEST(other_sections_are_another_program)
 {
 	run("gcc -g -O1 -Wl,--build-id=0x0123456789 -o prog p.c && strip -o shipped prog");
@@ -236,7 +236,7 @@ static void free_pair(struct pair *p)
 	mp_elf_close(p->program);
 }
 
-/* Return: as me_verify(), also where a file cannot be opened any more. */
+/* Return: as me_verify(), or the error of opening a file. */
 static int verify(const struct pair *p, const char *name, struct mp_err *err)
 {
 	struct me_verify_debug debug = {p->debug, NULL, name};
@@ -258,9 +258,9 @@ START_TEST(the_output_leads_to_its_own_debug_file)
 {
 	static const char *const whats[] = {
 		"true",
-		"strip -g -o shipped prog", /* symbols in both; no link before */
+		"strip -g -o shipped prog", /* symbols in both files; no link in the program */
 		"eu-strip -f prog.debug -o shipped prog",
-		"cp prog prog.debug", /* nothing was taken from it */
+		"cp prog prog.debug", /* prog.debug still has everything */
 		"objcopy --compress-debug-sections prog.debug",
 		"gcc -g -O1 -gdwarf-4 -Wl,--build-id=0x0123456789abcdef p.c -o prog &&"
 		"objcopy --only-keep-debug prog prog.debug && strip -o shipped prog",
@@ -284,7 +284,7 @@ START_TEST(the_output_leads_to_its_own_debug_file)
 	ck_assert_int_eq(me_debuglink_read(out, &link), 0);
 	ck_assert_str_eq(link.name, NAME);
 	ck_assert_uint_eq(link.crc, me_debuglink_crc(p.debug_out.data, p.debug_out.size));
-	/* By another name it is not found; and nobody may forget to look at it. */
+	/* A wrong name is noticed, and so is a missing check. */
 	ck_assert_int_eq(verify(&p, "other.debug", &err), -EBADMSG);
 	ck_assert_int_eq(verify(&p, NULL, &err), -EBADMSG);
 	ck_assert_ptr_nonnull(strstr(err.msg, ".gnu_debuglink"));
@@ -293,7 +293,7 @@ START_TEST(the_output_leads_to_its_own_debug_file)
 }
 END_TEST
 
-/* Put the checksum of the debug file, whatever it is now, into the program. */
+/* Writes the checksum of the current debug file into the program. */
 static void mend_link(struct pair *p, uint64_t link_off)
 {
 	size_t size;
@@ -305,7 +305,10 @@ static void mend_link(struct pair *p, uint64_t link_off)
 	free(link);
 }
 
-/* What may be anything, since no run depends on it: as in a file with its own debug information. */
+/*
+ * Return: true for bytes that may change, because no run depends on them, as in a file with its
+ * own debug information.
+ */
 static bool may_be_anything(const struct pair *p, const struct mp_elf *good, uint64_t off)
 {
 	uint64_t at = off - good->ehdr.e_shoff, index = at / sizeof(Elf64_Shdr);
@@ -328,7 +331,7 @@ static bool may_be_anything(const struct pair *p, const struct mp_elf *good, uin
 		       sym.st_shndx < good->nr_sections &&
 		       !strcmp(good->sections[sym.st_shndx].name, ".morph.text");
 	}
-	/* Where nothing is, it may be anywhere; what was added may end with zeros or not. */
+	/* An empty section may have any offset. Added sections may or may not end with zeros. */
 	if (index && index < good->nr_sections) {
 		const struct mp_section *s = &good->sections[index];
 
@@ -357,7 +360,7 @@ START_TEST(a_damaged_debug_file_does_not_verify)
 	link = mp_elf_section(out, ME_DEBUGLINK_SECTION);
 	ck_assert_ptr_nonnull(link);
 	link_off = link->off;
-	/* With the checksum that was, anything is seen. */
+	/* With the old checksum, any change is noticed. */
 	for (uint64_t off = 0; off < p.debug_out.size; off += 61) {
 		p.debug_out.data[off] ^= 1 << off % 8;
 		ck_assert_msg(verify(&p, NAME, &err) != 0, "offset %#llx", (unsigned long long)off);
@@ -410,7 +413,7 @@ static void write_bytes(const char *name, const uint8_t *bytes, size_t size)
 	ck_assert_int_eq(fclose(file), 0);
 }
 
-/* A file that is taken for the program's: it is refused still, or its new version verifies. */
+/* Tries a damaged file: it is refused, or its new version verifies. */
 static void try_damaged(struct pair *p, uint32_t *nr_refused, uint32_t *nr_done)
 {
 	struct mp_err err = {""};
@@ -419,7 +422,7 @@ static void try_damaged(struct pair *p, uint32_t *nr_refused, uint32_t *nr_done)
 	if (!rc)
 		rc = emit(p, &err);
 	if (!rc) {
-		/* The blank before all headers is not read, and written as a blank. */
+		/* The blank before all headers is not read, and is written as a blank. */
 		ck_assert_msg(!verify(p, NAME, &err) || strstr(err.msg, "table does not fit"), "%s",
 			      err.msg);
 		++*nr_done;
@@ -433,7 +436,7 @@ static void try_damaged(struct pair *p, uint32_t *nr_refused, uint32_t *nr_done)
 	p->debug = NULL;
 }
 
-/* The file is anybody's: cut off anywhere, or any byte of it something else. */
+/* Anybody may write this file. Truncate it anywhere, or change any byte. */
 START_TEST(a_damaged_debug_file_is_refused_or_rewritten)
 {
 	uint32_t nr_refused = 0, nr_done = 0;

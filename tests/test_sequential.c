@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * The sequential test: it must be a fair game by arithmetic, keep its promise in simulation, and
- * still see what is there. Seeds are fixed: the same numbers in each run.
+ * test_sequential - the sequential test is fair by arithmetic, keeps its error rate in
+ * simulation, and still finds real differences. Seeds are fixed, so every run gives the same
+ * numbers.
  */
 #include <errno.h>
 #include <math.h>
@@ -21,8 +22,10 @@ static void add_all(struct me_seq *seq, const double *d, size_t nr)
 		ck_assert_int_eq(me_seq_add(seq, d[i]), 0);
 }
 
-/* All sign patterns of given magnitudes are equally likely under the null: over all of them the
- * mean capital must be 1, exactly, or the bets are not fair. */
+/*
+ * Under the null hypothesis, all sign patterns of given magnitudes are equally likely. So the
+ * mean capital over all patterns must be exactly 1.
+ */
 START_TEST(sequential_is_a_fair_game)
 {
 	static const double size[] = {0.011, 0.002, 0.3, 0.0007, 0.01, 0.009,
@@ -51,7 +54,7 @@ END_TEST
 
 START_TEST(sequential_decides_by_eight_pairs_of_one_sign_and_not_before)
 {
-	/* the last difference is small: the sign alone has to do */
+	/* the last difference is small, so only its sign matters */
 	static const double d[] = {0.11, 0.05, 0.14, 0.08, 0.1, 0.02, 0.09, 0.004};
 	enum {
 		N = sizeof(d) / sizeof(d[0])
@@ -59,7 +62,10 @@ START_TEST(sequential_decides_by_eight_pairs_of_one_sign_and_not_before)
 	struct me_seq seq;
 	double lo, hi;
 
-	/* a fair coin shows seven equal faces once in 64 times: too often; eight, once in 128 */
+	/*
+	 * a fair coin gives seven equal faces once in 64 times, which is too often; eight, once
+	 * in 128
+	 */
 	ck_assert_uint_eq(me_seq_least_pairs(ALPHA), N);
 	add_all(&seq, d, N - 1);
 	ck_assert_int_eq(seq.verdict, ME_SEQ_UNDECIDED);
@@ -73,7 +79,7 @@ START_TEST(sequential_decides_by_eight_pairs_of_one_sign_and_not_before)
 }
 END_TEST
 
-/* One pair the other way costs more pairs, but not the claim. */
+/* One pair with the other sign needs more pairs, but does not prevent the claim. */
 START_TEST(sequential_forgives_a_wrong_sign)
 {
 	struct me_seq seq;
@@ -134,7 +140,7 @@ START_TEST(sequential_verdict_stays)
 }
 END_TEST
 
-/* The interval and the verdict are one and the same test. */
+/* The interval and the verdict must agree, since both come from the same test. */
 START_TEST(sequential_interval_leaves_out_zero_if_and_only_if_decided)
 {
 	uint64_t seed;
@@ -235,8 +241,10 @@ static struct me_simulation simulated(enum me_noise noise, double effect, size_t
 	return sim;
 }
 
-/* The promise: of 20,000 audits of a program against itself, at most 1 % claim a difference,
- * looked at after each of 64 pairs. _i: the kind of noise. */
+/*
+ * The promised error rate: of 20,000 audits of a program against itself, at most 1 % claim a
+ * difference, checked after each of 64 pairs. _i: the kind of noise.
+ */
 START_TEST(sequential_claims_nothing_of_a_program_and_itself)
 {
 	struct me_simulation sim = simulated((enum me_noise)_i, 0, 64);
@@ -252,13 +260,15 @@ START_TEST(sequential_interval_holds_the_effect)
 
 	ck_assert_msg(sim.nr_covered >= 19800, "%s: %zu intervals hold the effect",
 		      me_noise_name(sim.noise), sim.nr_covered);
-	/* wrong claims are a part of the intervals that do not hold the effect */
+	/* a wrong claim is an interval that does not contain the effect */
 	ck_assert_uint_le(sim.nr_negative, 200);
 }
 END_TEST
 
-/* The power that was asked for: 10 % at 3 % noise of each run, in nine of ten audits within
- * eight pairs. No test that trusts the coin alone can do better: all eight signs must agree. */
+/*
+ * The required power: a difference of 10 % with 3 % noise per run is found within eight pairs
+ * in nine of ten audits. No sign-based test is better, because all eight signs must agree.
+ */
 START_TEST(sequential_sees_ten_per_cent_at_three_within_eight_pairs)
 {
 	struct me_simulation sim = {.noise = ME_NOISE_GAUSSIAN,
@@ -297,7 +307,10 @@ START_TEST(sequential_sees_an_effect_as_large_as_the_noise)
 }
 END_TEST
 
-/* That the simulation can fail: a t test repeated after each pair, at a nominal 1 %. */
+/*
+ * Checks that the simulation can find errors: a t test repeated after each pair, at a nominal 1
+ * %.
+ */
 START_TEST(simulation_catches_a_repeated_t_test)
 {
 	size_t audit, nr_claims = 0;
@@ -314,7 +327,7 @@ START_TEST(simulation_catches_a_repeated_t_test)
 			sum += d;
 			squares += d * d;
 			var = n > 1 ? (squares - sum * sum / n) / (n - 1) : 0;
-			/* from ten pairs on t has hardly heavier tails than a Gaussian */
+			/* from ten pairs on, t is almost Gaussian */
 			if (n >= 10 && fabs(sum) / sqrt(n * var) > 3.25) {
 				nr_claims++;
 				break;
@@ -325,7 +338,10 @@ START_TEST(simulation_catches_a_repeated_t_test)
 }
 END_TEST
 
-/* That the coin is needed: A first in every pair, on a machine that is in step with the pairs. */
+/*
+ * Checks that the coin is needed: A first in every pair, on a machine whose speed varies in
+ * step with the pairs.
+ */
 START_TEST(simulation_catches_a_fixed_order)
 {
 	size_t audit, nr_claims = 0;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* test_since - what people write for --since. */
+/* test_since - the forms that --since accepts. */
 #include <errno.h>
 #include <stdlib.h>
 #include <time.h>
@@ -31,7 +31,7 @@ START_TEST(since_takes_spans)
 	ck_assert_int_eq(since("2h"), NOW - 7200);
 	ck_assert_int_eq(since("3d"), NOW - 3 * 86400);
 	ck_assert_int_eq(since("1w"), NOW - 7 * 86400);
-	/* So long ago that it means everything, but not "nobody asked". */
+	/* Long ago enough to include everything, but not 0, which means "not given". */
 	ck_assert_int_eq(since("99999w"), 1);
 }
 END_TEST

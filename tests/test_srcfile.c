@@ -96,7 +96,7 @@ START_TEST(srcfile_that_is_no_file_is_not_read)
 	const struct md_srcfile *file;
 
 	unlink(path);
-	ck_assert_int_eq(mkfifo(path, 0600), 0); /* nobody ever writes to it */
+	ck_assert_int_eq(mkfifo(path, 0600), 0); /* a FIFO without a writer */
 	file = md_srcfiles_get(&files, path);
 	ck_assert_ptr_nonnull(file);
 	ck_assert_ptr_null(file->text);

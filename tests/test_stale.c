@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * stale: functions and blocks of one build are found in another, by hand-made pairs of builds that
- * differ in one thing each, and counts go where they belong.
+ * test_stale - matches functions and blocks of two builds that differ in one point, and carries
+ * counts over.
  */
 #include "libprof/stale.h"
 
@@ -13,7 +13,7 @@
 #include "tests/suite.h"
 #include "tests/support/compile.h"
 
-/* One build: its code, and what is known of it without the file. */
+/* A build: its code and its fingerprint. */
 struct build {
 	struct mp_elf *elf;
 	struct mp_cfg *cfg;
@@ -35,7 +35,7 @@ struct build {
 #define SHIFTS "shl $3, %rdi\ncmp %rsi, %rdi\nja 1f\nsar $2, %rdi\n1: lea 5(%rdi), %rax\nret\n"
 #define SMALL  "lea 1(%rdi), %eax\nret\n"
 
-/* @stripped: only the code tells what is what. */
+/* @stripped: there are no names, only code. */
 static void build(struct build *b, const char *source, bool stripped)
 {
 	struct mp_err err = {""};
@@ -94,7 +94,7 @@ static uint32_t func_named(const struct build *b, const char *name)
 	ck_abort_msg("no function %s", name);
 }
 
-/* Block @n of function @f, as the fingerprint counts them. */
+/* Return: block @n of function @f, as numbered in the fingerprint. */
 static uint32_t block_of(const struct build *b, uint32_t f, uint32_t n)
 {
 	ck_assert_uint_lt(n, b->print.funcs[f].nr_kept);
@@ -183,7 +183,7 @@ START_TEST(stale_tells_the_same_code_apart_by_its_place)
 {
 	struct pair p;
 
-	/* Three times the same code, of which the second becomes different. */
+	/* The same code three times; the second one changes. */
 	pair_init(&p,
 		  FUNC("a", SMALL) FUNC("f", LOOP("3", "")) FUNC("b", SMALL) FUNC("g", SHIFTS)
 			  FUNC("c", SMALL),
@@ -205,7 +205,7 @@ START_TEST(stale_follows_calls_to_a_function_that_moved_and_changed)
 	struct pair p;
 	uint32_t callee;
 
-	/* The callee goes over to the other side of both functions that are known by their code. */
+	/* The callee moves to the other side of two functions that are recognised by their code. */
 	snprintf(old_source, sizeof(old_source), "%s%s%s%s", FUNC("callee", LOOP("3", "")),
 		 FUNC("g", SHIFTS), FUNC("caller", "BODY"), FUNC("twin", LOOP("3", "")));
 	snprintf(new_source, sizeof(new_source), "%s%s%s%s", FUNC("g", SHIFTS),
@@ -288,7 +288,7 @@ START_TEST(stale_carries_samples_and_transfers)
 	struct pair p;
 	uint32_t f, g;
 
-	/* The loop has one instruction more; the rest moved. */
+	/* The loop gets one more instruction; all code moves. */
 	pair_init(&p, FUNC("f", LOOP("3", "")) FUNC("g", SHIFTS),
 		  FUNC("g", SHIFTS) FUNC("f", "test %edi, %edi\njz 1f\nxor %eax, %eax\n"
 					      "2: add %edi, %eax\nrol $3, %eax\ndec %edi\njnz 2b\n"
@@ -303,7 +303,7 @@ START_TEST(stale_carries_samples_and_transfers)
 	counts[0] = (struct mp_ip_count){a[0].vaddr, 5};
 	counts[1] = (struct mp_ip_count){a[2].vaddr, 30};
 	counts[2] = (struct mp_ip_count){a[2].vaddr + 2, 60};
-	/* Round the loop, and from its end back to the caller, in another module's place. */
+	/* The back edge of the loop, and the return to a caller in another module. */
 	edges[0] = (struct mp_edge_count){a[2].vaddr + a[2].term_off, a[2].vaddr, 17, 2};
 	edges[1] = (struct mp_edge_count){a[3].vaddr + a[3].term_off, 0x10, 4, 0};
 	ck_assert_int_eq(mp_stale_carry(&p.match, counts, 3, edges, 2, &carried, &err), 0);
@@ -311,7 +311,7 @@ START_TEST(stale_carries_samples_and_transfers)
 	ck_assert_uint_eq(carried.counts[0].vaddr, b[0].vaddr);
 	ck_assert_uint_eq(carried.counts[0].count, 5);
 	ck_assert_uint_eq(carried.counts[1].vaddr, b[2].vaddr);
-	/* 90 samples of three instructions are 120 of four. */
+	/* 90 samples of three instructions become 120 of four. */
 	ck_assert_uint_eq(carried.counts[1].count, 120);
 	ck_assert_uint_eq(carried.stats.samples, 95);
 	ck_assert_uint_eq(carried.stats.samples_matched, 95);
@@ -359,7 +359,7 @@ START_TEST(stale_lists_blocks_that_the_old_build_has_not)
 		nr += profile->block_unknown[b];
 	ck_assert_uint_eq(nr, 2);
 	mp_profile_free(profile);
-	/* A sample of the build's own makes a block known. */
+	/* A sample of the new build makes a block known. */
 	count = (struct mp_ip_count){carried.unknown[1], 1};
 	ck_assert_int_eq(mp_profile_build(p.b.cfg, &count, 1, &profile, &err), 0);
 	ck_assert_int_eq(mp_profile_set_unknown(profile, p.b.cfg, carried.unknown,

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * test_stats_import - callgrind files and perf script text: what is counted, and what is refused
- * with the line it stands in. The module in them is this very program.
+ * test_stats_import - callgrind files and perf script text: what is counted, and errors with
+ * their lines. The imported module is this test program.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -59,7 +59,7 @@ static int run(char *content, bool perf, const char *event)
 	return r;
 }
 
-/* Samples at text + @off of this program. */
+/* Return: samples at text + @off of this program. */
 static uint64_t count_at(uint64_t off)
 {
 	uint64_t count = 0;
@@ -184,7 +184,7 @@ END_TEST
 #define perf(...) (snprintf(buf, sizeof(buf), __VA_ARGS__), run(buf, true, NULL))
 #define BASE	  UINT64_C(0x7f0000000000)
 
-/* An mmap line of this program's text at BASE for process @pid. */
+/* Return: an mmap line of this program's text at @base for process @pid. */
 static const char *mmap_of(int pid, uint64_t base)
 {
 	static char lines[4][5000];
@@ -202,7 +202,7 @@ static const char *mmap_of(int pid, uint64_t base)
 	return line;
 }
 
-/* Where text + @off is at run time in a mapping at @base. */
+/* Return: run-time address of text + @off in a mapping at @base. */
 static uint64_t ip_of(uint64_t base, uint64_t off)
 {
 	return base + (text_off & 0xfff) + off;
@@ -249,7 +249,7 @@ START_TEST(perf_follows_fork_and_exec)
 	ck_assert_uint_eq(count_at(5), 1);
 	ck_assert_uint_eq(count_at(6), 0);
 	ck_assert_uint_eq(count_at(7), 1);
-	ck_assert_uint_eq(count_at(8), 1); /* thread 70 is of process 7 */
+	ck_assert_uint_eq(count_at(8), 1); /* thread 70 belongs to process 7 */
 	ck_assert_uint_eq(import->ledger.lost[MP_LOST_RING_FULL], 12);
 	check_balance();
 }
@@ -281,14 +281,14 @@ START_TEST(perf_says_why_a_sample_has_no_module)
 	ck_assert_uint_eq(u[MP_UNATTR_DELETED], 1);
 	ck_assert_uint_eq(u[MP_UNATTR_REPLACED], 2);
 	ck_assert_uint_eq(u[MP_UNATTR_UNREADABLE], 1);
-	ck_assert_uint_eq(u[MP_UNATTR_NO_MAPPING], 2); /* data, and a kernel nobody spoke of */
+	ck_assert_uint_eq(u[MP_UNATTR_NO_MAPPING], 2); /* data, and an unknown kernel */
 	check_balance();
 }
 END_TEST
 
 START_TEST(perf_counts_activity_per_program)
 {
-	/* The first file after an exec is the program; what else is mapped is a library. */
+	/* The first file after an exec is the program; other mapped files are libraries. */
 	int r = perf(
 		"p 7/7 1.0: PERF_RECORD_COMM exec: p:7/7\n%s"
 		"p 7/7 1.1: PERF_RECORD_MMAP2 7/7: [0x1000(0x1000) @ 0 00:00 0 0]: r-xp //anon\n"
@@ -304,7 +304,7 @@ START_TEST(perf_counts_activity_per_program)
 	ck_assert_uint_eq(program->activity.lib, 0);
 	ck_assert_uint_eq(program->activity.other, 1);
 	ck_assert_uint_eq(program->activity.kernel, 1);
-	/* The kernel of that build-id, at the address it was linked for. */
+	/* The kernel with that build-id, at its link-time address. */
 	kernel = &import->modules[import->nr_modules - 1];
 	ck_assert_int_eq(kernel->kind, MP_MODULE_KERNEL);
 	ck_assert_uint_eq(kernel->id.build_id_len, 5);
@@ -363,7 +363,7 @@ END_TEST
 
 /* ---- store --------------------------------------------------------------------------------- */
 
-/* Whether the store takes the counts of this very program for exact. */
+/* Return: true if the store considers the counts of this program exact. */
 static bool stored_exact(void)
 {
 	char dir[] = "/tmp/morph-import-XXXXXX", db[64], cmd[64];

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * test_stats_rows - counts as functions, blocks and addresses, on this very program's code, and
- * which file may stand for a module.
+ * test_stats_rows - counts of this test program's code by function, block and address, and
+ * which files are accepted for a module.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -12,7 +12,7 @@
 #include "daemon/stats_rows.h"
 #include "tests/suite.h"
 
-/* Two blocks and more, whatever the compiler makes of it. */
+/* Has at least two blocks with any compiler. */
 __attribute__((noinline, used)) static int victim(int n)
 {
 	int sum = 0;
@@ -66,7 +66,7 @@ START_TEST(code_is_refused_where_the_file_is_another_one)
 	other = module;
 	other.path = (char *)"/no/such/file";
 	ck_assert_int_eq(md_code_open(&other, NULL, true, &none, &err), -ENOENT);
-	/* The path never mattered: a file of that identity does. */
+	/* The path does not matter if the file's identity is right. */
 	ck_assert_int_eq(md_code_open(&other, self, false, &none, &err), 0);
 	md_code_close(&none);
 	other.kind = MP_MODULE_KERNEL;
@@ -85,7 +85,7 @@ START_TEST(rows_of_functions_add_up_what_each_holds)
 	ck_assert_str_eq(rows.rows[0].function, "victim");
 	ck_assert_uint_eq(rows.rows[0].samples, 5);
 	ck_assert_uint_eq(rows.rows[0].vaddr, func->vaddr);
-	/* What no function holds is a row of its own, with the first such address. */
+	/* Samples outside of all functions form one row, with the first such address. */
 	ck_assert_ptr_null(rows.rows[1].function);
 	ck_assert_uint_eq(rows.rows[1].samples, 4);
 	ck_assert_uint_eq(rows.rows[1].vaddr, 1);
@@ -107,7 +107,7 @@ START_TEST(rows_of_blocks_are_scaled_by_length)
 	ck_assert(rows.rows[0].weight == 6.0 / a->nr_insns);
 	ck_assert(rows.rows[1].weight == 12.0 / b->nr_insns);
 	md_rows_free(&rows);
-	/* By any address in it, and all of them. */
+	/* By any address in it, and by none. */
 	snprintf(address, sizeof(address), "0x%llx", (unsigned long long)b->vaddr);
 	ck_assert_int_eq(md_rows_of_blocks(&rows, &module, &code, address, counts, 3), 0);
 	ck_assert_uint_eq(rows.nr, 2);

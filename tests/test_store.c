@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * test_store - the database: what is written is read back, adds up, survives kill and a full disk.
+ * test_store - the database: data is read back as written, adds up, and survives kill and a
+ * full disk.
  */
 #include <errno.h>
 #include <signal.h>
@@ -128,7 +129,10 @@ START_TEST(store_folds_days_beyond_a_week)
 		ok(mp_store_add_counts(store, module, NOW + day * DAY, &count, 1, &err));
 		add_ledger(store, session.key, 1);
 	}
-	/* Days 23 to 29 are apart, 0 to 22 are one bucket, wanted from any of its days on. */
+	/*
+	 * Days 23 to 29 are separate; days 0 to 22 form one bucket, which any of its days
+	 * selects.
+	 */
 	count.count = 30;
 	expect(store, module, 0, &count, 1);
 	expect(store, module, NOW + 22 * DAY, &count, 1);
@@ -142,7 +146,7 @@ START_TEST(store_folds_days_beyond_a_week)
 	ck_assert_int_eq(from_s, (NOW / DAY + 25) * DAY);
 	ok(mp_store_period_start(store, NOW + 40 * DAY, &from_s, &err));
 	ck_assert_int_eq(from_s, 0);
-	/* What comes late joins the bucket that holds its day, or the oldest. */
+	/* Late data is added to the bucket that contains its day, or to the oldest one. */
 	ok(mp_store_add_counts(store, module, NOW + 5 * DAY, &count, 1, &err));
 	ok(mp_store_add_counts(store, module, NOW - 5 * DAY, &count, 1, &err));
 	add_ledger(store, session.key, 2);
@@ -167,8 +171,10 @@ START_TEST(store_stays_below_its_share_of_the_text)
 	struct mp_module *modules;
 	size_t nr;
 
-	/* Every day the same code and some other code: 60 days of eight daily buckets would hold
-	 * 4 x 8 x 5,000 addresses and more. */
+	/*
+	 * Every day has some common and some different code. 60 days in daily buckets would
+	 * hold more than 4 x 8 x 5,000 addresses.
+	 */
 	for (int day = 0; day < 60; day++) {
 		ok(mp_store_begin(store, &err));
 		for (unsigned int i = 0; i < NR_MODULES; i++) {
@@ -298,7 +304,7 @@ START_TEST(store_adds_processes_and_folds_old_days)
 	ck_assert_uint_eq(nr, 2);
 	ck_assert_uint_eq(all[0].nr, 9);
 	free(all);
-	/* Eight rows for each: seven days, and one for what is older. */
+	/* Eight rows each: seven days, and one for older days. */
 	ck_assert_int_eq(sqlite3_prepare_v2(store->db, "SELECT count(*) FROM process", -1, &stmt,
 					    NULL),
 			 SQLITE_OK);
@@ -368,7 +374,7 @@ START_TEST(store_reader_never_writes)
 }
 END_TEST
 
-/* Commits flushes of 1,000 addresses until killed; a pipe says how many were committed. */
+/* Commits flushes of 1,000 addresses until killed, and reports each commit through a pipe. */
 static void write_for_ever(int out)
 {
 	static struct mp_ip_count counts[1000];
@@ -407,7 +413,7 @@ START_TEST(store_loses_and_doubles_nothing_when_killed)
 	if (!child)
 		write_for_ever(pipes[1]);
 	close(pipes[1]);
-	/* Where in a flush the signal hits is up to chance: _i varies it. */
+	/* _i varies the point of a flush at which the signal comes. */
 	while (committed < (uint64_t)(20 + 17 * _i)) {
 		n = read(pipes[0], buf, 7);
 		ck_assert_int_gt(n, 0);
@@ -427,7 +433,7 @@ START_TEST(store_loses_and_doubles_nothing_when_killed)
 	ck_assert_uint_eq(nr, 1);
 	stored = sessions[0].ledger.attributed;
 	free(sessions);
-	/* The last flush may have been committed and not yet said so. */
+	/* The last flush may be committed but not reported. */
 	ck_assert_uint_ge(stored, committed * 1000);
 	ck_assert_uint_le(stored, (committed + 1) * 1000);
 	mp_store_close(store);
@@ -449,7 +455,7 @@ START_TEST(store_reads_while_another_writes)
 	ck_assert_int_eq(read(pipes[0], &c, 1), 1);
 	store = open_as(MP_STORE_READ);
 	for (int i = 0; i < 30; i++) {
-		/* One snapshot: what is counted is what the ledger says, at any moment. */
+		/* In one snapshot, counts and ledger always agree. */
 		ok(mp_store_check(store, &err));
 		ck_assert_int_eq(read(pipes[0], &c, 1), 1);
 	}
@@ -511,7 +517,7 @@ START_TEST(store_full_disk_rolls_back_and_goes_on)
 
 	ok(mp_store_add_counts(store, module, NOW, &one, 1, &err));
 	add_ledger(store, session.key, 1);
-	/* SQLite takes this as "no more than there are". */
+	/* SQLite limits this to the pages that exist. */
 	ck_assert_int_eq(sqlite3_exec(store->db, "PRAGMA max_page_count=1", NULL, NULL, NULL), 0);
 	fill(counts, 20000, 0x2000, 30, 1);
 	ok(mp_store_begin(store, &err));
@@ -521,7 +527,7 @@ START_TEST(store_full_disk_rolls_back_and_goes_on)
 	mp_store_rollback(store);
 	ok(mp_store_check(store, &err));
 	expect(store, module, 0, &one, 1);
-	/* Room again: the same connection carries on. */
+	/* With space again, the same connection continues. */
 	ck_assert_int_eq(sqlite3_exec(store->db, "PRAGMA max_page_count=100000", NULL, NULL, NULL),
 			 0);
 	ok(mp_store_begin(store, &err));

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * test_store_codec - the bytes of a chunk of counts.
+ * test_store_codec - the encoding of a chunk of counts.
  */
 #include <errno.h>
 
@@ -43,10 +43,10 @@ START_TEST(codec_refuses_what_it_never_wrote)
 		uint8_t bytes[12];
 		size_t size;
 	} bad[] = {
-		{{0x83}, 1},		       /* token cut short */
+		{{0x83}, 1},		       /* token truncated */
 		{{0x03}, 1},		       /* count missing */
 		{{0x03, 0x00}, 2},	       /* a count of 0 */
-		{{0x80, 0x80, 0x10}, 3},       /* 64 KiB into a chunk of 64 KiB */
+		{{0x80, 0x80, 0x10}, 3},       /* offset 64 KiB in a chunk of 64 KiB */
 		{{0xfc, 0xff, 0x0f, 0x00}, 4}, /* beyond the chunk's last byte */
 		{{0x03, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0x02}, 11},
 		{{0x03, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x81, 0x00}, 12},
@@ -65,7 +65,7 @@ START_TEST(codec_keeps_a_run_of_equal_counts_in_a_byte_each)
 
 	for (int i = 0; i < 100; i++)
 		in[i] = (struct mp_ip_count){(uint64_t)i * 4, 123456};
-	/* The first says the count, in three bytes. */
+	/* Only the first entry has its count, in three bytes. */
 	ck_assert_uint_eq(mp_chunk_encode(0, in, 100, bytes), 103);
 }
 END_TEST

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * test_store_edges - edges in the store: what is written is read back, adds up per day, stays
- * small, and damage is found. Sound where counts are, of which test_store has more.
+ * test_store_edges - edges in the store: read back as written, added up per day, kept small,
+ * and damage is found. Similar tests of counts are in test_store.
  */
 #include <errno.h>
 
@@ -32,7 +32,7 @@ START_TEST(edge_codec_gives_back_what_it_took)
 		while (nr < NR && (off += next_random(&seed) % (2 + round)) < MP_CHUNK_SIZE) {
 			uint64_t to = next_random(&seed) >> next_random(&seed) % 64;
 
-			/* Several targets, near, far and at both ends of the address space. */
+			/* Several targets: near, far and at both ends of the address space. */
 			for (uint64_t k = next_random(&seed) % 3 + 1; k-- && nr < NR;) {
 				struct mp_edge_count *edge = &in[nr++];
 				uint64_t kind = next_random(&seed) % 7, room;
@@ -66,17 +66,17 @@ START_TEST(edge_codec_refuses_what_it_never_wrote)
 		uint8_t bytes[26];
 		size_t size;
 	} bad[] = {
-		{{0x80}, 1},		       /* token cut short */
+		{{0x80}, 1},		       /* token truncated */
 		{{0x00}, 1},		       /* no target */
 		{{0x03, 0x00}, 2},	       /* count missing */
 		{{0x03, 0x00, 0x00}, 3},       /* a count of 0 */
 		{{0x05, 0x00}, 2},	       /* mispredicted missing */
-		{{0x05, 0x00, 0x00}, 3},       /* mispredicted, but none */
+		{{0x05, 0x00, 0x00}, 3},       /* marked as mispredicted, but 0 */
 		{{0x05, 0x00, 0x02}, 3},       /* 2 of 1 mispredicted */
-		{{0x80, 0x80, 0x20, 0x00}, 4}, /* 64 KiB into a chunk of 64 KiB */
-		{{0x00, 0x01, 0x00, 0x00}, 4}, /* to is ~0 already; no greater one */
+		{{0x80, 0x80, 0x20, 0x00}, 4}, /* offset 64 KiB in a chunk of 64 KiB */
+		{{0x00, 0x01, 0x00, 0x00}, 4}, /* @to is ~0 already, so none can be greater */
 		{{0x00, 0x00, 0x00, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0x01},
-		 13}, /* to + 1 + to wraps */
+		 13}, /* to + 1 + to overflows */
 		{{0x03, 0x00, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x02}, 12},
 	};
 	size_t nr;
@@ -94,7 +94,7 @@ START_TEST(edge_codec_says_a_short_jump_in_few_bytes)
 
 	for (unsigned int i = 0; i < 100; i++)
 		in[i] = (struct mp_edge_count){i * 12, i * 12 + 50, 777, 0};
-	/* Token and target, a byte each; the first says the count too. */
+	/* Token and target, a byte each; only the first has its count. */
 	ck_assert_uint_eq(mp_edge_encode(0, in, 100, bytes), 100 * 2 + 2);
 }
 END_TEST
@@ -125,12 +125,12 @@ START_TEST(store_adds_edges_of_one_pair)
 	expect_edges(store, module, NOW + DAY, b, 4);
 	expect_edges(store, module, NOW + 2 * DAY, NULL, 0);
 	expect_edges(store, other, 0, b, 4);
-	/* Once more on the same day: twice the counts. */
+	/* On the same day again: the counts double. */
 	ok(mp_store_add_edges(store, other, NOW, b, 4, &err));
 	for (int i = 0; i < 4; i++)
 		b[i].count *= 2, b[i].mispredicted *= 2;
 	expect_edges(store, other, 0, b, 4);
-	/* Edges are no samples. */
+	/* Edges are not samples. */
 	expect(store, module, 0, NULL, 0);
 	ok(mp_store_check(store, &err));
 	mp_store_close(store);
@@ -160,7 +160,7 @@ START_TEST(store_refuses_edges_that_cannot_be)
 	ck_assert_int_eq(mp_store_add_edges(store, 77, NOW, &one, 1, &err), -ENOENT);
 	ok(mp_store_add_edges(store, module, NOW, &none, 1, &err));
 	expect_edges(store, module, 0, NULL, 0);
-	/* Two flushes that are each possible and together are not. */
+	/* Each of the two flushes is possible, but their sum overflows. */
 	ok(mp_store_add_edges(store, module, NOW, huge, 1, &err));
 	ck_assert_int_eq(mp_store_add_edges(store, module, NOW, huge, 1, &err), -EOVERFLOW);
 	expect_edges(store, module, 0, huge, 1);
@@ -201,7 +201,7 @@ START_TEST(store_lists_and_finds_a_module_that_has_edges_only)
 	ok(mp_store_add_edges(store, put(store, 2, 0), NOW, &few, 1, &err));
 	ok(mp_store_add_counts(store, put(store, 3, 0), NOW, &count, 1, &err));
 	ok(mp_store_list_modules(store, 0, &modules, &nr, &err));
-	/* Samples first, then transfers. */
+	/* Sorted by samples, then by transfers. */
 	ck_assert_uint_eq(nr, 3);
 	ck_assert_str_eq(modules[0].path, "/usr/bin/prog3");
 	ck_assert_uint_eq(modules[0].nr_transfers, 0);
@@ -231,7 +231,7 @@ START_TEST(store_folds_days_of_edges_beyond_a_week)
 
 	for (int day = 0; day < 30; day++)
 		ok(mp_store_add_edges(store, module, NOW + day * DAY, &edge, 1, &err));
-	/* As counts: days 23 to 29 are apart, 0 to 22 are one bucket. */
+	/* Like counts: days 23 to 29 are separate; days 0 to 22 form one bucket. */
 	edge.count = 60, edge.mispredicted = 30;
 	expect_edges(store, module, 0, &edge, 1);
 	expect_edges(store, module, NOW + 22 * DAY, &edge, 1);
@@ -239,7 +239,7 @@ START_TEST(store_folds_days_of_edges_beyond_a_week)
 	expect_edges(store, module, NOW + 23 * DAY, &edge, 1);
 	edge.count = 2, edge.mispredicted = 1;
 	expect_edges(store, module, NOW + 29 * DAY, &edge, 1);
-	/* What comes late joins the bucket that holds its day, or the oldest. */
+	/* Late data is added to the bucket that contains its day, or to the oldest one. */
 	ok(mp_store_add_edges(store, module, NOW + 5 * DAY, &edge, 1, &err));
 	ok(mp_store_add_edges(store, module, NOW - 5 * DAY, &edge, 1, &err));
 	edge.count = 64, edge.mispredicted = 32;
@@ -260,7 +260,7 @@ START_TEST(store_keeps_edges_below_their_share_of_the_text)
 	static struct mp_edge_count edges[NR_EDGES];
 	struct mp_store *store = open_as(MP_STORE_WRITE);
 
-	/* Every day the same code and some other code. */
+	/* Every day has some common and some different code. */
 	for (int day = 0; day < 60; day++) {
 		ok(mp_store_begin(store, &err));
 		for (unsigned int i = 0; i < NR_MODULES; i++) {
@@ -288,7 +288,7 @@ START_TEST(store_takes_no_chunk_of_edges_that_it_could_not_read_again)
 	struct mp_store *store = open_as(MP_STORE_WRITE);
 	int64_t module = put(store, 1, 1 << 20);
 
-	/* One jump with 400,000 targets far apart, each a great number of times. */
+	/* One jump with 400,000 distant targets and large counts. */
 	ck_assert_ptr_nonnull(edges);
 	for (uint64_t i = 0; i < NR; i++)
 		edges[i] = (struct mp_edge_count){0x1000, i << 40, (1ULL << 44) + i, 1ULL << 42};

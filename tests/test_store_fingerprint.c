@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-/* store_fingerprint: kept apart from counts, found by path and name, merged, checked. */
+/*
+ * test_store_fingerprint - fingerprints in the store: separate from counts, found by path and
+ * name, merged, checked.
+ */
 #include "libprof/store_fingerprint.h"
 
 #include <errno.h>
@@ -74,16 +77,19 @@ START_TEST(fingerprint_finds_the_nearest_other_build)
 	expect_other(store, 9, "/usr/bin/x", 0);
 	ok(mp_store_put_fingerprint(store, a, NOW, &sample, NULL, &err));
 	ok(mp_store_put_fingerprint(store, d, NOW, &sample, NULL, &err));
-	/* The later one has none yet. */
+	/* The later one has no fingerprint yet. */
 	expect_other(store, 9, "/usr/bin/x", a);
 	ok(mp_store_put_fingerprint(store, b, NOW, &sample, NULL, &err));
 	ok(mp_store_put_fingerprint(store, c, NOW, &sample, NULL, &err));
-	/* The same path before the same name, and the later before the earlier. */
+	/*
+	 * A module with the same path is preferred to one with the same name, and a later one
+	 * to an earlier one.
+	 */
 	expect_other(store, 9, "/usr/bin/x", b);
 	expect_other(store, 9, "/home/x", c);
-	/* Not itself. */
+	/* Not the module itself. */
 	expect_other(store, 2, "/usr/bin/x", a);
-	/* The version behind .so may be another. */
+	/* The version after .so may differ. */
 	expect_other(store, 9, "/lib/libz.so.1.2.9", d);
 	expect_other(store, 9, "/lib/libzz.so.1", 0);
 	expect_other(store, 9, "/usr/bin/y", 0);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * test_store_merge - databases added up: the result is what one database would hold that had got
- * everything, nothing is added twice, and a failure leaves no trace.
+ * test_store_merge - merging databases gives what one database with all data would hold.
+ * Nothing is added twice, and a failure changes nothing.
  */
 #include <errno.h>
 #include <string.h>
@@ -60,7 +60,7 @@ static struct mp_id id_of(unsigned int n)
 	return id;
 }
 
-/* A session that only says how many samples there are. */
+/* Adds a session whose ledger has @nr samples, without the samples. */
 static void promise(struct mp_store *store, int64_t when_s, uint64_t nr)
 {
 	struct mp_session session = {.start_s = when_s, .collector = "import"};
@@ -70,7 +70,7 @@ static void promise(struct mp_store *store, int64_t when_s, uint64_t nr)
 	ok(mp_store_add_ledger(store, session.key, when_s, &ledger, &err));
 }
 
-/* One session of @nr samples of module @n on a day, as a collector would store it. */
+/* Stores one session with @nr samples of module @n, like a collector. */
 static void collect(struct mp_store *store, unsigned int n, int64_t when_s, uint64_t vaddr,
 		    uint64_t nr)
 {
@@ -269,7 +269,7 @@ START_TEST(merge_of_the_same_again_is_refused)
 	ok(merge(out, a, false));
 	ck_assert_int_eq(merge(out, a, false), -EEXIST);
 	ck_assert_ptr_nonnull(strstr(err.msg, "was added before"));
-	/* It went on growing: still the same. */
+	/* It has grown meanwhile, but is still the same session. */
 	collect(a, 1, NOW + 100, 0x1000, 50);
 	ck_assert_int_eq(merge(out, a, false), -EEXIST);
 	ok(mp_store_check(out, &err));
@@ -299,7 +299,7 @@ START_TEST(merge_knows_a_session_that_went_on)
 	free(sessions);
 	free(module.path);
 	ck_assert_int_eq(merge(out, a, false), -EEXIST);
-	/* The other way round: the earlier state into what went on. */
+	/* The other direction: an earlier state is merged into its later one. */
 	ck_assert_int_eq(merge(a, out, false), -EEXIST);
 	ok(mp_store_check(out, &err));
 	ok(mp_store_check(a, &err));
@@ -308,7 +308,7 @@ END_TEST
 
 START_TEST(merge_knows_a_session_by_more_than_its_second)
 {
-	/* Two machines that were started at once: neither ledger is within the other. */
+	/* Two machines started in the same second: neither ledger includes the other. */
 	collect(a, 1, NOW, 0x1000, 50);
 	ok(mp_store_begin(b, &err));
 	{
@@ -349,7 +349,7 @@ START_TEST(merge_keeps_the_path_seen_last)
 }
 END_TEST
 
-/* Old days are kept together in one, apart in the other. */
+/* Old days share a bucket in one database, and are separate in the other. */
 START_TEST(merge_of_folded_days_is_exact)
 {
 	struct mp_module *modules;
@@ -368,14 +368,14 @@ START_TEST(merge_of_folded_days_is_exact)
 		total += modules[i].nr_samples;
 	ck_assert_uint_eq(total, 340);
 	mp_store_free_modules(modules, nr);
-	/* The last days are as they were. */
+	/* The last days are unchanged. */
 	ok(mp_store_list_modules(out, NOW + 27 * DAY, &modules, &nr, &err));
 	ck_assert_uint_eq(modules[0].nr_samples, 30);
 	mp_store_free_modules(modules, nr);
 }
 END_TEST
 
-/* One row of database a, behind the store's back. */
+/* Changes one row of database a without the store's code. */
 static void damage(const char *sql)
 {
 	char path[128];
@@ -406,7 +406,7 @@ START_TEST(merge_that_fails_can_be_rolled_back)
 		ck_assert_uint_eq(nr, 1);
 		free(sessions);
 	}
-	/* Without a transaction there would be no way back. */
+	/* Merging needs a transaction, to be undone on failure. */
 	ck_assert_int_eq(mp_store_merge(out, b, false, &stats, &err), -EINVAL);
 }
 END_TEST

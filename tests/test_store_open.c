@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * test_store_open - which files are taken for a store, migration, read-only media, damage.
+ * test_store_open - which files are accepted as a store; migration, read-only media, damage.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -67,7 +67,7 @@ START_TEST(store_open_refuses_a_schema_with_more_in_it)
 }
 END_TEST
 
-/* What the first schema's programs left. */
+/* Makes a store as programs with the first schema wrote it. */
 static void make_old_store(void)
 {
 	char sql[160];
@@ -152,7 +152,7 @@ START_TEST(store_migrates_step_by_step_and_keeps_the_data)
 	ok(mp_store_migrate(store, steps, nr, &err));
 	ok(mp_store_migrate(store, steps, nr, &err));
 	expect(store, module, 0, &count, 1);
-	/* A step that fails leaves all as it was, also what came before it. */
+	/* A failed step undoes everything, including the steps before it. */
 	ck_assert_int_ne(mp_store_migrate(store, broken, nr + 1, &err), 0);
 	ok(mp_store_migrate(store, steps, nr, &err));
 	expect(store, module, 0, &count, 1);
@@ -161,7 +161,7 @@ START_TEST(store_migrates_step_by_step_and_keeps_the_data)
 }
 END_TEST
 
-/* As an ordinary user where we are root: permissions do not bind root. Return: exit status. */
+/* Runs @fn as an ordinary user, since permissions do not bind root. Return: exit status. */
 static int as_nobody(int (*fn)(void))
 {
 	pid_t child = fork();
@@ -235,7 +235,7 @@ START_TEST(store_of_root_belongs_to_whom_the_directory_belongs)
 	}
 	mp_store_close(store);
 	ck_assert_int_eq(as_nobody(write_it), 0);
-	/* What is there stays whose it is, and a link there is not followed. */
+	/* An existing file keeps its owner, and a symbolic link is not followed. */
 	snprintf(name, sizeof(name), "%s-other", db);
 	write_file(name, "x", 1);
 	ok(mp_store_make_file(name, &err));
@@ -263,7 +263,7 @@ START_TEST(store_reads_where_it_cannot_write)
 	ok(mp_store_add_counts(store, put(store, 1, 0), NOW, &count, 1, &err));
 	add_ledger(store, session.key, 5);
 	ck_assert_int_eq(chmod(dir, 0555), 0);
-	/* As it was made before databases were for their owners alone. */
+	/* The permissions that older versions gave. */
 	for (size_t i = 0; i < 3; i++) {
 		char name[128];
 
@@ -271,16 +271,19 @@ START_TEST(store_reads_where_it_cannot_write)
 		ck_assert_int_eq(chmod(name, 0444), 0);
 	}
 	if (geteuid()) {
-		/* The writer still holds -shm open; an owner has no other self to be. */
+		/*
+		 * The writer still has -shm open, and an ordinary owner cannot become another
+		 * user.
+		 */
 		mp_store_close(store);
 		ck_assert_int_eq(read_it(), 0);
 		chmod(dir, 0700);
 		return;
 	}
-	ck_assert_int_eq(as_nobody(read_it), 0); /* beside a writer */
+	ck_assert_int_eq(as_nobody(read_it), 0); /* while there is a writer */
 	ck_assert_int_eq(as_nobody(write_fails), 0);
 	mp_store_close(store);
-	ck_assert_int_eq(as_nobody(read_it), 0); /* nobody there, no -wal */
+	ck_assert_int_eq(as_nobody(read_it), 0); /* without a writer and -wal */
 	ck_assert_int_eq(chmod(db, 0400), 0);
 	ck_assert_int_eq(as_nobody(read_fails), 0);
 	chmod(dir, 0700);
@@ -320,7 +323,7 @@ START_TEST(store_says_when_a_dead_writers_wal_cannot_be_read)
 	ck_assert_int_eq(mkdir(mnt, 0700), 0);
 	if (mount("none", mnt, "tmpfs", 0, "size=4m"))
 		MORPH_SKIP("cannot mount a tmpfs: %s", strerror(errno));
-	/* A copy of a live database has its -wal and no -shm. */
+	/* A copy of a database in use has -wal but no -shm. */
 	store = open_as(MP_STORE_WRITE);
 	put(store, 1, 0);
 	snprintf(cmd, sizeof(cmd), "cp %s %s-wal %s", db, db, mnt);
@@ -351,7 +354,7 @@ static void *read_whole(const char *path, size_t *size)
 	return data;
 }
 
-/* Every reader of the store, on whatever the file now is. */
+/* Runs every reader of the store on the current file. */
 static int use_everything(void)
 {
 	struct mp_store *store;
@@ -445,7 +448,7 @@ START_TEST(store_with_flipped_bits_never_crashes_nor_lies_about_counts)
 		write_file(db, copy, size);
 		nr_found += use_everything() != 0;
 	}
-	/* What is left unnoticed hit free space, paths or times; counts have checksums. */
+	/* Undetected changes hit free space, paths or times; counts have checksums. */
 	ck_assert_uint_ge(nr_found, 600);
 	free(copy);
 	free(data);
@@ -459,7 +462,7 @@ START_TEST(store_flipped_count_is_found)
 	size_t nr;
 
 	make_sample_store();
-	/* The last byte of a chunk's data: a count or a distance, plausible whatever it is. */
+	/* The last byte of a chunk's data: a count or a distance, so any value is plausible. */
 	tamper("UPDATE chunk SET data = substr(data, 1, length(data) - 1) ||"
 	       " CASE substr(data, -1) WHEN x'04' THEN x'05' ELSE x'04' END WHERE key = 1");
 	store = open_as(MP_STORE_READ);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * test_store_paths - paths in the store: what is written is read back, adds up per day, stays
- * small without losing a sample, and damage is found.
+ * test_store_paths - paths in the store: read back as written, added up per day, kept small
+ * without losing samples, and damage is found.
  */
 #include <errno.h>
 
@@ -9,7 +9,7 @@
 #include "libprof/varint.h"
 #include "tests/store_fixture.h"
 
-/* As many keys as a test has at a time; they are all freed by tidy(). */
+/* All keys of a test; tidy() frees them. */
 static uint8_t *keys[1 << 18];
 static size_t nr_keys;
 
@@ -54,7 +54,7 @@ static const struct mp_path_count *find(const struct mp_path_count *paths, size_
 	return NULL;
 }
 
-/* Exactly these, in any order. */
+/* Expects exactly these paths, in any order. */
 static void expect_paths(struct mp_store *store, int64_t module, int64_t since_s,
 			 const struct mp_path_count *want, size_t nr_want)
 {
@@ -72,7 +72,7 @@ static void expect_paths(struct mp_store *store, int64_t module, int64_t since_s
 	free(have);
 }
 
-/* What the ledger says and what is stored agree, as a flush leaves it. */
+/* Makes ledger and stored counts agree, like a flush. */
 static void account(struct mp_store *store, int64_t module, uint64_t nr)
 {
 	struct mp_session session = start(store);
@@ -106,7 +106,7 @@ START_TEST(store_adds_paths_of_one_name)
 	expect_paths(store, module, NOW + 2 * DAY, NULL, 0);
 	b[0].count = 10, b[1].count = 14;
 	expect_paths(store, other, 0, b, 2);
-	/* One name twice in one call is the same. */
+	/* The same key twice in one call is added up. */
 	b[1] = b[0];
 	ok(mp_store_add_paths(store, put(store, 3, 0), NOW, b, 2, &err));
 	b[0].count = 20;
@@ -193,7 +193,7 @@ START_TEST(store_folds_days_of_paths_beyond_a_week)
 
 	for (int day = 0; day < 30; day++)
 		ok(mp_store_add_paths(store, module, NOW + day * DAY, &one, 1, &err));
-	/* As counts: days 23 to 29 are apart, 0 to 22 are one bucket. */
+	/* Like counts: days 23 to 29 are separate; days 0 to 22 form one bucket. */
 	one.count = 60;
 	expect_paths(store, module, 0, &one, 1);
 	expect_paths(store, module, NOW + 22 * DAY, &one, 1);
@@ -201,7 +201,7 @@ START_TEST(store_folds_days_of_paths_beyond_a_week)
 	expect_paths(store, module, NOW + 23 * DAY, &one, 1);
 	one.count = 2;
 	expect_paths(store, module, NOW + 29 * DAY, &one, 1);
-	/* What comes late joins the bucket that holds its day. */
+	/* Late data is added to the bucket that contains its day. */
 	ok(mp_store_add_paths(store, module, NOW + 5 * DAY, &one, 1, &err));
 	ok(mp_store_add_paths(store, module, NOW - 5 * DAY, &one, 1, &err));
 	one.count = 64;
@@ -222,7 +222,7 @@ START_TEST(span_of_paths_is_kept_like_one_of_counts)
 
 	for (int i = 0; i < 3; i++)
 		ok(mp_store_add_paths(store, module, NOW - 2 * i * DAY, &one, 1, &err));
-	/* Days 0, -2, -4; what overlaps with -3 to -1 becomes one with it. */
+	/* Days 0, -2, -4; the span -3 to -1 absorbs the day that it overlaps. */
 	one.count = 10;
 	ok(mp_store_add_path_span(store, module, &wide, &one, 1, &err));
 	ok(mp_store_list_path_spans(store, module, &spans, &nr, &err));
@@ -242,7 +242,10 @@ START_TEST(span_of_paths_is_kept_like_one_of_counts)
 }
 END_TEST
 
-/* Twelve blocks each, from any of 200 on, one of two ways from each; every hundredth is frequent. */
+/*
+ * Paths of twelve blocks, starting at any of 200, with two successors each; every hundredth
+ * path is frequent.
+ */
 static size_t fill_paths(struct mp_path_count *out, size_t nr, uint64_t seed)
 {
 	uint64_t vaddrs[12], block;
@@ -282,7 +285,7 @@ START_TEST(store_keeps_paths_below_their_share_and_every_sample)
 	ok(mp_store_check(store, &err));
 	ok(mp_store_read_paths(store, module, 0, &have, &nr, &err));
 	ck_assert_uint_eq(total_of(have, nr), total);
-	/* Who is frequent is still there in full. */
+	/* Frequent paths are kept in full. */
 	for (size_t i = 0; i < NR; i += 100)
 		frequent += find(have, nr, &paths[i]) != NULL;
 	ck_assert_uint_eq(frequent, NR / 100);
@@ -290,10 +293,10 @@ START_TEST(store_keeps_paths_below_their_share_and_every_sample)
 	free(have);
 	mp_store_close(store);
 	store = open_as(MP_STORE_READ);
-	/* And a page for each of the other tables and indexes. */
+	/* and a page for each of the other tables and indexes */
 	ck_assert_uint_le(mp_store_size_bytes(store), (1 << 20) + 65536 + TEXT / 2);
 	mp_store_close(store);
-	/* Where even edges are too many, blocks are left. */
+	/* If even edges are too many, only blocks are kept. */
 	store = open_as(MP_STORE_WRITE);
 	for (size_t i = 0; i < NR_EDGES; i++)
 		paths[i] = path(1, 0x500000 + 0x10000 * i, 0x401000 + 16 * (i % 100));
@@ -367,7 +370,7 @@ static void expect_damaged(const char *sql, const char *what, bool seen_by_read)
 START_TEST(store_believes_no_damaged_paths)
 {
 	expect_damaged("UPDATE path SET nr = nr + 1 WHERE bucket = 1 AND nr = 5", "add up", true);
-	/* A sum that is right does not help. */
+	/* A correct sum does not help. */
 	expect_damaged("UPDATE path SET nr = 18 - nr WHERE bucket = 1 AND nr <> 6;"
 		       "UPDATE path_bucket SET nr_samples = nr_samples + 6 WHERE key = 1",
 		       "add up", true);

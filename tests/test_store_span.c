@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-/* test_store_span - counts, edges and activity by spans of days: exact sums whatever overlaps. */
+/*
+ * test_store_span - counts, edges and activity by spans of days: sums stay exact when spans
+ * overlap.
+ */
 #include <errno.h>
 #include <string.h>
 
@@ -66,7 +69,7 @@ static uint64_t sum_in(int64_t first, int64_t last)
 	return sum;
 }
 
-/* "10-12 13-13" */
+/* Return: the spans, such as "10-12 13-13". */
 static const char *spans(void)
 {
 	static char text[400];
@@ -90,7 +93,7 @@ START_TEST(spans_apart_stay_apart)
 	ck_assert_str_eq(spans(), "100-102 103-103 104-104");
 	ck_assert_uint_eq(sum_in(100, 102), 1);
 	ck_assert_uint_eq(sum_in(103, 104), 6);
-	/* Kept together with days that were not asked for: cannot be told apart. */
+	/* Stored together with other days, so they cannot be separated. */
 	ck_assert_uint_eq(sum_in(101, 104), 6);
 	ck_assert_uint_eq(sum_in(0, INT64_MAX), 7);
 }
@@ -105,14 +108,14 @@ START_TEST(span_that_overlaps_becomes_one_with_what_it_touches)
 	ck_assert_uint_eq(sum_in(102, 104), 13);
 	add(99, 101, 0x10, 100);
 	ck_assert_str_eq(spans(), "99-101 102-104 105-105");
-	/* A part of two. */
+	/* A span that overlaps two others. */
 	add(101, 102, 0x10, 1000);
 	ck_assert_str_eq(spans(), "99-104 105-105");
-	/* All of it. */
+	/* A span that covers all. */
 	add(90, 106, 0x10, 10000);
 	ck_assert_str_eq(spans(), "90-106");
 	ck_assert_uint_eq(sum_in(90, 106), 11116);
-	/* A day inside. */
+	/* A day inside a span. */
 	add(95, 95, 0x10, 1);
 	ck_assert_str_eq(spans(), "90-106");
 	ck_assert_uint_eq(sum_in(0, 200), 11117);
@@ -194,18 +197,18 @@ static void add_edge_as(bool exact, int64_t day)
 
 START_TEST(span_is_exact_while_all_in_it_was_counted)
 {
-	/* Nothing is not exact, and nor are transfers alone. */
+	/* Without counts, or with edges only, nothing is exact. */
 	ck_assert(!is_exact(0));
 	add_edge_as(true, 105);
 	ck_assert(!is_exact(0));
 	add_as(true, 105, 105);
 	add_as(true, 105, 105);
 	ck_assert(is_exact(0));
-	/* Another day's samples are none of this one's. */
+	/* Samples of another day do not matter. */
 	add_as(false, 104, 104);
 	ck_assert(!is_exact(0));
 	ck_assert(is_exact(105 * DAY));
-	/* Exact counts make no exact ones of samples, and samples make samples of exact ones. */
+	/* Exact counts added to samples stay inexact, and so do samples added to exact counts. */
 	add_as(true, 104, 104);
 	ck_assert(!is_exact(104 * DAY));
 	add_edge_as(false, 105);
@@ -228,10 +231,10 @@ START_TEST(span_that_is_folded_is_exact_if_both_were)
 	add_as(false, 105, 105);
 	add_as(true, 104, 106);
 	ck_assert(!is_exact(104 * DAY));
-	/* Both days are together with all before: which samples were whose is not kept. */
+	/* Both days are merged with earlier ones, so it is not known which counts were samples. */
 	add_as(true, 103, 104);
 	ck_assert(!is_exact(0));
-	/* What is older than a week is folded by itself. */
+	/* Data older than a week is merged automatically. */
 	add_as(true, 120, 120);
 	ck_assert(is_exact(120 * DAY));
 	ck_assert(!is_exact(0));
@@ -278,7 +281,7 @@ START_TEST(activity_that_overlaps_adds_up)
 }
 END_TEST
 
-/* A simple model: what was added to which day, and sums that must come out. */
+/* Compares with a simple model: which counts were added to which day. */
 START_TEST(spans_at_random_never_lose_a_sample)
 {
 	uint64_t state = 88172645463325252ull, total = 0;

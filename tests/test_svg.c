@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * test_svg - whatever a name holds, a picture stays well-formed and shows no more than its text;
- * numbers are short and exact; a text that was fitted fits.
+ * test_svg - pictures stay well-formed whatever a name contains; numbers are short and exact;
+ * fitted text fits.
  */
 #include <math.h>
 #include <stdlib.h>
@@ -53,7 +53,7 @@ END_TEST
 START_TEST(svg_text_shows_control_characters)
 {
 	ck_assert_str_eq(text("a\nb\x01\x7f\t"), "a\\x0ab\\x01\\x7f\\x09");
-	/* Of the second block too, which XML 1.0 allows and nobody can see. */
+	/* Also C1 control characters, which XML 1.0 allows but which are invisible. */
 	ck_assert_str_eq(text("a\xc2\x85z"), "a\xef\xbf\xbdz");
 }
 END_TEST
@@ -81,7 +81,7 @@ START_TEST(svg_text_replaces_what_is_not_utf8)
 		for (; *p; p += 3)
 			ck_assert_msg(!strncmp(p, "\xef\xbf\xbd", 3), "%zu: %s", i, buf);
 	}
-	/* The bad byte only: what follows is kept. */
+	/* Only the invalid byte is replaced. */
 	ck_assert_str_eq(text("\xc3<"), "\xef\xbf\xbd&lt;");
 	ck_assert_str_eq(text("h\xc3\xa9llo \xe2\x86\x92 \xf0\x9f\x98\x80"),
 			 "h\xc3\xa9llo \xe2\x86\x92 \xf0\x9f\x98\x80");
@@ -92,7 +92,7 @@ START_TEST(svg_text_does_not_turn_the_line_around)
 {
 	ck_assert_str_eq(text("a\xe2\x80\xaez"), "a\xef\xbf\xbdz"); /* U+202E */
 	ck_assert_str_eq(text("a\xe2\x81\xa7z"), "a\xef\xbf\xbdz"); /* U+2067 */
-	ck_assert_str_eq(text("a\xef\xbf\xbez"), "a\xef\xbf\xbdz"); /* U+FFFE: not in XML */
+	ck_assert_str_eq(text("a\xef\xbf\xbez"), "a\xef\xbf\xbdz"); /* U+FFFE: forbidden in XML */
 }
 END_TEST
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* symbols: .symtab and .strtab of an output, for moved functions and for all else. */
+/* test_symbols - .symtab and .strtab of an output, for moved functions and all others. */
 #include "tests/suite.h"
 
 #include <errno.h>
@@ -23,7 +23,7 @@ struct table {
 	uint16_t *index;
 };
 
-/* Section indexes move up by ten, so that one sees which were renumbered. */
+/* Adds ten to section indexes, which shows the ones that were renumbered. */
 static int try_build(struct fixture *f, struct mp_section *symtab, struct mp_section *strtab,
 		     struct table *t, struct mp_err *err)
 {
@@ -69,7 +69,7 @@ static const char *name_of(const struct table *t, uint32_t i)
 	return (const char *)t->out.strtab + symbol(t, i).st_name;
 }
 
-/* The number of symbols @name, the last one in *@out. */
+/* Return: number of symbols called @name; *@out is the last one. */
 static uint32_t find(const struct table *t, const char *name, Elf64_Sym *out)
 {
 	uint32_t nr = 0;
@@ -134,7 +134,7 @@ START_TEST(symbols_name_the_warm_run)
 }
 END_TEST
 
-/* Only a part runs, as of a function whose .cold was sampled: the name is still the entry's. */
+/* Only a part of the function is hot: the name still belongs to the part with the entry. */
 START_TEST(symbols_name_the_run_of_the_entry)
 {
 	struct fixture f;
@@ -251,7 +251,7 @@ START_TEST(symbols_refuse_damaged_tables)
 		case 0: strtab.size = 0; break;
 		case 1: strtab.size--; break; /* ends within a name */
 		case 2: symtab.info = (uint32_t)(symtab.size / sizeof(Elf64_Sym)) + 1; break;
-		case 3: strtab.size = 1; break; /* names lie behind it */
+		case 3: strtab.size = 1; break; /* names lie behind its end */
 		}
 		ck_assert_msg(try_build(&f, &symtab, &strtab, &t, &err) == -EBADMSG, "case %d", i);
 		ck_assert_ptr_nonnull(strstr(err.msg, ".symtab"));

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* table: switches and computed gotos of real compilers, with and without kept relocations. */
+/* test_table - switches and computed gotos of real compilers, with and without relocations. */
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -85,7 +85,7 @@ static uint32_t terms_of(const struct mp_cfg *cfg, const char *name, enum mp_ter
 	return nr;
 }
 
-/* The same link with and without --emit-relocs: relocations prove what patterns only suggest. */
+/* Links with and without --emit-relocs: relocations prove what code patterns suggest. */
 START_TEST(table_is_the_same_with_and_without_relocations)
 {
 	const char *cc = compilers[_i / NR_SHAPES];
@@ -109,7 +109,10 @@ START_TEST(table_is_the_same_with_and_without_relocations)
 		ck_assert_ptr_nonnull(b);
 		ck_assert_uint_eq(a->kind, b->kind);
 		ck_assert_uint_eq(a->base, b->base);
-		/* Without a bound the end is where something else begins: never short. */
+		/*
+		 * Without a bound, a table ends where other data begins, so it is never too
+		 * short.
+		 */
 		ck_assert_uint_ge(b->nr_entries, a->nr_entries);
 		if (b->exact)
 			ck_assert_uint_eq(a->nr_entries, b->nr_entries);
@@ -158,7 +161,7 @@ START_TEST(table_has_as_many_entries_as_the_switch_has_cases)
 		uint32_t entries;
 	} expected[] = {{"dense", 7}, {"loop", 10}, {"threaded", 7}};
 
-	/* dense() and the like may have become plain code; what became a table is exact. */
+	/* dense() and others may have become plain code, but a table's size is exact. */
 	for (size_t i = 0; i < sizeof(expected) / sizeof(expected[0]); i++) {
 		const struct mp_func *func = func_named(cfg, expected[i].name);
 
@@ -223,7 +226,7 @@ START_TEST(table_is_not_seen_where_there_is_none)
 }
 END_TEST
 
-/* A label that is kept elsewhere may be compared: its table must not be changed in place. */
+/* A label stored elsewhere may be compared, so its table must not change in place. */
 START_TEST(table_with_a_label_known_elsewhere_is_not_private)
 {
 	struct mp_cfg *cfg =
@@ -250,7 +253,7 @@ START_TEST(table_with_a_label_known_elsewhere_is_not_private)
 }
 END_TEST
 
-/* What may be written may lead to any label: no table. */
+/* Memory that can be written may lead to any label, so it is no table. */
 START_TEST(table_that_can_be_written_is_none)
 {
 	struct mp_cfg *cfg =
@@ -258,7 +261,7 @@ START_TEST(table_that_can_be_written_is_none)
 
 	ck_assert_uint_eq(tables_of(cfg, "writable"), 0);
 	ck_assert_uint_ge(terms_of(cfg, "writable", MP_TERM_UNRESOLVED), 1);
-	/* Whatever is written there is a label of the function. */
+	/* Any value written there is a label of the function. */
 	ck_assert_uint_eq(func_named(cfg, "writable")->problem, MP_PROBLEM_NONE);
 	ck_assert(func_named(cfg, "writable")->flags & MP_FUNC_LABELS);
 	close_cfg(cfg);

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Tables of files without relocations: which ones lead to copies is told by the instructions that
- * read them. What is written was verified too, by verify's own reading of the same instructions.
+ * test_table_form - tables in files without relocations: the instructions that read a table
+ * decide whether its entries may lead to copies. verify checks the outputs by its own analysis
+ * of these instructions.
  */
 #include <errno.h>
 
@@ -12,7 +13,7 @@
 #define FIXED "-s -no-pie -static -nostdlib -Wl,--eh-frame-hdr"
 #define MOVES "-s -pie -nostdlib"
 
-/* A function f around @jump, an index in %rax below @bound, with four labels. */
+/* A function f around @jump, with an index in %rax below @bound, and four labels. */
 #define FUNCTION(bound, jump, more)                                                                \
 	".text\n.globl _start\n_start:\n	call f\n	hlt\n.type f, @function\nf:\n.cfi_startproc\n"   \
 	"	push %rbx\n.cfi_adjust_cfa_offset 8\n"                                                   \
@@ -27,7 +28,7 @@
 #define ADDRESSES ".section .rodata\n.balign 8\nT:	.quad L0, L1, L2, L3\n	.quad -1\n"
 #define OFFSETS	  ".section .rodata\n.balign 4\nT:	.long L0-T, L1-T, L2-T, L3-T\n	.quad -1\n"
 
-/* How many entries of tables lead to copies, all code moved. */
+/* Return: number of table entries that lead to copies when all code is moved. */
 static uint64_t entries_led(const char *flags, const char *source)
 {
 	struct me_optimize_options options = {.all = true};
@@ -43,7 +44,7 @@ static uint64_t entries_led(const char *flags, const char *source)
 	options.input = f.path;
 	options.output = out;
 	rc = me_optimize(&options, &report, &err);
-	/* A function that is not understood stays where it is, its tables with it. */
+	/* A function that is not understood stays, with its tables. */
 	ck_assert_msg(rc == 0 || rc == -ENODATA, "%s", err.msg);
 	nr = report.emitted.patches.nr_table_entries;
 	ck_assert_uint_eq(report.verified.nr_table_entries, nr);
@@ -83,7 +84,7 @@ START_TEST(form_load_and_jump)
 }
 END_TEST
 
-/* Others may stand between, a jump too. */
+/* Other instructions, and a jump, may come between. */
 START_TEST(form_load_and_jump_elsewhere)
 {
 	static const char source[] = FUNCTION("3",
@@ -99,7 +100,7 @@ START_TEST(form_load_and_jump_elsewhere)
 }
 END_TEST
 
-/* The address could be kept in between. */
+/* The address could be kept before the jump. */
 START_TEST(form_load_with_something_before_the_jump)
 {
 	static const char source[] = FUNCTION("3",
@@ -171,7 +172,7 @@ START_TEST(form_offsets_from_a_frame_register)
 }
 END_TEST
 
-/* Without a bound nobody knows where the offsets end and something else's begin. */
+/* Without a bound, the end of the offsets is not known. */
 START_TEST(form_offsets_without_a_bound)
 {
 	static const char source[] = FUNCTION("3",

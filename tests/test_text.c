@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Names from files reach a terminal without what would control it; messages keep their reasons. */
+/*
+ * test_text - names from files reach a terminal without control sequences; long messages keep
+ * their reasons.
+ */
 #include "tests/suite.h"
 
 #include <errno.h>
@@ -27,7 +30,7 @@ START_TEST(text_that_controls_a_terminal_is_escaped)
 {
 	ck_assert_str_eq(escaped("a\x1b[2Jb\n"), "a\\x1b[2Jb\\x0a");
 	ck_assert_str_eq(escaped("\x7f"), "\\x7f");
-	/* CSI in one character, an override of the direction, a line separator. */
+	/* CSI as one character, a change of direction, a line separator. */
 	ck_assert_str_eq(escaped("\xc2\x9b"
 				 "1m"),
 			 "\\xc2\\x9b1m");
@@ -40,8 +43,9 @@ START_TEST(text_that_is_no_utf8_is_escaped)
 {
 	ck_assert_str_eq(escaped("\xff\x80"), "\\xff\\x80");
 	ck_assert_str_eq(escaped("\xc3"), "\\xc3");
-	ck_assert_str_eq(escaped("\xc0\xaf"), "\\xc0\\xaf");		       /* too long for it */
-	ck_assert_str_eq(escaped("\xed\xa0\x80"), "\\xed\\xa0\\x80");	       /* half a pair */
+	ck_assert_str_eq(escaped("\xc0\xaf"), "\\xc0\\xaf"); /* overlong */
+	/* half of a surrogate pair */
+	ck_assert_str_eq(escaped("\xed\xa0\x80"), "\\xed\\xa0\\x80");
 	ck_assert_str_eq(escaped("\xf4\x90\x80\x80"), "\\xf4\\x90\\x80\\x80"); /* beyond Unicode */
 }
 END_TEST
@@ -75,7 +79,7 @@ START_TEST(message_that_is_too_long_keeps_both_ends)
 	struct mp_err err;
 	size_t len;
 
-	memset(path, 1, sizeof(path) - 1); /* each is four bytes when escaped */
+	memset(path, 1, sizeof(path) - 1); /* each byte becomes four when escaped */
 	path[sizeof(path) - 1] = '\0';
 	mp_err_set(&err, EPERM, "/a%s: the reason", path);
 	len = strlen(err.msg);

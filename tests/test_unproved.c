@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-/* What is tried again where verify refuses a register: not that one, then none. */
+/*
+ * test_unproved - retries after verify refused a register: first without that register, then
+ * without any.
+ */
 #include <errno.h>
 #include <stdlib.h>
 
@@ -30,7 +33,7 @@ START_TEST(other_register_then_none)
 	ck_assert_uint_eq(list.nr, 2);
 	ck_assert_uint_eq(list.list[0].registers, ME_UNPROVED_ANY);
 	ck_assert_uint_eq(list.list[1].registers, 1u << 3);
-	/* A function that has no numbers and is refused all the same would be so for ever. */
+	/* A function without numbers that is still refused would be refused forever. */
 	ck_assert_int_eq(me_unproved_add(&list, &second, &err), -EPERM);
 	free(list.list);
 }

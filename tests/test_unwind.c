@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Unwind tables for copies: real programs are cut into pieces at instruction boundaries, the
- * pieces shuffled, and libdw asked for the row at each instruction of old and new code.
+ * test_unwind - unwind tables for copies: cuts real programs into pieces at instruction
+ * boundaries, shuffles them, and compares libdw's rows for each instruction of old and new
+ * code.
  */
 #include <dwarf.h>
 #include <elfutils/libdw.h>
@@ -17,7 +18,7 @@
 #include "tests/suite.h"
 #include "tests/support/tiny_elf.h"
 
-#define NEW_BASE 0x4000000ull /* of the copies; the programs here end well below */
+#define NEW_BASE 0x4000000ull /* address of the copies; the programs end well below */
 
 static const char program[] =
 	"#include <stdexcept>\n#include <string>\n#include <vector>\n#include <cstdio>\n"
@@ -96,7 +97,7 @@ static int cmp_symbol(const void *a, const void *b)
 	return sa->vaddr < sb->vaddr ? -1 : sa->vaddr > sb->vaddr;
 }
 
-/* Function symbols by address. */
+/* Function symbols sorted by address. */
 struct symbols {
 	uint32_t *index, nr;
 };
@@ -150,7 +151,7 @@ static void add_block(struct mp_cfg *cfg, uint32_t func, uint64_t vaddr, uint32_
 		.vaddr = vaddr, .size = size, .func = func, .term = term, .term_len = term_len};
 }
 
-/* The blocks of one FDE: cut behind branches, at landing pads and where chance says so. */
+/* Makes the blocks of one FDE: cuts behind branches, at landing pads and at random. */
 static bool cut(struct mp_cfg *cfg, uint32_t func, const struct mp_fde *fde,
 		const struct me_lsda *lsda, uint32_t nr_sites)
 {
@@ -180,7 +181,7 @@ static bool cut(struct mp_cfg *cfg, uint32_t func, const struct mp_fde *fde,
 	return true;
 }
 
-/* The FDE of NAME.cold where it lies before NAME. */
+/* Return: the FDE of NAME.cold if it lies before NAME. */
 static const struct mp_fde *cold_part(const struct mp_elf *elf, const struct symbols *symbols,
 				      const char *name, uint64_t before)
 {
@@ -204,7 +205,10 @@ static bool cut_fde(struct mp_cfg *cfg, const struct mp_fde *fde, struct me_lsda
 	return cut(cfg, cfg->nr_funcs, fde, lsda, nr_sites);
 }
 
-/* One function per FDE; NAME.cold is joined to NAME. Of large programs every @one_of th. */
+/*
+ * Makes one function per FDE; NAME.cold is joined to NAME. For large programs, only every
+ * @one_of th.
+ */
 static void make_cfg(struct fixture *f, uint32_t one_of)
 {
 	struct mp_elf *elf = f->elf;
@@ -226,7 +230,7 @@ static void make_cfg(struct fixture *f, uint32_t one_of)
 			continue;
 		*func = (struct mp_func){
 			.name = sym->name, .vaddr = sym->vaddr, .first_block = cfg->nr_blocks};
-		/* Blocks ascend: the cold part first, since it lies before. */
+		/* Blocks ascend, so the cold part, which lies before, comes first. */
 		cold = cold_part(elf, &symbols, sym->name, fde->start);
 		if ((cold && !cut_fde(cfg, cold, &lsda)) || !cut_fde(cfg, fde, &lsda)) {
 			cfg->nr_blocks = func->first_block;
@@ -239,7 +243,7 @@ static void make_cfg(struct fixture *f, uint32_t one_of)
 	free(symbols.index);
 }
 
-/* What emit may make of a block's end. */
+/* Return: a size that emit may give to the copy of a block. */
 static uint32_t new_size(const struct mp_block *block)
 {
 	uint32_t body = block->size - block->term_len;
@@ -253,7 +257,7 @@ static uint32_t new_size(const struct mp_block *block)
 	return block->size;
 }
 
-/* Functions in order, their blocks shuffled; some blocks are not copied. */
+/* Places functions in order, with shuffled blocks; some blocks are not copied. */
 static void place(struct fixture *f)
 {
 	uint64_t at = NEW_BASE;
@@ -316,9 +320,9 @@ static void teardown(struct fixture *f)
 	unlink(f->path);
 }
 
-/* ---- what others read ---------------------------------------------------------------------- */
+/* ---- other readers ------------------------------------------------------------------------- */
 
-/* The new tables as an ELF file of their own, loaded where they belong. */
+/* Return: an ELF file with the new tables, loaded at their addresses. */
 static uint8_t *new_elf(const struct fixture *f, size_t *size)
 {
 	uint64_t base = NEW_BASE + 0x1000000;
@@ -420,7 +424,7 @@ static uint64_t fde_end(const struct mp_elf *elf, uint64_t vaddr)
 	return 0;
 }
 
-/* Old address whose row must hold at offset @k of a copy. */
+/* Return: the old address whose row must apply at offset @k of a copy. */
 static uint64_t original_of(const struct fixture *f, const struct me_placed *placed, uint32_t k)
 {
 	const struct mp_block *block = &f->cfg.blocks[placed->block];
@@ -452,7 +456,7 @@ static void check_rows(const char *flags, uint32_t one_of)
 			assert_same_row(&old, original_of(&f, &f.placed[i], k), &new,
 					f.placed[i].new_vaddr + k);
 	}
-	/* Code that stays finds what it found before. */
+	/* Code that stays finds the same rows as before. */
 	for (uint32_t i = 0; i < f.elf->nr_fdes; i += one_of) {
 		const struct mp_fde *fde = &f.elf->fdes[i];
 
@@ -489,7 +493,7 @@ START_TEST(unwind_gives_each_copied_instruction_its_row_static)
 }
 END_TEST
 
-/* ---- rows as our own reader sees them: args_size is not libdw's business -------------------- */
+/* ---- rows by libprof's reader: libdw ignores args_size -------------------------------------- */
 
 static const struct mp_fde *find_fde(const struct mp_elf *elf, uint64_t vaddr)
 {
@@ -547,7 +551,7 @@ START_TEST(unwind_keeps_the_size_of_pushed_arguments)
 }
 END_TEST
 
-/* ---- exception tables, by a reader of its own ----------------------------------------------- */
+/* ---- exception tables, by a separate reader ------------------------------------------------- */
 
 struct found {
 	bool listed;
@@ -566,7 +570,7 @@ static uint64_t type_of(const struct mp_elf *elf, uint64_t base, uint8_t enc, ui
 	return mp_eh_pointer(&cur, enc, 0);
 }
 
-/* What the C++ personality routine would find for @vaddr. */
+/* Finds what the C++ personality routine would find for @vaddr. */
 static void find_handler(const struct mp_elf *elf, uint64_t vaddr, struct found *found)
 {
 	const struct mp_fde *fde = find_fde(elf, vaddr);
@@ -674,7 +678,7 @@ static void check_handlers(const char *flags)
 			}
 		}
 	}
-	/* Otherwise nothing was tested. */
+	/* The test must have covered all of these. */
 	ck_assert_uint_gt(nr_pads, 0);
 	ck_assert_uint_gt(nr_old_pads, 0);
 	ck_assert_uint_gt(nr_types, 0);

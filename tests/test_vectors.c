@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* vectors: which of xmm8 to xmm15 a file never names, said twice. */
+/* test_vectors - which of xmm8 to xmm15 a file never uses, by two implementations. */
 #include "tests/suite.h"
 
 #include <stdio.h>
@@ -10,7 +10,7 @@
 
 static const struct {
 	const char *code; /* assembly */
-	uint32_t free;	  /* bit 8 to 15 */
+	uint32_t free;	  /* bits 8 to 15 */
 } cases[] = {
 	{"nop", 0xff00},
 	{"addsd %xmm0, %xmm15", 0x7f00},
@@ -44,7 +44,7 @@ static uint8_t highest(uint32_t mask)
 	return ME_NO_VECTOR;
 }
 
-/* @code as a program of its own. */
+/* Assembles @code as a program. */
 static struct mp_elf *assemble(const char *code)
 {
 	const char *dir = getenv("TMPDIR") ? getenv("TMPDIR") : "/tmp";
@@ -67,7 +67,7 @@ static struct mp_elf *assemble(const char *code)
 	return elf;
 }
 
-/* As verify sees it, instruction by instruction. */
+/* The registers that verify finds, instruction by instruction. */
 static uint32_t named_for_verify(const struct mp_elf *elf)
 {
 	const struct mp_section *text = mp_elf_section(elf, ".text");

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Verify accepts what the editor writes and refuses each change of it: one test for each kind of
- * damage, then every single byte of a small program in turn.
+ * test_verify - verify accepts what the editor writes and refuses each kind of damage, then
+ * every changed byte of a small program.
  */
 #include "tests/suite.h"
 
@@ -94,7 +94,7 @@ START_TEST(verify_tells_functions_of_one_name_apart)
 }
 END_TEST
 
-/* As in libmvec: the constant has a byte that would be an operation elsewhere. */
+/* As in libmvec: a byte of the constant would be an operation elsewhere. */
 START_TEST(verify_reads_unwind_expressions)
 {
 	bool copied = false;
@@ -124,7 +124,7 @@ START_TEST(verify_refuses_flipped_branch)
 		pair_at(&p, at)[0] ^= 1;
 		pair_refused(&p, "leads to");
 	}
-	/* Another condition altogether. */
+	/* A completely different condition. */
 	at = pair_find(&p, is_jcc, &insn);
 	pair_at(&p, at)[1] ^= 2;
 	pair_refused(&p, "condition");
@@ -189,7 +189,7 @@ START_TEST(verify_refuses_clobbered_byte_in_copy_old_code_or_data)
 }
 END_TEST
 
-/* The new FDE that covers @vaddr: where its length field stands. */
+/* Return: the length field of the new FDE that covers @vaddr. */
 static uint8_t *new_fde(struct pair *p, uint64_t vaddr, struct mp_fde *fde)
 {
 	for (uint32_t i = 0; i < p->good->nr_fdes; i++) {
@@ -210,25 +210,25 @@ START_TEST(verify_refuses_missing_or_wrong_unwind_row)
 	uint32_t len, nr = 0, zero = 0;
 
 	pair_build(&p, CONTROL, 0);
-	/* One whose program says something. */
+	/* Find an FDE with a program. */
 	piece = &p.map->pieces[p.map->nr_pieces / 2];
 	do {
 		at = new_fde(&p, piece->new_vaddr, &fde);
 		memcpy(&len, at, 4);
 	} while (len < 24 && piece++ < &p.map->pieces[p.map->nr_pieces - 1]);
-	/* The FDE covers a byte less than its last copy needs. */
+	/* The FDE ends four bytes early. */
 	ck_assert_uint_gt(fde.size, 4);
 	len = (uint32_t)fde.size - 4;
 	memcpy(at + 12, &len, 4);
 	pair_refused(&p, "FDE ends");
-	/* The FDE is gone, from the search table, too. */
+	/* The FDE is removed, also from the search table. */
 	hdr = pair_at(&p, mp_elf_section(p.good, ".eh_frame_hdr")->vaddr);
 	at = new_fde(&p, piece->new_vaddr, &fde);
 	memcpy(at + 12, &zero, 4);
 	pair_refused(&p, "FDE");
 	add32(hdr + 8, -1);
 	pair_refused(&p, "lists");
-	/* Two entries of the search table swapped. */
+	/* Two entries of the search table are swapped. */
 	for (int k = 0; k < 8; k++) {
 		uint8_t swap = hdr[12 + k];
 
@@ -236,7 +236,7 @@ START_TEST(verify_refuses_missing_or_wrong_unwind_row)
 		hdr[20 + k] = swap;
 	}
 	pair_refused(&p, "eh_frame_hdr");
-	/* Each byte of the FDE's program, if it says something. */
+	/* Each byte of the FDE's program that has a meaning. */
 	at = new_fde(&p, piece->new_vaddr, &fde);
 	memcpy(&len, at, 4);
 	for (uint32_t k = 17; k < len + 4; k++) {
@@ -251,7 +251,7 @@ START_TEST(verify_refuses_missing_or_wrong_unwind_row)
 }
 END_TEST
 
-/* A patch whose block has room for another start. */
+/* Return: a piece whose original is patched and has at least @room bytes. */
 static const struct mp_map_piece *patched(struct pair *p, uint32_t room)
 {
 	for (uint32_t i = 0; i < p->map->nr_pieces; i++) {
@@ -279,7 +279,7 @@ START_TEST(verify_refuses_patch_moved_by_one)
 	at[0] = mp_elf_bytes(p.original, piece->old_vaddr, 1)[0];
 	add32(at + 2, -1);
 	pair_refused(&p, "code changed");
-	/* Right place, wrong copy. */
+	/* The right place, but the wrong copy. */
 	at = pair_at(&p, piece->old_vaddr);
 	add32(at + 1, 1);
 	pair_refused(&p, "code changed");
@@ -293,7 +293,7 @@ START_TEST(verify_refuses_patch_beyond_its_block_or_over_a_target)
 	struct pair p;
 	uint32_t nr = 0;
 
-	/* Wherever the editor left an old start alone, a jump over it must be refused. */
+	/* If the editor did not patch an old start, a jump there must be refused. */
 	pair_build(&p, CONTROL, 0);
 	for (uint32_t i = 0; i < p.map->nr_pieces; i++) {
 		const struct mp_map_piece *piece = &p.map->pieces[i];
@@ -323,7 +323,7 @@ START_TEST(verify_refuses_table_entry_to_a_wrong_block)
 
 	pair_build(&p, CONTROL, 0);
 	sec = mp_elf_section(p.good, ".rodata");
-	/* Entries of label tables are addresses that change with others. */
+	/* Entries of label tables count as addresses that change together. */
 	ck_assert_uint_gt(p.report.nr_table_entries, 10);
 	ck_assert_uint_gt(p.report.nr_table_entries + p.report.nr_pointers, 20);
 	for (uint64_t k = 0; k + 8 <= sec->size; k += 4) {
@@ -332,7 +332,7 @@ START_TEST(verify_refuses_table_entry_to_a_wrong_block)
 		if (!memcmp(at, mp_elf_bytes(p.original, sec->vaddr + k, 4), 4) ||
 		    !memcmp(at, at + 4, 4))
 			continue;
-		memcpy(at, at + 4, 4); /* the neighbour's target: a block, but not this one */
+		memcpy(at, at + 4, 4); /* the neighbour's target: a block, but the wrong one */
 		if (!memcmp(at, mp_elf_bytes(p.original, sec->vaddr + k, 4), 4)) {
 			pair_restore(&p);
 			continue;
@@ -362,7 +362,7 @@ START_TEST(verify_refuses_changed_landing_pad_or_type)
 		nr += pair_verify(&p, p.size, &err) == -EBADMSG;
 		pair_restore(&p);
 	}
-	/* What may change unseen: padding, and entries that no copied instruction uses. */
+	/* Padding, and entries that no copied instruction uses, may change. */
 	ck_assert_msg(nr * 10 >= sec->size * 8, "%u of %llu refused", nr,
 		      (unsigned long long)sec->size);
 	pair_free(&p);
@@ -429,7 +429,7 @@ static bool in_build_id(const struct pair *p, uint64_t off)
 	return sec && off >= sec->off + 16 && off < sec->off + sec->size;
 }
 
-/* Not one byte of what was there before, nor of a copy, may change. */
+/* No byte of the original, and no byte of a copy, may change. */
 START_TEST(verify_refuses_every_single_changed_byte)
 {
 	uint64_t end = 0, accepted = 0, tried = 0;

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Not one bit of an output may change unseen: each one is flipped, of headers, old code and data,
- * copies, unwind tables, map, symbols, names and padding, in files with and without relocations.
- * What verify lets pass stands on a short list, each entry with its reason.
+ * test_verify_bits - every changed bit of an output must be noticed: of headers, old code and
+ * data, copies, unwind tables, map, symbols, names and padding, with and without relocations.
+ * Exceptions are on a short list with reasons.
  *
- * By default one bit of each byte; MORPH_MUTATION=all flips all (make check-mutation).
+ * By default one bit of each byte is flipped; MORPH_MUTATION=all flips all (make
+ * check-mutation).
  */
 #include "tests/suite.h"
 
@@ -15,7 +16,7 @@
 
 #define MUTANTS "g++ -O2 -Wl,-z,noseparate-code tests/data/mutants.cc"
 
-/* Is the bit one that says nothing to a program, a loader or an unwinder? */
+/* A class of bits that mean nothing to program, loader and unwinder. */
 struct irrelevant {
 	const char *why;
 	bool (*is_one)(const struct pair *p, uint64_t off, int bit);
@@ -61,7 +62,7 @@ static bool is_size_of_copies_symbol(const struct pair *p, uint64_t off, int bit
 	       !strcmp(p->good->sections[sym.st_shndx].name, ".morph.text");
 }
 
-/* Up to its end, which a bit can make another letter. */
+/* Up to the terminator, which a flipped bit can turn into a letter. */
 static bool is_path_of_counts(const struct pair *p, uint64_t off, int bit)
 {
 	const struct mp_section *sec = mp_elf_section(p->good, ".morph.runtime");
@@ -102,7 +103,7 @@ static bool is_path_number(const struct pair *p, uint64_t off, int bit)
 		}
 		if (((b[0] & 0xf8) == 0xb8 || (b[1] & 0xf8) == 0xb8) && b[4] != 0xff)
 			return at - ((b[0] & 0xf8) != 0xb8) - 1 < 4;
-		if (b[1] != 0x8d) /* polls or notes alone */
+		if (b[1] != 0x8d) /* only polls or notes */
 			return false;
 		return (at == 0 && bit == 0) || (at == 2 && bit < 3) ||
 		       (at > 2 && at < (b[2] >> 6 == 1 ? 4u : 7u) + ((b[2] & 7) == 4));
@@ -118,7 +119,7 @@ static const struct mp_map_piece *piece_at(const struct pair *p, uint64_t vaddr,
 	return NULL;
 }
 
-/* A branch that led to a stub leads to the block behind it instead: a gs-relative count has 8 bytes. */
+/* A branch to a stub leads to the block behind it instead: a gs-relative count has 8 bytes. */
 static bool is_way_past_a_stub(const struct pair *p, uint64_t off, int bit)
 {
 	uint64_t vaddr;
@@ -162,7 +163,7 @@ static const char *reason_for(const struct pair *p, uint64_t off, int bit)
 	return NULL;
 }
 
-/* In words, for a failure's message. */
+/* Return: a description for messages. */
 static const char *place_of(const struct pair *p, uint64_t off)
 {
 	static char text[128];
@@ -186,8 +187,10 @@ static const char *place_of(const struct pair *p, uint64_t off)
 	return "in no section";
 }
 
-/* 1: fixed addresses; 2: no relocations; 4: counts; 8: a library; 16: keeps path numbers;
- * 32: and polls; 64: counts for each thread */
+/*
+ * 1: fixed addresses; 2: no relocations; 4: counts; 8: a library; 16: path numbers; 32: polls;
+ * 64: counts per thread
+ */
 static void build(struct pair *p, int variant)
 {
 	char command[200];
@@ -222,7 +225,7 @@ static void refuse_every_bit(int variant)
 		for (int bit = 0; bit < 8; bit++) {
 			struct mp_err err;
 
-			/* Bits of neighbours differ, and those of neighbouring words. */
+			/* Flip different bits in neighbouring bytes and words. */
 			if (!all && (uint64_t)bit != (off * 5 + off / 8) % 8)
 				continue;
 			p.bytes[off] ^= (uint8_t)(1u << bit);
@@ -243,7 +246,7 @@ static void refuse_every_bit(int variant)
 	       (unsigned long long)bad);
 	fflush(stdout);
 	ck_assert_uint_ge(tried, p.size);
-	/* The build-id shows that what passes is seen here. */
+	/* The build-id shows that accepted changes are noticed here. */
 	ck_assert_uint_gt(passed, 0);
 	ck_assert_uint_eq(bad, 0);
 	pair_free(&p);
@@ -279,7 +282,7 @@ START_TEST(verify_refuses_every_flipped_bit_of_what_polls)
 }
 END_TEST
 
-/* Where one register alone is free: what takes another one and gives it back. */
+/* Only one register is free: the code takes another one and restores it. */
 START_TEST(verify_refuses_every_flipped_bit_of_notes_that_keep_a_register)
 {
 	uint32_t nr = 0, passed = 0;
@@ -308,7 +311,7 @@ START_TEST(verify_refuses_every_flipped_bit_of_notes_that_keep_a_register)
 }
 END_TEST
 
-/* Whatever other register a stub sets: the table does not have it there. */
+/* A stub that sets another register contradicts the table. */
 START_TEST(verify_refuses_a_stub_that_sets_a_register_in_use)
 {
 	uint32_t nr = 0;
@@ -333,7 +336,7 @@ START_TEST(verify_refuses_a_stub_that_sets_a_register_in_use)
 }
 END_TEST
 
-/* Else it would look for ever as long as anything is left. */
+/* Otherwise the poll would repeat as long as requests are left. */
 START_TEST(verify_refuses_a_poll_that_leads_to_what_polls)
 {
 	uint32_t nr = 0;
@@ -347,7 +350,10 @@ START_TEST(verify_refuses_a_poll_that_leads_to_what_polls)
 
 		if (stub->old_size || stub->new_size < 13)
 			continue;
-		/* cmpl $0, left; jg: at its beginning, or behind what sets the number */
+		/*
+		 * cmpl $0, left; jg: change it to jump to its start, or behind the instruction
+		 * that sets the number
+		 */
 		for (uint32_t at = 0; at + 13 <= stub->new_size && at <= 8; at++) {
 			if (b[at] != 0x83 || b[at + 1] != 0x3d || b[at + 7] != 0x0f ||
 			    b[at + 8] != 0x8f)

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Verify's reader of unwind programs gives the rows that libdw gives: for every row of real files.
+ * test_verify_cfi - verify's reader of unwind programs gives the same rows as libdw, for every
+ * row of real files.
  */
 #include "tests/suite.h"
 
@@ -18,7 +19,10 @@ static const char *const files[] = {
 	"/usr/lib/x86_64-linux-gnu/libstdc++.so.6",
 };
 
-/* The offset from the CFA at which libdw finds @reg saved. */
+/*
+ * Finds the offset from the CFA at which @reg is saved, by libdw. Return: false: it is not
+ * saved.
+ */
 static bool saved_at(Dwarf_Frame *frame, int reg, int64_t *off)
 {
 	Dwarf_Op mem[3], *ops;
@@ -87,7 +91,7 @@ START_TEST(verify_cfi_gives_the_rows_of_libdw)
 		for (uint32_t k = 0; k < rows.nr; k++) {
 			Dwarf_Frame *frame;
 
-			/* A row behind the function's end says nothing. */
+			/* A row behind the function's end has no meaning. */
 			if (rows.row[k].loc >= eh.fdes[i].start + eh.fdes[i].size)
 				continue;
 			ck_assert_int_eq(dwarf_cfi_addrframe(cfi, rows.row[k].loc, &frame), 0);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Verify and blocks with several copies: each copy is checked as if it were the only one, and no
- * address that a program can see becomes two.
+ * test_verify_clones - blocks with several copies: verify checks each copy, and no address that
+ * a program can see gets two values.
  */
 #include "tests/suite.h"
 
@@ -12,7 +12,7 @@
 
 #define CONTROL "gcc -O2 tests/data/control.c"
 
-/* Is piece @i one of several copies of its original? */
+/* Return: true if piece @i is one of several copies of its original. */
 static bool is_cloned(const struct mp_map *map, uint32_t i)
 {
 	for (uint32_t k = 0; k < map->nr_pieces; k++)
@@ -50,7 +50,7 @@ START_TEST(verify_refuses_every_changed_byte_of_a_clone)
 }
 END_TEST
 
-/* The jump at the end of a copy is gone: it runs on into another block than it should. */
+/* The jump at the end of a copy is removed, so it falls into the wrong block. */
 START_TEST(verify_refuses_a_clone_that_falls_into_another_block)
 {
 	struct pair p;
@@ -83,7 +83,7 @@ static bool leads_to(const struct mp_map *map, uint64_t target, uint64_t old)
 	return target == old;
 }
 
-/* Any copy will do for a jump, and none of another block. */
+/* A jump may lead to any copy of its target, but not to another block. */
 START_TEST(verify_takes_a_jump_to_any_copy_of_its_target)
 {
 	uint32_t nr_accepted = 0, nr_refused = 0;
@@ -96,7 +96,7 @@ START_TEST(verify_takes_a_jump_to_any_copy_of_its_target)
 		int32_t disp;
 		uint8_t *jump;
 
-		/* A jump behind a block, to what it ran into. */
+		/* A jump that was added to a block, to its old fall-through. */
 		if (piece->new_size != piece->old_size + 5)
 			continue;
 		jump = pair_at(&p, end - 5);
@@ -112,7 +112,7 @@ START_TEST(verify_takes_a_jump_to_any_copy_of_its_target)
 
 			if (to->new_vaddr == target || (!same && k % 16))
 				continue;
-			/* An empty copy stands where the next one does. */
+			/* An empty copy has the same address as the next one. */
 			if (!to->new_size || (k && !to[-1].new_size))
 				continue;
 			disp = (int32_t)(to->new_vaddr - end);
@@ -131,7 +131,7 @@ START_TEST(verify_takes_a_jump_to_any_copy_of_its_target)
 }
 END_TEST
 
-/* Write @map in place of the output's. Return: whether there is room for it. */
+/* Replaces the output's map by @map. Return: true if it fits. */
 static bool put_map(struct pair *p, const struct mp_map *map)
 {
 	const struct mp_section *sec = mp_elf_section(p->good, MP_MAP_SECTION);
@@ -207,7 +207,7 @@ END_TEST
 	".section .rodata\n.p2align 3\ntable: .quad 1b, 2b, 1b, 2b\n"                              \
 	".section .note.GNU-stack,\"\",@progbits\n"
 
-/* The fixture's plan, emitted: changed bytes can be verified. */
+/* A plan, emitted, whose bytes the test can change and verify. */
 struct emitted {
 	struct fixture f;
 	struct me_emitted out;
@@ -246,7 +246,7 @@ static void emitted_free(struct emitted *e)
 	fixture_free(&e->f);
 }
 
-/* Plan f, and once more block @nr of it. */
+/* Plans f with a second copy of block @nr. */
 static void plan_with_clone(struct fixture *f, uint32_t nr)
 {
 	fixture_plan_all(f, "f");
@@ -266,7 +266,7 @@ START_TEST(verify_refuses_a_pointer_to_a_function_with_two_copies_of_its_entry)
 		fixture_build(&e.f, "assembler", "-no-pie", source);
 		plan_with_clone(&e.f, 0);
 		emitted_build(&e);
-		/* Called only, it may have as many as it likes. */
+		/* If f is only called, any number of copies is allowed. */
 		ck_assert_msg(emitted_verify(&e, &err) == (i ? -EBADMSG : 0), "%s", err.msg);
 		emitted_free(&e);
 	}
@@ -300,7 +300,7 @@ START_TEST(verify_refuses_words_of_one_label_that_lead_to_different_copies)
 	ck_assert_uint_ne(other, 0);
 	mp_map_free(map);
 	mp_elf_close(elf);
-	/* One of the two words, then both. */
+	/* First one of the two words, then both. */
 	memcpy(e.bytes + off, &other, 8);
 	ck_assert_int_eq(emitted_verify(&e, &err), -EBADMSG);
 	ck_assert_msg(strstr(err.msg, "differ") != NULL, "%s", err.msg);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* verify_decode: what is remembered of earlier instructions never changes what is read. */
+/* test_verify_decode - the cache of decoded instructions never changes a result. */
 #include "tests/suite.h"
 
 #include <string.h>
@@ -35,7 +35,7 @@ static void compare(const uint8_t *bytes, size_t avail, uint64_t vaddr)
 	if (!anew)
 		return;
 	nr_valid++;
-	/* An assertion that holds costs a write to a pipe. */
+	/* Do not use ck_assert() here: each passing assertion writes to a pipe. */
 	if (!(a.len == b.len && a.kind == b.kind && a.cc == b.cc && a.disp_off == b.disp_off &&
 	      a.rel_off == b.rel_off && a.rel_size == b.rel_size && a.abs_off == b.abs_off &&
 	      a.imm_off == b.imm_off && a.imm_size == b.imm_size &&
@@ -44,7 +44,7 @@ static void compare(const uint8_t *bytes, size_t avail, uint64_t vaddr)
 		ck_abort_msg("differs: %s(%zu)", hex(bytes), avail);
 }
 
-/* Each head with several tails: the second and later ones come from memory. */
+/* Each head with several tails: the second and later ones come from the cache. */
 static void compare_tails(uint8_t *bytes, size_t head)
 {
 	for (int round = 0; round < 3; round++) {
@@ -73,7 +73,7 @@ START_TEST(verify_decode_remembers_no_more_than_holds)
 			if (op >= 256)
 				*at++ = 0x0f;
 			*at++ = (uint8_t)op;
-			/* Every reg, every mod; the rm that mean more, and one that does not. */
+			/* Every reg and every mod; special values of rm, and an ordinary one. */
 			*at++ = (uint8_t)((k & 0x30) << 2 | (k & 7) << 3 | (k >> 3 & 1 ? 5 : 4));
 			compare_tails(bytes, (size_t)(at - bytes));
 		}
@@ -103,7 +103,7 @@ START_TEST(verify_decode_reads_nothing_behind_what_there_is)
 
 	ck_assert(vf_decode(insn, sizeof(insn), 0, &out));
 	for (size_t avail = 0; avail < sizeof(insn); avail++) {
-		/* Exactly as large: sanitizers see a read past it. */
+		/* Exactly as large, so that sanitizers detect a read beyond it. */
 		uint8_t *cut = malloc(avail ? avail : 1);
 
 		ck_assert_ptr_nonnull(cut);
@@ -116,7 +116,7 @@ END_TEST
 
 START_TEST(verify_decode_tells_3dnow_by_its_end)
 {
-	/* The same head, an operation that exists (pfadd) and one that does not. */
+	/* The same head with a valid operation (pfadd) and an invalid one. */
 	static const uint8_t good[16] = {0x0f, 0x0f, 0xc1, 0x9e},
 			     bad[16] = {0x0f, 0x0f, 0xc1, 0x01};
 	struct vf_insn out;

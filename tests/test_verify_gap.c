@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Verify believes bytes outside of functions where control comes to them, by its own reading: the
- * same bytes are data as long as nothing leads there.
+ * test_verify_gap - verify treats bytes outside of functions as code if control can reach them,
+ * by its own analysis; otherwise the same bytes are data.
  */
 #include "tests/suite.h"
 
@@ -11,10 +11,10 @@
 
 #define GAP "gcc -nostdlib -pie -Wl,-e,start tests/data/gap.S"
 
-/* stays, as the assembler makes it. */
+/* the code of "stays" */
 static const uint8_t stays[] = {0x0f, 0x1f, 0x44, 0x00, 0x00, 0x0f, 0x05, 0xc3, 0xe8};
 
-/* A jump over the rest of stays, to what is behind it. */
+/* Writes a jump over the rest of "stays". */
 static void put_jump(uint8_t *bytes, size_t size, uint8_t over)
 {
 	uint8_t *p = memmem(bytes, size, stays, sizeof(stays));
@@ -27,7 +27,7 @@ static void put_jump(uint8_t *bytes, size_t size, uint8_t over)
 
 START_TEST(verify_believes_what_control_comes_to)
 {
-	/* To the call; to the return before it, and no further. */
+	/* To the call; to the return before it. */
 	static const uint8_t over[] = {3, 2};
 	struct mp_elf *original, *output;
 	struct mp_err err = {""};
@@ -47,7 +47,7 @@ START_TEST(verify_believes_what_control_comes_to)
 			 0);
 	ck_assert_int_eq(mp_elf_open_memory("output", p.bytes, p.size, MP_ELF_ALL, &output, &err),
 			 0);
-	/* The map names the one that it was made of. */
+	/* The map names the original's id. */
 	original->id = p.original->id;
 	rc = me_verify(original, output, NULL, &err);
 	if (_i) {

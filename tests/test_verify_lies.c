@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Wrong outputs that look right: every byte of them is what an editor would write somewhere, only
- * not here. Each is tried on files with and without relocations.
+ * test_verify_lies - wrong outputs that look right: an editor could write every byte of them,
+ * but elsewhere. Each is tried on files with and without relocations.
  */
 #include "tests/suite.h"
 
@@ -49,7 +49,7 @@ static bool refused(struct pair *p)
 	return rc == -EBADMSG;
 }
 
-/* The conditional branches with 4 bytes of displacement at the end of copies. */
+/* Finds conditional branches with 4-byte displacements at the end of copies. */
 static uint32_t find_branches(struct pair *p, uint64_t *at, uint32_t max)
 {
 	uint32_t nr = 0;
@@ -116,7 +116,7 @@ static bool is_patch(const struct pair *p, const struct mp_map_piece *piece)
 	return a && b && piece->old_size >= 5 && a[0] != 0xe9 && b[0] == 0xe9;
 }
 
-/* Where a patch is missing the old code runs on, as it always did. Half a patch is another matter. */
+/* Without a patch the old code still runs correctly. Half a patch is an error. */
 START_TEST(verify_takes_a_missing_patch_but_not_half_a_one)
 {
 	uint32_t tried = 0;
@@ -151,7 +151,7 @@ START_TEST(verify_takes_a_missing_patch_but_not_half_a_one)
 }
 END_TEST
 
-/* The switch's labels: no jump may stand so that one of them lies in its middle. */
+/* No jump may cover a label of the switch. */
 START_TEST(verify_refuses_patch_over_a_label_of_a_table)
 {
 	uint32_t tried = 0;
@@ -161,7 +161,7 @@ START_TEST(verify_refuses_patch_over_a_label_of_a_table)
 	for (uint32_t i = 0; i < p.map->nr_pieces; i++) {
 		const struct mp_map_piece *piece = &p.map->pieces[i];
 
-		/* A jump that begins before the block, and one that ends behind it. */
+		/* A jump that begins before the block and ends behind its start. */
 		for (uint64_t at = piece->old_vaddr - 4; at < piece->old_vaddr; at++) {
 			uint8_t *b = pair_at(&p, at);
 
@@ -221,7 +221,7 @@ static uint64_t get_uleb(const uint8_t **p)
 	}
 }
 
-/* Drop the pads of the table at @vaddr one after the other. Return: how many. */
+/* Removes the pads of the table at @vaddr, one at a time. Return: how many. */
 static uint32_t drop_pads(struct pair *p, uint64_t vaddr)
 {
 	const uint8_t *at = mp_elf_bytes(p->good, vaddr, 1), *start = at, *end;
@@ -243,7 +243,7 @@ static uint32_t drop_pads(struct pair *p, uint64_t vaddr)
 		if (get_uleb(&at)) {
 			uint8_t *b = pair_at(p, vaddr) + (pad - start);
 
-			/* As many bytes as before, the value 0. */
+			/* The value 0 in as many bytes as before. */
 			for (; pad + 1 < at; pad++)
 				*b++ = 0x80;
 			*b = 0;
@@ -270,7 +270,7 @@ START_TEST(verify_refuses_dropped_landing_pad)
 }
 END_TEST
 
-/* The pointers of an unwind table would be followed once more. */
+/* The unwinder would dereference the pointers of an unwind table. */
 START_TEST(verify_refuses_indirect_pointers)
 {
 	const struct mp_section *sec;
@@ -299,7 +299,7 @@ START_TEST(verify_refuses_indirect_pointers)
 }
 END_TEST
 
-/* What no loader reads: names, strings, symbols, comments, and what lies between. */
+/* Data that is not loaded: names, strings, symbols, comments, and gaps. */
 START_TEST(verify_refuses_changes_of_what_is_not_loaded)
 {
 	static const char *const names[] = {".comment", ".shstrtab", ".symtab", ".strtab"};
@@ -317,7 +317,7 @@ START_TEST(verify_refuses_changes_of_what_is_not_loaded)
 		tried++;
 	}
 	ck_assert_uint_ge(tried, 2);
-	/* Bytes that were added behind everything else. */
+	/* A byte added at the end of the file. */
 	p.bytes = realloc(p.bytes, p.size + 1);
 	ck_assert_ptr_nonnull(p.bytes);
 	p.bytes[p.size] = 1;
@@ -331,7 +331,7 @@ START_TEST(verify_refuses_changes_of_what_is_not_loaded)
 }
 END_TEST
 
-/* Both files say so: the program may write to its code. */
+/* In both files the program may write to its code. */
 START_TEST(verify_refuses_copies_of_code_in_writable_memory)
 {
 	struct mp_elf *kept;
@@ -371,7 +371,7 @@ static uint64_t symbol(const struct mp_elf *elf, const char *name)
 	ck_abort_msg("no symbol %s", name);
 }
 
-/* A program that writes where a call leads may look first. */
+/* A program that changes a call's target may first read it. */
 START_TEST(verify_refuses_changed_call_in_writable_memory)
 {
 	uint64_t call, plain, now = 0;
@@ -392,7 +392,7 @@ START_TEST(verify_refuses_changed_call_in_writable_memory)
 }
 END_TEST
 
-/* What lies between two segments with code is data: tables above all. */
+/* Bytes between two code segments are data, mostly tables. */
 START_TEST(verify_takes_data_between_segments_with_code_for_data)
 {
 	struct pair p;
@@ -405,11 +405,11 @@ END_TEST
 
 struct segment_use {
 	uint8_t mark; /* last byte of the nop behind the instruction */
-	int at;	      /* of the byte, before that nop */
+	int at;	      /* distance of the byte before that nop */
 	uint8_t was, now;
 };
 
-/* Changes the byte wherever the instruction stands in @bytes. Return: how often that was. */
+/* Changes the byte at every occurrence of the instruction. Return: number of occurrences. */
 static int change_segment(uint8_t *bytes, size_t size, const struct segment_use *use)
 {
 	const uint8_t nop[] = {0x0f, 0x1f, 0x40, use->mark};
@@ -424,7 +424,7 @@ static int change_segment(uint8_t *bytes, size_t size, const struct segment_use 
 	return nr;
 }
 
-/* Counters for each thread need %gs: an original that uses it too must have others. */
+/* Counters per thread use %gs, so an original that uses it must not have them. */
 START_TEST(verify_refuses_counters_for_threads_where_the_original_uses_gs)
 {
 	static const struct segment_use uses[] = {
@@ -432,7 +432,7 @@ START_TEST(verify_refuses_counters_for_threads_where_the_original_uses_gs)
 		{0x12, 1, 0xd0, 0xd8}, /* wrfsbase, wrgsbase */
 		{0x13, 1, 0xa1, 0xa9}, /* pop %fs, %gs */
 		{0x14, 1, 0xe0, 0xe8}, /* mov %eax, %fs, %gs */
-		{0x15, 6, 157, 158},   /* another call of the kernel, arch_prctl(ARCH_SET_GS) */
+		{0x15, 6, 157, 158},   /* another system call, arch_prctl(ARCH_SET_GS) */
 	};
 	struct pair p;
 

@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-/* verify_registers: which registers may be overwritten at a label of hand-written functions. */
+/*
+ * test_verify_registers - which registers may be overwritten at a label in hand-written
+ * functions.
+ */
 #include "tests/suite.h"
 
 #include "editor/verify_registers.h"
@@ -9,7 +12,7 @@
 	"	.globl " name "\n	.type " name ", @function\n" name                          \
 	":\n	.cfi_startproc\n" body "	.cfi_endproc\n	.size " name ", .-" name "\n"
 
-/* A label that is asked about. */
+/* A label that is tested. */
 #define AT(name) "	.globl at_" name "\nat_" name ":\n"
 
 static const char source[] = "	.text\n" FUNCTION(
@@ -26,22 +29,22 @@ static const char source[] = "	.text\n" FUNCTION(
 			"implicit",
 			"	xor %r11d, %r11d\n	xor %ecx, %ecx\n	xor %edx, %edx\n" AT("multiplied") "	mul %rdi\n	ret\n" AT("divided") "	div %rdi\n	ret\n" AT(
 				"repeated") "	rep movsb\n	xor %eax, %eax\n	ret\n" AT("identified") "	cpuid\n	xor %eax, %eax\n	ret\n" AT("called_kernel") "	syscall\n	ret\n")
-	/* Who calls takes a third result. */
+	/* Its caller uses a third result. */
 	FUNCTION("three_results", "	test %edi, %edi\n	je 1f\n	mov $3, %esi\n" AT(
 					  "third_result") "	ret\n1:	mov $4, %esi\n	ret\n")
 		FUNCTION("takes_three",
 			 "	call three_results\n	add %esi, %eax\n	ret\n")
-	/* Who calls relies on what the callee does not change. */
+	/* Its caller relies on a register that it does not change. */
 	FUNCTION("changes_little", AT("relied_on") "	lea 1(%rdi), %eax\n	ret\n")
 		FUNCTION("relies", "	mov %edi, %r11d\n	call changes_little\n"
 				   "	add %r11d, %eax\n	ret\n")
 	/* A result is passed on by a jump. */
 	FUNCTION("jumps", "	jmp three_results\n")
-	/* An argument that is none by the ABI. */
+	/* An argument that the ABI does not have. */
 	FUNCTION("hidden", "	lea (%r11,%rdi), %rax\n	xor %r11d, %r11d\n	ret\n")
 		FUNCTION("passes", "	mov $7, %r11d\n	xor %edi, %edi\n" AT(
 					   "hidden_argument") "	call hidden\n	ret\n")
-	/* Neither saved nor restored: the frame of who is further up has it. */
+	/* Neither saved nor restored: a caller's frame has it. */
 	FUNCTION("no_way_back", "	sub $8, %rsp\n	.cfi_adjust_cfa_offset 8\n" AT(
 					"not_saved") "	call abort@plt\n")
 		FUNCTION(
@@ -51,7 +54,7 @@ static const char source[] = "	.text\n" FUNCTION(
 				"saved") "	call puts@plt\n	pop %rbx\n"
 					 "	.cfi_adjust_cfa_offset -8\n	.cfi_restore rbx\n" AT(
 						 "restored") "	ret\n")
-	/* Saves what it need not: for callers that rely on it. */
+	/* Saves registers that it need not save, for callers that rely on it. */
 	FUNCTION("keeps_all", "	test %edi, %edi\n	je 1f\n	push %r11\n"
 			      "	.cfi_adjust_cfa_offset 8\n	call puts@plt\n	pop %r11\n"
 			      "	.cfi_adjust_cfa_offset -8\n	ret\n"
@@ -96,8 +99,8 @@ static const struct asked asked[] = {
 	{"overwritten", RBX, false},
 	{"unused", R11, true},
 	{"unused", RAX, false},
-	{"unused", R9, false},	 /* the function leaves it alone */
-	{"byte_set", RCX, true}, /* nobody reads the rest of it */
+	{"unused", R9, false},	 /* the function does not change it */
+	{"byte_set", RCX, true}, /* the rest of it is never read */
 	{"byte_kept", RCX, false},
 	{"conditional", RCX, false},
 	{"no_bit", RCX, false},
@@ -137,7 +140,7 @@ static uint64_t address_of(const struct mp_elf *elf, const char *label)
 	return 0;
 }
 
-/* What me_verify() does before anybody asks. */
+/* Does what me_verify() does before it checks registers. */
 static void open_vf(struct vf *vf, struct fixture *f, struct mp_err *err)
 {
 	const struct mp_elf *elf = f->elf;

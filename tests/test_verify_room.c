@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * A program header table that grew: where kernels old and new say that it is, and which wrong outputs
- * verify refuses.
+ * test_verify_room - a program header table that grew: its address according to old and new
+ * kernels, and wrong outputs that verify refuses.
  */
 #include "tests/suite.h"
 
@@ -16,7 +16,7 @@ static const char *const commands[] = {
 	"gcc -O2 -fPIE -static-pie -fuse-ld=lld tests/data/control.c",
 	"gcc -O2 -fPIE -static-pie -fuse-ld=mold tests/data/control.c",
 	"gcc -O2 -fPIE -pie -fuse-ld=lld -Wl,--build-id=none tests/data/control.c",
-	/* What lies behind the table ends a few bytes before the new entry does. */
+	/* Only a few bytes lie behind the table, fewer than a new entry needs. */
 	("gcc -O2 -fPIE -pie -fuse-ld=lld -Wl,--build-id=none "
 	 "-Wl,--dynamic-linker=/lib64/ld-linux.so tests/data/control.c"),
 };
@@ -49,7 +49,7 @@ static void build(struct pair *p, int i)
 	ck_assert_uint_eq(p->good->nr_phdrs, p->original->nr_phdrs + 1);
 }
 
-/* What the kernel puts into AT_PHDR, less the address at which it loads the file. */
+/* Return: AT_PHDR as the kernel sets it, minus the load address. */
 static uint64_t at_phdr_before_5_18(struct pair *p)
 {
 	const Elf64_Phdr *first = find(p, PT_LOAD);
@@ -80,7 +80,7 @@ START_TEST(kernels_old_and_new_find_the_larger_table)
 	ck_assert_uint_eq(find(&p, PT_PHDR)->p_vaddr, at_phdr_since_5_18(&p));
 	ck_assert_uint_eq(find(&p, PT_PHDR)->p_memsz, size);
 	ck_assert_mem_eq(mp_elf_bytes(p.good, at_phdr_since_5_18(&p), size), phdr(&p, 0), size);
-	/* Where __ehdr_start, which start-up code reads, says that it is. */
+	/* The address according to __ehdr_start, which start-up code reads. */
 	ck_assert_uint_eq(ehdr(&p)->e_phoff, p.original->ehdr.e_phoff);
 	pair_free(&p);
 }
@@ -153,7 +153,7 @@ START_TEST(verify_refuses_every_other_byte_of_the_table_and_of_what_moved)
 	for (uint64_t at = first->p_offset; at < last->p_offset + last->p_filesz; at++) {
 		const struct mp_section *id = mp_elf_section(p.good, ".note.gnu.build-id");
 
-		/* The output has a build-id of its own; any will do. */
+		/* The output has its own build-id; any is accepted. */
 		if (id && at >= id->off + 16 && at < id->off + id->size)
 			continue;
 		p.bytes[at] ^= 1;
@@ -193,7 +193,7 @@ START_TEST(verify_refuses_section_headers_that_did_not_follow)
 }
 END_TEST
 
-/* Programs that name, by their own addresses, what would move. */
+/* Programs that refer to the addresses of bytes that would move. */
 START_TEST(bytes_that_the_program_names_stay)
 {
 	static const char *const programs[] = {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Ways to loops that were sampled, over blocks that were not. */
+/* test_ways - paths over blocks without samples to loops with samples. */
 #include <stdlib.h>
 
 #include "libprof/ways.h"
@@ -13,8 +13,8 @@ static struct mp_flow_edge edge(uint32_t from, uint32_t to)
 }
 
 /*
- * 0 leads to 5 and leaves; 2 goes round, and 1 and 3 are before and behind it. 4 is a longer way in.
- * 6 is entered when something is thrown, and leads to 2.
+ * 0 leads to 5, which exits; 2 is a loop, 1 lies before and 3 behind it. 4 is a longer way into
+ * the loop. 6 is entered by exceptions, and leads to 2.
  */
 static struct mp_flow_block blocks[NR] = {
 	{.nr_insns = 5, .entry = true},
@@ -67,7 +67,7 @@ START_TEST(ways_do_not_begin_where_something_is_thrown)
 	const double block[NR] = {10, 0, 80, 0, 0, 10}, count[NR] = {0, 0, 10, 0, 80};
 	double runs[NR];
 
-	/* The shortest but one: 6 comes from nowhere else. */
+	/* The second shortest way, because 6 has no other predecessor. */
 	edges[3] = edge(6, 2);
 	edges[0] = edge(1, 5);
 	ck_assert_int_eq(mp_ways_find(&flow, block, count, runs), 0);
@@ -81,7 +81,7 @@ START_TEST(ways_may_be_missing)
 	const double block[NR] = {10, 0, 80, 0, 0, 10}, count[NR] = {0, 0, 10, 0, 80};
 	double runs[NR];
 
-	/* Nothing leads to the loop, and nothing out of it. */
+	/* Nothing leads into or out of the loop. */
 	flow.nr_edges = 5;
 	edges[0] = edges[1] = edges[3] = edge(0, 5);
 	ck_assert_int_eq(mp_ways_find(&flow, block, count, runs), 0);

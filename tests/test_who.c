@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * test_who - units out of cgroups, and samples by process without /proc.
+ * test_who - units from cgroups, and samples by process without /proc.
  */
 #include <string.h>
 
@@ -24,7 +24,7 @@ START_TEST(who_knows_the_innermost_unit)
 	ck_assert_str_eq(unit_of("/docker/0123456789abcdef"), "/docker/0123456789abcdef");
 	ck_assert_str_eq(unit_of("/"), "/");
 	ck_assert_str_eq(unit_of(""), "");
-	/* No more than fits, and of that the end. */
+	/* Keeps the end of a path that is too long. */
 	ck_assert_uint_eq(strlen(unit_of("/a23456789012345678901234567890123456789"
 					 "/b23456789012345678901234567890123456789")),
 			  63);
@@ -46,7 +46,7 @@ START_TEST(who_tells_what_lies_in_a_unit)
 	ck_assert(!md_who_is_unit(path, "/system.slice/nginx"));
 	ck_assert(!md_who_is_unit("/", "nginx"));
 	ck_assert(!md_who_is_unit("", "/nginx"));
-	/* A container's id, or enough of it. */
+	/* A container's id, or a sufficient part of it. */
 	ck_assert(md_who_is_unit("/system.slice/docker-0123456789abcdef00.scope",
 				 "0123456789abcdef"));
 	ck_assert(md_who_is_unit("/docker/0123456789abcdef00", "0123456789ab"));
@@ -95,7 +95,7 @@ START_TEST(who_counts_by_program_where_there_is_no_proc)
 	ck_assert(md_who_record(who, samples(UINT32_MAX, 1)));
 	ck_assert_uint_eq(of(who, "a_name_that_is_"), 3);
 	ck_assert_uint_eq(of(who, ""), 2);
-	/* A child has its parent's name until it runs another program. */
+	/* A child has its parent's name until it executes another program. */
 	buf.size = 0;
 	fork = md_record_add_task(&buf, MORPH_REC_FORK, sizeof(*fork), 2, 9, 9);
 	ck_assert_ptr_nonnull(fork);
@@ -115,7 +115,7 @@ START_TEST(who_forgets_what_ended_when_there_are_too_many)
 	uint64_t sum = 0;
 
 	ck_assert_ptr_nonnull(who);
-	/* No process has such a number. */
+	/* No process has such an id. */
 	for (uint32_t i = 0; i < 200000; i++) {
 		ck_assert(md_who_record(who, samples(0x40000000 + i, 1)));
 		sum++;

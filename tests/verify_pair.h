@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * verify_pair - an original and its output for the verify tests: a program of tests/data, built
- * with the compiler, optimised with the library, the output's bytes at hand to be changed.
+ * verify_pair - an original and its output for tests of verify. Compiles a program of
+ * tests/data, optimises it with the library, and lets the test change the output's bytes.
  */
 #ifndef MORPH_TESTS_VERIFY_PAIR_H
 #define MORPH_TESTS_VERIFY_PAIR_H
@@ -21,7 +21,7 @@
 struct pair {
 	struct mp_elf *original, *good;
 	struct mp_map *map;
-	uint8_t *bytes; /* a copy of the output, changed by the test */
+	uint8_t *bytes; /* a copy of the output that the test changes */
 	size_t size;
 	struct me_verify_report report;
 };
@@ -34,8 +34,10 @@ enum pair_kind {
 	PAIR_POLLS
 };
 
-/* Build by @command (a gcc or g++ command line, "-o FILE" is added) and optimise the outcome, or
- * make it count. */
+/*
+ * Builds with @command (gcc or g++; "-o FILE" is appended), then optimises or instruments the
+ * result.
+ */
 static inline void pair_make(struct pair *p, const char *command, uint64_t seed,
 			     enum pair_kind kind)
 {
@@ -80,7 +82,7 @@ static inline void pair_build_as_it_is(struct pair *p, const char *command, uint
 	pair_make(p, command, seed, PAIR_PLAIN);
 }
 
-/* The same with the linker's account of all addresses. */
+/* Builds with relocations for all addresses. */
 static inline void pair_build(struct pair *p, const char *command, uint64_t seed)
 {
 	char line[512];
@@ -89,7 +91,7 @@ static inline void pair_build(struct pair *p, const char *command, uint64_t seed
 	pair_build_as_it_is(p, line, seed);
 }
 
-/* And one as distributions ship them: stripped, no relocations but the loader's. */
+/* Builds a file like those of distributions: stripped, without relocations. */
 static inline void pair_build_stock(struct pair *p, const char *command, uint64_t seed)
 {
 	char line[512];
@@ -112,7 +114,10 @@ static inline void pair_restore(struct pair *p)
 	memcpy(p->bytes, p->good->data, p->size);
 }
 
-/* Verify the changed bytes. Return: me_verify's, or the reader's where it does not even open. */
+/*
+ * Verifies the changed bytes. Return: result of me_verify(), or of opening the file if that
+ * fails.
+ */
 static inline int pair_verify(struct pair *p, size_t size, struct mp_err *err)
 {
 	struct mp_elf *changed;
@@ -125,7 +130,7 @@ static inline int pair_verify(struct pair *p, size_t size, struct mp_err *err)
 	return rc;
 }
 
-/* The changed bytes must be refused, with @word in the message; then all is as before. */
+/* The changed bytes must be refused with @word in the message. Restores the bytes. */
 static inline void pair_refused(struct pair *p, const char *word)
 {
 	struct mp_err err = {""};
@@ -137,7 +142,7 @@ static inline void pair_refused(struct pair *p, const char *word)
 	pair_restore(p);
 }
 
-/* The output's byte at @vaddr, to be changed. */
+/* Return: the output's byte at @vaddr, to be changed. */
 static inline uint8_t *pair_at(struct pair *p, uint64_t vaddr)
 {
 	uint64_t off;
@@ -146,7 +151,7 @@ static inline uint8_t *pair_at(struct pair *p, uint64_t vaddr)
 	return p->bytes + off;
 }
 
-/* The first instruction of a copy that @want likes. Return: its address, or 0. */
+/* Finds the first instruction in a copy for which @want returns true. Return: its address, or 0. */
 static inline uint64_t pair_find(struct pair *p, bool (*want)(const ZydisDecodedInstruction *),
 				 ZydisDecodedInstruction *insn)
 {

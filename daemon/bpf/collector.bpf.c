@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * collector - samples and the events of processes, out of the kernel through one ring buffer.
+ * collector - the BPF programs: they send samples and process events through one ring buffer.
  *
- * on_sample is attached to a perf event on each CPU; the others are tracepoints. Decides
- * what is written and when; which rate, which processes and in what order it is all to be
- * believed is source_bpf's business. Mappings come through the perf event's own ring.
+ * on_sample runs from a perf event on each CPU; the other programs are tracepoints. Decides
+ * what is written and when. source_bpf decides the rate, the processes and the order of events.
+ * Mappings do not come from here, but from the perf event's own ring.
  */
 #include <linux/bpf.h>
 #include <linux/bpf_perf_event.h>
@@ -16,16 +16,16 @@
 #include "daemon/bpf/kernel_types.h"
 #include "daemon/bpf/wire.h"
 
-/* A sample waits no longer for others of its thread than until the first one after this. */
+/* A batch is flushed when a sample comes that is this much younger than the batch's first one. */
 #define BATCH_MAX_NS 50000000
 
 #define barrier() asm volatile("" ::: "memory")
-/* The compiler is to forget what it knows of @x, so that the check behind is really made. */
+/* Makes the compiler forget the value range of @x, so that the following check is not removed. */
 #define hide(x) asm volatile("" : "+r"(x))
 
-const volatile bool only_tracked; /* a command: only what is in @tracked */
+const volatile bool only_tracked; /* for a command: record only processes in @tracked */
 const volatile __u64 wakeup_bytes;
-bool reader_sleeps; /* longer than usual; whoever executes a program wakes it */
+bool reader_sleeps; /* the reader sleeps longer than usual; the next exec wakes it */
 
 struct {
 	__uint(type, BPF_MAP_TYPE_RINGBUF);
@@ -45,10 +45,10 @@ struct {
 	__uint(map_flags, BPF_F_NO_PREALLOC);
 	__uint(max_entries, MD_WIRE_MAX_TRACKED);
 	__type(key, __u32);
-	__type(value, __u32); /* threads */
+	__type(value, __u32); /* number of threads */
 } tracked SEC(".maps");
 
-/* The reader looks every so often; it is woken only where the ring would not last until then. */
+/* The reader polls on a timer. Wake it only if the ring would fill up before. */
 static __u64 wakeup(void)
 {
 	return bpf_ringbuf_query(&ring, BPF_RB_AVAIL_DATA) > wakeup_bytes ? BPF_RB_FORCE_WAKEUP
@@ -84,7 +84,7 @@ static void flush(struct md_wire_stage *stage)
 	if (bpf_ringbuf_output(&ring, &stage->batch, size, flags))
 		__sync_fetch_and_add(&stage->nr_lost, nr);
 	stage->nr = 0;
-	barrier(); /* only now is the ring complete without this stage */
+	barrier(); /* publish the batch before the stage counts as empty */
 	stage->first_ns = 0;
 }
 
@@ -113,7 +113,7 @@ static void stage_sample(struct md_wire_stage *stage, __u64 now_ns, __u64 id, __
 	stage->nr = nr + 1;
 }
 
-/* The stage is being flushed below us: straight to the ring. */
+/* The interrupted code is changing the stage: write this sample straight to the ring. */
 static void send_sample(struct md_wire_stage *stage, __u64 now_ns, __u64 id, __u64 ip)
 {
 	struct {
@@ -140,7 +140,7 @@ int on_sample(struct bpf_perf_event_data *ctx)
 	struct md_wire_stage *stage;
 
 	if (!(id >> 32))
-		return 0; /* idle */
+		return 0; /* the idle task */
 	stage = enter();
 	if (!stage)
 		return 0;
@@ -159,7 +159,7 @@ int on_sample(struct bpf_perf_event_data *ctx)
 	return 0;
 }
 
-/* Run by source_bpf on the CPU whose stage has waited long enough. */
+/* source_bpf runs this on a CPU whose stage has waited long enough. */
 SEC("raw_tp")
 int flush_stage(struct bpf_raw_tracepoint_args *ctx)
 {
@@ -205,7 +205,7 @@ static void send(struct md_wire_stage *stage, void *record, __u64 size, __u64 fl
 		__sync_fetch_and_add(&stage->nr_lost_events, 1);
 }
 
-/* What is executed now may be gone before the reader would look again by itself. */
+/* A program that is executed now may be gone before the reader's next poll. */
 static __u64 wakeup_exec(void)
 {
 	if (!reader_sleeps)
@@ -215,9 +215,9 @@ static __u64 wakeup_exec(void)
 }
 
 /*
- * execve() renames the task when the old address space is gone and before anything is
- * mapped in the new one; sched_process_exec comes only after the program was mapped. What
- * tells it from other renaming is that the new address space has no code yet.
+ * execve() renames the task after the old address space is gone and before anything is mapped
+ * in the new one. sched_process_exec fires only after the program was mapped, which is too
+ * late. Other renames differ: only during execve() does the address space have no code yet.
  */
 SEC("raw_tp/task_rename")
 int on_rename(struct bpf_raw_tracepoint_args *ctx)

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * kernel_types - the few members of the kernel's structures that the BPF programs read.
+ * kernel_types - the few members of kernel structures that the BPF programs read.
  *
- * Their offsets are found when the programs are loaded, from the running kernel's BTF;
- * order and gaps here mean nothing.
+ * libbpf takes their offsets from the running kernel's BTF when it loads the programs. The
+ * order and gaps of the members here have no meaning.
  */
 #ifndef MD_BPF_KERNEL_TYPES_H
 #define MD_BPF_KERNEL_TYPES_H

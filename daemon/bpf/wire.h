@@ -1,16 +1,17 @@
 /* SPDX-License-Identifier: GPL-2.0 OR Apache-2.0 */
 /*
- * wire - what the BPF programs and source_bpf share: the ring's records and each CPU's stage.
+ * wire - the records of the BPF ring and each CPU's stage, shared by the BPF programs and
+ * source_bpf.
  *
- * Events travel as records of the ABI. Samples travel with a time each, since a batch
- * may straddle a mapping of its own process; the daemon takes it apart there.
+ * Events use the records of the ABI. Each sample carries its own time, because a batch may span
+ * a mapping made by its process; the daemon splits the batch there.
  */
 #ifndef MD_BPF_WIRE_H
 #define MD_BPF_WIRE_H
 
 #include "kmod/uapi/morph_abi.h"
 
-#define MD_WIRE_SAMPLES	    0x8001 /* a type that no record of the ABI has */
+#define MD_WIRE_SAMPLES	    0x8001 /* a type that the ABI does not use */
 #define MD_WIRE_BATCH	    62
 #define MD_WIRE_MAX_CPUS    4096
 #define MD_WIRE_MAX_TRACKED 65536 /* processes of one command */
@@ -20,30 +21,31 @@ struct md_wire_sample {
 	__u64 ip;
 };
 
-/* @task.record.size tells how many samples there are. */
+/* @task.record.size gives the number of samples. */
 struct md_wire_batch {
 	struct morph_task task;
 	struct md_wire_sample samples[MD_WIRE_BATCH];
 };
 
 /*
- * One for each CPU, mapped by the daemon, which only reads. A sample is in the stage before
- * it is in the ring. @entered counts handlers that began, each before it looks at the clock, and
- * @left those that ended: where both are equal, and @first_ns is 0 or later than some
- * moment, everything up to that moment is in the ring.
+ * The stage of one CPU. The daemon maps it read-only. A sample is put into the stage first and
+ * moves to the ring later. @entered counts handlers that began, each before it reads the clock;
+ * @left counts those that ended. If both are equal, and @first_ns is 0 or later than a time T,
+ * then everything up to T is in the ring.
  */
 struct md_wire_stage {
 	__u64 entered;
 	__u64 left;
-	__u64 first_ns; /* of the oldest sample in @batch; 0: it is empty */
+	__u64 first_ns; /* time of the oldest sample in @batch; 0: @batch is empty */
 	__u64 nr_samples;
-	__u64 nr_lost;	      /* samples without room in the ring */
-	__u64 nr_lost_events; /* other records without */
-	__u32 busy;	      /* @batch is being changed: whoever interrupts leaves it alone */
-	__u32 nr;	      /* samples in @batch */
+	__u64 nr_lost;	      /* samples for which the ring had no room */
+	__u64 nr_lost_events; /* other records for which the ring had no room */
+	/* @batch is being changed: an interrupting handler must not touch it */
+	__u32 busy;
+	__u32 nr; /* samples in @batch */
 	__u64 pad;
 	struct md_wire_batch batch;
-	__u64 pad_line[8]; /* to a cache line of its own */
+	__u64 pad_line[8]; /* pads to whole cache lines */
 };
 
 MORPH_ASSERT_SIZE(md_wire_sample, 16);

@@ -123,7 +123,7 @@ stop:
 	return sp[-1];
 }
 
-/* The same with differences, as position-independent interpreters do. */
+/* The same with label differences, as in position-independent interpreters. */
 static NOINLINE long interpret_differences(const unsigned char *code)
 {
 	static const int labels[] = {&&inc - &&inc, &&dec - &&inc, &&twice - &&inc, &&end - &&inc};
@@ -143,7 +143,7 @@ end:
 	return v;
 }
 
-/* Labels that are kept, compared and counted. */
+/* Labels that are stored, compared and counted. */
 static NOINLINE int label_identity(int n)
 {
 	static void *const table[] = {&&a, &&b, &&c};

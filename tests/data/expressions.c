@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Unwind rows by expressions: one with a constant that looks like the program counter's operation. */
+/* Unwind rows with expressions. One has a constant equal to the opcode of the program counter. */
 int twice(int n);
 int aligned(int n);
 

@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Labels as 32-bit differences from a first label (Ruby's and OCaml's kind; needs no relocation in a position-independent file). */
+/*
+ * Labels as 32-bit differences from a first label, as in Ruby and OCaml. They need no relocation in
+ * a position-independent file.
+ */
 #include <stdio.h>
 #include <stdlib.h>
 __attribute__((noinline)) static long run(const unsigned char *pc, long n)

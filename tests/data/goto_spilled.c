@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-/* The table's address is kept in a register or spilled to the stack over calls, and reloaded before the jump (CPython's kind). */
+/*
+ * The table's address is kept in a register, or spilled to the stack over calls and reloaded before
+ * the jump, as in CPython.
+ */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -7,7 +10,7 @@ __attribute__((noipa)) long help(long a, long b, long *mem) { mem[b & 7] ^= a; r
 __attribute__((noinline)) static long run(const unsigned char *pc, long n, long *mem)
 {
 	static const void *const table[] = { &&a0, &&a1, &&a2, &&a3, &&a4, &&a5, &&a6, &&a7 };
-	const void *const *volatile t = table; /* in the frame, loaded for each jump */
+	const void *const *volatile t = table; /* on the stack, loaded for each jump */
 	long x = n, y = 1, z = 2, u = 3, v = 4, w = 5;
 
 	goto *t[*pc];

@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Direct threading: label addresses are stored into code objects at run time and jumped through (PHP's, PostgreSQL's kind). */
+/*
+ * Direct threading: label addresses are stored into code objects at run time and jumped through, as
+ * in PHP and PostgreSQL.
+ */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -29,7 +32,10 @@ op_swap: { long t = *sp; *sp = sp[-1]; sp[-1] = t; } ip++; goto *ip->handler;
 op_jnz: if (*sp) { ip += ip->arg; goto *ip->handler; } ip++; goto *ip->handler;
 op_halt: return sp[-1];
 }
-/* What a debugger of such an interpreter does: from an address back to its number, by comparing and by searching a sorted array. */
+/*
+ * Finds the number of a label address, by comparing and by searching a sorted array, as a debugger
+ * of such an interpreter does.
+ */
 static int cmp(const void *a, const void *b) { const char *x = *(char *const *)a, *y = *(char *const *)b; return x < y ? -1 : x > y; }
 static int number_of(const void *handler)
 {

@@ -57,7 +57,7 @@ static NOINLINE int frames_of(void **frames, int max, int depth)
 	return n;
 }
 
-/* Names of functions on the stack, as the symbol tables have them. */
+/* Return: the number of stack frames below @depth calls. */
 NOINLINE int names_frames(int depth)
 {
 	void *frames[32];

@@ -44,12 +44,12 @@ int library_same(library_fn fn)
 	return fn == library_add;
 }
 
-/* A name that the program may export. */
+/* Finds a symbol that the program may export. */
 library_fn library_find(const char *name)
 {
 	return (library_fn)dlsym(RTLD_DEFAULT, name);
 }
 
-/* Filled in by the loader from symbols, the last one counted from its symbol. */
+/* The loader fills these in from symbols; the last one has an offset to its symbol. */
 library_fn library_table[2] = {library_add, library_find ? library_add : 0};
 const char *library_inside = (const char *)library_apply + 1;

@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-/* A static function that stays, since it makes a system call itself; another file has one of its name. */
+/*
+ * A static function that cannot be moved, since it makes a system call. namesake_too.c has one of
+ * the same name.
+ */
 int other(int x);
 
 static __attribute__((noinline)) long step(long x)

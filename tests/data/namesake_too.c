@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* See namesake.c: this one moves. */
+/* See namesake.c. The function here can be moved. */
 int other(int x);
 
 static __attribute__((noinline)) int step(int x)

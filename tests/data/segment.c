@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Instructions that have nothing to do with %gs, but for one byte. The nop behind each is its mark. */
+/* Instructions that do not use %gs, but differ by one byte from ones that do. A nop marks each. */
 #define MARKED(code, mark) __asm__ volatile(code "; .byte 0x0f, 0x1f, 0x40, " #mark)
 
 __attribute__((noinline)) int segment_prefix(int i)

@@ -22,7 +22,7 @@ NOINLINE int dense(int x)
 	}
 }
 
-/* Starts at 20: the index is biased. */
+/* The cases start at 20, so the index is biased. */
 NOINLINE int biased(unsigned int x)
 {
 	switch (x) {
@@ -37,7 +37,7 @@ NOINLINE int biased(unsigned int x)
 	}
 }
 
-/* A byte, every value of which has a case. */
+/* Every possible value has a case. */
 NOINLINE int full_byte(unsigned char c)
 {
 	switch (c >> 5) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * A loop with two forks. Of the registers that callees may change its function has changed one,
- * beside those that its variables are in all the time: one alone is free.
+ * A loop with two branches. Besides the registers of its variables, the function changes only one
+ * of the registers that callees may change, so an instrumenter has only that one free.
  */
 #include <stdio.h>
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Thread-local storage larger than what follows the program's data: PT_TLS ends, by its numbers,
- * far behind the last segment, where new code comes to lie.
+ * Thread-local storage that is larger than the space after the program's data. By its address and
+ * size, PT_TLS ends far after the last segment, at addresses that new code is placed at.
  */
 #include <pthread.h>
 #include <stdio.h>

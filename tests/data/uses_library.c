@@ -9,7 +9,7 @@ static int callback(int x)
 	return x * 5 + library_add(x & 3);
 }
 
-/* In the dynamic symbols with -rdynamic. */
+/* With -rdynamic, this is in the dynamic symbol table. */
 __attribute__((noinline)) int exported(int x)
 {
 	return x ^ library_add(1);

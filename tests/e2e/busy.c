@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * busy - uses CPU time in known places; every producer of samples must get them right.
+ * busy - uses CPU time at known places. Every source of samples must report these places.
  *
  *	busy spin MS			in this file's own code
  *	busy exec MS PROGRAM		spin, then become `PROGRAM spin MS`
@@ -38,7 +38,7 @@ static double cpu_ms(void)
 	return t.tv_sec * 1e3 + t.tv_nsec / 1e6;
 }
 
-/* By CPU time, so that a loaded machine changes nothing. */
+/* Spins for @ms of CPU time, not of elapsed time: other load on the machine changes nothing. */
 __attribute__((noinline)) void spin(long ms)
 {
 	double end = cpu_ms() + ms;
@@ -122,7 +122,7 @@ int main(int argc, char **argv)
 
 			if (!f)
 				return 1;
-			/* Where it was mapped: the test wants the same place twice. */
+			/* The test checks that two libraries were mapped at the same address. */
 			printf("%p\n", (void *)f);
 			f(ms);
 			dlclose(lib);

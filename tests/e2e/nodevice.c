@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * nodevice - to be preloaded: a /dev/morphmon that cannot be used.
+ * nodevice - a library for LD_PRELOAD that makes /dev/morphmon unusable.
  *
- * NODEVICE is what open() fails with, as a number; or "abi", then it opens and its module is of
- * a later version; or "old", then it is of one that knew no registers.
+ * The environment variable NODEVICE is the errno number that open() fails with; or "abi": open()
+ * succeeds, but the module reports a later version; or "old": it reports a version without
+ * registers.
  */
 #include <errno.h>
 #include <fcntl.h>

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * order - two libraries at one address, in quick turns, run on another CPU than they are mapped on.
+ * order - maps two libraries at one address in quick turns, and runs them on another CPU.
  *
- * Built with -DLIBRARY it is the library: both have the same two functions, but of the one only
- * first() ever runs and of the other only second(). So each sample that is given to the wrong
- * library is seen. usage: order TURNS FIRST.so SECOND.so
+ * Built with -DLIBRARY it is the library. Both libraries have the same two functions, but one only
+ * runs first() and the other only second(). The test thus sees each sample that was attributed to
+ * the wrong library. usage: order TURNS FIRST.so SECOND.so
  */
 #include <dlfcn.h>
 #include <pthread.h>
@@ -42,7 +42,7 @@ static void pin(int cpu)
 
 	CPU_ZERO(&set);
 	CPU_SET(cpu, &set);
-	sched_setaffinity(0, sizeof(set), &set); /* where there is one CPU only: never mind */
+	sched_setaffinity(0, sizeof(set), &set); /* may fail: there may be only one CPU */
 }
 
 static void *work(void *arg)

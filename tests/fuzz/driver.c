@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Runs a fuzz target over files and directories of files where there is no
- * libFuzzer; without arguments over a few made-up inputs. It finds nothing new,
- * it only shows that what was found once stays fixed.
+ * driver - runs a fuzz target over files and directories, on machines without libFuzzer;
+ * without arguments, over a few fixed inputs. It finds nothing new; it only shows that old
+ * findings stay fixed.
  */
 #include <dirent.h>
 #include <stdint.h>
@@ -24,7 +24,7 @@ static int run_file(const char *path)
 	if (!file || fstat(fileno(file), &st))
 		goto out;
 	size = (size_t)st.st_size;
-	/* Exactly as large as the input, so that a read past it is seen. */
+	/* Exactly as large as the input, so that a read beyond it is detected. */
 	data = malloc(size ? size : 1);
 	if (!data || fread(data, 1, size, file) != size)
 		goto out;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * fuzz_backup - any bytes as the record of a backed-up original: refused, or one that can be asked
- * everything, added to and read again.
+ * fuzz_backup - any bytes as the record of a backed-up original: either refused, or all
+ * functions work on it and it can be written and read again.
  */
 #include <fcntl.h>
 #include <stdio.h>
@@ -27,7 +27,7 @@ static void clean_up(void)
 	rmdir(dir);
 }
 
-/* A file system without a disk: saving syncs. */
+/* Use a file system without a disk, because saving calls fsync. */
 static int open_dir(void)
 {
 	const char *tmp = access("/dev/shm", W_OK) ? "/tmp" : "/dev/shm";
@@ -73,7 +73,7 @@ static void use(int fd, json_t *record)
 	if (me_record_put_place(record, "/bin/\xff", &attributes) ||
 	    me_record_add_output(record, "/bin/x", &output, 5))
 		abort();
-	/* What was just put there is found, also after it was written. */
+	/* The added output is found, also after saving and loading. */
 	if (me_record_score(record, "/bin/x", &output) != 7 ||
 	    me_record_save(fd, NAME, record, &err) || me_record_load(fd, NAME, &again, &err))
 		abort();

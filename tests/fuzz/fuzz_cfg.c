@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * fuzz_cfg - damaged ELF files through mp_elf_open_memory() and mp_cfg_build(): an error or a
- * graph that keeps its invariants, never a crash.
+ * fuzz_cfg - damaged ELF files through mp_elf_open_memory() and mp_cfg_build(): an error, or a
+ * graph whose invariants hold.
  */
 #include "libprof/cfg.h"
 #include "tests/support/sound.h"

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * fuzz_config - any bytes as morphd.conf: an error that says where, and no setting changed, or
- * settings that the command line would take, too.
+ * fuzz_config - any bytes as morphd.conf: either an error with a position and no setting
+ * changed, or settings that the command line would accept.
  */
 #include <stdint.h>
 #include <stdio.h>

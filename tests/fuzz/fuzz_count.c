@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * fuzz_count - counters, or numbers of paths, in anything: in good programs wherever a profile may put
- * them, in code of any bytes, in damaged programs. What is written of the first two verifies; of
- * numbers, once the functions are left alone of which verify cannot prove the registers.
+ * fuzz_count - instruments programs with counters or path numbers: good programs with any
+ * profile, code of any bytes, and damaged programs. For the first two, the output must verify.
+ * With path numbers, functions whose registers verify cannot prove are left alone first.
  *
- * The first byte says which, the second whether counters are atomic, or numbers take their place, asked
- * for or not, and which program. Then come, for a good program, how often each block ran in the order of addresses, a byte each, over and over; for
- * code, {u8 start of a second function in units of 8} and the bytes; for a damaged program, changes
- * {u24 offset, u8 value}.
+ * The first byte chooses the kind of program. The second chooses atomic counters, path numbers
+ * or polls, and the program. Then follow: for a good program, one byte per block, cyclically:
+ * its count; for code, {u8 start of a second function in units of 8} and the bytes; for a
+ * damaged program, changes {u24 offset, u8 value}.
  */
 #include <elf.h>
 #include <errno.h>
@@ -37,10 +37,10 @@ struct program {
 	struct mp_cfg *cfg, *fine; /* NULL: it was not understood */
 };
 
-/* What an input asks for. */
+/* The request of an input. */
 struct wish {
 	bool atomic, numbers, polls;
-	bool damaged; /* of a damaged original verify may think otherwise than emit */
+	bool damaged; /* for a damaged original, verify may reject what emit wrote */
 };
 
 static struct program programs[NR_PROGRAMS];
@@ -73,7 +73,10 @@ int LLVMFuzzerInitialize(int *argc, char ***argv)
 	return 0;
 }
 
-/* Return: does it verify? Or are the registers of functions in @report all that is not proved? */
+/*
+ * Return: true if the output verifies, or if only registers of functions in @report are not
+ * proved.
+ */
 static bool verifies(const struct mp_elf *elf, const struct me_image *image,
 		     const struct wish *wish, struct me_verify_report *report)
 {
@@ -98,7 +101,7 @@ static bool verifies(const struct mp_elf *elf, const struct me_image *image,
 	return !rc;
 }
 
-/* As morph-optimize --instrument. Return: was all written that there is to write? */
+/* Like morph-optimize --instrument. Return: true if the output is complete. */
 static bool write_once(const struct mp_cfg *cfg, const struct mp_counts *counts,
 		       const struct wish *wish, uint8_t *movable, struct me_verify_report *report)
 {
@@ -126,7 +129,7 @@ static bool write_once(const struct mp_cfg *cfg, const struct mp_counts *counts,
 		rc = me_number_plan(number, counts, movable, &plan, &numbered, &err);
 	else if (!rc)
 		rc = me_instrument_plan(instrument, counts, movable, &plan, &counted, &err);
-	/* Where ways never meet, there is nothing to number. */
+	/* A program whose paths never merge needs no numbers. */
 	if (!rc && !plan.nr_stubs)
 		done = wish->numbers;
 	else if (!rc && plan.nr_blocks && !me_emit(cfg, &plan, &emitted, &err))
@@ -139,7 +142,7 @@ static bool write_once(const struct mp_cfg *cfg, const struct mp_counts *counts,
 	return done;
 }
 
-/* Each round leaves a function more alone, or rounds would never end. */
+/* Each round excludes at least one more function, so that the rounds end. */
 static void leave_alone(const struct mp_cfg *cfg, const struct me_verify_report *report,
 			uint8_t *movable)
 {
@@ -186,7 +189,7 @@ static void count_program(const struct program *p, const uint8_t *data, size_t s
 		.edge = calloc(cfg->nr_edges + 1, sizeof(*counts.edge)),
 	};
 
-	/* Counts that no run could have are no reason to count wrong. */
+	/* Impossible counts must not cause a wrong result. */
 	for (uint32_t i = 0; counts.edge && size && i < cfg->nr_edges; i++)
 		counts.edge[i] = (double)data[i % size] * (data[(i / 3) % size] + 1);
 	for (uint32_t i = 0; counts.block && size && i < cfg->nr_blocks; i++)
@@ -197,7 +200,7 @@ static void count_program(const struct program *p, const uint8_t *data, size_t s
 	free(counts.edge);
 }
 
-/* Of any bytes. */
+/* Instruments code of any bytes. */
 static void count_bytes(const char *name, const uint8_t *bytes, size_t size,
 			const struct wish *wish)
 {
@@ -232,7 +235,7 @@ static void count_damaged(const struct program *p, const uint8_t *data, size_t s
 
 /* ---- any code --------------------------------------------------------------------------------- */
 
-/* A CIE as compilers write it, then an FDE for each function: pc-relative, of 4 bytes. */
+/* A CIE like those of compilers, followed by an FDE per function: pc-relative, 4 bytes. */
 static const uint8_t cie[] = {20, 0,	0,    0, 0,    0,    0, 0, 1,	 'z', 'R', 0,
 			      1,  0x78, 0x10, 1, 0x1b, 0x0c, 7, 8, 0x90, 1,   0,   0};
 
@@ -246,7 +249,7 @@ static size_t put_fde(uint8_t *eh, size_t at, uint32_t start, uint32_t size)
 
 static uint8_t *build(const uint8_t *data, size_t size, size_t *elf_size)
 {
-	/* One that can be spared, and memory behind which counters have their place. */
+	/* A header that can be reused, and memory behind which counters are placed. */
 	const Elf64_Phdr phdrs[] = {
 		{.p_type = PT_PHDR, .p_flags = PF_R, .p_align = 8},
 		{.p_type = PT_LOAD,
@@ -282,7 +285,7 @@ static uint8_t *build(const uint8_t *data, size_t size, size_t *elf_size)
 	if (half)
 		at = put_fde(eh, at, TEXT + half, code - half);
 	sections[0].size = code;
-	sections[1].size = at + 4; /* and the end: a length of 0 */
+	sections[1].size = at + 4; /* including the terminator: a length of 0 */
 	ehdr = (Elf64_Ehdr *)tiny_elf_build(sections, 2, phdrs, 2, elf_size);
 	ehdr->e_type = ET_EXEC;
 	ehdr->e_entry = TEXT;

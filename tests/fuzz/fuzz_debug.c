@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * fuzz_debug - a good program with damaged debug information: rewriting never fails for it, and what
- * comes out verifies.
+ * fuzz_debug - a good program with damaged debug information: rewriting must succeed, and the
+ * output must verify.
  *
- * The input is a list of changes {u24 offset, u8 value} to the bytes of the sections .debug_* of a
- * program that is compiled when the fuzzer starts; the first byte says in which version of DWARF.
+ * The input is a list of changes {u24 offset, u8 value} to the sections .debug_* of a program
+ * that is compiled at the start. The first byte chooses the version of DWARF.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -18,7 +18,7 @@
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 int LLVMFuzzerInitialize(int *argc, char ***argv);
 
-/* A program, understood; only its debug information changes from input to input. */
+/* A program and its analysis. Only its debug information changes between inputs. */
 struct program {
 	uint8_t *bytes;
 	size_t size;
@@ -68,7 +68,7 @@ int LLVMFuzzerInitialize(int *argc, char ***argv)
 	return 0;
 }
 
-/* The byte number @off of all sections .debug_*, counted through. */
+/* Return: byte @off of all .debug_* sections, taken as one sequence. */
 static uint8_t *byte_at(const struct program *p, uint64_t off)
 {
 	uint64_t total = 0;

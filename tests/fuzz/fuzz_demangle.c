@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * fuzz_demangle - any text as a symbol and as what somebody asks for: taken apart within its bounds.
- * The input is the one, a newline, and the other.
+ * fuzz_demangle - any text as a symbol and as a user's name: parsed within its bounds. The
+ * input is both, separated by a newline.
  */
 #include <stdint.h>
 #include <stdlib.h>
@@ -26,7 +26,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 
 	if (!symbol)
 		return 0;
-	/* The second string is a block of its own, so that a read before it is seen. */
+	/* Allocate the second string separately, so that a read before it is detected. */
 	memcpy(symbol, data, size);
 	symbol[size] = 0;
 	wanted = strchr(symbol, '\n');

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Any bytes as a table of counted edges: refused or read, and then written back the same. And the
- * same bytes as its counters: solved, or refused.
+ * fuzz_edge_table - any bytes as a table of counted edges: refused, or read and written back
+ * identically. The same bytes are also used as its counters: solved or refused.
  */
 #include "libprof/edge_solve.h"
 #include "libprof/edge_table.h"
@@ -50,7 +50,7 @@ static void solve(const struct mp_edge_table *table, const uint8_t *data, size_t
 
 	for (size_t i = 0; size && i < table->nr_counters * sizeof(*counters); i++)
 		((uint8_t *)counters)[i] = data[i % size];
-	/* A file of counts cannot have made it up that nothing is lost. */
+	/* Missing counts must show as unequal flow somewhere. */
 	if (!mp_edge_solve(table, counters, &counts, NULL) && counts.discrepancy.missed &&
 	    !counts.discrepancy.nr_unequal)
 		abort();
@@ -64,7 +64,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	uint8_t *bytes = malloc(size + 8);
 	uint64_t sum = XXH3_64bits(data, size);
 
-	/* With a good checksum: otherwise nothing behind it would ever be reached. */
+	/* Append a valid checksum, else nothing behind the check would be reached. */
 	if (size)
 		memcpy(bytes, data, size);
 	memcpy(bytes + size, &sum, sizeof(sum));

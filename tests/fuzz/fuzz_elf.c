@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Any bytes as an ELF file: refused, or read so that every lookup and every unwind entry of it can
- * be asked for.
+ * fuzz_elf - any bytes as an ELF file: refused, or every lookup and every unwind entry works.
  */
 #include <stdint.h>
 #include <stdlib.h>
@@ -55,7 +54,7 @@ static void use_fdes(const struct mp_elf *elf)
 		bool set_loc;
 
 		if (mp_eh_read_fde(elf, elf->fdes[i].fde_vaddr, &cie, &fde))
-			abort(); /* it was read before */
+			abort(); /* it could be read before */
 		me_cfi_program_end(&cie, fde.program, fde.program_size, &set_loc);
 		if (!me_cfi_expand(&rules, &cie, &fde, &table)) {
 			for (uint32_t k = 0; k < table.nr; k++)

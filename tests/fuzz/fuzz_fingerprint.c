@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Any bytes as a fingerprint: refused, or read and written back the same. And what was read as the
- * old build of a small new one: matched, and its counts carried over, without more than there were.
+ * fuzz_fingerprint - any bytes as a fingerprint: refused, or read and written back identically.
+ * Also matched as the old build of a small new one: the counts carried over must not exceed the
+ * old ones.
  */
 #include "libprof/stale.h"
 
@@ -11,7 +12,7 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-/* The same bytes that were read must come out. */
+/* Encoding twice must give the same bytes. */
 static void check_written(const struct mp_fingerprint *print)
 {
 	struct mp_fingerprint again;
@@ -28,7 +29,7 @@ static void check_written(const struct mp_fingerprint *print)
 	free(second);
 }
 
-/* A new build that is the old one itself, with the blocks that are kept. */
+/* Uses the blocks that the fingerprint keeps as the new build. */
 static void check_match(const struct mp_fingerprint *print)
 {
 	struct mp_stale_match match;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * fuzz_import - any text as a callgrind file, as the output of perf script and as fdata: an error
- * or counts that balance. The file that the text may name is /proc/self/fd/100: a little code, and
- * symbols for it.
+ * fuzz_import - any text as a callgrind file, as output of perf script and as fdata: an error,
+ * or counts that balance. The text may name the file /proc/self/fd/100, which has a little code
+ * and symbols for it.
  */
 #include <stdint.h>
 #include <stdio.h>
@@ -12,7 +12,7 @@
 #include <unistd.h>
 
 #include "daemon/import.h"
-/* The fuzzers are linked with what ships, not with what the tests share. */
+/* Defined here, because fuzzers are not linked with the tests' support code. */
 #include "tests/support/tiny_elf.c"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
@@ -90,7 +90,7 @@ static void check_transfers(struct md_import *import)
 			const struct mp_edge_count *e = &m->edges[k];
 
 			stored += e->count;
-			/* What mp_store_add_edges() would refuse. */
+			/* mp_store_add_edges() would refuse these. */
 			if (e->mispredicted > e->count ||
 			    (k && (e->from < e[-1].from ||
 				   (e->from == e[-1].from && e->to <= e[-1].to))))
@@ -134,7 +134,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	if (!have_binary)
 		make_binary();
 	have_binary = true;
-	/* The first byte chooses, the rest is the text. */
+	/* The first byte chooses the format; the rest is the text. */
 	if (size > 1)
 		run(data + 1, size - 1, data[0] % 4 % 3);
 	return 0;

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * fuzz_kmod_ring - any bytes as what a kernel module's ring holds, its head moving as it likes: a
- * refusal or records, never a read outside of the ring, and always an end.
+ * fuzz_kmod_ring - any bytes as the contents of a kernel module's ring, with any movement of
+ * its head: a refusal or records; never a read outside of the ring, and always an end.
  *
- * The first 16 bytes are two positions of the head, the rest is the ring, repeated to fill it.
+ * The first 16 bytes are two positions of the head; the rest fills the ring, repeated.
  */
 #include <stdint.h>
 #include <stdlib.h>
@@ -25,7 +25,7 @@ static void read_all(struct md_kmod_ring *ring, struct md_buf *out)
 	if (md_kmod_ring_refresh(ring, &err))
 		return;
 	for (int i = 0; ring->next.time_ns != UINT64_MAX; i++) {
-		/* A record takes some bytes: there cannot be more of them. */
+		/* There cannot be more records than this. */
 		if (i == MAX_RECORDS)
 			abort();
 		if (md_kmod_ring_take(ring, out, &err))
@@ -45,7 +45,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 
 	if (size <= sizeof(pos))
 		return 0;
-	/* Exactly as large as the ring, so that a read past it is seen. */
+	/* Exactly as large as the ring, so that a read beyond it is detected. */
 	bytes = malloc(RING_BYTES);
 	if (!bytes)
 		return 0;

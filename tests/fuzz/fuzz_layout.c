@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * fuzz_layout - any counts as the profile of a good program: they are inferred to something finite, and
- * whatever layout makes of that is written and verifies.
+ * fuzz_layout - any counts as the profile of a good program: the inferred counts are finite,
+ * and any layout by them is written and verifies.
  *
- * A profile is somebody's file or database, and may say what no run could. The input: a byte for the
- * program, three for options, then items of six bytes, an address or a transfer and how often.
+ * A profile may come from anybody and contain impossible counts. The input: a byte for the
+ * program, three for options, then items of six bytes: an address or a transfer, and its count.
  */
 #include <errno.h>
 #include <math.h>
@@ -94,7 +94,7 @@ static int compare_edges(const void *a, const void *b)
 	return x->to < y->to ? -1 : x->to > y->to;
 }
 
-/* As the store gives them: ascending, each once. */
+/* Like the store: ascending, without duplicates. */
 static void sort(void)
 {
 	size_t nr = 0;
@@ -112,7 +112,7 @@ static void sort(void)
 	nr_edges = nr;
 }
 
-/* {u16 from, u16 to, u16: 5 bits of shift, 10 of count, one for what it is} */
+/* {u16 from, u16 to, u16: 5 bits of shift, 10 of count, 1 for the kind} */
 static void take_items(const struct program *p, const uint8_t *data, size_t size)
 {
 	nr_ips = nr_edges = 0;
@@ -168,7 +168,7 @@ static void write_and_verify(const struct program *p, const struct me_plan *plan
 	free(out.data);
 }
 
-/* The transfers as paths over any edges, and into any blocks. */
+/* Turns transfers into paths over any edges and into any blocks. */
 static void take_paths(const struct mp_cfg *cfg, struct mp_path_evidence *out)
 {
 	if (mp_path_evidence_build(cfg, NULL, 0, out, NULL))
@@ -198,7 +198,7 @@ static void optimise(const struct program *p, const uint8_t options[3])
 		.keep_fluff = options[1] & 0x80,
 		.no_tails = options[1] & 0x40,
 		.line_log2 = options[2] & 0x80 ? 6 : 0,
-		/* Seldom: such a file is of megabytes. */
+		/* Rarely, because such a file has megabytes. */
 		.huge_pages = (options[2] & 0x70) == 0x50,
 		.nr_threads = 1,
 	};

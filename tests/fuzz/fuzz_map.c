@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Any bytes as the descriptor of a map note: refused or read, and then written back the same. */
+/*
+ * fuzz_map - any bytes as the descriptor of a map note: refused, or read and written back
+ * identically.
+ */
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
@@ -19,7 +22,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	struct mp_map *map;
 	uint64_t sum = XXH3_64bits(data, size);
 
-	/* With a good checksum: otherwise nothing behind it would ever be reached. */
+	/* Append a valid checksum, else nothing behind the check would be reached. */
 	nhdr.n_descsz = (uint32_t)(size + 8);
 	memcpy(note, &nhdr, sizeof(nhdr));
 	memcpy(note + sizeof(nhdr), name, sizeof(name));

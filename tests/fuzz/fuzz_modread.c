@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * fuzz_modread - any bytes as what a worker says that it read: a hostile file may have taken it over.
- * Refused, or taken for what this one file is; nothing that is known of another file changes.
+ * fuzz_modread - any bytes as the reply of a worker that a hostile file compromised: refused,
+ * or used for this one file only; nothing that is known of another file changes.
  *
- * The first byte says how the worker ended, the rest is its reply. The sandbox is not linked: here
- * stands what md_sandbox_read() gives to the daemon.
+ * The first byte gives how the worker ended; the rest is its reply. The sandbox is not linked:
+ * md_sandbox_read() is defined here.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -20,7 +20,7 @@
 #include "libprof/path_key.h"
 
 #define FILE_BYTES 0x10000
-#define TEXT	   0x1000 /* of the module that is known before */
+#define TEXT	   0x1000 /* of the module that is already known */
 #define NEW_TEXT   0x8000
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
@@ -128,7 +128,7 @@ static void add_straight(void *arg, uint64_t from, uint64_t to)
 	*(uint64_t *)arg += from ^ to;
 }
 
-/* As the daemon does with samples and transfers in such a module. */
+/* Uses the map like the daemon does, for samples and transfers in such a module. */
 static void use_map(const struct md_module *module)
 {
 	const struct mp_map *map = module->map;
@@ -161,7 +161,7 @@ static void use_paths(const struct mp_path_table *table)
 	mp_path_fini(&path);
 }
 
-/* What the daemon would record of it, a replay must take. */
+/* A replay must accept what the daemon would record. */
 static void record(const struct md_modcache *mc, struct md_file *file)
 {
 	struct md_modcache *again = md_modcache_new();

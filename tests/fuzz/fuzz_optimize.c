@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * fuzz_optimize - damaged programs through the whole editor, in memory: a refusal by one of its parts, of
- * which verify is the last, or an output.
+ * fuzz_optimize - damaged programs through the whole editor, in memory: a refusal by one of its
+ * parts, of which verify is the last, or an output.
  *
- * The input is a list of changes {u24 offset, u8 value} to a program that is compiled when the fuzzer
- * starts; the first byte says to which. What is no such list is taken as an ELF file.
+ * The input is a list of changes {u24 offset, u8 value} to a program that is compiled at the
+ * start; the first byte chooses the program. Input that is no such list is used as an ELF file.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -51,7 +51,7 @@ static void try_original(const uint8_t *data, size_t size)
 	if (rewrite_all(elf, &seed, &out)) {
 		if (!mp_elf_open_memory("output", out.data, out.size, MP_ELF_ALL, &output, &err)) {
 			ret = me_verify(elf, output, NULL, &err);
-			/* Of a damaged original verify may think otherwise than emit. */
+			/* For a damaged original, verify may reject what emit wrote. */
 			if (ret && ret != -ENOMEM && (ret != -EBADMSG || !*err.msg))
 				abort();
 			mp_elf_close(output);

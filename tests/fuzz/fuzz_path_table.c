@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Any bytes as a table of path numbers: refused or read, and then written back the same. And at
- * each block some numbers: they are those of one path each, which its edges' values add up to, or
- * are refused. The same bytes as a path's key.
+ * fuzz_path_table - any bytes as a table of path numbers: refused, or read and written back
+ * identically. Some numbers at each block are decoded: the values of the path's edges must add
+ * up to the number, or it is refused. The same bytes are also used as a path's key.
  */
 #include "libprof/path_decode.h"
 #include "libprof/path_key.h"
@@ -48,7 +48,7 @@ static int read_bytes(uint8_t *bytes, size_t size, struct mp_path_table **table)
 	return mp_path_table_read(&elf, table, NULL);
 }
 
-/* Down the path again, as the program would count. */
+/* Follows the path forward, adding up like the program does. */
 static void check_path(const struct mp_path_table *table, const struct mp_path *path, uint64_t want)
 {
 	uint8_t key[MP_PATH_KEY_MAX];
@@ -98,7 +98,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 
 	if (mp_path_key_decode(data, size, vaddrs, NULL) > MP_PATH_MAX_BLOCKS)
 		abort();
-	/* With a good checksum: otherwise nothing behind it would ever be reached. */
+	/* Append a valid checksum, else nothing behind the check would be reached. */
 	if (size)
 		memcpy(bytes, data, size);
 	memcpy(bytes + size, &sum, sizeof(sum));

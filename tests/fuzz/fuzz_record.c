@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * fuzz_record - any bytes as a recording: never a crash, a hang, or samples that do not add up.
+ * fuzz_record - any bytes as a recording: no crash, no hang, and samples that add up.
  *
- * The first byte chooses: bytes as the whole file, or as the records of a chunk whose
- * checksums are right, which gets past them to attribution.
+ * The first byte chooses: use the bytes as the whole file, or as records of a chunk with valid
+ * checksums, so that they reach attribution.
  */
 #include <stdint.h>
 #include <stdio.h>
@@ -19,7 +19,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 static char path[64];
 static int fd = -1;
 
-/* One file for all inputs, in memory. */
+/* One file in memory for all inputs. */
 static void open_file(void)
 {
 	fd = memfd_create("fuzz", 0);
@@ -45,7 +45,7 @@ static void put_chunk(const uint8_t *data, size_t size)
 
 	if (md_recwriter_open(path, &info, &writer, NULL))
 		abort();
-	/* A record that is malformed itself goes in as it is, and ends its chunk. */
+	/* A malformed record is written unchanged and ends its chunk. */
 	room = md_buf_add(&buf, size + sizeof(*record));
 	if (!room)
 		abort();
@@ -71,7 +71,7 @@ static void replay(bool store)
 	if (md_source_replay.open(&config, &pl.source, &err))
 		return;
 	pl.interval_s = 1000;
-	/* Into a database without a name, and only sometimes: making one takes its time. */
+	/* Use a database without a name, and only sometimes, because creating one takes time. */
 	if (store && mp_store_open("", MP_STORE_WRITE, &pl.store, &err))
 		abort();
 	if (!md_pipeline_init(&pl, &err) && !md_pipeline_run(&pl, &err) &&

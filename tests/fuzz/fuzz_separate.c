@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * fuzz_separate - a good program with a damaged file of debug information: that is refused, or a new
- * one made of it; the program itself is written in any case where the file is not refused.
+ * fuzz_separate - a good program with a damaged debug file: the debug file is refused, or a new
+ * one is made from it; if it is not refused, the program is always written.
  *
- * The input is a list of changes {u24 offset, u8 value} to a debug file that is made when the fuzzer
- * starts; the first byte says which. What is no such list is taken as the debug file.
+ * The input is a list of changes {u24 offset, u8 value} to a debug file that is made at the
+ * start; the first byte chooses the file. Input that is no such list is used as the debug file.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -91,7 +91,7 @@ static void verify(const struct program *p, const struct mp_elf *debug,
 	files.output = debug_output;
 	if (!rc)
 		rc = me_verify_threads(p->elf, output, &files, 1, NULL, &err);
-	/* Of a damaged debug file verify may think otherwise, of the program never. */
+	/* Verify may reject a damaged debug file, but never the program. */
 	if (rc && (rc != -EBADMSG || strncmp(err.msg, "debug", 5))) {
 		fprintf(stderr, "%s\n", err.msg);
 		abort();

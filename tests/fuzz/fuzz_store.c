@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * fuzz_store - a damaged database is an error, never a crash or a hang. The first byte of the
- * input says what the rest is: a chunk's bytes (of counts, of edges), a whole database, or changes
- * to a good one (3 bytes offset, 1 byte to flip, each), cut to a length.
+ * fuzz_store - a damaged database gives an error, never a crash or a hang. The first byte says
+ * what the rest is: a chunk (of counts, of edges), a whole database, or changes to a good one
+ * (3 bytes offset, 1 byte to flip, each), cut to a length.
  */
 #include <stdint.h>
 #include <stdio.h>
@@ -125,7 +125,7 @@ static void read_counts(struct mp_store *store, int64_t key)
 
 	if (mp_store_read_counts(store, key, 0, &counts, &nr, NULL))
 		return;
-	/* What is given out as sound must ascend. */
+	/* Counts from a database that was accepted must ascend. */
 	for (size_t i = 1; i < nr; i++)
 		if (counts[i].vaddr <= counts[i - 1].vaddr || !counts[i].count)
 			abort();
@@ -197,7 +197,7 @@ static void read_database(void)
 	mp_store_close(store);
 }
 
-/* morph-stats merge: into a database without a name, which is sound before and after. */
+/* Like morph-stats merge, into a database without a name, which must be sound before and after. */
 static void merge_database(void)
 {
 	struct mp_merge_stats stats = {0};
@@ -223,7 +223,7 @@ static void merge_database(void)
 	mp_store_close(out);
 }
 
-/* The daemon's way: add to what is there. */
+/* Adds to the database, like the daemon. */
 static void write_to_database(void)
 {
 	const struct mp_ip_count counts[] = {{5, 1}, {70000, 2}};
@@ -242,7 +242,7 @@ static void write_to_database(void)
 		}
 		mp_store_close(store);
 	}
-	/* A database that could not be closed properly leaves these. */
+	/* A database that could not be closed properly leaves these files. */
 	snprintf(wal, sizeof(wal), "%s-wal", path);
 	unlink(wal);
 	snprintf(wal, sizeof(wal), "%s-shm", path);
@@ -257,7 +257,7 @@ static void try_chunk(const uint8_t *data, size_t size)
 
 	if (mp_chunk_decode(0x10000, data, size, ips, &nr))
 		return;
-	/* Not the same bytes (there are several ways to say a count), but the same counts. */
+	/* The bytes may differ, because a count has several encodings; the counts must be equal. */
 	size = mp_chunk_encode(0x10000, ips, nr, again);
 	if (mp_chunk_decode(0x10000, again, size, ips, &nr_again) || nr != nr_again)
 		abort();
@@ -273,7 +273,7 @@ static void try_edges(const uint8_t *data, size_t size)
 	if (!edges || !same || !again)
 		die("malloc");
 	if (!mp_edge_decode(0x10000, data, size, edges, &nr)) {
-		/* There are several ways to say a number, so not the same bytes. */
+		/* The bytes may differ, because a number has several encodings. */
 		size = mp_edge_encode(0x10000, edges, nr, again);
 		if (size > nr * MP_EDGE_ENTRY_MAX ||
 		    mp_edge_decode(0x10000, again, size, same, &nr_again) || nr != nr_again ||

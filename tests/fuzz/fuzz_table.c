@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * fuzz_table - any bytes as the code of a function that jumps through a table, and as that table: a
- * graph that holds its promises, and where something may move an output that verifies.
+ * fuzz_table - any bytes as the code of a function that jumps through a table, and as that
+ * table: a graph whose invariants hold and, if something may move, an output that verifies.
  *
- * The input is {u8 flags, u8 start of a second function in units of 8, u16 bytes of code}, the code,
- * which lies at 0x1000, and constant data, which lies at 0x4000. See scripts/fuzz-seeds.
+ * The input is {u8 flags, u8 start of a second function in units of 8, u16 bytes of code}, the
+ * code, which lies at 0x1000, and constant data, which lies at 0x4000. See scripts/fuzz-seeds.
  */
 #include <elf.h>
 #include <stdio.h>
@@ -24,7 +24,7 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-/* A CIE as compilers write it, then an FDE for each function: pc-relative, of 4 bytes. */
+/* A CIE like those of compilers, followed by an FDE per function: pc-relative, 4 bytes. */
 static const uint8_t cie[] = {20, 0,	0,    0, 0,    0,    0, 0, 1,	 'z', 'R', 0,
 			      1,  0x78, 0x10, 1, 0x1b, 0x0c, 7, 8, 0x90, 1,   0,   0};
 
@@ -39,7 +39,10 @@ static size_t put_fde(uint8_t *eh, size_t at, uint32_t start, uint32_t size)
 static uint8_t *build(const uint8_t *data, size_t size, size_t *elf_size)
 {
 	uint32_t code = (uint32_t)(data[2] | data[3] << 8), half = data[1] * 8u, at = sizeof(cie);
-	/* A program with fixed addresses can spare it; then the new segment has a place. */
+	/*
+	 * A program with fixed addresses can give up this header, to make room for the new
+	 * segment's.
+	 */
 	const Elf64_Phdr phdr = {.p_type = PT_PHDR, .p_flags = PF_R, .p_align = 8};
 	uint8_t eh[100] = {0};
 	struct tiny_section sections[] = {
@@ -69,7 +72,7 @@ static uint8_t *build(const uint8_t *data, size_t size, size_t *elf_size)
 	if (half)
 		at = (uint32_t)put_fde(eh, at, TEXT + half, code - half);
 	sections[0].size = code;
-	sections[1].size = at + 4; /* and the end: a length of 0 */
+	sections[1].size = at + 4; /* including the terminator: a length of 0 */
 	sections[2].data = data + 4 + code;
 	sections[2].size = size - code;
 	bytes = tiny_elf_build(sections, 3, &phdr, 1, elf_size);

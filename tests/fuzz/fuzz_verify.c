@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * fuzz_verify - damaged outputs of good programs, through verify: a refusal, or a file whose headers,
- * dynamic section and unchanged data are those of the good output.
+ * fuzz_verify - damaged outputs of good programs, through verify: a refusal, or a file whose
+ * headers, dynamic section and unchanged data are those of the good output.
  *
- * The first byte of the input chooses the program and whether the file is cut or made longer, the rest
- * is a list of changes {u24 offset, u8 value}. The upper bits of an offset lead to the bytes that differ
- * from the original's, which are few among many.
+ * The first byte chooses the program and whether the file is cut or extended. The rest is a
+ * list of changes {u24 offset, u8 value}. The upper bits of an offset select the few bytes that
+ * differ from the original's.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -24,7 +24,7 @@ int LLVMFuzzerInitialize(int *argc, char ***argv);
 struct pair {
 	struct rewrite_bytes program, output;
 	struct mp_elf *original, *good;
-	uint32_t *changed; /* offsets of the output where it is not as the program */
+	uint32_t *changed; /* offsets where the output differs from the program */
 	uint32_t nr_changed;
 };
 
@@ -77,8 +77,8 @@ static bool is_in(const struct mp_section *sec, uint64_t off)
 }
 
 /*
- * Of the original, mapped, no code, and not touched by the editor: then as it was. The build-id is but
- * a name. What is new may be said in several ways.
+ * Return: true for mapped data of the original that the editor did not change: it must be
+ * unchanged. The build-id is only a name. New data may have several encodings.
  */
 static bool must_stay(const struct pair *p, uint64_t off)
 {
@@ -144,7 +144,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		size -= 2;
 	}
 	if (length > p->output.size + 0x8000)
-		return 0; /* cut to less than nothing */
+		return 0; /* the file would have a negative size */
 	bytes = calloc(1, length + 1);
 	if (!bytes)
 		return 0;

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * cpus - a CPU goes off and comes back while samples are taken; does nothing at all; or has no tick.
+ * cpus - tests CPUs that go offline and return while sampling, idle CPUs, and CPUs without a
+ * tick.
  *
- *	cpus hotplug N		off and on, N times
- *	cpus idle		an idle CPU gets no more interrupts with the module than without
- *	cpus nohz		CPU 1, which is one of nohz_full's: samples without its tick
+ *  cpus hotplug N    takes a CPU offline and back online, N times
+ *  cpus idle    an idle CPU gets no more interrupts with the module than without
+ *  cpus nohz    CPU 1, one of nohz_full: samples without its tick
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -26,7 +27,7 @@ static void set_online(bool on)
 	close(fd);
 }
 
-/* Until CPU @cpu gave @nr more samples; it must come to that, however slow the machine is. */
+/* Waits until CPU @cpu has given @nr more samples. The limit is generous for slow machines. */
 static void until(struct reader *r, int cpu, uint64_t nr, const char *what)
 {
 	uint64_t before = r->nr_by_cpu[cpu];
@@ -50,7 +51,7 @@ static void hotplug(int nr, int mode)
 	pid_t on_0, on_1;
 	int i;
 
-	/* First a START with one CPU off, which comes later. */
+	/* First START with one CPU offline, which comes online later. */
 	set_online(false);
 	reader_open(&r);
 	reader_start(&r, 4000, mode, 0);
@@ -74,7 +75,7 @@ static void hotplug(int nr, int mode)
 		set_online(true);
 		spinner_end(on_1);
 	}
-	/* Stopped while one is off: what it took before stays and is counted. */
+	/* STOP while a CPU is offline: its earlier samples are kept and counted. */
 	on_1 = spinner(1);
 	until(&r, 1, 100, "the last time");
 	set_online(false);
@@ -89,7 +90,7 @@ static void hotplug(int nr, int mode)
 	       "%llu samples, %llu read, %llu lost; %llu events, %llu read", c.samples,
 	       (unsigned long long)r.nr_samples, c.lost_samples, c.events,
 	       (unsigned long long)r.nr_events);
-	/* And a START after that has both again. */
+	/* After another START, both CPUs give samples. */
 	reader_start(&r, 4000, mode, 0);
 	on_1 = spinner(1);
 	until(&r, 1, 100, "after another START");
@@ -97,7 +98,7 @@ static void hotplug(int nr, int mode)
 	spinner_end(on_1);
 }
 
-/* Timer interrupts of CPU 1 so far. */
+/* Return: timer interrupts of CPU 1 so far. */
 static uint64_t interrupts(void)
 {
 	FILE *f = fopen("/proc/interrupts", "r");
@@ -138,7 +139,7 @@ static void idle(void)
 	reader_open(&r);
 	reader_start(&r, 4000, MORPH_MODE_HRTIMER, 0);
 	before = interrupts();
-	/* The busy CPU's timer tells how often one fires here. */
+	/* The busy CPU's samples show how often a timer fires here. */
 	for (waited = 0; waited < ms || reader_counts(&r).samples < 2000; waited += 100)
 		sleep_ms(100);
 	with = interrupts() - before;
@@ -151,7 +152,7 @@ static void idle(void)
 	printf("idle: %llu interrupts without, %llu with; %llu samples; %llu found it idle\n",
 	       (unsigned long long)without, (unsigned long long)with, (unsigned long long)nr,
 	       reader_counts(&r).idle);
-	/* A timer that kept firing would make as many as the busy CPU has samples. */
+	/* A timer that kept firing would cause as many interrupts as the busy CPU has samples. */
 	EXPECT(with < 4 * without + nr / 10,
 	       "an idle CPU is woken: %llu interrupts, %llu without, %llu samples of the other",
 	       (unsigned long long)with, (unsigned long long)without, (unsigned long long)nr);
@@ -159,10 +160,10 @@ static void idle(void)
 	reader_close(&r);
 }
 
-/* Of Debian's 250 ticks a second some are left: the kernel's own housekeeping. */
+/* The kernel's own housekeeping leaves some of Debian's 250 ticks a second. */
 #define HOUSEKEEPING_HZ 100
 
-/* Without its tick, once what is still to be done there is done. Return: interrupts. */
+/* Waits until CPU 1 runs without its tick. Return: interrupts in @ms. */
 static uint64_t without_tick(long ms)
 {
 	uint64_t nr = interrupts_in(ms);
@@ -173,7 +174,10 @@ static uint64_t without_tick(long ms)
 	return nr;
 }
 
-/* While one program has it to itself such a CPU has no tick: neither must we need it nor bring it back. */
+/*
+ * A nohz_full CPU has no tick while it runs a single program. Sampling must neither need the
+ * tick nor bring it back.
+ */
 static void nohz(void)
 {
 	const uint64_t nr_wanted = 1000;

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * events - what is said of a program's life, beside what the kernel says of it elsewhere: /proc/self/maps
- * of its mappings, its notes of their build-ids, wait4() of its CPU time.
+ * events - compares the module's records of a program's life with what the kernel says
+ * elsewhere: mappings in /proc/self/maps, build-ids in its notes, and CPU time from wait4().
  *
- *	events		starts itself and looks
- *	events run	prints its mappings and build-ids, works for a while, says how long, ends
+ *  events    starts itself and compares
+ *  events run  prints its mappings and build-ids, works for a while, prints its CPU time, exits
  */
 #include <elf.h>
 #include <link.h>
@@ -76,11 +76,11 @@ static int run(void)
 	_exit(0);
 }
 
-/* ---- what was said ---- */
+/* ---- records ---- */
 
 static struct reader r;
 
-/* The record of @type of process @tgid that is number @nr, or NULL. */
+/* Return: the @nr-th record of @type of process @tgid, or NULL. */
 static const void *find(uint32_t tgid, uint16_t type, unsigned int nr)
 {
 	const struct morph_record *record = NULL;
@@ -103,7 +103,7 @@ static const struct morph_mmap *find_mmap(uint32_t tgid, uint64_t start)
 	return NULL;
 }
 
-/* One line of /proc/PID/maps. Return: whether it is code of a file. */
+/* Checks one line of /proc/PID/maps. Return: true if it is code of a file. */
 static bool check_mapping(uint32_t tgid, const char *line)
 {
 	unsigned long long start, end, off, ino;
@@ -128,7 +128,7 @@ static bool check_mapping(uint32_t tgid, const char *line)
 	return true;
 }
 
-/* The note lies in the file whose code was mapped last below it, or first above. */
+/* A note lies in the file whose code is mapped last below it, or first above it. */
 static bool check_build_id(uint32_t tgid, const char *line)
 {
 	char want[2 * MORPH_BUILD_ID_MAX + 1], is[2 * MORPH_BUILD_ID_MAX + 1] = "";
@@ -146,7 +146,7 @@ static bool check_build_id(uint32_t tgid, const char *line)
 		return true;
 	for (i = 0; i < best->build_id_len; i++)
 		sprintf(is + 2 * i, "%02x", best->build_id[i]);
-	/* The vDSO has a note, and no file. */
+	/* The vDSO has a note, but no file. */
 	EXPECT(!strcmp(is, want) || !best->ino, "%s: build-id %s, not %s", best->path, is, want);
 	return best->ino != 0;
 }
@@ -156,14 +156,14 @@ static uint64_t usage_ns(struct timeval t)
 	return t.tv_sec * 1000000000ULL + t.tv_usec * 1000ULL;
 }
 
-/* @used_ns: the CPU time that the program had used when it asked for the last time. */
+/* @used_ns: the CPU time that the program had used when it last asked. */
 static void check_life(uint32_t tgid, const struct rusage *usage, unsigned long long used_ns)
 {
 	const struct morph_fork *fork = find(tgid, MORPH_REC_FORK, 0);
 	const struct morph_exec *exec = find(tgid, MORPH_REC_EXEC, 0);
 	const struct morph_exit *exit = find(tgid, MORPH_REC_EXIT, 0);
 	const struct morph_mmap *mmap = find(tgid, MORPH_REC_MMAP, 0);
-	/* Microseconds, each of them rounded down. */
+	/* Two values in microseconds, each rounded down. */
 	uint64_t whole_ns = usage_ns(usage->ru_utime) + usage_ns(usage->ru_stime) + 2000;
 
 	EXPECT(fork && exec && mmap && exit, "no FORK, EXEC, MMAP or EXIT");
@@ -180,7 +180,7 @@ static void check_life(uint32_t tgid, const struct rusage *usage, unsigned long 
 	       mmap->task.exec_id);
 	printf("%llu ns at its end, %llu ns in EXIT, %llu ns by wait4()\n", used_ns,
 	       exit->cpu_time_ns, (unsigned long long)whole_ns);
-	/* When the program asks, the kernel brings it up to date; and it only grows. */
+	/* The kernel updates the CPU time when the program asks, and it only grows. */
 	EXPECT(used_ns >= WORK_NS && exit->cpu_time_ns >= used_ns && exit->cpu_time_ns <= whole_ns,
 	       "EXIT says %llu ns", exit->cpu_time_ns);
 	EXPECT(!find(tgid, MORPH_REC_EXIT, 1) && !find(tgid, MORPH_REC_FORK, 1), "said twice");

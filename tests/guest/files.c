@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * files - what many processes had mapped does not stay in the kernel's memory when they are gone.
+ * files - checks that the kernel memory for the mappings of many processes is freed when they
+ * exit.
  *
- *	files		starts itself, so that what is looked at has been exec'd
- *	files run	one file under many long names, mapped by many processes
+ *  files    starts itself, so that the observed processes have called exec
+ *  files run  one file under many long names, mapped by many processes
  */
 #include <fcntl.h>
 #include <stdlib.h>
@@ -20,7 +21,7 @@
 #define NR_DIRS	     15
 #define DIR_LEN	     240
 
-/* Where a name alone takes 3,600 bytes. */
+/* Creates directories so deep that a path takes 3,600 bytes. */
 static void go_deep(void)
 {
 	char name[DIR_LEN + 1];
@@ -33,7 +34,7 @@ static void go_deep(void)
 			die("mkdir");
 }
 
-/* The same file, under one name more. */
+/* Maps the file under a new name. */
 static void map_as(unsigned int nr)
 {
 	char last[16], name[16];
@@ -63,7 +64,7 @@ static long unreclaimable_kib(void)
 	return kib;
 }
 
-/* They stay until the writing end of @end is closed. */
+/* Starts the processes, which stay until the writing end of @end is closed. */
 static void start_all(int end[2])
 {
 	unsigned int i, k;
@@ -105,9 +106,9 @@ static int run(void)
 	for (i = 0; i < NR_PROCESSES; i++)
 		if (wait(&status) < 0 || status)
 			die("a child: status %#x", status);
-	/* One more, as it is then that room is made. */
+	/* One more mapping makes the module free memory. */
 	map_as(NR_PROCESSES * NR_NAMES + 1);
-	/* The kernel gives back late what was freed. */
+	/* The kernel may return freed memory with a delay. */
 	for (i = 0; i < 100; i++) {
 		after = unreclaimable_kib();
 		if (after - before < (peak - before) / 2)

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * kernel - samples of kernel code are those of what the program had the kernel do.
+ * kernel - checks that kernel samples lie in the functions that the program made the kernel run.
  *
- *	kernel FUNCTION OTHER...	a child that only calls getrandom(): nearly all of its kernel
- *					samples must lie in functions whose names begin so, and many
- *					in the first
+ *	kernel FUNCTION OTHER...	a child only calls getrandom(): nearly all of its kernel
+ *					samples must lie in functions whose names begin with one
+ *					of these, many of them with the first
  */
 #include <signal.h>
 #include <stdlib.h>
@@ -20,7 +20,7 @@
 struct symbol {
 	uint64_t addr;
 	char name[64];
-	unsigned int nr; /* of samples */
+	unsigned int nr; /* number of samples */
 };
 static struct symbol *symbols;
 static size_t nr_symbols;
@@ -42,7 +42,7 @@ static void read_symbols(void)
 	if (!f)
 		die("/proc/kallsyms");
 	while (fgets(line, sizeof(line), f)) {
-		/* Modules' have a name in brackets behind. */
+		/* Symbols of modules are followed by a name in brackets. */
 		if (strchr(line, '[') || sscanf(line, "%lx %c %511s", &addr, &kind, name) != 3 ||
 		    !strchr("tTwW", kind))
 			continue;
@@ -95,7 +95,7 @@ static pid_t child(void)
 			_exit(1);
 }
 
-/* The child does not end by itself. */
+/* The child runs until it is killed. */
 static void collect(struct reader *r, uint32_t flags, pid_t *pid)
 {
 	struct morph_start s = {.rate_hz = 2000, .flags = flags};
@@ -140,7 +140,7 @@ int main(int argc, char **argv)
 		for (i = 0; i < reader_nr_ips(record); i++) {
 			uint64_t ip = s->ips[i];
 
-			/* Nowhere in any process does an address of the kernel's leave. */
+			/* No raw kernel address may appear in samples of any process. */
 			at = ip - MORPH_KERNEL_BASE;
 			EXPECT(ip >> 47 == 0 || ip == MORPH_KERNEL_ELSEWHERE || at < 1 << 30,
 			       "%#llx is a raw address", (unsigned long long)ip);
@@ -151,7 +151,7 @@ int main(int argc, char **argv)
 			if (ip >> 63 == 0 || ip == MORPH_KERNEL_ELSEWHERE)
 				continue;
 			nr_kernel++;
-			/* The init code behind _etext is gone by now. */
+			/* The init code behind _etext was freed after boot. */
 			EXPECT(at < etext - text, "%#llx is behind the kernel's code",
 			       (unsigned long long)ip);
 			symbol = symbol_at(text + at);

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * late - with MORPH_START_LAZY: who is not sampled leaves nothing, who is has its mappings first.
+ * late - tests MORPH_START_LAZY: a process without samples leaves no records; for others, the
+ * mappings come first.
  *
- *	late		starts itself in turn, so that what is looked at has been exec'd
- *	late run FD	runs short programs, maps, forks: all of it to be looked at; in FD a struct ask
+ *  late    starts itself, so that the observed processes have called exec
+ *  late run FD  runs short programs, maps memory, forks; FD holds a struct ask
  */
 #include <errno.h>
 #include <pthread.h>
@@ -19,12 +20,12 @@
 #define NR_TOGGLE 300
 #define NR_MANY	  200 /* more than the module keeps of one process */
 
-/* ---- what is looked at ---- */
+/* ---- the observed program ---- */
 
-/* Shared by who runs and who looks: "go on once I was sampled so often". */
+/* Shared by the observed program and the observer: "continue after @nr samples". */
 struct ask {
 	uint32_t nr;
-	uint32_t tgid; /* 0: it was */
+	uint32_t tgid; /* 0: done */
 };
 static struct ask *ask;
 
@@ -86,7 +87,10 @@ static int run(void)
 	pid_t pid;
 	int i;
 
-	/* Into the kernel, most of the time: from fork to exit in little more than a sample's time. */
+	/*
+	 * These processes are mostly in the kernel: from fork to exit takes little more than a
+	 * sample's interval.
+	 */
 	snprintf(program, sizeof(program), "%s/variant1", dir ? dir : ".");
 	for (i = 0; i < NR_SHORT; i++) {
 		pid = forked();
@@ -96,14 +100,17 @@ static int run(void)
 		}
 		reap(pid);
 	}
-	/* A child that runs what its parent has mapped, said or not. */
+	/*
+	 * A child that runs code mapped by its parent, whose mappings may or may not have been
+	 * sent.
+	 */
 	pid = forked();
 	if (!pid) {
 		spin_until_sampled(10);
 		_exit(0);
 	}
 	reap(pid);
-	/* The same memory again and again is nothing new. */
+	/* Mapping the same memory repeatedly is nothing new. */
 	many = mmap(NULL, NR_MANY * 2 * page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS,
 		    -1, 0);
 	if (many == MAP_FAILED)
@@ -113,10 +120,10 @@ static int run(void)
 		    mprotect(many, page, PROT_READ | PROT_WRITE))
 			die("mprotect");
 	spin_until_sampled(20);
-	/* Nobody heard of this thread, as the process was known: so nobody is to hear of its end. */
+	/* No record told of this thread, so no record may tell of its exit. */
 	if (pthread_create(&thread, NULL, wait_until, &end))
 		die("pthread_create");
-	/* A marker, and too many: from then on they are said at once. */
+	/* More mappings than the module keeps: from now on they are sent at once. */
 	for (i = 0; i < NR_MANY; i++)
 		if (mprotect(many + i * 2 * page, page, PROT_READ | PROT_EXEC))
 			die("mprotect");
@@ -128,19 +135,19 @@ static int run(void)
 	return 0;
 }
 
-/* ---- what was said ---- */
+/* ---- records ---- */
 
 struct item {
 	uint64_t time_ns;
 	const struct morph_record *record;
 };
 
-/* Of one process. */
+/* Records of one process. */
 struct seen {
 	uint32_t tgid, exec_id;
 	unsigned int nr_batches, nr_user, nr_spaces, nr_maps, nr_mmaps, nr_forks, nr_execs,
 		nr_exits;
-	bool is_mapped; /* of this exec_id */
+	bool is_mapped; /* for this exec_id */
 };
 static struct seen all[4096];
 static size_t nr_all;
@@ -207,7 +214,7 @@ static void look(const struct morph_record *record)
 		       "process %u: more mappings before the first", task->tgid);
 		EXPECT(!seen->is_mapped || !(task->flags & MORPH_SPACE_NEW),
 		       "process %u: all mappings twice", task->tgid);
-		/* A sample in the middle of an exec, when there is none yet, is of the kernel's code. */
+		/* A sample in the middle of an exec, before there is a vDSO, is kernel code. */
 		EXPECT(!(task->flags & MORPH_SPACE_NEW) || has_vdso((const void *)record),
 		       "process %u: no [vdso]", task->tgid);
 		seen->is_mapped = true;
@@ -251,7 +258,7 @@ static void check(pid_t runner)
 
 	for (i = 0; i < nr_all; i++) {
 		s = &all[i];
-		/* Our own, and who was there before. */
+		/* Skip this process and older ones. */
 		if (s->tgid == (uint32_t)getpid() || s->tgid < (uint32_t)getpid())
 			continue;
 		if (s->tgid == (uint32_t)runner) {

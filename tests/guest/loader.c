@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * loader - runs a library's spin(): one that is loaded late, and changes on the disk.
+ * loader - runs a library's spin(). The library is loaded late, and its file may change.
  *
  *	loader MS LIBRARY [OTHER]	dlopen, spin, dlclose; with OTHER, write its bytes into
- *					LIBRARY, the same file, and do it again
+ *					the file LIBRARY and repeat
  */
 #include <dlfcn.h>
 #include <stdio.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* maps - what of the rings can be mapped and how, and what cannot. */
+/* maps - tests which parts of the rings can be mapped, how, and what is refused. */
 #include <errno.h>
 #include <fcntl.h>
 #include <setjmp.h>
@@ -24,7 +24,7 @@ static void *try(uint64_t off, uint64_t len, int prot, int flags)
 	return mmap(NULL, len, prot, flags, fd, off);
 }
 
-/* Refused, with one of two errors where the kernel's own check may come first. */
+/* The mapping must fail with one of two errors, since the kernel's own check may come first. */
 static void refused(uint64_t off, uint64_t len, int prot, int flags, int error, int or_error)
 {
 	void *p = try(off, len, prot, flags);
@@ -49,11 +49,11 @@ static void check_refused(void)
 {
 	uint64_t ring = MORPH_DEV_RING(0);
 
-	/* The tail: alone, shared. */
+	/* The tail can only be mapped alone and shared. */
 	refused(ring, 2 * page, PROT_READ, MAP_SHARED, EINVAL, 0);
 	refused(ring, 2 * page + ring_bytes, PROT_READ, MAP_SHARED, EINVAL, 0);
 	refused(ring, page, TAIL, MAP_PRIVATE, EINVAL, 0);
-	/* What is the kernel's: not to write, not a byte too much. */
+	/* The kernel's pages: read-only, and not one byte more. */
 	refused(ring + page, page, TAIL, MAP_SHARED, EPERM, EACCES);
 	refused(ring + page, page + ring_bytes, TAIL, MAP_SHARED, EPERM, EACCES);
 	refused(ring + page, page + ring_bytes, PROT_WRITE, MAP_SHARED, EPERM, EACCES);
@@ -63,7 +63,7 @@ static void check_refused(void)
 	refused(ring + 2 * page + ring_bytes, page, PROT_READ, MAP_SHARED, EINVAL, ENXIO);
 	refused(ring + 0xfffff000, page, PROT_READ, MAP_SHARED, EINVAL, ENXIO);
 	refused(ring + 0xfffff000, 2 * page, PROT_READ, MAP_SHARED, EINVAL, ENXIO);
-	/* CPUs that are not there. */
+	/* CPUs that do not exist. */
 	refused(MORPH_DEV_RING(8191), page, TAIL, MAP_SHARED, ENXIO, 0);
 	refused(MORPH_DEV_RING(0x7fffffff), page, TAIL, MAP_SHARED, ENXIO, EOVERFLOW);
 	refused(0x7ffffffffffff000, page, TAIL, MAP_SHARED, ENXIO, EOVERFLOW);
@@ -95,7 +95,7 @@ static void check_records(void)
 		*p = 0;
 		EXPECT(0, "wrote to the kernel's page");
 	}
-	/* Not through the back door either, root though we are. */
+	/* Root cannot write through /proc/self/mem either. */
 	{
 		int mem = open("/proc/self/mem", O_RDWR);
 		uint64_t rubbish = ~0ULL;
@@ -105,17 +105,17 @@ static void check_records(void)
 		close(mem);
 	}
 	EXPECT(((struct morph_head *)p)->ring_bytes == ring_bytes, "the kernel's page has changed");
-	/* In pieces, and a hole in the middle. */
+	/* Unmap in pieces, with a hole in the middle. */
 	munmap((char *)p + 2 * page, page);
 	munmap((void *)p, page);
 	munmap((char *)p + page, len - page);
-	/* A private copy may be written to: nobody else sees it. Or it is refused, which is as well. */
+	/* A private copy, which only this process sees, may be allowed or refused. */
 	p = try(MORPH_DEV_RING(0) + page, len, PROT_READ, MAP_PRIVATE);
 	if (p != MAP_FAILED)
 		munmap((void *)p, len);
 }
 
-/* Any page from anywhere: what is mapped can be read to its end, whatever it is. */
+/* Random ranges: whatever can be mapped can be read to its end. */
 static void check_random(void)
 {
 	unsigned int seed = 1;
@@ -157,7 +157,7 @@ int main(void)
 	reader_open(&r);
 	fd = r.fd;
 	ring_bytes = r.hello.ring_bytes;
-	/* No ring before START. */
+	/* There is no ring before START. */
 	refused(MORPH_DEV_RING(0), page, TAIL, MAP_SHARED, ENXIO, 0);
 	refused(MORPH_DEV_RING(0) + page, page + ring_bytes, PROT_READ, MAP_SHARED, ENXIO, 0);
 	reader_start(&r, 4000, -1, 0);
@@ -165,7 +165,7 @@ int main(void)
 	check_records();
 	check_random();
 
-	/* The rings live as long as a mapping of them: the device is open until then. */
+	/* Rings live as long as a mapping of them; until then the device counts as open. */
 	reader_map(&r);
 	p = (void *)r.rings[0].head;
 	close(fd);
@@ -177,7 +177,7 @@ int main(void)
 	reader_close(&r);
 	ro = open(MORPH_DEV_PATH, O_RDONLY);
 	EXPECT(ro >= 0, "cannot open after the last mapping: %s", strerror(errno));
-	/* Who opened it to read only looks at tails and does not write them. */
+	/* A read-only descriptor can map the tail for reading, not for writing. */
 	fd = ro;
 	r.fd = ro;
 	reader_start(&r, 0, -1, 0);

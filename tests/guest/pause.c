@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * pause - on each processor a process that does nothing but say that it waits, until it is killed.
+ * pause - runs a process on each CPU that executes only the pause instruction, until it is
+ * killed.
  *
- * An emulator that runs all processors in one thread goes on to the next one after a tenth of a
- * second, and wherever one says that it waits. While all are busy each word from one to another
- * takes that tenth: a module is loaded with about ten. With this, far less.
+ * An emulator that runs all CPUs in one thread switches to the next CPU after a tenth of a
+ * second, or when a CPU executes pause. While all CPUs are busy, each message between two CPUs
+ * takes that long, and loading a module needs about ten messages. With this program it is much
+ * faster.
  */
 #include <sched.h>
 #include <signal.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* reader - see reader.h. */
+/* reader - reads the device; see reader.h. */
 #include "tests/guest/reader.h"
 
 #include <errno.h>
@@ -204,7 +204,7 @@ void reader_add(struct reader *r, const struct morph_record *record, uint64_t by
 	r->bytes += bytes;
 }
 
-/* What is new in an open record, under its header. */
+/* Adds the new part of an open record, with its header. */
 static void add_samples(struct reader *r, struct reader_ring *ring,
 			const struct morph_record *record, uint64_t bytes)
 {
@@ -238,7 +238,10 @@ static void take_ring(struct reader *r, struct reader_ring *ring)
 		record = (const void *)(ring->records + at);
 		bytes = __atomic_load_n(&record->size, __ATOMIC_RELAXED);
 		if (record->type == MORPH_REC_SAMPLES && bytes >= head - tail) {
-			/* Perhaps still open: it ends at head, and may be read on from there. */
+			/*
+			 * The record may still be open. It ends at the head and can be
+			 * continued from there.
+			 */
 			add_samples(r, ring, record, left);
 			if (head % size)
 				break;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * reads - read() and poll(): whole records into buffers of any size, and nothing missing.
+ * reads - tests read() and poll(): whole records into buffers of any size, and none missing.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -17,12 +17,12 @@
 
 #include "tests/guest/reader.h"
 
-/* More than an open record may have, which stays in its ring. */
+/* More than an open record, which stays in its ring, can have. */
 #define WAKE_BYTES 8192
 
 static uint8_t buf[1 << 16];
 
-/* Takes apart what one read() gave. */
+/* Parses the result of one read(). */
 static void take(struct reader *r, const uint8_t *from, long bytes)
 {
 	const struct morph_record *record;
@@ -68,7 +68,7 @@ static void check_conserved(struct reader *r, const char *how)
 	       (unsigned long long)r->lost, c.lost_samples);
 }
 
-/* Buffers of every size; too small ones are refused and take nothing away. */
+/* Buffers of every size; too small ones are refused and lose no records. */
 static void check_sizes(void)
 {
 	unsigned int seed = 7;
@@ -80,7 +80,7 @@ static void check_sizes(void)
 	fcntl(r.fd, F_SETFL, O_NONBLOCK);
 	EXPECT_ERRNO(read(r.fd, buf, sizeof(buf)), EAGAIN);
 	reader_start(&r, 4000, -1, 0);
-	/* However long it takes until there are samples. */
+	/* Continue until there are samples, however long it takes. */
 	for (i = 0; i < 400 || r.nr_samples <= 50; i++) {
 		size_t size = i < 300 ? (size_t)rand_r(&seed) % 300
 				      : 1 + (size_t)rand_r(&seed) % 9000;
@@ -109,7 +109,7 @@ static void check_sizes(void)
 	reader_close(&r);
 }
 
-/* Into memory that is not there, or not all. */
+/* Buffers in memory that is not or only partly mapped. */
 static void check_faults(void)
 {
 	long page = sysconf(_SC_PAGESIZE);
@@ -139,11 +139,11 @@ static void on_alarm(int sig)
 	(void)sig;
 }
 
-/* A read that blocks comes back with records, or with a signal. */
+/* A blocking read returns records, or is interrupted by a signal. */
 static void check_blocking(void)
 {
 	struct sigaction act = {.sa_handler = on_alarm};
-	/* Again and again: the first one may come before the read. */
+	/* Repeat: the first signal may come before the read. */
 	const struct itimerval second = {{1, 0}, {1, 0}}, never = {{0, 0}, {0, 0}};
 	struct reader r;
 	int busy, i;
@@ -172,7 +172,7 @@ static void check_blocking(void)
 	reader_close(&r);
 }
 
-/* Stopped, so that nothing is added: poll() says ready if a ring holds as much, and only then. */
+/* After STOP, poll() must report ready exactly if a ring holds enough. */
 static uint64_t check_ready(struct reader *r, struct pollfd *p)
 {
 	uint64_t used = 0;
@@ -202,11 +202,11 @@ static void check_poll(void)
 	EXPECT(poll(&p, 1, 0) == 0, "ready before START");
 	busy = spinner(-1);
 	for (i = 0; i < 4; i++) {
-		/* A few records most of the time; where the machine is slow, many. */
+		/* Usually few records, but many on a slow machine. */
 		reader_start(&r, 20000, -1, WAKE_BYTES);
 		reader_map(&r);
 		check_ready(&r, &p);
-		/* And until there is enough. */
+		/* Now wait until there is enough. */
 		reader_start(&r, 20000, -1, WAKE_BYTES);
 		n = poll(&p, 1, -1);
 		EXPECT(n == 1 && (p.revents & POLLIN), "poll: %d, %#x", n, p.revents);
@@ -222,7 +222,10 @@ static void check_poll(void)
 	reader_close(&r);
 }
 
-/* Where read() has nothing more to give poll() says so, though the last record stays in its ring. */
+/*
+ * If read() has nothing left, poll() must not report ready, even though the last record stays
+ * in its ring.
+ */
 static void check_poll_after_read(void)
 {
 	struct pollfd p;

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * registers - the values said with samples of a program are those that it has in its registers.
+ * registers - checks the register values in samples against the real ones.
  *
- * The child runs in a loop whose registers all hold what nothing else does. Each of its samples in
- * user code has an entry, samples in the kernel have none, and nobody has one who did not ask.
+ * The child runs a loop whose registers hold unique values. Each of its samples in user code
+ * must have an entry, samples in the kernel none, and samples of other processes none unless
+ * they were requested.
  */
 #include <errno.h>
 #include <signal.h>
@@ -19,8 +20,8 @@
 #define VALUE(reg) (0x1234567800000000ULL | ((reg)*0x1010101))
 
 /*
- * From loop to loop_end every register but rsp and rcx, which counts, holds its value. A system
- * call, for samples in the kernel, changes rax, rcx and r11 outside of it.
+ * From loop to loop_end, every register but rsp and the counter rcx holds its value. Outside
+ * the loop, a system call (for samples in the kernel) changes rax, rcx and r11.
  */
 __asm__(".text\n"
 	"run:\n"
@@ -72,7 +73,7 @@ static void check_entry(const struct morph_registers *r, const __u64 *entry)
 	}
 }
 
-/* What is said of the child's samples with @mask. */
+/* Checks the entries of the child's samples for @mask. */
 static void collect(uint32_t mask)
 {
 	uint64_t nr_user = 0, nr_kernel = 0, nr_entries = 0, nr_in_loop = 0, i, ip = 0;
@@ -92,7 +93,7 @@ static void collect(uint32_t mask)
 		die("REGISTERS");
 	reader_start(&r, 2000, -1, 0);
 	reader_map(&r);
-	/* However long that takes. */
+	/* Wait as long as it takes. */
 	do {
 		sleep_ms(20);
 		reader_take(&r);
@@ -151,7 +152,7 @@ static void requests(void)
 	EXPECT_ERRNO(ioctl(r.fd, MORPH_IOC_REGISTERS, NULL), EFAULT);
 	mask = MORPH_REGS_PATHS;
 	EXPECT_ERRNO(ioctl(r.fd, MORPH_IOC_REGISTERS, &mask), 0);
-	/* To have the device is not enough. */
+	/* Having the device open is not enough. */
 	pid = fork();
 	if (!pid) {
 		if (setuid(65534))
@@ -169,7 +170,7 @@ static void requests(void)
 int main(void)
 {
 	requests();
-	/* What an earlier reader asked for is forgotten. */
+	/* The registers that an earlier reader requested are forgotten. */
 	collect(0);
 	collect(MORPH_REGS_PATHS);
 	collect(1 << 11);

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * requests - what the device answers to whom, right requests and wrong ones.
+ * requests - tests the device's answers to valid and invalid requests.
  *
- *	requests		all of it
- *	requests hold		open, collect, and wait to be killed
- *	requests open		open, and exit with errno
+ *  requests    all tests
+ *  requests hold    open, collect, and wait to be killed
+ *  requests open    open, and exit with errno
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -124,7 +124,10 @@ static void check_others(int fd)
 	EXPECT_ERRNO(open(MORPH_DEV_PATH, O_RDONLY), EBUSY);
 }
 
-/* A fork shares the file: the device stays open, and collecting, until both are gone. */
+/*
+ * A fork shares the file: the device stays open and collecting until both processes have closed
+ * it.
+ */
 static void check_fork(int fd)
 {
 	struct morph_start s = {};

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * rings - what comes through the rings adds up, whatever the reader does.
+ * rings - checks that the records in the rings add up, whatever the reader does. Makes its own
+ * load.
  *
- *	rings conserve hrtimer|tick N	reads N samples, and more: every sample and event is there
- *	rings overflow			stands still, reads, and so on: what is missing was counted
- *	rings rubbish MS		writes anything at all into the tails
+ *	rings conserve hrtimer|tick N	reads at least N samples: every sample and event is there
+ *	rings overflow			pauses and reads by turns: missing records were counted
+ *	rings rubbish MS		writes random values into the tails
  *	rings restart N [HZ]		START and STOP, N times
- *	rings rate HZ hrtimer|tick MS	that many samples of a busy CPU; to be run with a clock that
- *					no interrupt is late for (scripts/guest --icount)
- * Where this wants load, it makes its own.
+ *	rings rate HZ hrtimer|tick MS	a busy CPU gives HZ samples a second; needs a clock by which
+ *					no interrupt is late (scripts/guest --icount)
  */
 #include <errno.h>
 #include <math.h>
@@ -80,7 +80,7 @@ static void conserve(int mode, long nr)
 	reader_map(&r);
 	busy = spinner(-1);
 	forks = storm();
-	/* However long that takes. */
+	/* Wait as long as it takes. */
 	while (r.nr_samples < (uint64_t)nr || r.nr_events < (uint64_t)nr / 2) {
 		reader_take(&r);
 		sleep_ms(20);
@@ -94,12 +94,12 @@ static void conserve(int mode, long nr)
 	EXPECT(!c.lost_samples && !c.lost_events && !r.lost && !r.lost_state,
 	       "%llu samples and %llu events lost though they were read", c.lost_samples,
 	       c.lost_events);
-	/* Stopped, it is still; what was read stays read. */
+	/* After STOP nothing is added, and what was read is not repeated. */
 	sleep_ms(100);
 	reader_take(&r);
 	EXPECT(reader_counts(&r).samples == c.samples, "samples after STOP");
 	check_sums(&r, "after STOP");
-	/* And on again, in the other mode, into the same rings. */
+	/* START again, in the other mode, with the same rings. */
 	reader_start(&r, 0, mode == MORPH_MODE_TICK ? MORPH_MODE_HRTIMER : MORPH_MODE_TICK, 0);
 	busy = spinner(-1);
 	while (reader_counts(&r).samples < c.samples + 100) {
@@ -131,21 +131,24 @@ static void overflow(void)
 		before = reader_counts(&r).lost_samples;
 		busy[0] = spinner(-1);
 		busy[1] = spinner(-1);
-		/* In turns with events among what is lost, and without. */
+		/* Alternately with and without events among the losses. */
 		forks = i % 2 ? storm() : 0;
 		while (reader_counts(&r).lost_samples < before + 100 + 100 * i)
 			sleep_ms(20);
 		if (forks)
 			spinner_end(forks);
-		/* Room for some, not for all: LOST is said in the midst of it. */
+		/* Make room for some records, so that LOST comes in between. */
 		reader_take(&r);
 		sleep_ms(50);
 		reader_take(&r);
 		spinner_end(busy[0]);
 		spinner_end(busy[1]);
 	}
-	/* LOST comes before the next record there is room for: on each CPU. Slowly now, or a
-	 * machine that stands still for a moment loses more, of which nothing tells after STOP. */
+	/*
+	 * A LOST comes on each CPU before the next record that has room. Use a low rate:
+	 * otherwise a machine that stalls for a moment loses more, and after STOP no record
+	 * reports it.
+	 */
 	if (ioctl(r.fd, MORPH_IOC_RATE, &calm_hz))
 		die("RATE");
 	reader_take(&r);
@@ -169,7 +172,7 @@ static void overflow(void)
 	       (unsigned long long)r.lost, c.lost_samples);
 	EXPECT(!c.lost_events == !r.lost_state, "%llu events lost, STATE %d", c.lost_events,
 	       r.lost_state);
-	/* What is said late is not lost with a full ring. */
+	/* With LAZY, records that are sent late are not lost with a full ring. */
 	EXPECT(c.lost_events || r.flags & MORPH_START_LAZY, "no event was lost");
 	reader_close(&r);
 }
@@ -191,7 +194,7 @@ static void rubbish(long ms)
 	busy = spinner(-1);
 	forks = storm();
 	end = now_ms() + ms;
-	/* However slow the machine is. */
+	/* Continue until enough was tried, even on a slow machine. */
 	while (now_ms() < end || nr <= 1000) {
 		for (cpu = 0; cpu < READER_CPUS; cpu++) {
 			struct reader_ring *ring = &r.rings[cpu];
@@ -214,14 +217,14 @@ static void rubbish(long ms)
 			__atomic_store_n(&ring->tail->tail, tail, __ATOMIC_RELEASE);
 			nr++;
 		}
-		/* read() looks at what lies at such a tail. */
+		/* read() parses what lies at such a tail. */
 		if (nr % 64 == 0 && read(r.fd, buf, rand_r(&seed) % sizeof(buf)) == -1)
 			EXPECT(errno == EIO || errno == EINVAL || errno == EFAULT,
 			       "read with a rubbish tail: %s", strerror(errno));
 	}
 	printf("rubbish: %llu tails\n", (unsigned long long)nr);
 	reader_stop(&r);
-	/* From a good tail on all is well again. */
+	/* After a valid tail everything works again. */
 	for (cpu = 0; cpu < READER_CPUS; cpu++)
 		if (r.rings[cpu].head)
 			r.rings[cpu].tail->tail = r.rings[cpu].head->head;
@@ -254,7 +257,7 @@ static void restart(int nr, uint32_t rate_hz)
 			reader_open(&r);
 		reader_start(&r, rate_hz, i % 2, 0);
 		reader_map(&r);
-		/* In turns at once and after some samples, however long these take. */
+		/* Alternately stop at once and after some samples, however long these take. */
 		before = reader_counts(&r).samples;
 		while (reader_counts(&r).samples < before + i % 7 * 10) {
 			reader_take(&r);
@@ -291,7 +294,10 @@ static void rate(uint32_t hz, int mode, long ms)
 	reader_stop(&r);
 	reader_take(&r);
 	check_sums(&r, "rate");
-	/* An interval is random, from a half to one and a half: of n, the sum is off by 0.3 sqrt(n). */
+	/*
+	 * Intervals are random, from 0.5 to 1.5 of the mean: the sum of n is off by about 0.3
+	 * sqrt(n).
+	 */
 	off = 1.2 * sqrt(want) + want / 100 + 2;
 	EXPECT(b.samples - a.samples > want - off && b.samples - a.samples < want + off,
 	       "%u Hz: %llu samples in %ld ms, %.0f wanted", hz, b.samples - a.samples, ms, want);

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * stacks - the callers said with samples of a program with frame pointers are its callers.
+ * stacks - checks the callers in samples of a program with frame pointers.
  *
- *	stacks DEPTH	of the module's parameter stack_depth
+ *  stacks DEPTH  value of the module's parameter stack_depth
  *
- * The child is a fork, so its addresses are known here.
+ * The child is a fork of this process, so its addresses are known.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -18,7 +18,7 @@
 
 #define LEVELS 40
 
-/* Each function in a section of its own, whose ends the linker names. */
+/* Each function has its own section, whose bounds the linker provides. */
 #define IN(name) __attribute__((noinline, section("fn_" #name)))
 #define RANGE(name)                                                                                \
 	extern const char __start_fn_##name[], __stop_fn_##name[];                                 \
@@ -31,7 +31,7 @@ RANGE(deep)
 RANGE(outer)
 
 static volatile unsigned long sink = 1;
-/* Shared with the child: so many samples as are wanted are there. */
+/* Shared with the child: enough samples were taken. */
 static volatile bool *is_enough;
 
 IN(leaf) static void leaf(void)
@@ -57,7 +57,7 @@ IN(outer) static void outer(void)
 	sink++;
 }
 
-/* A frame pointer that leads nowhere good: the walk must end, and the kernel live. */
+/* Bad frame pointers: the walk must end, and the kernel must survive. */
 static void wild(void)
 {
 	static const uint64_t bad[] = {0,
@@ -144,7 +144,10 @@ int main(int argc, char **argv)
 		if (!in_leaf(ip))
 			continue;
 		nr_leaf++;
-		/* leaf <- deep, LEVELS times <- outer <- main ...; a prologue may hide the first. */
+		/*
+		 * Expected: leaf <- deep, LEVELS times <- outer <- main ... A prologue may hide
+		 * the first caller.
+		 */
 		for (i = 0; i < nr && in_deep(stack->ips[i]); i++)
 			;
 		want = depth < LEVELS ? depth : LEVELS;
@@ -155,7 +158,7 @@ int main(int argc, char **argv)
 	       (unsigned long long)nr_samples, (unsigned long long)nr_stacks,
 	       (unsigned long long)nr_leaf, (unsigned long long)nr_good);
 	EXPECT(nr_leaf >= 200, "too few stacks");
-	/* Where there is none that has one is a prologue now and then. */
+	/* Some samples lie in a prologue. */
 	EXPECT(nr_good * 10 >= nr_leaf * 9, "%llu of %llu stacks are right",
 	       (unsigned long long)nr_good, (unsigned long long)nr_leaf);
 	EXPECT(reader_counts(&r).samples == r.nr_samples + r.lost, "samples do not add up");

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * storm - many short-lived processes: forks that only fork, execs, execs that exec.
+ * storm - creates many short-lived processes: forks without exec, execs, and execs that exec again.
  *
  *	storm N JOBS DIRECTORY		N processes, JOBS at a time, of the programs variant1 to
  *					variant6 in DIRECTORY
@@ -11,7 +11,7 @@
 #include <time.h>
 #include <unistd.h>
 
-/* In code that a child has from its parent. */
+/* Code that a child inherits from its parent. */
 __attribute__((noinline)) static void spin_here(long nr)
 {
 	volatile unsigned long x = 1;

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * stream - samples while a command runs, and says how many bytes of what are in the stream.
+ * stream - samples while a command runs, and prints how many bytes of which records the stream
+ * has.
  *
- *	stream [-r RATE] COMMAND...
+ *  stream [-r RATE] COMMAND...
  *
- * Lines of output: TYPE RECORDS BYTES of each type of record, then the samples and all bytes.
+ * Output: a line TYPE RECORDS BYTES for each type of record, then the samples and all bytes.
  */
 #include <errno.h>
 #include <stdlib.h>

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * torment - ill treatment of the module: readers that keep no rule, die, or find no memory, and
- * neighbours whose files are nobody's friend. 80-torment.sh runs several beside each other; a kernel
- * that looks for mistakes (scripts/kernel-debug) says what they did.
+ * torment - stresses the module: readers that break all rules, die, or get no memory, and processes
+ * whose files change. 80-torment.sh runs several at once, on a kernel that detects errors
+ * (scripts/kernel-debug).
  *
- *	torment read SECONDS RATE MODE WAKE	a good reader; nothing may be missing
- *	torment hostile SECONDS			threads that share the file, and do anything
+ *	torment read SECONDS RATE MODE WAKE	a correct reader; no record may be missing
+ *	torment hostile SECONDS			threads that share the file and do random things
  *	torment die SECONDS			readers that are killed
  *	torment load SECONDS			processes, threads, mappings
  *	torment notes SECONDS			a program file that changes while it is mapped
@@ -55,7 +55,7 @@ static uint64_t random64(void)
 	return x;
 }
 
-/* The reader before may still be on its way out. */
+/* The previous reader may still be exiting. */
 static void open_patiently(void)
 {
 	int tries = 0;
@@ -89,7 +89,7 @@ static void read_well(double seconds, uint32_t rate_hz, int mode, uint32_t wake_
 			die("REGISTERS");
 	}
 	reader_start(&reader, rate_hz, mode, wake_bytes);
-	/* However slow the machine is, there is a sample some time. */
+	/* Wait for a sample, however slow the machine is. */
 	while (now() < end || !reader.nr_samples) {
 		uint32_t rate = 1 + random64() % 4000;
 		uint64_t synced;
@@ -122,7 +122,7 @@ static void read_well(double seconds, uint32_t rate_hz, int mode, uint32_t wake_
 	reader_close(&reader);
 }
 
-/* ---- hostile: several threads share the file and keep no rule ---- */
+/* ---- hostile: several threads share the file and break all rules ---- */
 
 static double hostile_end;
 
@@ -269,7 +269,7 @@ static _Noreturn void be_hostile(double seconds)
 	exit(0);
 }
 
-/* Whoever keeps the rules finds the device as good as new. */
+/* After a hostile reader, the device must work normally for others. */
 static void outlive_hostile(double seconds)
 {
 	pid_t pid = fork();
@@ -291,7 +291,7 @@ static _Noreturn void live_until_killed(void)
 	open_patiently();
 	reader_start(&reader, 500 + random64() % 4000, random64() % 2, 0);
 	reader_map(&reader);
-	/* A child that keeps the file and the mappings for a moment longer. */
+	/* A child may keep the file and the mappings a moment longer. */
 	if (random64() % 2 && !fork()) {
 		sleep_ms(random64() % 50);
 		_exit(0);
@@ -320,14 +320,14 @@ static void keep_dying(double seconds)
 	printf("%u readers died\n", nr);
 }
 
-/* ---- load: what the module has to follow ---- */
+/* ---- load: events that the module must follow ---- */
 
 static void *nothing(void *arg)
 {
 	return arg;
 }
 
-/* An exec by a thread that is not the first takes the first one's number. */
+/* An exec by another thread than the first takes over the first thread's id. */
 static void *exec_spin(void *self)
 {
 	execl(self, self, "spin", (char *)NULL);
@@ -395,12 +395,12 @@ static void spin(void)
 		;
 }
 
-/* ---- files that are nobody's friend ---- */
+/* ---- files that change while they are mapped ---- */
 
 static atomic_bool rewriting = true;
 static uint8_t *rewritten;
 
-/* Sizes of the notes change all the time. */
+/* The sizes in the notes change all the time. */
 static void *rewrite(void *arg)
 {
 	while (rewriting) {
@@ -445,7 +445,10 @@ static void rewrite_notes(double seconds)
 
 /* ---- fail ---- */
 
-/* The @nth allocation of this thread from now on fails; 0: none. False where the last one never came. */
+/*
+ * Makes the @nth allocation of this thread from now on fail; 0: none. Return: false if the last
+ * failure did not occur.
+ */
 static bool fail_nth(unsigned int nth)
 {
 	static int fd = -1; /* opened while nothing fails */
@@ -483,7 +486,7 @@ static void fail_allocations(void)
 			EXPECT(error == ENOMEM, "START, allocation %u failing: %s", nth,
 			       strerror(error));
 			failed++;
-			/* All was undone: now it goes well. */
+			/* START was undone completely: now it succeeds. */
 			reader_start(&reader, 1000, -1, 0);
 		}
 		unnoticed = came ? 0 : unnoticed + 1;

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * variant - one of several programs of the same size and shape, which differ in where their only
- * busy code lies: in its own one of some slots that nothing else ever runs in. So a sample that was
- * given to the wrong one of them lies in a slot where that program has traps.
+ * variant - one of several programs of equal size and layout. Each has its only busy code in
+ * its own slot; the other slots have traps. So a sample that was given to the wrong program
+ * lies in a slot where that program never runs.
  *
- *	variantN MS [PROGRAM MS...]	use MS of CPU time, then become the next program
+ *  variantN MS [PROGRAM MS...]  use MS of CPU time, then become the next program
  *
  * With -DLIBRARY it is a library with spin(ms).
  */
@@ -16,7 +16,7 @@
 #define STRING(x)  STRING_(x)
 #define V	   STRING(VARIANT)
 
-/* void hotN(long n): n times round. */
+/* void hotN(long n) loops n times. */
 __asm__(".pushsection .slots, \"ax\", @progbits\n"
 	".balign 4096\n"
 	".skip 4096 * " V " + 64, 0xcc\n"

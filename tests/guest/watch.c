@@ -1,17 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * watch - samples a command, and says where its samples lie, by nothing but the module's records
- * in the order of their times: what morphd is compared with.
+ * watch - samples a command and prints where its samples lie, using only the module's records in
+ * the order of their times. Tests compare morphd with it.
  *
- *	watch [-r RATE] [-t] COMMAND...		-t rides the tick
+ *	watch [-r RATE] [-t] COMMAND...		-t samples from the tick
  *
- * Lines of output, for processes that came from the command:
+ * Output, for the command's process and its descendants:
  *	file PATH BUILD-ID PAGE NR	samples in this page of a file
  *	memory NAME NR			in memory without a file
- *	unmapped NR			in no mapping that was said
+ *	unmapped NR			in no known mapping
  *	kernel NR
  * and at the end: total SAMPLES LOST EVENTS LOST-EVENTS, stranger NR (other processes), of which
- * homeless NR were in user code. With LAZY in the environment, who execs counts as the command's.
+ * homeless NR were in user code. With LAZY in the environment, a process that calls exec counts as
+ * the command's.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -22,7 +23,7 @@
 
 #include "tests/guest/reader.h"
 
-/* What is mapped, out of an MMAP or a FILE. */
+/* A mapped file, from an MMAP or a FILE record. */
 struct file {
 	uint64_t ino;
 	uint32_t build_id_len;
@@ -60,7 +61,7 @@ static struct space *find(uint32_t tgid, uint32_t exec_id, bool make)
 	return s;
 }
 
-/* The newest mapping is looked at first, so it hides what it overlaps. */
+/* Later mappings hide what they overlap, since the search starts with the newest. */
 static void add(struct space *s, struct map map)
 {
 	if (s->nr == s->room) {
@@ -80,7 +81,7 @@ static const struct map *look_up(const struct space *s, uint64_t ip)
 	return NULL;
 }
 
-/* ---- what was found ---- */
+/* ---- results ---- */
 
 struct count {
 	char *what;
@@ -158,7 +159,7 @@ static int by_time(const void *a, const void *b)
 	return x->at < y->at ? -1 : x->at > y->at;
 }
 
-/* What the numbers of each ring mean just now. */
+/* The current meaning of each ring's file numbers. */
 static const struct morph_file *files[READER_CPUS][MORPH_NR_FILES];
 
 static void play_space(const struct morph_space *space)
@@ -204,7 +205,7 @@ static void play(const struct morph_record *record)
 
 	switch (record->type) {
 	case MORPH_REC_MMAP:
-		/* Of a process that came from ours: by fork, or by exec, which has a new number. */
+		/* A process that comes from ours: by fork, or by exec, which has a new number. */
 		s = find(task->tgid, task->exec_id, false);
 		if (!s && find(task->tgid, task->exec_id - 1, false))
 			s = find(task->tgid, task->exec_id, true);
@@ -243,7 +244,7 @@ static void play_all(const struct reader *r)
 			room = room * 2 + 4096;
 			items = realloc(items, room * sizeof(*items));
 		}
-		/* time_ns lies at the same place in all of them. */
+		/* time_ns has the same offset in all of them. */
 		items[nr++] = (struct item){((const struct morph_task *)record)->time_ns,
 					    (const uint8_t *)record - r->stream};
 	}
@@ -253,7 +254,7 @@ static void play_all(const struct reader *r)
 	free(items);
 }
 
-/* Our own mappings were there before. */
+/* This process's mappings existed before START. */
 static void add_own(struct reader *r)
 {
 	struct morph_exec_id e = {.tgid = getpid()};

@@ -66,7 +66,7 @@ end:
 	return v;
 }
 
-/* The labels themselves are the program. */
+/* The program is an array of label addresses. */
 KEEP long threaded(int rounds)
 {
 	void *program[16];
@@ -94,7 +94,7 @@ d:
 	return v;
 }
 
-/* A table that is written before it is used, and labels that are told from each other. */
+/* A table that is written before its use, and labels that are compared with each other. */
 KEEP long written(int n)
 {
 	static void *labels[4];
@@ -124,7 +124,7 @@ third:
 	return v * 3;
 }
 
-/* A label goes out and comes back. */
+/* A label is passed to a function and returned by it. */
 KEEP void *keep(void *p) { return OPAQUE(p); }
 
 KEEP long given(int n)

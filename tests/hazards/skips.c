@@ -11,7 +11,7 @@
 
 #include "hazard.h"
 
-/* Relative pairs, as in Linux: where it may fault, where to go on. */
+/* Relative addresses, as in Linux: the instruction that may fault, and where to continue. */
 struct fixup {
 	int32_t fault, to;
 };
@@ -68,7 +68,7 @@ KEEP int reads(const int *p)
 	return value * 2;
 }
 
-/* Starts, faults in its middle, and goes on at its abort handler. */
+/* Starts, faults in the middle, and continues at its abort handler. */
 KEEP int counts(int *p)
 {
 	int result = 0;
@@ -89,7 +89,7 @@ KEEP int counts(int *p)
 	return result;
 }
 
-/* A trap amid code that a handler steps over. */
+/* Contains a trap instruction that a signal handler skips. */
 KEEP int steps_over(int n)
 {
 	if (n & 1)

@@ -1,19 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * branches - a plugin for QEMU's user mode: exact counts of instructions and transfers, per file.
+ * branches - a plugin for QEMU's user mode: exact counts of instructions and transfers, per
+ * file.
  *
- * Decides what is counted and how often; scripts/branches runs it and prints tables. Stops the
- * program with status 99 when execution starts inside a patch. Arguments, all KEY=VALUE:
- *   out=FILE     the counts, as JSON (needed)
+ * Decides what is counted; scripts/branches runs it and prints tables. Stops the program with
+ * status 99 when execution enters a patch other than at its start. Arguments, all KEY=VALUE:
+ *   out=FILE     the counts, as JSON (required)
  *   edges=FILE   counts per run of instructions and per (from, to), see edges_write()
  *   callgrind=FILE  the same in callgrind's format, see callgrind_write()
- *   object=PATH  the file that these two are about; default: the main program
+ *   object=PATH  the file for these two; default: the main program
  *   patches=FILE moved=FILE  ranges of link-time addresses, see objects.h
  *   children=on  forked children write out.PID and edges.PID; otherwise they are not counted
  *
- * One callback for each execution of a translation block. A block ends with at most one
- * transfer, and the block that runs next tells where it went; everything else is multiplied
- * out at the end. Each thread has counters of its own.
+ * One callback runs per execution of a translation block. A block has at most one transfer, at
+ * its end; the next block shows where it went. Other counts are computed at the end. Each
+ * thread has its own counters.
  */
 #include <pthread.h>
 #include <sys/syscall.h>
@@ -34,11 +35,11 @@ PLUGIN_EXPORT int qemu_plugin_version = PLUGIN_API_VERSION;
 
 struct block {
 	uint64_t start;	 /* guest addresses */
-	uint64_t next;	 /* the address after the last instruction; NO_ADDRESS: anything */
+	uint64_t next;	 /* address after the last instruction; NO_ADDRESS: any */
 	uint64_t target; /* of a direct transfer; NO_ADDRESS: none */
 	uint64_t last;	 /* the last instruction */
 	uint64_t end;
-	uint64_t hash; /* of the bytes: code may be replaced at the same address */
+	uint64_t hash; /* of the bytes, since code may be replaced at the same address */
 	uint64_t bias; /* guest address - link-time address */
 	const struct object *object;
 	struct block *hash_next;
@@ -55,7 +56,7 @@ struct cell {
 };
 
 struct edge {
-	uint32_t from, to; /* block ids; 0 marks a free slot */
+	uint32_t from, to; /* block ids; 0: a free slot */
 	uint64_t count;
 };
 
@@ -73,19 +74,22 @@ struct vcpu {
 	unsigned int nr_pending;
 	bool sigreturn;
 	struct edge_table edges;
-	/* Blocks left before their end: from = block, to = instructions done. Common: where an
-	 * instruction crosses a page, the emulator ends the block before it but shows its first
-	 * bytes as the block's last instruction. Rare: faults, restarts of the emulator. */
+	/*
+	 * Executions that left a block before its end: from = block, to = instructions done.
+	 * This is common for an instruction that crosses a page: the emulator ends the block
+	 * before it, but shows its first bytes as the block's last instruction. Faults and
+	 * restarts of the emulator are rare.
+	 */
 	struct edge_table cuts;
 };
 
 static struct {
-	pthread_mutex_t lock;  /* blocks, objs, dead; taken while translating */
-	struct block **blocks; /* by id; 0 is none */
+	pthread_mutex_t lock;  /* protects blocks, objs and dead; held while translating */
+	struct block **blocks; /* by id; there is no block 0 */
 	size_t nr_blocks;
 	struct block **table; /* by start address */
 	size_t nr_table;
-	struct vcpu dead; /* sum of the threads that have ended */
+	struct vcpu dead; /* sum over exited threads */
 	uint64_t nr_lost_pending;
 	bool maps_stale;
 	const char *main_path, *out, *edges, *callgrind, *edges_object;
@@ -166,7 +170,7 @@ static void edge_add(struct edge_table *t, uint32_t from, uint32_t to, uint64_t 
 	e->count += count;
 }
 
-/* Is @addr where control may be after @b was left, without anybody's interference? */
+/* Return: true if control may reach @addr from @b without a signal or fault. */
 static bool block_resumes_at(const struct block *b, uint64_t addr)
 {
 	return addr == b->next || addr == b->target || (addr >= b->start && addr < b->end);
@@ -183,9 +187,9 @@ static void cut_add(struct vcpu *v, const struct block *b, uint64_t addr)
 }
 
 /*
- * The block before did not simply fall through. Direct transfers went to their target; after
- * indirect ones anything may follow; else somebody interfered: a signal handler runs (the
- * block's end is settled when it returns), or the block is resumed at a faulting instruction.
+ * The previous block did not simply fall through. A direct transfer went to its target. After
+ * an indirect one, any address may follow. Otherwise a signal handler runs (the block's end is
+ * settled when the handler returns), or the block resumes at a faulting instruction.
  */
 static __attribute__((noinline)) void flow_settle(struct vcpu *v, const struct block *b)
 {
@@ -236,7 +240,7 @@ static void on_block(unsigned int index, void *udata)
 	v->prev_cell->runs++;
 }
 
-/* A string instruction with a rep prefix comes back once per element: it runs once. */
+/* A string instruction with a rep prefix comes back once per element, but counts once. */
 static void on_repeat(unsigned int index, void *udata)
 {
 	const struct block *b = udata;
@@ -268,7 +272,7 @@ static uint64_t bytes_hash(uint64_t hash, const uint8_t *bytes, size_t size)
 	return hash;
 }
 
-/* Link-time address and file of the block that starts at host address @host. */
+/* Finds file and link-time address of the block at host address @host. */
 static void block_locate(struct block *b, uint64_t host)
 {
 	const struct mapping *m = g.maps_stale ? NULL : mapping_find(host);
@@ -365,7 +369,7 @@ static void block_register(struct block *b)
 	}
 }
 
-/* The same code is translated again after the emulator's cache was flushed: one block. */
+/* The emulator translates code again after it flushed its cache: find the same block. */
 static struct block *block_known(const struct block *b)
 {
 	struct block *k = g.nr_table ? g.table[block_slot(b->start)] : NULL;
@@ -476,7 +480,7 @@ static void on_thread_end(plugin_id id, unsigned int index)
 
 #include "tests/plugin/output.h"
 
-/* Writes what was counted so far: at exit, and before the process becomes another program. */
+/* Writes the counts at exit, and before the process executes another program. */
 static void results_write(void)
 {
 	struct vcpu *sum = need(calloc(1, sizeof(*sum)));
@@ -521,7 +525,10 @@ static void on_syscall_ret(plugin_id id, unsigned int index, int64_t nr, int64_t
 	pthread_mutex_unlock(&g.lock);
 }
 
-/* A forked child begins with its parent's counts: forget them. Only this thread lives on. */
+/*
+ * A forked child starts with its parent's counts: reset them. Only the forking thread exists in
+ * the child.
+ */
 static void on_fork_child(void)
 {
 	unsigned int i;

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * fetch - a plugin for QEMU's user mode: what a front end would have to fetch.
+ * fetch - a plugin for QEMU's user mode: models what a processor's front end has to fetch.
  *
- * A simple model, for comparing layouts: lines of 32 and 64 bytes that execution enters (by a
- * branch or by running on into them), misses of an instruction cache of 32 KiB with 8 ways and
- * lines of 64 bytes, and of a TLB of 64 pages, both least recently used first out. No prefetching, no
- * time. First thread only, libraries included. Argument: out=FILE, a line of JSON.
+ * A simple model for comparing layouts. Counts entries into lines of 32 and 64 bytes (by a
+ * branch or by running on), misses of an instruction cache (32 KiB, 8 ways, 64-byte lines, LRU)
+ * and of a TLB (64 pages, LRU). Has no prefetching and no timing. Counts the first thread only,
+ * with libraries. Argument: out=FILE, a line of JSON.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -29,11 +29,11 @@ struct block {
 static struct {
 	const char *out;
 	uint64_t insns, redirects, lines32, lines64, misses, tlb_misses;
-	uint64_t end, line, page; /* where execution is */
+	uint64_t end, line, page; /* current position */
 	uint64_t cache[NR_SETS][NR_WAYS], tlb[NR_PAGES];
 } g;
 
-/* Move @tag to the front of @set. Return: whether it was there. */
+/* Moves @tag to the front of @set. Return: whether it was there. */
 static bool touch(uint64_t *set, uint32_t ways, uint64_t tag)
 {
 	uint32_t i = 0;
@@ -87,7 +87,8 @@ static void block_translate(plugin_id id, struct qemu_plugin_tb *tb)
 {
 	size_t nr = qemu_plugin_tb_n_insns(tb);
 	const struct qemu_plugin_insn *last = qemu_plugin_tb_get_insn(tb, nr - 1);
-	struct block *block = malloc(sizeof(*block)); /* the emulator may run it to the end */
+	/* never freed: the emulator may run it until the end */
+	struct block *block = malloc(sizeof(*block));
 
 	(void)id;
 	if (!block)

@@ -1,16 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * kernel - a plugin for QEMU's system mode: what the guest's kernel executes, per interrupt and per
- * operation: instructions, and distinct 64-byte lines of code and of data.
+ * kernel - a plugin for QEMU's system mode: counts what the guest's kernel executes, per
+ * interrupt and per operation: instructions, and distinct 64-byte lines of code and of data.
  *
- * Decides what is counted, not what it means: a program in the guest opens and closes windows with
- * marks (mark.h), the reader of the output knows their names. One CPU only. Arguments, all KEY=VALUE:
- *   out=FILE      per window its interrupts and operations, see window_write() (needed)
+ * Does not interpret the counts: a program in the guest opens and closes windows with marks
+ * (mark.h), and the reader of the output knows their names. One CPU only. Arguments, all
+ * KEY=VALUE:
+ *   out=FILE      per window its interrupts and operations, see window_write() (required)
  *   profile=FILE  per window and class how often each kernel instruction ran
  *
- * Counts every instruction by a callback of its own, since one that faults or touches a device ends
- * its translation block early. Until MARK_ARM, which lets all be translated anew, only marks are
- * looked for: the boot is fast.
+ * Each instruction has its own callback, because an instruction that faults or accesses a
+ * device ends its translation block early. Before MARK_ARM, which makes the emulator translate
+ * everything again, only marks are looked for, so that booting is fast.
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -28,7 +29,7 @@ PLUGIN_EXPORT int qemu_plugin_version = PLUGIN_API_VERSION;
 #define NR_CLASSES   64		/* all sets of MARK_CLASS_* */
 #define CLASS_OTHERS NR_CLASSES /* in the profile: outside interrupts */
 
-/* Distinct lines since the last clearing, which is a new generation. */
+/* Distinct lines since the last clear, which starts a new generation. */
 struct line_set {
 	struct {
 		uint64_t line;
@@ -38,10 +39,10 @@ struct line_set {
 	uint64_t last;
 };
 
-/* What is counted together: an interrupt, or an operation. */
+/* A unit of counting: an interrupt or an operation. */
 struct scope {
 	uint64_t kernel, user; /* instructions */
-	uint64_t added;	       /* of these in the watched module, and in what it called */
+	uint64_t added;	       /* instructions in the watched module and its callees */
 	uint32_t classes, nr_calls;
 	bool in_module;
 	struct line_set code, data;
@@ -49,7 +50,7 @@ struct scope {
 
 struct insn {
 	uint64_t vaddr;
-	struct insn *next; /* of all */
+	struct insn *next; /* list of all */
 	uint32_t size, watch, watch_generation;
 	bool is_iret, is_call, is_ret, repeats;
 	uint32_t *nr; /* per class, NR_CLASSES + 1; NULL: never ran in a window with a profile */
@@ -64,14 +65,14 @@ static struct {
 	FILE *out, *profile;
 	plugin_id id;
 	bool armed;
-	uint32_t window, depth; /* 0: none; depth counts nested interrupts */
+	uint32_t window, depth; /* 0: none; depth: nested interrupts */
 	uint64_t kernel, user;
 	bool in_op;
 	struct scope op, irq;
-	struct watch watches[NR_WATCHES], watch; /* the latter is being told */
+	struct watch watches[NR_WATCHES], watch; /* @watch: range that is being announced */
 	uint32_t nr_watches, watch_generation;
 	struct insn *insns, *last;
-	struct insn **trace; /* of the interrupt, when there is a profile */
+	struct insn **trace; /* instructions of the interrupt, if there is a profile */
 	size_t nr_trace, nr_trace_alloc;
 } g;
 
@@ -159,7 +160,10 @@ static void op_end(void)
 	g.in_op = true;
 }
 
-/* Bits of the watches that the instruction lies in; they change seldom, between windows. */
+/*
+ * Return: bits of the watches that contain the instruction. Watches change rarely, between
+ * windows.
+ */
 static uint32_t insn_watch(struct insn *insn)
 {
 	if (insn->watch_generation != g.watch_generation) {
@@ -172,7 +176,7 @@ static uint32_t insn_watch(struct insn *insn)
 	return insn->watch;
 }
 
-/* Whether @scope is in the module or in what that called; it returns as often as it calls. */
+/* Tracks whether @scope is in the module or its callees, by counting calls and returns. */
 static void module_follow(struct scope *scope, const struct insn *insn, bool is_module)
 {
 	if (!scope->in_module && !is_module)
@@ -194,7 +198,7 @@ static void kernel_exec(unsigned int vcpu, void *data)
 	(void)vcpu;
 	if (!g.window)
 		return;
-	/* the emulator runs a string instruction once for each element */
+	/* the emulator runs a string instruction once per element */
 	if (insn->repeats && insn == g.last)
 		return;
 	g.last = insn;
@@ -233,7 +237,7 @@ static void kernel_access(unsigned int vcpu, plugin_mem_info info, uint64_t vadd
 			1u << qemu_plugin_mem_size_shift(info));
 }
 
-/* User code: an interrupt that switched tasks may have ended without an iret of its own. */
+/* User code runs: an interrupt that switched tasks may have ended without its own iret. */
 static void user_exec(unsigned int vcpu, void *data)
 {
 	(void)vcpu;
@@ -245,13 +249,15 @@ static void user_exec(unsigned int vcpu, void *data)
 	g.op.user += (uintptr_t)data;
 }
 
-/* Of a window: `window N`, a line per interrupt and per operation in their order, `end`:
+/*
+ * Writes a window: `window N`, a line per interrupt and per operation in their order, `end`:
  *   irq CLASSES KERNEL ADDED CODE DATA  CLASSES: a sum of 1 << MARK_BIT_*; KERNEL: instructions,
  *                                       ADDED: of these in the module and below it; CODE, DATA:
  *                                       distinct lines
  *   op KERNEL USER ADDED CODE DATA      likewise, from one MARK_OP to the next, less interrupts
  *   end KERNEL USER                     everything in the window
- * Of the profile: `insn N CLASSES ADDRESS COUNT`, CLASSES 64 outside interrupts. */
+ * In the profile: `insn N CLASSES ADDRESS COUNT`, with CLASSES 64 outside interrupts.
+ */
 static void window_write(uint32_t window)
 {
 	if (g.window) {
@@ -307,7 +313,7 @@ static void mark_exec(unsigned int vcpu, void *data)
 	}
 }
 
-/* Kernel addresses are told by their low halves, in the code of a mark. */
+/* A mark's operand has the lower half of a kernel address. */
 static void start_exec(unsigned int vcpu, void *data)
 {
 	(void)vcpu;
@@ -339,7 +345,7 @@ static void mark_translate(struct qemu_plugin_insn *insn)
 						       (void *)(uintptr_t)value);
 }
 
-/* A string instruction with a prefix that repeats it. */
+/* Return: true for a string instruction with a repeat prefix. */
 static bool insn_repeats(const unsigned char *bytes, uint32_t size)
 {
 	bool repeats = false;
@@ -352,7 +358,7 @@ static bool insn_repeats(const unsigned char *bytes, uint32_t size)
 		(bytes[i] >= 0x6c && bytes[i] <= 0x6f));
 }
 
-/* What transfers there are, of those that the kernel is made of. */
+/* Detects the transfers that occur in the kernel. */
 static void insn_decode(struct insn *insn, const unsigned char *bytes)
 {
 	uint32_t i = 0;
@@ -369,7 +375,8 @@ static void insn_decode(struct insn *insn, const unsigned char *bytes)
 
 static void kernel_translate(struct qemu_plugin_insn *from)
 {
-	struct insn *insn = alloc(NULL, sizeof(*insn)); /* the emulator may run it to the end */
+	/* never freed: the emulator may run it until the end */
+	struct insn *insn = alloc(NULL, sizeof(*insn));
 	const unsigned char *bytes = qemu_plugin_insn_data(from);
 
 	memset(insn, 0, sizeof(*insn));

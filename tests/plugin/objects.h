@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * objects - the files whose code the emulated process runs, and where it mapped them.
+ * objects - the files whose code the emulated process runs, and where they are mapped.
  *
- * Decides which file and which link-time address a piece of mapped code is, and which of its
- * ranges are patches or moved code. Does not count. Included by branches.c and paths.c.
+ * Decides which file and link-time address a piece of mapped code has, and which ranges are
+ * patches or moved code. Does not count. Included by branches.c and paths.c.
  */
 #ifndef MORPH_TESTS_OBJECTS_H
 #define MORPH_TESTS_OBJECTS_H
@@ -34,7 +34,7 @@ struct object {
 	dev_t dev;
 	ino_t ino;
 	bool is_main;
-	Elf64_Phdr *phdrs; /* NULL: not ELF; addresses are file offsets then */
+	Elf64_Phdr *phdrs; /* NULL: not ELF; then addresses are file offsets */
 	size_t nr_phdrs;
 	struct ranges patches, moved;
 	size_t index;
@@ -63,7 +63,7 @@ static struct {
 
 static void *grow(void *array, size_t nr, size_t size)
 {
-	/* powers of two: nr is where it stands after each doubling */
+	/* grows when @nr is a power of two */
 	if (nr & (nr - 1))
 		return array;
 	array = realloc(array, (nr ? 2 * nr : 1) * size);
@@ -87,7 +87,7 @@ static int range_compare(const void *a, const void *b)
 	return (x->start > y->start) - (x->start < y->start);
 }
 
-/* The range that holds @vaddr, or NULL. Ranges are sorted and do not overlap. */
+/* Return: the range that holds @vaddr, or NULL. Ranges are sorted and do not overlap. */
 __attribute__((unused)) static const struct range *ranges_find(const struct ranges *ranges,
 							       uint64_t vaddr)
 {
@@ -106,8 +106,10 @@ __attribute__((unused)) static const struct range *ranges_find(const struct rang
 	return NULL;
 }
 
-/* Lines: `ADDRESS LENGTH` (C notation); `file=PATH`: the lines after it mean this file, not the
- * main program; `#` begins a comment. Return: false after saying what is wrong. */
+/*
+ * Reads lines `ADDRESS LENGTH` (C notation). `file=PATH` applies the following lines to this
+ * file instead of the main program; `#` begins a comment. Return: false after an error message.
+ */
 __attribute__((unused)) static bool wishes_read(const char *path, bool is_patch)
 {
 	char line[4352], *file = NULL, word[4200];
@@ -152,7 +154,7 @@ static bool read_at(int fd, void *to, size_t size, uint64_t off)
 	return pread(fd, to, size, (off_t)off) == (ssize_t)size;
 }
 
-/* Sections called .morph* that hold code: what an optimised file moved. */
+/* Finds sections .morph* with code, where an optimised file has its moved code. */
 static void object_find_moved(struct object *obj, int fd, const Elf64_Ehdr *eh)
 {
 	size_t size = (size_t)eh->e_shnum * sizeof(Elf64_Shdr), i;
@@ -251,7 +253,7 @@ static struct object *object_get(const char *path, dev_t dev, ino_t ino, const c
 	return object_new(path, dev, ino, main_path);
 }
 
-/* Reads anew what the process has mapped: only files' pages and code are of interest. */
+/* Reads the process's mappings again: only code and pages of files matter. */
 static void mappings_read(const char *main_path)
 {
 	FILE *in = fopen("/proc/self/maps", "re");
@@ -305,8 +307,10 @@ static const struct mapping *mapping_find(uint64_t host)
 	return NULL;
 }
 
-/* The link-time address of file offset @off; executable segments first, for the page that two
- * segments share. */
+/*
+ * Return: link-time address of file offset @off. Executable segments come first, because two
+ * segments may share a page.
+ */
 static uint64_t object_vaddr(const struct object *obj, uint64_t off)
 {
 	int pass;

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * output - multiplies out what branches.c counted per block, and writes it.
+ * output - computes counts per instruction and transfer from branches.c's counts per block, and
+ * writes them.
  *
- * Decides the three output formats; counts nothing itself. Included by branches.c only, in the
- * middle: it works on the tables there.
+ * Decides the three output formats. Included in the middle of branches.c, whose tables it uses.
  */
 #ifndef MORPH_TESTS_OUTPUT_H
 #define MORPH_TESTS_OUTPUT_H
@@ -12,7 +12,7 @@ struct tally {
 	uint64_t insns, transfers[NR_TRANSFERS], taken, lines, pages;
 };
 
-/* One executed instruction, or one transfer. */
+/* An executed instruction, and a transfer. */
 struct insn_count {
 	uint64_t vaddr, count;
 	uint8_t size;
@@ -62,7 +62,7 @@ static struct cell sum_cell(const struct vcpu *sum, uint32_t id)
 	return chunk ? chunk[id & (CHUNK_SIZE - 1)] : (struct cell){0, 0};
 }
 
-/* Executions of @b that ended before its instruction @i. */
+/* Return: executions of @b that ended before its instruction @i. */
 static uint64_t cut_before(const struct vcpu *sum, const struct block *b, uint32_t i)
 {
 	uint64_t nr = 0;
@@ -178,7 +178,7 @@ static int transfer_compare(const void *a, const void *b)
 	return order ? order : strcmp(x->kind, y->kind);
 }
 
-/* Ascending, each address once. */
+/* Sorts, and adds up equal addresses. */
 static void insns_combine(struct growing *insns)
 {
 	struct insn_count *v = insns->v;
@@ -198,7 +198,7 @@ static void insns_combine(struct growing *insns)
 	insns->nr = nr;
 }
 
-/* Ascending, each transfer once, those that never happened left out. */
+/* Sorts, adds up equal transfers, and removes those that never happened. */
 static void transfers_combine(struct growing *edges)
 {
 	struct transfer_count *v = edges->v;
@@ -261,7 +261,7 @@ static void edge_count(struct growing *edges, uint64_t from, uint64_t to, uint64
 		(struct transfer_count){from, to, count, kind};
 }
 
-/* The transfers of one block whose target is known from its bytes. */
+/* Adds the transfers of a block whose targets are in its code. */
 static void edges_of_block(struct growing *edges, const struct vcpu *sum, const struct block *b)
 {
 	struct cell cell = sum_cell(sum, b->id);
@@ -279,7 +279,7 @@ static void edges_of_block(struct growing *edges, const struct vcpu *sum, const 
 	}
 }
 
-/* What was counted of the one file that edges= and callgrind= are about. */
+/* Counts of the file for edges= and callgrind=. */
 struct exact {
 	struct growing insns, edges;
 	const struct object *obj; /* NULL: it is not mapped */
@@ -341,8 +341,8 @@ static void exact_free(struct exact *exact)
 }
 
 /*
- * edges_write - exact counts of one file, for comparison with estimates. Text, link-time
- * addresses, ascending:
+ * edges_write - write exact counts of one file, for comparison with estimates, as text by
+ * ascending link-time address:
  *   block ADDRESS BYTES INSTRUCTIONS COUNT  a run of instructions, each executed COUNT times
  *   edge FROM TO COUNT KIND                 FROM: the transferring instruction
  * KIND: taken, fall (a conditional branch not taken), jump, call, ijump, icall, ret. An indirect
@@ -360,8 +360,8 @@ static void edges_write(FILE *out, const struct vcpu *sum)
 }
 
 /*
- * callgrind_write - the same as a callgrind.out file, for morph-stats import. Returns, ways out of
- * the file, and conditional branches that were not taken have no line there.
+ * callgrind_write - write the same counts as a callgrind.out file, for morph-stats import.
+ * Omits returns, transfers out of the file, and conditional branches that were not taken.
  */
 static void callgrind_write(FILE *out, const struct vcpu *sum)
 {

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * paths - a plugin for QEMU's user mode: how often each path of a table of numbers ran, exactly.
+ * paths - a plugin for QEMU's user mode: exact counts of each path in a table of path numbers.
  *
- * The program that runs is the original: which path it is on follows from the blocks that it
- * passes, so nothing that writes or reads path numbers is trusted. scripts/path-accuracy runs it
- * with a table that tests/tools/paths printed. First thread only, and no children. Arguments:
- *   out=FILE     lines of BLOCK NUMBER COUNT: a path ended behind that block so often
- *   table=FILE   lines of `b VADDR NEXT FLAGS' (1: a path starts, 2: ends with a call, 4: is
- *                entered from outside with VALUE, which follows) and of `e FROM TO CARRIES VALUE', by index
- *   object=PATH  the file that it is about; default: the main program
+ * The original program runs, and its path follows from the blocks that it executes. So no code that
+ * writes or reads path numbers is trusted. scripts/path-accuracy runs it with a table printed by
+ * tests/tools/paths. Counts the first thread only, and no children. Arguments:
+ *   out=FILE     lines BLOCK NUMBER COUNT: COUNT paths ended after that block with NUMBER
+ *   table=FILE   lines `b VADDR NEXT FLAGS' (1: a path starts, 2: ends with a call, 4: entered
+ *                from outside with VALUE, which follows) and `e FROM TO CARRIES VALUE', by index
+ *   object=PATH  the file to count; default: the main program
  */
 #include <sys/syscall.h>
 
@@ -24,8 +24,8 @@ PLUGIN_EXPORT int qemu_plugin_version = PLUGIN_API_VERSION;
 #define MAX_DEPTH 65536
 
 struct block {
-	uint64_t vaddr, next; /* where it starts, and what follows it */
-	uint64_t entered;     /* the number of who comes from outside */
+	uint64_t vaddr, next; /* start of the block, and start of what follows */
+	uint64_t entered;     /* number of a path that enters from outside */
 	size_t first_edge, nr_edges;
 	unsigned int flags;
 	bool repeats; /* begins with a string instruction, which comes back for each element */
@@ -37,7 +37,7 @@ struct edge {
 	uint64_t value;
 };
 
-/* A function that was entered and not left, as far as blocks tell. */
+/* A function that was entered and, as far as blocks show, not left. */
 struct frame {
 	uint32_t block;
 	uint64_t number;
@@ -45,7 +45,7 @@ struct frame {
 
 struct count {
 	uint64_t number, count;
-	uint32_t block; /* index + 1; 0: free */
+	uint32_t block; /* index + 1; 0: a free slot */
 };
 
 static struct {
@@ -95,7 +95,7 @@ static void counts_grow(void)
 	free(old);
 }
 
-/* The path of @frame ends where it is. */
+/* Counts the path of @frame, which ends. */
 static void path_end(const struct frame *frame)
 {
 	struct count *count;
@@ -128,7 +128,10 @@ static void frames_pop(size_t depth)
 		path_end(&g.frames[--g.depth]);
 }
 
-/* May control come from the block that @frame is at, or was when it called, to @block? */
+/*
+ * Return: the edge by which control may go to @block, from the block of @frame or after the
+ * call there.
+ */
 static const struct edge *frame_leads(const struct frame *frame, bool top, uint32_t block)
 {
 	const struct block *at = &g.blocks[frame->block];
@@ -151,10 +154,13 @@ static void frame_go(struct frame *frame, const struct edge *edge)
 
 static void frame_push(uint32_t block)
 {
-	/* A function that does not call any more has been left. */
+	/* A function whose last block does not call has been left. */
 	if (g.depth && !(g.blocks[g.frames[g.depth - 1].block].flags & CALLS))
 		frames_pop(g.depth - 1);
-	/* What is so deep returns some time, and is then entered anew. */
+	/*
+	 * The stack is full: drop all frames. Their functions will be entered again when
+	 * control returns.
+	 */
 	if (g.depth == MAX_DEPTH)
 		frames_pop(0);
 	g.frames[g.depth++] =
@@ -171,7 +177,10 @@ static void on_block(unsigned int vcpu, void *udata)
 		return;
 	if (g.blocks[block].repeats && g.depth && g.frames[g.depth - 1].block == block)
 		return;
-	/* An entry is rarely returned to: one look. Else whoever called has got the answer. */
+	/*
+	 * An entry is rarely a return target, so look only at the top frame. Else find the
+	 * caller that control returned to.
+	 */
 	for (size_t i = g.depth; i--;) {
 		edge = frame_leads(&g.frames[i], i + 1 == g.depth, block);
 		if (edge) {
@@ -202,7 +211,7 @@ static uint32_t block_find(uint64_t vaddr)
 	return low < g.nr_blocks && g.blocks[low].vaddr == vaddr ? (uint32_t)low : UINT32_MAX;
 }
 
-/* Link-time address of what the emulator holds at @host, if it is of the file that is wanted. */
+/* Finds the link-time address of the code at @host. Return: false: it is not in the wanted file. */
 static bool locate(uint64_t host, uint64_t *vaddr)
 {
 	const struct mapping *m = g.maps_stale ? NULL : mapping_find(host);
@@ -244,7 +253,7 @@ static void on_translate(plugin_id id, struct qemu_plugin_tb *tb)
 	}
 }
 
-/* A file that is mapped later may lie where another one was. */
+/* A new mapping may replace another one. */
 static void on_syscall_ret(plugin_id id, unsigned int vcpu, int64_t nr, int64_t ret)
 {
 	(void)id;

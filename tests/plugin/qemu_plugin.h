@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * qemu_plugin - the few functions of QEMU's TCG plugin interface (version 1) that we call.
+ * qemu_plugin - the few functions of QEMU's TCG plugin interface (version 1) that the plugins
+ * use.
  *
- * Debian ships no header for it; these are our own declarations of what the emulator exports
- * (`nm -D qemu-x86_64`). Only what tests/plugin/ needs, valid for QEMU 4.2 and later 7.x.
+ * Debian ships no header for it. These are our own declarations of what the emulator exports
+ * (`nm -D qemu-x86_64`), valid for QEMU 4.2 to 7.x.
  */
 #ifndef MORPH_TESTS_QEMU_PLUGIN_H
 #define MORPH_TESTS_QEMU_PLUGIN_H
@@ -15,7 +16,7 @@
 #define PLUGIN_EXPORT	   __attribute__((visibility("default")))
 #define PLUGIN_API_VERSION 1
 
-typedef uint64_t plugin_id; /* the emulator's name for this plugin */
+typedef uint64_t plugin_id; /* the emulator's id of this plugin */
 struct qemu_plugin_tb;	    /* a translation block, valid during its translation */
 struct qemu_plugin_insn;
 
@@ -49,7 +50,7 @@ typedef void (*plugin_syscall_fn)(plugin_id id, unsigned int vcpu, int64_t nr, u
 				  uint64_t a7, uint64_t a8);
 typedef void (*plugin_syscall_ret_fn)(plugin_id id, unsigned int vcpu, int64_t nr, int64_t ret);
 
-/* What the emulator looks for in the shared object. */
+/* Symbols that the emulator looks for in the shared object. */
 PLUGIN_EXPORT extern int qemu_plugin_version;
 PLUGIN_EXPORT int qemu_plugin_install(plugin_id id, const struct plugin_info *info, int argc,
 				      char **argv);

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * transfer - what an x86-64 instruction does to the flow of control, from its bytes.
+ * transfer - decodes what an x86-64 instruction does to control flow.
  *
- * A decoder of its own, on purpose: it shares no code with libprof, whose work it helps to
- * check. The emulator has found the instruction's length; only prefixes and opcode are read.
+ * A decoder of its own on purpose: it shares no code with libprof, which it helps to check. The
+ * emulator gives the instruction's length, so only prefixes and opcode are decoded.
  */
 #ifndef MORPH_TESTS_TRANSFER_H
 #define MORPH_TESTS_TRANSFER_H
@@ -13,7 +13,7 @@
 #include <stdint.h>
 
 enum transfer {
-	TRANSFER_NONE, /* falls through; system calls and traps too */
+	TRANSFER_NONE, /* falls through; also system calls and traps */
 	TRANSFER_COND, /* jcc, loop, jrcxz */
 	TRANSFER_JUMP,
 	TRANSFER_IJUMP,
@@ -25,7 +25,7 @@ enum transfer {
 
 struct decoded {
 	enum transfer transfer;
-	int64_t displacement; /* COND, JUMP, CALL: from the next instruction */
+	int64_t displacement; /* COND, JUMP, CALL: relative to the next instruction */
 	bool repeats;	      /* a string instruction with a rep prefix */
 };
 
@@ -33,7 +33,7 @@ static inline int64_t transfer_displacement(const uint8_t *end, size_t size)
 {
 	int64_t value = (int8_t) * --end;
 
-	/* little endian: the last byte carries the sign */
+	/* little endian: the last byte has the sign */
 	while (--size)
 		value = value * 256 + *--end;
 	return value;
@@ -59,7 +59,7 @@ static inline struct decoded transfer_decode(const uint8_t *bytes, size_t size)
 	if (bytes == end)
 		return out;
 	op = *bytes;
-	/* Each length is checked: at a page's end the emulator shows half an instruction. */
+	/* Check lengths: at the end of a page the emulator may show part of an instruction. */
 	if (((op & 0xf0) == 0x70 || (op >= 0xe0 && op <= 0xe3)) && end - bytes > 1) {
 		out.transfer = TRANSFER_COND;
 		out.displacement = transfer_displacement(end, 1);

@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-/* agreement - measures only; what is estimated how, others decide. Used by tests/tools/accuracy. */
+/*
+ * agreement - computes the measures; see agreement.h. The caller decides how counts are
+ * estimated. Called by tests/tools/accuracy.
+ */
 #include "tests/support/agreement.h"
 
 #include <errno.h>
@@ -11,7 +14,7 @@ struct pair {
 	double estimate, exact;
 };
 
-/* Sums of two distributions, and of what they share once both sums are known. */
+/* Sums of two distributions, from which shares follow. */
 struct sums {
 	double estimate, exact;
 };
@@ -29,7 +32,7 @@ static double shared(const struct sums *s, struct pair p)
 	return fmin(p.estimate / s->estimate, p.exact / s->exact);
 }
 
-/* The ways of a conditional branch, of which one may lead out of the function. */
+/* Counts of both ways of a conditional branch. One way may leave the function. */
 struct ways {
 	struct pair fall, taken;
 };
@@ -82,7 +85,7 @@ static void func_blocks(const struct mp_func *func, const struct mp_counts *esti
 		out->blocks += shared(all, p);
 		inside += shared(&own, p);
 	}
-	/* What was not seen at all shows in @blocks. */
+	/* Functions without samples only count in @blocks. */
 	if (own.estimate > 0 && own.exact > 0) {
 		out->inside += own.exact * inside;
 		*inside_weight += own.exact;
@@ -99,7 +102,7 @@ static int hotter(const void *a, const void *b, void *arg)
 	return (x > y) - (x < y);
 }
 
-/* @blocks: nr of them, of the functions in question. */
+/* @blocks: numbers of @nr blocks of the functions in question. */
 static double hot_matched(const struct mp_counts *estimate, const struct mp_counts *exact,
 			  double all, uint32_t *blocks, uint32_t nr)
 {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* compile - runs a compiler for tests; they start in the root of the tree. */
+/* compile - runs a compiler for tests; see compile.h. Tests run in the root of the tree. */
 #include "tests/support/compile.h"
 
 #include <stdio.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* draw - random numbers for tests/tools/accuracy. */
+/* draw - random numbers; see draw.h. Called by tests/tools/accuracy. */
 #include "tests/support/draw.h"
 
 #include <math.h>
@@ -46,7 +46,7 @@ uint64_t draw_binomial(struct draw *d, uint64_t n, double p)
 		at = round(mean + sqrt(mean * (1 - p)) * normal(d));
 		return at < 0 ? 0 : at > (double)n ? n : (uint64_t)at;
 	}
-	/* From one that is kept straight to the next. */
+	/* Jump from one kept element to the next: the distances are geometric. */
 	for (at = 0; kept < n; kept++) {
 		at += floor(log1p(-draw_uniform(d)) / log1p(-p)) + 1;
 		if (at > (double)n)

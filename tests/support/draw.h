@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * draw - smaller profiles out of larger ones: what a sampler would have seen that looked less often.
+ * draw - draws smaller profiles from larger ones, as if the sampler had run at a lower rate.
  */
 #ifndef DRAW_H
 #define DRAW_H
@@ -11,13 +11,13 @@ struct draw {
 	uint64_t state;
 };
 
-/* The same seed gives the same numbers on each machine. */
+/* The same seed gives the same numbers on every machine. */
 void draw_init(struct draw *d, uint64_t seed);
-/* From 0 to below 1. */
+/* Return: a number in [0, 1). */
 double draw_uniform(struct draw *d);
 /*
- * draw_binomial - how many of @n are kept where each is with probability @p. Beyond means of a few
- * thousand a normal law, which nobody tells apart there.
+ * draw_binomial - how many of @n elements are kept, each with probability @p. Uses a normal
+ * approximation for large means, where the difference is negligible.
  */
 uint64_t draw_binomial(struct draw *d, uint64_t n, double p);
 

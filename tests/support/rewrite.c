@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* rewrite - see the header. */
+/* rewrite - runs the editor in memory; see rewrite.h. */
 #include "tests/support/rewrite.h"
 
 #include <stdio.h>

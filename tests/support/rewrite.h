@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * rewrite - programs through the whole editor in memory, as morph-optimize would write them to a
- * file; for tests that change bytes very often.
+ * rewrite - runs the whole editor in memory, like morph-optimize, for tests that rewrite very
+ * often.
  */
 #ifndef MORPH_TESTS_REWRITE_H
 #define MORPH_TESTS_REWRITE_H
@@ -15,17 +15,20 @@
 #include "libprof/elf.h"
 
 struct rewrite_bytes {
-	uint8_t *data; /* free() */
+	uint8_t *data; /* Ownership: free() */
 	size_t size;
 };
 
-/* What `@command -o FILE` makes. Return: false where it fails. */
+/* Runs `@command -o FILE` and reads FILE. Return: false: it failed. */
 bool rewrite_compile(const char *command, struct rewrite_bytes *out);
-/* The bytes of a file that @image stands for; data is NULL without memory. */
+/* Return: the bytes of the file that @image describes; data is NULL without memory. */
 struct rewrite_bytes rewrite_flatten(const struct me_image *image);
-/* One byte for each function of @cfg: may it move? Return: NULL: nothing may. free() it. */
+/* Return: one byte per function of @cfg: may it move? NULL: none may. Ownership: free(). */
 uint8_t *rewrite_movable(const struct mp_cfg *cfg);
-/* As morph-optimize --all; in a hard order where @seed says which. Return: false: it refuses. */
+/*
+ * Rewrites like morph-optimize --all. @seed: use a difficult random order; NULL: the usual one.
+ * Return: false: refused.
+ */
 bool rewrite_all(const struct mp_elf *elf, const uint64_t *seed, struct rewrite_bytes *out);
 
 #endif

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* sound - see the header. */
+/* sound - checks invariants of a control flow graph; see sound.h. */
 #include "tests/support/sound.h"
 
 #include <stdlib.h>

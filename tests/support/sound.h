@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-/* sound - what holds for every control flow graph, whatever the file was that it was made of. */
+/* sound - checks the invariants of a control flow graph, which must hold for any input file. */
 #ifndef MORPH_TESTS_SOUND_H
 #define MORPH_TESTS_SOUND_H
 
 #include "libprof/cfg.h"
 
-/* Ends the process where it does not hold. */
+/* Aborts if an invariant is violated. */
 void sound_cfg(const struct mp_cfg *cfg);
 
 #endif

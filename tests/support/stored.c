@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* stored - see stored.h. Called by tests/tools/accuracy.c and paths.c. */
+/* stored - reads a database; see stored.h. Called by tests/tools/accuracy.c and paths.c. */
 #include "tests/support/stored.h"
 
 #include <errno.h>

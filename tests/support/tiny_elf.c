@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* tiny_elf - see the header. */
+/* tiny_elf - builds ELF files; see tiny_elf.h. */
 #include "tests/support/tiny_elf.h"
 
 #include <stdio.h>

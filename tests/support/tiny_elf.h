@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * tiny_elf - ELF files made in memory, so that a test can say exactly what is in them.
+ * tiny_elf - builds ELF files in memory whose contents a test defines exactly.
  *
  * An allocated section lies at the file offset that equals its vaddr; other sections follow.
  * One PT_LOAD (R+X) covers the file from 0 to the end of the last allocated section.
@@ -18,15 +18,15 @@ struct tiny_section {
 	uint64_t flags, vaddr;
 	const void *data;
 	size_t size;
-	uint32_t link, info; /* section numbers: the first of these is 1 */
+	uint32_t link, info; /* section numbers; the first of @sections is 1 */
 	uint64_t entsize;
 };
 
-/* @phdrs: what to add behind the PT_LOAD. Ownership: free() the result. */
+/* @phdrs: headers to add after the PT_LOAD. Ownership: free() the result. */
 uint8_t *tiny_elf_build(const struct tiny_section *sections, unsigned int nr,
 			const Elf64_Phdr *phdrs, unsigned int nr_phdrs, size_t *size);
 
-/* @size bytes become a new file in $TMPDIR or /tmp; @path holds 256. Return: 0, -1. */
+/* Writes @size bytes to a new file in $TMPDIR or /tmp; @path holds 256 bytes. Return: 0, -1. */
 int tiny_elf_write(const void *bytes, size_t size, char *path);
 
 #endif

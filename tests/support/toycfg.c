@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* toycfg - see the header. */
+/* toycfg - builds control flow graphs; see toycfg.h. */
 #include "tests/support/toycfg.h"
 
 #include <assert.h>

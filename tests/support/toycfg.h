@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * toycfg - control flow graphs made by hand, with counts, for tests of layout.
+ * toycfg - builds control flow graphs with counts, for tests of layout.
  *
  *	struct toy toy;
- *	toy_init(&toy);					counts are exact unless said otherwise
+ *	toy_init(&toy);					counts are exact by default
  *	toy_func(&toy, "f");
- *	a = toy_block(&toy, MP_TERM_COND, 10);		first block of a function: its entry
+ *	a = toy_block(&toy, MP_TERM_COND, 10);		the first block of a function is its entry
  *	b = toy_block(&toy, MP_TERM_RET, 3);
- *	toy_edge(&toy, a, b, MP_EDGE_FALL, 7);		of a block: all together, in order of blocks
+ *	toy_edge(&toy, a, b, MP_EDGE_FALL, 7);		add edges block by block
  *	toy_finish(&toy);
  */
 #ifndef MORPH_TESTS_TOYCFG_H

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * accuracy - what profiles of several kinds and sizes are worth, against exact counts.
+ * accuracy - measures profiles of several kinds and sizes against exact counts.
+ * scripts/accuracy runs it.
  *
- * Reads a binary and three databases: its samples and its exact counts at training work, and its
- * exact counts at other work. Draws smaller profiles, lets the editor infer and lay out, and says
- * how well counts agree and how many branches the layout would take at that other work. Runs
- * nothing. scripts/accuracy runs it.
+ * Reads a binary and three databases: samples and exact counts of training work, and exact
+ * counts of other work. Draws smaller profiles, lets the editor infer and lay out, and prints
+ * how well counts agree and how many branches the layout would take at the other work. Does not
+ * run the binary.
  */
 #include <argp.h>
 #include <errno.h>
@@ -38,7 +39,7 @@ struct bench {
 	struct mp_cfg *cfg;
 	uint8_t *movable, *counted; /* per function */
 	struct stored samples, train, paths;
-	struct mp_counts exact, test; /* at training work, at other work */
+	struct mp_counts exact, test; /* of training work, of other work */
 	double *test_arrivals, *train_arrivals;
 	uint8_t *redirected;
 	json_t *rows;
@@ -59,11 +60,11 @@ static struct mp_counts exact_read(const struct bench *b, const char *db, struct
 	*data = stored_read(b->elf, db);
 	if (!data->nr_edges)
 		die(db, "no transfers of control: not an exact profile");
-	data->exact = true; /* the plugin counted */
+	data->exact = true; /* the plugin counted every execution */
 	return stored_counts(b->cfg, data, &options);
 }
 
-/* What a version with counters would count, and of that what the training counted. */
+/* Finds what an instrumented version would count, and what of that the training counted. */
 static void counted_find(struct bench *b)
 {
 	const char **detail = zeros(b->cfg->nr_funcs, sizeof(*detail));
@@ -141,7 +142,7 @@ static uint64_t edges_sum(const struct stored *data)
 	return sum;
 }
 
-/* Of @from about @nr samples, each address with its chance. */
+/* Draws about @nr of the samples in @from, each with the same probability. */
 static void ips_draw(struct stored *out, const struct stored *from, double nr, struct draw *d)
 {
 	double p = nr / (double)ips_sum(from);
@@ -170,7 +171,7 @@ static void edges_draw(struct stored *out, const struct stored *from, double nr,
 	}
 }
 
-/* As many of the samples as of the paths that led to them; which of them, each for itself. */
+/* Draws samples and paths with the same probability, independently. */
 static void paths_draw(struct stored *out, const struct stored *from, double nr, struct draw *d)
 {
 	double p = nr / (double)ips_sum(from);
@@ -188,7 +189,7 @@ static void paths_draw(struct stored *out, const struct stored *from, double nr,
 
 /* ---- without a profile ------------------------------------------------------ */
 
-/* Per block: the share of its runs in which its branch is taken, by looks. */
+/* Per block: predicted probability that its branch is taken, from the code alone. */
 static double *shares_taken(const struct mp_cfg *cfg)
 {
 	struct mp_branch_scene scene = {.nr_in = zeros(cfg->nr_blocks, sizeof(*scene.nr_in)),
@@ -226,7 +227,10 @@ static struct mp_counts counts_static(const struct mp_cfg *cfg)
 			      .samples = zeros(cfg->nr_blocks, sizeof(uint64_t))};
 	double *next = zeros(cfg->nr_blocks, sizeof(*next)), *taken = shares_taken(cfg);
 
-	/* Loops of loops: forty rounds leave less open than the shares are wrong. */
+	/*
+	 * Forty rounds are enough for nested loops: the remaining error is smaller than that of
+	 * the shares.
+	 */
 	for (int round = 0; round < 40; round++) {
 		for (uint32_t b = 0; b < cfg->nr_blocks; b++)
 			next[b] = cfg->blocks[b].flags & MP_BLOCK_ENTRY ? 1 : 0;
@@ -242,7 +246,7 @@ static struct mp_counts counts_static(const struct mp_cfg *cfg)
 		for (uint32_t b = 0; b < cfg->nr_blocks; b++)
 			c.block[b] = fmin(next[b], 1e6);
 	}
-	/* As if it were known: what would a layout by this alone be worth? */
+	/* Pretend that the counts are known, to see what a layout by them is worth. */
 	for (uint32_t b = 0; b < cfg->nr_blocks; b++)
 		c.samples[b] = cfg->blocks[b].func != MP_NONE ? 100 : 0;
 	free(next);
@@ -268,7 +272,7 @@ static void plan_make(const struct bench *b, const struct mp_counts *c, struct m
 	me_entries_fini(&entries);
 }
 
-/* Taken branches after / before at other work, or at the training, as exact counts have it. */
+/* Return: ratio of taken branches after and before, at the work whose exact counts are @at. */
 static double plan_ratio(const struct bench *b, const struct mp_counts *at, const double *arrivals,
 			 const struct me_plan *plan)
 {
@@ -308,7 +312,7 @@ static void evaluate(struct bench *b, const char *source, double size, unsigned 
 
 /* ---- what constants are fitted to ------------------------------------------- */
 
-/* Of each branch that ran: what is seen of it, and how often it went either way. */
+/* Prints, for each branch that ran, its features and how often it went each way. */
 static void looks_print(const struct bench *b)
 {
 	const struct mp_cfg *cfg = b->cfg;
@@ -354,7 +358,7 @@ static uint64_t samples_at(const struct bench *b, uint64_t vaddr)
 		       : 0;
 }
 
-/* Of each class of instructions: samples that hit what follows one, and how often it ran. */
+/* Prints, for each class of instructions, samples at the next instruction and executions. */
 static void waits_print(const struct bench *b)
 {
 	double samples[MP_NR_WAITS] = {0}, runs[MP_NR_WAITS] = {0};
@@ -426,7 +430,7 @@ static void try_sizes(struct bench *b)
 	}
 }
 
-/* The version that numbers its paths: their samples, with paths and without. */
+/* Evaluates samples of the version that numbers its paths, with and without the paths. */
 static void try_paths(struct bench *b)
 {
 	double all = (double)ips_sum(&b->paths);
@@ -470,7 +474,10 @@ static void try_whole(struct bench *b)
 	evaluate(b, "exact", (double)edges_sum(&b->train), 0, &b->exact);
 }
 
-/* Of smaller profiles and the whole: how far predictions that doubt so much are off at the training. */
+/*
+ * Prints, for smaller and complete profiles, the error of predictions with each degree of
+ * doubt, at the training work.
+ */
 static void doubts_try(const struct bench *b, const struct stored *data, double size,
 		       const struct mp_counts_options *options, const char *source)
 {
@@ -526,7 +533,7 @@ static void doubts_print(const struct bench *b)
 
 /* ---- main ------------------------------------------------------------------- */
 
-/* What the exact counts do not reach: shares of the samples outside of counted functions. */
+/* Return: share of the samples in functions that have exact counts. */
 static double samples_counted(const struct bench *b)
 {
 	double in = 0, all = 0;

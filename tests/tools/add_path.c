@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * add-path DB ADDRESS... - adds a path to the module of DB that has most samples, and to a session
- * of its own a sample that came by it.
+ * add-path DB ADDRESS... - adds a path to the module of DB with the most samples, and a sample
+ * with that path to a new session.
  */
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * arrivals - runs a program one instruction at a time and checks the control-flow graph of its
- * file against what happens: every taken branch arrives at a known target where a block starts,
- * along an edge if it stays in its function; no call "that does not come back" comes back.
+ * arrivals - runs a program one instruction at a time and checks its file's control-flow graph:
+ * every taken branch must arrive at the start of a block, and along an edge if it stays in its
+ * function. A call that is said not to return must not return.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -27,7 +27,7 @@ struct run {
 	uint8_t *seen; /* blocks that were entered */
 };
 
-/* Where is the file in the process? The first line of it is its lowest address. */
+/* Finds the load address: the lowest mapping of the file. */
 static bool find_bias(struct run *r, pid_t pid, const char *path)
 {
 	char name[64], line[PATH_MAX + 128], real[PATH_MAX];
@@ -127,7 +127,7 @@ static void check_step(struct run *r, uint64_t from, uint64_t to)
 			complain(r, "a call that does not come back came back", from, to);
 		return;
 	}
-	/* rep-prefixed instructions stay where they are for a while. */
+	/* rep-prefixed instructions repeat at the same address. */
 	if (to == from || to == from + insn.len || !mp_elf_is_code(r->elf, to))
 		return;
 	if (!mp_insn_ends_block(&insn) && insn.kind != MP_INSN_CALL && insn.kind != MP_INSN_ICALL)

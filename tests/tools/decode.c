@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * decode - one bare pass of Zydis over the code of an ELF file: what nobody who decodes all of it
- * can stay below. Prints bytes, instructions and CPU seconds as JSON. For benchmarks.
+ * decode - decodes the code of an ELF file once with Zydis: the least that any tool needs that
+ * decodes all code. Prints bytes, instructions and CPU seconds as JSON. For benchmarks.
  *
  *	decode FILE
  */
@@ -21,7 +21,7 @@ static double cpu_s(void)
 	return (double)ts.tv_sec + (double)ts.tv_nsec * 1e-9;
 }
 
-/* Return: instructions; bytes that begin none are skipped one by one. */
+/* Return: number of instructions; bytes that cannot be decoded are skipped one by one. */
 static uint64_t decode(const uint8_t *bytes, uint64_t size)
 {
 	ZydisDecodedInstruction insn;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * edges - prints what a store knows of transfers of control in one module, a line each:
- * FROM TO COUNT MISPREDICTED, addresses in hex. For tests that compare imports.
+ * edges - prints the edge counts that a store has of one module, one per line: FROM TO COUNT
+ * MISPREDICTED, with addresses in hex. For tests that compare imports.
  *
  *	edges DATABASE PATH
  */

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * kill-at N COMMAND ARGUMENTS: runs the command and kills it, with SIGKILL, as it is about to make
- * its Nth system call that changes files. Prints that call's number on stderr. Exit status: 137 if it was
- * killed, else the command's, so N = 1, 2, 3, ... until another status tries every moment there is.
+ * kill-at N COMMAND ARGUMENTS - runs the command and kills it with SIGKILL just before its Nth
+ * system call that changes files. Prints that call's number on stderr. Exit status: 137 if the
+ * command was killed, else the command's. So N = 1, 2, 3, ... until another status tests every
+ * moment.
  */
 #include <fcntl.h>
 #include <signal.h>

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * layout-eval - what an estimator and its layout are worth, measured on exact counts.
+ * layout-eval - measures an estimator and its layout against exact counts.
  *
  * Reads a binary, samples (`ADDRESS COUNT` lines) and exact counts (tests/plugin/branches.c,
- * edges=), prints a table. For developers; scripts/bench-accuracy runs it.
+ * edges=). Prints a table. For developers; scripts/bench-accuracy runs it.
  */
 #include <argp.h>
 #include <errno.h>
@@ -38,7 +38,7 @@ struct exact {
 
 static const char *opt_label = "-", *opt_binary, *opt_samples, *opt_edges, *opt_train;
 static bool opt_functions, opt_no_exact, opt_parts;
-static uint64_t opt_blocks; /* of the function with this entry */
+static uint64_t opt_blocks; /* entry of the function whose blocks are printed */
 
 __attribute__((noreturn)) static void die(const char *what, const char *why)
 {
@@ -178,7 +178,7 @@ static struct mp_ip_count *samples_read(const char *path, size_t *nr)
 	return v;
 }
 
-/* Sum over blocks of the smaller of the two shares; -1: of the whole, else of one function. */
+/* Return: sum over blocks of the smaller of both shares. */
 static double overlap(const struct mp_cfg *cfg, const double *a, const double *b, uint32_t first,
 		      uint32_t nr)
 {
@@ -280,7 +280,10 @@ static void functions_print(const struct mp_cfg *cfg, const struct mp_counts *c,
 	free(one);
 }
 
-/* Block by block: counts by the estimate and exact, edge by edge, and what follows in the plan. */
+/*
+ * Prints for each block in the order of the plan: estimated and exact counts, edges, and its
+ * successor.
+ */
 static void blocks_print(const struct mp_cfg *cfg, const struct mp_counts *c,
 			 const struct mp_counts *x, const struct me_plan *plan)
 {
@@ -304,7 +307,10 @@ static void blocks_print(const struct mp_cfg *cfg, const struct mp_counts *c,
 	}
 }
 
-/* What of the gain is due to order, and what to clones: by the estimate, and on exact counts. */
+/*
+ * Prints how much of the gain comes from order and from clones, by the estimate and by exact
+ * counts.
+ */
 static void parts_print(const struct mp_cfg *cfg, const char *name, const struct mp_counts *c,
 			const struct mp_counts *x, const struct me_plan *plan, const uint8_t *all)
 {

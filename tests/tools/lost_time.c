@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * lost_time - how much time a program on each CPU loses to interrupts.
+ * lost_time - measures how much time a program loses to interrupts, on each CPU. Used by
+ * scripts/bench-source.
  *
- * A loop on every CPU looks at the time-stamp counter; a gap is time that somebody else
- * took. Short gaps are interrupts, long ones (another program's turn) are put aside.
- * Used by scripts/bench-source. usage: lost_time SECONDS
+ * A loop on every CPU reads the time-stamp counter. A short gap is an interrupt; a long gap is
+ * another program's turn and is excluded. usage: lost_time SECONDS
  */
 #include <pthread.h>
 #include <sched.h>
@@ -89,7 +89,10 @@ int main(int argc, char **argv)
 	}
 	for (i = 0; i < nr; i++)
 		pthread_join(threads[i], NULL);
-	/* one line a CPU: its number, seconds of its own, seconds of interrupts, how many */
+	/*
+	 * one line per CPU: number, seconds of its own, seconds of interrupts, number of
+	 * interrupts
+	 */
 	for (i = 0; i < nr; i++)
 		printf("%d %.9f %.9f %llu\n", results[i].cpu, results[i].own / tsc_per_ns / 1e9,
 		       results[i].interrupts / tsc_per_ns / 1e9, (unsigned long long)results[i].nr);

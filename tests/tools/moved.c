@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * moved - prints, for each instruction of an optimised file's copies, a line "NEW OLD": its address
- * and that of the original's instruction it stands for, in hex. For tests that ask debuggers.
+ * moved - prints a line "NEW OLD" for each instruction of an optimised file's copies: its
+ * address and that of the original's instruction, in hex. For tests of debuggers.
  *
  *	moved FILE [STEP]	only every STEPth instruction
  */

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * path-note ORIGINAL COPY NOTE PATHS - writes what tests/e2e/paths.S needs to be a rewritten file:
- * its map note and the table of its paths, by the labels of both builds.
+ * path-note ORIGINAL COPY NOTE PATHS - writes what makes tests/e2e/paths.S a rewritten file:
+ * its map note and its table of paths, from the labels of both builds.
  *
- * path-note --list DB ORIGINAL COPY - writes COPY into the list of outputs in DB: nobody could verify a
- * copy that was made by hand.
+ * path-note --list DB ORIGINAL COPY - puts COPY into DB's list of outputs, because verify
+ * cannot confirm a copy that was made by hand.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -41,7 +41,10 @@ static void write_bytes(const char *path, const void *bytes, size_t size)
 
 #define NR_LABELS 9
 
-/* In the order of the copy; the odd one is added code, up to the label behind it. */
+/*
+ * In the order of the copy. An added label begins code without an original, up to the next
+ * label.
+ */
 static const struct {
 	const char *name;
 	bool added;
@@ -125,7 +128,7 @@ static void write_paths(const struct mp_elf *old, const char *path)
 	}
 	blocks[A].reg = MP_NO_REGISTER;
 	blocks[A].starts = true;
-	/* The copy of D ends with an addition that holds until the path ends. */
+	/* The copy of D adds a constant that stays in the number until the path ends. */
 	blocks[E].shift = blocks[F].shift = 100;
 	if (mp_path_table_encode(&table, &bytes, &size, &err))
 		die("paths");
@@ -147,7 +150,7 @@ static int list_output(const char *db, const char *original, const char *copy)
 	output.id = new->id;
 	output.original = old->id;
 	sec = mp_elf_section(new, MP_PATH_TABLE_SECTION);
-	/* A table that is damaged is none. */
+	/* A damaged table counts as none. */
 	if (sec && !mp_path_table_decode("", new->data + sec->off, sec->size, &table, NULL))
 		output.paths_hash = table->hash;
 	mp_path_table_free(table);

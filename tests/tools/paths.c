@@ -1,19 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * paths NUMBERED ORIGINAL - how well sampled paths agree with exact counts of whole ones.
+ * paths NUMBERED ORIGINAL - compares sampled paths with exact counts of complete paths.
  *
- * Without --exact: prints the table of NUMBERED for tests/plugin/paths.c. With it: what that plugin
- * counted in the original, with --db against what the paths there tell of the same work; a line of
- * JSON. A path here goes from a start to where the next one starts; its flow is how often it ran
- * times the conditional branches on it,
- * and a hot one has 0.125 % of all flow (Wall; Bond and McKinley, CGO 2005, section 5).
+ * Without --exact: prints the table of NUMBERED for tests/plugin/paths.c. With --exact:
+ * compares what that plugin counted in the original with the paths in --db, for the same work;
+ * prints a line of JSON. A path goes from one start to the next one. Its flow is its count
+ * times its conditional branches. A hot path has 0.125 % of all flow (Wall; Bond and McKinley,
+ * CGO 2005, section 5).
  *
- * Samples end amid paths. A whole path is estimated from behind: how often paths end at its last
- * block the counts say; at each block before, the share of the ways that led there, by the samples
- * of that block with
- * that very beginning, and as far as these are few by what the counts say of its last step alone.
- * With --asked the paths of DB are whole, of a program that was asked for them: as often as one was told
- * it ran, in proportion, where it can be told; elsewhere the counts say.
+ * Samples end inside paths, so complete paths are estimated backwards. The counts give how
+ * often paths end at a block. At each earlier block, the next step back is chosen by the share
+ * of samples with this beginning; if they are few, by the counts. With --asked the paths of DB
+ * are complete, from a program that reported them (polls). Then estimates are proportional to
+ * these reports; where there are none, the counts are used.
  */
 #include <argp.h>
 #include <errno.h>
@@ -31,9 +30,12 @@
 #include "tests/support/stored.h"
 
 #define HOT_SHARE 0.00125
-/* So many samples is the word of counts worth beside those of a block; chosen by perl. */
+/* Weight of the counts beside the samples of a block, in samples. Tuned with perl. */
 #define PRIOR_SAMPLES 20.0
-/* Paths that nobody saw are looked for as long as counts give them this share of all that end. */
+/*
+ * Search for paths without samples while the counts give them at least this share of all path
+ * ends.
+ */
 #define LEAST_SHARE 1e-5
 #define MAX_LENGTH  256
 
@@ -43,12 +45,12 @@ enum {
 	ENTERED = 4
 };
 
-/* A path: it ends behind @block with @number there. */
+/* A path that ends after @block, with @number in the register there. */
 struct path {
 	uint32_t block;
 	uint64_t number;
-	double exact, estimate; /* how often it ran, in units of its own */
-	uint64_t samples;	/* at @block with @number */
+	double exact, estimate; /* executions, each in a unit of its own */
+	uint64_t samples;	/* samples at @block with @number */
 	uint32_t branches;
 };
 
@@ -63,15 +65,15 @@ static struct {
 	struct mp_elf *elf, *numbered;
 	struct mp_cfg *cfg;
 	struct mp_path_table *table;
-	bool *branch;	     /* per block of the table: it ends with a conditional branch */
+	bool *branch;	     /* per block of the table: ends with a conditional branch */
 	uint8_t *flags;	     /* per block */
 	uint64_t *seen;	     /* per block: samples with a number */
-	double *share;	     /* per edge: of what arrives at its block, by the counts */
+	double *share;	     /* per edge: share of the flow into its target, by the counts */
 	double *flow;	     /* per edge */
 	double *runs;	     /* per block */
 	double *ends;	     /* per block: paths that end there, by the counts */
-	uint32_t *out;	     /* edges by where they start */
-	uint32_t *first_out; /* per block, one more */
+	uint32_t *out;	     /* edges sorted by their source */
+	uint32_t *first_out; /* per block, and one more */
 	struct set paths;
 } t;
 
@@ -130,7 +132,7 @@ static void table_open(void)
 	free(nr);
 }
 
-/* By address, since the plugin looks for blocks by theirs. */
+/* Sorted by address, because the plugin searches by address. */
 static void table_print(void)
 {
 	uint32_t *rank = zeros(t.table->nr_blocks, sizeof(*rank));
@@ -176,7 +178,7 @@ static uint32_t *set_slot(const struct set *set, uint32_t block, uint64_t number
 	return &set->slots[i];
 }
 
-/* The path, made if there is none: pointers to others are void then. */
+/* Finds or adds a path. Invalidates pointers to other paths. */
 static struct path *path_get(struct set *set, uint32_t block, uint64_t number)
 {
 	uint32_t *slot;
@@ -243,7 +245,7 @@ static uint32_t edge_from_outside(uint32_t to)
 	return MP_NONE;
 }
 
-/* The sampled blocks of @key: the number that the last one had, if they reach back to a start. */
+/* Adds samples with a path: the number at the last block, if the path reaches back to a start. */
 static void sample_add(const struct mp_path_count *key)
 {
 	uint64_t vaddrs[MP_PATH_MAX_BLOCKS], number = 0;
@@ -347,7 +349,10 @@ static void profile_read(void)
 
 /* ---- estimates -------------------------------------------------------------- */
 
-/* The last edge to @to of a value up to @number: the one that a path with this number came by. */
+/*
+ * Return: the last edge to @to with a value up to @number: the edge by which a path with this
+ * number came.
+ */
 static uint32_t edge_by_number(uint32_t to, uint64_t number)
 {
 	uint32_t low = 0, high = t.table->nr_edges;
@@ -364,7 +369,7 @@ static uint32_t edge_by_number(uint32_t to, uint64_t number)
 	return low && t.table->edges[low - 1].to == to ? low - 1 : MP_NONE;
 }
 
-/* Conditional branches on the path that ends behind @block with @number. */
+/* Return: number of conditional branches on the path that ends after @block with @number. */
 static uint32_t path_branches(uint32_t block, uint64_t number)
 {
 	uint32_t nr = t.branch[block], e, length = 0;
@@ -380,7 +385,7 @@ static uint32_t path_branches(uint32_t block, uint64_t number)
 	return nr;
 }
 
-/* The share of what arrives at @block that comes with @number. */
+/* Return: share of the flow into @block that has @number. */
 static double number_share(uint32_t block, uint64_t number, uint32_t length)
 {
 	const struct path *path = path_find(block, number);
@@ -400,7 +405,7 @@ static double number_share(uint32_t block, uint64_t number, uint32_t length)
 	return (samples + PRIOR_SAMPLES * share) / ((double)t.seen[block] + PRIOR_SAMPLES);
 }
 
-/* Also paths that nobody saw, as long as the counts say that they are many: from the end back. */
+/* Adds paths without samples that are frequent by the counts, going backwards from their end. */
 static void unseen_find(uint32_t end, uint32_t block, uint64_t number, double flow, double least,
 			uint32_t length)
 {
@@ -410,7 +415,7 @@ static void unseen_find(uint32_t end, uint32_t block, uint64_t number, double fl
 	}
 	if (length == MAX_LENGTH)
 		return;
-	/* Edges ascend by the block that they lead to. */
+	/* Edges are sorted by target. */
 	for (uint32_t e = edge_by_number(block, UINT64_MAX);
 	     e != MP_NONE && t.table->edges[e].to == block; e = e ? e - 1 : MP_NONE) {
 		const struct mp_path_edge *edge = &t.table->edges[e];
@@ -425,7 +430,7 @@ static void unseen_find(uint32_t end, uint32_t block, uint64_t number, double fl
 	}
 }
 
-/* How often blocks ran by the counts for each path that was told at their end. */
+/* Return: executions by the counts per reported path, over the blocks with reports. */
 static double asked_weigh(void)
 {
 	double told = 0, ran = 0;
@@ -441,7 +446,7 @@ static double path_estimate(const struct path *path, double weight)
 {
 	const double runs = t.runs[path->block];
 
-	/* Some go on from where they were told. */
+	/* Some paths continue after the block where they were reported. */
 	if (weight > 0 && t.seen[path->block])
 		return weight * (double)path->samples *
 		       (runs > 0 ? fmin(1, t.ends[path->block] / runs) : 1);
@@ -465,8 +470,8 @@ static int by_exact(const void *a, const void *b)
 }
 
 /*
- * Of the flow on hot paths, the share on those that are among as many hottest estimated ones
- * (Wall); and of all flow the share that both have (overlap).
+ * Prints how much of the flow on hot paths lies on equally many hottest estimated paths (Wall),
+ * and the share of all flow that both have in common (overlap).
  */
 static void compare(void)
 {
@@ -512,7 +517,7 @@ static void compare(void)
 	       both);
 }
 
-/* Without samples: what there is to compare with. */
+/* Without a database: prints a summary of the exact counts. */
 static void exact_print(void)
 {
 	double runs = 0, branches = 0;

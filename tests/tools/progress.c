@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * progress - how far programs that want all of every CPU get in some time.
- *
- * One thread on each CPU. Without a command it walks through a table that the second-level
- * cache holds, so that it feels interruptions, other programs' turns, and what both leave in the
- * caches. With a command it runs that again and again, its output thrown away. Used by
+ * progress - measures how much work programs that use all CPUs complete in some time. Used by
  * scripts/bench-collect.
- * usage: progress SECONDS [COMMAND [ARGUMENT...]]
+ *
+ * One thread runs on each CPU. Without a command, it walks through a table that fits the
+ * second-level cache, so it is slowed down by interrupts, by other programs, and by what they
+ * leave in the caches. With a command, it runs the command again and again and discards its
+ * output. usage: progress SECONDS [COMMAND [ARGUMENT...]]
  */
 #include <fcntl.h>
 #include <pthread.h>
@@ -21,7 +21,7 @@
 #include <time.h>
 
 #define TABLE_WORDS (24u << 10) /* 96 KiB */
-#define STEPS	    4096	/* between two looks at the clock */
+#define STEPS	    4096	/* between two reads of the clock */
 #define MAX_CPUS    1024
 
 extern char **environ;
@@ -118,7 +118,7 @@ int main(int argc, char **argv)
 	}
 	if (failed)
 		return 1;
-	/* what was done on all CPUs in a second */
+	/* work per second on all CPUs */
 	printf("%.6f\n", done / ((clock_ns() - start_ns) / 1e9));
 	return 0;
 }

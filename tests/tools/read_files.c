@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * read_files - what it costs to have unknown files read by others: here, by one process for all
- * files, or in the sandbox, where each file has a process of its own.
+ * read_files - measures the cost of reading untrusted files in other processes: in this
+ * process, in one process for all files, or in the sandbox with a process per file.
  *
  *	read_files here|one|sandbox ROUNDS FILE...
  *
- * Prints CPU time for a file, ours and the readers', and time from question to answer.
+ * Prints CPU time per file, of this process and of the readers, and the time from request to
+ * reply.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -39,7 +40,7 @@ static double cpu_us(void)
 	return sum;
 }
 
-/* ---- one process for all: no better than here once a file has taken it over ------------------ */
+/* ---- one process for all: not safe, since one file can compromise it for all later files ---- */
 
 static void pass(int sock, int fd, uint64_t size)
 {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * stale-names OLD NEW: does stale find the same functions without names as with them? Takes two builds of
- * one program, finds the old one's functions in the new one with the names that both have, then with
- * all names taken away, and prints how often the two agree.
+ * stale-names OLD NEW - tests whether stale finds the same functions without names as with
+ * names. Reads two builds of a program, matches the old build's functions with the new one's by
+ * common names, then matches again without names, and prints how often both agree.
  */
 #include <stdio.h>
 #include <stdlib.h>

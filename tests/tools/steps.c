@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * steps - branch stacks without a processor that keeps any: runs a program one instruction at a
- * time and prints every transfer of control from, to and inside its own file, as
- * `perf script -F comm,pid,tid,time,event,brstack --show-mmap-events` would (the whole run is one
- * stack). Slow, and exact. For tests.
+ * steps - makes branch stacks without hardware support: runs a program one instruction at a
+ * time and prints every transfer of control from, to and inside its own file, like `perf script
+ * -F comm,pid,tid,time,event,brstack --show-mmap-events`. The whole run is one stack. Slow and
+ * exact. For tests.
  *
  *	steps PROGRAM [ARGUMENT...] >TEXT
  */
@@ -53,7 +53,7 @@ static void add(uint64_t from, uint64_t to)
 	seen[nr_seen++].to = to;
 }
 
-/* The program's own executable mappings, printed as perf does. */
+/* Prints the program's own executable mappings, like perf. */
 static void print_maps(pid_t child, const char *program)
 {
 	char name[64], line[PATH_MAX + 128], path[PATH_MAX], perms[5];

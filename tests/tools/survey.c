@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * survey - what libprof understands of many ELF files: functions, bytes, indirect jumps, and why
- * the rest is not understood. A developer's tool; scripts/survey names the files.
+ * survey - prints how much of many ELF files libprof understands: functions, bytes, indirect
+ * jumps, and the reasons for the rest. For developers; scripts/survey names the files.
  */
 #include <ftw.h>
 #include <inttypes.h>
@@ -139,7 +139,7 @@ static void add(const char *path, const struct result *r)
 	snprintf(worst[nr_worst++].path, sizeof(worst->path), "%s", path);
 }
 
-/* A program or shared object for this machine: relocatable files and foreign ones are not asked. */
+/* Return: true for a program or shared object of this machine's type. */
 static bool is_elf(const char *path)
 {
 	Elf64_Ehdr ehdr;
@@ -153,7 +153,7 @@ static bool is_elf(const char *path)
 	return yes;
 }
 
-/* Each file in a process of its own: peaks are per file, and a crash is counted, not fatal. */
+/* Each file gets a process of its own, to measure its peak memory and to survive crashes. */
 static void survey_file(const char *path)
 {
 	struct result r = {0};

@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * guest - the init of the cost test's guest: each work in each state, in a window of the plugin's.
+ * guest - the init process of the cost test's guest: runs each work in each state, in a window
+ * of the plugin's.
  *
- * Decides the order, and tells the host the windows' names and the samples in them. Arguments, from
- * the kernel's command line: cost_states= and cost_works= name what to do, separated by commas;
- * cost_share=N does an Nth of it; cost_symbols tells the kernel's symbols first.
+ * Decides the order, and sends the host the windows' names and their numbers of samples.
+ * Arguments, from the kernel's command line: cost_states= and cost_works= list what to do,
+ * separated by commas; cost_share=N does 1/N of it; cost_symbols first sends the kernel's
+ * symbols.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -27,9 +29,12 @@
 #define MODULES_START 0xffffffffc0000000ULL
 #define MODULES_SIZE  0x3f000000
 
-/* ---- words to the host --------------------------------------------------- */
+/* ---- messages to the host ------------------------------------------------- */
 
-/* The right to speak is given back: the kernel has more to do at each interrupt for who has it. */
+/*
+ * Gives the I/O privilege back afterwards, because it makes the kernel do more at each
+ * interrupt.
+ */
 static void say_bytes(const char *s, size_t size)
 {
 	iopl(3);
@@ -79,7 +84,7 @@ void die(const char *format, ...)
 
 /* ---- marks --------------------------------------------------------------- */
 
-static unsigned char *code; /* of one mark and a return */
+static unsigned char *code; /* executable memory for one mark and a return */
 
 static void mark_value(unsigned char modrm, uint32_t value)
 {
@@ -121,7 +126,7 @@ static const struct {
 
 static uint64_t addresses[NR_WATCHED];
 
-/* Lines of kallsyms: ADDRESS TYPE NAME, and a module's also [MODULE]. @only: a module, or "". */
+/* Reads kallsyms: ADDRESS TYPE NAME, and [MODULE] for modules. @only: a module, or "". */
 static void symbols_read(const char *only)
 {
 	FILE *in = fopen("/proc/kallsyms", "re");
@@ -168,7 +173,7 @@ void watch_module(const char *name)
 	while (in && fgets(line, sizeof(line), in))
 		if (sscanf(line, "%63s %lu %*s %*s %*s %llx", module, &size, &start) == 3 &&
 		    !strcmp(module, name)) {
-			/* Nothing else lies there but what the kernel makes to call our probes. */
+			/* The kernel's trampolines for our probes also lie here. */
 			watch(MODULES_START, MODULES_SIZE, MARK_BIT_SAMPLE);
 			say("module %s %llx %lu", name, start, size);
 			fclose(in);
@@ -201,7 +206,7 @@ void module_unload(const char *name)
 
 /* ---- all of it ----------------------------------------------------------- */
 
-/* Whether @name is in a list separated by commas; "all" has every one. */
+/* Return: true if @name is in a comma-separated list; "all" contains every name. */
 static bool named(const char *list, const char *name)
 {
 	size_t size = strlen(name);
@@ -215,8 +220,8 @@ static bool named(const char *list, const char *name)
 }
 
 /*
- * A process of its own does the work, and looks the same each time: what a fork or an exec costs
- * depends on what is mapped.
+ * Runs the work in a new process that looks the same each time, because the cost of fork and
+ * exec depends on what is mapped.
  */
 static int worker(const char *name, const char *window, unsigned int nr)
 {
@@ -226,7 +231,7 @@ static int worker(const char *name, const char *window, unsigned int nr)
 		work++;
 	if (!work->name)
 		return 1;
-	work->run(nr / 10 + 1); /* caches of the kernel's, and lazily made things */
+	work->run(nr / 10 + 1); /* warms up the kernel's caches and lazily created data */
 	mark_value(MARK_MODRM, MARK_WINDOW + (uint32_t)atoi(window));
 	work->run(nr);
 	mark_value(MARK_MODRM, MARK_WINDOW);
@@ -257,7 +262,7 @@ static void measure(const struct state *state, const struct work *work)
 	    (unsigned long long)samples);
 }
 
-/* The first line of @path. */
+/* Sends the first line of @path. */
 static void say_fact(const char *path)
 {
 	char line[256] = "";
@@ -293,7 +298,7 @@ int main(int argc, char **argv)
 	say_fact("/sys/devices/system/cpu/vulnerabilities/meltdown");
 	symbols_read("");
 	mark_value(MARK_MODRM, MARK_ARM + 1);
-	sleep(1); /* until all is translated anew, and what the boot left to do is done */
+	sleep(1); /* until everything is translated again and the boot's leftover work is done */
 	watch_forget();
 	for (state = states; state->name; state++) {
 		if (!named(only_states, state->name))

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * guest - what the files of the cost test's program share. It is the guest's init, all alone there.
+ * guest - shared by the files of the cost test's program, which is the guest's init and only
+ * process.
  */
 #ifndef MORPH_TESTS_GUEST_COST_H
 #define MORPH_TESTS_GUEST_COST_H
@@ -9,12 +10,15 @@
 
 #include "tests/plugin/mark.h"
 
-/* Lines for the host, through QEMU's debug port; nothing in the guest buffers or delays them. */
+/* Sends lines to the host through QEMU's debug port, without buffering or delay in the guest. */
 void say(const char *format, ...) __attribute__((format(printf, 1, 2)));
-/* The same after "FAIL: ", and the end of the machine. */
+/* Sends "FAIL: " and the message, and powers off. */
 void die(const char *format, ...) __attribute__((format(printf, 1, 2), noreturn));
 
-/* What is done while the kernel's instructions are counted: @nr times, each told by MARK_OP. */
+/*
+ * Work during which the kernel's instructions are counted: @nr operations, each announced by
+ * MARK_OP.
+ */
 struct work {
 	const char *name;
 	void (*run)(unsigned int nr);
@@ -22,17 +26,17 @@ struct work {
 };
 extern const struct work works[];
 
-/* What the kernel has been made to do meanwhile. */
+/* A state of the kernel during the work. */
 struct state {
 	const char *name;
 	const char *works; /* names of works, or "all" */
 	void (*begin)(void);
 	void (*end)(void);
-	uint64_t (*samples)(void); /* that it has taken so far */
+	uint64_t (*samples)(void); /* samples taken so far */
 };
 extern const struct state states[];
 
-/* Addresses of the kernel's functions, for the plugin to watch. */
+/* Makes the plugin watch the addresses of kernel functions. */
 void watch_module(const char *name);
 void watch_forget(void);
 

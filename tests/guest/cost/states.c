@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * states - what collects, or not, while works run: nothing, an empty timer, perf, morphmon.
+ * states - the collectors that are active while works run: none, an empty timer, perf,
+ * morphmon.
  *
- * Decides how each is set up and how its samples are counted; checks its stream after each run.
+ * Decides how each is set up and how its samples are counted. Checks its stream after each run.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -71,7 +72,7 @@ static void perf_begin(void)
 	perf.samples = 0;
 }
 
-/* Counts what is in the ring, and empties it. */
+/* Counts the records in the ring and empties it. */
 static uint64_t perf_samples(void)
 {
 	const char *data = (const char *)perf.page + 4096;
@@ -79,7 +80,7 @@ static uint64_t perf_samples(void)
 	uint64_t tail = perf.page->data_tail;
 
 	while (tail < head) {
-		/* a record is a multiple of 8 bytes: its header never wraps */
+		/* a record's size is a multiple of 8 bytes, so its header never wraps */
 		const struct perf_event_header *header =
 			(const void *)(data + tail % (PERF_PAGES * 4096UL));
 
@@ -114,7 +115,7 @@ static void morph_ioctl(unsigned long request, void *arg, const char *name)
 
 static void idle_begin(void)
 {
-	module_load("morphmon", "ring_kib=8192") /* none is read meanwhile */;
+	module_load("morphmon", "ring_kib=8192") /* large, because nobody reads meanwhile */;
 	watch_module("morphmon");
 }
 
@@ -127,7 +128,7 @@ static void idle_end(void)
 static void morph_begin(uint32_t mode, uint32_t registers)
 {
 	struct morph_hello hello = {.abi_major = MORPH_ABI_MAJOR};
-	/* As the service asks for it. */
+	/* the same request as the service's */
 	struct morph_start start = {.mode = mode, .flags = MORPH_START_MODE | MORPH_START_LAZY};
 
 	idle_begin();
@@ -213,7 +214,7 @@ static void morph_end(void)
 	idle_end();
 }
 
-/* Real programs take long: only where it matters. */
+/* Real programs take long, so run them only in states where it matters. */
 #define SMALL "loop,switch-futex,switch-pipe,sleep,fork,exec,exec-shared,mmap-exec,mmap"
 
 const struct state states[] = {

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * works - the operations whose instructions in the kernel are counted.
+ * works - the operations during which the kernel's instructions are counted.
  *
- * Decides what one operation is: each begins at its MARK_OP. They do as little as possible of their
- * own, so that what is added to them weighs the most.
+ * Decides what one operation is; each begins at its MARK_OP. Operations do as little as
+ * possible themselves, so that added instructions are visible.
  */
 #include <fcntl.h>
 #include <linux/futex.h>
@@ -21,7 +21,7 @@
 #define MAPPED_FILE "/lib/x86_64-linux-gnu/libc.so.6"
 #define MAPPED_SIZE 65536
 
-/* The paper's strawman: a loop of 64 additions, nothing else. 64 Ki times is one operation. */
+/* The paper's worst case: a loop of 64 additions. One operation is 65536 iterations. */
 static void run_loop(unsigned int nr)
 {
 	for (; nr; nr--) {
@@ -34,8 +34,8 @@ static void run_loop(unsigned int nr)
 }
 
 /*
- * Whoever is woken waits until the waker sleeps: whether it may interrupt it depends on their times
- * so far, and with those would the number of system calls in a round.
+ * SCHED_BATCH: a woken thread waits until the waker sleeps. Otherwise preemption, and with it
+ * the number of system calls per round, would depend on the threads' run times.
  */
 static void switch_politely(bool on)
 {
@@ -71,7 +71,7 @@ static void *futex_other(void *unused)
 	return unused;
 }
 
-/* Two threads of a process: to the other one and back. */
+/* Switches to another thread of the process and back. */
 static void run_switch_futex(unsigned int nr)
 {
 	pthread_t other;
@@ -90,7 +90,7 @@ static void run_switch_futex(unsigned int nr)
 	switch_politely(false);
 }
 
-/* Two processes and two pipes: there and back. */
+/* Switches to another process and back, through two pipes. */
 static void run_switch_pipe(unsigned int nr)
 {
 	int to[2], from[2];
@@ -123,7 +123,7 @@ static void run_switch_pipe(unsigned int nr)
 	switch_politely(false);
 }
 
-/* To the idle task and back. */
+/* Switches to the idle task and back. */
 static void run_sleep(unsigned int nr)
 {
 	static const struct timespec ms = {.tv_nsec = 1000000};
@@ -160,14 +160,14 @@ static void run_fork(unsigned int nr)
 		child(NULL);
 }
 
-/* The smallest program there is: two instructions. */
+/* Executes the smallest program: two instructions. */
 static void run_exec(unsigned int nr)
 {
 	for (; nr; nr--)
 		child("/nothing");
 }
 
-/* One with an interpreter and a library: /bin/true. */
+/* Executes a program with an interpreter and a library: /bin/true. */
 static void run_exec_shared(unsigned int nr)
 {
 	for (; nr; nr--)

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * step - counts a small program's instructions and transfers by single-stepping it.
+ * step - counts a small program's instructions and transfers by single-stepping. Called by
+ * tests/e2e/71-branches.sh.
  *
- * An oracle for the plugin: the real processor, the kernel's ptrace and Zydis, nothing shared
- * with it. Very slow. Counts the main program only. Called by tests/e2e/71-branches.sh:
- *   step PROGRAM [ARGS]  ->  one line of counts, then `ADDRESS COUNT` per instruction
+ * An independent check of the plugin: uses the processor, ptrace and Zydis, and shares no code
+ * with it. Very slow. Counts the main program only.
+ *  step PROGRAM [ARGS]  ->  one line of counts, then `ADDRESS COUNT` per instruction
  */
 #define _GNU_SOURCE
 #include <Zydis/Zydis.h>
@@ -39,7 +40,7 @@ static void die(const char *what)
 	exit(1);
 }
 
-/* The first executable mapping of a just executed program is its own (or none: vdso). */
+/* After exec, the first executable mapping is the program's own. */
 static void text_find(pid_t pid, const char *program)
 {
 	char path[64], line[4400], *real = realpath(program, NULL);
@@ -99,7 +100,7 @@ int main(int argc, char **argv)
 	ZydisDecoderInit(&decoder, ZYDIS_MACHINE_MODE_LONG_64, ZYDIS_STACK_WIDTH_64);
 	pid = fork();
 	if (!pid) {
-		/* the table goes to stdout */
+		/* stdout is for the table */
 		dup2(STDERR_FILENO, STDOUT_FILENO);
 		ptrace(PTRACE_TRACEME, 0, NULL, NULL);
 		execv(argv[1], argv + 1);
@@ -137,7 +138,7 @@ int main(int argc, char **argv)
 				classify(&insn, pc, pc + insn.length);
 			break;
 		}
-		if (sig) { /* that step entered the handler: nothing was executed */
+		if (sig) { /* that step entered the handler and executed nothing */
 			sig = 0;
 			continue;
 		}

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * empty - a timer on each CPU that does nothing: what any sampling from a timer costs at least.
+ * empty - a timer on each CPU that does nothing: the minimum cost of sampling from a timer.
  *
- * The kernel's own machinery for a pinned hard hrtimer, and a callback that asks for the next
- * period. tests/guest/cost compares morphmon with it; it is of no other use.
+ * Uses a pinned hard hrtimer whose callback only requests the next period. tests/guest/cost
+ * compares morphmon with it.
  */
 #include <linux/cpu.h>
 #include <linux/hrtimer.h>
