@@ -24,7 +24,7 @@ struct candidate {
 };
 
 /*
- * Best first; Documentation/architecture.md has the figures. Who has loaded the module wants
+ * Best first; Documentation/service.md has the figures. Who has loaded the module wants
  * it, branch stacks or not.
  */
 static const struct candidate candidates[] = {

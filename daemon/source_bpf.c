@@ -4,7 +4,7 @@
  *
  * Decides what is complete, and merges the programs' ring with the rings of the events:
  * a sample is given out once all that happened before it is known, on every CPU.
- * Documentation/architecture.md says why mappings come that way.
+ * Documentation/service.md says why mappings come that way.
  */
 #include "daemon/clock.h"
 #include "daemon/source.h"

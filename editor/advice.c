@@ -15,7 +15,7 @@
 #include "libprof/rate.h"
 #include "libprof/store.h"
 
-/* From so many samples on no test program took more branches (Documentation/benchmarks.md). */
+/* From so many samples on no test program took more branches (Documentation/results.md). */
 #define GOOD_SAMPLES 30000
 
 /* @text as one word of a shell. */

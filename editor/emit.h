@@ -3,7 +3,7 @@
  * emit - from a plan to the bytes of an output file.
  *
  * Hot code is copied into one new segment; the original code stays where it is, apart from
- * patches that lead into the copies (Documentation/architecture.md, "What an output looks like").
+ * patches that lead into the copies (Documentation/rewriting.md, "What an output looks like").
  */
 #ifndef ME_EMIT_H
 #define ME_EMIT_H
