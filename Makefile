@@ -189,7 +189,7 @@ help:
 	@echo 'make check-self     the tests, with programs that the editor has rewritten'
 	@echo 'make check-mutation every bit of some outputs flipped; verify must see each'
 	@echo 'make fuzz           the fuzzers, at length: FUZZ_SECONDS=60 for each, ENGINE=afl for AFL++'
-	@echo 'make bench          Morph beside BOLT on each program; writes Documentation/benchmarks.md'
+	@echo 'make bench          Morph beside BOLT on each program; writes Documentation/results.md'
 	@echo 'make figure3        the Morph paper'\''s Figure 3 for today; FIGURE3=--time=20 with times'
 	@echo 'make install        DESTDIR= PREFIX= (default /usr/local)'
 	@echo 'make deb            the Debian packages of what is committed, in $$(O)/deb'

@@ -24,7 +24,7 @@ struct candidate {
 };
 
 /*
- * Best first; Documentation/architecture.md has the figures. A machine with the kernel module
+ * Best first; Documentation/service.md has the figures. A machine with the kernel module
  * loaded uses it, even where another source could read branch stacks.
  */
 static const struct candidate candidates[] = {

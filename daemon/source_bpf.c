@@ -4,7 +4,7 @@
  * runs them.
  *
  * Decides what is complete, and merges the programs' ring with the events' rings. A sample is
- * given out once everything before it, on every CPU, is known. Documentation/architecture.md
+ * given out once everything before it, on every CPU, is known. Documentation/service.md
  * explains why mappings take that way.
  */
 #include "daemon/clock.h"

@@ -15,7 +15,7 @@
 #include "libprof/rate.h"
 #include "libprof/store.h"
 
-/* With this many samples, no test program took more branches (Documentation/benchmarks.md). */
+/* With this many samples, no test program took more branches (Documentation/results.md). */
 #define GOOD_SAMPLES 30000
 
 /* Write @text, quoted where a shell needs it, as one word. */

@@ -4,7 +4,7 @@
  * Called by optimize.
  *
  * Hot code is copied into one new segment. The original code stays in place, except for
- * patches that lead to the copies (Documentation/architecture.md, "What an output looks like").
+ * patches that lead to the copies (Documentation/rewriting.md, "What an output looks like").
  */
 #ifndef ME_EMIT_H
 #define ME_EMIT_H

@@ -14,7 +14,7 @@
 /*
  * The gamblers. A share of 0.78 lets eight pairs of one sign decide at alpha = 0.01:
  * 0.78 * 1.9995^8 = 199.3, and the three others add the rest of the 200.
- * The effects of the three others were chosen by simulation: see benchmarks.md, "The audit's
+ * The effects of the three others were chosen by simulation: see results.md, "The audit's
  * power". Their limits keep one wrong sign from taking all that they have.
  */
 static const struct {

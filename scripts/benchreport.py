@@ -1,11 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What results.json of scripts/bench says: the table of Documentation/benchmarks.md, the
+"""What results.json of scripts/bench says: the table of Documentation/results.md, the
 plot Documentation/bench.svg, and a few lines for the terminal. Measures nothing."""
 
 import os
 import re
 
 import benchplot
+from markdown import wrapped
 
 BEGIN = "<!-- bench: begin (written by make bench) -->"
 END = "<!-- bench: end -->"
@@ -227,7 +228,7 @@ def markdown(results, names, candidates):
             *table(results, names, candidates), "",
             f"Measured with {m.get('morph', 'morph')} on {m.get('cpus', '?')} CPUs ({m.get('cpu', 'unknown')}), "
             f"Linux {m.get('kernel', 'unknown')}.", "", END]
-    return "\n".join(out)
+    return wrapped("\n".join(out))
 
 
 def replace_between(path, text):
@@ -244,7 +245,7 @@ def replace_between(path, text):
 
 
 def write(results, directory, names, new, candidates):
-    """Write the table between its markers in benchmarks.md, and the plot beside it.
+    """Write the table between its markers in results.md, and the plot beside it.
 
     new: the names that nothing was tuned on.
     """
@@ -262,7 +263,7 @@ def write(results, directory, names, new, candidates):
         rows.append(row)
     with open(os.path.join(directory, "bench.svg"), "w", encoding="utf-8") as f:
         f.write(benchplot.svg(rows))
-    replace_between(os.path.join(directory, "benchmarks.md"), markdown(results, names, candidates))
+    replace_between(os.path.join(directory, "results.md"), markdown(results, names, candidates))
 
 
 def print_summary(results, names, candidates):

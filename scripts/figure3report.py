@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What scripts/figure3 found: the tables of Documentation/benchmarks.md and the figures for the
+"""What scripts/figure3 found: the tables of Documentation/results.md and the figures for the
 plot. Measures nothing."""
 
 import math
@@ -7,6 +7,7 @@ import os
 
 import figure3plot
 from benchlib import mean, ratio
+from markdown import wrapped
 
 BEGIN = "<!-- figure3: begin (written by scripts/figure3) -->"
 END = "<!-- figure3: end -->"
@@ -216,15 +217,15 @@ def plot_rows(data, works):
 
 
 def write(data, works, text, directory):
-    """The plot, and the text between the marks in benchmarks.md."""
+    """The plot, and the text between the marks in results.md."""
     with open(os.path.join(directory, PLOT), "w", encoding="utf-8") as f:
         f.write(figure3plot.svg(list(plot_rows(data, works)),
                                 [(k["key"], k["title"]) for k in data["kinds"]]))
-    path = os.path.join(directory, "benchmarks.md")
+    path = os.path.join(directory, "results.md")
     with open(path, encoding="utf-8") as f:
         whole = f.read()
     start, end = whole.index(BEGIN) + len(BEGIN), whole.index(END)
-    whole = f"{whole[:start]}\n\n![Time saved by each kind of profile]({PLOT})\n\n{text}\n\n" + \
+    whole = f"{whole[:start]}\n\n![Time saved by each kind of profile]({PLOT})\n\n{wrapped(text)}\n\n" + \
         whole[end:]
     with open(path, "w", encoding="utf-8") as f:
         f.write(whole)

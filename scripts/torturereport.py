@@ -92,8 +92,8 @@ def kind(run):
 
 
 def print_functions(by_kind):
-    print("Functions with an FDE, and of them: moved; left alone, with the reason. `own` are those "
-          "that come from the program's source, not from start-up files or the C library.\n")
+    print("Functions with an FDE, and of them: moved; left alone, with the reason. `own` are those that come from the "
+          "program's\nsource, not from start-up files or the C library.\n")
     rows = []
     for name, s in sorted(by_kind.items()):
         own = s.own - s.left_own[NO_FDE]

@@ -16,7 +16,7 @@ mkdir -p "$dir/doc"
 
 # ---- the report: invented results, in which some targets are missed
 printf 'before\n\n<!-- bench: begin (written by make bench) -->\nold\n<!-- bench: end -->\n\nafter\n' \
-	>"$dir/doc/benchmarks.md"
+	>"$dir/doc/results.md"
 python3 - "$root/scripts" "$dir/doc" <<'EOF' || fail "the report: status $?"
 import sys
 import xml.dom.minidom
@@ -44,7 +44,7 @@ results = {"schema": 1, "programs": {
                            "bolt-usual.0": {"error": "it said no <&>"}}, "audits": {}}}}
 candidates = ("cache", "functions")
 benchreport.write(results, sys.argv[2], names, ["two"], candidates)
-text = open(sys.argv[2] + "/benchmarks.md").read()
+text = open(sys.argv[2] + "/results.md").read()
 assert text.startswith("before\n") and text.endswith("after\n") and "old" not in text, text
 assert text.count(benchreport.BEGIN) == 1 and text.count(benchreport.END) == 1
 cells = [line.split(" | ") for line in text.splitlines() if line.startswith("| ")]
@@ -60,9 +60,9 @@ assert [f.split()[0] for f in found["no more taken branches than BOLT's best sam
 svg = xml.dom.minidom.parse(sys.argv[2] + "/bench.svg")
 drawn = [t.firstChild.data for t in svg.getElementsByTagName("text")]
 assert all(n in drawn for n in names), drawn
-again = open(sys.argv[2] + "/benchmarks.md").read()
+again = open(sys.argv[2] + "/results.md").read()
 benchreport.write(results, sys.argv[2], names, ["two"], candidates)
-assert open(sys.argv[2] + "/benchmarks.md").read() == again, "writing twice changes the file"
+assert open(sys.argv[2] + "/results.md").read() == again, "writing twice changes the file"
 EOF
 
 # ---- a real one, counted in short; nothing is measured twice
@@ -84,7 +84,7 @@ if command -v qemu-x86_64 >/dev/null && scripts/programs --inputs gzip >"$TMPDIR
 	BUILD=$dir/build "${quick[@]}" >"$dir/out.2" || fail "bench again: status $?"
 	cmp -s "$results" "$dir/results.1" && cmp -s "$dir/out.1" "$dir/out.2" ||
 		fail "bench again: measured what was measured"
-	grep -q '^| \*\*gzip\*\* | original | [0-9,]* |' "$dir/doc/benchmarks.md" || fail "no row of gzip"
+	grep -q '^| \*\*gzip\*\* | original | [0-9,]* |' "$dir/doc/results.md" || fail "no row of gzip"
 	BUILD=$dir/build scripts/bench --programs nothing >"$dir/out.3" 2>&1
 	[ $? = 2 ] || fail "an unknown program: not status 2"
 else

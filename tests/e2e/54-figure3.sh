@@ -12,7 +12,7 @@ marks() {
 	printf 'before\n\n<!-- figure3: begin (written by scripts/figure3) -->\nold\n'
 	printf '<!-- figure3: end -->\n\nafter\n'
 }
-marks >doc/benchmarks.md
+marks >doc/results.md
 
 # ---- the report: invented results, in which something is missed everywhere
 python3 - "$root/scripts" doc <<'EOF' || fail "the report: status $?"
@@ -62,10 +62,10 @@ row = next(c for c in cells if c[:2] == ["one", "complete"] and c[2] == "7")
 assert row[3:6] == ["87.5", "75.0", "1.250"] and row[7].startswith("2.000 ("), row
 
 figure3report.write(data, works, text, sys.argv[2])
-whole = open(sys.argv[2] + "/benchmarks.md").read()
+whole = open(sys.argv[2] + "/results.md").read()
 assert whole.startswith("before\n") and whole.endswith("after\n") and "old" not in whole, whole
 figure3report.write(data, works, text, sys.argv[2])
-assert open(sys.argv[2] + "/benchmarks.md").read() == whole, "writing twice changes the file"
+assert open(sys.argv[2] + "/results.md").read() == whole, "writing twice changes the file"
 svg = xml.dom.minidom.parse(sys.argv[2] + "/figure3.svg")
 drawn = [t.firstChild.data for t in svg.getElementsByTagName("text")]
 assert drawn.count("one") == 2 and "(go)" in drawn and "timer samples" in drawn, drawn
@@ -139,7 +139,7 @@ figure3.subprocess.run = (lambda run: lambda c, **kw: None if c[0].endswith(("se
 sys.argv = ["figure3", *sys.argv[2:]]
 sys.exit(figure3.main())
 EOF
-marks >doc/benchmarks.md
+marks >doc/results.md
 all=(python3 all.py "$root" --keep=kept --report=doc --json=all.json)
 command_ends 0 "figure3" "${all[@]}"
 jq -e '.programs.gzip.versions | .original and .base and ."complete.counting"
@@ -149,7 +149,7 @@ jq -e '.programs.gzip.versions | .original and .base and ."complete.counting"
 	and .complete.taken < .original.taken
 	and ."complete.counting".instructions > .base.instructions' all.json >/dev/null ||
 	fail "figure3: $(jq -c .programs all.json; cat err.txt)"
-says doc/benchmarks.md "^| gzip | complete | "
+says doc/results.md "^| gzip | complete | "
 touch -d 2001-01-01 kept/gzip/complete/gzip
 command_ends 0 "figure3 --time" "${all[@]}" --time=2
 command_ends 0 "figure3 --only-time" "${all[@]}" --only-time --time=1
@@ -157,7 +157,7 @@ jq -e '.programs.gzip.seconds | (keys | length >= 5) and all(.[]; length == 3)' 
 	fail "figure3 --time: $(jq -c .programs.gzip.seconds all.json)"
 [ kept/gzip/complete/gzip -ot all.py ] || fail "figure3 made anew what it had"
 [ "$(ls kept/gzip/complete.counting/counts)" = "" ] || fail "counts of timed runs are left"
-says doc/benchmarks.md "; 3 rounds"
+says doc/results.md "; 3 rounds"
 # morph-optimize notes its outputs in the database: the sessions tell whether the profile is the same.
 sessions() { sqlite3 kept/gzip/complete.db 'SELECT key, start_s, last_s FROM session'; }
 sessions >before
