@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What scripts/figure3 found: the tables of Documentation/benchmarks.md and the figures for the
-plot. Measures nothing."""
+"""Reports the results of scripts/figure3: the tables of Documentation/benchmarks.md and the figures
+for the plot. Measures nothing."""
 
 import math
 import os
@@ -23,7 +23,7 @@ def signed(value, digits=1):
 
 
 def paired(results, a, b):
-    """How many times as long a takes as b, with its interval; None where that was not timed."""
+    """How many times as long a takes as b, with its interval; None if that was not timed."""
     seconds = results["seconds"]
     if a not in seconds or b not in seconds or len(seconds[a]) < 2:
         return None
@@ -31,7 +31,7 @@ def paired(results, a, b):
 
 
 def time_less(results, key):
-    """Percent of the original's time that a version saves, least and most."""
+    """Percent of the original's time that a version saves: mean, least, most."""
     found = paired(results, key, "original")
     if not found:
         return None
@@ -40,7 +40,7 @@ def time_less(results, key):
 
 
 def version(results, key):
-    """A version that could be made, or None."""
+    """The results of a version that could be made, or None."""
     value = results["versions"].get(key)
     return value if value and "error" not in value else None
 
@@ -55,7 +55,7 @@ def label(work):
 
 
 def measured(data, works):
-    """Works whose original was counted, with what was found."""
+    """The works whose original was counted, each with its results."""
     for work in works:
         results = data["programs"].get(work.name, {"versions": {}})
         if version(results, "original"):
@@ -216,7 +216,7 @@ def plot_rows(data, works):
 
 
 def write(data, works, text, directory):
-    """The plot, and the text between the marks in benchmarks.md."""
+    """Write the plot, and the text between the markers in benchmarks.md."""
     with open(os.path.join(directory, PLOT), "w", encoding="utf-8") as f:
         f.write(figure3plot.svg(list(plot_rows(data, works)),
                                 [(k["key"], k["title"]) for k in data["kinds"]]))
