@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * busy - uses CPU time in known places; every producer of samples must get them right.
+ * busy - uses CPU time in known places; every producer of samples must attribute them correctly.
  *
  *	busy spin MS			in this file's own code
  *	busy exec MS PROGRAM		spin, then become `PROGRAM spin MS`
@@ -8,7 +8,7 @@
  *	busy short N PROGRAM		N children, each `PROGRAM spin 4`
  *	busy dl MS LIB...		each library in turn: dlopen, spin in it, dlclose
  *	busy threads MS N		N threads spin
- *	busy until N FILE		N threads spin until there is FILE
+ *	busy until N FILE		N threads spin until FILE exists
  *	busy jit MS			in code written into anonymous memory
  *	busy gone MS FILE		unlink FILE, then spin
  *	busy replace MS FILE NEW	rename NEW over FILE, then spin
@@ -38,7 +38,7 @@ static double cpu_ms(void)
 	return t.tv_sec * 1e3 + t.tv_nsec / 1e6;
 }
 
-/* By CPU time, so that a loaded machine changes nothing. */
+/* By CPU time, so that other load changes nothing. */
 __attribute__((noinline)) void spin(long ms)
 {
 	double end = cpu_ms() + ms;

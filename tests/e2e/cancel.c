@@ -50,7 +50,7 @@ static NOINLINE int depth(int n)
 	return nr;
 }
 
-/* A signal may arrive at any instruction, in a function without a frame of its own too. */
+/* A signal may arrive at any instruction, also in a function without a frame. */
 static volatile int nr_signals, nr_short;
 
 static void on_signal(int signo)

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * deny - run a command for which perf_event_open fails with EACCES, as Debian's kernels do it.
+ * deny - run a command for which perf_event_open fails with EACCES, as on Debian's kernels.
  *
- *	deny [-NUMBER] COMMAND...	or the system call NUMBER
+ *	deny [-NUMBER] COMMAND...	with -NUMBER, system call NUMBER fails instead
  */
 #include <errno.h>
 #include <linux/filter.h>

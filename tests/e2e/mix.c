@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * mix - work of known places in a fixed proportion: what every source must tell alike.
+ * mix - work in known places in a fixed proportion: every source must give the same profile.
  *
  *	mix MS		rounds of the same work, in an order that repeats only after all of it,
  *			until MS of CPU time are used
  *
- * Functions of different weight, with blocks of different weight, here and in a library (-DLIBRARY),
- * and system calls. Each piece is short and of a length drawn anew, so that a timer at a fixed
- * rate cannot keep in step with it.
+ * The work is in functions of different weight, with blocks of different weight, here and in a
+ * library (-DLIBRARY), and in system calls. Each piece is short and of random length, so that no
+ * timer with a fixed rate can keep in step with it.
  */
 #include <stdint.h>
 #include <stdio.h>
@@ -19,7 +19,10 @@
 
 #define NOINLINE __attribute__((noinline))
 
-/* A loop of its own for each use: another block. The barrier keeps it one. */
+/*
+ * A separate loop for each use, so a separate block. The barrier keeps each
+ * loop a single block.
+ */
 #define LOOP(x, nr)                                                                                \
 	do {                                                                                       \
 		uint64_t n_ = (nr);                                                                \
@@ -29,7 +32,7 @@
 		}                                                                                  \
 	} while (0)
 
-/* Of @nr steps: so many quarters of it in each of the blocks. */
+/* The blocks share @nr steps: a, b and c sixteenths of them. */
 #define FUNCTION(name, a, b, c)                                                                    \
 	uint64_t name(uint64_t nr, uint64_t x);                                                    \
 	NOINLINE uint64_t name(uint64_t nr, uint64_t x)                                            \

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * nodevice - to be preloaded: a /dev/morphmon that cannot be used.
+ * nodevice - for LD_PRELOAD: a /dev/morphmon that cannot be used.
  *
- * NODEVICE is what open() fails with, as a number; or "abi", then it opens and its module is of
- * a later version; or "old", then it is of one that knew no registers.
+ * NODEVICE is the error number of open(); or "abi": open() succeeds, and the module has a later
+ * ABI; or "old": the module has an ABI without registers.
  */
 #include <errno.h>
 #include <fcntl.h>

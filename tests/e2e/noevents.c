@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * noevents - to be preloaded: perf_event_open fails as Debian's kernels let it fail, until a file is there.
+ * noevents - for LD_PRELOAD: perf_event_open fails as on Debian's kernels until a file exists.
  *
- * NOEVENTS names the file. A seccomp filter, as deny.c has it, could not be lifted again.
+ * NOEVENTS names the file. A seccomp filter, as in deny.c, could not be removed again.
  */
 #include <errno.h>
 #include <stdarg.h>

@@ -2,9 +2,9 @@
 /*
  * order - two libraries at one address, in quick turns, run on another CPU than they are mapped on.
  *
- * Built with -DLIBRARY it is the library: both have the same two functions, but of the one only
- * first() ever runs and of the other only second(). So each sample that is given to the wrong
- * library is seen. usage: order TURNS FIRST.so SECOND.so
+ * With -DLIBRARY this is the library. Both libraries have the same two functions, but only first()
+ * runs in one, and only second() in the other. Every sample in the wrong library is thus detected.
+ * usage: order TURNS FIRST.so SECOND.so
  */
 #include <dlfcn.h>
 #include <pthread.h>

@@ -1,28 +1,28 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * same_profile - do two sources of samples tell the same of the same work?
+ * same_profile - do two sources of samples give the same profile of the same work?
  *
- *	same_profile TABLE [ALARMS]	lines "RUN SOURCE LEVEL NAME COUNT" of what each run gave;
- *					a false alarm in so many (1000000)
- *	same_profile --self-test	that false alarms are as rare as is said
+ *	same_profile TABLE [ALARMS]	lines "RUN SOURCE LEVEL NAME COUNT", the counts of each run;
+ *					false alarms are one in ALARMS (1000000)
+ *	same_profile --self-test	tests the rate of false alarms
  *
- * Samples of a timer are not independent of each other, nor of what a program does in which
- * order, and a machine is not the same from run to run: no formula for the error of a count holds.
- * So none is used. The script draws by lot which source collects in which run. If sources make
- * no difference, any other outcome of that lottery was as likely, and the difference under the one
- * that was drawn is not the largest among N others but by a chance of 1 in N + 1, exactly, whatever
- * runs differ by (a randomisation test).
+ * Samples of a timer depend on each other and on the order of the program's work, and a machine
+ * changes from run to run. No formula for the error of a count holds, so none is used. Instead, the
+ * script assigns the sources to the runs at random. If sources make no difference, every other
+ * assignment was as likely. The observed difference is then larger than those of N other random
+ * assignments with a probability of exactly 1 in N + 1, however the runs differ (a randomisation
+ * test).
  *
- * The difference of two sources at one level (modules, functions, blocks): over the categories, the
- * sum of -log(1 - e), e the part of the variance of the category's share between runs that lies
- * between the sources. That sees one category far off, and many a little.
+ * The difference of two sources at one level (modules, functions, blocks) is the sum over the
+ * categories of -log(1 - e). Here e is the part of the variance of the category's share between
+ * runs that lies between the sources. The sum shows one large difference, and many small ones.
  *
- * To show that it would see a difference, each pair is tested once more after SKEW of one
- * source's samples, at most, were moved from the largest category to the second. Where that is not
- * seen the machine was too uneven between runs, and that sources are alike means nothing. More runs
- * help more than longer ones: what one category can add to the sum grows with their number.
+ * To prove its sensitivity, each pair is tested again after a share of one source's samples (SKEW
+ * at most) was moved from the largest category to the second. If this is not detected, the machine
+ * was too uneven between runs, and the result means nothing. More runs help more than longer ones:
+ * the greatest term of one category grows with the number of runs.
  *
- * Exit: 0 alike, 1 not alike, 3 nothing can be said, 2 wrong use.
+ * Exit: 0 the same, 1 not the same, 3 undecided, 2 wrong use.
  */
 #include <math.h>
 #include <stdbool.h>
@@ -56,11 +56,11 @@ struct input {
 
 #define PART 8 /* runs */
 
-/* Two sources' runs: shares, each category's with mean 0 and a sum of squares of 1. */
+/* Runs of two sources: shares, where each category's have mean 0 and a sum of squares of 1. */
 struct pair {
 	uint32_t nr_runs, nr_first, nr_categories; /* the first source's runs come first */
 	float share[MAX_RUNS][MAX_CATEGORIES];
-	/* What any set of a part's runs sums to: a lottery then adds a few of these. */
+	/* Sums over every subset of a part's runs: an assignment's sum then adds a few of these. */
 	float sum[MAX_RUNS / PART][1 << PART][MAX_CATEGORIES];
 };
 
@@ -87,8 +87,8 @@ static double draw_unit(void)
 /* ---- the test ------------------------------------------------------------------------------ */
 
 /*
- * With a mean of 0 and a sum of squares of 1, what lies between the groups is s * s / n1 +
- * s * s / n2, s the sum over the first group.
+ * With a mean of 0 and a sum of squares of 1, the variance between the groups is s * s / n1 + s * s
+ * / n2, where s is the sum over the first group.
  */
 static double difference(const struct pair *p, uint64_t set)
 {
@@ -115,7 +115,7 @@ static double difference(const struct pair *p, uint64_t set)
 	return out - log(product);
 }
 
-/* @nr of @of runs, each choice as likely as any other. */
+/* A random choice of @nr of @of runs; all choices are equally likely. */
 static uint64_t draw_set(uint32_t nr, uint32_t of)
 {
 	uint64_t set;
@@ -126,13 +126,15 @@ static uint64_t draw_set(uint32_t nr, uint32_t of)
 	return set;
 }
 
-/* Return: how many lotteries of @nr were drawn until one gave as large a difference; 0: none did. */
+/*
+ * Return: how many random choices were drawn until one gave as large a difference; 0 if none did.
+ */
 static uint64_t first_as_large(const struct pair *p, uint64_t nr)
 {
 	double seen = difference(p, (UINT64_C(1) << p->nr_first) - 1);
 	uint64_t n;
 
-	/* Equal but for rounding is equal. */
+	/* Differences that are equal except for rounding count as equal. */
 	for (n = 1; n <= nr; n++)
 		if (difference(p, draw_set(p->nr_first, p->nr_runs)) >= seen * (1 - 1e-6))
 			return n;
@@ -152,7 +154,7 @@ static void make_sums(struct pair *p)
 		}
 }
 
-/* Small categories become one. */
+/* Compute the pair's shares; small categories are put together. */
 static void make_pair(const struct table *t, const uint32_t *source, uint32_t a, uint32_t b,
 		      struct pair *p)
 {
@@ -160,7 +162,7 @@ static void make_pair(const struct table *t, const uint32_t *source, uint32_t a,
 	uint32_t runs[MAX_RUNS], i, k, to;
 	bool is_small[MAX_CATEGORIES];
 
-	/* The sum of no run stays 0, the others are written. */
+	/* The sum over no run stays 0; the others are written. */
 	memset(p, 0, offsetof(struct pair, sum));
 	for (i = 0; i < t->nr_runs; i++)
 		if (source[i] == a)
@@ -199,7 +201,7 @@ static void make_pair(const struct table *t, const uint32_t *source, uint32_t a,
 	make_sums(p);
 }
 
-/* How much more the runs of one source differ than independent samples would: chi-square / df. */
+/* How much more one source's runs differ than independent samples would: chi-square / df. */
 static double overdispersion(const struct table *t, const uint32_t *source, uint32_t of)
 {
 	double column[MAX_CATEGORIES] = {0}, row[MAX_RUNS] = {0}, all = 0, chi = 0, expected;
@@ -266,7 +268,7 @@ static void skew(struct table *t, const uint32_t *source, uint32_t of)
 	}
 }
 
-/* ---- what was measured --------------------------------------------------------------------- */
+/* ---- input --------------------------------------------------------------------------------- */
 
 static int name_of(char (*names)[32], uint32_t *nr, uint32_t max, const char *name)
 {
@@ -377,8 +379,8 @@ static int test_all(struct input *in, uint64_t alarms)
 #define TRIAL_LEVEL 50 /* a false alarm in so many */
 
 /*
- * Runs of two sources that differ in nothing but how even their samples are, on a machine that is
- * not the same from run to run and drifts: the shares change by far more than samples do.
+ * Runs of two sources that differ only in how even their samples are, on a machine that drifts from
+ * run to run: the shares change by far more than sampling explains.
  */
 static void invent(struct table *t, uint32_t *source)
 {
@@ -406,7 +408,10 @@ static void invent(struct table *t, uint32_t *source)
 		}
 		n = 500;
 		for (j = 0; j < n; j++) {
-			/* Every other one of the second source's comes evenly. */
+			/*
+			 * Every second sample of the second source is evenly
+			 * spaced.
+			 */
 			at = total * (source[i] && j % 2 ? (j + draw_unit()) / n : draw_unit());
 			for (k = 0; k < 11 && at >= cut[k]; k++)
 				;
@@ -428,7 +433,7 @@ static int self_test(void)
 		alarms += !first_as_large(&p, TRIAL_LEVEL - 1);
 	}
 	printf("%u false alarms in %u trials, %.0f expected\n", alarms, TRIALS, mean);
-	/* The numbers drawn are always the same, so this is one result, not a matter of luck. */
+	/* The random numbers are always the same, so the result is, too. */
 	return fabs(alarms - mean) > 3 * sqrt(mean);
 }
 

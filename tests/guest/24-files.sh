@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# The kernel's memory for files that were mapped once.
+# The module's memory of files that were mapped before.
 . "$(dirname "$0")/lib.sh"
 load
 check files
