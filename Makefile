@@ -85,8 +85,7 @@ endif
 
 WARN := -Wall -Wextra -Wmissing-prototypes -Wstrict-prototypes
 
-# Morph's own flags come first, so that CFLAGS= on the command line can
-# override.
+# Morph's own flags come first, so that CFLAGS= on the command line can override.
 MORPH_CFLAGS := -std=gnu17 $(OPT) $(WARN) $(SAN) -fno-strict-aliasing \
 	-I. -I$(O)/runtime -D_GNU_SOURCE $(BPF_CFLAGS) $(PKG_CFLAGS)
 CFLAGS ?=
@@ -142,8 +141,7 @@ PLUGINS := $(patsubst tests/plugin/%.c,$(O)/plugin/%.so,$(PLUGIN_SRCS))
 TOOL_SRCS := $(wildcard tests/tools/*.c)
 tool = $(O)/tools/$(subst _,-,$(basename $(notdir $(1))))
 TOOLS := $(foreach s,$(TOOL_SRCS),$(call tool,$(s)))
-# Programs for the guest. One of them is built several times, under different
-# names.
+# Programs for the guest. One of them is built several times, under different names.
 GUEST_SRCS := $(filter-out tests/guest/reader.c tests/guest/variant.c,$(wildcard tests/guest/*.c))
 GUEST_VARIANTS := 1 2 3 4 5 6 7
 GUEST_PROGS := $(patsubst tests/guest/%.c,$(O)/guest/%,$(GUEST_SRCS)) \
@@ -200,8 +198,7 @@ help:
 
 # ---- compile --------------------------------------------------------------
 
-# This file holds the settings that affect objects. A changed setting rebuilds
-# them.
+# This file holds the settings that affect objects. A changed setting rebuilds them.
 FLAGS_NOW := $(CC) $(MORPH_CFLAGS) $(CFLAGS)
 $(O)/obj/.flags: FORCE
 	@mkdir -p $(@D)
@@ -276,8 +273,7 @@ $(O)/obj/editor/runtime.o $(O)/fuzz/obj/editor/runtime.o $(O)/fuzz-afl/obj/edito
 
 # ---- link -----------------------------------------------------------------
 
-# An archive is written anew, because objects of deleted sources must not stay
-# in it.
+# An archive is written anew, because objects of deleted sources must not stay in it.
 define archive
 	$(call say,AR,$(patsubst $(O)/%,%,$@))
 	@mkdir -p $(@D)
@@ -316,8 +312,7 @@ guest_cc = $(CC) -std=gnu17 -O1 -g -fno-omit-frame-pointer -fno-optimize-sibling
 
 guest-programs: $(GUEST_PROGS)
 
-# Most variants are static: all of them lie at one address, and they start
-# sooner.
+# Most variants are static: all of them lie at one address, and they start sooner.
 $(O)/guest/variant%: tests/guest/variant.c
 	$(call say,CC,guest/variant$*)
 	@mkdir -p $(@D)
@@ -544,8 +539,7 @@ format:
 
 # ---- install, clean -------------------------------------------------------
 
-# The programs themselves list their options, so the completions are of the same
-# version.
+# The programs themselves list their options, so the completions are of the same version.
 $(O)/completion/%: $(O)/% scripts/completion
 	$(call say,COMPL,$*)
 	@mkdir -p $(@D)
@@ -594,8 +588,7 @@ install-dkms:
 	$(Q)sed 's|#MODULE_VERSION#|$(VERSION)|' kmod/dkms.conf > $(DESTDIR)$(DKMSDIR)/dkms.conf
 	$(Q)chmod 0644 $(DESTDIR)$(DKMSDIR)/dkms.conf
 
-# $(O) may be any directory, so only files that the build itself made are
-# removed.
+# $(O) may be any directory, so only files that the build itself made are removed.
 clean:
 	$(call say,CLEAN,$(O))
 	$(Q)rm -rf $(O)/obj $(O)/bpf $(O)/runtime $(O)/fuzz $(O)/fuzz-afl $(O)/plugin $(O)/tests $(O)/tools \

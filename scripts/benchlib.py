@@ -179,8 +179,7 @@ def watched(command, cwd=None):
     with tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as err:
         start = time.monotonic()
         process = subprocess.Popen(command, cwd=cwd, env=ENV, stdout=out, stderr=err)
-        # The clock of all its threads, ended ones included: see
-        # clock_getcpuclockid(3).
+        # The clock of all its threads, ended ones included: see clock_getcpuclockid(3).
         clock = ~process.pid << 3 | 2
         while True:
             try:

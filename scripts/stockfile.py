@@ -104,8 +104,7 @@ class StockFile:
         if done.returncode:
             raise Failure(lib.last_line(done.stderr.encode()).removeprefix("morph-optimize: "))
         if self.work.library:
-            # A first line names the file of these ranges, which is not the main
-            # program.
+            # A first line names the file of these ranges, which is not the main program.
             with open(patches, encoding="ascii") as f:
                 text = f.read()
             with open(patches, "w", encoding="ascii") as f:

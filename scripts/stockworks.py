@@ -41,8 +41,7 @@ class Work:
         elif self.library:
             path = in_loader_cache(self.name)
         else:
-            # The distribution's own program, even if $PATH finds another one
-            # first.
+            # The distribution's own program, even if $PATH finds another one first.
             path = shutil.which(self.name, path="/usr/bin:/bin:/usr/local/bin")
         return os.path.realpath(path) if path and os.path.exists(path) else None
 

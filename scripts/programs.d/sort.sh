@@ -11,8 +11,7 @@ program_prepare() {
 
 program_build() {
 	cp -a "$CACHE/configured/coreutils/." "$W"
-	# The generated headers belong to `all', which would build every
-	# program.
+	# The generated headers belong to `all', which would build every program.
 	printf 'include Makefile\nmorph-built: $(BUILT_SOURCES)\n' >"$W/morph.mk"
 	make -C "$W" -f morph.mk -j"$JOBS" morph-built
 	make -C "$W" -j"$JOBS" CFLAGS="$CFLAGS_V" LDFLAGS="$LDFLAGS_V" src/sort

@@ -11,8 +11,7 @@ program_build() {
 	cp -a "$CACHE/configured/tcl8.6/unix/." "$W"
 	# Link the library built here, not one that the system may have.
 	sed -i "s|-L$CACHE/configured/tcl8.6/unix -ltcl8.6|libtcl8.6.a|" "$W/Makefile"
-	# The directory of the scripts that the shell reads first, in the
-	# source.
+	# The directory of the scripts that the shell reads first, in the source.
 	make -C "$W" -j"$JOBS" CFLAGS="$CFLAGS_V -w" CFLAGS_OPTIMIZE="-O2" \
 		LDFLAGS="$LDFLAGS_V" TCL_LIBRARY="$CACHE/src/tcl8.6/library" tclsh
 	if ldd "$W/tclsh" | grep libtcl; then return 1; fi

@@ -42,8 +42,7 @@ for page in Documentation/*.[1458]; do
 		mandoc -T lint -W error "$page" || fail "$page: mandoc finds errors"
 	fi
 done
-# Files of the service and the module; nothing else is installed beside the
-# programs.
+# Files of the service and the module; nothing else is installed beside the programs.
 {
 	printf '%s\n' etc/morph/morphd.conf usr/lib/systemd/system/morphd.service \
 		usr/lib/sysusers.d/morph.conf usr/lib/udev/rules.d/99-morphmon.rules \

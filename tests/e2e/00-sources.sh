@@ -1,8 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# Every source names the right licence in its first line and compiles without a
-# warning under gcc and clang. Every header compiles alone. Length and width are
-# only reported.
+# Every source names the right licence in its first line and compiles without a warning under gcc
+# and clang. Every header compiles alone. Length and width are only reported.
 set -u
 root=$(cd "$(dirname "$0")/../.." && pwd)
 cd "$root" || exit 1
@@ -19,8 +18,7 @@ for f in "${sources[@]}"; do
 	kmod/*|daemon/bpf/*|tests/guest/cost/empty/*) want=GPL-2.0 ;;
 	*) want=Apache-2.0 ;;
 	esac
-	# The ABI is shared with user space, so its headers have more than one
-	# licence.
+	# The ABI is shared with user space, so its headers have more than one licence.
 	head -n 1 "$f" | grep -qE "^(//|/\*) SPDX-License-Identifier: .*\b$want\b" ||
 		fail "$f: first line does not say $want"
 	# These are habits, not limits: report, but do not fail.

@@ -1,8 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# The manual pages describe the options that --help prints, and no others. The
-# check fails for a page with an option too many, too few or without its
-# argument.
+# The manual pages describe the options that --help prints, and no others. The check fails for a
+# page with an option too many, too few or without its argument.
 set -u
 root=$(cd "$(dirname "$0")/../.." && pwd)
 nr_failed=0
@@ -14,16 +13,14 @@ fail() {
 "$root/scripts/manpages" || fail "pages and --help differ"
 
 mkdir -p "$TMPDIR/tree/scripts" && cp "$root/scripts/manpages" "$TMPDIR/tree/scripts/" || exit 1
-# From here on only the pages change, so the programs' completions are made
-# once.
+# From here on only the pages change, so the programs' completions are made once.
 mkdir "$TMPDIR/said" && for p in morphd morph-stats morph-optimize morph-audit; do
 	"$root/scripts/completion" "$BUILD/$p" >"$TMPDIR/said/$p" || exit 1
 done
 printf '#!/bin/sh\ncat "%s/${1##*/}"\n' "$TMPDIR/said" >"$TMPDIR/tree/scripts/completion"
 chmod +x "$TMPDIR/tree/scripts/completion"
 
-# finds MESSAGE PAGE SED: scripts/manpages reports MESSAGE after SED has changed
-# the page
+# finds MESSAGE PAGE SED: scripts/manpages reports MESSAGE after SED has changed the page
 finds() {
 	rm -rf "$TMPDIR/tree/Documentation"
 	cp -r "$root/Documentation" "$TMPDIR/tree/" || exit 1

@@ -1,8 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# The completion that `make install' gives to bash offers each option and
-# command of --help. The program accepts everything that is offered. Pressing
-# the key works.
+# The completion that `make install' gives to bash offers each option and command of --help. The
+# program accepts everything that is offered. Pressing the key works.
 set -u
 root=$(cd "$(dirname "$0")/../.." && pwd)
 BUILD=$(cd "${BUILD:-$root/build}" && pwd)

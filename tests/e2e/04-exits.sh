@@ -294,8 +294,7 @@ if [ -n "$sampling" ]; then
 	full morphd --input=r.rec -d r3.db --stats
 	full morphd --input=r.rec -d r3.db --json
 fi
-# Even with no descriptor open, no report may go into a file that is opened
-# later.
+# Even with no descriptor open, no report may go into a file that is opened later.
 morph-optimize --all -o closed prog <&- >&- 2>&-
 [ ! -e closed ] || [ "$(./closed)" = "$(./prog)" ] || fail "a report went into the output"
 morph-stats -d closed.db import cg.out <&- >&- 2>&-

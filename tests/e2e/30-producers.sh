@@ -25,8 +25,7 @@ CC=${CC:-gcc}
 $CC -O1 -o busy "$root/tests/e2e/busy.c" -ldl -lpthread || exit 1
 $CC -O1 -o other -Wl,--build-id=0x0102030405060708 "$root/tests/e2e/busy.c" -ldl -lpthread || exit 1
 for l in a b; do
-	# Both have the same size, so that the loader maps the second where the
-	# first was.
+	# Both have the same size, so that the loader maps the second where the first was.
 	$CC -O1 -DLIBRARY -shared -fPIC -Wl,--build-id=0x0${l}0${l}0${l}0${l} -o lib$l.so \
 		"$root/tests/e2e/busy.c" || exit 1
 done
@@ -98,8 +97,7 @@ check_remap() {
 	b=$(samples "$1" libb.so)
 	at_least "$a" 200 liba.so
 	at_least "$b" 200 libb.so
-	# Both ran for the same CPU time, so neither may have the other's
-	# samples.
+	# Both ran for the same CPU time, so neither may have the other's samples.
 	[ $((a * TIMES)) -gt "$b" ] && [ $((b * TIMES)) -gt "$a" ] || few="$few; liba.so $a, libb.so $b samples"
 }
 check_gone() { at_least $(($(samples "$1" busy) + $(ledger "$1" deleted))) 200 "a deleted file"; }

@@ -7,8 +7,7 @@
 MORPHD=$BUILD/morphd
 cd "$TMPDIR" || exit 1
 
-# expect STATUS MESSAGE COMMAND...: the exit status, and a part of the text on
-# stderr
+# expect STATUS MESSAGE COMMAND...: the exit status, and a part of the text on stderr
 expect() {
 	local status=$1 message=$2 ret
 	shift 2
@@ -47,8 +46,7 @@ CC=${CC:-gcc}
 $CC -o deny "$root/tests/e2e/deny.c" || exit 1
 $CC -O1 -o busy "$root/tests/e2e/busy.c" -ldl -lpthread || exit 1
 
-# Without permission to sample: one line says what to do, and the command does
-# not run.
+# Without permission to sample: one line says what to do, and the command does not run.
 allowed_at() { # N COMMAND...: with kernel.perf_event_paranoid showing N, in a namespace of our own
 	local n=$1
 	shift
@@ -125,8 +123,7 @@ if [ $EUID = 0 ]; then
 	[ $? = 0 ] || fail "SIGTERM: exit $?, $(cat daemon.err)"
 	n=$(sqlite3 -readonly daemon.db "SELECT sum(nr) FROM ledger WHERE what = 'attributed'")
 	[ "${n:-0}" -gt 0 ] || fail "nothing was written at SIGTERM"
-	# The same for the bpf source: the database does not depend on the
-	# source.
+	# The same for the bpf source: the database does not depend on the source.
 	if "$MORPHD" run --source=bpf --record probe.bpf -- true 2> err; then
 		"$MORPHD" --source=bpf --rate 1000 --db=bpf.db 2> daemon.err &
 		pid=$!
@@ -162,8 +159,7 @@ if [ $EUID = 0 ]; then
 			> caps.out 2> caps.err &
 		pid=$!
 		until samples_from caps.db; do kill -0 $pid || break; sleep 0.05; done
-		# A build-id of its own: no other process provides the same
-		# file.
+		# A build-id of its own: no other process provides the same file.
 		$CC -O1 -o gone -Wl,--build-id=0x0909090909090909 "$root/tests/e2e/busy.c" -ldl -lpthread
 		./gone gone 60000 gone &
 		gone=$!
@@ -205,8 +201,7 @@ fi
 # A user without rights samples user code only.
 if [ $EUID = 0 ] && command -v setpriv > /dev/null &&
 	[ "$(cat /proc/sys/kernel/perf_event_paranoid)" -le 2 ]; then
-	# Other users cannot enter the tests' scratch directory, but they can
-	# enter this one.
+	# Other users cannot enter the tests' scratch directory, but they can enter this one.
 	user=$(mktemp -d /tmp/morph-user.XXXXXX) || exit 1
 	trap 'rm -rf "$user"' EXIT
 	chmod 777 "$user" && cp "$MORPHD" "$user/"

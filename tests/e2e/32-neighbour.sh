@@ -63,8 +63,7 @@ poor() {
 	setpriv --reuid=65534 --regid=65534 --clear-groups bash -c 'ulimit -l $((100 * $(getconf _NPROCESSORS_ONLN)))
 		cd "$1" && exec "$0" run --source=perf --rate=2000 --db="$2.db" -- "${@:3}"' "$MORPHD" "$there" "$@"
 }
-# The directories above the scratch directory may not be accessible, so make
-# another one.
+# The directories above the scratch directory may not be accessible, so make another one.
 there=$(mktemp -d /tmp/morph-neighbour.XXXXXX) || exit 1
 trap 'rm -rf "$there"' EXIT
 cp busy "$there/"

@@ -21,8 +21,7 @@ ticks() { awk '{ print $14 + $15 }' "/proc/$child/stat"; }
 # Return: 77 if there was no loss to check.
 lose() {
 	local small="" pid before child start lost
-	# Small rings, as for an ordinary user. BPF's ring does not depend on
-	# the limit.
+	# Small rings, as for an ordinary user. BPF's ring does not depend on the limit.
 	[ $source = bpf ] || ulimit -l 64
 	[ $source = bpf ] || [ $EUID != 0 ] || ! command -v setpriv > /dev/null ||
 		small="setpriv --bounding-set=-ipc_lock"

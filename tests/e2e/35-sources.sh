@@ -12,8 +12,7 @@ cd "$TMPDIR" || exit 1
 	exit 77
 }
 
-# A build without BPF falls back to the next best source. This works on every
-# machine.
+# A build without BPF falls back to the next best source. This works on every machine.
 read -ra libs <<< "$(pkg-config --libs libelf libdw sqlite3 libxxhash jansson zlib)"
 read -ra bpf <<< "$(pkg-config --libs libbpf 2> /dev/null)"
 if ${CC:-gcc} -O1 -D_GNU_SOURCE -I"$root" -c "$root/daemon/source_bpf.c" -o plain.o &&
@@ -86,8 +85,7 @@ daemon() {
 		fail "$name: no samples: $(cat "$name.err")"
 }
 session() { jq -r ".sessions[0].$2" "$1.json"; }
-# expect_why NAME COLLECTOR TEXT: the session has this collector, and TEXT as a
-# reason
+# expect_why NAME COLLECTOR TEXT: the session has this collector, and TEXT as a reason
 expect_why() {
 	[ "$(session "$1" collector)" = "$2" ] || fail "$1: $(session "$1" collector), not $2"
 	[[ $(session "$1" why) == *"$3"* ]] || fail "$1: \"$3\" is not in: $(session "$1" why)"

@@ -5,8 +5,7 @@
 # socket, its watchdog messages, its state after a kill or a full disk, and the rights of its unit's
 # user.
 . "$(dirname "$0")/lib.sh"
-# A private disk is mounted below; it disappears with the test's mount
-# namespace.
+# A private disk is mounted below; it disappears with the test's mount namespace.
 if [ $EUID = 0 ] && [ -z "${SERVICE_MOUNTS:-}" ] && unshare -m true 2>/dev/null; then
 	SERVICE_MOUNTS=own exec unshare -m bash "$0"
 fi
@@ -38,8 +37,7 @@ checked 2 ".: cannot read: Is a directory" -c .
 [ -e /etc/morph/morphd.conf ] ||
 	checked 2 "/etc/morph/morphd.conf: cannot open: No such file or directory"
 [ ! -e x ] && [ ! -e x.lock ] || fail "--check-config makes a database"
-# A start with this configuration is refused in the same way, before files are
-# created.
+# A start with this configuration is refused in the same way, before files are created.
 command_ends 2 "a start with a wrong configuration" "$MORPHD" -c bad.conf --db=x
 says err.txt '^morphd: bad.conf:3: '
 one_line "a wrong configuration"
@@ -148,8 +146,7 @@ until_true "samples after a reload" grown a.db "$n"
 for wrong in "rate = fast\n" "source = $source\nrte = 5\n" "rate = 5\nrate = 6\n" \
 	"database = /else/where.db\n"; do
 	: >daemon.err
-	# Without --db on the command line, the configuration could name another
-	# database.
+	# Without --db on the command line, the configuration could name another database.
 	reload "$wrong"
 	n=$(stored a.db)
 	case $wrong in
@@ -270,8 +267,7 @@ while "keeps it locked" not in open("daemon.err").read() and not os.path.exists(
 db.execute("ROLLBACK")
 P
 holder=$!
-# It waits for the lock without a watchdog message: to systemd it appears to
-# hang.
+# It waits for the lock without a watchdog message: to systemd it appears to hang.
 until_true "silence while a write hangs" silent
 until_true "the lock is noticed" grep -q 'locked.db: cannot .*: another process keeps it locked' daemon.err ||
 	touch give-up

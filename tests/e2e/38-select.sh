@@ -102,8 +102,7 @@ for source in $sources; do
 		left_out="--user needs root and setpriv"
 	fi
 
-	# By unit: a cgroup of the test, in the unified hierarchy or in
-	# systemd's.
+	# By unit: a cgroup of the test, in the unified hierarchy or in systemd's.
 	group=
 	for tree in $(awk '$3 == "cgroup2" || /name=systemd/ { print $2 }' /proc/mounts); do
 		mkdir "$tree/morphtest-$$.service" 2>/dev/null || continue

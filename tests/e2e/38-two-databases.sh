@@ -28,8 +28,7 @@ echo $? >beside.status
 "$BUILD/morphd" run --db /var/lib/morph/morph.db -- true 2>named.txt 9>&-
 echo $? >named.status
 exec 9>&-
-# An ordinary user: without any database, with an unreadable one, with a
-# readable one.
+# An ordinary user: without any database, with an unreadable one, with a readable one.
 user() { setpriv --reuid=54321 --regid=54321 --clear-groups env HOME="$PWD/nobody" "$@"; }
 user "$BUILD/morph-stats" status >/dev/null 2>none.txt
 echo $? >none.status

@@ -12,8 +12,7 @@ cd "$TMPDIR" || exit 1
 	exit 77
 }
 
-# Link twice: the note lies behind the code, so the code has the same addresses
-# without the note.
+# Link twice: the note lies behind the code, so the code has the same addresses without the note.
 src=$root/tests/e2e/paths.S
 CC=${CC:-gcc}
 $CC -o original "$src" && $CC -DNUMBERED -o first "$src" || exit 1
@@ -47,8 +46,7 @@ for db in live again; do
 	[ "$(jq .paths.undecodable $db.out)" = 0 ] || fail "$db: $(jq -c .paths $db.out)"
 	[ "$(jq '.paths.decoded' $db.out)" -gt 300 ] || fail "$db: $(jq -c .paths $db.out)"
 	[ "$(jq '[.rows[].samples] | add' $db.json)" = "$(jq .paths.decoded $db.out)" ] || fail "$db: rows"
-	# Every sample of the program counts as one of these: in walk(), or
-	# outside.
+	# Every sample of the program counts as one of these: in walk(), or outside.
 	[ "$(sqlite3 -readonly $db.db "SELECT sum(nr_samples) FROM bucket b JOIN module m ON b.module = m.key
 		WHERE hex(build_id) = '$id'")" = "$(jq '[.paths[]] | add' $db.out)" ] ||
 		fail "$db: samples of the original: $(jq -c .paths $db.out)"
@@ -141,8 +139,7 @@ C
 	echo "pep: $(jq -c .paths pep.out), $(jq '[.rows[] | select(.path | length > 1) | .samples] | add // 0' pep.json) with more than a block"
 fi
 echo "bytes a sample with registers $(jq '.bytes / .emitted | floor' live.out), without $(jq '.bytes / .emitted | floor' off.out)"
-# Functions that cannot be proved safe are left alone; the others get path
-# numbers.
+# Functions that cannot be proved safe are left alone; the others get path numbers.
 perl=$(readlink -f "$(command -v perl)")
 script='my %n; $n{$_ * 7919 % 1013}++ for 1 .. 20000; print join(",", map {"$_=$n{$_}"} sort keys %n)'
 "$BUILD/morph-optimize" --instrument=pep --json "$perl" -o perl.paths > perl.json 2> err || fail "perl: $(cat err)"

@@ -125,8 +125,7 @@ if "$BUILD/morphd" run --db=r.db --rate=4000 -- ./cxx 300000 >/dev/null 2>&1; th
 	jq -e '.sample_ns == 0' out.json >/dev/null || fail "two rates: $(head -c 100 out.json)"
 fi
 
-# ---- stripped: names and lines come from the separate debug file, if there is
-# one
+# ---- stripped: names and lines come from the separate debug file, if there is one
 objcopy --only-keep-debug cxx cxx.debug && strip -o stripped cxx &&
 	objcopy --add-gnu-debuglink=cxx.debug stripped || exit 1
 ends 0 "callgrind, debug file" debug.cg --db s.db export --format=callgrind --binary=stripped

@@ -15,8 +15,7 @@ skip_part() {
 	left_out="$left_out $1;"
 }
 
-# glue NAME NEXT COUNTS: write NAME.s with the start code, which continues at
-# NEXT
+# glue NAME NEXT COUNTS: write NAME.s with the start code, which continues at NEXT
 glue() {
 	cat >"$1.s" <<S
 	.section .text.morph, "ax", @progbits
@@ -154,8 +153,7 @@ for flags in "-pie -fPIE -DEARLY" "-no-pie -fno-pie -DEARLY" "-static -fno-pie -
 		counts "counts.$n" 2 $((run * 40000)) "$flags"
 		counts "counts.$n" 3 $run "$flags"
 	done
-	# With all standard descriptors closed, ended by a signal; then without
-	# a file to write to.
+	# With all standard descriptors closed, ended by a signal; then without a file to write to.
 	got=0
 	{ WORD=word "./prog.$n" more last <&- >&- 2>&- || got=$?; } 2>/dev/null
 	[ $got = 137 ] || fail "$flags: killed, status $got"
@@ -212,8 +210,7 @@ done
 if [ "$(id -u)" = 0 ] && command -v setpriv >/dev/null && [ -x prog.1 ]; then
 	chmod 755 . && rm -rf counts.1
 	cp prog.1 suid && chmod 4755 suid
-	# The directories above the scratch directory may not be accessible, so
-	# make another one.
+	# The directories above the scratch directory may not be accessible, so make another one.
 	there=$(mktemp -d /tmp/morph-runtime.XXXXXX) && chmod 777 "$there" || exit 1
 	trap 'rm -rf "$dir" "$there"' EXIT
 	sed "s|$dir/counts.4|$there/counts|" prog.s >suid.s

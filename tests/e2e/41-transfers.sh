@@ -186,8 +186,7 @@ for kind in nopie pie; do
 	grep -v -w -f returns own.edges >branches.edges
 	same "$kind: instrumented" branches.edges i-own.edges
 
-	# ---- merging by BOLT's own tool equals importing one file after the
-	# other
+	# ---- merging by BOLT's own tool equals importing one file after the other
 	mv i.fdata i100.fdata
 	./$kind.i 2000 >/dev/null || fail "$kind: the instrumented program"
 	$bolt/merge-fdata i100.fdata i.fdata >merged.fdata 2>bolt.txt || fail "$kind: merge-fdata"

@@ -14,8 +14,7 @@ gcc -O2 -Wl,--emit-relocs "so urce/main prog.c" "so urce/second.c" "so urce/thir
 g++ -O2 -Wl,--emit-relocs "so urce/main prog.cc" "so urce/else where.cc" -o cxx || exit 1
 progs="c cxx"
 if command -v ld.lld >/dev/null; then
-	# lld puts data before code, so the local datum "same" is the first
-	# symbol of its name.
+	# lld puts data before code, so the local datum "same" is the first symbol of its name.
 	gcc -O2 -no-pie -fuse-ld=lld -Wl,--emit-relocs,-z,separate-code "so urce/main prog.c" "so urce/second.c" \
 		"so urce/third.c" -o c-lld || exit 1
 	progs="$progs c-lld"
@@ -64,8 +63,7 @@ for prog in $progs; do
 	# Exact counts give exact inference: each loop's counts are its runs.
 	case $prog in
 	c | c-lld)
-		# main's 500 rounds call middle, which calls zeta 4 times:
-		# 2,000.
+		# main's 500 rounds call middle, which calls zeta 4 times: 2,000.
 		awk '$2 == "main" && $5 == "middle" { m = $8 } $2 == "middle" && $5 == "zeta" { z += $8 }
 			END { exit !(m > 0 && z > 3.6 * m && z < 4.4 * m) }' inferred.fdata ||
 			fail "$prog: zeta is not called four times as often as middle:

@@ -98,8 +98,7 @@ int main(int argc, char **argv)
 	return 0;
 }
 C
-# An assembler may refuse such a name. Then compile another name, and replace it
-# in the file.
+# An assembler may refuse such a name. Then compile another name, and replace it in the file.
 # shellcheck disable=SC2086
 $cc -O2 -Wl,--build-id,--emit-relocs prog.c -o prog 2>cc.txt || {
 	sed -i 's/__asm__(.*);/__asm__("EVILNAME_0123456789_EVILNAME_0123456789");/' prog.c

@@ -264,8 +264,7 @@ says err.txt '^    morphd run --db=nowhere.db -- ./prog ARGS$' "no profile at al
 says err.txt '1000 more samples take 0.2 s' "no profile at all"
 ends 3 "too little profile" --db db --min-samples=5000 prog
 says err.txt '    2000 more samples take 0.5 s' "too little profile"
-# A running program that cannot be started as a command; --in-place says the
-# same.
+# A running program that cannot be started as a command; --in-place says the same.
 says err.txt '^  or, as root, of a program that runs already, such as a server:$' "too little profile"
 says err.txt '^    morphd run --db=db --rate=4000 --pid=PID$' "too little profile"
 cp "$(command -v sleep)" server
@@ -460,8 +459,7 @@ fi
 ends 0 "an output" --all prog -o proved
 ends 0 "the output proved again" --verify=prog --explain proved
 says out.txt '^  assumed:' "--explain"
-# Assumptions about counting, numbering or polling are printed only for such
-# files.
+# Assumptions about counting, numbering or polling are printed only for such files.
 for how in none edges pep pep,poll; do
 	ends 0 "--explain, $how" --all --instrument=$how --explain prog -o explained
 	case $how in

@@ -74,8 +74,7 @@ done
 want=$(./many)
 [ "$(./many.5)" = "$want" ] || fail "the program says something else"
 
-# ---- failing verification: the first difference is reported, whichever thread
-# finds one first
+# ---- failing verification: the first difference is reported, whichever thread finds one first
 for file in many shell; do
 	read -r vaddr size off < <(readelf -SW $file.1 | sed 's/^ *\[[^]]*\]//' |
 		awk '$1 == ".morph.text" { print $3, $5, $4 }')

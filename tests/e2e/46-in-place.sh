@@ -340,8 +340,7 @@ echo '~Module signature appended~' >>prog
 refuses 4 'signature at its end' "a signed module" $place prog
 [ -e y ] && fail "refused, and yet there is a copy"
 
-# ---- the program runs meanwhile: the old file goes on, the next start is the
-# new file
+# ---- the program runs meanwhile: the old file goes on, the next start is the new file
 fresh
 mkfifo pipe
 ./prog 12345 wait <pipe >running &
@@ -388,8 +387,7 @@ nothing_left "six at once"
 ends 0 "restored after six" $back prog
 cmp prog original || fail "restored after six: another file"
 
-# ---- the file changes meanwhile (morph-optimize is stopped halfway, then
-# continued)
+# ---- the file changes meanwhile (morph-optimize is stopped halfway, then continued)
 fresh
 cat >hold.gdb <<'END'
 set pagination off
@@ -412,8 +410,7 @@ else
 fi
 
 # ---- killed at each moment: old or new, complete; the next run repairs everything
-# whole N WHAT OLD NEW: after a kill at moment N, prog is OLD or NEW, and
-# remains are harmless
+# whole N WHAT OLD NEW: after a kill at moment N, prog is OLD or NEW, and remains are harmless
 whole() {
 	local left f
 	if ! cmp -s prog "$3" && ! cmp -s prog "$4"; then
@@ -472,8 +469,7 @@ kill_everywhere() { # WHAT WRAPPER...
 	[ $n -gt 5 ] || fail "$what, back: only $n moments"
 	echo "$what, back: $n moments, $nr_left with a second name"
 }
-# (A leak checker does not work in a traced program, nor a sanitizer without
-# /proc.)
+# (A leak checker does not work in a traced program, nor a sanitizer without /proc.)
 export ASAN_OPTIONS=${ASAN_OPTIONS:-}:detect_leaks=0
 if "$kill_at" 999999 true; then
 	kill_everywhere "killed" env
@@ -553,8 +549,7 @@ head -c 300k /dev/zero >small/fill 2>/dev/null
 expect "a full disk, back" 'No space left' --restore --backup-dir=bk2 small/prog
 cmp small/prog fast || fail "a full disk, back: changed"
 rm small/fill
-# As in a container: the file is in the lower layer, changes go to the upper
-# one.
+# As in a container: the file is in the lower layer, changes go to the upper one.
 mkdir lower upper && mount -t tmpfs none upper && mkdir upper/up upper/work upper/all &&
 	cp -p original lower/prog &&
 	mount -t overlay -o lowerdir=lower,upperdir=upper/up,workdir=upper/work none upper/all 2>/dev/null && {

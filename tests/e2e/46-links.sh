@@ -72,8 +72,7 @@ chmod 1777 "$theirs"
 as_them ln -s "$dir/made" "$theirs/p.db"
 command_ends 1 "sticky" "$morphd" run --db="$theirs/p.db" -- true
 unharmed sticky
-# A recording replaces its own name; another hard link to the old file stays as
-# it was.
+# A recording replaces its own name; another hard link to the old file stays as it was.
 ln victim name
 command_ends 0 "hard link" "$morphd" run --record=name -- true
 [ "$(cat victim)" = precious ] || fail "hard link: wrote to the other name"

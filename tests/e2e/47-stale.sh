@@ -120,8 +120,7 @@ optimize 3 "by a build-id that nobody has" --db=p.db --stale=0123456789abcdef ne
 optimize 3 "not wanted" --db=p.db --no-stale new/prog -n
 says err.txt 'no samples of this very file'
 
-# ---- the build's own counts are separate, and replace the old ones once they
-# suffice
+# ---- the build's own counts are separate, and replace the old ones once they suffice
 before=$(sqlite3 p.db 'SELECT count(*), sum(nr_samples) FROM bucket')
 optimize 0 "again" --db=p.db new/prog -n --report=json
 [ "$(sqlite3 p.db 'SELECT count(*), sum(nr_samples) FROM bucket')" = "$before" ] ||

@@ -83,8 +83,7 @@ build() {
 	$compiler "${flags[@]}" -o "$out" "$dir/$2-$type.o"
 }
 
-# runs FILE [HOW...]: run FILE, or ./main with FILE as its library; output in
-# ./out
+# runs FILE [HOW...]: run FILE, or ./main with FILE as its library; output in ./out
 runs() {
 	local file=$1 got=0
 	shift
@@ -170,8 +169,7 @@ one() {
 		jq -e '.functions.moved * 2 > .functions.in_file and .functions.moved >= 6' report.json \
 			>/dev/null || fail "$name $options: $(jq -c .functions.moved report.json) moved"
 		case "$ld $compiler $type $kind" in
-		# No symbol names the routine that Rust's personality routine
-		# calls.
+		# No symbol names the routine that Rust's personality routine calls.
 		*" rust static-pie stripped") ;;
 		# The personality routine is a stub of mold's that no defined symbol names.
 		"mold gcc nopie "* | "mold clang nopie "*) ;;

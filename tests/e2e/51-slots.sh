@@ -48,8 +48,7 @@ runs() {
 	sed -i "s,$dir/[a-z._]*,program,g; s,\./[a-z._]*,program,g" out.txt
 }
 
-# survives NAME PRICE: NAME works after each step; the report says that the
-# segment replaced PRICE
+# survives NAME PRICE: NAME works after each step; the report says that the segment replaced PRICE
 survives() {
 	local name=$1 step map
 	strip "$name" || fail "$name: strip"

@@ -75,8 +75,7 @@ for name in $("$root/scripts/workload" --names); do
 		exe=$programs/$name-$variant
 		[ -x "$exe" ] || { fail "$exe is missing"; continue; }
 		for seed in "" 2 9; do
-			# Use the program's own name, because some programs
-			# print it.
+			# Use the program's own name, because some programs print it.
 			mkdir -p a b
 			cp "$exe" "a/$name" && optimise "$exe" "b/$name" "$seed" || continue
 			compare "$name-$variant seed ${seed:-none}" "$name" "a/$name" "b/$name"

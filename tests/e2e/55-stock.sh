@@ -194,8 +194,7 @@ program() {
 	rm -f "a/$name" "b/$name"
 }
 
-# library NAME FLOOR WORK: the loader's library NAME; LD_LIBRARY_PATH is set for
-# WORK
+# library NAME FLOOR WORK: the loader's library NAME; LD_LIBRARY_PATH is set for WORK
 library() {
 	local file seed
 	file=$(/sbin/ldconfig -p | awk -v n="$1" '$1 == n && /x86-64/ { print $NF; exit }')

@@ -30,8 +30,7 @@ runs=$(wc -l <results)
 	fail "not all configurations"
 jq -e -s '[.[] | select(.program) | .program + .config] | length == (unique | length)' results \
 	>/dev/null || fail "a run was run twice"
-# Nothing may be broken, and enough must have been moved for the result to mean
-# something.
+# Nothing may be broken, and enough must have been moved for the result to mean something.
 same=$(jq -r 'select(.result == "same") | .result' results | wc -l)
 [ "$same" -ge 36 ] || fail "only $same are the same"
 jq -e -s '([.[].own // 0] | add) as $own | $own > 50 and

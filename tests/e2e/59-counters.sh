@@ -85,8 +85,7 @@ for flags in "-O2" "-O2 -fno-pie -no-pie" "-O0 -fno-jump-tables" "-O3 -static" "
 	cmp want.txt out.txt || fail "$flags: other output"
 	counted $p
 	says $p.said " in 0 of them not all" "$flags"
-	# The library code of a static program takes other paths under the
-	# emulator.
+	# The library code of a static program takes other paths under the emulator.
 	case $flags in *static*) continue ;; esac
 	"$root/scripts/branches" --callgrind $p.cg --stdout /dev/null ./$p -- 5000 >/dev/null 2>err.txt ||
 		[ $? = $want ] || fail "$flags: emulator: $(cat err.txt)"
@@ -113,8 +112,7 @@ command_ends 0 "by its own profile" morph-optimize --instrument=edges --min-samp
 ./own.i 77 >out.txt
 cmp want.txt out.txt || fail "by its own profile: other output"
 
-# entered JSON ADDRESS: how often a function was entered, by the counts of its
-# first instruction
+# entered JSON ADDRESS: how often a function was entered, by the counts of its first instruction
 entered() {
 	python3 - "$1" "$2" <<'P'
 import json, sys
@@ -126,8 +124,7 @@ address() {
 	nm "$1" | sed -n "s/ [tT] $2$//p"
 }
 
-# Threads lose no counts: by default, each has counters of its own. Children
-# continue counting.
+# Threads lose no counts: by default, each has counters of its own. Children continue counting.
 cat >threads.c <<'C'
 #include <pthread.h>
 #include <stdio.h>

@@ -262,8 +262,7 @@ command_ends 0 "user" morph-optimize --instrument=edges,threads --report=none us
 command_ends 127 "two files" ./user.i ./lib.so.i
 says err.txt "edges,atomic"
 
-# %gs is used by the file's own code, set before the program starts, or set
-# while it runs.
+# %gs is used by the file's own code, set before the program starts, or set while it runs.
 cat >gs.c <<'C'
 #include <pthread.h>
 #include <asm/prctl.h>

@@ -151,8 +151,7 @@ ends 5 "pairs, however long they take" --max-seconds=0 --pairs=9:20 --export-csv
 ends 2 "pairs the wrong way round" --pairs=9:8 quick quick
 ends 2 "pairs that are none" --pairs=:8 quick quick
 
-# --continue adds to the pairs of an earlier audit, and refuses pairs of other
-# programs.
+# --continue adds to the pairs of an earlier audit, and refuses pairs of other programs.
 "$BUILD/morph-audit" --continue=one.csv --export-csv=more.csv tenth tenth-less >out.txt 2>err.txt ||
 	fail "--continue: status $?: $(cat err.txt)"
 says out.txt '1 of them of an earlier audit'

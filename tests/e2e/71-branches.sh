@@ -1,8 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# The plugin that counts branches: exact on programs with known counts, equal to
-# single-stepping on a program of difficult cases, and it reports executions
-# inside patches.
+# The plugin that counts branches: exact on programs with known counts, equal to single-stepping on
+# a program of difficult cases, and it reports executions inside patches.
 set -u
 root=$(cd "$(dirname "$0")/../.." && pwd)
 here=$root/tests/plugin/oracle

@@ -81,8 +81,7 @@ if [ -s agree.json ]; then
 	jq -e '.samples > 0 and .wall > 0 and .wall <= 1 and .overlap > 0 and .overlap <= 1 and
 		.branches == '"$branches"' and .hot > 0 and .hot_flow <= 1' agree.json >/dev/null ||
 		fail "samples: $(cat agree.json)"
-	# The version without numbers, for measuring their cost, has the same
-	# copies.
+	# The version without numbers, for measuring their cost, has the same copies.
 	for kind in none pep; do
 		command_ends 0 $kind "$BUILD/morph-optimize" --min-samples=1 --db=db --instrument=$kind \
 			--report=json prog -o $kind

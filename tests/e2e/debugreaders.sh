@@ -60,8 +60,7 @@ debugger() { # FILE COMMAND...: to gdb.txt
 		"$file" >gdb.txt 2>&1
 }
 
-# Whether PC lies in .morph.text of the program when loaded without
-# randomisation.
+# Whether PC lies in .morph.text of the program when loaded without randomisation.
 in_copies() { # FILE PC
 	local start size base=0
 	read -r start size < <(readelf -SW "$1" | sed 's/\[ *[0-9]*\]//' |
@@ -70,8 +69,7 @@ in_copies() { # FILE PC
 	[ $(($2 - base)) -ge $((0x$start)) ] && [ $(($2 - base)) -lt $((0x$start + 0x$size)) ]
 }
 
-# A breakpoint on a line of an inlined call stops in a copy, with the right
-# callers.
+# A breakpoint on a line of an inlined call stops in a copy, with the right callers.
 stops() { # FILE WHAT
 	local pc
 	debugger "$1" "break scopes.cc:$line" 'run 400' 'print/x $pc' bt 'frame 2' 'info locals'

@@ -19,10 +19,7 @@
 
 #define NOINLINE __attribute__((noinline))
 
-/*
- * A separate loop for each use, so a separate block. The barrier keeps each
- * loop a single block.
- */
+/* A separate loop for each use, so a separate block. The barrier keeps each loop a single block. */
 #define LOOP(x, nr)                                                                                \
 	do {                                                                                       \
 		uint64_t n_ = (nr);                                                                \
@@ -32,7 +29,7 @@
 		}                                                                                  \
 	} while (0)
 
-/* The blocks share @nr steps: a, b and c sixteenths of them. */
+/* The blocks share @nr steps: a, b and c are sixteenths of @nr. */
 #define FUNCTION(name, a, b, c)                                                                    \
 	uint64_t name(uint64_t nr, uint64_t x);                                                    \
 	NOINLINE uint64_t name(uint64_t nr, uint64_t x)                                            \

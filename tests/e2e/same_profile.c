@@ -87,8 +87,9 @@ static double draw_unit(void)
 /* ---- the test ------------------------------------------------------------------------------ */
 
 /*
- * With a mean of 0 and a sum of squares of 1, the variance between the groups is s * s / n1 + s * s
- * / n2, where s is the sum over the first group.
+ * With a mean of 0 and a sum of squares of 1, the variance between the groups is
+ *  s * s / n1 + s * s / n2
+ * where s is the sum over the first group.
  */
 static double difference(const struct pair *p, uint64_t set)
 {
@@ -408,10 +409,7 @@ static void invent(struct table *t, uint32_t *source)
 		}
 		n = 500;
 		for (j = 0; j < n; j++) {
-			/*
-			 * Every second sample of the second source is evenly
-			 * spaced.
-			 */
+			/* Every second sample of the second source is evenly spaced. */
 			at = total * (source[i] && j % 2 ? (j + draw_unit()) / n : draw_unit());
 			for (k = 0; k < 11 && at >= cut[k]; k++)
 				;

@@ -4,8 +4,7 @@
 # program that did not run there.
 . "$(dirname "$0")/lib.sh"
 
-# The first page of each program's slots in its file, and the number of its own
-# slot.
+# The first page of each program's slots in its file, and the number of its own slot.
 for v in 1 2 3 4 5 6; do
 	off=$(readelf -SW "$GUEST/variant$v" | sed -nE 's/.* \.slots +PROGBITS +[0-9a-f]+ ([0-9a-f]+) .*/\1/p')
 	id=$(readelf -n "$GUEST/variant$v" | sed -n 's/.*Build ID: //p')

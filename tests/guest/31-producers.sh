@@ -5,8 +5,7 @@
 . "$(dirname "$0")/lib.sh"
 command -v jq >/dev/null && command -v sqlite3 >/dev/null || { echo "skip: jq or sqlite3 is missing"; exit 77; }
 
-# The suite compiles its programs, which takes long in an emulator. Here they
-# are ready.
+# The suite compiles its programs, which takes long in an emulator. Here they are ready.
 cat >cc <<'CC'
 #!/bin/bash
 while [ $# -gt 0 ] && [ "$1" != -o ]; do shift; done

@@ -56,8 +56,7 @@ try() {
 	at_least "$source: variant2 and 3" $(($(rows "$source.db" 2 '.function == "hot2"') +
 		$(rows "$source.db" 3 '.function == "hot3"'))) 20
 	for n in 1 2 3 4 5 6; do
-		# Each variant has its only busy code in a different page of
-		# 0x2000 to 0x9fff.
+		# Each variant has its only busy code in a different page of 0x2000 to 0x9fff.
 		wrong=$(rows "$source.db" $n "(.address | length) == 6 and .address >= \"0x2000\" and
 			.address < \"0xa000\" and .function != \"hot$n\"")
 		[ "$wrong" = 0 ] || fail "$source: $wrong samples of variant$n where it has no code"

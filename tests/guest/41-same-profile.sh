@@ -10,8 +10,7 @@
 # the test's random choices would take the emulated processor longer than sampling.
 . "$(dirname "$0")/lib.sh"
 
-# Compiled outside: in an emulator, compiling takes longer than all runs of a
-# source.
+# Compiled outside: in an emulator, compiling takes longer than all runs of a source.
 cat >cc <<'CC'
 #!/bin/bash
 while [ $# -gt 0 ] && [ "$1" != -o ]; do shift; done

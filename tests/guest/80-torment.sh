@@ -58,8 +58,7 @@ beside "$GUEST/torment" read 100000 100 0 0
 torment notes $seconds
 kill "${children[@]}"
 wait "${children[@]}" 2>/dev/null
-# Fail allocations of all kinds, also those that may wait, without a message for
-# each.
+# Fail allocations of all kinds, also those that may wait, without a message for each.
 for kind in failslab fail_page_alloc; do
 	dir=/sys/kernel/debug/$kind
 	if [ -e $dir ]; then

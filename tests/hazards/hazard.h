@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the programs here share: numbers that no compiler knows, and functions that stay functions. */
+/* Shared by the hazards: values unknown to the compiler, and functions that are not inlined. */
 #ifndef HAZARD_H
 #define HAZARD_H
 
@@ -11,7 +11,7 @@
 #endif
 #define KEEP NOINLINE NOCLONE
 
-/* A value behind the compiler's back. */
+/* A value that the compiler cannot know. */
 #ifdef __cplusplus
 #define HAZARD_AUTO auto
 #else

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Computed goto in every form: tables of addresses and of differences (int, short), tables that are
-// written, labels in structures, kept, compared, given to others, threaded code.
+// Computed goto in every form: tables of addresses and of differences (int, short), tables written
+// at run time, labels in structures, stored, compared, passed to functions; threaded code.
 // moves: main
 #include <stdio.h>
 #include <stdlib.h>
@@ -66,7 +66,7 @@ end:
 	return v;
 }
 
-/* The labels themselves are the program. */
+/* The program to interpret is an array of labels. */
 KEEP long threaded(int rounds)
 {
 	void *program[16];
@@ -94,7 +94,7 @@ d:
 	return v;
 }
 
-/* A table that is written before it is used, and labels that are told from each other. */
+/* A table that is written before use, and labels that are compared. */
 KEEP long written(int n)
 {
 	static void *labels[4];
@@ -124,7 +124,7 @@ third:
 	return v * 3;
 }
 
-/* A label goes out and comes back. */
+/* A label is passed to a function and comes back. */
 KEEP void *keep(void *p) { return OPAQUE(p); }
 
 KEEP long given(int n)
@@ -141,7 +141,7 @@ even:
 	return n / 2;
 }
 
-/* The middle of a table, a biased base, two jumps through one table. */
+/* A pointer to the middle of a table, a base with an offset, two jumps through one table. */
 KEEP long shared(int a, int b)
 {
 	static const void *const labels[] = {&&m2, &&m1, &&zero, &&p1, &&p2};

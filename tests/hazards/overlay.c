@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Code that asks where it is: the function around an address, and names of callers by the dynamic
-// symbols. Those of stock files stay with the old code, so there the copies have no names.
+// Code that asks where it is: the function around an address, and callers' names by dynamic
+// symbols. In stock files these symbols stay with the old code, so the copies have no names.
 // link: -rdynamic -ldl
 // modes: pie nopie
 // kinds: relinkable
@@ -33,7 +33,7 @@ KEEP int third(void)
 KEEP int second(void) { return third() + OPAQUE(0); }
 KEEP int first(void) { return second() + OPAQUE(0); }
 
-/* The caller's name, as a logger finds it. */
+/* The caller's name, as a logging function finds it. */
 KEEP void logs(void)
 {
 	Dl_info info;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Places that a tracer or the program itself finds by a note and writes over: static probes, patchable
-// entries, a jump label. The program patches its own code and sees the effect.
+// Code that a tracer or the program finds by a note and overwrites: static probes, patchable
+// entries, a jump label. The program patches its own code and tests the effect.
 // moves: main
 // stays: switched patched
 #include <stdint.h>
@@ -35,7 +35,7 @@ KEEP int probed(int n)
 	return n % 3 ? n + 2 : n * 5;
 }
 
-/* A switch that is thrown by writing a jump, as the kernel's jump labels are. */
+/* A switch that works by writing a jump, like the kernel's jump labels. */
 KEEP int switched(int n)
 {
 	__asm__ goto("1: .byte 0x0f, 0x1f, 0x44, 0x00, 0x00\n"

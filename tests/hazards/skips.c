@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Handlers that know code addresses: a fault leads on where a table of labels says, as in the kernel;
-// a handler steps over an instruction by itself; restartable sequences with a table like rseq's.
+// Handlers that know code addresses: after a fault a table of labels gives the next address, as in
+// the kernel; a handler steps over an instruction; restartable sequences with a table like rseq's.
 // stays: reads counts
 // moves: main
 #include <signal.h>
@@ -11,7 +11,7 @@
 
 #include "hazard.h"
 
-/* Relative pairs, as in Linux: where it may fault, where to go on. */
+/* Relative pairs, as in Linux: the instruction that may fault, and the address to continue at. */
 struct fixup {
 	int32_t fault, to;
 };
@@ -68,7 +68,7 @@ KEEP int reads(const int *p)
 	return value * 2;
 }
 
-/* Starts, faults in its middle, and goes on at its abort handler. */
+/* The sequence starts, faults in the middle, and continues at its abort handler. */
 KEEP int counts(int *p)
 {
 	int result = 0;
@@ -89,7 +89,7 @@ KEEP int counts(int *p)
 	return result;
 }
 
-/* A trap amid code that a handler steps over. */
+/* A trap in the middle of code; a handler steps over it. */
 KEEP int steps_over(int n)
 {
 	if (n & 1)

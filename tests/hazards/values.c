@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Labels as values: kept in the heap, sorted, searched, compared, subtracted, in a cold part, in structures
-// of other functions, jumped to by asm, chosen by a signal handler, shared by threads.
+// Labels as values: stored in the heap, sorted, searched, compared, subtracted, in a cold part, in
+// structures of other functions, jumped to by asm, selected by a signal handler, shared by threads.
 // flags: -pthread
 // link: -pthread
 // moves: main threaded chosen
@@ -20,7 +20,7 @@ struct op {
 	long arg;
 };
 
-/* What the interpreter tells about itself. */
+/* The interpreter's description of itself. */
 static struct engine {
 	void *const *labels;
 	void *base, *halt;
@@ -28,7 +28,7 @@ static struct engine {
 	int nr;
 } engine;
 
-/* Threaded code in the heap, as direct threading has it. */
+/* Threaded code in the heap, as in direct threading. */
 KEEP long threaded(struct op *ip, long n)
 {
 	static void *const table[NR] = {&&push, &&add, &&mul, &&dup, &&again, &&stop};
@@ -72,7 +72,7 @@ static int by_address(const void *a, const void *b)
 	return x < y ? -1 : x > y;
 }
 
-/* From an address back to its number: by comparing, and by the order of addresses. */
+/* From an address to its number: by comparing, and by the order of addresses. */
 KEEP long searched(const struct op *code, int nr)
 {
 	uintptr_t sorted[NR];
@@ -93,7 +93,7 @@ KEEP long searched(const struct op *code, int nr)
 	return sum;
 }
 
-/* The code as differences from a label, of 4 bytes, made at run time. */
+/* Code as 4-byte differences from a label, computed at run time. */
 KEEP long compressed(const int *code, long v)
 {
 	static void *const labels[] = {&&plus, &&twice, &&minus, &&end};
@@ -117,7 +117,7 @@ end:
 	return v;
 }
 
-/* Differences that the assembler made, which another function adds to a label. */
+/* Differences computed by the assembler; another function adds them to a label. */
 static const int *away;
 static char *away_from;
 
@@ -143,7 +143,7 @@ last:
 
 KEEP void *compute(int i) { return away_from + away[i]; }
 
-/* A label in the part that the compiler holds for cold. */
+/* A label in the part that the compiler considers cold. */
 __attribute__((cold)) KEEP void rare(long *v) { *v += 1000; }
 
 KEEP long cold(int n, void *const *override)
@@ -163,7 +163,7 @@ out:
 	return v;
 }
 
-/* A structure of labels that others fill their own from. */
+/* A structure of labels that other structures are filled from. */
 struct handlers {
 	void *on_odd, *on_even;
 	struct {
@@ -196,7 +196,7 @@ ten:
 	goto even;
 }
 
-/* The compiler's own assembler jumps. */
+/* The jump is in inline assembly. */
 KEEP long by_asm(int n)
 {
 	long v = n;
@@ -209,7 +209,7 @@ right:
 	return v + 9;
 }
 
-/* A signal handler says where to go on. */
+/* A signal handler selects where to continue. */
 static void *volatile next;
 static void *at_signal;
 

@@ -20,8 +20,7 @@ LIBRARY = "/lib/x86_64-linux-gnu"
 MACHINE = ["-machine", "q35,accel=tcg", "-smp", "1", "-m", "768", "-nic", "none", "-vga", "none",
            "-display", "none", "-no-reboot", "-nodefaults", "-cpu", "max,la57=off,erms=off",
            "-icount", "shift=0,sleep=off", "-rtc", "base=2026-01-01,clock=vm"]
-# tsc=reliable: the emulated TSC is single and does not stop, but the kernel
-# cannot know that.
+# tsc=reliable: the emulated TSC is single and does not stop, but the kernel cannot know that.
 APPEND = ("nokaslr norandmaps quiet panic=-1 oops=panic tsc=reliable clocksource=tsc nowatchdog "
           "random.trust_cpu=on rdinit=/init")
 

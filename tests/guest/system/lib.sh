@@ -25,8 +25,7 @@ said() {
 	grep -qE -e "$1" "$log" || { echo "no '$1' in: $(tail -n 5 "$log")"; return 1; }
 }
 
-# within SECONDS COMMAND...: COMMAND succeeds within SECONDS; an emulated
-# machine is slow
+# within SECONDS COMMAND...: COMMAND succeeds within SECONDS; an emulated machine is slow
 within() {
 	local end=$((SECONDS + $1))
 	shift
