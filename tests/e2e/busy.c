@@ -122,7 +122,7 @@ int main(int argc, char **argv)
 
 			if (!f)
 				return 1;
-			/* Where it was mapped: the test wants the same place twice. */
+			/* Print the address: the test needs the same one twice. */
 			printf("%p\n", (void *)f);
 			f(ms);
 			dlclose(lib);

@@ -44,7 +44,7 @@ samples_of() {
 	echo "${n:-0}"
 }
 more_of() { [ "$(samples_of "$1")" -gt "$2" ]; }
-# Of the last session.
+# Source and rate of the last session.
 collector() { status | jq -r '.sessions | max_by(.start_s) | .collector'; }
 rate() { status | jq -r '.sessions | max_by(.start_s) | .rate_hz'; }
 rate_is() { [ "$(rate)" = "$1" ]; }
