@@ -159,8 +159,7 @@ for producer in $producers; do
 		emitted=$(jq .emitted "$name.out") attributed=$(jq .attributed "$name.out")
 		[ "$emitted" = $((attributed + $(jq .unattributed "$name.out") + $(jq .lost "$name.out"))) ] ||
 			fail "samples do not add up"
-		# The number of samples that the kernel's programs took equals the number attributed
-		# or lost.
+		# No sample was dropped for lack of memory.
 		[ "$(jq '.reasons."no-memory"' "$name.out")" = 0 ] || fail "samples are missing"
 		[ "$kind" = system ] || [ "$(ledger "$name.db" no-process)" = 0 ] ||
 			fail "$(ledger "$name.db" no-process) samples of no process"

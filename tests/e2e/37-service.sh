@@ -203,7 +203,7 @@ stopped() { grep -q '^State:.T' "/proc/$daemon/status"; }
 [ "$(lives)" = 0 ] || fail "signs of life that nobody asked for"
 WATCHDOG_USEC=200000 start --db=a.db
 until_true "signs of life" more_lives 5
-# No message for a second, after those that were sent before have arrived.
+# No message for a second. If an earlier message still arrives, until_true repeats.
 silent() {
 	local n
 	n=$(lives)

@@ -200,7 +200,7 @@ if [ $EUID = 0 ]; then
 	[ "$(cat err)" = "morphd: no sandbox for reading files: capabilities: Permission denied" ] ||
 		fail "without a sandbox: $(cat err)"
 	[ ! -e ran ] || fail "a command ran that could not be sampled"
-	# Recording and replay need no sandbox.
+	# Replaying a recording needs no sandbox.
 	"$MORPHD" run --source="$source" --record rec -- true 2> err || fail "$(cat err)"
 	./deny -126 "$MORPHD" --input rec --db db 2> err || fail "replay: $(cat err)"
 	if command -v setpriv > /dev/null; then

@@ -89,8 +89,7 @@ else
 			total=$(awk '/^totals:/ { print $2 }' cg.out)
 			says out.txt "emitted *$total " "total of $prog $opts"
 			ends 0 "functions" --db c.db query --binary=$prog --json
-			# Each loop runs 1,000 rounds; the disassembly gives the number of
-			# executions.
+			# Each loop runs 1,000 rounds of 4 to 19 instructions.
 			for f in loud quiet; do
 				jq -e --arg f $f '.rows[] | select(.function == $f) |
 					.samples >= 4000 and .samples < 20000' out.txt >/dev/null ||

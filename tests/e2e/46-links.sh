@@ -83,7 +83,7 @@ command_ends 0 "a link of root's" "$morphd" run --record=own -- true
 [ "$(stat -c %a mine)" = 600 ] || fail "a recording is of mode $(stat -c %a mine)"
 command_ends 0 "/dev/null" "$morphd" run --record=/dev/null -- true
 [ -c /dev/null ] || fail "/dev/null is gone"
-# The owner may write a database, and the owner's group may read it.
+# Only the owner may read a database; a system user's group may, too.
 command_ends 0 "a new database" "$morphd" run --db=fresh.db -- true
 [ "$(stat -c %a fresh.db)" = 640 ] || fail "root's database is of mode $(stat -c %a fresh.db)"
 cp fresh.db "$theirs/read.db"

@@ -1,8 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# gold and lld leave no room for a program header, so the new segment replaces PT_PHDR or a note
-# without content. Such files run, also after packaging steps. They are stripped first, as
-# distributions do; a PT_NOTE still leads to the build-id.
+# In files of gold and lld, the new segment replaces PT_PHDR or a note that demands nothing. Outputs
+# run, also after packaging steps. Originals are stripped first, as distributions do; a PT_NOTE still
+# leads to the build-id.
 . "$(dirname "$0")/lib.sh"
 scratch slots
 need gcc g++ strip readelf

@@ -206,7 +206,7 @@ says out.txt 'no separate file was found' "none found"
 command_ends 0 "embedded" "$optimize" --all --debug-file=auto g5.full -o embedded.opt
 [ ! -e embedded.opt.debug ] || fail "embedded, but written"
 
-# Verification with wrong files: a damaged debug file, the original's, and without the debug file.
+# Verification fails: with a damaged debug file, with the original's, and without --debug-file.
 cp g5.opt.debug good
 printf '\377' | dd of=g5.opt.debug bs=1 seek=3000 conv=notrunc 2>/dev/null
 command_ends 4 "damaged" "$optimize" --verify=g5 --debug-file=auto g5.opt

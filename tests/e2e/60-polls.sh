@@ -196,7 +196,7 @@ jq -e '[.rows[] | select(.function == "awake") | .samples] | add // 0 | . < 20' 
 	fail "sleeper: $(jq -c '.rows[] | select(.function == "awake") | [.samples, .path]' paths.json | head -n 3)"
 [ "$(jq '[.rows[].samples] | add' paths.json)" -ge 20000 ] || fail "sleeper: few paths"
 
-# gzip's match loop has no free register, so the code that records paths saves one in memory.
+# gzip's match loop has no free register, so the code that records paths saves one elsewhere.
 rm -f polls
 gzip=$(readlink -f "$(command -v gzip)")
 command_ends 0 gzip morph-optimize --all --instrument=pep,poll --counts=polls --json "$gzip" -o gzip.i

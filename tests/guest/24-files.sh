@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# The module's memory of files that were mapped before.
+# Files that ended processes had mapped do not stay in the kernel's memory.
 . "$(dirname "$0")/lib.sh"
 load
 check files
