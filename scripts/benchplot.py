@@ -30,8 +30,7 @@ def marker(x, y, shape, colour, hollow=False):
 
 
 class Panel:
-    """A panel: one figure for each program and version, with whiskers; clipped values get an
-    arrow."""
+    """A panel: one figure for each program and version, with whiskers; an arrow if clipped."""
 
     def __init__(self, x, title, better, unit, low, high, step, zero, form):
         self.x, self.title, self.better, self.unit = x, title, better, unit
@@ -59,8 +58,7 @@ class Panel:
         return out
 
     def point(self, y, version, value, low, high, hollow):
-        """A marker at the value and a whisker from low to high; an arrow if the value is
-        outside."""
+        """A marker at the value and a whisker from low to high; an arrow if it is outside."""
         colour, shape = STYLE[version][1:]
         out = []
         if high > low:

@@ -70,8 +70,7 @@ class StockFile:
                    f"--db={self.file(db)}", "--")
 
     def sample_paths(self, key, db, rate=4000):
-        """Timer samples of a version that keeps path numbers, with the registers that hold
-        these."""
+        """Timer samples of a version that keeps path numbers, with the registers."""
         self.forget(db)
         self.train(key, f"{BUILD}/morphd", "run", "--no-kernel", "--source=perf",
                    "--registers=paths", f"--rate={rate}", f"--db={self.file(db)}", "--")

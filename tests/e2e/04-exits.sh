@@ -254,7 +254,7 @@ for c in $commands; do
 		"morph-stats" ${lines[$c]} >/dev/null 2>&1
 		rm -f i.db* m.db*
 		case $c in
-		import | merge) # would find its own result the second time
+		import | merge) # a second run would find the first one's result
 			for to in /dev/full closed; do
 				rm -f i.db* m.db*
 				if [ $to = closed ]; then

@@ -47,7 +47,7 @@ $CC -o deny "$root/tests/e2e/deny.c" || exit 1
 $CC -O1 -o busy "$root/tests/e2e/busy.c" -ldl -lpthread || exit 1
 
 # Without permission to sample: one line says what to do, and the command does not run.
-allowed_at() { # N COMMAND...: with kernel.perf_event_paranoid showing N, in a namespace of our own
+allowed_at() { # N COMMAND...: with kernel.perf_event_paranoid showing N, in a new namespace
 	local n=$1
 	shift
 	echo "$n" > paranoid

@@ -16,7 +16,7 @@ samples() { # DB FILE
 	sqlite3 -readonly "$1" "SELECT coalesce(sum(nr_samples), 0) FROM bucket b JOIN module m
 		ON b.module = m.key WHERE hex(build_id) = '$id'"
 }
-spin() { # DB FILE OPTIONS...: what is sampled lands in DB
+spin() { # DB FILE OPTIONS...: sample FILE into DB
 	local db=$1 file=$2 ms
 	shift 2
 	for ms in 300 3000 30000; do
@@ -71,7 +71,7 @@ cp here/faster there/faster
 spin alone.db "$dir/there/faster"
 [ "$(samples alone.db here/busy)" = 0 ] || fail "alone: samples of an original that is not here"
 [ "$(samples alone.db there/faster)" -gt 100 ] || fail "alone: no samples of its own"
-own=$(samples good.db there/faster) # the forged file's: it has the same build-id
+own=$(samples good.db there/faster) # samples of the forged file, which has the same build-id
 "$morphd" run --no-kernel --rate 4000 --db good.db -- there/faster spin 1000 >out.txt 2>err.txt ||
 	fail "listed: $(cat err.txt)"
 [ "$(samples good.db here/busy)" -gt "$before" ] || fail "listed: no samples of the original"

@@ -99,7 +99,7 @@ user=$EUID
 [ $((0x$(field self CapEff) & 0xe0)) = $((0xe0)) ] && [ "$(awk '{ print $3 }' /proc/self/uid_map)" -gt 65534 ] &&
 	user=65534
 no_rights "$reader" $user
-kill -TERM "$reader" # not for it
+kill -TERM "$reader" # the reader must ignore it
 touch go
 finish_run "plain"
 adds_up "plain"

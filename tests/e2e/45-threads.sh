@@ -33,7 +33,7 @@ samples() {
 		echo "p 7/7 1.0: PERF_RECORD_MMAP2 7/7: [$vaddr($size) @ $off 00:00 0 0]: r-xp $dir/$1"
 		objdump -d --no-show-raw-insn "$1" | awk -v path="$dir/$1" '/^ +[0-9a-f]+:/ {
 			x = (x * 69069 + 12345) % 2147483648
-			# Regions that run, and most that do not.
+			# Some regions run, most do not.
 			if (int(NR / 400) % 5 > 1 || x % 5) next
 			sub(":", "", $1)
 			for (i = x % 7; i >= 0; i--) print "p 7/7 1.1: cycles:u: " $1 " f (" path ")"

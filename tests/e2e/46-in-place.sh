@@ -5,7 +5,7 @@
 . "$(dirname "$0")/lib.sh"
 need gcc jq strip objdump readelf
 scratch inplace
-theirs=$(mktemp -d /tmp/inplace.XXXXXX) # which another user can reach
+theirs=$(mktemp -d /tmp/inplace.XXXXXX) # a directory that another user can reach
 trap 'chattr -i "$dir/fixed" 2>/dev/null; rm -rf "$dir" "$theirs"' EXIT
 gcc -O1 -o kill-at "$root/tests/tools/kill_at.c" || exit 1
 optimize=$BUILD/morph-optimize

@@ -30,7 +30,7 @@ optimise() { # ORIGINAL OPTIMISED SEED
 	local status=$?
 	case $status in
 	0) return 0 ;;
-	3) return 1 ;; # nothing to move: no output, no claim
+	3) return 1 ;; # nothing to move: no output
 	4) nr_refused=$((nr_refused + 1)); fail "$1 seed $3: refused: $(tail -n 1 opt.log)" ;;
 	*) fail "$1 seed $3: exit $status: $(tail -n 1 opt.log)" ;;
 	esac

@@ -9,7 +9,7 @@
 . "$root/tests/e2e/debugreaders.sh"
 scratch debuginfo
 
-order= # of blocks and functions: as they were
+order= # options for the order of blocks and functions; empty: the original order
 # build NAME COMPILER FLAGS...
 build() {
 	local name=$1
@@ -43,7 +43,7 @@ for v in "${variants[@]}"; do
 	read -r name command <<<"$v"
 	read -ra words <<<"$command"
 	case $name in
-	g5-split) # What is in .dwo files cannot change: lines only.
+	g5-split) # .dwo files cannot be changed: only lines cover the copies.
 		"${words[@]}" -o $name "$src" || { fail "$name: does not compile"; continue; }
 		command_ends 0 $name "$BUILD/morph-optimize" --all --json $name -o $name.opt
 		json $name '.debug.units_extended == 1'

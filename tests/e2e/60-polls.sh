@@ -134,7 +134,7 @@ for flags in "-O2" "-O2 -fno-pie -no-pie" "-O1 -static" "-Os -Wl,--emit-relocs" 
 	./$p 400000 fork >want
 	cmp -s want $p.says || fail "$flags: asked: behaves differently"
 	case $flags in
-	*-static* | *-s\ *) ;; # no walk, or no name of it
+	*-static* | *-s\ *) ;; # walk() has no path numbers, or no name
 	*) tells $p $p ;;
 	esac
 done

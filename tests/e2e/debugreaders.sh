@@ -84,7 +84,7 @@ stops() { # FILE WHAT
 	if grep -q '^i = [0-9]' gdb.txt; then
 		says gdb.txt '^i = 33[0-9]' "$2: variable of a copy"
 	fi
-	[ "$2" = g5-shuffled ] && return # the entry is not the first of the copy
+	[ "$2" = g5-shuffled ] && return # the entry is not the copy's first block
 	debugger "$1" 'break outer<int>' 'run 3' 'print/x $pc' finish
 	pc=$(sed -n 's/^\$1 = //p' gdb.txt)
 	[ -n "$pc" ] && in_copies "$1" "$pc" || fail "$2: break outer<int> stopped at '$pc'"

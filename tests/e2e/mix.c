@@ -82,7 +82,7 @@ static const struct piece {
 };
 
 #define NR_PIECES (sizeof(pieces) / sizeof(pieces[0]))
-#define TURNS	  46 /* the sum of the weights: each turn is one piece of about one length */
+#define TURNS	  46 /* the sum of the weights; all pieces are of about the same length */
 #define STEPS	  3000
 
 static uint64_t cpu_ns(void)

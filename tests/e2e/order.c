@@ -42,7 +42,7 @@ static void pin(int cpu)
 
 	CPU_ZERO(&set);
 	CPU_SET(cpu, &set);
-	sched_setaffinity(0, sizeof(set), &set); /* where there is one CPU only: never mind */
+	sched_setaffinity(0, sizeof(set), &set); /* fails if there is only one CPU */
 }
 
 static void *work(void *arg)

@@ -7,12 +7,12 @@
 command -v jq >/dev/null && command -v nm >/dev/null || { echo "skip: jq or nm is missing"; exit 77; }
 
 address() { echo "0x$(nm "$GUEST/paths-original" | sed -n "s/ t blk_$1\$//p" | sed 's/^0*//')"; }
-samples() { # BLOCK...: that came by these
+samples() { # BLOCK...: samples whose path is these blocks
 	local want
 	want=$(for b; do address "$b"; done | jq -R . | jq -sc .)
 	jq --argjson want "$want" '[.rows[] | select(.path == $want) | .samples] | add // 0' paths.json
 }
-enough() { # is stored, of a machine of whatever speed, whose daemon begins when it comes to it
+enough() { # whether enough samples are stored; the machine may be slow
 	"$BUILD/morph-stats" query --by=path --binary "$GUEST/paths-original" --db db --json 2>/dev/null |
 		jq -e '([.rows[].samples] | add // 0) >= 300' >/dev/null
 }

@@ -179,7 +179,7 @@
 	func	prefixes
 	movl	%edi, %eax
 	testl	$2, %edi
-	.byte	0x2e		// not taken, says a hint of old
+	.byte	0x2e		// an old branch hint: not taken
 	je	1f
 	addl	$5, %eax
 	.byte	0xf2		// bnd
