@@ -1,7 +1,8 @@
 #!/bin/bash
-# SPDX-License-Identifier: Apache-2.0 In files of gold and lld, the new segment replaces PT_PHDR or
-# a note that demands nothing. Outputs run, also after packaging steps. Originals are stripped
-# first, as distributions do; a PT_NOTE still leads to the build-id.
+# SPDX-License-Identifier: Apache-2.0
+# In files of gold and lld, the new segment replaces PT_PHDR or a note that demands nothing. Outputs
+# run, also after packaging steps. Originals are stripped first, as distributions do; a PT_NOTE still
+# leads to the build-id.
 . "$(dirname "$0")/lib.sh"
 scratch slots
 need gcc g++ strip readelf

@@ -1,7 +1,9 @@
 #!/bin/bash
-# SPDX-License-Identifier: Apache-2.0 A program with --instrument=edges behaves like the original.
-# Its counts equal an emulator's counts of the original, for each instruction and branch. Also with
-# threads, children and libraries, and however the program ends. shellcheck source=tests/e2e/lib.sh
+# SPDX-License-Identifier: Apache-2.0
+# A program with --instrument=edges behaves like the original. Its counts equal an emulator's counts
+# of the original, for each instruction and branch. Also with threads, children and libraries, and
+# however the program ends.
+# shellcheck source=tests/e2e/lib.sh
 . "$(dirname "$0")/lib.sh"
 need gcc g++ qemu-x86_64 python3 objcopy strip
 export PATH="$BUILD:$PATH"

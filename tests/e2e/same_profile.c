@@ -1,21 +1,28 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * same_profile - do two sources of samples give the same profile of the same work? * * same_profile
- TABLE [ALARMS] lines "RUN SOURCE LEVEL NAME COUNT", the counts of each run; * false alarms are one
- in ALARMS (1000000) * same_profile --self-test tests the rate of false alarms * * Samples of a
- timer depend on each other and on the order of the program's work, and a machine * changes from run
- to run. No formula for the error of a count holds, so none is used. Instead, the * script assigns
- the sources to the runs at random. If sources make no difference, every other * assignment was as
- likely. The probability that the observed difference is larger than those of N * other random
- assignments is then exactly 1 in N + 1, however the runs differ (a randomisation test). * * The
- difference of two sources at one level (modules, functions, blocks) is the sum over the *
- categories of -log(1 - e). Here e is the part of the variance of the category's share between *
- runs that lies between the sources. The sum shows one large difference, and many small ones. * * To
- prove its sensitivity, each pair is tested again after a share of one source's samples (SKEW * at
- most) was moved from the largest category to the second. If this is not detected, the machine * was
- too uneven between runs, and the result means nothing. More runs help more than longer ones: * the
- greatest term of one category grows with the number of runs. * * Exit: 0 the same, 1 not the same,
- 3 undecided, 2 wrong use.
+ * same_profile - do two sources of samples give the same profile of the same work?
+ *
+ *	same_profile TABLE [ALARMS]	lines "RUN SOURCE LEVEL NAME COUNT", the counts of each run;
+ *					false alarms are one in ALARMS (1000000)
+ *	same_profile --self-test	tests the rate of false alarms
+ *
+ * Samples of a timer depend on each other and on the order of the program's work, and a machine
+ * changes from run to run. No formula for the error of a count holds, so none is used. Instead, the
+ * script assigns the sources to the runs at random. If sources make no difference, every other
+ * assignment was as likely. The probability that the observed difference is larger than those of
+ * N other random assignments is then exactly 1 in N + 1, however the runs differ (a randomisation
+ * test).
+ *
+ * The difference of two sources at one level (modules, functions, blocks) is the sum over the
+ * categories of -log(1 - e). Here e is the part of the variance of the category's share between
+ * runs that lies between the sources. The sum shows one large difference, and many small ones.
+ *
+ * To prove its sensitivity, each pair is tested again after a share of one source's samples (SKEW
+ * at most) was moved from the largest category to the second. If this is not detected, the machine
+ * was too uneven between runs, and the result means nothing. More runs help more than longer ones:
+ * the greatest term of one category grows with the number of runs.
+ *
+ * Exit: 0 the same, 1 not the same, 3 undecided, 2 wrong use.
  */
 #include <math.h>
 #include <stdbool.h>
