@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * busy - uses CPU time in known places; every producer of samples must attribute them correctly.
+ * busy - uses CPU time at known places. Every source of samples must report these places.
  *
  *	busy spin MS			in this file's own code
  *	busy exec MS PROGRAM		spin, then become `PROGRAM spin MS`
@@ -8,7 +8,7 @@
  *	busy short N PROGRAM		N children, each `PROGRAM spin 4`
  *	busy dl MS LIB...		each library in turn: dlopen, spin in it, dlclose
  *	busy threads MS N		N threads spin
- *	busy until N FILE		N threads spin until FILE exists
+ *	busy until N FILE		N threads spin until there is FILE
  *	busy jit MS			in code written into anonymous memory
  *	busy gone MS FILE		unlink FILE, then spin
  *	busy replace MS FILE NEW	rename NEW over FILE, then spin
@@ -38,7 +38,7 @@ static double cpu_ms(void)
 	return t.tv_sec * 1e3 + t.tv_nsec / 1e6;
 }
 
-/* By CPU time, so that other load changes nothing. */
+/* Spins for @ms of CPU time, not of elapsed time: other load on the machine changes nothing. */
 __attribute__((noinline)) void spin(long ms)
 {
 	double end = cpu_ms() + ms;
@@ -122,7 +122,7 @@ int main(int argc, char **argv)
 
 			if (!f)
 				return 1;
-			/* Print the address: the test needs the same one twice. */
+			/* The test checks that two libraries were mapped at the same address. */
 			printf("%p\n", (void *)f);
 			f(ms);
 			dlclose(lib);

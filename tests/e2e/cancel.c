@@ -50,7 +50,7 @@ static NOINLINE int depth(int n)
 	return nr;
 }
 
-/* A signal may arrive at any instruction, also in a function without a frame. */
+/* A signal may arrive at any instruction, even in a function without a stack frame. */
 static volatile int nr_signals, nr_short;
 
 static void on_signal(int signo)

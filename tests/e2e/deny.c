@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * deny - run a command for which perf_event_open fails with EACCES, as on Debian's kernels.
+ * deny - runs a command for which perf_event_open fails with EACCES, as on Debian's kernels.
  *
- *	deny [-NUMBER] COMMAND...	with -NUMBER, system call NUMBER fails instead
+ *	deny [-NUMBER] COMMAND...	the system call NUMBER fails instead
  */
 #include <errno.h>
 #include <linux/filter.h>

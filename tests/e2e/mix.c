@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * mix - work in known places in a fixed proportion: every source must give the same profile.
+ * mix - does work at known places in a fixed proportion. Every source must measure the same.
  *
  *	mix MS		rounds of the same work, in an order that repeats only after all of it,
  *			until MS of CPU time are used
  *
- * The work is in functions of different weight, with blocks of different weight, here and in a
- * library (-DLIBRARY), and in system calls. Each piece is short and of random length, so that no
- * timer with a fixed rate can keep in step with it.
+ * The work is done by functions of different weight, with blocks of different weight, in the
+ * program and in a library (-DLIBRARY), and by system calls. Each piece is short and has a new
+ * random length, so that a timer at a fixed rate cannot keep in step with it.
  */
 #include <stdint.h>
 #include <stdio.h>
@@ -19,7 +19,7 @@
 
 #define NOINLINE __attribute__((noinline))
 
-/* A separate loop for each use, so a separate block. The barrier keeps each loop a single block. */
+/* Each use is a loop of its own, so another block. The barrier prevents optimisation of it. */
 #define LOOP(x, nr)                                                                                \
 	do {                                                                                       \
 		uint64_t n_ = (nr);                                                                \
@@ -29,7 +29,7 @@
 		}                                                                                  \
 	} while (0)
 
-/* The blocks share @nr steps: a, b and c are sixteenths of @nr. */
+/* A function of about @nr steps. The blocks get @a, @b and @c sixteenths of them. */
 #define FUNCTION(name, a, b, c)                                                                    \
 	uint64_t name(uint64_t nr, uint64_t x);                                                    \
 	NOINLINE uint64_t name(uint64_t nr, uint64_t x)                                            \
@@ -82,7 +82,7 @@ static const struct piece {
 };
 
 #define NR_PIECES (sizeof(pieces) / sizeof(pieces[0]))
-#define TURNS	  46 /* the sum of the weights; all pieces are of about the same length */
+#define TURNS	  46 /* the sum of the weights; all turns are about equally long */
 #define STEPS	  3000
 
 static uint64_t cpu_ns(void)

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * nodevice - for LD_PRELOAD: a /dev/morphmon that cannot be used.
+ * nodevice - a library for LD_PRELOAD that makes /dev/morphmon unusable.
  *
- * NODEVICE is the error number of open(); or "abi": open() succeeds, and the module has a later
- * ABI; or "old": the module has an ABI without registers.
+ * The environment variable NODEVICE is the errno number that open() fails with; or "abi": open()
+ * succeeds, but the module reports a later version; or "old": it reports a version without
+ * registers.
  */
 #include <errno.h>
 #include <fcntl.h>

@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * noevents - for LD_PRELOAD: perf_event_open fails as on Debian's kernels until a file exists.
+ * noevents - a library for LD_PRELOAD: perf_event_open fails, as on Debian's kernels, until a
+ * file exists.
  *
- * NOEVENTS names the file. A seccomp filter, as in deny.c, could not be removed again.
+ * The environment variable NOEVENTS names the file. A seccomp filter, as in deny.c, could not be
+ * removed again.
  */
 #include <errno.h>
 #include <stdarg.h>

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * order - two libraries at one address, in quick turns, run on another CPU than they are mapped on.
+ * order - maps two libraries at one address in quick turns, and runs them on another CPU.
  *
- * With -DLIBRARY this is the library. Both libraries have the same two functions, but only first()
- * runs in one, and only second() in the other. Every sample in the wrong library is thus detected.
- * usage: order TURNS FIRST.so SECOND.so
+ * Built with -DLIBRARY it is the library. Both libraries have the same two functions, but one only
+ * runs first() and the other only second(). The test thus sees each sample that was attributed to
+ * the wrong library. usage: order TURNS FIRST.so SECOND.so
  */
 #include <dlfcn.h>
 #include <pthread.h>
@@ -42,7 +42,7 @@ static void pin(int cpu)
 
 	CPU_ZERO(&set);
 	CPU_SET(cpu, &set);
-	sched_setaffinity(0, sizeof(set), &set); /* fails if there is only one CPU */
+	sched_setaffinity(0, sizeof(set), &set); /* may fail: there may be only one CPU */
 }
 
 static void *work(void *arg)

@@ -1,28 +1,28 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * same_profile - do two sources of samples give the same profile of the same work?
+ * same_profile - tests whether two sources of samples measure the same for the same work.
  *
- *	same_profile TABLE [ALARMS]	lines "RUN SOURCE LEVEL NAME COUNT", the counts of each run;
- *					false alarms are one in ALARMS (1000000)
- *	same_profile --self-test	tests the rate of false alarms
+ *	same_profile TABLE [ALARMS]	TABLE has lines "RUN SOURCE LEVEL NAME COUNT"; one
+ *					false alarm in ALARMS tests (1000000)
+ *	same_profile --self-test	checks that false alarms are as rare as promised
  *
- * Samples of a timer depend on each other and on the order of the program's work, and a machine
- * changes from run to run. No formula for the error of a count holds, so none is used. Instead, the
- * script assigns the sources to the runs at random. If sources make no difference, every other
- * assignment was as likely. The probability that the observed difference is larger than those of
- * N other random assignments is then exactly 1 in N + 1, however the runs differ (a randomisation
- * test).
+ * Samples of a timer are not independent of each other, nor of the order of a program's work, and
+ * a machine changes from run to run. No formula for the error of a count is valid, so this is a
+ * randomisation test: the script draws by lot which source collects in which run. If the sources
+ * do not differ, every other outcome of that lottery was as likely. The difference for the drawn
+ * outcome is then the largest among N others with a chance of exactly 1 in N + 1, however the runs
+ * differ.
  *
- * The difference of two sources at one level (modules, functions, blocks) is the sum over the
- * categories of -log(1 - e). Here e is the part of the variance of the category's share between
- * runs that lies between the sources. The sum shows one large difference, and many small ones.
+ * The difference of two sources at one level (modules, functions, blocks) is the sum of -log(1 - e)
+ * over the categories; e is the part of the variance of the category's share that lies between the
+ * sources. The sum detects one category that differs much, and many that differ a little.
  *
- * To prove its sensitivity, each pair is tested again after a share of one source's samples (SKEW
- * at most) was moved from the largest category to the second. If this is not detected, the machine
- * was too uneven between runs, and the result means nothing. More runs help more than longer ones:
- * the greatest term of one category grows with the number of runs.
+ * To show that the test would detect a difference, each pair is tested again after at most SKEW of
+ * one source's samples were moved from the largest category to the second. If that is not detected,
+ * the machine changed too much between runs, and the test proves nothing. More runs help more than
+ * longer runs: the amount that one category can add to the sum grows with the number of runs.
  *
- * Exit: 0 the same, 1 not the same, 3 undecided, 2 wrong use.
+ * Exit: 0 same, 1 different, 3 undecided, 2 wrong use.
  */
 #include <math.h>
 #include <stdbool.h>
@@ -32,14 +32,14 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define ALARMS	       1000000 /* one false alarm in so many, for all tests together */
+#define ALARMS	       1000000 /* one false alarm in this many, for all tests together */
 #define SKEW	       0.03
 #define MAX_RUNS       64
 #define MAX_SOURCES    4
 #define MAX_LEVELS     4
 #define MAX_CATEGORIES 128
-#define MIN_COUNT      10 /* average over runs; categories below it are put together */
-#define MIN_RUNS       14 /* of a source; fewer runs allow too few assignments */
+#define MIN_COUNT      10 /* average over the runs; smaller categories are merged into one */
+#define MIN_RUNS       14 /* per source; fewer runs have too few lotteries */
 
 struct table {
 	uint32_t nr_runs, nr_categories;
@@ -56,11 +56,11 @@ struct input {
 
 #define PART 8 /* runs */
 
-/* Runs of two sources: shares, where each category's have mean 0 and a sum of squares of 1. */
+/* The runs of two sources. The shares of a category have a mean of 0 and a sum of squares of 1. */
 struct pair {
 	uint32_t nr_runs, nr_first, nr_categories; /* the first source's runs come first */
 	float share[MAX_RUNS][MAX_CATEGORIES];
-	/* Sums over every subset of a part's runs: an assignment's sum then adds a few of these. */
+	/* The sums of all subsets of each PART runs. A lottery adds a few of these. */
 	float sum[MAX_RUNS / PART][1 << PART][MAX_CATEGORIES];
 };
 
@@ -87,9 +87,8 @@ static double draw_unit(void)
 /* ---- the test ------------------------------------------------------------------------------ */
 
 /*
- * With a mean of 0 and a sum of squares of 1, the variance between the groups is
- *  s * s / n1 + s * s / n2
- * where s is the sum over the first group.
+ * With a mean of 0 and a sum of squares of 1, the variance between the groups is s * s / n1 +
+ * s * s / n2, where s is the sum over the first group.
  */
 static double difference(const struct pair *p, uint64_t set)
 {
@@ -116,7 +115,7 @@ static double difference(const struct pair *p, uint64_t set)
 	return out - log(product);
 }
 
-/* A random choice of @nr of @of runs; all choices are equally likely. */
+/* Return: a random set of @nr of @of runs; all sets are equally likely. */
 static uint64_t draw_set(uint32_t nr, uint32_t of)
 {
 	uint64_t set;
@@ -127,15 +126,13 @@ static uint64_t draw_set(uint32_t nr, uint32_t of)
 	return set;
 }
 
-/*
- * Return: how many random choices were drawn until one gave as large a difference; 0 if none did.
- */
+/* Return: the number of the first of @nr lotteries with as large a difference; 0: none had. */
 static uint64_t first_as_large(const struct pair *p, uint64_t nr)
 {
 	double seen = difference(p, (UINT64_C(1) << p->nr_first) - 1);
 	uint64_t n;
 
-	/* Differences that are equal except for rounding count as equal. */
+	/* Differences that only differ by rounding count as equal. */
 	for (n = 1; n <= nr; n++)
 		if (difference(p, draw_set(p->nr_first, p->nr_runs)) >= seen * (1 - 1e-6))
 			return n;
@@ -155,7 +152,7 @@ static void make_sums(struct pair *p)
 		}
 }
 
-/* Compute the pair's shares; small categories are put together. */
+/* Merges the small categories into one. */
 static void make_pair(const struct table *t, const uint32_t *source, uint32_t a, uint32_t b,
 		      struct pair *p)
 {
@@ -163,7 +160,7 @@ static void make_pair(const struct table *t, const uint32_t *source, uint32_t a,
 	uint32_t runs[MAX_RUNS], i, k, to;
 	bool is_small[MAX_CATEGORIES];
 
-	/* The sum over no run stays 0; the others are written. */
+	/* The sum of the empty set stays 0; all others are written later. */
 	memset(p, 0, offsetof(struct pair, sum));
 	for (i = 0; i < t->nr_runs; i++)
 		if (source[i] == a)
@@ -181,7 +178,7 @@ static void make_pair(const struct table *t, const uint32_t *source, uint32_t a,
 	for (i = 0; i < p->nr_runs; i++) {
 		memset(count, 0, sizeof(count));
 		total = 0;
-		to = 1; /* 0: the small ones */
+		to = 1; /* 0: the small categories */
 		for (k = 0; k < t->nr_categories; k++) {
 			count[is_small[k] ? 0 : to++] += t->count[runs[i]][k];
 			total += t->count[runs[i]][k];
@@ -202,7 +199,7 @@ static void make_pair(const struct table *t, const uint32_t *source, uint32_t a,
 	make_sums(p);
 }
 
-/* How much more one source's runs differ than independent samples would: chi-square / df. */
+/* Return: chi-square / degrees of freedom of one source's runs; independent samples have 1. */
 static double overdispersion(const struct table *t, const uint32_t *source, uint32_t of)
 {
 	double column[MAX_CATEGORIES] = {0}, row[MAX_RUNS] = {0}, all = 0, chi = 0, expected;
@@ -269,7 +266,7 @@ static void skew(struct table *t, const uint32_t *source, uint32_t of)
 	}
 }
 
-/* ---- input --------------------------------------------------------------------------------- */
+/* ---- the measured table -------------------------------------------------------------------- */
 
 static int name_of(char (*names)[32], uint32_t *nr, uint32_t max, const char *name)
 {
@@ -292,7 +289,7 @@ static int category_of(struct table *t, const char *name)
 		if (!strcmp(t->name[k], name))
 			return k;
 	if (t->nr_categories == MAX_CATEGORIES)
-		return MAX_CATEGORIES - 1; /* certainly small */
+		return MAX_CATEGORIES - 1; /* a category that comes this late is small */
 	snprintf(t->name[k], sizeof(t->name[k]), "%s", name);
 	return t->nr_categories++;
 }
@@ -377,11 +374,11 @@ static int test_all(struct input *in, uint64_t alarms)
 
 #define TRIALS	    4000
 #define TRIAL_RUNS  32
-#define TRIAL_LEVEL 50 /* a false alarm in so many */
+#define TRIAL_LEVEL 50 /* one false alarm in this many */
 
 /*
- * Runs of two sources that differ only in how even their samples are, on a machine that drifts from
- * run to run: the shares change by far more than sampling explains.
+ * Makes runs of two sources that differ only in how evenly they sample, on a machine that changes
+ * from run to run and drifts. The shares change by far more than sampling alone would cause.
  */
 static void invent(struct table *t, uint32_t *source)
 {
@@ -409,7 +406,7 @@ static void invent(struct table *t, uint32_t *source)
 		}
 		n = 500;
 		for (j = 0; j < n; j++) {
-			/* Every second sample of the second source is evenly spaced. */
+			/* Every other sample of the second source is evenly spaced. */
 			at = total * (source[i] && j % 2 ? (j + draw_unit()) / n : draw_unit());
 			for (k = 0; k < 11 && at >= cut[k]; k++)
 				;
@@ -431,7 +428,7 @@ static int self_test(void)
 		alarms += !first_as_large(&p, TRIAL_LEVEL - 1);
 	}
 	printf("%u false alarms in %u trials, %.0f expected\n", alarms, TRIALS, mean);
-	/* The random numbers are always the same, so the result is, too. */
+	/* The random numbers are always the same, so the result does not depend on luck. */
 	return fabs(alarms - mean) > 3 * sqrt(mean);
 }
 

@@ -34,7 +34,7 @@ static void runs(int id)
 	}
 }
 
-/* ---- by hand: contexts.S */
+/* ---- hand-written switches: contexts.S */
 void switch_stack(void **save, void *to);
 void start_fibre(void);
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Shared by the hazards: values unknown to the compiler, and functions that are not inlined. */
+/* Shared by the programs here: values the compiler cannot know, functions it must not inline. */
 #ifndef HAZARD_H
 #define HAZARD_H
 

@@ -66,7 +66,7 @@ end:
 	return v;
 }
 
-/* The program to interpret is an array of labels. */
+/* The program is an array of label addresses. */
 KEEP long threaded(int rounds)
 {
 	void *program[16];
@@ -94,7 +94,7 @@ d:
 	return v;
 }
 
-/* A table that is written before use, and labels that are compared. */
+/* A table that is written before its use, and labels that are compared with each other. */
 KEEP long written(int n)
 {
 	static void *labels[4];
@@ -124,7 +124,7 @@ third:
 	return v * 3;
 }
 
-/* A label is passed to a function and comes back. */
+/* A label is passed to a function and returned by it. */
 KEEP void *keep(void *p) { return OPAQUE(p); }
 
 KEEP long given(int n)
@@ -141,7 +141,7 @@ even:
 	return n / 2;
 }
 
-/* A pointer to the middle of a table, a base with an offset, two jumps through one table. */
+/* The middle of a table, a biased base, two jumps through one table. */
 KEEP long shared(int a, int b)
 {
 	static const void *const labels[] = {&&m2, &&m1, &&zero, &&p1, &&p2};

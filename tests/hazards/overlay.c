@@ -33,7 +33,7 @@ KEEP int third(void)
 KEEP int second(void) { return third() + OPAQUE(0); }
 KEEP int first(void) { return second() + OPAQUE(0); }
 
-/* The caller's name, as a logging function finds it. */
+/* Adds the name of its caller, as loggers do. */
 KEEP void logs(void)
 {
 	Dl_info info;

@@ -35,7 +35,7 @@ KEEP int probed(int n)
 	return n % 3 ? n + 2 : n * 5;
 }
 
-/* A switch that works by writing a jump, like the kernel's jump labels. */
+/* A switch that is turned on by writing a jump, like the kernel's jump labels. */
 KEEP int switched(int n)
 {
 	__asm__ goto("1: .byte 0x0f, 0x1f, 0x44, 0x00, 0x00\n"

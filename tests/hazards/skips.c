@@ -11,7 +11,7 @@
 
 #include "hazard.h"
 
-/* Relative pairs, as in Linux: the instruction that may fault, and the address to continue at. */
+/* Relative addresses, as in Linux: the instruction that may fault, and where to continue. */
 struct fixup {
 	int32_t fault, to;
 };
@@ -68,7 +68,7 @@ KEEP int reads(const int *p)
 	return value * 2;
 }
 
-/* The sequence starts, faults in the middle, and continues at its abort handler. */
+/* Starts, faults in the middle, and continues at its abort handler. */
 KEEP int counts(int *p)
 {
 	int result = 0;
@@ -89,7 +89,7 @@ KEEP int counts(int *p)
 	return result;
 }
 
-/* A trap in the middle of code; a handler steps over it. */
+/* Contains a trap instruction that a signal handler skips. */
 KEEP int steps_over(int n)
 {
 	if (n & 1)

@@ -20,7 +20,7 @@ struct op {
 	long arg;
 };
 
-/* The interpreter's description of itself. */
+/* The interpreter's own labels. */
 static struct engine {
 	void *const *labels;
 	void *base, *halt;
@@ -28,7 +28,7 @@ static struct engine {
 	int nr;
 } engine;
 
-/* Threaded code in the heap, as in direct threading. */
+/* Runs direct threaded code on the heap. */
 KEEP long threaded(struct op *ip, long n)
 {
 	static void *const table[NR] = {&&push, &&add, &&mul, &&dup, &&again, &&stop};
@@ -72,7 +72,7 @@ static int by_address(const void *a, const void *b)
 	return x < y ? -1 : x > y;
 }
 
-/* From an address to its number: by comparing, and by the order of addresses. */
+/* Finds the number of a label address, by comparing and by the order of addresses. */
 KEEP long searched(const struct op *code, int nr)
 {
 	uintptr_t sorted[NR];
@@ -93,7 +93,7 @@ KEEP long searched(const struct op *code, int nr)
 	return sum;
 }
 
-/* Code as 4-byte differences from a label, computed at run time. */
+/* The code consists of 4-byte differences from a label, computed at run time. */
 KEEP long compressed(const int *code, long v)
 {
 	static void *const labels[] = {&&plus, &&twice, &&minus, &&end};
@@ -117,7 +117,7 @@ end:
 	return v;
 }
 
-/* Differences computed by the assembler; another function adds them to a label. */
+/* The assembler computes the differences; another function adds them to a label. */
 static const int *away;
 static char *away_from;
 
@@ -163,7 +163,7 @@ out:
 	return v;
 }
 
-/* A structure of labels that other structures are filled from. */
+/* A structure of labels. Callers copy labels from it. */
 struct handlers {
 	void *on_odd, *on_even;
 	struct {
@@ -196,7 +196,7 @@ ten:
 	goto even;
 }
 
-/* The jump is in inline assembly. */
+/* Jumps in inline assembly (asm goto). */
 KEEP long by_asm(int n)
 {
 	long v = n;
@@ -209,7 +209,7 @@ right:
 	return v + 9;
 }
 
-/* A signal handler selects where to continue. */
+/* A signal handler sets the label to continue at. */
 static void *volatile next;
 static void *at_signal;
 
@@ -233,7 +233,7 @@ stopped:
 	return v;
 }
 
-/* Directly threaded code that many threads run. */
+/* Direct threaded code that many threads run. */
 static struct op *shared;
 
 static void *run(void *arg)

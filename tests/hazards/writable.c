@@ -43,7 +43,7 @@ int number = 5;
 
 KEEP __attribute__((used)) int plain(int v) { return v % 5 ? v * 7 : v + 1; }
 
-/* The address @off bytes after a function's start. */
+/* Return: the address @off bytes after the start of @f. */
 KEEP unsigned char *inside(int (*f)(int), int off) { return (unsigned char *)(uintptr_t)f + off; }
 
 int main(void)
