@@ -345,8 +345,8 @@ $(O)/guest/same_profile: tests/e2e/same_profile.c
 	@mkdir -p $(@D)
 	$(Q)$(CC) -O3 -o $@ $< -lm
 
-# Programs of tests/e2e/39-paths.sh. The note lies behind the code, so adding the note later moves
-# no code.
+# Programs of tests/e2e/39-paths.sh. The note lies behind the code, so
+# adding the note later moves no code.
 $(O)/guest/paths-original $(O)/guest/paths-first: tests/e2e/paths.S
 	$(call say,CC,$(patsubst $(O)/%,%,$@))
 	@mkdir -p $(@D)
@@ -471,8 +471,8 @@ check-hazards: all
 	$(Q)BUILD=$(O) scripts/hazards --long --seeds=4 --table=$(O)/hazards.md
 	$(Q)BUILD=$(O) scripts/sweep
 
-# Continues an interrupted run. TORTURE= holds options of scripts/torture, CSMITH= the number of
-# programs.
+# Continues an interrupted run. TORTURE= holds options of scripts/torture,
+# CSMITH= the number of programs.
 TORTURE ?=
 CSMITH ?= 100
 check-torture: all
@@ -490,8 +490,8 @@ check-self:
 check-mutation: $(O)/tests/test_verify_bits
 	$(Q)MORPH_MUTATION=all $<
 
-# Continues with the existing corpus. FUZZ= names fuzzers (default: all); FUZZ_SECONDS= is the time
-# for each.
+# Continues with the existing corpus. FUZZ= names fuzzers (default: all);
+# FUZZ_SECONDS= is the time for each.
 FUZZ ?=
 FUZZ_SECONDS ?= 60
 fuzz:

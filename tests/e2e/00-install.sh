@@ -59,8 +59,8 @@ done
 (cd "$dest" && find . -type f | sed 's,^\./,,' | sort) >"$TMPDIR/got"
 cmp -s "$TMPDIR/wanted" "$TMPDIR/got" ||
 	fail "installed (>) is not what should be (<): $(diff "$TMPDIR/wanted" "$TMPDIR/got")"
-# modes DIRECTORY: list files with wrong modes. Everyone may read, only root may write, and only
-# programs are executable.
+# modes DIRECTORY: list files with wrong modes. Everyone may read, only root
+# may write, and only programs are executable.
 modes() {
 	find "$1" \( -type d ! -perm 755 \) -o \( -type f -path '*bin/*' ! -perm 755 \) \
 		-o \( -type f ! -path '*bin/*' ! -perm 644 \)

@@ -1,8 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
 # alone: it samples
-# perf and gdb work as usual while morphd samples the whole system, and two morphd at once do not
-# disturb each other.
+# perf and gdb work as usual while morphd samples the whole system, and two
+# morphd at once do not disturb each other.
 set -u
 root=$(cd "$(dirname "$0")/../.." && pwd)
 MORPHD=$BUILD/morphd

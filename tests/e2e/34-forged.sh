@@ -65,8 +65,8 @@ before=$(samples good.db here/busy)
 "$morphd" --input forged.rec --db good.db 2>err.txt || fail "replay: $(cat err.txt)"
 [ "$(samples good.db here/busy)" = "$before" ] || fail "replay: a forged file changed the original's counts"
 
-# A genuine output without its original counts as itself. Once it is listed, it counts for the
-# original.
+# A genuine output without its original counts as itself. Once it is listed,
+# it counts for the original.
 cp here/faster there/faster
 spin alone.db "$dir/there/faster"
 [ "$(samples alone.db here/busy)" = 0 ] || fail "alone: samples of an original that is not here"

@@ -1,9 +1,9 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
 # alone: it samples
-# morphd as a service, without systemd: its configuration, SIGHUP, its messages on the notify
-# socket, its watchdog messages, its state after a kill or a full disk, and the rights of its unit's
-# user.
+# morphd as a service, without systemd: its configuration, SIGHUP, its
+# messages on the notify socket, its watchdog messages, its state after a
+# kill or a full disk, and the rights of its unit's user.
 . "$(dirname "$0")/lib.sh"
 # A private disk is mounted below; it disappears with the test's mount namespace.
 if [ $EUID = 0 ] && [ -z "${SERVICE_MOUNTS:-}" ] && unshare -m true 2>/dev/null; then
@@ -99,8 +99,8 @@ start() {
 	daemon=$!
 	until_true "READY=1" heard "+$before" "^READY=1 STATUS="
 }
-# stop [STATUS]: stop morphd and print how many samples it reports; all its messages have been
-# received then
+# stop [STATUS]: stop morphd and print how many samples it reports; all its
+# messages have been received then
 stop() {
 	local before got
 	before=$(so_far)
@@ -339,8 +339,8 @@ if [ ! -e /dev/morphmon ] && ${CC:-gcc} -O1 -D_GNU_SOURCE -shared -fPIC -o noeve
 	says daemon.err '^morphd: collecting starts by itself once it is possible$'
 	stop
 	[ "$(grep -c 'not collecting' daemon.err)" = 1 ] || fail "the reason is not said once: $(cat daemon.err)"
-	# While it waits it is alive and accepts reloads. It collects as soon as the kernel allows
-	# it.
+	# While it waits it is alive and accepts reloads. It collects as
+	# soon as the kernel allows it.
 	: >daemon.err
 	before=$(so_far)
 	n=$(lives)

@@ -40,8 +40,8 @@ for ms in 200 1000 5000; do
 	[ "$(samples db busy)" -lt 400 ] || break
 done
 
-# start COMMAND...: the same in the background. Sets $pid; sets $reader once a reader without rights
-# exists.
+# start COMMAND...: the same in the background. Sets $pid; sets $reader once
+# a reader without rights exists.
 start() {
 	rm -f db* go begun
 	"$@" > out 2> err &
@@ -93,8 +93,8 @@ no_rights() {
 # The reader's rights, and that it ends with morphd.
 start "$MORPHD" run --source="$source" --rate 4000 --db db --json -- \
 	bash two.sh "./busy spin $ms" "./other spin $ms"
-# The reader runs as another user if morphd may switch to one and kill it: CAP_KILL, CAP_SETGID,
-# CAP_SETUID.
+# The reader runs as another user if morphd may switch to one and kill it:
+# CAP_KILL, CAP_SETGID, CAP_SETUID.
 user=$EUID
 [ $((0x$(field self CapEff) & 0xe0)) = $((0xe0)) ] && [ "$(awk '{ print $3 }' /proc/self/uid_map)" -gt 65534 ] &&
 	user=65534

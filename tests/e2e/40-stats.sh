@@ -96,8 +96,8 @@ else
 					fail "$prog $opts: $f: $(jq -c '.rows[]' out.txt)"
 			done
 		done
-		# Blocks: each executed instruction is a sample, so the weight is the number of
-		# runs.
+		# Blocks: each executed instruction is a sample, so the
+		# weight is the number of runs.
 		ends 0 "blocks" --db c.db query --binary=$prog -f loud --json
 		jq -e '[.rows[] | select(.weight == 1000)] | length >= 1' out.txt >/dev/null ||
 			fail "$prog: no block of loud that ran 1,000 times: $(cat out.txt)"

@@ -148,8 +148,8 @@ insns() {
 	awk 'NF == 4 { print $2, $3, $4 }' out.txt | sort
 }
 
-# transfers DB PATH FILE: "FROM TO COUNT", without calls of FILE's linkage table, which callgrind
-# does not list
+# transfers DB PATH FILE: "FROM TO COUNT", without calls of FILE's linkage
+# table, which callgrind does not list
 transfers() {
 	"$BUILD/tools/edges" "$1" "$2" | cut -d' ' -f1-3 | python3 -c '
 import re, subprocess, sys

@@ -72,8 +72,8 @@ for line in open(sys.argv[1]):
 ' "$1" "$2"
 }
 
-# Two files each have a function of the same name. Wrong hints make sure that there is much to
-# reorder.
+# Two files each have a function of the same name. Wrong hints make sure
+# that there is much to reorder.
 cat >a.c <<'C'
 #include <stdio.h>
 #include <stdlib.h>
@@ -210,8 +210,7 @@ for kind in nopie pie; do
 done
 
 if [ -x $bolt/llvm-bolt ]; then
-	# ---- perf2bolt with branch stacks made from the steps, because not every processor has
-	# them
+	# ---- perf2bolt with branch stacks made from the steps, as not every processor has them
 	"$BUILD/tools/steps" ./nopie 100 >steps.txt 2>/dev/null
 	sed -n 's/.*branches: *//p' steps.txt | tr ' ' '\n' | awk -F/ '
 		function own(a) { return a ~ /^0x40/ }

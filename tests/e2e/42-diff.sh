@@ -1,8 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# morph-stats diff on programs that were really sampled or counted: shares equal query's, an
-# unchanged program is within the noise, a change is found. Builds are matched by name, periods by
-# day.
+# morph-stats diff on programs that were really sampled or counted: shares
+# equal query's, an unchanged program is within the noise, a change is
+# found. Builds are matched by name, periods by day.
 . "$(dirname "$0")/lib.sh"
 scratch diff
 export TZ=UTC

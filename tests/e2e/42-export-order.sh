@@ -46,8 +46,8 @@ for cc in gcc clang; do
 			[ "$(wc -l <lld.txt)" -ge 4 ] || fail "$prog: $(wc -l <lld.txt) functions"
 			[ -z "$(sort lld.txt | uniq -d)" ] || fail "$prog: a name stands there twice"
 			[ $prog = cxx ] || says err.txt '2 functions share a name' "same and same"
-			# _start is in no section of its own, so only lld can move it (with all of
-			# crt1.o).
+			# _start is in no section of its own, so only lld
+			# can move it (with all of crt1.o).
 			grep -v '^_start$' lld.txt >sections.txt
 			# A function that was never called is not in the order.
 			grep -q never lld.txt && fail "$prog: never ran and is asked for"

@@ -29,8 +29,8 @@ for prog in c cxx; do
 	progs="$progs $prog-stripped"
 done
 
-# accepted WHAT PROGRAM FDATA: bolt optimises with FDATA, reports nothing stale, and the output
-# works
+# accepted WHAT PROGRAM FDATA: bolt optimises with FDATA, reports nothing
+# stale, and the output works
 accepted() {
 	local more=-reorder-functions=hfsort
 	case $2 in
@@ -94,8 +94,8 @@ for prog in $progs; do
 	esac
 	accepted "$prog: seen" $prog seen.fdata
 	if [ $prog = c ] || [ $prog = c-lld ]; then
-		# main runs 500 rounds; zeta is called 2,000 times; same goes round 39 times per
-		# call.
+		# main runs 500 rounds; zeta is called 2,000 times; same
+		# goes round 39 times per call.
 		says seen.fdata '^1 main [0-9a-f]* 1 middle 0 0 500$' "$prog"
 		says seen.fdata '^1 middle [0-9a-f]* 1 zeta 0 0 2000$' "$prog"
 		says seen.fdata '^1 same/[12] [0-9a-f]* 1 same/[12] [0-9a-f]* 0 78000$' "$prog"

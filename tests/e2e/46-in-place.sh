@@ -165,8 +165,7 @@ ends 0 "restore, stripped" $back prog
 ends 0 "restore, copy" $back copy
 cmp prog original && cmp copy original || fail "restored: another file"
 
-# ---- a newer profile: the output's samples count for the original, and a new output is made from
-# it
+# ---- a newer profile: the output's samples count for the original, which gets a new output
 import() { # FILE SAMPLES: perf's text, as if FILE had run
 	{
 		readelf -lW "$1" | awk -v file="$dir/$1" '$1 == "LOAD" && / R E / {

@@ -245,8 +245,8 @@ done
 all_done
 cat log
 outputs=$(wc -l <nr_outputs)
-# Two outputs each for 4 linkers, 3 compilers, 4 types, 2 kinds, less 13 that the linkers cannot
-# make.
+# Two outputs each for 4 linkers, 3 compilers, 4 types, 2 kinds, less 13
+# that the linkers cannot make.
 [ -n "$left_out" ] || [ "$outputs" = 166 ] || fail "$outputs outputs, not 166"
 [ ! -e broken_before ] || sort broken_before | uniq -c |
 	sed 's/^/note: the original breaks, or is refused, as well: /'

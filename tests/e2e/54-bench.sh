@@ -1,8 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# The benchmark's own scripts: counting a program and continuing work, and agreement of the table
-# and plot with the results. Also a program that only benchmarks use: with everything moved, it
-# behaves the same.
+# The benchmark's own scripts: counting a program and continuing work, and
+# agreement of the table and plot with the results. Also a program that only
+# benchmarks use: with everything moved, it behaves the same.
 set -u
 root=$(cd "$(dirname "$0")/../.." && pwd)
 cd "$root" || exit 1

@@ -73,8 +73,8 @@ for way in tree beside; do
 		says gdb.txt "^#0 .*leaf (x=33[0-9]) at .*scopes.cc:$line" "$way: gdb"
 		in_copies place/bin/prog "$(sed -n 's/^\$1 = //p' gdb.txt)" || fail "$way: gdb stopped in no copy"
 	fi
-	# The same again; with the debug file missing; another output, which replaces the debug
-	# file.
+	# The same again; with the debug file missing; another output, which
+	# replaces the debug file.
 	cp "$(new_debug)" same.debug
 	command_ends 0 "$way, again" put
 	says out.txt 'left as it is' "$way, again"

@@ -149,8 +149,8 @@ entered() {
 	local start
 	rm -f x.db*
 	morph-stats --db x.db import --json --binary="$1.i" "${@:2}" >import.json 2>err.txt || fail "import: $(cat err.txt)"
-	# A function that is left in the middle, by a coroutine or a child, lacks the count at its
-	# end.
+	# A function that is left in the middle, by a coroutine or a child,
+	# lacks the count at its end.
 	[ -n "${leaves:-}" ] || jq -e '.counters.missed == 0 and .counters.nr_unequal == 0' import.json >/dev/null ||
 		fail "$1: counts do not fit together: $(jq -c .counters import.json)"
 	start=$(nm "$1" | sed -n 's/^0*\([0-9a-f]*\) [tT] tick$/\1/p')

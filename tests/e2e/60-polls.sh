@@ -90,8 +90,8 @@ polled() {
 	fail "$name: few answers, $nr: $(jq -c .paths "$name.json")"
 }
 
-# tells NAME ORIGINAL: of the paths through the first fork of walk(), one in four takes the rarer
-# side
+# tells NAME ORIGINAL: of the paths through the first fork of walk(), one in
+# four takes the rarer side
 tells() {
 	morph-stats query --by=path --binary "$2" --db "$1.db" --json >paths.json 2>err.txt || fail "$1: $(cat err.txt)"
 	jq -r '.rows[] | select(.function == "walk") | "\(.samples) \(.path | join(" "))"' paths.json >rows
@@ -125,8 +125,8 @@ for flags in "-O2" "-O2 -fno-pie -no-pie" "-O1 -static" "-Os -Wl,--emit-relocs" 
 	rm -f polls && mkdir polls
 	./$p.i 20000 fork >is && cmp -s want is || fail "$flags: without a file: behaves differently"
 	rmdir polls
-	# In a static file, other code may rely on registers that walk() does not change, so walk()
-	# has no number.
+	# In a static file, other code may rely on registers that walk()
+	# does not change, so walk() has no number.
 	case $flags in
 	*-static*) polled $p 50 ./$p.i 400000 fork ;;
 	*) polled $p 2000 ./$p.i 400000 fork ;;
@@ -160,8 +160,8 @@ polled library 2000 ./user
 tells library libwalk.so
 [ "$(cat library.says)" = "$(LD_LIBRARY_PATH=. ./user)" ] || fail "library: behaves differently"
 
-# The program sleeps two thirds of the time. Paths that run after waking up must not get the
-# answers.
+# The program sleeps two thirds of the time. Paths that run after waking up
+# must not get the answers.
 cat >sleeper.c <<'C'
 #include <stdio.h>
 #include <unistd.h>

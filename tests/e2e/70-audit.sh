@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 # alone: it measures time
 # morph-audit: verdicts, exit statuses, equal treatment of both programs, no
-# remaining files. The differences in speed are large, so that a busy machine
-# cannot hide them.
+# remaining files. The differences in speed are large, so that a busy
+# machine cannot hide them.
 . "$(dirname "$0")/lib.sh"
 cc=${CC:-gcc}
 need "${cc%% *}"

@@ -47,8 +47,8 @@ says "| samples, all | 3 | 50.0 | 80.0 | 60.0 | 70.0 | 50 | 25 (sort) | +0.0 (ba
 says "| samples, 1,000 | 3 | 50.0 | 80.0 | 60.0 | 70.0 | 10 | -5 (sort) | +1.0 (sort) |"
 says "| static | 3 | 50.0 | 80.0 | 60.0 | 70.0 | -8 | -10 (sort) | +2.0 (gzip) |"
 says "mean 55 %, least 35 % (sort)"
-# At the training, exact counts lie outside sort's interval; at other work |0.30 - 0.30|, 0.03,
-# 0.30.
+# At the training, exact counts lie outside sort's interval; at other work
+# |0.30 - 0.30|, 0.03, 0.30.
 says "off by 11.7 points on average at the training, 25.0 at most (sort); 2 of 3 lie"
 says "at the other work it is off by 11.0 on average; what exact counts of the training promise, by 18.0"
 python3 -c 'import sys, xml.dom.minidom as d; n = d.parse(sys.argv[1]).getElementsByTagName("path")

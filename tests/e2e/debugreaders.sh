@@ -28,8 +28,8 @@ same() {
 # readers IN OUT [STEP]: ask all readers
 readers() {
 	"$moved" "$2" "${3:-1}" >pairs.txt || { fail "$2: no copies"; return; }
-	# For some files in DWARF version 5, binutils 2.40 prints a wrong file, also for the
-	# original.
+	# For some files in DWARF version 5, binutils 2.40 prints a wrong
+	# file, also for the original.
 	case $1 in
 	g3 | g5-lto) cut -d' ' -f1 pairs.txt | addr2line -e "$2" >now.txt ;;
 	*) same addr2line "$1" "$2" addr2line -i -f ;;

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # shellcheck shell=bash
-# Shared by the shell tests: paths, and counting and printing failures. Source it before changing
-# the directory.
+# Shared by the shell tests: paths, and counting and printing failures.
+# Source it before changing the directory.
 set -u
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)
 BUILD=${BUILD:-$root/build}
@@ -83,9 +83,9 @@ sampling() {
 	[ -n "$sources" ] || { echo "no sampling on this machine: $(head -n 1 err)"; exit 77; }
 }
 
-# sampled DB BINARY LEAST COMMAND...: sample COMMAND into DB, repeatedly, until there are LEAST
-# samples of BINARY. COMMAND's output is in sampled.txt. SAMPLED in the environment: other options
-# of morphd run.
+# sampled DB BINARY LEAST COMMAND...: sample COMMAND into DB, repeatedly,
+# until there are LEAST samples of BINARY. COMMAND's output is in
+# sampled.txt. SAMPLED in the environment: other options of morphd run.
 sampled() {
 	local db=$1 binary=$2 least=$3 nr=0
 	shift 3

@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# The module's parameters, the device's modes, every request, valid and invalid; and who may open
-# the device.
+# The module's parameters, the device's modes, every request, valid and
+# invalid; and who may open the device.
 . "$(dirname "$0")/lib.sh"
 
 for bad in rate=0 rate=20001 rate=x jitter=101 ring_kib=15 ring_kib=17 ring_kib=131072 ring_kib=0 \

@@ -48,8 +48,8 @@ try() {
 	kill -TERM $daemon
 	wait $daemon || fail "$source: exit $?: $(cat err)"
 
-	# A slow emulator loses many interrupts. But if the new CPU had no event, there would be no
-	# sample at all.
+	# A slow emulator loses many interrupts. But if the new CPU had no
+	# event, there would be no sample at all.
 	for n in 1 5 6; do
 		at_least "$source: variant$n" "$(rows "$source.db" $n ".function == \"hot$n\"")" 20
 	done

@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 # boot: nohz_full=1
 # long
-# A CPU whose tick is off while one program runs there is sampled like any other, and its tick stays
-# off.
+# A CPU whose tick is off while one program runs there is sampled like any
+# other, and its tick stays off.
 . "$(dirname "$0")/lib.sh"
 [ "$(cat /sys/devices/system/cpu/nohz_full)" = 1 ] || { echo "skip: this kernel has no nohz_full"; exit 77; }
 load

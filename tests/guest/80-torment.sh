@@ -1,9 +1,9 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
 # timeout: 3000
-# Readers that follow no rule, that die, that find no memory; with load, and with CPUs that go
-# offline and come back. Messages of the kernel are failures too; a kernel with lockdep and KASAN
-# finds most.
+# Readers that follow no rule, that die, that find no memory; with load, and
+# with CPUs that go offline and come back. Messages of the kernel are
+# failures too; a kernel with lockdep and KASAN finds most.
 . "$(dirname "$0")/lib.sh"
 seconds=$((1 + LONG * 29))
 ways=('' 'mode=tick ring_kib=16' 'stack_depth=16 rate=4000' 'rate=20000 ring_kib=16')

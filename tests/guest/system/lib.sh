@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # shellcheck shell=bash disable=SC2034
-# Shared by the stages in the machine; sourced. Checks print one line each; other functions query
-# the service.
+# Shared by the stages in the machine; sourced. Checks print one line each;
+# other functions query the service.
 set -u
 export LC_ALL=C.UTF-8 DEBIAN_FRONTEND=noninteractive
 files=/root/files
