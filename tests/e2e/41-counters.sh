@@ -205,7 +205,7 @@ for kind in pie nopie stock; do
 	comm -23 x.edges cg.edges >more.txt
 	[ ! -s more.txt ] || fail "$kind: not in callgrind's: $(head -5 more.txt)"
 
-	# Two runs into one file, and a copy of the file: four times the counts, or six.
+	# Two runs into one file, and a copy of the file: four times the counts.
 	./counting flow >/dev/null
 	cp counts copy
 	imports two.db --binary=counting counts copy
