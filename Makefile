@@ -50,8 +50,8 @@ VERSION := $(shell cat VERSION 2>/dev/null || \
 
 # Zydis has no .pc file in Debian 12.
 PKGS := libelf libdw sqlite3 libxxhash jansson zlib
-# The bpf source needs clang, bpftool (in /usr/sbin) and libbpf; without them morphd
-# is built without it, and says so.
+# The bpf source needs clang, bpftool (in /usr/sbin) and libbpf. Without them,
+# morphd is built without that source, and make says so.
 BPFTOOL ?= $(firstword $(shell PATH=$$PATH:/usr/sbin:/sbin command -v bpftool 2>/dev/null))
 BPF_LACKS := $(strip $(if $(shell command -v $(CLANG) 2>/dev/null),,clang) \
 	$(if $(shell $(BPFTOOL) version 2>/dev/null),,bpftool) \
@@ -85,7 +85,7 @@ endif
 
 WARN := -Wall -Wextra -Wmissing-prototypes -Wstrict-prototypes
 
-# What Morph needs comes first, so that CFLAGS= on the command line can add.
+# Morph's own flags come first, so that CFLAGS= on the command line can override.
 MORPH_CFLAGS := -std=gnu17 $(OPT) $(WARN) $(SAN) -fno-strict-aliasing \
 	-I. -I$(O)/runtime -D_GNU_SOURCE $(BPF_CFLAGS) $(PKG_CFLAGS)
 CFLAGS ?=
@@ -103,7 +103,7 @@ Q := @
 say = @printf '  %-7s %s\n' $(1) $(2)
 endif
 
-# ---- what there is --------------------------------------------------------
+# ---- sources and files to build -------------------------------------------
 
 DAEMON_MAINS := morphd morph_stats
 EDITOR_MAINS := morph_optimize morph_audit
@@ -146,7 +146,7 @@ PLUGINS := $(patsubst tests/plugin/%.c,$(O)/plugin/%.so,$(PLUGIN_SRCS))
 TOOL_SRCS := $(wildcard tests/tools/*.c)
 tool = $(O)/tools/$(subst _,-,$(basename $(notdir $(1))))
 TOOLS := $(foreach s,$(TOOL_SRCS),$(call tool,$(s)))
-# What runs inside the guest: plain programs, and the same one under several names.
+# Programs for the guest. One of them is built several times, under different names.
 GUEST_SRCS := $(filter-out tests/guest/reader.c tests/guest/variant.c,$(wildcard tests/guest/*.c))
 GUEST_VARIANTS := 1 2 3 4 5 6 7
 GUEST_PROGS := $(patsubst tests/guest/%.c,$(O)/guest/%,$(GUEST_SRCS)) \
@@ -178,39 +178,39 @@ plugins: $(PLUGINS)
 
 help:
 	@echo 'make [all]          programs and QEMU plugins, in $$(O)'
-	@echo 'make tests tools fuzzers plugins   what the tests are made of'
+	@echo 'make tests tools fuzzers plugins   programs for the tests'
 	@echo 'make kmod           morphmon.ko, for each kernel of scripts/kernels, in $$(O)/kmod'
 	@echo 'make check          every test; last line counts them'
-	@echo 'make check-guest    the module'\''s tests in virtual machines, at length'
-	@echo 'make check-guest-debug   the same on a kernel with lockdep, KASAN and the like'
-	@echo 'make demo           the whole way on speedtest1, ends in a report'
-	@echo 'make check-hazards  the editor over programs that are easy to break, and this machine'\''s own'
-	@echo 'make check-torture  the editor over gcc'\''s C torture programs and csmith'\''s; TORTURE=--full'
-	@echo 'make check-self     the tests, with programs that the editor has rewritten'
-	@echo 'make check-mutation every bit of some outputs flipped; verify must see each'
-	@echo 'make fuzz           the fuzzers, at length: FUZZ_SECONDS=60 for each, ENGINE=afl for AFL++'
+	@echo 'make check-guest    long tests of the module in virtual machines'
+	@echo 'make check-guest-debug   the same on a kernel with lockdep, KASAN and similar checks'
+	@echo 'make demo           every step on speedtest1, with a report at the end'
+	@echo 'make check-hazards  the editor on programs that are easy to break, and on this machine'\''s own'
+	@echo 'make check-torture  the editor on gcc'\''s C torture programs and csmith'\''s; TORTURE=--full'
+	@echo 'make check-self     the tests with programs that the editor has rewritten'
+	@echo 'make check-mutation flips every bit of some outputs; verify must detect each flip'
+	@echo 'make fuzz           long runs of the fuzzers: FUZZ_SECONDS=60 for each, ENGINE=afl for AFL++'
 	@echo 'make bench          Morph beside BOLT on each program; writes Documentation/results.md'
-	@echo 'make figure3        the Morph paper'\''s Figure 3 for today; FIGURE3=--time=20 with times'
+	@echo 'make figure3        the Morph paper'\''s Figure 3 with today'\''s programs; FIGURE3=--time=20 adds times'
 	@echo 'make install        DESTDIR= PREFIX= (default /usr/local)'
-	@echo 'make deb            the Debian packages of what is committed, in $$(O)/deb'
-	@echo 'make deb-check      the same, and whether they are as they should be'
+	@echo 'make deb            the Debian packages of the committed tree, in $$(O)/deb'
+	@echo 'make deb-check      builds and checks the Debian packages'
 	@echo 'make check-system   the packages in a virtual machine with systemd, across reboots'
-	@echo 'make format-check   clang-format, changes nothing; make format does'
-	@echo 'make layers         the direction of includes'
-	@echo 'make setup          install what is needed (Debian, root)'
-	@echo 'make clean          remove $$(O)'
+	@echo 'make format-check   checks the format; make format changes the files'
+	@echo 'make layers         checks the direction of includes'
+	@echo 'make setup          installs the needed packages (Debian, root)'
+	@echo 'make clean          removes the build'\''s files from $$(O)'
 	@echo 'settings: O=DIR V=1 DEBUG=1 ASAN=1 TSAN=1 CC=clang CFLAGS= LDFLAGS='
 
 # ---- compile --------------------------------------------------------------
 
-# The settings that change objects; a change of them rebuilds.
+# This file holds the settings that affect objects. A changed setting rebuilds them.
 FLAGS_NOW := $(CC) $(MORPH_CFLAGS) $(CFLAGS)
 $(O)/obj/.flags: FORCE
 	@mkdir -p $(@D)
 	@printf '%s\n' '$(subst ','\'',$(FLAGS_NOW))' | cmp -s - $@ || \
 		printf '%s\n' '$(subst ','\'',$(FLAGS_NOW))' > $@
 
-# Only what prints the version depends on it.
+# Only objects that print the version depend on this file.
 $(O)/obj/.version: FORCE
 	@mkdir -p $(@D)
 	@echo '#define MORPH_VERSION "$(VERSION)"' | cmp -s - $@ || \
@@ -224,7 +224,7 @@ $(O)/obj/%.o: %.c $(O)/obj/.flags
 	$(Q)$(CC) $(MORPH_CFLAGS) -DMORPH_VERSION='"$(VERSION)"' $(CFLAGS) \
 		-MMD -MP -c -o $@ $<
 
-# BPF programs: no part of this machine's kernel goes into them, so they run on others.
+# The BPF programs contain nothing of this machine's kernel, so they run on others.
 ifeq ($(BPF_LACKS),)
 BPF_SRC := $(shell find daemon -name collector.bpf.c)
 BPF_DEPS := $(O)/bpf/$(subst /,-,$(BPF_SRC:.bpf.c=.d))
@@ -245,9 +245,9 @@ else
 $(info   NOTE    no bpf source: $(BPF_LACKS) missing)
 endif
 
-# What instrumented files run first (editor/runtime.h): machine code as a C array. Never with the
-# flags of the rest, which may ask for a sanitizer. It must come out the same wherever it is linked,
-# or else it would need relocations.
+# The code that instrumented files run first (editor/runtime.h), as a C array of machine code. It is
+# built without the flags of the other code, which may ask for a sanitizer. It must link to the same
+# bytes at every address; otherwise it would need relocations.
 RUNTIME_OBJS := $(O)/runtime/start.o $(O)/runtime/attach.o $(O)/runtime/thread.o
 RUNTIME_CFLAGS := -std=gnu17 -Os $(WARN) -I. -D_GNU_SOURCE -m64 -march=x86-64 -mgeneral-regs-only \
 	-ffreestanding -fpie -fvisibility=hidden -fno-stack-protector -fcf-protection=none \
@@ -280,7 +280,7 @@ $(foreach d,obj fuzz/obj fuzz-afl/obj,$(patsubst %.c,$(O)/$(d)/%.o,$(filter \
 
 # ---- link -----------------------------------------------------------------
 
-# An archive is written anew: a file that has gone must not linger in it.
+# An archive is written anew, because objects of deleted sources must not stay in it.
 define archive
 	$(call say,AR,$(patsubst $(O)/%,%,$@))
 	@mkdir -p $(@D)
@@ -313,13 +313,13 @@ $(call prog,$(1)): $(call objs,$(1)) $(EDITOR) $(LIBPROF)
 endef
 $(foreach s,$(EDITOR_SRCS),$(eval $(call editor_prog,$(s))))
 
-# With frame pointers, as the module's walk of the stack wants them; and never instrumented.
+# The module walks the stack by frame pointers. Sanitizers are never used here.
 guest_cc = $(CC) -std=gnu17 -O1 -g -fno-omit-frame-pointer -fno-optimize-sibling-calls $(WARN) \
 	-I. -D_GNU_SOURCE -MMD -MP -MF $(O)/guest/.$(notdir $@).d
 
 guest-programs: $(GUEST_PROGS)
 
-# Most are static: they lie at one address all of them, and start sooner.
+# Most variants are static: all of them lie at one address, and they start sooner.
 $(O)/guest/variant%: tests/guest/variant.c
 	$(call say,CC,guest/variant$*)
 	@mkdir -p $(@D)
@@ -330,14 +330,14 @@ $(O)/guest/libvariant%.so: tests/guest/variant.c
 	@mkdir -p $(@D)
 	$(Q)$(guest_cc) -DVARIANT=$* -DLIBRARY -shared -fPIC -o $@ $<
 
-# What tests/e2e/30-producers.sh builds: in the guest that would take longer than the test.
+# Programs of tests/e2e/30-producers.sh. Building them in the guest takes too long.
 $(O)/guest/producers-%: tests/e2e/busy.c
 	$(call say,CC,guest/producers-$*)
 	@mkdir -p $(@D)
 	$(Q)$(CC) -O1 -Wl,--build-id=0x$(shell echo $* | md5sum | cut -c 1-16) \
 		$(if $(filter %.so,$*),-DLIBRARY -shared -fPIC) -o $@ $< -ldl -lpthread
 
-# And what tests/e2e/37-same-profile.sh does.
+# Programs of tests/e2e/37-same-profile.sh.
 $(O)/guest/libmix.so: tests/e2e/mix.c
 	$(call say,CC,guest/libmix.so)
 	@mkdir -p $(@D)
@@ -352,7 +352,8 @@ $(O)/guest/same_profile: tests/e2e/same_profile.c
 	@mkdir -p $(@D)
 	$(Q)$(CC) -O3 -o $@ $< -lm
 
-# And tests/e2e/39-paths.sh: the note lies behind the code, so it may be put in later.
+# Programs of tests/e2e/39-paths.sh. The note lies behind the code, so
+# adding the note later moves no code.
 $(O)/guest/paths-original $(O)/guest/paths-first: tests/e2e/paths.S
 	$(call say,CC,$(patsubst $(O)/%,%,$@))
 	@mkdir -p $(@D)
@@ -387,8 +388,8 @@ $(call tool,$(1)): $(call objs,$(1)) $(SUPPORT) $(ARCHIVES)
 endef
 $(foreach s,$(TOOL_SRCS),$(eval $(call tool_prog,$(s))))
 
-# Fuzzers: libFuzzer where clang is at hand, else a driver that replays files; with ENGINE=afl
-# AFL++ in its persistent mode, beside them.
+# Fuzzers: libFuzzer where clang is installed, otherwise a driver that replays files. With
+# ENGINE=afl, AFL++ in persistent mode, in a directory of its own.
 HAVE_CLANG := $(shell command -v $(CLANG) 2>/dev/null)
 FUZZ_LIB_SRCS := $(call lib_srcs,libprof,) \
 	$(call lib_srcs,daemon,$(DAEMON_MAINS)) $(call lib_srcs,editor,$(EDITOR_MAINS)) \
@@ -427,7 +428,7 @@ $(FUZZ_DIR)/fuzz_%: $(FUZZ_DIR)/obj/tests/fuzz/fuzz_%.o $(FUZZ_DRIVER) $(FUZZ_AR
 	$(call say,LD,$(patsubst $(O)/%,%,$@))
 	$(Q)$(FUZZ_CC) $(FUZZ_LINK_FLAGS) -o $@ $(filter %.o,$^) $(FUZZ_ARCHIVE) $(LIBS)
 
-# QEMU loads these; the names they call live in the emulator.
+# QEMU loads the plugins; QEMU itself defines the functions that they call.
 $(O)/plugin/%.so: tests/plugin/%.c
 	$(call say,PLUGIN,$<)
 	@mkdir -p $(@D)
@@ -444,13 +445,13 @@ $(O)/plugin/%.so: tests/plugin/%.c
 setup:
 	$(Q)scripts/setup
 
-# Setup may install the compiler itself, hence a make of its own afterwards,
-# which looks at the machine again.
+# Setup may install the compiler itself. scripts/check therefore starts a new
+# make, which looks for the installed tools again.
 check:
 	$(Q)scripts/setup --guest --deb
 	$(Q)MAKE='$(MAKE)' scripts/check --build=$(O)
 
-# Each kernel has its own; a kernel for which there are no headers has none.
+# A module is built for each kernel, but not for a kernel without headers.
 kmod:
 	$(Q)scripts/kernels > /dev/null
 	$(Q)scripts/kmod-build --build=$(O)
@@ -461,7 +462,7 @@ check-guest:
 	$(Q)BUILD=$(O) scripts/check-guest --long
 	$(Q)BUILD=$(O) scripts/check-guest --kaslr 10-requests 21-kernel 30-morphd
 
-# The first time it builds a kernel, for half an hour or more.
+# The first run builds a kernel, which takes half an hour or more.
 check-guest-debug:
 	$(Q)scripts/setup --guest
 	$(Q)$(MAKE) --no-print-directory all
@@ -480,7 +481,8 @@ check-hazards: all
 	$(Q)BUILD=$(O) scripts/hazards --long --seeds=4 --table=$(O)/hazards.md
 	$(Q)BUILD=$(O) scripts/sweep
 
-# Goes on where it was stopped. TORTURE= are options of scripts/torture, CSMITH= how many programs.
+# Continues an interrupted run. TORTURE= holds options of scripts/torture,
+# CSMITH= the number of programs.
 TORTURE ?=
 CSMITH ?= 100
 check-torture: all
@@ -498,7 +500,8 @@ check-self:
 check-mutation: $(O)/tests/test_verify_bits
 	$(Q)MORPH_MUTATION=all $<
 
-# Goes on with the corpus that is there. FUZZ= are fuzzers (default: all), FUZZ_SECONDS= is for each.
+# Continues with the existing corpus. FUZZ= names fuzzers (default: all);
+# FUZZ_SECONDS= is the time for each.
 FUZZ ?=
 FUZZ_SECONDS ?= 60
 fuzz:
@@ -513,7 +516,7 @@ bench:
 	$(Q)$(call need,scripts/bench)
 	$(Q)BUILD=$(O) scripts/bench
 
-# Goes on where it was stopped. FIGURE3= are options of scripts/figure3.
+# Continues an interrupted run. FIGURE3= holds options of scripts/figure3.
 FIGURE3 ?=
 figure3:
 	$(Q)scripts/setup --bench --figure3
@@ -548,14 +551,14 @@ format:
 
 # ---- install, clean -------------------------------------------------------
 
-# The programs are asked what they take, so this is of the same version as they are.
+# The programs themselves list their options, so the completions are of the same version.
 $(O)/completion/%: $(O)/% scripts/completion
 	$(call say,COMPL,$*)
 	@mkdir -p $(@D)
 	$(Q)scripts/completion $(abspath $<) > $@
 
-# State lives in /var/lib/morph; systemd makes it (StateDirectory=), and its user (sysusers.d), not
-# we.
+# State lives in /var/lib/morph. systemd creates the directory (StateDirectory=) and its user
+# (sysusers.d), so `make install' does not.
 install: all $(COMPLETIONS)
 	$(call say,INSTALL,$(DESTDIR)$(PREFIX))
 	$(Q)$(INSTALL) -d $(DESTDIR)$(BINDIR) $(DESTDIR)$(SBINDIR)
@@ -578,13 +581,14 @@ install: all $(COMPLETIONS)
 	$(Q)$(INSTALL) -D -m 0644 kmod/morphmon.modprobe.conf $(DESTDIR)$(MODPROBEDIR)/morphmon.conf
 	$(Q)$(INSTALL) -D -m 0644 kmod/morphmon.modules-load.conf $(DESTDIR)$(EXAMPLEDIR)/morphmon.modules-load.conf
 	$(Q)$(INSTALL) -D -m 0644 daemon/morphd.conf $(DESTDIR)$(EXAMPLEDIR)/morphd.conf
-# What an administrator has changed is not overwritten; a package's own copy is always new.
+# The configuration file may hold an administrator's changes, so it is not overwritten. A package
+# always gets a fresh copy.
 	$(Q)$(INSTALL) -d $(DESTDIR)$(SYSCONFDIR)/morph
 	$(Q)test -e $(DESTDIR)$(SYSCONFDIR)/morph/morphd.conf || \
 		$(INSTALL) -m 0644 daemon/morphd.conf $(DESTDIR)$(SYSCONFDIR)/morph/morphd.conf
 
-# The module's source where dkms finds it, one directory down, because its headers are named from
-# the one above.
+# Install the module's source for dkms. The sources lie in a subdirectory, because their includes
+# are named from its parent.
 DKMSDIR ?= /usr/src/morphmon-$(VERSION)
 KMOD_SRCS = kmod/Kbuild $(filter-out %.mod.c,$(wildcard $(foreach d,kmod kmod/probe kmod/uapi,\
 	$(d)/*.c $(d)/*.h)))
@@ -596,7 +600,7 @@ install-dkms:
 	$(Q)sed 's|#MODULE_VERSION#|$(VERSION)|' kmod/dkms.conf > $(DESTDIR)$(DKMSDIR)/dkms.conf
 	$(Q)chmod 0644 $(DESTDIR)$(DKMSDIR)/dkms.conf
 
-# $(O) may be anywhere, so only what the build itself made is removed.
+# $(O) may be any directory, so only files that the build itself made are removed.
 clean:
 	$(call say,CLEAN,$(O))
 	$(Q)rm -rf $(O)/obj $(O)/bpf $(O)/runtime $(O)/fuzz $(O)/fuzz-afl $(O)/plugin $(O)/tests $(O)/tools \

@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The plot of scripts/accuracy as one self-contained SVG. Draws, decides nothing."""
+"""The plot of scripts/accuracy as one self-contained SVG."""
 
 import math
 from xml.sax.saxutils import escape
 
 from benchplot import text
 
-# Okabe and Ito's colours; line styles differ, too.
+# The colours are Okabe and Ito's; line styles differ, too.
 KINDS = {
     "samples": ("timer samples", "#0072B2", ""),
     "ideal": ("samples without bias, drawn from exact counts", "#8A8A8A", "3 4"),
@@ -58,7 +58,7 @@ class Panel:
                 f'stroke-dasharray="{dash}" stroke-opacity="{opacity}"/>')
 
     def labels(self, curves, colour):
-        """A name at each line's end, no two on top of each other."""
+        """Each line's name at its end; the names do not overlap."""
         ends = sorted((self.at(max(p), p[max(p)])[::-1], name) for name, p in curves.items())
         out, last = [], -math.inf
         for (y, x), name in ends:
@@ -72,7 +72,7 @@ class Panel:
             curves = {n: {s: v for s, v in curve(r, source, worth).items() if s in sizes}
                       for n, r in results.items()}
             curves = {n: c for n, c in curves.items() if c}
-            # A mean of other files at each size would be no curve: only sizes that all have.
+            # Use only sizes that all files have: means over different files would form no curve.
             common = [s for s in sizes if curves and all(s in c for c in curves.values())]
             if source == "samples":
                 out += [self.line(points, colour, "", 1, 0.45) for points in curves.values()]

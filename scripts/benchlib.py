@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the benchmarks share: where things are, how a version of a program is made by
-Morph and by BOLT, how it is counted. Decides no policy; the bench scripts do."""
+"""Shared by the benchmarks: paths, commands that make a version of a program with Morph and with
+BOLT, and counting. The bench scripts decide what to measure."""
 
 import json
 import math
@@ -26,7 +26,7 @@ ENV = dict(os.environ, LC_ALL="C", BUILD=BUILD)
 
 
 class Failure(Exception):
-    """A command that did not do what it should; the text says which and how."""
+    """A command failed; the text says which and how."""
 
 
 def shell(command, cwd, **kw):
@@ -34,7 +34,7 @@ def shell(command, cwd, **kw):
 
 
 def quiet(command, cwd):
-    """Run a command; Failure with the last line it said."""
+    """Run a command; raise Failure with its last line of messages."""
     done = subprocess.run(command, cwd=cwd, env=ENV, stdout=subprocess.DEVNULL,
                           stderr=subprocess.PIPE, stdin=subprocess.DEVNULL)
     if done.returncode:
@@ -61,7 +61,7 @@ def names(which="--names"):
 
 
 def measured(steps, cwd):
-    """Run commands one after the other: (wall seconds in all, peak resident MiB of any)."""
+    """Run commands one after the other: (total wall seconds, greatest resident MiB of one)."""
     seconds, peak = 0.0, 0.0
     for command in steps:
         start = time.monotonic()
@@ -107,9 +107,9 @@ REFUSED = re.compile(r"BOLT-ERROR: .* in function (\S+)\. Consider adding this f
 
 
 def bolt(binary, out, fdata, flags, cwd, skip=()):
-    """llvm-bolt; where it names a function it cannot cope with, once more without it.
+    """Run llvm-bolt; if it names a function that it cannot process, repeat without that function.
 
-    Return: the functions that it had to leave out. Raises Failure where nothing helps.
+    Return: the skipped functions. Raises Failure if skipping does not help.
     """
     skip = list(skip)
     while True:
@@ -126,7 +126,7 @@ def bolt(binary, out, fdata, flags, cwd, skip=()):
 # ---- counting -------------------------------------------------------------
 
 def branches(name, binary, original, cwd, patches=None):
-    """Exact counts of one version on the short test work, the digest of its output with them."""
+    """Exact counts of one version on the short test work, and the digest of its output."""
     command = shlex.split(workload(name, "short", "PROGRAM"))[1:]
     extra = ["--patches", patches] if patches else []
     done = subprocess.run([os.path.join(ROOT, "scripts/branches"), "--json", "--argv0", original,
@@ -145,9 +145,9 @@ def branches(name, binary, original, cwd, patches=None):
 
 
 def cachegrind(name, binary, cwd):
-    """Misses of a first-level instruction cache as common machines have it: 32 KiB, 8 ways.
+    """Misses of a typical first-level instruction cache: 32 KiB, 8 ways.
 
-    Libraries and the dynamic linker included, as they share the cache.
+    Libraries and the dynamic linker are counted too, as they share the cache.
     """
     out = binary + ".cachegrind"
     tool = ["valgrind", "-q", "--tool=cachegrind", "--cache-sim=yes", "--I1=32768,8,64",
@@ -173,12 +173,13 @@ def anonymous_kib(pid):
 
 
 def watched(command, cwd=None):
-    """Run it and look every millisecond: (stdout, seconds of CPU, [(wall, CPU, anonymous KiB)])."""
+    """Run the command, observed every millisecond: (stdout, CPU seconds, [(wall, CPU, anonymous
+    KiB)])."""
     rows = []
     with tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as err:
         start = time.monotonic()
         process = subprocess.Popen(command, cwd=cwd, env=ENV, stdout=out, stderr=err)
-        # Of all its threads, those that have ended too: see clock_getcpuclockid(3).
+        # The clock of all its threads, ended ones included: see clock_getcpuclockid(3).
         clock = ~process.pid << 3 | 2
         while True:
             try:
@@ -210,7 +211,7 @@ T99 = (63.66, 9.92, 5.84, 4.60, 4.03, 3.71, 3.50, 3.36, 3.25, 3.17, 3.11, 3.05, 
 
 
 def ratio(a, b):
-    """How many times as much a is as b, pair by pair: (geometric mean, its 99 % interval)."""
+    """Geometric mean of a / b over the pairs, and its 99 % interval."""
     logs = [math.log(x / y) for x, y in zip(a, b)]
     t = T99[min(len(logs) - 1, len(T99)) - 1]
     middle, half = statistics.mean(logs), t * statistics.stdev(logs) / math.sqrt(len(logs))

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The plot of scripts/bench as one self-contained SVG. Draws, decides nothing."""
+"""The plot of scripts/bench as one self-contained SVG."""
 
 from xml.sax.saxutils import escape
 
-# Okabe and Ito's colours, which people with any colour vision tell apart; shapes differ, too.
+# Okabe and Ito's colours suit people with any colour vision; the shapes differ, too.
 STYLE = {
     "morph": ("Morph", "#0072B2", "circle"),
     "bolt-best": ("BOLT 19, best setting", "#D55E00", "square"),
@@ -30,7 +30,7 @@ def marker(x, y, shape, colour, hollow=False):
 
 
 class Panel:
-    """One figure for each program and version, with whiskers; clipped values get an arrow."""
+    """A panel: one figure for each program and version, with whiskers; an arrow if clipped."""
 
     def __init__(self, x, title, better, unit, low, high, step, zero, form):
         self.x, self.title, self.better, self.unit = x, title, better, unit
@@ -58,7 +58,7 @@ class Panel:
         return out
 
     def point(self, y, version, value, low, high, hollow):
-        """A marker at the value, a whisker from low to high, an arrow where it leaves the panel."""
+        """A marker at the value and a whisker from low to high; an arrow if it is outside."""
         colour, shape = STYLE[version][1:]
         out = []
         if high > low:
@@ -83,7 +83,7 @@ def factor(value):
 
 
 def limits(values, low, high, step):
-    """Ends that hold the values, no further than low and high, in whole steps."""
+    """Axis ends in whole steps that hold the values, but not beyond low and high."""
     inside = [v for v in values if low <= v <= high]
     bottom = min(inside, default=0)
     top = max(inside, default=0)
@@ -124,8 +124,8 @@ def panels(rows):
 
 
 def svg(rows):
-    """Rows: {"name", "new": never used for tuning, "versions": {version: {"taken", "misses": (mean, worst) or None,
-    "speed": (value, low, high) or None, "refused": bool}}}."""
+    """Rows: {"name", "new": never used for tuning, "versions": {version: {"taken", "misses": (mean,
+    worst) or None, "speed": (value, low, high) or None, "refused": bool}}}."""
     figures = panels(rows)
     bottom = TOP + ROW * len(rows)
     width = max(LEFT + len(figures) * (PANEL + GAP), 880)

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What results.json of scripts/bench says: the table of Documentation/results.md, the
-plot Documentation/bench.svg, and a few lines for the terminal. Measures nothing."""
+"""Reports results.json of scripts/bench: the table of Documentation/results.md, the plot
+Documentation/bench.svg, and a summary for the terminal. Measures nothing."""
 
 import os
 import re
@@ -13,7 +13,7 @@ END = "<!-- bench: end -->"
 METRICS = ("taken_branches", "instructions", "lines", "pages", "i1_misses")
 
 
-# ---- what the results say -------------------------------------------------
+# ---- evaluation -----------------------------------------------------------
 
 def runs_of(versions, key):
     """The counted runs of a version, one for each profile."""
@@ -22,13 +22,13 @@ def runs_of(versions, key):
 
 
 def error_of(versions, key):
-    """What went wrong, without the directories of the machine it went wrong on."""
+    """The error of a version, without directory names of the machine."""
     return next((re.sub(r"/\S*/", "", v["error"]) for k, v in sorted(versions.items())
                  if (k == key or k.startswith(key + ".")) and "error" in v), None)
 
 
 def best_setting(versions, candidates):
-    """BOLT's setting with the fewest taken branches over its profiles; None: none works."""
+    """BOLT's setting with the fewest taken branches over its profiles; None if none works."""
     def taken(setting):
         runs = runs_of(versions, "bolt-" + setting)
         return sum(r["taken_branches"] for r in runs) / len(runs)
@@ -37,14 +37,14 @@ def best_setting(versions, candidates):
 
 
 def key_of(program, version, candidates):
-    """What a version of the table is called in the results."""
+    """The name of a version of the table in the results."""
     if version == "bolt-best":
         return "bolt-" + (best_setting(program["versions"], candidates) or candidates[0])
     return version
 
 
 def change(program, key, metric):
-    """(mean, worst) over the profiles, in percent of the original; None: not counted."""
+    """(mean, worst) over the profiles, in percent of the original; None if not counted."""
     before = program["versions"].get("original", {}).get(metric)
     values = [100 * (r[metric] / before - 1) for r in runs_of(program["versions"], key)
               if before and metric in r]
@@ -52,7 +52,7 @@ def change(program, key, metric):
 
 
 def extra_misses(program, key):
-    """(mean, worst) of cache misses more than the original's, per 1,000 of its instructions."""
+    """(mean, worst) of additional cache misses, per 1,000 instructions of the original."""
     before = program["versions"].get("original", {})
     values = [1000 * (r["i1_misses"] - before["i1_misses"]) / before["instructions"]
               for r in runs_of(program["versions"], key) if "i1_misses" in r and "i1_misses" in before]
@@ -72,14 +72,14 @@ def geometric_mean(values):
 
 
 def programs_of(results, names=None):
-    """Programs in the order of the workloads' table where it is known."""
+    """Programs with counts, in the order of names if given."""
     known = results["programs"]
     return [(n, known[n]) for n in (names or sorted(known))
             if n in known and "taken_branches" in known[n]["versions"].get("original", {})]
 
 
 def findings(results, names, candidates):
-    """The targets, each with the programs that miss it: [(target, [program with figures])]."""
+    """The targets with the programs that miss them: [(target, [program with figures])]."""
     if not programs_of(results, names):
         return []
     rises, slower, open_, behind, more = [], [], [], [], []
@@ -117,7 +117,7 @@ SETTING_NAMES = {"cache": "`cache`", "exttsp": "`ext-tsp`, no splitting", "funct
 
 
 def both(pair, digits=1):
-    """Mean, and the worst where it is another."""
+    """The mean, and the worst if it differs."""
     if pair is None:
         return ""
     mean, worst = (f"{v:+.{digits}f}" for v in pair)
@@ -232,7 +232,7 @@ def markdown(results, names, candidates):
 
 
 def replace_between(path, text):
-    """Put the text where the markers are; at the end of a file that has none."""
+    """Replace the text between the markers, or append it to a file without markers."""
     with open(path, encoding="utf-8") as f:
         old = f.read()
     if BEGIN in old and END in old:
@@ -247,7 +247,7 @@ def replace_between(path, text):
 def write(results, directory, names, new, candidates):
     """Write the table between its markers in results.md, and the plot beside it.
 
-    new: the names that nothing was tuned on.
+    new: the names of programs that were not used for tuning.
     """
     rows = []
     for name, p in programs_of(results, names):
@@ -267,7 +267,7 @@ def write(results, directory, names, new, candidates):
 
 
 def print_summary(results, names, candidates):
-    """The essence, for a terminal or a log."""
+    """A short table for a terminal or a log."""
     def cell(pair):
         return f"{pair[0]:+7.1f} {pair[1]:+7.1f}" if pair else " " * 15
     print(f"{'taken branches, %: mean, worst':32}{'Morph':>15}{'BOLT best':>18}{'BOLT usual':>18}")

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The plot of scripts/figure3 as one self-contained SVG: bars by program and kind of profile, as
-in the paper. Draws, decides nothing."""
+"""The plot of scripts/figure3 as one self-contained SVG: bars by program and kind of profile, as in
+the paper."""
 
 from benchplot import text
 

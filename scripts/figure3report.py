@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What scripts/figure3 found: the tables of Documentation/results.md and the figures for the
-plot. Measures nothing."""
+"""Reports the results of scripts/figure3: the tables of Documentation/results.md and the figures
+for the plot. Measures nothing."""
 
 import math
 import os
@@ -24,7 +24,7 @@ def signed(value, digits=1):
 
 
 def paired(results, a, b):
-    """How many times as long a takes as b, with its interval; None where that was not timed."""
+    """How many times as long a takes as b, with its interval; None if that was not timed."""
     seconds = results["seconds"]
     if a not in seconds or b not in seconds or len(seconds[a]) < 2:
         return None
@@ -32,7 +32,7 @@ def paired(results, a, b):
 
 
 def time_less(results, key):
-    """Percent of the original's time that a version saves, least and most."""
+    """Percent of the original's time that a version saves: mean, least, most."""
     found = paired(results, key, "original")
     if not found:
         return None
@@ -41,7 +41,7 @@ def time_less(results, key):
 
 
 def version(results, key):
-    """A version that could be made, or None."""
+    """The results of a version that could be made, or None."""
     value = results["versions"].get(key)
     return value if value and "error" not in value else None
 
@@ -56,7 +56,7 @@ def label(work):
 
 
 def measured(data, works):
-    """Works whose original was counted, with what was found."""
+    """The works whose original was counted, each with its results."""
     for work in works:
         results = data["programs"].get(work.name, {"versions": {}})
         if version(results, "original"):
@@ -217,7 +217,7 @@ def plot_rows(data, works):
 
 
 def write(data, works, text, directory):
-    """The plot, and the text between the marks in results.md."""
+    """Write the plot, and the text between the markers in results.md."""
     with open(os.path.join(directory, PLOT), "w", encoding="utf-8") as f:
         f.write(figure3plot.svg(list(plot_rows(data, works)),
                                 [(k["key"], k["title"]) for k in data["kinds"]]))

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """The nine programs of the Morph paper's Figure 3, or the nearest that Debian has, and their work.
 
-As in stockworks: training is commands for sh, a test one command on inputs of another kind, and
-short the same kind of test for the emulator. {} is the program, {in} the directory that prepare()
-fills, {inputs} what scripts/inputs/generate wrote.
+As in stockworks: train is commands for sh, test is one command on inputs of another kind, and short
+is the same kind of test for the emulator. {} is the program, {in} the directory that prepare()
+fills, {inputs} the output of scripts/inputs/generate.
 """
 
 import os
@@ -16,14 +16,14 @@ LISP = os.path.join(ROOT, "scripts/inputs/figure3")
 
 
 class Figure3Work(Work):
-    """What the paper had, what each work is in words; what makes outputs comparable."""
+    """The paper's program, descriptions of the work, and a filter that makes outputs comparable."""
 
     def __init__(self, name, paper, trained, tested, *args, clean="cat", **kw):
         super().__init__(name, *args, **kw)
         self.paper, self.trained, self.tested, self.clean = paper, trained, tested, clean
 
 
-# One thread: counters of the plain kind are exact then, and so is time.
+# One thread: plain counters are exact then, and the CPU time varies little.
 SORT = ("{} --parallel=1 {inputs}/words-train.txt >s && "
         "{} --parallel=1 -k2,2 -u {inputs}/words-train.txt >s && "
         "{} --parallel=1 -t';' -k2,2n {inputs}/accounts-train.txt >s && "
@@ -106,9 +106,9 @@ def repeat(source, path, often):
 
 
 def prepare(directory):
-    """All inputs, once."""
+    """Write all inputs, once."""
     done = os.path.join(directory, ".complete")
-    # Those of the other benchmarks may be in a build directory where they have not been made.
+    # The inputs of the other benchmarks may be missing in this build directory.
     run([os.path.join(ROOT, "scripts/inputs/generate"), INPUTS], ROOT, stdout=subprocess.DEVNULL)
     if os.path.exists(done):
         return

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""One of the distribution's own files as benchmarks take it: sampled, counted, written anew,
-run and compared. Of a library the program that uses it runs, with LD_LIBRARY_PATH. Which
-versions there are, and what is done with the figures, the scripts decide."""
+"""One of the distribution's own files, for benchmarks: sampled, counted, rewritten, run and
+compared. For a library, a program that uses the library runs with LD_LIBRARY_PATH. The scripts
+decide which versions to make and how to evaluate the figures."""
 
 import json
 import os
@@ -11,12 +11,12 @@ import subprocess
 import benchlib as lib
 from benchlib import BUILD, ENV, Failure, ROOT
 
-# The layout of a version that counts, for one without counters beside it.
+# The layout of a version with counters, but without the counters.
 SAME_LAYOUT = "--instrument=none"
 
 
 class StockFile:
-    """A version is a directory with a file of the same name in it: `original', `sampled', ..."""
+    """A version is a directory that holds a file of the same name: `original', `sampled', ..."""
 
     def __init__(self, work, inputs, directory):
         self.work, self.inputs, self.dir = work, inputs, directory
@@ -30,7 +30,7 @@ class StockFile:
         return self.file(f"{key}/{self.work.name}")
 
     def forget(self, *names):
-        """Remove what an earlier run left: versions, stores and what lies beside these."""
+        """Remove the files of an earlier run: versions, stores and files beside the stores."""
         for name in names:
             shutil.rmtree(self.file(name), ignore_errors=True)
             for suffix in ("", "-shm", "-wal", ".lock"):
@@ -38,13 +38,13 @@ class StockFile:
                     os.unlink(self.file(name + suffix))
 
     def original(self):
-        """A copy in a directory of its own, as each version is."""
+        """Copy the original to a directory of its own, as each version has one."""
         if not os.path.exists(self.version("original")):
             os.makedirs(self.file("original"), exist_ok=True)
             shutil.copy2(self.stock, self.version("original"))
 
     def environment(self, key=None):
-        """What is set for the program, for a library also where this version is."""
+        """The program's environment; for a library also the directory of this version."""
         env = [f"{k}={v}" for k, v in self.work.env.items()]
         if self.work.library and key:
             env.append(f"LD_LIBRARY_PATH={self.file(key)}")
@@ -58,7 +58,7 @@ class StockFile:
     # ---- profiles ---------------------------------------------------------
 
     def train(self, key=None, *prefix):
-        """The training work with this version; the stock file in its own place without one."""
+        """Run the training work with this version; without a key, with the stock file in place."""
         program = self.version(key) if key else self.stock
         lib.quiet([*prefix, "env", *self.environment(key), "sh", "-c",
                    self.work.command("train", self.inputs, program)], self.dir)
@@ -70,17 +70,17 @@ class StockFile:
                    f"--db={self.file(db)}", "--")
 
     def sample_paths(self, key, db, rate=4000):
-        """Timer samples of a version that keeps path numbers, with the registers they are in."""
+        """Timer samples of a version that keeps path numbers, with the registers."""
         self.forget(db)
         self.train(key, f"{BUILD}/morphd", "run", "--no-kernel", "--source=perf",
                    "--registers=paths", f"--rate={rate}", f"--db={self.file(db)}", "--")
 
     def sample_polls(self, key, db):
-        """Timer samples of a version that polls, and the paths it is asked for."""
+        """Timer samples of a version that polls, and its answers to polls."""
         self.sample(db, key, f"--polls={self.file(key)}/polls")
 
     def import_counts(self, key, db):
-        """What a version that counts has counted, each process in a file of its own."""
+        """Import the counts of a version with counters; each process wrote a file of its own."""
         self.forget(db)
         where = self.file(f"{key}/counts")
         counted = sorted(os.path.join(where, f) for f in os.listdir(where))
@@ -93,7 +93,7 @@ class StockFile:
     # ---- versions ---------------------------------------------------------
 
     def optimize(self, key, *options):
-        """Write a version; what morph-optimize says of it."""
+        """Write a version; return morph-optimize's report."""
         self.forget(key)
         os.makedirs(self.file(f"{key}/counts"))
         patches = self.file(f"{key}/patches")
@@ -103,7 +103,7 @@ class StockFile:
         if done.returncode:
             raise Failure(lib.last_line(done.stderr.encode()).removeprefix("morph-optimize: "))
         if self.work.library:
-            # A line in front says whose ranges these are: not the main program's.
+            # A first line names the file of these ranges, which is not the main program.
             with open(patches, encoding="ascii") as f:
                 text = f.read()
             with open(patches, "w", encoding="ascii") as f:
@@ -111,7 +111,7 @@ class StockFile:
         return json.loads(done.stdout)
 
     def counting(self, key, what, *options):
-        """A version that counts, each process into a file of its own."""
+        """A version with counters; each process writes a file of its own."""
         return self.optimize(key, f"--instrument={what}",
                              f"--counts={self.file(key)}/counts/%p", *options)
 
@@ -120,11 +120,11 @@ class StockFile:
         return self.optimize(key, "--instrument=pep", *options)
 
     def polling(self, key, *options):
-        """One that is asked for them as well."""
+        """A version with path numbers that is also polled for its paths."""
         return self.optimize(key, "--instrument=pep,poll", f"--counts={self.file(key)}/polls",
                              *options)
 
-    # ---- what it does -----------------------------------------------------
+    # ---- runs -------------------------------------------------------------
 
     def count(self, key, which="short"):
         """Exact counts of this file's code in a test, and a digest of the output."""
@@ -170,7 +170,7 @@ class StockFile:
         return done.stdout.replace("\n", " ").strip()
 
     def pairs(self, keys, runs, seed=1):
-        """Seconds of every run of these versions in turns, by scripts/pairs."""
+        """Seconds of every run of these versions in turn, measured by scripts/pairs."""
         binary, *args = self.words(keys[0], "test")
         library = self.work.library
         where = {self.file(key) if library else self.version(key): key for key in keys}
@@ -187,7 +187,7 @@ class StockFile:
                 out, err = process.communicate()
                 break
             except KeyboardInterrupt:
-                # It says what it has when it is told to end.
+                # When terminated, scripts/pairs prints the rounds that it has.
                 interrupted = True
                 process.terminate()
         for key in keys:

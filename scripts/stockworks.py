@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the distribution's own files are trained and tested with, for bench-stock.
+"""Training and test work of the distribution's own files, for bench-stock.
 
 Each file has training work (shell commands), test work of another kind (one command), and the same
 kind of test work for the emulator, where a second becomes a minute. In commands {} is the program,
-{in} the directory of inputs that prepare() fills, {inputs} what scripts/inputs/generate wrote.
+{in} the directory of inputs that prepare() fills, {inputs} the output of scripts/inputs/generate.
 """
 
 import os
@@ -20,9 +20,9 @@ SCRIPTS = os.path.join(ROOT, "scripts/inputs/stock")
 
 
 class Work:
-    """A file, and what is done with it.
+    """A file with its training and test work.
 
-    driver: of a library the program that uses it; its test commands start with that program.
+    driver: for a library, the program that uses it; its test commands start with that program.
     """
 
     def __init__(self, name, train, test, short, driver=None, env=(), path=None):
@@ -35,13 +35,13 @@ class Work:
         return self.driver is not None
 
     def path(self):
-        """The file itself, links followed; None where this system has none."""
+        """The path of the file, links followed; None if this system has none."""
         if self.where:
             path = self.where()
         elif self.library:
             path = in_loader_cache(self.name)
         else:
-            # The distribution's own, whatever else stands before it in $PATH.
+            # The distribution's own program, even if $PATH finds another one first.
             path = shutil.which(self.name, path="/usr/bin:/bin:/usr/local/bin")
         return os.path.realpath(path) if path and os.path.exists(path) else None
 
@@ -84,7 +84,7 @@ GIT = ("cd {in}/repo && {} log -p --stat >/dev/null && {} diff --stat HEAD~150 >
 GDB = ("{} -nx -batch -ex 'maint set worker-threads 0' -ex 'file " + BUILD + "/morph-optimize' "
        "-ex 'info functions me_' -ex 'info types me_' -ex 'ptype struct me_optimize_report' "
        "-ex 'list main' >g.out")
-# What a program may do with the C library: streams, conversions, memory, strings, sorting.
+# Typical uses of the C library: streams, conversions, memory, strings, sorting.
 LIBC = ("sort -t';' -k2,2n {inputs}/accounts-train.txt >s && "
         "perl " + SCRIPTS + "/train.pl 20 >p && mawk '{ n[$2] += $1 % 13 } "
         "END { for (k in n) printf \"%s %.3f %d\\n\", k, n[k] / 7, n[k] }' "
@@ -130,7 +130,7 @@ WORKS = (
          env={"HOME": "/nonexistent", "GIT_CONFIG_NOSYSTEM": "1"}),
 )
 
-# Built with a profile, as python3.11 is; for accuracy.
+# Built with a profile, as python3.11 is; for scripts/accuracy.
 PROFILED = (
     Work("as", times(6, "{} -o a.o {in}/sqlite3.s"), "{} -a -o a.o {in}/subst.s",
          "{} -a -o a.o {in}/subst.s"),
@@ -138,7 +138,7 @@ PROFILED = (
          "{} -aW /usr/bin/perl", "{} -aW /usr/bin/perl"),
 )
 
-# How bash's own sources see themselves.
+# Macros with which bash's own sources are compiled.
 BASH_DEFINES = ["-DHAVE_CONFIG_H", "-DSHELL", '-DPROGRAM="bash"', '-DCONF_HOSTTYPE="x86_64"',
                 '-DCONF_OSTYPE="linux-gnu"', '-DCONF_MACHTYPE="x86_64-pc-linux-gnu"',
                 '-DCONF_VENDOR="pc"', '-DPACKAGE="bash"', '-DLOCALEDIR=""']
@@ -165,7 +165,7 @@ def run(command, cwd, **kw):
 
 
 def preprocess(directory):
-    """sqlite3.c for training, parts of bash for tests; once more as clang sees them."""
+    """sqlite3.c for training and parts of bash for tests, preprocessed by gcc and by clang."""
     sqlite, bash = f"{CACHE}/configured/sqlite3", f"{CACHE}/src/bash"
     if not os.path.exists(f"{sqlite}/sqlite3.c") or not os.path.exists(f"{CACHE}/configured/bash"):
         run([os.path.join(ROOT, "scripts/programs"), "speedtest1", "bash"], ROOT)
@@ -196,7 +196,7 @@ def numbers(n):
 
 
 def write_repository(directory):
-    """300 commits to three files; the same names and times every time."""
+    """300 commits to three files, with the same names and times every time."""
     repo = os.path.join(directory, "repo")
     shutil.rmtree(repo, ignore_errors=True)
     run(["git", "init", "-q", "-b", "main", repo], directory)
@@ -221,7 +221,7 @@ def write_repository(directory):
 
 
 def prepare(directory):
-    """All inputs, once."""
+    """Write all inputs, once."""
     done = os.path.join(directory, ".complete")
     if os.path.exists(done):
         return

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""tortureprograms - where scripts/torture takes its programs from, and how they are built."""
+"""tortureprograms - the programs for scripts/torture, and how to build them."""
 
 import collections
 import glob
@@ -22,10 +22,10 @@ LINKS = {
     "nopie": (["-fno-pie"], ["-no-pie"]),
     "static": (["-fno-pie"], ["-static"]),
 }
-# With relocations, or as a distribution has it: linked without, and stripped.
+# Linked with relocations; or as distributions do, linked without and stripped.
 KINDS = ("relinkable", "stripped")
 
-# Debian's, not whichever comes first in $PATH.
+# Debian's rustc, even if $PATH finds another one first.
 RUSTC = os.environ.get("RUSTC", "/usr/bin/rustc")
 RUST_LEVELS = ("-O0", "-O2", "-O3", "-Os")
 RUST_LINKS = {
@@ -49,18 +49,18 @@ def configs():
 
 
 def rust_configs():
-    """The linker stands behind the way of linking."""
+    """The linker's name is appended to the way of linking."""
     return [Config("rustc", level, f"{link}-{linker}", kind)
             for level, link, kind in itertools.product(RUST_LEVELS, RUST_LINKS, KINDS)
             for linker in RUST_LINKERS[kind] if (link, linker) != ("static-pie", "gold")]
 
 
 class Missing(Exception):
-    """The programs, or what makes them, cannot be had here."""
+    """The programs, or the tools that make them, are not available here."""
 
 
 def fetch():
-    """The directory of gcc.c-torture/execute; fetched and unpacked where it is missing."""
+    """The directory of gcc.c-torture/execute; fetched and unpacked if it is missing."""
     where = os.path.join(CACHE, "torture")
     if os.path.exists(os.path.join(where, ".complete")):
         return where
@@ -87,12 +87,12 @@ def fetch():
 
 
 def is_program(path):
-    """Not the helpers of execute/builtins."""
+    """Whether the file is a program, and not a helper of execute/builtins."""
     return not path.endswith("-lib.c") and os.path.basename(os.path.dirname(path)) != "lib"
 
 
 def parts(source):
-    """The files that make one program."""
+    """The files that make up one program."""
     there = os.path.dirname(source)
     if os.path.basename(there) != "builtins":
         return [source]
@@ -100,7 +100,7 @@ def parts(source):
 
 
 def suite(names):
-    """The programs of the suite; @names: only these, if any."""
+    """The programs of the suite; @names: if any, only these."""
     where = fetch()
     out = []
     for source in sorted(glob.glob(os.path.join(where, "**", "*.c"), recursive=True)):
@@ -114,7 +114,7 @@ def suite(names):
 
 
 def rust(names):
-    """Morph's own Rust programs: panics, generics, threads; std is in them."""
+    """Morph's own Rust programs: panics, generics, threads; they contain std."""
     if not os.path.exists(RUSTC):
         raise Missing(f"{RUSTC} is not installed (Debian: rustc)")
     tests = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "tests")
@@ -125,14 +125,14 @@ def rust(names):
 
 
 def csmith(number, seed):
-    """Programs that are still to be written, by generate()."""
+    """Programs of csmith; generate() writes them later."""
     if not shutil.which("csmith") or not os.path.exists(CSMITH_INCLUDE + "/csmith.h"):
         raise Missing("csmith is not installed (Debian: csmith, libcsmith-dev)")
     return [Program(f"csmith-{seed + i}", [], ["-I" + CSMITH_INCLUDE]) for i in range(number)]
 
 
 def run(command, scratch, seconds):
-    """Status and output; a status 'timeout' where there was none."""
+    """Status and output; status 'timeout' after a timeout."""
     try:
         done = subprocess.run(command, cwd=scratch, timeout=seconds, stdin=subprocess.DEVNULL,
                               stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
@@ -142,7 +142,7 @@ def run(command, scratch, seconds):
 
 
 def generate(program, scratch):
-    """The program with its file, if csmith had to write it first."""
+    """The program with its file; csmith writes the file if necessary."""
     if program.files:
         return program
     source = os.path.join(scratch, program.name + ".c")
@@ -155,8 +155,8 @@ def generate(program, scratch):
 
 def build(program, config, exe, scratch):
     """
-    Builds @exe. Returns None, or how building it failed, and the functions that the program has
-    of its own: (address, size, name) each. Those are from before the file is stripped.
+    Builds @exe. Returns None or the reason of a failure, and the program's own functions:
+    (address, size, name) each. The functions are read before the file is stripped.
     """
     if config.compiler == "rustc":
         return build_rust(program, config, exe, scratch)
@@ -181,7 +181,7 @@ def build(program, config, exe, scratch):
 
 
 def build_rust(program, config, exe, scratch):
-    """The same of a Rust program. All of its functions are its own: std was compiled for it."""
+    """The same for a Rust program. All functions count as its own: std is linked in."""
     link, linker = config.link.rsplit("-", 1)
     command = [RUSTC, "-Awarnings", f"-Copt-level={config.level[2:]}", *RUST_LINKS[link],
                f"-Clink-arg=-fuse-ld={linker}", "-o", exe, *program.files]

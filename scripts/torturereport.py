@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""torturereport - tables of what scripts/torture found, from its files of results."""
+"""torturereport - tables of the results of scripts/torture."""
 
 import collections
 import contextlib
@@ -8,14 +8,14 @@ import json
 import os
 import sys
 
-# Not of the compiler's making: start-up code and PLTs.
+# Start-up code and PLTs, which do not come from the compiler.
 SPECIAL = "not a compiler's function"
 NO_FDE = "no unwind information"
 RESULTS = ("same", "broken", "failed", "refused", "skipped")
 
 
 def read(paths):
-    """What the files are of, and the runs; of a run that is in several, that of the last file."""
+    """The files' first lines, and the runs; if several files have a run, the last file counts."""
     heads, runs = [], {}
     for path in paths:
         with open(path, encoding="utf-8") as f:
@@ -40,7 +40,7 @@ def percent(part, whole):
 
 
 class Sum:
-    """Runs that were moved, added up."""
+    """The totals of the runs whose files were rewritten."""
 
     def __init__(self):
         self.counts = collections.Counter()

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# GNU bash; with its own termcap, so that no terminal library is wanted.
+# GNU bash, with its own termcap, so that no terminal library is needed.
 # shellcheck shell=bash disable=SC2034
 
 program_prepare() {

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# bzip2, its library inside, compiled directly.
+# bzip2 with its library in the program, compiled directly.
 # shellcheck shell=bash disable=SC2034,SC2086
 
 program_prepare() {

@@ -1,6 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# dash, /bin/sh of Debian; a patch of Debian adds priv.c, of which the shipped
-# configure does not know.
+# dash, Debian's /bin/sh. A Debian patch adds priv.c, which the shipped configure does not know.
 # shellcheck shell=bash disable=SC2034,SC2086
 
 program_prepare() {

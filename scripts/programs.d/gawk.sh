@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# GNU awk; without the parts that only a terminal or an extension wants.
+# GNU awk, without the parts for terminals and extensions.
 # shellcheck shell=bash disable=SC2034
 
 program_prepare() {

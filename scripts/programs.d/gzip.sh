@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# GNU gzip; its gnulib parts want configure.
+# GNU gzip; its gnulib parts need configure.
 # shellcheck shell=bash disable=SC2034
 
 program_prepare() {

@@ -1,6 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# The Lua 5.4 interpreter, compiled directly; without readline, which a script
-# never calls.
+# The Lua 5.4 interpreter, compiled directly, without readline, which scripts do not need.
 # shellcheck shell=bash disable=SC2034,SC2086
 HAS_SHARED=1
 
@@ -11,7 +10,7 @@ program_prepare() {
 program_build() {
 	local src=$CACHE/src/lua5.4/src defs="-DLUA_COMPAT_5_3 -DLUA_USE_POSIX" f objs=
 	local export=
-	# A static program cannot load C modules, and exports nothing to them.
+	# A static program cannot load C modules, so it need not export symbols to them.
 	case $1 in static*) ;; *) defs="$defs -DLUA_USE_DLOPEN" export=-Wl,-E ;; esac
 	cd "$W" || return
 	# Debian's packaging writes this header; the paths only matter to require().

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# GNU m4; its gnulib parts want configure.
+# GNU m4; its gnulib parts need configure.
 # shellcheck shell=bash disable=SC2034
 
 program_prepare() {

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# mawk, awk of Debian.
+# mawk, Debian's awk.
 # shellcheck shell=bash disable=SC2034
 
 program_prepare() {

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-# PHP's command line interpreter with its core alone: an engine of 100,000 lines whose
-# loop jumps by computed goto.
+# PHP's command line interpreter, with the core only: an engine of 100,000 lines whose main loop
+# jumps by computed goto.
 # shellcheck shell=bash disable=SC2034
 
 program_prepare() {

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-# ripgrep, by Debian's cargo and rustc, of Debian's packages of its crates (scripts/setup --rust); linked by
-# $RUST_LINKER, lld if that says nothing, as today's rustc does.
+# ripgrep, built by Debian's cargo and rustc from Debian's packages of its crates (scripts/setup
+# --rust). The linker is $RUST_LINKER, by default lld, as with today's rustc.
 # shellcheck shell=bash disable=SC2034
 
 program_prepare() {
@@ -16,7 +16,7 @@ program_build() {
 	static-pie) flags="$flags -C target-feature=+crt-static" ;;
 	esac
 	cp -a "$CACHE/src/rust-ripgrep/." "$W"
-	# Features that Debian's crates do not have; the lock file names other versions.
+	# Debian's crates lack these features; the lock file names other versions.
 	sed -i '/^simd-accel/d; /^pcre2 = /d' "$W/Cargo.toml"
 	rm -f "$W/Cargo.lock"
 	mkdir -p "$W/.cargo"

@@ -11,9 +11,9 @@ program_build() {
 	cd "$W" || return
 	./configure --cc="$CC" --extra-cflags="$CFLAGS_V -w" \
 		--triplet=x86_64-linux-gnu --tccdir="$OUT/tcc-lib"
-	# On the command line, as configure adds -s, which the relocations do not survive.
+	# Set LDFLAGS on the command line, because configure adds -s, which drops relocations.
 	make ONE_SOURCE=no -j"$JOBS" LDFLAGS="$LDFLAGS_V" tcc
-	# Its run-time support, which it looks for even where nothing is needed of it.
+	# tcc looks for its run-time library even if no function of the library is needed.
 	mkdir -p "$OUT/tcc-lib"
 	"$CC" -O2 -w -c -o libtcc1.o lib/libtcc1.c
 	ar rcs "$OUT/tcc-lib/libtcc1.a" libtcc1.o

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# The Tcl 8.6 shell with its library inside, as one program.
+# The Tcl 8.6 shell with its library in the program.
 # shellcheck shell=bash disable=SC2034
 
 program_prepare() {
@@ -9,9 +9,9 @@ program_prepare() {
 
 program_build() {
 	cp -a "$CACHE/configured/tcl8.6/unix/." "$W"
-	# The library that is built here, not one that the system may have.
+	# Link the library built here, not one that the system may have.
 	sed -i "s|-L$CACHE/configured/tcl8.6/unix -ltcl8.6|libtcl8.6.a|" "$W/Makefile"
-	# Where the scripts are that the shell reads first; found in the source.
+	# The directory of the scripts that the shell reads first, in the source.
 	make -C "$W" -j"$JOBS" CFLAGS="$CFLAGS_V -w" CFLAGS_OPTIMIZE="-O2" \
 		LDFLAGS="$LDFLAGS_V" TCL_LIBRARY="$CACHE/src/tcl8.6/library" tclsh
 	if ldd "$W/tclsh" | grep libtcl; then return 1; fi

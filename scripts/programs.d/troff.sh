@@ -10,7 +10,8 @@ program_prepare() {
 
 program_build() {
 	cp -a "$CACHE/configured/groff/." "$W"
-	# The generated headers belong to `all', which makes every program and the directories.
+	# The generated headers belong to `all', which would build every
+	# program. `all' would also make these directories.
 	mkdir -p "$W/lib/sys" "$W/lib/uniwidth"
 	printf 'include Makefile\nmorph-built: $(BUILT_SOURCES)\n' >"$W/morph.mk"
 	make -C "$W" -f morph.mk -j"$JOBS" morph-built

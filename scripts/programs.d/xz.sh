@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# The xz command, its library inside.
+# The xz command with its library in the program.
 # shellcheck shell=bash disable=SC2034
 
 program_prepare() {

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# The zstd command, its library inside, assembly included.
+# The zstd command with its library, also the assembly, in the program.
 # shellcheck shell=bash disable=SC2034
 
 program_prepare() {

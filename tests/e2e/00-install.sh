@@ -1,8 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# make install puts every program, manual page, the unit and what belongs to it where they should
-# be, and nothing into /var/lib; the installed programs answer --version and --help; systemd
-# understands the unit and finds it confined; the configuration that is installed is right.
+# make install puts every program, manual page, the unit and its files in the right place, and
+# nothing into /var/lib. The installed programs answer --version and --help. systemd accepts the
+# unit and rates it as confined. The installed configuration is valid.
 set -u
 root=$(cd "$(dirname "$0")/../.." && pwd)
 dest=$TMPDIR/dest
@@ -42,7 +42,7 @@ for page in Documentation/*.[1458]; do
 		mandoc -T lint -W error "$page" || fail "$page: mandoc finds errors"
 	fi
 done
-# What belongs to the service and the module, and nothing else beside the programs.
+# Files of the service and the module; nothing else is installed beside the programs.
 {
 	printf '%s\n' etc/morph/morphd.conf usr/lib/systemd/system/morphd.service \
 		usr/lib/sysusers.d/morph.conf usr/lib/udev/rules.d/99-morphmon.rules \
@@ -59,7 +59,8 @@ done
 (cd "$dest" && find . -type f | sed 's,^\./,,' | sort) >"$TMPDIR/got"
 cmp -s "$TMPDIR/wanted" "$TMPDIR/got" ||
 	fail "installed (>) is not what should be (<): $(diff "$TMPDIR/wanted" "$TMPDIR/got")"
-# modes DIRECTORY: all may read, nobody else may write, programs alone are executable
+# modes DIRECTORY: list files with wrong modes. Everyone may read, only root
+# may write, and only programs are executable.
 modes() {
 	find "$1" \( -type d ! -perm 755 \) -o \( -type f -path '*bin/*' ! -perm 755 \) \
 		-o \( -type f ! -path '*bin/*' ! -perm 644 \)
@@ -71,7 +72,7 @@ grep -q '^ExecStart=/usr/sbin/morphd --wait --config=/etc/morph/morphd.conf$' "$
 	fail "the unit does not start /usr/sbin/morphd with its configuration"
 ! grep -qE '@[A-Z]+@' "$unit" || fail "the unit holds an unfilled @NAME@"
 
-# An administrator's changes stay, and packages decide where things are.
+# An administrator's changes stay. A package can choose other directories.
 echo "rate = 7" >"$dest/etc/morph/morphd.conf"
 make --no-print-directory O="$BUILD" DESTDIR="$dest" PREFIX=/usr install >/dev/null || fail "make install, again"
 [ "$(cat "$dest/etc/morph/morphd.conf")" = "rate = 7" ] || fail "a changed configuration is overwritten"
@@ -84,7 +85,7 @@ done
 grep -q '^ExecStart=/opt/sbin/morphd --wait --config=/e/morph/morphd.conf$' "$TMPDIR/other/u/morphd.service" ||
 	fail "the unit elsewhere: $(grep ExecStart "$TMPDIR/other/u/morphd.service")"
 
-# The configuration as installed is right, and says of each key what it is without it.
+# The installed configuration is valid, and shows the default of each key.
 conf=$TMPDIR/other/e/morph/morphd.conf
 "$dest/usr/sbin/morphd" --check-config --config="$conf" || fail "the installed configuration is wrong"
 ! grep -q '^[^#]' "$conf" || fail "the installed configuration sets something"
@@ -96,18 +97,18 @@ keys=$(sed -n 's/^\.It Cm //p' Documentation/morphd.conf.5 | sort | tr '\n' ' ')
 	fail "morphd.conf(5) has the keys $keys; the file has others"
 [ "$keys" = "database interval no-kernel rate registers source " ] || fail "keys: $keys"
 
-# Each parameter in the example is one of the module's.
+# The module has each parameter of the example.
 while IFS== read -r parameter _; do
 	grep -q "^module_param($parameter," kmod/main.c || fail "the module has no parameter $parameter"
 done < <(sed -n 's/^#options morphmon //p' kmod/morphmon.modprobe.conf)
 
-# ---- systemd's own word on it
+# ---- systemd's own checks
 if command -v systemd-analyze >/dev/null; then
-	# 3.5 at most; its scale is in tenths.
+	# At most 3.5; the scale of --threshold is in tenths.
 	systemd-analyze security --no-pager --offline=true --threshold=35 "$unit" >"$TMPDIR/exposure" 2>&1 ||
 		fail "exposure: $(grep -v ✓ "$TMPDIR/exposure")"
 	tail -n 1 "$TMPDIR/exposure"
-	# The threshold is looked at: nothing is as good as that.
+	# Check that the threshold has an effect: no unit can reach this one.
 	! systemd-analyze security --no-pager --offline=true --threshold=1 "$unit" >/dev/null 2>&1 ||
 		fail "systemd-analyze does not look at the threshold"
 	mkdir -p "$dest/bin" && touch "$dest/bin/kill" && chmod +x "$dest/bin/kill"

@@ -1,8 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
 # timeout: 3600
-# The relinkable test programs: they build, hold the relocations, and do the same
-# as Debian's own; what they are tested with is not what they are trained with.
+# The relinkable test programs build, contain relocations, and behave like
+# Debian's own programs. Their test inputs differ from their training inputs.
 set -u
 root=$(cd "$(dirname "$0")/../.." && pwd)
 cd "$root" || exit 1

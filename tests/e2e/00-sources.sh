@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# Every source names the right licence first and compiles without a warning under
-# gcc and clang; every header stands alone. Length and width are only reported.
+# Every source names the right licence in its first line and compiles without a warning under gcc
+# and clang. Every header compiles alone. Length and width are only reported.
 set -u
 root=$(cd "$(dirname "$0")/../.." && pwd)
 cd "$root" || exit 1
@@ -18,16 +18,16 @@ for f in "${sources[@]}"; do
 	kmod/*|daemon/*bpf/*|tests/guest/cost/empty/*) want=GPL-2.0 ;;
 	*) want=Apache-2.0 ;;
 	esac
-	# The ABI is shared with user space, hence more than one licence there.
+	# The ABI is shared with user space, so its headers have more than one licence.
 	head -n 1 "$f" | grep -qE "^(//|/\*) SPDX-License-Identifier: .*\b$want\b" ||
 		fail "$f: first line does not say $want"
-	# Habits, not limits: said, but no failure.
+	# These are habits, not limits: report, but do not fail.
 	[ "$(wc -l <"$f")" -le 800 ] || echo "note: $f: longer than 800 lines"
 	wide=$(expand -t 8 "$f" | awk 'length($0) > 100 { n++ } END { print n + 0 }')
 	[ "$wide" = 0 ] || echo "note: $f: $wide lines are wider than 100 columns"
 done
 
-# The kernel's own code and BPF need other flags; tests/data and tests/hazards are what tests work on.
+# The kernel's code and BPF need other flags; files of tests/data and tests/hazards are test inputs.
 mapfile -t user < <(printf '%s\n' "${sources[@]}" |
 	grep -vE '^(kmod/[^/]*\.c|kmod/probe/|tests/guest/cost/empty/|daemon/.*bpf/|tests/data/|tests/hazards/)|/oracle/' | grep '\.c$')
 mapfile -t headers < <(printf '%s\n' "${sources[@]}" |
@@ -37,7 +37,7 @@ flags=(-std=gnu17 -Wall -Wextra -Wmissing-prototypes -Wstrict-prototypes -Werror
 read -ra pc <<<"$(pkg-config --cflags libelf libdw sqlite3 libxxhash jansson check)"
 flags+=("${pc[@]}")
 [ ! -e "$BUILD/runtime/runtime_blob.h" ] || flags+=(-I"$BUILD/runtime")
-# With the bpf source, where this build has it.
+# Include the bpf source if this build has it.
 [ ! -e "$BUILD/bpf/collector.skel.h" ] || flags+=(-DMORPH_BPF -I"$BUILD/bpf")
 for cc in gcc clang; do
 	command -v $cc >/dev/null || { echo "no $cc here"; continue; }

@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# The manual pages describe the options that --help prints, and no others; a page
-# with one option too many, too few or without its argument does not pass.
+# The manual pages describe the options that --help prints, and no others. The check fails for a
+# page with an option too many, too few or without its argument.
 set -u
 root=$(cd "$(dirname "$0")/../.." && pwd)
 nr_failed=0
@@ -13,14 +13,14 @@ fail() {
 "$root/scripts/manpages" || fail "pages and --help differ"
 
 mkdir -p "$TMPDIR/tree/scripts" && cp "$root/scripts/manpages" "$TMPDIR/tree/scripts/" || exit 1
-# The pages alone change from here on: the programs need not be asked each time.
+# From here on only the pages change, so the programs' completions are made once.
 mkdir "$TMPDIR/said" && for p in morphd morph-stats morph-optimize morph-audit; do
 	"$root/scripts/completion" "$BUILD/$p" >"$TMPDIR/said/$p" || exit 1
 done
 printf '#!/bin/sh\ncat "%s/${1##*/}"\n' "$TMPDIR/said" >"$TMPDIR/tree/scripts/completion"
 chmod +x "$TMPDIR/tree/scripts/completion"
 
-# finds MESSAGE PAGE SED: the script sees what the sed expression does to the page
+# finds MESSAGE PAGE SED: scripts/manpages reports MESSAGE after SED has changed the page
 finds() {
 	rm -rf "$TMPDIR/tree/Documentation"
 	cp -r "$root/Documentation" "$TMPDIR/tree/" || exit 1
@@ -40,7 +40,7 @@ finds "--by=colour is not taken by morph-stats" morph-stats.1 's/^\.It Fl -by Ns
 finds "does not describe exit status 5" morph-audit.1 '/^\.It 5$/d'
 finds "describes exit status 8" morph-optimize.1 's/^\.It 4$/.It 8/'
 
-# A command that the program learns has to be described: no list in a script is asked.
+# A new command of a program must be described: scripts/manpages has no list of commands.
 mkdir -p "$TMPDIR/learnt" && for p in morphd morph-optimize morph-audit; do
 	ln -sf "$(cd "$BUILD" && pwd)/$p" "$TMPDIR/learnt/$p"
 done

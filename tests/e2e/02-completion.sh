@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# What `make install` gives to bash: each option and command that --help lists is
-# offered, all that is offered is taken by the program, and pressing the key works.
+# The completion that `make install' gives to bash offers each option and command of --help. The
+# program accepts everything that is offered. Pressing the key works.
 set -u
 root=$(cd "$(dirname "$0")/../.." && pwd)
 BUILD=$(cd "${BUILD:-$root/build}" && pwd)
@@ -19,8 +19,8 @@ installed=$dir/dest/usr/share/bash-completion/completions
 export PATH=$BUILD:$PATH
 mkdir "$dir/files" "$dir/files/sub dir" && cd "$dir/files" && touch one.db two.db "three four.db" || exit 1
 
-# offered WORD...: what is offered at the end of this line, one a line. As bash does it,
-# "--a=b" is three words unless $joined.
+# offered WORD...: print the completions at the end of this line, one per line. As in bash, "--a=b"
+# is three words unless $joined is set.
 joined=''
 offered() {
 	bash --norc --noprofile -c '
@@ -42,7 +42,7 @@ offered() {
 	' bash "$installed" "$joined" "$@"
 }
 
-# offers WANTED WORD...: exactly these, in any order
+# offers WANTED WORD...: exactly these completions are offered, in any order
 offers() {
 	local want got
 	nr=$((nr + 1))
@@ -81,7 +81,7 @@ commands=$(morph-stats --help | sed -n '/^Commands:/,/^[^ ]/s/^  \([a-z]*\) .*/\
 offers "${commands% }" morph-stats ''
 offers "run" morphd ''
 
-# ---- values: what a person gets to see
+# ---- values
 offers "callgrind counters fdata perf" morph-stats import --format=
 offers "callgrind" morph-stats import --format=ca
 offers "callgrind" morph-stats import --format ca
@@ -101,7 +101,7 @@ offers "--format=callgrind" morph-stats import --format=ca
 offers "--db=one.db" morph-stats --db=o
 joined=''
 
-# ---- files where files are wanted, and only there
+# ---- files are offered only where a file is wanted
 offers "one.db" morph-stats --db=o
 offers "one.db" morph-stats query -d o
 offers "one.db" morph-stats merge two.db o
@@ -120,7 +120,7 @@ offers "" morph-stats frobnicate --form
 offered morphd run -- morph-st | grep -qx morph-stats || fail "morphd run -- offers no programs"
 offered morph-stats heat --output=o | grep -qx one.db || fail "heat --output offers no files"
 
-# ---- a program that learns something is followed, without a hand being moved
+# ---- a program's new command appears in the completion without further work
 cat >"$dir/morph-stats" <<S
 #!/bin/bash
 case "\$*" in
@@ -145,7 +145,7 @@ fi
 printf '#!/bin/sh\necho "Usage: x"\n' >"$dir/mute" && chmod +x "$dir/mute"
 ! "$root/scripts/completion" "$dir/mute" >/dev/null 2>&1 || fail "a program without options passes"
 
-# ---- the key itself, in a shell of its own, without the bash-completion package
+# ---- the key itself, in a separate shell without the bash-completion package
 cat >"$dir/press.py" <<'P'
 import os, pty, select, sys, time
 completion, typed, wanted = sys.argv[1], sys.argv[2].encode(), sys.argv[3].encode()

@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# What each program prints with --json: valid whatever files and functions are called, and
-# its fields are those that Documentation/json.md has, no more and no fewer.
+# The output of each program with --json is valid whatever the names of files and functions, and has
+# exactly the fields that Documentation/json.md documents.
 set -u
 root=$(cd "$(dirname "$0")/../.." && pwd)
 BUILD=$(cd "${BUILD:-$root/build}" && pwd)
@@ -61,12 +61,12 @@ int main(int argc, char **argv)
 	return 0;
 }
 C
-# Valid UTF-8, a byte that is none, a quote and a backslash.
+# The name holds valid UTF-8, an invalid byte, a quote and a backslash.
 prog=$'h\xc3\xbc\xff"\\n' bad=$'b\xffd'
 gcc -g -O2 -fno-pie -no-pie -Wl,--build-id -Wl,--emit-relocs prog.c -o "$prog" || exit 1
 readarray -t code < <(objdump -d --no-show-raw-insn "./$prog" | LC_ALL=C sed -nE \
 	-e '/^[0-9a-f]+ <(.*)>:$/{s//\1/;h;}' -e '/^ +([0-9a-f]+):.*/{s//0x\1/;G;s/\n/ /p;}')
-# counts NUMBER FUNCTION: callgrind's lines for each instruction of it
+# counts NUMBER FUNCTION: callgrind's lines for each instruction of FUNCTION
 counts() {
 	local line
 	for line in "${code[@]}"; do
@@ -80,14 +80,14 @@ counts() {
 	counts 2000 alone
 	counts 1000 lone
 } >cg.body
-# with_total FILE: as callgrind ends it
+# with_total FILE: append the total as callgrind does
 with_total() {
 	awk '{print} /^0x/ {sum += $3} END {print "totals: " sum}' "$1"
 }
 with_total cg.body >cg.out
 [ "$(wc -l <cg.out)" -gt 30 ] || { echo "FAIL: too few instructions: $(cat cg.out)"; exit 1; }
 
-# says NAME STATUS COMMAND...: its output is NAME.json
+# says NAME STATUS COMMAND...: the output goes to NAME.json
 says() {
 	local name=$1 want=$2 got=0
 	shift 2
@@ -136,13 +136,14 @@ cp "$prog" "in $prog"
 stats moved annotate --binary=fast "$bad"
 stats calls annotate --binary="./$prog" other
 stats untouched annotate --binary=fast alone
-# Another build, of which one function is the same.
+# Another build, in which one function is the same.
 sed 's/n + (here/2 * n + (here/' prog.c >prog2.c
 gcc -g -O2 -fno-pie -no-pie -Wl,--build-id prog2.c -o prog2 || exit 1
 LC_ALL=C sed "s|^ob=.*|ob=$dir/prog2|" cg.out >cg3.out
 says import3 0 morph-stats --json -d other.db import cg3.out
 says diff-builds 0 morph-stats diff --json --binary="./$prog" --binary=prog2 old.db other.db
-# The first build's counts in the second one; and a module whose file is another one now.
+# Remember the first build's counts, and use them for the second build; and a module whose file has
+# been replaced by another.
 stats remember remember --min-samples=1 --module="$prog" --binary="./$prog"
 says remember-other 3 morph-stats --json -d other.db remember --module=prog2 --binary="./$prog"
 says stale 0 morph-optimize --json --db=s.db --stale="./$prog" --dry-run prog2
@@ -154,13 +155,13 @@ $audit "./$prog" fast -- 100000 >audit.json 2>audit.err
 case $? in 0 | 5) ;; *) fail "morph-audit: $(cat audit.err)" ;; esac
 says differs 6 $audit "./$prog" /bin/true
 says simulate 0 morph-audit --json --simulate=2 --max-pairs=10
-# What runs prints as well, hence the shell.
+# The command prints to standard output too, so a shell redirects its output.
 if morphd run -d probe.db -- true 2>/dev/null; then
 	for times in 1 8 64; do
 		rm -f run.db*
 		says run 0 morphd run --json -d run.db --record=run.rec -- \
 			sh -c '"$0" $(($2 * 20000000)) >"$1"' "./$prog" out.txt $times
-		# Of a machine that gives few, more.
+		# Try longer on a machine that gives few samples.
 		! grep -q '"attributed": [1-9][0-9][0-9]' run.json || break
 	done
 	says collect 0 morphd --json --input=run.rec -d collect.db
@@ -185,7 +186,7 @@ fi
 	[ ! -s differences.txt ] || fail "fields and Documentation/json.md differ:"
 }
 cat differences.txt
-# Hostile names got through, whole.
+# Unusual names arrive complete.
 python3 - "$dir" <<'P' || fail "names"
 import json, sys
 want = {"modules": lambda j: [r["module"] for r in j["rows"]], "heat": lambda j: [j["module"]],
@@ -204,9 +205,9 @@ if '"b\ufffdd"' not in text:
 sys.exit(bad)
 P
 
-# ---- the comparison sees what differs
+# ---- the comparison notices differences
 mkdir -p tree/scripts tree/Documentation && cp "$root/scripts/jsonfields" tree/scripts/
-# finds MESSAGE SED
+# finds MESSAGE SED: jsonfields reports MESSAGE after SED has changed json.md
 finds() {
 	sed "$2" "$root/Documentation/json.md" >tree/Documentation/json.md
 	tree/scripts/jsonfields ./*.json >out.txt 2>&1 && fail "not seen: $1"

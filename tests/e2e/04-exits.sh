@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# Each exit status that a manual page documents, by what causes it; standard output closed,
-# full, or read by somebody who leaves; an interrupt leaves nothing behind.
+# Each exit status that a manual page documents has a test that causes it. Standard output may be
+# closed, full, or read by a process that ends early. An interrupt leaves nothing behind.
 set -u
 root=$(cd "$(dirname "$0")/../.." && pwd)
 BUILD=$(cd "${BUILD:-$root/build}" && pwd)
@@ -20,7 +20,7 @@ for tool in gcc objdump; do
 done
 
 declare -A seen=()
-# ends STATUS PROGRAM ARGUMENT...: with this, and one line from the program where it failed
+# ends STATUS PROGRAM ARGUMENT...: ends with STATUS; a failure prints one line
 ends() {
 	local want=$1 got=0
 	shift
@@ -64,9 +64,9 @@ ends 0 morph-stats -d s.db import cg.out
 ends 0 morph-stats -d few.db import cg1.out
 cp s.db s2.db
 commands=$(morph-stats --help | sed -n '/^Commands:/,/^[^ ]/s/^  \([a-z]*\) .*/\1/p')
-# remember writes to its database, so it has one of its own.
+# remember writes to its database, so it gets a copy.
 cp s.db r.db
-# The line of each command that prints something; a new command has to be added here.
+# One line for each command that prints something; add new commands here.
 declare -A lines=([status]="-d s.db status" [query]="-d s.db query" [annotate]="-d s.db annotate hot"
 	[diff]="diff s.db s2.db" [heat]="-d s.db heat prog" [flame]="-d s.db flame"
 	[activity]="-d run.db activity" [import]="-d i.db import cg.out" [merge]="merge m.db s.db"
@@ -76,7 +76,7 @@ declare -A nothing=([diff]="diff none.db s.db" [heat]="-d none.db heat prog" [me
 	[annotate]="-d none.db annotate hot" [export]="-d none.db export --format=folded" [import]="")
 if morphd run -d run.db -- ./prog 20000000 >/dev/null 2>&1; then
 	sampling=yes
-	# Some samples, of a machine that gives few as well.
+	# Repeat until there are some samples, also on a slow machine.
 	for _ in {1..20}; do
 		! morph-stats -d run.db activity >/dev/null 2>&1 || break
 		morphd run -d run.db -- ./prog 200000000 >/dev/null 2>&1
@@ -129,7 +129,7 @@ ends 3 morph-optimize --db=few.db -o x prog
 ends 3 morph-optimize --db=s.db --since=@99999999999 -o x prog
 ends 4 morph-optimize --db=s.db -o x golike
 ends 4 morph-optimize --restore prog
-# One that takes too long for enough pairs to tell; and one that says how large it is.
+# One program takes too long for enough pairs; the other prints its own size.
 sed 's/printf.*/usleep(700000); &/; 1i #include <unistd.h>' prog.c >long.c
 gcc -O2 -Wl,--build-id long.c -o long || exit 1
 ends 7 morph-optimize --train --audit-seconds=1 -o x -- ./long 5
@@ -141,7 +141,7 @@ sed 's/printf.*/struct stat st; stat("\/proc\/self\/exe", \&st); printf("%ld\\n"
 	1i #include <sys/stat.h>' prog.c >size.c
 gcc -O2 -Wl,--build-id size.c -o size || exit 1
 ends 6 morph-optimize --train -o x -- ./size
-# And one that has more to do where it is larger, as the new version is.
+# This program does more work if its file is larger, as the new version's is.
 cat >weigh.c <<'EOF2'
 #include <stdio.h>
 #include <stdlib.h>
@@ -168,7 +168,7 @@ ends 5 morph-optimize --train -o x -- ./weigh "$(stat -c %s weigh)"
 [ ! -e x.undecided ] || fail "a version that is slower is kept"
 [ ! -e x ] || fail "morph-optimize wrote a file although it failed"
 
-# ---- morph-audit: the other side is slower, or does something else
+# ---- morph-audit: the other program is slower, or behaves differently
 audit="--warmup=0 --min-pairs=2 --max-pairs=40"
 printf '#!/bin/sh\ni=0; while [ $i -lt 20000 ]; do i=$((i + 1)); done\n' >slow && chmod +x slow
 printf '#!/bin/sh\n:\n' >quick && chmod +x quick
@@ -207,7 +207,7 @@ else
 	seen[morphd,0]=elsewhere
 fi
 
-# What the pages document is what was seen above, each of it.
+# The tests above have seen every status that the pages document.
 for page in morphd.8 morph-stats.1 morph-optimize.1 morph-audit.1; do
 	for status in $(sed -n '/^.Sh EXIT STATUS/,/^.Sh EX[^I]/s/^\.It \([0-9]*\)$/\1/p' \
 		"$root/Documentation/$page"); do
@@ -215,7 +215,7 @@ for page in morphd.8 morph-stats.1 morph-optimize.1 morph-audit.1; do
 	done
 done
 
-# ---- one form of version and of messages
+# ---- version and messages have one form
 for p in morph-stats "morph-stats query" "morph-stats export" morph-optimize morph-audit morphd "morphd run"; do
 	nr=$((nr + 1))
 	# shellcheck disable=SC2086
@@ -229,8 +229,8 @@ for p in morph-stats "morph-stats query" "morph-stats export" morph-optimize mor
 	[ ! -s out.txt ] || fail "$p --no-such-option: writes to standard output"
 done
 
-# ---- standard output that takes nothing
-# full WHAT COMMAND...: fails, with one line that says so
+# ---- standard output that cannot be written
+# full WHAT COMMAND...: fails, with one line that says why
 full() {
 	local got=0 program=$1
 	nr=$((nr + 2))
@@ -254,7 +254,7 @@ for c in $commands; do
 		"morph-stats" ${lines[$c]} >/dev/null 2>&1
 		rm -f i.db* m.db*
 		case $c in
-		import | merge) # would find its own result the second time
+		import | merge) # a second run would find the first one's result
 			for to in /dev/full closed; do
 				rm -f i.db* m.db*
 				if [ $to = closed ]; then
@@ -294,18 +294,18 @@ if [ -n "$sampling" ]; then
 	full morphd --input=r.rec -d r3.db --stats
 	full morphd --input=r.rec -d r3.db --json
 fi
-# With nothing open at all: what is opened next must not become where reports go.
+# Even with no descriptor open, no report may go into a file that is opened later.
 morph-optimize --all -o closed prog <&- >&- 2>&-
 [ ! -e closed ] || [ "$(./closed)" = "$(./prog)" ] || fail "a report went into the output"
 morph-stats -d closed.db import cg.out <&- >&- 2>&-
 [ ! -e closed.db ] || morph-stats -d closed.db status --check >/dev/null ||
 	fail "a report went into the database"
 [ "$before" = "$(sums)" ] || fail "a closed standard output changed an input"
-# Who is executed gets what was closed closed.
+# The executed command finds a closed descriptor closed.
 [ -z "$sampling" ] || [ "$(morphd run -d r.db -- sh -c '[ -e /proc/self/fd/0 ] && echo open' <&- 2>/dev/null)" = "" ] ||
 	fail "morphd run opens what was closed for its command"
 
-# ---- somebody who reads one line: an end, and no noise
+# ---- a reader that ends after one line: the program ends quietly
 for line in "morph-stats -d s.db export --format=json" "morph-stats -d s.db query" \
 	"morph-stats -d s.db annotate hot" "morph-stats --help" "morph-optimize --help" \
 	"morph-audit --simulate=1 --max-pairs=5"; do
@@ -316,11 +316,11 @@ for line in "morph-stats -d s.db export --format=json" "morph-stats -d s.db quer
 	[ "$(wc -l <err.txt)" -le 1 ] || fail "$line | head -n 1: $(cat err.txt)"
 done
 
-# ---- an interrupt: at many moments, and nothing is there but what was there, or all of it
+# ---- an interrupt at many moments: a result is complete or missing
 names() {
 	find . -name tmp -prune -o -type f ! -name '*.txt' ! -name 'r*.db*' ! -name '*-wal' ! -name '*-shm' -print | sort
 }
-# interrupted RESULT COMMAND...: RESULT is there whole or not at all
+# interrupted RESULT COMMAND...: RESULT is complete or missing
 interrupted() {
 	local result=$1 i before
 	shift
@@ -329,7 +329,7 @@ interrupted() {
 	for i in 0 1 2 3 5 8 13 20 30 45 70 100; do
 		nr=$((nr + 1))
 		rm -f "$result" "$result-wal" "$result-shm"
-		# A job in the background would ignore it.
+		# A background job would ignore SIGINT without set -m.
 		bash -c 'set -m; "$@" & sleep "$0"; kill -INT $! 2>/dev/null; wait $!' \
 			"$(printf '0.%03d' $i)" "$@" >/dev/null 2>&1
 		[ "$(names | grep -vxF "./$result")" = "$before" ] ||

@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# The Debian packages of what is committed build, outside of the source tree, and are as they
-# should be.
+# The Debian packages of the committed tree build outside of the source tree
+# and pass scripts/deb-check.
 . "$(dirname "$0")/lib.sh"
 need git dpkg-buildpackage dh dh_dkms lintian
 cd "$root" || exit 1
@@ -10,7 +10,8 @@ git rev-parse -q --verify HEAD >/dev/null || {
 	exit 77
 }
 before=$(git status --porcelain --ignored debian kmod)
-# As from `make O=outside deb`: the package is built in its own tree, and the other one stays.
+# Called like by `make O=outside deb': the package builds in its own tree
+# and leaves "outside" as it is.
 mkdir -p "$TMPDIR/outside/obj"
 MAKEFLAGS=" -- O=$TMPDIR/outside" scripts/deb --output="$TMPDIR/deb" || {
 	echo "FAIL: the packages do not build"

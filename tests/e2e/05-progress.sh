@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# Long work shows a line on standard error, but only on a terminal, and it is gone at the end.
-# Nothing here depends on how fast this machine is: work goes on once its line was seen.
+# Long work shows a progress line on standard error, only on a terminal, and erases the line at the
+# end. The test does not depend on the machine's speed: work continues after the line was seen.
 set -u
 root=$(cd "$(dirname "$0")/../.." && pwd)
 BUILD=$(cd "${BUILD:-$root/build}" && pwd)
@@ -17,7 +17,7 @@ cat >prog.c <<'C'
 int main(int argc, char **argv) { printf("%d %s\n", argc, argv[argc - 1]); return 0; }
 C
 gcc -O2 -fno-pie -no-pie -Wl,--build-id -Wl,--emit-relocs prog.c -o prog || exit 1
-# Much to do, under valgrind.
+# A large program, for which the editor takes long under valgrind.
 python3 - >many.c <<'P'
 for i in range(4000):
     print(f"__attribute__((noinline)) int f{i}(int n) {{ int s = {i}; for (int i = 0; i < n; i++) "
@@ -43,7 +43,7 @@ def fail(text):
 
 
 class Run:
-    """A program whose standard error, alone, is a terminal (or a pipe)."""
+    """A program whose standard error (only that) is a terminal or a pipe."""
 
     def __init__(self, command, terminal=True, term="xterm", columns=80):
         if terminal:
@@ -95,7 +95,7 @@ def erased(run, name):
 text = open("cg.out", "rb").read()
 half = text.index(b"fn=")
 
-# Import: the line comes while the input does not.
+# Import: the line appears while the input pauses.
 run = Run(["morph-stats", "-d", "i.db", "import", "-"])
 run.child.stdin.write(text[:half])
 run.child.stdin.flush()
@@ -116,7 +116,7 @@ run.finish(b"nonsense\n")
 if not erased(run, "a bad import").startswith(b"morph-stats: standard input:"):
     fail(f"a bad import: {run.seen!r}")
 
-# Narrow: a line that wraps could not be erased.
+# A narrow terminal: a line that wraps could not be erased.
 run = Run(["morph-stats", "-d", "i3.db", "import", "-"], columns=30)
 run.child.stdin.write(text[:half])
 run.child.stdin.flush()
@@ -126,7 +126,7 @@ for shown in run.seen.split(ERASE):
     if len(shown) >= 30:
         fail(f"narrow: {shown!r}")
 
-# Quick work shows nothing, nor does anything where there is no terminal.
+# Quick work shows nothing. Without a terminal, no work does.
 run = Run(["morph-stats", "-d", "i4.db", "import", "cg.out"])
 run.finish()
 for terminal, term in ((False, "xterm"), (True, "dumb")):
@@ -139,7 +139,7 @@ for terminal, term in ((False, "xterm"), (True, "dumb")):
     if run.seen or run.child.returncode:
         fail(f"{name}: {run.child.returncode} {run.seen!r}")
 
-# An audit, until its line was seen; then an interrupt, which it survives long enough to clean up.
+# An audit until its line was seen; then an interrupt, after which it still cleans up.
 audit = ["morph-audit", "--max-pairs=100000", "--max-seconds=300", "--indifference=0",
          "--precision=0.001", "./some", "./some"]
 run = Run(audit)
@@ -162,7 +162,7 @@ if shutil.which("valgrind"):
             ("merge", ["morph-stats", "merge", "--again", "m.db"] + ["i.db"] * 60,
              b"morph-stats: ")):
         command[0] = shutil.which(command[0])
-        # Before there is anything to do valgrind itself is at work.
+        # Measure how long valgrind itself takes to start.
         start = time.monotonic()
         Run(slow + [command[0], "--version"]).finish()
         begun = time.monotonic() - start

@@ -1,13 +1,13 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
 # alone: it samples
-# One suite for every producer of samples: exec, fork, short-lived processes, libraries that
-# follow each other at one address, threads, JIT, deleted and replaced files, mount namespaces.
-# Each stream is also recorded, and its replay must give the very same database.
-# How many samples come is the machine's business, where they go is ours: where there are too few, the
-# programs run longer. In the environment: SCALE, how many times longer they run at first (in an emulator,
-# which loses timer interrupts); TIMES, how far apart two counts of equal CPU time may be; LEAST, per cent
-# of the samples that are wanted otherwise; KINDS, command or system; SCENARIOS, some of those below.
+# One suite for every producer of samples: exec, fork, short-lived processes, libraries that follow
+# each other at one address, threads, JIT, deleted and replaced files, mount namespaces. Each stream
+# is also recorded; its replay must give exactly the same database. The machine decides how many
+# samples come; the test checks where they go. If there are too few, the programs run longer.
+# Environment: SCALE, how many times longer they run at first (for an emulator, which loses timer
+# interrupts); TIMES, the greatest ratio of two counts of equal CPU time; LEAST, the percentage of
+# the usual minimum of samples; KINDS, command or system; SCENARIOS, some of those below.
 . "$(dirname "$0")/lib.sh"
 MORPHD=$BUILD/morphd
 SCALE=${SCALE:-1}
@@ -25,7 +25,7 @@ CC=${CC:-gcc}
 $CC -O1 -o busy "$root/tests/e2e/busy.c" -ldl -lpthread || exit 1
 $CC -O1 -o other -Wl,--build-id=0x0102030405060708 "$root/tests/e2e/busy.c" -ldl -lpthread || exit 1
 for l in a b; do
-	# Of one size, so that the loader puts the second where the first one was.
+	# Both have the same size, so that the loader maps the second where the first was.
 	$CC -O1 -DLIBRARY -shared -fPIC -Wl,--build-id=0x0${l}0${l}0${l}0${l} -o lib$l.so \
 		"$root/tests/e2e/busy.c" || exit 1
 done
@@ -41,7 +41,7 @@ collect_command() {
 collect_system() {
 	local name=$1 daemon ret
 	shift
-	# Sampling has begun once the recording has its head and the database is there.
+	# Sampling has begun when the recording has its head and the database exists.
 	"$MORPHD" --source="$source" --rate 4000 --db "$name.db" --record "$name.rec" --json \
 		> "$name.out" 2> "$name.err" &
 	daemon=$!
@@ -56,7 +56,7 @@ collect_system() {
 	return $ret
 }
 
-# What a database says, in an order of its own making, without paths and row numbers.
+# The contents of a database in a fixed order, without paths and row numbers.
 dump() {
 	sqlite3 -readonly "$1" "
 		SELECT hex(build_id), text_hash, kind, b.first_day - (SELECT min(first_day) FROM bucket),
@@ -79,7 +79,7 @@ ledger() {
 	sqlite3 -readonly "$1" "SELECT coalesce(sum(nr), 0) FROM ledger WHERE what LIKE '%$2%'"
 }
 
-few= # what more time may help against
+few= # shortages of samples that a longer run may remove
 at_least() { # COUNT MINIMUM WHAT
 	local least=$(($2 * LEAST / 100))
 	[ "$1" -ge $least ] || few="$few; $1 samples of $3, at least $least expected"
@@ -97,7 +97,7 @@ check_remap() {
 	b=$(samples "$1" libb.so)
 	at_least "$a" 200 liba.so
 	at_least "$b" 200 libb.so
-	# Each ran for the same CPU time: one must not have got the other's samples.
+	# Both ran for the same CPU time, so neither may have the other's samples.
 	[ $((a * TIMES)) -gt "$b" ] && [ $((b * TIMES)) -gt "$a" ] || few="$few; liba.so $a, libb.so $b samples"
 }
 check_gone() { at_least $(($(samples "$1" busy) + $(ledger "$1" deleted))) 200 "a deleted file"; }
@@ -159,11 +159,11 @@ for producer in $producers; do
 		emitted=$(jq .emitted "$name.out") attributed=$(jq .attributed "$name.out")
 		[ "$emitted" = $((attributed + $(jq .unattributed "$name.out") + $(jq .lost "$name.out"))) ] ||
 			fail "samples do not add up"
-		# What the programs in the kernel took, and what came of it, is the same number.
+		# No sample was dropped for lack of memory.
 		[ "$(jq '.reasons."no-memory"' "$name.out")" = 0 ] || fail "samples are missing"
 		[ "$kind" = system ] || [ "$(ledger "$name.db" no-process)" = 0 ] ||
 			fail "$(ledger "$name.db" no-process) samples of no process"
-		# The same again from the recording, which needs no file but itself.
+		# Replay the recording, which needs no other file.
 		mkdir -p elsewhere && (cd elsewhere && "$MORPHD" --source=replay --input "../$name.rec" \
 			--db "$name.db" 2> "../$name.replay") || fail "replay: $(cat "$name.replay")"
 		dump "$name.db" > live.dump

@@ -1,13 +1,13 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
 # alone: it samples
-# morphd's command line: exit statuses, messages that name the file and the reason, signals,
-# the lock on a database, a full disk, and what a user is told who may not sample.
+# morphd's command line: exit statuses, messages that name the file and the reason, signals, the
+# lock on a database, a full disk, and the message for a user without permission to sample.
 . "$(dirname "$0")/lib.sh"
 MORPHD=$BUILD/morphd
 cd "$TMPDIR" || exit 1
 
-# expect STATUS MESSAGE COMMAND...: exit status, and part of what is said on stderr
+# expect STATUS MESSAGE COMMAND...: the exit status, and a part of the text on stderr
 expect() {
 	local status=$1 message=$2 ret
 	shift 2
@@ -17,7 +17,7 @@ expect() {
 	grep -qF -- "$message" err || fail "$*: \"$message\" expected: $(head -n 2 err)"
 }
 
-# The session is there once sampling has begun.
+# The session exists once sampling has begun.
 samples_from() { [ -n "$(sqlite3 -readonly "$1" "SELECT key FROM session" 2> /dev/null)" ]; }
 
 # Usage.
@@ -32,7 +32,7 @@ expect 2 "not a number from" "$MORPHD" --interval=0
 expect 2 "needs --input FILE" "$MORPHD" --source=replay
 expect 2 "nothing to do with it" "$MORPHD" stray
 
-# Files that are not what they should be.
+# Files of the wrong kind.
 expect 1 "none: cannot open: No such file or directory" "$MORPHD" --input none --db db
 echo "not a recording at all" > text
 expect 1 "text: not a Morph recording" "$MORPHD" --input text --db db
@@ -46,8 +46,8 @@ CC=${CC:-gcc}
 $CC -o deny "$root/tests/e2e/deny.c" || exit 1
 $CC -O1 -o busy "$root/tests/e2e/busy.c" -ldl -lpthread || exit 1
 
-# Not allowed to sample: one line that says what to do, and the command has not run.
-allowed_at() { # N COMMAND...: with kernel.perf_event_paranoid showing N, in a namespace of our own
+# Without permission to sample: one line says what to do, and the command does not run.
+allowed_at() { # N COMMAND...: with kernel.perf_event_paranoid showing N, in a new namespace
 	local n=$1
 	shift
 	echo "$n" > paranoid
@@ -60,7 +60,7 @@ if [ $EUID = 0 ] && unshare -m true 2> /dev/null; then
 	expect 1 'a container or sandbox blocks perf_event_open' \
 		allowed_at 2 ./deny "$MORPHD" run --db db -- touch ran
 	expect 1 'sysctl kernel.perf_event_paranoid=0' allowed_at 3 ./deny "$MORPHD" --db db
-	# What a service is told, which has CAP_PERFMON and not all of root's rights.
+	# The message for a service with CAP_PERFMON, but without all of root's rights.
 	! command -v setpriv > /dev/null ||
 		expect 1 'sysctl kernel.perf_event_paranoid=2' allowed_at 3 ./deny setpriv \
 			--bounding-set=-all,+perfmon --inh-caps=-all "$MORPHD" --source=perf --db db
@@ -107,7 +107,7 @@ kill -TERM $pid
 wait $pid
 [ $? = 42 ] || fail "SIGTERM was not passed on"
 
-# A daemon: SIGTERM writes what it has and is no failure; nobody else writes meanwhile.
+# A daemon: SIGTERM stores the samples and is no failure. No other process can write meanwhile.
 if [ $EUID = 0 ]; then
 	"$MORPHD" --foreground --source=perf --rate 1000 --db=daemon.db --record daemon.rec 2> daemon.err &
 	pid=$!
@@ -123,7 +123,7 @@ if [ $EUID = 0 ]; then
 	[ $? = 0 ] || fail "SIGTERM: exit $?, $(cat daemon.err)"
 	n=$(sqlite3 -readonly daemon.db "SELECT sum(nr) FROM ledger WHERE what = 'attributed'")
 	[ "${n:-0}" -gt 0 ] || fail "nothing was written at SIGTERM"
-	# The same for every source: the database is not the collector's business.
+	# The same for the bpf source: the database does not depend on the source.
 	if "$MORPHD" run --source=bpf --record probe.bpf -- true 2> err; then
 		"$MORPHD" --source=bpf --rate 1000 --db=bpf.db 2> daemon.err &
 		pid=$!
@@ -140,7 +140,7 @@ if [ $EUID = 0 ]; then
 	# A killed daemon leaves a database that opens, and no lock.
 	"$MORPHD" --source=perf --db=daemon.db --interval 0.05 2> daemon.err &
 	pid=$!
-	# In the midst of its work, if it comes to it.
+	# Kill it in the middle of its work if possible.
 	for _ in {1..100}; do
 		kill -0 $pid 2> /dev/null || break
 		[ "$(sqlite3 -readonly daemon.db "SELECT sum(nr) FROM ledger WHERE what = 'attributed'")" = "$n" ] ||
@@ -151,7 +151,7 @@ if [ $EUID = 0 ]; then
 	wait $pid 2> /dev/null
 	expect 0 "captured" "$MORPHD" --db daemon.db --input daemon.rec
 	[ "$(sqlite3 -readonly daemon.db 'PRAGMA integrity_check')" = ok ] || fail "integrity"
-	# With the capabilities of the systemd unit alone.
+	# With only the capabilities of the systemd unit.
 	caps=$(sed -n 's/^CapabilityBoundingSet=//p' "$root/daemon/morphd.service" | tr A-Z a-z |
 		sed 's/cap_//g; s/^/+/; s/ /,+/g')
 	if command -v setpriv > /dev/null; then
@@ -159,7 +159,7 @@ if [ $EUID = 0 ]; then
 			> caps.out 2> caps.err &
 		pid=$!
 		until samples_from caps.db; do kill -0 $pid || break; sleep 0.05; done
-		# Of its own build-id: no other process can bring its file.
+		# A build-id of its own: no other process provides the same file.
 		$CC -O1 -o gone -Wl,--build-id=0x0909090909090909 "$root/tests/e2e/busy.c" -ldl -lpthread
 		./gone gone 60000 gone &
 		gone=$!
@@ -175,7 +175,7 @@ if [ $EUID = 0 ]; then
 		[ "$(jq .attributed caps.out)" -gt 0 ] || fail "nothing attributed with the unit's capabilities"
 		sqlite3 -readonly caps.db "SELECT hex(build_id) FROM module" | grep -qx 0909090909090909 ||
 			fail "a deleted file was not reached with the unit's capabilities"
-		# The unit lets the best source run that root can.
+		# The unit's capabilities allow the same best source as root's.
 		"$MORPHD" run --db best.db -- true 2> err
 		best=$(sqlite3 -readonly best.db "SELECT collector FROM session")
 		[ "$(sqlite3 -readonly caps.db "SELECT collector FROM session")" = "$best" ] ||
@@ -198,10 +198,10 @@ SH
 	expect 1 "No space left on device" unshare -m sh small.sh "$MORPHD" --input probe --db small/db
 fi
 
-# As a user without rights: user code only.
+# A user without rights samples user code only.
 if [ $EUID = 0 ] && command -v setpriv > /dev/null &&
 	[ "$(cat /proc/sys/kernel/perf_event_paranoid)" -le 2 ]; then
-	# The scratch directory is the tests' own; this one others may enter.
+	# Other users cannot enter the tests' scratch directory, but they can enter this one.
 	user=$(mktemp -d /tmp/morph-user.XXXXXX) || exit 1
 	trap 'rm -rf "$user"' EXIT
 	chmod 777 "$user" && cp "$MORPHD" "$user/"

@@ -1,8 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
 # alone: it samples
-# A good neighbour: perf and gdb work as ever while morphd samples the whole system, and
-# two morphd at once do not disturb each other.
+# perf and gdb work as usual while morphd samples the whole system, and two
+# morphd at once do not disturb each other.
 set -u
 root=$(cd "$(dirname "$0")/../.." && pwd)
 MORPHD=$BUILD/morphd
@@ -46,7 +46,7 @@ seen() {
 	sqlite3 -readonly "$1.db" "SELECT coalesce(sum(nr_samples), 0) FROM module m JOIN bucket b
 		ON b.module = m.key WHERE path LIKE '%/busy'"
 }
-# Of a machine that gives few samples, until there are enough.
+# Repeat until there are enough samples.
 for _ in {1..40}; do
 	[ "$(seen a)" -le 50 ] || [ "$(seen b)" -le 50 ] || break
 	./busy spin 500
@@ -58,12 +58,12 @@ for db in a b; do
 	[ "$(seen $db)" -gt 50 ] || fail "$db saw $(seen $db) samples of busy"
 done
 
-# Two of one ordinary user at once: what is left of the memory for rings is little, and enough.
+# Two morphd of one ordinary user: little of the memory for rings remains, but enough.
 poor() {
 	setpriv --reuid=65534 --regid=65534 --clear-groups bash -c 'ulimit -l $((100 * $(getconf _NPROCESSORS_ONLN)))
 		cd "$1" && exec "$0" run --source=perf --rate=2000 --db="$2.db" -- "${@:3}"' "$MORPHD" "$there" "$@"
 }
-# Where anybody may go, which the directories above this one may not allow.
+# The directories above the scratch directory may not be accessible, so make another one.
 there=$(mktemp -d /tmp/morph-neighbour.XXXXXX) || exit 1
 trap 'rm -rf "$there"' EXIT
 cp busy "$there/"
@@ -76,7 +76,7 @@ if chmod 777 "$there" && [ "$(cat /proc/sys/kernel/perf_event_paranoid)" -le 2 ]
 		kill -0 $rich || break
 		sleep 0.05
 	done
-	# Whether the daemon comes to them in time is the machine's business, now and then.
+	# Now and then a slow machine does not run the daemon in time, so repeat.
 	for _ in {1..10}; do
 		poor second ./busy spin 300 2> second.err || { fail "the second: $(cat second.err)"; break; }
 		! grep -q 'captured [1-9][0-9]* samples of .*, 0 lost' second.err || break

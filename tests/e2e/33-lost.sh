@@ -1,8 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
 # alone: it samples
-# A collector that cannot keep up says how much it lost, and finds its feet again: mappings are
-# looked up anew, so that later samples are attributed and none goes to a wrong file.
+# A collector that cannot keep up reports how many samples it lost, and recovers: mappings are
+# looked up again, so later samples are attributed and none goes to a wrong file.
 . "$(dirname "$0")/lib.sh"
 MORPHD=$BUILD/morphd
 cd "$TMPDIR" || exit 1
@@ -18,10 +18,10 @@ samples() {
 }
 ticks() { awk '{ print $14 + $15 }' "/proc/$child/stat"; }
 
-# Return: 77 where there was no loss to look at.
+# Return: 77 if there was no loss to check.
 lose() {
 	local small="" pid before child start lost
-	# Small rings, as an ordinary user has them. BPF's does not depend on it.
+	# Small rings, as for an ordinary user. BPF's ring does not depend on the limit.
 	[ $source = bpf ] || ulimit -l 64
 	[ $source = bpf ] || [ $EUID != 0 ] || ! command -v setpriv > /dev/null ||
 		small="setpriv --bounding-set=-ipc_lock"
@@ -31,7 +31,7 @@ lose() {
 	trap 'touch $source.end' EXIT
 	until [ -s $source.db ] && [ "$(samples 2> /dev/null || echo 0)" -gt 100 ]; do
 		kill -0 $pid 2> /dev/null || {
-			# The quota is the user's: somebody else's rings may have it all.
+			# The quota is per user: other rings of this user may have used it up.
 			! grep -q 'perf_event_mlock_kb is used up' err || { cat err; return 77; }
 			fail "$(cat err)"
 		}
@@ -39,12 +39,12 @@ lose() {
 	done
 	kill -STOP $pid
 	before=$(samples)
-	# Until the rings must have overflowed: the program goes on, so wait for its CPU time.
+	# Stop for so long that the rings overflow. The program goes on; wait for its CPU time.
 	child=$(pgrep -P $pid busy)
 	start=$(ticks)
 	while [ $(($(ticks) - start)) -lt 300 ]; do sleep 0.1; done
 	kill -CONT $pid
-	# And goes on until something is known again: after a loss there is a while of which nothing can be.
+	# Go on until samples are attributed again: for a while after a loss, none can be.
 	for _ in {1..600}; do
 		[ "$(samples)" -le "$before" ] && kill -0 $pid 2> /dev/null || break
 		sleep 0.1

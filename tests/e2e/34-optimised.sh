@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# Samples of an optimised program count for the original, at the original's addresses: live, and
-# from a recording that is replayed where neither file is.
+# Samples of an optimised program count for the original, at the original's addresses: live, and in
+# the replay of a recording where neither file exists.
 set -u
 root=$(cd "$(dirname "$0")/../.." && pwd)
 MORPHD=$BUILD/morphd
@@ -24,7 +24,7 @@ samples() { # DB BUILD-ID
 	sqlite3 -readonly "$1" "SELECT coalesce(sum(nr_samples), 0) FROM bucket b JOIN module m
 		ON b.module = m.key WHERE hex(build_id) = '$2'"
 }
-# Of a machine that gives few, more.
+# Try longer on a machine that gives few samples.
 for ms in 300 3000 30000; do
 	rm -f db* rec
 	"$MORPHD" run --no-kernel --rate 4000 --db db --record rec --json -- ./faster spin $ms > out 2> err ||

@@ -1,8 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
 # alone: it samples
-# --source=auto: takes the best collector that works, falls back where the kernel, the rights or
-# the build do not allow it, and says why; the rate is measured unless it is asked for.
+# --source=auto takes the best source that works. If the kernel, the rights or the build do not
+# allow a source, it takes the next one and says why. The rate is measured unless given.
 . "$(dirname "$0")/lib.sh"
 MORPHD=$BUILD/morphd
 cd "$TMPDIR" || exit 1
@@ -12,7 +12,7 @@ cd "$TMPDIR" || exit 1
 	exit 77
 }
 
-# Fallback, on every machine: a build without BPF takes the next best.
+# A build without BPF falls back to the next best source. This works on every machine.
 read -ra libs <<< "$(pkg-config --libs libelf libdw sqlite3 libxxhash jansson zlib)"
 read -ra bpf <<< "$(pkg-config --libs libbpf 2> /dev/null)"
 if ${CC:-gcc} -O1 -D_GNU_SOURCE -I"$root" -c "$root/daemon/source_bpf.c" -o plain.o &&
@@ -27,17 +27,17 @@ if ${CC:-gcc} -O1 -D_GNU_SOURCE -I"$root" -c "$root/daemon/source_bpf.c" -o plai
 	grep -qx "morphd: this morphd was built without it" err || fail "$(cat err)"
 	[ ! -e ran ] || fail "a command ran that could not be sampled"
 else
-	# An archive of a sanitizer's build does not link with this.
+	# An archive built with a sanitizer does not link here.
 	echo "skip: a build without bpf does not link: $(grep -v '^/' err | head -n 1 | cut -c 1-100)"
 fi
 
-# The kernel module is for the whole machine, and there is one reader: what can stand in its way.
+# The kernel module samples the whole machine and allows one reader. Test each obstacle.
 if [ ! -e /dev/morphmon ]; then
 	"$MORPHD" run --source=kmod --db none.db -- touch ran 2> err && fail "kmod without a device"
 	[ "$(cat err)" = "morphd: no /dev/morphmon: morphmon.ko is not loaded" ] || fail "no device: $(cat err)"
 fi
 ${CC:-gcc} -O1 -D_GNU_SOURCE -I"$root" -shared -fPIC -o nodevice.so "$root/tests/e2e/nodevice.c" || exit 1
-# no_device WHAT MESSAGE: EACCES, EBUSY, EMFILE, and a module of another time
+# no_device WHAT MESSAGE: EACCES, EBUSY, EMFILE, and a module of another version
 no_device() {
 	NODEVICE=$1 LD_PRELOAD=$PWD/nodevice.so "$MORPHD" run --source=kmod --db none.db -- touch ran 2> err &&
 		fail "kmod in spite of $1"
@@ -61,7 +61,7 @@ grep -q "ASan runtime" err ||
 	exit $((nr_failed > 0))
 }
 
-# daemon NAME COMMAND...: runs it until it has samples; leaves NAME.db, NAME.err, NAME.json
+# daemon NAME COMMAND...: run until there are samples; leaves NAME.db, NAME.err, NAME.json
 daemon() {
 	local name=$1 pid
 	shift
@@ -73,7 +73,7 @@ daemon() {
 		kill -0 $pid 2> /dev/null || break
 		sleep 0.05
 	done
-	# Some samples, however many a machine gives.
+	# Repeat until there are some samples.
 	for _ in {1..100}; do
 		sh -c 'i=0; while [ $i -lt 100000 ]; do i=$((i+1)); done'
 		! kill -0 $pid 2> /dev/null || "$BUILD/morph-stats" status --db "$name.db" > /dev/null 2>&1 || continue
@@ -85,13 +85,13 @@ daemon() {
 		fail "$name: no samples: $(cat "$name.err")"
 }
 session() { jq -r ".sessions[0].$2" "$1.json"; }
-# expect_why NAME COLLECTOR TEXT
+# expect_why NAME COLLECTOR TEXT: the session has this collector, and TEXT as a reason
 expect_why() {
 	[ "$(session "$1" collector)" = "$2" ] || fail "$1: $(session "$1" collector), not $2"
 	[[ $(session "$1" why) == *"$3"* ]] || fail "$1: \"$3\" is not in: $(session "$1" why)"
 }
 
-# A rate that nobody asked for: measured, prime, below what is promised, and said everywhere.
+# A measured rate is prime, below the promised cost, and reported everywhere.
 daemon plain "$MORPHD"
 rate=$(session plain rate_hz)
 [ "$rate" -ge 11 ] && [ "$rate" -le 1021 ] || fail "a rate of $rate Hz"
@@ -111,7 +111,7 @@ echo "$best: $why"
 if [ -e /dev/morphmon ]; then
 	[ "$best" = kmod ] || fail "not kmod: $why"
 	[[ $why == "kmod: wakes no idle CPU; "* ]] || fail "why kmod: $why"
-	# From here on it is in use, so that the others are tried.
+	# Keep the device open, so that the other sources are tried.
 	exec 9<> /dev/morphmon
 	no="kmod: /dev/morphmon is in use by another reader"
 	daemon plain "$MORPHD"
@@ -122,17 +122,17 @@ else
 fi
 [[ $why == "$no; "* ]] || fail "why not kmod: $why"
 
-# One that was asked for.
+# A given rate is used as it is.
 daemon asked "$MORPHD" --rate 997
 [ "$(session asked rate_hz)" = 997 ] || fail "--rate 997: $(session asked rate_hz) Hz"
 [[ $(session asked why) != *"a sample costs"* ]] || fail "measured in spite of --rate"
 
-# What can stand in bpf's way, one after the other.
+# Each obstacle for bpf, one after the other.
 if ! "$MORPHD" run --source=bpf --db probe.db -- true 2> err; then
 	echo "skip: bpf: $(head -n 1 err)"
 	exit $((nr_failed > 0))
 fi
-# Registers: another source is taken, or it is said that this one has none.
+# Registers: auto takes another source; a source without registers says so.
 "$MORPHD" run --source=bpf --registers=paths --db no.db -- touch ran 2> err && fail "bpf with registers"
 [ "$(cat err)" = "morphd: this source reads no registers; kmod and perf do" ] || fail "registers: $(cat err)"
 [ ! -e ran ] || fail "the command ran without a source"
@@ -160,7 +160,7 @@ if command -v setpriv > /dev/null; then
 		fail "bpf without CAP_BPF"
 	[ "$(cat err)" = "morphd: not allowed: needs root, or CAP_BPF and CAP_PERFMON" ] ||
 		fail "without CAP_BPF: $(cat err)"
-	# Where the kernel is locked down, no capability helps.
+	# In a locked-down kernel, no capability helps.
 	cat > lockdown.sh <<'SH'
 mount -t tmpfs none /sys/kernel/security || exit 99
 echo 'none integrity [confidentiality]' > /sys/kernel/security/lockdown
@@ -172,7 +172,7 @@ SH
 	else
 		echo "skip: no securityfs here"
 	fi
-	# An ordinary user's own command.
+	# An ordinary user samples a command.
 	user=$(mktemp -d /tmp/morph-user.XXXXXX) || exit 1
 	trap 'rm -rf "$user"' EXIT
 	chmod 777 "$user" && cp "$MORPHD" "$user/"
@@ -185,7 +185,7 @@ SH
 	fi
 fi
 if unshare -m true 2> /dev/null; then
-	# A kernel that does not describe its types.
+	# A kernel without a description of its types.
 	daemon btf unshare -m sh -c 'mount -t tmpfs none /sys/kernel/btf && exec "$@"' - "$MORPHD"
 	expect_why btf perf "bpf: this kernel does not describe its types (BTF); perf: "
 fi
@@ -197,7 +197,7 @@ if unshare -fp --mount-proc true 2> /dev/null; then
 	unshare -fp --mount-proc "$MORPHD" run --source=bpf --db pid.db -- true 2> err &&
 		fail "bpf in a PID namespace"
 fi
-# perf_event_open is needed by both.
+# Both sources need perf_event_open.
 ${CC:-gcc} -o deny "$root/tests/e2e/deny.c" || exit 1
 for source in auto bpf perf; do
 	./deny "$MORPHD" run --source=$source --db no.db -- touch ran 2> err && fail "$source when denied"

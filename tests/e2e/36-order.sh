@@ -1,9 +1,9 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
 # alone: it samples
-# No sample comes before the mapping it lies in, nor after the next one there, though mappings
-# are made on one CPU and samples taken on another: two libraries in turn at one address, of
-# which each runs a function of its own, for every source, one command and the whole machine.
+# Samples are attributed to the mapping of their time, even if mappings are made on one CPU and
+# samples taken on another. Two libraries are mapped at one address in turn, and each runs a
+# function of its own. For every source, for one command and for the whole machine.
 . "$(dirname "$0")/lib.sh"
 MORPHD=$BUILD/morphd
 cd "$TMPDIR" || exit 1
@@ -47,7 +47,7 @@ for source in $sources; do
 	for kind in command system; do
 		[ $kind = command ] || [ $EUID = 0 ] || continue
 		db=$source-$kind.db
-		# Until there are enough, of a machine that gives few as well.
+		# Repeat until there are enough samples.
 		for _ in {1..20}; do
 			collect_$kind "$db" || { fail "exit $?: $(cat err)"; continue 2; }
 			right=$(($(count "$db" liba.so first) + $(count "$db" libb.so second)))
@@ -57,7 +57,7 @@ for source in $sources; do
 		lost=$(sqlite3 -readonly "$db" "SELECT coalesce(sum(nr), 0) FROM ledger WHERE what LIKE 'lost%'")
 		echo "$source, $kind: $right right, $wrong wrong, $lost lost, $(sort -u places | wc -l) places"
 		[ "$right" -ge 500 ] || fail "$right samples"
-		# After losses nothing is known for a while; then wrong ones are not told from right.
+		# For a while after losses, wrong samples cannot be told from right ones.
 		[ "$wrong" = 0 ] || [ "$lost" != 0 ] || fail "$wrong samples were given to the wrong library"
 	done
 done

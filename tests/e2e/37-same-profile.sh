@@ -1,9 +1,9 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
 # alone: it samples
-# The same work gives the same profile, whichever source collects: modules, functions, blocks, the
-# kernel's part; tested at a false-alarm rate of one in a million. In each run another source, drawn
-# by lot; what is done with the outcome, and why no more is assumed, stands in same_profile.c.
+# The same work gives the same profile with every source: modules, functions, blocks, the kernel's
+# part. The test has a false-alarm rate of one in a million. The sources of the runs are in a random
+# order. same_profile.c explains the evaluation and its assumptions.
 . "$(dirname "$0")/lib.sh"
 MORPHD=$BUILD/morphd
 RUNS=${RUNS:-16} # of each source
@@ -25,7 +25,7 @@ $CC -O2 -Wl,--build-id -o mix "$root/tests/e2e/mix.c" ./libmix.so || exit 1
 $CC -O3 -Wall -Wextra -o same_profile "$root/tests/e2e/same_profile.c" -lm || exit 1
 ./same_profile --self-test || { echo "FAIL: false alarms are not as rare as is said"; exit 1; }
 
-# collect SOURCE: mix, with the whole machine sampled; into db
+# collect SOURCE: sample the whole machine while mix runs; into db
 collect() {
 	local pid
 	rm -f db*
@@ -40,7 +40,7 @@ collect() {
 	wait $pid
 }
 
-# tell RUN SOURCE: lines for the table
+# tell RUN SOURCE: print lines for the table
 tell() {
 	local file
 	sqlite3 -readonly -separator ' ' db "SELECT sum(app), sum(lib), sum(kernel), sum(other)

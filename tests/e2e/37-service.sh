@@ -1,10 +1,11 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
 # alone: it samples
-# morphd as a service, without systemd: its configuration, SIGHUP, what it says on the notify
-# socket, signs of life, what a kill or a full disk leaves, and the rights of its unit's user.
+# morphd as a service, without systemd: its configuration, SIGHUP, its
+# messages on the notify socket, its watchdog messages, its state after a
+# kill or a full disk, and the rights of its unit's user.
 . "$(dirname "$0")/lib.sh"
-# A disk of its own is mounted further down, and goes away with the test.
+# A private disk is mounted below; it disappears with the test's mount namespace.
 if [ $EUID = 0 ] && [ -z "${SERVICE_MOUNTS:-}" ] && unshare -m true 2>/dev/null; then
 	SERVICE_MOUNTS=own exec unshare -m bash "$0"
 fi
@@ -12,7 +13,7 @@ MORPHD=$BUILD/morphd
 need sqlite3 python3 jq
 scratch service
 
-# ---- the configuration, checked
+# ---- --check-config
 # checked STATUS MESSAGE [OPTION...]
 checked() {
 	local want=$1 message=$2
@@ -36,7 +37,7 @@ checked 2 ".: cannot read: Is a directory" -c .
 [ -e /etc/morph/morphd.conf ] ||
 	checked 2 "/etc/morph/morphd.conf: cannot open: No such file or directory"
 [ ! -e x ] && [ ! -e x.lock ] || fail "--check-config makes a database"
-# A start with it is refused alike, and before anything is made.
+# A start with this configuration is refused in the same way, before files are created.
 command_ends 2 "a start with a wrong configuration" "$MORPHD" -c bad.conf --db=x
 says err.txt '^morphd: bad.conf:3: '
 one_line "a wrong configuration"
@@ -49,7 +50,7 @@ fi
 sampling
 source=$(echo $sources | cut -d' ' -f1)
 
-# ---- somebody who listens
+# ---- a listener on the notify socket
 cat >listen.py <<'P'
 import socket, sys
 s = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
@@ -67,7 +68,7 @@ leave() {
 } 2>/dev/null
 trap leave EXIT
 
-# until_true WHAT COMMAND...: long enough for any machine; a failure only ends the wait
+# until_true WHAT COMMAND...: wait long enough for any machine; a failure only ends the wait
 until_true() {
 	local what=$1 i
 	shift
@@ -79,7 +80,7 @@ until_true() {
 	fail "$what: waited for in vain: $(tail -n 3 heard daemon.err)"
 	return 1
 }
-heard() { # [+N] PATTERN: on the socket, in what came after line N
+heard() { # [+N] PATTERN: received on the socket, after line N
 	local from=1
 	case $1 in
 	+*)
@@ -90,7 +91,7 @@ heard() { # [+N] PATTERN: on the socket, in what came after line N
 }
 so_far() { wc -l <heard; }
 until_true "the listener" test -S socket || exit 1
-# start OPTION...: and wait until it collects
+# start OPTION...: start morphd and wait until it collects
 start() {
 	local before
 	before=$(so_far)
@@ -98,7 +99,8 @@ start() {
 	daemon=$!
 	until_true "READY=1" heard "+$before" "^READY=1 STATUS="
 }
-# stop [STATUS]: in order, and how many samples it says it had; all that it said has been heard then
+# stop [STATUS]: stop morphd and print how many samples it reports; all its
+# messages have been received then
 stop() {
 	local before got
 	before=$(so_far)
@@ -118,7 +120,7 @@ grown() { [ "$(stored "$1")" -gt "$2" ]; }
 sound() { # DATABASE WHAT
 	"$BUILD/morph-stats" -d "$1" status --check >out.txt 2>err.txt || fail "$2: $(cat err.txt)"
 }
-# reload TEXT: the file gets this; back when the daemon has dealt with it
+# reload TEXT: write the configuration; return when the daemon has read it
 reload() {
 	local before
 	before=$(so_far)
@@ -128,8 +130,8 @@ reload() {
 		until_true "READY=1 after a reload" heard "+$before" '^READY=1 STATUS='
 }
 
-# ---- start, reload, stop: not a sample is lost between what was captured and what is stored
-# (Rates that nobody but us would ask for: what is measured is a prime number.)
+# ---- start, reload, stop: all captured samples are stored
+# (These rates come from the test alone: a measured rate is a prime number.)
 printf 'source = %s\nrate = 500\ninterval = 0.2\n' "$source" >now.conf
 start --db=a.db
 says daemon.err '^morphd: a.db: nothing is in it yet$'
@@ -144,7 +146,7 @@ until_true "samples after a reload" grown a.db "$n"
 for wrong in "rate = fast\n" "source = $source\nrte = 5\n" "rate = 5\nrate = 6\n" \
 	"database = /else/where.db\n"; do
 	: >daemon.err
-	# Without --db on the command line another database could be asked for.
+	# Without --db on the command line, the configuration could name another database.
 	reload "$wrong"
 	n=$(stored a.db)
 	case $wrong in
@@ -156,7 +158,7 @@ for wrong in "rate = fast\n" "source = $source\nrte = 5\n" "rate = 5\nrate = 6\n
 	esac
 	until_true "samples after a wrong reload" grown a.db "$n"
 done
-# The last one changed the rate and the source to what is found best.
+# The last configuration changed the rate and the source to the automatic ones.
 [ "$(sessions a.db)" = 2 ] || fail "a right configuration: $(sessions a.db) sessions"
 reload "source = $source\nrate = 210\ninterval = 0.1\nno-kernel = yes\n"
 [ "$(sessions a.db)" = 3 ] || fail "another rate: $(sessions a.db) sessions"
@@ -176,7 +178,7 @@ sound a.db "after reloads"
 [ "$(ask a.db "SELECT count(DISTINCT rate_hz) FROM session")" -ge 3 ] ||
 	fail "rates: $(ask a.db "SELECT rate_hz FROM session" | tr '\n' ' ')"
 
-# A start that says nothing of a database: the file names it; another one is for the next start.
+# Without --db the file names the database; a change applies from the next start on.
 printf 'source = %s\nrate = 101\ninterval = 0.1\ndatabase = %s/named.db\n' "$source" "$PWD" >now.conf
 : >daemon.err
 start
@@ -185,7 +187,7 @@ says daemon.err '^morphd: now.conf: another database is for the next start$'
 says daemon.err '^morphd: all stays as it was$'
 stop
 [ -s named.db ] && [ ! -e b.db ] || fail "the database of the configuration: $(ls)"
-# What is recorded has one source and rate; and without a file there is nothing to read.
+# A recording has one source and one rate. Without a configuration file, SIGHUP has nothing to read.
 printf 'source = %s\nrate = 101\n' "$source" >now.conf
 start --record=r.rec
 reload "source = $source\nrate = 102\n"
@@ -193,7 +195,7 @@ says daemon.err '^morphd: now.conf: a recording has one source and rate$'
 stop
 "$MORPHD" --input=r.rec --db=replayed.db 2>err.txt || fail "a recording across a reload: $(cat err.txt)"
 
-# ---- signs of life: while there is progress, and only then
+# ---- watchdog messages: sent only while there is progress
 printf 'source = %s\nrate = 101\ninterval = 0.1\n' "$source" >now.conf
 lives() { grep -c '^WATCHDOG=1$' heard; }
 more_lives() { [ "$(lives)" -ge "$1" ]; }
@@ -201,7 +203,7 @@ stopped() { grep -q '^State:.T' "/proc/$daemon/status"; }
 [ "$(lives)" = 0 ] || fail "signs of life that nobody asked for"
 WATCHDOG_USEC=200000 start --db=a.db
 until_true "signs of life" more_lives 5
-# Nothing for a second; what had been sent before comes in meanwhile.
+# No message for a second. If an earlier message still arrives, until_true repeats.
 silent() {
 	local n
 	n=$(lives)
@@ -215,7 +217,7 @@ n=$(lives)
 kill -CONT $daemon
 until_true "signs of life, again" more_lives $((n + 3))
 stop
-# Meant for another process: systemd says whom it watches.
+# WATCHDOG_PID names another process, so systemd does not watch this one.
 n=$(lives)
 WATCHDOG_USEC=200000 WATCHDOG_PID=1 start --db=a.db
 before=$(so_far)
@@ -226,7 +228,7 @@ done
 stop
 [ "$(lives)" = "$n" ] || fail "signs of life for another process"
 
-# ---- killed in the middle: nothing is in the way, and it is said
+# ---- after a kill: the next start works and reports the kill
 sound a.db "before the kill"
 : >daemon.err
 start --db=a.db
@@ -265,7 +267,7 @@ while "keeps it locked" not in open("daemon.err").read() and not os.path.exists(
 db.execute("ROLLBACK")
 P
 holder=$!
-# It waits for the lock, and says nothing meanwhile: to systemd it hangs.
+# It waits for the lock without a watchdog message: to systemd it appears to hang.
 until_true "silence while a write hangs" silent
 until_true "the lock is noticed" grep -q 'locked.db: cannot .*: another process keeps it locked' daemon.err ||
 	touch give-up
@@ -293,7 +295,7 @@ if [ "${SERVICE_MOUNTS:-}" = own ] && mkdir disk && mount -t tmpfs -o size=2m no
 	until_true "a full disk's status" heard '^STATUS=.*: No space left on device$'
 	n=$(stored disk/d.db)
 	before=$(so_far)
-	# A reload that needs a flush waits for nothing: it is refused, and nothing is lost.
+	# A reload that needs a flush does not wait: it is refused, and no sample is lost.
 	reload "source = $source\nrate = 499\ninterval = 0.1\n"
 	says daemon.err '^morphd: all stays as it was$'
 	heard "+$before" "^READY=1 STATUS=$source, 997 Hz" || fail "a reload on a full disk: $(tail -n 2 heard)"
@@ -311,10 +313,10 @@ else
 	echo "skip: a small disk needs a mount namespace"
 fi
 
-# ---- nothing can be sampled: the service says what to do, stays, and starts once it can
+# ---- sampling is impossible: the service says what to do, waits, and starts when it can
 if [ ! -e /dev/morphmon ] && ${CC:-gcc} -O1 -D_GNU_SOURCE -shared -fPIC -o noevents.so "$root/tests/e2e/noevents.c" &&
 	! NOEVENTS=$PWD/allowed LD_PRELOAD=$PWD/noevents.so "$MORPHD" --version 2>&1 | grep -q "ASan runtime"; then
-	# without_events OPTION...: morphd, started there
+	# without_events OPTION...: start morphd without the right to sample
 	without_events() {
 		NOTIFY_SOCKET=$PWD/socket NOEVENTS=$PWD/allowed LD_PRELOAD=$PWD/noevents.so \
 			"$MORPHD" --config=now.conf "$@" 2>>daemon.err &
@@ -328,7 +330,7 @@ if [ ! -e /dev/morphmon ] && ${CC:-gcc} -O1 -D_GNU_SOURCE -shared -fPIC -o noeve
 	daemon=
 	tail -n 1 daemon.err | grep -q '^morphd: sampling .* not allowed\|^morphd: .*perf_event_open' ||
 		fail "without --wait: $(cat daemon.err)"
-	# What ends while it waits has not failed.
+	# A service that ends while it waits has not failed.
 	: >daemon.err
 	before=$(so_far)
 	without_events --db=w.db --wait
@@ -337,7 +339,8 @@ if [ ! -e /dev/morphmon ] && ${CC:-gcc} -O1 -D_GNU_SOURCE -shared -fPIC -o noeve
 	says daemon.err '^morphd: collecting starts by itself once it is possible$'
 	stop
 	[ "$(grep -c 'not collecting' daemon.err)" = 1 ] || fail "the reason is not said once: $(cat daemon.err)"
-	# Alive, told apart by reloads, and collecting as soon as the kernel allows it: nobody does anything.
+	# While it waits it is alive and accepts reloads. It collects as
+	# soon as the kernel allows it.
 	: >daemon.err
 	before=$(so_far)
 	n=$(lives)
@@ -353,7 +356,7 @@ if [ ! -e /dev/morphmon ] && ${CC:-gcc} -O1 -D_GNU_SOURCE -shared -fPIC -o noeve
 	until_true "samples, once they are allowed" grown w.db 0
 	stop
 	[ "$captured" = "$(stored w.db)" ] || fail "after the wait: captured $captured, stored $(stored w.db)"
-	# A reload with a source that cannot be opened, while the old one cannot either.
+	# A reload names a source that cannot be opened, while the old one cannot be opened either.
 	: >daemon.err
 	start_with() {
 		before=$(so_far)
@@ -375,14 +378,14 @@ else
 	echo "skip: sampling cannot be forbidden for a while here"
 fi
 
-# ---- the unit's user and capabilities, and no others
+# ---- only the unit's user and capabilities
 if command -v setpriv >/dev/null; then
 	unit=$root/daemon/morphd.service
 	caps=$(sed -n 's/^AmbientCapabilities=//p' "$unit" | tr A-Z a-z | sed 's/cap_//g; s/^/+/; s/ /,+/g')
 	[ "$(sed -n 's/^AmbientCapabilities=//p' "$unit")" = "$(sed -n 's/^CapabilityBoundingSet=//p' "$unit")" ] ||
 		fail "the unit's ambient and bounding capabilities differ"
 	mkdir state && chown 64999:64999 state
-	# As root makes it: the service's all the same.
+	# Files that root makes there belong to the service.
 	"$MORPHD" run --db=state/morph.db -- true 2>err.txt || fail "root in the service's directory: $(cat err.txt)"
 	[ -z "$(find state ! -user 64999)" ] || fail "root's in the service's directory: $(ls -ln state)"
 	: >daemon.err
@@ -393,10 +396,10 @@ if command -v setpriv >/dev/null; then
 		--ambient-caps="-all,$caps" "$MORPHD" --config=now.conf --json >json.txt 2>>daemon.err &
 	daemon=$!
 	chmod 777 socket
-	# A listener that only root may write to hears nothing: ask the database.
+	# The daemon cannot write to the listener's socket, so ask the database.
 	two_sessions() { [ "$(sessions state/morph.db)" = 2 ]; }
 	until_true "a session of the unit's user" two_sessions
-	# Of its own build-id: no other process can bring its file.
+	# A build-id of its own: no other process provides the same file.
 	if ${CC:-gcc} -O1 -o gone -Wl,--build-id=0x0a0a0a0a0a0a0a0a "$root/tests/e2e/busy.c" -ldl -lpthread; then
 		./gone gone 60000 gone &
 		gone=$!
@@ -416,7 +419,7 @@ if command -v setpriv >/dev/null; then
 		ask state/morph.db "SELECT 1 FROM module WHERE kind = 1 LIMIT 1" | grep -q 1
 	}
 	until_true "the unit's user sees something of the kernel" in_kernel
-	# It says nothing to a socket that only root may write to.
+	# It cannot send messages to a socket that only root may write to.
 	kill -TERM $daemon
 	wait $daemon || fail "the unit's user: status $?: $(cat daemon.err)"
 	daemon=

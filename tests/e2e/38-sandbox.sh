@@ -1,9 +1,9 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
 # alone: it samples
-# Files that morphd does not know are read by processes without rights: what these are seen to
-# have, files that are not what they should be, and readers that are stopped, killed, or cannot be
-# had. Samples are never lost by it, and none is given to a wrong file.
+# morphd reads unknown files in processes without rights. Tests the rights of these readers,
+# malformed files, and readers that are stopped, killed, or cannot be started. No samples are lost,
+# and none goes to a wrong file.
 . "$(dirname "$0")/lib.sh"
 MORPHD=$BUILD/morphd
 cd "$TMPDIR" || exit 1
@@ -26,21 +26,22 @@ adds_up() { # WHAT
 }
 unreadable() { jq '.reasons.unreadable' out; }
 
-# run COMMAND...: sampled; leaves db, out, err
+# run COMMAND...: sample the command; leaves db, out, err
 run() {
 	rm -f db*
 	"$MORPHD" run --source="$source" --rate 4000 --db db --json -- "$@" > out 2> err ||
 		fail "$*: exit $?: $(cat err)"
 }
 
-# How many samples a machine gives is its own business: $ms of CPU time give some hundreds.
+# Machines give different numbers of samples; find an $ms of CPU time that gives hundreds.
 export ms
 for ms in 200 1000 5000; do
 	run ./busy spin $ms
 	[ "$(samples db busy)" -lt 400 ] || break
 done
 
-# start COMMAND...: the same beside us; $pid, and $reader once there is one, which is without rights
+# start COMMAND...: the same in the background. Sets $pid; sets $reader once
+# a reader without rights exists.
 start() {
 	rm -f db* go begun
 	"$@" > out 2> err &
@@ -53,14 +54,14 @@ find_reader() {
 		kill -0 $pid 2> /dev/null || { fail "no reader: $(cat err)"; return 1; }
 		sleep 0.02
 	done
-	# It has its name before it has given up the last of its rights.
+	# The reader has its name before it has given up the last of its rights.
 	for _ in {1..500}; do
 		[ "$(field "$reader" Seccomp)" != 2 ] && [ -e "/proc/$reader" ] || break
 		sleep 0.02
 	done
 }
 finish_run() { wait $pid || fail "$1: exit $?: $(cat err)"; }
-# What a sampled shell does: $1, then once there is the file "go", $2.
+# The sampled shell runs $1 and, once the file "go" exists, $2.
 cat > two.sh <<'SH'
 : > begun
 $1
@@ -69,7 +70,7 @@ $2
 SH
 
 field() { sed -n "s/^$2:[[:space:]]*//p" "/proc/$1/status"; }
-# no_rights PID UID
+# no_rights PID UID: check the rights of the reader
 no_rights() {
 	local set
 	for set in CapInh CapPrm CapEff CapAmb; do
@@ -78,9 +79,9 @@ no_rights() {
 	[ "$(field "$1" NoNewPrivs)" = 1 ] || fail "reader: no_new_privs"
 	[ "$(field "$1" Seccomp)" = 2 ] || fail "reader: seccomp $(field "$1" Seccomp)"
 	[ "$(field "$1" Uid | cut -f 2)" = "$2" ] || fail "reader: user $(field "$1" Uid)"
-	# Nobody's terminal, nobody's signals.
+	# It has no terminal, and gets no signals from one.
 	[ "$(ps -o sid= -p "$1" | tr -d ' ')" = "$1" ] || fail "reader: session"
-	# While it reads it has more.
+	# It has more descriptors open while it reads.
 	[ $EUID = 0 ] || return
 	for _ in {1..500}; do
 		[ "$(ls "/proc/$1/fd" | wc -l)" != 4 ] || break
@@ -89,15 +90,16 @@ no_rights() {
 	[ "$(ls "/proc/$1/fd" | wc -l)" = 4 ] || fail "reader: $(ls -l "/proc/$1/fd")"
 }
 
-# What the reader is, and that it goes.
+# The reader's rights, and that it ends with morphd.
 start "$MORPHD" run --source="$source" --rate 4000 --db db --json -- \
 	bash two.sh "./busy spin $ms" "./other spin $ms"
-# Another user where there is one, and we could end it: CAP_KILL, CAP_SETGID, CAP_SETUID.
+# The reader runs as another user if morphd may switch to one and kill it:
+# CAP_KILL, CAP_SETGID, CAP_SETUID.
 user=$EUID
 [ $((0x$(field self CapEff) & 0xe0)) = $((0xe0)) ] && [ "$(awk '{ print $3 }' /proc/self/uid_map)" -gt 65534 ] &&
 	user=65534
 no_rights "$reader" $user
-kill -TERM "$reader" # not for it
+kill -TERM "$reader" # the reader must ignore it
 touch go
 finish_run "plain"
 adds_up "plain"
@@ -106,7 +108,7 @@ adds_up "plain"
 [ ! -e "/proc/$reader" ] || fail "the reader is still there"
 echo "a reader without rights: $(samples db busy) and $(samples db other) samples"
 
-# Killed, it is replaced.
+# A killed reader is replaced.
 start "$MORPHD" run --source="$source" --rate 4000 --db db --json -- \
 	bash two.sh "./busy spin $ms" "./other spin $ms"
 until [ -e begun ] || ! kill -0 $pid 2> /dev/null; do sleep 0.02; done
@@ -116,7 +118,7 @@ finish_run "killed"
 adds_up "killed"
 [ "$(samples db other)" -gt 100 ] || fail "killed: $(samples db other) samples: $(cat err)"
 
-# Stopped, it is given up after a while, and the file with it; the next one has a new reader.
+# morphd gives up a stopped reader and its file after a while; the next file has a new reader.
 cat > late.sh <<'SH'
 sleep 0.02
 ./other spin $ms
@@ -128,7 +130,7 @@ SH
 $CC -O1 -o late -Wl,--build-id=0x3807060504030201 "$root/tests/e2e/busy.c" -ldl -lpthread || exit 1
 rm -f again
 start "$MORPHD" run --source="$source" --rate 4000 --interval 0.1 --db db --json -- bash late.sh
-# All that is mapped before has been read once this is seen.
+# When this sample is seen, all files mapped earlier have been read.
 until [ "$(samples db other 2> /dev/null || echo 0)" -gt 0 ] || ! kill -0 $pid 2> /dev/null; do
 	sleep 0.1
 done
@@ -145,7 +147,7 @@ grep -q "^morphd: .*/late: reading it took too long$" err || fail "stopped: $(ca
 [ ! -e "/proc/$reader" ] || fail "the stopped reader is still there"
 echo "a stopped reader: $(unreadable) samples unreadable, $(samples db busy) of the next file"
 
-# morphd killed: the reader goes, too, even stopped.
+# If morphd is killed, the reader ends, even if it is stopped.
 start "$MORPHD" run --source="$source" --db db -- sleep 60
 child=$(pgrep -P $pid -x sleep)
 kill -STOP "$reader"
@@ -154,7 +156,7 @@ kill -KILL $pid
 [ -z "$child" ] || kill "$child"
 while [ -e "/proc/$reader" ] && [ "$(field "$reader" State | cut -c 1)" != Z ]; do sleep 0.05; done
 
-# Files that run, and that a reader of ELF files must refuse.
+# Files that run, but that a reader of ELF files must refuse.
 patch() { # FILE OFFSET BYTES: a copy of busy
 	rm -f "$1" && cp busy "$1" &&
 		printf "$3" | dd of="$1" bs=1 seek="$2" conv=notrunc status=none
@@ -170,7 +172,7 @@ for f in no-sections many-sections strange-section; do
 	! grep -q "process that read it" err || fail "$f: $(cat err)"
 done
 
-# A pipe in a program's place hangs nobody.
+# A pipe in place of a program does not block the reader.
 cat > pipe.sh <<'SH'
 rm -f piped && cp busy piped
 ./piped spin 300 &
@@ -181,7 +183,7 @@ SH
 run bash pipe.sh
 adds_up "a pipe"
 
-# Many at once.
+# Many files at once.
 mkdir -p many
 for i in $(seq 100); do cp busy "many/f$i"; done
 run bash -c 'for f in many/*; do ./$f spin 2 & done; wait'
@@ -190,7 +192,7 @@ adds_up "many files"
 [ "$(sqlite3 -readonly db "SELECT count(*) FROM module WHERE path LIKE '%/many/%'")" = 1 ] ||
 	fail "copies of one file are not one module"
 
-# Where no sandbox can be had root does not go on, and nobody else is stopped. 126 is capset.
+# Without a sandbox, root refuses to run; other users continue. 126 is capset.
 if [ $EUID = 0 ]; then
 	rm -f ran db*
 	./deny -126 "$MORPHD" run --source="$source" --db db -- touch ran 2> err &&
@@ -198,11 +200,11 @@ if [ $EUID = 0 ]; then
 	[ "$(cat err)" = "morphd: no sandbox for reading files: capabilities: Permission denied" ] ||
 		fail "without a sandbox: $(cat err)"
 	[ ! -e ran ] || fail "a command ran that could not be sampled"
-	# A recording needs none.
+	# Replaying a recording needs no sandbox.
 	"$MORPHD" run --source="$source" --record rec -- true 2> err || fail "$(cat err)"
 	./deny -126 "$MORPHD" --input rec --db db 2> err || fail "replay: $(cat err)"
 	if command -v setpriv > /dev/null; then
-		# As the unit starts it: a user of its own, with capabilities that the reader has not.
+		# As in the unit: a separate user, with capabilities that the reader must not have.
 		caps=$(sed -n 's/^CapabilityBoundingSet=//p' "$root/daemon/morphd.service" |
 			tr A-Z a-z | sed 's/cap_//g; s/^/+/; s/ /,+/g')
 		unit=(setpriv --reuid=1234 --regid=1234 --clear-groups "--bounding-set=-all,$caps"

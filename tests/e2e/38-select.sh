@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# morphd run --pid, --unit, --user: samples of what was named, with each source; and whose samples
-# they are, by process, unit and user.
+# morphd run --pid, --unit, --user: with each source, only the named processes are sampled. Also the
+# process, unit and user of each sample.
 . "$(dirname "$0")/lib.sh"
 TMPDIR=/tmp # another user must be able to look into it
 scratch select
@@ -33,7 +33,7 @@ $cc -O1 -Wl,--build-id spin.c -o wanted && $cc -O2 -Wl,--build-id spin.c -o othe
 cp wanted started
 printf '\0' >>started
 
-# Samples of the whole machine are needed.
+# The test needs samples of the whole machine.
 if ! "$BUILD/morphd" run --db probe.db --user=0 -- true 2>err.txt; then
 	echo "skip: $(head -1 err.txt)"
 	exit 77
@@ -74,12 +74,12 @@ for source in $sources; do
 		--pid=$other -- sleep 1
 	ends 0 "$source: two" --db two.db --json activity --by=process
 	json "$source: both" '[.rows[].process] | sort == ["other", "wanted"]'
-	# The status is the command's.
+	# morphd's exit status is the command's.
 	command_ends 7 "$source: status" "$BUILD/morphd" run --source=$source --db pid.db --pid=$wanted -- \
 		sh -c 'exit 7'
 	end_all
 
-	# Children follow, also those that are started later; the end of all is the end.
+	# Children are sampled too, also later ones. morphd ends when all of them have ended.
 	start ./wanted 4 "$PWD/other"
 	command_ends 0 "$source: children" timeout 60 "$BUILD/morphd" run --source=$source --db child.db \
 		--pid=$last
@@ -87,7 +87,7 @@ for source in $sources; do
 	json "$source: child" '[.rows[].process] | sort == ["other", "wanted"]'
 	end_all
 
-	# By user: only root can be two.
+	# By user: only root can run two users' processes.
 	if [ "$(id -u)" = 0 ] && command -v setpriv >/dev/null; then
 		chmod 755 "$dir"
 		start setpriv --reuid=54321 --regid=54321 --clear-groups ./wanted 30
@@ -102,7 +102,7 @@ for source in $sources; do
 		left_out="--user needs root and setpriv"
 	fi
 
-	# By unit: a cgroup of our own, of the unified hierarchy or systemd's.
+	# By unit: a cgroup of the test, in the unified hierarchy or in systemd's.
 	group=
 	for tree in $(awk '$3 == "cgroup2" || /name=systemd/ { print $2 }' /proc/mounts); do
 		mkdir "$tree/morphtest-$$.service" 2>/dev/null || continue
@@ -136,7 +136,7 @@ for source in $sources; do
 	fi
 done
 
-# What cannot be.
+# Impossible selections.
 command_ends 1 "no such process" "$BUILD/morphd" run --db no.db --pid=4194303 -- true
 says err.txt 'no such process'
 command_ends 2 "no such user" "$BUILD/morphd" run --db no.db --user=nosuchuser -- true

@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# Beside the service a command has a database of its own, and a user without one reads the
-# service's: each says so. In a mount namespace, where /var/lib/morph is ours.
+# While the service runs, a command uses a database of its own. A user without a database reads the
+# service's. Both are reported. Runs in a mount namespace with its own /var/lib/morph.
 . "$(dirname "$0")/lib.sh"
 TMPDIR=/tmp # another user must be able to look into it
 scratch databases
@@ -28,7 +28,7 @@ echo $? >beside.status
 "$BUILD/morphd" run --db /var/lib/morph/morph.db -- true 2>named.txt 9>&-
 echo $? >named.status
 exec 9>&-
-# An ordinary user: none, one that is closed, one that is open.
+# An ordinary user: without any database, with an unreadable one, with a readable one.
 user() { setpriv --reuid=54321 --regid=54321 --clear-groups env HOME="$PWD/nobody" "$@"; }
 user "$BUILD/morph-stats" status >/dev/null 2>none.txt
 echo $? >none.status

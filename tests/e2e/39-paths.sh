@@ -1,8 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
 # alone: it samples
-# Registers that come with samples tell the way of a program that keeps its path's number in one:
-# said of the original, live and from a recording; without --registers nothing of it is there.
+# A program keeps the number of its path in a register. Samples with registers tell its paths, live
+# and from a recording, at the original's addresses. Without --registers no path is stored.
 . "$(dirname "$0")/lib.sh"
 MORPHD=$BUILD/morphd
 STATS=$BUILD/morph-stats
@@ -12,7 +12,7 @@ cd "$TMPDIR" || exit 1
 	exit 77
 }
 
-# Twice: the note is behind the code, which so has the same addresses without it.
+# Link twice: the note lies behind the code, so the code has the same addresses without the note.
 src=$root/tests/e2e/paths.S
 CC=${CC:-gcc}
 $CC -o original "$src" && $CC -DNUMBERED -o first "$src" || exit 1
@@ -21,7 +21,7 @@ $CC -Wa,--no-warn -DNUMBERED -DNOTE='"note"' -DPATHS='"paths"' -o copy "$src" ||
 [ "$(nm first | grep blk_)" = "$(nm copy | grep blk_)" ] || fail "the copy's code moved"
 id=$(readelf -n original | sed -n 's/.*Build ID: //p' | tr a-f A-F)
 
-# How many samples a machine gives is its own business: more work, where they are few.
+# Repeat with more work on a machine that gives few samples.
 for n in 40 200 1000; do
 	rm -f live.db* rec
 	"$BUILD/tools/path-note" --list live.db original copy || exit 1
@@ -33,7 +33,7 @@ mv copy elsewhere
 "$MORPHD" --input rec --db again.db --json > again.out 2> err || fail "replay: $(cat err)"
 
 address() { echo "0x$(nm original | sed -n "s/ t blk_$1\$//p" | sed 's/^0*//')"; }
-# Samples of DB that came by these blocks.
+# samples DB BLOCK...: samples in DB whose path is these blocks
 samples() {
 	local db=$1 want
 	shift
@@ -46,12 +46,12 @@ for db in live again; do
 	[ "$(jq .paths.undecodable $db.out)" = 0 ] || fail "$db: $(jq -c .paths $db.out)"
 	[ "$(jq '.paths.decoded' $db.out)" -gt 300 ] || fail "$db: $(jq -c .paths $db.out)"
 	[ "$(jq '[.rows[].samples] | add' $db.json)" = "$(jq .paths.decoded $db.out)" ] || fail "$db: rows"
-	# Every sample of the program is one of these: in the walk, or around it.
+	# Every sample of the program counts as one of these: in walk(), or outside.
 	[ "$(sqlite3 -readonly $db.db "SELECT sum(nr_samples) FROM bucket b JOIN module m ON b.module = m.key
 		WHERE hex(build_id) = '$id'")" = "$(jq '[.paths[]] | add' $db.out)" ] ||
 		fail "$db: samples of the original: $(jq -c .paths $db.out)"
 	[ "$(jq -r '[.rows[].function] | unique | join(" ")' $db.json)" = walk ] || fail "$db: functions"
-	# Three times of four it goes by C, and nothing goes by both.
+	# Three paths out of four go by C, and none goes by both B and C.
 	for last in "d" "d e"; do
 		# shellcheck disable=SC2086
 		b=$(samples $db a b $last) c=$(samples $db a c $last)
@@ -68,7 +68,7 @@ diff <(jq .paths live.out) <(jq .paths again.out) || fail "the replay decodes ot
 grep -Eq "^ +[0-9.]+% +[0-9]+ +$(address d | cut -c3-) +3  walk: $(address a) $(address c) $(address d)  \[" text ||
 	fail "text: $(head -n 3 text)"
 
-# Off: the same samples, and nothing else.
+# Without --registers: the same samples and no paths.
 mv elsewhere copy
 for n in 10 50 250; do
 	rm -f off.db* off.rec
@@ -81,7 +81,7 @@ done
 [ $? = 3 ] || fail "off: query: $(cat err)"
 [ "$(jq '.bytes / .emitted < 40' off.out)" = true ] || fail "off: $(jq .bytes off.out) bytes"
 
-# A table that is damaged costs the paths and nothing else.
+# A damaged table loses only the paths.
 printf 'x' | dd of=paths bs=1 seek=3 conv=notrunc 2> /dev/null
 $CC -Wa,--no-warn -DNUMBERED -DNOTE='"note"' -DPATHS='"paths"' -o copy "$src" || exit 1
 for n in 10 50 250; do
@@ -94,7 +94,7 @@ done
 [ "$(jq '[.paths[]] | add' bad.out)" = 0 ] || fail "damaged: $(jq -c .paths bad.out)"
 [ "$(sqlite3 -readonly bad.db "SELECT sum(nr_samples) FROM bucket b JOIN module m ON b.module = m.key
 	WHERE hex(build_id) = '$id'")" -gt 50 ] || fail "damaged: no samples of the original"
-# The same of a file that morph-optimize wrote.
+# The same for a file that morph-optimize wrote.
 if [ -x "$BUILD/morph-optimize" ]; then
 	cat > walk.c <<'C'
 #include <stdio.h>
@@ -129,7 +129,7 @@ C
 		rm -f pep.db*
 		"$MORPHD" run --source=perf --no-kernel --registers=paths --rate 4000 --db pep.db --json -- ./pep $n \
 			> run.out 2> err || fail "$(cat err)"
-		sed -n '/^{"schema"/,$p' run.out > pep.out # behind what the program says
+		sed -n '/^{"schema"/,$p' run.out > pep.out # after the program's own output
 		[ "$(jq .paths.decoded pep.out)" -lt 500 ] || break
 	done
 	"$STATS" query --by=path --binary original --db pep.db --json > pep.json 2> err || fail "pep: query: $(cat err)"
@@ -139,7 +139,7 @@ C
 	echo "pep: $(jq -c .paths pep.out), $(jq '[.rows[] | select(.path | length > 1) | .samples] | add // 0' pep.json) with more than a block"
 fi
 echo "bytes a sample with registers $(jq '.bytes / .emitted | floor' live.out), without $(jq '.bytes / .emitted | floor' off.out)"
-# What is not proved of a file is left alone, and the rest has numbers.
+# Functions that cannot be proved safe are left alone; the others get path numbers.
 perl=$(readlink -f "$(command -v perl)")
 script='my %n; $n{$_ * 7919 % 1013}++ for 1 .. 20000; print join(",", map {"$_=$n{$_}"} sort keys %n)'
 "$BUILD/morph-optimize" --instrument=pep --json "$perl" -o perl.paths > perl.json 2> err || fail "perl: $(cat err)"

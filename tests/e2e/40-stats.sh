@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# morph-stats from the outside: real files of callgrind and perf in, what it says
-# compared with what they say, exit statuses, JSON, exports that others accept.
+# morph-stats imports real files of callgrind and perf; its numbers are compared
+# with theirs. Also exit statuses, JSON, and exports that other programs accept.
 . "$(dirname "$0")/lib.sh"
 scratch stats
 trap 'chmod -R u+w "$dir"; rm -rf "$dir"' EXIT
@@ -70,7 +70,7 @@ ends 1 "no format at all" --db x.db import bad.txt
 says err.txt 'bad.txt:1: ' "no format at all"
 [ ! -e x.db ] || fail "a failed import made a database"
 
-# ---- callgrind: the sums are callgrind's own, for each way it may be written
+# ---- callgrind: the sums are callgrind's own, for each variant of its format
 if ! command -v valgrind >/dev/null; then
 	left_out="$left_out valgrind"
 else
@@ -89,14 +89,15 @@ else
 			total=$(awk '/^totals:/ { print $2 }' cg.out)
 			says out.txt "emitted *$total " "total of $prog $opts"
 			ends 0 "functions" --db c.db query --binary=$prog --json
-			# 1,000 rounds of each loop: as many executions as the disassembly says.
+			# Each loop runs 1,000 rounds of 4 to 19 instructions.
 			for f in loud quiet; do
 				jq -e --arg f $f '.rows[] | select(.function == $f) |
 					.samples >= 4000 and .samples < 20000' out.txt >/dev/null ||
 					fail "$prog $opts: $f: $(jq -c '.rows[]' out.txt)"
 			done
 		done
-		# Blocks: an executed instruction is a sample, so the weight is the number of runs.
+		# Blocks: each executed instruction is a sample, so the
+		# weight is the number of runs.
 		ends 0 "blocks" --db c.db query --binary=$prog -f loud --json
 		jq -e '[.rows[] | select(.weight == 1000)] | length >= 1' out.txt >/dev/null ||
 			fail "$prog: no block of loud that ran 1,000 times: $(cat out.txt)"
@@ -106,7 +107,7 @@ else
 	ends 0 "nothing of it is stored" --db c.db status --check
 	says out.txt 'Sessions: 1$' "nothing of it is stored"
 
-	# The file is not what it was: addresses, and a message.
+	# The file has been replaced: addresses instead of names, and a message.
 	cp nopie keep
 	$cc -O2 -no-pie -fno-pie prog.c -o nopie
 	ends 0 "a replaced file" --db c.db query -m nopie
@@ -145,7 +146,7 @@ else
 	one_line "a truncated database"
 fi
 
-# ---- perf: what it says itself about each function
+# ---- perf: perf's own samples of each function
 if ! recorded 100 '/pie)' perf.data ./pie 60000000 -e cpu-clock:u -F 2000; then
 	left_out="$left_out perf"
 else
@@ -175,14 +176,14 @@ else
 	perf script -i perf.data -F comm,pid,tid,time,event,ip,sym,dso >nommap.txt 2>/dev/null
 	ends 1 "perf script without mappings" --db p.db import nommap.txt
 	says err.txt 'what was mapped.*show-mmap-events' "perf script without mappings"
-	# A pipe, read once.
+	# From a pipe, which can be read only once.
 	perf script -G -i perf.data --show-mmap-events 2>/dev/null |
 		"$BUILD/morph-stats" --db q.db import - >out.txt 2>err.txt || fail "a pipe"
 	ends 0 "since long ago" --db q.db query --since=3d -n 1
 	ends 3 "since tomorrow" --db q.db query --since=@99999999999
 fi
 
-# perf's own format, which only perf reads
+# ---- perf's own format, which only perf can read
 { printf PERFILE2; head -c 500 /dev/zero; } >fake.data
 ends 1 "perf's own format" --db new.db import fake.data
 one_line "perf's own format"

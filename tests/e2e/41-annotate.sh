@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# morph-stats annotate on programs that were really sampled: what it says adds up to what query
-# says; C, C++, stripped, with the debug information elsewhere, optimised; names that are not unique.
+# morph-stats annotate on programs that were really sampled: its sums equal query's. C, C++, a
+# stripped program, separate debug information, an optimised program, ambiguous names.
 . "$(dirname "$0")/lib.sh"
 scratch annotate
 debug=""
@@ -102,7 +102,7 @@ C
 cc=${CC:-gcc}
 # shellcheck disable=SC2086
 $cc -g -O1 -Wl,--build-id one.c two.c -o prog || exit 1
-# No debug information, so that names come from symbols; relocations for the optimiser.
+# Without debug information names come from symbols. The optimiser needs relocations.
 $cc -O1 -Wl,--build-id -Wl,--emit-relocs one.c two.c -o plain || exit 1
 sampled a.db prog 600 ./prog 40000000
 
@@ -124,7 +124,7 @@ ends 1 "no code there" --db a.db annotate 0x1 --binary=prog
 ends 1 "another's address" --db a.db annotate work@0x1 --binary=prog
 ends 1 "an address in any module" --db a.db annotate 0x1139
 
-# ---- the sums are query's; local names that several functions have
+# ---- the sums equal query's; several functions share a local name
 ends 1 "two of a name" --db a.db annotate twin
 says err.txt 'twin@0x[0-9a-f]* in .*/prog: [1-9][0-9]* samples' "two of a name"
 [ "$(grep -c 'twin@0x' err.txt)" = 2 ] || fail "two of a name: $(cat err.txt)"
@@ -148,7 +148,7 @@ while read -r f; do
 		blocks.txt)" ] || fail "$f: blocks are not query's"
 	# The loop runs far more often than it is entered.
 	json "$f: the loop is taken" '[.blocks[].taken | select(. != null and . > 0.9)] | length >= 1'
-	# As objdump sees it: every instruction, at the same address.
+	# Compare with objdump: every instruction at the same address.
 	jq -r '.instructions[].address' out.txt | sed 's/^0x//' >ours.txt
 	start=$(jq -r .ranges[0].address out.txt)
 	end=$((start + $(jq .ranges[0].bytes out.txt)))
@@ -206,7 +206,7 @@ ends 1 "another file" --db a.db annotate "$one" -m prog
 says err.txt 'is not the file that was profiled' "another file"
 mv keep prog
 
-# ---- names that would talk to the terminal
+# ---- names with terminal escapes
 objcopy --redefine-sym "idle=$(printf 'ev\033[31mil')" prog evil
 "$BUILD/morph-stats" --db a.db annotate "0x$(nm prog | sed -n 's/ T idle$//p')" --binary=evil \
 	>out.txt 2>err.txt
@@ -216,7 +216,7 @@ ends 1 "a wish with an escape" --db a.db annotate "$(printf 'no\033[31m\nthing')
 says_not err.txt "$(printf '\033')" "a wish with an escape"
 [ "$(wc -l <err.txt)" = 1 ] || fail "a wish with an escape: $(cat -v err.txt)"
 
-# ---- stripped; the debug information elsewhere
+# ---- a stripped file with separate debug information
 address=${one#*@}
 "$BUILD/morph-stats" --db a.db annotate "$one" --json --no-source 2>/dev/null |
 	jq -c '[.instructions[] | [.address, .text, .samples]]' >want.txt
@@ -242,8 +242,8 @@ if mkdir -p "/usr/lib/debug/.build-id/${id:0:2}" 2>/dev/null &&
 else
 	left_out="$left_out /usr/lib/debug"
 fi
-# A server that knows nothing: it is asked, where its address is set, and the listing is what it was.
-# eu-addr2line shows that libdebuginfod is here.
+# A debuginfod server without any file is asked if its address is set, and the listing stays the
+# same. eu-addr2line shows that libdebuginfod is installed.
 if command -v python3 >/dev/null && command -v eu-addr2line >/dev/null; then
 	python3 - >asked.txt 2>/dev/null <<'P' &
 import socket
@@ -298,18 +298,18 @@ else
 	done
 	ends 1 "overloaded" --db b.db annotate shop::work
 	says err.txt 'shop::work(long, int)@0x' "overloaded"
-	# What throws is in the .cold part, which is shown.
+	# The code that throws is in the .cold part, which annotate shows.
 	ends 0 "the cold part" --db b.db annotate 'shop::work(long, int)'
 	if nm cxx | grep -q '_ZN4shop4workEli.cold'; then
 		says out.txt '(cold part)' "the cold part"
 		says out.txt 'call.*# .*throw' "the cold part"
 	fi
-	# With samples or without.
+	# main may have samples or none.
 	"$BUILD/morph-stats" --db b.db annotate main -m cxx --no-source >out.txt 2>err.txt
 	says out.txt '# shop::work$' "names of callees"
 fi
 
-# ---- optimised: the samples are the original's
+# ---- an optimised file: its samples count for the original
 if [ ! -x "$BUILD/morph-optimize" ]; then
 	left_out="$left_out morph-optimize"
 else
@@ -332,7 +332,7 @@ else
 	json "the optimised one" ".optimised and .samples > 50 and .samples <= $total"
 	json "it has copies" 'any(.instructions[]; .original != null and .original != .address)'
 	json "nothing is inferred" 'all(.blocks[]; .count == null and .taken == null)'
-	# Each instruction has the text of its original, unless it branches.
+	# Each instruction has the text of its original, except branches.
 	jq -r '.instructions[] | select(.samples > 0) | .original' out.txt | head -3 >places.txt
 	ends 0 "as text" --db c.db annotate "${new:-0}" --binary=fast
 	says out.txt 'Original  Instruction' "as text"

@@ -1,8 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# What an instrumented program counted is, instruction by instruction and branch by branch, what
-# callgrind counted of the original; runs and files add up, threads lose nothing, and what longjmp
-# loses is said. Then the counts lay out the original.
+# The counts of an instrumented program equal callgrind's counts of the original, for each
+# instruction and branch. Runs and files add up, threads lose no counts, and the loss by longjmp is
+# reported. Then the original is laid out by the counts.
 . "$(dirname "$0")/lib.sh"
 scratch counters
 cc=${CC:-gcc}
@@ -122,14 +122,14 @@ int main(int argc, char **argv)
 }
 C
 
-# stats DB ARGS: of morph-stats, output in out.txt
+# stats DB ARGS: run morph-stats; output in out.txt
 stats() {
 	local db=$1
 	shift
 	"$BUILD/morph-stats" --db "$db" "$@" >out.txt 2>err.txt || fail "$*: $(cat err.txt)"
 }
 
-# imports DB ARGS: into a new database, which must be sound
+# imports DB ARGS: import into a new database, which must pass the check
 imports() {
 	rm -f "$1" "$1"-*
 	"$BUILD/morph-stats" --db "$1" import --json "${@:2}" >import.json 2>err.txt ||
@@ -137,7 +137,7 @@ imports() {
 	stats "$1" status --check
 }
 
-# is FILTER WHAT: the last import said so
+# is FILTER WHAT: FILTER holds for the last import's JSON
 is() {
 	jq -e "$1" import.json >/dev/null || fail "$2: not $1: $(jq -c .counters import.json)"
 }
@@ -148,7 +148,8 @@ insns() {
 	awk 'NF == 4 { print $2, $3, $4 }' out.txt | sort
 }
 
-# transfers DB PATH FILE: "FROM TO COUNT", without calls of FILE's linkage table: callgrind does not list them
+# transfers DB PATH FILE: "FROM TO COUNT", without calls of FILE's linkage
+# table, which callgrind does not list
 transfers() {
 	"$BUILD/tools/edges" "$1" "$2" | cut -d' ' -f1-3 | python3 -c '
 import re, subprocess, sys
@@ -166,7 +167,7 @@ instrument() {
 	command_ends 0 "instrument $*" "$BUILD/morph-optimize" --instrument="$1" "${@:2}"
 }
 
-# at_least NR FILE WHAT
+# at_least NR FILE WHAT: FILE has at least NR lines
 at_least() {
 	[ "$(wc -l <"$2")" -ge "$1" ] || fail "$3: $(wc -l <"$2") lines"
 }
@@ -187,13 +188,14 @@ for kind in pie nopie stock; do
 	imports x.db --binary=counting counts
 	is '.counters.nr_ran > 5 and .counters.nr_unequal == 0 and .counters.missed == 0 and
 		.counters.spare > 0' "$kind: flow"
-	# Stubs of the linkage table are its own code, not the caller's; and no call goes to ld.so.
+	# --skip-plt=no: count stubs of the linkage table as code of their own, not the caller's.
+	# LD_BIND_NOW: no call goes to ld.so.
 	LD_BIND_NOW=1 valgrind -q --tool=callgrind --dump-instr=yes --collect-jumps=yes --skip-plt=no \
 		--callgrind-out-file=cg.out ./prog flow >/dev/null 2>err.txt || fail "$kind: valgrind"
 	imports cg.db cg.out
 	insns x.db prog >x.insns
 	insns cg.db prog >all.insns
-	# Of the functions that have counters.
+	# Keep the functions that have counters.
 	awk 'NR == FNR { has[$1]; next } $1 in has' x.insns all.insns >cg.insns
 	at_least 120 x.insns "$kind: instructions"
 	cmp -s x.insns cg.insns || fail "$kind: $(diff x.insns cg.insns | head -5)"
@@ -203,18 +205,19 @@ for kind in pie nopie stock; do
 	comm -23 x.edges cg.edges >more.txt
 	[ ! -s more.txt ] || fail "$kind: not in callgrind's: $(head -5 more.txt)"
 
-	# Twice into one file, and a copy of it beside: four times, or six.
+	# Two runs into one file, and a copy of the file: four times the counts.
 	./counting flow >/dev/null
 	cp counts copy
 	imports two.db --binary=counting counts copy
 	insns two.db prog >two.insns
 	awk '{ print $1, $2, $3 * 4 }' x.insns >four.insns
-	# A name of another length, or place, may take another way through main().
+	# Compare the instructions that both have: main() may run differently
+	# under another name or path.
 	join -j 1 <(awk '{ print $1 ":" $2, $3 }' two.insns) <(awk '{ print $1 ":" $2, $3 }' four.insns) |
 		awk '$2 != $3' >differ.txt
 	[ ! -s differ.txt ] || fail "$kind: four times: $(head -5 differ.txt)"
 
-	# A file for each process, while it runs.
+	# A file for each process, imported while the process runs.
 	instrument edges --counts="$PWD/of.%p" prog -o each
 	mkfifo hold
 	./each wait 1000 <hold >ready &
@@ -234,7 +237,7 @@ for kind in pie nopie stock; do
 	stats none.db import --binary=counting counts
 	says out.txt "at spare counters missed" "$kind: longjmp"
 
-	# Four threads at once.
+	# Four threads at the same time.
 	rm counts
 	instrument edges,atomic --counts="$PWD/counts" prog -o atomic
 	./atomic threads 50000 >/dev/null
@@ -243,7 +246,7 @@ for kind in pie nopie stock; do
 	insns threads.db prog | awk '$3 == 200000' >tick.txt
 	at_least 1 tick.txt "$kind: a function that four threads call 50,000 times"
 
-	# Counts of one program are no counts of another.
+	# Counts of one program are refused for another.
 	$cc -O0 -o prog0 ../a.c -lpthread && instrument edges prog0 -o another
 	command_ends 1 "$kind: of another" "$BUILD/morph-stats" --db none.db import --binary=another counts
 	says err.txt "another instrumented file" "$kind"
@@ -255,7 +258,7 @@ for kind in pie nopie stock; do
 	cd ..
 done
 
-# Counters in functions that never ran: the counts say so, and are no samples.
+# If no function with counters ran, import says so and stores no samples.
 cp "$root/tests/data/uncalled.c" . && gcc -O2 -Wl,--emit-relocs -o uncalled uncalled.c || exit 1
 command_ends 0 "uncalled: --only" "$BUILD/morph-optimize" --instrument=edges --only=f -o uncalled.counting uncalled
 ./uncalled.counting

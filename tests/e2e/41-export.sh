@@ -1,15 +1,14 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# callgrind, pprof and JSON for those that read them: callgrind_annotate, go tool pprof, jq.
-# Their totals and functions are compared with what is stored. And what exports do about
-# missing files, full disks and wrong options.
+# Exports for callgrind_annotate, go tool pprof and jq. Their totals and functions are compared with
+# the database. Also missing files, full disks and wrong options.
 . "$(dirname "$0")/export/lib.sh"
 need gcc g++ valgrind callgrind_annotate jq python3
 
 gcc -O2 -g "so urce/main prog.c" "so urce/second.c" "so urce/third.c" -o "c prog" || exit 1
 g++ -O2 -g "so urce/main prog.cc" "so urce/else where.cc" -o cxx || exit 1
 
-# top DB PROGRAM: name of its hottest function, and the samples in all functions of that name
+# top DB PROGRAM: the name of the hottest function, and the samples in all functions of that name
 top() {
 	"$BUILD/morph-stats" --db "$1" query --binary="$2" --by=function --json |
 		jq -r '.rows[0].function as $f |
@@ -34,7 +33,7 @@ for prog in "c prog" cxx; do
 	[ -s ann.err ] && fail "callgrind_annotate $prog complains: $(head -3 ann.err)"
 	have=$(sed -n 's/^ *\([0-9,]*\) (100.0%)  PROGRAM TOTALS.*/\1/p' ann.txt | tr -d ,)
 	[ "$have" = "$total" ] || fail "$prog: callgrind_annotate adds up $have of $total"
-	# Inlined code stands under its own file: all lines of the function together.
+	# Inlined code is listed under its own file, so add up all lines of the function.
 	have=$(awk -v f=":$hot" '
 		/^-- Auto-annotated/ { exit }
 		{ n = $1; gsub(",", "", n) }
@@ -59,7 +58,7 @@ for prog in "c prog" cxx; do
 	c++filt <out.cg >demangled.cg
 	callgrind_annotate demangled.cg >/dev/null 2>&1 || fail "$prog: demangled"
 done
-# What main costs in all is everything; its calls have counts.
+# main's inclusive cost is the total, and its calls have counts.
 says tree.txt '\* .*main prog.cc:main' "inclusive"
 says tree.txt '>  *.*elsewhere.* ([0-9,]*x)' "calls of main"
 says ann.txt 'Auto-annotated source: .*main prog.cc' "annotated source with a blank in its name"
@@ -103,12 +102,12 @@ jq -e --argjson n "$total" --arg f "$hot" --argjson h "$hot_samples" '
 	out.json >/dev/null || fail "json: $(head -c 600 out.json)"
 ends 0 "json of all" all.json --db s.db export --format=json
 jq -e '.modules | length > 1' all.json >/dev/null || fail "json of all: $(head -c 300 all.json)"
-# Inferred counts of a function obey the flow: what leaves a block is no more than came.
+# Inferred counts of a function obey the flow: no more leaves a block than enters it.
 jq -e '[.modules[0].functions[].blocks[] | select((.to | length) > 0) |
 	(([.to[][2]] | add) - .count) > .count * 0.0001 + 0.0001] | any | not' out.json \
 	>/dev/null || fail "json: more leaves a block than enters it"
 
-# ---- what a sample stands for: known where a clock ticked at one rate
+# ---- time per sample: known for a timer with one rate
 if "$BUILD/morphd" run --db=r.db --rate=4000 -- ./cxx 300000 >/dev/null 2>&1; then
 	SAMPLED=--rate=4000 sampled r.db cxx 100 ./cxx 300000
 	ends 0 "json with time" out.json --db r.db export --format=json
@@ -126,7 +125,7 @@ if "$BUILD/morphd" run --db=r.db --rate=4000 -- ./cxx 300000 >/dev/null 2>&1; th
 	jq -e '.sample_ns == 0' out.json >/dev/null || fail "two rates: $(head -c 100 out.json)"
 fi
 
-# ---- stripped: names and lines from the separate debug file, where there is one
+# ---- stripped: names and lines come from the separate debug file, if there is one
 objcopy --only-keep-debug cxx cxx.debug && strip -o stripped cxx &&
 	objcopy --add-gnu-debuglink=cxx.debug stripped || exit 1
 ends 0 "callgrind, debug file" debug.cg --db s.db export --format=callgrind --binary=stripped
@@ -146,7 +145,7 @@ callgrind_annotate bare.cg >ann.txt 2>&1 || fail "callgrind_annotate, stripped"
 have=$(sed -n 's/^ *\([0-9,]*\) (100.0%)  PROGRAM TOTALS.*/\1/p' ann.txt | tr -d ,)
 [ "$have" = "$total" ] || fail "stripped: callgrind_annotate adds up $have of $total"
 
-# ---- the file is gone or another one
+# ---- the file is missing or has been replaced
 mv cxx away
 for f in folded callgrind pprof json; do
 	ends 0 "$f without the file" out.txt --db s.db export --format=$f -m cxx
@@ -169,7 +168,7 @@ says err.txt 'is not the file that was profiled' "another file"
 rm cxx
 mv away cxx
 
-# ---- a full disk, options that make no sense, several modules
+# ---- a full disk, impossible options, several modules
 for f in folded callgrind pprof json fdata autofdo order; do
 	"$BUILD/morph-stats" --db s.db export --format=$f --binary=cxx >/dev/full 2>err.txt
 	[ $? = 1 ] || fail "$f on a full disk: no failure"

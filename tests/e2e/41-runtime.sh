@@ -1,8 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# What instrumented files run first, in programs and libraries as the linker and ld.so treat them:
-# linked in by hand, entered instead of _start and of _init. The counts must be in the file however
-# the program ends, and the program must not notice.
+# The start code of instrumented files, linked by hand into programs and libraries, as the entry in
+# place of _start and of _init. The counts must be in the file however the program ends, and the
+# program must not notice.
 . "$(dirname "$0")/lib.sh"
 scratch runtime
 cc=${CC:-gcc}
@@ -10,12 +10,12 @@ need "${cc%% *}" od
 blob=$BUILD/runtime/at-0x10000.bin
 [ -s "$blob" ] || { echo "FAIL: $blob: not built"; exit 1; }
 
-# skip_part WHAT: the rest goes on
+# skip_part WHAT: note a part that was left out
 skip_part() {
 	left_out="$left_out $1;"
 }
 
-# glue NAME NEXT COUNTS: NAME.s with the runtime, which goes on at NEXT
+# glue NAME NEXT COUNTS: write NAME.s with the start code, which continues at NEXT
 glue() {
 	cat >"$1.s" <<S
 	.section .text.morph, "ax", @progbits
@@ -42,19 +42,19 @@ counters_$1:
 S
 }
 
-# counter FILE NUMBER
+# counter FILE NUMBER: print a counter
 counter() {
 	od -An -td8 -j $((4096 + 8 * $2)) -N 8 "$1" | tr -d ' '
 }
 
-# counts FILE NUMBER WANT WHAT
+# counts FILE NUMBER WANT WHAT: the counter has the value WANT
 counts() {
 	local have
 	have=$(counter "$1" "$2")
 	[ "$have" = "$3" ] || fail "$4: counter $2 is $have, not $3"
 }
 
-# header FILE WHAT
+# header FILE WHAT: the file of counts has its size, magic and hash
 header() {
 	[ "$(stat -c %s "$1" 2>/dev/null)" = $((4096 + 8192)) ] || fail "$2: no file of counts"
 	[ "$(head -c 8 "$1")" = MORPHCNT ] || fail "$2: no header"
@@ -153,7 +153,7 @@ for flags in "-pie -fPIE -DEARLY" "-no-pie -fno-pie -DEARLY" "-static -fno-pie -
 		counts "counts.$n" 2 $((run * 40000)) "$flags"
 		counts "counts.$n" 3 $run "$flags"
 	done
-	# With everything closed that may be, by a signal, and with no way to write.
+	# With all standard descriptors closed, ended by a signal; then without a file to write to.
 	got=0
 	{ WORD=word "./prog.$n" more last <&- >&- 2>&- || got=$?; } 2>/dev/null
 	[ $got = 137 ] || fail "$flags: killed, status $got"
@@ -163,7 +163,7 @@ for flags in "-pie -fPIE -DEARLY" "-no-pie -fno-pie -DEARLY" "-static -fno-pie -
 	WORD=word "./prog.$n" last >out.txt || got=$?
 	[ "$got $(cat out.txt)" = "7 2 last word 0" ] || fail "$flags, no file: $got $(cat out.txt)"
 	rmdir "counts.$n"
-	# Many at once.
+	# Many at the same time.
 	for _ in 1 2 3 4 5 6 7 8; do "./prog.$n" last >/dev/null & done
 	wait
 	header "counts.$n" "$flags, eight"
@@ -171,7 +171,7 @@ for flags in "-pie -fPIE -DEARLY" "-no-pie -fno-pie -DEARLY" "-static -fno-pie -
 	counts "counts.$n" 2 320000 "$flags, eight"
 done
 
-# ---- libraries: entered by DT_INIT, _init behind it or nothing
+# ---- libraries: entered by DT_INIT, with or without an _init behind
 cat >lib.c <<'C'
 extern volatile unsigned long counters_lib[1024] __attribute__((visibility("hidden")));
 __attribute__((constructor)) static void begin(void)
@@ -206,11 +206,11 @@ for lib in lib none; do
 	done
 done
 
-# ---- a program with more rights than who runs it writes no file
+# ---- a program with more rights than its user writes no file
 if [ "$(id -u)" = 0 ] && command -v setpriv >/dev/null && [ -x prog.1 ]; then
 	chmod 755 . && rm -rf counts.1
 	cp prog.1 suid && chmod 4755 suid
-	# Where anybody may go, which the directories above this one may not allow.
+	# The directories above the scratch directory may not be accessible, so make another one.
 	there=$(mktemp -d /tmp/morph-runtime.XXXXXX) && chmod 777 "$there" || exit 1
 	trap 'rm -rf "$dir" "$there"' EXIT
 	sed "s|$dir/counts.4|$there/counts|" prog.s >suid.s
@@ -224,7 +224,8 @@ if [ "$(id -u)" = 0 ] && command -v setpriv >/dev/null && [ -x prog.1 ]; then
 	chmod 755 suid
 	WORD=word $as_nobody ./suid last >out.txt 2>err.txt
 	header $there/counts "not set-user-id any more"
-	# A library cannot see that of a program; but it sees what follows from it.
+	# A library cannot see the mode of the program's file, but it can see
+	# the effects of the mode.
 	sed "s|$dir/counts.lib|$there/more|" lib.s >caps.s
 	$cc -O1 -shared -fPIC -Wl,-init,morph_init_lib -o $there/caps.so lib.c caps.s
 	for rights in cap_net_raw+ep u+s; do

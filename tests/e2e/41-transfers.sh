@@ -1,15 +1,15 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# Transfers of control from real files of others: what BOLT's instrumented program, perf2bolt,
-# merge-fdata and callgrind say of one run is what single-stepping it says; and what an optimised
-# program does is what the original does.
+# Transfers of control from real files of other tools: counts of BOLT's instrumented program,
+# perf2bolt, merge-fdata and callgrind equal those of single-stepping the same run. Transfers of an
+# optimised program count for the original.
 . "$(dirname "$0")/lib.sh"
 scratch transfers
 cc=${CC:-gcc}
 bolt=/usr/lib/llvm-19/bin
 need "${cc%% *}"
 
-# imports DB ARGS: into a new database, which must be sound
+# imports DB ARGS: import into a new database, which must pass the check
 imports() {
 	local db=$1
 	shift
@@ -37,25 +37,25 @@ refuses() {
 	[ ! -e none.db ] || fail "import $*: made a database"
 }
 
-# edges DB PATH: "FROM TO COUNT"
+# edges DB PATH: print "FROM TO COUNT"
 edges() {
 	"$BUILD/tools/edges" "$1" "$2" | cut -d' ' -f1-3
 }
 
-# same WHAT A B: the same lines, and some
+# same WHAT A B: the files have the same lines, at least 20
 same() {
 	[ "$(wc -l <"$2")" -ge 20 ] || fail "$1: $(wc -l <"$2") edges"
 	diff "$2" "$3" >diff.txt || fail "$1: $(head -5 diff.txt)"
 }
 
-# within WHAT A B: every line of A is one of B
+# within WHAT A B: every line of A is in B
 within() {
 	[ "$(wc -l <"$2")" -ge 20 ] || fail "$1: $(wc -l <"$2") edges"
 	comm -23 <(sort "$2") <(sort "$3") >diff.txt
 	[ ! -s diff.txt ] || fail "$1: $(head -5 diff.txt)"
 }
 
-# of_program EDGES SYMBOLS: those that leave the program's own functions, without what starts it
+# of_program EDGES SYMBOLS: edges that leave the program's own functions, without its start code
 own_symbols() {
 	nm -S --defined-only "$1" | awk '$3 ~ /[tT]/ &&
 		$4 ~ /^(step|walk|choose|choose.cold|fib|main|other)$/ { print $1, $2 }'
@@ -72,7 +72,8 @@ for line in open(sys.argv[1]):
 ' "$1" "$2"
 }
 
-# Two files with a function of one name; hints that are wrong, so that there is much to reorder.
+# Two files each have a function of the same name. Wrong hints make sure
+# that there is much to reorder.
 cat >a.c <<'C'
 #include <stdio.h>
 #include <stdlib.h>
@@ -143,14 +144,14 @@ for kind in nopie pie; do
 		-Wl,--emit-relocs a.c b.c -o $kind || { echo "FAIL: $cc"; exit 1; }
 	own_symbols $kind >$kind.symbols
 
-	# ---- single-stepped, as branch stacks: every transfer there was
+	# ---- single-stepped, as branch stacks: every transfer
 	"$BUILD/tools/steps" ./$kind 100 >steps.txt 2>/dev/null || fail "$kind: steps"
 	imports steps.db steps.txt
 	says out.txt '^[1-9][0-9]* of [0-9]* transfers counted, in 1 modules$' "$kind: steps"
 	edges steps.db "$PWD/$kind" >steps.edges
 	of_program steps.edges $kind.symbols >own.edges
 
-	# ---- the same run under callgrind: all but returns and calls of other files
+	# ---- the same run under callgrind: all except returns and calls into other files
 	if command -v valgrind >/dev/null; then
 		valgrind -q --tool=callgrind --dump-instr=yes --collect-jumps=yes \
 			--callgrind-out-file=cg.out ./$kind 100 >/dev/null 2>&1 || fail "$kind: callgrind"
@@ -180,12 +181,12 @@ for kind in nopie pie; do
 	edges i.db $kind >i.edges
 	of_program i.edges $kind.symbols >i-own.edges
 	within "$kind: instrumented" i-own.edges own.edges
-	# It counts no returns, and all else.
+	# BOLT's instrumentation counts everything except returns.
 	objdump -d $kind | awk '/\t(repz )?ret/ { sub(":", "", $1); print $1 }' >returns
 	grep -v -w -f returns own.edges >branches.edges
 	same "$kind: instrumented" branches.edges i-own.edges
 
-	# ---- merged by BOLT's own tool, and by importing one after the other
+	# ---- merging by BOLT's own tool equals importing one file after the other
 	mv i.fdata i100.fdata
 	./$kind.i 2000 >/dev/null || fail "$kind: the instrumented program"
 	$bolt/merge-fdata i100.fdata i.fdata >merged.fdata 2>bolt.txt || fail "$kind: merge-fdata"
@@ -195,7 +196,7 @@ for kind in nopie pie; do
 	edges i.db $kind >i.edges
 	same "$kind: merged" i.edges merged.edges
 
-	# ---- optimised by that: other branches are taken, and the original's are counted
+	# ---- optimised by these counts: other branches are taken, but they count for the original
 	"$BUILD/morph-optimize" --db i.db --exact-profile -o $kind.opt $kind >opt.txt 2>&1 ||
 		fail "$kind: morph-optimize: $(cat opt.txt)"
 	grep -q ' [1-9][0-9]* inverted' opt.txt || fail "$kind: nothing inverted: $(cat opt.txt)"
@@ -209,7 +210,7 @@ for kind in nopie pie; do
 done
 
 if [ -x $bolt/llvm-bolt ]; then
-	# ---- perf2bolt with branch stacks: taken from the steps, since not every processor has them
+	# ---- perf2bolt with branch stacks made from the steps, as not every processor has them
 	"$BUILD/tools/steps" ./nopie 100 >steps.txt 2>/dev/null
 	sed -n 's/.*branches: *//p' steps.txt | tr ' ' '\n' | awk -F/ '
 		function own(a) { return a ~ /^0x40/ }
@@ -237,21 +238,21 @@ if [ -x $bolt/llvm-bolt ]; then
 	refuses "cut.fdata:[0-9]*: " --binary=nopie cut.fdata
 	refuses "says its files itself" --binary=nopie steps.txt
 
-	# ---- and without: as many samples in each function as perf itself says, stripped or not
+	# ---- perf2bolt without stacks: samples per function as perf reports, stripped or not
 	if recorded 200 '/nopie)' perf.data ./nopie 3000000 --buildid-mmap -e cpu-clock:u -F 5000; then
 		strip -o stripped nopie
 		for prog in nopie stripped; do
 			$bolt/perf2bolt -p perf.data -nl --ignore-build-id --allow-stripped -o nl.fdata \
 				$prog >bolt.txt 2>&1 || fail "perf2bolt -nl: $(tail -1 bolt.txt)"
-			# A stripped copy has the build-id, so it is the file that perf saw.
+			# A stripped copy keeps the build-id, so it is the file that perf saw.
 			imports nl.db --binary=$prog nl.fdata
 			have=$("$BUILD/morph-stats" --db nl.db status --json | jq .samples.attributed)
-			# But for entries of the PLT, to which bolt alone gives names.
+			# Leave out PLT entries, which only bolt names.
 			want=$(awk '$1 == 1 && $2 !~ /@PLT|^__BOLT_PSEUDO/ { n += $4 } END { print n + 0 }' nl.fdata)
 			if [ "$want" -lt 50 ] || [ "$have" != "$want" ]; then
 				fail "$prog: $have samples of $want in nl.fdata"
 			fi
-			# A function's cold part is its own.
+			# A function's cold part counts for the function.
 			for f in walk choose step; do
 				want=$(perf script -G -i perf.data -F ip,sym,dso 2>/dev/null |
 					grep -c " $f\(\.cold\)\? (.*/nopie)")

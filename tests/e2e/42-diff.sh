@@ -1,14 +1,15 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# morph-stats diff on programs that were really sampled or counted: shares are query's, an unchanged
-# program is within the noise, one that changed is found, builds are matched by name, periods by day.
+# morph-stats diff on programs that were really sampled or counted: shares
+# equal query's, an unchanged program is within the noise, a change is
+# found. Builds are matched by name, periods by day.
 . "$(dirname "$0")/lib.sh"
 scratch diff
 export TZ=UTC
 
 command -v valgrind >/dev/null || { echo "skip: no valgrind to count with"; exit 77; }
 
-# loud() does LOUD rounds for each of quiet().
+# loud() does LOUD rounds for each round of quiet().
 cat >prog.c <<'C'
 #include <stdio.h>
 #include <stdlib.h>
@@ -49,7 +50,7 @@ cc=${CC:-gcc}
 # shellcheck disable=SC2086
 $cc -O1 -Wl,--build-id prog.c -o prog || exit 1
 cp prog first
-# count DB DATE ARGS: an exact profile of prog, as of that day
+# count DB DATE ARGS: an exact profile of prog with this date
 count() {
 	local db=$1 date=$2
 	shift 2
@@ -87,7 +88,7 @@ json "the same" 'all(.rows[]; .delta < 0.2 and .delta > -0.2)'
 json "the same" '[.rows[] | select(.function == "loud")][0] |
 	.change == "noise" and .delta < 0.01 and .several_builds == false'
 
-# ---- loud got louder
+# ---- loud does more work
 ends 0 "louder" diff old.db more.db --binary=prog --json
 mv out.txt diff.txt
 for side in old more; do

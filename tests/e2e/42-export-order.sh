@@ -1,12 +1,12 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# Function orders: programs are linked anew by lld, gold and GNU ld, and functions lie in
-# the file as they were asked for. Names that functions share stay together.
+# Function orders: lld, gold and GNU ld link programs again, and functions lie in the file in the
+# given order. Functions that share a name stay together.
 . "$(dirname "$0")/export/lib.sh"
 need gcc g++ valgrind nm
 
-# as_asked LINKER ORDER PROGRAM: the functions of ORDER, in its order, in PROGRAM; those of
-# one name count once, as each linker puts them together.
+# as_asked LINKER ORDER PROGRAM: PROGRAM has the functions of ORDER, in this order. Functions of the
+# same name count once, because each linker keeps them together.
 as_asked() {
 	local have
 	have=$(nm "$3" | awk '$2 ~ /^[tTwW]$/' | sort | awk '
@@ -46,9 +46,10 @@ for cc in gcc clang; do
 			[ "$(wc -l <lld.txt)" -ge 4 ] || fail "$prog: $(wc -l <lld.txt) functions"
 			[ -z "$(sort lld.txt | uniq -d)" ] || fail "$prog: a name stands there twice"
 			[ $prog = cxx ] || says err.txt '2 functions share a name' "same and same"
-			# Not in a section of its own, so that only lld can move it (all of crt1.o's).
+			# _start is in no section of its own, so only lld
+			# can move it (with all of crt1.o).
 			grep -v '^_start$' lld.txt >sections.txt
-			# What was never called is not asked for.
+			# A function that was never called is not in the order.
 			grep -q never lld.txt && fail "$prog: never ran and is asked for"
 			# lld
 			if ! command -v ld.lld >/dev/null; then
@@ -80,7 +81,7 @@ for cc in gcc clang; do
 		done
 	done
 done
-# The hot callee lies beside its caller: same is called by zeta and second alone.
+# The hot callee lies beside its caller: only zeta and second call same.
 if [ -e c-lld ]; then
 	nm -n c-lld | awk '$2 ~ /^[tT]$/ { print $3 }' >names.txt
 	grep -A 1 -B 1 '^same$' names.txt | grep -q 'zeta\|second' ||

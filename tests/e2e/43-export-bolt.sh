@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# fdata for llvm-bolt: samples as perf2bolt writes them, inferred branches that bolt finds
-# no fault with, branches that were seen; and merge-fdata.
+# fdata for llvm-bolt: samples in the format of perf2bolt, inferred branches and observed branches
+# that bolt accepts without complaint; and merge-fdata.
 . "$(dirname "$0")/export/lib.sh"
 need gcc g++ valgrind jq
 bolt=/usr/lib/llvm-19/bin
@@ -14,13 +14,13 @@ gcc -O2 -Wl,--emit-relocs "so urce/main prog.c" "so urce/second.c" "so urce/thir
 g++ -O2 -Wl,--emit-relocs "so urce/main prog.cc" "so urce/else where.cc" -o cxx || exit 1
 progs="c cxx"
 if command -v ld.lld >/dev/null; then
-	# Data before code: the local datum "same" is the first of its name.
+	# lld puts data before code, so the local datum "same" is the first symbol of its name.
 	gcc -O2 -no-pie -fuse-ld=lld -Wl,--emit-relocs,-z,separate-code "so urce/main prog.c" "so urce/second.c" \
 		"so urce/third.c" -o c-lld || exit 1
 	progs="$progs c-lld"
 fi
 
-# Stripped, with functions that .dynsym still names: bolt reads .symtab alone and names by FDE.
+# Stripped files whose functions .dynsym still names: bolt reads only .symtab, and names by FDE.
 for prog in c cxx; do
 	g=gcc sources=("so urce/main prog.c" "so urce/second.c" "so urce/third.c")
 	[ $prog = c ] || g=g++ sources=("so urce/main prog.cc" "so urce/else where.cc")
@@ -29,7 +29,8 @@ for prog in c cxx; do
 	progs="$progs $prog-stripped"
 done
 
-# accepted WHAT PROGRAM FDATA: bolt optimises with it, says nothing of stale, and it works
+# accepted WHAT PROGRAM FDATA: bolt optimises with FDATA, reports nothing
+# stale, and the output works
 accepted() {
 	local more=-reorder-functions=hfsort
 	case $2 in
@@ -41,7 +42,7 @@ accepted() {
 		return
 	}
 	says bolt.txt '[1-9][0-9]* out of [0-9]* functions .* have non-empty' "$1"
-	# One object is ignored in perf2bolt's own files too: "[unknown]", where calls come from.
+	# Even perf2bolt's own files have one ignored object: "[unknown]", the origin of some calls.
 	grep -v 'profile for 1 objects was ignored' bolt.txt |
 		grep 'invalid (possibly stale)\|objects was ignored\|failed to parse\|mismatch' &&
 		fail "$1: bolt does not know what it is told"
@@ -59,10 +60,10 @@ for prog in $progs; do
 		--branches=inferred
 	grep -q no_lbr inferred.fdata && fail "$prog: inferred branches and no_lbr"
 	accepted "$prog: inferred" $prog inferred.fdata
-	# Counts that are exact infer what is exact: bolt counts for each loop what ran.
+	# Exact counts give exact inference: each loop's counts are its runs.
 	case $prog in
 	c | c-lld)
-		# 500 rounds of main call middle, which calls zeta 4 times: 2,000.
+		# main's 500 rounds call middle, which calls zeta 4 times: 2,000.
 		awk '$2 == "main" && $5 == "middle" { m = $8 } $2 == "middle" && $5 == "zeta" { z += $8 }
 			END { exit !(m > 0 && z > 3.6 * m && z < 4.4 * m) }' inferred.fdata ||
 			fail "$prog: zeta is not called four times as often as middle:
@@ -77,7 +78,7 @@ $(grep -E ' (middle|zeta) 0 ' inferred.fdata)"
 	[ "$two" = $((2 * one)) ] || fail "$prog: merged twice $one is $two"
 done
 
-# ---- branches that were seen: callgrind's jumps, which are exact
+# ---- observed branches: callgrind's jumps, which are exact
 for prog in $progs; do
 	rm -f j.db* k.db*
 	valgrind -q --tool=callgrind --dump-instr=yes --collect-jumps=yes \
@@ -93,15 +94,16 @@ for prog in $progs; do
 	esac
 	accepted "$prog: seen" $prog seen.fdata
 	if [ $prog = c ] || [ $prog = c-lld ]; then
-		# 500 rounds of main; zeta is called 2,000 times, same goes round 39 times for each.
+		# main runs 500 rounds; zeta is called 2,000 times; same
+		# goes round 39 times per call.
 		says seen.fdata '^1 main [0-9a-f]* 1 middle 0 0 500$' "$prog"
 		says seen.fdata '^1 middle [0-9a-f]* 1 zeta 0 0 2000$' "$prog"
 		says seen.fdata '^1 same/[12] [0-9a-f]* 1 same/[12] [0-9a-f]* 0 78000$' "$prog"
 	fi
-	# What is written can be read again, and written again.
+	# An exported file can be imported and exported again.
 	ends 0 "import of fdata" import.txt --db k.db import --binary=$prog seen.fdata
 	ends 0 "seen twice" again.fdata --db k.db export --format=fdata --binary=$prog
-	# Branches that were seen come first; what fell through is inferred, with fewer facts.
+	# Observed branches come first. Fall-throughs are inferred from fewer facts this time.
 	awk 'NR == FNR { have[$1 " " $2 " " $3 " " $4 " " $5 " " $6] = $8; next }
 		{ key = $1 " " $2 " " $3 " " $4 " " $5 " " $6 }
 		key in have && have[key] == $8 { same++ }
@@ -113,7 +115,7 @@ for prog in $progs; do
 	done
 done
 
-# ---- the same samples as perf2bolt takes from the same file: the same lines
+# ---- the same lines as perf2bolt's from the same samples
 for prog in $progs; do
 	case $prog in
 	*-stripped) continue ;; # perf2bolt refuses stripped files
@@ -131,8 +133,8 @@ for prog in $progs; do
 	ends 0 "import" import.txt --db p.db import perf.txt
 	ends 0 "as perf2bolt" none.fdata --db p.db export --format=fdata --branches=none \
 		--binary=$prog
-	# What no symbol's size delimits is a function for bolt: entries of a PLT, what crtbegin.o and
-	# crti.o have. And perf's event stands in the first line.
+	# For bolt, code without the size of a symbol is a function too: entries of a PLT, and code
+	# of crtbegin.o and crti.o. The first line names perf's event.
 	awk 'NR == FNR { sized[$4]; next } /^1 / { name = $2; sub(/\/[0-9]+$/, "", name) } name in sized' \
 		<(nm -S --defined-only $prog | awk 'NF == 4') bolt.fdata >known.fdata
 	diff <(sort known.fdata) <(grep -v '^no_lbr' none.fdata | sort) \

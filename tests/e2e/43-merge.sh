@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# morph-stats merge: two databases that were really filled, added up, are what one would be that
-# got both; whatever is wrong with an input, what is added to stays as it was.
+# morph-stats merge: merging two databases of real profiles equals importing both into one. If
+# anything is wrong with an input, the output stays as it was.
 . "$(dirname "$0")/lib.sh"
 scratch merge
 
@@ -49,7 +49,7 @@ one_line "no such database"
 ends 0 "merge" merge out.db a.db b.db
 says out.txt '^a.db: [0-9]* samples.* in 1 sessions added$' "merge"
 ends 0 "check" --db out.db status --check
-# same WHAT ARGS: out.db and both.db answer the same
+# same WHAT ARGS: out.db and both.db give the same answer
 same() {
 	local what=$1
 	shift
@@ -72,7 +72,7 @@ total() {
 [ "$(total out.db)" = $(($(total a.db) + $(total b.db))) ] || fail "samples do not add up"
 ls | grep -q 'out.db\.' && fail "left behind: $(ls)"
 
-# ---- add to what is there; JSON
+# ---- add to an existing database; JSON
 cp a.db c.db
 ends 0 "add to" merge c.db b.db --json
 jq -e '.schema == 1 and .output == "c.db" and .inputs[0].path == "b.db" and
@@ -81,7 +81,7 @@ jq -e '.schema == 1 and .output == "c.db" and .inputs[0].path == "b.db" and
 [ "$(total c.db)" = "$(total out.db)" ] || fail "added to: $(total c.db)"
 ends 0 "check" --db c.db status --check
 
-# ---- the same twice
+# ---- the same input twice
 before=$(sha256sum c.db)
 ends 1 "the same again" merge c.db b.db
 one_line "the same again"
@@ -100,7 +100,7 @@ ends 0 "again" merge c.db b.db --again
 [ "$(total c.db)" = $(($(total a.db) + 2 * $(total b.db))) ] || fail "again: $(total c.db)"
 ends 0 "check" --db c.db status --check
 
-# ---- whatever is wrong with an input
+# ---- damaged inputs
 cp a.db c.db
 before=$("$BUILD/morph-stats" --db c.db status --json | jq -S .)
 unchanged() {
@@ -148,7 +148,7 @@ ends 1 "a directory to add to" merge . b.db
 ends 1 "nowhere" merge /no/such/dir/out.db b.db
 one_line "nowhere"
 
-# What holds transfers of control alone can be doubled as well.
+# A database with only control transfers is refused the second time, too.
 printf 'int main(int c, char **v) { int s = 0; while (c--) s += v[0][0]; return s & 1; }' >t.c
 gcc -O1 -o t t.c || exit 1
 jump=$(objdump -d --disassemble=main t | awk '/\tj[a-z]+ / { print $1; exit }')

@@ -1,8 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# AutoFDO: create_llvm_prof reads the text, wherever the linker put the code, and finds the
-# counts of the lines; clang compiles with the result, without complaint, and has weights of
-# branches by it. create_gcov reads it too.
+# AutoFDO: create_llvm_prof reads the text, for every way of linking, and finds the counts of the
+# lines. clang compiles with the result without warnings and puts weights on branches. create_gcov
+# reads the text too.
 . "$(dirname "$0")/export/lib.sh"
 need clang valgrind
 if ! command -v create_llvm_prof >/dev/null; then
@@ -45,7 +45,7 @@ int main(void)
 C
 flags="-O2 -gdwarf-4 -fdebug-info-for-profiling"
 
-# Addresses in the profile are not those of the file: each way of linking has others.
+# Addresses in the profile differ from offsets in the file, in each way of linking differently.
 for how in "-no-pie" "-fPIE -pie" "-no-pie -fuse-ld=lld" "-fPIE -pie -fuse-ld=lld"; do
 	case $how in *lld*) command -v ld.lld >/dev/null || continue ;; esac
 	# shellcheck disable=SC2086
@@ -55,8 +55,8 @@ for how in "-no-pie" "-fPIE -pie" "-no-pie -fuse-ld=lld" "-fPIE -pie -fuse-ld=ll
 	ends 0 "autofdo" out.txt --db s.db export --format=autofdo --binary=prog
 	create_llvm_prof --binary=prog --profiler=text --profile=out.txt --out=text.prof \
 		--format=text 2>afdo.txt || fail "$how: create_llvm_prof: $(tail -2 afdo.txt)"
-	# The loop's condition runs 163,840 times, the call of rare 160 times: in the units of
-	# both 1000 to 1, since callgrind counted them.
+	# The loop's condition runs 163,840 times, the call of rare 160 times. The ratio is 1000 to
+	# 1 in both units, because callgrind counted them exactly.
 	awk '/^work:/ { work = 1; next } /^[^ ]/ { work = 0 }
 		work && $1 == "4:" { loop = $2 } work && $1 == "5:" { call = $2; named = $3 }
 		END { exit !(call > 0 && loop > 1000 / 1.1 * call && loop < 1000 * 1.1 * call &&
@@ -68,7 +68,7 @@ for how in "-no-pie" "-fPIE -pie" "-no-pie -fuse-ld=lld" "-fPIE -pie -fuse-ld=ll
 			fail "$how: llvm-profdata: $(head -2 show.txt)"
 		says show.txt '^Function: work: ' "$how: llvm-profdata"
 	fi
-	# clang takes it: weights on the branch, no warning.
+	# clang uses the profile: weights on the branch, no warning.
 	# shellcheck disable=SC2086
 	clang $flags -S -emit-llvm -fprofile-sample-use=bin.prof "so urce/pro file.c" -o with.ll \
 		2>warnings.txt || fail "$how: clang: $(head -3 warnings.txt)"

@@ -1,13 +1,13 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# morph-stats heat and flame from the outside: files that are well-formed and refer to nothing,
-# numbers that are query's, names that are hostile, exit statuses, nothing half-written.
+# morph-stats heat and flame: the pictures are well-formed and load nothing, their numbers equal
+# query's. Also hostile names, exit statuses, and no incomplete files.
 . "$(dirname "$0")/lib.sh"
 scratch pictures
 cc=${CC:-gcc}
 need "${cc%% *}" valgrind python3 jq
 
-# ends STATUS WHAT ARGS: and no message where it did what it was asked to, one line where it failed
+# ends STATUS WHAT ARGS: no message after success, one line after failure
 ends() {
 	command_ends "$1" "$2" "$BUILD/morph-stats" "${@:3}"
 	if [ "$1" = 0 ]; then
@@ -17,8 +17,8 @@ ends() {
 	fi
 }
 
-# Well-formed, and nothing in it that a browser would fetch or that runs by itself
-# but the one script of our own.
+# The picture is well-formed. A browser would fetch nothing and run nothing,
+# except for Morph's own script.
 sound() {
 	python3 - "$1" <<'PY' || fail "$1: unsound"
 import re, sys
@@ -50,7 +50,7 @@ if b"@import" in data or b"<!ENTITY" in data:
     raise SystemExit(f"{path}: refers to more")
 if len(data) > 1000000:
     raise SystemExit(f"{path}: {len(data)} bytes")
-# No two words on top of each other: those that lie along, by a narrow font.
+# No two texts overlap, where horizontal texts are measured with a narrow font.
 texts = []
 for e in root.iter():
     if e.tag.endswith("}text") and "transform" not in e.attrib and e.text:
@@ -98,7 +98,7 @@ int main(int argc, char **argv)
 	return 0;
 }
 C
-# An assembler may refuse such a name: then it is put in where the symbol is.
+# An assembler may refuse such a name. Then compile another name, and replace it in the file.
 # shellcheck disable=SC2086
 $cc -O2 -Wl,--build-id,--emit-relocs prog.c -o prog 2>cc.txt || {
 	sed -i 's/__asm__(.*);/__asm__("EVILNAME_0123456789_EVILNAME_0123456789");/' prog.c
@@ -143,7 +143,7 @@ cp out.txt heat.json
 grep -q '<script>alert' before.svg && fail "a name became markup"
 grep -q '&lt;script&gt;alert(1)&lt;/script&gt;&amp;&quot;' before.svg || fail "a name was lost"
 
-# ---- query's numbers
+# ---- the numbers equal query's
 "$BUILD/morph-stats" --db p.db query --binary=prog --json >query.json || fail "query"
 same=$(jq -n --slurpfile h heat.json --slurpfile q query.json '
 	($q[0].rows | map({key: (.address // "none"), value: .samples}) | from_entries) as $rows |
@@ -154,7 +154,7 @@ same=$(jq -n --slurpfile h heat.json --slurpfile q query.json '
 jq -e '.schema == 1 and .command == "heat" and (.before | .lines.p90 <= .lines.p99 and
 	.lines.p99 <= .lines.all and .pages.all <= .lines.all and .taken_per_1000 > 0) and
 	(has("after") | not)' heat.json >/dev/null || fail "heat.json: $(head -c 600 heat.json)"
-# The picture says the same.
+# The picture has the same number.
 grep -q ">Now: 99 % of what was executed lies in $(jq .before.pages.p99 heat.json) page" before.svg ||
 	fail "the picture's pages are not --json's"
 
@@ -181,7 +181,7 @@ if [ -e prog.morph ]; then
 	$cc -O1 -Wl,--build-id other.c -o other 2>/dev/null || $cc -O1 -Wl,--build-id -xc - -o other \
 		<<<'int main(void) { return 0; }'
 	ends 1 "after: of another program" --db p.db heat other --after prog.morph
-	# Damage: a message, no crash, no picture.
+	# A damaged file: a message, no crash, no picture.
 	for at in 10 40 70 90; do
 		size=$(stat -c %s prog.morph)
 		head -c $((size * at / 100)) prog.morph >cut.morph
@@ -191,7 +191,7 @@ if [ -e prog.morph ]; then
 	done
 fi
 
-# ---- nothing half-written
+# ---- no incomplete files
 echo old >keep.svg
 ends 1 "into a directory that is not there" --db p.db heat prog -o no/such/x.svg
 if [ -e /dev/full ]; then
@@ -227,7 +227,7 @@ ends 0 "flame of one module" --db p.db flame --binary=prog --json
 	fail "flame of one module: not query's samples"
 ends 0 "flame of one module, drawn" --db p.db flame --binary=prog -o one.svg
 sound one.svg
-# Boxes of one parent add up, in samples and in percent, to its own: as they are drawn.
+# The boxes below a parent add up to the parent's samples and percentage, as drawn.
 python3 - flame.svg one.svg <<'PY' || fail "the boxes do not add up"
 import re, sys
 import xml.etree.ElementTree as ET

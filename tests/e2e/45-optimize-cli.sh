@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# morph-optimize from the outside: options, exit statuses, messages, and that it
-# leaves nothing behind and nothing half-written, whatever happens to it.
+# morph-optimize's command line: options, exit statuses, messages; it never
+# leaves temporary or incomplete files.
 . "$(dirname "$0")/lib.sh"
 scratch optcli
 need gcc readelf objdump jq python3
@@ -15,13 +15,13 @@ nothing_left() { # WHAT
 	[ -z "$left" ] || fail "$1: left behind: $left"
 }
 
-# ends STATUS WHAT ARGS
+# ends STATUS WHAT ARGS: and leaves no temporary files
 ends() {
 	command_ends "$1" "$2" "$optimize" "${@:3}"
 	nothing_left "$2"
 }
 
-# refuses STATUS REGEXP FILE ARGS: one line "morph-optimize: FILE: reason", and no output.
+# refuses STATUS REGEXP FILE ARGS: one line "morph-optimize: FILE: reason", and no output
 refuses() {
 	local want=$1 reason=$2 file=$3
 	shift 3
@@ -84,7 +84,7 @@ runs() { # FILE WHAT
 	[ "$got" = "$want" ] || fail "$2: $1 prints '$got', not '$want'"
 }
 
-# ---- without relocations: whatever can be moved by other evidence
+# ---- without relocations: moves everything that other evidence allows
 ends 0 "a stock file" stock -o stock.fast --all
 runs stock.fast "a stock file"
 
@@ -119,7 +119,7 @@ for o in 3 0 2h 3d 1w today yesterday 2026-01-31 "2026-01-31 12:30" @1767225600;
 	ends 0 "--since=$o" --all --dry-run --since="$o" prog
 done
 
-# ---- the way it is meant to be used
+# ---- the usual way
 for p in prog pie; do
 	for s in 0 1 2 3; do
 		ends 0 "--stress-layout=$s $p" --stress-layout=$s "$p" -o "$p.$s"
@@ -209,7 +209,7 @@ done <patches
 ends 1 "--list-patches that cannot be written" --all --list-patches=no/where prog -o prog.out
 says err.txt '^morph-optimize: no/where: No such file' "--list-patches"
 
-# ---- with a profile, which perf's text gives: samples all over hot and pick
+# ---- with a profile in perf's text format: samples all over hot and pick
 profile() { # FILE DB SAMPLES
 	local off vaddr size at
 	read -r off vaddr size < <(readelf -lW "$1" | awk '$1 == "LOAD" && / R E / { print $2, $3, $5 }')
@@ -257,14 +257,14 @@ says err.txt '^morph-optimize: .*bad.db' "a damaged database"
 ends 1 "a database that is a directory" --db tmp prog -o none
 [ -e none ] && fail "no profile, and yet there is an output"
 
-# ---- no word on where to, and what the next commands are
+# ---- without an output name; the suggested next commands
 ends 3 "no profile at all" --db nowhere.db prog
 says err.txt '^morph-optimize: .*nowhere.db' "no profile at all"
 says err.txt '^    morphd run --db=nowhere.db -- ./prog ARGS$' "no profile at all"
 says err.txt '1000 more samples take 0.2 s' "no profile at all"
 ends 3 "too little profile" --db db --min-samples=5000 prog
 says err.txt '    2000 more samples take 0.5 s' "too little profile"
-# What runs already, and cannot be started as a command; --in-place says the same.
+# A running program that cannot be started as a command; --in-place says the same.
 says err.txt '^  or, as root, of a program that runs already, such as a server:$' "too little profile"
 says err.txt '^    morphd run --db=db --rate=4000 --pid=PID$' "too little profile"
 cp "$(command -v sleep)" server
@@ -300,7 +300,7 @@ says err.txt 'pie.morph: exists, and morph-optimize did not write it' "a name th
 [ "$(cat pie.morph)" = mine ] || fail "a name that is taken: it was overwritten"
 rm pie.morph
 
-# What morph-audit takes for B.
+# The default B of morph-audit.
 audit() { # STATUS WHAT ARGS
 	command_ends "$1" "$2" timeout 60 "$BUILD/morph-audit" --max-pairs=2 --min-pairs=1 --warmup=0 "${@:3}"
 }
@@ -344,7 +344,7 @@ ends 1 "--skip of nothing" --all --skip=no_such_function prog -o prog.skip
 says err.txt "prog: there is no function 'no_such_function'" "--skip of nothing"
 ends 2 "--skip of no list" --all --skip=@no-such-file prog -o prog.skip
 
-# The reasons of a text report add up.
+# The counts of the reasons in a text report add up.
 cp prog stripped && strip stripped
 for f in prog stripped; do
 	ends 0 "reasons" --all "$f" -n
@@ -352,7 +352,7 @@ for f in prog stripped; do
 		{ on = 0 } END { exit want != got }' out.txt || fail "$f: reasons do not add up: $(cat out.txt)"
 done
 
-# ---- what is no input
+# ---- files that cannot be inputs
 refuses 1 'No such file' missing --all
 mkdir adir
 refuses 1 '[Dd]irectory\|regular' adir --all
@@ -390,7 +390,7 @@ if gcc -fno-pie -c -o text.o text.c 2>/dev/null &&
 fi
 refuses 1 'No such file' "a name with spaces" --all
 
-# ---- outputs that cannot be
+# ---- impossible outputs
 same_file() { # NAME
 	local sum
 	sum=$(cksum <prog)
@@ -419,7 +419,7 @@ for r in text json; do
 	says err.txt '^morph-optimize: standard output: No space' "--report=$r on a full disk"
 done
 
-# A file system of our own: read-only, then full.
+# A private file system: read-only, then full.
 cat >mounted.sh <<'END'
 set -u
 mkdir -p small && mount -t tmpfs -o size=16k none small 2>/dev/null || exit 77
@@ -455,11 +455,11 @@ if [ "$(id -u)" != 0 ]; then
 	says err.txt '^morph-optimize: closed/out: Permission' "a closed directory"
 fi
 
-# ---- an output that is there already, proved again, and one that was damaged since
+# ---- verify an existing output, and one that has been damaged
 ends 0 "an output" --all prog -o proved
 ends 0 "the output proved again" --verify=prog --explain proved
 says out.txt '^  assumed:' "--explain"
-# What is assumed of files that count, keep numbers or poll, is said of these alone.
+# Assumptions about counting, numbering or polling are printed only for such files.
 for how in none edges pep pep,poll; do
 	ends 0 "--explain, $how" --all --instrument=$how --explain prog -o explained
 	case $how in
@@ -482,22 +482,22 @@ says err.txt 'verify: at 0x' "a damaged output"
 ends 4 "no output at all" --verify=prog prog
 ends 2 "two things at once" --verify=prog --in-place proved
 
-# ---- the memory is that of morph-optimize, not that of a larger program which became it
+# ---- the reported memory is morph-optimize's own, not that of a larger program that executed it
 python3 -c 'import os, sys
 x = b"x" * 400000000
 os.execv(sys.argv[1], sys.argv[1:])' "$optimize" --all --dry-run --json prog >out.txt || fail "after a large program: status $?"
 rss=$(sed -n 's/.*"peak_rss_bytes": \([0-9]*\).*/\1/p' out.txt)
 [ "${rss:-0}" -gt 1000000 ] && [ "$rss" -lt 200000000 ] || fail "peak_rss_bytes: '$rss'"
 
-# ---- interrupted at any time: the whole output or none, and nothing else
+# ---- interrupted at any time: the whole output or none, and no other file
 for ((i = 0; i < 600; i++)); do
 	echo "int f$i(int x, int y) { switch (x) { case 1: return y * $i; case 2: return y + 3;"
 	echo "case 3: return y / 3; case 4: return y - x; case 5: return ~y; default: return x; } }"
 done >many.c
 gcc -O1 -fPIC -shared -Wl,--emit-relocs -o many.so many.c || exit 1
 ends 0 "many functions" --all many.so -o many.out
-# Sent by timeout: a child of bash that a signal hits before it is another program would clean up as
-# the script does in its end.
+# timeout sends the signal. A child of bash that is hit before it executes another program would run
+# the script's own clean-up.
 for sig in INT TERM HUP; do
 	for delay in 0.001 0.005 0.01 0.02 0.03 0.04 0.06 0.08 0.12; do
 		rm -f stopped

@@ -1,14 +1,14 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# morph-optimize on one thread, on two, on five: the same output, the same report but for seconds and
-# memory, the same refusal. On a program with relocations and on the distribution's own.
+# morph-optimize with one, two and five threads: the same output, the same report except for seconds
+# and memory, the same refusal. On a program with relocations and on the distribution's own.
 . "$(dirname "$0")/lib.sh"
 scratch threads
 need gcc objdump readelf jq
 export LC_ALL=C
 counts="1 2 5"
 
-# ---- a program of many functions, large enough to be worked on in parts
+# ---- a program with many functions, large enough to be processed in parts
 awk 'BEGIN {
 	for (i = 0; i < 1500; i++) {
 		printf "__attribute__((noinline)) int f%d(int a, int *p)\n{\n\tint s = a;\n", i
@@ -25,7 +25,7 @@ awk 'BEGIN {
 gcc -O1 -fwrapv -Wl,--emit-relocs -o many many.c || exit 1
 cp "$(command -v bash)" shell || exit 1
 
-# samples FILE: of instructions here and there, some often
+# samples FILE: samples of scattered instructions, some of them often
 samples() {
 	local off vaddr size
 	read -r off vaddr size < <(readelf -lW "$1" | awk '$1 == "LOAD" && / R E / { print $2, $3, $5 }')
@@ -33,7 +33,7 @@ samples() {
 		echo "p 7/7 1.0: PERF_RECORD_MMAP2 7/7: [$vaddr($size) @ $off 00:00 0 0]: r-xp $dir/$1"
 		objdump -d --no-show-raw-insn "$1" | awk -v path="$dir/$1" '/^ +[0-9a-f]+:/ {
 			x = (x * 69069 + 12345) % 2147483648
-			# Regions that run, and most that do not.
+			# Some regions run, most do not.
 			if (int(NR / 400) % 5 > 1 || x % 5) next
 			sub(":", "", $1)
 			for (i = x % 7; i >= 0; i--) print "p 7/7 1.1: cycles:u: " $1 " f (" path ")"
@@ -43,13 +43,13 @@ samples() {
 	rm perf.text
 }
 
-# plain FILE: a report without what differs from run to run
+# plain FILE: a report without the fields that differ from run to run
 plain() {
 	jq -S 'del(.seconds, .cpu_seconds, .peak_rss_bytes, .output)' "$1"
 }
 
 nr_same=0
-# same FILE WHAT ARGS: by any number of threads
+# same FILE WHAT ARGS: the same result with any number of threads
 same() {
 	local file=$1 what=$2 n
 	shift 2
@@ -74,12 +74,12 @@ done
 want=$(./many)
 [ "$(./many.5)" = "$want" ] || fail "the program says something else"
 
-# ---- what does not verify: the first difference, whoever meets one first
+# ---- failing verification: the first difference is reported, whichever thread finds one first
 for file in many shell; do
 	read -r vaddr size off < <(readelf -SW $file.1 | sed 's/^ *\[[^]]*\]//' |
 		awk '$1 == ".morph.text" { print $3, $5, $4 }')
 	cp $file.1 $file.bad
-	# In twenty places of the new code: one bit of whatever stands there.
+	# Flip one bit in twenty places of the new code.
 	for ((i = 1; i < 20; i++)); do
 		at=$((0x$off + 0x$size * i / 20))
 		byte=$(od -An -tu1 -j $at -N 1 $file.bad)
@@ -98,7 +98,7 @@ for n in 0 65 -1 x ""; do
 	command_ends 2 "--threads=$n" "$BUILD/morph-optimize" --threads="$n" --all many --dry-run
 	says err.txt '--threads' "--threads=$n"
 done
-# One processor: one thread, and that is no error.
+# One processor: one thread, without an error.
 command_ends 0 "one processor" taskset -c "$(taskset -cp $$ | sed 's/.*: \([0-9]*\).*/\1/')" \
 	"$BUILD/morph-optimize" --all many -o many.one
 command_ends 0 "as many as there are" "$BUILD/morph-optimize" --all many -o many.all

@@ -1,12 +1,11 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# morph-optimize --in-place and --restore from the outside: everything that a file has besides its
-# bytes is kept, the original comes back, and whatever happens in between, at the path is
-# the old file or the new one, whole.
+# morph-optimize --in-place and --restore: all attributes of a file are kept and the original comes
+# back. At every moment, the path holds the old or the new file, complete.
 . "$(dirname "$0")/lib.sh"
 need gcc jq strip objdump readelf
 scratch inplace
-theirs=$(mktemp -d /tmp/inplace.XXXXXX) # which another user can reach
+theirs=$(mktemp -d /tmp/inplace.XXXXXX) # a directory that another user can reach
 trap 'chattr -i "$dir/fixed" 2>/dev/null; rm -rf "$dir" "$theirs"' EXIT
 gcc -O1 -o kill-at "$root/tests/tools/kill_at.c" || exit 1
 optimize=$BUILD/morph-optimize
@@ -22,7 +21,7 @@ ends() {
 	command_ends "$1" "$2" "$optimize" "${@:3}"
 }
 
-# refuses STATUS REGEXP WHAT ARGS...: one line with the reason, and prog is what it was
+# refuses STATUS REGEXP WHAT ARGS...: one line with the reason, and prog is unchanged
 refuses() {
 	local want=$1 reason=$2 what=$3 sum
 	shift 3
@@ -120,7 +119,7 @@ refuses 1 'No such file' "no such file" $back nowhere
 echo text >text
 refuses 1 'not an ELF' "a text" $place text
 
-# ---- there, again, and back
+# ---- optimised, optimised again, restored
 ends 0 "in place" $place prog
 says out.txt '^prog: optimised in place$' "in place"
 says out.txt '^  original   kept in bk/[0-9a-f]*/[0-9a-f]*$' "in place"
@@ -166,7 +165,7 @@ ends 0 "restore, stripped" $back prog
 ends 0 "restore, copy" $back copy
 cmp prog original && cmp copy original || fail "restored: another file"
 
-# ---- a newer profile: the output's samples count for the original, and it is made anew from that
+# ---- a newer profile: the output's samples count for the original, which gets a new output
 import() { # FILE SAMPLES: perf's text, as if FILE had run
 	{
 		readelf -lW "$1" | awk -v file="$dir/$1" '$1 == "LOAD" && / R E / {
@@ -191,7 +190,7 @@ runs prog "too little profile"
 ends 0 "restore, a profile" $back prog
 cmp prog original || fail "restore, a profile: another file"
 
-# ---- an upgrade in between: never an older version back
+# ---- after an upgrade, an older version is never restored
 ends 0 "before an upgrade" $place prog
 cp newer prog.dpkg-new && mv prog.dpkg-new prog
 refuses 4 'is not an output of Morph (any more)' "upgraded" $back prog
@@ -257,7 +256,7 @@ ends 0 "the longest name" $place "$long"
 ends 0 "the longest name" $back "$long"
 rm "$long"
 
-# ---- what a file has besides its bytes
+# ---- attributes of a file
 fresh
 chmod 4755 prog
 refuses 4 'set-user-ID' "set-user-ID" $place prog
@@ -268,7 +267,7 @@ ends 0 "mode" $place prog
 [ "$(stat -c %a prog)" = 710 ] || fail "mode: $(stat -c %a prog)"
 ends 0 "mode, back" $back prog
 [ "$(stat -c %a prog)" = 710 ] || fail "mode, back: $(stat -c %a prog)"
-# state FILE: all that is to be kept
+# state FILE: print all attributes that must be kept
 state() {
 	stat -c '%a %u %g' "$1"
 	! command -v getfacl >/dev/null || getfacl -cn "$1" 2>/dev/null
@@ -283,7 +282,7 @@ if setfattr -n user.note -v 'some thing' prog 2>/dev/null; then
 	}
 	setfacl -m u:4321:rx,g:777:x prog 2>/dev/null || without "access control lists"
 	before=$(state prog)
-	# What the directory gives to new files is not the file's.
+	# Default ACLs of the directory must not be added to the file.
 	setfacl -d -m u:999:rwx . 2>/dev/null
 	ends 0 "attributes" $place prog
 	cmp -s prog fast || fail "attributes: not replaced"
@@ -316,7 +315,7 @@ else
 fi
 rm -f fixed
 
-# ---- files that would notice
+# ---- files that check their own bytes
 for c in .prog.hmac prog.hmac; do
 	fresh
 	touch $c
@@ -340,7 +339,7 @@ echo '~Module signature appended~' >>prog
 refuses 4 'signature at its end' "a signed module" $place prog
 [ -e y ] && fail "refused, and yet there is a copy"
 
-# ---- it runs meanwhile: the old one goes on, the next start is the new one
+# ---- the program runs meanwhile: the old file goes on, the next start is the new file
 fresh
 mkfifo pipe
 ./prog 12345 wait <pipe >running &
@@ -354,7 +353,7 @@ echo >&8
 exec 8>&-
 wait $pid || fail "the running program failed"
 [ "$(cat running)" = "$want"$'\n'"$want" ] || fail "the running program prints $(cat running)"
-# Started all the time while it is replaced all the time: never "text file busy".
+# Replace it repeatedly while it is started repeatedly: never "text file busy".
 (
 	for ((i = 0; i < 300; i++)); do
 		[ "$(./prog 12345)" = "$want" ] || echo "start $i"
@@ -368,7 +367,7 @@ done
 wait $pid
 [ -s starts ] && fail "started while it was replaced: $(head -3 starts)"
 
-# ---- several at once: each ends well or says why
+# ---- several at the same time: each succeeds or says why not
 fresh
 pids=
 for i in 1 2 3 4 5 6; do
@@ -387,7 +386,7 @@ nothing_left "six at once"
 ends 0 "restored after six" $back prog
 cmp prog original || fail "restored after six: another file"
 
-# ---- changed meanwhile (stopped in the middle of it, then let go on)
+# ---- the file changes meanwhile (morph-optimize is stopped halfway, then continued)
 fresh
 cat >hold.gdb <<'END'
 set pagination off
@@ -409,8 +408,8 @@ else
 	without "a change meanwhile"
 fi
 
-# ---- killed at each moment: old or new, whole; the next run mends all; nothing stays
-# whole N WHAT OLD NEW
+# ---- killed at each moment: old or new, complete; the next run repairs everything
+# whole N WHAT OLD NEW: after a kill at moment N, prog is OLD or NEW, and remains are harmless
 whole() {
 	local left f
 	if ! cmp -s prog "$3" && ! cmp -s prog "$4"; then
@@ -421,7 +420,7 @@ whole() {
 	left=$(find . -maxdepth 1 -name '.morph*')
 	for f in $left; do
 		nr_left=$((nr_left + 1))
-		# One that can be executed is whole, too.
+		# A remaining file that can be executed must be complete.
 		[ ! -x "$f" ] || [ "$(stat -c %a "$f")" = 600 ] || cmp -s "$f" "$4" ||
 			fail "$2: killed at $1: half a program: $f"
 	done
@@ -459,7 +458,7 @@ kill_everywhere() { # WHAT WRAPPER...
 		rc=$?
 		whole $n "$what, back" fast original
 		[ $rc = 0 ] || cmp -s prog original || ends 0 "$what: back again after $n" $back prog
-		# Killed after the rename there is nothing to do but to remove nothing.
+		# After a kill behind the rename, prog is the original already.
 		cmp -s prog original || fail "$what: after a kill at $n: not restored"
 		"$optimize" $place --report=none prog || fail "$what: in place after a kill at $n"
 		nothing_left "$what: back, after a kill at $n"
@@ -473,7 +472,7 @@ kill_everywhere() { # WHAT WRAPPER...
 export ASAN_OPTIONS=${ASAN_OPTIONS:-}:detect_leaks=0
 if "$kill_at" 999999 true; then
 	kill_everywhere "killed" env
-	# Without /proc files have their name from the beginning, as on file systems without O_TMPFILE.
+	# Without /proc, files have a name from the start, as on file systems without O_TMPFILE.
 	cat >noproc.sh <<'END'
 mount -t tmpfs none /proc && exec "$@"
 END
@@ -486,7 +485,7 @@ END
 else
 	without "kills at each system call"
 fi
-# And at any time, with other programs of the machine in between.
+# Kill at random times, with other programs running in between.
 fresh
 chmod 750 prog
 nr_left=0
@@ -503,8 +502,8 @@ done
 ends 0 "after random kills" $back prog
 cmp prog original || fail "after random kills: another file"
 nothing_left "after random kills"
-# Signals that can be waited for. Sent by timeout: a child of bash that one hits before it is another
-# program would clean up as the script does in its end.
+# Signals that can be handled. timeout sends them: a child of bash that is hit before it executes
+# another program would run the script's own clean-up.
 for sig in INT TERM HUP; do
 	for delay in 0.001 0.01 0.02 0.03; do
 		timeout -s $sig $delay "$optimize" $place --report=none prog 2>/dev/null
@@ -549,7 +548,7 @@ head -c 300k /dev/zero >small/fill 2>/dev/null
 expect "a full disk, back" 'No space left' --restore --backup-dir=bk2 small/prog
 cmp small/prog fast || fail "a full disk, back: changed"
 rm small/fill
-# As in a container: the file below, changes above.
+# As in a container: the file is in the lower layer, changes go to the upper one.
 mkdir lower upper && mount -t tmpfs none upper && mkdir upper/up upper/work upper/all &&
 	cp -p original lower/prog &&
 	mount -t overlay -o lowerdir=lower,upperdir=upper/up,workdir=upper/work none upper/all 2>/dev/null && {

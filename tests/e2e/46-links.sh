@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# No file that Morph writes follows a symbolic link of another user: root's overwrites nothing, and makes
-# nothing, where such a link leads. Links of one's own lead where they lead.
+# No file that Morph writes follows a symbolic link of another user: as root, Morph neither
+# overwrites nor makes files through such links. Links of the user's own are followed.
 . "$(dirname "$0")/lib.sh"
 need gcc setpriv sqlite3
 [ "$(id -u)" = 0 ] || skip "only root can be another user"
@@ -21,7 +21,7 @@ as_them() {
 }
 chown 65534:65534 "$theirs"
 
-# traps NAME...: each is another user's link, to a file of root's or to none
+# traps NAME...: make links of another user, to root's file or to a missing one
 traps() {
 	local name
 	echo precious >"$dir/victim"
@@ -44,12 +44,12 @@ for to in victim made; do
 		says err.txt 'a symbolic link that belongs to another user: not followed' "morphd $what"
 		unharmed "morphd $what"
 	done
-	# The lock has a name of its own, beside the database.
+	# The lock file lies beside the database under its own name.
 	traps
 	as_them ln -s "$dir/$to" "$theirs/db.lock"
 	command_ends 1 "lock, $to" "$morphd" run --db="$theirs/db" -- true
 	unharmed "lock, $to"
-	# A directory that is a link, too.
+	# Also a directory that is a link.
 	traps
 	mkdir -p "$dir/private"
 	as_them ln -sfn "$dir/private" "$theirs/sub"
@@ -66,24 +66,24 @@ for to in victim made; do
 		unharmed "$what"
 	done
 done
-# A link in a directory of everybody's, where the database of an earlier day was.
+# A link in a world-writable directory, in place of an earlier database.
 traps
 chmod 1777 "$theirs"
 as_them ln -s "$dir/made" "$theirs/p.db"
 command_ends 1 "sticky" "$morphd" run --db="$theirs/p.db" -- true
 unharmed sticky
-# Of a file with another name a recording replaces this one only.
+# A recording replaces its own name; another hard link to the old file stays as it was.
 ln victim name
 command_ends 0 "hard link" "$morphd" run --record=name -- true
 [ "$(cat victim)" = precious ] || fail "hard link: wrote to the other name"
-# Links of one's own, and what is no file.
+# Links of root's own, and paths that are no regular files.
 ln -s "$dir/mine" own
 command_ends 0 "a link of root's" "$morphd" run --record=own -- true
 [ -s mine ] && [ -L own ] || fail "a link of root's is not followed"
 [ "$(stat -c %a mine)" = 600 ] || fail "a recording is of mode $(stat -c %a mine)"
 command_ends 0 "/dev/null" "$morphd" run --record=/dev/null -- true
 [ -c /dev/null ] || fail "/dev/null is gone"
-# Databases are for their owner, and of a system's user for the group.
+# Only the owner may read a database; a system user's group may, too.
 command_ends 0 "a new database" "$morphd" run --db=fresh.db -- true
 [ "$(stat -c %a fresh.db)" = 640 ] || fail "root's database is of mode $(stat -c %a fresh.db)"
 cp fresh.db "$theirs/read.db"
@@ -91,7 +91,7 @@ chmod 640 "$theirs/read.db"
 as_them "$stats" query --db="$theirs/read.db" >out.txt 2>err.txt && fail "anybody may read root's database"
 says err.txt 'Permission denied: root and the members of the group root may read it' "not for all"
 
-# A reason that a long path would have cut off, and a name that would clear the screen.
+# A reason after a very long path is not cut off. A name cannot clear the screen.
 long=$dir
 while [ ${#long} -lt 700 ]; do
 	long=$long/$(printf 'x%.0s' {1..100})
@@ -103,7 +103,7 @@ says err.txt 'not an ELF file\|too short\|truncated' "a long path"
 echo text >$'odd\e[2J'
 command_ends 1 "an odd name" "$optimize" --all -o out $'odd\e[2J'
 says err.txt 'odd\\x1b\[2J' "an odd name"
-# What a time may look like.
+# The message for a bad time shows the accepted forms.
 for what in "$stats query --since=lastweek" "$optimize --since=lastweek -o out prog"; do
 	# shellcheck disable=SC2086
 	command_ends 2 "$what" $what

@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# After --in-place the path holds the output: reports find the original in the directory of
-# backups, by build-id in /usr/lib/debug, or through debuginfod; never another file.
+# After --in-place the path holds the output. Reports find the original in the backup directory, by
+# build-id in /usr/lib/debug, or through debuginfod; they never take another file.
 . "$(dirname "$0")/lib.sh"
 scratch originals
 cc=${CC:-gcc}
@@ -51,7 +51,7 @@ ends 0 "no backup" --db db --backup-dir "$PWD/none" query --by=function --module
 grep -q inner out.txt && fail "no backup: names come from nowhere"
 says err.txt "is not the file that was profiled"
 
-# With it all is as it was.
+# With the backup everything is as before.
 for which in --module=prog --binary=prog; do
 	ends 0 "query $which" --db db --backup-dir "$PWD/kept" query --by=function $which
 	cmp -s out.txt before.txt || fail "query $which: $(diff before.txt out.txt)"
@@ -70,7 +70,7 @@ json "heat draws both versions" '.after != null and .before != null'
 ends 1 "heat without the original" --db db --backup-dir "$PWD/none" heat prog
 says err.txt "is an optimised version; name its original"
 
-# Another file in the original's folder is not taken for it.
+# Another file in the original's folder is refused.
 folder=$(echo kept/*/)
 for f in "$folder"*; do
 	case $f in *.json) continue ;; esac
@@ -81,7 +81,7 @@ done
 ends 0 "damaged backup" --db db --backup-dir "$PWD/kept" query --by=function --module=prog
 grep -q inner out.txt && fail "a damaged backup was taken for the original"
 
-# debuginfod, from a directory: the library takes file: as well.
+# debuginfod from a directory, because the library accepts file: URLs.
 id=$(readelf -n pristine | sed -n 's/.*Build ID: //p')
 if ldconfig -p | grep -q libdebuginfod.so.1; then
 	mkdir -p "server/buildid/$id"
@@ -90,10 +90,10 @@ if ldconfig -p | grep -q libdebuginfod.so.1; then
 	DEBUGINFOD_URLS="file://$PWD/server" ends 0 "debuginfod" --db db --backup-dir "$PWD/none" \
 		query --by=function --module=prog
 	cmp -s out.txt before.txt || fail "debuginfod: $(diff before.txt out.txt)"
-	# Without the variable nobody is asked, not even the cache.
+	# Without the variable neither servers nor the cache are used.
 	ends 0 "no servers" --db db --backup-dir "$PWD/none" query --by=function --module=prog
 	grep -q inner out.txt && fail "debuginfod was asked without DEBUGINFOD_URLS"
-	# A server that never answers delays a report, and no more.
+	# A server that never answers only delays a report.
 	if command -v python3 >/dev/null; then
 		python3 -c 'import socket,time
 s = socket.socket(); s.bind(("127.0.0.1", 0)); s.listen(9)
@@ -107,7 +107,7 @@ time.sleep(120)' >port &
 		kill $silent
 		says out.txt prog "silent server"
 	fi
-	# A stripped program's functions have the names of its debug file.
+	# The functions of a stripped program have the names of its debug file.
 	strip prog -o /dev/null 2>/dev/null
 	cp pristine prog && objcopy --only-keep-debug prog prog.debug && strip prog
 	rm "server/buildid/$id/executable"
@@ -122,7 +122,7 @@ else
 fi
 cp pristine prog
 
-# The tree of build-ids: only root can put a file there.
+# The tree of build-ids, where only root can write.
 tree=/usr/lib/debug/.build-id/${id:0:2}
 if [ "$(id -u)" = 0 ] && mkdir -p "$tree" 2>/dev/null; then
 	: >prog

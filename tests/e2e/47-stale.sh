@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# A profile of one build serves the next: functions that moved, changed, were added or compiled
-# otherwise; with the old file there, and with nothing of it but what the database remembers.
+# A profile of one build serves the next build: functions that moved, changed, were added or
+# compiled differently. With the old file, and with only what the database remembers of it.
 . "$(dirname "$0")/lib.sh"
 need gcc jq valgrind sqlite3 strip
 scratch stale
@@ -12,8 +12,8 @@ optimize() {
 	command_ends "$want" "$what" "$BUILD/morph-optimize" "$@"
 }
 
-# One program, two builds of it: MORE adds a function in front of all others, a case to step()
-# and another constant, and compiles sum() otherwise.
+# Two builds of one program. MORE adds a function in front of all others, adds a case to step() and
+# changes a constant there, and compiles sum() differently.
 cat >prog.c <<'C'
 #include <stdio.h>
 #include <stdlib.h>
@@ -85,7 +85,7 @@ ends 0 "import" --db p.db import cg
 optimize 3 "another build, of which nothing is remembered" --db=p.db new/prog -n
 says err.txt 'no samples of this very file'
 
-# ---- the old file is there
+# ---- with the old file
 optimize 0 "the old file" --db=p.db --stale=old/prog new/prog -n --report=json
 json "what was carried over" '.stale.samples > 10000 and .stale.samples_matched > 0.9 * .stale.samples
 	and .stale.functions_matched >= 3 and .stale.own_samples == 0
@@ -95,7 +95,7 @@ optimize 1 "a file that is not there" --db=p.db --stale=gone new/prog -n
 optimize 3 "the very file, without samples" --db=p.db --stale=new/prog new/prog -n
 optimize 2 "both" --db=p.db --stale=old/prog --no-stale new/prog -n
 
-# ---- nothing of it is left but what the database remembers
+# ---- without the old file: the database remembers enough
 ends 0 "remember" --db p.db remember
 says out.txt '/old/prog$'
 ends 0 "remember as JSON" --db p.db remember --json
@@ -120,7 +120,7 @@ optimize 3 "by a build-id that nobody has" --db=p.db --stale=0123456789abcdef ne
 optimize 3 "not wanted" --db=p.db --no-stale new/prog -n
 says err.txt 'no samples of this very file'
 
-# ---- own counts stay apart, and take over once they suffice
+# ---- the build's own counts are separate, and replace the old ones once they suffice
 before=$(sqlite3 p.db 'SELECT count(*), sum(nr_samples) FROM bucket')
 optimize 0 "again" --db=p.db new/prog -n --report=json
 [ "$(sqlite3 p.db 'SELECT count(*), sum(nr_samples) FROM bucket')" = "$before" ] ||
@@ -142,7 +142,7 @@ own=$(sqlite3 p.db "SELECT sum(nr_samples) FROM bucket JOIN module ON module.key
 optimize 0 "enough of its own" --db=p.db new/prog -n --report=json
 json "own counts alone" ".stale == null and .samples == $own"
 
-# ---- who optimises a file leaves what its next build needs
+# ---- optimising a file stores the fingerprint for its next build
 [ "$(sqlite3 p.db "SELECT count(*) FROM fingerprint JOIN module ON module.key = module
 	WHERE path LIKE '%/new/prog'")" = 0 ] || fail "a dry run wrote to the database"
 optimize 0 "for real" --db=p.db new/prog -o new/again

@@ -1,8 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# Unwinding through moved code: C++ exceptions of every kind, thread cancellation,
-# backtrace() also from signal handlers, in programs whose every movable block is
-# copied and shuffled; stripped ones too.
+# Unwinding through moved code: C++ exceptions of every kind, thread
+# cancellation, and backtrace(), also from signal handlers. Every movable block
+# is copied and shuffled. Stripped programs too.
 set -u
 root=$(cd "$(dirname "$0")/../.." && pwd)
 BUILD=$(cd "${BUILD:-$root/build}" && pwd)
@@ -25,7 +25,7 @@ fail() {
 	nr_failed=$((nr_failed + 1))
 }
 
-# same WHAT PROGRAM: it prints what the original printed
+# same WHAT PROGRAM: PROGRAM prints the original's output
 same() {
 	nr_run=$((nr_run + 1))
 	"./$2" >got 2>&1 || fail "$1: status $?"
@@ -51,7 +51,7 @@ check() {
 		same "$name $order stripped" stripped
 		readelf -SW stripped | grep -q '\.note\.morph' ||
 			fail "$name $order: the map did not outlive strip"
-		# noexcept: an exception that meets it ends the program
+		# an exception that reaches noexcept ends the program
 		if [ "${name#exceptions}" != "$name" ]; then
 			# the outer braces keep the shell's own "Aborted" quiet
 			{ (ulimit -c 0; exec ./out 1 terminate >/dev/null 2>err); } 2>/dev/null

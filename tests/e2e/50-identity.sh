@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# Programs that are easy to break do the same after optimisation: each in several variants, all
-# functions moved, blocks in their order and shuffled. Same output, same exit status.
+# Programs that are easy to break behave the same after optimisation: each in several variants, with
+# all functions moved, and blocks in order and shuffled. Same output, same exit status.
 set -u
 root=$(cd "$(dirname "$0")/../.." && pwd)
 data=$root/tests/data
@@ -30,7 +30,7 @@ optimise() { # ORIGINAL OPTIMISED SEED
 	local status=$?
 	case $status in
 	0) return 0 ;;
-	3) return 1 ;; # nothing to move: no output, no claim
+	3) return 1 ;; # nothing to move: no output
 	4) nr_refused=$((nr_refused + 1)); fail "$1 seed $3: refused: $(tail -n 1 opt.log)" ;;
 	*) fail "$1 seed $3: exit $status: $(tail -n 1 opt.log)" ;;
 	esac
@@ -77,7 +77,7 @@ for cc in "${compilers[@]}"; do
 	done
 done
 
-# A shared object that moves, a program that moves, and both.
+# The shared object is moved, the program is moved, and both are.
 for v in "pic:-O2" "cet:-O2 -fcf-protection=full" "os:-Os -fno-plt"; do
 	read -ra flags <<<"${v#*:}"
 	mkdir -p plain moved

@@ -1,14 +1,14 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# Every linker's files: bfd, gold, lld and mold; programs with and without fixed addresses, static ones that
-# are position independent, and libraries; with relocations and stripped; by gcc, clang and rustc.
-# Exceptions, panics and threads run as before, and the program headers are where everybody looks: kernel,
-# ld.so run as a command, qemu-user, and what is left of them after strip, objcopy and patchelf.
+# Files of every linker: bfd, gold, lld and mold; programs with and without fixed addresses, static
+# position-independent ones, and libraries; with relocations and stripped; by gcc, clang and rustc.
+# Exceptions, panics and threads work as before. The kernel, ld.so as a command and qemu-user find
+# the program headers, also after strip, objcopy and patchelf.
 . "$(dirname "$0")/lib.sh"
 scratch linkers
 need gcc g++ clang++ strip objcopy readelf jq
 data=$root/tests/data
-# Debian's, not whichever comes first in $PATH.
+# Debian's rustc, even if $PATH finds another one first.
 rustc=${RUSTC:-/usr/bin/rustc}
 linkers=()
 for ld in bfd gold lld mold; do
@@ -19,7 +19,7 @@ if [ -x "$rustc" ]; then compilers+=(rust); else left_out+=" rustc,"; fi
 command -v patchelf >/dev/null || left_out+=" patchelf,"
 command -v qemu-x86_64 >/dev/null || left_out+=" qemu-user,"
 
-# For rustc, which compiles once: a linker that makes the files of all linkers, of both kinds.
+# rustc compiles once, so it gets a linker that links with every linker, in both kinds.
 cat >every_linker <<'END'
 #!/bin/bash
 args=("$@")
@@ -35,8 +35,8 @@ cp "$OBJECTS.${LINKERS%% *}.stripped" "$out"
 END
 chmod +x every_linker
 
-# can LINKER TYPE [COMPILER KIND]: gold knows nothing of static-pie. Two linkers of Debian 12 crash with
-# --emit-relocs and what rustc makes.
+# can LINKER TYPE [COMPILER KIND]: gold does not support static-pie. Debian 12's gold and mold crash
+# with --emit-relocs and rustc's objects.
 can() {
 	case "$*" in
 	"gold static-pie"*) return 1 ;;
@@ -44,7 +44,7 @@ can() {
 	esac
 }
 
-# compile COMPILER TYPE: of rustc, the files themselves
+# compile COMPILER TYPE: make objects; rustc makes the linked files themselves
 compile() {
 	local compiler=$1 type=$2 flags list="" out=rust-$2
 	if [ $compiler != rust ]; then
@@ -68,7 +68,7 @@ compile() {
 		-o $out "$data/linkers.rs"
 }
 
-# build OUTPUT COMPILER LINKER TYPE KIND, of what is compiled
+# build OUTPUT COMPILER LINKER TYPE KIND: link the objects
 build() {
 	local out=$1 compiler=$2 ld=$3 type=$4 kind=$5 flags
 	[ $compiler != rust ] || { mv "$dir/rust-$type.$ld.$kind" "$out"; return; }
@@ -83,7 +83,7 @@ build() {
 	$compiler "${flags[@]}" -o "$out" "$dir/$2-$type.o"
 }
 
-# runs FILE [HOW...]: as the program, or as ./main's library; its output is in ./out
+# runs FILE [HOW...]: run FILE, or ./main with FILE as its library; output in ./out
 runs() {
 	local file=$1 got=0
 	shift
@@ -117,7 +117,7 @@ interpreter() { cp "$1" "$2" && patchelf --set-interpreter /lib64/ld-linux-x86-6
 strip_then_rpath() { strip -o "$2" "$1" && patchelf --set-rpath /nowhere "$2"; }
 rpath_then_strip() { rpath "$1" "$2" && strip "$2"; }
 
-# survives NAME FILE STEP...: the output FILE of ./original does what packagers do to it
+# survives NAME FILE STEP...: FILE, an output of ./original, works after each packaging step
 survives() {
 	local name=$1 file=$2 step
 	shift 2
@@ -131,7 +131,7 @@ survives() {
 		}
 		mv step.log step.1
 		mv out out.1
-		# Some tools refuse, or break, some originals, too.
+		# Some tools refuse or break some originals, too.
 		rm -f after
 		if $step ./original after >step.log 2>&1 && chmod +x after && runs ./after &&
 			cmp -s want out; then
@@ -169,9 +169,9 @@ one() {
 		jq -e '.functions.moved * 2 > .functions.in_file and .functions.moved >= 6' report.json \
 			>/dev/null || fail "$name $options: $(jq -c .functions.moved report.json) moved"
 		case "$ld $compiler $type $kind" in
-		# Nothing names what Rust's personality routine calls.
+		# No symbol names the routine that Rust's personality routine calls.
 		*" rust static-pie stripped") ;;
-		# The personality routine is a stub of mold's, which no defined symbol names.
+		# The personality routine is a stub of mold's that no defined symbol names.
 		"mold gcc nopie "* | "mold clang nopie "*) ;;
 		*)
 			jq -e '[.functions.left_alone[] | select(.why | test("personality|LSDA|landing"))] == []' \
@@ -183,7 +183,7 @@ one() {
 		runs ./output
 		same "$name $options"
 	done
-	# The larger table is that of PT_PHDR, too; where there is none, nobody asks.
+	# PT_PHDR must cover the larger table. Nothing needs PT_PHDR if the original lacks it.
 	if [ $compiler != rust ] && readelf -lW output | grep -q '^  PHDR'; then
 		LINKERS_PHDR=1 runs ./output
 		says out '^PT_PHDR 1' "$name"
@@ -206,13 +206,13 @@ one() {
 		survives "$name" ./output objcopy_link
 		! command -v patchelf >/dev/null || survives "$name" ./output strip_then_rpath
 	fi
-	# Room for the next ones.
+	# Free the disk space.
 	rm -f original output after side.debug lib/* main
 	[ $nr_failed = 0 ]
 }
 
 running=0
-# in_turn COMMAND...: as many at once as there are CPUs
+# in_turn COMMAND...: run as many at once as there are CPUs
 in_turn() {
 	if [ $running -ge "$(nproc)" ]; then
 		wait -n || nr_failed=$((nr_failed + 1))
@@ -229,7 +229,7 @@ for compiler in "${compilers[@]}"; do
 	for type in pie nopie static-pie shared; do in_turn compile $compiler $type; done
 done
 all_done
-# Of these, one each is left for the samples.
+# Keep one file of each linker for the samples.
 for ld in "${linkers[@]}"; do
 	[ ! -e rust-pie.$ld.stripped ] || cp rust-pie.$ld.stripped sampled-rust-$ld
 done
@@ -245,12 +245,13 @@ done
 all_done
 cat log
 outputs=$(wc -l <nr_outputs)
-# Two of each: 4 linkers, 3 compilers, 4 types, 2 kinds, less the 13 that linkers cannot make.
+# Two outputs each for 4 linkers, 3 compilers, 4 types, 2 kinds, less 13
+# that the linkers cannot make.
 [ -n "$left_out" ] || [ "$outputs" = 166 ] || fail "$outputs outputs, not 166"
 [ ! -e broken_before ] || sort broken_before | uniq -c |
 	sed 's/^/note: the original breaks, or is refused, as well: /'
 
-# From real samples: of each linker and compiler, programs with a table that grew.
+# With real samples: programs of each linker and compiler whose table grew.
 type=pie
 if "$BUILD/morphd" run --record probe -- true >/dev/null 2>&1; then
 	for ld in "${linkers[@]}"; do
@@ -274,7 +275,7 @@ if "$BUILD/morphd" run --record probe -- true >/dev/null 2>&1; then
 else
 	left_out+=" sampling,"
 fi
-# A hole as long as .bss takes no space, and the report says how long it is.
+# A hole as long as .bss takes no disk space, and the report gives its length.
 echo 'char big[300000]; int f(int a) { return a * 3 + big[a]; } int main(int c, char **v) { return f(c) + !v; }' |
 	gcc -O1 -fPIE -pie -xc -o holed -
 command_ends 0 "a hole" "$BUILD/morph-optimize" --all --report=json holed -o holed.opt

@@ -1,8 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# Files that gold and lld linked, whose new segment takes the place of PT_PHDR or of a note that
-# asks for nothing: they run, and go on doing so after what packagers do to files. Stripped before,
-# as distributions ship them; the build-id stays where a PT_NOTE leads to it.
+# In files of gold and lld, the new segment replaces PT_PHDR or a note that demands nothing. Outputs
+# run, also after packaging steps. Originals are stripped first, as distributions do; a PT_NOTE still
+# leads to the build-id.
 . "$(dirname "$0")/lib.sh"
 scratch slots
 need gcc g++ strip readelf
@@ -33,7 +33,7 @@ fi
 map_of() { readelf -nW "$1" 2>/dev/null | grep -A2 -i "morph" | head -3 | sha256sum; }
 build_id_of() { readelf -nW "$1" 2>/dev/null | awk '/Build ID/ { print $NF }'; }
 
-# runs FILE: with it as the program, or as the library of ./uses
+# runs FILE: run FILE, or ./uses with FILE as its library
 runs() {
 	local got
 	if [ "$library" = 1 ]; then
@@ -48,7 +48,7 @@ runs() {
 	sed -i "s,$dir/[a-z._]*,program,g; s,\./[a-z._]*,program,g" out.txt
 }
 
-# survives NAME PRICE: the file NAME is there; what its slot costs is said
+# survives NAME PRICE: NAME works after each step; the report says that the segment replaced PRICE
 survives() {
 	local name=$1 step map
 	strip "$name" || fail "$name: strip"
@@ -92,7 +92,7 @@ for ld in gold lld; do
 		continue
 	fi
 	flags=(-w -O2 -fuse-ld=$ld -Wl,--build-id=sha1)
-	# gold tells its inputs' properties; where they ask for nothing the note may go.
+	# gold copies its inputs' property notes. A note that demands nothing may be replaced.
 	gcc "${flags[@]}" -fno-pie -no-pie -o fixed_$ld "$data/control.c" || fail "$ld: fixed"
 	g++ "${flags[@]}" -fno-pie -no-pie -o caught_$ld "$data/exceptions.cc" || fail "$ld: caught"
 	price=$nothing

@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# Outputs survive what packagers do to files: strip in its variants, objcopy, patchelf; they run as
-# before, and the map is still found. Their structure is what readelf and eu-elflint accept.
+# Outputs still run after packaging steps: variants of strip, objcopy, patchelf. The map is still
+# found. readelf and eu-elflint accept the structure.
 set -u
 root=$(cd "$(dirname "$0")/../.." && pwd)
 data=$root/tests/data
@@ -14,7 +14,7 @@ fail() {
 
 has() { command -v "$1" >/dev/null 2>&1; }
 
-# Each line: name, then a command that makes "$2" from "$1".
+# Each function makes "$2" from "$1".
 strip_all() { strip -o "$2" "$1"; }
 strip_debug() { strip -g -o "$2" "$1"; }
 strip_unneeded() { strip --strip-unneeded -o "$2" "$1"; }
@@ -63,7 +63,7 @@ check_program() { # NAME COMPILER FLAGS...
 	[ "$map" != "$(map_of "$name")" ] || fail "$name: no map to be seen"
 	check_after "$name" "./$name.opt" out.1 $status "$map"
 	if has eu-elflint; then
-		# What it says of the original (its linker's habits) it may say of the output.
+		# Complaints about the original (from its linker) are allowed for the output.
 		eu-elflint --gnu-ld "$name" 2>&1 | grep -v '^No errors' | sort -u >lint.1
 		eu-elflint --gnu-ld "$name.opt" 2>&1 | grep -v '^No errors' | sort -u >lint.2
 		comm -13 <(sed 's/\[ *[0-9]*\]//g' lint.1 | sort -u) \
@@ -91,7 +91,7 @@ check_program control-pie gcc -O2 -g "$data/control.c"
 check_program control-nopie gcc -O2 -g -fno-pie -no-pie "$data/control.c"
 check_program exceptions-pie g++ -O2 -g "$data/exceptions.cc"
 check_program exceptions-nopie g++ -O2 -g -fno-pie -no-pie "$data/exceptions.cc"
-# patchelf of static files has nothing to do; they lack what it changes.
+# patchelf changes parts that static files lack.
 for s in patchelf_rpath strip_then_patchelf; do steps=("${steps[@]/$s/}"); done
 keep=()
 for s in "${steps[@]}"; do [ -z "$s" ] || keep+=("$s"); done

@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# A stack that goes through moved frames: gdb, backtrace(), libdw's eu-stack and perf read it, and
-# name the functions by the symbols that moved with the code.
+# A stack with moved frames: gdb, backtrace(), libdw's eu-stack and perf read it, and name the
+# functions by the symbols of the moved code.
 set -u
 root=$(cd "$(dirname "$0")/../.." && pwd)
 data=$root/tests/data
@@ -24,7 +24,7 @@ in_order() { # FILE NAME...: the names stand in this order
 	done
 }
 
-# A symbol of moved code lies in .morph.text.
+# The symbol of moved code lies in .morph.text.
 in_moved_code() { # FILE SYMBOL
 	local start size value
 	read -r start size < <(readelf -SW "$1" | sed 's/\[ *[0-9]*\]//' |
@@ -44,7 +44,7 @@ for v in "pie:-O2" "nopie:-O2 -fno-pie -no-pie" "static:-O2 -static"; do
 		in_moved_code "$name.opt" $sym || fail "$name: $sym does not lie in moved code"
 	done
 
-	# backtrace(): as many frames as before.
+	# backtrace() gives as many frames as before.
 	"./$name" backtrace >bt.1 && "./$name.opt" backtrace >bt.2 || fail "$name: backtrace()"
 	[ "$(wc -l <bt.1)" = "$(wc -l <bt.2)" ] || fail "$name: backtrace() sees other frames"
 
@@ -53,7 +53,7 @@ for v in "pie:-O2" "nopie:-O2 -fno-pie -no-pie" "static:-O2 -static"; do
 			>gdb.log 2>&1
 		in_order gdb.log "inner (" "middle (" "outer (" "main (" ||
 			fail "$name: gdb's backtrace lacks a moved frame: $(grep '^#' gdb.log | head -8)"
-		# A breakpoint by name is met, and finish returns through moved frames.
+		# A breakpoint by name works, and finish returns through moved frames.
 		gdb -q -nx -batch -ex 'set debuginfod enabled off' -ex 'break inner' -ex run -ex bt \
 			-ex finish "./$name.opt" >gdb.2 2>&1
 		grep -q "Breakpoint 1, " gdb.2 || fail "$name: gdb meets no breakpoint in moved code"
@@ -70,7 +70,8 @@ if has perf; then
 		share=$(perf report -i perf.data --no-children -g none --stdio 2>/dev/null |
 			awk '/ inner/ { print int($1); exit }')
 		[ "${share:-0}" -ge 50 ] || fail "perf report gives inner ${share:-0} %"
-		# Lines, and bytes, of copies: perf takes all code to lie as .text does.
+		# Lines and bytes of copies. perf assumes that the difference between address and
+		# file offset is the same for all code as for .text.
 		line=$(grep -n 'sink += i' "$data/frames.c" | cut -d: -f1)
 		for v in "pie" "nopie -fno-pie -no-pie" "lld -fuse-ld=lld -Wl,-z,separate-loadable-segments"; do
 			read -ra flags <<<"$v"

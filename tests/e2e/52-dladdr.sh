@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# dladdr() and backtrace_symbols() in moved code: relinkable builds keep the names of exported
-# functions, at the entry and at return addresses; others have no name, never a wrong one.
+# dladdr() and backtrace_symbols() in moved code: in relinkable builds, exported functions keep
+# their names, at the entry and at return addresses. Others have no name, but never a wrong one.
 . "$(dirname "$0")/lib.sh"
 scratch dladdr
 cc=${CC:-gcc}
@@ -58,7 +58,7 @@ for pie in -pie -no-pie; do
 	says want.txt '^frame caller$'
 	./out >got.txt
 	cmp -s want.txt got.txt || fail "relinkable $pie: $(diff want.txt got.txt)"
-	# The copy is what is named: its value is beyond all of the original's sections.
+	# dladdr() names the copy: the symbol's value has changed.
 	old=$(nm -D prog | sed -n 's/ T caller$//p') new=$(nm -D out | sed -n 's/ T caller$//p')
 	[ -n "$new" ] && [ "$old" != "$new" ] || fail "relinkable $pie: caller was not moved"
 

@@ -1,9 +1,9 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
 # timeout: 3600
-# The five programs, linked in various ways (with MORPH_PROGRAMS=all in every way: building the large
-# ones takes minutes), with all that can be moved moved: the same output and status on work they were not
-# trained with; and no execution ever starts inside a patch.
+# The five programs in several link variants, with all movable code moved (MORPH_PROGRAMS=all: all
+# variants; the large ones take minutes to build). Output and status stay the same on work other
+# than the training, and no execution starts inside a patch.
 set -u
 root=$(cd "$(dirname "$0")/../.." && pwd)
 cd "$root" || exit 1
@@ -75,7 +75,7 @@ for name in $("$root/scripts/workload" --names); do
 		exe=$programs/$name-$variant
 		[ -x "$exe" ] || { fail "$exe is missing"; continue; }
 		for seed in "" 2 9; do
-			# Under its own name: some programs print it.
+			# Use the program's own name, because some programs print it.
 			mkdir -p a b
 			cp "$exe" "a/$name" && optimise "$exe" "b/$name" "$seed" || continue
 			compare "$name-$variant seed ${seed:-none}" "$name" "a/$name" "b/$name"

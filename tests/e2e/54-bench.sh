@@ -1,7 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# The benchmark's own machinery: it counts a program and resumes, its table and plot say what
-# the results say; and a program that only it uses does the same with everything moved.
+# The benchmark's own scripts: counting a program and continuing work, and
+# agreement of the table and plot with the results. Also a program that only
+# benchmarks use: with everything moved, it behaves the same.
 set -u
 root=$(cd "$(dirname "$0")/../.." && pwd)
 cd "$root" || exit 1
@@ -14,7 +15,7 @@ export LC_ALL=C
 dir=$TMPDIR/bench
 mkdir -p "$dir/doc"
 
-# ---- the report: invented results, in which some targets are missed
+# ---- the report: invented results that miss some targets
 printf 'before\n\n<!-- bench: begin (written by make bench) -->\nold\n<!-- bench: end -->\n\nafter\n' \
 	>"$dir/doc/results.md"
 python3 - "$root/scripts" "$dir/doc" <<'EOF' || fail "the report: status $?"
@@ -65,7 +66,7 @@ benchreport.write(results, sys.argv[2], names, ["two"], candidates)
 assert open(sys.argv[2] + "/results.md").read() == again, "writing twice changes the file"
 EOF
 
-# ---- a real one, counted in short; nothing is measured twice
+# ---- a real program, counted briefly; nothing is measured twice
 if command -v qemu-x86_64 >/dev/null && scripts/programs --inputs gzip >"$TMPDIR/build.log" 2>&1; then
 	mkdir "$dir/build"
 	for f in morphd morph-optimize morph-stats morph-audit plugin programs inputs; do
@@ -91,7 +92,7 @@ else
 	echo "note: no emulator, or gzip could not be built"
 fi
 
-# ---- one of the programs that only benchmarks use: all of it moved, in two orders
+# ---- a program that only benchmarks use: everything moved, in two orders
 if ! scripts/programs --inputs --bench tcc >"$TMPDIR/build.log" 2>&1; then
 	tail -n 3 "$TMPDIR/build.log"
 	echo "note: tcc could not be built (no network?)"

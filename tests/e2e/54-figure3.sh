@@ -1,8 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
 # alone: it samples
-# scripts/figure3 and scripts/pairs: the tables say what the results say, what is missed too;
-# one program goes all the way, is not made twice, and times are kept from run to run.
+# scripts/figure3 and scripts/pairs: the tables agree with the results, also with missing ones. One
+# program passes all steps and is not made twice; times are kept from run to run.
 . "$(dirname "$0")/lib.sh"
 need python3 jq
 scratch figure3
@@ -14,7 +14,7 @@ marks() {
 }
 marks >doc/results.md
 
-# ---- the report: invented results, in which something is missed everywhere
+# ---- the report: invented results, each with something missing
 python3 - "$root/scripts" doc <<'EOF' || fail "the report: status $?"
 import sys
 import xml.dom.minidom
@@ -72,7 +72,7 @@ assert drawn.count("one") == 2 and "(go)" in drawn and "timer samples" in drawn,
 assert "PEP" not in drawn, drawn
 EOF
 
-# ---- pairs: every version in every round; what was complete when it was told to end
+# ---- pairs: every version runs in every round; after a signal, complete rounds are printed
 mkdir a b
 printf '#!/bin/sh\necho "$1" >>"$0.log"\n' >a/program
 cp a/program b/program
@@ -97,7 +97,7 @@ kill $pairs; kill $pairs
 wait $pairs || fail "pairs, told to end: status $?"
 jq -e 'all(.[]; length == 2)' cut >/dev/null || fail "pairs, told to end: $(cat cut err.txt)"
 
-# ---- one program, with work of a moment, all the way and then once more
+# ---- one program with a moment of work: all steps, and then again
 if ! command -v qemu-x86_64 >/dev/null; then
 	echo "note: no emulator"
 	[ $nr_failed = 0 ]
@@ -158,7 +158,7 @@ jq -e '.programs.gzip.seconds | (keys | length >= 5) and all(.[]; length == 3)' 
 [ kept/gzip/complete/gzip -ot all.py ] || fail "figure3 made anew what it had"
 [ "$(ls kept/gzip/complete.counting/counts)" = "" ] || fail "counts of timed runs are left"
 says doc/results.md "; 3 rounds"
-# morph-optimize notes its outputs in the database: the sessions tell whether the profile is the same.
+# morph-optimize lists its outputs in the database, so compare only the profile's sessions.
 sessions() { sqlite3 kept/gzip/complete.db 'SELECT key, start_s, last_s FROM session'; }
 sessions >before
 [ -s before ] || fail "figure3: no session in the database"

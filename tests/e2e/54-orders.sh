@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# Whatever order blocks and functions are given, with and without padding and huge pages: the program
-# does what it did, and execution never starts inside a patch.
+# With every order of blocks and functions, with and without padding and huge pages, the program
+# behaves the same, and execution never starts inside a patch.
 set -u
 root=$(cd "$(dirname "$0")/../.." && pwd)
 cd "$root" || exit 1
@@ -24,7 +24,7 @@ for name in gzip lua; do
 	cp "$BUILD/programs/$name-pie" "a/$name"
 	rm -f db db-*
 	command=$("$root/scripts/workload" $name exact "$PWD/a/$name")
-	# Until there is enough, of a machine that gives few as well.
+	# Repeat until there are enough samples.
 	for _ in {1..20}; do
 		if ! "$BUILD/morphd" run --db=db -- sh -c "$command" >run.log 2>&1; then
 			echo "skip: nothing can be sampled here: $(tail -n 1 run.log)"
@@ -55,7 +55,7 @@ for name in gzip lua; do
 		nr_run=$((nr_run + 1))
 	done
 	command -v qemu-x86_64 >/dev/null || continue
-	# Once where nothing can hide.
+	# Once under the emulator, which sees every execution inside a patch.
 	"$BUILD/morph-optimize" --db=db --min-samples=100 --block-order=exttsp --function-order=cds \
 		--list-patches=patches "a/$name" -o "b/$name" >opt.log 2>&1
 	read -ra words <<<"$("$root/scripts/workload" $name short "$PWD/b/$name")"

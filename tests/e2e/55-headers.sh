@@ -1,13 +1,13 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# Section headers may come in any order, whatever the order of what they describe: such a file is
-# moved, counted and numbered like any other, and does the same.
+# Section headers need not be in the order of their sections. Such a file is moved, counted and
+# numbered like any other, and behaves the same.
 . "$(dirname "$0")/lib.sh"
 scratch headers
 need gzip python3
 optimize=$BUILD/morph-optimize
 
-# swap FROM TO A B: the headers of sections A and B change places.
+# swap FROM TO A B: exchange the headers of sections A and B
 swap() {
 	python3 - "$@" <<'PY'
 import struct

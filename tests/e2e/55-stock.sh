@@ -1,8 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# The distribution's own programs and libraries as they are: stripped, linked without
-# --emit-relocs. Everything that can be moved is moved and shuffled; real work gives the same
-# output and status. What strip leaves of an output still works.
+# The distribution's own programs and libraries as they are: stripped, linked without --emit-relocs.
+# All movable code is moved and shuffled; real work gives the same output and status. An output
+# still works after strip.
 . "$(dirname "$0")/lib.sh"
 scratch stock
 need gcc g++ jq strip sqlite3 readelf
@@ -11,7 +11,7 @@ unset LD_LIBRARY_PATH
 nr_run=0 nr_files=0
 mkdir in tool a b
 
-# ---- something to work on
+# ---- inputs
 awk 'BEGIN { for (i = 1; i <= 6000; i++) { x = (x * 69069 + 12345) % 2147483648
 	printf "%d word%d %s\n", x, x % 977, substr("abcdefghijklmnopqrstuvwxyz", x % 20 + 1, 6) } }' >in/text
 cat >in/prog.c <<'END'
@@ -146,8 +146,8 @@ END
 g++ -O1 -o in/cxx in/cxx.cc || exit 1
 (cd in && gcc -g -O0 -o debugged prog.c)
 
-# moves FILE OUT SEED FLOOR: FLOOR is a percentage of the file's functions, without the three that
-# no compiler made: _init, _fini, the PLT
+# moves FILE OUT SEED FLOOR: at least FLOOR percent of the file's functions move. Three are not
+# counted, because they come from no compiler: _init, _fini, the PLT.
 moves() {
 	local moved in_file
 	"$BUILD/morph-optimize" --stress-layout="$3" --report=json "$1" -o "$2" >report 2>err.txt || {
@@ -161,7 +161,7 @@ moves() {
 }
 seen=
 
-# works WORK OUT: what it prints and its status
+# works WORK OUT: write WORK's output and status to OUT
 works() {
 	timeout 120 bash -c "$1" >"$2" 2>"$2.err" </dev/null
 	echo "status $?" >>"$2"
@@ -174,7 +174,7 @@ same() { # WHAT
 	cmp -s want got || fail "$1: $(diff want got | head -n 4)"
 }
 
-# program FILE FLOOR WORK: in WORK, $P is the program, under its own name
+# program FILE FLOOR WORK: in WORK, $P is the program under its own name
 program() {
 	local file=$1 name=${1##*/} seed
 	[ -x "$file" ] && [ "$(head -c 4 "$file" | tail -c 3)" = ELF ] || return 0
@@ -185,7 +185,7 @@ program() {
 	for seed in 1 2; do
 		rm -f "b/$name"
 		moves "$file" "b/$name" $seed "$2" || continue
-		# Not the second output but what strip makes of it.
+		# Run the second output after strip.
 		[ $seed = 1 ] || strip "b/$name" || fail "$file: strip"
 		P=$dir/b/$name works "${3//'$dir/a'/$dir/b}" got
 		sed -i "s,$dir/b/,$dir/a/,g" got
@@ -194,7 +194,7 @@ program() {
 	rm -f "a/$name" "b/$name"
 }
 
-# library NAME FLOOR WORK: as found by the loader; in WORK, LD_LIBRARY_PATH is set
+# library NAME FLOOR WORK: the loader's library NAME; LD_LIBRARY_PATH is set for WORK
 library() {
 	local file seed
 	file=$(/sbin/ldconfig -p | awk -v n="$1" '$1 == n && /x86-64/ { print $NF; exit }')
@@ -251,7 +251,7 @@ library libsqlite3.so.0 90 'sqlite3 :memory: <in/work.sql' /usr/bin/sqlite3
 library libstdc++.so.6 90 'gdb -nx -batch -ex "ptype struct item" -ex "info line main" in/debugged; ./in/cxx' in/cxx
 library libc.so.6 70 'sort in/text | cksum; bash in/work.sh; perl in/work.pl; ./in/prog; awk "{ s += \$1 } END { printf \"%.3f\n\", s }" in/text' /bin/bash
 
-# ---- a profile that was sampled
+# ---- a profile of samples
 if "$BUILD/morphd" run --record probe -- true 2>err.txt; then
 	if [ -x /usr/bin/perl ]; then
 		cp /usr/bin/perl tool/perl

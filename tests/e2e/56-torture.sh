@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# A slice of GCC's C torture programs, each of the 48 configurations once, and of csmith's: what
-# is moved and in stress layout runs the same. And the script goes on where it was stopped.
+# A part of GCC's C torture programs, each of the 48 configurations once, and of csmith's: in stress
+# layout, they behave the same. The script continues after an interruption.
 . "$(dirname "$0")/lib.sh"
 scratch torture
 need gcc clang strip nm readelf jq
@@ -19,7 +19,7 @@ if [ $rc = 77 ]; then
 fi
 [ $rc = 0 ] || fail "the first shard: exit $rc"
 first=$(wc -l <results)
-# As a kill in the midst of writing leaves it: the last run is not there.
+# As after a kill while writing: the last run is lost.
 truncate -s -20 results
 torture --executed=8 >out.2 || fail "the whole: exit $?"
 says out.2 ", $((first - 2)) of them done before" "the whole"
@@ -30,7 +30,7 @@ runs=$(wc -l <results)
 	fail "not all configurations"
 jq -e -s '[.[] | select(.program) | .program + .config] | length == (unique | length)' results \
 	>/dev/null || fail "a run was run twice"
-# Nothing may be broken; and something must have been moved, or that says nothing.
+# Nothing may be broken, and enough must have been moved for the result to mean something.
 same=$(jq -r 'select(.result == "same") | .result' results | wc -l)
 [ "$same" -ge 36 ] || fail "only $same are the same"
 jq -e -s '([.[].own // 0] | add) as $own | $own > 50 and
@@ -50,7 +50,7 @@ if [ -e /usr/include/csmith/csmith.h ] && command -v csmith >/dev/null; then
 else
 	echo "note: no csmith"
 fi
-# Rust: panics, generics and threads with std in the program; a few of its configurations.
+# Rust: panics, generics and threads, with std in the program, in some of its configurations.
 if [ -x /usr/bin/rustc ] && command -v ld.lld >/dev/null; then
 	"$root/scripts/torture" --rust --config='rustc-O2-*-lld-*' --config='rustc-O0-pie-bfd-stripped' \
 		--seed=5 --results="$dir/rust" >out.6 || fail "rust: exit $?"

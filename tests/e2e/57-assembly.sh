@@ -1,8 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# Libraries with much code that people wrote by hand, as the distribution ships them: OpenSSL's, GMP's,
-# glibc's. Moved, and with counters and path numbers, they compute the same; for several kinds of
-# processor, as far as one may tell them which they have.
+# Libraries with much hand-written assembly, as the distribution ships them: OpenSSL's, GMP's,
+# glibc's. Moved, and with counters or path numbers, they compute the same. The libraries are also
+# told to use the code for other processors.
 # shellcheck source=tests/e2e/lib.sh
 . "$(dirname "$0")/lib.sh"
 need openssl gcc jq
@@ -124,7 +124,7 @@ crypto() { # with libcrypto from the directory that LD_LIBRARY_PATH names
 	openssl prime 170141183460469231731687303715884105727
 }
 
-# work LIBS: all of it, with libraries of that directory
+# work LIBS: all computations, with the libraries of that directory
 work() {
 	local cap
 	for cap in "" ~0x200000000000000:~0x200000 0:0; do
@@ -147,7 +147,7 @@ for how in "" --instrument=edges --instrument=pep; do
 	rm -rf moved && mkdir moved
 	for lib in libcrypto.so.3 libc.so.6 libm.so.6 $gmp; do
 		[ -e "$libs/$lib" ] || { left_out="$left_out $lib"; continue; }
-		# Another for each, and the same each time.
+		# A different seed for each, but the same in each run.
 		seed=$(($(cksum <<<"$lib $how" | cut -d' ' -f1) % 99))
 		# shellcheck disable=SC2086 # none or one
 		command_ends 0 "$lib $how" "$BUILD/morph-optimize" --stress-layout=$seed $how --report=json \

@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# Programs that are stripped, with their debug information in a file of its own: --debug-file makes
-# one for the output, which debuggers find and which knows the copies.
+# Stripped programs with their debug information in a separate file: --debug-file makes such a file
+# for the output. Debuggers find the file, and it describes the copies.
 # shellcheck source=tests/e2e/lib.sh
 . "$(dirname "$0")/lib.sh"
 # shellcheck source=tests/e2e/lib-debugreaders.sh
@@ -22,7 +22,7 @@ ship() {
 	objcopy --add-gnu-debuglink="$name.debug" "$name"
 }
 
-# rewrite NAME [OPTIONS]: NAME.opt and NAME.opt.debug, which belong together
+# rewrite NAME [OPTIONS]: NAME.opt with its NAME.opt.debug
 rewrite() {
 	local name=$1
 	shift
@@ -61,7 +61,7 @@ for v in "${variants[@]}"; do
 	stops "$name.opt" "$name"
 done
 
-# Compressed; made by other tools; nothing taken from it; by another name and in another place.
+# Variants: compressed; stripped by other tools; without a debug link; another name and directory.
 objcopy --compress-debug-sections g5.debug g5-gz.debug
 cp g5 g5-gz
 rewrite g5-gz --debug-file=g5-gz.debug && stops g5-gz.opt g5-gz
@@ -83,7 +83,7 @@ command_ends 0 "elsewhere, verified" "$optimize" --verify=g5 --debug-file=g5.deb
 	--debug-output=debug/g5-far.dbg g5-far
 mv debug/g5-far.dbg . && readers g5 g5-far 3
 
-# By the build-id alone, where distributions have them.
+# Found by build-id alone, in the directory tree of distributions.
 id=$(build_id g5.opt)
 mkdir -p "global/.build-id/${id:0:2}" elsewhere
 cp g5.opt.debug "global/.build-id/${id:0:2}/${id:2}.debug"
@@ -93,7 +93,7 @@ timeout 60 gdb -q -nx -batch -ex 'set debuginfod enabled off' \
 	elsewhere/g5.opt >gdb.txt 2>&1
 says gdb.txt "^#0 .*leaf (x=33[0-9]) at .*scopes.cc:$line" "by build-id"
 
-# Programs that share a file of debug information (dwz).
+# Two programs with a common file of debug information (dwz).
 if has dwz; then
 	for n in dz1 dz2; do ship $n g++ -g -gdwarf-4 -O2 "-DN=$n"; done
 	dwz -m "$PWD/common.dwz" -M "$PWD/common.dwz" dz1.full dz2.full 2>dwz.err
@@ -112,7 +112,7 @@ if has dwz; then
 	fi
 fi
 
-# Units of an assembler, of one narrow range.
+# Units of an assembler, each with one narrow range.
 cat >sum.S <<'S'
 	.text
 	.globl	sum
@@ -139,7 +139,7 @@ readers sum sum.opt
 debugger sum.opt 'break sum' run bt
 says gdb.txt '^#0 .*sum.*at sum.S:5' "assembly"
 
-# As the distribution has it, if its debug file is installed.
+# The distribution's libc, if its debug file is installed.
 libc=$(ldd g5 | awk '$1 == "libc.so.6" { print $3 }')
 id=$(build_id "$libc")
 if [ -e "/usr/lib/debug/.build-id/${id:0:2}/${id:2}.debug" ] && has eu-addr2line; then
@@ -152,7 +152,7 @@ else
 	echo "note: no debug file of $libc"
 fi
 
-# Killed at any moment: where there is a program, its debug file is there as well.
+# Killed at any moment: a new program is never without its debug file.
 gcc -O1 -o kill-at "$root/tests/tools/kill_at.c" || fail "kill_at does not compile"
 if ASAN_OPTIONS=${ASAN_OPTIONS:-}:detect_leaks=0 ./kill-at 999999 true; then
 	mkdir killed
@@ -172,7 +172,7 @@ else
 	left_out="$left_out being killed"
 fi
 
-# ---- what is refused, and what is left behind then: nothing ----
+# ---- refusals, which leave no file behind ----
 
 refused() { # STATUS WHAT MESSAGE OPTIONS...
 	local status=$1 what=$2 message=$3
@@ -198,7 +198,7 @@ refused 2 "output alone" 'needs --debug-file' g5 -o no.opt --debug-output=x
 command_ends 0 "dry run" "$optimize" --all -n --debug-file=auto g5
 says out.txt 'g5.debug (nothing written)' "dry run"
 
-# Without one, auto is no error; but the report says so.
+# Without a debug file, auto is no error, but the report says so.
 strip -o alone g5.full
 command_ends 0 "none found" "$optimize" --all --debug-file=auto alone -o alone.opt
 says out.txt 'no separate file was found' "none found"
@@ -206,7 +206,7 @@ says out.txt 'no separate file was found' "none found"
 command_ends 0 "embedded" "$optimize" --all --debug-file=auto g5.full -o embedded.opt
 [ ! -e embedded.opt.debug ] || fail "embedded, but written"
 
-# What is wrong with files that are there: the debug file damaged, the original's, none looked at.
+# Verification fails: with a damaged debug file, with the original's, and without --debug-file.
 cp g5.opt.debug good
 printf '\377' | dd of=g5.opt.debug bs=1 seek=3000 conv=notrunc 2>/dev/null
 command_ends 4 "damaged" "$optimize" --verify=g5 --debug-file=auto g5.opt

@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# Stripped programs that are optimised in place: their new debug file is where debuggers find it, the
-# original's stays, and --restore brings back every byte and every name. Killed at any moment, too.
+# Stripped programs optimised in place: debuggers find the new debug file, the original's stays, and
+# --restore brings back every byte and every name. Also with a kill at any moment.
 # shellcheck source=tests/e2e/lib.sh
 . "$(dirname "$0")/lib.sh"
 # shellcheck source=tests/e2e/lib-debugreaders.sh
@@ -18,7 +18,7 @@ g++ -g -O2 -Wl,--build-id -o full "$src" && objcopy --only-keep-debug full full.
 	strip --strip-unneeded -o bare full && chmod 750 full.debug || exit 1
 old_id=$(build_id bare)
 
-# Two ways to ship it: a tree of build-ids, as distributions have it; the debug file beside the program.
+# Two ways to ship: a tree of build-ids, as in distributions; the debug file beside the program.
 ship_tree() {
 	rm -rf place bk
 	mkdir -p "place/debug/.build-id/${old_id:0:2}" place/bin
@@ -35,7 +35,7 @@ ship_beside() {
 	given=auto
 }
 
-# All files there, with what is in them and all that can be seen of them; when directories changed is not of it.
+# state: all files with contents and attributes. Times of directories are left out.
 state() { (cd place && find . -printf '%p %y %m %u %g ' \( -type d -printf '\n' -o -printf '%T@\n' \) | sort &&
 	find . -type f -exec sha256sum {} + | sort); }
 without_times() { sed 's/ [0-9]*\.[0-9]*$//'; }
@@ -62,7 +62,7 @@ for way in tree beside; do
 	[ "$(build_id "$(new_debug)")" = "$(build_id place/bin/prog)" ] || fail "$way: two build-ids"
 	command_ends 0 "$way, verified" "$optimize" --verify="$(find bk -type f ! -name '*.json')" \
 		"--debug-file=$PWD/full.debug" "--debug-output=$(new_debug)" place/bin/prog
-	# Where debuggers look for it.
+	# Debuggers find the new debug file.
 	if [ $way = beside ]; then
 		stops place/bin/prog "$way"
 		readers full place/bin/prog 3
@@ -73,7 +73,8 @@ for way in tree beside; do
 		says gdb.txt "^#0 .*leaf (x=33[0-9]) at .*scopes.cc:$line" "$way: gdb"
 		in_copies place/bin/prog "$(sed -n 's/^\$1 = //p' gdb.txt)" || fail "$way: gdb stopped in no copy"
 	fi
-	# Once more the same; without its debug file; another one, whose predecessor's goes.
+	# The same again; with the debug file missing; another output, which
+	# replaces the debug file.
 	cp "$(new_debug)" same.debug
 	command_ends 0 "$way, again" put
 	says out.txt 'left as it is' "$way, again"
@@ -84,7 +85,7 @@ for way in tree beside; do
 	first=$(new_debug)
 	command_ends 0 "$way, another" put --stress-layout=5
 	[ ! -e "$first" ] && [ -f "$(new_debug)" ] || fail "$way: debug files of two outputs"
-	# The same output at two places has one debug file, for as long as either is there.
+	# The same output at two paths shares one debug file, which stays while either path exists.
 	if [ $way = tree ]; then
 		cp -p bare place/bin/copy
 		command_ends 0 "a copy" "$optimize" --all --stress-layout=5 --in-place --backup-dir=bk \
@@ -101,7 +102,7 @@ for way in tree beside; do
 	fi
 	state >after.txt
 	cmp -s before.txt after.txt || fail "$way: restored: $(diff before.txt after.txt)"
-	# Somebody else's file by then: it stays.
+	# A debug file that was changed meanwhile stays.
 	command_ends 0 "$way, once more" put
 	first=$(new_debug)
 	echo changed >>"$first"
@@ -123,7 +124,7 @@ command_ends 4 "no build-id" "$optimize" --all --in-place --backup-dir=bk --debu
 one_line "no build-id"
 says err.txt 'has no build-id' "no build-id"
 rm place/bin/nameless*
-# No room where the debug file goes, no right to write there: nothing is replaced, nothing left.
+# No space for the debug file, or no right to write it: nothing is replaced, nothing is left.
 cat >mounted.sh <<'END'
 mount -t tmpfs -o size=64k none place/debug && mkdir -p "place/debug/.build-id/$2" &&
 	head -c 56k /dev/zero >place/debug/fill && cp full.debug given || exit 77
@@ -149,7 +150,7 @@ fi
 state >after.txt
 cmp -s before.txt after.txt || fail "refused, and yet: $(diff before.txt after.txt)"
 
-# ---- changed by somebody else at the last moment: the debug file goes again
+# ---- the program changes at the last moment: the debug file is removed again
 cat >hold.gdb <<'END'
 set pagination off
 set breakpoint pending on
@@ -169,7 +170,7 @@ else
 	left_out="$left_out, a change meanwhile"
 fi
 
-# ---- killed at each moment: the program is one of the two, and the new one never without its debug file
+# ---- killed at each moment: the program is old or new, and the new one has its debug file
 export ASAN_OPTIONS=${ASAN_OPTIONS:-}:detect_leaks=0
 if ./kill-at 999999 true 2>err.txt; then
 	ship_tree

@@ -1,15 +1,15 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# What debug information says of copies: for every instruction of moved code, lines, functions and
-# inlined calls are those of the original's instruction. Asked by several readers, over versions,
-# compilers and ways to keep it; and gdb stops and looks there.
+# Debug information of copies: every instruction of moved code has the lines, functions and inlined
+# calls of the original's instruction. Tested with several readers, DWARF versions, compilers and
+# ways to store it. gdb stops in copies and shows variables.
 # shellcheck source=tests/e2e/lib.sh
 . "$(dirname "$0")/lib.sh"
 # shellcheck source=tests/e2e/lib-debugreaders.sh
 . "$root/tests/e2e/lib-debugreaders.sh"
 scratch debuginfo
 
-order= # of blocks and functions: as they were
+order= # options for the order of blocks and functions; empty: the original order
 # build NAME COMPILER FLAGS...
 build() {
 	local name=$1
@@ -43,7 +43,7 @@ for v in "${variants[@]}"; do
 	read -r name command <<<"$v"
 	read -ra words <<<"$command"
 	case $name in
-	g5-split) # What is in .dwo files cannot change: lines only.
+	g5-split) # .dwo files cannot be changed: only lines cover the copies.
 		"${words[@]}" -o $name "$src" || { fail "$name: does not compile"; continue; }
 		command_ends 0 $name "$BUILD/morph-optimize" --all --json $name -o $name.opt
 		json $name '.debug.units_extended == 1'
@@ -63,7 +63,7 @@ done
 # Compressed sections stay compressed.
 readelf -SW g5-gz.opt | grep ' \.debug_info ' | grep -q ' C ' || fail "g5-gz: not compressed now"
 
-# gdb's index knows the copies, too.
+# gdb's index contains the copies, too.
 if has gdb-add-index; then
 	cp g5 g5-index
 	gdb-add-index g5-index 2>/dev/null
@@ -73,15 +73,15 @@ if has gdb-add-index; then
 	fi
 fi
 
-# Tools that take debug information off and keep it elsewhere.
+# Tools that move debug information to another file.
 objcopy --only-keep-debug g5.opt g5.opt.debug || fail "objcopy --only-keep-debug"
 strip -g -o g5.stripped g5.opt || fail "strip -g"
 [ "$(./g5.stripped 20)" = "$(./g5 20)" ] || fail "strip -g: another output"
 readelf -SW g5.stripped | grep -q '\.debug_' && fail "strip -g left debug information"
 objcopy --add-gnu-debuglink=g5.opt.debug g5.stripped && stops g5.stripped "separate debug file"
 
-# What a distribution ships: the program stripped, its debug information in a file of its own. Put
-# together before, taken apart behind.
+# A distribution ships a stripped program and a file with its debug information. They are joined
+# before the optimisation and separated afterwards.
 if has eu-unstrip; then
 	objcopy --only-keep-debug g5 g5.debug
 	strip --strip-unneeded -o g5.shipped g5

@@ -1,7 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# What --instrument=edges writes does what the original does, and counts it: as an emulator counts the
-# original, instruction by instruction, branch by branch; in threads, children and libraries; however the program ends.
+# A program with --instrument=edges behaves like the original. Its counts equal an emulator's counts
+# of the original, for each instruction and branch. Also with threads, children and libraries, and
+# however the program ends.
 # shellcheck source=tests/e2e/lib.sh
 . "$(dirname "$0")/lib.sh"
 need gcc g++ qemu-x86_64 python3 objcopy strip
@@ -43,8 +44,8 @@ int main(int argc, char **argv)
 }
 C
 
-# The same addresses with the same counts, and the same transfers between them, wherever both know any; and the
-# counters know all that ran in functions.
+# Compare addresses and transfers with their counts, where both files have any. The counters must
+# know everything that ran in functions.
 cat >same.py <<'P'
 import json, sys
 def read(path, build_id=None):
@@ -61,7 +62,7 @@ print(len(ours), "addresses,", len(edges), "transfers,", len(wrong), "differ:", 
 sys.exit(bool(wrong) or len(ours) < 50 or len(edges) < 10 or share < 0.95)
 P
 
-# counted NAME: NAME.counts, made by NAME.i, as NAME.json
+# counted NAME: import NAME.i.counts of NAME.i, and export NAME.json
 counted() {
 	rm -f "$1.db"
 	command_ends 0 "import of $1" morph-stats import --db="$1.db" --binary="$1.i" "$1.i.counts"
@@ -84,7 +85,7 @@ for flags in "-O2" "-O2 -fno-pie -no-pie" "-O0 -fno-jump-tables" "-O3 -static" "
 	cmp want.txt out.txt || fail "$flags: other output"
 	counted $p
 	says $p.said " in 0 of them not all" "$flags"
-	# A static program's library takes other ways under the emulator.
+	# The library code of a static program takes other paths under the emulator.
 	case $flags in *static*) continue ;; esac
 	"$root/scripts/branches" --callgrind $p.cg --stdout /dev/null ./$p -- 5000 >/dev/null 2>err.txt ||
 		[ $? = $want ] || fail "$flags: emulator: $(cat err.txt)"
@@ -93,7 +94,7 @@ for flags in "-O2" "-O2 -fno-pie -no-pie" "-O0 -fno-jump-tables" "-O3 -static" "
 	python3 same.py $p.json $p.exact.json >same.txt || fail "$flags: $(cat same.txt)"
 done
 
-# Layouts that are hard on it, with a profile or without.
+# Stress layouts, with a profile and without.
 for seed in 1 2 3 4; do
 	command_ends 0 "stress $seed" morph-optimize --instrument=edges --stress-layout=$seed --report=none work1 -o s.i
 	rm -f s.i.counts
@@ -111,7 +112,7 @@ command_ends 0 "by its own profile" morph-optimize --instrument=edges --min-samp
 ./own.i 77 >out.txt
 cmp want.txt out.txt || fail "by its own profile: other output"
 
-# calls FUNCTION: how often it was entered, by the counts of its first instruction
+# entered JSON ADDRESS: how often a function was entered, by the counts of its first instruction
 entered() {
 	python3 - "$1" "$2" <<'P'
 import json, sys
@@ -123,7 +124,7 @@ address() {
 	nm "$1" | sed -n "s/ [tT] $2$//p"
 }
 
-# Threads lose nothing: each has counters of its own by default; children count on.
+# Threads lose no counts: by default, each has counters of its own. Children continue counting.
 cat >threads.c <<'C'
 #include <pthread.h>
 #include <stdio.h>
@@ -150,7 +151,7 @@ counted threads
 [ "$(entered threads.json "$(address threads tick)")" = 400500 ] ||
 	fail "threads: entered $(entered threads.json "$(address threads tick)") times"
 
-# Killed, and looked at while it runs: what was counted is there.
+# The counts are in the file while the program runs, and after a kill.
 cat >endless.c <<'C'
 #include <stdio.h>
 #include <unistd.h>
@@ -190,7 +191,7 @@ LD_LIBRARY_PATH=instead ./user >out.txt
 counted lib
 [ "$(entered lib.json "$(address libodd.so odd)")" = 111 ] || fail "library: other counts"
 
-# Exceptions: the same output, and what conservation misses is said.
+# Exceptions: the same output, and the missing counts are reported.
 cat >throws.cc <<'C'
 #include <cstdio>
 #include <stdexcept>
@@ -206,7 +207,7 @@ cmp want.txt out.txt || fail "throws: other output"
 counted throws
 grep -q " in 0 of them not all" throws.said && fail "throws: nothing missed: $(cat throws.said)"
 
-# Where counts cannot go, the program runs as ever.
+# If the counts cannot be written, the program runs as usual.
 command_ends 0 nowhere morph-optimize --instrument=edges --report=none --counts=/nonexistent/c work1 -o nowhere.i
 ./work1 99 >want.txt
 ./nowhere.i 99 >out.txt
@@ -217,7 +218,7 @@ command_ends 4 "set-user-ID" morph-optimize --instrument=edges --report=none set
 command_ends 2 "--counts alone" morph-optimize --counts=c work1 -o x
 command_ends 2 "--instrument=paths" morph-optimize --instrument=paths work1 -o x
 
-# The whole way by one command. Whether the audit finds it faster, this machine decides.
+# All steps by one command. The audit's verdict depends on this machine.
 got=0
 morph-optimize --train -o trained --audit-seconds=5 -- ./work1 3000000 >out.txt 2>err.txt || got=$?
 case $got in
@@ -263,7 +264,7 @@ else
 	says out.txt "^  counts     [0-9]* of blocks" "train, uncounted"
 	says out.txt "if the functions that could not be counted" "train, uncounted"
 fi
-# Where a library has the samples, the library is offered, by its name.
+# If a library has most samples, the message names the library.
 cat >lib.c <<'C'
 unsigned int work(long n);
 unsigned int work(long n)
@@ -290,7 +291,7 @@ if [ -z "$left_out" ]; then
 	LD_LIBRARY_PATH=morph command_ends 0 "train, library, in use" ./user 1000
 	cmp want.txt out.txt || fail "train, library, in use: other output"
 fi
-# Debug information from a file of its own goes to one of the output's own.
+# Debug information in a separate file gives the output a debug file of its own.
 gcc -g -O2 -Wl,--build-id -o shipped.full work.c && objcopy --only-keep-debug shipped.full shipped.debug &&
 	strip -o shipped shipped.full && objcopy --add-gnu-debuglink=shipped.debug shipped || fail "shipped: not built"
 command_ends 0 "train, debug file" morph-optimize --train -o fast --no-audit --debug-file=auto -- ./shipped 3000000

@@ -1,8 +1,9 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# --instrument=edges,threads: each thread counts in a set of its own, and all sets together are exact. With
-# many threads, new ones on old stacks, several processes, children, coroutines, signals, in static programs and in
-# libraries. What uses %gs itself is refused by the editor, and when the program runs.
+# --instrument=edges,threads: each thread counts in a set of its own, and the sum of all sets is
+# exact. Tested with many threads, new threads on old stacks, several processes, children,
+# coroutines, signals, static programs and libraries. Programs that use %gs themselves are refused,
+# by the editor or at start.
 # shellcheck source=tests/e2e/lib.sh
 . "$(dirname "$0")/lib.sh"
 need gcc python3 jq
@@ -143,12 +144,13 @@ int main(int argc, char **argv)
 }
 C
 
-# entered PROGRAM FILE...: how often tick() was, by these files of counts, in $entered
+# entered PROGRAM FILE...: set $entered to the number of calls of tick() in these files of counts
 entered() {
 	local start
 	rm -f x.db*
 	morph-stats --db x.db import --json --binary="$1.i" "${@:2}" >import.json 2>err.txt || fail "import: $(cat err.txt)"
-	# Who leaves a coroutine, or a child, in the middle of a function is missed at its end.
+	# A function that is left in the middle, by a coroutine or a child,
+	# lacks the count at its end.
 	[ -n "${leaves:-}" ] || jq -e '.counters.missed == 0 and .counters.nr_unequal == 0' import.json >/dev/null ||
 		fail "$1: counts do not fit together: $(jq -c .counters import.json)"
 	start=$(nm "$1" | sed -n 's/^0*\([0-9a-f]*\) [tT] tick$/\1/p')
@@ -156,7 +158,7 @@ entered() {
 		'[.modules[].addresses[] | select(.[0] == $a) | .[1]] | add')
 }
 
-# counts PROGRAM WANT ARGS: it prints what the original does, and tick() was entered so often
+# counts PROGRAM WANT ARGS: the original's output, and WANT calls of tick()
 counts() {
 	local program=$1 want=$2
 	shift 2
@@ -185,7 +187,7 @@ for kind in "-pie -fPIE" "-no-pie -fno-pie" "-static" "-static-pie -fPIE"; do
 	leaves=1 counts work 5000 coroutines 2
 	counts work 1000 signals 1
 	counts work 200000 recurse 2
-	# More threads than sets: some share one, and may lose some there.
+	# More threads than sets: some threads share a set, and may lose counts.
 	"./work.i" at-once 200 >out.txt || fail "$kind: 200 threads: status $?"
 done
 
@@ -193,25 +195,25 @@ gcc -O2 -Wl,--build-id work.c -o work -lpthread
 command_ends 0 "default" morph-optimize --instrument=edges --report=text work -o work.i
 says out.txt "for each thread"
 
-# Children that run at the same time, each in its own set from the first function on that has its address taken.
+# Children that run at the same time each take a set at their first function whose address is taken.
 rm -f work.i.counts
 ./work.i children 8 20000 >out.txt
 leaves=1 entered work work.i.counts
 [ "$entered" -le 180000 ] && [ "$entered" -ge 179900 ] || fail "children: entered $entered times, not 180,000"
 
-# Processes that count into one file at the same time, and after another.
+# Processes that count into one file, at the same time and one after the other.
 rm -f work.i.counts
 for i in 1 2 3 4; do ./work.i at-once 3 20000 >"$i.txt" & done
 wait
 ./work.i at-once 3 20000 >out.txt
 entered work work.i.counts
 [ "$entered" = 300000 ] || fail "processes: entered $entered times, not 300,000"
-# A copy without holes says the same.
+# A copy without holes gives the same counts.
 cp --sparse=never work.i.counts copy
 entered work copy
 [ "$entered" = 300000 ] || fail "a copy: entered $entered times"
 
-# Where the file may not become as large it has fewer sets, and who comes later finds these.
+# With a limit on its size, the file has fewer sets; later processes use these.
 rm -f work.i.counts
 (ulimit -f 40; ./work.i in-turn 10 >out.txt) || fail "small file: status $?"
 [ "$(stat -c %s work.i.counts)" -le 40960 ] || fail "small file: $(stat -c %s work.i.counts) bytes"
@@ -223,7 +225,7 @@ rm -f work.i.counts
 (ulimit -f 1; ./work.i at-once 10 >out.txt) || fail "no room: status $?"
 [ ! -s work.i.counts ] || fail "no room: $(stat -c %s work.i.counts) bytes"
 
-# A library, linked, and opened when threads run already.
+# A library, linked with the program, and loaded while threads run.
 cat >lib.c <<'C'
 static volatile long sink;
 __attribute__((noinline, noclone)) static void tick(long i) { if (i & 1) sink = i; }
@@ -255,12 +257,12 @@ entered lib.so lib.so.i.counts
 [ "$entered" = 150000 ] || fail "library: entered $entered times"
 command_ends 0 "library by default" morph-optimize --instrument=edges --json lib.so -o lib.so.j
 json "library by default" '.counting.threads | not'
-# One file of a process can do so, the others must not.
+# Only one file of a process can use such counters.
 command_ends 0 "user" morph-optimize --instrument=edges,threads --report=none user -o user.i
 command_ends 127 "two files" ./user.i ./lib.so.i
 says err.txt "edges,atomic"
 
-# Somebody has %gs: in the file, before it starts, while it runs.
+# %gs is used by the file's own code, set before the program starts, or set while it runs.
 cat >gs.c <<'C'
 #include <pthread.h>
 #include <asm/prctl.h>
@@ -294,7 +296,7 @@ gcc -O2 -fPIC -shared preload.c -o preload.so || exit 1
 command_ends 127 "%gs has an owner" env LD_PRELOAD=./preload.so ./work.i at-once 2
 says err.txt "edges,atomic"
 
-# --train counts as it is told.
+# --train uses the given kind of counters.
 command_ends 2 "train, pep" morph-optimize --train --instrument=pep -o trained -- ./work at-once 2
 for how in edges edges,atomic edges,threads; do
 	command_ends 0 "train, $how" morph-optimize --train --no-audit --instrument=$how -o trained -- ./work at-once 2 200000

@@ -1,8 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
 # alone: it samples
-# A program that polls says which paths it takes when it is asked, with threads, children and
-# libraries; what it says is what it does; and asked or not it does what the original does.
+# A program with polls reports its paths when it is polled, with threads, children and libraries.
+# The reported paths are those it takes. Polled or not, it behaves like the original.
 . "$(dirname "$0")/lib.sh"
 need gcc jq
 export PATH="$BUILD:$PATH"
@@ -74,7 +74,7 @@ int main(int argc, char **argv)
 #endif
 C
 
-# polled NAME ENOUGH COMMAND...: is asked in polls, again until it has answered so often; stored in NAME.db
+# polled NAME ENOUGH COMMAND...: poll COMMAND, again until there are ENOUGH answers, into NAME.db
 polled() {
 	local name=$1 enough=$2 nr=0
 	shift 2
@@ -90,14 +90,15 @@ polled() {
 	fail "$name: few answers, $nr: $(jq -c .paths "$name.json")"
 }
 
-# tells NAME ORIGINAL: of the paths that came through the first fork of the walk, one of four by the rarer side
+# tells NAME ORIGINAL: of the paths through the first fork of walk(), one in
+# four takes the rarer side
 tells() {
 	morph-stats query --by=path --binary "$2" --db "$1.db" --json >paths.json 2>err.txt || fail "$1: $(cat err.txt)"
 	jq -r '.rows[] | select(.function == "walk") | "\(.samples) \(.path | join(" "))"' paths.json >rows
 	python3 - rows <<'P' || fail "$1: $(head -n 8 rows)"
 import collections, sys
 rows = [(int(n), path) for n, *path in (line.split() for line in open(sys.argv[1]))]
-# Where a block is followed by two, over all paths.
+# Blocks with two successors, over all paths.
 after = collections.defaultdict(collections.Counter)
 for n, path in rows:
     for a, b in zip(path, path[1:]):
@@ -119,12 +120,13 @@ for flags in "-O2" "-O2 -fno-pie -no-pie" "-O1 -static" "-Os -Wl,--emit-relocs" 
 	command_ends 0 "$flags" morph-optimize --instrument=pep,poll --counts=polls --json $p -o $p.i
 	[ "$(jq .paths.polls out.txt)" -gt 0 ] || fail "$flags: $(jq -c .paths out.txt)"
 	./$p 20000 fork >want
-	# Nobody asks, with the file, and where there can be none.
+	# Nobody polls: with the file, and where there can be no file.
 	./$p.i 20000 fork >is && cmp -s want is || fail "$flags: behaves differently"
 	rm -f polls && mkdir polls
 	./$p.i 20000 fork >is && cmp -s want is || fail "$flags: without a file: behaves differently"
 	rmdir polls
-	# In a static file somebody may rely on what the walk leaves alone: it has no number.
+	# In a static file, other code may rely on registers that walk()
+	# does not change, so walk() has no number.
 	case $flags in
 	*-static*) polled $p 50 ./$p.i 400000 fork ;;
 	*) polled $p 2000 ./$p.i 400000 fork ;;
@@ -132,12 +134,12 @@ for flags in "-O2" "-O2 -fno-pie -no-pie" "-O1 -static" "-Os -Wl,--emit-relocs" 
 	./$p 400000 fork >want
 	cmp -s want $p.says || fail "$flags: asked: behaves differently"
 	case $flags in
-	*-static* | *-s\ *) ;; # no walk, or no name of it
+	*-static* | *-s\ *) ;; # walk() has no path numbers, or no name
 	*) tells $p $p ;;
 	esac
 done
 
-# A library, whose program does not know of it.
+# A library, in a program that does not know about polls.
 gcc -O2 -shared -fPIC -DLIBRARY -Wl,--build-id -Wl,-soname,libwalk.so work.c -o libwalk.so || exit 1
 cat >user.c <<'C'
 #include <stdio.h>
@@ -158,7 +160,8 @@ polled library 2000 ./user
 tells library libwalk.so
 [ "$(cat library.says)" = "$(LD_LIBRARY_PATH=. ./user)" ] || fail "library: behaves differently"
 
-# Two thirds of the time are slept: what runs then next, once in 20,000 paths, is not what answers.
+# The program sleeps two thirds of the time. Paths that run after waking up
+# must not get the answers.
 cat >sleeper.c <<'C'
 #include <stdio.h>
 #include <unistd.h>
@@ -193,7 +196,7 @@ jq -e '[.rows[] | select(.function == "awake") | .samples] | add // 0 | . < 20' 
 	fail "sleeper: $(jq -c '.rows[] | select(.function == "awake") | [.samples, .path]' paths.json | head -n 3)"
 [ "$(jq '[.rows[].samples] | add' paths.json)" -ge 20000 ] || fail "sleeper: few paths"
 
-# In its match loop gzip has no register to spare: what writes paths down keeps one elsewhere.
+# gzip's match loop has no free register, so the code that records paths saves one elsewhere.
 rm -f polls
 gzip=$(readlink -f "$(command -v gzip)")
 command_ends 0 gzip morph-optimize --all --instrument=pep,poll --counts=polls --json "$gzip" -o gzip.i
@@ -203,7 +206,7 @@ gzip -9 -n -c numbers >want.gz
 polled gzip 2000 sh -c './gzip.i -9 -n -c numbers >is.gz'
 cmp -s want.gz is.gz || fail "gzip: asked: behaves differently"
 
-# Another version's file is left alone, and that is said; so is a program that does not poll.
+# A file of another version is not written, and a message says so; also for programs without polls.
 command_ends 0 "another" morph-optimize --instrument=pep,poll --counts=polls --report=none work1 -o work1.i
 before=$(cksum <polls)
 ./work1.i 1000 >is && ./work1 1000 >want && cmp -s want is || fail "another's file: behaves differently"
@@ -213,7 +216,7 @@ says err.txt "polls: nobody answered"
 morphd run --source=perf --polls=nowhere --db=other.db -- ./work1 1000 >is 2>err.txt || fail "no polls: status $?"
 says err.txt "nowhere: nobody made it"
 
-# Hostile: the file says anything at any time, and the program does what it does.
+# A hostile poll file with random contents: the program behaves the same.
 rm -f polls
 ./work1.i 1 >is
 python3 - polls <<'P' &

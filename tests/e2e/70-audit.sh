@@ -1,9 +1,9 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
 # alone: it measures time
-# morph-audit from the outside: verdicts, exit statuses, and that both programs
-# are run alike and nothing is left behind. Differences in speed are made large,
-# so that a busy machine cannot hide them.
+# morph-audit: verdicts, exit statuses, equal treatment of both programs, no
+# remaining files. The differences in speed are large, so that a busy
+# machine cannot hide them.
 . "$(dirname "$0")/lib.sh"
 cc=${CC:-gcc}
 need "${cc%% *}"
@@ -47,7 +47,7 @@ ends 6 "another exit status" quick other
 says out.txt 'exit status 1 instead of exit status 0'
 ends 5 "a common exit status that is not 0" --max-pairs=10 other other
 
-# Both see the same name, length and environment.
+# Both programs see the same name, length and environment.
 cat >self.sh <<'EOF'
 #!/bin/sh
 echo "$0 $# $*"; env | sort
@@ -57,7 +57,7 @@ chmod +x self*.sh
 ends 5 "the same path" --max-pairs=10 ./self.sh ./self2-with-a-longer-name.sh -- 'a b' --json --
 ends 5 "a name" --max-pairs=10 --name=prog --env=X=1 --env=Y= ./self.sh ./self2-with-a-longer-name.sh
 
-# Output: what differs, what is filtered, what varies by itself.
+# Output: differing, filtered, and varying by itself.
 printf '#!/bin/sh\necho took 17 ms; cat\n' >one.sh
 printf '#!/bin/sh\necho took 9 ms; cat\n' >two.sh
 printf '#!/bin/sh\necho $$ $(date +%%N)\n' >vary.sh
@@ -81,7 +81,7 @@ chmod +x err1.sh err2.sh
 ends 5 "stderr is not compared" --max-pairs=10 err1.sh err2.sh
 ends 6 "stderr is compared" --stderr err1.sh err2.sh
 
-# What cannot be audited.
+# Programs that cannot be audited.
 printf '#!/bin/sh\necho the reason >&2; kill -SEGV $$\n' >crash.sh
 printf '#!/bin/sh\nsleep 1000\n' >hang.sh
 chmod +x crash.sh hang.sh
@@ -122,7 +122,7 @@ assert j["runs"] == 2 * j["pairs"] + 3 and j["difference"] is None, j
 EOF
 fi
 
-# A tenth less work is found by the first eight pairs that can decide, unless one of them is disturbed.
+# The first eight pairs can show a tenth less work, unless one of them is disturbed.
 build tenth 22000000
 build tenth-less 20000000
 "$BUILD/morph-audit" --export-csv=pairs.csv --export-markdown=table.md --export-json=result.json \
@@ -140,7 +140,7 @@ says out.txt '^pair,a_ns,'
 "$BUILD/morph-audit" --progress=0 tenth tenth-less 2>err.txt >out.txt || fail "--progress=0: status $?"
 [ ! -s err.txt ] || fail "--progress=0: $(cat err.txt)"
 
-# A limit in seconds alone ends an audit that cannot have decided yet; pairs that are asked for are run.
+# A limit in seconds ends an audit before it can decide; a given minimum of pairs is run anyway.
 "$BUILD/morph-audit" --max-seconds=0 --export-csv=one.csv tenth tenth-less >out.txt 2>err.txt
 [ $? = 5 ] || fail "--max-seconds=0: status $?"
 says out.txt 'within 1 pair, which took the 0 seconds'
@@ -151,7 +151,7 @@ ends 5 "pairs, however long they take" --max-seconds=0 --pairs=9:20 --export-csv
 ends 2 "pairs the wrong way round" --pairs=9:8 quick quick
 ends 2 "pairs that are none" --pairs=:8 quick quick
 
-# An audit goes on with the pairs that it had, and with no others.
+# --continue adds to the pairs of an earlier audit, and refuses pairs of other programs.
 "$BUILD/morph-audit" --continue=one.csv --export-csv=more.csv tenth tenth-less >out.txt 2>err.txt ||
 	fail "--continue: status $?: $(cat err.txt)"
 says out.txt '1 of them of an earlier audit'
@@ -163,7 +163,7 @@ ends 1 "pairs enough" --continue=more.csv --pairs=1:2 tenth tenth-less
 ends 1 "no pairs" --continue=work.c tenth tenth-less
 says err.txt 'work.c: line 1: not what --export-csv writes'
 
-# A library, put in its place where nobody else sees it.
+# A library is mounted in its place, where no other process sees the mount.
 cat >lib.c <<'EOF'
 int work(void);
 int work(void)
@@ -191,7 +191,7 @@ else
 	echo "no mount namespaces here: --at is not tested"
 fi
 
-# Interrupted: status 1, and everything is gone.
+# Interrupted: status 1, and no files remain.
 "$BUILD/morph-audit" --indifference=0 --max-pairs=100000 quick quick >out.txt 2>err.txt &
 pid=$!
 while [ -z "$(ls slots)" ] && kill -0 $pid 2>/dev/null; do sleep 0.05; done

@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# The branch counting plugin: exact on programs whose counts are known, equal to
-# single-stepping on a program full of hard cases, and loud about patches.
+# The plugin that counts branches: exact on programs with known counts, equal to single-stepping on
+# a program of difficult cases, and it reports executions inside patches.
 set -u
 root=$(cd "$(dirname "$0")/../.." && pwd)
 here=$root/tests/plugin/oracle
@@ -25,7 +25,7 @@ fail() {
 	nr_failed=$((nr_failed + 1))
 }
 
-# count JSON EXPRESSION: j is the whole, m the main program's counts.
+# count JSON EXPRESSION: j is the whole, m the main program's counts
 count() {
 	python3 -c '
 import json, sys
@@ -46,7 +46,7 @@ branches() {
 	"$root/scripts/branches" "$@"
 }
 
-# ends STATUS WHAT ARGS: the messages are in err.txt
+# ends STATUS WHAT ARGS: messages go to err.txt
 ends() {
 	local want=$1 what=$2 got=0
 	shift 2

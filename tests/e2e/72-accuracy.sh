@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# scripts/accuracy makes of results what they say: shares of what exact counts save, means, the worst
-# beside them, and a plot that is well-formed. Nothing is measured here.
+# scripts/accuracy evaluates invented results: shares of the saving by exact counts, means, the
+# worst, and a well-formed plot. Nothing is measured.
 set -u
 root=$(cd "$(dirname "$0")/../.." && pwd)
 cd "$root" || exit 1
@@ -11,8 +11,8 @@ fail() {
 	nr_failed=$((nr_failed + 1))
 }
 
-# Two files that count for the mean, one that constants were fitted to, one whose exact counts save
-# hardly anything, one that failed. gzip saves 0.30 of 0.40 at best, sort 0.05 of 0.20.
+# Two files count for the mean; constants were fitted to one; exact counts of one save hardly
+# anything; one failed. gzip saves 0.30, at best 0.40; sort saves 0.05, at best 0.20.
 python3 - >"$TMPDIR/results.json" <<'END'
 import json
 def row(source, size, test, **more):
@@ -38,16 +38,17 @@ says() {
 	grep -qF -- "$1" "$TMPDIR/table" || fail "the table lacks: $1"
 }
 says "| git | not on this system |"
-# Of gzip 0.30 / 0.40, of sort what ran counts: 0.07 / 0.20; of bash nothing is said.
+# Shares: gzip 0.30 / 0.40; sort 0.07 / 0.20, from its run; bash has none.
 says "| gzip | fresh | 10,000 | 90.0 | 50.0 | 50.0 | 80.0 | 60.0 | 70.0 | -30.0 | -40.0 | 75 | -30.0 | -38 to -22 | -35.0 | 5.0 |"
 says "| sort | fresh | 10,000 | 90.0 | 50.0 | 50.0 | 80.0 | 60.0 | 70.0 | -7.0 | -20.0 | 35 | -10.0 | -20 to +0 | -35.0 | 25.0 |"
 says "| bash | fresh | 10,000 | 90.0 | 50.0 | 50.0 | 80.0 | 60.0 | 70.0 | +0.0 | -1.0 |  | -30.0 | -38 to -22 | -35.0 | 5.0 |"
-# By the model: (0.75 + 0.25) / 2, cc1 left out; at 1,000 (0.25 - 0.05) / 2.
+# By the model: (0.75 + 0.25) / 2 without cc1; at 1,000 samples (0.25 - 0.05) / 2.
 says "| samples, all | 3 | 50.0 | 80.0 | 60.0 | 70.0 | 50 | 25 (sort) | +0.0 (bash) |"
 says "| samples, 1,000 | 3 | 50.0 | 80.0 | 60.0 | 70.0 | 10 | -5 (sort) | +1.0 (sort) |"
 says "| static | 3 | 50.0 | 80.0 | 60.0 | 70.0 | -8 | -10 (sort) | +2.0 (gzip) |"
 says "mean 55 %, least 35 % (sort)"
-# At the training sort's interval ends short of what exact counts say; at other work |0.30 - 0.30|, 0.03, 0.30.
+# At the training, exact counts lie outside sort's interval; at other work
+# |0.30 - 0.30|, 0.03, 0.30.
 says "off by 11.7 points on average at the training, 25.0 at most (sort); 2 of 3 lie"
 says "at the other work it is off by 11.0 on average; what exact counts of the training promise, by 18.0"
 python3 -c 'import sys, xml.dom.minidom as d; n = d.parse(sys.argv[1]).getElementsByTagName("path")

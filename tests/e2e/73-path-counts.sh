@@ -1,9 +1,9 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
 # alone: it samples
-# Exact counts of paths: what tests/plugin/paths.c counts in the original, by the table of a version with path
-# numbers, adds up to the branches that another plugin counts; and samples of that version agree
-# with it, where this system samples registers.
+# Exact counts of paths: tests/plugin/paths.c counts the original's paths by the table of a version
+# with path numbers. The sums equal the branches that another plugin counts. Samples of that version
+# agree with the counts, if this system samples registers.
 # shellcheck source=tests/e2e/lib.sh
 . "$(dirname "$0")/lib.sh"
 cc=${CC:-gcc}
@@ -63,13 +63,13 @@ branches=$(jq .branches out.txt)
 paths=$(jq .paths out.txt)
 "$root/scripts/branches" --json ./prog -- 2000 >all.json || fail "scripts/branches"
 want=$(jq '.files[] | select(.main) | .all.cond' all.json)
-# The code that starts a program has branches, too, and is not all numbered.
+# The start-up code has branches, too, and not all of them are numbered.
 if [ "$branches" -gt "$want" ] || [ $((want - branches)) -gt 30 ]; then
 	fail "paths with $branches branches, of $want that ran"
 fi
 [ "$paths" -gt 20 ] || fail "only $paths paths"
 
-# Again, where they are few: how many come is the machine's business.
+# Repeat until there are enough samples.
 for _ in {1..40}; do
 	rm -f agree.json
 	"$BUILD/morphd" run --no-kernel --source=perf --registers=paths --rate=4000 --db=db -- \
@@ -81,7 +81,7 @@ if [ -s agree.json ]; then
 	jq -e '.samples > 0 and .wall > 0 and .wall <= 1 and .overlap > 0 and .overlap <= 1 and
 		.branches == '"$branches"' and .hot > 0 and .hot_flow <= 1' agree.json >/dev/null ||
 		fail "samples: $(cat agree.json)"
-	# What numbers cost is measured beside the same copies without any.
+	# The version without numbers, for measuring their cost, has the same copies.
 	for kind in none pep; do
 		command_ends 0 $kind "$BUILD/morph-optimize" --min-samples=1 --db=db --instrument=$kind \
 			--report=json prog -o $kind
@@ -94,7 +94,7 @@ else
 	left_out="; registers are not sampled here: $(head -1 err.txt)"
 fi
 
-# What is no table is refused, and what is of another one.
+# Files without a table and counts of another table are refused.
 command_ends 1 "no numbers" "$BUILD/tools/paths" prog prog
 printf '999999 0 1\n' >strange
 command_ends 1 "a block that is not there" "$BUILD/tools/paths" --exact=strange numbered prog

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Exceptions in every shape: what they print must not depend on where the code lies.
+// Exceptions of every kind: the output must not depend on the place of the code.
 #include <cstdio>
 #include <cstdlib>
 #include <stdexcept>

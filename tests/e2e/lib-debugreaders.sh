@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # shellcheck shell=bash
-# What tests of debug information share: each reader there is, asked the same of original and output,
-# and a debugger that stops in a copy. Sourced by them behind lib.sh.
+# Shared by the tests of debug information: each installed reader gets the same questions about
+# original and output, and a debugger stops in a copy. Sourced after lib.sh.
 need addr2line gcc g++ gdb
 moved=$BUILD/tools/moved
 [ -x "$moved" ] || { echo "skip: $moved is not built"; exit 77; }
@@ -11,9 +11,9 @@ export DEBUGINFOD_URLS=
 
 has() { command -v "$1" >/dev/null 2>&1; }
 
-# same READER IN OUT COMMAND...: it says the same of OUT's copies as of IN's instructions. Symbols
-# tell parts of functions apart: foo.cold before, foo.morph.warm now. Code without debug information
-# is guessed to come from the file whose symbols stand before.
+# same READER IN OUT COMMAND...: COMMAND prints the same for OUT's copies as for IN's instructions.
+# Symbols name parts of functions: foo.cold in IN, foo.morph.warm in OUT. Readers guess the file of
+# code without debug information from the symbols in front.
 same() {
 	local reader=$1 in=$2 out=$3 parts='s/ *(\?\.\(cold\|morph\.warm\)\b)\?//; s/^[^ ]*:0:0$/??:0:0/'
 	shift 3
@@ -25,10 +25,11 @@ same() {
 	}
 }
 
-# readers IN OUT [STEP]: all that there are
+# readers IN OUT [STEP]: ask all readers
 readers() {
 	"$moved" "$2" "${3:-1}" >pairs.txt || { fail "$2: no copies"; return; }
-	# Of some files in version 5 binutils 2.40 tells the wrong file, of the original too.
+	# For some files in DWARF version 5, binutils 2.40 prints a wrong
+	# file, also for the original.
 	case $1 in
 	g3 | g5-lto) cut -d' ' -f1 pairs.txt | addr2line -e "$2" >now.txt ;;
 	*) same addr2line "$1" "$2" addr2line -i -f ;;
@@ -40,8 +41,8 @@ readers() {
 	has llvm-symbolizer && same llvm-symbolizer "$1" "$2" llvm-symbolizer
 }
 
-# What readelf objects to, in the original and in the output. That old lists are not used any more it
-# calls a hole, and a warning.
+# readelf's errors must be the same for original and output. It calls unused old lists a hole, which
+# is only a warning.
 no_new_errors() { # IN OUT
 	local file
 	for file in "$1" "$2"; do
@@ -59,7 +60,7 @@ debugger() { # FILE COMMAND...: to gdb.txt
 		"$file" >gdb.txt 2>&1
 }
 
-# The range of .morph.text, as the program is loaded without randomisation.
+# Whether PC lies in .morph.text of the program when loaded without randomisation.
 in_copies() { # FILE PC
 	local start size base=0
 	read -r start size < <(readelf -SW "$1" | sed 's/\[ *[0-9]*\]//' |
@@ -68,7 +69,7 @@ in_copies() { # FILE PC
 	[ $(($2 - base)) -ge $((0x$start)) ] && [ $(($2 - base)) -lt $((0x$start + 0x$size)) ]
 }
 
-# A breakpoint on a line of an inlined call, hit in a copy, seen with its callers.
+# A breakpoint on a line of an inlined call stops in a copy, with the right callers.
 stops() { # FILE WHAT
 	local pc
 	debugger "$1" "break scopes.cc:$line" 'run 400' 'print/x $pc' bt 'frame 2' 'info locals'
@@ -79,11 +80,11 @@ stops() { # FILE WHAT
 		'^#2 .*outer<int> (n=' '^#3 .*main (argc='; do
 		says gdb.txt "$frame" "$2: gdb's backtrace"
 	done
-	# A value, where there is one, is the right one: x is i + 2, y is 3 x.
+	# If gdb prints a value, the value is right: x is i + 2, y is 3 x.
 	if grep -q '^i = [0-9]' gdb.txt; then
 		says gdb.txt '^i = 33[0-9]' "$2: variable of a copy"
 	fi
-	[ "$2" = g5-shuffled ] && return # the entry is not the first of the copy
+	[ "$2" = g5-shuffled ] && return # the entry is not the copy's first block
 	debugger "$1" 'break outer<int>' 'run 3' 'print/x $pc' finish
 	pc=$(sed -n 's/^\$1 = //p' gdb.txt)
 	[ -n "$pc" ] && in_copies "$1" "$pc" || fail "$2: break outer<int> stopped at '$pc'"

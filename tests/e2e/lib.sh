@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # shellcheck shell=bash
-# What shell tests share: where things are, how failures are counted and shown. Sourced by them,
-# before they change directory; what is checked is theirs.
+# Shared by the shell tests: paths, and counting and printing failures.
+# Source it before changing the directory.
 set -u
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)
 BUILD=${BUILD:-$root/build}
@@ -15,7 +15,7 @@ fail() {
 	nr_failed=$((nr_failed + 1))
 }
 
-# need TOOL...: or skip the whole test
+# need TOOL...: skip the whole test if a tool is missing
 need() {
 	local tool
 	for tool; do
@@ -26,7 +26,7 @@ need() {
 	done
 }
 
-# scratch NAME: go to a directory of the test's own, $dir, which goes away with it
+# scratch NAME: change to a new directory, $dir, which is removed at the end
 scratch() {
 	dir=$(mktemp -d "${TMPDIR:-/tmp}/$1.XXXXXX") || exit 1
 	trap 'rm -rf "$dir"' EXIT
@@ -44,12 +44,12 @@ command_ends() {
 	}
 }
 
-# ends STATUS WHAT ARGS: of morph-stats
+# ends STATUS WHAT ARGS: run morph-stats
 ends() {
 	command_ends "$1" "$2" "$BUILD/morph-stats" "${@:3}"
 }
 
-# says FILE PATTERN [WHAT]
+# says FILE PATTERN [WHAT]: FILE has a line that matches
 says() {
 	grep -q -e "$2" "$1" || {
 		fail "${3:+$3: }no '$2' in $1"
@@ -57,18 +57,18 @@ says() {
 	}
 }
 
-# one_line WHAT: the last program said one line, no more
+# one_line WHAT: the last program printed one line of messages
 one_line() {
 	[ "$(wc -l <err.txt)" = 1 ] || fail "$1: not one line of message: $(cat err.txt)"
 }
 
-# json WHAT FILTER: out.txt, as JSON, makes the filter true
+# json WHAT FILTER: FILTER is true for the JSON in out.txt
 json() {
 	jq -e "$2" out.txt >/dev/null || fail "$1: $(head -c 2000 out.txt)"
 }
 
-# sampling: what this machine can sample with, in $sources, and why not the others; where there
-# is nothing, skip the whole test. SOURCES in the environment: no others than these.
+# sampling: set $sources to the sources that work on this machine, and print why others do not.
+# Skips the whole test if none works. SOURCES in the environment limits the choice.
 sampling() {
 	local source
 	sources=
@@ -83,9 +83,9 @@ sampling() {
 	[ -n "$sources" ] || { echo "no sampling on this machine: $(head -n 1 err)"; exit 77; }
 }
 
-# How many samples a machine gives is its own business.
-# sampled DB BINARY LEAST COMMAND...: it runs, sampled into DB, until LEAST samples of BINARY are there;
-# its output is in sampled.txt. SAMPLED in the environment: other options of morphd run.
+# sampled DB BINARY LEAST COMMAND...: sample COMMAND into DB, repeatedly,
+# until there are LEAST samples of BINARY. COMMAND's output is in
+# sampled.txt. SAMPLED in the environment: other options of morphd run.
 sampled() {
 	local db=$1 binary=$2 least=$3 nr=0
 	shift 3
@@ -102,8 +102,8 @@ sampled() {
 	fail "$1: ${nr:-no} samples, not $least"
 }
 
-# recorded LEAST PATTERN OUTPUT PROGRAM N OPTION...: the same by perf record into OUTPUT, with more
-# work, which is N, each time, until so many samples have PATTERN. Return: whether perf can.
+# recorded LEAST PATTERN OUTPUT PROGRAM N OPTION...: the same with perf record into OUTPUT. The work
+# N grows until LEAST samples match PATTERN. Return: whether perf can record.
 recorded() {
 	local least=$1 pattern=$2 out=$3 program=$4 n=$5 nr
 	shift 5
@@ -116,7 +116,7 @@ recorded() {
 	fail "perf: $nr samples, not $least"
 }
 
-# finish: the exit status of the test
+# finish: exit with the status of the test
 finish() {
 	if [ $nr_failed != 0 ]; then
 		echo "$nr_failed failed"

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A loop of four blocks: every fourth time round it takes B, else C. Built with NUMBERED it keeps
- * in r11 which, as a rewriter's copy would: added code stands between the blocks. Its argument, of
- * main's, says how often it goes round, in millions.
+ * A loop of four blocks: every fourth round takes B, the others C. Built with NUMBERED, it keeps
+ * the path's number in r11, in code added between the blocks, like an output of morph-optimize. The
+ * argument of main is the number of rounds, in millions.
  */
 	.globl main
 	.type main, @function

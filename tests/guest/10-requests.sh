@@ -1,6 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# The module's parameters, the device's modes, every request, right and wrong; who may open it.
+# The module's parameters, the device's modes, every request, valid and
+# invalid; and who may open the device.
 . "$(dirname "$0")/lib.sh"
 
 for bad in rate=0 rate=20001 rate=x jitter=101 ring_kib=15 ring_kib=17 ring_kib=131072 ring_kib=0 \
@@ -16,7 +17,7 @@ fails 'Permission denied' setpriv --reuid=65534 --regid=65534 --clear-groups \
 check requests
 unload
 
-# Held open: no second reader, no rmmod. Killed: both again.
+# While the device is open: no second reader, no rmmod. After a kill, both work.
 load
 "$GUEST/requests" hold >held &
 holder=$!

@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# What of the rings can be mapped, and what cannot, at the default size and at the least.
+# Parts of the rings that can be mapped and parts that cannot, at the default and the least size.
 . "$(dirname "$0")/lib.sh"
 load
 check maps

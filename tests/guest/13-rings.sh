@@ -1,9 +1,9 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# Samples and events add up: read all the while, in both modes; lost, exactly as many as is said;
-# with a reader that writes rubbish; over many starts and stops.
+# Samples and events add up: with a reader that keeps up, in both modes; with losses, which are
+# counted exactly; with a reader that writes garbage; over many starts and stops.
 . "$(dirname "$0")/lib.sh"
-# Room enough for a reader who is kept waiting.
+# Enough room for a reader that has to wait.
 load ring_kib=1024
 check rings conserve hrtimer $((200 + LONG * 99800))
 check rings conserve tick $((200 + LONG * 9800))

@@ -1,10 +1,10 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
 # timeout: 100000
-# insmod and rmmod under load, many times: with a reader that comes and goes, that is killed
-# while it collects, and with none.
+# insmod and rmmod under load, many times: with a reader that opens and closes the device, with a
+# reader that is killed while it collects, and without a reader.
 . "$(dirname "$0")/lib.sh"
-# The load runs above all where a reload waits for the kernel.
+# The load runs mostly while a reload waits for the kernel.
 nice -n 5 "$GUEST/storm" 1000000 $((1 + LONG)) "$GUEST" 2>/dev/null &
 load=$!
 nice -n 5 "$GUEST/pause" &

@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# FORK, EXEC, MMAP and EXIT of a program say what the kernel says of it elsewhere: where its code is mapped
-# from which file, the files' build-ids, the CPU time.
+# FORK, EXEC, MMAP and EXIT of a program agree with other information from the kernel: the mappings
+# of its code, their files, the files' build-ids, the CPU time.
 . "$(dirname "$0")/lib.sh"
 load
 check events

@@ -1,8 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# Samples of kernel code lie in the functions that the program's system calls run.
+# Samples of kernel code lie in functions that the program's system calls run.
 . "$(dirname "$0")/lib.sh"
-# Where the kernel checks each of its accesses, that is what it does most.
+# A kernel that checks each memory access spends most time on these checks.
 ! grep -qw __asan_load8 /proc/kallsyms || {
 	echo "skip: this kernel's own checks (KASAN) take more time than what they check"
 	exit 77

@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# What user code has in its registers comes with its samples, where it is asked for.
+# Samples of user code include the registers if START asks for them.
 . "$(dirname "$0")/lib.sh"
 for mode in hrtimer tick; do
 	load mode=$mode

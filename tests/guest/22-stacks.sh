@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# The callers of user code, with frame pointers, cut off at the depth asked for.
+# The callers of user code by frame pointers, limited to the given depth.
 . "$(dirname "$0")/lib.sh"
 for depth in 8 127; do
 	load stack_depth=$depth

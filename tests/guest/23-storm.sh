@@ -1,10 +1,10 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# Many short-lived processes of programs that look alike: by the module's records alone, no sample
-# lies in a program that did not run there.
+# Many short-lived processes of similar programs: by the module's records alone, no sample lies in a
+# program that did not run there.
 . "$(dirname "$0")/lib.sh"
 
-# Where each program's slots begin in its file, and which is its own, in pages.
+# The first page of each program's slots in its file, and the number of its own slot.
 for v in 1 2 3 4 5 6; do
 	off=$(readelf -SW "$GUEST/variant$v" | sed -nE 's/.* \.slots +PROGBITS +[0-9a-f]+ ([0-9a-f]+) .*/\1/p')
 	id=$(readelf -n "$GUEST/variant$v" | sed -n 's/.*Build ID: //p')
@@ -12,7 +12,7 @@ for v in 1 2 3 4 5 6; do
 done >slots
 [ "$(cut -d ' ' -f 1 slots | sort -u | wc -l)" = 6 ] || fail "the programs are alike: $(cat slots)"
 
-# How many samples a machine gives is its own business: again, until each program has some.
+# Repeat until each program has some samples.
 storm() { # PROCESSES WATCH-OPTION...
 	local round
 	: >seen
@@ -28,7 +28,7 @@ storm() { # PROCESSES WATCH-OPTION...
 	[ "$nr_failed" = 0 ] || cat seen
 }
 
-# Leaves in bad what is wrong with what was seen.
+# Write errors in the observed samples to "bad".
 look() {
 	awk '
 		FNR == NR { first[$1] = $2; own[$1] = $3; next }
@@ -58,7 +58,7 @@ look() {
 }
 load ring_kib=1024
 storm $((300 + LONG * 5700)) -r 4000
-# Said when a sample needs it.
+# With LAZY, the module describes a process only when a sample needs it.
 export LAZY=1
 storm $((300 + LONG * 5700)) -r 4000
 [ "$LONG" = 0 ] || storm 3000 -t

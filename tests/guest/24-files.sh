@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# The kernel's memory for files that were mapped once.
+# Files that ended processes had mapped do not stay in the kernel's memory.
 . "$(dirname "$0")/lib.sh"
 load
 check files

@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# What is said of a process once a sample needs it, and of most of them never.
+# With MORPH_START_LAZY, a process is described when a sample needs it; most never are.
 . "$(dirname "$0")/lib.sh"
 load ring_kib=1024
 check late

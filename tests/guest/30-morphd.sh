@@ -1,19 +1,19 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# morphd and the module together: a program, many programs, a library that is loaded late, files
-# that are replaced under what runs them. The programs differ in which of their slots they run in,
-# so a sample that was given to a wrong one lies where that one never is.
+# morphd and the module together: one program, many programs, a library that is loaded late, files
+# that are replaced while they run. Each program runs in a slot of its own, so a sample attributed
+# to the wrong program lies in a slot where that program never runs.
 . "$(dirname "$0")/lib.sh"
 command -v jq >/dev/null && command -v sqlite3 >/dev/null || { echo "skip: jq or sqlite3 is missing"; exit 77; }
 
-# collect NAME COMMAND...: the whole system, while the command runs; into a new database
+# collect NAME COMMAND...: sample the whole system while COMMAND runs, into a new database
 collect() {
 	local name=$1 daemon
 	shift
 	rm -f "$name".*
 	"$BUILD/morphd" --source=kmod --rate 4000 --interval 1 --db "$name.db" --json >"$name.json" 2>"$name.err" &
 	daemon=$!
-	# The session is there once sampling has begun.
+	# The session exists once sampling has begun.
 	until [ -n "$(sqlite3 -readonly "$name.db" "SELECT key FROM session" 2>/dev/null)" ]; do
 		kill -0 $daemon 2>/dev/null || { fail "$name: morphd: $(cat "$name.err")"; return; }
 		sleep 0.1
@@ -30,8 +30,8 @@ collect() {
 			>"$name.rows"
 }
 
-# of NAME FILE: its samples as "right wrong": in its own slot, and in the others. By addresses, since
-# the file may be gone from where it was; and in bash, since awk cannot read them.
+# of NAME FILE: its samples as "right wrong": in its own slot, and in others. Uses addresses,
+# because the file may have been removed; in bash, because awk cannot read hexadecimal.
 of() {
 	local id first address nr slot v=${2##*variant} right=0 wrong=0
 	v=${v%.so}
@@ -48,9 +48,8 @@ of() {
 	echo "$right $wrong"
 }
 
-# How many samples a machine gives is its own business: collect_enough NAME COMMAND MINIMUM FILE...
-# does it with COMMAND 1, which works four times as long as that with COMMAND 4, and so on, until each
-# file has so many.
+# collect_enough NAME COMMAND MINIMUM FILE...: collect while COMMAND 1 runs. Repeat with COMMAND 4,
+# which works four times as long, and so on, until each file has MINIMUM samples.
 collect_enough() {
 	local name=$1 command=$2 minimum=$3 file right times
 	shift 3
@@ -64,7 +63,7 @@ collect_enough() {
 	done
 }
 
-# placed NAME MINIMUM FILE...: each has so many, and none lies in a slot that is not its own
+# placed NAME MINIMUM FILE...: each file has MINIMUM samples, and none in another program's slot
 placed() {
 	local name=$1 minimum=$2 file right wrong failed=$nr_failed
 	shift 2
@@ -102,14 +101,14 @@ work() { # TIMES
 load ring_kib=1024
 collect_enough work work 20 "$GUEST"/variant[1-7] "$GUEST/libvariant1.so"
 placed work 20 "$GUEST"/variant[1-7] "$GUEST/libvariant1.so"
-# In the one function that does the work; its start takes longer the slower an emulator translates.
+# Most samples lie in the function that does the work; a slow emulator starts programs slowly.
 hot=$(awk '$1 == "variant7" && $3 == "hot7" { nr += $5 } END { print nr + 0 }' work.rows)
 all=$(awk '$1 == "variant7" { nr += $5 } END { print nr + 0 }' work.rows)
 [ $((hot * 4)) -ge $((all * 3)) ] || fail "work: $hot of $all in hot7: $(grep variant7 work.rows)"
 
 collect_enough replaced replace 20 "$GUEST/variant4" "$GUEST/libvariant2.so"
 placed replaced 0 "$GUEST"/variant[1-4] "$GUEST"/libvariant[12].so
-# What was still there to be looked at has its samples; what was not is nobody's, and counted.
+# Files that still existed have their samples. Samples of the others are counted as unattributed.
 placed replaced 20 "$GUEST/variant4" "$GUEST/libvariant2.so"
 unload
 finish

@@ -1,23 +1,23 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# The module, morphd and a program that numbers its paths: with registers each sample of it is of a
-# way that there is. How often of which is not asked here: an emulator takes interrupts only where
-# control arrives by a jump.
+# The module, morphd and a program that numbers its paths: with registers, each sample of the
+# program has an existing path. The shares of the paths are not tested, because the emulator takes
+# interrupts only at the targets of jumps.
 . "$(dirname "$0")/lib.sh"
 command -v jq >/dev/null && command -v nm >/dev/null || { echo "skip: jq or nm is missing"; exit 77; }
 
 address() { echo "0x$(nm "$GUEST/paths-original" | sed -n "s/ t blk_$1\$//p" | sed 's/^0*//')"; }
-samples() { # BLOCK...: that came by these
+samples() { # BLOCK...: samples whose path is these blocks
 	local want
 	want=$(for b; do address "$b"; done | jq -R . | jq -sc .)
 	jq --argjson want "$want" '[.rows[] | select(.path == $want) | .samples] | add // 0' paths.json
 }
-enough() { # is stored, of a machine of whatever speed, whose daemon begins when it comes to it
+enough() { # whether enough samples are stored; the machine may be slow
 	"$BUILD/morph-stats" query --by=path --binary "$GUEST/paths-original" --db db --json 2>/dev/null |
 		jq -e '([.rows[].samples] | add // 0) >= 300' >/dev/null
 }
 load
-# Nobody could verify a copy that was made by hand.
+# A copy made by hand cannot be verified, so list it in the database.
 "$BUILD/tools/path-note" --list db "$GUEST/paths-original" "$GUEST/paths-copy" || fail "path-note"
 "$BUILD/morphd" --source=kmod --registers=paths --rate 2000 --interval 1 --db db --record rec --json >out.json 2>err &
 daemon=$!
@@ -43,7 +43,7 @@ for db in db again; do
 	[ "$b" -ge 5 ] || fail "$db: by B $b"
 	[ "$(samples a b c d)" = 0 ] || fail "$db: a way that there is not"
 	[ "$(jq '[.rows[].samples] | add' paths.json)" = "$(jq .paths.decoded out.json)" ] || fail "$db: rows"
-	# Once more from the recording.
+	# Repeat from the recording.
 	[ $db = again ] || "$BUILD/morphd" --input rec --db again --json >out.json 2>err || fail "replay: $(cat err)"
 done
 finish

@@ -1,16 +1,16 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
 # long
-# A CPU that comes online while a source is open is sampled like the others: one that was off when
-# it was opened, one that went off for a second, one that was gone for no longer than it takes. What
-# programs mapped there before anybody looked is found, and no sample lies in a wrong program.
+# A CPU that comes online while a source is open is sampled like the others: one that was offline
+# before, one that was offline for a second, and one that was offline only for a moment. Mappings
+# made there before the source noticed the CPU are found, and no sample lies in a wrong program.
 . "$(dirname "$0")/lib.sh"
 
 cpu1() {
 	echo "$1" >/sys/devices/system/cpu/cpu1/online || fail "CPU 1: $1"
 }
 
-# rows DB VARIANT FILTER: samples of the functions that the filter lets through
+# rows DB VARIANT FILTER: samples of the functions that FILTER selects
 rows() {
 	"$BUILD/morph-stats" query --db "$1" --binary "$GUEST/variant$2" --by function --json 2>/dev/null |
 		jq --slurp "[.[].rows[]? | select($3) | .samples] | add // 0"
@@ -27,10 +27,10 @@ try() {
 		sleep 0.05
 	done
 	sleep 1
-	# It was off.
+	# CPU 1 was offline.
 	cpu1 1
 	taskset -c 1 "$GUEST/variant1" 1500
-	# It is off for a second, and comes back while a program executes others all the time.
+	# Offline for a second; when it comes back, a program executes others all the time.
 	cpu1 0
 	sleep 1
 	(for n in 1 2 3 4 5 6 7 8 9 10; do
@@ -41,22 +41,22 @@ try() {
 	cpu1 1
 	wait $n $!
 	taskset -c 1 "$GUEST/variant5" 1500
-	# It is hardly gone.
+	# Offline only for a moment.
 	cpu1 0
 	cpu1 1
 	taskset -c 1 "$GUEST/variant6" 3000
 	kill -TERM $daemon
 	wait $daemon || fail "$source: exit $?: $(cat err)"
 
-	# An emulator loses interrupts, many where it is slow. Without an event on the new CPU there
-	# would be no sample at all.
+	# A slow emulator loses many interrupts. But if the new CPU had no
+	# event, there would be no sample at all.
 	for n in 1 5 6; do
 		at_least "$source: variant$n" "$(rows "$source.db" $n ".function == \"hot$n\"")" 20
 	done
 	at_least "$source: variant2 and 3" $(($(rows "$source.db" 2 '.function == "hot2"') +
 		$(rows "$source.db" 3 '.function == "hot3"'))) 20
 	for n in 1 2 3 4 5 6; do
-		# Each has its only busy code in another page of 0x2000 to 0x9fff.
+		# Each variant has its only busy code in a different page of 0x2000 to 0x9fff.
 		wrong=$(rows "$source.db" $n "(.address | length) == 6 and .address >= \"0x2000\" and
 			.address < \"0xa000\" and .function != \"hot$n\"")
 		[ "$wrong" = 0 ] || fail "$source: $wrong samples of variant$n where it has no code"

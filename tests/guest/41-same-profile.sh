@@ -3,14 +3,14 @@
 # icount
 # long
 # timeout: 10000000
-# The same work gives the same profile from the module, from perf and from BPF. With a clock that counts
-# instructions no timer is late because of what the machine outside does: what is left of the difference
-# between runs is that of samples drawn at random, and two thousand in each of 20 runs show 3 % moved.
-# With any other clock an emulator's runs differ too much. A false alarm in a hundred thousand: for
-# one in a million the emulated processor draws lots for longer than it samples.
+# The same work gives the same profile from the module, from perf and from BPF. With a clock that
+# counts instructions, load outside the machine delays no timer. The runs then differ only as random
+# samples do, and 2,000 samples in each of 20 runs show a shift of 3 %. With any other clock an
+# emulator's runs differ too much. False alarms are one in a hundred thousand: for one in a million
+# the test's random choices would take the emulated processor longer than sampling.
 . "$(dirname "$0")/lib.sh"
 
-# Compiled already: in an emulator it takes longer than all runs of a source.
+# Compiled outside: in an emulator, compiling takes longer than all runs of a source.
 cat >cc <<'CC'
 #!/bin/bash
 while [ $# -gt 0 ] && [ "$1" != -o ]; do shift; done
@@ -26,7 +26,7 @@ case $status in
 0|77) ;;
 *) fail "$(grep -m 1 FAIL said || tail -n 1 said)" ;;
 esac
-# Three pairs at three levels: none was left out.
+# Three pairs of sources at three levels: all were compared.
 [ "$(grep -c ': the same; ' said)" = 9 ] || fail "not all was compared"
 unload
 [ $nr_failed != 0 ] || [ $status = 0 ] || { tail -n 1 said; exit 77; }

@@ -3,9 +3,9 @@
 # icount
 # long
 # timeout: 10000000
-# A busy CPU gives as many samples as were asked for. Only a machine whose clock counts its own
-# instructions can say so: any other is late now and then. Such a clock leaps while the machine waits
-# for a file, so the time limit means nothing here.
+# A busy CPU gives as many samples as requested. Only a machine whose clock counts its own
+# instructions can test this, because any other is sometimes late. Such a clock leaps while the
+# machine waits for a file, so the time limit means nothing here.
 . "$(dirname "$0")/lib.sh"
 load
 check rings rate 100 hrtimer 400

@@ -1,8 +1,9 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
 # timeout: 3000
-# Readers that keep no rule, that die, that find no memory; a load beside them, and CPUs that come
-# and go. What the kernel says to it counts too: most on one that looks for mistakes.
+# Readers that follow no rule, that die, that find no memory; with load, and
+# with CPUs that go offline and come back. Messages of the kernel are
+# failures too; a kernel with lockdep and KASAN finds most.
 . "$(dirname "$0")/lib.sh"
 seconds=$((1 + LONG * 29))
 ways=('' 'mode=tick ring_kib=16' 'stack_depth=16 rate=4000' 'rate=20000 ring_kib=16')
@@ -11,7 +12,7 @@ leaks=/sys/kernel/debug/kmemleak
 children=()
 torment() { check torment "$@"; }
 
-# beside COMMAND...: in the background, until the end
+# beside COMMAND...: run in the background until the end
 beside() {
 	"$@" &
 	children+=($!)
@@ -57,7 +58,7 @@ beside "$GUEST/torment" read 100000 100 0 0
 torment notes $seconds
 kill "${children[@]}"
 wait "${children[@]}" 2>/dev/null
-# All kinds of allocations, those that may wait included; and not a word about each.
+# Fail allocations of all kinds, also those that may wait, without a message for each.
 for kind in failslab fail_page_alloc; do
 	dir=/sys/kernel/debug/$kind
 	if [ -e $dir ]; then
@@ -66,8 +67,8 @@ for kind in failslab fail_page_alloc; do
 		[ ! -e $dir/min-order ] || echo 0 >$dir/min-order
 	fi
 done
-# The kernel says where memory was short, with a call chain: that is not trouble here. Not on the
-# console then; what would be is looked for.
+# For each failed allocation the kernel prints a call chain, which is expected here. Keep it off the
+# console, and search the log for real errors.
 read -r level _ </proc/sys/kernel/printk
 echo 1 >/proc/sys/kernel/printk
 dmesg -C
@@ -83,7 +84,7 @@ esac
 unload
 
 if [ -e $leaks ]; then
-	# What is younger than 5 s is not looked at, and what one look finds may be on a stack.
+	# kmemleak skips memory younger than 5 s. One scan may still find a pointer on a stack.
 	sleep 6
 	echo scan >$leaks
 	echo scan >$leaks

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # shellcheck shell=bash
-# What the guest's tests share. Sourced by them; they run in a directory of their own, as root,
-# with the module not loaded. GUEST is where the compiled programs are, LONG is 1 in the long run.
+# Shared by the guest's tests; sourced. Tests run in directories of their own, as root, with the
+# module not loaded. GUEST is the directory of the compiled programs; LONG is 1 in the long run.
 set -u
 GUEST=${GUEST:-$BUILD/guest}
 KO=$BUILD/kmod/$KERNEL/morphmon.ko
@@ -15,13 +15,13 @@ fail() {
 	nr_failed=$((nr_failed + 1))
 }
 
-# load PARAMETER...: the module; without it no test has any sense
+# load PARAMETER...: load the module; without the module, the test ends
 load() {
 	insmod "$KO" "$@" || { fail "insmod $*"; exit 1; }
 	[ -c /dev/morphmon ] || { fail "no /dev/morphmon"; exit 1; }
 }
 
-# What a check forked may still be on its way out, with the descriptors that it inherited.
+# A child of an earlier check may still be exiting, with inherited descriptors open.
 unload() {
 	for _ in {1..100}; do
 		rmmod morphmon 2>rmmod.txt && break
@@ -31,12 +31,12 @@ unload() {
 	[ ! -e /dev/morphmon ] || fail "/dev/morphmon stays"
 }
 
-# check PROGRAM ARG...: one of the compiled ones, which says itself what failed
+# check PROGRAM ARG...: run a compiled program, which prints its own failures
 check() {
 	"$GUEST/$1" "${@:2}" || { fail "$*: exit $?"; }
 }
 
-# fails MESSAGE COMMAND...: it must, and say so
+# fails MESSAGE COMMAND...: the command must fail with this message
 fails() {
 	local message=$1
 	shift

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Everything here would go wrong if one block of it were put elsewhere or five bytes written over it,
-// and most of it if the whole were.
+// Each function would break if one of its blocks were moved or overwritten with five bytes. Most
+// would also break if moved as a whole.
 	.macro	func name
 	.globl	\name
 	.type	\name, @function
@@ -13,7 +13,7 @@
 	.endm
 	.text
 
-// Slots of eight bytes, jumped to by arithmetic.
+// Slots of eight bytes; the jump's target is computed.
 	func	slots_of_eight
 	leaq	.Lslots(%rip), %rax
 	movslq	%edi, %rdi
@@ -34,7 +34,7 @@
 	ret
 	done	slots_of_eight
 
-// The same slots apart from who jumps there, with a symbol for the first alone.
+// The same slots without the jump: another function jumps there. Only the first has a symbol.
 	func	outside_slots
 	movslq	%esi, %rsi
 	leaq	(%rdi,%rsi,8), %rax
@@ -55,7 +55,7 @@
 	ret
 	done	first_slot
 
-// Data behind a call, which is read by its return address; the callee returns behind it.
+// Data after a call: the callee reads it by its return address, and returns behind it.
 	func	inline_data
 	call	read_inline
 	.long	0x00b801eb	// decodes: jmp .+3; mov $imm, %eax
@@ -71,7 +71,7 @@
 	jmp	*%rcx
 	done	read_inline
 
-// The callee skips what follows the call.
+// The callee skips the instruction after the call.
 	func	skips_over
 	call	skip_two
 	jmp	1f		// two bytes, never executed
@@ -95,7 +95,7 @@
 	ret
 	done	lock_or_not
 
-// A label difference as an immediate chooses where to enter.
+// A difference of labels, loaded as an immediate, selects the entry.
 	func	picks_entry
 	movl	$.Lb - .La, %eax
 	cmpl	$1, %edi
@@ -114,7 +114,7 @@
 	ret
 	done	picks_entry
 
-// Offsets of two bytes, in the text.
+// A table of two-byte offsets in the text.
 	func	table_of_offsets
 	leaq	.Loffsets(%rip), %rdx
 	movslq	%edi, %rdi
@@ -133,7 +133,7 @@
 	ret
 	done	table_of_offsets
 
-// A jump as push and return.
+// A jump made of push and return.
 	func	pushes_and_returns
 	leaq	.Lodd(%rip), %rax
 	leaq	.Leven(%rip), %rdx
@@ -149,7 +149,7 @@
 	ret
 	done	pushes_and_returns
 
-// Two ways to read the same bytes.
+// Two instruction sequences share bytes.
 	func	overlapping
 	xorl	%eax, %eax
 	testl	%edi, %edi
@@ -179,7 +179,7 @@
 	func	prefixes
 	movl	%edi, %eax
 	testl	$2, %edi
-	.byte	0x2e		// not taken, says a hint of old
+	.byte	0x2e		// an old branch hint: not taken
 	je	1f
 	addl	$5, %eax
 	.byte	0xf2		// bnd
@@ -236,7 +236,7 @@
 2:	ret
 	done	counts_down
 
-// Jumps back to its own entry, which a patch takes.
+// A jump back to its own entry, which a patch overwrites.
 	func	back_into
 	decl	%edi
 	cmpl	$10, %edi

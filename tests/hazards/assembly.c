@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Hand-written assembly that counts on where it lies: see assembly.S.
+// Hand-written assembly that depends on its own address: see assembly.S.
 // asm: assembly.S
 // stays: slots_of_eight outside_slots inline_data skips_over lock_or_not picks_entry table_of_offsets pushes_and_returns overlapping
 // moves: main

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Threads that are cancelled, at a cancellation point and at any instruction, and ones that leave
-// from deep inside: cleanup handlers and cleanup attributes run in order.
+// Threads that are cancelled, at a cancellation point and at any instruction, and threads that exit
+// from a deep call. Cleanup handlers and cleanup attributes run in order.
 // flags: -pthread -fexceptions
 // link: -pthread
 // moves: works deep main

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Cold parts: reached by branches, by tables, by landing pads, with frames of every size, shared
-// calls that do not return, and a way back into the hot part.
+// Cold parts: reached by branches, by jump tables and by landing pads, with frames of every size,
+// with shared calls that do not return, and with jumps back to the hot part.
 // flags: -freorder-blocks-and-partition
 // levels: -O2 -O3
 // only: gcc

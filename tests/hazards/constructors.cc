@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What runs before and after main: constructors with priorities, destructors, atexit, thread-local
-// destructors, quick_exit, arrays of pointers that the start-up code walks.
+// Code before and after main: constructors with priorities, destructors, atexit, thread-local
+// destructors, quick_exit, arrays of pointers that the start-up code calls.
 // flags: -pthread
 // modes: pie nopie static
 // link: -pthread

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A fibre library's switch: it returns on another stack than it was called on.
+// The switch function of a fibre library: it returns on another stack than the caller's.
 	.text
 	.globl	switch_stack
 	.type	switch_stack, @function

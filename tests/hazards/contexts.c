@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Stacks that are switched by hand: ucontext, one signal handler's stack as a fibre's, and a switch
-// written in assembly as fibre libraries have it.
+// Stacks switched by hand: by ucontext, by a signal handler's stack used for a fibre, and by
+// assembly as in fibre libraries.
 // asm: contexts.S
 // moves: fibre main
 #include <stdint.h>

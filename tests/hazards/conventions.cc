@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Other calling conventions and odd frames: ms_abi both ways with exceptions through it, frames that
-// are realigned, variable ones, functions that save everything, naked ones, vector arguments.
+// Other calling conventions and unusual frames: ms_abi in both directions with exceptions,
+// realigned and variable frames, functions that save all registers, naked functions, vector
+// arguments.
 // moves: main
 #include <alloca.h>
 #include <cstdarg>
@@ -72,7 +73,7 @@ __asm__(".text\n"
 	".cfi_endproc\n"
 	".size naked_one, . - naked_one\n");
 
-/* Twelve jumps in one asm statement, to C labels and its own. */
+/* Twelve jumps in one asm statement, to labels of C and of the statement. */
 KEEP int branches(int n)
 {
 	int v = n;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// C++20 coroutines: frames hold addresses of code, which is entered in its middle by a number;
-// exceptions leave them, and they are destroyed while they are suspended.
+// C++20 coroutines: frames hold code addresses, and a number selects where to resume. Exceptions
+// leave coroutines, and suspended coroutines are destroyed.
 // flags: -std=c++20 -fcoroutines
 // only: gcc
 #include <coroutine>

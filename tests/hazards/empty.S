@@ -52,7 +52,7 @@ only_ret:
 	.cfi_endproc
 	.size	only_ret, . - only_ret
 
-// Between two functions with unwind information, without any.
+// A function without unwind information, between two functions that have some.
 	.globl	no_fde_between
 	.type	no_fde_between, @function
 no_fde_between:

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Functions without code, with one instruction, with symbols of no size, that run into the next one,
-// that end in a call which does not come back, aliases, and a label at the end of everything.
+// Functions without code, with one instruction, with symbols without size, that fall into the next
+// function, that end in a call which does not return; aliases; a label at the end of the text.
 // asm: empty.S
 // moves: main
 #include <stdio.h>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Landing pads in programs that hold the personality routines themselves: in a static one without
-// symbols nothing names these routines.
+// Landing pads in programs that contain the personality routines. In a static program without
+// symbols, nothing names these routines.
 // moves: thrower catcher cleaner main
 #include <cstdio>
 #include <string>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Functions of tens of thousands of blocks: one switch, and one without any table.
+// Functions with tens of thousands of blocks: one with a switch, and one without any jump table.
 // levels: -O1
 // long: it takes a while to compile
 // moves: by_table by_branches

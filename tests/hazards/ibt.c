@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Built for indirect branch tracking and shadow stacks: what an indirect branch may reach starts with
-// endbr64, in the copies too; setjmp returns behind a call; no return goes where no call was.
+// Built for indirect branch tracking and shadow stacks: targets of indirect branches start with
+// endbr64, in the copies too; setjmp returns behind a call; every return follows a call.
 // flags: -fcf-protection=full -fexceptions
 // check: ibt
 // moves: target pick main

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Functions that a resolver chooses before the program is relocated: called, pointed at, compared,
-// exported by a library; resolvers that call others.
+// Functions chosen by a resolver before the program is relocated: called, pointed at, compared,
+// exported by a library. Resolvers that call other functions.
 // link: -lifuncs
 // modes: pie nopie
 // library: libifuncs.so -DLIBRARY

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Code that a compiler adds: entry and exit hooks that are told addresses of functions and callers,
-// counters, sanitizers' checks.
+// Code added by a compiler: entry and exit hooks, which get the addresses of functions and callers;
+// counters; checks of sanitizers.
 // flags: -finstrument-functions -fsanitize=undefined -fno-sanitize-recover -fstack-protector-all -fprofile-arcs
 // link: -fsanitize=undefined -fprofile-arcs
 // only: gcc

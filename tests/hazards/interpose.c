@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Interposition: a preloaded library, and the program itself, take the place of a library's
-// functions, its calls of its own exported functions included; addresses stay one value.
+// Interposition: a preloaded library, and the program itself, replace functions of a library, also
+// in the library's own calls. A function's address is the same everywhere.
 // link: -linterpose -ldl -rdynamic
 // modes: pie nopie
 // library: libinterpose.so -DLIBRARY

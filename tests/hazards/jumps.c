@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// setjmp and longjmp, the compiler's own too, out of handlers, in loops, with a switch on what came
-// back; functions that return twice otherwise: vfork.
+// setjmp and longjmp, also the compiler's built-ins: out of handlers, in loops, with a switch on
+// the result. Also vfork, another function that returns twice.
 // moves: lands main
 #include <setjmp.h>
 #include <signal.h>

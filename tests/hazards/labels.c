@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Computed goto in every form: tables of addresses and of differences (int, short), tables that are
-// written, labels in structures, kept, compared, given to others, threaded code.
+// Computed goto in every form: tables of addresses and of differences (int, short), tables written
+// at run time, labels in structures, stored, compared, passed to functions; threaded code.
 // moves: main
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What other linkers lay out otherwise: sections, program headers, unwind tables, identical
-// functions folded, exceptions, tables, thread-locals, a library.
+// Parts of a file that linkers lay out differently: sections, program headers, unwind tables,
+// folded identical functions, exceptions, jump tables, thread-locals, a library.
 // linkers: lld gold mold
 // flags: -ffunction-sections -fdata-sections
 // link: -llinkers

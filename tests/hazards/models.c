@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The large code model: addresses of everything are 64-bit immediates, or distances from an own
-// address that the code reads.
+// The large code model: all addresses are 64-bit immediates, or differences to an address that the
+// code reads.
 // flags: -mcmodel=large
 // modes: pie nopie
 #include <stdio.h>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// GNU C's nested functions: trampolines on the stack, and goto out of one into the function around
-// it, past frames between.
+// GNU C's nested functions: trampolines on the stack, and goto from a nested function into its
+// outer function, past frames between.
 // only: gcc
 // flags: -fexceptions
 // link: -Wl,-z,execstack

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Code that asks where it is: the function around an address, and names of callers by the dynamic
-// symbols. Those of stock files stay with the old code, so there the copies have no names.
+// Code that asks where it is: the function around an address, and callers' names by dynamic
+// symbols. In stock files these symbols stay with the old code, so the copies have no names.
 // link: -rdynamic -ldl
 // modes: pie nopie
 // kinds: relinkable

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Landing pads everywhere: in hot and in cold code, cleanups alone, rethrown and nested exceptions,
-// function-try-blocks, destructors that catch, exceptions that are kept and thrown elsewhere.
+// Landing pads: in hot and in cold code, only for cleanups, for rethrown and nested exceptions,
+// function-try-blocks, destructors that catch, exceptions that are stored and thrown elsewhere.
 // moves: main
 // flags: -pthread
 // link: -pthread
@@ -137,7 +137,7 @@ static int compare_throws(const void *a, const void *b)
 	return x - y;
 }
 
-/* Through C code that knows nothing of exceptions but has unwind information. */
+/* Through C code without exceptions but with unwind information. */
 KEEP int through_c()
 {
 	int v[16];
@@ -173,7 +173,7 @@ KEEP int depth_of(const std::exception &e)
 	return 1;
 }
 
-/* A loop whose hot part throws and catches, over and over. */
+/* A loop whose hot part throws and catches repeatedly. */
 KEEP long often(int times)
 {
 	long sum = 0;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// A library that is loaded and unloaded many times, at other addresses, while threads use another:
-// constructors, destructors, thread-locals, exceptions through it, addresses of functions, and
-// dl_iterate_phdr, which says where unwind tables are.
+// A library is loaded and unloaded many times, at different addresses, while threads use another
+// one: constructors, destructors, thread-locals, exceptions through the library, addresses of
+// functions, and dl_iterate_phdr, which gives the unwind tables.
 // flags: -pthread -fno-gnu-unique
 // only: gcc
 // link: -pthread -ldl
@@ -114,7 +114,7 @@ int main()
 			return 4;
 		if (dlopen("libplugin.so", RTLD_NOW | RTLD_NOLOAD))
 			return 5;
-		/* The next one comes to lie elsewhere. */
+		/* The next library is thus mapped at another address. */
 		filler[i] = mmap(nullptr, 1 << 16, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	}
 	one.join();

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Pointers to functions with more in them than an address: pointers to members (their lowest bit
-// says "virtual"), low bits used as tags, differences, sorted tables, hashes of addresses that must
-// agree with themselves, relative vtables' neighbours, pointers in a structure that is compared whole.
+// Pointers to functions that hold more than an address: pointers to members (the lowest bit means
+// "virtual"), low bits used as tags. Also differences, sorted tables, consistent hashes of
+// addresses, relative vtables, and pointers in a structure that is compared as a whole.
 // levels: -O2
 // flags: -std=c++17
 // moves: main
@@ -45,7 +45,7 @@ KEEP int f2(int n) { return n ^ 3; }
 KEEP int f3(int n) { return n % 5 ? n : 7; }
 typedef int function(int);
 
-/* The four low bits carry something else. */
+/* The four low bits hold other data. */
 KEEP uintptr_t tag(function *f, unsigned int bits) { return (uintptr_t)f | (bits & 15); }
 KEEP int untag(uintptr_t v, int n) { return ((function *)(v & ~(uintptr_t)15))(n) + (int)(v & 15); }
 
@@ -82,7 +82,7 @@ int main()
 	found = &*std::lower_bound(sorted.begin(), sorted.end(), OPAQUE(f1), std::less<>());
 	sum += *found == f1;
 	sum += (uintptr_t)OPAQUE(f0) - (uintptr_t)entries[0].f;
-	/* Aligned as the compiler aligned them, as far as anybody may count on it. */
+	/* Check only the alignment that a program may rely on. */
 	for (auto &e : entries)
 		sum += (uintptr_t)e.f % 2;
 	other *o = &s;

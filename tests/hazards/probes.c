@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Places that a tracer or the program itself finds by a note and writes over: static probes, patchable
-// entries, a jump label. The program patches its own code and sees the effect.
+// Code that a tracer or the program finds by a note and overwrites: static probes, patchable
+// entries, a jump label. The program patches its own code and tests the effect.
 // moves: main
 // stays: switched patched
 #include <stdint.h>

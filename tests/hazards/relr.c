@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Relative relocations packed as bits (DT_RELR): pointers to functions among them.
+// Relative relocations packed as bits (DT_RELR), also for pointers to functions.
 // link: -Wl,-z,pack-relative-relocs -lrelr
 // modes: pie
 // library: librelr.so -DLIBRARY

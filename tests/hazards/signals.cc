@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Unwinding through signal frames: a handler throws for a fault in the middle of moved code, walks
-// the stack below the interrupted instruction, on a stack of its own too, and jumps out.
+// Unwinding through signal frames: on a fault in moved code, a handler throws, walks the stack
+// below the interrupted instruction (also from a separate stack), and jumps out.
 // flags: -fnon-call-exceptions -fasynchronous-unwind-tables -fno-omit-frame-pointer
 // only: gcc
 // moves: faults handles walk main
@@ -72,7 +72,7 @@ KEEP int raises(int depth)
 	return 0;
 }
 
-/* ---- a timer interrupts wherever it does */
+/* ---- a timer interrupts at any instruction */
 static volatile sig_atomic_t ticks, broken;
 
 static void tick(int, siginfo_t *, void *)

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Handlers that know code addresses: a fault leads on where a table of labels says, as in the kernel;
-// a handler steps over an instruction by itself; restartable sequences with a table like rseq's.
+// Handlers that know code addresses: after a fault a table of labels gives the next address, as in
+// the kernel; a handler steps over an instruction; restartable sequences with a table like rseq's.
 // stays: reads counts
 // moves: main
 #include <signal.h>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Split stacks: a function's first call may come back twice, the second time one byte behind its
-// return address.
+// Split stacks: a function's first call may return twice, the second time one byte after its return
+// address.
 // only: gcc
 // flags: -fsplit-stack -pthread
 // link: -pthread

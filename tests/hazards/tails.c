@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // A tail call through a parameter that stays in its register across calls of local functions
-// (-fipa-ra), or that many tests stand behind.
+// (-fipa-ra), and one after many tests.
 // moves: walk visit main
 // levels: -O2 -O3 -Os
 #include <stdio.h>

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Exceptions that nobody may catch: through noexcept, out of a destructor during another, out of a
-// thread; each ends in the program's own terminate handler. One that nobody catches at all.
+// Exceptions that must not be caught: through noexcept, out of a destructor during another
+// exception, out of a thread; each ends in the program's own terminate handler. Also an uncaught
+// exception.
 // flags: -pthread
 // link: -pthread
 // run: ./prog noexcept

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Thread-local variables by every model, in the program and in a library that it was linked with and
-// one that is loaded later.
+// Thread-local variables by every model: in the program, in a library linked with it, and in one
+// loaded later.
 // flags: -pthread -rdynamic
 // link: -ltls1 -pthread -ldl
 // modes: pie nopie

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Labels as values: kept in the heap, sorted, searched, compared, subtracted, in a cold part, in structures
-// of other functions, jumped to by asm, chosen by a signal handler, shared by threads.
+// Labels as values: stored in the heap, sorted, searched, compared, subtracted, in a cold part, in
+// structures of other functions, jumped to by asm, selected by a signal handler, shared by threads.
 // flags: -pthread
 // link: -pthread
 // moves: main threaded chosen

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Two versions of one symbol, and a third that only old programs know.
+// Two versions of one symbol, and a third one that only old programs use.
 // link: -lversions -ldl
 // modes: pie nopie
 // library: libversions.so -DLIBRARY

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Code in memory that the program may write to, and does: an operand, an instruction, and where a
-// call leads; one operand the loader writes. No note tells of any.
+// Code in writable memory that the program changes: an operand, an instruction, and a call's
+// target; the loader writes one operand. No note describes these places.
 // moves: main plain
 // stays: constant variable calls
 #include <stdint.h>

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 # shellcheck shell=bash
-# What the tests of exports share; sourced. A C and a C++ program, in files with a
-# blank in their names, with local functions of one name, inlined code, templates,
-# exceptions; and their exact counts from callgrind, so that nothing depends on luck.
+# Shared by the tests of exports; sourced. A C and a C++ program, in files with a blank in their
+# names: local functions that share a name, inlined code, templates, exceptions. callgrind gives
+# exact counts, so the tests do not depend on sampling.
 . "$(dirname "${BASH_SOURCE[0]}")/../lib.sh"
 scratch export
 
@@ -24,7 +24,7 @@ counted() {
 	ends 0 "import of $1" import.txt --db "$2" import cg.out
 }
 
-# finish: the exit status of the test
+# finish: exit with the status of the test
 finish() {
 	if [ $nr_failed != 0 ]; then
 		echo "$nr_failed failed"

@@ -1,8 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
 #
-# In the guest: what each kind of work leaves in the stream, said when a sample needs it, as the
-# service has it, and said at once; mixed.sh, tests/guest/stream.c.
+# Runs in the guest: the bytes in the stream for each kind of work (mixed.sh, tests/guest/stream.c).
+# Once with processes described when a sample needs them, as for the service, and once at once.
 set -eu
 cd "$(dirname "$0")"
 insmod "$BUILD/kmod/$KERNEL/morphmon.ko" ring_kib=1024

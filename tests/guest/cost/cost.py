@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the cost test and scripts/bench-kmod share: a guest whose clock counts instructions is
-booted, works run in it with and without collectors, the plugin's counts are read. Decides what is
-measured and how it is summed up; thresholds are in run, tables in bench-kmod."""
+"""Shared by the cost test and scripts/bench-kmod: boots a guest whose clock counts instructions,
+runs work in it with and without collectors, and reads the plugin's counts. This file decides what
+is measured and how it is summed up; limits are in run, tables in bench-kmod."""
 
 import collections
 import os
@@ -15,21 +15,21 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(HERE)))
 BUILD = os.path.abspath(os.environ.get("BUILD", os.path.join(ROOT, "build")))
 LIBRARY = "/lib/x86_64-linux-gnu"
-# One instruction is one nanosecond. Five levels of page tables and TCG's other novelties are
-# not what most machines have: a common server's CPU, as far as TCG can.
+# One instruction is one nanosecond. The CPU is like that of a common server, as far as TCG can:
+# without five-level page tables and other features that few machines have.
 MACHINE = ["-machine", "q35,accel=tcg", "-smp", "1", "-m", "768", "-nic", "none", "-vga", "none",
            "-display", "none", "-no-reboot", "-nodefaults", "-cpu", "max,la57=off,erms=off",
            "-icount", "shift=0,sleep=off", "-rtc", "base=2026-01-01,clock=vm"]
-# tsc: TCG's does not stop and TCG has but one, which the kernel cannot know.
+# tsc=reliable: the emulated TSC is single and does not stop, but the kernel cannot know that.
 APPEND = ("nokaslr norandmaps quiet panic=-1 oops=panic tsc=reliable clocksource=tsc nowatchdog "
           "random.trust_cpu=on rdinit=/init")
 
 BIT_TICK, BIT_SAMPLE, BIT_SCHED, BIT_SOFTIRQ, BIT_WORK = (1 << i for i in range(5))
-OTHERS = 64  # the plugin's class of what is outside interrupts
+OTHERS = 64  # the plugin's class of code outside interrupts
 
 
 class Failure(Exception):
-    """Something that should work and did not; the text says what."""
+    """Something failed that should work; the text says what."""
 
 
 def command(args, **kw):
@@ -46,10 +46,10 @@ def kernels():
     return [tuple(line.split(" ", 1)) for line in out.splitlines()]
 
 
-# ---- what is booted ---------------------------------------------------------
+# ---- the guest --------------------------------------------------------------
 
 def module(source, release, where):
-    """Builds a kernel module of one's own. Returns its .ko."""
+    """Builds a kernel module of the test. Returns its .ko."""
     name = os.path.basename(source)
     copy = os.path.join(where, f"{name}-{release}")
     shutil.copytree(source, copy, dirs_exist_ok=True)
@@ -92,7 +92,7 @@ def cpio(files, directories):
 
 
 def with_libraries(program):
-    """{name in the guest: path} of a program and all that it is linked with."""
+    """{name in the guest: path} of a program and its libraries."""
     out = command(["ldd", program])
     found = {"bin/" + os.path.basename(program): program}
     for path in re.findall(r"(?:=> |^\s*)(/\S+) \(", out, re.MULTILINE):
@@ -101,7 +101,7 @@ def with_libraries(program):
 
 
 def programs(where):
-    """What works of real programs need."""
+    """Programs and inputs for the works that run real programs."""
     files = {"data/text": f"{where}/text", "data/program.i": f"{where}/program.i"}
     for name in "gzip", "sort", "perl":
         files.update(with_libraries(shutil.which(name)))
@@ -139,14 +139,14 @@ def initramfs(release, where, morphmon, more=None):
     return image
 
 
-# ---- what comes out ---------------------------------------------------------
+# ---- results ----------------------------------------------------------------
 
 Irq = collections.namedtuple("Irq", "classes insns added code data")
 Op = collections.namedtuple("Op", "kernel user added code data")
 
 
 class Window:
-    """One work in one state. @samples is the collector's own count, 0 where it has none."""
+    """One work in one state. @samples is the collector's own count, or 0 if it has none."""
 
     def __init__(self):
         self.state = self.work = None
@@ -155,25 +155,27 @@ class Window:
         self.profile = collections.defaultdict(collections.Counter)
 
     def median(self):
-        """Instructions of an operation, interrupts left out: the median."""
+        """Median of an operation's instructions, without interrupts."""
         return statistics.median(o.kernel + o.user for o in self.ops)
 
     def lines(self):
-        """Distinct lines of code and of data of an operation: the medians."""
+        """Medians of an operation's distinct cache lines of code and of data."""
         return [statistics.median(v) for v in ([o.code for o in self.ops], [o.data for o in self.ops])]
 
     def sampling(self):
-        """Instructions of all interrupts that were for a sample only, and of others the module's."""
+        """Instructions of interrupts for a sample alone, and the module's instructions in the other
+        interrupts."""
         return sum(i.added if i.classes & BIT_TICK else i.insns
                    for i in self.irqs if i.classes & BIT_SAMPLE)
 
     def per_op(self):
-        """Instructions of an operation, its share of ticks and of what is done later included,
-        less samples."""
+        """Instructions of an operation, with its share of ticks and of deferred work, but without
+        samples."""
         return (self.kernel + self.user - self.sampling()) / self.nr
 
     def added(self):
-        """Of these in the module, and in what it called."""
+        """Mean of an operation's instructions in the module and in functions that the module
+        called."""
         return statistics.mean(o.added for o in self.ops)
 
 
@@ -193,11 +195,12 @@ class Result:
         return Irq(*(average(v) for v in zip(*found)))
 
     def per_sample(self, state):
-        """An interrupt of the loop that was for a sample alone: the mean."""
+        """Mean of the loop's interrupts that were for a sample alone."""
         return self.interrupts(state, BIT_SAMPLE, statistics.mean)
 
     def per_tick(self, state):
-        """A tick of the loop, with a sample or without: the median, as a few ticks do more."""
+        """Median of the loop's ticks, with or without a sample; not the mean, as a few ticks do
+        more."""
         window = self.windows[state, "loop"]
         sampled = any(i.classes == BIT_TICK | BIT_SAMPLE for i in window.irqs)
         return self.interrupts(state, BIT_TICK | BIT_SAMPLE if sampled else BIT_TICK,

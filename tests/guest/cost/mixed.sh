@@ -1,8 +1,8 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
 #
-# One of three kinds of work, the same each time: `compile` some of Morph, a shell `script` of many
-# short programs, programs that only `compute`; or `mixed`, one after the other.
+# A fixed work of one of three kinds: `compile` some of Morph, run a shell `script` with many short
+# programs, run programs that only `compute`; or `mixed`, one after the other.
 set -eu
 cd "$(dirname "$0")/../../.."
 out=$(mktemp -d)

@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# While the disk is made, with its files as the root: the module's package is installed and upgraded.
-# Here and not in the running machine, where the compiler is emulated as well.
+# Runs while the disk is made, with the disk's files as the root: the module's package is installed
+# and upgraded. This is not done in the machine, where the compiler would be emulated, too.
 # shellcheck source=tests/guest/system/lib.sh
 . /root/files/lib.sh
 release=$(ls /lib/modules)
@@ -28,7 +28,7 @@ check "morphmon-dkms is upgraded" dpkg -i "$files"/new/morphmon-dkms_*.deb
 check "dkms has built $new, and only that" versions "$new"
 check "nothing of $old is left" is_gone "/usr/src/morphmon-$old"
 
-# What runs the stages, one at each start of the machine.
+# The unit that runs the stages, one at each start of the machine.
 cat >/etc/systemd/system/stage.service <<'UNIT'
 [Unit]
 Description=The next stage of the test

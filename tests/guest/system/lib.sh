@@ -1,14 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
 # shellcheck shell=bash disable=SC2034
-# What the stages in the machine share: checks, one line each, and the questions they ask.
-# Sourced by them; what is checked is theirs.
+# Shared by the stages in the machine; sourced. Checks print one line each;
+# other functions query the service.
 set -u
 export LC_ALL=C.UTF-8 DEBIAN_FRONTEND=noninteractive
 files=/root/files
 db=/var/lib/morph/morph.db
 log=/root/stage.log
 
-# check WHAT COMMAND...: one line, with what the command said where it failed
+# check WHAT COMMAND...: print one line, and COMMAND's output if it fails
 check() {
 	local what=$1
 	shift
@@ -20,12 +20,12 @@ check() {
 	fi
 }
 
-# said PATTERN: the last command did
+# said PATTERN: the last command's output matches
 said() {
 	grep -qE -e "$1" "$log" || { echo "no '$1' in: $(tail -n 5 "$log")"; return 1; }
 }
 
-# within SECONDS COMMAND...: it becomes true; an emulated machine takes its time
+# within SECONDS COMMAND...: COMMAND succeeds within SECONDS; an emulated machine is slow
 within() {
 	local end=$((SECONDS + $1))
 	shift
@@ -36,7 +36,7 @@ within() {
 }
 
 status() { morph-stats --db="$db" status --json; }
-# samples_of PATH: how many there are; 0 without a database
+# samples_of PATH: the number of samples; 0 without a database
 samples_of() {
 	local n
 	n=$(morph-stats --db="$db" query --json 2>/dev/null |
@@ -44,24 +44,24 @@ samples_of() {
 	echo "${n:-0}"
 }
 more_of() { [ "$(samples_of "$1")" -gt "$2" ]; }
-# of the last session
+# Source and rate of the last session.
 collector() { status | jq -r '.sessions | max_by(.start_s) | .collector'; }
 rate() { status | jq -r '.sessions | max_by(.start_s) | .rate_hz'; }
 rate_is() { [ "$(rate)" = "$1" ]; }
 pid() { systemctl show -P MainPID morphd; }
-# Never 0, which to kill means all of us.
+# Never 0, which would make kill signal the whole process group.
 main_pid() { pid | sed 's/^0$/none/'; }
 is_other_pid() { [ "$(pid)" != 0 ] && [ "$(pid)" != "$1" ] && systemctl -q is-active morphd; }
 is_pid() { [ "$(pid)" = "$1" ]; }
 collects_with() { [ "$(collector)" = "$1" ] || { echo "with $(collector)"; return 1; }; }
-# The service is there; where not, what it said last.
+# The service runs; otherwise print its last messages.
 runs() { systemctl is-active morphd || { journalctl -q -b -o cat -u morphd | tail -n 8; false; }; }
 is_gone() { [ ! -e "$1" ]; }
 fails() { ! "$@"; }
 
-# A real program that is busy: most of its time is its own, not a library's or the kernel's.
+# A busy real program that spends most of its time in its own code.
 compress() { timeout "$1" gzip -9 </dev/urandom >/dev/null; [ $? = 124 ]; }
-# grows COUNT: its samples become more than that; how much work that takes is the machine's business
+# grows COUNT: gzip's samples grow beyond COUNT; repeat the work until they do
 grows() {
 	local i
 	for ((i = 0; i < 30; i++)); do
@@ -72,15 +72,15 @@ grows() {
 	return 1
 }
 
-# The machine as a whole: all has been started, no unit has failed.
+# The whole machine: everything has started, no unit has failed.
 has_started() { [ "$(systemctl is-system-running)" != starting ]; }
 is_sound() {
 	within 300 has_started
 	[ "$(systemctl is-system-running)" = running ] || { systemctl --failed --no-legend; return 1; }
 }
 
-# no_complaint [PATTERN]: systemd has warned of nothing about morphd, and morphd has not said that
-# something went wrong, but what the test itself has brought about.
+# no_complaint [PATTERN]: neither systemd nor morphd has reported a problem with morphd, except for
+# messages that match PATTERN.
 no_complaint() {
 	local all wrong='cannot|fail|not allowed|denied|malformed|corrupt|without a sandbox|error|skipped'
 	all=$( (journalctl -q -b -p warning -o cat -u morphd
@@ -89,7 +89,7 @@ no_complaint() {
 	[ -z "$all" ] || { echo "$all"; return 1; }
 }
 
-# No system call that the unit or the sandbox forbids either (1326).
+# Also no system call that the unit or the sandbox forbids (1326).
 kernel_is_well() {
 	local trouble='WARNING:|BUG:|Oops|protection fault|Call Trace|soft lockup'
 	trouble="$trouble|detected .*stall|self-detected|UBSAN|list_(add|del)|type=1326|refcount_t|blocked for more"

@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# Runs the stage that is due, then switches the machine off.
+# Runs the next stage, then switches the machine off.
 cd /root/files || exit 1
 stty -F /dev/ttyS1 raw -echo
 stage=$(printf '%s\n' stage-*.sh | head -n 1)

@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# On a machine that has had the module only: install morph, use the service, wrong it.
+# A machine with only the module installed: install morph, use the service, provoke errors.
 # shellcheck source=tests/guest/system/lib.sh
 . /root/files/lib.sh
 
@@ -27,7 +27,7 @@ kernel_there() { morph-stats query --db="$db" | grep '\[kernel '; }
 check "the kernel's own are there" kernel_there
 check "no sample is unaccounted for" morph-stats --db="$db" status --check
 
-# Watchdog: signs of life are asked for, and given.
+# Watchdog: messages are requested and sent.
 alive() {
 	[ "$(systemctl show -P WatchdogUSec morphd)" != 0 ] &&
 		[ "$(systemctl show -P WatchdogTimestampMonotonic morphd)" -gt "$1" ]

@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# After a reboot: the profile is there and grows; an upgrade keeps it, a purge does not.
+# After a reboot: the profile still exists and grows; an upgrade keeps it, a purge removes it.
 # shellcheck source=tests/guest/system/lib.sh
 . /root/files/lib.sh
 had=$(cat /root/gzip.count)
@@ -23,13 +23,13 @@ check "and the counts grow" grows "$had"
 check "nothing is wrong in the journal" no_complaint
 check "nor in the kernel's log" kernel_is_well
 
-# The module's package first: morphd must go on without it.
+# Purge the module's package first: morphd must continue without the module.
 now=$(pid)
 check "morphmon-dkms is purged" dpkg --purge morphmon-dkms
 check "the module is unloaded" is_gone /sys/module/morphmon
 dkms_empty() { [ -z "$(dkms status; find /lib/modules /usr/src -name 'morphmon*')" ]; }
 check "nothing of it is left" dkms_empty
-# Debian's kernels do not let it collect in another way as they come; it says so, until they do.
+# Debian's settings allow no other source; morphd says so until they are changed.
 says_what_to_do() { journalctl -q -b -o cat -u morphd | grep 'kernel.perf_event_paranoid=2'; }
 check "the service says what it needs now" within 300 says_what_to_do
 stays() { systemctl -q is-active morphd && is_other_pid "$now"; }

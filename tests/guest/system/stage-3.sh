@@ -1,11 +1,11 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# After a reboot, on Debian as it comes: without the kernel module, and kernel.perf_event_paranoid is 3.
+# After a reboot, with Debian's defaults: without the module, and with kernel.perf_event_paranoid=3.
 # The package says what to do, no unit fails, and the service starts once the setting is changed.
 # shellcheck source=tests/guest/system/lib.sh
 . /root/files/lib.sh
 
-# A run of this stage alone begins on the disk that has the module.
+# If only this stage runs, the disk still has the module.
 if dpkg -s morphmon-dkms >/dev/null 2>&1; then
 	dpkg --purge morphmon-dkms >"$log" 2>&1
 fi
@@ -15,7 +15,7 @@ check "kernel.perf_event_paranoid is Debian's 3" grep -qx 3 /proc/sys/kernel/per
 
 install() { apt-get -q -y install "$files"/new/morph_*.deb >/root/install.log 2>&1 || { cat /root/install.log; false; }; }
 check "apt installs morph" install
-# The end of what apt prints, but for the triggers of other packages.
+# The end of apt's output, except for triggers of other packages.
 ends_with_advice() {
 	grep -v '^Processing triggers\|^Scanning \|^N: \|^$' /root/install.log | tail -n 3 >"$log.end"
 	cat "$log.end"

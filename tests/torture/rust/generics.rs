@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Generics, closures, trait objects, matches that become jump tables, iterators, numbers of every
-//! width, formatting, sorting and hashing: what std and the compiler make much code of.
+//! width, formatting, sorting and hashing: features for which std and the compiler make much code.
 use std::collections::{BTreeMap, BinaryHeap, HashMap, HashSet, VecDeque};
 use std::fmt::{self, Display};
 use std::ops::{Add, Mul};
