@@ -85,7 +85,7 @@ static error_t finish(struct options *o, struct argp_state *state)
 	bool periods = o->has_period[0] || o->has_period[1];
 
 	if (!o->nr_dbs && !periods)
-		argp_error(state, "compare what? Two databases, or --at=WHEN");
+		argp_error(state, "nothing to compare: give two databases, or --at=WHEN");
 	if (o->nr_dbs == 1 && !periods) {
 		o->dbs[1] = o->dbs[0];
 		o->dbs[0] = NULL; /* --db or the default one */
@@ -101,9 +101,9 @@ static error_t finish(struct options *o, struct argp_state *state)
 	if (o->nr_dbs == 1 && o->stats->db)
 		argp_error(state, "--db goes with one database and no period");
 	if (!o->has_period[0] && md_period_before(&o->periods[1], &o->periods[0]))
-		argp_error(state, "what is before --after? Say with --before");
+		argp_error(state, "nothing lies before --after: give --before, too");
 	if (!o->has_period[1] && md_period_behind(&o->periods[0], &o->periods[1]))
-		argp_error(state, "what is after --before? Say with --after");
+		argp_error(state, "nothing lies after --before: give --after, too");
 	return 0;
 }
 
@@ -192,9 +192,9 @@ static const struct argp argp = {
 	option_table,
 	parse,
 	"[OLD-DB] [NEW-DB]",
-	"Say whose share of the samples changed, and whether by more than chance.\v"
-	"With two databases: the second against the first. With one: against the default one. "
-	"With --at, --before or --after two periods of one database.",
+	"Say which shares of the samples changed, and whether by more than chance.\vWith two "
+	"databases: the second against the first. With one: against the default one. With --at, "
+	"--before or --after two periods of one database.",
 	children,
 	0,
 	0};

@@ -35,7 +35,7 @@ static const struct argp_option options[] = {
 	{"build-id", KEY_BUILD_ID, "HEX", 0, "Only modules whose build-id begins so", 0},
 	{"binary", KEY_BINARY, "FILE", 0, "Only the module that FILE is; take its code from there",
 	 0},
-	{"since", 's', "WHEN", 0, "2h, 3d, today, 2026-11-20, ...: not what is older", 0},
+	{"since", 's', "WHEN", 0, "Leave out older samples: 2h, 3d, today, 2026-11-20, ...", 0},
 	{0},
 };
 

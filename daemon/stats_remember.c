@@ -69,7 +69,7 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 		return 0;
 	case ARGP_KEY_END:
 		if (r->filter.binary && !r->filter.module && !r->filter.build_id)
-			argp_error(state, "--binary: of which module? Give --module or --build-id");
+			argp_error(state, "--binary needs --module or --build-id");
 		return 0;
 	default: return ARGP_ERR_UNKNOWN;
 	}
@@ -80,8 +80,7 @@ static const struct argp argp = {
 	options,
 	parse,
 	NULL,
-	"Keep what the files of modules look like, so that their samples serve "
-	"later builds, too.",
+	"Keep fingerprints of the modules' files, so that their samples also serve later builds.",
 	children,
 	0,
 	0};
