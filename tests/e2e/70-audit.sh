@@ -154,14 +154,14 @@ ends 2 "pairs that are none" --pairs=:8 quick quick
 # An audit goes on with the pairs that it had, and with no others.
 "$BUILD/morph-audit" --continue=one.csv --export-csv=more.csv tenth tenth-less >out.txt 2>err.txt ||
 	fail "--continue: status $?: $(cat err.txt)"
-says out.txt '1 of them of an earlier audit'
+says out.txt '1 of them from an earlier audit'
 [ "$(sed -n 2p one.csv)" = "$(sed -n 2p more.csv)" ] || fail "--continue: another first pair"
 ends 1 "other programs" --continue=one.csv tenth quick
 says err.txt 'those pairs are of another quick'
 ends 1 "another metric" --continue=one.csv --metric=wall tenth tenth-less
 ends 1 "pairs enough" --continue=more.csv --pairs=1:2 tenth tenth-less
 ends 1 "no pairs" --continue=work.c tenth tenth-less
-says err.txt 'work.c: line 1: not what --export-csv writes'
+says err.txt 'work.c: line 1: not in the form that --export-csv writes'
 
 # A library, put in its place where nobody else sees it.
 cat >lib.c <<'EOF'
