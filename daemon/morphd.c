@@ -517,8 +517,8 @@ static int say_found(const struct database *db, struct mp_err *err)
 			sessions[0].ledger.emitted);
 		if (db->lock.found)
 			fprintf(stderr,
-				"morphd: the last morphd (process %d) did not shut down properly: its samples "
-				"after %s UTC are lost\n",
+				"morphd: the last morphd (process %d) did not shut down "
+				"properly: its samples after %s UTC are lost\n",
 				(int)db->lock.found, last);
 	}
 	free(sessions);
