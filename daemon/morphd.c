@@ -100,10 +100,12 @@ static const struct argp_option daemon_options[] = {
 	 "kmod, bpf, perf, replay, or auto (replay with --input, else the best)", 0},
 	{"db", 'd', "FILE", 0, "the database (default: see morphd(8); none with --record)", 0},
 	{"rate", 'r', "HZ", 0, "samples per second and CPU (default: measured, below 0.3 %)", 0},
-	{"interval", 'i', "SECONDS", 0, "between two writes to the database (default: 10)", 0},
+	{"interval", 'i', "SECONDS", 0, "seconds between two writes to the database (default: 10)",
+	 0},
 	{"record", 'o', "FILE", 0, "write the stream of records to FILE", 0},
 	{"input", 'I', "FILE", 0, "the recording to replay", 0},
-	{"repeat", OPT_REPEAT, "N", 0, "replay it N times, each under new process ids", 0},
+	{"repeat", OPT_REPEAT, "N", 0, "replay the recording N times, each under new process ids",
+	 0},
 	{"no-kernel", OPT_NO_KERNEL, NULL, 0, "sample user code only", 0},
 	{"registers", OPT_REGISTERS, "WHAT", 0,
 	 "paths: record registers with each sample of user code; in programs that number their "
@@ -113,19 +115,23 @@ static const struct argp_option daemon_options[] = {
 	 "if sampling is not possible, say what to do, and start once it is; for services", 0},
 	{"foreground", OPT_FOREGROUND, NULL, 0, "do not detach (morphd never does)", 0},
 	{"stats", OPT_STATS, NULL, 0, "at the end, print where time and samples went", 0},
-	{"json", OPT_JSON, NULL, 0, "the same as JSON", 0},
+	{"json", OPT_JSON, NULL, 0, "as --stats, but print JSON", 0},
 	{0}};
 
 static const struct argp_option run_options[] = {
 	{"pid", OPT_PID, "PID", 0,
 	 "sample this running process and all that it starts; may be given again", 0},
 	{"unit", OPT_UNIT, "NAME", 0,
-	 "the same for a systemd unit, a container's id, or a /CGROUP with all below it", 0},
-	{"user", OPT_USER, "USER", 0, "the same for a user's processes, by name or number", 0},
+	 "sample a systemd unit, a container (by id), or a /CGROUP with all below it; may be "
+	 "given again",
+	 0},
+	{"user", OPT_USER, "USER", 0,
+	 "sample a user's processes, by name or number; may be given again", 0},
 	{"source", 's', "NAME", 0, "kmod, bpf, perf, or auto (the best that works here)", 0},
 	{"db", 'd', "FILE", 0, "the database (default: see morphd(8); none with --record)", 0},
 	{"rate", 'r', "HZ", 0, "samples per second of CPU time (default: 4000)", 0},
-	{"interval", 'i', "SECONDS", 0, "between two writes to the database (default: 10)", 0},
+	{"interval", 'i', "SECONDS", 0, "seconds between two writes to the database (default: 10)",
+	 0},
 	{"record", 'o', "FILE", 0, "write the stream of records to FILE", 0},
 	{"no-kernel", OPT_NO_KERNEL, NULL, 0, "sample user code only", 0},
 	{"registers", OPT_REGISTERS, "WHAT", 0,
@@ -135,10 +141,11 @@ static const struct argp_option run_options[] = {
 	{"polls", OPT_POLLS, "FILE", 0,
 	 "ask a polling program which paths it takes; FILE is the one that its --counts named", 0},
 	{"poll-window", OPT_POLL_WINDOW, "SAMPLES,STRIDE", 0,
-	 "each time, skip up to STRIDE - 1 paths, then take SAMPLES paths (default: 64,17)", 0},
-	{"poll-rate", OPT_POLL_RATE, "HZ", 0, "ask at most HZ times per second (default: 500)", 0},
+	 "with --polls: skip up to STRIDE - 1 paths, then take SAMPLES paths (default: 64,17)", 0},
+	{"poll-rate", OPT_POLL_RATE, "HZ", 0,
+	 "with --polls: ask at most HZ times per second (default: 500)", 0},
 	{"stats", OPT_STATS, NULL, 0, "at the end, print where time and samples went", 0},
-	{"json", OPT_JSON, NULL, 0, "the same as JSON", 0},
+	{"json", OPT_JSON, NULL, 0, "as --stats, but print JSON", 0},
 	{0}};
 
 static void set(struct argp_state *state, enum md_config_key key, const char *value)
@@ -272,9 +279,9 @@ static const struct argp daemon_argp = {
 	.options = daemon_options,
 	.parser = parse_option,
 	.args_doc = "\nrun [OPTION...] -- COMMAND [ARGUMENT...]",
-	.doc = "Collect samples of what runs, attribute them to modules, store the counts.\v"
-	       "`morphd run --help` tells of sampling one command. Exit status: 0 done, 1 failed, "
-	       "2 usage; that of the command with run.",
+	.doc = "Collect samples of what runs, attribute them to modules, store the "
+	       "counts.\v`morphd run --help` says how to sample one command. Exit status: 0 "
+	       "done, 1 failed, 2 usage; with run, that of the command.",
 };
 
 static const struct argp run_argp = {

@@ -57,7 +57,7 @@ enum {
 
 static const struct argp_option options[] = {
 	{"module", 'm', "NAME", 0, "In the module with this path or file name", 0},
-	{"build-id", KEY_BUILD_ID, "HEX", 0, "In a module whose build-id begins so", 0},
+	{"build-id", KEY_BUILD_ID, "HEX", 0, "In a module whose build-id begins with HEX", 0},
 	{"binary", KEY_BINARY, "FILE", 0, "In this file, wherever it was when it ran", 0},
 	{"address", KEY_ADDRESS, "ADDRESS", 0, "The function that holds 0x...", 0},
 	{"since", 's', "WHEN", 0, "Leave out older samples: 2h, 3d, today, 2026-11-20, ...", 0},

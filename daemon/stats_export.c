@@ -46,13 +46,14 @@ enum {
 
 static const struct argp_option options[] = {
 	{"format", KEY_FORMAT, "FORMAT", 0,
-	 "folded: lines for flamegraph.pl; callgrind: for callgrind_annotate and KCachegrind; pprof: "
-	 "for go tool pprof; json: all there is; and of one module fdata: for llvm-bolt; autofdo: "
-	 "for create_llvm_prof --profiler=text; order: of functions, for a linker",
+	 "folded: lines for flamegraph.pl; callgrind: for callgrind_annotate and KCachegrind; "
+	 "pprof: for go tool pprof; json: everything; for one module only, fdata: for "
+	 "llvm-bolt; autofdo: for create_llvm_prof --profiler=text; order: of functions, for a "
+	 "linker",
 	 0},
 	{"module", 'm', "NAME", 0, "Only the module with this path or file name", 0},
-	{"build-id", KEY_BUILD_ID, "HEX", 0, "Only modules whose build-id begins so", 0},
-	{"binary", KEY_BINARY, "FILE", 0, "Only the module that FILE is; take its code from there",
+	{"build-id", KEY_BUILD_ID, "HEX", 0, "Only modules whose build-id begins with HEX", 0},
+	{"binary", KEY_BINARY, "FILE", 0, "Only the module of this file; read its code from FILE",
 	 0},
 	{"since", 's', "WHEN", 0, "Leave out older samples: 2h, 3d, today, 2026-11-20, ...", 0},
 	{"branches", KEY_BRANCHES, "WHICH", 0,

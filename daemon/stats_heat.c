@@ -41,7 +41,7 @@ enum {
 };
 
 static const struct argp_option options[] = {
-	{"after", KEY_AFTER, "FILE", 0, "Its optimised version: draw both", 0},
+	{"after", KEY_AFTER, "FILE", 0, "FILE is the optimised version of BINARY: draw both", 0},
 	{"output", 'o', "FILE", 0, "Write FILE.svg or FILE.html instead of to standard output", 0},
 	{"since", 's', "WHEN", 0, "Leave out older samples: 2h, 3d, today, 2026-11-20, ...", 0},
 	{0},

@@ -124,13 +124,13 @@ static const struct argp argp = {
 	"FILE...",
 	"Add what another profiler counted.\v"
 	"callgrind:  valgrind --tool=callgrind --dump-instr=yes --collect-jumps=yes CMD\n"
-	"counters:   what programs counted that morph-optimize --instrument=edges made; say "
-	"--binary=FILE, and any number of their files\n"
-	"fdata:      of perf2bolt, merge-fdata or a program that llvm-bolt -instrument made; say "
+	"counters:   counts of programs that morph-optimize --instrument=edges made; give "
+	"--binary=FILE, and any number of files of counts\n"
+	"fdata:      of perf2bolt, merge-fdata or a program that llvm-bolt -instrument made; give "
 	"--binary=FILE\n"
 	"perf:       perf script -G -F comm,pid,tid,time,event,ip,sym,dso --show-mmap-events "
-	"--show-task-events --show-lost-events | morph-stats import -; with the field brstack the "
-	"branch stacks, too",
+	"--show-task-events --show-lost-events | morph-stats import -; with the field brstack "
+	"the branch stacks, too",
 	children,
 	0,
 	0};

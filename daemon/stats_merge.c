@@ -81,7 +81,8 @@ static const struct argp_child children[] = {{&md_stats_common_argp, 0, NULL, 0}
 static const struct argp argp = {options,
 				 parse,
 				 "OUT-DB IN-DB...",
-				 "Add databases up into OUT-DB, which is made where there is none.",
+				 "Add databases up into OUT-DB, which is created if it does not "
+				 "exist.",
 				 children,
 				 0,
 				 0};

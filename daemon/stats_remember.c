@@ -44,10 +44,10 @@ struct remember {
 
 static const struct argp_option options[] = {
 	{"module", 'm', "NAME", 0, "Only modules with this path or file name", 0},
-	{"build-id", KEY_BUILD_ID, "HEX", 0, "Only the module whose build-id begins so", 0},
-	{"binary", KEY_BINARY, "FILE", 0, "Where that one module's file is now", 0},
-	{"min-samples", KEY_MIN_SAMPLES, "N", 0, "Only modules with so many samples (default 1000)",
-	 0},
+	{"build-id", KEY_BUILD_ID, "HEX", 0, "Only the module whose build-id begins with HEX", 0},
+	{"binary", KEY_BINARY, "FILE", 0, "Where the file of that one module is now", 0},
+	{"min-samples", KEY_MIN_SAMPLES, "N", 0,
+	 "Only modules with at least N samples (default 1000)", 0},
 	{0},
 };
 
