@@ -40,8 +40,7 @@ static const struct {
 };
 
 static const char *const assumptions[] = {
-	"the processor executes code as the decoder (Zydis) reads it; kernel, loader and "
-	"unwinder follow the ABI",
+	"code runs as Zydis decodes it; kernel, loader and unwinder follow the ABI",
 	"the program does not read its own code or file as data",
 	"the program does not order or subtract addresses of functions",
 	"every address of code comes from a relocation, an operand, a table or the stack",
