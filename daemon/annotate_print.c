@@ -87,7 +87,7 @@ static const char *end_of(const struct mp_block *block)
 	switch (block->term) {
 	case MP_TERM_TAIL: return "leaves by a tail call";
 	case MP_TERM_INDIRECT_TAIL: return "leaves by an indirect jump";
-	case MP_TERM_UNRESOLVED: return "ends in a jump to any label, or one not understood";
+	case MP_TERM_UNRESOLVED: return "ends in a jump whose targets are not known";
 	case MP_TERM_TABLE: return "ends in a jump table";
 	case MP_TERM_NORETURN: return "ends in a call that does not return";
 	default: return NULL;

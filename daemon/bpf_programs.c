@@ -72,7 +72,7 @@ static int refuse(int code, struct mp_err *err)
 	if (code == EPERM)
 		return mp_err_set(err, code, "not allowed: needs root, or CAP_BPF and CAP_PERFMON");
 	if (access("/sys/kernel/btf/vmlinux", R_OK))
-		return mp_err_set(err, code, "this kernel does not describe its types (BTF)");
+		return mp_err_set(err, code, "this kernel has no type information (BTF)");
 	return mp_err_set(err, code, "the kernel refuses the programs: %s", strerror(code));
 }
 
@@ -134,10 +134,10 @@ int md_bpf_programs_open(pid_t command, struct md_bpf_programs **out, struct mp_
 	 * ours.
 	 */
 	if (!md_proc_is_whole())
-		return mp_err_set(err, ENOTSUP, "we are in a PID namespace");
+		return mp_err_set(err, ENOTSUP, "morphd runs in a PID namespace");
 	ret = libbpf_num_possible_cpus();
 	if (ret <= 0 || ret > MD_WIRE_MAX_CPUS)
-		return mp_err_set(err, ENOTSUP, "how many CPUs there are is unknown");
+		return mp_err_set(err, ENOTSUP, "cannot find the number of CPUs");
 	p = calloc(1, sizeof(*p));
 	if (!p)
 		return mp_err_set(err, ENOMEM, "no memory");

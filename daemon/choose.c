@@ -200,7 +200,7 @@ int md_choose_measure(struct md_source *source, struct md_cost *out, struct mp_e
 	if (ret)
 		return ret;
 	if (nr < NR_PAIRS)
-		return mp_err_set(err, ENODATA, "no samples came");
+		return mp_err_set(err, ENODATA, "no samples arrived");
 	ns = median_ns * NR_PAIRS / (double)nr;
 	/* The loop cannot see shorter interruptions, and no sample is that cheap. */
 	out->interrupt_ns = ns < GAP_MIN_NS ? GAP_MIN_NS : ns;

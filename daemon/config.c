@@ -54,8 +54,7 @@ int md_config_set(struct md_config *config, enum md_config_key key, const char *
 	switch (key) {
 	case MD_CONFIG_SOURCE:
 		if (strcmp(value, "auto") && !md_source_find(value))
-			return mp_err_set(err, EINVAL,
-					  "there are kmod, bpf, perf, replay and auto");
+			return mp_err_set(err, EINVAL, "not kmod, bpf, perf, replay or auto");
 		snprintf(config->source, sizeof(config->source), "%s", value);
 		break;
 	case MD_CONFIG_RATE:
@@ -76,7 +75,7 @@ int md_config_set(struct md_config *config, enum md_config_key key, const char *
 		if (!value[0])
 			return mp_err_set(err, EINVAL, "an empty name");
 		if (strlen(value) >= sizeof(config->database))
-			return mp_err_set(err, EINVAL, "too long a name");
+			return mp_err_set(err, EINVAL, "the name is too long");
 		snprintf(config->database, sizeof(config->database), "%s", value);
 		break;
 	case MD_CONFIG_REGISTERS:
@@ -166,9 +165,10 @@ static int take_line(const char *path, unsigned int line, char *text, struct md_
 	if (key < 0)
 		return refuse(
 			err, path, line, name,
-			"no such key; there are source, rate, interval, no-kernel, database and registers");
+			"no such key; the keys are source, rate, interval, no-kernel, database "
+			"and registers");
 	if (lines[key])
-		return mp_err_set(err, EINVAL, "%s:%u: %s: line %u has it already", path, line,
+		return mp_err_set(err, EINVAL, "%s:%u: %s: already set in line %u", path, line,
 				  name, lines[key]);
 	lines[key] = line;
 	if (!value[0])
@@ -178,9 +178,9 @@ static int take_line(const char *path, unsigned int line, char *text, struct md_
 				  why.msg);
 	if (key == MD_CONFIG_SOURCE && !strcmp(value, "replay"))
 		return refuse(err, path, line, name,
-			      "what is to be replayed is said on the command line");
+			      "only the command line can choose replay, with --input");
 	if (key == MD_CONFIG_DATABASE && value[0] != '/')
-		return refuse(err, path, line, name, "a path from / on is needed");
+		return refuse(err, path, line, name, "the path must begin with /");
 	return 0;
 }
 

@@ -114,7 +114,7 @@ static int write_counts(struct md_flush *flush, const struct md_attribute *at, i
 			ips[to - from].count = list[to].nr;
 		}
 		if (!module) {
-			ret = mp_err_set(err, EBADMSG, "counts of no module: not written");
+			ret = mp_err_set(err, EBADMSG, "counts without a module: not written");
 			break;
 		}
 		ret = put_module(flush, module, when_s, err);
@@ -252,7 +252,7 @@ static int write_edges(struct md_flush *flush, struct md_attribute *at, int64_t 
 						       .to = list.edges[to].to,
 						       .count = list.edges[to].nr};
 		if (!module) {
-			ret = mp_err_set(err, EBADMSG, "edges of no module: not written");
+			ret = mp_err_set(err, EBADMSG, "edges without a module: not written");
 			break;
 		}
 		ret = put_module(flush, module, when_s, err);
@@ -281,7 +281,7 @@ static int write_paths(struct md_flush *flush, struct md_attribute *at, int64_t 
 		return 0;
 	ret = md_paths_list(&at->paths, at->modcache, &paths, &nr, &keys);
 	if (ret == -EBADMSG)
-		return mp_err_set(err, EBADMSG, "paths of no module: not written");
+		return mp_err_set(err, EBADMSG, "paths without a module: not written");
 	counts = malloc((nr + 1) * sizeof(*counts));
 	if (ret || !counts) {
 		ret = mp_err_set(err, ENOMEM, "no memory for writing paths");
@@ -293,7 +293,7 @@ static int write_paths(struct md_flush *flush, struct md_attribute *at, int64_t 
 		for (to = from; to < nr && paths[to].module == paths[from].module; to++)
 			counts[to - from] = paths[to].count;
 		if (!module) {
-			ret = mp_err_set(err, EBADMSG, "paths of no module: not written");
+			ret = mp_err_set(err, EBADMSG, "paths without a module: not written");
 			break;
 		}
 		ret = put_module(flush, module, when_s, err);

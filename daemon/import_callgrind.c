@@ -125,7 +125,7 @@ static int read_totals(struct reader *r, const char *text)
 	for (int i = 0; i <= r->ir; i++) {
 		text = skip_space(text);
 		if (get_number(&text, &value))
-			return md_lines_fail(r->lines, r->err, "totals that are no numbers");
+			return md_lines_fail(r->lines, r->err, "totals that are not numbers");
 	}
 	r->totals += value;
 	r->have_totals = true;

@@ -128,7 +128,7 @@ static int read_place(struct reader *r, int which, char **pos, struct place *pla
 
 	if (!tag || tag[0] < '0' || tag[0] > '5' || tag[1] || !name ||
 	    !get_number(off, 16, &distance))
-		return torn(r, "not a place as fdata says it: 1 NAME OFFSET");
+		return torn(r, "not a place in fdata's form, 1 NAME OFFSET");
 	place->is_memory = tag[0] >= '3';
 	place->kind = PLACE_OUTSIDE;
 	if (tag[0] == '0' || place->is_memory)
@@ -179,7 +179,7 @@ static int read_transfer(struct reader *r, const struct place *from, char *pos)
 	    !get_number(next_field(&pos), 10, &count) || *pos)
 		return torn(r, "no counts behind the two places: MISPREDICTED COUNT");
 	if (mispredicted > count)
-		return torn(r, "more mispredicted than there were");
+		return torn(r, "more mispredicted branches than branches");
 	find_stub(r, from, &to);
 	if (from->kind == PLACE_KNOWN && to.kind == PLACE_KNOWN)
 		return md_import_add_transfer(r->import, r->module, from->vaddr, to.vaddr, count,
@@ -210,7 +210,7 @@ static int read_memory(struct reader *r, char *pos)
 	if (ret)
 		return ret;
 	if (!at.is_memory || !get_number(next_field(&pos), 10, &count) || *pos)
-		return torn(r, "not a memory access as fdata says it");
+		return torn(r, "not a memory access in fdata's form");
 	r->import->transfers.nr_skipped++;
 	return 0;
 }
@@ -272,7 +272,7 @@ int md_import_fdata(struct md_import *import, struct md_lines *lines, const char
 		return ret;
 	code = md_import_code(&import->modules[r.module]);
 	if (!code)
-		return mp_err_set(err, EBADMSG, "%s: cannot be read as what it is", binary);
+		return mp_err_set(err, EBADMSG, "%s: its code cannot be read", binary);
 	r.names = md_names_new(code);
 	if (!r.names)
 		return mp_err_set(err, ENOMEM, "out of memory");

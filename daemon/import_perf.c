@@ -560,7 +560,7 @@ int md_import_perf(struct md_import *import, struct md_lines *lines, const char 
 			break;
 	}
 	if (!ret && (import->ledger.emitted || import->transfers.seen) && !r->have_mmaps)
-		ret = mp_err_set(err, EBADMSG, "%s: says nowhere what was mapped: " HOW_TO,
+		ret = mp_err_set(err, EBADMSG, "%s: has no records of mappings: " HOW_TO,
 				 lines->name);
 	snprintf(import->session.event, sizeof(import->session.event), "%s", r->seen_event);
 	md_procmap_free(r->pm);

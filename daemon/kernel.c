@@ -103,8 +103,8 @@ void md_kernel_read(uint64_t base, struct md_kernel *out)
 	if (out->text.size)
 		return;
 	/* Unshifted addresses mean nothing after a reboot, so use one module per boot. */
-	out->remark = "/proc/kallsyms hides addresses: kernel samples are kept as they are, for "
-		      "this boot only";
+	out->remark = "/proc/kallsyms hides addresses: samples of the kernel are only valid for "
+		      "this boot";
 	f = fopen("/proc/sys/kernel/random/boot_id", "re");
 	if (f) {
 		if (!fgets(boot, sizeof(boot), f))

@@ -32,7 +32,7 @@ int md_kmod_ring_init(struct md_kmod_ring *ring, struct morph_tail *tail,
 	};
 	if (head->ring_bytes != size_bytes || size_bytes < 4096 || size_bytes > RING_BYTES_MAX ||
 	    size_bytes & (size_bytes - 1))
-		return malformed(ring, "its size is not what was said", err);
+		return malformed(ring, "its size is not the one that morphmon.ko reported", err);
 	if (ring->pos % MORPH_RECORD_ALIGN)
 		return malformed(ring, "its tail is not aligned", err);
 	return 0;
@@ -88,16 +88,17 @@ static int look(struct md_kmod_ring *ring, struct mp_err *err)
 		memcpy(&record, &word, sizeof(record));
 		if (record.size < sizeof(record) || record.size % MORPH_RECORD_ALIGN ||
 		    record.size > ring->size_bytes - (ring->pos & (ring->size_bytes - 1)))
-			return malformed(ring, "no record can be of this size", err);
+			return malformed(ring, "a record has an impossible size", err);
 		if (!is_from_kernel(record.type))
-			return malformed(ring, "a record that no kernel writes", err);
+			return malformed(ring, "a record of a type that morphmon.ko does not write",
+					 err);
 		end = ring->pos + record.size;
 		if (record.type == MORPH_REC_SAMPLES && end > ring->limit)
 			end = ring->limit;
 		if (end > ring->limit)
 			return malformed(ring, "a record lies beyond the head", err);
 		if (end < ring->done)
-			return malformed(ring, "samples went away", err);
+			return malformed(ring, "samples that were read are gone", err);
 		/* An open record that was read completely, and is followed by another one. */
 		if (end == ring->done) {
 			ring->pos = end;
@@ -133,7 +134,7 @@ int md_kmod_ring_refresh(struct md_kmod_ring *ring, struct mp_err *err)
 	uint64_t head = md_kmod_ring_head(ring);
 
 	if (head < ring->limit || head - ring->pos > ring->size_bytes || head % MORPH_RECORD_ALIGN)
-		return malformed(ring, "its head is where it cannot be", err);
+		return malformed(ring, "its head is at an impossible place", err);
 	ring->limit = head;
 	return look(ring, err);
 }

@@ -46,7 +46,7 @@ static void remark(struct md_modcache *mc, const char *path, const char *what)
 		return;
 	mc->nr_remarks++;
 	snprintf(mc->remark, sizeof(mc->remark), "%.200s: %s%s", path, what,
-		 mc->nr_remarks == REMARKS_MAX ? "; of more such files nothing is said" : "");
+		 mc->nr_remarks == REMARKS_MAX ? "; further files are not reported" : "");
 	for (p = mc->remark; *p; p++)
 		if ((unsigned char)*p < ' ' || *p == 0x7f)
 			*p = '?';
@@ -183,8 +183,7 @@ bool md_modcache_read_file(struct md_modcache *mc, int fd, struct md_file *file)
 	if (!ret)
 		ret = adopt(mc, from, fd, file);
 	if (ret)
-		remark(mc, file->path,
-		       ret == -ENOMEM ? "no memory" : "what was read from it makes no sense");
+		remark(mc, file->path, ret == -ENOMEM ? "no memory" : "its contents make no sense");
 out:
 	md_buf_fini(&reply);
 	md_modcache_free(from);

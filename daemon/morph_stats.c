@@ -32,7 +32,8 @@ static const struct command {
 	{"import", "add callgrind's counts, BOLT's fdata, or the text of perf script",
 	 md_stats_import},
 	{"merge", "add databases up into one", md_stats_merge},
-	{"remember", "keep what files look like, for samples of later builds", md_stats_remember},
+	{"remember", "keep fingerprints of files, so that samples serve later builds",
+	 md_stats_remember},
 	{"export", "samples and counts for other tools: BOLT, pprof, linkers, ...",
 	 md_stats_export},
 };
@@ -64,7 +65,7 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 		line->first = state->next - 1;
 		state->next = state->argc;
 		return 0;
-	case ARGP_KEY_NO_ARGS: argp_error(state, "which command?"); return EINVAL;
+	case ARGP_KEY_NO_ARGS: argp_error(state, "no command given"); return EINVAL;
 	default: return ARGP_ERR_UNKNOWN;
 	}
 }

@@ -92,54 +92,60 @@ struct options {
 };
 
 static const struct argp_option daemon_options[] = {
-	{"config", 'c', "FILE", 0, "take what is not on the command line from FILE", 0},
+	{"config", 'c', "FILE", 0, "read settings from FILE; command-line options override them",
+	 0},
 	{"check-config", OPT_CHECK_CONFIG, NULL, 0,
-	 "read the configuration, say what is wrong with it, do nothing else", 0},
+	 "only check the configuration, and say what is wrong with it", 0},
 	{"source", 's', "NAME", 0,
 	 "kmod, bpf, perf, replay, or auto (replay with --input, else the best)", 0},
 	{"db", 'd', "FILE", 0, "the database (default: see morphd(8); none with --record)", 0},
 	{"rate", 'r', "HZ", 0, "samples per second and CPU (default: measured, below 0.3 %)", 0},
-	{"interval", 'i', "SECONDS", 0, "between two writes to the database (default: 10)", 0},
+	{"interval", 'i', "SECONDS", 0, "seconds between two writes to the database (default: 10)",
+	 0},
 	{"record", 'o', "FILE", 0, "write the stream of records to FILE", 0},
 	{"input", 'I', "FILE", 0, "the recording to replay", 0},
-	{"repeat", OPT_REPEAT, "N", 0, "replay it N times, each under new process ids", 0},
+	{"repeat", OPT_REPEAT, "N", 0, "replay the recording N times, each under new process ids",
+	 0},
 	{"no-kernel", OPT_NO_KERNEL, NULL, 0, "sample user code only", 0},
 	{"registers", OPT_REGISTERS, "WHAT", 0,
-	 "paths: with each sample of user code its registers, which tell the way it took in "
-	 "programs that number their paths; or no (default)",
+	 "paths: record registers with each sample of user code; in programs that number their "
+	 "paths, they tell the path; or no (default)",
 	 0},
 	{"wait", OPT_WAIT, NULL, 0,
-	 "where nothing can be sampled, say what to do, and start once it can; for services", 0},
+	 "if sampling is not possible, say what to do, and start once it is; for services", 0},
 	{"foreground", OPT_FOREGROUND, NULL, 0, "do not detach (morphd never does)", 0},
 	{"stats", OPT_STATS, NULL, 0, "at the end, print where time and samples went", 0},
-	{"json", OPT_JSON, NULL, 0, "the same as JSON", 0},
+	{"json", OPT_JSON, NULL, 0, "as --stats, but print JSON", 0},
 	{0}};
 
 static const struct argp_option run_options[] = {
 	{"pid", OPT_PID, "PID", 0,
-	 "sample what runs already: this process and all that it starts; again for several", 0},
+	 "sample this running process and all that it starts; may be given again", 0},
 	{"unit", OPT_UNIT, "NAME", 0,
-	 "the same of a systemd unit, a container's id, or a /CGROUP and all in it", 0},
-	{"user", OPT_USER, "USER", 0, "the same of a user's processes, by name or number", 0},
+	 "sample a systemd unit, a container (by id), or a /CGROUP with all below it; may be "
+	 "given again",
+	 0},
+	{"user", OPT_USER, "USER", 0,
+	 "sample a user's processes, by name or number; may be given again", 0},
 	{"source", 's', "NAME", 0, "kmod, bpf, perf, or auto (the best that works here)", 0},
 	{"db", 'd', "FILE", 0, "the database (default: see morphd(8); none with --record)", 0},
 	{"rate", 'r', "HZ", 0, "samples per second of CPU time (default: 4000)", 0},
-	{"interval", 'i', "SECONDS", 0, "between two writes to the database (default: 10)", 0},
+	{"interval", 'i', "SECONDS", 0, "seconds between two writes to the database (default: 10)",
+	 0},
 	{"record", 'o', "FILE", 0, "write the stream of records to FILE", 0},
 	{"no-kernel", OPT_NO_KERNEL, NULL, 0, "sample user code only", 0},
 	{"registers", OPT_REGISTERS, "WHAT", 0,
-	 "paths: with each sample of user code its registers, which tell the way it took in "
-	 "programs that number their paths; or no (default)",
+	 "paths: record registers with each sample of user code; in programs that number their "
+	 "paths, they tell the path; or no (default)",
 	 0},
 	{"polls", OPT_POLLS, "FILE", 0,
-	 "ask a program that polls which paths it takes: FILE is what it was given as --counts", 0},
+	 "ask a polling program which paths it takes; FILE is the one that its --counts named", 0},
 	{"poll-window", OPT_POLL_WINDOW, "SAMPLES,STRIDE", 0,
-	 "ask for SAMPLES paths at a time, behind up to STRIDE - 1 that do not count (default: "
-	 "64,17)",
-	 0},
-	{"poll-rate", OPT_POLL_RATE, "HZ", 0, "ask so often at most (default: 500)", 0},
+	 "with --polls: skip up to STRIDE - 1 paths, then take SAMPLES paths (default: 64,17)", 0},
+	{"poll-rate", OPT_POLL_RATE, "HZ", 0,
+	 "with --polls: ask at most HZ times per second (default: 500)", 0},
 	{"stats", OPT_STATS, NULL, 0, "at the end, print where time and samples went", 0},
-	{"json", OPT_JSON, NULL, 0, "the same as JSON", 0},
+	{"json", OPT_JSON, NULL, 0, "as --stats, but print JSON", 0},
 	{0}};
 
 static void set(struct argp_state *state, enum md_config_key key, const char *value)
@@ -202,7 +208,7 @@ static void add_selection(struct argp_state *state, int key, const char *arg)
 		o->pids[s->nr_pids++] = (pid_t)whole_number(state, "pid", arg, INT32_MAX);
 	} else if (key == OPT_UNIT) {
 		if (!*arg)
-			argp_error(state, "--unit: which one?");
+			argp_error(state, "--unit: the name is empty");
 		o->units[s->nr_units++] = arg;
 	} else {
 		unsigned long uid = strtoul(arg, &end, 10);
@@ -222,7 +228,7 @@ static error_t parse_option(int key, char *arg, struct argp_state *state)
 	case 's':
 		set(state, MD_CONFIG_SOURCE, arg);
 		if (o->is_run && !strcmp(arg, "replay"))
-			argp_error(state, "--source replay: a command is run, not replayed");
+			argp_error(state, "--source replay: morphd run cannot replay a recording");
 		return 0;
 	case 'c': o->config = arg; return 0;
 	case 'd': set(state, MD_CONFIG_DATABASE, arg); return 0;
@@ -248,20 +254,20 @@ static error_t parse_option(int key, char *arg, struct argp_state *state)
 	case OPT_STATS: o->stats = true; return 0;
 	case ARGP_KEY_ARG:
 		if (!o->is_run)
-			argp_error(state, "%s: there is nothing to do with it", arg);
+			argp_error(state, "%s: unexpected argument", arg);
 		o->command = &state->argv[state->next - 1];
 		state->next = state->argc;
 		return 0;
 	case ARGP_KEY_END:
 		if (o->is_run && !o->command && !selects(o))
-			argp_error(state, "which command?");
+			argp_error(state, "no command given");
 		if (o->input && strcmp(o->line.source, "auto") && strcmp(o->line.source, "replay"))
 			argp_error(state, "--input is for --source=replay");
 		if (!o->input && !strcmp(o->line.source, "replay"))
 			argp_error(state, "--source=replay needs --input FILE");
 		if (selects(o) && o->polls.path)
 			argp_error(state,
-				   "--polls asks the COMMAND: without --pid, --unit or --user");
+				   "--polls asks COMMAND: do not give --pid, --unit or --user");
 		if (o->check_config && !o->config)
 			o->config = CONFIG_PATH;
 		return 0;
@@ -273,9 +279,9 @@ static const struct argp daemon_argp = {
 	.options = daemon_options,
 	.parser = parse_option,
 	.args_doc = "\nrun [OPTION...] -- COMMAND [ARGUMENT...]",
-	.doc = "Collect samples of what runs, attribute them to modules, store the counts.\v"
-	       "`morphd run --help` tells of sampling one command. Exit status: 0 done, 1 failed, "
-	       "2 usage; that of the command with run.",
+	.doc = "Collect samples of what runs, attribute them to modules, store the "
+	       "counts.\v`morphd run --help` says how to sample one command. Exit status: 0 "
+	       "done, 1 failed, 2 usage; with run, that of the command.",
 };
 
 static const struct argp run_argp = {
@@ -451,8 +457,8 @@ static int open_beside(struct database *db, struct mp_err *err)
 		ret = md_lock_take(db->path, true, &db->lock, err);
 	if (!ret)
 		fprintf(stderr,
-			"morphd: %s is the running service's: the samples go to another one; see them "
-			"with: morph-stats query --db=%s\n",
+			"morphd: the running service uses %s: the samples go to another "
+			"database; see them with: morph-stats query --db=%s\n",
 			service, db->path);
 	return ret;
 }
@@ -507,7 +513,7 @@ static int say_found(const struct database *db, struct mp_err *err)
 	if (ret)
 		return ret;
 	if (!nr) {
-		fprintf(stderr, "morphd: %s: nothing is in it yet\n", db->path);
+		fprintf(stderr, "morphd: %s: the database is empty\n", db->path);
 	} else {
 		format_time(sessions[0].start_s, first, sizeof(first));
 		format_time(sessions[0].last_s, last, sizeof(last));
@@ -518,8 +524,8 @@ static int say_found(const struct database *db, struct mp_err *err)
 			sessions[0].ledger.emitted);
 		if (db->lock.found)
 			fprintf(stderr,
-				"morphd: process %d did not come to its end: what it collected after "
-				"%s UTC is gone\n",
+				"morphd: the last morphd (process %d) did not shut down "
+				"properly: its samples after %s UTC are lost\n",
 				(int)db->lock.found, last);
 	}
 	free(sessions);
@@ -751,22 +757,25 @@ static void reload(struct daemon *d)
 
 	md_notify("RELOADING=1\nMONOTONIC_USEC=%" PRIu64, md_clock_now_ns() / 1000);
 	if (!o->config)
-		ret = mp_err_set(&err, ENOENT, "SIGHUP: no --config, nothing to read again");
+		ret = mp_err_set(&err, ENOENT,
+				 "SIGHUP: without --config there is no "
+				 "configuration to read again");
 	if (!ret)
 		ret = load_config(o, &d->next, &err);
 	if (!ret && strcmp(d->next.database, d->config.database))
-		ret = mp_err_set(&err, EBUSY, "%.100s: another database is for the next start",
-				 o->config);
+		ret = mp_err_set(&err, EBUSY,
+				 "%.100s: the database cannot change while morphd runs", o->config);
 	if (!ret && d->pl.source && md_config_needs_source(&d->config, &d->next)) {
 		if (o->record || o->input)
-			ret = mp_err_set(&err, EBUSY, "%.100s: a recording has one source and rate",
+			ret = mp_err_set(&err, EBUSY,
+					 "%.100s: source and rate cannot change within a recording",
 					 o->config);
 		else
 			d->change = true;
 	}
 	if (ret) {
 		complain(err.msg);
-		complain("all stays as it was");
+		complain("the old settings stay in force");
 		notify_status(d, "READY=1\n");
 	} else if (!d->change) {
 		d->config = d->next;
@@ -794,8 +803,8 @@ static bool daemon_should_stop(void *arg)
 static void say_start(void)
 {
 	fprintf(stderr,
-		"morphd: starting took %.2f s of processor time, beside that share: for measuring what a "
-		"sample costs, and for looking at what runs already\n",
+		"morphd: starting took %.2f s of processor time, not counted in that share: to "
+		"measure the cost of a sample and to look at running processes\n",
 		(double)md_clock_ns(CLOCK_PROCESS_CPUTIME_ID) / 1e9);
 }
 
@@ -882,12 +891,11 @@ static int change_source(struct daemon *d, struct mp_err *err)
 	ret = open_daemon_source(d->o, &d->next, &d->pl.source, err);
 	if (ret) {
 		complain(err->msg);
-		complain("the source stays as it was");
+		complain("the old source stays in use");
 		ret = open_or_wait(d, err);
 	} else {
 		d->config = d->next;
-		fprintf(stderr, "morphd: %s: read again, and the source is a new one\n",
-			d->o->config);
+		fprintf(stderr, "morphd: %s: read again; the source is new\n", d->o->config);
 	}
 	if (ret || !d->pl.source)
 		return ret;
@@ -917,7 +925,7 @@ static int daemon_work(struct md_pipeline *pl, struct mp_err *err)
 			 * source.
 			 */
 			complain(err->msg);
-			complain("all stays as it was");
+			complain("the old settings stay in force");
 			notify_status(d, "READY=1\n");
 			ret = 0;
 		}

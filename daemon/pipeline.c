@@ -120,8 +120,8 @@ static int take_outputs(struct md_pipeline *pl, int timeout_ms, struct mp_err *e
 	while (!ret && (module = md_outputs_take(pl->outputs, pl->at.modcache, timeout_ms))) {
 		if (module->belief == MD_MAP_REFUSED && pl->nr_refused++ < REFUSED_SAID) {
 			mp_err_set(&said, 0,
-				   "%s: not known to be an output of an original that is here: its "
-				   "samples count for itself",
+				   "%s: its original is not known here: its samples are counted "
+				   "for this file",
 				   module->path);
 			say(pl, said.msg);
 		}

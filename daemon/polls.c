@@ -344,13 +344,14 @@ const char *md_polls_remark(struct md_polls *p)
 
 	end(p);
 	if (p->fd < 0)
-		snprintf(p->remark, sizeof(p->remark), "%.100s: nobody made it: no program polled",
-			 path);
+		snprintf(p->remark, sizeof(p->remark),
+			 "%.100s: no program created this file: nothing was polled", path);
 	else if (p->paths.nr_used)
 		snprintf(p->remark, sizeof(p->remark),
-			 "%.100s: of another file than those that ran: not counted", path);
+			 "%.100s: its program is not one of those that were sampled: not counted",
+			 path);
 	else if (!p->nr_paths)
-		snprintf(p->remark, sizeof(p->remark), "%.100s: nobody answered", path);
+		snprintf(p->remark, sizeof(p->remark), "%.100s: no program answered", path);
 	else if (p->nr_lost)
 		snprintf(p->remark, sizeof(p->remark),
 			 "%.100s: no room for %" PRIu64 " of %" PRIu64 " paths", path, p->nr_lost,

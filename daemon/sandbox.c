@@ -214,7 +214,7 @@ static int start(struct md_sandbox *sandbox, struct mp_err *err)
 	for (i = 0; i < NR_LINGERING && sandbox->lingering[i]; i++)
 		;
 	if (i == NR_LINGERING)
-		return mp_err_set(err, EAGAIN, "too many readers of files hang");
+		return mp_err_set(err, EAGAIN, "too many processes that read files hang");
 	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, socks))
 		return mp_err_set(err, errno, "socketpair: %s", strerror(errno));
 	sandbox->pid = fork();
@@ -311,7 +311,7 @@ static int outcome(const struct md_sandbox_answer *a, struct mp_err *err)
 	int status = a->value;
 
 	if (a->step == MD_SANDBOX_FORK)
-		return mp_err_set(err, EAGAIN, "no process can be had to read it: %s",
+		return mp_err_set(err, EAGAIN, "cannot start a process to read it: %s",
 				  strerror(status));
 	if (WIFSIGNALED(status))
 		return mp_err_set(err, EPROTO, "the process that read it was ended by signal %d%s",
@@ -355,7 +355,7 @@ static int try_file(struct md_sandbox *sandbox, int fd, uint64_t size, uint64_t 
 					  : mp_err_set(err, EPIPE, "its reader was ended");
 	}
 	if (ret == -EFBIG)
-		return mp_err_set(err, EFBIG, "more was read from it than there is room for");
+		return mp_err_set(err, EFBIG, "it holds more than there is room for");
 	if (ret)
 		return mp_err_set(err, -ret, "%s", strerror(-ret));
 	return outcome(&a, err);

@@ -148,7 +148,7 @@ static int open_device(struct kmod *k, struct mp_err *err)
 	int ret;
 
 	if (!md_proc_is_whole())
-		return mp_err_set(err, ENOTSUP, "we are in a PID namespace");
+		return mp_err_set(err, ENOTSUP, "morphd runs in a PID namespace");
 	k->fd = open(MORPH_DEV_PATH, O_RDWR | O_CLOEXEC);
 	if (k->fd < 0 && errno == ENOENT)
 		return mp_err_set(err, ENOENT, "no " MORPH_DEV_PATH ": morphmon.ko is not loaded");
@@ -156,7 +156,7 @@ static int open_device(struct kmod *k, struct mp_err *err)
 		return mp_err_set(err, EBUSY, MORPH_DEV_PATH " is in use by another reader");
 	if (k->fd < 0 && (errno == EACCES || errno == EPERM))
 		return mp_err_set(err, errno,
-				  MORPH_DEV_PATH ": not allowed: it is its owner's, and root's");
+				  MORPH_DEV_PATH ": only its owner and root may open it");
 	if (k->fd < 0)
 		return fail(errno, "cannot open", err);
 	*hello = (struct morph_hello){.abi_major = MORPH_ABI_MAJOR, .abi_minor = MORPH_ABI_MINOR};
@@ -285,7 +285,7 @@ static int ask_for_registers(const struct kmod *k, uint32_t registers, struct mp
 	ret = request(k, MORPH_IOC_REGISTERS, &registers);
 	if (ret == -EPERM)
 		return mp_err_set(err, EPERM,
-				  MORPH_DEV_PATH ": for registers, which hold everybody's secrets, "
+				  MORPH_DEV_PATH ": registers can hold secrets of any program: "
 						 "CAP_PERFMON is needed");
 	return ret ? fail(-ret, "cannot ask for registers", err) : 0;
 }

@@ -153,7 +153,7 @@ static const char *replay_remark(const struct md_source *source)
 			 (unsigned long long)r->nr_torn);
 	else if (r->unfinished)
 		snprintf(r->remark, sizeof(r->remark),
-			 "the recording has no end: what recorded it was killed");
+			 "the recording has no end: the morphd that wrote it was killed");
 	else
 		return NULL;
 	return r->remark;

@@ -211,7 +211,8 @@ void md_stats_note_period(struct mp_store *store, int64_t since_s)
 
 	if (since_s && !mp_store_period_start(store, since_s, &start_s, NULL) && start_s &&
 	    start_s < since_s)
-		md_stats_note("counts are kept by the day, older days together: these begin at %s",
+		md_stats_note("counts are kept per day, and older days together: the result "
+			      "begins at %s",
 			      md_stats_format_time(start_s, buf));
 }
 

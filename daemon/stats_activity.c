@@ -39,8 +39,8 @@ static const struct argp_option options[] = {
 	 "program (default): its own code, libraries, kernel; or process, unit or user: whose samples",
 	 0},
 	{"module", 'm', "NAME", 0, "Only the program with this path or file name", 0},
-	{"build-id", KEY_BUILD_ID, "HEX", 0, "Only programs whose build-id begins so", 0},
-	{"since", 's', "WHEN", 0, "2h, 3d, today, 2026-11-20, ...: not what is older", 0},
+	{"build-id", KEY_BUILD_ID, "HEX", 0, "Only programs whose build-id begins with HEX", 0},
+	{"since", 's', "WHEN", 0, "Leave out older samples: 2h, 3d, today, 2026-11-20, ...", 0},
 	{"limit", 'n', "N", 0, "At most N programs", 0},
 	{0},
 };

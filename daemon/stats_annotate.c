@@ -57,10 +57,10 @@ enum {
 
 static const struct argp_option options[] = {
 	{"module", 'm', "NAME", 0, "In the module with this path or file name", 0},
-	{"build-id", KEY_BUILD_ID, "HEX", 0, "In a module whose build-id begins so", 0},
+	{"build-id", KEY_BUILD_ID, "HEX", 0, "In a module whose build-id begins with HEX", 0},
 	{"binary", KEY_BINARY, "FILE", 0, "In this file, wherever it was when it ran", 0},
 	{"address", KEY_ADDRESS, "ADDRESS", 0, "The function that holds 0x...", 0},
-	{"since", 's', "WHEN", 0, "2h, 3d, today, 2026-11-20, ...: not what is older", 0},
+	{"since", 's', "WHEN", 0, "Leave out older samples: 2h, 3d, today, 2026-11-20, ...", 0},
 	{"percent-limit", 'p', "P", 0,
 	 "Text: leave out blocks with less than P percent of the function's samples", 0},
 	{"intel", KEY_INTEL, NULL, 0, "Intel's syntax instead of AT&T's", 0},
@@ -108,7 +108,7 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 		return 0;
 	case ARGP_KEY_END:
 		if (!a->function && !a->address)
-			argp_error(state, "which function?");
+			argp_error(state, "no function given");
 		if (md_ann_wish_parse(a->function, a->address, &a->wish))
 			argp_error(state, "%s%s%s: not a function", a->function ? a->function : "",
 				   a->function && a->address ? " at " : "",
@@ -217,7 +217,7 @@ static int add_module(struct annotate *a, struct mp_store *store, const struct m
 	char text[400];
 
 	if (module->kind != MP_MODULE_FILE) {
-		mp_err_set(&why, ENOENT, "%s: no file", module->path);
+		mp_err_set(&why, ENOENT, "%s: not a file", module->path);
 	} else if (!identify(module->path, &id, &map, &why)) {
 		if (!map && mp_id_equal(&id, &module->id))
 			return add_source(a, store, module, module->path, NULL, err);
@@ -323,7 +323,8 @@ static int choose(struct annotate *a)
 		return md_stats_fail("%.200s: not found; %s", wish_text(a), a->why.msg);
 	if (!c->nr)
 		return md_stats_fail("%s: no such function%s", wish_text(a),
-				     c->nr_stripped ? " (a stripped file's go by address: 0x...)"
+				     c->nr_stripped ? " (in a stripped file, give an address: "
+						      "0x...)"
 						    : "");
 	if (c->nr == 1)
 		return 0;
@@ -334,7 +335,7 @@ static int choose(struct annotate *a)
 		note(a, text);
 		return 0;
 	}
-	md_stats_fail("%s: %zu functions match: say which with --module or NAME@ADDRESS",
+	md_stats_fail("%s: %zu functions match: choose one with --module or NAME@ADDRESS",
 		      wish_text(a), c->nr);
 	list_candidates(a);
 	return MD_EXIT_FAILED;
@@ -344,7 +345,7 @@ static int find(struct annotate *a, struct mp_err *err)
 {
 	/* An address is only meaningful in one file. */
 	if (!a->wish.name && a->nr_sources > 1)
-		return mp_err_set(err, EINVAL, "%s: in which of %zu modules? Use --module",
+		return mp_err_set(err, EINVAL, "%s: choose one of %zu modules with --module",
 				  wish_text(a), a->nr_sources);
 	for (size_t i = 0; i < a->nr_sources; i++) {
 		struct mp_err why = {0};

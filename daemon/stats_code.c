@@ -83,7 +83,7 @@ int md_code_open(const struct mp_module *module, const char *binary, bool blocks
 	memset(out, 0, sizeof(*out));
 	err = err ? err : &local;
 	if (module->kind != MP_MODULE_FILE)
-		return mp_err_set(err, ENOENT, "%s: no file", module->path);
+		return mp_err_set(err, ENOENT, "%s: not a file", module->path);
 	r = open_file(path, &module->id, &out->elf, err);
 	if (r && (!binary ||
 		  (md_original_is_of(binary, &original) && mp_id_equal(&original, &module->id))))

@@ -56,13 +56,14 @@ enum {
 static const struct argp_option option_table[] = {
 	{"by", KEY_BY, "WHAT", 0, "module, function (default) or block", 0},
 	{"module", 'm', "NAME", 0, "Only the module with this path or file name", 0},
-	{"build-id", KEY_BUILD_ID, "HEX", 0, "Only modules whose build-id begins so", 0},
+	{"build-id", KEY_BUILD_ID, "HEX", 0, "Only modules whose build-id begins with HEX", 0},
 	{"binary", KEY_BINARY, "FILE", 0,
-	 "Only the module that FILE is; take its code from there. Once for each build", 0},
+	 "Only the module of this file; read its code from FILE. May be given once for each build",
+	 0},
 	{"function", 'f', "NAME", 0, "Only this function, or the one at address 0x...", 0},
 	{"at", KEY_AT, "WHEN", 0, "Compare what was before the day of WHEN with what came then", 0},
 	{"before", KEY_BEFORE, "PERIOD", 0, "The old side: WHEN..WHEN, WHEN.. or ..WHEN", 0},
-	{"after", KEY_AFTER, "PERIOD", 0, "The new side, likewise", 0},
+	{"after", KEY_AFTER, "PERIOD", 0, "The new side: WHEN..WHEN, WHEN.. or ..WHEN", 0},
 	{"sort", KEY_SORT, "KEY", 0, "delta (default), old, new, p or name", 0},
 	{"limit", 'n', "N", 0, "At most N rows", 0},
 	{"min-share", KEY_MIN_SHARE, "P", 0, "Only rows of at least P percent on either side", 0},
@@ -90,7 +91,7 @@ static error_t finish(struct options *o, struct argp_state *state)
 	bool periods = o->has_period[0] || o->has_period[1];
 
 	if (!o->nr_dbs && !periods)
-		argp_error(state, "compare what? Two databases, or --at=WHEN");
+		argp_error(state, "nothing to compare: give two databases, or --at=WHEN");
 	if (o->nr_dbs == 1 && !periods) {
 		o->dbs[1] = o->dbs[0];
 		o->dbs[0] = NULL; /* that of --db, or the default one */
@@ -106,9 +107,9 @@ static error_t finish(struct options *o, struct argp_state *state)
 	if (o->nr_dbs == 1 && o->stats->db)
 		argp_error(state, "--db goes with one database and no period");
 	if (!o->has_period[0] && md_period_before(&o->periods[1], &o->periods[0]))
-		argp_error(state, "what is before --after? Say with --before");
+		argp_error(state, "nothing lies before --after: give --before, too");
 	if (!o->has_period[1] && md_period_behind(&o->periods[0], &o->periods[1]))
-		argp_error(state, "what is after --before? Say with --after");
+		argp_error(state, "nothing lies after --before: give --after, too");
 	return 0;
 }
 
@@ -197,9 +198,9 @@ static const struct argp argp = {
 	option_table,
 	parse,
 	"[OLD-DB] [NEW-DB]",
-	"Say whose share of the samples changed, and whether by more than chance.\v"
-	"With two databases: the second against the first. With one: against the default one. "
-	"With --at, --before or --after two periods of one database.",
+	"Say which shares of the samples changed, and whether by more than chance.\vWith two "
+	"databases: the second against the first. With one: against the default one. With --at, "
+	"--before or --after two periods of one database.",
 	children,
 	0,
 	0};

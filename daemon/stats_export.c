@@ -46,15 +46,16 @@ enum {
 
 static const struct argp_option options[] = {
 	{"format", KEY_FORMAT, "FORMAT", 0,
-	 "folded: lines for flamegraph.pl; callgrind: for callgrind_annotate and KCachegrind; pprof: "
-	 "for go tool pprof; json: all there is; and of one module fdata: for llvm-bolt; autofdo: "
-	 "for create_llvm_prof --profiler=text; order: of functions, for a linker",
+	 "folded: lines for flamegraph.pl; callgrind: for callgrind_annotate and KCachegrind; "
+	 "pprof: for go tool pprof; json: everything; for one module only, fdata: for "
+	 "llvm-bolt; autofdo: for create_llvm_prof --profiler=text; order: of functions, for a "
+	 "linker",
 	 0},
 	{"module", 'm', "NAME", 0, "Only the module with this path or file name", 0},
-	{"build-id", KEY_BUILD_ID, "HEX", 0, "Only modules whose build-id begins so", 0},
-	{"binary", KEY_BINARY, "FILE", 0, "Only the module that FILE is; take its code from there",
+	{"build-id", KEY_BUILD_ID, "HEX", 0, "Only modules whose build-id begins with HEX", 0},
+	{"binary", KEY_BINARY, "FILE", 0, "Only the module of this file; read its code from FILE",
 	 0},
-	{"since", 's', "WHEN", 0, "2h, 3d, today, 2026-11-20, ...: not what is older", 0},
+	{"since", 's', "WHEN", 0, "Leave out older samples: 2h, 3d, today, 2026-11-20, ...", 0},
 	{"branches", KEY_BRANCHES, "WHICH", 0,
 	 "fdata: none (samples alone), seen, inferred (from samples), or auto (default): seen "
 	 "where there are any, else inferred",
@@ -72,7 +73,7 @@ static int one_of(struct argp_state *state, const char *option, const char *arg,
 	for (size_t i = 0; i < nr; i++)
 		if (!strcmp(arg, names[i]))
 			return (int)i;
-	argp_error(state, "--%s=%s: there is no such", option, arg);
+	argp_error(state, "--%s=%s: no such value", option, arg);
 	return 0;
 }
 
@@ -82,7 +83,7 @@ static void parse_format(struct export *e, const char *arg, struct argp_state *s
 		if (!strcmp(arg, formats[i]->name))
 			e->format = formats[i];
 	if (!e->format)
-		argp_error(state, "--format=%s: there is no such", arg);
+		argp_error(state, "--format=%s: no such format", arg);
 }
 
 static error_t parse(int key, char *arg, struct argp_state *state)
@@ -103,7 +104,7 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 		return 0;
 	case KEY_ORDER:
 		if (mp_order_parse(arg, &e->out.order) || e->out.order == MP_ORDER_ORIGINAL)
-			argp_error(state, "--function-order=%s: there is no such", arg);
+			argp_error(state, "--function-order=%s: no such order", arg);
 		return 0;
 	case 's':
 		if (mp_since_parse(arg, e->out.now_s, &e->out.since_s))
@@ -114,7 +115,7 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 		if (!e->format && e->stats->json)
 			e->format = &md_export_json;
 		if (!e->format)
-			argp_error(state, "which --format?");
+			argp_error(state, "give a --format");
 		if (e->stats->json && e->format != &md_export_json)
 			argp_error(state, "--json is --format=json, not %s", e->format->name);
 		return 0;
@@ -306,7 +307,7 @@ static int run(struct export *e, struct mp_store *store)
 		md_stats_note("%s: no such sample", e->stats->path);
 		r = MD_EXIT_NO_PROFILE;
 	} else if ((e->format->needs & MD_EXPORT_ONE) && nr_left > 1) {
-		r = md_stats_fail("%s is of one module, these are %ld: use --binary=FILE",
+		r = md_stats_fail("%s takes one module, but there are %ld: use --binary=FILE",
 				  e->format->name, nr_left);
 	} else {
 		md_stats_note_period(store, e->out.since_s);
@@ -331,7 +332,8 @@ int md_stats_export(struct md_stats *stats, int argc, char **argv)
 
 	md_stats_parse(&argp, argc, argv, &e);
 	if ((e.format->needs & MD_EXPORT_BINARY) && isatty(STDOUT_FILENO))
-		return md_stats_fail("%s is nothing for a terminal: redirect it", e.format->name),
+		return md_stats_fail("%s is binary: redirect standard output to a file",
+				     e.format->name),
 		       MD_EXIT_USAGE;
 	r = md_stats_open(stats, MP_STORE_READ, &store);
 	if (r)

@@ -32,10 +32,10 @@ enum {
 static const struct argp_option options[] = {
 	{"output", 'o', "FILE", 0, "Write FILE.svg instead of to standard output", 0},
 	{"module", 'm', "NAME", 0, "Only the module with this path or file name", 0},
-	{"build-id", KEY_BUILD_ID, "HEX", 0, "Only modules whose build-id begins so", 0},
-	{"binary", KEY_BINARY, "FILE", 0, "Only the module that FILE is; take its code from there",
+	{"build-id", KEY_BUILD_ID, "HEX", 0, "Only modules whose build-id begins with HEX", 0},
+	{"binary", KEY_BINARY, "FILE", 0, "Only the module of this file; read its code from FILE",
 	 0},
-	{"since", 's', "WHEN", 0, "2h, 3d, today, 2026-11-20, ...: not what is older", 0},
+	{"since", 's', "WHEN", 0, "Leave out older samples: 2h, 3d, today, 2026-11-20, ...", 0},
 	{0},
 };
 

@@ -41,9 +41,9 @@ enum {
 };
 
 static const struct argp_option options[] = {
-	{"after", KEY_AFTER, "FILE", 0, "Its optimised version: draw both", 0},
+	{"after", KEY_AFTER, "FILE", 0, "FILE is the optimised version of BINARY: draw both", 0},
 	{"output", 'o', "FILE", 0, "Write FILE.svg or FILE.html instead of to standard output", 0},
-	{"since", 's', "WHEN", 0, "2h, 3d, today, 2026-11-20, ...: not what is older", 0},
+	{"since", 's', "WHEN", 0, "Leave out older samples: 2h, 3d, today, 2026-11-20, ...", 0},
 	{0},
 };
 
@@ -76,7 +76,7 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 			argp_error(state, "%s: too many arguments", arg);
 		h->binary = arg;
 		return 0;
-	case ARGP_KEY_NO_ARGS: argp_error(state, "which program?"); return EINVAL;
+	case ARGP_KEY_NO_ARGS: argp_error(state, "no program given"); return EINVAL;
 	default: return ARGP_ERR_UNKNOWN;
 	}
 }
@@ -195,7 +195,7 @@ static int read_profile(struct heat *h, struct mp_store *store, struct mp_err *e
 	int r = mp_store_find_module(store, &h->elf->id, &module, err);
 
 	if (r == -ENOENT)
-		return mp_err_set(err, ENODATA, "%s: no sample of this very file in %s", h->binary,
+		return mp_err_set(err, ENODATA, "%s: no sample of this build in %s", h->binary,
 				  h->stats->path);
 	if (!r)
 		r = mp_store_read_counts(store, module.key, h->since_s, &h->ips, &h->nr_ips, err);
@@ -205,7 +205,7 @@ static int read_profile(struct heat *h, struct mp_store *store, struct mp_err *e
 		r = mp_store_is_exact(store, module.key, h->since_s, &exact, err);
 	free(module.path);
 	if (!r && !h->nr_ips)
-		r = mp_err_set(err, ENODATA, "%s: no sample of this very file in %s%s", h->binary,
+		r = mp_err_set(err, ENODATA, "%s: no sample of this build in %s%s", h->binary,
 			       h->stats->path, h->since_s ? " since then" : "");
 	if (!r)
 		r = mp_cfg_build(h->elf, NULL, &h->cfg, err);

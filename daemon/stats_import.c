@@ -52,7 +52,7 @@ enum {
 
 static const struct argp_option option_table[] = {
 	{"format", KEY_FORMAT, "FORMAT", 0,
-	 "callgrind, counters, fdata or perf; as the file looks by default", 0},
+	 "callgrind, counters, fdata or perf; by default, the file tells", 0},
 	{"binary", KEY_BINARY, "FILE", 0,
 	 "counters: the instrumented program or library; fdata: the one that was profiled", 0},
 	{"event", KEY_EVENT, "NAME", 0, "perf: take only samples of this event", 0},
@@ -110,7 +110,9 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 		if (o->nr_files > 1 && !is_counters(o))
 			argp_error(state, "%s: one file at a time", o->files[1]);
 		return 0;
-	case ARGP_KEY_NO_ARGS: argp_error(state, "which file? - is standard input"); return EINVAL;
+	case ARGP_KEY_NO_ARGS:
+		argp_error(state, "no file given; - is standard input");
+		return EINVAL;
 	default: return ARGP_ERR_UNKNOWN;
 	}
 }
@@ -122,13 +124,13 @@ static const struct argp argp = {
 	"FILE...",
 	"Add what another profiler counted.\v"
 	"callgrind:  valgrind --tool=callgrind --dump-instr=yes --collect-jumps=yes CMD\n"
-	"counters:   what programs counted that morph-optimize --instrument=edges made; say "
-	"--binary=FILE, and any number of their files\n"
-	"fdata:      of perf2bolt, merge-fdata or a program that llvm-bolt -instrument made; say "
+	"counters:   counts of programs that morph-optimize --instrument=edges made; give "
+	"--binary=FILE, and any number of files of counts\n"
+	"fdata:      of perf2bolt, merge-fdata or a program that llvm-bolt -instrument made; give "
 	"--binary=FILE\n"
 	"perf:       perf script -G -F comm,pid,tid,time,event,ip,sym,dso --show-mmap-events "
-	"--show-task-events --show-lost-events | morph-stats import -; with the field brstack the "
-	"branch stacks, too",
+	"--show-task-events --show-lost-events | morph-stats import -; with the field brstack "
+	"the branch stacks, too",
 	children,
 	0,
 	0};
@@ -167,7 +169,8 @@ static int guess(struct md_lines *lines, enum format *format, struct mp_err *err
 	if (*format == FORMAT_PERF && is_fdata(lines->line))
 		*format = FORMAT_FDATA;
 	if (!strcmp(lines->line, "---"))
-		return md_lines_fail(lines, err, "YAML; of BOLT's profiles fdata alone is read");
+		return md_lines_fail(lines, err,
+				     "YAML; of BOLT's formats only fdata can be imported");
 	return 0;
 }
 
@@ -194,7 +197,7 @@ static int read_fdata(struct md_import *import, const struct options *o, struct 
 
 	if (!o->binary)
 		return mp_err_set(err, EINVAL,
-				  "%s: fdata does not say of which file: --binary=FILE",
+				  "%s: fdata does not name its file: give --binary=FILE",
 				  lines->name);
 	snprintf(s->why, sizeof(s->why), "BOLT's fdata from %.100s", lines->name);
 	r = md_import_fdata(import, lines, o->binary, err);
@@ -208,7 +211,7 @@ static int read_counters(struct md_import *import, const struct options *o, cons
 
 	if (!o->binary)
 		return mp_err_set(err, EINVAL,
-				  "%s: counters do not say of which file: --binary=FILE", name);
+				  "%s: counters do not name their file: give --binary=FILE", name);
 	if (o->nr_files > 1)
 		snprintf(s->why, sizeof(s->why), "counters from %.100s and %zu more", name,
 			 o->nr_files - 1);
@@ -233,8 +236,8 @@ static int read_file(struct md_import *import, const struct options *o, struct m
 		return r;
 	if (o->binary && format != FORMAT_FDATA)
 		return mp_err_set(err, EINVAL,
-				  "%s: --binary is for counters and fdata: this says its files "
-				  "itself",
+				  "%s: --binary is for counters and fdata: this format names "
+				  "its files itself",
 				  lines->name);
 	if (format == FORMAT_FDATA)
 		return read_fdata(import, o, lines, err);
@@ -319,8 +322,7 @@ static void print_counters(const struct md_import *import)
 {
 	const struct mp_edge_discrepancy *d = &import->discrepancy;
 
-	printf("%u of %u functions with counters ran; in %u of them not all that comes in goes "
-	       "out\n",
+	printf("%u of %u functions with counters ran; in %u of them the counts in and out differ\n",
 	       d->nr_ran, import->nr_counted_funcs, d->nr_unequal);
 	if (d->spare)
 		printf("%" PRIu64 " of %" PRIu64 " at spare counters missed (%.4f %%)\n", d->missed,

@@ -69,9 +69,9 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 		return 0;
 	case ARGP_KEY_END:
 		if (!m->nr)
-			argp_error(state, "which databases? OUT-DB, then what to add to it");
+			argp_error(state, "give OUT-DB and at least one database to add to it");
 		if (m->stats->db)
-			argp_error(state, "merge names its databases: --db does not go with it");
+			argp_error(state, "merge takes its databases as arguments, not with --db");
 		return 0;
 	default: return ARGP_ERR_UNKNOWN;
 	}
@@ -81,7 +81,8 @@ static const struct argp_child children[] = {{&md_stats_common_argp, 0, NULL, 0}
 static const struct argp argp = {options,
 				 parse,
 				 "OUT-DB IN-DB...",
-				 "Add databases up into OUT-DB, which is made where there is none.",
+				 "Add databases up into OUT-DB, which is created if it does not "
+				 "exist.",
 				 children,
 				 0,
 				 0};
@@ -115,7 +116,7 @@ static int open_inputs(struct merge *m)
 		in->dev = st.st_dev;
 		in->ino = st.st_ino;
 		if (exists && st.st_dev == out.st_dev && st.st_ino == out.st_ino)
-			return md_stats_fail("%s: is what is added to", in->path);
+			return md_stats_fail("%s: is OUT-DB itself", in->path);
 		for (size_t k = 0; k < i && !m->again; k++)
 			if (m->inputs[k].dev == in->dev && m->inputs[k].ino == in->ino)
 				return md_stats_fail("%s: is given twice", in->path);

@@ -45,15 +45,15 @@ enum {
 
 static const struct argp_option options[] = {
 	{"by", KEY_BY, "WHAT", 0,
-	 "module, function, block or path; by default the next finer thing than what is named, but "
-	 "no path",
+	 "module, function, block or path (default: one step finer than the named module or "
+	 "function, but never path)",
 	 0},
 	{"module", 'm', "NAME", 0, "Only the module with this path or file name", 0},
-	{"build-id", KEY_BUILD_ID, "HEX", 0, "Only modules whose build-id begins so", 0},
-	{"binary", KEY_BINARY, "FILE", 0, "Only the module that FILE is; take its code from there",
+	{"build-id", KEY_BUILD_ID, "HEX", 0, "Only modules whose build-id begins with HEX", 0},
+	{"binary", KEY_BINARY, "FILE", 0, "Only the module of this file; read its code from FILE",
 	 0},
 	{"function", 'f', "NAME", 0, "Only this function, or the one at address 0x...", 0},
-	{"since", 's', "WHEN", 0, "2h, 3d, today, 2026-11-20, ...: not what is older", 0},
+	{"since", 's', "WHEN", 0, "Leave out older samples: 2h, 3d, today, 2026-11-20, ...", 0},
 	{"sort", KEY_SORT, "KEY", 0, "samples (default), weight (blocks), name or address", 0},
 	{"limit", 'n', "N", 0, "At most N rows", 0},
 	{"percent-limit", 'p', "P", 0, "Only rows of at least P percent of all samples", 0},

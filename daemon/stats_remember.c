@@ -44,10 +44,10 @@ struct remember {
 
 static const struct argp_option options[] = {
 	{"module", 'm', "NAME", 0, "Only modules with this path or file name", 0},
-	{"build-id", KEY_BUILD_ID, "HEX", 0, "Only the module whose build-id begins so", 0},
-	{"binary", KEY_BINARY, "FILE", 0, "Where that one module's file is now", 0},
-	{"min-samples", KEY_MIN_SAMPLES, "N", 0, "Only modules with so many samples (default 1000)",
-	 0},
+	{"build-id", KEY_BUILD_ID, "HEX", 0, "Only the module whose build-id begins with HEX", 0},
+	{"binary", KEY_BINARY, "FILE", 0, "Where the file of that one module is now", 0},
+	{"min-samples", KEY_MIN_SAMPLES, "N", 0,
+	 "Only modules with at least N samples (default 1000)", 0},
 	{0},
 };
 
@@ -69,7 +69,7 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 		return 0;
 	case ARGP_KEY_END:
 		if (r->filter.binary && !r->filter.module && !r->filter.build_id)
-			argp_error(state, "--binary: of which module? Give --module or --build-id");
+			argp_error(state, "--binary needs --module or --build-id");
 		return 0;
 	default: return ARGP_ERR_UNKNOWN;
 	}
@@ -80,8 +80,7 @@ static const struct argp argp = {
 	options,
 	parse,
 	NULL,
-	"Keep what the files of modules look like, so that their samples serve "
-	"later builds, too.",
+	"Keep fingerprints of the modules' files, so that their samples also serve later builds.",
 	children,
 	0,
 	0};

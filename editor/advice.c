@@ -212,7 +212,7 @@ static void put_running(FILE *out, const struct me_optimize_options *o, const ch
 		fprintf(out, "%d\n", pid);
 	else
 		fputs("PID\n", out);
-	fputs("    Ctrl-C ends it\n", out);
+	fputs("    Ctrl-C ends the collection\n", out);
 }
 
 void me_advice_collect(FILE *out, const struct me_optimize_options *o, const char *db,
@@ -234,7 +234,7 @@ void me_advice_collect(FILE *out, const struct me_optimize_options *o, const cha
 		fputs(" ARGS", out);
 	}
 	fprintf(out,
-		"\n  at %d samples in a second of processor time, which is what morphd run takes:\n    ",
+		"\n  at %d samples per second of processor time, the default of morphd run:\n    ",
 		MP_RUN_RATE_HZ);
 	put_duration(out, missing, MP_RUN_RATE_HZ);
 	fputc('\n', out);
@@ -242,8 +242,10 @@ void me_advice_collect(FILE *out, const struct me_optimize_options *o, const cha
 	rate = o->db ? last_rate(o->db, collector, sizeof(collector)) : 0;
 	if (!rate || rate == MP_RUN_RATE_HZ)
 		return;
-	fprintf(out, "  at %" PRIu32 ", the rate of the last collection in %s (%s):\n    ", rate,
-		o->db, collector);
+	fprintf(out,
+		"  at %" PRIu32 " samples per second, the rate of the last collection in "
+		"%s (%s):\n    ",
+		rate, o->db, collector);
 	put_duration(out, missing, rate);
 	fputc('\n', out);
 }

@@ -97,14 +97,18 @@ static int audit_take_earlier(struct audit_state *as, struct mp_err *err)
 	if (!earlier)
 		return 0;
 	if (earlier->a_hash != audit->a_hash || earlier->b_hash != audit->b_hash)
-		return mp_err_set(err, EINVAL, "--continue: those pairs are of another %s",
+		return mp_err_set(err, EINVAL,
+				  "--continue: the pairs in that file were "
+				  "measured with another %s",
 				  earlier->a_hash != audit->a_hash ? opts->a : opts->b);
 	if (earlier->metric != opts->metric)
-		return mp_err_set(err, EINVAL, "--continue: those pairs are of another --metric");
+		return mp_err_set(err, EINVAL,
+				  "--continue: the pairs in that file were "
+				  "measured with another --metric");
 	if (earlier->nr >= opts->max_pairs)
 		return mp_err_set(err, EINVAL,
-				  "--continue: there are %zu pairs already: no more "
-				  "than that are allowed",
+				  "--continue: that file holds %zu pairs already: raise the "
+				  "maximum of --pairs",
 				  earlier->nr);
 	for (size_t i = 0; !ret && i < earlier->nr; i++)
 		ret = audit_add_pair(audit, earlier->a_ns[i], earlier->b_ns[i], err);
@@ -180,7 +184,7 @@ static void describe_output(char *to, size_t size, const char *what,
 			    const struct me_run_output *ref, const struct me_run_output *got)
 {
 	if (ref->size_bytes == got->size_bytes)
-		snprintf(to, size, "%s: %llu bytes, but not the same ones", what,
+		snprintf(to, size, "%s: %llu bytes, but different ones", what,
 			 (unsigned long long)got->size_bytes);
 	else
 		snprintf(to, size, "%s: %llu bytes instead of %llu", what,
@@ -286,7 +290,7 @@ static int audit_checked_run(struct audit_state *as, int side, struct me_run *ru
 			return 1;
 		audit->difference[0] = 0;
 	}
-	return mp_err_set(err, EINVAL, "%s: does not do the same in each run (%.120s)%s",
+	return mp_err_set(err, EINVAL, "%s: its runs give different results (%.120s)%s",
 			  as->opts->a, what,
 			  as->opts->filter ? "" : "; --filter can remove what varies");
 }

@@ -126,7 +126,7 @@ void me_audit_print(const struct me_audit_opts *opts, const struct me_audit *aud
 		fprintf(out, "%s of one run, median (least to most) of %zu pair%s",
 			titles[opts->metric], audit->nr_pairs, audit->nr_pairs == 1 ? "" : "s");
 		if (audit->nr_earlier)
-			fprintf(out, ", %zu of them of an earlier audit,", audit->nr_earlier);
+			fprintf(out, ", %zu of them from an earlier audit,", audit->nr_earlier);
 		fprintf(out, " in %.1f s\n\n", audit->seconds);
 		print_side(out, "A", &audit->a, audit->nr_pairs, opts->a);
 		print_side(out, "B", &audit->b, audit->nr_pairs, opts->b);

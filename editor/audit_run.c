@@ -294,7 +294,7 @@ static int run_watch(struct run_state *rs, struct mp_err *err)
 			continue;
 		if (rs->pid < 0) {
 			if (rs->filter > 0)
-				return mp_err_set(err, ETIMEDOUT, "filter: does not end");
+				return mp_err_set(err, ETIMEDOUT, "filter: did not end in time");
 			break; /* a process that left the group still holds the pipe */
 		}
 		rs->run->timed_out = true;

@@ -78,7 +78,7 @@ static int slot_enter_namespace(struct mp_err *err)
 
 	if (unshare(CLONE_NEWNS)) {
 		if (errno != EPERM || unshare(CLONE_NEWUSER | CLONE_NEWNS))
-			return mp_err_set(err, errno, "--at: no mount namespace of our own: %s",
+			return mp_err_set(err, errno, "--at: cannot create a mount namespace: %s",
 					  strerror(errno));
 		snprintf(map, sizeof(map), "%u %u 1", uid, uid);
 		slot_write_file("/proc/self/setgroups", "deny");
@@ -102,7 +102,8 @@ int me_slot_open(struct me_slot *slot, const char *parent, const char *name, con
 
 	memset(slot, 0, sizeof(*slot));
 	if (strlen(name) > 200 || strchr(name, '/') || !*name)
-		return mp_err_set(err, EINVAL, "%s: cannot be a program's name", name);
+		return mp_err_set(err, EINVAL, "'%s': not usable as the programs' name (--name)",
+				  name);
 	if (at && (stat(at, &st) || !S_ISREG(st.st_mode)))
 		return mp_err_set(err, ENOENT, "--at: %s: no regular file is there", at);
 	if (snprintf(slot->dir, sizeof(slot->dir), "%s/morph-audit.XXXXXX", parent) >=
@@ -182,7 +183,7 @@ int me_slot_put(struct me_slot *slot, const struct me_program *program, struct m
 		umount2(slot->at, MNT_DETACH);
 	slot->mounted = !mount(slot->copy, slot->at, NULL, MS_BIND, NULL);
 	if (!slot->mounted)
-		return mp_err_set(err, errno, "%s: cannot be put at %s: %s", program->path,
+		return mp_err_set(err, errno, "%s: cannot be mounted at %s: %s", program->path,
 				  slot->at, strerror(errno));
 	return 0;
 }

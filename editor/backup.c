@@ -88,7 +88,9 @@ static int open_trusted(int at, const char *name, const char *path, int *out, st
 		rc = fail(path, errno, err);
 	else if (others_may_write(&st))
 		rc = mp_err_set(err, EPERM,
-				"%s: others may write there, and so choose what is restored", path);
+				"%s: other users can write there and could choose the file that "
+				"is restored",
+				path);
 	if (rc)
 		close(fd);
 	else
@@ -403,8 +405,8 @@ static int explain(const struct me_backup *backup, const struct choice *best,
 				  best->why.msg);
 	if (best->any)
 		return mp_err_set(err, EPERM,
-				  "%s: an output of Morph, but not one that was put in place of "
-				  "the backup in %s",
+				  "%s: an output of Morph, but no record in %s says that it "
+				  "replaced an original",
 				  path, backup->path);
 	return no_backup(backup, id, path, err);
 }

@@ -198,8 +198,8 @@ int me_copy_write(const struct mp_cfg *cfg, const struct me_placement *placement
 		if (rc)
 			return mp_err_set(err, -rc, "%#llx: %s",
 					  (unsigned long long)cfg->blocks[copy->block].vaddr,
-					  rc == -ERANGE ? "a displacement does not reach from the "
-							  "new segment"
+					  rc == -ERANGE ? "a displacement cannot reach its "
+							  "target from the new segment"
 							: "cannot be copied");
 		written = copy->new_vaddr + copy->new_size;
 		falls = copy->falls;

@@ -91,7 +91,7 @@ static int build(struct me_debug *debug, const struct mp_elf *elf, struct me_deb
 
 	if (rc == -EPERM) {
 		report->nr_left = report->nr_units = 1;
-		report->why = "in sections of an unknown form";
+		report->why = "their sections are compressed or laid out in an unsupported way";
 		return 0;
 	}
 	if (rc)

@@ -651,7 +651,7 @@ int me_unit_extend(struct me_debug_file *file, uint64_t off, uint64_t *next)
 	if (rc) {
 		file->nr_left++;
 		if (!file->why)
-			file->why = rc == -EBADMSG ? "damaged" : "in a form that is not understood";
+			file->why = rc == -EBADMSG ? "damaged" : "in an unsupported form";
 	}
 	return 0;
 }

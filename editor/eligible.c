@@ -40,8 +40,8 @@ int me_eligible_file(const struct mp_elf *elf, struct mp_err *err)
 {
 	if (mp_elf_section(elf, MP_MAP_SECTION))
 		return mp_err_set(err, EPERM,
-				  "already optimised: start from the original, which "
-				  "its samples count for");
+				  "already optimised: optimise the original instead; the "
+				  "samples were counted for it");
 	if (mp_elf_section(elf, ".gopclntab") || mp_elf_section(elf, ".note.go.buildid"))
 		return mp_err_set(err, EPERM,
 				  "a Go program: its runtime keeps code addresses in "
@@ -112,7 +112,7 @@ static enum me_refusal judge(const struct mp_cfg *cfg, uint32_t index, const cha
 			return ME_REFUSED_BRANCH_FORM;
 		}
 		if (stops_for_debugger(cfg, b, func->first_block)) {
-			*detail = "stops for a debugger";
+			*detail = "contains a breakpoint (int3)";
 			return ME_REFUSED_STOP;
 		}
 	}

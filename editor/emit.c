@@ -364,9 +364,7 @@ static int name_by_build_id(const struct emitter *e, char *name, struct mp_err *
 	const uint8_t *desc = find_build_id(e, &len);
 
 	if (!desc || len < 2 || len > MP_BUILD_ID_MAX)
-		return mp_err_set(
-			err, EPERM,
-			"has no build-id, by which its debug file would be found in place");
+		return mp_err_set(err, EPERM, "has no build-id, which would name its debug file");
 	memcpy(id.build_id, desc, len);
 	id.build_id_len = (uint8_t)len;
 	mp_id_format_build_id(&id, text);

@@ -17,7 +17,7 @@
 #include "libprof/counts.h"
 #include "libprof/err.h"
 
-#define ME_WHY_ENTRIES "entered by pointers more often than its copy would save branches"
+#define ME_WHY_ENTRIES "jumps from its old address would cost more branches than its copy saves"
 
 struct me_entries {
 	double *arrivals; /* per function, in units of counts: at old addresses if it is copied */

@@ -80,7 +80,7 @@ static int other_from_file(struct mp_store *store, const char *path, struct othe
 		return r;
 	r = mp_store_find_module(store, &elf->id, &out->module, err);
 	if (r == -ENOENT)
-		r = mp_err_set(err, ENODATA, "%s: no samples of it either", path);
+		r = mp_err_set(err, ENODATA, "%s: no samples of this file", path);
 	if (!r) {
 		r = mp_cfg_build(elf, NULL, &cfg, &why);
 		if (r)
@@ -240,7 +240,9 @@ static int add_stale(const struct me_evidence_options *o, const struct mp_cfg *c
 	int r = find_other(o, store, &cfg->elf->id, &other, err);
 
 	if (!r && mp_id_equal(&other.module.id, &cfg->elf->id))
-		r = mp_err_set(err, EINVAL, "--stale=%s: is the same build", o->stale.from);
+		r = mp_err_set(err, EINVAL,
+			       "--stale=%s: is the same build as the input; name another one",
+			       o->stale.from);
 	if (!r)
 		r = carry(o, cfg, store, &other, out, report, err);
 	other_fini(&other);
@@ -327,8 +329,7 @@ int me_evidence_read(const struct me_evidence_options *options, const struct mp_
 		char id[2 * MP_BUILD_ID_MAX + 1];
 
 		mp_id_format_build_id(&cfg->elf->id, id);
-		return mp_err_set(err, ENODATA,
-				  "%s: no samples of this very file (build-id %s) in %s",
+		return mp_err_set(err, ENODATA, "%s: no samples of this build (build-id %s) in %s",
 				  options->input, *id ? id : "none", options->db);
 	}
 	return r;

@@ -19,34 +19,34 @@ static const struct {
 	const char *what;
 } checks[] = {
 	{offsetof(struct me_verify_report, nr_pieces),
-	 "copied blocks: made of whole instructions of one function, every way out leads where it "
-	 "led or to its copy"},
+	 "copied blocks: whole instructions of one function; each exit leads to its old target "
+	 "or to a copy of it"},
 	{offsetof(struct me_verify_report, nr_insns),
 	 "copied instructions: the same bytes, the same operands, the same callees"},
 	{offsetof(struct me_verify_report, nr_patches),
-	 "jumps over old starts of blocks: to the block's own copy, no possible target in their "
-	 "middle"},
+	 "jumps written over old blocks: each leads to a copy of its block; no code can enter "
+	 "in the middle of the jump"},
 	{offsetof(struct me_verify_report, nr_retargeted),
-	 "calls and branches of old code: to a copy of what they led to"},
+	 "changed calls and branches in old code: each leads to a copy of its old target"},
 	{offsetof(struct me_verify_report, nr_table_entries),
-	 "entries of jump tables: to a copy of what they led to"},
+	 "changed entries of jump tables: each leads to a copy of its old target"},
 	{offsetof(struct me_verify_report, nr_pointers),
-	 "addresses of functions: the copy's, and the same everywhere"},
+	 "changed pointers: all pointers to the same function hold its copy's address"},
 	{offsetof(struct me_verify_report, nr_unwind_rows),
-	 "unwind rows: the original's, at every instruction"},
+	 "unwind rows: the same as in the original at every instruction"},
 	{offsetof(struct me_verify_report, nr_landing_pads),
-	 "landing pads: the original's or its copy, for the same types"},
+	 "landing pads: the same as in the original, or copies of them, for the same types"},
 	{SIZE_MAX, "every other byte of the file: unchanged"},
 };
 
 static const char *const assumptions[] = {
-	"the processor does as the decoder (Zydis) reads; kernel, loader and unwinder follow the ABI",
+	"code runs as Zydis decodes it; kernel, loader and unwinder follow the ABI",
 	"the program does not read its own code or file as data",
-	"it does not order or subtract addresses of functions",
-	"an address in code comes from a relocation, an operand, a table or the stack",
+	"the program does not order or subtract addresses of functions",
+	"every address of code comes from a relocation, an operand, a table or the stack",
 	"a call at the very end of a function does not return",
-	"nobody relies on the address of an instruction",
-	"branch hints and the bnd prefix on direct branches mean nothing",
+	"the program does not depend on addresses of instructions, such as return addresses",
+	"branch hints and the bnd prefix on direct branches have no effect",
 };
 
 static const char *const if_it_counts_or_polls[] = {
@@ -54,22 +54,23 @@ static const char *const if_it_counts_or_polls[] = {
 };
 
 static const char *const if_it_keeps_numbers[] = {
-	"calls and returns that leave the file, or go through pointers, pass registers as the ABI "
-	"says",
+	"calls and returns that leave the file or use pointers follow the ABI's rules for "
+	"registers",
 };
 
 static const char *const if_it_polls[] = {
-	"no caller from outside relies on a vector register that the file never names",
+	"callers in other files do not rely on a vector register that this file never uses",
 };
 
 static const char *const with_relocations[] = {
-	"the linker's relocations tell all addresses: a number without one is none",
-	"an offset in data that only an indirectly jumping function names is an entry of its switch",
+	"the linker's relocations mark all addresses: a number without a relocation is no address",
+	"an offset in data that only one function with an indirect jump uses is an entry of "
+	"that function's switch",
 };
 
 static const char *const without_relocations[] = {
-	"without relocations: a label that neither an operand, a relative table, the loader nor an "
-	"aligned word of data names does not lie in the middle of a patch",
+	"without relocations: no jump target lies in the middle of a patch unless an operand, a "
+	"relative table, the loader or an aligned word of data names the target",
 };
 
 static uint64_t count_of(const struct me_verify_report *report, size_t i)

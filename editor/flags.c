@@ -177,8 +177,8 @@ static int note_leaver(struct finder *f, const struct mp_insn *call, struct mp_e
 
 	if (callee == MP_NONE)
 		return mp_err_set(err, EPERM,
-				  "the code behind the call at %#llx takes flags from who knows "
-				  "where",
+				  "the code behind the call at %#llx reads flags that an "
+				  "unknown function set",
 				  (unsigned long long)call->vaddr);
 	f->leaves[callee] = 1;
 	return 0;

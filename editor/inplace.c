@@ -145,7 +145,8 @@ static int drop_debug(struct work *w, const struct mp_id *id, const struct me_di
 	struct mp_err why;
 	int rc = me_backup_drop_debug(&w->backup, id, original, w->replace.path, keep, &why);
 
-	return rc ? mp_err_set(err, -rc, "%s: replaced, but a debug file of it is left: %s",
+	return rc ? mp_err_set(err, -rc,
+			       "%s: replaced, but an old debug file could not be removed: %s",
 			       w->replace.path, why.msg)
 		  : 0;
 }
@@ -165,7 +166,7 @@ static int put_in_place(struct work *w, struct me_optimize_report *report, struc
 	int rc = read_output(w->replace.path, w->replace.new_fd, &id, &output, err);
 
 	if (!rc && !mp_id_equal(&id, &report->id))
-		rc = mp_err_set(err, EPERM, "%s: the new version names another original",
+		rc = mp_err_set(err, EPERM, "%s: the new version was made from another original",
 				w->replace.path);
 	if (!rc)
 		rc = name_debug(w, report, &output, err);
@@ -270,8 +271,7 @@ static int put_back(struct work *w, struct mp_err *err)
 
 	/* The output was replaced, by a newer version or a script: keep that. */
 	if (rc == -ENOENT || rc == -ENOEXEC || rc == -EBADMSG)
-		return mp_err_set(err, EPERM,
-				  "%s: is not an output of Morph (any more): left as it is",
+		return mp_err_set(err, EPERM, "%s: is not an output of Morph; it was not changed",
 				  w->replace.path);
 	if (!rc)
 		rc = me_backup_open(&w->backup, w->options->backup_dir, false, err);

@@ -41,8 +41,8 @@ struct planner {
 static const char *const uncounted_names[ME_NR_UNCOUNTED] = {
 	[ME_UNCOUNTED_FLAGS] = "not counted: its callers or callees pass arithmetic flags",
 	[ME_UNCOUNTED_LINGERS] = "not counted: control may stay in its old code",
-	[ME_UNCOUNTED_CYCLE] = "not counted: its counts would not follow from those that can be "
-			       "taken",
+	[ME_UNCOUNTED_CYCLE] = "not counted: the counters that can be placed do not determine "
+			       "all its counts",
 };
 
 /* ---- the tree ---------------------------------------------------------------------------- */

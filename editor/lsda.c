@@ -131,7 +131,7 @@ static const char *walk_action(const struct mp_eh_cursor *actions, uint64_t acti
 			return NULL;
 		at = next_at + (uint64_t)next;
 	}
-	return "actions of the LSDA run in a circle";
+	return "actions of the LSDA form a cycle";
 }
 
 static bool has_dynamic_reloc(const struct mp_elf *elf, uint64_t start, uint64_t end)

@@ -74,15 +74,16 @@ enum {
 static const struct argp_option options[] = {
 	{0, 0, 0, 0, "What is run:", 1},
 	{"stdin", KEY_STDIN, "FILE", 0, "Input of each run (default: none)", 0},
-	{"env", KEY_ENV, "NAME=VALUE", 0, "Set in the environment of each run", 0},
-	{"name", KEY_NAME, "NAME", 0, "What both are called (default: A's name)", 0},
-	{"at", KEY_AT, "PATH", 0, "Both appear at this existing path, seen by nobody else", 0},
+	{"env", KEY_ENV, "NAME=VALUE", 0, "Set NAME to VALUE in the environment of each run", 0},
+	{"name", KEY_NAME, "NAME", 0, "Run both programs under this name (default: A's name)", 0},
+	{"at", KEY_AT, "PATH", 0,
+	 "Put both programs at this existing path, for their own runs only", 0},
 	{"command", KEY_COMMAND, 0, 0,
-	 "ARGS are a whole command, which uses what is at --at: a library, say", 0},
-	{"dir", KEY_DIR, "DIR", 0, "Where the private copies lie (default: $TMPDIR or /tmp)", 0},
+	 "ARGS are a whole command that uses the file at --at, such as a library", 0},
+	{"dir", KEY_DIR, "DIR", 0, "Keep the private copies in DIR (default: $TMPDIR or /tmp)", 0},
 	{"cpu", KEY_CPU, "N", 0, "Run on this CPU only", 0},
 	{"timeout", KEY_TIMEOUT, "SECONDS", 0,
-	 "Limit of one run (default: none for A's first, then ten times A's longest and 10 s)", 0},
+	 "Limit of one run (default: none for A's first, then ten times A's longest plus 10 s)", 0},
 	{0, 0, 0, 0, "What is compared:", 2},
 	{"metric", KEY_METRIC, "M", 0, "cpu (default: user + system), user or wall", 0},
 	{"filter", KEY_FILTER, "CMD", 0, "Shell command that the output passes through first", 0},
@@ -91,21 +92,21 @@ static const struct argp_option options[] = {
 	 "Compare this file that each run writes, then remove it (may be given again)", 0},
 	{0, 0, 0, 0, "When it ends:", 3},
 	{"alpha", KEY_ALPHA, "P", 0, "Chance of a false claim (default: 0.01)", 0},
-	{"warmup", KEY_WARMUP, "N", 0, "Pairs that do not count (default: 1)", 0},
+	{"warmup", KEY_WARMUP, "N", 0, "Warm-up pairs, which do not count (default: 1)", 0},
 	{"pairs", KEY_PAIRS, "MIN[:MAX]", 0,
 	 "At least MIN pairs, however long they take, and at most MAX (default: 8:500)", 0},
-	{"min-pairs", KEY_MIN_PAIRS, "N", 0, "The same MIN", 0},
-	{"max-pairs", KEY_MAX_PAIRS, "N", 0, "The same MAX", 0},
+	{"min-pairs", KEY_MIN_PAIRS, "N", 0, "Sets MIN of --pairs", 0},
+	{"max-pairs", KEY_MAX_PAIRS, "N", 0, "Sets MAX of --pairs", 0},
 	{"max-seconds", KEY_MAX_SECONDS, "S", 0,
-	 "Undecided after (default: 600, or MIN pairs if these take longer); given without MIN, it "
-	 "ends the audit even before 8 pairs",
+	 "End the audit undecided after S seconds (default: 600, or MIN pairs if these take "
+	 "longer); without MIN, that may be before 8 pairs",
 	 0},
 	{"continue", KEY_CONTINUE, "FILE", 0,
-	 "Go on where the audit ended that wrote this file by --export-csv", 0},
+	 "Continue the audit that wrote this file with --export-csv", 0},
 	{"indifference", KEY_INDIFFERENCE, "PERCENT", 0,
 	 "Stop when any difference is below this (default: 0.5; 0: never)", 0},
 	{"precision", KEY_PRECISION, "PERCENT", 0,
-	 "Go on until the effect is known to this much (default: until it is certain)", 0},
+	 "Go on until the effect is known to PERCENT (default: until the verdict is certain)", 0},
 	{0, 0, 0, 0, "Other:", 4},
 	{"json", KEY_JSON, 0, 0, "Print JSON", 0},
 	{"export-csv", KEY_EXPORT_CSV, "FILE", 0, "Write the times of each pair here, as CSV", 0},
@@ -113,9 +114,9 @@ static const struct argp_option options[] = {
 	 0},
 	{"export-markdown", KEY_EXPORT_MARKDOWN, "FILE", 0, "Write the result here, as a table", 0},
 	{"progress", KEY_PROGRESS, "SECONDS", 0,
-	 "Where standard error is no terminal: a line so often (default: 60; 0: none)", 0},
+	 "Without a terminal: print a line of progress every SECONDS (default: 60; 0: none)", 0},
 	{"simulate", KEY_SIMULATE, "RUNS", 0,
-	 "Run no program: print how often RUNS audits of invented times are right", 0},
+	 "Run no program: simulate RUNS audits and print how often they are right", 0},
 	{0},
 };
 
@@ -259,7 +260,7 @@ static void check_arguments(struct argp_state *state, struct arguments *args)
 	if (args->simulate)
 		return;
 	if (!a->a)
-		argp_error(state, "which program?");
+		argp_error(state, "no program given");
 	if (!a->b)
 		find_output(state, args);
 	if (args->command && (!a->at || !a->args || !a->args[0]))
@@ -268,8 +269,8 @@ static void check_arguments(struct argp_state *state, struct arguments *args)
 	if (!args->min_given && a->min_pairs > a->max_pairs)
 		a->min_pairs = a->max_pairs;
 	if (a->min_pairs > a->max_pairs)
-		argp_error(state, "%zu pairs at least, and at most %zu?", a->min_pairs,
-			   a->max_pairs);
+		argp_error(state, "the minimum of %zu pairs is above the maximum of %zu",
+			   a->min_pairs, a->max_pairs);
 	a->sure_pairs = args->min_given || !args->seconds_given ? a->min_pairs : 0;
 }
 

@@ -381,8 +381,8 @@ static int patch_eh_register(struct patcher *p, uint64_t vaddr, struct mp_err *e
 		 * have another one. */
 		if (!field || mp_cfg_func_at(p->cfg, found.fields[i]) != MP_NONE)
 			return mp_err_set(err, EPERM,
-					  "the start-up file that registers .eh_frame is not as "
-					  "compilers have it");
+					  "the start-up file that registers .eh_frame has an "
+					  "unknown form");
 		memcpy(field, &word, sizeof(word));
 	}
 	return 0;

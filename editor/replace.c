@@ -64,10 +64,10 @@ static int open_locked(struct me_replace *r, struct mp_err *err)
 			return mp_err_set(err, EINVAL, "%s: not a regular file", r->path);
 		if (flock(r->old_fd, LOCK_EX | LOCK_NB))
 			return errno == EWOULDBLOCK
-				       ? mp_err_set(
-						 err, EBUSY,
-						 "%s: is locked: another morph-optimize is at work on it",
-						 r->path)
+				       ? mp_err_set(err, EBUSY,
+						    "%s: another morph-optimize is working on this "
+						    "file",
+						    r->path)
 				       : mp_err_set(err, errno, "%s: cannot be locked: %s", r->path,
 						    strerror(errno));
 		/* Again: only now can no other morph-optimize change it. */
@@ -79,7 +79,7 @@ static int open_locked(struct me_replace *r, struct mp_err *err)
 		close(r->old_fd);
 		r->old_fd = -1;
 	}
-	return mp_err_set(err, EBUSY, "%s: is being replaced all the time", r->path);
+	return mp_err_set(err, EBUSY, "%s: another program keeps replacing this file", r->path);
 }
 
 static int check_old(const struct me_replace *r, bool break_links, struct mp_err *err)
@@ -195,7 +195,9 @@ static int check_unchanged(const struct me_replace *r, struct mp_err *err)
 	    now.st_size == r->old.st_size && same_time(&now.st_mtim, &r->old.st_mtim) &&
 	    same_time(&now.st_ctim, &r->old.st_ctim))
 		return 0;
-	return mp_err_set(err, EBUSY, "%s: was changed meanwhile; left as it is", r->path);
+	return mp_err_set(err, EBUSY,
+			  "%s: another program changed this file meanwhile; it was not replaced",
+			  r->path);
 }
 
 static int give_name(struct me_replace *r)

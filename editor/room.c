@@ -54,7 +54,7 @@ int me_room_make(const struct mp_cfg *cfg, const struct mp_counts *counts, uint6
 			continue;
 		}
 		movable[func] = 0;
-		detail[func] = "not numbered: others take all the room";
+		detail[func] = "not numbered: other functions use all the space";
 	}
 	free(places);
 	return 0;

@@ -164,7 +164,7 @@ static bool take_note(const struct mp_elf *elf, uint32_t last_load, struct me_se
 		if (note_is_spare(elf, i))
 			out->price = ".note.gnu.property, still found through PT_GNU_PROPERTY";
 		else if (note_is_idle(elf, i))
-			out->price = ".note.gnu.property, which asks for nothing";
+			out->price = ".note.gnu.property, which has no effect";
 		else
 			continue;
 		out->slot = i;
@@ -211,7 +211,8 @@ static bool take_merged_load(uint32_t last_load, struct me_segment *out)
 		p[i].p_memsz = p[i + 1].p_vaddr + p[i + 1].p_memsz - p[i].p_vaddr;
 		memmove(&p[i + 1], &p[i + 2], (last_load - i - 1) * sizeof(*p));
 		out->slot = last_load;
-		out->price = "the read-only segment before the code, now executable with it";
+		out->price = "the read-only segment before the code, now part of the executable "
+			     "segment";
 		return true;
 	}
 	return false;
@@ -237,8 +238,7 @@ static bool take_room(const struct mp_elf *elf, uint32_t last_load, struct me_se
 		p[i].p_filesz += sizeof(*p);
 		p[i].p_memsz += sizeof(*p);
 	}
-	out->price = "room behind the table, where .interp or notes were, which are in the new "
-		     "segment now";
+	out->price = "the space behind the table; .interp or notes there moved to the new segment";
 	return true;
 }
 
@@ -298,13 +298,14 @@ int me_segment_choose(const struct mp_elf *elf, uint64_t align, struct me_segmen
 	if (out->page & (out->page - 1))
 		return mp_err_set(err, EPERM, "segment alignment is no power of two");
 	if (out->page > ALIGN_MAX)
-		return mp_err_set(err, EPERM, "segment alignment is beyond that of any page");
+		return mp_err_set(err, EPERM, "segment alignment is larger than any page");
 	for (uint32_t i = 1; i < elf->nr_sections; i++) {
 		const struct mp_section *s = &elf->sections[i];
 
 		/* Sections that are not loaded are aligned so, and the file grows by that. */
 		if (!(s->flags & SHF_ALLOC) && s->align > ALIGN_MAX)
-			return mp_err_set(err, EPERM, "section %.48s is aligned beyond any page",
+			return mp_err_set(err, EPERM,
+					  "section %.48s has an alignment larger than any page",
 					  s->name);
 		if (s->flags & SHF_ALLOC && s->type != SHT_NOBITS &&
 		    s->off + s->size > out->old_end)
@@ -341,8 +342,8 @@ int me_segment_reserve(const struct mp_elf *elf, struct me_segment *segment, uin
 	}
 	if (!last || !(last->p_flags & PF_W))
 		return mp_err_set(err, EPERM,
-				  "its last segment is not writable: counters have "
-				  "no place");
+				  "its last segment is not writable: there is no place for "
+				  "counters");
 	segment->zeros = round_up(last->p_vaddr + last->p_memsz, 0x1000);
 	segment->zeros_size = round_up(size, 0x1000);
 	last->p_memsz = segment->zeros + segment->zeros_size - last->p_vaddr;

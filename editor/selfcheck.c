@@ -223,8 +223,7 @@ static int check_companion(const char *format, const char *dir, const char *name
 #pragma GCC diagnostic pop
 	if (n < 0 || (size_t)n >= sizeof(path) || stat(path, &st) || !S_ISREG(st.st_mode))
 		return 0;
-	return mp_err_set(err, EPERM, "its checksum is in %.150s, which would not hold any more",
-			  path);
+	return mp_err_set(err, EPERM, "its checksum is in %.150s and would no longer match", path);
 }
 
 /* Names that fipscheck, libgcrypt, gnutls and hmaccalc use. */

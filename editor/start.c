@@ -56,7 +56,7 @@ int me_start_find(const struct mp_elf *elf, struct me_start *out, struct mp_err 
 	if (out->program) {
 		out->off = offsetof(Elf64_Ehdr, e_entry);
 		out->vaddr = elf->ehdr.e_entry;
-		return out->vaddr ? 0 : mp_err_set(err, EPERM, "a program without entry");
+		return out->vaddr ? 0 : mp_err_set(err, EPERM, "a program without an entry point");
 	}
 	out->off = d.init_off ? d.init_off : d.spare_off;
 	out->vaddr = d.init;

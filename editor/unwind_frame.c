@@ -265,7 +265,7 @@ static int put_new(struct writer *w, const struct me_runs *runs)
 		int ret;
 
 		if (!known)
-			return refuse(w, run->cie_vaddr, "a CIE got lost");
+			return refuse(w, run->cie_vaddr, "a CIE is missing");
 		start = start_fde(w, known, run->start, run->size, run->lsda);
 		/* If all programs are empty, there is no buffer. */
 		if (run->program_size)

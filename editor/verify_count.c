@@ -80,11 +80,12 @@ static int read_table(struct vf *vf)
 		return rc;
 	if (rc)
 		return vf_refuse(vf, vf->counters->vaddr,
-				 "nobody can tell what the counters count");
+				 "the table that says what the counters count is unreadable");
 	vf->nr_counters = table->nr_counters;
 	mp_edge_table_free(table);
 	if (vf->nr_counters > (vf->counters->size - (vf->thread_state ? PAGE : 0)) / 8)
-		return vf_refuse(vf, vf->counters->vaddr, "more counters than there is room for");
+		return vf_refuse(vf, vf->counters->vaddr,
+				 "the table describes more counters than there is room for");
 	vf->counted = calloc(vf->nr_counters / 64 + 1, sizeof(*vf->counted));
 	return vf->counted ? 0 : -ENOMEM;
 }
@@ -124,13 +125,13 @@ static int check_runtime(struct vf *vf, uint64_t *next)
 			: NULL;
 	table = mp_elf_section(vf->n, name);
 	if (!bytes || !table || memcmp(bytes, me_runtime_blob, me_runtime_blob_size))
-		return vf_refuse(vf, sec->vaddr, "the runtime is not the one we know");
+		return vf_refuse(vf, sec->vaddr, "the runtime is not Morph's");
 	memcpy(&p, bytes + me_runtime_blob_size, sizeof(p));
 	if (p.magic != ME_RUNTIME_MAGIC || !is_mapped(vf, at, &p) ||
 	    p.table_hash != mp_edge_table_hash(vf->n->data + table->off, table->size) ||
 	    !memchr(p.path, 0, sizeof(p.path)) ||
 	    !is_zero(p.path + strlen(p.path), p.path + sizeof(p.path)))
-		return vf_refuse(vf, at, "the runtime's parameters do not fit");
+		return vf_refuse(vf, at, "the runtime's parameters do not match this output");
 	vf->thread_state = p.state ? at + (uint64_t)p.state : 0;
 	*next = p.next ? at + (uint64_t)p.next : 0;
 	return vf->path_section ? 0 : read_table(vf);
@@ -186,11 +187,12 @@ int vf_check_start(struct vf *vf)
 	}
 	off = init_entry(vf->o, &init);
 	if (!off || off > vf->n->size - sizeof(d))
-		return vf_refuse(vf, vf->runtime->vaddr, "nothing leads to the runtime");
+		return vf_refuse(vf, vf->runtime->vaddr,
+				 "neither the entry point nor DT_INIT starts the runtime");
 	memcpy(&d, vf->n->data + off, sizeof(d));
 	if (d.d_tag != DT_INIT || d.d_un.d_ptr != vf->runtime->vaddr + ME_RUNTIME_INIT ||
 	    next != init)
-		return vf_refuse(vf, vf->runtime->vaddr, "DT_INIT does not lead to the runtime");
+		return vf_refuse(vf, vf->runtime->vaddr, "DT_INIT does not start the runtime");
 	vf->init_entry = off;
 	return 0;
 }
@@ -207,21 +209,22 @@ static int check_counting(struct vf *vf, const struct mp_map_piece *p, const uin
 		b++;
 		at++;
 	} else if (vf->thread_state) {
-		return vf_refuse(vf, at, "a stub that does not count for its thread");
+		return vf_refuse(vf, at, "a stub does not count in its thread's counters");
 	}
 	if (at + 7 > p->new_vaddr + p->new_size || memcmp(b, inc, sizeof(inc)))
-		return vf_refuse(vf, at, "a stub that does not count");
+		return vf_refuse(vf, at, "a stub does not count");
 	memcpy(&disp, b + sizeof(inc), 4);
 	at += 7;
 	counter = at + (uint64_t)(int64_t)disp;
 	counter -= vf->counters->vaddr;
 	if (counter % 8 || counter / 8 >= vf->nr_counters)
-		return vf_refuse(vf, p->new_vaddr, "counts outside of the counters");
+		return vf_refuse(vf, p->new_vaddr, "a stub counts outside the counters");
 	bit = 1ULL << (counter / 8 % 64);
 	if (__atomic_fetch_or(&vf->counted[counter / 512], bit, __ATOMIC_RELAXED) & bit)
-		return vf_refuse(vf, p->new_vaddr, "counts in another's counter");
+		return vf_refuse(vf, p->new_vaddr, "a stub counts in another stub's counter");
 	if (!vf_flags_are_dead(vf, p->old_vaddr, false))
-		return vf_refuse(vf, p->new_vaddr, "counts where flags are read at %#llx",
+		return vf_refuse(vf, p->new_vaddr,
+				 "a stub changes flags that are read from %#llx on",
 				 (unsigned long long)p->old_vaddr);
 	*next = at;
 	return 0;
@@ -264,7 +267,7 @@ int vf_check_stub(struct vf *vf, const struct mp_map_piece *p)
 	int ret;
 
 	if (!vf_has_stubs(vf) || !b || p->new_size < sizeof(endbr64))
-		return vf_refuse(vf, at, "code that no original stands for");
+		return vf_refuse(vf, at, "code that is neither a copy nor a stub");
 	if (!memcmp(b, endbr64, sizeof(endbr64)))
 		at += sizeof(endbr64);
 	ret = vf->path_section ? vf_check_path_stub(vf, p, b + (at - p->new_vaddr), at, &at)
@@ -275,11 +278,11 @@ int vf_check_stub(struct vf *vf, const struct mp_map_piece *p)
 		if (!vf_decode(b + (at - p->new_vaddr), end - at, at, &insn) ||
 		    insn.kind != VF_JMP || at + insn.len != end ||
 		    !vf_same_place(vf, p->old_vaddr, insn.target))
-			return vf_refuse(vf, at, "a stub does not go on at %#llx",
+			return vf_refuse(vf, at, "a stub does not continue at %#llx",
 					 (unsigned long long)p->old_vaddr);
 	} else if (to == vf->map->pieces + vf->map->nr_pieces ||
 		   vf_falls_to(vf, p) != to->new_vaddr || to->old_vaddr != p->old_vaddr) {
-		return vf_refuse(vf, at, "a stub does not fall into %#llx",
+		return vf_refuse(vf, at, "a stub does not run on into the copy of %#llx",
 				 (unsigned long long)p->old_vaddr);
 	}
 	return 0;

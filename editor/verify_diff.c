@@ -145,7 +145,8 @@ static int check_eh_ref(struct vf *vf, uint64_t field, uint64_t *next)
 	if (b)
 		memcpy(&now, b, 4);
 	if (now != vf->new_eh.vaddr)
-		return vf_refuse(vf, field, "hands over %#x instead of the new .eh_frame", now);
+		return vf_refuse(vf, field,
+				 "the program registers %#x instead of the new .eh_frame", now);
 	vf->nr_eh_refs++;
 	*next = field + 4;
 	return 0;
@@ -170,7 +171,7 @@ int vf_check_eh_refs(struct vf *vf)
 		    rel->vaddr - vf->old_eh.vaddr < vf->old_eh.size)
 			continue;
 		if (!is_eh_ref(vf, rel) || (nr && to != label))
-			return vf_refuse(vf, rel->vaddr, "another reference to .eh_frame");
+			return vf_refuse(vf, rel->vaddr, "an unexpected reference to .eh_frame");
 		label = to;
 		nr++;
 	}
@@ -229,7 +230,8 @@ static int check_moved_symbol(struct vf *vf, uint64_t at, const Elf64_Sym *a, co
 
 	if ((type != STT_FUNC && type != STT_NOTYPE) || a->st_shndx == SHN_UNDEF ||
 	    !vf_note_pointer(vf, a->st_value, b->st_value))
-		return vf_refuse(vf, at, "a dynamic symbol leads elsewhere");
+		return vf_refuse(vf, at,
+				 "the new value of a dynamic symbol is no copy of its function");
 	if (b->st_value < sec->vaddr || b->st_value - sec->vaddr >= sec->size ||
 	    b->st_size > sec->size - (b->st_value - sec->vaddr) || !a->st_size != !b->st_size)
 		return vf_refuse(vf, at, "a dynamic symbol is not within its section");

@@ -159,7 +159,7 @@ static int read_section(struct vf *vf, struct vf_eh *eh)
 
 		if (!len) {
 			if (eh->strict && all.p != all.end)
-				return vf_refuse(vf, at, ".eh_frame ends before its end");
+				return vf_refuse(vf, at, ".eh_frame has data behind its end mark");
 			if (eh->strict)
 				return 0;
 			continue;
@@ -213,11 +213,13 @@ static int check_search_table(struct vf *vf, struct vf_eh *eh, struct vf_cursor 
 
 		if (c->bad || start != eh->fdes[i].start || fde != eh->fdes[i].vaddr)
 			return vf_refuse(vf, eh->fdes[i].start,
-					 "entry %u of .eh_frame_hdr is not this FDE", i);
+					 "entry %u of .eh_frame_hdr does not lead to this FDE", i);
 	}
 	if (c->p != c->end || !sec || sec->vaddr != eh->hdr_vaddr ||
 	    sec->vaddr + sec->size != c->vaddr)
-		return vf_refuse(vf, eh->hdr_vaddr, ".eh_frame_hdr is not its section");
+		return vf_refuse(vf, eh->hdr_vaddr,
+				 "PT_GNU_EH_FRAME does not cover exactly the "
+				 "section .eh_frame_hdr");
 	return 0;
 }
 

@@ -160,7 +160,7 @@ static int check_phdr(struct vf *vf, uint32_t i, const Elf64_Phdr *a)
 	if (a && vf_is_grown_table(vf, a, b))
 		return 0;
 	if (a && a->p_type == PT_PHDR && vf->grown)
-		return vf_refuse(vf, a->p_vaddr, "PT_PHDR is not that of the larger table");
+		return vf_refuse(vf, a->p_vaddr, "PT_PHDR does not describe the larger table");
 	if (a && (!memcmp(a, b, sizeof(*a)) || vf_is_grown(vf, a, b) || vf_is_moved_phdr(vf, a, b)))
 		return 0;
 	if (a && vf->grown)
@@ -168,8 +168,8 @@ static int check_phdr(struct vf *vf, uint32_t i, const Elf64_Phdr *a)
 	if (b->p_type != PT_LOAD || vf->segment)
 		return vf_refuse(vf, b->p_vaddr, "program header %u changed", i);
 	if (a && !vf_may_spend(vf, a))
-		return vf_refuse(vf, a->p_vaddr, "program header %u of type %#x may not be spent",
-				 i, a->p_type);
+		return vf_refuse(vf, a->p_vaddr,
+				 "program header %u of type %#x may not be replaced", i, a->p_type);
 	vf->segment = b;
 	return 0;
 }
@@ -302,6 +302,6 @@ int vf_check_image(struct vf *vf)
 	    !memcmp(vf->o->id.build_id, vf->n->id.build_id, vf->o->id.build_id_len))
 		ret = vf_refuse(vf, vf->segment->p_vaddr, "the output has the original's build-id");
 	if (!ret && !mp_id_equal(&vf->map->original, &vf->o->id))
-		ret = vf_refuse(vf, 0, "the map names another original");
+		ret = vf_refuse(vf, 0, "the map was made for another original");
 	return ret;
 }

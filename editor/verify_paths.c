@@ -39,7 +39,8 @@ int vf_read_paths(struct vf *vf)
 	if (rc == -ENOMEM)
 		return rc;
 	if (rc)
-		return vf_refuse(vf, 0, "nobody can tell what paths the numbers stand for");
+		return vf_refuse(vf, 0,
+				 "the table that says what the path numbers mean is unreadable");
 	vf->unproved = calloc((size_t)vf->map->nr_pieces + 1, sizeof(*vf->unproved));
 	return vf->unproved ? 0 : -ENOMEM;
 }
@@ -92,7 +93,8 @@ void vf_check_dead(struct vf *vf, const struct mp_map_piece *p, unsigned int reg
 static int check_setter(struct vf *vf, const struct mp_map_piece *p, uint64_t at, unsigned int reg)
 {
 	if (reg == MP_REGISTER_RSP || !is_in_table(vf, p->old_vaddr, reg))
-		return vf_refuse(vf, at, "a stub sets a register that holds no number at %#llx",
+		return vf_refuse(vf, at,
+				 "a stub sets a register that holds no path number at %#llx",
 				 (unsigned long long)p->old_vaddr);
 	vf_check_dead(vf, p, reg);
 	return 0;
@@ -115,7 +117,7 @@ int vf_check_path_stub(struct vf *vf, const struct mp_map_piece *p, const uint8_
 		return ret;
 	len = vf_check_poll(vf, p, b + setter, at + setter);
 	if (!len && !setter)
-		return vf_refuse(vf, at, "a stub that neither sets a register nor polls");
+		return vf_refuse(vf, at, "a stub neither sets a register nor polls");
 	*next = at + setter + (len > 0 ? len : 0);
 	return len < 0 ? len : 0;
 }

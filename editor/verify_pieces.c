@@ -148,14 +148,15 @@ int vf_index_pieces(struct vf *vf)
 		const struct mp_map_piece *p = &vf->map->pieces[i];
 
 		if (p->old_size && vf_piece_from(vf, p->old_vaddr)->old_size != p->old_size)
-			return vf_refuse(vf, p->old_vaddr, "two copies of different length");
+			return vf_refuse(vf, p->old_vaddr,
+					 "two copies of this code have different lengths");
 	}
 	for (uint32_t i = 1; i < rank; i++) {
 		const struct mp_map_piece *a = &vf->map->pieces[vf->by_old[i - 1]];
 		const struct mp_map_piece *b = &vf->map->pieces[vf->by_old[i]];
 
 		if (a->old_vaddr + a->old_size > b->old_vaddr)
-			return vf_refuse(vf, b->old_vaddr, "two copies of the same bytes");
+			return vf_refuse(vf, b->old_vaddr, "two copies stand for overlapping code");
 	}
 	return 0;
 }
@@ -214,7 +215,8 @@ static int compare_insn(struct pair *x, const struct vf_insn *insn)
 		if (!vf_note_pointer(x->vf, insn->target, now) ||
 		    (now != insn->target && !insn->lea))
 			return vf_refuse(x->vf, x->p->new_vaddr + x->k,
-					 "operand names %#llx, it was %#llx at %#llx",
+					 "operand names %#llx instead of %#llx, unlike the "
+					 "original at %#llx",
 					 (unsigned long long)now, (unsigned long long)insn->target,
 					 (unsigned long long)at);
 		return 0;
@@ -223,8 +225,9 @@ static int compare_insn(struct pair *x, const struct vf_insn *insn)
 		return vf_refuse(x->vf, at, "a call of the next instruction was moved");
 	if (!vf_same_place(x->vf, insn->target, now))
 		return vf_refuse(x->vf, x->p->new_vaddr + x->k,
-				 "calls %#llx, it was %#llx at %#llx", (unsigned long long)now,
-				 (unsigned long long)insn->target, (unsigned long long)at);
+				 "calls %#llx instead of %#llx, unlike the original at %#llx",
+				 (unsigned long long)now, (unsigned long long)insn->target,
+				 (unsigned long long)at);
 	return 0;
 }
 
@@ -304,7 +307,7 @@ static int read_tail(struct pair *x, struct tail *tail)
 		return 0;
 	}
 	if (!vf_decode(p, end - at, at, &insn) || insn.kind != VF_JMP || at + insn.len != end)
-		return vf_refuse(x->vf, at, "what follows the copy of %#llx is no jump",
+		return vf_refuse(x->vf, at, "the copy of %#llx does not end in a jump",
 				 (unsigned long long)x->p->old_vaddr);
 	tail->rest = insn.target;
 	return 0;
@@ -316,7 +319,7 @@ static int check_cond(struct pair *x, const struct vf_insn *jcc, const struct ta
 	uint64_t at = x->p->new_vaddr + x->k;
 
 	if (!tail->has_jcc || (tail->cc | 1) != (jcc->cc | 1))
-		return vf_refuse(x->vf, at, "the condition at %#llx is not tested",
+		return vf_refuse(x->vf, at, "the copy of %#llx does not test its condition",
 				 (unsigned long long)x->p->old_vaddr);
 	if (tail->cc != jcc->cc) {
 		uint64_t swap = taken;
@@ -369,7 +372,8 @@ static int check_leave(struct pair *x, const struct vf_insn *last)
 	case VF_IJMP_REG:
 	case VF_IJMP_MEM:
 		if (x->k != x->p->new_size)
-			return vf_refuse(x->vf, x->p->new_vaddr + x->k, "more code than at %#llx",
+			return vf_refuse(x->vf, x->p->new_vaddr + x->k,
+					 "the copy of %#llx has more code than the original",
 					 (unsigned long long)x->p->old_vaddr);
 		return 0;
 	default:
@@ -384,13 +388,15 @@ static const char *cannot_move(const struct pair *x, const struct vf_insn *insn,
 {
 	switch (insn->kind) {
 	case VF_ODD: return "loop, jrcxz or xbegin was moved";
-	case VF_CALL: return insn->rel_size == 4 ? NULL : "call with an odd displacement";
+	case VF_CALL:
+		return insn->rel_size == 4 ? NULL
+					   : "a call without a 32-bit displacement was moved";
 	case VF_OTHER:
 	case VF_ICALL: return NULL;
 	default:
 		if (!last)
-			return "a moved block goes on behind a branch";
-		return x->p->old_size ? NULL : "empty block";
+			return "a moved block has a branch in its middle";
+		return x->p->old_size ? NULL : "a moved block is empty";
 	}
 }
 
@@ -408,7 +414,8 @@ static int check_piece(struct vf *vf, const struct mp_map_piece *p)
 	if (!fde || p->old_vaddr + p->old_size > fde->start + fde->size)
 		return vf_refuse(vf, p->old_vaddr, "a moved block has no FDE");
 	if (fde->flags & VF_FDE_BAD)
-		return vf_refuse(vf, p->old_vaddr, "block of a function that cannot be decoded");
+		return vf_refuse(vf, p->old_vaddr,
+				 "a moved block belongs to a function that cannot be decoded");
 	if (!mp_elf_is_readonly(vf->o, p->old_vaddr))
 		return vf_refuse(vf, p->old_vaddr, "code in writable memory was moved");
 	while (x.k < p->old_size) {
@@ -444,7 +451,7 @@ static int check_padding(struct vf *vf, uint64_t at, uint64_t end)
 		size_t len = !p ? 0 : *p == 0xcc ? 1 : padding_len(p, end - at);
 
 		if (!len)
-			return vf_refuse(vf, at, "code that no original stands for");
+			return vf_refuse(vf, at, "code that is neither a copy nor a stub");
 		at += len;
 	}
 	return 0;
@@ -495,7 +502,7 @@ int vf_check_pieces(struct vf *vf)
 		ret = check_padding(vf, last->new_vaddr + last->new_size,
 				    vf->new_text->vaddr + vf->new_text->size);
 	if (!ret && vf->counters && !vf->path_section && !vf_all_are_counted(vf))
-		ret = vf_refuse(vf, vf->counters->vaddr, "a counter that nothing counts in");
+		ret = vf_refuse(vf, vf->counters->vaddr, "a counter that no stub increments");
 	if (!ret)
 		ret = vf_check_unproved(vf);
 	vf->report->nr_pieces = vf->map->nr_pieces;

@@ -258,7 +258,8 @@ static int check_distinct(struct vf *vf)
 		    (last && last->old_vaddr == p->old_vaddr))
 			continue;
 		if (last && last->new_vaddr == p->new_vaddr)
-			return vf_refuse(vf, p->old_vaddr, "has the address of %#llx now",
+			return vf_refuse(vf, p->old_vaddr,
+					 "its copy has the same address as the copy of %#llx",
 					 (unsigned long long)last->old_vaddr);
 		last = p;
 	}
@@ -275,6 +276,8 @@ int vf_check_pointers(struct vf *vf)
 	both = vf_bits_next(&vf->pointer_moved, vf->text_start, vf->text_end);
 	for (; both < vf->text_end; both = vf_bits_next(&vf->pointer_moved, both + 1, vf->text_end))
 		if (vf_bits_get(&vf->pointer_kept, both))
-			return vf_refuse(vf, both, "a function with two addresses");
+			return vf_refuse(vf, both,
+					 "some pointers to this function hold its old "
+					 "address, others its copy's");
 	return check_distinct(vf);
 }

@@ -190,9 +190,10 @@ int vf_check_poll(struct vf *vf, const struct mp_map_piece *p, const uint8_t *b,
 	    b[1] != 0x3d)
 		return 0;
 	if (led_to(b + 2, at + 7) != vf->counters->vaddr || b[6] || b[7] != 0x0f || b[8] != 0x8f)
-		return vf_refuse(vf, at, "a stub that polls something else");
+		return vf_refuse(vf, at, "a stub's poll is malformed");
 	if (!is_note_of(vf, p, led_to(b + 9, at + POLL_SIZE)))
-		return vf_refuse(vf, at, "a poll does not lead to what notes paths at %#llx",
+		return vf_refuse(vf, at,
+				 "a poll does not lead to the stub that notes the paths at %#llx",
 				 (unsigned long long)p->old_vaddr);
 	return POLL_SIZE;
 }
@@ -205,11 +206,11 @@ static int check_scratch(struct vf *vf, const struct mp_map_piece *p, const stru
 		return 0;
 	}
 	if (vf->named_vectors >> n->kept & 1)
-		return vf_refuse(vf, p->new_vaddr, "a stub takes xmm%u, which is named elsewhere",
-				 n->kept);
+		return vf_refuse(vf, p->new_vaddr,
+				 "a stub uses xmm%u, which the program uses as well", n->kept);
 	if (vf_unwinder_reads(vf, p->old_vaddr, n->scratch))
 		return vf_refuse(vf, p->new_vaddr,
-				 "a stub takes register %u, by which frames are found at %#llx",
+				 "a stub uses register %u, which the unwinder needs at %#llx",
 				 n->scratch, (unsigned long long)p->old_vaddr);
 	return 0;
 }
@@ -225,10 +226,12 @@ int vf_check_note(struct vf *vf, const struct mp_map_piece *p, const uint8_t *b,
 	if (n.block >= vf->paths->nr_blocks || vf->paths->blocks[n.block].vaddr != p->old_vaddr ||
 	    vf->paths->blocks[n.block].reg != n.reg || n.scratch == n.reg ||
 	    n.scratch == MP_REGISTER_RSP)
-		return vf_refuse(vf, p->new_vaddr, "a stub writes no number of %#llx",
+		return vf_refuse(vf, p->new_vaddr, "a stub does not note the path number of %#llx",
 				 (unsigned long long)p->old_vaddr);
 	if (!vf_flags_are_dead(vf, p->old_vaddr, true))
-		return vf_refuse(vf, p->new_vaddr, "notes where flags are read at %#llx",
+		return vf_refuse(vf, p->new_vaddr,
+				 "a stub that notes paths changes flags that "
+				 "are read from %#llx on",
 				 (unsigned long long)p->old_vaddr);
 	ret = check_scratch(vf, p, &n);
 	return ret ? ret : (int)(r.at - at);

@@ -133,8 +133,7 @@ static int check_new_section(struct vf *vf, const struct mp_section *sec, uint32
 			 : sec->off - vf->segment->p_offset != sec->vaddr - vf->segment->p_vaddr) ||
 	    !sec->align || (sec->align & (sec->align - 1)) || sec->vaddr % sec->align ||
 	    sec->link || sec->info || sec->entsize)
-		return vf_refuse(vf, sec->vaddr, "header of new section %.40s is not right",
-				 sec->name);
+		return vf_refuse(vf, sec->vaddr, "header of new section %.40s is wrong", sec->name);
 	return 0;
 }
 
@@ -178,14 +177,16 @@ static int match_sections(struct vf *vf)
 		vf->section_now[i] = k++;
 	}
 	if (next_moved(vf, &moved))
-		return vf_refuse(vf, vf->segment->p_vaddr, "a section moved that was not there");
+		return vf_refuse(vf, vf->segment->p_vaddr,
+				 "the output has a moved section that the original lacks");
 	for (; !ret && k < n->nr_sections; k++)
 		if (!is_moved(vf, &n->sections[k]) && !is_new_list(vf, &n->sections[k]) &&
 		    !vf_is_counting(vf, &n->sections[k]) &&
 		    !vf_is_path_section(vf, &n->sections[k]) && !is_new_link(vf, &n->sections[k]))
 			ret = check_new_section(vf, &n->sections[k], &nr);
 	if (!ret && nr != NR_NEW)
-		ret = vf_refuse(vf, vf->segment->p_vaddr, "%u of %d new sections", nr, NR_NEW);
+		ret = vf_refuse(vf, vf->segment->p_vaddr, "the output has %u of %d new sections",
+				nr, NR_NEW);
 	return ret;
 }
 
@@ -268,7 +269,9 @@ static int check_names(struct vf *vf)
 		used += strlen(vf->n->sections[i].name) + 1;
 	if (used != vf->n->sections[vf->n->ehdr.e_shstrndx].size ||
 	    vf->n->data[vf->n->sections[vf->n->ehdr.e_shstrndx].off])
-		return vf_refuse(vf, 0, "section names beyond those of the sections");
+		return vf_refuse(vf, 0,
+				 "the string table of section names holds more than the "
+				 "sections' names");
 	return 0;
 }
 
@@ -315,7 +318,7 @@ static int check_gaps(struct vf *vf)
 			ret = vf_refuse(vf, 0, "file offset %#llx belongs to two sections",
 					(unsigned long long)part[i].start);
 		else if (!is_zero(n->data + at, part[i].start - at))
-			ret = vf_refuse(vf, 0, "bytes at file offset %#llx belong to nothing",
+			ret = vf_refuse(vf, 0, "bytes at file offset %#llx belong to no section",
 					(unsigned long long)at);
 		at = part[i].end;
 	}
@@ -339,7 +342,8 @@ static int check_note(struct vf *vf)
 	if (nh.n_type != MP_MAP_NOTE_TYPE || nh.n_namesz != sizeof(MP_MAP_NOTE_NAME) ||
 	    size != ((end + 3) & ~3ULL) || !is_zero(p + end, size - end) ||
 	    !is_zero(p + name + nh.n_namesz, desc - name - nh.n_namesz))
-		return vf_refuse(vf, vf->segment->p_vaddr, "more than a map in the map's note");
+		return vf_refuse(vf, vf->segment->p_vaddr,
+				 "the map's note holds more than the map");
 	return 0;
 }
 

@@ -147,7 +147,9 @@ static int check_headers(struct vf *vf)
 			continue;
 		if (!may_move(ph) || !vf_is_moved(vf, ph->p_offset, ph->p_filesz))
 			return vf_refuse(vf, ph->p_vaddr,
-					 "the new program header lies in what header %u needs", i);
+					 "the new program header overwrites bytes of program "
+					 "header %u",
+					 i);
 	}
 	return 0;
 }
@@ -174,7 +176,8 @@ static int check_old_sections(struct vf *vf)
 		if (sec->flags != SHF_ALLOC || (sec->type != SHT_NOTE && !is_interp(vf, sec)) ||
 		    !vf_is_moved(vf, sec->off, sec->size))
 			return vf_refuse(vf, sec->vaddr,
-					 "the new program header lies in section %.40s", sec->name);
+					 "the new program header overwrites section %.40s",
+					 sec->name);
 	}
 	return 0;
 }
@@ -188,28 +191,31 @@ static int check_bytes(struct vf *vf)
 
 	for (uint64_t at = entry_of(vf).start; at < entry_of(vf).end; at++)
 		if (!vf_is_moved(vf, at, 1) && vf->o->data[at])
-			return vf_refuse(vf, 0, "the new program header lies in bytes of nobody");
+			return vf_refuse(vf, 0,
+					 "the new program header overwrites bytes that "
+					 "belong to no section");
 	if (!size)
 		return 0;
 	if (m->now < seg->p_vaddr || m->now - seg->p_vaddr > seg->p_filesz ||
 	    size > seg->p_filesz - (m->now - seg->p_vaddr))
-		return vf_refuse(vf, m->vaddr, "what was moved is not in the new segment");
+		return vf_refuse(vf, m->vaddr, "the moved bytes are not in the new segment");
 	off = vf_off_now(vf, m->start);
 	for (uint64_t i = 0; i < size; i++) {
 		uint64_t at = m->start + i;
 
 		if ((at < id.start || at >= id.end) && vf->n->data[off + i] != vf->o->data[at])
-			return vf_refuse(vf, m->vaddr + i, "what was moved has changed");
+			return vf_refuse(vf, m->vaddr + i, "moved bytes have changed");
 		if (at >= entry_of(vf).end && vf->n->data[at])
 			return vf_refuse(vf, m->vaddr + i,
-					 "bytes are left where others were moved");
+					 "the old place of moved bytes is not zero");
 	}
 	for (uint32_t i = 0; i < vf->n->nr_phdrs; i++) {
 		const Elf64_Phdr *b = &vf->n->phdrs[i];
 
 		if (may_move(b) && b->p_vaddr >= m->now && b->p_vaddr - m->now < size &&
 		    b->p_offset - seg->p_offset != b->p_vaddr - seg->p_vaddr)
-			return vf_refuse(vf, b->p_vaddr, "program header %u has another offset", i);
+			return vf_refuse(vf, b->p_vaddr,
+					 "program header %u has a wrong file offset", i);
 	}
 	return 0;
 }
@@ -259,7 +265,7 @@ static int check_dynamic(struct vf *vf, uint64_t start, uint64_t end)
 			}
 			if (d.d_un.d_ptr >= start && d.d_un.d_ptr < end)
 				return vf_refuse(vf, d.d_un.d_ptr,
-						 "dynamic tag %#llx leads to what was moved",
+						 "dynamic tag %#llx leads to moved bytes",
 						 (unsigned long long)d.d_tag);
 		}
 	}
@@ -279,18 +285,20 @@ int vf_check_moved(struct vf *vf)
 	end = (vf->moved.end > entry_of(vf).end ? vf->moved.end : entry_of(vf).end) + bias;
 	if (vf_bits_next(&vf->data_ref, start, end) < end ||
 	    vf_bits_next(&vf->word_ref, start, end) < end)
-		return vf_refuse(vf, start, "the program names bytes behind its program headers");
+		return vf_refuse(vf, start,
+				 "the program uses bytes behind its program headers "
+				 "that were moved");
 	for (uint32_t i = 0; i < vf->o->nr_symbols; i++) {
 		const struct mp_symbol *sym = &vf->o->symbols[i];
 
 		if (sym->dynamic && sym->shndx != SHN_UNDEF && sym->vaddr >= start &&
 		    sym->vaddr < end)
-			return vf_refuse(vf, sym->vaddr, "dynamic symbol %.48s was moved",
+			return vf_refuse(vf, sym->vaddr, "dynamic symbol %.48s names moved bytes",
 					 sym->name);
 	}
 	for (uint32_t i = 0; i < vf->o->nr_dyn_relocs; i++)
 		if (vf->o->dyn_relocs[i].vaddr + 8 > start && vf->o->dyn_relocs[i].vaddr < end)
 			return vf_refuse(vf, vf->o->dyn_relocs[i].vaddr,
-					 "a relocation changes what was moved");
+					 "a relocation changes moved bytes");
 	return check_dynamic(vf, start, end);
 }

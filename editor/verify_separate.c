@@ -35,7 +35,7 @@ static int check_link(struct vf *vf)
 	p = vf->n->data + sec->off;
 	if (memcmp(p, vf->debug->name, len) || memcmp(p + len, &zero, at - len) ||
 	    memcmp(p + at, &crc, sizeof(crc)))
-		return vf_refuse(vf, 0, LINK " is not that of the debug file");
+		return vf_refuse(vf, 0, LINK " does not match the debug file");
 	return 0;
 }
 

@@ -227,7 +227,7 @@ static int prove_switch(struct vf *vf, uint64_t at, uint8_t size)
 		return vf_refuse(vf, at, "data changed outside all sections");
 	while (!vf_bits_get(&vf->data_ref, start)) {
 		if (start - sec->vaddr < size)
-			return vf_refuse(vf, at, "data changed that nobody's table holds");
+			return vf_refuse(vf, at, "data changed that is no entry of a jump table");
 		start -= size;
 	}
 	if (vf_bits_next(&vf->data_ref, start + 1, at + size) < at + size)
@@ -237,7 +237,7 @@ static int prove_switch(struct vf *vf, uint64_t at, uint8_t size)
 		return vf_refuse(vf, at, "the table at %#llx is writable",
 				 (unsigned long long)start);
 	if (!is_read_to_jump(vf, start, size))
-		return vf_refuse(vf, at, "the table at %#llx is not read to jump alone",
+		return vf_refuse(vf, at, "the table at %#llx is not only read for jumps",
 				 (unsigned long long)start);
 	for (uint64_t k = start; k <= at; k += size)
 		if (!read_entry(vf->o, k, start, size, &label) || !vf_is_text(vf, label) ||

@@ -73,7 +73,8 @@ static int check_symbol(struct vf *vf, const struct mp_symbol *a, const struct m
 	if (!same_place(vf, a, b) &&
 	    (!is_function(a) || b->shndx >= vf->n->nr_sections || !is_run(vf, a, b)))
 		return vf_refuse(vf, a->vaddr,
-				 "symbol %.48s names neither what it named nor copies", a->name);
+				 "symbol %.48s names neither its old code or data nor copies",
+				 a->name);
 	return 0;
 }
 
@@ -121,18 +122,21 @@ int vf_check_symbols(struct vf *vf)
 	int ret = 0;
 
 	if (!vf->symtab)
-		return nr_new ? vf_refuse(vf, 0, "symbols where there were none") : 0;
+		return nr_new ? vf_refuse(vf, 0, "the output has symbols, the original has none")
+			      : 0;
 	strings = vf->o->sections[vf->o->sections[vf->symtab].link].size;
 	nr_locals = vf->o->sections[vf->symtab].info;
 	if (nr_new < nr_old || nr_locals > nr_old ||
 	    vf->n->sections[vf->section_now[vf->symtab]].info != nr_locals + (nr_new - nr_old))
-		return vf_refuse(vf, 0, "number of symbols is not right");
+		return vf_refuse(vf, 0, "the number of symbols is wrong");
 	for (k = 0; !ret && k < nr_new; k++) {
 		if (k >= nr_locals && k < nr_locals + (nr_new - nr_old)) {
 			if (name_off(vf->n, vf->section_now[vf->symtab], &b[k]) !=
 				    strings + added ||
 			    !is_extra(vf, &b[k], &of, a + nr_old))
-				ret = vf_refuse(vf, b[k].vaddr, "symbol %.48s stands for nothing",
+				ret = vf_refuse(vf, b[k].vaddr,
+						"new symbol %.48s names neither "
+						"old code nor copies",
 						b[k].name);
 			added += strlen(b[k].name) + 1;
 			continue;

@@ -203,7 +203,7 @@ static int check_relative_word(struct vf *vf, const struct mp_reloc *rel)
 	memcpy(&now, new, 8);
 	if (was != (uint64_t)rel->addend || !then || then->type != R_X86_64_RELATIVE ||
 	    (uint64_t)then->addend != now)
-		return vf_refuse(vf, rel->vaddr, "word and relocation disagree");
+		return vf_refuse(vf, rel->vaddr, "a word and its relocation differ");
 	vf->nr_abs_changed++;
 	return check_entry(vf, rel->vaddr, VF_TABLE_ABS64, now);
 }
@@ -330,7 +330,8 @@ int vf_check_table_values(struct vf *vf)
 		qsort(words, nr, sizeof(*words), cmp_changed);
 	for (size_t i = 1; i < nr && !ret; i++)
 		if (words[i].old == words[i - 1].old && words[i].now != words[i - 1].now)
-			ret = vf_refuse(vf, words[i].old, "words that held it differ now");
+			ret = vf_refuse(vf, words[i].old,
+					"words that held this address now hold different ones");
 	free(words);
 	return ret;
 }

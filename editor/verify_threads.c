@@ -77,7 +77,7 @@ static int check_section(struct vf *vf, const struct mp_section *sec)
 		if (!vf_decode(b, end - at, at, &insn))
 			continue;
 		if (uses_gs(b, &insn) || sets_base(&insn, at, &call, &code))
-			return vf_refuse(vf, at, "the original uses %%gs, and counters do");
+			return vf_refuse(vf, at, "the original uses %%gs, which the counters need");
 	}
 	return 0;
 }
@@ -128,9 +128,11 @@ int vf_check_thread(struct vf *vf, const struct mp_map_piece *p, const uint8_t *
 	    led_to(b + 4, at + 8) != vf->thread_state + offsetof(struct me_thread_window, high) ||
 	    led_to(b + 14, at + 18) != vf->thread_state + offsetof(struct me_thread_window, low) ||
 	    led_to(b + 21, at + 25) != vf->runtime->vaddr + ME_RUNTIME_THREAD)
-		return vf_refuse(vf, at, "a check of the thread that is none");
+		return vf_refuse(vf, at, "a stub's check of the thread is malformed");
 	if (!vf_flags_are_dead(vf, p->old_vaddr, true))
-		return vf_refuse(vf, at, "a check of the thread where flags are read at %#llx",
+		return vf_refuse(vf, at,
+				 "a stub's check of the thread changes flags that are "
+				 "read from %#llx on",
 				 (unsigned long long)p->old_vaddr);
 	return 25;
 }

@@ -57,7 +57,7 @@ static int check_old_fdes(struct vf *vf)
 	while (nr < vf->new_eh.nr_fdes && vf->new_eh.fdes[nr].start < vf->new_text->vaddr)
 		nr++;
 	if (nr != vf->old_eh.nr_fdes - vf->old_eh.nr_bare)
-		return vf_refuse(vf, vf->new_eh.vaddr, "%u FDEs for old code, there were %u", nr,
+		return vf_refuse(vf, vf->new_eh.vaddr, "%u FDEs for old code instead of %u", nr,
 				 vf->old_eh.nr_fdes - vf->old_eh.nr_bare);
 	for (uint32_t i = 0; i < vf->old_eh.nr_fdes; i++) {
 		const struct vf_fde *a = &vf->old_eh.fdes[i], *b;
@@ -231,11 +231,11 @@ static int compare_site(struct ctx *x, uint64_t old, uint64_t new)
 	/* Not listed: the program terminates. Listed without a pad, or no table: unwinding
 	 * continues. */
 	if ((!a && x->old_lsda.present) != (!b && x->new_lsda.present))
-		return vf_refuse(x->vf, new, "call site %s where %#llx has it otherwise",
+		return vf_refuse(x->vf, new, "call site %s, unlike the one at %#llx",
 				 b || !x->new_lsda.present ? "listed" : "not listed",
 				 (unsigned long long)old);
 	if (!pad_a != !pad_b || (pad_a && !vf_same_place(x->vf, pad_a, pad_b)))
-		return vf_refuse(x->vf, new, "landing pad %#llx where %#llx has %#llx",
+		return vf_refuse(x->vf, new, "landing pad %#llx, but that of %#llx is %#llx",
 				 (unsigned long long)pad_b, (unsigned long long)old,
 				 (unsigned long long)pad_a);
 	x->vf->report->nr_landing_pads += pad_a != 0;
@@ -342,7 +342,7 @@ static int compare_padding(struct ctx *x, const struct mp_map_piece *p, uint64_t
 		next = p[1].new_vaddr;
 	if (next < x->new->start + x->new->size &&
 	    row_end(&x->new_rows, end) < next &&row_end(&x->new_rows, end) > end)
-		return vf_refuse(x->vf, end, "unwind row changes where nothing runs");
+		return vf_refuse(x->vf, end, "unwind row changes in padding");
 	if (old >= x->old->start + x->old->size)
 		old = x->old->start + x->old->size - 1;
 	for (; at < end; at++) {
@@ -370,7 +370,7 @@ static int compare_stub(struct ctx *x, const struct mp_map_piece *p)
 		return 0;
 	if (vf_lsda_at(&x->new_lsda, p->new_vaddr) ||
 	    site_end(&x->new_lsda, p->new_vaddr) < p->new_vaddr + p->new_size)
-		return vf_refuse(x->vf, p->new_vaddr, "a stub in a call site");
+		return vf_refuse(x->vf, p->new_vaddr, "a stub lies in a call site");
 	return 0;
 }
 
@@ -393,7 +393,7 @@ static int check_bases(struct ctx *x, const struct vf_cie *cie)
 		return vf_refuse(x->vf, x->old->start, "a table of Rust has a landing pad base");
 	if (!base_is_readable(&x->new_lsda, cie->reads_as_rust))
 		return vf_refuse(x->vf, x->new->start,
-				 "the landing pad base is not as its language reads it");
+				 "the landing pad base has a form that its language cannot read");
 	return 0;
 }
 
@@ -411,7 +411,8 @@ static int check_piece(struct ctx *x, const struct mp_map_piece *p)
 	if (padding_end(vf, p) == p->new_vaddr) /* a dropped jump: no code, no rows */
 		return 0;
 	if (old->flags & VF_FDE_BARE)
-		return new ? vf_refuse(vf, p->new_vaddr, "the copy has an FDE, the original none")
+		return new ? vf_refuse(vf, p->new_vaddr,
+				       "the copy has an FDE, but the original has none")
 			   : 0;
 	if (!new || padding_end(vf, p) > new->start + new->size)
 		return vf_refuse(vf, p->new_vaddr, "the copy of %#llx has no FDE",

@@ -12,7 +12,7 @@ MODULE_PARM_DESC(rate, "samples per second and CPU, 1 to 20000 (default 1024)");
 
 static uint jitter = 100;
 module_param(jitter, uint, 0444);
-MODULE_PARM_DESC(jitter, "per cent of the interval that are random, 0 to 100 (default 100)");
+MODULE_PARM_DESC(jitter, "per cent of the interval that is random, 0 to 100 (default 100)");
 
 static uint ring_kib = 256;
 module_param(ring_kib, uint, 0444);
@@ -20,11 +20,11 @@ MODULE_PARM_DESC(ring_kib, "KiB of each CPU's ring, a power of two, 16 to 65536 
 
 static char *mode = "hrtimer";
 module_param(mode, charp, 0444);
-MODULE_PARM_DESC(mode, "hrtimer: a timer of our own (default); tick: ride the kernel's tick");
+MODULE_PARM_DESC(mode, "hrtimer: morphmon's own timer (default); tick: the kernel's tick");
 
 static uint stack_depth;
 module_param(stack_depth, uint, 0444);
-MODULE_PARM_DESC(stack_depth, "callers said with each sample, 0 to 127 (default 0: none)");
+MODULE_PARM_DESC(stack_depth, "callers recorded with each sample, 0 to 127 (default 0: none)");
 
 int morph_settings_read(struct morph_settings *out)
 {

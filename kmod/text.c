@@ -17,8 +17,7 @@ bool morph_text_init(void)
 	int ret = register_kprobe(&probe);
 
 	if (ret) {
-		pr_notice("morphmon: _text is not to be found (%d): no samples of kernel code\n",
-			  ret);
+		pr_notice("morphmon: cannot find _text (%d): no samples of kernel code\n", ret);
 		return false;
 	}
 	text = (u64)probe.addr;

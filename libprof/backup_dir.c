@@ -26,7 +26,7 @@ char *mp_backup_default_dir(struct mp_err *err)
 	else if (home && home[0] == '/')
 		n = asprintf(&path, "%s/.local/state/morph/backup", home);
 	else {
-		mp_err_set(err, ENOENT, "HOME is not set: say --backup-dir");
+		mp_err_set(err, ENOENT, "HOME is not set: give --backup-dir");
 		return NULL;
 	}
 	if (n >= 0)

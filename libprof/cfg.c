@@ -335,10 +335,10 @@ const char *mp_problem_name(enum mp_problem problem)
 		[MP_PROBLEM_OVERLAP] = "overlapping functions",
 		[MP_PROBLEM_SIGNAL_FRAME] = "signal frame",
 		[MP_PROBLEM_BAD_LSDA] = "unreadable exception table",
-		[MP_PROBLEM_MID_ESCAPE] = "an address in its middle escapes",
+		[MP_PROBLEM_MID_ESCAPE] = "an address in its middle is used as a value",
 		[MP_PROBLEM_SPECIAL] = "not a compiler's function",
-		[MP_PROBLEM_RETURNS_ELSEWHERE] = "a call returns elsewhere",
-		[MP_PROBLEM_UNREACHED] = "code that nothing leads to",
+		[MP_PROBLEM_RETURNS_ELSEWHERE] = "a call returns to another place",
+		[MP_PROBLEM_UNREACHED] = "code that no known jump or call reaches",
 		[MP_PROBLEM_WRITABLE] = "code in writable memory",
 	};
 

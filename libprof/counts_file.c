@@ -62,7 +62,8 @@ static int read_header(const char *name, int fd, uint64_t table_hash, uint32_t n
 				  name, h->version, MP_COUNTS_FILE_VERSION,
 				  MP_COUNTS_FILE_VERSION_SETS);
 	if (h->table_hash != table_hash)
-		return mp_err_set(err, EBADMSG, "%s: counts of another instrumented file", name);
+		return mp_err_set(err, EBADMSG,
+				  "%s: these counts are from another instrumented file", name);
 	if (h->counters_bytes % 4096 || h->counters_bytes / 8 < nr)
 		return mp_err_set(err, EBADMSG, "%s: damaged: too few counters", name);
 	*sets = h->version == MP_COUNTS_FILE_VERSION_SETS ? h->nr_sets : 1;

@@ -223,8 +223,7 @@ out:
 	if (ret)
 		mp_edge_counts_fini(out);
 	if (ret == -EBADMSG)
-		return mp_err_set(err, EBADMSG,
-				  "edge table: edges without a counter form a circle");
+		return mp_err_set(err, EBADMSG, "edge table: edges without a counter form a cycle");
 	return ret ? mp_err_set(err, ENOMEM, "edge table: out of memory") : 0;
 }
 

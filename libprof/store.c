@@ -68,7 +68,7 @@ int mp_store_own_path(char *buf, size_t size, bool make, struct mp_err *err)
 	} else if (home && home[0] == '/') {
 		n = snprintf(buf, size, "%s/.local/state/morph/morph.db", home);
 	} else {
-		return mp_err_set(err, ENOENT, "HOME is not set: say where the database is");
+		return mp_err_set(err, ENOENT, "HOME is not set: give the database with --db");
 	}
 	if (n < 0 || (size_t)n >= size)
 		return mp_err_set(err, ENAMETOOLONG, "the path of the database is too long");

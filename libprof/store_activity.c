@@ -189,7 +189,7 @@ int mp_store_add_activity_span(struct mp_store *store, int64_t program_module,
 
 	if (span->first_day < 0 || span->first_day > span->last_day ||
 	    (delta->app | delta->lib | delta->kernel | delta->other) > INT64_MAX)
-		return mp_err_set(err, EINVAL, "activity that cannot be");
+		return mp_err_set(err, EINVAL, "impossible activity");
 	r = mp_store_enter(store, &began, err);
 	if (r)
 		return r;

@@ -77,7 +77,7 @@ static int read_buckets(struct mp_store *store, const char *sql, struct bucket *
 		buckets[n].total = (uint64_t)sqlite3_column_int64(stmt, 1);
 		buckets[n].nr_bytes = (uint64_t)sqlite3_column_int64(stmt, 2);
 		if (!sqlite3_column_int(stmt, 3))
-			r = mp_store_damaged(store, "counts of no module", err);
+			r = mp_store_damaged(store, "counts without a module", err);
 		n++;
 	}
 	sqlite3_finalize(stmt);
@@ -124,7 +124,7 @@ static int check_strays(struct mp_store *store, struct mp_err *err)
 	sqlite3_finalize(stmt);
 	if (rc != SQLITE_ROW)
 		return mp_store_fail(store, rc, "check", err);
-	return nr ? mp_store_damaged(store, "counts of no day", err) : 0;
+	return nr ? mp_store_damaged(store, "counts without a day", err) : 0;
 }
 
 static int sum_ledgers(struct mp_store *store, uint64_t *total, uint64_t *decoded,

@@ -98,7 +98,7 @@ int mp_edges_add(struct mp_store *store, int64_t module, int64_t when_s, bool ex
 		if (i && compare(&edges[i - 1], &edges[i]) >= 0)
 			return mp_err_set(err, EINVAL, "edges must ascend by address");
 		if (edges[i].mispredicted > edges[i].count)
-			return mp_err_set(err, EINVAL, "more mispredicted than there were");
+			return mp_err_set(err, EINVAL, "more mispredicted branches than branches");
 		if (__builtin_add_overflow(total, edges[i].count, &total) || total > INT64_MAX)
 			return mp_err_set(err, EOVERFLOW, "%s: more than 2^63 transfers",
 					  store->path);

@@ -226,7 +226,7 @@ int mp_store_check_fingerprints(struct mp_store *store, struct mp_err *err)
 	if (rc != SQLITE_ROW)
 		return mp_store_fail(store, rc, "check", err);
 	if (strays)
-		return mp_store_damaged(store, "a fingerprint of no module", err);
+		return mp_store_damaged(store, "a fingerprint without a module", err);
 	r = mp_store_list_modules(store, 0, &modules, &nr, err);
 	for (size_t i = 0; i < nr && !r; i++) {
 		struct mp_fingerprint print;

@@ -229,7 +229,7 @@ static int read_ledgers(struct mp_store *store, struct mp_session *sessions, siz
 		if (!line || *line || value < 0 || key.key < last ||
 		    seen >= 2 + MP_NR_UNATTR + MP_NR_LOST + MP_NR_PATH_FATES) {
 			sqlite3_reset(stmt);
-			return mp_store_damaged(store, "a ledger that cannot be", err);
+			return mp_store_damaged(store, "an impossible ledger", err);
 		}
 		last = key.key;
 		*line = (uint64_t)value;

@@ -141,7 +141,7 @@ static int put_module(struct mp_store *out, const struct mp_module *module, int6
 static int check_days(struct mp_store *in, const struct mp_span *span, struct mp_err *err)
 {
 	if (span->first_day < 0 || span->last_day > INT64_MAX / MP_SECONDS_PER_DAY)
-		return mp_store_damaged(in, "days that cannot be", err);
+		return mp_store_damaged(in, "impossible days", err);
 	return 0;
 }
 
@@ -243,7 +243,7 @@ static int check_activity(struct mp_store *in, const struct mp_activity_span *sp
 		while (k < nr_modules && modules[k].key != spans[i].module)
 			k++;
 		if (k == nr_modules)
-			return mp_store_damaged(in, "activity of no module", err);
+			return mp_store_damaged(in, "activity without a module", err);
 	}
 	return 0;
 }
@@ -286,9 +286,9 @@ int mp_store_merge(struct mp_store *out, struct mp_store *in, bool again,
 	if (!r)
 		r = mp_store_merge_processes(out, in, err);
 	if (!r && stats->nr_samples != promised.samples)
-		r = mp_store_damaged(in, "samples that its ledgers do not know", err);
+		r = mp_store_damaged(in, "samples that its ledgers do not contain", err);
 	if (!r && stats->nr_paths != promised.paths)
-		r = mp_store_damaged(in, "paths that its ledgers do not know", err);
+		r = mp_store_damaged(in, "paths that its ledgers do not contain", err);
 	mp_store_free_modules(modules, nr_modules);
 	free(activity);
 	return r;

@@ -40,7 +40,7 @@ static int read_module(struct mp_store *store, sqlite3_stmt *stmt, struct mp_mod
 	out->key = sqlite3_column_int64(stmt, 0);
 	if (read_id(stmt, 1, &out->id) || !path || size < 0 || kind < MP_MODULE_FILE ||
 	    kind > MP_MODULE_VDSO)
-		return mp_store_damaged(store, "a module that cannot be", err);
+		return mp_store_damaged(store, "an impossible module", err);
 	out->kind = (enum mp_module_kind)kind;
 	out->text_size = (uint64_t)size;
 	out->first_s = sqlite3_column_int64(stmt, 6);
@@ -189,7 +189,7 @@ static int sum_buckets(struct mp_store *store, enum mp_stmt which, const char *s
 		module = nr ? bsearch(&key, modules, nr, sizeof(*modules), compare_key) : NULL;
 		if (sqlite3_column_int64(stmt, 0) <= last || !module || total < 0) {
 			sqlite3_reset(stmt);
-			return mp_store_damaged(store, "counts of no module", err);
+			return mp_store_damaged(store, "counts without a module", err);
 		}
 		last = sqlite3_column_int64(stmt, 0);
 		if (mp_day_wanted(sqlite3_column_int64(stmt, 2), since_s))

@@ -177,7 +177,7 @@ static int read_rows(struct mp_store *store, const struct bucket *bucket, struct
 		/* A damaged tree could loop for ever. */
 		if (size <= 0 || nr <= 0 || !is_key(key, (size_t)size) ||
 		    nr_bytes > bucket->nr_bytes)
-			r = mp_store_damaged(store, "paths that nobody wrote", err);
+			r = mp_store_damaged(store, "malformed paths", err);
 		else
 			r = list_add(list, key, (uint32_t)size, (uint64_t)nr, err);
 		if (r)
@@ -212,7 +212,7 @@ static int find_row(struct mp_store *store, int64_t bucket, const uint8_t *key, 
 		return r;
 	*count = sqlite3_column_int64(stmt, 0);
 	sqlite3_reset(stmt);
-	return *count > 0 ? 0 : mp_store_damaged(store, "paths that nobody wrote", err);
+	return *count > 0 ? 0 : mp_store_damaged(store, "malformed paths", err);
 }
 
 /* Adds @count to the path's row and to the sums in @bucket; the caller writes the bucket. */
@@ -522,7 +522,7 @@ static int check_paths(struct mp_store *store, const struct mp_path_count *paths
 	*total = 0;
 	for (size_t i = 0; i < nr; i++) {
 		if (!is_key(paths[i].key, paths[i].key_size))
-			return mp_err_set(err, EINVAL, "a path that is none");
+			return mp_err_set(err, EINVAL, "a malformed path");
 		if (__builtin_add_overflow(*total, paths[i].count, total) || *total > INT64_MAX)
 			return mp_err_set(err, EOVERFLOW, "%s: more than 2^63 samples",
 					  store->path);
@@ -678,14 +678,14 @@ int mp_store_check_paths(struct mp_store *store, uint64_t *total, struct mp_err 
 		  " WHERE module NOT IN (SELECT key FROM module))",
 		  &strays, err);
 	if (!r && strays)
-		r = mp_store_damaged(store, "paths of no module", err);
+		r = mp_store_damaged(store, "paths without a module", err);
 	if (!r)
 		r = count(store,
 			  "SELECT count(*) FROM path"
 			  " WHERE bucket NOT IN (SELECT key FROM path_bucket)",
 			  &strays, err);
 	if (!r && strays)
-		r = mp_store_damaged(store, "paths of no day", err);
+		r = mp_store_damaged(store, "paths without a day", err);
 	if (!r)
 		r = mp_store_list_modules(store, 0, &modules, &nr_modules, err);
 	for (size_t m = 0; m < nr_modules && !r; m++) {

@@ -182,7 +182,7 @@ static int list_rows(struct mp_store *store, struct row **out, size_t *nr, struc
 
 		if (uid < -1 || uid >= UINT32_MAX || count < 0 || row.first_day < 0 ||
 		    row.first_day > row.last_day) {
-			r = mp_store_damaged(store, "a process that cannot be", err);
+			r = mp_store_damaged(store, "an impossible process", err);
 			break;
 		}
 		copy_text(row.process.name, sizeof(row.process.name), sqlite3_column_text(stmt, 0));

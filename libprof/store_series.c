@@ -96,7 +96,7 @@ static int decode_columns(struct mp_store *store, const struct mp_series *series
 		return r;
 	if (series->decode((uint64_t)chunk << MP_CHUNK_SHIFT, data, (size_t)len,
 			   entry_at(series, out->data, nr_before), nr))
-		return mp_store_damaged(store, "counts that nobody wrote", err);
+		return mp_store_damaged(store, "malformed counts", err);
 	*size = (size_t)len;
 	return 0;
 }

@@ -193,7 +193,7 @@ START_TEST(backup_gives_nothing_for_files_that_it_did_not_make)
 
 	refuses(&id_a, "/bin/prog", &output_1, "no backup of its original (build-id abcd)");
 	free(put("original", "/bin/prog", &id_a, &output_1));
-	refuses(&id_a, "/bin/prog", &output_2, "not one that was put in place");
+	refuses(&id_a, "/bin/prog", &output_2, "says that it replaced an original");
 	refuses(&id_b, "/bin/prog", &output_1, "no backup"); /* a forged build-id */
 	refuses(&upgraded, "/bin/prog", &output_1, "no backup of its original (build-id ee)");
 }
@@ -404,7 +404,7 @@ START_TEST(backup_refuses_directories_that_others_may_write)
 	ck_assert_int_eq(mkdir(backups, 0700), 0);
 	ck_assert_int_eq(chmod(backups, 0770), 0);
 	ck_assert_int_eq(me_backup_open(&b, backups, true, &err), -EPERM);
-	ck_assert_ptr_nonnull(strstr(err.msg, "others may write"));
+	ck_assert_ptr_nonnull(strstr(err.msg, "other users can write"));
 	me_backup_close(&b);
 	ck_assert_int_eq(chmod(backups, 0755), 0);
 	ck_assert_int_eq(me_backup_open(&b, backups, true, &err), 0);
@@ -417,7 +417,7 @@ START_TEST(backup_refuses_directories_that_others_may_write)
 	}
 	free(put("original", "/p", &id_a, &output_1));
 	shell("chmod 777 %s/abcd", backups);
-	refuses(&id_a, "/p", &output_1, "others may write");
+	refuses(&id_a, "/p", &output_1, "other users can write");
 	shell("chmod 700 %s/abcd; chmod 666 %s/abcd/*[!n]", backups);
 	refuses(&id_a, "/p", &output_1, "is damaged");
 }

@@ -134,7 +134,7 @@ START_TEST(cfg_leaves_alone_code_that_nothing_leads_to)
 	static const char *const flags[] = {"-O1", "-O1 -Wl,--emit-relocs", "-O0 -no-pie"};
 	struct file *f = build("gcc", flags[_i], ASSEMBLY);
 
-	ck_assert_str_eq(problem_of(f, "first_slot"), "code that nothing leads to");
+	ck_assert_str_eq(problem_of(f, "first_slot"), "code that no known jump or call reaches");
 	/* Padding does not count as such code, nor does code behind a conditional jump. */
 	ck_assert_str_eq(problem_of(f, "padded_with_org"), "none");
 	ck_assert_str_eq(problem_of(f, "aligned_loop"), "none");
@@ -171,9 +171,9 @@ START_TEST(cfg_leaves_alone_what_calls_and_does_not_come_back_behind)
 	struct file *g = build("gcc", _i ? "-w -O0 -fsplit-stack" : "-w -O2 -fsplit-stack -no-pie",
 			       "tests/hazards/splitstack.c");
 
-	ck_assert_str_eq(problem_of(f, "skips_over"), "a call returns elsewhere");
-	ck_assert_str_eq(problem_of(f, "inline_data"), "a call returns elsewhere");
-	ck_assert_str_eq(problem_of(g, "deep"), "a call returns elsewhere");
+	ck_assert_str_eq(problem_of(f, "skips_over"), "a call returns to another place");
+	ck_assert_str_eq(problem_of(f, "inline_data"), "a call returns to another place");
+	ck_assert_str_eq(problem_of(g, "deep"), "a call returns to another place");
 	/* Compilers' functions also write to the top of the stack, but within their frame. */
 	for (uint32_t i = 0; i < f->cfg->nr_funcs; i++)
 		ck_assert(f->cfg->funcs[i].problem != MP_PROBLEM_RETURNS_ELSEWHERE ||
@@ -192,8 +192,8 @@ START_TEST(cfg_knows_places_that_a_section_of_the_programs_own_leads_to)
 					    "-w -O0 -D_GNU_SOURCE -no-pie"};
 	struct file *f = build("gcc", flags[_i], "tests/hazards/skips.c");
 
-	ck_assert_str_eq(problem_of(f, "reads"), "an address in its middle escapes");
-	ck_assert_str_eq(problem_of(f, "counts"), "an address in its middle escapes");
+	ck_assert_str_eq(problem_of(f, "reads"), "an address in its middle is used as a value");
+	ck_assert_str_eq(problem_of(f, "counts"), "an address in its middle is used as a value");
 	ck_assert_str_eq(problem_of(f, "main"), "none");
 	done(f);
 }

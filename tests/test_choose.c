@@ -173,7 +173,7 @@ START_TEST(measuring_says_that_no_samples_came)
 	struct mp_err err;
 
 	ck_assert_int_eq(md_choose_measure(&f.source, &cost, &err), -ENODATA);
-	ck_assert_str_eq(err.msg, "no samples came");
+	ck_assert_str_eq(err.msg, "no samples arrived");
 }
 END_TEST
 

@@ -115,13 +115,13 @@ END_TEST
 START_TEST(wrong_line_is_refused_with_its_number)
 {
 	refuses("rate = 5\n\ncolour = blue\n",
-		":3: colour: no such key; there are source, rate, interval, no-kernel, database and registers");
+		":3: colour: no such key; the keys are source, rate, interval, no-kernel, database and registers");
 	refuses("rate\n", ":1: a line is `key = value', or begins with #");
 	refuses("= 5\n", ":1: a line is `key = value', or begins with #");
 	refuses("#\nrate =\n", ":2: rate: no value");
-	refuses("rate = 5\n# twice\nrate = 5", ":3: rate: line 1 has it already");
+	refuses("rate = 5\n# twice\nrate = 5", ":3: rate: already set in line 1");
 	refuses("Rate = 5",
-		":1: Rate: no such key; there are source, rate, interval, no-kernel, database and registers");
+		":1: Rate: no such key; the keys are source, rate, interval, no-kernel, database and registers");
 	refuses("rate = 5 # Hz\n", ":1: rate = 5 # Hz: not a whole number from 1 to 100000");
 	refuses("rate = 0\n", ":1: rate = 0: not a whole number from 1 to 100000");
 	refuses("rate = 2.5\n", ":1: rate = 2.5: not a whole number from 1 to 100000");
@@ -132,8 +132,8 @@ START_TEST(wrong_line_is_refused_with_its_number)
 	refuses("no-kernel = true\n", ":1: no-kernel = true: neither yes nor no");
 	refuses("registers = all\n", ":1: registers = all: neither paths nor no");
 	refuses("source = replay\n",
-		":1: source: what is to be replayed is said on the command line");
-	refuses("database = morph.db\n", ":1: database: a path from / on is needed");
+		":1: source: only the command line can choose replay, with --input");
+	refuses("database = morph.db\n", ":1: database: the path must begin with /");
 	refuses_bytes("\n\nra\0te = 5\n", 12, ":3: not text");
 }
 END_TEST
@@ -152,7 +152,7 @@ START_TEST(overlong_names_and_files_are_refused)
 	memset(text + len, '/', size - len);
 	ck_assert_int_eq(read_bytes(text, len + 4096, &config, &err), -EINVAL);
 	ck_assert_ptr_nonnull(strstr(err.msg, ":1: database = ////"));
-	ck_assert_ptr_nonnull(strstr(err.msg, ": too long a name"));
+	ck_assert_ptr_nonnull(strstr(err.msg, ": the name is too long"));
 	ck_assert_int_eq(read_bytes(text, len + 4095, &config, &err), 0);
 	ck_assert_uint_eq(strlen(config.database), 4095);
 	free(text);

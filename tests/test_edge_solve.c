@@ -329,7 +329,7 @@ START_TEST(edge_solve_refuses_circles_without_a_counter)
 	uint64_t counters[2] = {1, 1};
 
 	ck_assert_int_eq(mp_edge_solve(&table, counters, &counts, &err), -EBADMSG);
-	ck_assert_ptr_nonnull(strstr(err.msg, "circle"));
+	ck_assert_ptr_nonnull(strstr(err.msg, "cycle"));
 	ck_assert_ptr_null(counts.edge);
 	table = TABLE(1, loop, 2);
 	ck_assert_int_eq(mp_edge_solve(&table, counters, &counts, &err), -EBADMSG);

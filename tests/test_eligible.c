@@ -85,8 +85,8 @@ START_TEST(eligible_refuses_code_that_goes_on_behind_a_stop)
 
 	fixture_build(&f, "assembler", ASM, source);
 	e = judge(&f);
-	is(&f, &e, "stop", ME_REFUSED_PROBLEM, "nothing leads to");
-	is(&f, &e, "maybe", ME_REFUSED_STOP, "debugger");
+	is(&f, &e, "stop", ME_REFUSED_PROBLEM, "jump or call reaches");
+	is(&f, &e, "maybe", ME_REFUSED_STOP, "breakpoint");
 	is(&f, &e, "filled", ME_ELIGIBLE, NULL);
 	me_eligible_fini(&e);
 	fixture_free(&f);

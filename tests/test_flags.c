@@ -193,7 +193,7 @@ START_TEST(flags_from_who_knows_where_are_refused)
 	ck_assert_ptr_nonnull(c.wanted);
 	c.wanted[fixture_func(&c.f, "main")] = 1;
 	ck_assert_int_eq(me_flags_find(c.f.cfg, c.wanted, false, &c.flags, &err), -EPERM);
-	ck_assert_ptr_nonnull(strstr(err.msg, "takes flags"));
+	ck_assert_ptr_nonnull(strstr(err.msg, "reads flags"));
 	done(&c);
 }
 END_TEST

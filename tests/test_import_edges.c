@@ -449,7 +449,7 @@ START_TEST(perf_branch_stacks_alone_are_no_samples)
 			 0);
 	expect(want, 1);
 	ck_assert_uint_eq(import->ledger.emitted, 0);
-	refuse(PERF, "prog 7/7 1.2: cycles:u:  0x1/0x2/P/-/-/0\n", "says nowhere what was mapped");
+	refuse(PERF, "prog 7/7 1.2: cycles:u:  0x1/0x2/P/-/-/0\n", "has no records of mappings");
 	refuse(PERF, "prog 7/7 1.2: cycles:u:  \n", "FILE:1: no ip");
 }
 END_TEST

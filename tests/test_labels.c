@@ -224,7 +224,7 @@ START_TEST(labels_that_differ_are_refused)
 	first += 7 * 8;
 	was = word_at(mp_elf_bytes(p.original, first, 8));
 	put_word(&p, first, was);
-	pair_refused(&p, "two addresses");
+	pair_refused(&p, "hold its old address");
 	put_word(&p, first, word_at(pair_at(&p, first - 8)));
 	pair_refused(&p, "");
 	put_word(&p, first, word_at(pair_at(&p, first)) + 1);

@@ -76,7 +76,7 @@ START_TEST(lsda_refuses_what_it_cannot_carry_over)
 	ck_assert_ptr_nonnull(ANSWER(ET_DYN, 0xff, 0xff, 0x11, 4, 0, 4, 0, 0));
 	/* an action that leads to itself; one beyond the end; a type without a table */
 	ck_assert_str_eq(ANSWER(ET_DYN, 0xff, 0xff, 1, 4, 0, 4, 8, 1, 0, 0x7f),
-			 "actions of the LSDA run in a circle");
+			 "actions of the LSDA form a cycle");
 	ck_assert_ptr_nonnull(ANSWER(ET_DYN, 0xff, 0xff, 1, 5, 0, 4, 8, 0xff, 0x7f));
 	ck_assert_ptr_nonnull(ANSWER(ET_DYN, 0xff, 0xff, 1, 4, 0, 4, 8, 1, 1, 0));
 	/* a specification without end */

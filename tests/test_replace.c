@@ -227,7 +227,7 @@ static void not_committed(struct me_replace *r, const char *text)
 	struct mp_err err = {""};
 
 	ck_assert_int_eq(me_replace_commit(r, NULL, &err), -EBUSY);
-	ck_assert_msg(strstr(err.msg, "changed meanwhile") != NULL, "%s", err.msg);
+	ck_assert_msg(strstr(err.msg, "changed this file meanwhile") != NULL, "%s", err.msg);
 	me_replace_end(r);
 	holds(path, text);
 	ck_assert_int_eq(nr_files(), 1);

@@ -347,8 +347,10 @@ START_TEST(store_believes_no_damaged_edges)
 	expect_damaged("UPDATE edge_bucket SET nr_bytes = nr_bytes + 1 WHERE key = 1", "add up",
 		       false);
 	expect_damaged("DELETE FROM edge_chunk WHERE key = 2", "add up", true);
-	expect_damaged("UPDATE edge_chunk SET bucket = 77 WHERE bucket = 3", "of no day", false);
-	expect_damaged("UPDATE edge_bucket SET module = 77 WHERE key = 3", "of no module", false);
+	expect_damaged("UPDATE edge_chunk SET bucket = 77 WHERE bucket = 3", "without a day",
+		       false);
+	expect_damaged("UPDATE edge_bucket SET module = 77 WHERE key = 3", "without a module",
+		       false);
 	expect_damaged("UPDATE edge_chunk SET chunk = -1 WHERE key = 1", "out of order", true);
 }
 END_TEST

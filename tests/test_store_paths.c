@@ -380,19 +380,20 @@ START_TEST(store_believes_no_damaged_paths)
 		       true);
 	expect_damaged("UPDATE path SET path = x'808080808001' WHERE bucket = 1 AND nr = 6", "",
 		       true);
-	expect_damaged("UPDATE path SET path = x'8080' WHERE bucket = 1 AND nr = 6", "nobody wrote",
+	expect_damaged("UPDATE path SET path = x'8080' WHERE bucket = 1 AND nr = 6",
+		       "malformed paths", true);
+	expect_damaged("UPDATE path SET path = '' WHERE bucket = 1 AND nr = 6", "malformed paths",
 		       true);
-	expect_damaged("UPDATE path SET path = '' WHERE bucket = 1 AND nr = 6", "nobody wrote",
-		       true);
-	expect_damaged("UPDATE path SET nr = -nr WHERE bucket = 1", "nobody wrote", true);
+	expect_damaged("UPDATE path SET nr = -nr WHERE bucket = 1", "malformed paths", true);
 	expect_damaged("UPDATE path_bucket SET checksum = checksum + 1 WHERE key = 1", "checksum",
 		       true);
 	expect_damaged("UPDATE path_bucket SET nr_bytes = nr_bytes + 1 WHERE key = 1", "add up",
 		       true);
 	expect_damaged("UPDATE path_bucket SET first_day = last_day + 1 WHERE key = 1", "overlap",
 		       true);
-	expect_damaged("UPDATE path SET bucket = 77 WHERE bucket = 3", "of no day", false);
-	expect_damaged("UPDATE path_bucket SET module = 77 WHERE key = 3", "of no module", false);
+	expect_damaged("UPDATE path SET bucket = 77 WHERE bucket = 3", "without a day", false);
+	expect_damaged("UPDATE path_bucket SET module = 77 WHERE key = 3", "without a module",
+		       false);
 	expect_damaged("DELETE FROM path WHERE bucket = 3; DELETE FROM path_bucket WHERE key = 3",
 		       "36 samples have paths, the ledgers say 54", false);
 }

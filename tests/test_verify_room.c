@@ -215,7 +215,7 @@ START_TEST(bytes_that_the_program_names_stay)
 	ck_assert(rewrite_all(o, &seed, &out));
 	ck_assert_int_eq(mp_elf_open_memory("out", out.data, out.size, MP_ELF_ALL, &n, &err), 0);
 	ck_assert_int_eq(me_verify(o, n, NULL, &err), -EBADMSG);
-	ck_assert_msg(strstr(err.msg, "names bytes behind its program headers") != NULL, "%s",
+	ck_assert_msg(strstr(err.msg, "uses bytes behind its program headers") != NULL, "%s",
 		      err.msg);
 	mp_elf_close(n);
 	mp_elf_close(o);

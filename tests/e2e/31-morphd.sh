@@ -22,15 +22,15 @@ samples_from() { [ -n "$(sqlite3 -readonly "$1" "SELECT key FROM session" 2> /de
 
 # Usage.
 expect 2 "no-such" "$MORPHD" --no-such
-expect 2 "which command" "$MORPHD" run
-expect 2 "there are kmod, bpf, perf, replay and auto" "$MORPHD" --source=kmodd
-expect 2 "there are kmod, bpf, perf, replay and auto" "$MORPHD" run --source=kmodd -- true
-expect 2 "a command is run, not replayed" "$MORPHD" run --source=replay -- true
+expect 2 "no command given" "$MORPHD" run
+expect 2 "not kmod, bpf, perf, replay or auto" "$MORPHD" --source=kmodd
+expect 2 "not kmod, bpf, perf, replay or auto" "$MORPHD" run --source=kmodd -- true
+expect 2 "cannot replay a recording" "$MORPHD" run --source=replay -- true
 expect 2 "--input is for --source=replay" "$MORPHD" --source=bpf --input text
 expect 2 "not a whole number from" "$MORPHD" --rate=fast
 expect 2 "not a number from" "$MORPHD" --interval=0
 expect 2 "needs --input FILE" "$MORPHD" --source=replay
-expect 2 "nothing to do with it" "$MORPHD" stray
+expect 2 "unexpected argument" "$MORPHD" stray
 
 # Files of the wrong kind.
 expect 1 "none: cannot open: No such file or directory" "$MORPHD" --input none --db db

@@ -56,7 +56,7 @@ spin forged.db "$dir/here/forged" --record forged.rec
 [ "$(samples forged.db here/busy)" = 0 ] || fail "forged: $(samples forged.db here/busy) samples of the original"
 [ "$(sqlite3 -readonly forged.db 'SELECT count(*) FROM output')" = 0 ] || fail "forged: is in the list"
 [ "$(sqlite3 -readonly forged.db 'SELECT sum(nr_samples) FROM bucket')" -gt 100 ] || fail "forged: no samples at all"
-says err.txt 'forged: not known to be an output' "forged"
+says err.txt 'forged: its original is not known here' "forged"
 # The same for a replayed recording, where the original is known and the genuine output is listed.
 spin good.db "$dir/here/faster"
 [ "$(samples good.db here/busy)" -gt 100 ] || fail "genuine: no samples of the original"

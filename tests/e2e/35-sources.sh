@@ -44,7 +44,7 @@ no_device() {
 	grep -q "ASan runtime" err && return
 	[ "$(cat err)" = "morphd: $2" ] || fail "kmod, $1: $(cat err)"
 }
-no_device 13 "/dev/morphmon: not allowed: it is its owner's, and root's"
+no_device 13 "/dev/morphmon: only its owner and root may open it"
 no_device 16 "/dev/morphmon is in use by another reader"
 no_device 24 "/dev/morphmon: cannot open: Too many open files"
 abi=$(sed -n 's/#define MORPH_ABI_M[AJIN]*OR \([0-9]*\).*/\1/p' "$root/kmod/uapi/morph_abi.h" | paste -sd.)
@@ -187,13 +187,13 @@ fi
 if unshare -m true 2> /dev/null; then
 	# A kernel without a description of its types.
 	daemon btf unshare -m sh -c 'mount -t tmpfs none /sys/kernel/btf && exec "$@"' - "$MORPHD"
-	expect_why btf perf "bpf: this kernel does not describe its types (BTF); perf: "
+	expect_why btf perf "bpf: this kernel has no type information (BTF); perf: "
 fi
 if unshare -fp --mount-proc true 2> /dev/null; then
 	unshare -fp --mount-proc "$MORPHD" run --db pid.db -- \
 		sh -c 'i=0; while [ $i -lt 100000 ]; do i=$((i+1)); done' 2> err || fail "PID namespace: $(cat err)"
 	[[ $(sqlite3 -readonly pid.db "SELECT collector || why FROM session") == \
-		"perfkmod: samples the whole machine; bpf: we are in a PID namespace; perf: "* ]] || fail "in a PID namespace: not perf"
+		"perfkmod: samples the whole machine; bpf: morphd runs in a PID namespace; perf: "* ]] || fail "in a PID namespace: not perf"
 	unshare -fp --mount-proc "$MORPHD" run --source=bpf --db pid.db -- true 2> err &&
 		fail "bpf in a PID namespace"
 fi

@@ -31,7 +31,7 @@ printf '\nrate = 99\nsource = magic\n' >bad.conf
 checked 0 "" --config=good.conf
 checked 0 "" -c good.conf --rate=5 --db=x
 checked 0 "" -c /dev/null
-checked 2 "bad.conf:3: source = magic: there are kmod, bpf, perf, replay and auto" -c bad.conf
+checked 2 "bad.conf:3: source = magic: not kmod, bpf, perf, replay or auto" -c bad.conf
 checked 2 "none.conf: cannot open: No such file or directory" -c none.conf
 checked 2 ".: cannot read: Is a directory" -c .
 [ -e /etc/morph/morphd.conf ] ||
@@ -134,7 +134,7 @@ reload() {
 # (These rates come from the test alone: a measured rate is a prime number.)
 printf 'source = %s\nrate = 500\ninterval = 0.2\n' "$source" >now.conf
 start --db=a.db
-says daemon.err '^morphd: a.db: nothing is in it yet$'
+says daemon.err '^morphd: a.db: the database is empty$'
 says heard "^READY=1 STATUS=$source, [0-9]* Hz: 0 samples of 0 modules, 0 lost$"
 until_true "a flush" grown a.db 0
 until_true "a status" heard "^STATUS=$source, [0-9]* Hz: [1-9][0-9]* samples of [1-9][0-9]* modules, [0-9]* lost$"
@@ -150,10 +150,10 @@ for wrong in "rate = fast\n" "source = $source\nrte = 5\n" "rate = 5\nrate = 6\n
 	reload "$wrong"
 	n=$(stored a.db)
 	case $wrong in
-	database*) says daemon.err '^morphd: now.conf: read again, and the source is a new one$' ;;
+	database*) says daemon.err '^morphd: now.conf: read again; the source is new$' ;;
 	*)
 		says daemon.err '^morphd: now.conf:[12]: '
-		says daemon.err '^morphd: all stays as it was$'
+		says daemon.err '^morphd: the old settings stay in force$'
 		[ "$(sessions a.db)" = 1 ] || fail "a wrong configuration: $(sessions a.db) sessions" ;;
 	esac
 	until_true "samples after a wrong reload" grown a.db "$n"
@@ -167,7 +167,7 @@ n=$(stored a.db)
 until_true "samples of the new session" grown a.db "$n"
 if [ ! -e /dev/morphmon ]; then
 	reload "source = kmod\nrate = 97\n"
-	says daemon.err '^morphd: the source stays as it was$'
+	says daemon.err '^morphd: the old source stays in use$'
 	heard "^READY=1 STATUS=$source, 210 Hz" || fail "the old source does not go on: $(tail -n 2 heard)"
 	n=$(stored a.db)
 	until_true "samples of the old source" grown a.db "$n"
@@ -183,15 +183,15 @@ printf 'source = %s\nrate = 101\ninterval = 0.1\ndatabase = %s/named.db\n' "$sou
 : >daemon.err
 start
 reload "source = $source\nrate = 101\ninterval = 0.2\ndatabase = $PWD/b.db\n"
-says daemon.err '^morphd: now.conf: another database is for the next start$'
-says daemon.err '^morphd: all stays as it was$'
+says daemon.err '^morphd: now.conf: the database cannot change while morphd runs$'
+says daemon.err '^morphd: the old settings stay in force$'
 stop
 [ -s named.db ] && [ ! -e b.db ] || fail "the database of the configuration: $(ls)"
 # A recording has one source and one rate. Without a configuration file, SIGHUP has nothing to read.
 printf 'source = %s\nrate = 101\n' "$source" >now.conf
 start --record=r.rec
 reload "source = $source\nrate = 102\n"
-says daemon.err '^morphd: now.conf: a recording has one source and rate$'
+says daemon.err '^morphd: now.conf: source and rate cannot change within a recording$'
 stop
 "$MORPHD" --input=r.rec --db=replayed.db 2>err.txt || fail "a recording across a reload: $(cat err.txt)"
 
@@ -232,7 +232,7 @@ stop
 sound a.db "before the kill"
 : >daemon.err
 start --db=a.db
-! grep -q 'did not come to its end' daemon.err || fail "an orderly end is taken for a kill"
+! grep -q 'did not shut down properly' daemon.err || fail "an orderly end is taken for a kill"
 n=$(stored a.db)
 until_true "samples" grown a.db "$n"
 killed=$daemon
@@ -245,7 +245,7 @@ before=$(sessions a.db)
 : >daemon.err
 start --db=a.db
 says daemon.err "^morphd: a.db: session $((before + 1)) begins; the last one, by $source, from 20.* UTC, has [0-9]* samples$"
-says daemon.err "^morphd: process $killed did not come to its end: what it collected after 20.* UTC is gone$"
+says daemon.err "^morphd: the last morphd (process $killed) did not shut down properly: its samples after 20.* UTC are lost$"
 until_true "samples after SIGKILL" grown a.db "$n"
 [ "$(sessions a.db)" = $((before + 1)) ] || fail "sessions after SIGKILL: $(sessions a.db)"
 stop
@@ -297,7 +297,7 @@ if [ "${SERVICE_MOUNTS:-}" = own ] && mkdir disk && mount -t tmpfs -o size=2m no
 	before=$(so_far)
 	# A reload that needs a flush does not wait: it is refused, and no sample is lost.
 	reload "source = $source\nrate = 499\ninterval = 0.1\n"
-	says daemon.err '^morphd: all stays as it was$'
+	says daemon.err '^morphd: the old settings stay in force$'
 	heard "+$before" "^READY=1 STATUS=$source, 997 Hz" || fail "a reload on a full disk: $(tail -n 2 heard)"
 	before=$(so_far)
 	rm disk/filler

@@ -45,7 +45,7 @@ is() {
 	[ "$(cat "$1.status" 2>/dev/null)" = "$2" ] || fail "$1: $(cat "$1.status"), not $2: $(cat "$1.txt")"
 }
 is beside 0
-says beside.txt 'morph.db is the running service.s: .*morph-stats query --db=.*home/.local/state/morph/morph.db'
+says beside.txt 'the running service uses .*morph.db: .*morph-stats query --db=.*home/.local/state/morph/morph.db'
 [ -s home/.local/state/morph/morph.db ] || fail "no database of its own"
 is named 1
 says named.txt 'in use by another morphd'

@@ -175,7 +175,7 @@ else
 	done
 	perf script -i perf.data -F comm,pid,tid,time,event,ip,sym,dso >nommap.txt 2>/dev/null
 	ends 1 "perf script without mappings" --db p.db import nommap.txt
-	says err.txt 'what was mapped.*show-mmap-events' "perf script without mappings"
+	says err.txt 'no records of mappings.*show-mmap-events' "perf script without mappings"
 	# From a pipe, which can be read only once.
 	perf script -G -i perf.data --show-mmap-events 2>/dev/null |
 		"$BUILD/morph-stats" --db q.db import - >out.txt 2>err.txt || fail "a pipe"

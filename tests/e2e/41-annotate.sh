@@ -225,7 +225,7 @@ mkdir elsewhere
 objcopy --only-keep-debug prog elsewhere/prog.debug
 strip prog
 ends 1 "stripped, by name" --db a.db annotate twin -m prog
-says err.txt 'go by address' "stripped, by name"
+says err.txt 'give an address' "stripped, by name"
 ends 0 "stripped" --db a.db annotate "$address" -m prog --json
 jq -c '[.instructions[] | [.address, .text, .samples]]' out.txt | cmp -s - want.txt ||
 	fail "stripped: other instructions"

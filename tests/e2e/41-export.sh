@@ -176,7 +176,7 @@ for f in folded callgrind pprof json fdata autofdo order; do
 done
 for f in fdata autofdo order; do
 	ends 1 "$f of several modules" out.txt --db s.db export --format=$f
-	says err.txt 'is of one module' "$f of several modules"
+	says err.txt 'takes one module' "$f of several modules"
 done
 ends 1 "no branch was seen" out.txt --db s.db export --format=fdata --binary=cxx --branches=seen
 ends 2 "no such format" out.txt --db s.db export --format=nothing

@@ -233,10 +233,10 @@ if [ -x $bolt/llvm-bolt ]; then
 	$bolt/perf2bolt -pa -p aggregated.txt -o profile.yaml -profile-format=yaml nopie \
 		>bolt.txt 2>&1 || fail "perf2bolt, YAML: $(tail -1 bolt.txt)"
 	refuses "YAML" --binary=nopie profile.yaml
-	refuses "which file: --binary" lbr.fdata
+	refuses "its file: give --binary" lbr.fdata
 	head -c 500 lbr.fdata >cut.fdata
 	refuses "cut.fdata:[0-9]*: " --binary=nopie cut.fdata
-	refuses "says its files itself" --binary=nopie steps.txt
+	refuses "names its files itself" --binary=nopie steps.txt
 
 	# ---- perf2bolt without stacks: samples per function as perf reports, stripped or not
 	if recorded 200 '/nopie)' perf.data ./nopie 3000000 --buildid-mmap -e cpu-clock:u -F 5000; then

@@ -94,7 +94,7 @@ ends 1 "a copy in one line" merge new.db b.db copy.db
 [ ! -e new.db ] || fail "a failed merge made a database"
 ls | grep -q 'new.db' && fail "left behind: $(ls)"
 ends 1 "into itself" merge c.db c.db
-says err.txt 'c.db: is what is added to' "into itself"
+says err.txt 'c.db: is OUT-DB itself' "into itself"
 [ "$before" = "$(sha256sum c.db)" ] || fail "a refused merge changed the database"
 ends 0 "again" merge c.db b.db --again
 [ "$(total c.db)" = $(($(total a.db) + 2 * $(total b.db))) ] || fail "again: $(total c.db)"
@@ -128,7 +128,7 @@ unchanged "activity of nobody"
 cp b.db odd.db
 sqlite3 odd.db "UPDATE bucket SET first_day = 1 << 60, last_day = 1 << 60"
 ends 1 "days that cannot be" merge c.db odd.db
-says err.txt 'odd.db: damaged: days that cannot be' "days that cannot be"
+says err.txt 'odd.db: damaged: impossible days' "days that cannot be"
 unchanged "days that cannot be"
 cp b.db odd.db
 sqlite3 odd.db "PRAGMA user_version = 99"

@@ -193,13 +193,13 @@ cmp prog original || fail "restore, a profile: another file"
 # ---- after an upgrade, an older version is never restored
 ends 0 "before an upgrade" $place prog
 cp newer prog.dpkg-new && mv prog.dpkg-new prog
-refuses 4 'is not an output of Morph (any more)' "upgraded" $back prog
+refuses 4 'is not an output of Morph' "upgraded" $back prog
 ends 0 "optimised after an upgrade" $place prog
 ends 0 "restored after an upgrade" $back prog
 cmp prog newer || fail "restored after an upgrade: another file"
 "$optimize" --stress-layout=9 --report=none newer -o prog.new && mv prog.new prog
-refuses 4 'not one that was put in place' "an output of somebody else" $back prog
-refuses 4 'not one that was put in place' "an output of somebody else" $place prog
+refuses 4 'says that it replaced an original' "an output of somebody else" $back prog
+refuses 4 'says that it replaced an original' "an output of somebody else" $place prog
 refuses 4 'there is no backup of its original (build-id' "no backup" --restore --backup-dir=none prog
 refuses 4 'there is no backup of its original (build-id' "no backup" --all --in-place --backup-dir=none prog
 [ -e none ] && fail "a refusal made a backup directory"
@@ -215,7 +215,7 @@ rm -f "$kept"
 refuses 4 'is missing' "a missing backup" $back prog
 fresh
 mkdir -m 777 bk
-refuses 4 'others may write' "an open backup directory" $place prog
+refuses 4 'other users can write' "an open backup directory" $place prog
 
 # ---- names
 fresh
@@ -379,7 +379,7 @@ for pid in $pids; do
 	wait "$pid" && done_well=$((done_well + 1))
 done
 [ $done_well -ge 1 ] || fail "six at once: none done: $(cat err.[1-6])"
-cat err.[1-6] | grep -v 'another morph-optimize is at work on it' | head -3 >others
+cat err.[1-6] | grep -v 'another morph-optimize is working on this file' | head -3 >others
 [ -s others ] && fail "six at once: $(cat others)"
 runs prog "six at once"
 nothing_left "six at once"
@@ -400,7 +400,7 @@ END
 if command -v gdb >/dev/null && gdb --version >/dev/null 2>&1 &&
 	gdb -q -batch -ex 'info line me_replace_commit' "$optimize" 2>/dev/null | grep -q 'Line'; then
 	gdb -q -batch -x hold.gdb --args "$optimize" $place --report=none prog >gdb.txt 2>&1
-	grep -q 'prog: was changed meanwhile; left as it is' gdb.txt ||
+	grep -q 'prog: another program changed this file meanwhile; it was not replaced' gdb.txt ||
 		fail "changed meanwhile: $(tail -5 gdb.txt)"
 	cmp prog newer || fail "changed meanwhile, and yet replaced"
 	nothing_left "changed meanwhile"

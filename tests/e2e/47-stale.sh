@@ -83,7 +83,7 @@ valgrind -q --tool=callgrind --dump-instr=yes --collect-jumps=yes --callgrind-ou
 	old/prog 3000 >/dev/null 2>vg.txt || fail "$(cat vg.txt)"
 ends 0 "import" --db p.db import cg
 optimize 3 "another build, of which nothing is remembered" --db=p.db new/prog -n
-says err.txt 'no samples of this very file'
+says err.txt 'no samples of this build'
 
 # ---- with the old file
 optimize 0 "the old file" --db=p.db --stale=old/prog new/prog -n --report=json
@@ -118,7 +118,7 @@ optimize 0 "by its build-id" --db=p.db --stale="${id:0:12}" new/prog -n --report
 json "by its build-id" '.stale.functions_matched >= 3'
 optimize 3 "by a build-id that nobody has" --db=p.db --stale=0123456789abcdef new/prog -n
 optimize 3 "not wanted" --db=p.db --no-stale new/prog -n
-says err.txt 'no samples of this very file'
+says err.txt 'no samples of this build'
 
 # ---- the build's own counts are separate, and replace the old ones once they suffice
 before=$(sqlite3 p.db 'SELECT count(*), sum(nr_samples) FROM bucket')

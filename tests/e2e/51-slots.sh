@@ -84,7 +84,7 @@ survives() {
 	done
 }
 
-nothing="asks for nothing"
+nothing="which has no effect"
 library=0
 for ld in gold lld; do
 	if ! command -v ld.$ld >/dev/null; then

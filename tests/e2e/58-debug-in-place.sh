@@ -163,7 +163,7 @@ END
 if gdb -q -batch -ex 'info line me_replace_commit' "$optimize" 2>/dev/null | grep -q Line; then
 	gdb -q -batch -x hold.gdb --args "$optimize" --all --in-place --backup-dir=bk "--debug-file=$given" \
 		--report=none place/bin/prog >gdb.txt 2>&1
-	says gdb.txt 'prog: was changed meanwhile; left as it is' "changed meanwhile"
+	says gdb.txt 'prog: another program changed this file meanwhile; it was not replaced' "changed meanwhile"
 	cmp place/bin/prog full || fail "changed meanwhile, and yet replaced"
 	[ "$(find place/debug -type f | wc -l)" = 1 ] || fail "changed meanwhile: $(find place/debug -type f)"
 else

@@ -212,9 +212,9 @@ before=$(cksum <polls)
 ./work1.i 1000 >is && ./work1 1000 >want && cmp -s want is || fail "another's file: behaves differently"
 [ "$(cksum <polls)" = "$before" ] || fail "another's file was written"
 morphd run --source=perf --polls=polls --db=other.db -- ./work1.i 400000 >is 2>err.txt || fail "another's file: status $?"
-says err.txt "polls: nobody answered"
+says err.txt "polls: no program answered"
 morphd run --source=perf --polls=nowhere --db=other.db -- ./work1 1000 >is 2>err.txt || fail "no polls: status $?"
-says err.txt "nowhere: nobody made it"
+says err.txt "nowhere: no program created this file"
 
 # A hostile poll file with random contents: the program behaves the same.
 rm -f polls

@@ -68,7 +68,7 @@ says out.txt 'stdout: 10 bytes instead of 11'
 ends 5 "a filter" --max-pairs=10 --stdin=input --filter='tr -d 0-9' one.sh two.sh
 says out.txt '(15 bytes)'
 ends 1 "output that varies" vary.sh vary.sh
-says err.txt 'vary.sh: does not do the same'
+says err.txt 'vary.sh: its runs give different results'
 printf '#!/bin/sh\necho $0 a > made\n' >file1.sh
 printf '#!/bin/sh\necho $0 b > made\n' >file2.sh
 chmod +x file1.sh file2.sh
@@ -154,14 +154,14 @@ ends 2 "pairs that are none" --pairs=:8 quick quick
 # --continue adds to the pairs of an earlier audit, and refuses pairs of other programs.
 "$BUILD/morph-audit" --continue=one.csv --export-csv=more.csv tenth tenth-less >out.txt 2>err.txt ||
 	fail "--continue: status $?: $(cat err.txt)"
-says out.txt '1 of them of an earlier audit'
+says out.txt '1 of them from an earlier audit'
 [ "$(sed -n 2p one.csv)" = "$(sed -n 2p more.csv)" ] || fail "--continue: another first pair"
 ends 1 "other programs" --continue=one.csv tenth quick
-says err.txt 'those pairs are of another quick'
+says err.txt 'the pairs in that file were measured with another quick'
 ends 1 "another metric" --continue=one.csv --metric=wall tenth tenth-less
 ends 1 "pairs enough" --continue=more.csv --pairs=1:2 tenth tenth-less
 ends 1 "no pairs" --continue=work.c tenth tenth-less
-says err.txt 'work.c: line 1: not what --export-csv writes'
+says err.txt 'work.c: line 1: not in the form that --export-csv writes'
 
 # A library is mounted in its place, where no other process sees the mount.
 cat >lib.c <<'EOF'
