@@ -36,6 +36,22 @@ void me_job_end_stage(struct me_job *job, enum me_stage stage)
 		job->options->progress(stage);
 }
 
+int me_job_print(struct me_job *job, enum me_print_what what, const struct me_placement *placement,
+		 struct mp_err *err)
+{
+	const struct me_print data = {
+		.cfg = job->cfg,
+		.eligible = &job->eligible,
+		.counts = job->counts.block ? &job->counts : NULL,
+		.plan = job->plan.blocks ? &job->plan : NULL,
+		.placement = placement,
+	};
+	struct mp_err why;
+	int rc = me_print(job->options->print, what, &data, &why);
+
+	return rc ? mp_err_set(err, -rc, "%s: %s", job->options->input, why.msg) : 0;
+}
+
 /*
  * The peak of this process's resident memory. getrusage() does not tell: exec keeps ru_maxrss,
  * which may stem from a larger parent.
@@ -67,10 +83,16 @@ static int optimize(const struct me_optimize_options *options,
 
 	*report = (struct me_optimize_report){0};
 	rc = me_job_read_file(&job, err);
+	if (!rc)
+		rc = me_job_print(&job, ME_PRINT_CFG, NULL, err);
 	if (!rc && !options->all)
 		rc = me_job_read_profile(&job, err);
 	if (!rc)
 		rc = me_job_plan(&job, err);
+	if (!rc)
+		rc = me_job_print(&job, ME_PRINT_COUNTS, NULL, err);
+	if (!rc)
+		rc = me_job_print(&job, ME_PRINT_PLAN, NULL, err);
 	if (!rc && options->counting.edges)
 		rc = me_job_add_counters(&job, err);
 	if (!rc && options->counting.paths)
@@ -94,7 +116,8 @@ static int optimize(const struct me_optimize_options *options,
 	job.instrument = NULL;
 	me_number_free(job.number);
 	job.number = NULL;
-	mp_counts_fini(&job.counts);
+	if (!options->print)
+		mp_counts_fini(&job.counts);
 	mp_path_evidence_fini(&job.paths);
 	mp_profile_free(job.profile);
 	mp_profile_free(job.sampled);
@@ -104,6 +127,7 @@ static int optimize(const struct me_optimize_options *options,
 	mp_elf_drop_pages(job.elf);
 	if (!rc)
 		rc = me_job_produce(&job, err);
+	mp_counts_fini(&job.counts);
 	me_plan_fini(&job.plan);
 	me_eligible_fini(&job.eligible);
 	free(job.movable);

@@ -17,6 +17,7 @@
 #include "editor/layout.h"
 #include "editor/number.h"
 #include "editor/outside.h"
+#include "editor/print.h"
 #include "editor/select.h"
 #include "editor/verify.h"
 #include "libprof/err.h"
@@ -94,8 +95,9 @@ struct me_optimize_options {
 	struct me_counting counting;
 	struct me_words skip, only; /* functions by name: leave these alone; move no others */
 	bool explain;		    /* for the report alone */
-	bool keeps_nothing;	    /* a dry run with @files: the output is not for use */
-	unsigned int nr_threads;    /* at most; the output does not depend on it */
+	const struct me_print_options *print; /* what stages show; NULL: nothing */
+	bool keeps_nothing;		      /* a dry run with @files: the output is not for use */
+	unsigned int nr_threads;	      /* at most; the output does not depend on it */
 	/* Called when a stage begins; may be NULL. */
 	void (*progress)(enum me_stage stage);
 };

@@ -39,6 +39,10 @@ struct me_job {
 /* Books the time since the last call under @stage, and announces the next stage. */
 void me_job_end_stage(struct me_job *job, enum me_stage stage);
 
+/* Shows what a stage computed, if the user asked for it. @placement: NULL before copies have places. */
+int me_job_print(struct me_job *job, enum me_print_what what, const struct me_placement *placement,
+		 struct mp_err *err);
+
 /* Opens and analyses the input, and decides which functions may move. */
 int me_job_read_file(struct me_job *job, struct mp_err *err);
 /* Reads the profile from the store. Return: also -ENODATA, too few samples. */

@@ -187,14 +187,23 @@ static int write_open(struct me_job *job, struct mp_err *err)
 	return rc;
 }
 
+static int show_places(void *ctx, const struct me_placement *placement, struct mp_err *err)
+{
+	struct me_job *job = ctx;
+
+	return me_job_print(job, ME_PRINT_PLACE, placement, err);
+}
+
 int me_job_produce(struct me_job *job, struct mp_err *err)
 {
+	const struct me_emit_observer observer = {show_places, job};
 	struct me_optimize_report *r = job->report;
 	struct mp_err why;
 	int rc;
 
 	job->plan.page_log2 = job->options->layout.huge_pages ? HUGE_PAGE_LOG2 : 0;
-	rc = me_emit_spending(job->cfg, &job->plan, job->debug, debug_name(job), &r->emitted, &why);
+	rc = me_emit_spending(job->cfg, &job->plan, job->debug, debug_name(job), &observer,
+			      &r->emitted, &why);
 	if (rc)
 		return mp_err_set(err, rc == -ERANGE ? EPERM : -rc, "%s: %s", job->options->input,
 				  why.msg);
