@@ -25,7 +25,7 @@ enum key {
 static const struct argp_option layout_options[] = {
 	{"layout", KEY_LAYOUT, "KEY[=VALUE],...", 0,
 	 "Choices for experiments: blocks=ph (default), blocks=exttsp, blocks=original; "
-	 "functions=ph (default), functions=c3, functions=cds, functions=original; line=64 "
+	 "functions=ph (default), functions=cds, functions=original; line=64 "
 	 "(default), line=32, line=0: keep runs of hot code in lines of so many bytes; whole: copy "
 	 "cold blocks, too; no-tails: copy no short way out twice; huge-pages: align the new code "
 	 "for pages of 2 MiB",
@@ -69,7 +69,7 @@ static const struct {
 	bool (*set)(struct me_layout_options *layout, const char *value);
 } settings[] = {
 	{"blocks", "ph, exttsp or original", set_blocks},
-	{"functions", "ph, c3, cds or original", set_functions},
+	{"functions", "ph, cds or original", set_functions},
 	{"line", "0, 32 or 64", set_line},
 };
 

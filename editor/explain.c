@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * explain - verify's work in words. The long version is Documentation/verify.md; the assumptions
- * here and there are the same.
+ * explain - says in words what verify checked and what it assumes. Documentation/verify.md says the
+ * same at length, with the same assumptions. Also verifies two existing files.
  */
 #include "editor/explain.h"
 
@@ -15,7 +15,7 @@
 #include "libprof/elf.h"
 
 static const struct {
-	size_t count; /* where in the report; SIZE_MAX: not counted */
+	size_t count; /* offset in the report; SIZE_MAX: not counted */
 	const char *what;
 } checks[] = {
 	{offsetof(struct me_verify_report, nr_pieces),
@@ -79,7 +79,7 @@ static uint64_t count_of(const struct me_verify_report *report, size_t i)
 
 #define NR(array) (sizeof(array) / sizeof((array)[0]))
 
-/* Say, one by one, what is assumed of this output. */
+/* Calls @say for each assumption about this output. */
 static void assumed_say(const struct me_verify_report *report, bool relinkable,
 			void (*say)(void *to, const char *what), void *to)
 {
@@ -140,7 +140,7 @@ json_t *me_explain_json(const struct me_verify_report *report, bool relinkable)
 	return json_pack("{s:o, s:o}", "checked", checked, "assumed", assumed);
 }
 
-/* Both debug files; the output's, by default, where its link leads to, beside it. */
+/* Opens both debug files. By default the output's lies beside the output, as its link says. */
 static int open_debug(const struct mp_elf *original, const struct mp_elf *output,
 		      const struct me_optimize_options *o, struct me_verify_debug *debug,
 		      struct mp_elf **was, struct mp_elf **now, struct mp_err *err)
@@ -181,7 +181,7 @@ int me_verify_files(const char *original, const struct me_optimize_options *opti
 		rc = mp_elf_open(options->input, MP_ELF_ALL, &n, err);
 	if (!rc && options->debug_file) {
 		rc = open_debug(o, n, options, &debug, &was, &now, err);
-		/* There is nothing to see to, where ME_SEPARATE_AUTO found nothing. */
+		/* No debug file is fine if ME_SEPARATE_AUTO found none for the original. */
 		if (rc == -ENOENT && !was && !strcmp(options->debug_file, ME_SEPARATE_AUTO))
 			rc = 0;
 	}

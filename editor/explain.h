@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* explain - what verify looked at, how often, and what it takes for granted, in words. */
+/* explain - says in words what verify checked, how often, and what it assumes. */
 #ifndef ME_EXPLAIN_H
 #define ME_EXPLAIN_H
 
@@ -17,9 +17,9 @@ void me_explain_text(FILE *out, const struct me_verify_report *report, bool reli
 json_t *me_explain_json(const struct me_verify_report *report, bool relinkable);
 
 /*
- * me_verify_files - is the file at @options->input what morph-optimize may have made of @original,
- * with its debug file, if @options name one of the original's?
- * Return: 0; -EPERM it is not, with the first difference in @err; else -errno.
+ * me_verify_files - verifies that morph-optimize may have made the file at @options->input of
+ * @original; with its debug file, if @options name one of the original.
+ * Return: 0; -EPERM: it may not, with the first difference in @err; otherwise -errno.
  */
 int me_verify_files(const char *original, const struct me_optimize_options *options,
 		    struct me_verify_report *report, bool *relinkable, struct mp_err *err);

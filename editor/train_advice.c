@@ -21,7 +21,7 @@ static void say_command(FILE *out, const struct me_train_options *options)
 	fputc('\n', out);
 }
 
-/* The loader finds a library by the name that its users know it by. */
+/* The loader looks for a library under its soname. */
 static void say_library(FILE *out, const struct me_train_options *options, const char *directory)
 {
 	fputs("  LD_LIBRARY_PATH=", out);
@@ -88,7 +88,7 @@ static void advise_undecided(FILE *out, const struct me_train_options *options,
 	fputc('\n', out);
 }
 
-/* A library that was written works for whoever finds it first. */
+/* A new library is used by programs that find it before the original. */
 static void advise_library(FILE *out, const struct me_train_options *options,
 			   const struct me_train_report *r)
 {

@@ -99,8 +99,10 @@ for o in "--in-place -o x prog" "--in-place --restore prog" \
 	"restore -o x prog" "restore --dry-run prog" "--backup-dir=bk --dry-run prog" \
 	"--break-links -o x prog" "--in-place --backup-dir= prog" "--in-place" "restore" \
 	"--in-place prog fast" "restore prog fast"; do
+	all=--all
+	[[ $o != restore* ]] || all=
 	# shellcheck disable=SC2086
-	ends 2 "$o" --all $o
+	ends 2 "$o" $all $o
 done
 [ -e x ] && fail "a usage error wrote a file"
 for n in 0 1 2 3 4; do

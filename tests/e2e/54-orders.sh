@@ -35,10 +35,10 @@ for name in gzip lua; do
 		[ "${nr:-0}" -lt 500 ] || break
 	done
 	sh -c "$("$root/scripts/workload" $name short "$PWD/a/$name")" >want 2>/dev/null
-	for options in blocks=ph,functions=ph blocks=ph,functions=c3 \
+	for options in blocks=ph,functions=ph blocks=ph,functions=cds \
 		blocks=exttsp,functions=cds blocks=exttsp,functions=original \
 		blocks=original,functions=cds,huge-pages \
-		blocks=exttsp,functions=c3,line=32,no-tails \
+		blocks=exttsp,functions=cds,line=32,no-tails \
 		blocks=original,functions=original,line=0; do
 		if ! "$BUILD/morph-optimize" --db=db --min-samples=100 --layout=$options --list-patches=patches \
 			"a/$name" -o "b/$name" >opt.log 2>&1; then
