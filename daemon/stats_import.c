@@ -122,7 +122,7 @@ static const struct argp argp = {
 	"FILE...",
 	"Add what another profiler counted.\v"
 	"callgrind:  valgrind --tool=callgrind --dump-instr=yes --collect-jumps=yes CMD\n"
-	"counters:   what programs counted that morph-optimize --instrument=edges made; say "
+	"counters:   what programs counted that morph-optimize instrument made; say "
 	"--binary=FILE, and any number of their files\n"
 	"fdata:      of perf2bolt, merge-fdata or a program that llvm-bolt -instrument made; say "
 	"--binary=FILE\n"

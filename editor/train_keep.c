@@ -64,7 +64,7 @@ static int keep_as(struct me_trainer *t, const char *name, const char *as)
  * Keeps the new version and the pairs of the audit, so that the audit can be continued. The debug
  * file gets the name that the new version refers to.
  */
-int me_train_keep_undecided(struct me_trainer *t)
+static int keep_undecided(struct me_trainer *t)
 {
 	struct me_train_report *r = t->report;
 	int rc;
@@ -199,7 +199,7 @@ int me_train_audit(struct me_trainer *t)
 	if (!strcmp(r->verdict, "faster"))
 		return 0;
 	if (!strcmp(r->verdict, "undecided"))
-		return me_train_keep_undecided(t);
+		return keep_undecided(t);
 	if (r->audit == 6)
 		return mp_err_set(t->err, EBADE,
 				  "%s: the new version's output differs; nothing was written",
