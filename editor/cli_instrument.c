@@ -90,8 +90,6 @@ static void check(struct argp_state *state, struct me_cli *cli)
 		argp_error(state, "--counts needs --kind=edges or --kind=pep,poll");
 	if (counts)
 		choose_counts(state, cli);
-	else if (!o->output && !cli->dry_run)
-		argp_error(state, "-o FILE or --dry-run is needed");
 }
 
 static const struct argp_child children[] = {

@@ -15,7 +15,6 @@ enum key {
 	KEY_BLOCK_ORDER,
 	KEY_FUNCTION_ORDER,
 	KEY_FETCH_LINE,
-	KEY_KEEP_FLUFF,
 	KEY_NO_TAILS,
 	KEY_HUGE_PAGES,
 };
@@ -26,14 +25,13 @@ static const struct argp_option layout_options[] = {
 	{"layout", KEY_LAYOUT, "KEY[=VALUE],...", 0,
 	 "Choices for experiments: blocks=ph (default), blocks=exttsp, blocks=original; "
 	 "functions=ph (default), functions=cds, functions=original; line=64 "
-	 "(default), line=32, line=0: keep runs of hot code in lines of so many bytes; whole: copy "
-	 "cold blocks, too; no-tails: copy no short way out twice; huge-pages: align the new code "
+	 "(default), line=32, line=0: keep runs of hot code in lines of so many bytes;"
+	 " no-tails: copy no short way out twice; huge-pages: align the new code "
 	 "for pages of 2 MiB",
 	 0},
 	{"block-order", KEY_BLOCK_ORDER, "ORDER", HIDDEN, NULL, 0},
 	{"function-order", KEY_FUNCTION_ORDER, "ORDER", HIDDEN, NULL, 0},
 	{"fetch-line", KEY_FETCH_LINE, "BYTES", HIDDEN, NULL, 0},
-	{"keep-fluff", KEY_KEEP_FLUFF, NULL, HIDDEN, NULL, 0},
 	{"no-tail-duplication", KEY_NO_TAILS, NULL, HIDDEN, NULL, 0},
 	{"huge-pages", KEY_HUGE_PAGES, NULL, HIDDEN, NULL, 0},
 	{0}};
@@ -75,8 +73,6 @@ static const struct {
 
 static bool *flag_of(struct me_layout_options *layout, const char *key)
 {
-	if (!strcmp(key, "whole"))
-		return &layout->keep_fluff;
 	if (!strcmp(key, "no-tails"))
 		return &layout->no_tails;
 	return !strcmp(key, "huge-pages") ? &layout->huge_pages : NULL;
@@ -101,7 +97,7 @@ static void set_one(struct argp_state *state, struct me_layout_options *layout, 
 	flag = flag_of(layout, word);
 	if (!flag || value)
 		argp_error(state,
-			   "%s: '%s' is not blocks=, functions=, line=, whole, no-tails or "
+			   "%s: '%s' is not blocks=, functions=, line=, no-tails or "
 			   "huge-pages",
 			   option, word);
 	else
@@ -142,7 +138,6 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 		set_old(state, cli, "--function-order", "functions", arg);
 		return 0;
 	case KEY_FETCH_LINE: set_old(state, cli, "--fetch-line", "line", arg); return 0;
-	case KEY_KEEP_FLUFF: set_old(state, cli, "--keep-fluff", "whole", NULL); return 0;
 	case KEY_NO_TAILS: set_old(state, cli, "--no-tail-duplication", "no-tails", NULL); return 0;
 	case KEY_HUGE_PAGES: set_old(state, cli, "--huge-pages", "huge-pages", NULL); return 0;
 	default: return ARGP_ERR_UNKNOWN;

@@ -33,7 +33,6 @@ int me_order_parse(const char *name, enum me_order *out);
 struct me_layout_options {
 	enum me_order block_order;
 	enum mp_order function_order;
-	bool keep_fluff;	 /* copy whole functions, fluff too */
 	bool no_tails;		 /* no tail duplication */
 	uint8_t line_log2;	 /* keep runs in lines of this size; 0: no padding */
 	bool huge_pages;	 /* the new code can be backed by pages of 2 MiB */

@@ -130,9 +130,8 @@ static void func_set_zones(const struct mp_cfg *cfg, const struct mp_counts *cou
 			zones[b] = ME_ZONE_HOT;
 		else if (block_runs(counts, b))
 			zones[b] = weak ? ME_ZONE_WARM : ME_ZONE_HOT;
-		else if (options->keep_fluff ||
-			 (counts->complete ? block->flags & MP_BLOCK_ENTRY
-					   : !block_is_fluff(block, marks[b])))
+		else if (counts->complete ? block->flags & MP_BLOCK_ENTRY
+					  : !block_is_fluff(block, marks[b]))
 			zones[b] = ME_ZONE_WARM;
 	}
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* report - what morph-optimize did, for people and for scripts. */
+/* report - prints what morph-optimize did, as text for people and as JSON for scripts. */
 #ifndef ME_REPORT_H
 #define ME_REPORT_H
 
@@ -16,14 +16,14 @@ void me_report_text(FILE *out, const struct me_optimize_options *options,
 /* One JSON object and a newline. Return: 0, -ENOMEM, -EIO. */
 int me_report_json(FILE *out, const struct me_optimize_options *options,
 		   const struct me_optimize_report *report);
-/* What me_verify_files() proved. Return: 0, -ENOMEM, -EIO. */
+/* Prints what me_verify_files() proved. Return: 0, -ENOMEM, -EIO. */
 int me_report_verified(FILE *out, bool json, const char *original,
 		       const struct me_optimize_options *options,
 		       const struct me_verify_report *verified, bool relinkable);
-/* What me_train() did. */
+/* Prints what me_train() did. */
 void me_report_train(FILE *out, const struct me_train_options *options,
 		     const struct me_train_report *report, bool written);
-/* What me_restore() did. Return: 0, -ENOMEM, -EIO. */
+/* Prints what me_restore() did. Return: 0, -ENOMEM, -EIO. */
 int me_report_restored(FILE *out, bool json, const char *input,
 		       const struct me_inplace_report *done);
 

@@ -109,7 +109,7 @@ ends 2 "--exact-profile with --stress-layout" --stress-layout=1 --exact-profile 
 ends 2 "an unknown option" --all --dry-run --fast prog
 for o in --report=xml --min-samples=many --min-samples=-1 --min-samples= --since=x --stress-layout=x \
 	--stress-layout=9223372036854775808 \
-	--layout=blocks=best --layout=functions=c3 --layout=line=48 --layout=blocks --layout=whole=1 \
+	--layout=blocks=best --layout=functions=c3 --layout=line=48 --layout=blocks --layout=no-tails=1 \
 	--layout= --layout=ph --layout=blocks=ph, --print= --print=all --print=cfg: --print-format=svg \
 	--estimator=guess; do
 	ends 2 "$o" --all --dry-run "$o" prog
@@ -240,7 +240,7 @@ cmp prog.fast prog.env || fail "MORPH_DB: another output"
 ends 0 "a profile, json" --db db --report=json prog -o prog.fast
 jq -e '.samples == 3000 and .samples_moved == 3000 and .predicted_taken_ratio > 0
 	and .functions.moved >= 2 and .layout.block_order == "ph" and .layout.fetch_line == 64' out.txt >/dev/null || fail "a profile, json: $(cat out.txt)"
-for o in --layout=blocks=original --layout=functions=original --estimator=scaled --layout=whole \
+for o in --layout=blocks=original --layout=functions=original --estimator=scaled \
 	--exact-profile --layout=no-tails --layout=huge-pages --layout=line=0 --layout=line=32 \
 	--layout=blocks=exttsp,functions=original --layout=functions=cds --layout=blocks=ph,functions=ph,line=64 \
 	--estimator=poisson --since=1 --min-samples=3000; do
@@ -528,15 +528,14 @@ says err.txt "which command" "--train"
 ends 0 "instrument" instrument --kind=edges,plain --all prog -o new.edges --counts="$dir/old.edges.counts"
 cmp old.edges new.edges || fail "instrument writes something else than --instrument did"
 ends 2 "instrument, what?" instrument --kind=branches prog -o x
-ends 2 "instrument without an output" instrument --kind=pep prog
+ends 2 "instrument without a place for counts" instrument --all prog
 ends 2 "verify of one file" verify prog
 ends 2 "verify of three files" verify prog old prog
-for o in --block-order=original --function-order=cds --fetch-line=0 --keep-fluff --no-tail-duplication; do
+for o in --block-order=original --function-order=cds --fetch-line=0 --no-tail-duplication; do
 	case $o in
 	--block-order=*) now=blocks=original ;;
 	--function-order=*) now=functions=cds ;;
 	--fetch-line=*) now=line=0 ;;
-	--keep-fluff) now=whole ;;
 	*) now=no-tails ;;
 	esac
 	ends 0 "$o" --db db --report=none $o prog -o old

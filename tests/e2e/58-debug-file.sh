@@ -190,9 +190,11 @@ refused 1 "no directory" 'No such file' g5 -o no.opt --debug-file=g5.debug --deb
 refused 1 "the input's" "the input's debug file" g5 -o no.opt --debug-file=g5.debug \
 	--debug-output=./g5.debug
 refused 1 "the input" 'the input itself' g5 -o no.opt --debug-file=g5.debug --debug-output=./g5
-refused 2 "restored" 'unrecognized option' restore g5 --debug-file=auto
-refused 2 "counters" 'unrecognized option' instrument --kind=edges g5 -o no.opt --debug-file=auto
-refused 2 "their base" 'unrecognized option' instrument --kind=none g5 -o no.opt --debug-file=auto
+for command in restore "instrument --kind=edges" "instrument --kind=none"; do
+	# shellcheck disable=SC2086
+	command_ends 2 "$command" "$optimize" $command g5 --debug-file=auto
+	says err.txt 'unrecognized option' "$command"
+done
 refused 2 "output twice" 'is the output itself' g5 -o no.opt --debug-file=auto --debug-output=no.opt
 refused 2 "output alone" 'needs --debug-file' g5 -o no.opt --debug-output=x
 command_ends 0 "dry run" "$optimize" --all -n --debug-file=auto g5
