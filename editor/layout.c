@@ -183,12 +183,44 @@ static void plan_add_zone(struct me_plan *plan, const struct orderer *o, bool or
 		plan_add(plan, o->cfg, o->counts, original, order[i], zone);
 }
 
+static bool keeps_order(const struct me_layout_options *options)
+{
+	return options->block_order == ME_ORDER_ORIGINAL &&
+	       options->function_order == MP_ORDER_ORIGINAL;
+}
+
+/* Chooses zones, orders functions and their blocks, and adds the blocks to @plan. */
+static int plan_fill(struct orderer *o, const uint8_t *eligible,
+		     const struct me_layout_options *options, uint32_t *funcs, struct me_plan *plan)
+{
+	bool original = keeps_order(options);
+	uint32_t nr_funcs = 0;
+	int ret = 0;
+
+	if (original)
+		zones_original(o->cfg, eligible, o->zones);
+	else
+		ret = me_split_zones(o->cfg, o->counts, eligible, options, o->zones, o->keep);
+	if (!ret)
+		ret = me_funcs_order(o->cfg, o->counts, o->zones, options->function_order, funcs,
+				     &nr_funcs);
+	o->funcs = funcs;
+	if (!ret)
+		ret = mp_parallel_for(
+			options->nr_threads,
+			&(struct mp_parallel){
+				.nr_items = nr_funcs, .grain = GRAIN, .run = some_place, .ctx = o},
+			NULL);
+	for (int zone = 0; zone < ME_NR_ZONES && !ret; zone++)
+		for (uint32_t i = 0; i < nr_funcs; i++)
+			plan_add_zone(plan, o, original, funcs[i], zone);
+	return ret;
+}
+
 int me_layout_build(const struct mp_cfg *cfg, const struct mp_counts *counts,
 		    const uint8_t *eligible, const struct me_layout_options *options,
 		    struct me_plan *plan, struct mp_err *err)
 {
-	bool original = options->block_order == ME_ORDER_ORIGINAL &&
-			options->function_order == MP_ORDER_ORIGINAL;
 	struct orderer o = {.cfg = cfg,
 			    .counts = counts,
 			    .how = options->block_order,
@@ -196,7 +228,6 @@ int me_layout_build(const struct mp_cfg *cfg, const struct mp_counts *counts,
 										 : 0};
 	size_t nr_blocks = (size_t)cfg->nr_blocks + 1, nr_all = (size_t)cfg->nr_funcs + 1;
 	uint32_t *funcs = malloc(nr_all * sizeof(*funcs));
-	uint32_t nr_funcs = 0;
 	int ret = -ENOMEM;
 
 	o.zones = malloc(nr_blocks);
@@ -210,24 +241,7 @@ int me_layout_build(const struct mp_cfg *cfg, const struct mp_counts *counts,
 	if (!o.zones || !o.keep || !o.order || !o.next || !o.copied || !o.nr || !funcs ||
 	    !plan->blocks)
 		goto out;
-	ret = 0;
-	if (original)
-		zones_original(cfg, eligible, o.zones);
-	else
-		ret = me_split_zones(cfg, counts, eligible, options, o.zones, o.keep);
-	if (!ret)
-		ret = me_funcs_order(cfg, counts, o.zones, options->function_order, funcs,
-				     &nr_funcs);
-	o.funcs = funcs;
-	if (!ret)
-		ret = mp_parallel_for(
-			options->nr_threads,
-			&(struct mp_parallel){
-				.nr_items = nr_funcs, .grain = GRAIN, .run = some_place, .ctx = &o},
-			NULL);
-	for (int zone = 0; zone < ME_NR_ZONES && !ret; zone++)
-		for (uint32_t i = 0; i < nr_funcs; i++)
-			plan_add_zone(plan, &o, original, funcs[i], zone);
+	ret = plan_fill(&o, eligible, options, funcs, plan);
 	if (options->block_order != ME_ORDER_ORIGINAL && !options->no_tails && !ret)
 		ret = me_tails_add(cfg, counts, plan);
 	if (options->line_log2 && !ret)

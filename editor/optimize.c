@@ -70,6 +70,36 @@ static uint64_t peak_rss_bytes(void)
 	return kib * 1024;
 }
 
+static int nothing_to_move(struct me_job *job, struct mp_err *err)
+{
+	struct me_optimize_report *r = job->report;
+
+	r->nothing_to_move = true;
+	if (!r->nr_left_alone)
+		return mp_err_set(err, ENODATA, "%s: nothing worth moving, nothing was written",
+				  job->options->input);
+	return mp_err_set(err, ENODATA, "%s: nothing can be moved, nothing was written: %s",
+			  job->options->input, r->left_alone[0].why);
+}
+
+/* From here on only the plan is needed of all that came from the profile. */
+static void forget_profile(struct me_job *job)
+{
+	me_instrument_free(job->instrument);
+	job->instrument = NULL;
+	me_number_free(job->number);
+	job->number = NULL;
+	if (!job->options->print) /* which shows counts beside places */
+		mp_counts_fini(&job->counts);
+	mp_path_evidence_fini(&job->paths);
+	mp_profile_free(job->profile);
+	mp_profile_free(job->sampled);
+	job->profile = job->sampled = NULL;
+	/* Give the many small blocks of inference and layout back before emit allocates large ones. */
+	malloc_trim(0);
+	mp_elf_drop_pages(job->elf);
+}
+
 static int optimize(const struct me_optimize_options *options,
 		    const struct me_unproved_list *unproved, struct me_optimize_report *report,
 		    struct mp_err *err)
@@ -101,30 +131,9 @@ static int optimize(const struct me_optimize_options *options,
 		rc = me_job_add_nothing(&job, err);
 	if (!rc)
 		rc = me_job_account(&job, err);
-	if (!rc && job.plan.nr_blocks == 0) {
-		report->nothing_to_move = true;
-		rc = report->nr_left_alone
-			     ? mp_err_set(err, ENODATA,
-					  "%s: nothing can be moved, nothing was written: %s",
-					  options->input, report->left_alone[0].why)
-			     : mp_err_set(err, ENODATA,
-					  "%s: nothing worth moving, nothing was written",
-					  options->input);
-	}
-	/* From here on only the plan is needed of all that came from the profile. */
-	me_instrument_free(job.instrument);
-	job.instrument = NULL;
-	me_number_free(job.number);
-	job.number = NULL;
-	if (!options->print)
-		mp_counts_fini(&job.counts);
-	mp_path_evidence_fini(&job.paths);
-	mp_profile_free(job.profile);
-	mp_profile_free(job.sampled);
-	job.profile = job.sampled = NULL;
-	/* Give the many small blocks of inference and layout back before emit allocates large ones. */
-	malloc_trim(0);
-	mp_elf_drop_pages(job.elf);
+	if (!rc && job.plan.nr_blocks == 0)
+		rc = nothing_to_move(&job, err);
+	forget_profile(&job);
 	if (!rc)
 		rc = me_job_produce(&job, err);
 	mp_counts_fini(&job.counts);

@@ -213,7 +213,7 @@ int me_print(const struct me_print_options *options, enum me_print_what what,
 	unsigned char *chosen;
 	int rc;
 
-	if (!options || !options->on[what])
+	if (!options || !options->on[what] || (what == ME_PRINT_COUNTS && !data->counts))
 		return 0;
 	chosen = calloc((size_t)data->cfg->nr_funcs + 1, 1);
 	rc = index_init(data, &index) || !chosen ? mp_err_set(err, ENOMEM, "out of memory") : 0;
