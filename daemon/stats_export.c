@@ -62,7 +62,7 @@ static const struct argp_option options[] = {
 	 0},
 	{"linker", KEY_LINKER, "LINKER", 0,
 	 "order: lld (default), gold, or ld for a linker script of GNU ld", 0},
-	{"function-order", KEY_ORDER, "ORDER", 0, "order: ph (default), c3 or cds", 0},
+	{"function-order", KEY_ORDER, "ORDER", 0, "order: ph (default) or cds", 0},
 	{0},
 };
 

@@ -124,7 +124,7 @@ static const struct argp argp = {
 	"FILE...",
 	"Add what another profiler counted.\v"
 	"callgrind:  valgrind --tool=callgrind --dump-instr=yes --collect-jumps=yes CMD\n"
-	"counters:   counts of programs that morph-optimize --instrument=edges made; give "
+	"counters:   counts of programs that morph-optimize instrument made; give "
 	"--binary=FILE, and any number of files of counts\n"
 	"fdata:      of perf2bolt, merge-fdata or a program that llvm-bolt -instrument made; give "
 	"--binary=FILE\n"

@@ -80,7 +80,7 @@ void me_advice_next(FILE *out, const struct me_optimize_options *o, const char *
 {
 	fputs("  is it faster here?\n    ", out);
 	put_audit(out, o, r->library);
-	fputs("\n  replace the file, and keep the original (--restore puts it back)\n"
+	fputs("\n  replace the file, and keep the original (`morph-optimize restore' puts it back)\n"
 	      "    morph-optimize",
 	      out);
 	put_db(out, db);

@@ -538,8 +538,8 @@ static void summarise(struct emitter *e)
 
 /* @spent: @plan if its blocks may be freed once they are placed, else NULL. */
 static int emit(const struct mp_cfg *cfg, const struct me_plan *plan, struct me_plan *spent,
-		const struct mp_elf *debug, const char *name, struct me_emitted *out,
-		struct mp_err *err)
+		const struct mp_elf *debug, const char *name,
+		const struct me_emit_observer *observer, struct me_emitted *out, struct mp_err *err)
 {
 	struct emitter e = {.cfg = cfg, .elf = cfg->elf, .plan = plan, .out = out};
 	int rc;
@@ -559,6 +559,8 @@ static int emit(const struct mp_cfg *cfg, const struct me_plan *plan, struct me_
 		rc = find_pointers(&e, plan, err);
 	if (!rc)
 		rc = me_place(cfg, plan, &e.pointers, e.segment.vaddr, &e.placement, err);
+	if (!rc && observer)
+		rc = observer->placed(observer->ctx, &e.placement, err);
 	if (spent) {
 		free(spent->blocks);
 		spent->blocks = NULL;
@@ -609,20 +611,21 @@ static int emit(const struct mp_cfg *cfg, const struct me_plan *plan, struct me_
 int me_emit(const struct mp_cfg *cfg, const struct me_plan *plan, struct me_emitted *out,
 	    struct mp_err *err)
 {
-	return emit(cfg, plan, NULL, NULL, NULL, out, err);
+	return emit(cfg, plan, NULL, NULL, NULL, NULL, out, err);
 }
 
 int me_emit_separate(const struct mp_cfg *cfg, const struct me_plan *plan,
 		     const struct mp_elf *debug, const char *name, struct me_emitted *out,
 		     struct mp_err *err)
 {
-	return emit(cfg, plan, NULL, debug, name, out, err);
+	return emit(cfg, plan, NULL, debug, name, NULL, out, err);
 }
 
 int me_emit_spending(const struct mp_cfg *cfg, struct me_plan *plan, const struct mp_elf *debug,
-		     const char *name, struct me_emitted *out, struct mp_err *err)
+		     const char *name, const struct me_emit_observer *observer,
+		     struct me_emitted *out, struct mp_err *err)
 {
-	return emit(cfg, plan, plan, debug, name, out, err);
+	return emit(cfg, plan, plan, debug, name, observer, out, err);
 }
 
 void me_emitted_fini(struct me_emitted *emitted)

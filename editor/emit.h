@@ -14,6 +14,7 @@
 #include "editor/debug.h"
 #include "editor/image.h"
 #include "editor/patch.h"
+#include "editor/place.h"
 #include "editor/plan.h"
 #include "libprof/cfg.h"
 #include "libprof/err.h"
@@ -51,12 +52,20 @@ int me_emit(const struct mp_cfg *cfg, const struct me_plan *plan, struct me_emit
 int me_emit_separate(const struct mp_cfg *cfg, const struct me_plan *plan,
 		     const struct mp_elf *debug, const char *name, struct me_emitted *out,
 		     struct mp_err *err);
+
+/* Sees where the copies lie, before anything is written; an error ends the emitting. */
+struct me_emit_observer {
+	int (*placed)(void *ctx, const struct me_placement *placement, struct mp_err *err);
+	void *ctx;
+};
+
 /*
  * me_emit_spending - as me_emit_separate(), but frees the blocks of @plan early: large
- * files have many.
+ * files have many. @observer may be NULL.
  */
 int me_emit_spending(const struct mp_cfg *cfg, struct me_plan *plan, const struct mp_elf *debug,
-		     const char *name, struct me_emitted *out, struct mp_err *err);
+		     const char *name, const struct me_emit_observer *observer,
+		     struct me_emitted *out, struct mp_err *err);
 void me_emitted_fini(struct me_emitted *emitted);
 
 #endif

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * layout - the plan: zones (layout_split), order of functions (layout_proc), order of blocks
- * inside each (layout_block), put together.
+ * layout - makes the plan: calls layout_split for zones, layout_proc for the order of functions
+ * and layout_block for the order of blocks inside each.
  *
- * Decides nothing about bytes; whether a function may move at all, eligible.c decided before.
+ * Decides nothing about bytes. eligible.c decided which functions may move.
  */
 #include "editor/layout.h"
 
@@ -14,16 +14,16 @@
 #include "editor/predict.h"
 #include "libprof/parallel.h"
 
-/* A new order must promise this much of a function's taken branches. What promises less turned out
- * worse as often as better; 0.05 to 0.2 make little difference. */
+/* A new order must save at least this share of a function's taken branches. Orders that promise
+ * less were worse as often as better; values from 0.05 to 0.2 differ little. */
 #define MIN_GAIN 0.2
-/* Where the compiler had a profile, its order serves other work, too: a way that it knew to be the usual
- * one stays so unless nine in ten go the other. python by paths, as exact counts have it: 3 % fewer taken
- * branches at other work than before instead of 3 % more, and 40 % fewer at the training instead of 51. */
+/* A compiler that had a profile chose an order for other work, too. Its fall-through stays one
+ * unless nine in ten executions branch. On python with paths this saves 3 % of the taken branches at
+ * other work instead of adding 3 %; at the training work it saves 40 % instead of 51 %. */
 #define OLD_WAY_PROFILED 0.8
 
-/* As compilers align functions at -O2. Everything else starts where the one before it ends, unless a
- * run would lie in more lines than it needs (layout_line). */
+/* Compilers align functions so at -O2. Other blocks start where the block before them ends, unless
+ * a run would lie in more lines than needed (layout_line). */
 #define ENTRY_ALIGN_LOG2 4
 
 static const char *const names[ME_NR_ORDERS] = {
@@ -47,7 +47,7 @@ int me_order_parse(const char *name, enum me_order *out)
 	return -EINVAL;
 }
 
-/* Hot copies without reordering: everything that may move does, counts are not looked at. */
+/* Without reordering: every block that may move is hot, whatever the counts say. */
 static void zones_original(const struct mp_cfg *cfg, const uint8_t *eligible, uint8_t *zones)
 {
 	for (uint32_t b = 0; b < cfg->nr_blocks; b++) {
@@ -59,7 +59,7 @@ static void zones_original(const struct mp_cfg *cfg, const uint8_t *eligible, ui
 	}
 }
 
-/* Of a conditional branch: does it rather not branch? */
+/* True for a conditional branch that falls through more often than it branches. */
 static bool falls_rather(const struct mp_cfg *cfg, const struct mp_counts *counts, uint32_t b)
 {
 	const struct mp_block *block = &cfg->blocks[b];
@@ -67,7 +67,7 @@ static bool falls_rather(const struct mp_cfg *cfg, const struct mp_counts *count
 
 	for (uint32_t e = block->first_edge; e < block->first_edge + block->nr_edges; e++)
 		*(cfg->edges[e].kind == MP_EDGE_FALL ? &fall : &taken) += counts->edge[e];
-	if (block->nr_edges == 1) /* the other way leaves the function */
+	if (block->nr_edges == 1) /* the other successor is outside */
 		*(fall > 0 ? &taken : &fall) = counts->block[b] - fall - taken;
 	return block->term == MP_TERM_COND && fall > taken;
 }
@@ -88,22 +88,22 @@ static void plan_add(struct me_plan *plan, const struct mp_cfg *cfg, const struc
 		out->align_log2 = ENTRY_ALIGN_LOG2;
 }
 
-/* Functions that are put in order at once. */
+/* Functions per unit of parallel work. */
 #define GRAIN 16
 
-/* What orders functions' blocks, and where they are when they are in order. */
+/* Input and output of ordering the blocks of functions. */
 struct orderer {
 	const struct mp_cfg *cfg;
 	const struct mp_counts *counts;
 	enum me_order how;
 	double old_way;	 /* as of me_blocks_order() */
 	uint8_t *zones;	 /* per block */
-	uint8_t *keep;	 /* per function: the order that it has */
-	uint32_t *order; /* of the blocks of a function, from its first one on: its zones in turn */
+	uint8_t *keep;	 /* per function: keep the original order */
+	uint32_t *order; /* from a function's first block on: its blocks, zone by zone */
 	uint32_t *next;	 /* per block: the one behind it in @order */
 	uint8_t *copied;
 	uint32_t (*nr)[ME_NR_ZONES]; /* per function: blocks of each zone */
-	const uint32_t *funcs;	     /* those that have any */
+	const uint32_t *funcs;	     /* functions with blocks in a zone */
 };
 
 static int func_order(const struct orderer *o, uint32_t f)
@@ -124,8 +124,8 @@ static int func_order(const struct orderer *o, uint32_t f)
 }
 
 /*
- * Is the new order of @f worth it? Where the counts themselves promise little, noise decides
- * whether it is better at all, and the original order is kept, hot and warm in one.
+ * True if the new order of @f saves enough. If the counts promise little, noise decides whether
+ * the order is better at all. Such a function keeps its original order, hot and warm together.
  */
 static bool func_is_worth(const struct orderer *o, uint32_t f)
 {
@@ -183,12 +183,44 @@ static void plan_add_zone(struct me_plan *plan, const struct orderer *o, bool or
 		plan_add(plan, o->cfg, o->counts, original, order[i], zone);
 }
 
+static bool keeps_order(const struct me_layout_options *options)
+{
+	return options->block_order == ME_ORDER_ORIGINAL &&
+	       options->function_order == MP_ORDER_ORIGINAL;
+}
+
+/* Chooses zones, orders functions and their blocks, and adds the blocks to @plan. */
+static int plan_fill(struct orderer *o, const uint8_t *eligible,
+		     const struct me_layout_options *options, uint32_t *funcs, struct me_plan *plan)
+{
+	bool original = keeps_order(options);
+	uint32_t nr_funcs = 0;
+	int ret = 0;
+
+	if (original)
+		zones_original(o->cfg, eligible, o->zones);
+	else
+		ret = me_split_zones(o->cfg, o->counts, eligible, options, o->zones, o->keep);
+	if (!ret)
+		ret = me_funcs_order(o->cfg, o->counts, o->zones, options->function_order, funcs,
+				     &nr_funcs);
+	o->funcs = funcs;
+	if (!ret)
+		ret = mp_parallel_for(
+			options->nr_threads,
+			&(struct mp_parallel){
+				.nr_items = nr_funcs, .grain = GRAIN, .run = some_place, .ctx = o},
+			NULL);
+	for (int zone = 0; zone < ME_NR_ZONES && !ret; zone++)
+		for (uint32_t i = 0; i < nr_funcs; i++)
+			plan_add_zone(plan, o, original, funcs[i], zone);
+	return ret;
+}
+
 int me_layout_build(const struct mp_cfg *cfg, const struct mp_counts *counts,
 		    const uint8_t *eligible, const struct me_layout_options *options,
 		    struct me_plan *plan, struct mp_err *err)
 {
-	bool original = options->block_order == ME_ORDER_ORIGINAL &&
-			options->function_order == MP_ORDER_ORIGINAL;
 	struct orderer o = {.cfg = cfg,
 			    .counts = counts,
 			    .how = options->block_order,
@@ -196,7 +228,6 @@ int me_layout_build(const struct mp_cfg *cfg, const struct mp_counts *counts,
 										 : 0};
 	size_t nr_blocks = (size_t)cfg->nr_blocks + 1, nr_all = (size_t)cfg->nr_funcs + 1;
 	uint32_t *funcs = malloc(nr_all * sizeof(*funcs));
-	uint32_t nr_funcs = 0;
 	int ret = -ENOMEM;
 
 	o.zones = malloc(nr_blocks);
@@ -210,24 +241,7 @@ int me_layout_build(const struct mp_cfg *cfg, const struct mp_counts *counts,
 	if (!o.zones || !o.keep || !o.order || !o.next || !o.copied || !o.nr || !funcs ||
 	    !plan->blocks)
 		goto out;
-	ret = 0;
-	if (original)
-		zones_original(cfg, eligible, o.zones);
-	else
-		ret = me_split_zones(cfg, counts, eligible, options, o.zones, o.keep);
-	if (!ret)
-		ret = me_funcs_order(cfg, counts, o.zones, options->function_order, funcs,
-				     &nr_funcs);
-	o.funcs = funcs;
-	if (!ret)
-		ret = mp_parallel_for(
-			options->nr_threads,
-			&(struct mp_parallel){
-				.nr_items = nr_funcs, .grain = GRAIN, .run = some_place, .ctx = &o},
-			NULL);
-	for (int zone = 0; zone < ME_NR_ZONES && !ret; zone++)
-		for (uint32_t i = 0; i < nr_funcs; i++)
-			plan_add_zone(plan, &o, original, funcs[i], zone);
+	ret = plan_fill(&o, eligible, options, funcs, plan);
 	if (options->block_order != ME_ORDER_ORIGINAL && !options->no_tails && !ret)
 		ret = me_tails_add(cfg, counts, plan);
 	if (options->line_log2 && !ret)

@@ -17,7 +17,7 @@
 #include "libprof/err.h"
 #include "libprof/order.h"
 
-/* Of the blocks of a function; functions among each other: enum mp_order. */
+/* The order of blocks inside a function. Functions: enum mp_order. */
 enum me_order {
 	ME_ORDER_ORIGINAL,
 	ME_ORDER_PH,
@@ -33,19 +33,18 @@ int me_order_parse(const char *name, enum me_order *out);
 struct me_layout_options {
 	enum me_order block_order;
 	enum mp_order function_order;
-	bool keep_fluff;	 /* copy whole functions, fluff too */
 	bool no_tails;		 /* no tail duplication */
-	uint8_t line_log2;	 /* keep runs together in lines of this size; 0: do not */
+	uint8_t line_log2;	 /* keep runs in lines of this size; 0: no padding */
 	bool huge_pages;	 /* the new code can be backed by pages of 2 MiB */
 	unsigned int nr_threads; /* as mp_parallel_for() takes it; the plan does not depend on it */
 };
 
-/* Taken branches (conditional and direct jumps inside functions, of the whole module), estimated
- * from @counts before and after, in units of counts; and the honest estimate of their ratio. */
+/* Taken branches of the whole module before and after, in units of counts: conditional branches
+ * and direct jumps inside functions. @ratio allows for the noise in the counts. */
 struct me_prediction {
-	double taken_before, taken_after; /* by the counts as inferred */
-	double ratio;			  /* after/before that is expected */
-	double least, most; /* nine of ten lie between, at work like what was sampled */
+	double taken_before, taken_after; /* by the inferred counts */
+	double ratio;			  /* expected after/before */
+	double least, most;		  /* 90 % interval, for work like the sampled one */
 };
 
 /*

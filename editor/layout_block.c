@@ -2,9 +2,10 @@
 /*
  * layout_block - branch alignment: the order of one function's blocks inside one zone.
  *
- * Decides which block follows which, so that the ways taken most fall through: chains are merged
- * bottom-up, heaviest link first, as by Pettis and Hansen (PLDI 1990) and the greedy variant of
- * Young et al. (PLDI 1997); beside it, links are chosen all at once. Called by layout.c.
+ * Decides which block follows which, so that the most frequent ways fall through. Merges chains
+ * bottom-up, the heaviest link first, like Pettis and Hansen (PLDI 1990) and the greedy variant of
+ * Young et al. (PLDI 1997). A second solution chooses all links at once; the better one wins.
+ * Called by layout.c.
  */
 #include <errno.h>
 #include <math.h>
@@ -16,21 +17,21 @@
 
 #define NONE MP_NONE
 
-/* What an executed jump costs beside being a taken branch: an instruction. */
+/* The cost of an executed jump as an instruction, besides the taken branch. */
 #define INSN_WEIGHT 0.25
 
 struct link {
 	uint32_t from, to; /* cfg blocks */
 	double gain;	   /* of putting `to` right behind `from` */
 	bool fall;	   /* as in the original */
-	bool chosen;	   /* by links_choose(): merged before all others */
+	bool chosen;	   /* by links_choose(): merged first */
 };
 
 struct chain {
 	uint32_t head, tail;
 	uint32_t nr_blocks;
 	double heat; /* count of the hottest block */
-	double pull; /* count of edges between it and what is placed already */
+	double pull; /* count of edges between it and placed chains */
 };
 
 struct order {
@@ -63,16 +64,17 @@ static uint32_t chain_find(struct order *o, uint32_t block)
 }
 
 /*
- * What it saves that edge @e of @block falls through, rather than that nothing useful follows:
- * a taken branch each time; and an instruction each time a jump is not needed. A condition with
- * neither way adjacent needs a jump on the rarer one.
+ * The savings if edge @e of @block falls through, compared with no useful block behind @block: a
+ * taken branch each time, and an instruction each time a jump is not needed. A conditional branch
+ * with neither successor adjacent needs a jump on the rarer way.
  */
 static double edge_gain(const struct order *o, const struct mp_block *block, uint32_t e)
 {
 	double count = o->counts->edge[e], jumps = count;
 
 	if (block->term == MP_TERM_COND) {
-		if (block->nr_edges < 2) /* the other way leaves: only a fall-through can */
+		if (block->nr_edges <
+		    2) /* the other successor is outside, so only this one can fall */
 			return count * (1 + INSN_WEIGHT);
 		for (uint32_t i = 0; i < block->nr_edges; i++) {
 			double other = o->counts->edge[block->first_edge + i];
@@ -84,7 +86,7 @@ static double edge_gain(const struct order *o, const struct mp_block *block, uin
 	return count + INSN_WEIGHT * jumps;
 }
 
-/* What the compiler knew of edge @e of block @b, in executions. */
+/* The weight of the compiler's choice for edge @e of block @b, in executions. */
 static double edge_known(const struct order *o, uint32_t b, uint32_t e)
 {
 	bool fell = o->cfg->blocks[b].term == MP_TERM_COND && o->cfg->edges[e].kind == MP_EDGE_FALL;
@@ -118,7 +120,7 @@ static void links_collect(struct order *o, const uint8_t *zones, enum me_zone zo
 	}
 }
 
-/* Heaviest first; what fell through before wins ties: without evidence nothing changes. */
+/* The heaviest first. Original fall-throughs win ties, so that nothing changes without evidence. */
 static int link_compare(const void *a, const void *b)
 {
 	const struct link *x = a, *y = b;
@@ -146,16 +148,16 @@ static void chains_init(struct order *o)
 	}
 }
 
-/* Gains in the integers of mcf, ties won by what fell through before. */
+/* Gains as integers for mcf; original fall-throughs win ties. */
 #define GAIN_SCALE 1073741824.0
 #define GAIN_TIE   4
 
 /*
- * Heaviest first is short-sighted: where 0 -> 1 -> 2 runs 40 times and 0 -> 2 60 times it links
- * 0 -> 2, and loses both links of 1, which are worth 80. So choose links all at once: each block
- * followed by at most one, following at most one, greatest sum. That is an assignment, and a
- * circulation; its cycles are broken at their lightest link when the links are merged heaviest
- * first.
+ * The greedy choice is short-sighted: if 0 -> 1 -> 2 runs 40 times and 0 -> 2 runs 60 times, it
+ * links 0 -> 2 and loses both links of 1, which are worth 80. Choose all links at once instead: each
+ * block has at most one follower and at most one predecessor, and the sum is greatest. This is an
+ * assignment, solved as a circulation. Merging the links heaviest first breaks its cycles at their
+ * lightest link.
  */
 static int links_choose(struct order *o)
 {
@@ -191,7 +193,7 @@ static int links_choose(struct order *o)
 	for (uint32_t i = 0; i < o->nr_links && ret >= 0; i++)
 		o->links[i].chosen = arcs[i].flow && o->links[i].gain > 0;
 	free(arcs);
-	return ret < 0 ? ret : 0; /* stopped early: still links that fit together */
+	return ret < 0 ? ret : 0; /* a search that stopped early still gives consistent links */
 }
 
 /* Return: the sum of gains of the links that were merged. */
@@ -217,7 +219,7 @@ static double chains_merge(struct order *o)
 	return sum;
 }
 
-/* Both ways, and the better of them: either may win. */
+/* Computes both solutions and keeps the better one; either may win. */
 static int chains_build(struct order *o)
 {
 	double greedy, chosen;
@@ -256,15 +258,15 @@ static void chain_place(struct order *o, uint32_t c, const uint8_t *zones, enum 
 	}
 }
 
-/* After the chain of the entry always the one that what is placed jumps to most; what nothing
- * placed leads to comes last, hottest first, then as it was. */
+/* After the chain of the entry, always places the chain with the most edges from placed chains.
+ * Chains without such edges come last, the hottest first, then in the original order. */
 static void chains_place(struct order *o, const uint8_t *zones, enum me_zone zone, uint32_t *out,
 			 uint32_t *nr_out)
 {
 	const struct mp_func *func = o->func;
 	uint32_t nr = 0;
 
-	/* Compact, so that the many chains of a large function are looked at, not its blocks. */
+	/* Compact, so that the loop below visits chains and not blocks: large functions have many. */
 	for (uint32_t i = 0; i < func->nr_blocks; i++) {
 		if (zones[func->first_block + i] == zone && o->chain_of[i] == i)
 			o->heads[nr++] = i;
@@ -322,7 +324,7 @@ static int blocks_ph(const struct mp_cfg *cfg, const struct mp_counts *counts, u
 	return ret;
 }
 
-/* The blocks of one zone and all ways between them, numbered as in @blocks. */
+/* The blocks of one zone and the edges between them, numbered as in @blocks. */
 struct ways {
 	struct me_exttsp problem;
 	uint32_t *blocks; /* cfg indexes, ascending */
@@ -415,8 +417,8 @@ int me_blocks_order(const struct mp_cfg *cfg, const struct mp_counts *counts, ui
 }
 
 /*
- * Ascending addresses, but for the parts: a .cold part often lies below the function, and the
- * entry must come first.
+ * By ascending address from the entry on; then the blocks below the entry, since a .cold part often
+ * lies below the function.
  */
 int me_blocks_original(const struct mp_cfg *cfg, uint32_t func, const uint8_t *zones,
 		       enum me_zone zone, uint32_t *out, uint32_t *nr_out)

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * layout_exttsp - chains of blocks are merged, the merge that adds most to the score first, as in
- * section 4 of the paper: one chain behind the other, or one of the two cut in two and the other
- * put between or beside the parts.
+ * layout_exttsp - merges chains of blocks, always by the merge that adds most to the score, as in
+ * section 4 of the paper. A merge puts one chain behind the other, or cuts one chain in two and
+ * puts the other chain between or beside the parts.
  *
  * A chain is cut only where that makes a new fall-through, and only while it is short; other cuts
  * gain hardly anything and would cost most of the time. Gains are kept in a queue (order_pairs);
@@ -24,7 +24,7 @@
 /* Longer chains are not cut. */
 #define MAX_CUT_BLOCKS 128
 
-/* Of chain X with first part X1 and last part X2, and chain Y. */
+/* Ways to merge chain X, with first part X1 and last part X2, and chain Y. */
 enum way {
 	WAY_X_Y,
 	WAY_Y_X,
@@ -44,15 +44,15 @@ struct chain {
 	uint32_t head, tail, nr_blocks;
 	uint32_t bytes;
 	double count;		   /* of executed bytes */
-	double pull;		   /* count of links between it and what is placed already */
-	uint32_t links, last_link; /* inside it, or NONE; then behind[] */
+	double pull;		   /* count of links between it and placed chains */
+	uint32_t links, last_link; /* inside the chain, linked by behind[]; or NONE */
 };
 
 struct state {
 	const struct me_exttsp *p;
 	struct chain *chains;	      /* by their number: that of a block in it */
 	uint32_t *chain_of;	      /* per block */
-	uint32_t *next;		      /* per block: behind it in its chain */
+	uint32_t *next;		      /* per block: the one behind it in its chain */
 	uint32_t *index;	      /* per block: place in its chain */
 	uint32_t *start;	      /* per block: address in its chain */
 	uint32_t *behind;	      /* per link: the next one inside its chain */
@@ -60,7 +60,7 @@ struct state {
 	uint32_t *next_out, *next_in; /* per link */
 	struct merge *merges;	      /* per pair: the best one */
 	struct mp_pairs pairs;
-	double least; /* gains below are rounding */
+	double least; /* smaller gains are rounding errors */
 };
 
 static double jump_score(const struct me_exttsp_link *link, uint64_t from_end, uint64_t to)
@@ -172,7 +172,7 @@ static double cross_score(const struct state *s, const struct merge *m, const st
 			  to->base + s->start[link->to]);
 }
 
-/* Gain of what @m says; inside the slices nothing changes. */
+/* The gain of the merge @m. Links inside the slices do not change. */
 static double merge_gain(const struct state *s, const struct merge *m, uint32_t pair)
 {
 	struct slice slices[NR_SLICES];
@@ -220,7 +220,7 @@ static void merge_try(const struct state *s, struct merge *best, uint32_t pair, 
 		*best = m;
 }
 
-/* Cuts of @x that make @y's head or tail fall through to or from it. */
+/* Tries cuts of @x at which the head or tail of @y can fall through. */
 static void cuts_try(const struct state *s, struct merge *best, uint32_t pair, uint32_t x,
 		     uint32_t y)
 {
@@ -261,7 +261,7 @@ static int pair_rate(struct state *s, uint32_t pair)
 	return mp_pairs_rate(&s->pairs, pair, best->gain > s->least ? best->gain : 0);
 }
 
-/* String the slices together and number their blocks anew. */
+/* Links the slices together and numbers their blocks anew. */
 static void chain_string(struct state *s, const struct merge *m, uint32_t into)
 {
 	struct slice slices[NR_SLICES], *by_turn[NR_SLICES];
@@ -292,7 +292,7 @@ static void chain_string(struct state *s, const struct merge *m, uint32_t into)
 	chain->bytes = at;
 }
 
-/* Links between the two lie inside the chain now, as do those of the other one. */
+/* Links between the two chains, and links inside the other one, now lie inside the merged chain. */
 static void links_move(struct state *s, uint32_t into, uint32_t other, const struct mp_pair *pair)
 {
 	struct chain *to = &s->chains[into], *from = &s->chains[other];
@@ -403,11 +403,11 @@ static void chain_place(struct state *s, uint32_t c, uint32_t *out, uint32_t *nr
 	}
 }
 
-/* After the entry's chain always the one that what is placed jumps to most; chains are out of each
- * other's reach by now, or not linked. */
+/* After the chain of the entry, always places the chain with the most links from placed chains.
+ * The remaining chains gain nothing from a merge. */
 static void chains_place(struct state *s, uint32_t *out)
 {
-	uint32_t nr_out = 0, nr = 0, *left = s->index; /* not needed any more */
+	uint32_t nr_out = 0, nr = 0, *left = s->index; /* reused: not needed any more */
 
 	for (uint32_t c = 0; c < s->p->nr_blocks; c++)
 		if (s->chains[c].nr_blocks)

@@ -1,27 +1,27 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * layout_exttsp - an order of blocks by the extended travelling-salesman score.
+ * layout_exttsp - orders blocks by the extended travelling-salesman score.
  *
- * Newell and Pupyrev, "Improved Basic Block Reordering" (IEEE Transactions on Computers, 2020). Plain
- * arrays in, a permutation out: knows no CFG. Called by layout_block.
+ * Newell and Pupyrev, "Improved Basic Block Reordering" (IEEE Transactions on Computers, 2020). Takes
+ * plain arrays and gives a permutation; knows no CFG. Called by layout_block.
  */
 #ifndef ME_LAYOUT_EXTTSP_H
 #define ME_LAYOUT_EXTTSP_H
 
 #include <stdint.h>
 
-/* A way from the end of one block to the start of another. */
+/* An edge from the end of one block to the start of another. */
 struct me_exttsp_link {
 	uint32_t from, to;
-	double count; /* how often it is gone */
-	double fall;  /* what it is worth that `to` lies right behind `from`; 0: it jumps even so */
+	double count; /* executions */
+	double fall;  /* the worth of `to` right behind `from`; 0: control jumps even then */
 };
 
 struct me_exttsp {
 	const uint32_t *sizes; /* bytes of each block */
 	const double *counts;  /* of each block */
 	uint32_t nr_blocks;
-	uint32_t entry; /* must come first; MP_NONE: none must */
+	uint32_t entry; /* the block that must come first; MP_NONE: any */
 	const struct me_exttsp_link *links;
 	uint32_t nr_links;
 };

@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * layout_line - which runs of blocks ought to lie in as few lines as they can.
+ * layout_line - marks runs of blocks that should lie in as few lines as possible.
  *
- * A run is what executes from where control comes by a branch to where it likely leaves by one. A
- * processor fetches whole lines (of the instruction cache, of the cache of decoded instructions): a
- * run that lies in one more than it needs costs one more each time. Place moves it to the next line
- * then. Called by layout.c when the order is final; what lies where, place decides.
+ * A run begins where a branch leads, and ends where control likely leaves by a branch. A processor
+ * fetches whole lines of the instruction cache and of the cache of decoded instructions. A run that
+ * lies in one line more than necessary costs a fetch each time; place.c then moves the run to the
+ * next line. Called by layout.c when the order is final.
  */
 #include "editor/layout_private.h"
 
-/* Blocks this much rarer than the hottest one are not worth the bytes. */
+/* Blocks rarer than this share of the hottest block are not worth the padding. */
 #define MIN_HEAT 1e-3
-/* Place looks at no more of a run than this. */
+/* place.c looks at no more blocks of a run. */
 #define MAX_RUN 32
 
 static double way_count(const struct mp_cfg *cfg, const struct mp_counts *counts, uint32_t from,
@@ -26,8 +26,8 @@ static double way_count(const struct mp_cfg *cfg, const struct mp_counts *counts
 	return sum;
 }
 
-/* Whatever the counts say, control may fall from one into the other, and padding would run. Where other
- * input did what this input never did, that cost more than the lines it saved. */
+/* Control may fall from @from into @to, and padding between them would execute. This counts even
+ * if it never happened: on other input the padding cost more than the saved lines. */
 static bool leads_to(const struct mp_cfg *cfg, uint32_t from, uint32_t to)
 {
 	const struct mp_block *block = &cfg->blocks[from];
@@ -38,7 +38,7 @@ static bool leads_to(const struct mp_cfg *cfg, uint32_t from, uint32_t to)
 	return false;
 }
 
-/* How many blocks likely run one after the other from the one at @i on. */
+/* The number of blocks, from index @i on, that likely execute in sequence. */
 static uint8_t run_length(const struct mp_cfg *cfg, const struct mp_counts *counts,
 			  const struct me_plan *plan, uint32_t i)
 {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * layout_private - what layout.c shares with its parts; nobody else includes it.
+ * layout_private - what layout.c shares with its parts. Only layout*.c include this header.
  */
 #ifndef ME_LAYOUT_PRIVATE_H
 #define ME_LAYOUT_PRIVATE_H
@@ -10,8 +10,8 @@
 #define ME_STAY 0xff /* beside enum me_zone: the block is not copied */
 
 /*
- * me_split_zones - @zones[block] of every block of @cfg: enum me_zone or ME_STAY; @keep[func]:
- * there is too little evidence to change the order of its blocks (zeroed by the caller).
+ * me_split_zones - fill @zones[block] with enum me_zone or ME_STAY. Sets @keep[func], zeroed by the
+ * caller, where too little evidence supports a new order of blocks.
  * Return: 0, -ENOMEM.
  */
 int me_split_zones(const struct mp_cfg *cfg, const struct mp_counts *counts,
@@ -19,9 +19,9 @@ int me_split_zones(const struct mp_cfg *cfg, const struct mp_counts *counts,
 		   uint8_t *keep);
 
 /*
- * me_blocks_original, me_blocks_order - @func's blocks of @zone in their new order, the entry
- * first: as they were, or as @order has it. @out holds func->nr_blocks. @old_way: what it is worth that a
- * condition falls through as it did, of its executions; 0: nothing is known of why it did.
+ * me_blocks_original, me_blocks_order - blocks of @func in @zone in their original order, or as
+ * @order says; the entry comes first. @out holds func->nr_blocks. @old_way: the worth of keeping a
+ * fall-through of a conditional branch, as a share of its executions; 0: no worth.
  * Return: 0, -ENOMEM.
  */
 int me_blocks_original(const struct mp_cfg *cfg, uint32_t func, const uint8_t *zones,
@@ -31,14 +31,13 @@ int me_blocks_order(const struct mp_cfg *cfg, const struct mp_counts *counts, ui
 		    uint32_t *out, uint32_t *nr_out);
 
 /*
- * me_funcs_order - the functions that have a block in a zone, callers beside callees as
- * @order has it. @out holds cfg->nr_funcs.
+ * me_funcs_order - the functions with a block in a zone, in the order that @order chooses. @out holds cfg->nr_funcs.
  * Return: 0, -ENOMEM.
  */
 int me_funcs_order(const struct mp_cfg *cfg, const struct mp_counts *counts, const uint8_t *zones,
 		   enum mp_order order, uint32_t *out, uint32_t *nr_out);
 
-/* me_lines_keep - mark the runs of @plan that are worth keeping in few lines; the order is final. */
+/* me_lines_keep - mark runs of @plan that should lie in few lines; call it when the order is final. */
 void me_lines_keep(const struct mp_cfg *cfg, const struct mp_counts *counts, uint8_t line_log2,
 		   struct me_plan *plan);
 

@@ -2,8 +2,8 @@
 /*
  * layout_proc - procedure layout: the order of functions in the new code.
  *
- * Says which functions are laid out, how large and hot their hot parts are and who calls whom from
- * where; who lies beside whom then, libprof/order decides. Called by layout.c.
+ * Collects the functions of the plan, the size and weight of their hot parts, and the calls between
+ * them; libprof/order then decides the order. Called by layout.c.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -24,7 +24,7 @@ struct placement {
 	uint32_t nr_funcs, nr_arcs;
 };
 
-/* Hot parts only: what is warm lies elsewhere. Blocks as they were, their order comes later. */
+/* Counts hot bytes only, since warm blocks lie elsewhere. Blocks are in their original order. */
 static void funcs_collect(struct placement *p)
 {
 	const struct mp_cfg *cfg = p->cfg;

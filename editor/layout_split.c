@@ -2,8 +2,8 @@
 /*
  * layout_split - fluff removal: which blocks are copied, and into which zone.
  *
- * Morph (SOSP 1997) section 3.4. Decides on evidence that a block does not run; that it was
- * never sampled is none. Called by layout.c.
+ * Morph (SOSP 1997) section 3.4. A block stays only on evidence that it does not run; a lack of
+ * samples is no evidence. Called by layout.c.
  */
 #include <errno.h>
 #include <string.h>
@@ -36,8 +36,8 @@ enum choice {
 	DONE
 };
 
-/* Below so many samples the order of blocks that they suggest is no better than the original one.
- * 10 costs half a point of taken branches (scripts/bench-accuracy), 40 three. */
+/* With fewer samples, the order that they suggest is no better than the original one. A limit of
+ * 10 costs half a point of taken branches (scripts/bench-accuracy), a limit of 40 three points. */
 #define FEW_SAMPLES 5
 
 enum mark {
@@ -50,14 +50,14 @@ static bool block_runs(const struct mp_counts *counts, uint32_t b)
 	return counts->block[b] > 0 || counts->samples[b];
 }
 
-/* The least set: a loop without a way out is not doomed, it may well be the main loop. */
+/* Marks the smallest set: a loop without exit is not doomed, since it may be the main loop. */
 static void func_mark_doomed(const struct mp_cfg *cfg, const struct mp_func *func, uint8_t *marks)
 {
 	bool changed = true;
 
 	while (changed) {
 		changed = false;
-		/* Backwards: most successors lie behind, so two or three rounds do. */
+		/* Backwards, since most successors come later: two or three rounds suffice. */
 		for (uint32_t i = func->nr_blocks; i-- > 0;) {
 			uint32_t b = func->first_block + i;
 			const struct mp_block *block = &cfg->blocks[b];
@@ -130,9 +130,8 @@ static void func_set_zones(const struct mp_cfg *cfg, const struct mp_counts *cou
 			zones[b] = ME_ZONE_HOT;
 		else if (block_runs(counts, b))
 			zones[b] = weak ? ME_ZONE_WARM : ME_ZONE_HOT;
-		else if (options->keep_fluff ||
-			 (counts->complete ? block->flags & MP_BLOCK_ENTRY
-					   : !block_is_fluff(block, marks[b])))
+		else if (counts->complete ? block->flags & MP_BLOCK_ENTRY
+					  : !block_is_fluff(block, marks[b]))
 			zones[b] = ME_ZONE_WARM;
 	}
 }
@@ -179,7 +178,7 @@ int me_split_zones(const struct mp_cfg *cfg, const struct mp_counts *counts,
 		if (f != MP_NONE && eligible[f] && block_runs(counts, b))
 			chosen[f] = CHOSEN;
 	}
-	/* Those with samples, then those that they call. */
+	/* First functions with samples, then the functions that these call. */
 	for (int round = 0; round < 2; round++) {
 		for (uint32_t f = 0; f < cfg->nr_funcs; f++) {
 			if (chosen[f] != CHOSEN)

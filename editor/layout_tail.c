@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * layout_tail - tail duplication: where a hot block would jump to a short way out (a return, an
- * interpreter's dispatch), that way is copied behind it instead.
+ * layout_tail - tail duplication: if a hot block would jump to a short way out (a return, an
+ * interpreter's dispatch), a copy of that way follows the block instead.
  *
- * A compiler merges such ends to save space; one layout can let a single predecessor fall into
- * them. A clone is only ever fallen into, so it changes no address that anybody knows. It saves a
- * taken branch and an instruction whatever the profile's errors: only its worth is estimated.
+ * Compilers merge such ends to save space, but only one predecessor can fall into them. Control
+ * reaches a clone only by falling into it, so no known address changes. A clone saves a taken
+ * branch and an instruction even if the profile is wrong; only its worth is an estimate.
  * Called by layout.c when the order is final.
  */
 #include <errno.h>
@@ -13,13 +13,13 @@
 
 #include "editor/layout_private.h"
 
-/* Against 24 and 6, these save 1 % more taken branches of the programs in scripts/bench-accuracy,
- * for 3 % more hot bytes; none does worse. */
+/* Compared with 24 and 6, these limits save 1 % more taken branches of the programs in
+ * scripts/bench-accuracy, for 3 % more hot bytes; no program gets worse. */
 #define MAX_INSNS  40
 #define MAX_BLOCKS 10
-/* At least this share of what enters a clone must be expected to reach its end. */
+/* At least this share of the entries into a clone must reach its end. */
 #define MIN_REACH 0.5
-/* Clones may take this share of the bytes of the hot zone. */
+/* Clones may add this share of the bytes of the hot zone. */
 #define MAX_GROWTH 0.25
 
 struct tail {
@@ -38,8 +38,8 @@ struct tails {
 	uint32_t nr, capacity;
 };
 
-/* The edges that leave @block through a branch or jump, given the block that follows: one of them
- * might fall through instead. Return: how many. */
+/* The edges that leave @block by a branch or jump if block @next follows; one of them could fall
+ * through instead. Return: how many. */
 static uint32_t loose_edges(const struct tails *t, const struct mp_block *block, uint32_t next,
 			    uint32_t out[2])
 {
@@ -87,7 +87,7 @@ static bool ends_function(const struct mp_block *block)
 	       block->term == MP_TERM_INDIRECT_TAIL || block->term == MP_TERM_TAIL;
 }
 
-/* Follow the likely way from @b. Return: whether it ends within the limits. */
+/* Follows the likely way from @b. Return: true if it ends within the limits. */
 static bool follow(const struct tails *t, uint32_t b, uint32_t next, struct tail *tail)
 {
 	uint32_t nr_insns = 0;
@@ -119,7 +119,7 @@ static bool follow(const struct tails *t, uint32_t b, uint32_t next, struct tail
 	}
 	if (!tail->nr_blocks || (b != next && !ends_function(&t->cfg->blocks[b])))
 		return false;
-	/* A loop that closes on itself never got here: the last block ended the walk. */
+	/* The walk must have ended at its last block; a loop does not. */
 	if (b != next && tail->blocks[tail->nr_blocks - 1] != b)
 		return false;
 	tail->saved *= reach;
@@ -174,7 +174,7 @@ static int compare_place(const void *a, const void *b)
 	return x->at < y->at ? -1 : x->at > y->at;
 }
 
-/* Keep the worthiest within the budget, in the plan's order again. */
+/* Keeps the clones with the highest worth per byte within the budget, in the order of the plan. */
 static void choose(struct tails *t)
 {
 	uint64_t bytes = 0, budget;

@@ -18,6 +18,7 @@
 #include "editor/layout.h"
 #include "editor/number.h"
 #include "editor/outside.h"
+#include "editor/print.h"
 #include "editor/select.h"
 #include "editor/verify.h"
 #include "libprof/err.h"
@@ -72,7 +73,7 @@ struct me_optimize_options {
 	const struct me_optimize_files *files; /* NULL: by name */
 	/* The input's debug file, or ME_SEPARATE_AUTO; NULL: none is read. */
 	const char *debug_file;
-	/* The output's; NULL: its name with .debug; with @files by the output's build-id. */
+	/* The output's debug file; NULL: the output's name with .debug, or its build-id with @files. */
 	const char *debug_output;
 	const char *db;
 	/*
@@ -95,6 +96,7 @@ struct me_optimize_options {
 	struct me_counting counting;
 	struct me_words skip, only; /* functions by name: not moved; the only ones moved */
 	bool explain;		    /* only the report is wanted */
+	const struct me_print_options *print; /* what the stages print; NULL: nothing */
 	bool keeps_nothing;	    /* a dry run with @files: the output is not for use */
 	unsigned int nr_threads;    /* limit; the output does not depend on it */
 	/* Called when a stage begins; may be NULL. */

@@ -21,7 +21,7 @@ static void say_command(FILE *out, const struct me_train_options *options)
 	fputc('\n', out);
 }
 
-/* The loader finds a library by the name that its users know it by. */
+/* The loader looks for a library under its soname. */
 static void say_library(FILE *out, const struct me_train_options *options, const char *directory)
 {
 	fputs("  LD_LIBRARY_PATH=", out);
@@ -39,7 +39,7 @@ static void advise_other(FILE *out, const struct me_train_options *options,
 		"%s is where most of the time goes: %" PRIu64 " of %" PRIu64 " samples, %" PRIu64
 		" in %s. To optimise it:\n  ",
 		w->path, w->other, w->all, w->file, r->file);
-	fprintf(out, "%smorph-optimize --train -o morph/", "mkdir -p morph && ");
+	fprintf(out, "%smorph-optimize train -o morph/", "mkdir -p morph && ");
 	me_shell_word(out, w->name);
 	fputc(' ', out);
 	me_shell_word(out, w->path);
@@ -50,7 +50,7 @@ static void advise_other(FILE *out, const struct me_train_options *options,
 	}
 	if (!instead)
 		return;
-	fputs("To optimise the program all the same:\n  morph-optimize --train -o ", out);
+	fputs("To optimise the program all the same:\n  morph-optimize train -o ", out);
 	me_shell_word(out, options->output);
 	fputc(' ', out);
 	me_shell_word(out, r->file);
@@ -88,7 +88,7 @@ static void advise_undecided(FILE *out, const struct me_train_options *options,
 	fputc('\n', out);
 }
 
-/* A library that was written works for whoever finds it first. */
+/* A new library is used by programs that find it before the original. */
 static void advise_library(FILE *out, const struct me_train_options *options,
 			   const struct me_train_report *r)
 {

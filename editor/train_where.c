@@ -14,7 +14,7 @@
 #include "libprof/elf.h"
 #include "libprof/store.h"
 
-/* The name at the address that DT_STRTAB and DT_SONAME say; NULL: the file has none. */
+/* The soname in the dynamic section. NULL: the file has none. */
 static const char *soname_in(const struct mp_elf *elf, const Elf64_Phdr *dynamic)
 {
 	uint64_t strtab = 0, soname = 0;
@@ -37,7 +37,7 @@ static const char *soname_in(const struct mp_elf *elf, const Elf64_Phdr *dynamic
 	}
 	if (!named || strtab + soname < strtab)
 		return NULL;
-	/* The name's end has to be in the file, too. */
+	/* The whole name must lie in the file. */
 	for (size_t len = 1; len < 256; len++) {
 		name = (const char *)mp_elf_bytes(elf, strtab + soname, len);
 		if (!name)

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * order - checks the input, lets one of order_{ph,c3,cds} join functions to groups, and lays the
- * groups one behind the other, most time per byte first. Called by the editor's layout and by
- * exports.
+ * order - orders functions: checks the input, lets order_ph or order_cds join functions to groups,
+ * and puts the groups one behind the other, the most time per byte first. Called by the editor's
+ * layout and by exports.
  */
 #include "libprof/order.h"
 
@@ -16,7 +16,6 @@
 static const char *const names[MP_NR_ORDERS] = {
 	[MP_ORDER_ORIGINAL] = "original",
 	[MP_ORDER_PH] = "ph",
-	[MP_ORDER_C3] = "c3",
 	[MP_ORDER_CDS] = "cds",
 };
 
@@ -85,7 +84,7 @@ static int groups_rank(const struct order *o, uint32_t *out)
 	return 0;
 }
 
-/* Return: how many arcs mean something; UINT32_MAX: one is not valid. */
+/* Copies arcs of positive weight between two functions. Return: how many; UINT32_MAX: an arc is not valid. */
 static uint32_t arcs_keep(const struct mp_order_arc *arcs, uint32_t nr_arcs, uint32_t nr_funcs,
 			  struct mp_order_arc *out)
 {
@@ -112,7 +111,6 @@ static int order_run(enum mp_order algorithm, struct order *o, uint32_t *out)
 	}
 	switch (algorithm) {
 	case MP_ORDER_PH: ret = order_ph(o); break;
-	case MP_ORDER_C3: ret = order_c3(o); break;
 	case MP_ORDER_CDS: ret = order_cds(o); break;
 	default: break;
 	}

@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * order_cds - groups of functions are joined by what a model of cache and TLB promises, the best
- * join first, after the cache-directed sort of LLVM BOLT (Newell and Pupyrev's; cdsort there).
- * Called by order.c.
+ * order_cds - joins groups of functions by a model of cache and TLB, the best join first, after the
+ * cache-directed sort of LLVM BOLT (cdsort, by Newell and Pupyrev). Called by order.c.
  *
- * Two terms. A call over a distance of d bytes is worth its count times d^-1/4: short ones stay in
- * the line, the page, the reach of a predictor. And of those who arrive at a group some share
- * miss the TLB: the smaller, the denser the group in time, since a page of it is then likelier among
- * the last 16 of the random walk over pages that the model takes execution for. Joining what is
- * hot to what is cold thins out the former, which this term forbids.
+ * The model has two terms. First, a call over a distance of d bytes is worth its count times
+ * d^-1/4: short calls stay in the line, in the page and in the reach of a predictor. Second, some
+ * share of the calls that arrive at a group misses the TLB. The model takes execution for a random
+ * walk over pages, of which the TLB holds the last 16. The denser a group is in time, the likelier
+ * is its page among these, and the smaller is the share. This term forbids joining hot code to
+ * cold code, since that makes the hot group less dense.
  *
- * Own choices: arrivals are calls (BOLT takes the function's samples), and either group may come
- * first. A join that makes a group longer than MAX_FUNCS is not looked at.
+ * Differences from BOLT: arrivals are calls, where BOLT takes the function's samples, and either
+ * group may come first. Joins that make a group longer than MAX_FUNCS are not considered.
  */
 #include <errno.h>
 #include <math.h>
@@ -29,7 +29,7 @@
 struct cds {
 	struct order *o;
 	struct mp_pairs pairs;
-	uint64_t *start;  /* per function: from the start of its group */
+	uint64_t *start;  /* per function: its offset in its group */
 	double *arrivals; /* per group: calls of its functions */
 	double total;	  /* weight of all functions */
 };
@@ -48,7 +48,7 @@ static double group_misses(const struct cds *c, uint32_t g)
 	return c->arrivals[g] * miss_share(c, group->weight, (double)group->bytes);
 }
 
-/* What @pair's calls are worth with the other group right behind @first. */
+/* The worth of @pair's calls if the other group lies right behind @first. */
 static double calls_worth(const struct cds *c, const struct mp_pair *pair, uint32_t first)
 {
 	const struct order *o = c->o;
@@ -70,7 +70,7 @@ static double calls_worth(const struct cds *c, const struct mp_pair *pair, uint3
 	return sum;
 }
 
-/* Is the group of the higher number better first? Of equals the lower one is. */
+/* True if the group with the higher number is better first; on a tie the lower one comes first. */
 static bool pair_is_turned(const struct cds *c, const struct mp_pair *pair, double *worth)
 {
 	uint32_t low = pair->a < pair->b ? pair->a : pair->b;

@@ -2,8 +2,8 @@
 /*
  * order_pairs - pairs of linked groups in a priority queue.
  *
- * A pair that is rated anew goes on the heap once more; an entry of an older version is dropped
- * when it comes up. Called by order_cds and by the editor's layout_exttsp.
+ * A pair that is rated again goes on the heap once more. Heap entries of an older version are
+ * dropped at the top. Called by order_cds and by the editor's layout_exttsp.
  */
 #include "libprof/order_pairs.h"
 
@@ -48,7 +48,7 @@ static void pair_add_link(struct mp_pairs *p, uint32_t pair, uint32_t link)
 	to->last_link = link;
 }
 
-/* Links sorted into buckets by their smaller group, so that equals are found by one mark each. */
+/* Sorts links into buckets by their smaller group; one mark per group then finds equal pairs. */
 static int pairs_collect(struct mp_pairs *p, const struct mp_pairs_link *links, uint32_t nr_links)
 {
 	uint32_t *head = malloc(((size_t)p->nr_groups + 1) * sizeof(*head));
@@ -185,7 +185,7 @@ static uint32_t pair_other(const struct mp_pair *pair, uint32_t group)
 	return pair->a == group ? pair->b : pair->a;
 }
 
-/* Drop what has gone, and mark the others by their other group. */
+/* Drops pairs that are gone, and marks the rest by their other group. */
 static void list_mark(struct mp_pairs *p, uint32_t group)
 {
 	struct mp_pairs_list *list = &p->lists[group];

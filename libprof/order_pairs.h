@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * order_pairs - which pairs of groups are linked, by which links, and which pair is worth most.
+ * order_pairs - pairs of linked groups: their links, and the pair with the highest worth.
  *
- * For layouts that join groups two by two where the worth of joining must be worked out anew as
- * groups change; what a pair is worth, the caller decides.
+ * For layouts that join groups two by two and compute the worth of joins anew as groups change.
+ * The caller decides the worth of a pair.
  */
 #ifndef MP_ORDER_PAIRS_H
 #define MP_ORDER_PAIRS_H
@@ -13,7 +13,7 @@
 
 #define MP_PAIRS_NONE UINT32_MAX
 
-/* Of a pair: read freely. Its links: first_link, then next_link[] (struct mp_pairs). */
+/* Open for reading. Links of a pair: first_link, then next_link[] of struct mp_pairs. */
 struct mp_pair {
 	uint32_t a, b; /* groups */
 	uint32_t first_link, last_link;
@@ -36,24 +36,24 @@ struct mp_pairs_link {
 	uint32_t a, b; /* groups, in either order */
 };
 
-/* The pairs that at least one of @links lies between. Return: 0, -ENOMEM (then too
- * mp_pairs_fini() is right). */
+/* Makes a pair of each two groups with a link between them. Return: 0, -ENOMEM.
+ * Ownership: mp_pairs_fini(), after an error as well. */
 int mp_pairs_init(struct mp_pairs *pairs, uint32_t nr_groups, const struct mp_pairs_link *links,
 		  uint32_t nr_links);
 void mp_pairs_fini(struct mp_pairs *pairs);
 
-/* @pair is worth @gain from now on; of 0 and less it is never the best. Return: 0, -ENOMEM. */
+/* Sets the worth of @pair. A pair of 0 or less is never the best. Return: 0, -ENOMEM. */
 int mp_pairs_rate(struct mp_pairs *pairs, uint32_t pair, double gain);
 
-/* The pair worth most, of equals the first made; MP_PAIRS_NONE: no pair is worth anything. It is
- * out of the queue then until it is rated again. */
+/* Takes the pair with the highest worth out of the queue until it is rated again; on a tie the
+ * pair that was made first. Return: MP_PAIRS_NONE: no pair has positive worth. */
 uint32_t mp_pairs_best(struct mp_pairs *pairs);
 
-/* Group @b becomes part of @a; pairs of the two with a third are one now, links of @b's behind. None
- * is rated anew. Return: 0, -ENOMEM. */
+/* Makes group @b part of @a. Pairs of both with the same third group become one, with the links of
+ * @b last. No pair is rated again. Return: 0, -ENOMEM. */
 int mp_pairs_fold(struct mp_pairs *pairs, uint32_t a, uint32_t b);
 
-/* The pairs of @group: those for which .gone is false. @ids is valid until the next fold. */
+/* The pairs of @group: skip those with .gone. @ids is valid until the next fold. */
 uint32_t mp_pairs_of(const struct mp_pairs *pairs, uint32_t group, const uint32_t **ids);
 
 #endif

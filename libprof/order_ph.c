@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * order_ph - "closest is best", Pettis and Hansen (PLDI 1990, section 4.1): always join the two
- * groups that call each other most, the two functions of them with the heaviest tie as close to
- * each other as turning the groups round allows. Called by order.c.
+ * order_ph - "closest is best", Pettis and Hansen (PLDI 1990, section 4.1). Repeatedly joins the
+ * two groups with the most calls between them. Either group may be reversed, so that the two
+ * functions with the heaviest tie lie as close as possible. Called by order.c.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -34,7 +34,7 @@ static int pair_compare_weight(const void *a, const void *b)
 	return pair_compare_ends(a, b);
 }
 
-/* Heaviest first, parallel arcs and both directions made one. Return: how many. */
+/* Adds parallel arcs and both directions up; the heaviest pair comes first. Return: how many. */
 static uint32_t pairs_collect(const struct order *o, struct affinity *pairs)
 {
 	uint32_t kept = 0;
@@ -79,7 +79,7 @@ static void group_reverse(struct order *o, uint32_t group)
 	o->groups[group].first = behind;
 }
 
-/* Of the four ways to join @a and @b the one that puts @x in @a and @y in @b closest. */
+/* Joins @a and @b in that one of four ways that puts @x in @a closest to @y in @b. */
 static void groups_join(struct order *o, uint32_t a, uint32_t b, uint32_t x, uint32_t y)
 {
 	uint32_t x_at = position_in_group(o, a, x), y_at = position_in_group(o, b, y);
@@ -92,8 +92,8 @@ static void groups_join(struct order *o, uint32_t a, uint32_t b, uint32_t x, uin
 }
 
 /*
- * The ties of both groups to any third add up. The group with fewer ties is folded into the
- * other, so that a tie is moved about log n times.
+ * When two groups are joined, their ties to a third group add up. The group with fewer ties is
+ * folded into the other, so that each tie moves about log n times.
  */
 int order_ph(struct order *o)
 {

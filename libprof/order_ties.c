@@ -2,8 +2,8 @@
 /*
  * order_ties - weighted ties between groups that are merged two by two.
  *
- * Decides which two are tied most. A tie whose weight grew is put on the heap again; what lies
- * there with an old weight, or a group that has gone, is dropped when it comes up.
+ * Finds the two groups with the heaviest tie. A tie whose weight grew goes on the heap once more.
+ * Heap entries with an old weight, or of a group that is gone, are dropped at the top.
  */
 #include "libprof/order_ties.h"
 
@@ -86,7 +86,7 @@ static int hash_grow(struct mp_ties *t)
 	return 0;
 }
 
-/* Heaviest on top; ties of equal weight by number, so that the result is always the same. */
+/* The heaviest entry comes first. On equal weight the number decides, so results are reproducible. */
 static bool heap_before(const struct entry *x, const struct entry *y)
 {
 	return x->weight != y->weight ? x->weight > y->weight : x->tie < y->tie;

@@ -184,38 +184,6 @@ START_TEST(order_shortens_calls)
 }
 END_TEST
 
-START_TEST(order_c3_calls_forwards_within_a_page)
-{
-	/* A chain of calls from hot to less hot functions; 3 no longer fits into the page. */
-	for (uint32_t f = 0; f < 4; f++) {
-		funcs[f] = (struct mp_order_func){1300, 1000 - 10 * (double)f};
-		arcs[f] = (struct mp_order_arc){f, f + 1, 0, 100 - (double)f};
-	}
-	run(MP_ORDER_C3, 4, 3);
-	for (uint32_t f = 0; f < 4; f++)
-		ck_assert_uint_eq(place[f], f);
-	funcs[3].weight =
-		10000; /* the hottest joins its caller first; then both are too long for others */
-	run(MP_ORDER_C3, 4, 3);
-	ck_assert_uint_eq(place[2], 0);
-	ck_assert_uint_eq(place[3], 1);
-	ck_assert_uint_eq(place[0], 2);
-	ck_assert_uint_eq(place[1], 3);
-}
-END_TEST
-
-START_TEST(order_c3_takes_the_likeliest_caller_over_all_sites)
-{
-	for (uint32_t f = 0; f < 3; f++)
-		funcs[f] = (struct mp_order_func){100, 100};
-	arcs[0] = (struct mp_order_arc){0, 2, 0, 60};
-	arcs[1] = (struct mp_order_arc){1, 2, 0, 40};
-	arcs[2] = (struct mp_order_arc){1, 2, 80, 40};
-	run(MP_ORDER_C3, 3, 3);
-	ck_assert_uint_eq(place[2], place[1] + 1);
-}
-END_TEST
-
 START_TEST(order_cds_does_not_thin_out_what_is_hot)
 {
 	/*
@@ -321,8 +289,6 @@ static Suite *order_suite(void)
 	tcase_add_test(tcase, order_puts_caller_beside_callee);
 	tcase_add_test(tcase, order_puts_the_densest_first);
 	tcase_add_test(tcase, order_shortens_calls);
-	tcase_add_test(tcase, order_c3_calls_forwards_within_a_page);
-	tcase_add_test(tcase, order_c3_takes_the_likeliest_caller_over_all_sites);
 	tcase_add_test(tcase, order_cds_does_not_thin_out_what_is_hot);
 	tcase_add_test(tcase, order_cds_minds_where_the_call_is);
 	tcase_add_test(tcase, pairs_fold_like_a_matrix);

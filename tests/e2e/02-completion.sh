@@ -88,11 +88,18 @@ offers "callgrind" morph-stats import --format ca
 offers "folded callgrind pprof json fdata autofdo order" morph-stats export --format=
 offers "module function block path" morph-stats -d one.db query --by=
 offers "module function block path" morph-stats --db=one.db query --by ''
-offers "ph exttsp original" morph-optimize --block-order=
-offers "ph c3 cds original" morph-optimize --function-order=
+offers "blocks=ph blocks=exttsp blocks=original" morph-optimize --layout=b
+offers "train instrument verify restore" morph-optimize ''
+offers "train" morph-optimize tr
+offers "cfg counts plan place" morph-optimize --print=
+offers "text dot" morph-optimize --print-format=
+offers "edges pep none" morph-optimize instrument --kind=
+offers "plain threads atomic" morph-optimize train --counters=
+offers "one.db" morph-optimize restore o
+offers "one.db" morph-optimize verify one.db o
+offers "" morph-optimize restore --in
 offers "paths poisson scaled" morph-optimize --estimator=
 offers "text json none" morph-optimize --report ''
-offers "64 32 0" morph-optimize --fetch-line=
 offers "kmod bpf perf replay auto" morphd --source=
 offers "kmod bpf perf auto" morphd run -s ''
 offers "cpu user wall" morph-audit --metric=

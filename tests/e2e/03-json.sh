@@ -127,10 +127,10 @@ cmp export.json export-format.json || fail "export --json is not export --format
 says optimize 0 morph-optimize --json --db=s.db -o fast "./$prog"
 says all 0 morph-optimize --report=json --all --dry-run "./$prog"
 says explain 0 morph-optimize --json --explain --all --dry-run "./$prog"
-says verify 0 morph-optimize --json --explain --verify="./$prog" fast
+says verify 0 morph-optimize verify --json --explain "./$prog" fast
 says stress 0 morph-optimize --report=json --stress-layout=4 --dry-run "./$prog"
-says counting 0 morph-optimize --report=json --instrument=edges --counts=c --dry-run "./$prog"
-says numbering 0 morph-optimize --report=json --instrument=pep,poll --counts=c --db=s.db --min-samples=1 --dry-run "./$prog"
+says counting 0 morph-optimize instrument --report=json --kind=edges --counts=c --dry-run "./$prog"
+says numbering 0 morph-optimize instrument --report=json --kind=pep,poll --counts=c --db=s.db --min-samples=1 --dry-run "./$prog"
 stats heat-after heat --after=fast "./$prog"
 cp "$prog" "in $prog"
 stats moved annotate --binary=fast "$bad"
@@ -149,7 +149,7 @@ says remember-other 3 morph-stats --json -d other.db remember --module=prog2 --b
 says stale 0 morph-optimize --json --db=s.db --stale="./$prog" --dry-run prog2
 says diff-days 0 morph-stats diff --json -d s.db --before=2026-01-01.. --after=2026-01-02..
 says in-place 0 morph-optimize --json --db=s.db --in-place --backup-dir=kept "in $prog"
-says restore 0 morph-optimize --json --restore --backup-dir=kept "in $prog"
+says restore 0 morph-optimize restore --json --backup-dir=kept "in $prog"
 audit="morph-audit --json --warmup=0 --min-pairs=2 --max-pairs=8"
 $audit "./$prog" fast -- 100000 >audit.json 2>audit.err
 case $? in 0 | 5) ;; *) fail "morph-audit: $(cat audit.err)" ;; esac

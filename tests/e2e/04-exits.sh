@@ -123,24 +123,24 @@ ends 1 morph-optimize --db=s.db -o no/such/directory/x prog
 ends 1 morph-optimize --db=junk.db -o x prog
 ends 0 morph-optimize --db=s.db prog
 ends 2 morph-optimize -o x
-ends 2 morph-optimize --train -o x
+ends 2 morph-optimize train -o x
 ends 3 morph-optimize --db=none.db -o x prog
 ends 3 morph-optimize --db=few.db -o x prog
 ends 3 morph-optimize --db=s.db --since=@99999999999 -o x prog
 ends 4 morph-optimize --db=s.db -o x golike
-ends 4 morph-optimize --restore prog
+ends 4 morph-optimize restore prog
 # One program takes too long for enough pairs; the other prints its own size.
 sed 's/printf.*/usleep(700000); &/; 1i #include <unistd.h>' prog.c >long.c
 gcc -O2 -Wl,--build-id long.c -o long || exit 1
-ends 7 morph-optimize --train --audit-seconds=1 -o x -- ./long 5
+ends 7 morph-optimize train --audit-seconds=1 -o x -- ./long 5
 [ -s x.undecided ] && [ -s x.undecided.csv ] || fail "what the audit could not decide is not kept"
-ends 2 morph-optimize --train --audit-seconds=1 --audit-pairs=8 -o x -- ./long 5
-ends 2 morph-optimize --train --audit-pairs=9:8 -o x -- ./long 5
+ends 2 morph-optimize train --audit-seconds=1 --audit-pairs=8 -o x -- ./long 5
+ends 2 morph-optimize train --audit-pairs=9:8 -o x -- ./long 5
 ends 2 morph-optimize --audit-pairs=8 -o x prog
 sed 's/printf.*/struct stat st; stat("\/proc\/self\/exe", \&st); printf("%ld\\n", (long)st.st_size + hot(5));/
 	1i #include <sys/stat.h>' prog.c >size.c
 gcc -O2 -Wl,--build-id size.c -o size || exit 1
-ends 6 morph-optimize --train -o x -- ./size
+ends 6 morph-optimize train -o x -- ./size
 # This program does more work if its file is larger, as the new version's is.
 cat >weigh.c <<'EOF2'
 #include <stdio.h>
@@ -164,7 +164,7 @@ int main(int argc, char **argv)
 EOF2
 gcc -O2 -Wl,--build-id weigh.c -o weigh || exit 1
 rm -f x.undecided
-ends 5 morph-optimize --train -o x -- ./weigh "$(stat -c %s weigh)"
+ends 5 morph-optimize train -o x -- ./weigh "$(stat -c %s weigh)"
 [ ! -e x.undecided ] || fail "a version that is slower is kept"
 [ ! -e x ] || fail "morph-optimize wrote a file although it failed"
 

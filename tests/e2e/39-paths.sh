@@ -123,7 +123,7 @@ int main(int argc, char **argv)
 }
 C
 	$CC -O1 -o original walk.c || exit 1
-	"$BUILD/morph-optimize" --instrument=pep -o pep original > pep.txt 2>&1 || fail "pep: $(tail -n 2 pep.txt)"
+	"$BUILD/morph-optimize" instrument --kind=pep -o pep original > pep.txt 2>&1 || fail "pep: $(tail -n 2 pep.txt)"
 	[ "$(./pep 1)" = "$(./original 1)" ] || fail "pep: $(./pep 1)"
 	for n in 40 200 1000; do
 		rm -f pep.db*
@@ -142,7 +142,7 @@ echo "bytes a sample with registers $(jq '.bytes / .emitted | floor' live.out), 
 # Functions that cannot be proved safe are left alone; the others get path numbers.
 perl=$(readlink -f "$(command -v perl)")
 script='my %n; $n{$_ * 7919 % 1013}++ for 1 .. 20000; print join(",", map {"$_=$n{$_}"} sort keys %n)'
-"$BUILD/morph-optimize" --instrument=pep --json "$perl" -o perl.paths > perl.json 2> err || fail "perl: $(cat err)"
+"$BUILD/morph-optimize" instrument --kind=pep --json "$perl" -o perl.paths > perl.json 2> err || fail "perl: $(cat err)"
 [ "$(jq .paths.functions perl.json)" -gt 500 ] || fail "perl: $(jq -c .paths perl.json)"
 [ "$(./perl.paths -e "$script" | sha256sum)" = "$(perl -e "$script" | sha256sum)" ] || fail "perl behaves otherwise"
 exit $((nr_failed > 0))

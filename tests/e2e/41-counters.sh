@@ -164,7 +164,7 @@ for line in sys.stdin:
 
 # instrument ARGS
 instrument() {
-	command_ends 0 "instrument $*" "$BUILD/morph-optimize" --instrument="$1" "${@:2}"
+	command_ends 0 "instrument $*" "$BUILD/morph-optimize" instrument --kind="$1" "${@:2}"
 }
 
 # at_least NR FILE WHAT: FILE has at least NR lines
@@ -260,7 +260,7 @@ done
 
 # If no function with counters ran, import says so and stores no samples.
 cp "$root/tests/data/uncalled.c" . && gcc -O2 -Wl,--emit-relocs -o uncalled uncalled.c || exit 1
-command_ends 0 "uncalled: --only" "$BUILD/morph-optimize" --instrument=edges --only=f -o uncalled.counting uncalled
+command_ends 0 "uncalled: --only" "$BUILD/morph-optimize" instrument --kind=edges --only=f -o uncalled.counting uncalled
 ./uncalled.counting
 command_ends 1 "uncalled: import" "$BUILD/morph-stats" --db none.db import --binary=uncalled.counting uncalled.counting.counts
 says err.txt 'none of the 1 functions with counters ran' "uncalled: import"

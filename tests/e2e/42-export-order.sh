@@ -40,7 +40,7 @@ for cc in gcc clang; do
 		want=$(./$prog)
 		rm -f s.db*
 		counted $prog s.db
-		for order in ph c3 cds; do
+		for order in ph cds; do
 			ends 0 "order" lld.txt --db s.db export --format=order --binary=$prog \
 				--function-order=$order
 			[ "$(wc -l <lld.txt)" -ge 4 ] || fail "$prog: $(wc -l <lld.txt) functions"

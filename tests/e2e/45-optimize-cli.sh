@@ -91,8 +91,8 @@ runs stock.fast "a stock file"
 # ---- usage
 ends 0 "--help" --help
 says out.txt '^Usage: morph-optimize' "--help"
-for o in --output --skip --only --dry-run --db --report --min-samples --since --block-order --function-order \
-	--estimator --exact-profile --no-tail-duplication --huge-pages --fetch-line --keep-fluff --list-patches --all --stress-layout --threads; do
+for o in --output --skip --only --dry-run --db --report --min-samples --since --layout --print --print-format \
+	--estimator --exact-profile --list-patches --all --stress-layout --threads --in-place; do
 	says out.txt "$o" "--help"
 	grep -q -e "Fl $(sed 's/^-//' <<<"$o")" "$root/Documentation/morph-optimize.1" ||
 		fail "the manual page does not know $o"
@@ -109,7 +109,9 @@ ends 2 "--exact-profile with --stress-layout" --stress-layout=1 --exact-profile 
 ends 2 "an unknown option" --all --dry-run --fast prog
 for o in --report=xml --min-samples=many --min-samples=-1 --min-samples= --since=x --stress-layout=x \
 	--stress-layout=9223372036854775808 \
-	--block-order=best --function-order=best --fetch-line=48 --estimator=guess; do
+	--layout=blocks=best --layout=functions=c3 --layout=line=48 --layout=blocks --layout=no-tails=1 \
+	--layout= --layout=ph --layout=blocks=ph, --print= --print=all --print=cfg: --print-format=svg \
+	--estimator=guess; do
 	ends 2 "$o" --all --dry-run "$o" prog
 	says err.txt "${o%%=*}" "$o"
 	says err.txt "Try .*--help" "$o"
@@ -238,9 +240,10 @@ cmp prog.fast prog.env || fail "MORPH_DB: another output"
 ends 0 "a profile, json" --db db --report=json prog -o prog.fast
 jq -e '.samples == 3000 and .samples_moved == 3000 and .predicted_taken_ratio > 0
 	and .functions.moved >= 2 and .layout.block_order == "ph" and .layout.fetch_line == 64' out.txt >/dev/null || fail "a profile, json: $(cat out.txt)"
-for o in --block-order=original --function-order=original --estimator=scaled --keep-fluff \
-	--exact-profile --no-tail-duplication --huge-pages --fetch-line=0 --fetch-line=32 --block-order=exttsp --function-order=c3 \
-	--function-order=cds --block-order=ph --function-order=ph --estimator=poisson --since=1 --min-samples=3000; do
+for o in --layout=blocks=original --layout=functions=original --estimator=scaled \
+	--exact-profile --layout=no-tails --layout=huge-pages --layout=line=0 --layout=line=32 \
+	--layout=blocks=exttsp,functions=original --layout=functions=cds --layout=blocks=ph,functions=ph,line=64 \
+	--estimator=poisson --since=1 --min-samples=3000; do
 	ends 0 "$o" --db db "$o" prog -o prog.opt
 	runs prog.opt "$o"
 done
@@ -457,11 +460,11 @@ fi
 
 # ---- verify an existing output, and one that has been damaged
 ends 0 "an output" --all prog -o proved
-ends 0 "the output proved again" --verify=prog --explain proved
+ends 0 "the output proved again" verify --explain prog proved
 says out.txt '^  assumed:' "--explain"
 # Assumptions about counting, numbering or polling are printed only for such files.
 for how in none edges pep pep,poll; do
-	ends 0 "--explain, $how" --all --instrument=$how --explain prog -o explained
+	ends 0 "--explain, $how" instrument --all --kind=$how --explain prog -o explained
 	case $how in
 	none) want="" ;;
 	edges) want="flags " ;;
@@ -477,10 +480,127 @@ for how in none edges pep pep,poll; do
 done
 at=$(readelf -SW proved | sed -n 's/.* \.morph\.text *PROGBITS *[0-9a-f]* \([0-9a-f]*\) .*/\1/p')
 printf '\x0f' | dd of=proved bs=1 seek=$((16#$at)) conv=notrunc 2>/dev/null
-ends 4 "a damaged output" --verify=prog proved
+ends 4 "a damaged output" verify prog proved
 says err.txt 'verify: at 0x' "a damaged output"
-ends 4 "no output at all" --verify=prog prog
-ends 2 "two things at once" --verify=prog --in-place proved
+ends 4 "no output at all" verify prog prog
+ends 2 "two things at once" verify prog --in-place proved
+
+# ---- commands, each with its own options; spellings of older releases
+for command in train instrument verify restore; do
+	ends 0 "$command --help" $command --help
+	says out.txt "^Usage: morph-optimize $command " "$command --help"
+	grep -q "^\.Ss $command$" "$root/Documentation/morph-optimize.1" ||
+		fail "the manual page has no section on $command"
+	says out.txt -- '--report' "$command --help"
+	ends 2 "$command of nothing" $command
+	says err.txt "^morph-optimize $command: " "$command of nothing"
+	ends 2 "$command, an unknown option" $command --fast prog
+	cp prog $command
+	ends 0 "a file with the name of $command" --all ./$command -o named
+	ends 0 "a file with the name of $command, behind --" --all -o named -- $command
+	rm -f $command
+done
+ends 0 "restore --help" restore --help
+grep -qE '^ +--(db|in-place|layout)' out.txt && fail "restore --help: lists options of others"
+ends 0 "--help" --help
+grep -qE '^ +--(audit|counts|block-order)' out.txt && fail "--help: lists options of commands"
+ends 2 "a command that does not come first" --json verify prog proved
+says err.txt "a command comes first: morph-optimize verify" "a command that does not come first"
+ends 0 "an output for old spellings" --all prog -o old
+# old STATUS NOW ARGS: one line says how that is spelled now; quietly no line does.
+old() {
+	local status=$1 now=$2
+	shift 2
+	ends "$status" "$*" "$@"
+	[ "$(grep -c "spelled .*$now.* now" err.txt)" = 1 ] || fail "$*: $(cat err.txt)"
+	ends "$status" "$* --report=none" "$@" --report=none
+	! grep -q spelled err.txt || fail "$*: hints though it is to be quiet"
+}
+old 0 'morph-optimize verify' --verify=prog old
+old 0 'morph-optimize verify' --verify prog old
+old 4 'morph-optimize restore' --restore prog
+old 0 'morph-optimize instrument' --instrument=pep --all prog -o old.pep
+old 0 'morph-optimize instrument' --all prog --instrument edges,plain -o old.edges
+old 0 '--layout=line=32' --all -n --fetch-line=32 prog
+old 0 '--layout=blocks=original' --all -n --block-order=original --huge-pages prog
+ends 2 "--train" --train -o x
+says err.txt "which command" "--train"
+ends 0 "instrument" instrument --kind=edges,plain --all prog -o new.edges --counts="$dir/old.edges.counts"
+cmp old.edges new.edges || fail "instrument writes something else than --instrument did"
+ends 2 "instrument, what?" instrument --kind=branches prog -o x
+ends 2 "instrument without a place for counts" instrument --all prog
+ends 2 "verify of one file" verify prog
+ends 2 "verify of three files" verify prog old prog
+for o in --block-order=original --function-order=cds --fetch-line=0 --no-tail-duplication; do
+	case $o in
+	--block-order=*) now=blocks=original ;;
+	--function-order=*) now=functions=cds ;;
+	--fetch-line=*) now=line=0 ;;
+	*) now=no-tails ;;
+	esac
+	ends 0 "$o" --db db --report=none $o prog -o old
+	ends 0 "--layout=$now" --db db --report=none --layout=$now prog -o new
+	cmp old new || fail "--layout=$now is not $o"
+done
+
+# ---- what stages computed
+ends 0 "--print=cfg" --all -n --print=cfg prog
+says out.txt '^function pick at 0x[0-9a-f]*: [0-9]* blocks, [0-9]* bytes$' "--print=cfg"
+says out.txt '^  0x[0-9a-f]* .* branch -> taken 0x[0-9a-f]*, fall 0x[0-9a-f]*' "--print=cfg"
+grep -q 'build-id' out.txt && fail "--print: a report as well"
+[ "$(grep -c ^function out.txt)" -gt 3 ] || fail "--print=cfg: few functions"
+ends 0 "--print=cfg:hot" --all -n --print=cfg:hot prog
+[ "$(grep ^function out.txt)" = "$(grep '^function hot at' out.txt)" ] || fail "--print=cfg:hot: $(cat out.txt)"
+vaddr=$(nm prog | awk '$3 == "hot" { print "0x" $1 }')
+cp out.txt by-name
+for by in 'h?t' "$vaddr" hot,hot; do
+	ends 0 "--print=cfg:$by" --all -n --print="cfg:$by" prog
+	cmp by-name out.txt || fail "--print=cfg:$by: $(cat out.txt)"
+done
+ends 1 "--print of no function" --all -n --print=cfg:nowhere prog
+says err.txt "there is no function 'nowhere'" "--print of no function"
+ends 2 "--print=counts without a profile" --all -n --print=counts prog
+ends 2 "--print with --json" --all -n --print=plan --json prog
+ends 2 "--print-format alone" --all -n --print-format=dot prog
+ends 0 "--print, all four" --db db --print=cfg:hot --print=counts:hot --print=plan:hot --print=place:hot prog -o printed
+cmp prog.fast printed || fail "--print: another output"
+for text in ', inferred$' ' [0-9.]* times, *[0-9]* samples, branch -> ' '  hot  *0x.* runs, [0-9.]* times' \
+	' -> 0x[0-9a-f]* .* bytes, hot, short '; do
+	says out.txt "$text" "--print, all four"
+done
+# Graphs: as many nodes as blocks, and what a small reader of the language makes of them.
+cat >dot.py <<'P'
+import re, sys
+text = sys.stdin.read()
+string = r'"(?:[^"\\\n]|\\.)*"'
+attributes = rf'\[[a-z]+=(?:{string}|[a-z]+)(?:, [a-z]+=(?:{string}|[a-z]+))*\]'
+statement = rf'\t(?:node|b\d+|b\d+ -> b\d+) {attributes};\n'
+graph = rf'digraph {string} \{{\n(?:{statement})*\}}\n'
+if not re.fullmatch(rf'(?:{graph})+', text):
+    sys.exit(f"not in the language: {text[:400]}")
+for one in re.findall(graph, text):
+    nodes = set(re.findall(r'^\t(b\d+) \[', one, re.M))
+    ends = set(re.findall(r'^\t(b\d+) -> (b\d+)', one, re.M))
+    if not nodes or any(x not in nodes for pair in ends for x in pair):
+        sys.exit(f"an edge without its nodes: {one[:400]}")
+print(len(re.findall(graph, text)))
+P
+objcopy --redefine-sym never=$'n\033"\\\nx' prog odd || exit 1
+for what in cfg plan place; do
+	for p in prog odd; do
+		ends 0 "--print=$what, dot, $p" --all -n --print=$what --print-format=dot $p
+		[ "$(python3 dot.py <out.txt)" -ge 1 ] || fail "--print=$what, dot, $p: no graph"
+		! LC_ALL=C grep -q '[^[:print:][:space:]]' out.txt || fail "--print=$what, dot, $p: unescaped"
+		! command -v dot >/dev/null || dot -Tsvg out.txt >/dev/null || fail "dot does not take --print=$what of $p"
+	done
+done
+ends 0 "an odd name" --all -n --print=cfg odd
+grep -qF 'function n\x1b"\\x0ax at' out.txt || fail "an odd name: $(grep ^function out.txt)"
+ends 0 "--print=counts, dot" --db db -n --print=counts:hot --print-format=dot prog
+[ "$(python3 dot.py <out.txt)" = 1 ] || fail "--print=counts, dot: $(cat out.txt)"
+ends 0 "--print=plan, dot" --db db -n --print=plan:hot --print-format=dot prog
+says out.txt 'label="[0-9.]*\\n\(fall\|taken\|jump\) -> \(fall\|taken\|jump\)"' "--print=plan, dot"
+command_ends 1 "--print to a full disk" sh -c '"$0" --all -n --print=cfg prog >/dev/full' "$optimize"
 
 # ---- the reported memory is morph-optimize's own, not that of a larger program that executed it
 python3 -c 'import os, sys

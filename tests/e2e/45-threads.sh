@@ -68,7 +68,7 @@ same() {
 for file in many shell; do
 	samples $file
 	same $file "a profile" --db=$file.db
-	same $file "other orders" --db=$file.db --block-order=exttsp --function-order=c3
+	same $file "other orders" --db=$file.db --layout=blocks=exttsp,functions=cds
 	same $file "everything, shuffled" --stress-layout=7
 done
 want=$(./many)
@@ -86,8 +86,8 @@ for file in many shell; do
 		printf "\\x$(printf %x $((byte ^ 4)))" | dd of=$file.bad bs=1 seek=$at conv=notrunc status=none
 	done
 	for n in $counts; do
-		command_ends 4 "$file, damaged, $n threads" "$BUILD/morph-optimize" --threads="$n" \
-			--verify=$file $file.bad
+		command_ends 4 "$file, damaged, $n threads" "$BUILD/morph-optimize" verify --threads="$n" \
+			$file $file.bad
 		cp err.txt "err.$n"
 		cmp err.1 "err.$n" || fail "$file, damaged: another message by $n threads: $(cat "err.$n")"
 	done

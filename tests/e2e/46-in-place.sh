@@ -86,7 +86,7 @@ runs() { # FILE WHAT
 }
 
 place="--all --in-place --backup-dir=bk"
-back="--restore --backup-dir=bk"
+back="restore --backup-dir=bk"
 fresh() {
 	rm -rf prog bk .morph*
 	cp --preserve=timestamps,mode original prog
@@ -95,11 +95,13 @@ fresh() {
 # ---- usage, and the documented exit statuses
 fresh
 for o in "--in-place -o x prog" "--in-place --restore prog" \
-	"--restore -o x prog" "--restore --dry-run prog" "--backup-dir=bk --dry-run prog" \
-	"--break-links -o x prog" "--in-place --backup-dir= prog" "--in-place" "--restore" \
-	"--in-place prog fast" "--restore prog fast"; do
+	"restore -o x prog" "restore --dry-run prog" "--backup-dir=bk --dry-run prog" \
+	"--break-links -o x prog" "--in-place --backup-dir= prog" "--in-place" "restore" \
+	"--in-place prog fast" "restore prog fast"; do
+	all=--all
+	[[ $o != restore* ]] || all=
 	# shellcheck disable=SC2086
-	ends 2 "$o" --all $o
+	ends 2 "$o" $all $o
 done
 [ -e x ] && fail "a usage error wrote a file"
 for n in 0 1 2 3 4; do
@@ -200,7 +202,7 @@ cmp prog newer || fail "restored after an upgrade: another file"
 "$optimize" --stress-layout=9 --report=none newer -o prog.new && mv prog.new prog
 refuses 4 'says that it replaced an original' "an output of somebody else" $back prog
 refuses 4 'says that it replaced an original' "an output of somebody else" $place prog
-refuses 4 'there is no backup of its original (build-id' "no backup" --restore --backup-dir=none prog
+refuses 4 'there is no backup of its original (build-id' "no backup" restore --backup-dir=none prog
 refuses 4 'there is no backup of its original (build-id' "no backup" --all --in-place --backup-dir=none prog
 [ -e none ] && fail "a refusal made a backup directory"
 refuses 4 'already optimised' "-o of an output" --all -o y prog
@@ -545,7 +547,7 @@ cmp small/prog original || fail "a full backup: replaced"
 [ -z "$(find tiny -type f)" ] || fail "a full backup: left behind: $(find tiny -type f)"
 "$optimize" --all --in-place --backup-dir=bk2 --report=none small/prog || fail "small: $?"
 head -c 300k /dev/zero >small/fill 2>/dev/null
-expect "a full disk, back" 'No space left' --restore --backup-dir=bk2 small/prog
+expect "a full disk, back" 'No space left' restore --backup-dir=bk2 small/prog
 cmp small/prog fast || fail "a full disk, back: changed"
 rm small/fill
 # As in a container: the file is in the lower layer, changes go to the upper one.
@@ -555,7 +557,7 @@ mkdir lower upper && mount -t tmpfs none upper && mkdir upper/up upper/work uppe
 	"$optimize" --all --in-place --backup-dir=bk3 --report=none upper/all/prog ||
 		fail "an overlay: $?"
 	cmp upper/all/prog fast || fail "an overlay: not replaced"
-	"$optimize" --restore --backup-dir=bk3 --report=none upper/all/prog ||
+	"$optimize" restore --backup-dir=bk3 --report=none upper/all/prog ||
 		fail "an overlay, back: $?"
 	cmp upper/all/prog original || fail "an overlay: not restored"
 	cmp lower/prog original || fail "an overlay: changed below"
@@ -563,7 +565,7 @@ mkdir lower upper && mount -t tmpfs none upper && mkdir upper/up upper/work uppe
 }
 mount -o remount,ro small
 expect "a read-only disk" 'Read-only' --all --in-place --backup-dir=bk2 --stress-layout=3 small/prog
-expect "a read-only disk, back" 'Read-only' --restore --backup-dir=bk2 small/prog
+expect "a read-only disk, back" 'Read-only' restore --backup-dir=bk2 small/prog
 mount --bind prog bound 2>/dev/null || exit 0
 expect "a mounted file" 'busy' --all --in-place --backup-dir=bk2 bound
 END
@@ -599,7 +601,7 @@ if [ -n "$is_root" ] && command -v setpriv >/dev/null; then
 			"$theirs/prog" >out.txt 2>err.txt || fail "a user's own file: $(cat err.txt)"
 		says out.txt "kept in $theirs/.local/state/morph/backup/" "a user's own file"
 		cmp -s "$theirs/prog" fast || fail "a user's own file: not replaced"
-		$as env -u XDG_STATE_HOME HOME="$theirs" "$optimize" --restore "$theirs/prog" \
+		$as env -u XDG_STATE_HOME HOME="$theirs" "$optimize" restore "$theirs/prog" \
 			>out.txt 2>err.txt || fail "a user's own file, back: $(cat err.txt)"
 		cmp "$theirs/prog" original || fail "a user's own file: not restored"
 	else

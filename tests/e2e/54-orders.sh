@@ -35,19 +35,18 @@ for name in gzip lua; do
 		[ "${nr:-0}" -lt 500 ] || break
 	done
 	sh -c "$("$root/scripts/workload" $name short "$PWD/a/$name")" >want 2>/dev/null
-	for options in "--block-order=ph --function-order=ph" "--block-order=ph --function-order=c3" \
-		"--block-order=exttsp --function-order=cds" "--block-order=exttsp --function-order=original" \
-		"--block-order=original --function-order=cds --huge-pages" \
-		"--block-order=exttsp --function-order=c3 --fetch-line=32 --no-tail-duplication" \
-		"--block-order=original --function-order=original --fetch-line=0"; do
-		# shellcheck disable=SC2086
-		if ! "$BUILD/morph-optimize" --db=db --min-samples=100 $options --list-patches=patches \
+	for options in blocks=ph,functions=ph blocks=ph,functions=cds \
+		blocks=exttsp,functions=cds blocks=exttsp,functions=original \
+		blocks=original,functions=cds,huge-pages \
+		blocks=exttsp,functions=cds,line=32,no-tails \
+		blocks=original,functions=original,line=0; do
+		if ! "$BUILD/morph-optimize" --db=db --min-samples=100 --layout=$options --list-patches=patches \
 			"a/$name" -o "b/$name" >opt.log 2>&1; then
 			fail "$name $options: $(tail -n 1 opt.log)"
 			continue
 		fi
-		grep -q "blocks by $(sed 's/.*block-order=\([a-z0-9]*\).*/\1/' <<<"$options"), functions by $(
-			sed 's/.*function-order=\([a-z0-9]*\).*/\1/' <<<"$options")" opt.log ||
+		grep -q "blocks by $(sed 's/.*blocks=\([a-z0-9]*\).*/\1/' <<<"$options"), functions by $(
+			sed 's/.*functions=\([a-z0-9]*\).*/\1/' <<<"$options")" opt.log ||
 			fail "$name $options: the report names other orders"
 		sh -c "$("$root/scripts/workload" $name short "$PWD/b/$name")" >got 2>/dev/null ||
 			fail "$name $options: fails"
@@ -56,7 +55,7 @@ for name in gzip lua; do
 	done
 	command -v qemu-x86_64 >/dev/null || continue
 	# Once under the emulator, which sees every execution inside a patch.
-	"$BUILD/morph-optimize" --db=db --min-samples=100 --block-order=exttsp --function-order=cds \
+	"$BUILD/morph-optimize" --db=db --min-samples=100 --layout=blocks=exttsp,functions=cds \
 		--list-patches=patches "a/$name" -o "b/$name" >opt.log 2>&1
 	read -ra words <<<"$("$root/scripts/workload" $name short "$PWD/b/$name")"
 	"$root/scripts/branches" --patches patches "${words[0]}" -- "${words[@]:1}" >branches.log 2>&1 ||

@@ -38,7 +38,7 @@ rewrite() {
 		fail "$name: no link to the debug file"
 	[ ! -x "$name.opt.debug" ] || fail "$name: a debug file that can be executed"
 	[ "$("./$name" 20)" = "$("./$name.opt" 20)" ] || fail "$name: another output"
-	command_ends 0 "$name, verified again" "$optimize" --verify="$name" \
+	command_ends 0 "$name, verified again" "$optimize" verify "$name" \
 		"${@:---debug-file=auto}" "$name.opt"
 }
 
@@ -79,7 +79,7 @@ mkdir debug
 command_ends 0 "elsewhere" "$optimize" --all --stress-layout=3 g5 -o g5-far --debug-file=g5.debug \
 	--debug-output=debug/g5-far.dbg
 readelf -p .gnu_debuglink g5-far | grep -q ' g5-far.dbg$' || fail "the name of --debug-output"
-command_ends 0 "elsewhere, verified" "$optimize" --verify=g5 --debug-file=g5.debug \
+command_ends 0 "elsewhere, verified" "$optimize" verify g5 --debug-file=g5.debug \
 	--debug-output=debug/g5-far.dbg g5-far
 mv debug/g5-far.dbg . && readers g5 g5-far 3
 
@@ -162,7 +162,7 @@ if ASAN_OPTIONS=${ASAN_OPTIONS:-}:detect_leaks=0 ./kill-at 999999 true; then
 			--debug-file=auto g5 -o killed/g5 >/dev/null 2>err.txt
 		rc=$?
 		if [ -e killed/g5 ]; then
-			"$optimize" --verify=g5 --debug-file=auto --report=none killed/g5 2>err.txt ||
+			"$optimize" verify g5 --debug-file=auto --report=none killed/g5 2>err.txt ||
 				fail "killed at $n: $(cat err.txt)"
 		fi
 		[ $rc = 137 ] || break
@@ -190,9 +190,11 @@ refused 1 "no directory" 'No such file' g5 -o no.opt --debug-file=g5.debug --deb
 refused 1 "the input's" "the input's debug file" g5 -o no.opt --debug-file=g5.debug \
 	--debug-output=./g5.debug
 refused 1 "the input" 'the input itself' g5 -o no.opt --debug-file=g5.debug --debug-output=./g5
-refused 2 "restored" '--debug-file needs' --restore g5 --debug-file=auto
-refused 2 "counters" 'no --instrument' --instrument=edges g5 -o no.opt --debug-file=auto
-refused 2 "their base" 'no --instrument' --instrument=none g5 -o no.opt --debug-file=auto
+for command in restore "instrument --kind=edges" "instrument --kind=none"; do
+	# shellcheck disable=SC2086
+	command_ends 2 "$command" "$optimize" $command g5 --debug-file=auto
+	says err.txt 'unrecognized option' "$command"
+done
 refused 2 "output twice" 'is the output itself' g5 -o no.opt --debug-file=auto --debug-output=no.opt
 refused 2 "output alone" 'needs --debug-file' g5 -o no.opt --debug-output=x
 command_ends 0 "dry run" "$optimize" --all -n --debug-file=auto g5
@@ -209,11 +211,11 @@ command_ends 0 "embedded" "$optimize" --all --debug-file=auto g5.full -o embedde
 # Verification fails: with a damaged debug file, with the original's, and without --debug-file.
 cp g5.opt.debug good
 printf '\377' | dd of=g5.opt.debug bs=1 seek=3000 conv=notrunc 2>/dev/null
-command_ends 4 "damaged" "$optimize" --verify=g5 --debug-file=auto g5.opt
+command_ends 4 "damaged" "$optimize" verify g5 --debug-file=auto g5.opt
 cp g5.debug g5.opt.debug
-command_ends 4 "the original's" "$optimize" --verify=g5 --debug-file=auto g5.opt
+command_ends 4 "the original's" "$optimize" verify g5 --debug-file=auto g5.opt
 cp good g5.opt.debug
-command_ends 4 "the link alone" "$optimize" --verify=g5 g5.opt
+command_ends 4 "the link alone" "$optimize" verify g5 g5.opt
 says err.txt 'gnu_debuglink' "the link alone"
 
 finish

@@ -40,7 +40,7 @@ state() { (cd place && find . -printf '%p %y %m %u %g ' \( -type d -printf '\n' 
 	find . -type f -exec sha256sum {} + | sort); }
 without_times() { sed 's/ [0-9]*\.[0-9]*$//'; }
 put() { "$optimize" --all --in-place --backup-dir=bk "--debug-file=$given" "$@" place/bin/prog; }
-back() { "$optimize" --restore --backup-dir=bk place/bin/prog; }
+back() { "$optimize" restore --backup-dir=bk place/bin/prog; }
 new_debug() {
 	local id
 	id=$(build_id place/bin/prog)
@@ -60,7 +60,7 @@ for way in tree beside; do
 	[ -f "$(new_debug)" ] && [ "$(stat -c %a "$(new_debug)")" = 640 ] ||
 		fail "$way: no debug file of the output"
 	[ "$(build_id "$(new_debug)")" = "$(build_id place/bin/prog)" ] || fail "$way: two build-ids"
-	command_ends 0 "$way, verified" "$optimize" --verify="$(find bk -type f ! -name '*.json')" \
+	command_ends 0 "$way, verified" "$optimize" verify "$(find bk -type f ! -name '*.json')" \
 		"--debug-file=$PWD/full.debug" "--debug-output=$(new_debug)" place/bin/prog
 	# Debuggers find the new debug file.
 	if [ $way = beside ]; then
@@ -94,7 +94,7 @@ for way in tree beside; do
 		second=$(new_debug)
 		command_ends 0 "a copy stays" back
 		[ -f "$second" ] || fail "the debug file of a copy that is there is gone"
-		command_ends 0 "a copy, back" "$optimize" --restore --backup-dir=bk place/bin/copy
+		command_ends 0 "a copy, back" "$optimize" restore --backup-dir=bk place/bin/copy
 		[ ! -e "$second" ] || fail "the debug file of two programs that were restored is there"
 		rm place/bin/copy
 	else
@@ -116,7 +116,7 @@ state >before.txt
 command_ends 4 "another's debug file" "$optimize" --all --in-place --backup-dir=bk --debug-file=/bin/true place/bin/prog
 one_line "another's debug file"
 command_ends 2 "--debug-output" "$optimize" --all --in-place --debug-file=x --debug-output=y place/bin/prog
-command_ends 2 "--restore" "$optimize" --restore --debug-file=x place/bin/prog
+command_ends 2 "--restore" "$optimize" restore --debug-file=x place/bin/prog
 g++ -g -O2 -Wl,--build-id=none -o place/bin/nameless.full "$src"
 (cd place/bin && objcopy --only-keep-debug nameless.full nameless.debug && strip -o nameless nameless.full &&
 	objcopy --add-gnu-debuglink=nameless.debug nameless)
@@ -201,7 +201,7 @@ if ./kill-at 999999 true 2>err.txt; then
 	for ((n = 1; n < 400; n++)); do
 		ship_tree
 		put --report=none
-		./kill-at $n "$optimize" --restore --backup-dir=bk --report=none place/bin/prog >out.txt 2>err.txt
+		./kill-at $n "$optimize" restore --backup-dir=bk --report=none place/bin/prog >out.txt 2>err.txt
 		rc=$?
 		[ $rc = 0 ] || cmp -s place/bin/prog bare || back >out.txt || fail "back again after a kill at $n"
 		state >after.txt

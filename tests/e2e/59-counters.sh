@@ -78,7 +78,7 @@ for flags in "-O2" "-O2 -fno-pie -no-pie" "-O0 -fno-jump-tables" "-O3 -static" "
 	p=work$i
 	# shellcheck disable=SC2086
 	gcc $flags -Wl,--build-id work.c -o $p || exit 1
-	command_ends 0 "$flags" morph-optimize --instrument=edges,plain --report=none $p -o $p.i
+	command_ends 0 "$flags" morph-optimize instrument --kind=edges,plain --report=none $p -o $p.i
 	want=0
 	./$p 5000 >want.txt || want=$?
 	command_ends $want "$flags: instrumented" ./$p.i 5000
@@ -96,7 +96,7 @@ done
 
 # Stress layouts, with a profile and without.
 for seed in 1 2 3 4; do
-	command_ends 0 "stress $seed" morph-optimize --instrument=edges --stress-layout=$seed --report=none work1 -o s.i
+	command_ends 0 "stress $seed" morph-optimize instrument --kind=edges --stress-layout=$seed --report=none work1 -o s.i
 	rm -f s.i.counts
 	./work1 5000 >want.txt
 	./s.i 5000 >out.txt
@@ -107,7 +107,7 @@ for seed in 1 2 3 4; do
 	morph-stats --db=s.db export --format=json >s.json 2>/dev/null
 	python3 same.py s.json work1.exact.json >same.txt || fail "stress $seed: $(cat same.txt)"
 done
-command_ends 0 "by its own profile" morph-optimize --instrument=edges --min-samples=1 --db=work1.db --report=none work1 -o own.i
+command_ends 0 "by its own profile" morph-optimize instrument --kind=edges --min-samples=1 --db=work1.db --report=none work1 -o own.i
 ./work1 77 >want.txt
 ./own.i 77 >out.txt
 cmp want.txt out.txt || fail "by its own profile: other output"
@@ -144,7 +144,7 @@ int main(void)
 }
 C
 gcc -O2 -fno-ipa-cp -Wl,--build-id threads.c -o threads -lpthread || exit 1
-command_ends 0 threads morph-optimize --instrument=edges --json threads -o threads.i
+command_ends 0 threads morph-optimize instrument --kind=edges --json threads -o threads.i
 json threads '.counting.threads and (.counting.atomic | not)'
 command_ends 0 "threads, instrumented" ./threads.i
 counted threads
@@ -166,7 +166,7 @@ int main(void)
 }
 C
 gcc -O2 -Wl,--build-id endless.c -o endless || exit 1
-morph-optimize --instrument=edges --report=none --counts=endless.%p.c endless -o endless.i || fail endless
+morph-optimize instrument --kind=edges --report=none --counts=endless.%p.c endless -o endless.i || fail endless
 ./endless.i >ready.txt &
 pid=$!
 until [ -s ready.txt ] || ! kill -0 $pid; do sleep 0.1; done
@@ -183,7 +183,7 @@ echo 'int odd(int n) { return n % 2 ? 3 * n + 1 : n / 2; }' >lib.c
 echo '#include <stdio.h>
 int odd(int); int main(void) { int n = 27, s = 0; while (n != 1) { n = odd(n); s++; } printf("%d\n", s); }' >user.c
 gcc -O2 -shared -fPIC -Wl,--build-id lib.c -o libodd.so && gcc -O2 user.c -o user -L. -lodd || exit 1
-morph-optimize --instrument=edges --report=none --counts=lib.i.counts libodd.so -o lib.i || fail library
+morph-optimize instrument --kind=edges --report=none --counts=lib.i.counts libodd.so -o lib.i || fail library
 mkdir -p instead
 cp lib.i instead/libodd.so
 LD_LIBRARY_PATH=instead ./user >out.txt
@@ -200,7 +200,7 @@ __attribute__((noinline)) int g(int n) { int a = f(n); if (a & 1) a++; return a;
 int main() { int s = 0; for (int i = 0; i < 700; i++) try { s += g(i); } catch (std::exception &) { s--; } printf("%d\n", s); }
 C
 g++ -O2 -fno-inline -Wl,--build-id throws.cc -o throws || exit 1
-command_ends 0 throws morph-optimize --instrument=edges --report=none throws -o throws.i
+command_ends 0 throws morph-optimize instrument --kind=edges --report=none throws -o throws.i
 ./throws >want.txt
 ./throws.i >out.txt
 cmp want.txt out.txt || fail "throws: other output"
@@ -208,26 +208,26 @@ counted throws
 grep -q " in 0 of them the counts in and out differ" throws.said && fail "throws: nothing missed: $(cat throws.said)"
 
 # If the counts cannot be written, the program runs as usual.
-command_ends 0 nowhere morph-optimize --instrument=edges --report=none --counts=/nonexistent/c work1 -o nowhere.i
+command_ends 0 nowhere morph-optimize instrument --kind=edges --report=none --counts=/nonexistent/c work1 -o nowhere.i
 ./work1 99 >want.txt
 ./nowhere.i 99 >out.txt
 cmp want.txt out.txt || fail "nowhere: other output"
 cp work1 setid
 chmod u+s setid
-command_ends 4 "set-user-ID" morph-optimize --instrument=edges --report=none setid -o setid.i
+command_ends 4 "set-user-ID" morph-optimize instrument --kind=edges --report=none setid -o setid.i
 command_ends 2 "--counts alone" morph-optimize --counts=c work1 -o x
-command_ends 2 "--instrument=paths" morph-optimize --instrument=paths work1 -o x
+command_ends 2 "--kind=paths" morph-optimize instrument --kind=paths work1 -o x
 
 # All steps by one command. The audit's verdict depends on this machine.
 got=0
-morph-optimize --train -o trained --audit-seconds=5 -- ./work1 3000000 >out.txt 2>err.txt || got=$?
+morph-optimize train -o trained --audit-seconds=5 -- ./work1 3000000 >out.txt 2>err.txt || got=$?
 case $got in
 0) ./trained 99 >out.txt; cmp want.txt out.txt || fail "train: other output" ;;
 5) [ ! -e trained ] || fail "train: not faster, but there" ;;
 7) [ ! -e trained ] && [ -x trained.undecided ] || fail "train: undecided, and not kept as such" ;;
 *) fail "train: status $got: $(cat err.txt)" ;;
 esac
-command_ends 0 "train, without audit" morph-optimize --train -o trained --no-audit -- ./work1 3000000
+command_ends 0 "train, without audit" morph-optimize train -o trained --no-audit -- ./work1 3000000
 says out.txt "counted in"
 ./trained 99 >out.txt
 cmp want.txt out.txt || fail "train, without audit: other output"
@@ -255,7 +255,7 @@ int main(int argc, char **argv)
 }
 C
 gcc -O2 -mno-red-zone -Wl,--build-id -o spin spin.c || fail "spin: not built"
-command_ends 0 "train, uncounted" morph-optimize --train -o spun --no-audit -- ./spin 100000000
+command_ends 0 "train, uncounted" morph-optimize train -o spun --no-audit -- ./spin 100000000
 if grep -q "not sampled" out.txt; then
 	left_out="$left_out samples (what could not be counted)"
 else
@@ -280,11 +280,11 @@ printf '%s\n' '#include <stdio.h>' '#include <stdlib.h>' 'unsigned int work(long
 mkdir lib && gcc -O2 -fPIC -shared -Wl,--build-id -Wl,-soname,libwork.so.1 -o lib/libwork.so.1.0 lib.c &&
 	ln -s libwork.so.1.0 lib/libwork.so.1 && gcc -O2 -Wl,--build-id -o user user.c lib/libwork.so.1.0 || fail "user: not built"
 if [ -z "$left_out" ]; then
-	LD_LIBRARY_PATH=lib command_ends 3 "train, library" morph-optimize --train -o user.fast -- ./user 100000000
+	LD_LIBRARY_PATH=lib command_ends 3 "train, library" morph-optimize train -o user.fast -- ./user 100000000
 	says err.txt "user: [0-9]* of [0-9]* samples are in this file, but [0-9]* in .*/lib/libwork.so.1.0"
 	says err.txt "^  LD_LIBRARY_PATH=morph ./user 100000000"
 	[ ! -e user.fast ] || fail "train, library: the program is written"
-	command=$(sed -n 's/^  mkdir/mkdir/p' err.txt | sed 's/--train/--train --no-audit/')
+	command=$(sed -n 's/^  mkdir/mkdir/p' err.txt | sed 's/optimize train/optimize train --no-audit/')
 	LD_LIBRARY_PATH=lib command_ends 0 "train, library, as proposed" sh -c "$command"
 	says err.txt "^  LD_LIBRARY_PATH=morph ./user 100000000"
 	LD_LIBRARY_PATH=lib ./user 1000 >want.txt
@@ -294,15 +294,15 @@ fi
 # Debug information in a separate file gives the output a debug file of its own.
 gcc -g -O2 -Wl,--build-id -o shipped.full work.c && objcopy --only-keep-debug shipped.full shipped.debug &&
 	strip -o shipped shipped.full && objcopy --add-gnu-debuglink=shipped.debug shipped || fail "shipped: not built"
-command_ends 0 "train, debug file" morph-optimize --train -o fast --no-audit --debug-file=auto -- ./shipped 3000000
+command_ends 0 "train, debug file" morph-optimize train -o fast --no-audit --debug-file=auto -- ./shipped 3000000
 says out.txt "shipped.debug -> fast.debug"
-command_ends 0 "train, debug file, verified again" morph-optimize --verify=shipped --debug-file=auto fast
+command_ends 0 "train, debug file, verified again" morph-optimize verify shipped --debug-file=auto fast
 sha256sum shipped shipped.debug >sums.txt
 command_ends 1 "train, its own debug file" \
-	morph-optimize --train -o shipped --no-audit --debug-file=auto -- ./shipped 3000000
+	morph-optimize train -o shipped --no-audit --debug-file=auto -- ./shipped 3000000
 sha256sum --quiet -c sums.txt || fail "train: the original's debug file is another now"
 find . -maxdepth 1 -name '.morph-train.*' | grep . && fail "train: leaves a directory"
-command_ends 2 "train without command" morph-optimize --train -o trained
-command_ends 1 "train of nothing" morph-optimize --train -o trained2 -- ./nosuch
-command_ends 3 "train of what does not run" morph-optimize --train --no-audit -o trained2 work2 -- ./work1 5
+command_ends 2 "train without command" morph-optimize train -o trained
+command_ends 1 "train of nothing" morph-optimize train -o trained2 -- ./nosuch
+command_ends 3 "train of what does not run" morph-optimize train --no-audit -o trained2 work2 -- ./work1 5
 [ $nr_failed = 0 ]

@@ -178,7 +178,7 @@ taken() {
 for kind in "-pie -fPIE" "-no-pie -fno-pie" "-static" "-static-pie -fPIE"; do
 	# shellcheck disable=SC2086
 	gcc -O2 $kind -Wl,--build-id work.c -o work -lpthread 2>err.txt || { fail "$kind: $(cat err.txt)"; continue; }
-	command_ends 0 "$kind" morph-optimize --instrument=edges,threads --json work -o work.i
+	command_ends 0 "$kind" morph-optimize instrument --kind=edges,threads --json work -o work.i
 	json "$kind" '.counting.threads and (.counting.atomic | not)'
 	counts work 2000 at-once 2
 	counts work 100000 at-once 100
@@ -192,7 +192,7 @@ for kind in "-pie -fPIE" "-no-pie -fno-pie" "-static" "-static-pie -fPIE"; do
 done
 
 gcc -O2 -Wl,--build-id work.c -o work -lpthread
-command_ends 0 "default" morph-optimize --instrument=edges --report=text work -o work.i
+command_ends 0 "default" morph-optimize instrument --kind=edges --report=text work -o work.i
 says out.txt "for each thread"
 
 # Children that run at the same time each take a set at their first function whose address is taken.
@@ -251,14 +251,14 @@ int main(int argc, char **argv)
 }
 C
 gcc -O2 -fPIC -shared -Wl,--build-id lib.c -o lib.so && gcc -O2 -Wl,--build-id user.c -o user -lpthread || exit 1
-command_ends 0 "library" morph-optimize --instrument=edges,threads --report=none lib.so -o lib.so.i
+command_ends 0 "library" morph-optimize instrument --kind=edges,threads --report=none lib.so -o lib.so.i
 command_ends 0 "library, opened late" ./user ./lib.so.i
 entered lib.so lib.so.i.counts
 [ "$entered" = 150000 ] || fail "library: entered $entered times"
-command_ends 0 "library by default" morph-optimize --instrument=edges --json lib.so -o lib.so.j
+command_ends 0 "library by default" morph-optimize instrument --kind=edges --json lib.so -o lib.so.j
 json "library by default" '.counting.threads | not'
 # Only one file of a process can use such counters.
-command_ends 0 "user" morph-optimize --instrument=edges,threads --report=none user -o user.i
+command_ends 0 "user" morph-optimize instrument --kind=edges,threads --report=none user -o user.i
 command_ends 127 "two files" ./user.i ./lib.so.i
 says err.txt "edges,atomic"
 
@@ -279,9 +279,9 @@ int main(void) { pthread_t t; pthread_create(&t, NULL, run, NULL); return pthrea
 C
 for f in gs gs2; do
 	gcc -O2 -Wl,--build-id $f.c -o $f -lpthread || exit 1
-	command_ends 4 "$f" morph-optimize --instrument=edges,threads --report=none $f -o $f.i
+	command_ends 4 "$f" morph-optimize instrument --kind=edges,threads --report=none $f -o $f.i
 	says err.txt "%gs"
-	command_ends 0 "$f by default" morph-optimize --instrument=edges --json $f -o $f.i
+	command_ends 0 "$f by default" morph-optimize instrument --kind=edges --json $f -o $f.i
 	json "$f by default" '.counting.atomic'
 	command_ends 0 "$f runs" ./$f.i
 done
@@ -296,10 +296,10 @@ gcc -O2 -fPIC -shared preload.c -o preload.so || exit 1
 command_ends 127 "%gs has an owner" env LD_PRELOAD=./preload.so ./work.i at-once 2
 says err.txt "edges,atomic"
 
-# --train uses the given kind of counters.
-command_ends 2 "train, pep" morph-optimize --train --instrument=pep -o trained -- ./work at-once 2
-for how in edges edges,atomic edges,threads; do
-	command_ends 0 "train, $how" morph-optimize --train --no-audit --instrument=$how -o trained -- ./work at-once 2 200000
+# train uses the given kind of counters.
+command_ends 2 "train, pep" morph-optimize train --counters=pep -o trained -- ./work at-once 2
+for how in plain atomic threads; do
+	command_ends 0 "train, $how" morph-optimize train --no-audit --counters=$how -o trained -- ./work at-once 2 200000
 	says out.txt "counted in"
 	./trained in-turn 2 >out.txt || fail "train, $how: status $?"
 done

@@ -117,7 +117,7 @@ for flags in "-O2" "-O2 -fno-pie -no-pie" "-O1 -static" "-Os -Wl,--emit-relocs" 
 	# shellcheck disable=SC2086
 	gcc $flags -Wl,--build-id work.c -o $p -lpthread || exit 1
 	rm -f polls
-	command_ends 0 "$flags" morph-optimize --instrument=pep,poll --counts=polls --json $p -o $p.i
+	command_ends 0 "$flags" morph-optimize instrument --kind=pep,poll --counts=polls --json $p -o $p.i
 	[ "$(jq .paths.polls out.txt)" -gt 0 ] || fail "$flags: $(jq -c .paths out.txt)"
 	./$p 20000 fork >want
 	# Nobody polls: with the file, and where there can be no file.
@@ -155,7 +155,7 @@ int main(void)
 C
 gcc -O2 user.c -L. -lwalk -Wl,-rpath,'$ORIGIN/lib' -o user && mkdir -p lib || exit 1
 rm -f polls
-command_ends 0 library morph-optimize --instrument=pep,poll --counts=polls --report=none libwalk.so -o lib/libwalk.so
+command_ends 0 library morph-optimize instrument --kind=pep,poll --counts=polls --report=none libwalk.so -o lib/libwalk.so
 polled library 2000 ./user
 tells library libwalk.so
 [ "$(cat library.says)" = "$(LD_LIBRARY_PATH=. ./user)" ] || fail "library: behaves differently"
@@ -189,7 +189,7 @@ int main(void)
 C
 gcc -O2 -DLIBRARY -Wl,--build-id sleeper.c work.c -o sleeper || exit 1
 rm -f polls
-command_ends 0 sleeper morph-optimize --instrument=pep,poll --counts=polls --report=none sleeper -o sleeper.i
+command_ends 0 sleeper morph-optimize instrument --kind=pep,poll --counts=polls --report=none sleeper -o sleeper.i
 polled sleeper 20000 ./sleeper.i
 tells sleeper sleeper
 jq -e '[.rows[] | select(.function == "awake") | .samples] | add // 0 | . < 20' paths.json >/dev/null ||
@@ -199,7 +199,7 @@ jq -e '[.rows[] | select(.function == "awake") | .samples] | add // 0 | . < 20' 
 # gzip's match loop has no free register, so the code that records paths saves one elsewhere.
 rm -f polls
 gzip=$(readlink -f "$(command -v gzip)")
-command_ends 0 gzip morph-optimize --all --instrument=pep,poll --counts=polls --json "$gzip" -o gzip.i
+command_ends 0 gzip morph-optimize instrument --all --kind=pep,poll --counts=polls --json "$gzip" -o gzip.i
 [ "$(jq '.paths.polls * 20 >= .paths.ends * 19' out.txt)" = true ] || fail "gzip: $(jq -c .paths out.txt)"
 seq 300000 >numbers
 gzip -9 -n -c numbers >want.gz
@@ -207,7 +207,7 @@ polled gzip 2000 sh -c './gzip.i -9 -n -c numbers >is.gz'
 cmp -s want.gz is.gz || fail "gzip: asked: behaves differently"
 
 # A file of another version is not written, and a message says so; also for programs without polls.
-command_ends 0 "another" morph-optimize --instrument=pep,poll --counts=polls --report=none work1 -o work1.i
+command_ends 0 "another" morph-optimize instrument --kind=pep,poll --counts=polls --report=none work1 -o work1.i
 before=$(cksum <polls)
 ./work1.i 1000 >is && ./work1 1000 >want && cmp -s want is || fail "another's file: behaves differently"
 [ "$(cksum <polls)" = "$before" ] || fail "another's file was written"
@@ -233,7 +233,7 @@ hostile=$!
 kill $hostile
 wait $hostile 2>/dev/null
 
-command_ends 2 "usage" morph-optimize --instrument=pep,polls work1 -o x
+command_ends 2 "usage" morph-optimize instrument --kind=pep,polls work1 -o x
 command_ends 2 "usage" morphd run --polls=polls --poll-window=0,1 -- true
 command_ends 2 "usage" morphd run --polls=polls --poll-window=64 -- true
 command_ends 2 "usage" morphd run --polls=polls --poll-window=1000,100 -- true

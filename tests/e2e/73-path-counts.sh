@@ -52,7 +52,7 @@ int main(int argc, char **argv)
 }
 EOF
 $cc -O2 -fno-inline -o prog prog.c || exit 1
-command_ends 0 numbers "$BUILD/morph-optimize" --all --instrument=pep prog -o numbered
+command_ends 0 numbers "$BUILD/morph-optimize" instrument --all --kind=pep prog -o numbered
 command_ends 0 table "$BUILD/tools/paths" numbered prog
 mv out.txt table
 

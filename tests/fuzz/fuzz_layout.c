@@ -195,7 +195,6 @@ static void optimise(const struct program *p, const uint8_t options[3])
 	struct me_layout_options layout = {
 		.block_order = options[1] % ME_NR_ORDERS,
 		.function_order = options[2] % MP_NR_ORDERS,
-		.keep_fluff = options[1] & 0x80,
 		.no_tails = options[1] & 0x40,
 		.line_log2 = options[2] & 0x80 ? 6 : 0,
 		/* Rarely, because such a file has megabytes. */
