@@ -111,7 +111,7 @@ EDITOR_MAINS := morph_optimize morph_audit
 # The sources below a folder, in one order everywhere. BPF programs, and what runs inside of
 # instrumented files, are no part of the archives.
 find_srcs = $(shell find $(1) -name '*.c' ! -name '*.mod.c' | LC_ALL=C sort)
-SRCS := $(filter-out %.bpf.c editor/runtime/%,$(call find_srcs,libprof daemon editor))
+SRCS := $(filter-out %.bpf.c editor/base/runtime/%,$(call find_srcs,libprof daemon editor))
 main_srcs = $(filter $(foreach m,$(2),%/$(m).c),$(filter $(1)/%,$(SRCS)))
 lib_srcs = $(filter-out $(foreach m,$(2),%/$(m).c),$(filter $(1)/%,$(SRCS)))
 objs = $(patsubst %.c,$(O)/obj/%.o,$(1))
@@ -134,7 +134,7 @@ EDITOR := $(O)/editor.a
 SUPPORT := $(O)/tests/support.a
 ARCHIVES := $(EDITOR) $(DAEMON) $(LIBPROF)
 
-TEST_SRCS := $(filter tests/test_%.c tests/unit/%,$(call find_srcs,tests))
+TEST_SRCS := $(filter tests/unit/%,$(call find_srcs,tests))
 test = $(O)/tests/$(basename $(notdir $(1)))
 TESTS := $(foreach s,$(TEST_SRCS),$(call test,$(s)))
 FUZZ_SRCS := $(wildcard tests/fuzz/fuzz_*.c)
@@ -179,7 +179,7 @@ plugins: $(PLUGINS)
 help:
 	@echo 'make [all]          programs and QEMU plugins, in $$(O)'
 	@echo 'make tests tools fuzzers plugins   programs for the tests'
-	@echo 'make kmod           morphmon.ko, for each kernel of scripts/kernels, in $$(O)/kmod'
+	@echo 'make kmod           morphmon.ko, for each kernel of scripts/kernel/kernels, in $$(O)/kmod'
 	@echo 'make check          every test; last line counts them'
 	@echo 'make check-guest    long tests of the module in virtual machines'
 	@echo 'make check-guest-debug   the same on a kernel with lockdep, KASAN and similar checks'
@@ -245,7 +245,7 @@ else
 $(info   NOTE    no bpf source: $(BPF_LACKS) missing)
 endif
 
-# The code that instrumented files run first (editor/runtime.h), as a C array of machine code. It is
+# The code that instrumented files run first (editor/base/runtime.h), as a C array of machine code. It is
 # built without the flags of the other code, which may ask for a sanitizer. It must link to the same
 # bytes at every address; otherwise it would need relocations.
 RUNTIME_OBJS := $(O)/runtime/start.o $(O)/runtime/attach.o $(O)/runtime/thread.o
@@ -253,12 +253,12 @@ RUNTIME_CFLAGS := -std=gnu17 -Os $(WARN) -I. -D_GNU_SOURCE -m64 -march=x86-64 -m
 	-ffreestanding -fpie -fvisibility=hidden -fno-stack-protector -fcf-protection=none \
 	-fno-asynchronous-unwind-tables -fno-unwind-tables -fno-jump-tables -fno-strict-aliasing
 
-$(O)/runtime/%.o: editor/runtime/%.c $(O)/obj/.flags
+$(O)/runtime/%.o: editor/base/runtime/%.c $(O)/obj/.flags
 	$(call say,CC,$<)
 	@mkdir -p $(@D)
 	$(Q)$(CC) $(RUNTIME_CFLAGS) -MMD -MP -c -o $@ $<
 
-$(O)/runtime/%.o: editor/runtime/%.S $(O)/obj/.flags
+$(O)/runtime/%.o: editor/base/runtime/%.S $(O)/obj/.flags
 	$(call say,AS,$<)
 	@mkdir -p $(@D)
 	$(Q)$(CC) -m64 -MMD -MP -c -o $@ $<
@@ -269,8 +269,8 @@ $(O)/runtime/at-%.bin: $(RUNTIME_OBJS) editor/runtime/runtime.ld
 	$(Q)$(OBJCOPY) -O binary $(@:.bin=.elf) $@
 
 $(O)/runtime/runtime_blob.h: $(O)/runtime/at-0x10000.bin $(O)/runtime/at-0x76543000.bin
-	$(call say,BLOB,editor/runtime)
-	$(Q)cmp $^ || { echo "editor/runtime: needs relocations" >&2; exit 1; }
+	$(call say,BLOB,editor/base/runtime)
+	$(Q)cmp $^ || { echo "editor/base/runtime: needs relocations" >&2; exit 1; }
 	$(Q)od -An -v -tx1 $< | sed 's/ \([0-9a-f]*\)/0x\1, /g' > $@
 
 $(foreach d,obj fuzz/obj fuzz-afl/obj,$(patsubst %.c,$(O)/$(d)/%.o,$(filter \
@@ -330,14 +330,14 @@ $(O)/guest/libvariant%.so: tests/guest/variant.c
 	@mkdir -p $(@D)
 	$(Q)$(guest_cc) -DVARIANT=$* -DLIBRARY -shared -fPIC -o $@ $<
 
-# Programs of tests/e2e/30-producers.sh. Building them in the guest takes too long.
+# Programs of tests/e2e/morphd-producers.sh. Building them in the guest takes too long.
 $(O)/guest/producers-%: tests/e2e/busy.c
 	$(call say,CC,guest/producers-$*)
 	@mkdir -p $(@D)
 	$(Q)$(CC) -O1 -Wl,--build-id=0x$(shell echo $* | md5sum | cut -c 1-16) \
 		$(if $(filter %.so,$*),-DLIBRARY -shared -fPIC) -o $@ $< -ldl -lpthread
 
-# Programs of tests/e2e/37-same-profile.sh.
+# Programs of tests/e2e/morphd-same-profile.sh.
 $(O)/guest/libmix.so: tests/e2e/mix.c
 	$(call say,CC,guest/libmix.so)
 	@mkdir -p $(@D)
@@ -352,7 +352,7 @@ $(O)/guest/same_profile: tests/e2e/same_profile.c
 	@mkdir -p $(@D)
 	$(Q)$(CC) -O3 -o $@ $< -lm
 
-# Programs of tests/e2e/39-paths.sh. The note lies behind the code, so
+# Programs of tests/e2e/morphd-paths.sh. The note lies behind the code, so
 # adding the note later moves no code.
 $(O)/guest/paths-original $(O)/guest/paths-first: tests/e2e/paths.S
 	$(call say,CC,$(patsubst $(O)/%,%,$@))
@@ -445,28 +445,28 @@ $(O)/plugin/%.so: tests/plugin/%.c
 setup:
 	$(Q)scripts/setup
 
-# Setup may install the compiler itself. scripts/check therefore starts a new
+# Setup may install the compiler itself. scripts/check/run therefore starts a new
 # make, which looks for the installed tools again.
 check:
 	$(Q)scripts/setup --guest --deb
-	$(Q)MAKE='$(MAKE)' scripts/check --build=$(O)
+	$(Q)MAKE='$(MAKE)' scripts/check/run --build=$(O)
 
 # A module is built for each kernel, but not for a kernel without headers.
 kmod:
-	$(Q)scripts/kernels > /dev/null
-	$(Q)scripts/kmod-build --build=$(O)
+	$(Q)scripts/kernel/kernels > /dev/null
+	$(Q)scripts/kernel/kmod-build --build=$(O)
 
 check-guest:
 	$(Q)scripts/setup --guest
 	$(Q)$(MAKE) --no-print-directory all
-	$(Q)BUILD=$(O) scripts/check-guest --long
-	$(Q)BUILD=$(O) scripts/check-guest --kaslr 10-requests 21-kernel 30-morphd
+	$(Q)BUILD=$(O) scripts/check/check-guest --long
+	$(Q)BUILD=$(O) scripts/check/check-guest --kaslr 10-requests 21-kernel 30-morphd
 
 # The first run builds a kernel, which takes half an hour or more.
 check-guest-debug:
 	$(Q)scripts/setup --guest
 	$(Q)$(MAKE) --no-print-directory all
-	$(Q)BUILD=$(O) scripts/check-guest --debug
+	$(Q)BUILD=$(O) scripts/check/check-guest --debug
 
 demo:
 	$(Q)scripts/setup
@@ -477,25 +477,25 @@ demo:
 need = test -x $(1) || { echo "make: $(1): not there yet" >&2; exit 1; }
 
 check-hazards: all
-	$(Q)MORPH_PROGRAMS=all scripts/check --build=$(O) e2e/53-programs
-	$(Q)BUILD=$(O) scripts/hazards --long --seeds=4 --table=$(O)/hazards.md
-	$(Q)BUILD=$(O) scripts/sweep
+	$(Q)MORPH_PROGRAMS=all scripts/check/run --build=$(O) e2e/optimize-programs
+	$(Q)BUILD=$(O) scripts/check/hazards --long --seeds=4 --table=$(O)/hazards.md
+	$(Q)BUILD=$(O) scripts/check/sweep
 
-# Continues an interrupted run. TORTURE= holds options of scripts/torture,
+# Continues an interrupted run. TORTURE= holds options of scripts/check/torture,
 # CSMITH= the number of programs.
 TORTURE ?=
 CSMITH ?= 100
 check-torture: all
-	$(Q)$(call need,scripts/torture)
-	$(Q)BUILD=$(O) scripts/torture --executed=12 $(TORTURE)
-	$(Q)BUILD=$(O) scripts/torture --csmith=$(CSMITH)
-	$(Q)BUILD=$(O) scripts/torture --rust
-	$(Q)BUILD=$(O) scripts/rust-program
+	$(Q)$(call need,scripts/check/torture)
+	$(Q)BUILD=$(O) scripts/check/torture --executed=12 $(TORTURE)
+	$(Q)BUILD=$(O) scripts/check/torture --csmith=$(CSMITH)
+	$(Q)BUILD=$(O) scripts/check/torture --rust
+	$(Q)BUILD=$(O) scripts/check/rust-program
 
 check-self:
 	$(Q)scripts/setup
-	$(Q)MAKE='$(MAKE)' scripts/check-self --build=$(O)
-	$(Q)MAKE='$(MAKE)' scripts/check-self --build=$(O) --stripped
+	$(Q)MAKE='$(MAKE)' scripts/check/check-self --build=$(O)
+	$(Q)MAKE='$(MAKE)' scripts/check/check-self --build=$(O) --stripped
 
 check-mutation: $(O)/tests/test_verify_bits
 	$(Q)MORPH_MUTATION=all $<
@@ -507,37 +507,37 @@ FUZZ_SECONDS ?= 60
 fuzz:
 	$(Q)scripts/setup $(if $(filter afl,$(ENGINE)),--fuzz)
 	$(Q)$(MAKE) --no-print-directory fuzzers
-	$(Q)$(call need,scripts/fuzz)
-	$(Q)BUILD=$(O) scripts/fuzz --engine=$(ENGINE) --seconds=$(FUZZ_SECONDS) $(FUZZ)
+	$(Q)$(call need,scripts/check/fuzz)
+	$(Q)BUILD=$(O) scripts/check/fuzz --engine=$(ENGINE) --seconds=$(FUZZ_SECONDS) $(FUZZ)
 
 bench:
 	$(Q)scripts/setup --bench
 	$(Q)$(MAKE) --no-print-directory all
-	$(Q)$(call need,scripts/bench)
-	$(Q)BUILD=$(O) scripts/bench
+	$(Q)$(call need,scripts/bench/run)
+	$(Q)BUILD=$(O) scripts/bench/run
 
-# Continues an interrupted run. FIGURE3= holds options of scripts/figure3.
+# Continues an interrupted run. FIGURE3= holds options of scripts/bench/figure3.
 FIGURE3 ?=
 figure3:
 	$(Q)scripts/setup --bench --figure3
 	$(Q)$(MAKE) --no-print-directory all
-	$(Q)$(call need,scripts/figure3)
-	$(Q)BUILD=$(O) scripts/figure3 --keep=$(O)/figure3 $(FIGURE3)
+	$(Q)$(call need,scripts/bench/figure3)
+	$(Q)BUILD=$(O) scripts/bench/figure3 --keep=$(O)/figure3 $(FIGURE3)
 
 deb:
 	$(Q)scripts/setup --deb
 	$(call say,DEB,$(O)/deb)
-	$(Q)scripts/deb --output=$(O)/deb
+	$(Q)scripts/package/deb --output=$(O)/deb
 
 deb-check: deb
-	$(Q)scripts/deb-check $(O)/deb
+	$(Q)scripts/package/deb-check $(O)/deb
 
 check-system: deb
 	$(Q)scripts/setup --system
 	$(Q)BUILD=$(O) tests/guest/system/run
 
 layers:
-	$(Q)scripts/layers
+	$(Q)scripts/check/layers
 
 # What tests work on has forms of its own.
 FORMAT_SRCS = $(shell find kmod libprof daemon editor tests -name '*.[ch]' ! -name '*.mod.c' \
@@ -552,10 +552,10 @@ format:
 # ---- install, clean -------------------------------------------------------
 
 # The programs themselves list their options, so the completions are of the same version.
-$(O)/completion/%: $(O)/% scripts/completion
+$(O)/completion/%: $(O)/% scripts/package/completion
 	$(call say,COMPL,$*)
 	@mkdir -p $(@D)
-	$(Q)scripts/completion $(abspath $<) > $@
+	$(Q)scripts/package/completion $(abspath $<) > $@
 
 # State lives in /var/lib/morph. systemd creates the directory (StateDirectory=) and its user
 # (sysusers.d), so `make install' does not.
@@ -573,19 +573,19 @@ install: all $(COMPLETIONS)
 	$(Q)$(INSTALL) -d $(DESTDIR)$(COMPLETIONDIR)
 	$(Q)$(INSTALL) -m 0644 $(COMPLETIONS) $(DESTDIR)$(COMPLETIONDIR)/
 	$(Q)$(INSTALL) -d $(DESTDIR)$(UNITDIR)
-	$(Q)sed 's|@SBINDIR@|$(SBINDIR)|g; s|@SYSCONFDIR@|$(SYSCONFDIR)|g' daemon/morphd.service \
+	$(Q)sed 's|@SBINDIR@|$(SBINDIR)|g; s|@SYSCONFDIR@|$(SYSCONFDIR)|g' daemon/morphd/morphd.service \
 		> $(DESTDIR)$(UNITDIR)/morphd.service
 	$(Q)chmod 0644 $(DESTDIR)$(UNITDIR)/morphd.service
-	$(Q)$(INSTALL) -D -m 0644 daemon/morph.sysusers $(DESTDIR)$(SYSUSERSDIR)/morph.conf
+	$(Q)$(INSTALL) -D -m 0644 daemon/morphd/morph.sysusers $(DESTDIR)$(SYSUSERSDIR)/morph.conf
 	$(Q)$(INSTALL) -D -m 0644 kmod/99-morphmon.rules $(DESTDIR)$(UDEVDIR)/rules.d/99-morphmon.rules
 	$(Q)$(INSTALL) -D -m 0644 kmod/morphmon.modprobe.conf $(DESTDIR)$(MODPROBEDIR)/morphmon.conf
 	$(Q)$(INSTALL) -D -m 0644 kmod/morphmon.modules-load.conf $(DESTDIR)$(EXAMPLEDIR)/morphmon.modules-load.conf
-	$(Q)$(INSTALL) -D -m 0644 daemon/morphd.conf $(DESTDIR)$(EXAMPLEDIR)/morphd.conf
+	$(Q)$(INSTALL) -D -m 0644 daemon/morphd/morphd.conf $(DESTDIR)$(EXAMPLEDIR)/morphd.conf
 # The configuration file may hold an administrator's changes, so it is not overwritten. A package
 # always gets a fresh copy.
 	$(Q)$(INSTALL) -d $(DESTDIR)$(SYSCONFDIR)/morph
 	$(Q)test -e $(DESTDIR)$(SYSCONFDIR)/morph/morphd.conf || \
-		$(INSTALL) -m 0644 daemon/morphd.conf $(DESTDIR)$(SYSCONFDIR)/morph/morphd.conf
+		$(INSTALL) -m 0644 daemon/morphd/morphd.conf $(DESTDIR)$(SYSCONFDIR)/morph/morphd.conf
 
 # Install the module's source for dkms. The sources lie in a subdirectory, because their includes
 # are named from its parent.

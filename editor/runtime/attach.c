@@ -15,10 +15,10 @@
 #include <sys/stat.h>
 #include <sys/syscall.h>
 
-#include "editor/runtime.h"
+#include "editor/base/runtime.h"
 #include "editor/runtime/system.h"
 #include "editor/runtime/thread.h"
-#include "libprof/counts_file.h"
+#include "libprof/note/counts_file.h"
 
 #define HEADER_BYTES MP_COUNTS_FILE_HEADER_BYTES
 #define PID_DIGITS   10

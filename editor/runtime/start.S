@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// start - the three entry points of the runtime, 16 bytes apart (editor/runtime.h). All registers
+// start - the three entry points of the runtime, 16 bytes apart (editor/base/runtime.h). All registers
 // are preserved. Vector registers are not saved: attach.c and thread.c are compiled not to use any.
 
 // The stack after `save`, from its top: 15 registers, flags, the address to go on at.

@@ -11,7 +11,7 @@
 #include <stdint.h>
 #include <sys/syscall.h>
 
-#include "editor/runtime.h"
+#include "editor/base/runtime.h"
 
 static inline long call6(long nr, long a, long b, long c, long d, long e, long f)
 {

@@ -20,7 +20,7 @@
 #include <sys/mman.h>
 
 #include "editor/runtime/system.h"
-#include "libprof/counts_file.h"
+#include "libprof/note/counts_file.h"
 
 #ifndef MADV_POPULATE_WRITE
 #define MADV_POPULATE_WRITE 23 /* since Linux 5.14 */

@@ -5,7 +5,7 @@
 
 #include <stdbool.h>
 
-#include "editor/runtime.h"
+#include "editor/base/runtime.h"
 
 /*
  * me_runtime_thread - the stack pointer @rsp of the calling thread is outside the

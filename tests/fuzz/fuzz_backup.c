@@ -10,7 +10,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "editor/backup_record.h"
+#include "editor/replace/backup_record.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

@@ -3,7 +3,7 @@
  * fuzz_cfg - damaged ELF files through mp_elf_open_memory() and mp_cfg_build(): an error, or a
  * graph whose invariants hold.
  */
-#include "libprof/cfg.h"
+#include "libprof/cfg/cfg.h"
 #include "tests/support/sound.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);

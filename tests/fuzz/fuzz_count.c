@@ -15,11 +15,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "editor/emit.h"
-#include "editor/instrument.h"
-#include "editor/number.h"
-#include "editor/plan_all.h"
-#include "editor/verify.h"
+#include "editor/emit/emit.h"
+#include "editor/instrument/instrument.h"
+#include "editor/instrument/number.h"
+#include "editor/layout/plan_all.h"
+#include "editor/verify/verify.h"
 #include "tests/support/rewrite.h"
 #include "tests/support/tiny_elf.h"
 

@@ -3,8 +3,8 @@
  * fuzz_edge_table - any bytes as a table of counted edges: refused, or read and written back
  * identically. The same bytes are also used as its counters: solved or refused.
  */
-#include "libprof/edge_solve.h"
-#include "libprof/edge_table.h"
+#include "libprof/note/edge_solve.h"
+#include "libprof/note/edge_table.h"
 
 #include <stdint.h>
 #include <stdlib.h>

@@ -6,10 +6,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "editor/cfi.h"
-#include "editor/lsda.h"
-#include "libprof/eh.h"
-#include "libprof/map.h"
+#include "editor/unwind/cfi.h"
+#include "editor/unwind/lsda.h"
+#include "libprof/elf/eh.h"
+#include "libprof/note/map.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

@@ -4,7 +4,7 @@
  * Also matched as the old build of a small new one: the counts carried over must not exceed the
  * old ones.
  */
-#include "libprof/stale.h"
+#include "libprof/stale/stale.h"
 
 #include <stdint.h>
 #include <stdlib.h>

@@ -11,7 +11,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "daemon/import.h"
+#include "daemon/import/import.h"
 /* Defined here, because fuzzers are not linked with the tests' support code. */
 #include "tests/support/tiny_elf.c"
 

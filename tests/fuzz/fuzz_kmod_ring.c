@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "daemon/kmod_ring.h"
+#include "daemon/source/kmod_ring.h"
 
 enum {
 	RING_BYTES = 4096,

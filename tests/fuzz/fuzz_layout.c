@@ -12,10 +12,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "editor/emit.h"
-#include "editor/layout.h"
-#include "editor/verify.h"
-#include "libprof/counts.h"
+#include "editor/emit/emit.h"
+#include "editor/layout/layout.h"
+#include "editor/verify/verify.h"
+#include "libprof/infer/counts.h"
 #include "tests/support/rewrite.h"
 
 #define NR_PROGRAMS 4

@@ -8,7 +8,7 @@
 #include <string.h>
 #include <xxhash.h>
 
-#include "libprof/map.h"
+#include "libprof/note/map.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

@@ -13,11 +13,11 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "daemon/modcache_internal.h"
-#include "daemon/modread.h"
-#include "daemon/moved.h"
-#include "daemon/sandbox.h"
-#include "libprof/path_key.h"
+#include "daemon/module/modcache_private.h"
+#include "daemon/module/modread.h"
+#include "daemon/module/moved.h"
+#include "daemon/module/sandbox.h"
+#include "libprof/note/path_key.h"
 
 #define FILE_BYTES 0x10000
 #define TEXT	   0x1000 /* of the module that is already known */

@@ -11,7 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "editor/verify.h"
+#include "editor/verify/verify.h"
 #include "tests/support/rewrite.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);

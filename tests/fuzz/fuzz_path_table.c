@@ -4,9 +4,9 @@
  * identically. Some numbers at each block are decoded: the values of the path's edges must add
  * up to the number, or it is refused. The same bytes are also used as a path's key.
  */
-#include "libprof/path_decode.h"
-#include "libprof/path_key.h"
-#include "libprof/path_table.h"
+#include "libprof/note/path_decode.h"
+#include "libprof/note/path_key.h"
+#include "libprof/note/path_table.h"
 
 #include <stdint.h>
 #include <stdlib.h>

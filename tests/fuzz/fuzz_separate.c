@@ -11,9 +11,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "editor/emit.h"
-#include "editor/plan_all.h"
-#include "editor/verify.h"
+#include "editor/emit/emit.h"
+#include "editor/layout/plan_all.h"
+#include "editor/verify/verify.h"
 #include "tests/support/rewrite.h"
 
 #define NR_PROGRAMS 3

@@ -10,10 +10,10 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "libprof/store_codec.h"
-#include "libprof/store_internal.h"
-#include "libprof/store_merge.h"
-#include "libprof/store_paths.h"
+#include "libprof/store/store_codec.h"
+#include "libprof/store/store_private.h"
+#include "libprof/store/store_merge.h"
+#include "libprof/store/store_paths.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

@@ -4,16 +4,16 @@
  * table: a graph whose invariants hold and, if something may move, an output that verifies.
  *
  * The input is {u8 flags, u8 start of a second function in units of 8, u16 bytes of code}, the
- * code, which lies at 0x1000, and constant data, which lies at 0x4000. See scripts/fuzz-seeds.
+ * code, which lies at 0x1000, and constant data, which lies at 0x4000. See scripts/check/fuzz-seeds.
  */
 #include <elf.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "editor/emit.h"
-#include "editor/plan_all.h"
-#include "editor/verify.h"
+#include "editor/emit/emit.h"
+#include "editor/layout/plan_all.h"
+#include "editor/verify/verify.h"
 #include "tests/support/rewrite.h"
 #include "tests/support/sound.h"
 #include "tests/support/tiny_elf.h"

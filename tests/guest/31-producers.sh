@@ -17,6 +17,6 @@ chmod +x cc
 export CC=$PWD/cc SOURCES=kmod SCALE=3 TIMES=10 LEAST=10
 [ "$LONG" = 1 ] || export KINDS=system SCENARIOS="short remap"
 load
-bash "$root/tests/e2e/30-producers.sh" || fail "exit $?"
+bash "$root/tests/e2e/morphd-producers.sh" || fail "exit $?"
 unload
 finish

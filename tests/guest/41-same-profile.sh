@@ -19,7 +19,7 @@ CC
 chmod +x cc
 load
 CC=$PWD/cc SOURCES="kmod perf bpf" RUNS=20 RATE=16000 MS=120 ALARMS=100000 \
-	bash "$root/tests/e2e/37-same-profile.sh" >said 2>&1
+	bash "$root/tests/e2e/morphd-same-profile.sh" >said 2>&1
 status=$?
 cat said
 case $status in

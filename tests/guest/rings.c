@@ -8,7 +8,7 @@
  *	rings rubbish MS		writes random values into the tails
  *	rings restart N [HZ]		START and STOP, N times
  *	rings rate HZ hrtimer|tick MS	a busy CPU gives HZ samples a second; needs a clock by which
- *					no interrupt is late (scripts/guest --icount)
+ *					no interrupt is late (scripts/kernel/guest --icount)
  */
 #include <errno.h>
 #include <math.h>

@@ -2,7 +2,7 @@
 /*
  * torment - stresses the module: readers that break all rules, die, or get no memory, and processes
  * whose files change. 80-torment.sh runs several at once, on a kernel that detects errors
- * (scripts/kernel-debug).
+ * (scripts/kernel/kernel-debug).
  *
  *	torment read SECONDS RATE MODE WAKE	a correct reader; no record may be missing
  *	torment hostile SECONDS			threads that share the file and do random things

@@ -3,7 +3,7 @@
  * branches - a plugin for QEMU's user mode: exact counts of instructions and transfers, per
  * file.
  *
- * Decides what is counted; scripts/branches runs it and prints tables. Stops the program with
+ * Decides what is counted; scripts/bench/branches runs it and prints tables. Stops the program with
  * status 99 when execution enters a patch other than at its start. Arguments, all KEY=VALUE:
  *   out=FILE     the counts, as JSON (required)
  *   edges=FILE   counts per run of instructions and per (from, to), see edges_write()

@@ -3,7 +3,7 @@
  * paths - a plugin for QEMU's user mode: exact counts of each path in a table of path numbers.
  *
  * The original program runs, and its path follows from the blocks that it executes. So no code that
- * writes or reads path numbers is trusted. scripts/path-accuracy runs it with a table printed by
+ * writes or reads path numbers is trusted. scripts/bench/path-accuracy runs it with a table printed by
  * tests/tools/paths. Counts the first thread only, and no children. Arguments:
  *   out=FILE     lines BLOCK NUMBER COUNT: COUNT paths ended after that block with NUMBER
  *   table=FILE   lines `b VADDR NEXT FLAGS' (1: a path starts, 2: ends with a call, 4: entered

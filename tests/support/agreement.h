@@ -7,8 +7,8 @@
 
 #include <stdint.h>
 
-#include "libprof/cfg.h"
-#include "libprof/counts.h"
+#include "libprof/cfg/cfg.h"
+#include "libprof/infer/counts.h"
 
 /* Each value is from 0 to 1; 1: full agreement. If there is nothing to compare: 0. */
 struct agreement {

@@ -7,9 +7,9 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "editor/eligible.h"
-#include "editor/emit.h"
-#include "editor/plan_all.h"
+#include "editor/evidence/eligible.h"
+#include "editor/emit/emit.h"
+#include "editor/layout/plan_all.h"
 
 static bool read_file(const char *path, struct rewrite_bytes *out)
 {

@@ -10,9 +10,9 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "editor/image.h"
-#include "libprof/cfg.h"
-#include "libprof/elf.h"
+#include "editor/place/image.h"
+#include "libprof/cfg/cfg.h"
+#include "libprof/elf/elf.h"
 
 struct rewrite_bytes {
 	uint8_t *data; /* Ownership: free() */

@@ -3,7 +3,7 @@
 #ifndef MORPH_TESTS_SOUND_H
 #define MORPH_TESTS_SOUND_H
 
-#include "libprof/cfg.h"
+#include "libprof/cfg/cfg.h"
 
 /* Aborts if an invariant is violated. */
 void sound_cfg(const struct mp_cfg *cfg);

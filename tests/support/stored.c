@@ -7,8 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "libprof/path_evidence.h"
-#include "libprof/profile.h"
+#include "libprof/infer/path_evidence.h"
+#include "libprof/infer/profile.h"
 
 void die(const char *what, const char *why)
 {

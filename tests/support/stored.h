@@ -8,10 +8,10 @@
 
 #include <stddef.h>
 
-#include "libprof/cfg.h"
-#include "libprof/counts.h"
-#include "libprof/store.h"
-#include "libprof/store_paths.h"
+#include "libprof/cfg/cfg.h"
+#include "libprof/infer/counts.h"
+#include "libprof/store/store.h"
+#include "libprof/store/store_paths.h"
 
 struct stored {
 	struct mp_ip_count *ips;

@@ -13,8 +13,8 @@
 #ifndef MORPH_TESTS_TOYCFG_H
 #define MORPH_TESTS_TOYCFG_H
 
-#include "editor/layout.h"
-#include "libprof/cfg.h"
+#include "editor/layout/layout.h"
+#include "libprof/cfg/cfg.h"
 
 #define TOY_MAX 512
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
  * accuracy - measures profiles of several kinds and sizes against exact counts.
- * scripts/accuracy runs it.
+ * scripts/bench/accuracy runs it.
  *
  * Reads a binary and three databases: samples and exact counts of training work, and exact
  * counts of other work. Draws smaller profiles, lets the editor infer and lay out, and prints
@@ -16,18 +16,18 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "editor/eligible.h"
-#include "editor/entries.h"
-#include "editor/instrument.h"
-#include "editor/layout.h"
-#include "editor/pointer.h"
-#include "editor/predict.h"
-#include "libprof/branch_hint.h"
-#include "libprof/cfg.h"
-#include "libprof/counts.h"
-#include "libprof/counts_doubt.h"
-#include "libprof/elf.h"
-#include "libprof/insn_wait.h"
+#include "editor/evidence/eligible.h"
+#include "editor/layout/entries.h"
+#include "editor/instrument/instrument.h"
+#include "editor/layout/layout.h"
+#include "editor/evidence/pointer.h"
+#include "editor/layout/predict.h"
+#include "libprof/infer/branch_hint.h"
+#include "libprof/cfg/cfg.h"
+#include "libprof/infer/counts.h"
+#include "libprof/infer/counts_doubt.h"
+#include "libprof/elf/elf.h"
+#include "libprof/infer/insn_wait.h"
 #include "tests/support/agreement.h"
 #include "tests/support/draw.h"
 #include "tests/support/stored.h"
@@ -598,7 +598,7 @@ int main(int argc, char **argv)
 		{"seed", 'r', "N", 0, "of the draws", 0},
 		{"only", 'o', "SOURCES", 0, "nothing but these, and exact counts", 0},
 		{"all", 'a', NULL, 0, "the parts of the estimator one by one, too", 0},
-		{"fit", 'l', NULL, 0, "instead: what scripts/fit-hints fits constants to", 0},
+		{"fit", 'l', NULL, 0, "instead: what scripts/bench/fit-hints fits constants to", 0},
 		{0}};
 	static const struct argp argp = {
 		options,

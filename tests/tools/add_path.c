@@ -7,8 +7,8 @@
 #include <stdlib.h>
 #include <time.h>
 
-#include "libprof/store_paths.h"
-#include "libprof/varint.h"
+#include "libprof/store/store_paths.h"
+#include "libprof/base/varint.h"
 
 int main(int argc, char **argv)
 {

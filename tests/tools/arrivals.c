@@ -16,7 +16,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "libprof/cfg.h"
+#include "libprof/cfg/cfg.h"
 
 struct run {
 	struct mp_elf *elf;

@@ -11,7 +11,7 @@
 
 #include <Zydis/Zydis.h>
 
-#include "libprof/elf.h"
+#include "libprof/elf/elf.h"
 
 static double cpu_s(void)
 {

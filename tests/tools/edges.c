@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "libprof/store.h"
+#include "libprof/store/store.h"
 
 static int print_edges(struct mp_store *store, const char *path, struct mp_err *err)
 {

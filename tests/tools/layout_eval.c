@@ -3,7 +3,7 @@
  * layout-eval - measures an estimator and its layout against exact counts.
  *
  * Reads a binary, samples (`ADDRESS COUNT` lines) and exact counts (tests/plugin/branches.c,
- * edges=). Prints a table. For developers; scripts/bench-accuracy runs it.
+ * edges=). Prints a table. For developers; scripts/bench/bench-accuracy runs it.
  */
 #include <argp.h>
 #include <errno.h>
@@ -14,12 +14,12 @@
 #include <string.h>
 #include <time.h>
 
-#include "libprof/counts.h"
-#include "editor/layout.h"
-#include "editor/predict.h"
-#include "libprof/cfg.h"
-#include "libprof/elf.h"
-#include "libprof/profile.h"
+#include "libprof/infer/counts.h"
+#include "editor/layout/layout.h"
+#include "editor/layout/predict.h"
+#include "libprof/cfg/cfg.h"
+#include "libprof/elf/elf.h"
+#include "libprof/infer/profile.h"
 
 struct run {
 	uint64_t start, end, count;

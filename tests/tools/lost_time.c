@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
  * lost_time - measures how much time a program loses to interrupts, on each CPU. Used by
- * scripts/bench-source.
+ * scripts/bench/bench-source.
  *
  * A loop on every CPU reads the time-stamp counter. A short gap is an interrupt; a long gap is
  * another program's turn and is excluded. usage: lost_time SECONDS

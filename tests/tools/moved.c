@@ -9,8 +9,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "libprof/insn.h"
-#include "libprof/map.h"
+#include "libprof/insn/insn.h"
+#include "libprof/note/map.h"
 
 static int print_piece(const struct mp_elf *elf, const struct mp_map *map,
 		       const struct mp_map_piece *piece, unsigned long step, unsigned long *nr)

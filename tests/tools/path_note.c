@@ -10,10 +10,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "libprof/elf.h"
-#include "libprof/map.h"
-#include "libprof/path_table.h"
-#include "libprof/store_outputs.h"
+#include "libprof/elf/elf.h"
+#include "libprof/note/map.h"
+#include "libprof/note/path_table.h"
+#include "libprof/store/store_outputs.h"
 
 static struct mp_err err;
 

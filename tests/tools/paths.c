@@ -22,11 +22,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "libprof/cfg.h"
-#include "libprof/counts.h"
-#include "libprof/elf.h"
-#include "libprof/insn.h"
-#include "libprof/path_table.h"
+#include "libprof/cfg/cfg.h"
+#include "libprof/infer/counts.h"
+#include "libprof/elf/elf.h"
+#include "libprof/insn/insn.h"
+#include "libprof/note/path_table.h"
 #include "tests/support/stored.h"
 
 #define HOT_SHARE 0.00125

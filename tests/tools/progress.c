@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
  * progress - measures how much work programs that use all CPUs complete in some time. Used by
- * scripts/bench-collect.
+ * scripts/bench/bench-collect.
  *
  * One thread runs on each CPU. Without a command, it walks through a table that fits the
  * second-level cache, so it is slowed down by interrupts, by other programs, and by what they

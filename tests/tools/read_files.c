@@ -19,9 +19,9 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "daemon/clock.h"
-#include "daemon/modread.h"
-#include "daemon/sandbox.h"
+#include "daemon/record/clock.h"
+#include "daemon/module/modread.h"
+#include "daemon/module/sandbox.h"
 
 static struct md_sandbox *sandbox;
 static int one_sock;

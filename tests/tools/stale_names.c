@@ -7,7 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "libprof/stale.h"
+#include "libprof/stale/stale.h"
 
 struct build {
 	struct mp_elf *elf;

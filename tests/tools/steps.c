@@ -21,7 +21,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "libprof/insn.h"
+#include "libprof/insn/insn.h"
 
 #define MAX_MAPS 8
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
  * survey - prints how much of many ELF files libprof understands: functions, bytes, indirect
- * jumps, and the reasons for the rest. For developers; scripts/survey names the files.
+ * jumps, and the reasons for the rest. For developers; scripts/check/survey names the files.
  */
 #include <ftw.h>
 #include <inttypes.h>
@@ -14,7 +14,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "libprof/cfg.h"
+#include "libprof/cfg/cfg.h"
 
 struct result {
 	uint64_t files, refused, crashed;

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Shared by the cost test and scripts/bench-kmod: boots a guest whose clock counts instructions,
+"""Shared by the cost test and scripts/bench/bench-kmod: boots a guest whose clock counts instructions,
 runs work in it with and without collectors, and reads the plugin's counts. This file decides what
 is measured and how it is summed up; limits are in run, tables in bench-kmod."""
 
@@ -42,7 +42,7 @@ def command(args, **kw):
 
 def kernels():
     """[(release, directory)] of the kernels that can be booted, Debian's own first."""
-    out = command([f"{ROOT}/scripts/kernels", "--list"])
+    out = command([f"{ROOT}/scripts/kernel/kernels", "--list"])
     return [tuple(line.split(" ", 1)) for line in out.splitlines()]
 
 
@@ -67,7 +67,7 @@ def plugin():
 
 def morphmon(release):
     """Builds morphmon. Returns its .ko."""
-    command([f"{ROOT}/scripts/kmod-build", f"--build={BUILD}", release])
+    command([f"{ROOT}/scripts/kernel/kmod-build", f"--build={BUILD}", release])
     return f"{BUILD}/kmod/{release}/morphmon.ko"
 
 
@@ -111,7 +111,7 @@ def programs(where):
             if name.endswith(".c"):
                 text.write(open(f"{ROOT}/libprof/{name}").read())
     command(["gcc", "-std=gnu17", "-I.", "-D_GNU_SOURCE", "-E", "-o", f"{where}/program.i",
-             "libprof/cfg.c"], cwd=ROOT)
+             "libprof/cfg/cfg.c"], cwd=ROOT)
     return files
 
 

@@ -204,7 +204,7 @@ static void run_mmap(unsigned int nr)
 	}
 }
 
-/* ---- real programs: what scripts/bench-kmod puts into the guest ------------ */
+/* ---- real programs: what scripts/bench/bench-kmod puts into the guest ------------ */
 
 static void program(char **argv, unsigned int nr)
 {

@@ -1,0 +1,384 @@
+// SPDX-License-Identifier: Apache-2.0
+/* flush - writes counts into the store; see flush.h. */
+#include "daemon/record/clock.h"
+#include "daemon/attribute/flush.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "daemon/module/moved.h"
+#include "libprof/store/store_paths.h"
+
+int md_flush_start(struct md_flush *flush, int64_t now_s, struct mp_err *err)
+{
+	int ret = mp_store_begin(flush->store, err);
+
+	if (ret)
+		return ret;
+	flush->session.start_s = flush->session.last_s = now_s;
+	ret = mp_store_start_session(flush->store, &flush->session, err);
+	if (ret) {
+		mp_store_rollback(flush->store);
+		return ret;
+	}
+	return mp_store_commit(flush->store, err);
+}
+
+static int compare_counts(const void *a, const void *b)
+{
+	const struct md_count *x = a, *y = b;
+
+	return x->key < y->key ? -1 : x->key > y->key;
+}
+
+/* Return: the key in the original for an address of moved code, else @key. */
+static uint64_t original_key(const struct md_modcache *mc, uint64_t key)
+{
+	const struct md_module *module = md_modcache_module(mc, md_counts_module(key));
+	const struct mp_map *map = module ? md_module_map(module) : NULL;
+
+	if (!map)
+		return key;
+	return md_counts_key(module->original, mp_map_original(map, md_counts_vaddr(key)));
+}
+
+/* Makes a list of the table's counts, sorted by key, and adds up equal keys. */
+static struct md_count *sorted_counts(const struct md_attribute *at, size_t *nr)
+{
+	struct md_count *list = malloc((at->counts.nr_used + 1) * sizeof(*list));
+	size_t i, n = 0, kept = 0;
+
+	if (!list)
+		return NULL;
+	for (i = 0; i < at->counts.nr_slots; i++) {
+		if (!at->counts.slots[i].key)
+			continue;
+		list[n].key = original_key(at->modcache, at->counts.slots[i].key);
+		list[n++].nr = at->counts.slots[i].nr;
+	}
+	qsort(list, n, sizeof(*list), compare_counts);
+	for (i = 0; i < n; i++) {
+		if (kept && list[kept - 1].key == list[i].key)
+			list[kept - 1].nr += list[i].nr;
+		else
+			list[kept++] = list[i];
+	}
+	*nr = kept;
+	return list;
+}
+
+/* Sets the module's key in the store, once per module. */
+static int put_module(struct md_flush *flush, struct md_module *module, int64_t when_s,
+		      struct mp_err *err)
+{
+	struct mp_module known = {.path = NULL};
+	const char *path = module->path;
+	uint64_t text_size = module->text_size;
+	int ret;
+
+	if (module->store_key)
+		return 0;
+	/* The original may be known only by its id. The store may know its path and size. */
+	if (!text_size && !mp_store_find_module(flush->store, &module->id, &known, NULL)) {
+		path = known.path;
+		text_size = known.text_size;
+	}
+	ret = mp_store_put_module(flush->store, &module->id, module->kind, path, text_size, when_s,
+				  &module->store_key, err);
+	free(known.path);
+	return ret;
+}
+
+static int write_counts(struct md_flush *flush, const struct md_attribute *at, int64_t when_s,
+			struct mp_err *err)
+{
+	struct mp_ip_count *ips = NULL;
+	struct md_count *list;
+	size_t nr = 0, from, to;
+	int ret = 0;
+
+	list = sorted_counts(at, &nr);
+	ips = malloc((nr + 1) * sizeof(*ips));
+	if (!list || !ips) {
+		ret = mp_err_set(err, ENOMEM, "no memory for writing counts");
+		goto out;
+	}
+	for (from = 0; from < nr && !ret; from = to) {
+		uint32_t index = md_counts_module(list[from].key);
+		struct md_module *module = md_modcache_module(at->modcache, index);
+
+		for (to = from; to < nr && md_counts_module(list[to].key) == index; to++) {
+			ips[to - from].vaddr = md_counts_vaddr(list[to].key);
+			ips[to - from].count = list[to].nr;
+		}
+		if (!module) {
+			ret = mp_err_set(err, EBADMSG, "counts without a module: not written");
+			break;
+		}
+		ret = put_module(flush, module, when_s, err);
+		if (!ret)
+			ret = mp_store_add_counts(flush->store, module->store_key, when_s, ips,
+						  to - from, err);
+	}
+out:
+	free(list);
+	free(ips);
+	return ret;
+}
+
+/* ---- edges -------------------------------------------------------------------------------- */
+
+struct edge_list {
+	struct md_edge *edges;
+	size_t nr, max;
+	uint32_t module; /* module of the edges that are being added */
+	uint64_t times;	 /* count of the edge that is being added */
+	bool failed;
+};
+
+static void add_edge(void *arg, uint64_t from, uint64_t to)
+{
+	struct edge_list *list = arg;
+
+	if (list->nr == list->max) {
+		size_t max = list->max ? 2 * list->max : 1024;
+		void *bigger = realloc(list->edges, max * sizeof(*list->edges));
+
+		if (!bigger) {
+			list->failed = true;
+			return;
+		}
+		list->edges = bigger;
+		list->max = max;
+	}
+	list->edges[list->nr++] =
+		(struct md_edge){md_counts_key(list->module, from), to, list->times};
+}
+
+static void add_transfer(struct edge_list *list, const struct md_module *module,
+			 const struct md_edge *edge, uint64_t *nr_moved)
+{
+	uint64_t from = md_counts_vaddr(edge->from), to = edge->to;
+
+	list->times = edge->nr;
+	list->module = md_counts_module(edge->from);
+	if (module && md_module_map(module)) {
+		list->module = module->original;
+		if (md_moved_transfer(module->map, module->map_ends, &from, &to) !=
+		    MD_MOVED_TAKEN) {
+			*nr_moved += edge->nr;
+			return;
+		}
+	}
+	add_edge(list, from, to);
+}
+
+static int compare_edges(const void *a, const void *b)
+{
+	const struct md_edge *x = a, *y = b;
+
+	if (x->from != y->from)
+		return x->from < y->from ? -1 : 1;
+	return (x->to > y->to) - (x->to < y->to);
+}
+
+/* Lists all edges, translated to the originals, sorted and added up. */
+static int list_edges(const struct md_attribute *at, struct edge_list *list, uint64_t *nr_moved)
+{
+	size_t i, kept = 0;
+
+	for (i = 0; i < at->transfers.nr_slots; i++) {
+		const struct md_edge *edge = &at->transfers.slots[i];
+
+		if (edge->from)
+			add_transfer(list,
+				     md_modcache_module(at->modcache, md_counts_module(edge->from)),
+				     edge, nr_moved);
+	}
+	for (i = 0; i < at->straight.nr_slots; i++) {
+		const struct md_edge *run = &at->straight.slots[i];
+		const struct md_module *module =
+			md_modcache_module(at->modcache, md_counts_module(run->from));
+
+		if (!run->from || !module || !md_module_map(module))
+			continue;
+		list->times = run->nr;
+		list->module = module->original;
+		*nr_moved += run->nr * md_moved_straight(module->map, module->map_ends,
+							 md_counts_vaddr(run->from), run->to,
+							 add_edge, list);
+	}
+	if (list->failed)
+		return -ENOMEM;
+	if (list->nr)
+		qsort(list->edges, list->nr, sizeof(*list->edges), compare_edges);
+	for (i = 0; i < list->nr; i++) {
+		if (kept && !compare_edges(&list->edges[kept - 1], &list->edges[i]))
+			list->edges[kept - 1].nr += list->edges[i].nr;
+		else
+			list->edges[kept++] = list->edges[i];
+	}
+	list->nr = kept;
+	return 0;
+}
+
+static int write_edges(struct md_flush *flush, struct md_attribute *at, int64_t when_s,
+		       uint64_t *nr_moved, struct mp_err *err)
+{
+	struct edge_list list = {0};
+	struct mp_edge_count *edges = NULL;
+	size_t from, to;
+	int ret;
+
+	*nr_moved = 0;
+	if (!at->transfers.nr_used && !at->straight.nr_used)
+		return 0;
+	ret = list_edges(at, &list, nr_moved);
+	edges = malloc((list.nr + 1) * sizeof(*edges));
+	if (ret || !edges) {
+		ret = mp_err_set(err, ENOMEM, "no memory for writing edges");
+		goto out;
+	}
+	for (from = 0; from < list.nr && !ret; from = to) {
+		uint32_t index = md_counts_module(list.edges[from].from);
+		struct md_module *module = md_modcache_module(at->modcache, index);
+
+		for (to = from; to < list.nr && md_counts_module(list.edges[to].from) == index;
+		     to++)
+			edges[to - from] =
+				(struct mp_edge_count){.from = md_counts_vaddr(list.edges[to].from),
+						       .to = list.edges[to].to,
+						       .count = list.edges[to].nr};
+		if (!module) {
+			ret = mp_err_set(err, EBADMSG, "edges without a module: not written");
+			break;
+		}
+		ret = put_module(flush, module, when_s, err);
+		if (!ret)
+			ret = mp_store_add_edges(flush->store, module->store_key, when_s, edges,
+						 to - from, err);
+	}
+out:
+	free(list.edges);
+	free(edges);
+	return ret;
+}
+
+/* ---- paths -------------------------------------------------------------------------------- */
+
+static int write_paths(struct md_flush *flush, struct md_attribute *at, int64_t when_s,
+		       struct mp_err *err)
+{
+	struct mp_path_count *counts = NULL;
+	struct md_path *paths = NULL;
+	uint8_t *keys = NULL;
+	size_t nr = 0, from, to;
+	int ret;
+
+	if (!at->paths.counts.nr_used)
+		return 0;
+	ret = md_paths_list(&at->paths, at->modcache, &paths, &nr, &keys);
+	if (ret == -EBADMSG)
+		return mp_err_set(err, EBADMSG, "paths without a module: not written");
+	counts = malloc((nr + 1) * sizeof(*counts));
+	if (ret || !counts) {
+		ret = mp_err_set(err, ENOMEM, "no memory for writing paths");
+		goto out;
+	}
+	for (from = 0; from < nr && !ret; from = to) {
+		struct md_module *module = md_modcache_module(at->modcache, paths[from].module);
+
+		for (to = from; to < nr && paths[to].module == paths[from].module; to++)
+			counts[to - from] = paths[to].count;
+		if (!module) {
+			ret = mp_err_set(err, EBADMSG, "paths without a module: not written");
+			break;
+		}
+		ret = put_module(flush, module, when_s, err);
+		if (!ret)
+			ret = mp_store_add_paths(flush->store, module->store_key, when_s, counts,
+						 to - from, err);
+	}
+out:
+	free(counts);
+	free(paths);
+	free(keys);
+	return ret;
+}
+
+/* ---- the rest ----------------------------------------------------------------------------- */
+
+static int write_activity(struct md_flush *flush, const struct md_attribute *at, int64_t when_s,
+			  struct mp_err *err)
+{
+	uint32_t i;
+	int ret = 0;
+
+	for (i = 1; i < at->nr_activity && !ret; i++) {
+		const struct mp_activity *a = &at->activity[i];
+		struct md_module *module = md_modcache_module(at->modcache, i);
+
+		if (!module || !(a->app | a->lib | a->kernel | a->other))
+			continue;
+		if (md_module_map(module))
+			module = md_modcache_module(at->modcache, module->original);
+		ret = put_module(flush, module, when_s, err);
+		if (!ret)
+			ret = mp_store_add_activity(flush->store, module->store_key, when_s, a,
+						    err);
+	}
+	return ret;
+}
+
+static int write_processes(struct md_flush *flush, int64_t when_s, struct mp_err *err)
+{
+	const struct mp_process *processes;
+	size_t nr = flush->who ? md_who_list(flush->who, &processes) : 0;
+
+	return nr ? mp_store_add_processes(flush->store, when_s, processes, nr, err) : 0;
+}
+
+int md_flush_write(struct md_flush *flush, struct md_attribute *at, int64_t when_s,
+		   struct mp_err *err)
+{
+	uint64_t began = md_clock_now_ns(), nr_moved = 0;
+	int ret;
+
+	if (!at->ledger.emitted && !at->transfers.nr_used && !at->straight.nr_used &&
+	    !at->paths.counts.nr_used)
+		return 0;
+	if (!md_attribute_is_conserved(at))
+		return mp_err_set(err, EBADMSG, "samples do not add up: not written");
+	ret = mp_store_begin(flush->store, err);
+	if (ret)
+		return ret;
+	ret = write_counts(flush, at, when_s, err);
+	if (!ret)
+		ret = write_edges(flush, at, when_s, &nr_moved, err);
+	if (!ret)
+		ret = write_paths(flush, at, when_s, err);
+	if (!ret)
+		ret = write_activity(flush, at, when_s, err);
+	if (!ret)
+		ret = write_processes(flush, when_s, err);
+	if (!ret)
+		ret = mp_store_add_ledger(flush->store, flush->session.key, when_s, &at->ledger,
+					  err);
+	if (!ret)
+		ret = mp_store_commit(flush->store, err);
+	else
+		mp_store_rollback(flush->store);
+	if (ret) {
+		md_modcache_forget_keys(at->modcache);
+		return ret;
+	}
+	flush->time_ns += md_clock_now_ns() - began;
+	flush->nr++;
+	at->branches.moved += nr_moved;
+	md_attribute_clear(at);
+	if (flush->who)
+		md_who_clear(flush->who);
+	return 0;
+}

@@ -1,0 +1,451 @@
+// SPDX-License-Identifier: Apache-2.0
+/* pipeline - the daemon's main loop; see pipeline.h. */
+#include "daemon/record/clock.h"
+#include "daemon/attribute/pipeline.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#define POLL_MS	      100
+#define REFUSED_SAID  10 /* refused outputs that get a message */
+#define DAY_S	      86400
+#define BATCHES_CLOCK 8 /* of a replay: batches between two reads of the clock */
+
+uint64_t md_ledger_lost(const struct mp_ledger *ledger)
+{
+	uint64_t sum = 0;
+	size_t i;
+
+	for (i = 0; i < MP_NR_LOST; i++)
+		sum += ledger->lost[i];
+	return sum;
+}
+
+uint64_t md_ledger_unattributed(const struct mp_ledger *ledger)
+{
+	uint64_t sum = 0;
+	size_t i;
+
+	for (i = 0; i < MP_NR_UNATTR; i++)
+		sum += ledger->unattributed[i];
+	return sum;
+}
+
+static void add_ledger(struct mp_ledger *to, const struct mp_ledger *from)
+{
+	size_t i;
+
+	to->emitted += from->emitted;
+	to->attributed += from->attributed;
+	for (i = 0; i < MP_NR_UNATTR; i++)
+		to->unattributed[i] += from->unattributed[i];
+	for (i = 0; i < MP_NR_LOST; i++)
+		to->lost[i] += from->lost[i];
+	for (i = 0; i < MP_NR_PATH_FATES; i++)
+		to->paths[i] += from->paths[i];
+}
+
+static void say(struct md_pipeline *pl, const char *message)
+{
+	if (pl->warn && message && message[0])
+		pl->warn(pl->arg, message);
+}
+
+static void step(struct md_pipeline *pl)
+{
+	if (pl->step)
+		pl->step(pl->arg);
+}
+
+/* ---- recording ---------------------------------------------------------------------------- */
+
+/* Writes the description of @file to the recording, before the first record that refers to it. */
+static int record_file(struct md_pipeline *pl, struct md_file *file, struct mp_err *err)
+{
+	struct morph_record *record;
+	struct md_buf buf = {0};
+	size_t pos = 0;
+	int ret;
+
+	if (!pl->writer || file->recorded)
+		return 0;
+	ret = md_modcache_describe(pl->at.modcache, file, &buf);
+	if (ret)
+		mp_err_set(err, -ret, "no memory");
+	while (!ret && !md_record_next(buf.data, buf.size, &pos, &record))
+		ret = md_recwriter_add(pl->writer, record, err);
+	md_buf_fini(&buf);
+	file->recorded = !ret;
+	return ret;
+}
+
+/* Looks up the file of a live source's mapping at once, since it may be deleted soon. */
+static int resolve(struct md_pipeline *pl, struct morph_mmap *mmap, struct mp_err *err)
+{
+	struct md_module *module;
+	struct md_file *file;
+	int64_t mapped_ns = 0;
+
+	if (mmap->task.time_ns)
+		mapped_ns = mmap->task.time_ns + md_clock_ns(CLOCK_REALTIME) -
+			    md_clock_ns(CLOCK_MONOTONIC);
+	if (md_modcache_resolve(pl->at.modcache, mmap, mapped_ns, &file))
+		return mp_err_set(err, ENOMEM, "no memory");
+	say(pl, md_modcache_remark(pl->at.modcache));
+	mmap->module = file->number;
+	module = md_modcache_module(pl->at.modcache, file->module);
+	if (module) {
+		mmap->build_id_len = module->id.build_id_len;
+		memcpy(mmap->build_id, module->id.build_id, sizeof(mmap->build_id));
+		md_outputs_consider(pl->outputs, module);
+	}
+	/* One batch may need thousands of files. */
+	step(pl);
+	return record_file(pl, file, err);
+}
+
+/* Takes decisions about outputs, and writes them to the recording. */
+static int take_outputs(struct md_pipeline *pl, int timeout_ms, struct mp_err *err)
+{
+	struct morph_record *record;
+	struct md_module *module;
+	struct md_buf buf = {0};
+	struct mp_err said;
+	size_t pos;
+	int ret = 0;
+
+	while (!ret && (module = md_outputs_take(pl->outputs, pl->at.modcache, timeout_ms))) {
+		if (module->belief == MD_MAP_REFUSED && pl->nr_refused++ < REFUSED_SAID) {
+			mp_err_set(&said, 0,
+				   "%s: its original is not known here: its samples are counted "
+				   "for this file",
+				   module->path);
+			say(pl, said.msg);
+		}
+		if (module->belief != MD_MAP_BELIEVED || !pl->writer)
+			continue;
+		pos = buf.size = 0;
+		ret = md_modcache_describe_output(pl->at.modcache, module, &buf);
+		if (ret)
+			mp_err_set(err, -ret, "no memory");
+		while (!ret && !md_record_next(buf.data, buf.size, &pos, &record))
+			ret = md_recwriter_add(pl->writer, record, err);
+	}
+	md_buf_fini(&buf);
+	return ret;
+}
+
+/* At the end of a run, waits for all pending answers about outputs. */
+static int settle_outputs(struct md_pipeline *pl, struct mp_err *err)
+{
+	int ret = 0;
+
+	while (!ret && md_outputs_wait_ms(pl->outputs)) {
+		ret = take_outputs(pl, POLL_MS, err);
+		step(pl);
+	}
+	return ret;
+}
+
+/* ---- flushing ----------------------------------------------------------------------------- */
+
+static int64_t stream_time_s(const struct md_pipeline *pl)
+{
+	struct md_recfile_info info;
+
+	if (pl->source->ops->is_live)
+		return md_clock_ns(CLOCK_REALTIME) / 1000000000;
+	pl->source->ops->describe(pl->source, &info);
+	if (pl->at.last_time_ns <= info.start_ns)
+		return info.start_s;
+	return info.start_s + (int64_t)((pl->at.last_time_ns - info.start_ns) / 1000000000);
+}
+
+/* A full disk or a locked database is temporary. An error of the database itself is not. */
+static bool passes(int ret)
+{
+	return ret == -ENOSPC || ret == -EBUSY || ret == -ENOMEM;
+}
+
+static void note_modules(struct md_pipeline *pl)
+{
+	const struct md_counts *counts = &pl->at.counts;
+	uint32_t module;
+	uint8_t bit;
+	size_t i;
+
+	if (counts->nr_used > pl->max_addresses)
+		pl->max_addresses = counts->nr_used;
+	for (i = 0; i < counts->nr_slots; i++) {
+		if (!counts->slots[i].key)
+			continue;
+		module = md_counts_module(counts->slots[i].key);
+		bit = 1u << module % 8;
+		pl->nr_sampled += !(pl->sampled[module / 8] & bit);
+		pl->sampled[module / 8] |= bit;
+	}
+}
+
+size_t md_pipeline_nr_modules(const struct md_pipeline *pl)
+{
+	return pl->nr_sampled;
+}
+
+static int flush(struct md_pipeline *pl, int64_t when_s, bool last, struct mp_err *err)
+{
+	struct mp_ledger delta;
+	int ret = 0;
+
+	if (pl->polls && md_polls_take(pl->polls, &pl->at, last))
+		return mp_err_set(err, ENOMEM, "no memory for paths that were polled");
+	delta = pl->at.ledger;
+	md_outputs_consult(pl->outputs, pl->at.modcache);
+	md_outputs_save(pl->outputs);
+	note_modules(pl);
+	if (pl->writer) {
+		ret = md_recwriter_flush(pl->writer, err);
+		if (ret)
+			return ret;
+	}
+	if (pl->store)
+		ret = md_flush_write(&pl->flush, &pl->at, when_s, err);
+	else
+		md_attribute_clear(&pl->at);
+	if (!pl->store)
+		md_who_clear(pl->flush.who);
+	if (ret)
+		return ret;
+	add_ledger(&pl->total, &delta);
+	md_modcache_sweep(pl->at.modcache, pl->at.procmap);
+	if (pl->flushed)
+		pl->flushed(pl->arg);
+	return 0;
+}
+
+/* Flushes. On a temporary failure, reports it and keeps the counts for the next flush. */
+static int flush_or_keep(struct md_pipeline *pl, int64_t when_s, struct mp_err *err)
+{
+	int ret = flush(pl, when_s, false, err);
+
+	if (!ret || !passes(ret))
+		return ret;
+	say(pl, err->msg);
+	return 0;
+}
+
+/* ---- records ------------------------------------------------------------------------------ */
+
+static void lose(struct md_pipeline *pl, uint64_t nr, enum mp_lost why)
+{
+	pl->at.ledger.emitted += nr;
+	pl->at.ledger.lost[why] += nr;
+}
+
+static int take_record(struct md_pipeline *pl, struct morph_record *record, struct mp_err *err)
+{
+	struct morph_mmap *mmap = (void *)record;
+	int ret = 0;
+
+	if (record->type == MORPH_REC_MMAP && pl->source->ops->is_live)
+		ret = resolve(pl, mmap, err);
+	if (!ret && pl->writer)
+		ret = md_recwriter_add(pl->writer, record, err);
+	if (ret)
+		return ret;
+	if (!md_attribute_record(&pl->at, record))
+		return 0;
+	/* A table is full: flush. If that fails, count the record as lost. */
+	ret = flush_or_keep(pl, stream_time_s(pl), err);
+	if (ret)
+		return ret;
+	if (md_attribute_record(&pl->at, record)) {
+		lose(pl, md_record_emitted(record), MP_LOST_NO_MEMORY);
+		if (record->type == MORPH_REC_BRANCHES) {
+			pl->at.branches.seen += md_branches_nr((const void *)record);
+			pl->at.branches.no_room += md_branches_nr((const void *)record);
+		}
+		if (record->type == MORPH_REC_REGISTERS)
+			pl->at.ledger.paths[MP_PATH_NO_MEMORY] +=
+				md_registers_nr((const void *)record);
+	}
+	return 0;
+}
+
+static int take_batch(struct md_pipeline *pl, const struct md_batch *batch, struct mp_err *err)
+{
+	struct morph_record *record;
+	size_t pos = 0;
+	int ret;
+
+	pl->nr_bytes += batch->size;
+	while (!(ret = md_record_next(batch->data, batch->size, &pos, &record))) {
+		pl->nr_records++;
+		if (!md_who_record(pl->flush.who, record))
+			continue; /* belongs to a process that was not selected */
+		pl->nr_batches += record->type == MORPH_REC_SAMPLES;
+		ret = take_record(pl, record, err);
+		if (ret)
+			return ret;
+	}
+	if (ret == -EBADMSG) {
+		/*
+		 * The chunk's checksum was right, so it was written like this. The number of
+		 * lost samples is unknown.
+		 */
+		lose(pl, 1, MP_LOST_TORN);
+		md_procmap_forget(pl->at.procmap);
+		say(pl, "a malformed record: the rest of its chunk is skipped");
+	}
+	return 0;
+}
+
+static int start_session(struct md_pipeline *pl, struct mp_err *err)
+{
+	struct mp_session *session = &pl->flush.session;
+	struct md_recfile_info info;
+	const char *remark = NULL;
+	struct md_file *kernel;
+	size_t used;
+	int ret;
+
+	md_modcache_set_sandbox(pl->at.modcache, pl->sandbox);
+	md_source_describe(pl->source, &info);
+	if (pl->source->has_kernel) {
+		ret = md_modcache_resolve_kernel(pl->at.modcache, pl->source->kernel_base, &kernel,
+						 &remark);
+		if (ret)
+			return mp_err_set(err, -ret, "no memory");
+		say(pl, remark);
+		ret = record_file(pl, kernel, err);
+		if (ret)
+			return ret;
+	}
+	if (!pl->store)
+		return 0;
+	pl->flush.store = pl->store;
+	snprintf(session->collector, sizeof(session->collector), "%s", pl->source->ops->name);
+	if (pl->source->ops->is_live)
+		snprintf(session->why, sizeof(session->why), "%s", info.why);
+	else
+		snprintf(session->why, sizeof(session->why), "a recording by %s: %.120s",
+			 info.collector, info.why);
+	used = strlen(session->why);
+	if (pl->unconfined)
+		snprintf(session->why + used, sizeof(session->why) - used,
+			 "; files are read without a sandbox: %s", pl->unconfined);
+	snprintf(session->event, sizeof(session->event), "%s", info.event);
+	session->rate_hz = info.rate_hz;
+	return md_flush_start(&pl->flush, stream_time_s(pl), err);
+}
+
+/* Return: file name of the program of a process, from its mappings; NULL: not known. */
+static const char *program_of(void *arg, const struct morph_task *task)
+{
+	struct md_pipeline *pl = arg;
+	struct md_space *space = md_procmap_find(pl->at.procmap, task->tgid, task->exec_id);
+	uint32_t program = space ? md_space_program(space) : 0;
+	const struct md_module *module = program ? md_modcache_module(pl->at.modcache, program)
+						 : NULL;
+	const char *slash = module ? strrchr(module->path, '/') : NULL;
+
+	return slash ? slash + 1 : module ? module->path : NULL;
+}
+
+int md_pipeline_init(struct md_pipeline *pl, struct mp_err *err)
+{
+	int ret = md_attribute_init(&pl->at);
+
+	pl->outputs = md_outputs_new(&pl->store);
+	if (!ret && !pl->outputs)
+		ret = -ENOMEM;
+	if (!ret) {
+		pl->flush.who = md_who_new(pl->source->ops->is_live, pl->selection, program_of, pl);
+		ret = pl->flush.who ? 0 : -ENOMEM;
+	}
+	return ret ? mp_err_set(err, -ret, "no memory") : start_session(pl, err);
+}
+
+int md_pipeline_change(struct md_pipeline *pl, struct md_source *source, struct mp_err *err)
+{
+	pl->source = source;
+	md_procmap_forget(pl->at.procmap);
+	return start_session(pl, err);
+}
+
+static int drain(struct md_pipeline *pl, struct mp_err *err)
+{
+	struct md_batch batch;
+	int ret;
+
+	do {
+		ret = pl->source->ops->next(pl->source, 0, true, &batch, err);
+		if (ret)
+			return ret == -ENODATA ? 0 : ret;
+		ret = take_batch(pl, &batch, err);
+	} while (!ret && batch.size);
+	return ret;
+}
+
+int md_pipeline_run(struct md_pipeline *pl, struct mp_err *err)
+{
+	int64_t began = md_clock_ns(CLOCK_MONOTONIC), last_flush = began, now = began;
+	bool is_live = pl->source->ops->is_live;
+	int64_t when_s = stream_time_s(pl), before_s;
+	struct md_batch batch;
+	unsigned int turn = 0;
+	int ret;
+
+	for (;;) {
+		ret = pl->source->ops->next(pl->source, POLL_MS, false, &batch, err);
+		if (ret == -ENODATA)
+			break;
+		if (!ret)
+			ret = take_batch(pl, &batch, err);
+		if (!ret)
+			ret = take_outputs(pl, 0, err);
+		if (ret)
+			goto out;
+		step(pl);
+		before_s = when_s;
+		when_s = stream_time_s(pl);
+		if (is_live || ++turn % BATCHES_CLOCK == 0)
+			now = md_clock_ns(CLOCK_MONOTONIC);
+		/*
+		 * Counts are kept by day, so flush at midnight. Counts of an undecided output
+		 * wait for its answer.
+		 */
+		if ((now - last_flush >= (int64_t)(pl->interval_s * 1e9) &&
+		     !md_outputs_wait_ms(pl->outputs)) ||
+		    when_s / DAY_S != before_s / DAY_S) {
+			ret = flush_or_keep(pl, before_s, err);
+			if (ret)
+				goto out;
+			last_flush = now;
+		}
+		if (pl->should_stop && pl->should_stop(pl->arg)) {
+			/* A recording that was stopped early has nothing to drain. */
+			ret = is_live ? drain(pl, err) : 0;
+			if (ret)
+				goto out;
+			break;
+		}
+	}
+	ret = settle_outputs(pl, err);
+	if (!ret)
+		ret = flush(pl, stream_time_s(pl), true, err);
+out:
+	pl->time_ns += md_clock_ns(CLOCK_MONOTONIC) - began;
+	return ret;
+}
+
+void md_pipeline_fini(struct md_pipeline *pl)
+{
+	md_outputs_free(pl->outputs);
+	pl->outputs = NULL;
+	md_attribute_fini(&pl->at);
+	md_who_free(pl->flush.who);
+	pl->flush.who = NULL;
+}

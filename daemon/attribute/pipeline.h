@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * pipeline - moves records from a source through attribution into the store and a recording.
+ *
+ * Decides when files are looked up, when to flush, and what happens when a flush fails. Called
+ * by morphd's main and by tests.
+ */
+#ifndef MD_PIPELINE_H
+#define MD_PIPELINE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "daemon/attribute/attribute.h"
+#include "daemon/attribute/flush.h"
+#include "daemon/module/outputs.h"
+#include "daemon/attribute/polls.h"
+#include "daemon/source/source.h"
+
+struct md_pipeline {
+	/* set by the caller */
+	struct md_source *source;
+	struct mp_store *store;	     /* NULL: nothing is stored */
+	struct md_recwriter *writer; /* NULL: nothing is recorded */
+	/* also delivers paths; NULL: no program is polled */
+	struct md_polls *polls;
+	struct md_sandbox *sandbox;		  /* reads files; NULL: this process reads them */
+	const struct md_who_selection *selection; /* NULL: all processes */
+	/* why there is no sandbox, for the session; NULL: nothing to report */
+	const char *unconfined;
+	double interval_s; /* time between flushes; may change while it runs */
+	/* called after each batch; if true, what is left is drained */
+	bool (*should_stop)(void *arg);
+	void (*warn)(void *arg, const char *message);
+	void (*flushed)(void *arg); /* may be NULL */
+	void (*step)(void *arg);    /* called after each step of the work; may be NULL */
+	void *arg;
+	struct md_outputs *outputs; /* made by md_pipeline_init() */
+	/* results */
+	struct md_attribute at;
+	struct md_flush flush;
+	struct mp_ledger total;
+	uint64_t nr_records, nr_bytes;
+	uint64_t nr_batches;			   /* SAMPLES records */
+	uint64_t max_addresses;			   /* most distinct addresses between two flushes */
+	uint64_t time_ns;			   /* from the first batch to the last flush */
+	uint8_t sampled[(MD_MODULES_MAX + 8) / 8]; /* one bit per module with samples */
+	size_t nr_sampled;			   /* number of these bits */
+	unsigned int nr_refused;		   /* outputs whose maps are not believed */
+};
+
+/* Return: number of modules with samples. */
+size_t md_pipeline_nr_modules(const struct md_pipeline *pl);
+
+/* Opens the session in the store. Return: 0 or -errno. */
+int md_pipeline_init(struct md_pipeline *pl, struct mp_err *err);
+/*
+ * Runs until the source ends or should_stop() returns true. Return: 0, or -errno of the source,
+ * the store or the recording. After an error, flushed counts are stored; pending counts remain
+ * for another run.
+ */
+int md_pipeline_run(struct md_pipeline *pl, struct mp_err *err);
+/*
+ * md_pipeline_change - after a completed run, continue with @source in a new session. Modules
+ * stay known; processes do not, since the new source reports them again. Return: 0 or -errno.
+ */
+int md_pipeline_change(struct md_pipeline *pl, struct md_source *source, struct mp_err *err);
+void md_pipeline_fini(struct md_pipeline *pl);
+
+uint64_t md_ledger_lost(const struct mp_ledger *ledger);
+uint64_t md_ledger_unattributed(const struct mp_ledger *ledger);
+
+#endif

@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * originals - finds a profiled file that is no longer at its path, and the debug file with its
+ * names.
+ *
+ * Searches the directory of backups (libprof/elf/backup_dir.h) and the trees of build-ids below
+ * /usr/lib and /usr/lib/debug. Asks debuginfod if DEBUGINFOD_URLS is set. Decides by identity
+ * whether a file is the original. Called by stats_code and stats_heat.
+ */
+#ifndef MD_ORIGINALS_H
+#define MD_ORIGINALS_H
+
+#include <stdbool.h>
+
+#include "libprof/elf/elf.h"
+#include "libprof/elf/id.h"
+
+/* Seconds that all requests to debuginfod may take together in one run. */
+#define MD_DEBUGINFOD_SECONDS 10
+
+/* Searches for backups only in @dir. @dir must stay valid. */
+void md_originals_set_backup_dir(const char *dir);
+
+/*
+ * md_original_find - find a file whose identity is @id. Return: 0; -ENOENT: not found; -EACCES:
+ * not found, but a directory of backups cannot be read (*@path names it); -ENOMEM. Ownership:
+ * free(*@path).
+ */
+int md_original_find(const struct mp_id *id, char **path);
+
+/*
+ * md_original_symbols - open the debug file with @id's build-id and a symbol table. Return:
+ * NULL: there is none. Ownership: mp_elf_close().
+ */
+struct mp_elf *md_original_symbols(const struct mp_id *id);
+
+/* Return: true if @path is an output of morph-optimize; @original gets the id of its original. */
+bool md_original_is_of(const char *path, struct mp_id *original);
+
+#endif

@@ -1,0 +1,147 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * stats_code - opens a module's file; see stats_code.h. Decides that the file's identity must
+ * match; its path does not matter.
+ */
+#include "daemon/code/stats_code.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "daemon/code/names.h"
+#include "daemon/code/originals.h"
+
+static bool want_none(void *ctx, const struct mp_func *func)
+{
+	(void)ctx;
+	(void)func;
+	return false;
+}
+
+/* Opens @path if it is the module. Return: 0, -ESTALE another file, -errno. */
+static int open_file(const char *path, const struct mp_id *id, struct mp_elf **out,
+		     struct mp_err *err)
+{
+	int r = mp_elf_open(path, MP_ELF_ALL, out, err);
+
+	if (r || mp_id_equal(&(*out)->id, id))
+		return r;
+	mp_elf_close(*out);
+	*out = NULL;
+	return mp_err_set(err, ESTALE, "%s: is not the file that was profiled", path);
+}
+
+/*
+ * Opens the original where it is kept. @r and @err: the failure to open the module's path; they
+ * stay if there is none.
+ */
+static int open_original(const struct mp_module *module, int r, struct mp_elf **out,
+			 struct mp_err *err)
+{
+	char *path = NULL;
+	struct mp_err ignored;
+	int s = md_original_find(&module->id, &path);
+
+	if (!s && !open_file(path, &module->id, out, &ignored))
+		r = 0;
+	else if (s == -EACCES)
+		mp_err_set(err, -r, "%.150s; %s may not be read", err ? err->msg : "", path);
+	free(path);
+	return r;
+}
+
+/* strip keeps only the names in .dynsym; the debug file has the others. */
+static void name_functions(struct md_code *code)
+{
+	struct md_names names = {0};
+
+	code->symbols = md_original_symbols(&code->elf->id);
+	if (!code->symbols || md_names_build(code->symbols, NULL, &names))
+		return;
+	for (uint32_t i = 0; i < code->cfg->nr_funcs; i++) {
+		struct mp_func *func = &code->cfg->funcs[i];
+		const struct md_name *name = func->name[0] ? NULL
+							   : md_names_at(&names, func->vaddr);
+
+		if (name && name->function && name->vaddr == func->vaddr)
+			func->name = name->name;
+	}
+	md_names_fini(&names);
+}
+
+int md_code_open(const struct mp_module *module, const char *binary, bool blocks,
+		 struct md_code *out, struct mp_err *err)
+{
+	const struct mp_cfg_options functions_only = {.want = want_none};
+	const char *path = binary ? binary : module->path;
+	struct mp_id original;
+	struct mp_err local;
+	int r;
+
+	memset(out, 0, sizeof(*out));
+	err = err ? err : &local;
+	if (module->kind != MP_MODULE_FILE)
+		return mp_err_set(err, ENOENT, "%s: not a file", module->path);
+	r = open_file(path, &module->id, &out->elf, err);
+	if (r && (!binary ||
+		  (md_original_is_of(binary, &original) && mp_id_equal(&original, &module->id))))
+		r = open_original(module, r, &out->elf, err);
+	if (r)
+		return r;
+	out->blocks = blocks;
+	r = mp_cfg_build(out->elf, blocks ? NULL : &functions_only, &out->cfg, err);
+	if (r)
+		md_code_close(out);
+	else if (!out->elf->has_symtab)
+		name_functions(out);
+	return r;
+}
+
+void md_code_close(struct md_code *code)
+{
+	mp_cfg_free(code->cfg);
+	mp_elf_close(code->symbols);
+	mp_elf_close(code->elf);
+	memset(code, 0, sizeof(*code));
+}
+
+uint32_t md_code_range_at(const struct md_code *code, uint64_t vaddr)
+{
+	uint32_t f = mp_cfg_func_at(code->cfg, vaddr);
+	const struct mp_func *func;
+
+	if (f == MP_NONE)
+		return MP_NONE;
+	func = &code->cfg->funcs[f];
+	for (uint32_t i = func->first_range; i < func->first_range + func->nr_ranges; i++)
+		if (vaddr - code->cfg->ranges[i].start < code->cfg->ranges[i].size)
+			return i;
+	return MP_NONE;
+}
+
+const struct mp_symbol *md_code_symbol_at(const struct md_code *code, uint64_t vaddr)
+{
+	const struct mp_symbol *best = NULL;
+
+	/* If a function has several names, prefer a global one, like BOLT. */
+	for (uint32_t i = 0; i < code->elf->nr_symbols; i++) {
+		const struct mp_symbol *s = &code->elf->symbols[i];
+
+		if (s->vaddr != vaddr || s->type != STT_FUNC || s->shndx == SHN_UNDEF ||
+		    !s->name[0])
+			continue;
+		if (!best || (best->bind == STB_LOCAL && s->bind != STB_LOCAL))
+			best = s;
+	}
+	return best;
+}
+
+const char *md_code_function_name(const struct mp_func *func, char *buf)
+{
+	if (func->name[0])
+		return func->name;
+	snprintf(buf, 32, "0x%llx", (unsigned long long)func->vaddr);
+	return buf;
+}

@@ -1,0 +1,535 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * heat_after - follows the original's flow through an optimised file; see heat.h.
+ *
+ * Decides which copy of a block is the primary one and how the block's count is divided among
+ * the copies. Uses only the file's bytes and its map, not the editor's plan.
+ */
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "daemon/draw/heat.h"
+#include "libprof/infer/counts_doubt.h"
+#include "libprof/insn/insn.h"
+
+/* A copy of a block: a piece of the map, and how its code ends. */
+struct copy {
+	uint64_t vaddr, end;
+	uint32_t block;
+	bool falls;	  /* continues into the code that follows */
+	bool clone;	  /* reached only by falling through from the copy before */
+	uint64_t cond_at; /* conditional branch at its end; 0: none */
+	uint64_t cond_to;
+	uint64_t jump_at; /* direct jump at its end; 0: none */
+	uint64_t jump_to;
+	double share; /* fraction of the block's count */
+};
+
+struct after {
+	const struct md_heat_input *in;
+	const struct mp_elf *elf;
+	struct copy *copies; /* ascending by vaddr */
+	uint32_t nr;
+	uint32_t *primary; /* per block: the copy that branches lead to; MP_NONE: not copied */
+	struct md_heat *out;
+};
+
+/* ---- reading ------------------------------------------------------------------------------- */
+
+/* Reads the branches at the end of @copy. A copy that cannot be decoded does not fall through. */
+static void copy_read(const struct after *a, struct copy *copy)
+{
+	uint64_t size = copy->end - copy->vaddr, at = 0;
+	const uint8_t *bytes = mp_elf_bytes(a->elf, copy->vaddr, size);
+	struct mp_insn insn = {0};
+
+	copy->falls = true;
+	while (bytes && at < size) {
+		if (mp_insn_decode(bytes + at, size - at, copy->vaddr + at, &insn)) {
+			copy->falls = false;
+			return;
+		}
+		if (insn.kind == MP_INSN_COND) {
+			copy->cond_at = insn.vaddr;
+			copy->cond_to = insn.target;
+		} else if (insn.kind == MP_INSN_JUMP) {
+			copy->jump_at = insn.vaddr;
+			copy->jump_to = insn.target;
+		}
+		at += insn.len;
+	}
+	if (mp_insn_ends_block(&insn) && insn.kind != MP_INSN_COND)
+		copy->falls = false;
+}
+
+static int copies_read(struct after *a, const struct mp_map *map)
+{
+	const struct mp_cfg *cfg = a->in->cfg;
+
+	a->copies = calloc((size_t)map->nr_pieces + 1, sizeof(*a->copies));
+	if (!a->copies)
+		return -ENOMEM;
+	for (uint32_t i = 0; i < map->nr_pieces; i++) {
+		const struct mp_map_piece *piece = &map->pieces[i];
+		uint32_t b = mp_cfg_block_starting(cfg, piece->old_vaddr);
+		struct copy *copy = &a->copies[a->nr];
+
+		if (!piece->old_size)
+			continue;
+		if (b == MP_NONE || cfg->blocks[b].size != piece->old_size ||
+		    (piece->new_size && !mp_elf_bytes(a->elf, piece->new_vaddr, piece->new_size))) {
+			a->out->nr_unplaced++;
+			continue;
+		}
+		copy->vaddr = piece->new_vaddr;
+		copy->end = piece->new_vaddr + piece->new_size;
+		copy->block = b;
+		copy_read(a, copy);
+		a->nr++;
+	}
+	return 0;
+}
+
+/* Return: index of the first copy at or after @vaddr. */
+static uint32_t copy_from(const struct after *a, uint64_t vaddr)
+{
+	uint32_t low = 0, high = a->nr;
+
+	while (low < high) {
+		uint32_t middle = low + (high - low) / 2;
+
+		if (a->copies[middle].vaddr < vaddr)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	return low;
+}
+
+/*
+ * Copies of removed jumps are empty, so several copies can start at one address. The limit
+ * protects against a malicious file with millions of them.
+ */
+#define MAX_AT_ONE_ADDRESS 64
+
+static uint32_t copies_end(const struct after *a, uint32_t from)
+{
+	return a->nr - from < MAX_AT_ONE_ADDRESS ? a->nr : from + MAX_AT_ONE_ADDRESS;
+}
+
+/* Return: the copy of @block that starts at @vaddr, or MP_NONE. */
+static uint32_t copy_at(const struct after *a, uint64_t vaddr, uint32_t block)
+{
+	uint32_t from = copy_from(a, vaddr), end = copies_end(a, from);
+
+	for (uint32_t i = from; i < end && a->copies[i].vaddr == vaddr; i++)
+		if (a->copies[i].block == block)
+			return i;
+	return MP_NONE;
+}
+
+/* ---- which copy is which ------------------------------------------------------------------- */
+
+/* Return: where the jump at the old start of @block leads; 0: there is no such jump. */
+static uint64_t patch_target(const struct after *a, uint32_t b)
+{
+	const struct mp_block *block = &a->in->cfg->blocks[b];
+	const uint8_t *bytes = mp_elf_bytes(a->elf, block->vaddr, block->size);
+	struct mp_insn insn;
+	uint64_t at = 0;
+
+	if (!bytes || mp_insn_decode(bytes, block->size, block->vaddr, &insn))
+		return 0;
+	if (insn.endbr64) {
+		at = insn.len;
+		if (mp_insn_decode(bytes + at, block->size - at, block->vaddr + at, &insn))
+			return 0;
+	}
+	return insn.kind == MP_INSN_JUMP ? insn.target : 0;
+}
+
+/* Return: how often @from is followed by @to, over all edges. */
+static double way_count(const struct after *a, uint32_t from, uint32_t to)
+{
+	const struct mp_block *block = &a->in->cfg->blocks[from];
+	double sum = 0;
+
+	for (uint32_t e = block->first_edge; e < block->first_edge + block->nr_edges; e++)
+		if (a->in->cfg->edges[e].to == to)
+			sum += a->in->counts->edge[e];
+	return sum;
+}
+
+/*
+ * Return: the count that falls into copy @i from the copy before; -1: that copy does not fall
+ * into it.
+ */
+static double falls_into(const struct after *a, uint32_t i)
+{
+	const struct mp_block *before;
+
+	if (!i || !a->copies[i - 1].falls)
+		return -1;
+	before = &a->in->cfg->blocks[a->copies[i - 1].block];
+	for (uint32_t e = before->first_edge; e < before->first_edge + before->nr_edges; e++)
+		if (a->in->cfg->edges[e].to == a->copies[i].block)
+			return way_count(a, a->copies[i - 1].block, a->copies[i].block);
+	return -1;
+}
+
+/* How likely copy @i is the primary one, if nothing else tells: the count that falls into it. */
+static double claim(const struct after *a, uint32_t i)
+{
+	bool behind_primary = i && a->primary[a->copies[i - 1].block] == i - 1;
+
+	return falls_into(a, i) * (behind_primary ? 1 : 0.5);
+}
+
+static void mark_target(const struct after *a, uint64_t target, uint8_t *is_target)
+{
+	uint32_t from = copy_from(a, target), end = copies_end(a, from);
+
+	for (uint32_t i = from; i < end && a->copies[i].vaddr == target; i++)
+		is_target[i] = 1;
+}
+
+/* Code that was not moved also branches to the copies. */
+static void mark_old_branches(const struct after *a, uint8_t *is_target)
+{
+	for (uint32_t b = 0; b < a->in->cfg->nr_blocks; b++) {
+		const struct mp_block *block = &a->in->cfg->blocks[b];
+		uint64_t at = block->vaddr + block->size - block->term_len;
+		const uint8_t *bytes = mp_elf_bytes(a->elf, at, block->term_len);
+		struct mp_insn insn;
+
+		if (!bytes || !block->term_len ||
+		    mp_insn_decode(bytes, block->term_len, at, &insn) ||
+		    insn.len != block->term_len)
+			continue;
+		/*
+		 * The jump at the block's start may cover the branch: it has five bytes,
+		 * perhaps after an endbr64.
+		 */
+		if (block->size < block->term_len + 9u && at != block->vaddr && patch_target(a, b))
+			continue;
+		if (insn.kind == MP_INSN_COND || insn.kind == MP_INSN_JUMP)
+			mark_target(a, insn.target, is_target);
+	}
+}
+
+/*
+ * Choose each block's primary copy by rank, weakest evidence first: a copy with the most flow
+ * falling into it (the layout puts such copies in line; a clone is an extra); one that nothing
+ * falls into; one that a branch leads to; the one that the old start jumps to.
+ */
+static int find_primaries(struct after *a)
+{
+	uint32_t nr_blocks = a->in->cfg->nr_blocks;
+	uint8_t *is_target = calloc((size_t)a->nr + 1, 1);
+	uint8_t *rank = calloc((size_t)nr_blocks + 1, 1);
+
+	a->primary = malloc(((size_t)nr_blocks + 1) * sizeof(*a->primary));
+	if (!is_target || !rank || !a->primary) {
+		free(is_target);
+		free(rank);
+		return -ENOMEM;
+	}
+	for (uint32_t b = 0; b < nr_blocks; b++)
+		a->primary[b] = MP_NONE;
+	for (uint32_t i = 0; i < a->nr; i++) {
+		if (a->copies[i].cond_at)
+			mark_target(a, a->copies[i].cond_to, is_target);
+		if (a->copies[i].jump_at)
+			mark_target(a, a->copies[i].jump_to, is_target);
+	}
+	mark_old_branches(a, is_target);
+	for (uint32_t i = 0; i < a->nr; i++) {
+		uint32_t b = a->copies[i].block;
+		uint8_t now = 1;
+
+		if (patch_target(a, b) == a->copies[i].vaddr)
+			now = 4;
+		else if (is_target[i])
+			now = 3;
+		else if (falls_into(a, i) < 0)
+			now = 2;
+		if (now > rank[b]) {
+			rank[b] = now;
+			a->primary[b] = i;
+		}
+	}
+	/* Claims depend on the primary of the copy before, so repeat. */
+	for (int round = 0; round < 4; round++)
+		for (uint32_t i = 0; i < a->nr; i++) {
+			uint32_t b = a->copies[i].block;
+
+			if (rank[b] == 1 && claim(a, i) > claim(a, a->primary[b]))
+				a->primary[b] = i;
+		}
+	for (uint32_t i = 0; i < a->nr; i++) {
+		a->copies[i].clone = a->primary[a->copies[i].block] != i;
+		a->copies[i].share = !a->copies[i].clone;
+	}
+	free(is_target);
+	free(rank);
+	return 0;
+}
+
+/* ---- flow ---------------------------------------------------------------------------------- */
+
+/*
+ * A block that loses flow to clones also sends less into the clones behind its copies. These
+ * rounds solve the equations, except for long chains of clones.
+ */
+#define ROUNDS 16
+
+static void divide(struct after *a)
+{
+	const double *counts = a->in->counts->block;
+
+	for (int round = 0; round < ROUNDS; round++) {
+		for (uint32_t i = 0; i < a->nr; i++) {
+			struct copy *copy = &a->copies[i];
+			double now = 0, *rest;
+
+			if (!copy->clone)
+				continue;
+			if (i && a->copies[i - 1].falls && counts[copy->block] > 0)
+				now = fmax(a->copies[i - 1].share, 0) *
+				      way_count(a, a->copies[i - 1].block, copy->block) /
+				      counts[copy->block];
+			rest = &a->copies[a->primary[copy->block]].share;
+			*rest += copy->share - now;
+			copy->share = now;
+		}
+	}
+	for (uint32_t i = 0; i < a->nr; i++)
+		a->copies[i].share = fmax(a->copies[i].share, 0);
+}
+
+/* Return: address where a branch to @block leads now. */
+static uint64_t address_of(const struct after *a, uint32_t block)
+{
+	if (a->primary[block] != MP_NONE)
+		return a->copies[a->primary[block]].vaddr;
+	return a->in->cfg->blocks[block].vaddr;
+}
+
+/* Return: new address of the original's @target. */
+static uint64_t address_now(const struct after *a, uint64_t target)
+{
+	uint32_t b = mp_cfg_block_starting(a->in->cfg, target);
+
+	return b == MP_NONE ? target : address_of(a, b);
+}
+
+/* Adds an edge out of @copy, by the branch that leads there; falling through adds no jump. */
+static int add_edge(struct after *a, const struct copy *copy, const struct mp_edge *edge,
+		    double count)
+{
+	uint64_t to = address_of(a, edge->to);
+
+	if (edge->kind == MP_EDGE_TABLE)
+		return md_heat_add_jump(a->out, copy->end, to, count, MD_HEAT_TABLE);
+	if (copy->cond_at &&
+	    (copy->cond_to == to || copy_at(a, copy->cond_to, edge->to) != MP_NONE))
+		return md_heat_add_jump(a->out, copy->cond_at, copy->cond_to, count,
+					MD_HEAT_BRANCH);
+	if (copy->jump_at &&
+	    (copy->jump_to == to || copy_at(a, copy->jump_to, edge->to) != MP_NONE))
+		return md_heat_add_jump(a->out, copy->jump_at, copy->jump_to, count,
+					MD_HEAT_BRANCH);
+	if (copy->falls && copy + 1 < a->copies + a->nr && copy[1].block == edge->to)
+		return 0;
+	/* The branch leads to the old start of a copied block, which jumps on. */
+	return md_heat_add_jump(a->out, copy->cond_at ? copy->cond_at : copy->jump_at, to, count,
+				MD_HEAT_BRANCH);
+}
+
+static int add_copy(struct after *a, const struct copy *copy)
+{
+	const struct mp_cfg *cfg = a->in->cfg;
+	const struct mp_block *block = &cfg->blocks[copy->block];
+	double count = a->in->counts->block[copy->block] * copy->share;
+	const struct md_heat_place place = {
+		.vaddr = copy->vaddr,
+		.size = (uint32_t)(copy->end - copy->vaddr),
+		.block = copy->block,
+		.func = block->func,
+		.count = count,
+		.insns = count * block->nr_insns,
+	};
+	int r = md_heat_add_place(a->out, &place);
+
+	for (uint32_t e = block->first_edge; e < block->first_edge + block->nr_edges && !r; e++)
+		r = add_edge(a, copy, &cfg->edges[e], a->in->counts->edge[e] * copy->share);
+	if (!r)
+		r = md_heat_add_jump(a->out, copy->end, address_now(a, mp_block_target(block)),
+				     md_heat_leaving(cfg, a->in->counts, copy->block) * copy->share,
+				     block->term == MP_TERM_TAIL ? MD_HEAT_CALL : MD_HEAT_BRANCH);
+	return r;
+}
+
+/*
+ * A block that was not moved. Its branches lead to the copies; instead of falling through, it
+ * jumps.
+ */
+static int add_stayed(struct after *a, uint32_t b)
+{
+	const struct mp_cfg *cfg = a->in->cfg;
+	const struct mp_block *block = &cfg->blocks[b];
+	const struct md_heat_place place = {
+		.vaddr = block->vaddr,
+		.size = block->size,
+		.block = b,
+		.func = block->func,
+		.count = a->in->counts->block[b],
+		.insns = a->in->counts->block[b] * block->nr_insns,
+	};
+	uint64_t end = block->vaddr + block->size;
+	int r = md_heat_add_place(a->out, &place);
+
+	for (uint32_t e = block->first_edge; e < block->first_edge + block->nr_edges && !r; e++) {
+		const struct mp_edge *edge = &cfg->edges[e];
+		uint64_t to = address_of(a, edge->to);
+
+		if (edge->kind == MP_EDGE_FALL && a->primary[edge->to] != MP_NONE)
+			r = md_heat_add_jump(a->out, end, to, a->in->counts->edge[e],
+					     MD_HEAT_BRANCH);
+		else if (edge->kind != MP_EDGE_FALL)
+			r = md_heat_add_jump(
+				a->out, end - block->term_len, to, a->in->counts->edge[e],
+				edge->kind == MP_EDGE_TABLE ? MD_HEAT_TABLE : MD_HEAT_BRANCH);
+	}
+	if (!r)
+		r = md_heat_add_jump(a->out, end - block->term_len,
+				     address_now(a, mp_block_target(block)),
+				     md_heat_leaving(cfg, a->in->counts, b),
+				     block->term == MP_TERM_TAIL ? MD_HEAT_CALL : MD_HEAT_BRANCH);
+	return r;
+}
+
+/* A call keeps its offset in the block. Calls of clones count at the primary copy. */
+static int add_call(struct after *a, const struct mp_call *call)
+{
+	const struct mp_block *block = &a->in->cfg->blocks[call->block];
+	uint64_t from = address_of(a, call->block) + (call->insn_vaddr - block->vaddr);
+
+	return md_heat_add_jump(a->out, from, address_now(a, call->target),
+				a->in->counts->block[call->block], MD_HEAT_CALL);
+}
+
+/* ---- what to expect ------------------------------------------------------------------------ */
+
+/* Taken branches of block @b if a copy of block @follows comes directly after. */
+static double taken_of(const struct md_heat_input *in, uint32_t b, uint32_t follows)
+{
+	const struct mp_block *block = &in->cfg->blocks[b];
+	double sum = 0;
+
+	for (uint32_t e = block->first_edge; e < block->first_edge + block->nr_edges; e++)
+		if (in->cfg->edges[e].kind != MP_EDGE_TABLE && in->cfg->edges[e].to != follows)
+			sum += in->counts->edge[e];
+	if (block->term == MP_TERM_COND)
+		sum += md_heat_leaving(in->cfg, in->counts, b);
+	return sum;
+}
+
+static uint32_t falls_to(const struct mp_cfg *cfg, uint32_t b)
+{
+	const struct mp_block *block = &cfg->blocks[b];
+
+	for (uint32_t e = block->first_edge; e < block->first_edge + block->nr_edges; e++)
+		if (cfg->edges[e].kind == MP_EDGE_FALL)
+			return cfg->edges[e].to;
+	return MP_NONE;
+}
+
+static int count_moved(struct after *a)
+{
+	const struct mp_cfg *cfg = a->in->cfg;
+	uint8_t *moved = calloc((size_t)cfg->nr_funcs + 1, 1);
+
+	if (!moved)
+		return -ENOMEM;
+	for (uint32_t f = 0; f < cfg->nr_funcs; f++) {
+		const struct mp_func *func = &cfg->funcs[f];
+		bool runs = false;
+
+		for (uint32_t b = func->first_block; b < func->first_block + func->nr_blocks; b++) {
+			moved[f] |= a->primary[b] != MP_NONE;
+			runs |= a->primary[b] != MP_NONE && a->in->counts->block[b] > 0;
+		}
+		a->out->nr_moved += runs;
+	}
+	free(moved);
+	return 0;
+}
+
+static int flow_follow(const struct md_heat_input *in, const struct mp_map *map,
+		       const struct mp_elf *elf, struct md_heat *out)
+{
+	struct after a = {.in = in, .elf = elf, .out = out};
+	int r;
+
+	*out = (struct md_heat){0};
+	r = copies_read(&a, map);
+	if (!r)
+		r = find_primaries(&a);
+	if (!r)
+		divide(&a);
+	for (uint32_t i = 0; i < a.nr && !r; i++)
+		if (in->counts->block[a.copies[i].block] > 0)
+			r = add_copy(&a, &a.copies[i]);
+	for (uint32_t b = 0; b < in->cfg->nr_blocks && !r; b++)
+		if (in->counts->block[b] > 0 && a.primary[b] == MP_NONE)
+			r = add_stayed(&a, b);
+	for (uint32_t i = 0; i < in->cfg->nr_calls && !r; i++)
+		if (!in->cfg->calls[i].tail)
+			r = add_call(&a, &in->cfg->calls[i]);
+	if (!r)
+		r = md_heat_add_loose(in, out);
+	if (!r)
+		r = count_moved(&a);
+	free(a.copies);
+	free(a.primary);
+	return r;
+}
+
+/* Predicts the taken branches: follows the flow once more with tempered counts. */
+static int expect(const struct md_heat_input *in, const struct mp_map *map,
+		  const struct mp_elf *elf, struct md_heat *out)
+{
+	double before = 0, doubted_before = 0;
+	struct md_heat_input doubted_in = *in;
+	struct mp_counts doubted_counts;
+	struct md_heat doubted;
+	int r = mp_counts_temper(in->cfg, in->counts, MP_DOUBT_FITTED, &doubted_counts);
+
+	if (r)
+		return r;
+	doubted_in.counts = &doubted_counts;
+	r = flow_follow(&doubted_in, map, elf, &doubted);
+	for (uint32_t b = 0; b < in->cfg->nr_blocks && !r; b++) {
+		before += taken_of(in, b, falls_to(in->cfg, b));
+		doubted_before += taken_of(&doubted_in, b, falls_to(in->cfg, b));
+	}
+	out->expected_ratio = doubted_before > 0 ? doubted.taken / doubted_before : 1;
+	out->expected_taken = before * out->expected_ratio;
+	free(doubted_counts.edge);
+	md_heat_fini(&doubted);
+	return r;
+}
+
+int md_heat_after(const struct md_heat_input *in, const struct mp_map *map,
+		  const struct mp_elf *elf, struct md_heat *out)
+{
+	int r = flow_follow(in, map, elf, out);
+
+	if (!r)
+		r = expect(in, map, elf, out);
+	md_heat_sort(out);
+	return r;
+}

@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * export_folded - writes "module;function count" lines, the input of flame graph tools.
+ */
+#include <inttypes.h>
+#include <stdio.h>
+
+#include "daemon/export/export.h"
+#include "daemon/code/ksyms.h"
+#include "daemon/code/stats_rows.h"
+
+/* Writes a frame's name. ';' would end it. */
+static void put_frame(FILE *out, const char *text)
+{
+	for (const unsigned char *p = (const unsigned char *)text; *p; p++)
+		putc(*p == ';' ? ':' : *p < 0x20 || *p == 0x7f ? '?' : *p, out);
+}
+
+static int folded_module(struct md_export *e, const struct md_export_module *m, struct mp_err *err)
+{
+	const char *file = md_export_file_name(m->module->path);
+	struct md_ksyms ksyms = {0};
+	struct md_rows rows = {0};
+	uint64_t unknown = 0;
+	int r = 0;
+
+	if (m->code)
+		r = md_rows_of_functions(&rows, m->module, m->code, NULL, m->counts, m->nr_counts);
+	else if (!md_ksyms_open(m->module, &ksyms))
+		r = md_rows_of_kernel(&rows, m->module, &ksyms, false, NULL, m->counts,
+				      m->nr_counts);
+	else
+		for (size_t i = 0; i < m->nr_counts; i++)
+			unknown += m->counts[i].count;
+	md_rows_sort(&rows, MD_SORT_SAMPLES);
+	for (size_t i = 0; i < rows.nr; i++) {
+		if (!rows.rows[i].function) {
+			unknown += rows.rows[i].samples;
+			continue;
+		}
+		put_frame(e->out, file);
+		putc(';', e->out);
+		put_frame(e->out, rows.rows[i].function);
+		fprintf(e->out, " %" PRIu64 "\n", rows.rows[i].samples);
+		e->nr_written += rows.rows[i].samples;
+	}
+	if (unknown) {
+		put_frame(e->out, file);
+		fprintf(e->out, ";[unknown] %" PRIu64 "\n", unknown);
+		e->nr_written += unknown;
+	}
+	md_rows_free(&rows);
+	md_ksyms_fini(&ksyms);
+	return r ? mp_err_set(err, -r, "out of memory") : 0;
+}
+
+const struct md_export_format md_export_folded = {
+	.name = "folded",
+	.needs = MD_EXPORT_CODE,
+	.module = folded_module,
+};

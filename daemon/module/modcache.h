@@ -1,0 +1,156 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * modcache - knows modules by identity, and the files that lead to them. Called by attribute
+ * and pipeline.
+ *
+ * A file (device and inode at one time, or a MODULE record of a recording) gives a module, and
+ * a translation of file offsets to link-time addresses. Two copies of a file give one module.
+ * Opens files only in md_modcache_resolve(); modread reads them.
+ */
+#ifndef MD_MODCACHE_H
+#define MD_MODCACHE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "daemon/module/procmap.h"
+#include "daemon/record/record.h"
+#include "libprof/elf/id.h"
+#include "libprof/note/map.h"
+#include "libprof/note/path_table.h"
+#include "libprof/store/store.h"
+
+#define MD_MODULES_MAX 65535 /* the table of counts has 16 bits for an index */
+
+/*
+ * Anybody can write a map note that names any original. A map is used only after the module was
+ * confirmed as an output of that original. Until then its samples count for the module itself.
+ */
+enum md_belief {
+	MD_MAP_UNDECIDED,
+	MD_MAP_BELIEVED,
+	MD_MAP_REFUSED,
+};
+
+struct md_module {
+	struct mp_id id;
+	enum mp_module_kind kind;
+	char *path; /* the last one seen */
+	uint64_t text_size;
+	struct mp_map *map;	     /* from its note; NULL: none. Use md_module_map(). */
+	enum md_belief belief;	     /* state of @map */
+	int fd;			     /* with @map: the file that is to be confirmed; -1: none */
+	uint8_t nr_asked;	     /* files of this module for which confirmation was requested */
+	uint32_t *map_ends;	     /* from md_moved_ends(); NULL: not known */
+	struct mp_path_table *paths; /* with @map, if the file numbers its paths; else NULL */
+	uint8_t *path_bytes;	     /* source of @paths, possibly still incomplete */
+	uint32_t path_size, path_come;
+	uint32_t index;
+	uint32_t original; /* index of the original that @map names; 0: none */
+	int64_t store_key; /* 0: not known yet */
+	bool in_use;	   /* mark of md_modcache_sweep() */
+};
+
+/*
+ * Return: the map that translates samples of @module to @module->original; NULL: count for
+ * @module itself.
+ */
+static inline const struct mp_map *md_module_map(const struct md_module *module)
+{
+	return module->belief == MD_MAP_BELIEVED ? module->map : NULL;
+}
+
+/* A file, and the module that it was found to be. */
+struct md_file {
+	uint32_t number; /* as in MMAP and MODULE records */
+	uint32_t module; /* index; 0: none */
+	uint8_t why;	 /* enum mp_unattributed if there is no module */
+	bool recorded;	 /* the recording has its MODULE record */
+	uint32_t nr_segments;
+	struct morph_segment *segments;
+	/* key for files of this machine */
+	uint64_t dev, ino, generation;
+	int64_t mtime_ns, ctime_ns;
+	char *path;
+	struct md_file *next;
+};
+
+struct md_modcache;
+struct md_sandbox;
+
+struct md_modcache *md_modcache_new(void);
+void md_modcache_free(struct md_modcache *mc);
+
+/* Return: the module with this index, or NULL. */
+struct md_module *md_modcache_module(const struct md_modcache *mc, uint32_t index);
+/* Return: number of modules known now. */
+size_t md_modcache_nr_modules(const struct md_modcache *mc);
+/* Return: highest index + 1. */
+uint32_t md_modcache_end(const struct md_modcache *mc);
+/* Return: time spent in finding, reading and hashing files, and in reading MODULE records. */
+uint64_t md_modcache_analysis_ns(const struct md_modcache *mc);
+
+/* Return: the file with this number, or NULL if no MODULE record or resolved file has it. */
+struct md_file *md_modcache_file(const struct md_modcache *mc, uint32_t number);
+
+/* From now on files are read in @sandbox, which the caller owns; NULL: in this process. */
+void md_modcache_set_sandbox(struct md_modcache *mc, struct md_sandbox *sandbox);
+/*
+ * Return: a message about the file that was just resolved, given once; NULL: none. Valid until
+ * the next md_modcache_resolve().
+ */
+const char *md_modcache_remark(struct md_modcache *mc);
+
+/*
+ * md_modcache_resolve - find the file of @mmap on this machine. Fails only for lack of memory.
+ * @mapped_ns: unix time of the mapping; 0: the mapping exists now.
+ */
+int md_modcache_resolve(struct md_modcache *mc, const struct morph_mmap *mmap, int64_t mapped_ns,
+			struct md_file **out);
+/*
+ * Finds the running kernel. *@remark says why its samples stay unattributed; NULL: nothing to
+ * say. @base: address of _text in samples; 0: its run-time address.
+ */
+int md_modcache_resolve_kernel(struct md_modcache *mc, uint64_t base, struct md_file **out,
+			       const char **remark);
+/* Takes over records of a recording. Return: 0, -ENOMEM, -EBADMSG. */
+int md_modcache_declare(struct md_modcache *mc, const struct morph_module *record);
+int md_modcache_declare_map(struct md_modcache *mc, const struct morph_module_map *record);
+int md_modcache_declare_pieces(struct md_modcache *mc, const struct morph_module_pieces *record);
+int md_modcache_declare_ends(struct md_modcache *mc, const struct morph_module_ends *record);
+int md_modcache_declare_paths(struct md_modcache *mc, const struct morph_module_paths *record);
+int md_modcache_declare_output(struct md_modcache *mc, const struct morph_module_output *record);
+/* Return: the kernel's file if it was resolved or declared, else NULL. */
+const struct md_file *md_modcache_kernel(const struct md_modcache *mc);
+
+/*
+ * Adds the MODULE record of @file, and its MODULE_MAP or MODULE_PIECES, MODULE_ENDS and
+ * MODULE_PATHS, to @buf. Return: 0 or -ENOMEM.
+ */
+int md_modcache_describe(const struct md_modcache *mc, const struct md_file *file,
+			 struct md_buf *buf);
+
+/*
+ * Adds a MODULE_OUTPUT record to @buf if a recording has a file of @module. Return: 0 or
+ * -ENOMEM.
+ */
+int md_modcache_describe_output(const struct md_modcache *mc, const struct md_module *module,
+				struct md_buf *buf);
+
+/*
+ * md_file_mappings - the mappings that [start, start + len) of the file at @off makes. Return:
+ * how many (at most @max).
+ */
+size_t md_file_mappings(const struct md_file *file, const struct morph_mmap *mmap,
+			struct md_mapping *out, size_t max);
+
+/*
+ * If there are many modules: forgets files, and modules that no process in @pm has mapped. Call
+ * only while no counts are pending.
+ */
+void md_modcache_sweep(struct md_modcache *mc, const struct md_procmap *pm);
+/* Forgets store keys, which a rolled-back transaction made invalid. */
+void md_modcache_forget_keys(struct md_modcache *mc);
+
+#endif

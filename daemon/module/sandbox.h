@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * sandbox - lets processes that can do nothing else read files that any user may have made.
+ *
+ *	morphd --exec--> reader --fork--> worker, one for each file
+ *
+ * The reader is morphd's program executed anew: it has none of morphd's memory, descriptors or
+ * rights, and waits for files. A worker has one file, open for reading, and a pipe for its
+ * reply. It may read, allocate and write; any other system call ends it. A file that
+ * compromises its worker can lie only about itself, since the next file has another worker.
+ * Called by morphd's main and by modcache.
+ */
+#ifndef MD_SANDBOX_H
+#define MD_SANDBOX_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "daemon/record/record.h"
+#include "libprof/base/err.h"
+
+/*
+ * Runs in a worker: fills @reply from @fd, a regular file of @size bytes. Return: 0; else there
+ * is no reply.
+ */
+typedef int md_sandbox_work(int fd, uint64_t size, struct md_buf *reply);
+
+struct md_sandbox_config {
+	uint32_t deadline_ms; /* per file; shorter for a while after a file took longer */
+	size_t reply_max;     /* in bytes */
+};
+
+struct md_sandbox_counts {
+	uint64_t files, failed;
+	uint64_t readers; /* readers started: the first, and one for each that ended */
+};
+
+struct md_sandbox;
+
+/*
+ * md_sandbox_reader - call first in main(). If this process was started as the reader, it never
+ * returns.
+ */
+void md_sandbox_reader(char **argv, md_sandbox_work *work);
+
+/* Return: true if this process has rights that a file's author may not have. */
+bool md_sandbox_is_needed(void);
+
+/* Starts the reader. Return: 0; -errno: no sandbox is possible here, and @err says why. */
+int md_sandbox_open(const struct md_sandbox_config *config, struct md_sandbox **out,
+		    struct mp_err *err);
+void md_sandbox_close(struct md_sandbox *sandbox);
+
+/*
+ * md_sandbox_read - add a worker's reply to @reply. The caller must check it: a worker may say
+ * anything. @fd: a regular file of @size bytes, open for reading. Return: 0; -ETIMEDOUT;
+ * -EFBIG: the reply is too large; -EPROTO: the worker died or gave up; -errno: no worker could
+ * be started.
+ */
+int md_sandbox_read(struct md_sandbox *sandbox, int fd, uint64_t size, struct md_buf *reply,
+		    struct mp_err *err);
+
+const struct md_sandbox_counts *md_sandbox_counts(const struct md_sandbox *sandbox);
+/* Return: process id of the reader; 0: none runs. */
+pid_t md_sandbox_pid(const struct md_sandbox *sandbox);
+
+#endif

@@ -1,0 +1,305 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * collector - the BPF programs: they send samples and process events through one ring buffer.
+ *
+ * on_sample runs from a perf event on each CPU; the other programs are tracepoints. Decides
+ * what is written and when. source_bpf decides the rate, the processes and the order of events.
+ * Mappings do not come from here, but from the perf event's own ring.
+ */
+#include <linux/bpf.h>
+#include <linux/bpf_perf_event.h>
+#include <stdbool.h>
+
+#include <bpf/bpf_core_read.h>
+#include <bpf/bpf_helpers.h>
+
+#include "daemon/source/bpf/kernel_types.h"
+#include "daemon/source/bpf/wire.h"
+
+/* A batch is flushed when a sample comes that is this much younger than the batch's first one. */
+#define BATCH_MAX_NS 50000000
+
+#define barrier() asm volatile("" ::: "memory")
+/* Makes the compiler forget the value range of @x, so that the following check is not removed. */
+#define hide(x) asm volatile("" : "+r"(x))
+
+const volatile bool only_tracked; /* for a command: record only processes in @tracked */
+const volatile __u64 wakeup_bytes;
+bool reader_sleeps; /* the reader sleeps longer than usual; the next exec wakes it */
+
+struct {
+	__uint(type, BPF_MAP_TYPE_RINGBUF);
+	__uint(max_entries, 1 << 19); /* set by source_bpf */
+} ring SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(map_flags, BPF_F_MMAPABLE);
+	__uint(max_entries, 1); /* set by source_bpf */
+	__type(key, __u32);
+	__type(value, struct md_wire_stage);
+} stages SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(map_flags, BPF_F_NO_PREALLOC);
+	__uint(max_entries, MD_WIRE_MAX_TRACKED);
+	__type(key, __u32);
+	__type(value, __u32); /* number of threads */
+} tracked SEC(".maps");
+
+/* The reader polls on a timer. Wake it only if the ring would fill up before. */
+static __u64 wakeup(void)
+{
+	return bpf_ringbuf_query(&ring, BPF_RB_AVAIL_DATA) > wakeup_bytes ? BPF_RB_FORCE_WAKEUP
+									  : BPF_RB_NO_WAKEUP;
+}
+
+static struct md_wire_stage *enter(void)
+{
+	__u32 cpu = bpf_get_smp_processor_id();
+	struct md_wire_stage *stage = bpf_map_lookup_elem(&stages, &cpu);
+
+	if (stage)
+		__sync_fetch_and_add(&stage->entered, 1);
+	return stage;
+}
+
+static void leave(struct md_wire_stage *stage)
+{
+	__sync_fetch_and_add(&stage->left, 1);
+}
+
+/* ---- samples ------------------------------------------------------------------------------ */
+
+static void flush(struct md_wire_stage *stage)
+{
+	__u64 nr = stage->nr, flags = wakeup(), size;
+
+	hide(nr);
+	if (!nr || nr > MD_WIRE_BATCH)
+		return;
+	size = sizeof(struct morph_task) + nr * sizeof(struct md_wire_sample);
+	stage->batch.task.record.size = size;
+	if (bpf_ringbuf_output(&ring, &stage->batch, size, flags))
+		__sync_fetch_and_add(&stage->nr_lost, nr);
+	stage->nr = 0;
+	barrier(); /* publish the batch before the stage counts as empty */
+	stage->first_ns = 0;
+}
+
+static void stage_sample(struct md_wire_stage *stage, __u64 now_ns, __u64 id, __u64 ip)
+{
+	struct morph_task *task = &stage->batch.task;
+	__u64 nr;
+
+	if (stage->nr >= MD_WIRE_BATCH || task->tid != (__u32)id || task->tgid != id >> 32 ||
+	    now_ns - stage->first_ns > BATCH_MAX_NS)
+		flush(stage);
+	if (!stage->nr) {
+		task->record.type = MD_WIRE_SAMPLES;
+		task->record.cpu = bpf_get_smp_processor_id();
+		task->time_ns = now_ns;
+		task->tgid = id >> 32;
+		task->tid = id;
+		stage->first_ns = now_ns;
+	}
+	nr = stage->nr;
+	hide(nr);
+	if (nr >= MD_WIRE_BATCH)
+		return;
+	stage->batch.samples[nr].time_ns = now_ns;
+	stage->batch.samples[nr].ip = ip;
+	stage->nr = nr + 1;
+}
+
+/* The interrupted code is changing the stage: write this sample straight to the ring. */
+static void send_sample(struct md_wire_stage *stage, __u64 now_ns, __u64 id, __u64 ip)
+{
+	struct {
+		struct morph_task task;
+		struct md_wire_sample sample;
+	} one = {
+		.task = {{sizeof(one), MD_WIRE_SAMPLES, bpf_get_smp_processor_id()},
+			 now_ns,
+			 id >> 32,
+			 id,
+			 0,
+			 0},
+		.sample = {now_ns, ip},
+	};
+
+	if (bpf_ringbuf_output(&ring, &one, sizeof(one), wakeup()))
+		__sync_fetch_and_add(&stage->nr_lost, 1);
+}
+
+SEC("perf_event")
+int on_sample(struct bpf_perf_event_data *ctx)
+{
+	__u64 id = bpf_get_current_pid_tgid(), now_ns;
+	struct md_wire_stage *stage;
+
+	if (!(id >> 32))
+		return 0; /* the idle task */
+	stage = enter();
+	if (!stage)
+		return 0;
+	now_ns = bpf_ktime_get_ns();
+	__sync_fetch_and_add(&stage->nr_samples, 1);
+	if (stage->busy) {
+		send_sample(stage, now_ns, id, ctx->regs.rip);
+	} else {
+		stage->busy = 1;
+		barrier();
+		stage_sample(stage, now_ns, id, ctx->regs.rip);
+		barrier();
+		stage->busy = 0;
+	}
+	leave(stage);
+	return 0;
+}
+
+/* source_bpf runs this on a CPU whose stage has waited long enough. */
+SEC("raw_tp")
+int flush_stage(struct bpf_raw_tracepoint_args *ctx)
+{
+	__u32 cpu = bpf_get_smp_processor_id();
+	struct md_wire_stage *stage = bpf_map_lookup_elem(&stages, &cpu);
+
+	(void)ctx;
+	if (!stage || stage->busy)
+		return 0;
+	stage->busy = 1;
+	barrier();
+	flush(stage);
+	barrier();
+	stage->busy = 0;
+	return 0;
+}
+
+/* ---- events ------------------------------------------------------------------------------- */
+
+static void fill(struct morph_task *task, __u16 type, __u16 size, const struct task_struct *of)
+{
+	task->record.size = size;
+	task->record.type = type;
+	task->record.cpu = bpf_get_smp_processor_id();
+	task->time_ns = bpf_ktime_get_ns();
+	task->tgid = BPF_CORE_READ(of, tgid);
+	task->tid = BPF_CORE_READ(of, pid);
+}
+
+static bool wanted(__u32 tgid)
+{
+	const __u32 *nr;
+
+	if (!only_tracked)
+		return true;
+	nr = bpf_map_lookup_elem(&tracked, &tgid);
+	return nr && *nr;
+}
+
+static void send(struct md_wire_stage *stage, void *record, __u64 size, __u64 flags)
+{
+	if (bpf_ringbuf_output(&ring, record, size, flags))
+		__sync_fetch_and_add(&stage->nr_lost_events, 1);
+}
+
+/* A program that is executed now may be gone before the reader's next poll. */
+static __u64 wakeup_exec(void)
+{
+	if (!reader_sleeps)
+		return wakeup();
+	reader_sleeps = false;
+	return BPF_RB_FORCE_WAKEUP;
+}
+
+/*
+ * execve() renames the task after the old address space is gone and before anything is mapped
+ * in the new one. sched_process_exec fires only after the program was mapped, which is too
+ * late. Other renames differ: only during execve() does the address space have no code yet.
+ */
+SEC("raw_tp/task_rename")
+int on_rename(struct bpf_raw_tracepoint_args *ctx)
+{
+	const struct task_struct *of = (const void *)ctx->args[0];
+	const struct mm_struct *mm = BPF_CORE_READ(of, mm);
+	struct md_wire_stage *stage;
+	struct morph_exec exec = {};
+	struct morph_comm comm = {};
+
+	if (!mm || !wanted(BPF_CORE_READ(of, tgid)))
+		return 0;
+	stage = enter();
+	if (!stage)
+		return 0;
+	if (!BPF_CORE_READ(mm, start_code)) {
+		fill(&exec.task, MORPH_REC_EXEC, sizeof(exec), of);
+		exec.nr_threads = 1;
+		send(stage, &exec, sizeof(exec), wakeup_exec());
+	}
+	fill(&comm.task, MORPH_REC_COMM, sizeof(comm), of);
+	bpf_probe_read_kernel_str(comm.comm, sizeof(comm.comm), (const void *)ctx->args[1]);
+	send(stage, &comm, sizeof(comm), wakeup());
+	leave(stage);
+	return 0;
+}
+
+SEC("raw_tp/sched_process_fork")
+int on_fork(struct bpf_raw_tracepoint_args *ctx)
+{
+	const struct task_struct *parent = (const void *)ctx->args[0];
+	const struct task_struct *child = (const void *)ctx->args[1];
+	__u32 parent_tgid = BPF_CORE_READ(parent, tgid), one = 1, tgid, *nr;
+	struct md_wire_stage *stage;
+	struct morph_fork fork = {};
+
+	if (!BPF_CORE_READ(child, mm) || !wanted(parent_tgid))
+		return 0;
+	stage = enter();
+	if (!stage)
+		return 0;
+	fill(&fork.task, MORPH_REC_FORK, sizeof(fork), child);
+	fork.parent_tgid = parent_tgid;
+	fork.parent_tid = BPF_CORE_READ(parent, pid);
+	if (only_tracked) {
+		tgid = fork.task.tgid;
+		nr = tgid == parent_tgid ? bpf_map_lookup_elem(&tracked, &tgid) : NULL;
+		if (nr)
+			__sync_fetch_and_add(nr, 1);
+		else
+			bpf_map_update_elem(&tracked, &tgid, &one, BPF_ANY);
+	}
+	send(stage, &fork, sizeof(fork), wakeup());
+	leave(stage);
+	return 0;
+}
+
+SEC("raw_tp/sched_process_exit")
+int on_exit(struct bpf_raw_tracepoint_args *ctx)
+{
+	const struct task_struct *of = (const void *)ctx->args[0];
+	__u32 tgid = BPF_CORE_READ(of, tgid), *nr;
+	struct md_wire_stage *stage;
+	struct morph_exit exit = {};
+
+	if (!wanted(tgid))
+		return 0;
+	stage = enter();
+	if (!stage)
+		return 0;
+	fill(&exit.task, MORPH_REC_EXIT, sizeof(exit), of);
+	exit.cpu_time_ns = BPF_CORE_READ(of, se.sum_exec_runtime);
+	if (only_tracked) {
+		nr = bpf_map_lookup_elem(&tracked, &tgid);
+		if (nr)
+			__sync_fetch_and_add(nr, -1);
+		if (nr && !*(volatile __u32 *)nr)
+			bpf_map_delete_elem(&tracked, &tgid);
+	}
+	send(stage, &exit, sizeof(exit), wakeup());
+	leave(stage);
+	return 0;
+}
+
+char LICENSE[] SEC("license") = "GPL";

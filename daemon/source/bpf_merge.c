@@ -1,0 +1,177 @@
+// SPDX-License-Identifier: Apache-2.0
+/* bpf_merge - sorts samples and events of the BPF ring by time; see bpf_merge.h. */
+#include "daemon/source/bpf_merge.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "daemon/source/bpf/wire.h"
+
+int md_bpf_merge_init(struct md_bpf_merge *m, uint32_t nr_cpus, uint32_t rate_hz)
+{
+	memset(m, 0, sizeof(*m));
+	m->queues = calloc(nr_cpus, sizeof(m->queues[0]));
+	if (!m->queues || md_perf_decoder_init(&m->decoder, nr_cpus, rate_hz, false)) {
+		free(m->queues);
+		m->queues = NULL;
+		return -ENOMEM;
+	}
+	m->decoder.mappings_only = true;
+	return 0;
+}
+
+void md_bpf_merge_fini(struct md_bpf_merge *m)
+{
+	uint32_t i;
+
+	for (i = 0; m->queues && i < m->decoder.nr_stages; i++)
+		free(m->queues[i].samples);
+	free(m->queues);
+	free(m->events);
+	md_perf_decoder_fini(&m->decoder);
+	memset(m, 0, sizeof(*m));
+}
+
+/*
+ * Makes room for @more elements of @size bytes at the end of *@array. Its first *@first
+ * elements may be dropped. Return: false: no memory.
+ */
+static bool make_room(void **array, size_t size, size_t more, size_t *first, size_t *nr,
+		      size_t *capacity)
+{
+	size_t wanted = *capacity ? *capacity : 256;
+	void *grown;
+
+	if (*capacity - *nr >= more)
+		return true;
+	if (*first > *capacity / 2) {
+		memmove(*array, (char *)*array + *first * size, (*nr - *first) * size);
+		*nr -= *first;
+		*first = 0;
+	}
+	while (wanted - *nr < more)
+		wanted *= 2;
+	if (wanted == *capacity)
+		return true;
+	grown = reallocarray(*array, wanted, size);
+	if (!grown)
+		return false;
+	*array = grown;
+	*capacity = wanted;
+	return true;
+}
+
+static int take_batch(struct md_bpf_merge *m, const struct md_wire_batch *batch, size_t size)
+{
+	size_t nr = (size - sizeof(batch->task)) / sizeof(batch->samples[0]), i, at;
+	struct md_bpf_sample sample = {.tgid = batch->task.tgid, .tid = batch->task.tid};
+	struct md_bpf_queue *queue;
+	void *array;
+
+	if (batch->task.record.cpu >= m->decoder.nr_stages)
+		return -EBADMSG;
+	queue = &m->queues[batch->task.record.cpu];
+	array = queue->samples;
+	if (!make_room(&array, sizeof(sample), nr, &queue->first, &queue->nr, &queue->capacity))
+		return -ENOMEM;
+	queue->samples = array;
+	for (i = 0; i < nr; i++) {
+		sample.time_ns = batch->samples[i].time_ns;
+		sample.ip = batch->samples[i].ip;
+		/*
+		 * Insert in order. A sample is out of place only if it came while a batch was
+		 * being written.
+		 */
+		for (at = queue->nr++; at > queue->first; at--) {
+			if (queue->samples[at - 1].time_ns <= sample.time_ns)
+				break;
+			queue->samples[at] = queue->samples[at - 1];
+		}
+		queue->samples[at] = sample;
+	}
+	m->nr_samples += nr;
+	return 0;
+}
+
+static int take_event(struct md_bpf_merge *m, const struct morph_task *task, size_t size)
+{
+	union md_bpf_event event = {0};
+	void *array = m->events;
+	size_t at;
+
+	if (task->time_ns < m->since_ns)
+		return 0;
+	if (!make_room(&array, sizeof(event), 1, &m->first_event, &m->nr_events,
+		       &m->events_capacity))
+		return -ENOMEM;
+	m->events = array;
+	memcpy(&event, task, size);
+	for (at = m->nr_events++; at > m->first_event; at--) {
+		if (m->events[at - 1].task.time_ns <= event.task.time_ns)
+			break;
+		m->events[at] = m->events[at - 1];
+	}
+	m->events[at] = event;
+	return 0;
+}
+
+int md_bpf_merge_take(struct md_bpf_merge *m, const void *data, size_t size)
+{
+	static const size_t event_size[] = {
+		[MORPH_REC_EXEC] = sizeof(struct morph_exec),
+		[MORPH_REC_FORK] = sizeof(struct morph_fork),
+		[MORPH_REC_EXIT] = sizeof(struct morph_exit),
+		[MORPH_REC_COMM] = sizeof(struct morph_comm),
+	};
+	const struct morph_task *task = data;
+	uint32_t type;
+
+	if (size < sizeof(*task) || task->record.size != size)
+		return -EBADMSG;
+	type = task->record.type;
+	if (type == MD_WIRE_SAMPLES)
+		return take_batch(m, data, size);
+	if (type >= sizeof(event_size) / sizeof(event_size[0]) || !event_size[type] ||
+	    size != event_size[type])
+		return -EBADMSG;
+	return take_event(m, task, size);
+}
+
+uint64_t md_bpf_merge_event_ns(const struct md_bpf_merge *m)
+{
+	return m->first_event < m->nr_events ? m->events[m->first_event].task.time_ns : UINT64_MAX;
+}
+
+void md_bpf_merge_samples(struct md_bpf_merge *m, uint64_t until_ns)
+{
+	uint32_t cpu;
+
+	for (cpu = 0; cpu < m->decoder.nr_stages; cpu++) {
+		struct md_bpf_queue *queue = &m->queues[cpu];
+		const struct md_bpf_sample *s;
+
+		for (; queue->first < queue->nr; queue->first++) {
+			s = &queue->samples[queue->first];
+			if (s->time_ns >= until_ns)
+				break;
+			md_perf_decoder_add_sample(&m->decoder, cpu, cpu, s->tgid, s->tid,
+						   s->time_ns, s->ip);
+		}
+		if (queue->first == queue->nr)
+			queue->first = queue->nr = 0;
+	}
+}
+
+void md_bpf_merge_event(struct md_bpf_merge *m)
+{
+	const struct morph_task *task;
+
+	if (m->first_event == m->nr_events)
+		return;
+	task = &m->events[m->first_event].task;
+	md_bpf_merge_samples(m, task->time_ns);
+	md_perf_decoder_add_event(&m->decoder, task);
+	if (++m->first_event == m->nr_events)
+		m->first_event = m->nr_events = 0;
+}

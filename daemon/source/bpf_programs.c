@@ -1,0 +1,279 @@
+// SPDX-License-Identifier: Apache-2.0
+/* bpf_programs - libbpf and the memory that is shared with the programs; see bpf_programs.h. */
+#ifdef MORPH_BPF
+#include "daemon/record/clock.h"
+#include "daemon/source/bpf_programs.h"
+
+#include <bpf/bpf.h>
+#include <bpf/libbpf.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "collector.skel.h"
+#include "daemon/source/bpf/wire.h"
+#include "daemon/source/proc_scan.h"
+
+#define RING_BYTES_CPU (256u << 10)
+#define RING_BYTES_MAX (32u << 20)
+/* A stage that waits longer than this belongs to a thread that left its CPU. */
+#define STALE_NS INT64_C(100000000)
+
+struct cpu {
+	bool is_gone;	  /* went offline with samples in its stage, which count as lost */
+	uint64_t left_ns; /* time of the oldest of these samples; ignored if it arrives after all */
+};
+
+struct md_bpf_programs {
+	struct collector *skel;
+	struct ring_buffer *ring;
+	struct md_wire_stage *stages;
+	size_t stages_size;
+	uint32_t nr_cpus;
+	uint64_t limit_ns;
+	struct cpu *cpus;
+	uint64_t nr_left; /* samples left in the stages of offline CPUs */
+	int (*take)(void *arg, void *record, size_t size);
+	void *arg;
+};
+
+static int quiet(enum libbpf_print_level level, const char *format, va_list args)
+{
+	(void)level;
+	(void)format;
+	(void)args;
+	return 0;
+}
+
+static bool is_locked_down(void)
+{
+	char text[128] = "";
+	FILE *f = fopen("/sys/kernel/security/lockdown", "re");
+	bool found;
+
+	if (!f)
+		return false;
+	found = fgets(text, sizeof(text), f) && strstr(text, "[confidentiality]");
+	fclose(f);
+	return found;
+}
+
+static int refuse(int code, struct mp_err *err)
+{
+	if (code == ENOSYS)
+		return mp_err_set(err, code, "this kernel has no bpf()");
+	if (is_locked_down())
+		return mp_err_set(err, code, "the kernel is locked down");
+	if (code == EPERM)
+		return mp_err_set(err, code, "not allowed: needs root, or CAP_BPF and CAP_PERFMON");
+	if (access("/sys/kernel/btf/vmlinux", R_OK))
+		return mp_err_set(err, code, "this kernel has no type information (BTF)");
+	return mp_err_set(err, code, "the kernel refuses the programs: %s", strerror(code));
+}
+
+static int set_sizes(struct md_bpf_programs *p, pid_t command)
+{
+	uint32_t bytes = 1u << 19;
+	int ret;
+
+	while (bytes < p->nr_cpus * (uint64_t)RING_BYTES_CPU && bytes < RING_BYTES_MAX)
+		bytes *= 2;
+	p->skel->rodata->only_tracked = command != 0;
+	p->skel->rodata->wakeup_bytes = bytes / 4;
+	ret = bpf_map__set_max_entries(p->skel->maps.ring, bytes);
+	if (!ret)
+		ret = bpf_map__set_max_entries(p->skel->maps.stages, p->nr_cpus);
+	if (!ret && !command)
+		ret = bpf_map__set_max_entries(p->skel->maps.tracked, 1);
+	return ret;
+}
+
+static int on_record(void *arg, void *record, size_t size)
+{
+	const struct md_wire_batch *batch = record;
+	const struct morph_record *head = record;
+	struct md_bpf_programs *p = arg;
+
+	if (size >= sizeof(batch->task) && head->type == MD_WIRE_SAMPLES &&
+	    head->cpu < p->nr_cpus && batch->task.time_ns == p->cpus[head->cpu].left_ns)
+		return 0;
+	return p->take(p->arg, record, size);
+}
+
+static int map_rings(struct md_bpf_programs *p)
+{
+	size_t page = sysconf(_SC_PAGESIZE);
+	void *map;
+
+	p->stages_size = (p->nr_cpus * sizeof(*p->stages) + page - 1) / page * page;
+	p->cpus = calloc(p->nr_cpus, sizeof(p->cpus[0]));
+	if (!p->cpus)
+		return -ENOMEM;
+	map = mmap(NULL, p->stages_size, PROT_READ, MAP_SHARED, bpf_map__fd(p->skel->maps.stages),
+		   0);
+	if (map == MAP_FAILED)
+		return -errno;
+	p->stages = map;
+	p->ring = ring_buffer__new(bpf_map__fd(p->skel->maps.ring), on_record, p, NULL);
+	return p->ring ? 0 : -errno;
+}
+
+int md_bpf_programs_open(pid_t command, struct md_bpf_programs **out, struct mp_err *err)
+{
+	struct md_bpf_programs *p;
+	uint32_t tgid = command, one = 1;
+	int ret;
+
+	/*
+	 * The programs see process ids of the initial namespace; perf's mappings carry those of
+	 * ours.
+	 */
+	if (!md_proc_is_whole())
+		return mp_err_set(err, ENOTSUP, "morphd runs in a PID namespace");
+	ret = libbpf_num_possible_cpus();
+	if (ret <= 0 || ret > MD_WIRE_MAX_CPUS)
+		return mp_err_set(err, ENOTSUP, "cannot find the number of CPUs");
+	p = calloc(1, sizeof(*p));
+	if (!p)
+		return mp_err_set(err, ENOMEM, "no memory");
+	p->nr_cpus = ret;
+	libbpf_set_print(quiet);
+	p->skel = collector__open();
+	ret = p->skel ? set_sizes(p, command) : -errno;
+	if (!ret)
+		ret = collector__load(p->skel);
+	if (!ret && command)
+		ret = bpf_map_update_elem(bpf_map__fd(p->skel->maps.tracked), &tgid, &one, BPF_ANY);
+	if (!ret)
+		ret = map_rings(p);
+	if (!ret)
+		ret = collector__attach(p->skel);
+	if (ret) {
+		md_bpf_programs_close(p);
+		return refuse(-ret, err);
+	}
+	*out = p;
+	return 0;
+}
+
+void md_bpf_programs_close(struct md_bpf_programs *p)
+{
+	if (!p)
+		return;
+	ring_buffer__free(p->ring);
+	if (p->stages)
+		munmap(p->stages, p->stages_size);
+	collector__destroy(p->skel);
+	free(p->cpus);
+	free(p);
+}
+
+int md_bpf_programs_sampler(const struct md_bpf_programs *p)
+{
+	return bpf_program__fd(p->skel->progs.on_sample);
+}
+
+int md_bpf_programs_fd(const struct md_bpf_programs *p)
+{
+	return bpf_map__fd(p->skel->maps.ring);
+}
+
+void md_bpf_programs_sleep(struct md_bpf_programs *p, bool on)
+{
+	__atomic_store_n(&p->skel->bss->reader_sleeps, on, __ATOMIC_RELAXED);
+}
+
+uint32_t md_bpf_programs_nr_cpus(const struct md_bpf_programs *p)
+{
+	return p->nr_cpus;
+}
+
+static void flush_stage(struct md_bpf_programs *p, uint32_t cpu)
+{
+	LIBBPF_OPTS(bpf_test_run_opts, opts, .flags = BPF_F_TEST_RUN_ON_CPU, .cpu = cpu);
+	int fd = bpf_program__fd(p->skel->progs.flush_stage);
+	const struct md_wire_stage *stage = &p->stages[cpu];
+
+	p->cpus[cpu].is_gone = bpf_prog_test_run_opts(fd, &opts) == -ENXIO;
+	if (p->cpus[cpu].is_gone && p->cpus[cpu].left_ns != stage->first_ns) {
+		p->cpus[cpu].left_ns = stage->first_ns;
+		p->nr_left += stage->nr;
+	}
+}
+
+/* Return: time of the oldest sample that is still in a stage; 0: there is none. */
+static uint64_t waits_since(const struct md_bpf_programs *p, uint32_t cpu)
+{
+	return p->cpus[cpu].is_gone ? 0
+				    : __atomic_load_n(&p->stages[cpu].first_ns, __ATOMIC_ACQUIRE);
+}
+
+/* Return: true if no handler is writing to @stage. Otherwise values read from it mean nothing. */
+static bool is_quiet(const struct md_wire_stage *stage)
+{
+	uint64_t left = __atomic_load_n(&stage->left, __ATOMIC_SEQ_CST);
+
+	return __atomic_load_n(&stage->entered, __ATOMIC_SEQ_CST) == left;
+}
+
+uint64_t md_bpf_programs_limit(struct md_bpf_programs *p, bool all)
+{
+	uint64_t now = md_clock_now_ns(), limit, first;
+	uint32_t cpu, tries;
+
+	for (cpu = 0; cpu < p->nr_cpus; cpu++) {
+		first = waits_since(p, cpu);
+		if (p->cpus[cpu].is_gone || (first && (all || (int64_t)(now - first) > STALE_NS)))
+			flush_stage(p, cpu);
+	}
+	/*
+	 * A handler counts up @entered before it reads the clock, with a full barrier between.
+	 * Therefore a handler that is not seen below reads a later time than this.
+	 */
+	limit = md_clock_now_ns() - 1;
+	__atomic_thread_fence(__ATOMIC_SEQ_CST);
+	for (cpu = 0; cpu < p->nr_cpus; cpu++) {
+		for (tries = 0; !is_quiet(&p->stages[cpu]) && tries < 1000; tries++)
+			__builtin_ia32_pause();
+		if (tries == 1000)
+			limit = p->limit_ns;
+		first = waits_since(p, cpu);
+		if (first && first <= limit)
+			limit = first - 1;
+	}
+	if (limit > p->limit_ns)
+		p->limit_ns = limit;
+	return p->limit_ns;
+}
+
+struct md_bpf_totals md_bpf_programs_totals(const struct md_bpf_programs *p)
+{
+	struct md_bpf_totals totals = {.nr_lost = p->nr_left};
+	uint32_t cpu;
+
+	for (cpu = 0; cpu < p->nr_cpus; cpu++) {
+		totals.nr_samples += __atomic_load_n(&p->stages[cpu].nr_samples, __ATOMIC_ACQUIRE);
+		totals.nr_lost += __atomic_load_n(&p->stages[cpu].nr_lost, __ATOMIC_ACQUIRE);
+		totals.nr_lost_events +=
+			__atomic_load_n(&p->stages[cpu].nr_lost_events, __ATOMIC_ACQUIRE);
+	}
+	return totals;
+}
+
+int md_bpf_programs_read(struct md_bpf_programs *p,
+			 int (*take)(void *arg, void *record, size_t size), void *arg)
+{
+	int ret;
+
+	p->take = take;
+	p->arg = arg;
+	ret = ring_buffer__consume(p->ring);
+	return ret < 0 ? ret : 0;
+}
+
+#endif

@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * perf_decode - converts the records of the perf subsystem, which come in time order, to
+ * records of the ABI.
+ *
+ * Samples of one thread on one CPU form a batch. A batch is closed before any event of its
+ * process, so that it never spans one. Idle samples are dropped. Called by source_perf, and by
+ * bpf_merge for what comes through perf.
+ */
+#ifndef MD_PERF_DECODE_H
+#define MD_PERF_DECODE_H
+
+#include <linux/perf_event.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "daemon/record/record.h"
+
+#define MD_STAGE_IPS   512
+#define MD_STAGE_WORDS 4096 /* words in a REGISTERS record */
+
+/* Samples of one CPU that are not in a record yet. */
+struct md_perf_stage {
+	uint32_t tgid, tid, cpu, nr;
+	uint64_t time_ns;
+	uint64_t throttled_ns; /* time since which the event is throttled; 0: it is not */
+	uint64_t lost;	       /* samples that LOST records reported so far */
+	uint64_t ips[MD_STAGE_IPS];
+	uint32_t nr_words; /* words of REGISTERS entries, for some of the samples */
+	uint64_t *words;   /* MD_STAGE_WORDS, part of the decoder's; NULL: not requested */
+};
+
+struct md_perf_decoder {
+	bool has_branches;
+	bool has_rest;	    /* samples are followed by branches or registers */
+	uint16_t registers; /* requested user registers, bit n: register n; 0: none */
+	uint8_t nr_registers;
+	uint64_t *words;	     /* for all stages */
+	uint8_t from[MORPH_NR_REGS]; /* index of perf's value for the n-th of them */
+	bool mappings_only;	     /* samples and process events come from elsewhere */
+	uint32_t rate_hz;
+	uint32_t nr_stages;
+	struct md_perf_stage *stages; /* one per ring */
+	struct md_buf out;
+	bool lost_events; /* a LOST record came: mappings must be read from /proc again */
+	/*
+	 * While /proc is read, each process is read at another moment. Samples from before
+	 * @start_ns are dropped. Samples from @blind_ns to @seen_ns belong to an unknown
+	 * process.
+	 */
+	uint64_t start_ns, blind_ns, seen_ns;
+	bool failed; /* no memory for a record */
+};
+
+int md_perf_decoder_init(struct md_perf_decoder *decoder, uint32_t nr_rings, uint32_t rate_hz,
+			 bool has_branches);
+/* Samples carry these registers. Return: 0 or -ENOMEM. */
+int md_perf_decoder_want_registers(struct md_perf_decoder *decoder, uint16_t registers);
+void md_perf_decoder_fini(struct md_perf_decoder *decoder);
+
+/* Return: time at which the kernel wrote @record; 0: the record is too short. */
+uint64_t md_perf_record_time(const struct perf_event_header *record);
+/* Converts @record of ring @ring and adds the result to decoder->out. Ignores unknown records. */
+void md_perf_decode(struct md_perf_decoder *decoder, uint32_t ring,
+		    const struct perf_event_header *record);
+/* Adds a sample that does not continue its stage's batch. */
+void md_perf_decoder_begin(struct md_perf_decoder *decoder, uint32_t stage, uint32_t cpu,
+			   uint32_t tgid, uint32_t tid, uint64_t time_ns, uint64_t ip);
+
+/* Adds one sample of CPU @cpu to stage @stage_nr, in time order with the other records. */
+static inline void md_perf_decoder_add_sample(struct md_perf_decoder *d, uint32_t stage_nr,
+					      uint32_t cpu, uint32_t tgid, uint32_t tid,
+					      uint64_t time_ns, uint64_t ip)
+{
+	struct md_perf_stage *stage = &d->stages[stage_nr];
+
+	if (stage->nr && stage->nr < MD_STAGE_IPS && stage->tid == tid && stage->tgid == tgid &&
+	    time_ns >= d->start_ns && time_ns >= d->seen_ns)
+		stage->ips[stage->nr++] = ip;
+	else
+		md_perf_decoder_begin(d, stage_nr, cpu, tgid, tid, time_ns, ip);
+}
+
+/* Adds a record of the ABI: EXEC, COMM, FORK or EXIT. */
+void md_perf_decoder_add_event(struct md_perf_decoder *decoder, const struct morph_task *task);
+/* Closes every batch. */
+void md_perf_decoder_flush(struct md_perf_decoder *decoder);
+
+#endif

@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * source - the interface of all producers of records. Code that uses it need not know which
+ * producer it is. Called by pipeline and choose.
+ *
+ * A source decides how to collect, and in which order records are complete. It reads no
+ * program's files (modcache does) and counts nothing (attribute does).
+ */
+#ifndef MD_SOURCE_H
+#define MD_SOURCE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "daemon/record/recfile.h"
+#include "daemon/record/record.h"
+#include "libprof/base/err.h"
+
+struct md_source_config {
+	uint32_t rate_hz;
+	pid_t command; /* live: only this process and its children; 0: all processes */
+	/* only to measure the cost of a sample, on @command; all processes are sampled later */
+	bool is_probe;
+	bool no_kernel; /* live: only samples of user code */
+	/* live: registers that samples of user code carry, bit n: register n */
+	uint16_t registers;
+	const char *input;   /* replay: the recording */
+	uint32_t nr_repeats; /* replay: number of repetitions, each with new process ids */
+};
+
+/*
+ * Longest wait on an idle machine. A wakeup costs more than the samples of a tenth of a second.
+ * Files must be looked up before they may be gone, but only if programs are started or files
+ * are mapped.
+ */
+#define MD_QUIET_MS 250
+
+/* Records in the order in which they are to be processed. Writable until the next call. */
+struct md_batch {
+	uint8_t *data;
+	size_t size;
+};
+
+struct md_source;
+
+struct md_source_ops {
+	const char *name;
+	bool is_live;	   /* its files can be looked up on this machine */
+	bool is_exclusive; /* only one can be open at a time */
+	int (*open)(const struct md_source_config *config, struct md_source **out,
+		    struct mp_err *err);
+	/*
+	 * Return: 0 with records, or without if none came within @timeout_ms; -ENODATA: no more
+	 * will come; -errno. With @drain, returns everything collected so far without waiting.
+	 * A source of the whole machine may wait MD_QUIET_MS if the last round had only
+	 * samples.
+	 */
+	int (*next)(struct md_source *source, int timeout_ms, bool drain, struct md_batch *batch,
+		    struct mp_err *err);
+	/* live: stops sampling for a while, or continues */
+	int (*pause)(struct md_source *source, bool on, struct mp_err *err);
+	/* Gives event, rate, clock, and why this event. */
+	void (*describe)(const struct md_source *source, struct md_recfile_info *info);
+	/* Return: a message for the user at the end, or NULL. */
+	const char *(*remark)(const struct md_source *source);
+	void (*close)(struct md_source *source);
+};
+
+/* Every source's structure begins with this one. */
+struct md_source {
+	const struct md_source_ops *ops;
+	bool has_kernel;      /* live: the kernel is sampled too */
+	uint64_t kernel_base; /* live: address of _text in samples; 0: its run-time address */
+	uint32_t fixed_hz;    /* live: the rate if it cannot be chosen; 0: it can */
+	char choice[200];     /* why this source and rate were chosen; "" if the user chose them */
+};
+
+extern const struct md_source_ops md_source_kmod;
+extern const struct md_source_ops md_source_bpf;
+extern const struct md_source_ops md_source_perf;
+extern const struct md_source_ops md_source_replay;
+
+/* Describes the source, including why it was chosen. */
+void md_source_describe(const struct md_source *source, struct md_recfile_info *info);
+
+/* Return: NULL: no source is called @name. */
+const struct md_source_ops *md_source_find(const char *name);
+
+#endif

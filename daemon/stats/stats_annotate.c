@@ -1,0 +1,524 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * stats_annotate - the command "annotate": instructions of one function with their samples.
+ * Decides which files may hold the function, and what is shown for an optimised program.
+ */
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "daemon/annotate/annotate.h"
+#include "daemon/annotate/annotate_find.h"
+#include "daemon/annotate/annotate_print.h"
+#include "daemon/stats/stats.h"
+
+/* Most candidates listed in a message. */
+#define LIST_MAX 20
+
+enum when {
+	WHEN_AUTO,
+	WHEN_ALWAYS,
+	WHEN_NEVER
+};
+
+struct annotate {
+	struct md_stats *stats;
+	struct md_stats_filter filter;
+	const char *function, *address;
+	int64_t since_s;
+	bool intel, no_source;
+	double percent_limit;
+	enum when color;
+	/* results */
+	struct mp_module *modules;
+	size_t nr_modules;
+	uint64_t total;
+	struct md_ann_wish wish;
+	struct md_ann_source *sources;
+	size_t nr_sources;
+	struct md_ann_candidates candidates;
+	struct mp_err why; /* error of the first file that could not be used */
+	json_t *notes;
+};
+
+enum {
+	KEY_BUILD_ID = 256,
+	KEY_BINARY,
+	KEY_ADDRESS,
+	KEY_INTEL,
+	KEY_NO_SOURCE,
+	KEY_COLOR
+};
+
+static const struct argp_option options[] = {
+	{"module", 'm', "NAME", 0, "In the module with this path or file name", 0},
+	{"build-id", KEY_BUILD_ID, "HEX", 0, "In a module whose build-id begins with HEX", 0},
+	{"binary", KEY_BINARY, "FILE", 0, "In this file, wherever it was when it ran", 0},
+	{"address", KEY_ADDRESS, "ADDRESS", 0, "The function that holds 0x...", 0},
+	{"since", 's', "WHEN", 0, "Leave out older samples: 2h, 3d, today, 2026-11-20, ...", 0},
+	{"percent-limit", 'p', "P", 0,
+	 "Text: leave out blocks with less than P percent of the function's samples", 0},
+	{"intel", KEY_INTEL, NULL, 0, "Intel's syntax instead of AT&T's", 0},
+	{"no-source", KEY_NO_SOURCE, NULL, 0, "No source lines and inlined functions", 0},
+	{"color", KEY_COLOR, "WHEN", 0, "auto (default), always or never", 0},
+	{0},
+};
+
+static error_t parse(int key, char *arg, struct argp_state *state)
+{
+	struct annotate *a = state->input;
+	char *end;
+
+	switch (key) {
+	case ARGP_KEY_INIT: state->child_inputs[0] = a->stats; return 0;
+	case 'm': a->filter.module = arg; return 0;
+	case KEY_BUILD_ID: a->filter.build_id = arg; return 0;
+	case KEY_BINARY: a->filter.binary = arg; return 0;
+	case KEY_ADDRESS: a->address = arg; return 0;
+	case 's':
+		if (mp_since_parse(arg, time(NULL), &a->since_s))
+			argp_error(state, "--since=%s: not a time: " MP_SINCE_FORMATS, arg);
+		return 0;
+	case 'p':
+		a->percent_limit = strtod(arg, &end);
+		if (*end || end == arg || !(a->percent_limit >= 0 && a->percent_limit <= 100))
+			argp_error(state, "--percent-limit=%s: not a percentage", arg);
+		return 0;
+	case KEY_INTEL: a->intel = true; return 0;
+	case KEY_NO_SOURCE: a->no_source = true; return 0;
+	case KEY_COLOR:
+		if (!strcmp(arg, "auto"))
+			a->color = WHEN_AUTO;
+		else if (!strcmp(arg, "always"))
+			a->color = WHEN_ALWAYS;
+		else if (!strcmp(arg, "never"))
+			a->color = WHEN_NEVER;
+		else
+			argp_error(state, "--color=%s: not auto, always or never", arg);
+		return 0;
+	case ARGP_KEY_ARG:
+		if (a->function)
+			argp_error(state, "%s: one function at a time", arg);
+		a->function = arg;
+		return 0;
+	case ARGP_KEY_END:
+		if (!a->function && !a->address)
+			argp_error(state, "no function given");
+		if (md_ann_wish_parse(a->function, a->address, &a->wish))
+			argp_error(state, "%s%s%s: not a function", a->function ? a->function : "",
+				   a->function && a->address ? " at " : "",
+				   a->address ? a->address : "");
+		return 0;
+	default: return ARGP_ERR_UNKNOWN;
+	}
+}
+
+static const struct argp_child children[] = {{&md_stats_common_argp, 0, NULL, 0}, {0}};
+static const struct argp argp = {
+	options,
+	parse,
+	"[FUNCTION]",
+	"Show a function's instructions with the samples of each.\v"
+	"FUNCTION is a name (of C++ mangled or not, with or without parameters), an address 0x..., "
+	"or NAME@0x... where several functions have the name.",
+	children,
+	0,
+	0};
+
+static void note(struct annotate *a, const char *what)
+{
+	md_stats_note("%s", what);
+	json_array_append_new(a->notes, md_stats_json_string(what));
+}
+
+/* ---- files that may hold the function ------------------------------------------------------ */
+
+static int add_source(struct annotate *a, struct mp_store *store, const struct mp_module *module,
+		      const char *path, struct mp_map *map, struct mp_err *err)
+{
+	struct md_ann_source *s;
+	int r = 0;
+
+	s = realloc(a->sources, (a->nr_sources + 1) * sizeof(*s));
+	if (s) {
+		a->sources = s;
+		s += a->nr_sources++;
+		*s = (struct md_ann_source){.module = module, .path = strdup(path), .map = map};
+	} else {
+		mp_map_free(map);
+	}
+	if (!s || !s->path)
+		return mp_err_set(err, ENOMEM, "out of memory");
+	if (module)
+		r = mp_store_read_counts(store, module->key, a->since_s, &s->counts, &s->nr_counts,
+					 err);
+	if (!r && module)
+		r = mp_store_read_edges(store, module->key, a->since_s, &s->edges, &s->nr_edges,
+					err);
+	if (!r && module)
+		r = mp_store_is_exact(store, module->key, a->since_s, &s->exact, err);
+	return r;
+}
+
+/* Finds the id of @path and, for an optimised file, its map. */
+static int identify(const char *path, struct mp_id *id, struct mp_map **map, struct mp_err *err)
+{
+	struct mp_elf *elf;
+	int r = mp_elf_open(path, MP_ELF_ID, &elf, err);
+
+	*map = NULL;
+	if (r)
+		return r;
+	*id = elf->id;
+	r = mp_map_read(elf, map, err);
+	mp_elf_close(elf);
+	return r == -ENOENT ? 0 : r;
+}
+
+static const struct mp_module *module_of(const struct annotate *a, const struct mp_id *id)
+{
+	for (size_t i = 0; i < a->nr_modules; i++)
+		if (mp_id_equal(&a->modules[i].id, id))
+			return &a->modules[i];
+	return NULL;
+}
+
+/* Adds the file of --binary, even if nothing is stored for it. */
+static int add_binary(struct annotate *a, struct mp_store *store, struct mp_err *err)
+{
+	const char *path = a->filter.binary;
+	struct mp_id id;
+	struct mp_map *map;
+	char text[400];
+	int r = identify(path, &id, &map, err);
+
+	if (r)
+		return r;
+	if (map) {
+		snprintf(text, sizeof(text),
+			 "%.300s: is optimised; samples are kept for its original", path);
+		note(a, text);
+	}
+	return add_source(a, store, module_of(a, map ? &map->original : &id), path, map, err);
+}
+
+/* Adds the module's file. If an optimised version has replaced it, adds that one. */
+static int add_module(struct annotate *a, struct mp_store *store, const struct mp_module *module,
+		      struct mp_err *err)
+{
+	struct mp_err why = {0};
+	struct mp_map *map;
+	struct mp_id id;
+	char text[400];
+
+	if (module->kind != MP_MODULE_FILE) {
+		mp_err_set(&why, ENOENT, "%s: not a file", module->path);
+	} else if (!identify(module->path, &id, &map, &why)) {
+		if (!map && mp_id_equal(&id, &module->id))
+			return add_source(a, store, module, module->path, NULL, err);
+		if (map && mp_id_equal(&map->original, &module->id)) {
+			snprintf(text, sizeof(text),
+				 "%.200s: is the optimised version now; name the original with "
+				 "--binary to see that",
+				 module->path);
+			note(a, text);
+			return add_source(a, store, module, module->path, map, err);
+		}
+		mp_map_free(map);
+		mp_err_set(&why, ESTALE, "%s: is not the file that was profiled", module->path);
+	}
+	if (!a->why.msg[0])
+		a->why = why;
+	return 0;
+}
+
+/* Finds the module if --module names an optimised file: the store knows only its original. */
+static const struct mp_module *original_of(struct annotate *a)
+{
+	const struct mp_module *module = NULL;
+	struct mp_map *map;
+	struct mp_id id;
+	char text[400];
+
+	if (!a->filter.module || identify(a->filter.module, &id, &map, NULL) || !map)
+		return NULL;
+	module = module_of(a, &map->original);
+	mp_map_free(map);
+	if (module) {
+		snprintf(text, sizeof(text),
+			 "%.150s: is optimised; its samples are of the original, %.150s",
+			 a->filter.module, module->path);
+		note(a, text);
+	}
+	return module;
+}
+
+/* Return: number of modules that matched, or -errno. */
+static long add_modules(struct annotate *a, struct mp_store *store, struct mp_err *err)
+{
+	const struct mp_module *original;
+	long nr = 0;
+	int r = 0;
+
+	for (size_t i = 0; i < a->nr_modules && !r; i++) {
+		/* Include modules without samples only if the user named them. */
+		if (!md_stats_filter_matches(&a->filter, &a->modules[i]) ||
+		    (!a->filter.module && !a->filter.build_id && !a->modules[i].nr_samples))
+			continue;
+		nr++;
+		r = add_module(a, store, &a->modules[i], err);
+	}
+	if (!r && !nr && (original = original_of(a))) {
+		struct mp_err why = {0};
+		struct mp_map *map = NULL;
+		struct mp_id id;
+
+		nr++;
+		if (!identify(original->path, &id, &map, &why) && !map &&
+		    mp_id_equal(&id, &original->id))
+			return add_source(a, store, original, original->path, NULL, err) ?: nr;
+		mp_map_free(map);
+		r = identify(a->filter.module, &id, &map, err);
+		if (!r)
+			r = add_source(a, store, original, a->filter.module, map, err);
+	}
+	return r ? r : nr;
+}
+
+/* ---- the function -------------------------------------------------------------------------- */
+
+static const char *wish_text(const struct annotate *a)
+{
+	return a->function ? a->function : a->address;
+}
+
+static void list_candidates(const struct annotate *a)
+{
+	const struct md_ann_candidates *c = &a->candidates;
+
+	fflush(stdout);
+	for (size_t i = 0; i < c->nr && i < LIST_MAX; i++)
+		md_stats_note("  %s@0x%" PRIx64 " in %s: %" PRIu64 " samples", c->all[i].name,
+			      c->all[i].vaddr, a->sources[c->all[i].source].path,
+			      c->all[i].samples);
+	if (c->nr > LIST_MAX)
+		md_stats_note("  and %zu more", c->nr - LIST_MAX);
+}
+
+/* Chooses the candidate. Return: exit status. */
+static int choose(struct annotate *a)
+{
+	struct md_ann_candidates *c = &a->candidates;
+	size_t nr_sampled = 0;
+	char text[300];
+
+	for (size_t i = 0; i < c->nr; i++)
+		nr_sampled += c->all[i].samples > 0;
+	if (!c->nr && a->why.msg[0])
+		return md_stats_fail("%.200s: not found; %s", wish_text(a), a->why.msg);
+	if (!c->nr)
+		return md_stats_fail("%s: no such function%s", wish_text(a),
+				     c->nr_stripped ? " (in a stripped file, give an address: "
+						      "0x...)"
+						    : "");
+	if (c->nr == 1)
+		return 0;
+	/* If only one candidate has samples, it is the one. */
+	if (nr_sampled == 1) {
+		snprintf(text, sizeof(text), "%.150s: %zu more functions match, without samples",
+			 wish_text(a), c->nr - 1);
+		note(a, text);
+		return 0;
+	}
+	md_stats_fail("%s: %zu functions match: choose one with --module or NAME@ADDRESS",
+		      wish_text(a), c->nr);
+	list_candidates(a);
+	return MD_EXIT_FAILED;
+}
+
+static int find(struct annotate *a, struct mp_err *err)
+{
+	/* An address is only meaningful in one file. */
+	if (!a->wish.name && a->nr_sources > 1)
+		return mp_err_set(err, EINVAL, "%s: choose one of %zu modules with --module",
+				  wish_text(a), a->nr_sources);
+	for (size_t i = 0; i < a->nr_sources; i++) {
+		struct mp_err why = {0};
+		int r = md_ann_find(&a->sources[i], i, &a->wish, &a->candidates, &why);
+
+		if (r == -ENOMEM || (r && a->nr_sources == 1)) {
+			*err = why;
+			return r;
+		}
+		if (r && !a->why.msg[0])
+			a->why = why;
+	}
+	md_ann_candidates_sort(&a->candidates);
+	return 0;
+}
+
+/* ---- show ---------------------------------------------------------------------------------- */
+
+static bool wants_color(const struct annotate *a)
+{
+	const char *term = getenv("TERM"), *no = getenv("NO_COLOR");
+
+	if (a->color != WHEN_AUTO)
+		return a->color == WHEN_ALWAYS;
+	return isatty(STDOUT_FILENO) && !(no && *no) && term && strcmp(term, "dumb");
+}
+
+static void note_sources(struct annotate *a, const struct md_srcfiles *sources)
+{
+	char text[400];
+
+	for (size_t i = 0; i < sources->nr; i++) {
+		if (!sources->files[i].why)
+			continue;
+		snprintf(text, sizeof(text), "%.250s: %s", sources->files[i].path,
+			 sources->files[i].why);
+		note(a, text);
+	}
+}
+
+static int print(struct annotate *a, const struct md_annotation *annotation,
+		 const struct md_ann_source *source, const struct mp_id *id)
+{
+	struct md_srcfiles sources = {0};
+	struct md_ann_print p = {.a = annotation,
+				 .path = source->path,
+				 .id = id,
+				 .total = a->total,
+				 .sources = &sources,
+				 .source = !a->no_source,
+				 .percent_limit = a->percent_limit,
+				 .color = wants_color(a)};
+	struct stat st;
+	int status = MD_EXIT_DONE;
+
+	if (!stat(source->path, &st))
+		sources.built_s = st.st_mtime;
+	if (!annotation->samples)
+		note(a, "no sample of this function is stored");
+	if (a->stats->json) {
+		json_t *root = md_stats_json_new("annotate");
+
+		md_annotation_json(&p, root);
+		json_object_set(root, "notes", a->notes);
+		status = md_stats_json_print(root);
+	} else {
+		md_annotation_print(&p);
+		note_sources(a, &sources);
+		status = md_stats_finish(status);
+	}
+	md_srcfiles_fini(&sources);
+	return status ? status : annotation->samples ? MD_EXIT_DONE : MD_EXIT_NO_PROFILE;
+}
+
+static int show(struct annotate *a, struct mp_store *store)
+{
+	const struct md_ann_candidate *chosen = &a->candidates.all[0];
+	struct md_ann_source *source = &a->sources[chosen->source];
+	struct mp_module self = {.kind = MP_MODULE_FILE, .path = source->path};
+	struct md_debuginfo *debug = NULL;
+	struct md_annotation annotation = {0};
+	struct md_names names = {0};
+	struct md_code code = {0};
+	struct mp_err err = {0};
+	struct mp_map *map;
+	int r = identify(source->path, &self.id, &map, &err);
+
+	if (!r)
+		mp_map_free(map);
+	if (!r)
+		r = md_code_open(&self, NULL, true, &code, &err);
+	/* Debug information is optional. */
+	if (!r && (md_debuginfo_open(source->path, &debug, NULL), 1))
+		r = md_names_build(code.elf, debug, &names);
+	if (!r) {
+		struct md_ann_request request = {
+			.code = &code,
+			.vaddr = a->wish.name ? chosen->vaddr : a->wish.vaddr,
+			.name = chosen->name[0] ? chosen->name : NULL,
+			.names = &names,
+			.debug = debug,
+			.map = source->map,
+			.counts = source->counts,
+			.nr_counts = source->nr_counts,
+			.edges = source->edges,
+			.nr_edges = source->nr_edges,
+			.exact = source->exact,
+			.intel = a->intel,
+		};
+
+		r = md_annotate(&request, &annotation, &err);
+	}
+	if (r) {
+		r = md_stats_fail("%s", err.msg[0] ? err.msg : strerror(-r));
+	} else {
+		md_stats_note_period(store, a->since_s);
+		r = print(a, &annotation, source, source->map ? &source->map->original : &self.id);
+	}
+	md_annotation_fini(&annotation);
+	md_names_fini(&names);
+	md_debuginfo_close(debug);
+	md_code_close(&code);
+	return r;
+}
+
+static int run(struct annotate *a, struct mp_store *store)
+{
+	struct mp_err err = {0};
+	long nr = 0;
+	int r = mp_store_begin(store, &err);
+
+	if (!r)
+		r = mp_store_list_modules(store, a->since_s, &a->modules, &a->nr_modules, &err);
+	for (size_t i = 0; i < a->nr_modules; i++)
+		a->total += a->modules[i].nr_samples;
+	if (!r && a->filter.binary) {
+		r = add_binary(a, store, &err);
+		nr = 1;
+	} else if (!r) {
+		nr = add_modules(a, store, &err);
+		r = nr < 0 ? (int)nr : 0;
+	}
+	if (!r && !nr) {
+		md_stats_note("%s: no sample of such a module", a->stats->path);
+		return MD_EXIT_NO_PROFILE;
+	}
+	if (!r)
+		r = find(a, &err);
+	if (r)
+		return md_stats_fail("%s", err.msg);
+	r = choose(a);
+	return r ? r : show(a, store);
+}
+
+int md_stats_annotate(struct md_stats *stats, int argc, char **argv)
+{
+	struct annotate a = {.stats = stats};
+	struct mp_store *store;
+	int r;
+
+	md_stats_parse(&argp, argc, argv, &a);
+	r = md_stats_open(stats, MP_STORE_READ, &store);
+	if (!r) {
+		a.notes = json_array();
+		r = run(&a, store);
+		mp_store_close(store);
+	}
+	for (size_t i = 0; i < a.nr_sources; i++)
+		md_ann_source_fini(&a.sources[i]);
+	free(a.sources);
+	free(a.wish.name);
+	md_ann_candidates_fini(&a.candidates);
+	mp_store_free_modules(a.modules, a.nr_modules);
+	json_decref(a.notes);
+	return r;
+}

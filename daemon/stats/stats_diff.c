@@ -1,0 +1,501 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * stats_diff - the command "diff": whose share of the samples changed between two databases or
+ * two periods, and whether the change exceeds chance. Decides what is compared and how it is
+ * shown.
+ */
+#include <errno.h>
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "daemon/diff/diff.h"
+#include "daemon/diff/diff_period.h"
+#include "daemon/stats/stats.h"
+
+enum sort {
+	SORT_DELTA,
+	SORT_OLD,
+	SORT_NEW,
+	SORT_P,
+	SORT_NAME
+};
+
+struct options {
+	struct md_stats *stats;
+	struct md_diff diff;
+	const char *dbs[2];
+	int nr_dbs;
+	struct mp_span periods[2];
+	bool has_period[2];
+	enum sort sort;
+	long limit; /* 0: all */
+	double min_share;
+	bool only_significant;
+	size_t nr_binaries;
+	const char **binaries;
+	char paths[2][4096]; /* of the databases, once they are open */
+	json_t *notes;
+};
+
+enum {
+	KEY_BUILD_ID = 256,
+	KEY_BINARY,
+	KEY_BY,
+	KEY_SORT,
+	KEY_AT,
+	KEY_BEFORE,
+	KEY_AFTER,
+	KEY_MIN_SHARE,
+	KEY_SIGNIFICANT
+};
+
+static const struct argp_option option_table[] = {
+	{"by", KEY_BY, "WHAT", 0, "module, function (default) or block", 0},
+	{"module", 'm', "NAME", 0, "Only the module with this path or file name", 0},
+	{"build-id", KEY_BUILD_ID, "HEX", 0, "Only modules whose build-id begins with HEX", 0},
+	{"binary", KEY_BINARY, "FILE", 0,
+	 "Only the module of this file; read its code from FILE. May be given once for each build",
+	 0},
+	{"function", 'f', "NAME", 0, "Only this function, or the one at address 0x...", 0},
+	{"at", KEY_AT, "WHEN", 0, "Compare what was before the day of WHEN with what came then", 0},
+	{"before", KEY_BEFORE, "PERIOD", 0, "The old side: WHEN..WHEN, WHEN.. or ..WHEN", 0},
+	{"after", KEY_AFTER, "PERIOD", 0, "The new side: WHEN..WHEN, WHEN.. or ..WHEN", 0},
+	{"sort", KEY_SORT, "KEY", 0, "delta (default), old, new, p or name", 0},
+	{"limit", 'n', "N", 0, "At most N rows", 0},
+	{"min-share", KEY_MIN_SHARE, "P", 0, "Only rows of at least P percent on either side", 0},
+	{"significant", KEY_SIGNIFICANT, NULL, 0, "Only rows that changed by more than chance", 0},
+	{0},
+};
+
+static error_t add_binary(struct options *o, const char *arg)
+{
+	const char **bigger = realloc(o->binaries, (o->nr_binaries + 1) * sizeof(*bigger));
+
+	if (!bigger)
+		return ENOMEM;
+	o->binaries = bigger;
+	bigger[o->nr_binaries++] = arg;
+	return 0;
+}
+
+/*
+ * Completes the request. One database needs two periods; if only one is given, the other is the
+ * time before or after it.
+ */
+static error_t finish(struct options *o, struct argp_state *state)
+{
+	bool periods = o->has_period[0] || o->has_period[1];
+
+	if (!o->nr_dbs && !periods)
+		argp_error(state, "nothing to compare: give two databases, or --at=WHEN");
+	if (o->nr_dbs == 1 && !periods) {
+		o->dbs[1] = o->dbs[0];
+		o->dbs[0] = NULL; /* that of --db, or the default one */
+		return 0;
+	}
+	if (o->nr_dbs == 2) {
+		if (o->stats->db)
+			argp_error(state, "--db goes with one database or none");
+		return 0;
+	}
+	if (o->nr_dbs == 1)
+		o->dbs[1] = o->dbs[0];
+	if (o->nr_dbs == 1 && o->stats->db)
+		argp_error(state, "--db goes with one database and no period");
+	if (!o->has_period[0] && md_period_before(&o->periods[1], &o->periods[0]))
+		argp_error(state, "nothing lies before --after: give --before, too");
+	if (!o->has_period[1] && md_period_behind(&o->periods[0], &o->periods[1]))
+		argp_error(state, "nothing lies after --before: give --after, too");
+	return 0;
+}
+
+static error_t parse_number(struct options *o, int key, const char *arg, struct argp_state *state)
+{
+	char *end;
+
+	if (key == 'n') {
+		o->limit = strtol(arg, &end, 10);
+		if (*end || end == arg || o->limit < 1)
+			argp_error(state, "--limit=%s: not a number above 0", arg);
+		return 0;
+	}
+	o->min_share = strtod(arg, &end);
+	if (*end || end == arg || !(o->min_share >= 0 && o->min_share <= 100))
+		argp_error(state, "--min-share=%s: not a percentage", arg);
+	return 0;
+}
+
+static error_t parse_period(struct options *o, int key, const char *arg, struct argp_state *state)
+{
+	int64_t now_s = time(NULL), when_s;
+
+	if (key == KEY_AT) {
+		if (mp_since_parse(arg, now_s, &when_s) || when_s < 86400)
+			argp_error(state, "--at=%s: not a time", arg);
+		o->periods[0] = (struct mp_span){.first_day = 0, .last_day = when_s / 86400 - 1};
+		o->periods[1] =
+			(struct mp_span){.first_day = when_s / 86400, .last_day = INT64_MAX};
+		o->has_period[0] = o->has_period[1] = true;
+		return 0;
+	}
+	if (md_period_parse(arg, now_s, &o->periods[key == KEY_AFTER]))
+		argp_error(state, "--%s=%s: not a period of days",
+			   key == KEY_AFTER ? "after" : "before", arg);
+	o->has_period[key == KEY_AFTER] = true;
+	return 0;
+}
+
+static error_t parse(int key, char *arg, struct argp_state *state)
+{
+	static const char *const bys[] = {"", "module", "function", "block"};
+	static const char *const sorts[] = {"delta", "old", "new", "p", "name"};
+	struct options *o = state->input;
+	int n;
+
+	switch (key) {
+	case ARGP_KEY_INIT: state->child_inputs[0] = o->stats; return 0;
+	case KEY_BY:
+		n = md_stats_find_word(arg, bys, 4);
+		if (n < 1)
+			argp_error(state, "--by=%s: not module, function or block", arg);
+		o->diff.by = (enum md_by)n;
+		return 0;
+	case 'm': o->diff.filter.module = arg; return 0;
+	case KEY_BUILD_ID: o->diff.filter.build_id = arg; return 0;
+	case KEY_BINARY: return add_binary(o, arg);
+	case 'f': o->diff.function = arg; return 0;
+	case KEY_AT:
+	case KEY_BEFORE:
+	case KEY_AFTER: return parse_period(o, key, arg, state);
+	case KEY_SORT:
+		n = md_stats_find_word(arg, sorts, 5);
+		if (n < 0)
+			argp_error(state, "--sort=%s: not delta, old, new, p or name", arg);
+		o->sort = (enum sort)n;
+		return 0;
+	case 'n':
+	case KEY_MIN_SHARE: return parse_number(o, key, arg, state);
+	case KEY_SIGNIFICANT: o->only_significant = true; return 0;
+	case ARGP_KEY_ARG:
+		if (o->nr_dbs == 2)
+			argp_error(state, "%s: two databases at a time", arg);
+		o->dbs[o->nr_dbs++] = arg;
+		return 0;
+	case ARGP_KEY_END:
+		if (o->diff.function && o->diff.by == MD_BY_MODULE)
+			argp_error(state, "--function goes with --by=function or --by=block");
+		return finish(o, state);
+	default: return ARGP_ERR_UNKNOWN;
+	}
+}
+
+static const struct argp_child children[] = {{&md_stats_common_argp, 0, NULL, 0}, {0}};
+static const struct argp argp = {
+	option_table,
+	parse,
+	"[OLD-DB] [NEW-DB]",
+	"Say which shares of the samples changed, and whether by more than chance.\vWith two "
+	"databases: the second against the first. With one: against the default one. With --at, "
+	"--before or --after two periods of one database.",
+	children,
+	0,
+	0};
+
+static void note(void *ctx, const char *what)
+{
+	struct options *o = ctx;
+
+	md_stats_note("%s", what);
+	json_array_append_new(o->notes, md_stats_json_string(what));
+}
+
+/* ---- order --------------------------------------------------------------------------------- */
+
+static enum sort sort_by;
+
+static int compare_doubles(double a, double b)
+{
+	return (a > b) - (a < b);
+}
+
+static int compare_rows(const void *a, const void *b)
+{
+	const struct md_diff_row *x = a, *y = b;
+	const char *nx = x->function ? x->function : "", *ny = y->function ? y->function : "";
+	int c = 0;
+
+	switch (sort_by) {
+	case SORT_OLD: c = compare_doubles(y->share[0], x->share[0]); break;
+	case SORT_NEW: c = compare_doubles(y->share[1], x->share[1]); break;
+	case SORT_P: c = compare_doubles(x->p, y->p); break;
+	case SORT_NAME: c = strcmp(nx, ny); break;
+	default: break;
+	}
+	if (!c)
+		c = compare_doubles(fabs(y->delta), fabs(x->delta));
+	if (!c)
+		c = strcmp(nx, ny);
+	if (!c)
+		c = (x->group > y->group) - (x->group < y->group);
+	if (!c)
+		c = (x->vaddr > y->vaddr) - (x->vaddr < y->vaddr);
+	return c ? c : (x->offset > y->offset) - (x->offset < y->offset);
+}
+
+static bool is_shown(const struct options *o, const struct md_diff_row *row)
+{
+	if (o->only_significant && !md_diff_row_is_significant(row))
+		return false;
+	return row->share[0] >= o->min_share || row->share[1] >= o->min_share;
+}
+
+/* ---- print --------------------------------------------------------------------------------- */
+
+static const char *format_p(double p, char *buf)
+{
+	if (p <= 1e-20)
+		strcpy(buf, "<1e-20");
+	else
+		snprintf(buf, 16, p < 0.001 ? "%.0e" : "%.3f", p);
+	return buf;
+}
+
+static char mark_of(const struct md_diff_row *row)
+{
+	return md_diff_row_is_significant(row) ? '*' : md_diff_row_is_possible(row) ? '?' : ' ';
+}
+
+static void put_share(const struct md_diff_row *row, int side)
+{
+	if (row->samples[side])
+		printf("%7.2f%% ", row->share[side]);
+	else
+		printf("%8s ", "-");
+}
+
+static void print_row(const struct options *o, const struct md_diff_row *row)
+{
+	const struct md_diff_group *group = &o->diff.groups[row->group];
+	const char *slash = strrchr(group->path, '/');
+	bool bracket = group->path[0] != '[' && o->diff.by != MD_BY_MODULE;
+	char buf[16];
+
+	put_share(row, 0);
+	put_share(row, 1);
+	printf("%+8.2f %c %7s  ", row->delta, mark_of(row), format_p(row->p, buf));
+	if (o->diff.by == MD_BY_MODULE) {
+		md_stats_put_text(group->path);
+		putchar('\n');
+		return;
+	}
+	if (row->function)
+		md_stats_put_text(row->function);
+	else
+		printf("(no function known)");
+	if (row->function && o->diff.by == MD_BY_BLOCK)
+		printf("+0x%" PRIx64, row->offset);
+	if (row->code)
+		printf(row->code == MD_DIFF_ADDED ? " (added)" : " (gone)");
+	printf(bracket ? "  [" : "  ");
+	md_stats_put_text(slash ? slash + 1 : group->path);
+	printf(bracket ? "]\n" : "\n");
+}
+
+static void put_side(const struct options *o, int side, const char *name)
+{
+	const struct mp_span *p = &o->periods[side];
+	char from[32], to[32];
+
+	printf("%s: %" PRIu64 " samples in ", name, o->diff.sides[side].total);
+	md_stats_put_text(o->paths[side]);
+	if (p->first_day > 0)
+		printf(", from %.10s", md_stats_format_time(p->first_day * 86400 + 43200, from));
+	if (p->last_day < INT64_MAX)
+		printf(", until %.10s", md_stats_format_time(p->last_day * 86400 + 43200, to));
+	putchar('\n');
+}
+
+static void print_text(const struct options *o)
+{
+	static const char *const whats[] = {"", "Module", "Function  [Module]", "Block  [Module]"};
+	size_t significant = 0;
+	long nr = 0;
+
+	put_side(o, 0, "Old");
+	put_side(o, 1, "New");
+	printf("\n     Old      New    Delta         p  %s\n", whats[o->diff.by]);
+	for (size_t i = 0; i < o->diff.nr_rows; i++) {
+		significant += md_diff_row_is_significant(&o->diff.rows[i]);
+		if (!is_shown(o, &o->diff.rows[i]) || (o->limit && nr >= o->limit))
+			continue;
+		print_row(o, &o->diff.rows[i]);
+		nr++;
+	}
+	printf("\n%zu of %zu changed by more than chance (*, at 5%% over all of them)\n",
+	       significant, o->diff.nr_rows);
+}
+
+static json_t *side_json(const struct options *o, int side)
+{
+	const struct mp_span *p = &o->periods[side];
+	json_t *json = json_pack("{s:o, s:I}", "db", md_stats_json_string(o->paths[side]),
+				 "samples", (json_int_t)o->diff.sides[side].total);
+
+	json_object_set_new(json, "left_out_samples",
+			    json_integer((json_int_t)o->diff.sides[side].left_out));
+	json_object_set_new(json, "first_s",
+			    p->first_day > 0 ? json_integer(p->first_day * 86400) : json_null());
+	json_object_set_new(json, "end_s",
+			    p->last_day < INT64_MAX ? json_integer((p->last_day + 1) * 86400)
+						    : json_null());
+	return json;
+}
+
+static json_t *row_json(const struct options *o, const struct md_diff_row *row)
+{
+	static const char *const codes[] = {"", "added", "gone"};
+	const struct md_diff_group *group = &o->diff.groups[row->group];
+	char text[32];
+	json_t *json = json_pack("{s:o, s:f, s:f, s:f, s:I, s:I, s:f, s:f, s:s, s:b}", "module",
+				 md_stats_json_string(group->path), "old_percent", row->share[0],
+				 "new_percent", row->share[1], "delta", row->delta, "old_samples",
+				 (json_int_t)row->samples[0], "new_samples",
+				 (json_int_t)row->samples[1], "p", row->p, "p_adjusted",
+				 row->p_adjusted, "change",
+				 md_diff_row_is_significant(row) ? "significant"
+				 : md_diff_row_is_possible(row)	 ? "possible"
+								 : "noise",
+				 "several_builds", group->nr_builds > 1);
+
+	if (o->diff.by == MD_BY_MODULE)
+		return json;
+	json_object_set_new(json, "function",
+			    row->function ? md_stats_json_string(row->function) : json_null());
+	snprintf(text, sizeof(text), "0x%" PRIx64, row->vaddr);
+	json_object_set_new(json, "address",
+			    row->function && !row->by_name ? json_string(text) : json_null());
+	json_object_set_new(json, "code", row->code ? json_string(codes[row->code]) : json_null());
+	if (o->diff.by == MD_BY_BLOCK)
+		json_object_set_new(json, "offset", json_integer((json_int_t)row->offset));
+	return json;
+}
+
+static int print_json(const struct options *o)
+{
+	static const char *const bys[] = {"", "module", "function", "block"};
+	json_t *root = md_stats_json_new("diff"), *rows = json_array();
+	long nr = 0;
+
+	for (size_t i = 0; i < o->diff.nr_rows; i++) {
+		if (!is_shown(o, &o->diff.rows[i]) || (o->limit && nr >= o->limit))
+			continue;
+		json_array_append_new(rows, row_json(o, &o->diff.rows[i]));
+		nr++;
+	}
+	json_object_set_new(root, "by", json_string(bys[o->diff.by]));
+	json_object_set_new(root, "old", side_json(o, 0));
+	json_object_set_new(root, "new", side_json(o, 1));
+	json_object_set_new(root, "nr_compared", json_integer((json_int_t)o->diff.nr_rows));
+	json_object_set(root, "notes", o->notes);
+	json_object_set_new(root, "rows", rows);
+	return md_stats_json_print(root);
+}
+
+/* ---- run ----------------------------------------------------------------------------------- */
+
+static int load(struct options *o, int side)
+{
+	struct md_stats stats = *o->stats;
+	struct mp_store *store;
+	struct mp_err err = {0};
+	char text[300];
+	int r;
+
+	if (o->dbs[side])
+		stats.db = o->dbs[side];
+	r = md_stats_open(&stats, MP_STORE_READ, &store);
+	if (r)
+		return r;
+	strcpy(o->paths[side], stats.path);
+	r = md_diff_load(&o->diff.sides[side], store, &o->periods[side], &err);
+	mp_store_close(store);
+	if (r)
+		return md_stats_fail("%s", err.msg);
+	if (o->diff.sides[side].left_out) {
+		snprintf(text, sizeof(text),
+			 "%s side: %" PRIu64 " samples of days that are kept together with days "
+			 "outside of the period are left out",
+			 side ? "new" : "old", o->diff.sides[side].left_out);
+		note(o, text);
+	}
+	if (!o->diff.sides[side].total) {
+		md_stats_note("%s: no sample is stored%s", stats.path,
+			      o->has_period[side] ? " of that period" : "");
+		return MD_EXIT_NO_PROFILE;
+	}
+	return 0;
+}
+
+static void note_builds(struct options *o)
+{
+	char text[400];
+
+	for (size_t g = 0; g < o->diff.nr_groups; g++) {
+		const struct md_diff_group *group = &o->diff.groups[g];
+
+		if (!group->wanted || group->nr_builds < 2)
+			continue;
+		snprintf(text, sizeof(text), "%.250s: %zu builds, matched by path%s", group->path,
+			 group->nr_builds,
+			 o->diff.by == MD_BY_MODULE ? "" : " and name of function");
+		note(o, text);
+	}
+}
+
+static int compare(struct options *o)
+{
+	struct mp_err err = {0};
+	int r = md_diff_compare(&o->diff, &err);
+
+	if (r)
+		return md_stats_fail("%s", err.msg);
+	if (!o->diff.nr_rows) {
+		md_stats_note("no sample of such a module%s on either side",
+			      o->diff.function ? " or function" : "");
+		return MD_EXIT_NO_PROFILE;
+	}
+	note_builds(o);
+	sort_by = o->sort;
+	qsort(o->diff.rows, o->diff.nr_rows, sizeof(*o->diff.rows), compare_rows);
+	if (o->stats->json)
+		return print_json(o);
+	print_text(o);
+	return md_stats_finish(MD_EXIT_DONE);
+}
+
+int md_stats_diff(struct md_stats *stats, int argc, char **argv)
+{
+	struct options o = {.stats = stats,
+			    .diff = {.by = MD_BY_FUNCTION, .note = note},
+			    .periods = {MD_PERIOD_ALL, MD_PERIOD_ALL}};
+	int r;
+
+	md_stats_parse(&argp, argc, argv, &o);
+	o.notes = json_array();
+	o.diff.ctx = &o;
+	o.diff.binaries = o.binaries;
+	o.diff.nr_binaries = o.nr_binaries;
+	r = load(&o, 0);
+	if (!r)
+		r = load(&o, 1);
+	if (!r)
+		r = compare(&o);
+	md_diff_fini(&o.diff);
+	free(o.binaries);
+	json_decref(o.notes);
+	return r;
+}

@@ -1,0 +1,344 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * stats_export - the command "export": writes stored data in the format of another tool.
+ * Decides which modules are exported and what a format is given; export_<format>.c writes a
+ * format.
+ */
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "daemon/export/export.h"
+#include "daemon/code/originals.h"
+#include "daemon/stats/stats.h"
+
+static const struct md_export_format *const formats[] = {
+	&md_export_folded,  &md_export_fdata, &md_export_callgrind, &md_export_pprof,
+	&md_export_autofdo, &md_export_order, &md_export_json,
+};
+
+#define ARRAY_SIZE(array) (sizeof(array) / sizeof((array)[0]))
+
+/* In the order of enum md_linker and enum md_branches. */
+static const char *const linkers[] = {"lld", "gold", "ld"};
+static const char *const branches[] = {"auto", "none", "seen", "inferred"};
+
+struct export
+{
+	struct md_stats *stats;
+	struct md_stats_filter filter;
+	const struct md_export_format *format;
+	struct md_export out;
+};
+
+enum {
+	KEY_BUILD_ID = 256,
+	KEY_BINARY,
+	KEY_FORMAT,
+	KEY_BRANCHES,
+	KEY_LINKER,
+	KEY_ORDER,
+};
+
+static const struct argp_option options[] = {
+	{"format", KEY_FORMAT, "FORMAT", 0,
+	 "folded: lines for flamegraph.pl; callgrind: for callgrind_annotate and KCachegrind; "
+	 "pprof: for go tool pprof; json: everything; for one module only, fdata: for "
+	 "llvm-bolt; autofdo: for create_llvm_prof --profiler=text; order: of functions, for a "
+	 "linker",
+	 0},
+	{"module", 'm', "NAME", 0, "Only the module with this path or file name", 0},
+	{"build-id", KEY_BUILD_ID, "HEX", 0, "Only modules whose build-id begins with HEX", 0},
+	{"binary", KEY_BINARY, "FILE", 0, "Only the module of this file; read its code from FILE",
+	 0},
+	{"since", 's', "WHEN", 0, "Leave out older samples: 2h, 3d, today, 2026-11-20, ...", 0},
+	{"branches", KEY_BRANCHES, "WHICH", 0,
+	 "fdata: none (samples alone), seen, inferred (from samples), or auto (default): seen "
+	 "where there are any, else inferred",
+	 0},
+	{"linker", KEY_LINKER, "LINKER", 0,
+	 "order: lld (default), gold, or ld for a linker script of GNU ld", 0},
+	{"function-order", KEY_ORDER, "ORDER", 0, "order: ph (default) or cds", 0},
+	{0},
+};
+
+/* Return: index of @arg in @names. Exits with a usage error if there is none. */
+static int one_of(struct argp_state *state, const char *option, const char *arg,
+		  const char *const *names, size_t nr)
+{
+	for (size_t i = 0; i < nr; i++)
+		if (!strcmp(arg, names[i]))
+			return (int)i;
+	argp_error(state, "--%s=%s: no such value", option, arg);
+	return 0;
+}
+
+static void parse_format(struct export *e, const char *arg, struct argp_state *state)
+{
+	for (size_t i = 0; i < ARRAY_SIZE(formats); i++)
+		if (!strcmp(arg, formats[i]->name))
+			e->format = formats[i];
+	if (!e->format)
+		argp_error(state, "--format=%s: no such format", arg);
+}
+
+static error_t parse(int key, char *arg, struct argp_state *state)
+{
+	struct export *e = state->input;
+
+	switch (key) {
+	case ARGP_KEY_INIT: state->child_inputs[0] = e->stats; return 0;
+	case KEY_FORMAT: parse_format(e, arg, state); return 0;
+	case 'm': e->filter.module = arg; return 0;
+	case KEY_BUILD_ID: e->filter.build_id = arg; return 0;
+	case KEY_BINARY: e->filter.binary = arg; return 0;
+	case KEY_BRANCHES:
+		e->out.branches = one_of(state, "branches", arg, branches, ARRAY_SIZE(branches));
+		return 0;
+	case KEY_LINKER:
+		e->out.linker = one_of(state, "linker", arg, linkers, ARRAY_SIZE(linkers));
+		return 0;
+	case KEY_ORDER:
+		if (mp_order_parse(arg, &e->out.order) || e->out.order == MP_ORDER_ORIGINAL)
+			argp_error(state, "--function-order=%s: no such order", arg);
+		return 0;
+	case 's':
+		if (mp_since_parse(arg, e->out.now_s, &e->out.since_s))
+			argp_error(state, "--since=%s: not a time: " MP_SINCE_FORMATS, arg);
+		return 0;
+	case ARGP_KEY_ARG: argp_error(state, "%s: too many arguments", arg); return EINVAL;
+	case ARGP_KEY_END:
+		if (!e->format && e->stats->json)
+			e->format = &md_export_json;
+		if (!e->format)
+			argp_error(state, "give a --format");
+		if (e->stats->json && e->format != &md_export_json)
+			argp_error(state, "--json is --format=json, not %s", e->format->name);
+		return 0;
+	default: return ARGP_ERR_UNKNOWN;
+	}
+}
+
+static const struct argp_child children[] = {{&md_stats_common_argp, 0, NULL, 0}, {0}};
+static const struct argp argp = {
+	options, parse, NULL, "Write samples for other tools, to standard output.", children, 0, 0};
+
+/* ---- modules ------------------------------------------------------------------------------- */
+
+/*
+ * Sets the key of modules that were not selected to 0. Return: number of modules left, or
+ * -errno.
+ */
+static long choose(const struct export *e, struct mp_module *modules, size_t nr, struct mp_err *err)
+{
+	struct mp_elf *elf = NULL;
+	struct mp_id id = {0};
+	long nr_left = 0;
+	int r;
+
+	if (e->filter.binary) {
+		r = mp_elf_open(e->filter.binary, MP_ELF_ID, &elf, err);
+		if (r)
+			return r;
+		/* Samples of an output are stored for its original. */
+		if (!md_original_is_of(e->filter.binary, &id))
+			id = elf->id;
+	}
+	for (size_t i = 0; i < nr; i++) {
+		bool any = modules[i].nr_samples ||
+			   (modules[i].nr_transfers && (e->format->needs & MD_EXPORT_EDGES));
+
+		if (!any || !md_stats_filter_matches(&e->filter, &modules[i]) ||
+		    (elf && !mp_id_equal(&id, &modules[i].id)))
+			modules[i].key = 0;
+		nr_left += modules[i].key != 0;
+	}
+	mp_elf_close(elf);
+	return nr_left;
+}
+
+static int infer(struct md_export_module *m, struct mp_profile **out_profile, struct mp_counts *out,
+		 struct mp_err *err)
+{
+	int r = mp_profile_build(m->code->cfg, m->counts, m->nr_counts, out_profile, err);
+	struct mp_profile *profile = *out_profile;
+
+	if (!r && m->nr_edges)
+		r = mp_profile_add_edges(profile, m->code->cfg, m->edges, m->nr_edges, err);
+	if (!r)
+		profile->exact = m->exact;
+	if (!r)
+		r = mp_counts_build(m->code->cfg, profile, NULL, out, NULL, err);
+	m->profile = profile;
+	m->inferred = out;
+	return r;
+}
+
+static int export_code(struct export *e, struct md_export_module *m, struct mp_err *err)
+{
+	unsigned int needs = e->format->needs;
+	struct md_code code;
+	struct mp_counts inferred = {0};
+	struct mp_profile *profile = NULL;
+	struct mp_err why = {0};
+	int r;
+
+	if (e->format->wants_counts && !e->format->wants_counts(&e->out, m->nr_edges))
+		needs &= ~MD_EXPORT_COUNTS;
+	if (md_code_open(m->module, e->filter.binary, needs & MD_EXPORT_COUNTS, &code, &why)) {
+		if (needs & MD_EXPORT_ONE) {
+			*err = why;
+			return -ENOENT;
+		}
+		if (m->module->kind == MP_MODULE_FILE)
+			md_stats_note("%s: its functions are not known", why.msg);
+		m->why = why.msg;
+		return e->format->module(&e->out, m, err);
+	}
+	m->code = &code;
+	r = needs & MD_EXPORT_COUNTS ? infer(m, &profile, &inferred, err) : 0;
+	if (!r)
+		r = e->format->module(&e->out, m, err);
+	mp_counts_fini(&inferred);
+	mp_profile_free(profile);
+	md_code_close(&code);
+	return r;
+}
+
+static int export_module(struct export *e, struct mp_store *store, const struct mp_module *module,
+			 struct mp_err *err)
+{
+	struct md_export_module m = {.module = module};
+	struct mp_ip_count *counts = NULL;
+	struct mp_edge_count *edges = NULL;
+	int r;
+
+	r = mp_store_read_counts(store, module->key, e->out.since_s, &counts, &m.nr_counts, err);
+	if (!r && (e->format->needs & MD_EXPORT_EDGES))
+		r = mp_store_read_edges(store, module->key, e->out.since_s, &edges, &m.nr_edges,
+					err);
+	if (!r)
+		r = mp_store_is_exact(store, module->key, e->out.since_s, &m.exact, err);
+	m.counts = counts;
+	m.edges = edges;
+	if (!r)
+		r = export_code(e, &m, err);
+	free(counts);
+	free(edges);
+	return r;
+}
+
+static int export_modules(struct export *e, struct mp_store *store, const struct mp_module *modules,
+			  size_t nr, struct mp_err *err)
+{
+	int r = e->format->begin ? e->format->begin(&e->out, err) : 0;
+
+	/* Stop after a failed write. */
+	for (size_t i = 0; i < nr && !r && !ferror(stdout); i++)
+		if (modules[i].key)
+			r = export_module(e, store, &modules[i], err);
+	if (!r && e->format->end)
+		r = e->format->end(&e->out, err);
+	if (e->format->drop)
+		e->format->drop(&e->out);
+	return r;
+}
+
+/* ---- the command --------------------------------------------------------------------------- */
+
+/*
+ * Finds the time that a sample stands for. It exists only if a clock triggered the samples, and
+ * all sessions had the same rate, since counts do not tell their session.
+ */
+static int find_period(struct mp_store *store, struct export *e, struct mp_err *err)
+{
+	struct mp_session *sessions = NULL;
+	uint32_t rate_hz = 0;
+	size_t nr = 0;
+	bool known = true;
+	int r = mp_store_list_sessions(store, &sessions, &nr, err);
+
+	for (size_t i = 0; i < nr && !r; i++) {
+		const struct mp_session *s = &sessions[i];
+
+		if (s->last_s < e->out.since_s || !s->ledger.attributed)
+			continue;
+		if ((strcmp(s->event, "cpu-clock") && strcmp(s->event, "task-clock")) ||
+		    !s->rate_hz || (rate_hz && rate_hz != s->rate_hz))
+			known = false;
+		rate_hz = s->rate_hz;
+	}
+	free(sessions);
+	e->out.period_ns = known && rate_hz ? (1000000000 + rate_hz / 2) / rate_hz : 0;
+	return r;
+}
+
+static void say_what_is_missing(const struct export *e)
+{
+	if (e->out.nr_skipped)
+		md_stats_note("%" PRIu64 " samples in no function are left out", e->out.nr_skipped);
+	if (e->out.nr_unnamed)
+		md_stats_note("%" PRIu64 " functions have no name that a linker can be told",
+			      e->out.nr_unnamed);
+	if (e->out.nr_shared_names)
+		md_stats_note("%" PRIu64 " functions share a name: linkers move all of that name",
+			      e->out.nr_shared_names);
+}
+
+static int run(struct export *e, struct mp_store *store)
+{
+	struct mp_module *modules = NULL;
+	struct mp_err err = {0};
+	size_t nr = 0;
+	long nr_left = 0;
+	int r = mp_store_list_modules(store, e->out.since_s, &modules, &nr, &err);
+
+	if (!r) {
+		nr_left = choose(e, modules, nr, &err);
+		r = nr_left < 0 ? (int)nr_left : find_period(store, e, &err);
+	}
+	if (r) {
+		r = md_stats_fail("%s", err.msg);
+	} else if (!nr_left) {
+		md_stats_note("%s: no such sample", e->stats->path);
+		r = MD_EXIT_NO_PROFILE;
+	} else if ((e->format->needs & MD_EXPORT_ONE) && nr_left > 1) {
+		r = md_stats_fail("%s takes one module, but there are %ld: use --binary=FILE",
+				  e->format->name, nr_left);
+	} else {
+		md_stats_note_period(store, e->out.since_s);
+		r = export_modules(e, store, modules, nr, &err);
+		r = r ? md_stats_fail("%s", err.msg) : md_stats_finish(MD_EXIT_DONE);
+		if (!r)
+			say_what_is_missing(e);
+	}
+	mp_store_free_modules(modules, nr);
+	return r;
+}
+
+int md_stats_export(struct md_stats *stats, int argc, char **argv)
+{
+	struct export e = {
+		.stats = stats,
+		.out = {.out = stdout, .now_s = time(NULL), .order = MP_ORDER_PH},
+	};
+	struct mp_store *store;
+	struct mp_err err = {0};
+	int r;
+
+	md_stats_parse(&argp, argc, argv, &e);
+	if ((e.format->needs & MD_EXPORT_BINARY) && isatty(STDOUT_FILENO))
+		return md_stats_fail("%s is binary: redirect standard output to a file",
+				     e.format->name),
+		       MD_EXIT_USAGE;
+	r = md_stats_open(stats, MP_STORE_READ, &store);
+	if (r)
+		return r;
+	r = mp_store_begin(store, &err) ? md_stats_fail("%s", err.msg) : run(&e, store);
+	mp_store_close(store);
+	return r;
+}

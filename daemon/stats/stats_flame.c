@@ -1,0 +1,256 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * stats_flame - the command "flame": samples by module, function and block, as a picture or as
+ * a JSON tree. Decides what is included; flame builds the tree, flame_draw draws it.
+ */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "daemon/draw/flame_draw.h"
+#include "daemon/code/originals.h"
+#include "daemon/stats/outfile.h"
+#include "daemon/stats/stats.h"
+
+struct flame {
+	struct md_stats *stats;
+	struct md_stats_filter filter;
+	const char *output;
+	int64_t since_s, start_s;
+	uint64_t total; /* samples of all modules in the period */
+	struct md_flame root;
+	json_t *notes;
+};
+
+enum {
+	KEY_BUILD_ID = 256,
+	KEY_BINARY
+};
+
+static const struct argp_option options[] = {
+	{"output", 'o', "FILE", 0, "Write FILE.svg instead of to standard output", 0},
+	{"module", 'm', "NAME", 0, "Only the module with this path or file name", 0},
+	{"build-id", KEY_BUILD_ID, "HEX", 0, "Only modules whose build-id begins with HEX", 0},
+	{"binary", KEY_BINARY, "FILE", 0, "Only the module of this file; read its code from FILE",
+	 0},
+	{"since", 's', "WHEN", 0, "Leave out older samples: 2h, 3d, today, 2026-11-20, ...", 0},
+	{0},
+};
+
+static error_t parse(int key, char *arg, struct argp_state *state)
+{
+	struct flame *f = state->input;
+	size_t len;
+
+	switch (key) {
+	case ARGP_KEY_INIT: state->child_inputs[0] = f->stats; return 0;
+	case 'o':
+		len = strlen(arg);
+		if (len < 5 || strcasecmp(arg + len - 4, ".svg"))
+			argp_error(state, "--output=%s: does not end in .svg", arg);
+		f->output = arg;
+		return 0;
+	case 'm': f->filter.module = arg; return 0;
+	case KEY_BUILD_ID: f->filter.build_id = arg; return 0;
+	case KEY_BINARY: f->filter.binary = arg; return 0;
+	case 's':
+		if (mp_since_parse(arg, time(NULL), &f->since_s))
+			argp_error(state, "--since=%s: not a time: " MP_SINCE_FORMATS, arg);
+		return 0;
+	case ARGP_KEY_ARG: argp_error(state, "%s: too many arguments", arg); return EINVAL;
+	default: return ARGP_ERR_UNKNOWN;
+	}
+}
+
+static const struct argp_child children[] = {{&md_stats_common_argp, 0, NULL, 0}, {0}};
+static const struct argp argp = {
+	options,
+	parse,
+	NULL,
+	"Draw where the time goes: modules, functions and basic blocks, each as wide as its share.",
+	children,
+	0,
+	0};
+
+/* ---- read ---------------------------------------------------------------------------------- */
+
+static int add_module(struct flame *f, struct mp_store *store, const struct mp_module *module,
+		      struct mp_err *err)
+{
+	struct mp_ip_count *counts = NULL;
+	struct md_code code = {0};
+	struct mp_err why = {0};
+	struct md_ksyms ksyms = {0};
+	bool known = true, kernel;
+	size_t nr = 0;
+	int r = mp_store_read_counts(store, module->key, f->since_s, &counts, &nr, err);
+
+	if (r)
+		return r;
+	kernel = !md_ksyms_open(module, &ksyms);
+	if (md_code_open(module, f->filter.binary, true, &code, &why)) {
+		known = false;
+		if (module->kind == MP_MODULE_FILE) {
+			md_stats_note("%s: its functions are not known", why.msg);
+			json_array_append_new(f->notes, md_stats_json_string(why.msg));
+		}
+	}
+	r = md_flame_add_module(&f->root, module, known ? &code : NULL, kernel ? &ksyms : NULL,
+				counts, nr);
+	md_code_close(&code);
+	md_ksyms_fini(&ksyms);
+	free(counts);
+	return r ? mp_err_set(err, -r, "out of memory") : 0;
+}
+
+static int read_all(struct flame *f, struct mp_store *store, struct mp_err *err)
+{
+	struct mp_module *modules = NULL;
+	struct mp_elf *elf = NULL;
+	struct mp_id id = {0};
+	size_t nr = 0;
+	int r = mp_store_period_start(store, f->since_s, &f->start_s, err);
+
+	if (!r)
+		r = mp_store_list_modules(store, f->since_s, &modules, &nr, err);
+	if (!r && f->filter.binary)
+		r = mp_elf_open(f->filter.binary, MP_ELF_ID, &elf, err);
+	/* Samples of an output are stored for its original. */
+	if (!r && elf && !md_original_is_of(f->filter.binary, &id))
+		id = elf->id;
+	for (size_t i = 0; i < nr && !r; i++) {
+		f->total += modules[i].nr_samples;
+		if (modules[i].nr_samples && md_stats_filter_matches(&f->filter, &modules[i]) &&
+		    (!elf || mp_id_equal(&id, &modules[i].id)))
+			r = add_module(f, store, &modules[i], err);
+	}
+	mp_elf_close(elf);
+	mp_store_free_modules(modules, nr);
+	if (!r && md_flame_tell_apart(&f->root))
+		r = mp_err_set(err, ENOMEM, "out of memory");
+	md_flame_sort(&f->root);
+	return r;
+}
+
+/* ---- write --------------------------------------------------------------------------------- */
+
+static json_t *node_json(const struct md_flame *node, uint64_t all)
+{
+	json_t *json = json_pack("{s:o, s:I, s:f}", "name", md_stats_json_string(node->name),
+				 "samples", (json_int_t)node->samples, "percent",
+				 all ? 100.0 * (double)node->samples / (double)all : 0.0);
+	json_t *below;
+	char address[32];
+
+	if (node->vaddr) {
+		snprintf(address, sizeof(address), "0x%llx", (unsigned long long)node->vaddr);
+		json_object_set_new(json, "address", json_string(address));
+	}
+	if (node->nr_insns)
+		json_object_set_new(json, "instructions", json_integer(node->nr_insns));
+	if (!node->nr)
+		return json;
+	below = json_array();
+	for (size_t i = 0; i < node->nr; i++)
+		json_array_append_new(below, node_json(&node->children[i], all));
+	json_object_set_new(json, "children", below);
+	return json;
+}
+
+static int print_json(const struct flame *f)
+{
+	json_t *root = md_stats_json_new("flame");
+
+	json_object_set_new(root, "total_samples", json_integer((json_int_t)f->total));
+	json_object_set_new(root, "period_start_s", json_integer(f->start_s));
+	json_object_set(root, "notes", f->notes);
+	/* Relative to all samples of the period, as in "query". */
+	json_object_set_new(root, "tree", node_json(&f->root, f->total));
+	return md_stats_json_print(root);
+}
+
+/* Copies the tree: the picture merges small boxes, but its list of functions does not. */
+static int copy_tree(const struct md_flame *from, struct md_flame *to)
+{
+	*to = *from;
+	to->name = strdup(from->name);
+	to->children = calloc(from->nr + 1, sizeof(*to->children));
+	to->max = from->nr;
+	to->nr = 0;
+	if (!to->name || !to->children)
+		return -ENOMEM;
+	for (size_t i = 0; i < from->nr; i++)
+		if (copy_tree(&from->children[i], &to->children[to->nr++]))
+			return -ENOMEM;
+	return 0;
+}
+
+static int draw(const struct flame *f)
+{
+	struct md_flame shown = {0};
+	struct md_flame_picture picture = {
+		.root = &shown, .full = &f->root, .nr_samples = f->total, .what = ""};
+	struct md_outfile out;
+	struct mp_err err = {0};
+	int r = copy_tree(&f->root, &shown);
+
+	if (!r) {
+		md_flame_merge(&shown, MD_FLAME_LEAST * (double)shown.samples,
+			       MD_FLAME_LEAST_ABOVE * (double)shown.samples);
+		shown.tenths = 1000;
+		r = md_flame_round(&shown);
+	}
+	if (!r && md_outfile_open(f->output, &out, &err)) {
+		md_flame_fini(&shown);
+		return md_stats_fail("%s", err.msg);
+	}
+	if (!r) {
+		r = md_flame_draw_svg(&picture, out.file);
+		if (r)
+			md_outfile_abandon(&out);
+	}
+	md_flame_fini(&shown);
+	if (r)
+		return md_stats_fail("out of memory");
+	return md_outfile_commit(&out, &err) ? md_stats_fail("%s", err.msg) : MD_EXIT_DONE;
+}
+
+int md_stats_flame(struct md_stats *stats, int argc, char **argv)
+{
+	struct flame f = {.stats = stats};
+	struct mp_store *store;
+	struct mp_err err = {0};
+	int r;
+
+	md_stats_parse(&argp, argc, argv, &f);
+	r = md_stats_open(stats, MP_STORE_READ, &store);
+	if (r)
+		return r;
+	f.notes = json_array();
+	f.root.name = strdup(f.filter.module || f.filter.build_id || f.filter.binary
+				     ? "these samples"
+				     : "all samples");
+	/* One transaction, because the daemon may be writing. */
+	r = f.root.name ? mp_store_begin(store, &err) : mp_err_set(&err, ENOMEM, "out of memory");
+	if (!r)
+		r = read_all(&f, store, &err);
+	if (r) {
+		r = md_stats_fail("%s", err.msg);
+	} else if (!f.root.samples) {
+		md_stats_note("%s: no such sample is stored%s", stats->path,
+			      f.since_s ? " since then" : "");
+		r = MD_EXIT_NO_PROFILE;
+	} else {
+		md_stats_note_period(store, f.since_s);
+		if (f.output || !stats->json)
+			r = draw(&f);
+		if (!r && stats->json)
+			r = print_json(&f);
+	}
+	md_flame_fini(&f.root);
+	json_decref(f.notes);
+	mp_store_close(store);
+	return r;
+}

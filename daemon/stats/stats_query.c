@@ -1,0 +1,455 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * stats_query - the command "query": shows which modules, functions, blocks and paths got the
+ * samples. Decides what is asked for; shows addresses if a file cannot be read.
+ */
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "daemon/code/ksyms.h"
+#include "daemon/code/originals.h"
+#include "daemon/stats/stats.h"
+#include "daemon/code/stats_rows.h"
+#include "libprof/store/store_paths.h"
+
+struct query {
+	struct md_stats *stats;
+	struct md_stats_filter filter;
+	const char *function;
+	int64_t since_s;
+	enum md_by by;
+	enum md_sort sort;
+	long limit; /* 0: all */
+	double percent_limit;
+	/* results */
+	struct mp_module *modules;
+	size_t nr_modules;
+	uint64_t total; /* samples of all modules in the period */
+	/* base of the percentages: @total, or the number of paths, which may be larger */
+	uint64_t whole;
+	size_t nr_matching;
+	struct md_rows rows;
+	json_t *notes;
+};
+
+enum {
+	KEY_BUILD_ID = 256,
+	KEY_BINARY,
+	KEY_BY,
+	KEY_SORT
+};
+
+static const struct argp_option options[] = {
+	{"by", KEY_BY, "WHAT", 0,
+	 "module, function, block or path (default: one step finer than the named module or "
+	 "function, but never path)",
+	 0},
+	{"module", 'm', "NAME", 0, "Only the module with this path or file name", 0},
+	{"build-id", KEY_BUILD_ID, "HEX", 0, "Only modules whose build-id begins with HEX", 0},
+	{"binary", KEY_BINARY, "FILE", 0, "Only the module of this file; read its code from FILE",
+	 0},
+	{"function", 'f', "NAME", 0, "Only this function, or the one at address 0x...", 0},
+	{"since", 's', "WHEN", 0, "Leave out older samples: 2h, 3d, today, 2026-11-20, ...", 0},
+	{"sort", KEY_SORT, "KEY", 0, "samples (default), weight (blocks), name or address", 0},
+	{"limit", 'n', "N", 0, "At most N rows", 0},
+	{"percent-limit", 'p', "P", 0, "Only rows of at least P percent of all samples", 0},
+	{0},
+};
+
+static error_t finish(struct query *q, struct argp_state *state)
+{
+	if (!q->by)
+		q->by = q->function ? MD_BY_BLOCK
+			: q->filter.module || q->filter.build_id || q->filter.binary
+				? MD_BY_FUNCTION
+				: MD_BY_MODULE;
+	if (q->function && q->by == MD_BY_MODULE)
+		argp_error(state, "--function goes with --by=function, block or path");
+	if (q->sort == MD_SORT_WEIGHT && q->by != MD_BY_BLOCK)
+		argp_error(state, "--sort=weight goes with --by=block");
+	return 0;
+}
+
+static error_t parse(int key, char *arg, struct argp_state *state)
+{
+	static const char *const bys[] = {"", "module", "function", "block", "path"};
+	static const char *const sorts[] = {"samples", "weight", "name", "address"};
+	struct query *q = state->input;
+	char *end;
+	int n;
+
+	switch (key) {
+	case ARGP_KEY_INIT: state->child_inputs[0] = q->stats; return 0;
+	case KEY_BY:
+		n = md_stats_find_word(arg, bys, 5);
+		if (n < 1)
+			argp_error(state, "--by=%s: not module, function, block or path", arg);
+		q->by = (enum md_by)n;
+		return 0;
+	case 'm': q->filter.module = arg; return 0;
+	case KEY_BUILD_ID: q->filter.build_id = arg; return 0;
+	case KEY_BINARY: q->filter.binary = arg; return 0;
+	case 'f': q->function = arg; return 0;
+	case 's':
+		if (mp_since_parse(arg, time(NULL), &q->since_s))
+			argp_error(state, "--since=%s: not a time: " MP_SINCE_FORMATS, arg);
+		return 0;
+	case KEY_SORT:
+		n = md_stats_find_word(arg, sorts, 4);
+		if (n < 0)
+			argp_error(state, "--sort=%s: not samples, weight, name or address", arg);
+		q->sort = (enum md_sort)n;
+		return 0;
+	case 'n':
+		q->limit = strtol(arg, &end, 10);
+		if (*end || end == arg || q->limit < 1)
+			argp_error(state, "--limit=%s: not a number above 0", arg);
+		return 0;
+	case 'p':
+		q->percent_limit = strtod(arg, &end);
+		if (*end || end == arg || !(q->percent_limit >= 0 && q->percent_limit <= 100))
+			argp_error(state, "--percent-limit=%s: not a percentage", arg);
+		return 0;
+	case ARGP_KEY_ARG: argp_error(state, "%s: too many arguments", arg); return EINVAL;
+	case ARGP_KEY_END: return finish(q, state);
+	default: return ARGP_ERR_UNKNOWN;
+	}
+}
+
+static const struct argp_child children[] = {{&md_stats_common_argp, 0, NULL, 0}, {0}};
+static const struct argp argp = {
+	options,
+	parse,
+	NULL,
+	"Say which modules, functions, basic blocks or paths got the samples.\v"
+	"Without a module: modules. With one: its functions. With a function: its blocks.",
+	children,
+	0,
+	0};
+
+/* ---- find ---------------------------------------------------------------------------------- */
+
+static void note(struct query *q, const char *what)
+{
+	md_stats_note("%s: its addresses are shown instead", what);
+	json_array_append_new(q->notes, md_stats_json_string(what));
+}
+
+static int add_module_row(struct query *q, const struct mp_module *module)
+{
+	struct md_row row = {
+		.module = module, .samples = module->nr_samples, .size = module->text_size};
+
+	return md_rows_add(&q->rows, &row);
+}
+
+/* Adds rows for functions or blocks. A file that cannot be used is no failure. */
+static int add_code_rows(struct query *q, struct mp_store *store, const struct mp_module *module,
+			 struct mp_err *err)
+{
+	bool blocks = q->by == MD_BY_BLOCK;
+	struct mp_ip_count *counts = NULL;
+	struct md_ksyms ksyms = {0};
+	struct md_code code = {0};
+	struct mp_err why = {0};
+	size_t nr = 0;
+	int r = mp_store_read_counts(store, module->key, q->since_s, &counts, &nr, err);
+
+	if (r)
+		return r;
+	if (!md_ksyms_open(module, &ksyms)) {
+		r = md_rows_of_kernel(&q->rows, module, &ksyms, blocks, q->function, counts, nr);
+	} else if (md_code_open(module, q->filter.binary, blocks, &code, &why)) {
+		if (module->kind == MP_MODULE_FILE)
+			note(q, why.msg);
+		if (!q->function)
+			r = md_rows_of_addresses(&q->rows, module, counts, nr);
+	} else if (blocks) {
+		r = md_rows_of_blocks(&q->rows, module, &code, q->function, counts, nr);
+	} else {
+		r = md_rows_of_functions(&q->rows, module, &code, q->function, counts, nr);
+	}
+	md_code_close(&code);
+	md_ksyms_fini(&ksyms);
+	free(counts);
+	return r ? mp_err_set(err, -r, "out of memory") : 0;
+}
+
+/* Adds rows for the paths that precede samples with registers. */
+static int add_path_rows(struct query *q, struct mp_store *store, const struct mp_module *module,
+			 struct mp_err *err)
+{
+	struct mp_path_count *paths = NULL;
+	struct md_code code = {0};
+	struct mp_err why = {0};
+	size_t nr = 0;
+	int r = mp_store_read_paths(store, module->key, q->since_s, &paths, &nr, err);
+
+	if (r || !nr)
+		return r;
+	if (md_code_open(module, q->filter.binary, false, &code, &why))
+		note(q, why.msg);
+	r = md_rows_of_paths(&q->rows, module, code.cfg ? &code : NULL, q->function, paths, nr);
+	md_code_close(&code);
+	free(paths);
+	return r ? mp_err_set(err, -r, "out of memory") : 0;
+}
+
+/* Finds the module by the identity of the --binary. */
+static int read_binary_id(const struct query *q, struct mp_id *id, struct mp_err *err)
+{
+	struct mp_elf *elf;
+	int r = mp_elf_open(q->filter.binary, MP_ELF_ID, &elf, err);
+
+	if (r)
+		return r;
+	/* Samples of an output are stored for its original. */
+	if (!md_original_is_of(q->filter.binary, id))
+		*id = elf->id;
+	mp_elf_close(elf);
+	return 0;
+}
+
+static int find_rows(struct query *q, struct mp_store *store, struct mp_err *err)
+{
+	struct mp_id id;
+	int r = mp_store_list_modules(store, q->since_s, &q->modules, &q->nr_modules, err);
+
+	if (!r && q->filter.binary)
+		r = read_binary_id(q, &id, err);
+	for (size_t i = 0; i < q->nr_modules; i++)
+		q->total += q->modules[i].nr_samples;
+	for (size_t i = 0; i < q->nr_modules && !r; i++) {
+		const struct mp_module *m = &q->modules[i];
+
+		if (!m->nr_samples || !md_stats_filter_matches(&q->filter, m) ||
+		    (q->filter.binary && !mp_id_equal(&id, &m->id)))
+			continue;
+		q->nr_matching++;
+		r = q->by == MD_BY_MODULE ? add_module_row(q, m)
+		    : q->by == MD_BY_PATH ? add_path_rows(q, store, m, err)
+					  : add_code_rows(q, store, m, err);
+	}
+	q->whole = q->by == MD_BY_PATH ? 0 : q->total;
+	for (size_t i = 0; i < q->rows.nr && q->by == MD_BY_PATH; i++)
+		q->whole += q->rows.rows[i].samples;
+	if (!r)
+		md_rows_sort(&q->rows, q->sort);
+	return r;
+}
+
+/* ---- print --------------------------------------------------------------------------------- */
+
+static double percent_of(const struct query *q, const struct md_row *row)
+{
+	return q->whole ? 100.0 * (double)row->samples / (double)q->whole : 0.0;
+}
+
+static void print_header(const struct query *q)
+{
+	switch (q->by) {
+	case MD_BY_FUNCTION:
+		printf(" Of all      Samples      Address    Size  Function  [Module]\n");
+		break;
+	case MD_BY_BLOCK:
+		printf(" Of all      Samples      Address  Bytes  Insns       Weight  Block  [Module]\n");
+		break;
+	case MD_BY_PATH:
+		printf(" Of all      Samples      Address  Blocks  Function: path  [Module]\n");
+		break;
+	default:
+		printf(" Of all      Samples         Text  Build-id                                  Module\n");
+	}
+}
+
+/* Prints a path; the module follows. */
+static void print_path(const struct md_row *row)
+{
+	bool from_outside = !row->path[0];
+
+	printf("%7" PRIu32 "  ", row->nr_path - from_outside);
+	if (row->function)
+		md_stats_put_text(row->function);
+	else
+		printf("(no function)");
+	printf(":%s", from_outside ? " entered" : "");
+	for (uint32_t i = from_outside; i < row->nr_path; i++)
+		printf(" 0x%" PRIx64, row->path[i]);
+}
+
+static void print_row(const struct query *q, const struct md_row *row)
+{
+	const char *slash = strrchr(row->module->path, '/');
+	char buf[80];
+
+	printf("%6.2f%% %12" PRIu64 " ", percent_of(q, row), row->samples);
+	if (q->by == MD_BY_MODULE) {
+		printf("%12s  %-40s  ", md_stats_format_size(row->size, buf),
+		       md_stats_format_id(&row->module->id, (char[80]){0}));
+		md_stats_put_text(row->module->path);
+		putchar('\n');
+		return;
+	}
+	printf("%12" PRIx64 " ", row->vaddr);
+	if (q->by == MD_BY_FUNCTION && row->size)
+		printf("%7" PRIu64 "  ", row->size);
+	else if (q->by == MD_BY_FUNCTION)
+		printf("%7s  ", "-");
+	else if (q->by == MD_BY_PATH)
+		; /* print_path() prints the number of blocks */
+	else if (row->nr_insns)
+		printf("%6" PRIu64 " %6" PRIu32 " %12.2f  ", row->size, row->nr_insns, row->weight);
+	else
+		printf("%6s %6s %12s  ", "-", "-", "-");
+	if (row->path) {
+		print_path(row);
+	} else if (row->function) {
+		md_stats_put_text(row->function);
+		if (q->by == MD_BY_BLOCK)
+			printf("%s0x%" PRIx64, (int64_t)row->offset < 0 ? "-" : "+",
+			       (int64_t)row->offset < 0 ? -row->offset : row->offset);
+	} else {
+		printf(row->bare ? "0x%" PRIx64 : "(no function)", row->vaddr);
+	}
+	/* The kernel's name already has brackets. */
+	printf(row->module->path[0] == '[' ? "  " : "  [");
+	md_stats_put_text(slash ? slash + 1 : row->module->path);
+	printf(row->module->path[0] == '[' ? "\n" : "]\n");
+}
+
+static json_t *path_json(const struct md_row *row)
+{
+	json_t *path = json_array();
+	char text[32];
+
+	for (uint32_t i = !row->path[0]; i < row->nr_path; i++) {
+		snprintf(text, sizeof(text), "0x%" PRIx64, row->path[i]);
+		json_array_append_new(path, json_string(text));
+	}
+	return path;
+}
+
+static json_t *row_json(const struct query *q, const struct md_row *row)
+{
+	char id[80], text[32];
+	json_t *json = json_pack("{s:f, s:I, s:o, s:s}", "percent", percent_of(q, row), "samples",
+				 (json_int_t)row->samples, "module",
+				 md_stats_json_string(row->module->path), "build_id",
+				 md_stats_format_id(&row->module->id, id));
+
+	if (q->by == MD_BY_MODULE) {
+		snprintf(text, sizeof(text), "%016" PRIx64, row->module->id.text_hash);
+		json_object_set_new(json, "text_hash", json_string(text));
+		json_object_set_new(json, "text_bytes", json_integer((json_int_t)row->size));
+		json_object_set_new(json, "first_s", json_integer(row->module->first_s));
+		json_object_set_new(json, "last_s", json_integer(row->module->last_s));
+		return json;
+	}
+	/* Write addresses as text: many JSON readers keep only 53 bits of a number. */
+	snprintf(text, sizeof(text), "0x%" PRIx64, row->vaddr);
+	json_object_set_new(json, "address", json_string(text));
+	json_object_set_new(json, "function",
+			    row->function ? md_stats_json_string(row->function) : json_null());
+	if (q->by == MD_BY_PATH) {
+		json_object_set_new(json, "entered", json_boolean(!row->path[0]));
+		json_object_set_new(json, "path", path_json(row));
+		return json;
+	}
+	json_object_set_new(json, "bytes",
+			    row->size ? json_integer((json_int_t)row->size) : json_null());
+	if (q->by == MD_BY_BLOCK) {
+		json_object_set_new(json, "instructions",
+				    row->nr_insns ? json_integer(row->nr_insns) : json_null());
+		json_object_set_new(json, "weight",
+				    row->nr_insns ? json_real(row->weight) : json_null());
+	}
+	return json;
+}
+
+static int print(const struct query *q, int64_t start_s)
+{
+	static const char *const bys[] = {"", "module", "function", "block", "path"};
+	json_t *root = NULL, *rows = NULL;
+	long nr = 0;
+
+	if (q->stats->json) {
+		root = md_stats_json_new("query");
+		rows = json_array();
+	} else {
+		print_header(q);
+	}
+	for (size_t i = 0; i < q->rows.nr; i++) {
+		const struct md_row *row = &q->rows.rows[i];
+
+		if (percent_of(q, row) < q->percent_limit)
+			continue;
+		if (q->limit && nr++ >= q->limit)
+			break;
+		if (rows)
+			json_array_append_new(rows, row_json(q, row));
+		else
+			print_row(q, row);
+	}
+	if (!rows)
+		return md_stats_finish(MD_EXIT_DONE);
+	json_object_set_new(root, "by", json_string(bys[q->by]));
+	json_object_set_new(root, "percent_of",
+			    json_string(q->by == MD_BY_PATH ? "all paths" : "all samples"));
+	json_object_set_new(root, "total_samples", json_integer((json_int_t)q->total));
+	json_object_set_new(root, "period_start_s", json_integer(start_s));
+	json_object_set(root, "notes", q->notes);
+	json_object_set_new(root, "rows", rows);
+	return md_stats_json_print(root);
+}
+
+static int say_nothing_found(const struct query *q)
+{
+	if (!q->total)
+		md_stats_note("%s: no sample is stored%s", q->stats->path,
+			      q->since_s ? " since then" : "");
+	else if (!q->nr_matching)
+		md_stats_note("%s: no sample of such a module", q->stats->path);
+	else if (q->by == MD_BY_PATH)
+		md_stats_note("%s: no sample there has a path", q->stats->path);
+	else
+		md_stats_note("%s: no sample of such a function", q->stats->path);
+	return MD_EXIT_NO_PROFILE;
+}
+
+int md_stats_query(struct md_stats *stats, int argc, char **argv)
+{
+	struct query q = {.stats = stats};
+	struct mp_store *store;
+	struct mp_err err = {0};
+	int64_t start_s = 0;
+	int r;
+
+	md_stats_parse(&argp, argc, argv, &q);
+	r = md_stats_open(stats, MP_STORE_READ, &store);
+	if (r)
+		return r;
+	q.notes = json_array();
+	/* One transaction, because the daemon may be writing. */
+	r = mp_store_begin(store, &err);
+	if (!r)
+		r = mp_store_period_start(store, q.since_s, &start_s, &err);
+	if (!r)
+		r = find_rows(&q, store, &err);
+	if (r) {
+		r = md_stats_fail("%s", err.msg);
+	} else if (!q.rows.nr) {
+		r = say_nothing_found(&q);
+	} else {
+		md_stats_note_period(store, q.since_s);
+		r = print(&q, start_s);
+	}
+	md_rows_free(&q.rows);
+	mp_store_free_modules(q.modules, q.nr_modules);
+	json_decref(q.notes);
+	mp_store_close(store);
+	return r;
+}

@@ -1,0 +1,229 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * stats_status - the command "status": shows what became of every sample, which source
+ * collected and why, and the size of the database.
+ */
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "daemon/stats/stats.h"
+
+struct status {
+	struct md_stats *stats;
+	bool check;
+	/* results */
+	uint64_t size_bytes;
+	struct mp_module *modules;
+	size_t nr_modules;
+	struct mp_session *sessions;
+	size_t nr_sessions;
+	struct mp_ledger total;
+	uint64_t nr_transfers;
+	int64_t first_s, last_s;
+};
+
+enum {
+	KEY_CHECK = 256
+};
+
+static const struct argp_option options[] = {
+	{"check", KEY_CHECK, NULL, 0, "Check the whole database: file, counts and ledgers", 0},
+	{0},
+};
+
+static error_t parse(int key, char *arg, struct argp_state *state)
+{
+	struct status *status = state->input;
+
+	switch (key) {
+	case ARGP_KEY_INIT: state->child_inputs[0] = status->stats; return 0;
+	case KEY_CHECK: status->check = true; return 0;
+	case ARGP_KEY_ARG: argp_error(state, "%s: too many arguments", arg); return EINVAL;
+	default: return ARGP_ERR_UNKNOWN;
+	}
+}
+
+static const struct argp_child children[] = {{&md_stats_common_argp, 0, NULL, 0}, {0}};
+static const struct argp argp = {options,  parse,
+				 NULL,	   "Say what was collected, how, and what became of it.",
+				 children, 0,
+				 0};
+
+static int load(struct status *status, struct mp_store *store, struct mp_err *err)
+{
+	int r = mp_store_begin(store, err);
+
+	if (r)
+		return r;
+	status->size_bytes = mp_store_size_bytes(store);
+	r = mp_store_list_modules(store, 0, &status->modules, &status->nr_modules, err);
+	if (!r)
+		r = mp_store_list_sessions(store, &status->sessions, &status->nr_sessions, err);
+	if (!r && status->check)
+		r = mp_store_check(store, err);
+	mp_store_rollback(store);
+	return r;
+}
+
+static void add_up(struct status *status)
+{
+	for (size_t i = 0; i < status->nr_modules; i++)
+		status->nr_transfers += status->modules[i].nr_transfers;
+	for (size_t i = 0; i < status->nr_sessions; i++) {
+		const struct mp_session *s = &status->sessions[i];
+
+		status->total.emitted += s->ledger.emitted;
+		status->total.attributed += s->ledger.attributed;
+		for (int k = 0; k < MP_NR_UNATTR; k++)
+			status->total.unattributed[k] += s->ledger.unattributed[k];
+		for (int k = 0; k < MP_NR_LOST; k++)
+			status->total.lost[k] += s->ledger.lost[k];
+		for (int k = 0; k < MP_NR_PATH_FATES; k++)
+			status->total.paths[k] += s->ledger.paths[k];
+		if (!status->first_s || s->start_s < status->first_s)
+			status->first_s = s->start_s;
+		if (s->last_s > status->last_s)
+			status->last_s = s->last_s;
+	}
+}
+
+/* ---- text ---------------------------------------------------------------------------------- */
+
+static void print_line(const char *what, const char *why, uint64_t nr, uint64_t all)
+{
+	printf("  %-13s %-11s %15" PRIu64 "  %6.2f%%\n", what, why, nr,
+	       all ? 100.0 * (double)nr / (double)all : 0.0);
+}
+
+static void print_ledger(const struct mp_ledger *l)
+{
+	print_line("emitted", "", l->emitted, l->emitted);
+	print_line("attributed", "", l->attributed, l->emitted);
+	for (int i = 0; i < MP_NR_UNATTR; i++)
+		if (l->unattributed[i])
+			print_line("unattributed", mp_unattributed_name(i), l->unattributed[i],
+				   l->emitted);
+	for (int i = 0; i < MP_NR_LOST; i++)
+		if (l->lost[i])
+			print_line("lost", mp_lost_name(i), l->lost[i], l->emitted);
+	for (int i = 0; i < MP_NR_PATH_FATES; i++)
+		if (l->paths[i])
+			print_line("with path", mp_path_fate_name(i), l->paths[i], l->emitted);
+}
+
+static int print_text(const struct status *status)
+{
+	char size[32], first[32], last[32];
+
+	printf("Database: ");
+	md_stats_put_text(status->stats->path);
+	printf(", %s%s\n", md_stats_format_size(status->size_bytes, size),
+	       status->check ? ", checked and sound" : "");
+	printf("Modules:  %zu\n", status->nr_modules);
+	printf("Period:   %s to %s\n", md_stats_format_time(status->first_s, first),
+	       md_stats_format_time(status->last_s, last));
+	printf("Samples:\n");
+	print_ledger(&status->total);
+	if (status->nr_transfers)
+		printf("Transfers of control: %" PRIu64 "\n", status->nr_transfers);
+	printf("Sessions: %zu\n", status->nr_sessions);
+	for (size_t i = 0; i < status->nr_sessions; i++) {
+		const struct mp_session *s = &status->sessions[i];
+
+		printf("  %s to %s  ", md_stats_format_time(s->start_s, first),
+		       md_stats_format_time(s->last_s, last));
+		md_stats_put_text(s->collector);
+		if (s->event[0]) {
+			printf(", ");
+			md_stats_put_text(s->event);
+		}
+		if (s->rate_hz)
+			printf(" at %" PRIu32 " Hz", s->rate_hz);
+		printf(", %" PRIu64 " samples, %" PRIu64 " attributed\n", s->ledger.emitted,
+		       s->ledger.attributed);
+		if (s->why[0]) {
+			printf("    why this collector: ");
+			md_stats_put_text(s->why);
+			putchar('\n');
+		}
+	}
+	return md_stats_finish(MD_EXIT_DONE);
+}
+
+/* ---- JSON ---------------------------------------------------------------------------------- */
+
+static json_t *ledger_json(const struct mp_ledger *l)
+{
+	json_t *unattributed = json_object(), *lost = json_object(), *paths = json_object();
+
+	for (int i = 0; i < MP_NR_UNATTR; i++)
+		json_object_set_new(unattributed, mp_unattributed_name(i),
+				    json_integer((json_int_t)l->unattributed[i]));
+	for (int i = 0; i < MP_NR_LOST; i++)
+		json_object_set_new(lost, mp_lost_name(i), json_integer((json_int_t)l->lost[i]));
+	for (int i = 0; i < MP_NR_PATH_FATES; i++)
+		json_object_set_new(paths, mp_path_fate_name(i),
+				    json_integer((json_int_t)l->paths[i]));
+	return json_pack("{s:I, s:I, s:o, s:o, s:o}", "emitted", (json_int_t)l->emitted,
+			 "attributed", (json_int_t)l->attributed, "unattributed", unattributed,
+			 "lost", lost, "paths", paths);
+}
+
+static int print_json(const struct status *status)
+{
+	json_t *root = md_stats_json_new("status"), *sessions = json_array();
+
+	for (size_t i = 0; i < status->nr_sessions; i++) {
+		const struct mp_session *s = &status->sessions[i];
+
+		json_array_append_new(
+			sessions,
+			json_pack("{s:I, s:I, s:o, s:o, s:o, s:I, s:o}", "start_s",
+				  (json_int_t)s->start_s, "last_s", (json_int_t)s->last_s,
+				  "collector", md_stats_json_string(s->collector), "why",
+				  md_stats_json_string(s->why), "event",
+				  md_stats_json_string(s->event), "rate_hz", (json_int_t)s->rate_hz,
+				  "samples", ledger_json(&s->ledger)));
+	}
+	json_object_set_new(root, "database",
+			    json_pack("{s:o, s:I}", "path",
+				      md_stats_json_string(status->stats->path), "size_bytes",
+				      (json_int_t)status->size_bytes));
+	json_object_set_new(root, "checked", json_boolean(status->check));
+	json_object_set_new(root, "nr_modules", json_integer((json_int_t)status->nr_modules));
+	json_object_set_new(root, "first_s", json_integer(status->first_s));
+	json_object_set_new(root, "last_s", json_integer(status->last_s));
+	json_object_set_new(root, "samples", ledger_json(&status->total));
+	json_object_set_new(root, "nr_transfers", json_integer((json_int_t)status->nr_transfers));
+	json_object_set_new(root, "sessions", sessions);
+	return md_stats_json_print(root);
+}
+
+int md_stats_status(struct md_stats *stats, int argc, char **argv)
+{
+	struct status status = {.stats = stats};
+	struct mp_store *store;
+	struct mp_err err = {0};
+	int r;
+
+	md_stats_parse(&argp, argc, argv, &status);
+	r = md_stats_open(stats, MP_STORE_READ, &store);
+	if (r)
+		return r;
+	if (load(&status, store, &err)) {
+		r = md_stats_fail("%s", err.msg);
+	} else {
+		add_up(&status);
+		r = stats->json ? print_json(&status) : print_text(&status);
+		if (!r && !status.total.attributed && !status.nr_transfers) {
+			md_stats_note("%s: no sample is stored yet", stats->path);
+			r = MD_EXIT_NO_PROFILE;
+		}
+	}
+	mp_store_free_modules(status.modules, status.nr_modules);
+	free(status.sessions);
+	mp_store_close(store);
+	return r;
+}

@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * audit - is program B faster than program A on this machine, and does it behave the same?
+ *
+ * Decides which runs are made, in which order, when there are enough, and the verdict.
+ * The statistics are in sequential, a single run in audit_run, the wording in
+ * audit_report. Called by morph_audit.c.
+ */
+#ifndef ME_AUDIT_H
+#define ME_AUDIT_H
+
+#include <signal.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "editor/audit/sequential.h"
+#include "libprof/base/err.h"
+
+enum me_audit_metric {
+	ME_METRIC_CPU,	/* user + system time of the program and the children it waited for */
+	ME_METRIC_USER, /* user time only; many kernels only sample it */
+	ME_METRIC_WALL,
+};
+
+enum me_audit_verdict {
+	ME_AUDIT_FASTER,
+	ME_AUDIT_SLOWER,
+	ME_AUDIT_EQUAL,	    /* any difference is too small to matter */
+	ME_AUDIT_UNDECIDED, /* the limit of pairs or time was reached first */
+	ME_AUDIT_DIFFERS,   /* B does not behave like A */
+};
+
+/* Pairs of run times, and the two files that they were measured with. */
+struct me_audit_pairs {
+	uint64_t *a_ns, *b_ns;
+	size_t nr;
+	enum me_audit_metric metric;
+	uint64_t a_hash, b_hash; /* of the files' contents */
+};
+
+struct me_audit_opts {
+	const char *a, *b;
+	const char *name;    /* file name of both copies; NULL: A's name */
+	const char *parent;  /* directory in which the private copies are made */
+	const char *at;	     /* NULL, or the path where both programs appear */
+	const char *command; /* run this command instead of the program (needs @at); NULL: none */
+	char *const *args;   /* NULL-terminated, from argv[1] on; with @command from argv[0] on */
+	char *const *envp;
+	const char *stdin_path; /* NULL: empty input */
+	const char *filter;
+	char *const *files;
+	bool with_stderr;
+	int cpu;	      /* -1: any CPU */
+	const sigset_t *mask; /* see struct me_run_spec */
+
+	enum me_audit_metric metric;
+	double alpha;	     /* probability of any false claim */
+	double indifference; /* log ratio; a smaller difference does not matter; 0: each matters */
+	double precision;    /* stop at an interval of at most +-precision; 0: do not wait for it */
+	size_t warmup;	     /* pairs that are run but not counted; at least 1 */
+	size_t min_pairs, max_pairs; /* no verdict before min, stop at max; both count @earlier */
+	size_t sure_pairs;	     /* run this many even if @max_seconds have passed */
+	double max_seconds;
+	double timeout_seconds; /* of one run; 0: ten times A's longest run, plus 10 s */
+
+	const struct me_audit_pairs *earlier; /* pairs of an audit to continue; NULL: none */
+
+	/* Called after each run, with the pairs so far; may be NULL. */
+	void (*progress)(const struct me_seq *seq, void *arg);
+	void *progress_arg;
+};
+
+struct me_audit_side {
+	uint64_t *times_ns; /* of the counted runs, in the order of the pairs */
+	double median_ns;
+};
+
+struct me_audit {
+	enum me_audit_verdict verdict;
+	struct me_seq seq; /* of log(A's time / B's time) */
+	double lo, hi;	   /* confidence interval of the log ratio, may be infinite */
+	struct me_audit_side a, b;
+	size_t nr_pairs, nr_runs; /* pairs: including earlier ones; runs: of this audit only */
+	size_t nr_earlier;	  /* pairs of the audit that this one continues */
+	uint64_t a_hash, b_hash;  /* of the two files' contents */
+	double seconds;		  /* duration of this audit */
+	int status;		  /* wait status, the same for both programs */
+	uint64_t size_bytes;	  /* of the output, the same for both programs */
+	char difference[384];	  /* ME_AUDIT_DIFFERS: the difference in words */
+};
+
+/*
+ * me_audit_run - run the whole audit. Return: 0 with a verdict; -ECANCELED after
+ * me_run_cancel(); -errno with @err set if A does not behave the same in each run, or a
+ * program cannot be run.
+ * Ownership: me_audit_fini(@audit), after an error too.
+ */
+int me_audit_run(const struct me_audit_opts *opts, struct me_audit *audit, struct mp_err *err);
+void me_audit_fini(struct me_audit *audit);
+
+#endif

@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * cli - the list of commands, and how each of them starts and ends. Called by the commands in
+ * cli_<command>.c.
+ */
+#include "editor/cli/cli.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "libprof/base/parallel.h"
+#include "libprof/cli/stdio.h"
+
+const struct me_cli_command me_cli_commands[] = {
+	{"train", "sample, count, optimise and audit a command", me_cli_train},
+	{"instrument", "write a version that counts branches or tells paths", me_cli_instrument},
+	{"verify", "prove that a file is what Morph may have made of another", me_cli_verify},
+	{"restore", "put the original back that --in-place replaced", me_cli_restore},
+	{0}};
+
+void me_cli_renamed(struct me_cli *cli, const char *old, const char *now)
+{
+	if (cli->old)
+		return;
+	cli->old = old;
+	snprintf(cli->now, sizeof(cli->now), "%s", now);
+}
+
+void me_cli_parse(const struct argp *argp, struct me_cli *cli, int argc, char **argv, void *input)
+{
+	argp_parse(argp, argc, argv, ARGP_IN_ORDER, NULL, input);
+	mp_stdio_parsed();
+	if (!cli->options.nr_threads)
+		cli->options.nr_threads = mp_parallel_cpus();
+	if (cli->old && !cli->quiet)
+		fprintf(stderr,
+			"morph-optimize: %s is spelled %s now; the next release drops the old "
+			"spelling\n",
+			cli->old, cli->now);
+}
+
+int me_cli_exit_status(int rc)
+{
+	switch (rc) {
+	case 0: return EXIT_SUCCESS;
+	case -ENODATA: return ME_CLI_NO_PROFILE;
+	case -EPERM: return ME_CLI_REFUSED;
+	default: return EXIT_FAILURE;
+	}
+}
+
+int me_cli_flush(int failed)
+{
+	if (!failed && fflush(stdout))
+		failed = -errno;
+	if (failed)
+		fprintf(stderr, "morph-optimize: standard output: %s\n", strerror(-failed));
+	return failed;
+}
+
+void me_cli_complain(const struct mp_err *err)
+{
+	fprintf(stderr, "morph-optimize: %s\n", err->msg);
+}

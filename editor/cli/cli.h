@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * cli - what the commands of morph-optimize share: options, how options are read, exit statuses.
+ *
+ * A command has a file of its own, cli_<command>.c, with its table of options. The command without
+ * a name, `morph-optimize FILE', is in cli_optimize.c.
+ */
+#ifndef ME_CLI_H
+#define ME_CLI_H
+
+#include <argp.h>
+#include <limits.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "editor/replace/inplace.h"
+#include "editor/optimize/optimize.h"
+#include "libprof/base/err.h"
+
+enum me_cli_status {
+	ME_CLI_USAGE = 2,
+	ME_CLI_NO_PROFILE = 3,
+	ME_CLI_REFUSED = 4,
+	ME_CLI_NOT_FASTER = 5,
+	ME_CLI_DIFFERS = 6,
+	ME_CLI_UNDECIDED = 7,
+};
+
+/* What a command line says. */
+struct me_cli {
+	struct me_optimize_options options;
+	bool json, quiet; /* --report */
+	bool dry_run;
+	const char *patch_list;
+	const char *old;       /* an old spelling that was used; NULL: none */
+	char now[64];	       /* how the same is spelled today */
+	bool default_output;   /* the output is FILE.morph, which -o did not name */
+	char db[PATH_MAX];     /* where options.db may point */
+	char counts[PATH_MAX]; /* where options.counting.path may point */
+	char output[PATH_MAX]; /* where options.output may point */
+};
+
+struct me_cli_command {
+	const char *name, *doc;
+	/* Return: the exit status. */
+	int (*run)(struct me_cli *cli, int argc, char **argv);
+};
+
+/* All commands, up to one whose name is NULL. */
+extern const struct me_cli_command me_cli_commands[];
+
+int me_cli_optimize(struct me_cli *cli, int argc, char **argv);
+int me_cli_instrument(struct me_cli *cli, int argc, char **argv);
+int me_cli_train(struct me_cli *cli, int argc, char **argv);
+int me_cli_verify(struct me_cli *cli, int argc, char **argv);
+int me_cli_restore(struct me_cli *cli, int argc, char **argv);
+
+/*
+ * me_cli_modernize - spell a command line of an older release as today: --train, --restore, --verify
+ * and --instrument became commands. Sets cli->old where it changed something.
+ * Return: @argv, or a new vector that lives as long as the process; @argc is adjusted.
+ */
+char **me_cli_modernize(struct me_cli *cli, int *argc, char **argv);
+/* Notes that @old is spelled @now today. */
+void me_cli_renamed(struct me_cli *cli, const char *old, const char *now);
+
+/* ---- groups of options; their input is struct me_cli ---- */
+
+extern const struct argp me_cli_report_argp;	/* --report, --json */
+extern const struct argp me_cli_profile_argp;	/* which profile, and how it is read */
+extern const struct argp me_cli_output_argp;	/* -o, -n, --explain, --list-patches */
+extern const struct argp me_cli_functions_argp; /* --skip, --only, --threads */
+extern const struct argp me_cli_layout_argp;	/* --layout */
+
+/* Values of options; a wrong one is a usage error. */
+uint64_t me_cli_number(struct argp_state *state, const char *option, const char *arg);
+void me_cli_threads(struct argp_state *state, struct me_cli *cli, const char *arg);
+/* Parses the value of --layout: KEY[=VALUE],... */
+void me_cli_layout(struct argp_state *state, struct me_layout_options *layout, const char *arg);
+
+/* ---- running ---- */
+
+/* Reads the command line: --help, usage errors and --version end the process. */
+void me_cli_parse(const struct argp *argp, struct me_cli *cli, int argc, char **argv, void *input);
+/*
+ * me_cli_work - optimise, in place where @inplace is given, and print the report.
+ * Return: the exit status.
+ */
+int me_cli_work(struct me_cli *cli, const struct me_inplace_options *inplace);
+/* The exit status for a return value of the editor. */
+int me_cli_exit_status(int rc);
+/* Flushes standard output unless @failed; says what failed. Return: 0, -errno. */
+int me_cli_flush(int failed);
+/* Prints "morph-optimize: " and the message. */
+void me_cli_complain(const struct mp_err *err);
+
+#endif

@@ -1,0 +1,147 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * cli_layout - reads --layout, which collects the choices that experiments with layouts need, and
+ * the options that these choices were in older releases.
+ */
+#include <argp.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "editor/cli/cli.h"
+
+enum key {
+	KEY_LAYOUT = 0x100,
+	KEY_BLOCK_ORDER,
+	KEY_FUNCTION_ORDER,
+	KEY_FETCH_LINE,
+	KEY_NO_TAILS,
+	KEY_HUGE_PAGES,
+};
+
+#define HIDDEN OPTION_HIDDEN
+
+static const struct argp_option layout_options[] = {
+	{"layout", KEY_LAYOUT, "KEY[=VALUE],...", 0,
+	 "Choices for experiments: blocks=ph (default), blocks=exttsp, blocks=original; "
+	 "functions=ph (default), functions=cds, functions=original; line=64 "
+	 "(default), line=32, line=0: keep runs of hot code in lines of so many bytes;"
+	 " no-tails: copy no short way out twice; huge-pages: align the new code "
+	 "for pages of 2 MiB",
+	 0},
+	{"block-order", KEY_BLOCK_ORDER, "ORDER", HIDDEN, NULL, 0},
+	{"function-order", KEY_FUNCTION_ORDER, "ORDER", HIDDEN, NULL, 0},
+	{"fetch-line", KEY_FETCH_LINE, "BYTES", HIDDEN, NULL, 0},
+	{"no-tail-duplication", KEY_NO_TAILS, NULL, HIDDEN, NULL, 0},
+	{"huge-pages", KEY_HUGE_PAGES, NULL, HIDDEN, NULL, 0},
+	{0}};
+
+static bool set_line(struct me_layout_options *layout, const char *value)
+{
+	static const struct {
+		const char *value;
+		uint8_t log2;
+	} lines[] = {{"0", 0}, {"32", 5}, {"64", 6}};
+
+	for (size_t i = 0; i < sizeof(lines) / sizeof(lines[0]); i++)
+		if (!strcmp(value, lines[i].value)) {
+			layout->line_log2 = lines[i].log2;
+			return true;
+		}
+	return false;
+}
+
+static bool set_blocks(struct me_layout_options *layout, const char *value)
+{
+	return !me_order_parse(value, &layout->block_order);
+}
+
+static bool set_functions(struct me_layout_options *layout, const char *value)
+{
+	return !mp_order_parse(value, &layout->function_order);
+}
+
+/* Keys with a value. */
+static const struct {
+	const char *key, *values;
+	bool (*set)(struct me_layout_options *layout, const char *value);
+} settings[] = {
+	{"blocks", "ph, exttsp or original", set_blocks},
+	{"functions", "ph, cds or original", set_functions},
+	{"line", "0, 32 or 64", set_line},
+};
+
+static bool *flag_of(struct me_layout_options *layout, const char *key)
+{
+	if (!strcmp(key, "no-tails"))
+		return &layout->no_tails;
+	return !strcmp(key, "huge-pages") ? &layout->huge_pages : NULL;
+}
+
+static void set_one(struct argp_state *state, struct me_layout_options *layout, char *word,
+		    const char *option)
+{
+	char *value = strchr(word, '=');
+	bool *flag;
+
+	if (value)
+		*value++ = '\0';
+	for (size_t i = 0; i < sizeof(settings) / sizeof(settings[0]); i++) {
+		if (strcmp(word, settings[i].key))
+			continue;
+		if (!value || !settings[i].set(layout, value))
+			argp_error(state, "%s: '%s' is not %s", option, value ? value : "",
+				   settings[i].values);
+		return;
+	}
+	flag = flag_of(layout, word);
+	if (!flag || value)
+		argp_error(state,
+			   "%s: '%s' is not blocks=, functions=, line=, no-tails or "
+			   "huge-pages",
+			   option, word);
+	else
+		*flag = true;
+}
+
+void me_cli_layout(struct argp_state *state, struct me_layout_options *layout, const char *arg)
+{
+	char *words = strdup(arg), *rest = words, *word;
+
+	if (!words)
+		argp_failure(state, EXIT_FAILURE, 0, "out of memory");
+	while ((word = strsep(&rest, ",")))
+		set_one(state, layout, word, "--layout");
+	free(words);
+}
+
+/* An option of an older release: @key is the same in --layout. */
+static void set_old(struct argp_state *state, struct me_cli *cli, const char *option,
+		    const char *key, const char *value)
+{
+	char word[64], now[80];
+
+	snprintf(word, sizeof(word), "%s%s%s", key, value ? "=" : "", value ? value : "");
+	snprintf(now, sizeof(now), "--layout=%.50s", word);
+	set_one(state, &cli->options.layout, word, option);
+	me_cli_renamed(cli, option, now);
+}
+
+static error_t parse(int key, char *arg, struct argp_state *state)
+{
+	struct me_cli *cli = state->input;
+
+	switch (key) {
+	case KEY_LAYOUT: me_cli_layout(state, &cli->options.layout, arg); return 0;
+	case KEY_BLOCK_ORDER: set_old(state, cli, "--block-order", "blocks", arg); return 0;
+	case KEY_FUNCTION_ORDER:
+		set_old(state, cli, "--function-order", "functions", arg);
+		return 0;
+	case KEY_FETCH_LINE: set_old(state, cli, "--fetch-line", "line", arg); return 0;
+	case KEY_NO_TAILS: set_old(state, cli, "--no-tail-duplication", "no-tails", NULL); return 0;
+	case KEY_HUGE_PAGES: set_old(state, cli, "--huge-pages", "huge-pages", NULL); return 0;
+	default: return ARGP_ERR_UNKNOWN;
+	}
+}
+
+const struct argp me_cli_layout_argp = {layout_options, parse, NULL, NULL, NULL, NULL, NULL};

@@ -1,0 +1,198 @@
+// SPDX-License-Identifier: Apache-2.0
+/* cli_optimize - `morph-optimize FILE': write a faster version of a file, or put one in its place. */
+#include <argp.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "editor/cli/cli.h"
+#include "editor/base/output_name.h"
+#include "editor/print/print.h"
+
+enum key {
+	KEY_IN_PLACE = 0x300,
+	KEY_BACKUP_DIR,
+	KEY_BREAK_LINKS,
+	KEY_DEBUG_FILE,
+	KEY_DEBUG_OUTPUT,
+	KEY_PRINT,
+	KEY_PRINT_FORMAT,
+};
+
+static const struct argp_option options[] = {
+	{"in-place", KEY_IN_PLACE, NULL, 0,
+	 "Replace FILE, and keep the original in the backup directory", 0},
+	{"backup-dir", KEY_BACKUP_DIR, "DIR", 0,
+	 "Where originals are kept (default: see FILES in the man page)", 0},
+	{"break-links", KEY_BREAK_LINKS, NULL, 0,
+	 "Replace FILE even if it has other names (hard links), which keep the old bytes", 0},
+	{"debug-file", KEY_DEBUG_FILE, "PATH|auto", 0,
+	 "The debug information of FILE is in this file (auto: where a debugger looks, if "
+	 "anywhere); write one for the output, too",
+	 0},
+	{"debug-output", KEY_DEBUG_OUTPUT, "PATH", 0,
+	 "Where to write that (default: the output's name with .debug; not with --in-place)", 0},
+	{"print", KEY_PRINT, "WHAT[:FUNCTION,...]", 0,
+	 "Print what was computed instead of the report: cfg, counts, plan or place; of these "
+	 "functions only, which are named as with --only",
+	 2},
+	{"print-format", KEY_PRINT_FORMAT, "FORMAT", 0, "text (default) or dot, for Graphviz", 2},
+	{0}};
+
+struct optimize {
+	struct me_cli *cli;
+	struct me_inplace_options inplace;
+	struct me_print_options print;
+	bool in_place, printing;
+};
+
+static void check(struct argp_state *state, const struct optimize *a)
+{
+	const struct me_cli *cli = a->cli;
+	const struct me_optimize_options *o = &cli->options;
+
+	if (!o->input)
+		argp_error(state, "which file?");
+	if (o->output && (a->in_place || cli->dry_run))
+		argp_error(state, "-o and --in-place exclude each other, and --dry-run goes with "
+				  "--in-place alone");
+	if ((a->inplace.backup_dir || a->inplace.break_links) && !a->in_place)
+		argp_error(state, "--backup-dir and --break-links need --in-place");
+	if (a->inplace.backup_dir && !*a->inplace.backup_dir)
+		argp_error(state, "--backup-dir: which directory?");
+	if (o->debug_output && !o->debug_file)
+		argp_error(state, "--debug-output needs --debug-file");
+	if (o->debug_output && a->in_place)
+		argp_error(state, "--debug-output: with --in-place the debug file's name is the "
+				  "build-id");
+	if (o->debug_output && o->output && !strcmp(o->debug_output, o->output))
+		argp_error(state, "--debug-output: is the output itself");
+	if (a->print.dot && !a->printing)
+		argp_error(state, "--print-format needs --print");
+	if (a->printing && cli->json)
+		argp_error(state, "--print does not go with --json");
+	if (a->print.on[ME_PRINT_COUNTS] && o->all)
+		argp_error(state, "--print=counts needs a profile, which --all and "
+				  "--stress-layout do without");
+}
+
+/* Without -o the output lies beside the input. */
+static void choose_output(struct argp_state *state, struct me_cli *cli)
+{
+	struct mp_err err = {""};
+
+	if (me_output_name(cli->options.input, cli->output, sizeof(cli->output), &err))
+		argp_failure(state, EXIT_FAILURE, 0, "%s", err.msg);
+	cli->options.output = cli->output;
+	cli->default_output = true;
+}
+
+static void read_print(struct argp_state *state, struct optimize *a, const char *arg)
+{
+	struct mp_err err = {""};
+
+	if (me_print_parse(&a->print, arg, &err))
+		argp_error(state, "--print: %s", err.msg);
+	a->printing = true;
+}
+
+static void read_format(struct argp_state *state, struct optimize *a, const char *arg)
+{
+	a->print.dot = !strcmp(arg, "dot");
+	if (!a->print.dot && strcmp(arg, "text"))
+		argp_error(state, "--print-format: '%s' is not text or dot", arg);
+}
+
+static void read_file(struct argp_state *state, struct me_cli *cli, char *arg)
+{
+	if (cli->options.input) {
+		for (const struct me_cli_command *c = me_cli_commands; c->name; c++)
+			if (!strcmp(cli->options.input, c->name))
+				argp_error(state, "a command comes first: morph-optimize %s ...",
+					   c->name);
+		argp_error(state, "one file at a time");
+	}
+	cli->options.input = arg;
+}
+
+static const struct argp_child children[] = {
+	{&me_cli_output_argp, 0, NULL, 0},  {&me_cli_report_argp, 0, NULL, 0},
+	{&me_cli_profile_argp, 0, NULL, 0}, {&me_cli_functions_argp, 0, NULL, 0},
+	{&me_cli_layout_argp, 0, NULL, 0},  {0}};
+
+static error_t parse(int key, char *arg, struct argp_state *state)
+{
+	struct optimize *a = state->input;
+	struct me_cli *cli = a->cli;
+
+	switch (key) {
+	case ARGP_KEY_INIT:
+		for (size_t i = 0; children[i].argp; i++)
+			state->child_inputs[i] = cli;
+		return 0;
+	case KEY_IN_PLACE: a->in_place = true; return 0;
+	case KEY_BACKUP_DIR: a->inplace.backup_dir = arg; return 0;
+	case KEY_BREAK_LINKS: a->inplace.break_links = true; return 0;
+	case KEY_DEBUG_FILE: cli->options.debug_file = arg; return 0;
+	case KEY_DEBUG_OUTPUT: cli->options.debug_output = arg; return 0;
+	case KEY_PRINT: read_print(state, a, arg); return 0;
+	case KEY_PRINT_FORMAT: read_format(state, a, arg); return 0;
+	case ARGP_KEY_ARG: read_file(state, cli, arg); return 0;
+	case ARGP_KEY_END:
+		check(state, a);
+		if (!cli->options.output && !cli->dry_run && !a->in_place)
+			choose_output(state, cli);
+		return 0;
+	default: return ARGP_ERR_UNKNOWN;
+	}
+}
+
+/* The list of commands is made of the table, so that --help names all of them. */
+static char *help_filter(int key, const char *text, void *input)
+{
+	char *out = NULL;
+	size_t size;
+	FILE *file;
+
+	(void)input;
+	if (key != ARGP_KEY_HELP_POST_DOC)
+		return (char *)text;
+	file = open_memstream(&out, &size);
+	if (!file)
+		return (char *)text;
+	fputs("Commands:\n", file);
+	for (const struct me_cli_command *c = me_cli_commands; c->name; c++)
+		fprintf(file, "  %-10s  %s\n", c->name, c->doc);
+	fputs(text, file);
+	return fclose(file) ? (char *)text : out;
+}
+
+static const struct argp argp = {
+	.options = options,
+	.parser = parse,
+	.args_doc = "FILE",
+	.doc = "Write a faster version of an executable or shared object: hot code, as sampled, is "
+	       "copied into one dense segment with its likely paths straightened. The output is "
+	       "FILE.morph where neither -o nor --in-place says otherwise.\v"
+	       "`morph-optimize COMMAND --help' says more. Exit status: 0 done, 1 failed, 2 usage, "
+	       "3 no or too little profile, 4 refused as unsafe; of train also 5 not faster, 6 "
+	       "output differs, 7 undecided (the new version is OUTPUT.undecided).",
+	.children = children,
+	.help_filter = help_filter,
+};
+
+int me_cli_optimize(struct me_cli *cli, int argc, char **argv)
+{
+	struct optimize a = {.cli = cli};
+	int status;
+
+	me_cli_parse(&argp, cli, argc, argv, &a);
+	a.inplace.dry_run = cli->dry_run;
+	if (a.printing) {
+		a.print.out = stdout;
+		cli->options.print = &a.print;
+	}
+	status = me_cli_work(cli, a.in_place ? &a.inplace : NULL);
+	me_print_fini(&a.print);
+	return status;
+}

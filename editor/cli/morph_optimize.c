@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * morph-optimize - the offline editor. Decides only which command runs; each command is in
+ * cli_<command>.c.
+ */
+#include <argp.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "editor/cli/cli.h"
+#include "editor/cli/confirm.h"
+#include "libprof/cli/stdio.h"
+
+#ifndef MORPH_VERSION
+#define MORPH_VERSION "unknown"
+#endif
+
+const char *argp_program_version = "morph-optimize " MORPH_VERSION;
+
+/* Only the first word is a command: `./train' and `-- train' are files. */
+static const struct me_cli_command *find_command(int argc, char **argv)
+{
+	const struct me_cli_command *command = me_cli_commands;
+
+	while (command->name && (argc < 2 || strcmp(command->name, argv[1])))
+		command++;
+	return command->name ? command : NULL;
+}
+
+int main(int argc, char **argv)
+{
+	struct me_cli cli = {
+		.options = {.min_samples = ME_MIN_SAMPLES,
+			    .estimator = MP_ESTIMATE_PATHS,
+			    .layout = {.block_order = ME_ORDER_PH,
+				       .function_order = MP_ORDER_PH,
+				       .line_log2 = 6}},
+	};
+	const struct me_cli_command *command;
+	char name[64];
+
+	me_confirm_main(argv);
+	mp_stdio_init("morph-optimize");
+	argp_err_exit_status = ME_CLI_USAGE;
+	argv = me_cli_modernize(&cli, &argc, argv);
+	command = find_command(argc, argv);
+	if (!command)
+		return me_cli_optimize(&cli, argc, argv);
+	snprintf(name, sizeof(name), "morph-optimize %s", command->name);
+	argv[1] = name;
+	return command->run(&cli, argc - 1, argv + 1);
+}

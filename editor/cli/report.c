@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * report - prints what verify and restore did, and holds what the reports in text and in JSON share.
+ * Computes nothing that optimize did not find out.
+ */
+#include "editor/cli/report_private.h"
+
+#include <errno.h>
+
+#include "editor/cli/explain.h"
+#include "editor/replace/inplace.h"
+#include "libprof/cli/json.h"
+#include "libprof/base/text.h"
+
+const char *const me_stage_names[ME_NR_STAGES] = {
+	[ME_STAGE_READ] = "read",     [ME_STAGE_PROFILE] = "profile", [ME_STAGE_INFER] = "infer",
+	[ME_STAGE_LAYOUT] = "layout", [ME_STAGE_EMIT] = "emit",	      [ME_STAGE_DEBUG] = "debug",
+	[ME_STAGE_WRITE] = "write",   [ME_STAGE_VERIFY] = "verify",
+};
+
+const char *me_report_evidence(const struct me_optimize_report *r)
+{
+	return r->relinkable ? "relocations" : "code, loader and data (no relocations)";
+}
+
+double me_report_total_s(const double *stage_s)
+{
+	double sum = 0;
+
+	for (int i = 0; i < ME_NR_STAGES; i++)
+		sum += stage_s[i];
+	return sum;
+}
+
+uint64_t me_report_padding(const struct me_emitted *e)
+{
+	return e->segment_bytes - e->copies_bytes - e->eh_frame_bytes - e->lsda_bytes -
+	       e->map_bytes;
+}
+
+uint64_t me_report_warm(const struct me_emitted *e)
+{
+	return e->text_bytes - e->hot_bytes;
+}
+
+void me_report_line(FILE *out, const char *before, const char *name, const char *behind)
+{
+	fputs(before, out);
+	mp_text_put(out, name);
+	fputs(behind, out);
+}
+
+int me_report_verified(FILE *out, bool json, const char *original,
+		       const struct me_optimize_options *options,
+		       const struct me_verify_report *verified, bool relinkable)
+{
+	if (json) {
+		json_t *root = json_pack("{s:i, s:s, s:o, s:o, s:o}", "schema", ME_REPORT_SCHEMA,
+					 "command", "verify", "input",
+					 mp_json_string(options->input), "original",
+					 mp_json_string(original), "verified",
+					 me_report_json_verified(verified));
+
+		if (root && options->explain)
+			json_object_set_new(root, "explanation",
+					    me_explain_json(verified, relinkable));
+		return me_report_json_print(root, out);
+	}
+	me_report_line(out, "", options->input, ": made of ");
+	me_report_line(out, "", original, "\n");
+	me_report_text_verified(out, verified);
+	if (options->explain)
+		me_explain_text(out, verified, relinkable);
+	return ferror(out) ? -EIO : 0;
+}
+
+int me_report_restored(FILE *out, bool json, const char *input,
+		       const struct me_inplace_report *done)
+{
+	if (json)
+		return me_report_json_print(json_pack("{s:i, s:s, s:o, s:o, s:o, s:I}", "schema",
+						      ME_REPORT_SCHEMA, "command", "restore",
+						      "input", mp_json_string(input), "restored",
+						      mp_json_string(done->path), "backup",
+						      mp_json_string(done->backup), "other_names",
+						      (json_int_t)done->nr_other_names),
+					    out);
+	me_report_line(out, "", input, ": restored\n");
+	if (done->through_link)
+		me_report_line(out, "  link to    ", done->path, "\n");
+	me_report_line(out, "  from       ", done->backup, "\n");
+	me_report_text_other_names(out, done);
+	return ferror(out) ? -EIO : 0;
+}

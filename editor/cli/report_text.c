@@ -1,0 +1,410 @@
+// SPDX-License-Identifier: Apache-2.0
+/* report_text - the report in text. Computes nothing that optimize did not find out. */
+#include "editor/cli/report_private.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "editor/cli/explain.h"
+#include "editor/cli/train_advice.h"
+#include "libprof/base/text.h"
+
+#define NAME_WIDTH 28 /* columns of a function's name */
+
+enum {
+	LEFT_ALONE_SHOWN = 10
+};
+
+/* Functions that were left alone for the same reason. */
+struct reason {
+	const char *why;
+	uint32_t nr;
+	uint64_t samples;
+};
+
+static int compare_reasons(const void *a, const void *b)
+{
+	const struct reason *x = a, *y = b;
+
+	if (x->samples != y->samples)
+		return x->samples < y->samples ? 1 : -1;
+	return x->nr != y->nr ? (x->nr < y->nr ? 1 : -1) : strcmp(x->why, y->why);
+}
+
+/* Return: NULL: no reasons, or no memory. Ownership: free(). */
+static struct reason *add_up_reasons(const struct me_optimize_report *r, size_t *nr)
+{
+	struct reason *reasons = NULL;
+
+	*nr = 0;
+	for (uint32_t i = 0; i < r->nr_left_alone; i++) {
+		const struct me_left_alone *l = &r->left_alone[i];
+		size_t k = 0;
+
+		while (k < *nr && strcmp(reasons[k].why, l->why))
+			k++;
+		if (k == *nr) {
+			struct reason *grown = realloc(reasons, (k + 1) * sizeof(*grown));
+
+			if (!grown)
+				break;
+			reasons = grown;
+			reasons[(*nr)++] = (struct reason){l->why, 0, 0};
+		}
+		reasons[k].nr++;
+		reasons[k].samples += l->samples;
+	}
+	if (reasons)
+		qsort(reasons, *nr, sizeof(*reasons), compare_reasons);
+	return reasons;
+}
+
+static void text_left_alone(FILE *out, const struct me_optimize_report *r)
+{
+	size_t nr;
+	struct reason *reasons = add_up_reasons(r, &nr);
+
+	for (size_t i = 0; i < nr; i++)
+		fprintf(out, "    %6" PRIu32 "  %s\n", reasons[i].nr, reasons[i].why);
+	free(reasons);
+	for (uint32_t i = 0; i < r->nr_left_alone && i < LEFT_ALONE_SHOWN; i++) {
+		const struct me_left_alone *l = &r->left_alone[i];
+		char address[32];
+		size_t width;
+
+		if (l->samples == 0)
+			break;
+		snprintf(address, sizeof(address), "%#" PRIx64, l->vaddr);
+		fputs("      ", out);
+		width = mp_text_put(out, *l->name ? l->name : address);
+		fprintf(out, "%*s %8" PRIu64 " %s  %s\n",
+			width < NAME_WIDTH ? (int)(NAME_WIDTH - width) : 0, "", l->samples,
+			r->exact && !r->counts ? "counts" : "samples", l->why);
+	}
+}
+
+static void text_outside(FILE *out, const struct me_outside_list *outside)
+{
+	if (!outside->nr)
+		return;
+	fprintf(out, "  outside    %" PRIu64 " samples in %" PRIu32 " stretches of code that %s:\n",
+		outside->samples, outside->nr, ME_WHY_OUTSIDE);
+	for (uint32_t i = 0; i < outside->nr && i < LEFT_ALONE_SHOWN; i++) {
+		const struct me_outside *o = &outside->list[i];
+
+		fprintf(out, "      0x%-12" PRIx64 " %6" PRIu64 " bytes %8" PRIu64 " samples",
+			o->vaddr, o->size, o->samples);
+		if (o->near) {
+			fputs("  ", out);
+			mp_text_put(out, o->near);
+		}
+		if (o->near && o->offset)
+			fprintf(out, "+0x%" PRIx64, o->offset);
+		fputc('\n', out);
+	}
+}
+
+static void put_debug_file(FILE *out, const struct me_optimize_report *r)
+{
+	me_report_line(out, "  debug file ", r->debug_file,
+		       r->debug_output ? " -> " : " (nothing written)");
+	if (r->debug_output)
+		mp_text_put(out, r->debug_output);
+	fprintf(out, ", %" PRIu64 " -> %" PRIu64 " bytes\n", r->debug_old_size, r->debug_new_size);
+}
+
+static void text_debug(FILE *out, const struct me_optimize_options *options,
+		       const struct me_optimize_report *r)
+{
+	const struct me_debug_report *d = &r->emitted.debug;
+
+	if (d->elsewhere)
+		fprintf(out, "  debug      in a separate file, which does not know the copies%s\n",
+			options->debug_file ? ": none was found" : " (see --debug-file)");
+	else if (options->debug_file && !d->present && !r->debug_file)
+		fprintf(out, "  debug      no separate file was found\n");
+	if (r->debug_file)
+		put_debug_file(out, r);
+	if (!d->present)
+		return;
+	fprintf(out,
+		"  debug      %" PRIu32 " of %" PRIu32 " units have copied code now, %" PRIu32
+		" functions, inlined calls and blocks\n",
+		d->nr_extended, d->nr_units, d->nr_scopes);
+	if (d->nr_scopes_left)
+		fprintf(out, "    %6" PRIu32 "  of these are known in the old code only\n",
+			d->nr_scopes_left);
+	if (d->nr_left)
+		fprintf(out, "    %6" PRIu32 "  units left as they were: %s\n", d->nr_left, d->why);
+}
+
+void me_report_text_verified(FILE *out, const struct me_verify_report *v)
+{
+	fprintf(out,
+		"  verified   %" PRIu64 " blocks, %" PRIu64 " instructions, %" PRIu64
+		" unwind rows, %" PRIu64 " patches\n",
+		v->nr_pieces, v->nr_insns, v->nr_unwind_rows, v->nr_patches);
+}
+
+static void text_code(FILE *out, const struct me_optimize_report *r)
+{
+	const struct me_emitted *e = &r->emitted;
+
+	fprintf(out,
+		"  code       %" PRIu64 " blocks copied (%" PRIu64 " hot), %" PRIu64
+		" bytes (%" PRIu64 " hot)\n",
+		r->nr_blocks, r->nr_hot_blocks, e->text_bytes, e->hot_bytes);
+	fprintf(out,
+		"  branches   %" PRIu64 " inverted, %" PRIu64 " jumps dropped, %" PRIu64 " added\n",
+		e->nr_inverted, e->nr_jumps_dropped, e->nr_jumps_added);
+	fprintf(out,
+		"  old code   %" PRIu32 " patches, %" PRIu64
+		" calls and branches led to copies, %" PRIu64 " table entries\n",
+		e->patches.nr_patches, e->patches.nr_retargeted, e->patches.nr_table_entries);
+	fprintf(out,
+		"  pointers   %" PRIu64 " to %" PRIu32 " functions now hold the copy's address\n",
+		e->patches.nr_pointers, e->nr_redirected);
+	me_report_text_verified(out, &r->verified);
+	fprintf(out,
+		"  growth     hot %" PRIu64 ", warm %" PRIu64 ", unwind tables %" PRIu64
+		", exception tables %" PRIu64 ", map %" PRIu64 " (%.1f a block); of all %" PRIu64
+		" bytes %" PRIu64 " are padding\n",
+		e->hot_bytes, me_report_warm(e), e->eh_frame_bytes, e->lsda_bytes, e->map_bytes,
+		r->nr_blocks ? (double)e->map_bytes / (double)r->nr_blocks : 0, e->segment_bytes,
+		me_report_padding(e));
+	fprintf(out,
+		"  size       %" PRIu64 " -> %" PRIu64 " bytes; program header taken from %s\n",
+		r->old_size, r->new_size, e->slot_price ? e->slot_price : "nothing");
+	if (r->new_holes)
+		fprintf(out,
+			"             %" PRIu64
+			" bytes of it are a hole, which takes no space on disk (cp "
+			"--sparse=always keeps it)\n",
+			r->new_holes);
+}
+
+static void text_counting(FILE *out, const struct me_optimize_options *options,
+			  const struct me_optimize_report *r)
+{
+	static const char *const kinds[] = {
+		[ME_COUNTERS_PLAIN] = "",
+		[ME_COUNTERS_ATOMIC] = ", atomic",
+		[ME_COUNTERS_THREADS] = ", for each thread",
+	};
+	const struct me_instrument_report *i = &r->instrumented;
+
+	fprintf(out,
+		"  counts     %" PRIu32 " functions, %" PRIu32 " edges by %" PRIu32
+		" counters%s (%" PRIu32 " fallen through)",
+		i->nr_funcs, i->nr_edges, i->nr_counters, kinds[r->counters], i->nr_inline);
+	if (i->flow > 0 && !options->all)
+		fprintf(out, "; of what flows %.1f %% is counted", 100 * i->counted / i->flow);
+	me_report_line(out, "\n  counted in ", options->counting.path, "\n");
+}
+
+static void text_numbers(FILE *out, const struct me_optimize_options *options,
+			 const struct me_number_report *n)
+{
+	fprintf(out,
+		"  paths      %" PRIu32 " functions, %" PRIu32 " of %" PRIu32
+		" places where ways meet told by %" PRIu32 " stubs (%" PRIu32 " fallen through)",
+		n->nr_funcs, n->nr_told, n->nr_merges, n->nr_stubs, n->nr_inline);
+	if (n->merges > 0 && n->insns > 0 && !options->all)
+		fprintf(out, "; by the profile %.1f %% of arrivals, for %.2f %% more instructions",
+			100 * n->told / n->merges, 100 * n->stubs / n->insns);
+	fprintf(out, "\n");
+	if (!options->counting.polls)
+		return;
+	fprintf(out, "  polls      %" PRIu32 " of %" PRIu32 " places where paths end", n->nr_polls,
+		n->nr_ends);
+	if (n->ends > 0 && !options->all)
+		fprintf(out, "; by the profile %.1f %% of the paths", 100 * n->polls / n->ends);
+	me_report_line(out, "\n  asked in ", options->counting.path, "\n");
+}
+
+static double percent_of(uint64_t part, uint64_t whole)
+{
+	return whole ? 100.0 * (double)part / (double)whole : 0;
+}
+
+static void text_stale(FILE *out, const struct me_stale_report *stale)
+{
+	const struct mp_stale_stats *s = &stale->stats;
+
+	fprintf(out, "  stale      counts of another build (%s, %s):\n",
+		*stale->build_id ? stale->build_id : "no build-id", stale->path);
+	if (s->samples)
+		fprintf(out, "             %.1f %% of its %" PRIu64 " samples carried over\n",
+			percent_of(s->samples_matched, s->samples), s->samples);
+	if (s->transfers)
+		fprintf(out, "             %.1f %% of its %" PRIu64 " transfers carried over\n",
+			percent_of(s->transfers_matched, s->transfers), s->transfers);
+	fprintf(out,
+		"             %" PRIu32 " of %" PRIu32 " functions and %" PRIu32 " of %" PRIu32
+		" blocks found again\n",
+		s->nr_funcs_matched, s->nr_funcs, s->nr_blocks_matched, s->nr_blocks);
+	if (stale->own_samples)
+		fprintf(out, "             %" PRIu64 " samples of this build added to them\n",
+			stale->own_samples);
+}
+
+static void text_evidence(FILE *out, const struct me_optimize_report *r)
+{
+	bool apart = r->counts; /* samples beside the counts that all was made of */
+	const char *what = r->exact && !apart ? "counts" : "samples";
+
+	fprintf(out, "  %-10s %" PRIu64 ", ", what, r->samples);
+	if (r->transfers && !apart)
+		fprintf(out, "and %" PRIu64 " transfers of control; ", r->transfers);
+	fprintf(out, "%.1f %% of ", 100 * r->share_moved);
+	if (!r->samples)
+		fprintf(out, "the transfers");
+	else if (r->transfers && !apart)
+		fprintf(out, "the %s", what);
+	else
+		fprintf(out, "them");
+	fprintf(out, " in code that moves\n");
+	if (apart)
+		fprintf(out,
+			"  counts     %" PRIu64 " of blocks, and %" PRIu64
+			" transfers of control\n",
+			r->counts, r->transfers);
+	if (r->stale.used)
+		text_stale(out, &r->stale);
+	if (r->paths)
+		fprintf(out, "  followed   %" PRIu64 " paths, of %" PRIu32 " functions\n", r->paths,
+			r->inference.nr_by_paths);
+}
+
+/* A rename replaces one name. Other hard links still lead to the old file. */
+void me_report_text_other_names(FILE *out, const struct me_inplace_report *done)
+{
+	if (done->nr_other_names)
+		fprintf(out,
+			"  names      %" PRIu64 " other%s still lead%s to the file that was there: "
+			"these are two files now\n",
+			done->nr_other_names, done->nr_other_names > 1 ? "s" : "",
+			done->nr_other_names > 1 ? "" : "s");
+}
+
+static void text_in_place(FILE *out, const char *input, const struct me_inplace_report *done)
+{
+	const char *what = done->dry_run ? "would be optimised in place (nothing written)"
+					 : "nothing replaced";
+
+	if (done->backup)
+		what = done->again ? "optimised anew in place" : "optimised in place";
+	else if (done->unchanged)
+		what = "left as it is, since the new version is the same";
+	me_report_line(out, "", input, ": ");
+	fprintf(out, "%s\n", what);
+	if (done->through_link)
+		me_report_line(out, "  link to    ", done->path, "\n");
+	if (done->backup)
+		me_report_line(out, "  original   kept in ", done->backup, "\n");
+	me_report_text_other_names(out, done);
+}
+
+static void text_layout(FILE *out, const struct me_layout_options *layout)
+{
+	fprintf(out, "  layout     blocks by %s, functions by %s",
+		me_order_name(layout->block_order), mp_order_name(layout->function_order));
+	if (layout->line_log2)
+		fprintf(out, ", runs in lines of %u bytes", 1u << layout->line_log2);
+	fprintf(out, "%s\n", layout->huge_pages ? ", huge pages" : "");
+}
+
+/* Exact counts leave no doubt, so there is no interval. */
+static void text_prediction(FILE *out, const struct me_optimize_report *r)
+{
+	const struct me_prediction *p = &r->prediction;
+
+	fprintf(out, "  predicted  taken branches %+.1f %%", 100.0 * (p->ratio - 1.0));
+	if (p->least < p->most)
+		fprintf(out, " (%+.0f to %+.0f), at work like what was sampled",
+			100.0 * (p->least - 1.0), 100.0 * (p->most - 1.0));
+	if (r->share_uncounted > 0)
+		fprintf(out,
+			", if the functions that could not be counted (%.1f %% of the samples) "
+			"take as large a share of the branches",
+			100.0 * r->share_uncounted);
+	fprintf(out, "\n");
+}
+
+void me_report_text(FILE *out, const struct me_optimize_options *options,
+		    const struct me_optimize_report *r)
+{
+	if (r->in_place)
+		text_in_place(out, options->input, r->in_place);
+	else
+		me_report_line(out, "", options->input,
+			       options->output ? " -> " : " (nothing written)\n");
+	if (!r->in_place && options->output)
+		me_report_line(out, "", options->output, "\n");
+	fprintf(out, "  build-id   %s\n", *r->build_id ? r->build_id : "none");
+	if (!options->all)
+		text_evidence(out, r);
+	fprintf(out, "  evidence   %s\n", me_report_evidence(r));
+	fprintf(out,
+		"  functions  %" PRIu32 " in the file, %" PRIu32 " considered, %" PRIu32
+		" moved, %" PRIu32 " left alone:\n",
+		r->nr_funcs, r->nr_considered, r->nr_moved, r->nr_considered - r->nr_moved);
+	if (r->nr_not_worth)
+		fprintf(out, "    %6" PRIu32 "  too little evidence that they run\n",
+			r->nr_not_worth);
+	text_left_alone(out, r);
+	text_outside(out, &r->outside);
+	if (!options->all)
+		text_layout(out, &options->layout);
+	if (options->stress)
+		fprintf(out, "  layout     for tests, with seed %" PRIu64 "\n",
+			options->stress_seed);
+	if (r->has_prediction)
+		text_prediction(out, r);
+	if (r->inference.nr_gave_up)
+		fprintf(out,
+			"  inference  %" PRIu32 " of %" PRIu32
+			" functions by length scaling alone\n",
+			r->inference.nr_gave_up, r->inference.nr_funcs);
+	if (r->new_size) {
+		text_code(out, r);
+		if (options->counting.edges)
+			text_counting(out, options, r);
+		if (options->counting.paths)
+			text_numbers(out, options, &r->numbered);
+		text_debug(out, options, r);
+	}
+	fprintf(out, "  cost       %.3f s of processors (", me_report_total_s(r->stage_cpu_s));
+	for (int i = 0; i < ME_NR_STAGES; i++)
+		fprintf(out, "%s%s %.3f", i ? ", " : "", me_stage_names[i], r->stage_cpu_s[i]);
+	fprintf(out, "), %.3f s in all, %.1f MiB", me_report_total_s(r->stage_s),
+		(double)r->peak_rss_bytes / (1 << 20));
+	if (r->nr_attempts > 1)
+		fprintf(out, ", for %" PRIu32 " attempts", r->nr_attempts);
+	fputc('\n', out);
+	if (options->explain && r->new_size)
+		me_explain_text(out, &r->verified, r->relinkable);
+}
+
+void me_report_train(FILE *out, const struct me_train_options *options,
+		     const struct me_train_report *r, bool written)
+{
+	struct me_optimize_options o = options->optimize;
+
+	o.counting = (struct me_counting){0};
+	o.input = r->file;
+	o.output = written ? options->output : NULL;
+	me_report_text(out, &o, &r->final);
+	if (r->sampled)
+		fprintf(out, "  trained    sampled, then counted in %" PRIu32 " functions",
+			r->counting.instrumented.nr_funcs);
+	else
+		fprintf(out, "  trained    not sampled (%s), counted in %" PRIu32 " functions",
+			r->why, r->counting.instrumented.nr_funcs);
+	if (r->plain_s > 0)
+		fprintf(out, "; that run took %.2f times the processor time",
+			r->counting_s / r->plain_s);
+	fputc('\n', out);
+	me_train_outcome(out, options, r);
+}

@@ -1,0 +1,400 @@
+// SPDX-License-Identifier: Apache-2.0
+/* debug_abbrev - reads a table, chooses new codes, and writes a unit's own table. */
+#include "editor/debug/debug_abbrev.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "editor/debug/debug_form.h"
+
+/* An attribute in the vendors' range that no known vendor uses. */
+#define FILLER_ATTR 0x2d4d
+
+enum {
+	OFFSET_SIZE = 4
+};
+
+static bool is_of_interest(unsigned int name)
+{
+	switch (name) {
+	case DW_AT_low_pc:
+	case DW_AT_high_pc:
+	case DW_AT_ranges:
+	case DW_AT_entry_pc:
+	case DW_AT_location:
+	case DW_AT_frame_base:
+	case DW_AT_stmt_list: return true;
+	default: return false;
+	}
+}
+
+static int add_attr(struct me_abbrevs *t, uint32_t *room, uint64_t name, uint64_t form)
+{
+	if (name > UINT16_MAX || form > UINT16_MAX)
+		return -EBADMSG;
+	if (t->nr_attrs == *room) {
+		struct me_abbrev_attr *grown;
+
+		*room = *room ? 2 * *room : 256;
+		grown = realloc(t->attrs, *room * sizeof(*grown));
+		if (!grown)
+			return -ENOMEM;
+		t->attrs = grown;
+	}
+	t->attrs[t->nr_attrs++] = (struct me_abbrev_attr){(uint16_t)name, (uint16_t)form};
+	return 0;
+}
+
+static int read_attrs(struct me_abbrevs *t, uint32_t *room, struct me_abbrev *a,
+		      struct me_cursor *c, unsigned int version)
+{
+	a->first_attr = t->nr_attrs;
+	a->low = a->high = ME_NO_ATTR;
+	a->plain = true;
+	for (;;) {
+		uint64_t name = me_cursor_uleb(c), form = me_cursor_uleb(c);
+		uint32_t i = t->nr_attrs - a->first_attr;
+		int size, rc;
+
+		if (c->bad)
+			return -EBADMSG;
+		if (!name && !form)
+			break;
+		if (form == DW_FORM_implicit_const)
+			me_cursor_sleb(c);
+		rc = add_attr(t, room, name, form);
+		if (rc)
+			return rc;
+		if (name == DW_AT_low_pc)
+			a->low = i;
+		if (name == DW_AT_high_pc)
+			a->high = i;
+		a->plain &= !is_of_interest((unsigned int)name);
+		size = me_form_size((unsigned int)form, version);
+		if (size < 0 || a->size < 0 || a->size > UINT16_MAX)
+			a->size = ME_FORM_VARIES;
+		else
+			a->size += size;
+	}
+	a->nr_attrs = t->nr_attrs - a->first_attr;
+	return 0;
+}
+
+static int by_code(const void *a, const void *b)
+{
+	const struct me_abbrev *x = a, *y = b;
+
+	return x->code < y->code ? -1 : x->code > y->code;
+}
+
+static int read_all(struct me_abbrevs *t, struct me_cursor *c, unsigned int version)
+{
+	uint32_t room = 0, attr_room = 0;
+
+	for (;;) {
+		struct me_abbrev a = {.bytes = c->p};
+		uint64_t tag;
+		int rc;
+
+		a.code = me_cursor_uleb(c);
+		if (c->bad)
+			return -EBADMSG;
+		if (!a.code)
+			break;
+		tag = me_cursor_uleb(c);
+		me_cursor_u8(c);
+		if (tag > UINT16_MAX)
+			return -EBADMSG;
+		a.tag = (uint16_t)tag;
+		rc = read_attrs(t, &attr_room, &a, c, version);
+		if (rc)
+			return rc;
+		a.end = c->p;
+		if (t->nr == room) {
+			struct me_abbrev *grown;
+
+			room = room ? 2 * room : 64;
+			grown = realloc(t->abbrevs, room * sizeof(*grown));
+			if (!grown)
+				return -ENOMEM;
+			t->abbrevs = grown;
+		}
+		t->abbrevs[t->nr++] = a;
+	}
+	if (!t->nr)
+		return -EBADMSG;
+	qsort(t->abbrevs, t->nr, sizeof(*t->abbrevs), by_code);
+	for (uint32_t i = 1; i < t->nr; i++)
+		if (t->abbrevs[i].code == t->abbrevs[i - 1].code)
+			return -EBADMSG;
+	return 0;
+}
+
+int me_abbrevs_read(const uint8_t *data, uint64_t size, uint64_t off, unsigned int version,
+		    struct me_abbrevs *out)
+{
+	struct me_cursor c = me_cursor_at(data, size, off);
+	int rc;
+
+	*out = (struct me_abbrevs){.off = off};
+	rc = read_all(out, &c, version);
+	if (rc)
+		me_abbrevs_fini(out);
+	return rc;
+}
+
+void me_abbrevs_fini(struct me_abbrevs *table)
+{
+	free(table->abbrevs);
+	free(table->attrs);
+	*table = (struct me_abbrevs){0};
+}
+
+struct me_abbrev *me_abbrevs_find(struct me_abbrevs *table, uint64_t code)
+{
+	uint32_t low = 0, high = table->nr;
+
+	/* Compilers number abbreviations from 1. */
+	if (code && code <= table->nr && table->abbrevs[code - 1].code == code)
+		return &table->abbrevs[code - 1];
+	while (low < high) {
+		uint32_t mid = low + (high - low) / 2;
+
+		if (table->abbrevs[mid].code < code)
+			low = mid + 1;
+		else
+			high = mid;
+	}
+	return low < table->nr && table->abbrevs[low].code == code ? &table->abbrevs[low] : NULL;
+}
+
+static bool has_attr(const struct me_abbrevs *t, const struct me_abbrev *a, unsigned int name)
+{
+	for (uint32_t i = 0; i < a->nr_attrs; i++)
+		if (t->attrs[a->first_attr + i].name == name)
+			return true;
+	return false;
+}
+
+static unsigned int form_of(const struct me_abbrevs *t, const struct me_abbrev *a, uint32_t attr)
+{
+	return t->attrs[a->first_attr + attr].form;
+}
+
+/* Least size of a value of @form, in bytes. */
+static int least_size(unsigned int form, unsigned int version)
+{
+	int size = me_form_size(form, version);
+
+	return size >= 0 ? size : 1;
+}
+
+static bool is_pc_form(unsigned int form)
+{
+	switch (form) {
+	case DW_FORM_addr:
+	case DW_FORM_addrx:
+	case DW_FORM_addrx1:
+	case DW_FORM_addrx2:
+	case DW_FORM_addrx3:
+	case DW_FORM_addrx4: return true;
+	default: return false;
+	}
+}
+
+static bool is_end_form(unsigned int form)
+{
+	switch (form) {
+	case DW_FORM_addr:
+	case DW_FORM_data1:
+	case DW_FORM_data2:
+	case DW_FORM_data4:
+	case DW_FORM_data8:
+	case DW_FORM_udata: return true;
+	default: return is_pc_form(form);
+	}
+}
+
+static bool high_takes_offset(const struct me_abbrevs *t, const struct me_abbrev *a,
+			      unsigned int version)
+{
+	return me_form_size(form_of(t, a, a->high), version) >= OFFSET_SIZE;
+}
+
+/* Has the entry one DW_AT_low_pc and one DW_AT_high_pc, in usual forms, and no DW_AT_ranges? */
+static bool is_one_range(const struct me_abbrevs *t, const struct me_abbrev *a)
+{
+	uint32_t nr = 0;
+
+	if (a->low == ME_NO_ATTR || a->high == ME_NO_ATTR || has_attr(t, a, DW_AT_ranges))
+		return false;
+	for (uint32_t i = 0; i < a->nr_attrs; i++) {
+		unsigned int name = t->attrs[a->first_attr + i].name;
+
+		nr += name == DW_AT_low_pc || name == DW_AT_high_pc;
+	}
+	return nr == 2 && is_pc_form(form_of(t, a, a->low)) && is_end_form(form_of(t, a, a->high));
+}
+
+static enum me_abbrev_way choose_way(const struct me_abbrevs *t, const struct me_abbrev *a,
+				     unsigned int version)
+{
+	unsigned int low, high;
+
+	if (!is_one_range(t, a))
+		return ME_ABBREV_NO_WAY;
+	low = form_of(t, a, a->low);
+	high = form_of(t, a, a->high);
+	if (a->tag == DW_TAG_subprogram && low == DW_FORM_addr && version >= 3 &&
+	    !has_attr(t, a, DW_AT_entry_pc) && high_takes_offset(t, a, version))
+		return ME_ABBREV_ENTRY;
+	if ((a->low + 1 == a->high || a->high + 1 == a->low) &&
+	    least_size(low, version) + least_size(high, version) > OFFSET_SIZE)
+		return ME_ABBREV_JOINT;
+	return ME_ABBREV_NO_WAY;
+}
+
+void me_abbrevs_begin(struct me_abbrevs *table, unsigned int version)
+{
+	for (uint32_t i = 0; i < table->nr; i++) {
+		struct me_abbrev *a = &table->abbrevs[i];
+
+		a->way = choose_way(table, a, version);
+		a->used = a->touched = false;
+		a->new_code = 0;
+	}
+}
+
+/* Does any entry but the unit's own use a list? Before version 4 the forms do not tell. */
+static bool has_lists(const struct me_abbrevs *t, const struct me_abbrev *own)
+{
+	for (uint32_t i = 0; i < t->nr; i++) {
+		const struct me_abbrev *a = &t->abbrevs[i];
+
+		for (uint32_t k = 0; a->used && a != own && k < a->nr_attrs; k++) {
+			unsigned int form = form_of(t, a, k);
+
+			if (form == DW_FORM_sec_offset || form == DW_FORM_loclistx ||
+			    form == DW_FORM_rnglistx)
+				return true;
+		}
+	}
+	return false;
+}
+
+void me_abbrev_choose_own(const struct me_abbrevs *table, struct me_abbrev *abbrev,
+			  unsigned int version)
+{
+	if (is_one_range(table, abbrev) && high_takes_offset(table, abbrev, version))
+		abbrev->way = ME_ABBREV_KEEP;
+	else if (version < 4 || has_lists(table, abbrev))
+		abbrev->way = ME_ABBREV_NO_WAY;
+}
+
+/* Length of the code in the table. Entries could pad theirs, but no producer does. */
+static unsigned int code_length(uint64_t code)
+{
+	return me_uleb_size(code);
+}
+
+void me_abbrevs_choose(struct me_abbrevs *table)
+{
+	uint64_t next[3] = {0, 1, 1 << 7}; /* by length */
+
+	for (uint32_t i = 0; i < table->nr; i++) {
+		struct me_abbrev *a = &table->abbrevs[i];
+		unsigned int length = code_length(a->code);
+
+		if (!a->touched || a->way == ME_ABBREV_KEEP || length > 2)
+			continue;
+		while (next[length] < UINT64_C(1) << 7 * length &&
+		       me_abbrevs_find(table, next[length]))
+			next[length]++;
+		if (next[length] < UINT64_C(1) << 7 * length)
+			a->new_code = next[length]++;
+	}
+}
+
+static void put_ranges_attr(struct me_bytes *out, unsigned int version)
+{
+	me_bytes_uleb(out, DW_AT_ranges);
+	me_bytes_uleb(out, version >= 4 ? DW_FORM_sec_offset : DW_FORM_data4);
+}
+
+static void put_filler_attr(struct me_bytes *out)
+{
+	me_bytes_uleb(out, FILLER_ATTR);
+	me_bytes_uleb(out, DW_FORM_block1);
+}
+
+/* Write the replacement of attribute @i. Return: false if the attribute stays. */
+static bool put_changed(const struct me_abbrevs *t, const struct me_abbrev *a, uint32_t i,
+			unsigned int version, struct me_bytes *out)
+{
+	if (i != a->low && i != a->high)
+		return false;
+	if (a->way == ME_ABBREV_JOINT) {
+		if (i == (a->low < a->high ? a->low : a->high)) {
+			put_ranges_attr(out, version);
+			put_filler_attr(out);
+		}
+		return true;
+	}
+	if (i == a->high) {
+		put_ranges_attr(out, version);
+		if (me_form_size(form_of(t, a, i), version) > OFFSET_SIZE)
+			put_filler_attr(out);
+		return true;
+	}
+	if (a->way != ME_ABBREV_ENTRY)
+		return false;
+	me_bytes_uleb(out, DW_AT_entry_pc);
+	me_bytes_uleb(out, DW_FORM_addr);
+	return true;
+}
+
+static void write_changed(const struct me_abbrevs *t, const struct me_abbrev *a,
+			  unsigned int version, struct me_bytes *out)
+{
+	struct me_cursor c = {.p = a->bytes, .end = a->end};
+
+	me_cursor_uleb(&c);
+	me_bytes_uleb(out, a->new_code ? a->new_code : a->code);
+	me_bytes_uleb(out, me_cursor_uleb(&c));
+	me_bytes_u8(out, me_cursor_u8(&c));
+	for (uint32_t i = 0; i < a->nr_attrs; i++) {
+		const uint8_t *start = c.p;
+
+		me_cursor_uleb(&c);
+		if (me_cursor_uleb(&c) == DW_FORM_implicit_const)
+			me_cursor_sleb(&c);
+		if (!put_changed(t, a, i, version, out))
+			me_bytes_put(out, start, (size_t)(c.p - start));
+	}
+	me_bytes_u16(out, 0);
+}
+
+void me_abbrevs_write(const struct me_abbrevs *table, unsigned int version, struct me_bytes *out)
+{
+	for (uint32_t i = 0; i < table->nr; i++) {
+		const struct me_abbrev *a = &table->abbrevs[i];
+
+		if (!a->used)
+			continue;
+		if (!a->touched || a->new_code)
+			me_bytes_put(out, a->bytes, (size_t)(a->end - a->bytes));
+		if (a->touched)
+			write_changed(table, a, version, out);
+	}
+	me_bytes_u8(out, 0);
+}
+
+void me_abbrev_fill(uint8_t *field, uint64_t size, uint32_t off)
+{
+	memcpy(field, &off, OFFSET_SIZE);
+	if (size > OFFSET_SIZE) {
+		field[OFFSET_SIZE] = (uint8_t)(size - OFFSET_SIZE - 1);
+		memset(field + OFFSET_SIZE + 1, 0, size - OFFSET_SIZE - 1);
+	}
+}

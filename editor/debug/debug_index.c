@@ -1,0 +1,187 @@
+// SPDX-License-Identifier: Apache-2.0
+/* debug_index - rewrites both indexes, with the copies of extended units. Called by debug. */
+#include "editor/debug/debug_index.h"
+
+#include <errno.h>
+
+enum {
+	ADDRESS_SIZE = 8,
+	TUPLE_SIZE = 2 * ADDRESS_SIZE,
+	ARANGES_VERSION = 2,
+};
+
+/* ---- .debug_aranges: one set of tuples for each unit, a zero tuple ends it ---- */
+
+/* Write tuples for the copies of the ranges in file->old. */
+static void put_tuples(struct me_debug_file *file, struct me_bytes *out)
+{
+	struct me_ranges *new = &file->new;
+
+	new->nr = 0;
+	for (uint32_t i = 0; i < file->old.nr; i++)
+		me_moves_map(file->moves, file->old.ranges[i].lo, file->old.ranges[i].hi, new);
+	me_ranges_join(new, 0);
+	for (uint32_t i = 0; i < new->nr && !new->failed; i++) {
+		me_bytes_u64(out, new->ranges[i].lo);
+		me_bytes_u64(out, new->ranges[i].hi - new->ranges[i].lo);
+	}
+}
+
+/* Write one set to @out, extended if its unit is. Return: false if it cannot be read. */
+static bool extend_set(struct me_debug_file *file, struct me_cursor *c, struct me_bytes *out)
+{
+	const uint8_t *start = c->p;
+	size_t at = out->size;
+	uint32_t length = me_cursor_u32(c);
+	struct me_cursor set = {c->p, c->p + length, false};
+	uint64_t unit;
+
+	if (!me_cursor_skip(c, length) || length >= 0xfffffff0)
+		return false;
+	if (me_cursor_u16(&set) != ARANGES_VERSION)
+		return false;
+	unit = me_cursor_u32(&set);
+	if (me_cursor_u8(&set) != ADDRESS_SIZE || me_cursor_u8(&set))
+		return false;
+	/* Tuples are aligned to their size, counted from the set's start. */
+	me_cursor_skip(&set, (uint64_t)(TUPLE_SIZE - (set.p - start) % TUPLE_SIZE) % TUPLE_SIZE);
+	if (!me_unit_is_extended(file, unit)) {
+		me_bytes_put(out, start, (size_t)(c->p - start));
+		return true;
+	}
+	file->old.nr = 0;
+	for (;;) {
+		uint64_t lo = me_cursor_u64(&set), size = me_cursor_u64(&set);
+
+		if (set.bad)
+			return false;
+		if (!lo && !size)
+			break;
+		me_ranges_add(&file->old, lo, lo + size);
+	}
+	me_bytes_put(out, start, (size_t)(set.p - TUPLE_SIZE - start));
+	put_tuples(file, out);
+	me_bytes_u64(out, 0);
+	me_bytes_u64(out, 0);
+	me_bytes_patch_u32(out, at, (uint32_t)(out->size - at - 4));
+	return true;
+}
+
+static int result(const struct me_debug_file *file, const struct me_debug_section *s)
+{
+	return s->added.failed || file->old.failed || file->new.failed ? -ENOMEM : 0;
+}
+
+static void give_up(struct me_debug_section *s)
+{
+	me_bytes_fini(&s->added);
+}
+
+int me_aranges_extend(struct me_debug_file *file)
+{
+	struct me_debug_section *s = &file->aranges;
+	struct me_cursor c = me_cursor_at(s->data, s->size, 0);
+
+	if (!s->index || !file->nr_extended)
+		return 0;
+	while (c.p < c.end) {
+		if (!extend_set(file, &c, &s->added)) {
+			int rc = result(file, s);
+
+			give_up(s);
+			return rc;
+		}
+	}
+	s->replaced = true;
+	return result(file, s);
+}
+
+/* ---- .gdb_index: a header of offsets; units, addresses, names ---- */
+
+enum {
+	INDEX_FIRST_VERSION = 4,
+	INDEX_LAST_VERSION = 9,
+	INDEX_UNIT_SIZE = 16,
+	INDEX_ADDRESS_SIZE = 20,
+};
+
+struct index_header {
+	uint32_t version, units, types, addresses;
+	uint32_t behind[3]; /* offsets of the parts after the addresses: names, strings, and more */
+	unsigned int nr_behind, size;
+};
+
+static bool read_index_header(const struct me_debug_section *s, struct index_header *h)
+{
+	struct me_cursor c = me_cursor_at(s->data, s->size, 0);
+	uint32_t last;
+
+	h->version = me_cursor_u32(&c);
+	if (h->version < INDEX_FIRST_VERSION || h->version > INDEX_LAST_VERSION)
+		return false;
+	h->units = me_cursor_u32(&c);
+	h->types = me_cursor_u32(&c);
+	h->addresses = me_cursor_u32(&c);
+	h->nr_behind = h->version >= 9 ? 3 : 2;
+	h->size = 16 + 4 * h->nr_behind;
+	last = h->addresses;
+	for (unsigned int i = 0; i < h->nr_behind; i++) {
+		h->behind[i] = me_cursor_u32(&c);
+		if (h->behind[i] < last)
+			return false;
+		last = h->behind[i];
+	}
+	return !c.bad && h->units >= h->size && h->types >= h->units && h->addresses >= h->types &&
+	       last <= s->size;
+}
+
+/* Offset in .debug_info of the index's unit @nr. Type units have no code and are not looked up. */
+static bool index_unit(const struct me_debug_section *s, const struct index_header *h, uint32_t nr,
+		       uint64_t *off)
+{
+	struct me_cursor c;
+
+	if (nr >= (h->types - h->units) / INDEX_UNIT_SIZE)
+		return false;
+	c = me_cursor_at(s->data, s->size, h->units + (uint64_t)nr * INDEX_UNIT_SIZE);
+	*off = me_cursor_u64(&c);
+	return !c.bad;
+}
+
+static void put_address(struct me_debug_file *file, const struct index_header *h,
+			struct me_cursor *c, struct me_bytes *out)
+{
+	uint64_t lo = me_cursor_u64(c), hi = me_cursor_u64(c), unit;
+	uint32_t nr = me_cursor_u32(c);
+
+	file->new.nr = 0;
+	if (index_unit(&file->gdb_index, h, nr, &unit) && me_unit_is_extended(file, unit))
+		me_moves_map(file->moves, lo, hi, &file->new);
+	me_ranges_join(&file->new, 0);
+	for (uint32_t i = 0; i < file->new.nr && !file->new.failed; i++) {
+		me_bytes_u64(out, file->new.ranges[i].lo);
+		me_bytes_u64(out, file->new.ranges[i].hi);
+		me_bytes_u32(out, nr);
+	}
+}
+
+int me_gdb_index_extend(struct me_debug_file *file)
+{
+	struct me_debug_section *s = &file->gdb_index;
+	struct index_header h;
+	struct me_cursor c;
+	uint32_t grown;
+
+	if (!s->index || !file->nr_extended || !read_index_header(s, &h))
+		return 0;
+	me_bytes_put(&s->added, s->data, h.behind[0]);
+	c = me_cursor_at(s->data, h.behind[0], h.addresses);
+	for (uint32_t n = (h.behind[0] - h.addresses) / INDEX_ADDRESS_SIZE; n; n--)
+		put_address(file, &h, &c, &s->added);
+	grown = (uint32_t)(s->added.size - h.behind[0]);
+	me_bytes_put(&s->added, s->data + h.behind[0], s->size - h.behind[0]);
+	for (unsigned int i = 0; i < h.nr_behind; i++)
+		me_bytes_patch_u32(&s->added, 16 + 4 * i, h.behind[i] + grown);
+	s->replaced = true;
+	return result(file, s);
+}

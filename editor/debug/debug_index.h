@@ -1,0 +1,16 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * debug_index - the indexes from an address to its unit: .debug_aranges, and gdb's
+ * .gdb_index. Both get the copies of the code that they list. Indexes by name
+ * (.debug_names, .debug_pubnames) need no change, since no entry moves. Called by debug.
+ */
+#ifndef ME_DEBUG_INDEX_H
+#define ME_DEBUG_INDEX_H
+
+#include "editor/debug/debug_unit.h"
+
+/* Both leave a damaged section unchanged. Return: 0, -ENOMEM. */
+int me_aranges_extend(struct me_debug_file *file);
+int me_gdb_index_extend(struct me_debug_file *file);
+
+#endif

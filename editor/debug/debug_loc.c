@@ -1,0 +1,305 @@
+// SPDX-License-Identifier: Apache-2.0
+/* debug_loc - appends location lists: the old list's bytes, then entries for the copies. */
+#include "editor/debug/debug_loc.h"
+
+#include <errno.h>
+
+#include "editor/debug/debug_form.h"
+#include "editor/debug/debug_ranges.h"
+
+/* One entry of a list. @bounded: it has a range. */
+struct entry {
+	uint64_t lo, hi;
+	const uint8_t *expr;
+	uint64_t expr_size;
+	bool bounded, last;
+};
+
+struct reader {
+	const struct me_unit *unit;
+	struct me_cursor c;
+	uint64_t base;
+};
+
+static uint64_t indexed(struct reader *r)
+{
+	uint64_t address = 0;
+
+	if (!me_unit_indexed_address(r->unit, me_cursor_uleb(&r->c), &address))
+		r->c.bad = true;
+	return address;
+}
+
+static int next_pair(struct reader *r, struct entry *e)
+{
+	e->lo = me_cursor_u64(&r->c);
+	e->hi = me_cursor_u64(&r->c);
+	if (!e->lo && !e->hi) {
+		e->last = true;
+	} else if (e->lo == UINT64_MAX) {
+		r->base = e->hi;
+	} else {
+		e->lo += r->base;
+		e->hi += r->base;
+		e->expr_size = me_cursor_u16(&r->c);
+		e->expr = me_cursor_skip(&r->c, e->expr_size);
+		e->bounded = true;
+	}
+	return 0;
+}
+
+static int next_entry(struct reader *r, struct entry *e)
+{
+	struct me_cursor *c = &r->c;
+
+	e->bounded = true;
+	switch (me_cursor_u8(c)) {
+	case DW_LLE_end_of_list: e->last = true; return 0;
+	case DW_LLE_base_addressx:
+		r->base = indexed(r);
+		e->bounded = false;
+		return 0;
+	case DW_LLE_base_address:
+		r->base = me_cursor_u64(c);
+		e->bounded = false;
+		return 0;
+	case DW_LLE_startx_endx:
+		e->lo = indexed(r);
+		e->hi = indexed(r);
+		break;
+	case DW_LLE_startx_length:
+		e->lo = indexed(r);
+		e->hi = e->lo + me_cursor_uleb(c);
+		break;
+	case DW_LLE_offset_pair:
+		e->lo = r->base + me_cursor_uleb(c);
+		e->hi = r->base + me_cursor_uleb(c);
+		break;
+	case DW_LLE_default_location: e->bounded = false; break;
+	case DW_LLE_start_end:
+		e->lo = me_cursor_u64(c);
+		e->hi = me_cursor_u64(c);
+		break;
+	case DW_LLE_start_length:
+		e->lo = me_cursor_u64(c);
+		e->hi = e->lo + me_cursor_uleb(c);
+		break;
+	default: return -EPERM;
+	}
+	e->expr_size = me_cursor_uleb(c);
+	e->expr = me_cursor_skip(c, e->expr_size);
+	return 0;
+}
+
+static int next(struct reader *r, struct entry *e)
+{
+	int rc;
+
+	*e = (struct entry){0};
+	rc = r->unit->version >= 5 ? next_entry(r, e) : next_pair(r, e);
+	if (r->c.bad)
+		return -EBADMSG;
+	if (!rc && !me_debug_spend(r->unit->file, 1))
+		return -EPERM;
+	return rc;
+}
+
+static struct me_debug_section *section_of(const struct me_unit *unit)
+{
+	return unit->version >= 5 ? &unit->file->loclists : &unit->file->loc;
+}
+
+static struct reader open_list(const struct me_unit *unit, uint64_t off)
+{
+	const struct me_debug_section *s = section_of(unit);
+
+	return (struct reader){unit, me_cursor_at(s->data, s->size, off), unit->base};
+}
+
+/*
+ * Read the old list at @off: number of entries with a range, whether any of them moved,
+ * size in bytes.
+ */
+static int look(const struct me_unit *unit, uint64_t off, uint32_t *nr_bounded, bool *moved,
+		uint64_t *size)
+{
+	struct reader r = open_list(unit, off);
+	const uint8_t *start = r.c.p;
+	struct entry e;
+	int rc;
+
+	*nr_bounded = 0;
+	*moved = false;
+	for (;;) {
+		*size = (uint64_t)(r.c.p - start);
+		rc = next(&r, &e);
+		if (rc || e.last)
+			return rc;
+		if (!e.bounded)
+			continue;
+		(*nr_bounded)++;
+		*moved |= me_moves_any(unit->file->moves, e.lo, e.hi);
+	}
+}
+
+static void put_entry(const struct me_unit *unit, struct me_bytes *out, const struct me_range *at,
+		      const struct entry *e)
+{
+	if (unit->version < 5) {
+		me_bytes_u64(out, at->lo);
+		me_bytes_u64(out, at->hi);
+		me_bytes_u16(out, (uint16_t)e->expr_size);
+	} else {
+		me_bytes_u8(out, DW_LLE_start_length);
+		me_bytes_u64(out, at->lo);
+		me_bytes_uleb(out, at->hi - at->lo);
+		me_bytes_uleb(out, e->expr_size);
+	}
+	me_bytes_put(out, e->expr, e->expr_size);
+}
+
+/* Append the entries of the copies; *@nr: how many. Return: 0 or -errno. */
+static int put_copies(struct me_unit *unit, uint64_t off, uint32_t *nr)
+{
+	struct reader r = open_list(unit, off);
+	struct me_debug_section *s = section_of(unit);
+	struct me_ranges *list = &unit->file->new;
+	bool based = false;
+	struct entry e;
+
+	*nr = 0;
+	for (;;) {
+		int rc = next(&r, &e);
+
+		if (rc || e.last)
+			return rc;
+		list->nr = 0;
+		if (e.bounded)
+			me_moves_map(unit->file->moves, e.lo, e.hi, list);
+		me_ranges_join(list, 0);
+		if (list->failed)
+			return -ENOMEM;
+		if (!me_debug_spend(unit->file, list->nr) ||
+		    !me_debug_section_has_room(s, (uint64_t)list->nr * (e.expr_size + 30)))
+			return -EPERM;
+		if (list->nr && unit->version < 5 && !based) {
+			me_bytes_u64(&s->added, UINT64_MAX);
+			me_bytes_u64(&s->added, 0);
+			based = true;
+		}
+		for (uint32_t i = 0; i < list->nr; i++)
+			put_entry(unit, &s->added, &list->ranges[i], &e);
+		*nr += list->nr;
+	}
+}
+
+static void put_end(const struct me_unit *unit, struct me_bytes *out)
+{
+	if (unit->version < 5) {
+		me_bytes_u64(out, 0);
+		me_bytes_u64(out, 0);
+	} else {
+		me_bytes_u8(out, DW_LLE_end_of_list);
+	}
+}
+
+/*
+ * View numbers precede their list: one pair for each entry with a range. The copies'
+ * entries get zeros: other views are not needed, since a copy begins no statement twice.
+ */
+static int put_views(struct me_unit *unit, uint64_t old, uint32_t nr_old, uint32_t nr_new,
+		     uint32_t *views)
+{
+	struct me_debug_section *s = section_of(unit);
+	struct me_cursor c = me_cursor_at(s->data, s->size, old);
+
+	*views = (uint32_t)(s->size + s->added.size);
+	for (uint32_t i = 0; i < nr_old; i++) {
+		me_bytes_uleb(&s->added, me_cursor_uleb(&c));
+		me_bytes_uleb(&s->added, me_cursor_uleb(&c));
+	}
+	for (uint32_t i = 0; i < nr_new; i++)
+		me_bytes_u16(&s->added, 0);
+	return c.bad ? -EBADMSG : 0;
+}
+
+/* Count the entries of the copies by writing them and dropping the result. */
+static int count_copies(struct me_unit *unit, uint64_t off, uint32_t *nr)
+{
+	struct me_debug_section *s = section_of(unit);
+	size_t start = s->added.size;
+	int rc = put_copies(unit, off, nr);
+
+	s->added.size = start;
+	return rc;
+}
+
+static int append(struct me_unit *unit, uint32_t off, uint64_t size, uint32_t *new_off)
+{
+	struct me_debug_section *s = section_of(unit);
+	uint32_t nr;
+	int rc;
+
+	if (!me_debug_section_has_room(s, size) || !me_debug_spend(unit->file, size / 16))
+		return -EPERM;
+	*new_off = (uint32_t)(s->size + s->added.size);
+	me_bytes_put(&s->added, s->data + off, size);
+	rc = put_copies(unit, off, &nr);
+	if (!rc)
+		put_end(unit, &s->added);
+	return s->added.failed ? -ENOMEM : rc;
+}
+
+int me_loc_extend(struct me_unit *unit, uint32_t *off, uint32_t *views)
+{
+	uint32_t nr_old, nr_new = 0;
+	uint64_t size;
+	bool moved;
+	int rc = look(unit, *off, &nr_old, &moved, &size);
+
+	if (rc || !moved)
+		return rc;
+	if (unit->version >= 5 && !unit->loclists.begun)
+		me_list_begin(&unit->file->loclists, &unit->loclists, 0);
+	if (views) {
+		rc = count_copies(unit, *off, &nr_new);
+		if (!rc)
+			rc = put_views(unit, *views, nr_old, nr_new, views);
+		if (rc)
+			return rc;
+	}
+	return append(unit, *off, size, off);
+}
+
+int me_loc_renumber(struct me_unit *unit)
+{
+	struct me_debug_section *s = &unit->file->loclists;
+	uint32_t nr;
+	int rc = me_list_count(s, unit->loclists_base, &nr);
+
+	if (rc || !nr)
+		return rc;
+	if (!me_debug_section_has_room(s, ME_LIST_HEADER + UINT64_C(4) * nr))
+		return -EPERM;
+	me_list_begin(s, &unit->loclists, nr);
+	for (uint32_t i = 0; i < nr; i++) {
+		uint32_t nr_bounded, new_off, first = (uint32_t)unit->loclists.off + ME_LIST_HEADER;
+		uint64_t old, size;
+		bool moved;
+
+		rc = me_list_indexed(s, unit->loclists_base, i, &old);
+		if (!rc)
+			rc = look(unit, old, &nr_bounded, &moved, &size);
+		if (!rc)
+			rc = append(unit, (uint32_t)old, size, &new_off);
+		if (rc)
+			return rc;
+		me_bytes_patch_u32(&s->added, first - s->size + 4 * i, new_off - first);
+	}
+	return 0;
+}
+
+void me_loc_end(struct me_unit *unit)
+{
+	me_list_end(&unit->file->loclists, &unit->loclists);
+}

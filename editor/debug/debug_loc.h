@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * debug_loc - location lists, in .debug_loc (up to version 4) and .debug_loclists (5).
+ * A variable is at the same place while a copy runs as while the old code runs. Called
+ * by debug_unit.
+ */
+#ifndef ME_DEBUG_LOC_H
+#define ME_DEBUG_LOC_H
+
+#include "editor/debug/debug_unit.h"
+
+/* All return 0, -ENOMEM, -EBADMSG damaged, -EPERM not understood or too much. */
+
+/*
+ * me_loc_extend - if code of the list at *@off moved, append a longer list and set
+ * *@off to it. @views: offset of the list's view numbers (DW_AT_GNU_locviews), updated
+ * likewise; NULL: it has none.
+ */
+int me_loc_extend(struct me_unit *unit, uint32_t *off, uint32_t *views);
+/*
+ * me_loc_renumber - extend all lists that the unit uses by number (DW_FORM_loclistx).
+ * Before me_loc_extend().
+ */
+int me_loc_renumber(struct me_unit *unit);
+/* me_loc_end - fill in the length of the unit's new table. */
+void me_loc_end(struct me_unit *unit);
+
+#endif

@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * debug_ranges - range lists, in .debug_ranges (up to version 4) and .debug_rnglists
+ * (5): reads old lists, appends longer ones. Called by debug_unit.
+ *
+ * Debuggers take the start of the first range for the entry, so a list begins with the
+ * copy of the entry. A function is an exception if code of it was not copied or lies
+ * below that copy: its old ranges come first. gdb would take the code below the entry
+ * for the prologue, and a breakpoint there for one on the entry.
+ */
+#ifndef ME_DEBUG_RANGES_H
+#define ME_DEBUG_RANGES_H
+
+#include "editor/debug/debug_unit.h"
+
+/* All return 0, -ENOMEM, -EBADMSG damaged, -EPERM not understood or too much. */
+
+/*
+ * me_ranges_read - read the list at @off as absolute addresses into @out, which is
+ * emptied first.
+ */
+int me_ranges_read(const struct me_unit *unit, uint64_t off, struct me_ranges *out);
+/* me_ranges_indexed - offset of the unit's list number @index (DW_FORM_rnglistx). */
+int me_ranges_indexed(const struct me_unit *unit, uint64_t index, uint64_t *off);
+/*
+ * me_ranges_extend - set file->new to the ranges in file->old and their copies. Return:
+ * false if nothing moved; file->new then is not valid.
+ */
+bool me_ranges_extend(struct me_debug_file *file, bool is_function);
+/* me_ranges_write - append file->new as a list; *@off: its offset. */
+int me_ranges_write(struct me_unit *unit, uint32_t *off);
+/* me_ranges_renumber - extend all lists that the unit uses by number. Before me_ranges_write(). */
+int me_ranges_renumber(struct me_unit *unit);
+/* me_ranges_end - fill in the length of the unit's new table. */
+void me_ranges_end(struct me_unit *unit);
+
+/* Tables of lists in version 5, shared with debug_loc: number of offsets, look-up, start, end. */
+int me_list_count(const struct me_debug_section *section, uint64_t base, uint32_t *nr);
+int me_list_indexed(const struct me_debug_section *section, uint64_t base, uint64_t index,
+		    uint64_t *off);
+void me_list_begin(struct me_debug_section *section, struct me_list_table *table,
+		   uint32_t nr_offsets);
+void me_list_end(struct me_debug_section *section, const struct me_list_table *table);
+/* Size of a table's header, in bytes. */
+#define ME_LIST_HEADER 12
+
+#endif

@@ -1,0 +1,672 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * debug_unit - walks over a unit's entries twice. The first walk finds the moved ones.
+ * The second changes a copy of the unit, which replaces the unit if there was no error.
+ */
+#include "editor/debug/debug_unit.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+#include "editor/debug/debug_form.h"
+#include "editor/debug/debug_line.h"
+#include "editor/debug/debug_loc.h"
+#include "editor/debug/debug_ranges.h"
+
+/* An attribute's value in .debug_info. */
+struct value {
+	const uint8_t *p; /* NULL: absent */
+	uint64_t size;
+	unsigned int form;
+};
+
+struct entry {
+	struct me_abbrev *abbrev;
+	const uint8_t *start;
+	unsigned int code_size;
+	struct value low, high, ranges, entry_pc, stmt_list, location, locviews, frame_base;
+	struct value addr_base, rnglists_base, loclists_base;
+};
+
+bool me_debug_spend(struct me_debug_file *file, uint64_t work)
+{
+	if (work > file->budget) {
+		file->budget = 0;
+		return false;
+	}
+	file->budget -= work;
+	return true;
+}
+
+bool me_unit_indexed_address(const struct me_unit *unit, uint64_t index, uint64_t *address)
+{
+	const struct me_debug_section *s = &unit->file->addr;
+	struct me_cursor c;
+
+	if (!unit->has_addr_base || index > s->size / 8 || unit->addr_base > s->size)
+		return false;
+	c = me_cursor_at(s->data, s->size, unit->addr_base + 8 * index);
+	*address = me_cursor_u64(&c);
+	return !c.bad;
+}
+
+static bool is_addrx(unsigned int form)
+{
+	return form == DW_FORM_addrx || (form >= DW_FORM_addrx1 && form <= DW_FORM_addrx4);
+}
+
+uint64_t me_unit_address(const struct me_unit *unit, struct me_cursor *c, unsigned int form)
+{
+	uint64_t index, address = 0;
+
+	if (form == DW_FORM_addr)
+		return me_cursor_u64(c);
+	if (!is_addrx(form)) {
+		c->bad = true;
+		return 0;
+	}
+	index = form == DW_FORM_addrx
+			? me_cursor_uleb(c)
+			: me_cursor_fixed(c, (unsigned int)me_form_size(form, unit->version));
+	if (!me_unit_indexed_address(unit, index, &address))
+		c->bad = true;
+	return address;
+}
+
+static struct me_cursor value_cursor(const struct value *v)
+{
+	return (struct me_cursor){v->p, v->p ? v->p + v->size : NULL, false};
+}
+
+static uint64_t value_fixed(const struct value *v)
+{
+	struct me_cursor c = value_cursor(v);
+
+	return me_cursor_fixed(&c, v->size > 8 ? 8 : (unsigned int)v->size);
+}
+
+/* Is the value an offset into another section? */
+static bool is_offset(const struct me_unit *u, const struct value *v)
+{
+	return v->p && v->form == (u->version >= 4 ? DW_FORM_sec_offset : DW_FORM_data4);
+}
+
+/* Read the range of an entry with low_pc and high_pc. Return: false if it cannot be read. */
+static bool one_range(const struct me_unit *u, const struct entry *e, struct me_range *r)
+{
+	struct me_cursor low = value_cursor(&e->low), high = value_cursor(&e->high);
+
+	r->lo = me_unit_address(u, &low, e->low.form);
+	if (e->high.form == DW_FORM_addr || is_addrx(e->high.form))
+		r->hi = me_unit_address(u, &high, e->high.form);
+	else if (e->high.form == DW_FORM_udata)
+		r->hi = r->lo + me_cursor_uleb(&high);
+	else
+		r->hi = r->lo + value_fixed(&e->high);
+	return !low.bad && !high.bad;
+}
+
+static void note_value(struct entry *e, unsigned int name, struct value v)
+{
+	switch (name) {
+	case DW_AT_low_pc: e->low = v; break;
+	case DW_AT_high_pc: e->high = v; break;
+	case DW_AT_ranges: e->ranges = v; break;
+	case DW_AT_entry_pc: e->entry_pc = v; break;
+	case DW_AT_stmt_list: e->stmt_list = v; break;
+	case DW_AT_location: e->location = v; break;
+	case DW_AT_GNU_locviews: e->locviews = v; break;
+	case DW_AT_frame_base: e->frame_base = v; break;
+	case DW_AT_addr_base: e->addr_base = v; break;
+	case DW_AT_rnglists_base: e->rnglists_base = v; break;
+	case DW_AT_loclists_base: e->loclists_base = v; break;
+	default: break;
+	}
+}
+
+/* Read the values of the entry whose code was read; moves the cursor after them. */
+static void read_values(const struct me_unit *u, struct me_cursor *c, struct entry *e)
+{
+	const struct me_abbrevs *t = &u->file->abbrevs;
+
+	for (uint32_t i = 0; i < e->abbrev->nr_attrs && !c->bad; i++) {
+		const struct me_abbrev_attr *a = &t->attrs[e->abbrev->first_attr + i];
+		const uint8_t *p = c->p;
+
+		me_form_skip(c, a->form, u->version);
+		note_value(e, a->name, (struct value){p, (uint64_t)(c->p - p), a->form});
+	}
+}
+
+/* Read one entry. It has no abbreviation if it ends a list of siblings. Return: 0, -EBADMSG. */
+static int read_entry(struct me_unit *u, struct me_cursor *c, struct entry *e)
+{
+	uint64_t code;
+
+	*e = (struct entry){.start = c->p};
+	code = me_cursor_uleb(c);
+	e->code_size = (unsigned int)(c->p - e->start);
+	if (c->bad || !code)
+		return c->bad ? -EBADMSG : 0;
+	e->abbrev = me_abbrevs_find(&u->file->abbrevs, code);
+	if (!e->abbrev)
+		return -EBADMSG;
+	e->abbrev->used = true;
+	if (e->abbrev->plain && e->abbrev->size >= 0)
+		me_cursor_skip(c, (uint64_t)e->abbrev->size);
+	else
+		read_values(u, c, e);
+	return c->bad ? -EBADMSG : 0;
+}
+
+/* ---- first walk: which entries moved ---- */
+
+static int mark_entry(struct me_unit *u, const struct entry *e)
+{
+	struct me_range r;
+
+	if (!e->low.p || !e->high.p || !one_range(u, e, &r) ||
+	    !me_moves_any(u->file->moves, r.lo, r.hi))
+		return 0;
+	if (e->abbrev->way == ME_ABBREV_NO_WAY)
+		u->file->nr_scopes_left++;
+	else
+		e->abbrev->touched = true;
+	return 0;
+}
+
+static int walk(struct me_unit *u, int (*visit)(struct me_unit *, const struct entry *))
+{
+	const uint8_t *data = u->file->info.data;
+	struct me_cursor c = {data + u->first, data + u->end, false};
+	struct entry e;
+	int rc = read_entry(u, &c, &e); /* the unit's own entry, see extend() */
+
+	while (!rc && c.p < c.end) {
+		rc = read_entry(u, &c, &e);
+		if (!rc && e.abbrev && !(e.abbrev->plain && e.abbrev->size >= 0))
+			rc = visit(u, &e);
+	}
+	return rc;
+}
+
+/* ---- second walk: change the entries ---- */
+
+static uint8_t *field(const struct me_unit *u, const uint8_t *p)
+{
+	return u->bytes + (p - (u->file->info.data + u->off));
+}
+
+static void put_u32(struct me_unit *u, const struct value *v, uint32_t to)
+{
+	memcpy(field(u, v->p), &to, sizeof(to));
+}
+
+/* Replace the range @r by a list: @r and its copies, or @r alone if it did not move. */
+static int change_range(struct me_unit *u, const struct entry *e, struct me_range r,
+			enum me_abbrev_way way)
+{
+	struct me_debug_file *file = u->file;
+	uint32_t off;
+	int rc;
+
+	file->old.nr = 0;
+	me_ranges_add(&file->old, r.lo, r.hi);
+	if (!me_ranges_extend(file, e->abbrev->tag == DW_TAG_subprogram)) {
+		struct me_ranges tmp = file->new;
+
+		file->new = file->old;
+		file->old = tmp;
+	} else {
+		file->nr_scopes++;
+	}
+	rc = me_ranges_write(u, &off);
+	if (rc)
+		return rc;
+	if (way == ME_ABBREV_JOINT) {
+		const uint8_t *p = e->low.p < e->high.p ? e->low.p : e->high.p;
+
+		me_abbrev_fill(field(u, p), e->low.size + e->high.size, off);
+		return 0;
+	}
+	/* The value of low_pc stays, even if the attribute is DW_AT_entry_pc now. */
+	me_abbrev_fill(field(u, e->high.p), e->high.size, off);
+	return 0;
+}
+
+static int apply_one_range(struct me_unit *u, const struct entry *e)
+{
+	struct me_abbrev *a = e->abbrev;
+	struct me_range r;
+
+	if (!a->touched)
+		return 0;
+	if (!one_range(u, e, &r))
+		return -EBADMSG;
+	/*
+	 * With a new code, only moved entries change; without one, every entry of the
+	 * abbreviation.
+	 */
+	if (a->new_code && !me_moves_any(u->file->moves, r.lo, r.hi))
+		return 0;
+	if (a->new_code) {
+		uint8_t *code = field(u, e->start);
+		uint64_t left = a->new_code;
+
+		for (unsigned int i = 0; i < e->code_size; i++, left >>= 7)
+			code[i] = (uint8_t)((left & 0x7f) | (i + 1 < e->code_size ? 0x80 : 0));
+		if (left)
+			return -EPERM;
+	}
+	return change_range(u, e, r, a->way);
+}
+
+/* Replace a list by a longer one if anything in it moved. */
+static int apply_ranges(struct me_unit *u, const struct entry *e)
+{
+	const struct value *v = &e->ranges;
+	struct me_debug_file *file = u->file;
+	uint32_t off;
+	int rc;
+
+	if (!is_offset(u, v))
+		return 0;
+	rc = me_ranges_read(u, value_fixed(v), &file->old);
+	if (rc || !me_ranges_extend(file, e->abbrev->tag == DW_TAG_subprogram))
+		return rc;
+	rc = me_ranges_write(u, &off);
+	if (!rc)
+		put_u32(u, v, off);
+	file->nr_scopes++;
+	return rc;
+}
+
+/* A failure here does not fail the unit: the variable then has no value in the copies. */
+static int apply_locations(struct me_unit *u, const struct value *v, const struct value *views)
+{
+	struct me_debug_section *s = u->version >= 5 ? &u->file->loclists : &u->file->loc;
+	struct me_list_table before = u->loclists;
+	size_t size = s->added.size;
+	bool has_views = is_offset(u, views);
+	uint32_t off, view_off = 0;
+	int rc;
+
+	if (!is_offset(u, v))
+		return 0;
+	off = (uint32_t)value_fixed(v);
+	if (has_views)
+		view_off = (uint32_t)value_fixed(views);
+	rc = me_loc_extend(u, &off, has_views ? &view_off : NULL);
+	if (rc == -ENOMEM)
+		return rc;
+	if (rc) {
+		s->added.size = size;
+		u->loclists = before;
+		return 0;
+	}
+	put_u32(u, v, off);
+	if (has_views)
+		put_u32(u, views, view_off);
+	return 0;
+}
+
+static int apply_entry(struct me_unit *u, const struct entry *e)
+{
+	struct value none = {0};
+	uint64_t entry;
+	int rc = 0;
+
+	if (e->low.p && e->high.p)
+		rc = apply_one_range(u, e);
+	if (!rc && e->ranges.p)
+		rc = apply_ranges(u, e);
+	if (!rc && e->location.p)
+		rc = apply_locations(u, &e->location, &e->locviews);
+	if (!rc && e->frame_base.p)
+		rc = apply_locations(u, &e->frame_base, &none);
+	if (rc || !e->entry_pc.p || e->entry_pc.form != DW_FORM_addr ||
+	    e->abbrev->tag == DW_TAG_subprogram)
+		return rc;
+	if (me_moves_address(u->file->moves, value_fixed(&e->entry_pc), &entry))
+		memcpy(field(u, e->entry_pc.p), &entry, sizeof(entry));
+	return 0;
+}
+
+/* ---- the unit's own entry ---- */
+
+static int read_base(const struct me_unit *u, const struct value *v, uint64_t *base, bool *has)
+{
+	*has = v->p;
+	if (!v->p)
+		return 0;
+	if (!is_offset(u, v))
+		return -EPERM;
+	*base = value_fixed(v);
+	return 0;
+}
+
+/* Read the bases of all other entries' lists and addresses. */
+static int read_bases(struct me_unit *u, const struct entry *e)
+{
+	int rc = read_base(u, &e->addr_base, &u->addr_base, &u->has_addr_base);
+
+	if (!rc)
+		rc = read_base(u, &e->rnglists_base, &u->rnglists_base, &u->has_rnglists_base);
+	if (!rc)
+		rc = read_base(u, &e->loclists_base, &u->loclists_base, &u->has_loclists_base);
+	if (!rc && e->low.p) {
+		struct me_cursor c = value_cursor(&e->low);
+
+		u->base = me_unit_address(u, &c, e->low.form);
+		rc = c.bad ? -EBADMSG : 0;
+	}
+	return rc;
+}
+
+/* Read the unit's ranges into file->old. */
+static int read_unit_ranges(struct me_unit *u, const struct entry *e)
+{
+	struct me_debug_file *file = u->file;
+	struct me_cursor c = value_cursor(&e->ranges);
+	struct me_range r;
+	uint64_t off;
+	int rc;
+
+	file->old.nr = 0;
+	if (e->ranges.p && is_offset(u, &e->ranges))
+		return me_ranges_read(u, value_fixed(&e->ranges), &file->old);
+	if (e->ranges.p && e->ranges.form == DW_FORM_rnglistx) {
+		rc = me_ranges_indexed(u, me_cursor_uleb(&c), &off);
+		return rc ? rc : me_ranges_read(u, off, &file->old);
+	}
+	if (e->ranges.p)
+		return -EPERM;
+	if (!e->low.p || !e->high.p)
+		return 0;
+	if (!one_range(u, e, &r))
+		return -EBADMSG;
+	me_ranges_add(&file->old, r.lo, r.hi);
+	return 0;
+}
+
+static bool any_moved(const struct me_debug_file *file)
+{
+	for (uint32_t i = 0; i < file->old.nr; i++)
+		if (me_moves_any(file->moves, file->old.ranges[i].lo, file->old.ranges[i].hi))
+			return true;
+	return false;
+}
+
+/* Extend the numbered lists. They come first in their tables. */
+static int renumber(struct me_unit *u, const struct entry *e)
+{
+	struct me_list_table none = {0};
+	size_t size = u->file->loclists.added.size;
+	int rc = u->has_rnglists_base ? me_ranges_renumber(u) : 0;
+
+	if (!rc && u->rnglists.nr_offsets)
+		put_u32(u, &e->rnglists_base, (uint32_t)u->rnglists.off + ME_LIST_HEADER);
+	if (rc || !u->has_loclists_base)
+		return rc;
+	rc = me_loc_renumber(u);
+	if (rc == -ENOMEM)
+		return rc;
+	if (rc) {
+		u->file->loclists.added.size = size;
+		u->loclists = none;
+	} else if (u->loclists.nr_offsets) {
+		put_u32(u, &e->loclists_base, (uint32_t)u->loclists.off + ME_LIST_HEADER);
+	}
+	return 0;
+}
+
+static int change_unit_entry(struct me_unit *u, const struct entry *e)
+{
+	struct me_range r;
+
+	if (e->ranges.p)
+		return apply_ranges(u, e);
+	if (e->abbrev->way != ME_ABBREV_KEEP)
+		return apply_one_range(u, e);
+	return one_range(u, e, &r) ? change_range(u, e, r, ME_ABBREV_KEEP) : -EBADMSG;
+}
+
+static int change_line(struct me_unit *u, const struct entry *e)
+{
+	uint32_t off;
+	int rc;
+
+	if (!e->stmt_list.p)
+		return 0;
+	if (!is_offset(u, &e->stmt_list))
+		return -EPERM;
+	rc = me_line_extend(u->file, value_fixed(&e->stmt_list), &off);
+	if (!rc)
+		put_u32(u, &e->stmt_list, off);
+	return rc;
+}
+
+/* Write a table for this unit if attributes of any entry changed. */
+static int change_abbrevs(struct me_unit *u)
+{
+	struct me_debug_section *s = &u->file->abbrev;
+	const struct me_abbrevs *t = &u->file->abbrevs;
+	uint32_t off = (uint32_t)(s->size + s->added.size);
+	bool any = false;
+
+	for (uint32_t i = 0; i < t->nr; i++)
+		any |= t->abbrevs[i].touched;
+	if (!any)
+		return 0;
+	/* Limit the size: a declaration may be far longer than the entries that use it. */
+	if (!me_debug_section_has_room(s, 0) ||
+	    s->added.size > s->size + u->file->info.size + (1 << 20))
+		return -EPERM;
+	me_abbrevs_write(t, u->version, &s->added);
+	memcpy(u->bytes + u->abbrev_field, &off, sizeof(off));
+	return s->added.failed ? -ENOMEM : 0;
+}
+
+static int change(struct me_unit *u, const struct entry *own)
+{
+	int rc = walk(u, mark_entry);
+
+	if (rc)
+		return rc;
+	if (!own->ranges.p) {
+		me_abbrev_choose_own(&u->file->abbrevs, own->abbrev, u->version);
+		if (own->abbrev->way == ME_ABBREV_NO_WAY)
+			return -EPERM;
+		own->abbrev->touched = true;
+	}
+	me_abbrevs_choose(&u->file->abbrevs);
+	rc = renumber(u, own);
+	if (!rc)
+		rc = change_unit_entry(u, own);
+	if (!rc)
+		rc = walk(u, apply_entry);
+	if (!rc)
+		rc = change_abbrevs(u);
+	if (rc)
+		return rc;
+	me_ranges_end(u);
+	me_loc_end(u);
+	return change_line(u, own);
+}
+
+/* ---- the unit ---- */
+
+/* Return: 0, -EBADMSG, -EPERM. *@next: offset of the next unit; 0 if the length is damaged. */
+static int read_header(struct me_unit *u, uint64_t *next)
+{
+	const struct me_debug_section *s = &u->file->info;
+	struct me_cursor c = me_cursor_at(s->data, s->size, u->off);
+	uint64_t length = me_cursor_u32(&c);
+	bool wide = length == UINT32_MAX;
+	unsigned int type = DW_UT_compile, address_size = 0;
+
+	*next = 0;
+	if (wide)
+		length = me_cursor_u64(&c);
+	if (c.bad || (length >= 0xfffffff0 && !wide) || length > (uint64_t)(c.end - c.p))
+		return -EBADMSG;
+	c.end = c.p + length;
+	*next = u->end = u->off + (uint64_t)(c.end - (s->data + u->off));
+	if (wide)
+		return -EPERM;
+	u->version = me_cursor_u16(&c);
+	if (c.bad || u->version < 2 || u->version > 5)
+		return -EPERM;
+	if (u->version == 5) {
+		type = me_cursor_u8(&c);
+		address_size = me_cursor_u8(&c);
+	}
+	u->abbrev_field = (uint64_t)(c.p - (s->data + u->off));
+	u->abbrev_off = me_cursor_u32(&c);
+	if (u->version < 5)
+		address_size = me_cursor_u8(&c);
+	if (type == DW_UT_skeleton || type == DW_UT_split_compile)
+		me_cursor_skip(&c, 8);
+	if (type == DW_UT_type || type == DW_UT_split_type)
+		me_cursor_skip(&c, 12);
+	u->first = (uint64_t)(c.p - s->data);
+	if (c.bad)
+		return -EBADMSG;
+	return address_size == 8 ? 0 : -EPERM;
+}
+
+static int load_abbrevs(struct me_unit *u)
+{
+	struct me_debug_file *file = u->file;
+	int rc = 0;
+
+	if (!file->abbrevs.nr || file->abbrevs.off != u->abbrev_off ||
+	    file->abbrevs_version != u->version) {
+		me_abbrevs_fini(&file->abbrevs);
+		rc = me_abbrevs_read(file->abbrev.data, file->abbrev.size, u->abbrev_off,
+				     u->version, &file->abbrevs);
+		file->abbrevs_version = u->version;
+	}
+	if (!rc && !me_debug_spend(file, file->abbrevs.nr + 1))
+		rc = -EPERM;
+	if (!rc)
+		me_abbrevs_begin(&file->abbrevs, u->version);
+	return rc;
+}
+
+/* State to restore if the unit cannot be extended. */
+struct sizes {
+	size_t abbrev, ranges, rnglists, loc, loclists;
+	uint32_t nr_scopes, nr_scopes_left;
+};
+
+static struct sizes sizes_now(const struct me_debug_file *f)
+{
+	return (struct sizes){f->abbrev.added.size, f->ranges.added.size,   f->rnglists.added.size,
+			      f->loc.added.size,    f->loclists.added.size, f->nr_scopes,
+			      f->nr_scopes_left};
+}
+
+static void go_back(struct me_debug_file *f, const struct sizes *to)
+{
+	f->abbrev.added.size = to->abbrev;
+	f->ranges.added.size = to->ranges;
+	f->rnglists.added.size = to->rnglists;
+	f->loc.added.size = to->loc;
+	f->loclists.added.size = to->loclists;
+	f->nr_scopes = to->nr_scopes;
+	f->nr_scopes_left = to->nr_scopes_left;
+}
+
+static int remember(struct me_debug_file *file, uint64_t off)
+{
+	uint32_t nr = file->nr_extended, *grown = file->extended;
+
+	if ((nr & (nr - 1)) == 0) /* 0, 1, 2, 4, 8, ... */
+		grown = realloc(grown, (nr ? 2 * (size_t)nr : 1) * sizeof(*grown));
+	if (!grown)
+		return -ENOMEM;
+	file->extended = grown;
+	file->extended[file->nr_extended++] = (uint32_t)off;
+	return 0;
+}
+
+static int replace(struct me_unit *u, const struct entry *own)
+{
+	struct me_debug_file *file = u->file;
+	struct sizes before = sizes_now(file);
+	uint64_t size = u->end - u->off;
+	int rc;
+
+	u->bytes = malloc(size);
+	if (!u->bytes)
+		return -ENOMEM;
+	memcpy(u->bytes, file->info.data + u->off, size);
+	rc = change(u, own);
+	if (!rc)
+		rc = remember(file, u->off);
+	if (rc) {
+		free(u->bytes);
+		go_back(file, &before);
+		return rc;
+	}
+	return me_debug_section_replace(&file->info, u->off, u->bytes, size);
+}
+
+static int extend(struct me_unit *u, uint64_t *next)
+{
+	struct me_cursor c;
+	struct entry own;
+	int rc = read_header(u, next);
+
+	if (!rc)
+		rc = load_abbrevs(u);
+	if (rc)
+		return rc;
+	c = (struct me_cursor){u->file->info.data + u->first, u->file->info.data + u->end, false};
+	if (c.p == c.end)
+		return 0;
+	rc = read_entry(u, &c, &own);
+	if (rc || !own.abbrev)
+		return rc;
+	/* read_entry() read no values: the unit has no attribute of interest, hence no code. */
+	if (own.abbrev->plain)
+		return 0;
+	rc = read_bases(u, &own);
+	if (!rc)
+		rc = read_unit_ranges(u, &own);
+	if (rc || !any_moved(u->file))
+		return rc;
+	return replace(u, &own);
+}
+
+int me_unit_extend(struct me_debug_file *file, uint64_t off, uint64_t *next)
+{
+	struct me_unit unit = {.file = file, .off = off};
+	int rc = extend(&unit, next);
+
+	file->nr_units++;
+	if (rc == -ENOMEM || file->old.failed || file->new.failed)
+		return -ENOMEM;
+	if (rc) {
+		file->nr_left++;
+		if (!file->why)
+			file->why = rc == -EBADMSG ? "damaged" : "in an unsupported form";
+	}
+	return 0;
+}
+
+bool me_unit_is_extended(const struct me_debug_file *file, uint64_t off)
+{
+	uint32_t low = 0, high = file->nr_extended;
+
+	while (low < high) {
+		uint32_t mid = low + (high - low) / 2;
+
+		if (file->extended[mid] < off)
+			low = mid + 1;
+		else
+			high = mid;
+	}
+	return low < file->nr_extended && file->extended[low] == off;
+}

@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * debug_unit - one unit of .debug_info: its entries get the ranges of their copies.
+ * Called by debug.
+ *
+ * No entry changes its size, so offsets into .debug_info stay valid. Longer data is
+ * appended to other sections, whose old bytes stay: a unit that is not understood is
+ * left unchanged and still correct.
+ */
+#ifndef ME_DEBUG_UNIT_H
+#define ME_DEBUG_UNIT_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "editor/debug/debug_abbrev.h"
+#include "editor/debug/debug_moves.h"
+#include "editor/debug/debug_read.h"
+#include "editor/debug/debug_section.h"
+
+/* Offset of a line program before and after it was extended. */
+struct me_line_move {
+	uint32_t old_off, new_off;
+};
+
+struct me_debug_file {
+	const struct me_moves *moves;
+	struct me_debug_section info, abbrev, line, ranges, rnglists, loc, loclists, addr;
+	struct me_debug_section aranges, gdb_index;
+	struct me_line_move *line_moves; /* sorted by old_off */
+	uint32_t nr_line_moves;
+	uint32_t *extended; /* offsets of the extended units, ascending */
+	uint32_t nr_extended;
+	struct me_abbrevs abbrevs; /* the table read last, for units of abbrevs_version */
+	unsigned int abbrevs_version;
+	struct me_ranges old, new; /* scratch lists; see debug_ranges.h */
+	uint64_t budget;	   /* remaining work: limits lists that share their entries */
+	uint32_t nr_units, nr_left, nr_scopes, nr_scopes_left;
+	const char *why; /* static text: why the first unit was left */
+};
+
+/* A new table of lists in .debug_rnglists or .debug_loclists. */
+struct me_list_table {
+	bool begun;
+	uint64_t off;	     /* of its header, in the section */
+	uint32_t nr_offsets; /* as in the old table; 0: the unit uses no list by number */
+};
+
+struct me_unit {
+	struct me_debug_file *file;
+	uint64_t off, end, first; /* offsets in .debug_info; first: of the first entry */
+	unsigned int version;
+	uint64_t abbrev_off, abbrev_field;
+	uint64_t base; /* low_pc of the unit */
+	uint64_t addr_base, rnglists_base, loclists_base;
+	bool has_addr_base, has_rnglists_base, has_loclists_base;
+	struct me_list_table rnglists, loclists;
+	uint8_t *bytes; /* changed copy of [off, end) */
+};
+
+/*
+ * me_unit_extend - extend the unit at @off of .debug_info, and count it in @file.
+ * *@next: offset of the next unit; 0: not known. Return: 0, even if the unit is left
+ * unchanged; -ENOMEM.
+ */
+int me_unit_extend(struct me_debug_file *file, uint64_t off, uint64_t *next);
+
+/* me_unit_is_extended - was the unit at @off extended? */
+bool me_unit_is_extended(const struct me_debug_file *file, uint64_t off);
+
+/* me_unit_address - read the address of an attribute of @form at @c. */
+uint64_t me_unit_address(const struct me_unit *unit, struct me_cursor *c, unsigned int form);
+/* me_unit_indexed_address - read entry @index of the unit's part of .debug_addr. */
+bool me_unit_indexed_address(const struct me_unit *unit, uint64_t index, uint64_t *address);
+/* me_debug_spend - use up @work of the file's budget. Return: false if not enough is left. */
+bool me_debug_spend(struct me_debug_file *file, uint64_t work);
+
+#endif

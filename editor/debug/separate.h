@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * separate - separate debug files, as distributions ship them: finds the file of a program, and
+ * makes the one of an output.
+ *
+ * Such a file has all sections of the program; those that are loaded have no bytes (objcopy
+ * --only-keep-debug, eu-strip -f). Debuggers find it by the build-id, or by name and checksum.
+ */
+#ifndef ME_SEPARATE_H
+#define ME_SEPARATE_H
+
+#include <stdint.h>
+
+#include "editor/debug/debug.h"
+#include "editor/place/image.h"
+#include "editor/place/phdr_room.h"
+#include "editor/place/place.h"
+#include "libprof/cfg/cfg.h"
+#include "libprof/elf/elf.h"
+#include "libprof/base/err.h"
+
+#define ME_SEPARATE_AUTO "auto"
+
+/*
+ * me_separate_open - opens the debug file of @elf: @path, or with ME_SEPARATE_AUTO the file
+ * that a debugger finds: by build-id, by .gnu_debuglink, in debuginfod's cache. No server is
+ * asked.
+ * Return: 0; -ENOENT none was found (only ME_SEPARATE_AUTO; @err is not set); -EPERM it is not
+ * @elf's or cannot be used; else as mp_elf_open(). Ownership: mp_elf_close(*@out).
+ */
+int me_separate_open(const struct mp_elf *elf, const char *path, struct mp_elf **out,
+		     struct mp_err *err);
+
+struct me_separate {
+	const struct mp_elf *elf; /* the original's debug file */
+	/* From the output: */
+	const uint8_t *head;		/* first bytes of the output: its headers */
+	const uint8_t *build_id_note;	/* contents of its .note.gnu.build-id; NULL: none */
+	const Elf64_Shdr *new_sections; /* ME_NR_NEW_SECTIONS of them */
+	const struct me_displaced *displaced;
+};
+
+/*
+ * me_separate_build - makes the debug file of an output.
+ * Return: 0, -ENOMEM, -EPERM. Ownership: me_image_fini(@image), also on failure; parts of it
+ * point into @separate->elf.
+ */
+int me_separate_build(const struct me_separate *separate, const struct mp_cfg *cfg,
+		      const struct me_placement *placement, struct me_image *image,
+		      struct me_debug_report *report, struct mp_err *err);
+
+#endif

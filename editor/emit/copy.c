@@ -1,0 +1,209 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * copy - writes the bytes of copied blocks, stubs and padding. Addresses and branch
+ * forms were decided by place; all other bytes are copied unchanged.
+ */
+#include "editor/emit/copy.h"
+
+#include <errno.h>
+#include <string.h>
+
+#include "editor/place/stub_code.h"
+#include "libprof/insn/insn.h"
+
+enum {
+	INT3 = 0xcc
+};
+
+/* The recommended multi-byte no-ops, by length (Intel SDM, NOP). */
+static const uint8_t nops[9][9] = {
+	{0x90},
+	{0x66, 0x90},
+	{0x0f, 0x1f, 0x00},
+	{0x0f, 0x1f, 0x40, 0x00},
+	{0x0f, 0x1f, 0x44, 0x00, 0x00},
+	{0x66, 0x0f, 0x1f, 0x44, 0x00, 0x00},
+	{0x0f, 0x1f, 0x80, 0x00, 0x00, 0x00, 0x00},
+	{0x0f, 0x1f, 0x84, 0x00, 0x00, 0x00, 0x00, 0x00},
+	{0x66, 0x0f, 0x1f, 0x84, 0x00, 0x00, 0x00, 0x00, 0x00},
+};
+
+static const uint8_t endbr64[] = {0xf3, 0x0f, 0x1e, 0xfa};
+
+static void pad(uint8_t *bytes, uint64_t size, bool fallen_into)
+{
+	if (!fallen_into) {
+		memset(bytes, INT3, size);
+		return;
+	}
+	while (size > 0) {
+		uint64_t n = size < 9 ? size : 9;
+
+		memcpy(bytes, nops[n - 1], n);
+		bytes += n;
+		size -= n;
+	}
+}
+
+bool me_put_rel32(uint8_t *field, uint64_t field_end, uint64_t target)
+{
+	int64_t disp = (int64_t)(target - field_end);
+	int32_t rel = (int32_t)disp;
+
+	if (rel != disp)
+		return false;
+	memcpy(field, &rel, sizeof(rel));
+	return true;
+}
+
+static int put_branch(uint8_t *at, uint64_t end, bool is_long, uint64_t target)
+{
+	int64_t disp = (int64_t)(target - end);
+
+	if (is_long)
+		return me_put_rel32(at, end, target) ? 0 : -ERANGE;
+	if (disp < INT8_MIN || disp > INT8_MAX)
+		return -ERANGE;
+	*at = (uint8_t)disp;
+	return 0;
+}
+
+/* Adjust the copy's operands that hold addresses of functions. */
+static int write_pointers(const struct mp_cfg *cfg, const struct me_placement *placement,
+			  const struct me_pointers *pointers, const struct me_copy *copy,
+			  uint8_t *out)
+{
+	uint64_t start = cfg->blocks[copy->block].vaddr, end = start + copy->body_size;
+	uint32_t i = me_pointers_lower_bound(pointers, start);
+
+	for (; i < pointers->nr_sites && pointers->sites[i].vaddr < end; i++) {
+		const struct me_site *site = &pointers->sites[i];
+		uint64_t off = site->vaddr - start,
+			 now = me_place_value(cfg, placement, site->target);
+		uint64_t relative_to = site->kind == ME_SITE_REL32 ? copy->new_vaddr + off + 4 : 0;
+
+		if (end - site->vaddr < 4)
+			return -EBADMSG;
+		if (!me_put_rel32(out + off, relative_to, now))
+			return -ERANGE;
+	}
+	return 0;
+}
+
+static int write_stub(const struct me_placement *placement, const struct me_copy *copy,
+		      uint8_t *out)
+{
+	const struct me_stub *stub = &placement->stubs[copy->stub - 1];
+	struct me_stub_places places = placement->places;
+	uint64_t vaddr = copy->new_vaddr;
+
+	if (copy->endbr64) {
+		memcpy(out, endbr64, sizeof(endbr64));
+		out += sizeof(endbr64);
+		vaddr += sizeof(endbr64);
+	}
+	if (stub->polls)
+		places.notes = placement->copies[placement->notes[copy->block]].new_vaddr;
+	return me_stub_code_write(stub, placement->counters, &places, vaddr, out);
+}
+
+static int write_body(const struct mp_cfg *cfg, const struct me_placement *placement,
+		      const struct me_copy *copy, uint8_t *out)
+{
+	uint64_t old_vaddr = cfg->blocks[copy->block].vaddr;
+	const uint8_t *old = mp_elf_bytes(cfg->elf, old_vaddr, copy->body_size);
+	struct mp_insn insn;
+
+	if (!old)
+		return -EBADMSG;
+	memcpy(out, old, copy->body_size);
+	for (uint32_t off = 0; off < copy->body_size; off += insn.len) {
+		uint64_t new_end, target;
+
+		if (mp_insn_decode(old + off, copy->body_size - off, old_vaddr + off, &insn))
+			return -EBADMSG;
+		if (insn.kind == MP_INSN_CALL)
+			target = me_place_of(cfg, placement, insn.target);
+		else if (insn.rip_relative)
+			target = insn.target;
+		else
+			continue;
+		if (insn.disp_size != 4)
+			return -EBADMSG;
+		new_end = copy->new_vaddr + off + insn.len;
+		if (!me_put_rel32(out + off + insn.disp_off, new_end, target))
+			return -ERANGE;
+	}
+	return 0;
+}
+
+static int write_end(const struct mp_cfg *cfg, const struct me_placement *placement,
+		     const struct me_copy *copy, uint8_t *out)
+{
+	const struct mp_block *block = &cfg->blocks[copy->block];
+	uint64_t vaddr = copy->new_vaddr + copy->body_size;
+	int rc;
+
+	out += copy->body_size;
+	if (copy->branch) {
+		const uint8_t *old =
+			mp_elf_bytes(cfg->elf, block->vaddr + copy->body_size, block->term_len);
+		struct mp_insn insn;
+		uint8_t cc;
+
+		if (!old || mp_insn_decode(old, block->term_len, block->vaddr, &insn) ||
+		    insn.kind != MP_INSN_COND)
+			return -EBADMSG;
+		cc = insn.cc ^ (copy->invert ? 1 : 0);
+		if (copy->long_branch) {
+			*out++ = 0x0f;
+			*out++ = 0x80 | cc;
+			vaddr += 6;
+		} else {
+			*out++ = 0x70 | cc;
+			vaddr += 2;
+		}
+		rc = put_branch(out, vaddr, copy->long_branch,
+				me_place_branch(cfg, placement, copy));
+		if (rc)
+			return rc;
+		out += copy->long_branch ? 4 : 1;
+	}
+	if (copy->jump) {
+		*out++ = copy->long_jump ? 0xe9 : 0xeb;
+		vaddr += copy->long_jump ? 5 : 2;
+		return put_branch(out, vaddr, copy->long_jump, me_place_jump(cfg, placement, copy));
+	}
+	return 0;
+}
+
+int me_copy_write(const struct mp_cfg *cfg, const struct me_placement *placement,
+		  const struct me_pointers *pointers, uint8_t *text, struct mp_err *err)
+{
+	uint64_t written = placement->base;
+	bool falls = false;
+
+	for (uint32_t i = 0; i < placement->nr_copies; i++) {
+		const struct me_copy *copy = &placement->copies[i];
+		uint8_t *out = text + (copy->new_vaddr - placement->base);
+		int rc;
+
+		pad(text + (written - placement->base), copy->new_vaddr - written, falls);
+		rc = copy->stub ? write_stub(placement, copy, out)
+				: write_body(cfg, placement, copy, out);
+		if (!rc && !copy->stub)
+			rc = write_pointers(cfg, placement, pointers, copy, out);
+		if (!rc)
+			rc = write_end(cfg, placement, copy, out);
+		if (rc)
+			return mp_err_set(err, -rc, "%#llx: %s",
+					  (unsigned long long)cfg->blocks[copy->block].vaddr,
+					  rc == -ERANGE ? "a displacement cannot reach its "
+							  "target from the new segment"
+							: "cannot be copied");
+		written = copy->new_vaddr + copy->new_size;
+		falls = copy->falls;
+	}
+	pad(text + (written - placement->base), placement->text_end - written, falls);
+	return 0;
+}

@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * emit - from a plan to the bytes of an output file. Decides nothing about layout.
+ * Called by optimize.
+ *
+ * Hot code is copied into one new segment. The original code stays in place, except for
+ * patches that lead to the copies (Documentation/rewriting.md, "What an output looks like").
+ */
+#ifndef ME_EMIT_H
+#define ME_EMIT_H
+
+#include <stdint.h>
+
+#include "editor/debug/debug.h"
+#include "editor/place/image.h"
+#include "editor/emit/patch.h"
+#include "editor/place/place.h"
+#include "editor/plan.h"
+#include "libprof/cfg/cfg.h"
+#include "libprof/base/err.h"
+
+struct me_emitted {
+	struct me_image image;
+	struct me_image debug_image; /* of its debug file; empty: it has none */
+	struct me_patches patches;
+	uint64_t text_bytes;	/* .morph.text */
+	uint64_t hot_bytes;	/* size of the hot zone in .morph.text */
+	uint64_t segment_bytes; /* the whole new segment: all of these and padding */
+	uint64_t copies_bytes;	/* in .morph.text, without padding between copies */
+	uint64_t eh_frame_bytes, lsda_bytes, map_bytes;
+	uint64_t nr_inverted, nr_jumps_added, nr_jumps_dropped;
+	uint32_t nr_fdes_new;
+	uint32_t nr_redirected; /* functions whose address now is the copy's */
+	struct me_debug_report debug;
+	const char *slot_price; /* what the program header slot held before */
+};
+
+/*
+ * me_emit - build the output for @plan.
+ * Return: 0; -EPERM the file cannot be rewritten; -ERANGE a displacement does not fit;
+ * -ENOMEM; -EBADMSG. Ownership: me_emitted_fini(@out); parts of the image point into cfg->elf.
+ */
+int me_emit(const struct mp_cfg *cfg, const struct me_plan *plan, struct me_emitted *out,
+	    struct mp_err *err);
+/*
+ * me_emit_separate - also build the output's debug file from @debug, that of the
+ * original. The output's .gnu_debuglink names it @name; NULL: its name in a tree of
+ * build-ids, which lacks the build-id's first byte. debug_image points into @debug and
+ * into the output's image.
+ * Return: as me_emit(); also -EPERM if @name is NULL and the output has no build-id.
+ */
+int me_emit_separate(const struct mp_cfg *cfg, const struct me_plan *plan,
+		     const struct mp_elf *debug, const char *name, struct me_emitted *out,
+		     struct mp_err *err);
+
+/* Sees where the copies lie, before anything is written; an error ends the emitting. */
+struct me_emit_observer {
+	int (*placed)(void *ctx, const struct me_placement *placement, struct mp_err *err);
+	void *ctx;
+};
+
+/*
+ * me_emit_spending - as me_emit_separate(), but frees the blocks of @plan early: large
+ * files have many. @observer may be NULL.
+ */
+int me_emit_spending(const struct mp_cfg *cfg, struct me_plan *plan, const struct mp_elf *debug,
+		     const char *name, const struct me_emit_observer *observer,
+		     struct me_emitted *out, struct mp_err *err);
+void me_emitted_fini(struct me_emitted *emitted);
+
+#endif

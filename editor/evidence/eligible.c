@@ -1,0 +1,224 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * eligible - the rules by which files and functions are refused. layout decides what is
+ * worth moving, patch where a patch may lie.
+ */
+#include "editor/evidence/eligible.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "editor/unwind/unwind.h"
+#include "libprof/note/map.h"
+#include "libprof/base/parallel.h"
+
+static bool dynamic_has_textrel(const struct mp_elf *elf)
+{
+	const struct mp_section *dynamic = mp_elf_section(elf, ".dynamic");
+	const uint8_t *bytes;
+	Elf64_Dyn dyn;
+
+	if (!dynamic || dynamic->type != SHT_DYNAMIC)
+		return false;
+	bytes = mp_elf_bytes(elf, dynamic->vaddr, dynamic->size);
+	if (!bytes)
+		return false;
+	for (uint64_t off = 0; off + sizeof(dyn) <= dynamic->size; off += sizeof(dyn)) {
+		memcpy(&dyn, bytes + off, sizeof(dyn));
+		if (dyn.d_tag == DT_NULL)
+			break;
+		if (dyn.d_tag == DT_TEXTREL)
+			return true;
+		if (dyn.d_tag == DT_FLAGS && dyn.d_un.d_val & DF_TEXTREL)
+			return true;
+	}
+	return false;
+}
+
+int me_eligible_file(const struct mp_elf *elf, struct mp_err *err)
+{
+	if (mp_elf_section(elf, MP_MAP_SECTION))
+		return mp_err_set(err, EPERM,
+				  "already optimised: optimise the original instead; the "
+				  "samples were counted for it");
+	if (mp_elf_section(elf, ".gopclntab") || mp_elf_section(elf, ".note.go.buildid"))
+		return mp_err_set(err, EPERM,
+				  "a Go program: its runtime keeps code addresses in "
+				  "tables of its own");
+	if (dynamic_has_textrel(elf))
+		return mp_err_set(err, EPERM, "has text relocations (DT_TEXTREL)");
+	if (elf->nr_fdes == 0)
+		return mp_err_set(err, EPERM, "has no unwind information (.eh_frame)");
+	return 0;
+}
+
+/*
+ * Direct branches must be plain: 2 or 5 bytes for jmp, 2 or 6 for jcc. A prefix (bnd,
+ * say) makes them longer; a newly encoded branch would lose it.
+ */
+static bool branch_form_plain(const struct mp_block *block)
+{
+	switch (block->term) {
+	case MP_TERM_COND: return block->term_len == 2 || block->term_len == 6;
+	case MP_TERM_JUMP:
+	case MP_TERM_TAIL: return block->term_len == 2 || block->term_len == 5;
+	default: return true;
+	}
+}
+
+/*
+ * True for an int3 in the middle of code. It stops for a debugger; without one, a
+ * handler may continue after it. An int3 that control cannot reach is padding.
+ */
+static bool stops_for_debugger(const struct mp_cfg *cfg, uint32_t b, uint32_t first)
+{
+	const struct mp_block *block = &cfg->blocks[b], *before = b > first ? block - 1 : NULL;
+	const uint8_t *last = mp_elf_bytes(cfg->elf, block->vaddr + block->size - 1, 1);
+
+	if (block->term != MP_TERM_TRAP || block->term_len != 1 || !last || *last != 0xcc)
+		return false;
+	return block->size > 1 || mp_cfg_is_target(cfg, block->vaddr) ||
+	       (before && (before->term == MP_TERM_COND || before->term == MP_TERM_FALL));
+}
+
+static enum me_refusal judge(const struct mp_cfg *cfg, uint32_t index, const char **detail)
+{
+	const struct mp_func *func = &cfg->funcs[index];
+
+	if (func->problem != MP_PROBLEM_NONE) {
+		*detail = mp_problem_name(func->problem);
+		return ME_REFUSED_PROBLEM;
+	}
+	if (func->nr_blocks == 0) {
+		*detail = "no code";
+		return ME_REFUSED_PROBLEM;
+	}
+	if (func->flags & MP_FUNC_SYSCALL) {
+		*detail = "makes system calls itself";
+		return ME_REFUSED_SYSCALL;
+	}
+	if (func->flags & MP_FUNC_GET_PC) {
+		*detail = "reads its own address";
+		return ME_REFUSED_GET_PC;
+	}
+	if (func->flags & MP_FUNC_IFUNC) {
+		*detail = "ifunc resolver";
+		return ME_REFUSED_IFUNC;
+	}
+	for (uint32_t b = func->first_block; b < func->first_block + func->nr_blocks; b++) {
+		if (!branch_form_plain(&cfg->blocks[b])) {
+			*detail = "branch with an unusual prefix";
+			return ME_REFUSED_BRANCH_FORM;
+		}
+		if (stops_for_debugger(cfg, b, func->first_block)) {
+			*detail = "contains a breakpoint (int3)";
+			return ME_REFUSED_STOP;
+		}
+	}
+	*detail = me_unwind_check(cfg, index);
+	return *detail ? ME_REFUSED_UNWIND : ME_ELIGIBLE;
+}
+
+/* Sections that list addresses of code which is rewritten while the program runs. */
+static const char *const probe_sections[] = {
+	"__patchable_function_entries",
+	"xray_instr_map",
+	"__jump_table",
+	"__mcount_loc",
+};
+
+static void refuse_at(const struct mp_cfg *cfg, struct me_eligible *out, uint64_t vaddr)
+{
+	uint32_t func = mp_cfg_func_at(cfg, vaddr);
+
+	if (func == MP_NONE || out->verdict[func] != ME_ELIGIBLE)
+		return;
+	out->verdict[func] = ME_REFUSED_PROBE;
+	out->detail[func] = "holds a probe or a patchable entry";
+}
+
+static void refuse_probed(const struct mp_cfg *cfg, struct me_eligible *out)
+{
+	for (size_t i = 0; i < sizeof(probe_sections) / sizeof(probe_sections[0]); i++) {
+		const struct mp_section *s = mp_elf_section(cfg->elf, probe_sections[i]);
+		const struct mp_reloc *relocs;
+		const uint8_t *bytes;
+		uint32_t nr;
+
+		if (!s)
+			continue;
+		relocs = mp_elf_relocs_in(cfg->elf, s->vaddr, s->vaddr + s->size, &nr);
+		for (uint32_t r = 0; r < nr; r++)
+			refuse_at(cfg, out, relocs[r].sym_value + relocs[r].addend);
+		/*
+		 * Without relocations: take the loader's dynamic relocation, or else
+		 * the word itself.
+		 */
+		bytes = s->type == SHT_NOBITS ? NULL : mp_elf_bytes(cfg->elf, s->vaddr, s->size);
+		for (uint64_t off = 0; bytes && off + 8 <= s->size; off += 8) {
+			const struct mp_reloc *r = mp_elf_dyn_reloc_at(cfg->elf, s->vaddr + off);
+			uint64_t word;
+
+			memcpy(&word, bytes + off, sizeof(word));
+			refuse_at(cfg, out, r ? r->sym_value + (uint64_t)r->addend : word);
+		}
+	}
+	/* A block with a static probe stays while its function moves, unless it is the entry. */
+	for (uint32_t b = 0; b < cfg->nr_blocks; b++)
+		if (cfg->blocks[b].flags & MP_BLOCK_PROBE && cfg->blocks[b].flags & MP_BLOCK_ENTRY)
+			refuse_at(cfg, out, cfg->blocks[b].vaddr);
+}
+
+struct judging {
+	const struct mp_cfg *cfg;
+	struct me_eligible *out;
+};
+
+static int some_judge(void *ctx, unsigned int worker, uint32_t first, uint32_t end,
+		      struct mp_err *err)
+{
+	const struct judging *j = ctx;
+
+	(void)worker;
+	(void)err;
+	for (uint32_t f = first; f < end; f++)
+		j->out->verdict[f] = judge(j->cfg, f, &j->out->detail[f]);
+	return 0;
+}
+
+/* Functions in one unit of parallel work. */
+#define GRAIN 64
+
+int me_eligible_functions(const struct mp_cfg *cfg, unsigned int nr_threads,
+			  struct me_eligible *out, struct mp_err *err)
+{
+	struct judging judging = {cfg, out};
+
+	out->nr_funcs = cfg->nr_funcs;
+	out->nr_eligible = 0;
+	out->verdict = calloc(cfg->nr_funcs + 1, sizeof(*out->verdict));
+	out->detail = calloc(cfg->nr_funcs + 1, sizeof(*out->detail));
+	if (!out->verdict || !out->detail) {
+		me_eligible_fini(out);
+		return mp_err_set(err, ENOMEM, "out of memory");
+	}
+	mp_parallel_for(nr_threads,
+			&(struct mp_parallel){.nr_items = cfg->nr_funcs,
+					      .grain = GRAIN,
+					      .run = some_judge,
+					      .ctx = &judging},
+			NULL);
+	refuse_probed(cfg, out);
+	for (uint32_t f = 0; f < cfg->nr_funcs; f++)
+		out->nr_eligible += out->verdict[f] == ME_ELIGIBLE;
+	return 0;
+}
+
+void me_eligible_fini(struct me_eligible *eligible)
+{
+	free(eligible->verdict);
+	free(eligible->detail);
+	eligible->verdict = NULL;
+	eligible->detail = NULL;
+}

@@ -1,0 +1,24 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * patch_fit - which old code can lead to copies: block starts with room for a jump, and jump tables
+ * whose entries may change. Writes nothing; patch does. Called by patch, pointer and linger.
+ */
+#ifndef ME_PATCH_FIT_H
+#define ME_PATCH_FIT_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "libprof/cfg/cfg.h"
+
+/* Bytes of the jump to a copy. */
+#define ME_PATCH_SIZE 5
+
+/* Address of the jump to the copy in @block: behind an endbr64. */
+uint64_t me_patch_start(const struct mp_cfg *cfg, const struct mp_block *block);
+/* Is there room for a jump at the old start of @block, without a target in its middle? */
+bool me_patch_fits(const struct mp_cfg *cfg, uint32_t block);
+/* Will the entries of @table lead to copies? */
+bool me_patch_leads_table(const struct mp_cfg *cfg, const struct mp_table *table);
+
+#endif

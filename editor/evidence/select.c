@@ -1,0 +1,151 @@
+// SPDX-License-Identifier: Apache-2.0
+/* select - reads lists of functions and finds these in a file. Called by morph-optimize,
+ * explain and optimize. */
+#include "editor/evidence/select.h"
+
+#include <ctype.h>
+#include <errno.h>
+#include <fnmatch.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct me_word {
+	char *text;
+	bool from_file;
+};
+
+static int add_word(struct me_words *words, const char *text, size_t len, bool from_file,
+		    struct mp_err *err)
+{
+	struct me_word *grown;
+
+	if (!len)
+		return 0;
+	grown = realloc(words->words, (words->nr + 1) * sizeof(*grown));
+	if (!grown)
+		return mp_err_set(err, ENOMEM, "out of memory");
+	words->words = grown;
+	grown[words->nr] = (struct me_word){strndup(text, len), from_file};
+	return grown[words->nr++].text ? 0 : mp_err_set(err, ENOMEM, "out of memory");
+}
+
+static int add_file(struct me_words *words, const char *path, struct mp_err *err)
+{
+	FILE *in = fopen(path, "r");
+	char *line = NULL;
+	size_t room = 0;
+	ssize_t len;
+	int rc = 0;
+
+	if (!in)
+		return mp_err_set(err, errno, "%s: %s", path, strerror(errno));
+	while (!rc && (len = getline(&line, &room, in)) >= 0) {
+		char *word = line;
+
+		while (len && isspace((unsigned char)line[len - 1]))
+			len--;
+		while (word < line + len && isspace((unsigned char)*word))
+			word++;
+		if (*word != '#')
+			rc = add_word(words, word, (size_t)(line + len - word), true, err);
+	}
+	if (!rc && ferror(in))
+		rc = mp_err_set(err, EIO, "%s: cannot be read", path);
+	free(line);
+	fclose(in);
+	return rc;
+}
+
+int me_words_add(struct me_words *words, const char *text, struct mp_err *err)
+{
+	int rc = 0;
+
+	while (!rc && *text) {
+		size_t len = strcspn(text, ",");
+
+		if (*text == '@') {
+			char *path = strndup(text + 1, len - 1);
+
+			rc = path ? add_file(words, path, err)
+				  : mp_err_set(err, ENOMEM, "out of memory");
+			free(path);
+		} else {
+			rc = add_word(words, text, len, false, err);
+		}
+		text += len + (text[len] == ',');
+	}
+	return rc;
+}
+
+void me_words_fini(struct me_words *words)
+{
+	for (size_t i = 0; i < words->nr; i++)
+		free(words->words[i].text);
+	free(words->words);
+	*words = (struct me_words){0};
+}
+
+static bool parse_address(const char *text, uint64_t *vaddr)
+{
+	char *end;
+
+	if (text[0] != '0' || (text[1] | 0x20) != 'x')
+		return false;
+	errno = 0;
+	*vaddr = strtoull(text, &end, 16);
+	return !errno && !*end && end > text + 2;
+}
+
+/* The function that starts at @vaddr, or MP_NONE. */
+static uint32_t starts_at(const struct mp_cfg *cfg, uint64_t vaddr)
+{
+	uint32_t f = mp_cfg_func_at(cfg, vaddr);
+
+	return f != MP_NONE && cfg->funcs[f].vaddr == vaddr ? f : MP_NONE;
+}
+
+/* A function may have several symbols; the analysis keeps one, but all of them count here. */
+static bool select_by_name(const struct mp_cfg *cfg, const char *pattern, unsigned char *chosen)
+{
+	const struct mp_elf *elf = cfg->elf;
+	bool found = false;
+
+	for (uint32_t i = 0; i < elf->nr_symbols; i++) {
+		const struct mp_symbol *s = &elf->symbols[i];
+		uint32_t f;
+
+		if (!s->name || !*s->name || fnmatch(pattern, s->name, 0))
+			continue;
+		f = starts_at(cfg, s->vaddr);
+		if (f == MP_NONE)
+			continue;
+		chosen[f] = 1;
+		found = true;
+	}
+	return found;
+}
+
+int me_select_functions(const struct mp_cfg *cfg, const struct me_words *words,
+			unsigned char *chosen, struct mp_err *err)
+{
+	for (size_t i = 0; i < words->nr; i++) {
+		const struct me_word *word = &words->words[i];
+		uint64_t vaddr;
+		bool found;
+
+		if (parse_address(word->text, &vaddr)) {
+			uint32_t f = mp_cfg_func_at(cfg, vaddr);
+
+			found = f != MP_NONE;
+			if (found)
+				chosen[f] = 1;
+		} else {
+			found = select_by_name(cfg, word->text, chosen);
+		}
+		if (!found && !word->from_file)
+			return mp_err_set(err, ENOENT, "there is no function '%s'", word->text);
+	}
+	return 0;
+}

@@ -1,0 +1,226 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * flow - builds the graph, chooses places, and sets weights. instrument decides which
+ * edges are counted.
+ */
+#include "editor/instrument/flow.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "editor/evidence/eligible.h"
+#include "libprof/note/edge_table.h"
+
+/* Without counts: assumed runs of a loop, and how many nested loops are considered. */
+#define LOOP_RUNS  8
+#define MAX_NESTED 6
+
+static bool reserve(struct me_flow *flow, const struct mp_cfg *cfg, const struct mp_func *func)
+{
+	const struct mp_block *last = &cfg->blocks[func->first_block + func->nr_blocks - 1];
+	uint32_t edges = last->first_edge + last->nr_edges -
+			 cfg->blocks[func->first_block].first_edge + 2 * func->nr_blocks;
+
+	if (edges > flow->room) {
+		void *bigger = realloc(flow->edges, edges * sizeof(*flow->edges));
+
+		if (!bigger)
+			return false;
+		flow->edges = bigger;
+		flow->room = edges;
+	}
+	if (func->nr_blocks >= flow->room_vertices) {
+		uint32_t room = func->nr_blocks + 1;
+		void *bigger = realloc(flow->degree, 2 * room * sizeof(*flow->degree));
+
+		if (!bigger)
+			return false;
+		flow->degree = bigger;
+		flow->room_vertices = room;
+	}
+	return true;
+}
+
+/* Two ways from one block to the same block are one edge. */
+static bool has_edge(const struct me_flow *flow, uint32_t first, uint32_t to)
+{
+	for (uint32_t e = first; e < flow->nr_edges; e++)
+		if (flow->edges[e].to == to)
+			return true;
+	return false;
+}
+
+static void add(struct me_flow *flow, uint32_t from, uint32_t to, uint8_t kind, double weight)
+{
+	flow->edges[flow->nr_edges++] =
+		(struct me_flow_edge){.from = from, .to = to, .kind = kind, .weight = weight};
+}
+
+static void add_edges(struct me_flow *flow, const struct mp_cfg *cfg,
+		      const struct mp_counts *counts)
+{
+	const uint32_t outside = flow->nr_blocks;
+
+	for (uint32_t i = 0; i < flow->nr_blocks; i++) {
+		uint32_t b = flow->first_block + i, first;
+		const struct mp_block *block = &cfg->blocks[b];
+		double left = counts ? counts->block[b] : 0;
+
+		if (block->flags & MP_BLOCK_PADDING)
+			continue;
+		if (mp_block_enters(block))
+			add(flow, outside, i, MP_EDGE_OUTSIDE, 0);
+		first = flow->nr_edges;
+		for (uint32_t e = block->first_edge; e < block->first_edge + block->nr_edges; e++) {
+			const struct mp_edge *edge = &cfg->edges[e];
+			double weight = counts ? counts->edge[e] : 0;
+
+			left -= weight;
+			if (!has_edge(flow, first, edge->to - flow->first_block))
+				add(flow, i, edge->to - flow->first_block, edge->kind, weight);
+		}
+		if (mp_block_leaves(cfg, block) || !block->nr_edges)
+			add(flow, i, outside, MP_EDGE_OUTSIDE, fmax(left, 0));
+	}
+}
+
+static void count_degrees(struct me_flow *flow)
+{
+	uint32_t *in = flow->degree, *out = flow->degree + flow->nr_blocks + 1;
+
+	memset(flow->degree, 0, 2 * ((size_t)flow->nr_blocks + 1) * sizeof(*flow->degree));
+	for (uint32_t e = 0; e < flow->nr_edges; e++) {
+		out[flow->edges[e].from]++;
+		in[flow->edges[e].to]++;
+	}
+}
+
+/* May an instruction that changes flags stand before the block? Without @flags: always. */
+static bool is_free(const struct me_flags *flags, uint32_t block)
+{
+	return !flags || !flags->live[block];
+}
+
+static enum me_flow_place place_of(const struct me_flow *flow, const struct mp_cfg *cfg,
+				   const struct me_flags *flags, const struct me_flow_edge *edge)
+{
+	const uint32_t *in = flow->degree, *out = flow->degree + flow->nr_blocks + 1;
+	const uint32_t outside = flow->nr_blocks;
+	const struct mp_block *from = NULL, *to = NULL;
+	bool at_from = false, at_to = false;
+
+	if (edge->from != outside) {
+		from = &cfg->blocks[flow->first_block + edge->from];
+		at_from = !me_block_stays(from);
+	}
+	if (edge->to != outside) {
+		to = &cfg->blocks[flow->first_block + edge->to];
+		at_to = !me_block_stays(to) && is_free(flags, flow->first_block + edge->to);
+	}
+	if (at_to && in[edge->to] == 1)
+		return ME_FLOW_TO;
+	if (at_from && out[edge->from] == 1 && is_free(flags, flow->first_block + edge->from))
+		return ME_FLOW_FROM;
+	if (at_to && !from)
+		return ME_FLOW_OUTSIDE;
+	if (at_from && to && is_free(flags, flow->first_block + edge->to) &&
+	    from->term != MP_TERM_TABLE && from->term != MP_TERM_UNRESOLVED)
+		return ME_FLOW_BETWEEN;
+	return ME_FLOW_NOWHERE;
+}
+
+/* Weight of an edge from outside: the block's count minus that of its other edges. */
+static void weigh_entries(struct me_flow *flow, const struct mp_counts *counts)
+{
+	const uint32_t outside = flow->nr_blocks;
+	uint32_t *entry = flow->degree; /* vertex -> its edge from outside */
+
+	for (uint32_t i = 0; i <= outside; i++)
+		entry[i] = MP_NONE;
+	for (uint32_t e = 0; e < flow->nr_edges; e++) {
+		struct me_flow_edge *edge = &flow->edges[e];
+
+		if (edge->from != outside)
+			continue;
+		entry[edge->to] = e;
+		edge->weight = counts->block[flow->first_block + edge->to];
+	}
+	for (uint32_t e = 0; e < flow->nr_edges; e++) {
+		const struct me_flow_edge *edge = &flow->edges[e];
+
+		if (edge->from != outside && entry[edge->to] != MP_NONE)
+			flow->edges[entry[edge->to]].weight -= edge->weight;
+	}
+	for (uint32_t e = 0; e < flow->nr_edges; e++)
+		flow->edges[e].weight = fmax(flow->edges[e].weight, 0);
+}
+
+/* Without counts: the more loops contain an edge, the heavier it is. */
+static void weigh_by_loops(struct me_flow *flow)
+{
+	uint32_t *opens = flow->degree, *closes = flow->degree + flow->nr_blocks + 1;
+	const uint32_t outside = flow->nr_blocks;
+	uint32_t depth = 0;
+
+	memset(flow->degree, 0, 2 * ((size_t)flow->nr_blocks + 1) * sizeof(*flow->degree));
+	for (uint32_t e = 0; e < flow->nr_edges; e++) {
+		const struct me_flow_edge *edge = &flow->edges[e];
+
+		if (edge->from != outside && edge->to <= edge->from) {
+			opens[edge->to]++;
+			closes[edge->from]++;
+		}
+	}
+	for (uint32_t i = 0; i < flow->nr_blocks; i++) {
+		depth += opens[i];
+		opens[i] = depth < MAX_NESTED ? depth : MAX_NESTED;
+		depth -= closes[i];
+	}
+	opens[outside] = 0;
+	for (uint32_t e = 0; e < flow->nr_edges; e++) {
+		struct me_flow_edge *edge = &flow->edges[e];
+		uint32_t a = opens[edge->from], b = opens[edge->to];
+
+		edge->weight = pow(LOOP_RUNS, a < b ? a : b);
+	}
+}
+
+static bool has_counts(const struct me_flow *flow, const struct mp_counts *counts)
+{
+	for (uint32_t i = 0; counts && i < flow->nr_blocks; i++)
+		if (counts->block[flow->first_block + i] > 0)
+			return true;
+	return false;
+}
+
+int me_flow_build(const struct mp_cfg *cfg, const struct me_flags *flags,
+		  const struct mp_counts *counts, uint32_t func, struct me_flow *flow)
+{
+	const struct mp_func *f = &cfg->funcs[func];
+
+	flow->first_block = f->first_block;
+	flow->nr_blocks = f->nr_blocks;
+	flow->nr_edges = 0;
+	if (!f->nr_blocks)
+		return 0;
+	if (!reserve(flow, cfg, f))
+		return -ENOMEM;
+	add_edges(flow, cfg, counts);
+	count_degrees(flow);
+	for (uint32_t e = 0; e < flow->nr_edges; e++)
+		flow->edges[e].place = place_of(flow, cfg, flags, &flow->edges[e]);
+	if (has_counts(flow, counts))
+		weigh_entries(flow, counts);
+	else
+		weigh_by_loops(flow);
+	return 0;
+}
+
+void me_flow_fini(struct me_flow *flow)
+{
+	free(flow->edges);
+	free(flow->degree);
+	*flow = (struct me_flow){0};
+}

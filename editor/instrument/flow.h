@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * flow - the flow graph of one function, with the outside as a vertex, and the edges on
+ * which a counter can stand. Called by instrument and number.
+ */
+#ifndef ME_FLOW_H
+#define ME_FLOW_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "editor/evidence/flags.h"
+#include "libprof/cfg/cfg.h"
+#include "libprof/infer/counts.h"
+
+/* Place of an edge's counter. */
+enum me_flow_place {
+	ME_FLOW_NOWHERE,
+	ME_FLOW_TO,	 /* before the edge's target, which has no other edge into it */
+	ME_FLOW_FROM,	 /* before the edge's source, which has no other edge out of it */
+	ME_FLOW_OUTSIDE, /* before the target, only on the ways from outside */
+	ME_FLOW_BETWEEN, /* on the way from the end of the source to the target */
+};
+
+struct me_flow_edge {
+	uint32_t from, to; /* vertices: block index in the function; nr_blocks: outside */
+	uint8_t kind;	   /* enum mp_edge_kind; MP_EDGE_OUTSIDE if an end is outside */
+	uint8_t place;	   /* enum me_flow_place */
+	double weight;	   /* expected flow */
+};
+
+struct me_flow {
+	uint32_t first_block, nr_blocks;
+	struct me_flow_edge *edges;
+	uint32_t nr_edges, room;
+	uint32_t *degree; /* scratch: in and out, per vertex */
+	uint32_t room_vertices;
+};
+
+/*
+ * me_flow_build - build the graph of function @func in @flow, which is reused. @flags:
+ * NULL if the code to insert does not change flags. @counts: NULL, or without counts of
+ * @func: loops are assumed to run.
+ * Return: 0, -ENOMEM.
+ */
+int me_flow_build(const struct mp_cfg *cfg, const struct me_flags *flags,
+		  const struct mp_counts *counts, uint32_t func, struct me_flow *flow);
+void me_flow_fini(struct me_flow *flow);
+
+#endif

@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * stubs - puts stubs into a plan: a stub on all paths to a block goes before that block; a stub
+ * on one edge, between its ends, without a jump if possible. Called by instrument, number and
+ * optimize.
+ */
+#ifndef ME_STUBS_H
+#define ME_STUBS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "editor/plan.h"
+#include "libprof/cfg/cfg.h"
+
+/* A stub, and the block that it leads to. */
+struct me_stub_to {
+	uint32_t block; /* target */
+	struct me_stub what;
+};
+
+struct me_stubs {
+	struct me_stub_to *list;
+	uint32_t nr, room;
+};
+
+/* Add a stub to the list. Return: false: out of memory. Ownership: me_stubs_fini(@stubs). */
+bool me_stubs_add(struct me_stubs *stubs, struct me_stub_to stub);
+void me_stubs_fini(struct me_stubs *stubs);
+/*
+ * me_stubs_put - puts @stubs, which it sorts, into @plan. Adds copies of all blocks of
+ * functions with @movable that @plan lacks, and removes its clones: the blocks' copies replace
+ * them. *@nr_inline: number of stubs that control falls through; others cost a jump more.
+ * Return: 0, -ENOMEM: @plan is not usable.
+ */
+int me_stubs_put(const struct mp_cfg *cfg, const uint8_t *movable, struct me_stubs *stubs,
+		 struct me_plan *plan, uint32_t *nr_inline);
+
+#endif

@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * entries - how often control would arrive at old addresses of a copied function, and
+ * for which functions that costs more than the copy saves.
+ *
+ * A direct call or jump is led to the copy and costs what it did. A pointer or table
+ * that keeps an old address leads to old code, where a patch jumps to the copy: one
+ * more taken branch.
+ */
+#ifndef ME_ENTRIES_H
+#define ME_ENTRIES_H
+
+#include <stdint.h>
+
+#include "editor/plan.h"
+#include "libprof/cfg/cfg.h"
+#include "libprof/infer/counts.h"
+#include "libprof/base/err.h"
+
+#define ME_WHY_ENTRIES "jumps from its old address would cost more branches than its copy saves"
+
+struct me_entries {
+	double *arrivals; /* per function, in units of counts: at old addresses if it is copied */
+	uint8_t *left;	  /* per function: me_entries_weigh() removed it from the plan */
+};
+
+/*
+ * me_entries_count - count the arrivals. @redirected: one byte per function, set if all
+ * pointers to it will hold the copy's address. @labels: the same for labels whose
+ * addresses are used as values (see struct me_pointers); NULL: for none.
+ * Return: 0, -ENOMEM. Ownership: me_entries_fini(@out).
+ */
+int me_entries_count(const struct mp_cfg *cfg, const struct mp_counts *counts,
+		     const uint8_t *redirected, const uint8_t *labels, struct me_entries *out,
+		     struct mp_err *err);
+void me_entries_fini(struct me_entries *entries);
+
+/*
+ * me_entries_weigh - remove from @plan, and mark in @entries, the functions whose
+ * arrivals cost more taken branches than their copies can be relied on to save. Return:
+ * 0, -ENOMEM.
+ */
+int me_entries_weigh(const struct mp_cfg *cfg, const struct mp_counts *counts,
+		     struct me_entries *entries, struct me_plan *plan, struct mp_err *err);
+
+#endif

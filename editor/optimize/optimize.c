@@ -1,0 +1,193 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * optimize - calls the stages in order and collects the facts for the report. The stages
+ * decide; this file has no policy. Called by morph-optimize, inplace and train.
+ */
+#include <errno.h>
+#include <malloc.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <time.h>
+
+#include "editor/optimize/optimize_private.h"
+
+static double now_s(clockid_t clock)
+{
+	struct timespec ts;
+
+	clock_gettime(clock, &ts);
+	return (double)ts.tv_sec + (double)ts.tv_nsec / 1e9;
+}
+
+void me_job_end_stage(struct me_job *job, enum me_stage stage)
+{
+	double now = now_s(CLOCK_MONOTONIC), now_cpu = now_s(CLOCK_PROCESS_CPUTIME_ID);
+
+	job->report->stage_s[stage] += now - job->stage_start_s;
+	job->report->stage_cpu_s[stage] += now_cpu - job->stage_start_cpu_s;
+	job->stage_start_s = now;
+	job->stage_start_cpu_s = now_cpu;
+	stage++;
+	if (job->options->all && stage == ME_STAGE_PROFILE)
+		stage = ME_STAGE_LAYOUT;
+	if (stage == ME_STAGE_DEBUG)
+		stage++;
+	if (job->options->progress && stage < ME_NR_STAGES)
+		job->options->progress(stage);
+}
+
+int me_job_print(struct me_job *job, enum me_print_what what, const struct me_placement *placement,
+		 struct mp_err *err)
+{
+	const struct me_print data = {
+		.cfg = job->cfg,
+		.eligible = &job->eligible,
+		.counts = job->counts.block ? &job->counts : NULL,
+		.plan = job->plan.blocks ? &job->plan : NULL,
+		.placement = placement,
+	};
+	struct mp_err why;
+	int rc = me_print(job->options->print, what, &data, &why);
+
+	return rc ? mp_err_set(err, -rc, "%s: %s", job->options->input, why.msg) : 0;
+}
+
+/*
+ * The most memory that this program used. getrusage() does not tell: exec keeps ru_maxrss,
+ * which may be that of a larger parent.
+ */
+static uint64_t peak_rss_bytes(void)
+{
+	FILE *status = fopen("/proc/self/status", "re");
+	unsigned long long kib = 0;
+	char line[256];
+
+	while (status && fgets(line, sizeof(line), status))
+		if (sscanf(line, "VmHWM: %llu kB", &kib) == 1)
+			break;
+	if (status)
+		fclose(status);
+	return kib * 1024;
+}
+
+static int nothing_to_move(struct me_job *job, struct mp_err *err)
+{
+	struct me_optimize_report *r = job->report;
+
+	r->nothing_to_move = true;
+	if (!r->nr_left_alone)
+		return mp_err_set(err, ENODATA, "%s: nothing worth moving, nothing was written",
+				  job->options->input);
+	return mp_err_set(err, ENODATA, "%s: nothing can be moved, nothing was written: %s",
+			  job->options->input, r->left_alone[0].why);
+}
+
+/* From here on only the plan is needed of all that came from the profile. */
+static void forget_profile(struct me_job *job)
+{
+	me_instrument_free(job->instrument);
+	job->instrument = NULL;
+	me_number_free(job->number);
+	job->number = NULL;
+	if (!job->options->print) /* which shows counts beside places */
+		mp_counts_fini(&job->counts);
+	mp_path_evidence_fini(&job->paths);
+	mp_profile_free(job->profile);
+	mp_profile_free(job->sampled);
+	job->profile = job->sampled = NULL;
+	/* Give the many small blocks of inference and layout back before emit allocates large ones. */
+	malloc_trim(0);
+	mp_elf_drop_pages(job->elf);
+}
+
+static int optimize(const struct me_optimize_options *options,
+		    const struct me_unproved_list *unproved, struct me_optimize_report *report,
+		    struct mp_err *err)
+{
+	struct me_job job = {.options = options,
+			     .unproved = unproved,
+			     .report = report,
+			     .stage_start_s = now_s(CLOCK_MONOTONIC),
+			     .stage_start_cpu_s = now_s(CLOCK_PROCESS_CPUTIME_ID)};
+	int rc;
+
+	*report = (struct me_optimize_report){0};
+	rc = me_job_read_file(&job, err);
+	if (!rc)
+		rc = me_job_print(&job, ME_PRINT_CFG, NULL, err);
+	if (!rc && !options->all)
+		rc = me_job_read_profile(&job, err);
+	if (!rc)
+		rc = me_job_plan(&job, err);
+	if (!rc)
+		rc = me_job_print(&job, ME_PRINT_COUNTS, NULL, err);
+	if (!rc)
+		rc = me_job_print(&job, ME_PRINT_PLAN, NULL, err);
+	if (!rc && options->counting.edges)
+		rc = me_job_add_counters(&job, err);
+	if (!rc && options->counting.paths)
+		rc = me_job_add_numbers(&job, err);
+	if (!rc && options->counting.none)
+		rc = me_job_add_nothing(&job, err);
+	if (!rc)
+		rc = me_job_account(&job, err);
+	if (!rc && job.plan.nr_blocks == 0)
+		rc = nothing_to_move(&job, err);
+	forget_profile(&job);
+	if (!rc)
+		rc = me_job_produce(&job, err);
+	mp_counts_fini(&job.counts);
+	me_plan_fini(&job.plan);
+	me_eligible_fini(&job.eligible);
+	free(job.movable);
+	mp_cfg_free(job.cfg);
+	mp_elf_close(job.debug);
+	mp_elf_close(job.elf);
+	report->peak_rss_bytes = peak_rss_bytes();
+	return rc;
+}
+
+int me_optimize(const struct me_optimize_options *options, struct me_optimize_report *report,
+		struct mp_err *err)
+{
+	struct me_unproved_list unproved = {0};
+	double stage_s[ME_NR_STAGES] = {0}, stage_cpu_s[ME_NR_STAGES] = {0};
+	uint32_t nr_attempts = 0;
+	int rc;
+
+	/* Each attempt avoids the registers, or functions, that verify refused. Most files need
+	 * at most one further attempt. */
+	for (;;) {
+		rc = optimize(options, &unproved, report, err);
+		/* Failed attempts count, too. */
+		for (int i = 0; i < ME_NR_STAGES; i++) {
+			report->stage_s[i] = stage_s[i] += report->stage_s[i];
+			report->stage_cpu_s[i] = stage_cpu_s[i] += report->stage_cpu_s[i];
+		}
+		report->nr_attempts = ++nr_attempts;
+		if (rc != -EPERM || !options->counting.paths || !report->verified.nr_unproved)
+			break;
+		rc = me_unproved_add(&unproved, &report->verified, err);
+		if (rc)
+			break;
+		me_optimize_report_fini(report);
+	}
+	free(unproved.list);
+	return rc;
+}
+
+void me_optimize_report_fini(struct me_optimize_report *report)
+{
+	for (uint32_t i = 0; i < report->nr_left_alone; i++)
+		free(report->left_alone[i].name);
+	free(report->left_alone);
+	free(report->stale.path);
+	report->stale.path = NULL;
+	free(report->debug_file);
+	free(report->debug_output);
+	report->debug_file = report->debug_output = NULL;
+	me_emitted_fini(&report->emitted);
+	me_outside_fini(&report->outside);
+	report->left_alone = NULL;
+	report->nr_left_alone = 0;
+}

@@ -1,0 +1,168 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * optimize - makes a verified output of one file and its profile; calls all stages of
+ * morph-optimize.
+ */
+#ifndef ME_OPTIMIZE_H
+#define ME_OPTIMIZE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "libprof/infer/counts.h"
+#include "editor/base/digest.h"
+#include "editor/evidence/eligible.h"
+#include "editor/emit/emit.h"
+#include "editor/evidence/evidence.h"
+#include "editor/instrument/instrument.h"
+#include "editor/layout/layout.h"
+#include "editor/instrument/number.h"
+#include "editor/evidence/outside.h"
+#include "editor/print/print.h"
+#include "editor/evidence/select.h"
+#include "editor/verify/verify.h"
+#include "libprof/base/err.h"
+#include "libprof/infer/infer.h"
+
+/* Fewer samples than this say too little about where a program spends its time. */
+#define ME_MIN_SAMPLES 1000
+
+/* Files that are open already. Bytes are read and written there; the paths are only names. */
+struct me_optimize_files {
+	int input;
+	int output; /* open for reading and writing; neither synced, renamed nor closed */
+	int debug;  /* same for the debug file; unused if the report names none */
+};
+
+enum me_stage {
+	ME_STAGE_READ,
+	ME_STAGE_PROFILE,
+	ME_STAGE_INFER,
+	ME_STAGE_LAYOUT,
+	ME_STAGE_EMIT,
+	ME_STAGE_DEBUG, /* part of emitting; the report shows it separately */
+	ME_STAGE_WRITE,
+	ME_STAGE_VERIFY,
+	ME_NR_STAGES
+};
+
+/* An instrumented version, instead of a faster one. */
+struct me_counting {
+	bool none;  /* the copies of @paths without instrumentation, to measure their cost */
+	bool edges; /* counters: instrument.h */
+	bool paths; /* numbers in a register: number.h */
+	bool polls; /* with @paths: processes that map @path can poll: poll_code.h */
+	bool alone; /* no other file of the process has counters */
+	enum {
+		ME_COUNT_AUTO, /* per thread if the file starts threads and this is possible */
+		ME_COUNT_PLAIN,
+		ME_COUNT_ATOMIC,
+		ME_COUNT_THREADS
+	} how;
+	const char *path; /* of the file of counts; "%p" is the process id */
+};
+
+/* Is an instrumented version wanted? */
+static inline bool me_counting_any(const struct me_counting *c)
+{
+	return c->none || c->edges || c->paths;
+}
+
+struct me_optimize_options {
+	const char *input, *output;	       /* @output NULL: --dry-run */
+	const struct me_optimize_files *files; /* NULL: by name */
+	/* The input's debug file, or ME_SEPARATE_AUTO; NULL: none is read. */
+	const char *debug_file;
+	/* The output's debug file; NULL: the output's name with .debug, or its build-id with @files. */
+	const char *debug_output;
+	const char *db;
+	/*
+	 * A store with samples of the same work, if @db has counts; NULL: none. The report then
+	 * computes shares from these samples. They also show functions that could not be
+	 * counted, and so have no counts. @uncounted says why.
+	 */
+	const char *sampled_db;
+	const struct me_left_alone *uncounted;
+	uint32_t nr_uncounted;
+	int64_t since_s;
+	uint64_t min_samples;
+	enum mp_estimator estimator;
+	struct me_stale_options stale;
+	bool exact_profile; /* counts are exact, whatever the store says */
+	struct me_layout_options layout;
+	bool all;    /* no profile: move everything eligible, in the original order */
+	bool stress; /* with @all: in an order that exercises the editor, see plan_all.h */
+	uint64_t stress_seed;
+	struct me_counting counting;
+	struct me_words skip, only; /* functions by name: not moved; the only ones moved */
+	bool explain;		    /* only the report is wanted */
+	const struct me_print_options *print; /* what the stages print; NULL: nothing */
+	bool keeps_nothing;		      /* a dry run with @files: the output is not for use */
+	unsigned int nr_threads;	      /* limit; the output does not depend on it */
+	/* Called when a stage begins; may be NULL. */
+	void (*progress)(enum me_stage stage);
+};
+
+struct me_inplace_report;
+
+struct me_optimize_report {
+	char build_id[2 * MP_BUILD_ID_MAX + 1];
+	struct mp_id id; /* of the original */
+	struct me_digest
+		input_digest; /* of the bytes that were read and verified; only with @files */
+	uint32_t nr_funcs, nr_considered; /* considered: with samples (--all: all) */
+	uint32_t nr_moved;
+	uint32_t refused[ME_NR_REFUSALS];  /* considered functions, by refusal */
+	uint32_t problems[MP_NR_PROBLEMS]; /* of refused[ME_REFUSED_PROBLEM] */
+	uint32_t nr_not_worth;		   /* eligible, but not in the plan */
+	uint64_t nr_blocks, nr_hot_blocks;
+	uint64_t samples, samples_moved, samples_outside;
+	bool exact;		/* @db holds counts, not samples */
+	uint64_t counts;	/* counts of blocks, if @samples are those of @sampled_db */
+	double share_uncounted; /* share of samples in functions that could not be counted */
+	uint64_t transfers;	/* transfers of control seen besides, or instead of, samples */
+	uint64_t paths,
+		paths_strange; /* samples with a path; those whose path is not of this file */
+	struct me_stale_report stale;
+	double share_moved; /* share of samples, or without samples of transfers */
+	struct me_prediction prediction;
+	bool has_prediction;
+	struct mp_counts_stats inference;
+	struct me_instrument_report instrumented;
+	struct me_number_report numbered;
+	uint8_t counters; /* enum me_counters */
+	struct me_verify_report verified;
+	struct me_emitted emitted;	 /* numbers only: its image is freed */
+	char *debug_file, *debug_output; /* debug files read and written; NULL: none */
+	uint64_t debug_old_size, debug_new_size;
+	uint64_t old_size, new_size; /* bytes of the files */
+	uint64_t new_holes;	     /* of @new_size: me_image_holes() */
+	bool relinkable; /* linked with --emit-relocs: relocations tell what an address is */
+	bool library;	 /* not a program */
+	double stage_s[ME_NR_STAGES];	  /* elapsed time */
+	double stage_cpu_s[ME_NR_STAGES]; /* CPU time */
+	uint64_t peak_rss_bytes;
+	uint32_t nr_attempts; /* @stage_s and @stage_cpu_s cover all of them */
+	/* The functions left alone that have samples, most samples first. */
+	struct me_left_alone {
+		char *name;
+		uint64_t vaddr, samples;
+		const char *why; /* static */
+	} * left_alone;
+	uint32_t nr_left_alone;
+	struct me_outside_list outside; /* samples that lie in no function */
+	bool nothing_to_move;
+	const struct me_inplace_report *in_place; /* NULL: not --in-place */
+};
+
+/*
+ * me_optimize - read, infer, lay out, emit, verify; only then the output appears, by rename.
+ * With @options->files the output is complete when this returns 0, and else not usable. Return:
+ * 0; -ENODATA no or too little profile, or nothing worth moving; -EPERM refused as unsafe (also
+ * where verify refuses); else -errno. Ownership: me_optimize_report_fini(@report), always.
+ */
+int me_optimize(const struct me_optimize_options *options, struct me_optimize_report *report,
+		struct mp_err *err);
+void me_optimize_report_fini(struct me_optimize_report *report);
+
+#endif

@@ -1,0 +1,129 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * optimize_counters - what makes an output count or number paths: which functions cannot, and
+ * which kind of counters serves the file. Called by optimize.c and optimize_read.c.
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "editor/evidence/gs_use.h"
+#include "editor/optimize/optimize_private.h"
+#include "editor/emit/start.h"
+#include "editor/instrument/stubs.h"
+
+/* Counters are added to a copy along its unwind rows; these functions have none. */
+void me_job_leave_bare(struct me_job *job)
+{
+	for (uint32_t f = 0; f < job->cfg->nr_funcs; f++) {
+		if (!job->movable[f] || !(job->cfg->funcs[f].flags & MP_FUNC_BARE))
+			continue;
+		job->movable[f] = 0;
+		job->eligible.verdict[f] = ME_REFUSED_UNWIND;
+		job->eligible.detail[f] = mp_problem_name(MP_PROBLEM_NO_FDE);
+	}
+}
+
+/* A function stays where verify can prove no register free for the numbers. */
+int me_job_number_registers(struct me_job *job, struct mp_err *err)
+{
+	uint16_t *barred = calloc((size_t)job->cfg->nr_funcs + 1, sizeof(*barred));
+	int rc;
+
+	if (!barred)
+		return mp_err_set(err, ENOMEM, "out of memory");
+	me_unproved_spread(job->unproved, job->cfg, barred);
+	for (uint32_t f = 0; f < job->cfg->nr_funcs; f++) {
+		if (barred[f] != ME_UNPROVED_ANY || !job->movable[f])
+			continue;
+		job->movable[f] = 0;
+		job->eligible.detail[f] = "not numbered: what its registers hold is not proved";
+	}
+	/* A number cannot say which jump led to a label whose address is a value. */
+	for (uint32_t f = 0; f < job->cfg->nr_funcs; f++) {
+		if (!job->movable[f] || !(job->cfg->funcs[f].flags & MP_FUNC_LABELS))
+			continue;
+		job->movable[f] = 0;
+		job->eligible.detail[f] = "not numbered: its labels are values";
+	}
+	rc = me_number_new(job->cfg, job->options->counting.polls, job->movable, barred,
+			   &job->number, err);
+	free(barred);
+	return rc;
+}
+
+static bool starts_threads(const struct mp_elf *elf)
+{
+	static const char *const names[] = {"pthread_create", "thrd_create"};
+
+	for (uint32_t i = 0; i < elf->nr_symbols; i++)
+		for (size_t n = 0; n < sizeof(names) / sizeof(names[0]); n++)
+			if (elf->symbols[i].name && !strcmp(elf->symbols[i].name, names[n]))
+				return true;
+	return false;
+}
+
+/*
+ * Threads find their own counters by %gs, which only one file of a process can use. A process has
+ * one program but several libraries, and a library also runs in threads that other files start.
+ */
+static enum me_counters choose_for(const struct me_job *job)
+{
+	const struct me_counting *c = &job->options->counting;
+	struct me_start start;
+	struct mp_err why;
+	bool program = !me_start_find(job->elf, &start, &why) && start.program;
+
+	if (!starts_threads(job->elf) && (program || !c->alone))
+		return ME_COUNTERS_PLAIN;
+	return (program || c->alone) && !me_gs_is_used(job->elf) ? ME_COUNTERS_THREADS
+								 : ME_COUNTERS_ATOMIC;
+}
+
+/* Two threads lose counts when they count in the same counter at once, unless it is atomic. */
+static int choose_counters(struct me_job *job, struct mp_err *err)
+{
+	switch (job->options->counting.how) {
+	case ME_COUNT_PLAIN: job->plan.counters = ME_COUNTERS_PLAIN; break;
+	case ME_COUNT_ATOMIC: job->plan.counters = ME_COUNTERS_ATOMIC; break;
+	case ME_COUNT_THREADS:
+		if (me_gs_is_used(job->elf))
+			return mp_err_set(err, EPERM,
+					  "%s: uses %%gs itself: count with edges,atomic",
+					  job->options->input);
+		job->plan.counters = ME_COUNTERS_THREADS;
+		break;
+	default: job->plan.counters = choose_for(job);
+	}
+	job->report->counters = job->plan.counters;
+	return 0;
+}
+
+int me_job_add_counters(struct me_job *job, struct mp_err *err)
+{
+	const struct me_counting *c = &job->options->counting;
+	int rc = choose_counters(job, err);
+
+	if (rc)
+		return rc;
+	job->plan.counts_path = c->path;
+	return me_instrument_plan(job->instrument, job->options->all ? NULL : &job->counts,
+				  job->movable, &job->plan, &job->report->instrumented, err);
+}
+
+int me_job_add_numbers(struct me_job *job, struct mp_err *err)
+{
+	job->plan.counts_path = job->options->counting.path;
+	return me_number_plan(job->number, job->options->all ? NULL : &job->counts, job->movable,
+			      &job->plan, &job->report->numbered, err);
+}
+
+int me_job_add_nothing(struct me_job *job, struct mp_err *err)
+{
+	struct me_stubs none = {0};
+	uint32_t nr_inline;
+
+	return me_stubs_put(job->cfg, job->movable, &none, &job->plan, &nr_inline)
+		       ? mp_err_set(err, ENOMEM, "out of memory")
+		       : 0;
+}

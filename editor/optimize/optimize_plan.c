@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * optimize_plan - from a profile to a plan: calls inference, layout and prediction. Called by
+ * optimize.c.
+ */
+#include <errno.h>
+
+#include "editor/layout/entries.h"
+#include "editor/optimize/optimize_private.h"
+#include "editor/layout/plan_all.h"
+#include "editor/evidence/pointer.h"
+#include "editor/instrument/room.h"
+
+/* Drops functions whose copies would cost more than they save, and predicts the rest. */
+static int weigh_plan(struct me_job *job, struct mp_err *err)
+{
+	struct me_pointers pointers = {0};
+	struct me_entries entries = {0};
+	int rc = me_pointers_find(job->cfg, job->movable, &pointers, err);
+
+	if (!rc)
+		rc = me_entries_count(job->cfg, &job->counts, pointers.redirected, pointers.labels,
+				      &entries, err);
+	if (!rc)
+		rc = me_entries_weigh(job->cfg, &job->counts, &entries, &job->plan, err);
+	for (uint32_t f = 0; f < job->cfg->nr_funcs && !rc; f++) {
+		if (!entries.left[f])
+			continue;
+		job->movable[f] = 0;
+		job->eligible.verdict[f] = ME_REFUSED_ENTRIES;
+		job->eligible.detail[f] = ME_WHY_ENTRIES;
+	}
+	if (!rc)
+		rc = me_layout_predict(job->cfg, &job->counts, &job->plan, entries.arrivals,
+				       &job->report->prediction, err);
+	job->report->has_prediction = !rc;
+	me_entries_fini(&entries);
+	me_pointers_fini(&pointers);
+	return rc;
+}
+
+static int make_room(struct me_job *job, const struct mp_counts *counts, struct mp_err *err)
+{
+	return me_room_make(job->cfg, counts, ME_NUMBERED_PIECES_MAX, job->movable,
+			    job->eligible.detail)
+		       ? mp_err_set(err, ENOMEM, "out of memory")
+		       : 0;
+}
+
+int me_job_plan(struct me_job *job, struct mp_err *err)
+{
+	const struct me_optimize_options *o = job->options;
+	struct mp_counts_options inference = {
+		.estimator = o->estimator,
+		.layout_prior = true,
+		.call_graph = true,
+		.paths = job->paths.edge ? &job->paths : NULL,
+		.nr_threads = o->nr_threads,
+	};
+	struct me_layout_options layout = o->layout;
+	int rc;
+
+	layout.nr_threads = o->nr_threads;
+	if (o->all && o->counting.paths && make_room(job, NULL, err))
+		return -ENOMEM;
+	if (o->all)
+		return me_plan_all(job->cfg, job->movable, o->stress ? &o->stress_seed : NULL,
+				   &job->plan, err);
+	rc = mp_counts_build(job->cfg, job->profile, &inference, &job->counts,
+			     &job->report->inference, err);
+	mp_profile_drop_edges(job->profile);
+	mp_path_evidence_fini(&job->paths);
+	me_job_end_stage(job, ME_STAGE_INFER);
+	if (!rc)
+		rc = me_layout_build(job->cfg, &job->counts, job->movable, &layout, &job->plan,
+				     err);
+	/* An output that counts must count every function, and saves no branches. */
+	if (!rc && !me_counting_any(&o->counting))
+		rc = weigh_plan(job, err);
+	if (!rc && o->counting.paths)
+		rc = make_room(job, &job->counts, err);
+	me_job_end_stage(job, ME_STAGE_LAYOUT);
+	return rc;
+}

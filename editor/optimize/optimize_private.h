@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * optimize_private - one run of optimize: its state, and the steps that optimize.c calls in order.
+ * Only optimize*.c include this header.
+ */
+#ifndef ME_OPTIMIZE_PRIVATE_H
+#define ME_OPTIMIZE_PRIVATE_H
+
+#include "editor/instrument/instrument.h"
+#include "editor/instrument/number.h"
+#include "editor/optimize/optimize.h"
+#include "editor/optimize/unproved.h"
+#include "libprof/infer/path_evidence.h"
+#include "libprof/infer/profile.h"
+#include "libprof/store/store_outputs.h"
+
+struct me_job {
+	const struct me_optimize_options *options;
+	struct me_optimize_report *report;
+	struct mp_elf *elf;
+	struct mp_elf
+		*debug; /* the debug file of @elf; NULL: none, or @elf carries the information */
+	struct mp_cfg *cfg;
+	struct mp_profile *profile;
+	struct mp_profile
+		*sampled; /* the samples that the report tells shares by; NULL: those of @profile */
+	struct mp_path_evidence paths;
+	struct me_eligible eligible;
+	uint8_t *movable;		  /* per function: eligible, as layout wants it */
+	struct me_instrument *instrument; /* NULL: no counters */
+	const struct me_unproved_list *unproved;
+	struct me_number *number; /* NULL: no path numbers */
+	struct mp_counts counts;
+	struct me_plan plan;
+	struct mp_output verified; /* the output that verify accepted */
+	double stage_start_s, stage_start_cpu_s;
+};
+
+/* Books the time since the last call under @stage, and announces the next stage. */
+void me_job_end_stage(struct me_job *job, enum me_stage stage);
+
+/* Shows what a stage computed, if the user asked for it. @placement: NULL before copies have places. */
+int me_job_print(struct me_job *job, enum me_print_what what, const struct me_placement *placement,
+		 struct mp_err *err);
+
+/* Opens and analyses the input, and decides which functions may move. */
+int me_job_read_file(struct me_job *job, struct mp_err *err);
+/* Reads the profile from the store. Return: also -ENODATA, too few samples. */
+int me_job_read_profile(struct me_job *job, struct mp_err *err);
+/* Infers counts and lays the code out; with --all it does neither. */
+int me_job_plan(struct me_job *job, struct mp_err *err);
+
+/* Leaves functions without unwind information alone. */
+void me_job_leave_bare(struct me_job *job);
+/* Chooses registers for path numbers, and leaves functions alone that have none. */
+int me_job_number_registers(struct me_job *job, struct mp_err *err);
+/* Add counters, path numbers, or neither to a plan that copies every function. */
+int me_job_add_counters(struct me_job *job, struct mp_err *err);
+int me_job_add_numbers(struct me_job *job, struct mp_err *err);
+int me_job_add_nothing(struct me_job *job, struct mp_err *err);
+
+/* Fills the report: functions and samples that were considered, moved and left alone. */
+int me_job_account(struct me_job *job, struct mp_err *err);
+/* Emits, writes, verifies and publishes the output. */
+int me_job_produce(struct me_job *job, struct mp_err *err);
+
+#endif

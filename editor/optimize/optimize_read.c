@@ -1,0 +1,227 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * optimize_read - the input of a run: the file, its debug file, its profile. Decides which functions
+ * the user or the kind of output leaves out. Called by optimize.c.
+ */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "editor/optimize/optimize_private.h"
+#include "editor/evidence/selfcheck.h"
+#include "editor/debug/separate.h"
+#include "editor/emit/start.h"
+#include "libprof/store/store.h"
+
+static int read_debug_file(struct me_job *job, struct mp_err *err)
+{
+	const struct me_optimize_options *o = job->options;
+	struct me_optimize_report *r = job->report;
+	int rc;
+
+	if (!o->debug_file)
+		return 0;
+	rc = me_separate_open(job->elf, o->debug_file, &job->debug, err);
+	if (!job->debug)
+		return rc == -ENOENT && !strcmp(o->debug_file, ME_SEPARATE_AUTO) ? 0 : rc;
+	r->debug_old_size = job->debug->size;
+	r->debug_file = strdup(job->debug->path);
+	if (o->output &&
+	    asprintf(&r->debug_output, "%s%s", o->debug_output ? o->debug_output : o->output,
+		     o->debug_output ? "" : ".debug") < 0)
+		r->debug_output = NULL;
+	return r->debug_file && (r->debug_output || !o->output)
+		       ? 0
+		       : mp_err_set(err, ENOMEM, "out of memory");
+}
+
+/* Functions that --skip or --only leave out do not move, and the report says so. */
+static int apply_selection(struct me_job *job, struct mp_err *err)
+{
+	const struct me_optimize_options *o = job->options;
+	uint32_t nr = job->cfg->nr_funcs;
+	unsigned char *skip = calloc(nr + 1, 1), *only = calloc(nr + 1, 1);
+	int rc = skip && only ? 0 : mp_err_set(err, ENOMEM, "out of memory");
+
+	if (!rc)
+		rc = me_select_functions(job->cfg, &o->skip, skip, err);
+	if (!rc)
+		rc = me_select_functions(job->cfg, &o->only, only, err);
+	for (uint32_t f = 0; f < nr && !rc; f++) {
+		if (!job->movable[f] || (!skip[f] && (!o->only.nr || only[f])))
+			continue;
+		job->movable[f] = 0;
+		job->eligible.detail[f] = skip[f] ? "left out by --skip" : "not named by --only";
+	}
+	free(skip);
+	free(only);
+	return rc;
+}
+
+/* Functions, blocks and edges of the file, and which of the functions may move. */
+static int analyse(struct me_job *job, struct mp_err *err)
+{
+	const struct me_optimize_options *o = job->options;
+	int rc = mp_cfg_build(
+		job->elf, &(struct mp_cfg_options){.fine = o->counting.paths || o->counting.none},
+		&job->cfg, err);
+
+	if (!rc)
+		rc = me_eligible_functions(job->cfg, o->nr_threads, &job->eligible, err);
+	if (rc)
+		return rc;
+	job->report->nr_funcs = job->cfg->nr_funcs;
+	job->movable = malloc(job->cfg->nr_funcs + 1);
+	if (!job->movable)
+		return mp_err_set(err, ENOMEM, "out of memory");
+	for (uint32_t f = 0; f < job->cfg->nr_funcs; f++)
+		job->movable[f] = job->eligible.verdict[f] == ME_ELIGIBLE;
+	return apply_selection(job, err);
+}
+
+/* Users of a set-user-ID or set-group-ID file must not write files with its rights. */
+static int refuse_set_id(const struct me_job *job, struct mp_err *err)
+{
+	struct stat st;
+
+	if (stat(job->options->input, &st) || !(st.st_mode & (S_ISUID | S_ISGID)))
+		return 0;
+	return mp_err_set(err, EPERM, "has other rights than who runs it: no counters");
+}
+
+int me_job_read_file(struct me_job *job, struct mp_err *err)
+{
+	const struct me_optimize_options *o = job->options;
+	struct me_start start;
+	struct mp_err why;
+	int rc = o->files ? mp_elf_open_fd(o->input, o->files->input, MP_ELF_ALL, &job->elf, err)
+			  : mp_elf_open(o->input, MP_ELF_ALL, &job->elf, err);
+
+	if (rc)
+		return rc;
+	rc = me_selfcheck_file(job->elf, &why);
+	if (!rc)
+		rc = me_selfcheck_companions(o->input, &why);
+	if (!rc)
+		rc = me_eligible_file(job->elf, &why);
+	if (rc)
+		return mp_err_set(err, -rc, "%s: %s", job->options->input, why.msg);
+	rc = read_debug_file(job, err);
+	if (rc)
+		return rc;
+	job->report->id = job->elf->id;
+	mp_id_format_build_id(&job->elf->id, job->report->build_id);
+	job->report->relinkable = job->elf->relinkable;
+	(void)me_start_find(job->elf, &start, NULL);
+	job->report->library = !start.program;
+	job->report->old_size = job->elf->size;
+	rc = analyse(job, &why);
+	if (!rc && me_counting_any(&o->counting))
+		me_job_leave_bare(job);
+	if (!rc && (o->counting.edges || o->counting.polls))
+		rc = refuse_set_id(job, &why);
+	if (!rc && o->counting.edges)
+		rc = me_instrument_new(job->cfg, job->movable, job->eligible.detail,
+				       &job->instrument, &why);
+	if (!rc && o->counting.paths)
+		rc = me_job_number_registers(job, &why);
+	if (rc)
+		return mp_err_set(err, -rc, "%s: %s", o->input, why.msg);
+	me_job_end_stage(job, ME_STAGE_READ);
+	return 0;
+}
+
+/* These samples serve the report alone, so a store without samples of this file is no failure. */
+static int read_sampled(struct me_job *job, struct mp_err *err)
+{
+	const struct me_optimize_options *o = job->options;
+	struct me_optimize_report *r = job->report;
+	struct mp_ip_count *counts = NULL;
+	struct mp_module module = {0};
+	struct mp_store *store;
+	struct mp_err ignored;
+	size_t nr = 0;
+	int rc;
+
+	if (!o->sampled_db || mp_store_open(o->sampled_db, MP_STORE_READ, &store, &ignored))
+		return 0;
+	rc = mp_store_find_module(store, &job->elf->id, &module, &ignored);
+	if (!rc)
+		rc = mp_store_read_counts(store, module.key, 0, &counts, &nr, &ignored);
+	free(module.path);
+	mp_store_close(store);
+	if (!rc && nr)
+		rc = mp_profile_build(job->cfg, counts, nr, &job->sampled, err);
+	else
+		rc = 0;
+	free(counts);
+	if (rc || !job->sampled)
+		return rc;
+	r->counts = r->samples;
+	r->samples = job->sampled->nr_samples + job->sampled->nr_outside;
+	r->samples_outside = job->sampled->nr_outside;
+	return 0;
+}
+
+static int build_profile(struct me_job *job, const struct me_evidence *evidence, struct mp_err *err)
+{
+	int rc = mp_profile_build(job->cfg, evidence->counts, evidence->nr_counts, &job->profile,
+				  err);
+
+	if (!rc &&
+	    me_outside_find(job->cfg, evidence->counts, evidence->nr_counts, &job->report->outside))
+		rc = mp_err_set(err, ENOMEM, "out of memory");
+	if (!rc && evidence->nr_edges)
+		rc = mp_profile_add_edges(job->profile, job->cfg, evidence->edges,
+					  evidence->nr_edges, err);
+	if (!rc && evidence->nr_unknown)
+		rc = mp_profile_set_unknown(job->profile, job->cfg, evidence->unknown,
+					    evidence->nr_unknown, err);
+	if (!rc && evidence->nr_paths)
+		rc = mp_path_evidence_build(job->cfg, evidence->paths, evidence->nr_paths,
+					    &job->paths, err);
+	if (!rc)
+		job->profile->exact = job->report->exact =
+			evidence->exact ||
+			(job->options->exact_profile && !job->report->stale.used);
+	return rc;
+}
+
+int me_job_read_profile(struct me_job *job, struct mp_err *err)
+{
+	const struct me_optimize_options *o = job->options;
+	const struct me_evidence_options which = {
+		.input = o->input,
+		.db = o->db,
+		.since_s = o->since_s,
+		.min_samples = o->min_samples,
+		.paths = o->estimator == MP_ESTIMATE_PATHS,
+		.remember = (o->output || o->files) && !me_counting_any(&o->counting),
+		.stale = o->stale,
+	};
+	struct me_evidence evidence;
+	uint64_t seen;
+	int rc = me_evidence_read(&which, job->cfg, &evidence, &job->report->stale, err);
+
+	if (!rc)
+		rc = build_profile(job, &evidence, err);
+	me_evidence_fini(&evidence);
+	if (rc)
+		return rc;
+	job->report->samples = job->profile->nr_samples + job->profile->nr_outside;
+	job->report->samples_outside = job->profile->nr_outside;
+	job->report->transfers = job->profile->nr_transfers + job->profile->nr_transfers_outside;
+	job->report->paths = job->paths.nr_paths;
+	job->report->paths_strange = job->paths.nr_strange;
+	seen = job->report->samples + job->report->transfers;
+	if (seen < o->min_samples)
+		return mp_err_set(err, ENODATA, "%s: too little profile: %llu samples%s, want %llu",
+				  o->input, (unsigned long long)seen,
+				  job->report->transfers ? " and transfers of control" : "",
+				  (unsigned long long)o->min_samples);
+	rc = read_sampled(job, err);
+	me_job_end_stage(job, ME_STAGE_PROFILE);
+	return rc;
+}

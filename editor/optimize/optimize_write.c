@@ -1,0 +1,223 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * optimize_write - from a plan to a file on disk: emit, write, verify, publish. No output appears
+ * that verify has not accepted. Called by optimize.c.
+ */
+#include <errno.h>
+#include <malloc.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "editor/optimize/optimize_private.h"
+#include "editor/emit/publish.h"
+#include "libprof/note/map.h"
+#include "libprof/store/store.h"
+#include "libprof/store/store_paths.h"
+
+/* A huge page of x86-64 has 2 MiB. */
+#define HUGE_PAGE_LOG2 21
+
+/* The name of the debug file in the output. NULL: named by the build-id. */
+static const char *debug_name(const struct me_job *job)
+{
+	const char *path = job->report->debug_output, *slash;
+
+	if (job->options->files)
+		return NULL;
+	if (!path)
+		path = job->report->debug_file;
+	slash = path ? strrchr(path, '/') : NULL;
+	return slash ? slash + 1 : path;
+}
+
+/* A file that was written: its name in messages, and its descriptor. */
+struct written {
+	const char *path;
+	int fd; /* -1: not there */
+};
+
+/* The database record for an output. */
+static struct mp_output output_of(const struct mp_elf *original, const struct mp_elf *output)
+{
+	const struct mp_section *paths = mp_elf_section(output, MP_PATH_TABLE_SECTION);
+	struct mp_output is = {.id = output->id, .original = original->id};
+
+	if (paths && paths->type == SHT_PROGBITS && paths->size)
+		is.paths_hash = mp_path_table_hash(output->data + paths->off, paths->size);
+	return is;
+}
+
+/*
+ * Collectors with this database then know the output without verifying it themselves. Without
+ * permission to write the database, nothing is noted: the collector then verifies the output, if
+ * the original is there.
+ */
+static void write_down(const struct me_job *job)
+{
+	struct mp_store *store;
+
+	if (!job->options->db || job->options->all || job->options->keeps_nothing ||
+	    (!job->options->files && !job->options->output) ||
+	    mp_store_open(job->options->db, MP_STORE_WRITE, &store, NULL))
+		return;
+	mp_store_put_output(store, &job->verified, NULL);
+	mp_store_close(store);
+}
+
+static int verify_file(struct me_job *job, const struct written *file,
+		       const struct written *debug_file, struct mp_err *err)
+{
+	const struct mp_elf *original = job->elf;
+	struct me_verify_debug debug = {job->debug, NULL, debug_name(job)};
+	struct mp_elf *output = NULL, *debug_output = NULL;
+	char own_name[2 * MP_BUILD_ID_MAX + sizeof(".debug")];
+	struct mp_err why;
+	int rc = mp_elf_open_fd(file->path, file->fd, MP_ELF_ALL, &output, &why);
+
+	if (!rc && job->debug) {
+		rc = mp_elf_open_fd(debug_file->path, debug_file->fd, MP_ELF_DEBUG | MP_ELF_SYMBOLS,
+				    &debug_output, &why);
+		debug.output = debug_output;
+	}
+	if (!rc && job->debug && !debug.name) {
+		char text[2 * MP_BUILD_ID_MAX + 1] = {0};
+
+		mp_id_format_build_id(&output->id, text);
+		sprintf(own_name, "%s.debug", text + 2);
+		debug.name = own_name;
+	}
+	if (!rc)
+		rc = me_verify_threads(original, output, job->debug ? &debug : NULL,
+				       job->options->nr_threads, &job->report->verified, &why);
+	if (!rc)
+		job->verified = output_of(original, output);
+	mp_elf_close(debug_output);
+	mp_elf_close(output);
+	if (rc == -EBADMSG || rc == -ENOEXEC)
+		return mp_err_set(err, EPERM,
+				  "%s: the output does not verify, nothing was written: %s",
+				  original->path, why.msg);
+	return rc ? mp_err_set(err, -rc, "%s: verify: %s", original->path, why.msg) : 0;
+}
+
+/* Frees the analysis: nothing needs it from here on, and verify must not use it. */
+static void forget_analysis(struct me_job *job)
+{
+	mp_cfg_free(job->cfg);
+	job->cfg = NULL;
+	mp_elf_drop_pages(job->elf);
+}
+
+static void end_writing(struct me_job *job)
+{
+	me_image_fini(&job->report->emitted.image);
+	me_image_fini(&job->report->emitted.debug_image);
+	malloc_trim(0);
+	me_job_end_stage(job, ME_STAGE_WRITE);
+}
+
+/* Writes the temporary debug file. */
+static int begin_debug(struct me_job *job, struct me_publish *publish, struct mp_err *err)
+{
+	const struct me_optimize_report *r = job->report;
+	struct stat a, b;
+	int rc = me_publish_begin(publish, job->options->input, r->debug_output, err);
+
+	if (rc)
+		return rc;
+	/* A debug file is not executable. */
+	publish->mode &= 0666;
+	if (r->debug_output && !stat(r->debug_file, &a) && !stat(r->debug_output, &b) &&
+	    a.st_dev == b.st_dev && a.st_ino == b.st_ino)
+		return mp_err_set(err, EINVAL, "%s: is the input's debug file; give another name",
+				  r->debug_output);
+	return me_publish_write(publish, &r->emitted.debug_image, err);
+}
+
+/*
+ * Publish the debug file first, so that no output lacks one. If the process is killed between the
+ * two, the old output's link has another checksum, so debuggers ignore the new debug file.
+ */
+static int publish(struct me_job *job, struct mp_err *err)
+{
+	struct me_optimize_report *r = job->report;
+	struct me_publish publish, debug = {.fd = -1};
+	int rc = me_publish_begin(&publish, job->options->input, job->options->output, err);
+
+	if (rc)
+		return rc;
+	if (job->debug)
+		rc = begin_debug(job, &debug, err);
+	if (!rc)
+		rc = me_publish_write(&publish, &r->emitted.image, err);
+	end_writing(job);
+	if (!rc)
+		rc = verify_file(job, &(struct written){publish.temporary, publish.fd},
+				 &(struct written){debug.temporary, debug.fd}, err);
+	me_job_end_stage(job, ME_STAGE_VERIFY);
+	if (!rc && job->debug)
+		rc = me_publish_commit(&debug, err);
+	if (!rc)
+		rc = me_publish_commit(&publish, err);
+	if (debug.fd >= 0 || debug.temporary || debug.final)
+		me_publish_end(&debug);
+	me_publish_end(&publish);
+	return rc;
+}
+
+static int write_open(struct me_job *job, struct mp_err *err)
+{
+	struct me_optimize_report *r = job->report;
+	const struct me_optimize_files *files = job->options->files;
+	int rc = me_image_write(&r->emitted.image, files->output);
+
+	if (!rc && job->debug)
+		rc = me_image_write(&r->emitted.debug_image, files->debug);
+	if (rc)
+		return mp_err_set(err, -rc, "%s: cannot write its new version: %s",
+				  job->options->input, strerror(-rc));
+	end_writing(job);
+	rc = verify_file(job, &(struct written){job->options->input, files->output},
+			 &(struct written){r->debug_file, files->debug}, err);
+	/* Last, so that the digest is of the bytes that verify saw, even if the file has changed. */
+	me_digest_memory(job->elf->data, job->elf->size, &r->input_digest);
+	me_job_end_stage(job, ME_STAGE_VERIFY);
+	return rc;
+}
+
+static int show_places(void *ctx, const struct me_placement *placement, struct mp_err *err)
+{
+	struct me_job *job = ctx;
+
+	return me_job_print(job, ME_PRINT_PLACE, placement, err);
+}
+
+int me_job_produce(struct me_job *job, struct mp_err *err)
+{
+	const struct me_emit_observer observer = {show_places, job};
+	struct me_optimize_report *r = job->report;
+	struct mp_err why;
+	int rc;
+
+	job->plan.page_log2 = job->options->layout.huge_pages ? HUGE_PAGE_LOG2 : 0;
+	rc = me_emit_spending(job->cfg, &job->plan, job->debug, debug_name(job), &observer,
+			      &r->emitted, &why);
+	if (rc)
+		return mp_err_set(err, rc == -ERANGE ? EPERM : -rc, "%s: %s", job->options->input,
+				  why.msg);
+	forget_analysis(job);
+	me_job_end_stage(job, ME_STAGE_EMIT);
+	r->stage_s[ME_STAGE_DEBUG] = r->emitted.debug.seconds;
+	r->stage_s[ME_STAGE_EMIT] -= r->emitted.debug.seconds;
+	r->stage_cpu_s[ME_STAGE_DEBUG] = r->emitted.debug.cpu_seconds;
+	r->stage_cpu_s[ME_STAGE_EMIT] -= r->emitted.debug.cpu_seconds;
+	r->new_size = r->emitted.image.size_bytes;
+	r->new_holes = me_image_holes(&r->emitted.image);
+	r->debug_new_size = r->emitted.debug_image.size_bytes;
+	rc = job->options->files ? write_open(job, err) : publish(job, err);
+	if (!rc)
+		write_down(job);
+	return rc;
+}

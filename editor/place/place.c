@@ -1,0 +1,518 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * place - decides branch forms, lengths and addresses of copied blocks. Does not choose order
+ * (layout) nor write bytes (copy). Called by emit.
+ */
+#include "editor/place/place.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "editor/place/stub_code.h"
+
+enum {
+	SHORT_JUMP = 2,
+	LONG_JUMP = 5,
+	SHORT_BRANCH = 2,
+	LONG_BRANCH = 6,
+	ENDBR64 = 4,
+};
+
+uint64_t me_place_of(const struct mp_cfg *cfg, const struct me_placement *placement,
+		     uint64_t target)
+{
+	uint32_t block = mp_cfg_block_starting(cfg, target);
+
+	if (block == MP_NONE || placement->of_block[block] == MP_NONE)
+		return target;
+	return placement->copies[placement->of_block[block]].new_vaddr;
+}
+
+uint64_t me_place_value(const struct mp_cfg *cfg, const struct me_placement *placement,
+			uint64_t target)
+{
+	uint32_t block = mp_cfg_block_starting(cfg, target);
+
+	if (block == MP_NONE || placement->of_block[block] == MP_NONE ||
+	    !placement->copies[placement->of_block[block]].new_size)
+		return target;
+	return placement->copies[placement->of_block[block]].new_vaddr;
+}
+
+uint32_t me_place_end(const struct mp_cfg *cfg, uint32_t from, uint64_t target)
+{
+	const struct mp_block *block = &cfg->blocks[from];
+
+	/* A direct branch has at most two edges; those of a table are never asked for. */
+	for (uint32_t e = 0; e < block->nr_edges && e < 2; e++) {
+		uint32_t to = cfg->edges[block->first_edge + e].to;
+
+		if (cfg->blocks[to].vaddr == target)
+			return to;
+	}
+	return mp_cfg_block_starting(cfg, target);
+}
+
+static int compare_edge_stubs(const void *a, const void *b)
+{
+	const struct me_edge_stub *x = a, *y = b;
+
+	if (x->from != y->from)
+		return x->from < y->from ? -1 : 1;
+	return x->to < y->to ? -1 : x->to > y->to;
+}
+
+/* The copy or stub that the end of @copy leads to on its way to @block; MP_NONE: not copied. */
+static uint32_t arrival(const struct mp_cfg *cfg, const struct me_placement *placement,
+			const struct me_copy *copy, uint32_t block)
+{
+	struct me_edge_stub key = {copy->block, block, 0}, *found;
+
+	if (copy->stub) { /* behind a stub, control continues */
+		uint8_t ways = placement->stubs[copy->stub - 1].ways;
+
+		return ways == ME_STUB_ALL || ways == ME_STUB_POLL ? placement->itself[block]
+								   : placement->inner[block];
+	}
+	if (cfg->blocks[copy->block].func != cfg->blocks[block].func)
+		return placement->of_block[block];
+	found = placement->nr_edge_stubs
+			? bsearch(&key, placement->edge_stubs, placement->nr_edge_stubs,
+				  sizeof(key), compare_edge_stubs)
+			: NULL;
+	return found ? found->copy : placement->inner[block];
+}
+
+static uint32_t arrival_of(const struct mp_cfg *cfg, const struct me_placement *placement,
+			   const struct me_copy *copy, uint64_t target)
+{
+	uint32_t block = me_place_end(cfg, copy->block, target);
+
+	return block == MP_NONE ? MP_NONE : arrival(cfg, placement, copy, block);
+}
+
+/* Computed once, because branches are measured many times until all reach. */
+static void find_arrivals(const struct mp_cfg *cfg, struct me_placement *placement)
+{
+	for (uint32_t i = 0; i < placement->nr_copies; i++) {
+		struct me_copy *copy = &placement->copies[i];
+
+		if (copy->branch)
+			copy->branch_to =
+				arrival_of(cfg, placement, copy, me_copy_branch_target(cfg, copy));
+		if (copy->jump)
+			copy->jump_to =
+				arrival_of(cfg, placement, copy, me_copy_jump_target(cfg, copy));
+	}
+}
+
+uint64_t me_copy_branch_target(const struct mp_cfg *cfg, const struct me_copy *copy)
+{
+	const struct mp_block *block = &cfg->blocks[copy->block];
+
+	return copy->invert ? block->vaddr + block->size : block->term_target;
+}
+
+uint64_t me_copy_jump_target(const struct mp_cfg *cfg, const struct me_copy *copy)
+{
+	const struct mp_block *block = &cfg->blocks[copy->block];
+
+	if (copy->stub)
+		return block->vaddr;
+	/* The jump goes where the conditional branch does not. */
+	if (block->term == MP_TERM_JUMP || block->term == MP_TERM_TAIL ||
+	    (block->term == MP_TERM_COND && copy->invert))
+		return block->term_target;
+	return block->vaddr + block->size;
+}
+
+uint64_t me_place_branch(const struct mp_cfg *cfg, const struct me_placement *placement,
+			 const struct me_copy *copy)
+{
+	return copy->branch_to == MP_NONE ? me_copy_branch_target(cfg, copy)
+					  : placement->copies[copy->branch_to].new_vaddr;
+}
+
+uint64_t me_place_jump(const struct mp_cfg *cfg, const struct me_placement *placement,
+		       const struct me_copy *copy)
+{
+	return copy->jump_to == MP_NONE ? me_copy_jump_target(cfg, copy)
+					: placement->copies[copy->jump_to].new_vaddr;
+}
+
+/* May @copy fall through to the next copy on its way to @target? */
+static bool next_is(const struct mp_cfg *cfg, const struct me_placement *placement, uint32_t copy,
+		    uint64_t target)
+{
+	uint32_t block = me_place_end(cfg, placement->copies[copy].block, target);
+
+	if (block == MP_NONE || copy + 1 >= placement->nr_copies)
+		return false;
+	if (placement->nr_stubs)
+		return arrival(cfg, placement, &placement->copies[copy], block) == copy + 1;
+	return placement->copies[copy + 1].block == block;
+}
+
+static void shape_conditional(const struct mp_cfg *cfg, struct me_placement *placement,
+			      uint32_t index, bool favour_fall)
+{
+	struct me_copy *copy = &placement->copies[index];
+	const struct mp_block *block = &cfg->blocks[copy->block];
+	uint64_t fall = block->vaddr + block->size;
+
+	copy->branch = true;
+	if (next_is(cfg, placement, index, fall)) {
+		copy->falls = true;
+		return;
+	}
+	if (next_is(cfg, placement, index, block->term_target)) {
+		copy->invert = true;
+		copy->falls = true;
+		return;
+	}
+	/* Neither successor follows: the likelier one gets the branch, the other one the jump. */
+	copy->jump = true;
+	copy->invert = favour_fall;
+}
+
+static bool begins_with_endbr64(const struct mp_cfg *cfg, const struct mp_block *block)
+{
+	const uint8_t *bytes = mp_elf_bytes(cfg->elf, block->vaddr, block->size);
+	struct mp_insn insn;
+
+	return bytes && !mp_insn_decode(bytes, block->size, block->vaddr, &insn) && insn.endbr64;
+}
+
+static void shape(const struct mp_cfg *cfg, struct me_placement *placement, uint32_t index,
+		  const struct me_plan_block *planned)
+{
+	struct me_copy *copy = &placement->copies[index];
+	const struct mp_block *block = &cfg->blocks[copy->block];
+	uint64_t end = block->vaddr + block->size;
+
+	if (copy->stub) {
+		const struct me_stub *stub = &placement->stubs[copy->stub - 1];
+
+		copy->endbr64 = stub->ways != ME_STUB_EDGE && stub->ways != ME_STUB_POLL &&
+				begins_with_endbr64(cfg, block);
+		copy->body_size = me_stub_code_size(stub, placement->counters) +
+				  (copy->endbr64 ? ENDBR64 : 0);
+		copy->falls = next_is(cfg, placement, index, block->vaddr);
+		copy->jump = !copy->falls;
+		return;
+	}
+	switch (block->term) {
+	case MP_TERM_COND:
+		copy->body_size = block->size - block->term_len;
+		shape_conditional(cfg, placement, index, planned->favour_fall);
+		break;
+	case MP_TERM_JUMP:
+	case MP_TERM_TAIL:
+		copy->body_size = block->size - block->term_len;
+		copy->falls = next_is(cfg, placement, index, block->term_target);
+		copy->jump = !copy->falls;
+		break;
+	case MP_TERM_FALL:
+	case MP_TERM_NORETURN:
+		/* A call that seems not to return gets the jump, too, since this is not proved. */
+		copy->body_size = block->size;
+		copy->falls = next_is(cfg, placement, index, end);
+		copy->jump = !copy->falls;
+		break;
+	default: copy->body_size = block->size; break;
+	}
+	placement->nr_inverted += copy->invert;
+	placement->nr_jumps_added += copy->jump && block->term != MP_TERM_JUMP &&
+				     block->term != MP_TERM_TAIL;
+	placement->nr_jumps_dropped += !copy->jump &&
+				       (block->term == MP_TERM_JUMP || block->term == MP_TERM_TAIL);
+}
+
+static uint32_t copy_size(const struct me_copy *copy)
+{
+	uint32_t size = copy->body_size;
+
+	if (copy->branch)
+		size += copy->long_branch ? LONG_BRANCH : SHORT_BRANCH;
+	if (copy->jump)
+		size += copy->long_jump ? LONG_JUMP : SHORT_JUMP;
+	return size;
+}
+
+static uint64_t round_up(uint64_t value, uint8_t log2)
+{
+	uint64_t mask = (UINT64_C(1) << log2) - 1;
+
+	return (value + mask) & ~mask;
+}
+
+/* Only this much of a longer run is kept together. */
+#define MAX_RUN_LINES 2
+
+/* Would the run of copy @i touch more lines at @vaddr than it must? */
+static bool straddles(const struct me_placement *placement, uint32_t i, uint64_t vaddr)
+{
+	uint64_t line = UINT64_C(1) << placement->line_log2, size = 0;
+
+	for (uint32_t k = 0; k < placement->copies[i].run && i + k < placement->nr_copies; k++)
+		size += copy_size(&placement->copies[i + k]);
+	if (size > MAX_RUN_LINES * line)
+		size = MAX_RUN_LINES * line;
+	return size && ((vaddr & (line - 1)) + size - 1) / line > (size - 1) / line;
+}
+
+static int compare_followers(const void *a, const void *b)
+{
+	const struct me_copy_followers *x = a, *y = b;
+
+	return x->copy < y->copy ? -1 : x->copy > y->copy;
+}
+
+/* Return: NULL: it has none. */
+static const struct me_followers *followers_of(const struct me_placement *placement, uint32_t copy)
+{
+	const struct me_copy_followers key = {.copy = copy}, *found;
+
+	if (!placement->copies[copy].followers)
+		return NULL;
+	found = bsearch(&key, placement->followers, placement->nr_followers, sizeof(key),
+			compare_followers);
+	return found ? &found->at : NULL;
+}
+
+/* Return: false: out of memory. */
+static bool find_followers(const struct mp_cfg *cfg, struct me_placement *placement, uint32_t copy)
+{
+	struct me_copy_followers has = {.copy = copy};
+
+	me_followers_find(cfg, placement->copies[copy].block, &has.at);
+	if (!has.at.nr)
+		return true;
+	if (placement->nr_followers == placement->room_followers) {
+		uint32_t room = 2 * placement->room_followers + 16;
+		void *bigger = realloc(placement->followers, room * sizeof(has));
+
+		if (!bigger)
+			return false;
+		placement->followers = bigger;
+		placement->room_followers = room;
+	}
+	placement->followers[placement->nr_followers++] = has;
+	placement->copies[copy].followers = true;
+	return true;
+}
+
+/* Would an instruction behind an fldcw cross a line if copy @i began at @vaddr? Includes the
+ * copies that @i falls through to. */
+static bool follower_crosses(const struct me_placement *placement, uint32_t i, uint64_t vaddr)
+{
+	for (;; i++) {
+		const struct me_copy *copy = &placement->copies[i];
+
+		const struct me_followers *f = followers_of(placement, i);
+
+		for (uint8_t k = 0; f && k < f->nr; k++)
+			if ((vaddr + f->at[k].first) / ME_FOLLOWER_LINE !=
+			    (vaddr + f->at[k].last) / ME_FOLLOWER_LINE)
+				return true;
+		vaddr += copy_size(copy);
+		if (!copy->falls || i + 1 == placement->nr_copies)
+			return false;
+		vaddr = round_up(vaddr, placement->copies[i + 1].align_log2);
+	}
+}
+
+/* The first address from @vaddr on without such a crossing; no copy falls through to copy @i. */
+static uint64_t avoid_crossing(const struct me_placement *placement, uint32_t i, uint64_t vaddr)
+{
+	uint64_t step = UINT64_C(1) << placement->copies[i].align_log2;
+
+	for (uint64_t at = vaddr; at < vaddr + ME_FOLLOWER_LINE; at += step)
+		if (!follower_crosses(placement, i, at))
+			return at;
+	return vaddr;
+}
+
+static void assign_addresses(struct me_placement *placement)
+{
+	uint64_t vaddr = placement->base;
+
+	for (uint32_t i = 0; i < placement->nr_copies; i++) {
+		struct me_copy *copy = &placement->copies[i];
+
+		vaddr = round_up(vaddr, copy->align_log2);
+		if (copy->run && straddles(placement, i, vaddr))
+			vaddr = round_up(vaddr, placement->line_log2);
+		if (placement->nr_followers && (i == 0 || !copy[-1].falls))
+			vaddr = avoid_crossing(placement, i, vaddr);
+		copy->new_vaddr = vaddr;
+		copy->new_size = copy_size(copy);
+		vaddr += copy->new_size;
+	}
+	placement->end = vaddr;
+}
+
+static bool reaches_short(uint64_t from_end, uint64_t target)
+{
+	int64_t disp = (int64_t)(target - from_end);
+
+	return disp >= INT8_MIN && disp <= INT8_MAX;
+}
+
+/* Lengthen every branch that does not reach. Return: whether any grew. */
+static bool grow(const struct mp_cfg *cfg, struct me_placement *placement)
+{
+	bool grew = false;
+
+	for (uint32_t i = 0; i < placement->nr_copies; i++) {
+		struct me_copy *copy = &placement->copies[i];
+		uint64_t branch_end = copy->new_vaddr + copy->body_size +
+				      (copy->long_branch ? LONG_BRANCH : SHORT_BRANCH);
+
+		if (copy->branch && !copy->long_branch &&
+		    !reaches_short(branch_end, me_place_branch(cfg, placement, copy)))
+			copy->long_branch = grew = true;
+		if (copy->jump && !copy->long_jump &&
+		    !reaches_short(copy->new_vaddr + copy->new_size,
+				   me_place_jump(cfg, placement, copy)))
+			copy->long_jump = grew = true;
+	}
+	return grew;
+}
+
+/* @outer: control from outside of the function arrives at this copy. */
+static uint8_t alignment(const struct mp_cfg *cfg, const struct me_plan_block *planned,
+			 const struct me_pointers *pointers, bool outer)
+{
+	const struct mp_block *block = &cfg->blocks[planned->block];
+	uint8_t keep = 0;
+
+	if (outer && block->flags & MP_BLOCK_ENTRY && pointers->redirected[block->func]) {
+		while (keep < 4 && !(block->vaddr >> keep & 1))
+			keep++;
+	}
+	return planned->align_log2 > keep ? planned->align_log2 : keep;
+}
+
+static uint32_t *new_index(const struct mp_cfg *cfg)
+{
+	uint32_t *index = malloc((cfg->nr_blocks + 1) * sizeof(*index));
+
+	for (uint32_t b = 0; index && b < cfg->nr_blocks; b++)
+		index[b] = MP_NONE;
+	return index;
+}
+
+static bool allocate(const struct mp_cfg *cfg, const struct me_plan *plan, struct me_placement *out)
+{
+	out->copies = calloc(plan->nr_blocks + 1, sizeof(*out->copies));
+	out->of_block = out->inner = out->itself = new_index(cfg);
+	if (plan->nr_stubs) {
+		out->inner = new_index(cfg);
+		out->itself = new_index(cfg);
+		out->edge_stubs = malloc(plan->nr_stubs * sizeof(*out->edge_stubs));
+		if (plan->polls)
+			out->notes = new_index(cfg);
+		if (!out->edge_stubs || (plan->polls && !out->notes))
+			return false;
+	}
+	return out->copies && out->of_block && out->inner && out->itself;
+}
+
+/* Index copies and stubs by block. A stub replaces the copy for the control flow that it
+ * counts. */
+static void index_copies(const struct mp_cfg *cfg, const struct me_plan *plan,
+			 struct me_placement *out)
+{
+	uint32_t stub = 0;
+
+	for (uint32_t i = 0; i < plan->nr_blocks; i++)
+		if (!plan->blocks[i].clone && !plan->blocks[i].stub)
+			out->of_block[plan->blocks[i].block] = i;
+	if (!plan->nr_stubs)
+		return;
+	memcpy(out->inner, out->of_block, cfg->nr_blocks * sizeof(*out->inner));
+	memcpy(out->itself, out->of_block, cfg->nr_blocks * sizeof(*out->itself));
+	for (uint32_t i = 0; i < plan->nr_blocks; i++) {
+		uint32_t block = plan->blocks[i].block;
+
+		if (!plan->blocks[i].stub)
+			continue;
+		out->copies[i].stub = stub + 1;
+		switch (plan->stubs[stub].ways) {
+		case ME_STUB_ALL:
+			if (out->of_block[block] == out->inner[block])
+				out->of_block[block] = i;
+			out->inner[block] = i;
+			break;
+		case ME_STUB_OUTSIDE: out->of_block[block] = i; break;
+		case ME_STUB_POLL: out->notes[block] = i; break;
+		default:
+			out->edge_stubs[out->nr_edge_stubs++] =
+				(struct me_edge_stub){plan->stubs[stub].from, block, i};
+		}
+		stub++;
+	}
+	qsort(out->edge_stubs, out->nr_edge_stubs, sizeof(*out->edge_stubs), compare_edge_stubs);
+}
+
+int me_place(const struct mp_cfg *cfg, const struct me_plan *plan,
+	     const struct me_pointers *pointers, uint64_t base, struct me_placement *out,
+	     struct mp_err *err)
+{
+	*out = (struct me_placement){.base = base,
+				     .end = base,
+				     .line_log2 = plan->line_log2,
+				     .nr_copies = plan->nr_blocks,
+				     .first_warm = plan->nr_blocks,
+				     .stubs = plan->stubs,
+				     .nr_stubs = plan->nr_stubs,
+				     .counters = plan->counters};
+	if (!allocate(cfg, plan, out)) {
+		me_placement_fini(out);
+		return mp_err_set(err, ENOMEM, "out of memory");
+	}
+	index_copies(cfg, plan, out);
+	for (uint32_t i = 0; i < plan->nr_blocks; i++) {
+		out->copies[i].block = plan->blocks[i].block;
+		out->copies[i].align_log2 = alignment(cfg, &plan->blocks[i], pointers,
+						      out->of_block[plan->blocks[i].block] == i);
+		out->copies[i].clone = plan->blocks[i].clone;
+		out->copies[i].run = plan->line_log2 ? plan->blocks[i].run : 0;
+		if (plan->blocks[i].zone == ME_ZONE_WARM && out->first_warm == plan->nr_blocks)
+			out->first_warm = i;
+		if (plan->blocks[i].zone == ME_ZONE_HOT && !plan->blocks[i].stub &&
+		    !find_followers(cfg, out, i)) {
+			me_placement_fini(out);
+			return mp_err_set(err, ENOMEM, "out of memory");
+		}
+	}
+	for (uint32_t i = 0; i < plan->nr_blocks; i++)
+		shape(cfg, out, i, &plan->blocks[i]);
+	find_arrivals(cfg, out);
+	do {
+		assign_addresses(out);
+	} while (grow(cfg, out));
+	out->text_end = plan->page_log2 ? round_up(out->end, plan->page_log2) : out->end;
+	return 0;
+}
+
+void me_placement_fini(struct me_placement *placement)
+{
+	if (placement->inner != placement->of_block) {
+		free(placement->inner);
+		free(placement->itself);
+	}
+	free(placement->notes);
+	free(placement->copies);
+	free(placement->of_block);
+	free(placement->edge_stubs);
+	free(placement->followers);
+	placement->copies = NULL;
+	placement->of_block = placement->inner = placement->itself = NULL;
+	placement->notes = NULL;
+	placement->edge_stubs = NULL;
+	placement->followers = NULL;
+	placement->nr_followers = placement->room_followers = 0;
+}

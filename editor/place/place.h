@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * place - turns a plan into addresses: each copy's branches, their lengths, and its address.
+ *
+ * Branches start short and grow until all reach; sizes only grow, so this ends. copy writes the
+ * bytes later, so sizes are known before anything that depends on them. Called by emit.
+ */
+#ifndef ME_PLACE_H
+#define ME_PLACE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "editor/evidence/control_word.h"
+#include "editor/plan.h"
+#include "editor/evidence/pointer.h"
+#include "libprof/cfg/cfg.h"
+#include "libprof/base/err.h"
+
+/* The end of a copied block: at most one conditional branch, then at most one jump. */
+struct me_copy {
+	uint32_t block;	    /* cfg block index */
+	uint32_t body_size; /* bytes before a direct branch at the end; of a stub: all */
+	uint32_t stub;	    /* 0: a copy; else 1 + index in @stubs */
+	uint64_t new_vaddr;
+	uint32_t new_size; /* body, branch and jump; padding before it not counted */
+	uint8_t align_log2;
+	uint8_t run;			     /* as in the plan */
+	bool branch : 1, jump : 1;	     /* a jcc, a jmp at the end */
+	bool long_branch : 1, long_jump : 1; /* rel32 rather than rel8 */
+	bool invert : 1;		     /* the jcc's condition */
+	bool falls : 1;			     /* control may run on to the next copy */
+	bool clone : 1;		     /* not the copy that branches, patches and pointers lead to */
+	bool endbr64 : 1;	     /* a stub that begins with one, as its block does */
+	bool followers : 1;	     /* it has entries in me_placement.followers */
+	uint32_t branch_to, jump_to; /* targets of branch and jump; MP_NONE: old code */
+};
+
+/* Large programs have millions of copies. */
+_Static_assert(sizeof(struct me_copy) == 40, "copies have grown");
+
+/* Instructions behind an fldcw in a hot copy: padding keeps them within a line where possible. */
+struct me_copy_followers {
+	uint32_t copy;
+	struct me_followers at;
+};
+
+/* The end of block @from leads to the stub @copy before block @to. */
+struct me_edge_stub {
+	uint32_t from, to, copy;
+};
+
+struct me_placement {
+	struct me_copy *copies; /* in plan order: ascending new_vaddr */
+	uint32_t nr_copies;
+	uint8_t line_log2;   /* as in the plan */
+	uint32_t first_warm; /* index of the first copy of ME_ZONE_WARM */
+	/* cfg block -> index in @copies, or MP_NONE: not copied. These are one array if there
+	 * are no stubs. */
+	uint32_t *of_block; /* target from outside of the function: a stub, or the copy */
+	uint32_t *inner;    /* target from inside of the function */
+	uint32_t *itself;   /* the copy; never a clone */
+	uint32_t *notes;    /* the stub that notes; NULL: without polls */
+	struct me_edge_stub *edge_stubs; /* ascending */
+	uint32_t nr_edge_stubs;
+	const struct me_stub *stubs; /* the plan's */
+	uint32_t nr_stubs;
+	struct me_stub_places places;	     /* addresses that stubs name */
+	uint8_t counters;		     /* enum me_counters */
+	uint64_t base, end;		     /* [base, end): all copies */
+	uint64_t text_end;		     /* [base, text_end): .morph.text, up to whole pages */
+	struct me_copy_followers *followers; /* ascending @copy; few copies have any */
+	uint32_t nr_followers, room_followers;
+	uint64_t nr_inverted, nr_jumps_added, nr_jumps_dropped;
+};
+
+/*
+ * me_place - places the copies of @plan from @base on. The entry of a function whose address
+ * changes (@pointers) keeps its alignment, up to 16: programs keep flags in the low bits of
+ * function pointers, C++ itself does. @plan must outlive @out.
+ * Return: 0, -ENOMEM. Ownership: me_placement_fini(@out).
+ */
+int me_place(const struct mp_cfg *cfg, const struct me_plan *plan,
+	     const struct me_pointers *pointers, uint64_t base, struct me_placement *out,
+	     struct mp_err *err);
+void me_placement_fini(struct me_placement *placement);
+
+/* Return: where control for the old address @target goes now: the copy's start, or @target. */
+uint64_t me_place_of(const struct mp_cfg *cfg, const struct me_placement *placement,
+		     uint64_t target);
+/* me_place_of() for an address that is a value: two values must stay distinct, so an empty copy
+ * does not count. */
+uint64_t me_place_value(const struct mp_cfg *cfg, const struct me_placement *placement,
+			uint64_t target);
+/* Return: the block at @target, to which the end of block @from leads; MP_NONE: none starts
+ * there. */
+uint32_t me_place_end(const struct mp_cfg *cfg, uint32_t from, uint64_t target);
+/* Return: where the branch, or the jump, at the end of @copy leads: a copy, a stub, or old
+ * code. */
+uint64_t me_place_branch(const struct mp_cfg *cfg, const struct me_placement *placement,
+			 const struct me_copy *copy);
+uint64_t me_place_jump(const struct mp_cfg *cfg, const struct me_placement *placement,
+		       const struct me_copy *copy);
+/* Return: the old address for which that branch, or jump, stands. */
+uint64_t me_copy_branch_target(const struct mp_cfg *cfg, const struct me_copy *copy);
+uint64_t me_copy_jump_target(const struct mp_cfg *cfg, const struct me_copy *copy);
+
+#endif

@@ -1,0 +1,230 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * print - chooses the functions that are printed, and holds the words that print_*.c share; see
+ * print.h.
+ */
+#include <errno.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "editor/print/print_private.h"
+#include "libprof/base/text.h"
+
+static const char *const names[ME_NR_PRINTS] = {
+	[ME_PRINT_CFG] = "cfg",
+	[ME_PRINT_COUNTS] = "counts",
+	[ME_PRINT_PLAN] = "plan",
+	[ME_PRINT_PLACE] = "place",
+};
+
+int me_print_parse(struct me_print_options *options, const char *text, struct mp_err *err)
+{
+	size_t len = strcspn(text, ":");
+	int what = 0;
+
+	while (what < ME_NR_PRINTS &&
+	       (strlen(names[what]) != len || strncmp(text, names[what], len)))
+		what++;
+	if (what == ME_NR_PRINTS)
+		return mp_err_set(err, EINVAL, "'%s' is not cfg, counts, plan or place", text);
+	options->on[what] = true;
+	if (!text[len])
+		return 0;
+	if (!text[len + 1])
+		return mp_err_set(err, EINVAL, "'%s': which function?", text);
+	return me_words_add(&options->functions[what], text + len + 1, err);
+}
+
+void me_print_fini(struct me_print_options *options)
+{
+	for (int what = 0; what < ME_NR_PRINTS; what++)
+		me_words_fini(&options->functions[what]);
+}
+
+void me_print_name(FILE *out, const struct mp_cfg *cfg, uint32_t func)
+{
+	if (*cfg->funcs[func].name)
+		mp_text_put(out, cfg->funcs[func].name);
+	else
+		fprintf(out, "0x%" PRIx64, cfg->funcs[func].vaddr);
+}
+
+void me_print_head(FILE *out, const struct me_print *data, uint32_t func)
+{
+	const struct mp_func *f = &data->cfg->funcs[func];
+
+	fputs("function ", out);
+	me_print_name(out, data->cfg, func);
+	fprintf(out, " at 0x%" PRIx64 ": %" PRIu32 " blocks, %" PRIu64 " bytes", f->vaddr,
+		f->nr_blocks, f->size);
+}
+
+const char *me_print_term(const struct mp_block *block)
+{
+	static const char *const terms[] = {
+		[MP_TERM_FALL] = "falls",
+		[MP_TERM_COND] = "branch",
+		[MP_TERM_JUMP] = "jump",
+		[MP_TERM_TAIL] = "tail call",
+		[MP_TERM_TABLE] = "table",
+		[MP_TERM_INDIRECT_TAIL] = "indirect tail call",
+		[MP_TERM_UNRESOLVED] = "unresolved jump",
+		[MP_TERM_RET] = "return",
+		[MP_TERM_TRAP] = "trap",
+		[MP_TERM_NORETURN] = "no return",
+	};
+
+	return block->term < sizeof(terms) / sizeof(terms[0]) ? terms[block->term] : "?";
+}
+
+const char *me_print_kind(const struct mp_edge *edge)
+{
+	static const char *const kinds[] = {
+		[MP_EDGE_FALL] = "fall",
+		[MP_EDGE_TAKEN] = "taken",
+		[MP_EDGE_JUMP] = "jump",
+		[MP_EDGE_TABLE] = "table",
+	};
+
+	return kinds[edge->kind];
+}
+
+void me_print_flags(FILE *out, const struct mp_block *block)
+{
+	static const struct {
+		uint16_t flag;
+		const char *name;
+	} flags[] = {
+		{MP_BLOCK_ENTRY, "entry"},
+		{MP_BLOCK_LANDING_PAD, "landing pad"},
+		{MP_BLOCK_TABLE_TARGET, "table target"},
+		{MP_BLOCK_ADDRESS_TAKEN, "address taken"},
+		{MP_BLOCK_OTHER_ENTRY, "other entry"},
+		{MP_BLOCK_COLD_PART, "cold part"},
+		{MP_BLOCK_NAMED, "named"},
+		{MP_BLOCK_PADDING, "padding"},
+		{MP_BLOCK_PROBE, "probe"},
+	};
+	const char *before = "";
+
+	for (size_t i = 0; i < sizeof(flags) / sizeof(flags[0]); i++) {
+		if (!(block->flags & flags[i].flag))
+			continue;
+		fprintf(out, "%s%s", before, flags[i].name);
+		before = ", ";
+	}
+}
+
+const char *me_print_why(const struct me_plan_block *planned)
+{
+	static const char *const reasons[] = {
+		[ME_WHY_ORIGINAL] = "original order",
+		[ME_WHY_FLOW] = "runs",
+		[ME_WHY_UNSAMPLED] = "unsampled",
+		[ME_WHY_TAIL] = "clone of a way out",
+		[ME_WHY_STUB] = "stub",
+	};
+
+	return planned->why < sizeof(reasons) / sizeof(reasons[0]) ? reasons[planned->why] : "?";
+}
+
+const char *me_print_zone(uint8_t zone)
+{
+	return zone == ME_ZONE_HOT ? "hot" : "warm";
+}
+
+/* ---- which functions ---------------------------------------------------------------------- */
+
+/* Functions of the plan, where there is one: the others did not change. */
+static void choose_planned(const struct me_print *data, unsigned char *chosen)
+{
+	memset(chosen, 0, data->cfg->nr_funcs);
+	for (uint32_t i = 0; i < data->plan->nr_blocks; i++)
+		chosen[data->cfg->blocks[data->plan->blocks[i].block].func] = 1;
+}
+
+static int choose(const struct me_print_options *options, enum me_print_what what,
+		  const struct me_print *data, unsigned char *chosen, struct mp_err *err)
+{
+	const struct me_words *words = &options->functions[what];
+
+	if (words->nr)
+		return me_select_functions(data->cfg, words, chosen, err);
+	if (what == ME_PRINT_PLAN || what == ME_PRINT_PLACE)
+		choose_planned(data, chosen);
+	else
+		memset(chosen, 1, data->cfg->nr_funcs);
+	return 0;
+}
+
+static void index_fini(struct me_print_index *index)
+{
+	free(index->first);
+	free(index->copy);
+}
+
+static int index_init(const struct me_print *data, struct me_print_index *index)
+{
+	const struct mp_cfg *cfg = data->cfg;
+	size_t nr_funcs = (size_t)cfg->nr_funcs + 1, nr_blocks = (size_t)cfg->nr_blocks + 1;
+
+	*index = (struct me_print_index){0};
+	if (!data->plan)
+		return 0;
+	index->first = malloc(nr_funcs * sizeof(*index->first));
+	index->copy = malloc(nr_blocks * sizeof(*index->copy));
+	if (!index->first || !index->copy)
+		return -ENOMEM;
+	memset(index->first, 0xff, nr_funcs * sizeof(*index->first));
+	memset(index->copy, 0xff, nr_blocks * sizeof(*index->copy));
+	for (uint32_t i = 0; i < data->plan->nr_blocks; i++) {
+		const struct me_plan_block *planned = &data->plan->blocks[i];
+		uint32_t *first = &index->first[cfg->blocks[planned->block].func][planned->zone];
+
+		if (*first == MP_NONE)
+			*first = i;
+		if (!planned->stub && !planned->clone)
+			index->copy[planned->block] = i;
+	}
+	return 0;
+}
+
+static void print_function(const struct me_print_options *options, enum me_print_what what,
+			   const struct me_print *data, const struct me_print_index *index,
+			   uint32_t func)
+{
+	if (options->dot)
+		me_print_dot(options->out, what, data, index, func);
+	else if (what == ME_PRINT_CFG)
+		me_print_cfg(options->out, data, func);
+	else if (what == ME_PRINT_COUNTS)
+		me_print_counts(options->out, data, func);
+	else if (what == ME_PRINT_PLAN)
+		me_print_plan(options->out, data, index, func);
+	else
+		me_print_place(options->out, data, index, func);
+}
+
+int me_print(const struct me_print_options *options, enum me_print_what what,
+	     const struct me_print *data, struct mp_err *err)
+{
+	struct me_print_index index;
+	unsigned char *chosen;
+	int rc;
+
+	if (!options || !options->on[what] || (what == ME_PRINT_COUNTS && !data->counts))
+		return 0;
+	chosen = calloc((size_t)data->cfg->nr_funcs + 1, 1);
+	rc = index_init(data, &index) || !chosen ? mp_err_set(err, ENOMEM, "out of memory") : 0;
+	if (!rc)
+		rc = choose(options, what, data, chosen, err);
+	for (uint32_t f = 0; f < data->cfg->nr_funcs && !rc; f++)
+		if (chosen[f])
+			print_function(options, what, data, &index, f);
+	free(chosen);
+	index_fini(&index);
+	if (!rc && ferror(options->out))
+		rc = mp_err_set(err, EIO, "--print: cannot be written");
+	return rc;
+}

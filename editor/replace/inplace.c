@@ -1,0 +1,325 @@
+// SPDX-License-Identifier: Apache-2.0
+/* inplace - the order of the steps: refuse, optimise, verify, keep the original, replace. */
+#include "editor/replace/inplace.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "editor/replace/backup.h"
+#include "editor/replace/backup_debug.h"
+#include "editor/replace/replace.h"
+#include "editor/evidence/selfcheck.h"
+#include "libprof/note/map.h"
+
+/* ---- the present file ----------------------------------------------------------------------- */
+
+static int check_signed(const struct me_replace *r, struct mp_err *err)
+{
+	struct mp_err why;
+	int rc = me_selfcheck_signed(r->old_fd, &r->attributes, &why);
+
+	return rc ? mp_err_set(err, -rc, "%s: %s", r->path, why.msg) : 0;
+}
+
+/* Checks the target of a symbolic link; optimize checks the name that was given. */
+static int check_companions(const struct me_replace *r, struct mp_err *err)
+{
+	struct mp_err why;
+	int rc = me_selfcheck_companions(r->path, &why);
+
+	return rc ? mp_err_set(err, -rc, "%s: %s", r->path, why.msg) : 0;
+}
+
+/* Sets @original if the file is an output. Return: 0, -ENOENT it is not an output, -errno. */
+static int read_output(const char *path, int fd, struct mp_id *original,
+		       struct me_backup_output *output, struct mp_err *err)
+{
+	struct mp_map *map = NULL;
+	struct mp_elf *elf;
+	struct mp_err why;
+	int rc = mp_elf_open_fd(path, fd, MP_ELF_ID, &elf, err);
+
+	if (rc)
+		return rc;
+	*output = (struct me_backup_output){.id = elf->id};
+	rc = mp_map_read(elf, &map, &why);
+	if (!rc)
+		*original = map->original;
+	else if (rc != -ENOENT)
+		mp_err_set(err, -rc, "%s: %s", path, why.msg);
+	mp_map_free(map);
+	mp_elf_close(elf);
+	if (!rc) {
+		rc = me_digest_copy(fd, -1, &output->digest, NULL);
+		if (rc)
+			mp_err_set(err, -rc, "%s: %s", path, strerror(-rc));
+	}
+	return rc;
+}
+
+/* ---- optimise ------------------------------------------------------------------------------- */
+
+struct work {
+	const struct me_inplace_options *options;
+	struct me_inplace_report *done;
+	struct me_replace replace;
+	struct me_backup backup;
+	struct me_original original;   /* fd -1: the file itself is the original */
+	struct me_backup_output there; /* the output that is replaced, if it is one */
+	int debug_fd;		       /* the new debug file; -1: not asked for */
+};
+
+/* The original of an output is in the backup; any other file is an original itself. */
+static int find_original(struct work *w, struct mp_err *err)
+{
+	struct mp_id id;
+	int rc = read_output(w->replace.path, w->replace.old_fd, &id, &w->there, err);
+
+	if (rc == -ENOENT)
+		return 0;
+	if (rc)
+		return rc;
+	w->done->again = true;
+	rc = me_backup_open(&w->backup, w->options->backup_dir, false, err);
+	if (!rc)
+		rc = me_backup_find(&w->backup, &id, w->replace.path, &w->there, &w->original, err);
+	return rc;
+}
+
+/* Save the original, and record the output that will replace it. */
+static int keep(struct work *w, const struct me_optimize_report *report,
+		const struct me_backup_output *output, struct mp_err *err)
+{
+	const struct me_backup_debug_source debug = {w->debug_fd, report->debug_file};
+	int rc;
+
+	if (w->original.fd >= 0) {
+		if (!me_digest_equal(&report->input_digest, &w->original.digest))
+			return mp_err_set(err, EPERM, "%s: its backup %s is damaged",
+					  w->replace.path, w->original.path);
+		rc = me_backup_add_output(&w->backup, &w->original, w->replace.path, output, &debug,
+					  err);
+		if (!rc) {
+			w->done->backup = w->original.path;
+			w->original.path = NULL;
+		}
+		return rc;
+	}
+	rc = me_backup_open(&w->backup, w->options->backup_dir, true, err);
+	if (!rc)
+		rc = me_backup_put(&w->backup, w->replace.old_fd, w->replace.path, &report->id,
+				   &report->input_digest, &w->replace.attributes, output, &debug,
+				   &w->done->backup, err);
+	return rc;
+}
+
+/* Choose the place of the output's debug file, if one was made. */
+static int name_debug(const struct work *w, struct me_optimize_report *report,
+		      struct me_backup_output *output, struct mp_err *err)
+{
+	const struct mp_id *id = &output->id, *old = &report->id;
+	int rc;
+
+	if (!report->debug_file)
+		return 0;
+	/* With the same build-id it would replace the original's debug file. */
+	if (id->build_id_len == old->build_id_len &&
+	    !memcmp(id->build_id, old->build_id, id->build_id_len))
+		return mp_err_set(err, EPERM, "%s: the new version has the original's build-id",
+				  w->replace.path);
+	rc = me_backup_debug_place(w->replace.path, report->debug_file, id, &output->debug);
+	if (rc)
+		return mp_err_set(err, -rc, "%s: %s", report->debug_file, strerror(-rc));
+	report->debug_output = output->debug.path;
+	rc = me_digest_copy(w->debug_fd, -1, &output->debug.digest, NULL);
+	return rc ? mp_err_set(err, -rc, "%s: %s", report->debug_output, strerror(-rc)) : 0;
+}
+
+/* @keep: id of the output now in place; NULL: it is not an output. */
+static int drop_debug(struct work *w, const struct mp_id *id, const struct me_digest *original,
+		      const struct mp_id *keep, struct mp_err *err)
+{
+	struct mp_err why;
+	int rc = me_backup_drop_debug(&w->backup, id, original, w->replace.path, keep, &why);
+
+	return rc ? mp_err_set(err, -rc,
+			       "%s: replaced, but an old debug file could not be removed: %s",
+			       w->replace.path, why.msg)
+		  : 0;
+}
+
+/* Dry run: can the backup directory be used? Does not create it. */
+static int check_backup(struct work *w, struct mp_err *err)
+{
+	if (w->original.fd >= 0)
+		return 0;
+	return me_backup_open(&w->backup, w->options->backup_dir, false, err);
+}
+
+static int put_in_place(struct work *w, struct me_optimize_report *report, struct mp_err *err)
+{
+	struct me_backup_output output;
+	struct mp_id id;
+	int rc = read_output(w->replace.path, w->replace.new_fd, &id, &output, err);
+
+	if (!rc && !mp_id_equal(&id, &report->id))
+		rc = mp_err_set(err, EPERM, "%s: the new version was made from another original",
+				w->replace.path);
+	if (!rc)
+		rc = name_debug(w, report, &output, err);
+	if (rc)
+		return rc;
+	w->done->unchanged = w->done->again && me_digest_equal(&output.digest, &w->there.digest);
+	/* If the output is in place already, its debug file may still be missing. */
+	if (w->done->unchanged && !output.debug.path)
+		return 0;
+	w->done->dry_run = w->options->dry_run;
+	if (w->options->dry_run)
+		return check_backup(w, err);
+	rc = keep(w, report, &output, err);
+	if (w->done->unchanged) {
+		free(w->done->backup);
+		w->done->backup = NULL;
+		return rc;
+	}
+	if (rc)
+		return rc;
+	rc = me_replace_commit(&w->replace, NULL, err);
+	if (!rc)
+		w->done->nr_other_names = w->replace.old.st_nlink - 1;
+	if (!rc)
+		return drop_debug(w, &report->id, &report->input_digest, &output.id, err);
+	drop_debug(w, &report->id, &report->input_digest, w->done->again ? &w->there.id : NULL,
+		   NULL);
+	return rc;
+}
+
+static void begin_work(struct work *w, const struct me_inplace_options *options,
+		       struct me_inplace_report *done)
+{
+	*done = (struct me_inplace_report){0};
+	*w = (struct work){.options = options,
+			   .done = done,
+			   .backup = {.fd = -1},
+			   .original = {.fd = -1},
+			   .debug_fd = -1};
+}
+
+static void end_work(struct work *w)
+{
+	w->done->through_link = w->replace.through_link;
+	if (w->replace.path)
+		w->done->path = strdup(w->replace.path);
+	if (w->debug_fd >= 0)
+		close(w->debug_fd);
+	me_original_fini(&w->original);
+	me_backup_close(&w->backup);
+	me_replace_end(&w->replace);
+}
+
+int me_inplace(const struct me_optimize_options *options, const struct me_inplace_options *inplace,
+	       struct me_optimize_report *report, struct me_inplace_report *done,
+	       struct mp_err *err)
+{
+	struct me_optimize_options o = *options;
+	struct me_optimize_files files;
+	struct work w;
+	int rc;
+
+	*report = (struct me_optimize_report){0};
+	begin_work(&w, inplace, done);
+	rc = me_replace_begin(&w.replace, options->input, inplace->break_links, err);
+	if (!rc)
+		rc = check_signed(&w.replace, err);
+	if (!rc)
+		rc = check_companions(&w.replace, err);
+	if (!rc)
+		rc = find_original(&w, err);
+	if (!rc && options->debug_file) {
+		w.debug_fd = memfd_create("debug", MFD_CLOEXEC);
+		if (w.debug_fd < 0)
+			rc = mp_err_set(err, errno, "%s: no memory for a debug file: %s",
+					options->input, strerror(errno));
+	}
+	if (!rc) {
+		files.debug = w.debug_fd;
+		files.input = w.original.fd >= 0 ? w.original.fd : w.replace.old_fd;
+		files.output = w.replace.new_fd;
+		o.files = &files;
+		o.output = NULL;
+		o.keeps_nothing = inplace->dry_run;
+		rc = me_optimize(&o, report, err);
+	}
+	if (!rc)
+		rc = put_in_place(&w, report, err);
+	end_work(&w);
+	report->in_place = done;
+	return rc;
+}
+
+/* ---- restore -------------------------------------------------------------------------------- */
+
+static int put_back(struct work *w, struct mp_err *err)
+{
+	struct me_digest copied;
+	struct mp_err why;
+	struct mp_id id;
+	int left, rc = read_output(w->replace.path, w->replace.old_fd, &id, &w->there, err);
+
+	/* The output was replaced, by a newer version or a script: keep that. */
+	if (rc == -ENOENT || rc == -ENOEXEC || rc == -EBADMSG)
+		return mp_err_set(err, EPERM, "%s: is not an output of Morph; it was not changed",
+				  w->replace.path);
+	if (!rc)
+		rc = me_backup_open(&w->backup, w->options->backup_dir, false, err);
+	if (!rc)
+		rc = me_backup_find(&w->backup, &id, w->replace.path, &w->there, &w->original, err);
+	if (rc)
+		return rc;
+	rc = me_digest_copy(w->original.fd, w->replace.new_fd, &copied, NULL);
+	if (rc)
+		return mp_err_set(err, -rc, "%s: cannot write the original: %s", w->replace.path,
+				  strerror(-rc));
+	if (!me_digest_equal(&copied, &w->original.digest))
+		return mp_err_set(err, EPERM, "%s: its backup %s is damaged", w->replace.path,
+				  w->original.path);
+	/* Debug file first: if the process is killed now, --restore can be repeated. */
+	left = drop_debug(w, &id, &w->original.digest, NULL, &why);
+	rc = me_replace_commit(&w->replace, &w->original.mtime, err);
+	if (!rc) {
+		w->done->nr_other_names = w->replace.old.st_nlink - 1;
+		w->done->backup = w->original.path;
+		w->original.path = NULL;
+	}
+	if (!rc && left) {
+		*err = why;
+		rc = left;
+	}
+	return rc;
+}
+
+int me_restore(const char *path, const struct me_inplace_options *inplace,
+	       struct me_inplace_report *done, struct mp_err *err)
+{
+	struct work w;
+	int rc;
+
+	begin_work(&w, inplace, done);
+	rc = me_replace_begin(&w.replace, path, inplace->break_links, err);
+	if (!rc)
+		rc = check_signed(&w.replace, err);
+	if (!rc)
+		rc = put_back(&w, err);
+	end_work(&w);
+	return rc;
+}
+
+void me_inplace_report_fini(struct me_inplace_report *done)
+{
+	free(done->path);
+	free(done->backup);
+	*done = (struct me_inplace_report){0};
+}

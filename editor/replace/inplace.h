@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * inplace - optimises a file in place, and restores the original. Decides the order of
+ * backup, replace and optimize. Called by morph_optimize.c.
+ */
+#ifndef ME_INPLACE_H
+#define ME_INPLACE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "editor/optimize/optimize.h"
+#include "libprof/base/err.h"
+
+struct me_inplace_options {
+	const char *backup_dir; /* NULL: the default (see backup) */
+	bool break_links;	/* replace only this one of the file's hard links */
+	bool dry_run;		/* do everything except saving and replacing */
+};
+
+struct me_inplace_report {
+	char *path;   /* file that was replaced, after following symbolic links */
+	char *backup; /* path of the original's bytes; NULL: nothing was replaced */
+	bool through_link;
+	bool again;		 /* the file was an output already; made again from its backup */
+	bool unchanged;		 /* the new output equals the file: nothing was replaced */
+	bool dry_run;		 /* it would have been replaced, but was not */
+	uint64_t nr_other_names; /* hard links that still lead to the replaced file */
+};
+
+/*
+ * me_inplace - optimise @options->input in place. The original is in the backup, on
+ * disk, before the file is replaced: if the process is killed, either file is there,
+ * complete. An output is made again from its original in the backup. With
+ * @options->debug_file, the output's debug file is written where debuggers look for it,
+ * before the output is; the original's stays.
+ * Return: as me_optimize(); also -EPERM the file may not be replaced, -EBUSY it was
+ * changed meanwhile. Ownership: me_optimize_report_fini(), me_inplace_report_fini(),
+ * after an error too.
+ */
+int me_inplace(const struct me_optimize_options *options, const struct me_inplace_options *inplace,
+	       struct me_optimize_report *report, struct me_inplace_report *done,
+	       struct mp_err *err);
+/*
+ * me_restore - replace the output @path by its original, and remove its debug file.
+ * Return: 0; -EPERM @path is not an output (it was upgraded, say), or its backup is
+ * missing or damaged; else -errno.
+ */
+int me_restore(const char *path, const struct me_inplace_options *inplace,
+	       struct me_inplace_report *done, struct mp_err *err);
+void me_inplace_report_fini(struct me_inplace_report *done);
+
+#endif

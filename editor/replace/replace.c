@@ -1,0 +1,269 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * replace - the steps are: lock, nameless file, attributes, fsync, link, rename, fsync.
+ *
+ * If Morph is killed before the rename, the old file is there; after it, the new one. Between
+ * link and rename (two calls) the new file, complete and with its attributes, has a second
+ * name.
+ */
+#include "editor/replace/replace.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+#include <time.h>
+#include <unistd.h>
+#include <xxhash.h>
+
+enum {
+	TRIES = 16, /* attempts to lock the file at a path that others replace */
+};
+
+/* -EPERM is a refusal, so what the system does not permit is reported as -EACCES. */
+static int fail(const struct me_replace *r, int code, struct mp_err *err)
+{
+	return mp_err_set(err, code == EPERM ? EACCES : code, "%s: %s", r->path, strerror(code));
+}
+
+static int open_directory(struct me_replace *r, const char *path, struct mp_err *err)
+{
+	struct stat st;
+	char *slash;
+
+	r->through_link = !lstat(path, &st) && S_ISLNK(st.st_mode);
+	r->path = realpath(path, NULL);
+	if (!r->path)
+		return mp_err_set(err, errno == EPERM ? EACCES : errno, "%s: %s", path,
+				  strerror(errno));
+	slash = strrchr(r->path, '/');
+	r->base = slash + 1;
+	if (!*r->base) /* the root directory */
+		return mp_err_set(err, EISDIR, "%s: %s", path, strerror(EISDIR));
+	*slash = '\0';
+	r->dir_fd = open(*r->path ? r->path : "/", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	*slash = '/';
+	return r->dir_fd < 0 ? fail(r, errno, err) : 0;
+}
+
+/* A lock belongs to an inode; the path may name another inode by the time the lock is held. */
+static int open_locked(struct me_replace *r, struct mp_err *err)
+{
+	for (int i = 0; i < TRIES; i++) {
+		struct stat now;
+
+		/* O_NONBLOCK: opening a FIFO of that name must not block. */
+		r->old_fd = openat(r->dir_fd, r->base,
+				   O_RDONLY | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+		if (r->old_fd < 0 || fstat(r->old_fd, &r->old))
+			return fail(r, errno, err);
+		if (!S_ISREG(r->old.st_mode))
+			return mp_err_set(err, EINVAL, "%s: not a regular file", r->path);
+		if (flock(r->old_fd, LOCK_EX | LOCK_NB))
+			return errno == EWOULDBLOCK
+				       ? mp_err_set(err, EBUSY,
+						    "%s: another morph-optimize is working on this "
+						    "file",
+						    r->path)
+				       : mp_err_set(err, errno, "%s: cannot be locked: %s", r->path,
+						    strerror(errno));
+		/* Again: only now can no other morph-optimize change it. */
+		if (fstat(r->old_fd, &r->old))
+			return fail(r, errno, err);
+		if (!fstatat(r->dir_fd, r->base, &now, AT_SYMLINK_NOFOLLOW) &&
+		    now.st_dev == r->old.st_dev && now.st_ino == r->old.st_ino)
+			return 0;
+		close(r->old_fd);
+		r->old_fd = -1;
+	}
+	return mp_err_set(err, EBUSY, "%s: another program keeps replacing this file", r->path);
+}
+
+static int check_old(const struct me_replace *r, bool break_links, struct mp_err *err)
+{
+	struct statx stx;
+
+	if (r->old.st_mode & (S_ISUID | S_ISGID))
+		return mp_err_set(err, EPERM,
+				  "%s: runs with another user's rights (set-user-ID or "
+				  "set-group-ID): not replaced",
+				  r->path);
+	if (r->old.st_nlink > 1 && !break_links)
+		return mp_err_set(err, EPERM,
+				  "%s: has %ju names (hard links), and the others would keep the "
+				  "old file; --break-links replaces this one alone",
+				  r->path, (uintmax_t)r->old.st_nlink);
+	if (!statx(r->old_fd, "", AT_EMPTY_PATH, STATX_BASIC_STATS, &stx) &&
+	    (stx.stx_attributes & (STATX_ATTR_IMMUTABLE | STATX_ATTR_APPEND)))
+		return mp_err_set(err, EPERM, "%s: is marked immutable or append-only (chattr)",
+				  r->path);
+	return 0;
+}
+
+static void block_signals(void)
+{
+	sigset_t mask;
+
+	sigemptyset(&mask);
+	sigaddset(&mask, SIGINT);
+	sigaddset(&mask, SIGTERM);
+	sigaddset(&mask, SIGHUP);
+	sigprocmask(SIG_BLOCK, &mask, NULL);
+}
+
+static int make_new(struct me_replace *r, struct mp_err *err)
+{
+	/* The name depends on the path alone, so a file that a killed run left is found again. */
+	snprintf(r->temporary, sizeof(r->temporary), ".morph-new.%016" PRIx64,
+		 XXH3_64bits(r->base, strlen(r->base)));
+	unlinkat(r->dir_fd, r->temporary, 0);
+	if (!access("/proc/self/fd", X_OK)) { /* give_name() needs it */
+		r->new_fd = openat(r->dir_fd, ".", O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
+		if (r->new_fd >= 0)
+			return 0;
+		if (errno != EOPNOTSUPP && errno != EISDIR && errno != ENOENT && errno != EINVAL)
+			return fail(r, errno, err);
+	}
+	block_signals();
+	r->new_fd = openat(r->dir_fd, r->temporary,
+			   O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
+	if (r->new_fd < 0)
+		return fail(r, errno, err);
+	r->has_name = true;
+	return 0;
+}
+
+int me_replace_begin(struct me_replace *r, const char *path, bool break_links, struct mp_err *err)
+{
+	sigset_t mask;
+	int rc;
+
+	*r = (struct me_replace){.old_fd = -1, .new_fd = -1, .dir_fd = -1};
+	/* Blocked, so that a limit on file sizes makes write() fail. */
+	sigemptyset(&mask);
+	sigaddset(&mask, SIGXFSZ);
+	sigprocmask(SIG_BLOCK, &mask, &r->old_mask);
+	rc = open_directory(r, path, err);
+	if (!rc)
+		rc = open_locked(r, err);
+	if (!rc)
+		rc = check_old(r, break_links, err);
+	if (!rc)
+		rc = me_attributes_read(r->old_fd, r->path, &r->attributes, err);
+	return rc ? rc : make_new(r, err);
+}
+
+/*
+ * No process can execute the new file while it is open for writing (ETXTBSY), so that
+ * descriptor is closed before the file gets its name.
+ */
+static int reopen_for_reading(struct me_replace *r)
+{
+	char proc[32];
+	struct stat a, b;
+	int fd;
+
+	snprintf(proc, sizeof(proc), "/proc/self/fd/%d", r->new_fd);
+	fd = r->has_name ? openat(r->dir_fd, r->temporary, O_RDONLY | O_NOFOLLOW | O_CLOEXEC)
+			 : open(proc, O_RDONLY | O_CLOEXEC);
+	if (fd < 0)
+		return -errno;
+	if (fstat(fd, &a) || fstat(r->new_fd, &b) || a.st_dev != b.st_dev || a.st_ino != b.st_ino) {
+		close(fd);
+		return -EBUSY;
+	}
+	close(r->new_fd);
+	r->new_fd = fd;
+	return 0;
+}
+
+static bool same_time(const struct timespec *a, const struct timespec *b)
+{
+	return a->tv_sec == b->tv_sec && a->tv_nsec == b->tv_nsec;
+}
+
+static int check_unchanged(const struct me_replace *r, struct mp_err *err)
+{
+	struct stat now;
+
+	if (fstatat(r->dir_fd, r->base, &now, AT_SYMLINK_NOFOLLOW))
+		return fail(r, errno, err);
+	if (now.st_dev == r->old.st_dev && now.st_ino == r->old.st_ino &&
+	    now.st_size == r->old.st_size && same_time(&now.st_mtim, &r->old.st_mtim) &&
+	    same_time(&now.st_ctim, &r->old.st_ctim))
+		return 0;
+	return mp_err_set(err, EBUSY,
+			  "%s: another program changed this file meanwhile; it was not replaced",
+			  r->path);
+}
+
+static int give_name(struct me_replace *r)
+{
+	char proc[32];
+
+	if (r->has_name)
+		return 0;
+	snprintf(proc, sizeof(proc), "/proc/self/fd/%d", r->new_fd);
+	if (linkat(AT_FDCWD, proc, r->dir_fd, r->temporary, AT_SYMLINK_FOLLOW))
+		return -errno;
+	r->has_name = true;
+	return 0;
+}
+
+int me_replace_commit(struct me_replace *r, const struct timespec *mtime, struct mp_err *err)
+{
+	int rc = reopen_for_reading(r);
+
+	if (rc)
+		return fail(r, -rc, err);
+	rc = me_attributes_apply(&r->attributes, r->new_fd, r->path, err);
+	if (rc)
+		return rc;
+	if (mtime && futimens(r->new_fd, (struct timespec[2]){{.tv_nsec = UTIME_OMIT}, *mtime}))
+		return fail(r, errno, err);
+	if (fsync(r->new_fd))
+		return fail(r, errno, err);
+	block_signals();
+	rc = check_unchanged(r, err);
+	if (rc)
+		return rc;
+	rc = give_name(r);
+	if (rc)
+		return fail(r, -rc, err);
+	if (renameat(r->dir_fd, r->temporary, r->dir_fd, r->base))
+		return fail(r, errno, err);
+	r->has_name = false;
+	/* EINVAL: directories of this file system need no fsync. */
+	if (fsync(r->dir_fd) && errno != EINVAL)
+		return mp_err_set(err, errno,
+				  "%s: replaced, but the directory cannot be synced: %s", r->path,
+				  strerror(errno));
+	return 0;
+}
+
+void me_replace_end(struct me_replace *r)
+{
+	sigset_t pending;
+
+	/* Discard a SIGXFSZ that write() reported as an error, too. */
+	sigemptyset(&pending);
+	sigaddset(&pending, SIGXFSZ);
+	sigtimedwait(&pending, NULL, &(struct timespec){0});
+	if (r->has_name)
+		unlinkat(r->dir_fd, r->temporary, 0);
+	if (r->new_fd >= 0)
+		close(r->new_fd);
+	if (r->old_fd >= 0)
+		close(r->old_fd);
+	if (r->dir_fd >= 0)
+		close(r->dir_fd);
+	me_attributes_fini(&r->attributes);
+	free(r->path);
+	r->path = NULL;
+	r->old_fd = r->new_fd = r->dir_fd = -1;
+	r->has_name = false;
+	sigprocmask(SIG_SETMASK, &r->old_mask, NULL);
+}

@@ -1,0 +1,497 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * cfi - runs call-frame programs. Stricter than unwinders: refuses operations that
+ * unwinders read differently, and operations whose result a copy of the code would change.
+ */
+#include "editor/unwind/cfi.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "editor/unwind/cfi_ops.h"
+
+#define MAX_STATES 64	      /* depth of DW_CFA_remember_state; compilers use one */
+#define MAX_LINES  (1u << 18) /* limits a hostile FDE to 20 MiB of rows */
+
+_Static_assert(sizeof(struct me_cfi_row) == 8 + 2 * (1 + ME_CFI_NR_REGS + 2), "padding");
+
+struct machine {
+	struct me_cfi_rules *rules;
+	const struct mp_eh_cie *cie;
+	struct me_cfi_row row;
+	struct me_cfi_row states[MAX_STATES];
+	unsigned int nr_states;
+	bool has_initial;
+	struct me_cfi_row initial;
+	struct mp_eh_cursor cur;
+	int error; /* the first error */
+};
+
+static void fail(struct machine *m, int error)
+{
+	if (!m->error)
+		m->error = error;
+}
+
+int me_cfi_rules_init(struct me_cfi_rules *rules)
+{
+	*rules = (struct me_cfi_rules){.room = 64, .hash_size = 256, .nr = 1};
+	rules->rules = calloc(rules->room, sizeof(*rules->rules));
+	rules->hash = calloc(rules->hash_size, sizeof(*rules->hash));
+	if (!rules->rules || !rules->hash) {
+		me_cfi_rules_fini(rules);
+		return -ENOMEM;
+	}
+	return 0;
+}
+
+void me_cfi_rules_fini(struct me_cfi_rules *rules)
+{
+	free(rules->rules);
+	free(rules->hash);
+	*rules = (struct me_cfi_rules){0};
+}
+
+static bool same_rule(const struct me_cfi_rule *a, const struct me_cfi_rule *b)
+{
+	return a->kind == b->kind && a->reg == b->reg && a->off == b->off &&
+	       a->expr_size == b->expr_size &&
+	       (!a->expr_size || !memcmp(a->expr, b->expr, a->expr_size));
+}
+
+static uint32_t hash_rule(const struct me_cfi_rule *rule)
+{
+	uint64_t h = rule->kind * 31u + rule->reg;
+
+	h = h * 0x9e3779b97f4a7c15ull + (uint64_t)rule->off;
+	for (uint32_t i = 0; i < rule->expr_size; i++)
+		h = h * 0x100000001b3ull + rule->expr[i];
+	h *= 0x9e3779b97f4a7c15ull;
+	return (uint32_t)(h >> 32);
+}
+
+static void insert_hash(struct me_cfi_rules *rules, uint32_t nr)
+{
+	uint32_t mask = rules->hash_size - 1, i = hash_rule(&rules->rules[nr]) & mask;
+
+	while (rules->hash[i])
+		i = (i + 1) & mask;
+	rules->hash[i] = nr + 1;
+}
+
+static int grow_rules(struct me_cfi_rules *rules)
+{
+	struct me_cfi_rule *grown;
+	uint32_t *hash;
+
+	if (rules->room >= UINT16_MAX)
+		return -EOPNOTSUPP;
+	grown = reallocarray(rules->rules, rules->room * 2, sizeof(*grown));
+	if (!grown)
+		return -ENOMEM;
+	rules->rules = grown;
+	hash = calloc(rules->hash_size * 2, sizeof(*hash));
+	if (!hash)
+		return -ENOMEM;
+	free(rules->hash);
+	rules->hash = hash;
+	rules->room *= 2;
+	rules->hash_size *= 2;
+	for (uint32_t i = 1; i < rules->nr; i++)
+		insert_hash(rules, i);
+	return 0;
+}
+
+static uint16_t rule_number(struct machine *m, const struct me_cfi_rule *rule)
+{
+	struct me_cfi_rules *rules = m->rules;
+	uint32_t mask = rules->hash_size - 1;
+	int ret;
+
+	for (uint32_t i = hash_rule(rule) & mask; rules->hash[i]; i = (i + 1) & mask) {
+		if (same_rule(&rules->rules[rules->hash[i] - 1], rule))
+			return (uint16_t)(rules->hash[i] - 1);
+	}
+	if (rules->nr == rules->room) {
+		ret = grow_rules(rules);
+		if (ret) {
+			fail(m, ret);
+			return 0;
+		}
+	}
+	rules->rules[rules->nr] = *rule;
+	insert_hash(rules, rules->nr);
+	return (uint16_t)rules->nr++;
+}
+
+static uint64_t read_register(struct machine *m)
+{
+	uint64_t reg = mp_eh_uleb(&m->cur);
+
+	if (reg >= ME_CFI_NR_REGS) {
+		fail(m, -EOPNOTSUPP);
+		return 0;
+	}
+	return reg;
+}
+
+static int64_t factored(struct machine *m, int64_t n)
+{
+	int64_t v;
+
+	if (__builtin_mul_overflow(n, m->cie->data_align, &v)) {
+		fail(m, -EOPNOTSUPP);
+		return 0;
+	}
+	return v;
+}
+
+static int64_t read_unsigned(struct machine *m)
+{
+	uint64_t v = mp_eh_uleb(&m->cur);
+
+	if (v > INT64_MAX) {
+		fail(m, -EOPNOTSUPP);
+		return 0;
+	}
+	return (int64_t)v;
+}
+
+/*
+ * True if the expression reads only registers and memory: its value then does not
+ * depend on where the code lies.
+ */
+static bool expression_may_move(const uint8_t *expr, uint32_t size)
+{
+	struct mp_eh_cursor cur = {.p = expr, .end = expr + size};
+
+	while (cur.p < cur.end && !cur.failed) {
+		uint8_t op = mp_eh_u8(&cur);
+
+		switch (op) {
+		case 0x06:	    /* deref */
+		case 0x12 ... 0x14: /* dup drop over */
+		case 0x16 ... 0x17: /* swap rot */
+		case 0x19 ... 0x22: /* abs to plus */
+		case 0x24 ... 0x27: /* shl shr shra xor */
+		case 0x29 ... 0x2e: /* eq to ne */
+		case 0x30 ... 0x4f: /* lit0 to lit31 */
+		case 0x96: break;   /* nop */
+		case 0x08:	    /* const1u const1s, pick, deref_size */
+		case 0x09:
+		case 0x15:
+		case 0x94: mp_eh_skip(&cur, 1); break;
+		case 0x0a: /* const2u const2s, bra, skip */
+		case 0x0b:
+		case 0x28:
+		case 0x2f: mp_eh_skip(&cur, 2); break;
+		case 0x0c: /* const4u const4s */
+		case 0x0d: mp_eh_skip(&cur, 4); break;
+		case 0x0e: /* const8u const8s */
+		case 0x0f: mp_eh_skip(&cur, 8); break;
+		case 0x10: /* constu, plus_uconst */
+		case 0x23: mp_eh_uleb(&cur); break;
+		case 0x11:	    /* consts */
+		case 0x70 ... 0x7f: /* breg0 to breg15: not the return address */
+			mp_eh_sleb(&cur);
+			break;
+		default: return false;
+		}
+	}
+	return !cur.failed;
+}
+
+static void read_expression(struct machine *m, struct me_cfi_rule *rule)
+{
+	uint64_t size = mp_eh_uleb(&m->cur);
+
+	rule->expr = m->cur.p;
+	mp_eh_skip(&m->cur, size);
+	if (m->cur.failed || size > UINT32_MAX ||
+	    !expression_may_move(rule->expr, (uint32_t)size)) {
+		fail(m, -EOPNOTSUPP);
+		return;
+	}
+	rule->expr_size = (uint32_t)size;
+}
+
+static void set_register(struct machine *m, uint64_t reg, enum me_cfi_kind kind, int64_t off)
+{
+	struct me_cfi_rule rule = {.kind = (uint8_t)kind, .off = off};
+
+	m->row.regs[reg] = rule_number(m, &rule);
+}
+
+static void set_cfa(struct machine *m, uint64_t reg, int64_t off)
+{
+	struct me_cfi_rule rule = {.kind = ME_CFI_OFFSET, .reg = (uint16_t)reg, .off = off};
+
+	m->row.cfa = rule_number(m, &rule);
+}
+
+/*
+ * The CFA's rule, for operations that change only register or offset. Refused after an
+ * expression: unwinders disagree about the result.
+ */
+static struct me_cfi_rule current_cfa(struct machine *m)
+{
+	struct me_cfi_rule rule = m->rules->rules[m->row.cfa];
+
+	if (rule.kind != ME_CFI_OFFSET)
+		fail(m, -EOPNOTSUPP);
+	return rule;
+}
+
+static void restore_register(struct machine *m, uint64_t reg)
+{
+	/*
+	 * libgcc drops the rule, other unwinders restore the CIE's: equal only if the
+	 * CIE has none.
+	 */
+	if (reg >= ME_CFI_NR_REGS || !m->has_initial || m->initial.regs[reg])
+		fail(m, -EOPNOTSUPP);
+	else
+		m->row.regs[reg] = 0;
+}
+
+static void run_cfa_op(struct machine *m, uint8_t op)
+{
+	struct me_cfi_rule rule = {.kind = ME_CFI_EXPRESSION};
+	uint64_t reg;
+
+	switch (op) {
+	case ME_CFA_DEF_CFA:
+		reg = read_register(m);
+		set_cfa(m, reg, read_unsigned(m));
+		break;
+	case ME_CFA_DEF_CFA_SF:
+		reg = read_register(m);
+		set_cfa(m, reg, factored(m, mp_eh_sleb(&m->cur)));
+		break;
+	case ME_CFA_DEF_CFA_REGISTER:
+		rule = current_cfa(m);
+		set_cfa(m, read_register(m), rule.off);
+		break;
+	case ME_CFA_DEF_CFA_OFFSET:
+		rule = current_cfa(m);
+		set_cfa(m, rule.reg, read_unsigned(m));
+		break;
+	case ME_CFA_DEF_CFA_OFFSET_SF:
+		rule = current_cfa(m);
+		set_cfa(m, rule.reg, factored(m, mp_eh_sleb(&m->cur)));
+		break;
+	case ME_CFA_DEF_CFA_EXPRESSION:
+		read_expression(m, &rule);
+		m->row.cfa = rule_number(m, &rule);
+		break;
+	}
+}
+
+static void run_register_op(struct machine *m, uint8_t op)
+{
+	struct me_cfi_rule rule = {0};
+	uint64_t reg = read_register(m);
+
+	switch (op) {
+	case ME_CFA_OFFSET_EXTENDED:
+		set_register(m, reg, ME_CFI_OFFSET, factored(m, read_unsigned(m)));
+		break;
+	case ME_CFA_OFFSET_EXTENDED_SF:
+		set_register(m, reg, ME_CFI_OFFSET, factored(m, mp_eh_sleb(&m->cur)));
+		break;
+	case ME_CFA_GNU_NEGATIVE_OFFSET_EXTENDED:
+		set_register(m, reg, ME_CFI_OFFSET, factored(m, -read_unsigned(m)));
+		break;
+	case ME_CFA_VAL_OFFSET:
+		set_register(m, reg, ME_CFI_VAL_OFFSET, factored(m, read_unsigned(m)));
+		break;
+	case ME_CFA_VAL_OFFSET_SF:
+		set_register(m, reg, ME_CFI_VAL_OFFSET, factored(m, mp_eh_sleb(&m->cur)));
+		break;
+	case ME_CFA_RESTORE_EXTENDED: restore_register(m, reg); break;
+	case ME_CFA_UNDEFINED: set_register(m, reg, ME_CFI_UNDEFINED, 0); break;
+	case ME_CFA_SAME_VALUE: set_register(m, reg, ME_CFI_SAME, 0); break;
+	case ME_CFA_REGISTER:
+		rule.kind = ME_CFI_REGISTER;
+		rule.reg = (uint16_t)read_register(m);
+		m->row.regs[reg] = rule_number(m, &rule);
+		break;
+	case ME_CFA_EXPRESSION:
+	case ME_CFA_VAL_EXPRESSION:
+		rule.kind = op == ME_CFA_EXPRESSION ? ME_CFI_EXPRESSION : ME_CFI_VAL_EXPRESSION;
+		read_expression(m, &rule);
+		m->row.regs[reg] = rule_number(m, &rule);
+		break;
+	default: fail(m, -EOPNOTSUPP);
+	}
+}
+
+static void run_state_op(struct machine *m, uint8_t op)
+{
+	uint64_t args_size = m->row.args_size;
+
+	if (op == ME_CFA_REMEMBER_STATE) {
+		if (m->nr_states == MAX_STATES)
+			fail(m, -EOPNOTSUPP);
+		else
+			m->states[m->nr_states++] = m->row;
+		return;
+	}
+	if (!m->nr_states) {
+		fail(m, -EOPNOTSUPP);
+		return;
+	}
+	m->row = m->states[--m->nr_states];
+	m->row.args_size = args_size; /* as in libgcc, not part of the state */
+}
+
+/* Run one operation that does not advance the location. */
+static void run_op(struct machine *m, uint8_t op)
+{
+	if ((op & 0xc0) == ME_CFA_OFFSET) {
+		if ((op & 0x3f) >= ME_CFI_NR_REGS)
+			fail(m, -EOPNOTSUPP);
+		else
+			set_register(m, op & 0x3f, ME_CFI_OFFSET, factored(m, read_unsigned(m)));
+		return;
+	}
+	if ((op & 0xc0) == ME_CFA_RESTORE) {
+		restore_register(m, op & 0x3f);
+		return;
+	}
+	switch (op) {
+	case ME_CFA_NOP: break;
+	case ME_CFA_REMEMBER_STATE:
+	case ME_CFA_RESTORE_STATE: run_state_op(m, op); break;
+	case ME_CFA_GNU_ARGS_SIZE: m->row.args_size = mp_eh_uleb(&m->cur); break;
+	case ME_CFA_DEF_CFA:
+	case ME_CFA_DEF_CFA_REGISTER:
+	case ME_CFA_DEF_CFA_OFFSET:
+	case ME_CFA_DEF_CFA_EXPRESSION:
+	case ME_CFA_DEF_CFA_SF:
+	case ME_CFA_DEF_CFA_OFFSET_SF: run_cfa_op(m, op); break;
+	default: run_register_op(m, op); break;
+	}
+}
+
+/* Return: true if @op advances, by *@delta, or to the address *@delta if *@absolute. */
+static bool read_advance(struct machine *m, uint8_t op, uint64_t *delta, bool *absolute)
+{
+	*absolute = false;
+	if ((op & 0xc0) == ME_CFA_ADVANCE_LOC) {
+		*delta = op & 0x3f;
+		return true;
+	}
+	switch (op) {
+	case ME_CFA_ADVANCE_LOC1: *delta = mp_eh_u8(&m->cur); return true;
+	case ME_CFA_ADVANCE_LOC2: *delta = mp_eh_u16(&m->cur); return true;
+	case ME_CFA_ADVANCE_LOC4: *delta = mp_eh_u32(&m->cur); return true;
+	case ME_CFA_SET_LOC:
+		*absolute = true;
+		*delta = mp_eh_pointer(&m->cur, m->cie->fde_enc, 0);
+		return true;
+	}
+	return false;
+}
+
+static void add_line(struct machine *m, struct me_cfi_table *table, uint64_t off)
+{
+	if (table->nr && table->lines[table->nr - 1].off == off) {
+		table->lines[table->nr - 1].row = m->row;
+		return;
+	}
+	if (table->nr && !memcmp(&table->lines[table->nr - 1].row, &m->row, sizeof(m->row)))
+		return;
+	if (table->nr == table->room) {
+		uint32_t room = table->room ? table->room * 2 : 64;
+		struct me_cfi_line *lines;
+
+		if (room > MAX_LINES) {
+			fail(m, -EOPNOTSUPP);
+			return;
+		}
+		lines = reallocarray(table->lines, room, sizeof(*lines));
+		if (!lines) {
+			fail(m, -ENOMEM);
+			return;
+		}
+		table->lines = lines;
+		table->room = room;
+	}
+	table->lines[table->nr++] = (struct me_cfi_line){.off = off, .row = m->row};
+}
+
+static void start_program(struct machine *m, const uint8_t *program, size_t size, uint64_t vaddr)
+{
+	m->cur = (struct mp_eh_cursor){.p = program, .end = program + size, .vaddr = vaddr};
+	m->nr_states = 0;
+}
+
+static int run_fde(struct machine *m, const struct mp_eh_fde *fde, struct me_cfi_table *table)
+{
+	uint64_t off = 0, delta;
+	bool absolute;
+
+	start_program(m, fde->program, fde->program_size, fde->program_vaddr);
+	while (m->cur.p < m->cur.end && !m->error && !m->cur.failed) {
+		uint8_t op = mp_eh_u8(&m->cur);
+
+		if (!read_advance(m, op, &delta, &absolute)) {
+			run_op(m, op);
+			continue;
+		}
+		add_line(m, table, off);
+		if (absolute && (delta < fde->start || delta - fde->start < off))
+			fail(m, -EOPNOTSUPP);
+		off = absolute ? delta - fde->start : off + delta;
+		if (off >= fde->size)
+			return m->error; /* rows after the FDE's end are never used */
+	}
+	add_line(m, table, off);
+	if (m->cur.failed)
+		fail(m, -EOPNOTSUPP);
+	return m->error;
+}
+
+int me_cfi_expand(struct me_cfi_rules *rules, const struct mp_eh_cie *cie,
+		  const struct mp_eh_fde *fde, struct me_cfi_table *table)
+{
+	struct machine m = {.rules = rules, .cie = cie};
+
+	table->nr = 0;
+	if (cie->code_align != 1 || !cie->data_align || cie->ra_reg != 16)
+		return -EOPNOTSUPP;
+	start_program(&m, cie->program, cie->program_size, cie->program_vaddr);
+	while (m.cur.p < m.cur.end && !m.error && !m.cur.failed)
+		run_op(&m, mp_eh_u8(&m.cur));
+	if (m.cur.failed || m.row.cfa == 0)
+		fail(&m, -EOPNOTSUPP);
+	if (m.error)
+		return m.error;
+	m.has_initial = true;
+	m.initial = m.row;
+	table->initial = m.row;
+	return run_fde(&m, fde, table);
+}
+
+void me_cfi_table_fini(struct me_cfi_table *table)
+{
+	free(table->lines);
+	*table = (struct me_cfi_table){0};
+}
+
+uint32_t me_cfi_line_at(const struct me_cfi_table *table, uint64_t off)
+{
+	uint32_t lo = 0, hi = table->nr;
+
+	while (hi - lo > 1) {
+		uint32_t mid = lo + (hi - lo) / 2;
+
+		if (table->lines[mid].off <= off)
+			lo = mid;
+		else
+			hi = mid;
+	}
+	return lo;
+}

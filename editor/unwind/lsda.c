@@ -1,0 +1,279 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * lsda - reads the exception tables of old code. Refuses any table that it does not
+ * fully understand.
+ */
+#include "editor/unwind/lsda.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "libprof/elf/eh.h"
+
+static const char unreadable[] = "unreadable LSDA";
+static const char no_memory[] = "out of memory";
+
+/* Limits for hostile tables; larger than in any real function. */
+#define MAX_TYPES (1u << 16)
+#define MAX_SITES (1u << 20)
+#define MAX_STEPS (1u << 20)
+
+static const char *add_site(struct me_lsda *lsda, const struct me_call_site *site)
+{
+	if (lsda->nr_sites == lsda->room_sites) {
+		uint32_t room = lsda->room_sites ? lsda->room_sites * 2 : 32;
+		struct me_call_site *sites;
+
+		if (room > MAX_SITES)
+			return unreadable;
+		sites = reallocarray(lsda->sites, room, sizeof(*sites));
+		if (!sites)
+			return no_memory;
+		lsda->sites = sites;
+		lsda->room_sites = room;
+	}
+	lsda->sites[lsda->nr_sites++] = *site;
+	return NULL;
+}
+
+static const char *read_sites(struct mp_eh_cursor *cur, uint8_t enc, uint64_t start, uint64_t size,
+			      uint64_t lpstart, struct me_lsda *lsda)
+{
+	uint64_t end = 0;
+
+	if (enc & 0xf0)
+		return "call sites in an unknown encoding";
+	while (cur->p < cur->end) {
+		uint64_t off = mp_eh_pointer(cur, enc, 0), len = mp_eh_pointer(cur, enc, 0);
+		uint64_t pad = mp_eh_pointer(cur, enc, 0), action = mp_eh_uleb(cur);
+		struct me_call_site site = {
+			.start = start + off,
+			.size = len,
+			.pad = pad ? lpstart + pad : 0,
+			.action = action,
+		};
+		const char *why;
+
+		if (cur->failed)
+			return unreadable;
+		/*
+		 * The personality routine takes the first match, and stops at the first
+		 * range after the address: it needs ranges in ascending order.
+		 */
+		if (off < end || off > size || len > size - off)
+			return "call sites out of order or range";
+		end = off + len;
+		if (!len)
+			continue;
+		why = add_site(lsda, &site);
+		if (why)
+			return why;
+	}
+	return NULL;
+}
+
+/* Sizes of the tables that reachable actions refer to. */
+struct extent {
+	uint64_t actions, specs; /* bytes */
+	uint64_t nr_types;
+	uint32_t steps; /* in all chains so far */
+};
+
+/* An exception specification: type filters, ended by a zero. */
+static const char *walk_spec(const struct mp_eh_cursor *specs, int64_t filter,
+			     struct extent *extent)
+{
+	struct mp_eh_cursor cur = *specs;
+	uint64_t type;
+
+	if (!specs->p)
+		return unreadable;
+	mp_eh_skip(&cur, (uint64_t)(-(filter + 1)));
+	do {
+		type = mp_eh_uleb(&cur);
+		if (cur.failed || type > MAX_TYPES || extent->steps++ > MAX_STEPS)
+			return unreadable;
+		if (type > extent->nr_types)
+			extent->nr_types = type;
+	} while (type);
+	if ((uint64_t)(cur.p - specs->p) > extent->specs)
+		extent->specs = (uint64_t)(cur.p - specs->p);
+	return NULL;
+}
+
+static const char *walk_action(const struct mp_eh_cursor *actions, uint64_t action,
+			       const struct mp_eh_cursor *specs, struct extent *extent)
+{
+	uint64_t at = action - 1;
+
+	while (extent->steps++ < MAX_STEPS) {
+		struct mp_eh_cursor cur = *actions;
+		int64_t filter, next;
+		uint64_t next_at;
+		const char *why;
+
+		mp_eh_skip(&cur, at);
+		filter = mp_eh_sleb(&cur);
+		next_at = cur.vaddr - actions->vaddr;
+		next = mp_eh_sleb(&cur);
+		if (cur.failed || filter > MAX_TYPES)
+			return unreadable;
+		if (cur.vaddr - actions->vaddr > extent->actions)
+			extent->actions = cur.vaddr - actions->vaddr;
+		if (filter > 0 && (uint64_t)filter > extent->nr_types)
+			extent->nr_types = (uint64_t)filter;
+		if (filter < 0) {
+			why = walk_spec(specs, filter, extent);
+			if (why)
+				return why;
+		}
+		if (!next)
+			return NULL;
+		at = next_at + (uint64_t)next;
+	}
+	return "actions of the LSDA form a cycle";
+}
+
+static bool has_dynamic_reloc(const struct mp_elf *elf, uint64_t start, uint64_t end)
+{
+	uint32_t lo = 0, hi = elf->nr_dyn_relocs;
+
+	while (lo < hi) {
+		uint32_t mid = lo + (hi - lo) / 2;
+
+		if (elf->dyn_relocs[mid].vaddr < start)
+			lo = mid + 1;
+		else
+			hi = mid;
+	}
+	return lo < elf->nr_dyn_relocs && elf->dyn_relocs[lo].vaddr < end;
+}
+
+static const char *read_types(const struct mp_elf *elf, uint64_t base, uint64_t nr,
+			      struct me_lsda *lsda)
+{
+	unsigned int size = mp_eh_pointer_size(lsda->type_enc);
+	uint8_t relative = lsda->type_enc & 0x70;
+
+	if (!nr)
+		return NULL;
+	if (lsda->type_enc == MP_EH_PE_OMIT)
+		return unreadable;
+	if (size < 4 || (relative && relative != MP_EH_PE_PCREL))
+		return "LSDA type table in an unknown encoding";
+	if (nr > base / size)
+		return unreadable;
+	if (has_dynamic_reloc(elf, base - nr * size, base) ||
+	    (!relative && elf->ehdr.e_type != ET_EXEC))
+		return "absolute pointer in LSDA type table needs a dynamic relocation";
+	if (nr > lsda->room_types) {
+		uint64_t *types = reallocarray(lsda->types, nr, sizeof(*types));
+
+		if (!types)
+			return no_memory;
+		lsda->types = types;
+		lsda->room_types = (uint32_t)nr;
+	}
+	for (uint64_t i = 0; i < nr; i++) {
+		struct mp_eh_cursor cur = {.vaddr = base - (i + 1) * size};
+
+		cur.p = mp_elf_bytes(elf, cur.vaddr, size);
+		if (!cur.p)
+			return unreadable;
+		cur.end = cur.p + size;
+		lsda->types[i] = mp_eh_pointer(&cur, lsda->type_enc, 0);
+	}
+	lsda->nr_types = (uint32_t)nr;
+	return NULL;
+}
+
+static const char *read_actions(const struct mp_elf *elf, const struct mp_eh_cursor *actions,
+				uint64_t type_base, struct me_lsda *lsda)
+{
+	struct mp_eh_cursor specs = {0};
+	struct extent extent = {0};
+	uint64_t last = 0;
+	const char *why;
+
+	if (type_base && !mp_eh_cursor_at(elf, type_base, &specs))
+		specs = (struct mp_eh_cursor){0};
+	for (uint32_t i = 0; i < lsda->nr_sites; i++) {
+		uint64_t action = lsda->sites[i].action;
+
+		/* Neighbours often share a chain: do not walk it again. */
+		if (!action || action == last)
+			continue;
+		last = action;
+		why = walk_action(actions, action, &specs, &extent);
+		if (why)
+			return why;
+	}
+	lsda->actions = actions->p;
+	lsda->actions_size = extent.actions;
+	lsda->specs = specs.p;
+	lsda->specs_size = extent.specs;
+	return read_types(elf, type_base, extent.nr_types, lsda);
+}
+
+const char *me_lsda_read(const struct mp_elf *elf, uint64_t vaddr, uint64_t start, uint64_t size,
+			 struct me_lsda *lsda)
+{
+	uint64_t lpstart = start, type_base = 0, table_size;
+	struct mp_eh_cursor cur, table;
+	const char *why;
+	uint8_t enc;
+
+	lsda->nr_sites = 0;
+	lsda->nr_types = 0;
+	lsda->type_enc = MP_EH_PE_OMIT;
+	if (!mp_eh_cursor_at(elf, vaddr, &cur))
+		return unreadable;
+	lsda->base_enc = enc = mp_eh_u8(&cur);
+	lsda->from_start = false;
+	if ((enc & 0xf0) == MP_EH_PE_FUNCREL) {
+		lpstart = start + mp_eh_pointer(&cur, enc & 0x0f, 0);
+	} else if (enc != MP_EH_PE_OMIT) {
+		if (enc & (MP_EH_PE_INDIRECT | 0x60))
+			return "LSDA with an unknown landing pad base";
+		lpstart = mp_eh_pointer(&cur, enc, 0);
+	}
+	lsda->type_enc = mp_eh_u8(&cur);
+	if (lsda->type_enc != MP_EH_PE_OMIT) {
+		uint64_t off = mp_eh_uleb(&cur);
+
+		if (cur.failed || off > (uint64_t)(cur.end - cur.p))
+			return unreadable;
+		type_base = cur.vaddr + off;
+	}
+	enc = mp_eh_u8(&cur);
+	table_size = mp_eh_uleb(&cur);
+	table = cur;
+	mp_eh_skip(&cur, table_size);
+	if (cur.failed)
+		return unreadable;
+	table.end = cur.p;
+	why = read_sites(&table, enc, start, size, lpstart, lsda);
+	return why ? why : read_actions(elf, &cur, type_base, lsda);
+}
+
+void me_lsda_fini(struct me_lsda *lsda)
+{
+	free(lsda->sites);
+	free(lsda->types);
+	*lsda = (struct me_lsda){0};
+}
+
+uint32_t me_lsda_site_at(const struct me_lsda *lsda, uint64_t vaddr)
+{
+	uint32_t lo = 0, hi = lsda->nr_sites;
+
+	while (lo < hi) {
+		uint32_t mid = lo + (hi - lo) / 2;
+
+		if (lsda->sites[mid].start + lsda->sites[mid].size <= vaddr)
+			lo = mid + 1;
+		else
+			hi = mid;
+	}
+	return lo;
+}

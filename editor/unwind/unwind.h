@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * unwind - makes .eh_frame, .eh_frame_hdr and LSDAs for moved code.
+ *
+ * The new tables are complete: every old FDE, and one new FDE per run of moved code of one
+ * function. So one section .eh_frame and one PT_GNU_EH_FRAME serve libgcc, gdb, perf and
+ * libunwind. Called by emit when every block has its new address.
+ */
+#ifndef ME_UNWIND_H
+#define ME_UNWIND_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "libprof/cfg/cfg.h"
+#include "libprof/elf/elf.h"
+#include "libprof/base/err.h"
+
+/* A copied block. Instructions keep their lengths and order. Only the terminating branch may be
+ * re-encoded, inverted, dropped, or followed by an added jump. So offset k of the copy, below
+ * old_size - term_len, is offset k of the original; later bytes belong to the terminator. */
+struct me_placed {
+	uint64_t new_vaddr;
+	uint32_t new_size; /* with terminator and added jump */
+	uint32_t block;	   /* cfg block index */
+	uint32_t padding;  /* nops behind it that control runs through to the next copy */
+	bool stub;	   /* no copy: code before the block, with the block's row */
+	bool passed_by;	   /* control from elsewhere enters a stub of this block */
+};
+
+struct me_unwind {
+	/* Three consecutive parts, each 8-aligned, from the requested base_vaddr on. */
+	uint8_t *bytes;
+	size_t size;
+	size_t lsda_off, lsda_size;	    /* -> section .gcc_except_table.morph */
+	size_t eh_frame_off, eh_frame_size; /* with terminating zero -> section .eh_frame */
+	size_t hdr_off, hdr_size;	    /* -> section .eh_frame_hdr, PT_GNU_EH_FRAME */
+	uint32_t nr_fdes_new;
+};
+
+/*
+ * me_unwind_check - can @func's unwind information be carried over to a copy?
+ * Return: NULL yes, else a short reason in words (static string), e.g. "absolute pointer in LSDA
+ * type table needs a dynamic relocation", "unknown personality", "unreadable CFI".
+ */
+const char *me_unwind_check(const struct mp_cfg *cfg, uint32_t func);
+
+/*
+ * me_unwind_build - makes tables for @placed (ascending new_vaddr; adjacent pieces of one
+ * function share an FDE), to be loaded at @base_vaddr. The size does not depend on @base_vaddr.
+ * Return: 0, -ENOMEM, -EBADMSG. Ownership: free(out->bytes).
+ */
+int me_unwind_build(const struct mp_cfg *cfg, const struct me_placed *placed, uint32_t nr_placed,
+		    uint64_t base_vaddr, struct me_unwind *out, struct mp_err *err);
+
+#endif

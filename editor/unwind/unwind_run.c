@@ -1,0 +1,422 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * unwind_run - makes new FDEs and LSDAs: groups the copies, and gives each instruction of a
+ * copy the row and the call site of its original. Called by unwind.
+ */
+#include <errno.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "editor/unwind/unwind_private.h"
+
+/* Padding up to this size does not split a run; it has the row before it. */
+#define MAX_GAP	   63
+#define NR_SOURCES 4 /* a function's main and cold part, and those of a neighbour */
+
+struct builder {
+	const struct mp_cfg *cfg;
+	struct me_cfi_rules *rules;
+	struct me_source sources[NR_SOURCES];
+	unsigned int next_source;
+	struct me_source *last; /* of the current run; not replaced */
+	uint32_t *placed_of;	/* per block: index in @placed or MP_NONE */
+	const struct me_placed *placed;
+	struct me_runs *out;
+	uint64_t lsda_vaddr;	    /* of out->lsdas */
+	struct me_call_site *sites; /* of the current run */
+	uint32_t nr_sites, room_sites;
+	struct me_cfi_row row; /* at @row_off of the current run */
+	uint64_t row_off;
+	struct mp_err *err;
+};
+
+static bool fde_holds(const struct mp_fde *fde, const struct mp_block *block)
+{
+	uint64_t off = block->vaddr - fde->start;
+
+	return off < fde->size && block->size <= fde->size - off;
+}
+
+/* The FDE that holds @block. @last: the previous block's, or NULL. */
+static const struct mp_fde *fde_of_block(const struct mp_elf *elf, const struct mp_block *block,
+					 const struct mp_fde *last)
+{
+	uint32_t lo = 0, hi = elf->nr_fdes;
+
+	if (last && fde_holds(last, block) &&
+	    (last + 1 == elf->fdes + hi || last[1].start > block->vaddr))
+		return last;
+	while (lo < hi) {
+		uint32_t mid = lo + (hi - lo) / 2;
+
+		if (elf->fdes[mid].start <= block->vaddr)
+			lo = mid + 1;
+		else
+			hi = mid;
+	}
+	return lo && fde_holds(&elf->fdes[lo - 1], block) ? &elf->fdes[lo - 1] : NULL;
+}
+
+/* The block of @func that starts at @vaddr, or MP_NONE. */
+static uint32_t block_at(const struct mp_cfg *cfg, uint32_t func, uint64_t vaddr)
+{
+	const struct mp_func *f = &cfg->funcs[func];
+	uint32_t lo = f->first_block, hi = lo + f->nr_blocks;
+
+	while (lo < hi) {
+		uint32_t mid = lo + (hi - lo) / 2;
+
+		if (cfg->blocks[mid].vaddr == vaddr)
+			return mid;
+		if (cfg->blocks[mid].vaddr < vaddr)
+			lo = mid + 1;
+		else
+			hi = mid;
+	}
+	return MP_NONE;
+}
+
+/* Landing pads must start blocks of the function. */
+static const char *check_pads(const struct mp_cfg *cfg, uint32_t func,
+			      const struct me_source *source)
+{
+	const struct me_lsda *lsda = &source->lsda;
+
+	if (!source->fde.lsda)
+		return NULL;
+	for (uint32_t i = 0; i < lsda->nr_sites; i++) {
+		if (lsda->sites[i].pad && block_at(cfg, func, lsda->sites[i].pad) == MP_NONE)
+			return "landing pad that starts no block";
+	}
+	return NULL;
+}
+
+const char *me_unwind_check(const struct mp_cfg *cfg, uint32_t func)
+{
+	const struct mp_func *f = &cfg->funcs[func];
+	const struct mp_fde *last = NULL;
+	struct me_source source = {0};
+	struct me_cfi_rules rules;
+	const char *why = NULL;
+
+	if (f->flags & MP_FUNC_BARE) /* its copy has no unwind information either */
+		return NULL;
+	if (me_cfi_rules_init(&rules))
+		return "out of memory";
+	for (uint32_t i = 0; i < f->nr_blocks && !why; i++) {
+		const struct mp_block *block = &cfg->blocks[f->first_block + i];
+		const struct mp_fde *fde;
+
+		if (block->flags & MP_BLOCK_PADDING)
+			continue;
+		fde = fde_of_block(cfg->elf, block, last);
+		if (!fde) {
+			why = "code without unwind information";
+		} else if (fde != last) {
+			why = me_source_load(&source, cfg->elf, &rules, fde);
+			if (!why)
+				why = check_pads(cfg, func, &source);
+			last = fde;
+		}
+	}
+	me_source_fini(&source);
+	me_cfi_rules_fini(&rules);
+	return why;
+}
+
+static struct me_source *source_of(struct builder *b, const struct mp_block *block)
+{
+	const struct mp_fde *fde =
+		fde_of_block(b->cfg->elf, block, b->last ? b->last->listed : NULL);
+	struct me_source *source;
+	const char *why;
+
+	if (!fde) {
+		mp_err_set(b->err, EBADMSG, "0x%" PRIx64 ": code without unwind information",
+			   block->vaddr);
+		return NULL;
+	}
+	for (unsigned int i = 0; i < NR_SOURCES; i++) {
+		if (b->sources[i].listed == fde)
+			return &b->sources[i];
+	}
+	do
+		source = &b->sources[b->next_source++ % NR_SOURCES];
+	while (source == b->last);
+	why = me_source_load(source, b->cfg->elf, b->rules, fde);
+	if (!why)
+		why = check_pads(b->cfg, block->func, source);
+	if (why) {
+		source->listed = NULL;
+		mp_err_set(b->err, EBADMSG, "0x%" PRIx64 ": %s", block->vaddr, why);
+		return NULL;
+	}
+	return source;
+}
+
+static void put_row(struct builder *b, uint64_t off, const struct mp_eh_cie *cie,
+		    const struct me_cfi_row *row)
+{
+	struct me_bytes *out = &b->out->programs;
+
+	if (!memcmp(&b->row, row, sizeof(*row)))
+		return;
+	me_cfi_put_advance(out, off - b->row_off);
+	me_cfi_put_change(out, b->rules, cie, &b->row, row);
+	b->row = *row;
+	b->row_off = off;
+}
+
+/*
+ * Up to the terminator the copy has its original's rows at the same offsets. A branch changes
+ * no row: a re-encoded one, and a jump added behind it, have the terminator's. A jump added
+ * behind a block without branch has the row that the block falls into, as has padding.
+ */
+static void put_rows(struct builder *b, const struct me_run *run, const struct me_placed *placed,
+		     const struct me_source *source)
+{
+	const struct mp_block *block = &b->cfg->blocks[placed->block];
+	const struct me_cfi_table *table = &source->table;
+	uint64_t off = block->vaddr - source->fde.start;
+	uint64_t end = off + block->size - block->term_len;
+	uint64_t new_off = placed->new_vaddr - run->start;
+	uint32_t line = me_cfi_line_at(table, off);
+
+	if (!placed->new_size && !placed->padding)
+		return;
+	put_row(b, new_off, &source->cie, &table->lines[line].row);
+	if (placed->stub)
+		return;
+	/* At @end itself lies a branch, an added jump or padding, if anything. */
+	if (placed->new_size == block->size - block->term_len && !placed->padding)
+		end--;
+	for (line++; line < table->nr && table->lines[line].off <= end; line++)
+		put_row(b, new_off + (table->lines[line].off - off), &source->cie,
+			&table->lines[line].row);
+}
+
+static bool add_site(struct builder *b, const struct me_call_site *site)
+{
+	struct me_call_site *last = b->nr_sites ? &b->sites[b->nr_sites - 1] : NULL;
+
+	if (last && last->start + last->size == site->start && last->pad == site->pad &&
+	    last->action == site->action) {
+		last->size += site->size;
+		return true;
+	}
+	if (b->nr_sites == b->room_sites) {
+		uint32_t room = b->room_sites ? b->room_sites * 2 : 32;
+		struct me_call_site *sites = reallocarray(b->sites, room, sizeof(*sites));
+
+		if (!sites)
+			return false;
+		b->sites = sites;
+		b->room_sites = room;
+	}
+	b->sites[b->nr_sites++] = *site;
+	return true;
+}
+
+static uint64_t copy_of_pad(const struct builder *b, uint32_t func, uint64_t pad)
+{
+	uint32_t block = pad ? block_at(b->cfg, func, pad) : MP_NONE;
+
+	if (block == MP_NONE || b->placed_of[block] == MP_NONE)
+		return pad;
+	return b->placed[b->placed_of[block]].new_vaddr;
+}
+
+/* Add the old call sites that cover the block; uncovered ranges stay uncovered. */
+static bool put_sites(struct builder *b, const struct me_placed *placed, const struct me_lsda *lsda)
+{
+	const struct mp_block *block = &b->cfg->blocks[placed->block];
+	uint64_t start = block->vaddr, end = start + block->size;
+	uint64_t body = block->size - block->term_len;
+
+	if (placed->stub) /* throws nothing */
+		return true;
+	for (uint32_t i = me_lsda_site_at(lsda, start); i < lsda->nr_sites; i++) {
+		const struct me_call_site *old = &lsda->sites[i];
+		uint64_t from, to;
+		struct me_call_site site;
+
+		if (old->start >= end)
+			break;
+		from = old->start > start ? old->start - start : 0;
+		to = old->start + old->size < end ? old->start + old->size - start : block->size;
+		if (from > body)
+			from = body;
+		/* A site that ends in or behind the terminator covers all code that replaces
+		 * it. */
+		if (to > body || to == block->size)
+			to = placed->new_size;
+		if (from >= to)
+			continue;
+		site = (struct me_call_site){
+			.start = placed->new_vaddr + from,
+			.size = to - from,
+			.pad = copy_of_pad(b, block->func, old->pad),
+			.action = old->action,
+		};
+		if (!add_site(b, &site))
+			return false;
+	}
+	return true;
+}
+
+static bool continues(const struct builder *b, uint32_t i, const struct me_run *run,
+		      const struct me_source *source)
+{
+	const struct me_placed *before = &b->placed[i - 1], *placed = &b->placed[i];
+	uint64_t end = before->new_vaddr + before->new_size;
+
+	return placed->new_vaddr - end <= MAX_GAP &&
+	       b->cfg->blocks[before->block].func == b->cfg->blocks[placed->block].func &&
+	       source->cie.vaddr == run->cie_vaddr && source->fde.lsda == b->last->fde.lsda;
+}
+
+static int finish_run(struct builder *b)
+{
+	struct me_run *run = &b->out->runs[b->out->nr - 1];
+	const struct me_source *source = b->last;
+
+	if (!run->size) { /* a block that was only a dropped jump */
+		b->out->nr--;
+		return 0;
+	}
+	run->program_size = b->out->programs.size - run->program_off;
+	if (source->fde.lsda) {
+		me_bytes_align(&b->out->lsdas, 4);
+		run->lsda = b->lsda_vaddr + b->out->lsdas.size;
+		if (!me_lsda_put(&b->out->lsdas, b->lsda_vaddr, &source->lsda, b->sites,
+				 b->nr_sites, run->start))
+			return mp_err_set(b->err, EBADMSG,
+					  "0x%" PRIx64 ": exception table out of reach",
+					  source->fde.start);
+	}
+	if (b->out->programs.failed || b->out->lsdas.failed)
+		return mp_err_set(b->err, ENOMEM, "out of memory");
+	return 0;
+}
+
+static int start_run(struct builder *b, const struct me_placed *placed,
+		     const struct me_source *source)
+{
+	struct me_runs *out = b->out;
+
+	if (out->nr == out->room) {
+		uint32_t room = out->room ? out->room * 2 : 64;
+		struct me_run *runs = reallocarray(out->runs, room, sizeof(*runs));
+
+		if (!runs)
+			return mp_err_set(b->err, ENOMEM, "out of memory");
+		out->runs = runs;
+		out->room = room;
+	}
+	out->runs[out->nr++] = (struct me_run){
+		.start = placed->new_vaddr,
+		.cie_vaddr = source->cie.vaddr,
+		.program_off = out->programs.size,
+	};
+	b->nr_sites = 0;
+	b->row = source->table.initial;
+	b->row_off = 0;
+	return 0;
+}
+
+static int check_placed(const struct builder *b, uint32_t i)
+{
+	const struct me_placed *placed = &b->placed[i];
+	const struct mp_block *block;
+
+	if (placed->block >= b->cfg->nr_blocks)
+		return mp_err_set(b->err, EBADMSG, "no block %u", placed->block);
+	block = &b->cfg->blocks[placed->block];
+	if (!placed->stub &&
+	    (block->term_len > block->size || placed->new_size < block->size - block->term_len))
+		return mp_err_set(b->err, EBADMSG, "0x%" PRIx64 ": copy is too short",
+				  block->vaddr);
+	if (i && placed->new_vaddr < placed[-1].new_vaddr + placed[-1].new_size)
+		return mp_err_set(b->err, EBADMSG, "0x%" PRIx64 ": copies overlap",
+				  placed->new_vaddr);
+	return 0;
+}
+
+static int build(struct builder *b, uint32_t nr_placed)
+{
+	struct me_run *run = NULL;
+	int ret;
+
+	for (uint32_t i = 0; i < nr_placed; i++) {
+		const struct me_placed *placed = &b->placed[i];
+		const struct mp_block *block = &b->cfg->blocks[placed->block];
+		struct me_source *source;
+
+		if (b->cfg->funcs[block->func].flags & MP_FUNC_BARE) {
+			ret = run ? finish_run(b) : 0;
+			if (ret)
+				return ret;
+			run = NULL;
+			continue;
+		}
+		source = source_of(b, block);
+		if (!source)
+			return -EBADMSG;
+		if (!run || !continues(b, i, run, source)) {
+			ret = run ? finish_run(b) : 0;
+			if (!ret)
+				ret = start_run(b, placed, source);
+			if (ret)
+				return ret;
+			run = &b->out->runs[b->out->nr - 1];
+		}
+		put_rows(b, run, placed, source);
+		if (source->fde.lsda && !put_sites(b, placed, &source->lsda))
+			return mp_err_set(b->err, ENOMEM, "out of memory");
+		run->size = placed->new_vaddr + placed->new_size + placed->padding - run->start;
+		b->last = source;
+	}
+	return run ? finish_run(b) : 0;
+}
+
+int me_runs_build(const struct mp_cfg *cfg, const struct me_placed *placed, uint32_t nr_placed,
+		  uint64_t lsda_vaddr, struct me_cfi_rules *rules, struct me_runs *runs,
+		  struct mp_err *err)
+{
+	struct builder b = {
+		.cfg = cfg,
+		.rules = rules,
+		.placed = placed,
+		.out = runs,
+		.lsda_vaddr = lsda_vaddr,
+		.err = err,
+	};
+	int ret = 0;
+
+	b.placed_of = malloc((cfg->nr_blocks + 1) * sizeof(*b.placed_of));
+	if (!b.placed_of)
+		return mp_err_set(err, ENOMEM, "out of memory");
+	for (uint32_t i = 0; i < cfg->nr_blocks; i++)
+		b.placed_of[i] = MP_NONE;
+	for (uint32_t i = 0; i < nr_placed && !ret; i++) {
+		ret = check_placed(&b, i);
+		if (!ret && !placed[i].passed_by)
+			b.placed_of[placed[i].block] = i;
+	}
+	if (!ret)
+		ret = build(&b, nr_placed);
+	for (unsigned int i = 0; i < NR_SOURCES; i++)
+		me_source_fini(&b.sources[i]);
+	free(b.placed_of);
+	free(b.sites);
+	return ret;
+}
+
+void me_runs_fini(struct me_runs *runs)
+{
+	me_bytes_fini(&runs->programs);
+	me_bytes_fini(&runs->lsdas);
+	free(runs->runs);
+	*runs = (struct me_runs){0};
+}

@@ -1,0 +1,265 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * verify - the order of the checks, and the form of a refusal's message.
+ *
+ * Decides nothing itself. optimize calls it before an output replaces anything; confirm and the
+ * tests call it, too. Documentation/verify.md lists the assumptions.
+ */
+#include "editor/verify/verify.h"
+
+#include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "editor/verify/verify_private.h"
+
+/* Larger spans are refused: their bitmaps would take too much memory. */
+#define VF_SPAN_MAX (1ULL << 30)
+
+int vf_bits_init(struct vf_bits *bits, uint64_t start, uint64_t end)
+{
+	bits->base = start;
+	bits->nr = end > start ? end - start : 0;
+	if (bits->nr > VF_SPAN_MAX)
+		return -EBADMSG;
+	bits->word = calloc(bits->nr / 64 + 1, sizeof(*bits->word));
+	return bits->word ? 0 : -ENOMEM;
+}
+
+void vf_bits_fini(struct vf_bits *bits)
+{
+	free(bits->word);
+	memset(bits, 0, sizeof(*bits));
+}
+
+uint64_t vf_bits_next(const struct vf_bits *bits, uint64_t vaddr, uint64_t end)
+{
+	uint64_t i, stop, w, last = end;
+
+	if (vaddr < bits->base)
+		vaddr = bits->base;
+	if (last > bits->base + bits->nr)
+		last = bits->base + bits->nr;
+	/* Return the caller's @end even if the bitmap ends earlier: callers loop until they
+	 * reach it. */
+	if (vaddr >= last)
+		return end;
+	i = vaddr - bits->base;
+	stop = last - bits->base;
+	w = bits->word[i / 64] & (~0ULL << (i % 64));
+	for (i /= 64;; w = bits->word[i]) {
+		if (w) {
+			i = i * 64 + (uint64_t)__builtin_ctzll(w);
+			return i < stop ? bits->base + i : end;
+		}
+		if (++i * 64 >= stop)
+			return end;
+	}
+}
+
+/* Runs once, for a refusal, so a walk over all symbols is fast enough. */
+static const struct mp_symbol *symbol_at(const struct mp_elf *elf, uint64_t vaddr)
+{
+	const struct mp_symbol *best = NULL;
+
+	for (uint32_t i = 0; i < elf->nr_symbols; i++) {
+		const struct mp_symbol *sym = &elf->symbols[i];
+
+		if (sym->type != STT_FUNC || sym->shndx == SHN_UNDEF || sym->vaddr > vaddr)
+			continue;
+		if (vaddr - sym->vaddr >= (sym->size ? sym->size : 1))
+			continue;
+		if (!best || sym->vaddr > best->vaddr)
+			best = sym;
+	}
+	return best;
+}
+
+int vf_refuse(struct vf *vf, uint64_t vaddr, const char *fmt, ...)
+{
+	const struct mp_symbol *sym = symbol_at(vf->o, vaddr);
+	char what[160];
+	va_list ap;
+
+	if (!sym)
+		sym = symbol_at(vf->n, vaddr);
+	va_start(ap, fmt);
+	vsnprintf(what, sizeof(what), fmt, ap);
+	va_end(ap);
+	if (sym && sym->name)
+		mp_err_set(vf->err, EBADMSG, "verify: at %#llx (%.48s+%#llx): %s",
+			   (unsigned long long)vaddr, sym->name,
+			   (unsigned long long)(vaddr - sym->vaddr), what);
+	else
+		mp_err_set(vf->err, EBADMSG, "verify: at %#llx: %s", (unsigned long long)vaddr,
+			   what);
+	return -EBADMSG;
+}
+
+static bool is_in(const Elf64_Phdr *load, uint64_t vaddr)
+{
+	return load->p_type == PT_LOAD && vaddr - load->p_vaddr < load->p_memsz;
+}
+
+static int add_text(struct vf *vf, uint64_t start, uint64_t end)
+{
+	const Elf64_Phdr *load = vf->o->phdrs;
+	struct vf_range *text = vf->texts;
+
+	/* The section's bytes are loaded, so one PT_LOAD contains it. */
+	while (!is_in(load, start))
+		load++;
+	while (text < vf->texts + vf->nr_texts && !is_in(load, text->start))
+		text++;
+	if (text == vf->texts + VF_TEXTS_MAX)
+		return vf_refuse(vf, start, "original has code in too many segments");
+	if (text == vf->texts + vf->nr_texts) {
+		*text = (struct vf_range){start, end};
+		vf->nr_texts++;
+	}
+	text->start = start < text->start ? start : text->start;
+	text->end = end > text->end ? end : text->end;
+	return 0;
+}
+
+static int find_spans(struct vf *vf)
+{
+	const struct mp_elf *o = vf->o;
+	int ret;
+
+	vf->text_start = vf->image_start = UINT64_MAX;
+	for (uint32_t i = 0; i < o->nr_sections; i++) {
+		const struct mp_section *sec = &o->sections[i];
+
+		if (!(sec->flags & SHF_ALLOC) || !(sec->flags & SHF_EXECINSTR) || !sec->size ||
+		    sec->type == SHT_NOBITS)
+			continue;
+		if (!mp_elf_bytes(o, sec->vaddr, sec->size))
+			return vf_refuse(vf, sec->vaddr, "executable section is not loaded");
+		ret = add_text(vf, sec->vaddr, sec->vaddr + sec->size);
+		if (ret)
+			return ret;
+		if (sec->vaddr < vf->text_start)
+			vf->text_start = sec->vaddr;
+		if (sec->vaddr + sec->size > vf->text_end)
+			vf->text_end = sec->vaddr + sec->size;
+	}
+	for (uint32_t i = 0; i < o->nr_phdrs; i++) {
+		const Elf64_Phdr *ph = &o->phdrs[i];
+
+		if (ph->p_type != PT_LOAD)
+			continue;
+		if (ph->p_vaddr < vf->image_start)
+			vf->image_start = ph->p_vaddr;
+		if (ph->p_vaddr + ph->p_filesz > vf->image_end)
+			vf->image_end = ph->p_vaddr + ph->p_filesz;
+		if (ph->p_offset + ph->p_filesz > vf->alloc_end)
+			vf->alloc_end = ph->p_offset + ph->p_filesz;
+	}
+	if (vf->text_start >= vf->text_end || vf->image_start >= vf->image_end)
+		return vf_refuse(vf, 0, "original has no executable section");
+	if (vf->image_end - vf->image_start > VF_SPAN_MAX ||
+	    vf->text_end - vf->text_start > VF_SPAN_MAX)
+		return vf_refuse(vf, vf->image_end, "original spans more than 1 GiB");
+	return 0;
+}
+
+static void vf_fini(struct vf *vf)
+{
+	mp_map_free(vf->map);
+	/* Free this before the unwind data, whose number of FDEs it needs. */
+	vf_registers_fini(vf);
+	vf_eh_fini(&vf->old_eh);
+	vf_eh_fini(&vf->new_eh);
+	vf_bits_fini(&vf->grid);
+	vf_bits_fini(&vf->target);
+	vf_bits_fini(&vf->led);
+	vf_bits_fini(&vf->doubt);
+	vf_bits_fini(&vf->chance);
+	vf_bits_fini(&vf->text_ref);
+	vf_bits_fini(&vf->data_ref);
+	vf_bits_fini(&vf->word_ref);
+	vf_bits_fini(&vf->label_word);
+	vf_bits_fini(&vf->pointer_kept);
+	vf_bits_fini(&vf->pointer_moved);
+	vf_bits_fini(&vf->piece_start);
+	vf_bits_fini(&vf->cloned);
+	free(vf->piece_rank);
+	free(vf->by_old);
+	free(vf->next_copy);
+	free(vf->common);
+	free(vf->cuts);
+	free(vf->pointer_now);
+	free(vf->counted);
+	free(vf->unproved);
+	free(vf->section_now);
+	free(vf->refs);
+	mp_path_table_free(vf->paths);
+}
+
+/* Mapped pages of large files are most of verify's memory. Later steps read again what they
+ * need. */
+static int drop_pages(struct vf *vf)
+{
+	mp_elf_drop_pages(vf->o);
+	mp_elf_drop_pages(vf->n);
+	return 0;
+}
+
+static int check(struct vf *vf)
+{
+	static int (*const steps[])(struct vf *) = {
+		find_spans,	  vf_check_image,
+		vf_check_start,	  vf_read_paths,
+		vf_index_pieces,  vf_scan,
+		vf_check_gs,	  vf_read_registers,
+		vf_check_pieces,  vf_check_unwind,
+		drop_pages,	  vf_check_diff,
+		drop_pages,	  vf_check_table_values,
+		vf_check_eh_refs, vf_check_pointers,
+		vf_check_probes,  vf_check_moved,
+		drop_pages,	  vf_check_rest,
+		vf_check_debug,
+	};
+	int ret;
+
+	for (size_t i = 0; i < sizeof(steps) / sizeof(steps[0]); i++) {
+		ret = steps[i](vf);
+		if (ret)
+			return ret;
+	}
+	return 0;
+}
+
+int me_verify(const struct mp_elf *original, const struct mp_elf *output,
+	      struct me_verify_report *report, struct mp_err *err)
+{
+	return me_verify_threads(original, output, NULL, 1, report, err);
+}
+
+int me_verify_threads(const struct mp_elf *original, const struct mp_elf *output,
+		      const struct me_verify_debug *debug, unsigned int nr_threads,
+		      struct me_verify_report *report, struct mp_err *err)
+{
+	struct me_verify_report scratch;
+	struct vf vf = {
+		.o = original, .n = output, .debug = debug, .err = err, .nr_threads = nr_threads};
+	int ret;
+
+	vf.report = report ? report : &scratch;
+	memset(vf.report, 0, sizeof(*vf.report));
+	ret = mp_map_read(output, &vf.map, err);
+	if (ret == -ENOENT)
+		return mp_err_set(err, EBADMSG, "verify: the output carries no map note");
+	if (ret)
+		return ret;
+	ret = check(&vf);
+	if (ret == -ENOMEM)
+		mp_err_set(err, ENOMEM, "verify: out of memory");
+	vf.report->keeps_numbers = vf.path_section;
+	vf.report->polls = vf.counters && vf.path_section;
+	vf.report->counts = vf.counters && !vf.path_section;
+	vf_fini(&vf);
+	return ret;
+}

@@ -1,0 +1,377 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * verify_cfi - runs an FDE's program and gives rows: the rule of each register from an address
+ * on.
+ *
+ * Morph has its own interpreter for two reasons: it also knows DW_CFA_GNU_args_size, which
+ * libdw ignores and the C++ runtime needs; and a pass over a whole FDE costs what libdw spends
+ * on one address. The tests compare its rows with libdw's. Called by verify_unwind and
+ * verify_registers.
+ */
+#include <dwarf.h>
+#include <errno.h>
+#include <string.h>
+
+#include "editor/verify/verify_private.h"
+
+#define VF_STACK_MAX 16
+
+const uint8_t *vf_cursor_skip(struct vf_cursor *c, uint64_t len)
+{
+	const uint8_t *p = c->p;
+
+	if (c->bad || len > (uint64_t)(c->end - c->p)) {
+		c->bad = true;
+		return NULL;
+	}
+	c->p += len;
+	c->vaddr += len;
+	return p;
+}
+
+uint64_t vf_cursor_fixed(struct vf_cursor *c, unsigned int size)
+{
+	const uint8_t *p = vf_cursor_skip(c, size);
+	uint64_t v = 0;
+
+	if (p)
+		memcpy(&v, p, size);
+	return v;
+}
+
+uint64_t vf_cursor_uleb(struct vf_cursor *c)
+{
+	uint64_t v = 0;
+
+	for (unsigned int shift = 0; shift < 64; shift += 7) {
+		const uint8_t *p = vf_cursor_skip(c, 1);
+
+		if (!p)
+			return 0;
+		v |= (uint64_t)(*p & 0x7f) << shift;
+		if (*p & 0x80)
+			continue;
+		c->bad |= c->terse && shift && !*p;
+		return v;
+	}
+	c->bad = true;
+	return 0;
+}
+
+int64_t vf_cursor_sleb(struct vf_cursor *c)
+{
+	uint64_t v = 0;
+
+	for (unsigned int shift = 0; shift < 64; shift += 7) {
+		const uint8_t *p = vf_cursor_skip(c, 1);
+
+		if (!p)
+			return 0;
+		v |= (uint64_t)(*p & 0x7f) << shift;
+		if (*p & 0x80)
+			continue;
+		if ((*p & 0x40) && shift + 7 < 64)
+			v |= ~0ULL << (shift + 7);
+		return (int64_t)v;
+	}
+	c->bad = true;
+	return 0;
+}
+
+uint64_t vf_cursor_encoded(struct vf_cursor *c, uint8_t enc)
+{
+	uint64_t at = c->vaddr, v;
+
+	switch (enc & 0x0f) {
+	case DW_EH_PE_absptr:
+	case DW_EH_PE_udata8:
+	case DW_EH_PE_sdata8: v = vf_cursor_fixed(c, 8); break;
+	case DW_EH_PE_udata4: v = vf_cursor_fixed(c, 4); break;
+	case DW_EH_PE_sdata4: v = (uint64_t)(int64_t)(int32_t)vf_cursor_fixed(c, 4); break;
+	case DW_EH_PE_udata2: v = vf_cursor_fixed(c, 2); break;
+	case DW_EH_PE_sdata2: v = (uint64_t)(int64_t)(int16_t)vf_cursor_fixed(c, 2); break;
+	case DW_EH_PE_uleb128: v = vf_cursor_uleb(c); break;
+	case DW_EH_PE_sleb128: v = (uint64_t)vf_cursor_sleb(c); break;
+	default: c->bad = true; return 0;
+	}
+	if ((enc & 0xf0) != DW_EH_PE_absptr && (enc & 0xf0) != DW_EH_PE_pcrel)
+		c->bad = true;
+	if (v && (enc & 0x70) == DW_EH_PE_pcrel)
+		v += at;
+	return c->bad ? 0 : v;
+}
+
+struct machine {
+	struct vf_cursor c;
+	const struct vf_cie *cie;
+	const struct vf_row *initial; /* NULL while the CIE's own program runs */
+	struct vf_row row;
+	struct vf_row *stack;
+	unsigned int depth;
+	struct vf_rows *rows; /* NULL while the CIE's program runs */
+	bool terse;	      /* refuse steps that change nothing: an output of Morph */
+	uint8_t fde_enc;
+};
+
+static struct vf_rule *rule(struct machine *m, uint64_t reg)
+{
+	static _Thread_local struct vf_rule sink;
+
+	if (reg < VF_NR_REGS)
+		return &m->row.reg[reg];
+	m->c.bad = true;
+	return &sink;
+}
+
+static int rows_push(struct vf_rows *rows, const struct vf_row *row)
+{
+	if (rows->nr == rows->cap) {
+		uint32_t cap = rows->cap ? rows->cap * 2 : 32;
+		struct vf_row *grown = realloc(rows->row, cap * sizeof(*grown));
+
+		if (!grown)
+			return -ENOMEM;
+		rows->row = grown;
+		rows->cap = cap;
+	}
+	rows->row[rows->nr++] = *row;
+	return 0;
+}
+
+static int advance(struct machine *m, uint64_t to)
+{
+	int ret = 0;
+
+	if (!m->rows || to < m->row.loc || (m->terse && to == m->row.loc)) {
+		m->c.bad = true;
+		return 0;
+	}
+	if (to > m->row.loc)
+		ret = rows_push(m->rows, &m->row);
+	m->row.loc = to;
+	return ret;
+}
+
+static void set_off(struct machine *m, uint64_t reg, uint8_t kind, int64_t off)
+{
+	struct vf_rule *r = rule(m, reg);
+
+	m->c.bad |= m->terse && r->kind == kind && r->off == off;
+	*r = (struct vf_rule){.kind = kind, .off = off};
+}
+
+static struct vf_rule read_expr(struct machine *m, uint8_t kind)
+{
+	uint64_t len = vf_cursor_uleb(&m->c);
+	struct vf_rule r = {.kind = kind};
+
+	r.expr = vf_cursor_skip(&m->c, len);
+	r.len = (uint32_t)len;
+	return r;
+}
+
+static void restore_initial(struct machine *m, uint64_t reg)
+{
+	if (m->initial && reg < VF_NR_REGS)
+		m->row.reg[reg] = m->initial->reg[reg];
+	else
+		m->c.bad = true;
+}
+
+/* Read operands into variables first: C does not define the order in which arguments are
+ * evaluated. */
+static int step_extended(struct machine *m, uint8_t op)
+{
+	int64_t da = m->cie->data_align;
+	uint64_t ca = m->cie->code_align, reg, u;
+	int64_t s;
+
+	switch (op) {
+	case DW_CFA_nop: return 0;
+	case DW_CFA_set_loc: return advance(m, vf_cursor_encoded(&m->c, m->fde_enc));
+	case DW_CFA_advance_loc1: return advance(m, m->row.loc + vf_cursor_fixed(&m->c, 1) * ca);
+	case DW_CFA_advance_loc2: return advance(m, m->row.loc + vf_cursor_fixed(&m->c, 2) * ca);
+	case DW_CFA_advance_loc4: return advance(m, m->row.loc + vf_cursor_fixed(&m->c, 4) * ca);
+	case DW_CFA_offset_extended:
+		reg = vf_cursor_uleb(&m->c);
+		u = vf_cursor_uleb(&m->c);
+		set_off(m, reg, VF_RULE_OFFSET, (int64_t)u * da);
+		return 0;
+	case DW_CFA_offset_extended_sf:
+		reg = vf_cursor_uleb(&m->c);
+		s = vf_cursor_sleb(&m->c);
+		set_off(m, reg, VF_RULE_OFFSET, s * da);
+		return 0;
+	case DW_CFA_GNU_negative_offset_extended:
+		reg = vf_cursor_uleb(&m->c);
+		u = vf_cursor_uleb(&m->c);
+		set_off(m, reg, VF_RULE_OFFSET, -((int64_t)u * da));
+		return 0;
+	case DW_CFA_val_offset:
+		reg = vf_cursor_uleb(&m->c);
+		u = vf_cursor_uleb(&m->c);
+		set_off(m, reg, VF_RULE_VAL_OFFSET, (int64_t)u * da);
+		return 0;
+	case DW_CFA_val_offset_sf:
+		reg = vf_cursor_uleb(&m->c);
+		s = vf_cursor_sleb(&m->c);
+		set_off(m, reg, VF_RULE_VAL_OFFSET, s * da);
+		return 0;
+	case DW_CFA_restore_extended: restore_initial(m, vf_cursor_uleb(&m->c)); return 0;
+	case DW_CFA_undefined: set_off(m, vf_cursor_uleb(&m->c), VF_RULE_UNDEFINED, 0); return 0;
+	case DW_CFA_same_value: set_off(m, vf_cursor_uleb(&m->c), VF_RULE_SAME, 0); return 0;
+	case DW_CFA_register:
+		reg = vf_cursor_uleb(&m->c);
+		u = vf_cursor_uleb(&m->c);
+		set_off(m, reg, VF_RULE_REGISTER, (int64_t)u);
+		return 0;
+	case DW_CFA_remember_state:
+		if (m->depth == VF_STACK_MAX)
+			m->c.bad = true;
+		else
+			m->stack[m->depth++] = m->row;
+		return 0;
+	case DW_CFA_restore_state:
+		if (!m->depth) {
+			m->c.bad = true;
+			return 0;
+		}
+		u = m->row.loc;
+		reg = m->row.args_size;
+		m->row = m->stack[--m->depth];
+		m->row.loc = u;
+		m->row.args_size = reg;
+		return 0;
+	case DW_CFA_def_cfa:
+		m->row.cfa_reg = vf_cursor_uleb(&m->c);
+		m->row.cfa = (struct vf_rule){.kind = VF_RULE_OFFSET,
+					      .off = (int64_t)vf_cursor_uleb(&m->c)};
+		return 0;
+	case DW_CFA_def_cfa_sf:
+		m->row.cfa_reg = vf_cursor_uleb(&m->c);
+		m->row.cfa =
+			(struct vf_rule){.kind = VF_RULE_OFFSET, .off = vf_cursor_sleb(&m->c) * da};
+		return 0;
+	case DW_CFA_def_cfa_register:
+		m->row.cfa_reg = vf_cursor_uleb(&m->c);
+		m->c.bad |= m->row.cfa.kind != VF_RULE_OFFSET;
+		return 0;
+	case DW_CFA_def_cfa_offset:
+		m->row.cfa.off = (int64_t)vf_cursor_uleb(&m->c);
+		m->c.bad |= m->row.cfa.kind != VF_RULE_OFFSET;
+		return 0;
+	case DW_CFA_def_cfa_offset_sf:
+		m->row.cfa.off = vf_cursor_sleb(&m->c) * da;
+		m->c.bad |= m->row.cfa.kind != VF_RULE_OFFSET;
+		return 0;
+	case DW_CFA_def_cfa_expression:
+		m->row.cfa = read_expr(m, VF_RULE_EXPR);
+		m->row.cfa_reg = 0;
+		return 0;
+	case DW_CFA_expression:
+		reg = vf_cursor_uleb(&m->c);
+		*rule(m, reg) = read_expr(m, VF_RULE_EXPR);
+		return 0;
+	case DW_CFA_val_expression:
+		reg = vf_cursor_uleb(&m->c);
+		*rule(m, reg) = read_expr(m, VF_RULE_VAL_EXPR);
+		return 0;
+	case DW_CFA_GNU_args_size: m->row.args_size = vf_cursor_uleb(&m->c); return 0;
+	default: m->c.bad = true; return 0;
+	}
+}
+
+static int run(struct machine *m, const uint8_t *insns, uint32_t len, uint64_t vaddr)
+{
+	int ret = 0;
+
+	m->c = (struct vf_cursor){
+		.p = insns, .end = insns + len, .vaddr = vaddr, .terse = m->terse};
+	while (!ret && !m->c.bad && m->c.p < m->c.end) {
+		uint8_t op = (uint8_t)vf_cursor_fixed(&m->c, 1);
+
+		switch (op & 0xc0) {
+		case DW_CFA_advance_loc:
+			ret = advance(m, m->row.loc + (op & 63) * m->cie->code_align);
+			break;
+		case DW_CFA_offset: {
+			int64_t off = (int64_t)vf_cursor_uleb(&m->c) * m->cie->data_align;
+
+			set_off(m, op & 63, VF_RULE_OFFSET, off);
+			break;
+		}
+		case DW_CFA_restore: restore_initial(m, op & 63); break;
+		default: ret = step_extended(m, op);
+		}
+	}
+	if (!ret && m->c.bad)
+		ret = -EBADMSG;
+	return ret;
+}
+
+int vf_rows_build(const struct vf_eh *eh, const struct vf_fde *fde, struct vf_rows *rows)
+{
+	const struct vf_cie *cie = &eh->cies[fde->cie];
+	struct machine m = {.cie = cie, .fde_enc = cie->fde_enc};
+	struct vf_row initial;
+	int ret;
+
+	rows->nr = 0;
+	m.stack = malloc(VF_STACK_MAX * sizeof(*m.stack));
+	if (!m.stack)
+		return -ENOMEM;
+	ret = run(&m, cie->insns, cie->insns_len, 0);
+	if (ret)
+		goto out;
+	initial = m.row;
+	m.initial = &initial;
+	m.rows = rows;
+	m.terse = eh->strict && fde->start >= eh->new_start;
+	m.row.loc = fde->start;
+	/* The address of the program matters only to a pc-relative DW_CFA_set_loc. */
+	ret = run(&m, fde->insns, fde->insns_len,
+		  fde->vaddr + (uint64_t)(fde->insns - mp_elf_bytes(eh->elf, fde->vaddr, 4)));
+	if (!ret)
+		ret = rows_push(rows, &m.row);
+out:
+	free(m.stack);
+	return ret;
+}
+
+const struct vf_row *vf_rows_at(const struct vf_rows *rows, uint64_t vaddr)
+{
+	uint32_t lo = 0, hi = rows->nr;
+
+	while (hi - lo > 1) {
+		uint32_t mid = lo + (hi - lo) / 2;
+
+		if (rows->row[mid].loc <= vaddr)
+			lo = mid;
+		else
+			hi = mid;
+	}
+	return rows->nr && rows->row[lo].loc <= vaddr ? &rows->row[lo] : NULL;
+}
+
+static bool rule_equal(const struct vf_rule *a, const struct vf_rule *b)
+{
+	if (a->kind != b->kind)
+		return false;
+	if (a->kind == VF_RULE_EXPR || a->kind == VF_RULE_VAL_EXPR)
+		return a->len == b->len && !memcmp(a->expr, b->expr, a->len);
+	return a->off == b->off;
+}
+
+bool vf_row_equal(const struct vf_row *a, const struct vf_row *b)
+{
+	/* Equal rows nearly always have equal bytes; if not, only unused bytes may differ. */
+	if (!memcmp(&a->cfa, &b->cfa, sizeof(*a) - offsetof(struct vf_row, cfa)))
+		return true;
+	if (a->cfa_reg != b->cfa_reg || a->args_size != b->args_size ||
+	    !rule_equal(&a->cfa, &b->cfa))
+		return false;
+	for (int i = 0; i < VF_NR_REGS; i++)
+		if (!rule_equal(&a->reg[i], &b->reg[i]))
+			return false;
+	return true;
+}

@@ -1,0 +1,114 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * verify_parallel - runs a check of many independent items on several threads. Called by the
+ * parts of verify.
+ *
+ * Each call works on a copy of struct vf, so it has its own counts. The bitmaps and arrays
+ * behind it are shared: a call writes only entries of its own items. Notes of possible targets
+ * and of pointers use vf_bits_share().
+ */
+#include <errno.h>
+#include <stddef.h>
+
+#include "editor/verify/verify_private.h"
+#include "libprof/base/parallel.h"
+
+struct sum {
+	struct me_verify_report report;
+	uint32_t nr_eh_refs;
+	uint64_t nr_abs_changed;
+};
+
+struct job {
+	struct vf *vf;
+	int (*run)(struct vf *vf, void *ctx, uint32_t first, uint32_t end);
+	void *ctx;
+	struct sum sums[MP_PARALLEL_MAX]; /* one per worker */
+};
+
+static void report_add(struct me_verify_report *sum, const struct me_verify_report *more)
+{
+	sum->nr_pieces += more->nr_pieces;
+	sum->nr_insns += more->nr_insns;
+	sum->nr_patches += more->nr_patches;
+	sum->nr_retargeted += more->nr_retargeted;
+	sum->nr_table_entries += more->nr_table_entries;
+	sum->nr_pointers += more->nr_pointers;
+	sum->nr_unwind_rows += more->nr_unwind_rows;
+	sum->nr_landing_pads += more->nr_landing_pads;
+}
+
+/* report_add() must add up every count. */
+_Static_assert(offsetof(struct me_verify_report, unproved) == 8 * sizeof(uint64_t),
+	       "report_add() lacks one");
+
+static int run_some(void *ctx, unsigned int worker, uint32_t first, uint32_t end,
+		    struct mp_err *err)
+{
+	struct job *job = ctx;
+	struct sum *sum = &job->sums[worker];
+	struct vf own = *job->vf;
+	int ret;
+
+	own.err = err;
+	own.report = &sum->report;
+	own.nr_eh_refs = 0;
+	own.nr_abs_changed = 0;
+	ret = job->run(&own, job->ctx, first, end);
+	sum->nr_eh_refs += own.nr_eh_refs;
+	sum->nr_abs_changed += own.nr_abs_changed;
+	return ret;
+}
+
+int vf_parallel(struct vf *vf, uint32_t nr_items, uint32_t grain,
+		int (*run)(struct vf *vf, void *ctx, uint32_t first, uint32_t end), void *ctx)
+{
+	struct job job = {.vf = vf, .run = run, .ctx = ctx};
+	const struct mp_parallel work = {
+		.nr_items = nr_items, .grain = grain, .run = run_some, .ctx = &job};
+	int ret = mp_parallel_for(vf->nr_threads, &work, vf->err);
+
+	for (unsigned int i = 0; i < MP_PARALLEL_MAX; i++) {
+		report_add(vf->report, &job.sums[i].report);
+		vf->nr_eh_refs += job.sums[i].nr_eh_refs;
+		vf->nr_abs_changed += job.sums[i].nr_abs_changed;
+	}
+	return ret;
+}
+
+/* Least number of bytes of text between two cuts. */
+#define VF_CUT_BYTES (1U << 16)
+
+int vf_find_cuts(struct vf *vf)
+{
+	uint64_t reached = vf->text_start, last = vf->text_start;
+
+	vf->cuts = malloc(((vf->text_end - vf->text_start) / VF_CUT_BYTES + 1) * sizeof(*vf->cuts));
+	if (!vf->cuts)
+		return -ENOMEM;
+	for (uint32_t i = 0; i < vf->old_eh.nr_fdes; i++) {
+		const struct vf_fde *fde = &vf->old_eh.fdes[i];
+		uint64_t end = fde->start + fde->size;
+
+		if (vf_is_text(vf, fde->start) && fde->start >= reached &&
+		    fde->start - last >= VF_CUT_BYTES && (fde->start - vf->text_start) % 64 == 0)
+			last = vf->cuts[vf->nr_cuts++] = fde->start;
+		reached = end > reached ? end : reached;
+	}
+	return 0;
+}
+
+uint32_t vf_first_cut(const struct vf *vf, uint64_t vaddr)
+{
+	uint32_t lo = 0, hi = vf->nr_cuts;
+
+	while (lo < hi) {
+		uint32_t mid = lo + (hi - lo) / 2;
+
+		if (vf->cuts[mid] < vaddr)
+			lo = mid + 1;
+		else
+			hi = mid;
+	}
+	return lo;
+}

@@ -1,0 +1,510 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * verify_pieces - checks that each copy is the same code as its original, and that control
+ * leaves it for the same places. verify calls it after the scan, before unwind and diff.
+ */
+#include <errno.h>
+#include <string.h>
+
+#include "editor/verify/verify_private.h"
+
+const struct mp_map_piece *vf_piece_from(const struct vf *vf, uint64_t old_vaddr)
+{
+	uint64_t i = old_vaddr - vf->piece_start.base, below;
+
+	if (!vf_bits_get(&vf->piece_start, old_vaddr))
+		return NULL;
+	below = vf->piece_start.word[i / 64] & ((1ULL << (i % 64)) - 1);
+	return &vf->map->pieces[vf->by_old[vf->piece_rank[i / 64] +
+					   (uint32_t)__builtin_popcountll(below)]];
+}
+
+const struct mp_map_piece *vf_piece_holding(const struct vf *vf, uint64_t old_vaddr)
+{
+	const struct mp_map_piece *pieces = vf->map->pieces;
+	uint32_t lo = 0, hi = vf->nr_by_old;
+
+	while (lo < hi) {
+		uint32_t mid = lo + (hi - lo) / 2;
+
+		if (pieces[vf->by_old[mid]].old_vaddr <= old_vaddr)
+			lo = mid + 1;
+		else
+			hi = mid;
+	}
+	if (!lo ||
+	    old_vaddr - pieces[vf->by_old[lo - 1]].old_vaddr >= pieces[vf->by_old[lo - 1]].old_size)
+		return NULL;
+	return &pieces[vf->by_old[lo - 1]];
+}
+
+uint32_t vf_first_piece(const struct vf *vf, uint64_t new_vaddr)
+{
+	uint32_t lo = 0, hi = vf->map->nr_pieces;
+
+	while (lo < hi) {
+		uint32_t mid = lo + (hi - lo) / 2;
+
+		if (vf->map->pieces[mid].new_vaddr < new_vaddr)
+			lo = mid + 1;
+		else
+			hi = mid;
+	}
+	return lo;
+}
+
+/* A block may have several copies and stubs before them. An empty copy shares its address with
+ * the next one. */
+bool vf_is_copy(const struct vf *vf, uint64_t old, uint64_t now)
+{
+	const struct mp_map_piece *pieces = vf->map->pieces, *copy = vf_piece_from(vf, old);
+
+	if (copy && copy->new_vaddr == now)
+		return true;
+	if (!vf_has_stubs(vf) && (!copy || !vf_bits_get(&vf->cloned, old)))
+		return false;
+	for (uint32_t i = vf_first_piece(vf, now);
+	     i < vf->map->nr_pieces && pieces[i].new_vaddr == now; i++)
+		if (pieces[i].old_vaddr == old)
+			return true;
+	return false;
+}
+
+bool vf_same_place(const struct vf *vf, uint64_t old, uint64_t now)
+{
+	return old == now || vf_is_copy(vf, old, now);
+}
+
+static int check_bounds(struct vf *vf, const struct mp_map_piece *p, uint64_t *prev_new)
+{
+	const struct mp_section *text = vf->new_text;
+
+	/* Size 0 is allowed: a block that was only a jump to what now follows. */
+	if (p->new_vaddr < *prev_new || p->new_vaddr < text->vaddr ||
+	    p->new_vaddr - text->vaddr > text->size ||
+	    p->new_size > text->size - (p->new_vaddr - text->vaddr))
+		return vf_refuse(vf, p->new_vaddr,
+				 "the map's copies overlap or lie outside .morph.text");
+	*prev_new = p->new_vaddr + p->new_size;
+	if (!p->old_size && vf_has_stubs(vf) && vf_is_text(vf, p->old_vaddr))
+		return 0; /* a stub */
+	if (!p->old_size || !vf_is_text(vf, p->old_vaddr) ||
+	    p->old_size > vf->text_end - p->old_vaddr)
+		return vf_refuse(vf, p->old_vaddr, "the map names an original outside the text");
+	if (vf_bits_get(&vf->piece_start, p->old_vaddr))
+		vf_bits_set(&vf->cloned, p->old_vaddr);
+	vf_bits_set(&vf->piece_start, p->old_vaddr);
+	return 0;
+}
+
+static void index_piece(struct vf *vf, uint32_t i)
+{
+	uint64_t at = vf->map->pieces[i].old_vaddr - vf->piece_start.base;
+	uint64_t below = vf->piece_start.word[at / 64] & ((1ULL << (at % 64)) - 1);
+	uint32_t *first =
+		&vf->by_old[vf->piece_rank[at / 64] + (uint32_t)__builtin_popcountll(below)];
+
+	vf->next_copy[i] = *first;
+	*first = i;
+}
+
+int vf_index_pieces(struct vf *vf)
+{
+	uint32_t nr = vf->map->nr_pieces, rank = 0;
+	uint64_t words, prev = 0;
+	int ret;
+
+	if (!nr)
+		return vf_refuse(vf, vf->new_text->vaddr, "the map is empty");
+	ret = vf_bits_init(&vf->piece_start, vf->text_start, vf->text_end);
+	if (!ret)
+		ret = vf_bits_init(&vf->cloned, vf->text_start, vf->text_end);
+	if (ret)
+		return ret;
+	words = vf->piece_start.nr / 64 + 1;
+	vf->piece_rank = malloc(words * sizeof(*vf->piece_rank));
+	vf->by_old = malloc(nr * sizeof(*vf->by_old));
+	vf->next_copy = malloc(nr * sizeof(*vf->next_copy));
+	vf->common = calloc(nr, sizeof(*vf->common));
+	vf->pointer_now = calloc(nr, sizeof(*vf->pointer_now));
+	if (!vf->piece_rank || !vf->by_old || !vf->next_copy || !vf->common || !vf->pointer_now)
+		return -ENOMEM;
+	for (uint32_t i = 0; i < nr; i++) {
+		ret = check_bounds(vf, &vf->map->pieces[i], &prev);
+		if (ret)
+			return ret;
+	}
+	for (uint64_t w = 0; w < words; w++) {
+		vf->piece_rank[w] = rank;
+		rank += (uint32_t)__builtin_popcountll(vf->piece_start.word[w]);
+	}
+	vf->nr_by_old = rank;
+	memset(vf->by_old, 0xff, nr * sizeof(*vf->by_old)); /* VF_NONE */
+	for (uint32_t i = 0; i < nr; i++) {
+		if (vf->map->pieces[i].old_size)
+			index_piece(vf, i);
+	}
+	for (uint32_t i = 0; i < nr; i++) {
+		const struct mp_map_piece *p = &vf->map->pieces[i];
+
+		if (p->old_size && vf_piece_from(vf, p->old_vaddr)->old_size != p->old_size)
+			return vf_refuse(vf, p->old_vaddr,
+					 "two copies of this code have different lengths");
+	}
+	for (uint32_t i = 1; i < rank; i++) {
+		const struct mp_map_piece *a = &vf->map->pieces[vf->by_old[i - 1]];
+		const struct mp_map_piece *b = &vf->map->pieces[vf->by_old[i]];
+
+		if (a->old_vaddr + a->old_size > b->old_vaddr)
+			return vf_refuse(vf, b->old_vaddr, "two copies stand for overlapping code");
+	}
+	return 0;
+}
+
+/* One block, its copy, and how far both were compared. */
+struct pair {
+	struct vf *vf;
+	const struct mp_map_piece *p;
+	const uint8_t *old, *new;
+	uint64_t k; /* offset in both */
+};
+
+/* Target of the 4-byte field at @off of the new instruction, relative to the instruction's end. */
+static uint64_t relative_to(const struct pair *x, const struct vf_insn *insn, uint8_t off)
+{
+	int32_t disp;
+
+	memcpy(&disp, x->new + x->k + off, 4);
+	return x->p->new_vaddr + x->k + insn->len + (uint64_t)(int64_t)disp;
+}
+
+/* Are bytes [from, to) of both equal, except for function addresses by relocation? */
+static bool same_bytes(struct pair *x, const struct vf_insn *insn, uint8_t from, uint8_t to)
+{
+	const uint8_t *a = x->old + x->k, *b = x->new + x->k;
+	const uint8_t fields[] = {insn->abs_off, insn->imm_size >= 4 ? insn->imm_off : 0};
+	uint8_t want[16];
+
+	memcpy(want, a, insn->len);
+	for (size_t i = 0; i < sizeof(fields); i++) {
+		uint8_t f = fields[i];
+
+		if (f && f >= from && f + 4 <= to &&
+		    vf_note_field(x->vf, x->p->old_vaddr + x->k + f, b + f))
+			memcpy(want + f, b + f, 4);
+	}
+	return !memcmp(want + from, b + from, (size_t)(to - from));
+}
+
+static int compare_insn(struct pair *x, const struct vf_insn *insn)
+{
+	uint64_t at = x->p->old_vaddr + x->k, now;
+	uint8_t off = insn->disp_off ? insn->disp_off : insn->rel_off;
+
+	if (!same_bytes(x, insn, 0, off ? off : insn->len) ||
+	    (off && !same_bytes(x, insn, off + 4, insn->len)))
+		return vf_refuse(x->vf, x->p->new_vaddr + x->k,
+				 "instruction differs from the one at %#llx",
+				 (unsigned long long)at);
+	if (!off)
+		return 0;
+	if (insn->eip_relative)
+		return vf_refuse(x->vf, at, "32-bit rip-relative operand was moved");
+	now = relative_to(x, insn, off);
+	if (insn->disp_off) {
+		if (!vf_note_pointer(x->vf, insn->target, now) ||
+		    (now != insn->target && !insn->lea))
+			return vf_refuse(x->vf, x->p->new_vaddr + x->k,
+					 "operand names %#llx instead of %#llx, unlike the "
+					 "original at %#llx",
+					 (unsigned long long)now, (unsigned long long)insn->target,
+					 (unsigned long long)at);
+		return 0;
+	}
+	if (insn->target == at + insn->len)
+		return vf_refuse(x->vf, at, "a call of the next instruction was moved");
+	if (!vf_same_place(x->vf, insn->target, now))
+		return vf_refuse(x->vf, x->p->new_vaddr + x->k,
+				 "calls %#llx instead of %#llx, unlike the original at %#llx",
+				 (unsigned long long)now, (unsigned long long)insn->target,
+				 (unsigned long long)at);
+	return 0;
+}
+
+/* Not 0, because a call of a missing weak function leads to 0. */
+#define VF_NOWHERE UINT64_MAX
+
+/* Length of the nop at @p, if processors' manuals name it; else 0. */
+static size_t padding_len(const uint8_t *p, size_t avail)
+{
+	static const uint8_t nops[][9] = {
+		{0x90},
+		{0x66, 0x90},
+		{0x0f, 0x1f, 0x00},
+		{0x0f, 0x1f, 0x40},
+		{0x0f, 0x1f, 0x44},
+		{0x66, 0x0f, 0x1f, 0x44},
+		{0x0f, 0x1f, 0x80},
+		{0x0f, 0x1f, 0x84},
+		{0x66, 0x0f, 0x1f, 0x84},
+	};
+
+	for (size_t len = 1; len <= sizeof(nops[0]) && len <= avail; len++)
+		if (!memcmp(p, nops[len - 1], len))
+			return len;
+	return 0;
+}
+
+uint64_t vf_falls_to(const struct vf *vf, const struct mp_map_piece *p)
+{
+	const struct mp_map *map = vf->map;
+	uint64_t at = p->new_vaddr + p->new_size, end;
+	const struct mp_map_piece *next = p + 1;
+
+	if (next == map->pieces + map->nr_pieces)
+		return VF_NOWHERE;
+	end = next->new_vaddr;
+	while (at < end) {
+		const uint8_t *bytes = mp_elf_bytes(vf->n, at, end - at);
+		size_t len = bytes ? padding_len(bytes, end - at) : 0;
+
+		if (!len)
+			return VF_NOWHERE;
+		at += len;
+	}
+	return end;
+}
+
+static bool leads_to(const struct pair *x, uint64_t old, uint64_t now)
+{
+	return now != VF_NOWHERE && vf_same_place(x->vf, old, now);
+}
+
+/* Code of the copy behind the common part: [jcc] [jmp]. */
+struct tail {
+	bool has_jcc;
+	uint8_t cc;
+	uint64_t taken, rest; /* @rest: where control goes if the jcc is not taken */
+};
+
+static int read_tail(struct pair *x, struct tail *tail)
+{
+	const uint64_t end = x->p->new_vaddr + x->p->new_size;
+	uint64_t at = x->p->new_vaddr + x->k;
+	const uint8_t *p = x->new + x->k;
+	struct vf_insn insn;
+
+	memset(tail, 0, sizeof(*tail));
+	if (at < end && vf_decode(p, end - at, at, &insn) && insn.kind == VF_JCC) {
+		tail->has_jcc = true;
+		tail->cc = insn.cc;
+		tail->taken = insn.target;
+		at += insn.len;
+		p += insn.len;
+	}
+	if (at == end) {
+		tail->rest = vf_falls_to(x->vf, x->p);
+		return 0;
+	}
+	if (!vf_decode(p, end - at, at, &insn) || insn.kind != VF_JMP || at + insn.len != end)
+		return vf_refuse(x->vf, at, "the copy of %#llx does not end in a jump",
+				 (unsigned long long)x->p->old_vaddr);
+	tail->rest = insn.target;
+	return 0;
+}
+
+static int check_cond(struct pair *x, const struct vf_insn *jcc, const struct tail *tail)
+{
+	uint64_t taken = jcc->target, fall = x->p->old_vaddr + x->p->old_size;
+	uint64_t at = x->p->new_vaddr + x->k;
+
+	if (!tail->has_jcc || (tail->cc | 1) != (jcc->cc | 1))
+		return vf_refuse(x->vf, at, "the copy of %#llx does not test its condition",
+				 (unsigned long long)x->p->old_vaddr);
+	if (tail->cc != jcc->cc) {
+		uint64_t swap = taken;
+
+		taken = fall;
+		fall = swap;
+	}
+	if (!leads_to(x, taken, tail->taken))
+		return vf_refuse(x->vf, at, "branch leads to %#llx instead of %#llx",
+				 (unsigned long long)tail->taken, (unsigned long long)taken);
+	if (!leads_to(x, fall, tail->rest))
+		return vf_refuse(x->vf, at, "branch not taken leads to %#llx instead of %#llx",
+				 (unsigned long long)tail->rest, (unsigned long long)fall);
+	return 0;
+}
+
+static int check_rest(struct pair *x, uint64_t old)
+{
+	struct tail tail;
+	int ret = read_tail(x, &tail);
+
+	if (ret)
+		return ret;
+	if (tail.has_jcc || !leads_to(x, old, tail.rest))
+		return vf_refuse(x->vf, x->p->new_vaddr + x->k, "leads to %#llx instead of %#llx",
+				 (unsigned long long)tail.rest, (unsigned long long)old);
+	return 0;
+}
+
+/* A call at the end of a function never returns: compilers emit nothing behind it. */
+static bool may_end_here(const struct pair *x, const struct vf_insn *last)
+{
+	uint64_t end = x->p->old_vaddr + x->p->old_size;
+	const struct vf_fde *fde = vf_eh_find(&x->vf->old_eh, x->p->old_vaddr);
+
+	return (last->kind == VF_CALL || last->kind == VF_ICALL) && fde &&
+	       end == fde->start + fde->size;
+}
+
+static int check_leave(struct pair *x, const struct vf_insn *last)
+{
+	uint64_t end = x->p->old_vaddr + x->p->old_size;
+	struct tail tail;
+	int ret;
+
+	switch (last->kind) {
+	case VF_JCC: ret = read_tail(x, &tail); return ret ? ret : check_cond(x, last, &tail);
+	case VF_JMP: return check_rest(x, last->target);
+	case VF_STOP:
+	case VF_IJMP_REG:
+	case VF_IJMP_MEM:
+		if (x->k != x->p->new_size)
+			return vf_refuse(x->vf, x->p->new_vaddr + x->k,
+					 "the copy of %#llx has more code than the original",
+					 (unsigned long long)x->p->old_vaddr);
+		return 0;
+	default:
+		if (x->k == x->p->new_size && may_end_here(x, last))
+			return 0;
+		return check_rest(x, end);
+	}
+}
+
+/* Why this instruction may not be moved, or not stand inside a block; NULL: it may. */
+static const char *cannot_move(const struct pair *x, const struct vf_insn *insn, bool last)
+{
+	switch (insn->kind) {
+	case VF_ODD: return "loop, jrcxz or xbegin was moved";
+	case VF_CALL:
+		return insn->rel_size == 4 ? NULL
+					   : "a call without a 32-bit displacement was moved";
+	case VF_OTHER:
+	case VF_ICALL: return NULL;
+	default:
+		if (!last)
+			return "a moved block has a branch in its middle";
+		return x->p->old_size ? NULL : "a moved block is empty";
+	}
+}
+
+static int check_piece(struct vf *vf, const struct mp_map_piece *p)
+{
+	struct pair x = {.vf = vf, .p = p};
+	const struct vf_fde *fde = vf_eh_find(&vf->old_eh, p->old_vaddr);
+	struct vf_insn insn = {0};
+	int ret;
+
+	x.old = mp_elf_bytes(vf->o, p->old_vaddr, p->old_size);
+	x.new = mp_elf_bytes(vf->n, p->new_vaddr, p->new_size);
+	if (!x.old || !x.new)
+		return vf_refuse(vf, p->old_vaddr, "the map names bytes outside the file");
+	if (!fde || p->old_vaddr + p->old_size > fde->start + fde->size)
+		return vf_refuse(vf, p->old_vaddr, "a moved block has no FDE");
+	if (fde->flags & VF_FDE_BAD)
+		return vf_refuse(vf, p->old_vaddr,
+				 "a moved block belongs to a function that cannot be decoded");
+	if (!mp_elf_is_readonly(vf->o, p->old_vaddr))
+		return vf_refuse(vf, p->old_vaddr, "code in writable memory was moved");
+	while (x.k < p->old_size) {
+		uint64_t at = p->old_vaddr + x.k;
+		const char *why;
+
+		if (!vf_bits_get(&vf->grid, at) ||
+		    !vf_decode(x.old + x.k, p->old_size - x.k, at, &insn))
+			return vf_refuse(vf, at, "a moved block is not made of whole instructions");
+		why = cannot_move(&x, &insn, x.k + insn.len == p->old_size);
+		if (why)
+			return vf_refuse(vf, at, "%s", why);
+		if (insn.kind == VF_JCC || insn.kind == VF_JMP)
+			break;
+		if (insn.len > p->new_size - x.k)
+			return vf_refuse(vf, p->new_vaddr, "the copy of %#llx is too short",
+					 (unsigned long long)p->old_vaddr);
+		ret = compare_insn(&x, &insn);
+		if (ret)
+			return ret;
+		vf->report->nr_insns++;
+		x.k += insn.len;
+	}
+	vf->common[p - vf->map->pieces] = (uint32_t)x.k;
+	return check_leave(&x, &insn);
+}
+
+/* Between copies only int3 and nops are allowed. */
+static int check_padding(struct vf *vf, uint64_t at, uint64_t end)
+{
+	while (at < end) {
+		const uint8_t *p = mp_elf_bytes(vf->n, at, end - at);
+		size_t len = !p ? 0 : *p == 0xcc ? 1 : padding_len(p, end - at);
+
+		if (!len)
+			return vf_refuse(vf, at, "code that is neither a copy nor a stub");
+		at += len;
+	}
+	return 0;
+}
+
+/* The loader must not relocate code that was copied. */
+static int check_text_relocs(struct vf *vf)
+{
+	for (uint32_t i = 0; i < vf->o->nr_dyn_relocs; i++) {
+		uint64_t at = vf->o->dyn_relocs[i].vaddr;
+
+		for (uint64_t k = at; k < at + 8; k++)
+			if (vf_is_text(vf, k) && vf_piece_holding(vf, k))
+				return vf_refuse(vf, at, "the loader relocates moved code");
+	}
+	return 0;
+}
+
+static int check_some(struct vf *vf, void *ctx, uint32_t first, uint32_t end)
+{
+	const struct mp_map_piece *pieces = vf->map->pieces;
+	int ret = 0;
+
+	(void)ctx;
+	for (uint32_t i = first; !ret && i < end; i++) {
+		uint64_t at = i ? pieces[i - 1].new_vaddr + pieces[i - 1].new_size
+				: vf->new_text->vaddr;
+
+		ret = check_padding(vf, at, pieces[i].new_vaddr);
+		if (!ret)
+			ret = pieces[i].old_size ? check_piece(vf, &pieces[i])
+						 : vf_check_stub(vf, &pieces[i]);
+	}
+	return ret;
+}
+
+/* Number of pieces that a thread checks at once. */
+#define VF_GRAIN 1024
+
+int vf_check_pieces(struct vf *vf)
+{
+	const struct mp_map_piece *last = &vf->map->pieces[vf->map->nr_pieces - 1];
+	int ret = check_text_relocs(vf);
+
+	if (!ret)
+		ret = vf_parallel(vf, vf->map->nr_pieces, VF_GRAIN, check_some, NULL);
+	if (!ret)
+		ret = check_padding(vf, last->new_vaddr + last->new_size,
+				    vf->new_text->vaddr + vf->new_text->size);
+	if (!ret && vf->counters && !vf->path_section && !vf_all_are_counted(vf))
+		ret = vf_refuse(vf, vf->counters->vaddr, "a counter that no stub increments");
+	if (!ret)
+		ret = vf_check_unproved(vf);
+	vf->report->nr_pieces = vf->map->nr_pieces;
+	return ret;
+}

@@ -1,0 +1,283 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * verify_pointers - checks that each function has one address: either all places hold its old
+ * address, or all hold its copy's. Called by the parts of verify, and by verify at the end.
+ *
+ * Words of data, their relocations, and operands are noted when they are checked: those that
+ * changed by diff and pieces, the others by the scan and by the check of words. In the end no
+ * function may have been noted both ways.
+ */
+#include <string.h>
+
+#include "editor/verify/verify_private.h"
+
+/* Programs keep addresses of functions' starts, and of labels that are values. Return: its
+ * copy. */
+static const struct mp_map_piece *copy_of(const struct vf *vf, uint64_t old, bool *label)
+{
+	const struct vf_fde *fde = vf_is_text(vf, old) ? vf_eh_find(&vf->old_eh, old) : NULL;
+
+	*label = fde && fde->start != old;
+	return fde && (!*label || vf_label_may_move(vf, old)) ? vf_piece_from(vf, old) : NULL;
+}
+
+/* Programs keep tags in low bits; C++ marks pointers to virtual member functions by the lowest
+ * bit. */
+static bool as_aligned(uint64_t old, uint64_t now)
+{
+	uint64_t align = old & -old;
+
+	return now % (align > 16 ? 16 : align) == 0;
+}
+
+/* Is @now the address of the copy, or of a stub before it, the same one in all places? */
+static bool is_address_now(struct vf *vf, const struct mp_map_piece *copy, uint64_t old,
+			   uint64_t now)
+{
+	uint64_t *seen, was = 0;
+
+	if (!vf_has_stubs(vf) && !vf_bits_get(&vf->cloned, old))
+		return copy->new_vaddr == now;
+	if (!vf_is_copy(vf, copy->old_vaddr, now))
+		return false;
+	/* The first thread sets the address; others may compare at the same time. */
+	seen = &vf->pointer_now[copy - vf->map->pieces];
+	return __atomic_compare_exchange_n(seen, &was, now, false, __ATOMIC_RELAXED,
+					   __ATOMIC_RELAXED) ||
+	       was == now;
+}
+
+bool vf_note_pointer(struct vf *vf, uint64_t old, uint64_t now)
+{
+	bool label;
+	const struct mp_map_piece *copy = copy_of(vf, old, &label);
+
+	if (now == old) {
+		if (copy)
+			vf_bits_share(&vf->pointer_kept, old);
+		return true;
+	}
+	/* A function with several copies keeps its old address; for a label one copy is chosen. */
+	if (!copy || (!label && vf_bits_get(&vf->cloned, old)) ||
+	    !is_address_now(vf, copy, old, now) || (!label && !as_aligned(old, now)))
+		return false;
+	vf_bits_share(&vf->pointer_moved, old);
+	vf->report->nr_pointers++;
+	return true;
+}
+
+static bool is_absolute(const struct mp_reloc *rel)
+{
+	return rel->type == R_X86_64_32 || rel->type == R_X86_64_32S;
+}
+
+bool vf_note_field(struct vf *vf, uint64_t at, const uint8_t *now)
+{
+	uint32_t n, value;
+	const struct mp_reloc *rel = mp_elf_relocs_in(vf->o, at, at + 1, &n);
+
+	if (!n || !is_absolute(rel))
+		return false;
+	memcpy(&value, now, 4);
+	return vf_note_pointer(vf, rel->sym_value + (uint64_t)rel->addend, value);
+}
+
+/* Note that an instruction of the old text names @to. If it changed, or a patch overwrote it,
+ * another check notes it. */
+void vf_note_operand(struct vf *vf, uint64_t insn, uint8_t len, uint64_t to)
+{
+	const uint8_t *a = mp_elf_bytes(vf->o, insn, len), *b = mp_elf_bytes(vf->n, insn, len);
+
+	if (a && b && !memcmp(a, b, len))
+		vf_note_pointer(vf, to, to);
+}
+
+static void note_kept(struct vf *vf, uint64_t vaddr)
+{
+	vf_note_pointer(vf, vaddr, vaddr);
+}
+
+static bool is_unwind_data(const struct mp_section *sec)
+{
+	return !strcmp(sec->name, ".eh_frame") || !strcmp(sec->name, ".eh_frame_hdr") ||
+	       !strncmp(sec->name, ".gcc_except_table", strlen(".gcc_except_table"));
+}
+
+/* Note relocated data of 4 bytes, and movabs. Operands, 8-byte words and offsets are noted
+ * elsewhere. */
+static void note_reloc(struct vf *vf, const struct mp_reloc *rel)
+{
+	uint64_t to = rel->sym_value + (uint64_t)rel->addend;
+	bool code = vf_is_text(vf, rel->vaddr);
+	const struct mp_section *sec;
+	const uint8_t *a, *b;
+
+	switch (rel->type) {
+	case R_X86_64_64:
+		if (!code)
+			return;
+		break;
+	case R_X86_64_32:
+	case R_X86_64_32S:
+		if (code)
+			return;
+		break;
+	case R_X86_64_IRELATIVE: break;
+	default: return;
+	}
+	sec = mp_elf_section_at(vf->o, rel->vaddr);
+	if (!sec || is_unwind_data(sec))
+		return;
+	a = mp_elf_bytes(vf->o, rel->vaddr, 4);
+	b = mp_elf_bytes(vf->n, rel->vaddr, 4);
+	if (a && b && !memcmp(a, b, 4))
+		note_kept(vf, to);
+}
+
+/*
+ * Note an offset in data that leads to code; it counts from @base if that is not 0. Unless it
+ * is a switch's, a program may compute any address from it. Then the address it counts from
+ * lies somewhere in the same section.
+ */
+static void note_offset(struct vf *vf, const struct mp_reloc *rel, const struct mp_section *sec,
+			uint64_t base)
+{
+	uint64_t to = rel->sym_value + (uint64_t)rel->addend, before = rel->vaddr - sec->vaddr, end;
+	const uint8_t *p = mp_elf_bytes(vf->o, rel->vaddr, 4);
+	int32_t word;
+
+	if (base && p && vf_table_user(vf, base)) {
+		memcpy(&word, p, 4);
+		note_kept(vf, base + (uint64_t)(int64_t)word);
+		return;
+	}
+	end = to + (sec->size - before) + 1;
+	if (end > vf->text_end)
+		end = vf->text_end;
+	to = vf_bits_next(&vf->pointer_moved, to > before ? to - before : 0, end);
+	for (; to < end; to = vf_bits_next(&vf->pointer_moved, to + 1, end))
+		vf_bits_set(&vf->pointer_kept, to);
+}
+
+/* Note all offsets in data. A run of offsets counts from its start, if code names that. */
+static void note_offsets(struct vf *vf)
+{
+	uint64_t base = 0, next = 0;
+
+	for (uint32_t i = 0; i < vf->o->nr_relocs; i++) {
+		const struct mp_reloc *rel = &vf->o->relocs[i];
+		const struct mp_section *sec;
+		const uint8_t *a, *b;
+
+		if (rel->type == R_X86_64_64 || is_absolute(rel) || rel->type == R_X86_64_NONE ||
+		    vf_is_text(vf, rel->vaddr))
+			continue;
+		sec = mp_elf_section_at(vf->o, rel->vaddr);
+		if (!sec || is_unwind_data(sec))
+			continue;
+		if (vf_bits_get(&vf->data_ref, rel->vaddr))
+			base = rel->vaddr;
+		else if (rel->vaddr != next)
+			base = 0;
+		next = rel->vaddr + 4;
+		a = mp_elf_bytes(vf->o, rel->vaddr, 4);
+		b = mp_elf_bytes(vf->n, rel->vaddr, 4);
+		if (a && b && !memcmp(a, b, 4))
+			note_offset(vf, rel, sec, base);
+	}
+}
+
+/* In programs with fixed addresses, tables that the linker made have no relocations. */
+static void note_got(struct vf *vf, const struct mp_section *sec)
+{
+	const uint8_t *p = mp_elf_bytes(vf->n, sec->vaddr, sec->size);
+	uint64_t word;
+
+	for (uint64_t k = 0; p && k + 8 <= sec->size; k += 8) {
+		memcpy(&word, p + k, 8);
+		note_kept(vf, word);
+	}
+}
+
+/* Note dynamic symbols that did not change. The check of bytes noted those that did. */
+static void note_dynsym(struct vf *vf, const struct mp_section *sec)
+{
+	for (uint64_t k = 0; k + sizeof(Elf64_Sym) <= sec->size; k += sizeof(Elf64_Sym)) {
+		Elf64_Sym a, b;
+
+		if (sec->off + k + sizeof(a) > vf->o->size ||
+		    sec->off + k + sizeof(b) > vf->n->size)
+			return;
+		memcpy(&a, vf->o->data + sec->off + k, sizeof(a));
+		memcpy(&b, vf->n->data + sec->off + k, sizeof(b));
+		if (a.st_shndx != SHN_UNDEF &&
+		    (a.st_value == b.st_value || ELF64_ST_TYPE(a.st_info) == STT_GNU_IFUNC))
+			note_kept(vf, a.st_value);
+	}
+}
+
+/*
+ * Note references to functions that no other check notes; these did not change. A word that the
+ * loader fills from a dynamic symbol follows the symbol, unless it has an addend.
+ */
+static void note_fixed(struct vf *vf)
+{
+	const struct mp_elf *o = vf->o;
+
+	note_kept(vf, o->ehdr.e_entry);
+	for (uint32_t i = 0; i < o->nr_symbols; i++)
+		if (o->symbols[i].type == STT_GNU_IFUNC && o->symbols[i].shndx != SHN_UNDEF)
+			note_kept(vf, o->symbols[i].vaddr);
+	for (uint32_t i = 0; i < o->nr_sections; i++)
+		if (o->sections[i].type == SHT_DYNSYM)
+			note_dynsym(vf, &o->sections[i]);
+	for (uint32_t i = 0; i < o->nr_dyn_relocs; i++)
+		if (o->dyn_relocs[i].sym && o->dyn_relocs[i].addend)
+			note_kept(vf, o->dyn_relocs[i].sym_value);
+	for (uint32_t i = 0; i < o->nr_relocs; i++)
+		note_reloc(vf, &o->relocs[i]);
+	note_offsets(vf);
+	for (uint32_t i = 0; i < o->nr_dyn_relocs; i++)
+		if (o->dyn_relocs[i].type == R_X86_64_IRELATIVE)
+			note_kept(vf, (uint64_t)o->dyn_relocs[i].addend);
+	for (uint32_t i = 0; i < o->nr_sections; i++)
+		if (o->ehdr.e_type == ET_EXEC && o->sections[i].type == SHT_PROGBITS &&
+		    !strncmp(o->sections[i].name, ".got", 4))
+			note_got(vf, &o->sections[i]);
+}
+
+/* A copy may be empty (a dropped jump), but two functions must not get the same address. */
+static int check_distinct(struct vf *vf)
+{
+	const struct mp_map_piece *last = NULL;
+
+	for (uint32_t i = 0; i < vf->map->nr_pieces; i++) {
+		const struct mp_map_piece *p = &vf->map->pieces[i];
+
+		if (!vf_bits_get(&vf->pointer_moved, p->old_vaddr) ||
+		    (last && last->old_vaddr == p->old_vaddr))
+			continue;
+		if (last && last->new_vaddr == p->new_vaddr)
+			return vf_refuse(vf, p->old_vaddr,
+					 "its copy has the same address as the copy of %#llx",
+					 (unsigned long long)last->old_vaddr);
+		last = p;
+	}
+	return 0;
+}
+
+int vf_check_pointers(struct vf *vf)
+{
+	uint64_t both;
+
+	if (!vf->report->nr_pointers)
+		return 0;
+	note_fixed(vf);
+	both = vf_bits_next(&vf->pointer_moved, vf->text_start, vf->text_end);
+	for (; both < vf->text_end; both = vf_bits_next(&vf->pointer_moved, both + 1, vf->text_end))
+		if (vf_bits_get(&vf->pointer_kept, both))
+			return vf_refuse(vf, both,
+					 "some pointers to this function hold its old "
+					 "address, others its copy's");
+	return check_distinct(vf);
+}

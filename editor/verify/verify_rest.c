@@ -1,0 +1,367 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * verify_rest - checks what no loader reads, but debuggers, strip and patchelf use: the section
+ * header table, the sections that are not loaded, and the gaps between them.
+ *
+ * verify calls it near the end, when the new segment's contents are proved. verify_symbols
+ * checks symbols.
+ */
+#include <errno.h>
+#include <string.h>
+
+#include "editor/verify/verify_private.h"
+
+static const struct {
+	const char *name;
+	uint32_t type;
+	uint64_t flags;
+} new_sections[] = {
+	{".morph.text", SHT_PROGBITS, SHF_ALLOC | SHF_EXECINSTR},
+	{".gcc_except_table.morph", SHT_PROGBITS, SHF_ALLOC},
+	{".eh_frame", SHT_PROGBITS, SHF_ALLOC},
+	{".eh_frame_hdr", SHT_PROGBITS, SHF_ALLOC},
+	{MP_MAP_SECTION, SHT_NOTE, SHF_ALLOC},
+};
+
+enum {
+	NR_NEW = sizeof(new_sections) / sizeof(new_sections[0])
+};
+
+/*
+ * Debug information describes copies, too: entries keep their places, other sections grow
+ * behind their old contents. The tests of its readers check these contents; nothing that runs
+ * depends on them.
+ */
+enum may_change {
+	CHANGE_NOTHING,
+	CHANGE_BYTES, /* other bytes, same size */
+	CHANGE_GROWS, /* old bytes, then new ones */
+	CHANGE_ALL,
+};
+
+static const struct {
+	const char *name;
+	enum may_change change;
+} debug_sections[] = {
+	{".debug_info", CHANGE_BYTES},	   {".debug_abbrev", CHANGE_GROWS},
+	{".debug_line", CHANGE_GROWS},	   {".debug_ranges", CHANGE_GROWS},
+	{".debug_rnglists", CHANGE_GROWS}, {".debug_loc", CHANGE_GROWS},
+	{".debug_loclists", CHANGE_GROWS}, {".debug_aranges", CHANGE_ALL},
+	{".gdb_index", CHANGE_ALL},
+};
+
+static enum may_change may_change(const struct mp_section *sec)
+{
+	for (size_t i = 0; i < sizeof(debug_sections) / sizeof(debug_sections[0]); i++)
+		if (sec->type == SHT_PROGBITS && !(sec->flags & SHF_ALLOC) &&
+		    !strcmp(sec->name, debug_sections[i].name))
+			return sec->flags & SHF_COMPRESSED ? CHANGE_ALL : debug_sections[i].change;
+	return CHANGE_NOTHING;
+}
+
+/* Is it a new section of range lists, in a file that had none? */
+static bool is_new_list(const struct vf *vf, const struct mp_section *sec)
+{
+	return (!strcmp(sec->name, ".debug_ranges") || !strcmp(sec->name, ".debug_rnglists")) &&
+	       mp_elf_section(vf->o, ".debug_info") && !mp_elf_section(vf->o, sec->name) &&
+	       mp_elf_section(vf->n, sec->name) == sec && sec->type == SHT_PROGBITS &&
+	       !sec->flags && !sec->vaddr && sec->align == 1 && !sec->link && !sec->info &&
+	       !sec->entsize;
+}
+
+/* Is it a new link to the debug file? */
+static bool is_new_link(const struct vf *vf, const struct mp_section *sec)
+{
+	return vf_is_link(vf, sec) && !mp_elf_section(vf->o, sec->name) && sec->align == 4;
+}
+
+/* Sections that were replaced got another name: of two with one name, tools see only one. */
+static const char *name_now(const char *name)
+{
+	if (!strcmp(name, ".eh_frame"))
+		return ".morph.eh_frame_old";
+	if (!strcmp(name, ".eh_frame_hdr"))
+		return ".morph.eh_frame_hdr_old";
+	return name;
+}
+
+/* The linker's relocations describe the original; they would be wrong for moved code. */
+static bool is_dropped(const struct mp_section *sec)
+{
+	return sec->type == SHT_RELA && !(sec->flags & SHF_ALLOC);
+}
+
+/* The address of an old section in the output. */
+static uint64_t vaddr_now(const struct vf *vf, const struct mp_section *sec)
+{
+	return sec->flags & SHF_ALLOC && sec->size ? vf_vaddr_now(vf, sec->vaddr) : sec->vaddr;
+}
+
+/* Is it a section of the original that moved to the new segment? */
+static bool is_moved(const struct vf *vf, const struct mp_section *sec)
+{
+	const struct vf_moved *m = &vf->moved;
+
+	return m->end > m->start && sec->vaddr >= m->now && sec->vaddr - m->now < m->end - m->start;
+}
+
+static bool is_in_segment(const struct vf *vf, const struct mp_section *sec)
+{
+	const Elf64_Phdr *seg = vf->segment;
+
+	return sec->flags & SHF_ALLOC && sec->vaddr >= seg->p_vaddr &&
+	       sec->vaddr - seg->p_vaddr <= seg->p_memsz &&
+	       sec->size <= seg->p_memsz - (sec->vaddr - seg->p_vaddr);
+}
+
+/* Is it the debug file's header of the program's section @of? */
+static bool is_twin(const struct mp_section *of, const struct mp_section *sec)
+{
+	return of && of->vaddr == sec->vaddr && of->size == sec->size && of->align == sec->align;
+}
+
+static int check_new_section(struct vf *vf, const struct mp_section *sec, uint32_t *nr)
+{
+	uint32_t i = (*nr)++;
+
+	if (i == NR_NEW || strcmp(sec->name, new_sections[i].name) ||
+	    sec->type != (vf->program ? SHT_NOBITS : new_sections[i].type) ||
+	    sec->flags != new_sections[i].flags)
+		return vf_refuse(vf, sec->vaddr, "section %.40s is not one of the new ones",
+				 sec->name);
+	if ((vf->program ? !is_twin(mp_elf_section(vf->program, sec->name), sec)
+			 : sec->off - vf->segment->p_offset != sec->vaddr - vf->segment->p_vaddr) ||
+	    !sec->align || (sec->align & (sec->align - 1)) || sec->vaddr % sec->align ||
+	    sec->link || sec->info || sec->entsize)
+		return vf_refuse(vf, sec->vaddr, "header of new section %.40s is wrong", sec->name);
+	return 0;
+}
+
+/* Return: the first moved section behind section *@at of the output; 0: none is left. */
+static uint32_t next_moved(const struct vf *vf, uint32_t *at)
+{
+	while (++*at < vf->n->nr_sections)
+		if (vf->n->sections[*at].flags & SHF_ALLOC && is_moved(vf, &vf->n->sections[*at]))
+			return *at;
+	return 0;
+}
+
+/* Find the output's section for each old one. New ones stand between them. */
+static int match_sections(struct vf *vf)
+{
+	const struct mp_elf *o = vf->o, *n = vf->n;
+	uint32_t k = 1, nr = 0, moved = 0;
+	int ret = 0;
+
+	vf->section_now = calloc(o->nr_sections + 1, sizeof(*vf->section_now));
+	if (!vf->section_now)
+		return -ENOMEM;
+	for (uint32_t i = 1; i < o->nr_sections; i++) {
+		if (vaddr_now(vf, &o->sections[i]) != o->sections[i].vaddr) {
+			vf->section_now[i] = next_moved(vf, &moved);
+			if (!vf->section_now[i])
+				return vf_refuse(vf, o->sections[i].vaddr, "section %.40s is gone",
+						 o->sections[i].name);
+			continue;
+		}
+		for (; !ret && k < n->nr_sections && is_in_segment(vf, &n->sections[k]); k++)
+			if (!is_moved(vf, &n->sections[k]))
+				ret = check_new_section(vf, &n->sections[k], &nr);
+		if (ret)
+			return ret;
+		if (is_dropped(&o->sections[i]))
+			continue;
+		if (k == n->nr_sections)
+			return vf_refuse(vf, o->sections[i].vaddr, "section %.40s is gone",
+					 o->sections[i].name);
+		vf->section_now[i] = k++;
+	}
+	if (next_moved(vf, &moved))
+		return vf_refuse(vf, vf->segment->p_vaddr,
+				 "the output has a moved section that the original lacks");
+	for (; !ret && k < n->nr_sections; k++)
+		if (!is_moved(vf, &n->sections[k]) && !is_new_list(vf, &n->sections[k]) &&
+		    !vf_is_counting(vf, &n->sections[k]) &&
+		    !vf_is_path_section(vf, &n->sections[k]) && !is_new_link(vf, &n->sections[k]))
+			ret = check_new_section(vf, &n->sections[k], &nr);
+	if (!ret && nr != NR_NEW)
+		ret = vf_refuse(vf, vf->segment->p_vaddr, "the output has %u of %d new sections",
+				nr, NR_NEW);
+	return ret;
+}
+
+static bool same_link(const struct vf *vf, uint32_t a, uint32_t b)
+{
+	return a < vf->o->nr_sections && vf->section_now[a] == b;
+}
+
+static bool is_rewritten(const struct vf *vf, uint32_t old)
+{
+	const struct mp_section *sec = &vf->o->sections[old];
+
+	return old == vf->o->ehdr.e_shstrndx || sec->type == SHT_SYMTAB ||
+	       (vf->symtab && vf->o->sections[vf->symtab].link == old);
+}
+
+/* In a debug file, loaded sections have no bytes, except notes. */
+static uint32_t type_now(const struct vf *vf, const struct mp_section *sec)
+{
+	return vf->program && sec->flags & SHF_ALLOC && sec->type != SHT_NOTE ? SHT_NOBITS
+									      : sec->type;
+}
+
+static int check_header(struct vf *vf, uint32_t old)
+{
+	const struct mp_section *a = &vf->o->sections[old];
+	const struct mp_section *b = &vf->n->sections[vf->section_now[old]];
+	bool info = a->flags & SHF_INFO_LINK || a->type == SHT_RELA;
+	enum may_change change = vf_is_link(vf, a) ? CHANGE_ALL : may_change(a);
+
+	if (strcmp(b->name, name_now(a->name)))
+		return vf_refuse(vf, a->vaddr, "section %.40s is called %.40s", a->name, b->name);
+	if (type_now(vf, a) != b->type || a->flags != b->flags || vaddr_now(vf, a) != b->vaddr ||
+	    a->align != b->align || a->entsize != b->entsize || !same_link(vf, a->link, b->link) ||
+	    (!vf->program && (a->flags & SHF_ALLOC || a->type == SHT_NOBITS) &&
+	     (vaddr_now(vf, a) == a->vaddr ? a->off : vf_off_now(vf, a->off)) != b->off) ||
+	    (!is_rewritten(vf, old) && change < CHANGE_GROWS && a->size != b->size) ||
+	    (change == CHANGE_GROWS && a->size > b->size) ||
+	    (a->type != SHT_SYMTAB &&
+	     (info ? !same_link(vf, a->info, b->info) : a->info != b->info)))
+		return vf_refuse(vf, a->vaddr, "header of section %.40s changed", a->name);
+	if (vf->program && a->flags & SHF_ALLOC && a->type == SHT_NOTE)
+		return vf_check_kept_note(vf, a, b);
+	if (a->flags & SHF_ALLOC || a->type == SHT_NOBITS || is_rewritten(vf, old))
+		return 0;
+	if (a->off > vf->o->size || a->size > vf->o->size - a->off || b->off > vf->n->size ||
+	    b->size > vf->n->size - b->off)
+		return vf_refuse(vf, a->vaddr, "section %.40s is outside of the file", a->name);
+	if ((change == CHANGE_NOTHING || change == CHANGE_GROWS) &&
+	    memcmp(vf->o->data + a->off, vf->n->data + b->off, a->size))
+		return vf_refuse(vf, a->vaddr, "contents of section %.40s changed", a->name);
+	return 0;
+}
+
+static int check_headers(struct vf *vf)
+{
+	const struct mp_elf *o = vf->o, *n = vf->n;
+	int ret = 0;
+
+	for (uint32_t i = 1; i < o->nr_sections; i++)
+		if (o->sections[i].type == SHT_SYMTAB)
+			vf->symtab = i;
+	/* The first header is empty. The section of names must be the same one. */
+	if (!o->nr_sections || !n->nr_sections ||
+	    memcmp(o->data + o->ehdr.e_shoff, n->data + n->ehdr.e_shoff, sizeof(Elf64_Shdr)) ||
+	    !same_link(vf, o->ehdr.e_shstrndx, n->ehdr.e_shstrndx))
+		return vf_refuse(vf, 0, "the section header table does not fit the ELF header");
+	for (uint32_t i = 1; !ret && i < o->nr_sections; i++)
+		if (vf->section_now[i])
+			ret = check_header(vf, i);
+	return ret;
+}
+
+/* Every byte of the section names belongs to a section's name. */
+static int check_names(struct vf *vf)
+{
+	uint64_t used = 1;
+
+	for (uint32_t i = 1; i < vf->n->nr_sections; i++)
+		used += strlen(vf->n->sections[i].name) + 1;
+	if (used != vf->n->sections[vf->n->ehdr.e_shstrndx].size ||
+	    vf->n->data[vf->n->sections[vf->n->ehdr.e_shstrndx].off])
+		return vf_refuse(vf, 0,
+				 "the string table of section names holds more than the "
+				 "sections' names");
+	return 0;
+}
+
+/* A used part of the file. */
+struct extent {
+	uint64_t start, end;
+};
+
+static int by_start(const void *a, const void *b)
+{
+	const struct extent *x = a, *y = b;
+
+	return x->start < y->start ? -1 : x->start > y->start;
+}
+
+static bool is_zero(const uint8_t *p, uint64_t len)
+{
+	return !len || (!*p && !memcmp(p, p + 1, len - 1));
+}
+
+static int check_gaps(struct vf *vf)
+{
+	const struct mp_elf *n = vf->n;
+	struct extent *part = malloc((n->nr_sections + 2) * sizeof(*part));
+	uint64_t at = vf->alloc_end;
+	size_t nr = 0;
+	int ret = 0;
+
+	if (!part)
+		return -ENOMEM;
+	for (uint32_t i = 1; i < n->nr_sections; i++) {
+		const struct mp_section *sec = &n->sections[i];
+
+		if (sec->type != SHT_NOBITS && sec->size &&
+		    (vf->program || is_in_segment(vf, sec) || !(sec->flags & SHF_ALLOC)))
+			part[nr++] = (struct extent){sec->off, sec->off + sec->size};
+	}
+	part[nr++] = (struct extent){n->ehdr.e_shoff, n->ehdr.e_shoff + (uint64_t)n->nr_sections *
+										sizeof(Elf64_Shdr)};
+	part[nr++] = (struct extent){n->size, n->size};
+	qsort(part, nr, sizeof(*part), by_start);
+	for (size_t i = 0; !ret && i < nr; i++) {
+		if (part[i].start < at || part[i].end > n->size || part[i].end < part[i].start)
+			ret = vf_refuse(vf, 0, "file offset %#llx belongs to two sections",
+					(unsigned long long)part[i].start);
+		else if (!is_zero(n->data + at, part[i].start - at))
+			ret = vf_refuse(vf, 0, "bytes at file offset %#llx belong to no section",
+					(unsigned long long)at);
+		at = part[i].end;
+	}
+	free(part);
+	return ret;
+}
+
+/* The checksum covers the map; around it only one note header and zeros are allowed. */
+static int check_note(struct vf *vf)
+{
+	const uint64_t name = sizeof(Elf64_Nhdr),
+		       desc = (name + sizeof(MP_MAP_NOTE_NAME) + 3) & ~3ULL;
+	const uint8_t *p = vf->n->map_note;
+	uint64_t size = vf->n->map_note_size, end;
+	Elf64_Nhdr nh;
+
+	if (size < desc)
+		return vf_refuse(vf, vf->segment->p_vaddr, "the map note is cut off");
+	memcpy(&nh, p, sizeof(nh));
+	end = desc + nh.n_descsz;
+	if (nh.n_type != MP_MAP_NOTE_TYPE || nh.n_namesz != sizeof(MP_MAP_NOTE_NAME) ||
+	    size != ((end + 3) & ~3ULL) || !is_zero(p + end, size - end) ||
+	    !is_zero(p + name + nh.n_namesz, desc - name - nh.n_namesz))
+		return vf_refuse(vf, vf->segment->p_vaddr,
+				 "the map's note holds more than the map");
+	return 0;
+}
+
+int vf_check_rest(struct vf *vf)
+{
+	int ret = check_note(vf);
+
+	return ret ? ret : vf_check_sections(vf);
+}
+
+int vf_check_sections(struct vf *vf)
+{
+	static int (*const steps[])(struct vf *) = {
+		match_sections, check_headers, check_names, check_gaps, vf_check_symbols,
+	};
+	int ret = 0;
+
+	for (size_t i = 0; !ret && i < sizeof(steps) / sizeof(steps[0]); i++)
+		ret = steps[i](vf);
+	return ret;
+}

@@ -1,0 +1,531 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * verify_scan - reads the whole old text once: starts of instructions, possible targets of
+ * control, and which operands name which data. verify calls it before all checks of code.
+ *
+ * Bounds come from FDEs, symbols and sections; each range is decoded linearly. Any evidence
+ * makes an address a possible target: branches, operands, relocations, symbols, landing pads,
+ * words of data.
+ */
+#include <errno.h>
+#include <string.h>
+
+#include "editor/verify/verify_private.h"
+
+/* Limit on a table's size. */
+#define VF_TABLE_MAX (1U << 20)
+
+static void mark_target(struct vf *vf, uint64_t vaddr)
+{
+	if (vf_is_text(vf, vaddr))
+		vf_bits_share(&vf->target, vaddr);
+}
+
+/* Mark a target that certain code, or a symbol, leads to: it is code. */
+static void mark_led(struct vf *vf, uint64_t vaddr)
+{
+	mark_target(vf, vaddr);
+	if (vf_is_text(vf, vaddr))
+		vf_bits_share(&vf->led, vaddr);
+}
+
+static void mark_chance(struct vf *vf, uint64_t vaddr)
+{
+	if (vf_is_text(vf, vaddr))
+		vf_bits_share(&vf->chance, vaddr);
+}
+
+static int add_ref(struct vf *vf, uint64_t to, uint64_t insn)
+{
+	if (vf->nr_refs == vf->cap_refs) {
+		size_t cap = vf->cap_refs ? vf->cap_refs * 2 : 256;
+		struct vf_ref *grown = realloc(vf->refs, cap * sizeof(*grown));
+
+		if (!grown)
+			return -ENOMEM;
+		vf->refs = grown;
+		vf->cap_refs = cap;
+	}
+	vf->refs[vf->nr_refs++] = (struct vf_ref){to, insn};
+	return 0;
+}
+
+/* An operand of the instruction at @insn names @to. Not @sure: it is a number that may be an
+ * address. */
+static int note_operand(struct vf *vf, struct vf_fde *fde, uint64_t insn, uint8_t len, uint64_t to,
+			bool sure)
+{
+	if (vf_is_text(vf, to)) {
+		vf_note_operand(vf, insn, len, to);
+		vf_bits_share(!sure ? &vf->chance : fde ? &vf->target : &vf->doubt, to);
+		vf_bits_share(&vf->text_ref, to);
+		if (fde && to > fde->start && to - fde->start < fde->size)
+			fde->flags |= VF_FDE_SELF_REF;
+	}
+	if (to < vf->image_start || to >= vf->image_end)
+		return 0;
+	vf_bits_share(&vf->data_ref, to);
+	if (!vf_bits_get(&vf->label_word, to) && !vf_may_be_switch(vf, to))
+		return 0;
+	return add_ref(vf, to, insn);
+}
+
+/* The linker's relocations tell which numbers are addresses; without them every number may be. */
+static bool is_address(const struct vf *vf, uint64_t field)
+{
+	uint32_t n;
+
+	if (!vf->o->relinkable)
+		return true;
+	mp_elf_relocs_in(vf->o, field, field + 1, &n);
+	return n > 0;
+}
+
+static bool in_image(const struct vf *vf, int64_t value)
+{
+	return (uint64_t)value >= vf->image_start && (uint64_t)value < vf->image_end;
+}
+
+static int note_operands(struct vf *vf, struct vf_fde *fde, uint64_t at, const struct vf_insn *insn)
+{
+	bool fixed = vf->o->ehdr.e_type == ET_EXEC;
+	int ret = 0;
+
+	if (insn->disp_off)
+		ret = note_operand(vf, fde, at, insn->len, insn->target, true);
+	if (!ret && fixed && insn->abs_off && in_image(vf, insn->abs) &&
+	    is_address(vf, at + insn->abs_off))
+		ret = note_operand(vf, fde, at, insn->len, (uint64_t)insn->abs, vf->o->relinkable);
+	if (!ret && (fixed ? insn->imm_size >= 4 : insn->imm_size == 8) &&
+	    in_image(vf, insn->imm) && is_address(vf, at + insn->imm_off))
+		ret = note_operand(vf, fde, at, insn->len, (uint64_t)insn->imm, vf->o->relinkable);
+	return ret;
+}
+
+static int note_insn(struct vf *vf, struct vf_fde *fde, uint64_t at, const struct vf_insn *insn)
+{
+	if (insn->rel_size && fde)
+		mark_led(vf, insn->target);
+	else if (insn->rel_size && vf_is_text(vf, insn->target))
+		vf_bits_share(&vf->doubt, insn->target);
+	if (fde && (insn->kind == VF_IJMP_REG || insn->kind == VF_IJMP_MEM))
+		fde->flags |= VF_FDE_IJMP | (insn->kind == VF_IJMP_REG ? VF_FDE_IJMP_REG : 0);
+	return note_operands(vf, fde, at, insn);
+}
+
+/* A symbol of a section that is not loaded has an offset for its value, not an address. */
+static bool is_loaded(const struct vf *vf, const struct mp_symbol *sym)
+{
+	return sym->shndx >= vf->o->nr_sections || (vf->o->sections[sym->shndx].flags & SHF_ALLOC);
+}
+
+/* Find the places where a linear decode starts again. */
+static int find_anchors(struct vf *vf, struct vf_bits *anchors)
+{
+	int ret = vf_bits_init(anchors, vf->text_start, vf->text_end);
+
+	if (ret)
+		return ret;
+	for (uint32_t i = 0; i < vf->old_eh.nr_fdes; i++) {
+		vf_bits_set(anchors, vf->old_eh.fdes[i].start);
+		vf_bits_set(anchors, vf->old_eh.fdes[i].start + vf->old_eh.fdes[i].size);
+		mark_target(vf, vf->old_eh.fdes[i].start);
+	}
+	for (uint32_t i = 0; i < vf->o->nr_symbols; i++) {
+		const struct mp_symbol *sym = &vf->o->symbols[i];
+
+		if (sym->shndx == SHN_UNDEF || sym->shndx == SHN_ABS || sym->type == STT_TLS ||
+		    sym->type == STT_SECTION || sym->type == STT_FILE || !is_loaded(vf, sym))
+			continue;
+		vf_bits_set(anchors, sym->vaddr);
+		if (sym->type == STT_OBJECT)
+			mark_target(vf, sym->vaddr);
+		else
+			mark_led(vf, sym->vaddr);
+	}
+	return 0;
+}
+
+/* Text between two cuts, which one thread decodes: a linear decode starts again at each cut. */
+struct part {
+	uint64_t start, end;
+	struct vf_ref *refs; /* found in this part */
+	size_t nr_refs;
+};
+
+struct parts {
+	struct part *part;
+	uint32_t nr;
+	const struct vf_bits *anchors;
+};
+
+/* The first FDE that may reach into @part. */
+static struct vf_fde *first_fde(const struct vf *vf, const struct part *part)
+{
+	uint32_t lo = 0, hi = vf->old_eh.nr_fdes;
+
+	while (part->start > vf->text_start && lo < hi) {
+		uint32_t mid = lo + (hi - lo) / 2;
+
+		if (vf->old_eh.fdes[mid].start < part->start)
+			lo = mid + 1;
+		else
+			hi = mid;
+	}
+	return vf->old_eh.fdes + lo;
+}
+
+/* Decode the bytes of @sec that lie in @part. */
+static int scan_section(struct vf *vf, const struct vf_bits *anchors, const struct part *part,
+			const struct mp_section *sec)
+{
+	uint64_t end = sec->vaddr + sec->size, stop = end < part->end ? end : part->end;
+	uint64_t start = sec->vaddr > part->start ? sec->vaddr : part->start;
+	uint64_t at = start, next = at;
+	const uint8_t *bytes = start < end ? mp_elf_bytes(vf->o, start, end - start) : NULL;
+	struct vf_fde *fde = NULL, *last = vf->old_eh.fdes + vf->old_eh.nr_fdes;
+	struct vf_fde *follow = first_fde(vf, part);
+
+	while (at < stop) {
+		struct vf_insn insn;
+		int ret;
+
+		if (at >= next)
+			next = vf_bits_next(anchors, at + 1, end);
+		while (follow < last && follow->start + follow->size <= at)
+			follow++;
+		fde = follow < last && follow->start <= at ? follow : NULL;
+		if (!vf_decode(bytes + (at - start), end - at, at, &insn)) {
+			if (fde)
+				fde->flags |= VF_FDE_BAD;
+			at++;
+			continue;
+		}
+		vf_bits_set(&vf->grid, at);
+		ret = note_insn(vf, fde, at, &insn);
+		if (ret)
+			return ret;
+		if (at + insn.len > next && fde)
+			fde->flags |= VF_FDE_BAD;
+		at = at + insn.len > next ? next : at + insn.len;
+	}
+	return 0;
+}
+
+static bool is_text_section(const struct mp_section *sec)
+{
+	return (sec->flags & SHF_ALLOC) && (sec->flags & SHF_EXECINSTR) &&
+	       sec->type != SHT_NOBITS && sec->size;
+}
+
+static int scan_some(struct vf *vf, void *ctx, uint32_t first, uint32_t end)
+{
+	struct parts *parts = ctx;
+	int ret = 0;
+
+	for (uint32_t i = first; !ret && i < end; i++) {
+		struct part *part = &parts->part[i];
+
+		vf->refs = NULL;
+		vf->nr_refs = vf->cap_refs = 0;
+		for (uint32_t s = 0; !ret && s < vf->o->nr_sections; s++)
+			if (is_text_section(&vf->o->sections[s]))
+				ret = scan_section(vf, parts->anchors, part, &vf->o->sections[s]);
+		part->refs = vf->refs;
+		part->nr_refs = vf->nr_refs;
+	}
+	return ret;
+}
+
+/* Join the references of all parts, in order. */
+static int join_refs(struct vf *vf, const struct parts *parts)
+{
+	size_t nr = 0;
+
+	for (uint32_t i = 0; i < parts->nr; i++)
+		nr += parts->part[i].nr_refs;
+	vf->refs = malloc((nr + 1) * sizeof(*vf->refs));
+	if (!vf->refs)
+		return -ENOMEM;
+	vf->cap_refs = nr + 1;
+	for (uint32_t i = 0; i < parts->nr; i++) {
+		if (parts->part[i].nr_refs)
+			memcpy(vf->refs + vf->nr_refs, parts->part[i].refs,
+			       parts->part[i].nr_refs * sizeof(*vf->refs));
+		vf->nr_refs += parts->part[i].nr_refs;
+	}
+	return 0;
+}
+
+static int scan_text(struct vf *vf, const struct vf_bits *anchors)
+{
+	struct parts parts = {.anchors = anchors};
+	int ret = vf_find_cuts(vf);
+
+	if (ret)
+		return ret;
+	parts.nr = vf->nr_cuts + 1;
+	parts.part = calloc(parts.nr, sizeof(*parts.part));
+	if (!parts.part)
+		return -ENOMEM;
+	for (uint32_t i = 0; i < parts.nr; i++) {
+		parts.part[i].start = i ? vf->cuts[i - 1] : vf->text_start;
+		parts.part[i].end = i < vf->nr_cuts ? vf->cuts[i] : vf->text_end;
+	}
+	ret = vf_parallel(vf, parts.nr, 1, scan_some, &parts);
+	if (!ret)
+		ret = join_refs(vf, &parts);
+	for (uint32_t i = 0; i < parts.nr; i++)
+		free(parts.part[i].refs);
+	free(parts.part);
+	return ret;
+}
+
+/* Note the target of a relocated word of data or field in code. */
+static void note_reloc(struct vf *vf, const struct mp_reloc *rel)
+{
+	uint64_t to = rel->sym_value + (uint64_t)rel->addend;
+	bool code = vf_is_text(vf, rel->vaddr);
+	struct vf_fde *fde;
+
+	switch (rel->type) {
+	case R_X86_64_64:
+	case R_X86_64_32:
+	case R_X86_64_32S:
+	case R_X86_64_RELATIVE:
+	case R_X86_64_IRELATIVE:
+	case R_X86_64_GLOB_DAT:
+	case R_X86_64_JUMP_SLOT: break;
+	case R_X86_64_PC32:
+		/* In code, the scan reads the field. In data this is an entry of a switch
+		 * table; its target lies before @to by the distance of the entry from the
+		 * table's base. */
+		if (!code && to >= vf->text_start && to < vf->text_end + VF_TABLE_MAX)
+			vf_bits_set(&vf->label_word, rel->vaddr);
+		return;
+	default: return;
+	}
+	mark_target(vf, to);
+	if (code)
+		return;
+	mark_led(vf, to);
+	if (to >= vf->image_start && to < vf->image_end)
+		vf_bits_set(&vf->word_ref, to);
+	if (vf_is_text(vf, to))
+		vf_bits_set(&vf->label_word, rel->vaddr);
+	fde = vf_eh_find(&vf->old_eh, to);
+	if (fde && fde->start != to)
+		fde->flags |= VF_FDE_WORD;
+}
+
+static void note_relocs(struct vf *vf)
+{
+	for (uint32_t i = 0; i < vf->o->nr_relocs; i++)
+		note_reloc(vf, &vf->o->relocs[i]);
+	for (uint32_t i = 0; i < vf->o->nr_dyn_relocs; i++)
+		note_reloc(vf, &vf->o->dyn_relocs[i]);
+}
+
+/*
+ * Mark the targets of relative tables. Entries are relative to an address that code names: the
+ * nearest one at or below the entry, with only entries between. Without relocations every word
+ * from a named address to the next named one counts while it leads to text.
+ */
+static void scan_relative_tables(struct vf *vf, const struct mp_section *sec)
+{
+	uint64_t end = sec->vaddr + sec->size;
+	uint64_t base = vf_bits_next(&vf->data_ref, sec->vaddr, end);
+
+	while (base < end) {
+		uint64_t next = vf_bits_next(&vf->data_ref, base + 1, end), at;
+
+		for (at = base; at + 4 <= next; at += 4) {
+			const uint8_t *p = mp_elf_bytes(vf->o, at, 4);
+			int32_t word;
+
+			if (!p || (vf->o->relinkable && !vf_bits_get(&vf->label_word, at)))
+				break;
+			/* Code names functions like tables, but their code is none. */
+			if (!vf->o->relinkable && vf_eh_find(&vf->old_eh, at))
+				break;
+			memcpy(&word, p, 4);
+			if (!vf_is_text(vf, base + (uint64_t)(int64_t)word))
+				break;
+			/* Without relocations many of these words are no table: they may lead
+			 * anywhere, but entries of a table lead to instructions. */
+			if (!vf->o->relinkable &&
+			    !vf_bits_get(&vf->grid, base + (uint64_t)(int64_t)word))
+				continue;
+			mark_target(vf, base + (uint64_t)(int64_t)word);
+			/* A program that reads this word sees the old address. */
+			if (!vf->o->relinkable)
+				vf_bits_set(&vf->pointer_kept, base + (uint64_t)(int64_t)word);
+		}
+		base = next;
+	}
+}
+
+/* Note words of data that may be addresses, in programs with fixed addresses and no
+ * relocations. This is weak evidence, since text looks like addresses, too; it only forbids
+ * patches. */
+static void scan_words(struct vf *vf, const struct mp_section *sec)
+{
+	const uint8_t *p = mp_elf_bytes(vf->o, sec->vaddr, sec->size);
+
+	for (uint64_t k = -sec->vaddr & 3; p && k + 4 <= sec->size; k += 4) {
+		uint32_t w32;
+		uint64_t w64;
+
+		memcpy(&w32, p + k, 4);
+		mark_chance(vf, w32);
+		if ((sec->vaddr + k) % 8 || k + 8 > sec->size)
+			continue;
+		memcpy(&w64, p + k, 8);
+		mark_chance(vf, w64);
+	}
+}
+
+/* Does the section hold the program's own words? The loader's tables and notes do not. */
+static bool holds_words(const struct vf *vf, const struct mp_section *sec)
+{
+	if (!(sec->flags & SHF_ALLOC) || is_text_section(sec) || sec->vaddr == vf->old_eh.vaddr ||
+	    sec->vaddr == vf->old_eh.hdr_vaddr || !strncmp(sec->name, ".gcc_except_table", 17))
+		return false;
+	return sec->type == SHT_PROGBITS || sec->type == SHT_INIT_ARRAY ||
+	       sec->type == SHT_FINI_ARRAY || sec->type == SHT_PREINIT_ARRAY;
+}
+
+static bool words_may_be_addresses(const struct vf *vf)
+{
+	return vf->o->ehdr.e_type == ET_EXEC && !vf->o->relinkable;
+}
+
+/* A jump leads between known instructions: the bytes have a second decoding. Follow it until it
+ * meets the first one. Nothing may be changed in such a function. */
+static int follow_off_grid(struct vf *vf)
+{
+	const uint64_t nr_words = vf->target.nr / 64 + 1;
+
+	for (uint64_t w = 0; w < nr_words; w++) {
+		uint64_t odd = vf->target.word[w] & ~vf->grid.word[w];
+
+		for (; odd; odd &= odd - 1) {
+			uint64_t at = vf->target.base + w * 64 + (uint64_t)__builtin_ctzll(odd);
+			struct vf_fde *fde = vf_eh_find(&vf->old_eh, at);
+
+			if (!fde)
+				continue;
+			fde->flags |= VF_FDE_OFF_GRID;
+			while (at < fde->start + fde->size && !vf_bits_get(&vf->grid, at)) {
+				const uint8_t *p = mp_elf_bytes(vf->o, at, 1);
+				struct vf_insn insn;
+				int ret;
+
+				if (!p || !vf_decode(p, fde->start + fde->size - at, at, &insn))
+					break;
+				ret = note_insn(vf, fde, at, &insn);
+				if (ret)
+					return ret;
+				at += insn.len;
+			}
+		}
+	}
+	return 0;
+}
+
+static int note_landing_pads(struct vf *vf)
+{
+	struct vf_lsda lsda = {0};
+	int ret = 0;
+
+	for (uint32_t i = 0; i < vf->old_eh.nr_fdes && ret != -ENOMEM; i++) {
+		const struct vf_fde *fde = &vf->old_eh.fdes[i];
+
+		if (!fde->lsda)
+			continue;
+		/* A table of another language may be unreadable: moves of its functions are
+		 * refused later. */
+		ret = vf_lsda_read(vf->o, fde->lsda, fde->start, &lsda);
+		for (uint32_t k = 0; k < lsda.nr; k++)
+			if (lsda.site[k].pad)
+				mark_target(vf, lsda.site[k].pad);
+	}
+	vf_lsda_fini(&lsda);
+	return ret == -ENOMEM ? ret : 0;
+}
+
+static int by_to(const void *a, const void *b)
+{
+	const struct vf_ref *x = a, *y = b;
+
+	return x->to < y->to ? -1 : x->to > y->to;
+}
+
+static int init_bits(struct vf *vf)
+{
+	int ret = vf_bits_init(&vf->grid, vf->text_start, vf->text_end);
+
+	if (!ret)
+		ret = vf_bits_init(&vf->target, vf->text_start, vf->text_end);
+	if (!ret)
+		ret = vf_bits_init(&vf->led, vf->text_start, vf->text_end);
+	if (!ret)
+		ret = vf_bits_init(&vf->doubt, vf->text_start, vf->text_end);
+	if (!ret)
+		ret = vf_bits_init(&vf->chance, vf->text_start, vf->text_end);
+	if (!ret)
+		ret = vf_bits_init(&vf->text_ref, vf->text_start, vf->text_end);
+	if (!ret)
+		ret = vf_bits_init(&vf->pointer_kept, vf->text_start, vf->text_end);
+	if (!ret)
+		ret = vf_bits_init(&vf->pointer_moved, vf->text_start, vf->text_end);
+	if (!ret)
+		ret = vf_bits_init(&vf->data_ref, vf->image_start, vf->image_end);
+	if (!ret)
+		ret = vf_bits_init(&vf->word_ref, vf->image_start, vf->image_end);
+	if (!ret)
+		ret = vf_bits_init(&vf->label_word, vf->image_start, vf->image_end);
+	return ret;
+}
+
+int vf_scan(struct vf *vf)
+{
+	struct vf_bits anchors = {0};
+	int ret = vf_eh_read(vf, vf->o, false, &vf->old_eh);
+
+	if (!ret)
+		ret = init_bits(vf);
+	if (!ret)
+		ret = find_anchors(vf, &anchors);
+	if (ret)
+		goto out;
+	note_relocs(vf);
+	mark_led(vf, vf->o->ehdr.e_entry);
+	vf_mark_probes(vf);
+	ret = scan_text(vf, &anchors);
+	if (!ret)
+		ret = vf_believe_gaps(vf);
+	if (!ret)
+		ret = note_landing_pads(vf);
+	for (uint32_t i = 0; !ret && i < vf->o->nr_sections; i++)
+		if ((vf->o->sections[i].flags & SHF_ALLOC) &&
+		    vf->o->sections[i].type == SHT_PROGBITS)
+			scan_relative_tables(vf, &vf->o->sections[i]);
+	if (!ret)
+		ret = follow_off_grid(vf);
+	if (ret)
+		goto out;
+	for (uint32_t i = 0; words_may_be_addresses(vf) && i < vf->o->nr_sections; i++) {
+		if (holds_words(vf, &vf->o->sections[i]))
+			scan_words(vf, &vf->o->sections[i]);
+	}
+	/* Such a number is too weak to make follow_off_grid() follow a second decoding. */
+	for (uint64_t w = 0; w < vf->target.nr / 64 + 1; w++)
+		vf->target.word[w] |= vf->chance.word[w];
+	vf_find_labels(vf);
+	if (vf->nr_refs)
+		qsort(vf->refs, vf->nr_refs, sizeof(*vf->refs), by_to);
+out:
+	vf_bits_fini(&anchors);
+	return ret;
+}

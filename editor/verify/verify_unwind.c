@@ -1,0 +1,524 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * verify_unwind - checks that the unwinder finds the same at each copied instruction as at the
+ * original, and the same as before in old code. verify calls it after the pieces are checked.
+ */
+#include <dwarf.h>
+#include <errno.h>
+#include <string.h>
+
+#include "editor/verify/verify_private.h"
+
+struct ctx {
+	struct vf *vf;
+	const struct vf_fde *old, *new; /* FDEs whose rows and call sites are loaded */
+	struct vf_rows old_rows, new_rows;
+	struct vf_lsda old_lsda, new_lsda;
+};
+
+static bool same_personality(const struct vf_cie *a, const struct vf_cie *b)
+{
+	if (a->has_personality != b->has_personality)
+		return false;
+	if (!a->has_personality)
+		return true;
+	if (a->personality != b->personality)
+		return false;
+	return (a->personality_enc & DW_EH_PE_indirect) == (b->personality_enc & DW_EH_PE_indirect);
+}
+
+static bool same_cie(const struct vf_cie *a, const struct vf_cie *b)
+{
+	return a->version == b->version && a->code_align == b->code_align &&
+	       a->data_align == b->data_align && a->ra == b->ra && a->signal == b->signal &&
+	       same_personality(a, b);
+}
+
+static uint32_t trimmed(const uint8_t *insns, uint32_t len)
+{
+	while (len && insns[len - 1] == DW_CFA_nop)
+		len--;
+	return len;
+}
+
+/* Are both programs equal but for padding? Operands may end in zeros, too, but in both. */
+static bool same_program(const uint8_t *a, uint32_t la, const uint8_t *b, uint32_t lb)
+{
+	if (la > lb)
+		return same_program(b, lb, a, la);
+	return !memcmp(a, b, la) && trimmed(b, lb) <= la;
+}
+
+/* Old code must still have the same FDE. */
+static int check_old_fdes(struct vf *vf)
+{
+	uint32_t nr = 0;
+
+	while (nr < vf->new_eh.nr_fdes && vf->new_eh.fdes[nr].start < vf->new_text->vaddr)
+		nr++;
+	if (nr != vf->old_eh.nr_fdes - vf->old_eh.nr_bare)
+		return vf_refuse(vf, vf->new_eh.vaddr, "%u FDEs for old code instead of %u", nr,
+				 vf->old_eh.nr_fdes - vf->old_eh.nr_bare);
+	for (uint32_t i = 0; i < vf->old_eh.nr_fdes; i++) {
+		const struct vf_fde *a = &vf->old_eh.fdes[i], *b;
+		const struct vf_cie *ca = &vf->old_eh.cies[a->cie], *cb;
+
+		if (a->flags & VF_FDE_BARE)
+			continue;
+		b = vf_eh_find(&vf->new_eh, a->start);
+		if (!b || b->start != a->start || b->size != a->size)
+			return vf_refuse(vf, a->start, "the FDE of old code is missing");
+		cb = &vf->new_eh.cies[b->cie];
+		if (!same_cie(ca, cb) || a->lsda != b->lsda ||
+		    !same_program(ca->insns, ca->insns_len, cb->insns, cb->insns_len) ||
+		    !same_program(a->insns, a->insns_len, b->insns, b->insns_len))
+			return vf_refuse(vf, a->start, "the FDE of old code changed");
+	}
+	return 0;
+}
+
+static int load_old(struct ctx *x, const struct vf_fde *fde)
+{
+	struct vf *vf = x->vf;
+	int ret;
+
+	if (x->old == fde)
+		return 0;
+	x->old = NULL;
+	ret = vf_rows_build(&vf->old_eh, fde, &x->old_rows);
+	if (!ret)
+		ret = vf_lsda_read(vf->o, fde->lsda, fde->start, &x->old_lsda);
+	if (ret == -EBADMSG)
+		return vf_refuse(vf, fde->start,
+				 "unwind information of the original is unreadable");
+	if (!ret)
+		x->old = fde;
+	return ret;
+}
+
+static int load_new(struct ctx *x, const struct vf_fde *fde)
+{
+	struct vf *vf = x->vf;
+	int ret;
+
+	if (x->new == fde)
+		return 0;
+	x->new = NULL;
+	ret = vf_rows_build(&vf->new_eh, fde, &x->new_rows);
+	if (!ret)
+		ret = vf_lsda_read(vf->n, fde->lsda, fde->start, &x->new_lsda);
+	if (ret == -EBADMSG)
+		return vf_refuse(vf, fde->start, "unwind information of a copy is unreadable");
+	if (!ret)
+		x->new = fde;
+	return ret;
+}
+
+/* Skip an operation. Return: false: it reads the program counter, jumps, or is not known. */
+static bool skip_plain(struct vf_cursor *c)
+{
+	uint8_t op = (uint8_t)vf_cursor_fixed(c, 1);
+
+	switch (op) {
+	case DW_OP_deref:
+	case DW_OP_dup ... DW_OP_over:
+	case DW_OP_swap ... DW_OP_rot:
+	case DW_OP_abs ... DW_OP_plus:
+	case DW_OP_shl ... DW_OP_xor:
+	case DW_OP_eq ... DW_OP_ne:
+	case DW_OP_lit0 ... DW_OP_lit31:
+	case DW_OP_nop: return true;
+	case DW_OP_pick:
+	case DW_OP_deref_size: vf_cursor_skip(c, 1); return true;
+	case DW_OP_const1u ... DW_OP_const8s:
+		vf_cursor_skip(c, 1u << (op - DW_OP_const1u) / 2);
+		return true;
+	case DW_OP_constu:
+	case DW_OP_plus_uconst: vf_cursor_uleb(c); return true;
+	case DW_OP_consts:
+	case DW_OP_breg0 ... DW_OP_breg15: vf_cursor_sleb(c); return true;
+	default: return false;
+	}
+}
+
+/*
+ * An expression that reads the program counter gives another value in the copy. If the
+ * expression jumps, any byte that looks like such an operation counts.
+ */
+static bool expression_reads_pc(const struct vf_rule *r)
+{
+	struct vf_cursor c = {.p = r->expr, .end = r->expr + r->len};
+
+	while (!c.bad && c.p < c.end && skip_plain(&c))
+		;
+	if (!c.bad && c.p == c.end)
+		return false;
+	for (uint32_t i = 0; i < r->len; i++)
+		if (r->expr[i] == DW_OP_breg16 || r->expr[i] == DW_OP_bregx ||
+		    (i == 0 && r->expr[i] == DW_OP_addr))
+			return true;
+	return false;
+}
+
+/* Inline, because hardly any rule is an expression. */
+static inline bool reads_pc(const struct vf_rule *r)
+{
+	return (r->kind == VF_RULE_EXPR || r->kind == VF_RULE_VAL_EXPR) && expression_reads_pc(r);
+}
+
+/* End of @row. NULL: the address is before the first of @rows. */
+static uint64_t end_of_row(const struct vf_rows *rows, const struct vf_row *row)
+{
+	if (!row)
+		return rows->nr ? rows->row[0].loc : UINT64_MAX;
+	return row == &rows->row[rows->nr - 1] ? UINT64_MAX : row[1].loc;
+}
+
+/* *@len, unless NULL: number of bytes that both rows cover. */
+static int compare_row(struct ctx *x, uint64_t old, uint64_t new, uint64_t *len)
+{
+	const struct vf_row *a = vf_rows_at(&x->old_rows, old);
+	const struct vf_row *b = vf_rows_at(&x->new_rows, new);
+
+	x->vf->report->nr_unwind_rows++;
+	if (!a || !b || !vf_row_equal(a, b))
+		return vf_refuse(x->vf, new, "unwind row differs from the one at %#llx",
+				 (unsigned long long)old);
+	if (reads_pc(&a->cfa))
+		return vf_refuse(x->vf, old, "unwind row depends on the program counter");
+	for (int i = 0; i < VF_NR_REGS; i++)
+		if (reads_pc(&a->reg[i]))
+			return vf_refuse(x->vf, old, "unwind row depends on the program counter");
+	if (len) {
+		uint64_t left = end_of_row(&x->old_rows, a) - old;
+
+		*len = end_of_row(&x->new_rows, b) - new;
+		*len = left < *len ? left : *len;
+	}
+	return 0;
+}
+
+/* End of the row that covers @vaddr. */
+static uint64_t row_end(const struct vf_rows *rows, uint64_t vaddr)
+{
+	return end_of_row(rows, vf_rows_at(rows, vaddr));
+}
+
+static uint64_t site_end(const struct vf_lsda *lsda, uint64_t vaddr)
+{
+	const struct vf_call_site *site = vf_lsda_at(lsda, vaddr);
+	uint32_t lo = 0, hi = lsda->nr;
+
+	if (site)
+		return site->end;
+	while (lo < hi) {
+		uint32_t mid = lo + (hi - lo) / 2;
+
+		if (lsda->site[mid].start <= vaddr)
+			lo = mid + 1;
+		else
+			hi = mid;
+	}
+	return lo < lsda->nr ? lsda->site[lo].start : UINT64_MAX;
+}
+
+static int compare_site(struct ctx *x, uint64_t old, uint64_t new)
+{
+	const struct vf_call_site *a = vf_lsda_at(&x->old_lsda, old);
+	const struct vf_call_site *b = vf_lsda_at(&x->new_lsda, new);
+	uint64_t pad_a = a ? a->pad : 0, pad_b = b ? b->pad : 0;
+
+	/* Not listed: the program terminates. Listed without a pad, or no table: unwinding
+	 * continues. */
+	if ((!a && x->old_lsda.present) != (!b && x->new_lsda.present))
+		return vf_refuse(x->vf, new, "call site %s, unlike the one at %#llx",
+				 b || !x->new_lsda.present ? "listed" : "not listed",
+				 (unsigned long long)old);
+	if (!pad_a != !pad_b || (pad_a && !vf_same_place(x->vf, pad_a, pad_b)))
+		return vf_refuse(x->vf, new, "landing pad %#llx, but that of %#llx is %#llx",
+				 (unsigned long long)pad_b, (unsigned long long)old,
+				 (unsigned long long)pad_a);
+	x->vf->report->nr_landing_pads += pad_a != 0;
+	if (a && b && !vf_lsda_same_actions(&x->old_lsda, a->action, &x->new_lsda, b->action))
+		return vf_refuse(x->vf, new, "catches other types than %#llx",
+				 (unsigned long long)old);
+	return 0;
+}
+
+static uint64_t min3(uint64_t a, uint64_t b, uint64_t c)
+{
+	uint64_t m = a < b ? a : b;
+
+	return m < c ? m : c;
+}
+
+/*
+ * Offset k of the copy is offset k of the original, up to the branch at the end. Rows and call
+ * sites cover ranges, so one comparison suffices for each range in which nothing changes.
+ */
+static int compare_same(struct ctx *x, uint64_t old, uint64_t new, uint64_t len, bool sites)
+{
+	uint64_t k, to, same;
+	int ret;
+
+	for (k = 0; k < len; k += same) {
+		ret = compare_row(x, old + k, new + k, &same);
+		if (ret)
+			return ret;
+		if (same > len - k)
+			break;
+	}
+	for (k = 0; sites && k < len; k = to) {
+		ret = compare_site(x, old + k, new + k);
+		if (ret)
+			return ret;
+		to = min3(site_end(&x->old_lsda, old + k) - old,
+			  site_end(&x->new_lsda, new + k) - new, len);
+	}
+	return 0;
+}
+
+/* All bytes of the branch at @new must have the call site of @old. */
+static int compare_branch_site(struct ctx *x, uint64_t old, uint64_t new, uint64_t len)
+{
+	int ret = 0;
+
+	for (uint64_t k = 0; !ret && k < len; k++)
+		ret = compare_site(x, old, new + k);
+	return ret;
+}
+
+/* Check branches behind the common part: re-encoded, inverted or added. None of them can throw.
+ * Their row is that of the old branch, or of the place where the block fell through. */
+static int compare_branches(struct ctx *x, const struct mp_map_piece *p, uint64_t common)
+{
+	uint64_t at = p->new_vaddr + common, end = p->new_vaddr + p->new_size;
+	uint64_t old = p->old_vaddr + common, site = old;
+
+	/* A branch has its original's call site; an added one, that of the instruction before
+	 * it. */
+	if (common && common == p->old_size)
+		site--;
+	while (at < end) {
+		struct vf_insn insn;
+		int ret;
+
+		if (!vf_decode(mp_elf_bytes(x->vf->n, at, end - at), end - at, at, &insn))
+			return vf_refuse(x->vf, at, "undecodable");
+		if (old >= x->old->start + x->old->size)
+			old = x->old->start + x->old->size - 1;
+		ret = compare_row(x, old, at, NULL);
+		if (!ret && row_end(&x->new_rows, at) < at + insn.len)
+			ret = vf_refuse(x->vf, at, "unwind row changes inside a branch");
+		if (!ret && (x->old_lsda.present || x->new_lsda.present) &&
+		    compare_branch_site(x, site, at, insn.len))
+			ret = vf_refuse(x->vf, at, "a branch in another call site than %#llx",
+					(unsigned long long)site);
+		if (ret)
+			return ret;
+		at += insn.len;
+	}
+	return 0;
+}
+
+/* End of the nops that control runs through to the next copy. int3 is never reached. */
+static uint64_t padding_end(const struct vf *vf, const struct mp_map_piece *p)
+{
+	uint64_t at = p->new_vaddr + p->new_size;
+	const uint8_t *b;
+
+	if (p + 1 == vf->map->pieces + vf->map->nr_pieces || at == p[1].new_vaddr)
+		return at;
+	b = mp_elf_bytes(vf->n, at, 1);
+	return b && *b != 0xcc ? p[1].new_vaddr : at;
+}
+
+static int compare_padding(struct ctx *x, const struct mp_map_piece *p, uint64_t common)
+{
+	uint64_t old = p->old_vaddr + common, at = p->new_vaddr + p->new_size;
+	uint64_t end = padding_end(x->vf, p), next = end;
+
+	if (p + 1 < x->vf->map->pieces + x->vf->map->nr_pieces)
+		next = p[1].new_vaddr;
+	if (next < x->new->start + x->new->size &&
+	    row_end(&x->new_rows, end) < next &&row_end(&x->new_rows, end) > end)
+		return vf_refuse(x->vf, end, "unwind row changes in padding");
+	if (old >= x->old->start + x->old->size)
+		old = x->old->start + x->old->size - 1;
+	for (; at < end; at++) {
+		int ret = compare_row(x, old, at, NULL);
+
+		if (ret)
+			return ret;
+	}
+	return 0;
+}
+
+/* A stub throws nothing, and has the same row as the block behind it. */
+static int compare_stub(struct ctx *x, const struct mp_map_piece *p)
+{
+	uint64_t end = padding_end(x->vf, p);
+
+	for (uint64_t at = p->new_vaddr; at < end;) {
+		int ret = compare_row(x, p->old_vaddr, at, NULL);
+
+		if (ret)
+			return ret;
+		at = row_end(&x->new_rows, at);
+	}
+	if (!x->new_lsda.present)
+		return 0;
+	if (vf_lsda_at(&x->new_lsda, p->new_vaddr) ||
+	    site_end(&x->new_lsda, p->new_vaddr) < p->new_vaddr + p->new_size)
+		return vf_refuse(x->vf, p->new_vaddr, "a stub lies in a call site");
+	return 0;
+}
+
+/*
+ * Rust's std of 1.63 reads a pc-relative base differently from later versions. All versions
+ * read the distance from the FDE's start alike, but LLVM's C++ routine does not read such a
+ * distance.
+ */
+static bool base_is_readable(const struct vf_lsda *lsda, bool rust)
+{
+	if (lsda->base_enc == DW_EH_PE_omit)
+		return true;
+	return rust ? lsda->base_enc == (DW_EH_PE_funcrel | DW_EH_PE_sdata4)
+		    : (lsda->base_enc & 0x70) != DW_EH_PE_funcrel;
+}
+
+static int check_bases(struct ctx *x, const struct vf_cie *cie)
+{
+	if (cie->reads_as_rust && x->old_lsda.base_enc != DW_EH_PE_omit)
+		return vf_refuse(x->vf, x->old->start, "a table of Rust has a landing pad base");
+	if (!base_is_readable(&x->new_lsda, cie->reads_as_rust))
+		return vf_refuse(x->vf, x->new->start,
+				 "the landing pad base has a form that its language cannot read");
+	return 0;
+}
+
+static int check_piece(struct ctx *x, const struct mp_map_piece *p)
+{
+	struct vf *vf = x->vf;
+	const struct vf_fde *old = vf_eh_find(&vf->old_eh, p->old_vaddr);
+	const struct vf_fde *new = vf_eh_find(&vf->new_eh, p->new_vaddr);
+	const struct vf_cie *ca, *cb;
+	uint64_t common;
+	int ret;
+
+	if (!old || p->old_vaddr + p->old_size > old->start + old->size)
+		return vf_refuse(vf, p->old_vaddr, "a moved block has no FDE");
+	if (padding_end(vf, p) == p->new_vaddr) /* a dropped jump: no code, no rows */
+		return 0;
+	if (old->flags & VF_FDE_BARE)
+		return new ? vf_refuse(vf, p->new_vaddr,
+				       "the copy has an FDE, but the original has none")
+			   : 0;
+	if (!new || padding_end(vf, p) > new->start + new->size)
+		return vf_refuse(vf, p->new_vaddr, "the copy of %#llx has no FDE",
+				 (unsigned long long)p->old_vaddr);
+	ca = &vf->old_eh.cies[old->cie];
+	cb = &vf->new_eh.cies[new->cie];
+	if (!same_cie(ca, cb))
+		return vf_refuse(vf, p->new_vaddr,
+				 "the copy has another personality routine, or CIE");
+	if (ca->signal)
+		return vf_refuse(vf, p->old_vaddr, "a signal frame was moved");
+	if (old->lsda && !ca->known_personality)
+		return vf_refuse(vf, p->old_vaddr, "unknown personality routine");
+	ret = load_old(x, old);
+	if (!ret)
+		ret = load_new(x, new);
+	if (!ret)
+		ret = check_bases(x, ca);
+	if (ret)
+		return ret;
+	if (!p->old_size)
+		return compare_stub(x, p);
+	common = vf->common[p - vf->map->pieces];
+	ret = compare_same(x, p->old_vaddr, p->new_vaddr, common,
+			   x->old_lsda.present || x->new_lsda.present);
+	if (!ret && common < p->new_size)
+		ret = compare_branches(x, p, common);
+	return ret ? ret : compare_padding(x, p, common);
+}
+
+/* An FDE of copies must begin where a copy begins, and end where a copy or the nops behind it
+ * end. */
+static int check_new_bounds(struct vf *vf)
+{
+	const struct mp_map_piece *piece = vf->map->pieces;
+	const struct mp_map_piece *last = piece + vf->map->nr_pieces;
+
+	for (uint32_t i = 0; i < vf->new_eh.nr_fdes; i++) {
+		const struct vf_fde *fde = &vf->new_eh.fdes[i];
+		uint64_t end = fde->start + fde->size;
+
+		if (fde->start < vf->new_text->vaddr)
+			continue;
+		while (piece < last && piece->new_vaddr < fde->start)
+			piece++;
+		if (piece == last || piece->new_vaddr != fde->start)
+			return vf_refuse(vf, fde->start, "an FDE begins where no copy does");
+		while (piece < last && padding_end(vf, piece) < end)
+			piece++;
+		if (piece == last ||
+		    (piece->new_vaddr + piece->new_size != end && padding_end(vf, piece) != end))
+			return vf_refuse(vf, end, "an FDE ends where no copy does");
+	}
+	return 0;
+}
+
+static int find_personalities(struct vf *vf)
+{
+	uint8_t *asked = calloc((size_t)vf->old_eh.nr_cies + 1, 1);
+
+	if (!asked)
+		return -ENOMEM;
+	for (uint32_t i = 0; i < vf->old_eh.nr_fdes; i++) {
+		uint32_t cie = vf->old_eh.fdes[i].cie;
+
+		if (!vf->old_eh.fdes[i].lsda || asked[cie])
+			continue;
+		asked[cie] = 1;
+		vf->old_eh.cies[cie].known_personality = vf_known_personality(
+			vf, &vf->old_eh.cies[cie], &vf->old_eh.cies[cie].reads_as_rust);
+	}
+	free(asked);
+	return 0;
+}
+
+static int check_some(struct vf *vf, void *ctx, uint32_t first, uint32_t end)
+{
+	struct ctx x = {.vf = vf};
+	int ret = 0;
+
+	(void)ctx;
+	for (uint32_t i = first; !ret && i < end; i++)
+		ret = check_piece(&x, &vf->map->pieces[i]);
+	free(x.old_rows.row);
+	free(x.new_rows.row);
+	vf_lsda_fini(&x.old_lsda);
+	vf_lsda_fini(&x.new_lsda);
+	return ret;
+}
+
+/* Number of pieces that a thread checks at once. */
+#define VF_GRAIN 1024
+
+int vf_check_unwind(struct vf *vf)
+{
+	int ret = vf_eh_read(vf, vf->n, true, &vf->new_eh);
+
+	if (!ret)
+		ret = check_old_fdes(vf);
+	if (!ret)
+		ret = check_new_bounds(vf);
+	if (!ret)
+		ret = vf_check_lsdas(vf);
+	if (!ret)
+		ret = find_personalities(vf);
+	if (!ret)
+		ret = vf_parallel(vf, vf->map->nr_pieces, VF_GRAIN, check_some, NULL);
+	return ret;
+}

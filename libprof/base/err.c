@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: Apache-2.0
+/* err - keeps one message. Every parser sets it; only main() prints it. */
+#include "libprof/base/err.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "libprof/base/text.h"
+
+static const char gap[] = "[...]";
+
+/*
+ * A message is "WHERE: what is wrong". If both do not fit, the middle is cut: that is the
+ * middle of a path, and the reason is at the end.
+ */
+static void keep_ends(const char *text, char *msg, size_t size)
+{
+	size_t len = strlen(text), head = (size - sizeof(gap)) / 2, tail;
+
+	if (len < size) {
+		memcpy(msg, text, len + 1);
+		return;
+	}
+	tail = size - sizeof(gap) - head;
+	/* Do not cut inside a character. */
+	while (head && (text[head] & 0xc0) == 0x80)
+		head--;
+	while (tail && (text[len - tail] & 0xc0) == 0x80)
+		tail--;
+	snprintf(msg, size, "%.*s%s%s", (int)head, text, gap, text + len - tail);
+}
+
+int mp_err_set(struct mp_err *err, int code, const char *fmt, ...)
+{
+	char *text = NULL, *clean = NULL;
+	va_list ap;
+	int n;
+
+	if (!err)
+		return -code;
+	va_start(ap, fmt);
+	n = vasprintf(&text, fmt, ap);
+	va_end(ap);
+	if (n >= 0)
+		clean = mp_text_escaped(text);
+	else
+		text = NULL;
+	if (clean)
+		keep_ends(clean, err->msg, sizeof(err->msg));
+	else
+		snprintf(err->msg, sizeof(err->msg), "out of memory");
+	free(clean);
+	free(text);
+	return -code;
+}

@@ -1,0 +1,291 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * cfg_private - data and functions that the passes of mp_cfg_build() share.
+ *
+ * The loaded bytes of the file form one space of small indexes ("at"): the PT_LOADs one
+ * after the other. Facts about single bytes are bitmaps over it. Every control transfer is
+ * one small record, so that each byte is decoded once. Included by libprof/cfg/cfg*.c, table*.c
+ * and profile.c only.
+ */
+#ifndef MP_CFG_PRIVATE_H
+#define MP_CFG_PRIVATE_H
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "libprof/cfg/cfg.h"
+
+struct mp_span {
+	uint64_t vaddr, size;
+	uint32_t at; /* index of its first byte */
+	bool code;   /* lies in a PT_LOAD with PF_X */
+	const uint8_t *bytes;
+};
+
+typedef uint64_t *mp_bits;
+
+static inline bool mp_bit(const uint64_t *bits, uint32_t at)
+{
+	return bits[at >> 6] >> (at & 63) & 1;
+}
+
+static inline void mp_bit_set(uint64_t *bits, uint32_t at)
+{
+	bits[at >> 6] |= 1ull << (at & 63);
+}
+
+static inline void mp_bit_clear(uint64_t *bits, uint32_t at)
+{
+	bits[at >> 6] &= ~(1ull << (at & 63));
+}
+
+/* First set bit in [from, to), or @to. */
+uint32_t mp_bits_next(const uint64_t *bits, uint32_t from, uint32_t to);
+uint32_t mp_bits_count(const uint64_t *bits, uint32_t from, uint32_t to);
+/*
+ * Operations on bitmaps of @nr_words words. They write only words that change: most of a
+ * bitmap is never set, and memory that is never written takes no page.
+ */
+void mp_bits_clear_all(uint64_t *bits, uint32_t nr_words);
+void mp_bits_or(uint64_t *bits, const uint64_t *other, uint32_t nr_words);
+void mp_bits_or_common(uint64_t *bits, const uint64_t *x, const uint64_t *y, uint32_t nr_words);
+
+/* One control transfer, or an undecodable byte (MP_FLOW_BAD); sorted by @at. */
+#define MP_FLOW_BAD 0x7f
+struct mp_flow {
+	uint32_t at;
+	uint32_t target; /* index of the target; MP_NONE: outside the file, or indirect */
+	uint8_t len, kind;
+	bool noreturn; /* a call that does not return */
+	bool slot;     /* indirect through a fixed cell, [rip + disp32] */
+};
+
+/*
+ * An operand that refers to a byte of the file: [rip + disp32], or an absolute 32-bit field
+ * in a file with fixed addresses.
+ */
+struct mp_ref {
+	uint32_t at; /* index of the instruction */
+	uint32_t target;
+};
+
+/* Place of a range; sorted. The ranges of cfg->ranges overlap only in damaged files. */
+struct mp_part {
+	uint32_t at, end;
+	uint32_t range; /* index in cfg->ranges */
+	uint32_t func;
+	uint32_t first_flow, nr_flows;
+	uint32_t first_block, nr_blocks;
+};
+
+#define MP_HINT_SHIFT	    9
+#define MP_BLOCK_HINT_SHIFT 7
+
+/* cfg->private_data points to this after building. */
+struct mp_cfg_index {
+	struct mp_span *spans;
+	uint32_t nr_spans;
+	struct mp_span main_span; /* the largest span: lookups try it first */
+	uint32_t nr_bytes;	  /* bytes of all spans: the size of the bitmaps */
+	struct mp_text {
+		uint32_t at, end;
+	} * text; /* executable sections, ascending; without sections: PF_X segments */
+	uint32_t nr_text;
+	struct mp_text main_text; /* the largest text: lookups try it first */
+	struct mp_part *parts;
+	uint32_t nr_parts;
+	/*
+	 * per page of 1 << MP_HINT_SHIFT bytes: the first part that ends in the page or
+	 * behind it
+	 */
+	uint32_t *part_hint;
+	/*
+	 * per 1 << MP_BLOCK_HINT_SHIFT bytes: the block that holds the first of these
+	 * bytes, if that byte lies in a part with blocks
+	 */
+	uint32_t *block_hint;
+	mp_bits targets;
+	mp_bits chances; /* evidence that may be chance: counts only where an instruction starts */
+};
+
+struct mp_cfg_build {
+	const struct mp_elf *elf;
+	struct mp_cfg *cfg;
+	struct mp_cfg_index *index;
+	const struct mp_cfg_options *options;
+	mp_bits starts;	 /* an instruction starts here */
+	mp_bits taken;	 /* the address stands in data or in an operand */
+	mp_bits named;	 /* an operand in code holds the address */
+	mp_bits pointed; /* a word of data holds the address, even a word of a table */
+	mp_bits entries; /* a function starts here */
+	mp_bits pads;	 /* a landing pad starts here */
+	mp_bits table_targets;
+	mp_bits entered;       /* another function branches here, or any code calls it */
+	mp_bits refs;	       /* something refers to this byte of data (tables end there) */
+	mp_bits in_table;      /* first byte of an entry in a recognised table */
+	mp_bits tabled;	       /* an indirect jump here goes through known tables */
+	mp_bits pointer_jumps; /* an indirect jump here uses a pointer as its target */
+	mp_bits tails;	       /* an indirect jump here leaves its function */
+	mp_bits loose;	       /* an indirect jump here may also go to places that no table lists */
+	/* an indirect jump here goes to an address that arithmetic computes */
+	mp_bits computed;
+	/* the address stands at a place where compilers put no label's address */
+	mp_bits odd_words;
+	mp_bits strays;	    /* code outside of functions, or between instructions, may lead here */
+	mp_bits stray_refs; /* such code may name this byte */
+	mp_bits scratch;    /* all bits are 0 between uses */
+	struct mp_flow *flows;
+	uint32_t nr_flows, cap_flows;
+	struct mp_ref *ref_list;
+	uint32_t nr_refs, cap_refs;
+	struct mp_ref *text_refs; /* references to code, but not to the entries of functions */
+	uint32_t nr_text_refs, cap_text_refs;
+	uint32_t cap_tables, cap_table_refs, cap_blocks, cap_edges, cap_calls;
+	/* jump -> table: one indirect jump may use several tables, several jumps one table */
+	struct mp_table_use {
+		uint32_t jump, table;
+	} * uses;
+	uint32_t nr_uses, cap_uses;
+	/* a landing pad or table entry in another range: counts as a jump between them */
+	struct mp_far_link {
+		uint32_t from_part, target;
+	} * far_links;
+	uint32_t nr_far_links, cap_far_links;
+	/* cfg->funcs and cfg->ranges before cfg_cold joins them: one range per function */
+	struct mp_func *part_funcs;
+	struct mp_range *part_ranges;
+	mp_bits orphans;     /* starts of ranges that only a table may lead to */
+	void *table_lengths; /* private to table.c: one element per table */
+	uint32_t cap_lengths;
+	uint32_t *part_of_range;
+	uint32_t first_dynsym; /* elf->symbols from this index on are .dynsym */
+	bool moves;	       /* ET_DYN: every absolute address has a relocation */
+};
+
+/* ---- cfg_space.c: addresses and indexes ---- */
+int mp_space_init(const struct mp_elf *elf, struct mp_cfg_index *index, struct mp_err *err);
+/* The span that holds @vaddr or @at, or NULL. */
+const struct mp_span *mp_space_span_of(const struct mp_cfg_index *index, uint64_t vaddr);
+const struct mp_span *mp_space_span(const struct mp_cfg_index *index, uint32_t at);
+
+/* Index of @vaddr, or MP_NONE. */
+static inline uint32_t mp_space_at(const struct mp_cfg_index *index, uint64_t vaddr)
+{
+	const struct mp_span *span = &index->main_span;
+
+	if (vaddr - span->vaddr >= span->size)
+		span = mp_space_span_of(index, vaddr);
+	return span ? span->at + (uint32_t)(vaddr - span->vaddr) : MP_NONE;
+}
+
+/* Address of @at; UINT64_MAX if @at is no index. */
+static inline uint64_t mp_space_vaddr(const struct mp_cfg_index *index, uint32_t at)
+{
+	const struct mp_span *span = &index->main_span;
+
+	if (at - span->at >= span->size)
+		span = mp_space_span(index, at);
+	return span ? span->vaddr + (at - span->at) : UINT64_MAX;
+}
+
+/* @len bytes at @at within one span, or NULL. */
+const uint8_t *mp_space_bytes(const struct mp_cfg_index *index, uint32_t at, uint32_t len);
+/* True if @at lies in executable sections (or segments). */
+bool mp_space_is_text(const struct mp_cfg_index *index, uint32_t at);
+mp_bits mp_space_bitmap(const struct mp_cfg_index *index);
+/* The part that holds @at, or MP_NONE. */
+uint32_t mp_part_at(const struct mp_cfg_index *index, uint32_t at);
+
+/* Index of the first element of b->ref_list at or behind @at. */
+uint32_t mp_ref_first(const struct mp_cfg_build *b, uint32_t at);
+/* The same for b->text_refs, until cfg_label sorts them anew. */
+uint32_t mp_text_ref_first(const struct mp_cfg_build *b, uint32_t at);
+
+/* Grows *@array (elements of @size bytes) for one more element. Return: 0, -ENOMEM. */
+int mp_grow(void *array, uint32_t *cap, uint32_t nr, size_t size);
+
+/* ---- cfg_func.c: functions and their ranges ---- */
+int mp_cfg_find_funcs(struct mp_cfg_build *b);
+/* ---- cfg_cold.c: .cold parts join their functions ---- */
+int mp_cfg_join_cold(struct mp_cfg_build *b);
+int mp_cfg_add_far_link(struct mp_cfg_build *b, uint32_t from_part, uint32_t target);
+/* ---- cfg_scan.c: decode everything once ---- */
+int mp_cfg_scan(struct mp_cfg_build *b);
+/* ---- cfg_relative.c: @refs: possible starts of tables ---- */
+void mp_cfg_find_relative(struct mp_cfg_build *b, const mp_bits refs);
+/* ---- cfg_gap.c: code outside of functions, and second readings ---- */
+int mp_cfg_read_gaps(struct mp_cfg_build *b);
+/* ---- cfg_target.c: evidence outside of code ---- */
+int mp_cfg_find_targets(struct mp_cfg_build *b);
+/* ---- cfg_taken.c ---- */
+/* After tables are known: finds addresses that stand somewhere else than in a table's entries. */
+void mp_cfg_find_taken(struct mp_cfg_build *b);
+/*
+ * At the end: finds data words that relocations make relative to their own place, outside
+ * of tables.
+ */
+void mp_cfg_find_offsets(struct mp_cfg_build *b);
+/* ---- cfg_label.c ---- */
+/* After cfg_taken and cfg_noreturn: finds functions whose labels are values and all known. */
+int mp_cfg_find_labels(struct mp_cfg_build *b);
+/* ---- cfg_probe.c ---- */
+/* Before blocks are made: makes each probe the start of a block. */
+void mp_cfg_find_probes(struct mp_cfg_build *b);
+/* After blocks are made: flags the blocks with probes. */
+void mp_cfg_mark_probes(struct mp_cfg_build *b);
+/* ---- cfg_sure.c ---- */
+int mp_cfg_mark_sure(struct mp_cfg_build *b);
+/* ---- cfg_lsda.c ---- */
+/* Calls @pad for each landing pad. Return: 0, -EBADMSG unreadable. */
+int mp_lsda_pads(const struct mp_cfg_index *index, const struct mp_fde *fde,
+		 void (*pad)(void *ctx, uint64_t vaddr), void *ctx);
+/* ---- cfg_cfa.c ---- */
+/* True if the unwind row at @vaddr has the canonical frame address at rsp + 8, as on entry. */
+bool mp_cfa_is_entry_row(const struct mp_cfg_index *index, const struct mp_fde *fde,
+			 uint64_t vaddr);
+/* ---- cfg_reach.c ---- */
+int mp_cfg_find_unreached(struct mp_cfg_build *b);
+/* ---- cfg_bare.c ---- */
+/*
+ * After blocks are made: a function without unwind information gets a problem unless it is
+ * a leaf.
+ */
+void mp_cfg_judge_bare(struct mp_cfg_build *b);
+/* ---- cfg_return.c ---- */
+int mp_cfg_find_returns(struct mp_cfg_build *b);
+/* ---- cfg_noreturn.c ---- */
+int mp_cfg_find_noreturn(struct mp_cfg_build *b);
+/* ---- table.c: indirect jumps ---- */
+/*
+ * *@again: table entries lead to ranges that belong to no function yet; join them and call
+ * again.
+ */
+int mp_cfg_find_tables(struct mp_cfg_build *b, bool *again);
+/* ---- table_entry.c ---- */
+/* Index of the place that entry @i of @table leads to; MP_NONE: there is no such entry. */
+uint32_t mp_table_entry(const struct mp_cfg_build *b, const struct mp_table *table, uint32_t i);
+/* The orphan that @target lies in, or MP_NONE. */
+uint32_t mp_table_orphan(const struct mp_cfg_build *b, uint32_t target);
+/*
+ * Number of entries from the start that lead into the function. Ends where another object
+ * begins, but not before @least entries. *@stop: the next word is no entry at all, rather
+ * than one that leads somewhere else.
+ */
+uint32_t mp_table_run(const struct mp_cfg_build *b, const struct mp_table *table, uint32_t least,
+		      bool *stop);
+/* Makes targets of further words that lead into the function, in case the end is wrong. */
+void mp_table_mark_beyond(struct mp_cfg_build *b, const struct mp_table *table);
+/* ---- table_private.c ---- */
+int mp_cfg_check_tables(struct mp_cfg_build *b);
+/* ---- cfg_block.c: blocks, edges, calls ---- */
+int mp_cfg_make_blocks(struct mp_cfg_build *b);
+
+static inline void mp_func_problem(struct mp_func *func, enum mp_problem problem, uint64_t vaddr)
+{
+	if (func->problem != MP_PROBLEM_NONE)
+		return;
+	func->problem = (uint8_t)problem;
+	func->problem_vaddr = vaddr;
+}
+
+#endif

@@ -1,0 +1,279 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * table_slice - follows a register backward from a jump: through straight code and over
+ * direct branches, with a budget. It reports what it cannot see, and never guesses. Called
+ * by table.
+ */
+#include "libprof/cfg/table_slice.h"
+
+#include <errno.h>
+
+#define BUDGET	  1500
+#define MAX_SEEN  256
+#define MAX_DEPTH 6
+
+static int compare_preds(const void *a, const void *b)
+{
+	const struct mp_pred *x = a, *y = b;
+
+	if (x->target != y->target)
+		return x->target < y->target ? -1 : 1;
+	return x->source < y->source ? -1 : x->source > y->source;
+}
+
+int mp_slice_add_pred(struct mp_slice *s, uint32_t target, uint32_t source)
+{
+	if (target == MP_NONE)
+		return 0;
+	if (mp_grow(&s->preds, &s->cap_preds, s->nr_preds, sizeof(*s->preds)))
+		return -ENOMEM;
+	s->preds[s->nr_preds++] = (struct mp_pred){target, source};
+	return 0;
+}
+
+void mp_slice_sort(struct mp_slice *s)
+{
+	if (s->nr_preds)
+		qsort(s->preds, s->nr_preds, sizeof(*s->preds), compare_preds);
+}
+
+int mp_slice_init(struct mp_slice *s, struct mp_cfg_build *b, uint32_t func)
+{
+	const struct mp_func *f = &b->cfg->funcs[func];
+
+	s->b = b;
+	s->func = func;
+	s->nr_preds = 0;
+	for (uint32_t r = 0; r < f->nr_ranges; r++) {
+		const struct mp_part *part = &b->index->parts[b->part_of_range[f->first_range + r]];
+
+		for (uint32_t i = 0; i < part->nr_flows; i++) {
+			const struct mp_flow *flow = &b->flows[part->first_flow + i];
+
+			if (flow->kind != MP_INSN_COND && flow->kind != MP_INSN_JUMP &&
+			    flow->kind != MP_INSN_LOOP)
+				continue;
+			if (mp_slice_add_pred(s, flow->target, flow->at))
+				return -ENOMEM;
+		}
+	}
+	mp_slice_sort(s);
+	return 0;
+}
+
+void mp_slice_fini(struct mp_slice *s)
+{
+	free(s->preds);
+	s->preds = NULL;
+	s->nr_preds = s->cap_preds = 0;
+}
+
+uint32_t mp_slice_prev(const struct mp_slice *s, const struct mp_part *part, uint32_t at)
+{
+	for (uint32_t back = 1; back <= 15 && back <= at - part->at; back++)
+		if (mp_bit(s->b->starts, at - back))
+			return at - back;
+	return MP_NONE;
+}
+
+bool mp_slice_falls_into(const struct mp_slice *s, const struct mp_part *part, uint32_t at)
+{
+	for (;;) {
+		uint32_t prev = mp_slice_prev(s, part, at);
+		struct mp_op op;
+
+		if (prev == MP_NONE || mp_op_decode(s->b, prev, &op))
+			return true;
+		if (!op.falls)
+			return false;
+		if (!op.nop || mp_bit(s->b->index->targets, prev))
+			return true;
+		at = prev;
+	}
+}
+
+uint32_t mp_slice_first_pred(const struct mp_slice *s, uint32_t at)
+{
+	uint32_t lo = 0, hi = s->nr_preds;
+
+	while (lo < hi) {
+		uint32_t mid = lo + (hi - lo) / 2;
+
+		if (s->preds[mid].target < at)
+			lo = mid + 1;
+		else
+			hi = mid;
+	}
+	return lo < s->nr_preds && s->preds[lo].target == at ? lo : s->nr_preds;
+}
+
+struct search {
+	const struct mp_slice *s;
+	struct mp_defs *defs;
+	uint8_t reg;
+	unsigned int budget;
+	uint32_t seen[MAX_SEEN];
+	unsigned int nr_seen;
+};
+
+static bool see(struct search *q, uint32_t at)
+{
+	for (unsigned int i = 0; i < q->nr_seen; i++)
+		if (q->seen[i] == at)
+			return false;
+	if (q->nr_seen == MAX_SEEN) {
+		q->defs->incomplete = true;
+		q->defs->argument = false;
+		return false;
+	}
+	q->seen[q->nr_seen++] = at;
+	return true;
+}
+
+static void incomplete(struct search *q, bool argument)
+{
+	if (!q->defs->incomplete)
+		q->defs->argument = argument;
+	else
+		q->defs->argument &= argument;
+	q->defs->incomplete = true;
+}
+
+static void add_def(struct search *q, const struct mp_op *op)
+{
+	for (unsigned int i = 0; i < q->defs->nr; i++)
+		if (q->defs->op[i].at == op->at)
+			return;
+	if (q->defs->nr == MP_MAX_DEFS) {
+		incomplete(q, false);
+		return;
+	}
+	q->defs->op[q->defs->nr++] = *op;
+}
+
+static void walk(struct search *q, uint32_t at, unsigned int depth)
+{
+	const struct mp_slice *s = q->s;
+	uint32_t p = mp_part_at(s->b->index, at);
+	const struct mp_part *part;
+
+	if (p == MP_NONE || depth > 24) {
+		incomplete(q, false);
+		return;
+	}
+	part = &s->b->index->parts[p];
+	for (;;) {
+		uint32_t prev;
+		struct mp_op op;
+		bool joined = false;
+
+		if (mp_bit(s->b->index->targets, at)) {
+			uint32_t i = mp_slice_first_pred(s, at);
+
+			if (!see(q, at))
+				return;
+			for (; i < s->nr_preds && s->preds[i].target == at; i++) {
+				joined = true;
+				walk(q, s->preds[i].source, depth + 1);
+			}
+			if (joined && !mp_slice_falls_into(s, part, at))
+				return;
+		}
+		prev = mp_slice_prev(s, part, at);
+		if (prev == MP_NONE) {
+			incomplete(q, s->b->cfg->funcs[s->func].vaddr ==
+					      mp_space_vaddr(s->b->index, at));
+			return;
+		}
+		if (!q->budget || mp_op_decode(s->b, prev, &op)) {
+			incomplete(q, false);
+			return;
+		}
+		q->budget--;
+		if (!op.falls) {
+			/* Only a table leads here, or nothing. */
+			if (!joined)
+				incomplete(q, false);
+			return;
+		}
+		if (op.writes >> q->reg & 1) {
+			add_def(q, &op);
+			return;
+		}
+		at = prev;
+	}
+}
+
+void mp_slice_defs(const struct mp_slice *s, uint32_t at, uint8_t reg, struct mp_defs *defs)
+{
+	struct search q = {.s = s, .defs = defs, .reg = reg, .budget = BUDGET};
+
+	defs->nr = 0;
+	defs->incomplete = defs->argument = false;
+	if (reg >= 16)
+		defs->incomplete = true;
+	else
+		walk(&q, at, 0);
+}
+
+static void add_value(struct mp_values *values, uint64_t value)
+{
+	for (unsigned int i = 0; i < values->nr; i++)
+		if (values->value[i] == value)
+			return;
+	if (values->nr == MP_MAX_VALUES)
+		values->incomplete = true;
+	else
+		values->value[values->nr++] = value;
+}
+
+static void collect(const struct mp_slice *s, uint32_t at, uint8_t reg, int64_t bias,
+		    unsigned int depth, struct mp_values *values)
+{
+	struct mp_defs *defs;
+
+	if (depth > MAX_DEPTH) {
+		values->incomplete = true;
+		return;
+	}
+	defs = malloc(sizeof(*defs));
+	if (!defs) {
+		values->incomplete = true;
+		return;
+	}
+	mp_slice_defs(s, at, reg, defs);
+	values->incomplete |= defs->incomplete;
+	for (unsigned int i = 0; i < defs->nr; i++) {
+		const struct mp_op *op = &defs->op[i];
+
+		switch (op->dst == reg ? op->kind : MP_OP_OTHER) {
+		case MP_OP_CONST: add_value(values, (uint64_t)(op->value + bias)); break;
+		case MP_OP_COPY: collect(s, op->at, op->src, bias, depth + 1, values); break;
+		case MP_OP_CMOV:
+			collect(s, op->at, op->src, bias, depth + 1, values);
+			collect(s, op->at, op->dst, bias, depth + 1, values);
+			break;
+		case MP_OP_ADD_IMM:
+			collect(s, op->at, reg, bias + op->value, depth + 1, values);
+			break;
+		case MP_OP_LEA:
+			if (op->index == MP_NO_REG && op->base != MP_NO_REG)
+				collect(s, op->at, op->base, bias + op->disp, depth + 1, values);
+			else
+				values->incomplete = true;
+			break;
+		default: values->incomplete = true; break;
+		}
+	}
+	free(defs);
+}
+
+void mp_slice_values(const struct mp_slice *s, uint32_t at, uint8_t reg, struct mp_values *values)
+{
+	values->nr = 0;
+	values->incomplete = false;
+	if (reg >= 16)
+		values->incomplete = true;
+	else
+		collect(s, at, reg, 0, 0, values);
+}

@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: Apache-2.0
+/* json - builds JSON that is always valid; see json.h. */
+#include "libprof/cli/json.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+json_t *mp_json_new(int schema, const char *command)
+{
+	return json_pack("{s:i, s:s}", "schema", schema, "command", command);
+}
+
+/* Number of bytes of the character at @text; 0 if they are no character. */
+static size_t character_size(const char *text)
+{
+	size_t left = strnlen(text, 4);
+
+	for (size_t size = 1; size <= left; size++) {
+		json_t *string = json_stringn(text, size);
+
+		json_decref(string);
+		if (string)
+			return size;
+	}
+	return 0;
+}
+
+json_t *mp_json_string(const char *text)
+{
+	json_t *string = text ? json_string(text) : json_null();
+	size_t nr = 0, size;
+	char *whole;
+
+	if (string)
+		return string;
+	whole = malloc(3 * strlen(text) + 1);
+	if (!whole)
+		return NULL;
+	while (*text) {
+		size = character_size(text);
+		memcpy(whole + nr, size ? text : "\xef\xbf\xbd", size ? size : 3);
+		nr += size ? size : 3;
+		text += size ? size : 1;
+	}
+	string = json_stringn(whole, nr);
+	free(whole);
+	return string;
+}

@@ -1,0 +1,409 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * eh - reads .eh_frame entries, every byte of which may be hostile. Called by elf_fdes,
+ * elf_relocs and the editor.
+ */
+#include "libprof/elf/eh.h"
+
+#include <errno.h>
+#include <string.h>
+
+static const uint8_t *take(struct mp_eh_cursor *cur, uint64_t n)
+{
+	const uint8_t *p = cur->p;
+
+	if (cur->failed || n > (uint64_t)(cur->end - cur->p)) {
+		cur->failed = true;
+		return NULL;
+	}
+	cur->p += n;
+	cur->vaddr += n;
+	return p;
+}
+
+void mp_eh_skip(struct mp_eh_cursor *cur, uint64_t n)
+{
+	take(cur, n);
+}
+
+uint8_t mp_eh_u8(struct mp_eh_cursor *cur)
+{
+	const uint8_t *p = take(cur, 1);
+
+	return p ? *p : 0;
+}
+
+uint16_t mp_eh_u16(struct mp_eh_cursor *cur)
+{
+	const uint8_t *p = take(cur, 2);
+	uint16_t v = 0;
+
+	if (p)
+		memcpy(&v, p, sizeof(v));
+	return v;
+}
+
+uint32_t mp_eh_u32(struct mp_eh_cursor *cur)
+{
+	const uint8_t *p = take(cur, 4);
+	uint32_t v = 0;
+
+	if (p)
+		memcpy(&v, p, sizeof(v));
+	return v;
+}
+
+uint64_t mp_eh_u64(struct mp_eh_cursor *cur)
+{
+	const uint8_t *p = take(cur, 8);
+	uint64_t v = 0;
+
+	if (p)
+		memcpy(&v, p, sizeof(v));
+	return v;
+}
+
+uint64_t mp_eh_uleb(struct mp_eh_cursor *cur)
+{
+	uint64_t v = 0;
+	unsigned int shift = 0;
+	uint8_t byte;
+
+	do {
+		byte = mp_eh_u8(cur);
+		if (shift < 64)
+			v |= (uint64_t)(byte & 0x7f) << shift;
+		shift += 7;
+		if (shift > 140) /* padded to twice the useful length */
+			cur->failed = true;
+	} while ((byte & 0x80) && !cur->failed);
+	return v;
+}
+
+int64_t mp_eh_sleb(struct mp_eh_cursor *cur)
+{
+	uint64_t v = 0;
+	unsigned int shift = 0;
+	uint8_t byte;
+
+	do {
+		byte = mp_eh_u8(cur);
+		if (shift < 64)
+			v |= (uint64_t)(byte & 0x7f) << shift;
+		shift += 7;
+		if (shift > 140)
+			cur->failed = true;
+	} while ((byte & 0x80) && !cur->failed);
+	if ((byte & 0x40) && shift < 64)
+		v |= ~0ull << shift;
+	return (int64_t)v;
+}
+
+unsigned int mp_eh_pointer_size(uint8_t enc)
+{
+	if (enc == MP_EH_PE_OMIT)
+		return 0;
+	switch (enc & 0x0f) {
+	case MP_EH_PE_ABSPTR:
+	case MP_EH_PE_UDATA8:
+	case MP_EH_PE_SDATA8: return 8;
+	case MP_EH_PE_UDATA4:
+	case MP_EH_PE_SDATA4: return 4;
+	case MP_EH_PE_UDATA2:
+	case MP_EH_PE_SDATA2: return 2;
+	}
+	return 0;
+}
+
+uint64_t mp_eh_pointer(struct mp_eh_cursor *cur, uint8_t enc, uint64_t datarel)
+{
+	uint64_t at = cur->vaddr, v = 0;
+
+	if (enc == MP_EH_PE_OMIT)
+		return 0;
+	switch (enc & 0x0f) {
+	case MP_EH_PE_ABSPTR:
+	case MP_EH_PE_UDATA8:
+	case MP_EH_PE_SDATA8: v = mp_eh_u64(cur); break;
+	case MP_EH_PE_UDATA4: v = mp_eh_u32(cur); break;
+	case MP_EH_PE_SDATA4: v = (uint64_t)(int64_t)(int32_t)mp_eh_u32(cur); break;
+	case MP_EH_PE_UDATA2: v = mp_eh_u16(cur); break;
+	case MP_EH_PE_SDATA2: v = (uint64_t)(int64_t)(int16_t)mp_eh_u16(cur); break;
+	case MP_EH_PE_ULEB128: v = mp_eh_uleb(cur); break;
+	case MP_EH_PE_SLEB128: v = (uint64_t)mp_eh_sleb(cur); break;
+	default: cur->failed = true; return 0;
+	}
+	if (!v || cur->failed)
+		return 0;
+	switch (enc & 0x70) {
+	case 0: break;
+	case MP_EH_PE_PCREL: v += at; break;
+	case MP_EH_PE_DATAREL: v += datarel; break;
+	default: cur->failed = true; return 0;
+	}
+	return v;
+}
+
+static bool known_encoding(uint8_t enc)
+{
+	if (enc == MP_EH_PE_OMIT)
+		return true;
+	switch (enc & 0x0f) {
+	case 0x05 ... 0x08:
+	case 0x0d ... 0x0f: return false;
+	}
+	return (enc & 0x70) == 0 || (enc & 0x70) == MP_EH_PE_PCREL;
+}
+
+/* Reads the length and id fields. @body: the bytes behind the id, to the entry's end. */
+static int entry_header(struct mp_eh_cursor *cur, struct mp_eh_cursor *body, uint64_t *id,
+			uint64_t *id_vaddr)
+{
+	bool wide = false;
+	uint64_t length;
+
+	length = mp_eh_u32(cur);
+	if (cur->failed)
+		return -EBADMSG;
+	if (!length)
+		return 0;
+	if (length == 0xffffffff) {
+		wide = true;
+		length = mp_eh_u64(cur);
+	}
+	*body = *cur;
+	mp_eh_skip(cur, length);
+	if (cur->failed)
+		return -EBADMSG;
+	body->end = cur->p;
+	*id_vaddr = body->vaddr;
+	/* The id is as wide as the length, as binutils and elfutils read it. */
+	*id = wide ? mp_eh_u64(body) : mp_eh_u32(body);
+	return body->failed ? -EBADMSG : 1;
+}
+
+static int parse_augmentation(struct mp_eh_cursor *body, const char *letters, struct mp_eh_cie *cie)
+{
+	struct mp_eh_cursor data;
+	uint64_t size;
+
+	size = mp_eh_uleb(body);
+	data = *body;
+	mp_eh_skip(body, size);
+	if (body->failed)
+		return -EBADMSG;
+	data.end = body->p;
+	cie->augmented = true;
+	for (const char *letter = letters + 1; *letter; letter++) {
+		switch (*letter) {
+		case 'R': cie->fde_enc = mp_eh_u8(&data); break;
+		case 'L': cie->lsda_enc = mp_eh_u8(&data); break;
+		case 'P':
+			cie->personality_enc = mp_eh_u8(&data);
+			if (!known_encoding(cie->personality_enc))
+				return -EOPNOTSUPP;
+			cie->personality = mp_eh_pointer(&data, cie->personality_enc, 0);
+			break;
+		case 'S': cie->signal_frame = true; break;
+		default: return -EOPNOTSUPP;
+		}
+	}
+	if (data.failed)
+		return -EBADMSG;
+	if (!known_encoding(cie->fde_enc) || cie->fde_enc == MP_EH_PE_OMIT ||
+	    !known_encoding(cie->lsda_enc) || (cie->fde_enc & MP_EH_PE_INDIRECT))
+		return -EOPNOTSUPP;
+	return 0;
+}
+
+/* @body: behind the id field. */
+static int parse_cie(struct mp_eh_cursor *body, uint64_t vaddr, struct mp_eh_cie *cie)
+{
+	const uint8_t *letters;
+	uint8_t version;
+	int ret;
+
+	*cie = (struct mp_eh_cie){
+		.vaddr = vaddr,
+		.personality_enc = MP_EH_PE_OMIT,
+		.lsda_enc = MP_EH_PE_OMIT,
+	};
+	version = mp_eh_u8(body);
+	letters = body->p;
+	while (mp_eh_u8(body) && !body->failed)
+		;
+	if (body->failed)
+		return -EBADMSG;
+	/* Distant FDEs make their CIE be read again: that must stay cheap for any input. */
+	if (body->p - letters > 16)
+		return -EOPNOTSUPP;
+	if (version != 1 && version != 3)
+		return -EOPNOTSUPP;
+	if (letters[0] && letters[0] != 'z')
+		return -EOPNOTSUPP; /* such as "eh" of GCC 2 */
+	cie->code_align = mp_eh_uleb(body);
+	cie->data_align = mp_eh_sleb(body);
+	cie->ra_reg = version == 1 ? mp_eh_u8(body) : mp_eh_uleb(body);
+	if (letters[0]) {
+		ret = parse_augmentation(body, (const char *)letters, cie);
+		if (ret)
+			return ret;
+	}
+	if (body->failed)
+		return -EBADMSG;
+	cie->program = body->p;
+	cie->program_vaddr = body->vaddr;
+	cie->program_size = (size_t)(body->end - body->p);
+	return 0;
+}
+
+static int parse_fde(struct mp_eh_cursor *body, uint64_t vaddr, const struct mp_eh_cie *cie,
+		     struct mp_eh_fde *fde)
+{
+	struct mp_eh_cursor data;
+	uint64_t size;
+
+	*fde = (struct mp_eh_fde){.vaddr = vaddr};
+	fde->start = mp_eh_pointer(body, cie->fde_enc, 0);
+	/* The size has the format of the start, but no base. */
+	fde->size = mp_eh_pointer(body, cie->fde_enc & 0x0f, 0);
+	if (cie->augmented) {
+		size = mp_eh_uleb(body);
+		data = *body;
+		mp_eh_skip(body, size);
+		if (body->failed)
+			return -EBADMSG;
+		data.end = body->p;
+		fde->lsda = mp_eh_pointer(&data, cie->lsda_enc, 0);
+		if (data.failed)
+			return -EBADMSG;
+	}
+	if (body->failed || fde->size > UINT64_MAX - fde->start)
+		return -EBADMSG;
+	fde->program = body->p;
+	fde->program_vaddr = body->vaddr;
+	fde->program_size = (size_t)(body->end - body->p);
+	return 0;
+}
+
+/* Finds the CIE that an FDE's id field at @id_vaddr points back to. */
+static int find_cie(const struct mp_eh_cursor *first, uint64_t id_vaddr, uint64_t id,
+		    struct mp_eh_cie *cie)
+{
+	struct mp_eh_cursor cur = *first, body;
+	uint64_t cie_vaddr, cie_id, cie_id_vaddr;
+	int ret;
+
+	if (id > id_vaddr - first->vaddr)
+		return -EBADMSG;
+	cie_vaddr = id_vaddr - id;
+	if (cie->program && cie->vaddr == cie_vaddr)
+		return 0; /* the last one read: FDEs follow their CIE */
+	cie->program = NULL;
+	mp_eh_skip(&cur, cie_vaddr - first->vaddr);
+	ret = entry_header(&cur, &body, &cie_id, &cie_id_vaddr);
+	if (ret <= 0 || cie_id)
+		return -EBADMSG;
+	return parse_cie(&body, cie_vaddr, cie);
+}
+
+int mp_eh_next(struct mp_eh_cursor *cur, const struct mp_eh_cursor *first, struct mp_eh_cie *cie,
+	       struct mp_eh_fde *fde)
+{
+	struct mp_eh_cursor body;
+	uint64_t vaddr = cur->vaddr, id, id_vaddr;
+	int ret;
+
+	ret = entry_header(cur, &body, &id, &id_vaddr);
+	if (ret <= 0)
+		return ret;
+	if (!id) {
+		ret = parse_cie(&body, vaddr, cie);
+		if (ret)
+			cie->program = NULL;
+		return ret ? ret : 1;
+	}
+	ret = find_cie(first, id_vaddr, id, cie);
+	if (ret) {
+		cie->program = NULL;
+		return ret;
+	}
+	ret = parse_fde(&body, vaddr, cie, fde);
+	return ret ? ret : 2;
+}
+
+bool mp_eh_cursor_at(const struct mp_elf *elf, uint64_t vaddr, struct mp_eh_cursor *cur)
+{
+	for (uint32_t i = 0; elf->data && i < elf->nr_phdrs; i++) {
+		const Elf64_Phdr *phdr = &elf->phdrs[i];
+
+		if (phdr->p_type != PT_LOAD || vaddr < phdr->p_vaddr ||
+		    vaddr - phdr->p_vaddr >= phdr->p_filesz)
+			continue;
+		cur->p = elf->data + phdr->p_offset + (vaddr - phdr->p_vaddr);
+		cur->end = elf->data + phdr->p_offset + phdr->p_filesz;
+		cur->vaddr = vaddr;
+		cur->failed = false;
+		return true;
+	}
+	return false;
+}
+
+static bool find_through_hdr(const struct mp_elf *elf, struct mp_eh_cursor *cur)
+{
+	const Elf64_Phdr *phdr = NULL;
+	struct mp_eh_cursor hdr;
+	uint64_t vaddr;
+	uint8_t enc;
+
+	for (uint32_t i = 0; i < elf->nr_phdrs; i++) {
+		if (elf->phdrs[i].p_type == PT_GNU_EH_FRAME)
+			phdr = &elf->phdrs[i];
+	}
+	if (!phdr)
+		return false;
+	hdr.p = mp_elf_bytes(elf, phdr->p_vaddr, phdr->p_filesz);
+	if (!hdr.p)
+		return false;
+	hdr.end = hdr.p + phdr->p_filesz;
+	hdr.vaddr = phdr->p_vaddr;
+	hdr.failed = false;
+	if (mp_eh_u8(&hdr) != 1)
+		return false;
+	enc = mp_eh_u8(&hdr);
+	mp_eh_skip(&hdr, 2);
+	vaddr = mp_eh_pointer(&hdr, enc, phdr->p_vaddr);
+	return !hdr.failed && vaddr && !(enc & MP_EH_PE_INDIRECT) &&
+	       mp_eh_cursor_at(elf, vaddr, cur);
+}
+
+bool mp_eh_frame_find(const struct mp_elf *elf, struct mp_eh_cursor *cur, bool *sized)
+{
+	const struct mp_section *sec = mp_elf_section(elf, ".eh_frame");
+
+	*sized = false;
+	if (!elf->data)
+		return false;
+	if (!sec || sec->type == SHT_NOBITS || !(sec->flags & SHF_ALLOC))
+		return find_through_hdr(elf, cur);
+	cur->p = elf->data + sec->off;
+	cur->end = cur->p + sec->size;
+	cur->vaddr = sec->vaddr;
+	cur->failed = false;
+	*sized = true;
+	return true;
+}
+
+int mp_eh_read_fde(const struct mp_elf *elf, uint64_t fde_vaddr, struct mp_eh_cie *cie,
+		   struct mp_eh_fde *fde)
+{
+	struct mp_eh_cursor first, cur;
+	bool sized;
+
+	if (!mp_eh_frame_find(elf, &first, &sized) || fde_vaddr < first.vaddr)
+		return -EBADMSG;
+	cur = first;
+	mp_eh_skip(&cur, fde_vaddr - first.vaddr);
+	cie->program = NULL;
+	return mp_eh_next(&cur, &first, cie, fde) == 2 ? 0 : -EBADMSG;
+}

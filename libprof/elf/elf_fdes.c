@@ -1,0 +1,101 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * elf_fdes - reads the FDEs of .eh_frame into one sorted array. They give function bounds
+ * even in stripped files. Called by elf.
+ */
+#include <errno.h>
+#include <inttypes.h>
+#include <stdlib.h>
+
+#include "libprof/elf/eh.h"
+#include "libprof/elf/elf.h"
+#include "libprof/elf/elf_private.h"
+
+static int append_fde(struct mp_elf *elf, const struct mp_eh_cie *cie, const struct mp_eh_fde *fde,
+		      uint32_t *room, struct mp_err *err)
+{
+	if (elf->nr_fdes == *room) {
+		uint32_t grow = *room / 2 + 256;
+		struct mp_fde *fdes;
+
+		if (elf->nr_fdes >= MP_ELF_MAX_FDES)
+			return mp_err_set(err, EBADMSG, "%s: too many FDEs", elf->path);
+		fdes = reallocarray(elf->fdes, *room + grow, sizeof(*fdes));
+		if (!fdes)
+			return mp_err_set(err, ENOMEM, "%s: out of memory", elf->path);
+		elf->fdes = fdes;
+		*room += grow;
+	}
+	elf->fdes[elf->nr_fdes++] = (struct mp_fde){
+		.start = fde->start,
+		.size = fde->size,
+		.lsda = fde->lsda,
+		.personality = cie->personality,
+		.fde_vaddr = fde->vaddr,
+		.cie_vaddr = cie->vaddr,
+		.personality_indirect = cie->personality_enc & MP_EH_PE_INDIRECT,
+		.signal_frame = cie->signal_frame,
+	};
+	return 0;
+}
+
+static int cmp_fde(const void *a, const void *b)
+{
+	const struct mp_fde *fa = a, *fb = b;
+
+	if (fa->start != fb->start)
+		return fa->start < fb->start ? -1 : 1;
+	return fa->fde_vaddr < fb->fde_vaddr ? -1 : fa->fde_vaddr > fb->fde_vaddr;
+}
+
+static void finish(struct mp_elf *elf, uint32_t room)
+{
+	struct mp_fde *fdes;
+
+	for (uint32_t i = 1; i < elf->nr_fdes; i++) {
+		if (elf->fdes[i - 1].start > elf->fdes[i].start) {
+			qsort(elf->fdes, elf->nr_fdes, sizeof(*elf->fdes), cmp_fde);
+			break;
+		}
+	}
+	if (elf->nr_fdes && elf->nr_fdes < room) {
+		fdes = reallocarray(elf->fdes, elf->nr_fdes, sizeof(*fdes));
+		if (fdes)
+			elf->fdes = fdes;
+	}
+}
+
+int mp_elf_read_fdes(struct mp_elf *elf, struct mp_err *err)
+{
+	struct mp_eh_cursor first, cur;
+	struct mp_eh_cie cie = {0};
+	struct mp_eh_fde fde;
+	uint32_t room = 0;
+	bool sized;
+	int ret;
+
+	if (!mp_eh_frame_find(elf, &first, &sized))
+		return 0;
+	cur = first;
+	while (cur.p < cur.end) {
+		uint64_t at = cur.vaddr;
+
+		ret = mp_eh_next(&cur, &first, &cie, &fde);
+		if (ret == 0 && !sized)
+			break;
+		if (ret == -EBADMSG)
+			return mp_err_set(err, EBADMSG, "%s: damaged .eh_frame at 0x%" PRIx64,
+					  elf->path, at);
+		/*
+		 * Skip entries of unknown kind: their functions count as having no FDE.
+		 * Ranges of size 0 or at 0 are remains of code that the linker dropped.
+		 */
+		if (ret != 2 || !fde.size || !fde.start)
+			continue;
+		ret = append_fde(elf, &cie, &fde, &room, err);
+		if (ret)
+			return ret;
+	}
+	finish(elf, room);
+	return 0;
+}

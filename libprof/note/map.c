@@ -1,0 +1,294 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * map - writes and reads the note that tells the origin of moved code.
+ * Documentation/abi.md has the format; a block takes about four bytes. The editor writes
+ * the note; attribution reads it, out of files that may come from anybody.
+ */
+#include "libprof/note/map.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+#include <xxhash.h>
+
+#include "libprof/note/map_packed.h"
+#include "libprof/base/varint.h"
+
+#define MAP_VERSION   1
+#define CHECKSUM_SIZE 8
+
+static int check_pieces(const struct mp_map *map, struct mp_err *err)
+{
+	uint64_t end = 0;
+
+	if (map->nr_pieces > MP_MAP_PIECES_MAX)
+		return mp_err_set(err, EINVAL, "map: %u pieces of moved code, the limit is %u",
+				  map->nr_pieces, MP_MAP_PIECES_MAX);
+	for (uint32_t i = 0; i < map->nr_pieces; i++) {
+		if (!mp_map_follows(&map->pieces[i], end))
+			return mp_err_set(err, EINVAL, "map: pieces overlap or are out of order");
+		end = map->pieces[i].new_vaddr + map->pieces[i].new_size;
+	}
+	return map->original.build_id_len > MP_BUILD_ID_MAX
+		       ? mp_err_set(err, EINVAL, "map: the original's build-id is too long")
+		       : 0;
+}
+
+int mp_map_encode(const struct mp_map *map, uint8_t **out, size_t *size, struct mp_err *err)
+{
+	static const uint8_t zero[4];
+	Elf64_Nhdr nhdr = {
+		.n_namesz = sizeof(MP_MAP_NOTE_NAME),
+		.n_type = MP_MAP_NOTE_TYPE,
+	};
+	struct mp_varint_writer w = {0};
+	struct mp_map_cursor at = {0};
+	size_t desc;
+	uint64_t sum;
+	int ret;
+
+	*out = NULL;
+	ret = check_pieces(map, err);
+	if (ret)
+		return ret;
+	mp_varint_put_bytes(&w, &nhdr, sizeof(nhdr));
+	mp_varint_put_bytes(&w, MP_MAP_NOTE_NAME, sizeof(MP_MAP_NOTE_NAME));
+	mp_varint_put_bytes(&w, zero, -w.size & 3);
+	desc = w.size;
+	mp_varint_put(&w, MAP_VERSION);
+	mp_varint_put_bytes(&w, &map->original.build_id_len, 1);
+	mp_varint_put_bytes(&w, map->original.build_id, map->original.build_id_len);
+	mp_varint_put_bytes(&w, &map->original.text_hash, sizeof(map->original.text_hash));
+	mp_varint_put(&w, map->nr_pieces);
+	for (uint32_t i = 0; i < map->nr_pieces; i++)
+		mp_map_put_piece(&w, &at, &map->pieces[i]);
+	if (w.failed)
+		goto err_memory;
+	if (w.size > MP_ELF_MAX_MAP_NOTE - CHECKSUM_SIZE - sizeof(zero)) {
+		free(w.bytes);
+		return mp_err_set(err, EINVAL, "map: the note takes %zu bytes, the limit is %u",
+				  w.size, MP_ELF_MAX_MAP_NOTE);
+	}
+	sum = XXH3_64bits(w.bytes + desc, w.size - desc);
+	mp_varint_put_bytes(&w, &sum, sizeof(sum));
+	if (w.failed)
+		goto err_memory;
+	nhdr.n_descsz = (uint32_t)(w.size - desc);
+	memcpy(w.bytes, &nhdr, sizeof(nhdr));
+	mp_varint_put_bytes(&w, zero, -w.size & 3);
+	if (w.failed)
+		goto err_memory;
+	*out = w.bytes;
+	*size = w.size;
+	return 0;
+err_memory:
+	free(w.bytes);
+	return mp_err_set(err, ENOMEM, "map: out of memory");
+}
+
+/* Return: 0, -EBADMSG, -ENOMEM. */
+static int get_pieces(struct mp_varint_reader *r, struct mp_map *map, bool compact)
+{
+	struct mp_map_cursor at = {0};
+
+	if (compact && map->nr_pieces > MP_MAP_FLAT_MAX)
+		map->packed = mp_map_packed_new();
+	else
+		map->pieces = calloc(map->nr_pieces ? map->nr_pieces : 1, sizeof(*map->pieces));
+	if (!map->packed && !map->pieces)
+		return -ENOMEM;
+	for (uint32_t i = 0; i < map->nr_pieces; i++) {
+		uint64_t end = at.new_end;
+		struct mp_map_piece piece;
+
+		mp_map_get_piece(r, &at, &piece);
+		if (r->failed || !mp_map_follows(&piece, end))
+			return -EBADMSG;
+		if (map->pieces)
+			map->pieces[i] = piece;
+		else if (mp_map_packed_add(map->packed, &piece))
+			return -ENOMEM;
+	}
+	if (map->packed)
+		mp_map_packed_trim(map->packed);
+	return 0;
+}
+
+static int decode(const struct mp_elf *elf, const uint8_t *desc, size_t size, bool compact,
+		  struct mp_map **out, struct mp_err *err)
+{
+	struct mp_varint_reader r = {.p = desc};
+	struct mp_map *map = NULL;
+	const uint8_t *p;
+	uint64_t sum, version, nr;
+	int ret;
+
+	if (size < CHECKSUM_SIZE)
+		goto err_damaged;
+	r.end = desc + size - CHECKSUM_SIZE;
+	memcpy(&sum, r.end, sizeof(sum));
+	/* Check the sum first: it tells damage from a newer version. */
+	if (sum != XXH3_64bits(desc, size - CHECKSUM_SIZE))
+		goto err_damaged;
+	version = mp_varint_get(&r);
+	if (!r.failed && version != MAP_VERSION)
+		return mp_err_set(err, EBADMSG,
+				  "%s: map note of version %" PRIu64
+				  ", this program knows version %d",
+				  elf->path, version, MAP_VERSION);
+	map = calloc(1, sizeof(*map));
+	if (!map)
+		goto err_memory;
+	p = mp_varint_get_bytes(&r, 1);
+	if (!p || *p > MP_BUILD_ID_MAX)
+		goto err_damaged;
+	map->original.build_id_len = *p;
+	p = mp_varint_get_bytes(&r, map->original.build_id_len);
+	if (!p)
+		goto err_damaged;
+	memcpy(map->original.build_id, p, map->original.build_id_len);
+	p = mp_varint_get_bytes(&r, sizeof(map->original.text_hash));
+	if (!p)
+		goto err_damaged;
+	memcpy(&map->original.text_hash, p, sizeof(map->original.text_hash));
+	nr = mp_varint_get(&r);
+	if (!r.failed && nr > MP_MAP_PIECES_MAX) {
+		ret = mp_err_set(err, EBADMSG,
+				 "%s: map note of %" PRIu64 " pieces, the limit is %u", elf->path,
+				 nr, MP_MAP_PIECES_MAX);
+		mp_map_free(map);
+		return ret;
+	}
+	/* A piece takes at least two bytes. */
+	if (r.failed || nr > (size_t)(r.end - r.p) / 2)
+		goto err_damaged;
+	map->nr_pieces = (uint32_t)nr;
+	ret = get_pieces(&r, map, compact);
+	if (ret == -ENOMEM)
+		goto err_memory;
+	if (ret || r.failed || r.p != r.end)
+		goto err_damaged;
+	*out = map;
+	return 0;
+err_damaged:
+	ret = mp_err_set(err, EBADMSG, "%s: damaged map note", elf->path);
+	mp_map_free(map);
+	return ret;
+err_memory:
+	ret = mp_err_set(err, ENOMEM, "%s: out of memory", elf->path);
+	mp_map_free(map);
+	return ret;
+}
+
+static int read_map(const struct mp_elf *elf, bool compact, struct mp_map **out, struct mp_err *err)
+{
+	const uint8_t *bytes = elf->map_note;
+	size_t size = elf->map_note_size, off = 0;
+
+	*out = NULL;
+	if (!bytes)
+		return mp_err_set(err, ENOENT, "%s: carries no map", elf->path);
+	while (size - off >= sizeof(Elf64_Nhdr)) {
+		Elf64_Nhdr nhdr;
+		size_t name, desc;
+
+		memcpy(&nhdr, bytes + off, sizeof(nhdr));
+		name = off + sizeof(nhdr);
+		if (nhdr.n_namesz > size - name)
+			break;
+		desc = (name + nhdr.n_namesz + 3) & ~(size_t)3;
+		if (desc > size || nhdr.n_descsz > size - desc)
+			break;
+		if (nhdr.n_type == MP_MAP_NOTE_TYPE && nhdr.n_namesz == sizeof(MP_MAP_NOTE_NAME) &&
+		    !memcmp(bytes + name, MP_MAP_NOTE_NAME, sizeof(MP_MAP_NOTE_NAME)))
+			return decode(elf, bytes + desc, nhdr.n_descsz, compact, out, err);
+		off = (desc + nhdr.n_descsz + 3) & ~(size_t)3;
+		if (off > size)
+			break;
+	}
+	return mp_err_set(err, EBADMSG, "%s: damaged map note", elf->path);
+}
+
+int mp_map_read(const struct mp_elf *elf, struct mp_map **out, struct mp_err *err)
+{
+	return read_map(elf, false, out, err);
+}
+
+int mp_map_read_compact(const struct mp_elf *elf, struct mp_map **out, struct mp_err *err)
+{
+	return read_map(elf, true, out, err);
+}
+
+void mp_map_free(struct mp_map *map)
+{
+	if (!map)
+		return;
+	mp_map_packed_free(map->packed);
+	free(map->pieces);
+	free(map);
+}
+
+struct mp_map_piece mp_map_piece(const struct mp_map *map, uint32_t i)
+{
+	return map->packed ? mp_map_packed_get(map->packed, i) : map->pieces[i];
+}
+
+uint64_t mp_map_bytes(const struct mp_map *map)
+{
+	return map->packed ? mp_map_packed_bytes(map->packed)
+			   : map->nr_pieces * sizeof(map->pieces[0]);
+}
+
+/* Number of pieces that begin at or before @vaddr. The last of them is stored in *@piece. */
+static uint32_t rank_of(const struct mp_map *map, uint64_t vaddr, struct mp_map_piece *piece)
+{
+	uint32_t lo = 0, hi = map->nr_pieces;
+
+	if (map->packed)
+		return mp_map_packed_rank(map->packed, vaddr, piece);
+	while (lo < hi) {
+		uint32_t mid = lo + (hi - lo) / 2;
+
+		if (map->pieces[mid].new_vaddr <= vaddr)
+			lo = mid + 1;
+		else
+			hi = mid;
+	}
+	if (lo)
+		*piece = map->pieces[lo - 1];
+	return lo;
+}
+
+/* As mp_map_piece_at(); also stores the piece in *@piece. */
+static uint32_t find_piece(const struct mp_map *map, uint64_t vaddr, struct mp_map_piece *piece)
+{
+	uint32_t rank = rank_of(map, vaddr, piece);
+
+	if (rank && vaddr - piece->new_vaddr < piece->new_size)
+		return rank - 1;
+	return map->nr_pieces;
+}
+
+uint32_t mp_map_piece_at(const struct mp_map *map, uint64_t vaddr)
+{
+	struct mp_map_piece piece;
+
+	return find_piece(map, vaddr, &piece);
+}
+
+uint64_t mp_map_original(const struct mp_map *map, uint64_t vaddr)
+{
+	struct mp_map_piece piece;
+	uint64_t off;
+
+	if (find_piece(map, vaddr, &piece) == map->nr_pieces)
+		return vaddr;
+	off = vaddr - piece.new_vaddr;
+	/* Added code has no original: old_vaddr is the address for which it was added. */
+	if (!piece.old_size)
+		return piece.old_vaddr;
+	if (off >= piece.old_size)
+		off = piece.old_size - 1;
+	return piece.old_vaddr + off;
+}

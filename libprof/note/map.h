@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * map - the note of an optimised module that tells the origin of each byte of moved code.
+ * The editor writes it; attribution reads it. A sample in moved code counts for the
+ * original's block, so a module can be optimised any number of times from the same
+ * original. The note (owner "Morph", type 1) lies in the allocated section .note.morph; the
+ * format is in Documentation/abi.md.
+ */
+#ifndef MP_MAP_H
+#define MP_MAP_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "libprof/elf/elf.h"
+#include "libprof/base/err.h"
+#include "libprof/elf/id.h"
+
+#define MP_MAP_NOTE_NAME "Morph"
+#define MP_MAP_NOTE_TYPE 1
+/* Largest number of pieces; larger maps are neither written nor read. */
+#define MP_MAP_PIECES_MAX (1u << 24)
+/* mp_map_read_compact() packs maps of more pieces than this. */
+#define MP_MAP_FLAT_MAX (1u << 20)
+
+/*
+ * One run of moved code. Instruction k of the run came from instruction k of the original
+ * run, and lengths differ only in branch encodings. Hence there is one piece per block.
+ */
+struct mp_map_piece {
+	uint64_t new_vaddr;
+	uint32_t new_size;
+	uint32_t old_size; /* 0: added code (a jump) without an original */
+	uint64_t old_vaddr;
+};
+
+struct mp_map {
+	struct mp_id original;	     /* build-id and text hash of the original file */
+	struct mp_map_piece *pieces; /* ascending new_vaddr; NULL if @packed holds them */
+	uint32_t nr_pieces;
+	struct mp_map_packed *packed; /* NULL: none; see map_packed.h */
+};
+
+/* mp_map_encode - the whole note as bytes (header, name, descriptor). Ownership: free(*@out). */
+int mp_map_encode(const struct mp_map *map, uint8_t **out, size_t *size, struct mp_err *err);
+/*
+ * mp_map_read - the map of @elf. Return: 0, -ENOENT (not an optimised module), -EBADMSG
+ * (damaged).
+ */
+int mp_map_read(const struct mp_elf *elf, struct mp_map **out, struct mp_err *err);
+/* Like mp_map_read(), but a large map is packed: its pieces take a fifth of the memory. */
+int mp_map_read_compact(const struct mp_elf *elf, struct mp_map **out, struct mp_err *err);
+void mp_map_free(struct mp_map *map);
+/* Piece @i of a map in either form. */
+struct mp_map_piece mp_map_piece(const struct mp_map *map, uint32_t i);
+/* Memory of the pieces in bytes. */
+uint64_t mp_map_bytes(const struct mp_map *map);
+/* Index of the piece whose copy holds @vaddr; nr_pieces if there is none. */
+uint32_t mp_map_piece_at(const struct mp_map *map, uint64_t vaddr);
+/*
+ * mp_map_original - the original address for @vaddr of the optimised module. Addresses that
+ * were not moved are returned unchanged. An offset in a piece is kept, but at most the
+ * original's last byte.
+ */
+uint64_t mp_map_original(const struct mp_map *map, uint64_t vaddr);
+
+#endif

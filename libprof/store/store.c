@@ -1,0 +1,527 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * store - opens and closes the database, and runs its transactions. It decides how the
+ * database is opened (WAL, read only, on media that cannot be written) and what SQLite's
+ * errors mean. The store_*.c files decide about the tables. Called by daemon and editor.
+ */
+#include "libprof/store/store.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <grp.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "libprof/base/newfile.h"
+#include "libprof/store/store_private.h"
+
+#define BUSY_TIMEOUT_MS 10000
+
+/* ---- paths --------------------------------------------------------------------------------- */
+
+static int make_directories(char *path, mode_t mode, struct mp_err *err)
+{
+	for (char *slash = strchr(path + 1, '/'); slash; slash = strchr(slash + 1, '/')) {
+		*slash = '\0';
+		if (mkdir(path, mode) && errno != EEXIST) {
+			int code = errno;
+
+			mp_err_set(err, code, "%s: cannot make the directory: %s", path,
+				   strerror(code));
+			*slash = '/';
+			return -code;
+		}
+		*slash = '/';
+	}
+	return 0;
+}
+
+int mp_store_default_path(char *buf, size_t size, bool make, struct mp_err *err)
+{
+	const char *db = getenv("MORPH_DB");
+	int n;
+
+	if (db && *db) {
+		n = snprintf(buf, size, "%s", db);
+		make = false; /* the user named this path and makes its directories */
+	} else if (geteuid() == 0) {
+		n = snprintf(buf, size, MP_STORE_SERVICE_PATH);
+	} else {
+		return mp_store_own_path(buf, size, make, err);
+	}
+	if (n < 0 || (size_t)n >= size)
+		return mp_err_set(err, ENAMETOOLONG, "the path of the database is too long");
+	return make ? make_directories(buf, 0755, err) : 0;
+}
+
+int mp_store_own_path(char *buf, size_t size, bool make, struct mp_err *err)
+{
+	const char *state = getenv("XDG_STATE_HOME"), *home = getenv("HOME");
+	int n;
+
+	if (state && state[0] == '/') {
+		/* The XDG specification says to ignore a relative path. */
+		n = snprintf(buf, size, "%s/morph/morph.db", state);
+	} else if (home && home[0] == '/') {
+		n = snprintf(buf, size, "%s/.local/state/morph/morph.db", home);
+	} else {
+		return mp_err_set(err, ENOENT, "HOME is not set: give the database with --db");
+	}
+	if (n < 0 || (size_t)n >= size)
+		return mp_err_set(err, ENAMETOOLONG, "the path of the database is too long");
+	return make ? make_directories(buf, 0700, err) : 0;
+}
+
+/*
+ * Largest uid of a system user. An ordinary user's file is 0600, since samples tell what
+ * the user runs. A system service lets its group read; the administrator decides who is in
+ * it.
+ */
+#define SYSTEM_UID_MAX 999
+
+int mp_store_make_file(const char *path, struct mp_err *err)
+{
+	struct mp_place place;
+	struct stat dir;
+	int fd, rc = mp_place_find(path, &place, err);
+
+	if (rc)
+		return rc;
+	if (fstat(place.dir, &dir))
+		dir.st_uid = geteuid();
+	/* Only a file that we made ourselves changes its owner: a link there may lead anywhere. */
+	fd = openat(place.dir, place.name, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC,
+		    geteuid() <= SYSTEM_UID_MAX ? 0640 : 0600);
+	rc = fd < 0 && errno != EEXIST ? -errno : 0;
+	if (fd >= 0 && !geteuid() && dir.st_uid)
+		(void)!fchown(fd, dir.st_uid, dir.st_gid);
+	if (fd >= 0)
+		close(fd);
+	close(place.dir);
+	return rc ? mp_err_set(err, -rc, "%s: cannot create: %s", path, strerror(-rc)) : 0;
+}
+
+/* ---- errors -------------------------------------------------------------------------------- */
+
+static int errno_of(struct mp_store *store, int rc)
+{
+	switch (rc & 0xff) {
+	case SQLITE_FULL: return ENOSPC;
+	case SQLITE_CORRUPT:
+	case SQLITE_NOTADB:
+	case SQLITE_CONSTRAINT:
+	case SQLITE_MISMATCH:
+	case SQLITE_FORMAT:
+	case SQLITE_TOOBIG:
+	case SQLITE_ERROR: return EBADMSG; /* our SQL is right, so the schema is wrong */
+	case SQLITE_BUSY:
+	case SQLITE_LOCKED: return EBUSY;
+	case SQLITE_NOMEM: return ENOMEM;
+	case SQLITE_PERM:
+	case SQLITE_AUTH: return EACCES;
+	case SQLITE_READONLY: return EROFS;
+	case SQLITE_CANTOPEN: {
+		int code = store->db ? sqlite3_system_errno(store->db) : 0;
+
+		return code ? code : EACCES;
+	}
+	case SQLITE_IOERR:
+		/* No room for the shared memory of the WAL: also a full disk. */
+		if (store->db && sqlite3_system_errno(store->db) == ENOSPC)
+			return ENOSPC;
+		return EIO;
+	default: return EIO;
+	}
+}
+
+int mp_store_fail(struct mp_store *store, int rc, const char *what, struct mp_err *err)
+{
+	int code = errno_of(store, rc);
+
+	switch (code) {
+	case EBADMSG:
+		if ((rc & 0xff) == SQLITE_NOTADB)
+			return mp_err_set(err, code, "%s: not a database", store->path);
+		return mp_err_set(err, code, "%s: damaged: cannot %s: %s", store->path, what,
+				  store->db ? sqlite3_errmsg(store->db) : sqlite3_errstr(rc));
+	case EBUSY:
+		return mp_err_set(err, code, "%s: cannot %s: another process keeps it locked",
+				  store->path, what);
+	case EIO:
+		return mp_err_set(err, code, "%s: cannot %s: %s", store->path, what,
+				  sqlite3_errstr(rc));
+	default:
+		return mp_err_set(err, code, "%s: cannot %s: %s", store->path, what,
+				  strerror(code));
+	}
+}
+
+int mp_store_damaged(struct mp_store *store, const char *what, struct mp_err *err)
+{
+	return mp_err_set(err, EBADMSG, "%s: damaged: %s", store->path, what);
+}
+
+/* ---- open, close --------------------------------------------------------------------------- */
+
+static int pragma(struct mp_store *store, const char *sql)
+{
+	return sqlite3_exec(store->db, sql, NULL, NULL, NULL);
+}
+
+/* A database may come from a stranger: nothing in it may reach beyond its own tables. */
+static int harden(struct mp_store *store)
+{
+	sqlite3_db_config(store->db, SQLITE_DBCONFIG_DEFENSIVE, 1, NULL);
+	sqlite3_db_config(store->db, SQLITE_DBCONFIG_TRUSTED_SCHEMA, 0, NULL);
+	sqlite3_db_config(store->db, SQLITE_DBCONFIG_ENABLE_TRIGGER, 0, NULL);
+	sqlite3_db_config(store->db, SQLITE_DBCONFIG_ENABLE_VIEW, 0, NULL);
+	sqlite3_limit(store->db, SQLITE_LIMIT_LENGTH, 16 << 20);
+	sqlite3_limit(store->db, SQLITE_LIMIT_ATTACHED, 0);
+	sqlite3_busy_timeout(store->db, BUSY_TIMEOUT_MS);
+	sqlite3_extended_result_codes(store->db, 1);
+	return pragma(store, "PRAGMA cell_size_check=ON; PRAGMA temp_store=MEMORY");
+}
+
+static int is_wal(struct mp_store *store, bool *wal)
+{
+	sqlite3_stmt *stmt = NULL;
+	int rc = sqlite3_prepare_v2(store->db, "PRAGMA journal_mode", -1, &stmt, NULL);
+
+	if (rc == SQLITE_OK)
+		rc = sqlite3_step(stmt);
+	if (rc == SQLITE_ROW) {
+		*wal = !strcmp((const char *)sqlite3_column_text(stmt, 0), "wal");
+		rc = SQLITE_OK;
+	}
+	sqlite3_finalize(stmt);
+	return rc;
+}
+
+/*
+ * synchronous=NORMAL: a commit costs no fsync. A killed process loses nothing that was
+ * committed. A power cut loses at most the changes after the last checkpoint, and never
+ * damages the file. The WAL is kept small, since it counts as size, too.
+ */
+static int configure_writer(struct mp_store *store)
+{
+	bool wal = false;
+	int rc = is_wal(store, &wal);
+
+	if (rc == SQLITE_OK && !wal)
+		rc = pragma(store, "PRAGMA auto_vacuum=INCREMENTAL; PRAGMA journal_mode=WAL");
+	/*
+	 * If two processes create it at once, the second finds it locked and waits until it
+	 * is made.
+	 */
+	for (int i = 0; (rc & 0xff) == SQLITE_BUSY && i < 50; i++) {
+		usleep(20000);
+		rc = pragma(store, "PRAGMA journal_mode=WAL");
+	}
+	if (rc == SQLITE_OK)
+		rc = pragma(store, "PRAGMA synchronous=NORMAL; PRAGMA wal_autocheckpoint=256;"
+				   "PRAGMA journal_size_limit=1048576");
+	return rc;
+}
+
+static bool wal_has_content(const char *path)
+{
+	struct stat st;
+	char *name = sqlite3_mprintf("%s-wal", path);
+	bool content = name && !stat(name, &st) && st.st_size > 0;
+
+	sqlite3_free(name);
+	return content;
+}
+
+/* A file: URI of @path, with special characters escaped. */
+static char *immutable_uri(const char *path)
+{
+	sqlite3_str *uri = sqlite3_str_new(NULL);
+
+	sqlite3_str_appendall(uri, "file:");
+	for (const char *p = path; *p; p++) {
+		if (*p == '%' || *p == '?' || *p == '#')
+			sqlite3_str_appendf(uri, "%%%02x", (unsigned char)*p);
+		else
+			sqlite3_str_appendchar(uri, 1, *p);
+	}
+	sqlite3_str_appendall(uri, "?immutable=1");
+	return sqlite3_str_finish(uri);
+}
+
+static int open_handle(struct mp_store *store, const char *name, int flags, const char *probe)
+{
+	int rc = sqlite3_open_v2(name, &store->db, flags, NULL);
+
+	if (rc == SQLITE_OK)
+		rc = harden(store);
+	if (rc == SQLITE_OK)
+		rc = pragma(store, probe);
+	return rc;
+}
+
+static int open_reader(struct mp_store *store)
+{
+	const char *probe = "SELECT count(*) FROM sqlite_master";
+	char *uri;
+	int rc = open_handle(store, store->path, SQLITE_OPEN_READONLY, probe);
+
+	/*
+	 * A WAL database needs its -shm file even for reading. If that file cannot be made
+	 * (read-only media, a directory of another user) and there is no WAL, then nobody
+	 * writes: read the file as it is.
+	 */
+	if ((rc & 0xff) != SQLITE_CANTOPEN && (rc & 0xff) != SQLITE_READONLY)
+		return rc;
+	if (wal_has_content(store->path))
+		return rc;
+	uri = immutable_uri(store->path);
+	if (!uri)
+		return SQLITE_NOMEM;
+	sqlite3_close(store->db);
+	store->db = NULL;
+	rc = open_handle(store, uri, SQLITE_OPEN_READONLY | SQLITE_OPEN_URI, probe);
+	sqlite3_free(uri);
+	return rc;
+}
+
+/* Reports the refusal, and which users may read the file. */
+static int refused(const char *path, const struct stat *st, enum mp_store_mode mode, int code,
+		   struct mp_err *err)
+{
+	const struct group *group = getgrgid(st->st_gid);
+
+	if (code != EACCES || mode != MP_STORE_READ || !(st->st_mode & S_IRGRP) || !group)
+		return mp_err_set(err, code, "%s: %s", path, strerror(code));
+	return mp_err_set(err, code, "%s: %s: root and the members of the group %s may read it",
+			  path, strerror(code), group->gr_name);
+}
+
+/* Finds problems that SQLite would only call "unable to open". */
+static int check_file(const char *path, enum mp_store_mode mode, struct mp_err *err)
+{
+	struct stat st;
+	int code;
+
+	if (!stat(path, &st)) {
+		if (!S_ISREG(st.st_mode))
+			return mp_err_set(err, EBADMSG, "%s: not a regular file", path);
+		/*
+		 * Test with the effective rights, as open() will: a service's rights come
+		 * from capabilities.
+		 */
+		if (faccessat(AT_FDCWD, path, mode == MP_STORE_WRITE ? R_OK | W_OK : R_OK,
+			      AT_EACCESS)) {
+			code = errno;
+			return refused(path, &st, mode, code, err);
+		}
+		if (mode == MP_STORE_READ && !st.st_size && !wal_has_content(path))
+			return mp_err_set(err, ENOENT, "%s: empty, nothing was ever stored", path);
+		return 0;
+	}
+	code = errno;
+	if (code == ENOENT && mode == MP_STORE_WRITE)
+		return 0;
+	if (code == ENOENT)
+		return mp_err_set(err, code, "%s: no such database", path);
+	return mp_err_set(err, code, "%s: %s", path, strerror(code));
+}
+
+int mp_store_open(const char *path, enum mp_store_mode mode, struct mp_store **out,
+		  struct mp_err *err)
+{
+	struct mp_store *store;
+	int rc, r;
+
+	r = check_file(path, mode, err);
+	if (r)
+		return r;
+	store = calloc(1, sizeof(*store));
+	if (!store)
+		return mp_err_set(err, ENOMEM, "%s: out of memory", path);
+	store->writable = mode == MP_STORE_WRITE;
+	store->path = strdup(path);
+	if (!store->path) {
+		r = mp_err_set(err, ENOMEM, "%s: out of memory", path);
+		goto close;
+	}
+	if (store->writable) {
+		/* "" is SQLite's name for a private temporary database. */
+		r = *path ? mp_store_make_file(path, err) : 0;
+		if (r)
+			goto close;
+		rc = open_handle(store, path,
+				 SQLITE_OPEN_READWRITE | (*path ? 0 : SQLITE_OPEN_CREATE),
+				 "SELECT count(*) FROM sqlite_master");
+		if (rc == SQLITE_OK)
+			rc = configure_writer(store);
+	} else {
+		rc = open_reader(store);
+	}
+	if (rc != SQLITE_OK) {
+		if (!store->writable && wal_has_content(path) && (rc & 0xff) != SQLITE_NOTADB &&
+		    errno_of(store, rc) != EBADMSG)
+			r = mp_err_set(err, errno_of(store, rc),
+				       "%s: a writer was killed and left %s-wal, which cannot be "
+				       "read here: copy both to a directory you can write",
+				       path, path);
+		else
+			r = mp_store_fail(store, rc, "open", err);
+		goto close;
+	}
+	r = store->writable ? mp_store_migrate(store, mp_store_steps, mp_store_nr_steps, err)
+			    : mp_store_check_schema(store, mp_store_nr_steps, err);
+	if (r)
+		goto close;
+	*out = store;
+	return 0;
+close:
+	mp_store_close(store);
+	return r;
+}
+
+void mp_store_close(struct mp_store *store)
+{
+	if (!store)
+		return;
+	for (int i = 0; i < MP_NR_STMT; i++)
+		sqlite3_finalize(store->stmts[i]);
+	sqlite3_close(store->db);
+	free(store->scratch.entries[0].data);
+	free(store->scratch.entries[1].data);
+	free(store->scratch.bytes.data);
+	free(store->path);
+	free(store);
+}
+
+/* ---- transactions -------------------------------------------------------------------------- */
+
+int mp_store_begin(struct mp_store *store, struct mp_err *err)
+{
+	int rc = pragma(store, store->writable ? "BEGIN IMMEDIATE" : "BEGIN");
+
+	store->folded = false;
+	return rc == SQLITE_OK ? 0 : mp_store_fail(store, rc, "begin", err);
+}
+
+/* Merging buckets leaves free pages. Most are reused, so give them back only if there are many. */
+static int give_back_pages(struct mp_store *store)
+{
+	sqlite3_stmt *stmt = NULL;
+	sqlite3_int64 nr[2] = {0};
+	const char *sql[] = {"PRAGMA freelist_count", "PRAGMA page_count"};
+
+	for (int i = 0; i < 2; i++) {
+		if (sqlite3_prepare_v2(store->db, sql[i], -1, &stmt, NULL) == SQLITE_OK &&
+		    sqlite3_step(stmt) == SQLITE_ROW)
+			nr[i] = sqlite3_column_int64(stmt, 0);
+		sqlite3_finalize(stmt);
+	}
+	return nr[0] > nr[1] / 8 ? pragma(store, "PRAGMA incremental_vacuum") : SQLITE_OK;
+}
+
+int mp_store_commit(struct mp_store *store, struct mp_err *err)
+{
+	int rc = SQLITE_OK, r;
+
+	if (store->folded)
+		rc = give_back_pages(store);
+	store->folded = false;
+	if (rc == SQLITE_OK)
+		rc = pragma(store, "COMMIT");
+	if (rc == SQLITE_OK)
+		return 0;
+	r = mp_store_fail(store, rc, "commit", err);
+	mp_store_rollback(store);
+	return r;
+}
+
+void mp_store_rollback(struct mp_store *store)
+{
+	/* After a full disk SQLite may have rolled back by itself. */
+	if (!sqlite3_get_autocommit(store->db))
+		pragma(store, "ROLLBACK");
+	store->folded = false;
+}
+
+int mp_store_enter(struct mp_store *store, bool *began, struct mp_err *err)
+{
+	*began = false;
+	if (!sqlite3_get_autocommit(store->db))
+		return 0;
+	int r = mp_store_begin(store, err);
+
+	*began = !r;
+	return r;
+}
+
+int mp_store_leave(struct mp_store *store, bool began, int r, struct mp_err *err)
+{
+	if (!began)
+		return r;
+	if (!r)
+		return mp_store_commit(store, err);
+	mp_store_rollback(store);
+	return r;
+}
+
+/* ---- statements ---------------------------------------------------------------------------- */
+
+int mp_store_stmt(struct mp_store *store, enum mp_stmt which, const char *sql, sqlite3_stmt **out,
+		  struct mp_err *err)
+{
+	sqlite3_stmt **stmt = &store->stmts[which];
+	int rc;
+
+	if (!*stmt) {
+		rc = sqlite3_prepare_v3(store->db, sql, -1, SQLITE_PREPARE_PERSISTENT, stmt, NULL);
+		if (rc != SQLITE_OK)
+			return mp_store_fail(store, rc, "read", err);
+	}
+	sqlite3_reset(*stmt);
+	sqlite3_clear_bindings(*stmt);
+	*out = *stmt;
+	return 0;
+}
+
+int mp_store_step(struct mp_store *store, sqlite3_stmt *stmt, const char *what, struct mp_err *err)
+{
+	int rc = sqlite3_step(stmt), r = 0;
+
+	if (rc == SQLITE_ROW)
+		return 1;
+	if (rc != SQLITE_DONE)
+		r = mp_store_fail(store, rc, what, err);
+	sqlite3_reset(stmt);
+	return r;
+}
+
+int mp_store_run(struct mp_store *store, sqlite3_stmt *stmt, const char *what, struct mp_err *err)
+{
+	int r = mp_store_step(store, stmt, what, err);
+
+	if (r > 0) {
+		sqlite3_reset(stmt);
+		return mp_store_damaged(store, "an unexpected row", err);
+	}
+	return r;
+}
+
+uint64_t mp_store_size_bytes(struct mp_store *store)
+{
+	static const char *const suffixes[] = {"", "-wal"};
+	uint64_t size = 0;
+
+	for (size_t i = 0; i < sizeof(suffixes) / sizeof(suffixes[0]); i++) {
+		char *name = sqlite3_mprintf("%s%s", store->path, suffixes[i]);
+		struct stat st;
+
+		if (name && !stat(name, &st))
+			size += (uint64_t)st.st_size;
+		sqlite3_free(name);
+	}
+	return size;
+}

@@ -1,0 +1,127 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * store_private - data and functions that the files of the store share. Included only by
+ * them and their tests.
+ */
+#ifndef MP_STORE_PRIVATE_H
+#define MP_STORE_PRIVATE_H
+
+#include <sqlite3.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "libprof/store/store.h"
+
+#define MP_STORE_APPLICATION_ID 0x4d525048 /* "MRPH" */
+#define MP_SECONDS_PER_DAY	86400
+
+#define MP_NR_SERIES_STMT 10
+
+/* Statements that are prepared once per connection. */
+enum mp_stmt {
+	MP_STMT_MODULE_FIND,
+	MP_STMT_MODULE_ADD,
+	MP_STMT_MODULE_SEEN,
+	MP_STMT_MODULE_LIST,
+	MP_STMT_MODULE_TEXT_SIZE,
+	MP_STMT_BUCKET_ALL,
+	MP_STMT_EDGE_BUCKET_ALL,
+	MP_STMT_COUNTS, /* store_series.h */
+	MP_STMT_EDGES = MP_STMT_COUNTS + MP_NR_SERIES_STMT,
+	MP_STMT_AFTER_EDGES = MP_STMT_EDGES + MP_NR_SERIES_STMT - 1,
+	MP_STMT_PATH_BUCKET_LIST,
+	MP_STMT_PATH_BUCKET_ADD,
+	MP_STMT_PATH_BUCKET_SET,
+	MP_STMT_PATH_BUCKET_DELETE,
+	MP_STMT_PATH_LIST,
+	MP_STMT_PATH_FIND,
+	MP_STMT_PATH_SET,
+	MP_STMT_PATH_DELETE,
+	MP_STMT_PATH_DELETE_ALL,
+	MP_STMT_SESSION_ADD,
+	MP_STMT_SESSION_SEEN,
+	MP_STMT_SESSION_LIST,
+	MP_STMT_LEDGER_ADD,
+	MP_STMT_LEDGER_LIST,
+	MP_STMT_ACTIVITY_FIND,
+	MP_STMT_ACTIVITY_ADD,
+	MP_STMT_ACTIVITY_ALL,
+	MP_STMT_ACTIVITY_DELETE,
+	MP_STMT_OUTPUT_PUT,
+	MP_STMT_OUTPUT_FIND,
+	MP_STMT_PROCESS_COUNT,
+	MP_STMT_PROCESS_FIND,
+	MP_STMT_PROCESS_ADD,
+	MP_STMT_PROCESS_FOLD,
+	MP_STMT_PROCESS_DROP,
+	MP_STMT_PROCESS_LIST,
+	MP_STMT_FINGERPRINT_READ,
+	MP_STMT_FINGERPRINT_SET,
+	MP_NR_STMT
+};
+
+struct mp_store_array {
+	void *data;
+	size_t size; /* bytes */
+};
+
+/* Growing arrays that live as long as the connection: a flush needs no allocation. */
+struct mp_store_scratch {
+	struct mp_store_array entries[2];
+	struct mp_store_array bytes;
+};
+
+struct mp_store {
+	sqlite3 *db;
+	char *path;
+	bool writable;
+	bool folded; /* buckets were merged in this transaction: pages may be free */
+	sqlite3_stmt *stmts[MP_NR_STMT];
+	struct mp_store_scratch scratch;
+};
+
+/* Turns SQLite's result into -errno and a message "PATH: cannot WHAT: reason". */
+int mp_store_fail(struct mp_store *store, int rc, const char *what, struct mp_err *err);
+/* Reports that the file's content contradicts itself. Return: -EBADMSG. */
+int mp_store_damaged(struct mp_store *store, const char *what, struct mp_err *err);
+
+/* Gives the cached statement, reset and without bindings. */
+int mp_store_stmt(struct mp_store *store, enum mp_stmt which, const char *sql, sqlite3_stmt **out,
+		  struct mp_err *err);
+/* Return: 1 a row, 0 done (the statement is reset), -errno (reset, too). */
+int mp_store_step(struct mp_store *store, sqlite3_stmt *stmt, const char *what, struct mp_err *err);
+/* Runs a statement that gives no rows. */
+int mp_store_run(struct mp_store *store, sqlite3_stmt *stmt, const char *what, struct mp_err *err);
+
+/*
+ * Begins a transaction unless one is open. mp_store_leave() ends only a transaction that
+ * enter began: it commits if @r is 0, and rolls back otherwise. Return: @r or the commit's
+ * error.
+ */
+int mp_store_enter(struct mp_store *store, bool *began, struct mp_err *err);
+int mp_store_leave(struct mp_store *store, bool began, int r, struct mp_err *err);
+
+/* store_schema.c: one step takes version i to i + 1. */
+extern const char *const mp_store_steps[];
+extern const int mp_store_nr_steps;
+int mp_store_migrate(struct mp_store *store, const char *const *steps, int nr_steps,
+		     struct mp_err *err);
+/*
+ * For a read-only store: refuses a database that mp_store_migrate() would refuse or have to
+ * change.
+ */
+int mp_store_check_schema(struct mp_store *store, int nr_steps, struct mp_err *err);
+
+static inline int64_t mp_day_of(int64_t when_s)
+{
+	return when_s / MP_SECONDS_PER_DAY;
+}
+
+/* True if any day of a span up to @last_day counts for @since_s. */
+static inline bool mp_day_wanted(int64_t last_day, int64_t since_s)
+{
+	return !since_s || last_day >= mp_day_of(since_s);
+}
+
+#endif

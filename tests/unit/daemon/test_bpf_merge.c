@@ -1,0 +1,322 @@
+// SPDX-License-Identifier: Apache-2.0
+/* test_bpf_merge - sorts hand-made records of the BPF ring by time. */
+#include "daemon/source/bpf_merge.h"
+
+#include <errno.h>
+#include <stdint.h>
+#include <string.h>
+
+#include "daemon/source/bpf/wire.h"
+#include "tests/unit/suite.h"
+
+static struct md_bpf_merge m;
+
+static void setup(void)
+{
+	ck_assert_int_eq(md_bpf_merge_init(&m, 2, 4000), 0);
+}
+
+static void teardown(void)
+{
+	md_bpf_merge_fini(&m);
+}
+
+/* Takes @nr samples, one every @step_ns from @time_ns; the ip is the time. */
+static int take_batch(uint32_t cpu, uint32_t tgid, uint64_t time_ns, uint64_t step_ns, uint32_t nr)
+{
+	struct md_wire_batch batch = {0};
+	uint32_t i;
+
+	batch.task.record.size = sizeof(batch.task) + nr * sizeof(batch.samples[0]);
+	batch.task.record.type = MD_WIRE_SAMPLES;
+	batch.task.record.cpu = cpu;
+	batch.task.tgid = tgid;
+	batch.task.tid = tgid;
+	batch.task.time_ns = time_ns;
+	for (i = 0; i < nr; i++) {
+		batch.samples[i].time_ns = time_ns + i * step_ns;
+		batch.samples[i].ip = time_ns + i * step_ns;
+	}
+	return md_bpf_merge_take(&m, &batch, batch.task.record.size);
+}
+
+static int take_exec(uint32_t tgid, uint64_t time_ns)
+{
+	struct morph_exec exec = {
+		.task = {.record = {sizeof(exec), MORPH_REC_EXEC, 0},
+			 .time_ns = time_ns,
+			 .tgid = tgid,
+			 .tid = tgid},
+		.nr_threads = 1,
+	};
+
+	return md_bpf_merge_take(&m, &exec, sizeof(exec));
+}
+
+static int take_fork(uint32_t child, uint32_t parent, uint64_t time_ns)
+{
+	struct morph_fork fork = {
+		.task = {.record = {sizeof(fork), MORPH_REC_FORK, 0},
+			 .time_ns = time_ns,
+			 .tgid = child,
+			 .tid = child},
+		.parent_tgid = parent,
+		.parent_tid = parent,
+	};
+
+	return md_bpf_merge_take(&m, &fork, sizeof(fork));
+}
+
+/* Gives out everything up to @limit_ns, as source_bpf does if perf has no records. */
+static void give(uint64_t limit_ns)
+{
+	m.decoder.out.size = 0;
+	while (md_bpf_merge_event_ns(&m) <= limit_ns)
+		md_bpf_merge_event(&m);
+	md_bpf_merge_samples(&m, limit_ns + 1);
+	md_perf_decoder_flush(&m.decoder);
+	ck_assert(!m.decoder.failed);
+}
+
+/* Expects a record of @type and @tgid; for samples, @nr of them from @ip on. */
+static void expect(size_t *pos, uint16_t type, uint32_t tgid, uint64_t ip, uint32_t nr)
+{
+	struct morph_record *record;
+	struct morph_samples *samples;
+
+	ck_assert_int_eq(md_record_next(m.decoder.out.data, m.decoder.out.size, pos, &record), 0);
+	ck_assert_uint_eq(record->type, type);
+	ck_assert_uint_eq(((struct morph_task *)record)->tgid, tgid);
+	if (type != MORPH_REC_SAMPLES)
+		return;
+	samples = (void *)record;
+	ck_assert_uint_eq(md_samples_nr(samples), nr);
+	ck_assert_uint_eq(samples->ips[0], ip);
+	ck_assert_uint_eq(samples->task.time_ns, ip);
+}
+
+static void expect_end(size_t *pos)
+{
+	struct morph_record *record;
+
+	ck_assert_int_eq(md_record_next(m.decoder.out.data, m.decoder.out.size, pos, &record),
+			 -ENODATA);
+}
+
+START_TEST(merge_takes_a_batch_apart_at_an_event_within_it)
+{
+	size_t pos = 0;
+
+	ck_assert_int_eq(take_batch(0, 5, 100, 10, 10), 0);
+	ck_assert_int_eq(take_exec(5, 145), 0);
+	give(1000);
+	expect(&pos, MORPH_REC_SAMPLES, 5, 100, 5);
+	expect(&pos, MORPH_REC_EXEC, 5, 0, 0);
+	expect(&pos, MORPH_REC_SAMPLES, 5, 150, 5);
+	expect_end(&pos);
+	ck_assert_uint_eq(m.nr_samples, 10);
+}
+END_TEST
+
+START_TEST(merge_puts_what_happened_first_at_one_and_the_same_moment)
+{
+	size_t pos = 0;
+
+	ck_assert_int_eq(take_batch(0, 5, 100, 10, 3), 0);
+	ck_assert_int_eq(take_exec(5, 110), 0);
+	give(1000);
+	expect(&pos, MORPH_REC_SAMPLES, 5, 100, 1);
+	expect(&pos, MORPH_REC_EXEC, 5, 0, 0);
+	expect(&pos, MORPH_REC_SAMPLES, 5, 110, 2);
+	expect_end(&pos);
+}
+END_TEST
+
+START_TEST(merge_holds_back_what_others_may_still_precede)
+{
+	size_t pos = 0;
+
+	ck_assert_int_eq(take_batch(0, 5, 100, 10, 10), 0);
+	ck_assert_int_eq(take_exec(5, 300), 0);
+	give(120);
+	expect(&pos, MORPH_REC_SAMPLES, 5, 100, 3);
+	expect_end(&pos);
+	/* The other CPU's batch was written later, but part of it is older. */
+	ck_assert_int_eq(take_batch(1, 6, 121, 10, 3), 0);
+	ck_assert_int_eq(take_exec(6, 125), 0);
+	give(400);
+	pos = 0;
+	expect(&pos, MORPH_REC_SAMPLES, 6, 121, 1);
+	expect(&pos, MORPH_REC_EXEC, 6, 0, 0);
+	expect(&pos, MORPH_REC_SAMPLES, 5, 130, 7);
+	expect(&pos, MORPH_REC_EXEC, 5, 0, 0);
+	expect(&pos, MORPH_REC_SAMPLES, 6, 131, 2);
+	expect_end(&pos);
+}
+END_TEST
+
+START_TEST(merge_sorts_events_of_different_cpus)
+{
+	size_t pos = 0;
+
+	ck_assert_int_eq(take_exec(7, 30), 0);
+	ck_assert_int_eq(take_exec(5, 10), 0);
+	ck_assert_int_eq(take_exec(6, 20), 0);
+	give(25);
+	expect(&pos, MORPH_REC_EXEC, 5, 0, 0);
+	expect(&pos, MORPH_REC_EXEC, 6, 0, 0);
+	expect_end(&pos);
+	ck_assert_int_eq(take_exec(8, 26), 0);
+	give(100);
+	pos = 0;
+	expect(&pos, MORPH_REC_EXEC, 8, 0, 0);
+	expect(&pos, MORPH_REC_EXEC, 7, 0, 0);
+	expect_end(&pos);
+}
+END_TEST
+
+/* A sample that interrupts the writing of a batch enters the ring before it. */
+START_TEST(merge_sorts_a_sample_that_overtook_a_batch)
+{
+	struct morph_record *record;
+	struct morph_samples *samples;
+	size_t pos = 0;
+
+	ck_assert_int_eq(take_batch(0, 5, 200, 0, 1), 0);
+	ck_assert_int_eq(take_batch(0, 5, 100, 10, 3), 0);
+	give(1000);
+	ck_assert_int_eq(md_record_next(m.decoder.out.data, m.decoder.out.size, &pos, &record), 0);
+	samples = (void *)record;
+	ck_assert_uint_eq(md_samples_nr(samples), 4);
+	ck_assert_uint_eq(samples->ips[0], 100);
+	ck_assert_uint_eq(samples->ips[3], 200);
+}
+END_TEST
+
+START_TEST(merge_closes_the_batches_of_parent_and_child_at_a_fork)
+{
+	size_t pos = 0;
+
+	ck_assert_int_eq(take_batch(0, 5, 100, 10, 3), 0);
+	ck_assert_int_eq(take_batch(1, 9, 100, 10, 3), 0);
+	ck_assert_int_eq(take_fork(6, 5, 115), 0);
+	give(1000);
+	expect(&pos, MORPH_REC_SAMPLES, 5, 100, 2);
+	expect(&pos, MORPH_REC_FORK, 6, 0, 0);
+	expect(&pos, MORPH_REC_SAMPLES, 5, 120, 1);
+	/* Another process keeps its batch. */
+	expect(&pos, MORPH_REC_SAMPLES, 9, 100, 3);
+	expect_end(&pos);
+}
+END_TEST
+
+START_TEST(merge_passes_over_events_from_before_the_mappings_are_seen)
+{
+	size_t pos = 0;
+
+	m.since_ns = 50;
+	ck_assert_int_eq(take_exec(5, 49), 0);
+	ck_assert_int_eq(take_exec(6, 50), 0);
+	give(100);
+	expect(&pos, MORPH_REC_EXEC, 6, 0, 0);
+	expect_end(&pos);
+}
+END_TEST
+
+START_TEST(merge_loses_no_sample_however_many_there_are)
+{
+	uint64_t time_ns = 1, given = 0;
+	struct morph_record *record;
+	unsigned int round;
+	size_t pos;
+
+	for (round = 0; round < 200; round++) {
+		ck_assert_int_eq(take_batch(round % 2, 5 + round % 3, time_ns, 3, MD_WIRE_BATCH),
+				 0);
+		time_ns += 100;
+		give(time_ns);
+		for (pos = 0;
+		     !md_record_next(m.decoder.out.data, m.decoder.out.size, &pos, &record);)
+			given += md_record_emitted(record);
+	}
+	give(UINT64_MAX - 1);
+	for (pos = 0; !md_record_next(m.decoder.out.data, m.decoder.out.size, &pos, &record);)
+		given += md_record_emitted(record);
+	ck_assert_uint_eq(given, 200 * MD_WIRE_BATCH);
+	ck_assert_uint_eq(m.nr_samples, given);
+}
+END_TEST
+
+START_TEST(merge_refuses_what_is_no_record_of_the_ring)
+{
+	struct md_wire_batch batch = {0};
+
+	batch.task.record.size = sizeof(batch.task);
+	batch.task.record.type = MORPH_REC_MMAP;
+	ck_assert_int_eq(md_bpf_merge_take(&m, &batch, sizeof(batch.task)), -EBADMSG);
+	batch.task.record.type = MORPH_REC_EXEC; /* too short */
+	ck_assert_int_eq(md_bpf_merge_take(&m, &batch, sizeof(batch.task)), -EBADMSG);
+	ck_assert_int_eq(md_bpf_merge_take(&m, &batch, sizeof(batch.task) - 8), -EBADMSG);
+	ck_assert_int_eq(take_batch(2, 5, 100, 10, 1), -EBADMSG); /* there are two CPUs */
+	give(1000);
+	ck_assert_uint_eq(m.decoder.out.size, 0);
+}
+END_TEST
+
+START_TEST(lost_records_of_the_mappings_are_no_samples)
+{
+	struct {
+		struct perf_event_header header;
+		uint64_t words[5];
+	} lost = {.header = {.type = PERF_RECORD_LOST, .size = 8 + 16 + 24}};
+	struct morph_record *record;
+	size_t pos = 0;
+
+	lost.words[1] = 42;
+	md_perf_decode(&m.decoder, 1, &lost.header);
+	ck_assert_int_eq(md_record_next(m.decoder.out.data, m.decoder.out.size, &pos, &record), 0);
+	ck_assert_uint_eq(record->type, MORPH_REC_LOST);
+	ck_assert_uint_eq(md_record_emitted(record), 0);
+	ck_assert_uint_eq(((struct morph_lost *)record)->flags, MORPH_LOST_STATE);
+	ck_assert(m.decoder.lost_events);
+}
+END_TEST
+
+START_TEST(processes_of_the_mappings_rings_are_not_told_twice)
+{
+	struct {
+		struct perf_event_header header;
+		uint64_t words[6];
+	} end = {.header = {.type = PERF_RECORD_EXIT, .size = 8 + 24 + 24}};
+
+	end.words[0] = 5 | (uint64_t)4 << 32;
+	end.words[1] = 5 | (uint64_t)4 << 32;
+	md_perf_decode(&m.decoder, 0, &end.header);
+	end.header.type = PERF_RECORD_FORK;
+	md_perf_decode(&m.decoder, 0, &end.header);
+	ck_assert_uint_eq(m.decoder.out.size, 0);
+}
+END_TEST
+
+static Suite *make_suite(void)
+{
+	Suite *suite = suite_create("bpf_merge");
+	TCase *tc = tcase_create("merge");
+
+	tcase_add_checked_fixture(tc, setup, teardown);
+	tcase_add_test(tc, merge_takes_a_batch_apart_at_an_event_within_it);
+	tcase_add_test(tc, merge_puts_what_happened_first_at_one_and_the_same_moment);
+	tcase_add_test(tc, merge_holds_back_what_others_may_still_precede);
+	tcase_add_test(tc, merge_sorts_events_of_different_cpus);
+	tcase_add_test(tc, merge_sorts_a_sample_that_overtook_a_batch);
+	tcase_add_test(tc, merge_closes_the_batches_of_parent_and_child_at_a_fork);
+	tcase_add_test(tc, merge_passes_over_events_from_before_the_mappings_are_seen);
+	tcase_add_test(tc, merge_loses_no_sample_however_many_there_are);
+	tcase_add_test(tc, merge_refuses_what_is_no_record_of_the_ring);
+	tcase_add_test(tc, lost_records_of_the_mappings_are_no_samples);
+	tcase_add_test(tc, processes_of_the_mappings_rings_are_not_told_twice);
+	suite_add_tcase(suite, tc);
+	return suite;
+}
+
+MORPH_SUITE_MAIN(make_suite)

@@ -1,0 +1,238 @@
+// SPDX-License-Identifier: Apache-2.0
+/* test_eligible - which functions are left alone, with the reasons. */
+#include "tests/unit/suite.h"
+
+#include <errno.h>
+
+#include "editor/evidence/eligible.h"
+#include "tests/unit/edit_fixture.h"
+
+/* A use of data makes the linker write .rela.text, which shows that relocations were kept. */
+#define START                                                                                      \
+	".globl start\nstart: .cfi_startproc\n mov d(%rip), %eax\n hlt\n .cfi_endproc\n"           \
+	".data\nd: .quad 0\n.text\n"
+#define FUNC(name, body)                                                                           \
+	".type " name ", @function\n" name ": .cfi_startproc\n" body " .cfi_endproc\n"             \
+	".size " name ", .-" name "\n"
+#define ASM "-nostdlib -Wl,-e,start"
+
+static struct me_eligible judge(struct fixture *f)
+{
+	struct me_eligible out;
+	struct mp_err err;
+
+	ck_assert_int_eq(me_eligible_functions(f->cfg, 1, &out, &err), 0);
+	return out;
+}
+
+static void is(struct fixture *f, const struct me_eligible *e, const char *name,
+	       enum me_refusal want, const char *reason)
+{
+	uint32_t func = fixture_func(f, name);
+
+	ck_assert_msg(e->verdict[func] == want, "%s: %u (%s), not %u", name, e->verdict[func],
+		      e->detail[func] ? e->detail[func] : "eligible", want);
+	ck_assert_msg(!e->detail[func] == !reason, "%s: reason", name);
+	if (reason)
+		ck_assert_msg(strstr(e->detail[func], reason) != NULL, "%s: '%s' lacks '%s'", name,
+			      e->detail[func], reason);
+}
+
+START_TEST(eligible_gives_each_function_its_reason)
+{
+	static const char source[] = START FUNC("plain", " mov %edi, %eax\n ret\n") FUNC(
+		"sys", " mov $60, %eax\n syscall\n ret\n") FUNC("soft", " int $0x80\n ret\n")
+		FUNC("pc", " call 1f\n1: pop %rax\n ret\n") FUNC("bnd", " bnd jmp plain\n") FUNC(
+			"hint", " test %edi, %edi\n .byte 0x3e\n je 1f\n nop\n1: ret\n")
+			FUNC("broken", " .byte 6\n ret\n") FUNC(
+				"loops",
+				" 1: loop 1b\n ret\n") ".type bare, @function\nbare: call plain\n ret\n.size bare, .-bare\n"
+						       ".type leaf, @function\nleaf: mov %edi, %eax\n ret\n.size leaf, .-leaf\n";
+	struct me_eligible e;
+	struct fixture f;
+	uint32_t nr = 0;
+
+	fixture_build(&f, "assembler", ASM, source);
+	e = judge(&f);
+	is(&f, &e, "plain", ME_ELIGIBLE, NULL);
+	is(&f, &e, "sys", ME_REFUSED_SYSCALL, "system call");
+	is(&f, &e, "soft", ME_REFUSED_SYSCALL, "system call");
+	is(&f, &e, "pc", ME_REFUSED_GET_PC, "own address");
+	is(&f, &e, "bnd", ME_REFUSED_BRANCH_FORM, "prefix");
+	is(&f, &e, "hint", ME_REFUSED_BRANCH_FORM, "prefix");
+	is(&f, &e, "broken", ME_REFUSED_PROBLEM, "undecodable");
+	is(&f, &e, "loops", ME_REFUSED_PROBLEM, "loop");
+	is(&f, &e, "bare", ME_REFUSED_PROBLEM, "unwind");
+	is(&f, &e, "leaf", ME_ELIGIBLE, NULL);
+	is(&f, &e, "start", ME_REFUSED_PROBLEM, "compiler");
+	for (uint32_t i = 0; i < e.nr_funcs; i++)
+		nr += e.verdict[i] == ME_ELIGIBLE;
+	ck_assert_uint_eq(e.nr_eligible, nr);
+	ck_assert_uint_eq(nr, 2);
+	me_eligible_fini(&e);
+	fixture_free(&f);
+}
+END_TEST
+
+START_TEST(eligible_refuses_code_that_goes_on_behind_a_stop)
+{
+	static const char source[] = START FUNC("stop",
+						" mov %edi, %eax\n int3\n add $1, %eax\n ret\n")
+		FUNC("maybe", " test %edi, %edi\n je 1f\n int3\n1: ret\n")
+			FUNC("filled", " test %edi, %edi\n je 1f\n ret\n int3\n1: nop\n ret\n");
+	struct me_eligible e;
+	struct fixture f;
+
+	fixture_build(&f, "assembler", ASM, source);
+	e = judge(&f);
+	is(&f, &e, "stop", ME_REFUSED_PROBLEM, "jump or call reaches");
+	is(&f, &e, "maybe", ME_REFUSED_STOP, "breakpoint");
+	is(&f, &e, "filled", ME_ELIGIBLE, NULL);
+	me_eligible_fini(&e);
+	fixture_free(&f);
+}
+END_TEST
+
+START_TEST(eligible_refuses_ifunc_resolvers)
+{
+	struct me_eligible e;
+	struct fixture f;
+
+	fixture_build(&f, "c", "-O1",
+		      "static int one(void) { return 1; }\n"
+		      "static void *pick(void) { return one; }\n"
+		      "int f(void) __attribute__((ifunc(\"pick\")));\n"
+		      "int main(void) { return f(); }\n");
+	e = judge(&f);
+	is(&f, &e, "pick", ME_REFUSED_IFUNC, "ifunc");
+	is(&f, &e, "one", ME_ELIGIBLE, NULL);
+	is(&f, &e, "main", ME_ELIGIBLE, NULL);
+	me_eligible_fini(&e);
+	fixture_free(&f);
+}
+END_TEST
+
+START_TEST(eligible_lets_a_probe_stay_behind)
+{
+	/* As <sys/sdt.h> and -fpatchable-function-entry create them. */
+	static const char source[] = START FUNC(
+		"probed",
+		" nop\n.Lprobe: nop\n mov %edi, %eax\n ret\n") FUNC("patchable",
+								    " nop\n mov %edi, %eax\n ret\n")
+		FUNC("plain",
+		     " mov %edi, %eax\n ret\n") ".section .note.stapsdt, \"\", \"note\"\n .balign 4\n"
+						" .long 2f - 1f, 4f - 3f, 3\n1: .asciz \"stapsdt\"\n2: .balign 4\n"
+						"3: .quad .Lprobe, 0, 0\n .asciz \"p\"\n .asciz \"n\"\n .asciz \"\"\n4: .balign 4\n"
+						".section __patchable_function_entries, \"awo\", @progbits, .text\n .balign 8\n"
+						" .quad patchable\n";
+	const struct mp_func *probed;
+	struct me_eligible e;
+	struct fixture f;
+
+	fixture_build(&f, "assembler", ASM, source);
+	e = judge(&f);
+	/* The second no-op and what follows form a block that is not copied. */
+	is(&f, &e, "probed", ME_ELIGIBLE, NULL);
+	probed = &f.cfg->funcs[fixture_func(&f, "probed")];
+	ck_assert_uint_eq(probed->nr_blocks, 2);
+	ck_assert(!(f.cfg->blocks[probed->first_block].flags & MP_BLOCK_PROBE));
+	ck_assert(f.cfg->blocks[probed->first_block + 1].flags & MP_BLOCK_PROBE);
+	is(&f, &e, "patchable", ME_REFUSED_PROBE, "patchable");
+	is(&f, &e, "plain", ME_ELIGIBLE, NULL);
+	me_eligible_fini(&e);
+	fixture_free(&f);
+}
+END_TEST
+
+/* Addresses without relocation: the words contain them, or the loader fills them in. */
+START_TEST(eligible_refuses_patchable_entries_without_relocations)
+{
+	static const char *const flags[] = {"-O2 -no-pie", "-O2 -pie", "-O2 -no-pie -static"};
+	struct me_eligible e;
+	struct fixture f;
+
+	fixture_build(&f, "c", flags[_i],
+		      "__attribute__((patchable_function_entry(8, 0), noinline))\n"
+		      "int patched(int n) { return n % 7 + 3; }\n"
+		      "__attribute__((noinline)) int plain(int n) { return n % 9 + 5; }\n"
+		      "int main(int argc, char **argv) { return patched(argc) + plain(argc); }\n");
+	e = judge(&f);
+	is(&f, &e, "patched", ME_REFUSED_PROBE, "patchable");
+	is(&f, &e, "plain", ME_ELIGIBLE, NULL);
+	me_eligible_fini(&e);
+	fixture_free(&f);
+}
+END_TEST
+
+START_TEST(eligible_refuses_a_real_probe)
+{
+	struct me_eligible e;
+	struct fixture f;
+
+	/* Only the location, where nothing but the note names it. */
+	fixture_build(
+		&f, "assembler", ASM,
+		START FUNC(
+			"probed",
+			" mov %edi, %eax\n ret\n") ".section .note.stapsdt, \"\", \"note\"\n .balign 4\n"
+						   " .long 8, 24 + 3, 3\n .asciz \"stapsdt\"\n"
+						   " .quad probed, 0, 0\n .byte 0, 0, 0\n .balign 4\n");
+	e = judge(&f);
+	is(&f, &e, "probed", ME_REFUSED_PROBE, "probe");
+	me_eligible_fini(&e);
+	fixture_free(&f);
+}
+END_TEST
+
+static void file_is(const char *flags, const char *source, int want, const char *reason)
+{
+	struct mp_err err = {""};
+	struct fixture f;
+
+	fixture_compile(&f, "assembler", flags, source);
+	fixture_read(&f);
+	ck_assert_msg(me_eligible_file(f.elf, &err) == want, "%s", err.msg);
+	if (reason)
+		ck_assert_msg(strstr(err.msg, reason) != NULL, "'%s' lacks '%s'", err.msg, reason);
+	fixture_free(&f);
+}
+
+#define KEPT ASM " -Wl,--emit-relocs"
+
+START_TEST(eligible_refuses_whole_files)
+{
+	static const char plain[] = START FUNC("f", " ret\n");
+
+	file_is(KEPT, plain, 0, NULL);
+	file_is(KEPT " -shared", plain, 0, NULL);
+	file_is(ASM, plain, 0, NULL);
+	file_is(KEPT, START FUNC("f", " ret\n") ".section .gopclntab, \"a\"\n.quad 0\n", -EPERM,
+		"Go");
+	file_is(KEPT, START FUNC("f", " ret\n") ".section .note.go.buildid, \"a\"\n.quad 0\n",
+		-EPERM, "Go");
+	file_is(KEPT, START FUNC("f", " ret\n") ".section .note.morph, \"a\"\n.quad 0\n", -EPERM,
+		"already optimised");
+	file_is(KEPT " -shared -Wl,-z,notext", START FUNC("f", " movabs $d, %rax\n ret\n"), -EPERM,
+		"text relocations");
+	file_is(KEPT, ".globl start\nstart: mov d(%rip), %eax\n hlt\n.data\nd: .quad 0\n", -EPERM,
+		"unwind");
+}
+END_TEST
+
+static Suite *suite(void)
+{
+	Suite *s = suite_create("eligible");
+	TCase *tc = tcase_create("eligible");
+
+	tcase_add_test(tc, eligible_gives_each_function_its_reason);
+	tcase_add_test(tc, eligible_refuses_code_that_goes_on_behind_a_stop);
+	tcase_add_test(tc, eligible_refuses_ifunc_resolvers);
+	tcase_add_test(tc, eligible_lets_a_probe_stay_behind);
+	tcase_add_loop_test(tc, eligible_refuses_patchable_entries_without_relocations, 0, 3);
+	tcase_add_test(tc, eligible_refuses_a_real_probe);
+	tcase_add_test(tc, eligible_refuses_whole_files);
+	suite_add_tcase(s, tc);
+	return s;
+}
+
+MORPH_SUITE_MAIN(suite)

@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: Apache-2.0
+/* test_layout_line - which runs of blocks are kept within few cache lines. */
+#include <stdlib.h>
+
+#include "editor/layout/layout_private.h"
+#include "tests/unit/suite.h"
+#include "tests/support/toycfg.h"
+
+static struct toy toy;
+static struct me_plan_block blocks[TOY_MAX];
+static struct me_plan plan;
+
+/*
+ * 0 -> 1 (99 of 100; 1 of it to 4); 1 jumps to 3; 2 is never reached by falling through; 3 -> 4
+ * -> ret
+ */
+static void build(double count)
+{
+	toy_init(&toy);
+	toy_func(&toy, "f");
+	toy_block(&toy, MP_TERM_COND, count);
+	toy_block(&toy, MP_TERM_JUMP, 0.99 * count);
+	toy_block(&toy, MP_TERM_RET, 0.01 * count);
+	toy_block(&toy, MP_TERM_FALL, 0.99 * count);
+	toy_block(&toy, MP_TERM_RET, 0.99 * count);
+	toy_edge(&toy, 0, 1, MP_EDGE_FALL, 0.99 * count);
+	toy_edge(&toy, 0, 2, MP_EDGE_TAKEN, 0.01 * count);
+	toy_edge(&toy, 1, 3, MP_EDGE_JUMP, 0.99 * count);
+	toy_edge(&toy, 3, 4, MP_EDGE_FALL, 0.99 * count);
+	toy_func(&toy, "rare");
+	toy_block(&toy, MP_TERM_RET, 1);
+	toy_finish(&toy);
+	plan = (struct me_plan){.blocks = blocks, .nr_blocks = 6};
+	for (uint32_t i = 0; i < 6; i++)
+		blocks[i] = (struct me_plan_block){.block = i, .zone = ME_ZONE_HOT};
+}
+
+START_TEST(line_marks_runs_where_control_comes_by_a_branch)
+{
+	static const uint8_t want[] = {2, 0, 1, 2, 0, 0}; /* rare: not worth padding */
+
+	build(1e5);
+	me_lines_keep(&toy.cfg, &toy.counts, 6, &plan);
+	ck_assert_uint_eq(plan.line_log2, 6);
+	for (uint32_t i = 0; i < 6; i++)
+		ck_assert_msg(blocks[i].run == want[i], "block %u: %u", i, blocks[i].run);
+}
+END_TEST
+
+START_TEST(line_leaves_clones_and_warm_code_alone)
+{
+	build(1e5);
+	blocks[3].clone = 1;
+	blocks[4].zone = blocks[5].zone = ME_ZONE_WARM;
+	me_lines_keep(&toy.cfg, &toy.counts, 6, &plan);
+	for (uint32_t i = 3; i < 6; i++)
+		ck_assert_uint_eq(blocks[i].run, 0);
+}
+END_TEST
+
+START_TEST(line_pads_nothing_that_control_may_fall_into)
+{
+	/* Falling from 0 into 1 was never seen but is possible, and would execute the padding. */
+	build(1e5);
+	toy.counts.edge[0] = 0;
+	me_lines_keep(&toy.cfg, &toy.counts, 6, &plan);
+	ck_assert_uint_eq(blocks[1].run, 0);
+}
+END_TEST
+
+START_TEST(line_wants_counts)
+{
+	build(0);
+	toy.counts.block[5] = 0;
+	me_lines_keep(&toy.cfg, &toy.counts, 6, &plan);
+	for (uint32_t i = 0; i < 6; i++)
+		ck_assert_uint_eq(blocks[i].run, 0);
+}
+END_TEST
+
+static Suite *line_suite(void)
+{
+	Suite *suite = suite_create("layout_line");
+	TCase *tcase = tcase_create("layout_line");
+
+	tcase_add_test(tcase, line_marks_runs_where_control_comes_by_a_branch);
+	tcase_add_test(tcase, line_leaves_clones_and_warm_code_alone);
+	tcase_add_test(tcase, line_pads_nothing_that_control_may_fall_into);
+	tcase_add_test(tcase, line_wants_counts);
+	suite_add_tcase(suite, tcase);
+	return suite;
+}
+
+MORPH_SUITE_MAIN(line_suite)

@@ -1,0 +1,432 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * test_place - forms, lengths and addresses of branches, for orders of the blocks of one
+ * function.
+ */
+#include "tests/unit/suite.h"
+
+#include "tests/unit/edit_fixture.h"
+
+#define ASM "-nostdlib -Wl,-e,start"
+
+/*
+ * f has four blocks: 0 ends in a branch to 2, 1 in a jump to 3, 2 falls into 3, 3 returns.
+ * @gap1 and @gap2: sizes of 1 and 2 without their branches.
+ */
+static void build_diamond(struct fixture *f, int gap1, int gap2)
+{
+	char source[1024];
+
+	snprintf(source, sizeof(source),
+		 ".globl start\nstart:\n .cfi_startproc\n hlt\n .cfi_endproc\n"
+		 ".p2align 4\n.type f, @function\nf:\n .cfi_startproc\n"
+		 " test %%edi, %%edi\n je 2f\n .fill %d, 1, 0x90\n jmp 3f\n"
+		 "2: .fill %d, 1, 0x90\n3: ret\n .cfi_endproc\n.size f, .-f\n",
+		 gap1, gap2);
+	fixture_build(f, "assembler", ASM, source);
+	ck_assert_uint_eq(f->cfg->funcs[fixture_func(f, "f")].nr_blocks, 4);
+}
+
+static void plan_order(struct fixture *f, const char *order)
+{
+	f->plan.nr_blocks = 0;
+	for (; *order; order++)
+		fixture_plan(f, "f", (uint32_t)(*order - '0'));
+}
+
+START_TEST(place_keeps_branches_in_the_original_order)
+{
+	struct fixture f;
+	const struct me_copy *c;
+
+	build_diamond(&f, 10, 10);
+	plan_order(&f, "0123");
+	fixture_place_at(&f, 0x500000);
+	c = f.placement.copies;
+	ck_assert(c[0].branch && !c[0].invert && !c[0].jump && c[0].falls);
+	ck_assert_uint_eq(me_copy_branch_target(f.cfg, &c[0]), fixture_block_vaddr(&f, "f", 2));
+	ck_assert_uint_eq(c[0].body_size, 2);
+	ck_assert_uint_eq(c[0].new_size, 4);
+	ck_assert(c[1].jump && !c[1].branch && !c[1].falls);
+	ck_assert_uint_eq(me_copy_jump_target(f.cfg, &c[1]), fixture_block_vaddr(&f, "f", 3));
+	ck_assert(!c[2].jump && c[2].falls);
+	ck_assert(!c[3].jump && !c[3].branch && !c[3].falls);
+	ck_assert_uint_eq(c[3].body_size, 1);
+	ck_assert_uint_eq(c[0].new_vaddr, 0x500000);
+	ck_assert_uint_eq(c[1].new_vaddr, 0x500004);
+	ck_assert_uint_eq(c[2].new_vaddr, 0x500010);
+	ck_assert_uint_eq(c[3].new_vaddr, 0x50001a);
+	ck_assert_uint_eq(f.placement.end, 0x50001b);
+	ck_assert_uint_eq(f.placement.nr_inverted + f.placement.nr_jumps_added +
+				  f.placement.nr_jumps_dropped,
+			  0);
+	fixture_free(&f);
+}
+END_TEST
+
+START_TEST(place_fills_up_the_plans_pages)
+{
+	struct fixture f;
+
+	build_diamond(&f, 10, 10);
+	plan_order(&f, "0123");
+	fixture_place_at(&f, 0x600000);
+	ck_assert_uint_eq(f.placement.text_end, f.placement.end);
+	f.plan.page_log2 = 21;
+	fixture_place_at(&f, 0x600000);
+	ck_assert_uint_eq(f.placement.end, 0x60001b);
+	ck_assert_uint_eq(f.placement.text_end, 0x800000);
+	fixture_free(&f);
+}
+END_TEST
+
+START_TEST(place_moves_a_run_that_would_lie_in_one_line_too_many)
+{
+	struct fixture f;
+
+	build_diamond(&f, 10, 10);
+	plan_order(&f, "0123");
+	f.plan.line_log2 = 4;
+	fixture_place_at(&f, 0x500008);
+	ck_assert_uint_eq(f.placement.copies[1].new_vaddr, 0x50000c); /* not requested */
+	f.plan.blocks[1].run = 1;
+	fixture_place_at(&f, 0x500008);
+	ck_assert_uint_eq(f.placement.copies[1].new_vaddr, 0x500010);
+	fixture_place_at(&f, 0x50000c); /* not needed */
+	ck_assert_uint_eq(f.placement.copies[1].new_vaddr, 0x500010);
+	fixture_place_at(&f, 0x500000); /* 12 bytes from offset 4: just fits */
+	ck_assert_uint_eq(f.placement.copies[1].new_vaddr, 0x500004);
+	f.plan.blocks[1].run = 2; /* 22 bytes need two lines, and use two here */
+	fixture_place_at(&f, 0x500000);
+	ck_assert_uint_eq(f.placement.copies[1].new_vaddr, 0x500004);
+	fixture_place_at(&f, 0x500008); /* here they would use three */
+	ck_assert_uint_eq(f.placement.copies[1].new_vaddr, 0x500010);
+	f.plan.line_log2 = 0;
+	fixture_place_at(&f, 0x500008);
+	ck_assert_uint_eq(f.placement.copies[1].new_vaddr, 0x50000c);
+	fixture_free(&f);
+}
+END_TEST
+
+START_TEST(place_inverts_a_branch_whose_target_follows)
+{
+	struct fixture f;
+	const struct me_copy *c;
+
+	build_diamond(&f, 10, 10);
+	plan_order(&f, "0231");
+	fixture_place_at(&f, 0x500000);
+	c = f.placement.copies;
+	ck_assert(c[0].invert && c[0].falls && !c[0].jump);
+	ck_assert_uint_eq(me_copy_branch_target(f.cfg, &c[0]), fixture_block_vaddr(&f, "f", 1));
+	ck_assert_uint_eq(f.placement.nr_inverted, 1);
+	ck_assert_uint_eq(f.placement.nr_jumps_added, 0);
+	fixture_free(&f);
+}
+END_TEST
+
+START_TEST(place_drops_a_jump_to_what_follows)
+{
+	struct fixture f;
+	const struct me_copy *c;
+
+	build_diamond(&f, 10, 10);
+	plan_order(&f, "0213");
+	fixture_place_at(&f, 0x500000);
+	c = f.placement.copies;
+	ck_assert(!c[2].jump && c[2].falls);
+	ck_assert_uint_eq(c[2].new_size, 10);
+	ck_assert_uint_eq(f.placement.nr_jumps_dropped, 1);
+	/* Block 2 no longer falls into 3. */
+	ck_assert(c[1].jump && !c[1].falls);
+	ck_assert_uint_eq(me_copy_jump_target(f.cfg, &c[1]), fixture_block_vaddr(&f, "f", 3));
+	ck_assert_uint_eq(f.placement.nr_jumps_added, 1);
+	fixture_free(&f);
+}
+END_TEST
+
+START_TEST(place_makes_an_empty_copy_of_a_lone_jump_to_what_follows)
+{
+	struct fixture f;
+	const struct me_copy *c;
+
+	build_diamond(&f, 0, 10);
+	plan_order(&f, "0213");
+	fixture_place_at(&f, 0x500000);
+	c = f.placement.copies;
+	ck_assert_uint_eq(c[2].body_size, 0);
+	ck_assert_uint_eq(c[2].new_size, 0);
+	ck_assert(c[2].falls);
+	ck_assert_uint_eq(c[2].new_vaddr, c[3].new_vaddr);
+	ck_assert_uint_eq(me_place_of(f.cfg, &f.placement, fixture_block_vaddr(&f, "f", 1)),
+			  c[3].new_vaddr);
+	fixture_free(&f);
+}
+END_TEST
+
+START_TEST(place_gives_the_single_branch_to_the_likelier_successor)
+{
+	uint64_t taken, fall;
+	struct fixture f;
+	const struct me_copy *c;
+
+	build_diamond(&f, 10, 10);
+	taken = fixture_block_vaddr(&f, "f", 2);
+	fall = fixture_block_vaddr(&f, "f", 1);
+	for (int favour = 0; favour < 2; favour++) {
+		plan_order(&f, "03");
+		f.plan.blocks[0].favour_fall = (uint8_t)favour;
+		fixture_place_at(&f, 0x500000);
+		c = f.placement.copies;
+		ck_assert(c[0].branch && c[0].jump && !c[0].falls);
+		ck_assert_int_eq(c[0].invert, favour);
+		ck_assert_uint_eq(me_copy_branch_target(f.cfg, &c[0]), favour ? fall : taken);
+		ck_assert_uint_eq(me_copy_jump_target(f.cfg, &c[0]), favour ? taken : fall);
+		/* Both lead to old code, far away. */
+		ck_assert_uint_eq(c[0].new_size, 2 + 6 + 5);
+		ck_assert_uint_eq(f.placement.nr_jumps_added, 1);
+	}
+	/* If a successor follows, there is nothing to favour. */
+	plan_order(&f, "0123");
+	f.plan.blocks[0].favour_fall = 1;
+	fixture_place_at(&f, 0x500000);
+	ck_assert(!f.placement.copies[0].invert);
+	fixture_free(&f);
+}
+END_TEST
+
+/* Forward: from the end of the branch over block 1 (its bytes and a jump) and block 2's padding. */
+START_TEST(place_lengthens_a_forward_branch_beyond_127_bytes)
+{
+	for (int over = 0; over < 2; over++) {
+		struct fixture f;
+
+		build_diamond(&f, 125 + over, 10);
+		plan_order(&f, "0123");
+		fixture_place_at(&f, 0x500000);
+		/* 125 bytes and a jump of two: 127. */
+		ck_assert_int_eq(f.placement.copies[0].long_branch, over);
+		ck_assert_uint_eq(f.placement.copies[0].new_size, over ? 8 : 4);
+		ck_assert(!f.placement.copies[1].long_jump);
+		fixture_free(&f);
+	}
+}
+END_TEST
+
+START_TEST(place_lengthens_a_backward_jump_beyond_128_bytes)
+{
+	for (int over = 0; over < 2; over++) {
+		struct fixture f;
+
+		/* Order 2, 3, 1: the jump at the end of 1 goes back over 1 and 3. */
+		build_diamond(&f, 125 + over, 10);
+		plan_order(&f, "0231");
+		fixture_place_at(&f, 0x500000);
+		/* ret, 125 bytes, the jump: 128 back. */
+		ck_assert_int_eq(f.placement.copies[3].long_jump, over);
+		ck_assert_uint_eq(f.placement.copies[3].new_size, 125 + over + (over ? 5 : 2));
+		fixture_free(&f);
+	}
+}
+END_TEST
+
+START_TEST(place_counts_padding_in_the_reach_of_branches)
+{
+	struct fixture f;
+	const struct me_copy *c;
+
+	build_diamond(&f, 122, 10);
+	plan_order(&f, "0123");
+	fixture_place_at(&f, 0x500000);
+	ck_assert(!f.placement.copies[0].long_branch);
+	f.plan.blocks[2].align_log2 = 6;
+	fixture_place_at(&f, 0x50003c);
+	c = f.placement.copies;
+	/* A short branch would end at 0x500040, and 0x5000bc rounds up to 0x5000c0: 128 bytes. */
+	ck_assert_uint_eq(c[2].new_vaddr, 0x5000c0);
+	ck_assert(c[0].long_branch);
+	ck_assert(c[2].new_vaddr % 64 == 0);
+	fixture_free(&f);
+}
+END_TEST
+
+START_TEST(place_grows_one_branch_because_another_grew)
+{
+	char source[1024];
+	struct fixture f;
+	const struct me_copy *c;
+
+	/*
+	 * The first branch just reaches its target if the second one, inside its range, is
+	 * short.
+	 */
+	snprintf(source, sizeof(source),
+		 ".globl start\nstart: .cfi_startproc\n hlt\n .cfi_endproc\n"
+		 ".type f, @function\nf: .cfi_startproc\n test %%edi, %%edi\n je 1f\n"
+		 " test %%esi, %%esi\n je 2f\n .fill 122, 1, 0x90\n"
+		 "1: .fill 8, 1, 0x90\n2: ret\n .cfi_endproc\n.size f, .-f\n");
+	fixture_build(&f, "assembler", ASM, source);
+	ck_assert_uint_eq(f.cfg->funcs[fixture_func(&f, "f")].nr_blocks, 5);
+	plan_order(&f, "01234");
+	fixture_place_at(&f, 0x500000);
+	c = f.placement.copies;
+	ck_assert(c[1].long_branch);
+	ck_assert(c[0].long_branch);
+	for (uint32_t i = 1; i < 5; i++)
+		ck_assert_uint_eq(c[i].new_vaddr, c[i - 1].new_vaddr + c[i - 1].new_size);
+	fixture_free(&f);
+}
+END_TEST
+
+START_TEST(place_adds_a_jump_behind_a_call_whose_return_address_lies_elsewhere)
+{
+	struct fixture f;
+	const struct me_copy *c;
+
+	fixture_build(&f, "assembler", ASM,
+		      ".globl start\nstart: .cfi_startproc\n hlt\n .cfi_endproc\n"
+		      ".type f, @function\nf: .cfi_startproc\n1: call start\n"
+		      "2: dec %edi\n jne 2b\n jmp 1b\n .cfi_endproc\n.size f, .-f\n");
+	fixture_plan(&f, "f", 0);
+	fixture_plan(&f, "f", 2);
+	fixture_plan(&f, "f", 1);
+	fixture_place(&f);
+	c = f.placement.copies;
+	ck_assert(c[0].jump && !c[0].falls && !c[0].branch);
+	ck_assert_uint_eq(c[0].body_size, 5);
+	ck_assert_uint_eq(c[0].new_size, 7);
+	ck_assert_uint_eq(me_copy_jump_target(f.cfg, &c[0]), fixture_block_vaddr(&f, "f", 1));
+	ck_assert(c[2].branch && c[2].jump);
+	fixture_free(&f);
+}
+END_TEST
+
+START_TEST(place_keeps_the_alignment_of_entries_that_pointers_hold)
+{
+	struct fixture f;
+	uint32_t g, odd;
+
+	fixture_build(&f, "assembler", ASM,
+		      ".globl start\nstart: .cfi_startproc\n hlt\n .cfi_endproc\n"
+		      ".p2align 6\n.type g, @function\ng: .cfi_startproc\n nop\n nop\n ret\n"
+		      " .cfi_endproc\n.size g, .-g\n"
+		      ".p2align 3\n.type h, @function\nh: .cfi_startproc\n ret\n .cfi_endproc\n"
+		      ".size h, .-h\n.type odd, @function\nodd: .cfi_startproc\n ret\n"
+		      " .cfi_endproc\n.size odd, .-odd\n");
+	g = fixture_func(&f, "g");
+	odd = fixture_func(&f, "odd");
+	fixture_plan(&f, "odd", 0);
+	fixture_plan(&f, "g", 0);
+	fixture_plan(&f, "h", 0);
+	fixture_place_at(&f, 0x500000);
+	/* Nothing refers to their addresses: no padding. */
+	ck_assert_uint_eq(f.placement.end, 0x500005);
+	f.pointers.redirected[g] = f.pointers.redirected[odd] = 1;
+	f.pointers.redirected[fixture_func(&f, "h")] = 1;
+	fixture_place_at(&f, 0x500001);
+	ck_assert_uint_eq(f.placement.copies[0].new_vaddr, 0x500001);
+	ck_assert_uint_eq(f.placement.copies[1].align_log2, 4);
+	ck_assert_uint_eq(f.placement.copies[1].new_vaddr, 0x500010);
+	ck_assert_uint_eq(f.placement.copies[2].new_vaddr, 0x500018);
+	/* The plan may request more. */
+	f.plan.blocks[1].align_log2 = 6;
+	fixture_place_at(&f, 0x500001);
+	ck_assert_uint_eq(f.placement.copies[1].new_vaddr, 0x500040);
+	fixture_free(&f);
+}
+END_TEST
+
+START_TEST(place_says_where_the_warm_zone_begins)
+{
+	struct fixture f;
+
+	build_diamond(&f, 10, 10);
+	plan_order(&f, "0231");
+	fixture_place_at(&f, 0x500000);
+	ck_assert_uint_eq(f.placement.first_warm, 4);
+	f.plan.blocks[2].zone = f.plan.blocks[3].zone = ME_ZONE_WARM;
+	fixture_place_at(&f, 0x500000);
+	ck_assert_uint_eq(f.placement.first_warm, 2);
+	fixture_free(&f);
+}
+END_TEST
+
+START_TEST(place_leads_what_was_not_copied_to_old_code)
+{
+	struct fixture f;
+	uint64_t one;
+
+	build_diamond(&f, 10, 10);
+	plan_order(&f, "02");
+	fixture_place_at(&f, 0x500000);
+	one = fixture_block_vaddr(&f, "f", 1);
+	ck_assert_uint_eq(me_place_of(f.cfg, &f.placement, one), one);
+	ck_assert_uint_eq(me_place_of(f.cfg, &f.placement, one + 1), one + 1);
+	ck_assert_uint_eq(me_place_of(f.cfg, &f.placement, 0x12345678), 0x12345678);
+	ck_assert_uint_eq(me_place_of(f.cfg, &f.placement, fixture_vaddr(&f, "f")), 0x500000);
+	fixture_free(&f);
+}
+END_TEST
+
+/* An fldcw in the second of two consecutive blocks, at any start address. */
+START_TEST(place_keeps_what_follows_an_fldcw_within_a_line)
+{
+	struct me_followers found;
+	struct fixture f;
+	int nr_padded = 0;
+
+	fixture_build(&f, "assembler", ASM,
+		      ".globl start\nstart:\n .cfi_startproc\n hlt\n .cfi_endproc\n"
+		      ".type f, @function\nf:\n .cfi_startproc\n test %edi, %edi\n je 2f\n"
+		      " fldcw -4(%rsp)\n fistpl -8(%rsp)\n fld %st(0)\n fldcw (%r9)\n"
+		      " movl $217, %eax\n2: ret\n .cfi_endproc\n.size f, .-f\n");
+	me_followers_find(f.cfg, f.cfg->funcs[fixture_func(&f, "f")].first_block + 1, &found);
+	ck_assert_uint_eq(found.nr, 2);
+	ck_assert_uint_eq(found.at[0].first, 4);
+	ck_assert_uint_eq(found.at[0].last, 7);
+	ck_assert_uint_eq(found.at[1].first, 13);
+	ck_assert_uint_eq(found.at[1].last, 17);
+	plan_order(&f, "012");
+	for (uint64_t base = 0x500000; base < 0x500040; base++) {
+		uint64_t at;
+
+		fixture_place_at(&f, base);
+		at = f.placement.copies[1].new_vaddr;
+		nr_padded += f.placement.copies[0].new_vaddr != base;
+		for (uint8_t k = 0; k < found.nr; k++)
+			ck_assert_uint_eq((at + found.at[k].first) / 64,
+					  (at + found.at[k].last) / 64);
+		ck_assert_uint_eq(at, f.placement.copies[0].new_vaddr + 4);
+	}
+	/* Only where needed: at seven addresses a line would end between the two. */
+	ck_assert_int_eq(nr_padded, 7);
+	fixture_free(&f);
+}
+END_TEST
+
+static Suite *suite(void)
+{
+	Suite *s = suite_create("place");
+	TCase *tc = tcase_create("place");
+
+	tcase_add_test(tc, place_keeps_branches_in_the_original_order);
+	tcase_add_test(tc, place_fills_up_the_plans_pages);
+	tcase_add_test(tc, place_moves_a_run_that_would_lie_in_one_line_too_many);
+	tcase_add_test(tc, place_inverts_a_branch_whose_target_follows);
+	tcase_add_test(tc, place_drops_a_jump_to_what_follows);
+	tcase_add_test(tc, place_makes_an_empty_copy_of_a_lone_jump_to_what_follows);
+	tcase_add_test(tc, place_gives_the_single_branch_to_the_likelier_successor);
+	tcase_add_test(tc, place_lengthens_a_forward_branch_beyond_127_bytes);
+	tcase_add_test(tc, place_lengthens_a_backward_jump_beyond_128_bytes);
+	tcase_add_test(tc, place_counts_padding_in_the_reach_of_branches);
+	tcase_add_test(tc, place_grows_one_branch_because_another_grew);
+	tcase_add_test(tc, place_adds_a_jump_behind_a_call_whose_return_address_lies_elsewhere);
+	tcase_add_test(tc, place_keeps_the_alignment_of_entries_that_pointers_hold);
+	tcase_add_test(tc, place_keeps_what_follows_an_fldcw_within_a_line);
+	tcase_add_test(tc, place_says_where_the_warm_zone_begins);
+	tcase_add_test(tc, place_leads_what_was_not_copied_to_old_code);
+	suite_add_tcase(s, tc);
+	return s;
+}
+
+MORPH_SUITE_MAIN(suite)

@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: Apache-2.0
+/* test_select - which functions a list of words selects. */
+#include "tests/unit/suite.h"
+
+#include <errno.h>
+
+#include "editor/evidence/select.h"
+#include "tests/unit/edit_fixture.h"
+
+static const char source[] =
+	"int alpha(int x) { return x * 3; }\n"
+	"int beta(int x) { return x * 5; }\n"
+	"int alias(int x) __attribute__((alias(\"beta\")));\n"
+	"int main(int argc, char **argv) { (void)argv; return alpha(argc); }\n";
+
+static struct fixture f;
+
+/* Return: which of alpha, beta and main the words select, as a string such as "ab-". */
+static const char *chosen_by(const char *text, int want)
+{
+	static const char *const names[] = {"alpha", "beta", "main"};
+	static char out[4];
+	struct me_words words = {0};
+	struct mp_err err = {""};
+	unsigned char *chosen;
+
+	chosen = calloc(f.cfg->nr_funcs + 1, 1);
+	ck_assert_int_eq(me_words_add(&words, text, &err), 0);
+	ck_assert_int_eq(me_select_functions(f.cfg, &words, chosen, &err), want);
+	for (int i = 0; i < 3; i++)
+		out[i] = chosen[fixture_func(&f, names[i])] ? names[i][0] : '-';
+	free(chosen);
+	me_words_fini(&words);
+	return out;
+}
+
+START_TEST(select_knows_names_patterns_and_addresses)
+{
+	char text[64];
+
+	fixture_compile(&f, "c", "-O2", source);
+	fixture_read(&f);
+	ck_assert_str_eq(chosen_by("alpha", 0), "a--");
+	ck_assert_str_eq(chosen_by("alpha,main", 0), "a-m");
+	ck_assert_str_eq(chosen_by(",,beta,", 0), "-b-");
+	ck_assert_str_eq(chosen_by("al*", 0), "ab-"); /* alias is another name of beta */
+	ck_assert_str_eq(chosen_by("[bm]*", 0), "-bm");
+	ck_assert_str_eq(chosen_by("?eta", 0), "-b-");
+	ck_assert_str_eq(chosen_by("", 0), "---");
+	snprintf(text, sizeof(text), "0x%llx",
+		 (unsigned long long)f.cfg->funcs[fixture_func(&f, "beta")].vaddr + 1);
+	ck_assert_str_eq(chosen_by(text, 0), "-b-");
+	chosen_by("gamma", -ENOENT);
+	chosen_by("0x1", -ENOENT);
+	chosen_by("0xbeta", -ENOENT);
+}
+END_TEST
+
+START_TEST(select_reads_words_from_a_file)
+{
+	struct me_words words = {0};
+	struct mp_err err = {""};
+	char text[300];
+	FILE *out;
+
+	fixture_compile(&f, "c", "-O2", source);
+	fixture_read(&f);
+	snprintf(text, sizeof(text), "@%s.list", f.path);
+	ck_assert_int_eq(me_words_add(&words, text, &err), -ENOENT);
+	out = fopen(text + 1, "w");
+	fputs("# alpha\n\n  beta \t\nnot_in_this_build\nmain", out);
+	fclose(out);
+	ck_assert_str_eq(chosen_by(text, 0), "-bm");
+	unlink(text + 1);
+	me_words_fini(&words);
+}
+END_TEST
+
+static Suite *suite(void)
+{
+	Suite *s = suite_create("select");
+	TCase *c = tcase_create("select");
+
+	tcase_add_test(c, select_knows_names_patterns_and_addresses);
+	tcase_add_test(c, select_reads_words_from_a_file);
+	suite_add_tcase(s, c);
+	return s;
+}
+
+MORPH_SUITE_MAIN(suite)

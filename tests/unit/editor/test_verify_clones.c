@@ -1,0 +1,328 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * test_verify_clones - blocks with several copies: verify checks each copy, and no address that
+ * a program can see gets two values.
+ */
+#include "tests/unit/suite.h"
+
+#include <errno.h>
+
+#include "tests/unit/edit_fixture.h"
+#include "tests/unit/verify_pair.h"
+
+#define CONTROL "gcc -O2 tests/data/control.c"
+
+/* Return: true if piece @i is one of several copies of its original. */
+static bool is_cloned(const struct mp_map *map, uint32_t i)
+{
+	for (uint32_t k = 0; k < map->nr_pieces; k++)
+		if (k != i && map->pieces[k].old_vaddr == map->pieces[i].old_vaddr)
+			return true;
+	return false;
+}
+
+START_TEST(verify_refuses_every_changed_byte_of_a_clone)
+{
+	uint32_t nr_clones = 0, nr_bytes = 0;
+	struct pair p;
+
+	pair_build(&p, CONTROL, 3);
+	for (uint32_t i = 0; i < p.map->nr_pieces && nr_clones < 100; i++) {
+		const struct mp_map_piece *piece = &p.map->pieces[i];
+
+		if (!is_cloned(p.map, i))
+			continue;
+		nr_clones++;
+		for (uint32_t k = 0; k < piece->new_size; k++) {
+			struct mp_err err;
+			uint8_t *at = pair_at(&p, piece->new_vaddr + k);
+
+			*at ^= 1;
+			ck_assert_msg(pair_verify(&p, p.size, &err) == -EBADMSG, "%#llx+%u",
+				      (unsigned long long)piece->new_vaddr, k);
+			*at ^= 1;
+			nr_bytes++;
+		}
+	}
+	ck_assert_uint_gt(nr_clones, 10);
+	ck_assert_uint_gt(nr_bytes, nr_clones);
+	pair_free(&p);
+}
+END_TEST
+
+/* The jump at the end of a copy is removed, so it falls into the wrong block. */
+START_TEST(verify_refuses_a_clone_that_falls_into_another_block)
+{
+	struct pair p;
+	uint32_t nr = 0;
+
+	pair_build(&p, CONTROL, 3);
+	for (uint32_t i = 0; i < p.map->nr_pieces; i++) {
+		const struct mp_map_piece *piece = &p.map->pieces[i];
+		uint8_t *jump;
+
+		if (!is_cloned(p.map, i) || piece->new_size < 5)
+			continue;
+		jump = pair_at(&p, piece->new_vaddr + piece->new_size - 5);
+		if (jump[0] != 0xe9)
+			continue;
+		memcpy(jump, "\x0f\x1f\x44\x00\x00", 5);
+		pair_refused(&p, "0x");
+		nr++;
+	}
+	ck_assert_uint_gt(nr, 5);
+	pair_free(&p);
+}
+END_TEST
+
+static bool leads_to(const struct mp_map *map, uint64_t target, uint64_t old)
+{
+	for (uint32_t i = 0; i < map->nr_pieces; i++)
+		if (map->pieces[i].new_vaddr == target && map->pieces[i].old_vaddr == old)
+			return true;
+	return target == old;
+}
+
+/* A jump may lead to any copy of its target, but not to another block. */
+START_TEST(verify_takes_a_jump_to_any_copy_of_its_target)
+{
+	uint32_t nr_accepted = 0, nr_refused = 0;
+	struct pair p;
+
+	pair_build(&p, CONTROL, 3);
+	for (uint32_t i = 0; i < p.map->nr_pieces; i++) {
+		const struct mp_map_piece *piece = &p.map->pieces[i];
+		uint64_t end = piece->new_vaddr + piece->new_size, target;
+		int32_t disp;
+		uint8_t *jump;
+
+		/* A jump that was added to a block, to its old fall-through. */
+		if (piece->new_size != piece->old_size + 5)
+			continue;
+		jump = pair_at(&p, end - 5);
+		memcpy(&disp, jump + 1, 4);
+		target = end + (uint64_t)(int64_t)disp;
+		if (!leads_to(p.map, target, piece->old_vaddr + piece->old_size))
+			continue;
+		for (uint32_t k = 0; jump[0] == 0xe9 && k < p.map->nr_pieces; k++) {
+			const struct mp_map_piece *to = &p.map->pieces[k];
+			bool same = to->old_vaddr == piece->old_vaddr + piece->old_size;
+			struct mp_err err;
+			int rc;
+
+			if (to->new_vaddr == target || (!same && k % 16))
+				continue;
+			/* An empty copy has the same address as the next one. */
+			if (!to->new_size || (k && !to[-1].new_size))
+				continue;
+			disp = (int32_t)(to->new_vaddr - end);
+			memcpy(jump + 1, &disp, 4);
+			rc = pair_verify(&p, p.size, &err);
+			ck_assert_msg(same ? !rc : rc == -EBADMSG, "%#llx: %s",
+				      (unsigned long long)end, err.msg);
+			nr_accepted += same;
+			nr_refused += !same;
+			pair_restore(&p);
+		}
+	}
+	ck_assert_uint_gt(nr_accepted, 0);
+	ck_assert_uint_gt(nr_refused, 20);
+	pair_free(&p);
+}
+END_TEST
+
+/* Replaces the output's map by @map. Return: true if it fits. */
+static bool put_map(struct pair *p, const struct mp_map *map)
+{
+	const struct mp_section *sec = mp_elf_section(p->good, MP_MAP_SECTION);
+	struct mp_err err;
+	uint8_t *bytes;
+	size_t size;
+	bool fits;
+
+	if (mp_map_encode(map, &bytes, &size, &err))
+		return false;
+	fits = size <= sec->size;
+	if (fits) {
+		memset(p->bytes + sec->off, 0, sec->size);
+		memcpy(p->bytes + sec->off, bytes, size);
+	}
+	free(bytes);
+	return fits;
+}
+
+START_TEST(verify_refuses_a_map_that_is_wrong_about_a_clone)
+{
+	uint32_t nr[5] = {0};
+	struct mp_map map;
+	struct pair p;
+
+	pair_build(&p, CONTROL, 3);
+	map = *p.map;
+	map.pieces = malloc((map.nr_pieces + 1) * sizeof(*map.pieces));
+	ck_assert_ptr_nonnull(map.pieces);
+	for (uint32_t i = 0; i < p.map->nr_pieces; i++) {
+		if (!is_cloned(p.map, i) || !p.map->pieces[i].new_size)
+			continue;
+		for (int way = 0; way < 5; way++) {
+			struct mp_map_piece *m = &map.pieces[i];
+			struct mp_err err;
+
+			map.nr_pieces = p.map->nr_pieces;
+			memcpy(map.pieces, p.map->pieces, map.nr_pieces * sizeof(*m));
+			switch (way) {
+			case 0: m->old_size++; break;
+			case 1: m->old_size--; break;
+			case 2: m->new_size--; break;
+			case 3: m->old_vaddr += m->old_size; break;
+			default:
+				map.nr_pieces--;
+				memmove(m, m + 1, (map.nr_pieces - i) * sizeof(*m));
+			}
+			if (put_map(&p, &map)) {
+				ck_assert_msg(pair_verify(&p, p.size, &err) == -EBADMSG,
+					      "copy at %#llx, way %d",
+					      (unsigned long long)p.map->pieces[i].new_vaddr, way);
+				nr[way]++;
+			}
+			pair_restore(&p);
+		}
+	}
+	for (int way = 0; way < 5; way++)
+		ck_assert_msg(nr[way] > 3, "way %d tried %u times only", way, nr[way]);
+	free(map.pieces);
+	pair_free(&p);
+}
+END_TEST
+
+/* ---- addresses that a program sees ---------------------------------------------------------- */
+
+#define TEXT                                                                                       \
+	".text\n.globl main\n.type main, @function\nmain: .cfi_startproc\n"                        \
+	" mov $1, %edi\n call f\n xor %eax, %eax\n ret\n .cfi_endproc\n.size main, .-main\n"       \
+	".globl f\n.type f, @function\n.p2align 4\nf: .cfi_startproc\n cmp $3, %edi\n ja 9f\n"     \
+	" mov %edi, %edi\n jmp *table(,%rdi,8)\n"                                                  \
+	"1: mov $11, %eax\n nop\n ret\n2: mov $12, %eax\n nop\n ret\n"                             \
+	"9: mov $19, %eax\n nop\n ret\n .cfi_endproc\n.size f, .-f\n"                              \
+	".section .rodata\n.p2align 3\ntable: .quad 1b, 2b, 1b, 2b\n"                              \
+	".section .note.GNU-stack,\"\",@progbits\n"
+
+/* A plan, emitted, whose bytes the test can change and verify. */
+struct emitted {
+	struct fixture f;
+	struct me_emitted out;
+	struct mp_elf *elf;
+	uint8_t *bytes;
+};
+
+static int emitted_verify(struct emitted *e, struct mp_err *err)
+{
+	struct mp_elf *elf;
+	int rc = mp_elf_open_memory("output", e->bytes, e->out.image.size_bytes, MP_ELF_ALL, &elf,
+				    err);
+
+	ck_assert_msg(!rc, "%s", err->msg);
+	rc = me_verify(e->f.elf, elf, NULL, err);
+	mp_elf_close(elf);
+	return rc;
+}
+
+static void emitted_build(struct emitted *e)
+{
+	struct mp_err err = {""};
+
+	ck_assert_msg(!me_emit(e->f.cfg, &e->f.plan, &e->out, &err), "%s", err.msg);
+	e->bytes = calloc(1, e->out.image.size_bytes);
+	ck_assert_ptr_nonnull(e->bytes);
+	for (uint32_t i = 0; i < e->out.image.nr_parts; i++)
+		memcpy(e->bytes + e->out.image.parts[i].off, e->out.image.parts[i].bytes,
+		       e->out.image.parts[i].size);
+}
+
+static void emitted_free(struct emitted *e)
+{
+	free(e->bytes);
+	me_emitted_fini(&e->out);
+	fixture_free(&e->f);
+}
+
+/* Plans f with a second copy of block @nr. */
+static void plan_with_clone(struct fixture *f, uint32_t nr)
+{
+	fixture_plan_all(f, "f");
+	fixture_plan(f, "f", nr)->clone = true;
+}
+
+START_TEST(verify_refuses_a_pointer_to_a_function_with_two_copies_of_its_entry)
+{
+	static const char *const pointers[] = {"", ".data\np: .quad f\n"};
+
+	for (size_t i = 0; i < 2; i++) {
+		struct mp_err err = {""};
+		struct emitted e = {0};
+		char source[2048];
+
+		snprintf(source, sizeof(source), "%s%s", TEXT, pointers[i]);
+		fixture_build(&e.f, "assembler", "-no-pie", source);
+		plan_with_clone(&e.f, 0);
+		emitted_build(&e);
+		/* If f is only called, any number of copies is allowed. */
+		ck_assert_msg(emitted_verify(&e, &err) == (i ? -EBADMSG : 0), "%s", err.msg);
+		emitted_free(&e);
+	}
+}
+END_TEST
+
+START_TEST(verify_refuses_words_of_one_label_that_lead_to_different_copies)
+{
+	struct mp_err err = {""};
+	struct emitted e = {0};
+	struct mp_elf *elf;
+	struct mp_map *map;
+	uint64_t old, word, off, other = 0;
+
+	fixture_build(&e.f, "assembler", "-no-pie", TEXT);
+	old = fixture_block_vaddr(&e.f, "f", 2);
+	plan_with_clone(&e.f, 2);
+	emitted_build(&e);
+	ck_assert_msg(!emitted_verify(&e, &err), "%s", err.msg);
+	ck_assert(mp_elf_vaddr_to_off(e.f.elf, fixture_vaddr(&e.f, "table"), &off));
+	memcpy(&word, e.bytes + off, 8);
+	ck_assert_uint_ne(word, old);
+	ck_assert(!memcmp(e.bytes + off, e.bytes + off + 16, 8));
+	ck_assert_int_eq(mp_elf_open_memory("output", e.bytes, e.out.image.size_bytes, MP_ELF_ALL,
+					    &elf, &err),
+			 0);
+	ck_assert_int_eq(mp_map_read(elf, &map, &err), 0);
+	for (uint32_t i = 0; i < map->nr_pieces; i++)
+		if (map->pieces[i].old_vaddr == old && map->pieces[i].new_vaddr != word)
+			other = map->pieces[i].new_vaddr;
+	ck_assert_uint_ne(other, 0);
+	mp_map_free(map);
+	mp_elf_close(elf);
+	/* First one of the two words, then both. */
+	memcpy(e.bytes + off, &other, 8);
+	ck_assert_int_eq(emitted_verify(&e, &err), -EBADMSG);
+	ck_assert_msg(strstr(err.msg, "differ") != NULL, "%s", err.msg);
+	memcpy(e.bytes + off + 16, &other, 8);
+	ck_assert_msg(!emitted_verify(&e, &err), "%s", err.msg);
+	emitted_free(&e);
+}
+END_TEST
+
+static Suite *verify_clones_suite(void)
+{
+	Suite *suite = suite_create("verify_clones");
+	TCase *tc = tcase_create("verify_clones");
+
+	tcase_add_test(tc, verify_refuses_every_changed_byte_of_a_clone);
+	tcase_add_test(tc, verify_refuses_a_clone_that_falls_into_another_block);
+	tcase_add_test(tc, verify_takes_a_jump_to_any_copy_of_its_target);
+	tcase_add_test(tc, verify_refuses_a_map_that_is_wrong_about_a_clone);
+	tcase_add_test(tc, verify_refuses_a_pointer_to_a_function_with_two_copies_of_its_entry);
+	tcase_add_test(tc, verify_refuses_words_of_one_label_that_lead_to_different_copies);
+	suite_add_tcase(suite, tc);
+	return suite;
+}
+
+MORPH_SUITE_MAIN(verify_clones_suite)

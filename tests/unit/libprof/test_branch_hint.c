@@ -1,0 +1,191 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * test_branch_hint - the features that are found at a branch, and the kinds of waits of
+ * instructions.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "libprof/infer/branch_hint.h"
+#include "libprof/infer/insn_wait.h"
+#include "tests/unit/suite.h"
+#include "tests/support/toycfg.h"
+
+static struct toy toy;
+static uint32_t nr_in[TOY_MAX + 1];
+static uint16_t depth[TOY_MAX + 1];
+static struct mp_branch_scene scene = {.nr_in = nr_in, .depth = depth};
+
+static uint32_t seen(uint32_t block)
+{
+	mp_branch_scene_fill(&toy.cfg, &toy.funcs[0], &scene);
+	return mp_branch_look(&toy.cfg, &scene, block).seen;
+}
+
+static bool sees(uint32_t block, enum mp_branch_look look)
+{
+	return seen(block) >> look & 1;
+}
+
+START_TEST(hint_sees_an_if_without_else)
+{
+	toy_init(&toy);
+	toy_func(&toy, "f");
+	toy_block(&toy, MP_TERM_COND, 1);
+	toy_block(&toy, MP_TERM_FALL, 1);
+	toy_block(&toy, MP_TERM_RET, 1);
+	toy_edge(&toy, 0, 1, MP_EDGE_FALL, 1);
+	toy_edge(&toy, 0, 2, MP_EDGE_TAKEN, 0);
+	toy_edge(&toy, 1, 2, MP_EDGE_FALL, 1);
+	toy_finish(&toy);
+	ck_assert(sees(0, MP_LOOK_SKIP) && !sees(0, MP_LOOK_ASIDE));
+	ck_assert(sees(0, MP_LOOK_RETURNS) && !sees(0, MP_LOOK_FALL_RETURNS));
+	ck_assert(sees(0, MP_LOOK_SHARED) && !sees(0, MP_LOOK_FALL_SHARED));
+	ck_assert(!sees(0, MP_LOOK_BACK) && !sees(0, MP_LOOK_FAR));
+}
+END_TEST
+
+START_TEST(hint_sees_what_lies_aside)
+{
+	toy_init(&toy);
+	toy_func(&toy, "f");
+	toy_block(&toy, MP_TERM_COND, 1);
+	toy_block(&toy, MP_TERM_RET, 1);
+	toy_block(&toy, MP_TERM_JUMP, 1);
+	toy_edge(&toy, 0, 1, MP_EDGE_FALL, 1);
+	toy_edge(&toy, 0, 2, MP_EDGE_TAKEN, 0);
+	toy_edge(&toy, 2, 1, MP_EDGE_JUMP, 0);
+	toy_call(&toy, 2, 0);
+	toy_finish(&toy);
+	toy.blocks[2].term_target = toy.blocks[1].vaddr;
+	ck_assert(sees(0, MP_LOOK_ASIDE) && !sees(0, MP_LOOK_SKIP));
+	ck_assert(sees(0, MP_LOOK_CALLS) && !sees(0, MP_LOOK_FALL_CALLS));
+	ck_assert(sees(0, MP_LOOK_LOOPS));
+	toy.blocks[2].flags |= MP_BLOCK_COLD_PART;
+	ck_assert(sees(0, MP_LOOK_DOOMED));
+	/* The edges may be in either order. */
+	toy.edges[0] = (struct mp_edge){0, 2, MP_EDGE_TAKEN};
+	toy.edges[1] = (struct mp_edge){0, 1, MP_EDGE_FALL};
+	ck_assert(sees(0, MP_LOOK_ASIDE) && sees(0, MP_LOOK_DOOMED));
+}
+END_TEST
+
+/* 0 enters; loop: 1 -> 2, or out to 3; 2 -> 1. */
+START_TEST(hint_sees_loops)
+{
+	toy_init(&toy);
+	toy_func(&toy, "f");
+	toy_block(&toy, MP_TERM_COND, 1);
+	toy_block(&toy, MP_TERM_COND, 9);
+	toy_block(&toy, MP_TERM_COND, 9);
+	toy_block(&toy, MP_TERM_TRAP, 1);
+	toy_edge(&toy, 0, 1, MP_EDGE_FALL, 1);
+	toy_edge(&toy, 0, 3, MP_EDGE_TAKEN, 0);
+	toy_edge(&toy, 1, 2, MP_EDGE_FALL, 8);
+	toy_edge(&toy, 1, 3, MP_EDGE_TAKEN, 1);
+	toy_edge(&toy, 2, 3, MP_EDGE_FALL, 1);
+	toy_edge(&toy, 2, 1, MP_EDGE_TAKEN, 8);
+	toy_finish(&toy);
+	ck_assert(sees(0, MP_LOOK_FALL_ENTERS) && !sees(0, MP_LOOK_ENTERS));
+	ck_assert(sees(1, MP_LOOK_LEAVES) && !sees(1, MP_LOOK_FALL_LEAVES));
+	ck_assert(sees(1, MP_LOOK_DOOMED) && !sees(1, MP_LOOK_FALL_DOOMED));
+	ck_assert(sees(2, MP_LOOK_BACK) && sees(2, MP_LOOK_FALL_LEAVES));
+	/* A way that never returns is unlikely, whatever its other features. */
+	ck_assert(mp_branch_hint(mp_branch_look(&toy.cfg, &scene, 1)) < -1);
+}
+END_TEST
+
+START_TEST(hint_knows_comparisons)
+{
+	static const struct {
+		enum mp_compared is;
+		uint8_t len, bytes[8];
+	} cases[] = {
+		{MP_COMPARED_NULL, 3, {0x48, 0x85, 0xc0}},	   /* test %rax, %rax */
+		{MP_COMPARED_ZERO, 2, {0x85, 0xc0}},		   /* test %eax, %eax */
+		{MP_COMPARED_BITS, 2, {0x85, 0xc8}},		   /* test %ecx, %eax */
+		{MP_COMPARED_BITS, 4, {0xf6, 0x40, 0x0c, 0x01}},   /* testb $1, 12(%rax) */
+		{MP_COMPARED_BITS, 2, {0xa8, 0x04}},		   /* test $4, %al */
+		{MP_COMPARED_NUMBER, 3, {0x83, 0xf8, 0x05}},	   /* cmp $5, %eax */
+		{MP_COMPARED_ZERO, 4, {0x83, 0x7d, 0xfc, 0x00}},   /* cmpl $0, -4(%rbp) */
+		{MP_COMPARED_NULL, 4, {0x48, 0x83, 0x3f, 0x00}},   /* cmpq $0, (%rdi) */
+		{MP_COMPARED_OTHER, 3, {0x48, 0x39, 0xd8}},	   /* cmp %rbx, %rax */
+		{MP_COMPARED_NUMBER, 5, {0x3d, 0x00, 0x01, 0, 0}}, /* cmp $256, %eax */
+		{MP_COMPARED_RESULT, 4, {0x48, 0x83, 0xe8, 0x01}}, /* sub $1, %rax */
+		{MP_COMPARED_RESULT, 2, {0x21, 0xd8}},		   /* and %ebx, %eax */
+		{MP_COMPARED_UNKNOWN, 3, {0x48, 0x89, 0xc3}},	   /* mov %rax, %rbx */
+	};
+
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++)
+		ck_assert_msg(mp_insn_compares(cases[i].bytes, cases[i].len) == cases[i].is,
+			      "case %zu", i);
+}
+END_TEST
+
+START_TEST(waits_are_told_by_opcode_and_operand)
+{
+	static const struct {
+		enum mp_wait is;
+		uint8_t bytes[10];
+	} cases[] = {
+		{MP_WAIT_LOAD, {0x48, 0x8b, 0x07}},		  /* mov (%rdi), %rax */
+		{MP_WAIT_MOVE, {0x48, 0x8b, 0xc7}},		  /* mov %rdi, %rax */
+		{MP_WAIT_STORE, {0x48, 0x89, 0x07}},		  /* mov %rax, (%rdi) */
+		{MP_WAIT_LOAD, {0x0f, 0xb6, 0x07}},		  /* movzbl (%rdi), %eax */
+		{MP_WAIT_LOAD_USE, {0x48, 0x3b, 0x07}},		  /* cmp (%rdi), %rax */
+		{MP_WAIT_LOAD_USE, {0x39, 0x07}},		  /* cmp %eax, (%rdi) */
+		{MP_WAIT_MODIFY, {0x01, 0x07}},			  /* add %eax, (%rdi) */
+		{MP_WAIT_MODIFY, {0x83, 0x07, 0x01}},		  /* addl $1, (%rdi) */
+		{MP_WAIT_LOAD_USE, {0x83, 0x3f, 0x01}},		  /* cmpl $1, (%rdi) */
+		{MP_WAIT_PLAIN, {0x01, 0xc7}},			  /* add %eax, %edi */
+		{MP_WAIT_PLAIN, {0x48, 0x8d, 0x47, 0x08}},	  /* lea 8(%rdi), %rax */
+		{MP_WAIT_MOVE, {0x85, 0xc0}},			  /* test %eax, %eax */
+		{MP_WAIT_PUSH, {0x41, 0x57}},			  /* push %r15 */
+		{MP_WAIT_POP, {0x5d}},				  /* pop %rbp */
+		{MP_WAIT_CALL, {0xe8, 0, 0, 0, 0}},		  /* call */
+		{MP_WAIT_CALL, {0xff, 0xd0}},			  /* call *%rax */
+		{MP_WAIT_PUSH, {0xff, 0x37}},			  /* push (%rdi) */
+		{MP_WAIT_DIVIDE, {0xf7, 0xf1}},			  /* div %ecx */
+		{MP_WAIT_LOCKED, {0xf0, 0x48, 0x0f, 0xb1, 0x0f}}, /* lock cmpxchg */
+		{MP_WAIT_LOAD, {0xf3, 0x0f, 0x6f, 0x07}},	  /* movdqu (%rdi), %xmm0 */
+		{MP_WAIT_STORE, {0x0f, 0x11, 0x07}},		  /* movups %xmm0, (%rdi) */
+		{MP_WAIT_VECTOR, {0x66, 0x0f, 0xef, 0xc0}},	  /* pxor %xmm0, %xmm0 */
+		{MP_WAIT_BRANCH, {0x74, 0x10}},			  /* je */
+		{MP_WAIT_MOVE, {0x0f, 0x1f, 0x00}},		  /* nop */
+	};
+
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		struct mp_insn insn;
+
+		ck_assert_int_eq(mp_insn_decode(cases[i].bytes, sizeof(cases[i].bytes), 0, &insn),
+				 0);
+		ck_assert_msg(mp_insn_wait(cases[i].bytes, &insn) == cases[i].is, "case %zu: %d", i,
+			      mp_insn_wait(cases[i].bytes, &insn));
+	}
+}
+END_TEST
+
+START_TEST(waits_cost_something)
+{
+	for (int w = 0; w < MP_NR_WAITS; w++)
+		ck_assert(mp_wait_cost((enum mp_wait)w) > 0);
+	ck_assert(mp_wait_cost(MP_WAIT_LOAD) > mp_wait_cost(MP_WAIT_PLAIN));
+}
+END_TEST
+
+static Suite *hint_suite(void)
+{
+	Suite *suite = suite_create("branch_hint");
+	TCase *tc = tcase_create("branch_hint");
+
+	tcase_add_test(tc, hint_sees_an_if_without_else);
+	tcase_add_test(tc, hint_sees_what_lies_aside);
+	tcase_add_test(tc, hint_sees_loops);
+	tcase_add_test(tc, hint_knows_comparisons);
+	tcase_add_test(tc, waits_are_told_by_opcode_and_operand);
+	tcase_add_test(tc, waits_cost_something);
+	suite_add_tcase(suite, tc);
+	return suite;
+}
+
+MORPH_SUITE_MAIN(hint_suite)

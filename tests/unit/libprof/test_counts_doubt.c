@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * test_counts_doubt - tempered counts: shares of branches are doubted, less so with more
+ * evidence.
+ */
+#include "libprof/infer/counts_doubt.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+#include "tests/unit/suite.h"
+#include "tests/support/toycfg.h"
+
+static struct toy toy;
+
+/* 0 goes to 1 (10) or 2 (0), which return. Each has four instructions: 40 samples. */
+static void fork_of(bool exact)
+{
+	toy_init(&toy);
+	toy_func(&toy, "f");
+	toy_block(&toy, MP_TERM_COND, 10);
+	toy_block(&toy, MP_TERM_RET, 10);
+	toy_block(&toy, MP_TERM_RET, 0);
+	toy_edge(&toy, 0, 1, MP_EDGE_FALL, 10);
+	toy_edge(&toy, 0, 2, MP_EDGE_TAKEN, 0);
+	toy_finish(&toy);
+	toy.counts.exact = exact;
+}
+
+/* Return: count of the way that was never seen. */
+static double doubted(double doubt)
+{
+	struct mp_counts out;
+	double rare;
+
+	ck_assert_int_eq(mp_counts_temper(&toy.cfg, &toy.counts, doubt, &out), 0);
+	ck_assert(fabs(out.edge[0] + out.edge[1] - 10) < 1e-12);
+	ck_assert_ptr_eq(out.block, toy.counts.block);
+	rare = out.edge[1];
+	free(out.edge);
+	return rare;
+}
+
+START_TEST(counts_doubt_is_worth_so_many_samples)
+{
+	fork_of(false);
+	ck_assert(doubted(0) == 0);
+	ck_assert(fabs(doubted(2) - 10 * 1.0 / 42) < 1e-12);
+	ck_assert(fabs(doubted(30) - 10 * 15.0 / 70) < 1e-12);
+}
+END_TEST
+
+START_TEST(counts_doubt_counts_paths_and_transfers)
+{
+	uint64_t followed[] = {28, 0};
+
+	fork_of(false);
+	toy.counts.followed = followed;
+	ck_assert(fabs(doubted(2) - 10 * 1.0 / 70) < 1e-12);
+	toy.counts.followed = NULL;
+	toy.counts.transfer_weight = 4;
+	ck_assert(fabs(doubted(2) - 10 * 1.0 / 82) < 1e-12);
+	/* Without samples, the lack of samples is no evidence. */
+	toy.counts.unsampled = true;
+	toy.counts.transfer_weight = 1;
+	ck_assert(fabs(doubted(2) - 10 * 1.0 / 12) < 1e-12);
+}
+END_TEST
+
+START_TEST(counts_doubt_leaves_counted_counts_alone)
+{
+	fork_of(true);
+	ck_assert(doubted(2) == 0);
+}
+END_TEST
+
+static Suite *counts_doubt_suite(void)
+{
+	Suite *suite = suite_create("counts_doubt");
+	TCase *tcase = tcase_create("counts_doubt");
+
+	tcase_add_test(tcase, counts_doubt_is_worth_so_many_samples);
+	tcase_add_test(tcase, counts_doubt_counts_paths_and_transfers);
+	tcase_add_test(tcase, counts_doubt_leaves_counted_counts_alone);
+	suite_add_tcase(suite, tcase);
+	return suite;
+}
+
+MORPH_SUITE_MAIN(counts_doubt_suite)

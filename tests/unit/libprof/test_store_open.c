@@ -1,0 +1,535 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * test_store_open - which files are accepted as a store; migration, read-only media, damage.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <sys/mount.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <xxhash.h>
+
+#include "libprof/store/store_paths.h"
+#include "tests/unit/store_fixture.h"
+
+/* ---- open ---------------------------------------------------------------------------------- */
+
+START_TEST(store_open_refuses_what_is_no_store)
+{
+	struct mp_store *store;
+	sqlite3 *foreign;
+	char junk[8192];
+
+	ck_assert_int_eq(mp_store_open(db, MP_STORE_READ, &store, &err), -ENOENT);
+	ck_assert_ptr_nonnull(strstr(err.msg, db));
+	write_file(db, "", 0);
+	ck_assert_int_eq(mp_store_open(db, MP_STORE_READ, &store, &err), -ENOENT);
+	memset(junk, 'j', sizeof(junk));
+	write_file(db, junk, sizeof(junk));
+	ck_assert_int_eq(mp_store_open(db, MP_STORE_READ, &store, &err), -EBADMSG);
+	ck_assert_int_eq(mp_store_open(db, MP_STORE_WRITE, &store, &err), -EBADMSG);
+	ck_assert_ptr_nonnull(strstr(err.msg, "not a database"));
+	ck_assert_int_eq(mp_store_open(dir, MP_STORE_WRITE, &store, &err), -EBADMSG);
+	unlink(db);
+	ck_assert_int_eq(sqlite3_open(db, &foreign), SQLITE_OK);
+	sqlite3_exec(foreign, "CREATE TABLE t(x)", NULL, NULL, NULL);
+	sqlite3_close(foreign);
+	ck_assert_int_eq(mp_store_open(db, MP_STORE_WRITE, &store, &err), -EBADMSG);
+	ck_assert_ptr_nonnull(strstr(err.msg, "not one of Morph's"));
+	ck_assert_int_eq(mp_store_open(db, MP_STORE_READ, &store, &err), -EBADMSG);
+	snprintf(db, sizeof(db), "%s/no/such/dir.db", dir);
+	ck_assert_int_eq(mp_store_open(db, MP_STORE_WRITE, &store, &err), -ENOENT);
+}
+END_TEST
+
+START_TEST(store_open_refuses_a_newer_schema)
+{
+	struct mp_store *store;
+
+	mp_store_close(open_as(MP_STORE_WRITE));
+	tamper("PRAGMA user_version = 77");
+	ck_assert_int_eq(mp_store_open(db, MP_STORE_READ, &store, &err), -EPROTO);
+	ck_assert_int_eq(mp_store_open(db, MP_STORE_WRITE, &store, &err), -EPROTO);
+	ck_assert_ptr_nonnull(strstr(err.msg, "schema 77"));
+}
+END_TEST
+
+START_TEST(store_open_refuses_a_schema_with_more_in_it)
+{
+	struct mp_store *store;
+
+	mp_store_close(open_as(MP_STORE_WRITE));
+	tamper("CREATE TRIGGER t AFTER INSERT ON module BEGIN DELETE FROM module; END");
+	ck_assert_int_eq(mp_store_open(db, MP_STORE_READ, &store, &err), -EBADMSG);
+	ck_assert_int_eq(mp_store_open(db, MP_STORE_WRITE, &store, &err), -EBADMSG);
+	tamper("DROP TRIGGER t");
+	mp_store_close(open_as(MP_STORE_WRITE));
+}
+END_TEST
+
+/* Makes a store as programs with the first schema wrote it. */
+static void make_old_store(void)
+{
+	char sql[160];
+
+	tamper(mp_store_steps[0]);
+	snprintf(sql, sizeof(sql),
+		 "PRAGMA application_id = %d; PRAGMA user_version = 1;"
+		 "INSERT INTO module VALUES(1, x'0102', 7, 0, '/bin/x', 4096, 5, 6)",
+		 MP_STORE_APPLICATION_ID);
+	tamper(sql);
+	tamper("INSERT INTO bucket VALUES(1, 1, 20000, 20000, 1, 37);"
+	       "INSERT INTO chunk VALUES(1, 1, 0x40, 0, x'')");
+}
+
+START_TEST(store_of_the_first_schema_is_brought_up_to_date)
+{
+	struct mp_edge_count edge = {0x401000, 0x401008, 5, 0}, *edges;
+	struct mp_path_count path = {(const uint8_t *)"\x01\x02", 2, 4}, *paths;
+	struct mp_ip_count count = {0x401002, 1}, bytes[1] = {{0x401002, 1}};
+	uint8_t data[MP_CHUNK_ENTRY_MAX];
+	struct mp_store *store;
+	bool exact = true;
+	char sql[160];
+	size_t nr = 99, size = mp_chunk_encode(0x400000, bytes, 1, data);
+
+	make_old_store();
+	ck_assert_uint_eq(size, 3);
+	snprintf(sql, sizeof(sql), "UPDATE chunk SET checksum = %u, data = x'%02x%02x%02x'",
+		 (uint32_t)XXH3_64bits(data, size), data[0], data[1], data[2]);
+	tamper(sql);
+	ck_assert_int_eq(mp_store_open(db, MP_STORE_READ, &store, &err), -EPROTO);
+	ck_assert_ptr_nonnull(strstr(err.msg, "older schema 1"));
+	store = open_as(MP_STORE_WRITE);
+	expect(store, 1, 0, &count, 1);
+	ok(mp_store_is_exact(store, 1, 0, &exact, &err));
+	ck_assert_msg(!exact, "what nobody said to be exact");
+	ok(mp_store_read_edges(store, 1, 0, &edges, &nr, &err));
+	ck_assert_uint_eq(nr, 0);
+	ck_assert_ptr_null(edges);
+	ok(mp_store_add_edges(store, 1, NOW, &edge, 1, &err));
+	ok(mp_store_read_paths(store, 1, 0, &paths, &nr, &err));
+	ck_assert_uint_eq(nr, 0);
+	ck_assert_ptr_null(paths);
+	ok(mp_store_add_paths(store, 1, NOW, &path, 1, &err));
+	mp_store_close(store);
+	store = open_as(MP_STORE_READ);
+	expect(store, 1, 0, &count, 1);
+	expect_edges(store, 1, 0, &edge, 1);
+	ok(mp_store_read_paths(store, 1, 0, &paths, &nr, &err));
+	ck_assert_uint_eq(nr, 1);
+	ck_assert_uint_eq(paths[0].count, 4);
+	free(paths);
+	mp_store_close(store);
+}
+END_TEST
+
+START_TEST(store_without_a_name_leaves_no_file)
+{
+	struct mp_store *store;
+
+	ok(mp_store_open("", MP_STORE_WRITE, &store, &err));
+	put(store, 1, 0);
+	mp_store_close(store);
+}
+END_TEST
+
+START_TEST(store_migrates_step_by_step_and_keeps_the_data)
+{
+	const char *steps[32] = {NULL}, *broken[32];
+	int nr = mp_store_nr_steps + 2;
+	struct mp_store *store = open_as(MP_STORE_WRITE), *old;
+	int64_t module = put(store, 1, 0);
+	struct mp_ip_count count = {0x1000, 5};
+
+	ck_assert_int_lt(nr, 31);
+	memcpy(steps, mp_store_steps, (size_t)mp_store_nr_steps * sizeof(*steps));
+	steps[nr - 2] = "ALTER TABLE session ADD COLUMN host TEXT NOT NULL DEFAULT ''";
+	steps[nr - 1] = "CREATE TABLE extra(x); INSERT INTO extra VALUES(42)";
+	memcpy(broken, steps, sizeof(broken));
+	broken[nr] = "CREATE TABLE more(x); CREATE TABLE extra(y)";
+	ok(mp_store_add_counts(store, module, NOW, &count, 1, &err));
+	ok(mp_store_migrate(store, steps, nr, &err));
+	ok(mp_store_migrate(store, steps, nr, &err));
+	expect(store, module, 0, &count, 1);
+	/* A failed step undoes everything, including the steps before it. */
+	ck_assert_int_ne(mp_store_migrate(store, broken, nr + 1, &err), 0);
+	ok(mp_store_migrate(store, steps, nr, &err));
+	expect(store, module, 0, &count, 1);
+	mp_store_close(store);
+	ck_assert_int_eq(mp_store_open(db, MP_STORE_READ, &old, &err), -EPROTO);
+}
+END_TEST
+
+/* Runs @fn as an ordinary user, since permissions do not bind root. Return: exit status. */
+static int as_nobody(int (*fn)(void))
+{
+	pid_t child = fork();
+	int status;
+
+	if (!child) {
+		if (geteuid() == 0 && (setgid(65534) || setuid(65534)))
+			_exit(99);
+		_exit(fn());
+	}
+	ck_assert_int_eq(waitpid(child, &status, 0), child);
+	ck_assert_msg(WIFEXITED(status), "killed by %d", WTERMSIG(status));
+	return WEXITSTATUS(status);
+}
+
+static int read_it(void)
+{
+	struct mp_store *store;
+
+	if (mp_store_open(db, MP_STORE_READ, &store, &err))
+		return 1;
+	if (mp_store_check(store, &err))
+		return 2;
+	mp_store_close(store);
+	return 0;
+}
+
+static int read_fails(void)
+{
+	struct mp_store *store;
+	int r = mp_store_open(db, MP_STORE_READ, &store, &err);
+
+	return r == -EACCES ? 0 : 1;
+}
+
+static int write_fails(void)
+{
+	struct mp_store *store;
+	int r = mp_store_open(db, MP_STORE_WRITE, &store, &err);
+
+	return r == -EACCES ? 0 : 1;
+}
+
+static int write_it(void)
+{
+	struct mp_store *store;
+
+	if (mp_store_open(db, MP_STORE_WRITE, &store, &err))
+		return 1;
+	mp_store_close(store);
+	return 0;
+}
+
+START_TEST(store_of_root_belongs_to_whom_the_directory_belongs)
+{
+	static const char *const suffixes[] = {"", "-wal", "-shm"};
+	struct mp_store *store;
+	char name[4200];
+	struct stat st;
+	size_t i;
+
+	if (geteuid())
+		MORPH_SKIP("root alone can make files of others");
+	ck_assert_int_eq(chown(dir, 65534, 65534), 0);
+	store = open_as(MP_STORE_WRITE);
+	for (i = 0; i < 3; i++) {
+		snprintf(name, sizeof(name), "%s%s", db, suffixes[i]);
+		ck_assert_int_eq(stat(name, &st), 0);
+		ck_assert_msg(st.st_uid == 65534 && st.st_gid == 65534, "%s: of %u", name,
+			      st.st_uid);
+	}
+	mp_store_close(store);
+	ck_assert_int_eq(as_nobody(write_it), 0);
+	/* An existing file keeps its owner, and a symbolic link is not followed. */
+	snprintf(name, sizeof(name), "%s-other", db);
+	write_file(name, "x", 1);
+	ok(mp_store_make_file(name, &err));
+	ck_assert_int_eq(stat(name, &st), 0);
+	ck_assert_uint_eq(st.st_uid, 0);
+	ck_assert_int_eq(unlink(name), 0);
+	unlink(db);
+	ck_assert_int_eq(symlink(name, db), 0);
+	ck_assert_int_eq(lchown(db, 65534, 65534), 0);
+	ck_assert_int_eq(mp_store_make_file(db, &err), -EPERM);
+	ck_assert_int_eq(stat(name, &st), -1);
+	ck_assert_int_eq(mp_store_open(db, MP_STORE_WRITE, &store, &err), -EPERM);
+	ck_assert_ptr_nonnull(strstr(err.msg, "another user"));
+	ck_assert_int_eq(stat(name, &st), -1);
+	ck_assert_int_eq(unlink(db), 0);
+}
+END_TEST
+
+START_TEST(store_reads_where_it_cannot_write)
+{
+	struct mp_store *store = open_as(MP_STORE_WRITE);
+	struct mp_session session = start(store);
+	struct mp_ip_count count = {0x1000, 5};
+
+	ok(mp_store_add_counts(store, put(store, 1, 0), NOW, &count, 1, &err));
+	add_ledger(store, session.key, 5);
+	ck_assert_int_eq(chmod(dir, 0555), 0);
+	/* The permissions that older versions gave. */
+	for (size_t i = 0; i < 3; i++) {
+		char name[128];
+
+		snprintf(name, sizeof(name), "%s%s", db, (const char *[]){"", "-wal", "-shm"}[i]);
+		ck_assert_int_eq(chmod(name, 0444), 0);
+	}
+	if (geteuid()) {
+		/*
+		 * The writer still has -shm open, and an ordinary owner cannot become another
+		 * user.
+		 */
+		mp_store_close(store);
+		ck_assert_int_eq(read_it(), 0);
+		chmod(dir, 0700);
+		return;
+	}
+	ck_assert_int_eq(as_nobody(read_it), 0); /* while there is a writer */
+	ck_assert_int_eq(as_nobody(write_fails), 0);
+	mp_store_close(store);
+	ck_assert_int_eq(as_nobody(read_it), 0); /* without a writer and -wal */
+	ck_assert_int_eq(chmod(db, 0400), 0);
+	ck_assert_int_eq(as_nobody(read_fails), 0);
+	chmod(dir, 0700);
+}
+END_TEST
+
+START_TEST(store_reads_on_a_read_only_file_system)
+{
+	struct mp_store *store;
+	struct mp_session session;
+	struct mp_ip_count count = {0x1000, 5};
+	char mnt[80];
+
+	snprintf(mnt, sizeof(mnt), "%s/mnt", dir);
+	ck_assert_int_eq(mkdir(mnt, 0700), 0);
+	if (mount("none", mnt, "tmpfs", 0, "size=4m"))
+		MORPH_SKIP("cannot mount a tmpfs: %s", strerror(errno));
+	snprintf(db, sizeof(db), "%s/morph %%3f?#.db", mnt);
+	store = open_as(MP_STORE_WRITE);
+	session = start(store);
+	ok(mp_store_add_counts(store, put(store, 1, 0), NOW, &count, 1, &err));
+	add_ledger(store, session.key, 5);
+	mp_store_close(store);
+	ck_assert_int_eq(mount("none", mnt, "tmpfs", MS_REMOUNT | MS_RDONLY, ""), 0);
+	ck_assert_int_eq(read_it(), 0);
+	ck_assert_int_ne(mp_store_open(db, MP_STORE_WRITE, &store, &err), 0);
+	umount(mnt);
+}
+END_TEST
+
+START_TEST(store_says_when_a_dead_writers_wal_cannot_be_read)
+{
+	struct mp_store *store;
+	char mnt[80], cmd[400];
+
+	snprintf(mnt, sizeof(mnt), "%s/mnt", dir);
+	ck_assert_int_eq(mkdir(mnt, 0700), 0);
+	if (mount("none", mnt, "tmpfs", 0, "size=4m"))
+		MORPH_SKIP("cannot mount a tmpfs: %s", strerror(errno));
+	/* A copy of a database in use has -wal but no -shm. */
+	store = open_as(MP_STORE_WRITE);
+	put(store, 1, 0);
+	snprintf(cmd, sizeof(cmd), "cp %s %s-wal %s", db, db, mnt);
+	ck_assert_int_eq(system(cmd), 0);
+	mp_store_close(store);
+	ck_assert_int_eq(mount("none", mnt, "tmpfs", MS_REMOUNT | MS_RDONLY, ""), 0);
+	snprintf(db, sizeof(db), "%s/morph.db", mnt);
+	ck_assert_int_ne(mp_store_open(db, MP_STORE_READ, &store, &err), 0);
+	ck_assert_ptr_nonnull(strstr(err.msg, "a writer was killed"));
+	umount(mnt);
+}
+END_TEST
+
+/* ---- damage -------------------------------------------------------------------------------- */
+
+static void *read_whole(const char *path, size_t *size)
+{
+	FILE *f = fopen(path, "r");
+	char *data;
+
+	ck_assert_ptr_nonnull(f);
+	fseek(f, 0, SEEK_END);
+	*size = (size_t)ftell(f);
+	rewind(f);
+	data = malloc(*size);
+	ck_assert_uint_eq(fread(data, 1, *size, f), *size);
+	fclose(f);
+	return data;
+}
+
+/* Runs every reader of the store on the current file. */
+static int use_everything(void)
+{
+	struct mp_store *store;
+	struct mp_module *modules = NULL;
+	struct mp_session *sessions = NULL;
+	struct mp_program_activity *programs = NULL;
+	size_t nr = 0, n;
+	int r = mp_store_open(db, MP_STORE_READ, &store, &err), any;
+
+	if (r)
+		return r;
+	any = mp_store_list_modules(store, 0, &modules, &nr, &err);
+	for (size_t i = 0; !any && i < nr; i++) {
+		struct mp_ip_count *counts = NULL;
+		struct mp_edge_count *edges = NULL;
+
+		any = mp_store_read_counts(store, modules[i].key, 0, &counts, &n, &err);
+		if (!any)
+			any = mp_store_read_edges(store, modules[i].key, 0, &edges, &n, &err);
+		free(counts);
+		free(edges);
+	}
+	mp_store_free_modules(modules, nr);
+	r = mp_store_list_sessions(store, &sessions, &n, &err);
+	if (!r)
+		free(sessions);
+	any = any ? any : r;
+	r = mp_store_list_activity(store, 0, &programs, &n, &err);
+	if (!r)
+		free(programs);
+	any = any ? any : r;
+	r = mp_store_check(store, &err);
+	any = any ? any : r;
+	mp_store_close(store);
+	return any;
+}
+
+static void make_sample_store(void)
+{
+	static struct mp_ip_count counts[3000];
+	static struct mp_edge_count edges[3000];
+	struct mp_store *store = open_as(MP_STORE_WRITE);
+	struct mp_session session = start(store);
+	struct mp_activity activity = {1, 2, 3, 4};
+
+	for (unsigned int i = 0; i < 5; i++) {
+		int64_t module = put(store, i, 1 << 20);
+
+		fill(counts, 3000, 0x1000, 100, i + 1);
+		ok(mp_store_add_counts(store, module, NOW + i * DAY, counts, 3000, &err));
+		add_ledger(store, session.key, sum(counts, 3000));
+		ok(mp_store_add_activity(store, module, NOW, &activity, &err));
+		fill_edges(edges, 3000, 0x1000, 100, i + 1);
+		ok(mp_store_add_edges(store, module, NOW + i * DAY, edges, 3000, &err));
+	}
+	mp_store_close(store);
+	ck_assert_int_eq(use_everything(), 0);
+}
+
+START_TEST(store_truncated_anywhere_is_an_error)
+{
+	size_t size;
+	char *data;
+
+	make_sample_store();
+	data = read_whole(db, &size);
+	for (size_t cut = 1; cut < size; cut += cut < 200 ? 13 : 777) {
+		write_file(db, data, cut);
+		ck_assert_int_ne(use_everything(), 0);
+		ck_assert_int_ne(err.msg[0], '\0');
+	}
+	free(data);
+}
+END_TEST
+
+START_TEST(store_with_flipped_bits_never_crashes_nor_lies_about_counts)
+{
+	uint64_t seed = 99;
+	size_t size, nr_found = 0;
+	uint8_t *data, *copy;
+
+	make_sample_store();
+	data = read_whole(db, &size);
+	copy = malloc(size);
+	for (int round = 0; round < 1500; round++) {
+		int nr_flips = 1 + round % 4;
+
+		memcpy(copy, data, size);
+		for (int i = 0; i < nr_flips; i++)
+			copy[next_random(&seed) % size] ^= 1u << next_random(&seed) % 8;
+		write_file(db, copy, size);
+		nr_found += use_everything() != 0;
+	}
+	/* Undetected changes hit free space, paths or times; counts have checksums. */
+	ck_assert_uint_ge(nr_found, 600);
+	free(copy);
+	free(data);
+}
+END_TEST
+
+START_TEST(store_flipped_count_is_found)
+{
+	struct mp_store *store;
+	struct mp_ip_count *counts;
+	size_t nr;
+
+	make_sample_store();
+	/* The last byte of a chunk's data: a count or a distance, so any value is plausible. */
+	tamper("UPDATE chunk SET data = substr(data, 1, length(data) - 1) ||"
+	       " CASE substr(data, -1) WHEN x'04' THEN x'05' ELSE x'04' END WHERE key = 1");
+	store = open_as(MP_STORE_READ);
+	ck_assert_int_eq(mp_store_read_counts(store, 1, 0, &counts, &nr, &err), -EBADMSG);
+	ck_assert_ptr_nonnull(strstr(err.msg, "checksum"));
+	mp_store_close(store);
+}
+END_TEST
+
+/* ---- path ---------------------------------------------------------------------------------- */
+
+START_TEST(store_path_follows_the_documented_order)
+{
+	char path[256], want[256];
+
+	setenv("MORPH_DB", "/x/y.db", 1);
+	ok(mp_store_default_path(path, sizeof(path), false, &err));
+	ck_assert_str_eq(path, "/x/y.db");
+	unsetenv("MORPH_DB");
+	if (geteuid() == 0) {
+		ok(mp_store_default_path(path, sizeof(path), false, &err));
+		ck_assert_str_eq(path, "/var/lib/morph/morph.db");
+		ck_assert_int_eq(chmod(dir, 0777), 0);
+		ck_assert_int_eq(seteuid(65534), 0);
+	}
+	setenv("XDG_STATE_HOME", dir, 1);
+	snprintf(want, sizeof(want), "%s/morph/morph.db", dir);
+	ok(mp_store_default_path(path, sizeof(path), true, &err));
+	ck_assert_str_eq(path, want);
+	*strrchr(want, '/') = '\0';
+	ck_assert_int_eq(access(want, W_OK), 0);
+	setenv("XDG_STATE_HOME", "relative", 1);
+	setenv("HOME", dir, 1);
+	snprintf(want, sizeof(want), "%s/.local/state/morph/morph.db", dir);
+	ok(mp_store_default_path(path, sizeof(path), false, &err));
+	ck_assert_str_eq(path, want);
+	unsetenv("HOME");
+	ck_assert_int_eq(mp_store_default_path(path, sizeof(path), false, &err), -ENOENT);
+	setenv("HOME", dir, 1);
+	ck_assert_int_eq(mp_store_default_path(path, 10, false, &err), -ENAMETOOLONG);
+	if (getuid() == 0)
+		ck_assert_int_eq(seteuid(0), 0); /* teardown removes root's files */
+}
+END_TEST
+
+static Suite *suite(void)
+{
+	Suite *s = suite_create("store_open");
+	TCase *tc = tcase_create("store_open");
+
+	tcase_add_checked_fixture(tc, setup, teardown);
+	tcase_add_test(tc, store_open_refuses_what_is_no_store);
+	tcase_add_test(tc, store_open_refuses_a_newer_schema);
+	tcase_add_test(tc, store_open_refuses_a_schema_with_more_in_it);
+	tcase_add_test(tc, store_of_the_first_schema_is_brought_up_to_date);
+	tcase_add_test(tc, store_without_a_name_leaves_no_file);
+	tcase_add_test(tc, store_migrates_step_by_step_and_keeps_the_data);
+	tcase_add_test(tc, store_reads_where_it_cannot_write);
+	tcase_add_test(tc, store_reads_on_a_read_only_file_system);
+	tcase_add_test(tc, store_says_when_a_dead_writers_wal_cannot_be_read);
+	tcase_add_test(tc, store_truncated_anywhere_is_an_error);
+	tcase_add_test(tc, store_with_flipped_bits_never_crashes_nor_lies_about_counts);
+	tcase_add_test(tc, store_flipped_count_is_found);
+	tcase_add_test(tc, store_path_follows_the_documented_order);
+	tcase_add_test(tc, store_of_root_belongs_to_whom_the_directory_belongs);
+	suite_add_tcase(s, tc);
+	return s;
+}
+
+MORPH_SUITE_MAIN(suite)
