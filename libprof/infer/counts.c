@@ -596,6 +596,10 @@ int mp_counts_build(const struct mp_cfg *cfg, const struct mp_profile *profile,
 		goto out;
 	}
 	again = profile->nr_transfers ? !in.unsampled : options->call_graph && !in.exact;
+	if (again && !profile->nr_transfers && mp_calls_begin(cfg, profile, out, &in.more)) {
+		ret = mp_err_set(err, ENOMEM, "out of memory");
+		goto out;
+	}
 	ret = funcs_infer(&in, &sum, err);
 	if (!ret && again) {
 		if (profile->nr_transfers)

@@ -17,6 +17,9 @@
  */
 #define CALL_WEIGHT 8.0
 
+/* Limit of the walk below, for long functions and loops without an exit. */
+#define STRAIGHT_BLOCKS 32
+
 static uint32_t func_entry(const struct mp_cfg *cfg, uint32_t f)
 {
 	const struct mp_func *func = &cfg->funcs[f];
@@ -42,15 +45,55 @@ static double func_entered(const struct mp_cfg *cfg, const struct mp_counts *cou
 	return sum > 0 ? sum : 0;
 }
 
+/*
+ * Instructions that each call of function @f runs: those from its entry to the first branch.
+ * 0 if the function has samples, no blocks, or blocks that the profile does not know.
+ */
+static uint32_t unsampled_insns(const struct mp_cfg *cfg, const struct mp_profile *profile,
+				const struct mp_counts *counts, uint32_t f)
+{
+	const struct mp_func *func = &cfg->funcs[f];
+	uint32_t b = func_entry(cfg, f), sum = 0;
+
+	for (uint32_t i = func->first_block; i < func->first_block + func->nr_blocks; i++)
+		if (counts->samples[i] || (profile->block_unknown && profile->block_unknown[i]))
+			return 0;
+	for (uint32_t i = 0; b != MP_NONE && i < STRAIGHT_BLOCKS; i++) {
+		const struct mp_block *block = &cfg->blocks[b];
+
+		sum += block->nr_insns;
+		b = block->nr_edges == 1 ? cfg->edges[block->first_edge].to : MP_NONE;
+	}
+	return sum;
+}
+
+int mp_calls_begin(const struct mp_cfg *cfg, const struct mp_profile *profile,
+		   const struct mp_counts *counts, struct mp_calls_evidence *out)
+{
+	uint32_t *unsampled = calloc((size_t)cfg->nr_funcs + 1, sizeof(*unsampled));
+
+	out->samples = calloc((size_t)cfg->nr_blocks + 1, sizeof(*out->samples));
+	out->insns = calloc((size_t)cfg->nr_blocks + 1, sizeof(*out->insns));
+	if (!unsampled || !out->samples || !out->insns) {
+		free(unsampled);
+		return -ENOMEM;
+	}
+	for (uint32_t f = 0; f < cfg->nr_funcs; f++)
+		unsampled[f] = unsampled_insns(cfg, profile, counts, f);
+	for (uint32_t i = 0; i < cfg->nr_calls; i++)
+		if (cfg->calls[i].callee != MP_NONE)
+			out->insns[cfg->calls[i].block] += unsampled[cfg->calls[i].callee];
+	free(unsampled);
+	return 0;
+}
+
 int mp_calls_weigh(const struct mp_cfg *cfg, const struct mp_counts *counts,
-		   struct mp_calls_evidence *out)
+		   struct mp_calls_evidence *evidence)
 {
 	double *sites = calloc((size_t)cfg->nr_funcs + 1, sizeof(*sites));
 	double *entered = calloc((size_t)cfg->nr_funcs + 1, sizeof(*entered));
 
-	out->samples = calloc((size_t)cfg->nr_blocks + 1, sizeof(*out->samples));
-	out->insns = calloc((size_t)cfg->nr_blocks + 1, sizeof(*out->insns));
-	if (!sites || !entered || !out->samples || !out->insns) {
+	if (!sites || !entered) {
 		free(sites);
 		free(entered);
 		return -ENOMEM;
@@ -69,16 +112,17 @@ int mp_calls_weigh(const struct mp_cfg *cfg, const struct mp_counts *counts,
 		entered[f] = func_entered(cfg, counts, f, entry);
 		if (!(entered[f] > 0))
 			continue;
-		out->insns[entry] += CALL_WEIGHT;
-		out->samples[entry] += CALL_WEIGHT * sites[f];
+		evidence->insns[entry] += CALL_WEIGHT;
+		evidence->samples[entry] += CALL_WEIGHT * sites[f];
 	}
 	for (uint32_t i = 0; i < cfg->nr_calls; i++) {
 		uint32_t callee = cfg->calls[i].callee, b = cfg->calls[i].block;
 
 		if (callee == MP_NONE || !(entered[callee] > 0))
 			continue;
-		out->insns[b] += CALL_WEIGHT;
-		out->samples[b] += CALL_WEIGHT * entered[callee] * counts->block[b] / sites[callee];
+		evidence->insns[b] += CALL_WEIGHT;
+		evidence->samples[b] +=
+			CALL_WEIGHT * entered[callee] * counts->block[b] / sites[callee];
 	}
 	free(sites);
 	free(entered);

@@ -269,6 +269,55 @@ START_TEST(counts_listen_to_the_call_graph)
 }
 END_TEST
 
+START_TEST(counts_avoid_calls_of_functions_without_samples)
+{
+	/*
+	 * f goes from 0 to 4 by 1 and 2, or by 3, which is shorter and calls g. None of
+	 * these three has samples, nor has g.
+	 */
+	uint64_t samples[] = {60, 0, 0, 0, 60, 0};
+	struct mp_profile profile = {.block_samples = samples, .nr_blocks = 6};
+	struct mp_counts_options options = {.estimator = MP_ESTIMATE_POISSON};
+
+	for (int with = 0; with < 2; with++) {
+		uint8_t unknown[] = {0, 0, 0, 0, 0, 1};
+		struct mp_counts counts;
+
+		toy_init(&toy);
+		toy_func(&toy, "f");
+		toy_block(&toy, MP_TERM_COND, 0);
+		toy_block(&toy, MP_TERM_FALL, 0);
+		toy_block(&toy, MP_TERM_JUMP, 0);
+		toy_block(&toy, MP_TERM_JUMP, 0);
+		toy_block(&toy, MP_TERM_RET, 0);
+		toy_func(&toy, "g");
+		toy_block(&toy, MP_TERM_RET, 0);
+		toy_edge(&toy, 0, 1, MP_EDGE_FALL, 0);
+		toy_edge(&toy, 0, 3, MP_EDGE_TAKEN, 0);
+		toy_edge(&toy, 1, 2, MP_EDGE_FALL, 0);
+		toy_edge(&toy, 2, 4, MP_EDGE_JUMP, 0);
+		toy_edge(&toy, 3, 4, MP_EDGE_JUMP, 0);
+		toy_call(&toy, 3, 1);
+		toy_finish(&toy);
+		toy.blocks[5].nr_insns = 40;
+		options.call_graph = with;
+		ck_assert_int_eq(mp_counts_build(&toy.cfg, &profile, &options, &counts, NULL, NULL),
+				 0);
+		check_conserved(&counts);
+		ck_assert(with ? counts.block[1] > 9 * counts.block[3]
+			       : counts.block[3] > 9 * counts.block[1]);
+		mp_counts_fini(&counts);
+		/* A callee that the profile does not know is no evidence. */
+		profile.block_unknown = unknown;
+		ck_assert_int_eq(mp_counts_build(&toy.cfg, &profile, &options, &counts, NULL, NULL),
+				 0);
+		ck_assert(counts.block[3] > 9 * counts.block[1]);
+		mp_counts_fini(&counts);
+		profile.block_unknown = NULL;
+	}
+}
+END_TEST
+
 /* f ran 6 times, its loop 1,000 times in total; h ran 60 times, without samples. */
 static void transfers_fill(struct mp_profile *profile)
 {
@@ -358,6 +407,7 @@ static Suite *counts_suite(void)
 	tcase_add_test(tcase, counts_of_transfers_of_some_runs_alone_are_not_believed);
 	tcase_add_test(tcase, counts_let_flow_leave_where_a_branch_leaves_the_function);
 	tcase_add_test(tcase, counts_listen_to_the_call_graph);
+	tcase_add_test(tcase, counts_avoid_calls_of_functions_without_samples);
 	tcase_add_test(tcase, counts_take_transfers_for_samples);
 	tcase_add_test(tcase, counts_combine_samples_and_transfers);
 	tcase_add_test(tcase, counts_refuse_a_profile_of_something_else);
