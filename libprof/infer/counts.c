@@ -544,6 +544,70 @@ static int followed_copy(const struct mp_cfg *cfg, const struct mp_path_evidence
 	return 0;
 }
 
+static int arrays_alloc(struct inference *in)
+{
+	size_t nr_blocks = (size_t)in->cfg->nr_blocks + 1, nr_edges = (size_t)in->cfg->nr_edges + 1;
+	struct mp_counts *out = in->out;
+
+	out->block = calloc(nr_blocks, sizeof(*out->block));
+	out->edge = calloc(nr_edges, sizeof(*out->edge));
+	out->samples = calloc(nr_blocks, sizeof(*out->samples));
+	in->wait = calloc(nr_blocks, sizeof(*in->wait));
+	in->hint = calloc(nr_blocks, sizeof(*in->hint));
+	return out->block && out->edge && out->samples && in->wait && in->hint ? 0 : -ENOMEM;
+}
+
+/*
+ * Infers from samples and transfers. Two rounds with the call graph: it relates counts, and
+ * the first round finds these. Two rounds with transfers: the first finds the weight of a
+ * transfer relative to a sample, and transfers replace the call graph. One round if there
+ * are only transfers, or exact counts.
+ */
+static int rounds_infer(struct inference *in, struct mp_counts_stats *sum, struct mp_err *err)
+{
+	bool transfers = in->profile->nr_transfers;
+	bool again = transfers ? !in->unsampled : in->options->call_graph && !in->exact;
+	int ret;
+
+	if (again && !transfers && mp_calls_begin(in->cfg, in->profile, in->out, &in->more))
+		return mp_err_set(err, ENOMEM, "out of memory");
+	ret = funcs_infer(in, sum, err);
+	if (ret || !again)
+		return ret;
+	if (transfers)
+		in->transfer_weight = transfers_weigh(in->cfg, in->profile, in->out);
+	else if (mp_calls_weigh(in->cfg, in->out, &in->more))
+		return mp_err_set(err, ENOMEM, "out of memory");
+	if (in->paths)
+		in->told_weight = told_weigh(in->cfg, in->paths, in->out);
+	in->again = !transfers;
+	ret = funcs_infer(in, sum, err);
+	in->again = false;
+	return ret;
+}
+
+static int inference_run(struct inference *in, struct mp_counts_stats *sum, struct mp_err *err)
+{
+	const struct mp_profile *profile = in->profile;
+	int ret;
+
+	witnesses_fill(in->cfg, profile, in->out->samples);
+	in->out->exact = in->out->complete = profile->exact;
+	/* If the compiler had a profile, its order is better evidence than hints. */
+	in->hinted = in->options->layout_prior && !in->profiled;
+	in->exact = profile->exact && profile->nr_samples;
+	if (in->exact && profile->nr_transfers)
+		return exact_infer(in, sum, err);
+	in->unsampled = !profile->nr_samples && profile->nr_transfers;
+	in->transfer_weight = in->unsampled;
+	if (in->options->estimator == MP_ESTIMATE_PATHS && !profile->nr_transfers)
+		in->paths = in->options->paths;
+	if (in->paths && followed_copy(in->cfg, in->paths, in->out))
+		return mp_err_set(err, ENOMEM, "out of memory");
+	ret = rounds_infer(in, sum, err);
+	return !ret && in->paths ? polled_infer(in, sum, err) : ret;
+}
+
 int mp_counts_build(const struct mp_cfg *cfg, const struct mp_profile *profile,
 		    const struct mp_counts_options *options, struct mp_counts *out,
 		    struct mp_counts_stats *stats, struct mp_err *err)
@@ -551,71 +615,19 @@ int mp_counts_build(const struct mp_cfg *cfg, const struct mp_profile *profile,
 	static const struct mp_counts_options defaults = {
 		.estimator = MP_ESTIMATE_POISSON, .layout_prior = true, .call_graph = true};
 	struct mp_counts_stats sum = {0};
-	struct inference in = {
-		.cfg = cfg, .profile = profile, .out = out, .profiled = mp_cfg_is_profiled(cfg)};
-	bool again;
-	int ret = 0;
+	struct inference in = {.cfg = cfg,
+			       .profile = profile,
+			       .options = options ? options : &defaults,
+			       .out = out,
+			       .profiled = mp_cfg_is_profiled(cfg)};
+	int ret;
 
 	*out = (struct mp_counts){0};
-	options = options ? options : &defaults;
-	in.options = options;
 	if (profile->nr_blocks != cfg->nr_blocks)
 		return mp_err_set(err, EINVAL, "profile of %u blocks for a program of %u",
 				  profile->nr_blocks, cfg->nr_blocks);
-	out->block = calloc((size_t)cfg->nr_blocks + 1, sizeof(*out->block));
-	out->edge = calloc((size_t)cfg->nr_edges + 1, sizeof(*out->edge));
-	out->samples = calloc((size_t)cfg->nr_blocks + 1, sizeof(*out->samples));
-	in.wait = calloc((size_t)cfg->nr_blocks + 1, sizeof(*in.wait));
-	in.hint = calloc((size_t)cfg->nr_blocks + 1, sizeof(*in.hint));
-	if (!out->block || !out->edge || !out->samples || !in.wait || !in.hint) {
-		ret = mp_err_set(err, ENOMEM, "out of memory");
-		goto out;
-	}
-	witnesses_fill(cfg, profile, out->samples);
-	out->exact = out->complete = profile->exact;
-	/* If the compiler had a profile, its order is better evidence than hints. */
-	in.hinted = options->layout_prior && !in.profiled;
-	in.exact = profile->exact && profile->nr_samples;
-	if (in.exact && profile->nr_transfers) {
-		ret = exact_infer(&in, &sum, err);
-		goto out;
-	}
-	/*
-	 * Two rounds with the call graph: it relates counts, and the first round finds
-	 * these. Two rounds with transfers: the first finds the weight of a transfer
-	 * relative to a sample, and transfers replace the call graph. One round if there
-	 * are only transfers, or exact counts.
-	 */
-	in.unsampled = !profile->nr_samples && profile->nr_transfers;
-	in.transfer_weight = in.unsampled;
-	if (options->estimator == MP_ESTIMATE_PATHS && !profile->nr_transfers)
-		in.paths = options->paths;
-	ret = in.paths ? followed_copy(cfg, in.paths, out) : 0;
-	if (ret) {
-		ret = mp_err_set(err, ENOMEM, "out of memory");
-		goto out;
-	}
-	again = profile->nr_transfers ? !in.unsampled : options->call_graph && !in.exact;
-	if (again && !profile->nr_transfers && mp_calls_begin(cfg, profile, out, &in.more)) {
-		ret = mp_err_set(err, ENOMEM, "out of memory");
-		goto out;
-	}
-	ret = funcs_infer(&in, &sum, err);
-	if (!ret && again) {
-		if (profile->nr_transfers)
-			in.transfer_weight = transfers_weigh(cfg, profile, out);
-		else if (mp_calls_weigh(cfg, out, &in.more))
-			ret = mp_err_set(err, ENOMEM, "out of memory");
-		if (in.paths)
-			in.told_weight = told_weigh(cfg, in.paths, out);
-		in.again = !profile->nr_transfers;
-		if (!ret)
-			ret = funcs_infer(&in, &sum, err);
-		in.again = false;
-	}
-	if (!ret && in.paths)
-		ret = polled_infer(&in, &sum, err);
-out:
+	ret = arrays_alloc(&in) ? mp_err_set(err, ENOMEM, "out of memory")
+				: inference_run(&in, &sum, err);
 	inference_fini(&in);
 	if (ret < 0) {
 		mp_counts_fini(out);
