@@ -3,13 +3,13 @@
  * morphmon - data that the module's files share: each CPU's state, and the functions that
  * start and stop parts.
  * The Monitor of Morph (SOSP 1997), section 3.2.
- * 	dev      the device's requests           collect  starts and stops everything below
- * 	cpu      timers, CPUs that come and go   hook     tracepoints by name
- * 	sample   one sample                      event    fork, exec, exit
- * 	stack    callers of a sample             mapping  executable memory, with build_id
- * 	ring     records to the reader           space    mappings not reported yet, with file
- * 	text     address of the kernel's code
- * 	registers  register values of a sample
+ *	dev      the device's requests           collect  starts and stops everything below
+ *	cpu      timers, CPUs that come and go   hook     tracepoints by name
+ *	sample   one sample                      event    fork, exec, exit
+ *	stack    callers of a sample             mapping  executable memory, with build_id
+ *	ring     records to the reader           space    mappings not reported yet, with file
+ *	text     address of the kernel's code
+ *	registers  register values of a sample
  */
 #ifndef MORPH_MORPHMON_H
 #define MORPH_MORPHMON_H

@@ -17,13 +17,13 @@
  * the rings or calls read(): the mapped tail and read()'s are the same.
  *
  * Each CPU that was online since START has a ring, at the offset MORPH_DEV_RING(cpu):
- * 	+----------------------+ MORPH_DEV_RING(cpu)
- * 	| struct morph_tail    |  one page, the reader's: mapped alone, MAP_SHARED, may be writable
- * 	+----------------------+ + page
- * 	| struct morph_head    |  one page, the kernel's: mapped with the records, read-only
- * 	+----------------------+ + 2 pages
- * 	| records, ring_bytes  |  a power of two
- * 	+----------------------+
+ *	+----------------------+ MORPH_DEV_RING(cpu)
+ *	| struct morph_tail    |  one page, the reader's: mapped alone, MAP_SHARED, may be writable
+ *	+----------------------+ + page
+ *	| struct morph_head    |  one page, the kernel's: mapped with the records, read-only
+ *	+----------------------+ + 2 pages
+ *	| records, ring_bytes  |  a power of two
+ *	+----------------------+
  * @head and @tail count bytes from the start and never wrap; position p lies at p %
  * ring_bytes. No record lies across the ring's end: a PAD fills the rest.
  *
