@@ -163,7 +163,7 @@ COMPLETIONS := $(patsubst $(O)/%,$(O)/completion/%,$(PROGS))
 
 # ---- targets --------------------------------------------------------------
 
-.PHONY: all programs tests tools fuzzers plugins kmod guest-programs check check-guest \
+.PHONY: all programs tests tools fuzzers plugins completions kmod guest-programs check check-guest \
 	check-guest-debug demo \
 	check-torture check-hazards check-self check-mutation fuzz bench figure3 \
 	deb deb-check check-system install install-dkms format format-check layers setup clean help FORCE
@@ -175,6 +175,7 @@ tests: $(TESTS)
 tools: $(TOOLS)
 fuzzers: $(FUZZERS)
 plugins: $(PLUGINS)
+completions: $(COMPLETIONS)
 
 help:
 	@echo 'make [all]          programs and QEMU plugins, in $$(O)'
