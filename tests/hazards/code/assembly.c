@@ -5,7 +5,7 @@
 // moves: main
 #include <stdio.h>
 
-#include "hazard.h"
+#include "../hazard.h"
 
 int slots_of_eight(int), outside_slots(const void *, int), picks_entry(int), table_of_offsets(int);
 int inline_data(int), skips_over(int), lock_or_not(int), pushes_and_returns(int), overlapping(int);

@@ -6,7 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "hazard.h"
+#include "../hazard.h"
 
 KEEP void unreachable_one(void) { __builtin_unreachable(); }
 KEEP void nothing(void) {}

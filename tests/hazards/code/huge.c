@@ -5,7 +5,7 @@
 // moves: by_table by_branches
 #include <stdio.h>
 
-#include "hazard.h"
+#include "../hazard.h"
 
 #define C1(n)                                              \
 	case n:                                            \

@@ -7,7 +7,7 @@
 #include <setjmp.h>
 #include <stdio.h>
 
-#include "hazard.h"
+#include "../hazard.h"
 
 static jmp_buf env;
 KEEP int target(int n) { return n % 3 ? n + 1 : n * 3; }

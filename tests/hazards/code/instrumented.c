@@ -8,7 +8,7 @@
 // run: rm -rf gcda; GCOV_PREFIX=$PWD/gcda ./prog; find gcda -name '*.gcda' | wc -l
 #include <stdio.h>
 
-#include "hazard.h"
+#include "../hazard.h"
 
 #define QUIET __attribute__((no_instrument_function))
 static int depth, deepest, entries;

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "hazard.h"
+#include "../hazard.h"
 
 KEEP long absolute(const unsigned char *code)
 {

@@ -14,7 +14,7 @@
 #include <unordered_map>
 #include <vector>
 
-#include "hazard.h"
+#include "../hazard.h"
 
 struct shape {
 	int n = 1;

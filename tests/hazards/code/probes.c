@@ -9,7 +9,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "hazard.h"
+#include "../hazard.h"
 
 extern char *__start___patchable_function_entries[] __attribute__((weak, visibility("hidden")));
 extern char *__stop___patchable_function_entries[] __attribute__((weak, visibility("hidden")));

@@ -9,7 +9,7 @@
 #include <string.h>
 #include <ucontext.h>
 
-#include "hazard.h"
+#include "../hazard.h"
 
 /* Relative addresses, as in Linux: the instruction that may fault, and where to continue. */
 struct fixup {

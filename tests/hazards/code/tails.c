@@ -5,7 +5,7 @@
 // levels: -O2 -O3 -Os
 #include <stdio.h>
 
-#include "hazard.h"
+#include "../hazard.h"
 
 KEEP static void check(void) { __asm__ volatile(""); }
 

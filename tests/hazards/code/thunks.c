@@ -4,7 +4,7 @@
 // flags: -mindirect-branch=thunk -mfunction-return=thunk -fcf-protection=none
 #include <stdio.h>
 
-#include "hazard.h"
+#include "../hazard.h"
 
 typedef long function(long);
 KEEP static long add(long v) { return v + 3; }

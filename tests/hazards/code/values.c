@@ -11,7 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "hazard.h"
+#include "../hazard.h"
 
 #define NR 6
 

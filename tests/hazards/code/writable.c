@@ -7,7 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "hazard.h"
+#include "../hazard.h"
 
 __asm__(".pushsection .patched, \"awx\", @progbits\n"
 	".globl constant, variable, calls\n"

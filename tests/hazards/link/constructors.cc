@@ -9,7 +9,7 @@
 #include <cstdlib>
 #include <thread>
 
-#include "hazard.h"
+#include "../hazard.h"
 
 static long trace;
 static void note(int n) { trace = (trace * 10 + n) % 1000000007; }

@@ -7,7 +7,7 @@
 // stays: choose choose_deep
 #include <stdio.h>
 
-#include "hazard.h"
+#include "../hazard.h"
 
 KEEP static int plain(int x) { return x * 2 + 1; }
 KEEP static int better(int x) { return x % 5 == 0 ? x * 3 : x * 2 + 2; }

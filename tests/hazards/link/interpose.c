@@ -12,7 +12,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "hazard.h"
+#include "../hazard.h"
 
 typedef int function(int);
 #if defined(LIBRARY)

@@ -10,7 +10,7 @@
 #include <cstdio>
 #include <stdexcept>
 
-#include "hazard.h"
+#include "../hazard.h"
 
 static thread_local int mine = 3;
 

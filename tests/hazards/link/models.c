@@ -6,7 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "hazard.h"
+#include "../hazard.h"
 
 static int data[100];
 KEEP static int order(const void *a, const void *b) { return *(const int *)a - *(const int *)b; }

@@ -9,7 +9,7 @@
 #include <string.h>
 #include <unwind.h>
 
-#include "hazard.h"
+#include "../hazard.h"
 
 static char names[256];
 

@@ -16,7 +16,7 @@
 #include <thread>
 #include <sys/mman.h>
 
-#include "hazard.h"
+#include "../hazard.h"
 
 #ifdef LIBRARY
 #ifdef OTHER

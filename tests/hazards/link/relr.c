@@ -8,7 +8,7 @@
 // refused: program header
 #include <stdio.h>
 
-#include "hazard.h"
+#include "../hazard.h"
 
 typedef int function(int);
 #define F(n)                                                 \

@@ -10,7 +10,7 @@
 #include <pthread.h>
 #include <stdio.h>
 
-#include "hazard.h"
+#include "../hazard.h"
 
 #if LIBRARY == 1
 __thread int shared = 1000;

@@ -7,7 +7,7 @@
 #include <dlfcn.h>
 #include <stdio.h>
 
-#include "hazard.h"
+#include "../hazard.h"
 
 #ifdef LIBRARY
 __asm__(".symver old_answer, answer@ONE");

@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-#include "hazard.h"
+#include "../hazard.h"
 
 static _Thread_local int mine;
 static sem_t started;

@@ -9,7 +9,7 @@
 #include <cstdlib>
 #include <stdexcept>
 
-#include "hazard.h"
+#include "../hazard.h"
 
 __attribute__((cold)) KEEP void complain(const char *what, int n)
 {

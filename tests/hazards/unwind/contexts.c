@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <ucontext.h>
 
-#include "hazard.h"
+#include "../hazard.h"
 
 #define NR 5
 static ucontext_t main_context, contexts[NR];

@@ -9,7 +9,7 @@
 #include <cstring>
 #include <stdexcept>
 
-#include "hazard.h"
+#include "../hazard.h"
 
 typedef int __attribute__((ms_abi)) ms_function(int, double, long, const char *, int, int);
 

@@ -8,7 +8,7 @@
 #include <stdexcept>
 #include <utility>
 
-#include "hazard.h"
+#include "../hazard.h"
 
 static int destroyed;
 struct guard {

@@ -5,7 +5,7 @@
 #include <cstdio>
 #include <string>
 
-#include "hazard.h"
+#include "../hazard.h"
 
 struct guard {
 	int &n;

@@ -9,7 +9,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "hazard.h"
+#include "../hazard.h"
 
 static jmp_buf env[4];
 static sigjmp_buf from_handler;

@@ -7,7 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "hazard.h"
+#include "../hazard.h"
 
 static int unwound;
 static void leave(int *n) { unwound += *n; }

@@ -13,7 +13,7 @@
 #include <thread>
 #include <vector>
 
-#include "hazard.h"
+#include "../hazard.h"
 
 static int alive, order;
 

@@ -14,7 +14,7 @@
 #include <ucontext.h>
 #include <unwind.h>
 
-#include "hazard.h"
+#include "../hazard.h"
 
 static int unwound;
 struct guard {

@@ -9,7 +9,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "hazard.h"
+#include "../hazard.h"
 
 KEEP long deep(int n)
 {

@@ -18,7 +18,7 @@
 #include <thread>
 #include <unistd.h>
 
-#include "hazard.h"
+#include "../hazard.h"
 
 static int unwound;
 struct guard {

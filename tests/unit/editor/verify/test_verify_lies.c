@@ -377,7 +377,7 @@ START_TEST(verify_refuses_changed_call_in_writable_memory)
 	uint64_t call, plain, now = 0;
 	struct pair p;
 
-	build(&p, "gcc -w -O2 -D_GNU_SOURCE -Itests/hazards tests/hazards/code/writable.c", _i);
+	build(&p, "gcc -w -O2 -D_GNU_SOURCE tests/hazards/code/writable.c", _i);
 	plain = symbol(p.original, "plain");
 	call = symbol(p.original, "calls") + 4;
 	ck_assert_uint_eq(*pair_at(&p, call), 0xe8);
@@ -397,8 +397,7 @@ START_TEST(verify_takes_data_between_segments_with_code_for_data)
 {
 	struct pair p;
 
-	build(&p, "gcc -w -O2 -static -D_GNU_SOURCE -Itests/hazards tests/hazards/code/writable.c",
-	      1);
+	build(&p, "gcc -w -O2 -static -D_GNU_SOURCE tests/hazards/code/writable.c", 1);
 	ck_assert_uint_gt(p.report.nr_table_entries, 100);
 	pair_free(&p);
 }
