@@ -6,7 +6,7 @@
 set -u
 root=$(cd "$(dirname "$0")/../../.." && pwd)
 BUILD=$(cd "${BUILD:-$root/build}" && pwd)
-src=$root/tests/e2e
+src=$root/tests/e2e/optimize
 dir=$(mktemp -d "${TMPDIR:-/tmp}/exceptions.XXXXXX")
 trap 'rm -rf "$dir"' EXIT
 nr_failed=0
