@@ -147,9 +147,9 @@ TOOL_SRCS := $(wildcard tests/tools/*.c)
 tool = $(O)/tools/$(subst _,-,$(basename $(notdir $(1))))
 TOOLS := $(foreach s,$(TOOL_SRCS),$(call tool,$(s)))
 # Programs for the guest. One of them is built several times, under different names.
-GUEST_SRCS := $(filter-out tests/guest/reader.c tests/guest/variant.c,$(wildcard tests/guest/*.c))
+GUEST_SRCS := $(filter-out %/reader.c %/variant.c,$(wildcard tests/guest/programs/*.c))
 GUEST_VARIANTS := 1 2 3 4 5 6 7
-GUEST_PROGS := $(patsubst tests/guest/%.c,$(O)/guest/%,$(GUEST_SRCS)) \
+GUEST_PROGS := $(patsubst tests/guest/programs/%.c,$(O)/guest/%,$(GUEST_SRCS)) \
 	$(foreach v,$(GUEST_VARIANTS),$(O)/guest/variant$(v)) \
 	$(O)/guest/libvariant1.so $(O)/guest/libvariant2.so \
 	$(patsubst %,$(O)/guest/producers-%,busy other liba.so libb.so) \
@@ -163,7 +163,7 @@ COMPLETIONS := $(patsubst $(O)/%,$(O)/completion/%,$(PROGS))
 
 # ---- targets --------------------------------------------------------------
 
-.PHONY: all programs tests tools fuzzers plugins kmod guest-programs check check-guest \
+.PHONY: all programs tests tools fuzzers plugins completions kmod guest-programs check check-guest \
 	check-guest-debug demo \
 	check-torture check-hazards check-self check-mutation fuzz bench figure3 \
 	deb deb-check check-system install install-dkms format format-check layers setup clean help FORCE
@@ -175,6 +175,7 @@ tests: $(TESTS)
 tools: $(TOOLS)
 fuzzers: $(FUZZERS)
 plugins: $(PLUGINS)
+completions: $(COMPLETIONS)
 
 help:
 	@echo 'make [all]          programs and QEMU plugins, in $$(O)'
@@ -320,52 +321,52 @@ guest_cc = $(CC) -std=gnu17 -O1 -g -fno-omit-frame-pointer -fno-optimize-sibling
 guest-programs: $(GUEST_PROGS)
 
 # Most variants are static: all of them lie at one address, and they start sooner.
-$(O)/guest/variant%: tests/guest/variant.c
+$(O)/guest/variant%: tests/guest/programs/variant.c
 	$(call say,CC,guest/variant$*)
 	@mkdir -p $(@D)
 	$(Q)$(guest_cc) -DVARIANT=$* $(if $(filter 6,$*),,-static) -o $@ $<
 
-$(O)/guest/libvariant%.so: tests/guest/variant.c
+$(O)/guest/libvariant%.so: tests/guest/programs/variant.c
 	$(call say,CC,guest/libvariant$*.so)
 	@mkdir -p $(@D)
 	$(Q)$(guest_cc) -DVARIANT=$* -DLIBRARY -shared -fPIC -o $@ $<
 
-# Programs of tests/e2e/morphd-producers.sh. Building them in the guest takes too long.
-$(O)/guest/producers-%: tests/e2e/busy.c
+# Programs of tests/e2e/morphd/producers.sh. Building them in the guest takes too long.
+$(O)/guest/producers-%: tests/e2e/morphd/busy.c
 	$(call say,CC,guest/producers-$*)
 	@mkdir -p $(@D)
 	$(Q)$(CC) -O1 -Wl,--build-id=0x$(shell echo $* | md5sum | cut -c 1-16) \
 		$(if $(filter %.so,$*),-DLIBRARY -shared -fPIC) -o $@ $< -ldl -lpthread
 
-# Programs of tests/e2e/morphd-same-profile.sh.
-$(O)/guest/libmix.so: tests/e2e/mix.c
+# Programs of tests/e2e/morphd/same-profile.sh.
+$(O)/guest/libmix.so: tests/e2e/morphd/mix.c
 	$(call say,CC,guest/libmix.so)
 	@mkdir -p $(@D)
 	$(Q)$(CC) -O2 -DLIBRARY -shared -fPIC -Wl,--build-id,-soname=./libmix.so -o $@ $<
 
-$(O)/guest/mix: tests/e2e/mix.c $(O)/guest/libmix.so
+$(O)/guest/mix: tests/e2e/morphd/mix.c $(O)/guest/libmix.so
 	$(call say,CC,guest/mix)
 	$(Q)$(CC) -O2 -Wl,--build-id -o $@ $^
 
-$(O)/guest/same_profile: tests/e2e/same_profile.c
+$(O)/guest/same_profile: tests/e2e/morphd/same_profile.c
 	$(call say,CC,guest/same_profile)
 	@mkdir -p $(@D)
 	$(Q)$(CC) -O3 -o $@ $< -lm
 
-# Programs of tests/e2e/morphd-paths.sh. The note lies behind the code, so
+# Programs of tests/e2e/morphd/paths.sh. The note lies behind the code, so
 # adding the note later moves no code.
-$(O)/guest/paths-original $(O)/guest/paths-first: tests/e2e/paths.S
+$(O)/guest/paths-original $(O)/guest/paths-first: tests/e2e/morphd/paths.S
 	$(call say,CC,$(patsubst $(O)/%,%,$@))
 	@mkdir -p $(@D)
 	$(Q)$(CC) $(if $(filter %first,$@),-DNUMBERED) -Wl,--build-id -o $@ $<
 
-$(O)/guest/paths-copy: tests/e2e/paths.S $(O)/guest/paths-original $(O)/guest/paths-first \
+$(O)/guest/paths-copy: tests/e2e/morphd/paths.S $(O)/guest/paths-original $(O)/guest/paths-first \
 		$(O)/tools/path-note
 	$(call say,CC,guest/paths-copy)
 	$(Q)$(O)/tools/path-note $(O)/guest/paths-original $(O)/guest/paths-first $@.note $@.table
 	$(Q)$(CC) -Wa,--no-warn -DNUMBERED -DNOTE='"$@.note"' -DPATHS='"$@.table"' -Wl,--build-id -o $@ $<
 
-$(O)/guest/%: tests/guest/%.c tests/guest/reader.c
+$(O)/guest/%: tests/guest/programs/%.c tests/guest/programs/reader.c
 	$(call say,CC,$<)
 	@mkdir -p $(@D)
 	$(Q)$(guest_cc) -o $@ $(filter %.c,$^) -lm
@@ -460,7 +461,7 @@ check-guest:
 	$(Q)scripts/setup --guest
 	$(Q)$(MAKE) --no-print-directory all
 	$(Q)BUILD=$(O) scripts/check/check-guest --long
-	$(Q)BUILD=$(O) scripts/check/check-guest --kaslr 10-requests 21-kernel 30-morphd
+	$(Q)BUILD=$(O) scripts/check/check-guest --kaslr requests kernel morphd
 
 # The first run builds a kernel, which takes half an hour or more.
 check-guest-debug:
@@ -477,7 +478,7 @@ demo:
 need = test -x $(1) || { echo "make: $(1): not there yet" >&2; exit 1; }
 
 check-hazards: all
-	$(Q)MORPH_PROGRAMS=all scripts/check/run --build=$(O) e2e/optimize-programs
+	$(Q)MORPH_PROGRAMS=all scripts/check/run --build=$(O) e2e/optimize/programs
 	$(Q)BUILD=$(O) scripts/check/hazards --long --seeds=4 --table=$(O)/hazards.md
 	$(Q)BUILD=$(O) scripts/check/sweep
 
@@ -542,7 +543,7 @@ layers:
 # What tests work on has forms of its own.
 FORMAT_SRCS = $(shell find kmod libprof daemon editor tests -name '*.[ch]' ! -name '*.mod.c' \
 	! -path 'tests/data/*' ! -path 'tests/e2e/*' ! -path 'tests/hazards/*' ! -path 'tests/plugin/*/*' \
-	! -path 'tests/guest/*/*' | LC_ALL=C sort)
+	! -path 'tests/guest/cost/*' | LC_ALL=C sort)
 format-check:
 	$(Q)clang-format --dry-run --Werror $(FORMAT_SRCS)
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * path-note ORIGINAL COPY NOTE PATHS - writes what makes tests/e2e/paths.S a rewritten file:
+ * path-note ORIGINAL COPY NOTE PATHS - writes what makes tests/e2e/morphd/paths.S a rewritten file:
  * its map note and its table of paths, from the labels of both builds.
  *
  * path-note --list DB ORIGINAL COPY - puts COPY into DB's list of outputs, because verify

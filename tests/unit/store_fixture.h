@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
  * store_fixture - a temporary directory and database for each test of the store, with common
- * helper functions. Included once by each tests/unit/libprof/test_store*.c.
+ * helper functions. Included once by each tests/unit/libprof/store/test_store*.c.
  */
 #ifndef MORPH_TESTS_STORE_FIXTURE_H
 #define MORPH_TESTS_STORE_FIXTURE_H

@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
 #
-# Runs in the guest: the bytes in the stream for each kind of work (mixed.sh, tests/guest/stream.c).
+# Runs in the guest: the bytes in the stream for each kind of work (mixed.sh, tests/guest/programs/stream.c).
 # Once with processes described when a sample needs them, as for the service, and once at once.
 set -eu
 cd "$(dirname "$0")"

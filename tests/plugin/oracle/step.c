@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
  * step - counts a small program's instructions and transfers by single-stepping. Called by
- * tests/e2e/bench-branches.sh.
+ * tests/e2e/bench/branches.sh.
  *
  * An independent check of the plugin: uses the processor, ptrace and Zydis, and shares no code
  * with it. Very slow. Counts the main program only.

@@ -1,0 +1,138 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+# make install puts every program, manual page, the unit and its files in the right place, and
+# nothing into /var/lib. The installed programs answer --version and --help. systemd accepts the
+# unit and rates it as confined. The installed configuration is valid.
+set -u
+root=$(cd "$(dirname "$0")/../../.." && pwd)
+dest=$TMPDIR/dest
+nr_failed=0
+fail() {
+	echo "FAIL: $*"
+	nr_failed=$((nr_failed + 1))
+}
+
+cd "$root" || exit 1
+make --no-print-directory O="$BUILD" DESTDIR="$dest" PREFIX=/usr install || {
+	echo "FAIL: make install"
+	exit 1
+}
+
+declare -A where=([daemon/morphd/morphd.c]=sbin/morphd [daemon/stats/morph_stats.c]=bin/morph-stats
+	[editor/cli/morph_optimize.c]=bin/morph-optimize [editor/audit/morph_audit.c]=bin/morph-audit)
+nr=0
+for src in "${!where[@]}"; do
+	[ -e "$src" ] || continue
+	nr=$((nr + 1))
+	bin=$dest/usr/${where[$src]}
+	[ -x "$bin" ] || { fail "$bin was not installed"; continue; }
+	version=$("$bin" --version 2>&1) || fail "$bin --version: exit $?"
+	[ -n "$version" ] || fail "$bin --version says nothing"
+	help=$("$bin" --help 2>"$TMPDIR/err") || fail "$bin --help: exit $?"
+	[ -n "$help" ] || fail "$bin --help says nothing on stdout"
+	"$bin" --no-such-option >/dev/null 2>"$TMPDIR/err"
+	[ $? = 2 ] || fail "$bin: an unknown option is not a usage error (2)"
+	[ -s "$TMPDIR/err" ] || fail "$bin: an unknown option goes without a message"
+done
+for page in Documentation/*.[1458]; do
+	[ -e "$page" ] || continue
+	[ -e "$dest/usr/share/man/man${page##*.}/$(basename "$page")" ] ||
+		fail "$page was not installed"
+	if command -v mandoc >/dev/null; then
+		mandoc -T lint -W error "$page" || fail "$page: mandoc finds errors"
+	fi
+done
+# Files of the service and the module; nothing else is installed beside the programs.
+{
+	printf '%s\n' etc/morph/morphd.conf usr/lib/systemd/system/morphd.service \
+		usr/lib/sysusers.d/morph.conf usr/lib/udev/rules.d/99-morphmon.rules \
+		usr/lib/modprobe.d/morphmon.conf usr/share/doc/morph/examples/morphd.conf \
+		usr/share/doc/morph/examples/morphmon.modules-load.conf \
+		"${where[@]/#/usr/}"
+	for page in Documentation/*.[1458]; do
+		echo "usr/share/man/man${page##*.}/$(basename "$page")"
+	done
+	for program in "${where[@]}"; do
+		echo "usr/share/bash-completion/completions/${program#*/}"
+	done
+} | sort >"$TMPDIR/wanted"
+(cd "$dest" && find . -type f | sed 's,^\./,,' | sort) >"$TMPDIR/got"
+cmp -s "$TMPDIR/wanted" "$TMPDIR/got" ||
+	fail "installed (>) is not what should be (<): $(diff "$TMPDIR/wanted" "$TMPDIR/got")"
+# modes DIRECTORY: list files with wrong modes. Everyone may read, only root
+# may write, and only programs are executable.
+modes() {
+	find "$1" \( -type d ! -perm 755 \) -o \( -type f -path '*bin/*' ! -perm 755 \) \
+		-o \( -type f ! -path '*bin/*' ! -perm 644 \)
+}
+wrong=$(modes "$dest")
+[ -z "$wrong" ] || fail "wrong modes: $wrong"
+unit=$dest/usr/lib/systemd/system/morphd.service
+grep -q '^ExecStart=/usr/sbin/morphd --wait --config=/etc/morph/morphd.conf$' "$unit" ||
+	fail "the unit does not start /usr/sbin/morphd with its configuration"
+! grep -qE '@[A-Z]+@' "$unit" || fail "the unit holds an unfilled @NAME@"
+
+# An administrator's changes stay. A package can choose other directories.
+echo "rate = 7" >"$dest/etc/morph/morphd.conf"
+make --no-print-directory O="$BUILD" DESTDIR="$dest" PREFIX=/usr install >/dev/null || fail "make install, again"
+[ "$(cat "$dest/etc/morph/morphd.conf")" = "rate = 7" ] || fail "a changed configuration is overwritten"
+make --no-print-directory O="$BUILD" DESTDIR="$TMPDIR/other" PREFIX=/opt SYSCONFDIR=/e UNITDIR=/u \
+	SYSUSERSDIR=/s UDEVDIR=/d MODPROBEDIR=/m EXAMPLEDIR=/x install >/dev/null || fail "make install elsewhere"
+for file in e/morph/morphd.conf u/morphd.service s/morph.conf d/rules.d/99-morphmon.rules \
+	m/morphmon.conf x/morphd.conf opt/sbin/morphd; do
+	[ -s "$TMPDIR/other/$file" ] || fail "$file: not where it was wanted"
+done
+grep -q '^ExecStart=/opt/sbin/morphd --wait --config=/e/morph/morphd.conf$' "$TMPDIR/other/u/morphd.service" ||
+	fail "the unit elsewhere: $(grep ExecStart "$TMPDIR/other/u/morphd.service")"
+
+# The installed configuration is valid, and shows the default of each key.
+conf=$TMPDIR/other/e/morph/morphd.conf
+"$dest/usr/sbin/morphd" --check-config --config="$conf" || fail "the installed configuration is wrong"
+! grep -q '^[^#]' "$conf" || fail "the installed configuration sets something"
+sed -n 's/^#\([a-z-]* = .*\)/\1/p' "$conf" >"$TMPDIR/all.conf"
+"$dest/usr/sbin/morphd" --check-config --config="$TMPDIR/all.conf" ||
+	fail "the defaults in the configuration are wrong"
+keys=$(sed -n 's/^\.It Cm //p' Documentation/morphd.conf.5 | sort | tr '\n' ' ')
+[ "$keys" = "$(cut -d' ' -f1 "$TMPDIR/all.conf" | sort | tr '\n' ' ')" ] ||
+	fail "morphd.conf(5) has the keys $keys; the file has others"
+[ "$keys" = "database interval no-kernel rate registers source " ] || fail "keys: $keys"
+
+# The module has each parameter of the example.
+while IFS== read -r parameter _; do
+	grep -q "^module_param($parameter," kmod/main.c || fail "the module has no parameter $parameter"
+done < <(sed -n 's/^#options morphmon //p' kmod/morphmon.modprobe.conf)
+
+# ---- systemd's own checks
+if command -v systemd-analyze >/dev/null; then
+	# At most 3.5; the scale of --threshold is in tenths.
+	systemd-analyze security --no-pager --offline=true --threshold=35 "$unit" >"$TMPDIR/exposure" 2>&1 ||
+		fail "exposure: $(grep -v ✓ "$TMPDIR/exposure")"
+	tail -n 1 "$TMPDIR/exposure"
+	# Check that the threshold has an effect: no unit can reach this one.
+	! systemd-analyze security --no-pager --offline=true --threshold=1 "$unit" >/dev/null 2>&1 ||
+		fail "systemd-analyze does not look at the threshold"
+	mkdir -p "$dest/bin" && touch "$dest/bin/kill" && chmod +x "$dest/bin/kill"
+	for target in sysinit basic shutdown multi-user local-fs; do
+		printf '[Unit]\nDescription=%s\n' $target >"$dest/usr/lib/systemd/system/$target.target"
+	done
+	systemd-analyze verify --man=no --root="$dest" morphd.service >"$TMPDIR/verify" 2>&1 ||
+		fail "systemd-analyze verify: $(cat "$TMPDIR/verify")"
+	! grep -i 'morphd' "$TMPDIR/verify" || fail "systemd-analyze verify complains"
+	sed -i 's/^WatchdogSec=.*/WatchdogSecs=2min/' "$unit"
+	systemd-analyze verify --man=no --root="$dest" morphd.service 2>&1 | grep -q WatchdogSecs ||
+		fail "systemd-analyze verify sees no mistake"
+	if command -v systemd-sysusers >/dev/null; then
+		systemd-sysusers --root="$dest" >"$TMPDIR/users" 2>&1 || fail "sysusers: $(cat "$TMPDIR/users")"
+		grep -q '^morph:.*:/var/lib/morph:/usr/sbin/nologin$' "$dest/etc/passwd" &&
+			grep -q '^morph:' "$dest/etc/group" || fail "sysusers: $(cat "$dest/etc/passwd")"
+	fi
+else
+	echo "systemd-analyze is missing: the unit was not judged"
+fi
+[ ! -e "$dest/var" ] || fail "install made $dest/var: that is the unit's StateDirectory"
+if [ $nr = 0 ]; then
+	echo "skip: no program exists"
+	exit 77
+fi
+echo "$nr programs, $nr_failed failures"
+[ $nr_failed = 0 ]

@@ -1,0 +1,220 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+# The output of each program with --json is valid whatever the names of files and functions, and has
+# exactly the fields that Documentation/json.md documents.
+set -u
+root=$(cd "$(dirname "$0")/../../.." && pwd)
+BUILD=$(cd "${BUILD:-$root/build}" && pwd)
+dir=$(mktemp -d "${TMPDIR:-/tmp}/json.XXXXXX")
+trap 'rm -rf "$dir"' EXIT
+cd "$dir" || exit 1
+export PATH=$BUILD:$BUILD/tools:$PATH
+nr_failed=0
+fail() {
+	echo "FAIL: $*"
+	nr_failed=$((nr_failed + 1))
+}
+for tool in python3 gcc objdump; do
+	command -v $tool >/dev/null || { echo "skip: $tool is missing"; exit 77; }
+done
+
+cat >prog.c <<'C'
+#include <stdio.h>
+#include <stdlib.h>
+__attribute__((noinline)) long bad(long n) __asm__("b\xff" "d");
+static inline __attribute__((always_inline)) long step(long s, long i)
+{
+	return s + (i * 5) % 11;
+}
+__attribute__((noinline)) long bad(long n)
+{
+	long s = 0;
+	for (long i = 0; i < n; i++) {
+		if (i % 7 == 3)
+			s ^= i;
+		s = step(s, i);
+	}
+	return s;
+}
+__attribute__((noinline)) long other(long n)
+{
+	long s = 1;
+	for (long i = 0; i < n; i++)
+		s = s * 3 + bad(i & 7);
+	return s;
+}
+/* Gets its own address, so that it is left alone. */
+__attribute__((noinline)) long alone(long n)
+{
+	void *here;
+	__asm__("lea 0(%%rip), %0" : "=r"(here));
+	return n + (here != NULL);
+}
+/* Belongs to no function: no unwind information, no size. */
+long lone(long n);
+__asm__(".text\nlone: lea 1(%rdi), %rax\n ret\n");
+int main(int argc, char **argv)
+{
+	long n = argc > 1 ? atol(argv[1]) : 1000;
+
+	printf("%ld\n", bad(n) + other(n) + lone(alone(n)));
+	return 0;
+}
+C
+# The name holds valid UTF-8, an invalid byte, a quote and a backslash.
+prog=$'h\xc3\xbc\xff"\\n' bad=$'b\xffd'
+gcc -g -O2 -fno-pie -no-pie -Wl,--build-id -Wl,--emit-relocs prog.c -o "$prog" || exit 1
+readarray -t code < <(objdump -d --no-show-raw-insn "./$prog" | LC_ALL=C sed -nE \
+	-e '/^[0-9a-f]+ <(.*)>:$/{s//\1/;h;}' -e '/^ +([0-9a-f]+):.*/{s//0x\1/;G;s/\n/ /p;}')
+# counts NUMBER FUNCTION: callgrind's lines for each instruction of FUNCTION
+counts() {
+	local line
+	for line in "${code[@]}"; do
+		[ "${line#* }" != "$2" ] || echo "${line%% *} 0 $1"
+	done
+}
+{
+	printf 'version: 1\npositions: instr line\nevents: Ir\nob=%s\nfl=x\nfn=a\n' "$dir/$prog"
+	counts 50000 "$bad"
+	counts 3000 other
+	counts 2000 alone
+	counts 1000 lone
+} >cg.body
+# with_total FILE: append the total as callgrind does
+with_total() {
+	awk '{print} /^0x/ {sum += $3} END {print "totals: " sum}' "$1"
+}
+with_total cg.body >cg.out
+[ "$(wc -l <cg.out)" -gt 30 ] || { echo "FAIL: too few instructions: $(cat cg.out)"; exit 1; }
+
+# says NAME STATUS COMMAND...: the output goes to NAME.json
+says() {
+	local name=$1 want=$2 got=0
+	shift 2
+	"$@" >"$name.json" 2>"$name.err" || got=$?
+	[ $got = "$want" ] || fail "$name: status $got, not $want: $(head -n 3 "$name.err")"
+}
+stats() {
+	local name=$1
+	shift
+	says "$name" 0 morph-stats --json -d s.db "$@"
+}
+stats import import cg.out
+cp s.db old.db
+awk '/^0x/ && n++ % 2 {$3 *= 3} {print}' cg.body >cg2.body
+with_total cg2.body >cg2.out
+says import2 0 morph-stats --json -d new.db import cg2.out
+stats status status
+stats check status --check
+stats modules query
+stats functions query --binary="./$prog"
+stats blocks query --binary="./$prog" --function="$bad"
+cp s.db paths.db
+first=$(printf '%s\n' "${code[@]}" | LC_ALL=C grep -a -m 1 " $bad\$" | cut -d' ' -f1)
+add-path paths.db 0 "$first" $((first + 16)) || fail "add-path"
+says paths 0 morph-stats --json -d paths.db query --by=path --binary="./$prog"
+says paths-status 0 morph-stats --json -d paths.db status --check
+stats annotate annotate --binary="./$prog" "$bad"
+stats heat heat "./$prog"
+stats flame flame
+says merge 0 morph-stats merge --json merged.db old.db new.db
+for by in module function block; do
+	says "diff-$by" 0 morph-stats diff --json --by=$by --binary="./$prog" old.db new.db
+done
+stats export export
+says export-format 0 morph-stats -d s.db export --format=json
+cmp export.json export-format.json || fail "export --json is not export --format=json"
+says optimize 0 morph-optimize --json --db=s.db -o fast "./$prog"
+says all 0 morph-optimize --report=json --all --dry-run "./$prog"
+says explain 0 morph-optimize --json --explain --all --dry-run "./$prog"
+says verify 0 morph-optimize verify --json --explain "./$prog" fast
+says stress 0 morph-optimize --report=json --stress-layout=4 --dry-run "./$prog"
+says counting 0 morph-optimize instrument --report=json --kind=edges --counts=c --dry-run "./$prog"
+says numbering 0 morph-optimize instrument --report=json --kind=pep,poll --counts=c --db=s.db --min-samples=1 --dry-run "./$prog"
+stats heat-after heat --after=fast "./$prog"
+cp "$prog" "in $prog"
+stats moved annotate --binary=fast "$bad"
+stats calls annotate --binary="./$prog" other
+stats untouched annotate --binary=fast alone
+# Another build, in which one function is the same.
+sed 's/n + (here/2 * n + (here/' prog.c >prog2.c
+gcc -g -O2 -fno-pie -no-pie -Wl,--build-id prog2.c -o prog2 || exit 1
+LC_ALL=C sed "s|^ob=.*|ob=$dir/prog2|" cg.out >cg3.out
+says import3 0 morph-stats --json -d other.db import cg3.out
+says diff-builds 0 morph-stats diff --json --binary="./$prog" --binary=prog2 old.db other.db
+# Remember the first build's counts, and use them for the second build; and a module whose file has
+# been replaced by another.
+stats remember remember --min-samples=1 --module="$prog" --binary="./$prog"
+says remember-other 3 morph-stats --json -d other.db remember --module=prog2 --binary="./$prog"
+says stale 0 morph-optimize --json --db=s.db --stale="./$prog" --dry-run prog2
+says diff-days 0 morph-stats diff --json -d s.db --before=2026-01-01.. --after=2026-01-02..
+says in-place 0 morph-optimize --json --db=s.db --in-place --backup-dir=kept "in $prog"
+says restore 0 morph-optimize restore --json --backup-dir=kept "in $prog"
+audit="morph-audit --json --warmup=0 --min-pairs=2 --max-pairs=8"
+$audit "./$prog" fast -- 100000 >audit.json 2>audit.err
+case $? in 0 | 5) ;; *) fail "morph-audit: $(cat audit.err)" ;; esac
+says differs 6 $audit "./$prog" /bin/true
+says simulate 0 morph-audit --json --simulate=2 --max-pairs=10
+# The command prints to standard output too, so a shell redirects its output.
+if morphd run -d probe.db -- true 2>/dev/null; then
+	for times in 1 8 64; do
+		rm -f run.db*
+		says run 0 morphd run --json -d run.db --record=run.rec -- \
+			sh -c '"$0" $(($2 * 20000000)) >"$1"' "./$prog" out.txt $times
+		# Try longer on a machine that gives few samples.
+		! grep -q '"attributed": [1-9][0-9][0-9]' run.json || break
+	done
+	says collect 0 morphd --json --input=run.rec -d collect.db
+	morph-stats annotate -d run.db --binary="./$prog" --json "$bad" >sampled.json
+	says activity 0 morph-stats activity --json -d run.db
+	for by in process unit user; do
+		says activity-$by 0 morph-stats activity --json -d run.db --by=$by
+	done
+	says mixed 0 morph-stats diff --json old.db run.db
+else
+	echo "morphd samples nothing here: its own output is not looked at"
+	left_out=yes
+fi
+
+export PYTHONIOENCODING=utf-8
+if [ "${1:-}" = --list ]; then
+	"$root/scripts/check/jsonfields" --list ./*.json
+	exit
+fi
+"$root/scripts/check/jsonfields" ./*.json >differences.txt 2>&1 || {
+	[ -z "${left_out:-}" ] || sed -i '/^\(run\|collect\|activity\): documented, but nothing/d' differences.txt
+	[ ! -s differences.txt ] || fail "fields and Documentation/json.md differ:"
+}
+cat differences.txt
+# Unusual names arrive complete.
+python3 - "$dir" <<'P' || fail "names"
+import json, sys
+want = {"modules": lambda j: [r["module"] for r in j["rows"]], "heat": lambda j: [j["module"]],
+        "optimize": lambda j: [j["input"]], "audit": lambda j: [j["a"]["path"]],
+        "export": lambda j: [m["path"] for m in j["modules"]]}
+bad = 0
+for name, of in want.items():
+    names = of(json.load(open(f"{name}.json", encoding="utf-8")))
+    if not any(n.endswith('h\u00fc\ufffd"\\n') for n in names):
+        print(name, names)
+        bad = 1
+text = open("functions.json", encoding="utf-8").read()
+if '"b\ufffdd"' not in text:
+    print(text)
+    bad = 1
+sys.exit(bad)
+P
+
+# ---- the comparison notices differences
+mkdir -p tree/scripts/check tree/Documentation && cp "$root/scripts/check/jsonfields" tree/scripts/check/
+# finds MESSAGE SED: jsonfields reports MESSAGE after SED has changed json.md
+finds() {
+	sed "$2" "$root/Documentation/json.md" >tree/Documentation/json.md
+	tree/scripts/check/jsonfields ./*.json >out.txt 2>&1 && fail "not seen: $1"
+	grep -qF -- "$1" out.txt || fail "\"$1\" expected: $(head -n 3 out.txt)"
+}
+finds "merge: inputs[].nr_modules is not documented" '/^| `inputs\[\].nr_modules`/d'
+finds "restore: backup is string: documented as number" 's/^| `backup` | string/| `backup` | number/'
+finds "simulate: luck is documented, but not printed" '/^| `audits`/s/.*/&\n| `luck` | number | much |/'
+finds "flame: not documented" 's/"command": "flame"/"command": "blaze"/'
+[ $nr_failed = 0 ]
