@@ -3,7 +3,7 @@
  * counts_file - reads the file into which an instrumented program counts.
  * The header below, zeros up to @header_bytes, then the counters: one set, or in version 2
  * several sets, which add up. The program itself writes the file, which it has mapped
- * (editor/base/runtime). The format is in Documentation/abi.md.
+ * (editor/runtime). The format is in Documentation/abi.md.
  */
 #ifndef MP_COUNTS_FILE_H
 #define MP_COUNTS_FILE_H
