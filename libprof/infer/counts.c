@@ -54,7 +54,7 @@ struct scratch {
 	struct mp_flow_block *blocks;
 	struct mp_flow_edge *edges;
 	double *runs; /* per block: a number for mp_ways_find() and mp_counts_agree() */
-	struct mp_branch_scene scene;
+	struct mp_func_shape scene;
 	uint32_t max_blocks, max_edges;
 	struct mp_counts_stats stats;
 };
@@ -144,24 +144,25 @@ static float block_wait(const struct mp_cfg *cfg, const struct mp_block *block)
 }
 
 /* Cost of going against the hint, in instructions; above 0: the branch is probably taken. */
-static double hint_weighed(struct mp_branch_looks looks)
+static double hint_weighed(struct mp_branch_evidence looks)
 {
-	bool leaves = looks.seen >> MP_LOOK_LEAVES & 1,
-	     fall = looks.seen >> MP_LOOK_FALL_LEAVES & 1;
+	bool leaves = looks.seen >> MP_EVIDENCE_LEAVES & 1,
+	     fall = looks.seen >> MP_EVIDENCE_FALL_LEAVES & 1;
 
 	return mp_branch_hint(looks) * (leaves != fall ? HINT_WEIGHT_LOOP : HINT_WEIGHT);
 }
 
 static void func_read(const struct inference *in, const struct mp_func *func,
-		      struct mp_branch_scene *scene)
+		      struct mp_func_shape *scene)
 {
-	mp_branch_scene_fill(in->cfg, func, scene);
+	mp_func_shape_fill(in->cfg, func, scene);
 	for (uint32_t b = func->first_block; b < func->first_block + func->nr_blocks; b++) {
 		const struct mp_block *block = &in->cfg->blocks[b];
 
 		in->wait[b] = block_wait(in->cfg, block);
 		if (in->hinted && block->term == MP_TERM_COND && block->nr_edges == 2)
-			in->hint[b] = (float)hint_weighed(mp_branch_look(in->cfg, scene, b));
+			in->hint[b] =
+				(float)hint_weighed(mp_branch_evidence_find(in->cfg, scene, b));
 	}
 }
 
