@@ -105,7 +105,7 @@ struct mp_cfg_index {
 	 */
 	uint32_t *block_hint;
 	mp_bits targets;
-	mp_bits chances; /* evidence that may be chance: counts only where an instruction starts */
+	mp_bits weak_targets; /* evidence that may be chance: counts only where an instruction starts */
 };
 
 struct mp_cfg_build {
@@ -113,27 +113,27 @@ struct mp_cfg_build {
 	struct mp_cfg *cfg;
 	struct mp_cfg_index *index;
 	const struct mp_cfg_options *options;
-	mp_bits starts;	 /* an instruction starts here */
-	mp_bits taken;	 /* the address stands in data or in an operand */
-	mp_bits named;	 /* an operand in code holds the address */
-	mp_bits pointed; /* a word of data holds the address, even a word of a table */
-	mp_bits entries; /* a function starts here */
-	mp_bits pads;	 /* a landing pad starts here */
+	mp_bits starts;	       /* an instruction starts here */
+	mp_bits address_taken; /* the address stands in data or in an operand */
+	mp_bits named;	       /* an operand in code holds the address */
+	mp_bits pointed;       /* a word of data holds the address, even a word of a table */
+	mp_bits entries;       /* a function starts here */
+	mp_bits pads;	       /* a landing pad starts here */
 	mp_bits table_targets;
-	mp_bits entered;       /* another function branches here, or any code calls it */
-	mp_bits refs;	       /* something refers to this byte of data (tables end there) */
-	mp_bits in_table;      /* first byte of an entry in a recognised table */
-	mp_bits tabled;	       /* an indirect jump here goes through known tables */
-	mp_bits pointer_jumps; /* an indirect jump here uses a pointer as its target */
-	mp_bits tails;	       /* an indirect jump here leaves its function */
-	mp_bits loose;	       /* an indirect jump here may also go to places that no table lists */
+	mp_bits entered;	/* another function branches here, or any code calls it */
+	mp_bits refs;		/* something refers to this byte of data (tables end there) */
+	mp_bits in_table;	/* first byte of an entry in a recognised table */
+	mp_bits tabled;		/* an indirect jump here goes through known tables */
+	mp_bits pointer_jumps;	/* an indirect jump here uses a pointer as its target */
+	mp_bits tails;		/* an indirect jump here leaves its function */
+	mp_bits may_miss_table; /* an indirect jump here may also go to places that no table lists */
 	/* an indirect jump here goes to an address that arithmetic computes */
 	mp_bits computed;
 	/* the address stands at a place where compilers put no label's address */
-	mp_bits odd_words;
-	mp_bits strays;	    /* code outside of functions, or between instructions, may lead here */
-	mp_bits stray_refs; /* such code may name this byte */
-	mp_bits scratch;    /* all bits are 0 between uses */
+	mp_bits non_label_words;
+	mp_bits gap_targets; /* code outside of functions, or between instructions, may lead here */
+	mp_bits gap_refs;    /* such code may name this byte */
+	mp_bits scratch;     /* all bits are 0 between uses */
 	struct mp_flow *flows;
 	uint32_t nr_flows, cap_flows;
 	struct mp_ref *ref_list;

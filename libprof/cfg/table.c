@@ -508,7 +508,7 @@ static void recognise(struct finder *f, uint32_t jump)
 		mp_bit_set(f->b->tabled, jump);
 	else if (!f->odd)
 		mp_bit_set(f->b->pointer_jumps, jump);
-	set_bit(f->b->loose, jump, !f->found || f->odd);
+	set_bit(f->b->may_miss_table, jump, !f->found || f->odd);
 	set_bit(f->b->computed, jump, f->computed);
 }
 
@@ -661,7 +661,7 @@ int mp_cfg_find_tables(struct mp_cfg_build *b, bool *again)
 	clear(b, b->tabled);
 	clear(b, b->tails);
 	clear(b, b->pointer_jumps);
-	clear(b, b->loose);
+	clear(b, b->may_miss_table);
 	clear(b, b->computed);
 	for (uint32_t i = 0; i < b->cfg->nr_funcs && !ret; i++)
 		ret = find_in_func(b, &f, i, again);

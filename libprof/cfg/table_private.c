@@ -225,7 +225,7 @@ int mp_cfg_check_tables(struct mp_cfg_build *b)
 		c.order[i] = i;
 		t->private_refs = end_is_known(b, t) && mp_elf_is_readonly(b->elf, t->vaddr) &&
 				  mp_elf_is_readonly(b->elf, table_end(t) - 1) &&
-				  !any_target(b, t, b->taken);
+				  !any_target(b, t, b->address_taken);
 	}
 	qsort_r(c.order, c.nr, sizeof(*c.order), compare_tables, cfg->tables);
 	check_overlaps(&c);
