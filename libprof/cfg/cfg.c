@@ -319,7 +319,7 @@ bool mp_cfg_is_target(const struct mp_cfg *cfg, uint64_t vaddr)
 	return at != MP_NONE && mp_bit(index->targets, at);
 }
 
-bool mp_cfg_is_chance(const struct mp_cfg *cfg, uint64_t vaddr)
+bool mp_cfg_is_weak_target(const struct mp_cfg *cfg, uint64_t vaddr)
 {
 	const struct mp_cfg_index *index = cfg->private_data;
 	uint32_t at = mp_space_at(index, vaddr);

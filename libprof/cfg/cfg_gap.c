@@ -54,7 +54,7 @@ static bool is_behind_prefix(const struct mp_cfg_build *b, const struct mp_part 
 }
 
 /* Records a place in the text that the current instruction leads to. */
-static void add_stray(const struct gaps *g, uint32_t at)
+static void add_gap_target(const struct gaps *g, uint32_t at)
 {
 	struct mp_cfg_build *b = g->b;
 	uint32_t part = g->sure ? MP_NONE : mp_part_at(b->index, at);
@@ -70,7 +70,7 @@ static void note(const struct gaps *g, uint64_t vaddr)
 	uint32_t at = mp_space_at(g->b->index, vaddr);
 
 	if (is_text(g->b, at))
-		add_stray(g, at);
+		add_gap_target(g, at);
 }
 
 /* Records an operand that is no branch: a table may start there. */
@@ -83,7 +83,7 @@ static void note_operand(const struct gaps *g, uint64_t vaddr)
 		return;
 	mp_bit_set(b->gap_refs, at);
 	if (is_text(b, at))
-		add_stray(g, at);
+		add_gap_target(g, at);
 }
 
 /* Records a number that equals an address, maybe by chance: nothing may be put there. */

@@ -105,7 +105,8 @@ struct mp_cfg_index {
 	 */
 	uint32_t *block_hint;
 	mp_bits targets;
-	mp_bits weak_targets; /* evidence that may be chance: counts only where an instruction starts */
+	/* evidence that may be chance: counts only where an instruction starts */
+	mp_bits weak_targets;
 };
 
 struct mp_cfg_build {
@@ -275,7 +276,7 @@ uint32_t mp_table_run(const struct mp_cfg_build *b, const struct mp_table *table
 		      bool *stop);
 /* Makes targets of further words that lead into the function, in case the end is wrong. */
 void mp_table_mark_beyond(struct mp_cfg_build *b, const struct mp_table *table);
-/* ---- table_private.c ---- */
+/* ---- table_exclusive.c ---- */
 int mp_cfg_check_tables(struct mp_cfg_build *b);
 /* ---- cfg_block.c: blocks, edges, calls ---- */
 int mp_cfg_make_blocks(struct mp_cfg_build *b);

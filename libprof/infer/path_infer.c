@@ -29,7 +29,7 @@
  * The same for the reports of a whole polled function. Chosen on gzip, sort, bash, perl,
  * libsqlite3 and python: 2 to 5 give similar results.
  */
-#define TOLD_SHAPE 4.0
+#define REPORTED_SHAPE 4.0
 /*
  * An exit without evidence starts with START_SAMPLES of a sample. At the end it keeps at
  * least LEAST_SAMPLES, or becomes 0.
@@ -80,9 +80,9 @@ static double block_cost(const struct mp_flow_block *block)
 }
 
 /* Expected reports per visit of @b; 0 without reports, since such a block may report nothing. */
-static double told_cost(const struct mp_flow *flow, uint32_t b)
+static double reported_cost(const struct mp_flow *flow, uint32_t b)
 {
-	return flow->blocks[b].told > 0 ? flow->told_weight : 0;
+	return flow->blocks[b].reported > 0 ? flow->reported_weight : 0;
 }
 
 static int inference_init(struct inference *in)
@@ -402,23 +402,23 @@ static void starts_fill(struct inference *in)
 static void starts_scale(struct inference *in, const struct mp_chain *chain)
 {
 	const struct mp_flow *flow = in->flow;
-	double have = 0, want = 0, have_told = 0, told = 0, sum = 0, weight = 0;
+	double have = 0, want = 0, have_reported = 0, reported = 0, sum = 0, weight = 0;
 
 	mp_chain_visits(chain, in->start, in->visits);
 	for (uint32_t b = 0; b < flow->nr_blocks; b++) {
 		have += in->visits[b] * block_cost(&flow->blocks[b]);
 		want += flow->blocks[b].samples;
-		have_told += in->visits[b] * told_cost(flow, b);
-		told += flow->blocks[b].told;
+		have_reported += in->visits[b] * reported_cost(flow, b);
+		reported += flow->blocks[b].reported;
 	}
 	if (have > 0 && want > 0) {
 		sum += TIME_SHAPE * log(want / have);
 		weight += TIME_SHAPE;
 	}
-	if (have_told > 0) {
-		double trust = TOLD_SHAPE * told / (TOLD_SHAPE + told);
+	if (have_reported > 0) {
+		double trust = REPORTED_SHAPE * reported / (REPORTED_SHAPE + reported);
 
-		sum += trust * log(told / have_told);
+		sum += trust * log(reported / have_reported);
 		weight += trust;
 	}
 	for (uint32_t b = 0; b < flow->nr_blocks && weight > 0; b++)
@@ -441,9 +441,9 @@ static double starts_improve(struct inference *in, const struct mp_chain *chain)
 		double cost = block_cost(&flow->blocks[b]), samples = flow->blocks[b].samples;
 		double weight = TIME_SHAPE / (TIME_SHAPE + cost * in->visits[b]);
 
-		samples = weight * samples + flow->blocks[b].told;
+		samples = weight * samples + flow->blocks[b].reported;
 		in->earned[b] = in->visits[b] > 0 ? samples / in->visits[b] : 0;
-		in->cost[b] = weight * cost + told_cost(flow, b);
+		in->cost[b] = weight * cost + reported_cost(flow, b);
 	}
 	mp_chain_worth(chain, in->earned, in->earned);
 	mp_chain_worth(chain, in->cost, in->cost);

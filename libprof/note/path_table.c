@@ -23,7 +23,7 @@ enum block_bits {
 	BLOCK_REGISTER = 0x0f, /* rsp means none */
 	BLOCK_STARTS = 1 << 4,
 	BLOCK_SHIFTED = 1 << 5, /* the shift follows */
-	BLOCK_TOLD = 1 << 6,
+	BLOCK_FULLY_REPORTED = 1 << 6,
 	BLOCK_ALL = (1 << 7) - 1,
 };
 
@@ -236,8 +236,8 @@ static void put_block(struct mp_varint_writer *w, const struct mp_path_block *bl
 		bits |= BLOCK_STARTS;
 	if (block->shift)
 		bits |= BLOCK_SHIFTED;
-	if (block->told)
-		bits |= BLOCK_TOLD;
+	if (block->fully_reported)
+		bits |= BLOCK_FULLY_REPORTED;
 	mp_varint_put_signed(w, (int64_t)(block->vaddr - *end));
 	mp_varint_put(w, block->size);
 	mp_varint_put(w, block->size - block->term_off);
@@ -348,7 +348,7 @@ static void get_block(struct mp_varint_reader *r, struct mp_path_block *block, u
 	if (block->reg == MP_REGISTER_RSP)
 		block->reg = MP_NO_REGISTER;
 	block->starts = bits & BLOCK_STARTS;
-	block->told = bits & BLOCK_TOLD;
+	block->fully_reported = bits & BLOCK_FULLY_REPORTED;
 	if (bits & BLOCK_SHIFTED) {
 		block->shift = mp_varint_get(r);
 		/* Such a block has one encoding only. */

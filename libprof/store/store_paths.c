@@ -397,7 +397,8 @@ static int fold_bucket(struct mp_store *store, struct bucket *into, const struct
 static uint32_t shorten(const struct mp_path_count *path, uint32_t keep, uint8_t *key)
 {
 	uint64_t vaddrs[MP_PATH_MAX_BLOCKS];
-	uint32_t told, nr = mp_path_key_decode(path->key, path->key_size, vaddrs, &told);
+	uint32_t nr_complete,
+		nr = mp_path_key_decode(path->key, path->key_size, vaddrs, &nr_complete);
 	struct mp_varint_writer w = {0};
 	uint32_t size = 0;
 
@@ -406,9 +407,9 @@ static uint32_t shorten(const struct mp_path_count *path, uint32_t keep, uint8_t
 	mp_varint_put(&w, vaddrs[nr - keep]);
 	for (uint32_t i = nr - keep + 1; i < nr; i++)
 		mp_varint_put_signed(&w, (int64_t)(vaddrs[i] - vaddrs[i - 1]));
-	if (told != MP_PATH_SAMPLED) {
+	if (nr_complete != MP_PATH_SAMPLED) {
 		mp_varint_put_signed(&w, -(int64_t)vaddrs[nr - 1]);
-		mp_varint_put(&w, told < keep ? told : keep - 1);
+		mp_varint_put(&w, nr_complete < keep ? nr_complete : keep - 1);
 	}
 	if (!w.failed && w.size <= MP_PATH_KEY_MAX) {
 		size = (uint32_t)w.size;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * table_private - decides which tables only one function's jumps use, so that their entries
+ * table_exclusive - decides which tables only one function's jumps use, so that their entries
  * could be changed together: all references are known, the table is read-only, and no label
  * is known elsewhere. Called by cfg.
  */

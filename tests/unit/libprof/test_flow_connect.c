@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-/* test_ways - paths over blocks without samples to loops with samples. */
+/* test_flow_connect - paths over blocks without samples to loops with samples. */
 #include <stdlib.h>
 
-#include "libprof/infer/ways.h"
+#include "libprof/infer/flow_connect.h"
 #include "tests/unit/suite.h"
 
 #define NR 8
@@ -38,12 +38,12 @@ static void setup(void)
 	flow.nr_edges = NR;
 }
 
-START_TEST(ways_lead_in_and_out_of_a_loop)
+START_TEST(flow_is_connected_into_and_out_of_a_loop)
 {
 	const double block[NR] = {10, 0, 80, 0, 0, 10}, count[NR] = {0, 0, 10, 0, 80};
 	double runs[NR];
 
-	ck_assert_int_eq(mp_ways_find(&flow, block, count, runs), 0);
+	ck_assert_int_eq(mp_flow_connect(&flow, block, count, runs), 0);
 	ck_assert(runs[1] > 0 && runs[1] < 80);
 	ck_assert(runs[3] == runs[1]);
 	for (int b = 0; b < 7; b++)
@@ -51,18 +51,18 @@ START_TEST(ways_lead_in_and_out_of_a_loop)
 }
 END_TEST
 
-START_TEST(ways_are_not_sought_where_there_are_some)
+START_TEST(connected_flow_gets_nothing_more)
 {
 	const double block[NR] = {10, 5, 80, 5, 0, 10}, count[NR] = {5, 0, 5, 5, 75, 5, 5};
 	double runs[NR];
 
-	ck_assert_int_eq(mp_ways_find(&flow, block, count, runs), 0);
+	ck_assert_int_eq(mp_flow_connect(&flow, block, count, runs), 0);
 	for (int b = 0; b < 7; b++)
 		ck_assert(runs[b] == 0);
 }
 END_TEST
 
-START_TEST(ways_do_not_begin_where_something_is_thrown)
+START_TEST(flow_is_not_connected_at_a_landing_pad)
 {
 	const double block[NR] = {10, 0, 80, 0, 0, 10}, count[NR] = {0, 0, 10, 0, 80};
 	double runs[NR];
@@ -70,13 +70,13 @@ START_TEST(ways_do_not_begin_where_something_is_thrown)
 	/* The second shortest way, because 6 has no other predecessor. */
 	edges[3] = edge(6, 2);
 	edges[0] = edge(1, 5);
-	ck_assert_int_eq(mp_ways_find(&flow, block, count, runs), 0);
+	ck_assert_int_eq(mp_flow_connect(&flow, block, count, runs), 0);
 	ck_assert(runs[6] == 0);
 	ck_assert(runs[4] > 0);
 }
 END_TEST
 
-START_TEST(ways_may_be_missing)
+START_TEST(flow_without_any_way_stays_unconnected)
 {
 	const double block[NR] = {10, 0, 80, 0, 0, 10}, count[NR] = {0, 0, 10, 0, 80};
 	double runs[NR];
@@ -84,24 +84,24 @@ START_TEST(ways_may_be_missing)
 	/* Nothing leads into or out of the loop. */
 	flow.nr_edges = 5;
 	edges[0] = edges[1] = edges[3] = edge(0, 5);
-	ck_assert_int_eq(mp_ways_find(&flow, block, count, runs), 0);
+	ck_assert_int_eq(mp_flow_connect(&flow, block, count, runs), 0);
 	for (int b = 0; b < 7; b++)
 		ck_assert(runs[b] == 0);
 }
 END_TEST
 
-static Suite *ways_suite(void)
+static Suite *flow_connect_suite(void)
 {
-	Suite *suite = suite_create("ways");
-	TCase *tcase = tcase_create("ways");
+	Suite *suite = suite_create("flow_connect");
+	TCase *tcase = tcase_create("flow_connect");
 
 	tcase_add_checked_fixture(tcase, setup, NULL);
-	tcase_add_test(tcase, ways_lead_in_and_out_of_a_loop);
-	tcase_add_test(tcase, ways_are_not_sought_where_there_are_some);
-	tcase_add_test(tcase, ways_do_not_begin_where_something_is_thrown);
-	tcase_add_test(tcase, ways_may_be_missing);
+	tcase_add_test(tcase, flow_is_connected_into_and_out_of_a_loop);
+	tcase_add_test(tcase, connected_flow_gets_nothing_more);
+	tcase_add_test(tcase, flow_is_not_connected_at_a_landing_pad);
+	tcase_add_test(tcase, flow_without_any_way_stays_unconnected);
 	suite_add_tcase(suite, tcase);
 	return suite;
 }
 
-MORPH_SUITE_MAIN(ways_suite)
+MORPH_SUITE_MAIN(flow_connect_suite)

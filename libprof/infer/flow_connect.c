@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * ways - finds blocks without samples that must have run, since flow passed them on its way
+ * flow_connect - finds blocks without samples that must have run, since flow passed them on its way
  * to samples.
  * The cheapest flow for samples in a loop may go round in it for ever, as if short blocks
  * before and behind the loop never ran. Decides which of these ran, and how often. Called
  * by counts between its two rounds, as evidence for the second.
  */
-#include "libprof/infer/ways.h"
+#include "libprof/infer/flow_connect.h"
 
 #include <errno.h>
 #include <math.h>
@@ -148,8 +148,8 @@ static void search(struct search *s)
 	}
 }
 
-int mp_ways_find(const struct mp_flow *flow, const double *block_count, const double *edge_count,
-		 double *runs)
+int mp_flow_connect(const struct mp_flow *flow, const double *block_count, const double *edge_count,
+		    double *runs)
 {
 	size_t nr = (size_t)flow->nr_blocks + 1;
 	struct search s = {.flow = flow,
