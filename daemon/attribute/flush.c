@@ -335,7 +335,7 @@ static int write_activity(struct md_flush *flush, const struct md_attribute *at,
 static int write_processes(struct md_flush *flush, int64_t when_s, struct mp_err *err)
 {
 	const struct mp_process *processes;
-	size_t nr = flush->who ? md_who_list(flush->who, &processes) : 0;
+	size_t nr = flush->owner ? md_sample_owner_list(flush->owner, &processes) : 0;
 
 	return nr ? mp_store_add_processes(flush->store, when_s, processes, nr, err) : 0;
 }
@@ -378,7 +378,7 @@ int md_flush_write(struct md_flush *flush, struct md_attribute *at, int64_t when
 	flush->nr++;
 	at->branches.moved += nr_moved;
 	md_attribute_clear(at);
-	if (flush->who)
-		md_who_clear(flush->who);
+	if (flush->owner)
+		md_sample_owner_clear(flush->owner);
 	return 0;
 }

@@ -215,7 +215,7 @@ static int flush(struct md_pipeline *pl, int64_t when_s, bool last, struct mp_er
 	else
 		md_attribute_clear(&pl->at);
 	if (!pl->store)
-		md_who_clear(pl->flush.who);
+		md_sample_owner_clear(pl->flush.owner);
 	if (ret)
 		return ret;
 	add_ledger(&pl->total, &delta);
@@ -283,7 +283,7 @@ static int take_batch(struct md_pipeline *pl, const struct md_batch *batch, stru
 	pl->nr_bytes += batch->size;
 	while (!(ret = md_record_next(batch->data, batch->size, &pos, &record))) {
 		pl->nr_records++;
-		if (!md_who_record(pl->flush.who, record))
+		if (!md_sample_owner_record(pl->flush.owner, record))
 			continue; /* belongs to a process that was not selected */
 		pl->nr_batches += record->type == MORPH_REC_SAMPLES;
 		ret = take_record(pl, record, err);
@@ -362,8 +362,9 @@ int md_pipeline_init(struct md_pipeline *pl, struct mp_err *err)
 	if (!ret && !pl->outputs)
 		ret = -ENOMEM;
 	if (!ret) {
-		pl->flush.who = md_who_new(pl->source->ops->is_live, pl->selection, program_of, pl);
-		ret = pl->flush.who ? 0 : -ENOMEM;
+		pl->flush.owner = md_sample_owner_new(pl->source->ops->is_live, pl->selection,
+						      program_of, pl);
+		ret = pl->flush.owner ? 0 : -ENOMEM;
 	}
 	return ret ? mp_err_set(err, -ret, "no memory") : start_session(pl, err);
 }
@@ -446,6 +447,6 @@ void md_pipeline_fini(struct md_pipeline *pl)
 	md_outputs_free(pl->outputs);
 	pl->outputs = NULL;
 	md_attribute_fini(&pl->at);
-	md_who_free(pl->flush.who);
-	pl->flush.who = NULL;
+	md_sample_owner_free(pl->flush.owner);
+	pl->flush.owner = NULL;
 }

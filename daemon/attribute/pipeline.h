@@ -25,7 +25,7 @@ struct md_pipeline {
 	/* also delivers paths; NULL: no program is polled */
 	struct md_polls *polls;
 	struct md_sandbox *sandbox;		  /* reads files; NULL: this process reads them */
-	const struct md_who_selection *selection; /* NULL: all processes */
+	const struct md_sample_selection *selection; /* NULL: all processes */
 	/* why there is no sandbox, for the session; NULL: nothing to report */
 	const char *unconfined;
 	double interval_s; /* time between flushes; may change while it runs */

@@ -30,7 +30,7 @@
 #include "daemon/module/sandbox.h"
 #include "daemon/source/source.h"
 #include "daemon/morphd/watchdog.h"
-#include "daemon/attribute/who.h"
+#include "daemon/attribute/sample_owner.h"
 #include "libprof/note/polls.h"
 #include "libprof/cli/rate.h"
 #include "libprof/cli/stdio.h"
@@ -85,7 +85,7 @@ struct options {
 	bool is_run;
 	char **command;
 	/* --pid, --unit, --user: the samples to keep */
-	struct md_who_selection selection;
+	struct md_sample_selection selection;
 	pid_t pids[NR_SELECTED_MAX];
 	const char *units[NR_SELECTED_MAX];
 	uint32_t uids[NR_SELECTED_MAX];
@@ -194,7 +194,7 @@ static bool selects(const struct options *o)
 static void add_selection(struct argp_state *state, int key, const char *arg)
 {
 	struct options *o = state->input;
-	struct md_who_selection *s = &o->selection;
+	struct md_sample_selection *s = &o->selection;
 	struct passwd *user;
 	char *end;
 
@@ -994,8 +994,9 @@ static bool run_should_stop(void *arg)
 
 	if (run->name)
 		return md_command_has_ended(&run->command);
-	return stop_asked || (run->o->selection.nr_pids && !run->o->selection.nr_units &&
-			      !run->o->selection.nr_uids && !md_who_any_alive(run->pl->flush.who));
+	return stop_asked ||
+	       (run->o->selection.nr_pids && !run->o->selection.nr_units &&
+		!run->o->selection.nr_uids && !md_sample_owner_any_alive(run->pl->flush.owner));
 }
 
 static int run_work(struct md_pipeline *pl, struct mp_err *err)

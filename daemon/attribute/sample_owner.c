@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* who - name, unit and user of processes; see who.h. */
-#include "daemon/attribute/who.h"
+/* sample_owner - name, unit and user of processes; see sample_owner.h. */
+#include "daemon/attribute/sample_owner.h"
 
 #include <ctype.h>
 #include <dirent.h>
@@ -28,10 +28,10 @@ struct process {
 	char unit[64];
 };
 
-struct md_who {
+struct md_sample_owner {
 	bool is_live;
-	const struct md_who_selection *selection;
-	md_who_program *program;
+	const struct md_sample_selection *selection;
+	md_sample_owner_program *program;
 	void *arg;
 	struct md_pidmap index; /* maps tgid + 1 to the index in @processes */
 	struct process *processes;
@@ -74,7 +74,7 @@ static bool is_component(const char *part, size_t len, const char *name)
 	return is_hex(name) && memmem(part, len, name, n);
 }
 
-bool md_who_is_unit(const char *path, const char *name)
+bool md_sample_owner_is_unit(const char *path, const char *name)
 {
 	size_t len = strlen(name);
 
@@ -93,7 +93,7 @@ bool md_who_is_unit(const char *path, const char *name)
 	return false;
 }
 
-void md_who_unit_of(const char *path, char *unit, size_t size)
+void md_sample_owner_unit_of(const char *path, char *unit, size_t size)
 {
 	const char *end = path + strlen(path), *part = end;
 	size_t len;
@@ -174,14 +174,15 @@ static bool read_status(uint32_t tgid, struct process *process)
 	return true;
 }
 
-static bool is_selected(const struct md_who *who, const struct process *process, const char *cgroup)
+static bool is_selected(const struct md_sample_owner *owner, const struct process *process,
+			const char *cgroup)
 {
-	const struct md_who_selection *s = who->selection;
+	const struct md_sample_selection *s = owner->selection;
 
 	if (!s || process->by_pid)
 		return true;
 	for (size_t i = 0; i < s->nr_units; i++)
-		if (md_who_is_unit(cgroup, s->units[i]))
+		if (md_sample_owner_is_unit(cgroup, s->units[i]))
 			return true;
 	for (size_t i = 0; i < s->nr_uids; i++)
 		if (process->uid == s->uids[i])
@@ -198,112 +199,114 @@ static bool is_of(const struct mp_process *group, const struct process *process)
 }
 
 /* A linear search is enough: it runs once per program of a process. */
-static void put_in_group(struct md_who *who, struct process *process)
+static void put_in_group(struct md_sample_owner *owner, struct process *process)
 {
 	struct mp_process *group;
 
-	for (size_t i = 0; i < who->nr_groups; i++) {
-		if (is_of(&who->groups[i], process)) {
+	for (size_t i = 0; i < owner->nr_groups; i++) {
+		if (is_of(&owner->groups[i], process)) {
 			process->group = (uint32_t)i + 1;
 			return;
 		}
 	}
-	if (who->nr_groups == who->max_groups && who->max_groups < GROUPS_MAX) {
-		size_t max = who->max_groups ? 2 * who->max_groups : 64;
-		void *bigger = reallocarray(who->groups, max, sizeof(*who->groups));
+	if (owner->nr_groups == owner->max_groups && owner->max_groups < GROUPS_MAX) {
+		size_t max = owner->max_groups ? 2 * owner->max_groups : 64;
+		void *bigger = reallocarray(owner->groups, max, sizeof(*owner->groups));
 
 		if (bigger) {
-			who->groups = bigger;
-			who->max_groups = max;
+			owner->groups = bigger;
+			owner->max_groups = max;
 		}
 	}
-	if (who->nr_groups == who->max_groups) {
+	if (owner->nr_groups == owner->max_groups) {
 		process->group = 0;
 		return;
 	}
-	group = &who->groups[who->nr_groups++];
+	group = &owner->groups[owner->nr_groups++];
 	*group = (struct mp_process){.uid = process->uid};
 	memcpy(group->name, process->name, sizeof(group->name));
 	memcpy(group->unit, process->unit, sizeof(group->unit));
-	process->group = (uint32_t)who->nr_groups;
+	process->group = (uint32_t)owner->nr_groups;
 }
 
 /* Finds names at the first samples of a program. */
-static void look_up(struct md_who *who, struct process *process, const struct morph_task *task)
+static void look_up(struct md_sample_owner *owner, struct process *process,
+		    const struct morph_task *task)
 {
 	const char *program;
 	char cgroup[4096] = "";
 
 	if (!process->tgid) {
 		snprintf(process->name, sizeof(process->name), "(idle)");
-		process->wanted = !who->selection;
-	} else if (who->is_live && read_status(process->tgid, process)) {
+		process->wanted = !owner->selection;
+	} else if (owner->is_live && read_status(process->tgid, process)) {
 		if (read_cgroup(process->tgid, cgroup, sizeof(cgroup)))
-			md_who_unit_of(cgroup, process->unit, sizeof(process->unit));
-		process->wanted = is_selected(who, process, cgroup);
+			md_sample_owner_unit_of(cgroup, process->unit, sizeof(process->unit));
+		process->wanted = is_selected(owner, process, cgroup);
 	} else {
 		/* Gone: unit, user and selection were copied from the parent. */
-		program = who->program ? who->program(who->arg, task) : NULL;
+		program = owner->program ? owner->program(owner->arg, task) : NULL;
 		if (program)
 			snprintf(process->name, sizeof(process->name), "%.15s", program);
-		process->wanted |= is_selected(who, process, "");
+		process->wanted |= is_selected(owner, process, "");
 	}
-	put_in_group(who, process);
+	put_in_group(owner, process);
 }
 
 /* ---- processes ------------------------------------------------------------------------------ */
 
-static struct process *find(const struct md_who *who, uint32_t tgid)
+static struct process *find(const struct md_sample_owner *owner, uint32_t tgid)
 {
 	uint64_t at;
 
-	return tgid != UINT32_MAX && md_pidmap_get(&who->index, tgid + 1, &at) ? &who->processes[at]
-									       : NULL;
+	return tgid != UINT32_MAX && md_pidmap_get(&owner->index, tgid + 1, &at)
+		       ? &owner->processes[at]
+		       : NULL;
 }
 
 /* Return: NULL: no memory, or too many. */
-static struct process *find_or_add(struct md_who *who, uint32_t tgid)
+static struct process *find_or_add(struct md_sample_owner *owner, uint32_t tgid)
 {
-	struct process *process = find(who, tgid);
+	struct process *process = find(owner, tgid);
 
 	if (process)
 		return process;
-	if (who->nr_processes == who->max_processes) {
-		size_t max = who->max_processes ? 2 * who->max_processes : 256;
+	if (owner->nr_processes == owner->max_processes) {
+		size_t max = owner->max_processes ? 2 * owner->max_processes : 256;
 		void *bigger;
 
 		if (max > PROCESSES_MAX)
 			return NULL;
-		bigger = reallocarray(who->processes, max, sizeof(*who->processes));
+		bigger = reallocarray(owner->processes, max, sizeof(*owner->processes));
 		if (!bigger)
 			return NULL;
-		who->processes = bigger;
-		who->max_processes = max;
-		who->last = NULL;
+		owner->processes = bigger;
+		owner->max_processes = max;
+		owner->last = NULL;
 	}
-	if (md_pidmap_put(&who->index, tgid + 1, who->nr_processes))
+	if (md_pidmap_put(&owner->index, tgid + 1, owner->nr_processes))
 		return NULL;
-	process = &who->processes[who->nr_processes++];
+	process = &owner->processes[owner->nr_processes++];
 	*process = (struct process){.tgid = tgid, .uid = MP_UID_UNKNOWN};
 	return process;
 }
 
-static void take_exec(struct md_who *who, uint32_t tgid)
+static void take_exec(struct md_sample_owner *owner, uint32_t tgid)
 {
-	struct process *process = find(who, tgid);
+	struct process *process = find(owner, tgid);
 
 	if (process)
 		process->group = 0;
 }
 
-static void take_fork(struct md_who *who, const struct morph_fork *fork)
+static void take_fork(struct md_sample_owner *owner, const struct morph_fork *fork)
 {
 	struct process *child, *parent;
 
 	if (fork->task.tgid == fork->parent_tgid || fork->task.tgid == UINT32_MAX)
 		return; /* a thread */
-	child = find_or_add(who, fork->task.tgid);
-	parent = find(who, fork->parent_tgid);
+	child = find_or_add(owner, fork->task.tgid);
+	parent = find(owner, fork->parent_tgid);
 	if (!child)
 		return;
 	*child = (struct process){.tgid = fork->task.tgid, .uid = MP_UID_UNKNOWN};
@@ -316,110 +319,111 @@ static void take_fork(struct md_who *who, const struct morph_fork *fork)
 	memcpy(child->unit, parent->unit, sizeof(child->unit));
 }
 
-static void drop(struct md_who *who, struct process *process)
+static void drop(struct md_sample_owner *owner, struct process *process)
 {
-	struct process *last = &who->processes[--who->nr_processes];
+	struct process *last = &owner->processes[--owner->nr_processes];
 
-	md_pidmap_remove(&who->index, process->tgid + 1);
-	who->last = NULL;
+	md_pidmap_remove(&owner->index, process->tgid + 1);
+	owner->last = NULL;
 	if (process == last)
 		return;
-	md_pidmap_remove(&who->index, last->tgid + 1);
+	md_pidmap_remove(&owner->index, last->tgid + 1);
 	*process = *last;
 	/* Cannot fail: two slots have just become free. */
-	md_pidmap_put(&who->index, process->tgid + 1, (uint64_t)(process - who->processes));
+	md_pidmap_put(&owner->index, process->tgid + 1, (uint64_t)(process - owner->processes));
 }
 
 /* Most remembered processes have exited long ago. */
-static void drop_ended(struct md_who *who)
+static void drop_ended(struct md_sample_owner *owner)
 {
-	size_t i = who->nr_processes;
+	size_t i = owner->nr_processes;
 
 	while (i--)
-		if (kill((pid_t)who->processes[i].tgid, 0) && errno == ESRCH)
-			drop(who, &who->processes[i]);
+		if (kill((pid_t)owner->processes[i].tgid, 0) && errno == ESRCH)
+			drop(owner, &owner->processes[i]);
 }
 
-static bool take_samples(struct md_who *who, const struct morph_task *task, uint32_t nr)
+static bool take_samples(struct md_sample_owner *owner, const struct morph_task *task, uint32_t nr)
 {
-	struct process *process = who->last;
+	struct process *process = owner->last;
 	uint32_t tgid = task->tgid;
 
 	if (tgid == UINT32_MAX)
-		return !who->selection; /* perf's id of an exited process */
-	if (!process || who->last_tgid != tgid) {
-		process = find_or_add(who, tgid);
+		return !owner->selection; /* perf's id of an exited process */
+	if (!process || owner->last_tgid != tgid) {
+		process = find_or_add(owner, tgid);
 		if (!process) {
-			drop_ended(who);
-			process = find_or_add(who, tgid);
+			drop_ended(owner);
+			process = find_or_add(owner, tgid);
 		}
 		if (!process)
-			return !who->selection;
-		who->last = process;
-		who->last_tgid = tgid;
+			return !owner->selection;
+		owner->last = process;
+		owner->last_tgid = tgid;
 	}
 	if (!process->group)
-		look_up(who, process, task);
+		look_up(owner, process, task);
 	if (process->group && process->wanted)
-		who->groups[process->group - 1].nr += nr;
+		owner->groups[process->group - 1].nr += nr;
 	return process->wanted;
 }
 
-bool md_who_record(struct md_who *who, const struct morph_record *record)
+bool md_sample_owner_record(struct md_sample_owner *owner, const struct morph_record *record)
 {
 	const struct morph_task *task = (const void *)record;
 	const struct process *process;
 
 	switch (record->type) {
-	case MORPH_REC_SAMPLES: return take_samples(who, task, md_samples_nr((const void *)record));
+	case MORPH_REC_SAMPLES:
+		return take_samples(owner, task, md_samples_nr((const void *)record));
 	case MORPH_REC_BRANCHES:
 	case MORPH_REC_STACK:
 	case MORPH_REC_REGISTERS:
-		process = who->selection ? find(who, task->tgid) : NULL;
-		return !who->selection || (process && process->wanted);
+		process = owner->selection ? find(owner, task->tgid) : NULL;
+		return !owner->selection || (process && process->wanted);
 	/* a new program belongs to another group */
-	case MORPH_REC_EXEC: take_exec(who, task->tgid); return true;
-	case MORPH_REC_FORK: take_fork(who, (const void *)record); return true;
+	case MORPH_REC_EXEC: take_exec(owner, task->tgid); return true;
+	case MORPH_REC_FORK: take_fork(owner, (const void *)record); return true;
 	default: return true;
 	}
 }
 
 /* ---- results -------------------------------------------------------------------------------- */
 
-size_t md_who_list(struct md_who *who, const struct mp_process **out)
+size_t md_sample_owner_list(struct md_sample_owner *owner, const struct mp_process **out)
 {
-	*out = who->groups;
-	return who->nr_groups;
+	*out = owner->groups;
+	return owner->nr_groups;
 }
 
-void md_who_clear(struct md_who *who)
+void md_sample_owner_clear(struct md_sample_owner *owner)
 {
 	size_t i;
 
-	for (i = 0; i < who->nr_groups; i++)
-		who->groups[i].nr = 0;
-	if (who->nr_groups < GROUPS_MAX / 2)
+	for (i = 0; i < owner->nr_groups; i++)
+		owner->groups[i].nr = 0;
+	if (owner->nr_groups < GROUPS_MAX / 2)
 		return;
 	/* Forget old groups. Processes that still run are looked up again. */
-	who->nr_groups = 0;
-	for (i = 0; i < who->nr_processes; i++)
-		who->processes[i].group = 0;
+	owner->nr_groups = 0;
+	for (i = 0; i < owner->nr_processes; i++)
+		owner->processes[i].group = 0;
 }
 
-bool md_who_any_alive(const struct md_who *who)
+bool md_sample_owner_any_alive(const struct md_sample_owner *owner)
 {
 	size_t i;
 
-	for (i = 0; i < who->nr_processes; i++)
-		if (who->processes[i].by_pid &&
-		    (!kill((pid_t)who->processes[i].tgid, 0) || errno == EPERM))
+	for (i = 0; i < owner->nr_processes; i++)
+		if (owner->processes[i].by_pid &&
+		    (!kill((pid_t)owner->processes[i].tgid, 0) || errno == EPERM))
 			return true;
 	return false;
 }
 
-static int select_pids(struct md_who *who)
+static int select_pids(struct md_sample_owner *owner)
 {
-	const struct md_who_selection *s = who->selection;
+	const struct md_sample_selection *s = owner->selection;
 	struct dirent *entry;
 	DIR *dir;
 	int ret = 0;
@@ -437,7 +441,7 @@ static int select_pids(struct md_who *who)
 				break;
 		if (!pid || i == s->nr_pids)
 			continue;
-		process = find_or_add(who, (uint32_t)pid);
+		process = find_or_add(owner, (uint32_t)pid);
 		if (process)
 			process->by_pid = process->wanted = true;
 		else
@@ -447,30 +451,31 @@ static int select_pids(struct md_who *who)
 	return ret;
 }
 
-struct md_who *md_who_new(bool is_live, const struct md_who_selection *selection,
-			  md_who_program *program, void *arg)
+struct md_sample_owner *md_sample_owner_new(bool is_live,
+					    const struct md_sample_selection *selection,
+					    md_sample_owner_program *program, void *arg)
 {
-	struct md_who *who = calloc(1, sizeof(*who));
+	struct md_sample_owner *owner = calloc(1, sizeof(*owner));
 
-	if (!who)
+	if (!owner)
 		return NULL;
-	who->is_live = is_live;
-	who->selection = selection;
-	who->program = program;
-	who->arg = arg;
-	if (selection && selection->nr_pids && select_pids(who)) {
-		md_who_free(who);
+	owner->is_live = is_live;
+	owner->selection = selection;
+	owner->program = program;
+	owner->arg = arg;
+	if (selection && selection->nr_pids && select_pids(owner)) {
+		md_sample_owner_free(owner);
 		return NULL;
 	}
-	return who;
+	return owner;
 }
 
-void md_who_free(struct md_who *who)
+void md_sample_owner_free(struct md_sample_owner *owner)
 {
-	if (!who)
+	if (!owner)
 		return;
-	md_pidmap_fini(&who->index);
-	free(who->processes);
-	free(who->groups);
-	free(who);
+	md_pidmap_fini(&owner->index);
+	free(owner->processes);
+	free(owner->groups);
+	free(owner);
 }
