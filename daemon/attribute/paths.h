@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
  * paths - counts the paths that samples came along, in programs that number their paths, since
- * the last flush. Also counts the paths that programs report themselves (polls).
+ * the last flush. Also counts the paths that programs report themselves (path_requests).
  *
  * A sample is counted by its block and the number in the block's register, if the number is
  * valid. The path itself is decoded again when it is stored. Method: PEP (CGO 2005), section

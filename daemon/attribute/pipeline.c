@@ -199,7 +199,7 @@ static int flush(struct md_pipeline *pl, int64_t when_s, bool last, struct mp_er
 	struct mp_ledger delta;
 	int ret = 0;
 
-	if (pl->polls && md_polls_take(pl->polls, &pl->at, last))
+	if (pl->polls && md_path_requests_take(pl->polls, &pl->at, last))
 		return mp_err_set(err, ENOMEM, "no memory for paths that were polled");
 	delta = pl->at.ledger;
 	md_outputs_consult(pl->outputs, pl->at.modcache);

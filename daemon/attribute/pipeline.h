@@ -14,7 +14,7 @@
 #include "daemon/attribute/attribute.h"
 #include "daemon/attribute/flush.h"
 #include "daemon/module/outputs.h"
-#include "daemon/attribute/polls.h"
+#include "daemon/attribute/path_requests.h"
 #include "daemon/source/source.h"
 
 struct md_pipeline {
@@ -23,8 +23,8 @@ struct md_pipeline {
 	struct mp_store *store;	     /* NULL: nothing is stored */
 	struct md_recwriter *writer; /* NULL: nothing is recorded */
 	/* also delivers paths; NULL: no program is polled */
-	struct md_polls *polls;
-	struct md_sandbox *sandbox;		  /* reads files; NULL: this process reads them */
+	struct md_path_requests *polls;
+	struct md_sandbox *sandbox; /* reads files; NULL: this process reads them */
 	const struct md_sample_selection *selection; /* NULL: all processes */
 	/* why there is no sandbox, for the session; NULL: nothing to report */
 	const char *unconfined;

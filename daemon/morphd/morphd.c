@@ -79,7 +79,7 @@ enum option_key {
 struct options {
 	struct md_config line; /* settings from the command line */
 	const char *config, *record, *input;
-	struct md_polls_config polls; /* @path NULL: no program is polled */
+	struct md_path_requests_config polls; /* @path NULL: no program is polled */
 	uint32_t nr_repeats;
 	bool stats, json, check_config, wait;
 	bool is_run;
@@ -983,7 +983,7 @@ static int daemon_main(const struct options *o, int *status, struct mp_err *err)
 struct run {
 	struct md_command command;
 	const char *name;
-	const struct md_polls_config *polls; /* without a path: no polling */
+	const struct md_path_requests_config *polls; /* without a path: no polling */
 	const struct options *o;
 	const struct md_pipeline *pl;
 };
@@ -1002,17 +1002,17 @@ static bool run_should_stop(void *arg)
 static int run_work(struct md_pipeline *pl, struct mp_err *err)
 {
 	struct run *run = pl->arg;
-	int ret = run->polls->path ? md_polls_start(run->polls, &pl->polls, err) : 0;
+	int ret = run->polls->path ? md_path_requests_start(run->polls, &pl->polls, err) : 0;
 	const char *remark;
 
 	if (!ret && run->name)
 		ret = md_command_go(&run->command, run->name, err);
 	if (!ret)
 		ret = md_pipeline_run(pl, err);
-	remark = !ret && pl->polls ? md_polls_remark(pl->polls) : NULL;
+	remark = !ret && pl->polls ? md_path_requests_remark(pl->polls) : NULL;
 	if (remark)
 		complain(remark);
-	md_polls_stop(pl->polls);
+	md_path_requests_stop(pl->polls);
 	pl->polls = NULL;
 	return ret;
 }
@@ -1100,8 +1100,8 @@ int main(int argc, char **argv)
 	mp_stdio_init("morphd");
 	argp_err_exit_status = 2;
 	md_config_init(&o.line);
-	o.polls =
-		(struct md_polls_config){NULL, MD_POLLS_SAMPLES, MD_POLLS_STRIDE, MD_POLLS_RATE_HZ};
+	o.polls = (struct md_path_requests_config){
+		NULL, MD_PATH_REQUESTS_SAMPLES, MD_PATH_REQUESTS_STRIDE, MD_PATH_REQUESTS_RATE_HZ};
 	o.is_run = argc > 1 && !strcmp(argv[1], "run");
 	if (o.is_run) {
 		argv[1] = "morphd run";

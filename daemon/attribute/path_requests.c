@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* polls - a thread that makes requests and collects the answers; see polls.h. */
-#include "daemon/attribute/polls.h"
+/* path_requests - a thread that makes requests and collects the answers; see path_requests.h. */
+#include "daemon/attribute/path_requests.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -28,8 +28,8 @@
  */
 #define PATIENCE_NS 10000
 
-struct md_polls {
-	struct md_polls_config config;
+struct md_path_requests {
+	struct md_path_requests_config config;
 	pthread_t thread;
 	pthread_mutex_t lock; /* protects the following members */
 	bool ends;
@@ -63,7 +63,7 @@ static bool set_left(int fd, int32_t left)
 }
 
 /* The program creates the file when it starts; it writes the header last. */
-static void open_file(struct md_polls *p)
+static void open_file(struct md_path_requests *p)
 {
 	static const struct mp_poll none[MP_POLLS_MAX + 1];
 	struct mp_counts_file_header h;
@@ -88,7 +88,7 @@ static void open_file(struct md_polls *p)
 }
 
 /* Collects the polls above @left, as far as they are written; @left bytes are not answered yet. */
-static void collect(struct md_polls *p, uint32_t left)
+static void collect(struct md_path_requests *p, uint32_t left)
 {
 	struct mp_poll polls[MP_POLLS_MAX + 1] = {{0}};
 	const off_t at = HEADER + offsetof(struct mp_polls, polls);
@@ -115,7 +115,7 @@ static void collect(struct md_polls *p, uint32_t left)
 }
 
 /* Return: a random number below @end. */
-static uint32_t draw(struct md_polls *p, uint64_t end)
+static uint32_t draw(struct md_path_requests *p, uint64_t end)
 {
 	p->seed = p->seed * 6364136223846793005u + 1442695040888963407u;
 	return (uint32_t)((p->seed >> 32) * end >> 32);
@@ -129,7 +129,7 @@ static uint64_t now_ns(void)
 	return (uint64_t)ts.tv_sec * 1000000000 + (uint64_t)ts.tv_nsec;
 }
 
-static bool answers_at_once(const struct md_polls *p, int32_t asked)
+static bool answers_at_once(const struct md_path_requests *p, int32_t asked)
 {
 	uint64_t end_ns = now_ns() + PATIENCE_NS;
 	int32_t left = asked;
@@ -142,13 +142,13 @@ static bool answers_at_once(const struct md_polls *p, int32_t asked)
 }
 
 /* Return: true if a program can be watched while it answers. */
-static bool runs_beside(const struct md_polls *p)
+static bool runs_beside(const struct md_path_requests *p)
 {
 	return CPU_COUNT(&p->cpus) > 1;
 }
 
 /* Moves the thread to the next CPU: a program cannot answer while the thread occupies its CPU. */
-static void go_elsewhere(const struct md_polls *p)
+static void go_elsewhere(const struct md_path_requests *p)
 {
 	int cpu = sched_getcpu(), i;
 	cpu_set_t next;
@@ -168,9 +168,9 @@ static void go_elsewhere(const struct md_polls *p)
  * withdrawn, and a random number of paths is skipped. It is random, because the paths after a
  * system call are much the same each time.
  */
-static void ask(struct md_polls *p)
+static void ask(struct md_path_requests *p)
 {
-	const struct md_polls_config *c = &p->config;
+	const struct md_path_requests_config *c = &p->config;
 	uint32_t room = MP_POLLS_MAX + 1 - c->samples - c->stride;
 	int32_t bytes;
 
@@ -186,7 +186,7 @@ static void ask(struct md_polls *p)
 	go_elsewhere(p);
 }
 
-static void tick(struct md_polls *p)
+static void tick(struct md_path_requests *p)
 {
 	int32_t left;
 
@@ -213,7 +213,7 @@ static void tick(struct md_polls *p)
 }
 
 /* The time is random, so that it does not stay in step with the program. */
-static void sleep_a_while(struct md_polls *p)
+static void sleep_a_while(struct md_path_requests *p)
 {
 	uint64_t mean_ns = 1000000000 / p->config.rate_hz, ns;
 	struct timespec ts;
@@ -226,7 +226,7 @@ static void sleep_a_while(struct md_polls *p)
 
 static void *run(void *arg)
 {
-	struct md_polls *p = arg;
+	struct md_path_requests *p = arg;
 	bool ends = false;
 	int32_t left;
 
@@ -246,9 +246,10 @@ static void *run(void *arg)
 	return NULL;
 }
 
-int md_polls_start(const struct md_polls_config *config, struct md_polls **out, struct mp_err *err)
+int md_path_requests_start(const struct md_path_requests_config *config,
+			   struct md_path_requests **out, struct mp_err *err)
 {
-	struct md_polls *p = calloc(1, sizeof(*p));
+	struct md_path_requests *p = calloc(1, sizeof(*p));
 	sigset_t all, before;
 	int ret;
 
@@ -280,7 +281,8 @@ int md_polls_start(const struct md_polls_config *config, struct md_polls **out, 
 	return 0;
 }
 
-static const struct md_module *module_of(const struct md_polls *p, const struct md_modcache *mc)
+static const struct md_module *module_of(const struct md_path_requests *p,
+					 const struct md_modcache *mc)
 {
 	const struct md_module *found = NULL;
 	uint32_t i;
@@ -301,7 +303,7 @@ static const struct md_module *module_of(const struct md_polls *p, const struct 
 	return found;
 }
 
-static void end(struct md_polls *p)
+static void end(struct md_path_requests *p)
 {
 	bool ended;
 
@@ -313,7 +315,7 @@ static void end(struct md_polls *p)
 		pthread_join(p->thread, NULL);
 }
 
-int md_polls_take(struct md_polls *p, struct md_attribute *at, bool last)
+int md_path_requests_take(struct md_path_requests *p, struct md_attribute *at, bool last)
 {
 	const struct md_module *module;
 	int ret = 0;
@@ -338,7 +340,7 @@ int md_polls_take(struct md_polls *p, struct md_attribute *at, bool last)
 	return ret;
 }
 
-const char *md_polls_remark(struct md_polls *p)
+const char *md_path_requests_remark(struct md_path_requests *p)
 {
 	const char *path = p->config.path;
 
@@ -361,7 +363,7 @@ const char *md_polls_remark(struct md_polls *p)
 	return p->remark;
 }
 
-void md_polls_stop(struct md_polls *p)
+void md_path_requests_stop(struct md_path_requests *p)
 {
 	if (!p)
 		return;
