@@ -8,7 +8,7 @@
 #include <string.h>
 #include <time.h>
 
-#include "daemon/module/moved.h"
+#include "daemon/module/copy_transfers.h"
 #include "libprof/store/store_paths.h"
 
 int md_flush_start(struct md_flush *flush, int64_t now_s, struct mp_err *err)
@@ -166,8 +166,8 @@ static void add_transfer(struct edge_list *list, const struct md_module *module,
 	list->module = md_counts_module(edge->from);
 	if (module && md_module_map(module)) {
 		list->module = module->original;
-		if (md_moved_transfer(module->map, module->map_ends, &from, &to) !=
-		    MD_MOVED_TAKEN) {
+		if (md_copy_translate_branch(module->map, module->map_ends, &from, &to) !=
+		    MD_COPY_TAKEN) {
 			*nr_moved += edge->nr;
 			return;
 		}
@@ -206,9 +206,9 @@ static int list_edges(const struct md_attribute *at, struct edge_list *list, uin
 			continue;
 		list->times = run->nr;
 		list->module = module->original;
-		*nr_moved += run->nr * md_moved_straight(module->map, module->map_ends,
-							 md_counts_vaddr(run->from), run->to,
-							 add_edge, list);
+		*nr_moved += run->nr * md_copy_translate_run(module->map, module->map_ends,
+							     md_counts_vaddr(run->from), run->to,
+							     add_edge, list);
 	}
 	if (list->failed)
 		return -ENOMEM;

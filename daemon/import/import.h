@@ -32,7 +32,7 @@ struct md_import_module {
 	struct mp_activity activity; /* of the program that this module is */
 	/* needed for edges only: the file with its code, and where its copies end */
 	struct mp_elf *code;
-	uint32_t *map_ends;	     /* from md_moved_ends() */
+	uint32_t *map_ends;	     /* from md_copy_branch_offsets() */
 	struct mp_edge_count *edges; /* unsorted, like @counts */
 	size_t nr_edges, max_edges;
 };

@@ -12,7 +12,7 @@
 #include <unistd.h>
 
 #include "daemon/import/import.h"
-#include "daemon/module/moved.h"
+#include "daemon/module/copy_transfers.h"
 
 /* Sort and add up edges each time this many have been added. */
 #define SORT_AT	     65536
@@ -39,7 +39,7 @@ const struct mp_elf *md_import_code(struct md_import_module *m)
 	}
 	fd = m->map ? open(m->path, O_RDONLY | O_CLOEXEC) : -1;
 	if (fd >= 0) {
-		m->map_ends = md_moved_ends(m->code, fd, m->map);
+		m->map_ends = md_copy_branch_offsets(m->code, fd, m->map);
 		close(fd);
 	}
 	return m->code;
@@ -197,7 +197,7 @@ int md_import_add_straight(struct md_import *import, uint32_t index, uint64_t st
 	struct straight s = {.import = import, .module = m, .count = count, .err = err};
 
 	if (m->map && count && md_import_code(m))
-		md_moved_straight(m->map, m->map_ends, start, end, add_straight, &s);
+		md_copy_translate_run(m->map, m->map_ends, start, end, add_straight, &s);
 	return s.ret;
 }
 
@@ -222,9 +222,9 @@ int md_import_add_transfer(struct md_import *import, uint32_t index, uint64_t fr
 		return r ? r : md_import_drop_transfer(import, &t->fell, count, err);
 	}
 	if (m->map) {
-		switch (md_moved_transfer(m->map, m->map_ends, &edge.from, &edge.to)) {
-		case MD_MOVED_TAKEN: break;
-		case MD_MOVED_FELL: return md_import_drop_transfer(import, &t->fell, count, err);
+		switch (md_copy_translate_branch(m->map, m->map_ends, &edge.from, &edge.to)) {
+		case MD_COPY_TAKEN: break;
+		case MD_COPY_FALLS: return md_import_drop_transfer(import, &t->fell, count, err);
 		default: return md_import_drop_transfer(import, &t->moved, count, err);
 		}
 	}

@@ -42,7 +42,7 @@ struct md_module {
 	enum md_belief belief;	     /* state of @map */
 	int fd;			     /* with @map: the file that is to be confirmed; -1: none */
 	uint8_t nr_asked;	     /* files of this module for which confirmation was requested */
-	uint32_t *map_ends;	     /* from md_moved_ends(); NULL: not known */
+	uint32_t *map_ends;	     /* from md_copy_branch_offsets(); NULL: not known */
 	struct mp_path_table *paths; /* with @map, if the file numbers its paths; else NULL */
 	uint8_t *path_bytes;	     /* source of @paths, possibly still incomplete */
 	uint32_t path_size, path_come;

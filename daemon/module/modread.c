@@ -8,7 +8,7 @@
 #include <unistd.h>
 
 #include "daemon/module/modcache_private.h"
-#include "daemon/module/moved.h"
+#include "daemon/module/copy_transfers.h"
 #include "libprof/elf/elf.h"
 
 #define FILE_NUMBER 1 /* the only file number in a reply */
@@ -111,7 +111,7 @@ static int analyse(struct md_modcache *mc, int fd, uint64_t size, struct md_file
 		map = NULL;
 		if (ret)
 			goto out;
-		module->map_ends = md_moved_ends(elf, fd, module->map);
+		module->map_ends = md_copy_branch_offsets(elf, fd, module->map);
 		ret = read_paths(elf, fd, module);
 		if (ret)
 			goto out;

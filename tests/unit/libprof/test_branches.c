@@ -9,7 +9,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "daemon/module/moved.h"
+#include "daemon/module/copy_transfers.h"
 #include "daemon/attribute/pipeline.h"
 
 static char dir[64], recording[96], db[96];
@@ -329,7 +329,7 @@ END_TEST
 
 /* ---- moved, with its code ------------------------------------------------------------------ */
 
-/* As above; the ends are those that md_moved_ends() reads from the code. */
+/* As above; the ends are those that md_copy_branch_offsets() reads from the code. */
 static const struct mp_map_piece pieces[] = {{0x3000, 0x10, 0x10, 0x1000},
 					     {0x3010, 0x0e, 0x10, 0x1020},
 					     {0x301e, 0x15, 0x10, 0x1060},
@@ -354,7 +354,7 @@ static void see(void *arg, uint64_t from, uint64_t to)
 START_TEST(straight_run_through_copies_tells_what_the_original_takes)
 {
 	nr_seen = 0;
-	ck_assert_uint_eq(md_moved_straight(&map, ends, 0x3004, 0x3020, see, NULL), 0);
+	ck_assert_uint_eq(md_copy_translate_run(&map, ends, 0x3004, 0x3020, see, NULL), 0);
 	ck_assert_uint_eq(nr_seen, 2);
 	ck_assert_uint_eq(seen[0].from, 0x100e);
 	ck_assert_uint_eq(seen[0].to, 0x1020);
@@ -362,7 +362,7 @@ START_TEST(straight_run_through_copies_tells_what_the_original_takes)
 	ck_assert_uint_eq(seen[1].to, 0x1060);
 	/* Across padding, and through a block that was only a jump. */
 	nr_seen = 0;
-	ck_assert_uint_eq(md_moved_straight(&map, ends, 0x3050, 0x3074, see, NULL), 0);
+	ck_assert_uint_eq(md_copy_translate_run(&map, ends, 0x3050, 0x3074, see, NULL), 0);
 	ck_assert_uint_eq(nr_seen, 2);
 	ck_assert_uint_eq(seen[0].from, 0x110e);
 	ck_assert_uint_eq(seen[0].to, 0x1200);
@@ -370,18 +370,18 @@ START_TEST(straight_run_through_copies_tells_what_the_original_takes)
 	ck_assert_uint_eq(seen[1].to, 0x1300);
 	/* A run cannot leave the moved code or go backward. */
 	nr_seen = 0;
-	ck_assert_uint_eq(md_moved_straight(&map, ends, 0x3004, 0x9000, see, NULL), 1);
-	ck_assert_uint_eq(md_moved_straight(&map, ends, 0x3040, 0x3000, see, NULL), 1);
-	ck_assert_uint_eq(md_moved_straight(&map, ends, 0x1000, 0x1020, see, NULL), 0);
+	ck_assert_uint_eq(md_copy_translate_run(&map, ends, 0x3004, 0x9000, see, NULL), 1);
+	ck_assert_uint_eq(md_copy_translate_run(&map, ends, 0x3040, 0x3000, see, NULL), 1);
+	ck_assert_uint_eq(md_copy_translate_run(&map, ends, 0x1000, 0x1020, see, NULL), 0);
 	ck_assert_uint_eq(nr_seen, 0);
 }
 END_TEST
 
-static void expect_moved(uint64_t from, uint64_t to, enum md_moved how, uint64_t old_from,
-			 uint64_t old_to)
+static void expect_moved(uint64_t from, uint64_t to, enum md_copy_translation how,
+			 uint64_t old_from, uint64_t old_to)
 {
-	ck_assert_int_eq(md_moved_transfer(&map, ends, &from, &to), how);
-	if (how != MD_MOVED_TAKEN)
+	ck_assert_int_eq(md_copy_translate_branch(&map, ends, &from, &to), how);
+	if (how != MD_COPY_TAKEN)
 		return;
 	ck_assert_uint_eq(from, old_from);
 	ck_assert_uint_eq(to, old_to);
@@ -389,17 +389,17 @@ static void expect_moved(uint64_t from, uint64_t to, enum md_moved how, uint64_t
 
 START_TEST(either_branch_of_a_copy_is_the_originals_one)
 {
-	expect_moved(0x305e, 0x3040, MD_MOVED_TAKEN, 0x110e, 0x1010);
-	expect_moved(0x3060, 0x3000, MD_MOVED_TAKEN, 0x110e, 0x1000);
-	expect_moved(0x3060, 0x1110, MD_MOVED_FELL, 0, 0);
-	expect_moved(0x3054, 0x3000, MD_MOVED_TAKEN, 0x1104, 0x1000);
+	expect_moved(0x305e, 0x3040, MD_COPY_TAKEN, 0x110e, 0x1010);
+	expect_moved(0x3060, 0x3000, MD_COPY_TAKEN, 0x110e, 0x1000);
+	expect_moved(0x3060, 0x1110, MD_COPY_FALLS, 0, 0);
+	expect_moved(0x3054, 0x3000, MD_COPY_TAKEN, 0x1104, 0x1000);
 	/* A jump that was added to a block leads to its old fall-through. */
-	expect_moved(0x302e, 0x1070, MD_MOVED_FELL, 0, 0);
-	expect_moved(0x302e, 0x1400, MD_MOVED_NOTHING, 0, 0);
+	expect_moved(0x302e, 0x1070, MD_COPY_FALLS, 0, 0);
+	expect_moved(0x302e, 0x1400, MD_COPY_NO_COUNTERPART, 0, 0);
 	/* Code that was not moved. */
-	expect_moved(0x1400, 0x1408, MD_MOVED_TAKEN, 0x1400, 0x1408);
-	expect_moved(0x1000, 0x3000, MD_MOVED_NOTHING, 0, 0);
-	expect_moved(0x1400, 0x1400, MD_MOVED_TAKEN, 0x1400, 0x1400);
+	expect_moved(0x1400, 0x1408, MD_COPY_TAKEN, 0x1400, 0x1408);
+	expect_moved(0x1000, 0x3000, MD_COPY_NO_COUNTERPART, 0, 0);
+	expect_moved(0x1400, 0x1400, MD_COPY_TAKEN, 0x1400, 0x1400);
 }
 END_TEST
 

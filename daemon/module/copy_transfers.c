@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* moved - translates transfers in moved code; see moved.h. */
-#include "daemon/module/moved.h"
+/* copy_transfers - translates transfers in moved code; see moved.h. */
+#include "daemon/module/copy_transfers.h"
 
 #include <stdlib.h>
 #include <unistd.h>
@@ -71,7 +71,7 @@ static const uint8_t *look_at(struct window *w, uint64_t off, uint32_t size)
 	return w->bytes + (off - w->off);
 }
 
-uint32_t *md_moved_ends(const struct mp_elf *elf, int fd, const struct mp_map *map)
+uint32_t *md_copy_branch_offsets(const struct mp_elf *elf, int fd, const struct mp_map *map)
 {
 	uint32_t *ends = malloc(((size_t)map->nr_pieces + 1) * sizeof(*ends));
 	struct mp_map_walk walk = {0};
@@ -116,23 +116,23 @@ static uint32_t end_by_size(const struct mp_map_piece *piece)
  * Control left the piece at its end, by a branch or by falling through, to the original's
  * address @to.
  */
-static enum md_moved leave_piece(const struct mp_map_piece *piece, uint32_t end, uint64_t *from,
-				 uint64_t to)
+static enum md_copy_translation leave_piece(const struct mp_map_piece *piece, uint32_t end,
+					    uint64_t *from, uint64_t to)
 {
 	if (old_end(piece) == to)
-		return MD_MOVED_FELL;
+		return MD_COPY_FALLS;
 	if (end == UINT32_MAX)
 		end = end_by_size(piece);
 	if (end == UINT32_MAX)
-		return MD_MOVED_UNKNOWN;
+		return MD_COPY_UNKNOWN;
 	if (end >= piece->old_size)
-		return MD_MOVED_NOTHING;
+		return MD_COPY_NO_COUNTERPART;
 	*from = piece->old_vaddr + end;
-	return MD_MOVED_TAKEN;
+	return MD_COPY_TAKEN;
 }
 
-enum md_moved md_moved_transfer(const struct mp_map *map, const uint32_t *ends, uint64_t *from,
-				uint64_t *to)
+enum md_copy_translation md_copy_translate_branch(const struct mp_map *map, const uint32_t *ends,
+						  uint64_t *from, uint64_t *to)
 {
 	uint64_t new_from = *from, new_to = *to;
 	uint32_t i = mp_map_piece_at(map, new_from), end, off;
@@ -142,11 +142,11 @@ enum md_moved md_moved_transfer(const struct mp_map *map, const uint32_t *ends, 
 	*to = mp_map_original(map, new_to);
 	if (i == map->nr_pieces) {
 		/* A patch jumps from a block to its copy. */
-		return *to == new_from && *to != new_to ? MD_MOVED_NOTHING : MD_MOVED_TAKEN;
+		return *to == new_from && *to != new_to ? MD_COPY_NO_COUNTERPART : MD_COPY_TAKEN;
 	}
 	piece = mp_map_piece(map, i);
 	if (!piece.old_size)
-		return MD_MOVED_NOTHING;
+		return MD_COPY_NO_COUNTERPART;
 	off = (uint32_t)(new_from - piece.new_vaddr);
 	end = ends ? ends[i] : UINT32_MAX;
 	/* If the size differs, the copy may have two branches in place of one. */
@@ -154,14 +154,14 @@ enum md_moved md_moved_transfer(const struct mp_map *map, const uint32_t *ends, 
 	if (at_end && (end != UINT32_MAX || piece.new_size != piece.old_size))
 		return leave_piece(&piece, end, from, *to);
 	if (at_end && *to == old_end(&piece))
-		return MD_MOVED_FELL;
+		return MD_COPY_FALLS;
 	*from = piece.old_vaddr + off;
-	return MD_MOVED_TAKEN;
+	return MD_COPY_TAKEN;
 }
 
-uint64_t md_moved_straight(const struct mp_map *map, const uint32_t *ends, uint64_t start,
-			   uint64_t end, void (*fn)(void *arg, uint64_t from, uint64_t to),
-			   void *arg)
+uint64_t md_copy_translate_run(const struct mp_map *map, const uint32_t *ends, uint64_t start,
+			       uint64_t end, void (*fn)(void *arg, uint64_t from, uint64_t to),
+			       void *arg)
 {
 	uint32_t first = mp_map_piece_at(map, start), last = mp_map_piece_at(map, end);
 	uint64_t nr_unknown = 0;
@@ -169,7 +169,7 @@ uint64_t md_moved_straight(const struct mp_map *map, const uint32_t *ends, uint6
 	if (first == map->nr_pieces && last == map->nr_pieces)
 		return 0; /* nothing was moved here */
 	if (first == map->nr_pieces || last == map->nr_pieces || last < first ||
-	    last - first > MD_MOVED_STRAIGHT_MAX)
+	    last - first > MD_COPY_RUN_MAX)
 		return 1;
 	for (uint32_t i = first; i < last; i++) {
 		struct mp_map_piece piece = mp_map_piece(map, i);
@@ -184,8 +184,8 @@ uint64_t md_moved_straight(const struct mp_map *map, const uint32_t *ends, uint6
 		if (!piece.old_size || !next.old_size)
 			continue;
 		switch (leave_piece(&piece, ends ? ends[i] : UINT32_MAX, &from, to)) {
-		case MD_MOVED_TAKEN: fn(arg, from, to); break;
-		case MD_MOVED_UNKNOWN: nr_unknown++; break;
+		case MD_COPY_TAKEN: fn(arg, from, to); break;
+		case MD_COPY_UNKNOWN: nr_unknown++; break;
 		default: break;
 		}
 	}
