@@ -18,7 +18,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "daemon/morphd/await.h"
+#include "daemon/morphd/source_wait.h"
 #include "daemon/morphd/choose.h"
 #include "daemon/record/clock.h"
 #include "daemon/morphd/command.h"
@@ -687,7 +687,7 @@ struct daemon {
 	struct md_config next;	 /* read at SIGHUP, to be used if @change */
 	/* the source or the rate changes: store the collected samples first */
 	bool change;
-	bool start_again;	   /* only a restart can open the device that appeared */
+	bool restart;		   /* only a restart can open the device that appeared */
 	char missing[MP_ERR_SIZE]; /* why sampling is impossible, while morphd waits */
 	struct md_watchdog watchdog;
 	struct md_pipeline pl;
@@ -845,12 +845,12 @@ static void say_missing(struct daemon *d, const char *why)
  */
 static int open_or_wait(struct daemon *d, struct mp_err *err)
 {
-	struct md_await await;
+	struct md_source_wait wait;
 	int ret = open_daemon_source(d->o, &d->config, &d->pl.source, err);
 
 	if (!ret || !d->o->wait || d->o->input)
 		return ret;
-	md_await_start(&await);
+	md_source_wait_start(&wait);
 	say_missing(d, err->msg);
 	while (!stop_asked) {
 		bool reloaded = reload_asked;
@@ -858,12 +858,12 @@ static int open_or_wait(struct daemon *d, struct mp_err *err)
 		reload_asked = 0;
 		if (reloaded)
 			reload(d);
-		if (reloaded || md_await_is_due(&await)) {
+		if (reloaded || md_source_wait_is_due(&wait)) {
 			ret = open_daemon_source(d->o, &d->config, &d->pl.source, err);
-			d->start_again = ret && md_await_needs_start(&await);
-			if (!ret || d->start_again)
+			d->restart = ret && md_source_wait_needs_restart(&wait);
+			if (!ret || d->restart)
 				break;
-			md_await_failed(&await);
+			md_source_wait_failed(&wait);
 			say_missing(d, err->msg);
 		}
 		md_watchdog_step(&d->watchdog);
@@ -971,7 +971,7 @@ static int daemon_main(const struct options *o, int *status, struct mp_err *err)
 	}
 	if (d->pl.source)
 		d->pl.source->ops->close(d->pl.source);
-	if (!ret && d->start_again)
+	if (!ret && d->restart)
 		*status = EXIT_START_AGAIN;
 	free(d);
 	close_database(&db);
