@@ -97,9 +97,9 @@ static int add(struct md_ann_candidates *out, size_t source, uint64_t vaddr, uin
 static uint64_t samples_in(const struct md_ann_source *source, uint64_t vaddr, uint64_t size)
 {
 	if (source->map)
-		return md_counts_mapped(source->map, source->counts, source->nr_counts, vaddr,
-					size);
-	return md_counts_in(source->counts, source->nr_counts, vaddr, size);
+		return md_sample_table_mapped(source->map, source->counts, source->nr_counts, vaddr,
+					      size);
+	return md_sample_table_in(source->counts, source->nr_counts, vaddr, size);
 }
 
 static int find_names(const struct md_ann_source *source, size_t index,

@@ -16,7 +16,7 @@ int md_attribute_init(struct md_attribute *at)
 	memset(at, 0, sizeof(*at));
 	at->procmap = md_procmap_new();
 	at->modcache = md_modcache_new();
-	if (!at->procmap || !at->modcache || md_counts_init(&at->counts)) {
+	if (!at->procmap || !at->modcache || md_sample_table_init(&at->samples)) {
 		md_attribute_fini(at);
 		return -ENOMEM;
 	}
@@ -27,7 +27,7 @@ void md_attribute_fini(struct md_attribute *at)
 {
 	md_procmap_free(at->procmap);
 	md_modcache_free(at->modcache);
-	md_counts_fini(&at->counts);
+	md_sample_table_fini(&at->samples);
 	md_edges_fini(&at->transfers);
 	md_edges_fini(&at->straight);
 	md_paths_fini(&at->paths);
@@ -67,7 +67,7 @@ static bool kernel_key(const struct md_file *kernel, uint64_t ip, uint64_t *key)
 		ip = ip - text->off + text->vaddr;
 	else if (text->off == MORPH_KERNEL_BASE)
 		return false;
-	*key = md_counts_key(kernel->module, ip);
+	*key = md_sample_table_key(kernel->module, ip);
 	return true;
 }
 
@@ -84,8 +84,8 @@ static int attribute_samples(struct md_attribute *at, const struct morph_samples
 	const struct md_mapping *m = &none;
 
 	/* Make room for all samples first: a refused record is passed in again after a flush. */
-	while (md_counts_is_full(&at->counts, nr))
-		if (md_counts_grow(&at->counts))
+	while (md_sample_table_is_full(&at->samples, nr))
+		if (md_sample_table_grow(&at->samples))
 			return -ENOMEM;
 	ledger->emitted += nr;
 	if (space && md_space_is_new(space))
@@ -96,7 +96,7 @@ static int attribute_samples(struct md_attribute *at, const struct morph_samples
 		if (ip & KERNEL_BIT) {
 			seen.kernel++;
 			if (kernel && kernel_key(kernel, ip, &key)) {
-				md_counts_add(&at->counts, key, 1);
+				md_sample_table_add(&at->samples, key, 1);
 				ledger->attributed++;
 			} else {
 				ledger->unattributed[MP_UNATTR_NO_MAPPING]++;
@@ -117,7 +117,7 @@ static int attribute_samples(struct md_attribute *at, const struct morph_samples
 			seen.app++;
 		else
 			seen.lib++;
-		md_counts_add(&at->counts, md_counts_key(m->module, ip + m->bias), 1);
+		md_sample_table_add(&at->samples, md_sample_table_key(m->module, ip + m->bias), 1);
 		ledger->attributed++;
 	}
 	/* Kernel threads have no program of their own: charge them to the kernel. */
@@ -176,7 +176,7 @@ static int attribute_branches(struct md_attribute *at, const struct morph_branch
 			module = md_modcache_module(at->modcache, to->module);
 			if (module && module->map)
 				md_edges_add(&at->straight,
-					     md_counts_key(to->module, b->to + to->bias),
+					     md_sample_table_key(to->module, b->to + to->bias),
 					     left + to->bias, 1);
 		}
 		if (!from || !to || from->why != MD_MAPPED || to->why != MD_MAPPED) {
@@ -186,7 +186,7 @@ static int attribute_branches(struct md_attribute *at, const struct morph_branch
 		} else {
 			ledger->counted++;
 			md_edges_add(&at->transfers,
-				     md_counts_key(from->module, b->from + from->bias),
+				     md_sample_table_key(from->module, b->from + from->bias),
 				     b->to + to->bias, 1);
 		}
 	}
@@ -324,15 +324,15 @@ bool md_attribute_is_conserved(const struct md_attribute *at)
 		sum += ledger->unattributed[i];
 	for (i = 0; i < MP_NR_LOST; i++)
 		sum += ledger->lost[i];
-	for (i = 0; i < at->counts.nr_slots; i++)
-		counted += at->counts.slots[i].nr;
+	for (i = 0; i < at->samples.nr_slots; i++)
+		counted += at->samples.slots[i].nr;
 	return sum == ledger->emitted && counted == ledger->attributed &&
 	       md_paths_sum(&at->paths) == ledger->paths[MP_PATH_DECODED];
 }
 
 void md_attribute_clear(struct md_attribute *at)
 {
-	md_counts_clear(&at->counts);
+	md_sample_table_clear(&at->samples);
 	md_edges_clear(&at->transfers);
 	md_edges_clear(&at->straight);
 	md_paths_clear(&at->paths);

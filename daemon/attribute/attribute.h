@@ -14,7 +14,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "daemon/attribute/counts.h"
+#include "daemon/attribute/sample_table.h"
 #include "daemon/attribute/edges.h"
 #include "daemon/module/modcache.h"
 #include "daemon/attribute/paths.h"
@@ -40,7 +40,7 @@ struct md_branch_ledger {
 struct md_attribute {
 	struct md_procmap *procmap;
 	struct md_modcache *modcache;
-	struct md_counts counts;
+	struct md_sample_table samples;
 	struct md_edges transfers; /* taken branches */
 	/* for optimised modules: runs from a branch target to the next branch taken */
 	struct md_edges straight;

@@ -28,7 +28,7 @@ int md_flush_start(struct md_flush *flush, int64_t now_s, struct mp_err *err)
 
 static int compare_counts(const void *a, const void *b)
 {
-	const struct md_count *x = a, *y = b;
+	const struct md_sample_slot *x = a, *y = b;
 
 	return x->key < y->key ? -1 : x->key > y->key;
 }
@@ -36,27 +36,28 @@ static int compare_counts(const void *a, const void *b)
 /* Return: the key in the original for an address of moved code, else @key. */
 static uint64_t original_key(const struct md_modcache *mc, uint64_t key)
 {
-	const struct md_module *module = md_modcache_module(mc, md_counts_module(key));
+	const struct md_module *module = md_modcache_module(mc, md_sample_table_module(key));
 	const struct mp_map *map = module ? md_module_map(module) : NULL;
 
 	if (!map)
 		return key;
-	return md_counts_key(module->original, mp_map_original(map, md_counts_vaddr(key)));
+	return md_sample_table_key(module->original,
+				   mp_map_original(map, md_sample_table_vaddr(key)));
 }
 
 /* Makes a list of the table's counts, sorted by key, and adds up equal keys. */
-static struct md_count *sorted_counts(const struct md_attribute *at, size_t *nr)
+static struct md_sample_slot *sorted_counts(const struct md_attribute *at, size_t *nr)
 {
-	struct md_count *list = malloc((at->counts.nr_used + 1) * sizeof(*list));
+	struct md_sample_slot *list = malloc((at->samples.nr_used + 1) * sizeof(*list));
 	size_t i, n = 0, kept = 0;
 
 	if (!list)
 		return NULL;
-	for (i = 0; i < at->counts.nr_slots; i++) {
-		if (!at->counts.slots[i].key)
+	for (i = 0; i < at->samples.nr_slots; i++) {
+		if (!at->samples.slots[i].key)
 			continue;
-		list[n].key = original_key(at->modcache, at->counts.slots[i].key);
-		list[n++].nr = at->counts.slots[i].nr;
+		list[n].key = original_key(at->modcache, at->samples.slots[i].key);
+		list[n++].nr = at->samples.slots[i].nr;
 	}
 	qsort(list, n, sizeof(*list), compare_counts);
 	for (i = 0; i < n; i++) {
@@ -95,7 +96,7 @@ static int write_counts(struct md_flush *flush, const struct md_attribute *at, i
 			struct mp_err *err)
 {
 	struct mp_ip_count *ips = NULL;
-	struct md_count *list;
+	struct md_sample_slot *list;
 	size_t nr = 0, from, to;
 	int ret = 0;
 
@@ -106,11 +107,11 @@ static int write_counts(struct md_flush *flush, const struct md_attribute *at, i
 		goto out;
 	}
 	for (from = 0; from < nr && !ret; from = to) {
-		uint32_t index = md_counts_module(list[from].key);
+		uint32_t index = md_sample_table_module(list[from].key);
 		struct md_module *module = md_modcache_module(at->modcache, index);
 
-		for (to = from; to < nr && md_counts_module(list[to].key) == index; to++) {
-			ips[to - from].vaddr = md_counts_vaddr(list[to].key);
+		for (to = from; to < nr && md_sample_table_module(list[to].key) == index; to++) {
+			ips[to - from].vaddr = md_sample_table_vaddr(list[to].key);
 			ips[to - from].count = list[to].nr;
 		}
 		if (!module) {
@@ -154,16 +155,16 @@ static void add_edge(void *arg, uint64_t from, uint64_t to)
 		list->max = max;
 	}
 	list->edges[list->nr++] =
-		(struct md_edge){md_counts_key(list->module, from), to, list->times};
+		(struct md_edge){md_sample_table_key(list->module, from), to, list->times};
 }
 
 static void add_transfer(struct edge_list *list, const struct md_module *module,
 			 const struct md_edge *edge, uint64_t *nr_moved)
 {
-	uint64_t from = md_counts_vaddr(edge->from), to = edge->to;
+	uint64_t from = md_sample_table_vaddr(edge->from), to = edge->to;
 
 	list->times = edge->nr;
-	list->module = md_counts_module(edge->from);
+	list->module = md_sample_table_module(edge->from);
 	if (module && md_module_map(module)) {
 		list->module = module->original;
 		if (md_copy_translate_branch(module->map, module->map_ends, &from, &to) !=
@@ -194,21 +195,22 @@ static int list_edges(const struct md_attribute *at, struct edge_list *list, uin
 
 		if (edge->from)
 			add_transfer(list,
-				     md_modcache_module(at->modcache, md_counts_module(edge->from)),
+				     md_modcache_module(at->modcache,
+							md_sample_table_module(edge->from)),
 				     edge, nr_moved);
 	}
 	for (i = 0; i < at->straight.nr_slots; i++) {
 		const struct md_edge *run = &at->straight.slots[i];
 		const struct md_module *module =
-			md_modcache_module(at->modcache, md_counts_module(run->from));
+			md_modcache_module(at->modcache, md_sample_table_module(run->from));
 
 		if (!run->from || !module || !md_module_map(module))
 			continue;
 		list->times = run->nr;
 		list->module = module->original;
 		*nr_moved += run->nr * md_copy_translate_run(module->map, module->map_ends,
-							     md_counts_vaddr(run->from), run->to,
-							     add_edge, list);
+							     md_sample_table_vaddr(run->from),
+							     run->to, add_edge, list);
 	}
 	if (list->failed)
 		return -ENOMEM;
@@ -242,15 +244,15 @@ static int write_edges(struct md_flush *flush, struct md_attribute *at, int64_t 
 		goto out;
 	}
 	for (from = 0; from < list.nr && !ret; from = to) {
-		uint32_t index = md_counts_module(list.edges[from].from);
+		uint32_t index = md_sample_table_module(list.edges[from].from);
 		struct md_module *module = md_modcache_module(at->modcache, index);
 
-		for (to = from; to < list.nr && md_counts_module(list.edges[to].from) == index;
-		     to++)
-			edges[to - from] =
-				(struct mp_edge_count){.from = md_counts_vaddr(list.edges[to].from),
-						       .to = list.edges[to].to,
-						       .count = list.edges[to].nr};
+		for (to = from;
+		     to < list.nr && md_sample_table_module(list.edges[to].from) == index; to++)
+			edges[to - from] = (struct mp_edge_count){
+				.from = md_sample_table_vaddr(list.edges[to].from),
+				.to = list.edges[to].to,
+				.count = list.edges[to].nr};
 		if (!module) {
 			ret = mp_err_set(err, EBADMSG, "edges without a module: not written");
 			break;

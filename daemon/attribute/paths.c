@@ -60,7 +60,7 @@ static enum mp_path_fate add_number(struct md_paths *paths, const struct md_modu
 	ret = mp_path_decode(table, block, value, &paths->path);
 	if (ret)
 		return ret == -ENOMEM ? MP_PATH_NO_MEMORY : MP_PATH_UNDECODABLE;
-	md_edges_add(&paths->counts, md_counts_key(module->index, block | asked),
+	md_edges_add(&paths->counts, md_sample_table_key(module->index, block | asked),
 		     value - table->blocks[block].shift, nr);
 	return MP_PATH_DECODED;
 }
@@ -139,12 +139,12 @@ int md_paths_list(struct md_paths *paths, const struct md_modcache *mc, struct m
 
 	for (i = 0; i < paths->counts.nr_slots && !ret; i++) {
 		const struct md_module *module;
-		uint64_t place = md_counts_vaddr(slots[i].from);
+		uint64_t place = md_sample_table_vaddr(slots[i].from);
 		uint32_t block = (uint32_t)place;
 
 		if (!slots[i].from)
 			continue;
-		module = md_modcache_module(mc, md_counts_module(slots[i].from));
+		module = md_modcache_module(mc, md_sample_table_module(slots[i].from));
 		if (!module || !module->paths)
 			ret = -EBADMSG; /* modules are not forgotten while counts are pending */
 		else

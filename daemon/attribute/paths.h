@@ -17,7 +17,7 @@
 #include "libprof/store/store.h"
 
 struct md_paths {
-	struct md_edges counts; /* from: md_counts_key() of module and block; to: the number */
+	struct md_edges counts; /* from: md_sample_table_key() of module and block; to: the number */
 	struct mp_path path;	/* reused buffer */
 };
 

@@ -172,7 +172,7 @@ static bool passes(int ret)
 
 static void note_modules(struct md_pipeline *pl)
 {
-	const struct md_counts *counts = &pl->at.counts;
+	const struct md_sample_table *counts = &pl->at.samples;
 	uint32_t module;
 	uint8_t bit;
 	size_t i;
@@ -182,7 +182,7 @@ static void note_modules(struct md_pipeline *pl)
 	for (i = 0; i < counts->nr_slots; i++) {
 		if (!counts->slots[i].key)
 			continue;
-		module = md_counts_module(counts->slots[i].key);
+		module = md_sample_table_module(counts->slots[i].key);
 		bit = 1u << module % 8;
 		pl->nr_sampled += !(pl->sampled[module / 8] & bit);
 		pl->sampled[module / 8] |= bit;

@@ -77,13 +77,13 @@ START_TEST(counts_are_summed_over_half_open_ranges)
 {
 	const struct mp_ip_count counts[] = {{10, 1}, {12, 2}, {20, 4}, {UINT64_MAX, 8}};
 
-	ck_assert_uint_eq(md_counts_at(counts, 4, 12), 2);
-	ck_assert_uint_eq(md_counts_at(counts, 4, 11), 0);
-	ck_assert_uint_eq(md_counts_in(counts, 4, 10, 10), 3);
-	ck_assert_uint_eq(md_counts_in(counts, 4, 10, 11), 7);
-	ck_assert_uint_eq(md_counts_in(counts, 4, 11, 0), 0);
-	ck_assert_uint_eq(md_counts_in(counts, 4, UINT64_MAX, 1), 8);
-	ck_assert_uint_eq(md_counts_in(NULL, 0, 0, 100), 0);
+	ck_assert_uint_eq(md_sample_table_at(counts, 4, 12), 2);
+	ck_assert_uint_eq(md_sample_table_at(counts, 4, 11), 0);
+	ck_assert_uint_eq(md_sample_table_in(counts, 4, 10, 10), 3);
+	ck_assert_uint_eq(md_sample_table_in(counts, 4, 10, 11), 7);
+	ck_assert_uint_eq(md_sample_table_in(counts, 4, 11, 0), 0);
+	ck_assert_uint_eq(md_sample_table_in(counts, 4, UINT64_MAX, 1), 8);
+	ck_assert_uint_eq(md_sample_table_in(NULL, 0, 0, 100), 0);
 }
 END_TEST
 
@@ -100,7 +100,7 @@ START_TEST(counts_through_a_map_are_the_originals)
 	ck_assert_ptr_null(md_map_piece(&map, 110));
 	ck_assert_ptr_null(md_map_piece(&map, 99));
 	/* A piece, the gap behind it, and added code, which has no samples. */
-	ck_assert_uint_eq(md_counts_mapped(&map, counts, 5, 100, 25), 1 + 2 + 16);
+	ck_assert_uint_eq(md_sample_table_mapped(&map, counts, 5, 100, 25), 1 + 2 + 16);
 }
 END_TEST
 

@@ -94,13 +94,14 @@ static uint64_t counted(uint64_t text_hash, uint64_t vaddr)
 	uint64_t sum = 0;
 	size_t i;
 
-	for (i = 0; i < at.counts.nr_slots; i++) {
-		if (!at.counts.slots[i].key)
+	for (i = 0; i < at.samples.nr_slots; i++) {
+		if (!at.samples.slots[i].key)
 			continue;
-		m = md_modcache_module(at.modcache, md_counts_module(at.counts.slots[i].key));
+		m = md_modcache_module(at.modcache,
+				       md_sample_table_module(at.samples.slots[i].key));
 		if (m->id.text_hash == text_hash &&
-		    md_counts_vaddr(at.counts.slots[i].key) == vaddr)
-			sum += at.counts.slots[i].nr;
+		    md_sample_table_vaddr(at.samples.slots[i].key) == vaddr)
+			sum += at.samples.slots[i].nr;
 	}
 	return sum;
 }
@@ -260,7 +261,7 @@ START_TEST(stack_is_no_sample)
 	feed();
 	ck_assert_uint_eq(counted(0xaa, 0x401000), 1);
 	ck_assert_uint_eq(at.ledger.emitted, 1);
-	ck_assert_uint_eq(at.counts.nr_used, 1);
+	ck_assert_uint_eq(at.samples.nr_used, 1);
 }
 END_TEST
 

@@ -410,7 +410,8 @@ START_TEST(table_of_edges_grows_to_its_limit_and_not_beyond)
 
 	while (!md_edges_reserve(&edges, 1000))
 		for (int i = 0; i < 1000; i++, nr++)
-			md_edges_add(&edges, md_counts_key(1 + nr % 3, nr), nr * 7, 1 + nr % 2);
+			md_edges_add(&edges, md_sample_table_key(1 + nr % 3, nr), nr * 7,
+				     1 + nr % 2);
 	ck_assert_uint_gt(nr, MD_EDGES_MAX);
 	ck_assert_uint_eq(edges.nr_used, nr);
 	for (size_t i = 0; i < edges.nr_slots; i++)
@@ -418,9 +419,9 @@ START_TEST(table_of_edges_grows_to_its_limit_and_not_beyond)
 	ck_assert_uint_eq(sum, nr + nr / 2);
 	md_edges_clear(&edges);
 	ck_assert_int_eq(md_edges_reserve(&edges, 1000), 0);
-	md_edges_add(&edges, md_counts_key(1, 1), 7, 5);
-	md_edges_add(&edges, md_counts_key(1, 1), 7, 5);
-	md_edges_add(&edges, md_counts_key(1, 1), 8, 5);
+	md_edges_add(&edges, md_sample_table_key(1, 1), 7, 5);
+	md_edges_add(&edges, md_sample_table_key(1, 1), 7, 5);
+	md_edges_add(&edges, md_sample_table_key(1, 1), 8, 5);
 	ck_assert_uint_eq(edges.nr_used, 2);
 	md_edges_fini(&edges);
 }
