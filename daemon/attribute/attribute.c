@@ -292,21 +292,21 @@ int md_attribute_record(struct md_attribute *at, const struct morph_record *reco
 			md_procmap_exit(at->procmap, task->tgid);
 		return 0;
 	case MORPH_REC_LOST: attribute_lost(at, (const void *)record); return 0;
-	case MORPH_REC_MODULE: md_modcache_declare(at->modcache, (const void *)record); return 0;
+	case MORPH_REC_MODULE: md_modcache_add_record(at->modcache, (const void *)record); return 0;
 	case MORPH_REC_MODULE_MAP:
-		md_modcache_declare_map(at->modcache, (const void *)record);
+		md_modcache_add_map_record(at->modcache, (const void *)record);
 		return 0;
 	case MORPH_REC_MODULE_PIECES:
-		md_modcache_declare_pieces(at->modcache, (const void *)record);
+		md_modcache_add_pieces_record(at->modcache, (const void *)record);
 		return 0;
 	case MORPH_REC_MODULE_ENDS:
-		md_modcache_declare_ends(at->modcache, (const void *)record);
+		md_modcache_add_ends_record(at->modcache, (const void *)record);
 		return 0;
 	case MORPH_REC_MODULE_PATHS:
-		md_modcache_declare_paths(at->modcache, (const void *)record);
+		md_modcache_add_paths_record(at->modcache, (const void *)record);
 		return 0;
 	case MORPH_REC_MODULE_OUTPUT:
-		md_modcache_declare_output(at->modcache, (const void *)record);
+		md_modcache_add_output_record(at->modcache, (const void *)record);
 		return 0;
 	case MORPH_REC_BRANCHES: return attribute_branches(at, (const void *)record);
 	case MORPH_REC_REGISTERS: return attribute_registers(at, (const void *)record);

@@ -72,7 +72,7 @@ static int record_file(struct md_pipeline *pl, struct md_file *file, struct mp_e
 
 	if (!pl->writer || file->recorded)
 		return 0;
-	ret = md_modcache_describe(pl->at.modcache, file, &buf);
+	ret = md_modcache_write_records(pl->at.modcache, file, &buf);
 	if (ret)
 		mp_err_set(err, -ret, "no memory");
 	while (!ret && !md_record_next(buf.data, buf.size, &pos, &record))
@@ -100,7 +100,7 @@ static int resolve(struct md_pipeline *pl, struct morph_mmap *mmap, struct mp_er
 	if (module) {
 		mmap->build_id_len = module->id.build_id_len;
 		memcpy(mmap->build_id, module->id.build_id, sizeof(mmap->build_id));
-		md_outputs_consider(pl->outputs, module);
+		md_outputs_check_module(pl->outputs, module);
 	}
 	/* One batch may need thousands of files. */
 	step(pl);
@@ -117,18 +117,19 @@ static int take_outputs(struct md_pipeline *pl, int timeout_ms, struct mp_err *e
 	size_t pos;
 	int ret = 0;
 
-	while (!ret && (module = md_outputs_take(pl->outputs, pl->at.modcache, timeout_ms))) {
-		if (module->belief == MD_MAP_REFUSED && pl->nr_refused++ < REFUSED_SAID) {
+	while (!ret &&
+	       (module = md_outputs_next_decision(pl->outputs, pl->at.modcache, timeout_ms))) {
+		if (module->map_trust == MD_MAP_REFUSED && pl->nr_refused++ < REFUSED_SAID) {
 			mp_err_set(&said, 0,
 				   "%s: its original is not known here: its samples are counted "
 				   "for this file",
 				   module->path);
 			say(pl, said.msg);
 		}
-		if (module->belief != MD_MAP_BELIEVED || !pl->writer)
+		if (module->map_trust != MD_MAP_TRUSTED || !pl->writer)
 			continue;
 		pos = buf.size = 0;
-		ret = md_modcache_describe_output(pl->at.modcache, module, &buf);
+		ret = md_modcache_write_output_record(pl->at.modcache, module, &buf);
 		if (ret)
 			mp_err_set(err, -ret, "no memory");
 		while (!ret && !md_record_next(buf.data, buf.size, &pos, &record))
@@ -202,7 +203,7 @@ static int flush(struct md_pipeline *pl, int64_t when_s, bool last, struct mp_er
 	if (pl->polls && md_path_requests_take(pl->polls, &pl->at, last))
 		return mp_err_set(err, ENOMEM, "no memory for paths that were polled");
 	delta = pl->at.ledger;
-	md_outputs_consult(pl->outputs, pl->at.modcache);
+	md_outputs_check_list(pl->outputs, pl->at.modcache);
 	md_outputs_save(pl->outputs);
 	note_modules(pl);
 	if (pl->writer) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* sample_table - the table of table; see sample_table.h. */
+/* sample_table - the table of samples; see sample_table.h. */
 #include "daemon/attribute/sample_table.h"
 
 #include <errno.h>

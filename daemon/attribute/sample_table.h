@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * sample_table - table the samples at each address of each module since the last flush.
+ * sample_table - counts the samples at each address of each module since the last flush.
  *
  * One hash table with open addressing. Its key is the module's index and the low 48 bits of the
  * address. Filled by attribute, emptied by flush.

@@ -577,7 +577,7 @@ static int open_unnoticed(const char *source, struct md_source_config *config,
 		fprintf(stderr, "morphd: what a sample costs cannot be measured: %s\n", err->msg);
 	} else {
 		config->rate_hz = probe->fixed_hz ? probe->fixed_hz : md_choose_rate(&cost);
-		md_choose_say(&cost, config->rate_hz, probe->choice, choice, sizeof(choice));
+		md_choose_describe(&cost, config->rate_hz, probe->choice, choice, sizeof(choice));
 		fprintf(stderr, "morphd: %s\n", choice);
 	}
 	ops = probe->ops;

@@ -167,7 +167,7 @@ static void record(const struct md_modcache *mc, struct md_file *file)
 	struct md_modcache *again = md_modcache_new();
 	struct md_buf buf = {0};
 
-	if (!again || md_modcache_describe(mc, file, &buf))
+	if (!again || md_modcache_write_records(mc, file, &buf))
 		abort();
 	if (md_modread_take(&buf, FILE_BYTES, again))
 		abort();

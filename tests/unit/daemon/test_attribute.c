@@ -554,7 +554,7 @@ START_TEST(modules_description_reads_back_the_same)
 	feed();
 	file = md_modcache_file(at.modcache, 1);
 	ck_assert_uint_eq(file->why, MD_MAPPED);
-	ck_assert_int_eq(md_modcache_describe(at.modcache, file, &said), 0);
+	ck_assert_int_eq(md_modcache_write_records(at.modcache, file, &said), 0);
 	ck_assert_int_eq(md_attribute_init(&other), 0);
 	while (!md_record_next(said.data, said.size, &pos, &record))
 		ck_assert_int_eq(md_attribute_record(&other, record), 0);
@@ -614,7 +614,7 @@ START_TEST(module_of_more_than_a_million_pieces_is_attributed)
 	ck_assert_uint_eq(module->map->nr_pieces, nr);
 	ck_assert_uint_eq(mp_map_original(module->map, 0x401000 + 16 * (uint64_t)(nr - 1) + 3),
 			  0x90000000 - 16 * (uint64_t)(nr - 1) + 3);
-	ck_assert_int_eq(md_modcache_describe(at.modcache, file, &said), 0);
+	ck_assert_int_eq(md_modcache_write_records(at.modcache, file, &said), 0);
 	ck_assert_int_eq(md_attribute_init(&other), 0);
 	while (!md_record_next(said.data, said.size, &pos, &record))
 		ck_assert_int_eq(md_attribute_record(&other, record), 0);

@@ -272,20 +272,20 @@ START_TEST(ends_are_recorded_with_the_module)
 	add_ends(0, 4, ends);
 	while (!md_record_next(buf.data, buf.size, &pos, &record)) {
 		if (record->type == MORPH_REC_MODULE)
-			md_modcache_declare(mc, (const void *)record);
+			md_modcache_add_record(mc, (const void *)record);
 		if (record->type == MORPH_REC_MODULE_MAP)
-			md_modcache_declare_map(mc, (const void *)record);
+			md_modcache_add_map_record(mc, (const void *)record);
 		if (record->type == MORPH_REC_MODULE_ENDS)
-			md_modcache_declare_ends(mc, (const void *)record);
+			md_modcache_add_ends_record(mc, (const void *)record);
 	}
-	ck_assert_int_eq(md_modcache_describe(mc, md_modcache_file(mc, 1), &said), 0);
+	ck_assert_int_eq(md_modcache_write_records(mc, md_modcache_file(mc, 1), &said), 0);
 	for (pos = 0; !md_record_next(said.data, said.size, &pos, &record);) {
 		if (record->type == MORPH_REC_MODULE)
-			md_modcache_declare(again, (const void *)record);
+			md_modcache_add_record(again, (const void *)record);
 		if (record->type == MORPH_REC_MODULE_MAP)
-			md_modcache_declare_map(again, (const void *)record);
+			md_modcache_add_map_record(again, (const void *)record);
 		if (record->type == MORPH_REC_MODULE_ENDS)
-			md_modcache_declare_ends(again, (const void *)record);
+			md_modcache_add_ends_record(again, (const void *)record);
 	}
 	m = md_modcache_module(again, md_modcache_file(again, 1)->module);
 	ck_assert_ptr_nonnull(m->map_ends);
