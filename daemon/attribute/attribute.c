@@ -28,8 +28,8 @@ void md_attribute_fini(struct md_attribute *at)
 	md_procmap_free(at->procmap);
 	md_modcache_free(at->modcache);
 	md_sample_table_fini(&at->samples);
-	md_edges_fini(&at->transfers);
-	md_edges_fini(&at->straight);
+	md_edges_fini(&at->taken_branches);
+	md_edges_fini(&at->straight_runs);
 	md_paths_fini(&at->paths);
 	free(at->activity);
 	memset(at, 0, sizeof(*at));
@@ -156,7 +156,7 @@ static int attribute_branches(struct md_attribute *at, const struct morph_branch
 	const struct md_module *module;
 	uint64_t left = 0;
 
-	if (md_edges_reserve(&at->transfers, nr) || md_edges_reserve(&at->straight, nr))
+	if (md_edges_reserve(&at->taken_branches, nr) || md_edges_reserve(&at->straight_runs, nr))
 		return -ENOMEM;
 	ledger->seen += nr;
 	for (i = 0; i < nr; left = record->branches[i].from, left_from = from, i++) {
@@ -175,17 +175,17 @@ static int attribute_branches(struct md_attribute *at, const struct morph_branch
 		if (to && to->why == MD_MAPPED && to == left_from && left >= b->to) {
 			module = md_modcache_module(at->modcache, to->module);
 			if (module && module->map)
-				md_edges_add(&at->straight,
+				md_edges_add(&at->straight_runs,
 					     md_sample_table_key(to->module, b->to + to->bias),
 					     left + to->bias, 1);
 		}
 		if (!from || !to || from->why != MD_MAPPED || to->why != MD_MAPPED) {
 			ledger->unmapped++;
 		} else if (from->module != to->module) {
-			ledger->between++;
+			ledger->cross_module++;
 		} else {
 			ledger->counted++;
-			md_edges_add(&at->transfers,
+			md_edges_add(&at->taken_branches,
 				     md_sample_table_key(from->module, b->from + from->bias),
 				     b->to + to->bias, 1);
 		}
@@ -333,8 +333,8 @@ bool md_attribute_is_conserved(const struct md_attribute *at)
 void md_attribute_clear(struct md_attribute *at)
 {
 	md_sample_table_clear(&at->samples);
-	md_edges_clear(&at->transfers);
-	md_edges_clear(&at->straight);
+	md_edges_clear(&at->taken_branches);
+	md_edges_clear(&at->straight_runs);
 	md_paths_clear(&at->paths);
 	memset(&at->ledger, 0, sizeof(at->ledger));
 	if (at->activity)

@@ -190,8 +190,8 @@ static int list_edges(const struct md_attribute *at, struct edge_list *list, uin
 {
 	size_t i, kept = 0;
 
-	for (i = 0; i < at->transfers.nr_slots; i++) {
-		const struct md_edge *edge = &at->transfers.slots[i];
+	for (i = 0; i < at->taken_branches.nr_slots; i++) {
+		const struct md_edge *edge = &at->taken_branches.slots[i];
 
 		if (edge->from)
 			add_transfer(list,
@@ -199,8 +199,8 @@ static int list_edges(const struct md_attribute *at, struct edge_list *list, uin
 							md_sample_table_module(edge->from)),
 				     edge, nr_moved);
 	}
-	for (i = 0; i < at->straight.nr_slots; i++) {
-		const struct md_edge *run = &at->straight.slots[i];
+	for (i = 0; i < at->straight_runs.nr_slots; i++) {
+		const struct md_edge *run = &at->straight_runs.slots[i];
 		const struct md_module *module =
 			md_modcache_module(at->modcache, md_sample_table_module(run->from));
 
@@ -235,7 +235,7 @@ static int write_edges(struct md_flush *flush, struct md_attribute *at, int64_t 
 	int ret;
 
 	*nr_moved = 0;
-	if (!at->transfers.nr_used && !at->straight.nr_used)
+	if (!at->taken_branches.nr_used && !at->straight_runs.nr_used)
 		return 0;
 	ret = list_edges(at, &list, nr_moved);
 	edges = malloc((list.nr + 1) * sizeof(*edges));
@@ -348,7 +348,7 @@ int md_flush_write(struct md_flush *flush, struct md_attribute *at, int64_t when
 	uint64_t began = md_clock_now_ns(), nr_moved = 0;
 	int ret;
 
-	if (!at->ledger.emitted && !at->transfers.nr_used && !at->straight.nr_used &&
+	if (!at->ledger.emitted && !at->taken_branches.nr_used && !at->straight_runs.nr_used &&
 	    !at->paths.counts.nr_used)
 		return 0;
 	if (!md_attribute_is_conserved(at))

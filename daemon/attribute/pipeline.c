@@ -119,14 +119,14 @@ static int take_outputs(struct md_pipeline *pl, int timeout_ms, struct mp_err *e
 
 	while (!ret &&
 	       (module = md_outputs_next_decision(pl->outputs, pl->at.modcache, timeout_ms))) {
-		if (module->map_trust == MD_MAP_REFUSED && pl->nr_refused++ < REFUSED_SAID) {
+		if (module->map_belief == MD_MAP_REFUSED && pl->nr_refused++ < REFUSED_SAID) {
 			mp_err_set(&said, 0,
 				   "%s: its original is not known here: its samples are counted "
 				   "for this file",
 				   module->path);
 			say(pl, said.msg);
 		}
-		if (module->map_trust != MD_MAP_TRUSTED || !pl->writer)
+		if (module->map_belief != MD_MAP_BELIEVED || !pl->writer)
 			continue;
 		pos = buf.size = 0;
 		ret = md_modcache_write_output_record(pl->at.modcache, module, &buf);
@@ -266,7 +266,7 @@ static int take_record(struct md_pipeline *pl, struct morph_record *record, stru
 		lose(pl, md_record_emitted(record), MP_LOST_NO_MEMORY);
 		if (record->type == MORPH_REC_BRANCHES) {
 			pl->at.branches.seen += md_branches_nr((const void *)record);
-			pl->at.branches.no_room += md_branches_nr((const void *)record);
+			pl->at.branches.table_full += md_branches_nr((const void *)record);
 		}
 		if (record->type == MORPH_REC_REGISTERS)
 			pl->at.ledger.paths[MP_PATH_NO_MEMORY] +=

@@ -318,8 +318,8 @@ int md_lines_next(struct md_lines *lines, struct mp_err *err)
 {
 	ssize_t len;
 
-	if (lines->again) {
-		lines->again = false;
+	if (lines->repeat_line) {
+		lines->repeat_line = false;
 		return 1;
 	}
 	errno = 0;

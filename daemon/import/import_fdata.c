@@ -185,8 +185,8 @@ static int read_transfer(struct reader *r, const struct place *from, char *pos)
 		return md_import_add_transfer(r->import, r->module, from->vaddr, to.vaddr, count,
 					      mispredicted, r->err);
 	if (from->kind == PLACE_UNNAMED || to.kind == PLACE_UNNAMED)
-		return md_import_drop_transfer(r->import, &t->unnamed, count, r->err);
-	return md_import_drop_transfer(r->import, &t->outside, count, r->err);
+		return md_import_count_transfer(r->import, &t->unnamed, count, r->err);
+	return md_import_count_transfer(r->import, &t->outside, count, r->err);
 }
 
 static int read_sample(struct reader *r, const struct place *at, char *pos)

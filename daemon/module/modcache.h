@@ -27,9 +27,9 @@
  * Anybody can write a map note that names any original. A map is used only after the module was
  * confirmed as an output of that original. Until then its samples count for the module itself.
  */
-enum md_map_trust {
+enum md_map_belief {
 	MD_MAP_UNDECIDED,
-	MD_MAP_TRUSTED,
+	MD_MAP_BELIEVED,
 	MD_MAP_REFUSED,
 };
 
@@ -38,9 +38,9 @@ struct md_module {
 	enum mp_module_kind kind;
 	char *path; /* the last one seen */
 	uint64_t text_size;
-	struct mp_map *map;	     /* from its note; NULL: none. Use md_module_map(). */
-	enum md_map_trust map_trust; /* state of @map */
-	int fd;			     /* with @map: the file that is to be confirmed; -1: none */
+	struct mp_map *map;	       /* from its note; NULL: none. Use md_module_map(). */
+	enum md_map_belief map_belief; /* state of @map */
+	int fd;			       /* with @map: the file that is to be confirmed; -1: none */
 	uint8_t nr_asked;	     /* files of this module for which confirmation was requested */
 	uint32_t *map_ends;	     /* from md_copy_branch_offsets(); NULL: not known */
 	struct mp_path_table *paths; /* with @map, if the file numbers its paths; else NULL */
@@ -58,7 +58,7 @@ struct md_module {
  */
 static inline const struct mp_map *md_module_map(const struct md_module *module)
 {
-	return module->map_trust == MD_MAP_TRUSTED ? module->map : NULL;
+	return module->map_belief == MD_MAP_BELIEVED ? module->map : NULL;
 }
 
 /* A file, and the module that it was found to be. */

@@ -265,7 +265,7 @@ int md_modcache_add_output_record(struct md_modcache *mc, const struct morph_mod
 	struct md_module *module = file ? md_modcache_module(mc, file->module) : NULL;
 
 	if (module && module->map)
-		module->map_trust = MD_MAP_TRUSTED;
+		module->map_belief = MD_MAP_BELIEVED;
 	return 0;
 }
 
@@ -455,5 +455,5 @@ int md_modcache_write_records(const struct md_modcache *mc, const struct md_file
 		return -ENOMEM;
 	if (write_paths(file, module, buf))
 		return -ENOMEM;
-	return module->map_trust == MD_MAP_TRUSTED ? write_output(file, buf) : 0;
+	return module->map_belief == MD_MAP_BELIEVED ? write_output(file, buf) : 0;
 }

@@ -113,9 +113,9 @@ void md_outputs_check_module(struct md_outputs *outputs, struct md_module *modul
 	if (!module->map || module->fd < 0)
 		return;
 	output = output_of(module);
-	if (module->map_trust == MD_MAP_UNDECIDED && is_listed(*outputs->store, &output))
-		module->map_trust = MD_MAP_TRUSTED;
-	if (module->map_trust == MD_MAP_UNDECIDED && outputs->nr < QUEUE_MAX &&
+	if (module->map_belief == MD_MAP_UNDECIDED && is_listed(*outputs->store, &output))
+		module->map_belief = MD_MAP_BELIEVED;
+	if (module->map_belief == MD_MAP_UNDECIDED && outputs->nr < QUEUE_MAX &&
 	    has_allowance(outputs)) {
 		*q = (struct question){.output = output,
 				       .module = module->index,
@@ -128,8 +128,8 @@ void md_outputs_check_module(struct md_outputs *outputs, struct md_module *modul
 			end_question(outputs, outputs->nr - 1);
 		return;
 	}
-	if (module->map_trust == MD_MAP_UNDECIDED)
-		module->map_trust = MD_MAP_REFUSED;
+	if (module->map_belief == MD_MAP_UNDECIDED)
+		module->map_belief = MD_MAP_REFUSED;
 	close(module->fd);
 	module->fd = -1;
 }
@@ -179,9 +179,9 @@ struct md_module *md_outputs_next_decision(struct md_outputs *outputs, struct md
 		now = output_of(module);
 		if (!mp_id_equal(&now.id, &output.id) ||
 		    !mp_id_equal(&now.original, &output.original) ||
-		    now.paths_hash != output.paths_hash || module->map_trust != MD_MAP_UNDECIDED)
+		    now.paths_hash != output.paths_hash || module->map_belief != MD_MAP_UNDECIDED)
 			continue;
-		module->map_trust = yes ? MD_MAP_TRUSTED : MD_MAP_REFUSED;
+		module->map_belief = yes ? MD_MAP_BELIEVED : MD_MAP_REFUSED;
 		return module;
 	}
 	return NULL;
@@ -208,11 +208,11 @@ void md_outputs_check_list(struct md_outputs *outputs, struct md_modcache *mc)
 		struct md_module *module = md_modcache_module(mc, i);
 		struct mp_output output;
 
-		if (!module || !module->map || module->map_trust != MD_MAP_UNDECIDED)
+		if (!module || !module->map || module->map_belief != MD_MAP_UNDECIDED)
 			continue;
 		output = output_of(module);
 		if (is_listed(*outputs->store, &output))
-			module->map_trust = MD_MAP_TRUSTED;
+			module->map_belief = MD_MAP_BELIEVED;
 	}
 }
 

@@ -322,9 +322,9 @@ static void print_branches(const struct md_branch_ledger *b)
 	printf("branches seen        %12" PRIu64 "\n", b->seen);
 	printf("  counted            %12" PRIu64 "\n", b->counted);
 	printf("  in the kernel      %12" PRIu64 "\n", b->kernel);
-	printf("  between modules    %12" PRIu64 "\n", b->between);
+	printf("  between modules    %12" PRIu64 "\n", b->cross_module);
 	printf("  in no module       %12" PRIu64 "\n", b->unmapped);
-	printf("  no memory          %12" PRIu64 "\n", b->no_room);
+	printf("  no memory          %12" PRIu64 "\n", b->table_full);
 	printf("not in the original  %12" PRIu64 "\n", b->moved);
 }
 
@@ -522,11 +522,11 @@ static int say_found(const struct database *db, struct mp_err *err)
 			"has %" PRIu64 " samples\n",
 			db->path, nr + 1, sessions[0].collector, first, last,
 			sessions[0].ledger.emitted);
-		if (db->lock.found)
+		if (db->lock.unclean_pid)
 			fprintf(stderr,
 				"morphd: the last morphd (process %d) did not shut down "
 				"properly: its samples after %s UTC are lost\n",
-				(int)db->lock.found, last);
+				(int)db->lock.unclean_pid, last);
 	}
 	free(sessions);
 	return 0;

@@ -332,7 +332,7 @@ static int kmod_open(const struct md_source_config *config, struct md_source **o
 		ret = map_new_rings(k, err);
 	/* A command is seen completely, from its exec on. */
 	if (!ret && !k->command) {
-		k->merge.hidden_are_none = true;
+		k->merge.drop_hidden_samples = true;
 		ret = scan(k, true, err);
 	}
 	if (ret)
@@ -457,7 +457,7 @@ static int kmod_next(struct md_source *source, int timeout_ms, bool drain, struc
 	k->was_empty = !m->out.size;
 	if (m->wants_scan && !k->more && !drain && !m->scan.size &&
 	    md_clock_now_ns() - k->last_scan_ns > SCAN_PAUSE_NS) {
-		m->hidden_are_none = false;
+		m->drop_hidden_samples = false;
 		ret = scan(k, false, err);
 		if (ret)
 			return ret;

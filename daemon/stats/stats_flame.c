@@ -128,7 +128,7 @@ static int read_all(struct flame *f, struct mp_store *store, struct mp_err *err)
 	}
 	mp_elf_close(elf);
 	mp_store_free_modules(modules, nr);
-	if (!r && md_flame_tell_apart(&f->root))
+	if (!r && md_flame_add_build_ids(&f->root))
 		r = mp_err_set(err, ENOMEM, "out of memory");
 	md_flame_sort(&f->root);
 	return r;

@@ -201,11 +201,12 @@ START_TEST(annotation_of_copies_counts_each_sample_once)
 }
 END_TEST
 
-static void wish(const char *text, const char *address, int want, const char *name, uint64_t vaddr)
+static void request_is(const char *text, const char *address, int want, const char *name,
+		       uint64_t vaddr)
 {
-	struct md_ann_wish w;
+	struct md_ann_request w;
 
-	ck_assert_int_eq(md_ann_wish_parse(text, address, &w), want);
+	ck_assert_int_eq(md_ann_request_parse(text, address, &w), want);
 	if (want)
 		return;
 	ck_assert_int_eq(w.name != NULL, name != NULL);
@@ -218,19 +219,19 @@ static void wish(const char *text, const char *address, int want, const char *na
 
 START_TEST(wish_is_a_name_an_address_or_both)
 {
-	wish("main", NULL, 0, "main", 0);
-	wish("0x1234", NULL, 0, NULL, 0x1234);
-	wish("main@0x1234", NULL, 0, "main", 0x1234);
-	wish("func@0x1234", NULL, 0, NULL, 0x1234);
-	wish("main", "0x1234", 0, "main", 0x1234);
-	wish(NULL, "0x1234", 0, NULL, 0x1234);
-	wish("printf@@GLIBC_2.2.5", NULL, 0, "printf@@GLIBC_2.2.5", 0);
-	wish("0xg", NULL, 0, "0xg", 0);
-	wish("main@0xg", NULL, -EINVAL, NULL, 0);
-	wish("main", "1234", -EINVAL, NULL, 0);
-	wish("0x1", "0x2", -EINVAL, NULL, 0);
-	wish("", NULL, -EINVAL, NULL, 0);
-	wish("0x11112222333344445", NULL, 0, "0x11112222333344445", 0);
+	request_is("main", NULL, 0, "main", 0);
+	request_is("0x1234", NULL, 0, NULL, 0x1234);
+	request_is("main@0x1234", NULL, 0, "main", 0x1234);
+	request_is("func@0x1234", NULL, 0, NULL, 0x1234);
+	request_is("main", "0x1234", 0, "main", 0x1234);
+	request_is(NULL, "0x1234", 0, NULL, 0x1234);
+	request_is("printf@@GLIBC_2.2.5", NULL, 0, "printf@@GLIBC_2.2.5", 0);
+	request_is("0xg", NULL, 0, "0xg", 0);
+	request_is("main@0xg", NULL, -EINVAL, NULL, 0);
+	request_is("main", "1234", -EINVAL, NULL, 0);
+	request_is("0x1", "0x2", -EINVAL, NULL, 0);
+	request_is("", NULL, -EINVAL, NULL, 0);
+	request_is("0x11112222333344445", NULL, 0, "0x11112222333344445", 0);
 }
 END_TEST
 
@@ -239,7 +240,7 @@ START_TEST(find_names_each_function_once)
 	struct mp_ip_count counts[1] = {{victim, 5}};
 	struct md_ann_source source = {.path = self, .counts = counts, .nr_counts = 1};
 	struct md_ann_candidates found = {0};
-	struct md_ann_wish w = {.name = "annotated_victim"};
+	struct md_ann_request w = {.name = "annotated_victim"};
 
 	ck_assert_int_eq(md_ann_find(&source, 3, &w, &found, &err), 0);
 	md_ann_candidates_sort(&found);

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * kmod_space - expands the kernel module's short records into those that all sources use.
+ * kmod_expand - expands the kernel module's short records into those that all sources use.
  *
  * Decides which EXEC and MMAP records replace a SPACE record, or go before samples that only
  * name their program. Called by kmod_merge, in the order of time.
  */
-#ifndef MD_KMOD_SPACE_H
-#define MD_KMOD_SPACE_H
+#ifndef MD_KMOD_EXPAND_H
+#define MD_KMOD_EXPAND_H
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -27,10 +27,10 @@ void md_kmod_files_fini(struct md_kmod_files *files);
 int md_kmod_files_put(struct md_kmod_files *files, const struct morph_file *file);
 
 /* Adds an EXEC and MMAPs in place of @space. Return: 0 or -ENOMEM. */
-int md_kmod_space_add(const struct md_kmod_files *files, const struct morph_space *space,
-		      struct md_buf *out);
+int md_kmod_expand_space(const struct md_kmod_files *files, const struct morph_space *space,
+			 struct md_buf *out);
 /* Adds them for samples whose flags name a program; the program's address is not known. */
-int md_kmod_program_add(const struct md_kmod_files *files, const struct morph_task *samples,
-			struct md_buf *out);
+int md_kmod_expand_program(const struct md_kmod_files *files, const struct morph_task *samples,
+			   struct md_buf *out);
 
 #endif

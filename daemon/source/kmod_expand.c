@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* kmod_space - expands FILE and SPACE records; see kmod_space.h. */
-#include "daemon/source/kmod_space.h"
+/* kmod_expand - expands FILE and SPACE records; see kmod_expand.h. */
+#include "daemon/source/kmod_expand.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -73,8 +73,8 @@ static struct morph_mmap *add_mmap(const struct morph_task *task, const struct m
 	return mmap;
 }
 
-int md_kmod_space_add(const struct md_kmod_files *files, const struct morph_space *space,
-		      struct md_buf *out)
+int md_kmod_expand_space(const struct md_kmod_files *files, const struct morph_space *space,
+			 struct md_buf *out)
 {
 	const struct morph_task *task = &space->task;
 	const struct morph_space_map *map = space->maps;
@@ -100,8 +100,8 @@ int md_kmod_space_add(const struct md_kmod_files *files, const struct morph_spac
 	return 0;
 }
 
-int md_kmod_program_add(const struct md_kmod_files *files, const struct morph_task *samples,
-			struct md_buf *out)
+int md_kmod_expand_program(const struct md_kmod_files *files, const struct morph_task *samples,
+			   struct md_buf *out)
 {
 	struct morph_mmap *mmap;
 
