@@ -36,7 +36,7 @@ static bool parse_address(const char *text, uint64_t *out)
 	return true;
 }
 
-int md_ann_request_parse(const char *text, const char *address, struct md_ann_request *out)
+int md_ann_function_parse(const char *text, const char *address, struct md_ann_function *out)
 {
 	const char *at = text ? strrchr(text, '@') : NULL;
 	size_t len = text ? strlen(text) : 0;
@@ -103,7 +103,7 @@ static uint64_t samples_in(const struct md_ann_source *source, uint64_t vaddr, u
 }
 
 static int find_names(const struct md_ann_source *source, size_t index,
-		      const struct md_ann_request *request, const struct md_names *names,
+		      const struct md_ann_function *wanted, const struct md_names *names,
 		      struct md_ann_candidates *out)
 {
 	size_t first = out->nr;
@@ -114,10 +114,10 @@ static int find_names(const struct md_ann_source *source, size_t index,
 		int r;
 
 		if (!name->function ||
-		    (request->has_vaddr && request->vaddr - name->vaddr >= name->size &&
-		     request->vaddr != name->vaddr))
+		    (wanted->has_vaddr && wanted->vaddr - name->vaddr >= name->size &&
+		     wanted->vaddr != name->vaddr))
 			continue;
-		match = md_name_match(name->name, request->name);
+		match = md_name_match(name->name, wanted->name);
 		if (match == MD_NAME_OTHER)
 			continue;
 		if (out->nr > first && out->all[out->nr - 1].vaddr == name->vaddr) {
@@ -134,7 +134,7 @@ static int find_names(const struct md_ann_source *source, size_t index,
 }
 
 int md_ann_find(const struct md_ann_source *source, size_t index,
-		const struct md_ann_request *request, struct md_ann_candidates *out,
+		const struct md_ann_function *wanted, struct md_ann_candidates *out,
 		struct mp_err *err)
 {
 	struct md_debuginfo *debug = NULL;
@@ -144,10 +144,10 @@ int md_ann_find(const struct md_ann_source *source, size_t index,
 
 	if (r)
 		return r;
-	if (!request->name) {
-		if (mp_elf_is_code(elf, request->vaddr))
-			r = add(out, index, request->vaddr, samples_in(source, request->vaddr, 1),
-				"", MD_NAME_EXACT);
+	if (!wanted->name) {
+		if (mp_elf_is_code(elf, wanted->vaddr))
+			r = add(out, index, wanted->vaddr, samples_in(source, wanted->vaddr, 1), "",
+				MD_NAME_EXACT);
 	} else {
 		/* A separate debug file may have the names of a stripped file. */
 		if (!elf->has_symtab)
@@ -155,7 +155,7 @@ int md_ann_find(const struct md_ann_source *source, size_t index,
 		out->nr_stripped += !elf->has_symtab;
 		r = md_names_build(elf, debug, &names);
 		if (!r)
-			r = find_names(source, index, request, &names, out);
+			r = find_names(source, index, wanted, &names, out);
 	}
 	md_names_fini(&names);
 	md_debuginfo_close(debug);

@@ -331,7 +331,7 @@ int md_path_requests_take(struct md_path_requests *p, struct md_attribute *at, b
 		const struct md_edge *e = &p->paths.slots[i];
 
 		if (e->from)
-			at->ledger.paths[md_paths_add_asked(
+			at->ledger.paths[md_paths_add_reported(
 				&at->paths, module, (uint32_t)e->from - 1, e->to, e->nr)] += e->nr;
 	}
 	if (module && !ret)

@@ -41,8 +41,8 @@ enum mp_path_fate md_paths_add(struct md_paths *paths, const struct md_module *m
  * Counts @nr executions of a path that the program reported: it ends in block @block of the
  * table, whose register held @value.
  */
-enum mp_path_fate md_paths_add_asked(struct md_paths *paths, const struct md_module *module,
-				     uint32_t block, uint64_t value, uint64_t nr);
+enum mp_path_fate md_paths_add_reported(struct md_paths *paths, const struct md_module *module,
+					uint32_t block, uint64_t value, uint64_t nr);
 uint64_t md_paths_sum(const struct md_paths *paths);
 
 /*

@@ -48,7 +48,7 @@ static void add_ledger(struct mp_ledger *to, const struct mp_ledger *from)
 		to->paths[i] += from->paths[i];
 }
 
-static void say(struct md_pipeline *pl, const char *message)
+static void warn(struct md_pipeline *pl, const char *message)
 {
 	if (pl->warn && message && message[0])
 		pl->warn(pl->arg, message);
@@ -94,7 +94,7 @@ static int resolve(struct md_pipeline *pl, struct morph_mmap *mmap, struct mp_er
 			    md_clock_ns(CLOCK_MONOTONIC);
 	if (md_modcache_resolve(pl->at.modcache, mmap, mapped_ns, &file))
 		return mp_err_set(err, ENOMEM, "no memory");
-	say(pl, md_modcache_remark(pl->at.modcache));
+	warn(pl, md_modcache_remark(pl->at.modcache));
 	mmap->module = file->number;
 	module = md_modcache_module(pl->at.modcache, file->module);
 	if (module) {
@@ -124,7 +124,7 @@ static int take_outputs(struct md_pipeline *pl, int timeout_ms, struct mp_err *e
 				   "%s: its original is not known here: its samples are counted "
 				   "for this file",
 				   module->path);
-			say(pl, said.msg);
+			warn(pl, said.msg);
 		}
 		if (module->map_belief != MD_MAP_BELIEVED || !pl->writer)
 			continue;
@@ -166,7 +166,7 @@ static int64_t stream_time_s(const struct md_pipeline *pl)
 }
 
 /* A full disk or a locked database is temporary. An error of the database itself is not. */
-static bool passes(int ret)
+static bool is_temporary(int ret)
 {
 	return ret == -ENOSPC || ret == -EBUSY || ret == -ENOMEM;
 }
@@ -231,15 +231,15 @@ static int flush_or_keep(struct md_pipeline *pl, int64_t when_s, struct mp_err *
 {
 	int ret = flush(pl, when_s, false, err);
 
-	if (!ret || !passes(ret))
+	if (!ret || !is_temporary(ret))
 		return ret;
-	say(pl, err->msg);
+	warn(pl, err->msg);
 	return 0;
 }
 
 /* ---- records ------------------------------------------------------------------------------ */
 
-static void lose(struct md_pipeline *pl, uint64_t nr, enum mp_lost why)
+static void count_lost(struct md_pipeline *pl, uint64_t nr, enum mp_lost why)
 {
 	pl->at.ledger.emitted += nr;
 	pl->at.ledger.lost[why] += nr;
@@ -263,7 +263,7 @@ static int take_record(struct md_pipeline *pl, struct morph_record *record, stru
 	if (ret)
 		return ret;
 	if (md_attribute_record(&pl->at, record)) {
-		lose(pl, md_record_emitted(record), MP_LOST_NO_MEMORY);
+		count_lost(pl, md_record_emitted(record), MP_LOST_NO_MEMORY);
 		if (record->type == MORPH_REC_BRANCHES) {
 			pl->at.branches.seen += md_branches_nr((const void *)record);
 			pl->at.branches.table_full += md_branches_nr((const void *)record);
@@ -296,9 +296,9 @@ static int take_batch(struct md_pipeline *pl, const struct md_batch *batch, stru
 		 * The chunk's checksum was right, so it was written like this. The number of
 		 * lost samples is unknown.
 		 */
-		lose(pl, 1, MP_LOST_TORN);
+		count_lost(pl, 1, MP_LOST_TORN);
 		md_procmap_forget(pl->at.procmap);
-		say(pl, "a malformed record: the rest of its chunk is skipped");
+		warn(pl, "a malformed record: the rest of its chunk is skipped");
 	}
 	return 0;
 }
@@ -319,7 +319,7 @@ static int start_session(struct md_pipeline *pl, struct mp_err *err)
 						 &remark);
 		if (ret)
 			return mp_err_set(err, -ret, "no memory");
-		say(pl, remark);
+		warn(pl, remark);
 		ret = record_file(pl, kernel, err);
 		if (ret)
 			return ret;

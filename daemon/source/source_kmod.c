@@ -40,10 +40,10 @@ struct kmod {
 	/* by CPU: start of its mapped tail, which the rest of the ring follows; NULL: no ring */
 	void **maps;
 	pid_t command;
-	bool is_on;	   /* the module is collecting */
-	bool more;	   /* a batch was full: the rings hold more of this round */
-	bool was_empty;	   /* the last round gave nothing */
-	bool said_missing; /* samples that were taken but never seen were reported */
+	bool is_on;	       /* the module is collecting */
+	bool more;	       /* a batch was full: the rings hold more of this round */
+	bool was_empty;	       /* the last round gave nothing */
+	bool reported_missing; /* samples that were taken but never seen were reported */
 	uint64_t limit_ns, last_scan_ns;
 };
 
@@ -413,9 +413,9 @@ static int account_missing(struct kmod *k, struct mp_err *err)
 	uint64_t here;
 	int ret;
 
-	if (k->said_missing)
+	if (k->reported_missing)
 		return 0;
-	k->said_missing = true;
+	k->reported_missing = true;
 	ret = get_counts(k, &counts, err);
 	if (ret)
 		return ret;

@@ -298,9 +298,9 @@ static int perf_next(struct md_source *source, int timeout_ms, bool drain, struc
 	if (p->decoder.lost_events && !p->scan.size && !drain &&
 	    p->round_ns - p->last_scan_ns > SCAN_PAUSE_NS) {
 		p->decoder.lost_events = false;
-		p->scan_ns = p->last_scan_ns = p->decoder.blind_ns = md_clock_now_ns();
+		p->scan_ns = p->last_scan_ns = p->decoder.scan_begin_ns = md_clock_now_ns();
 		md_proc_scan(p->command, 0, NULL, &p->scan);
-		p->decoder.seen_ns = md_clock_now_ns();
+		p->decoder.scan_end_ns = md_clock_now_ns();
 	}
 	if (drain && !p->decoder.out.size)
 		account_lost(p);

@@ -201,12 +201,12 @@ START_TEST(annotation_of_copies_counts_each_sample_once)
 }
 END_TEST
 
-static void request_is(const char *text, const char *address, int want, const char *name,
-		       uint64_t vaddr)
+static void parses_as(const char *text, const char *address, int want, const char *name,
+		      uint64_t vaddr)
 {
-	struct md_ann_request w;
+	struct md_ann_function w;
 
-	ck_assert_int_eq(md_ann_request_parse(text, address, &w), want);
+	ck_assert_int_eq(md_ann_function_parse(text, address, &w), want);
 	if (want)
 		return;
 	ck_assert_int_eq(w.name != NULL, name != NULL);
@@ -219,19 +219,19 @@ static void request_is(const char *text, const char *address, int want, const ch
 
 START_TEST(wish_is_a_name_an_address_or_both)
 {
-	request_is("main", NULL, 0, "main", 0);
-	request_is("0x1234", NULL, 0, NULL, 0x1234);
-	request_is("main@0x1234", NULL, 0, "main", 0x1234);
-	request_is("func@0x1234", NULL, 0, NULL, 0x1234);
-	request_is("main", "0x1234", 0, "main", 0x1234);
-	request_is(NULL, "0x1234", 0, NULL, 0x1234);
-	request_is("printf@@GLIBC_2.2.5", NULL, 0, "printf@@GLIBC_2.2.5", 0);
-	request_is("0xg", NULL, 0, "0xg", 0);
-	request_is("main@0xg", NULL, -EINVAL, NULL, 0);
-	request_is("main", "1234", -EINVAL, NULL, 0);
-	request_is("0x1", "0x2", -EINVAL, NULL, 0);
-	request_is("", NULL, -EINVAL, NULL, 0);
-	request_is("0x11112222333344445", NULL, 0, "0x11112222333344445", 0);
+	parses_as("main", NULL, 0, "main", 0);
+	parses_as("0x1234", NULL, 0, NULL, 0x1234);
+	parses_as("main@0x1234", NULL, 0, "main", 0x1234);
+	parses_as("func@0x1234", NULL, 0, NULL, 0x1234);
+	parses_as("main", "0x1234", 0, "main", 0x1234);
+	parses_as(NULL, "0x1234", 0, NULL, 0x1234);
+	parses_as("printf@@GLIBC_2.2.5", NULL, 0, "printf@@GLIBC_2.2.5", 0);
+	parses_as("0xg", NULL, 0, "0xg", 0);
+	parses_as("main@0xg", NULL, -EINVAL, NULL, 0);
+	parses_as("main", "1234", -EINVAL, NULL, 0);
+	parses_as("0x1", "0x2", -EINVAL, NULL, 0);
+	parses_as("", NULL, -EINVAL, NULL, 0);
+	parses_as("0x11112222333344445", NULL, 0, "0x11112222333344445", 0);
 }
 END_TEST
 
@@ -240,7 +240,7 @@ START_TEST(find_names_each_function_once)
 	struct mp_ip_count counts[1] = {{victim, 5}};
 	struct md_ann_source source = {.path = self, .counts = counts, .nr_counts = 1};
 	struct md_ann_candidates found = {0};
-	struct md_ann_request w = {.name = "annotated_victim"};
+	struct md_ann_function w = {.name = "annotated_victim"};
 
 	ck_assert_int_eq(md_ann_find(&source, 3, &w, &found, &err), 0);
 	md_ann_candidates_sort(&found);

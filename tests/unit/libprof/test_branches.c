@@ -109,8 +109,8 @@ static void replay(uint32_t nr_repeats)
 	ck_assert_msg(!md_pipeline_run(pl, &err), "%s", err.msg);
 	ck_assert_msg(!mp_store_check(pl->store, &err), "%s", err.msg);
 	ledger = pl->at.branches;
-	ck_assert_uint_eq(ledger.seen, ledger.kernel + ledger.unmapped + ledger.between +
-					       ledger.no_room + ledger.counted);
+	ck_assert_uint_eq(ledger.seen, ledger.kernel + ledger.unmapped + ledger.cross_module +
+					       ledger.table_full + ledger.counted);
 	pl->source->ops->close(pl->source);
 	mp_store_close(pl->store);
 	md_pipeline_fini(pl);
@@ -184,7 +184,7 @@ START_TEST(branches_that_are_no_edge_of_a_module_are_counted_as_what_they_are)
 	add_branches(stack, 8);
 	replay(1);
 	expect(0xaa, want, 1);
-	ck_assert_uint_eq(ledger.between, 2);
+	ck_assert_uint_eq(ledger.cross_module, 2);
 	ck_assert_uint_eq(ledger.kernel, 3);
 	ck_assert_uint_eq(ledger.unmapped, 2);
 	ck_assert_uint_eq(ledger.counted, 1);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* import_names - names in fdata to addresses; see import_names.h. */
-#include "daemon/import/import_names.h"
+/* import_symbols - names in fdata to addresses; see import_symbols.h. */
+#include "daemon/import/import_symbols.h"
 
 #include <ctype.h>
 #include <errno.h>
@@ -15,7 +15,7 @@ struct entry {
 	bool local;
 };
 
-struct md_names {
+struct md_symbol_index {
 	struct entry *entries; /* sorted by name, address, order */
 	size_t nr;
 };
@@ -32,15 +32,15 @@ static int compare(const void *a, const void *b)
 	return (x->order > y->order) - (x->order < y->order);
 }
 
-struct md_names *md_names_new(const struct mp_elf *elf)
+struct md_symbol_index *md_symbol_index_new(const struct mp_elf *elf)
 {
-	struct md_names *names = calloc(1, sizeof(*names));
+	struct md_symbol_index *names = calloc(1, sizeof(*names));
 	const char *file = NULL;
 
 	if (names)
 		names->entries = malloc(((size_t)elf->nr_symbols + 1) * sizeof(*names->entries));
 	if (!names || !names->entries) {
-		md_names_free(names);
+		md_symbol_index_free(names);
 		return NULL;
 	}
 	for (uint32_t i = 0; i < elf->nr_symbols; i++) {
@@ -67,7 +67,7 @@ struct md_names *md_names_new(const struct mp_elf *elf)
 	return names;
 }
 
-void md_names_free(struct md_names *names)
+void md_symbol_index_free(struct md_symbol_index *names)
 {
 	if (!names)
 		return;
@@ -79,8 +79,8 @@ void md_names_free(struct md_names *names)
  * Finds the entries named by the @len bytes at @name; *@end is behind the last. Return: the
  * first, or NULL.
  */
-static const struct entry *find_range(const struct md_names *names, const char *name, size_t len,
-				      const struct entry **end)
+static const struct entry *find_range(const struct md_symbol_index *names, const char *name,
+				      size_t len, const struct entry **end)
 {
 	size_t lo = 0, hi = names->nr;
 
@@ -106,7 +106,7 @@ static const struct entry *find_range(const struct md_names *names, const char *
 }
 
 /* Finds an unnumbered name: the global symbol, or the only local address with this name. */
-static bool find_plain(const struct md_names *names, const char *name, uint64_t *vaddr)
+static bool find_plain(const struct md_symbol_index *names, const char *name, uint64_t *vaddr)
 {
 	const struct entry *end = NULL, *e = find_range(names, name, strlen(name), &end);
 	const struct entry *found = e;
@@ -123,8 +123,8 @@ static bool find_plain(const struct md_names *names, const char *name, uint64_t 
 }
 
 /* Finds the @number-th local symbol of this name; if @file is given, among those of @file. */
-static bool find_local(const struct md_names *names, const char *name, size_t len, const char *file,
-		       size_t file_len, uint64_t number, uint64_t *vaddr)
+static bool find_local(const struct md_symbol_index *names, const char *name, size_t len,
+		       const char *file, size_t file_len, uint64_t number, uint64_t *vaddr)
 {
 	const struct entry *end = NULL, *e = find_range(names, name, len, &end);
 
@@ -142,7 +142,7 @@ static bool find_local(const struct md_names *names, const char *name, size_t le
 	return false;
 }
 
-static bool find_numbered(const struct md_names *names, const char *name, uint64_t *vaddr)
+static bool find_numbered(const struct md_symbol_index *names, const char *name, uint64_t *vaddr)
 {
 	const char *slash = strrchr(name, '/'), *file;
 	uint64_t number;
@@ -183,7 +183,7 @@ static bool find_by_address(const char *name, uint64_t *vaddr)
 	return false;
 }
 
-bool md_names_find(const struct md_names *names, const char *name, uint64_t *vaddr)
+bool md_symbol_index_find(const struct md_symbol_index *names, const char *name, uint64_t *vaddr)
 {
 	return find_plain(names, name, vaddr) || find_numbered(names, name, vaddr) ||
 	       find_by_address(name, vaddr);
