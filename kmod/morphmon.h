@@ -26,7 +26,6 @@
 #include "kmod/space.h"
 #include "kmod/uapi/morph_dev.h"
 
-#define MORPH_RATE_MAX	   20000
 #define MORPH_STACK_MAX	   127
 #define MORPH_RING_KIB_MAX 65536
 

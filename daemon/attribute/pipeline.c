@@ -11,8 +11,7 @@
 
 #define POLL_MS	      100
 #define REFUSED_SAID  10 /* refused outputs that get a message */
-#define DAY_S	      86400
-#define BATCHES_CLOCK 8 /* of a replay: batches between two reads of the clock */
+#define BATCHES_CLOCK 8	 /* of a replay: batches between two reads of the clock */
 
 uint64_t md_ledger_lost(const struct mp_ledger *ledger)
 {
@@ -165,8 +164,7 @@ static int64_t stream_time_s(const struct md_pipeline *pl)
 	return info.start_s + (int64_t)((pl->at.last_time_ns - info.start_ns) / 1000000000);
 }
 
-/* A full disk or a locked database is temporary. An error of the database itself is not. */
-static bool is_temporary(int ret)
+bool md_pipeline_is_temporary(int ret)
 {
 	return ret == -ENOSPC || ret == -EBUSY || ret == -ENOMEM;
 }
@@ -231,7 +229,7 @@ static int flush_or_keep(struct md_pipeline *pl, int64_t when_s, struct mp_err *
 {
 	int ret = flush(pl, when_s, false, err);
 
-	if (!ret || !is_temporary(ret))
+	if (!ret || !md_pipeline_is_temporary(ret))
 		return ret;
 	warn(pl, err->msg);
 	return 0;
@@ -421,7 +419,7 @@ int md_pipeline_run(struct md_pipeline *pl, struct mp_err *err)
 		 */
 		if ((now - last_flush >= (int64_t)(pl->interval_s * 1e9) &&
 		     !md_outputs_wait_ms(pl->outputs)) ||
-		    when_s / DAY_S != before_s / DAY_S) {
+		    when_s / MP_SECONDS_PER_DAY != before_s / MP_SECONDS_PER_DAY) {
 			ret = flush_or_keep(pl, before_s, err);
 			if (ret)
 				goto out;

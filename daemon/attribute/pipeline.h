@@ -70,4 +70,10 @@ void md_pipeline_fini(struct md_pipeline *pl);
 uint64_t md_ledger_lost(const struct mp_ledger *ledger);
 uint64_t md_ledger_unattributed(const struct mp_ledger *ledger);
 
+/*
+ * Return: true if a later attempt may succeed: a full disk or a locked database is temporary, an
+ * error of the database itself is not.
+ */
+bool md_pipeline_is_temporary(int ret);
+
 #endif

@@ -19,8 +19,6 @@
 /* Sort and add up counts each time this many have been added. */
 #define SORT_AT 65536
 
-#define SECONDS_PER_DAY 86400
-
 struct md_import *md_import_new(void)
 {
 	return calloc(1, sizeof(struct md_import));
@@ -272,8 +270,8 @@ static int store_module(struct md_import_module *m, struct mp_store *store, int6
 {
 	const struct mp_activity *a = &m->activity;
 	bool active = a->app || a->lib || a->kernel || a->other;
-	const struct mp_span day = {.first_day = when_s / SECONDS_PER_DAY,
-				    .last_day = when_s / SECONDS_PER_DAY,
+	const struct mp_span day = {.first_day = when_s / MP_SECONDS_PER_DAY,
+				    .last_day = when_s / MP_SECONDS_PER_DAY,
 				    .exact = m->exact};
 	int64_t key;
 	int r;

@@ -263,11 +263,8 @@ static int service_work(struct md_pipeline *pl, struct mp_err *err)
 		s->change = false;
 		if (!ret) {
 			ret = change_source(s, err);
-		} else if (ret == -ENOSPC || ret == -EBUSY || ret == -ENOMEM) {
-			/*
-			 * A temporary failure, such as a full disk: keep the counts and the old
-			 * source.
-			 */
+		} else if (md_pipeline_is_temporary(ret)) {
+			/* Keep the counts and the old source. */
 			md_message(err->msg);
 			md_message("the old settings stay in force");
 			notify_status(s, "READY=1\n");

@@ -25,7 +25,6 @@
 #include "kmod/uapi/morph_dev.h"
 
 #define SCAN_PAUSE_NS UINT64_C(1000000000) /* between two scans of all of /proc */
-#define RATE_MAX_HZ   20000
 #define CPUS_MAX      65536
 #define SPIN_PAUSE_MS 10
 
@@ -313,7 +312,7 @@ static int kmod_open(const struct md_source_config *config, struct md_source **o
 		ret = mp_err_set(err, ENOMEM, "no memory");
 	if (ret)
 		goto fail;
-	k->start.rate_hz = config->rate_hz < RATE_MAX_HZ ? config->rate_hz : RATE_MAX_HZ;
+	k->start.rate_hz = config->rate_hz < MORPH_RATE_MAX ? config->rate_hz : MORPH_RATE_MAX;
 	k->start.flags = config->no_kernel ? MORPH_START_NO_KERNEL : 0;
 	/*
 	 * A command's children are found by their FORK records. Older modules do not know this

@@ -27,6 +27,9 @@
 #include "libprof/elf/id.h"
 #include "libprof/base/ip_count.h"
 
+/* Times are unix times; a day is a day of UTC. */
+#define MP_SECONDS_PER_DAY 86400
+
 struct mp_store;
 
 enum mp_store_mode {

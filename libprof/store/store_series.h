@@ -15,9 +15,6 @@
 #include "libprof/store/store_private.h"
 #include "libprof/store/store_span.h"
 
-/* The last days are kept apart; older ones are one bucket. */
-#define MP_KEEP_DAYS 7
-
 struct mp_series {
 	const char *what; /* name in messages */
 	enum mp_stmt first_stmt;
