@@ -13,6 +13,30 @@
 #include "daemon/module/modcache_private.h"
 #include "libprof/note/map_packed.h"
 
+/* Prepares for the pieces of a map: the file is unreadable until all have arrived. */
+static int expect_map(struct md_modcache *mc, const struct morph_module *record,
+		      const struct mp_id *id, struct md_file *file)
+{
+	struct md_module *module = md_modcache_find_module(mc, id);
+
+	file->why = MP_UNATTR_UNREADABLE;
+	md_modcache_drop_arriving(mc);
+	if (module && module->map) {
+		file->module = module->index;
+		file->why = MD_MAPPED;
+		return 0;
+	}
+	mc->arriving.number = record->module;
+	mc->arriving.nr_pieces = record->nr_pieces;
+	if (record->nr_pieces > MP_MAP_PIECES_MAX)
+		return -EBADMSG;
+	mc->arriving.id = *id;
+	mc->arriving.text_size = record->text_size;
+	mc->arriving.path = strdup(md_module_path(record));
+	mc->arriving.map = calloc(1, sizeof(struct mp_map));
+	return mc->arriving.path && mc->arriving.map ? 0 : -ENOMEM;
+}
+
 int md_modcache_add_record(struct md_modcache *mc, const struct morph_module *record)
 {
 	const char *path = md_module_path(record);
@@ -48,27 +72,8 @@ int md_modcache_add_record(struct md_modcache *mc, const struct morph_module *re
 	id.text_hash = record->text_hash;
 	id.build_id_len = record->build_id_len;
 	memcpy(id.build_id, record->build_id, sizeof(id.build_id));
-	if (record->nr_pieces) {
-		/* Unreadable until its map has arrived completely. */
-		file->why = MP_UNATTR_UNREADABLE;
-		module = md_modcache_find_module(mc, &id);
-		if (module && module->map) {
-			file->module = module->index;
-			file->why = MD_MAPPED;
-			md_modcache_drop_arriving(mc);
-			return 0;
-		}
-		md_modcache_drop_arriving(mc);
-		mc->arriving.number = record->module;
-		mc->arriving.nr_pieces = record->nr_pieces;
-		if (record->nr_pieces > MP_MAP_PIECES_MAX)
-			return -EBADMSG;
-		mc->arriving.id = id;
-		mc->arriving.text_size = record->text_size;
-		mc->arriving.path = strdup(path);
-		mc->arriving.map = calloc(1, sizeof(struct mp_map));
-		return mc->arriving.path && mc->arriving.map ? 0 : -ENOMEM;
-	}
+	if (record->nr_pieces)
+		return expect_map(mc, record, &id, file);
 	module = md_modcache_put_module(
 		mc, &id, record->kind == MORPH_MODULE_KERNEL ? MP_MODULE_KERNEL : MP_MODULE_FILE,
 		path, record->text_size);

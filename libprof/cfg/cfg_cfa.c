@@ -46,6 +46,37 @@ static bool open_entry(const struct mp_cfg_index *index, uint64_t vaddr, struct 
 	return !c->bad;
 }
 
+/* Runs an instruction that defines the CFA. Return: false if @op is none. */
+static bool define_cfa(struct program *prog, struct mp_cursor *c, uint8_t op)
+{
+	switch (op) {
+	case 0x0c: /* def_cfa */
+		prog->row.reg = mp_cursor_uleb(c);
+		prog->row.off = mp_cursor_uleb(c);
+		prog->row.expr = false;
+		break;
+	case 0x0d: /* def_cfa_register */
+		prog->row.reg = mp_cursor_uleb(c);
+		prog->row.expr = false;
+		break;
+	case 0x0e: /* def_cfa_offset */ prog->row.off = mp_cursor_uleb(c); break;
+	case 0x0f: /* def_cfa_expression */
+		mp_cursor_skip(c, mp_cursor_uleb(c));
+		prog->row.expr = true;
+		break;
+	case 0x12: /* def_cfa_sf */
+		prog->row.reg = mp_cursor_uleb(c);
+		prog->row.off = (uint64_t)(mp_cursor_sleb(c) * prog->data_align);
+		prog->row.expr = false;
+		break;
+	case 0x13: /* def_cfa_offset_sf */
+		prog->row.off = (uint64_t)(mp_cursor_sleb(c) * prog->data_align);
+		break;
+	default: return false;
+	}
+	return !c->bad;
+}
+
 /* Runs until the first row beyond @stop. Return: false for an unknown instruction. */
 static bool run(struct program *prog, struct mp_cursor *c, uint64_t stop)
 {
@@ -90,20 +121,6 @@ static bool run(struct program *prog, struct mp_cursor *c, uint64_t stop)
 				return false;
 			prog->row = prog->stack[--prog->depth];
 			break;
-		case 0x0c: /* def_cfa */
-			prog->row.reg = mp_cursor_uleb(c);
-			prog->row.off = mp_cursor_uleb(c);
-			prog->row.expr = false;
-			break;
-		case 0x0d: /* def_cfa_register */
-			prog->row.reg = mp_cursor_uleb(c);
-			prog->row.expr = false;
-			break;
-		case 0x0e: /* def_cfa_offset */ prog->row.off = mp_cursor_uleb(c); break;
-		case 0x0f: /* def_cfa_expression */
-			mp_cursor_skip(c, mp_cursor_uleb(c));
-			prog->row.expr = true;
-			break;
 		case 0x10: /* expression */
 		case 0x16: /* val_expression */
 			mp_cursor_uleb(c);
@@ -114,15 +131,10 @@ static bool run(struct program *prog, struct mp_cursor *c, uint64_t stop)
 			mp_cursor_uleb(c);
 			mp_cursor_sleb(c);
 			break;
-		case 0x12: /* def_cfa_sf */
-			prog->row.reg = mp_cursor_uleb(c);
-			prog->row.off = (uint64_t)(mp_cursor_sleb(c) * prog->data_align);
-			prog->row.expr = false;
+		default:
+			if (!define_cfa(prog, c, op))
+				return false;
 			break;
-		case 0x13: /* def_cfa_offset_sf */
-			prog->row.off = (uint64_t)(mp_cursor_sleb(c) * prog->data_align);
-			break;
-		default: return false;
 		}
 		prog->loc += advance * prog->code_align;
 		if (prog->loc > stop)

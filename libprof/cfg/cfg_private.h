@@ -156,7 +156,7 @@ struct mp_cfg_build {
 	struct mp_func *part_funcs;
 	struct mp_range *part_ranges;
 	mp_bits orphans;     /* starts of ranges that only a table may lead to */
-	void *table_lengths; /* private to table.c: one element per table */
+	void *table_lengths; /* private to table and table_jump: one element per table */
 	uint32_t cap_lengths;
 	uint32_t *part_of_range;
 	uint32_t first_dynsym; /* elf->symbols from this index on are .dynsym */

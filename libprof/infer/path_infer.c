@@ -16,6 +16,7 @@
 #include <string.h>
 
 #include "libprof/infer/chain.h"
+#include "libprof/infer/flow_check.h"
 
 /* Weight of infer's prior at a merge, in paths. */
 #define PRIOR_PATHS 1.0
@@ -532,23 +533,6 @@ static void starts_prune(struct inference *in)
 			in->start[b] = 0;
 }
 
-static int check(const struct mp_flow *flow, const double *block_count, const double *edge_count,
-		 struct mp_err *err)
-{
-	for (uint32_t b = 0; b < flow->nr_blocks; b++)
-		if (!(flow->blocks[b].samples >= 0) || !isfinite(flow->blocks[b].samples) ||
-		    !(flow->blocks[b].more_insns >= 0) || !isfinite(flow->blocks[b].more_insns) ||
-		    !(block_count[b] >= 0) || !isfinite(block_count[b]))
-			return mp_err_set(err, EINVAL, "paths: block %u has no sensible numbers",
-					  b);
-	for (uint32_t e = 0; e < flow->nr_edges; e++)
-		if (flow->edges[e].from >= flow->nr_blocks ||
-		    flow->edges[e].to >= flow->nr_blocks || !(edge_count[e] >= 0) ||
-		    !isfinite(edge_count[e]))
-			return mp_err_set(err, EINVAL, "paths: edge %u makes no sense", e);
-	return 0;
-}
-
 int mp_path_infer_flow(const struct mp_flow *flow, const uint64_t *edge_seen,
 		       const uint64_t *outside_seen, double *block_count, double *edge_count,
 		       struct mp_err *err)
@@ -559,7 +543,7 @@ int mp_path_infer_flow(const struct mp_flow *flow, const uint64_t *edge_seen,
 			       .block_before = block_count,
 			       .edge_before = edge_count};
 	struct mp_chain *chain = NULL;
-	int ret = check(flow, block_count, edge_count, err);
+	int ret = mp_path_flow_check(flow, block_count, edge_count, err);
 
 	if (ret)
 		return ret;

@@ -115,12 +115,29 @@ static int get_pieces(struct mp_varint_reader *r, struct mp_map *map, bool compa
 	return 0;
 }
 
+static bool get_original(struct mp_varint_reader *r, struct mp_id *id)
+{
+	const uint8_t *p = mp_varint_get_bytes(r, 1);
+
+	if (!p || *p > MP_BUILD_ID_MAX)
+		return false;
+	id->build_id_len = *p;
+	p = mp_varint_get_bytes(r, id->build_id_len);
+	if (!p)
+		return false;
+	memcpy(id->build_id, p, id->build_id_len);
+	p = mp_varint_get_bytes(r, sizeof(id->text_hash));
+	if (!p)
+		return false;
+	memcpy(&id->text_hash, p, sizeof(id->text_hash));
+	return true;
+}
+
 static int decode(const struct mp_elf *elf, const uint8_t *desc, size_t size, bool compact,
 		  struct mp_map **out, struct mp_err *err)
 {
 	struct mp_varint_reader r = {.p = desc};
 	struct mp_map *map = NULL;
-	const uint8_t *p;
 	uint64_t sum, version, nr;
 	int ret;
 
@@ -140,18 +157,8 @@ static int decode(const struct mp_elf *elf, const uint8_t *desc, size_t size, bo
 	map = calloc(1, sizeof(*map));
 	if (!map)
 		goto err_memory;
-	p = mp_varint_get_bytes(&r, 1);
-	if (!p || *p > MP_BUILD_ID_MAX)
+	if (!get_original(&r, &map->original))
 		goto err_damaged;
-	map->original.build_id_len = *p;
-	p = mp_varint_get_bytes(&r, map->original.build_id_len);
-	if (!p)
-		goto err_damaged;
-	memcpy(map->original.build_id, p, map->original.build_id_len);
-	p = mp_varint_get_bytes(&r, sizeof(map->original.text_hash));
-	if (!p)
-		goto err_damaged;
-	memcpy(&map->original.text_hash, p, sizeof(map->original.text_hash));
 	nr = mp_varint_get(&r);
 	if (!r.failed && nr > MP_MAP_PIECES_MAX) {
 		ret = mp_err_set(err, EBADMSG,
