@@ -132,7 +132,8 @@ static int find_pointer_jumps(struct mp_table_finder *f)
 	return 0;
 }
 
-static int find_in_func(struct mp_cfg_build *b, struct mp_table_finder *f, uint32_t func, bool *again)
+static int find_in_func(struct mp_cfg_build *b, struct mp_table_finder *f, uint32_t func,
+			bool *again)
 {
 	const struct mp_func *fn = &b->cfg->funcs[func];
 	bool ready = false, left = false;

@@ -24,7 +24,8 @@ int mp_table_add_use(struct mp_table_finder *f, uint32_t table)
 	return 0;
 }
 
-static void add_table(struct mp_table_finder *f, const struct mp_table *table, struct mp_bound bound)
+static void add_table(struct mp_table_finder *f, const struct mp_table *table,
+		      struct mp_bound bound)
 {
 	struct mp_cfg_build *b = f->b;
 	struct mp_cfg *cfg = b->cfg;
@@ -57,8 +58,8 @@ static void add_table(struct mp_table_finder *f, const struct mp_table *table, s
 }
 
 /* Adds a table at @vaddr if its entries look like one. */
-static bool consider(struct mp_table_finder *f, uint64_t vaddr, uint64_t base, enum mp_table_kind kind,
-		     struct mp_bound bound)
+static bool consider(struct mp_table_finder *f, uint64_t vaddr, uint64_t base,
+		     enum mp_table_kind kind, struct mp_bound bound)
 {
 	struct mp_table table = {
 		.vaddr = vaddr,
@@ -160,8 +161,8 @@ static bool consider_labels(struct mp_table_finder *f, uint64_t vaddr, struct mp
 	return base && consider(f, vaddr, base, MP_TABLE_REL32, bound);
 }
 
-static bool try_base(struct mp_table_finder *f, const struct mp_op *load, uint8_t base, uint8_t index,
-		     enum mp_table_kind kind, const struct mp_values *add)
+static bool try_base(struct mp_table_finder *f, const struct mp_op *load, uint8_t base,
+		     uint8_t index, enum mp_table_kind kind, const struct mp_values *add)
 {
 	struct mp_values values;
 	struct mp_bound bound;
@@ -349,7 +350,8 @@ static bool is_entry(const struct mp_table_finder *f, uint64_t vaddr)
 
 static void trace(struct mp_table_finder *f, uint32_t at, uint8_t reg, unsigned int depth);
 
-static void trace_def(struct mp_table_finder *f, const struct mp_op *op, uint8_t reg, unsigned int depth)
+static void trace_def(struct mp_table_finder *f, const struct mp_op *op, uint8_t reg,
+		      unsigned int depth)
 {
 	switch (op->dst == reg ? op->kind : MP_OP_OTHER) {
 	case MP_OP_LOAD:

@@ -31,8 +31,8 @@ int mp_flow_check(const struct mp_flow *flow, struct mp_err *err)
 	return 0;
 }
 
-int mp_path_flow_check(const struct mp_flow *flow, const double *block_count, const double *edge_count,
-		 struct mp_err *err)
+int mp_path_flow_check(const struct mp_flow *flow, const double *block_count,
+		       const double *edge_count, struct mp_err *err)
 {
 	for (uint32_t b = 0; b < flow->nr_blocks; b++)
 		if (!(flow->blocks[b].samples >= 0) || !isfinite(flow->blocks[b].samples) ||

@@ -9,7 +9,7 @@
 /* Return: 0, -EINVAL with a message. */
 int mp_flow_check(const struct mp_flow *flow, struct mp_err *err);
 /* As mp_flow_check(), for path_infer. */
-int mp_path_flow_check(const struct mp_flow *flow, const double *block_count, const double *edge_count,
-		 struct mp_err *err);
+int mp_path_flow_check(const struct mp_flow *flow, const double *block_count,
+		       const double *edge_count, struct mp_err *err);
 
 #endif

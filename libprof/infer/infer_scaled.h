@@ -8,7 +8,8 @@
 
 #include "libprof/infer/infer.h"
 
-static inline bool mp_flow_edge_is_counted(const struct mp_flow *flow, const struct mp_flow_edge *edge)
+static inline bool mp_flow_edge_is_counted(const struct mp_flow *flow,
+					   const struct mp_flow_edge *edge)
 {
 	return edge->counted && flow->transfer_weight > 0;
 }
