@@ -120,8 +120,8 @@ static int write_counts(struct md_flush *flush, const struct md_attribute *at, i
 		}
 		ret = put_module(flush, module, when_s, err);
 		if (!ret)
-			ret = mp_store_add_counts(flush->store, module->store_key, when_s, ips,
-						  to - from, err);
+			ret = mp_store_add_ip_counts(flush->store, module->store_key, when_s, ips,
+						     to - from, err);
 	}
 out:
 	free(list);

@@ -282,7 +282,7 @@ static int store_module(struct md_import_module *m, struct mp_store *store, int6
 	md_import_sort_edges(m);
 	r = mp_store_put_module(store, &m->id, m->kind, m->path, m->text_size, when_s, &key, err);
 	if (!r)
-		r = mp_store_add_count_span(store, key, &day, m->counts, m->nr, err);
+		r = mp_store_add_ip_count_span(store, key, &day, m->counts, m->nr, err);
 	if (!r)
 		r = mp_store_add_edge_span(store, key, &day, m->edges, m->nr_edges, err);
 	if (!r && active)

@@ -155,8 +155,8 @@ static int add_source(struct annotate *a, struct mp_store *store, const struct m
 	if (!s || !s->path)
 		return mp_err_set(err, ENOMEM, "out of memory");
 	if (module)
-		r = mp_store_read_counts(store, module->key, a->since_s, &s->counts, &s->nr_counts,
-					 err);
+		r = mp_store_read_ip_counts(store, module->key, a->since_s, &s->counts,
+					    &s->nr_counts, err);
 	if (!r && module)
 		r = mp_store_read_edges(store, module->key, a->since_s, &s->edges, &s->nr_edges,
 					err);

@@ -85,7 +85,7 @@ static int add_module(struct flame *f, struct mp_store *store, const struct mp_m
 	struct md_ksyms ksyms = {0};
 	bool known = true, kernel;
 	size_t nr = 0;
-	int r = mp_store_read_counts(store, module->key, f->since_s, &counts, &nr, err);
+	int r = mp_store_read_ip_counts(store, module->key, f->since_s, &counts, &nr, err);
 
 	if (r)
 		return r;

@@ -2,7 +2,7 @@
 /*
  * store_series - keeps entries per address in buckets of days and chunks of text. Decides
  * when days are folded together, so that the database stays small beside the text. Called
- * by store_counts, store_edges and store_check.
+ * by store_ip_counts, store_edges and store_check.
  */
 #include "libprof/store/store_series.h"
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * store_counts - counts of samples per instruction address. Decides which counts are
+ * store_ip_counts - counts of samples per instruction address. Decides which counts are
  * accepted and how two of one address combine; store_series decides how they are kept.
  * Called by daemon (add) and by all readers of counts.
  */
@@ -61,7 +61,7 @@ static uint64_t sum(const void *entries, size_t nr)
 
 static const char *const sql[] = MP_SERIES_SQL("bucket", "chunk", "nr_samples");
 
-const struct mp_series mp_series_counts = {
+const struct mp_series mp_series_ip_counts = {
 	.what = "samples",
 	.first_stmt = MP_STMT_COUNTS,
 	.sql = sql,
@@ -75,8 +75,8 @@ const struct mp_series mp_series_counts = {
 };
 _Static_assert(offsetof(struct mp_ip_count, vaddr) == 0, "store_series reads it");
 
-int mp_counts_add(struct mp_store *store, int64_t module, int64_t when_s, bool exact,
-		  const struct mp_ip_count *counts, size_t nr, struct mp_err *err)
+int mp_ip_counts_add(struct mp_store *store, int64_t module, int64_t when_s, bool exact,
+		     const struct mp_ip_count *counts, size_t nr, struct mp_err *err)
 {
 	uint64_t nr_samples = 0;
 
@@ -92,21 +92,21 @@ int mp_counts_add(struct mp_store *store, int64_t module, int64_t when_s, bool e
 	}
 	if (!nr_samples)
 		return 0;
-	return mp_series_add(store, &mp_series_counts, module, when_s, exact, counts, nr,
+	return mp_series_add(store, &mp_series_ip_counts, module, when_s, exact, counts, nr,
 			     nr_samples, err);
 }
 
-int mp_store_add_counts(struct mp_store *store, int64_t module, int64_t when_s,
-			const struct mp_ip_count *counts, size_t nr, struct mp_err *err)
+int mp_store_add_ip_counts(struct mp_store *store, int64_t module, int64_t when_s,
+			   const struct mp_ip_count *counts, size_t nr, struct mp_err *err)
 {
-	return mp_counts_add(store, module, when_s, false, counts, nr, err);
+	return mp_ip_counts_add(store, module, when_s, false, counts, nr, err);
 }
 
-int mp_store_read_counts(struct mp_store *store, int64_t module, int64_t since_s,
-			 struct mp_ip_count **out, size_t *nr, struct mp_err *err)
+int mp_store_read_ip_counts(struct mp_store *store, int64_t module, int64_t since_s,
+			    struct mp_ip_count **out, size_t *nr, struct mp_err *err)
 {
 	void *entries = NULL;
-	int r = mp_series_read(store, &mp_series_counts, module, since_s, &entries, nr, err);
+	int r = mp_series_read(store, &mp_series_ip_counts, module, since_s, &entries, nr, err);
 
 	if (!r)
 		*out = entries;
