@@ -34,7 +34,7 @@ struct md_branch_ledger {
 	 * Counted entries of optimised code that could not be translated to the original. Known
 	 * at a flush.
 	 */
-	uint64_t moved;
+	uint64_t untranslated;
 };
 
 struct md_attribute {

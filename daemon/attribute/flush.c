@@ -378,7 +378,7 @@ int md_flush_write(struct md_flush *flush, struct md_attribute *at, int64_t when
 	}
 	flush->time_ns += md_clock_now_ns() - began;
 	flush->nr++;
-	at->branches.moved += nr_moved;
+	at->branches.untranslated += nr_moved;
 	md_attribute_clear(at);
 	if (flush->owner)
 		md_sample_owner_clear(flush->owner);

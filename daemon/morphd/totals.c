@@ -49,7 +49,7 @@ static void print_branches(const struct md_branch_ledger *b)
 	printf("  between modules    %12" PRIu64 "\n", b->cross_module);
 	printf("  in no module       %12" PRIu64 "\n", b->unmapped);
 	printf("  no memory          %12" PRIu64 "\n", b->table_full);
-	printf("not in the original  %12" PRIu64 "\n", b->moved);
+	printf("not in the original  %12" PRIu64 "\n", b->untranslated);
 }
 
 static uint64_t nr_with_registers(const struct mp_ledger *ledger)

@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * torment - stresses the module: readers that break all rules, die, or get no memory, and processes
- * whose files change. 80-torment.sh runs several at once, on a kernel that detects errors
+ * stress - stresses the module: readers that break all rules, die, or get no memory, and processes
+ * whose files change. 80-stress.sh runs several at once, on a kernel that detects errors
  * (scripts/kernel/kernel-debug).
  *
- *	torment read SECONDS RATE MODE WAKE	a correct reader; no record may be missing
- *	torment hostile SECONDS			threads that share the file and do random things
- *	torment die SECONDS			readers that are killed
- *	torment load SECONDS			processes, threads, mappings
- *	torment notes SECONDS			a program file that changes while it is mapped
- *	torment fail				each allocation of START fails once
+ *	stress read SECONDS RATE MODE WAKE	a correct reader; no record may be missing
+ *	stress hostile SECONDS			threads that share the file and do random things
+ *	stress die SECONDS			readers that are killed
+ *	stress load SECONDS			processes, threads, mappings
+ *	stress notes SECONDS			a program file that changes while it is mapped
+ *	stress fail				each allocation of START fails once
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -520,6 +520,6 @@ int main(int argc, char **argv)
 	else if (!strcmp(what, "fail"))
 		fail_allocations();
 	else
-		die("torment: what?");
+		die("stress: what?");
 	return finish();
 }

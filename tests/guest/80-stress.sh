@@ -10,7 +10,7 @@ ways=('' 'mode=tick ring_kib=16' 'stack_depth=16 rate=4000' 'rate=20000 ring_kib
 [ "$LONG" = 1 ] || ways=("${ways[2]}")
 leaks=/sys/kernel/debug/kmemleak
 children=()
-torment() { check torment "$@"; }
+stress() { check stress "$@"; }
 
 # beside COMMAND...: run in the background until the end
 beside() {
@@ -35,15 +35,15 @@ for how in "${ways[@]}"; do
 	echo "$how:"
 	# shellcheck disable=SC2086
 	load $how
-	beside "$GUEST/torment" load 100000
-	beside "$GUEST/torment" load 100000
+	beside "$GUEST/stress" load 100000
+	beside "$GUEST/stress" load 100000
 	beside hotplug
-	torment read $seconds 0 -1 0
-	torment read $seconds 3000 0 100
-	torment read $seconds 50 0 0
-	torment read $seconds 0 1 0
-	torment hostile $seconds
-	torment die $seconds
+	stress read $seconds 0 -1 0
+	stress read $seconds 3000 0 100
+	stress read $seconds 50 0 0
+	stress read $seconds 0 1 0
+	stress hostile $seconds
+	stress die $seconds
 	kill "${children[@]}"
 	wait "${children[@]}" 2>/dev/null
 	children=()
@@ -54,8 +54,8 @@ for how in "${ways[@]}"; do
 done
 
 load
-beside "$GUEST/torment" read 100000 100 0 0
-torment notes $seconds
+beside "$GUEST/stress" read 100000 100 0 0
+stress notes $seconds
 kill "${children[@]}"
 wait "${children[@]}" 2>/dev/null
 # Fail allocations of all kinds, also those that may wait, without a message for each.
@@ -72,14 +72,14 @@ done
 read -r level _ </proc/sys/kernel/printk
 echo 1 >/proc/sys/kernel/printk
 dmesg -C
-"$GUEST/torment" fail
+"$GUEST/stress" fail
 failed=$?
 dmesg | grep -E 'BUG:|WARNING:|KASAN|UBSAN|ODEBUG|possible .* locking|suspicious RCU' && fail "see above"
 echo "$level" >/proc/sys/kernel/printk
 case $failed in
 0) ;;
 77) echo "no allocation can be made to fail on this kernel" ;;
-*) fail "torment fail" ;;
+*) fail "stress fail" ;;
 esac
 unload
 
