@@ -118,8 +118,8 @@ static int come_online(unsigned int id)
 	morph_hrtimer_setup(&cpu->timer, morph_sample_on_timer);
 	cpu->epoch = morph_epoch(0);
 	cpu->user_only = morph_settings.user_only;
-	cpu->more = (morph_settings.stack_depth ? MORPH_MORE_STACK : 0) |
-		    (morph_settings.registers ? MORPH_MORE_REGISTERS : 0);
+	cpu->extra_records = (morph_settings.stack_depth ? MORPH_EXTRA_STACK : 0) |
+			     (morph_settings.registers ? MORPH_EXTRA_REGISTERS : 0);
 	cpu->seed = get_random_u64();
 	set_interval(cpu, morph_settings.rate_hz);
 	cpu->remaining_ns = ((u64)get_random_u32() * (cpu->base_ns + cpu->span_ns / 2)) >> 32;

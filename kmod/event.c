@@ -45,14 +45,14 @@ struct event {
 };
 
 /* Turns interrupts off until end(). Return: NULL: do not write a record. */
-static void *begin(struct event *event, enum morph_saying saying, u32 type, u32 size,
+static void *begin(struct event *event, enum morph_event_action action, u32 type, u32 size,
 		   const struct task_struct *task)
 {
 	local_irq_save(event->flags);
 	event->cpu = this_cpu_ptr(&morph_cpus);
-	if (saying == MORPH_SAY_LOST)
+	if (action == MORPH_EVENT_COUNT_LOST)
 		morph_ring_lose(&event->cpu->ring, ktime_get_ns(), 0, 1);
-	if (saying >= MORPH_SAY_NOTHING || !event->cpu->on)
+	if (action >= MORPH_EVENT_SKIP || !event->cpu->on)
 		return NULL;
 	return morph_event_begin(event->cpu, type, size, task);
 }
@@ -67,15 +67,15 @@ static void end(struct event *event, u32 size)
 
 static void on_fork(void *data, struct task_struct *parent, struct task_struct *child)
 {
-	enum morph_saying saying;
+	enum morph_event_action action;
 	struct morph_fork *fork;
 	struct event event;
 
 	if (child->flags & PF_KTHREAD)
 		return;
-	saying = morph_space_fork(parent, child);
-	if (saying != MORPH_SAY_NOTHING) {
-		fork = begin(&event, saying, MORPH_REC_FORK, sizeof(*fork), child);
+	action = morph_space_fork(parent, child);
+	if (action != MORPH_EVENT_SKIP) {
+		fork = begin(&event, action, MORPH_REC_FORK, sizeof(*fork), child);
 		if (fork) {
 			fork->parent_tgid = parent->tgid;
 			fork->parent_tid = parent->pid;
@@ -99,7 +99,7 @@ static void on_exec(void *data, struct task_struct *task, pid_t old_pid, struct 
 	/* The new exec_id of the mappings tells of the exec. */
 	if (morph_spaces_are_on())
 		return;
-	exec = begin(&event, MORPH_SAY, MORPH_REC_EXEC, sizeof(*exec), task);
+	exec = begin(&event, MORPH_EVENT_WRITE, MORPH_REC_EXEC, sizeof(*exec), task);
 	if (exec) {
 		exec->nr_threads = 1;
 		exec->pad = 0;
@@ -110,24 +110,24 @@ static void on_exec(void *data, struct task_struct *task, pid_t old_pid, struct 
 
 static void on_exit(void *data, MORPH_EXIT_ARGS)
 {
-	enum morph_saying saying;
+	enum morph_event_action action;
 	struct morph_exit *exit;
 	struct event event;
 
 	if (task->flags & PF_KTHREAD)
 		return;
-	saying = morph_space_exit(task);
+	action = morph_space_exit(task);
 	/*
 	 * The start of such a thread had no record. A record of its end would make the
 	 * process end too early.
 	 */
-	if (saying == MORPH_SAY && task->flags & MORPH_PF_WORKER)
-		saying = MORPH_SAY_NOTHING;
-	if (saying != MORPH_SAY_NOTHING) {
-		exit = begin(&event, saying, MORPH_REC_EXIT, sizeof(*exit), task);
+	if (action == MORPH_EVENT_WRITE && task->flags & MORPH_PF_WORKER)
+		action = MORPH_EVENT_SKIP;
+	if (action != MORPH_EVENT_SKIP) {
+		exit = begin(&event, action, MORPH_REC_EXIT, sizeof(*exit), task);
 		if (exit)
 			exit->cpu_time_ns = task->se.sum_exec_runtime;
-		if (exit && saying == MORPH_SAY_PROCESS) {
+		if (exit && action == MORPH_EVENT_WRITE_PROCESS_EXIT) {
 			exit->task.flags = MORPH_EXIT_PROCESS;
 			exit->cpu_time_ns += READ_ONCE(task->signal->sum_sched_runtime);
 		}

@@ -3,12 +3,14 @@
 #include <linux/log2.h>
 #include <linux/module.h>
 #include <linux/string.h>
+#include <linux/stringify.h>
 
 #include "kmod/morphmon.h"
 
 static uint rate = 1024;
 module_param(rate, uint, 0444);
-MODULE_PARM_DESC(rate, "samples per second and CPU, 1 to 20000 (default 1024)");
+MODULE_PARM_DESC(rate,
+		 "samples per second and CPU, 1 to " __stringify(MORPH_RATE_MAX) " (default 1024)");
 
 static uint jitter = 100;
 module_param(jitter, uint, 0444);

@@ -83,13 +83,13 @@ static void lose(struct morph_cpu *cpu)
 	local_irq_restore(flags);
 }
 
-static void tell(struct morph_cpu *cpu, struct vm_area_struct *vma)
+static void report_mapping(struct morph_cpu *cpu, struct vm_area_struct *vma)
 {
 	struct morph_mmap mmap = {
 		.start = vma->vm_start,
 		.len = vma->vm_end - vma->vm_start,
 	};
-	enum morph_saying saying;
+	enum morph_event_action action;
 	const char *path;
 	u32 len;
 
@@ -103,10 +103,10 @@ static void tell(struct morph_cpu *cpu, struct vm_area_struct *vma)
 		path = d_path(morph_file_path(vma->vm_file), cpu->path, PATH_MAX);
 		len = IS_ERR(path) ? 0 : cpu->path + PATH_MAX - 1 - path;
 	}
-	saying = morph_space_map(cpu, &mmap, path, len);
-	if (saying == MORPH_SAY && cpu->on)
+	action = morph_space_map(cpu, &mmap, path, len);
+	if (action == MORPH_EVENT_WRITE && cpu->on)
 		send(cpu, &mmap, path, len);
-	else if (saying == MORPH_SAY_LOST)
+	else if (action == MORPH_EVENT_COUNT_LOST)
 		lose(cpu);
 }
 
@@ -129,7 +129,7 @@ static void on_mapping(unsigned long ip, unsigned long parent_ip, struct ftrace_
 	preempt_disable_notrace();
 	cpu = this_cpu_ptr(&morph_cpus);
 	if (cpu->path)
-		tell(cpu, vma);
+		report_mapping(cpu, vma);
 	else if (morph_spaces_are_on())
 		lose(cpu);
 	preempt_enable_notrace();

@@ -26,12 +26,11 @@
 #include "kmod/space.h"
 #include "kmod/uapi/morph_dev.h"
 
-#define MORPH_RATE_MAX	   20000
 #define MORPH_STACK_MAX	   127
 #define MORPH_RING_KIB_MAX 65536
 
-#define MORPH_MORE_STACK     1
-#define MORPH_MORE_REGISTERS 2
+#define MORPH_EXTRA_STACK     1
+#define MORPH_EXTRA_REGISTERS 2
 
 /* Written only by its own CPU with interrupts off, except where noted. */
 struct morph_cpu {
@@ -42,10 +41,10 @@ struct morph_cpu {
 	u32 pid, tgid;	       /* of the thread of the open batch */
 	const atomic_t *epoch; /* of the process of the open batch */
 	u32 epoch_seen;
-	bool is_unsaid; /* the process has mappings that were not reported to the reader */
+	bool has_unreported_maps; /* the process has mappings that were not reported to the reader */
 	bool user_only;
-	u8 more;	 /* MORPH_MORE_*: records that come with a sample */
-	bool was_paused; /* the timer was paused since it last fired */
+	u8 extra_records; /* MORPH_EXTRA_*: records that come with a sample */
+	bool was_paused;  /* the timer was paused since it last fired */
 	u64 nr_samples;
 	struct morph_ring ring;
 	/* Rarely used. */

@@ -51,7 +51,7 @@ static int give_samples(struct morph_ring *ring, struct cursor *c,
 }
 
 /* Copies one record. Return: 0, -ENODATA (nothing more for now), -ENOSPC, -EFAULT, -EIO. */
-static int give(struct morph_ring *ring, struct cursor *c)
+static int copy_record(struct morph_ring *ring, struct cursor *c)
 {
 	u64 at = c->tail & (ring->size - 1), left = min(c->head - c->tail, ring->size - at);
 	const struct morph_record *record = (const void *)(ring->records + at);
@@ -96,7 +96,7 @@ ssize_t morph_ring_read(struct morph_ring *ring, char __user *to, size_t room)
 	if (c.head - c.tail > ring->size || !IS_ALIGNED(c.tail, MORPH_RECORD_ALIGN))
 		ret = -EIO;
 	while (!ret && c.tail != c.head)
-		ret = give(ring, &c);
+		ret = copy_record(ring, &c);
 	if (ret == -EIO) {
 		/* The tail is invalid. Set it to the head, from which reading works again. */
 		c.tail = c.head;

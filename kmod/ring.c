@@ -81,7 +81,7 @@ static bool make_contiguous(struct morph_ring *ring, u32 size, u64 *room_bytes)
 	return true;
 }
 
-static bool say_lost(struct morph_ring *ring, u64 *room_bytes)
+static bool write_lost_record(struct morph_ring *ring, u64 *room_bytes)
 {
 	struct morph_lost *lost;
 
@@ -122,7 +122,8 @@ void *morph_ring_reserve(struct morph_ring *ring, u32 size)
 	used = morph_ring_used(ring);
 	wake_if_due(ring, used);
 	room_bytes = room(ring, used);
-	if ((ring->nr_lost_samples || ring->nr_lost_events) && !say_lost(ring, &room_bytes))
+	if ((ring->nr_lost_samples || ring->nr_lost_events) &&
+	    !write_lost_record(ring, &room_bytes))
 		return NULL;
 	if (!make_contiguous(ring, size, &room_bytes))
 		return NULL;
@@ -146,7 +147,7 @@ void morph_ring_lose(struct morph_ring *ring, u64 now_ns, u32 nr_samples, u32 nr
 	if (nr_events) {
 		/* A process that becomes known afterwards does so after the loss was counted. */
 		smp_wmb();
-		morph_spaces_forget();
+		morph_spaces_invalidate();
 	}
 }
 

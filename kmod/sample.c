@@ -33,7 +33,7 @@ static noinline bool open_batch(struct morph_cpu *cpu, const struct task_struct 
 	 * Neither has a task during an exec: not even its [vdso] may be mapped yet, and
 	 * that is reported only once.
 	 */
-	is_user |= (cpu->more & MORPH_MORE_STACK) && task->mm && !task->in_execve;
+	is_user |= (cpu->extra_records & MORPH_EXTRA_STACK) && task->mm && !task->in_execve;
 	is_open = morph_space_open(cpu, is_user, &header.flags);
 	header.time_ns = ktime_get_ns();
 	if (!is_open || !morph_ring_open(&cpu->ring, &header)) {
@@ -48,9 +48,9 @@ static noinline bool open_batch(struct morph_cpu *cpu, const struct task_struct 
 
 static noinline void add_more(struct morph_cpu *cpu, struct pt_regs *regs)
 {
-	if (cpu->more & MORPH_MORE_REGISTERS)
+	if (cpu->extra_records & MORPH_EXTRA_REGISTERS)
 		morph_registers_add(cpu, regs);
-	if (cpu->more & MORPH_MORE_STACK)
+	if (cpu->extra_records & MORPH_EXTRA_STACK)
 		morph_stack_add(cpu, regs);
 }
 
@@ -66,7 +66,7 @@ static __always_inline void take(struct morph_cpu *cpu, struct pt_regs *regs)
 		if (cpu->user_only)
 			return;
 		ip = morph_text_hide(ip);
-	} else if (unlikely(cpu->is_unsaid)) {
+	} else if (unlikely(cpu->has_unreported_maps)) {
 		morph_ring_close(&cpu->ring);
 	}
 	cpu->nr_samples++;
@@ -76,7 +76,7 @@ static __always_inline void take(struct morph_cpu *cpu, struct pt_regs *regs)
 	    !open_batch(cpu, task, (s64)regs->ip >= 0))
 		return;
 	morph_ring_add(&cpu->ring, ip);
-	if (unlikely(cpu->more))
+	if (unlikely(cpu->extra_records))
 		add_more(cpu, regs);
 }
 

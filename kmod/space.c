@@ -35,9 +35,9 @@ struct space {
 	struct hlist_node node;
 	u32 tgid, exec_id;
 	u32 generation;
-	u32 nr_said;	  /* number of the first of @maps that the reader has */
+	u32 nr_reported;  /* number of the first of @maps that the reader has */
 	bool is_begun;	  /* a SPACE record of this exec_id was written */
-	bool is_told;	  /* the reader may know this process: report its end */
+	bool is_reported; /* the reader may know this process: report its end */
 	bool is_overfull; /* too many mappings: report all further ones at once */
 	struct maps *maps;
 	struct morph_mapped *program;
@@ -202,7 +202,7 @@ void morph_spaces_stop(void)
 	morph_mapped_free_all();
 }
 
-void morph_spaces_forget(void)
+void morph_spaces_invalidate(void)
 {
 	atomic_inc(&generation);
 }
@@ -242,18 +242,18 @@ static u32 number_of(const struct morph_mapped *file)
 	return file->serial % MORPH_NR_FILES;
 }
 
-static bool is_file_said(const struct morph_cpu *cpu, const struct morph_mapped *file)
+static bool is_file_reported(const struct morph_cpu *cpu, const struct morph_mapped *file)
 {
 	return cpu->files[number_of(file)] == file->serial;
 }
 
 /* Return: false if there was no room. */
-static bool say_file(struct morph_cpu *cpu, const struct morph_mapped *file)
+static bool write_file(struct morph_cpu *cpu, const struct morph_mapped *file)
 {
 	u32 size = file->file.record.size;
 	struct morph_file *record;
 
-	if (is_file_said(cpu, file))
+	if (is_file_reported(cpu, file))
 		return true;
 	record = morph_ring_reserve(&cpu->ring, size);
 	if (!record)
@@ -268,9 +268,9 @@ static bool say_file(struct morph_cpu *cpu, const struct morph_mapped *file)
 }
 
 /* Writes the next @nr mappings, whose files were reported. */
-static bool say_maps(struct morph_cpu *cpu, struct space *space, u32 nr)
+static bool write_maps(struct morph_cpu *cpu, struct space *space, u32 nr)
 {
-	const struct map *map = &space->maps->map[space->nr_said];
+	const struct map *map = &space->maps->map[space->nr_reported];
 	u64 vdso = space->is_begun ? 0 : (unsigned long)current->mm->context.vdso;
 	struct morph_space *record;
 	u32 i, size = struct_size(record, maps, nr + (vdso != 0));
@@ -295,9 +295,9 @@ static bool say_maps(struct morph_cpu *cpu, struct space *space, u32 nr)
 			.nr_pages = current->mm->context.vdso_image->size >> PAGE_SHIFT,
 		};
 	morph_ring_commit(&cpu->ring, size);
-	space->nr_said += nr;
+	space->nr_reported += nr;
 	space->is_begun = true;
-	space->is_told = true;
+	space->is_reported = true;
 	return true;
 }
 
@@ -306,18 +306,18 @@ static bool say_maps(struct morph_cpu *cpu, struct space *space, u32 nr)
  * number. So mappings with the old meaning are written before a FILE record changes the
  * number.
  */
-static bool say(struct morph_cpu *cpu, struct space *space)
+static bool write_new_maps(struct morph_cpu *cpu, struct space *space)
 {
 	const struct maps *maps = space->maps;
 	u32 end;
 
-	while (maps && space->nr_said < maps->nr) {
-		if (!say_file(cpu, maps->map[space->nr_said].file))
+	while (maps && space->nr_reported < maps->nr) {
+		if (!write_file(cpu, maps->map[space->nr_reported].file))
 			return false;
-		for (end = space->nr_said + 1; end < maps->nr; end++)
-			if (!is_file_said(cpu, maps->map[end].file))
+		for (end = space->nr_reported + 1; end < maps->nr; end++)
+			if (!is_file_reported(cpu, maps->map[end].file))
 				break;
-		if (!say_maps(cpu, space, end - space->nr_said))
+		if (!write_maps(cpu, space, end - space->nr_reported))
 			return false;
 	}
 	return true;
@@ -330,19 +330,19 @@ bool morph_space_open(struct morph_cpu *cpu, bool is_user, u32 *flags)
 	bool ret = true;
 
 	*flags = 0;
-	cpu->is_unsaid = false;
+	cpu->has_unreported_maps = false;
 	if (!READ_ONCE(is_on))
 		return true;
 	raw_spin_lock(&bucket->lock);
 	space = find(bucket, current->tgid);
 	if (is_known(space, current)) {
 		if (is_user)
-			ret = say(cpu, space);
-		cpu->is_unsaid = space->maps && space->nr_said < space->maps->nr;
+			ret = write_new_maps(cpu, space);
+		cpu->has_unreported_maps = space->maps && space->nr_reported < space->maps->nr;
 		if (ret && !space->is_begun && space->program) {
-			ret = say_file(cpu, space->program);
+			ret = write_file(cpu, space->program);
 			*flags = number_of(space->program) + 1;
-			space->is_told |= ret;
+			space->is_reported |= ret;
 		}
 	}
 	raw_spin_unlock(&bucket->lock);
@@ -370,7 +370,7 @@ static bool is_there(const struct maps *maps, const struct map *added)
 static void add(struct space *space, const struct map *added)
 {
 	struct maps *maps = space->maps;
-	u32 i, nr = 0, nr_said = space->nr_said;
+	u32 i, nr = 0, nr_reported = space->nr_reported;
 
 	for (i = 0; i < maps->nr; i++) {
 		if (maps->map[i].start < added->start || maps->map[i].end > added->end) {
@@ -379,14 +379,14 @@ static void add(struct space *space, const struct map *added)
 		}
 		/* hidden completely by the new mapping */
 		morph_mapped_put(maps->map[i].file);
-		space->nr_said -= i < nr_said;
+		space->nr_reported -= i < nr_reported;
 	}
 	maps->map[nr++] = *added;
 	maps->nr = nr;
 }
 
 /* Larger mappings do not fit into struct morph_space_map; no program's code needs one. */
-static bool is_sayable(const struct map *map)
+static bool fits_record(const struct map *map)
 {
 	return (map->end - map->start) >> PAGE_SHIFT <= U32_MAX &&
 	       map->off >> PAGE_SHIFT <= U32_MAX;
@@ -426,14 +426,14 @@ static struct space *begin(struct bucket *bucket, struct space *space, struct sp
 		space = spare->space;
 		spare->space = NULL;
 		/* Told: the reader may know the process from earlier records or from /proc. */
-		*space = (struct space){.tgid = current->tgid, .is_told = true};
+		*space = (struct space){.tgid = current->tgid, .is_reported = true};
 		hlist_add_head(&space->node, &bucket->spaces);
 	}
 	swap(space->maps, spare->maps);
 	swap(space->program, spare->program);
 	space->exec_id = current->self_exec_id;
 	space->generation = atomic_read(&generation);
-	space->nr_said = 0;
+	space->nr_reported = 0;
 	space->is_begun = false;
 	space->is_overfull = false;
 	return space;
@@ -441,7 +441,7 @@ static struct space *begin(struct bucket *bucket, struct space *space, struct sp
 
 /*
  * Context: under the bucket's lock. Return: -EAGAIN: the caller must allocate @spare for
- * *@nr mappings, and with *@is_new a space, too; else enum morph_saying.
+ * *@nr mappings, and with *@is_new a space, too; else enum morph_event_action.
  */
 static int take_map(struct morph_cpu *cpu, struct bucket *bucket, struct map *map, bool is_program,
 		    struct spare *spare, bool *is_new, u32 *nr)
@@ -451,17 +451,18 @@ static int take_map(struct morph_cpu *cpu, struct bucket *bucket, struct map *ma
 	struct maps *maps;
 
 	is_exec = current->in_execve && (!space || space->exec_id != (u32)current->self_exec_id);
-	if (is_exec ? !is_sayable(map) : !is_known(space, current))
-		return MORPH_SAY;
+	if (is_exec ? !fits_record(map) : !is_known(space, current))
+		return MORPH_EVENT_WRITE;
 	maps = is_exec ? NULL : space->maps;
 	*is_new = is_exec && !space;
 	*nr = maps ? maps->nr : 0;
 	if (maps && is_there(maps, map))
-		return MORPH_SAY_NOTHING;
-	if (*nr == NR_MAPS_MAX || !is_sayable(map)) {
+		return MORPH_EVENT_SKIP;
+	if (*nr == NR_MAPS_MAX || !fits_record(map)) {
 		space->is_overfull = true;
-		space->is_told = true;
-		return cpu->on && say(cpu, space) ? MORPH_SAY : MORPH_SAY_LOST;
+		space->is_reported = true;
+		return cpu->on && write_new_maps(cpu, space) ? MORPH_EVENT_WRITE
+							     : MORPH_EVENT_COUNT_LOST;
 	}
 	if (!maps || *nr == maps->room || atomic_read(&maps->nr_users) > 1) {
 		if (!spare->maps || spare->maps->room <= *nr || (*is_new && !spare->space))
@@ -485,11 +486,11 @@ static int take_map(struct morph_cpu *cpu, struct bucket *bucket, struct map *ma
 	/* Open batches refer to the state before this change. */
 	if (is_changed)
 		atomic_inc(morph_epoch(current->tgid));
-	return MORPH_SAY_NOTHING;
+	return MORPH_EVENT_SKIP;
 }
 
-enum morph_saying morph_space_map(struct morph_cpu *cpu, const struct morph_mmap *mmap,
-				  const char *path, u32 len)
+enum morph_event_action morph_space_map(struct morph_cpu *cpu, const struct morph_mmap *mmap,
+					const char *path, u32 len)
 {
 	struct bucket *bucket = bucket_of(current->tgid);
 	struct spare spare = {};
@@ -505,10 +506,10 @@ enum morph_saying morph_space_map(struct morph_cpu *cpu, const struct morph_mmap
 	int ret;
 
 	if (!READ_ONCE(is_on))
-		return MORPH_SAY;
+		return MORPH_EVENT_WRITE;
 	map.file = morph_mapped_get(mmap, path, len);
 	if (!map.file)
-		return MORPH_SAY_LOST;
+		return MORPH_EVENT_COUNT_LOST;
 	if (current->in_execve)
 		spare_alloc(&spare, true, 0);
 	for (;;) {
@@ -518,7 +519,7 @@ enum morph_saying morph_space_map(struct morph_cpu *cpu, const struct morph_mmap
 		if (ret != -EAGAIN)
 			break;
 		if (!spare_alloc(&spare, is_new, nr)) {
-			ret = MORPH_SAY_LOST;
+			ret = MORPH_EVENT_COUNT_LOST;
 			break;
 		}
 	}
@@ -528,8 +529,8 @@ enum morph_saying morph_space_map(struct morph_cpu *cpu, const struct morph_mmap
 }
 
 /* Copies the parent's space for its child; later changes of one do not affect the other. */
-enum morph_saying morph_space_fork(const struct task_struct *parent,
-				   const struct task_struct *child)
+enum morph_event_action morph_space_fork(const struct task_struct *parent,
+					 const struct task_struct *child)
 {
 	struct bucket *bucket = bucket_of(parent->tgid);
 	struct space *space, *added, *old, copy;
@@ -537,7 +538,7 @@ enum morph_saying morph_space_fork(const struct task_struct *parent,
 	unsigned long flags;
 
 	if (!READ_ONCE(is_on))
-		return MORPH_SAY;
+		return MORPH_EVENT_WRITE;
 	raw_spin_lock_irqsave(&bucket->lock, flags);
 	space = find(bucket, parent->tgid);
 	known = is_known(space, parent);
@@ -557,14 +558,14 @@ enum morph_saying morph_space_fork(const struct task_struct *parent,
 	}
 	raw_spin_unlock_irqrestore(&bucket->lock, flags);
 	if (is_silent)
-		return MORPH_SAY_NOTHING;
+		return MORPH_EVENT_SKIP;
 	if (!known)
-		return MORPH_SAY;
+		return MORPH_EVENT_WRITE;
 	added = space_alloc();
 	if (!added) {
 		maps_put(copy.maps);
 		morph_mapped_put(copy.program);
-		return MORPH_SAY_LOST;
+		return MORPH_EVENT_COUNT_LOST;
 	}
 	*added = copy;
 	bucket = bucket_of(added->tgid);
@@ -576,24 +577,25 @@ enum morph_saying morph_space_fork(const struct task_struct *parent,
 	hlist_add_head(&added->node, &bucket->spaces);
 	raw_spin_unlock_irqrestore(&bucket->lock, flags);
 	space_free(old);
-	return MORPH_SAY_NOTHING;
+	return MORPH_EVENT_SKIP;
 }
 
-enum morph_saying morph_space_exit(const struct task_struct *task)
+enum morph_event_action morph_space_exit(const struct task_struct *task)
 {
 	struct bucket *bucket = bucket_of(task->tgid);
-	enum morph_saying ret = MORPH_SAY;
+	enum morph_event_action ret = MORPH_EVENT_WRITE;
 	struct space *space;
 	unsigned long flags;
 	bool is_last;
 
 	if (!READ_ONCE(is_on))
-		return MORPH_SAY;
+		return MORPH_EVENT_WRITE;
 	is_last = !atomic_read(&task->signal->live);
 	raw_spin_lock_irqsave(&bucket->lock, flags);
 	space = find(bucket, task->tgid);
 	if (is_current(space, task))
-		ret = is_last && space->is_told ? MORPH_SAY_PROCESS : MORPH_SAY_NOTHING;
+		ret = is_last && space->is_reported ? MORPH_EVENT_WRITE_PROCESS_EXIT
+						    : MORPH_EVENT_SKIP;
 	if (space && is_last)
 		hlist_del(&space->node);
 	raw_spin_unlock_irqrestore(&bucket->lock, flags);

@@ -22,11 +22,11 @@
 struct morph_cpu;
 
 /* The caller's reaction to an event: write its record, write nothing, or count it as lost. */
-enum morph_saying {
-	MORPH_SAY,
-	MORPH_SAY_PROCESS, /* write an EXIT record for the whole process */
-	MORPH_SAY_NOTHING,
-	MORPH_SAY_LOST,
+enum morph_event_action {
+	MORPH_EVENT_WRITE,
+	MORPH_EVENT_WRITE_PROCESS_EXIT, /* write an EXIT record for the whole process */
+	MORPH_EVENT_SKIP,
+	MORPH_EVENT_COUNT_LOST,
 };
 
 void morph_spaces_init(void);
@@ -39,22 +39,22 @@ bool morph_spaces_are_on(void);
 /* Context: all hooks are removed. */
 void morph_spaces_stop(void);
 /* No process is known any more: an event was lost, and counted. Context: any. */
-void morph_spaces_forget(void);
+void morph_spaces_invalidate(void);
 
 /*
  * Events of a process. Context: not in an interrupt; on @cpu, preemption off. @mmap: a
  * mapping of current, as its record would have it.
  */
-enum morph_saying morph_space_map(struct morph_cpu *cpu, const struct morph_mmap *mmap,
-				  const char *path, u32 len);
-enum morph_saying morph_space_fork(const struct task_struct *parent,
-				   const struct task_struct *child);
-enum morph_saying morph_space_exit(const struct task_struct *task);
+enum morph_event_action morph_space_map(struct morph_cpu *cpu, const struct morph_mmap *mmap,
+					const char *path, u32 len);
+enum morph_event_action morph_space_fork(const struct task_struct *parent,
+					 const struct task_struct *child);
+enum morph_event_action morph_space_exit(const struct task_struct *task);
 
 /*
  * morph_space_open - writes the records that the next samples of current need. With
  * @is_user these are all its mappings; else its program, which goes to @flags of the
- * samples' record. Sets @cpu->is_unsaid.
+ * samples' record. Sets @cpu->has_unreported_maps.
  * Return: false if there was no room.
  * Context: on @cpu, interrupts off.
  */

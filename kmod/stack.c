@@ -48,7 +48,7 @@ void morph_stack_add(struct morph_cpu *cpu, struct pt_regs *regs)
 		 * The batch began during an exec, so the mappings are not reported, and a
 		 * stack would be useless.
 		 */
-		if (!current->mm || current->flags & PF_KTHREAD || cpu->is_unsaid)
+		if (!current->mm || current->flags & PF_KTHREAD || cpu->has_unreported_maps)
 			return;
 		regs = task_pt_regs(current);
 	}

@@ -38,14 +38,15 @@ static size_t first_at(const struct mp_ip_count *counts, size_t nr, uint64_t vad
 	return low;
 }
 
-uint64_t md_counts_at(const struct mp_ip_count *counts, size_t nr, uint64_t vaddr)
+uint64_t md_sample_table_at(const struct mp_ip_count *counts, size_t nr, uint64_t vaddr)
 {
 	size_t i = first_at(counts, nr, vaddr);
 
 	return i < nr && counts[i].vaddr == vaddr ? counts[i].count : 0;
 }
 
-uint64_t md_counts_in(const struct mp_ip_count *counts, size_t nr, uint64_t start, uint64_t size)
+uint64_t md_sample_table_in(const struct mp_ip_count *counts, size_t nr, uint64_t start,
+			    uint64_t size)
 {
 	uint64_t sum = 0;
 
@@ -71,8 +72,8 @@ const struct mp_map_piece *md_map_piece(const struct mp_map *map, uint64_t vaddr
 	return &map->pieces[low - 1];
 }
 
-uint64_t md_counts_mapped(const struct mp_map *map, const struct mp_ip_count *counts, size_t nr,
-			  uint64_t start, uint64_t size)
+uint64_t md_sample_table_mapped(const struct mp_map *map, const struct mp_ip_count *counts,
+				size_t nr, uint64_t start, uint64_t size)
 {
 	uint64_t at = start, sum = 0;
 
@@ -80,10 +81,10 @@ uint64_t md_counts_mapped(const struct mp_map *map, const struct mp_ip_count *co
 		const struct mp_map_piece *piece = md_map_piece(map, at);
 
 		if (!piece) {
-			sum += md_counts_at(counts, nr, at++);
+			sum += md_sample_table_at(counts, nr, at++);
 			continue;
 		}
-		sum += md_counts_in(counts, nr, piece->old_vaddr, piece->old_size);
+		sum += md_sample_table_in(counts, nr, piece->old_vaddr, piece->old_size);
 		at = piece->new_vaddr + piece->new_size;
 	}
 	return sum;
@@ -171,8 +172,8 @@ static void take_samples(struct builder *b, struct md_ann_insn *out, bool behind
 	if (out->added)
 		return;
 	/* A sample inside an instruction belongs to that instruction. */
-	out->samples = r->map ? md_counts_at(r->counts, r->nr_counts, out->original)
-			      : md_counts_in(r->counts, r->nr_counts, out->vaddr, out->len);
+	out->samples = r->map ? md_sample_table_at(r->counts, r->nr_counts, out->original)
+			      : md_sample_table_in(r->counts, r->nr_counts, out->vaddr, out->len);
 }
 
 static bool is_branch(const struct mp_insn *insn)

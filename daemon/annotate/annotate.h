@@ -89,15 +89,16 @@ int md_annotate(const struct md_ann_request *request, struct md_annotation *out,
 void md_annotation_fini(struct md_annotation *a);
 
 /* Samples at exactly @vaddr. */
-uint64_t md_counts_at(const struct mp_ip_count *counts, size_t nr, uint64_t vaddr);
+uint64_t md_sample_table_at(const struct mp_ip_count *counts, size_t nr, uint64_t vaddr);
 /* Samples in [@start, @start + @size). */
-uint64_t md_counts_in(const struct mp_ip_count *counts, size_t nr, uint64_t start, uint64_t size);
+uint64_t md_sample_table_in(const struct mp_ip_count *counts, size_t nr, uint64_t start,
+			    uint64_t size);
 /*
  * Samples of the original addresses that @map gives for [@start, @start + @size). An original
  * address counts once per piece.
  */
-uint64_t md_counts_mapped(const struct mp_map *map, const struct mp_ip_count *counts, size_t nr,
-			  uint64_t start, uint64_t size);
+uint64_t md_sample_table_mapped(const struct mp_map *map, const struct mp_ip_count *counts,
+				size_t nr, uint64_t start, uint64_t size);
 
 /* Return: the piece of @map that holds @vaddr, or NULL. */
 const struct mp_map_piece *md_map_piece(const struct mp_map *map, uint64_t vaddr);

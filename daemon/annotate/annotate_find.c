@@ -36,7 +36,7 @@ static bool parse_address(const char *text, uint64_t *out)
 	return true;
 }
 
-int md_ann_wish_parse(const char *text, const char *address, struct md_ann_wish *out)
+int md_ann_function_parse(const char *text, const char *address, struct md_ann_function *out)
 {
 	const char *at = text ? strrchr(text, '@') : NULL;
 	size_t len = text ? strlen(text) : 0;
@@ -97,13 +97,13 @@ static int add(struct md_ann_candidates *out, size_t source, uint64_t vaddr, uin
 static uint64_t samples_in(const struct md_ann_source *source, uint64_t vaddr, uint64_t size)
 {
 	if (source->map)
-		return md_counts_mapped(source->map, source->counts, source->nr_counts, vaddr,
-					size);
-	return md_counts_in(source->counts, source->nr_counts, vaddr, size);
+		return md_sample_table_mapped(source->map, source->counts, source->nr_counts, vaddr,
+					      size);
+	return md_sample_table_in(source->counts, source->nr_counts, vaddr, size);
 }
 
 static int find_names(const struct md_ann_source *source, size_t index,
-		      const struct md_ann_wish *wish, const struct md_names *names,
+		      const struct md_ann_function *wanted, const struct md_names *names,
 		      struct md_ann_candidates *out)
 {
 	size_t first = out->nr;
@@ -114,10 +114,10 @@ static int find_names(const struct md_ann_source *source, size_t index,
 		int r;
 
 		if (!name->function ||
-		    (wish->has_vaddr && wish->vaddr - name->vaddr >= name->size &&
-		     wish->vaddr != name->vaddr))
+		    (wanted->has_vaddr && wanted->vaddr - name->vaddr >= name->size &&
+		     wanted->vaddr != name->vaddr))
 			continue;
-		match = md_name_match(name->name, wish->name);
+		match = md_name_match(name->name, wanted->name);
 		if (match == MD_NAME_OTHER)
 			continue;
 		if (out->nr > first && out->all[out->nr - 1].vaddr == name->vaddr) {
@@ -133,8 +133,9 @@ static int find_names(const struct md_ann_source *source, size_t index,
 	return 0;
 }
 
-int md_ann_find(const struct md_ann_source *source, size_t index, const struct md_ann_wish *wish,
-		struct md_ann_candidates *out, struct mp_err *err)
+int md_ann_find(const struct md_ann_source *source, size_t index,
+		const struct md_ann_function *wanted, struct md_ann_candidates *out,
+		struct mp_err *err)
 {
 	struct md_debuginfo *debug = NULL;
 	struct md_names names = {0};
@@ -143,9 +144,9 @@ int md_ann_find(const struct md_ann_source *source, size_t index, const struct m
 
 	if (r)
 		return r;
-	if (!wish->name) {
-		if (mp_elf_is_code(elf, wish->vaddr))
-			r = add(out, index, wish->vaddr, samples_in(source, wish->vaddr, 1), "",
+	if (!wanted->name) {
+		if (mp_elf_is_code(elf, wanted->vaddr))
+			r = add(out, index, wanted->vaddr, samples_in(source, wanted->vaddr, 1), "",
 				MD_NAME_EXACT);
 	} else {
 		/* A separate debug file may have the names of a stripped file. */
@@ -154,7 +155,7 @@ int md_ann_find(const struct md_ann_source *source, size_t index, const struct m
 		out->nr_stripped += !elf->has_symtab;
 		r = md_names_build(elf, debug, &names);
 		if (!r)
-			r = find_names(source, index, wish, &names, out);
+			r = find_names(source, index, wanted, &names, out);
 	}
 	md_names_fini(&names);
 	md_debuginfo_close(debug);

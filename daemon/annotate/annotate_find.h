@@ -30,13 +30,13 @@ struct md_ann_source {
 void md_ann_source_fini(struct md_ann_source *source);
 
 /* A function as the user wrote it: "name", "0x401000" or "name@0x401000". */
-struct md_ann_wish {
+struct md_ann_function {
 	char *name; /* NULL: only an address was given */
 	bool has_vaddr;
 	uint64_t vaddr;
 };
 /* @address: the argument of --address, or NULL. Return: 0, -EINVAL, -ENOMEM. */
-int md_ann_wish_parse(const char *text, const char *address, struct md_ann_wish *out);
+int md_ann_function_parse(const char *text, const char *address, struct md_ann_function *out);
 
 struct md_ann_candidate {
 	size_t source;
@@ -53,11 +53,12 @@ struct md_ann_candidates {
 };
 
 /*
- * Adds the functions of @source that match @wish. Return: 0, or -errno with a message: the file
+ * Adds the functions of @source that match @wanted. Return: 0, or -errno with a message: the file
  * cannot be read.
  */
-int md_ann_find(const struct md_ann_source *source, size_t index, const struct md_ann_wish *wish,
-		struct md_ann_candidates *out, struct mp_err *err);
+int md_ann_find(const struct md_ann_source *source, size_t index,
+		const struct md_ann_function *wanted, struct md_ann_candidates *out,
+		struct mp_err *err);
 /* Sorts by samples, most first, and drops all but the best kind of match. */
 void md_ann_candidates_sort(struct md_ann_candidates *candidates);
 void md_ann_candidates_fini(struct md_ann_candidates *candidates);

@@ -16,7 +16,7 @@ int md_attribute_init(struct md_attribute *at)
 	memset(at, 0, sizeof(*at));
 	at->procmap = md_procmap_new();
 	at->modcache = md_modcache_new();
-	if (!at->procmap || !at->modcache || md_counts_init(&at->counts)) {
+	if (!at->procmap || !at->modcache || md_sample_table_init(&at->samples)) {
 		md_attribute_fini(at);
 		return -ENOMEM;
 	}
@@ -27,9 +27,9 @@ void md_attribute_fini(struct md_attribute *at)
 {
 	md_procmap_free(at->procmap);
 	md_modcache_free(at->modcache);
-	md_counts_fini(&at->counts);
-	md_edges_fini(&at->transfers);
-	md_edges_fini(&at->straight);
+	md_sample_table_fini(&at->samples);
+	md_edges_fini(&at->taken_branches);
+	md_edges_fini(&at->straight_runs);
 	md_paths_fini(&at->paths);
 	free(at->activity);
 	memset(at, 0, sizeof(*at));
@@ -67,7 +67,7 @@ static bool kernel_key(const struct md_file *kernel, uint64_t ip, uint64_t *key)
 		ip = ip - text->off + text->vaddr;
 	else if (text->off == MORPH_KERNEL_BASE)
 		return false;
-	*key = md_counts_key(kernel->module, ip);
+	*key = md_sample_table_key(kernel->module, ip);
 	return true;
 }
 
@@ -84,8 +84,8 @@ static int attribute_samples(struct md_attribute *at, const struct morph_samples
 	const struct md_mapping *m = &none;
 
 	/* Make room for all samples first: a refused record is passed in again after a flush. */
-	while (md_counts_is_full(&at->counts, nr))
-		if (md_counts_grow(&at->counts))
+	while (md_sample_table_is_full(&at->samples, nr))
+		if (md_sample_table_grow(&at->samples))
 			return -ENOMEM;
 	ledger->emitted += nr;
 	if (space && md_space_is_new(space))
@@ -96,7 +96,7 @@ static int attribute_samples(struct md_attribute *at, const struct morph_samples
 		if (ip & KERNEL_BIT) {
 			seen.kernel++;
 			if (kernel && kernel_key(kernel, ip, &key)) {
-				md_counts_add(&at->counts, key, 1);
+				md_sample_table_add(&at->samples, key, 1);
 				ledger->attributed++;
 			} else {
 				ledger->unattributed[MP_UNATTR_NO_MAPPING]++;
@@ -117,7 +117,7 @@ static int attribute_samples(struct md_attribute *at, const struct morph_samples
 			seen.app++;
 		else
 			seen.lib++;
-		md_counts_add(&at->counts, md_counts_key(m->module, ip + m->bias), 1);
+		md_sample_table_add(&at->samples, md_sample_table_key(m->module, ip + m->bias), 1);
 		ledger->attributed++;
 	}
 	/* Kernel threads have no program of their own: charge them to the kernel. */
@@ -156,7 +156,7 @@ static int attribute_branches(struct md_attribute *at, const struct morph_branch
 	const struct md_module *module;
 	uint64_t left = 0;
 
-	if (md_edges_reserve(&at->transfers, nr) || md_edges_reserve(&at->straight, nr))
+	if (md_edges_reserve(&at->taken_branches, nr) || md_edges_reserve(&at->straight_runs, nr))
 		return -ENOMEM;
 	ledger->seen += nr;
 	for (i = 0; i < nr; left = record->branches[i].from, left_from = from, i++) {
@@ -175,18 +175,18 @@ static int attribute_branches(struct md_attribute *at, const struct morph_branch
 		if (to && to->why == MD_MAPPED && to == left_from && left >= b->to) {
 			module = md_modcache_module(at->modcache, to->module);
 			if (module && module->map)
-				md_edges_add(&at->straight,
-					     md_counts_key(to->module, b->to + to->bias),
+				md_edges_add(&at->straight_runs,
+					     md_sample_table_key(to->module, b->to + to->bias),
 					     left + to->bias, 1);
 		}
 		if (!from || !to || from->why != MD_MAPPED || to->why != MD_MAPPED) {
 			ledger->unmapped++;
 		} else if (from->module != to->module) {
-			ledger->between++;
+			ledger->cross_module++;
 		} else {
 			ledger->counted++;
-			md_edges_add(&at->transfers,
-				     md_counts_key(from->module, b->from + from->bias),
+			md_edges_add(&at->taken_branches,
+				     md_sample_table_key(from->module, b->from + from->bias),
 				     b->to + to->bias, 1);
 		}
 	}
@@ -292,21 +292,21 @@ int md_attribute_record(struct md_attribute *at, const struct morph_record *reco
 			md_procmap_exit(at->procmap, task->tgid);
 		return 0;
 	case MORPH_REC_LOST: attribute_lost(at, (const void *)record); return 0;
-	case MORPH_REC_MODULE: md_modcache_declare(at->modcache, (const void *)record); return 0;
+	case MORPH_REC_MODULE: md_modcache_add_record(at->modcache, (const void *)record); return 0;
 	case MORPH_REC_MODULE_MAP:
-		md_modcache_declare_map(at->modcache, (const void *)record);
+		md_modcache_add_map_record(at->modcache, (const void *)record);
 		return 0;
 	case MORPH_REC_MODULE_PIECES:
-		md_modcache_declare_pieces(at->modcache, (const void *)record);
+		md_modcache_add_pieces_record(at->modcache, (const void *)record);
 		return 0;
 	case MORPH_REC_MODULE_ENDS:
-		md_modcache_declare_ends(at->modcache, (const void *)record);
+		md_modcache_add_ends_record(at->modcache, (const void *)record);
 		return 0;
 	case MORPH_REC_MODULE_PATHS:
-		md_modcache_declare_paths(at->modcache, (const void *)record);
+		md_modcache_add_paths_record(at->modcache, (const void *)record);
 		return 0;
 	case MORPH_REC_MODULE_OUTPUT:
-		md_modcache_declare_output(at->modcache, (const void *)record);
+		md_modcache_add_output_record(at->modcache, (const void *)record);
 		return 0;
 	case MORPH_REC_BRANCHES: return attribute_branches(at, (const void *)record);
 	case MORPH_REC_REGISTERS: return attribute_registers(at, (const void *)record);
@@ -324,17 +324,17 @@ bool md_attribute_is_conserved(const struct md_attribute *at)
 		sum += ledger->unattributed[i];
 	for (i = 0; i < MP_NR_LOST; i++)
 		sum += ledger->lost[i];
-	for (i = 0; i < at->counts.nr_slots; i++)
-		counted += at->counts.slots[i].nr;
+	for (i = 0; i < at->samples.nr_slots; i++)
+		counted += at->samples.slots[i].nr;
 	return sum == ledger->emitted && counted == ledger->attributed &&
 	       md_paths_sum(&at->paths) == ledger->paths[MP_PATH_DECODED];
 }
 
 void md_attribute_clear(struct md_attribute *at)
 {
-	md_counts_clear(&at->counts);
-	md_edges_clear(&at->transfers);
-	md_edges_clear(&at->straight);
+	md_sample_table_clear(&at->samples);
+	md_edges_clear(&at->taken_branches);
+	md_edges_clear(&at->straight_runs);
 	md_paths_clear(&at->paths);
 	memset(&at->ledger, 0, sizeof(at->ledger));
 	if (at->activity)

@@ -14,7 +14,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "daemon/attribute/counts.h"
+#include "daemon/attribute/sample_table.h"
 #include "daemon/attribute/edges.h"
 #include "daemon/module/modcache.h"
 #include "daemon/attribute/paths.h"
@@ -25,25 +25,25 @@
 /* Entries of branch stacks since the start, by what became of them. */
 struct md_branch_ledger {
 	uint64_t seen;
-	uint64_t kernel;   /* one end is in the kernel */
-	uint64_t unmapped; /* one end is in no known module */
-	uint64_t between;  /* the two ends are in different modules */
-	uint64_t no_room;
-	uint64_t counted; /* both ends in one module: became an edge */
+	uint64_t kernel;       /* one end is in the kernel */
+	uint64_t unmapped;     /* one end is in no known module */
+	uint64_t cross_module; /* the two ends are in different modules */
+	uint64_t table_full;   /* the table of edges cannot grow */
+	uint64_t counted;      /* both ends in one module: became an edge */
 	/*
 	 * Counted entries of optimised code that could not be translated to the original. Known
 	 * at a flush.
 	 */
-	uint64_t moved;
+	uint64_t untranslated;
 };
 
 struct md_attribute {
 	struct md_procmap *procmap;
 	struct md_modcache *modcache;
-	struct md_counts counts;
-	struct md_edges transfers; /* taken branches */
+	struct md_sample_table samples;
+	struct md_edges taken_branches; /* taken branches */
 	/* for optimised modules: runs from a branch target to the next branch taken */
-	struct md_edges straight;
+	struct md_edges straight_runs;
 	struct md_paths paths;	      /* from samples with registers */
 	struct mp_ledger ledger;      /* since the last flush */
 	struct mp_activity *activity; /* indexed by the program's module */

@@ -12,10 +12,10 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "daemon/attribute/counts.h"
+#include "daemon/attribute/sample_table.h"
 
 struct md_edge {
-	uint64_t from; /* md_counts_key() of module and address; 0: a free slot */
+	uint64_t from; /* md_sample_table_key() of module and address; 0: a free slot */
 	uint64_t to;   /* link-time address in the same module */
 	uint64_t nr;
 };

@@ -8,7 +8,7 @@
 #include <string.h>
 #include <time.h>
 
-#include "daemon/module/moved.h"
+#include "daemon/module/copy_transfers.h"
 #include "libprof/store/store_paths.h"
 
 int md_flush_start(struct md_flush *flush, int64_t now_s, struct mp_err *err)
@@ -28,7 +28,7 @@ int md_flush_start(struct md_flush *flush, int64_t now_s, struct mp_err *err)
 
 static int compare_counts(const void *a, const void *b)
 {
-	const struct md_count *x = a, *y = b;
+	const struct md_sample_slot *x = a, *y = b;
 
 	return x->key < y->key ? -1 : x->key > y->key;
 }
@@ -36,27 +36,28 @@ static int compare_counts(const void *a, const void *b)
 /* Return: the key in the original for an address of moved code, else @key. */
 static uint64_t original_key(const struct md_modcache *mc, uint64_t key)
 {
-	const struct md_module *module = md_modcache_module(mc, md_counts_module(key));
+	const struct md_module *module = md_modcache_module(mc, md_sample_table_module(key));
 	const struct mp_map *map = module ? md_module_map(module) : NULL;
 
 	if (!map)
 		return key;
-	return md_counts_key(module->original, mp_map_original(map, md_counts_vaddr(key)));
+	return md_sample_table_key(module->original,
+				   mp_map_original(map, md_sample_table_vaddr(key)));
 }
 
 /* Makes a list of the table's counts, sorted by key, and adds up equal keys. */
-static struct md_count *sorted_counts(const struct md_attribute *at, size_t *nr)
+static struct md_sample_slot *sorted_counts(const struct md_attribute *at, size_t *nr)
 {
-	struct md_count *list = malloc((at->counts.nr_used + 1) * sizeof(*list));
+	struct md_sample_slot *list = malloc((at->samples.nr_used + 1) * sizeof(*list));
 	size_t i, n = 0, kept = 0;
 
 	if (!list)
 		return NULL;
-	for (i = 0; i < at->counts.nr_slots; i++) {
-		if (!at->counts.slots[i].key)
+	for (i = 0; i < at->samples.nr_slots; i++) {
+		if (!at->samples.slots[i].key)
 			continue;
-		list[n].key = original_key(at->modcache, at->counts.slots[i].key);
-		list[n++].nr = at->counts.slots[i].nr;
+		list[n].key = original_key(at->modcache, at->samples.slots[i].key);
+		list[n++].nr = at->samples.slots[i].nr;
 	}
 	qsort(list, n, sizeof(*list), compare_counts);
 	for (i = 0; i < n; i++) {
@@ -95,7 +96,7 @@ static int write_counts(struct md_flush *flush, const struct md_attribute *at, i
 			struct mp_err *err)
 {
 	struct mp_ip_count *ips = NULL;
-	struct md_count *list;
+	struct md_sample_slot *list;
 	size_t nr = 0, from, to;
 	int ret = 0;
 
@@ -106,11 +107,11 @@ static int write_counts(struct md_flush *flush, const struct md_attribute *at, i
 		goto out;
 	}
 	for (from = 0; from < nr && !ret; from = to) {
-		uint32_t index = md_counts_module(list[from].key);
+		uint32_t index = md_sample_table_module(list[from].key);
 		struct md_module *module = md_modcache_module(at->modcache, index);
 
-		for (to = from; to < nr && md_counts_module(list[to].key) == index; to++) {
-			ips[to - from].vaddr = md_counts_vaddr(list[to].key);
+		for (to = from; to < nr && md_sample_table_module(list[to].key) == index; to++) {
+			ips[to - from].vaddr = md_sample_table_vaddr(list[to].key);
 			ips[to - from].count = list[to].nr;
 		}
 		if (!module) {
@@ -119,8 +120,8 @@ static int write_counts(struct md_flush *flush, const struct md_attribute *at, i
 		}
 		ret = put_module(flush, module, when_s, err);
 		if (!ret)
-			ret = mp_store_add_counts(flush->store, module->store_key, when_s, ips,
-						  to - from, err);
+			ret = mp_store_add_ip_counts(flush->store, module->store_key, when_s, ips,
+						     to - from, err);
 	}
 out:
 	free(list);
@@ -154,20 +155,20 @@ static void add_edge(void *arg, uint64_t from, uint64_t to)
 		list->max = max;
 	}
 	list->edges[list->nr++] =
-		(struct md_edge){md_counts_key(list->module, from), to, list->times};
+		(struct md_edge){md_sample_table_key(list->module, from), to, list->times};
 }
 
 static void add_transfer(struct edge_list *list, const struct md_module *module,
 			 const struct md_edge *edge, uint64_t *nr_moved)
 {
-	uint64_t from = md_counts_vaddr(edge->from), to = edge->to;
+	uint64_t from = md_sample_table_vaddr(edge->from), to = edge->to;
 
 	list->times = edge->nr;
-	list->module = md_counts_module(edge->from);
+	list->module = md_sample_table_module(edge->from);
 	if (module && md_module_map(module)) {
 		list->module = module->original;
-		if (md_moved_transfer(module->map, module->map_ends, &from, &to) !=
-		    MD_MOVED_TAKEN) {
+		if (md_copy_translate_branch(module->map, module->map_ends, &from, &to) !=
+		    MD_COPY_TAKEN) {
 			*nr_moved += edge->nr;
 			return;
 		}
@@ -189,26 +190,27 @@ static int list_edges(const struct md_attribute *at, struct edge_list *list, uin
 {
 	size_t i, kept = 0;
 
-	for (i = 0; i < at->transfers.nr_slots; i++) {
-		const struct md_edge *edge = &at->transfers.slots[i];
+	for (i = 0; i < at->taken_branches.nr_slots; i++) {
+		const struct md_edge *edge = &at->taken_branches.slots[i];
 
 		if (edge->from)
 			add_transfer(list,
-				     md_modcache_module(at->modcache, md_counts_module(edge->from)),
+				     md_modcache_module(at->modcache,
+							md_sample_table_module(edge->from)),
 				     edge, nr_moved);
 	}
-	for (i = 0; i < at->straight.nr_slots; i++) {
-		const struct md_edge *run = &at->straight.slots[i];
+	for (i = 0; i < at->straight_runs.nr_slots; i++) {
+		const struct md_edge *run = &at->straight_runs.slots[i];
 		const struct md_module *module =
-			md_modcache_module(at->modcache, md_counts_module(run->from));
+			md_modcache_module(at->modcache, md_sample_table_module(run->from));
 
 		if (!run->from || !module || !md_module_map(module))
 			continue;
 		list->times = run->nr;
 		list->module = module->original;
-		*nr_moved += run->nr * md_moved_straight(module->map, module->map_ends,
-							 md_counts_vaddr(run->from), run->to,
-							 add_edge, list);
+		*nr_moved += run->nr * md_copy_translate_run(module->map, module->map_ends,
+							     md_sample_table_vaddr(run->from),
+							     run->to, add_edge, list);
 	}
 	if (list->failed)
 		return -ENOMEM;
@@ -233,7 +235,7 @@ static int write_edges(struct md_flush *flush, struct md_attribute *at, int64_t 
 	int ret;
 
 	*nr_moved = 0;
-	if (!at->transfers.nr_used && !at->straight.nr_used)
+	if (!at->taken_branches.nr_used && !at->straight_runs.nr_used)
 		return 0;
 	ret = list_edges(at, &list, nr_moved);
 	edges = malloc((list.nr + 1) * sizeof(*edges));
@@ -242,15 +244,15 @@ static int write_edges(struct md_flush *flush, struct md_attribute *at, int64_t 
 		goto out;
 	}
 	for (from = 0; from < list.nr && !ret; from = to) {
-		uint32_t index = md_counts_module(list.edges[from].from);
+		uint32_t index = md_sample_table_module(list.edges[from].from);
 		struct md_module *module = md_modcache_module(at->modcache, index);
 
-		for (to = from; to < list.nr && md_counts_module(list.edges[to].from) == index;
-		     to++)
-			edges[to - from] =
-				(struct mp_edge_count){.from = md_counts_vaddr(list.edges[to].from),
-						       .to = list.edges[to].to,
-						       .count = list.edges[to].nr};
+		for (to = from;
+		     to < list.nr && md_sample_table_module(list.edges[to].from) == index; to++)
+			edges[to - from] = (struct mp_edge_count){
+				.from = md_sample_table_vaddr(list.edges[to].from),
+				.to = list.edges[to].to,
+				.count = list.edges[to].nr};
 		if (!module) {
 			ret = mp_err_set(err, EBADMSG, "edges without a module: not written");
 			break;
@@ -335,7 +337,7 @@ static int write_activity(struct md_flush *flush, const struct md_attribute *at,
 static int write_processes(struct md_flush *flush, int64_t when_s, struct mp_err *err)
 {
 	const struct mp_process *processes;
-	size_t nr = flush->who ? md_who_list(flush->who, &processes) : 0;
+	size_t nr = flush->owner ? md_sample_owner_list(flush->owner, &processes) : 0;
 
 	return nr ? mp_store_add_processes(flush->store, when_s, processes, nr, err) : 0;
 }
@@ -346,7 +348,7 @@ int md_flush_write(struct md_flush *flush, struct md_attribute *at, int64_t when
 	uint64_t began = md_clock_now_ns(), nr_moved = 0;
 	int ret;
 
-	if (!at->ledger.emitted && !at->transfers.nr_used && !at->straight.nr_used &&
+	if (!at->ledger.emitted && !at->taken_branches.nr_used && !at->straight_runs.nr_used &&
 	    !at->paths.counts.nr_used)
 		return 0;
 	if (!md_attribute_is_conserved(at))
@@ -376,9 +378,9 @@ int md_flush_write(struct md_flush *flush, struct md_attribute *at, int64_t when
 	}
 	flush->time_ns += md_clock_now_ns() - began;
 	flush->nr++;
-	at->branches.moved += nr_moved;
+	at->branches.untranslated += nr_moved;
 	md_attribute_clear(at);
-	if (flush->who)
-		md_who_clear(flush->who);
+	if (flush->owner)
+		md_sample_owner_clear(flush->owner);
 	return 0;
 }

@@ -9,12 +9,12 @@
 #define MD_FLUSH_H
 
 #include "daemon/attribute/attribute.h"
-#include "daemon/attribute/who.h"
+#include "daemon/attribute/sample_owner.h"
 #include "libprof/store/store.h"
 
 struct md_flush {
 	struct mp_store *store;
-	struct md_who *who; /* counts samples by process; NULL: not counted */
+	struct md_sample_owner *owner; /* counts samples by process; NULL: not counted */
 	struct mp_session session;
 	uint64_t time_ns; /* time spent in flush */
 	uint64_t nr;	  /* number of transactions */
@@ -24,7 +24,7 @@ struct md_flush {
 int md_flush_start(struct md_flush *flush, int64_t now_s, struct mp_err *err);
 /*
  * md_flush_write - store @at's pending counts, edges, activity and ledger, and the counts of
- * @flush->who: all or nothing. @when_s: unix time of the samples. Empties @at on success.
+ * @flush->owner: all or nothing. @when_s: unix time of the samples. Empties @at on success.
  * Return: 0, -errno of the store, -EBADMSG: the ledger does not add up. After an error nothing
  * is written and @at is unchanged.
  */

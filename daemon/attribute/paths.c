@@ -47,10 +47,10 @@ static uint64_t number_of(const struct mp_path_block *block, const struct morph_
 }
 
 /* A bit beside the block's number in keys of @counts: the program reported the path. */
-#define ASKED (1ull << 32)
+#define REPORTED (1ull << 32)
 
 static enum mp_path_fate add_number(struct md_paths *paths, const struct md_module *module,
-				    uint32_t block, uint64_t value, uint64_t asked, uint64_t nr)
+				    uint32_t block, uint64_t value, uint64_t reported, uint64_t nr)
 {
 	const struct mp_path_table *table = module->paths;
 	int ret;
@@ -60,15 +60,15 @@ static enum mp_path_fate add_number(struct md_paths *paths, const struct md_modu
 	ret = mp_path_decode(table, block, value, &paths->path);
 	if (ret)
 		return ret == -ENOMEM ? MP_PATH_NO_MEMORY : MP_PATH_UNDECODABLE;
-	md_edges_add(&paths->counts, md_counts_key(module->index, block | asked),
+	md_edges_add(&paths->counts, md_sample_table_key(module->index, block | reported),
 		     value - table->blocks[block].shift, nr);
 	return MP_PATH_DECODED;
 }
 
-enum mp_path_fate md_paths_add_asked(struct md_paths *paths, const struct md_module *module,
-				     uint32_t block, uint64_t value, uint64_t nr)
+enum mp_path_fate md_paths_add_reported(struct md_paths *paths, const struct md_module *module,
+					uint32_t block, uint64_t value, uint64_t nr)
 {
-	return add_number(paths, module, block, value, ASKED, nr);
+	return add_number(paths, module, block, value, REPORTED, nr);
 }
 
 enum mp_path_fate md_paths_add(struct md_paths *paths, const struct md_module *module,
@@ -139,12 +139,12 @@ int md_paths_list(struct md_paths *paths, const struct md_modcache *mc, struct m
 
 	for (i = 0; i < paths->counts.nr_slots && !ret; i++) {
 		const struct md_module *module;
-		uint64_t place = md_counts_vaddr(slots[i].from);
+		uint64_t place = md_sample_table_vaddr(slots[i].from);
 		uint32_t block = (uint32_t)place;
 
 		if (!slots[i].from)
 			continue;
-		module = md_modcache_module(mc, md_counts_module(slots[i].from));
+		module = md_modcache_module(mc, md_sample_table_module(slots[i].from));
 		if (!module || !module->paths)
 			ret = -EBADMSG; /* modules are not forgotten while counts are pending */
 		else
@@ -152,7 +152,7 @@ int md_paths_list(struct md_paths *paths, const struct md_modcache *mc, struct m
 					     slots[i].to + module->paths->blocks[block].shift,
 					     &paths->path);
 		if (!ret)
-			ret = add_key(&list, module->paths, &paths->path, place & ASKED,
+			ret = add_key(&list, module->paths, &paths->path, place & REPORTED,
 				      md_module_map(module) ? module->original : module->index,
 				      slots[i].nr);
 	}

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
  * paths - counts the paths that samples came along, in programs that number their paths, since
- * the last flush. Also counts the paths that programs report themselves (polls).
+ * the last flush. Also counts the paths that programs report themselves (path_requests).
  *
  * A sample is counted by its block and the number in the block's register, if the number is
  * valid. The path itself is decoded again when it is stored. Method: PEP (CGO 2005), section
@@ -17,7 +17,7 @@
 #include "libprof/store/store.h"
 
 struct md_paths {
-	struct md_edges counts; /* from: md_counts_key() of module and block; to: the number */
+	struct md_edges counts; /* from: md_sample_table_key() of module and block; to: the number */
 	struct mp_path path;	/* reused buffer */
 };
 
@@ -41,8 +41,8 @@ enum mp_path_fate md_paths_add(struct md_paths *paths, const struct md_module *m
  * Counts @nr executions of a path that the program reported: it ends in block @block of the
  * table, whose register held @value.
  */
-enum mp_path_fate md_paths_add_asked(struct md_paths *paths, const struct md_module *module,
-				     uint32_t block, uint64_t value, uint64_t nr);
+enum mp_path_fate md_paths_add_reported(struct md_paths *paths, const struct md_module *module,
+					uint32_t block, uint64_t value, uint64_t nr);
 uint64_t md_paths_sum(const struct md_paths *paths);
 
 /*

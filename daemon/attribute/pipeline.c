@@ -11,8 +11,7 @@
 
 #define POLL_MS	      100
 #define REFUSED_SAID  10 /* refused outputs that get a message */
-#define DAY_S	      86400
-#define BATCHES_CLOCK 8 /* of a replay: batches between two reads of the clock */
+#define BATCHES_CLOCK 8	 /* of a replay: batches between two reads of the clock */
 
 uint64_t md_ledger_lost(const struct mp_ledger *ledger)
 {
@@ -48,7 +47,7 @@ static void add_ledger(struct mp_ledger *to, const struct mp_ledger *from)
 		to->paths[i] += from->paths[i];
 }
 
-static void say(struct md_pipeline *pl, const char *message)
+static void warn(struct md_pipeline *pl, const char *message)
 {
 	if (pl->warn && message && message[0])
 		pl->warn(pl->arg, message);
@@ -72,7 +71,7 @@ static int record_file(struct md_pipeline *pl, struct md_file *file, struct mp_e
 
 	if (!pl->writer || file->recorded)
 		return 0;
-	ret = md_modcache_describe(pl->at.modcache, file, &buf);
+	ret = md_modcache_write_records(pl->at.modcache, file, &buf);
 	if (ret)
 		mp_err_set(err, -ret, "no memory");
 	while (!ret && !md_record_next(buf.data, buf.size, &pos, &record))
@@ -94,13 +93,13 @@ static int resolve(struct md_pipeline *pl, struct morph_mmap *mmap, struct mp_er
 			    md_clock_ns(CLOCK_MONOTONIC);
 	if (md_modcache_resolve(pl->at.modcache, mmap, mapped_ns, &file))
 		return mp_err_set(err, ENOMEM, "no memory");
-	say(pl, md_modcache_remark(pl->at.modcache));
+	warn(pl, md_modcache_remark(pl->at.modcache));
 	mmap->module = file->number;
 	module = md_modcache_module(pl->at.modcache, file->module);
 	if (module) {
 		mmap->build_id_len = module->id.build_id_len;
 		memcpy(mmap->build_id, module->id.build_id, sizeof(mmap->build_id));
-		md_outputs_consider(pl->outputs, module);
+		md_outputs_check_module(pl->outputs, module);
 	}
 	/* One batch may need thousands of files. */
 	step(pl);
@@ -117,18 +116,19 @@ static int take_outputs(struct md_pipeline *pl, int timeout_ms, struct mp_err *e
 	size_t pos;
 	int ret = 0;
 
-	while (!ret && (module = md_outputs_take(pl->outputs, pl->at.modcache, timeout_ms))) {
-		if (module->belief == MD_MAP_REFUSED && pl->nr_refused++ < REFUSED_SAID) {
+	while (!ret &&
+	       (module = md_outputs_next_decision(pl->outputs, pl->at.modcache, timeout_ms))) {
+		if (module->map_belief == MD_MAP_REFUSED && pl->nr_refused++ < REFUSED_SAID) {
 			mp_err_set(&said, 0,
 				   "%s: its original is not known here: its samples are counted "
 				   "for this file",
 				   module->path);
-			say(pl, said.msg);
+			warn(pl, said.msg);
 		}
-		if (module->belief != MD_MAP_BELIEVED || !pl->writer)
+		if (module->map_belief != MD_MAP_BELIEVED || !pl->writer)
 			continue;
 		pos = buf.size = 0;
-		ret = md_modcache_describe_output(pl->at.modcache, module, &buf);
+		ret = md_modcache_write_output_record(pl->at.modcache, module, &buf);
 		if (ret)
 			mp_err_set(err, -ret, "no memory");
 		while (!ret && !md_record_next(buf.data, buf.size, &pos, &record))
@@ -164,15 +164,14 @@ static int64_t stream_time_s(const struct md_pipeline *pl)
 	return info.start_s + (int64_t)((pl->at.last_time_ns - info.start_ns) / 1000000000);
 }
 
-/* A full disk or a locked database is temporary. An error of the database itself is not. */
-static bool passes(int ret)
+bool md_pipeline_is_temporary(int ret)
 {
 	return ret == -ENOSPC || ret == -EBUSY || ret == -ENOMEM;
 }
 
 static void note_modules(struct md_pipeline *pl)
 {
-	const struct md_counts *counts = &pl->at.counts;
+	const struct md_sample_table *counts = &pl->at.samples;
 	uint32_t module;
 	uint8_t bit;
 	size_t i;
@@ -182,7 +181,7 @@ static void note_modules(struct md_pipeline *pl)
 	for (i = 0; i < counts->nr_slots; i++) {
 		if (!counts->slots[i].key)
 			continue;
-		module = md_counts_module(counts->slots[i].key);
+		module = md_sample_table_module(counts->slots[i].key);
 		bit = 1u << module % 8;
 		pl->nr_sampled += !(pl->sampled[module / 8] & bit);
 		pl->sampled[module / 8] |= bit;
@@ -199,10 +198,10 @@ static int flush(struct md_pipeline *pl, int64_t when_s, bool last, struct mp_er
 	struct mp_ledger delta;
 	int ret = 0;
 
-	if (pl->polls && md_polls_take(pl->polls, &pl->at, last))
+	if (pl->polls && md_path_requests_take(pl->polls, &pl->at, last))
 		return mp_err_set(err, ENOMEM, "no memory for paths that were polled");
 	delta = pl->at.ledger;
-	md_outputs_consult(pl->outputs, pl->at.modcache);
+	md_outputs_check_list(pl->outputs, pl->at.modcache);
 	md_outputs_save(pl->outputs);
 	note_modules(pl);
 	if (pl->writer) {
@@ -215,7 +214,7 @@ static int flush(struct md_pipeline *pl, int64_t when_s, bool last, struct mp_er
 	else
 		md_attribute_clear(&pl->at);
 	if (!pl->store)
-		md_who_clear(pl->flush.who);
+		md_sample_owner_clear(pl->flush.owner);
 	if (ret)
 		return ret;
 	add_ledger(&pl->total, &delta);
@@ -230,15 +229,15 @@ static int flush_or_keep(struct md_pipeline *pl, int64_t when_s, struct mp_err *
 {
 	int ret = flush(pl, when_s, false, err);
 
-	if (!ret || !passes(ret))
+	if (!ret || !md_pipeline_is_temporary(ret))
 		return ret;
-	say(pl, err->msg);
+	warn(pl, err->msg);
 	return 0;
 }
 
 /* ---- records ------------------------------------------------------------------------------ */
 
-static void lose(struct md_pipeline *pl, uint64_t nr, enum mp_lost why)
+static void count_lost(struct md_pipeline *pl, uint64_t nr, enum mp_lost why)
 {
 	pl->at.ledger.emitted += nr;
 	pl->at.ledger.lost[why] += nr;
@@ -262,10 +261,10 @@ static int take_record(struct md_pipeline *pl, struct morph_record *record, stru
 	if (ret)
 		return ret;
 	if (md_attribute_record(&pl->at, record)) {
-		lose(pl, md_record_emitted(record), MP_LOST_NO_MEMORY);
+		count_lost(pl, md_record_emitted(record), MP_LOST_NO_MEMORY);
 		if (record->type == MORPH_REC_BRANCHES) {
 			pl->at.branches.seen += md_branches_nr((const void *)record);
-			pl->at.branches.no_room += md_branches_nr((const void *)record);
+			pl->at.branches.table_full += md_branches_nr((const void *)record);
 		}
 		if (record->type == MORPH_REC_REGISTERS)
 			pl->at.ledger.paths[MP_PATH_NO_MEMORY] +=
@@ -283,7 +282,7 @@ static int take_batch(struct md_pipeline *pl, const struct md_batch *batch, stru
 	pl->nr_bytes += batch->size;
 	while (!(ret = md_record_next(batch->data, batch->size, &pos, &record))) {
 		pl->nr_records++;
-		if (!md_who_record(pl->flush.who, record))
+		if (!md_sample_owner_record(pl->flush.owner, record))
 			continue; /* belongs to a process that was not selected */
 		pl->nr_batches += record->type == MORPH_REC_SAMPLES;
 		ret = take_record(pl, record, err);
@@ -295,9 +294,9 @@ static int take_batch(struct md_pipeline *pl, const struct md_batch *batch, stru
 		 * The chunk's checksum was right, so it was written like this. The number of
 		 * lost samples is unknown.
 		 */
-		lose(pl, 1, MP_LOST_TORN);
+		count_lost(pl, 1, MP_LOST_TORN);
 		md_procmap_forget(pl->at.procmap);
-		say(pl, "a malformed record: the rest of its chunk is skipped");
+		warn(pl, "a malformed record: the rest of its chunk is skipped");
 	}
 	return 0;
 }
@@ -318,7 +317,7 @@ static int start_session(struct md_pipeline *pl, struct mp_err *err)
 						 &remark);
 		if (ret)
 			return mp_err_set(err, -ret, "no memory");
-		say(pl, remark);
+		warn(pl, remark);
 		ret = record_file(pl, kernel, err);
 		if (ret)
 			return ret;
@@ -362,8 +361,9 @@ int md_pipeline_init(struct md_pipeline *pl, struct mp_err *err)
 	if (!ret && !pl->outputs)
 		ret = -ENOMEM;
 	if (!ret) {
-		pl->flush.who = md_who_new(pl->source->ops->is_live, pl->selection, program_of, pl);
-		ret = pl->flush.who ? 0 : -ENOMEM;
+		pl->flush.owner = md_sample_owner_new(pl->source->ops->is_live, pl->selection,
+						      program_of, pl);
+		ret = pl->flush.owner ? 0 : -ENOMEM;
 	}
 	return ret ? mp_err_set(err, -ret, "no memory") : start_session(pl, err);
 }
@@ -419,7 +419,7 @@ int md_pipeline_run(struct md_pipeline *pl, struct mp_err *err)
 		 */
 		if ((now - last_flush >= (int64_t)(pl->interval_s * 1e9) &&
 		     !md_outputs_wait_ms(pl->outputs)) ||
-		    when_s / DAY_S != before_s / DAY_S) {
+		    when_s / MP_SECONDS_PER_DAY != before_s / MP_SECONDS_PER_DAY) {
 			ret = flush_or_keep(pl, before_s, err);
 			if (ret)
 				goto out;
@@ -446,6 +446,6 @@ void md_pipeline_fini(struct md_pipeline *pl)
 	md_outputs_free(pl->outputs);
 	pl->outputs = NULL;
 	md_attribute_fini(&pl->at);
-	md_who_free(pl->flush.who);
-	pl->flush.who = NULL;
+	md_sample_owner_free(pl->flush.owner);
+	pl->flush.owner = NULL;
 }

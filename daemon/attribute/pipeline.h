@@ -14,7 +14,7 @@
 #include "daemon/attribute/attribute.h"
 #include "daemon/attribute/flush.h"
 #include "daemon/module/outputs.h"
-#include "daemon/attribute/polls.h"
+#include "daemon/attribute/path_requests.h"
 #include "daemon/source/source.h"
 
 struct md_pipeline {
@@ -23,9 +23,9 @@ struct md_pipeline {
 	struct mp_store *store;	     /* NULL: nothing is stored */
 	struct md_recwriter *writer; /* NULL: nothing is recorded */
 	/* also delivers paths; NULL: no program is polled */
-	struct md_polls *polls;
-	struct md_sandbox *sandbox;		  /* reads files; NULL: this process reads them */
-	const struct md_who_selection *selection; /* NULL: all processes */
+	struct md_path_requests *polls;
+	struct md_sandbox *sandbox; /* reads files; NULL: this process reads them */
+	const struct md_sample_selection *selection; /* NULL: all processes */
 	/* why there is no sandbox, for the session; NULL: nothing to report */
 	const char *unconfined;
 	double interval_s; /* time between flushes; may change while it runs */
@@ -69,5 +69,11 @@ void md_pipeline_fini(struct md_pipeline *pl);
 
 uint64_t md_ledger_lost(const struct mp_ledger *ledger);
 uint64_t md_ledger_unattributed(const struct mp_ledger *ledger);
+
+/*
+ * Return: true if a later attempt may succeed: a full disk or a locked database is temporary, an
+ * error of the database itself is not.
+ */
+bool md_pipeline_is_temporary(int ret);
 
 #endif

@@ -57,8 +57,8 @@ static void name_functions(struct md_code *code)
 {
 	struct md_names names = {0};
 
-	code->symbols = md_original_symbols(&code->elf->id);
-	if (!code->symbols || md_names_build(code->symbols, NULL, &names))
+	code->debug_file = md_original_symbols(&code->elf->id);
+	if (!code->debug_file || md_names_build(code->debug_file, NULL, &names))
 		return;
 	for (uint32_t i = 0; i < code->cfg->nr_funcs; i++) {
 		struct mp_func *func = &code->cfg->funcs[i];
@@ -102,7 +102,7 @@ int md_code_open(const struct mp_module *module, const char *binary, bool blocks
 void md_code_close(struct md_code *code)
 {
 	mp_cfg_free(code->cfg);
-	mp_elf_close(code->symbols);
+	mp_elf_close(code->debug_file);
 	mp_elf_close(code->elf);
 	memset(code, 0, sizeof(*code));
 }

@@ -15,8 +15,8 @@
 struct md_code {
 	struct mp_elf *elf;
 	struct mp_cfg *cfg;
-	struct mp_elf *symbols; /* debug file that gives the functions' names; NULL: none */
-	bool blocks;		/* the CFG has blocks; else functions and their ranges only */
+	struct mp_elf *debug_file; /* debug file that gives the functions' names; NULL: none */
+	bool blocks;		   /* the CFG has blocks; else functions and their ranges only */
 };
 
 /*

@@ -30,7 +30,7 @@ static int count_left_out(struct mp_store *store, int64_t module, const struct m
 {
 	struct mp_span *spans = NULL;
 	size_t nr = 0;
-	int r = mp_store_list_count_spans(store, module, &spans, &nr, err);
+	int r = mp_store_list_ip_count_spans(store, module, &spans, &nr, err);
 
 	for (size_t i = 0; i < nr && !r; i++) {
 		struct mp_ip_count *counts = NULL;
@@ -41,7 +41,7 @@ static int count_left_out(struct mp_store *store, int64_t module, const struct m
 		    (spans[i].first_day >= period->first_day &&
 		     spans[i].last_day <= period->last_day))
 			continue;
-		r = mp_store_read_count_span(store, module, &spans[i], &counts, &nr_counts, err);
+		r = mp_store_read_ip_count_span(store, module, &spans[i], &counts, &nr_counts, err);
 		if (!r)
 			*left_out += sum(counts, nr_counts);
 		free(counts);
@@ -63,8 +63,8 @@ int md_diff_load(struct md_diff_side *side, struct mp_store *store, const struct
 		struct md_diff_module *more = &side->more[i];
 		int64_t key = side->modules[i].key;
 
-		r = mp_store_read_count_span(store, key, period, &more->counts, &more->nr_counts,
-					     err);
+		r = mp_store_read_ip_count_span(store, key, period, &more->counts, &more->nr_counts,
+						err);
 		if (r)
 			break;
 		more->samples = sum(more->counts, more->nr_counts);

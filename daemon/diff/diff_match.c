@@ -22,7 +22,7 @@ static size_t root_of(size_t *parent, size_t i)
 	return i;
 }
 
-static bool belong_together(const struct mp_module *a, const struct mp_module *b)
+static bool is_same_module_for_user(const struct mp_module *a, const struct mp_module *b)
 {
 	if (mp_id_equal(&a->id, &b->id))
 		return true;
@@ -138,7 +138,8 @@ int md_diff_match(struct md_diff *diff, struct mp_err *err)
 		for (size_t k = 0; k < i; k++) {
 			size_t a = root_of(parent, k), b = root_of(parent, i);
 
-			if (a == b || !belong_together(members[k].module, members[i].module))
+			if (a == b ||
+			    !is_same_module_for_user(members[k].module, members[i].module))
 				continue;
 			if (a < b)
 				parent[b] = a;

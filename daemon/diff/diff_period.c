@@ -10,8 +10,6 @@
 
 #include "libprof/cli/since.h"
 
-#define SECONDS_PER_DAY 86400
-
 static int parse_day(const char *text, size_t len, int64_t now_s, int64_t *day)
 {
 	char buf[64];
@@ -23,7 +21,7 @@ static int parse_day(const char *text, size_t len, int64_t now_s, int64_t *day)
 	buf[len] = '\0';
 	if (mp_since_parse(buf, now_s, &when_s))
 		return -EINVAL;
-	*day = when_s / SECONDS_PER_DAY;
+	*day = when_s / MP_SECONDS_PER_DAY;
 	return 0;
 }
 

@@ -130,7 +130,7 @@ int md_flame_add_module(struct md_flame *root, const struct mp_module *module,
 	return r;
 }
 
-int md_flame_tell_apart(struct md_flame *root)
+int md_flame_add_build_ids(struct md_flame *root)
 {
 	bool *shared = calloc(root->nr + 1, sizeof(*shared));
 	int r = shared ? 0 : -ENOMEM;

@@ -44,7 +44,7 @@ int md_flame_add_module(struct md_flame *root, const struct mp_module *module,
 			const struct md_code *code, const struct md_ksyms *ksyms,
 			const struct mp_ip_count *counts, size_t nr);
 /* Appends the first digits of the build-id to modules that share a file name: "prog 72a44fc3". */
-int md_flame_tell_apart(struct md_flame *root);
+int md_flame_add_build_ids(struct md_flame *root);
 /* Sorts the children at every level. */
 void md_flame_sort(struct md_flame *root);
 /*

@@ -180,7 +180,7 @@ static double falls_into(const struct after *a, uint32_t i)
 }
 
 /* How likely copy @i is the primary one, if nothing else tells: the count that falls into it. */
-static double claim(const struct after *a, uint32_t i)
+static double primary_score(const struct after *a, uint32_t i)
 {
 	bool behind_primary = i && a->primary[a->copies[i - 1].block] == i - 1;
 
@@ -260,12 +260,12 @@ static int find_primaries(struct after *a)
 			a->primary[b] = i;
 		}
 	}
-	/* Claims depend on the primary of the copy before, so repeat. */
+	/* Scores depend on the primary of the copy before, so repeat. */
 	for (int round = 0; round < 4; round++)
 		for (uint32_t i = 0; i < a->nr; i++) {
 			uint32_t b = a->copies[i].block;
 
-			if (rank[b] == 1 && claim(a, i) > claim(a, a->primary[b]))
+			if (rank[b] == 1 && primary_score(a, i) > primary_score(a, a->primary[b]))
 				a->primary[b] = i;
 		}
 	for (uint32_t i = 0; i < a->nr; i++) {
@@ -285,7 +285,7 @@ static int find_primaries(struct after *a)
  */
 #define ROUNDS 16
 
-static void divide(struct after *a)
+static void share_flow(struct after *a)
 {
 	const double *counts = a->in->counts->block;
 
@@ -479,7 +479,7 @@ static int flow_follow(const struct md_heat_input *in, const struct mp_map *map,
 	if (!r)
 		r = find_primaries(&a);
 	if (!r)
-		divide(&a);
+		share_flow(&a);
 	for (uint32_t i = 0; i < a.nr && !r; i++)
 		if (in->counts->block[a.copies[i].block] > 0)
 			r = add_copy(&a, &a.copies[i]);

@@ -19,8 +19,6 @@
 /* Sort and add up counts each time this many have been added. */
 #define SORT_AT 65536
 
-#define SECONDS_PER_DAY 86400
-
 struct md_import *md_import_new(void)
 {
 	return calloc(1, sizeof(struct md_import));
@@ -272,8 +270,8 @@ static int store_module(struct md_import_module *m, struct mp_store *store, int6
 {
 	const struct mp_activity *a = &m->activity;
 	bool active = a->app || a->lib || a->kernel || a->other;
-	const struct mp_span day = {.first_day = when_s / SECONDS_PER_DAY,
-				    .last_day = when_s / SECONDS_PER_DAY,
+	const struct mp_span day = {.first_day = when_s / MP_SECONDS_PER_DAY,
+				    .last_day = when_s / MP_SECONDS_PER_DAY,
 				    .exact = m->exact};
 	int64_t key;
 	int r;
@@ -284,7 +282,7 @@ static int store_module(struct md_import_module *m, struct mp_store *store, int6
 	md_import_sort_edges(m);
 	r = mp_store_put_module(store, &m->id, m->kind, m->path, m->text_size, when_s, &key, err);
 	if (!r)
-		r = mp_store_add_count_span(store, key, &day, m->counts, m->nr, err);
+		r = mp_store_add_ip_count_span(store, key, &day, m->counts, m->nr, err);
 	if (!r)
 		r = mp_store_add_edge_span(store, key, &day, m->edges, m->nr_edges, err);
 	if (!r && active)
@@ -318,8 +316,8 @@ int md_lines_next(struct md_lines *lines, struct mp_err *err)
 {
 	ssize_t len;
 
-	if (lines->again) {
-		lines->again = false;
+	if (lines->repeat_line) {
+		lines->repeat_line = false;
 		return 1;
 	}
 	errno = 0;

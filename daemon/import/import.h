@@ -32,7 +32,7 @@ struct md_import_module {
 	struct mp_activity activity; /* of the program that this module is */
 	/* needed for edges only: the file with its code, and where its copies end */
 	struct mp_elf *code;
-	uint32_t *map_ends;	     /* from md_moved_ends() */
+	uint32_t *map_ends;	     /* from md_copy_branch_offsets() */
 	struct mp_edge_count *edges; /* unsorted, like @counts */
 	size_t nr_edges, max_edges;
 };
@@ -108,9 +108,9 @@ int md_import_add_transfer(struct md_import *import, uint32_t index, uint64_t fr
 /* As above for a transfer of the original that is known to be possible. */
 int md_import_add_original_transfer(struct md_import *import, uint32_t index, uint64_t from,
 				    uint64_t to, uint64_t count, struct mp_err *err);
-/* Counts a transfer that is not stored. @why: the member of @import->transfers for the reason. */
-int md_import_drop_transfer(struct md_import *import, uint64_t *why, uint64_t count,
-			    struct mp_err *err);
+/* Counts a transfer without storing it. @why: the member of @import->transfers for the reason. */
+int md_import_count_transfer(struct md_import *import, uint64_t *why, uint64_t count,
+			     struct mp_err *err);
 /* Drops all transfers, because those that are known would mislead. */
 void md_import_forget_transfers(struct md_import *import);
 /* Adds a straight run from @start to the transfer at @end. Only needed for an optimised file. */
@@ -131,9 +131,9 @@ int md_import_store(struct md_import *import, struct mp_store *store, int64_t wh
 struct md_lines {
 	FILE *file;
 	const char *name;
-	char *line;	/* without the newline */
-	size_t max, nr; /* @nr: number of the line, from 1 */
-	bool again;	/* return the same line again */
+	char *line;	  /* without the newline */
+	size_t max, nr;	  /* @nr: number of the line, from 1 */
+	bool repeat_line; /* return the same line again */
 };
 /* Return: 1 a line, 0 the end, -errno with a message. */
 int md_lines_next(struct md_lines *lines, struct mp_err *err);

@@ -290,8 +290,8 @@ static int add_pending(struct reader *r)
 	if (r->module < NO_MODULE - 1 && find_target(r, from, &to))
 		ret = md_import_add_transfer(r->import, r->module, from, to, count, 0, r->err);
 	else
-		ret = md_import_drop_transfer(r->import, &r->import->transfers.outside, count,
-					      r->err);
+		ret = md_import_count_transfer(r->import, &r->import->transfers.outside, count,
+					       r->err);
 	r->pending = PENDING_NOTHING;
 	r->other_function = false;
 	return ret;

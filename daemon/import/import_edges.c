@@ -12,7 +12,7 @@
 #include <unistd.h>
 
 #include "daemon/import/import.h"
-#include "daemon/module/moved.h"
+#include "daemon/module/copy_transfers.h"
 
 /* Sort and add up edges each time this many have been added. */
 #define SORT_AT	     65536
@@ -39,7 +39,7 @@ const struct mp_elf *md_import_code(struct md_import_module *m)
 	}
 	fd = m->map ? open(m->path, O_RDONLY | O_CLOEXEC) : -1;
 	if (fd >= 0) {
-		m->map_ends = md_moved_ends(m->code, fd, m->map);
+		m->map_ends = md_copy_branch_offsets(m->code, fd, m->map);
 		close(fd);
 	}
 	return m->code;
@@ -164,8 +164,8 @@ static int append(struct md_import_module *m, const struct mp_edge_count *edge, 
 	return 0;
 }
 
-int md_import_drop_transfer(struct md_import *import, uint64_t *why, uint64_t count,
-			    struct mp_err *err)
+int md_import_count_transfer(struct md_import *import, uint64_t *why, uint64_t count,
+			     struct mp_err *err)
 {
 	*why += count;
 	return grow(&import->transfers.seen, count, err);
@@ -197,7 +197,7 @@ int md_import_add_straight(struct md_import *import, uint32_t index, uint64_t st
 	struct straight s = {.import = import, .module = m, .count = count, .err = err};
 
 	if (m->map && count && md_import_code(m))
-		md_moved_straight(m->map, m->map_ends, start, end, add_straight, &s);
+		md_copy_translate_run(m->map, m->map_ends, start, end, add_straight, &s);
 	return s.ret;
 }
 
@@ -213,22 +213,22 @@ int md_import_add_transfer(struct md_import *import, uint32_t index, uint64_t fr
 	if (!count)
 		return 0;
 	if (m->kind != MP_MODULE_FILE || !md_import_code(m))
-		return md_import_drop_transfer(import, &t->outside, count, err);
+		return md_import_count_transfer(import, &t->outside, count, err);
 	fit = fit_transfer(m, from, to);
 	if (fit == FIT_NOT)
-		return md_import_drop_transfer(import, &t->unfit, count, err);
+		return md_import_count_transfer(import, &t->unfit, count, err);
 	if (fit == FIT_FELL) {
 		r = md_import_add_straight(import, index, from, to, count, err);
-		return r ? r : md_import_drop_transfer(import, &t->fell, count, err);
+		return r ? r : md_import_count_transfer(import, &t->fell, count, err);
 	}
 	if (m->map) {
-		switch (md_moved_transfer(m->map, m->map_ends, &edge.from, &edge.to)) {
-		case MD_MOVED_TAKEN: break;
-		case MD_MOVED_FELL: return md_import_drop_transfer(import, &t->fell, count, err);
-		default: return md_import_drop_transfer(import, &t->moved, count, err);
+		switch (md_copy_translate_branch(m->map, m->map_ends, &edge.from, &edge.to)) {
+		case MD_COPY_TAKEN: break;
+		case MD_COPY_FALLS: return md_import_count_transfer(import, &t->fell, count, err);
+		default: return md_import_count_transfer(import, &t->moved, count, err);
 		}
 	}
-	r = md_import_drop_transfer(import, &t->counted, count, err);
+	r = md_import_count_transfer(import, &t->counted, count, err);
 	return r ? r : append(m, &edge, err);
 }
 
@@ -236,7 +236,7 @@ int md_import_add_original_transfer(struct md_import *import, uint32_t index, ui
 				    uint64_t to, uint64_t count, struct mp_err *err)
 {
 	const struct mp_edge_count edge = {.from = from, .to = to, .count = count};
-	int r = md_import_drop_transfer(import, &import->transfers.counted, count, err);
+	int r = md_import_count_transfer(import, &import->transfers.counted, count, err);
 
 	return r || !count ? r : append(&import->modules[index], &edge, err);
 }

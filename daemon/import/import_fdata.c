@@ -17,13 +17,13 @@
 #include <string.h>
 
 #include "daemon/import/import.h"
-#include "daemon/import/import_names.h"
+#include "daemon/import/import_symbols.h"
 
 struct reader {
 	struct md_import *import;
 	struct md_lines *lines;
 	struct mp_err *err;
-	struct md_names *names;
+	struct md_symbol_index *names;
 	uint32_t module;
 	bool no_lbr;
 	/* cache of the line before: most lines repeat its names */
@@ -100,12 +100,12 @@ static bool find_name(struct reader *r, int which, const char *name, uint64_t *v
 		char *bigger = realloc(r->last[which], len + 64);
 
 		if (!bigger)
-			return md_names_find(r->names, name, vaddr);
+			return md_symbol_index_find(r->names, name, vaddr);
 		r->last[which] = bigger;
 		r->last_max[which] = len + 64;
 	}
 	memcpy(r->last[which], name, len);
-	r->last_found[which] = md_names_find(r->names, name, vaddr);
+	r->last_found[which] = md_symbol_index_find(r->names, name, vaddr);
 	r->last_vaddr[which] = *vaddr;
 	return r->last_found[which];
 }
@@ -185,8 +185,8 @@ static int read_transfer(struct reader *r, const struct place *from, char *pos)
 		return md_import_add_transfer(r->import, r->module, from->vaddr, to.vaddr, count,
 					      mispredicted, r->err);
 	if (from->kind == PLACE_UNNAMED || to.kind == PLACE_UNNAMED)
-		return md_import_drop_transfer(r->import, &t->unnamed, count, r->err);
-	return md_import_drop_transfer(r->import, &t->outside, count, r->err);
+		return md_import_count_transfer(r->import, &t->unnamed, count, r->err);
+	return md_import_count_transfer(r->import, &t->outside, count, r->err);
 }
 
 static int read_sample(struct reader *r, const struct place *at, char *pos)
@@ -273,7 +273,7 @@ int md_import_fdata(struct md_import *import, struct md_lines *lines, const char
 	code = md_import_code(&import->modules[r.module]);
 	if (!code)
 		return mp_err_set(err, EBADMSG, "%s: its code cannot be read", binary);
-	r.names = md_names_new(code);
+	r.names = md_symbol_index_new(code);
 	if (!r.names)
 		return mp_err_set(err, ENOMEM, "out of memory");
 	strcpy(import->session.event, "branches");
@@ -284,6 +284,6 @@ int md_import_fdata(struct md_import *import, struct md_lines *lines, const char
 	}
 	free(r.last[0]);
 	free(r.last[1]);
-	md_names_free(r.names);
+	md_symbol_index_free(r.names);
 	return ret;
 }

@@ -467,7 +467,7 @@ static int add_branches(struct reader *r, uint32_t pid, const char *p)
 						     e.from + from->bias, e.to + to->bias, 1,
 						     e.mispredicted, r->err);
 		else
-			ret = md_import_drop_transfer(r->import, &t->outside, 1, r->err);
+			ret = md_import_count_transfer(r->import, &t->outside, 1, r->err);
 		left = e.from;
 		left_from = from;
 	}

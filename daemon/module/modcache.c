@@ -250,7 +250,7 @@ int md_modcache_set_map(struct md_modcache *mc, struct md_module *module, struct
 	free(module->map_ends);
 	module->map_ends = NULL;
 	module->map = map;
-	module->belief = MD_MAP_UNDECIDED;
+	module->map_belief = MD_MAP_UNDECIDED;
 	module->original = original->index;
 	return 0;
 }

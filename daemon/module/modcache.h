@@ -27,7 +27,7 @@
  * Anybody can write a map note that names any original. A map is used only after the module was
  * confirmed as an output of that original. Until then its samples count for the module itself.
  */
-enum md_belief {
+enum md_map_belief {
 	MD_MAP_UNDECIDED,
 	MD_MAP_BELIEVED,
 	MD_MAP_REFUSED,
@@ -38,11 +38,11 @@ struct md_module {
 	enum mp_module_kind kind;
 	char *path; /* the last one seen */
 	uint64_t text_size;
-	struct mp_map *map;	     /* from its note; NULL: none. Use md_module_map(). */
-	enum md_belief belief;	     /* state of @map */
-	int fd;			     /* with @map: the file that is to be confirmed; -1: none */
+	struct mp_map *map;	       /* from its note; NULL: none. Use md_module_map(). */
+	enum md_map_belief map_belief; /* state of @map */
+	int fd;			       /* with @map: the file that is to be confirmed; -1: none */
 	uint8_t nr_asked;	     /* files of this module for which confirmation was requested */
-	uint32_t *map_ends;	     /* from md_moved_ends(); NULL: not known */
+	uint32_t *map_ends;	     /* from md_copy_branch_offsets(); NULL: not known */
 	struct mp_path_table *paths; /* with @map, if the file numbers its paths; else NULL */
 	uint8_t *path_bytes;	     /* source of @paths, possibly still incomplete */
 	uint32_t path_size, path_come;
@@ -58,7 +58,7 @@ struct md_module {
  */
 static inline const struct mp_map *md_module_map(const struct md_module *module)
 {
-	return module->belief == MD_MAP_BELIEVED ? module->map : NULL;
+	return module->map_belief == MD_MAP_BELIEVED ? module->map : NULL;
 }
 
 /* A file, and the module that it was found to be. */
@@ -115,12 +115,12 @@ int md_modcache_resolve(struct md_modcache *mc, const struct morph_mmap *mmap, i
 int md_modcache_resolve_kernel(struct md_modcache *mc, uint64_t base, struct md_file **out,
 			       const char **remark);
 /* Takes over records of a recording. Return: 0, -ENOMEM, -EBADMSG. */
-int md_modcache_declare(struct md_modcache *mc, const struct morph_module *record);
-int md_modcache_declare_map(struct md_modcache *mc, const struct morph_module_map *record);
-int md_modcache_declare_pieces(struct md_modcache *mc, const struct morph_module_pieces *record);
-int md_modcache_declare_ends(struct md_modcache *mc, const struct morph_module_ends *record);
-int md_modcache_declare_paths(struct md_modcache *mc, const struct morph_module_paths *record);
-int md_modcache_declare_output(struct md_modcache *mc, const struct morph_module_output *record);
+int md_modcache_add_record(struct md_modcache *mc, const struct morph_module *record);
+int md_modcache_add_map_record(struct md_modcache *mc, const struct morph_module_map *record);
+int md_modcache_add_pieces_record(struct md_modcache *mc, const struct morph_module_pieces *record);
+int md_modcache_add_ends_record(struct md_modcache *mc, const struct morph_module_ends *record);
+int md_modcache_add_paths_record(struct md_modcache *mc, const struct morph_module_paths *record);
+int md_modcache_add_output_record(struct md_modcache *mc, const struct morph_module_output *record);
 /* Return: the kernel's file if it was resolved or declared, else NULL. */
 const struct md_file *md_modcache_kernel(const struct md_modcache *mc);
 
@@ -128,15 +128,15 @@ const struct md_file *md_modcache_kernel(const struct md_modcache *mc);
  * Adds the MODULE record of @file, and its MODULE_MAP or MODULE_PIECES, MODULE_ENDS and
  * MODULE_PATHS, to @buf. Return: 0 or -ENOMEM.
  */
-int md_modcache_describe(const struct md_modcache *mc, const struct md_file *file,
-			 struct md_buf *buf);
+int md_modcache_write_records(const struct md_modcache *mc, const struct md_file *file,
+			      struct md_buf *buf);
 
 /*
  * Adds a MODULE_OUTPUT record to @buf if a recording has a file of @module. Return: 0 or
  * -ENOMEM.
  */
-int md_modcache_describe_output(const struct md_modcache *mc, const struct md_module *module,
-				struct md_buf *buf);
+int md_modcache_write_output_record(const struct md_modcache *mc, const struct md_module *module,
+				    struct md_buf *buf);
 
 /*
  * md_file_mappings - the mappings that [start, start + len) of the file at @off makes. Return:

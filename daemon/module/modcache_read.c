@@ -156,12 +156,12 @@ static int adopt(struct md_modcache *mc, struct md_modcache *from, int fd, struc
 	 * Keep the file open, so that the confirmation reads this file and not a later one with
 	 * its name.
 	 */
-	if (!module->map || module->belief == MD_MAP_BELIEVED || module->fd >= 0)
+	if (!module->map || module->map_belief == MD_MAP_BELIEVED || module->fd >= 0)
 		return 0;
 	/* Try again for a copy in another place, which may have its original beside it. */
 	if (module->nr_asked++ < ASKED_MAX)
-		module->belief = MD_MAP_UNDECIDED;
-	if (module->belief == MD_MAP_UNDECIDED)
+		module->map_belief = MD_MAP_UNDECIDED;
+	if (module->map_belief == MD_MAP_UNDECIDED)
 		module->fd = fcntl(fd, F_DUPFD_CLOEXEC, 3);
 	return 0;
 }

@@ -13,7 +13,31 @@
 #include "daemon/module/modcache_private.h"
 #include "libprof/note/map_packed.h"
 
-int md_modcache_declare(struct md_modcache *mc, const struct morph_module *record)
+/* Prepares for the pieces of a map: the file is unreadable until all have arrived. */
+static int expect_map(struct md_modcache *mc, const struct morph_module *record,
+		      const struct mp_id *id, struct md_file *file)
+{
+	struct md_module *module = md_modcache_find_module(mc, id);
+
+	file->why = MP_UNATTR_UNREADABLE;
+	md_modcache_drop_arriving(mc);
+	if (module && module->map) {
+		file->module = module->index;
+		file->why = MD_MAPPED;
+		return 0;
+	}
+	mc->arriving.number = record->module;
+	mc->arriving.nr_pieces = record->nr_pieces;
+	if (record->nr_pieces > MP_MAP_PIECES_MAX)
+		return -EBADMSG;
+	mc->arriving.id = *id;
+	mc->arriving.text_size = record->text_size;
+	mc->arriving.path = strdup(md_module_path(record));
+	mc->arriving.map = calloc(1, sizeof(struct mp_map));
+	return mc->arriving.path && mc->arriving.map ? 0 : -ENOMEM;
+}
+
+int md_modcache_add_record(struct md_modcache *mc, const struct morph_module *record)
 {
 	const char *path = md_module_path(record);
 	struct md_module *module;
@@ -48,27 +72,8 @@ int md_modcache_declare(struct md_modcache *mc, const struct morph_module *recor
 	id.text_hash = record->text_hash;
 	id.build_id_len = record->build_id_len;
 	memcpy(id.build_id, record->build_id, sizeof(id.build_id));
-	if (record->nr_pieces) {
-		/* Unreadable until its map has arrived completely. */
-		file->why = MP_UNATTR_UNREADABLE;
-		module = md_modcache_find_module(mc, &id);
-		if (module && module->map) {
-			file->module = module->index;
-			file->why = MD_MAPPED;
-			md_modcache_drop_arriving(mc);
-			return 0;
-		}
-		md_modcache_drop_arriving(mc);
-		mc->arriving.number = record->module;
-		mc->arriving.nr_pieces = record->nr_pieces;
-		if (record->nr_pieces > MP_MAP_PIECES_MAX)
-			return -EBADMSG;
-		mc->arriving.id = id;
-		mc->arriving.text_size = record->text_size;
-		mc->arriving.path = strdup(path);
-		mc->arriving.map = calloc(1, sizeof(struct mp_map));
-		return mc->arriving.path && mc->arriving.map ? 0 : -ENOMEM;
-	}
+	if (record->nr_pieces)
+		return expect_map(mc, record, &id, file);
 	module = md_modcache_put_module(
 		mc, &id, record->kind == MORPH_MODULE_KERNEL ? MP_MODULE_KERNEL : MP_MODULE_FILE,
 		path, record->text_size);
@@ -156,7 +161,7 @@ static int end_map(struct md_modcache *mc)
 	return 0;
 }
 
-int md_modcache_declare_map(struct md_modcache *mc, const struct morph_module_map *record)
+int md_modcache_add_map_record(struct md_modcache *mc, const struct morph_module_map *record)
 {
 	uint32_t nr = md_module_map_nr(record), i;
 	int ret;
@@ -175,7 +180,7 @@ int md_modcache_declare_map(struct md_modcache *mc, const struct morph_module_ma
 	return end_map(mc);
 }
 
-int md_modcache_declare_pieces(struct md_modcache *mc, const struct morph_module_pieces *record)
+int md_modcache_add_pieces_record(struct md_modcache *mc, const struct morph_module_pieces *record)
 {
 	struct mp_varint_reader r = {.p = record->bytes, .end = record->bytes + record->nr};
 	struct mp_map_cursor at = {0};
@@ -197,7 +202,7 @@ int md_modcache_declare_pieces(struct md_modcache *mc, const struct morph_module
 	return end_map(mc);
 }
 
-int md_modcache_declare_ends(struct md_modcache *mc, const struct morph_module_ends *record)
+int md_modcache_add_ends_record(struct md_modcache *mc, const struct morph_module_ends *record)
 {
 	struct md_file *file = md_modcache_file(mc, record->module);
 	struct md_module *module = file ? md_modcache_module(mc, file->module) : NULL;
@@ -221,7 +226,7 @@ int md_modcache_declare_ends(struct md_modcache *mc, const struct morph_module_e
 }
 
 /* Decodes the table once all its parts have arrived, in order. */
-int md_modcache_declare_paths(struct md_modcache *mc, const struct morph_module_paths *record)
+int md_modcache_add_paths_record(struct md_modcache *mc, const struct morph_module_paths *record)
 {
 	struct md_file *file = md_modcache_file(mc, record->module);
 	struct md_module *module = file ? md_modcache_module(mc, file->module) : NULL;
@@ -259,13 +264,13 @@ int md_modcache_declare_paths(struct md_modcache *mc, const struct morph_module_
 }
 
 /* The recording's word suffices: it could equally well contain samples of the original. */
-int md_modcache_declare_output(struct md_modcache *mc, const struct morph_module_output *record)
+int md_modcache_add_output_record(struct md_modcache *mc, const struct morph_module_output *record)
 {
 	struct md_file *file = md_modcache_file(mc, record->module);
 	struct md_module *module = file ? md_modcache_module(mc, file->module) : NULL;
 
 	if (module && module->map)
-		module->belief = MD_MAP_BELIEVED;
+		module->map_belief = MD_MAP_BELIEVED;
 	return 0;
 }
 
@@ -279,7 +284,7 @@ static enum morph_module_status status_of(uint8_t why)
 	return MORPH_MODULE_UNREADABLE;
 }
 
-static int describe_flat(const struct md_file *file, const struct mp_map *map, struct md_buf *buf)
+static int write_flat(const struct md_file *file, const struct mp_map *map, struct md_buf *buf)
 {
 	const uint32_t max = (MORPH_RECORD_SIZE_MAX - sizeof(struct morph_module_map)) /
 			     sizeof(struct morph_piece);
@@ -328,7 +333,7 @@ static int add_pieces_record(const struct md_file *file, const struct mp_map *ma
 	return 0;
 }
 
-static int describe_packed(const struct md_file *file, const struct mp_map *map, struct md_buf *buf)
+static int write_packed(const struct md_file *file, const struct mp_map *map, struct md_buf *buf)
 {
 	_Static_assert(PIECES_AT_ONCE * PIECE_BYTES + sizeof(struct morph_module_pieces) <
 			       MORPH_RECORD_SIZE_MAX,
@@ -355,13 +360,13 @@ static int describe_packed(const struct md_file *file, const struct mp_map *map,
 	return ret;
 }
 
-static int describe_map(const struct md_file *file, const struct mp_map *map, struct md_buf *buf)
+static int write_map(const struct md_file *file, const struct mp_map *map, struct md_buf *buf)
 {
-	return map->packed ? describe_packed(file, map, buf) : describe_flat(file, map, buf);
+	return map->packed ? write_packed(file, map, buf) : write_flat(file, map, buf);
 }
 
-static int describe_ends(const struct md_file *file, const struct md_module *module,
-			 struct md_buf *buf)
+static int write_ends(const struct md_file *file, const struct md_module *module,
+		      struct md_buf *buf)
 {
 	const uint32_t max = (MORPH_RECORD_SIZE_MAX - sizeof(struct morph_module_ends)) /
 			     sizeof(module->map_ends[0]) / 2 * 2;
@@ -382,8 +387,8 @@ static int describe_ends(const struct md_file *file, const struct md_module *mod
 	return 0;
 }
 
-static int describe_paths(const struct md_file *file, const struct md_module *module,
-			  struct md_buf *buf)
+static int write_paths(const struct md_file *file, const struct md_module *module,
+		       struct md_buf *buf)
 {
 	const uint32_t max = MORPH_RECORD_SIZE_MAX - sizeof(struct morph_module_paths);
 	struct morph_module_paths *record;
@@ -403,7 +408,7 @@ static int describe_paths(const struct md_file *file, const struct md_module *mo
 	return 0;
 }
 
-static int describe_output(const struct md_file *file, struct md_buf *buf)
+static int write_output(const struct md_file *file, struct md_buf *buf)
 {
 	struct morph_module_output *record =
 		md_record_add(buf, MORPH_REC_MODULE_OUTPUT, sizeof(*record));
@@ -414,17 +419,17 @@ static int describe_output(const struct md_file *file, struct md_buf *buf)
 	return 0;
 }
 
-int md_modcache_describe_output(const struct md_modcache *mc, const struct md_module *module,
-				struct md_buf *buf)
+int md_modcache_write_output_record(const struct md_modcache *mc, const struct md_module *module,
+				    struct md_buf *buf)
 {
 	for (uint32_t i = 1; i < mc->files_end; i++)
 		if (mc->files[i] && mc->files[i]->recorded && mc->files[i]->module == module->index)
-			return describe_output(mc->files[i], buf);
+			return write_output(mc->files[i], buf);
 	return 0;
 }
 
-int md_modcache_describe(const struct md_modcache *mc, const struct md_file *file,
-			 struct md_buf *buf)
+int md_modcache_write_records(const struct md_modcache *mc, const struct md_file *file,
+			      struct md_buf *buf)
 {
 	const struct md_module *module = md_modcache_module(mc, file->module);
 	uint32_t nr = file->nr_segments < 1024 ? file->nr_segments : 1024;
@@ -451,9 +456,9 @@ int md_modcache_describe(const struct md_modcache *mc, const struct md_file *fil
 	if (!module->map)
 		return 0;
 	record->nr_pieces = module->map->nr_pieces;
-	if (describe_map(file, module->map, buf) || describe_ends(file, module, buf))
+	if (write_map(file, module->map, buf) || write_ends(file, module, buf))
 		return -ENOMEM;
-	if (describe_paths(file, module, buf))
+	if (write_paths(file, module, buf))
 		return -ENOMEM;
-	return module->belief == MD_MAP_BELIEVED ? describe_output(file, buf) : 0;
+	return module->map_belief == MD_MAP_BELIEVED ? write_output(file, buf) : 0;
 }

@@ -8,7 +8,7 @@
 #include <unistd.h>
 
 #include "daemon/module/modcache_private.h"
-#include "daemon/module/moved.h"
+#include "daemon/module/copy_transfers.h"
 #include "libprof/elf/elf.h"
 
 #define FILE_NUMBER 1 /* the only file number in a reply */
@@ -41,7 +41,7 @@ static int copy_segments(const struct mp_elf *elf, struct md_file *file)
  * morph-optimize writes. Otherwise somebody could copy another file's text and redirect that
  * file's samples.
  */
-static bool map_is_hashed(const struct mp_elf *elf)
+static bool map_is_covered_by_hash(const struct mp_elf *elf)
 {
 	const struct mp_section *note = mp_elf_section(elf, MP_MAP_SECTION);
 	uint32_t i;
@@ -100,7 +100,7 @@ static int analyse(struct md_modcache *mc, int fd, uint64_t size, struct md_file
 	if (ret && ret != -ENOENT)
 		goto out;
 	ret = -EBADMSG;
-	if (map && (!map_is_hashed(elf) || map->nr_pieces > MD_MODREAD_PIECES_MAX))
+	if (map && (!map_is_covered_by_hash(elf) || map->nr_pieces > MD_MODREAD_PIECES_MAX))
 		goto out;
 	ret = -ENOMEM;
 	module = md_modcache_put_module(mc, &elf->id, MP_MODULE_FILE, "", mp_elf_text_size(elf));
@@ -111,7 +111,7 @@ static int analyse(struct md_modcache *mc, int fd, uint64_t size, struct md_file
 		map = NULL;
 		if (ret)
 			goto out;
-		module->map_ends = md_moved_ends(elf, fd, module->map);
+		module->map_ends = md_copy_branch_offsets(elf, fd, module->map);
 		ret = read_paths(elf, fd, module);
 		if (ret)
 			goto out;
@@ -136,7 +136,7 @@ int md_modread_file(int fd, uint64_t size, struct md_buf *reply)
 		file = md_modcache_file(mc, FILE_NUMBER);
 		ret = analyse(mc, fd, size, file);
 		if (!ret)
-			ret = md_modcache_describe(mc, file, reply);
+			ret = md_modcache_write_records(mc, file, reply);
 	} else {
 		md_file_free(file);
 	}
@@ -186,13 +186,13 @@ static int take_record(const struct morph_record *record, struct md_modcache *in
 	const struct morph_module_paths *paths = (const void *)record;
 
 	if (record->type == MORPH_REC_MODULE_MAP && map->module == FILE_NUMBER)
-		return md_modcache_declare_map(into, map);
+		return md_modcache_add_map_record(into, map);
 	if (record->type == MORPH_REC_MODULE_PIECES && packed->module == FILE_NUMBER)
-		return md_modcache_declare_pieces(into, packed);
+		return md_modcache_add_pieces_record(into, packed);
 	if (record->type == MORPH_REC_MODULE_ENDS && ends->module == FILE_NUMBER)
-		return md_modcache_declare_ends(into, ends);
+		return md_modcache_add_ends_record(into, ends);
 	if (record->type == MORPH_REC_MODULE_PATHS && paths->module == FILE_NUMBER && has_map(into))
-		return md_modcache_declare_paths(into, paths);
+		return md_modcache_add_paths_record(into, paths);
 	return -EBADMSG;
 }
 
@@ -211,7 +211,7 @@ int md_modread_take(struct md_buf *reply, uint64_t size, struct md_modcache *int
 	module = (const void *)record;
 	if (!is_of_file(module, size))
 		return -EBADMSG;
-	ret = md_modcache_declare(into, module);
+	ret = md_modcache_add_record(into, module);
 	while (!ret) {
 		ret = md_record_next(reply->data, reply->size, &pos, &record);
 		if (!ret)

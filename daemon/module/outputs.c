@@ -105,7 +105,7 @@ static bool ask(struct md_outputs *outputs, const struct question *q)
 	return !ret;
 }
 
-void md_outputs_consider(struct md_outputs *outputs, struct md_module *module)
+void md_outputs_check_module(struct md_outputs *outputs, struct md_module *module)
 {
 	struct question *q = &outputs->queue[outputs->nr];
 	struct mp_output output;
@@ -113,9 +113,9 @@ void md_outputs_consider(struct md_outputs *outputs, struct md_module *module)
 	if (!module->map || module->fd < 0)
 		return;
 	output = output_of(module);
-	if (module->belief == MD_MAP_UNDECIDED && is_listed(*outputs->store, &output))
-		module->belief = MD_MAP_BELIEVED;
-	if (module->belief == MD_MAP_UNDECIDED && outputs->nr < QUEUE_MAX &&
+	if (module->map_belief == MD_MAP_UNDECIDED && is_listed(*outputs->store, &output))
+		module->map_belief = MD_MAP_BELIEVED;
+	if (module->map_belief == MD_MAP_UNDECIDED && outputs->nr < QUEUE_MAX &&
 	    has_allowance(outputs)) {
 		*q = (struct question){.output = output,
 				       .module = module->index,
@@ -128,8 +128,8 @@ void md_outputs_consider(struct md_outputs *outputs, struct md_module *module)
 			end_question(outputs, outputs->nr - 1);
 		return;
 	}
-	if (module->belief == MD_MAP_UNDECIDED)
-		module->belief = MD_MAP_REFUSED;
+	if (module->map_belief == MD_MAP_UNDECIDED)
+		module->map_belief = MD_MAP_REFUSED;
 	close(module->fd);
 	module->fd = -1;
 }
@@ -152,8 +152,8 @@ static bool is_answer(const struct mp_confirm_answer *got, const struct mp_outpu
 	       got->paths_hash == asked->paths_hash;
 }
 
-struct md_module *md_outputs_take(struct md_outputs *outputs, struct md_modcache *mc,
-				  int timeout_ms)
+struct md_module *md_outputs_next_decision(struct md_outputs *outputs, struct md_modcache *mc,
+					   int timeout_ms)
 {
 	while (outputs->nr) {
 		const struct question *q = &outputs->queue[0];
@@ -179,9 +179,9 @@ struct md_module *md_outputs_take(struct md_outputs *outputs, struct md_modcache
 		now = output_of(module);
 		if (!mp_id_equal(&now.id, &output.id) ||
 		    !mp_id_equal(&now.original, &output.original) ||
-		    now.paths_hash != output.paths_hash || module->belief != MD_MAP_UNDECIDED)
+		    now.paths_hash != output.paths_hash || module->map_belief != MD_MAP_UNDECIDED)
 			continue;
-		module->belief = yes ? MD_MAP_BELIEVED : MD_MAP_REFUSED;
+		module->map_belief = yes ? MD_MAP_BELIEVED : MD_MAP_REFUSED;
 		return module;
 	}
 	return NULL;
@@ -200,7 +200,7 @@ int md_outputs_wait_ms(const struct md_outputs *outputs)
 	return (int)ms;
 }
 
-void md_outputs_consult(struct md_outputs *outputs, struct md_modcache *mc)
+void md_outputs_check_list(struct md_outputs *outputs, struct md_modcache *mc)
 {
 	uint32_t i;
 
@@ -208,11 +208,11 @@ void md_outputs_consult(struct md_outputs *outputs, struct md_modcache *mc)
 		struct md_module *module = md_modcache_module(mc, i);
 		struct mp_output output;
 
-		if (!module || !module->map || module->belief != MD_MAP_UNDECIDED)
+		if (!module || !module->map || module->map_belief != MD_MAP_UNDECIDED)
 			continue;
 		output = output_of(module);
 		if (is_listed(*outputs->store, &output))
-			module->belief = MD_MAP_BELIEVED;
+			module->map_belief = MD_MAP_BELIEVED;
 	}
 }
 

@@ -33,17 +33,17 @@ void md_outputs_free(struct md_outputs *outputs);
  * Handles a module that was mapped. If its map is undecided, looks into the list, then starts
  * to verify.
  */
-void md_outputs_consider(struct md_outputs *outputs, struct md_module *module);
+void md_outputs_check_module(struct md_outputs *outputs, struct md_module *module);
 /*
- * md_outputs_take - wait at most @timeout_ms for a decision. Return: the module of @mc that was
+ * md_outputs_next_decision - wait at most @timeout_ms for a decision. Return: the module of @mc that was
  * decided; NULL: none. Call it until it returns NULL.
  */
-struct md_module *md_outputs_take(struct md_outputs *outputs, struct md_modcache *mc,
-				  int timeout_ms);
+struct md_module *md_outputs_next_decision(struct md_outputs *outputs, struct md_modcache *mc,
+					   int timeout_ms);
 /* Return: how long samples must still wait for answers, in ms; 0: no longer. */
 int md_outputs_wait_ms(const struct md_outputs *outputs);
 /* Decides on modules from a recording by the list alone, since their files are not here. */
-void md_outputs_consult(struct md_outputs *outputs, struct md_modcache *mc);
+void md_outputs_check_list(struct md_outputs *outputs, struct md_modcache *mc);
 /* Stores the confirmed outputs. A failure is harmless: they are confirmed again later. */
 void md_outputs_save(struct md_outputs *outputs);
 

@@ -9,7 +9,7 @@
 #define NR_BUCKETS   4096
 #define MAX_SPACES   16384 /* if there are more, the least recently used ones are dropped */
 #define MAX_MAPPINGS 32768 /* per address space */
-#define NR_LINGERING 256   /* exited processes that are kept */
+#define NR_EXITED    256   /* exited processes that are kept */
 
 /* Forked processes share it, hence the count; copied before a change. */
 struct maps {
@@ -38,8 +38,8 @@ struct md_procmap {
 	struct {
 		uint32_t tgid;
 		uint64_t serial;
-	} lingering[NR_LINGERING];
-	uint32_t next_lingering;
+	} exited[NR_EXITED];
+	uint32_t next_exited;
 };
 
 static struct md_space **slot_of(struct md_procmap *pm, uint32_t tgid)
@@ -81,7 +81,7 @@ void md_procmap_forget(struct md_procmap *pm)
 	for (i = 0; i < NR_BUCKETS; i++)
 		while (pm->buckets[i])
 			drop_space(pm, &pm->buckets[i]);
-	memset(pm->lingering, 0, sizeof(pm->lingering));
+	memset(pm->exited, 0, sizeof(pm->exited));
 }
 
 void md_procmap_free(struct md_procmap *pm)
@@ -211,14 +211,14 @@ void md_procmap_exit(struct md_procmap *pm, uint32_t tgid)
 	if (!space || space->ended || --space->nr_threads)
 		return;
 	space->ended = true;
-	i = pm->next_lingering++ % NR_LINGERING;
-	if (pm->lingering[i].serial) {
-		oldest = slot_of(pm, pm->lingering[i].tgid);
-		if (*oldest && (*oldest)->ended && (*oldest)->serial == pm->lingering[i].serial)
+	i = pm->next_exited++ % NR_EXITED;
+	if (pm->exited[i].serial) {
+		oldest = slot_of(pm, pm->exited[i].tgid);
+		if (*oldest && (*oldest)->ended && (*oldest)->serial == pm->exited[i].serial)
 			drop_space(pm, oldest);
 	}
-	pm->lingering[i].tgid = tgid;
-	pm->lingering[i].serial = space->serial;
+	pm->exited[i].tgid = tgid;
+	pm->exited[i].serial = space->serial;
 }
 
 void md_procmap_end(struct md_procmap *pm, uint32_t tgid)

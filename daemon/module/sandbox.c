@@ -27,17 +27,17 @@
 #define START_MS     30000
 #define DEADLINE_MIN 200 /* in ms */
 /* deadlines stay shorter for this long after a file was late */
-#define SHORT_SPAN_NS UINT64_C(60000000000)
-#define NR_LINGERING  4
-#define EXE_FD	      (MD_SANDBOX_SOCK + 1)
-#define CHUNK	      (64u << 10)
+#define SHORT_SPAN_NS	  UINT64_C(60000000000)
+#define NR_KILLED_READERS 4
+#define EXE_FD		  (MD_SANDBOX_SOCK + 1)
+#define CHUNK		  (64u << 10)
 
 struct md_sandbox {
 	struct md_sandbox_config config;
 	pid_t pid; /* 0: no reader */
 	int sock;
 	/* killed readers that have not exited, since a file system does not answer */
-	pid_t lingering[NR_LINGERING];
+	pid_t killed_readers[NR_KILLED_READERS];
 	unsigned int nr_late; /* files that were late recently */
 	uint64_t late_ns;
 	struct md_sandbox_counts counts;
@@ -144,13 +144,14 @@ static void reap(struct md_sandbox *sandbox)
 {
 	size_t i;
 
-	for (i = 0; i < NR_LINGERING; i++)
-		if (sandbox->lingering[i] && waitpid(sandbox->lingering[i], NULL, WNOHANG))
-			sandbox->lingering[i] = 0;
+	for (i = 0; i < NR_KILLED_READERS; i++)
+		if (sandbox->killed_readers[i] &&
+		    waitpid(sandbox->killed_readers[i], NULL, WNOHANG))
+			sandbox->killed_readers[i] = 0;
 }
 
 /* Waits only briefly: a killed process that is blocked in a file system exits when that returns. */
-static void stop(struct md_sandbox *sandbox)
+static void kill_reader(struct md_sandbox *sandbox)
 {
 	struct timespec ms = {.tv_nsec = 1000000};
 	unsigned int i;
@@ -165,9 +166,9 @@ static void stop(struct md_sandbox *sandbox)
 		if (!gone)
 			nanosleep(&ms, NULL);
 	}
-	for (i = 0; i < NR_LINGERING && !gone; i++)
-		if (!sandbox->lingering[i]) {
-			sandbox->lingering[i] = sandbox->pid;
+	for (i = 0; i < NR_KILLED_READERS && !gone; i++)
+		if (!sandbox->killed_readers[i]) {
+			sandbox->killed_readers[i] = sandbox->pid;
 			gone = sandbox->pid;
 		}
 	sandbox->pid = 0;
@@ -211,9 +212,9 @@ static int start(struct md_sandbox *sandbox, struct mp_err *err)
 	size_t i;
 
 	reap(sandbox);
-	for (i = 0; i < NR_LINGERING && sandbox->lingering[i]; i++)
+	for (i = 0; i < NR_KILLED_READERS && sandbox->killed_readers[i]; i++)
 		;
-	if (i == NR_LINGERING)
+	if (i == NR_KILLED_READERS)
 		return mp_err_set(err, EAGAIN, "too many processes that read files hang");
 	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, socks))
 		return mp_err_set(err, errno, "socketpair: %s", strerror(errno));
@@ -232,7 +233,7 @@ static int start(struct md_sandbox *sandbox, struct mp_err *err)
 	ret = get_answer(sandbox, md_clock_now_ns() + START_MS * UINT64_C(1000000), &a);
 	if (!ret && a.step == MD_SANDBOX_READY)
 		return 0;
-	stop(sandbox);
+	kill_reader(sandbox);
 	if (ret)
 		return mp_err_set(err, -ret, "reader: %s",
 				  ret == -EPIPE ? "it ended before it was ready" : "it hangs");
@@ -243,7 +244,7 @@ static int start(struct md_sandbox *sandbox, struct mp_err *err)
 /* ---- files -------------------------------------------------------------------------------- */
 
 /* Return: 0; -EPIPE: the reader exited; -errno. */
-static int hand_over(struct md_sandbox *sandbox, int fd, int reply, uint64_t size)
+static int send_file(struct md_sandbox *sandbox, int fd, int reply, uint64_t size)
 {
 	struct md_sandbox_request request = {size};
 	union {
@@ -338,11 +339,11 @@ static int try_file(struct md_sandbox *sandbox, int fd, uint64_t size, uint64_t 
 		return ret;
 	if (pipe2(pipefd, O_CLOEXEC))
 		return mp_err_set(err, errno, "pipe: %s", strerror(errno));
-	ret = hand_over(sandbox, fd, pipefd[1], size);
+	ret = send_file(sandbox, fd, pipefd[1], size);
 	close(pipefd[1]);
 	if (ret) {
 		close(pipefd[0]);
-		stop(sandbox);
+		kill_reader(sandbox);
 		return mp_err_set(err, EPIPE, "its reader was ended");
 	}
 	ret = collect(sandbox, pipefd[0], until_ns, reply);
@@ -350,7 +351,7 @@ static int try_file(struct md_sandbox *sandbox, int fd, uint64_t size, uint64_t 
 	close(pipefd[0]);
 	gone = ret == -ETIMEDOUT ? ret : get_answer(sandbox, until_ns, &a);
 	if (gone) {
-		stop(sandbox);
+		kill_reader(sandbox);
 		return gone == -ETIMEDOUT ? mp_err_set(err, ETIMEDOUT, "reading it took too long")
 					  : mp_err_set(err, EPIPE, "its reader was ended");
 	}
@@ -391,7 +392,7 @@ void md_sandbox_close(struct md_sandbox *sandbox)
 {
 	if (!sandbox)
 		return;
-	stop(sandbox);
+	kill_reader(sandbox);
 	reap(sandbox);
 	free(sandbox);
 }
@@ -400,7 +401,7 @@ void md_sandbox_close(struct md_sandbox *sandbox)
  * Reads one file as a test: with another libc, a worker may need system calls that it is not
  * allowed.
  */
-static int try_out(struct md_sandbox *sandbox, struct mp_err *err)
+static int test_read(struct md_sandbox *sandbox, struct mp_err *err)
 {
 	int fd = open("/proc/self/exe", O_RDONLY | O_CLOEXEC), ret = 0;
 	struct md_buf reply = {0};
@@ -430,7 +431,7 @@ int md_sandbox_open(const struct md_sandbox_config *config, struct md_sandbox **
 	sandbox->sock = -1;
 	ret = start(sandbox, err);
 	if (!ret)
-		ret = try_out(sandbox, err);
+		ret = test_read(sandbox, err);
 	if (ret) {
 		md_sandbox_close(sandbox);
 		return ret;

@@ -81,7 +81,7 @@ static void confine(void)
 		answer(MD_SANDBOX_LIMITS, -ret);
 		_exit(1);
 	}
-	ret = mp_confine_rights();
+	ret = mp_confine_privileges();
 	if (ret) {
 		answer(MD_SANDBOX_CAPABILITIES, -ret);
 		_exit(1);

@@ -246,8 +246,8 @@ uint32_t md_choose_share_ppm(const struct md_cost *cost, uint32_t rate_hz)
 	return (each_ns * rate_hz + cost->wake_ns) / 1000;
 }
 
-void md_choose_say(const struct md_cost *cost, uint32_t rate_hz, const char *choice, char *text,
-		   size_t size)
+void md_choose_describe(const struct md_cost *cost, uint32_t rate_hz, const char *choice,
+			char *text, size_t size)
 {
 	snprintf(text, size, "%s%s%u Hz, %.2f %% of each CPU: a sample costs %.1f us", choice,
 		 choice[0] ? "; " : "", rate_hz, md_choose_share_ppm(cost, rate_hz) / 1e4,

@@ -42,7 +42,7 @@ uint32_t md_choose_rate(const struct md_cost *cost);
 /* Return: share of each CPU's time that @rate_hz costs, in millionths. */
 uint32_t md_choose_share_ppm(const struct md_cost *cost, uint32_t rate_hz);
 /* Writes the rate and the reason for it, then @choice: why this source was chosen (may be ""). */
-void md_choose_say(const struct md_cost *cost, uint32_t rate_hz, const char *choice, char *text,
-		   size_t size);
+void md_choose_describe(const struct md_cost *cost, uint32_t rate_hz, const char *choice,
+			char *text, size_t size);
 
 #endif

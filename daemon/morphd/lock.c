@@ -50,7 +50,7 @@ int md_lock_take(const char *db, bool shared, struct md_lock *out, struct mp_err
 	if (fd < 0)
 		return mp_err_set(err, errno, "%s: cannot create: %s", path, strerror(errno));
 	if (!flock(fd, (shared ? LOCK_SH : LOCK_EX) | LOCK_NB)) {
-		out->found = read_pid(fd);
+		out->unclean_pid = read_pid(fd);
 		ret = write_pid(fd, shared ? 0 : getpid());
 		if (!ret) {
 			out->fd = fd;

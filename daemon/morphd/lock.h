@@ -15,8 +15,8 @@
 #include "libprof/base/err.h"
 
 struct md_lock {
-	int fd;	     /* -1: not locked */
-	pid_t found; /* a daemon that ended without releasing the lock; 0: none */
+	int fd;		   /* -1: not locked */
+	pid_t unclean_pid; /* a daemon that ended without releasing the lock; 0: none */
 };
 
 /*

@@ -25,8 +25,8 @@
 #define STALE_NS INT64_C(100000000)
 
 struct cpu {
-	bool is_gone;	  /* went offline with samples in its stage, which count as lost */
-	uint64_t left_ns; /* time of the oldest of these samples; ignored if it arrives after all */
+	bool is_offline;   /* went offline with samples in its stage, which count as lost */
+	uint64_t stale_ns; /* time of the oldest of these samples; ignored if it arrives after all */
 };
 
 struct md_bpf_programs {
@@ -100,7 +100,7 @@ static int on_record(void *arg, void *record, size_t size)
 	struct md_bpf_programs *p = arg;
 
 	if (size >= sizeof(batch->task) && head->type == MD_WIRE_SAMPLES &&
-	    head->cpu < p->nr_cpus && batch->task.time_ns == p->cpus[head->cpu].left_ns)
+	    head->cpu < p->nr_cpus && batch->task.time_ns == p->cpus[head->cpu].stale_ns)
 		return 0;
 	return p->take(p->arg, record, size);
 }
@@ -199,9 +199,9 @@ static void flush_stage(struct md_bpf_programs *p, uint32_t cpu)
 	int fd = bpf_program__fd(p->skel->progs.flush_stage);
 	const struct md_wire_stage *stage = &p->stages[cpu];
 
-	p->cpus[cpu].is_gone = bpf_prog_test_run_opts(fd, &opts) == -ENXIO;
-	if (p->cpus[cpu].is_gone && p->cpus[cpu].left_ns != stage->first_ns) {
-		p->cpus[cpu].left_ns = stage->first_ns;
+	p->cpus[cpu].is_offline = bpf_prog_test_run_opts(fd, &opts) == -ENXIO;
+	if (p->cpus[cpu].is_offline && p->cpus[cpu].stale_ns != stage->first_ns) {
+		p->cpus[cpu].stale_ns = stage->first_ns;
 		p->nr_left += stage->nr;
 	}
 }
@@ -209,8 +209,9 @@ static void flush_stage(struct md_bpf_programs *p, uint32_t cpu)
 /* Return: time of the oldest sample that is still in a stage; 0: there is none. */
 static uint64_t waits_since(const struct md_bpf_programs *p, uint32_t cpu)
 {
-	return p->cpus[cpu].is_gone ? 0
-				    : __atomic_load_n(&p->stages[cpu].first_ns, __ATOMIC_ACQUIRE);
+	return p->cpus[cpu].is_offline
+		       ? 0
+		       : __atomic_load_n(&p->stages[cpu].first_ns, __ATOMIC_ACQUIRE);
 }
 
 /* Return: true if no handler is writing to @stage. Otherwise values read from it mean nothing. */
@@ -221,14 +222,15 @@ static bool is_quiet(const struct md_wire_stage *stage)
 	return __atomic_load_n(&stage->entered, __ATOMIC_SEQ_CST) == left;
 }
 
-uint64_t md_bpf_programs_limit(struct md_bpf_programs *p, bool all)
+uint64_t md_bpf_programs_complete_until_ns(struct md_bpf_programs *p, bool all)
 {
 	uint64_t now = md_clock_now_ns(), limit, first;
 	uint32_t cpu, tries;
 
 	for (cpu = 0; cpu < p->nr_cpus; cpu++) {
 		first = waits_since(p, cpu);
-		if (p->cpus[cpu].is_gone || (first && (all || (int64_t)(now - first) > STALE_NS)))
+		if (p->cpus[cpu].is_offline ||
+		    (first && (all || (int64_t)(now - first) > STALE_NS)))
 			flush_stage(p, cpu);
 	}
 	/*

@@ -40,10 +40,10 @@ void md_bpf_programs_sleep(struct md_bpf_programs *programs, bool on);
 uint32_t md_bpf_programs_nr_cpus(const struct md_bpf_programs *programs);
 
 /*
- * md_bpf_programs_limit - the time up to which every CPU's events are in the ring. It never
+ * md_bpf_programs_complete_until_ns - the time up to which every CPU's events are in the ring. It never
  * goes back. @all: sampling has stopped; flush all stages.
  */
-uint64_t md_bpf_programs_limit(struct md_bpf_programs *programs, bool all);
+uint64_t md_bpf_programs_complete_until_ns(struct md_bpf_programs *programs, bool all);
 
 struct md_bpf_totals {
 	uint64_t nr_samples; /* samples taken, including lost ones */

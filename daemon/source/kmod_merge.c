@@ -14,7 +14,7 @@ int md_kmod_merge_init(struct md_kmod_merge *m, uint32_t command, uint32_t exec_
 	m->command = command;
 	m->waiting_exec_id = exec_id;
 	m->is_waiting = command != 0;
-	return command ? md_pidmap_put(&m->family, command, 0) : 0;
+	return command ? md_pidmap_put(&m->command_processes, command, 0) : 0;
 }
 
 void md_kmod_merge_fini(struct md_kmod_merge *m)
@@ -28,9 +28,9 @@ void md_kmod_merge_fini(struct md_kmod_merge *m)
 	md_buf_fini(&m->out);
 	md_buf_fini(&m->taken);
 	md_buf_fini(&m->scan);
-	md_pidmap_fini(&m->named);
+	md_pidmap_fini(&m->known_programs);
 	md_pidmap_fini(&m->seen_at);
-	md_pidmap_fini(&m->family);
+	md_pidmap_fini(&m->command_processes);
 	memset(m, 0, sizeof(*m));
 }
 
@@ -91,14 +91,14 @@ int md_kmod_merge_end_scan(struct md_kmod_merge *m, uint64_t now_ns)
 	m->seen_ns = now_ns;
 	md_pidmap_clear(&m->seen_at);
 	if (m->command)
-		md_pidmap_clear(&m->family);
+		md_pidmap_clear(&m->command_processes);
 	while (!ret && !md_record_next(m->scan.data, m->scan.size, &pos, &record)) {
 		task = (struct morph_task *)record;
 		if (record->type != MORPH_REC_EXEC)
 			continue;
 		ret = md_pidmap_put(&m->seen_at, task->tgid, task->time_ns);
 		if (!ret && m->command)
-			ret = md_pidmap_put(&m->family, task->tgid, 0);
+			ret = md_pidmap_put(&m->command_processes, task->tgid, 0);
 	}
 	return ret;
 }
@@ -138,7 +138,7 @@ static bool is_ours(const struct md_kmod_merge *m, const struct morph_task *task
 	/* Before its exec, the command's process is a copy of morphd. */
 	if (m->is_waiting && task->tgid == m->command && task->exec_id == m->waiting_exec_id)
 		return false;
-	return md_pidmap_get(&m->family, task->tgid, NULL);
+	return md_pidmap_get(&m->command_processes, task->tgid, NULL);
 }
 
 /* Keep exited processes: they may still run in the kernel. A FORK resets a reused pid. */
@@ -148,9 +148,9 @@ static int follow_fork(struct md_kmod_merge *m, const struct morph_fork *fork)
 
 	if (!m->command || child == fork->parent_tgid)
 		return 0;
-	if (md_pidmap_get(&m->family, fork->parent_tgid, NULL))
-		return md_pidmap_put(&m->family, child, 0);
-	md_pidmap_remove(&m->family, child);
+	if (md_pidmap_get(&m->command_processes, fork->parent_tgid, NULL))
+		return md_pidmap_put(&m->command_processes, child, 0);
+	md_pidmap_remove(&m->command_processes, child);
 	return 0;
 }
 
@@ -174,7 +174,7 @@ static bool judge(struct md_kmod_merge *m, struct morph_record *record, bool is_
 	case MORPH_REC_STACK:
 	case MORPH_REC_REGISTERS:
 	case MORPH_REC_BRANCHES:
-		if (!is_ours(m, task) || (is_hidden && m->hidden_are_none))
+		if (!is_ours(m, task) || (is_hidden && m->drop_hidden_samples))
 			return false;
 		if (is_hidden) {
 			task->tgid = task->tid = NO_PID;
@@ -200,15 +200,17 @@ static int give_record(struct md_kmod_merge *m, const struct md_kmod_files *file
 	int ret = 0;
 
 	if (record->type == MORPH_REC_EXIT) {
-		md_pidmap_remove(&m->named, task->tgid);
+		md_pidmap_remove(&m->known_programs, task->tgid);
 	} else if (record->type == MORPH_REC_SPACE) {
-		ret = md_pidmap_put(&m->named, task->tgid, task->exec_id);
-		return ret ? ret : md_kmod_space_add(files, (struct morph_space *)record, &m->out);
+		ret = md_pidmap_put(&m->known_programs, task->tgid, task->exec_id);
+		return ret ? ret
+			   : md_kmod_expand_space(files, (struct morph_space *)record, &m->out);
 	} else if (is_samples && task->flags) {
-		if (!md_pidmap_get(&m->named, task->tgid, &exec_id) || exec_id != task->exec_id) {
-			ret = md_kmod_program_add(files, task, &m->out);
+		if (!md_pidmap_get(&m->known_programs, task->tgid, &exec_id) ||
+		    exec_id != task->exec_id) {
+			ret = md_kmod_expand_program(files, task, &m->out);
 			if (!ret)
-				ret = md_pidmap_put(&m->named, task->tgid, task->exec_id);
+				ret = md_pidmap_put(&m->known_programs, task->tgid, task->exec_id);
 		}
 		task->flags = 0;
 	}
@@ -245,7 +247,7 @@ int md_kmod_merge_set_lost(struct md_kmod_merge *m, uint64_t nr_lost_events, uin
 	if (nr_lost_events == m->nr_lost_events)
 		return 0;
 	m->nr_lost_events = nr_lost_events;
-	md_pidmap_clear(&m->named);
+	md_pidmap_clear(&m->known_programs);
 	/* A pending scan is now useless; give_scan() will notice. */
 	m->wants_scan |= !m->scan.size;
 	return md_record_add_lost(&m->out, time_ns, 0, MORPH_LOST_RING_FULL, MORPH_LOST_STATE)

@@ -13,7 +13,7 @@
 #include <stdint.h>
 
 #include "daemon/source/kmod_ring.h"
-#include "daemon/source/kmod_space.h"
+#include "daemon/source/kmod_expand.h"
 #include "daemon/source/pidmap.h"
 
 #define MD_KMOD_BATCH_BYTES (256u << 10)
@@ -24,7 +24,7 @@ struct md_kmod_merge {
 	uint32_t nr_rings, rings_capacity;
 	struct md_buf out, taken; /* @taken: the record that is being processed */
 	/* exec_id of each process whose program or mappings are known */
-	struct md_pidmap named;
+	struct md_pidmap known_programs;
 	uint64_t nr_samples; /* samples read, wanted or not */
 	uint64_t nr_lost;    /* samples reported by LOST records */
 	bool is_quiet;	     /* the caller sets it; any record but samples clears it */
@@ -37,12 +37,12 @@ struct md_kmod_merge {
 	uint64_t scan_ns, seen_ns;
 	struct md_pidmap seen_at;
 	/* drop hidden samples (before collecting began); else their process is unknown */
-	bool hidden_are_none;
+	bool drop_hidden_samples;
 	bool wants_scan; /* events were lost: all processes must be read again */
 	uint64_t nr_lost_events, nr_lost_events_at_scan;
 	/* for a command: */
 	uint32_t command; /* its process; 0: all records are wanted */
-	struct md_pidmap family;
+	struct md_pidmap command_processes;
 	uint32_t waiting_exec_id; /* of the command's process before its exec */
 	bool is_waiting;
 };

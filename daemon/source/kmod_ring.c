@@ -76,7 +76,7 @@ static void cut_at(struct md_kmod_next *next, uint64_t edge)
  * Finds the records to take next. Reads the header in one access, since the size of an open
  * record grows. The size may already reach past @limit; that part must not be read yet.
  */
-static int look(struct md_kmod_ring *ring, struct mp_err *err)
+static int find_next_record(struct md_kmod_ring *ring, struct mp_err *err)
 {
 	struct md_kmod_next *next = &ring->next;
 	struct morph_record record;
@@ -136,11 +136,11 @@ int md_kmod_ring_refresh(struct md_kmod_ring *ring, struct mp_err *err)
 	if (head < ring->limit || head - ring->pos > ring->size_bytes || head % MORPH_RECORD_ALIGN)
 		return malformed(ring, "its head is at an impossible place", err);
 	ring->limit = head;
-	return look(ring, err);
+	return find_next_record(ring, err);
 }
 
 /* Moves past what was taken. An open record stays until another one follows. */
-static void pass(struct md_kmod_ring *ring)
+static void advance(struct md_kmod_ring *ring)
 {
 	ring->done = ring->next.to;
 	/* No record continues past the ring's end. */
@@ -158,8 +158,8 @@ int md_kmod_ring_take(struct md_kmod_ring *ring, struct md_buf *out, struct mp_e
 	if (next->type == MORPH_REC_SAMPLES)
 		header = sizeof(struct morph_samples);
 	if (next->type == MORPH_REC_SAMPLES && !bytes) {
-		pass(ring); /* an open record without samples */
-		return look(ring, err);
+		advance(ring); /* an open record without samples */
+		return find_next_record(ring, err);
 	}
 	room = md_buf_add(out, header + bytes);
 	if (!room)
@@ -173,8 +173,8 @@ int md_kmod_ring_take(struct md_kmod_ring *ring, struct md_buf *out, struct mp_e
 		out->size = before;
 		return malformed(ring, "the parts of a record do not fit into it", err);
 	}
-	pass(ring);
-	return look(ring, err);
+	advance(ring);
+	return find_next_record(ring, err);
 }
 
 void md_kmod_ring_release(struct md_kmod_ring *ring)

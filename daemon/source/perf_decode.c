@@ -58,7 +58,7 @@ int md_perf_decoder_init(struct md_perf_decoder *d, uint32_t nr_rings, uint32_t 
 		return -ENOMEM;
 	d->nr_stages = nr_rings;
 	d->rate_hz = rate_hz;
-	d->has_branches = d->has_rest = has_branches;
+	d->has_branches = d->has_extra = has_branches;
 	return 0;
 }
 
@@ -67,7 +67,7 @@ int md_perf_decoder_want_registers(struct md_perf_decoder *d, uint16_t registers
 	uint32_t reg, other, i;
 
 	d->registers = registers;
-	d->has_rest |= registers != 0;
+	d->has_extra |= registers != 0;
 	d->nr_registers = 0;
 	for (reg = 0; reg < MORPH_NR_REGS; reg++) {
 		if (!(registers >> reg & 1))
@@ -233,7 +233,7 @@ void md_perf_decoder_begin(struct md_perf_decoder *d, uint32_t stage_nr, uint32_
 
 	if (time_ns < d->start_ns)
 		return;
-	if (time_ns >= d->blind_ns && time_ns < d->seen_ns)
+	if (time_ns >= d->scan_begin_ns && time_ns < d->scan_end_ns)
 		tgid = tid = NO_PID;
 	if (stage->nr && (stage->tid != tid || stage->tgid != tgid || stage->nr == MD_STAGE_IPS))
 		close_stage(d, stage);
@@ -261,7 +261,7 @@ static void decode_sample(struct md_perf_decoder *d, uint32_t ring, const struct
 	if (!body->pid)
 		return; /* the idle task */
 	md_perf_decoder_add_sample(d, ring, body->cpu, body->pid, body->tid, body->time, body->ip);
-	if (d->has_rest)
+	if (d->has_extra)
 		decode_rest(d, &d->stages[ring], body, rest, room);
 }
 

@@ -32,7 +32,7 @@ struct md_perf_stage {
 
 struct md_perf_decoder {
 	bool has_branches;
-	bool has_rest;	    /* samples are followed by branches or registers */
+	bool has_extra;	    /* samples are followed by branches or registers */
 	uint16_t registers; /* requested user registers, bit n: register n; 0: none */
 	uint8_t nr_registers;
 	uint64_t *words;	     /* for all stages */
@@ -45,10 +45,10 @@ struct md_perf_decoder {
 	bool lost_events; /* a LOST record came: mappings must be read from /proc again */
 	/*
 	 * While /proc is read, each process is read at another moment. Samples from before
-	 * @start_ns are dropped. Samples from @blind_ns to @seen_ns belong to an unknown
+	 * @start_ns are dropped. Samples from @scan_begin_ns to @scan_end_ns belong to an unknown
 	 * process.
 	 */
-	uint64_t start_ns, blind_ns, seen_ns;
+	uint64_t start_ns, scan_begin_ns, scan_end_ns;
 	bool failed; /* no memory for a record */
 };
 
@@ -75,7 +75,7 @@ static inline void md_perf_decoder_add_sample(struct md_perf_decoder *d, uint32_
 	struct md_perf_stage *stage = &d->stages[stage_nr];
 
 	if (stage->nr && stage->nr < MD_STAGE_IPS && stage->tid == tid && stage->tgid == tgid &&
-	    time_ns >= d->start_ns && time_ns >= d->seen_ns)
+	    time_ns >= d->start_ns && time_ns >= d->scan_end_ns)
 		stage->ips[stage->nr++] = ip;
 	else
 		md_perf_decoder_begin(d, stage_nr, cpu, tgid, tid, time_ns, ip);

@@ -32,13 +32,13 @@ struct bpf {
 	struct md_perf_events events;
 	struct md_bpf_programs *programs;
 	struct md_bpf_merge merge;
-	struct md_bpf_totals said; /* losses reported so far */
+	struct md_bpf_totals reported; /* losses reported so far */
 	struct md_recfile_info info;
 	pid_t command;
 	int epoll;
-	bool stopped;	   /* only the last records are still to come */
-	bool said_missing; /* samples that were taken but never seen were reported */
-	bool is_quiet;	   /* the last round had only samples */
+	bool stopped;	       /* only the last records are still to come */
+	bool reported_missing; /* samples that were taken but never seen were reported */
+	bool is_quiet;	       /* the last round had only samples */
 	/* mappings found in /proc, to be inserted when the stream reaches scan_ns */
 	struct md_buf scan;
 	uint64_t scan_ns, last_scan_ns;
@@ -232,15 +232,15 @@ static void merge(struct bpf *b, uint64_t limit_ns)
 static void account_lost(struct bpf *b, uint64_t time_ns)
 {
 	struct md_bpf_totals totals = md_bpf_programs_totals(b->programs);
-	uint64_t nr = totals.nr_lost - b->said.nr_lost;
-	bool events = totals.nr_lost_events != b->said.nr_lost_events;
+	uint64_t nr = totals.nr_lost - b->reported.nr_lost;
+	bool events = totals.nr_lost_events != b->reported.nr_lost_events;
 
 	if ((nr || events) &&
 	    !md_record_add_lost(&b->merge.decoder.out, time_ns, nr, MORPH_LOST_RING_FULL,
 				events ? MORPH_LOST_STATE : 0))
 		b->merge.decoder.failed = true;
 	b->merge.decoder.lost_events |= events;
-	b->said = totals;
+	b->reported = totals;
 }
 
 /* The programs count the samples that they take. Report those that never arrived. */
@@ -249,9 +249,9 @@ static void account_missing(struct bpf *b)
 	struct md_bpf_totals totals = md_bpf_programs_totals(b->programs);
 	uint64_t seen = b->merge.nr_samples + totals.nr_lost;
 
-	if (b->said_missing)
+	if (b->reported_missing)
 		return;
-	b->said_missing = true;
+	b->reported_missing = true;
 	if (totals.nr_samples > seen &&
 	    !md_record_add_lost(&b->merge.decoder.out, md_clock_now_ns(), totals.nr_samples - seen,
 				MORPH_LOST_NO_MEMORY, 0))
@@ -297,7 +297,7 @@ static int read_rings(struct bpf *b, bool drain, struct mp_err *err)
 			return ret;
 		b->stopped = true;
 	}
-	limit_ns = md_bpf_programs_limit(b->programs, drain);
+	limit_ns = md_bpf_programs_complete_until_ns(b->programs, drain);
 	if (drain)
 		limit_ns = UINT64_MAX - 1;
 	ret = drain ? 0 : follow_cpus(b, limit_ns, err);
@@ -353,9 +353,9 @@ static int bpf_next(struct md_source *source, int timeout_ms, bool drain, struct
 	if (d->lost_events && !b->scan.size && !drain &&
 	    md_clock_now_ns() - b->last_scan_ns > SCAN_PAUSE_NS) {
 		d->lost_events = false;
-		b->scan_ns = b->last_scan_ns = d->blind_ns = md_clock_now_ns();
+		b->scan_ns = b->last_scan_ns = d->scan_begin_ns = md_clock_now_ns();
 		md_proc_scan(b->command, 0, NULL, &b->scan);
-		d->seen_ns = md_clock_now_ns();
+		d->scan_end_ns = md_clock_now_ns();
 	}
 	if (drain && !d->out.size)
 		account_missing(b);

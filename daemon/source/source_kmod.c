@@ -25,7 +25,6 @@
 #include "kmod/uapi/morph_dev.h"
 
 #define SCAN_PAUSE_NS UINT64_C(1000000000) /* between two scans of all of /proc */
-#define RATE_MAX_HZ   20000
 #define CPUS_MAX      65536
 #define SPIN_PAUSE_MS 10
 
@@ -40,10 +39,10 @@ struct kmod {
 	/* by CPU: start of its mapped tail, which the rest of the ring follows; NULL: no ring */
 	void **maps;
 	pid_t command;
-	bool is_on;	   /* the module is collecting */
-	bool more;	   /* a batch was full: the rings hold more of this round */
-	bool was_empty;	   /* the last round gave nothing */
-	bool said_missing; /* samples that were taken but never seen were reported */
+	bool is_on;	       /* the module is collecting */
+	bool more;	       /* a batch was full: the rings hold more of this round */
+	bool was_empty;	       /* the last round gave nothing */
+	bool reported_missing; /* samples that were taken but never seen were reported */
 	uint64_t limit_ns, last_scan_ns;
 };
 
@@ -313,7 +312,7 @@ static int kmod_open(const struct md_source_config *config, struct md_source **o
 		ret = mp_err_set(err, ENOMEM, "no memory");
 	if (ret)
 		goto fail;
-	k->start.rate_hz = config->rate_hz < RATE_MAX_HZ ? config->rate_hz : RATE_MAX_HZ;
+	k->start.rate_hz = config->rate_hz < MORPH_RATE_MAX ? config->rate_hz : MORPH_RATE_MAX;
 	k->start.flags = config->no_kernel ? MORPH_START_NO_KERNEL : 0;
 	/*
 	 * A command's children are found by their FORK records. Older modules do not know this
@@ -332,7 +331,7 @@ static int kmod_open(const struct md_source_config *config, struct md_source **o
 		ret = map_new_rings(k, err);
 	/* A command is seen completely, from its exec on. */
 	if (!ret && !k->command) {
-		k->merge.hidden_are_none = true;
+		k->merge.drop_hidden_samples = true;
 		ret = scan(k, true, err);
 	}
 	if (ret)
@@ -413,9 +412,9 @@ static int account_missing(struct kmod *k, struct mp_err *err)
 	uint64_t here;
 	int ret;
 
-	if (k->said_missing)
+	if (k->reported_missing)
 		return 0;
-	k->said_missing = true;
+	k->reported_missing = true;
 	ret = get_counts(k, &counts, err);
 	if (ret)
 		return ret;
@@ -457,7 +456,7 @@ static int kmod_next(struct md_source *source, int timeout_ms, bool drain, struc
 	k->was_empty = !m->out.size;
 	if (m->wants_scan && !k->more && !drain && !m->scan.size &&
 	    md_clock_now_ns() - k->last_scan_ns > SCAN_PAUSE_NS) {
-		m->hidden_are_none = false;
+		m->drop_hidden_samples = false;
 		ret = scan(k, false, err);
 		if (ret)
 			return ret;

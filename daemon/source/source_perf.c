@@ -61,6 +61,34 @@ static void perf_close(struct md_source *source)
 	free(p);
 }
 
+static void fill_info(struct perf *p)
+{
+	p->info.start_ns = md_clock_now_ns();
+	p->info.start_s = time(NULL);
+	p->info.rate_hz = p->events.rate_hz;
+	snprintf(p->info.collector, sizeof(p->info.collector), "perf");
+	snprintf(p->info.event, sizeof(p->info.event), "%s", p->events.event);
+	snprintf(p->info.why, sizeof(p->info.why), "%s", p->events.why);
+}
+
+/* Starts sampling of the whole machine. */
+static int start_all(struct perf *p, struct mp_err *err)
+{
+	int ret = md_perf_events_switch(&p->events, true, err);
+
+	if (ret)
+		return ret;
+	/*
+	 * Find what runs already. Events that come meanwhile are repeated by the scan, which is
+	 * harmless.
+	 */
+	ret = md_proc_scan(0, 0, NULL, &p->scan);
+	if (ret)
+		return mp_err_set(err, -ret, "/proc: %s", strerror(-ret));
+	p->decoder.start_ns = md_clock_now_ns();
+	return 0;
+}
+
 static int perf_open(const struct md_source_config *config, struct md_source **out,
 		     struct mp_err *err)
 {
@@ -100,27 +128,10 @@ static int perf_open(const struct md_source_config *config, struct md_source **o
 	p->decoder.nr_stages = p->events.nr_rings;
 	for (i = 0; i < p->events.nr_rings; i++)
 		p->fds[i] = (struct pollfd){.fd = p->events.rings[i].fd, .events = POLLIN};
-	p->info.start_ns = md_clock_now_ns();
-	p->info.start_s = time(NULL);
-	p->info.rate_hz = p->events.rate_hz;
-	snprintf(p->info.collector, sizeof(p->info.collector), "perf");
-	snprintf(p->info.event, sizeof(p->info.event), "%s", p->events.event);
-	snprintf(p->info.why, sizeof(p->info.why), "%s", p->events.why);
-	if (!config->command) {
-		ret = md_perf_events_switch(&p->events, true, err);
-		if (ret)
-			goto fail;
-		/*
-		 * Find what runs already. Events that come meanwhile are repeated by the scan,
-		 * which is harmless.
-		 */
-		ret = md_proc_scan(0, 0, NULL, &p->scan);
-		if (ret) {
-			mp_err_set(err, -ret, "/proc: %s", strerror(-ret));
-			goto fail;
-		}
-		p->decoder.start_ns = md_clock_now_ns();
-	}
+	fill_info(p);
+	ret = config->command ? 0 : start_all(p, err);
+	if (ret)
+		goto fail;
 	*out = &p->source;
 	return 0;
 fail:
@@ -298,9 +309,9 @@ static int perf_next(struct md_source *source, int timeout_ms, bool drain, struc
 	if (p->decoder.lost_events && !p->scan.size && !drain &&
 	    p->round_ns - p->last_scan_ns > SCAN_PAUSE_NS) {
 		p->decoder.lost_events = false;
-		p->scan_ns = p->last_scan_ns = p->decoder.blind_ns = md_clock_now_ns();
+		p->scan_ns = p->last_scan_ns = p->decoder.scan_begin_ns = md_clock_now_ns();
 		md_proc_scan(p->command, 0, NULL, &p->scan);
-		p->decoder.seen_ns = md_clock_now_ns();
+		p->decoder.scan_end_ns = md_clock_now_ns();
 	}
 	if (drain && !p->decoder.out.size)
 		account_lost(p);

@@ -38,7 +38,7 @@ struct annotate {
 	struct mp_module *modules;
 	size_t nr_modules;
 	uint64_t total;
-	struct md_ann_wish wish;
+	struct md_ann_function wanted;
 	struct md_ann_source *sources;
 	size_t nr_sources;
 	struct md_ann_candidates candidates;
@@ -109,7 +109,7 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 	case ARGP_KEY_END:
 		if (!a->function && !a->address)
 			argp_error(state, "no function given");
-		if (md_ann_wish_parse(a->function, a->address, &a->wish))
+		if (md_ann_function_parse(a->function, a->address, &a->wanted))
 			argp_error(state, "%s%s%s: not a function", a->function ? a->function : "",
 				   a->function && a->address ? " at " : "",
 				   a->address ? a->address : "");
@@ -155,8 +155,8 @@ static int add_source(struct annotate *a, struct mp_store *store, const struct m
 	if (!s || !s->path)
 		return mp_err_set(err, ENOMEM, "out of memory");
 	if (module)
-		r = mp_store_read_counts(store, module->key, a->since_s, &s->counts, &s->nr_counts,
-					 err);
+		r = mp_store_read_ip_counts(store, module->key, a->since_s, &s->counts,
+					    &s->nr_counts, err);
 	if (!r && module)
 		r = mp_store_read_edges(store, module->key, a->since_s, &s->edges, &s->nr_edges,
 					err);
@@ -344,12 +344,12 @@ static int choose(struct annotate *a)
 static int find(struct annotate *a, struct mp_err *err)
 {
 	/* An address is only meaningful in one file. */
-	if (!a->wish.name && a->nr_sources > 1)
+	if (!a->wanted.name && a->nr_sources > 1)
 		return mp_err_set(err, EINVAL, "%s: choose one of %zu modules with --module",
 				  wish_text(a), a->nr_sources);
 	for (size_t i = 0; i < a->nr_sources; i++) {
 		struct mp_err why = {0};
-		int r = md_ann_find(&a->sources[i], i, &a->wish, &a->candidates, &why);
+		int r = md_ann_find(&a->sources[i], i, &a->wanted, &a->candidates, &why);
 
 		if (r == -ENOMEM || (r && a->nr_sources == 1)) {
 			*err = why;
@@ -443,7 +443,7 @@ static int show(struct annotate *a, struct mp_store *store)
 	if (!r) {
 		struct md_ann_request request = {
 			.code = &code,
-			.vaddr = a->wish.name ? chosen->vaddr : a->wish.vaddr,
+			.vaddr = a->wanted.name ? chosen->vaddr : a->wanted.vaddr,
 			.name = chosen->name[0] ? chosen->name : NULL,
 			.names = &names,
 			.debug = debug,
@@ -516,7 +516,7 @@ int md_stats_annotate(struct md_stats *stats, int argc, char **argv)
 	for (size_t i = 0; i < a.nr_sources; i++)
 		md_ann_source_fini(&a.sources[i]);
 	free(a.sources);
-	free(a.wish.name);
+	free(a.wanted.name);
 	md_ann_candidates_fini(&a.candidates);
 	mp_store_free_modules(a.modules, a.nr_modules);
 	json_decref(a.notes);

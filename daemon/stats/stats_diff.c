@@ -134,11 +134,12 @@ static error_t parse_period(struct options *o, int key, const char *arg, struct 
 	int64_t now_s = time(NULL), when_s;
 
 	if (key == KEY_AT) {
-		if (mp_since_parse(arg, now_s, &when_s) || when_s < 86400)
+		if (mp_since_parse(arg, now_s, &when_s) || when_s < MP_SECONDS_PER_DAY)
 			argp_error(state, "--at=%s: not a time", arg);
-		o->periods[0] = (struct mp_span){.first_day = 0, .last_day = when_s / 86400 - 1};
-		o->periods[1] =
-			(struct mp_span){.first_day = when_s / 86400, .last_day = INT64_MAX};
+		o->periods[0] = (struct mp_span){.first_day = 0,
+						 .last_day = when_s / MP_SECONDS_PER_DAY - 1};
+		o->periods[1] = (struct mp_span){.first_day = when_s / MP_SECONDS_PER_DAY,
+						 .last_day = INT64_MAX};
 		o->has_period[0] = o->has_period[1] = true;
 		return 0;
 	}
@@ -313,9 +314,13 @@ static void put_side(const struct options *o, int side, const char *name)
 	printf("%s: %" PRIu64 " samples in ", name, o->diff.sides[side].total);
 	md_stats_put_text(o->paths[side]);
 	if (p->first_day > 0)
-		printf(", from %.10s", md_stats_format_time(p->first_day * 86400 + 43200, from));
+		printf(", from %.10s",
+		       md_stats_format_time(
+			       p->first_day * MP_SECONDS_PER_DAY + MP_SECONDS_PER_DAY / 2, from));
 	if (p->last_day < INT64_MAX)
-		printf(", until %.10s", md_stats_format_time(p->last_day * 86400 + 43200, to));
+		printf(", until %.10s",
+		       md_stats_format_time(
+			       p->last_day * MP_SECONDS_PER_DAY + MP_SECONDS_PER_DAY / 2, to));
 	putchar('\n');
 }
 
@@ -348,10 +353,12 @@ static json_t *side_json(const struct options *o, int side)
 	json_object_set_new(json, "left_out_samples",
 			    json_integer((json_int_t)o->diff.sides[side].left_out));
 	json_object_set_new(json, "first_s",
-			    p->first_day > 0 ? json_integer(p->first_day * 86400) : json_null());
+			    p->first_day > 0 ? json_integer(p->first_day * MP_SECONDS_PER_DAY)
+					     : json_null());
 	json_object_set_new(json, "end_s",
-			    p->last_day < INT64_MAX ? json_integer((p->last_day + 1) * 86400)
-						    : json_null());
+			    p->last_day < INT64_MAX
+				    ? json_integer((p->last_day + 1) * MP_SECONDS_PER_DAY)
+				    : json_null());
 	return json;
 }
 

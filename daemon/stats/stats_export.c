@@ -217,7 +217,7 @@ static int export_module(struct export *e, struct mp_store *store, const struct 
 	struct mp_edge_count *edges = NULL;
 	int r;
 
-	r = mp_store_read_counts(store, module->key, e->out.since_s, &counts, &m.nr_counts, err);
+	r = mp_store_read_ip_counts(store, module->key, e->out.since_s, &counts, &m.nr_counts, err);
 	if (!r && (e->format->needs & MD_EXPORT_EDGES))
 		r = mp_store_read_edges(store, module->key, e->out.since_s, &edges, &m.nr_edges,
 					err);

@@ -85,7 +85,7 @@ static int add_module(struct flame *f, struct mp_store *store, const struct mp_m
 	struct md_ksyms ksyms = {0};
 	bool known = true, kernel;
 	size_t nr = 0;
-	int r = mp_store_read_counts(store, module->key, f->since_s, &counts, &nr, err);
+	int r = mp_store_read_ip_counts(store, module->key, f->since_s, &counts, &nr, err);
 
 	if (r)
 		return r;
@@ -128,7 +128,7 @@ static int read_all(struct flame *f, struct mp_store *store, struct mp_err *err)
 	}
 	mp_elf_close(elf);
 	mp_store_free_modules(modules, nr);
-	if (!r && md_flame_tell_apart(&f->root))
+	if (!r && md_flame_add_build_ids(&f->root))
 		r = mp_err_set(err, ENOMEM, "out of memory");
 	md_flame_sort(&f->root);
 	return r;

@@ -198,7 +198,8 @@ static int read_profile(struct heat *h, struct mp_store *store, struct mp_err *e
 		return mp_err_set(err, ENODATA, "%s: no sample of this build in %s", h->binary,
 				  h->stats->path);
 	if (!r)
-		r = mp_store_read_counts(store, module.key, h->since_s, &h->ips, &h->nr_ips, err);
+		r = mp_store_read_ip_counts(store, module.key, h->since_s, &h->ips, &h->nr_ips,
+					    err);
 	if (!r)
 		r = mp_store_read_edges(store, module.key, h->since_s, &edges, &nr_edges, err);
 	if (!r)

@@ -162,7 +162,7 @@ static int guess(struct md_lines *lines, enum format *format, struct mp_err *err
 	*format = FORMAT_PERF;
 	if (r <= 0)
 		return r;
-	lines->again = true;
+	lines->repeat_line = true;
 	for (size_t i = 0; i < sizeof(keys) / sizeof(keys[0]); i++)
 		if (!strncmp(lines->line, keys[i], strlen(keys[i])))
 			*format = FORMAT_CALLGRIND;

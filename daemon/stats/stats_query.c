@@ -157,7 +157,7 @@ static int add_code_rows(struct query *q, struct mp_store *store, const struct m
 	struct md_code code = {0};
 	struct mp_err why = {0};
 	size_t nr = 0;
-	int r = mp_store_read_counts(store, module->key, q->since_s, &counts, &nr, err);
+	int r = mp_store_read_ip_counts(store, module->key, q->since_s, &counts, &nr, err);
 
 	if (r)
 		return r;

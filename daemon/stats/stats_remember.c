@@ -99,7 +99,7 @@ static int make_fingerprint(struct mp_store *store, const struct mp_module *modu
 	struct mp_ip_count *counts = NULL;
 	struct mp_edge_count *edges = NULL;
 	size_t nr = 0, nr_edges = 0;
-	int r = mp_store_read_counts(store, module->key, 0, &counts, &nr, err);
+	int r = mp_store_read_ip_counts(store, module->key, 0, &counts, &nr, err);
 
 	if (!r)
 		r = mp_store_read_edges(store, module->key, 0, &edges, &nr_edges, err);

@@ -128,7 +128,7 @@ void me_confirm_main(char **argv)
 	/* Lowest priority: nobody waits for this process. */
 	if (setpriority(PRIO_PROCESS, 0, 19))
 		errno = 0; /* a service may not be allowed to change it */
-	if (mp_confine_rights() || prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) ||
+	if (mp_confine_privileges() || prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) ||
 	    prctl(PR_SET_DUMPABLE, 0, 0, 0, 0) || mp_confine_calls())
 		_exit(1);
 	_exit(confirm(sizes, nr, output_size));

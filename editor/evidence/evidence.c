@@ -43,7 +43,8 @@ static uint64_t sum_edges(const struct mp_edge_count *edges, size_t nr)
 static int read_module(const struct me_evidence_options *o, struct mp_store *store, int64_t module,
 		       struct me_evidence *out, struct mp_err *err)
 {
-	int r = mp_store_read_counts(store, module, o->since_s, &out->counts, &out->nr_counts, err);
+	int r = mp_store_read_ip_counts(store, module, o->since_s, &out->counts, &out->nr_counts,
+					err);
 
 	if (!r)
 		r = mp_store_read_edges(store, module, o->since_s, &out->edges, &out->nr_edges,

@@ -432,7 +432,7 @@ static bool is_chosen(const struct finder *f, uint64_t target)
 		return f->out->redirected[func];
 	/* Without relocations, an offset in data may lead to this label, too: then it stays. */
 	return me_labels_hold(&f->labels, target) &&
-	       (f->cfg->elf->relinkable || !mp_cfg_is_chance(f->cfg, target));
+	       (f->cfg->elf->relinkable || !mp_cfg_is_weak_target(f->cfg, target));
 }
 
 static void choose(struct finder *f, const uint8_t *copied)

@@ -163,7 +163,7 @@ static bool add_to_table(struct me_number *n)
 			.reg = at->reg,
 			.starts = at->starts,
 			.shift = at->shift,
-			.told = at->told,
+			.fully_reported = at->told,
 		};
 		for (uint32_t k = 0; k < at->nr_in; k++) {
 			uint32_t e = n->in[at->first_in + k];

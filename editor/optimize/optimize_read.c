@@ -149,7 +149,7 @@ static int read_sampled(struct me_job *job, struct mp_err *err)
 		return 0;
 	rc = mp_store_find_module(store, &job->elf->id, &module, &ignored);
 	if (!rc)
-		rc = mp_store_read_counts(store, module.key, 0, &counts, &nr, &ignored);
+		rc = mp_store_read_ip_counts(store, module.key, 0, &counts, &nr, &ignored);
 	free(module.path);
 	mp_store_close(store);
 	if (!rc && nr)

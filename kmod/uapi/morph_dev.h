@@ -88,8 +88,10 @@ struct morph_hello {
  */
 #define MORPH_START_LAZY (1U << 2)
 
+#define MORPH_RATE_MAX 20000 /* samples per second and CPU */
+
 struct morph_start {
-	/* per CPU, 1 to 20000; 0: the module's parameter; with tick: the tick's rate */
+	/* per CPU, 1 to MORPH_RATE_MAX; 0: the module's parameter; with tick: the tick's rate */
 	__u32 rate_hz;
 	__u32 mode;
 	__u32 flags;

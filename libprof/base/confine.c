@@ -31,7 +31,7 @@ static bool has(const struct __user_cap_data_struct *caps, int cap)
  * end it. A service with fewer capabilities stays root by name, without any of root's
  * rights.
  */
-int mp_confine_rights(void)
+int mp_confine_privileges(void)
 {
 	struct __user_cap_header_struct header = {.version = _LINUX_CAPABILITY_VERSION_3};
 	struct __user_cap_data_struct caps[2];

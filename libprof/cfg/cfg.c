@@ -19,7 +19,7 @@ static void free_index(struct mp_cfg_index *index)
 	free(index->part_hint);
 	free(index->block_hint);
 	free(index->targets);
-	free(index->chances);
+	free(index->weak_targets);
 	free(index);
 }
 
@@ -42,12 +42,17 @@ void mp_cfg_free(struct mp_cfg *cfg)
 static mp_bits *const *bitmaps(struct mp_cfg_build *b, mp_bits *list[], size_t *nr)
 {
 	mp_bits *all[] = {
-		&b->index->targets, &b->index->chances, &b->starts,	&b->taken,
-		&b->pointed,	    &b->entries,	&b->pads,	&b->table_targets,
-		&b->entered,	    &b->refs,		&b->in_table,	&b->tabled,
-		&b->pointer_jumps,  &b->tails,		&b->orphans,	&b->scratch,
-		&b->named,	    &b->strays,		&b->stray_refs, &b->loose,
-		&b->computed,	    &b->odd_words,
+		&b->index->targets, &b->index->weak_targets,
+		&b->starts,	    &b->address_taken,
+		&b->pointed,	    &b->entries,
+		&b->pads,	    &b->table_targets,
+		&b->entered,	    &b->refs,
+		&b->in_table,	    &b->tabled,
+		&b->pointer_jumps,  &b->tails,
+		&b->orphans,	    &b->scratch,
+		&b->named,	    &b->gap_targets,
+		&b->gap_refs,	    &b->may_miss_table,
+		&b->computed,	    &b->non_label_words,
 	};
 
 	*nr = sizeof(all) / sizeof(all[0]);
@@ -85,7 +90,7 @@ static void fini_build(struct mp_cfg_build *b)
 	size_t nr;
 
 	bitmaps(b, list, &nr);
-	/* The first two bitmaps, targets and chances, stay with the result. */
+	/* The first two bitmaps, targets and weak_targets, stay with the result. */
 	for (size_t i = 2; i < nr; i++)
 		free(*list[i]);
 	free(b->flows);
@@ -102,15 +107,15 @@ static void fini_build(struct mp_cfg_build *b)
 /* Evidence that may be chance makes a target only where an instruction starts. */
 static void accept_weak(struct mp_cfg_build *b)
 {
-	mp_bits_or_common(b->index->targets, b->index->chances, b->starts,
+	mp_bits_or_common(b->index->targets, b->index->weak_targets, b->starts,
 			  b->index->nr_bytes / 64 + 1);
 }
 
 /* Adds every address that an operand names, in functions and outside of them. */
 static void add_refs(struct mp_cfg_build *b)
 {
-	mp_bits_or(b->stray_refs, b->refs, b->index->nr_bytes / 64 + 1);
-	mp_bits_or(b->stray_refs, b->named, b->index->nr_bytes / 64 + 1);
+	mp_bits_or(b->gap_refs, b->refs, b->index->nr_bytes / 64 + 1);
+	mp_bits_or(b->gap_refs, b->named, b->index->nr_bytes / 64 + 1);
 }
 
 static void drop(void *array)
@@ -129,9 +134,9 @@ static void drop_found(struct mp_cfg_build *b)
 {
 	drop(&b->pointed);
 	drop(&b->computed);
-	drop(&b->odd_words);
+	drop(&b->non_label_words);
 	drop(&b->orphans);
-	drop(&b->stray_refs);
+	drop(&b->gap_refs);
 	drop(&b->table_lengths);
 	drop(&b->far_links);
 	drop(&b->part_funcs);
@@ -164,7 +169,7 @@ static int run_passes(struct mp_cfg_build *b)
 	if (ret)
 		return ret;
 	add_refs(b);
-	mp_cfg_find_relative(b, b->stray_refs);
+	mp_cfg_find_relative(b, b->gap_refs);
 	/*
 	 * A switch may jump right into a cold part. Only its table tells whose part that
 	 * is, so both passes repeat.
@@ -303,7 +308,7 @@ bool mp_cfg_may_be_target(const struct mp_cfg *cfg, uint64_t vaddr)
 	const struct mp_cfg_index *index = cfg->private_data;
 	uint32_t at = mp_space_at(index, vaddr);
 
-	return at != MP_NONE && (mp_bit(index->targets, at) || mp_bit(index->chances, at));
+	return at != MP_NONE && (mp_bit(index->targets, at) || mp_bit(index->weak_targets, at));
 }
 
 bool mp_cfg_is_target(const struct mp_cfg *cfg, uint64_t vaddr)
@@ -314,12 +319,12 @@ bool mp_cfg_is_target(const struct mp_cfg *cfg, uint64_t vaddr)
 	return at != MP_NONE && mp_bit(index->targets, at);
 }
 
-bool mp_cfg_is_chance(const struct mp_cfg *cfg, uint64_t vaddr)
+bool mp_cfg_is_weak_target(const struct mp_cfg *cfg, uint64_t vaddr)
 {
 	const struct mp_cfg_index *index = cfg->private_data;
 	uint32_t at = mp_space_at(index, vaddr);
 
-	return at != MP_NONE && mp_bit(index->chances, at);
+	return at != MP_NONE && mp_bit(index->weak_targets, at);
 }
 
 const char *mp_problem_name(enum mp_problem problem)

@@ -279,7 +279,7 @@ bool mp_cfg_is_target(const struct mp_cfg *cfg, uint64_t vaddr);
  */
 bool mp_cfg_may_be_target(const struct mp_cfg *cfg, uint64_t vaddr);
 /* True if a number equals this address, maybe by chance, or if an offset may lead to it. */
-bool mp_cfg_is_chance(const struct mp_cfg *cfg, uint64_t vaddr);
+bool mp_cfg_is_weak_target(const struct mp_cfg *cfg, uint64_t vaddr);
 /*
  * True if @block's instructions are certain, even in a function that cannot be moved. An
  * operand in it may be changed.

@@ -71,7 +71,7 @@ static uint16_t block_flags(const struct mp_cfg_build *b, const struct maker *m,
 		flags |= MP_BLOCK_LANDING_PAD;
 	if (mp_bit(b->table_targets, at))
 		flags |= MP_BLOCK_TABLE_TARGET;
-	if (mp_bit(b->taken, at))
+	if (mp_bit(b->address_taken, at))
 		flags |= MP_BLOCK_ADDRESS_TAKEN;
 	if (mp_bit(b->named, at))
 		flags |= MP_BLOCK_NAMED;
@@ -318,7 +318,7 @@ static int link_indirect(struct maker *m, uint32_t block, uint32_t jump)
 	struct mp_block *bl = &m->b->cfg->blocks[block];
 	bool labels = m->func->flags & MP_FUNC_LABELS;
 
-	if (labels && mp_bit(m->b->loose, jump) && !mp_bit(m->b->tails, jump)) {
+	if (labels && mp_bit(m->b->may_miss_table, jump) && !mp_bit(m->b->tails, jump)) {
 		bl->term = MP_TERM_UNRESOLVED;
 		m->b->cfg->nr_indirect_jumps[2]++;
 		return 0;
@@ -443,9 +443,9 @@ static void judge_blocks(struct maker *m)
 				bl->flags |= MP_BLOCK_PADDING;
 		}
 	}
-	if (mp_bit(b->taken, entry))
+	if (mp_bit(b->address_taken, entry))
 		m->func->flags |= MP_FUNC_ADDRESS_TAKEN;
-	if (!b->elf->relinkable && mp_bit(b->index->chances, entry))
+	if (!b->elf->relinkable && mp_bit(b->index->weak_targets, entry))
 		m->func->flags |= MP_FUNC_POINTED;
 }
 
@@ -531,8 +531,8 @@ static void find_off_grid(struct mp_cfg_build *b)
 			if (!mp_bit(b->starts, at))
 				mp_func_problem(func, MP_PROBLEM_OFF_GRID,
 						mp_space_vaddr(index, at));
-		at = mp_bits_next(b->strays, part->at, part->end);
-		for (; at < part->end; at = mp_bits_next(b->strays, at + 1, part->end))
+		at = mp_bits_next(b->gap_targets, part->at, part->end);
+		for (; at < part->end; at = mp_bits_next(b->gap_targets, at + 1, part->end))
 			if (!mp_bit(b->starts, at))
 				mp_func_problem(func, MP_PROBLEM_OFF_GRID,
 						mp_space_vaddr(index, at));

@@ -46,6 +46,66 @@ static bool open_entry(const struct mp_cfg_index *index, uint64_t vaddr, struct 
 	return !c->bad;
 }
 
+/* Runs an instruction that defines the CFA. Return: false if @op is none. */
+static bool define_cfa(struct program *prog, struct mp_cursor *c, uint8_t op)
+{
+	switch (op) {
+	case 0x0c: /* def_cfa */
+		prog->row.reg = mp_cursor_uleb(c);
+		prog->row.off = mp_cursor_uleb(c);
+		prog->row.expr = false;
+		break;
+	case 0x0d: /* def_cfa_register */
+		prog->row.reg = mp_cursor_uleb(c);
+		prog->row.expr = false;
+		break;
+	case 0x0e: /* def_cfa_offset */ prog->row.off = mp_cursor_uleb(c); break;
+	case 0x0f: /* def_cfa_expression */
+		mp_cursor_skip(c, mp_cursor_uleb(c));
+		prog->row.expr = true;
+		break;
+	case 0x12: /* def_cfa_sf */
+		prog->row.reg = mp_cursor_uleb(c);
+		prog->row.off = (uint64_t)(mp_cursor_sleb(c) * prog->data_align);
+		prog->row.expr = false;
+		break;
+	case 0x13: /* def_cfa_offset_sf */
+		prog->row.off = (uint64_t)(mp_cursor_sleb(c) * prog->data_align);
+		break;
+	default: return false;
+	}
+	return true;
+}
+
+/* Skips an instruction about another register's rule. Return: false if @op is none. */
+static bool skip_rule(struct mp_cursor *c, uint8_t op)
+{
+	switch (op) {
+	case 0x05: /* offset_extended */
+	case 0x09: /* register */
+	case 0x14: /* val_offset */
+		mp_cursor_uleb(c);
+		mp_cursor_uleb(c);
+		break;
+	case 0x06: /* restore_extended */
+	case 0x07: /* undefined */
+	case 0x08: /* same_value */
+	case 0x2e: /* GNU_args_size */ mp_cursor_uleb(c); break;
+	case 0x10: /* expression */
+	case 0x16: /* val_expression */
+		mp_cursor_uleb(c);
+		mp_cursor_skip(c, mp_cursor_uleb(c));
+		break;
+	case 0x11: /* offset_extended_sf */
+	case 0x15: /* val_offset_sf */
+		mp_cursor_uleb(c);
+		mp_cursor_sleb(c);
+		break;
+	default: return false;
+	}
+	return true;
+}
+
 /* Runs until the first row beyond @stop. Return: false for an unknown instruction. */
 static bool run(struct program *prog, struct mp_cursor *c, uint64_t stop)
 {
@@ -70,16 +130,6 @@ static bool run(struct program *prog, struct mp_cursor *c, uint64_t stop)
 		case 0x02: advance = mp_cursor_fixed(c, 1); break;
 		case 0x03: advance = mp_cursor_fixed(c, 2); break;
 		case 0x04: advance = mp_cursor_fixed(c, 4); break;
-		case 0x05: /* offset_extended */
-		case 0x09: /* register */
-		case 0x14: /* val_offset */
-			mp_cursor_uleb(c);
-			mp_cursor_uleb(c);
-			break;
-		case 0x06: /* restore_extended */
-		case 0x07: /* undefined */
-		case 0x08: /* same_value */
-		case 0x2e: /* GNU_args_size */ mp_cursor_uleb(c); break;
 		case 0x0a: /* remember_state */
 			if (prog->depth == MAX_DEPTH)
 				return false;
@@ -90,39 +140,10 @@ static bool run(struct program *prog, struct mp_cursor *c, uint64_t stop)
 				return false;
 			prog->row = prog->stack[--prog->depth];
 			break;
-		case 0x0c: /* def_cfa */
-			prog->row.reg = mp_cursor_uleb(c);
-			prog->row.off = mp_cursor_uleb(c);
-			prog->row.expr = false;
+		default:
+			if (!define_cfa(prog, c, op) && !skip_rule(c, op))
+				return false;
 			break;
-		case 0x0d: /* def_cfa_register */
-			prog->row.reg = mp_cursor_uleb(c);
-			prog->row.expr = false;
-			break;
-		case 0x0e: /* def_cfa_offset */ prog->row.off = mp_cursor_uleb(c); break;
-		case 0x0f: /* def_cfa_expression */
-			mp_cursor_skip(c, mp_cursor_uleb(c));
-			prog->row.expr = true;
-			break;
-		case 0x10: /* expression */
-		case 0x16: /* val_expression */
-			mp_cursor_uleb(c);
-			mp_cursor_skip(c, mp_cursor_uleb(c));
-			break;
-		case 0x11: /* offset_extended_sf */
-		case 0x15: /* val_offset_sf */
-			mp_cursor_uleb(c);
-			mp_cursor_sleb(c);
-			break;
-		case 0x12: /* def_cfa_sf */
-			prog->row.reg = mp_cursor_uleb(c);
-			prog->row.off = (uint64_t)(mp_cursor_sleb(c) * prog->data_align);
-			prog->row.expr = false;
-			break;
-		case 0x13: /* def_cfa_offset_sf */
-			prog->row.off = (uint64_t)(mp_cursor_sleb(c) * prog->data_align);
-			break;
-		default: return false;
 		}
 		prog->loc += advance * prog->code_align;
 		if (prog->loc > stop)

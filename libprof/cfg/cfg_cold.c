@@ -11,7 +11,7 @@
 
 #define MANY (MP_NONE - 1)
 
-struct about {
+struct part_facts {
 	uint32_t jumper;      /* the only part that jumps here; MP_NONE: none; MANY: several */
 	uint32_t into;	      /* the only part into whose middle this part jumps */
 	bool called, outside; /* called; a jump from code outside of functions arrives here */
@@ -20,7 +20,7 @@ struct about {
 
 struct join {
 	struct mp_cfg_build *b;
-	struct about *about;
+	struct part_facts *facts;
 	uint32_t *root;
 };
 
@@ -77,12 +77,12 @@ static void note_jump(struct join *j, uint32_t from, const struct mp_flow *flow)
 	if (to == MP_NONE || to == from)
 		return;
 	if (flow->kind == MP_INSN_CALL) {
-		j->about[to].called = true;
+		j->facts[to].called = true;
 		return;
 	}
-	note_one(&j->about[to].jumper, from);
+	note_one(&j->facts[to].jumper, from);
 	if (flow->target != index->parts[to].at)
-		note_one(&j->about[from].into, to);
+		note_one(&j->facts[from].into, to);
 }
 
 static void look(struct join *j)
@@ -100,7 +100,7 @@ static void look(struct join *j)
 
 			to = to == MP_NONE ? MP_NONE : mp_part_at(index, to);
 			if (to != MP_NONE)
-				j->about[to].outside = true;
+				j->facts[to].outside = true;
 		}
 		if (p == index->nr_parts)
 			break;
@@ -119,8 +119,8 @@ static void look(struct join *j)
 
 		if (to == MP_NONE)
 			continue;
-		note_one(&j->about[to].jumper, b->far_links[i].from_part);
-		j->about[to].framed = true;
+		note_one(&j->facts[to].jumper, b->far_links[i].from_part);
+		j->facts[to].framed = true;
 	}
 }
 
@@ -144,14 +144,14 @@ static bool jumps_with_frame(const struct join *j, uint32_t from, uint32_t to)
 /* True if the nameless part @p can only be a piece of the one part that jumps to it. */
 static bool nameless_is_cold(const struct join *j, uint32_t p)
 {
-	const struct about *a = &j->about[p];
+	const struct part_facts *a = &j->facts[p];
 	const struct mp_part *part = &j->b->index->parts[p];
 
 	if (a->jumper >= MANY || a->called || a->outside)
 		return false;
 	if (a->framed)
 		return true;
-	if (mp_bit(j->b->taken, part->at) || mp_bit(j->b->pointed, part->at))
+	if (mp_bit(j->b->address_taken, part->at) || mp_bit(j->b->pointed, part->at))
 		return false;
 	if (a->into == a->jumper)
 		return true;
@@ -165,10 +165,10 @@ static bool nameless_is_cold(const struct join *j, uint32_t p)
 static bool is_orphan(const struct join *j, uint32_t p)
 {
 	const struct mp_func *func = &j->b->part_funcs[p];
-	const struct about *a = &j->about[p];
+	const struct part_facts *a = &j->facts[p];
 
 	if (a->called || a->outside || a->jumper == MANY ||
-	    mp_bit(j->b->taken, j->b->index->parts[p].at))
+	    mp_bit(j->b->address_taken, j->b->index->parts[p].at))
 		return false;
 	return func->symbol == MP_NONE || cold_base(func->name);
 }
@@ -184,7 +184,7 @@ static bool same_base(const struct join *j, uint32_t p, size_t base, uint32_t ca
 static uint32_t parent_of(const struct join *j, uint32_t p)
 {
 	const struct mp_func *func = &j->b->part_funcs[p];
-	const struct about *a = &j->about[p];
+	const struct part_facts *a = &j->facts[p];
 	size_t base = func->symbol == MP_NONE ? 0 : cold_base(func->name);
 
 	if (func->problem == MP_PROBLEM_OVERLAP || func->problem == MP_PROBLEM_SPECIAL)
@@ -319,12 +319,12 @@ int mp_cfg_join_cold(struct mp_cfg_build *b)
 		b->cfg->ranges = NULL;
 		b->part_of_range = calloc((size_t)nr + 1, sizeof(*b->part_of_range));
 	}
-	j.about = calloc((size_t)nr + 1, sizeof(*j.about));
+	j.facts = calloc((size_t)nr + 1, sizeof(*j.facts));
 	j.root = calloc((size_t)nr + 1, sizeof(*j.root));
-	if (!b->part_of_range || !j.about || !j.root)
+	if (!b->part_of_range || !j.facts || !j.root)
 		goto out;
 	for (uint32_t p = 0; p < nr; p++)
-		j.about[p].jumper = j.about[p].into = MP_NONE;
+		j.facts[p].jumper = j.facts[p].into = MP_NONE;
 	look(&j);
 	for (uint32_t p = 0; p < nr; p++) {
 		uint32_t parent = parent_of(&j, p);
@@ -346,7 +346,7 @@ int mp_cfg_join_cold(struct mp_cfg_build *b)
 	swap_roots(&j);
 	ret = regroup(&j);
 out:
-	free(j.about);
+	free(j.facts);
 	free(j.root);
 	return ret;
 }

@@ -20,8 +20,8 @@
 
 struct gaps {
 	struct mp_cfg_build *b;
-	mp_bits led;	 /* places outside of functions that control reaches */
-	uint32_t *stack; /* places in @led that are still to be read */
+	mp_bits reached; /* places outside of functions that control reaches */
+	uint32_t *stack; /* places in @reached that are still to be read */
 	uint32_t nr_stack, cap_stack;
 	bool sure; /* the current instruction is certainly code */
 };
@@ -54,7 +54,7 @@ static bool is_behind_prefix(const struct mp_cfg_build *b, const struct mp_part 
 }
 
 /* Records a place in the text that the current instruction leads to. */
-static void add_stray(const struct gaps *g, uint32_t at)
+static void add_gap_target(const struct gaps *g, uint32_t at)
 {
 	struct mp_cfg_build *b = g->b;
 	uint32_t part = g->sure ? MP_NONE : mp_part_at(b->index, at);
@@ -62,7 +62,7 @@ static void add_stray(const struct gaps *g, uint32_t at)
 	if (part != MP_NONE && !mp_bit(b->starts, at) &&
 	    !is_behind_prefix(b, &b->index->parts[part], at))
 		return;
-	mp_bit_set(b->strays, at);
+	mp_bit_set(b->gap_targets, at);
 }
 
 static void note(const struct gaps *g, uint64_t vaddr)
@@ -70,7 +70,7 @@ static void note(const struct gaps *g, uint64_t vaddr)
 	uint32_t at = mp_space_at(g->b->index, vaddr);
 
 	if (is_text(g->b, at))
-		add_stray(g, at);
+		add_gap_target(g, at);
 }
 
 /* Records an operand that is no branch: a table may start there. */
@@ -81,9 +81,9 @@ static void note_operand(const struct gaps *g, uint64_t vaddr)
 
 	if (at == MP_NONE)
 		return;
-	mp_bit_set(b->stray_refs, at);
+	mp_bit_set(b->gap_refs, at);
 	if (is_text(b, at))
-		add_stray(g, at);
+		add_gap_target(g, at);
 }
 
 /* Records a number that equals an address, maybe by chance: nothing may be put there. */
@@ -93,9 +93,9 @@ static void note_number(struct mp_cfg_build *b, uint64_t vaddr)
 
 	if (at == MP_NONE)
 		return;
-	mp_bit_set(b->stray_refs, at);
+	mp_bit_set(b->gap_refs, at);
 	if (is_text(b, at))
-		mp_bit_set(b->index->chances, at);
+		mp_bit_set(b->index->weak_targets, at);
 }
 
 /* Records the operands of an instruction as if it belonged to a function. */
@@ -134,7 +134,7 @@ static void read_run(struct gaps *g, uint32_t at, uint32_t end)
 			at++;
 			continue;
 		}
-		g->sure = mp_bit(g->led, at);
+		g->sure = mp_bit(g->reached, at);
 		read_insn(g, &insn, bytes);
 		at += insn.len;
 	}
@@ -153,8 +153,8 @@ static void read_gap(struct gaps *g, uint32_t from, uint32_t to)
 			continue;
 		read_run(g, at, end);
 		for (at++; at < end; at++)
-			if (mp_bit(b->index->targets, at) || mp_bit(b->index->chances, at) ||
-			    mp_bit(b->strays, at) || mp_bit(g->led, at))
+			if (mp_bit(b->index->targets, at) || mp_bit(b->index->weak_targets, at) ||
+			    mp_bit(b->gap_targets, at) || mp_bit(g->reached, at))
 				read_run(g, at, end);
 	}
 }
@@ -200,11 +200,11 @@ static bool read_off_grid(struct gaps *g, const mp_bits bits)
 /* Control reaches @at. Addresses in functions are skipped: they were read with the function. */
 static int lead_to(struct gaps *g, uint32_t at)
 {
-	if (!is_text(g->b, at) || mp_bit(g->led, at) || mp_part_at(g->b->index, at) != MP_NONE)
+	if (!is_text(g->b, at) || mp_bit(g->reached, at) || mp_part_at(g->b->index, at) != MP_NONE)
 		return 0;
 	if (mp_grow(&g->stack, &g->cap_stack, g->nr_stack, sizeof(*g->stack)))
 		return -ENOMEM;
-	mp_bit_set(g->led, at);
+	mp_bit_set(g->reached, at);
 	g->stack[g->nr_stack++] = at;
 	return 0;
 }
@@ -263,15 +263,15 @@ static int follow(struct gaps *g, uint32_t at, uint32_t end, bool all)
 			at++;
 			continue;
 		}
-		mp_bit_set(g->led, at);
+		mp_bit_set(g->reached, at);
 		if (insn.disp_size && !insn.rip_relative)
 			ret = lead_to(g, mp_space_at(b->index, insn.target));
 		at += insn.len;
 		if (ret || (!all && (insn.kind == MP_INSN_JUMP || insn.kind == MP_INSN_IJUMP ||
 				     insn.kind == MP_INSN_RET || insn.kind == MP_INSN_TRAP)))
 			return ret;
-		if (!all &&
-		    (!is_text(b, at) || mp_bit(g->led, at) || mp_part_at(b->index, at) != MP_NONE))
+		if (!all && (!is_text(b, at) || mp_bit(g->reached, at) ||
+			     mp_part_at(b->index, at) != MP_NONE))
 			return 0;
 	}
 	return 0;
@@ -294,7 +294,7 @@ static int lead_through_sections(struct gaps *g)
 	return ret;
 }
 
-static int find_led(struct gaps *g)
+static int find_reached(struct gaps *g)
 {
 	int ret = lead_from_functions(g);
 
@@ -314,8 +314,8 @@ static int find_led(struct gaps *g)
 int mp_cfg_read_gaps(struct mp_cfg_build *b)
 {
 	const uint32_t nr_words = b->index->nr_bytes / 64 + 1;
-	struct gaps g = {.b = b, .led = mp_space_bitmap(b->index)};
-	int ret = g.led ? find_led(&g) : -ENOMEM;
+	struct gaps g = {.b = b, .reached = mp_space_bitmap(b->index)};
+	int ret = g.reached ? find_reached(&g) : -ENOMEM;
 	uint32_t at = 0;
 
 	if (ret)
@@ -330,12 +330,12 @@ int mp_cfg_read_gaps(struct mp_cfg_build *b)
 	 * with targets of its own.
 	 */
 	read_off_grid(&g, b->index->targets);
-	while (read_off_grid(&g, b->strays))
+	while (read_off_grid(&g, b->gap_targets))
 		;
 	mp_bits_clear_all(b->scratch, nr_words);
-	mp_bits_or_common(b->index->chances, b->strays, b->starts, nr_words);
+	mp_bits_or_common(b->index->weak_targets, b->gap_targets, b->starts, nr_words);
 out:
-	free(g.led);
+	free(g.reached);
 	free(g.stack);
 	return ret;
 }

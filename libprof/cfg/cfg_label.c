@@ -57,7 +57,7 @@ static bool look_at_jumps(struct labels *l, const struct mp_part *part)
 			continue;
 		if (f->slot) {
 			mp_bit_clear(l->b->tails, f->at);
-			mp_bit_set(l->b->loose, f->at);
+			mp_bit_set(l->b->may_miss_table, f->at);
 		}
 		if (mp_bit(l->b->computed, f->at))
 			return false;
@@ -94,11 +94,11 @@ static bool look_at_places(const struct labels *l, const struct mp_part *part, b
 			   bool *any)
 {
 	const struct mp_cfg_build *b = l->b;
-	uint32_t at = mp_bits_next(b->taken, part->at + first, part->end);
+	uint32_t at = mp_bits_next(b->address_taken, part->at + first, part->end);
 
-	for (; at < part->end; at = mp_bits_next(b->taken, at + 1, part->end)) {
+	for (; at < part->end; at = mp_bits_next(b->address_taken, at + 1, part->end)) {
 		*any = true;
-		if (!mp_bit(b->starts, at) || mp_bit(b->odd_words, at) ||
+		if (!mp_bit(b->starts, at) || mp_bit(b->non_label_words, at) ||
 		    (!l->framed && follows_call(l, part, at)))
 			return false;
 	}
@@ -255,7 +255,7 @@ static int look_at_refs(struct labels *l, const struct mp_part *part, bool first
 		uint32_t from = mp_part_at(b->index, ref->at);
 		struct mp_label_ref out;
 
-		if (!mp_bit(b->taken, ref->target))
+		if (!mp_bit(b->address_taken, ref->target))
 			continue;
 		*known = from != MP_NONE && reads_address(b, ref, &out) &&
 			 !is_read_through(l, ref->at);
@@ -317,8 +317,8 @@ static bool may_be_differences(const struct labels *l, uint32_t table, uint32_t 
 		part = mp_part_at(b->index, to);
 		if (part == MP_NONE || b->index->parts[part].func != l->func ||
 		    !mp_bit(b->starts, to) ||
-		    (known && !mp_bit(b->index->targets, to) && !mp_bit(b->index->chances, to) &&
-		     !stands_alone(l, to))) {
+		    (known && !mp_bit(b->index->targets, to) &&
+		     !mp_bit(b->index->weak_targets, to) && !stands_alone(l, to))) {
 			if (known)
 				return false;
 			break;
@@ -350,7 +350,7 @@ static void take_differences(const struct labels *l, uint32_t table, uint32_t ba
 		if (!mp_space_is_text(b->index, to) || !mp_bit(b->starts, to))
 			continue;
 		mp_bit_set(b->index->targets, to);
-		mp_bit_set(b->taken, to);
+		mp_bit_set(b->address_taken, to);
 	}
 }
 
@@ -415,7 +415,8 @@ static void enter_by_tables(const struct labels *l)
 	for (uint32_t u = 0; u < b->nr_uses; u++) {
 		const struct mp_table *t = &b->cfg->tables[b->uses[u].table];
 
-		if (t->func != l->func || (!t->labels && !mp_bit(b->loose, b->uses[u].jump)))
+		if (t->func != l->func ||
+		    (!t->labels && !mp_bit(b->may_miss_table, b->uses[u].jump)))
 			continue;
 		for (uint32_t i = 0; i < t->nr_entries; i++) {
 			uint32_t to = mp_table_entry(b, t, i);
@@ -465,8 +466,8 @@ static bool has_taken_middle(const struct labels *l, uint32_t index)
 	for (uint32_t r = func->first_range; r < func->first_range + func->nr_ranges; r++) {
 		const struct mp_part *part = part_of(l, r);
 
-		if (mp_bits_next(l->b->taken, part->at + (r == func->first_range), part->end) <
-		    part->end)
+		if (mp_bits_next(l->b->address_taken, part->at + (r == func->first_range),
+				 part->end) < part->end)
 			return true;
 	}
 	return false;

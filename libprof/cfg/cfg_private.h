@@ -105,7 +105,8 @@ struct mp_cfg_index {
 	 */
 	uint32_t *block_hint;
 	mp_bits targets;
-	mp_bits chances; /* evidence that may be chance: counts only where an instruction starts */
+	/* evidence that may be chance: counts only where an instruction starts */
+	mp_bits weak_targets;
 };
 
 struct mp_cfg_build {
@@ -113,27 +114,27 @@ struct mp_cfg_build {
 	struct mp_cfg *cfg;
 	struct mp_cfg_index *index;
 	const struct mp_cfg_options *options;
-	mp_bits starts;	 /* an instruction starts here */
-	mp_bits taken;	 /* the address stands in data or in an operand */
-	mp_bits named;	 /* an operand in code holds the address */
-	mp_bits pointed; /* a word of data holds the address, even a word of a table */
-	mp_bits entries; /* a function starts here */
-	mp_bits pads;	 /* a landing pad starts here */
+	mp_bits starts;	       /* an instruction starts here */
+	mp_bits address_taken; /* the address stands in data or in an operand */
+	mp_bits named;	       /* an operand in code holds the address */
+	mp_bits pointed;       /* a word of data holds the address, even a word of a table */
+	mp_bits entries;       /* a function starts here */
+	mp_bits pads;	       /* a landing pad starts here */
 	mp_bits table_targets;
-	mp_bits entered;       /* another function branches here, or any code calls it */
-	mp_bits refs;	       /* something refers to this byte of data (tables end there) */
-	mp_bits in_table;      /* first byte of an entry in a recognised table */
-	mp_bits tabled;	       /* an indirect jump here goes through known tables */
-	mp_bits pointer_jumps; /* an indirect jump here uses a pointer as its target */
-	mp_bits tails;	       /* an indirect jump here leaves its function */
-	mp_bits loose;	       /* an indirect jump here may also go to places that no table lists */
+	mp_bits entered;	/* another function branches here, or any code calls it */
+	mp_bits refs;		/* something refers to this byte of data (tables end there) */
+	mp_bits in_table;	/* first byte of an entry in a recognised table */
+	mp_bits tabled;		/* an indirect jump here goes through known tables */
+	mp_bits pointer_jumps;	/* an indirect jump here uses a pointer as its target */
+	mp_bits tails;		/* an indirect jump here leaves its function */
+	mp_bits may_miss_table; /* an indirect jump here may also go to places that no table lists */
 	/* an indirect jump here goes to an address that arithmetic computes */
 	mp_bits computed;
 	/* the address stands at a place where compilers put no label's address */
-	mp_bits odd_words;
-	mp_bits strays;	    /* code outside of functions, or between instructions, may lead here */
-	mp_bits stray_refs; /* such code may name this byte */
-	mp_bits scratch;    /* all bits are 0 between uses */
+	mp_bits non_label_words;
+	mp_bits gap_targets; /* code outside of functions, or between instructions, may lead here */
+	mp_bits gap_refs;    /* such code may name this byte */
+	mp_bits scratch;     /* all bits are 0 between uses */
 	struct mp_flow *flows;
 	uint32_t nr_flows, cap_flows;
 	struct mp_ref *ref_list;
@@ -155,7 +156,7 @@ struct mp_cfg_build {
 	struct mp_func *part_funcs;
 	struct mp_range *part_ranges;
 	mp_bits orphans;     /* starts of ranges that only a table may lead to */
-	void *table_lengths; /* private to table.c: one element per table */
+	void *table_lengths; /* private to table and table_jump: one element per table */
 	uint32_t cap_lengths;
 	uint32_t *part_of_range;
 	uint32_t first_dynsym; /* elf->symbols from this index on are .dynsym */
@@ -275,7 +276,7 @@ uint32_t mp_table_run(const struct mp_cfg_build *b, const struct mp_table *table
 		      bool *stop);
 /* Makes targets of further words that lead into the function, in case the end is wrong. */
 void mp_table_mark_beyond(struct mp_cfg_build *b, const struct mp_table *table);
-/* ---- table_private.c ---- */
+/* ---- table_exclusive.c ---- */
 int mp_cfg_check_tables(struct mp_cfg_build *b);
 /* ---- cfg_block.c: blocks, edges, calls ---- */
 int mp_cfg_make_blocks(struct mp_cfg_build *b);

@@ -24,7 +24,7 @@ static void follow(struct mp_cfg_build *b, const struct mp_span *span, uint32_t 
 		    mp_part_at(b->index, at) != MP_NONE)
 			return;
 		if (mp_bit(b->starts, target))
-			mp_bit_set(b->index->chances, target);
+			mp_bit_set(b->index->weak_targets, target);
 		/* Code that reads the entry has the function's address. */
 		if (mp_bit(b->entries, target))
 			mp_bit_set(b->named, target);

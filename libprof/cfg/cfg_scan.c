@@ -29,7 +29,7 @@ static void add_target(struct scan *s, uint32_t target)
 	if (s->func)
 		mp_bit_set(s->b->index->targets, target);
 	else
-		mp_bit_set(s->b->index->chances, target);
+		mp_bit_set(s->b->index->weak_targets, target);
 }
 
 /* An operand holds the address of @target; with !@sure it may be another number. */
@@ -46,18 +46,18 @@ static int add_ref(struct scan *s, uint32_t at, uint32_t target, bool sure)
 			b->text_refs[b->nr_text_refs++] = (struct mp_ref){at, target};
 		}
 		if (!sure) {
-			mp_bit_set(b->index->chances, target);
+			mp_bit_set(b->index->weak_targets, target);
 			/*
 			 * A constant often equals a code address by chance. If it equals
 			 * the address of a label in this function, chance is less likely.
 			 */
 			if (target > s->from && target < s->to && s->func) {
-				mp_bit_set(b->taken, target);
+				mp_bit_set(b->address_taken, target);
 				mp_bit_set(b->named, target);
 			}
 		} else {
 			add_target(s, target);
-			mp_bit_set(b->taken, target);
+			mp_bit_set(b->address_taken, target);
 			mp_bit_set(b->named, target);
 		}
 		return 0;
@@ -91,7 +91,7 @@ static int scan_absolute(struct scan *s, const struct mp_insn *insn, const uint8
 	if (target == MP_NONE)
 		return 0;
 	if (mp_bit(b->entries, target))
-		mp_bit_set(b->taken, target);
+		mp_bit_set(b->address_taken, target);
 	return add_ref(s, at, target, false);
 }
 
@@ -133,7 +133,7 @@ static int scan_insn(struct scan *s, const struct mp_insn *insn, const uint8_t *
 
 		memcpy(&value, bytes + insn->imm_off, sizeof(value));
 		if (mp_space_at(b->index, value) != MP_NONE)
-			mp_bit_set(b->index->chances, mp_space_at(b->index, value));
+			mp_bit_set(b->index->weak_targets, mp_space_at(b->index, value));
 	}
 	if (ret)
 		return ret;

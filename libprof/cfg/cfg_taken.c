@@ -39,9 +39,9 @@ static void word(void *ctx, uint64_t where, uint64_t value, enum mp_word_kind ki
 	from = where ? mp_space_at(b->index, where) : MP_NONE;
 	if (from != MP_NONE && mp_bit(b->in_table, from))
 		return;
-	mp_bit_set(b->taken, at);
+	mp_bit_set(b->address_taken, at);
 	if (!may_hold_labels(b, where))
-		mp_bit_set(b->odd_words, at);
+		mp_bit_set(b->non_label_words, at);
 }
 
 /* Symbols in the middle of a function are entries that other code may use. */
@@ -60,8 +60,8 @@ static void inner_symbols(struct mp_cfg_build *b)
 		part = at == MP_NONE ? MP_NONE : mp_part_at(b->index, at);
 		if (part == MP_NONE || b->index->parts[part].at == at)
 			continue;
-		mp_bit_set(b->taken, at);
-		mp_bit_set(b->odd_words, at);
+		mp_bit_set(b->address_taken, at);
+		mp_bit_set(b->non_label_words, at);
 	}
 }
 
@@ -72,7 +72,7 @@ static bool has_taken_middle(const struct mp_cfg_build *b, uint32_t func)
 
 	for (uint32_t r = 0; r < f->nr_ranges; r++) {
 		const struct mp_part *part = &b->index->parts[b->part_of_range[f->first_range + r]];
-		uint32_t at = mp_bits_next(b->taken, part->at + (r == 0), part->end);
+		uint32_t at = mp_bits_next(b->address_taken, part->at + (r == 0), part->end);
 
 		if (at < part->end)
 			return true;

@@ -23,7 +23,7 @@ static void weak_target(struct mp_cfg_build *b, uint64_t vaddr)
 	uint32_t at = mp_space_at(b->index, vaddr);
 
 	if (at != MP_NONE && mp_space_is_text(b->index, at))
-		mp_bit_set(b->index->chances, at);
+		mp_bit_set(b->index->weak_targets, at);
 }
 
 static void dynamic_section(struct mp_cfg_build *b)
@@ -55,7 +55,7 @@ static void note_label(struct mp_cfg_build *b, uint64_t vaddr)
 
 	weak_target(b, vaddr);
 	if (at != MP_NONE && mp_space_is_text(b->index, at))
-		mp_bit_set(b->strays, at);
+		mp_bit_set(b->gap_targets, at);
 }
 
 static bool is_loaded(const struct mp_elf *elf, const struct mp_symbol *sym)
@@ -99,7 +99,7 @@ static void word(void *ctx, uint64_t where, uint64_t value, enum mp_word_kind ki
 			mp_bit_set(b->refs, at);
 		return;
 	}
-	mp_bit_set(kind == MP_WORD_SURE ? b->index->targets : b->index->chances, at);
+	mp_bit_set(kind == MP_WORD_SURE ? b->index->targets : b->index->weak_targets, at);
 	if (kind != MP_WORD_CHANCE)
 		mp_bit_set(b->pointed, at);
 }

@@ -26,7 +26,7 @@ struct chase {
 };
 
 /* The value of @reg before @at matters, too: follow it unless that was done before. */
-static void ask(struct chase *c, uint32_t at, uint8_t reg)
+static void add_place(struct chase *c, uint32_t at, uint8_t reg)
 {
 	uint64_t key = ((uint64_t)at << 4 | reg) + 1;
 	uint32_t i = (uint32_t)(key * UINT64_C(0x9e3779b97f4a7c15) >> (64 - HASH_LOG2));
@@ -63,7 +63,7 @@ static void explain(struct chase *c, const struct mp_op *op, uint8_t reg)
 		 * from before the call.
 		 */
 		if (reg != 0)
-			ask(c, op->at, reg);
+			add_place(c, op->at, reg);
 		return;
 	}
 	switch (op->dst == reg ? op->kind : MP_OP_OTHER) {
@@ -71,11 +71,11 @@ static void explain(struct chase *c, const struct mp_op *op, uint8_t reg)
 		if (op->width != 8 || op->size != 8)
 			c->failed = true;
 		else
-			ask(c, op->at, op->src);
+			add_place(c, op->at, op->src);
 		return;
 	case MP_OP_CMOV:
-		ask(c, op->at, op->dst);
-		ask(c, op->at, op->src);
+		add_place(c, op->at, op->dst);
+		add_place(c, op->at, op->src);
 		return;
 	case MP_OP_LOAD: c->failed |= op->width != 8 || op->size != 8; return;
 	case MP_OP_CONST: c->failed |= !is_outside(c->s, (uint64_t)op->value); return;
@@ -106,7 +106,7 @@ static void go_back(struct chase *c, uint32_t at, uint8_t reg)
 
 			for (; i < s->nr_preds && s->preds[i].target == at; i++) {
 				joined = true;
-				ask(c, s->preds[i].source, reg);
+				add_place(c, s->preds[i].source, reg);
 			}
 		}
 		/*
@@ -130,7 +130,7 @@ static void go_back(struct chase *c, uint32_t at, uint8_t reg)
 		}
 		/* A loop must end here, too. */
 		if (joined) {
-			ask(c, prev, reg);
+			add_place(c, prev, reg);
 			return;
 		}
 		at = prev;
@@ -147,7 +147,7 @@ int mp_slice_from_outside(const struct mp_slice *s, uint32_t jump, uint8_t reg, 
 	int ret = c.seen && c.todo ? 0 : -ENOMEM;
 
 	if (!ret) {
-		ask(&c, jump, reg);
+		add_place(&c, jump, reg);
 		while (c.nr_todo && !c.failed) {
 			uint64_t key = c.todo[--c.nr_todo];
 

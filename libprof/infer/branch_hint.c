@@ -30,36 +30,36 @@ static uint32_t call_from(const struct mp_cfg *cfg, uint32_t low, uint32_t high,
 	return low;
 }
 
-void mp_branch_scene_fill(const struct mp_cfg *cfg, const struct mp_func *func,
-			  struct mp_branch_scene *scene)
+void mp_func_shape_fill(const struct mp_cfg *cfg, const struct mp_func *func,
+			struct mp_func_shape *shape)
 {
 	const struct mp_block *blocks = &cfg->blocks[func->first_block];
 
-	scene->func = func;
-	scene->first_call = call_from(cfg, 0, cfg->nr_calls, func->first_block);
-	scene->end_call = call_from(cfg, scene->first_call, cfg->nr_calls,
+	shape->func = func;
+	shape->first_call = call_from(cfg, 0, cfg->nr_calls, func->first_block);
+	shape->end_call = call_from(cfg, shape->first_call, cfg->nr_calls,
 				    func->first_block + func->nr_blocks);
-	memset(scene->nr_in, 0, (func->nr_blocks + 1) * sizeof(*scene->nr_in));
-	memset(scene->depth, 0, (func->nr_blocks + 1) * sizeof(*scene->depth));
+	memset(shape->nr_in, 0, (func->nr_blocks + 1) * sizeof(*shape->nr_in));
+	memset(shape->depth, 0, (func->nr_blocks + 1) * sizeof(*shape->depth));
 	for (uint32_t b = 0; b < func->nr_blocks; b++) {
-		scene->nr_in[b] += mp_block_enters(&blocks[b]);
+		shape->nr_in[b] += mp_block_enters(&blocks[b]);
 		for (uint32_t e = blocks[b].first_edge;
 		     e < blocks[b].first_edge + blocks[b].nr_edges; e++) {
 			uint32_t to = cfg->edges[e].to - func->first_block;
 
-			scene->nr_in[to]++;
+			shape->nr_in[to]++;
 			/*
 			 * A .cold part lies before or behind all other blocks, so its
 			 * position does not show a loop.
 			 */
 			if (to > b || (blocks[to].flags | blocks[b].flags) & MP_BLOCK_COLD_PART)
 				continue;
-			scene->depth[to]++;
-			scene->depth[b + 1]--;
+			shape->depth[to]++;
+			shape->depth[b + 1]--;
 		}
 	}
 	for (uint32_t b = 1; b < func->nr_blocks; b++)
-		scene->depth[b] = (uint16_t)(scene->depth[b] + scene->depth[b - 1]);
+		shape->depth[b] = (uint16_t)(shape->depth[b] + shape->depth[b - 1]);
 }
 
 /* True if @to is the only successor of @from. */
@@ -70,39 +70,38 @@ static bool leads_to(const struct mp_cfg *cfg, const struct mp_block *from,
 	       &cfg->blocks[cfg->edges[from->first_edge].to] == to;
 }
 
-static bool block_calls(const struct mp_cfg *cfg, const struct mp_branch_scene *scene,
-			uint32_t block)
+static bool block_calls(const struct mp_cfg *cfg, const struct mp_func_shape *shape, uint32_t block)
 {
-	uint32_t call = call_from(cfg, scene->first_call, scene->end_call, block);
+	uint32_t call = call_from(cfg, shape->first_call, shape->end_call, block);
 
-	return call < scene->end_call && cfg->calls[call].block == block && !cfg->calls[call].tail;
+	return call < shape->end_call && cfg->calls[call].block == block && !cfg->calls[call].tail;
 }
 
-static uint32_t side_look(const struct mp_cfg *cfg, const struct mp_branch_scene *scene,
-			  uint32_t from, uint32_t to)
+static uint32_t side_evidence(const struct mp_cfg *cfg, const struct mp_func_shape *shape,
+			      uint32_t from, uint32_t to)
 {
 	const struct mp_block *side = &cfg->blocks[to];
-	uint32_t first = scene->func->first_block;
-	uint16_t here = scene->depth[from - first], there = scene->depth[to - first];
+	uint32_t first = shape->func->first_block;
+	uint16_t here = shape->depth[from - first], there = shape->depth[to - first];
 	uint32_t seen = 0;
 
 	if (side->term == MP_TERM_RET)
-		seen |= 1u << MP_LOOK_RETURNS;
-	if (block_calls(cfg, scene, to))
-		seen |= 1u << MP_LOOK_CALLS;
+		seen |= 1u << MP_EVIDENCE_RETURNS;
+	if (block_calls(cfg, shape, to))
+		seen |= 1u << MP_EVIDENCE_CALLS;
 	if (side->term == MP_TERM_JUMP && side->term_target <= side->vaddr)
-		seen |= 1u << MP_LOOK_LOOPS;
+		seen |= 1u << MP_EVIDENCE_LOOPS;
 	if (side->term == MP_TERM_TRAP || side->term == MP_TERM_NORETURN ||
 	    side->flags & MP_BLOCK_COLD_PART)
-		seen |= 1u << MP_LOOK_DOOMED;
-	if (scene->nr_in[to - first] > 1)
-		seen |= 1u << MP_LOOK_SHARED;
+		seen |= 1u << MP_EVIDENCE_ENDS_COLD;
+	if (shape->nr_in[to - first] > 1)
+		seen |= 1u << MP_EVIDENCE_SHARED;
 	if (side->nr_insns <= SHORT_INSNS)
-		seen |= 1u << MP_LOOK_SHORT;
+		seen |= 1u << MP_EVIDENCE_SHORT;
 	if (there < here)
-		seen |= 1u << MP_LOOK_LEAVES;
+		seen |= 1u << MP_EVIDENCE_LEAVES;
 	if (there > here)
-		seen |= 1u << MP_LOOK_ENTERS;
+		seen |= 1u << MP_EVIDENCE_ENTERS;
 	return seen;
 }
 
@@ -141,8 +140,8 @@ enum mp_compared mp_insn_compares(const uint8_t *bytes, uint8_t len)
 	}
 }
 
-static void condition_look(const struct mp_cfg *cfg, const struct mp_block *block,
-			   struct mp_branch_looks *out)
+static void condition_evidence(const struct mp_cfg *cfg, const struct mp_block *block,
+			       struct mp_branch_evidence *out)
 {
 	const uint8_t *bytes = cfg->elf ? mp_elf_bytes(cfg->elf, block->vaddr, block->size) : NULL;
 	struct mp_insn insn;
@@ -157,15 +156,15 @@ static void condition_look(const struct mp_cfg *cfg, const struct mp_block *bloc
 	}
 }
 
-struct mp_branch_looks mp_branch_look(const struct mp_cfg *cfg, const struct mp_branch_scene *scene,
-				      uint32_t b)
+struct mp_branch_evidence mp_branch_evidence_find(const struct mp_cfg *cfg,
+						  const struct mp_func_shape *shape, uint32_t b)
 {
 	const struct mp_block *block = &cfg->blocks[b], *target, *next;
 	uint32_t e = block->first_edge;
-	struct mp_branch_looks out = {0};
+	struct mp_branch_evidence out = {0};
 	uint32_t fall, taken;
 
-	condition_look(cfg, block, &out);
+	condition_evidence(cfg, block, &out);
 	taken = cfg->edges[e].to;
 	fall = cfg->edges[e + 1].to;
 	if (cfg->edges[e].kind == MP_EDGE_FALL) {
@@ -174,24 +173,24 @@ struct mp_branch_looks mp_branch_look(const struct mp_cfg *cfg, const struct mp_
 	}
 	target = &cfg->blocks[taken];
 	next = &cfg->blocks[fall];
-	out.seen = side_look(cfg, scene, b, taken) | side_look(cfg, scene, b, fall) << 1;
+	out.seen = side_evidence(cfg, shape, b, taken) | side_evidence(cfg, shape, b, fall) << 1;
 	if (target->vaddr <= block->vaddr)
-		out.seen |= 1u << MP_LOOK_BACK;
+		out.seen |= 1u << MP_EVIDENCE_BACK;
 	else if (target->vaddr > block->vaddr + FAR_BYTES)
-		out.seen |= 1u << MP_LOOK_FAR;
+		out.seen |= 1u << MP_EVIDENCE_FAR;
 	if (leads_to(cfg, next, target))
-		out.seen |= 1u << MP_LOOK_SKIP;
+		out.seen |= 1u << MP_EVIDENCE_SKIP;
 	if (leads_to(cfg, target, next))
-		out.seen |= 1u << MP_LOOK_ASIDE;
+		out.seen |= 1u << MP_EVIDENCE_ASIDE;
 	return out;
 }
 
-double mp_branch_hint(struct mp_branch_looks looks)
+double mp_branch_hint(struct mp_branch_evidence evidence)
 {
-	double sum = base_odds + compared_odds[looks.compared][looks.cc & 15];
+	double sum = base_odds + compared_odds[evidence.compared][evidence.cc & 15];
 
-	for (uint32_t i = 0; i < MP_NR_LOOKS; i++)
-		if (looks.seen >> i & 1)
-			sum += look_odds[i];
+	for (uint32_t i = 0; i < MP_NR_EVIDENCE; i++)
+		if (evidence.seen >> i & 1)
+			sum += evidence_odds[i];
 	return sum;
 }

@@ -24,39 +24,39 @@ enum mp_compared {
 };
 
 /*
- * Evidence about a branch. MP_LOOK_X describes the taken side; MP_LOOK_FALL_X, the next
+ * Evidence about a branch. MP_EVIDENCE_X describes the taken side; MP_EVIDENCE_FALL_X, the next
  * number, describes the same of the side that falls through.
  */
-enum mp_branch_look {
-	MP_LOOK_BACK,	 /* the target lies at the branch's block or before it */
-	MP_LOOK_FAR,	 /* the target lies more than FAR_BYTES behind the block's start */
-	MP_LOOK_SKIP,	 /* the skipped block leads to the target only: an if without else */
-	MP_LOOK_ASIDE,	 /* the target leads to the fall-through block only */
-	MP_LOOK_RETURNS, /* the side's block ends in a return */
-	MP_LOOK_FALL_RETURNS,
-	MP_LOOK_CALLS,
-	MP_LOOK_FALL_CALLS,
-	MP_LOOK_LOOPS, /* the block ends in a backward jump */
-	MP_LOOK_FALL_LOOPS,
+enum mp_branch_evidence_kind {
+	MP_EVIDENCE_BACK,    /* the target lies at the branch's block or before it */
+	MP_EVIDENCE_FAR,     /* the target lies more than FAR_BYTES behind the block's start */
+	MP_EVIDENCE_SKIP,    /* the skipped block leads to the target only: an if without else */
+	MP_EVIDENCE_ASIDE,   /* the target leads to the fall-through block only */
+	MP_EVIDENCE_RETURNS, /* the side's block ends in a return */
+	MP_EVIDENCE_FALL_RETURNS,
+	MP_EVIDENCE_CALLS,
+	MP_EVIDENCE_FALL_CALLS,
+	MP_EVIDENCE_LOOPS, /* the block ends in a backward jump */
+	MP_EVIDENCE_FALL_LOOPS,
 	/*
 	 * the block ends in a trap or a call without return, or the compiler put it in a
 	 * .cold part
 	 */
-	MP_LOOK_DOOMED,
-	MP_LOOK_FALL_DOOMED,
-	MP_LOOK_SHARED, /* the block has other predecessors, too */
-	MP_LOOK_FALL_SHARED,
-	MP_LOOK_SHORT, /* the block has one or two instructions */
-	MP_LOOK_FALL_SHORT,
-	MP_LOOK_LEAVES, /* the side is in fewer loops than the branch */
-	MP_LOOK_FALL_LEAVES,
-	MP_LOOK_ENTERS, /* the side is in more loops than the branch */
-	MP_LOOK_FALL_ENTERS,
-	MP_NR_LOOKS
+	MP_EVIDENCE_ENDS_COLD,
+	MP_EVIDENCE_FALL_ENDS_COLD,
+	MP_EVIDENCE_SHARED, /* the block has other predecessors, too */
+	MP_EVIDENCE_FALL_SHARED,
+	MP_EVIDENCE_SHORT, /* the block has one or two instructions */
+	MP_EVIDENCE_FALL_SHORT,
+	MP_EVIDENCE_LEAVES, /* the side is in fewer loops than the branch */
+	MP_EVIDENCE_FALL_LEAVES,
+	MP_EVIDENCE_ENTERS, /* the side is in more loops than the branch */
+	MP_EVIDENCE_FALL_ENTERS,
+	MP_NR_EVIDENCE
 };
 
-struct mp_branch_looks {
-	uint32_t seen;	  /* bits: 1 << enum mp_branch_look */
+struct mp_branch_evidence {
+	uint32_t seen;	  /* bits: 1 << enum mp_branch_evidence_kind */
 	uint8_t compared; /* enum mp_compared */
 	uint8_t cc;	  /* condition code */
 };
@@ -68,7 +68,7 @@ enum mp_compared mp_insn_compares(const uint8_t *bytes, uint8_t len);
  * Facts about the blocks of one function. The caller provides both arrays, with one element
  * more than the function has blocks.
  */
-struct mp_branch_scene {
+struct mp_func_shape {
 	const struct mp_func *func;
 	uint32_t first_call, end_call; /* range of the function's calls in cfg->calls */
 	uint32_t *nr_in;	       /* number of ways that lead to the block */
@@ -76,16 +76,17 @@ struct mp_branch_scene {
 	uint16_t *depth;
 };
 
-void mp_branch_scene_fill(const struct mp_cfg *cfg, const struct mp_func *func,
-			  struct mp_branch_scene *scene);
+void mp_func_shape_fill(const struct mp_cfg *cfg, const struct mp_func *func,
+			struct mp_func_shape *shape);
 
 /*
- * The evidence about one branch. @block lies in the scene's function, ends in a conditional
+ * The evidence about one branch. @block lies in the shape's function, ends in a conditional
  * branch and has two edges.
  */
-struct mp_branch_looks mp_branch_look(const struct mp_cfg *cfg, const struct mp_branch_scene *scene,
-				      uint32_t block);
+struct mp_branch_evidence mp_branch_evidence_find(const struct mp_cfg *cfg,
+						  const struct mp_func_shape *shape,
+						  uint32_t block);
 /* Natural logarithm of the odds that the branch is taken. */
-double mp_branch_hint(struct mp_branch_looks looks);
+double mp_branch_hint(struct mp_branch_evidence evidence);
 
 #endif

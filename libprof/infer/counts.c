@@ -17,7 +17,7 @@
 #include "libprof/infer/insn_wait.h"
 #include "libprof/base/parallel.h"
 #include "libprof/infer/path_infer.h"
-#include "libprof/infer/ways.h"
+#include "libprof/infer/flow_connect.h"
 
 /* Price of entering at a landing pad, which runs only when an exception is thrown. */
 #define PAD_ENTRY_COST 64.0
@@ -53,8 +53,8 @@ bool mp_block_leaves(const struct mp_cfg *cfg, const struct mp_block *block)
 struct scratch {
 	struct mp_flow_block *blocks;
 	struct mp_flow_edge *edges;
-	double *runs; /* per block: a number for mp_ways_find() and mp_counts_agree() */
-	struct mp_branch_scene scene;
+	double *runs; /* per block: a number for mp_flow_connect() and mp_counts_agree() */
+	struct mp_func_shape scene;
 	uint32_t max_blocks, max_edges;
 	struct mp_counts_stats stats;
 };
@@ -144,24 +144,25 @@ static float block_wait(const struct mp_cfg *cfg, const struct mp_block *block)
 }
 
 /* Cost of going against the hint, in instructions; above 0: the branch is probably taken. */
-static double hint_weighed(struct mp_branch_looks looks)
+static double hint_weighed(struct mp_branch_evidence looks)
 {
-	bool leaves = looks.seen >> MP_LOOK_LEAVES & 1,
-	     fall = looks.seen >> MP_LOOK_FALL_LEAVES & 1;
+	bool leaves = looks.seen >> MP_EVIDENCE_LEAVES & 1,
+	     fall = looks.seen >> MP_EVIDENCE_FALL_LEAVES & 1;
 
 	return mp_branch_hint(looks) * (leaves != fall ? HINT_WEIGHT_LOOP : HINT_WEIGHT);
 }
 
 static void func_read(const struct inference *in, const struct mp_func *func,
-		      struct mp_branch_scene *scene)
+		      struct mp_func_shape *scene)
 {
-	mp_branch_scene_fill(in->cfg, func, scene);
+	mp_func_shape_fill(in->cfg, func, scene);
 	for (uint32_t b = func->first_block; b < func->first_block + func->nr_blocks; b++) {
 		const struct mp_block *block = &in->cfg->blocks[b];
 
 		in->wait[b] = block_wait(in->cfg, block);
 		if (in->hinted && block->term == MP_TERM_COND && block->nr_edges == 2)
-			in->hint[b] = (float)hint_weighed(mp_branch_look(in->cfg, scene, b));
+			in->hint[b] =
+				(float)hint_weighed(mp_branch_evidence_find(in->cfg, scene, b));
 	}
 }
 
@@ -215,7 +216,7 @@ static void block_fill(const struct inference *in, uint32_t b, struct mp_flow_bl
 		out->more_insns = in->more.insns[b];
 	}
 	if (in->told_weight > 0)
-		out->told = (double)in->paths->told[b];
+		out->reported = (double)in->paths->reported[b];
 	if (in->transfer_weight > 0) {
 		out->samples += (double)profile->block_leavings[b];
 		out->more_insns += in->transfer_weight * profile->block_leavers[b];
@@ -252,7 +253,7 @@ static int func_follow_paths(const struct inference *in, const struct mp_flow *f
 static int ways_add(const struct mp_flow *flow, const double *block, const double *edge,
 		    struct scratch *scratch)
 {
-	if (mp_ways_find(flow, block, edge, scratch->runs))
+	if (mp_flow_connect(flow, block, edge, scratch->runs))
 		return -ENOMEM;
 	for (uint32_t b = 0; b < flow->nr_blocks; b++) {
 		/* A block without information expects no samples. */
@@ -281,7 +282,7 @@ static int func_infer(const struct inference *in, uint32_t f, struct scratch *sc
 		.exact = in->exact,
 		.unsampled = in->unsampled,
 		.transfer_weight = in->transfer_weight,
-		.told_weight = in->told_weight,
+		.reported_weight = in->told_weight,
 	};
 	int ret;
 
@@ -404,9 +405,9 @@ static double told_weigh(const struct mp_cfg *cfg, const struct mp_path_evidence
 	double told = 0, counted = 0;
 
 	for (uint32_t b = 0; b < cfg->nr_blocks; b++) {
-		if (!paths->told[b])
+		if (!paths->reported[b])
 			continue;
-		told += (double)paths->told[b];
+		told += (double)paths->reported[b];
 		counted += counts->block[b];
 	}
 	return counted > 0 ? told / counted : 0;
@@ -537,10 +538,10 @@ static int followed_copy(const struct mp_cfg *cfg, const struct mp_path_evidence
 {
 	if (!paths->nr_steps)
 		return 0;
-	out->followed = calloc((size_t)cfg->nr_edges + 1, sizeof(*out->followed));
-	if (!out->followed)
+	out->paths_over_edge = calloc((size_t)cfg->nr_edges + 1, sizeof(*out->paths_over_edge));
+	if (!out->paths_over_edge)
 		return -ENOMEM;
-	memcpy(out->followed, paths->edge, cfg->nr_edges * sizeof(*out->followed));
+	memcpy(out->paths_over_edge, paths->edge, cfg->nr_edges * sizeof(*out->paths_over_edge));
 	return 0;
 }
 
@@ -645,6 +646,6 @@ void mp_counts_fini(struct mp_counts *counts)
 	free(counts->block);
 	free(counts->edge);
 	free(counts->samples);
-	free(counts->followed);
+	free(counts->paths_over_edge);
 	*counts = (struct mp_counts){0};
 }

@@ -18,12 +18,12 @@
 /* Inferred counts of a whole module, in the order of cfg->blocks and cfg->edges. */
 struct mp_counts {
 	double *block, *edge;
-	uint64_t *samples;	/* witnesses per block, as in struct mp_profile */
-	bool exact;		/* counted, not inferred: certain */
-	bool complete;		/* all runs were counted: a block without a count did not run */
-	bool unsampled;		/* all counts come from transfers */
-	double transfer_weight; /* transfers seen per execution, as in struct mp_flow */
-	uint64_t *followed;	/* per edge: paths over it; NULL: no paths were used */
+	uint64_t *samples;	   /* witnesses per block, as in struct mp_profile */
+	bool exact;		   /* counted, not inferred: certain */
+	bool complete;		   /* all runs were counted: a block without a count did not run */
+	bool unsampled;		   /* all counts come from transfers */
+	double transfer_weight;	   /* transfers seen per execution, as in struct mp_flow */
+	uint64_t *paths_over_edge; /* per edge: paths over it; NULL: no paths were used */
 };
 
 struct mp_counts_options {

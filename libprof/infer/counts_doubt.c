@@ -17,8 +17,8 @@ static double branch_evidence(const struct mp_cfg *cfg, const struct mp_counts *
 	double insns = (cfg->blocks[ways[0].to].nr_insns + cfg->blocks[ways[1].to].nr_insns) / 2.0;
 	double sum = runs * ((counts->unsampled ? 0 : insns) + counts->transfer_weight);
 
-	if (counts->followed)
-		sum += (double)(counts->followed[edge] + counts->followed[edge + 1]);
+	if (counts->paths_over_edge)
+		sum += (double)(counts->paths_over_edge[edge] + counts->paths_over_edge[edge + 1]);
 	return sum;
 }
 

@@ -11,6 +11,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "libprof/infer/flow_check.h"
+#include "libprof/infer/infer_scaled.h"
 #include "libprof/infer/mcf.h"
 
 /*
@@ -148,16 +150,11 @@ static double block_trust(const struct mp_flow *flow, uint32_t b)
 	return fmax(LEAST_TRUST, TIME_SHAPE / (TIME_SHAPE + expected));
 }
 
-static bool edge_is_counted(const struct mp_flow *flow, const struct mp_flow_edge *edge)
-{
-	return edge->counted && flow->transfer_weight > 0;
-}
-
 static double edge_prior(const struct mp_flow *flow, const struct mp_flow_edge *edge)
 {
 	double prior = edge->against;
 
-	if (!flow->layout_prior || edge_is_counted(flow, edge))
+	if (!flow->layout_prior || mp_flow_edge_is_counted(flow, edge))
 		return 0;
 	if (!flow->hinted)
 		prior = !edge->taken
@@ -173,32 +170,6 @@ static uint32_t arc_add(struct network *net, uint32_t from, uint32_t to, int64_t
 	net->arcs[net->nr_arcs] = (struct mp_mcf_arc){
 		.from = from, .to = to, .capacity = capacity, .cost = llround(cost * COST_ONE)};
 	return net->nr_arcs++;
-}
-
-static int flow_check(const struct mp_flow *flow, struct mp_err *err)
-{
-	for (uint32_t b = 0; b < flow->nr_blocks; b++) {
-		const struct mp_flow_block *block = &flow->blocks[b];
-
-		if (!(block->samples >= 0) || !isfinite(block->samples) || !(block->before >= 0) ||
-		    !isfinite(block->before) || !(block->entry_cost >= 0) ||
-		    block->entry_cost > 1e6 || !(block->more_insns >= 0) ||
-		    block->more_insns > 1e6 || !(block->wait >= 0) || block->wait > 1u << 24 ||
-		    block->nr_insns > 1u << 24)
-			return mp_err_set(err, EINVAL, "flow: block %u has no sensible numbers", b);
-	}
-	for (uint32_t e = 0; e < flow->nr_edges; e++) {
-		if (flow->edges[e].from >= flow->nr_blocks || flow->edges[e].to >= flow->nr_blocks)
-			return mp_err_set(err, EINVAL, "flow: edge %u names no block", e);
-		if (!(flow->edges[e].transfers >= 0) || !isfinite(flow->edges[e].transfers) ||
-		    !(flow->edges[e].against >= 0) || flow->edges[e].against > 1e6)
-			return mp_err_set(err, EINVAL, "flow: edge %u has no sensible number", e);
-	}
-	if (!(flow->transfer_weight >= 0) || flow->transfer_weight > 1e6)
-		return mp_err_set(err, EINVAL, "flow: no sensible weight of transfers");
-	if (flow->nr_blocks > 1u << 28 || flow->nr_edges > 1u << 28)
-		return mp_err_set(err, EINVAL, "flow: too large");
-	return 0;
 }
 
 /* ---- tables --------------------------------------------------------------------------------- */
@@ -340,7 +311,7 @@ static void edge_add(struct network *net, uint32_t e)
 	uint32_t from = net->out[edge->from], to = net->in[edge->to];
 
 	net->edge_arc[e] = net->nr_arcs;
-	if (edge_is_counted(flow, edge))
+	if (mp_flow_edge_is_counted(flow, edge))
 		bundle_add(net, from, to, edge->transfers, flow->transfer_weight, 0);
 	else
 		arc_add(net, from, to, MP_MCF_INFINITE, edge_prior(flow, edge));
@@ -356,7 +327,7 @@ static int flow_shift(const struct mp_flow *flow)
 		if (flow->blocks[b].samples > 0)
 			sum += cuts[NR_CUTS - 1] * flow->blocks[b].samples / block_cost(flow, b);
 	for (uint32_t e = 0; e < flow->nr_edges; e++)
-		if (edge_is_counted(flow, &flow->edges[e]))
+		if (mp_flow_edge_is_counted(flow, &flow->edges[e]))
 			sum += cuts[NR_CUTS - 1] * flow->edges[e].transfers / flow->transfer_weight;
 	frexp(sum, &exponent);
 	return exponent + FLOW_MAX_SHIFT > FLOW_BITS ? FLOW_BITS - exponent : FLOW_MAX_SHIFT;
@@ -399,7 +370,7 @@ static int nodes_assign(struct network *net)
 		uint32_t from = flow->edges[e].from, to = flow->edges[e].to;
 
 		if (nr_in[to] != 1 || from == to || flow->edges[e].group != NONE ||
-		    edge_is_counted(flow, &flow->edges[e]))
+		    mp_flow_edge_is_counted(flow, &flow->edges[e]))
 			continue;
 		if (net->out[from] == NONE)
 			net->out[from] = net->nr_nodes++;
@@ -414,7 +385,7 @@ static int nodes_assign(struct network *net)
 		uint32_t from = flow->edges[e].from, to = flow->edges[e].to;
 
 		if (nr_out[from] != 1 || from == to || flow->edges[e].group != NONE ||
-		    net->edge_block[e] != NONE || edge_is_counted(flow, &flow->edges[e]))
+		    net->edge_block[e] != NONE || mp_flow_edge_is_counted(flow, &flow->edges[e]))
 			continue;
 		net->out[from] = net->in[to];
 		net->extra[from] += edge_prior(flow, &flow->edges[e]);
@@ -545,55 +516,16 @@ static void network_read(const struct network *net, double *block_count, double 
 	}
 }
 
-/* ---- length scaling alone ------------------------------------------------------------------- */
-
-static int infer_scaled(const struct mp_flow *flow, double *block_count, double *edge_count)
-{
-	double *sum = calloc((size_t)flow->nr_blocks + 1, sizeof(*sum));
-	uint32_t *nr = calloc((size_t)flow->nr_blocks + 1, sizeof(*nr));
-
-	if (!sum || !nr) {
-		free(sum);
-		free(nr);
-		return -ENOMEM;
-	}
-	for (uint32_t b = 0; b < flow->nr_blocks; b++)
-		block_count[b] = flow->blocks[b].nr_insns
-					 ? flow->blocks[b].samples / flow->blocks[b].nr_insns
-					 : 0;
-	for (uint32_t e = 0; e < flow->nr_edges; e++)
-		if (edge_is_counted(flow, &flow->edges[e]))
-			sum[flow->edges[e].to] += flow->edges[e].transfers / flow->transfer_weight;
-	for (uint32_t b = 0; b < flow->nr_blocks; b++) {
-		block_count[b] = fmax(block_count[b], sum[b]);
-		sum[b] = 0;
-	}
-	for (uint32_t e = 0; e < flow->nr_edges; e++) {
-		sum[flow->edges[e].from] += block_count[flow->edges[e].to];
-		nr[flow->edges[e].from]++;
-	}
-	for (uint32_t e = 0; e < flow->nr_edges; e++) {
-		uint32_t from = flow->edges[e].from;
-		double share = sum[from] > 0 ? block_count[flow->edges[e].to] / sum[from]
-					     : 1.0 / nr[from];
-
-		edge_count[e] = block_count[from] * share;
-	}
-	free(sum);
-	free(nr);
-	return 0;
-}
-
 int mp_infer_flow(const struct mp_flow *flow, enum mp_estimator estimator, double *block_count,
 		  double *edge_count, struct mp_err *err)
 {
 	struct network net = {0};
-	int ret = flow_check(flow, err);
+	int ret = mp_flow_check(flow, err);
 
 	if (ret)
 		return ret;
 	if (estimator == MP_ESTIMATE_SCALED)
-		return infer_scaled(flow, block_count, edge_count);
+		return mp_infer_scaled(flow, block_count, edge_count);
 	ret = network_init(&net, flow);
 	if (!ret)
 		ret = mp_mcf_solve(net.nr_nodes, net.arcs, net.nr_arcs,
@@ -601,7 +533,7 @@ int mp_infer_flow(const struct mp_flow *flow, enum mp_estimator estimator, doubl
 	if (!ret) {
 		network_read(&net, block_count, edge_count);
 	} else if (ret == MP_MCF_STOPPED) {
-		ret = infer_scaled(flow, block_count, edge_count);
+		ret = mp_infer_scaled(flow, block_count, edge_count);
 		if (!ret)
 			ret = MP_INFER_GAVE_UP;
 	}

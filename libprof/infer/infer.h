@@ -38,7 +38,7 @@ struct mp_flow_block {
 	 * how far its samples can be trusted.
 	 */
 	double before;
-	double told; /* how often a polled program reported the block (path_infer) */
+	double reported; /* how often a polled program reported the block (path_infer) */
 	/* Cost of each execution that comes from outside, in instructions; 0: free. */
 	double entry_cost;
 };
@@ -84,7 +84,7 @@ struct mp_flow {
 	 */
 	double transfer_weight;
 	/* Reports per execution of a block that a polled program reports; 0: no reports. */
-	double told_weight;
+	double reported_weight;
 };
 
 /*

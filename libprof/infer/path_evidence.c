@@ -45,37 +45,38 @@ static bool step_add(const struct mp_cfg *cfg, uint64_t from, uint64_t to, uint6
  * A program reports paths at some of its blocks, of which one block of @cfg may hold
  * several. The first one with reports counts for the block.
  */
-static void told_add(const struct mp_cfg *cfg, uint64_t vaddr, uint64_t count, uint64_t *where,
-		     struct mp_path_evidence *out)
+static void reported_add(const struct mp_cfg *cfg, uint64_t vaddr, uint64_t count, uint64_t *where,
+			 struct mp_path_evidence *out)
 {
 	uint32_t block = mp_cfg_block_at(cfg, vaddr);
 
 	if (block == MP_NONE || (where[block] && where[block] < vaddr))
 		return;
 	if (where[block] != vaddr)
-		out->told[block] = 0;
+		out->reported[block] = 0;
 	where[block] = vaddr;
-	out->told[block] += count;
+	out->reported[block] += count;
 }
 
 static void path_add(const struct mp_cfg *cfg, const struct mp_path_count *path, uint64_t *where,
 		     struct mp_path_evidence *out)
 {
 	uint64_t vaddrs[MP_PATH_MAX_BLOCKS];
-	uint32_t told, nr = mp_path_key_decode(path->key, path->key_size, vaddrs, &told);
+	uint32_t nr_complete,
+		nr = mp_path_key_decode(path->key, path->key_size, vaddrs, &nr_complete);
 
 	out->nr_paths += path->count;
 	if (!nr) {
 		out->nr_strange += path->count;
 		return;
 	}
-	if (told != MP_PATH_SAMPLED)
-		told_add(cfg, vaddrs[nr - 1], path->count, where, out);
+	if (nr_complete != MP_PATH_SAMPLED)
+		reported_add(cfg, vaddrs[nr - 1], path->count, where, out);
 	/*
 	 * Backwards from the sample: blocks before an impossible step say nothing about
 	 * this cfg.
 	 */
-	for (uint32_t i = nr - 1; i && nr - 1 - i < told; i--)
+	for (uint32_t i = nr - 1; i && nr - 1 - i < nr_complete; i--)
 		if (!step_add(cfg, vaddrs[i - 1], vaddrs[i], path->count, out)) {
 			out->nr_strange += path->count;
 			return;
@@ -90,9 +91,9 @@ int mp_path_evidence_build(const struct mp_cfg *cfg, const struct mp_path_count 
 	*out = (struct mp_path_evidence){
 		.edge = calloc((size_t)cfg->nr_edges + 1, sizeof(*out->edge)),
 		.outside = calloc((size_t)cfg->nr_blocks + 1, sizeof(*out->outside)),
-		.told = calloc((size_t)cfg->nr_blocks + 1, sizeof(*out->told)),
+		.reported = calloc((size_t)cfg->nr_blocks + 1, sizeof(*out->reported)),
 	};
-	if (!where || !out->edge || !out->outside || !out->told) {
+	if (!where || !out->edge || !out->outside || !out->reported) {
 		free(where);
 		mp_path_evidence_fini(out);
 		return mp_err_set(err, ENOMEM, "paths: out of memory");
@@ -107,6 +108,6 @@ void mp_path_evidence_fini(struct mp_path_evidence *evidence)
 {
 	free(evidence->edge);
 	free(evidence->outside);
-	free(evidence->told);
+	free(evidence->reported);
 	*evidence = (struct mp_path_evidence){0};
 }

@@ -23,7 +23,7 @@ struct mp_path_evidence {
 	 * program reports every such path or none, so the number is proportional to how
 	 * often the block runs.
 	 */
-	uint64_t *told;
+	uint64_t *reported;
 	uint64_t nr_paths; /* samples with a path */
 	uint64_t nr_steps; /* sum of @edge and @outside */
 	/*

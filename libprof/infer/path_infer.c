@@ -16,6 +16,7 @@
 #include <string.h>
 
 #include "libprof/infer/chain.h"
+#include "libprof/infer/flow_check.h"
 
 /* Weight of infer's prior at a merge, in paths. */
 #define PRIOR_PATHS 1.0
@@ -29,7 +30,7 @@
  * The same for the reports of a whole polled function. Chosen on gzip, sort, bash, perl,
  * libsqlite3 and python: 2 to 5 give similar results.
  */
-#define TOLD_SHAPE 4.0
+#define REPORTED_SHAPE 4.0
 /*
  * An exit without evidence starts with START_SAMPLES of a sample. At the end it keeps at
  * least LEAST_SAMPLES, or becomes 0.
@@ -80,9 +81,9 @@ static double block_cost(const struct mp_flow_block *block)
 }
 
 /* Expected reports per visit of @b; 0 without reports, since such a block may report nothing. */
-static double told_cost(const struct mp_flow *flow, uint32_t b)
+static double reported_cost(const struct mp_flow *flow, uint32_t b)
 {
-	return flow->blocks[b].told > 0 ? flow->told_weight : 0;
+	return flow->blocks[b].reported > 0 ? flow->reported_weight : 0;
 }
 
 static int inference_init(struct inference *in)
@@ -402,23 +403,23 @@ static void starts_fill(struct inference *in)
 static void starts_scale(struct inference *in, const struct mp_chain *chain)
 {
 	const struct mp_flow *flow = in->flow;
-	double have = 0, want = 0, have_told = 0, told = 0, sum = 0, weight = 0;
+	double have = 0, want = 0, have_reported = 0, reported = 0, sum = 0, weight = 0;
 
 	mp_chain_visits(chain, in->start, in->visits);
 	for (uint32_t b = 0; b < flow->nr_blocks; b++) {
 		have += in->visits[b] * block_cost(&flow->blocks[b]);
 		want += flow->blocks[b].samples;
-		have_told += in->visits[b] * told_cost(flow, b);
-		told += flow->blocks[b].told;
+		have_reported += in->visits[b] * reported_cost(flow, b);
+		reported += flow->blocks[b].reported;
 	}
 	if (have > 0 && want > 0) {
 		sum += TIME_SHAPE * log(want / have);
 		weight += TIME_SHAPE;
 	}
-	if (have_told > 0) {
-		double trust = TOLD_SHAPE * told / (TOLD_SHAPE + told);
+	if (have_reported > 0) {
+		double trust = REPORTED_SHAPE * reported / (REPORTED_SHAPE + reported);
 
-		sum += trust * log(told / have_told);
+		sum += trust * log(reported / have_reported);
 		weight += trust;
 	}
 	for (uint32_t b = 0; b < flow->nr_blocks && weight > 0; b++)
@@ -441,9 +442,9 @@ static double starts_improve(struct inference *in, const struct mp_chain *chain)
 		double cost = block_cost(&flow->blocks[b]), samples = flow->blocks[b].samples;
 		double weight = TIME_SHAPE / (TIME_SHAPE + cost * in->visits[b]);
 
-		samples = weight * samples + flow->blocks[b].told;
+		samples = weight * samples + flow->blocks[b].reported;
 		in->earned[b] = in->visits[b] > 0 ? samples / in->visits[b] : 0;
-		in->cost[b] = weight * cost + told_cost(flow, b);
+		in->cost[b] = weight * cost + reported_cost(flow, b);
 	}
 	mp_chain_worth(chain, in->earned, in->earned);
 	mp_chain_worth(chain, in->cost, in->cost);
@@ -532,23 +533,6 @@ static void starts_prune(struct inference *in)
 			in->start[b] = 0;
 }
 
-static int check(const struct mp_flow *flow, const double *block_count, const double *edge_count,
-		 struct mp_err *err)
-{
-	for (uint32_t b = 0; b < flow->nr_blocks; b++)
-		if (!(flow->blocks[b].samples >= 0) || !isfinite(flow->blocks[b].samples) ||
-		    !(flow->blocks[b].more_insns >= 0) || !isfinite(flow->blocks[b].more_insns) ||
-		    !(block_count[b] >= 0) || !isfinite(block_count[b]))
-			return mp_err_set(err, EINVAL, "paths: block %u has no sensible numbers",
-					  b);
-	for (uint32_t e = 0; e < flow->nr_edges; e++)
-		if (flow->edges[e].from >= flow->nr_blocks ||
-		    flow->edges[e].to >= flow->nr_blocks || !(edge_count[e] >= 0) ||
-		    !isfinite(edge_count[e]))
-			return mp_err_set(err, EINVAL, "paths: edge %u makes no sense", e);
-	return 0;
-}
-
 int mp_path_infer_flow(const struct mp_flow *flow, const uint64_t *edge_seen,
 		       const uint64_t *outside_seen, double *block_count, double *edge_count,
 		       struct mp_err *err)
@@ -559,7 +543,7 @@ int mp_path_infer_flow(const struct mp_flow *flow, const uint64_t *edge_seen,
 			       .block_before = block_count,
 			       .edge_before = edge_count};
 	struct mp_chain *chain = NULL;
-	int ret = check(flow, block_count, edge_count, err);
+	int ret = mp_path_flow_check(flow, block_count, edge_count, err);
 
 	if (ret)
 		return ret;

@@ -186,6 +186,23 @@ static uint8_t immediate_size(uint16_t form, bool p66, bool wide)
 	return p66 && !wide ? 2 : 4;
 }
 
+/* The instruction's 32-bit displacement ends at @end. */
+static inline void set_displacement(struct mp_insn *insn, const uint8_t *bytes, const uint8_t *end,
+				    uint8_t modrm)
+{
+	int32_t disp;
+
+	if ((modrm & 0xc7) != 0x05) {
+		insn->mem_disp_off = (uint8_t)(end - 4 - bytes);
+		return;
+	}
+	insn->rip_relative = true;
+	insn->disp_off = (uint8_t)(end - 4 - bytes);
+	insn->disp_size = 4;
+	memcpy(&disp, end - 4, sizeof(disp));
+	insn->target = insn->vaddr + insn->len + (uint64_t)(int64_t)disp;
+}
+
 static bool decode(const uint8_t *bytes, uint64_t vaddr, struct mp_insn *insn)
 {
 	const uint8_t *p = bytes;
@@ -222,19 +239,8 @@ static bool decode(const uint8_t *bytes, uint64_t vaddr, struct mp_insn *insn)
 	insn->len = (uint8_t)(p + imm_size - bytes);
 	insn->kind = (uint8_t)(form >> KIND);
 	insn->nop = op == (map_0f ? 0x1f : 0x90);
-	if (disp_size == 4) {
-		int32_t disp;
-
-		if ((modrm & 0xc7) == 0x05) {
-			insn->rip_relative = true;
-			insn->disp_off = (uint8_t)(p - 4 - bytes);
-			insn->disp_size = 4;
-			memcpy(&disp, p - 4, sizeof(disp));
-			insn->target = vaddr + insn->len + (uint64_t)(int64_t)disp;
-		} else {
-			insn->mem_disp_off = (uint8_t)(p - 4 - bytes);
-		}
-	}
+	if (disp_size == 4)
+		set_displacement(insn, bytes, p, modrm);
 	if (!imm_size)
 		return true;
 	if (form & REL) {

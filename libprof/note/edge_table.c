@@ -7,17 +7,14 @@
 #include "libprof/note/edge_table.h"
 
 #include <errno.h>
-#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 #include <xxhash.h>
 
 #include "libprof/base/varint.h"
+#include "libprof/note/note_frame.h"
 
 #define TABLE_VERSION 1
-/* Limit of functions, of blocks and of edges: it bounds the memory that a hostile file can take. */
-#define MAX_NR	      (1u << 25)
-#define CHECKSUM_SIZE 8
 
 /* Bits of an edge's first number. Most edges are inside and uncounted: that fits in one byte. */
 enum edge_bits {
@@ -79,8 +76,8 @@ static int check_table(const struct mp_edge_table *table)
 {
 	uint32_t block = 0, edge = 0;
 
-	if (table->nr_funcs > MAX_NR || table->nr_blocks > MAX_NR || table->nr_edges > MAX_NR ||
-	    table->nr_counters > table->nr_edges)
+	if (table->nr_funcs > MP_FRAME_NR_MAX || table->nr_blocks > MP_FRAME_NR_MAX ||
+	    table->nr_edges > MP_FRAME_NR_MAX || table->nr_counters > table->nr_edges)
 		return -EINVAL;
 	for (uint32_t f = 0; f < table->nr_funcs; f++) {
 		const struct mp_counted_func *func = &table->funcs[f];
@@ -100,15 +97,6 @@ static int check_table(const struct mp_edge_table *table)
 		if (!check_block(&table->blocks[b]))
 			return -EINVAL;
 	return check_counters(table);
-}
-
-static void put_block(struct mp_varint_writer *w, const struct mp_counted_block *block,
-		      uint64_t *end)
-{
-	mp_varint_put_signed(w, (int64_t)(block->vaddr - *end));
-	mp_varint_put(w, block->size);
-	mp_varint_put(w, block->size - block->term_off);
-	*end = block->vaddr + block->size;
 }
 
 /* @next: one more than the last counter that was written. */
@@ -156,8 +144,12 @@ static void put_table(struct mp_varint_writer *w, const struct mp_edge_table *ta
 
 		mp_varint_put(w, func->nr_blocks);
 		mp_varint_put(w, func->nr_edges);
-		for (uint32_t b = 0; b < func->nr_blocks; b++)
-			put_block(w, &table->blocks[func->first_block + b], &end);
+		for (uint32_t b = 0; b < func->nr_blocks; b++) {
+			const struct mp_counted_block *block =
+				&table->blocks[func->first_block + b];
+
+			mp_frame_put_block(w, block->vaddr, block->size, block->term_off, &end);
+		}
 		for (uint32_t e = 0; e < func->nr_edges; e++)
 			put_edge(w, func, &table->edges[func->first_edge + e], &from, &next);
 	}
@@ -168,15 +160,13 @@ int mp_edge_table_encode(const struct mp_edge_table *table, uint8_t **bytes, siz
 {
 	struct mp_varint_writer w = {0};
 	int ret = check_table(table);
-	uint64_t sum;
 
 	*bytes = NULL;
 	if (ret == -EINVAL)
 		return mp_err_set(err, EINVAL, "edge table: does not fit together");
 	if (!ret) {
 		put_table(&w, table);
-		sum = XXH3_64bits(w.bytes, w.size);
-		mp_varint_put_bytes(&w, &sum, sizeof(sum));
+		mp_frame_put_checksum(&w, 0);
 	}
 	if (ret || w.failed) {
 		free(w.bytes);
@@ -192,29 +182,12 @@ uint64_t mp_edge_table_hash(const void *bytes, size_t size)
 	return XXH3_64bits(bytes, size);
 }
 
-static void get_block(struct mp_varint_reader *r, struct mp_counted_block *block, uint64_t *end)
-{
-	uint64_t size, term;
-
-	block->vaddr = *end + (uint64_t)mp_varint_get_signed(r);
-	size = mp_varint_get(r);
-	term = mp_varint_get(r);
-	if (size > UINT32_MAX || term > size) {
-		r->failed = true;
-		return;
-	}
-	block->size = (uint32_t)size;
-	block->term_off = (uint32_t)(size - term);
-	/* May wrap; check_table() refuses that after all blocks are read. */
-	*end = block->vaddr + size;
-}
-
-/* Reads a distance from @base. The sum must be below MAX_NR. */
+/* Reads a distance from @base. The sum must be below MP_FRAME_NR_MAX. */
 static uint32_t get_near(struct mp_varint_reader *r, uint32_t base)
 {
 	int64_t diff = mp_varint_get_signed(r);
 
-	if (diff < -(int64_t)base || diff >= (int64_t)MAX_NR - base) {
+	if (diff < -(int64_t)base || diff >= (int64_t)MP_FRAME_NR_MAX - base) {
 		r->failed = true;
 		return 0;
 	}
@@ -269,57 +242,35 @@ static void get_func(struct mp_varint_reader *r, struct mp_edge_table *table, ui
 		return;
 	func->nr_blocks = (uint32_t)nr_blocks;
 	func->nr_edges = (uint32_t)nr_edges;
-	for (uint32_t b = 0; b < func->nr_blocks && !r->failed; b++)
-		get_block(r, &table->blocks[func->first_block + b], end);
+	for (uint32_t b = 0; b < func->nr_blocks && !r->failed; b++) {
+		struct mp_counted_block *block = &table->blocks[func->first_block + b];
+
+		mp_frame_get_block(r, &block->vaddr, &block->size, &block->term_off, end);
+	}
 	from = func->first_block;
 	for (uint32_t e = 0; e < func->nr_edges && !r->failed; e++)
 		get_edge(r, func, &table->edges[func->first_edge + e], &from, next);
 }
 
-/*
- * Reads the number of elements, which take @size bytes at least. Return: 0 if the rest is
- * too short for them.
- */
-static uint32_t get_nr(struct mp_varint_reader *r, size_t size)
-{
-	uint64_t nr = mp_varint_get(r);
-
-	if (nr > MAX_NR || nr > (size_t)(r->end - r->p) / size) {
-		r->failed = true;
-		return 0;
-	}
-	return (uint32_t)nr;
-}
-
 static int decode(const char *path, const uint8_t *bytes, size_t size, struct mp_edge_table **out,
 		  struct mp_err *err)
 {
-	struct mp_varint_reader r = {.p = bytes};
+	struct mp_varint_reader r;
 	struct mp_edge_table *table = NULL;
-	uint64_t sum, version, end = 0;
+	uint64_t end = 0;
 	uint32_t next = 0;
 	int ret;
 
-	if (size < CHECKSUM_SIZE)
-		goto err_damaged;
-	r.end = bytes + size - CHECKSUM_SIZE;
-	memcpy(&sum, r.end, sizeof(sum));
-	/* Check the sum first: it tells damage from a newer version. */
-	if (sum != XXH3_64bits(bytes, size - CHECKSUM_SIZE))
-		goto err_damaged;
-	version = mp_varint_get(&r);
-	if (!r.failed && version != TABLE_VERSION)
-		return mp_err_set(err, EBADMSG,
-				  "%s: edge table of version %" PRIu64
-				  ", this program knows version %d",
-				  path, version, TABLE_VERSION);
+	ret = mp_frame_open("edge table", path, bytes, size, TABLE_VERSION, &r, err);
+	if (ret)
+		return ret;
 	table = calloc(1, sizeof(*table));
 	if (!table)
 		goto err_memory;
-	table->nr_funcs = get_nr(&r, 2);
-	table->nr_blocks = get_nr(&r, 3);
-	table->nr_edges = get_nr(&r, 2);
-	table->nr_counters = get_nr(&r, 1);
+	table->nr_funcs = mp_frame_get_nr(&r, 2);
+	table->nr_blocks = mp_frame_get_nr(&r, 3);
+	table->nr_edges = mp_frame_get_nr(&r, 2);
+	table->nr_counters = mp_frame_get_nr(&r, 1);
 	if (r.failed)
 		goto err_damaged;
 	table->funcs = calloc((size_t)table->nr_funcs + 1, sizeof(*table->funcs));
@@ -349,16 +300,14 @@ err_memory:
 
 int mp_edge_table_read(const struct mp_elf *elf, struct mp_edge_table **out, struct mp_err *err)
 {
-	const struct mp_section *sec = mp_elf_section(elf, MP_EDGE_TABLE_SECTION);
+	const uint8_t *bytes;
+	size_t size;
+	int ret;
 
 	*out = NULL;
-	if (!sec)
-		return mp_err_set(err, ENOENT, "%s: not instrumented", elf->path);
-	if (!elf->data)
-		return mp_err_set(err, EINVAL, "%s: opened for its id alone", elf->path);
-	if (sec->type == SHT_NOBITS)
-		return mp_err_set(err, EBADMSG, "%s: damaged edge table", elf->path);
-	return decode(elf->path, elf->data + sec->off, sec->size, out, err);
+	ret = mp_frame_find(elf, MP_EDGE_TABLE_SECTION, "edge table", "not instrumented", &bytes,
+			    &size, err);
+	return ret ? ret : decode(elf->path, bytes, size, out, err);
 }
 
 void mp_edge_table_free(struct mp_edge_table *table)

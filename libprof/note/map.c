@@ -10,13 +10,12 @@
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
-#include <xxhash.h>
 
 #include "libprof/note/map_packed.h"
 #include "libprof/base/varint.h"
+#include "libprof/note/note_frame.h"
 
-#define MAP_VERSION   1
-#define CHECKSUM_SIZE 8
+#define MAP_VERSION 1
 
 static int check_pieces(const struct mp_map *map, struct mp_err *err)
 {
@@ -45,7 +44,6 @@ int mp_map_encode(const struct mp_map *map, uint8_t **out, size_t *size, struct 
 	struct mp_varint_writer w = {0};
 	struct mp_map_cursor at = {0};
 	size_t desc;
-	uint64_t sum;
 	int ret;
 
 	*out = NULL;
@@ -65,13 +63,12 @@ int mp_map_encode(const struct mp_map *map, uint8_t **out, size_t *size, struct 
 		mp_map_put_piece(&w, &at, &map->pieces[i]);
 	if (w.failed)
 		goto err_memory;
-	if (w.size > MP_ELF_MAX_MAP_NOTE - CHECKSUM_SIZE - sizeof(zero)) {
+	if (w.size > MP_ELF_MAX_MAP_NOTE - MP_FRAME_CHECKSUM_SIZE - sizeof(zero)) {
 		free(w.bytes);
 		return mp_err_set(err, EINVAL, "map: the note takes %zu bytes, the limit is %u",
 				  w.size, MP_ELF_MAX_MAP_NOTE);
 	}
-	sum = XXH3_64bits(w.bytes + desc, w.size - desc);
-	mp_varint_put_bytes(&w, &sum, sizeof(sum));
+	mp_frame_put_checksum(&w, desc);
 	if (w.failed)
 		goto err_memory;
 	nhdr.n_descsz = (uint32_t)(w.size - desc);
@@ -115,43 +112,40 @@ static int get_pieces(struct mp_varint_reader *r, struct mp_map *map, bool compa
 	return 0;
 }
 
+static bool get_original(struct mp_varint_reader *r, struct mp_id *id)
+{
+	const uint8_t *p = mp_varint_get_bytes(r, 1);
+
+	if (!p || *p > MP_BUILD_ID_MAX)
+		return false;
+	id->build_id_len = *p;
+	p = mp_varint_get_bytes(r, id->build_id_len);
+	if (!p)
+		return false;
+	memcpy(id->build_id, p, id->build_id_len);
+	p = mp_varint_get_bytes(r, sizeof(id->text_hash));
+	if (!p)
+		return false;
+	memcpy(&id->text_hash, p, sizeof(id->text_hash));
+	return true;
+}
+
 static int decode(const struct mp_elf *elf, const uint8_t *desc, size_t size, bool compact,
 		  struct mp_map **out, struct mp_err *err)
 {
-	struct mp_varint_reader r = {.p = desc};
+	struct mp_varint_reader r;
 	struct mp_map *map = NULL;
-	const uint8_t *p;
-	uint64_t sum, version, nr;
+	uint64_t nr;
 	int ret;
 
-	if (size < CHECKSUM_SIZE)
-		goto err_damaged;
-	r.end = desc + size - CHECKSUM_SIZE;
-	memcpy(&sum, r.end, sizeof(sum));
-	/* Check the sum first: it tells damage from a newer version. */
-	if (sum != XXH3_64bits(desc, size - CHECKSUM_SIZE))
-		goto err_damaged;
-	version = mp_varint_get(&r);
-	if (!r.failed && version != MAP_VERSION)
-		return mp_err_set(err, EBADMSG,
-				  "%s: map note of version %" PRIu64
-				  ", this program knows version %d",
-				  elf->path, version, MAP_VERSION);
+	ret = mp_frame_open("map note", elf->path, desc, size, MAP_VERSION, &r, err);
+	if (ret)
+		return ret;
 	map = calloc(1, sizeof(*map));
 	if (!map)
 		goto err_memory;
-	p = mp_varint_get_bytes(&r, 1);
-	if (!p || *p > MP_BUILD_ID_MAX)
+	if (!get_original(&r, &map->original))
 		goto err_damaged;
-	map->original.build_id_len = *p;
-	p = mp_varint_get_bytes(&r, map->original.build_id_len);
-	if (!p)
-		goto err_damaged;
-	memcpy(map->original.build_id, p, map->original.build_id_len);
-	p = mp_varint_get_bytes(&r, sizeof(map->original.text_hash));
-	if (!p)
-		goto err_damaged;
-	memcpy(&map->original.text_hash, p, sizeof(map->original.text_hash));
 	nr = mp_varint_get(&r);
 	if (!r.failed && nr > MP_MAP_PIECES_MAX) {
 		ret = mp_err_set(err, EBADMSG,

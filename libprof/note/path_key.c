@@ -25,18 +25,18 @@ static uint8_t *put_signed(uint8_t *p, int64_t v)
 }
 
 /* Number of the last edges of @path whose blocks report all paths. */
-static uint32_t count_told(const struct mp_path_table *table, const struct mp_path *path)
+static uint32_t count_complete(const struct mp_path_table *table, const struct mp_path *path)
 {
 	uint32_t nr = 0;
 
 	while (nr < path->nr_edges &&
-	       table->blocks[table->edges[path->edges[path->nr_edges - 1 - nr]].to].told)
+	       table->blocks[table->edges[path->edges[path->nr_edges - 1 - nr]].to].fully_reported)
 		nr++;
 	return nr < MP_PATH_MAX_BLOCKS ? nr : MP_PATH_MAX_BLOCKS - 1;
 }
 
 uint32_t mp_path_key_encode(const struct mp_path_table *table, const struct mp_path *path,
-			    bool asked, uint8_t *key)
+			    bool reported, uint8_t *key)
 {
 	uint32_t nr = path->nr_edges, first = 0;
 	uint64_t last = 0;
@@ -60,18 +60,19 @@ uint32_t mp_path_key_encode(const struct mp_path_table *table, const struct mp_p
 		p = put_signed(p, (int64_t)(vaddr - last));
 		last = vaddr;
 	}
-	if (asked) {
+	if (reported) {
 		p = put_signed(p, -(int64_t)last);
-		p = put(p, count_told(table, path));
+		p = put(p, count_complete(table, path));
 	}
 	return (uint32_t)(p - key);
 }
 
-uint32_t mp_path_key_decode(const uint8_t *key, size_t size, uint64_t *vaddrs, uint32_t *nr_told)
+uint32_t mp_path_key_decode(const uint8_t *key, size_t size, uint64_t *vaddrs,
+			    uint32_t *nr_complete)
 {
 	struct mp_varint_reader r = {.p = key, .end = key + size};
 	uint64_t vaddr;
-	uint64_t told = MP_PATH_SAMPLED;
+	uint64_t complete = MP_PATH_SAMPLED;
 	uint32_t nr = 1;
 
 	vaddrs[0] = mp_varint_get(&r);
@@ -79,8 +80,8 @@ uint32_t mp_path_key_decode(const uint8_t *key, size_t size, uint64_t *vaddrs, u
 		vaddr = vaddrs[nr - 1] + (uint64_t)mp_varint_get_signed(&r);
 		/* No block is at 0. */
 		if (!vaddr) {
-			told = mp_varint_get(&r);
-			if (told >= nr || r.p < r.end)
+			complete = mp_varint_get(&r);
+			if (complete >= nr || r.p < r.end)
 				return 0;
 		} else if (nr == MP_PATH_MAX_BLOCKS) {
 			return 0;
@@ -88,7 +89,7 @@ uint32_t mp_path_key_decode(const uint8_t *key, size_t size, uint64_t *vaddrs, u
 			vaddrs[nr++] = vaddr;
 		}
 	}
-	if (nr_told)
-		*nr_told = (uint32_t)told;
+	if (nr_complete)
+		*nr_complete = (uint32_t)complete;
 	return r.failed || (nr == 1 && !vaddrs[0]) ? 0 : nr;
 }

@@ -41,16 +41,17 @@ struct mp_path_count {
 /*
  * mp_path_key_encode - writes the key of @path, a result of mp_path_decode(), into
  * MP_PATH_KEY_MAX bytes.
- * @asked: a polled program reported the path.
+ * @reported: a polled program reported the path.
  * Return: its size.
  */
 uint32_t mp_path_key_encode(const struct mp_path_table *table, const struct mp_path *path,
-			    bool asked, uint8_t *key);
+			    bool reported, uint8_t *key);
 /*
- * mp_path_key_decode - reads the addresses of a key, at most MP_PATH_MAX_BLOCKS. *@nr_told:
- * how many of the last steps are complete, or MP_PATH_SAMPLED. @nr_told may be NULL.
+ * mp_path_key_decode - reads the addresses of a key, at most MP_PATH_MAX_BLOCKS. *@nr_complete:
+ * how many of the last steps are complete, or MP_PATH_SAMPLED. @nr_complete may be NULL.
  * Return: number of addresses; 0: these bytes are no key.
  */
-uint32_t mp_path_key_decode(const uint8_t *key, size_t size, uint64_t *vaddrs, uint32_t *nr_told);
+uint32_t mp_path_key_decode(const uint8_t *key, size_t size, uint64_t *vaddrs,
+			    uint32_t *nr_complete);
 
 #endif

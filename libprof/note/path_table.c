@@ -13,17 +13,15 @@
 #include <xxhash.h>
 
 #include "libprof/base/varint.h"
+#include "libprof/note/note_frame.h"
 
 #define TABLE_VERSION 1
-/* Limit of functions, of blocks and of edges: it bounds the memory that a hostile file can take. */
-#define MAX_NR	      (1u << 25)
-#define CHECKSUM_SIZE 8
 
 enum block_bits {
 	BLOCK_REGISTER = 0x0f, /* rsp means none */
 	BLOCK_STARTS = 1 << 4,
 	BLOCK_SHIFTED = 1 << 5, /* the shift follows */
-	BLOCK_TOLD = 1 << 6,
+	BLOCK_FULLY_REPORTED = 1 << 6,
 	BLOCK_ALL = (1 << 7) - 1,
 };
 
@@ -202,7 +200,8 @@ static int check_table(const struct mp_path_table *table, struct mp_err *err)
 	uint32_t block = 0, edge = 0;
 	int ret = 0;
 
-	if (table->nr_funcs > MAX_NR || table->nr_blocks > MAX_NR || table->nr_edges > MAX_NR)
+	if (table->nr_funcs > MP_FRAME_NR_MAX || table->nr_blocks > MP_FRAME_NR_MAX ||
+	    table->nr_edges > MP_FRAME_NR_MAX)
 		return mp_err_set(err, EINVAL, "too large");
 	for (uint32_t f = 0; f < table->nr_funcs; f++) {
 		const struct mp_path_func *func = &table->funcs[f];
@@ -236,15 +235,12 @@ static void put_block(struct mp_varint_writer *w, const struct mp_path_block *bl
 		bits |= BLOCK_STARTS;
 	if (block->shift)
 		bits |= BLOCK_SHIFTED;
-	if (block->told)
-		bits |= BLOCK_TOLD;
-	mp_varint_put_signed(w, (int64_t)(block->vaddr - *end));
-	mp_varint_put(w, block->size);
-	mp_varint_put(w, block->size - block->term_off);
+	if (block->fully_reported)
+		bits |= BLOCK_FULLY_REPORTED;
+	mp_frame_put_block(w, block->vaddr, block->size, block->term_off, end);
 	mp_varint_put(w, bits);
 	if (block->shift)
 		mp_varint_put(w, block->shift);
-	*end = block->vaddr + block->size;
 }
 
 /* Target and value of the last edge. */
@@ -304,15 +300,13 @@ int mp_path_table_encode(const struct mp_path_table *table, uint8_t **bytes, siz
 	struct mp_varint_writer w = {0};
 	struct mp_err why = {{0}};
 	int ret = check_table(table, &why);
-	uint64_t sum;
 
 	*bytes = NULL;
 	if (ret == -EINVAL)
 		return mp_err_set(err, EINVAL, "path table: %s", why.msg);
 	if (!ret) {
 		put_table(&w, table);
-		sum = XXH3_64bits(w.bytes, w.size);
-		mp_varint_put_bytes(&w, &sum, sizeof(sum));
+		mp_frame_put_checksum(&w, 0);
 	}
 	if (ret || w.failed) {
 		free(w.bytes);
@@ -332,31 +326,25 @@ uint64_t mp_path_table_hash(const void *bytes, size_t size)
 
 static void get_block(struct mp_varint_reader *r, struct mp_path_block *block, uint64_t *end)
 {
-	uint64_t size, term, bits;
+	uint64_t bits;
 
-	block->vaddr = *end + (uint64_t)mp_varint_get_signed(r);
-	size = mp_varint_get(r);
-	term = mp_varint_get(r);
+	mp_frame_get_block(r, &block->vaddr, &block->size, &block->term_off, end);
 	bits = mp_varint_get(r);
-	if (size > UINT32_MAX || term > size || bits & ~(uint64_t)BLOCK_ALL) {
+	if (bits & ~(uint64_t)BLOCK_ALL) {
 		r->failed = true;
 		return;
 	}
-	block->size = (uint32_t)size;
-	block->term_off = (uint32_t)(size - term);
 	block->reg = bits & BLOCK_REGISTER;
 	if (block->reg == MP_REGISTER_RSP)
 		block->reg = MP_NO_REGISTER;
 	block->starts = bits & BLOCK_STARTS;
-	block->told = bits & BLOCK_TOLD;
+	block->fully_reported = bits & BLOCK_FULLY_REPORTED;
 	if (bits & BLOCK_SHIFTED) {
 		block->shift = mp_varint_get(r);
 		/* Such a block has one encoding only. */
 		if (!block->shift)
 			r->failed = true;
 	}
-	/* May wrap; check_table() refuses that after all blocks are read. */
-	*end = block->vaddr + size;
 }
 
 static void get_to(struct mp_varint_reader *r, uint64_t head, struct last_edge *last)
@@ -367,7 +355,7 @@ static void get_to(struct mp_varint_reader *r, uint64_t head, struct last_edge *
 		return;
 	if (head & EDGE_TO_JUMPS) {
 		step = mp_varint_get(r);
-		if (head & EDGE_TO_NEXT || step >= MAX_NR) {
+		if (head & EDGE_TO_NEXT || step >= MP_FRAME_NR_MAX) {
 			r->failed = true;
 			return;
 		}
@@ -397,7 +385,7 @@ static void get_edge(struct mp_varint_reader *r, struct mp_path_edge *edge, stru
 	} else {
 		int64_t diff = mp_varint_get_signed(r);
 
-		if (diff < -(int64_t)edge->to || diff >= (int64_t)MAX_NR - edge->to)
+		if (diff < -(int64_t)edge->to || diff >= (int64_t)MP_FRAME_NR_MAX - edge->to)
 			r->failed = true;
 		else
 			edge->from = (uint32_t)(edge->to + diff);
@@ -412,7 +400,7 @@ static void get_edge(struct mp_varint_reader *r, struct mp_path_edge *edge, stru
 	}
 	edge->value = last->value;
 	/* check_table() refuses unknown blocks later; but the numbers must not wrap here. */
-	if (last->to >= MAX_NR)
+	if (last->to >= MP_FRAME_NR_MAX)
 		r->failed = true;
 }
 
@@ -441,21 +429,6 @@ static void get_func(struct mp_varint_reader *r, struct mp_path_table *table, ui
 		get_edge(r, &table->edges[func->first_edge + e], &last);
 }
 
-/*
- * Reads the number of elements, which take @size bytes at least. Return: 0 if the rest is
- * too short for them.
- */
-static uint32_t get_nr(struct mp_varint_reader *r, size_t size)
-{
-	uint64_t nr = mp_varint_get(r);
-
-	if (nr > MAX_NR || nr > (size_t)(r->end - r->p) / size) {
-		r->failed = true;
-		return 0;
-	}
-	return (uint32_t)nr;
-}
-
 static int by_vaddr(const void *a, const void *b, void *arg)
 {
 	const struct mp_path_block *blocks = arg;
@@ -481,31 +454,21 @@ int mp_path_table_decode(const char *path, const void *data, size_t size,
 			 struct mp_path_table **out, struct mp_err *err)
 {
 	const uint8_t *bytes = data;
-	struct mp_varint_reader r = {.p = bytes};
+	struct mp_varint_reader r;
 	struct mp_path_table *table = NULL;
-	uint64_t sum, version, end = 0;
+	uint64_t end = 0;
 	int ret;
 
 	*out = NULL;
-	if (size < CHECKSUM_SIZE)
-		goto err_damaged;
-	r.end = bytes + size - CHECKSUM_SIZE;
-	memcpy(&sum, r.end, sizeof(sum));
-	/* Check the sum first: it tells damage from a newer version. */
-	if (sum != XXH3_64bits(bytes, size - CHECKSUM_SIZE))
-		goto err_damaged;
-	version = mp_varint_get(&r);
-	if (!r.failed && version != TABLE_VERSION)
-		return mp_err_set(err, EBADMSG,
-				  "%s: path table of version %" PRIu64
-				  ", this program knows version %d",
-				  path, version, TABLE_VERSION);
+	ret = mp_frame_open("path table", path, bytes, size, TABLE_VERSION, &r, err);
+	if (ret)
+		return ret;
 	table = calloc(1, sizeof(*table));
 	if (!table)
 		goto err_memory;
-	table->nr_funcs = get_nr(&r, 2);
-	table->nr_blocks = get_nr(&r, 4);
-	table->nr_edges = get_nr(&r, 1);
+	table->nr_funcs = mp_frame_get_nr(&r, 2);
+	table->nr_blocks = mp_frame_get_nr(&r, 4);
+	table->nr_edges = mp_frame_get_nr(&r, 1);
 	if (r.failed)
 		goto err_damaged;
 	table->funcs = calloc((size_t)table->nr_funcs + 1, sizeof(*table->funcs));
@@ -537,16 +500,14 @@ err_memory:
 
 int mp_path_table_read(const struct mp_elf *elf, struct mp_path_table **out, struct mp_err *err)
 {
-	const struct mp_section *sec = mp_elf_section(elf, MP_PATH_TABLE_SECTION);
+	const uint8_t *bytes;
+	size_t size;
+	int ret;
 
 	*out = NULL;
-	if (!sec)
-		return mp_err_set(err, ENOENT, "%s: keeps no path numbers", elf->path);
-	if (!elf->data)
-		return mp_err_set(err, EINVAL, "%s: opened for its id alone", elf->path);
-	if (sec->type == SHT_NOBITS)
-		return mp_err_set(err, EBADMSG, "%s: damaged path table", elf->path);
-	return mp_path_table_decode(elf->path, elf->data + sec->off, sec->size, out, err);
+	ret = mp_frame_find(elf, MP_PATH_TABLE_SECTION, "path table", "keeps no path numbers",
+			    &bytes, &size, err);
+	return ret ? ret : mp_path_table_decode(elf->path, bytes, size, out, err);
 }
 
 void mp_path_table_free(struct mp_path_table *table)

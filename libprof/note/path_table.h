@@ -50,7 +50,7 @@ struct mp_path_block {
 	bool starts; /* paths start here, whichever way control came: the number is 0 */
 	/* the register is larger than the number by this amount, in this block alone */
 	uint64_t shift;
-	bool told; /* a polled program reports every path through it, here or further on */
+	bool fully_reported; /* a polled program reports every path through it, here or further on */
 };
 
 struct mp_path_edge {

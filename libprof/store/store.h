@@ -27,6 +27,9 @@
 #include "libprof/elf/id.h"
 #include "libprof/base/ip_count.h"
 
+/* Times are unix times; a day is a day of UTC. */
+#define MP_SECONDS_PER_DAY 86400
+
 struct mp_store;
 
 enum mp_store_mode {
@@ -91,20 +94,20 @@ int mp_store_put_module(struct mp_store *store, const struct mp_id *id, enum mp_
 			struct mp_err *err);
 
 /* Adds @counts (strictly ascending vaddr) to the module's counts of the day that holds @when_s. */
-int mp_store_add_counts(struct mp_store *store, int64_t module, int64_t when_s,
-			const struct mp_ip_count *counts, size_t nr, struct mp_err *err);
+int mp_store_add_ip_counts(struct mp_store *store, int64_t module, int64_t when_s,
+			   const struct mp_ip_count *counts, size_t nr, struct mp_err *err);
 
 /*
  * Counts of a module since @since_s (0: all), ascending vaddr. Ownership: free(*@out).
  * Return: 0, -ENOENT (no such module).
  */
-int mp_store_read_counts(struct mp_store *store, int64_t module, int64_t since_s,
-			 struct mp_ip_count **out, size_t *nr, struct mp_err *err);
+int mp_store_read_ip_counts(struct mp_store *store, int64_t module, int64_t since_s,
+			    struct mp_ip_count **out, size_t *nr, struct mp_err *err);
 
 /*
  * mp_store_is_exact - *@exact: true if the counts of a module since @since_s (0: all) are
  * executions that were counted one by one (by callgrind or an instrumented copy, and added
- * by mp_store_add_count_span()), and not samples of time.
+ * by mp_store_add_ip_count_span()), and not samples of time.
  *
  * Direct combining adds both kinds, and one inexact part makes the sum inexact: counts with
  * samples, exact counts with sampled edges, or exact days folded with sampled ones. Counts

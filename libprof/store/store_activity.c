@@ -11,8 +11,7 @@
 #include "libprof/store/store_private.h"
 #include "libprof/store/store_span.h"
 
-/* As for counts: the last days are kept apart, older ones are in one row. */
-#define KEEP_DAYS 7
+/* As for counts, the last MP_KEEP_DAYS are kept apart, and older ones are in one row. */
 
 struct row {
 	int64_t first_day, last_day;
@@ -83,7 +82,7 @@ static int delete_row(struct mp_store *store, int64_t module, int64_t first_day,
 }
 
 /* Number of a program's rows in memory: one more than the horizon allows. */
-#define MAX_ROWS (KEEP_DAYS + 2)
+#define MAX_ROWS (MP_KEEP_DAYS + 2)
 
 static int read_rows(struct mp_store *store, int64_t module, struct row rows[MAX_ROWS], size_t *nr,
 		     struct mp_err *err)
@@ -126,7 +125,7 @@ static int fold_rows(struct mp_store *store, int64_t module, struct row *rows, s
 {
 	int r = 0;
 
-	while (!r && nr > 1 && rows[1].last_day <= rows[nr - 1].last_day - KEEP_DAYS) {
+	while (!r && nr > 1 && rows[1].last_day <= rows[nr - 1].last_day - MP_KEEP_DAYS) {
 		r = delete_row(store, module, rows[1].first_day, err);
 		rows[0].last_day = rows[1].last_day;
 		if (!r && add_up(&rows[0].activity, &rows[1].activity))

@@ -155,7 +155,7 @@ int mp_store_check(struct mp_store *store, struct mp_err *err)
 	if (!r)
 		r = check_strays(store, err);
 	if (!r)
-		r = sum_series(store, &mp_series_counts, counts_sql, &counted, err);
+		r = sum_series(store, &mp_series_ip_counts, counts_sql, &counted, err);
 	if (!r)
 		r = sum_series(store, &mp_series_edges, edges_sql, &transfers, err);
 	if (!r)

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
  * store_codec - encodes and decodes one chunk's counts or edges. Decides only about bytes;
- * store_counts and store_edges, which call this, choose the chunk and merge its entries.
+ * store_ip_counts and store_edges, which call this, choose the chunk and merge its entries.
  */
 #include "libprof/store/store_codec.h"
 

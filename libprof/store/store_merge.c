@@ -150,7 +150,7 @@ static int merge_counts(struct mp_store *out, int64_t to, struct mp_store *in, i
 {
 	struct mp_span *spans = NULL;
 	size_t nr_spans = 0;
-	int r = mp_store_list_count_spans(in, from, &spans, &nr_spans, err);
+	int r = mp_store_list_ip_count_spans(in, from, &spans, &nr_spans, err);
 
 	for (size_t i = 0; i < nr_spans && !r; i++) {
 		struct mp_ip_count *counts = NULL;
@@ -159,9 +159,9 @@ static int merge_counts(struct mp_store *out, int64_t to, struct mp_store *in, i
 		r = check_days(in, &spans[i], err);
 		if (r)
 			break;
-		r = mp_store_read_count_span(in, from, &spans[i], &counts, &nr, err);
+		r = mp_store_read_ip_count_span(in, from, &spans[i], &counts, &nr, err);
 		if (!r)
-			r = mp_store_add_count_span(out, to, &spans[i], counts, nr, err);
+			r = mp_store_add_ip_count_span(out, to, &spans[i], counts, nr, err);
 		for (size_t k = 0; k < nr && !r; k++)
 			stats->nr_samples += counts[k].count;
 		free(counts);

@@ -309,7 +309,7 @@ int mp_store_find_module(struct mp_store *store, const struct mp_id *id, struct 
 	memset(out, 0, sizeof(*out));
 	r = select_module(store, id, out, err);
 	if (!r)
-		r = mp_series_total(store, &mp_series_counts, out->key, &out->nr_samples, err);
+		r = mp_series_total(store, &mp_series_ip_counts, out->key, &out->nr_samples, err);
 	if (!r)
 		r = mp_series_total(store, &mp_series_edges, out->key, &out->nr_transfers, err);
 	r = mp_store_leave(store, began, r, err);

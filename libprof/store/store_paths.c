@@ -12,8 +12,10 @@
 #include <string.h>
 #include <xxhash.h>
 
-#include "libprof/store/store_series.h"
 #include "libprof/base/varint.h"
+#include "libprof/store/store_bucket.h"
+#include "libprof/store/store_path_list.h"
+#include "libprof/store/store_series.h"
 
 /*
  * Bytes of a row beside its path: the bucket's key, the count, the row's header, its place
@@ -26,23 +28,8 @@
  */
 #define BUDGET_FIXED	    (1 << 20)
 #define BUDGET_TEXT_DIVISOR 2
-#define BUDGET_FILL_PERCENT 60
 
-struct bucket {
-	int64_t key, first_day, last_day;
-	uint64_t total, nr_bytes;
-	/* Sum of hash_of() of all rows. Nothing else would detect a changed count. */
-	uint64_t checksum;
-};
-
-/* Rows in memory. Keys are in @bytes; list_point() sets the addresses in @paths at the end. */
-struct list {
-	struct mp_path_count *paths;
-	size_t nr, max;
-	uint8_t *bytes;
-	size_t nr_bytes, max_bytes;
-};
-
+/* A bucket's checksum is the sum over its rows. Nothing else would detect a changed count. */
 static uint64_t hash_of(const uint8_t *key, size_t size, uint64_t count)
 {
 	return XXH3_64bits_withSeed(key, size, count);
@@ -55,111 +42,11 @@ static bool is_key(const void *key, size_t size)
 	return key && size <= MP_PATH_KEY_MAX && mp_path_key_decode(key, size, vaddrs, NULL);
 }
 
-/* ---- lists --------------------------------------------------------------------------------- */
-
-static void free_list(struct list *list)
-{
-	free(list->paths);
-	free(list->bytes);
-	*list = (struct list){0};
-}
-
-static int list_add(struct list *list, const uint8_t *key, uint32_t size, uint64_t count,
-		    struct mp_err *err)
-{
-	if (list->nr == list->max) {
-		size_t max = list->max ? 2 * list->max : 256;
-		void *bigger = realloc(list->paths, max * sizeof(*list->paths));
-
-		if (!bigger)
-			return mp_err_set(err, ENOMEM, "out of memory");
-		list->paths = bigger;
-		list->max = max;
-	}
-	if (list->max_bytes - list->nr_bytes < size) {
-		size_t max = 2 * list->max_bytes + 4096 + size;
-		void *bigger = realloc(list->bytes, max);
-
-		if (!bigger)
-			return mp_err_set(err, ENOMEM, "out of memory");
-		list->bytes = bigger;
-		list->max_bytes = max;
-	}
-	memcpy(list->bytes + list->nr_bytes, key, size);
-	list->nr_bytes += size;
-	list->paths[list->nr++] = (struct mp_path_count){.key_size = size, .count = count};
-	return 0;
-}
-
-/* To be called after the last list_add(). */
-static void list_point(struct list *list)
-{
-	const uint8_t *at = list->bytes;
-
-	for (size_t i = 0; i < list->nr; i++) {
-		list->paths[i].key = at;
-		at += list->paths[i].key_size;
-	}
-}
-
-static int compare_keys(const void *a, const void *b)
-{
-	const struct mp_path_count *x = a, *y = b;
-	uint32_t size = x->key_size < y->key_size ? x->key_size : y->key_size;
-	int order = memcmp(x->key, y->key, size);
-
-	return order ? order : (x->key_size > y->key_size) - (x->key_size < y->key_size);
-}
-
-static int compare_rarest(const void *a, const void *b)
-{
-	const struct mp_path_count *x = a, *y = b;
-
-	if (x->count != y->count)
-		return x->count < y->count ? -1 : 1;
-	return compare_keys(a, b);
-}
-
-/* Sorts and joins equal keys, and returns everything in one allocation. */
-static int finish_list(struct mp_store *store, struct list *list, struct mp_path_count **out,
-		       size_t *nr, struct mp_err *err)
-{
-	struct mp_path_count *all;
-	uint8_t *bytes;
-	size_t n = 0;
-
-	*out = NULL;
-	*nr = 0;
-	if (!list->nr)
-		return 0;
-	list_point(list);
-	qsort(list->paths, list->nr, sizeof(*list->paths), compare_keys);
-	for (size_t i = 0; i < list->nr; i++) {
-		if (!n || compare_keys(&list->paths[n - 1], &list->paths[i]))
-			list->paths[n++] = list->paths[i];
-		else if (__builtin_add_overflow(list->paths[n - 1].count, list->paths[i].count,
-						&list->paths[n - 1].count))
-			return mp_store_damaged(store, "a count beyond 64 bits", err);
-	}
-	all = malloc(n * sizeof(*all) + list->nr_bytes);
-	if (!all)
-		return mp_err_set(err, ENOMEM, "out of memory");
-	bytes = (uint8_t *)(all + n);
-	for (size_t i = 0; i < n; i++) {
-		all[i] = list->paths[i];
-		all[i].key = memcpy(bytes, all[i].key, all[i].key_size);
-		bytes += all[i].key_size;
-	}
-	*out = all;
-	*nr = n;
-	return 0;
-}
-
 /* ---- rows ---------------------------------------------------------------------------------- */
 
 /* Appends the rows of @bucket to @list and checks each. */
-static int read_rows(struct mp_store *store, const struct bucket *bucket, struct list *list,
-		     struct mp_err *err)
+static int read_rows(struct mp_store *store, const struct mp_bucket *bucket,
+		     struct mp_path_list *list, struct mp_err *err)
 {
 	uint64_t total = 0, nr_bytes = 0, checksum = 0;
 	sqlite3_stmt *stmt;
@@ -179,7 +66,7 @@ static int read_rows(struct mp_store *store, const struct bucket *bucket, struct
 		    nr_bytes > bucket->nr_bytes)
 			r = mp_store_damaged(store, "malformed paths", err);
 		else
-			r = list_add(list, key, (uint32_t)size, (uint64_t)nr, err);
+			r = mp_path_list_add(list, key, (uint32_t)size, (uint64_t)nr, err);
 		if (r)
 			break;
 		total += (uint64_t)nr;
@@ -216,8 +103,8 @@ static int find_row(struct mp_store *store, int64_t bucket, const uint8_t *key, 
 }
 
 /* Adds @count to the path's row and to the sums in @bucket; the caller writes the bucket. */
-static int add_row(struct mp_store *store, struct bucket *bucket, const uint8_t *key, uint32_t size,
-		   uint64_t count, struct mp_err *err)
+static int add_row(struct mp_store *store, struct mp_bucket *bucket, const uint8_t *key,
+		   uint32_t size, uint64_t count, struct mp_err *err)
 {
 	sqlite3_stmt *stmt;
 	int64_t have;
@@ -249,7 +136,7 @@ static int add_row(struct mp_store *store, struct bucket *bucket, const uint8_t 
 	return 0;
 }
 
-static int delete_row(struct mp_store *store, struct bucket *bucket,
+static int delete_row(struct mp_store *store, struct mp_bucket *bucket,
 		      const struct mp_path_count *path, struct mp_err *err)
 {
 	sqlite3_stmt *stmt;
@@ -270,11 +157,9 @@ static int delete_row(struct mp_store *store, struct bucket *bucket,
 /* ---- buckets ------------------------------------------------------------------------------- */
 
 /* All buckets of the module, in order of days. Ownership: free(*@out). */
-static int read_buckets(struct mp_store *store, int64_t module, struct bucket **out, size_t *nr,
+static int read_buckets(struct mp_store *store, int64_t module, struct mp_bucket **out, size_t *nr,
 			struct mp_err *err)
 {
-	struct bucket *buckets = NULL;
-	size_t n = 0, max = 0;
 	sqlite3_stmt *stmt;
 	int r = mp_store_stmt(store, MP_STMT_PATH_BUCKET_LIST,
 			      "SELECT key, first_day, last_day, nr_samples, nr_bytes, checksum"
@@ -284,46 +169,11 @@ static int read_buckets(struct mp_store *store, int64_t module, struct bucket **
 	if (r)
 		return r;
 	sqlite3_bind_int64(stmt, 1, module);
-	while ((r = mp_store_step(store, stmt, "read", err)) > 0) {
-		struct bucket b = {
-			.key = sqlite3_column_int64(stmt, 0),
-			.first_day = sqlite3_column_int64(stmt, 1),
-			.last_day = sqlite3_column_int64(stmt, 2),
-			.total = (uint64_t)sqlite3_column_int64(stmt, 3),
-			.nr_bytes = (uint64_t)sqlite3_column_int64(stmt, 4),
-			.checksum = (uint64_t)sqlite3_column_int64(stmt, 5),
-		};
-
-		if (b.first_day > b.last_day || (n && buckets[n - 1].last_day >= b.first_day) ||
-		    b.total > INT64_MAX || b.nr_bytes > INT64_MAX) {
-			r = mp_store_damaged(store, "days that overlap", err);
-			break;
-		}
-		if (n == max) {
-			size_t more = max ? 2 * max : MP_KEEP_DAYS + 3;
-			void *bigger = realloc(buckets, more * sizeof(*buckets));
-
-			if (!bigger) {
-				r = mp_err_set(err, ENOMEM, "out of memory");
-				break;
-			}
-			buckets = bigger;
-			max = more;
-		}
-		buckets[n++] = b;
-	}
-	sqlite3_reset(stmt);
-	if (r) {
-		free(buckets);
-		return r;
-	}
-	*out = buckets;
-	*nr = n;
-	return 0;
+	return mp_buckets_read(store, stmt, out, nr, err);
 }
 
 /* @bucket->key 0: a new one, which gets its key. */
-static int write_bucket(struct mp_store *store, int64_t module, struct bucket *bucket,
+static int write_bucket(struct mp_store *store, int64_t module, struct mp_bucket *bucket,
 			struct mp_err *err)
 {
 	sqlite3_stmt *stmt;
@@ -366,17 +216,17 @@ static int run_with_key(struct mp_store *store, enum mp_stmt which, const char *
 }
 
 /* Adds all of @from, its neighbour in time, to @into; the caller writes @into. */
-static int fold_bucket(struct mp_store *store, struct bucket *into, const struct bucket *from,
+static int fold_bucket(struct mp_store *store, struct mp_bucket *into, const struct mp_bucket *from,
 		       struct mp_err *err)
 {
-	struct list list = {0};
+	struct mp_path_list list = {0};
 	int r = read_rows(store, from, &list, err);
 
-	list_point(&list);
+	mp_path_list_point(&list);
 	for (size_t i = 0; i < list.nr && !r; i++)
 		r = add_row(store, into, list.paths[i].key, list.paths[i].key_size,
 			    list.paths[i].count, err);
-	free_list(&list);
+	mp_path_list_fini(&list);
 	if (!r)
 		r = run_with_key(store, MP_STMT_PATH_DELETE_ALL,
 				 "DELETE FROM path WHERE bucket = ?1", from->key, err);
@@ -393,11 +243,21 @@ static int fold_bucket(struct mp_store *store, struct bucket *into, const struct
 
 /* ---- too many paths ------------------------------------------------------------------------ */
 
+static int compare_rarest(const void *a, const void *b)
+{
+	const struct mp_path_count *x = a, *y = b;
+
+	if (x->count != y->count)
+		return x->count < y->count ? -1 : 1;
+	return mp_path_compare_keys(a, b);
+}
+
 /* Key of @path's last @keep blocks. Return: its size; 0: the path has no more blocks. */
 static uint32_t shorten(const struct mp_path_count *path, uint32_t keep, uint8_t *key)
 {
 	uint64_t vaddrs[MP_PATH_MAX_BLOCKS];
-	uint32_t told, nr = mp_path_key_decode(path->key, path->key_size, vaddrs, &told);
+	uint32_t nr_complete,
+		nr = mp_path_key_decode(path->key, path->key_size, vaddrs, &nr_complete);
 	struct mp_varint_writer w = {0};
 	uint32_t size = 0;
 
@@ -406,9 +266,9 @@ static uint32_t shorten(const struct mp_path_count *path, uint32_t keep, uint8_t
 	mp_varint_put(&w, vaddrs[nr - keep]);
 	for (uint32_t i = nr - keep + 1; i < nr; i++)
 		mp_varint_put_signed(&w, (int64_t)(vaddrs[i] - vaddrs[i - 1]));
-	if (told != MP_PATH_SAMPLED) {
+	if (nr_complete != MP_PATH_SAMPLED) {
 		mp_varint_put_signed(&w, -(int64_t)vaddrs[nr - 1]);
-		mp_varint_put(&w, told < keep ? told : keep - 1);
+		mp_varint_put(&w, nr_complete < keep ? nr_complete : keep - 1);
 	}
 	if (!w.failed && w.size <= MP_PATH_KEY_MAX) {
 		size = (uint32_t)w.size;
@@ -418,15 +278,15 @@ static uint32_t shorten(const struct mp_path_count *path, uint32_t keep, uint8_t
 	return size;
 }
 
-static int shorten_rarest(struct mp_store *store, struct bucket *bucket, uint32_t keep,
+static int shorten_rarest(struct mp_store *store, struct mp_bucket *bucket, uint32_t keep,
 			  uint64_t max_bytes, struct mp_err *err)
 {
 	uint8_t key[MP_PATH_KEY_MAX];
-	struct list list = {0};
+	struct mp_path_list list = {0};
 	uint32_t size;
 	int r = read_rows(store, bucket, &list, err);
 
-	list_point(&list);
+	mp_path_list_point(&list);
 	if (!r && list.nr)
 		qsort(list.paths, list.nr, sizeof(*list.paths), compare_rarest);
 	for (size_t i = 0; i < list.nr && !r && bucket->nr_bytes > max_bytes; i++) {
@@ -438,7 +298,7 @@ static int shorten_rarest(struct mp_store *store, struct bucket *bucket, uint32_
 			r = add_row(store, bucket, key, size, list.paths[i].count, err);
 	}
 	store->folded = true;
-	free_list(&list);
+	mp_path_list_fini(&list);
 	return r;
 }
 
@@ -447,7 +307,7 @@ static int shorten_rarest(struct mp_store *store, struct bucket *bucket, uint32_
  * limit, but its text limits the number of edges and blocks. Goes down to 3/4 of the
  * budget, so that this is not needed at every flush.
  */
-static int shorten_paths(struct mp_store *store, struct bucket *bucket, uint64_t budget,
+static int shorten_paths(struct mp_store *store, struct mp_bucket *bucket, uint64_t budget,
 			 struct mp_err *err)
 {
 	int r = 0;
@@ -460,7 +320,7 @@ static int shorten_paths(struct mp_store *store, struct bucket *bucket, uint64_t
 /* Folds days as for counts; see store_series. */
 static int keep_below(struct mp_store *store, int64_t module, uint64_t budget, struct mp_err *err)
 {
-	struct bucket *buckets = NULL;
+	struct mp_bucket *buckets = NULL;
 	uint64_t nr_bytes = 0;
 	size_t nr = 0, first = 0;
 	int r = read_buckets(store, module, &buckets, &nr, err);
@@ -468,7 +328,7 @@ static int keep_below(struct mp_store *store, int64_t module, uint64_t budget, s
 	for (size_t i = 0; i < nr; i++)
 		nr_bytes += buckets[i].nr_bytes;
 	while (!r && nr - first > 1) {
-		struct bucket *into = &buckets[first], *next = into + 1;
+		struct mp_bucket *into = &buckets[first], *next = into + 1;
 
 		if (next->last_day > buckets[nr - 1].last_day - MP_KEEP_DAYS && nr_bytes <= budget)
 			break;
@@ -493,13 +353,13 @@ static int keep_below(struct mp_store *store, int64_t module, uint64_t budget, s
 
 /* The bucket that holds all days of @span; overlapping buckets become one. */
 static int bucket_of_span(struct mp_store *store, int64_t module, const struct mp_span *span,
-			  struct bucket *bucket, struct mp_err *err)
+			  struct mp_bucket *bucket, struct mp_err *err)
 {
-	struct bucket *buckets = NULL;
+	struct mp_bucket *buckets = NULL;
 	size_t nr = 0;
 	int r = read_buckets(store, module, &buckets, &nr, err);
 
-	*bucket = (struct bucket){.first_day = span->first_day, .last_day = span->last_day};
+	*bucket = (struct mp_bucket){.first_day = span->first_day, .last_day = span->last_day};
 	for (size_t i = 0; i < nr && !r; i++) {
 		if (buckets[i].last_day < span->first_day || buckets[i].first_day > span->last_day)
 			continue;
@@ -533,7 +393,7 @@ static int check_paths(struct mp_store *store, const struct mp_path_count *paths
 static int add(struct mp_store *store, int64_t module, const struct mp_span *span,
 	       const struct mp_path_count *paths, size_t nr, struct mp_err *err)
 {
-	struct bucket bucket;
+	struct mp_bucket bucket;
 	uint64_t text_size;
 	int r = mp_series_text_size(store, module, &text_size, err);
 
@@ -547,9 +407,7 @@ static int add(struct mp_store *store, int64_t module, const struct mp_span *spa
 		r = write_bucket(store, module, &bucket, err);
 	return r ? r
 		 : keep_below(store, module,
-			      (BUDGET_FIXED + text_size / BUDGET_TEXT_DIVISOR) / 100 *
-				      BUDGET_FILL_PERCENT,
-			      err);
+			      mp_bucket_budget(BUDGET_FIXED, text_size, BUDGET_TEXT_DIVISOR), err);
 }
 
 int mp_store_add_path_span(struct mp_store *store, int64_t module, const struct mp_span *span,
@@ -584,8 +442,8 @@ int mp_store_add_paths(struct mp_store *store, int64_t module, int64_t when_s,
 static int read(struct mp_store *store, int64_t module, const struct mp_span *span, int64_t since_s,
 		struct mp_path_count **out, size_t *nr, struct mp_err *err)
 {
-	struct bucket *buckets = NULL;
-	struct list list = {0};
+	struct mp_bucket *buckets = NULL;
+	struct mp_path_list list = {0};
 	size_t nr_buckets = 0;
 	uint64_t text_size;
 	bool began;
@@ -608,8 +466,8 @@ static int read(struct mp_store *store, int64_t module, const struct mp_span *sp
 	free(buckets);
 	r = mp_store_leave(store, began, r, err);
 	if (!r)
-		r = finish_list(store, &list, out, nr, err);
-	free_list(&list);
+		r = mp_path_list_finish(store, &list, out, nr, err);
+	mp_path_list_fini(&list);
 	return r;
 }
 
@@ -628,23 +486,15 @@ int mp_store_read_path_span(struct mp_store *store, int64_t module, const struct
 int mp_store_list_path_spans(struct mp_store *store, int64_t module, struct mp_span **out,
 			     size_t *nr, struct mp_err *err)
 {
-	struct bucket *buckets = NULL;
-	struct mp_span *spans;
-	size_t n = 0;
-	int r = read_buckets(store, module, &buckets, &n, err);
+	struct mp_bucket *buckets = NULL;
+	int r = read_buckets(store, module, &buckets, nr, err);
 
-	if (r)
-		return r;
-	spans = malloc((n + 1) * sizeof(*spans));
-	for (size_t i = 0; spans && i < n; i++)
-		spans[i] = (struct mp_span){.first_day = buckets[i].first_day,
-					    .last_day = buckets[i].last_day};
+	if (!r)
+		r = mp_buckets_list_spans(buckets, *nr, out, err);
+	for (size_t i = 0; !r && i < *nr; i++)
+		(*out)[i].exact = false;
 	free(buckets);
-	if (!spans)
-		return mp_err_set(err, ENOMEM, "out of memory");
-	*out = spans;
-	*nr = n;
-	return 0;
+	return r;
 }
 
 /* ---- check --------------------------------------------------------------------------------- */
@@ -666,9 +516,9 @@ static int count(struct mp_store *store, const char *sql, int64_t *nr, struct mp
 int mp_store_check_paths(struct mp_store *store, uint64_t *total, struct mp_err *err)
 {
 	struct mp_module *modules = NULL;
-	struct bucket *buckets = NULL;
+	struct mp_bucket *buckets = NULL;
 	size_t nr_modules = 0, nr = 0;
-	struct list list = {0};
+	struct mp_path_list list = {0};
 	int64_t strays = 0;
 	int r;
 
@@ -693,7 +543,7 @@ int mp_store_check_paths(struct mp_store *store, uint64_t *total, struct mp_err 
 		for (size_t i = 0; i < nr && !r; i++) {
 			r = read_rows(store, &buckets[i], &list, err);
 			*total += buckets[i].total;
-			free_list(&list);
+			mp_path_list_fini(&list);
 		}
 		free(buckets);
 		buckets = NULL;

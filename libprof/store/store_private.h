@@ -14,7 +14,9 @@
 #include "libprof/store/store.h"
 
 #define MP_STORE_APPLICATION_ID 0x4d525048 /* "MRPH" */
-#define MP_SECONDS_PER_DAY	86400
+
+/* The last days are kept apart; older ones are one bucket or row. */
+#define MP_KEEP_DAYS 7
 
 #define MP_NR_SERIES_STMT 10
 

@@ -9,8 +9,7 @@
 
 #include "libprof/store/store_private.h"
 
-/* As for activity: the last days are kept apart, older ones are in one row. */
-#define KEEP_DAYS 7
+/* As for counts, the last MP_KEEP_DAYS are kept apart, and older ones are in one row. */
 
 struct row {
 	struct mp_process process;
@@ -145,7 +144,7 @@ int mp_store_add_processes(struct mp_store *store, int64_t when_s,
 	r = nr_rows < 0 ? (int)nr_rows : 0;
 	/* The first rows of a new day: another day has become old. */
 	if (!nr_rows && nr)
-		r = fold(store, day - KEEP_DAYS, err);
+		r = fold(store, day - MP_KEEP_DAYS, err);
 	for (size_t i = 0; i < nr && !r; i++) {
 		struct row row = {processes[i], day, day};
 

@@ -2,271 +2,52 @@
 /*
  * store_series - keeps entries per address in buckets of days and chunks of text. Decides
  * when days are folded together, so that the database stays small beside the text. Called
- * by store_counts, store_edges and store_check.
+ * by store_ip_counts, store_edges and store_check.
  */
 #include "libprof/store/store_series.h"
 
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include <xxhash.h>
 
+#include "libprof/store/store_bucket.h"
+#include "libprof/store/store_chunk.h"
 #include "libprof/store/store_codec.h"
 
 /*
  * A module's share of the database, once for its counts and once for its edges: 64 KiB and
- * a tenth of its text. Rows fill b-tree pages to about two thirds, so the bytes that we
- * count may be at most 60 % of it.
+ * a tenth of its text.
  */
 #define BUDGET_FIXED	    (64 << 10)
 #define BUDGET_TEXT_DIVISOR 10
-#define BUDGET_FILL_PERCENT 60
-/* Bytes of a chunk beside its data: the row's header and its entry in the index. */
-#define CHUNK_ROW_BYTES 34
-/* Far below SQLite's limit, and twice the largest size for the edges of a real chunk. */
-#define CHUNK_BYTES_MAX (8 << 20)
-
-struct bucket {
-	int64_t key, first_day, last_day;
-	uint64_t total, nr_bytes;
-	bool exact; /* all of it was counted */
-};
-
-struct chunk_row {
-	int64_t key; /* 0: there is no row yet */
-	size_t size; /* bytes of data */
-};
-
-static int prepare(struct mp_store *store, const struct mp_series *series,
-		   enum mp_series_stmt which, sqlite3_stmt **stmt, struct mp_err *err)
-{
-	return mp_store_stmt(store, series->first_stmt + (enum mp_stmt)which, series->sql[which],
-			     stmt, err);
-}
-
-static void *entry_at(const struct mp_series *series, const void *entries, size_t i)
-{
-	return (char *)entries + i * series->entry_size;
-}
-
 static uint64_t chunk_of(const struct mp_series *series, const void *entries, size_t i)
 {
 	uint64_t vaddr;
 
-	memcpy(&vaddr, entry_at(series, entries, i), sizeof(vaddr));
+	memcpy(&vaddr, mp_series_entry_at(series, entries, i), sizeof(vaddr));
 	return vaddr >> MP_CHUNK_SHIFT;
-}
-
-/* ---- growing arrays ------------------------------------------------------------------------ */
-
-static int need(struct mp_store_array *array, size_t size, struct mp_err *err)
-{
-	void *bigger;
-
-	if (size <= array->size)
-		return 0;
-	if (size < 2 * array->size)
-		size = 2 * array->size;
-	bigger = realloc(array->data, size);
-	if (!bigger)
-		return mp_err_set(err, ENOMEM, "out of memory");
-	array->data = bigger;
-	array->size = size;
-	return 0;
-}
-
-/* ---- chunks -------------------------------------------------------------------------------- */
-
-/*
- * Decodes the row of @stmt, with (checksum, data) at @column, behind the @nr_before entries
- * of @out.
- */
-static int decode_columns(struct mp_store *store, const struct mp_series *series,
-			  sqlite3_stmt *stmt, int column, int64_t chunk, struct mp_store_array *out,
-			  size_t nr_before, size_t *nr, size_t *size, struct mp_err *err)
-{
-	const uint8_t *data = sqlite3_column_blob(stmt, column + 1);
-	int len = sqlite3_column_bytes(stmt, column + 1), r;
-	uint32_t checksum = (uint32_t)sqlite3_column_int64(stmt, column);
-
-	if (len <= 0 || !data || (uint32_t)XXH3_64bits(data, (size_t)len) != checksum)
-		return mp_store_damaged(store, "counts that do not match their checksum", err);
-	r = need(out, (nr_before + series->nr_max((size_t)len)) * series->entry_size, err);
-	if (r)
-		return r;
-	if (series->decode((uint64_t)chunk << MP_CHUNK_SHIFT, data, (size_t)len,
-			   entry_at(series, out->data, nr_before), nr))
-		return mp_store_damaged(store, "malformed counts", err);
-	*size = (size_t)len;
-	return 0;
-}
-
-/* Reads the chunk's entries into scratch.entries[0]; having none is no error. */
-static int find_chunk(struct mp_store *store, const struct mp_series *series, int64_t bucket,
-		      int64_t chunk, struct chunk_row *row, size_t *nr, struct mp_err *err)
-{
-	sqlite3_stmt *stmt;
-	int r = prepare(store, series, MP_SERIES_CHUNK_FIND, &stmt, err);
-
-	*nr = 0;
-	memset(row, 0, sizeof(*row));
-	if (r)
-		return r;
-	sqlite3_bind_int64(stmt, 1, bucket);
-	sqlite3_bind_int64(stmt, 2, chunk);
-	r = mp_store_step(store, stmt, "read", err);
-	if (r <= 0)
-		return r;
-	row->key = sqlite3_column_int64(stmt, 0);
-	r = decode_columns(store, series, stmt, 1, chunk, &store->scratch.entries[0], 0, nr,
-			   &row->size, err);
-	sqlite3_reset(stmt);
-	return r;
-}
-
-static int write_chunk(struct mp_store *store, const struct mp_series *series, int64_t bucket,
-		       int64_t chunk, const struct chunk_row *row, const void *entries, size_t nr,
-		       size_t *size, struct mp_err *err)
-{
-	struct mp_store_array *bytes = &store->scratch.bytes;
-	sqlite3_stmt *stmt;
-	int r = need(bytes, nr * series->entry_bytes_max, err);
-
-	if (r)
-		return r;
-	*size = series->encode((uint64_t)chunk << MP_CHUNK_SHIFT, entries, nr, bytes->data);
-	if (*size > CHUNK_BYTES_MAX)
-		return mp_err_set(err, EFBIG, "%s: too many %s for 64 KiB of text", store->path,
-				  series->what);
-	r = prepare(store, series, row->key ? MP_SERIES_CHUNK_SET : MP_SERIES_CHUNK_ADD, &stmt,
-		    err);
-	if (r)
-		return r;
-	sqlite3_bind_int64(stmt, 1, row->key ? row->key : bucket);
-	if (!row->key)
-		sqlite3_bind_int64(stmt, 2, chunk);
-	sqlite3_bind_int64(stmt, 3, (uint32_t)XXH3_64bits(bytes->data, *size));
-	sqlite3_bind_blob(stmt, 4, bytes->data, (int)*size, SQLITE_STATIC);
-	return mp_store_run(store, stmt, "write", err);
-}
-
-/*
- * Merges @entries, all of one chunk, into the bucket. *@grown: adds the bytes that the rows
- * gained.
- */
-static int add_to_chunk(struct mp_store *store, const struct mp_series *series, int64_t bucket,
-			int64_t chunk, const void *entries, size_t nr, int64_t *grown,
-			struct mp_err *err)
-{
-	struct mp_store_array *scratch = store->scratch.entries;
-	size_t nr_old, nr_new, size = 0;
-	struct chunk_row row;
-	int r = find_chunk(store, series, bucket, chunk, &row, &nr_old, err);
-
-	if (!r)
-		r = need(&scratch[1], (nr_old + nr) * series->entry_size, err);
-	if (r)
-		return r;
-	if (series->merge(scratch[0].data, nr_old, entries, nr, scratch[1].data, &nr_new))
-		return mp_err_set(err, EOVERFLOW, "%s: a count beyond 64 bits", store->path);
-	if (!nr_new)
-		return 0;
-	r = write_chunk(store, series, bucket, chunk, &row, scratch[1].data, nr_new, &size, err);
-	*grown += (int64_t)size - (int64_t)row.size + (row.key ? 0 : CHUNK_ROW_BYTES);
-	return r;
-}
-
-static int list_chunks(struct mp_store *store, const struct mp_series *series, int64_t bucket,
-		       sqlite3_stmt **stmt, struct mp_err *err)
-{
-	int r = prepare(store, series, MP_SERIES_CHUNK_LIST, stmt, err);
-
-	if (!r)
-		sqlite3_bind_int64(*stmt, 1, bucket);
-	return r;
-}
-
-/*
- * Reads the next chunk of a listing and checks it. The order is checked, too, since a
- * damaged tree could loop for ever. Return: 1 and *@nr entries behind the @nr_before of
- * @out, 0 at the end, -errno.
- */
-static int next_chunk(struct mp_store *store, const struct mp_series *series, sqlite3_stmt *stmt,
-		      int64_t *chunk, struct mp_store_array *out, size_t nr_before, size_t *nr,
-		      size_t *size, struct mp_err *err)
-{
-	int64_t last = *chunk;
-	int r = mp_store_step(store, stmt, "read", err);
-
-	if (r <= 0)
-		return r;
-	*chunk = sqlite3_column_int64(stmt, 0);
-	if (*chunk <= last || (uint64_t)*chunk > UINT64_MAX >> MP_CHUNK_SHIFT)
-		r = mp_store_damaged(store, "chunks out of order", err);
-	else
-		r = decode_columns(store, series, stmt, 1, *chunk, out, nr_before, nr, size, err);
-	if (r < 0)
-		sqlite3_reset(stmt);
-	return r < 0 ? r : 1;
 }
 
 /* ---- buckets ------------------------------------------------------------------------------- */
 
 /* All buckets of the module, in order of days. Ownership: free(*@out). */
 static int read_buckets(struct mp_store *store, const struct mp_series *series, int64_t module,
-			struct bucket **out, size_t *nr, struct mp_err *err)
+			struct mp_bucket **out, size_t *nr, struct mp_err *err)
 {
-	struct bucket *buckets = NULL;
-	size_t n = 0, max = 0;
 	sqlite3_stmt *stmt;
-	int r = prepare(store, series, MP_SERIES_BUCKET_LIST, &stmt, err);
+	int r = mp_series_prepare(store, series, MP_SERIES_BUCKET_LIST, &stmt, err);
 
 	if (r)
 		return r;
 	sqlite3_bind_int64(stmt, 1, module);
-	while ((r = mp_store_step(store, stmt, "read", err)) > 0) {
-		struct bucket b = {
-			.key = sqlite3_column_int64(stmt, 0),
-			.first_day = sqlite3_column_int64(stmt, 1),
-			.last_day = sqlite3_column_int64(stmt, 2),
-			.total = (uint64_t)sqlite3_column_int64(stmt, 3),
-			.nr_bytes = (uint64_t)sqlite3_column_int64(stmt, 4),
-			.exact = sqlite3_column_int64(stmt, 5) == 1,
-		};
-
-		if (b.first_day > b.last_day || (n && buckets[n - 1].last_day >= b.first_day) ||
-		    b.total > INT64_MAX || b.nr_bytes > INT64_MAX) {
-			r = mp_store_damaged(store, "days that overlap", err);
-			break;
-		}
-		if (n == max) {
-			size_t more = max ? 2 * max : MP_KEEP_DAYS + 3;
-			void *bigger = realloc(buckets, more * sizeof(*buckets));
-
-			if (!bigger) {
-				r = mp_err_set(err, ENOMEM, "out of memory");
-				break;
-			}
-			buckets = bigger;
-			max = more;
-		}
-		buckets[n++] = b;
-	}
-	sqlite3_reset(stmt);
-	if (r) {
-		free(buckets);
-		return r;
-	}
-	*out = buckets;
-	*nr = n;
-	return 0;
+	return mp_buckets_read(store, stmt, out, nr, err);
 }
 
 static int add_bucket(struct mp_store *store, const struct mp_series *series, int64_t module,
 		      int64_t day, int64_t *key, struct mp_err *err)
 {
 	sqlite3_stmt *stmt;
-	int r = prepare(store, series, MP_SERIES_BUCKET_ADD, &stmt, err);
+	int r = mp_series_prepare(store, series, MP_SERIES_BUCKET_ADD, &stmt, err);
 
 	if (r)
 		return r;
@@ -279,10 +60,10 @@ static int add_bucket(struct mp_store *store, const struct mp_series *series, in
 }
 
 static int set_bucket(struct mp_store *store, const struct mp_series *series,
-		      const struct bucket *bucket, struct mp_err *err)
+		      const struct mp_bucket *bucket, struct mp_err *err)
 {
 	sqlite3_stmt *stmt;
-	int r = prepare(store, series, MP_SERIES_BUCKET_SET, &stmt, err);
+	int r = mp_series_prepare(store, series, MP_SERIES_BUCKET_SET, &stmt, err);
 
 	if (r)
 		return r;
@@ -299,7 +80,7 @@ static int run_with_key(struct mp_store *store, const struct mp_series *series,
 			enum mp_series_stmt which, int64_t key, struct mp_err *err)
 {
 	sqlite3_stmt *stmt;
-	int r = prepare(store, series, which, &stmt, err);
+	int r = mp_series_prepare(store, series, which, &stmt, err);
 
 	if (r)
 		return r;
@@ -308,30 +89,32 @@ static int run_with_key(struct mp_store *store, const struct mp_series *series,
 }
 
 /* Exactness of a bucket after an addition: samples in it make it inexact. */
-static bool both_exact(const struct bucket *bucket, bool exact)
+static bool both_exact(const struct mp_bucket *bucket, bool exact)
 {
 	return exact && (bucket->exact || !bucket->total);
 }
 
 /* Merges bucket @from into @into, its neighbour in time. */
-static int fold_bucket(struct mp_store *store, const struct mp_series *series, struct bucket *into,
-		       const struct bucket *from, struct mp_err *err)
+static int fold_bucket(struct mp_store *store, const struct mp_series *series,
+		       struct mp_bucket *into, const struct mp_bucket *from, struct mp_err *err)
 {
-	struct mp_store_array entries = {0}; /* scratch is in use by add_to_chunk() */
+	struct mp_store_array entries = {0}; /* scratch is in use by mp_series_chunk_add() */
 	int64_t chunk = -1, grown = 0;
 	sqlite3_stmt *stmt;
 	size_t nr, size;
 	int r, more;
 
-	r = list_chunks(store, series, from->key, &stmt, err);
+	r = mp_series_chunk_list(store, series, from->key, &stmt, err);
 	while (!r) {
-		more = next_chunk(store, series, stmt, &chunk, &entries, 0, &nr, &size, err);
+		more = mp_series_chunk_next(store, series, stmt, &chunk, &entries, 0, &nr, &size,
+					    err);
 		if (more <= 0) {
 			r = more;
 			break;
 		}
 		/* Reads the rows of @from and writes those of @into, so the cursor is safe. */
-		r = add_to_chunk(store, series, into->key, chunk, entries.data, nr, &grown, err);
+		r = mp_series_chunk_add(store, series, into->key, chunk, entries.data, nr, &grown,
+					err);
 		if (r)
 			sqlite3_reset(stmt);
 	}
@@ -355,14 +138,14 @@ static int fold_bucket(struct mp_store *store, const struct mp_series *series, s
 
 static uint64_t budget_of(uint64_t text_size)
 {
-	return (BUDGET_FIXED + text_size / BUDGET_TEXT_DIVISOR) / 100 * BUDGET_FILL_PERCENT;
+	return mp_bucket_budget(BUDGET_FIXED, text_size, BUDGET_TEXT_DIVISOR);
 }
 
 /* Folds the oldest days while they are beyond the horizon, or the module exceeds its budget. */
 static int fold_old_days(struct mp_store *store, const struct mp_series *series, int64_t module,
 			 uint64_t text_size, struct mp_err *err)
 {
-	struct bucket *buckets = NULL;
+	struct mp_bucket *buckets = NULL;
 	uint64_t nr_bytes;
 	size_t nr = 0;
 	int r = read_buckets(store, series, module, &buckets, &nr, err);
@@ -384,9 +167,9 @@ static int fold_old_days(struct mp_store *store, const struct mp_series *series,
 
 /* Finds the bucket that holds @day, or makes one. */
 static int bucket_of_day(struct mp_store *store, const struct mp_series *series, int64_t module,
-			 int64_t day, struct bucket *bucket, struct mp_err *err)
+			 int64_t day, struct mp_bucket *bucket, struct mp_err *err)
 {
-	struct bucket *buckets = NULL;
+	struct mp_bucket *buckets = NULL;
 	size_t nr = 0, i;
 	int r = read_buckets(store, series, module, &buckets, &nr, err);
 
@@ -434,8 +217,9 @@ static int add_to_bucket(struct mp_store *store, const struct mp_series *series,
 
 		for (end = i + 1; end < nr && chunk_of(series, entries, end) == chunk; end++)
 			;
-		r = add_to_chunk(store, series, bucket, (int64_t)chunk,
-				 entry_at(series, entries, i), end - i, grown, err);
+		r = mp_series_chunk_add(store, series, bucket, (int64_t)chunk,
+					mp_series_entry_at(series, entries, i), end - i, grown,
+					err);
 		if (r)
 			return r;
 	}
@@ -446,7 +230,7 @@ static int add(struct mp_store *store, const struct mp_series *series, int64_t m
 	       int64_t when_s, bool exact, const void *entries, size_t nr, uint64_t total,
 	       struct mp_err *err)
 {
-	struct bucket bucket;
+	struct mp_bucket bucket;
 	uint64_t text_size;
 	sqlite3_stmt *stmt;
 	int64_t grown = 0;
@@ -459,7 +243,7 @@ static int add(struct mp_store *store, const struct mp_series *series, int64_t m
 	if (!r)
 		r = add_to_bucket(store, series, bucket.key, entries, nr, &grown, err);
 	if (!r)
-		r = prepare(store, series, MP_SERIES_BUCKET_GROW, &stmt, err);
+		r = mp_series_prepare(store, series, MP_SERIES_BUCKET_GROW, &stmt, err);
 	if (r)
 		return r;
 	sqlite3_bind_int64(stmt, 1, bucket.key);
@@ -485,20 +269,21 @@ int mp_series_add(struct mp_store *store, const struct mp_series *series, int64_
 
 /* Reads all entries of the bucket. */
 static int read_bucket(struct mp_store *store, const struct mp_series *series,
-		       const struct bucket *bucket, struct mp_store_array *all, size_t *nr,
+		       const struct mp_bucket *bucket, struct mp_store_array *all, size_t *nr,
 		       struct mp_err *err)
 {
 	uint64_t total = 0;
 	int64_t chunk = -1;
 	sqlite3_stmt *stmt;
 	size_t n, size;
-	int r = list_chunks(store, series, bucket->key, &stmt, err);
+	int r = mp_series_chunk_list(store, series, bucket->key, &stmt, err);
 
 	*nr = 0;
 	if (r)
 		return r;
-	while ((r = next_chunk(store, series, stmt, &chunk, all, *nr, &n, &size, err)) > 0) {
-		total += series->sum(entry_at(series, all->data, *nr), n);
+	while ((r = mp_series_chunk_next(store, series, stmt, &chunk, all, *nr, &n, &size, err)) >
+	       0) {
+		total += series->sum(mp_series_entry_at(series, all->data, *nr), n);
 		*nr += n;
 	}
 	if (!r && total != bucket->total)
@@ -508,7 +293,7 @@ static int read_bucket(struct mp_store *store, const struct mp_series *series,
 
 /* Merges @bucket into the ascending entries of @all. */
 static int merge_bucket(struct mp_store *store, const struct mp_series *series,
-			const struct bucket *bucket, struct mp_store_array *all, size_t *nr,
+			const struct mp_bucket *bucket, struct mp_store_array *all, size_t *nr,
 			struct mp_err *err)
 {
 	struct mp_store_array more = {0}, both = {0};
@@ -520,7 +305,7 @@ static int merge_bucket(struct mp_store *store, const struct mp_series *series,
 		return 0;
 	}
 	if (!r)
-		r = need(&both, (*nr + nr_more) * series->entry_size, err);
+		r = mp_store_array_reserve(&both, (*nr + nr_more) * series->entry_size, err);
 	if (!r && series->merge(all->data, *nr, more.data, nr_more, both.data, &nr_both))
 		r = mp_store_damaged(store, "a count beyond 64 bits", err);
 	free(more.data);
@@ -538,7 +323,7 @@ int mp_series_read(struct mp_store *store, const struct mp_series *series, int64
 		   int64_t since_s, void **out, size_t *nr, struct mp_err *err)
 {
 	struct mp_store_array all = {0};
-	struct bucket *buckets = NULL;
+	struct mp_bucket *buckets = NULL;
 	size_t n = 0, nr_buckets = 0;
 	uint64_t text_size;
 	bool began;
@@ -568,30 +353,20 @@ int mp_series_read(struct mp_store *store, const struct mp_series *series, int64
 int mp_series_list_spans(struct mp_store *store, const struct mp_series *series, int64_t module,
 			 struct mp_span **out, size_t *nr, struct mp_err *err)
 {
-	struct bucket *buckets = NULL;
-	struct mp_span *spans;
-	size_t n = 0;
-	int r = read_buckets(store, series, module, &buckets, &n, err);
+	struct mp_bucket *buckets = NULL;
+	int r = read_buckets(store, series, module, &buckets, nr, err);
 
-	if (r)
-		return r;
-	spans = malloc((n + 1) * sizeof(*spans));
-	for (size_t i = 0; spans && i < n; i++)
-		spans[i] = (struct mp_span){buckets[i].first_day, buckets[i].last_day,
-					    buckets[i].exact};
+	if (!r)
+		r = mp_buckets_list_spans(buckets, *nr, out, err);
 	free(buckets);
-	if (!spans)
-		return mp_err_set(err, ENOMEM, "out of memory");
-	*out = spans;
-	*nr = n;
-	return 0;
+	return r;
 }
 
 int mp_series_read_span(struct mp_store *store, const struct mp_series *series, int64_t module,
 			const struct mp_span *span, void **out, size_t *nr, struct mp_err *err)
 {
 	struct mp_store_array all = {0};
-	struct bucket *buckets = NULL;
+	struct mp_bucket *buckets = NULL;
 	size_t n = 0, nr_buckets = 0;
 	bool began;
 	int r = mp_store_enter(store, &began, err);
@@ -617,7 +392,7 @@ int mp_series_read_span(struct mp_store *store, const struct mp_series *series, 
 int mp_series_widen(struct mp_store *store, const struct mp_series *series, int64_t module,
 		    const struct mp_span *span, struct mp_err *err)
 {
-	struct bucket *buckets = NULL, wide = {.first_day = span->first_day};
+	struct mp_bucket *buckets = NULL, wide = {.first_day = span->first_day};
 	size_t nr = 0, first, end;
 	int r = read_buckets(store, series, module, &buckets, &nr, err);
 
@@ -647,7 +422,7 @@ int mp_series_widen(struct mp_store *store, const struct mp_series *series, int6
 int mp_series_total(struct mp_store *store, const struct mp_series *series, int64_t module,
 		    uint64_t *total, struct mp_err *err)
 {
-	struct bucket *buckets = NULL;
+	struct mp_bucket *buckets = NULL;
 	size_t nr = 0;
 	int r = read_buckets(store, series, module, &buckets, &nr, err);
 
@@ -665,14 +440,15 @@ int mp_series_sum_bucket(struct mp_store *store, const struct mp_series *series,
 	size_t nr, size;
 	int64_t chunk = -1;
 	sqlite3_stmt *stmt;
-	int r = list_chunks(store, series, bucket, &stmt, err);
+	int r = mp_series_chunk_list(store, series, bucket, &stmt, err);
 
 	*total = *nr_bytes = 0;
 	if (r)
 		return r;
-	while ((r = next_chunk(store, series, stmt, &chunk, scratch, 0, &nr, &size, err)) > 0) {
+	while ((r = mp_series_chunk_next(store, series, stmt, &chunk, scratch, 0, &nr, &size,
+					 err)) > 0) {
 		*total += series->sum(scratch->data, nr);
-		*nr_bytes += size + CHUNK_ROW_BYTES;
+		*nr_bytes += size + MP_CHUNK_ROW_BYTES;
 	}
 	return r;
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * store_series - the common part of store_counts and store_edges: entries that begin with a
+ * store_series - the common part of store_ip_counts and store_edges: entries that begin with a
  * link-time address, kept per module in buckets of days and chunks of text. It decides how
  * they are kept, and when days are folded. A struct mp_series describes the entries.
  * Included by the store's files only.
@@ -14,9 +14,6 @@
 
 #include "libprof/store/store_private.h"
 #include "libprof/store/store_span.h"
-
-/* The last days are kept apart; older ones are one bucket. */
-#define MP_KEEP_DAYS 7
 
 struct mp_series {
 	const char *what; /* name in messages */
@@ -74,8 +71,8 @@ _Static_assert(MP_SERIES_CHUNK_DELETE + 1 == MP_NR_SERIES_STMT, "a slot for each
 		[MP_SERIES_CHUNK_DELETE] = "DELETE FROM " chunk " WHERE bucket = ?1",              \
 	}
 
-extern const struct mp_series mp_series_counts; /* store_counts.c */
-extern const struct mp_series mp_series_edges;	/* store_edges.c */
+extern const struct mp_series mp_series_ip_counts; /* store_ip_counts.c */
+extern const struct mp_series mp_series_edges;	   /* store_edges.c */
 
 /*
  * Adds ascending @entries, with the sum @total, to the day that holds @when_s. @exact: they
@@ -84,9 +81,9 @@ extern const struct mp_series mp_series_edges;	/* store_edges.c */
 int mp_series_add(struct mp_store *store, const struct mp_series *series, int64_t module,
 		  int64_t when_s, bool exact, const void *entries, size_t nr, uint64_t total,
 		  struct mp_err *err);
-/* As mp_store_add_counts() and mp_store_add_edges(), which add samples; also for exact counts. */
-int mp_counts_add(struct mp_store *store, int64_t module, int64_t when_s, bool exact,
-		  const struct mp_ip_count *counts, size_t nr, struct mp_err *err);
+/* As mp_store_add_ip_counts() and mp_store_add_edges(), which add samples; also for exact counts. */
+int mp_ip_counts_add(struct mp_store *store, int64_t module, int64_t when_s, bool exact,
+		     const struct mp_ip_count *counts, size_t nr, struct mp_err *err);
 int mp_edges_add(struct mp_store *store, int64_t module, int64_t when_s, bool exact,
 		 const struct mp_edge_count *edges, size_t nr, struct mp_err *err);
 /* Ownership: free(*@out), NULL if there are none. Return: 0, -ENOENT (no such module). */

@@ -10,10 +10,10 @@
 
 #include "libprof/store/store_series.h"
 
-int mp_store_list_count_spans(struct mp_store *store, int64_t module, struct mp_span **out,
-			      size_t *nr, struct mp_err *err)
+int mp_store_list_ip_count_spans(struct mp_store *store, int64_t module, struct mp_span **out,
+				 size_t *nr, struct mp_err *err)
 {
-	return mp_series_list_spans(store, &mp_series_counts, module, out, nr, err);
+	return mp_series_list_spans(store, &mp_series_ip_counts, module, out, nr, err);
 }
 
 int mp_store_list_edge_spans(struct mp_store *store, int64_t module, struct mp_span **out,
@@ -22,11 +22,11 @@ int mp_store_list_edge_spans(struct mp_store *store, int64_t module, struct mp_s
 	return mp_series_list_spans(store, &mp_series_edges, module, out, nr, err);
 }
 
-int mp_store_read_count_span(struct mp_store *store, int64_t module, const struct mp_span *span,
-			     struct mp_ip_count **out, size_t *nr, struct mp_err *err)
+int mp_store_read_ip_count_span(struct mp_store *store, int64_t module, const struct mp_span *span,
+				struct mp_ip_count **out, size_t *nr, struct mp_err *err)
 {
 	void *entries = NULL;
-	int r = mp_series_read_span(store, &mp_series_counts, module, span, &entries, nr, err);
+	int r = mp_series_read_span(store, &mp_series_ip_counts, module, span, &entries, nr, err);
 
 	if (!r)
 		*out = entries;
@@ -62,8 +62,8 @@ static int prepare(struct mp_store *store, const struct mp_series *series, int64
 	return mp_series_widen(store, series, module, span, err);
 }
 
-int mp_store_add_count_span(struct mp_store *store, int64_t module, const struct mp_span *span,
-			    const struct mp_ip_count *counts, size_t nr, struct mp_err *err)
+int mp_store_add_ip_count_span(struct mp_store *store, int64_t module, const struct mp_span *span,
+			       const struct mp_ip_count *counts, size_t nr, struct mp_err *err)
 {
 	bool began;
 	int r = mp_span_check(span, err);
@@ -73,10 +73,10 @@ int mp_store_add_count_span(struct mp_store *store, int64_t module, const struct
 	r = mp_store_enter(store, &began, err);
 	if (r)
 		return r;
-	r = prepare(store, &mp_series_counts, module, span, err);
+	r = prepare(store, &mp_series_ip_counts, module, span, err);
 	if (!r)
-		r = mp_counts_add(store, module, span->last_day * MP_SECONDS_PER_DAY, span->exact,
-				  counts, nr, err);
+		r = mp_ip_counts_add(store, module, span->last_day * MP_SECONDS_PER_DAY,
+				     span->exact, counts, nr, err);
 	return mp_store_leave(store, began, r, err);
 }
 
@@ -124,7 +124,7 @@ int mp_store_is_exact(struct mp_store *store, int64_t module, int64_t since_s, b
 
 	if (r)
 		return r;
-	r = look_at_spans(store, &mp_series_counts, module, since_s, &all, &any, err);
+	r = look_at_spans(store, &mp_series_ip_counts, module, since_s, &all, &any, err);
 	/* Transfers alone, even exact ones, do not tell how often a block ran. */
 	if (!r && any)
 		r = look_at_spans(store, &mp_series_edges, module, since_s, &all, &any, err);

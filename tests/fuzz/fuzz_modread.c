@@ -15,7 +15,7 @@
 
 #include "daemon/module/modcache_private.h"
 #include "daemon/module/modread.h"
-#include "daemon/module/moved.h"
+#include "daemon/module/copy_transfers.h"
 #include "daemon/module/sandbox.h"
 #include "libprof/note/path_key.h"
 
@@ -141,9 +141,9 @@ static void use_map(const struct md_module *module)
 		if (i && p->new_vaddr < p[-1].new_vaddr + p[-1].new_size)
 			abort();
 		sum += mp_map_original(map, p->new_vaddr + p->new_size / 2);
-		sum += md_moved_transfer(map, module->map_ends, &from, &to);
-		md_moved_straight(map, module->map_ends, map->pieces[0].new_vaddr, p->new_vaddr,
-				  add_straight, &sum);
+		sum += md_copy_translate_branch(map, module->map_ends, &from, &to);
+		md_copy_translate_run(map, module->map_ends, map->pieces[0].new_vaddr, p->new_vaddr,
+				      add_straight, &sum);
 	}
 }
 
@@ -167,7 +167,7 @@ static void record(const struct md_modcache *mc, struct md_file *file)
 	struct md_modcache *again = md_modcache_new();
 	struct md_buf buf = {0};
 
-	if (!again || md_modcache_describe(mc, file, &buf))
+	if (!again || md_modcache_write_records(mc, file, &buf))
 		abort();
 	if (md_modread_take(&buf, FILE_BYTES, again))
 		abort();

@@ -68,8 +68,8 @@ static void fill(struct mp_store *store)
 		    mp_store_add_edges(store, key, 3 * 86400, edges, 400, &err) ||
 		    mp_store_add_paths(store, key, 86400 + m, paths, 100, &err) ||
 		    mp_store_add_paths(store, key, 3 * 86400, paths, 100, &err) ||
-		    mp_store_add_counts(store, key, 86400 + m, counts, 800, &err) ||
-		    mp_store_add_counts(store, key, 3 * 86400, counts, 800, &err) ||
+		    mp_store_add_ip_counts(store, key, 86400 + m, counts, 800, &err) ||
+		    mp_store_add_ip_counts(store, key, 3 * 86400, counts, 800, &err) ||
 		    mp_store_add_activity(store, key, 86400, &activity, &err))
 			die("fill");
 	}
@@ -123,7 +123,7 @@ static void read_counts(struct mp_store *store, int64_t key)
 	struct mp_ip_count *counts = NULL;
 	size_t nr;
 
-	if (mp_store_read_counts(store, key, 0, &counts, &nr, NULL))
+	if (mp_store_read_ip_counts(store, key, 0, &counts, &nr, NULL))
 		return;
 	/* Counts from a database that was accepted must ascend. */
 	for (size_t i = 1; i < nr; i++)
@@ -236,7 +236,7 @@ static void write_to_database(void)
 
 	if (!mp_store_open(path, MP_STORE_WRITE, &store, NULL)) {
 		if (!mp_store_put_module(store, &id, MP_MODULE_FILE, "/x", 1, 86400, &key, NULL)) {
-			mp_store_add_counts(store, key, 20 * 86400, counts, 2, NULL);
+			mp_store_add_ip_counts(store, key, 20 * 86400, counts, 2, NULL);
 			mp_store_add_edges(store, key, 20 * 86400, edges, 2, NULL);
 			mp_store_add_activity(store, key, 20 * 86400, &activity, NULL);
 		}

@@ -34,7 +34,7 @@ struct stored stored_read(const struct mp_elf *elf, const char *db)
 
 	if (mp_store_open(db, MP_STORE_READ, &store, &err) ||
 	    mp_store_find_module(store, &elf->id, &module, &err) ||
-	    mp_store_read_counts(store, module.key, 0, &out.ips, &out.nr_ips, &err) ||
+	    mp_store_read_ip_counts(store, module.key, 0, &out.ips, &out.nr_ips, &err) ||
 	    mp_store_read_edges(store, module.key, 0, &out.edges, &out.nr_edges, &err) ||
 	    mp_store_read_paths(store, module.key, 0, &out.paths, &out.nr_paths, &err) ||
 	    mp_store_is_exact(store, module.key, 0, &out.exact, &err))

@@ -192,22 +192,21 @@ static void paths_draw(struct stored *out, const struct stored *from, double nr,
 /* Per block: predicted probability that its branch is taken, from the code alone. */
 static double *shares_taken(const struct mp_cfg *cfg)
 {
-	struct mp_branch_scene scene = {.nr_in = zeros(cfg->nr_blocks, sizeof(*scene.nr_in)),
-					.depth = zeros(cfg->nr_blocks, sizeof(*scene.depth))};
+	struct mp_func_shape shape = {.nr_in = zeros(cfg->nr_blocks, sizeof(*shape.nr_in)),
+				      .depth = zeros(cfg->nr_blocks, sizeof(*shape.depth))};
 	double *share = zeros(cfg->nr_blocks, sizeof(*share));
 
 	for (uint32_t f = 0; f < cfg->nr_funcs; f++) {
 		uint32_t first = cfg->funcs[f].first_block;
 
-		mp_branch_scene_fill(cfg, &cfg->funcs[f], &scene);
+		mp_func_shape_fill(cfg, &cfg->funcs[f], &shape);
 		for (uint32_t b = first; b < first + cfg->funcs[f].nr_blocks; b++)
 			if (cfg->blocks[b].term == MP_TERM_COND && cfg->blocks[b].nr_edges == 2)
-				share[b] =
-					1 /
-					(1 + exp(-mp_branch_hint(mp_branch_look(cfg, &scene, b))));
+				share[b] = 1 / (1 + exp(-mp_branch_hint(mp_branch_evidence_find(
+							    cfg, &shape, b))));
 	}
-	free(scene.nr_in);
-	free(scene.depth);
+	free(shape.nr_in);
+	free(shape.depth);
 	return share;
 }
 
@@ -313,32 +312,32 @@ static void evaluate(struct bench *b, const char *source, double size, unsigned 
 /* ---- what constants are fitted to ------------------------------------------- */
 
 /* Prints, for each branch that ran, its features and how often it went each way. */
-static void looks_print(const struct bench *b)
+static void evidence_print(const struct bench *b)
 {
 	const struct mp_cfg *cfg = b->cfg;
-	struct mp_branch_scene scene = {.nr_in = zeros(cfg->nr_blocks, sizeof(*scene.nr_in)),
-					.depth = zeros(cfg->nr_blocks, sizeof(*scene.depth))};
+	struct mp_func_shape shape = {.nr_in = zeros(cfg->nr_blocks, sizeof(*shape.nr_in)),
+				      .depth = zeros(cfg->nr_blocks, sizeof(*shape.depth))};
 
 	for (uint32_t f = 0; f < cfg->nr_funcs; f++) {
 		uint32_t first = cfg->funcs[f].first_block;
 
-		mp_branch_scene_fill(cfg, &cfg->funcs[f], &scene);
+		mp_func_shape_fill(cfg, &cfg->funcs[f], &shape);
 		for (uint32_t i = first; i < first + cfg->funcs[f].nr_blocks; i++) {
 			const struct mp_block *block = &cfg->blocks[i];
 			uint32_t e = block->first_edge;
 			bool swap = cfg->edges[e].kind != MP_EDGE_FALL;
-			struct mp_branch_looks looks;
+			struct mp_branch_evidence evidence;
 
 			if (block->term != MP_TERM_COND || block->nr_edges != 2 ||
 			    !(b->exact.block[i] > 0))
 				continue;
-			looks = mp_branch_look(cfg, &scene, i);
-			printf("look %u %u %u %.0f %.0f\n", looks.seen, looks.compared, looks.cc,
-			       b->exact.edge[e + swap], b->exact.edge[e + !swap]);
+			evidence = mp_branch_evidence_find(cfg, &shape, i);
+			printf("look %u %u %u %.0f %.0f\n", evidence.seen, evidence.compared,
+			       evidence.cc, b->exact.edge[e + swap], b->exact.edge[e + !swap]);
 		}
 	}
-	free(scene.nr_in);
-	free(scene.depth);
+	free(shape.nr_in);
+	free(shape.depth);
 }
 
 static uint64_t samples_at(const struct bench *b, uint64_t vaddr)
@@ -614,7 +613,7 @@ int main(int argc, char **argv)
 	argp_parse(&argp, argc, argv, 0, NULL, NULL);
 	bench_open(&b);
 	if (opt_fit) {
-		looks_print(&b);
+		evidence_print(&b);
 		waits_print(&b);
 		doubts_print(&b);
 		return 0;

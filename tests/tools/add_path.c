@@ -38,7 +38,7 @@ int main(int argc, char **argv)
 	path.key_size = (uint32_t)w.size;
 	if (mp_store_open(argv[1], MP_STORE_WRITE, &store, &err) || mp_store_begin(store, &err) ||
 	    mp_store_list_modules(store, 0, &modules, &nr, &err) || !nr ||
-	    mp_store_add_counts(store, modules[0].key, session.start_s, &sample, 1, &err) ||
+	    mp_store_add_ip_counts(store, modules[0].key, session.start_s, &sample, 1, &err) ||
 	    mp_store_add_paths(store, modules[0].key, session.start_s, &path, 1, &err) ||
 	    mp_store_start_session(store, &session, &err) ||
 	    mp_store_add_ledger(store, session.key, session.start_s, &ledger, &err) ||

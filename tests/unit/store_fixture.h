@@ -91,7 +91,7 @@ static inline void expect(struct mp_store *store, int64_t module, int64_t since_
 	struct mp_ip_count *have = NULL;
 	size_t nr = 0;
 
-	ok(mp_store_read_counts(store, module, since_s, &have, &nr, &err));
+	ok(mp_store_read_ip_counts(store, module, since_s, &have, &nr, &err));
 	ck_assert_uint_eq(nr, nr_want);
 	for (size_t i = 0; i < nr; i++) {
 		ck_assert_uint_eq(have[i].vaddr, want[i].vaddr);

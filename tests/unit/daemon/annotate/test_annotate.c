@@ -77,13 +77,13 @@ START_TEST(counts_are_summed_over_half_open_ranges)
 {
 	const struct mp_ip_count counts[] = {{10, 1}, {12, 2}, {20, 4}, {UINT64_MAX, 8}};
 
-	ck_assert_uint_eq(md_counts_at(counts, 4, 12), 2);
-	ck_assert_uint_eq(md_counts_at(counts, 4, 11), 0);
-	ck_assert_uint_eq(md_counts_in(counts, 4, 10, 10), 3);
-	ck_assert_uint_eq(md_counts_in(counts, 4, 10, 11), 7);
-	ck_assert_uint_eq(md_counts_in(counts, 4, 11, 0), 0);
-	ck_assert_uint_eq(md_counts_in(counts, 4, UINT64_MAX, 1), 8);
-	ck_assert_uint_eq(md_counts_in(NULL, 0, 0, 100), 0);
+	ck_assert_uint_eq(md_sample_table_at(counts, 4, 12), 2);
+	ck_assert_uint_eq(md_sample_table_at(counts, 4, 11), 0);
+	ck_assert_uint_eq(md_sample_table_in(counts, 4, 10, 10), 3);
+	ck_assert_uint_eq(md_sample_table_in(counts, 4, 10, 11), 7);
+	ck_assert_uint_eq(md_sample_table_in(counts, 4, 11, 0), 0);
+	ck_assert_uint_eq(md_sample_table_in(counts, 4, UINT64_MAX, 1), 8);
+	ck_assert_uint_eq(md_sample_table_in(NULL, 0, 0, 100), 0);
 }
 END_TEST
 
@@ -100,7 +100,7 @@ START_TEST(counts_through_a_map_are_the_originals)
 	ck_assert_ptr_null(md_map_piece(&map, 110));
 	ck_assert_ptr_null(md_map_piece(&map, 99));
 	/* A piece, the gap behind it, and added code, which has no samples. */
-	ck_assert_uint_eq(md_counts_mapped(&map, counts, 5, 100, 25), 1 + 2 + 16);
+	ck_assert_uint_eq(md_sample_table_mapped(&map, counts, 5, 100, 25), 1 + 2 + 16);
 }
 END_TEST
 
@@ -201,11 +201,12 @@ START_TEST(annotation_of_copies_counts_each_sample_once)
 }
 END_TEST
 
-static void wish(const char *text, const char *address, int want, const char *name, uint64_t vaddr)
+static void parses_as(const char *text, const char *address, int want, const char *name,
+		      uint64_t vaddr)
 {
-	struct md_ann_wish w;
+	struct md_ann_function w;
 
-	ck_assert_int_eq(md_ann_wish_parse(text, address, &w), want);
+	ck_assert_int_eq(md_ann_function_parse(text, address, &w), want);
 	if (want)
 		return;
 	ck_assert_int_eq(w.name != NULL, name != NULL);
@@ -218,19 +219,19 @@ static void wish(const char *text, const char *address, int want, const char *na
 
 START_TEST(wish_is_a_name_an_address_or_both)
 {
-	wish("main", NULL, 0, "main", 0);
-	wish("0x1234", NULL, 0, NULL, 0x1234);
-	wish("main@0x1234", NULL, 0, "main", 0x1234);
-	wish("func@0x1234", NULL, 0, NULL, 0x1234);
-	wish("main", "0x1234", 0, "main", 0x1234);
-	wish(NULL, "0x1234", 0, NULL, 0x1234);
-	wish("printf@@GLIBC_2.2.5", NULL, 0, "printf@@GLIBC_2.2.5", 0);
-	wish("0xg", NULL, 0, "0xg", 0);
-	wish("main@0xg", NULL, -EINVAL, NULL, 0);
-	wish("main", "1234", -EINVAL, NULL, 0);
-	wish("0x1", "0x2", -EINVAL, NULL, 0);
-	wish("", NULL, -EINVAL, NULL, 0);
-	wish("0x11112222333344445", NULL, 0, "0x11112222333344445", 0);
+	parses_as("main", NULL, 0, "main", 0);
+	parses_as("0x1234", NULL, 0, NULL, 0x1234);
+	parses_as("main@0x1234", NULL, 0, "main", 0x1234);
+	parses_as("func@0x1234", NULL, 0, NULL, 0x1234);
+	parses_as("main", "0x1234", 0, "main", 0x1234);
+	parses_as(NULL, "0x1234", 0, NULL, 0x1234);
+	parses_as("printf@@GLIBC_2.2.5", NULL, 0, "printf@@GLIBC_2.2.5", 0);
+	parses_as("0xg", NULL, 0, "0xg", 0);
+	parses_as("main@0xg", NULL, -EINVAL, NULL, 0);
+	parses_as("main", "1234", -EINVAL, NULL, 0);
+	parses_as("0x1", "0x2", -EINVAL, NULL, 0);
+	parses_as("", NULL, -EINVAL, NULL, 0);
+	parses_as("0x11112222333344445", NULL, 0, "0x11112222333344445", 0);
 }
 END_TEST
 
@@ -239,7 +240,7 @@ START_TEST(find_names_each_function_once)
 	struct mp_ip_count counts[1] = {{victim, 5}};
 	struct md_ann_source source = {.path = self, .counts = counts, .nr_counts = 1};
 	struct md_ann_candidates found = {0};
-	struct md_ann_wish w = {.name = "annotated_victim"};
+	struct md_ann_function w = {.name = "annotated_victim"};
 
 	ck_assert_int_eq(md_ann_find(&source, 3, &w, &found, &err), 0);
 	md_ann_candidates_sort(&found);

@@ -94,13 +94,14 @@ static uint64_t counted(uint64_t text_hash, uint64_t vaddr)
 	uint64_t sum = 0;
 	size_t i;
 
-	for (i = 0; i < at.counts.nr_slots; i++) {
-		if (!at.counts.slots[i].key)
+	for (i = 0; i < at.samples.nr_slots; i++) {
+		if (!at.samples.slots[i].key)
 			continue;
-		m = md_modcache_module(at.modcache, md_counts_module(at.counts.slots[i].key));
+		m = md_modcache_module(at.modcache,
+				       md_sample_table_module(at.samples.slots[i].key));
 		if (m->id.text_hash == text_hash &&
-		    md_counts_vaddr(at.counts.slots[i].key) == vaddr)
-			sum += at.counts.slots[i].nr;
+		    md_sample_table_vaddr(at.samples.slots[i].key) == vaddr)
+			sum += at.samples.slots[i].nr;
 	}
 	return sum;
 }
@@ -260,7 +261,7 @@ START_TEST(stack_is_no_sample)
 	feed();
 	ck_assert_uint_eq(counted(0xaa, 0x401000), 1);
 	ck_assert_uint_eq(at.ledger.emitted, 1);
-	ck_assert_uint_eq(at.counts.nr_used, 1);
+	ck_assert_uint_eq(at.samples.nr_used, 1);
 }
 END_TEST
 
@@ -553,7 +554,7 @@ START_TEST(modules_description_reads_back_the_same)
 	feed();
 	file = md_modcache_file(at.modcache, 1);
 	ck_assert_uint_eq(file->why, MD_MAPPED);
-	ck_assert_int_eq(md_modcache_describe(at.modcache, file, &said), 0);
+	ck_assert_int_eq(md_modcache_write_records(at.modcache, file, &said), 0);
 	ck_assert_int_eq(md_attribute_init(&other), 0);
 	while (!md_record_next(said.data, said.size, &pos, &record))
 		ck_assert_int_eq(md_attribute_record(&other, record), 0);
@@ -613,7 +614,7 @@ START_TEST(module_of_more_than_a_million_pieces_is_attributed)
 	ck_assert_uint_eq(module->map->nr_pieces, nr);
 	ck_assert_uint_eq(mp_map_original(module->map, 0x401000 + 16 * (uint64_t)(nr - 1) + 3),
 			  0x90000000 - 16 * (uint64_t)(nr - 1) + 3);
-	ck_assert_int_eq(md_modcache_describe(at.modcache, file, &said), 0);
+	ck_assert_int_eq(md_modcache_write_records(at.modcache, file, &said), 0);
 	ck_assert_int_eq(md_attribute_init(&other), 0);
 	while (!md_record_next(said.data, said.size, &pos, &record))
 		ck_assert_int_eq(md_attribute_record(&other, record), 0);

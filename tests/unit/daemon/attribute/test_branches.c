@@ -9,7 +9,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "daemon/module/moved.h"
+#include "daemon/module/copy_transfers.h"
 #include "daemon/attribute/pipeline.h"
 
 static char dir[64], recording[96], db[96];
@@ -109,8 +109,8 @@ static void replay(uint32_t nr_repeats)
 	ck_assert_msg(!md_pipeline_run(pl, &err), "%s", err.msg);
 	ck_assert_msg(!mp_store_check(pl->store, &err), "%s", err.msg);
 	ledger = pl->at.branches;
-	ck_assert_uint_eq(ledger.seen, ledger.kernel + ledger.unmapped + ledger.between +
-					       ledger.no_room + ledger.counted);
+	ck_assert_uint_eq(ledger.seen, ledger.kernel + ledger.unmapped + ledger.cross_module +
+					       ledger.table_full + ledger.counted);
 	pl->source->ops->close(pl->source);
 	mp_store_close(pl->store);
 	md_pipeline_fini(pl);
@@ -184,7 +184,7 @@ START_TEST(branches_that_are_no_edge_of_a_module_are_counted_as_what_they_are)
 	add_branches(stack, 8);
 	replay(1);
 	expect(0xaa, want, 1);
-	ck_assert_uint_eq(ledger.between, 2);
+	ck_assert_uint_eq(ledger.cross_module, 2);
 	ck_assert_uint_eq(ledger.kernel, 3);
 	ck_assert_uint_eq(ledger.unmapped, 2);
 	ck_assert_uint_eq(ledger.counted, 1);
@@ -255,7 +255,7 @@ START_TEST(branches_of_moved_code_whose_ends_are_known_lack_none)
 	replay(1);
 	expect(0xbb, want, 2);
 	/* D' to E, and the patch. */
-	ck_assert_uint_eq(ledger.moved, 2);
+	ck_assert_uint_eq(ledger.untranslated, 2);
 }
 END_TEST
 
@@ -272,20 +272,20 @@ START_TEST(ends_are_recorded_with_the_module)
 	add_ends(0, 4, ends);
 	while (!md_record_next(buf.data, buf.size, &pos, &record)) {
 		if (record->type == MORPH_REC_MODULE)
-			md_modcache_declare(mc, (const void *)record);
+			md_modcache_add_record(mc, (const void *)record);
 		if (record->type == MORPH_REC_MODULE_MAP)
-			md_modcache_declare_map(mc, (const void *)record);
+			md_modcache_add_map_record(mc, (const void *)record);
 		if (record->type == MORPH_REC_MODULE_ENDS)
-			md_modcache_declare_ends(mc, (const void *)record);
+			md_modcache_add_ends_record(mc, (const void *)record);
 	}
-	ck_assert_int_eq(md_modcache_describe(mc, md_modcache_file(mc, 1), &said), 0);
+	ck_assert_int_eq(md_modcache_write_records(mc, md_modcache_file(mc, 1), &said), 0);
 	for (pos = 0; !md_record_next(said.data, said.size, &pos, &record);) {
 		if (record->type == MORPH_REC_MODULE)
-			md_modcache_declare(again, (const void *)record);
+			md_modcache_add_record(again, (const void *)record);
 		if (record->type == MORPH_REC_MODULE_MAP)
-			md_modcache_declare_map(again, (const void *)record);
+			md_modcache_add_map_record(again, (const void *)record);
 		if (record->type == MORPH_REC_MODULE_ENDS)
-			md_modcache_declare_ends(again, (const void *)record);
+			md_modcache_add_ends_record(again, (const void *)record);
 	}
 	m = md_modcache_module(again, md_modcache_file(again, 1)->module);
 	ck_assert_ptr_nonnull(m->map_ends);
@@ -323,13 +323,13 @@ START_TEST(branches_of_moved_code_are_those_of_the_original)
 	expect(0xbb, want, 4);
 	ck_assert_uint_eq(ledger.counted, 8);
 	/* D' to E twice, A' to B', the patch twice, and A to C, which is not known. */
-	ck_assert_uint_eq(ledger.moved, 6);
+	ck_assert_uint_eq(ledger.untranslated, 6);
 }
 END_TEST
 
 /* ---- moved, with its code ------------------------------------------------------------------ */
 
-/* As above; the ends are those that md_moved_ends() reads from the code. */
+/* As above; the ends are those that md_copy_branch_offsets() reads from the code. */
 static const struct mp_map_piece pieces[] = {{0x3000, 0x10, 0x10, 0x1000},
 					     {0x3010, 0x0e, 0x10, 0x1020},
 					     {0x301e, 0x15, 0x10, 0x1060},
@@ -354,7 +354,7 @@ static void see(void *arg, uint64_t from, uint64_t to)
 START_TEST(straight_run_through_copies_tells_what_the_original_takes)
 {
 	nr_seen = 0;
-	ck_assert_uint_eq(md_moved_straight(&map, ends, 0x3004, 0x3020, see, NULL), 0);
+	ck_assert_uint_eq(md_copy_translate_run(&map, ends, 0x3004, 0x3020, see, NULL), 0);
 	ck_assert_uint_eq(nr_seen, 2);
 	ck_assert_uint_eq(seen[0].from, 0x100e);
 	ck_assert_uint_eq(seen[0].to, 0x1020);
@@ -362,7 +362,7 @@ START_TEST(straight_run_through_copies_tells_what_the_original_takes)
 	ck_assert_uint_eq(seen[1].to, 0x1060);
 	/* Across padding, and through a block that was only a jump. */
 	nr_seen = 0;
-	ck_assert_uint_eq(md_moved_straight(&map, ends, 0x3050, 0x3074, see, NULL), 0);
+	ck_assert_uint_eq(md_copy_translate_run(&map, ends, 0x3050, 0x3074, see, NULL), 0);
 	ck_assert_uint_eq(nr_seen, 2);
 	ck_assert_uint_eq(seen[0].from, 0x110e);
 	ck_assert_uint_eq(seen[0].to, 0x1200);
@@ -370,18 +370,18 @@ START_TEST(straight_run_through_copies_tells_what_the_original_takes)
 	ck_assert_uint_eq(seen[1].to, 0x1300);
 	/* A run cannot leave the moved code or go backward. */
 	nr_seen = 0;
-	ck_assert_uint_eq(md_moved_straight(&map, ends, 0x3004, 0x9000, see, NULL), 1);
-	ck_assert_uint_eq(md_moved_straight(&map, ends, 0x3040, 0x3000, see, NULL), 1);
-	ck_assert_uint_eq(md_moved_straight(&map, ends, 0x1000, 0x1020, see, NULL), 0);
+	ck_assert_uint_eq(md_copy_translate_run(&map, ends, 0x3004, 0x9000, see, NULL), 1);
+	ck_assert_uint_eq(md_copy_translate_run(&map, ends, 0x3040, 0x3000, see, NULL), 1);
+	ck_assert_uint_eq(md_copy_translate_run(&map, ends, 0x1000, 0x1020, see, NULL), 0);
 	ck_assert_uint_eq(nr_seen, 0);
 }
 END_TEST
 
-static void expect_moved(uint64_t from, uint64_t to, enum md_moved how, uint64_t old_from,
-			 uint64_t old_to)
+static void expect_moved(uint64_t from, uint64_t to, enum md_copy_translation how,
+			 uint64_t old_from, uint64_t old_to)
 {
-	ck_assert_int_eq(md_moved_transfer(&map, ends, &from, &to), how);
-	if (how != MD_MOVED_TAKEN)
+	ck_assert_int_eq(md_copy_translate_branch(&map, ends, &from, &to), how);
+	if (how != MD_COPY_TAKEN)
 		return;
 	ck_assert_uint_eq(from, old_from);
 	ck_assert_uint_eq(to, old_to);
@@ -389,17 +389,17 @@ static void expect_moved(uint64_t from, uint64_t to, enum md_moved how, uint64_t
 
 START_TEST(either_branch_of_a_copy_is_the_originals_one)
 {
-	expect_moved(0x305e, 0x3040, MD_MOVED_TAKEN, 0x110e, 0x1010);
-	expect_moved(0x3060, 0x3000, MD_MOVED_TAKEN, 0x110e, 0x1000);
-	expect_moved(0x3060, 0x1110, MD_MOVED_FELL, 0, 0);
-	expect_moved(0x3054, 0x3000, MD_MOVED_TAKEN, 0x1104, 0x1000);
+	expect_moved(0x305e, 0x3040, MD_COPY_TAKEN, 0x110e, 0x1010);
+	expect_moved(0x3060, 0x3000, MD_COPY_TAKEN, 0x110e, 0x1000);
+	expect_moved(0x3060, 0x1110, MD_COPY_FALLS, 0, 0);
+	expect_moved(0x3054, 0x3000, MD_COPY_TAKEN, 0x1104, 0x1000);
 	/* A jump that was added to a block leads to its old fall-through. */
-	expect_moved(0x302e, 0x1070, MD_MOVED_FELL, 0, 0);
-	expect_moved(0x302e, 0x1400, MD_MOVED_NOTHING, 0, 0);
+	expect_moved(0x302e, 0x1070, MD_COPY_FALLS, 0, 0);
+	expect_moved(0x302e, 0x1400, MD_COPY_NO_COUNTERPART, 0, 0);
 	/* Code that was not moved. */
-	expect_moved(0x1400, 0x1408, MD_MOVED_TAKEN, 0x1400, 0x1408);
-	expect_moved(0x1000, 0x3000, MD_MOVED_NOTHING, 0, 0);
-	expect_moved(0x1400, 0x1400, MD_MOVED_TAKEN, 0x1400, 0x1400);
+	expect_moved(0x1400, 0x1408, MD_COPY_TAKEN, 0x1400, 0x1408);
+	expect_moved(0x1000, 0x3000, MD_COPY_NO_COUNTERPART, 0, 0);
+	expect_moved(0x1400, 0x1400, MD_COPY_TAKEN, 0x1400, 0x1400);
 }
 END_TEST
 
@@ -410,7 +410,8 @@ START_TEST(table_of_edges_grows_to_its_limit_and_not_beyond)
 
 	while (!md_edges_reserve(&edges, 1000))
 		for (int i = 0; i < 1000; i++, nr++)
-			md_edges_add(&edges, md_counts_key(1 + nr % 3, nr), nr * 7, 1 + nr % 2);
+			md_edges_add(&edges, md_sample_table_key(1 + nr % 3, nr), nr * 7,
+				     1 + nr % 2);
 	ck_assert_uint_gt(nr, MD_EDGES_MAX);
 	ck_assert_uint_eq(edges.nr_used, nr);
 	for (size_t i = 0; i < edges.nr_slots; i++)
@@ -418,9 +419,9 @@ START_TEST(table_of_edges_grows_to_its_limit_and_not_beyond)
 	ck_assert_uint_eq(sum, nr + nr / 2);
 	md_edges_clear(&edges);
 	ck_assert_int_eq(md_edges_reserve(&edges, 1000), 0);
-	md_edges_add(&edges, md_counts_key(1, 1), 7, 5);
-	md_edges_add(&edges, md_counts_key(1, 1), 7, 5);
-	md_edges_add(&edges, md_counts_key(1, 1), 8, 5);
+	md_edges_add(&edges, md_sample_table_key(1, 1), 7, 5);
+	md_edges_add(&edges, md_sample_table_key(1, 1), 7, 5);
+	md_edges_add(&edges, md_sample_table_key(1, 1), 8, 5);
 	ck_assert_uint_eq(edges.nr_used, 2);
 	md_edges_fini(&edges);
 }

@@ -462,21 +462,22 @@ START_TEST(table_is_recorded_with_the_module)
 		add_table(1, &large, off, size - off < 50000 ? 0 : 50000);
 	while (!md_record_next(buf.data, buf.size, &pos, &record)) {
 		if (record->type == MORPH_REC_MODULE)
-			md_modcache_declare(mc, (const void *)record);
+			md_modcache_add_record(mc, (const void *)record);
 		if (record->type == MORPH_REC_MODULE_MAP)
-			md_modcache_declare_map(mc, (const void *)record);
+			md_modcache_add_map_record(mc, (const void *)record);
 		if (record->type == MORPH_REC_MODULE_PATHS)
-			md_modcache_declare_paths(mc, (const void *)record);
+			md_modcache_add_paths_record(mc, (const void *)record);
 	}
-	ck_assert_int_eq(md_modcache_describe(mc, md_modcache_file(mc, 1), &said), 0);
+	ck_assert_int_eq(md_modcache_write_records(mc, md_modcache_file(mc, 1), &said), 0);
 	for (pos = 0; !md_record_next(said.data, said.size, &pos, &record);) {
 		if (record->type == MORPH_REC_MODULE)
-			md_modcache_declare(again, (const void *)record);
+			md_modcache_add_record(again, (const void *)record);
 		if (record->type == MORPH_REC_MODULE_MAP)
-			md_modcache_declare_map(again, (const void *)record);
+			md_modcache_add_map_record(again, (const void *)record);
 		if (record->type == MORPH_REC_MODULE_PATHS) {
 			nr++;
-			ck_assert_int_eq(md_modcache_declare_paths(again, (const void *)record), 0);
+			ck_assert_int_eq(md_modcache_add_paths_record(again, (const void *)record),
+					 0);
 		}
 	}
 	ck_assert_uint_eq(pos, said.size);

@@ -55,7 +55,7 @@ static void put(unsigned int build, const char *path, int64_t first, int64_t las
 
 	id.build_id[0] = (uint8_t)build;
 	ok(mp_store_put_module(store, &id, MP_MODULE_FILE, path, 1000, last * DAY, &key, &err));
-	ok(mp_store_add_count_span(store, key, &span, &count, 1, &err));
+	ok(mp_store_add_ip_count_span(store, key, &span, &count, 1, &err));
 }
 
 static void compare_at(int64_t day)

@@ -220,7 +220,7 @@ START_TEST(flame_tells_modules_of_one_name_apart)
 	strcpy(add(&root, "prog", 3)->id, "0123abcd");
 	strcpy(add(&root, "libc.so.6", 2)->id, "11112222");
 	strcpy(add(&root, "prog", 1)->id, "fedc9876");
-	ck_assert_int_eq(md_flame_tell_apart(&root), 0);
+	ck_assert_int_eq(md_flame_add_build_ids(&root), 0);
 	ck_assert_str_eq(root.children[0].name, "prog 0123abcd");
 	ck_assert_str_eq(root.children[1].name, "libc.so.6");
 	ck_assert_str_eq(root.children[2].name, "prog fedc9876");

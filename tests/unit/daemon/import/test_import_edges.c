@@ -12,7 +12,7 @@
 
 #include "daemon/import/import.h"
 #include "daemon/import/import_brstack.h"
-#include "daemon/import/import_names.h"
+#include "daemon/import/import_symbols.h"
 #include "tests/unit/suite.h"
 #include "tests/support/tiny_elf.h"
 
@@ -362,21 +362,21 @@ START_TEST(names_prefer_the_global_one_and_count_any_local_symbol)
 		{.vaddr = 0x70, .name = "xx", .type = STT_FUNC, .bind = STB_WEAK, .shndx = 1},
 	};
 	struct mp_elf elf = {.symbols = symbols, .nr_symbols = 7, .has_symtab = true};
-	struct md_names *index = md_names_new(&elf);
+	struct md_symbol_index *index = md_symbol_index_new(&elf);
 	uint64_t vaddr = 0;
 
-	ck_assert(md_names_find(index, "x", &vaddr) && vaddr == 0x20);
-	ck_assert(md_names_find(index, "x/1", &vaddr) && vaddr == 0x10);
-	ck_assert(md_names_find(index, "x/2", &vaddr) && vaddr == 0x30);
-	ck_assert(!md_names_find(index, "x/3", &vaddr));
-	ck_assert(md_names_find(index, "y/1", &vaddr) && vaddr == 0x50);
-	ck_assert(md_names_find(index, "xx", &vaddr) && vaddr == 0x70);
-	ck_assert(!md_names_find(index, "z", &vaddr));
-	ck_assert(!md_names_find(index, "", &vaddr));
-	ck_assert(!md_names_find(index, "/", &vaddr));
-	ck_assert(!md_names_find(index, "x/99999999999999999999999", &vaddr));
-	ck_assert(!md_names_find(index, "__BOLT_FDE_FUNCatxyz", &vaddr));
-	md_names_free(index);
+	ck_assert(md_symbol_index_find(index, "x", &vaddr) && vaddr == 0x20);
+	ck_assert(md_symbol_index_find(index, "x/1", &vaddr) && vaddr == 0x10);
+	ck_assert(md_symbol_index_find(index, "x/2", &vaddr) && vaddr == 0x30);
+	ck_assert(!md_symbol_index_find(index, "x/3", &vaddr));
+	ck_assert(md_symbol_index_find(index, "y/1", &vaddr) && vaddr == 0x50);
+	ck_assert(md_symbol_index_find(index, "xx", &vaddr) && vaddr == 0x70);
+	ck_assert(!md_symbol_index_find(index, "z", &vaddr));
+	ck_assert(!md_symbol_index_find(index, "", &vaddr));
+	ck_assert(!md_symbol_index_find(index, "/", &vaddr));
+	ck_assert(!md_symbol_index_find(index, "x/99999999999999999999999", &vaddr));
+	ck_assert(!md_symbol_index_find(index, "__BOLT_FDE_FUNCatxyz", &vaddr));
+	md_symbol_index_free(index);
 }
 END_TEST
 

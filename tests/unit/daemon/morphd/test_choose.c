@@ -96,9 +96,9 @@ START_TEST(reasons_name_the_rate_and_the_cost)
 	const struct md_cost cost = {14000, 1000, 500000};
 	char text[200];
 
-	md_choose_say(&cost, 100, "", text, sizeof(text));
+	md_choose_describe(&cost, 100, "", text, sizeof(text));
 	ck_assert_str_eq(text, "100 Hz, 0.20 % of each CPU: a sample costs 15.0 us");
-	md_choose_say(&cost, 100, "bpf: cheap", text, sizeof(text));
+	md_choose_describe(&cost, 100, "bpf: cheap", text, sizeof(text));
 	ck_assert_str_eq(text, "bpf: cheap; 100 Hz, 0.20 % of each CPU: a sample costs 15.0 us");
 }
 END_TEST

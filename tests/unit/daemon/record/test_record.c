@@ -428,8 +428,8 @@ START_TEST(decoder_names_no_process_while_mappings_are_looked_up)
 
 	ck_assert_int_eq(md_perf_decoder_init(&d, 1, 4000, false), 0);
 	d.start_ns = 10;
-	d.blind_ns = 30;
-	d.seen_ns = 50;
+	d.scan_begin_ns = 30;
+	d.scan_end_ns = 50;
 	decode_sample_at(&d, 0, 5, 0x400000, 9, 0); /* before start_ns */
 	decode_sample_at(&d, 0, 5, 0x400000, 10, 0);
 	decode_sample_at(&d, 0, 5, 0x400000, 30, 0);

@@ -645,7 +645,7 @@ static void setup_command(void)
 	m.command = 5;
 	m.is_waiting = true;
 	m.waiting_exec_id = 1;
-	ck_assert_int_eq(md_pidmap_put(&m.family, 5, 0), 0);
+	ck_assert_int_eq(md_pidmap_put(&m.command_processes, 5, 0), 0);
 }
 
 static void teardown_merge(void)
@@ -993,7 +993,7 @@ START_TEST(first_look_comes_before_everything_and_hides_samples_from_before)
 	struct morph_task *task;
 	size_t pos = 0;
 
-	m.hidden_are_none = true;
+	m.drop_hidden_samples = true;
 	put_samples(&writers[0], 10, 5, 3, 2); /* open, and continued after the scan */
 	put_samples(&writers[1], 11, 6, 3, 2);
 	md_kmod_merge_begin_scan(&m, 0, 0);

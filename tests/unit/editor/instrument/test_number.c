@@ -251,7 +251,7 @@ static void check_told(struct walk *w, const struct mp_path *path, bool last)
 		ck_assert_msg(!w->owes, "%#llx: the path before it was not told",
 			      (unsigned long long)block->vaddr);
 	w->nr_said += w->polled && w->owes;
-	w->owes = !w->polled && block->told;
+	w->owes = !w->polled && block->fully_reported;
 	ck_assert(!last || !w->owes);
 }
 

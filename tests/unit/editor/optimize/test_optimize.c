@@ -152,7 +152,7 @@ static void put_profile(const struct fixture *f, const char *db, const char *fun
 	ck_assert_int_eq(mp_store_put_module(store, &f->elf->id, MP_MODULE_FILE, f->path, 4096,
 					     1000000, &key, &err),
 			 0);
-	ck_assert_int_eq(mp_store_add_counts(store, key, 1000000, &count, 1, &err), 0);
+	ck_assert_int_eq(mp_store_add_ip_counts(store, key, 1000000, &count, 1, &err), 0);
 	ck_assert_int_eq(mp_store_commit(store, &err), 0);
 	mp_store_close(store);
 }

@@ -14,17 +14,17 @@
 static struct toy toy;
 static uint32_t nr_in[TOY_MAX + 1];
 static uint16_t depth[TOY_MAX + 1];
-static struct mp_branch_scene scene = {.nr_in = nr_in, .depth = depth};
+static struct mp_func_shape shape = {.nr_in = nr_in, .depth = depth};
 
 static uint32_t seen(uint32_t block)
 {
-	mp_branch_scene_fill(&toy.cfg, &toy.funcs[0], &scene);
-	return mp_branch_look(&toy.cfg, &scene, block).seen;
+	mp_func_shape_fill(&toy.cfg, &toy.funcs[0], &shape);
+	return mp_branch_evidence_find(&toy.cfg, &shape, block).seen;
 }
 
-static bool sees(uint32_t block, enum mp_branch_look look)
+static bool sees(uint32_t block, enum mp_branch_evidence_kind kind)
 {
-	return seen(block) >> look & 1;
+	return seen(block) >> kind & 1;
 }
 
 START_TEST(hint_sees_an_if_without_else)
@@ -38,10 +38,10 @@ START_TEST(hint_sees_an_if_without_else)
 	toy_edge(&toy, 0, 2, MP_EDGE_TAKEN, 0);
 	toy_edge(&toy, 1, 2, MP_EDGE_FALL, 1);
 	toy_finish(&toy);
-	ck_assert(sees(0, MP_LOOK_SKIP) && !sees(0, MP_LOOK_ASIDE));
-	ck_assert(sees(0, MP_LOOK_RETURNS) && !sees(0, MP_LOOK_FALL_RETURNS));
-	ck_assert(sees(0, MP_LOOK_SHARED) && !sees(0, MP_LOOK_FALL_SHARED));
-	ck_assert(!sees(0, MP_LOOK_BACK) && !sees(0, MP_LOOK_FAR));
+	ck_assert(sees(0, MP_EVIDENCE_SKIP) && !sees(0, MP_EVIDENCE_ASIDE));
+	ck_assert(sees(0, MP_EVIDENCE_RETURNS) && !sees(0, MP_EVIDENCE_FALL_RETURNS));
+	ck_assert(sees(0, MP_EVIDENCE_SHARED) && !sees(0, MP_EVIDENCE_FALL_SHARED));
+	ck_assert(!sees(0, MP_EVIDENCE_BACK) && !sees(0, MP_EVIDENCE_FAR));
 }
 END_TEST
 
@@ -58,15 +58,15 @@ START_TEST(hint_sees_what_lies_aside)
 	toy_call(&toy, 2, 0);
 	toy_finish(&toy);
 	toy.blocks[2].term_target = toy.blocks[1].vaddr;
-	ck_assert(sees(0, MP_LOOK_ASIDE) && !sees(0, MP_LOOK_SKIP));
-	ck_assert(sees(0, MP_LOOK_CALLS) && !sees(0, MP_LOOK_FALL_CALLS));
-	ck_assert(sees(0, MP_LOOK_LOOPS));
+	ck_assert(sees(0, MP_EVIDENCE_ASIDE) && !sees(0, MP_EVIDENCE_SKIP));
+	ck_assert(sees(0, MP_EVIDENCE_CALLS) && !sees(0, MP_EVIDENCE_FALL_CALLS));
+	ck_assert(sees(0, MP_EVIDENCE_LOOPS));
 	toy.blocks[2].flags |= MP_BLOCK_COLD_PART;
-	ck_assert(sees(0, MP_LOOK_DOOMED));
+	ck_assert(sees(0, MP_EVIDENCE_ENDS_COLD));
 	/* The edges may be in either order. */
 	toy.edges[0] = (struct mp_edge){0, 2, MP_EDGE_TAKEN};
 	toy.edges[1] = (struct mp_edge){0, 1, MP_EDGE_FALL};
-	ck_assert(sees(0, MP_LOOK_ASIDE) && sees(0, MP_LOOK_DOOMED));
+	ck_assert(sees(0, MP_EVIDENCE_ASIDE) && sees(0, MP_EVIDENCE_ENDS_COLD));
 }
 END_TEST
 
@@ -86,12 +86,12 @@ START_TEST(hint_sees_loops)
 	toy_edge(&toy, 2, 3, MP_EDGE_FALL, 1);
 	toy_edge(&toy, 2, 1, MP_EDGE_TAKEN, 8);
 	toy_finish(&toy);
-	ck_assert(sees(0, MP_LOOK_FALL_ENTERS) && !sees(0, MP_LOOK_ENTERS));
-	ck_assert(sees(1, MP_LOOK_LEAVES) && !sees(1, MP_LOOK_FALL_LEAVES));
-	ck_assert(sees(1, MP_LOOK_DOOMED) && !sees(1, MP_LOOK_FALL_DOOMED));
-	ck_assert(sees(2, MP_LOOK_BACK) && sees(2, MP_LOOK_FALL_LEAVES));
+	ck_assert(sees(0, MP_EVIDENCE_FALL_ENTERS) && !sees(0, MP_EVIDENCE_ENTERS));
+	ck_assert(sees(1, MP_EVIDENCE_LEAVES) && !sees(1, MP_EVIDENCE_FALL_LEAVES));
+	ck_assert(sees(1, MP_EVIDENCE_ENDS_COLD) && !sees(1, MP_EVIDENCE_FALL_ENDS_COLD));
+	ck_assert(sees(2, MP_EVIDENCE_BACK) && sees(2, MP_EVIDENCE_FALL_LEAVES));
 	/* A way that never returns is unlikely, whatever its other features. */
-	ck_assert(mp_branch_hint(mp_branch_look(&toy.cfg, &scene, 1)) < -1);
+	ck_assert(mp_branch_hint(mp_branch_evidence_find(&toy.cfg, &shape, 1)) < -1);
 }
 END_TEST
 

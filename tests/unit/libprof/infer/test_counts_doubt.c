@@ -52,12 +52,12 @@ END_TEST
 
 START_TEST(counts_doubt_counts_paths_and_transfers)
 {
-	uint64_t followed[] = {28, 0};
+	uint64_t paths_over_edge[] = {28, 0};
 
 	fork_of(false);
-	toy.counts.followed = followed;
+	toy.counts.paths_over_edge = paths_over_edge;
 	ck_assert(fabs(doubted(2) - 10 * 1.0 / 70) < 1e-12);
-	toy.counts.followed = NULL;
+	toy.counts.paths_over_edge = NULL;
 	toy.counts.transfer_weight = 4;
 	ck_assert(fabs(doubted(2) - 10 * 1.0 / 82) < 1e-12);
 	/* Without samples, the lack of samples is no evidence. */

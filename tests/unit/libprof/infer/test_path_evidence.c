@@ -57,14 +57,14 @@ static void build(const uint64_t *vaddrs, uint32_t nr, uint64_t count)
 	free(w.bytes);
 }
 
-/* Like build(), for a reported path whose last @told steps are complete. */
-static void build_asked(const uint64_t *vaddrs, uint32_t nr, uint64_t count, uint32_t told)
+/* Like build(), for a reported path whose last @complete steps are complete. */
+static void build_reported(const uint64_t *vaddrs, uint32_t nr, uint64_t count, uint32_t complete)
 {
 	struct mp_varint_writer w;
 	struct mp_path_count path = path_of(vaddrs, nr, count, &w);
 
 	mp_varint_put_signed(&w, -(int64_t)vaddrs[nr - 1]);
-	mp_varint_put(&w, told);
+	mp_varint_put(&w, complete);
 	path.key = w.bytes;
 	path.key_size = (uint32_t)w.size;
 	mp_path_evidence_fini(&evidence);
@@ -190,7 +190,7 @@ START_TEST(evidence_of_another_program_is_counted_as_such)
 END_TEST
 
 /* Only the complete steps of a reported path count, and the execution of its last block. */
-START_TEST(evidence_takes_of_what_was_asked_for_the_steps_told_whole)
+START_TEST(evidence_takes_the_complete_steps_of_a_reported_path)
 {
 	uint32_t nr_walks = 0;
 
@@ -199,14 +199,14 @@ START_TEST(evidence_takes_of_what_was_asked_for_the_steps_told_whole)
 		uint32_t edges[10], nr = walk(b, 10, vaddrs, edges);
 
 		build(vaddrs, nr, 5);
-		ck_assert_uint_eq(sum_of(evidence.told, cfg->nr_blocks), 0);
-		for (uint32_t told = 0; told < nr; told++) {
-			build_asked(vaddrs, nr, 5, told);
-			ck_assert_uint_eq(evidence.nr_steps, 5 * told);
+		ck_assert_uint_eq(sum_of(evidence.reported, cfg->nr_blocks), 0);
+		for (uint32_t complete = 0; complete < nr; complete++) {
+			build_reported(vaddrs, nr, 5, complete);
+			ck_assert_uint_eq(evidence.nr_steps, 5 * complete);
 			ck_assert_uint_eq(evidence.nr_strange, 0);
-			ck_assert_uint_eq(sum_of(evidence.told, cfg->nr_blocks), 5);
-			ck_assert_uint_eq(evidence.told[mp_cfg_block_starting(cfg, vaddrs[nr - 1])],
-					  5);
+			ck_assert_uint_eq(sum_of(evidence.reported, cfg->nr_blocks), 5);
+			ck_assert_uint_eq(
+				evidence.reported[mp_cfg_block_starting(cfg, vaddrs[nr - 1])], 5);
 		}
 		nr_walks += nr == 10;
 	}
@@ -215,7 +215,7 @@ START_TEST(evidence_takes_of_what_was_asked_for_the_steps_told_whole)
 END_TEST
 
 /* Reports from two places in one block say the same. */
-START_TEST(evidence_takes_a_block_for_told_once)
+START_TEST(evidence_counts_a_reported_block_once)
 {
 	struct mp_path_count paths[3];
 	struct mp_varint_writer w[3];
@@ -234,7 +234,7 @@ START_TEST(evidence_takes_a_block_for_told_once)
 		paths[i] = (struct mp_path_count){w[i].bytes, (uint32_t)w[i].size, 10 + i};
 	}
 	ck_assert_int_eq(mp_path_evidence_build(cfg, paths, 3, &evidence, NULL), 0);
-	ck_assert_uint_eq(evidence.told[block], 11);
+	ck_assert_uint_eq(evidence.reported[block], 11);
 	for (uint32_t i = 0; i < 3; i++)
 		free(w[i].bytes);
 }
@@ -364,8 +364,8 @@ static Suite *path_evidence_suite(void)
 	tcase_add_test(tc, evidence_knows_where_control_came_in);
 	tcase_add_test(tc, evidence_takes_finer_blocks_for_the_one_they_lie_in);
 	tcase_add_test(tc, evidence_of_another_program_is_counted_as_such);
-	tcase_add_test(tc, evidence_takes_of_what_was_asked_for_the_steps_told_whole);
-	tcase_add_test(tc, evidence_takes_a_block_for_told_once);
+	tcase_add_test(tc, evidence_takes_the_complete_steps_of_a_reported_path);
+	tcase_add_test(tc, evidence_counts_a_reported_block_once);
 	tcase_add_test(tc, counts_follow_paths_where_there_are_some);
 	tcase_add_test(tc, counts_of_paths_alone_are_in_proportion);
 	suite_add_tcase(suite, tc);

@@ -480,7 +480,7 @@ END_TEST
  * A loop with ten iterations per entry, whose block waits so long that samples suggest a
  * hundred. Reports of the blocks before and in it give the right number.
  */
-START_TEST(what_is_told_says_how_often_a_loop_runs)
+START_TEST(reported_paths_tell_how_often_a_loop_runs)
 {
 	struct run *r = malloc(sizeof(*r));
 
@@ -494,9 +494,9 @@ START_TEST(what_is_told_says_how_often_a_loop_runs)
 	add_edge(r, 1, 2, 0);
 	infer(r, true);
 	ck_assert(r->block_count[1] > 50 * r->block_count[0]);
-	r->flow.told_weight = 5;
-	r->blocks[0].told = 50;
-	r->blocks[1].told = 500;
+	r->flow.reported_weight = 5;
+	r->blocks[0].reported = 50;
+	r->blocks[1].reported = 500;
 	infer(r, true);
 	assert_conserved(r);
 	ck_assert(fabs(r->block_count[1] / r->block_count[0] - 10) < 4);
@@ -515,10 +515,10 @@ START_TEST(what_a_function_tells_is_off_by_a_factor)
 	clear(r);
 	for (int b = 0; b < 2; b++)
 		r->blocks[add_block(r)] =
-			(struct mp_flow_block){.samples = 4000, .nr_insns = 4, .told = 12500};
+			(struct mp_flow_block){.samples = 4000, .nr_insns = 4, .reported = 12500};
 	r->blocks[0].entry = r->blocks[1].exit = true;
 	add_edge(r, 0, 1, 0);
-	r->flow.told_weight = 100;
+	r->flow.reported_weight = 100;
 	infer(r, true);
 	assert_conserved(r);
 	ck_assert_msg(r->block_count[0] > 150 && r->block_count[0] < 900, "%g", r->block_count[0]);
@@ -657,7 +657,7 @@ static Suite *path_infer_suite(void)
 	tcase_add_test(tc, paths_that_say_all_give_the_flow_of_any_graph);
 	tcase_add_test(tc, samples_say_by_which_exit_flow_leaves);
 	tcase_add_test(tc, without_paths_at_a_merge_samples_decide);
-	tcase_add_test(tc, what_is_told_says_how_often_a_loop_runs);
+	tcase_add_test(tc, reported_paths_tell_how_often_a_loop_runs);
 	tcase_add_test(tc, what_a_function_tells_is_off_by_a_factor);
 	tcase_add_test(tc, what_nobody_saw_stays_at_zero);
 	tcase_add_test(tc, loops_without_end_have_counts);

@@ -320,37 +320,37 @@ START_TEST(path_key_forgets_what_is_far_back)
 END_TEST
 
 /* For a reported path, the key says how many of its last steps are complete. */
-START_TEST(path_key_says_what_is_told_whole)
+START_TEST(path_key_tells_which_steps_are_complete)
 {
 	uint64_t vaddrs[MP_PATH_MAX_BLOCKS];
 	uint8_t key[MP_PATH_KEY_MAX];
 	struct graph g;
-	uint32_t size, nr, told, want, nr_some = 0;
+	uint32_t size, nr, complete, want, nr_some = 0;
 
 	for (uint64_t s = 0; s < 50; s++) {
 		seed = s;
 		make_graph(&g, 3 + draw(30), 3);
 		for (uint32_t b = 0; b < g.table.nr_blocks; b++)
-			g.blocks[b].told = draw(3);
+			g.blocks[b].fully_reported = draw(3);
 		for (uint32_t b = 0; b < g.table.nr_blocks; b++) {
 			ck_assert_int_eq(mp_path_decode(&g.table, b, g.blocks[b].shift, &path), 0);
 			for (want = 0; want < path.nr_edges; want++) {
 				uint32_t edge = path.edges[path.nr_edges - 1 - want];
 
-				if (!g.blocks[g.edges[edge].to].told)
+				if (!g.blocks[g.edges[edge].to].fully_reported)
 					break;
 			}
 			size = mp_path_key_encode(&g.table, &path, true, key);
 			ck_assert_uint_le(size, sizeof(key));
-			nr = mp_path_key_decode(key, size, vaddrs, &told);
+			nr = mp_path_key_decode(key, size, vaddrs, &complete);
 			ck_assert_uint_eq(nr, path.nr_edges + 1);
 			ck_assert_uint_eq(vaddrs[nr - 1], g.blocks[b].vaddr);
-			ck_assert_uint_eq(told, want);
+			ck_assert_uint_eq(complete, want);
 			nr_some += want > 1 && want < path.nr_edges;
 			/* As a sampled path it has another key. */
 			size = mp_path_key_encode(&g.table, &path, false, key);
-			ck_assert_uint_eq(mp_path_key_decode(key, size, vaddrs, &told), nr);
-			ck_assert_uint_eq(told, MP_PATH_SAMPLED);
+			ck_assert_uint_eq(mp_path_key_decode(key, size, vaddrs, &complete), nr);
+			ck_assert_uint_eq(complete, MP_PATH_SAMPLED);
 		}
 	}
 	ck_assert_uint_gt(nr_some, 10);
@@ -398,7 +398,7 @@ static Suite *path_decode_suite(void)
 	tcase_add_test(tc, path_decode_ends_in_a_circle);
 	tcase_add_test(tc, path_key_names_the_blocks_in_order);
 	tcase_add_test(tc, path_key_forgets_what_is_far_back);
-	tcase_add_test(tc, path_key_says_what_is_told_whole);
+	tcase_add_test(tc, path_key_tells_which_steps_are_complete);
 	tcase_add_test(tc, path_key_refuses_what_is_none);
 	suite_add_tcase(suite, tc);
 	return suite;

@@ -109,7 +109,7 @@ static void assert_same(const struct mp_path_table *a, const struct mp_path_tabl
 		ck_assert_uint_eq(a->blocks[i].reg, b->blocks[i].reg);
 		ck_assert_uint_eq(a->blocks[i].starts, b->blocks[i].starts);
 		ck_assert_uint_eq(a->blocks[i].shift, b->blocks[i].shift);
-		ck_assert_uint_eq(a->blocks[i].told, b->blocks[i].told);
+		ck_assert_uint_eq(a->blocks[i].fully_reported, b->blocks[i].fully_reported);
 	}
 	for (uint32_t i = 0; i < a->nr_edges; i++) {
 		ck_assert_uint_eq(a->edges[i].from, b->edges[i].from);

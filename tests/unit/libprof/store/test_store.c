@@ -58,9 +58,9 @@ START_TEST(store_adds_counts_of_one_address)
 	int64_t module = put(store, 1, 1 << 20), other = put(store, 2, 1 << 20);
 
 	ok(mp_store_begin(store, &err));
-	ok(mp_store_add_counts(store, module, NOW, a, 3, &err));
-	ok(mp_store_add_counts(store, module, NOW + DAY, b, 3, &err));
-	ok(mp_store_add_counts(store, other, NOW, b, 3, &err));
+	ok(mp_store_add_ip_counts(store, module, NOW, a, 3, &err));
+	ok(mp_store_add_ip_counts(store, module, NOW + DAY, b, 3, &err));
+	ok(mp_store_add_ip_counts(store, other, NOW, b, 3, &err));
 	ok(mp_store_commit(store, &err));
 	expect(store, module, 0, both, 5);
 	expect(store, module, NOW + DAY, b, 3);
@@ -69,8 +69,8 @@ START_TEST(store_adds_counts_of_one_address)
 	mp_store_close(store);
 	store = open_as(MP_STORE_READ);
 	expect(store, module, 0, both, 5);
-	ck_assert_int_eq(mp_store_read_counts(store, 99, 0, &(struct mp_ip_count *){0},
-					      &(size_t){0}, &err),
+	ck_assert_int_eq(mp_store_read_ip_counts(store, 99, 0, &(struct mp_ip_count *){0},
+						 &(size_t){0}, &err),
 			 -ENOENT);
 	mp_store_close(store);
 }
@@ -83,10 +83,10 @@ START_TEST(store_refuses_counts_that_do_not_ascend)
 	struct mp_ip_count one = {1, 1};
 	int64_t module = put(store, 1, 0);
 
-	ck_assert_int_eq(mp_store_add_counts(store, module, NOW, bad, 2, &err), -EINVAL);
-	ck_assert_int_eq(mp_store_add_counts(store, module, NOW, huge, 2, &err), -EOVERFLOW);
-	ck_assert_int_eq(mp_store_add_counts(store, module, -1, &one, 1, &err), -EINVAL);
-	ck_assert_int_eq(mp_store_add_counts(store, 77, NOW, &one, 1, &err), -ENOENT);
+	ck_assert_int_eq(mp_store_add_ip_counts(store, module, NOW, bad, 2, &err), -EINVAL);
+	ck_assert_int_eq(mp_store_add_ip_counts(store, module, NOW, huge, 2, &err), -EOVERFLOW);
+	ck_assert_int_eq(mp_store_add_ip_counts(store, module, -1, &one, 1, &err), -EINVAL);
+	ck_assert_int_eq(mp_store_add_ip_counts(store, 77, NOW, &one, 1, &err), -ENOENT);
 	expect(store, module, 0, NULL, 0);
 	mp_store_close(store);
 }
@@ -101,7 +101,7 @@ START_TEST(store_lists_modules_by_samples)
 	for (unsigned int i = 1; i <= 3; i++) {
 		struct mp_ip_count count = {0x1000, i * 10};
 
-		ok(mp_store_add_counts(store, put(store, i, 0), NOW - i * DAY, &count, 1, &err));
+		ok(mp_store_add_ip_counts(store, put(store, i, 0), NOW - i * DAY, &count, 1, &err));
 	}
 	ok(mp_store_list_modules(store, 0, &modules, &nr, &err));
 	ck_assert_uint_eq(nr, 3);
@@ -126,7 +126,7 @@ START_TEST(store_folds_days_beyond_a_week)
 
 	for (int day = 0; day < 30; day++) {
 		count.count = 1;
-		ok(mp_store_add_counts(store, module, NOW + day * DAY, &count, 1, &err));
+		ok(mp_store_add_ip_counts(store, module, NOW + day * DAY, &count, 1, &err));
 		add_ledger(store, session.key, 1);
 	}
 	/*
@@ -147,8 +147,8 @@ START_TEST(store_folds_days_beyond_a_week)
 	ok(mp_store_period_start(store, NOW + 40 * DAY, &from_s, &err));
 	ck_assert_int_eq(from_s, 0);
 	/* Late data is added to the bucket that contains its day, or to the oldest one. */
-	ok(mp_store_add_counts(store, module, NOW + 5 * DAY, &count, 1, &err));
-	ok(mp_store_add_counts(store, module, NOW - 5 * DAY, &count, 1, &err));
+	ok(mp_store_add_ip_counts(store, module, NOW + 5 * DAY, &count, 1, &err));
+	ok(mp_store_add_ip_counts(store, module, NOW - 5 * DAY, &count, 1, &err));
 	add_ledger(store, session.key, 2);
 	count.count = 32;
 	expect(store, module, 0, &count, 1);
@@ -179,8 +179,8 @@ START_TEST(store_stays_below_its_share_of_the_text)
 		ok(mp_store_begin(store, &err));
 		for (unsigned int i = 0; i < NR_MODULES; i++) {
 			fill(counts, NR_IPS, 0x1000, 100, day % 3 + 1);
-			ok(mp_store_add_counts(store, put(store, i, TEXT), NOW + day * DAY, counts,
-					       NR_IPS, &err));
+			ok(mp_store_add_ip_counts(store, put(store, i, TEXT), NOW + day * DAY,
+						  counts, NR_IPS, &err));
 			add_ledger(store, session.key, sum(counts, NR_IPS));
 		}
 		ok(mp_store_commit(store, &err));
@@ -242,7 +242,7 @@ START_TEST(store_check_finds_counts_without_a_ledger)
 	struct mp_ip_count count = {0x1000, 5};
 
 	ok(mp_store_check(store, &err));
-	ok(mp_store_add_counts(store, put(store, 1, 0), NOW, &count, 1, &err));
+	ok(mp_store_add_ip_counts(store, put(store, 1, 0), NOW, &count, 1, &err));
 	ck_assert_int_eq(mp_store_check(store, &err), -EBADMSG);
 	ck_assert_ptr_nonnull(strstr(err.msg, "5 samples are stored, the ledgers say 0"));
 	add_ledger(store, session.key, 5);
@@ -346,13 +346,13 @@ START_TEST(store_shows_nothing_of_a_rolled_back_transaction)
 	struct mp_ip_count count = {0x1000, 5};
 
 	ok(mp_store_begin(store, &err));
-	ok(mp_store_add_counts(store, module, NOW, &count, 1, &err));
+	ok(mp_store_add_ip_counts(store, module, NOW, &count, 1, &err));
 	reader = open_as(MP_STORE_READ);
 	expect(reader, module, 0, NULL, 0);
 	mp_store_rollback(store);
 	expect(store, module, 0, NULL, 0);
 	ok(mp_store_begin(store, &err));
-	ok(mp_store_add_counts(store, module, NOW, &count, 1, &err));
+	ok(mp_store_add_ip_counts(store, module, NOW, &count, 1, &err));
 	ok(mp_store_commit(store, &err));
 	expect(reader, module, 0, &count, 1);
 	mp_store_close(reader);
@@ -368,7 +368,7 @@ START_TEST(store_reader_never_writes)
 
 	mp_store_close(store);
 	store = open_as(MP_STORE_READ);
-	ck_assert_int_eq(mp_store_add_counts(store, module, NOW, &count, 1, &err), -EROFS);
+	ck_assert_int_eq(mp_store_add_ip_counts(store, module, NOW, &count, 1, &err), -EROFS);
 	expect(store, module, 0, NULL, 0);
 	mp_store_close(store);
 }
@@ -387,8 +387,8 @@ static void write_for_ever(int out)
 		for (int i = 0; i < 1000; i++)
 			counts[i].count = 1;
 		ok(mp_store_begin(store, &err));
-		ok(mp_store_add_counts(store, module, NOW + (int64_t)(round / 20) * DAY, counts,
-				       1000, &err));
+		ok(mp_store_add_ip_counts(store, module, NOW + (int64_t)(round / 20) * DAY, counts,
+					  1000, &err));
 		add_ledger(store, session.key, 1000);
 		ok(mp_store_commit(store, &err));
 		if (write(out, "x", 1) != 1)
@@ -485,7 +485,7 @@ START_TEST(store_lets_two_processes_create_and_write_it)
 		session = start(store);
 		for (int k = 0; k < 50; k++) {
 			ok(mp_store_begin(store, &err));
-			ok(mp_store_add_counts(store, put(store, 1, 0), NOW, &count, 1, &err));
+			ok(mp_store_add_ip_counts(store, put(store, 1, 0), NOW, &count, 1, &err));
 			add_ledger(store, session.key, 1);
 			ok(mp_store_commit(store, &err));
 		}
@@ -515,13 +515,13 @@ START_TEST(store_full_disk_rolls_back_and_goes_on)
 	int64_t module = put(store, 1, 16 << 20);
 	int r = 0;
 
-	ok(mp_store_add_counts(store, module, NOW, &one, 1, &err));
+	ok(mp_store_add_ip_counts(store, module, NOW, &one, 1, &err));
 	add_ledger(store, session.key, 1);
 	/* SQLite limits this to the pages that exist. */
 	ck_assert_int_eq(sqlite3_exec(store->db, "PRAGMA max_page_count=1", NULL, NULL, NULL), 0);
 	fill(counts, 20000, 0x2000, 30, 1);
 	ok(mp_store_begin(store, &err));
-	r = mp_store_add_counts(store, module, NOW, counts, 20000, &err);
+	r = mp_store_add_ip_counts(store, module, NOW, counts, 20000, &err);
 	ck_assert_int_eq(r, -ENOSPC);
 	ck_assert_ptr_nonnull(strstr(err.msg, "No space left"));
 	mp_store_rollback(store);
@@ -531,7 +531,7 @@ START_TEST(store_full_disk_rolls_back_and_goes_on)
 	ck_assert_int_eq(sqlite3_exec(store->db, "PRAGMA max_page_count=100000", NULL, NULL, NULL),
 			 0);
 	ok(mp_store_begin(store, &err));
-	ok(mp_store_add_counts(store, module, NOW, counts, 20000, &err));
+	ok(mp_store_add_ip_counts(store, module, NOW, counts, 20000, &err));
 	add_ledger(store, session.key, sum(counts, 20000));
 	ok(mp_store_commit(store, &err));
 	ok(mp_store_check(store, &err));
@@ -568,7 +568,7 @@ START_TEST(store_full_file_system_keeps_what_was_committed)
 		r = mp_store_put_module(store, &id, MP_MODULE_FILE, "/x", 64 << 20, NOW, &key,
 					&err);
 		if (!r)
-			r = mp_store_add_counts(store, key, NOW, counts, 2000, &err);
+			r = mp_store_add_ip_counts(store, key, NOW, counts, 2000, &err);
 		if (!r)
 			r = mp_store_add_ledger(store, session.key, NOW, &delta, &err);
 		if (!r)

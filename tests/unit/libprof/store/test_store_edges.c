@@ -199,7 +199,7 @@ START_TEST(store_lists_and_finds_a_module_that_has_edges_only)
 	ok(mp_store_add_edges(store, put(store, 1, 0), NOW - 2 * DAY, &few, 1, &err));
 	ok(mp_store_add_edges(store, put(store, 2, 0), NOW - 2 * DAY, &many, 1, &err));
 	ok(mp_store_add_edges(store, put(store, 2, 0), NOW, &few, 1, &err));
-	ok(mp_store_add_counts(store, put(store, 3, 0), NOW, &count, 1, &err));
+	ok(mp_store_add_ip_counts(store, put(store, 3, 0), NOW, &count, 1, &err));
 	ok(mp_store_list_modules(store, 0, &modules, &nr, &err));
 	/* Sorted by samples, then by transfers. */
 	ck_assert_uint_eq(nr, 3);

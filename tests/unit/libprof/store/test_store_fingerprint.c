@@ -22,7 +22,7 @@ static int64_t module_at(struct mp_store *store, unsigned int n, const char *pat
 	int64_t key = 0;
 
 	ok(mp_store_put_module(store, &id, MP_MODULE_FILE, path, 4096, when_s, &key, &err));
-	ok(mp_store_add_counts(store, key, when_s, &count, 1, &err));
+	ok(mp_store_add_ip_counts(store, key, when_s, &count, 1, &err));
 	return key;
 }
 
@@ -47,7 +47,7 @@ START_TEST(fingerprint_is_kept_beside_the_counts)
 	ck_assert_uint_eq(print.funcs[0].name, 7);
 	ck_assert_uint_eq(print.funcs[1].vaddr, 0x2000);
 	mp_fingerprint_fini(&print);
-	ok(mp_store_read_counts(store, module, 0, &counts, &nr, &err));
+	ok(mp_store_read_ip_counts(store, module, 0, &counts, &nr, &err));
 	ck_assert_uint_eq(nr, 1);
 	ck_assert_uint_eq(counts[0].count, 5);
 	free(counts);

@@ -98,7 +98,7 @@ static void collect(struct mp_store *store, unsigned int n, int64_t when_s, uint
 	ok(mp_store_begin(store, &err));
 	ok(mp_store_start_session(store, &session, &err));
 	ok(mp_store_put_module(store, &id, MP_MODULE_FILE, name, 1 << 20, when_s, &key, &err));
-	ok(mp_store_add_counts(store, key, when_s, counts, 2, &err));
+	ok(mp_store_add_ip_counts(store, key, when_s, counts, 2, &err));
 	ok(mp_store_add_edges(store, key, when_s, &edge, 1, &err));
 	ok(mp_store_add_paths(store, key, when_s, &path, 1, &err));
 	ok(mp_store_add_activity(store, key, when_s, &activity, &err));
@@ -146,8 +146,8 @@ static void expect_equal(struct mp_store *x, struct mp_store *y, int64_t since_s
 		ck_assert_int_eq(mx[i].last_s, m->last_s);
 		ck_assert_uint_eq(mx[i].text_size, m->text_size);
 		ck_assert_uint_eq(mx[i].nr_samples, m->nr_samples);
-		ok(mp_store_read_counts(x, mx[i].key, since_s, &cx, &k, &err));
-		ok(mp_store_read_counts(y, m->key, since_s, &cy, &l, &err));
+		ok(mp_store_read_ip_counts(x, mx[i].key, since_s, &cx, &k, &err));
+		ok(mp_store_read_ip_counts(y, m->key, since_s, &cy, &l, &err));
 		ck_assert_uint_eq(k, l);
 		ck_assert(!k || !memcmp(cx, cy, k * sizeof(*cx)));
 		ok(mp_store_read_edges(x, mx[i].key, since_s, &ex, &k, &err));
@@ -244,10 +244,10 @@ START_TEST(merge_adds_exact_counts_to_exact_ones_only)
 	for (int i = 0; i < 2; i++) {
 		ok(mp_store_put_module(in[i], &id, MP_MODULE_FILE, "/bin/x", 1 << 20, NOW, &key,
 				       &err));
-		ok(mp_store_add_count_span(in[i], key, &days[0], &count, 1, &err));
-		ok(mp_store_add_count_span(in[i], key, &days[1], &count, 1, &err));
+		ok(mp_store_add_ip_count_span(in[i], key, &days[0], &count, 1, &err));
+		ok(mp_store_add_ip_count_span(in[i], key, &days[1], &count, 1, &err));
 	}
-	ok(mp_store_add_counts(b, key, NOW, &count, 1, &err));
+	ok(mp_store_add_ip_counts(b, key, NOW, &count, 1, &err));
 	promise(a, NOW, 16);
 	promise(b, NOW + 1, 24);
 	ok(merge(out, a, false));
@@ -293,7 +293,7 @@ START_TEST(merge_knows_a_session_that_went_on)
 	ok(mp_store_list_sessions(a, &sessions, &nr, &err));
 	ok(mp_store_find_module(a, &id, &module, &err));
 	ok(mp_store_begin(a, &err));
-	ok(mp_store_add_counts(a, module.key, NOW, &count, 1, &err));
+	ok(mp_store_add_ip_counts(a, module.key, NOW, &count, 1, &err));
 	ok(mp_store_add_ledger(a, sessions[0].key, NOW + 600, &more, &err));
 	ok(mp_store_commit(a, &err));
 	free(sessions);

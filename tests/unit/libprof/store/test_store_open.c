@@ -148,7 +148,7 @@ START_TEST(store_migrates_step_by_step_and_keeps_the_data)
 	steps[nr - 1] = "CREATE TABLE extra(x); INSERT INTO extra VALUES(42)";
 	memcpy(broken, steps, sizeof(broken));
 	broken[nr] = "CREATE TABLE more(x); CREATE TABLE extra(y)";
-	ok(mp_store_add_counts(store, module, NOW, &count, 1, &err));
+	ok(mp_store_add_ip_counts(store, module, NOW, &count, 1, &err));
 	ok(mp_store_migrate(store, steps, nr, &err));
 	ok(mp_store_migrate(store, steps, nr, &err));
 	expect(store, module, 0, &count, 1);
@@ -260,7 +260,7 @@ START_TEST(store_reads_where_it_cannot_write)
 	struct mp_session session = start(store);
 	struct mp_ip_count count = {0x1000, 5};
 
-	ok(mp_store_add_counts(store, put(store, 1, 0), NOW, &count, 1, &err));
+	ok(mp_store_add_ip_counts(store, put(store, 1, 0), NOW, &count, 1, &err));
 	add_ledger(store, session.key, 5);
 	ck_assert_int_eq(chmod(dir, 0555), 0);
 	/* The permissions that older versions gave. */
@@ -304,7 +304,7 @@ START_TEST(store_reads_on_a_read_only_file_system)
 	snprintf(db, sizeof(db), "%s/morph %%3f?#.db", mnt);
 	store = open_as(MP_STORE_WRITE);
 	session = start(store);
-	ok(mp_store_add_counts(store, put(store, 1, 0), NOW, &count, 1, &err));
+	ok(mp_store_add_ip_counts(store, put(store, 1, 0), NOW, &count, 1, &err));
 	add_ledger(store, session.key, 5);
 	mp_store_close(store);
 	ck_assert_int_eq(mount("none", mnt, "tmpfs", MS_REMOUNT | MS_RDONLY, ""), 0);
@@ -371,7 +371,7 @@ static int use_everything(void)
 		struct mp_ip_count *counts = NULL;
 		struct mp_edge_count *edges = NULL;
 
-		any = mp_store_read_counts(store, modules[i].key, 0, &counts, &n, &err);
+		any = mp_store_read_ip_counts(store, modules[i].key, 0, &counts, &n, &err);
 		if (!any)
 			any = mp_store_read_edges(store, modules[i].key, 0, &edges, &n, &err);
 		free(counts);
@@ -404,7 +404,7 @@ static void make_sample_store(void)
 		int64_t module = put(store, i, 1 << 20);
 
 		fill(counts, 3000, 0x1000, 100, i + 1);
-		ok(mp_store_add_counts(store, module, NOW + i * DAY, counts, 3000, &err));
+		ok(mp_store_add_ip_counts(store, module, NOW + i * DAY, counts, 3000, &err));
 		add_ledger(store, session.key, sum(counts, 3000));
 		ok(mp_store_add_activity(store, module, NOW, &activity, &err));
 		fill_edges(edges, 3000, 0x1000, 100, i + 1);
@@ -466,7 +466,7 @@ START_TEST(store_flipped_count_is_found)
 	tamper("UPDATE chunk SET data = substr(data, 1, length(data) - 1) ||"
 	       " CASE substr(data, -1) WHEN x'04' THEN x'05' ELSE x'04' END WHERE key = 1");
 	store = open_as(MP_STORE_READ);
-	ck_assert_int_eq(mp_store_read_counts(store, 1, 0, &counts, &nr, &err), -EBADMSG);
+	ck_assert_int_eq(mp_store_read_ip_counts(store, 1, 0, &counts, &nr, &err), -EBADMSG);
 	ck_assert_ptr_nonnull(strstr(err.msg, "checksum"));
 	mp_store_close(store);
 }

@@ -80,7 +80,7 @@ static void account(struct mp_store *store, int64_t module, uint64_t nr)
 	struct mp_ledger delta = {.emitted = nr, .attributed = nr};
 
 	delta.paths[MP_PATH_DECODED] = nr;
-	ok(mp_store_add_counts(store, module, NOW, &count, 1, &err));
+	ok(mp_store_add_ip_counts(store, module, NOW, &count, 1, &err));
 	ok(mp_store_add_ledger(store, session.key, NOW, &delta, &err));
 }
 

@@ -44,7 +44,7 @@ static void add(int64_t first, int64_t last, uint64_t vaddr, uint64_t count)
 	struct mp_ip_count counts = {vaddr, count};
 	struct mp_span span = {first, last, false};
 
-	ok(mp_store_add_count_span(store, module, &span, &counts, 1, &err));
+	ok(mp_store_add_ip_count_span(store, module, &span, &counts, 1, &err));
 }
 
 static void add_edge(int64_t first, int64_t last, uint64_t from, uint64_t count)
@@ -62,7 +62,7 @@ static uint64_t sum_in(int64_t first, int64_t last)
 	uint64_t sum = 0;
 	size_t nr = 0;
 
-	ok(mp_store_read_count_span(store, module, &span, &counts, &nr, &err));
+	ok(mp_store_read_ip_count_span(store, module, &span, &counts, &nr, &err));
 	for (size_t i = 0; i < nr; i++)
 		sum += counts[i].count;
 	free(counts);
@@ -76,7 +76,7 @@ static const char *spans(void)
 	struct mp_span *list = NULL;
 	size_t nr = 0, n = 0;
 
-	ok(mp_store_list_count_spans(store, module, &list, &nr, &err));
+	ok(mp_store_list_ip_count_spans(store, module, &list, &nr, &err));
 	text[0] = '\0';
 	for (size_t i = 0; i < nr; i++)
 		n += (size_t)snprintf(text + n, sizeof(text) - n, "%s%lld-%lld", i ? " " : "",
@@ -132,7 +132,7 @@ START_TEST(span_keeps_each_address_its_count)
 	add(101, 101, 0x10, 2);
 	add(101, 101, 0x50000, 3);
 	add(100, 103, 0x20, 5);
-	ok(mp_store_read_count_span(store, module, &all, &counts, &nr, &err));
+	ok(mp_store_read_ip_count_span(store, module, &all, &counts, &nr, &err));
 	ck_assert_uint_eq(nr, 3);
 	ck_assert_uint_eq(counts[0].vaddr, 0x10);
 	ck_assert_uint_eq(counts[0].count, 3);
@@ -184,7 +184,7 @@ static void add_as(bool exact, int64_t first, int64_t last)
 	struct mp_ip_count counts = {0x10, 3};
 	struct mp_span span = {first, last, exact};
 
-	ok(mp_store_add_count_span(store, module, &span, &counts, 1, &err));
+	ok(mp_store_add_ip_count_span(store, module, &span, &counts, 1, &err));
 }
 
 static void add_edge_as(bool exact, int64_t day)
@@ -247,7 +247,8 @@ START_TEST(span_that_is_none_is_refused)
 	struct mp_span bad[] = {{5, 4, false}, {-1, 4, false}, {0, INT64_MAX, false}};
 
 	for (size_t i = 0; i < 3; i++)
-		ck_assert_int_eq(mp_store_add_count_span(store, module, &bad[i], &counts, 1, &err),
+		ck_assert_int_eq(mp_store_add_ip_count_span(store, module, &bad[i], &counts, 1,
+							    &err),
 				 -EINVAL);
 	ck_assert_str_eq(spans(), "");
 }
@@ -299,7 +300,7 @@ START_TEST(spans_at_random_never_lose_a_sample)
 		last = first + (int64_t)(state >> 20) % 6;
 		add(first, last, (state >> 30) % 200000, 1 + (state >> 50) % 5);
 		total += 1 + (state >> 50) % 5;
-		ok(mp_store_list_count_spans(store, module, &list, &nr, &err));
+		ok(mp_store_list_ip_count_spans(store, module, &list, &nr, &err));
 		for (size_t k = 0; k < nr; k++) {
 			ck_assert(list[k].first_day <= list[k].last_day);
 			ck_assert(!k || list[k].first_day > list[k - 1].last_day);

@@ -1,0 +1,23 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * source_open - opens the source that was asked for, at the rate that was asked for or at one
+ * whose cost is negligible. Called by service and run.
+ */
+#ifndef MD_SOURCE_OPEN_H
+#define MD_SOURCE_OPEN_H
+
+#include "daemon/morphd/config.h"
+#include "daemon/morphd/options.h"
+#include "daemon/source/source.h"
+
+/* @source: its name, or "auto" for the best one that works. Return: 0 or -errno. */
+int md_source_open_asked(const char *source, const struct md_source_config *config,
+			 struct md_source **out, struct mp_err *err);
+/*
+ * For the service: the source of @config. Without a rate, the rate follows from what a sample
+ * costs.
+ */
+int md_source_open_for_service(const struct md_options *o, const struct md_config *config,
+			       struct md_source **out, struct mp_err *err);
+
+#endif
