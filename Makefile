@@ -111,7 +111,7 @@ EDITOR_MAINS := morph_optimize morph_audit
 # The sources below a folder, in one order everywhere. BPF programs, and what runs inside of
 # instrumented files, are no part of the archives.
 find_srcs = $(shell find $(1) -name '*.c' ! -name '*.mod.c' | LC_ALL=C sort)
-SRCS := $(filter-out %.bpf.c editor/base/runtime/%,$(call find_srcs,libprof daemon editor))
+SRCS := $(filter-out %.bpf.c editor/runtime/%,$(call find_srcs,libprof daemon editor))
 main_srcs = $(filter $(foreach m,$(2),%/$(m).c),$(filter $(1)/%,$(SRCS)))
 lib_srcs = $(filter-out $(foreach m,$(2),%/$(m).c),$(filter $(1)/%,$(SRCS)))
 objs = $(patsubst %.c,$(O)/obj/%.o,$(1))
@@ -253,12 +253,12 @@ RUNTIME_CFLAGS := -std=gnu17 -Os $(WARN) -I. -D_GNU_SOURCE -m64 -march=x86-64 -m
 	-ffreestanding -fpie -fvisibility=hidden -fno-stack-protector -fcf-protection=none \
 	-fno-asynchronous-unwind-tables -fno-unwind-tables -fno-jump-tables -fno-strict-aliasing
 
-$(O)/runtime/%.o: editor/base/runtime/%.c $(O)/obj/.flags
+$(O)/runtime/%.o: editor/runtime/%.c $(O)/obj/.flags
 	$(call say,CC,$<)
 	@mkdir -p $(@D)
 	$(Q)$(CC) $(RUNTIME_CFLAGS) -MMD -MP -c -o $@ $<
 
-$(O)/runtime/%.o: editor/base/runtime/%.S $(O)/obj/.flags
+$(O)/runtime/%.o: editor/runtime/%.S $(O)/obj/.flags
 	$(call say,AS,$<)
 	@mkdir -p $(@D)
 	$(Q)$(CC) -m64 -MMD -MP -c -o $@ $<
@@ -269,8 +269,8 @@ $(O)/runtime/at-%.bin: $(RUNTIME_OBJS) editor/runtime/runtime.ld
 	$(Q)$(OBJCOPY) -O binary $(@:.bin=.elf) $@
 
 $(O)/runtime/runtime_blob.h: $(O)/runtime/at-0x10000.bin $(O)/runtime/at-0x76543000.bin
-	$(call say,BLOB,editor/base/runtime)
-	$(Q)cmp $^ || { echo "editor/base/runtime: needs relocations" >&2; exit 1; }
+	$(call say,BLOB,editor/runtime)
+	$(Q)cmp $^ || { echo "editor/runtime: needs relocations" >&2; exit 1; }
 	$(Q)od -An -v -tx1 $< | sed 's/ \([0-9a-f]*\)/0x\1, /g' > $@
 
 $(foreach d,obj fuzz/obj fuzz-afl/obj,$(patsubst %.c,$(O)/$(d)/%.o,$(filter \
