@@ -10,7 +10,7 @@
 #include <string.h>
 
 #include "editor/emit/copy.h"
-#include "editor/emit/eh_register.h"
+#include "editor/emit/eh_startup.h"
 #include "editor/evidence/patch_fit.h"
 #include "editor/evidence/table_form.h"
 #include "libprof/insn/insn.h"
@@ -365,12 +365,12 @@ int me_patch_image(const struct mp_cfg *cfg, const struct me_placement *placemen
 }
 
 /* Without relocations: change the two operands in the start-up file's code. */
-static int patch_eh_register(struct patcher *p, uint64_t vaddr, struct mp_err *err)
+static int patch_eh_startup(struct patcher *p, uint64_t vaddr, struct mp_err *err)
 {
-	struct me_eh_register found;
+	struct me_eh_startup found;
 	uint32_t word = (uint32_t)vaddr;
 
-	if (me_eh_register_find(p->cfg->elf, &found) || vaddr > INT32_MAX)
+	if (me_eh_startup_find(p->cfg->elf, &found) || vaddr > INT32_MAX)
 		return mp_err_set(err, EPERM,
 				  "has neither PT_GNU_EH_FRAME nor a start-up file that "
 				  "registers .eh_frame");
@@ -396,7 +396,7 @@ int me_patch_eh_frame(const struct mp_cfg *cfg, uint8_t *image, uint64_t image_s
 	uint32_t nr_found = 0;
 
 	if (!cfg->elf->relinkable)
-		return patch_eh_register(&p, vaddr, err);
+		return patch_eh_startup(&p, vaddr, err);
 	for (uint32_t i = 0; old && i < cfg->elf->nr_relocs; i++) {
 		const struct mp_reloc *r = &cfg->elf->relocs[i];
 		uint32_t word = (uint32_t)vaddr;

@@ -48,7 +48,7 @@ int me_number_new(const struct mp_cfg *cfg, bool polls, const uint8_t *movable,
 	for (uint32_t f = 0; f < cfg->nr_funcs; f++)
 		if (movable[f])
 			me_linger_arrivals(cfg, f, n->arrives);
-	rc = me_registers_find(cfg, movable, &n->registers, err);
+	rc = me_free_registers_find(cfg, movable, &n->registers, err);
 	if (!rc && barred)
 		bar(n, barred);
 	if (!rc && polls) {
@@ -66,7 +66,7 @@ void me_number_free(struct me_number *n)
 {
 	if (!n)
 		return;
-	me_registers_fini(&n->registers);
+	me_free_registers_fini(&n->registers);
 	free(n->arrives);
 	me_flags_fini(&n->flags);
 	me_flow_fini(&n->flow);

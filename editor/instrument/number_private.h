@@ -3,7 +3,7 @@
  * number_private - types and functions that the files of number share; no other file includes
  * this. They handle one function after the other:
  *
- *	number -> number_way -> number_register   which register holds the number, block by block
+ *	number -> number_way -> number_choose   which register holds the number, block by block
  *	                     -> number_start      where it is set
  *	       -> number_stub -> number_poll      the stubs between the blocks
  */
@@ -17,7 +17,7 @@
 #include "editor/instrument/flow.h"
 #include "editor/instrument/number.h"
 #include "editor/instrument/potential.h"
-#include "editor/evidence/registers.h"
+#include "editor/evidence/free_registers.h"
 #include "editor/instrument/stubs.h"
 #include "libprof/note/path_table.h"
 
@@ -52,7 +52,7 @@ struct me_number {
 	bool polls;
 	uint8_t vector;	       /* for polls: an unnamed vector register, or ME_NO_VECTOR */
 	struct me_flags flags; /* for polls */
-	struct me_registers registers;
+	struct me_free_registers registers;
 	uint8_t *arrives;    /* per block: control may come from old code, with any number */
 	struct me_flow flow; /* of the current function */
 	struct me_number_vertex *vertices;
@@ -83,7 +83,7 @@ static inline bool me_number_may_carry(const struct me_number *n, const struct m
 	if (edge->from == n->flow.nr_blocks || edge->to == n->flow.nr_blocks ||
 	    from->reg == MP_NO_REGISTER || n->vertices[edge->to].reg == MP_NO_REGISTER)
 		return false;
-	return !from->calls || ME_REGISTERS_CALLEE_SAVED >> from->reg & 1;
+	return !from->calls || ME_CALLEE_SAVED_REGISTERS >> from->reg & 1;
 }
 
 /* Can the number at @from become the one at @to without an instruction? */
@@ -110,7 +110,7 @@ static inline bool me_number_has_place(const struct me_number *n, const struct m
 /* number_way.c: numbers the paths through the current function. */
 void me_number_ways(struct me_number *n);
 
-/* number_register.c: chooses each block's register for its number, or MP_NO_REGISTER. */
+/* number_choose.c: chooses each block's register for its number, or MP_NO_REGISTER. */
 void me_number_choose_registers(struct me_number *n);
 
 /* number_start.c: chooses the blocks that set the number, so that it costs least. @nr: vertices

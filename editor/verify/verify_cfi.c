@@ -6,7 +6,7 @@
  * Morph has its own interpreter for two reasons: it also knows DW_CFA_GNU_args_size, which
  * libdw ignores and the C++ runtime needs; and a pass over a whole FDE costs what libdw spends
  * on one address. The tests compare its rows with libdw's. Called by verify_unwind and
- * verify_registers.
+ * verify_free_registers.
  */
 #include <dwarf.h>
 #include <errno.h>

@@ -2,12 +2,12 @@
 /*
  * verify_effect - tells which parts of the general registers one instruction reads, and which
  * it certainly replaces, by Zydis's operands. Where these are not certain, a part counts as
- * read and not replaced. Called by verify_graph, verify_jump and verify_registers.
+ * read and not replaced. Called by verify_graph, verify_jump and verify_free_registers.
  */
 #include <stddef.h>
 #include <string.h>
 
-#include "editor/verify/verify_registers.h"
+#include "editor/verify/verify_free_registers.h"
 
 #define R(n) ((uint16_t)(1u << (n)))
 

@@ -13,7 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "editor/verify/verify_registers.h"
+#include "editor/verify/verify_free_registers.h"
 
 struct givers {
 	const struct vf_graph *g;

@@ -5,12 +5,12 @@
  * those that each changes.
  *
  * Knows functions only by FDEs, which may be parts of one, and follows every jump wherever it
- * leads. Called by verify_registers.
+ * leads. Called by verify_free_registers.
  */
 #include <errno.h>
 #include <string.h>
 
-#include "editor/verify/verify_registers.h"
+#include "editor/verify/verify_free_registers.h"
 
 #define WANT(reg_mask, shift) ((uint64_t)(reg_mask) << (shift))
 

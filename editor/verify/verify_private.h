@@ -300,7 +300,7 @@ struct vf {
 	struct mp_path_table *paths;
 	uint32_t named_vectors; /* with polls, bit n: the original names xmm<n> */
 	uint16_t *unproved;	/* per piece: registers that its stub sets, not proved dead */
-	struct vf_graph *graph; /* of verify_registers; only if stubs set registers */
+	struct vf_graph *graph; /* of verify_free_registers; only if stubs set registers */
 
 	struct vf_eh old_eh, new_eh;
 

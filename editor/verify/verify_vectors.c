@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
  * verify_vectors - finds the vector registers that instructions of the original name, by
- * prefixes, opcode and ModRM. Called by verify_registers for verify_polls.
+ * prefixes, opcode and ModRM. Called by verify_free_registers for verify_polls.
  */
 #include "editor/verify/verify_private.h"
 

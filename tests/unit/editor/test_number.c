@@ -14,7 +14,7 @@
 #include "editor/instrument/linger.h"
 #include "editor/instrument/number.h"
 #include "editor/layout/plan_all.h"
-#include "editor/evidence/registers.h"
+#include "editor/evidence/free_registers.h"
 #include "libprof/note/path_decode.h"
 
 #define WALKS_PER_FUNC 3
@@ -26,7 +26,7 @@ struct numbered {
 	struct me_eligible eligible;
 	uint8_t *movable;
 	uint8_t *arrives; /* per block: also reached from old code */
-	struct me_registers registers;
+	struct me_free_registers registers;
 	struct me_plan plan;
 	struct me_number_report report;
 	struct mp_path_table *table;
@@ -114,7 +114,7 @@ static void number(struct numbered *n, const char *file, bool polls)
 			me_linger_arrivals(n->cfg, f, n->arrives);
 	}
 	ck_assert_int_eq(me_number_new(n->cfg, polls, n->movable, NULL, &numbering, &err), 0);
-	ck_assert_int_eq(me_registers_find(n->cfg, n->movable, &n->registers, &err), 0);
+	ck_assert_int_eq(me_free_registers_find(n->cfg, n->movable, &n->registers, &err), 0);
 	ck_assert_int_eq(me_plan_all(n->cfg, n->movable, NULL, &n->plan, &err), 0);
 	ck_assert_msg(me_number_plan(numbering, NULL, n->movable, &n->plan, &n->report, &err) == 0,
 		      "%s", err.msg);
@@ -126,7 +126,7 @@ static void number(struct numbered *n, const char *file, bool polls)
 static void done(struct numbered *n)
 {
 	mp_path_table_free(n->table);
-	me_registers_fini(&n->registers);
+	me_free_registers_fini(&n->registers);
 	me_eligible_fini(&n->eligible);
 	me_plan_fini(&n->plan);
 	free(n->movable);
@@ -178,7 +178,7 @@ static void run_block(struct walk *w, uint32_t block)
 	}
 	for (int r = 0; r < MP_NR_REGISTERS; r++)
 		if (!(w->n->registers.free[block] >> r & 1) ||
-		    (calls && !(ME_REGISTERS_CALLEE_SAVED >> r & 1)))
+		    (calls && !(ME_CALLEE_SAVED_REGISTERS >> r & 1)))
 			w->regs[r] = next_random(w);
 }
 

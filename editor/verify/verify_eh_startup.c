@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * verify_register - finds the operands by which a static program's start-up code names its
- * .eh_frame, without relocations. It goes by the bytes of the code; eh_register, which emit
+ * verify_eh_startup - finds the operands by which a static program's start-up code names its
+ * .eh_frame, without relocations. It goes by the bytes of the code; eh_startup, which emit
  * uses, decodes them. Called by verify_diff.
  */
 #include <string.h>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * number_register - chooses the register that holds the number in each block of a function.
+ * number_choose - chooses the register that holds the number in each block of a function.
  * Called by number_way.
  */
 #include "editor/evidence/eligible.h"

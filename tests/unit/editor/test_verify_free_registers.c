@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * test_verify_registers - which registers may be overwritten at a label in hand-written
+ * test_verify_free_registers - which registers may be overwritten at a label in hand-written
  * functions.
  */
 #include "tests/unit/suite.h"
 
-#include "editor/verify/verify_registers.h"
+#include "editor/verify/verify_free_registers.h"
 #include "tests/unit/edit_fixture.h"
 
 #define FUNCTION(name, body)                                                                       \
@@ -210,14 +210,14 @@ START_TEST(registers_are_dead_where_nobody_asks_for_them)
 }
 END_TEST
 
-static Suite *verify_registers_suite(void)
+static Suite *verify_free_registers_suite(void)
 {
-	Suite *suite = suite_create("verify_registers");
-	TCase *tc = tcase_create("verify_registers");
+	Suite *suite = suite_create("verify_free_registers");
+	TCase *tc = tcase_create("verify_free_registers");
 
 	tcase_add_test(tc, registers_are_dead_where_nobody_asks_for_them);
 	suite_add_tcase(suite, tc);
 	return suite;
 }
 
-MORPH_SUITE_MAIN(verify_registers_suite)
+MORPH_SUITE_MAIN(verify_free_registers_suite)

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * registers - finds general registers that hold no value while control is in a block. Called by
- * number.
+ * free_registers - finds general registers that hold no value while control is in a block.
+ * Called by number.
  *
  * A number may be kept there, but liveness by the ABI is not enough. A compiler that sees
  * caller and callee relies on registers that the callee leaves alone (GCC's -fipa-ra), and
@@ -9,8 +9,8 @@
  * function only if the function or a callee changes it anyway; and a register that callers read
  * behind a call is a result.
  */
-#ifndef ME_REGISTERS_H
-#define ME_REGISTERS_H
+#ifndef ME_FREE_REGISTERS_H
+#define ME_FREE_REGISTERS_H
 
 #include <stdint.h>
 
@@ -18,21 +18,21 @@
 #include "libprof/base/err.h"
 
 /* Masks have bit n for the register that instructions encode as n: rax, rcx, rdx, rbx, rsp, ... */
-#define ME_REGISTERS_CALLEE_SAVED 0xf038u /* rbx, rsp, rbp, r12 to r15 */
+#define ME_CALLEE_SAVED_REGISTERS 0xf038u /* rbx, rsp, rbp, r12 to r15 */
 
-struct me_registers {
+struct me_free_registers {
 	uint16_t *free; /* per block: free in all of it; never rsp and rbp */
 	uint16_t *dead; /* per block: dead at its start; the block may set it */
 };
 
 /*
- * me_registers_find - finds free registers of functions with @wanted[func]; others get none.
+ * me_free_registers_find - finds free registers of functions with @wanted[func]; others get none.
  * @cfg has fine blocks: behind the call that ends a block, a caller-saved register is no longer
  * free.
- * Return: 0, -ENOMEM. Ownership: me_registers_fini(@out).
+ * Return: 0, -ENOMEM. Ownership: me_free_registers_fini(@out).
  */
-int me_registers_find(const struct mp_cfg *cfg, const uint8_t *wanted, struct me_registers *out,
-		      struct mp_err *err);
-void me_registers_fini(struct me_registers *registers);
+int me_free_registers_find(const struct mp_cfg *cfg, const uint8_t *wanted,
+			   struct me_free_registers *out, struct mp_err *err);
+void me_free_registers_fini(struct me_free_registers *registers);
 
 #endif

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * verify_registers - decides whether a register is dead at an address of the original: on every
- * path it is replaced as a whole before it is read. The result is computed once per function
- * and its parts.
+ * verify_free_registers - decides whether a register is dead at an address of the original: on
+ * every path it is replaced as a whole before it is read. The result is computed once per
+ * function and its parts.
  *
  * Control is followed wherever it leads. If any part of a register is wanted, all of it is
  * live. Called by verify_paths, from several threads.
@@ -11,7 +11,7 @@
 #include <errno.h>
 #include <string.h>
 
-#include "editor/verify/verify_registers.h"
+#include "editor/verify/verify_free_registers.h"
 
 /* Limit on parts of functions that jump into one another. */
 #define MAX_PARTS 64

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * eh_register - recognises crtbeginT.o's functions in .init_array and .fini_array:
+ * eh_startup - recognises crtbeginT.o's functions in .init_array and .fini_array:
  *
  *	mov $FUNCTION, %eax	weak: 0 if the program has no unwinder
  *	test %rax, %rax
@@ -10,7 +10,7 @@
  *
  * Other instructions may lie between. Both functions must be there and name the same label.
  */
-#include "editor/emit/eh_register.h"
+#include "editor/emit/eh_startup.h"
 
 #include <errno.h>
 #include <stdbool.h>
@@ -84,12 +84,12 @@ static bool read_array(const struct mp_elf *elf, const char *name,
 	return nr == 1;
 }
 
-int me_eh_register_find(const struct mp_elf *elf, struct me_eh_register *out)
+int me_eh_startup_find(const struct mp_elf *elf, struct me_eh_startup *out)
 {
 	const struct mp_section *eh_frame = mp_elf_section(elf, ".eh_frame");
 	uint64_t back = 0;
 
-	*out = (struct me_eh_register){0};
+	*out = (struct me_eh_startup){0};
 	if (!eh_frame || elf->ehdr.e_type != ET_EXEC)
 		return -ENOENT;
 	if (!read_array(elf, ".init_array", eh_frame, &out->fields[0], &out->label) ||

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * test_eh_register - where a stripped static program registers its .eh_frame with the unwinder:
+ * test_eh_startup - where a stripped static program registers its .eh_frame with the unwinder:
  * the editor changes both places, and verify detects a wrong one.
  */
 #include "tests/unit/suite.h"
@@ -11,7 +11,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "editor/emit/eh_register.h"
+#include "editor/emit/eh_startup.h"
 #include "editor/optimize/optimize.h"
 #include "editor/verify/verify.h"
 #include "libprof/elf/elf.h"
@@ -60,14 +60,14 @@ static int optimise(struct mp_err *err)
 	return rc;
 }
 
-START_TEST(eh_register_finds_both_operands)
+START_TEST(eh_startup_finds_both_operands)
 {
-	struct me_eh_register found;
+	struct me_eh_startup found;
 	const struct mp_section *sec;
 
 	build("-static -s");
 	sec = mp_elf_section(original, ".eh_frame");
-	ck_assert_int_eq(me_eh_register_find(original, &found), 0);
+	ck_assert_int_eq(me_eh_startup_find(original, &found), 0);
 	ck_assert_uint_ne(found.fields[0], found.fields[1]);
 	for (int i = 0; i < 2; i++)
 		ck_assert_uint_eq(word_at(original, found.fields[i]), found.label);
@@ -76,26 +76,26 @@ START_TEST(eh_register_finds_both_operands)
 }
 END_TEST
 
-START_TEST(eh_register_finds_nothing_where_nothing_is_registered)
+START_TEST(eh_startup_finds_nothing_where_nothing_is_registered)
 {
 	static const char *const flags[] = {"-no-pie -fno-pie -s", "-s", "-static-pie -fPIE -s"};
 
 	for (size_t i = 0; i < sizeof(flags) / sizeof(flags[0]); i++) {
-		struct me_eh_register found;
+		struct me_eh_startup found;
 
 		build(flags[i]);
-		ck_assert_int_eq(me_eh_register_find(original, &found), -ENOENT);
+		ck_assert_int_eq(me_eh_startup_find(original, &found), -ENOENT);
 		clear();
 	}
 }
 END_TEST
 
-START_TEST(eh_register_is_where_the_relocations_are)
+START_TEST(eh_startup_is_where_the_relocations_are)
 {
-	struct me_eh_register found;
+	struct me_eh_startup found;
 
 	build("-static -Wl,--emit-relocs");
-	ck_assert_int_eq(me_eh_register_find(original, &found), 0);
+	ck_assert_int_eq(me_eh_startup_find(original, &found), 0);
 	for (int i = 0; i < 2; i++) {
 		uint32_t nr;
 		const struct mp_reloc *rel =
@@ -112,13 +112,13 @@ END_TEST
 START_TEST(optimize_refuses_other_start_up_code)
 {
 	for (int i = 0; i < 3; i++) {
-		struct me_eh_register found;
+		struct me_eh_startup found;
 		struct mp_err err = {""};
 		uint64_t off;
 		FILE *f;
 
 		build("-static -s");
-		ck_assert_int_eq(me_eh_register_find(original, &found), 0);
+		ck_assert_int_eq(me_eh_startup_find(original, &found), 0);
 		/* Another register; another label; no call of the unwinder. */
 		ck_assert(mp_elf_vaddr_to_off(original, found.fields[i == 1], &off));
 		f = fopen(exe, "r+");
@@ -140,13 +140,13 @@ END_TEST
 
 START_TEST(verify_wants_both_operands_to_name_the_new_table)
 {
-	struct me_eh_register found;
+	struct me_eh_startup found;
 	struct mp_elf *output, *changed;
 	struct mp_err err = {""};
 	uint8_t *bytes;
 
 	build("-static -s");
-	ck_assert_int_eq(me_eh_register_find(original, &found), 0);
+	ck_assert_int_eq(me_eh_startup_find(original, &found), 0);
 	ck_assert_msg(optimise(&err) == 0, "%s", err.msg);
 	ck_assert_int_eq(mp_elf_open(out, MP_ELF_ALL, &output, &err), 0);
 	ck_assert_int_eq(me_verify(original, output, NULL, &err), 0);
@@ -183,12 +183,12 @@ END_TEST
 
 static Suite *suite(void)
 {
-	Suite *s = suite_create("eh_register");
-	TCase *tc = tcase_create("eh_register");
+	Suite *s = suite_create("eh_startup");
+	TCase *tc = tcase_create("eh_startup");
 
-	tcase_add_test(tc, eh_register_finds_both_operands);
-	tcase_add_test(tc, eh_register_finds_nothing_where_nothing_is_registered);
-	tcase_add_test(tc, eh_register_is_where_the_relocations_are);
+	tcase_add_test(tc, eh_startup_finds_both_operands);
+	tcase_add_test(tc, eh_startup_finds_nothing_where_nothing_is_registered);
+	tcase_add_test(tc, eh_startup_is_where_the_relocations_are);
 	tcase_add_test(tc, optimize_refuses_other_start_up_code);
 	tcase_add_test(tc, verify_wants_both_operands_to_name_the_new_table);
 	suite_add_tcase(s, tc);

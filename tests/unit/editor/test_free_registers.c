@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-/* test_registers - registers that hold nothing needed, by the ABI and by analysis of the code. */
+/* test_free_registers - registers that hold nothing needed, by the ABI and by analysis of
+ * the code. */
 #include "tests/unit/suite.h"
 
 #include <errno.h>
 
-#include "editor/evidence/registers.h"
+#include "editor/evidence/free_registers.h"
 #include "tests/unit/edit_fixture.h"
 
 enum {
@@ -91,7 +92,7 @@ static const char source[] = "	.text\n"
 
 struct checked {
 	struct fixture f;
-	struct me_registers registers;
+	struct me_free_registers registers;
 	uint8_t *wanted;
 };
 
@@ -107,13 +108,13 @@ static void find(struct checked *c)
 	ck_assert_ptr_nonnull(c->wanted);
 	for (uint32_t i = 0; i < c->f.cfg->nr_funcs; i++)
 		c->wanted[i] = c->f.cfg->funcs[i].problem == MP_PROBLEM_NONE;
-	ck_assert_msg(me_registers_find(c->f.cfg, c->wanted, &c->registers, &err) == 0, "%s",
+	ck_assert_msg(me_free_registers_find(c->f.cfg, c->wanted, &c->registers, &err) == 0, "%s",
 		      err.msg);
 }
 
 static void done(struct checked *c)
 {
-	me_registers_fini(&c->registers);
+	me_free_registers_fini(&c->registers);
 	free(c->wanted);
 	fixture_free(&c->f);
 }

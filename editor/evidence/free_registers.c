@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * registers - computes liveness of the general registers, backwards over each function's
+ * free_registers - computes liveness of the general registers, backwards over each function's
  * blocks; and the registers that functions change, take and leave, over the call graph. Decides
  * nothing about numbers. Called by number.
  */
-#include "editor/evidence/registers.h"
+#include "editor/evidence/free_registers.h"
 
 #include <Zydis/Zydis.h>
 #include <errno.h>
@@ -15,7 +15,7 @@
 
 #define BIT(n)	     (1u << (n))
 #define ALL	     0xffffu
-#define CALLEE_SAVED ME_REGISTERS_CALLEE_SAVED
+#define CALLEE_SAVED ME_CALLEE_SAVED_REGISTERS
 #define CALLER_SAVED (ALL & ~CALLEE_SAVED)
 /* rdi, rsi, rdx, rcx, r8, r9; rax with the number of vectors, r10 as the static chain. */
 #define ARGUMENTS     (BIT(7) | BIT(6) | BIT(2) | BIT(1) | BIT(8) | BIT(9) | BIT(0) | BIT(10))
@@ -434,7 +434,7 @@ static void find_ways_out(const struct finder *f, const struct mp_func *func, ui
 /* In an endless loop callee-saved registers are not saved, and no return shows that callers
  * need them. */
 static void find_free(struct finder *f, const uint8_t *wanted, uint8_t *leads_out,
-		      struct me_registers *out)
+		      struct me_free_registers *out)
 {
 	f->assumed = ARGUMENTS;
 	for (uint32_t i = 0; i < f->cfg->nr_funcs; i++) {
@@ -507,8 +507,8 @@ static void release(struct finder *f)
 	free(f->results);
 }
 
-int me_registers_find(const struct mp_cfg *cfg, const uint8_t *wanted, struct me_registers *out,
-		      struct mp_err *err)
+int me_free_registers_find(const struct mp_cfg *cfg, const uint8_t *wanted,
+			   struct me_free_registers *out, struct mp_err *err)
 {
 	struct finder f = {.cfg = cfg};
 	uint8_t *leads_out = calloc((size_t)cfg->nr_blocks + 1, 1);
@@ -519,7 +519,7 @@ int me_registers_find(const struct mp_cfg *cfg, const uint8_t *wanted, struct me
 	if (!allocate(&f) || !out->free || !out->dead || !leads_out) {
 		free(leads_out);
 		release(&f);
-		me_registers_fini(out);
+		me_free_registers_fini(out);
 		return mp_err_set(err, ENOMEM, "out of memory");
 	}
 	for (uint32_t b = 0; b < cfg->nr_blocks; b++)
@@ -535,9 +535,9 @@ int me_registers_find(const struct mp_cfg *cfg, const uint8_t *wanted, struct me
 	return 0;
 }
 
-void me_registers_fini(struct me_registers *registers)
+void me_free_registers_fini(struct me_free_registers *registers)
 {
 	free(registers->free);
 	free(registers->dead);
-	*registers = (struct me_registers){0};
+	*registers = (struct me_free_registers){0};
 }
