@@ -13,7 +13,7 @@
 #include "editor/evidence/flags.h"
 #include "editor/instrument/flow.h"
 #include "editor/base/grow.h"
-#include "editor/instrument/linger.h"
+#include "editor/instrument/old_code.h"
 #include "editor/instrument/stubs.h"
 #include "libprof/note/edge_table.h"
 #include "libprof/insn/insn.h"
@@ -40,7 +40,7 @@ struct planner {
 
 static const char *const uncounted_names[ME_NR_UNCOUNTED] = {
 	[ME_UNCOUNTED_FLAGS] = "not counted: its callers or callees pass arithmetic flags",
-	[ME_UNCOUNTED_LINGERS] = "not counted: control may stay in its old code",
+	[ME_UNCOUNTED_OLD_CODE] = "not counted: control may stay in its old code",
 	[ME_UNCOUNTED_CYCLE] = "not counted: the counters that can be placed do not determine "
 			       "all its counts",
 };
@@ -124,8 +124,8 @@ static int choose(struct me_instrument *in, uint32_t func, enum me_uncounted *wh
 	*why = ME_COUNTED;
 	if (in->flags.shared[func]) {
 		*why = ME_UNCOUNTED_FLAGS;
-	} else if (me_lingers(in->cfg, func)) {
-		*why = ME_UNCOUNTED_LINGERS;
+	} else if (me_old_code_may_run(in->cfg, func)) {
+		*why = ME_UNCOUNTED_OLD_CODE;
 	} else {
 		rc = me_flow_build(in->cfg, &in->flags, NULL, func, &in->flow);
 		if (!rc)

@@ -11,7 +11,7 @@
 
 #include "editor/evidence/eligible.h"
 #include "editor/base/grow.h"
-#include "editor/instrument/linger.h"
+#include "editor/instrument/old_code.h"
 #include "editor/instrument/number_private.h"
 #include "editor/place/poll_code.h"
 #include "editor/evidence/vectors.h"
@@ -47,7 +47,7 @@ int me_number_new(const struct mp_cfg *cfg, bool polls, const uint8_t *movable,
 	}
 	for (uint32_t f = 0; f < cfg->nr_funcs; f++)
 		if (movable[f])
-			me_linger_arrivals(cfg, f, n->arrives);
+			me_old_code_find_arrivals(cfg, f, n->arrives);
 	rc = me_free_registers_find(cfg, movable, &n->registers, err);
 	if (!rc && barred)
 		bar(n, barred);

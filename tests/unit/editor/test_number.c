@@ -11,7 +11,7 @@
 #include <string.h>
 
 #include "editor/evidence/eligible.h"
-#include "editor/instrument/linger.h"
+#include "editor/instrument/old_code.h"
 #include "editor/instrument/number.h"
 #include "editor/layout/plan_all.h"
 #include "editor/evidence/free_registers.h"
@@ -111,7 +111,7 @@ static void number(struct numbered *n, const char *file, bool polls)
 	for (uint32_t f = 0; f < n->cfg->nr_funcs; f++) {
 		n->movable[f] = n->eligible.verdict[f] == ME_ELIGIBLE;
 		if (n->movable[f])
-			me_linger_arrivals(n->cfg, f, n->arrives);
+			me_old_code_find_arrivals(n->cfg, f, n->arrives);
 	}
 	ck_assert_int_eq(me_number_new(n->cfg, polls, n->movable, NULL, &numbering, &err), 0);
 	ck_assert_int_eq(me_free_registers_find(n->cfg, n->movable, &n->registers, &err), 0);

@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * linger - examines how control enters old blocks, and where it goes from there. patch
+ * old_code - examines how control enters old blocks, and where it goes from there. patch
  * decides what a patch is.
  */
-#include "editor/instrument/linger.h"
+#include "editor/instrument/old_code.h"
 
 #include "editor/evidence/eligible.h"
 #include "editor/evidence/patch_fit.h"
 
 /* May control come to the old block and stay there, because no jump fits into it? */
-static bool lingers_at(const struct mp_cfg *cfg, uint32_t b)
+static bool may_run_at(const struct mp_cfg *cfg, uint32_t b)
 {
 	const struct mp_block *block = &cfg->blocks[b];
 	const struct mp_func *func = &cfg->funcs[block->func];
@@ -23,14 +23,14 @@ static bool lingers_at(const struct mp_cfg *cfg, uint32_t b)
 	return false;
 }
 
-bool me_lingers(const struct mp_cfg *cfg, uint32_t f)
+bool me_old_code_may_run(const struct mp_cfg *cfg, uint32_t f)
 {
 	const struct mp_func *func = &cfg->funcs[f];
 
 	for (uint32_t b = func->first_block; b < func->first_block + func->nr_blocks; b++) {
 		const struct mp_block *block = &cfg->blocks[b];
 
-		if (lingers_at(cfg, b))
+		if (may_run_at(cfg, b))
 			return true;
 		if (block->term != MP_TERM_TABLE || block->table == MP_NONE ||
 		    me_patch_leads_table(cfg, &cfg->tables[block->table]))
@@ -52,21 +52,22 @@ enum {
  * Control in old code may go on to block @b: to its copy, or to the old block if that
  * has no room for a jump. Return: true if that is new.
  */
-static bool come(const struct mp_cfg *cfg, uint32_t b, uint8_t *how)
+static bool mark_arrival(const struct mp_cfg *cfg, uint32_t b, uint8_t *arrival_flags)
 {
 	bool stays = me_block_stays(&cfg->blocks[b]) || !me_patch_fits(cfg, b);
-	uint8_t was = how[b];
+	uint8_t was = arrival_flags[b];
 
-	how[b] |= ARRIVES | (stays ? STAYS : 0);
-	return how[b] != was;
+	arrival_flags[b] |= ARRIVES | (stays ? STAYS : 0);
+	return arrival_flags[b] != was;
 }
 
-static bool come_to_all(const struct mp_cfg *cfg, const struct mp_block *from, uint8_t *how)
+static bool mark_successors(const struct mp_cfg *cfg, const struct mp_block *from,
+			    uint8_t *arrival_flags)
 {
 	bool any = false;
 
 	for (uint32_t e = from->first_edge; e < from->first_edge + from->nr_edges; e++)
-		any |= come(cfg, cfg->edges[e].to, how);
+		any |= mark_arrival(cfg, cfg->edges[e].to, arrival_flags);
 	return any;
 }
 
@@ -76,7 +77,7 @@ static bool keeps_table(const struct mp_cfg *cfg, const struct mp_block *block)
 	       (block->table == MP_NONE || !me_patch_leads_table(cfg, &cfg->tables[block->table]));
 }
 
-void me_linger_arrivals(const struct mp_cfg *cfg, uint32_t f, uint8_t *how)
+void me_old_code_find_arrivals(const struct mp_cfg *cfg, uint32_t f, uint8_t *arrival_flags)
 {
 	const struct mp_func *func = &cfg->funcs[f];
 	uint32_t end = func->first_block + func->nr_blocks;
@@ -85,17 +86,17 @@ void me_linger_arrivals(const struct mp_cfg *cfg, uint32_t f, uint8_t *how)
 	for (uint32_t b = func->first_block; b < end; b++) {
 		const struct mp_block *block = &cfg->blocks[b];
 
-		if (block->flags & MP_BLOCK_PROBE || lingers_at(cfg, b))
-			how[b] |= STAYS;
+		if (block->flags & MP_BLOCK_PROBE || may_run_at(cfg, b))
+			arrival_flags[b] |= STAYS;
 		if (keeps_table(cfg, block))
-			come_to_all(cfg, block, how);
+			mark_successors(cfg, block, arrival_flags);
 	}
 	while (changed) {
 		changed = false;
 		for (uint32_t b = func->first_block; b < end; b++)
-			if (how[b] & STAYS)
-				changed |= come_to_all(cfg, &cfg->blocks[b], how);
+			if (arrival_flags[b] & STAYS)
+				changed |= mark_successors(cfg, &cfg->blocks[b], arrival_flags);
 	}
 	for (uint32_t b = func->first_block; b < end; b++)
-		how[b] &= ARRIVES;
+		arrival_flags[b] &= ARRIVES;
 }
