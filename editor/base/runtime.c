@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* runtime - holds the machine code that the Makefile builds from editor/base/runtime/. */
+/* runtime - holds the machine code that the Makefile builds from editor/runtime/. */
 #include "editor/base/runtime.h"
 
 const uint8_t me_runtime_blob[] __attribute__((aligned(16))) = {

@@ -4,7 +4,7 @@
  * of counts over the counters.
  *
  * It is position-independent and has no data; the parameters follow directly behind it. Its
- * source is in editor/base/runtime/. The editor puts it into files; verify compares it.
+ * source is in editor/runtime/. The editor puts it into files; verify compares it.
  */
 #ifndef ME_RUNTIME_H
 #define ME_RUNTIME_H

@@ -13,7 +13,7 @@
 
 #include "editor/debug/debug.h"
 #include "editor/place/image.h"
-#include "editor/place/phdr_room.h"
+#include "editor/place/phdr_extend.h"
 #include "editor/place/place.h"
 #include "libprof/cfg/cfg.h"
 #include "libprof/elf/elf.h"

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * start - finds the code that runs first, and puts the runtime before it (editor/base/runtime/).
+ * start - finds the code that runs first, and puts the runtime before it (editor/runtime/).
  * Called by emit; optimize asks whether the file is a program.
  */
 #include "editor/emit/start.h"

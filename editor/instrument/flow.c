@@ -23,22 +23,22 @@ static bool reserve(struct me_flow *flow, const struct mp_cfg *cfg, const struct
 	uint32_t edges = last->first_edge + last->nr_edges -
 			 cfg->blocks[func->first_block].first_edge + 2 * func->nr_blocks;
 
-	if (edges > flow->room) {
+	if (edges > flow->cap) {
 		void *bigger = realloc(flow->edges, edges * sizeof(*flow->edges));
 
 		if (!bigger)
 			return false;
 		flow->edges = bigger;
-		flow->room = edges;
+		flow->cap = edges;
 	}
-	if (func->nr_blocks >= flow->room_vertices) {
-		uint32_t room = func->nr_blocks + 1;
-		void *bigger = realloc(flow->degree, 2 * room * sizeof(*flow->degree));
+	if (func->nr_blocks >= flow->cap_vertices) {
+		uint32_t cap = func->nr_blocks + 1;
+		void *bigger = realloc(flow->degree, 2 * cap * sizeof(*flow->degree));
 
 		if (!bigger)
 			return false;
 		flow->degree = bigger;
-		flow->room_vertices = room;
+		flow->cap_vertices = cap;
 	}
 	return true;
 }

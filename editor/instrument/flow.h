@@ -32,9 +32,9 @@ struct me_flow_edge {
 struct me_flow {
 	uint32_t first_block, nr_blocks;
 	struct me_flow_edge *edges;
-	uint32_t nr_edges, room;
+	uint32_t nr_edges, cap;
 	uint32_t *degree; /* scratch: in and out, per vertex */
-	uint32_t room_vertices;
+	uint32_t cap_vertices;
 };
 
 /*

@@ -89,7 +89,7 @@ static bool reserve(struct me_number *n)
 {
 	uint32_t vertices = n->flow.nr_blocks + 1, edges = n->flow.nr_edges + 1;
 
-	if (vertices > n->room_vertices) {
+	if (vertices > n->cap_vertices) {
 		struct me_number_vertex *more = reallocarray(n->vertices, vertices, sizeof(*more));
 		uint32_t *order, *stack, *potential;
 
@@ -102,9 +102,9 @@ static bool reserve(struct me_number *n)
 		n->potential = potential ? potential : n->potential;
 		if (!more || !order || !stack || !potential)
 			return false;
-		n->room_vertices = vertices;
+		n->cap_vertices = vertices;
 	}
-	if (edges > n->room_edges) {
+	if (edges > n->cap_edges) {
 		struct me_number_edge *more = reallocarray(n->edges, edges, sizeof(*more));
 		uint32_t *in = reallocarray(n->in, edges, sizeof(*in));
 		struct me_potential_edge *passing =
@@ -115,7 +115,7 @@ static bool reserve(struct me_number *n)
 		n->passing = passing ? passing : n->passing;
 		if (!more || !in || !passing)
 			return false;
-		n->room_edges = edges;
+		n->cap_edges = edges;
 	}
 	return true;
 }
@@ -147,9 +147,9 @@ static bool add_to_table(struct me_number *n)
 	const struct me_flow *flow = &n->flow;
 	uint32_t first = t->nr_blocks, first_edge = t->nr_edges;
 
-	if (!me_grow(&t->blocks, &n->room_blocks, (uint64_t)first + flow->nr_blocks,
+	if (!me_grow(&t->blocks, &n->cap_blocks, (uint64_t)first + flow->nr_blocks,
 		     sizeof(*t->blocks)) ||
-	    !me_grow(&t->edges, &n->room_table_edges, (uint64_t)first_edge + flow->nr_edges,
+	    !me_grow(&t->edges, &n->cap_table_edges, (uint64_t)first_edge + flow->nr_edges,
 		     sizeof(*t->edges)))
 		return false;
 	for (uint32_t v = 0; v < flow->nr_blocks; v++) {

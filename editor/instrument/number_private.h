@@ -63,10 +63,10 @@ struct me_number {
 	uint32_t *potential;
 	struct me_potential_edge *passing;
 	uint32_t *next; /* per block: the next one in the plan */
-	uint32_t room_vertices, room_edges;
+	uint32_t cap_vertices, cap_edges;
 	struct me_stubs stubs;
 	struct mp_path_table table;
-	uint32_t room_blocks, room_table_edges;
+	uint32_t cap_blocks, cap_table_edges;
 	struct me_number_report *report;
 };
 

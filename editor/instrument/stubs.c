@@ -18,13 +18,13 @@ struct putter {
 	const struct mp_cfg *cfg;
 	const struct me_stubs *stubs;
 	struct me_plan out;
-	uint32_t room_blocks, room_stubs;
+	uint32_t cap_blocks, cap_stubs;
 	uint32_t nr_inline;
 };
 
 bool me_stubs_add(struct me_stubs *stubs, struct me_stub_to stub)
 {
-	if (!me_grow(&stubs->list, &stubs->room, (uint64_t)stubs->nr + 1, sizeof(*stubs->list)))
+	if (!me_grow(&stubs->list, &stubs->cap, (uint64_t)stubs->nr + 1, sizeof(*stubs->list)))
 		return false;
 	stubs->list[stubs->nr++] = stub;
 	return true;
@@ -69,9 +69,9 @@ static bool put_stub(struct putter *p, const struct me_stub_to *stub, struct me_
 {
 	struct me_plan *out = &p->out;
 
-	if (!me_grow(&out->blocks, &p->room_blocks, (uint64_t)out->nr_blocks + 1,
+	if (!me_grow(&out->blocks, &p->cap_blocks, (uint64_t)out->nr_blocks + 1,
 		     sizeof(*out->blocks)) ||
-	    !me_grow(&out->stubs, &p->room_stubs, (uint64_t)out->nr_stubs + 1, sizeof(*out->stubs)))
+	    !me_grow(&out->stubs, &p->cap_stubs, (uint64_t)out->nr_stubs + 1, sizeof(*out->stubs)))
 		return false;
 	out->blocks[out->nr_blocks++] = (struct me_plan_block){.block = stub->block,
 							       .zone = like.zone,
@@ -97,7 +97,7 @@ static bool put_block(struct putter *p, struct me_plan_block block)
 		p->nr_inline++;
 		block.align_log2 = 0;
 	}
-	if (!me_grow(&out->blocks, &p->room_blocks, (uint64_t)out->nr_blocks + 1,
+	if (!me_grow(&out->blocks, &p->cap_blocks, (uint64_t)out->nr_blocks + 1,
 		     sizeof(*out->blocks)))
 		return false;
 	block.run = 0;

@@ -365,7 +365,7 @@ int vf_check_diff(struct vf *vf)
 		{0, sizeof(Elf64_Ehdr)},
 		{phdrs, phdrs_end},
 		vf_build_id(vf->o),
-		{vf->moved.start, vf->moved.end}, /* vf_check_room() */
+		{vf->moved.start, vf->moved.end}, /* vf_check_phdr_extend() */
 	};
 	const size_t nr = sizeof(skip) / sizeof(skip[0]);
 	/* One range more than skipped ranges, and one more for each cut. */

@@ -225,7 +225,7 @@ static int check_phdrs(struct vf *vf)
 		return vf_refuse(vf, eh->p_vaddr,
 				 "PT_GNU_EH_FRAME does not point into the new segment");
 	ret = check_segment(vf, seg);
-	return ret || !vf->grown ? ret : vf_check_room(vf);
+	return ret || !vf->grown ? ret : vf_check_phdr_extend(vf);
 }
 
 static const struct mp_section *same_section(const struct vf *vf, const struct mp_section *a)

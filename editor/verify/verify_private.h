@@ -435,12 +435,12 @@ uint64_t vf_falls_to(const struct vf *vf, const struct mp_map_piece *p);
 bool vf_may_spend(const struct vf *vf, const Elf64_Phdr *slot);
 
 /*
- * verify_room: the output has one program header more; @slot is the index of the new one. First
- * find the bytes that moved; check them when the segment is known; after the scan, check all
- * references to them.
+ * verify_phdr_extend: the output has one program header more; @slot is the index of the new
+ * one. First find the bytes that moved; check them when the segment is known; after the scan,
+ * check all references to them.
  */
 int vf_find_moved(struct vf *vf, uint32_t slot);
-int vf_check_room(struct vf *vf);
+int vf_check_phdr_extend(struct vf *vf);
 int vf_check_moved(struct vf *vf);
 /* Is header @b header @a, which moved with its bytes? Is @b PT_PHDR @a of the larger table? */
 bool vf_is_moved_phdr(const struct vf *vf, const Elf64_Phdr *a, const Elf64_Phdr *b);

@@ -31,7 +31,7 @@ done
 mapfile -t user < <(printf '%s\n' "${sources[@]}" |
 	grep -vE '^(kmod/[^/]*\.c|kmod/probe/|tests/guest/cost/empty/|daemon/.*bpf/|tests/data/|tests/hazards/)|/oracle/' | grep '\.c$')
 mapfile -t headers < <(printf '%s\n' "${sources[@]}" |
-	grep -E '^(libprof|daemon|editor|kmod/uapi)/.*\.h$' | grep -vE '/bpf/|^editor/base/runtime/')
+	grep -E '^(libprof|daemon|editor|kmod/uapi)/.*\.h$' | grep -vE '/bpf/|^editor/runtime/')
 flags=(-std=gnu17 -Wall -Wextra -Wmissing-prototypes -Wstrict-prototypes -Werror -I.
 	-D_GNU_SOURCE '-DMORPH_VERSION="test"' -I"$BUILD/runtime" -fsyntax-only)
 read -ra pc <<<"$(pkg-config --cflags libelf libdw sqlite3 libxxhash jansson check)"

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * verify_room - checks a program header table with one entry more: were the bytes behind it
+ * verify_phdr_extend - checks a program header table with one entry more: were the bytes behind it
  * preserved? Called by verify_image for the headers, and by verify after the scan for
  * addresses.
  *
@@ -220,7 +220,7 @@ static int check_bytes(struct vf *vf)
 	return 0;
 }
 
-int vf_check_room(struct vf *vf)
+int vf_check_phdr_extend(struct vf *vf)
 {
 	int ret = check_headers(vf);
 

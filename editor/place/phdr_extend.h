@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * phdr_room - makes room for one more program header, directly behind the table.
+ * phdr_extend - makes room for one more program header, directly behind the table.
  *
  * The table stays where it is, so AT_PHDR, PT_PHDR, __ehdr_start and all tools find it as
  * before. In files of lld and mold, the name of the interpreter and notes lie behind it. These
@@ -10,8 +10,8 @@
  *	before:  Ehdr | table      | .interp | notes      | .dynsym ...
  *	after:   Ehdr | table, +56 bytes     | zeros      | .dynsym ...  new segment: .interp, notes
  */
-#ifndef ME_PHDR_ROOM_H
-#define ME_PHDR_ROOM_H
+#ifndef ME_PHDR_EXTEND_H
+#define ME_PHDR_EXTEND_H
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -26,7 +26,7 @@ struct me_displaced {
 };
 
 /* Find the bytes that must move. Return: false: bytes behind the table cannot move. */
-bool me_phdr_room_find(const struct mp_elf *elf, struct me_displaced *out);
+bool me_phdr_extend_find(const struct mp_elf *elf, struct me_displaced *out);
 
 /* Return: the output's address for @vaddr of the original. */
 uint64_t me_displaced_vaddr(const struct me_displaced *moved, uint64_t vaddr);

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * phdr_room - decides whether the bytes behind the program header table can move, so that the
+ * phdr_extend - decides whether the bytes behind the program header table can move, so that the
  * table grows by one entry. emit moves them. segment calls this when no header can be spared.
  */
-#include "editor/place/phdr_room.h"
+#include "editor/place/phdr_extend.h"
 
 #include <string.h>
 
@@ -64,7 +64,7 @@ static bool overlaps(uint64_t off, uint64_t size, uint64_t start, uint64_t end)
 	return size && off < end && off + size > start;
 }
 
-struct room {
+struct moved_bytes {
 	const struct mp_elf *elf;
 	const Elf64_Phdr *load;
 	uint64_t start, end;  /* bytes up to @end must move */
@@ -73,7 +73,8 @@ struct room {
 };
 
 /* Add a range to the bytes that move. Return: false: it cannot move. */
-static bool include(struct room *r, uint64_t off, uint64_t vaddr, uint64_t size, uint64_t align)
+static bool include(struct moved_bytes *r, uint64_t off, uint64_t vaddr, uint64_t size,
+		    uint64_t align)
 {
 	if (off < r->start || vaddr - off != r->load->p_vaddr - r->load->p_offset ||
 	    align > ALIGN_MAX || (align & (align - 1)))
@@ -89,7 +90,7 @@ static bool include(struct room *r, uint64_t off, uint64_t vaddr, uint64_t size,
 	return true;
 }
 
-static bool include_phdr(struct room *r, const Elf64_Phdr *p)
+static bool include_phdr(struct moved_bytes *r, const Elf64_Phdr *p)
 {
 	if (p == r->load || !overlaps(p->p_offset, p->p_filesz, r->start, r->end))
 		return true;
@@ -110,7 +111,7 @@ static bool is_interp(const struct mp_elf *elf, const struct mp_section *s)
 	return false;
 }
 
-static bool include_section(struct room *r, const struct mp_section *s)
+static bool include_section(struct moved_bytes *r, const struct mp_section *s)
 {
 	if (!(s->flags & SHF_ALLOC) || s->type == SHT_NOBITS ||
 	    !overlaps(s->off, s->size, r->start, r->end))
@@ -119,7 +120,7 @@ static bool include_section(struct room *r, const struct mp_section *s)
 	       include(r, s->off, s->vaddr, s->size, s->align);
 }
 
-static bool include_all(struct room *r)
+static bool include_all(struct moved_bytes *r)
 {
 	for (uint32_t i = 0; i < r->elf->nr_phdrs; i++)
 		if (!include_phdr(r, &r->elf->phdrs[i]))
@@ -143,9 +144,9 @@ static bool has_dynamic_symbol(const struct mp_elf *elf, const struct me_displac
 	return false;
 }
 
-bool me_phdr_room_find(const struct mp_elf *elf, struct me_displaced *out)
+bool me_phdr_extend_find(const struct mp_elf *elf, struct me_displaced *out)
 {
-	struct room r = {.elf = elf, .first = UINT64_MAX, .align = 8};
+	struct moved_bytes r = {.elf = elf, .first = UINT64_MAX, .align = 8};
 	uint64_t end;
 
 	*out = (struct me_displaced){0};

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * test_room - the functions that run most are instrumented, as far as there is room. Uses this
- * test program's own code.
+ * test_numbered_limit - the functions that run most are instrumented, as far as there is room.
+ * Uses this test program's own code.
  */
 #include "tests/unit/suite.h"
 
 #include <stdlib.h>
 
-#include "editor/instrument/room.h"
+#include "editor/instrument/numbered_limit.h"
 #include "libprof/elf/elf.h"
 
 struct chosen {
@@ -45,8 +45,9 @@ static void choose(struct chosen *c, bool counted, uint64_t max)
 		c->counts.block[b] = b % 97 * (b % 13);
 	for (uint32_t f = 0; f < c->cfg->nr_funcs; f += 2)
 		c->movable[f] = 1;
-	ck_assert_int_eq(
-		me_room_make(c->cfg, counted ? &c->counts : NULL, max, c->movable, c->detail), 0);
+	ck_assert_int_eq(me_numbered_limit_apply(c->cfg, counted ? &c->counts : NULL, max,
+						 c->movable, c->detail),
+			 0);
 	for (uint32_t f = 0; f < c->cfg->nr_funcs; f++) {
 		c->nr_kept += c->movable[f];
 		c->nr_blocks += c->movable[f] ? c->cfg->funcs[f].nr_blocks : 0;
@@ -115,10 +116,10 @@ START_TEST(the_first_stay_where_nothing_is_known)
 }
 END_TEST
 
-static Suite *room_suite(void)
+static Suite *numbered_limit_suite(void)
 {
-	Suite *suite = suite_create("room");
-	TCase *tc = tcase_create("room");
+	Suite *suite = suite_create("numbered_limit");
+	TCase *tc = tcase_create("numbered_limit");
 
 	tcase_add_test(tc, all_stay_where_there_is_room);
 	tcase_add_test(tc, what_runs_most_stays);
@@ -127,4 +128,4 @@ static Suite *room_suite(void)
 	return suite;
 }
 
-MORPH_SUITE_MAIN(room_suite)
+MORPH_SUITE_MAIN(numbered_limit_suite)

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-/* room - keeps the number of pieces of a numbered output within a limit. Called by optimize. */
-#include "editor/instrument/room.h"
+/* numbered_limit - keeps the number of pieces of a numbered output within a limit. Called by
+ * optimize. */
+#include "editor/instrument/numbered_limit.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -32,8 +33,8 @@ static double runs_of(const struct mp_cfg *cfg, const struct mp_counts *counts, 
 	return sum;
 }
 
-int me_room_make(const struct mp_cfg *cfg, const struct mp_counts *counts, uint64_t max_pieces,
-		 uint8_t *movable, const char **detail)
+int me_numbered_limit_apply(const struct mp_cfg *cfg, const struct mp_counts *counts,
+			    uint64_t max_pieces, uint8_t *movable, const char **detail)
 {
 	struct place *places = malloc(((size_t)cfg->nr_funcs + 1) * sizeof(*places));
 	uint64_t pieces = 0;

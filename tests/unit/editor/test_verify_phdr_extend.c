@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * test_verify_room - a program header table that grew: its address according to old and new
+ * test_verify_phdr_extend - a program header table that grew: its address according to old and new
  * kernels, and wrong outputs that verify refuses.
  */
 #include "tests/unit/suite.h"
@@ -226,8 +226,8 @@ END_TEST
 
 static Suite *suite(void)
 {
-	Suite *s = suite_create("verify_room");
-	TCase *tc = tcase_create("room");
+	Suite *s = suite_create("verify_phdr_extend");
+	TCase *tc = tcase_create("verify_phdr_extend");
 
 	tcase_set_timeout(tc, 120);
 	tcase_add_loop_test(tc, kernels_old_and_new_find_the_larger_table, 0, NR_COMMANDS);
