@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
  * number - numbers the paths through one function after the other, and writes a table of what
- * the numbers mean. number_way chooses the numbers, stubs places the stubs, registers finds
+ * the numbers mean. number_paths chooses the numbers, stubs places the stubs, registers finds
  * free registers. Called by optimize.
  */
 #include "editor/instrument/number.h"
@@ -76,7 +76,7 @@ void me_number_free(struct me_number *n)
 	free(n->in);
 	free(n->order);
 	free(n->stack);
-	free(n->potential);
+	free(n->offset);
 	free(n->passing);
 	free(n->next);
 	free(n->table.funcs);
@@ -91,23 +91,23 @@ static bool reserve(struct me_number *n)
 
 	if (vertices > n->cap_vertices) {
 		struct me_number_vertex *more = reallocarray(n->vertices, vertices, sizeof(*more));
-		uint32_t *order, *stack, *potential;
+		uint32_t *order, *stack, *offset;
 
 		n->vertices = more ? more : n->vertices;
 		order = reallocarray(n->order, vertices, sizeof(*order));
 		n->order = order ? order : n->order;
 		stack = reallocarray(n->stack, 2 * (size_t)vertices, sizeof(*stack));
 		n->stack = stack ? stack : n->stack;
-		potential = reallocarray(n->potential, vertices, sizeof(*potential));
-		n->potential = potential ? potential : n->potential;
-		if (!more || !order || !stack || !potential)
+		offset = reallocarray(n->offset, vertices, sizeof(*offset));
+		n->offset = offset ? offset : n->offset;
+		if (!more || !order || !stack || !offset)
 			return false;
 		n->cap_vertices = vertices;
 	}
 	if (edges > n->cap_edges) {
 		struct me_number_edge *more = reallocarray(n->edges, edges, sizeof(*more));
 		uint32_t *in = reallocarray(n->in, edges, sizeof(*in));
-		struct me_potential_edge *passing =
+		struct me_register_offset_edge *passing =
 			reallocarray(n->passing, edges, sizeof(*passing));
 
 		n->edges = more ? more : n->edges;
@@ -201,7 +201,7 @@ static void find_told(struct me_number *n)
 
 static bool add_function(struct me_number *n)
 {
-	me_number_ways(n);
+	me_number_paths(n);
 	if (!me_number_add_stubs(n))
 		return false;
 	find_told(n);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
  * number_choose - chooses the register that holds the number in each block of a function.
- * Called by number_way.
+ * Called by number_paths.
  */
 #include "editor/evidence/eligible.h"
 #include "editor/instrument/number_private.h"

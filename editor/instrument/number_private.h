@@ -3,7 +3,7 @@
  * number_private - types and functions that the files of number share; no other file includes
  * this. They handle one function after the other:
  *
- *	number -> number_way -> number_choose   which register holds the number, block by block
+ *	number -> number_paths -> number_choose   which register holds the number, block by block
  *	                     -> number_start      where it is set
  *	       -> number_stub -> number_poll      the stubs between the blocks
  */
@@ -16,7 +16,7 @@
 #include "editor/evidence/flags.h"
 #include "editor/instrument/flow.h"
 #include "editor/instrument/number.h"
-#include "editor/instrument/potential.h"
+#include "editor/instrument/register_offset.h"
 #include "editor/evidence/free_registers.h"
 #include "editor/instrument/stubs.h"
 #include "libprof/note/path_table.h"
@@ -25,8 +25,8 @@ struct me_number_vertex {
 	double weight;
 	uint32_t first_in, nr_in;   /* indexes in me_number.in */
 	uint32_t first_out, nr_out; /* indexes in flow.edges; not for the vertex outside */
-	uint32_t ways;		    /* number of paths to it; 0: not known yet */
-	uint32_t potential;	    /* at entry, register minus number */
+	uint32_t nr_paths;	    /* number of paths to it; 0: not known yet */
+	uint32_t offset;	    /* at entry, register minus number */
 	uint32_t shift;		    /* inside the block, register minus number */
 	uint8_t reg;		    /* MP_NO_REGISTER: none free, or none needed */
 	uint8_t colour;
@@ -60,8 +60,8 @@ struct me_number {
 	uint32_t *in;		      /* edges sorted by target; first the one that adds 0 */
 	uint32_t *order;	      /* vertices; successors come first */
 	uint32_t *stack;
-	uint32_t *potential;
-	struct me_potential_edge *passing;
+	uint32_t *offset;
+	struct me_register_offset_edge *passing;
 	uint32_t *next; /* per block: the next one in the plan */
 	uint32_t cap_vertices, cap_edges;
 	struct me_stubs stubs;
@@ -107,8 +107,8 @@ static inline bool me_number_has_place(const struct me_number *n, const struct m
 	return from->term != MP_TERM_TABLE && from->term != MP_TERM_UNRESOLVED;
 }
 
-/* number_way.c: numbers the paths through the current function. */
-void me_number_ways(struct me_number *n);
+/* number_paths.c: numbers the paths through the current function. */
+void me_number_paths(struct me_number *n);
 
 /* number_choose.c: chooses each block's register for its number, or MP_NO_REGISTER. */
 void me_number_choose_registers(struct me_number *n);

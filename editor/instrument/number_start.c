@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * number_start - chooses the blocks where the register is set. Called by number_way.
+ * number_start - chooses the blocks where the register is set. Called by number_paths.
  */
 #include <math.h>
 
@@ -75,6 +75,6 @@ void me_number_place_starts(struct me_number *n, uint32_t nr)
 	for (uint32_t i = 0; i < nr; i++)
 		weigh_start(n, n->order[i]);
 	for (uint32_t i = nr; i-- > 0;)
-		if (n->vertices[n->order[i]].ways == 1)
+		if (n->vertices[n->order[i]].nr_paths == 1)
 			place_start(n, n->order[i]);
 }

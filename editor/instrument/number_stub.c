@@ -20,7 +20,7 @@ static double price_of_adding(const struct me_number *n, uint32_t e)
 	return n->edges[e].price;
 }
 
-static bool find_potentials(struct me_number *n)
+static bool find_offsets(struct me_number *n)
 {
 	uint32_t nr = 0;
 
@@ -29,16 +29,16 @@ static bool find_potentials(struct me_number *n)
 
 		if (n->edges[e].carries && me_number_passes(n, edge))
 			n->passing[nr++] =
-				(struct me_potential_edge){.from = edge->from,
-							   .to = edge->to,
-							   .value = n->edges[e].value,
-							   .price = price_of_adding(n, e)};
+				(struct me_register_offset_edge){.from = edge->from,
+								 .to = edge->to,
+								 .value = n->edges[e].value,
+								 .price = price_of_adding(n, e)};
 	}
-	if (me_potentials_find(n->passing, nr, n->flow.nr_blocks, n->potential))
+	if (me_register_offsets_find(n->passing, nr, n->flow.nr_blocks, n->offset))
 		return false;
 	for (uint32_t v = 0; v < n->flow.nr_blocks; v++)
 		if (n->vertices[v].reg != MP_NO_REGISTER)
-			n->vertices[v].potential = n->vertices[v].shift = n->potential[v];
+			n->vertices[v].offset = n->vertices[v].shift = n->offset[v];
 	return true;
 }
 
@@ -48,13 +48,13 @@ static bool bring(const struct me_number *n, uint32_t e, struct me_stub *stub)
 	const struct me_flow_edge *edge = &n->flow.edges[e];
 	const struct me_number_vertex *from = &n->vertices[edge->from],
 				      *to = &n->vertices[edge->to];
-	int64_t value = (int64_t)n->edges[e].value + to->potential;
+	int64_t value = (int64_t)n->edges[e].value + to->offset;
 
 	*stub = (struct me_stub){.does = ME_STUB_SETS, .reg = to->reg};
 	if (n->edges[e].carries) {
 		stub->does = ME_STUB_ADDS;
 		stub->reg_from = from->reg;
-		value -= from->potential;
+		value -= from->offset;
 	}
 	stub->value = (int32_t)value;
 	return !n->edges[e].carries || from->reg != to->reg || value;
@@ -92,7 +92,7 @@ static bool add_before(struct me_number *n, uint32_t v)
 		return true;
 	if (at->starts) {
 		stub = (struct me_stub){
-			.does = ME_STUB_SETS, .value = (int32_t)at->potential, .reg = at->reg};
+			.does = ME_STUB_SETS, .value = (int32_t)at->offset, .reg = at->reg};
 		any = true;
 	} else if (at->nr_in == 1) {
 		any = bring(n, n->in[at->first_in], &stub);
@@ -135,7 +135,7 @@ static bool add_between(struct me_number *n, uint32_t v)
 
 bool me_number_add_stubs(struct me_number *n)
 {
-	if (!find_potentials(n))
+	if (!find_offsets(n))
 		return false;
 	for (uint32_t v = 0; v < n->flow.nr_blocks; v++)
 		if (!add_before(n, v) || !add_between(n, v))

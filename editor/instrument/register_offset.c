@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * potential - builds a spanning forest of the costliest edges; each tree knows the potentials
+ * register_offset - builds a spanning forest of the costliest edges; each tree knows the offsets
  * of its vertices. number_stub, the caller, knows what edges cost.
  */
-#include "editor/instrument/potential.h"
+#include "editor/instrument/register_offset.h"
 
 #include <errno.h>
 #include <stdbool.h>
@@ -12,14 +12,14 @@
 struct vertex {
 	uint32_t parent; /* itself: it is a root */
 	uint32_t size;	 /* of the tree, if it is a root */
-	int64_t above;	 /* its potential minus the parent's */
+	int64_t above;	 /* its offset minus the parent's */
 	int64_t low,
-		high; /* if it is a root: least and greatest potential in its tree, minus its own */
+		high; /* if it is a root: least and greatest offset in its tree, minus its own */
 };
 
 static int compare_edges(const void *a, const void *b)
 {
-	const struct me_potential_edge *x = a, *y = b;
+	const struct me_register_offset_edge *x = a, *y = b;
 
 	if (x->price != y->price)
 		return x->price < y->price ? 1 : -1;
@@ -28,7 +28,7 @@ static int compare_edges(const void *a, const void *b)
 	return x->from < y->from ? -1 : x->from > y->from;
 }
 
-/* *@above: potential of @v minus that of its root. Paths are short: smaller trees join larger
+/* *@above: offset of @v minus that of its root. Paths are short: smaller trees join larger
  * ones. */
 static uint32_t root_of(const struct vertex *vertices, uint32_t v, int64_t *above)
 {
@@ -40,8 +40,8 @@ static uint32_t root_of(const struct vertex *vertices, uint32_t v, int64_t *abov
 	return v;
 }
 
-/* Join two trees, if their potentials stay within the limit. */
-static void join(struct vertex *vertices, const struct me_potential_edge *edge)
+/* Join two trees, if their offsets stay within the limit. */
+static void join(struct vertex *vertices, const struct me_register_offset_edge *edge)
 {
 	int64_t from_above, to_above, between;
 	uint32_t a = root_of(vertices, edge->from, &from_above);
@@ -51,7 +51,7 @@ static void join(struct vertex *vertices, const struct me_potential_edge *edge)
 
 	if (a == b)
 		return;
-	/* Potential of the other tree's root minus that of this one. */
+	/* Offset of the other tree's root minus that of this one. */
 	between = from_above - edge->value - to_above;
 	if (root->size < other->size) {
 		root = &vertices[b];
@@ -60,7 +60,7 @@ static void join(struct vertex *vertices, const struct me_potential_edge *edge)
 	}
 	low = other->low + between < root->low ? other->low + between : root->low;
 	high = other->high + between > root->high ? other->high + between : root->high;
-	if (high - low > ME_POTENTIAL_MAX)
+	if (high - low > ME_REGISTER_OFFSET_MAX)
 		return;
 	other->parent = (uint32_t)(root - vertices);
 	other->above = between;
@@ -69,8 +69,8 @@ static void join(struct vertex *vertices, const struct me_potential_edge *edge)
 	root->high = high;
 }
 
-int me_potentials_find(struct me_potential_edge *edges, uint32_t nr_edges, uint32_t nr_vertices,
-		       uint32_t *potential)
+int me_register_offsets_find(struct me_register_offset_edge *edges, uint32_t nr_edges,
+			     uint32_t nr_vertices, uint32_t *offset)
 {
 	struct vertex *vertices = malloc(((size_t)nr_vertices + 1) * sizeof(*vertices));
 
@@ -86,7 +86,7 @@ int me_potentials_find(struct me_potential_edge *edges, uint32_t nr_edges, uint3
 		int64_t above;
 		uint32_t root = root_of(vertices, v, &above);
 
-		potential[v] = (uint32_t)(above - vertices[root].low);
+		offset[v] = (uint32_t)(above - vertices[root].low);
 	}
 	free(vertices);
 	return 0;

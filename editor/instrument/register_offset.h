@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * potential - decides by how much the register of each block exceeds its number, so that the
+ * register_offset - decides by how much the register of each block exceeds its number, so that the
  * costliest edges add nothing. Called by number_stub.
  *
  * An increment on an edge can be made elsewhere if all paths to a block agree. Ball and Larus
@@ -13,27 +13,27 @@
  *         / \  |               through.
  *        C   --D
  */
-#ifndef ME_POTENTIAL_H
-#define ME_POTENTIAL_H
+#ifndef ME_REGISTER_OFFSET_H
+#define ME_REGISTER_OFFSET_H
 
 #include <stdint.h>
 
-/* Limit on numbers and on potentials: their sum fits into 31 bits. */
-#define ME_POTENTIAL_MAX ((1 << 30) - 1)
+/* Limit on numbers and on offsets: their sum fits into 31 bits. */
+#define ME_REGISTER_OFFSET_MAX ((1 << 30) - 1)
 
-struct me_potential_edge {
+struct me_register_offset_edge {
 	uint32_t from, to; /* vertices */
 	uint32_t value;	   /* number at @to minus number at @from */
 	double price;	   /* cost of adding anything; HUGE_VAL: impossible, @value is 0 */
 };
 
 /*
- * me_potentials_find - finds potentials so that as many edges as possible add nothing, the
- * costliest first: @value + @potential[to] - @potential[from] is 0. Sorts @edges. Edges on
+ * me_register_offsets_find - finds offsets so that as many edges as possible add nothing, the
+ * costliest first: @value + @offset[to] - @offset[from] is 0. Sorts @edges. Edges on
  * which nothing can be added must form no cycle.
  * Return: 0, -ENOMEM.
  */
-int me_potentials_find(struct me_potential_edge *edges, uint32_t nr_edges, uint32_t nr_vertices,
-		       uint32_t *potential);
+int me_register_offsets_find(struct me_register_offset_edge *edges, uint32_t nr_edges,
+			     uint32_t nr_vertices, uint32_t *offset);
 
 #endif

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * number_way - counts the paths to each block of a function and numbers them: the paths by an
+ * number_paths - counts the paths to each block of a function and numbers them: the paths by an
  * edge get numbers behind those of the edges before it. Decides which numbers are worth
  * keeping. Called by number.
  */
@@ -17,7 +17,7 @@
 #define DOUBT 0.05
 
 /* Limit on paths to a block; with more, paths start again there. */
-#define MAX_WAYS ME_POTENTIAL_MAX
+#define MAX_PATHS ME_REGISTER_OFFSET_MAX
 
 static int compare_in(const void *a, const void *b, void *number)
 {
@@ -135,13 +135,13 @@ static bool can_meet(const struct me_number *n, uint32_t v)
 }
 
 /* A block that ends a loop's turn may be asked before its paths are counted. */
-static uint32_t ways_to(const struct me_number_vertex *at)
+static uint32_t paths_to(const struct me_number_vertex *at)
 {
-	return at->starts ? 1 : at->ways;
+	return at->starts ? 1 : at->nr_paths;
 }
 
 /* No number reaches @at: a path starts there. */
-static void forget_ways(struct me_number *n, struct me_number_vertex *at)
+static void forget_paths(struct me_number *n, struct me_number_vertex *at)
 {
 	for (uint32_t k = 0; k < at->nr_in; k++) {
 		struct me_number_edge *edge = &n->edges[n->in[at->first_in + k]];
@@ -153,10 +153,10 @@ static void forget_ways(struct me_number *n, struct me_number_vertex *at)
 }
 
 /* Count the paths to @v. Its predecessors come first, unless a path starts at @v. */
-static void count_ways(struct me_number *n, uint32_t v)
+static void count_paths(struct me_number *n, uint32_t v)
 {
 	struct me_number_vertex *at = &n->vertices[v];
-	uint64_t ways = 0;
+	uint64_t nr_paths = 0;
 
 	if (at->reg == MP_NO_REGISTER || !at->nr_in ||
 	    (at->nr_in > 1 && !at->starts && !can_meet(n, v)))
@@ -164,20 +164,20 @@ static void count_ways(struct me_number *n, uint32_t v)
 	for (uint32_t k = 0; k < at->nr_in && !at->starts; k++) {
 		uint32_t e = n->in[at->first_in + k];
 
-		n->edges[e].value = (uint32_t)ways;
+		n->edges[e].value = (uint32_t)nr_paths;
 		n->edges[e].carries = me_number_may_carry(n, &n->flow.edges[e]);
-		ways += n->edges[e].carries ? ways_to(&n->vertices[n->flow.edges[e].from]) : 1;
-		if (ways > MAX_WAYS)
+		nr_paths += n->edges[e].carries ? paths_to(&n->vertices[n->flow.edges[e].from]) : 1;
+		if (nr_paths > MAX_PATHS)
 			at->starts = true;
 	}
 	/* No number reaches this block, so a path starts here. */
 	if (at->nr_in == 1 && !n->edges[n->in[at->first_in]].carries)
 		at->starts = true;
 	if (at->starts) {
-		forget_ways(n, at);
-		ways = 1;
+		forget_paths(n, at);
+		nr_paths = 1;
 	}
-	at->ways = (uint32_t)ways;
+	at->nr_paths = (uint32_t)nr_paths;
 }
 
 /* Is the number at the end of @v used later? @around: also if only in the next turn of a loop. */
@@ -204,13 +204,13 @@ static void drop_needless(struct me_number *n, uint32_t v, bool around)
 	struct me_number_vertex *at = &n->vertices[v];
 
 	at->needed = is_needed(n, v, around);
-	if (at->needed || (around ? at->ways > 1 && !at->starts : !at->heads))
+	if (at->needed || (around ? at->nr_paths > 1 && !at->starts : !at->heads))
 		return;
-	forget_ways(n, at);
+	forget_paths(n, at);
 	at->reg = MP_NO_REGISTER;
 }
 
-void me_number_ways(struct me_number *n)
+void me_number_paths(struct me_number *n)
 {
 	const struct me_flow *flow = &n->flow;
 	uint32_t nr = 0;
@@ -224,7 +224,7 @@ void me_number_ways(struct me_number *n)
 		visit(n, v, &nr);
 	for (int around = 0; around < 2; around++) {
 		for (uint32_t i = nr; i-- > 0;)
-			count_ways(n, n->order[i]);
+			count_paths(n, n->order[i]);
 		for (uint32_t i = 0; i < nr; i++)
 			drop_needless(n, n->order[i], around);
 	}
