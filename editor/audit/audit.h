@@ -3,7 +3,7 @@
  * audit - is program B faster than program A on this machine, and does it behave the same?
  *
  * Decides which runs are made, in which order, when there are enough, and the verdict.
- * The statistics are in sequential, a single run in audit_run, the wording in
+ * The statistics are in sequential_test, a single run in audit_run, the wording in
  * audit_report. Called by morph_audit.c.
  */
 #ifndef ME_AUDIT_H
@@ -14,7 +14,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "editor/audit/sequential.h"
+#include "editor/audit/sequential_test.h"
 #include "libprof/base/err.h"
 
 enum me_audit_metric {

@@ -212,13 +212,13 @@ static struct me_stub_to stub_of(const struct me_flow *flow, const struct me_flo
 				  .what = {.counter = counter}};
 
 	switch (edge->place) {
-	case ME_FLOW_TO: stub.what.ways = ME_STUB_ALL; break;
+	case ME_FLOW_TO: stub.what.arrivals = ME_STUB_ALL; break;
 	case ME_FLOW_FROM:
 		stub.block = flow->first_block + edge->from;
-		stub.what.ways = ME_STUB_ALL;
+		stub.what.arrivals = ME_STUB_ALL;
 		break;
-	case ME_FLOW_OUTSIDE: stub.what.ways = ME_STUB_OUTSIDE; break;
-	default: stub.what.ways = ME_STUB_EDGE; stub.what.from = flow->first_block + edge->from;
+	case ME_FLOW_OUTSIDE: stub.what.arrivals = ME_STUB_OUTSIDE; break;
+	default: stub.what.arrivals = ME_STUB_EDGE; stub.what.from = flow->first_block + edge->from;
 	}
 	return stub;
 }
@@ -308,14 +308,14 @@ static bool add_check(struct planner *p, uint32_t entry, uint32_t first)
 	for (uint32_t i = first; i < p->stubs.nr; i++) {
 		struct me_stub_to *stub = &p->stubs.list[i];
 
-		if (stub->block == entry && (stub->what.ways == ME_STUB_OUTSIDE ||
-					     (stub->what.ways == ME_STUB_ALL && !again))) {
+		if (stub->block == entry && (stub->what.arrivals == ME_STUB_OUTSIDE ||
+					     (stub->what.arrivals == ME_STUB_ALL && !again))) {
 			stub->what.checks = true;
 			return true;
 		}
 	}
 	return me_stubs_add(&p->stubs, (struct me_stub_to){.block = entry,
-							   .what = {.ways = ME_STUB_OUTSIDE,
+							   .what = {.arrivals = ME_STUB_OUTSIDE,
 								    .does = ME_STUB_PASSES,
 								    .checks = true}});
 }

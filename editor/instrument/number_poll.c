@@ -73,7 +73,7 @@ static bool find_scratch(const struct me_number *n, uint32_t v, struct me_stub *
 bool me_number_add_poll(struct me_number *n, uint32_t v, struct me_stub *stub)
 {
 	struct me_number_vertex *at = &n->vertices[v];
-	struct me_stub note = {.does = ME_STUB_NOTES, .ways = ME_STUB_POLL, .reg = at->reg};
+	struct me_stub note = {.does = ME_STUB_NOTES, .arrivals = ME_STUB_POLL, .reg = at->reg};
 
 	if (!n->polls || !ends_paths(n, v))
 		return true;

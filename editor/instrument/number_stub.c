@@ -68,7 +68,7 @@ static bool add_stub(struct me_number *n, uint32_t block, const struct me_stub *
 }
 
 /* The only edge from @v, if it leads to a merge and keeps the register; else MP_NONE. */
-static uint32_t only_way(const struct me_number *n, uint32_t v)
+static uint32_t only_edge_of(const struct me_number *n, uint32_t v)
 {
 	const struct me_number_vertex *at = &n->vertices[v];
 	uint32_t e = at->first_out;
@@ -84,7 +84,7 @@ static uint32_t only_way(const struct me_number *n, uint32_t v)
 static bool add_before(struct me_number *n, uint32_t v)
 {
 	struct me_number_vertex *at = &n->vertices[v];
-	uint32_t way = only_way(n, v);
+	uint32_t on_edge = only_edge_of(n, v);
 	struct me_stub stub = {.does = ME_STUB_ADDS, .reg = at->reg, .reg_from = at->reg}, on;
 	bool any = false;
 
@@ -97,7 +97,7 @@ static bool add_before(struct me_number *n, uint32_t v)
 	} else if (at->nr_in == 1) {
 		any = bring(n, n->in[at->first_in], &stub);
 	}
-	if (way != MP_NONE && bring(n, way, &on)) {
+	if (on_edge != MP_NONE && bring(n, on_edge, &on)) {
 		at->shift += (uint32_t)on.value;
 		stub.value += on.value;
 		any = true;
@@ -106,7 +106,7 @@ static bool add_before(struct me_number *n, uint32_t v)
 		any = false;
 	if (!any)
 		stub.does = ME_STUB_PASSES;
-	stub.ways = ME_STUB_ALL;
+	stub.arrivals = ME_STUB_ALL;
 	if (!me_number_add_poll(n, v, &stub))
 		return false;
 	return (!any && !stub.polls) || add_stub(n, n->flow.first_block + v, &stub, at->weight);
@@ -123,9 +123,9 @@ static bool add_between(struct me_number *n, uint32_t v)
 		struct me_stub stub;
 
 		if (!bring(n, e, &stub) ||
-		    (edge->from != n->flow.nr_blocks && only_way(n, edge->from) == e))
+		    (edge->from != n->flow.nr_blocks && only_edge_of(n, edge->from) == e))
 			continue;
-		stub.ways = edge->place == ME_FLOW_OUTSIDE ? ME_STUB_OUTSIDE : ME_STUB_EDGE;
+		stub.arrivals = edge->place == ME_FLOW_OUTSIDE ? ME_STUB_OUTSIDE : ME_STUB_EDGE;
 		stub.from = n->flow.first_block + edge->from;
 		if (!add_stub(n, n->flow.first_block + v, &stub, edge->weight))
 			return false;

@@ -70,10 +70,11 @@ static uint32_t arrival(const struct mp_cfg *cfg, const struct me_placement *pla
 	struct me_edge_stub key = {copy->block, block, 0}, *found;
 
 	if (copy->stub) { /* behind a stub, control continues */
-		uint8_t ways = placement->stubs[copy->stub - 1].ways;
+		uint8_t arrivals = placement->stubs[copy->stub - 1].arrivals;
 
-		return ways == ME_STUB_ALL || ways == ME_STUB_POLL ? placement->itself[block]
-								   : placement->inner[block];
+		return arrivals == ME_STUB_ALL || arrivals == ME_STUB_POLL
+			       ? placement->itself[block]
+			       : placement->inner[block];
 	}
 	if (cfg->blocks[copy->block].func != cfg->blocks[block].func)
 		return placement->of_block[block];
@@ -194,7 +195,7 @@ static void shape(const struct mp_cfg *cfg, struct me_placement *placement, uint
 	if (copy->stub) {
 		const struct me_stub *stub = &placement->stubs[copy->stub - 1];
 
-		copy->endbr64 = stub->ways != ME_STUB_EDGE && stub->ways != ME_STUB_POLL &&
+		copy->endbr64 = stub->arrivals != ME_STUB_EDGE && stub->arrivals != ME_STUB_POLL &&
 				begins_with_endbr64(cfg, block);
 		copy->body_size = me_stub_code_size(stub, placement->counters) +
 				  (copy->endbr64 ? ENDBR64 : 0);
@@ -440,7 +441,7 @@ static void index_copies(const struct mp_cfg *cfg, const struct me_plan *plan,
 		if (!plan->blocks[i].stub)
 			continue;
 		out->copies[i].stub = stub + 1;
-		switch (plan->stubs[stub].ways) {
+		switch (plan->stubs[stub].arrivals) {
 		case ME_STUB_ALL:
 			if (out->of_block[block] == out->inner[block])
 				out->of_block[block] = i;

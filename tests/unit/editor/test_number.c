@@ -154,13 +154,13 @@ static void run_stub(struct walk *w, const struct me_stub *stub)
 	w->polled |= stub->polls;
 }
 
-static void run_stubs(struct walk *w, uint32_t from, uint32_t block, uint8_t ways)
+static void run_stubs(struct walk *w, uint32_t from, uint32_t block, uint8_t arrivals)
 {
 	const struct numbered *n = w->n;
 
 	for (uint32_t s = n->first_stub[block]; s < n->first_stub[block + 1]; s++)
-		if (n->stubs[s].what.ways == ways &&
-		    (ways != ME_STUB_EDGE || n->stubs[s].what.from == from))
+		if (n->stubs[s].what.arrivals == arrivals &&
+		    (arrivals != ME_STUB_EDGE || n->stubs[s].what.from == from))
 			run_stub(w, &n->stubs[s].what);
 }
 

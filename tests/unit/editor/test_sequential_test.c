@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * test_sequential - the sequential test is fair by arithmetic, keeps its error rate in
+ * test_sequential_test - the sequential test is fair by arithmetic, keeps its error rate in
  * simulation, and still finds real differences. Seeds are fixed, so every run gives the same
  * numbers.
  */
@@ -8,7 +8,7 @@
 #include <math.h>
 
 #include "editor/audit/audit_simulate.h"
-#include "editor/audit/sequential.h"
+#include "editor/audit/sequential_test.h"
 #include "tests/unit/suite.h"
 
 #define ALPHA 0.01

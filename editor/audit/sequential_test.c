@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * sequential - a test of paired differences that is valid at every look. sequential.h explains
- * the method. Here are the bets, their capital, and the search for the effects that no bet
- * rejects.
+ * sequential_test - a test of paired differences that is valid at every look. sequential_test.h
+ * explains the method. Here are the bets, their capital, and the search for the effects that no
+ * bet rejects.
  */
-#include "editor/audit/sequential.h"
+#include "editor/audit/sequential_test.h"
 
 #include <errno.h>
 #include <math.h>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * sequential - a test of paired differences that stays valid however often its result is looked
- * at.
+ * sequential_test - a test of paired differences that stays valid however often its result is
+ * looked at.
  *
  * It decides when the evidence suffices; it runs no programs. Called by audit after each pair,
  * and by the simulation that checks its promise.
@@ -21,8 +21,8 @@
  * sign decide. The interval is the set of effects that the same game does not reject, each side
  * at alpha / 2.
  */
-#ifndef ME_SEQUENTIAL_H
-#define ME_SEQUENTIAL_H
+#ifndef ME_SEQUENTIAL_TEST_H
+#define ME_SEQUENTIAL_TEST_H
 
 #include <stdbool.h>
 #include <stddef.h>
