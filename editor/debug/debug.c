@@ -166,13 +166,14 @@ int me_debug_build(const struct mp_cfg *cfg, const struct me_placement *placemen
 	return 0;
 }
 
-int me_debug_put(struct me_debug *debug, uint32_t index, Elf64_Shdr *header, struct me_image *image)
+int me_debug_put(struct me_debug *debug, uint32_t index, Elf64_Shdr *header,
+		 struct me_output_parts *output)
 {
 	for (size_t i = 0; debug && i < NR_SECTIONS; i++) {
 		struct me_debug_section *s = section(&debug->file, i);
 
 		if (s->new_index == index) {
-			int rc = me_debug_section_put(s, header, image);
+			int rc = me_debug_section_put(s, header, output);
 
 			return rc ? rc : 1;
 		}

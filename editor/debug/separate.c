@@ -24,7 +24,7 @@ struct writer {
 	struct me_sections sections;
 	struct me_symbols symbols;
 	struct me_debug *debug;
-	struct me_image *image;
+	struct me_output_parts *output;
 	uint8_t *head;	   /* first part of the image; headers are written last */
 	uint64_t kept_end; /* up to here, headers and notes have the program's offsets */
 };
@@ -41,7 +41,7 @@ static int put_head(struct writer *w)
 	if (!w->head)
 		return -ENOMEM;
 	w->kept_end = size;
-	return me_image_add(w->image, w->head, size, 1, ME_IMAGE_FREE, NULL);
+	return me_output_parts_add(w->output, w->head, size, 1, ME_OUTPUT_PARTS_FREE, NULL);
 }
 
 /* The output's own build-id, by which debuggers match both files. */
@@ -58,17 +58,17 @@ static const uint8_t *build_id_note(const struct writer *w, const struct mp_sect
 static int put_note(struct writer *w, Elf64_Shdr *h, const uint8_t *bytes)
 {
 	const struct mp_section *own = mp_elf_section_at(w->cfg->elf, h->sh_addr);
-	uint64_t at = w->image->size_bytes;
+	uint64_t at = w->output->size_bytes;
 	bool keep = own && own->vaddr == h->sh_addr && own->off >= at && own->off - at < NEAR &&
 		    w->kept_end == at;
 	int rc;
 
 	if (keep)
-		w->image->size_bytes = own->off;
-	rc = me_image_add(w->image, bytes, h->sh_size, keep ? 1 : NOTE_ALIGN, ME_IMAGE_BORROW,
-			  &h->sh_offset);
+		w->output->size_bytes = own->off;
+	rc = me_output_parts_add(w->output, bytes, h->sh_size, keep ? 1 : NOTE_ALIGN,
+				 ME_OUTPUT_PARTS_BORROW, &h->sh_offset);
 	if (keep)
-		w->kept_end = w->image->size_bytes;
+		w->kept_end = w->output->size_bytes;
 	return rc;
 }
 
@@ -88,7 +88,7 @@ static int put_loaded(struct writer *w, uint32_t i)
 	}
 	if (!w->sections.origin[i] || old->type != SHT_NOTE) {
 		h->sh_type = SHT_NOBITS;
-		h->sh_offset = w->image->size_bytes;
+		h->sh_offset = w->output->size_bytes;
 		return 0;
 	}
 	bytes = strcmp(old->name, BUILD_ID) ? w->elf->data + old->off : build_id_note(w, old);
@@ -102,7 +102,7 @@ static int put_unloaded(struct writer *w, uint32_t i)
 	const struct me_sections *s = &w->sections;
 	Elf64_Shdr *h = &w->sections.shdrs[i];
 	const uint8_t *bytes = w->elf->data + h->sh_offset;
-	int own = ME_IMAGE_BORROW, rc = me_debug_put(w->debug, i, h, w->image);
+	int own = ME_OUTPUT_PARTS_BORROW, rc = me_debug_put(w->debug, i, h, w->output);
 
 	if (rc)
 		return rc < 0 ? rc : 0;
@@ -111,19 +111,20 @@ static int put_unloaded(struct writer *w, uint32_t i)
 		h->sh_size = w->symbols.symtab_size;
 		h->sh_info = w->symbols.nr_locals;
 		w->symbols.symtab = NULL;
-		own = ME_IMAGE_FREE;
+		own = ME_OUTPUT_PARTS_FREE;
 	} else if (i == s->strtab) {
 		bytes = w->symbols.strtab;
 		h->sh_size = w->symbols.strtab_size;
 		w->symbols.strtab = NULL;
-		own = ME_IMAGE_FREE;
+		own = ME_OUTPUT_PARTS_FREE;
 	} else if (i == s->shstrtab) {
 		bytes = (const uint8_t *)s->names;
 		h->sh_size = s->names_size;
 		w->sections.names = NULL;
-		own = ME_IMAGE_FREE;
+		own = ME_OUTPUT_PARTS_FREE;
 	}
-	return me_image_add(w->image, bytes, h->sh_size, h->sh_addralign, own, &h->sh_offset);
+	return me_output_parts_add(w->output, bytes, h->sh_size, h->sh_addralign, own,
+				   &h->sh_offset);
 }
 
 static int put_sections(struct writer *w, struct mp_err *err)
@@ -143,7 +144,7 @@ static int put_sections(struct writer *w, struct mp_err *err)
 		if (h->sh_flags & SHF_ALLOC)
 			continue;
 		if (h->sh_type == SHT_NOBITS)
-			h->sh_offset = w->image->size_bytes;
+			h->sh_offset = w->output->size_bytes;
 		else
 			rc = put_unloaded(w, i);
 	}
@@ -173,8 +174,9 @@ static int put_headers(struct writer *w)
 {
 	Elf64_Ehdr ehdr = w->elf->ehdr, out;
 	uint32_t nr = w->sections.nr_shdrs;
-	int rc = me_image_add(w->image, (uint8_t *)w->sections.shdrs, nr * sizeof(Elf64_Shdr), 8,
-			      ME_IMAGE_FREE, &ehdr.e_shoff);
+	int rc = me_output_parts_add(w->output, (uint8_t *)w->sections.shdrs,
+				     nr * sizeof(Elf64_Shdr), 8, ME_OUTPUT_PARTS_FREE,
+				     &ehdr.e_shoff);
 
 	w->sections.shdrs = NULL;
 	if (rc)
@@ -208,10 +210,10 @@ static int build_symbols(struct writer *w, const struct me_placement *placement,
 }
 
 int me_separate_build(const struct me_separate *separate, const struct mp_cfg *cfg,
-		      const struct me_placement *placement, struct me_image *image,
+		      const struct me_placement *placement, struct me_output_parts *output,
 		      struct me_debug_report *report, struct mp_err *err)
 {
-	struct writer w = {.in = separate, .cfg = cfg, .elf = separate->elf, .image = image};
+	struct writer w = {.in = separate, .cfg = cfg, .elf = separate->elf, .output = output};
 	struct mp_err why;
 	int rc = me_sections_build(w.elf, separate->displaced, &w.sections, &why);
 

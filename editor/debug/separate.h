@@ -12,7 +12,7 @@
 #include <stdint.h>
 
 #include "editor/debug/debug.h"
-#include "editor/place/image.h"
+#include "editor/place/output_parts.h"
 #include "editor/place/phdr_extend.h"
 #include "editor/place/place.h"
 #include "libprof/cfg/cfg.h"
@@ -42,11 +42,11 @@ struct me_separate {
 
 /*
  * me_separate_build - makes the debug file of an output.
- * Return: 0, -ENOMEM, -EPERM. Ownership: me_image_fini(@image), also on failure; parts of it
- * point into @separate->elf.
+ * Return: 0, -ENOMEM, -EPERM. Ownership: me_output_parts_fini(@output), also on failure; parts
+ * of it point into @separate->elf.
  */
 int me_separate_build(const struct me_separate *separate, const struct mp_cfg *cfg,
-		      const struct me_placement *placement, struct me_image *image,
+		      const struct me_placement *placement, struct me_output_parts *output,
 		      struct me_debug_report *report, struct mp_err *err);
 
 #endif

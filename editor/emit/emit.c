@@ -385,16 +385,16 @@ static int build_separate(struct emitter *e, const struct mp_elf *debug, const c
 		.displaced = &e->segment.displaced,
 	};
 	const struct mp_section *old = mp_elf_section(e->elf, ME_DEBUGLINK_SECTION);
-	struct me_image *image = &e->out->debug_image;
+	struct me_output_parts *output = &e->out->debug_output;
 	char own_name[2 * MP_BUILD_ID_MAX + sizeof(".debug")];
 	int rc = name ? 0 : name_by_build_id(e, own_name, err);
 
 	if (!rc)
-		rc = me_separate_build(&separate, e->cfg, &e->placement, image, &e->out->debug,
+		rc = me_separate_build(&separate, e->cfg, &e->placement, output, &e->out->debug,
 				       err);
 	if (rc)
 		return rc;
-	e->link = me_debuglink_make(name ? name : own_name, me_debuglink_crc_image(image),
+	e->link = me_debuglink_make(name ? name : own_name, me_debuglink_crc_parts(output),
 				    &e->link_size);
 	if (old)
 		e->link_section = e->sections.index[old - e->elf->sections];
@@ -421,18 +421,19 @@ static int add_unloaded(struct emitter *e, struct me_symbols *symbols, struct mp
 			continue;
 		if (e->table_section && i == e->table_section) {
 			h->sh_size = e->plan->table_size;
-			rc = me_image_add(&e->out->image, e->plan->table, h->sh_size, 1, 0,
-					  &h->sh_offset);
+			rc = me_output_parts_add(&e->out->output, e->plan->table, h->sh_size, 1, 0,
+						 &h->sh_offset);
 			continue;
 		}
 		if (e->link && i == e->link_section) {
 			h->sh_size = e->link_size;
-			rc = me_image_add(&e->out->image, e->link, h->sh_size, h->sh_addralign,
-					  ME_IMAGE_FREE, &h->sh_offset);
+			rc = me_output_parts_add(&e->out->output, e->link, h->sh_size,
+						 h->sh_addralign, ME_OUTPUT_PARTS_FREE,
+						 &h->sh_offset);
 			e->link = NULL;
 			continue;
 		}
-		rc = me_debug_put(e->debug, i, h, &e->out->image);
+		rc = me_debug_put(e->debug, i, h, &e->out->output);
 		if (rc || s->origin[i] == 0)
 			continue;
 		if (i == s->symtab) {
@@ -452,8 +453,8 @@ static int add_unloaded(struct emitter *e, struct me_symbols *symbols, struct mp
 			s->names = NULL;
 			own = 1;
 		}
-		rc = me_image_add(&e->out->image, bytes, h->sh_size, h->sh_addralign, own,
-				  &h->sh_offset);
+		rc = me_output_parts_add(&e->out->output, bytes, h->sh_size, h->sh_addralign, own,
+					 &h->sh_offset);
 	}
 	return rc < 0 ? mp_err_set(err, -rc, "out of memory") : 0;
 }
@@ -479,7 +480,7 @@ static int build_symbols(struct emitter *e, struct me_symbols *symbols, struct m
 
 static int assemble(struct emitter *e, struct mp_err *err)
 {
-	struct me_image *image = &e->out->image;
+	struct me_output_parts *output = &e->out->output;
 	struct me_symbols symbols;
 	uint8_t *head = e->head, *body = e->body;
 	Elf64_Ehdr ehdr;
@@ -487,13 +488,13 @@ static int assemble(struct emitter *e, struct mp_err *err)
 
 	e->head = e->body = NULL;
 	memcpy(&ehdr, head, sizeof(ehdr));
-	rc = me_image_add(image, head, e->segment.old_end, 1, ME_IMAGE_UNMAP, NULL);
+	rc = me_output_parts_add(output, head, e->segment.old_end, 1, ME_OUTPUT_PARTS_UNMAP, NULL);
 	if (rc) {
 		free(body);
 		return mp_err_set(err, ENOMEM, "out of memory");
 	}
-	image->size_bytes = e->segment.off;
-	rc = me_image_add(image, body, e->body_size, 1, 1, NULL);
+	output->size_bytes = e->segment.off;
+	rc = me_output_parts_add(output, body, e->body_size, 1, 1, NULL);
 	if (rc)
 		return mp_err_set(err, ENOMEM, "out of memory");
 	rc = build_symbols(e, &symbols, err);
@@ -502,8 +503,8 @@ static int assemble(struct emitter *e, struct mp_err *err)
 	me_symbols_fini(&symbols);
 	if (rc)
 		return rc;
-	rc = me_image_add(image, (uint8_t *)e->sections.shdrs,
-			  e->sections.nr_shdrs * sizeof(Elf64_Shdr), 8, 1, &ehdr.e_shoff);
+	rc = me_output_parts_add(output, (uint8_t *)e->sections.shdrs,
+				 e->sections.nr_shdrs * sizeof(Elf64_Shdr), 8, 1, &ehdr.e_shoff);
 	e->sections.shdrs = NULL;
 	if (rc)
 		return mp_err_set(err, ENOMEM, "out of memory");
@@ -630,7 +631,7 @@ int me_emit_spending(const struct mp_cfg *cfg, struct me_plan *plan, const struc
 
 void me_emitted_fini(struct me_emitted *emitted)
 {
-	me_image_fini(&emitted->image);
-	me_image_fini(&emitted->debug_image);
+	me_output_parts_fini(&emitted->output);
+	me_output_parts_fini(&emitted->debug_output);
 	me_patches_fini(&emitted->patches);
 }

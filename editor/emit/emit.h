@@ -12,7 +12,7 @@
 #include <stdint.h>
 
 #include "editor/debug/debug.h"
-#include "editor/place/image.h"
+#include "editor/place/output_parts.h"
 #include "editor/emit/patch.h"
 #include "editor/place/place.h"
 #include "editor/plan.h"
@@ -20,8 +20,8 @@
 #include "libprof/base/err.h"
 
 struct me_emitted {
-	struct me_image image;
-	struct me_image debug_image; /* of its debug file; empty: it has none */
+	struct me_output_parts output;
+	struct me_output_parts debug_output; /* of its debug file; empty: it has none */
 	struct me_patches patches;
 	uint64_t text_bytes;	/* .morph.text */
 	uint64_t hot_bytes;	/* size of the hot zone in .morph.text */
@@ -38,15 +38,15 @@ struct me_emitted {
 /*
  * me_emit - build the output for @plan.
  * Return: 0; -EPERM the file cannot be rewritten; -ERANGE a displacement does not fit;
- * -ENOMEM; -EBADMSG. Ownership: me_emitted_fini(@out); parts of the image point into cfg->elf.
+ * -ENOMEM; -EBADMSG. Ownership: me_emitted_fini(@out); parts of the output point into cfg->elf.
  */
 int me_emit(const struct mp_cfg *cfg, const struct me_plan *plan, struct me_emitted *out,
 	    struct mp_err *err);
 /*
  * me_emit_separate - also build the output's debug file from @debug, that of the
  * original. The output's .gnu_debuglink names it @name; NULL: its name in a tree of
- * build-ids, which lacks the build-id's first byte. debug_image points into @debug and
- * into the output's image.
+ * build-ids, which lacks the build-id's first byte. debug_output points into @debug and
+ * into the parts of the output.
  * Return: as me_emit(); also -EPERM if @name is NULL and the output has no build-id.
  */
 int me_emit_separate(const struct mp_cfg *cfg, const struct me_plan *plan,

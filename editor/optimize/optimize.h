@@ -73,7 +73,8 @@ struct me_optimize_options {
 	const struct me_optimize_files *files; /* NULL: by name */
 	/* The input's debug file, or ME_SEPARATE_AUTO; NULL: none is read. */
 	const char *debug_file;
-	/* The output's debug file; NULL: the output's name with .debug, or its build-id with @files. */
+	/* The output's debug file; NULL: the output's name with .debug, or its build-id with
+	 * @files. */
 	const char *debug_output;
 	const char *db;
 	/*
@@ -132,11 +133,11 @@ struct me_optimize_report {
 	struct me_number_report numbered;
 	uint8_t counters; /* enum me_counters */
 	struct me_verify_report verified;
-	struct me_emitted emitted;	 /* numbers only: its image is freed */
+	struct me_emitted emitted;	 /* numbers only: its parts are freed */
 	char *debug_file, *debug_output; /* debug files read and written; NULL: none */
 	uint64_t debug_old_size, debug_new_size;
 	uint64_t old_size, new_size; /* bytes of the files */
-	uint64_t new_holes;	     /* of @new_size: me_image_holes() */
+	uint64_t new_holes;	     /* of @new_size: me_output_parts_holes() */
 	bool relinkable; /* linked with --emit-relocs: relocations tell what an address is */
 	bool library;	 /* not a program */
 	double stage_s[ME_NR_STAGES];	  /* elapsed time */

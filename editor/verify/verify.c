@@ -210,7 +210,7 @@ static int drop_pages(struct vf *vf)
 static int check(struct vf *vf)
 {
 	static int (*const steps[])(struct vf *) = {
-		find_spans,	  vf_check_image,
+		find_spans,	  vf_check_headers,
 		vf_check_start,	  vf_read_paths,
 		vf_index_pieces,  vf_scan,
 		vf_check_gs,	  vf_read_registers,

@@ -2,7 +2,7 @@
 /*
  * verify_count - checks what an instrumented output has in addition: counters in memory of
  * their own, stubs that count and continue, and the runtime that maps a file over the counters.
- * Called by verify, verify_image, verify_pieces and verify_rest.
+ * Called by verify, verify_headers, verify_pieces and verify_rest.
  */
 #include <errno.h>
 #include <string.h>

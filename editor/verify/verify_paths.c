@@ -2,7 +2,7 @@
 /*
  * verify_paths - checks an output that keeps path numbers in registers: its stubs of one
  * instruction set such a register and continue. verify_polls checks those that poll. Called by
- * verify_image, verify_count and verify_rest.
+ * verify_headers, verify_count and verify_rest.
  */
 #include <errno.h>
 #include <stdlib.h>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
  * verify_phdr_extend - checks a program header table with one entry more: were the bytes behind it
- * preserved? Called by verify_image for the headers, and by verify after the scan for
+ * preserved? Called by verify_headers for the headers, and by verify after the scan for
  * addresses.
  *
  * The table must stay at its place. Program headers alone may lead to the bytes that it now

@@ -3,7 +3,7 @@
  * verify_private - types and functions that the parts of verify share. No other file includes this
  * header.
  *
- * Order of work: image (headers), eh (unwind sections), scan (decodes the old text once: starts
+ * Order of work: headers, eh (unwind sections), scan (decodes the old text once: starts
  * of instructions, possible targets, references to data), pieces, unwind, then diff: every
  * changed byte must belong to one kind of change that is proved on its own.
  */
@@ -455,7 +455,7 @@ uint64_t vf_off_now(const struct vf *vf, uint64_t off);
 struct vf_file_range vf_build_id(const struct mp_elf *elf);
 /* The main checks, in order: headers; index of the map's pieces; scan of the old text; copies;
  * unwind data; all other differences. */
-int vf_check_image(struct vf *vf);
+int vf_check_headers(struct vf *vf);
 int vf_index_pieces(struct vf *vf);
 int vf_scan(struct vf *vf);
 /* verify_gap.c: set in @target those places of @doubt that must be believed. */

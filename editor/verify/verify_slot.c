@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
  * verify_slot - decides whether the original may lose a program header, by who reads it:
- * kernel, ld.so, start-up code. verify_image calls it for the header that became the new
+ * kernel, ld.so, start-up code. verify_headers calls it for the header that became the new
  * segment.
  */
 #include <string.h>

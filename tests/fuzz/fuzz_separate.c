@@ -75,8 +75,8 @@ int LLVMFuzzerInitialize(int *argc, char ***argv)
 static void verify(const struct program *p, const struct mp_elf *debug,
 		   const struct me_emitted *emitted)
 {
-	struct rewrite_bytes out = rewrite_flatten(&emitted->image);
-	struct rewrite_bytes debug_out = rewrite_flatten(&emitted->debug_image);
+	struct rewrite_bytes out = rewrite_flatten(&emitted->output);
+	struct rewrite_bytes debug_out = rewrite_flatten(&emitted->debug_output);
 	struct me_verify_debug files = {debug, NULL, NAME};
 	struct mp_elf *output = NULL, *debug_output = NULL;
 	struct mp_err err = {""};

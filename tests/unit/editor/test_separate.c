@@ -203,8 +203,8 @@ static int emit(struct pair *p, struct mp_err *err)
 
 	if (rc)
 		return rc;
-	p->out = rewrite_flatten(&emitted.image);
-	p->debug_out = rewrite_flatten(&emitted.debug_image);
+	p->out = rewrite_flatten(&emitted.output);
+	p->debug_out = rewrite_flatten(&emitted.debug_output);
 	p->report = emitted.debug;
 	me_emitted_fini(&emitted);
 	return 0;

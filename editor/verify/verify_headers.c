@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * verify_image - checks the headers of the output: what the kernel and ld.so will map, and that
+ * verify_headers - checks the headers of the output: what the kernel and ld.so will map, and that
  * nothing else in them changed. verify calls it first; later checks rely on the segment found
  * here.
  */
@@ -284,7 +284,7 @@ static int check_sections(struct vf *vf)
 	return 0;
 }
 
-int vf_check_image(struct vf *vf)
+int vf_check_headers(struct vf *vf)
 {
 	int ret;
 
