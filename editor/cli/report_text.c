@@ -84,14 +84,14 @@ static void text_left_alone(FILE *out, const struct me_optimize_report *r)
 	}
 }
 
-static void text_outside(FILE *out, const struct me_outside_list *outside)
+static void text_unowned(FILE *out, const struct me_unowned_samples_list *unowned)
 {
-	if (!outside->nr)
+	if (!unowned->nr)
 		return;
 	fprintf(out, "  outside    %" PRIu64 " samples in %" PRIu32 " stretches of code that %s:\n",
-		outside->samples, outside->nr, ME_WHY_OUTSIDE);
-	for (uint32_t i = 0; i < outside->nr && i < LEFT_ALONE_SHOWN; i++) {
-		const struct me_outside *o = &outside->list[i];
+		unowned->samples, unowned->nr, ME_WHY_UNOWNED);
+	for (uint32_t i = 0; i < unowned->nr && i < LEFT_ALONE_SHOWN; i++) {
+		const struct me_unowned_samples *o = &unowned->list[i];
 
 		fprintf(out, "      0x%-12" PRIx64 " %6" PRIu64 " bytes %8" PRIu64 " samples",
 			o->vaddr, o->size, o->samples);
@@ -354,7 +354,7 @@ void me_report_text(FILE *out, const struct me_optimize_options *options,
 		fprintf(out, "    %6" PRIu32 "  too little evidence that they run\n",
 			r->nr_not_worth);
 	text_left_alone(out, r);
-	text_outside(out, &r->outside);
+	text_unowned(out, &r->unowned);
 	if (!options->all)
 		text_layout(out, &options->layout);
 	if (options->stress)

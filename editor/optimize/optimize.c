@@ -95,7 +95,8 @@ static void forget_profile(struct me_job *job)
 	mp_profile_free(job->profile);
 	mp_profile_free(job->sampled);
 	job->profile = job->sampled = NULL;
-	/* Give the many small blocks of inference and layout back before emit allocates large ones. */
+	/* Give the many small blocks of inference and layout back before emit allocates
+	 * large ones. */
 	malloc_trim(0);
 	mp_elf_drop_pages(job->elf);
 }
@@ -187,7 +188,7 @@ void me_optimize_report_fini(struct me_optimize_report *report)
 	free(report->debug_output);
 	report->debug_file = report->debug_output = NULL;
 	me_emitted_fini(&report->emitted);
-	me_outside_fini(&report->outside);
+	me_unowned_samples_fini(&report->unowned);
 	report->left_alone = NULL;
 	report->nr_left_alone = 0;
 }

@@ -17,7 +17,7 @@
 #include "editor/instrument/instrument.h"
 #include "editor/layout/layout.h"
 #include "editor/instrument/number.h"
-#include "editor/evidence/outside.h"
+#include "editor/evidence/unowned_samples.h"
 #include "editor/print/print.h"
 #include "editor/evidence/select.h"
 #include "editor/verify/verify.h"
@@ -151,7 +151,7 @@ struct me_optimize_report {
 		const char *why; /* static */
 	} * left_alone;
 	uint32_t nr_left_alone;
-	struct me_outside_list outside; /* samples that lie in no function */
+	struct me_unowned_samples_list unowned; /* samples that lie in no function */
 	bool nothing_to_move;
 	const struct me_inplace_report *in_place; /* NULL: not --in-place */
 };

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * optimize_read - the input of a run: the file, its debug file, its profile. Decides which functions
- * the user or the kind of output leaves out. Called by optimize.c.
+ * optimize_read - the input of a run: the file, its debug file, its profile. Decides which
+ * functions the user or the kind of output leaves out. Called by optimize.c.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -170,8 +170,8 @@ static int build_profile(struct me_job *job, const struct me_evidence *evidence,
 	int rc = mp_profile_build(job->cfg, evidence->counts, evidence->nr_counts, &job->profile,
 				  err);
 
-	if (!rc &&
-	    me_outside_find(job->cfg, evidence->counts, evidence->nr_counts, &job->report->outside))
+	if (!rc && me_unowned_samples_find(job->cfg, evidence->counts, evidence->nr_counts,
+					   &job->report->unowned))
 		rc = mp_err_set(err, ENOMEM, "out of memory");
 	if (!rc && evidence->nr_edges)
 		rc = mp_profile_add_edges(job->profile, job->cfg, evidence->edges,

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * test_outside - samples in code outside of all functions, reported by stretch, with size and
- * symbol.
+ * test_unowned_samples - samples in code outside of all functions, reported by stretch, with
+ * size and symbol.
  */
-#include "editor/evidence/outside.h"
+#include "editor/evidence/unowned_samples.h"
 
 #include "tests/unit/edit_fixture.h"
 #include "tests/unit/suite.h"
@@ -20,7 +20,7 @@
 
 START_TEST(outside_names_each_stretch_once)
 {
-	struct me_outside_list list;
+	struct me_unowned_samples_list list;
 	struct fixture f;
 	uint64_t gap, g;
 
@@ -36,7 +36,7 @@ START_TEST(outside_names_each_stretch_once)
 			{.vaddr = g + 1, .count = 1},
 		};
 
-		ck_assert_int_eq(me_outside_find(f.cfg, counts, 6, &list), 0);
+		ck_assert_int_eq(me_unowned_samples_find(f.cfg, counts, 6, &list), 0);
 	}
 	ck_assert_uint_eq(list.nr, 3);
 	ck_assert_uint_eq(list.samples, 28);
@@ -53,7 +53,7 @@ START_TEST(outside_names_each_stretch_once)
 	ck_assert_uint_eq(list.list[2].vaddr, g + 1);
 	ck_assert_uint_eq(list.list[2].size, 1);
 	ck_assert_str_eq(list.list[2].near, "g");
-	me_outside_fini(&list);
+	me_unowned_samples_fini(&list);
 	fixture_free(&f);
 }
 END_TEST
@@ -61,19 +61,19 @@ END_TEST
 /* Without a symbol there is no name; without samples there is no entry. */
 START_TEST(outside_has_no_name_where_there_is_none)
 {
-	struct me_outside_list list;
+	struct me_unowned_samples_list list;
 	struct mp_ip_count count = {.count = 9};
 	struct fixture f;
 
 	fixture_compile(&f, "assembler", "-nostdlib -Wl,-e,start -pie -s", SOURCE);
 	fixture_read(&f);
 	count.vaddr = f.elf->ehdr.e_entry + 1 + 6 + 3;
-	ck_assert_int_eq(me_outside_find(f.cfg, &count, 1, &list), 0);
+	ck_assert_int_eq(me_unowned_samples_find(f.cfg, &count, 1, &list), 0);
 	ck_assert_uint_eq(list.nr, 1);
 	ck_assert_ptr_null(list.list[0].near);
 	ck_assert_uint_eq(list.list[0].size, 11);
-	me_outside_fini(&list);
-	ck_assert_int_eq(me_outside_find(f.cfg, NULL, 0, &list), 0);
+	me_unowned_samples_fini(&list);
+	ck_assert_int_eq(me_unowned_samples_find(f.cfg, NULL, 0, &list), 0);
 	ck_assert_uint_eq(list.nr, 0);
 	fixture_free(&f);
 }
@@ -81,8 +81,8 @@ END_TEST
 
 static Suite *suite(void)
 {
-	Suite *s = suite_create("outside");
-	TCase *t = tcase_create("outside");
+	Suite *s = suite_create("unowned_samples");
+	TCase *t = tcase_create("unowned_samples");
 
 	tcase_add_test(t, outside_names_each_stretch_once);
 	tcase_add_test(t, outside_has_no_name_where_there_is_none);

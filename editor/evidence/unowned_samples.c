@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* outside - collects samples in code that belongs to no function. Called by optimize. */
-#include "editor/evidence/outside.h"
+/* unowned_samples - collects samples in code that belongs to no function. Called by optimize. */
+#include "editor/evidence/unowned_samples.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -25,7 +25,7 @@ static int compare_places(const void *a, const void *b)
 
 static int compare_samples(const void *a, const void *b)
 {
-	const struct me_outside *x = a, *y = b;
+	const struct me_unowned_samples *x = a, *y = b;
 
 	if (x->samples != y->samples)
 		return x->samples < y->samples ? 1 : -1;
@@ -83,12 +83,13 @@ static uint32_t place_behind(const struct places *places, uint64_t vaddr)
 }
 
 static int stretch_at(const struct mp_elf *elf, const struct places *places, uint64_t vaddr,
-		      struct me_outside *o)
+		      struct me_unowned_samples *o)
 {
 	const struct mp_section *sec = mp_elf_section_at(elf, vaddr);
 	uint32_t next = place_behind(places, vaddr);
 
-	*o = (struct me_outside){.vaddr = next ? places->list[next - 1].vaddr : vaddr, .size = 1};
+	*o = (struct me_unowned_samples){.vaddr = next ? places->list[next - 1].vaddr : vaddr,
+					 .size = 1};
 	if (next < places->nr)
 		o->size = places->list[next].vaddr - o->vaddr;
 	for (uint32_t i = next; i-- > 0 && sec && places->list[i].vaddr >= sec->vaddr;) {
@@ -102,13 +103,13 @@ static int stretch_at(const struct mp_elf *elf, const struct places *places, uin
 }
 
 static int add_count(const struct mp_cfg *cfg, const struct places *places,
-		     const struct mp_ip_count *count, struct me_outside_list *out)
+		     const struct mp_ip_count *count, struct me_unowned_samples_list *out)
 {
-	struct me_outside *last = out->nr ? &out->list[out->nr - 1] : NULL;
+	struct me_unowned_samples *last = out->nr ? &out->list[out->nr - 1] : NULL;
 
 	if (!last || count->vaddr - last->vaddr >= last->size) {
 		if (!(out->nr & (out->nr - 1))) { /* 0, 1, 2, 4, ... */
-			struct me_outside *grown = reallocarray(
+			struct me_unowned_samples *grown = reallocarray(
 				out->list, out->nr ? 2 * (size_t)out->nr : 1, sizeof(*grown));
 
 			if (!grown)
@@ -124,13 +125,13 @@ static int add_count(const struct mp_cfg *cfg, const struct places *places,
 	return 0;
 }
 
-int me_outside_find(const struct mp_cfg *cfg, const struct mp_ip_count *counts, size_t nr,
-		    struct me_outside_list *out)
+int me_unowned_samples_find(const struct mp_cfg *cfg, const struct mp_ip_count *counts, size_t nr,
+			    struct me_unowned_samples_list *out)
 {
 	struct places places = {0};
 	int ret = 0;
 
-	*out = (struct me_outside_list){0};
+	*out = (struct me_unowned_samples_list){0};
 	for (size_t i = 0; i < nr && !ret; i++) {
 		if (mp_cfg_func_at(cfg, counts[i].vaddr) != MP_NONE)
 			continue;
@@ -141,16 +142,16 @@ int me_outside_find(const struct mp_cfg *cfg, const struct mp_ip_count *counts, 
 	}
 	free(places.list);
 	if (ret)
-		me_outside_fini(out);
+		me_unowned_samples_fini(out);
 	else if (out->nr)
 		qsort(out->list, out->nr, sizeof(*out->list), compare_samples);
 	return ret;
 }
 
-void me_outside_fini(struct me_outside_list *list)
+void me_unowned_samples_fini(struct me_unowned_samples_list *list)
 {
 	for (uint32_t i = 0; i < list->nr; i++)
 		free(list->list[i].near);
 	free(list->list);
-	*list = (struct me_outside_list){0};
+	*list = (struct me_unowned_samples_list){0};
 }
