@@ -175,7 +175,7 @@ static void text_code(FILE *out, const struct me_optimize_report *r)
 		me_report_padding(e));
 	fprintf(out,
 		"  size       %" PRIu64 " -> %" PRIu64 " bytes; program header taken from %s\n",
-		r->old_size, r->new_size, e->slot_price ? e->slot_price : "nothing");
+		r->old_size, r->new_size, e->slot_replaced ? e->slot_replaced : "nothing");
 	if (r->new_holes)
 		fprintf(out,
 			"             %" PRIu64

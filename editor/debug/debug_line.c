@@ -40,7 +40,7 @@ struct part {
 };
 
 struct program {
-	struct me_debug_file *file;
+	struct me_debug_sections *file;
 	const uint8_t *data, *end; /* the whole unit */
 	const uint8_t *code;	   /* its opcodes */
 	bool default_stmt;
@@ -495,7 +495,7 @@ static int put_sequences(struct program *p)
 
 /* ---- the whole program ---- */
 
-static uint32_t find_move(const struct me_debug_file *file, uint64_t off)
+static uint32_t find_move(const struct me_debug_sections *file, uint64_t off)
 {
 	uint32_t low = 0, high = file->nr_line_moves;
 
@@ -510,7 +510,7 @@ static uint32_t find_move(const struct me_debug_file *file, uint64_t off)
 	return low;
 }
 
-static int remember(struct me_debug_file *file, uint64_t off, uint32_t new_off)
+static int remember(struct me_debug_sections *file, uint64_t off, uint32_t new_off)
 {
 	uint32_t nr = file->nr_line_moves, at = find_move(file, off);
 	struct me_line_move *grown = file->line_moves;
@@ -552,7 +552,7 @@ static int extend(struct program *p, uint64_t off, uint32_t *new_off)
 	return 0;
 }
 
-int me_line_extend(struct me_debug_file *file, uint64_t off, uint32_t *new_off)
+int me_line_extend(struct me_debug_sections *file, uint64_t off, uint32_t *new_off)
 {
 	struct program p = {.file = file, .out = &file->line.added};
 	uint32_t i = find_move(file, off);

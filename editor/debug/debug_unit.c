@@ -28,7 +28,7 @@ struct entry {
 	struct value addr_base, rnglists_base, loclists_base;
 };
 
-bool me_debug_spend(struct me_debug_file *file, uint64_t work)
+bool me_debug_spend(struct me_debug_sections *file, uint64_t work)
 {
 	if (work > file->budget) {
 		file->budget = 0;
@@ -206,7 +206,7 @@ static void put_u32(struct me_unit *u, const struct value *v, uint32_t to)
 static int change_range(struct me_unit *u, const struct entry *e, struct me_range r,
 			enum me_abbrev_way way)
 {
-	struct me_debug_file *file = u->file;
+	struct me_debug_sections *file = u->file;
 	uint32_t off;
 	int rc;
 
@@ -265,7 +265,7 @@ static int apply_one_range(struct me_unit *u, const struct entry *e)
 static int apply_ranges(struct me_unit *u, const struct entry *e)
 {
 	const struct value *v = &e->ranges;
-	struct me_debug_file *file = u->file;
+	struct me_debug_sections *file = u->file;
 	uint32_t off;
 	int rc;
 
@@ -366,7 +366,7 @@ static int read_bases(struct me_unit *u, const struct entry *e)
 /* Read the unit's ranges into file->old. */
 static int read_unit_ranges(struct me_unit *u, const struct entry *e)
 {
-	struct me_debug_file *file = u->file;
+	struct me_debug_sections *file = u->file;
 	struct me_cursor c = value_cursor(&e->ranges);
 	struct me_range r;
 	uint64_t off;
@@ -389,7 +389,7 @@ static int read_unit_ranges(struct me_unit *u, const struct entry *e)
 	return 0;
 }
 
-static bool any_moved(const struct me_debug_file *file)
+static bool any_moved(const struct me_debug_sections *file)
 {
 	for (uint32_t i = 0; i < file->old.nr; i++)
 		if (me_moves_any(file->moves, file->old.ranges[i].lo, file->old.ranges[i].hi))
@@ -537,7 +537,7 @@ static int read_header(struct me_unit *u, uint64_t *next)
 
 static int load_abbrevs(struct me_unit *u)
 {
-	struct me_debug_file *file = u->file;
+	struct me_debug_sections *file = u->file;
 	int rc = 0;
 
 	if (!file->abbrevs.nr || file->abbrevs.off != u->abbrev_off ||
@@ -560,14 +560,14 @@ struct sizes {
 	uint32_t nr_scopes, nr_scopes_left;
 };
 
-static struct sizes sizes_now(const struct me_debug_file *f)
+static struct sizes sizes_now(const struct me_debug_sections *f)
 {
 	return (struct sizes){f->abbrev.added.size, f->ranges.added.size,   f->rnglists.added.size,
 			      f->loc.added.size,    f->loclists.added.size, f->nr_scopes,
 			      f->nr_scopes_left};
 }
 
-static void go_back(struct me_debug_file *f, const struct sizes *to)
+static void go_back(struct me_debug_sections *f, const struct sizes *to)
 {
 	f->abbrev.added.size = to->abbrev;
 	f->ranges.added.size = to->ranges;
@@ -578,7 +578,7 @@ static void go_back(struct me_debug_file *f, const struct sizes *to)
 	f->nr_scopes_left = to->nr_scopes_left;
 }
 
-static int remember(struct me_debug_file *file, uint64_t off)
+static int remember(struct me_debug_sections *file, uint64_t off)
 {
 	uint32_t nr = file->nr_extended, *grown = file->extended;
 
@@ -593,7 +593,7 @@ static int remember(struct me_debug_file *file, uint64_t off)
 
 static int replace(struct me_unit *u, const struct entry *own)
 {
-	struct me_debug_file *file = u->file;
+	struct me_debug_sections *file = u->file;
 	struct sizes before = sizes_now(file);
 	uint64_t size = u->end - u->off;
 	int rc;
@@ -640,7 +640,7 @@ static int extend(struct me_unit *u, uint64_t *next)
 	return replace(u, &own);
 }
 
-int me_unit_extend(struct me_debug_file *file, uint64_t off, uint64_t *next)
+int me_unit_extend(struct me_debug_sections *file, uint64_t off, uint64_t *next)
 {
 	struct me_unit unit = {.file = file, .off = off};
 	int rc = extend(&unit, next);
@@ -656,7 +656,7 @@ int me_unit_extend(struct me_debug_file *file, uint64_t off, uint64_t *next)
 	return 0;
 }
 
-bool me_unit_is_extended(const struct me_debug_file *file, uint64_t off)
+bool me_unit_is_extended(const struct me_debug_sections *file, uint64_t off)
 {
 	uint32_t low = 0, high = file->nr_extended;
 

@@ -102,7 +102,7 @@ static void forget_profile(struct me_job *job)
 }
 
 static int optimize(const struct me_optimize_options *options,
-		    const struct me_unproved_list *unproved, struct me_optimize_report *report,
+		    const struct me_unproved_registers *unproved, struct me_optimize_report *report,
 		    struct mp_err *err)
 {
 	struct me_job job = {.options = options,
@@ -151,7 +151,7 @@ static int optimize(const struct me_optimize_options *options,
 int me_optimize(const struct me_optimize_options *options, struct me_optimize_report *report,
 		struct mp_err *err)
 {
-	struct me_unproved_list unproved = {0};
+	struct me_unproved_registers unproved = {0};
 	double stage_s[ME_NR_STAGES] = {0}, stage_cpu_s[ME_NR_STAGES] = {0};
 	uint32_t nr_attempts = 0;
 	int rc;
@@ -168,7 +168,7 @@ int me_optimize(const struct me_optimize_options *options, struct me_optimize_re
 		report->nr_attempts = ++nr_attempts;
 		if (rc != -EPERM || !options->counting.paths || !report->verified.nr_unproved)
 			break;
-		rc = me_unproved_add(&unproved, &report->verified, err);
+		rc = me_unproved_registers_add(&unproved, &report->verified, err);
 		if (rc)
 			break;
 		me_optimize_report_fini(report);

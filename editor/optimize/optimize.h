@@ -71,7 +71,7 @@ static inline bool me_counting_any(const struct me_counting *c)
 struct me_optimize_options {
 	const char *input, *output;	       /* @output NULL: --dry-run */
 	const struct me_optimize_files *files; /* NULL: by name */
-	/* The input's debug file, or ME_SEPARATE_AUTO; NULL: none is read. */
+	/* The input's debug file, or ME_DEBUG_FILE_AUTO; NULL: none is read. */
 	const char *debug_file;
 	/* The output's debug file; NULL: the output's name with .debug, or its build-id with
 	 * @files. */

@@ -11,7 +11,7 @@
 
 #include "editor/optimize/optimize_private.h"
 #include "editor/evidence/selfcheck.h"
-#include "editor/debug/separate.h"
+#include "editor/debug/debug_file.h"
 #include "editor/emit/start.h"
 #include "libprof/store/store.h"
 
@@ -23,9 +23,9 @@ static int read_debug_file(struct me_job *job, struct mp_err *err)
 
 	if (!o->debug_file)
 		return 0;
-	rc = me_separate_open(job->elf, o->debug_file, &job->debug, err);
+	rc = me_debug_file_open(job->elf, o->debug_file, &job->debug, err);
 	if (!job->debug)
-		return rc == -ENOENT && !strcmp(o->debug_file, ME_SEPARATE_AUTO) ? 0 : rc;
+		return rc == -ENOENT && !strcmp(o->debug_file, ME_DEBUG_FILE_AUTO) ? 0 : rc;
 	r->debug_old_size = job->debug->size;
 	r->debug_file = strdup(job->debug->path);
 	if (o->output &&

@@ -89,8 +89,8 @@ static int verify_file(struct me_job *job, const struct written *file,
 		debug.name = own_name;
 	}
 	if (!rc)
-		rc = me_verify_threads(original, output, job->debug ? &debug : NULL,
-				       job->options->nr_threads, &job->report->verified, &why);
+		rc = me_verify_parallel(original, output, job->debug ? &debug : NULL,
+					job->options->nr_threads, &job->report->verified, &why);
 	if (!rc)
 		job->verified = output_of(original, output);
 	mp_elf_close(debug_output);
@@ -203,8 +203,8 @@ int me_job_produce(struct me_job *job, struct mp_err *err)
 	int rc;
 
 	job->plan.page_log2 = job->options->layout.huge_pages ? HUGE_PAGE_LOG2 : 0;
-	rc = me_emit_spending(job->cfg, &job->plan, job->debug, debug_name(job), &observer,
-			      &r->emitted, &why);
+	rc = me_emit_free_plan(job->cfg, &job->plan, job->debug, debug_name(job), &observer,
+			       &r->emitted, &why);
 	if (rc)
 		return mp_err_set(err, rc == -ERANGE ? EPERM : -rc, "%s: %s", job->options->input,
 				  why.msg);

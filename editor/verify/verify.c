@@ -235,12 +235,12 @@ static int check(struct vf *vf)
 int me_verify(const struct mp_elf *original, const struct mp_elf *output,
 	      struct me_verify_report *report, struct mp_err *err)
 {
-	return me_verify_threads(original, output, NULL, 1, report, err);
+	return me_verify_parallel(original, output, NULL, 1, report, err);
 }
 
-int me_verify_threads(const struct mp_elf *original, const struct mp_elf *output,
-		      const struct me_verify_debug *debug, unsigned int nr_threads,
-		      struct me_verify_report *report, struct mp_err *err)
+int me_verify_parallel(const struct mp_elf *original, const struct mp_elf *output,
+		       const struct me_verify_debug *debug, unsigned int nr_threads,
+		       struct me_verify_report *report, struct mp_err *err)
 {
 	struct me_verify_report scratch;
 	struct vf vf = {

@@ -304,7 +304,7 @@ START_TEST(emit_says_what_it_did)
 	ck_assert_uint_gt(o.emitted.nr_jumps_added, 0);
 	ck_assert_uint_gt(o.emitted.nr_jumps_dropped, 0);
 	ck_assert_uint_eq(o.elf->nr_fdes, o.f.elf->nr_fdes + o.emitted.nr_fdes_new);
-	ck_assert_ptr_nonnull(o.emitted.slot_price);
+	ck_assert_ptr_nonnull(o.emitted.slot_replaced);
 	output_free(&o);
 }
 END_TEST

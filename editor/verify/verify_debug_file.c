@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * verify_separate - compares the output's debug file with the original's: build-id, headers and
+ * verify_debug_file - compares the output's debug file with the original's: build-id, headers and
  * checksum must be those of the output, the rest as it was. verify calls it when the output is
  * proved.
  *

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* unproved - collects registers that verify refused. Called by optimize. */
-#include "editor/optimize/unproved.h"
+/* unproved_registers - collects registers that verify refused. Called by optimize. */
+#include "editor/optimize/unproved_registers.h"
 
 #include <errno.h>
 #include <stdbool.h>
@@ -9,7 +9,7 @@
 /* With more functions, the whole file is refused. */
 #define MAX_FUNCS 65536
 
-static struct me_unproved *find(const struct me_unproved_list *list, uint64_t start)
+static struct me_unproved *find(const struct me_unproved_registers *list, uint64_t start)
 {
 	for (uint32_t i = 0; i < list->nr; i++)
 		if (list->list[i].start == start)
@@ -17,8 +17,8 @@ static struct me_unproved *find(const struct me_unproved_list *list, uint64_t st
 	return NULL;
 }
 
-int me_unproved_add(struct me_unproved_list *list, const struct me_verify_report *report,
-		    struct mp_err *err)
+int me_unproved_registers_add(struct me_unproved_registers *list,
+			      const struct me_verify_report *report, struct mp_err *err)
 {
 	struct me_unproved *more;
 	bool any = false;
@@ -43,8 +43,8 @@ int me_unproved_add(struct me_unproved_list *list, const struct me_verify_report
 	return any ? 0 : -EPERM;
 }
 
-void me_unproved_spread(const struct me_unproved_list *list, const struct mp_cfg *cfg,
-			uint16_t *barred)
+void me_unproved_registers_spread(const struct me_unproved_registers *list,
+				  const struct mp_cfg *cfg, uint16_t *barred)
 {
 	for (uint32_t i = 0; i < list->nr; i++) {
 		uint32_t f = mp_cfg_func_at(cfg, list->list[i].start);

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * separate - writes the debug file of an output: headers, notes, and the sections that are not
+ * debug_file - writes the debug file of an output: headers, notes, and the sections that are not
  * loaded, which debug and symbols rewrite for the copies. Called by emit.
  */
-#include "editor/debug/separate.h"
+#include "editor/debug/debug_file.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -18,14 +18,14 @@
 #define NOTE_ALIGN 8
 
 struct writer {
-	const struct me_separate *in;
+	const struct me_debug_file_input *in;
 	const struct mp_cfg *cfg;
 	const struct mp_elf *elf;
 	struct me_sections sections;
 	struct me_symbols symbols;
 	struct me_debug *debug;
 	struct me_output_parts *output;
-	uint8_t *head;	   /* first part of the image; headers are written last */
+	uint8_t *head;	   /* first part of the output; headers are written last */
 	uint64_t kept_end; /* up to here, headers and notes have the program's offsets */
 };
 
@@ -209,13 +209,13 @@ static int build_symbols(struct writer *w, const struct me_placement *placement,
 	return rc;
 }
 
-int me_separate_build(const struct me_separate *separate, const struct mp_cfg *cfg,
-		      const struct me_placement *placement, struct me_output_parts *output,
-		      struct me_debug_report *report, struct mp_err *err)
+int me_debug_file_build(const struct me_debug_file_input *in, const struct mp_cfg *cfg,
+			const struct me_placement *placement, struct me_output_parts *output,
+			struct me_debug_report *report, struct mp_err *err)
 {
-	struct writer w = {.in = separate, .cfg = cfg, .elf = separate->elf, .output = output};
+	struct writer w = {.in = in, .cfg = cfg, .elf = in->elf, .output = output};
 	struct mp_err why;
-	int rc = me_sections_build(w.elf, separate->displaced, &w.sections, &why);
+	int rc = me_sections_build(w.elf, in->displaced, &w.sections, &why);
 
 	if (rc)
 		mp_err_set(err, -rc, "%s: %s", w.elf->path, why.msg);

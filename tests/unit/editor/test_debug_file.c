@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * test_separate - separate debug files: which file is accepted for a program, what is made from
+ * test_debug_file - separate debug files: which file is accepted for a program, what is made from
  * it, and that verify finds errors in it. tests/e2e checks what debuggers say.
  */
 #include <errno.h>
@@ -13,7 +13,7 @@
 #include "editor/debug/debuglink.h"
 #include "editor/emit/emit.h"
 #include "editor/layout/plan_all.h"
-#include "editor/debug/separate.h"
+#include "editor/debug/debug_file.h"
 #include "editor/verify/verify.h"
 #include "tests/unit/suite.h"
 #include "tests/support/rewrite.h"
@@ -49,7 +49,7 @@ static void setup(void)
 {
 	const char *tmp = getenv("TMPDIR");
 
-	snprintf(dir, sizeof(dir), "%s/test_separate.XXXXXX", tmp ? tmp : "/tmp");
+	snprintf(dir, sizeof(dir), "%s/test_debug_file.XXXXXX", tmp ? tmp : "/tmp");
 	ck_assert_ptr_nonnull(mkdtemp(dir));
 	run("echo '" SOURCE
 	    "' >p.c && gcc -g -O1 -Wl,--build-id -fdebug-prefix-map=$PWD=/p -o prog p.c &&"
@@ -74,11 +74,11 @@ static struct mp_elf *open_elf(const char *name)
 	return elf;
 }
 
-/* Opens the debug file @debug (NULL: search) for @program. Return: as me_separate_open(). */
+/* Opens the debug file @debug (NULL: search) for @program. Return: as me_debug_file_open(). */
 static int take(const char *program, const char *debug, struct mp_err *err)
 {
 	struct mp_elf *elf = open_elf(program), *found;
-	int rc = me_separate_open(elf, debug ? path_of(debug) : ME_SEPARATE_AUTO, &found, err);
+	int rc = me_debug_file_open(elf, debug ? path_of(debug) : ME_DEBUG_FILE_AUTO, &found, err);
 
 	ck_assert(!rc == !!found);
 	mp_elf_close(found);
@@ -195,11 +195,11 @@ static void read_program(struct pair *p, const char *program)
 	free(movable);
 }
 
-/* Return: as me_emit_separate(). */
+/* Return: as me_emit_with_debug_file(). */
 static int emit(struct pair *p, struct mp_err *err)
 {
 	struct me_emitted emitted;
-	int rc = me_emit_separate(p->cfg, &p->plan, p->debug, NAME, &emitted, err);
+	int rc = me_emit_with_debug_file(p->cfg, &p->plan, p->debug, NAME, &emitted, err);
 
 	if (rc)
 		return rc;
@@ -215,7 +215,7 @@ static void make_pair(struct pair *p, const char *program, const char *debug)
 	struct mp_err err = {""};
 
 	read_program(p, program);
-	ck_assert_msg(!me_separate_open(p->program, path_of(debug), &p->debug, &err), "%s",
+	ck_assert_msg(!me_debug_file_open(p->program, path_of(debug), &p->debug, &err), "%s",
 		      err.msg);
 	ck_assert_msg(!emit(p, &err), "%s", err.msg);
 }
@@ -248,7 +248,7 @@ static int verify(const struct pair *p, const char *name, struct mp_err *err)
 					MP_ELF_DEBUG | MP_ELF_SYMBOLS, &debug_out, err);
 	debug.output = debug_out;
 	if (!rc)
-		rc = me_verify_threads(p->program, out, name ? &debug : NULL, 1, NULL, err);
+		rc = me_verify_parallel(p->program, out, name ? &debug : NULL, 1, NULL, err);
 	mp_elf_close(debug_out);
 	mp_elf_close(out);
 	return rc;
@@ -417,7 +417,7 @@ static void write_bytes(const char *name, const uint8_t *bytes, size_t size)
 static void try_damaged(struct pair *p, uint32_t *nr_refused, uint32_t *nr_done)
 {
 	struct mp_err err = {""};
-	int rc = me_separate_open(p->program, path_of("damaged"), &p->debug, &err);
+	int rc = me_debug_file_open(p->program, path_of("damaged"), &p->debug, &err);
 
 	if (!rc)
 		rc = emit(p, &err);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * separate_find - finds a program's debug file and checks that it belongs to the program.
+ * debug_file_find - finds a program's debug file and checks that it belongs to the program.
  * Called by optimize and by --verify.
  */
 #include <errno.h>
@@ -13,7 +13,7 @@
 #include <string.h>
 
 #include "editor/debug/debuglink.h"
-#include "editor/debug/separate.h"
+#include "editor/debug/debug_file.h"
 
 /* Directory of debug files in Debian, Fedora, and by gdb's default. */
 #define DEBUG_DIR "/usr/lib/debug"
@@ -205,11 +205,11 @@ static int find(const struct mp_elf *elf, struct mp_elf **out, struct mp_err *er
 	return rc;
 }
 
-int me_separate_open(const struct mp_elf *elf, const char *path, struct mp_elf **out,
-		     struct mp_err *err)
+int me_debug_file_open(const struct mp_elf *elf, const char *path, struct mp_elf **out,
+		       struct mp_err *err)
 {
 	*out = NULL;
-	if (!strcmp(path, ME_SEPARATE_AUTO))
+	if (!strcmp(path, ME_DEBUG_FILE_AUTO))
 		return find(elf, out, err);
 	if (has_debug(elf))
 		return mp_err_set(err, EPERM,

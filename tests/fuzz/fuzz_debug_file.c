@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * fuzz_separate - a good program with a damaged debug file: the debug file is refused, or a new
+ * fuzz_debug_file - a good program with a damaged debug file: the debug file is refused, or a new
  * one is made from it; if it is not refused, the program is always written.
  *
  * The input is a list of changes {u24 offset, u8 value} to a debug file that is made at the
@@ -67,7 +67,7 @@ int LLVMFuzzerInitialize(int *argc, char ***argv)
 	for (size_t i = 0; i < NR_PROGRAMS; i++)
 		if (!prepare(compilers[i], &programs[i])) {
 			programs[i].plan.nr_blocks = 0;
-			fprintf(stderr, "fuzz_separate: does not work: %s\n", compilers[i]);
+			fprintf(stderr, "fuzz_debug_file: does not work: %s\n", compilers[i]);
 		}
 	return 0;
 }
@@ -90,7 +90,7 @@ static void verify(const struct program *p, const struct mp_elf *debug,
 					MP_ELF_DEBUG | MP_ELF_SYMBOLS, &debug_output, &err);
 	files.output = debug_output;
 	if (!rc)
-		rc = me_verify_threads(p->elf, output, &files, 1, NULL, &err);
+		rc = me_verify_parallel(p->elf, output, &files, 1, NULL, &err);
 	/* Verify may reject a damaged debug file, but never the program. */
 	if (rc && (rc != -EBADMSG || strncmp(err.msg, "debug", 5))) {
 		fprintf(stderr, "%s\n", err.msg);
@@ -111,7 +111,7 @@ static void try_debug(const struct program *p, const uint8_t *data, size_t size)
 
 	if (mp_elf_open_memory("damaged", data, size, MP_ELF_DEBUG | MP_ELF_SYMBOLS, &debug, &err))
 		return;
-	if (!me_emit_separate(p->cfg, &p->plan, debug, NAME, &emitted, &err)) {
+	if (!me_emit_with_debug_file(p->cfg, &p->plan, debug, NAME, &emitted, &err)) {
 		verify(p, debug, &emitted);
 		me_emitted_fini(&emitted);
 	}
