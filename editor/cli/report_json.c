@@ -180,7 +180,7 @@ json_t *me_report_json_verified(const struct me_verify_report *v)
 static json_t *json_in_place(const struct me_inplace_report *done)
 {
 	return json_pack("{s:o, s:b, s:b, s:o, s:b, s:I}", "path", mp_json_string(done->path),
-			 "replaced", done->backup != NULL, "again", done->again, "backup",
+			 "replaced", done->backup != NULL, "again", done->was_output, "backup",
 			 mp_json_string(done->backup), "dry_run", done->dry_run, "other_names",
 			 (json_int_t)done->nr_other_names);
 }

@@ -294,7 +294,7 @@ static void text_in_place(FILE *out, const char *input, const struct me_inplace_
 					 : "nothing replaced";
 
 	if (done->backup)
-		what = done->again ? "optimised anew in place" : "optimised in place";
+		what = done->was_output ? "optimised anew in place" : "optimised in place";
 	else if (done->unchanged)
 		what = "left as it is, since the new version is the same";
 	me_report_line(out, "", input, ": ");

@@ -237,22 +237,22 @@ static bool is_one_range(const struct me_abbrevs *t, const struct me_abbrev *a)
 	return nr == 2 && is_pc_form(form_of(t, a, a->low)) && is_end_form(form_of(t, a, a->high));
 }
 
-static enum me_abbrev_way choose_way(const struct me_abbrevs *t, const struct me_abbrev *a,
-				     unsigned int version)
+static enum me_abbrev_change choose_change(const struct me_abbrevs *t, const struct me_abbrev *a,
+					   unsigned int version)
 {
 	unsigned int low, high;
 
 	if (!is_one_range(t, a))
-		return ME_ABBREV_NO_WAY;
+		return ME_ABBREV_NONE;
 	low = form_of(t, a, a->low);
 	high = form_of(t, a, a->high);
 	if (a->tag == DW_TAG_subprogram && low == DW_FORM_addr && version >= 3 &&
 	    !has_attr(t, a, DW_AT_entry_pc) && high_takes_offset(t, a, version))
-		return ME_ABBREV_ENTRY;
+		return ME_ABBREV_ENTRY_PC;
 	if ((a->low + 1 == a->high || a->high + 1 == a->low) &&
 	    least_size(low, version) + least_size(high, version) > OFFSET_SIZE)
-		return ME_ABBREV_JOINT;
-	return ME_ABBREV_NO_WAY;
+		return ME_ABBREV_BOTH;
+	return ME_ABBREV_NONE;
 }
 
 void me_abbrevs_begin(struct me_abbrevs *table, unsigned int version)
@@ -260,7 +260,7 @@ void me_abbrevs_begin(struct me_abbrevs *table, unsigned int version)
 	for (uint32_t i = 0; i < table->nr; i++) {
 		struct me_abbrev *a = &table->abbrevs[i];
 
-		a->way = choose_way(table, a, version);
+		a->change = choose_change(table, a, version);
 		a->used = a->touched = false;
 		a->new_code = 0;
 	}
@@ -287,9 +287,9 @@ void me_abbrev_choose_own(const struct me_abbrevs *table, struct me_abbrev *abbr
 			  unsigned int version)
 {
 	if (is_one_range(table, abbrev) && high_takes_offset(table, abbrev, version))
-		abbrev->way = ME_ABBREV_KEEP;
+		abbrev->change = ME_ABBREV_HIGH_ONLY;
 	else if (version < 4 || has_lists(table, abbrev))
-		abbrev->way = ME_ABBREV_NO_WAY;
+		abbrev->change = ME_ABBREV_NONE;
 }
 
 /* Length of the code in the table. Entries could pad theirs, but no producer does. */
@@ -306,7 +306,7 @@ void me_abbrevs_choose(struct me_abbrevs *table)
 		struct me_abbrev *a = &table->abbrevs[i];
 		unsigned int length = code_length(a->code);
 
-		if (!a->touched || a->way == ME_ABBREV_KEEP || length > 2)
+		if (!a->touched || a->change == ME_ABBREV_HIGH_ONLY || length > 2)
 			continue;
 		while (next[length] < UINT64_C(1) << 7 * length &&
 		       me_abbrevs_find(table, next[length]))
@@ -334,7 +334,7 @@ static bool put_changed(const struct me_abbrevs *t, const struct me_abbrev *a, u
 {
 	if (i != a->low && i != a->high)
 		return false;
-	if (a->way == ME_ABBREV_JOINT) {
+	if (a->change == ME_ABBREV_BOTH) {
 		if (i == (a->low < a->high ? a->low : a->high)) {
 			put_ranges_attr(out, version);
 			put_filler_attr(out);
@@ -347,7 +347,7 @@ static bool put_changed(const struct me_abbrevs *t, const struct me_abbrev *a, u
 			put_filler_attr(out);
 		return true;
 	}
-	if (a->way != ME_ABBREV_ENTRY)
+	if (a->change != ME_ABBREV_ENTRY_PC)
 		return false;
 	me_bytes_uleb(out, DW_AT_entry_pc);
 	me_bytes_uleb(out, DW_FORM_addr);

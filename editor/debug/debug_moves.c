@@ -38,19 +38,19 @@ static int find_left(struct me_moves *out, const struct mp_cfg *cfg,
 			    cfg->blocks[b].flags & MP_BLOCK_PADDING)
 				continue;
 			if (pass)
-				out->left[nr] = cfg->blocks[b].vaddr;
+				out->uncopied[nr] = cfg->blocks[b].vaddr;
 			nr++;
 		}
 		if (!pass)
-			out->left = malloc((nr + 1) * sizeof(*out->left));
-		if (!out->left)
+			out->uncopied = malloc((nr + 1) * sizeof(*out->uncopied));
+		if (!out->uncopied)
 			break;
 	}
 	free(moved);
-	if (!out->left)
+	if (!out->uncopied)
 		return -ENOMEM;
-	out->nr_left = nr;
-	qsort(out->left, nr, sizeof(*out->left), by_address);
+	out->nr_uncopied = nr;
+	qsort(out->uncopied, nr, sizeof(*out->uncopied), by_address);
 	return 0;
 }
 
@@ -95,7 +95,7 @@ int me_moves_init(struct me_moves *out, const struct mp_cfg *cfg,
 void me_moves_fini(struct me_moves *moves)
 {
 	free(moves->by_old);
-	free(moves->left);
+	free(moves->uncopied);
 	*moves = (struct me_moves){0};
 }
 
@@ -127,19 +127,19 @@ bool me_moves_any(const struct me_moves *moves, uint64_t lo, uint64_t hi)
 	return i < moves->nr && moves->by_old[i].old_vaddr < hi;
 }
 
-bool me_moves_leave(const struct me_moves *moves, uint64_t lo, uint64_t hi)
+bool me_moves_any_uncopied(const struct me_moves *moves, uint64_t lo, uint64_t hi)
 {
-	uint32_t low = 0, high = moves->nr_left;
+	uint32_t low = 0, high = moves->nr_uncopied;
 
 	while (low < high) {
 		uint32_t mid = low + (high - low) / 2;
 
-		if (moves->left[mid] < lo)
+		if (moves->uncopied[mid] < lo)
 			low = mid + 1;
 		else
 			high = mid;
 	}
-	return low < moves->nr_left && moves->left[low] < hi;
+	return low < moves->nr_uncopied && moves->uncopied[low] < hi;
 }
 
 bool me_move_address(const struct me_move *move, uint64_t old, uint64_t *new_vaddr)

@@ -136,7 +136,8 @@ static void add_old(struct me_debug_sections *file)
 static bool is_whole(const struct me_debug_sections *file, uint64_t entry)
 {
 	for (uint32_t i = 0; i < file->old.nr; i++)
-		if (me_moves_leave(file->moves, file->old.ranges[i].lo, file->old.ranges[i].hi))
+		if (me_moves_any_uncopied(file->moves, file->old.ranges[i].lo,
+					  file->old.ranges[i].hi))
 			return false;
 	return file->new.nr && file->new.ranges[0].lo == entry;
 }

@@ -178,7 +178,7 @@ static int put_deflated(struct me_debug_section *section, Elf64_Shdr *header,
 }
 
 /* The output owns the bytes @own now: do not free them here. */
-static void disown(struct me_debug_section *section, const uint8_t *own, uint32_t piece)
+static void forget_owned(struct me_debug_section *section, const uint8_t *own, uint32_t piece)
 {
 	if (own == section->added.data)
 		section->added = (struct me_bytes){0};
@@ -200,7 +200,7 @@ static int put_plain(struct me_debug_section *section, Elf64_Shdr *header,
 		int rc;
 
 		if (owned)
-			disown(section, owned, w.piece - 1);
+			forget_owned(section, owned, w.piece - 1);
 		rc = me_output_parts_add(output, bytes, size, align, owned != NULL, &off);
 		if (rc)
 			return rc;

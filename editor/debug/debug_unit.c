@@ -168,7 +168,7 @@ static int mark_entry(struct me_unit *u, const struct entry *e)
 	if (!e->low.p || !e->high.p || !one_range(u, e, &r) ||
 	    !me_moves_any(u->file->moves, r.lo, r.hi))
 		return 0;
-	if (e->abbrev->way == ME_ABBREV_NO_WAY)
+	if (e->abbrev->change == ME_ABBREV_NONE)
 		u->file->nr_scopes_left++;
 	else
 		e->abbrev->touched = true;
@@ -204,7 +204,7 @@ static void put_u32(struct me_unit *u, const struct value *v, uint32_t to)
 
 /* Replace the range @r by a list: @r and its copies, or @r alone if it did not move. */
 static int change_range(struct me_unit *u, const struct entry *e, struct me_range r,
-			enum me_abbrev_way way)
+			enum me_abbrev_change change)
 {
 	struct me_debug_sections *file = u->file;
 	uint32_t off;
@@ -223,7 +223,7 @@ static int change_range(struct me_unit *u, const struct entry *e, struct me_rang
 	rc = me_ranges_write(u, &off);
 	if (rc)
 		return rc;
-	if (way == ME_ABBREV_JOINT) {
+	if (change == ME_ABBREV_BOTH) {
 		const uint8_t *p = e->low.p < e->high.p ? e->low.p : e->high.p;
 
 		me_abbrev_fill(field(u, p), e->low.size + e->high.size, off);
@@ -258,7 +258,7 @@ static int apply_one_range(struct me_unit *u, const struct entry *e)
 		if (left)
 			return -EPERM;
 	}
-	return change_range(u, e, r, a->way);
+	return change_range(u, e, r, a->change);
 }
 
 /* Replace a list by a longer one if anything in it moved. */
@@ -426,9 +426,9 @@ static int change_unit_entry(struct me_unit *u, const struct entry *e)
 
 	if (e->ranges.p)
 		return apply_ranges(u, e);
-	if (e->abbrev->way != ME_ABBREV_KEEP)
+	if (e->abbrev->change != ME_ABBREV_HIGH_ONLY)
 		return apply_one_range(u, e);
-	return one_range(u, e, &r) ? change_range(u, e, r, ME_ABBREV_KEEP) : -EBADMSG;
+	return one_range(u, e, &r) ? change_range(u, e, r, ME_ABBREV_HIGH_ONLY) : -EBADMSG;
 }
 
 static int change_line(struct me_unit *u, const struct entry *e)
@@ -475,7 +475,7 @@ static int change(struct me_unit *u, const struct entry *own)
 		return rc;
 	if (!own->ranges.p) {
 		me_abbrev_choose_own(&u->file->abbrevs, own->abbrev, u->version);
-		if (own->abbrev->way == ME_ABBREV_NO_WAY)
+		if (own->abbrev->change == ME_ABBREV_NONE)
 			return -EPERM;
 		own->abbrev->touched = true;
 	}

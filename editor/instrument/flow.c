@@ -120,14 +120,14 @@ static enum me_flow_place place_of(const struct me_flow *flow, const struct mp_c
 		at_to = !me_block_stays(to) && is_free(flags, flow->first_block + edge->to);
 	}
 	if (at_to && in[edge->to] == 1)
-		return ME_FLOW_TO;
+		return ME_FLOW_BEFORE_TARGET;
 	if (at_from && out[edge->from] == 1 && is_free(flags, flow->first_block + edge->from))
-		return ME_FLOW_FROM;
+		return ME_FLOW_BEFORE_SOURCE;
 	if (at_to && !from)
-		return ME_FLOW_OUTSIDE;
+		return ME_FLOW_AT_ENTRY;
 	if (at_from && to && is_free(flags, flow->first_block + edge->to) &&
 	    from->term != MP_TERM_TABLE && from->term != MP_TERM_UNRESOLVED)
-		return ME_FLOW_BETWEEN;
+		return ME_FLOW_ON_EDGE;
 	return ME_FLOW_NOWHERE;
 }
 

@@ -16,10 +16,10 @@
 /* Place of an edge's counter. */
 enum me_flow_place {
 	ME_FLOW_NOWHERE,
-	ME_FLOW_TO,	 /* before the edge's target, which has no other edge into it */
-	ME_FLOW_FROM,	 /* before the edge's source, which has no other edge out of it */
-	ME_FLOW_OUTSIDE, /* before the target, only on the ways from outside */
-	ME_FLOW_BETWEEN, /* on the way from the end of the source to the target */
+	ME_FLOW_BEFORE_TARGET, /* before the edge's target, which has no other edge into it */
+	ME_FLOW_BEFORE_SOURCE, /* before the edge's source, which has no other edge out of it */
+	ME_FLOW_AT_ENTRY,      /* before the target, only on the ways from outside */
+	ME_FLOW_ON_EDGE,       /* on the way from the end of the source to the target */
 };
 
 struct me_flow_edge {

@@ -212,12 +212,12 @@ static struct me_stub_to stub_of(const struct me_flow *flow, const struct me_flo
 				  .what = {.counter = counter}};
 
 	switch (edge->place) {
-	case ME_FLOW_TO: stub.what.arrivals = ME_STUB_ALL; break;
-	case ME_FLOW_FROM:
+	case ME_FLOW_BEFORE_TARGET: stub.what.arrivals = ME_STUB_ALL; break;
+	case ME_FLOW_BEFORE_SOURCE:
 		stub.block = flow->first_block + edge->from;
 		stub.what.arrivals = ME_STUB_ALL;
 		break;
-	case ME_FLOW_OUTSIDE: stub.what.arrivals = ME_STUB_OUTSIDE; break;
+	case ME_FLOW_AT_ENTRY: stub.what.arrivals = ME_STUB_OUTSIDE; break;
 	default: stub.what.arrivals = ME_STUB_EDGE; stub.what.from = flow->first_block + edge->from;
 	}
 	return stub;
@@ -230,8 +230,8 @@ static struct me_stub_to stub_of(const struct me_flow *flow, const struct me_flo
 static uint32_t before_block(const struct me_flow_edge *edge)
 {
 	switch (edge->place) {
-	case ME_FLOW_TO: return edge->to;
-	case ME_FLOW_FROM: return edge->from;
+	case ME_FLOW_BEFORE_TARGET: return edge->to;
+	case ME_FLOW_BEFORE_SOURCE: return edge->from;
 	default: return MP_NONE;
 	}
 }

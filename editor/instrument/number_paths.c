@@ -44,7 +44,7 @@ static double price_of(const struct me_number *n, const struct me_flow_edge *edg
 	const struct me_number_vertex *from = &n->vertices[edge->from],
 				      *to = &n->vertices[edge->to];
 
-	if (edge->place != ME_FLOW_BETWEEN ||
+	if (edge->place != ME_FLOW_ON_EDGE ||
 	    n->next[n->flow.first_block + edge->from] == n->flow.first_block + edge->to)
 		return edge->weight;
 	return JUMP_PRICE * fmax(edge->weight, DOUBT * fmin(from->weight, to->weight));

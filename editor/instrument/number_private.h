@@ -98,10 +98,10 @@ static inline bool me_number_has_place(const struct me_number *n, const struct m
 {
 	const struct mp_block *from;
 
-	if (edge->place == ME_FLOW_TO || edge->place == ME_FLOW_OUTSIDE ||
-	    edge->place == ME_FLOW_BETWEEN)
+	if (edge->place == ME_FLOW_BEFORE_TARGET || edge->place == ME_FLOW_AT_ENTRY ||
+	    edge->place == ME_FLOW_ON_EDGE)
 		return true;
-	if (edge->place != ME_FLOW_FROM)
+	if (edge->place != ME_FLOW_BEFORE_SOURCE)
 		return false;
 	from = me_number_block(n, edge->from);
 	return from->term != MP_TERM_TABLE && from->term != MP_TERM_UNRESOLVED;

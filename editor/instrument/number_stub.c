@@ -15,7 +15,7 @@ static double price_of_adding(const struct me_number *n, uint32_t e)
 
 	if (!me_number_has_place(n, edge))
 		return HUGE_VAL;
-	if (edge->place == ME_FLOW_FROM && n->vertices[edge->from].starts)
+	if (edge->place == ME_FLOW_BEFORE_SOURCE && n->vertices[edge->from].starts)
 		return 0;
 	return n->edges[e].price;
 }
@@ -73,7 +73,8 @@ static uint32_t only_edge_of(const struct me_number *n, uint32_t v)
 	const struct me_number_vertex *at = &n->vertices[v];
 	uint32_t e = at->first_out;
 
-	if (at->nr_out != 1 || !n->edges[e].carries || n->flow.edges[e].place != ME_FLOW_FROM ||
+	if (at->nr_out != 1 || !n->edges[e].carries ||
+	    n->flow.edges[e].place != ME_FLOW_BEFORE_SOURCE ||
 	    n->vertices[n->flow.edges[e].to].nr_in < 2 || !me_number_passes(n, &n->flow.edges[e]))
 		return MP_NONE;
 	return e;
@@ -125,7 +126,7 @@ static bool add_between(struct me_number *n, uint32_t v)
 		if (!bring(n, e, &stub) ||
 		    (edge->from != n->flow.nr_blocks && only_edge_of(n, edge->from) == e))
 			continue;
-		stub.arrivals = edge->place == ME_FLOW_OUTSIDE ? ME_STUB_OUTSIDE : ME_STUB_EDGE;
+		stub.arrivals = edge->place == ME_FLOW_AT_ENTRY ? ME_STUB_OUTSIDE : ME_STUB_EDGE;
 		stub.from = n->flow.first_block + edge->from;
 		if (!add_stub(n, n->flow.first_block + v, &stub, edge->weight))
 			return false;

@@ -22,9 +22,9 @@ static int weigh_plan(struct me_job *job, struct mp_err *err)
 		rc = me_entries_count(job->cfg, &job->counts, pointers.redirected, pointers.labels,
 				      &entries, err);
 	if (!rc)
-		rc = me_entries_weigh(job->cfg, &job->counts, &entries, &job->plan, err);
+		rc = me_entries_drop_costly(job->cfg, &job->counts, &entries, &job->plan, err);
 	for (uint32_t f = 0; f < job->cfg->nr_funcs && !rc; f++) {
-		if (!entries.left[f])
+		if (!entries.dropped[f])
 			continue;
 		job->movable[f] = 0;
 		job->eligible.verdict[f] = ME_REFUSED_ENTRIES;

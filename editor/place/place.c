@@ -271,7 +271,8 @@ static int compare_followers(const void *a, const void *b)
 }
 
 /* Return: NULL: it has none. */
-static const struct me_followers *followers_of(const struct me_placement *placement, uint32_t copy)
+static const struct me_after_fldcw *followers_of(const struct me_placement *placement,
+						 uint32_t copy)
 {
 	const struct me_copy_followers key = {.copy = copy}, *found;
 
@@ -287,7 +288,7 @@ static bool find_followers(const struct mp_cfg *cfg, struct me_placement *placem
 {
 	struct me_copy_followers has = {.copy = copy};
 
-	me_followers_find(cfg, placement->copies[copy].block, &has.at);
+	me_after_fldcw_find(cfg, placement->copies[copy].block, &has.at);
 	if (!has.at.nr)
 		return true;
 	if (placement->nr_followers == placement->room_followers) {
@@ -311,11 +312,11 @@ static bool follower_crosses(const struct me_placement *placement, uint32_t i, u
 	for (;; i++) {
 		const struct me_copy *copy = &placement->copies[i];
 
-		const struct me_followers *f = followers_of(placement, i);
+		const struct me_after_fldcw *f = followers_of(placement, i);
 
 		for (uint8_t k = 0; f && k < f->nr; k++)
-			if ((vaddr + f->at[k].first) / ME_FOLLOWER_LINE !=
-			    (vaddr + f->at[k].last) / ME_FOLLOWER_LINE)
+			if ((vaddr + f->at[k].first) / ME_AFTER_FLDCW_LINE !=
+			    (vaddr + f->at[k].last) / ME_AFTER_FLDCW_LINE)
 				return true;
 		vaddr += copy_size(copy);
 		if (!copy->falls || i + 1 == placement->nr_copies)
@@ -329,7 +330,7 @@ static uint64_t avoid_crossing(const struct me_placement *placement, uint32_t i,
 {
 	uint64_t step = UINT64_C(1) << placement->copies[i].align_log2;
 
-	for (uint64_t at = vaddr; at < vaddr + ME_FOLLOWER_LINE; at += step)
+	for (uint64_t at = vaddr; at < vaddr + ME_AFTER_FLDCW_LINE; at += step)
 		if (!follower_crosses(placement, i, at))
 			return at;
 	return vaddr;

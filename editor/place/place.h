@@ -42,7 +42,7 @@ _Static_assert(sizeof(struct me_copy) == 40, "copies have grown");
 /* Instructions behind an fldcw in a hot copy: padding keeps them within a line where possible. */
 struct me_copy_followers {
 	uint32_t copy;
-	struct me_followers at;
+	struct me_after_fldcw at;
 };
 
 /* The end of block @from leads to the stub @copy before block @to. */

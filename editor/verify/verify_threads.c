@@ -125,8 +125,8 @@ int vf_check_thread(struct vf *vf, const struct mp_map_piece *p, const uint8_t *
 		return 0;
 	if (memcmp(b + 8, jb, sizeof(jb)) || memcmp(b + 10, cmp, sizeof(cmp)) ||
 	    memcmp(b + 18, jbe, sizeof(jbe)) || b[20] != 0xe8 ||
-	    led_to(b + 4, at + 8) != vf->thread_state + offsetof(struct me_thread_window, high) ||
-	    led_to(b + 14, at + 18) != vf->thread_state + offsetof(struct me_thread_window, low) ||
+	    led_to(b + 4, at + 8) != vf->thread_state + offsetof(struct me_stack_range, high) ||
+	    led_to(b + 14, at + 18) != vf->thread_state + offsetof(struct me_stack_range, low) ||
 	    led_to(b + 21, at + 25) != vf->runtime->vaddr + ME_RUNTIME_THREAD)
 		return vf_refuse(vf, at, "a stub's check of the thread is malformed");
 	if (!vf_flags_are_dead(vf, p->old_vaddr, true))
