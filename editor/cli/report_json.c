@@ -100,11 +100,11 @@ static json_t *json_numbers(const struct me_optimize_options *options,
 {
 	json_t *json = json_pack("{s:I, s:I, s:I, s:I, s:I}", "functions", (json_int_t)n->nr_funcs,
 				 "merges", (json_int_t)n->nr_merges, "merges_told",
-				 (json_int_t)n->nr_told, "stubs", (json_int_t)n->nr_stubs,
+				 (json_int_t)n->nr_told_apart, "stubs", (json_int_t)n->nr_stubs,
 				 "fallen_through", (json_int_t)n->nr_inline);
 
 	if (json && n->merges > 0 && n->insns > 0 && !options->all) {
-		json_object_set_new(json, "share_told", json_real(n->told / n->merges));
+		json_object_set_new(json, "share_told", json_real(n->told_apart / n->merges));
 		json_object_set_new(json, "more_instructions", json_real(n->stubs / n->insns));
 	}
 	if (json && options->counting.polls) {

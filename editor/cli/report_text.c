@@ -209,10 +209,10 @@ static void text_numbers(FILE *out, const struct me_optimize_options *options,
 	fprintf(out,
 		"  paths      %" PRIu32 " functions, %" PRIu32 " of %" PRIu32
 		" places where ways meet told by %" PRIu32 " stubs (%" PRIu32 " fallen through)",
-		n->nr_funcs, n->nr_told, n->nr_merges, n->nr_stubs, n->nr_inline);
+		n->nr_funcs, n->nr_told_apart, n->nr_merges, n->nr_stubs, n->nr_inline);
 	if (n->merges > 0 && n->insns > 0 && !options->all)
 		fprintf(out, "; by the profile %.1f %% of arrivals, for %.2f %% more instructions",
-			100 * n->told / n->merges, 100 * n->stubs / n->insns);
+			100 * n->told_apart / n->merges, 100 * n->stubs / n->insns);
 	fprintf(out, "\n");
 	if (!options->counting.polls)
 		return;

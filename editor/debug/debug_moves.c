@@ -34,7 +34,8 @@ static int find_left(struct me_moves *out, const struct mp_cfg *cfg,
 	for (int pass = 0; moved && pass < 2; pass++) {
 		nr = 0;
 		for (uint32_t b = 0; b < cfg->nr_blocks; b++) {
-			if (!moved[cfg->blocks[b].func] || placement->of_block[b] != MP_NONE ||
+			if (!moved[cfg->blocks[b].func] ||
+			    placement->target_from_outside[b] != MP_NONE ||
 			    cfg->blocks[b].flags & MP_BLOCK_PADDING)
 				continue;
 			if (pass)

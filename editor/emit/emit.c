@@ -94,7 +94,7 @@ static int build_unwind(struct emitter *e, struct mp_err *err)
 			.block = copy->block,
 			.stub = copy->stub,
 			.passed_by = e->placement.nr_stubs &&
-				     e->placement.of_block[copy->block] != i,
+				     e->placement.target_from_outside[copy->block] != i,
 		};
 		if (copy->falls && i + 1 < nr)
 			placed[i].padding =

@@ -250,7 +250,7 @@ static uint16_t given_behind(const struct finder *f, uint32_t b)
 }
 
 /* A function that may be called from anywhere follows the ABI. */
-static bool is_called_anyhow(const struct mp_func *func)
+static bool may_be_called_from_anywhere(const struct mp_func *func)
 {
 	return func->flags & (MP_FUNC_ADDRESS_TAKEN | MP_FUNC_EXPORTED | MP_FUNC_POINTED);
 }
@@ -388,7 +388,7 @@ static bool find_passed(struct finder *f, uint32_t index)
 	bool any = false;
 
 	find_live(f, func);
-	if (entry != MP_NONE && !is_called_anyhow(func)) {
+	if (entry != MP_NONE && !may_be_called_from_anywhere(func)) {
 		uint16_t takes = f->live[entry] & f->passes[index];
 
 		any |= (takes & ~f->takes[index]) != 0;
@@ -454,14 +454,14 @@ static void find_free(struct finder *f, const uint8_t *wanted, uint8_t *leads_ou
 }
 
 /* A function that is not understood may read any register. */
-static void trust_nobody_unknown(struct finder *f)
+static void assume_worst_of_unknown(struct finder *f)
 {
 	for (uint32_t i = 0; i < f->cfg->nr_funcs; i++) {
 		const struct mp_func *func = &f->cfg->funcs[i];
 
 		f->takes[i] = is_known(func) ? 0 : ALL;
 		f->leaves[i] = is_known(func) ? CALLER_SAVED & ~RESULTS : 0;
-		f->passes[i] = is_called_anyhow(func) ? 0 : ALL;
+		f->passes[i] = may_be_called_from_anywhere(func) ? 0 : ALL;
 	}
 }
 
@@ -524,7 +524,7 @@ int me_free_registers_find(const struct mp_cfg *cfg, const uint8_t *wanted,
 	}
 	for (uint32_t b = 0; b < cfg->nr_blocks; b++)
 		f.effects[b] = effect_of_block(&f, &cfg->blocks[b]);
-	trust_nobody_unknown(&f);
+	assume_worst_of_unknown(&f);
 	settle(&f, find_changes);
 	settle(&f, find_given);
 	note_unknown_callers(&f);

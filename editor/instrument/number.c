@@ -136,8 +136,8 @@ static void sum_up(struct me_number *n)
 		r->merges += at->weight;
 		if (at->starts)
 			continue;
-		r->nr_told++;
-		r->told += at->weight;
+		r->nr_told_apart++;
+		r->told_apart += at->weight;
 	}
 }
 
@@ -163,7 +163,7 @@ static bool add_to_table(struct me_number *n)
 			.reg = at->reg,
 			.starts = at->starts,
 			.shift = at->shift,
-			.told = at->told,
+			.told = at->fully_reported,
 		};
 		for (uint32_t k = 0; k < at->nr_in; k++) {
 			uint32_t e = n->in[at->first_in + k];
@@ -186,16 +186,17 @@ static bool add_to_table(struct me_number *n)
 
 /* ---- the plan ------------------------------------------------------------------------------ */
 
-/* Set @told of all blocks, successors first: polls report every path through the block. */
-static void find_told(struct me_number *n)
+/* Set @fully_reported of all blocks, successors first. */
+static void find_fully_reported(struct me_number *n)
 {
 	for (uint32_t i = 0; i < n->flow.nr_blocks; i++) {
 		struct me_number_vertex *at = &n->vertices[n->order[i]];
 		bool all = at->nr_out && !mp_block_leaves(n->cfg, me_number_block(n, n->order[i]));
 
 		for (uint32_t e = at->first_out; e < at->first_out + at->nr_out; e++)
-			all = all && n->edges[e].carries && n->vertices[n->flow.edges[e].to].told;
-		at->told = at->polls || all;
+			all = all && n->edges[e].carries &&
+			      n->vertices[n->flow.edges[e].to].fully_reported;
+		at->fully_reported = at->polls || all;
 	}
 }
 
@@ -204,7 +205,7 @@ static bool add_function(struct me_number *n)
 	me_number_paths(n);
 	if (!me_number_add_stubs(n))
 		return false;
-	find_told(n);
+	find_fully_reported(n);
 	sum_up(n);
 	return add_to_table(n);
 }

@@ -31,13 +31,13 @@ struct me_number_vertex {
 	uint8_t reg;		    /* MP_NO_REGISTER: none free, or none needed */
 	uint8_t colour;
 	bool starts;
-	bool calls;  /* ends with a call */
-	bool heads;  /* is the head of a loop */
-	bool polls;  /* polls before it runs */
-	bool told;   /* polls report all paths through it, here or later */
-	bool needed; /* the number at its end is used later */
+	bool calls;	     /* ends with a call */
+	bool heads;	     /* is the head of a loop */
+	bool polls;	     /* polls before it runs */
+	bool fully_reported; /* polls report all paths through it, here or later */
+	bool needed;	     /* the number at its end is used later */
 	/* Cost of later starts if the register holds its number here, or not. */
-	double with, without;
+	double cost_if_set, cost_if_not_set;
 };
 
 struct me_number_edge {

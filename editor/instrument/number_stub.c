@@ -43,7 +43,7 @@ static bool find_offsets(struct me_number *n)
 }
 
 /* The stub that brings the number over edge @e. Return: false: none is needed. */
-static bool bring(const struct me_number *n, uint32_t e, struct me_stub *stub)
+static bool edge_stub_of(const struct me_number *n, uint32_t e, struct me_stub *stub)
 {
 	const struct me_flow_edge *edge = &n->flow.edges[e];
 	const struct me_number_vertex *from = &n->vertices[edge->from],
@@ -96,9 +96,9 @@ static bool add_before(struct me_number *n, uint32_t v)
 			.does = ME_STUB_SETS, .value = (int32_t)at->offset, .reg = at->reg};
 		any = true;
 	} else if (at->nr_in == 1) {
-		any = bring(n, n->in[at->first_in], &stub);
+		any = edge_stub_of(n, n->in[at->first_in], &stub);
 	}
-	if (on_edge != MP_NONE && bring(n, on_edge, &on)) {
+	if (on_edge != MP_NONE && edge_stub_of(n, on_edge, &on)) {
 		at->shift += (uint32_t)on.value;
 		stub.value += on.value;
 		any = true;
@@ -123,7 +123,7 @@ static bool add_between(struct me_number *n, uint32_t v)
 		const struct me_flow_edge *edge = &n->flow.edges[e];
 		struct me_stub stub;
 
-		if (!bring(n, e, &stub) ||
+		if (!edge_stub_of(n, e, &stub) ||
 		    (edge->from != n->flow.nr_blocks && only_edge_of(n, edge->from) == e))
 			continue;
 		stub.arrivals = edge->place == ME_FLOW_AT_ENTRY ? ME_STUB_OUTSIDE : ME_STUB_EDGE;

@@ -54,7 +54,7 @@ static struct mp_output output_of(const struct mp_elf *original, const struct mp
  * permission to write the database, nothing is noted: the collector then verifies the output, if
  * the original is there.
  */
-static void write_down(const struct me_job *job)
+static void note_output_in_store(const struct me_job *job)
 {
 	struct mp_store *store;
 
@@ -219,6 +219,6 @@ int me_job_produce(struct me_job *job, struct mp_err *err)
 	r->debug_new_size = r->emitted.debug_output.size_bytes;
 	rc = job->options->files ? write_open(job, err) : publish(job, err);
 	if (!rc)
-		write_down(job);
+		note_output_in_store(job);
 	return rc;
 }

@@ -24,9 +24,9 @@ uint64_t me_place_of(const struct mp_cfg *cfg, const struct me_placement *placem
 {
 	uint32_t block = mp_cfg_block_starting(cfg, target);
 
-	if (block == MP_NONE || placement->of_block[block] == MP_NONE)
+	if (block == MP_NONE || placement->target_from_outside[block] == MP_NONE)
 		return target;
-	return placement->copies[placement->of_block[block]].new_vaddr;
+	return placement->copies[placement->target_from_outside[block]].new_vaddr;
 }
 
 uint64_t me_place_value(const struct mp_cfg *cfg, const struct me_placement *placement,
@@ -34,10 +34,10 @@ uint64_t me_place_value(const struct mp_cfg *cfg, const struct me_placement *pla
 {
 	uint32_t block = mp_cfg_block_starting(cfg, target);
 
-	if (block == MP_NONE || placement->of_block[block] == MP_NONE ||
-	    !placement->copies[placement->of_block[block]].new_size)
+	if (block == MP_NONE || placement->target_from_outside[block] == MP_NONE ||
+	    !placement->copies[placement->target_from_outside[block]].new_size)
 		return target;
-	return placement->copies[placement->of_block[block]].new_vaddr;
+	return placement->copies[placement->target_from_outside[block]].new_vaddr;
 }
 
 uint32_t me_place_end(const struct mp_cfg *cfg, uint32_t from, uint64_t target)
@@ -73,16 +73,16 @@ static uint32_t arrival(const struct mp_cfg *cfg, const struct me_placement *pla
 		uint8_t arrivals = placement->stubs[copy->stub - 1].arrivals;
 
 		return arrivals == ME_STUB_ALL || arrivals == ME_STUB_POLL
-			       ? placement->itself[block]
-			       : placement->inner[block];
+			       ? placement->copy_of_block[block]
+			       : placement->target_from_inside[block];
 	}
 	if (cfg->blocks[copy->block].func != cfg->blocks[block].func)
-		return placement->of_block[block];
+		return placement->target_from_outside[block];
 	found = placement->nr_edge_stubs
 			? bsearch(&key, placement->edge_stubs, placement->nr_edge_stubs,
 				  sizeof(key), compare_edge_stubs)
 			: NULL;
-	return found ? found->copy : placement->inner[block];
+	return found ? found->copy : placement->target_from_inside[block];
 }
 
 static uint32_t arrival_of(const struct mp_cfg *cfg, const struct me_placement *placement,
@@ -409,17 +409,18 @@ static uint32_t *new_index(const struct mp_cfg *cfg)
 static bool allocate(const struct mp_cfg *cfg, const struct me_plan *plan, struct me_placement *out)
 {
 	out->copies = calloc(plan->nr_blocks + 1, sizeof(*out->copies));
-	out->of_block = out->inner = out->itself = new_index(cfg);
+	out->target_from_outside = out->target_from_inside = out->copy_of_block = new_index(cfg);
 	if (plan->nr_stubs) {
-		out->inner = new_index(cfg);
-		out->itself = new_index(cfg);
+		out->target_from_inside = new_index(cfg);
+		out->copy_of_block = new_index(cfg);
 		out->edge_stubs = malloc(plan->nr_stubs * sizeof(*out->edge_stubs));
 		if (plan->polls)
 			out->notes = new_index(cfg);
 		if (!out->edge_stubs || (plan->polls && !out->notes))
 			return false;
 	}
-	return out->copies && out->of_block && out->inner && out->itself;
+	return out->copies && out->target_from_outside && out->target_from_inside &&
+	       out->copy_of_block;
 }
 
 /* Index copies and stubs by block. A stub replaces the copy for the control flow that it
@@ -431,11 +432,13 @@ static void index_copies(const struct mp_cfg *cfg, const struct me_plan *plan,
 
 	for (uint32_t i = 0; i < plan->nr_blocks; i++)
 		if (!plan->blocks[i].clone && !plan->blocks[i].stub)
-			out->of_block[plan->blocks[i].block] = i;
+			out->target_from_outside[plan->blocks[i].block] = i;
 	if (!plan->nr_stubs)
 		return;
-	memcpy(out->inner, out->of_block, cfg->nr_blocks * sizeof(*out->inner));
-	memcpy(out->itself, out->of_block, cfg->nr_blocks * sizeof(*out->itself));
+	memcpy(out->target_from_inside, out->target_from_outside,
+	       cfg->nr_blocks * sizeof(*out->target_from_inside));
+	memcpy(out->copy_of_block, out->target_from_outside,
+	       cfg->nr_blocks * sizeof(*out->copy_of_block));
 	for (uint32_t i = 0; i < plan->nr_blocks; i++) {
 		uint32_t block = plan->blocks[i].block;
 
@@ -444,11 +447,11 @@ static void index_copies(const struct mp_cfg *cfg, const struct me_plan *plan,
 		out->copies[i].stub = stub + 1;
 		switch (plan->stubs[stub].arrivals) {
 		case ME_STUB_ALL:
-			if (out->of_block[block] == out->inner[block])
-				out->of_block[block] = i;
-			out->inner[block] = i;
+			if (out->target_from_outside[block] == out->target_from_inside[block])
+				out->target_from_outside[block] = i;
+			out->target_from_inside[block] = i;
 			break;
-		case ME_STUB_OUTSIDE: out->of_block[block] = i; break;
+		case ME_STUB_OUTSIDE: out->target_from_outside[block] = i; break;
 		case ME_STUB_POLL: out->notes[block] = i; break;
 		default:
 			out->edge_stubs[out->nr_edge_stubs++] =
@@ -478,8 +481,9 @@ int me_place(const struct mp_cfg *cfg, const struct me_plan *plan,
 	index_copies(cfg, plan, out);
 	for (uint32_t i = 0; i < plan->nr_blocks; i++) {
 		out->copies[i].block = plan->blocks[i].block;
-		out->copies[i].align_log2 = alignment(cfg, &plan->blocks[i], pointers,
-						      out->of_block[plan->blocks[i].block] == i);
+		out->copies[i].align_log2 =
+			alignment(cfg, &plan->blocks[i], pointers,
+				  out->target_from_outside[plan->blocks[i].block] == i);
 		out->copies[i].clone = plan->blocks[i].clone;
 		out->copies[i].run = plan->line_log2 ? plan->blocks[i].run : 0;
 		if (plan->blocks[i].zone == ME_ZONE_WARM && out->first_warm == plan->nr_blocks)
@@ -502,17 +506,18 @@ int me_place(const struct mp_cfg *cfg, const struct me_plan *plan,
 
 void me_placement_fini(struct me_placement *placement)
 {
-	if (placement->inner != placement->of_block) {
-		free(placement->inner);
-		free(placement->itself);
+	if (placement->target_from_inside != placement->target_from_outside) {
+		free(placement->target_from_inside);
+		free(placement->copy_of_block);
 	}
 	free(placement->notes);
 	free(placement->copies);
-	free(placement->of_block);
+	free(placement->target_from_outside);
 	free(placement->edge_stubs);
 	free(placement->followers);
 	placement->copies = NULL;
-	placement->of_block = placement->inner = placement->itself = NULL;
+	placement->target_from_outside = placement->target_from_inside = placement->copy_of_block =
+		NULL;
 	placement->notes = NULL;
 	placement->edge_stubs = NULL;
 	placement->followers = NULL;

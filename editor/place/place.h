@@ -57,10 +57,10 @@ struct me_placement {
 	uint32_t first_warm; /* index of the first copy of ME_ZONE_WARM */
 	/* cfg block -> index in @copies, or MP_NONE: not copied. These are one array if there
 	 * are no stubs. */
-	uint32_t *of_block; /* target from outside of the function: a stub, or the copy */
-	uint32_t *inner;    /* target from inside of the function */
-	uint32_t *itself;   /* the copy; never a clone */
-	uint32_t *notes;    /* the stub that notes; NULL: without polls */
+	uint32_t *target_from_outside; /* target from outside of the function: a stub, or the copy */
+	uint32_t *target_from_inside;  /* target from inside of the function */
+	uint32_t *copy_of_block;       /* the copy; never a clone */
+	uint32_t *notes;	       /* the stub that notes; NULL: without polls */
 	struct me_edge_stub *edge_stubs; /* ascending */
 	uint32_t nr_edge_stubs;
 	const struct me_stub *stubs; /* the plan's */

@@ -174,9 +174,9 @@ static void vf_fini(struct vf *vf)
 	vf_eh_fini(&vf->new_eh);
 	vf_bits_fini(&vf->grid);
 	vf_bits_fini(&vf->target);
-	vf_bits_fini(&vf->led);
-	vf_bits_fini(&vf->doubt);
-	vf_bits_fini(&vf->chance);
+	vf_bits_fini(&vf->sure_target);
+	vf_bits_fini(&vf->maybe_target);
+	vf_bits_fini(&vf->maybe_address);
 	vf_bits_fini(&vf->text_ref);
 	vf_bits_fini(&vf->data_ref);
 	vf_bits_fini(&vf->word_ref);

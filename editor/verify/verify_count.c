@@ -33,7 +33,7 @@ void vf_find_counters(struct vf *vf)
 	vf->runtime = runtime;
 }
 
-bool vf_is_grown(const struct vf *vf, const Elf64_Phdr *a, const Elf64_Phdr *b)
+bool vf_is_phdr_with_counters(const struct vf *vf, const Elf64_Phdr *a, const Elf64_Phdr *b)
 {
 	const struct mp_section *c = vf->counters;
 	Elf64_Phdr was = *b;
@@ -46,7 +46,7 @@ bool vf_is_grown(const struct vf *vf, const Elf64_Phdr *a, const Elf64_Phdr *b)
 	return !memcmp(&was, a, sizeof(was));
 }
 
-bool vf_is_counting(const struct vf *vf, const struct mp_section *sec)
+bool vf_is_counter_section(const struct vf *vf, const struct mp_section *sec)
 {
 	if (!vf->counters)
 		return false;

@@ -301,7 +301,7 @@ int vf_eh_read(struct vf *vf, const struct mp_elf *elf, bool strict, struct vf_e
 	if (!ret)
 		ret = sort_fdes(vf, eh);
 	if (!ret && !strict)
-		ret = vf_add_bare(eh);
+		ret = vf_add_symbol_fdes(eh);
 	if (!ret && strict && ph)
 		ret = check_search_table(vf, eh, &c);
 	if (!ret)

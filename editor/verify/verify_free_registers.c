@@ -21,8 +21,8 @@
 
 struct node {
 	uint64_t reads, writes, live;
-	uint32_t pad;  /* block of the landing pad; VF_NONE: none */
-	bool tampered; /* may return to an address that it has written */
+	uint32_t pad;		     /* block of the landing pad; VF_NONE: none */
+	bool return_address_written; /* may return to an address that it has written */
 };
 
 struct part {
@@ -174,7 +174,7 @@ static void add_target(struct body *body, uint32_t block)
 	const struct vf_graph *g = vf->graph;
 	const struct vf_block *b = block == VF_NONE ? NULL : &g->blocks[block];
 
-	if (!b || b->fde == VF_NONE || b->outside)
+	if (!b || b->fde == VF_NONE || b->filled_by_loader)
 		return;
 	if (vf->text_start + b->start == vf->old_eh.fdes[b->fde].start &&
 	    g->flags[b->fde] & VF_FUNC_CALLED)
@@ -275,7 +275,7 @@ static uint16_t wanted_at(const struct body *body, const struct part *p, const s
 	/* An exception that passes through needs unsaved callee-saved registers unchanged. */
 	want |= VF_ARGUMENT_REGS | rules(row, false);
 	if (b->kind == VF_END_CALL && b->to != VF_NONE)
-		want |= vf_fold(unsaved(vf_asks(g, b->to)));
+		want |= vf_wanted_any(unsaved(vf_wanted_of_callers(g, b->to)));
 	return want | body->arguments;
 }
 
@@ -312,12 +312,12 @@ static void sum_up(struct body *body, const struct visit *v)
 {
 	struct node *node = v->node;
 	if (v->last && v->block->to != VF_NONE && v->block->kind != VF_END_TABLE)
-		body->saved |= saved_by(vf_asks(body->vf->graph, v->block->to));
+		body->saved |= saved_by(vf_wanted_of_callers(body->vf->graph, v->block->to));
 	node->reads |= (parts_of(v->e->reads) | PARTS(v->want)) & ~node->writes;
 	node->writes |= parts_of(v->e->writes);
 	/* The last instruction is the return itself. */
 	if (!v->last)
-		node->tampered = v->e->flags & VF_EFFECT_TOP;
+		node->return_address_written = v->e->flags & VF_EFFECT_TOP;
 }
 
 static void read_block(struct body *body, const struct part *p, uint32_t i)
@@ -342,16 +342,16 @@ static void read_block(struct body *body, const struct part *p, uint32_t i)
 /* ---- what follows a block ------------------------------------------------------------------- */
 
 /* Registers that another function wants, or code of which only this is known. */
-static uint64_t by_stranger(struct body *body, uint32_t block, uint32_t from)
+static uint64_t wanted_by_other_function(struct body *body, uint32_t block, uint32_t from)
 {
 	const struct vf_graph *g = body->vf->graph;
 	uint16_t want = VF_ARGUMENT_REGS | VF_RESULT_REGS | VF_CALLEE_SAVED | body->arguments |
 			body->results;
 
 	if (from != VF_NONE)
-		want |= vf_fold(unsaved(g->results[from]));
+		want |= vf_wanted_any(unsaved(g->results[from]));
 	if (block != VF_NONE)
-		want |= vf_fold(unsaved(vf_asks(g, block)));
+		want |= vf_wanted_any(unsaved(vf_wanted_of_callers(g, block)));
 	return PARTS(want);
 }
 
@@ -359,7 +359,7 @@ static uint64_t live_at(struct body *body, uint32_t block, uint32_t from)
 {
 	const struct node *node = block == VF_NONE ? NULL : node_of(body, block);
 
-	return node ? node->live : by_stranger(body, block, from);
+	return node ? node->live : wanted_by_other_function(body, block, from);
 }
 
 /* Live registers at all places of the body that an indirect jump may reach. */
@@ -379,7 +379,7 @@ static uint64_t live_at_labels(struct body *body)
 	return live;
 }
 
-static uint64_t behind(struct body *body, const struct node *node, uint32_t i)
+static uint64_t wanted_after(struct body *body, const struct node *node, uint32_t i)
 {
 	const struct vf_graph *g = body->vf->graph;
 	const struct vf_block *b = &g->blocks[i];
@@ -393,19 +393,19 @@ static uint64_t behind(struct body *body, const struct node *node, uint32_t i)
 	case VF_END_ICALL:
 		if (node->pad != VF_NONE && node_of(body, node->pad))
 			live = node_of(body, node->pad)->live & PARTS(VF_CALLEE_SAVED);
-		return live | (vf_comes_behind(g, i) ? live_at(body, i + 1, b->fde) : 0);
+		return live | (vf_continues_after_call(g, i) ? live_at(body, i + 1, b->fde) : 0);
 	case VF_END_TABLE:
 		for (const uint32_t *t = &g->targets[b->to]; *t != VF_NONE; t++)
 			live |= live_at(body, *t, b->fde);
 		return live;
 	case VF_END_IJMP:
-		live = by_stranger(body, VF_NONE, b->fde);
-		return b->outside ? live : live | live_at_labels(body);
+		live = wanted_by_other_function(body, VF_NONE, b->fde);
+		return b->filled_by_loader ? live : live | live_at_labels(body);
 	case VF_END_RET:
-		if (node->tampered)
+		if (node->return_address_written)
 			return PARTS(VF_ALL_REGS);
 		return PARTS(VF_RESULT_REGS | VF_CALLEE_SAVED | body->results |
-			     vf_fold(unsaved(g->results[b->fde])));
+			     vf_wanted_any(unsaved(g->results[b->fde])));
 	case VF_END_STOP: return 0;
 	default: return PARTS(VF_ALL_REGS);
 	}
@@ -422,7 +422,8 @@ static void spread(struct body *body)
 
 			for (uint32_t i = p->nr; i-- > 0;) {
 				struct node *node = &body->nodes[p->base + i];
-				uint64_t live = behind(body, node, p->first + i) & ~node->writes;
+				uint64_t live = wanted_after(body, node, p->first + i) &
+						~node->writes;
 
 				live |= node->reads | node->live;
 				changed |= live != node->live;
@@ -436,36 +437,36 @@ static void spread(struct body *body)
 
 /*
  * Find registers that block @i sets by an explicit operand and that the body does not read:
- * *@left; those that it restores from the stack: *@back. Goes backwards, instruction by
+ * *@unread; those that it restores from the stack: *@restored. Goes backwards, instruction by
  * instruction.
  */
-static void find_left(struct body *body, const struct part *p, uint32_t i, uint16_t *left,
-		      uint16_t *back)
+static void find_unread(struct body *body, const struct part *p, uint32_t i, uint16_t *unread,
+			uint16_t *restored)
 {
 	struct vf *vf = body->vf;
 	const struct vf_block *b = &vf->graph->blocks[i];
-	uint64_t live = behind(body, &body->nodes[p->base + (i - p->first)], i);
+	uint64_t live = wanted_after(body, &body->nodes[p->base + (i - p->first)], i);
 	uint64_t at = vf->text_start + b->end, start = vf->text_start + b->start;
 
 	while (at > start) {
 		uint64_t end = vf->text_start + b->end;
 		struct vf_effect e;
-		uint16_t unread;
+		uint16_t now;
 
 		do
 			at--;
 		while (at > start && !vf_bits_get(&vf->grid, at));
 		e = vf_effect_of(mp_elf_bytes(vf->o, at, end - at), end - at);
-		unread = e.named & e.writes[VF_PART_LOW] & e.writes[VF_PART_REST] &
-			 (uint16_t)~whole_of(live);
+		now = e.named & e.writes[VF_PART_LOW] & e.writes[VF_PART_REST] &
+		      (uint16_t)~whole_of(live);
 		/* A subtraction may only set flags. */
 		if (b->kind != VF_END_RET)
-			unread &= (uint16_t)~e.reads[VF_PART_LOW];
+			now &= (uint16_t)~e.reads[VF_PART_LOW];
 		/* A pop may only move the stack pointer. */
 		if (!(e.flags & VF_EFFECT_POP))
-			*left |= unread;
+			*unread |= now;
 		else if (b->kind == VF_END_RET || b->kind == VF_END_JMP)
-			*back |= unread;
+			*restored |= now;
 		live &= ~parts_of(e.writes);
 		live |= parts_of(e.reads) | PARTS(wanted_at(body, p, b, at));
 	}
@@ -478,18 +479,18 @@ static void find_left(struct body *body, const struct part *p, uint32_t i, uint1
 static bool find_extra(struct body *body)
 {
 	const struct vf_graph *g = body->vf->graph;
-	uint16_t left = 0, back = 0, callers = 0, itself = 0;
+	uint16_t unread = 0, restored = 0, callers = 0, own = 0;
 
 	for (uint32_t k = 0; k < body->nr_parts; k++) {
 		const struct part *p = &body->part[k];
 
-		itself |= saved_by(g->blocks[p->first].in);
+		own |= saved_by(g->blocks[p->first].in);
 		callers |= saved_by(g->results[p->fde]);
 		for (uint32_t i = p->first; i < p->first + p->nr; i++)
-			find_left(body, p, i, &left, &back);
+			find_unread(body, p, i, &unread, &restored);
 	}
-	body->results = ((left & callers) | (back & itself)) & VF_CALLER_SAVED;
-	body->arguments = left & body->saved;
+	body->results = ((unread & callers) | (restored & own)) & VF_CALLER_SAVED;
+	body->arguments = unread & body->saved;
 	return body->results || body->arguments;
 }
 
@@ -574,7 +575,7 @@ bool vf_register_is_dead(struct vf *vf, uint64_t vaddr, unsigned int reg)
 	fde = g->blocks[block].fde;
 	if (fde == VF_NONE || vf->old_eh.fdes[fde].flags & (VF_FDE_BAD | VF_FDE_OFF_GRID))
 		return false;
-	if (!((VF_CALLEE_SAVED | g->usable[fde]) >> reg & 1))
+	if (!((VF_CALLEE_SAVED | g->not_preserved[fde]) >> reg & 1))
 		return false;
 	first = vf_block_at(vf, vf->old_eh.fdes[fde].start);
 	if (first == VF_NONE)

@@ -74,21 +74,21 @@ enum vf_end {
 };
 
 struct vf_block {
-	uint32_t start;	   /* offset in the text */
-	uint32_t end;	   /* offset behind the last instruction */
-	uint32_t last;	   /* offset of the last instruction */
-	uint32_t to;	   /* target block; VF_NONE: outside of the known code */
-	uint32_t fde;	   /* VF_NONE: none */
-	uint16_t kill[2];  /* low byte, %ah: always replaced */
-	uint16_t sets;	   /* registers that may be written, in whole or part */
-	uint16_t passed;   /* first block of an FDE: registers that may pass arguments; else: all */
-	uint8_t kind;	   /* enum vf_end */
-	bool returns;	   /* control continues behind the call */
-	bool pending;	   /* IJMP, TABLE: the table's address is set in another block */
-	bool cell;	   /* IJMP: through one fixed place in memory */
-	bool outside;	   /* the loader fills this place */
-	uint64_t want, in; /* @want: by the block itself; @in: at its start, without returns */
-	uint64_t wanted;   /* @in, and what callers want behind returns */
+	uint32_t start;	  /* offset in the text */
+	uint32_t end;	  /* offset behind the last instruction */
+	uint32_t last;	  /* offset of the last instruction */
+	uint32_t to;	  /* target block; VF_NONE: outside of the known code */
+	uint32_t fde;	  /* VF_NONE: none */
+	uint16_t kill[2]; /* low byte, %ah: always replaced */
+	uint16_t sets;	  /* registers that may be written, in whole or part */
+	uint16_t passed;  /* first block of an FDE: registers that may pass arguments; else: all */
+	uint8_t kind;	  /* enum vf_end */
+	bool returns;	  /* control continues behind the call */
+	bool pending;	  /* IJMP, TABLE: the table's address is set in another block */
+	bool through_memory;   /* IJMP: through one fixed place in memory */
+	bool filled_by_loader; /* the loader fills this place */
+	uint64_t want, in;     /* @want: by the block itself; @in: at its start, without returns */
+	uint64_t wanted;       /* @in, and what callers want behind returns */
 };
 
 struct vf_graph {
@@ -101,11 +101,11 @@ struct vf_graph {
 	uint32_t first_dynamic; /* index of the original's first dynamic symbol */
 
 	/* Per FDE of the original: */
-	uint16_t *changes; /* registers that it, its callees and jump targets change */
-	uint16_t *usable;  /* registers that callers cannot rely on it to keep */
-	uint16_t *saves;   /* registers whose caller's value its unwind rows find */
-	uint16_t *leaves;  /* registers that may be results */
-	uint64_t *results; /* wanted by callers behind returns */
+	uint16_t *changes;	     /* registers that it, its callees and jump targets change */
+	uint16_t *not_preserved;     /* registers that callers cannot rely on it to keep */
+	uint16_t *saves;	     /* registers whose caller's value its unwind rows find */
+	uint16_t *result_candidates; /* registers that may be results */
+	uint64_t *results;	     /* wanted by callers behind returns */
 	uint8_t *flags;
 	uint16_t **live; /* live registers at each block's start; filled on demand */
 };
@@ -123,26 +123,26 @@ uint32_t vf_block_at(const struct vf *vf, uint64_t vaddr);
 int vf_graph_build(struct vf *vf);
 void vf_graph_free(struct vf *vf);
 /*
- * Find, per FDE, the registers that may be its results (@leaves), and set @passed of all
+ * Find, per FDE, the registers that may be its results (@result_candidates), and set @passed of all
  * blocks.
  * Return: 0, -ENOMEM.
  */
-int vf_find_leaves(struct vf *vf, uint16_t *leaves);
+int vf_find_result_candidates(struct vf *vf, uint16_t *result_candidates);
 /* Find the targets of indirect jumps that read tables. Return: 0, -ENOMEM. */
 int vf_graph_find_tables(struct vf *vf);
 /* Does the loader fill the cell at @vaddr with a function that never returns? */
-bool vf_is_noreturn_cell(const struct vf *vf, uint64_t vaddr);
+bool vf_is_noreturn_slot(const struct vf *vf, uint64_t vaddr);
 /* Return: callee-saved registers that @row finds in the stack. */
 uint16_t vf_row_saves(const struct vf_row *row);
 /* Does control continue behind the call that ends block @i? Not at the end of a function. */
-bool vf_comes_behind(const struct vf_graph *g, uint32_t i);
+bool vf_continues_after_call(const struct vf_graph *g, uint32_t i);
 
 /*
  * Registers that block @i wants of its callers. A register that its function saves counts as
  * spilled only: a read of it comes after it was set, or is on a path that never runs. Registers
  * outside of @passed pass nothing: not every caller has set them.
  */
-static inline uint64_t vf_asks(const struct vf_graph *g, uint32_t i)
+static inline uint64_t vf_wanted_of_callers(const struct vf_graph *g, uint32_t i)
 {
 	const struct vf_block *b = &g->blocks[i];
 	uint16_t saves = b->fde == VF_NONE ? 0 : g->saves[b->fde];
@@ -154,7 +154,7 @@ static inline uint64_t vf_asks(const struct vf_graph *g, uint32_t i)
 }
 
 /* Return: the registers that are wanted in any way. */
-static inline uint16_t vf_fold(uint64_t want)
+static inline uint16_t vf_wanted_any(uint64_t want)
 {
 	return (uint16_t)(want | want >> VF_WANT_HIGH | want >> VF_WANT_PUSH |
 			  want >> VF_WANT_SPILL);

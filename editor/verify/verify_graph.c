@@ -156,7 +156,7 @@ static int find_labels(struct vf *vf)
 	if (ret)
 		return ret;
 	for (uint64_t w = 0; w < g->label.nr / 64 + 1; w++)
-		g->label.word[w] = vf->text_ref.word[w] | vf->chance.word[w];
+		g->label.word[w] = vf->text_ref.word[w] | vf->maybe_address.word[w];
 	for (uint32_t i = 0; i < o->nr_dyn_relocs; i++)
 		set_label(vf, o->dyn_relocs[i].sym_value + (uint64_t)o->dyn_relocs[i].addend);
 	for (uint32_t i = 0; i < o->nr_relocs; i++)
@@ -244,14 +244,15 @@ static void end_block(struct reader *r, struct vf_block *b, const uint8_t *bytes
 			b->kind = VF_END_BAD; /* target between two instructions */
 	}
 	if (insn->kind == VF_IJMP_MEM && insn->disp_off) {
-		b->cell = true;
-		b->outside = mp_elf_dyn_reloc_at(vf->o, insn->target) != NULL;
-		b->returns = !vf_is_noreturn_cell(vf, insn->target);
+		b->through_memory = true;
+		b->filled_by_loader = mp_elf_dyn_reloc_at(vf->o, insn->target) != NULL;
+		b->returns = !vf_is_noreturn_slot(vf, insn->target);
 	}
 	if (insn->kind == VF_ICALL && insn->disp_off)
-		b->returns = !vf_is_noreturn_cell(vf, insn->target);
-	if (b->fde != VF_NONE && ((insn->kind == VF_ICALL && !asks_descriptor(bytes, insn)) ||
-				  (insn->kind == VF_CALL && b->to == VF_NONE) || b->outside))
+		b->returns = !vf_is_noreturn_slot(vf, insn->target);
+	if (b->fde != VF_NONE &&
+	    ((insn->kind == VF_ICALL && !asks_descriptor(bytes, insn)) ||
+	     (insn->kind == VF_CALL && b->to == VF_NONE) || b->filled_by_loader))
 		vf->graph->changes[b->fde] |= VF_CALLER_SAVED;
 }
 
@@ -408,7 +409,7 @@ static int fill_blocks(struct vf *vf)
 
 /* ---- between functions --------------------------------------------------------------------- */
 
-bool vf_comes_behind(const struct vf_graph *g, uint32_t i)
+bool vf_continues_after_call(const struct vf_graph *g, uint32_t i)
 {
 	const struct vf_block *b = &g->blocks[i];
 
@@ -426,9 +427,9 @@ static bool returns_from(const struct vf_graph *g, uint32_t i, const uint8_t *re
 	case VF_END_JCC: return returns[i + 1] || b->to == VF_NONE || returns[b->to];
 	case VF_END_JMP: return b->to == VF_NONE || returns[b->to];
 	case VF_END_CALL:
-		return (b->to == VF_NONE || returns[b->to]) && vf_comes_behind(g, i) &&
+		return (b->to == VF_NONE || returns[b->to]) && vf_continues_after_call(g, i) &&
 		       returns[i + 1];
-	case VF_END_ICALL: return vf_comes_behind(g, i) && returns[i + 1];
+	case VF_END_ICALL: return vf_continues_after_call(g, i) && returns[i + 1];
 	case VF_END_TABLE:
 		for (const uint32_t *t = &g->targets[b->to]; *t != VF_NONE; t++)
 			if (returns[*t])
@@ -493,7 +494,7 @@ static bool is_call(const struct vf *vf, const struct vf_block *b, const struct 
 {
 	const struct vf_graph *g = vf->graph;
 
-	return to->outside ||
+	return to->filled_by_loader ||
 	       (to->fde != VF_NONE && to->fde != b->fde && g->flags[to->fde] & VF_FUNC_CALLED &&
 		vf->text_start + to->start == vf->old_eh.fdes[to->fde].start);
 }
@@ -512,11 +513,12 @@ static uint64_t at_start(const struct vf *vf, const struct vf_block *b, uint32_t
 		return g->blocks[i].in;
 	if (!is_call(vf, b, &g->blocks[i]))
 		return g->blocks[i].wanted;
-	return (vf_asks(g, i) & WANT_USES) | (b->fde == VF_NONE ? 0 : g->results[b->fde]);
+	return (vf_wanted_of_callers(g, i) & WANT_USES) |
+	       (b->fde == VF_NONE ? 0 : g->results[b->fde]);
 }
 
 /* Registers wanted behind the last instruction of block @i. @wanted: include those of callers. */
-static uint64_t behind(const struct vf *vf, uint32_t i, bool wanted)
+static uint64_t wanted_after(const struct vf *vf, uint32_t i, bool wanted)
 {
 	const struct vf_graph *g = vf->graph;
 	const struct vf_block *b = &g->blocks[i];
@@ -529,15 +531,15 @@ static uint64_t behind(const struct vf *vf, uint32_t i, bool wanted)
 	case VF_END_CALL:
 		/* A callee does not want the registers that it saves. */
 		if (b->to != VF_NONE)
-			want = vf_asks(g, b->to) & (wanted ? WANT_USES : UINT64_MAX);
+			want = vf_wanted_of_callers(g, b->to) & (wanted ? WANT_USES : UINT64_MAX);
 		/* fall through */
 	case VF_END_ICALL:
-		return want | (vf_comes_behind(g, i) ? at_start(vf, b, i + 1, wanted) : 0);
+		return want | (vf_continues_after_call(g, i) ? at_start(vf, b, i + 1, wanted) : 0);
 	case VF_END_TABLE:
 		for (const uint32_t *t = &g->targets[b->to]; *t != VF_NONE; t++)
 			want |= at_start(vf, b, *t, wanted);
 		return want;
-	case VF_END_IJMP: want = b->outside ? 0 : labels_in(vf, b, wanted); break;
+	case VF_END_IJMP: want = b->filled_by_loader ? 0 : labels_in(vf, b, wanted); break;
 	case VF_END_RET: break;
 	case VF_END_STOP: return 0;
 	default: return WANT_USES;
@@ -556,7 +558,7 @@ static void find_wants(struct vf *vf)
 		changed = false;
 		for (uint32_t i = g->nr_blocks; i-- > 0;) {
 			struct vf_block *b = &g->blocks[i];
-			uint64_t in = b->want | without(behind(vf, i, false), b->kill);
+			uint64_t in = b->want | without(wanted_after(vf, i, false), b->kill);
 
 			changed |= in != b->in;
 			b->in = in;
@@ -575,7 +577,7 @@ static bool add_results(struct vf_graph *g, uint32_t to, uint64_t want)
 	if (fde == VF_NONE)
 		return false;
 	for (unsigned int part = 0; part < 64; part += 16)
-		may |= (uint64_t)(uint16_t)(g->leaves[fde] | ~VF_CALLER_SAVED) << part;
+		may |= (uint64_t)(uint16_t)(g->result_candidates[fde] | ~VF_CALLER_SAVED) << part;
 	want &= may;
 	if (!(want & ~g->results[fde]))
 		return false;
@@ -590,7 +592,8 @@ static bool pass_results(struct vf_graph *g, uint32_t i)
 	bool changed = false;
 
 	if (b->kind == VF_END_CALL)
-		return vf_comes_behind(g, i) && add_results(g, b->to, g->blocks[i + 1].wanted);
+		return vf_continues_after_call(g, i) &&
+		       add_results(g, b->to, g->blocks[i + 1].wanted);
 	if (b->fde == VF_NONE)
 		return false;
 	if (b->kind == VF_END_JMP || b->kind == VF_END_JCC)
@@ -609,7 +612,7 @@ static void find_results(struct vf *vf)
 		changed = false;
 		for (uint32_t i = g->nr_blocks; i-- > 0;) {
 			struct vf_block *b = &g->blocks[i];
-			uint64_t now = b->want | without(behind(vf, i, true), b->kill);
+			uint64_t now = b->want | without(wanted_after(vf, i, true), b->kill);
 
 			changed |= now != b->wanted;
 			b->wanted = now;
@@ -638,7 +641,7 @@ static void find_changes(struct vf *vf)
 			fde = g->blocks[b->to].fde;
 			if (fde != VF_NONE)
 				more = g->changes[fde];
-			else if (b->kind == VF_END_CALL || g->blocks[b->to].outside)
+			else if (b->kind == VF_END_CALL || g->blocks[b->to].filled_by_loader)
 				more = VF_CALLER_SAVED;
 			changed |= (more & ~g->changes[b->fde]) != 0;
 			g->changes[b->fde] |= more;
@@ -648,7 +651,7 @@ static void find_changes(struct vf *vf)
 
 /* Callers reach a part only through functions that jump to it. They may rely on a register if
  * any of these functions keeps it. */
-static void find_usable(struct vf *vf)
+static void find_not_preserved(struct vf *vf)
 {
 	struct vf_graph *g = vf->graph;
 	bool changed = true;
@@ -656,7 +659,7 @@ static void find_usable(struct vf *vf)
 	for (uint32_t i = 0; i < vf->old_eh.nr_fdes; i++) {
 		bool part = g->flags[i] == VF_FUNC_JUMPED;
 
-		g->usable[i] = part ? VF_ALL_REGS : g->changes[i];
+		g->not_preserved[i] = part ? VF_ALL_REGS : g->changes[i];
 	}
 	while (changed) {
 		changed = false;
@@ -669,9 +672,9 @@ static void find_usable(struct vf *vf)
 				continue;
 			fde = g->blocks[b->to].fde;
 			if (fde == VF_NONE || g->flags[fde] != VF_FUNC_JUMPED ||
-			    !(g->usable[fde] & ~g->usable[b->fde]))
+			    !(g->not_preserved[fde] & ~g->not_preserved[b->fde]))
 				continue;
-			g->usable[fde] &= g->usable[b->fde];
+			g->not_preserved[fde] &= g->not_preserved[b->fde];
 			changed = true;
 		}
 	}
@@ -690,14 +693,14 @@ int vf_graph_build(struct vf *vf)
 	while (g->first_dynamic && vf->o->symbols[g->first_dynamic - 1].dynamic)
 		g->first_dynamic--;
 	g->changes = calloc(nr, sizeof(*g->changes));
-	g->usable = calloc(nr, sizeof(*g->usable));
+	g->not_preserved = calloc(nr, sizeof(*g->not_preserved));
 	g->saves = calloc(nr, sizeof(*g->saves));
-	g->leaves = calloc(nr, sizeof(*g->leaves));
+	g->result_candidates = calloc(nr, sizeof(*g->result_candidates));
 	g->results = calloc(nr, sizeof(*g->results));
 	g->flags = calloc(nr, sizeof(*g->flags));
 	g->live = calloc(nr, sizeof(*g->live));
-	if (!g->changes || !g->usable || !g->saves || !g->leaves || !g->results || !g->flags ||
-	    !g->live)
+	if (!g->changes || !g->not_preserved || !g->saves || !g->result_candidates || !g->results ||
+	    !g->flags || !g->live)
 		return -ENOMEM;
 	ret = find_saved(vf);
 	if (!ret)
@@ -711,12 +714,12 @@ int vf_graph_build(struct vf *vf)
 	if (ret)
 		return ret;
 	find_changes(vf);
-	ret = vf_find_leaves(vf, g->leaves);
+	ret = vf_find_result_candidates(vf, g->result_candidates);
 	if (ret)
 		return ret;
 	find_wants(vf);
 	find_results(vf);
-	find_usable(vf);
+	find_not_preserved(vf);
 	return 0;
 }
 
@@ -734,9 +737,9 @@ void vf_graph_free(struct vf *vf)
 	free(g->blocks);
 	free(g->targets);
 	free(g->changes);
-	free(g->usable);
+	free(g->not_preserved);
 	free(g->saves);
-	free(g->leaves);
+	free(g->result_candidates);
 	free(g->results);
 	free(g->flags);
 	free(g->live);

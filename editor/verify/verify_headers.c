@@ -114,33 +114,34 @@ static bool is_merged(const Elf64_Phdr *m, const Elf64_Phdr *a, const Elf64_Phdr
  * one: the second of two merged ones, or a PT_PHDR that may be dropped.
  * Return: VF_NONE: none.
  */
-static uint32_t find_gone(const struct vf *vf, uint32_t *merged, uint32_t *last)
+static uint32_t find_dropped_phdr(const struct vf *vf, uint32_t *merged, uint32_t *last)
 {
-	uint32_t gone = VF_NONE;
+	uint32_t dropped = VF_NONE;
 
 	*merged = VF_NONE;
 	for (uint32_t i = 0; i < vf->o->nr_phdrs; i++) {
-		if (vf->o->phdrs[i].p_type == PT_PHDR && gone == VF_NONE &&
-		    vf->n->phdrs[i].p_type != PT_PHDR && vf_may_spend(vf, &vf->o->phdrs[i]))
-			gone = i;
+		if (vf->o->phdrs[i].p_type == PT_PHDR && dropped == VF_NONE &&
+		    vf->n->phdrs[i].p_type != PT_PHDR && vf_may_drop_phdr(vf, &vf->o->phdrs[i]))
+			dropped = i;
 		if (vf->o->phdrs[i].p_type != PT_LOAD)
 			continue;
 		*last = i;
-		if (gone == VF_NONE && i + 1 < vf->o->nr_phdrs &&
+		if (dropped == VF_NONE && i + 1 < vf->o->nr_phdrs &&
 		    memcmp(&vf->o->phdrs[i], &vf->n->phdrs[i], sizeof(Elf64_Phdr)) &&
 		    is_merged(&vf->n->phdrs[i], &vf->o->phdrs[i], &vf->o->phdrs[i + 1])) {
 			*merged = i;
-			gone = i + 1;
+			dropped = i + 1;
 		}
 	}
-	return gone;
+	return dropped;
 }
 
 /* The original's header that became the output's header @i. NULL: the last PT_LOAD's slot,
- * which is free if header @gone was dropped. */
-static const Elf64_Phdr *stands_for(const struct vf *vf, uint32_t i, uint32_t gone, uint32_t last)
+ * which is free if header @dropped was dropped. */
+static const Elf64_Phdr *original_phdr_of(const struct vf *vf, uint32_t i, uint32_t dropped,
+					  uint32_t last)
 {
-	if (gone == VF_NONE || gone > last || i < gone || i > last)
+	if (dropped == VF_NONE || dropped > last || i < dropped || i > last)
 		return &vf->o->phdrs[i];
 	return i < last ? &vf->o->phdrs[i + 1] : NULL;
 }
@@ -157,17 +158,18 @@ static int check_phdr(struct vf *vf, uint32_t i, const Elf64_Phdr *a)
 					 "PT_GNU_EH_FRAME changed beyond its address");
 		return 0;
 	}
-	if (a && vf_is_grown_table(vf, a, b))
+	if (a && vf_is_extended_table(vf, a, b))
 		return 0;
-	if (a && a->p_type == PT_PHDR && vf->grown)
+	if (a && a->p_type == PT_PHDR && vf->has_new_phdr)
 		return vf_refuse(vf, a->p_vaddr, "PT_PHDR does not describe the larger table");
-	if (a && (!memcmp(a, b, sizeof(*a)) || vf_is_grown(vf, a, b) || vf_is_moved_phdr(vf, a, b)))
+	if (a && (!memcmp(a, b, sizeof(*a)) || vf_is_phdr_with_counters(vf, a, b) ||
+		  vf_is_moved_phdr(vf, a, b)))
 		return 0;
-	if (a && vf->grown)
+	if (a && vf->has_new_phdr)
 		return vf_refuse(vf, b->p_vaddr, "program header %u changed", i);
 	if (b->p_type != PT_LOAD || vf->segment)
 		return vf_refuse(vf, b->p_vaddr, "program header %u changed", i);
-	if (a && !vf_may_spend(vf, a))
+	if (a && !vf_may_drop_phdr(vf, a))
 		return vf_refuse(vf, a->p_vaddr,
 				 "program header %u of type %#x may not be replaced", i, a->p_type);
 	vf->segment = b;
@@ -193,14 +195,14 @@ static int check_grown_phdrs(struct vf *vf)
 
 static int check_same_phdrs(struct vf *vf)
 {
-	uint32_t last = 0, merged, gone = find_gone(vf, &merged, &last);
+	uint32_t last = 0, merged, dropped = find_dropped_phdr(vf, &merged, &last);
 
 	for (uint32_t i = 0; i < vf->o->nr_phdrs; i++) {
 		int ret;
 
 		if (i == merged)
 			continue;
-		ret = check_phdr(vf, i, stands_for(vf, i, gone, last));
+		ret = check_phdr(vf, i, original_phdr_of(vf, i, dropped, last));
 		if (ret)
 			return ret;
 	}
@@ -225,7 +227,7 @@ static int check_phdrs(struct vf *vf)
 		return vf_refuse(vf, eh->p_vaddr,
 				 "PT_GNU_EH_FRAME does not point into the new segment");
 	ret = check_segment(vf, seg);
-	return ret || !vf->grown ? ret : vf_check_phdr_extend(vf);
+	return ret || !vf->has_new_phdr ? ret : vf_check_phdr_extend(vf);
 }
 
 static const struct mp_section *same_section(const struct vf *vf, const struct mp_section *a)

@@ -277,105 +277,112 @@ static int add_all_tables(struct vf *vf, uint32_t index, struct table t, uint32_
 #define MAX_BASES 16
 
 /* The blocks of one FDE, and the predecessors of each. */
-struct ways {
+struct predecessors {
 	uint32_t fde, first, nr;
 	uint32_t *start, *from; /* predecessors of block @first + i: from[start[i] ..) */
 	uint16_t *seen;		/* registers already looked for at the block's end */
 	uint32_t *stack;	/* of blocks, each with a register */
-	bool usable;
+	bool complete;
 };
 
-static void ways_fini(struct ways *ways)
+static void predecessors_fini(struct predecessors *predecessors)
 {
-	free(ways->start);
-	free(ways->from);
-	free(ways->seen);
-	free(ways->stack);
-	*ways = (struct ways){.fde = VF_NONE};
+	free(predecessors->start);
+	free(predecessors->from);
+	free(predecessors->seen);
+	free(predecessors->stack);
+	*predecessors = (struct predecessors){.fde = VF_NONE};
 }
 
 /* Call @act for each block of the FDE that control may reach from block @i. */
-static void each_way(const struct vf *vf, const struct ways *ways, uint32_t i,
-		     void (*act)(const struct ways *ways, uint32_t to, uint32_t from, void *ctx),
-		     void *ctx)
+static void each_successor(const struct vf *vf, const struct predecessors *predecessors, uint32_t i,
+			   void (*act)(const struct predecessors *predecessors, uint32_t to,
+				       uint32_t from, void *ctx),
+			   void *ctx)
 {
 	const struct vf_graph *g = vf->graph;
 	const struct vf_block *b = &g->blocks[i];
 
 	switch (b->kind) {
-	case VF_END_JCC: act(ways, b->to, i, ctx); break;
-	case VF_END_JMP: act(ways, b->to, i, ctx); return;
+	case VF_END_JCC: act(predecessors, b->to, i, ctx); break;
+	case VF_END_JMP: act(predecessors, b->to, i, ctx); return;
 	case VF_END_TABLE:
 		for (const uint32_t *t = &g->targets[b->to]; *t != VF_NONE; t++)
-			act(ways, *t, i, ctx);
+			act(predecessors, *t, i, ctx);
 		return;
 	case VF_END_IJMP:
 		if (b->pending)
 			return; /* not known yet; looked at again when it is */
-		for (uint32_t k = ways->first; k < ways->first + ways->nr; k++)
+		for (uint32_t k = predecessors->first; k < predecessors->first + predecessors->nr;
+		     k++)
 			if (vf_bits_get(&g->label, vf->text_start + g->blocks[k].start))
-				act(ways, k, i, ctx);
+				act(predecessors, k, i, ctx);
 		return;
 	case VF_END_CALL:
 	case VF_END_ICALL:
 	case VF_END_FALL: break;
 	default: return;
 	}
-	act(ways, i + 1, i, ctx);
+	act(predecessors, i + 1, i, ctx);
 }
 
-static void count_way(const struct ways *ways, uint32_t to, uint32_t from, void *ctx)
+static void count_predecessor(const struct predecessors *predecessors, uint32_t to, uint32_t from,
+			      void *ctx)
 {
 	uint32_t *total = ctx;
 
 	(void)from;
-	if (to - ways->first >= ways->nr)
+	if (to - predecessors->first >= predecessors->nr)
 		return;
-	ways->start[to - ways->first + 1]++;
+	predecessors->start[to - predecessors->first + 1]++;
 	(*total)++;
 }
 
 /* Fill each list from its end on; when it is full, @start is its start. */
-static void put_way(const struct ways *ways, uint32_t to, uint32_t from, void *ctx)
+static void put_predecessor(const struct predecessors *predecessors, uint32_t to, uint32_t from,
+			    void *ctx)
 {
 	(void)ctx;
-	if (to - ways->first < ways->nr)
-		ways->from[--ways->start[to - ways->first]] = from;
+	if (to - predecessors->first < predecessors->nr)
+		predecessors->from[--predecessors->start[to - predecessors->first]] = from;
 }
 
-static int find_ways(struct vf *vf, uint32_t fde, struct ways *ways)
+static int find_predecessors(struct vf *vf, uint32_t fde, struct predecessors *predecessors)
 {
 	const struct vf_graph *g = vf->graph;
 	uint32_t total = 0, jumps = 0;
 
-	ways_fini(ways);
-	ways->fde = fde;
-	ways->first = vf_block_at(vf, vf->old_eh.fdes[fde].start);
-	if (ways->first == VF_NONE)
+	predecessors_fini(predecessors);
+	predecessors->fde = fde;
+	predecessors->first = vf_block_at(vf, vf->old_eh.fdes[fde].start);
+	if (predecessors->first == VF_NONE)
 		return 0;
-	while (ways->first + ways->nr < g->nr_blocks &&
-	       g->blocks[ways->first + ways->nr].fde == fde)
-		jumps += g->blocks[ways->first + ways->nr++].kind == VF_END_IJMP;
-	if ((uint64_t)jumps * ways->nr > MAX_EDGES)
+	while (predecessors->first + predecessors->nr < g->nr_blocks &&
+	       g->blocks[predecessors->first + predecessors->nr].fde == fde)
+		jumps += g->blocks[predecessors->first + predecessors->nr++].kind == VF_END_IJMP;
+	if ((uint64_t)jumps * predecessors->nr > MAX_EDGES)
 		return 0;
-	ways->start = calloc((size_t)ways->nr + 2, sizeof(*ways->start));
-	ways->seen = calloc((size_t)ways->nr + 1, sizeof(*ways->seen));
-	ways->stack = malloc(((size_t)ways->nr * 16 + 1) * sizeof(*ways->stack));
-	if (!ways->start || !ways->seen || !ways->stack)
+	predecessors->start = calloc((size_t)predecessors->nr + 2, sizeof(*predecessors->start));
+	predecessors->seen = calloc((size_t)predecessors->nr + 1, sizeof(*predecessors->seen));
+	predecessors->stack =
+		malloc(((size_t)predecessors->nr * 16 + 1) * sizeof(*predecessors->stack));
+	if (!predecessors->start || !predecessors->seen || !predecessors->stack)
 		return -ENOMEM;
-	for (uint32_t i = 0; i < ways->nr; i++)
-		each_way(vf, ways, ways->first + i, count_way, &total);
-	ways->from = malloc(((size_t)total + 1) * sizeof(*ways->from));
-	if (!ways->from)
+	for (uint32_t i = 0; i < predecessors->nr; i++)
+		each_successor(vf, predecessors, predecessors->first + i, count_predecessor,
+			       &total);
+	predecessors->from = malloc(((size_t)total + 1) * sizeof(*predecessors->from));
+	if (!predecessors->from)
 		return -ENOMEM;
-	/* Make @start the end of each list; put_way() counts it down to the start. */
-	for (uint32_t i = 0; i <= ways->nr; i++)
-		ways->start[i + 1] += ways->start[i];
-	memmove(ways->start, ways->start + 1, (size_t)(ways->nr + 1) * sizeof(*ways->start));
-	for (uint32_t i = 0; i < ways->nr; i++)
-		each_way(vf, ways, ways->first + i, put_way, NULL);
-	ways->start[ways->nr] = total;
-	ways->usable = true;
+	/* Make @start the end of each list; put_predecessor() counts it down to the start. */
+	for (uint32_t i = 0; i <= predecessors->nr; i++)
+		predecessors->start[i + 1] += predecessors->start[i];
+	memmove(predecessors->start, predecessors->start + 1,
+		(size_t)(predecessors->nr + 1) * sizeof(*predecessors->start));
+	for (uint32_t i = 0; i < predecessors->nr; i++)
+		each_successor(vf, predecessors, predecessors->first + i, put_predecessor, NULL);
+	predecessors->start[predecessors->nr] = total;
+	predecessors->complete = true;
 	return 0;
 }
 
@@ -437,30 +444,33 @@ static unsigned int find_setter(struct vf *vf, const struct vf_fde *fde, uint64_
 }
 
 /* Search backwards on all paths from the jump at the end of @block. */
-static void find_bases(struct vf *vf, struct ways *ways, uint32_t block, unsigned int reg,
-		       struct bases *bases)
+static void find_bases(struct vf *vf, struct predecessors *predecessors, uint32_t block,
+		       unsigned int reg, struct bases *bases)
 {
 	const struct vf_graph *g = vf->graph;
-	const struct vf_fde *fde = &vf->old_eh.fdes[ways->fde];
+	const struct vf_fde *fde = &vf->old_eh.fdes[predecessors->fde];
 	uint32_t depth = 0, end = g->blocks[block].last;
 
-	memset(ways->seen, 0, (size_t)ways->nr * sizeof(*ways->seen));
-	ways->stack[depth++] = (block - ways->first) << 4 | reg;
+	memset(predecessors->seen, 0, (size_t)predecessors->nr * sizeof(*predecessors->seen));
+	predecessors->stack[depth++] = (block - predecessors->first) << 4 | reg;
 	while (depth && !bases->unknown) {
-		uint32_t top = ways->stack[--depth], i = top >> 4;
-		const struct vf_block *b = &g->blocks[ways->first + i];
+		uint32_t top = predecessors->stack[--depth], i = top >> 4;
+		const struct vf_block *b = &g->blocks[predecessors->first + i];
 
 		reg = find_setter(vf, fde, vf->text_start + b->start, vf->text_start + end,
 				  top & 15, bases);
-		for (uint32_t k = ways->start[i]; reg < 16 && k < ways->start[i + 1]; k++) {
-			uint32_t from = ways->from[k] - ways->first;
+		for (uint32_t k = predecessors->start[i];
+		     reg < 16 && k < predecessors->start[i + 1]; k++) {
+			uint32_t from = predecessors->from[k] - predecessors->first;
 
-			if (ways->seen[from] & VF_REG(reg))
+			if (predecessors->seen[from] & VF_REG(reg))
 				continue;
-			ways->seen[from] |= VF_REG(reg);
-			ways->stack[depth++] = from << 4 | reg;
+			predecessors->seen[from] |= VF_REG(reg);
+			predecessors->stack[depth++] = from << 4 | reg;
 		}
-		end = depth ? g->blocks[ways->first + (ways->stack[depth - 1] >> 4)].end : 0;
+		end = depth ? g->blocks[predecessors->first + (predecessors->stack[depth - 1] >> 4)]
+				      .end
+			    : 0;
 	}
 }
 
@@ -481,17 +491,19 @@ static struct table table_of(struct vf *vf, const struct vf_block *block)
 
 /* Find the tables, one or several, whose address is set on the paths to the jump that ends
  * @block. */
-static int find_far(struct vf *vf, struct ways *ways, uint32_t block, const struct table *t,
-		    struct bases *bases)
+static int find_table_bases(struct vf *vf, struct predecessors *predecessors, uint32_t block,
+			    const struct table *t, struct bases *bases)
 {
 	uint32_t fde = vf->graph->blocks[block].fde;
 	int ret = 0;
 
 	memset(bases, 0, sizeof(*bases));
-	if (ways->fde != fde)
-		ret = find_ways(vf, fde, ways);
-	if (!ret && ways->usable && t->base >= ZYDIS_REGISTER_RAX && t->base <= ZYDIS_REGISTER_R15)
-		find_bases(vf, ways, block, (unsigned int)ZydisRegisterGetId(t->base), bases);
+	if (predecessors->fde != fde)
+		ret = find_predecessors(vf, fde, predecessors);
+	if (!ret && predecessors->complete && t->base >= ZYDIS_REGISTER_RAX &&
+	    t->base <= ZYDIS_REGISTER_R15)
+		find_bases(vf, predecessors, block, (unsigned int)ZydisRegisterGetId(t->base),
+			   bases);
 	return ret;
 }
 
@@ -520,7 +532,7 @@ static int set_tables(struct vf *vf, uint32_t i, struct table t, const struct ba
 }
 
 /* Resolve jumps whose table's address is set right before them. */
-static int find_near_tables(struct vf *vf, uint32_t *nr_far)
+static int find_adjacent_tables(struct vf *vf, uint32_t *nr_pending)
 {
 	struct vf_graph *g = vf->graph;
 	int ret = 0;
@@ -530,13 +542,13 @@ static int find_near_tables(struct vf *vf, uint32_t *nr_far)
 		struct bases bases = {.nr = 1};
 		struct table t;
 
-		if (block->kind != VF_END_IJMP || block->outside || block->fde == VF_NONE)
+		if (block->kind != VF_END_IJMP || block->filled_by_loader || block->fde == VF_NONE)
 			continue;
 		t = table_of(vf, block);
 		if (!t.found)
 			continue;
 		block->pending = !t.start;
-		*nr_far += block->pending;
+		*nr_pending += block->pending;
 		bases.start[0] = t.start;
 		if (!block->pending)
 			ret = set_tables(vf, i, t, &bases, false);
@@ -557,10 +569,10 @@ static uint32_t nr_targets_of(const struct vf_graph *g, const struct vf_block *b
  * One round over the other jumps. A jump that is not resolved yet adds no predecessors. @last:
  * all are resolved, and are looked at again. *@found: a jump got other targets.
  */
-static int find_far_tables(struct vf *vf, bool last, bool *found)
+static int find_distant_tables(struct vf *vf, bool last, bool *found)
 {
 	struct vf_graph *g = vf->graph;
-	struct ways ways = {.fde = VF_NONE};
+	struct predecessors predecessors = {.fde = VF_NONE};
 	int ret = 0;
 
 	*found = false;
@@ -573,18 +585,18 @@ static int find_far_tables(struct vf *vf, bool last, bool *found)
 		if (!block->pending || last != (block->kind == VF_END_TABLE))
 			continue;
 		t = table_of(vf, block);
-		ret = find_far(vf, &ways, i, &t, &bases);
+		ret = find_table_bases(vf, &predecessors, i, &t, &bases);
 		if (ret || (!last && (bases.unknown || !bases.nr)))
 			continue;
 		ret = set_tables(vf, i, t, &bases, bases.unknown || !bases.nr);
 		*found |= nr_targets_of(g, block) != nr;
 	}
-	ways_fini(&ways);
+	predecessors_fini(&predecessors);
 	return ret;
 }
 
 /* Let jumps that are not resolved, or @all, lead to every table that their function names. */
-static int give_up(struct vf *vf, bool all)
+static int assume_all_tables(struct vf *vf, bool all)
 {
 	struct vf_graph *g = vf->graph;
 	const struct bases none = {0};
@@ -606,21 +618,21 @@ static int give_up(struct vf *vf, bool all)
 
 int vf_graph_find_tables(struct vf *vf)
 {
-	uint32_t nr_far = 0;
+	uint32_t nr_pending = 0;
 	bool found = true;
-	int ret = find_near_tables(vf, &nr_far);
+	int ret = find_adjacent_tables(vf, &nr_pending);
 
-	if (ret || !nr_far)
+	if (ret || !nr_pending)
 		return ret;
 	while (!ret && found)
-		ret = find_far_tables(vf, false, &found);
+		ret = find_distant_tables(vf, false, &found);
 	if (!ret)
-		ret = give_up(vf, false);
+		ret = assume_all_tables(vf, false);
 	/* Jumps resolved later may add paths to those resolved before. */
 	found = true;
 	for (int n = 0; !ret && found && n < MAX_ROUNDS; n++)
-		ret = find_far_tables(vf, true, &found);
-	return !ret && found ? give_up(vf, true) : ret;
+		ret = find_distant_tables(vf, true, &found);
+	return !ret && found ? assume_all_tables(vf, true) : ret;
 }
 
 /* ---- calls that do not return --------------------------------------------------------------- */
@@ -673,7 +685,7 @@ static bool is_noreturn(const char *name)
 	return !strncmp(name, "__throw_", 8);
 }
 
-bool vf_is_noreturn_cell(const struct vf *vf, uint64_t vaddr)
+bool vf_is_noreturn_slot(const struct vf *vf, uint64_t vaddr)
 {
 	const struct mp_reloc *rel = mp_elf_dyn_reloc_at(vf->o, vaddr);
 	const struct vf_graph *g = vf->graph;

@@ -64,7 +64,7 @@ bool vf_is_moved_phdr(const struct vf *vf, const Elf64_Phdr *a, const Elf64_Phdr
 {
 	Elf64_Phdr was = *b;
 
-	if (!vf->grown || !may_move(a) || !vf_is_moved(vf, a->p_offset, a->p_filesz) ||
+	if (!vf->has_new_phdr || !may_move(a) || !vf_is_moved(vf, a->p_offset, a->p_filesz) ||
 	    a->p_memsz != a->p_filesz || b->p_vaddr != vf_vaddr_now(vf, a->p_vaddr) ||
 	    b->p_paddr != b->p_vaddr || (a->p_align > 1 && (b->p_vaddr - a->p_vaddr) % a->p_align))
 		return false;
@@ -74,11 +74,11 @@ bool vf_is_moved_phdr(const struct vf *vf, const Elf64_Phdr *a, const Elf64_Phdr
 	return !memcmp(&was, a, sizeof(was));
 }
 
-bool vf_is_grown_table(const struct vf *vf, const Elf64_Phdr *a, const Elf64_Phdr *b)
+bool vf_is_extended_table(const struct vf *vf, const Elf64_Phdr *a, const Elf64_Phdr *b)
 {
 	Elf64_Phdr was = *b;
 
-	if (!vf->grown || a->p_type != PT_PHDR || a->p_offset != vf->o->ehdr.e_phoff ||
+	if (!vf->has_new_phdr || a->p_type != PT_PHDR || a->p_offset != vf->o->ehdr.e_phoff ||
 	    a->p_filesz != vf->o->nr_phdrs * sizeof(Elf64_Phdr) || a->p_memsz != a->p_filesz)
 		return false;
 	was.p_filesz -= sizeof(Elf64_Phdr);
@@ -106,7 +106,7 @@ int vf_find_moved(struct vf *vf, uint32_t slot)
 
 	if (vf->o->ehdr.e_type != ET_DYN || !load || load->p_flags & PF_W)
 		return vf_refuse(vf, 0, "the table of program headers may not grow here");
-	vf->grown = true;
+	vf->has_new_phdr = true;
 	for (uint32_t i = 0; i < vf->o->nr_phdrs; i++) {
 		const Elf64_Phdr *a = &vf->o->phdrs[i], *b = &vf->n->phdrs[i < slot ? i : i + 1];
 
@@ -277,7 +277,7 @@ int vf_check_moved(struct vf *vf)
 	const Elf64_Phdr *load;
 	uint64_t start, end, bias;
 
-	if (!vf->grown)
+	if (!vf->has_new_phdr)
 		return 0;
 	load = table_segment(vf);
 	bias = load->p_vaddr - load->p_offset;

@@ -124,7 +124,7 @@ enum vf_fde_flag {
 	VF_FDE_WORD = 1 << 5,	     /* an address inside it stands in data */
 	VF_FDE_LABELS = 1 << 6,	     /* such addresses are labels: no jump target is computed */
 	VF_FDE_DIFFERENCES = 1 << 7, /* data may hold differences from such an address */
-	VF_FDE_BARE = 1 << 8,	     /* no FDE: a sized symbol of code without unwind data */
+	VF_FDE_SYMBOL_ONLY = 1 << 8, /* no FDE: a sized symbol of code without unwind data */
 };
 
 struct vf_eh {
@@ -132,7 +132,7 @@ struct vf_eh {
 	struct vf_cie *cies; /* ascending vaddr */
 	struct vf_fde *fdes; /* ascending start */
 	uint32_t nr_cies, nr_fdes;
-	uint32_t nr_bare; /* of @fdes: those with VF_FDE_BARE */
+	uint32_t nr_symbol_only; /* of @fdes: those with VF_FDE_SYMBOL_ONLY */
 	/* For each VF_EH_PAGE bytes from @pages_start on, and one more: the first FDE that ends
 	 * behind the start of these bytes. NULL: too few FDEs, or they lie too far apart. */
 	uint32_t *pages;
@@ -202,8 +202,8 @@ int vf_eh_read(struct vf *vf, const struct mp_elf *elf, bool strict, struct vf_e
 void vf_eh_fini(struct vf_eh *eh);
 /* Return: the FDE that covers @vaddr, or NULL. */
 struct vf_fde *vf_eh_find(const struct vf_eh *eh, uint64_t vaddr);
-/* verify_bare.c: add an FDE without a program for each function that only a symbol describes. */
-int vf_add_bare(struct vf_eh *eh);
+/* Add an FDE without a program for each function that only a symbol describes. */
+int vf_add_symbol_fdes(struct vf_eh *eh);
 /* Run @fde's program. Return: 0, -ENOMEM, -EBADMSG. Ownership: the caller frees @rows->row. */
 int vf_rows_build(const struct vf_eh *eh, const struct vf_fde *fde, struct vf_rows *rows);
 /* Return: the row that covers @vaddr, or NULL. */
@@ -285,7 +285,7 @@ struct vf {
 	uint64_t image_start, image_end; /* span of the original's file-backed segments */
 	uint64_t alloc_end;		 /* file offset behind the last of these segments */
 	const Elf64_Phdr *segment;	 /* the output's new one */
-	bool grown;			 /* the output has one program header more */
+	bool has_new_phdr;		 /* the output has one program header more */
 	struct vf_moved moved;		 /* bytes that moved to make room for it */
 	const Elf64_Phdr *eh_frame;	 /* the output's PT_GNU_EH_FRAME; NULL: static program */
 	uint32_t nr_eh_refs;		 /* references to .eh_frame that lead to the new one */
@@ -306,9 +306,9 @@ struct vf {
 
 	struct vf_bits grid;	      /* instruction starts of the old text */
 	struct vf_bits target;	      /* old text: possible targets of control */
-	struct vf_bits led;	      /* places that certain code or a symbol leads to */
-	struct vf_bits doubt;	      /* targets of bytes outside of FDEs, if these are code */
-	struct vf_bits chance;	      /* numbers without relocation that may be code addresses */
+	struct vf_bits sure_target;   /* places that certain code or a symbol leads to */
+	struct vf_bits maybe_target;  /* targets of bytes outside of FDEs, if these are code */
+	struct vf_bits maybe_address; /* numbers without relocation that may be code addresses */
 	struct vf_bits text_ref;      /* text addresses that operands name */
 	struct vf_bits data_ref;      /* data addresses that operands name */
 	struct vf_bits word_ref;      /* addresses that words of data name */
@@ -377,10 +377,10 @@ int vf_find_cuts(struct vf *vf);
 uint32_t vf_first_cut(const struct vf *vf, uint64_t vaddr);
 /* Find the counters and the runtime of an instrumented output. */
 void vf_find_counters(struct vf *vf);
-/* Is header @b header @a, grown by the counters? */
-bool vf_is_grown(const struct vf *vf, const Elf64_Phdr *a, const Elf64_Phdr *b);
+/* Is header @b header @a, extended by the counters? */
+bool vf_is_phdr_with_counters(const struct vf *vf, const Elf64_Phdr *a, const Elf64_Phdr *b);
 /* Is @sec one of the sections that only an instrumented output has? */
-bool vf_is_counting(const struct vf *vf, const struct mp_section *sec);
+bool vf_is_counter_section(const struct vf *vf, const struct mp_section *sec);
 /* Check that the runtime runs first and then continues where the original started. */
 int vf_check_start(struct vf *vf);
 /* Find, recognise and read the sections of an output that keeps path numbers in registers. */
@@ -432,7 +432,7 @@ bool vf_flags_are_dead(struct vf *vf, uint64_t vaddr, bool carry);
 uint64_t vf_falls_to(const struct vf *vf, const struct mp_map_piece *p);
 
 /* May the new segment take the place of this program header? */
-bool vf_may_spend(const struct vf *vf, const Elf64_Phdr *slot);
+bool vf_may_drop_phdr(const struct vf *vf, const Elf64_Phdr *slot);
 
 /*
  * verify_phdr_extend: the output has one program header more; @slot is the index of the new
@@ -444,7 +444,7 @@ int vf_check_phdr_extend(struct vf *vf);
 int vf_check_moved(struct vf *vf);
 /* Is header @b header @a, which moved with its bytes? Is @b PT_PHDR @a of the larger table? */
 bool vf_is_moved_phdr(const struct vf *vf, const Elf64_Phdr *a, const Elf64_Phdr *b);
-bool vf_is_grown_table(const struct vf *vf, const Elf64_Phdr *a, const Elf64_Phdr *b);
+bool vf_is_extended_table(const struct vf *vf, const Elf64_Phdr *a, const Elf64_Phdr *b);
 /* Did this whole range of the original's file move? The others return the present address or
  * offset. */
 bool vf_is_moved(const struct vf *vf, uint64_t off, uint64_t size);
@@ -458,8 +458,8 @@ struct vf_file_range vf_build_id(const struct mp_elf *elf);
 int vf_check_headers(struct vf *vf);
 int vf_index_pieces(struct vf *vf);
 int vf_scan(struct vf *vf);
-/* verify_gap.c: set in @target those places of @doubt that must be believed. */
-int vf_believe_gaps(struct vf *vf);
+/* verify_gap.c: set in @target those places of @maybe_target that must be believed. */
+int vf_mark_gap_targets(struct vf *vf);
 int vf_check_pieces(struct vf *vf);
 int vf_check_unwind(struct vf *vf);
 /* Part of vf_check_unwind(): check that every byte of the new exception tables has a meaning. */

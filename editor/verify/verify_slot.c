@@ -110,7 +110,7 @@ static bool table_is_mapped(const struct mp_elf *elf)
 	return false;
 }
 
-bool vf_may_spend(const struct vf *vf, const Elf64_Phdr *slot)
+bool vf_may_drop_phdr(const struct vf *vf, const Elf64_Phdr *slot)
 {
 	switch (slot->p_type) {
 	case PT_NULL: return true;

@@ -56,14 +56,14 @@ static int check_old_fdes(struct vf *vf)
 
 	while (nr < vf->new_eh.nr_fdes && vf->new_eh.fdes[nr].start < vf->new_text->vaddr)
 		nr++;
-	if (nr != vf->old_eh.nr_fdes - vf->old_eh.nr_bare)
+	if (nr != vf->old_eh.nr_fdes - vf->old_eh.nr_symbol_only)
 		return vf_refuse(vf, vf->new_eh.vaddr, "%u FDEs for old code instead of %u", nr,
-				 vf->old_eh.nr_fdes - vf->old_eh.nr_bare);
+				 vf->old_eh.nr_fdes - vf->old_eh.nr_symbol_only);
 	for (uint32_t i = 0; i < vf->old_eh.nr_fdes; i++) {
 		const struct vf_fde *a = &vf->old_eh.fdes[i], *b;
 		const struct vf_cie *ca = &vf->old_eh.cies[a->cie], *cb;
 
-		if (a->flags & VF_FDE_BARE)
+		if (a->flags & VF_FDE_SYMBOL_ONLY)
 			continue;
 		b = vf_eh_find(&vf->new_eh, a->start);
 		if (!b || b->start != a->start || b->size != a->size)
@@ -410,7 +410,7 @@ static int check_piece(struct ctx *x, const struct mp_map_piece *p)
 		return vf_refuse(vf, p->old_vaddr, "a moved block has no FDE");
 	if (padding_end(vf, p) == p->new_vaddr) /* a dropped jump: no code, no rows */
 		return 0;
-	if (old->flags & VF_FDE_BARE)
+	if (old->flags & VF_FDE_SYMBOL_ONLY)
 		return new ? vf_refuse(vf, p->new_vaddr,
 				       "the copy has an FDE, but the original has none")
 			   : 0;

@@ -298,7 +298,7 @@ static struct walk walk_all(const char *file, bool polls)
 	/* Most of a program is understood, and most of that has paths. */
 	ck_assert_uint_gt(nr, n.cfg->nr_funcs / 2);
 	ck_assert_uint_gt(edges, 10 * nr);
-	ck_assert_uint_gt(n.report.nr_told, n.report.nr_merges / 2);
+	ck_assert_uint_gt(n.report.nr_told_apart, n.report.nr_merges / 2);
 	mp_path_fini(&path);
 	done(&n);
 	return w;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * verify_given - finds caller-saved registers that a function may leave as results, and
+ * verify_results - finds caller-saved registers that a function may leave as results, and
  * registers that may pass arguments to it. Called by verify_graph.
  *
  * Compilers read no other caller-saved register behind a call. Some code seems to, but on paths
@@ -15,73 +15,74 @@
 
 #include "editor/verify/verify_free_registers.h"
 
-struct givers {
+struct result_search {
 	const struct vf_graph *g;
-	uint16_t *given;  /* per block: set on all paths to its start */
-	uint16_t *leaves; /* per FDE: set at some return, in the round before */
-	uint16_t *now;	  /* the same of this round */
+	uint16_t *set_on_all_paths;  /* per block: set on all paths to its start */
+	uint16_t *result_candidates; /* per FDE: set at some return, in the round before */
+	uint16_t *now;		     /* the same of this round */
 	bool changed;
 };
 
-static void arrive(struct givers *s, uint32_t to, uint16_t given)
+static void arrive(struct result_search *s, uint32_t to, uint16_t set)
 {
-	if (to == VF_NONE || to >= s->g->nr_blocks || !(s->given[to] & ~given))
+	if (to == VF_NONE || to >= s->g->nr_blocks || !(s->set_on_all_paths[to] & ~set))
 		return;
-	s->given[to] &= given;
+	s->set_on_all_paths[to] &= set;
 	s->changed = true;
 }
 
 /* Registers that are set behind the call that ends the block. */
-static uint16_t behind_call(const struct givers *s, const struct vf_block *b, uint16_t given)
+static uint16_t set_after_call(const struct result_search *s, const struct vf_block *b,
+			       uint16_t set)
 {
 	uint32_t fde = b->kind == VF_END_CALL && b->to != VF_NONE ? s->g->blocks[b->to].fde
 								  : VF_NONE;
 
 	if (fde == VF_NONE)
-		return given & ~VF_CALLER_SAVED;
-	return (given & ~(s->g->changes[fde] & VF_CALLER_SAVED)) | s->leaves[fde];
+		return set & ~VF_CALLER_SAVED;
+	return (set & ~(s->g->changes[fde] & VF_CALLER_SAVED)) | s->result_candidates[fde];
 }
 
-static void leave(struct givers *s, const struct vf_block *b, uint16_t given)
+static void note_result(struct result_search *s, const struct vf_block *b, uint16_t set)
 {
 	if (b->fde != VF_NONE)
-		s->now[b->fde] |= given;
+		s->now[b->fde] |= set;
 }
 
-static void follow(struct givers *s, uint32_t i)
+static void follow(struct result_search *s, uint32_t i)
 {
 	const struct vf_block *b = &s->g->blocks[i];
-	uint16_t given = s->given[i] | b->sets;
+	uint16_t set = s->set_on_all_paths[i] | b->sets;
 
 	switch (b->kind) {
 	case VF_END_JCC:
-		arrive(s, b->to, given);
+		arrive(s, b->to, set);
 		/* fall through */
-	case VF_END_FALL: arrive(s, i + 1, given); break;
-	case VF_END_JMP: arrive(s, b->to, given); break;
+	case VF_END_FALL: arrive(s, i + 1, set); break;
+	case VF_END_JMP: arrive(s, b->to, set); break;
 	case VF_END_CALL:
-		arrive(s, b->to, given);
+		arrive(s, b->to, set);
 		/* fall through */
 	case VF_END_ICALL:
-		if (vf_comes_behind(s->g, i))
-			arrive(s, i + 1, behind_call(s, b, given));
+		if (vf_continues_after_call(s->g, i))
+			arrive(s, i + 1, set_after_call(s, b, set));
 		break;
 	case VF_END_TABLE:
 		for (const uint32_t *t = &s->g->targets[b->to]; *t != VF_NONE; t++)
-			arrive(s, *t, given);
+			arrive(s, *t, set);
 		break;
 	case VF_END_STOP: break;
 	case VF_END_IJMP:
 		/* It leads to a function whose address was stored, which follows the ABI. */
-		leave(s, b, b->cell ? given & ~VF_CALLER_SAVED : given);
+		note_result(s, b, b->through_memory ? set & ~VF_CALLER_SAVED : set);
 		break;
-	default: leave(s, b, given);
+	default: note_result(s, b, set);
 	}
 }
 
 /* Control continues from @fde to block @to. If that is another function's, @fde has its
  * results, too. */
-static bool pass_on(struct givers *s, uint32_t fde, uint32_t to)
+static bool pass_on(struct result_search *s, uint32_t fde, uint32_t to)
 {
 	uint32_t other = to < s->g->nr_blocks ? s->g->blocks[to].fde : VF_NONE;
 
@@ -93,7 +94,7 @@ static bool pass_on(struct givers *s, uint32_t fde, uint32_t to)
 
 /* A function that jumps to another function, or to a part of its own, has the results of the
  * target. */
-static void follow_jumps(struct givers *s)
+static void follow_jumps(struct result_search *s)
 {
 	const struct vf_graph *g = s->g;
 	bool changed = true;
@@ -117,19 +118,19 @@ static void follow_jumps(struct givers *s)
 }
 
 /* Registers that are set, by the ABI, when a known function is entered. */
-#define ABI_GIVES (VF_ARGUMENT_REGS | VF_CALLEE_SAVED)
+#define ABI_SETS (VF_ARGUMENT_REGS | VF_CALLEE_SAVED)
 
-static void start_known(struct givers *s, const struct vf *vf)
+static void start_known(struct result_search *s, const struct vf *vf)
 {
 	for (uint32_t i = 0; i < vf->old_eh.nr_fdes; i++) {
 		uint32_t b = vf_block_at(vf, vf->old_eh.fdes[i].start);
 
 		if (b != VF_NONE && s->g->flags[i] & VF_FUNC_KNOWN)
-			s->given[b] = ABI_GIVES;
+			s->set_on_all_paths[b] = ABI_SETS;
 	}
 }
 
-static void note_passed(const struct givers *s, struct vf *vf)
+static void note_passed(const struct result_search *s, struct vf *vf)
 {
 	struct vf_graph *g = vf->graph;
 
@@ -139,24 +140,24 @@ static void note_passed(const struct givers *s, struct vf *vf)
 		uint32_t b = vf_block_at(vf, vf->old_eh.fdes[i].start);
 
 		if (b != VF_NONE)
-			g->blocks[b].passed = s->given[b] | ABI_GIVES;
+			g->blocks[b].passed = s->set_on_all_paths[b] | ABI_SETS;
 	}
 }
 
-int vf_find_leaves(struct vf *vf, uint16_t *leaves)
+int vf_find_result_candidates(struct vf *vf, uint16_t *result_candidates)
 {
-	struct givers s = {.g = vf->graph, .leaves = leaves};
-	size_t size = ((size_t)vf->old_eh.nr_fdes + 1) * sizeof(*leaves);
+	struct result_search s = {.g = vf->graph, .result_candidates = result_candidates};
+	size_t size = ((size_t)vf->old_eh.nr_fdes + 1) * sizeof(*result_candidates);
 	int ret = 0;
 
-	s.given = malloc(((size_t)s.g->nr_blocks + 1) * sizeof(*s.given));
+	s.set_on_all_paths = malloc(((size_t)s.g->nr_blocks + 1) * sizeof(*s.set_on_all_paths));
 	s.now = malloc(size);
-	if (!s.given || !s.now) {
+	if (!s.set_on_all_paths || !s.now) {
 		ret = -ENOMEM;
 		goto out;
 	}
-	memset(s.given, 0xff, s.g->nr_blocks * sizeof(*s.given));
-	memset(leaves, 0xff, size);
+	memset(s.set_on_all_paths, 0xff, s.g->nr_blocks * sizeof(*s.set_on_all_paths));
+	memset(result_candidates, 0xff, size);
 	start_known(&s, vf);
 	do {
 		s.changed = false;
@@ -164,12 +165,12 @@ int vf_find_leaves(struct vf *vf, uint16_t *leaves)
 		for (uint32_t i = 0; i < s.g->nr_blocks; i++)
 			follow(&s, i);
 		follow_jumps(&s);
-		s.changed |= memcmp(s.now, leaves, size) != 0;
-		memcpy(leaves, s.now, size);
+		s.changed |= memcmp(s.now, result_candidates, size) != 0;
+		memcpy(result_candidates, s.now, size);
 	} while (s.changed);
 	note_passed(&s, vf);
 out:
-	free(s.given);
+	free(s.set_on_all_paths);
 	free(s.now);
 	return ret;
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * verify_bare - finds functions without unwind information, whose bounds only a symbol gives.
+ * verify_symbol_fdes - finds functions without unwind information, whose bounds only a symbol
+ * gives.
  *
  * Each becomes an FDE without a program, so that its code is read, and its copies are proved,
  * like any other function's. A symbol that overlaps an FDE, or a symbol other than its own
@@ -50,7 +51,7 @@ static bool overlaps_fde(const struct vf_eh *eh, uint64_t start, uint64_t size)
 }
 
 /* Remove duplicates from @bare, and all that overlap another one. Return: how many are left. */
-static uint32_t separate(struct vf_fde *bare, uint32_t nr)
+static uint32_t drop_overlapping(struct vf_fde *bare, uint32_t nr)
 {
 	uint64_t reached = 0;
 	uint32_t out = 0, same;
@@ -91,7 +92,7 @@ static int add_cie(struct vf_eh *eh)
 	return 0;
 }
 
-int vf_add_bare(struct vf_eh *eh)
+int vf_add_symbol_fdes(struct vf_eh *eh)
 {
 	const struct mp_elf *elf = eh->elf;
 	struct vf_fde *all = malloc(((size_t)eh->nr_fdes + elf->nr_symbols + 1) * sizeof(*all));
@@ -109,12 +110,12 @@ int vf_add_bare(struct vf_eh *eh)
 				.size = sym->size,
 				.insns = (const uint8_t *)"",
 				.cie = eh->nr_cies,
-				.flags = VF_FDE_BARE,
+				.flags = VF_FDE_SYMBOL_ONLY,
 			};
 	}
 	if (nr)
 		qsort(bare, nr, sizeof(*bare), by_start);
-	nr = separate(bare, nr);
+	nr = drop_overlapping(bare, nr);
 	if (!nr || add_cie(eh)) {
 		free(all);
 		return nr ? -ENOMEM : 0;
@@ -124,7 +125,7 @@ int vf_add_bare(struct vf_eh *eh)
 	free(eh->fdes);
 	eh->fdes = all;
 	eh->nr_fdes += nr;
-	eh->nr_bare = nr;
+	eh->nr_symbol_only = nr;
 	qsort(all, eh->nr_fdes, sizeof(*all), by_start);
 	return 0;
 }
