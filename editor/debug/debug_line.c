@@ -117,7 +117,7 @@ static int read_header(struct program *p, uint64_t off)
 struct machine {
 	struct row now;
 	uint32_t first_row; /* of the current sequence */
-	bool any_moved, disordered;
+	bool disordered;
 };
 
 static void reset(const struct program *p, struct machine *m)
