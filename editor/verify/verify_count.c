@@ -203,7 +203,6 @@ static int check_counting(struct vf *vf, const struct mp_map_piece *p, const uin
 {
 	static const uint8_t inc[] = {0x48, 0xff, 0x05};
 	uint64_t counter, bit;
-	int32_t disp;
 
 	if (at < p->new_vaddr + p->new_size && *b == (vf->thread_state ? 0x65 : 0xf0)) {
 		b++;
@@ -213,10 +212,8 @@ static int check_counting(struct vf *vf, const struct mp_map_piece *p, const uin
 	}
 	if (at + 7 > p->new_vaddr + p->new_size || memcmp(b, inc, sizeof(inc)))
 		return vf_refuse(vf, at, "a stub does not count");
-	memcpy(&disp, b + sizeof(inc), 4);
 	at += 7;
-	counter = at + (uint64_t)(int64_t)disp;
-	counter -= vf->counters->vaddr;
+	counter = vf_displacement_target(b + sizeof(inc), at) - vf->counters->vaddr;
 	if (counter % 8 || counter / 8 >= vf->nr_counters)
 		return vf_refuse(vf, p->new_vaddr, "a stub counts outside the counters");
 	bit = 1ULL << (counter / 8 % 64);

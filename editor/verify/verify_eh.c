@@ -97,6 +97,7 @@ static bool read_fde(struct vf_cursor *c, const struct vf_cie *cie, bool strict,
 		vf_cursor_skip(c, (uint64_t)(end - c->p));
 	}
 	fde->insns = c->p;
+	fde->insns_vaddr = c->vaddr;
 	fde->insns_len = (uint32_t)(c->end - c->p);
 	return !c->bad && fde->start + fde->size >= fde->start;
 }

@@ -11,15 +11,6 @@
 #include "libprof/note/path_table.h"
 #include "libprof/note/polls.h"
 
-/* Target of the displacement at @b, in an instruction that ends at @end. */
-static uint64_t led_to(const uint8_t *b, uint64_t end)
-{
-	int32_t disp;
-
-	memcpy(&disp, b, sizeof(disp));
-	return end + (uint64_t)(int64_t)disp;
-}
-
 struct reader {
 	const uint8_t *b;
 	size_t avail;
@@ -189,9 +180,10 @@ int vf_check_poll(struct vf *vf, const struct mp_map_piece *p, const uint8_t *b,
 	if (!vf->counters || p->new_vaddr + p->new_size < at + POLL_SIZE || b[0] != 0x83 ||
 	    b[1] != 0x3d)
 		return 0;
-	if (led_to(b + 2, at + 7) != vf->counters->vaddr || b[6] || b[7] != 0x0f || b[8] != 0x8f)
+	if (vf_displacement_target(b + 2, at + 7) != vf->counters->vaddr || b[6] || b[7] != 0x0f ||
+	    b[8] != 0x8f)
 		return vf_refuse(vf, at, "a stub's poll is malformed");
-	if (!is_note_of(vf, p, led_to(b + 9, at + POLL_SIZE)))
+	if (!is_note_of(vf, p, vf_displacement_target(b + 9, at + POLL_SIZE)))
 		return vf_refuse(vf, at,
 				 "a poll does not lead to the stub that notes the paths at %#llx",
 				 (unsigned long long)p->old_vaddr);

@@ -15,6 +15,7 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "editor/verify/verify.h"
 #include "libprof/note/map.h"
@@ -89,6 +90,15 @@ struct vf_insn {
 bool vf_decode(const uint8_t *bytes, size_t avail, uint64_t vaddr, struct vf_insn *insn);
 /* vf_decode() without its cache of earlier instructions. The tests compare both. */
 bool vf_decode_anew(const uint8_t *bytes, size_t avail, uint64_t vaddr, struct vf_insn *insn);
+/* Return: the target of the displacement at @b, in an instruction that ends at @end. */
+static inline uint64_t vf_displacement_target(const uint8_t *b, uint64_t end)
+{
+	int32_t disp;
+
+	memcpy(&disp, b, sizeof(disp));
+	return end + (uint64_t)(int64_t)disp;
+}
+
 /* The calling thread's Zydis decoder, for callers that need operands. */
 const ZydisDecoder *vf_full_decoder(void);
 
@@ -110,6 +120,7 @@ struct vf_cie {
 struct vf_fde {
 	uint64_t start, size, lsda, vaddr;
 	const uint8_t *insns;
+	uint64_t insns_vaddr; /* of @insns; only a pc-relative DW_CFA_set_loc needs it */
 	uint32_t insns_len;
 	uint32_t cie;
 	uint16_t flags; /* enum vf_fde_flag; set by scan, of old FDEs only */

@@ -101,15 +101,6 @@ int vf_check_gs(struct vf *vf)
 	return ret;
 }
 
-/* Target of the displacement at @b, in an instruction that ends at @end. */
-static uint64_t led_to(const uint8_t *b, uint64_t end)
-{
-	int32_t disp;
-
-	memcpy(&disp, b, sizeof(disp));
-	return end + (uint64_t)(int64_t)disp;
-}
-
 /*
  * cmp %rsp, %gs:high(%rip); jb 1f; cmp %rsp, %gs:low(%rip); jbe 2f; 1: call the runtime; 2:
  *
@@ -125,9 +116,11 @@ int vf_check_thread(struct vf *vf, const struct mp_map_piece *p, const uint8_t *
 		return 0;
 	if (memcmp(b + 8, jb, sizeof(jb)) || memcmp(b + 10, cmp, sizeof(cmp)) ||
 	    memcmp(b + 18, jbe, sizeof(jbe)) || b[20] != 0xe8 ||
-	    led_to(b + 4, at + 8) != vf->thread_state + offsetof(struct me_stack_range, high) ||
-	    led_to(b + 14, at + 18) != vf->thread_state + offsetof(struct me_stack_range, low) ||
-	    led_to(b + 21, at + 25) != vf->runtime->vaddr + ME_RUNTIME_THREAD)
+	    vf_displacement_target(b + 4, at + 8) !=
+		    vf->thread_state + offsetof(struct me_stack_range, high) ||
+	    vf_displacement_target(b + 14, at + 18) !=
+		    vf->thread_state + offsetof(struct me_stack_range, low) ||
+	    vf_displacement_target(b + 21, at + 25) != vf->runtime->vaddr + ME_RUNTIME_THREAD)
 		return vf_refuse(vf, at, "a stub's check of the thread is malformed");
 	if (!vf_flags_are_dead(vf, p->old_vaddr, true))
 		return vf_refuse(vf, at,
