@@ -336,12 +336,12 @@ static uint64_t padding_end(const struct vf *vf, const struct mp_map_piece *p)
 static int compare_padding(struct ctx *x, const struct mp_map_piece *p, uint64_t common)
 {
 	uint64_t old = p->old_vaddr + common, at = p->new_vaddr + p->new_size;
-	uint64_t end = padding_end(x->vf, p), next = end;
+	uint64_t end = padding_end(x->vf, p), next = end, changes;
 
 	if (p + 1 < x->vf->map->pieces + x->vf->map->nr_pieces)
 		next = p[1].new_vaddr;
-	if (next < x->new->start + x->new->size &&
-	    row_end(&x->new_rows, end) < next &&row_end(&x->new_rows, end) > end)
+	changes = row_end(&x->new_rows, end);
+	if (next < x->new->start + x->new->size && changes > end &&changes < next)
 		return vf_refuse(x->vf, end, "unwind row changes in padding");
 	if (old >= x->old->start + x->old->size)
 		old = x->old->start + x->old->size - 1;
