@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "editor/verify/verify_free_registers.h"
+#include "editor/verify/verify_head_private.h"
 
 #define R(n) ((uint16_t)(1u << (n)))
 
@@ -175,10 +176,7 @@ static struct vf_effect effect_of(const ZydisDecodedInstruction *z, const ZydisD
 	}
 }
 
-/*
- * A cache. The effect depends only on the bytes before displacement and immediate, unless an
- * immediate makes the result constant. Code repeats itself, so few instructions need Zydis.
- */
+/* A cache. The effect depends only on the head, unless an immediate makes the result constant. */
 struct known {
 	uint64_t head;
 	struct vf_effect effect;
@@ -192,15 +190,8 @@ enum {
 static struct known *known_slot(uint64_t head)
 {
 	static _Thread_local struct known known[1 << KNOWN_LOG2];
-	/* Guess of the number of these bytes: prefixes, opcode, modrm. */
-	unsigned int nr = (head & 0xf0) == 0x40 ? 3 : 2;
 
-	if ((head & 0xf0) == 0x50)
-		nr = 1;
-	if ((head & 0xff) == 0x66 || (head & 0xff) == 0xf2 || (head & 0xff) == 0xf3)
-		nr = 4;
-	return &known[(head & ((UINT64_C(1) << 8 * nr) - 1)) * UINT64_C(0x9e3779b97f4a7c15) >>
-		      (64 - KNOWN_LOG2)];
+	return &known[vf_head_index(head, KNOWN_LOG2)];
 }
 
 static bool is_repeatable(const ZydisDecodedInstruction *z)
@@ -211,38 +202,24 @@ static bool is_repeatable(const ZydisDecodedInstruction *z)
 	       z->mnemonic != ZYDIS_MNEMONIC_OR && z->mnemonic != ZYDIS_MNEMONIC_AND;
 }
 
-static uint8_t head_size(const ZydisDecodedInstruction *z)
-{
-	uint8_t size = z->length;
-
-	if (z->raw.disp.size && z->raw.disp.offset < size)
-		size = z->raw.disp.offset;
-	for (int i = 0; i < 2; i++) {
-		if (z->raw.imm[i].size && z->raw.imm[i].offset < size)
-			size = z->raw.imm[i].offset;
-	}
-	return size;
-}
-
 struct vf_effect vf_effect_of(const uint8_t *bytes, size_t avail)
 {
 	ZydisDecodedOperand op[ZYDIS_MAX_OPERAND_COUNT];
 	ZydisDecodedInstruction z;
 	struct vf_effect e;
 	struct known *k;
-	uint64_t head = 0;
+	uint64_t head = vf_head_read(bytes, avail);
 	uint8_t size;
 
-	memcpy(&head, bytes, avail < sizeof(head) ? avail : sizeof(head));
 	k = known_slot(head);
-	if (k->size && k->size <= avail && (head & ((UINT64_C(1) << 8 * k->size) - 1)) == k->head)
+	if (k->size && k->size <= avail && (head & vf_head_mask(k->size)) == k->head)
 		return k->effect;
 	if (ZYAN_FAILED(ZydisDecoderDecodeFull(vf_full_decoder(), bytes, avail, &z, op)))
 		return reads_all();
 	e = effect_of(&z, op);
-	size = head_size(&z);
-	if (size && size < sizeof(head) && is_repeatable(&z)) {
-		k->head = head & ((UINT64_C(1) << 8 * size) - 1);
+	size = vf_head_size(&z);
+	if (size && is_repeatable(&z)) {
+		k->head = head & vf_head_mask(size);
 		k->size = size;
 		k->effect = e;
 	}
