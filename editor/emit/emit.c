@@ -539,73 +539,106 @@ static void summarise(struct emitter *e)
 	out->slot_replaced = e->segment.price;
 }
 
-/* @spent: @plan if its blocks may be freed once they are placed, else NULL. */
-static int emit(const struct mp_cfg *cfg, const struct me_plan *plan, struct me_plan *spent,
-		const struct mp_elf *debug, const char *name,
-		const struct me_emit_observer *observer, struct me_emitted *out, struct mp_err *err)
-{
-	struct emitter e = {.cfg = cfg, .elf = cfg->elf, .plan = plan, .out = out};
-	int rc;
+struct emit_request {
+	const struct me_plan *plan;
+	struct me_plan *spent; /* @plan if its blocks may be freed once they are placed; or NULL */
+	const struct mp_elf *debug; /* the original's debug file; NULL: none */
+	const char *name;	    /* of the output's debug file */
+	const struct me_emit_observer *observer;
+};
 
-	*out = (struct me_emitted){0};
-	rc = me_segment_choose(e.elf, plan->page_log2 ? UINT64_C(1) << plan->page_log2 : 0,
-			       &e.segment, err);
+/* Choose the new segment, and the addresses of all copies in it. */
+static int place_copies(struct emitter *e, const struct emit_request *in, struct mp_err *err)
+{
+	const struct me_plan *plan = in->plan;
+	int rc = me_segment_choose(e->elf, plan->page_log2 ? UINT64_C(1) << plan->page_log2 : 0,
+				   &e->segment, err);
+
 	if (!rc && plan->nr_counters) {
-		rc = me_start_find(e.elf, &e.start, err);
+		rc = me_start_find(e->elf, &e->start, err);
 		if (!rc)
-			rc = me_segment_reserve(e.elf, &e.segment, me_start_counters_size(plan),
+			rc = me_segment_reserve(e->elf, &e->segment, me_start_counters_size(plan),
 						err);
 	}
 	if (!rc)
-		rc = me_sections_build(e.elf, &e.segment.displaced, &e.sections, err);
+		rc = me_sections_build(e->elf, &e->segment.displaced, &e->sections, err);
 	if (!rc)
-		rc = find_pointers(&e, plan, err);
+		rc = find_pointers(e, plan, err);
 	if (!rc)
-		rc = me_place(cfg, plan, &e.pointers, e.segment.vaddr, &e.placement, err);
-	if (!rc && observer)
-		rc = observer->placed(observer->ctx, &e.placement, err);
-	if (spent) {
-		free(spent->blocks);
-		spent->blocks = NULL;
+		rc = me_place(e->cfg, plan, &e->pointers, e->segment.vaddr, &e->placement, err);
+	if (!rc && in->observer)
+		rc = in->observer->placed(in->observer->ctx, &e->placement, err);
+	if (in->spent) {
+		free(in->spent->blocks);
+		in->spent->blocks = NULL;
 	}
-	e.placement.places.counters = e.segment.zeros;
-	e.placement.places.state = e.segment.zeros + e.segment.zeros_size - ME_RUNTIME_PAGE;
+	e->placement.places.counters = e->segment.zeros;
+	e->placement.places.state = e->segment.zeros + e->segment.zeros_size - ME_RUNTIME_PAGE;
+	return rc;
+}
+
+/* Build the bytes that are loaded: the new segment and the old part. */
+static int build_loaded(struct emitter *e, struct mp_err *err)
+{
+	int rc = build_unwind(e, err);
+
 	if (!rc)
-		rc = build_unwind(&e, err);
+		rc = build_map(e, err);
 	if (!rc)
-		rc = build_map(&e, err);
+		rc = build_new_segment(e, err);
 	if (!rc)
-		rc = build_new_segment(&e, err);
-	if (!rc)
-		rc = build_old_part(&e, err);
+		rc = build_old_part(e, err);
 	if (!rc) {
-		place_new_sections(&e);
-		move_sections(&e);
+		place_new_sections(e);
+		move_sections(e);
 	}
-	if (!rc && debug)
-		rc = build_debug_file(&e, debug, name, err);
-	else if (!rc)
-		rc = me_debug_build(cfg, &e.placement, e.elf, &e.sections, &e.debug, &out->debug,
-				    err);
-	if (!rc && plan->nr_counters)
-		rc = add_counting(&e, err);
-	if (!rc && plan->table)
-		rc = add_table(&e, err);
+	return rc;
+}
+
+/* Build the sections that are not loaded, and put the file together. */
+static int build_rest(struct emitter *e, const struct emit_request *in, struct mp_err *err)
+{
+	int rc = in->debug ? build_debug_file(e, in->debug, in->name, err)
+			   : me_debug_build(e->cfg, &e->placement, e->elf, &e->sections, &e->debug,
+					    &e->out->debug, err);
+
+	if (!rc && in->plan->nr_counters)
+		rc = add_counting(e, err);
+	if (!rc && in->plan->table)
+		rc = add_table(e, err);
+	return rc ? rc : assemble(e, err);
+}
+
+static void emitter_fini(struct emitter *e)
+{
+	me_segment_fini(&e->segment);
+	me_pointers_fini(&e->pointers);
+	me_placement_fini(&e->placement);
+	me_sections_fini(&e->sections);
+	me_debug_free(e->debug);
+	free(e->unwind.bytes);
+	free(e->link);
+	free(e->note);
+	if (e->old_part)
+		munmap(e->old_part, e->segment.old_end);
+	free(e->new_segment);
+}
+
+static int emit(const struct mp_cfg *cfg, const struct emit_request *in, struct me_emitted *out,
+		struct mp_err *err)
+{
+	struct emitter e = {.cfg = cfg, .elf = cfg->elf, .plan = in->plan, .out = out};
+	int rc;
+
+	*out = (struct me_emitted){0};
+	rc = place_copies(&e, in, err);
 	if (!rc)
-		rc = assemble(&e, err);
+		rc = build_loaded(&e, err);
+	if (!rc)
+		rc = build_rest(&e, in, err);
 	if (!rc)
 		summarise(&e);
-	me_segment_fini(&e.segment);
-	me_pointers_fini(&e.pointers);
-	me_placement_fini(&e.placement);
-	me_sections_fini(&e.sections);
-	me_debug_free(e.debug);
-	free(e.unwind.bytes);
-	free(e.link);
-	free(e.note);
-	if (e.old_part)
-		munmap(e.old_part, e.segment.old_end);
-	free(e.new_segment);
+	emitter_fini(&e);
 	if (rc)
 		me_emitted_fini(out);
 	return rc;
@@ -614,21 +647,22 @@ static int emit(const struct mp_cfg *cfg, const struct me_plan *plan, struct me_
 int me_emit(const struct mp_cfg *cfg, const struct me_plan *plan, struct me_emitted *out,
 	    struct mp_err *err)
 {
-	return emit(cfg, plan, NULL, NULL, NULL, NULL, out, err);
+	return emit(cfg, &(struct emit_request){.plan = plan}, out, err);
 }
 
 int me_emit_with_debug_file(const struct mp_cfg *cfg, const struct me_plan *plan,
 			    const struct mp_elf *debug, const char *name, struct me_emitted *out,
 			    struct mp_err *err)
 {
-	return emit(cfg, plan, NULL, debug, name, NULL, out, err);
+	return emit(cfg, &(struct emit_request){.plan = plan, .debug = debug, .name = name}, out,
+		    err);
 }
 
 int me_emit_free_plan(const struct mp_cfg *cfg, struct me_plan *plan, const struct mp_elf *debug,
 		      const char *name, const struct me_emit_observer *observer,
 		      struct me_emitted *out, struct mp_err *err)
 {
-	return emit(cfg, plan, plan, debug, name, observer, out, err);
+	return emit(cfg, &(struct emit_request){plan, plan, debug, name, observer}, out, err);
 }
 
 void me_emitted_fini(struct me_emitted *emitted)

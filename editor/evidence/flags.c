@@ -45,27 +45,15 @@ static bool shifts(const ZydisDecodedInstruction *z)
 	}
 }
 
-/* Flags that the instruction always writes; 0 for instructions that are not listed. */
-static uint16_t written(const struct finder *finder, const ZydisDecodedInstruction *z)
+/* Does the instruction write, whatever its operands are, all flags that Zydis lists for it? */
+static bool writes_listed_flags(const ZydisDecodedInstruction *z)
 {
-	const ZydisAccessedFlags *f = z->cpu_flags;
-
 	switch (z->mnemonic) {
-	/* These write the carry; processors differ about the other flags. */
-	case ZYDIS_MNEMONIC_BT:
-	case ZYDIS_MNEMONIC_BTS:
-	case ZYDIS_MNEMONIC_BTR:
-	case ZYDIS_MNEMONIC_BTC:
-	case ZYDIS_MNEMONIC_CLC:
-	case ZYDIS_MNEMONIC_STC: return finder->status & ZYDIS_CPUFLAG_CF;
 	case ZYDIS_MNEMONIC_SHL:
 	case ZYDIS_MNEMONIC_SHR:
 	case ZYDIS_MNEMONIC_SAR:
 	case ZYDIS_MNEMONIC_SHLD:
-	case ZYDIS_MNEMONIC_SHRD:
-		if (!shifts(z))
-			return 0;
-		break;
+	case ZYDIS_MNEMONIC_SHRD: return shifts(z);
 	case ZYDIS_MNEMONIC_ADD:
 	case ZYDIS_MNEMONIC_ADC:
 	case ZYDIS_MNEMONIC_SUB:
@@ -103,10 +91,29 @@ static uint16_t written(const struct finder *finder, const ZydisDecodedInstructi
 	case ZYDIS_MNEMONIC_FUCOMIP:
 	case ZYDIS_MNEMONIC_PTEST:
 	case ZYDIS_MNEMONIC_VPTEST:
-	case ZYDIS_MNEMONIC_SAHF: break;
-	default: return 0;
+	case ZYDIS_MNEMONIC_SAHF: return true;
+	default: return false;
 	}
-	return f ? (f->modified | f->set_0 | f->set_1 | f->undefined) & finder->status : 0;
+}
+
+/* Flags that the instruction always writes; 0 for instructions that are not listed. */
+static uint16_t written(const struct finder *finder, const ZydisDecodedInstruction *z)
+{
+	const ZydisAccessedFlags *f = z->cpu_flags;
+
+	switch (z->mnemonic) {
+	/* These write the carry; processors differ about the other flags. */
+	case ZYDIS_MNEMONIC_BT:
+	case ZYDIS_MNEMONIC_BTS:
+	case ZYDIS_MNEMONIC_BTR:
+	case ZYDIS_MNEMONIC_BTC:
+	case ZYDIS_MNEMONIC_CLC:
+	case ZYDIS_MNEMONIC_STC: return finder->status & ZYDIS_CPUFLAG_CF;
+	default: break;
+	}
+	if (!f || !writes_listed_flags(z))
+		return 0;
+	return (f->modified | f->set_0 | f->set_1 | f->undefined) & finder->status;
 }
 
 static uint32_t callee_of(const struct finder *f, const struct mp_insn *call)
