@@ -5,7 +5,7 @@
  */
 #include "tests/unit/suite.h"
 
-#include "editor/verify/verify_free_registers.h"
+#include "editor/verify/stubs/verify_free_registers_private.h"
 #include "tests/unit/edit_fixture.h"
 
 #define FUNCTION(name, body)                                                                       \
@@ -173,7 +173,7 @@ static void close_vf(struct vf *vf)
 	vf_eh_fini(&vf->old_eh);
 	vf_bits_fini(&vf->grid);
 	vf_bits_fini(&vf->target);
-	vf_bits_fini(&vf->chance);
+	vf_bits_fini(&vf->maybe_address);
 	vf_bits_fini(&vf->text_ref);
 	vf_bits_fini(&vf->data_ref);
 	vf_bits_fini(&vf->word_ref);

@@ -7,7 +7,7 @@
 #include <stddef.h>
 #include <string.h>
 
-#include "editor/verify/verify_free_registers.h"
+#include "editor/verify/stubs/verify_free_registers_private.h"
 #include "editor/verify/verify_head_private.h"
 
 #define R(n) ((uint16_t)(1u << (n)))

@@ -9,7 +9,7 @@
 #include <errno.h>
 #include <string.h>
 
-#include "editor/verify/verify_free_registers.h"
+#include "editor/verify/stubs/verify_free_registers_private.h"
 
 /* Number of instructions read, the jump included. */
 #define WINDOW 16

@@ -13,7 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "editor/verify/verify_free_registers.h"
+#include "editor/verify/stubs/verify_free_registers_private.h"
 
 struct result_search {
 	const struct vf_graph *g;

@@ -10,7 +10,7 @@
 #include <errno.h>
 #include <string.h>
 
-#include "editor/verify/verify_free_registers.h"
+#include "editor/verify/stubs/verify_free_registers_private.h"
 
 #define WANT(reg_mask, shift) ((uint64_t)(reg_mask) << (shift))
 

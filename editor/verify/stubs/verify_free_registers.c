@@ -11,7 +11,7 @@
 #include <errno.h>
 #include <string.h>
 
-#include "editor/verify/verify_free_registers.h"
+#include "editor/verify/stubs/verify_free_registers_private.h"
 
 /* Limit on parts of functions that jump into one another. */
 #define MAX_PARTS 64

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * verify_free_registers - decides whether a register may be overwritten at an address. This header
- * is what its parts share: the effect of one instruction, the blocks of all code, what
- * functions pass.
+ * verify_free_registers_private - decides whether a register may be overwritten at an address.
+ * This header is what its parts share: the effect of one instruction, the blocks of all code,
+ * what functions pass.
  *
  * A second opinion on the editor's liveness: it starts from the bytes and knows neither the
  * editor's functions nor its blocks. Where it cannot tell, the answer is no.
  */
-#ifndef ME_VERIFY_FREE_REGISTERS_H
-#define ME_VERIFY_FREE_REGISTERS_H
+#ifndef ME_VERIFY_FREE_REGISTERS_PRIVATE_H
+#define ME_VERIFY_FREE_REGISTERS_PRIVATE_H
 
 #include "editor/verify/verify_private.h"
 
