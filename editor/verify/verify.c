@@ -242,13 +242,17 @@ int me_verify_parallel(const struct mp_elf *original, const struct mp_elf *outpu
 		       const struct me_verify_debug *debug, unsigned int nr_threads,
 		       struct me_verify_report *report, struct mp_err *err)
 {
-	struct me_verify_report scratch;
-	struct vf vf = {
-		.o = original, .n = output, .debug = debug, .err = err, .nr_threads = nr_threads};
+	struct vf_result result = {0};
+	struct vf vf = {.o = original,
+			.n = output,
+			.debug = debug,
+			.err = err,
+			.result = &result,
+			.nr_threads = nr_threads};
 	int ret;
 
-	vf.report = report ? report : &scratch;
-	memset(vf.report, 0, sizeof(*vf.report));
+	if (report)
+		*report = result.report;
 	ret = mp_map_read(output, &vf.map, err);
 	if (ret == -ENOENT)
 		return mp_err_set(err, EBADMSG, "verify: the output carries no map note");
@@ -257,9 +261,11 @@ int me_verify_parallel(const struct mp_elf *original, const struct mp_elf *outpu
 	ret = check(&vf);
 	if (ret == -ENOMEM)
 		mp_err_set(err, ENOMEM, "verify: out of memory");
-	vf.report->keeps_numbers = vf.path_section;
-	vf.report->polls = vf.counters && vf.path_section;
-	vf.report->counts = vf.counters && !vf.path_section;
+	result.report.keeps_numbers = vf.path_section;
+	result.report.polls = vf.counters && vf.path_section;
+	result.report.counts = vf.counters && !vf.path_section;
+	if (report)
+		*report = result.report;
 	vf_fini(&vf);
 	return ret;
 }

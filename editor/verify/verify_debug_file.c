@@ -144,7 +144,7 @@ int vf_check_debug(struct vf *vf)
 		.n = vf->debug->output,
 		.program = vf->n,
 		.err = &why,
-		.report = vf->report,
+		.result = vf->result,
 		.map = vf->map,
 		.segment = vf->segment,
 		.moved = vf->moved,

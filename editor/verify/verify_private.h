@@ -281,12 +281,19 @@ struct vf_moved {
 /* Programs with more segments that hold code are refused. */
 #define VF_TEXTS_MAX 8
 
+/* What the checks count. Each thread has its own; vf_parallel() adds them up. */
+struct vf_result {
+	struct me_verify_report report;
+	uint64_t nr_eh_refs;	 /* references to .eh_frame that lead to the new one */
+	uint64_t nr_abs_changed; /* words with absolute addresses that changed */
+};
+
 struct vf {
 	const struct mp_elf *o, *n;	     /* original, output */
 	const struct me_verify_debug *debug; /* NULL: none */
 	const struct mp_elf *program; /* if @o and @n are debug files: the output @n belongs to */
 	struct mp_err *err;
-	struct me_verify_report *report;
+	struct vf_result *result;
 	unsigned int nr_threads;
 	struct mp_map *map;
 
@@ -299,7 +306,6 @@ struct vf {
 	bool has_new_phdr;		 /* the output has one program header more */
 	struct vf_moved moved;		 /* bytes that moved to make room for it */
 	const Elf64_Phdr *eh_frame;	 /* the output's PT_GNU_EH_FRAME; NULL: static program */
-	uint32_t nr_eh_refs;		 /* references to .eh_frame that lead to the new one */
 	uint64_t eh_fields[2];		 /* without relocations: references that must; 0: none */
 	const struct mp_section *new_text;
 	const struct mp_section *counters, *runtime; /* NULL: the output counts nothing */
@@ -347,7 +353,6 @@ struct vf {
 
 	uint64_t table_start, table_end; /* the jump table that was proved last */
 	uint8_t table_kind;
-	uint64_t nr_abs_changed;
 };
 
 /* Set the message of a refusal, with address and symbol. Return: -EBADMSG. */
@@ -376,8 +381,8 @@ bool vf_is_copy(const struct vf *vf, uint64_t old, uint64_t now);
 bool vf_same_place(const struct vf *vf, uint64_t old, uint64_t now);
 
 /*
- * Call @run for items 0 to @nr_items, @grain at once, each time with a copy of @vf. Counts in
- * the copy and in its report are added to @vf.
+ * Call @run for items 0 to @nr_items, @grain at once, each time with a copy of @vf that has a
+ * result of its own. These results are added to that of @vf.
  * Return: the result of the first @run that fails, with its message.
  */
 int vf_parallel(struct vf *vf, uint32_t nr_items, uint32_t grain,

@@ -180,7 +180,7 @@ static int compare_row(struct ctx *x, uint64_t old, uint64_t new, uint64_t *len)
 	const struct vf_row *a = vf_rows_at(&x->old_rows, old);
 	const struct vf_row *b = vf_rows_at(&x->new_rows, new);
 
-	x->vf->report->nr_unwind_rows++;
+	x->vf->result->report.nr_unwind_rows++;
 	if (!a || !b || !vf_row_equal(a, b))
 		return vf_refuse(x->vf, new, "unwind row differs from the one at %#llx",
 				 (unsigned long long)old);
@@ -238,7 +238,7 @@ static int compare_site(struct ctx *x, uint64_t old, uint64_t new)
 		return vf_refuse(x->vf, new, "landing pad %#llx, but that of %#llx is %#llx",
 				 (unsigned long long)pad_b, (unsigned long long)old,
 				 (unsigned long long)pad_a);
-	x->vf->report->nr_landing_pads += pad_a != 0;
+	x->vf->result->report.nr_landing_pads += pad_a != 0;
 	if (a && b && !vf_lsda_same_actions(&x->old_lsda, a->action, &x->new_lsda, b->action))
 		return vf_refuse(x->vf, new, "catches other types than %#llx",
 				 (unsigned long long)old);

@@ -124,7 +124,7 @@ int vf_check_path_stub(struct vf *vf, const struct mp_map_piece *p, const uint8_
 
 static void note_unproved(struct vf *vf, uint64_t old_vaddr, uint16_t registers)
 {
-	struct me_verify_report *r = vf->report;
+	struct me_verify_report *r = &vf->result->report;
 	const struct vf_fde *fde = vf_eh_find(&vf->old_eh, old_vaddr);
 	uint64_t start = fde ? fde->start : old_vaddr;
 

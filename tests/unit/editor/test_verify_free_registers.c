@@ -146,8 +146,8 @@ static void open_vf(struct vf *vf, struct fixture *f, struct mp_err *err)
 	const struct mp_elf *elf = f->elf;
 
 	*vf = (struct vf){.o = elf, .n = elf, .err = err, .nr_threads = 1};
-	vf->report = calloc(1, sizeof(*vf->report));
-	ck_assert_ptr_nonnull(vf->report);
+	vf->result = calloc(1, sizeof(*vf->result));
+	ck_assert_ptr_nonnull(vf->result);
 	vf->text_start = vf->image_start = UINT64_MAX;
 	for (uint32_t i = 0; i < elf->nr_sections; i++) {
 		const struct mp_section *sec = &elf->sections[i];
@@ -182,7 +182,7 @@ static void close_vf(struct vf *vf)
 	vf_bits_fini(&vf->pointer_moved);
 	free(vf->cuts);
 	free(vf->refs);
-	free(vf->report);
+	free(vf->result);
 }
 
 START_TEST(registers_are_dead_where_nobody_asks_for_them)
