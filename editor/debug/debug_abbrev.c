@@ -29,15 +29,15 @@ static bool is_of_interest(unsigned int name)
 	}
 }
 
-static int add_attr(struct me_abbrevs *t, uint32_t *room, uint64_t name, uint64_t form)
+static int add_attr(struct me_abbrevs *t, uint32_t *cap, uint64_t name, uint64_t form)
 {
 	if (name > UINT16_MAX || form > UINT16_MAX)
 		return -EBADMSG;
-	if (t->nr_attrs == *room) {
+	if (t->nr_attrs == *cap) {
 		struct me_abbrev_attr *grown;
 
-		*room = *room ? 2 * *room : 256;
-		grown = realloc(t->attrs, *room * sizeof(*grown));
+		*cap = *cap ? 2 * *cap : 256;
+		grown = realloc(t->attrs, *cap * sizeof(*grown));
 		if (!grown)
 			return -ENOMEM;
 		t->attrs = grown;
@@ -46,8 +46,8 @@ static int add_attr(struct me_abbrevs *t, uint32_t *room, uint64_t name, uint64_
 	return 0;
 }
 
-static int read_attrs(struct me_abbrevs *t, uint32_t *room, struct me_abbrev *a,
-		      struct me_cursor *c, unsigned int version)
+static int read_attrs(struct me_abbrevs *t, uint32_t *cap, struct me_abbrev *a, struct me_cursor *c,
+		      unsigned int version)
 {
 	a->first_attr = t->nr_attrs;
 	a->low = a->high = ME_NO_ATTR;
@@ -63,7 +63,7 @@ static int read_attrs(struct me_abbrevs *t, uint32_t *room, struct me_abbrev *a,
 			break;
 		if (form == DW_FORM_implicit_const)
 			me_cursor_sleb(c);
-		rc = add_attr(t, room, name, form);
+		rc = add_attr(t, cap, name, form);
 		if (rc)
 			return rc;
 		if (name == DW_AT_low_pc)
@@ -90,7 +90,7 @@ static int by_code(const void *a, const void *b)
 
 static int read_all(struct me_abbrevs *t, struct me_cursor *c, unsigned int version)
 {
-	uint32_t room = 0, attr_room = 0;
+	uint32_t cap = 0, attr_cap = 0;
 
 	for (;;) {
 		struct me_abbrev a = {.bytes = c->p};
@@ -107,15 +107,15 @@ static int read_all(struct me_abbrevs *t, struct me_cursor *c, unsigned int vers
 		if (tag > UINT16_MAX)
 			return -EBADMSG;
 		a.tag = (uint16_t)tag;
-		rc = read_attrs(t, &attr_room, &a, c, version);
+		rc = read_attrs(t, &attr_cap, &a, c, version);
 		if (rc)
 			return rc;
 		a.end = c->p;
-		if (t->nr == room) {
+		if (t->nr == cap) {
 			struct me_abbrev *grown;
 
-			room = room ? 2 * room : 64;
-			grown = realloc(t->abbrevs, room * sizeof(*grown));
+			cap = cap ? 2 * cap : 64;
+			grown = realloc(t->abbrevs, cap * sizeof(*grown));
 			if (!grown)
 				return -ENOMEM;
 			t->abbrevs = grown;

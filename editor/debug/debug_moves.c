@@ -182,16 +182,16 @@ void me_ranges_add(struct me_ranges *ranges, uint64_t lo, uint64_t hi)
 {
 	if (lo >= hi || ranges->failed)
 		return;
-	if (ranges->nr == ranges->room) {
-		uint32_t room = ranges->room ? 2 * ranges->room : 16;
-		struct me_range *grown = realloc(ranges->ranges, room * sizeof(*grown));
+	if (ranges->nr == ranges->cap) {
+		uint32_t cap = ranges->cap ? 2 * ranges->cap : 16;
+		struct me_range *grown = realloc(ranges->ranges, cap * sizeof(*grown));
 
 		if (!grown) {
 			ranges->failed = true;
 			return;
 		}
 		ranges->ranges = grown;
-		ranges->room = room;
+		ranges->cap = cap;
 	}
 	ranges->ranges[ranges->nr++] = (struct me_range){lo, hi};
 }

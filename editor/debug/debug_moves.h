@@ -18,7 +18,7 @@ struct me_range {
 
 struct me_ranges {
 	struct me_range *ranges;
-	uint32_t nr, room;
+	uint32_t nr, cap;
 	bool failed; /* out of memory; stays set */
 };
 

@@ -291,14 +291,14 @@ static bool find_followers(const struct mp_cfg *cfg, struct me_placement *placem
 	me_after_fldcw_find(cfg, placement->copies[copy].block, &has.at);
 	if (!has.at.nr)
 		return true;
-	if (placement->nr_followers == placement->room_followers) {
-		uint32_t room = 2 * placement->room_followers + 16;
-		void *bigger = realloc(placement->followers, room * sizeof(has));
+	if (placement->nr_followers == placement->cap_followers) {
+		uint32_t cap = 2 * placement->cap_followers + 16;
+		void *bigger = realloc(placement->followers, cap * sizeof(has));
 
 		if (!bigger)
 			return false;
 		placement->followers = bigger;
-		placement->room_followers = room;
+		placement->cap_followers = cap;
 	}
 	placement->followers[placement->nr_followers++] = has;
 	placement->copies[copy].followers = true;
@@ -521,5 +521,5 @@ void me_placement_fini(struct me_placement *placement)
 	placement->notes = NULL;
 	placement->edge_stubs = NULL;
 	placement->followers = NULL;
-	placement->nr_followers = placement->room_followers = 0;
+	placement->nr_followers = placement->cap_followers = 0;
 }

@@ -70,7 +70,7 @@ struct me_placement {
 	uint64_t base, end;		     /* [base, end): all copies */
 	uint64_t text_end;		     /* [base, text_end): .morph.text, up to whole pages */
 	struct me_copy_followers *followers; /* ascending @copy; few copies have any */
-	uint32_t nr_followers, room_followers;
+	uint32_t nr_followers, cap_followers;
 	uint64_t nr_inverted, nr_jumps_added, nr_jumps_dropped;
 };
 

@@ -3,6 +3,9 @@
  * verify_slot - decides whether the original may lose a program header, by who reads it:
  * kernel, ld.so, start-up code. verify_headers calls it for the header that became the new
  * segment.
+ *
+ * place/segment, which chooses that header, has rules of its own for PT_NOTE and PT_PHDR. Verify
+ * shares no code with what it judges, so both state the rules; a change of one needs the other.
  */
 #include <string.h>
 

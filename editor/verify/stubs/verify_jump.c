@@ -637,6 +637,7 @@ int vf_graph_find_tables(struct vf *vf)
 
 /* ---- calls that do not return --------------------------------------------------------------- */
 
+/* The names that cfg_noreturn.c lists, too: verify shares no code with what it judges. */
 static bool is_noreturn(const char *name)
 {
 	static const char *const names[] = {
