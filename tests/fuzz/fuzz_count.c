@@ -77,10 +77,10 @@ int LLVMFuzzerInitialize(int *argc, char ***argv)
  * Return: true if the output verifies, or if only registers of functions in @report are not
  * proved.
  */
-static bool verifies(const struct mp_elf *elf, const struct me_output_parts *output,
+static bool verifies(const struct mp_elf *elf, const struct me_output_parts *parts,
 		     const struct wish *wish, struct me_verify_report *report)
 {
-	struct rewrite_bytes out = rewrite_flatten(output);
+	struct rewrite_bytes out = rewrite_flatten(parts);
 	struct mp_err err = {""};
 	struct mp_elf *output;
 	int rc;

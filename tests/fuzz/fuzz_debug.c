@@ -93,9 +93,9 @@ static uint8_t *byte_at(const struct program *p, uint64_t off)
 	return NULL;
 }
 
-static void verify(const struct program *p, const struct me_output_parts *output)
+static void verify(const struct program *p, const struct me_output_parts *parts)
 {
-	struct rewrite_bytes out = rewrite_flatten(output);
+	struct rewrite_bytes out = rewrite_flatten(parts);
 	struct mp_elf *output;
 	struct mp_err err;
 

@@ -82,9 +82,9 @@ static uint8_t *build(const uint8_t *data, size_t size, size_t *elf_size)
 	return bytes;
 }
 
-static void verify(const struct mp_elf *elf, const struct me_output_parts *output)
+static void verify(const struct mp_elf *elf, const struct me_output_parts *parts)
 {
-	struct rewrite_bytes out = rewrite_flatten(output);
+	struct rewrite_bytes out = rewrite_flatten(parts);
 	struct mp_elf *output;
 	struct mp_err err;
 

@@ -86,7 +86,7 @@ static double *arrivals_of(const struct bench *b, const struct mp_counts *counts
 
 	if (me_entries_count(b->cfg, counts, b->redirected, NULL, &entries, &err))
 		die("arrivals", err.msg);
-	free(entries.left);
+	free(entries.dropped);
 	return entries.arrivals;
 }
 
