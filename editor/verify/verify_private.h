@@ -281,7 +281,7 @@ struct vf_moved {
 /* Programs with more segments that hold code are refused. */
 #define VF_TEXTS_MAX 8
 
-/* What the checks count. Each thread has its own; vf_parallel() adds them up. */
+/* Counts of the checks. Each thread has its own; vf_parallel() adds them up. */
 struct vf_result {
 	struct me_verify_report report;
 	uint64_t nr_eh_refs;	 /* references to .eh_frame that lead to the new one */
