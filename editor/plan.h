@@ -40,7 +40,7 @@ struct me_plan_block {
 };
 
 /* The paths to a block that lead through a stub. */
-enum me_stub_ways {
+enum me_stub_arrivals {
 	ME_STUB_ALL,	 /* all paths */
 	ME_STUB_OUTSIDE, /* from outside of the function */
 	ME_STUB_EDGE,	 /* from the end of one block */
@@ -68,7 +68,7 @@ struct me_stub {
 	uint32_t counter;      /* index; of ME_STUB_NOTES: block in the table */
 	int32_t value;	       /* value that is set, at least 0, or added */
 	uint32_t from;	       /* of ME_STUB_EDGE: cfg block index */
-	uint8_t ways;	       /* enum me_stub_ways */
+	uint8_t arrivals;      /* enum me_stub_arrivals */
 	uint8_t does;	       /* enum me_stub_does */
 	uint8_t reg, reg_from; /* as instructions encode them */
 	uint8_t scratch;       /* of ME_STUB_NOTES: another register */

@@ -202,7 +202,7 @@ static bool audit_differs(const struct audit_state *as, const struct me_run *run
 		audit_describe_end(run, end, sizeof(end));
 		audit_describe_end(ref, ref_end, sizeof(ref_end));
 		snprintf(what, size, "%s instead of %s%s%s", end, ref_end,
-			 run->last_words[0] ? "; it said: " : "", run->last_words);
+			 run->last_stderr_line[0] ? "; it said: " : "", run->last_stderr_line);
 	} else if (!output_same(&run->out, &ref->out)) {
 		describe_output(what, size, "stdout", &ref->out, &run->out);
 	} else if (!output_same(&run->err, &ref->err)) {
@@ -260,7 +260,8 @@ static int audit_take_reference(struct audit_state *as, struct mp_err *err)
 	if (ref->timed_out || WIFSIGNALED(ref->status)) {
 		audit_describe_end(ref, end, sizeof(end));
 		return mp_err_set(err, EINVAL, "%s: %s%s%s", as->opts->a, end,
-				  ref->last_words[0] ? "; it said: " : "", ref->last_words);
+				  ref->last_stderr_line[0] ? "; it said: " : "",
+				  ref->last_stderr_line);
 	}
 	return 0;
 }
@@ -350,8 +351,8 @@ static bool audit_decide(const struct audit_state *as, enum me_audit_verdict *ve
 	const struct me_audit_opts *opts = as->opts;
 	const struct me_seq *seq = &as->audit->seq;
 	double eq = opts->indifference;
-	bool limit = seq->nr >= opts->max_pairs ||
-		     (seq->nr >= opts->sure_pairs && audit_seconds(as) >= opts->max_seconds);
+	bool limit = seq->nr >= opts->max_pairs || (seq->nr >= opts->pairs_despite_timeout &&
+						    audit_seconds(as) >= opts->max_seconds);
 
 	*verdict = ME_AUDIT_UNDECIDED;
 	if (seq->verdict == ME_SEQ_POSITIVE)

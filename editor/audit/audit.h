@@ -3,7 +3,7 @@
  * audit - is program B faster than program A on this machine, and does it behave the same?
  *
  * Decides which runs are made, in which order, when there are enough, and the verdict.
- * The statistics are in sequential, a single run in audit_run, the wording in
+ * The statistics are in sequential_test, a single run in audit_run, the wording in
  * audit_report. Called by morph_audit.c.
  */
 #ifndef ME_AUDIT_H
@@ -14,7 +14,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "editor/audit/sequential.h"
+#include "editor/audit/sequential_test.h"
 #include "libprof/base/err.h"
 
 enum me_audit_metric {
@@ -59,8 +59,8 @@ struct me_audit_opts {
 	double indifference; /* log ratio; a smaller difference does not matter; 0: each matters */
 	double precision;    /* stop at an interval of at most +-precision; 0: do not wait for it */
 	size_t warmup;	     /* pairs that are run but not counted; at least 1 */
-	size_t min_pairs, max_pairs; /* no verdict before min, stop at max; both count @earlier */
-	size_t sure_pairs;	     /* run this many even if @max_seconds have passed */
+	size_t min_pairs, max_pairs;  /* no verdict before min, stop at max; both count @earlier */
+	size_t pairs_despite_timeout; /* run this many even if @max_seconds have passed */
 	double max_seconds;
 	double timeout_seconds; /* of one run; 0: ten times A's longest run, plus 10 s */
 

@@ -94,12 +94,13 @@ static void run_keep_words(struct me_run *run, const char *buf, size_t size)
 	while (end > 0 && (buf[end - 1] == '\n' || buf[end - 1] == '\r'))
 		end--;
 	start = end;
-	while (start > 0 && buf[start - 1] != '\n' && end - start < sizeof(run->last_words) - 1)
+	while (start > 0 && buf[start - 1] != '\n' &&
+	       end - start < sizeof(run->last_stderr_line) - 1)
 		start--;
 	if (end == start)
 		return;
-	memcpy(run->last_words, buf + start, end - start);
-	run->last_words[end - start] = 0;
+	memcpy(run->last_stderr_line, buf + start, end - start);
+	run->last_stderr_line[end - start] = 0;
 }
 
 /* Read once; close the stream at its end. */

@@ -42,7 +42,7 @@ struct me_run {
 	bool timed_out;			   /* did not finish in time and was killed */
 	struct me_run_output out, err;	   /* out: after the filter; err: only if with_stderr */
 	struct me_run_output files;	   /* all files, in order */
-	char last_words[160];		   /* last line of its stderr */
+	char last_stderr_line[160];	   /* last line of its stderr */
 };
 
 /*

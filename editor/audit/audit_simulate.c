@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-/* audit_simulate - generates the noise and runs the audits. The test is sequential.c, unchanged. */
+/* audit_simulate - generates the noise and runs the audits. The test is sequential_test.c,
+ * unchanged. */
 #include "editor/audit/audit_simulate.h"
 
 #include <math.h>
 #include <string.h>
 
-#include "editor/audit/sequential.h"
+#include "editor/audit/sequential_test.h"
 
 #define SIM_SD 0.01 /* standard deviation of most noises: 1 % */
 

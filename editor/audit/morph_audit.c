@@ -271,7 +271,7 @@ static void check_arguments(struct argp_state *state, struct arguments *args)
 	if (a->min_pairs > a->max_pairs)
 		argp_error(state, "the minimum of %zu pairs is above the maximum of %zu",
 			   a->min_pairs, a->max_pairs);
-	a->sure_pairs = args->min_given || !args->seconds_given ? a->min_pairs : 0;
+	a->pairs_despite_timeout = args->min_given || !args->seconds_given ? a->min_pairs : 0;
 }
 
 static error_t parse(int key, char *arg, struct argp_state *state)

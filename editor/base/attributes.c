@@ -128,8 +128,8 @@ static int cannot_keep(const char *path, const char *what, int code, struct mp_e
 }
 
 /* Remove attributes that the original does not have, such as a directory's default ACL. */
-static int remove_strangers(const struct me_attributes *a, int fd, const char *path,
-			    struct mp_err *err)
+static int remove_extra_xattrs(const struct me_attributes *a, int fd, const char *path,
+			       struct mp_err *err)
 {
 	char *names;
 	ssize_t size = list_names(fd, &names);
@@ -177,7 +177,7 @@ int me_attributes_apply(const struct me_attributes *a, int fd, const char *path,
 	 */
 	if ((st.st_uid != a->uid || st.st_gid != a->gid) && fchown(fd, a->uid, a->gid))
 		return cannot_keep(path, "owner and group", errno, err);
-	rc = remove_strangers(a, fd, path, err);
+	rc = remove_extra_xattrs(a, fd, path, err);
 	/*
 	 * Setting an ACL changes the group permissions, so the mode follows;
 	 * capabilities come last.

@@ -38,10 +38,10 @@ struct me_runtime_params {
 
 /*
  * With counters per thread, a page follows each set of counters. The page behind the file's own
- * counters is a struct me_thread_state. The others begin with a struct me_thread_window; fork()
+ * counters is a struct me_thread_state. The others begin with a struct me_stack_range; fork()
  * fills them with zeros in the child, so the child owns none of its parent's counters.
  */
-struct me_thread_window {
+struct me_stack_range {
 	uint64_t high, low; /* bounds of the owner's stack pointer, and of no other thread's */
 	uint64_t tp;	    /* the owner's base of %fs */
 	uint64_t claim;	    /* number that the owner wrote into the file's header; 0: none */
@@ -50,7 +50,7 @@ struct me_thread_window {
 struct me_thread_state {
 	/* Window of threads whose base of %gs is 0. It contains no stack pointer; if there are no
 	 * counters per thread, it contains every one. */
-	struct me_thread_window first;
+	struct me_stack_range first;
 	uint64_t region;    /* address of the first thread's counters; the others' follow */
 	uint64_t stride;    /* bytes from one thread's counters to the next, with the page */
 	uint64_t file;	    /* address of the mapped file, without sets mapped in @region */

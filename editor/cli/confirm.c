@@ -105,7 +105,7 @@ static int confirm(const uint64_t *sizes, int nr, uint64_t output_size)
 	    mp_map_read(output, &map, NULL))
 		return 1;
 	original = find_original(sizes, nr, &map->original);
-	if (!original || me_verify_threads(original, output, NULL, 1, report, NULL))
+	if (!original || me_verify_parallel(original, output, NULL, 1, report, NULL))
 		return 1;
 	answer.output = output->id;
 	answer.original = original->id;

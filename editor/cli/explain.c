@@ -11,7 +11,7 @@
 #include <string.h>
 
 #include "editor/debug/debuglink.h"
-#include "editor/debug/separate.h"
+#include "editor/debug/debug_file.h"
 #include "libprof/elf/elf.h"
 
 static const struct {
@@ -149,7 +149,7 @@ static int open_debug(const struct mp_elf *original, const struct mp_elf *output
 	const char *slash = strrchr(o->debug_output ? o->debug_output : o->input, '/');
 	struct me_debuglink link = {0};
 	char *path = NULL;
-	int rc = me_separate_open(original, o->debug_file, was, err);
+	int rc = me_debug_file_open(original, o->debug_file, was, err);
 
 	if (rc)
 		return rc;
@@ -182,14 +182,14 @@ int me_verify_files(const char *original, const struct me_optimize_options *opti
 		rc = mp_elf_open(options->input, MP_ELF_ALL, &n, err);
 	if (!rc && options->debug_file) {
 		rc = open_debug(o, n, options, &debug, &was, &now, err);
-		/* ME_SEPARATE_AUTO found no debug file: nothing to verify. */
-		if (rc == -ENOENT && !was && !strcmp(options->debug_file, ME_SEPARATE_AUTO))
+		/* ME_DEBUG_FILE_AUTO found no debug file: nothing to verify. */
+		if (rc == -ENOENT && !was && !strcmp(options->debug_file, ME_DEBUG_FILE_AUTO))
 			rc = 0;
 	}
 	if (!rc) {
 		*relinkable = o->relinkable;
-		rc = me_verify_threads(o, n, now ? &debug : NULL, options->nr_threads, report,
-				       &why);
+		rc = me_verify_parallel(o, n, now ? &debug : NULL, options->nr_threads, report,
+					&why);
 		if (rc)
 			rc = mp_err_set(err, rc == -EBADMSG ? EPERM : -rc, "%s: %s", options->input,
 					why.msg);

@@ -21,19 +21,19 @@ static json_t *json_left_alone(const struct me_optimize_report *r)
 	return list;
 }
 
-static json_t *json_outside(const struct me_outside_list *outside)
+static json_t *json_unowned(const struct me_unowned_samples_list *unowned)
 {
 	json_t *list = json_array();
 
-	for (uint32_t i = 0; i < outside->nr; i++) {
-		const struct me_outside *o = &outside->list[i];
+	for (uint32_t i = 0; i < unowned->nr; i++) {
+		const struct me_unowned_samples *o = &unowned->list[i];
 
 		json_array_append_new(list,
 				      json_pack("{s:I, s:I, s:I, s:o, s:I, s:s}", "vaddr",
 						(json_int_t)o->vaddr, "size", (json_int_t)o->size,
 						"samples", (json_int_t)o->samples, "near",
 						mp_json_string(o->near), "offset",
-						(json_int_t)o->offset, "why", ME_WHY_OUTSIDE));
+						(json_int_t)o->offset, "why", ME_WHY_UNOWNED));
 	}
 	return list;
 }
@@ -100,11 +100,11 @@ static json_t *json_numbers(const struct me_optimize_options *options,
 {
 	json_t *json = json_pack("{s:I, s:I, s:I, s:I, s:I}", "functions", (json_int_t)n->nr_funcs,
 				 "merges", (json_int_t)n->nr_merges, "merges_told",
-				 (json_int_t)n->nr_told, "stubs", (json_int_t)n->nr_stubs,
+				 (json_int_t)n->nr_told_apart, "stubs", (json_int_t)n->nr_stubs,
 				 "fallen_through", (json_int_t)n->nr_inline);
 
 	if (json && n->merges > 0 && n->insns > 0 && !options->all) {
-		json_object_set_new(json, "share_told", json_real(n->told / n->merges));
+		json_object_set_new(json, "share_told", json_real(n->told_apart / n->merges));
 		json_object_set_new(json, "more_instructions", json_real(n->stubs / n->insns));
 	}
 	if (json && options->counting.polls) {
@@ -180,7 +180,7 @@ json_t *me_report_json_verified(const struct me_verify_report *v)
 static json_t *json_in_place(const struct me_inplace_report *done)
 {
 	return json_pack("{s:o, s:b, s:b, s:o, s:b, s:I}", "path", mp_json_string(done->path),
-			 "replaced", done->backup != NULL, "again", done->again, "backup",
+			 "replaced", done->backup != NULL, "again", done->was_output, "backup",
 			 mp_json_string(done->backup), "dry_run", done->dry_run, "other_names",
 			 (json_int_t)done->nr_other_names);
 }
@@ -220,7 +220,7 @@ int me_report_json(FILE *out, const struct me_optimize_options *options,
 		json_object_set_new(root, "sampled_paths_strange",
 				    json_integer((json_int_t)r->paths_strange));
 		json_object_set_new(root, "share_moved", json_real(r->share_moved));
-		json_object_set_new(root, "outside", json_outside(&r->outside));
+		json_object_set_new(root, "outside", json_unowned(&r->unowned));
 		json_object_set_new(root, "stale", json_stale(&r->stale));
 	}
 	if (options->stress)

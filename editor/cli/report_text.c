@@ -84,14 +84,14 @@ static void text_left_alone(FILE *out, const struct me_optimize_report *r)
 	}
 }
 
-static void text_outside(FILE *out, const struct me_outside_list *outside)
+static void text_unowned(FILE *out, const struct me_unowned_samples_list *unowned)
 {
-	if (!outside->nr)
+	if (!unowned->nr)
 		return;
 	fprintf(out, "  outside    %" PRIu64 " samples in %" PRIu32 " stretches of code that %s:\n",
-		outside->samples, outside->nr, ME_WHY_OUTSIDE);
-	for (uint32_t i = 0; i < outside->nr && i < LEFT_ALONE_SHOWN; i++) {
-		const struct me_outside *o = &outside->list[i];
+		unowned->samples, unowned->nr, ME_WHY_UNOWNED);
+	for (uint32_t i = 0; i < unowned->nr && i < LEFT_ALONE_SHOWN; i++) {
+		const struct me_unowned_samples *o = &unowned->list[i];
 
 		fprintf(out, "      0x%-12" PRIx64 " %6" PRIu64 " bytes %8" PRIu64 " samples",
 			o->vaddr, o->size, o->samples);
@@ -175,7 +175,7 @@ static void text_code(FILE *out, const struct me_optimize_report *r)
 		me_report_padding(e));
 	fprintf(out,
 		"  size       %" PRIu64 " -> %" PRIu64 " bytes; program header taken from %s\n",
-		r->old_size, r->new_size, e->slot_price ? e->slot_price : "nothing");
+		r->old_size, r->new_size, e->slot_replaced ? e->slot_replaced : "nothing");
 	if (r->new_holes)
 		fprintf(out,
 			"             %" PRIu64
@@ -209,10 +209,10 @@ static void text_numbers(FILE *out, const struct me_optimize_options *options,
 	fprintf(out,
 		"  paths      %" PRIu32 " functions, %" PRIu32 " of %" PRIu32
 		" places where ways meet told by %" PRIu32 " stubs (%" PRIu32 " fallen through)",
-		n->nr_funcs, n->nr_told, n->nr_merges, n->nr_stubs, n->nr_inline);
+		n->nr_funcs, n->nr_told_apart, n->nr_merges, n->nr_stubs, n->nr_inline);
 	if (n->merges > 0 && n->insns > 0 && !options->all)
 		fprintf(out, "; by the profile %.1f %% of arrivals, for %.2f %% more instructions",
-			100 * n->told / n->merges, 100 * n->stubs / n->insns);
+			100 * n->told_apart / n->merges, 100 * n->stubs / n->insns);
 	fprintf(out, "\n");
 	if (!options->counting.polls)
 		return;
@@ -294,7 +294,7 @@ static void text_in_place(FILE *out, const char *input, const struct me_inplace_
 					 : "nothing replaced";
 
 	if (done->backup)
-		what = done->again ? "optimised anew in place" : "optimised in place";
+		what = done->was_output ? "optimised anew in place" : "optimised in place";
 	else if (done->unchanged)
 		what = "left as it is, since the new version is the same";
 	me_report_line(out, "", input, ": ");
@@ -354,7 +354,7 @@ void me_report_text(FILE *out, const struct me_optimize_options *options,
 		fprintf(out, "    %6" PRIu32 "  too little evidence that they run\n",
 			r->nr_not_worth);
 	text_left_alone(out, r);
-	text_outside(out, &r->outside);
+	text_unowned(out, &r->unowned);
 	if (!options->all)
 		text_layout(out, &options->layout);
 	if (options->stress)

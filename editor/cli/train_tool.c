@@ -131,7 +131,7 @@ static int run_in_place(struct me_trainer *t, const char *in_place, double *cpu_
 	*wall_s = (double)run.wall_ns / 1e9;
 	if (!rc && WIFSIGNALED(run.status))
 		rc = mp_err_set(t->err, EIO, "%s: died of signal %d: %s", t->options->command[0],
-				WTERMSIG(run.status), run.last_words);
+				WTERMSIG(run.status), run.last_stderr_line);
 	return rc;
 }
 

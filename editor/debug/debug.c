@@ -14,16 +14,16 @@
 #include "editor/debug/debug_unit.h"
 
 struct me_debug {
-	struct me_debug_file file;
+	struct me_debug_sections file;
 	struct me_moves moves;
 };
 
 struct name {
 	const char *name;
-	size_t section; /* offset in struct me_debug_file */
+	size_t section; /* offset in struct me_debug_sections */
 };
 
-#define SECTION(member) offsetof(struct me_debug_file, member)
+#define SECTION(member) offsetof(struct me_debug_sections, member)
 
 static const struct name names[] = {
 	{".debug_info", SECTION(info)},		{".debug_abbrev", SECTION(abbrev)},
@@ -35,7 +35,7 @@ static const struct name names[] = {
 
 #define NR_SECTIONS (sizeof(names) / sizeof(names[0]))
 
-static struct me_debug_section *section(struct me_debug_file *file, size_t i)
+static struct me_debug_section *section(struct me_debug_sections *file, size_t i)
 {
 	return (struct me_debug_section *)((char *)file + names[i].section);
 }
@@ -48,7 +48,7 @@ static double now_s(clockid_t clock)
 	return (double)ts.tv_sec + (double)ts.tv_nsec / 1e9;
 }
 
-static int open_sections(struct me_debug_file *file, const struct mp_elf *elf)
+static int open_sections(struct me_debug_sections *file, const struct mp_elf *elf)
 {
 	for (size_t i = 0; i < NR_SECTIONS; i++) {
 		int rc = me_debug_section_open(elf, names[i].name, section(file, i));
@@ -60,7 +60,7 @@ static int open_sections(struct me_debug_file *file, const struct mp_elf *elf)
 }
 
 /* Limits the work if many references lead to one long list. All else is read only a few times. */
-static uint64_t fair_budget(struct me_debug_file *file)
+static uint64_t fair_budget(struct me_debug_sections *file)
 {
 	uint64_t bytes = 0;
 
@@ -69,7 +69,7 @@ static uint64_t fair_budget(struct me_debug_file *file)
 	return 16 * bytes + (1 << 20);
 }
 
-static int extend_units(struct me_debug_file *file)
+static int extend_units(struct me_debug_sections *file)
 {
 	uint64_t next;
 
@@ -86,7 +86,7 @@ static int extend_units(struct me_debug_file *file)
 
 static int build(struct me_debug *debug, const struct mp_elf *elf, struct me_debug_report *report)
 {
-	struct me_debug_file *file = &debug->file;
+	struct me_debug_sections *file = &debug->file;
 	int rc = open_sections(file, elf);
 
 	if (rc == -EPERM) {
@@ -112,7 +112,7 @@ static int build(struct me_debug *debug, const struct mp_elf *elf, struct me_deb
 }
 
 /* Find or add the output's sections. A file without lists of ranges may need one. */
-static int find_places(struct me_debug_file *file, struct me_sections *sections)
+static int find_places(struct me_debug_sections *file, struct me_sections *sections)
 {
 	for (size_t i = 0; i < NR_SECTIONS; i++) {
 		struct me_debug_section *s = section(file, i);
@@ -166,13 +166,14 @@ int me_debug_build(const struct mp_cfg *cfg, const struct me_placement *placemen
 	return 0;
 }
 
-int me_debug_put(struct me_debug *debug, uint32_t index, Elf64_Shdr *header, struct me_image *image)
+int me_debug_put(struct me_debug *debug, uint32_t index, Elf64_Shdr *header,
+		 struct me_output_parts *output)
 {
 	for (size_t i = 0; debug && i < NR_SECTIONS; i++) {
 		struct me_debug_section *s = section(&debug->file, i);
 
 		if (s->new_index == index) {
-			int rc = me_debug_section_put(s, header, image);
+			int rc = me_debug_section_put(s, header, output);
 
 			return rc ? rc : 1;
 		}

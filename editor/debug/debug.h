@@ -11,7 +11,7 @@
 
 #include <stdint.h>
 
-#include "editor/place/image.h"
+#include "editor/place/output_parts.h"
 #include "editor/place/place.h"
 #include "editor/place/sections.h"
 #include "libprof/base/err.h"
@@ -40,10 +40,10 @@ int me_debug_build(const struct mp_cfg *cfg, const struct me_placement *placemen
 		   struct me_debug_report *report, struct mp_err *err);
 /*
  * me_debug_put - if section @index of the output was changed by debug, put it into
- * @image and update its @header. Return: 1 done, 0 not changed, -ENOMEM.
+ * @output and update its @header. Return: 1 done, 0 not changed, -ENOMEM.
  */
 int me_debug_put(struct me_debug *debug, uint32_t index, Elf64_Shdr *header,
-		 struct me_image *image);
+		 struct me_output_parts *output);
 void me_debug_free(struct me_debug *debug);
 
 #endif

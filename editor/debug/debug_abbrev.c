@@ -29,15 +29,15 @@ static bool is_of_interest(unsigned int name)
 	}
 }
 
-static int add_attr(struct me_abbrevs *t, uint32_t *room, uint64_t name, uint64_t form)
+static int add_attr(struct me_abbrevs *t, uint32_t *cap, uint64_t name, uint64_t form)
 {
 	if (name > UINT16_MAX || form > UINT16_MAX)
 		return -EBADMSG;
-	if (t->nr_attrs == *room) {
+	if (t->nr_attrs == *cap) {
 		struct me_abbrev_attr *grown;
 
-		*room = *room ? 2 * *room : 256;
-		grown = realloc(t->attrs, *room * sizeof(*grown));
+		*cap = *cap ? 2 * *cap : 256;
+		grown = realloc(t->attrs, *cap * sizeof(*grown));
 		if (!grown)
 			return -ENOMEM;
 		t->attrs = grown;
@@ -46,8 +46,8 @@ static int add_attr(struct me_abbrevs *t, uint32_t *room, uint64_t name, uint64_
 	return 0;
 }
 
-static int read_attrs(struct me_abbrevs *t, uint32_t *room, struct me_abbrev *a,
-		      struct me_cursor *c, unsigned int version)
+static int read_attrs(struct me_abbrevs *t, uint32_t *cap, struct me_abbrev *a, struct me_cursor *c,
+		      unsigned int version)
 {
 	a->first_attr = t->nr_attrs;
 	a->low = a->high = ME_NO_ATTR;
@@ -63,7 +63,7 @@ static int read_attrs(struct me_abbrevs *t, uint32_t *room, struct me_abbrev *a,
 			break;
 		if (form == DW_FORM_implicit_const)
 			me_cursor_sleb(c);
-		rc = add_attr(t, room, name, form);
+		rc = add_attr(t, cap, name, form);
 		if (rc)
 			return rc;
 		if (name == DW_AT_low_pc)
@@ -90,7 +90,7 @@ static int by_code(const void *a, const void *b)
 
 static int read_all(struct me_abbrevs *t, struct me_cursor *c, unsigned int version)
 {
-	uint32_t room = 0, attr_room = 0;
+	uint32_t cap = 0, attr_cap = 0;
 
 	for (;;) {
 		struct me_abbrev a = {.bytes = c->p};
@@ -107,15 +107,15 @@ static int read_all(struct me_abbrevs *t, struct me_cursor *c, unsigned int vers
 		if (tag > UINT16_MAX)
 			return -EBADMSG;
 		a.tag = (uint16_t)tag;
-		rc = read_attrs(t, &attr_room, &a, c, version);
+		rc = read_attrs(t, &attr_cap, &a, c, version);
 		if (rc)
 			return rc;
 		a.end = c->p;
-		if (t->nr == room) {
+		if (t->nr == cap) {
 			struct me_abbrev *grown;
 
-			room = room ? 2 * room : 64;
-			grown = realloc(t->abbrevs, room * sizeof(*grown));
+			cap = cap ? 2 * cap : 64;
+			grown = realloc(t->abbrevs, cap * sizeof(*grown));
 			if (!grown)
 				return -ENOMEM;
 			t->abbrevs = grown;
@@ -237,22 +237,22 @@ static bool is_one_range(const struct me_abbrevs *t, const struct me_abbrev *a)
 	return nr == 2 && is_pc_form(form_of(t, a, a->low)) && is_end_form(form_of(t, a, a->high));
 }
 
-static enum me_abbrev_way choose_way(const struct me_abbrevs *t, const struct me_abbrev *a,
-				     unsigned int version)
+static enum me_abbrev_change choose_change(const struct me_abbrevs *t, const struct me_abbrev *a,
+					   unsigned int version)
 {
 	unsigned int low, high;
 
 	if (!is_one_range(t, a))
-		return ME_ABBREV_NO_WAY;
+		return ME_ABBREV_NONE;
 	low = form_of(t, a, a->low);
 	high = form_of(t, a, a->high);
 	if (a->tag == DW_TAG_subprogram && low == DW_FORM_addr && version >= 3 &&
 	    !has_attr(t, a, DW_AT_entry_pc) && high_takes_offset(t, a, version))
-		return ME_ABBREV_ENTRY;
+		return ME_ABBREV_ENTRY_PC;
 	if ((a->low + 1 == a->high || a->high + 1 == a->low) &&
 	    least_size(low, version) + least_size(high, version) > OFFSET_SIZE)
-		return ME_ABBREV_JOINT;
-	return ME_ABBREV_NO_WAY;
+		return ME_ABBREV_BOTH;
+	return ME_ABBREV_NONE;
 }
 
 void me_abbrevs_begin(struct me_abbrevs *table, unsigned int version)
@@ -260,7 +260,7 @@ void me_abbrevs_begin(struct me_abbrevs *table, unsigned int version)
 	for (uint32_t i = 0; i < table->nr; i++) {
 		struct me_abbrev *a = &table->abbrevs[i];
 
-		a->way = choose_way(table, a, version);
+		a->change = choose_change(table, a, version);
 		a->used = a->touched = false;
 		a->new_code = 0;
 	}
@@ -287,9 +287,9 @@ void me_abbrev_choose_own(const struct me_abbrevs *table, struct me_abbrev *abbr
 			  unsigned int version)
 {
 	if (is_one_range(table, abbrev) && high_takes_offset(table, abbrev, version))
-		abbrev->way = ME_ABBREV_KEEP;
+		abbrev->change = ME_ABBREV_HIGH_ONLY;
 	else if (version < 4 || has_lists(table, abbrev))
-		abbrev->way = ME_ABBREV_NO_WAY;
+		abbrev->change = ME_ABBREV_NONE;
 }
 
 /* Length of the code in the table. Entries could pad theirs, but no producer does. */
@@ -306,7 +306,7 @@ void me_abbrevs_choose(struct me_abbrevs *table)
 		struct me_abbrev *a = &table->abbrevs[i];
 		unsigned int length = code_length(a->code);
 
-		if (!a->touched || a->way == ME_ABBREV_KEEP || length > 2)
+		if (!a->touched || a->change == ME_ABBREV_HIGH_ONLY || length > 2)
 			continue;
 		while (next[length] < UINT64_C(1) << 7 * length &&
 		       me_abbrevs_find(table, next[length]))
@@ -334,7 +334,7 @@ static bool put_changed(const struct me_abbrevs *t, const struct me_abbrev *a, u
 {
 	if (i != a->low && i != a->high)
 		return false;
-	if (a->way == ME_ABBREV_JOINT) {
+	if (a->change == ME_ABBREV_BOTH) {
 		if (i == (a->low < a->high ? a->low : a->high)) {
 			put_ranges_attr(out, version);
 			put_filler_attr(out);
@@ -347,7 +347,7 @@ static bool put_changed(const struct me_abbrevs *t, const struct me_abbrev *a, u
 			put_filler_attr(out);
 		return true;
 	}
-	if (a->way != ME_ABBREV_ENTRY)
+	if (a->change != ME_ABBREV_ENTRY_PC)
 		return false;
 	me_bytes_uleb(out, DW_AT_entry_pc);
 	me_bytes_uleb(out, DW_FORM_addr);

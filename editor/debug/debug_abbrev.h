@@ -21,11 +21,11 @@ struct me_abbrev_attr {
 };
 
 /* How DW_AT_low_pc and DW_AT_high_pc are replaced. */
-enum me_abbrev_way {
-	ME_ABBREV_NO_WAY, /* not at all: they are missing, or too small for a list's offset */
-	ME_ABBREV_JOINT,  /* both together by ranges and filler */
-	ME_ABBREV_KEEP,	  /* low_pc stays as the base of lists; high_pc: ranges, filler */
-	ME_ABBREV_ENTRY,  /* low_pc becomes entry_pc; high_pc: ranges, filler */
+enum me_abbrev_change {
+	ME_ABBREV_NONE,	     /* not at all: they are missing, or too small for a list's offset */
+	ME_ABBREV_BOTH,	     /* both together by ranges and filler */
+	ME_ABBREV_HIGH_ONLY, /* low_pc stays as the base of lists; high_pc: ranges, filler */
+	ME_ABBREV_ENTRY_PC,  /* low_pc becomes entry_pc; high_pc: ranges, filler */
 };
 
 struct me_abbrev {
@@ -37,7 +37,7 @@ struct me_abbrev {
 	bool plain;		       /* none of its attributes is of interest here */
 	const uint8_t *bytes, *end;    /* of the declaration */
 	/* For the current unit: */
-	enum me_abbrev_way way;
+	enum me_abbrev_change change;
 	bool used, touched; /* touched: one of its entries has a single range, which moved */
 	uint64_t new_code;  /* of entries that become lists; 0: @code, all become lists */
 };

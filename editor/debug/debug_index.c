@@ -13,7 +13,7 @@ enum {
 /* ---- .debug_aranges: one set of tuples for each unit, a zero tuple ends it ---- */
 
 /* Write tuples for the copies of the ranges in file->old. */
-static void put_tuples(struct me_debug_file *file, struct me_bytes *out)
+static void put_tuples(struct me_debug_sections *file, struct me_bytes *out)
 {
 	struct me_ranges *new = &file->new;
 
@@ -28,7 +28,7 @@ static void put_tuples(struct me_debug_file *file, struct me_bytes *out)
 }
 
 /* Write one set to @out, extended if its unit is. Return: false if it cannot be read. */
-static bool extend_set(struct me_debug_file *file, struct me_cursor *c, struct me_bytes *out)
+static bool extend_set(struct me_debug_sections *file, struct me_cursor *c, struct me_bytes *out)
 {
 	const uint8_t *start = c->p;
 	size_t at = out->size;
@@ -67,7 +67,7 @@ static bool extend_set(struct me_debug_file *file, struct me_cursor *c, struct m
 	return true;
 }
 
-static int result(const struct me_debug_file *file, const struct me_debug_section *s)
+static int result(const struct me_debug_sections *file, const struct me_debug_section *s)
 {
 	return s->added.failed || file->old.failed || file->new.failed ? -ENOMEM : 0;
 }
@@ -77,7 +77,7 @@ static void give_up(struct me_debug_section *s)
 	me_bytes_fini(&s->added);
 }
 
-int me_aranges_extend(struct me_debug_file *file)
+int me_aranges_extend(struct me_debug_sections *file)
 {
 	struct me_debug_section *s = &file->aranges;
 	struct me_cursor c = me_cursor_at(s->data, s->size, 0);
@@ -148,7 +148,7 @@ static bool index_unit(const struct me_debug_section *s, const struct index_head
 	return !c.bad;
 }
 
-static void put_address(struct me_debug_file *file, const struct index_header *h,
+static void put_address(struct me_debug_sections *file, const struct index_header *h,
 			struct me_cursor *c, struct me_bytes *out)
 {
 	uint64_t lo = me_cursor_u64(c), hi = me_cursor_u64(c), unit;
@@ -165,7 +165,7 @@ static void put_address(struct me_debug_file *file, const struct index_header *h
 	}
 }
 
-int me_gdb_index_extend(struct me_debug_file *file)
+int me_gdb_index_extend(struct me_debug_sections *file)
 {
 	struct me_debug_section *s = &file->gdb_index;
 	struct index_header h;

@@ -10,7 +10,7 @@
 #include "editor/debug/debug_unit.h"
 
 /* Both leave a damaged section unchanged. Return: 0, -ENOMEM. */
-int me_aranges_extend(struct me_debug_file *file);
-int me_gdb_index_extend(struct me_debug_file *file);
+int me_aranges_extend(struct me_debug_sections *file);
+int me_gdb_index_extend(struct me_debug_sections *file);
 
 #endif

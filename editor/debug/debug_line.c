@@ -40,7 +40,7 @@ struct part {
 };
 
 struct program {
-	struct me_debug_file *file;
+	struct me_debug_sections *file;
 	const uint8_t *data, *end; /* the whole unit */
 	const uint8_t *code;	   /* its opcodes */
 	bool default_stmt;
@@ -48,27 +48,27 @@ struct program {
 	uint8_t line_range, opcode_base;
 	const uint8_t *lengths; /* number of operands of each standard opcode */
 	struct row *rows;
-	uint32_t nr_rows, room_rows;
+	uint32_t nr_rows, cap_rows;
 	struct sequence *sequences;
-	uint32_t nr_sequences, room_sequences;
+	uint32_t nr_sequences, cap_sequences;
 	struct part *parts;
-	uint32_t nr_parts, room_parts;
+	uint32_t nr_parts, cap_parts;
 	struct me_bytes *out;
 	bool out_stmt; /* register is_stmt of a reader of @out */
 };
 
-/* Make room for one more element. The array holds @nr of at most *@room elements of @size bytes. */
-static bool grow(void **array, uint32_t nr, uint32_t *room, size_t size)
+/* Make room for one more element. The array holds @nr of at most *@cap elements of @size bytes. */
+static bool grow(void **array, uint32_t nr, uint32_t *cap, size_t size)
 {
 	void *grown;
 
-	if (nr < *room)
+	if (nr < *cap)
 		return true;
-	grown = realloc(*array, (*room ? 2 * (size_t)*room : 64) * size);
+	grown = realloc(*array, (*cap ? 2 * (size_t)*cap : 64) * size);
 	if (!grown)
 		return false;
 	*array = grown;
-	*room = *room ? 2 * *room : 64;
+	*cap = *cap ? 2 * *cap : 64;
 	return true;
 }
 
@@ -117,7 +117,7 @@ static int read_header(struct program *p, uint64_t off)
 struct machine {
 	struct row now;
 	uint32_t first_row; /* of the current sequence */
-	bool any_moved, disordered;
+	bool disordered;
 };
 
 static void reset(const struct program *p, struct machine *m)
@@ -131,7 +131,7 @@ static int add_row(struct program *p, struct machine *m)
 {
 	if (!me_debug_spend(p->file, 1))
 		return -EPERM;
-	if (!grow((void **)&p->rows, p->nr_rows, &p->room_rows, sizeof(*p->rows)))
+	if (!grow((void **)&p->rows, p->nr_rows, &p->cap_rows, sizeof(*p->rows)))
 		return -ENOMEM;
 	if (p->nr_rows > m->first_row && p->rows[p->nr_rows - 1].address > m->now.address)
 		m->disordered = true;
@@ -166,7 +166,7 @@ static int end_sequence(struct program *p, struct machine *m)
 	} else {
 		if (m->disordered || p->rows[p->nr_rows - 1].address > s.end)
 			return -EBADMSG;
-		if (!grow((void **)&p->sequences, p->nr_sequences, &p->room_sequences,
+		if (!grow((void **)&p->sequences, p->nr_sequences, &p->cap_sequences,
 			  sizeof(*p->sequences)))
 			return -ENOMEM;
 		p->sequences[p->nr_sequences++] = s;
@@ -294,7 +294,7 @@ static int add_part(struct program *p, uint32_t move, uint32_t sequence)
 		return 0;
 	if (s->end - m->old_vaddr < m->old_size && s->end - m->old_vaddr <= m->body_size)
 		part.end = m->new_vaddr + (s->end - m->old_vaddr);
-	if (!grow((void **)&p->parts, p->nr_parts, &p->room_parts, sizeof(*p->parts)))
+	if (!grow((void **)&p->parts, p->nr_parts, &p->cap_parts, sizeof(*p->parts)))
 		return -ENOMEM;
 	p->parts[p->nr_parts++] = part;
 	return 0;
@@ -495,7 +495,7 @@ static int put_sequences(struct program *p)
 
 /* ---- the whole program ---- */
 
-static uint32_t find_move(const struct me_debug_file *file, uint64_t off)
+static uint32_t find_move(const struct me_debug_sections *file, uint64_t off)
 {
 	uint32_t low = 0, high = file->nr_line_moves;
 
@@ -510,7 +510,7 @@ static uint32_t find_move(const struct me_debug_file *file, uint64_t off)
 	return low;
 }
 
-static int remember(struct me_debug_file *file, uint64_t off, uint32_t new_off)
+static int remember(struct me_debug_sections *file, uint64_t off, uint32_t new_off)
 {
 	uint32_t nr = file->nr_line_moves, at = find_move(file, off);
 	struct me_line_move *grown = file->line_moves;
@@ -552,7 +552,7 @@ static int extend(struct program *p, uint64_t off, uint32_t *new_off)
 	return 0;
 }
 
-int me_line_extend(struct me_debug_file *file, uint64_t off, uint32_t *new_off)
+int me_line_extend(struct me_debug_sections *file, uint64_t off, uint32_t *new_off)
 {
 	struct program p = {.file = file, .out = &file->line.added};
 	uint32_t i = find_move(file, off);

@@ -17,6 +17,6 @@
  * Return: 0, -ENOMEM, -EBADMSG damaged, -EPERM not understood or too much. After an
  * error nothing was appended.
  */
-int me_line_extend(struct me_debug_file *file, uint64_t off, uint32_t *new_off);
+int me_line_extend(struct me_debug_sections *file, uint64_t off, uint32_t *new_off);
 
 #endif

@@ -120,8 +120,8 @@ static struct reader open_list(const struct me_unit *unit, uint64_t off)
  * Read the old list at @off: number of entries with a range, whether any of them moved,
  * size in bytes.
  */
-static int look(const struct me_unit *unit, uint64_t off, uint32_t *nr_bounded, bool *moved,
-		uint64_t *size)
+static int scan_list(const struct me_unit *unit, uint64_t off, uint32_t *nr_bounded, bool *moved,
+		     uint64_t *size)
 {
 	struct reader r = open_list(unit, off);
 	const uint8_t *start = r.c.p;
@@ -255,7 +255,7 @@ int me_loc_extend(struct me_unit *unit, uint32_t *off, uint32_t *views)
 	uint32_t nr_old, nr_new = 0;
 	uint64_t size;
 	bool moved;
-	int rc = look(unit, *off, &nr_old, &moved, &size);
+	int rc = scan_list(unit, *off, &nr_old, &moved, &size);
 
 	if (rc || !moved)
 		return rc;
@@ -289,7 +289,7 @@ int me_loc_renumber(struct me_unit *unit)
 
 		rc = me_list_indexed(s, unit->loclists_base, i, &old);
 		if (!rc)
-			rc = look(unit, old, &nr_bounded, &moved, &size);
+			rc = scan_list(unit, old, &nr_bounded, &moved, &size);
 		if (!rc)
 			rc = append(unit, (uint32_t)old, size, &new_off);
 		if (rc)

@@ -34,23 +34,24 @@ static int find_left(struct me_moves *out, const struct mp_cfg *cfg,
 	for (int pass = 0; moved && pass < 2; pass++) {
 		nr = 0;
 		for (uint32_t b = 0; b < cfg->nr_blocks; b++) {
-			if (!moved[cfg->blocks[b].func] || placement->of_block[b] != MP_NONE ||
+			if (!moved[cfg->blocks[b].func] ||
+			    placement->target_from_outside[b] != MP_NONE ||
 			    cfg->blocks[b].flags & MP_BLOCK_PADDING)
 				continue;
 			if (pass)
-				out->left[nr] = cfg->blocks[b].vaddr;
+				out->uncopied[nr] = cfg->blocks[b].vaddr;
 			nr++;
 		}
 		if (!pass)
-			out->left = malloc((nr + 1) * sizeof(*out->left));
-		if (!out->left)
+			out->uncopied = malloc((nr + 1) * sizeof(*out->uncopied));
+		if (!out->uncopied)
 			break;
 	}
 	free(moved);
-	if (!out->left)
+	if (!out->uncopied)
 		return -ENOMEM;
-	out->nr_left = nr;
-	qsort(out->left, nr, sizeof(*out->left), by_address);
+	out->nr_uncopied = nr;
+	qsort(out->uncopied, nr, sizeof(*out->uncopied), by_address);
 	return 0;
 }
 
@@ -95,7 +96,7 @@ int me_moves_init(struct me_moves *out, const struct mp_cfg *cfg,
 void me_moves_fini(struct me_moves *moves)
 {
 	free(moves->by_old);
-	free(moves->left);
+	free(moves->uncopied);
 	*moves = (struct me_moves){0};
 }
 
@@ -127,19 +128,19 @@ bool me_moves_any(const struct me_moves *moves, uint64_t lo, uint64_t hi)
 	return i < moves->nr && moves->by_old[i].old_vaddr < hi;
 }
 
-bool me_moves_leave(const struct me_moves *moves, uint64_t lo, uint64_t hi)
+bool me_moves_any_uncopied(const struct me_moves *moves, uint64_t lo, uint64_t hi)
 {
-	uint32_t low = 0, high = moves->nr_left;
+	uint32_t low = 0, high = moves->nr_uncopied;
 
 	while (low < high) {
 		uint32_t mid = low + (high - low) / 2;
 
-		if (moves->left[mid] < lo)
+		if (moves->uncopied[mid] < lo)
 			low = mid + 1;
 		else
 			high = mid;
 	}
-	return low < moves->nr_left && moves->left[low] < hi;
+	return low < moves->nr_uncopied && moves->uncopied[low] < hi;
 }
 
 bool me_move_address(const struct me_move *move, uint64_t old, uint64_t *new_vaddr)
@@ -181,16 +182,16 @@ void me_ranges_add(struct me_ranges *ranges, uint64_t lo, uint64_t hi)
 {
 	if (lo >= hi || ranges->failed)
 		return;
-	if (ranges->nr == ranges->room) {
-		uint32_t room = ranges->room ? 2 * ranges->room : 16;
-		struct me_range *grown = realloc(ranges->ranges, room * sizeof(*grown));
+	if (ranges->nr == ranges->cap) {
+		uint32_t cap = ranges->cap ? 2 * ranges->cap : 16;
+		struct me_range *grown = realloc(ranges->ranges, cap * sizeof(*grown));
 
 		if (!grown) {
 			ranges->failed = true;
 			return;
 		}
 		ranges->ranges = grown;
-		ranges->room = room;
+		ranges->cap = cap;
 	}
 	ranges->ranges[ranges->nr++] = (struct me_range){lo, hi};
 }

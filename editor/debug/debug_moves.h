@@ -18,7 +18,7 @@ struct me_range {
 
 struct me_ranges {
 	struct me_range *ranges;
-	uint32_t nr, room;
+	uint32_t nr, cap;
 	bool failed; /* out of memory; stays set */
 };
 
@@ -35,8 +35,8 @@ struct me_moves {
 	struct me_move *by_old; /* by old address; a block's main copy comes before its clones */
 	uint32_t nr;
 	uint64_t first_old, last_old; /* all moves lie in [first_old, last_old) */
-	uint64_t *left; /* blocks without a copy in functions with copies; not padding */
-	uint32_t nr_left;
+	uint64_t *uncopied; /* blocks without a copy in functions with copies; not padding */
+	uint32_t nr_uncopied;
 };
 
 /*
@@ -49,8 +49,8 @@ void me_moves_fini(struct me_moves *moves);
 
 /* me_moves_any - was any code of [@lo, @hi) copied? */
 bool me_moves_any(const struct me_moves *moves, uint64_t lo, uint64_t hi);
-/* me_moves_leave - for functions with copies: was any code of [@lo, @hi) not copied? */
-bool me_moves_leave(const struct me_moves *moves, uint64_t lo, uint64_t hi);
+/* me_moves_any_uncopied - for functions with copies: was any code of [@lo, @hi) not copied? */
+bool me_moves_any_uncopied(const struct me_moves *moves, uint64_t lo, uint64_t hi);
 /* me_moves_from - index of the first move whose old code ends above @lo; moves->nr: none. */
 uint32_t me_moves_from(const struct me_moves *moves, uint64_t lo);
 /*

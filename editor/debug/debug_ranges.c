@@ -10,7 +10,7 @@
 
 static int read_pairs(const struct me_unit *unit, uint64_t off, struct me_ranges *out)
 {
-	struct me_debug_file *file = unit->file;
+	struct me_debug_sections *file = unit->file;
 	struct me_cursor c = me_cursor_at(file->ranges.data, file->ranges.size, off);
 	uint64_t base = unit->base;
 
@@ -41,7 +41,7 @@ static uint64_t indexed(const struct me_unit *unit, struct me_cursor *c)
 
 static int read_entries(const struct me_unit *unit, uint64_t off, struct me_ranges *out)
 {
-	struct me_debug_file *file = unit->file;
+	struct me_debug_sections *file = unit->file;
 	struct me_cursor c = me_cursor_at(file->rnglists.data, file->rnglists.size, off);
 	uint64_t base = unit->base;
 
@@ -126,22 +126,23 @@ static void begin_with(struct me_ranges *out, uint64_t entry)
 }
 
 /* Append the old ranges to file->new. */
-static void add_old(struct me_debug_file *file)
+static void add_old(struct me_debug_sections *file)
 {
 	for (uint32_t i = 0; i < file->old.nr; i++)
 		me_ranges_add(&file->new, file->old.ranges[i].lo, file->old.ranges[i].hi);
 }
 
 /* Was all code of the function copied, and does the copy of its entry come first? */
-static bool is_whole(const struct me_debug_file *file, uint64_t entry)
+static bool is_whole(const struct me_debug_sections *file, uint64_t entry)
 {
 	for (uint32_t i = 0; i < file->old.nr; i++)
-		if (me_moves_leave(file->moves, file->old.ranges[i].lo, file->old.ranges[i].hi))
+		if (me_moves_any_uncopied(file->moves, file->old.ranges[i].lo,
+					  file->old.ranges[i].hi))
 			return false;
 	return file->new.nr && file->new.ranges[0].lo == entry;
 }
 
-bool me_ranges_extend(struct me_debug_file *file, bool is_function)
+bool me_ranges_extend(struct me_debug_sections *file, bool is_function)
 {
 	struct me_ranges *new = &file->new;
 	uint64_t entry;

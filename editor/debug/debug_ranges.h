@@ -26,7 +26,7 @@ int me_ranges_indexed(const struct me_unit *unit, uint64_t index, uint64_t *off)
  * me_ranges_extend - set file->new to the ranges in file->old and their copies. Return:
  * false if nothing moved; file->new then is not valid.
  */
-bool me_ranges_extend(struct me_debug_file *file, bool is_function);
+bool me_ranges_extend(struct me_debug_sections *file, bool is_function);
 /* me_ranges_write - append file->new as a list; *@off: its offset. */
 int me_ranges_write(struct me_unit *unit, uint32_t *off);
 /* me_ranges_renumber - extend all lists that the unit uses by number. Before me_ranges_write(). */

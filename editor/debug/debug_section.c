@@ -132,7 +132,7 @@ static bool next_run(struct walk *w, const uint8_t **bytes, size_t *size, uint8_
 
 /* The fastest level keeps most of the space that compression saves. */
 static int put_deflated(struct me_debug_section *section, Elf64_Shdr *header,
-			struct me_image *image)
+			struct me_output_parts *output)
 {
 	struct walk w = {.section = section};
 	uint64_t total = section->added.size + (section->replaced ? 0 : section->size);
@@ -173,12 +173,12 @@ static int put_deflated(struct me_debug_section *section, Elf64_Shdr *header,
 	/* Give back the rest of deflateBound()'s generous estimate. */
 	owned = realloc(out, size);
 	header->sh_size = size;
-	return me_image_add(image, owned ? owned : out, size, header->sh_addralign, 1,
-			    &header->sh_offset);
+	return me_output_parts_add(output, owned ? owned : out, size, header->sh_addralign, 1,
+				   &header->sh_offset);
 }
 
-/* The image owns the bytes @own now: do not free them here. */
-static void disown(struct me_debug_section *section, const uint8_t *own, uint32_t piece)
+/* The output owns the bytes @own now: do not free them here. */
+static void forget_owned(struct me_debug_section *section, const uint8_t *own, uint32_t piece)
 {
 	if (own == section->added.data)
 		section->added = (struct me_bytes){0};
@@ -186,7 +186,8 @@ static void disown(struct me_debug_section *section, const uint8_t *own, uint32_
 		section->pieces[piece].bytes = NULL;
 }
 
-static int put_plain(struct me_debug_section *section, Elf64_Shdr *header, struct me_image *image)
+static int put_plain(struct me_debug_section *section, Elf64_Shdr *header,
+		     struct me_output_parts *output)
 {
 	struct walk w = {.section = section};
 	const uint8_t *bytes;
@@ -199,8 +200,8 @@ static int put_plain(struct me_debug_section *section, Elf64_Shdr *header, struc
 		int rc;
 
 		if (owned)
-			disown(section, owned, w.piece - 1);
-		rc = me_image_add(image, bytes, size, align, owned != NULL, &off);
+			forget_owned(section, owned, w.piece - 1);
+		rc = me_output_parts_add(output, bytes, size, align, owned != NULL, &off);
 		if (rc)
 			return rc;
 		if (!header->sh_size)
@@ -212,9 +213,9 @@ static int put_plain(struct me_debug_section *section, Elf64_Shdr *header, struc
 }
 
 int me_debug_section_put(struct me_debug_section *section, Elf64_Shdr *header,
-			 struct me_image *image)
+			 struct me_output_parts *output)
 {
 	if (section->inflated)
-		return put_deflated(section, header, image);
-	return put_plain(section, header, image);
+		return put_deflated(section, header, output);
+	return put_plain(section, header, output);
 }

@@ -14,7 +14,7 @@
 #include <stdint.h>
 
 #include "editor/base/bytes.h"
-#include "editor/place/image.h"
+#include "editor/place/output_parts.h"
 #include "libprof/elf/elf.h"
 
 struct me_debug_piece {
@@ -55,10 +55,10 @@ bool me_debug_section_changed(const struct me_debug_section *section);
 bool me_debug_section_has_room(const struct me_debug_section *section, uint64_t more);
 
 /*
- * me_debug_section_put - append the new contents to @image, aligned as @header says;
- * sets its offset and size. Ownership: goes over to @image. Return: 0, -ENOMEM.
+ * me_debug_section_put - append the new contents to @output, aligned as @header says;
+ * sets its offset and size. Ownership: goes over to @output. Return: 0, -ENOMEM.
  */
 int me_debug_section_put(struct me_debug_section *section, Elf64_Shdr *header,
-			 struct me_image *image);
+			 struct me_output_parts *output);
 
 #endif

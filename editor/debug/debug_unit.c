@@ -28,7 +28,7 @@ struct entry {
 	struct value addr_base, rnglists_base, loclists_base;
 };
 
-bool me_debug_spend(struct me_debug_file *file, uint64_t work)
+bool me_debug_spend(struct me_debug_sections *file, uint64_t work)
 {
 	if (work > file->budget) {
 		file->budget = 0;
@@ -168,7 +168,7 @@ static int mark_entry(struct me_unit *u, const struct entry *e)
 	if (!e->low.p || !e->high.p || !one_range(u, e, &r) ||
 	    !me_moves_any(u->file->moves, r.lo, r.hi))
 		return 0;
-	if (e->abbrev->way == ME_ABBREV_NO_WAY)
+	if (e->abbrev->change == ME_ABBREV_NONE)
 		u->file->nr_scopes_left++;
 	else
 		e->abbrev->touched = true;
@@ -204,9 +204,9 @@ static void put_u32(struct me_unit *u, const struct value *v, uint32_t to)
 
 /* Replace the range @r by a list: @r and its copies, or @r alone if it did not move. */
 static int change_range(struct me_unit *u, const struct entry *e, struct me_range r,
-			enum me_abbrev_way way)
+			enum me_abbrev_change change)
 {
-	struct me_debug_file *file = u->file;
+	struct me_debug_sections *file = u->file;
 	uint32_t off;
 	int rc;
 
@@ -223,7 +223,7 @@ static int change_range(struct me_unit *u, const struct entry *e, struct me_rang
 	rc = me_ranges_write(u, &off);
 	if (rc)
 		return rc;
-	if (way == ME_ABBREV_JOINT) {
+	if (change == ME_ABBREV_BOTH) {
 		const uint8_t *p = e->low.p < e->high.p ? e->low.p : e->high.p;
 
 		me_abbrev_fill(field(u, p), e->low.size + e->high.size, off);
@@ -258,14 +258,14 @@ static int apply_one_range(struct me_unit *u, const struct entry *e)
 		if (left)
 			return -EPERM;
 	}
-	return change_range(u, e, r, a->way);
+	return change_range(u, e, r, a->change);
 }
 
 /* Replace a list by a longer one if anything in it moved. */
 static int apply_ranges(struct me_unit *u, const struct entry *e)
 {
 	const struct value *v = &e->ranges;
-	struct me_debug_file *file = u->file;
+	struct me_debug_sections *file = u->file;
 	uint32_t off;
 	int rc;
 
@@ -366,7 +366,7 @@ static int read_bases(struct me_unit *u, const struct entry *e)
 /* Read the unit's ranges into file->old. */
 static int read_unit_ranges(struct me_unit *u, const struct entry *e)
 {
-	struct me_debug_file *file = u->file;
+	struct me_debug_sections *file = u->file;
 	struct me_cursor c = value_cursor(&e->ranges);
 	struct me_range r;
 	uint64_t off;
@@ -389,7 +389,7 @@ static int read_unit_ranges(struct me_unit *u, const struct entry *e)
 	return 0;
 }
 
-static bool any_moved(const struct me_debug_file *file)
+static bool any_moved(const struct me_debug_sections *file)
 {
 	for (uint32_t i = 0; i < file->old.nr; i++)
 		if (me_moves_any(file->moves, file->old.ranges[i].lo, file->old.ranges[i].hi))
@@ -426,9 +426,9 @@ static int change_unit_entry(struct me_unit *u, const struct entry *e)
 
 	if (e->ranges.p)
 		return apply_ranges(u, e);
-	if (e->abbrev->way != ME_ABBREV_KEEP)
+	if (e->abbrev->change != ME_ABBREV_HIGH_ONLY)
 		return apply_one_range(u, e);
-	return one_range(u, e, &r) ? change_range(u, e, r, ME_ABBREV_KEEP) : -EBADMSG;
+	return one_range(u, e, &r) ? change_range(u, e, r, ME_ABBREV_HIGH_ONLY) : -EBADMSG;
 }
 
 static int change_line(struct me_unit *u, const struct entry *e)
@@ -475,7 +475,7 @@ static int change(struct me_unit *u, const struct entry *own)
 		return rc;
 	if (!own->ranges.p) {
 		me_abbrev_choose_own(&u->file->abbrevs, own->abbrev, u->version);
-		if (own->abbrev->way == ME_ABBREV_NO_WAY)
+		if (own->abbrev->change == ME_ABBREV_NONE)
 			return -EPERM;
 		own->abbrev->touched = true;
 	}
@@ -537,7 +537,7 @@ static int read_header(struct me_unit *u, uint64_t *next)
 
 static int load_abbrevs(struct me_unit *u)
 {
-	struct me_debug_file *file = u->file;
+	struct me_debug_sections *file = u->file;
 	int rc = 0;
 
 	if (!file->abbrevs.nr || file->abbrevs.off != u->abbrev_off ||
@@ -560,14 +560,14 @@ struct sizes {
 	uint32_t nr_scopes, nr_scopes_left;
 };
 
-static struct sizes sizes_now(const struct me_debug_file *f)
+static struct sizes sizes_now(const struct me_debug_sections *f)
 {
 	return (struct sizes){f->abbrev.added.size, f->ranges.added.size,   f->rnglists.added.size,
 			      f->loc.added.size,    f->loclists.added.size, f->nr_scopes,
 			      f->nr_scopes_left};
 }
 
-static void go_back(struct me_debug_file *f, const struct sizes *to)
+static void go_back(struct me_debug_sections *f, const struct sizes *to)
 {
 	f->abbrev.added.size = to->abbrev;
 	f->ranges.added.size = to->ranges;
@@ -578,7 +578,7 @@ static void go_back(struct me_debug_file *f, const struct sizes *to)
 	f->nr_scopes_left = to->nr_scopes_left;
 }
 
-static int remember(struct me_debug_file *file, uint64_t off)
+static int remember(struct me_debug_sections *file, uint64_t off)
 {
 	uint32_t nr = file->nr_extended, *grown = file->extended;
 
@@ -593,7 +593,7 @@ static int remember(struct me_debug_file *file, uint64_t off)
 
 static int replace(struct me_unit *u, const struct entry *own)
 {
-	struct me_debug_file *file = u->file;
+	struct me_debug_sections *file = u->file;
 	struct sizes before = sizes_now(file);
 	uint64_t size = u->end - u->off;
 	int rc;
@@ -640,7 +640,7 @@ static int extend(struct me_unit *u, uint64_t *next)
 	return replace(u, &own);
 }
 
-int me_unit_extend(struct me_debug_file *file, uint64_t off, uint64_t *next)
+int me_unit_extend(struct me_debug_sections *file, uint64_t off, uint64_t *next)
 {
 	struct me_unit unit = {.file = file, .off = off};
 	int rc = extend(&unit, next);
@@ -656,7 +656,7 @@ int me_unit_extend(struct me_debug_file *file, uint64_t off, uint64_t *next)
 	return 0;
 }
 
-bool me_unit_is_extended(const struct me_debug_file *file, uint64_t off)
+bool me_unit_is_extended(const struct me_debug_sections *file, uint64_t off)
 {
 	uint32_t low = 0, high = file->nr_extended;
 

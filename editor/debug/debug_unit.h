@@ -23,7 +23,7 @@ struct me_line_move {
 	uint32_t old_off, new_off;
 };
 
-struct me_debug_file {
+struct me_debug_sections {
 	const struct me_moves *moves;
 	struct me_debug_section info, abbrev, line, ranges, rnglists, loc, loclists, addr;
 	struct me_debug_section aranges, gdb_index;
@@ -47,7 +47,7 @@ struct me_list_table {
 };
 
 struct me_unit {
-	struct me_debug_file *file;
+	struct me_debug_sections *file;
 	uint64_t off, end, first; /* offsets in .debug_info; first: of the first entry */
 	unsigned int version;
 	uint64_t abbrev_off, abbrev_field;
@@ -63,16 +63,16 @@ struct me_unit {
  * *@next: offset of the next unit; 0: not known. Return: 0, even if the unit is left
  * unchanged; -ENOMEM.
  */
-int me_unit_extend(struct me_debug_file *file, uint64_t off, uint64_t *next);
+int me_unit_extend(struct me_debug_sections *file, uint64_t off, uint64_t *next);
 
 /* me_unit_is_extended - was the unit at @off extended? */
-bool me_unit_is_extended(const struct me_debug_file *file, uint64_t off);
+bool me_unit_is_extended(const struct me_debug_sections *file, uint64_t off);
 
 /* me_unit_address - read the address of an attribute of @form at @c. */
 uint64_t me_unit_address(const struct me_unit *unit, struct me_cursor *c, unsigned int form);
 /* me_unit_indexed_address - read entry @index of the unit's part of .debug_addr. */
 bool me_unit_indexed_address(const struct me_unit *unit, uint64_t index, uint64_t *address);
 /* me_debug_spend - use up @work of the file's budget. Return: false if not enough is left. */
-bool me_debug_spend(struct me_debug_file *file, uint64_t work);
+bool me_debug_spend(struct me_debug_sections *file, uint64_t work);
 
 #endif

@@ -53,14 +53,14 @@ uint32_t me_debuglink_crc(const uint8_t *data, size_t size)
 	return (uint32_t)crc32_z(crc32_z(0, NULL, 0), data, size);
 }
 
-uint32_t me_debuglink_crc_image(const struct me_image *image)
+uint32_t me_debuglink_crc_parts(const struct me_output_parts *output)
 {
 	static const uint8_t zeros[4096];
 	uLong crc = crc32_z(0, NULL, 0);
 	uint64_t at = 0;
 
-	for (uint32_t i = 0; i < image->nr_parts; i++) {
-		const struct me_part *part = &image->parts[i];
+	for (uint32_t i = 0; i < output->nr_parts; i++) {
+		const struct me_part *part = &output->parts[i];
 
 		while (at < part->off) {
 			size_t n = part->off - at < sizeof(zeros) ? (size_t)(part->off - at)

@@ -9,7 +9,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "editor/place/image.h"
+#include "editor/place/output_parts.h"
 #include "libprof/elf/elf.h"
 
 #define ME_DEBUGLINK_SECTION ".gnu_debuglink"
@@ -26,7 +26,7 @@ uint8_t *me_debuglink_make(const char *name, uint32_t crc, size_t *size);
 
 /* me_debuglink_crc - checksum of the @size bytes at @data. */
 uint32_t me_debuglink_crc(const uint8_t *data, size_t size);
-/* me_debuglink_crc_image - checksum of the file that @image will become. */
-uint32_t me_debuglink_crc_image(const struct me_image *image);
+/* me_debuglink_crc_parts - checksum of the file that @output will become. */
+uint32_t me_debuglink_crc_parts(const struct me_output_parts *output);
 
 #endif

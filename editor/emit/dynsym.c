@@ -11,7 +11,7 @@
 static uint64_t run_size(const struct mp_cfg *cfg, const struct me_placement *placement,
 			 uint32_t block)
 {
-	uint32_t first = placement->of_block[block], i = first;
+	uint32_t first = placement->target_from_outside[block], i = first;
 	const struct me_copy *copies = placement->copies;
 
 	while (i + 1 < placement->nr_copies && i + 1 != placement->first_warm &&
@@ -28,9 +28,9 @@ static bool move_symbol(const struct mp_cfg *cfg, const struct me_placement *pla
 	if (!me_pointers_redirects(pointers, cfg, sym->st_value))
 		return false;
 	block = mp_cfg_block_starting(cfg, sym->st_value);
-	if (block == MP_NONE || placement->of_block[block] == MP_NONE)
+	if (block == MP_NONE || placement->target_from_outside[block] == MP_NONE)
 		return false;
-	sym->st_value = placement->copies[placement->of_block[block]].new_vaddr;
+	sym->st_value = placement->copies[placement->target_from_outside[block]].new_vaddr;
 	if (sym->st_size)
 		sym->st_size = run_size(cfg, placement, block);
 	sym->st_shndx = text;

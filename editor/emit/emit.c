@@ -18,7 +18,7 @@
 #include "editor/base/runtime.h"
 #include "editor/place/sections.h"
 #include "editor/place/segment.h"
-#include "editor/debug/separate.h"
+#include "editor/debug/debug_file.h"
 #include "editor/emit/start.h"
 #include "editor/place/symbols.h"
 #include "editor/unwind/unwind.h"
@@ -43,9 +43,9 @@ struct emitter {
 	struct me_start start; /* start, runtime_vaddr: only in an instrumented output */
 	uint64_t runtime_vaddr;
 	uint32_t table_section;
-	uint8_t *head; /* private copy of [0, segment.old_end) */
-	uint8_t *body; /* the new segment */
-	size_t body_size;
+	uint8_t *old_part;    /* private copy of [0, segment.old_end) */
+	uint8_t *new_segment; /* the new segment */
+	size_t new_segment_size;
 	struct me_emitted *out;
 };
 
@@ -94,7 +94,7 @@ static int build_unwind(struct emitter *e, struct mp_err *err)
 			.block = copy->block,
 			.stub = copy->stub,
 			.passed_by = e->placement.nr_stubs &&
-				     e->placement.of_block[copy->block] != i,
+				     e->placement.target_from_outside[copy->block] != i,
 		};
 		if (copy->falls && i + 1 < nr)
 			placed[i].padding =
@@ -129,43 +129,44 @@ static int build_map(struct emitter *e, struct mp_err *err)
 }
 
 /* Build the new segment: code, unwind tables, map. */
-static int build_body(struct emitter *e, struct mp_err *err)
+static int build_new_segment(struct emitter *e, struct mp_err *err)
 {
-	e->body_size = e->note_vaddr + e->note_size - e->segment.vaddr;
+	e->new_segment_size = e->note_vaddr + e->note_size - e->segment.vaddr;
 	if (e->plan->nr_counters) {
 		e->runtime_vaddr = round_up(e->note_vaddr + e->note_size, 16);
-		e->body_size = e->runtime_vaddr + me_start_size() - e->segment.vaddr;
+		e->new_segment_size = e->runtime_vaddr + me_start_size() - e->segment.vaddr;
 		e->placement.places.thread = e->runtime_vaddr + ME_RUNTIME_THREAD;
 	}
 	if (e->segment.displaced.size) {
 		struct me_displaced *d = &e->segment.displaced;
-		uint64_t end = e->segment.vaddr + e->body_size;
+		uint64_t end = e->segment.vaddr + e->new_segment_size;
 
 		d->new_vaddr = end + ((d->vaddr - end) & (d->align - 1));
-		e->body_size = d->new_vaddr + d->size - e->segment.vaddr;
+		e->new_segment_size = d->new_vaddr + d->size - e->segment.vaddr;
 	}
-	e->body = calloc(1, e->body_size);
-	if (!e->body)
+	e->new_segment = calloc(1, e->new_segment_size);
+	if (!e->new_segment)
 		return mp_err_set(err, ENOMEM, "out of memory");
-	memcpy(e->body + (e->unwind_vaddr - e->segment.vaddr), e->unwind.bytes, e->unwind.size);
-	memcpy(e->body + (e->note_vaddr - e->segment.vaddr), e->note, e->note_size);
-	/* Free these before the head is built, which takes memory for every patched page. */
+	memcpy(e->new_segment + (e->unwind_vaddr - e->segment.vaddr), e->unwind.bytes,
+	       e->unwind.size);
+	memcpy(e->new_segment + (e->note_vaddr - e->segment.vaddr), e->note, e->note_size);
+	/* Free these before the old part is built, which takes memory for every patched page. */
 	free(e->unwind.bytes);
 	free(e->note);
 	e->unwind.bytes = e->note = NULL;
-	return me_copy_write(e->cfg, &e->placement, &e->pointers, e->body, err);
+	return me_copy_write(e->cfg, &e->placement, &e->pointers, e->new_segment, err);
 }
 
-/* The output's bytes of a section of the original. NULL: they are in neither head nor body. */
+/* The output's bytes of a section of the original. NULL: they are in neither part. */
 static uint8_t *section_bytes(const struct emitter *e, const struct mp_section *s)
 {
 	const struct me_displaced *d = &e->segment.displaced;
 
 	if (me_displaced_holds(d, s->off, s->size))
-		return e->body + (d->new_vaddr - e->segment.vaddr) + (s->off - d->off);
+		return e->new_segment + (d->new_vaddr - e->segment.vaddr) + (s->off - d->off);
 	if (s->off > e->segment.old_end || s->size > e->segment.old_end - s->off)
 		return NULL;
-	return e->head + s->off;
+	return e->old_part + s->off;
 }
 
 /* Return: the build-id; NULL if the file has none. */
@@ -193,8 +194,8 @@ static void renew_build_id(struct emitter *e)
 	uint8_t *desc = find_build_id(e, &len);
 
 	for (uint32_t done = 0; done < len; done += sizeof(uint64_t)) {
-		uint64_t seed = XXH3_64bits_withSeed(e->body, e->body_size, done);
-		uint64_t hash = XXH3_64bits_withSeed(e->head, e->segment.old_end, seed);
+		uint64_t seed = XXH3_64bits_withSeed(e->new_segment, e->new_segment_size, done);
+		uint64_t hash = XXH3_64bits_withSeed(e->old_part, e->segment.old_end, seed);
 		uint32_t n = len - done;
 
 		memcpy(desc + done, &hash, n < sizeof(hash) ? n : sizeof(hash));
@@ -211,8 +212,8 @@ static void displace(struct emitter *e)
 
 	if (!d->size)
 		return;
-	memcpy(e->body + (d->new_vaddr - e->segment.vaddr), e->head + d->off, d->size);
-	memset(e->head + d->off, 0, d->size);
+	memcpy(e->new_segment + (d->new_vaddr - e->segment.vaddr), e->old_part + d->off, d->size);
+	memset(e->old_part + d->off, 0, d->size);
 	for (uint32_t i = 0; i < e->segment.nr_phdrs; i++) {
 		Elf64_Phdr *p = &e->segment.phdrs[i];
 
@@ -234,8 +235,8 @@ static void write_phdrs(struct emitter *e)
 		.p_offset = e->segment.off,
 		.p_vaddr = e->segment.vaddr,
 		.p_paddr = e->segment.vaddr,
-		.p_filesz = e->body_size,
-		.p_memsz = e->body_size,
+		.p_filesz = e->new_segment_size,
+		.p_memsz = e->new_segment_size,
 		.p_align = e->segment.align,
 	};
 	Elf64_Phdr eh_frame = {
@@ -255,37 +256,38 @@ static void write_phdrs(struct emitter *e)
 	if (e->segment.eh_frame_slot != ME_NO_SLOT)
 		phdrs[e->segment.eh_frame_slot] = eh_frame;
 	displace(e);
-	memcpy(e->head + e->elf->ehdr.e_phoff, phdrs, e->segment.nr_phdrs * sizeof(*phdrs));
-	memcpy(&ehdr, e->head, sizeof(ehdr));
+	memcpy(e->old_part + e->elf->ehdr.e_phoff, phdrs, e->segment.nr_phdrs * sizeof(*phdrs));
+	memcpy(&ehdr, e->old_part, sizeof(ehdr));
 	ehdr.e_phnum = (uint16_t)e->segment.nr_phdrs;
-	memcpy(e->head, &ehdr, sizeof(ehdr));
+	memcpy(e->old_part, &ehdr, sizeof(ehdr));
 }
 
-static int build_head(struct emitter *e, struct mp_err *err)
+static int build_old_part(struct emitter *e, struct mp_err *err)
 {
 	int rc;
 
-	e->head = mp_elf_copy(e->elf, e->segment.old_end);
-	if (!e->head)
+	e->old_part = mp_elf_copy(e->elf, e->segment.old_end);
+	if (!e->old_part)
 		return mp_err_set(err, ENOMEM, "out of memory");
-	rc = me_patch_image(e->cfg, &e->placement, &e->pointers, e->head, e->segment.old_end,
+	rc = me_patch_image(e->cfg, &e->placement, &e->pointers, e->old_part, e->segment.old_end,
 			    &e->out->patches, err);
 	if (rc)
 		return rc;
 	if (e->segment.eh_frame_slot == ME_NO_SLOT) {
-		rc = me_patch_eh_frame(e->cfg, e->head, e->segment.old_end,
+		rc = me_patch_eh_frame(e->cfg, e->old_part, e->segment.old_end,
 				       e->unwind_vaddr + e->unwind.eh_frame_off, err);
 		if (rc)
 			return rc;
 	}
-	e->out->patches.nr_pointers += me_dynsym_write(e->cfg, &e->placement, &e->pointers,
-						       &e->sections, e->head, e->segment.old_end);
+	e->out->patches.nr_pointers += me_dynsym_write(
+		e->cfg, &e->placement, &e->pointers, &e->sections, e->old_part, e->segment.old_end);
 	write_phdrs(e);
 	if (e->plan->nr_counters)
 		rc = me_start_write(&e->start, e->plan, e->runtime_vaddr, e->segment.zeros,
 				    e->segment.zeros_size,
-				    e->body + (e->runtime_vaddr - e->segment.vaddr), e->head, err);
-	/* The hash will read all of the head: free that much memory first. */
+				    e->new_segment + (e->runtime_vaddr - e->segment.vaddr),
+				    e->old_part, err);
+	/* The hash will read all of the old part: free that much memory first. */
 	mp_elf_drop_pages(e->elf);
 	renew_build_id(e);
 	return rc;
@@ -373,28 +375,27 @@ static int name_by_build_id(const struct emitter *e, char *name, struct mp_err *
 }
 
 /* Build the debug file and the link to it. */
-static int build_separate(struct emitter *e, const struct mp_elf *debug, const char *name,
-			  struct mp_err *err)
+static int build_debug_file(struct emitter *e, const struct mp_elf *debug, const char *name,
+			    struct mp_err *err)
 {
 	const struct mp_section *note = mp_elf_section(e->elf, ".note.gnu.build-id");
-	const struct me_separate separate = {
+	const struct me_debug_file_input in = {
 		.elf = debug,
-		.head = e->head,
+		.head = e->old_part,
 		.build_id_note = note ? section_bytes(e, note) : NULL,
 		.new_sections = &e->sections.shdrs[e->sections.first_new],
 		.displaced = &e->segment.displaced,
 	};
 	const struct mp_section *old = mp_elf_section(e->elf, ME_DEBUGLINK_SECTION);
-	struct me_image *image = &e->out->debug_image;
+	struct me_output_parts *output = &e->out->debug_output;
 	char own_name[2 * MP_BUILD_ID_MAX + sizeof(".debug")];
 	int rc = name ? 0 : name_by_build_id(e, own_name, err);
 
 	if (!rc)
-		rc = me_separate_build(&separate, e->cfg, &e->placement, image, &e->out->debug,
-				       err);
+		rc = me_debug_file_build(&in, e->cfg, &e->placement, output, &e->out->debug, err);
 	if (rc)
 		return rc;
-	e->link = me_debuglink_make(name ? name : own_name, me_debuglink_crc_image(image),
+	e->link = me_debuglink_make(name ? name : own_name, me_debuglink_crc_parts(output),
 				    &e->link_size);
 	if (old)
 		e->link_section = e->sections.index[old - e->elf->sections];
@@ -421,18 +422,19 @@ static int add_unloaded(struct emitter *e, struct me_symbols *symbols, struct mp
 			continue;
 		if (e->table_section && i == e->table_section) {
 			h->sh_size = e->plan->table_size;
-			rc = me_image_add(&e->out->image, e->plan->table, h->sh_size, 1, 0,
-					  &h->sh_offset);
+			rc = me_output_parts_add(&e->out->output, e->plan->table, h->sh_size, 1, 0,
+						 &h->sh_offset);
 			continue;
 		}
 		if (e->link && i == e->link_section) {
 			h->sh_size = e->link_size;
-			rc = me_image_add(&e->out->image, e->link, h->sh_size, h->sh_addralign,
-					  ME_IMAGE_FREE, &h->sh_offset);
+			rc = me_output_parts_add(&e->out->output, e->link, h->sh_size,
+						 h->sh_addralign, ME_OUTPUT_PARTS_FREE,
+						 &h->sh_offset);
 			e->link = NULL;
 			continue;
 		}
-		rc = me_debug_put(e->debug, i, h, &e->out->image);
+		rc = me_debug_put(e->debug, i, h, &e->out->output);
 		if (rc || s->origin[i] == 0)
 			continue;
 		if (i == s->symtab) {
@@ -452,8 +454,8 @@ static int add_unloaded(struct emitter *e, struct me_symbols *symbols, struct mp
 			s->names = NULL;
 			own = 1;
 		}
-		rc = me_image_add(&e->out->image, bytes, h->sh_size, h->sh_addralign, own,
-				  &h->sh_offset);
+		rc = me_output_parts_add(&e->out->output, bytes, h->sh_size, h->sh_addralign, own,
+					 &h->sh_offset);
 	}
 	return rc < 0 ? mp_err_set(err, -rc, "out of memory") : 0;
 }
@@ -479,21 +481,22 @@ static int build_symbols(struct emitter *e, struct me_symbols *symbols, struct m
 
 static int assemble(struct emitter *e, struct mp_err *err)
 {
-	struct me_image *image = &e->out->image;
+	struct me_output_parts *output = &e->out->output;
 	struct me_symbols symbols;
-	uint8_t *head = e->head, *body = e->body;
+	uint8_t *old_part = e->old_part, *new_segment = e->new_segment;
 	Elf64_Ehdr ehdr;
 	int rc;
 
-	e->head = e->body = NULL;
-	memcpy(&ehdr, head, sizeof(ehdr));
-	rc = me_image_add(image, head, e->segment.old_end, 1, ME_IMAGE_UNMAP, NULL);
+	e->old_part = e->new_segment = NULL;
+	memcpy(&ehdr, old_part, sizeof(ehdr));
+	rc = me_output_parts_add(output, old_part, e->segment.old_end, 1, ME_OUTPUT_PARTS_UNMAP,
+				 NULL);
 	if (rc) {
-		free(body);
+		free(new_segment);
 		return mp_err_set(err, ENOMEM, "out of memory");
 	}
-	image->size_bytes = e->segment.off;
-	rc = me_image_add(image, body, e->body_size, 1, 1, NULL);
+	output->size_bytes = e->segment.off;
+	rc = me_output_parts_add(output, new_segment, e->new_segment_size, 1, 1, NULL);
 	if (rc)
 		return mp_err_set(err, ENOMEM, "out of memory");
 	rc = build_symbols(e, &symbols, err);
@@ -502,14 +505,14 @@ static int assemble(struct emitter *e, struct mp_err *err)
 	me_symbols_fini(&symbols);
 	if (rc)
 		return rc;
-	rc = me_image_add(image, (uint8_t *)e->sections.shdrs,
-			  e->sections.nr_shdrs * sizeof(Elf64_Shdr), 8, 1, &ehdr.e_shoff);
+	rc = me_output_parts_add(output, (uint8_t *)e->sections.shdrs,
+				 e->sections.nr_shdrs * sizeof(Elf64_Shdr), 8, 1, &ehdr.e_shoff);
 	e->sections.shdrs = NULL;
 	if (rc)
 		return mp_err_set(err, ENOMEM, "out of memory");
 	ehdr.e_shnum = (uint16_t)e->sections.nr_shdrs;
 	ehdr.e_shstrndx = e->sections.shstrtab;
-	memcpy(head, &ehdr, sizeof(ehdr));
+	memcpy(old_part, &ehdr, sizeof(ehdr));
 	return 0;
 }
 
@@ -522,7 +525,7 @@ static void summarise(struct emitter *e)
 	out->hot_bytes =
 		(p->first_warm < p->nr_copies ? p->copies[p->first_warm].new_vaddr : p->end) -
 		p->base;
-	out->segment_bytes = e->body_size;
+	out->segment_bytes = e->new_segment_size;
 	for (uint32_t i = 0; i < p->nr_copies; i++)
 		out->copies_bytes += p->copies[i].new_size;
 	out->eh_frame_bytes = e->unwind.eh_frame_size + e->unwind.hdr_size;
@@ -533,76 +536,109 @@ static void summarise(struct emitter *e)
 	out->nr_jumps_dropped = p->nr_jumps_dropped;
 	out->nr_redirected = e->pointers.nr_redirected;
 	out->nr_fdes_new = e->unwind.nr_fdes_new;
-	out->slot_price = e->segment.price;
+	out->slot_replaced = e->segment.price;
 }
 
-/* @spent: @plan if its blocks may be freed once they are placed, else NULL. */
-static int emit(const struct mp_cfg *cfg, const struct me_plan *plan, struct me_plan *spent,
-		const struct mp_elf *debug, const char *name,
-		const struct me_emit_observer *observer, struct me_emitted *out, struct mp_err *err)
-{
-	struct emitter e = {.cfg = cfg, .elf = cfg->elf, .plan = plan, .out = out};
-	int rc;
+struct emit_request {
+	const struct me_plan *plan;
+	struct me_plan *spent; /* @plan if its blocks may be freed once they are placed; or NULL */
+	const struct mp_elf *debug; /* the original's debug file; NULL: none */
+	const char *name;	    /* of the output's debug file */
+	const struct me_emit_observer *observer;
+};
 
-	*out = (struct me_emitted){0};
-	rc = me_segment_choose(e.elf, plan->page_log2 ? UINT64_C(1) << plan->page_log2 : 0,
-			       &e.segment, err);
+/* Choose the new segment, and the addresses of all copies in it. */
+static int place_copies(struct emitter *e, const struct emit_request *in, struct mp_err *err)
+{
+	const struct me_plan *plan = in->plan;
+	int rc = me_segment_choose(e->elf, plan->page_log2 ? UINT64_C(1) << plan->page_log2 : 0,
+				   &e->segment, err);
+
 	if (!rc && plan->nr_counters) {
-		rc = me_start_find(e.elf, &e.start, err);
+		rc = me_start_find(e->elf, &e->start, err);
 		if (!rc)
-			rc = me_segment_reserve(e.elf, &e.segment, me_start_counters_size(plan),
+			rc = me_segment_reserve(e->elf, &e->segment, me_start_counters_size(plan),
 						err);
 	}
 	if (!rc)
-		rc = me_sections_build(e.elf, &e.segment.displaced, &e.sections, err);
+		rc = me_sections_build(e->elf, &e->segment.displaced, &e->sections, err);
 	if (!rc)
-		rc = find_pointers(&e, plan, err);
+		rc = find_pointers(e, plan, err);
 	if (!rc)
-		rc = me_place(cfg, plan, &e.pointers, e.segment.vaddr, &e.placement, err);
-	if (!rc && observer)
-		rc = observer->placed(observer->ctx, &e.placement, err);
-	if (spent) {
-		free(spent->blocks);
-		spent->blocks = NULL;
+		rc = me_place(e->cfg, plan, &e->pointers, e->segment.vaddr, &e->placement, err);
+	if (!rc && in->observer)
+		rc = in->observer->placed(in->observer->ctx, &e->placement, err);
+	if (in->spent) {
+		free(in->spent->blocks);
+		in->spent->blocks = NULL;
 	}
-	e.placement.places.counters = e.segment.zeros;
-	e.placement.places.state = e.segment.zeros + e.segment.zeros_size - ME_RUNTIME_PAGE;
+	e->placement.places.counters = e->segment.zeros;
+	e->placement.places.state = e->segment.zeros + e->segment.zeros_size - ME_RUNTIME_PAGE;
+	return rc;
+}
+
+/* Build the bytes that are loaded: the new segment and the old part. */
+static int build_loaded(struct emitter *e, struct mp_err *err)
+{
+	int rc = build_unwind(e, err);
+
 	if (!rc)
-		rc = build_unwind(&e, err);
+		rc = build_map(e, err);
 	if (!rc)
-		rc = build_map(&e, err);
+		rc = build_new_segment(e, err);
 	if (!rc)
-		rc = build_body(&e, err);
-	if (!rc)
-		rc = build_head(&e, err);
+		rc = build_old_part(e, err);
 	if (!rc) {
-		place_new_sections(&e);
-		move_sections(&e);
+		place_new_sections(e);
+		move_sections(e);
 	}
-	if (!rc && debug)
-		rc = build_separate(&e, debug, name, err);
-	else if (!rc)
-		rc = me_debug_build(cfg, &e.placement, e.elf, &e.sections, &e.debug, &out->debug,
-				    err);
-	if (!rc && plan->nr_counters)
-		rc = add_counting(&e, err);
-	if (!rc && plan->table)
-		rc = add_table(&e, err);
+	return rc;
+}
+
+/* Build the sections that are not loaded, and put the file together. */
+static int build_rest(struct emitter *e, const struct emit_request *in, struct mp_err *err)
+{
+	int rc = in->debug ? build_debug_file(e, in->debug, in->name, err)
+			   : me_debug_build(e->cfg, &e->placement, e->elf, &e->sections, &e->debug,
+					    &e->out->debug, err);
+
+	if (!rc && in->plan->nr_counters)
+		rc = add_counting(e, err);
+	if (!rc && in->plan->table)
+		rc = add_table(e, err);
+	return rc ? rc : assemble(e, err);
+}
+
+static void emitter_fini(struct emitter *e)
+{
+	me_segment_fini(&e->segment);
+	me_pointers_fini(&e->pointers);
+	me_placement_fini(&e->placement);
+	me_sections_fini(&e->sections);
+	me_debug_free(e->debug);
+	free(e->unwind.bytes);
+	free(e->link);
+	free(e->note);
+	if (e->old_part)
+		munmap(e->old_part, e->segment.old_end);
+	free(e->new_segment);
+}
+
+static int emit(const struct mp_cfg *cfg, const struct emit_request *in, struct me_emitted *out,
+		struct mp_err *err)
+{
+	struct emitter e = {.cfg = cfg, .elf = cfg->elf, .plan = in->plan, .out = out};
+	int rc;
+
+	*out = (struct me_emitted){0};
+	rc = place_copies(&e, in, err);
 	if (!rc)
-		rc = assemble(&e, err);
+		rc = build_loaded(&e, err);
+	if (!rc)
+		rc = build_rest(&e, in, err);
 	if (!rc)
 		summarise(&e);
-	me_segment_fini(&e.segment);
-	me_pointers_fini(&e.pointers);
-	me_placement_fini(&e.placement);
-	me_sections_fini(&e.sections);
-	me_debug_free(e.debug);
-	free(e.unwind.bytes);
-	free(e.link);
-	free(e.note);
-	if (e.head)
-		munmap(e.head, e.segment.old_end);
-	free(e.body);
+	emitter_fini(&e);
 	if (rc)
 		me_emitted_fini(out);
 	return rc;
@@ -611,26 +647,27 @@ static int emit(const struct mp_cfg *cfg, const struct me_plan *plan, struct me_
 int me_emit(const struct mp_cfg *cfg, const struct me_plan *plan, struct me_emitted *out,
 	    struct mp_err *err)
 {
-	return emit(cfg, plan, NULL, NULL, NULL, NULL, out, err);
+	return emit(cfg, &(struct emit_request){.plan = plan}, out, err);
 }
 
-int me_emit_separate(const struct mp_cfg *cfg, const struct me_plan *plan,
-		     const struct mp_elf *debug, const char *name, struct me_emitted *out,
-		     struct mp_err *err)
+int me_emit_with_debug_file(const struct mp_cfg *cfg, const struct me_plan *plan,
+			    const struct mp_elf *debug, const char *name, struct me_emitted *out,
+			    struct mp_err *err)
 {
-	return emit(cfg, plan, NULL, debug, name, NULL, out, err);
+	return emit(cfg, &(struct emit_request){.plan = plan, .debug = debug, .name = name}, out,
+		    err);
 }
 
-int me_emit_spending(const struct mp_cfg *cfg, struct me_plan *plan, const struct mp_elf *debug,
-		     const char *name, const struct me_emit_observer *observer,
-		     struct me_emitted *out, struct mp_err *err)
+int me_emit_free_plan(const struct mp_cfg *cfg, struct me_plan *plan, const struct mp_elf *debug,
+		      const char *name, const struct me_emit_observer *observer,
+		      struct me_emitted *out, struct mp_err *err)
 {
-	return emit(cfg, plan, plan, debug, name, observer, out, err);
+	return emit(cfg, &(struct emit_request){plan, plan, debug, name, observer}, out, err);
 }
 
 void me_emitted_fini(struct me_emitted *emitted)
 {
-	me_image_fini(&emitted->image);
-	me_image_fini(&emitted->debug_image);
+	me_output_parts_fini(&emitted->output);
+	me_output_parts_fini(&emitted->debug_output);
 	me_patches_fini(&emitted->patches);
 }

@@ -12,7 +12,7 @@
 #include <stdint.h>
 
 #include "editor/debug/debug.h"
-#include "editor/place/image.h"
+#include "editor/place/output_parts.h"
 #include "editor/emit/patch.h"
 #include "editor/place/place.h"
 #include "editor/plan.h"
@@ -20,8 +20,8 @@
 #include "libprof/base/err.h"
 
 struct me_emitted {
-	struct me_image image;
-	struct me_image debug_image; /* of its debug file; empty: it has none */
+	struct me_output_parts output;
+	struct me_output_parts debug_output; /* of its debug file; empty: it has none */
 	struct me_patches patches;
 	uint64_t text_bytes;	/* .morph.text */
 	uint64_t hot_bytes;	/* size of the hot zone in .morph.text */
@@ -32,26 +32,26 @@ struct me_emitted {
 	uint32_t nr_fdes_new;
 	uint32_t nr_redirected; /* functions whose address now is the copy's */
 	struct me_debug_report debug;
-	const char *slot_price; /* what the program header slot held before */
+	const char *slot_replaced; /* what the program header slot held before */
 };
 
 /*
  * me_emit - build the output for @plan.
  * Return: 0; -EPERM the file cannot be rewritten; -ERANGE a displacement does not fit;
- * -ENOMEM; -EBADMSG. Ownership: me_emitted_fini(@out); parts of the image point into cfg->elf.
+ * -ENOMEM; -EBADMSG. Ownership: me_emitted_fini(@out); parts of the output point into cfg->elf.
  */
 int me_emit(const struct mp_cfg *cfg, const struct me_plan *plan, struct me_emitted *out,
 	    struct mp_err *err);
 /*
- * me_emit_separate - also build the output's debug file from @debug, that of the
+ * me_emit_with_debug_file - also build the output's debug file from @debug, that of the
  * original. The output's .gnu_debuglink names it @name; NULL: its name in a tree of
- * build-ids, which lacks the build-id's first byte. debug_image points into @debug and
- * into the output's image.
+ * build-ids, which lacks the build-id's first byte. debug_output points into @debug and
+ * into the parts of the output.
  * Return: as me_emit(); also -EPERM if @name is NULL and the output has no build-id.
  */
-int me_emit_separate(const struct mp_cfg *cfg, const struct me_plan *plan,
-		     const struct mp_elf *debug, const char *name, struct me_emitted *out,
-		     struct mp_err *err);
+int me_emit_with_debug_file(const struct mp_cfg *cfg, const struct me_plan *plan,
+			    const struct mp_elf *debug, const char *name, struct me_emitted *out,
+			    struct mp_err *err);
 
 /* Sees where the copies lie, before anything is written; an error ends the emitting. */
 struct me_emit_observer {
@@ -60,12 +60,12 @@ struct me_emit_observer {
 };
 
 /*
- * me_emit_spending - as me_emit_separate(), but frees the blocks of @plan early: large
+ * me_emit_free_plan - as me_emit_with_debug_file(), but frees the blocks of @plan early: large
  * files have many. @observer may be NULL.
  */
-int me_emit_spending(const struct mp_cfg *cfg, struct me_plan *plan, const struct mp_elf *debug,
-		     const char *name, const struct me_emit_observer *observer,
-		     struct me_emitted *out, struct mp_err *err);
+int me_emit_free_plan(const struct mp_cfg *cfg, struct me_plan *plan, const struct mp_elf *debug,
+		      const char *name, const struct me_emit_observer *observer,
+		      struct me_emitted *out, struct mp_err *err);
 void me_emitted_fini(struct me_emitted *emitted);
 
 #endif

@@ -10,7 +10,7 @@
 #include <string.h>
 
 #include "editor/emit/copy.h"
-#include "editor/emit/eh_register.h"
+#include "editor/emit/eh_startup.h"
 #include "editor/evidence/patch_fit.h"
 #include "editor/evidence/table_form.h"
 #include "libprof/insn/insn.h"
@@ -45,7 +45,7 @@ static bool is_copied(const struct patcher *p, uint64_t target)
  * copy. */
 static void retarget(const struct patcher *p, uint64_t vaddr, uint32_t avail, uint32_t to)
 {
-	uint32_t copy = to == MP_NONE ? MP_NONE : p->placement->of_block[to];
+	uint32_t copy = to == MP_NONE ? MP_NONE : p->placement->target_from_outside[to];
 	struct mp_insn insn;
 	uint8_t *bytes;
 
@@ -313,7 +313,8 @@ static void patch_tables(struct patcher *p, const struct me_pointers *pointers,
 		if (!me_patch_leads_table(p->cfg, table)) {
 			/* A table has no block if it is one of several that its jump may use. */
 			p->out->nr_tables_kept += table->block != MP_NONE &&
-						  p->placement->of_block[table->block] != MP_NONE;
+						  p->placement->target_from_outside[table->block] !=
+							  MP_NONE;
 			continue;
 		}
 		for (uint32_t e = 0; e < table->nr_entries; e++) {
@@ -349,8 +350,8 @@ int me_patch_image(const struct mp_cfg *cfg, const struct me_placement *placemen
 	free(addends.entries);
 	/* In the order of blocks, which is nearly that of addresses. */
 	for (uint32_t b = 0; !rc && b < cfg->nr_blocks; b++)
-		if (placement->of_block[b] != MP_NONE)
-			rc = patch_block(&p, &placement->copies[placement->of_block[b]]);
+		if (placement->target_from_outside[b] != MP_NONE)
+			rc = patch_block(&p, &placement->copies[placement->target_from_outside[b]]);
 	if (rc) {
 		me_patches_fini(out);
 		return mp_err_set(err, -rc,
@@ -365,12 +366,12 @@ int me_patch_image(const struct mp_cfg *cfg, const struct me_placement *placemen
 }
 
 /* Without relocations: change the two operands in the start-up file's code. */
-static int patch_eh_register(struct patcher *p, uint64_t vaddr, struct mp_err *err)
+static int patch_eh_startup(struct patcher *p, uint64_t vaddr, struct mp_err *err)
 {
-	struct me_eh_register found;
+	struct me_eh_startup found;
 	uint32_t word = (uint32_t)vaddr;
 
-	if (me_eh_register_find(p->cfg->elf, &found) || vaddr > INT32_MAX)
+	if (me_eh_startup_find(p->cfg->elf, &found) || vaddr > INT32_MAX)
 		return mp_err_set(err, EPERM,
 				  "has neither PT_GNU_EH_FRAME nor a start-up file that "
 				  "registers .eh_frame");
@@ -396,7 +397,7 @@ int me_patch_eh_frame(const struct mp_cfg *cfg, uint8_t *image, uint64_t image_s
 	uint32_t nr_found = 0;
 
 	if (!cfg->elf->relinkable)
-		return patch_eh_register(&p, vaddr, err);
+		return patch_eh_startup(&p, vaddr, err);
 	for (uint32_t i = 0; old && i < cfg->elf->nr_relocs; i++) {
 		const struct mp_reloc *r = &cfg->elf->relocs[i];
 		uint32_t word = (uint32_t)vaddr;

@@ -34,7 +34,7 @@ int me_patch_image(const struct mp_cfg *cfg, const struct me_placement *placemen
 /*
  * me_patch_eh_frame - lead the code's references to the old .eh_frame to @vaddr: a static
  * program without PT_GNU_EH_FRAME passes its address to the unwinder. Relocations tell where;
- * without them eh_register does.
+ * without them eh_startup does.
  * Return: 0, -EPERM there is no such reference, or it cannot be changed.
  */
 int me_patch_eh_frame(const struct mp_cfg *cfg, uint8_t *image, uint64_t image_size, uint64_t vaddr,

@@ -99,9 +99,10 @@ int me_publish_begin(struct me_publish *publish, const char *input, const char *
 	return rc;
 }
 
-int me_publish_write(struct me_publish *publish, const struct me_image *image, struct mp_err *err)
+int me_publish_write(struct me_publish *publish, const struct me_output_parts *output,
+		     struct mp_err *err)
 {
-	int rc = me_image_write(image, publish->fd);
+	int rc = me_output_parts_write(output, publish->fd);
 
 	return rc ? mp_err_set(err, -rc, "%s: %s",
 			       publish->final ? publish->final : publish->temporary, strerror(-rc))

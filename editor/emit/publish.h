@@ -9,7 +9,7 @@
 #include <signal.h>
 #include <sys/types.h>
 
-#include "editor/place/image.h"
+#include "editor/place/output_parts.h"
 #include "libprof/base/err.h"
 
 struct me_publish {
@@ -28,8 +28,9 @@ struct me_publish {
  */
 int me_publish_begin(struct me_publish *publish, const char *input, const char *output,
 		     struct mp_err *err);
-/* Write @image to the temporary file. Return: 0 or -errno. */
-int me_publish_write(struct me_publish *publish, const struct me_image *image, struct mp_err *err);
+/* Write @output to the temporary file. Return: 0 or -errno. */
+int me_publish_write(struct me_publish *publish, const struct me_output_parts *output,
+		     struct mp_err *err);
 /* Set the permission bits, sync, rename; a dry run does nothing. Return: 0 or -errno. */
 int me_publish_commit(struct me_publish *publish, struct mp_err *err);
 /* Remove the temporary file unless it was committed. */

@@ -15,7 +15,7 @@ static bool is_fldcw(const uint8_t *bytes, const struct mp_insn *insn)
 	return false;
 }
 
-void me_followers_find(const struct mp_cfg *cfg, uint32_t block, struct me_followers *out)
+void me_after_fldcw_find(const struct mp_cfg *cfg, uint32_t block, struct me_after_fldcw *out)
 {
 	const struct mp_block *b = &cfg->blocks[block];
 	const uint8_t *bytes = mp_elf_bytes(cfg->elf, b->vaddr, b->size);
@@ -26,7 +26,7 @@ void me_followers_find(const struct mp_cfg *cfg, uint32_t block, struct me_follo
 	/* Most blocks have no such byte. */
 	if (!bytes || b->size > UINT16_MAX || !memchr(bytes, 0xd9, b->size))
 		return;
-	for (uint32_t off = 0; off < b->size && out->nr < ME_FOLLOWERS_MAX; off += insn.len) {
+	for (uint32_t off = 0; off < b->size && out->nr < ME_AFTER_FLDCW_MAX; off += insn.len) {
 		if (mp_insn_decode(bytes + off, b->size - off, b->vaddr + off, &insn))
 			return;
 		if (behind) {

@@ -11,18 +11,18 @@
 
 #include "libprof/cfg/cfg.h"
 
-#define ME_FOLLOWERS_MAX 4
-#define ME_FOLLOWER_LINE UINT64_C(64)
+#define ME_AFTER_FLDCW_MAX  4
+#define ME_AFTER_FLDCW_LINE UINT64_C(64)
 
 /* Instructions after an fldcw: offsets in the block of their first and last byte. */
-struct me_followers {
+struct me_after_fldcw {
 	struct {
 		uint16_t first, last;
-	} at[ME_FOLLOWERS_MAX];
+	} at[ME_AFTER_FLDCW_MAX];
 	uint8_t nr;
 };
 
-/* me_followers_find - the first ME_FOLLOWERS_MAX of such instructions in @block. */
-void me_followers_find(const struct mp_cfg *cfg, uint32_t block, struct me_followers *out);
+/* me_after_fldcw_find - the first ME_AFTER_FLDCW_MAX of such instructions in @block. */
+void me_after_fldcw_find(const struct mp_cfg *cfg, uint32_t block, struct me_after_fldcw *out);
 
 #endif

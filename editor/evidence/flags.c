@@ -22,10 +22,10 @@ struct effect {
 struct finder {
 	const struct mp_cfg *cfg;
 	ZydisDecoder decoder;
-	uint16_t status;	/* STATUS, with the carry if asked for */
-	struct effect *effects; /* per block */
-	uint16_t *takes;	/* per function: flags it reads that its caller set */
-	uint8_t *leaves;	/* per function: a caller reads flags that it set */
+	uint16_t status;	     /* STATUS, with the carry if asked for */
+	struct effect *effects;	     /* per block */
+	uint16_t *reads_from_caller; /* per function: flags it reads that its caller set */
+	uint8_t *sets_for_caller;    /* per function: a caller reads flags that it set */
 	struct me_flags *out;
 };
 
@@ -45,27 +45,15 @@ static bool shifts(const ZydisDecodedInstruction *z)
 	}
 }
 
-/* Flags that the instruction always writes; 0 for instructions that are not listed. */
-static uint16_t written(const struct finder *finder, const ZydisDecodedInstruction *z)
+/* Does the instruction write, whatever its operands are, all flags that Zydis lists for it? */
+static bool writes_listed_flags(const ZydisDecodedInstruction *z)
 {
-	const ZydisAccessedFlags *f = z->cpu_flags;
-
 	switch (z->mnemonic) {
-	/* These write the carry; processors differ about the other flags. */
-	case ZYDIS_MNEMONIC_BT:
-	case ZYDIS_MNEMONIC_BTS:
-	case ZYDIS_MNEMONIC_BTR:
-	case ZYDIS_MNEMONIC_BTC:
-	case ZYDIS_MNEMONIC_CLC:
-	case ZYDIS_MNEMONIC_STC: return finder->status & ZYDIS_CPUFLAG_CF;
 	case ZYDIS_MNEMONIC_SHL:
 	case ZYDIS_MNEMONIC_SHR:
 	case ZYDIS_MNEMONIC_SAR:
 	case ZYDIS_MNEMONIC_SHLD:
-	case ZYDIS_MNEMONIC_SHRD:
-		if (!shifts(z))
-			return 0;
-		break;
+	case ZYDIS_MNEMONIC_SHRD: return shifts(z);
 	case ZYDIS_MNEMONIC_ADD:
 	case ZYDIS_MNEMONIC_ADC:
 	case ZYDIS_MNEMONIC_SUB:
@@ -103,10 +91,29 @@ static uint16_t written(const struct finder *finder, const ZydisDecodedInstructi
 	case ZYDIS_MNEMONIC_FUCOMIP:
 	case ZYDIS_MNEMONIC_PTEST:
 	case ZYDIS_MNEMONIC_VPTEST:
-	case ZYDIS_MNEMONIC_SAHF: break;
-	default: return 0;
+	case ZYDIS_MNEMONIC_SAHF: return true;
+	default: return false;
 	}
-	return f ? (f->modified | f->set_0 | f->set_1 | f->undefined) & finder->status : 0;
+}
+
+/* Flags that the instruction always writes; 0 for instructions that are not listed. */
+static uint16_t written(const struct finder *finder, const ZydisDecodedInstruction *z)
+{
+	const ZydisAccessedFlags *f = z->cpu_flags;
+
+	switch (z->mnemonic) {
+	/* These write the carry; processors differ about the other flags. */
+	case ZYDIS_MNEMONIC_BT:
+	case ZYDIS_MNEMONIC_BTS:
+	case ZYDIS_MNEMONIC_BTR:
+	case ZYDIS_MNEMONIC_BTC:
+	case ZYDIS_MNEMONIC_CLC:
+	case ZYDIS_MNEMONIC_STC: return finder->status & ZYDIS_CPUFLAG_CF;
+	default: break;
+	}
+	if (!f || !writes_listed_flags(z))
+		return 0;
+	return (f->modified | f->set_0 | f->set_1 | f->undefined) & finder->status;
 }
 
 static uint32_t callee_of(const struct finder *f, const struct mp_insn *call)
@@ -128,7 +135,8 @@ static struct effect effect_of(const struct finder *f, const uint8_t *bytes, siz
 	if (is_call(insn)) {
 		uint32_t callee = callee_of(f, insn);
 
-		return (struct effect){callee != MP_NONE ? f->takes[callee] : 0, f->status};
+		return (struct effect){callee != MP_NONE ? f->reads_from_caller[callee] : 0,
+				       f->status};
 	}
 	if (ZYAN_FAILED(ZydisDecoderDecodeInstruction(&f->decoder, NULL, bytes, avail, &z)))
 		return (struct effect){f->status, 0};
@@ -136,11 +144,11 @@ static struct effect effect_of(const struct finder *f, const uint8_t *bytes, siz
 }
 
 /*
- * The effect of a block. @wanted: flags that are read after it. *@left: set to a call
+ * The effect of a block. @wanted: flags that are read after it. *@setter: set to a call
  * if flags that its callee left are read after it.
  */
 static struct effect read_block(const struct finder *f, const struct mp_block *block,
-				uint16_t wanted, struct mp_insn *left)
+				uint16_t wanted, struct mp_insn *setter)
 {
 	const uint8_t *bytes = mp_elf_bytes(f->cfg->elf, block->vaddr, block->size);
 	struct effect sum = {0};
@@ -156,7 +164,7 @@ static struct effect read_block(const struct finder *f, const struct mp_block *b
 			return (struct effect){f->status, 0};
 		now = effect_of(f, bytes + off, block->size - off, &insn);
 		if (now.reads & from_call)
-			*left = call;
+			*setter = call;
 		sum.reads |= now.reads & ~sum.writes;
 		sum.writes |= now.writes;
 		from_call &= ~now.writes;
@@ -166,12 +174,12 @@ static struct effect read_block(const struct finder *f, const struct mp_block *b
 		}
 	}
 	if (wanted & from_call)
-		*left = call;
+		*setter = call;
 	return sum;
 }
 
 /* Flags are read after @call: mark the function that left them. */
-static int note_leaver(struct finder *f, const struct mp_insn *call, struct mp_err *err)
+static int mark_setter(struct finder *f, const struct mp_insn *call, struct mp_err *err)
 {
 	uint32_t callee = callee_of(f, call);
 
@@ -180,7 +188,7 @@ static int note_leaver(struct finder *f, const struct mp_insn *call, struct mp_e
 				  "the code behind the call at %#llx reads flags that an "
 				  "unknown function set",
 				  (unsigned long long)call->vaddr);
-	f->leaves[callee] = 1;
+	f->sets_for_caller[callee] = 1;
 	return 0;
 }
 
@@ -188,19 +196,19 @@ static int note_leaver(struct finder *f, const struct mp_insn *call, struct mp_e
  * Flags that are read after the block: by its successors, or by a function that it
  * jumps to. By the ABI, no other code reads them.
  */
-static uint16_t read_behind(const struct finder *f, const struct mp_block *block)
+static uint16_t live_after(const struct finder *f, const struct mp_block *block)
 {
 	const struct mp_cfg *cfg = f->cfg;
-	uint16_t behind = 0;
+	uint16_t after = 0;
 
 	for (uint32_t e = 0; e < block->nr_edges; e++)
-		behind |= f->out->live[cfg->edges[block->first_edge + e].to];
+		after |= f->out->live[cfg->edges[block->first_edge + e].to];
 	if (block->term == MP_TERM_TAIL || (block->term == MP_TERM_COND && block->nr_edges < 2)) {
 		uint32_t callee = mp_cfg_func_at(cfg, block->term_target);
 
-		behind |= callee == MP_NONE ? 0 : f->takes[callee];
+		after |= callee == MP_NONE ? 0 : f->reads_from_caller[callee];
 	}
-	return behind;
+	return after;
 }
 
 /* Go backwards until nothing changes: most successors have higher numbers. */
@@ -215,10 +223,10 @@ static void spread(struct finder *f, const struct mp_func *func)
 		for (uint32_t i = func->nr_blocks; i-- > 0;) {
 			uint32_t b = func->first_block + i;
 			const struct mp_block *block = &cfg->blocks[b];
-			uint16_t behind, now;
+			uint16_t after, now;
 
-			behind = read_behind(f, block);
-			now = f->effects[b].reads | (behind & ~f->effects[b].writes);
+			after = live_after(f, block);
+			now = f->effects[b].reads | (after & ~f->effects[b].writes);
 			changed |= now != live[b];
 			live[b] = now;
 		}
@@ -240,11 +248,11 @@ static int read_function(struct finder *f, uint32_t index, struct mp_err *err)
 	spread(f, func);
 	for (uint32_t b = func->first_block; b < end; b++) {
 		const struct mp_block *block = &cfg->blocks[b];
-		struct mp_insn left = {0};
+		struct mp_insn setter = {0};
 		int rc;
 
-		read_block(f, block, read_behind(f, block), &left);
-		rc = left.len ? note_leaver(f, &left, err) : 0;
+		read_block(f, block, live_after(f, block), &setter);
+		rc = setter.len ? mark_setter(f, &setter, err) : 0;
 		if (rc)
 			return rc;
 	}
@@ -268,13 +276,13 @@ static int find(struct finder *f, const uint8_t *wanted, struct mp_err *err)
 		rc = read_function(f, i, err);
 		entry = mp_cfg_block_starting(cfg, func->vaddr);
 		if (entry != MP_NONE && func->nr_blocks)
-			f->takes[i] = f->out->live[entry];
+			f->reads_from_caller[i] = f->out->live[entry];
 	}
 	return rc;
 }
 
 /* If a function leaves flags, the functions that it calls may have set them. */
-static void leave_by_callees(struct finder *f)
+static void spread_to_callees(struct finder *f)
 {
 	const struct mp_cfg *cfg = f->cfg;
 	bool changed = true;
@@ -284,10 +292,10 @@ static void leave_by_callees(struct finder *f)
 		for (uint32_t i = 0; i < cfg->nr_calls; i++) {
 			const struct mp_call *call = &cfg->calls[i];
 
-			if (call->callee == MP_NONE || f->leaves[call->callee] ||
-			    !f->leaves[cfg->blocks[call->block].func])
+			if (call->callee == MP_NONE || f->sets_for_caller[call->callee] ||
+			    !f->sets_for_caller[cfg->blocks[call->block].func])
 				continue;
-			f->leaves[call->callee] = changed = true;
+			f->sets_for_caller[call->callee] = changed = true;
 		}
 	}
 }
@@ -303,20 +311,20 @@ int me_flags_find(const struct mp_cfg *cfg, const uint8_t *wanted, bool carry, s
 	out->live = calloc((size_t)cfg->nr_blocks + 1, sizeof(*out->live));
 	out->shared = calloc((size_t)cfg->nr_funcs + 1, 1);
 	f.effects = calloc((size_t)cfg->nr_blocks + 1, sizeof(*f.effects));
-	f.takes = calloc((size_t)cfg->nr_funcs + 1, sizeof(*f.takes));
-	f.leaves = calloc((size_t)cfg->nr_funcs + 1, 1);
-	if (!out->live || !out->shared || !f.effects || !f.takes || !f.leaves)
+	f.reads_from_caller = calloc((size_t)cfg->nr_funcs + 1, sizeof(*f.reads_from_caller));
+	f.sets_for_caller = calloc((size_t)cfg->nr_funcs + 1, 1);
+	if (!out->live || !out->shared || !f.effects || !f.reads_from_caller || !f.sets_for_caller)
 		rc = mp_err_set(err, ENOMEM, "out of memory");
 	/* Two rounds: in the second, it is known which callees read flags at their entry. */
 	for (int round = 0; !rc && round < 2; round++)
 		rc = find(&f, wanted, err);
 	if (!rc)
-		leave_by_callees(&f);
+		spread_to_callees(&f);
 	for (uint32_t i = 0; !rc && i < cfg->nr_funcs; i++)
-		out->shared[i] = f.takes[i] || f.leaves[i];
+		out->shared[i] = f.reads_from_caller[i] || f.sets_for_caller[i];
 	free(f.effects);
-	free(f.takes);
-	free(f.leaves);
+	free(f.reads_from_caller);
+	free(f.sets_for_caller);
 	if (rc)
 		me_flags_fini(out);
 	return rc;

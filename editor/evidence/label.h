@@ -17,7 +17,7 @@
 
 struct me_labels {
 	const struct mp_cfg *cfg;
-	uint8_t *may; /* per function: its labels may change */
+	uint8_t *may_change; /* per function: its labels may change */
 };
 
 /* me_labels_init - Return: 0, -ENOMEM. Ownership: me_labels_fini(). */
@@ -25,15 +25,15 @@ int me_labels_init(const struct mp_cfg *cfg, struct me_labels *labels);
 void me_labels_fini(struct me_labels *labels);
 
 /*
- * me_labels_hold - may @vaddr change, as a label? True inside (not at the entry of) a
+ * me_labels_may_change - may @vaddr change, as a label? True inside (not at the entry of) a
  * function whose labels may change.
  */
-bool me_labels_hold(const struct me_labels *labels, uint64_t vaddr);
+bool me_labels_may_change(const struct me_labels *labels, uint64_t vaddr);
 /*
  * Unknown code may use @vaddr, or code in [@first, @last]: the labels of the functions
  * there must not change.
  */
-void me_labels_bar(struct me_labels *labels, uint64_t vaddr);
-void me_labels_bar_range(struct me_labels *labels, uint64_t first, uint64_t last);
+void me_labels_forbid(struct me_labels *labels, uint64_t vaddr);
+void me_labels_forbid_range(struct me_labels *labels, uint64_t first, uint64_t last);
 
 #endif

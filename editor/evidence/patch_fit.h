@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
  * patch_fit - which old code can lead to copies: block starts with room for a jump, and jump tables
- * whose entries may change. Writes nothing; patch does. Called by patch, pointer and linger.
+ * whose entries may change. Writes nothing; patch does. Called by patch, pointer and old_code.
  */
 #ifndef ME_PATCH_FIT_H
 #define ME_PATCH_FIT_H

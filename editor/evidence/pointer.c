@@ -60,7 +60,7 @@ static void add_site(struct finder *f, uint64_t vaddr, uint64_t target, enum me_
 	if (kind != ME_SITE_WORD && mp_elf_is_code(f->cfg->elf, vaddr) &&
 	    !is_known_code(f, vaddr)) {
 		bar(f, mp_cfg_func_at(f->cfg, target));
-		me_labels_bar(&f->labels, target);
+		me_labels_forbid(&f->labels, target);
 		return;
 	}
 	if (out->nr_sites == f->capacity) {
@@ -183,7 +183,7 @@ static void bar_range(struct finder *f, uint64_t first, uint64_t last)
 	}
 	for (; lo < f->cfg->nr_funcs && f->cfg->funcs[lo].vaddr <= last; lo++)
 		bar(f, lo);
-	me_labels_bar_range(&f->labels, first, last);
+	me_labels_forbid_range(&f->labels, first, last);
 }
 
 /*
@@ -205,7 +205,7 @@ static void scan_offset(struct finder *f, const struct mp_reloc *r, const struct
 		bar(f, entry_at(f, base + (int64_t)word));
 		/* If a switch leads to the label, too, either both change or none. */
 		if (!table || !me_patch_leads_table(f->cfg, table))
-			me_labels_bar(&f->labels, base + (int64_t)word);
+			me_labels_forbid(&f->labels, base + (int64_t)word);
 	} else {
 		bar_range(f, value > before ? value - before : 0, value + (s->size - before));
 	}
@@ -233,14 +233,14 @@ static void scan_reloc(struct finder *f, const struct mp_reloc *r)
 				 s->flags & SHF_EXECINSTR ? ME_SITE_ABS32 : ME_SITE_WORD);
 		if (s->flags & SHF_EXECINSTR) { /* movabs: too rare for a kind of its own */
 			bar(f, mp_cfg_func_at(f->cfg, value));
-			me_labels_bar(&f->labels, value);
-		} else if (me_labels_hold(&f->labels, value)) {
+			me_labels_forbid(&f->labels, value);
+		} else if (me_labels_may_change(&f->labels, value)) {
 			add_site(f, r->vaddr, value, ME_SITE_WORD);
 		}
 		break;
 	case R_X86_64_32:
 	case R_X86_64_32S:
-		if (entry_at(f, value) != MP_NONE || me_labels_hold(&f->labels, value))
+		if (entry_at(f, value) != MP_NONE || me_labels_may_change(&f->labels, value))
 			add_site(f, r->vaddr, value, ME_SITE_ABS32);
 		break;
 	default:
@@ -325,7 +325,7 @@ static void scan_linker_made(struct finder *f)
 		if (func != MP_NONE && !has_static_reloc(f, r->vaddr))
 			add_site(f, r->vaddr, r->addend, ME_SITE_WORD);
 		if (func == MP_NONE && r->type == R_X86_64_RELATIVE &&
-		    me_labels_hold(&f->labels, (uint64_t)r->addend) &&
+		    me_labels_may_change(&f->labels, (uint64_t)r->addend) &&
 		    !has_static_reloc(f, r->vaddr))
 			add_site(f, r->vaddr, (uint64_t)r->addend, ME_SITE_WORD);
 	}
@@ -431,7 +431,7 @@ static bool is_chosen(const struct finder *f, uint64_t target)
 	if (f->cfg->funcs[func].vaddr == target)
 		return f->out->redirected[func];
 	/* Without relocations, an offset in data may lead to this label, too: then it stays. */
-	return me_labels_hold(&f->labels, target) &&
+	return me_labels_may_change(&f->labels, target) &&
 	       (f->cfg->elf->relinkable || !mp_cfg_is_weak_target(f->cfg, target));
 }
 
@@ -481,7 +481,7 @@ static void scan_labelled(struct finder *f)
 	for (uint32_t i = 0; i < cfg->nr_label_refs; i++) {
 		const struct mp_label_ref *ref = &cfg->label_refs[i];
 
-		if (ref->rip_relative && me_labels_hold(&f->labels, ref->target))
+		if (ref->rip_relative && me_labels_may_change(&f->labels, ref->target))
 			add_site(f, ref->insn_vaddr + ref->field_off, ref->target, ME_SITE_REL32);
 	}
 }

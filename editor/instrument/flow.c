@@ -23,22 +23,22 @@ static bool reserve(struct me_flow *flow, const struct mp_cfg *cfg, const struct
 	uint32_t edges = last->first_edge + last->nr_edges -
 			 cfg->blocks[func->first_block].first_edge + 2 * func->nr_blocks;
 
-	if (edges > flow->room) {
+	if (edges > flow->cap) {
 		void *bigger = realloc(flow->edges, edges * sizeof(*flow->edges));
 
 		if (!bigger)
 			return false;
 		flow->edges = bigger;
-		flow->room = edges;
+		flow->cap = edges;
 	}
-	if (func->nr_blocks >= flow->room_vertices) {
-		uint32_t room = func->nr_blocks + 1;
-		void *bigger = realloc(flow->degree, 2 * room * sizeof(*flow->degree));
+	if (func->nr_blocks >= flow->cap_vertices) {
+		uint32_t cap = func->nr_blocks + 1;
+		void *bigger = realloc(flow->degree, 2 * cap * sizeof(*flow->degree));
 
 		if (!bigger)
 			return false;
 		flow->degree = bigger;
-		flow->room_vertices = room;
+		flow->cap_vertices = cap;
 	}
 	return true;
 }
@@ -120,14 +120,14 @@ static enum me_flow_place place_of(const struct me_flow *flow, const struct mp_c
 		at_to = !me_block_stays(to) && is_free(flags, flow->first_block + edge->to);
 	}
 	if (at_to && in[edge->to] == 1)
-		return ME_FLOW_TO;
+		return ME_FLOW_BEFORE_TARGET;
 	if (at_from && out[edge->from] == 1 && is_free(flags, flow->first_block + edge->from))
-		return ME_FLOW_FROM;
+		return ME_FLOW_BEFORE_SOURCE;
 	if (at_to && !from)
-		return ME_FLOW_OUTSIDE;
+		return ME_FLOW_AT_ENTRY;
 	if (at_from && to && is_free(flags, flow->first_block + edge->to) &&
 	    from->term != MP_TERM_TABLE && from->term != MP_TERM_UNRESOLVED)
-		return ME_FLOW_BETWEEN;
+		return ME_FLOW_ON_EDGE;
 	return ME_FLOW_NOWHERE;
 }
 

@@ -16,10 +16,10 @@
 /* Place of an edge's counter. */
 enum me_flow_place {
 	ME_FLOW_NOWHERE,
-	ME_FLOW_TO,	 /* before the edge's target, which has no other edge into it */
-	ME_FLOW_FROM,	 /* before the edge's source, which has no other edge out of it */
-	ME_FLOW_OUTSIDE, /* before the target, only on the ways from outside */
-	ME_FLOW_BETWEEN, /* on the way from the end of the source to the target */
+	ME_FLOW_BEFORE_TARGET, /* before the edge's target, which has no other edge into it */
+	ME_FLOW_BEFORE_SOURCE, /* before the edge's source, which has no other edge out of it */
+	ME_FLOW_AT_ENTRY,      /* before the target, only on the ways from outside */
+	ME_FLOW_ON_EDGE,       /* on the way from the end of the source to the target */
 };
 
 struct me_flow_edge {
@@ -32,9 +32,9 @@ struct me_flow_edge {
 struct me_flow {
 	uint32_t first_block, nr_blocks;
 	struct me_flow_edge *edges;
-	uint32_t nr_edges, room;
+	uint32_t nr_edges, cap;
 	uint32_t *degree; /* scratch: in and out, per vertex */
-	uint32_t room_vertices;
+	uint32_t cap_vertices;
 };
 
 /*

@@ -13,7 +13,7 @@
 #include "editor/evidence/flags.h"
 #include "editor/instrument/flow.h"
 #include "editor/base/grow.h"
-#include "editor/instrument/linger.h"
+#include "editor/instrument/old_code.h"
 #include "editor/instrument/stubs.h"
 #include "libprof/note/edge_table.h"
 #include "libprof/insn/insn.h"
@@ -24,7 +24,7 @@ struct me_instrument {
 	struct me_flags with_carry; /* only if each thread has its own counters */
 	struct me_flow flow;	    /* of the current function */
 	uint32_t *order, *root;	    /* order: of its edges, root: of its vertices */
-	uint32_t room;
+	uint32_t cap;
 	uint8_t *in_tree, *spare; /* of its edges */
 	struct me_instrument_report *report;
 	uint32_t nr_uncounted[ME_NR_UNCOUNTED];
@@ -33,14 +33,14 @@ struct me_instrument {
 struct planner {
 	struct me_instrument *in;
 	struct mp_edge_table table;
-	uint32_t room_blocks, room_edges;
+	uint32_t cap_blocks, cap_edges;
 	struct me_stubs stubs;
 	bool threads; /* each has its own counters */
 };
 
 static const char *const uncounted_names[ME_NR_UNCOUNTED] = {
 	[ME_UNCOUNTED_FLAGS] = "not counted: its callers or callees pass arithmetic flags",
-	[ME_UNCOUNTED_LINGERS] = "not counted: control may stay in its old code",
+	[ME_UNCOUNTED_OLD_CODE] = "not counted: control may stay in its old code",
 	[ME_UNCOUNTED_CYCLE] = "not counted: the counters that can be placed do not determine "
 			       "all its counts",
 };
@@ -71,23 +71,23 @@ static int compare_weight(const void *a, const void *b, void *edges)
 
 static bool reserve_tree(struct me_instrument *in)
 {
-	uint32_t room = in->flow.nr_edges + in->flow.nr_blocks + 1;
+	uint32_t cap = in->flow.nr_edges + in->flow.nr_blocks + 1;
 	uint32_t *order, *root;
 	uint8_t *in_tree, *spare;
 
-	if (room <= in->room)
+	if (cap <= in->cap)
 		return true;
-	order = realloc(in->order, room * sizeof(*order));
+	order = realloc(in->order, cap * sizeof(*order));
 	in->order = order ? order : in->order;
-	root = realloc(in->root, room * sizeof(*root));
+	root = realloc(in->root, cap * sizeof(*root));
 	in->root = root ? root : in->root;
-	in_tree = realloc(in->in_tree, room);
+	in_tree = realloc(in->in_tree, cap);
 	in->in_tree = in_tree ? in_tree : in->in_tree;
-	spare = realloc(in->spare, room);
+	spare = realloc(in->spare, cap);
 	in->spare = spare ? spare : in->spare;
 	if (!order || !root || !in_tree || !spare)
 		return false;
-	in->room = room;
+	in->cap = cap;
 	return true;
 }
 
@@ -124,8 +124,8 @@ static int choose(struct me_instrument *in, uint32_t func, enum me_uncounted *wh
 	*why = ME_COUNTED;
 	if (in->flags.shared[func]) {
 		*why = ME_UNCOUNTED_FLAGS;
-	} else if (me_lingers(in->cfg, func)) {
-		*why = ME_UNCOUNTED_LINGERS;
+	} else if (me_old_code_may_run(in->cfg, func)) {
+		*why = ME_UNCOUNTED_OLD_CODE;
 	} else {
 		rc = me_flow_build(in->cfg, &in->flags, NULL, func, &in->flow);
 		if (!rc)
@@ -212,13 +212,13 @@ static struct me_stub_to stub_of(const struct me_flow *flow, const struct me_flo
 				  .what = {.counter = counter}};
 
 	switch (edge->place) {
-	case ME_FLOW_TO: stub.what.ways = ME_STUB_ALL; break;
-	case ME_FLOW_FROM:
+	case ME_FLOW_BEFORE_TARGET: stub.what.arrivals = ME_STUB_ALL; break;
+	case ME_FLOW_BEFORE_SOURCE:
 		stub.block = flow->first_block + edge->from;
-		stub.what.ways = ME_STUB_ALL;
+		stub.what.arrivals = ME_STUB_ALL;
 		break;
-	case ME_FLOW_OUTSIDE: stub.what.ways = ME_STUB_OUTSIDE; break;
-	default: stub.what.ways = ME_STUB_EDGE; stub.what.from = flow->first_block + edge->from;
+	case ME_FLOW_AT_ENTRY: stub.what.arrivals = ME_STUB_OUTSIDE; break;
+	default: stub.what.arrivals = ME_STUB_EDGE; stub.what.from = flow->first_block + edge->from;
 	}
 	return stub;
 }
@@ -230,8 +230,8 @@ static struct me_stub_to stub_of(const struct me_flow *flow, const struct me_flo
 static uint32_t before_block(const struct me_flow_edge *edge)
 {
 	switch (edge->place) {
-	case ME_FLOW_TO: return edge->to;
-	case ME_FLOW_FROM: return edge->from;
+	case ME_FLOW_BEFORE_TARGET: return edge->to;
+	case ME_FLOW_BEFORE_SOURCE: return edge->from;
 	default: return MP_NONE;
 	}
 }
@@ -241,7 +241,7 @@ static uint32_t before_block(const struct me_flow_edge *edge)
  * in the tree get counters as well, which show how often that happens. A block never
  * gets two counters before it: both would count the same. @spare: per edge of the flow.
  */
-static void find_spares(const struct planner *p, uint32_t func, uint8_t *spare)
+static void find_spare_counters(const struct planner *p, uint32_t func, uint8_t *spare)
 {
 	const struct me_flow *flow = &p->in->flow;
 	uint32_t *taken = flow->degree; /* per vertex: a counter stands before it */
@@ -308,14 +308,14 @@ static bool add_check(struct planner *p, uint32_t entry, uint32_t first)
 	for (uint32_t i = first; i < p->stubs.nr; i++) {
 		struct me_stub_to *stub = &p->stubs.list[i];
 
-		if (stub->block == entry && (stub->what.ways == ME_STUB_OUTSIDE ||
-					     (stub->what.ways == ME_STUB_ALL && !again))) {
+		if (stub->block == entry && (stub->what.arrivals == ME_STUB_OUTSIDE ||
+					     (stub->what.arrivals == ME_STUB_ALL && !again))) {
 			stub->what.checks = true;
 			return true;
 		}
 	}
 	return me_stubs_add(&p->stubs, (struct me_stub_to){.block = entry,
-							   .what = {.ways = ME_STUB_OUTSIDE,
+							   .what = {.arrivals = ME_STUB_OUTSIDE,
 								    .does = ME_STUB_PASSES,
 								    .checks = true}});
 }
@@ -327,12 +327,12 @@ static bool add_function(struct planner *p, uint32_t func)
 	const struct mp_cfg *cfg = p->in->cfg;
 	uint32_t first = t->nr_blocks, first_stub = p->stubs.nr, entry = entry_of(cfg, func);
 
-	if (!me_grow(&t->blocks, &p->room_blocks, (uint64_t)t->nr_blocks + flow->nr_blocks,
+	if (!me_grow(&t->blocks, &p->cap_blocks, (uint64_t)t->nr_blocks + flow->nr_blocks,
 		     sizeof(*t->blocks)) ||
-	    !me_grow(&t->edges, &p->room_edges, (uint64_t)t->nr_edges + flow->nr_edges,
+	    !me_grow(&t->edges, &p->cap_edges, (uint64_t)t->nr_edges + flow->nr_edges,
 		     sizeof(*t->edges)))
 		return false;
-	find_spares(p, func, p->in->spare);
+	find_spare_counters(p, func, p->in->spare);
 	t->funcs[t->nr_funcs++] =
 		(struct mp_counted_func){first, flow->nr_blocks, t->nr_edges, flow->nr_edges};
 	for (uint32_t i = 0; i < flow->nr_blocks; i++) {

@@ -20,9 +20,9 @@
 
 enum me_uncounted {
 	ME_COUNTED,
-	ME_UNCOUNTED_FLAGS,   /* its callers or callees pass arithmetic flags */
-	ME_UNCOUNTED_LINGERS, /* control may stay in its old code */
-	ME_UNCOUNTED_CYCLE,   /* edges that cannot be counted form a cycle */
+	ME_UNCOUNTED_FLAGS,    /* its callers or callees pass arithmetic flags */
+	ME_UNCOUNTED_OLD_CODE, /* control may stay in its old code */
+	ME_UNCOUNTED_CYCLE,    /* edges that cannot be counted form a cycle */
 	ME_NR_UNCOUNTED
 };
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
  * number - numbers the paths through one function after the other, and writes a table of what
- * the numbers mean. number_way chooses the numbers, stubs places the stubs, registers finds
+ * the numbers mean. number_paths chooses the numbers, stubs places the stubs, registers finds
  * free registers. Called by optimize.
  */
 #include "editor/instrument/number.h"
@@ -11,7 +11,7 @@
 
 #include "editor/evidence/eligible.h"
 #include "editor/base/grow.h"
-#include "editor/instrument/linger.h"
+#include "editor/instrument/old_code.h"
 #include "editor/instrument/number_private.h"
 #include "editor/place/poll_code.h"
 #include "editor/evidence/vectors.h"
@@ -47,8 +47,8 @@ int me_number_new(const struct mp_cfg *cfg, bool polls, const uint8_t *movable,
 	}
 	for (uint32_t f = 0; f < cfg->nr_funcs; f++)
 		if (movable[f])
-			me_linger_arrivals(cfg, f, n->arrives);
-	rc = me_registers_find(cfg, movable, &n->registers, err);
+			me_old_code_find_arrivals(cfg, f, n->arrives);
+	rc = me_free_registers_find(cfg, movable, &n->registers, err);
 	if (!rc && barred)
 		bar(n, barred);
 	if (!rc && polls) {
@@ -66,7 +66,7 @@ void me_number_free(struct me_number *n)
 {
 	if (!n)
 		return;
-	me_registers_fini(&n->registers);
+	me_free_registers_fini(&n->registers);
 	free(n->arrives);
 	me_flags_fini(&n->flags);
 	me_flow_fini(&n->flow);
@@ -76,7 +76,7 @@ void me_number_free(struct me_number *n)
 	free(n->in);
 	free(n->order);
 	free(n->stack);
-	free(n->potential);
+	free(n->offset);
 	free(n->passing);
 	free(n->next);
 	free(n->table.funcs);
@@ -89,25 +89,25 @@ static bool reserve(struct me_number *n)
 {
 	uint32_t vertices = n->flow.nr_blocks + 1, edges = n->flow.nr_edges + 1;
 
-	if (vertices > n->room_vertices) {
+	if (vertices > n->cap_vertices) {
 		struct me_number_vertex *more = reallocarray(n->vertices, vertices, sizeof(*more));
-		uint32_t *order, *stack, *potential;
+		uint32_t *order, *stack, *offset;
 
 		n->vertices = more ? more : n->vertices;
 		order = reallocarray(n->order, vertices, sizeof(*order));
 		n->order = order ? order : n->order;
 		stack = reallocarray(n->stack, 2 * (size_t)vertices, sizeof(*stack));
 		n->stack = stack ? stack : n->stack;
-		potential = reallocarray(n->potential, vertices, sizeof(*potential));
-		n->potential = potential ? potential : n->potential;
-		if (!more || !order || !stack || !potential)
+		offset = reallocarray(n->offset, vertices, sizeof(*offset));
+		n->offset = offset ? offset : n->offset;
+		if (!more || !order || !stack || !offset)
 			return false;
-		n->room_vertices = vertices;
+		n->cap_vertices = vertices;
 	}
-	if (edges > n->room_edges) {
+	if (edges > n->cap_edges) {
 		struct me_number_edge *more = reallocarray(n->edges, edges, sizeof(*more));
 		uint32_t *in = reallocarray(n->in, edges, sizeof(*in));
-		struct me_potential_edge *passing =
+		struct me_register_offset_edge *passing =
 			reallocarray(n->passing, edges, sizeof(*passing));
 
 		n->edges = more ? more : n->edges;
@@ -115,7 +115,7 @@ static bool reserve(struct me_number *n)
 		n->passing = passing ? passing : n->passing;
 		if (!more || !in || !passing)
 			return false;
-		n->room_edges = edges;
+		n->cap_edges = edges;
 	}
 	return true;
 }
@@ -136,8 +136,8 @@ static void sum_up(struct me_number *n)
 		r->merges += at->weight;
 		if (at->starts)
 			continue;
-		r->nr_told++;
-		r->told += at->weight;
+		r->nr_told_apart++;
+		r->told_apart += at->weight;
 	}
 }
 
@@ -147,9 +147,9 @@ static bool add_to_table(struct me_number *n)
 	const struct me_flow *flow = &n->flow;
 	uint32_t first = t->nr_blocks, first_edge = t->nr_edges;
 
-	if (!me_grow(&t->blocks, &n->room_blocks, (uint64_t)first + flow->nr_blocks,
+	if (!me_grow(&t->blocks, &n->cap_blocks, (uint64_t)first + flow->nr_blocks,
 		     sizeof(*t->blocks)) ||
-	    !me_grow(&t->edges, &n->room_table_edges, (uint64_t)first_edge + flow->nr_edges,
+	    !me_grow(&t->edges, &n->cap_table_edges, (uint64_t)first_edge + flow->nr_edges,
 		     sizeof(*t->edges)))
 		return false;
 	for (uint32_t v = 0; v < flow->nr_blocks; v++) {
@@ -163,7 +163,7 @@ static bool add_to_table(struct me_number *n)
 			.reg = at->reg,
 			.starts = at->starts,
 			.shift = at->shift,
-			.fully_reported = at->told,
+			.fully_reported = at->fully_reported,
 		};
 		for (uint32_t k = 0; k < at->nr_in; k++) {
 			uint32_t e = n->in[at->first_in + k];
@@ -186,25 +186,26 @@ static bool add_to_table(struct me_number *n)
 
 /* ---- the plan ------------------------------------------------------------------------------ */
 
-/* Set @told of all blocks, successors first: polls report every path through the block. */
-static void find_told(struct me_number *n)
+/* Set @fully_reported of all blocks, successors first. */
+static void find_fully_reported(struct me_number *n)
 {
 	for (uint32_t i = 0; i < n->flow.nr_blocks; i++) {
 		struct me_number_vertex *at = &n->vertices[n->order[i]];
 		bool all = at->nr_out && !mp_block_leaves(n->cfg, me_number_block(n, n->order[i]));
 
 		for (uint32_t e = at->first_out; e < at->first_out + at->nr_out; e++)
-			all = all && n->edges[e].carries && n->vertices[n->flow.edges[e].to].told;
-		at->told = at->polls || all;
+			all = all && n->edges[e].carries &&
+			      n->vertices[n->flow.edges[e].to].fully_reported;
+		at->fully_reported = at->polls || all;
 	}
 }
 
 static bool add_function(struct me_number *n)
 {
-	me_number_ways(n);
+	me_number_paths(n);
 	if (!me_number_add_stubs(n))
 		return false;
-	find_told(n);
+	find_fully_reported(n);
 	sum_up(n);
 	return add_to_table(n);
 }

@@ -24,9 +24,9 @@
 struct me_number_report {
 	uint32_t nr_funcs; /* numbered functions, with stubs or without */
 	uint32_t nr_stubs;
-	uint32_t nr_inline;	     /* stubs that control falls through; others cost a jump */
-	uint32_t nr_merges, nr_told; /* merges; those whose paths the number tells apart */
-	double merges, told;	     /* arrivals at these, by the profile */
+	uint32_t nr_inline; /* stubs that control falls through; others cost a jump */
+	uint32_t nr_merges, nr_told_apart; /* merges; those whose paths the number tells apart */
+	double merges, told_apart;	   /* arrivals at these, by the profile */
 	double stubs, insns; /* executed instructions of stubs, and of blocks, by the profile */
 	uint32_t nr_polls, nr_ends; /* polls; ends of paths whose numbers tell something */
 	double polls, ends;	    /* executions of these, by the profile */

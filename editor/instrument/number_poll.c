@@ -22,7 +22,7 @@ static bool ends_paths(const struct me_number *n, uint32_t v)
 	double all = 0, ended = 0;
 	bool ends = !at->nr_out;
 
-	if (at->reg == MP_NO_REGISTER || at->starts || at->ways < 2)
+	if (at->reg == MP_NO_REGISTER || at->starts || at->nr_paths < 2)
 		return false;
 	for (uint32_t e = at->first_out; e < at->first_out + at->nr_out; e++) {
 		all += n->flow.edges[e].weight;
@@ -73,7 +73,7 @@ static bool find_scratch(const struct me_number *n, uint32_t v, struct me_stub *
 bool me_number_add_poll(struct me_number *n, uint32_t v, struct me_stub *stub)
 {
 	struct me_number_vertex *at = &n->vertices[v];
-	struct me_stub note = {.does = ME_STUB_NOTES, .ways = ME_STUB_POLL, .reg = at->reg};
+	struct me_stub note = {.does = ME_STUB_NOTES, .arrivals = ME_STUB_POLL, .reg = at->reg};
 
 	if (!n->polls || !ends_paths(n, v))
 		return true;

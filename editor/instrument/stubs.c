@@ -18,13 +18,13 @@ struct putter {
 	const struct mp_cfg *cfg;
 	const struct me_stubs *stubs;
 	struct me_plan out;
-	uint32_t room_blocks, room_stubs;
+	uint32_t cap_blocks, cap_stubs;
 	uint32_t nr_inline;
 };
 
 bool me_stubs_add(struct me_stubs *stubs, struct me_stub_to stub)
 {
-	if (!me_grow(&stubs->list, &stubs->room, (uint64_t)stubs->nr + 1, sizeof(*stubs->list)))
+	if (!me_grow(&stubs->list, &stubs->cap, (uint64_t)stubs->nr + 1, sizeof(*stubs->list)))
 		return false;
 	stubs->list[stubs->nr++] = stub;
 	return true;
@@ -45,8 +45,8 @@ static int compare_stubs(const void *a, const void *b)
 	if (x->block != y->block)
 		return x->block < y->block ? -1 : 1;
 	/* Control from outside runs through that stub first. */
-	if (x->what.ways != y->what.ways)
-		return order[x->what.ways] < order[y->what.ways] ? -1 : 1;
+	if (x->what.arrivals != y->what.arrivals)
+		return order[x->what.arrivals] < order[y->what.arrivals] ? -1 : 1;
 	return x->what.from < y->what.from ? -1 : x->what.from > y->what.from;
 }
 
@@ -69,9 +69,9 @@ static bool put_stub(struct putter *p, const struct me_stub_to *stub, struct me_
 {
 	struct me_plan *out = &p->out;
 
-	if (!me_grow(&out->blocks, &p->room_blocks, (uint64_t)out->nr_blocks + 1,
+	if (!me_grow(&out->blocks, &p->cap_blocks, (uint64_t)out->nr_blocks + 1,
 		     sizeof(*out->blocks)) ||
-	    !me_grow(&out->stubs, &p->room_stubs, (uint64_t)out->nr_stubs + 1, sizeof(*out->stubs)))
+	    !me_grow(&out->stubs, &p->cap_stubs, (uint64_t)out->nr_stubs + 1, sizeof(*out->stubs)))
 		return false;
 	out->blocks[out->nr_blocks++] = (struct me_plan_block){.block = stub->block,
 							       .zone = like.zone,
@@ -89,15 +89,15 @@ static bool put_block(struct putter *p, struct me_plan_block block)
 
 	for (uint32_t i = first_stub(p, block.block);
 	     i < p->stubs->nr && p->stubs->list[i].block == block.block; i++) {
-		if (p->stubs->list[i].what.ways == ME_STUB_EDGE ||
-		    p->stubs->list[i].what.ways == ME_STUB_POLL)
+		if (p->stubs->list[i].what.arrivals == ME_STUB_EDGE ||
+		    p->stubs->list[i].what.arrivals == ME_STUB_POLL)
 			continue;
 		if (!put_stub(p, &p->stubs->list[i], block))
 			return false;
 		p->nr_inline++;
 		block.align_log2 = 0;
 	}
-	if (!me_grow(&out->blocks, &p->room_blocks, (uint64_t)out->nr_blocks + 1,
+	if (!me_grow(&out->blocks, &p->cap_blocks, (uint64_t)out->nr_blocks + 1,
 		     sizeof(*out->blocks)))
 		return false;
 	block.run = 0;
@@ -181,7 +181,7 @@ static struct between *find_between(const struct putter *p, uint32_t *nr)
 
 	*nr = 0;
 	for (uint32_t i = 0; all && i < p->stubs->nr; i++)
-		if (p->stubs->list[i].what.ways == ME_STUB_EDGE)
+		if (p->stubs->list[i].what.arrivals == ME_STUB_EDGE)
 			all[(*nr)++] = (struct between){p->stubs->list[i].what.from, i};
 	if (all && *nr)
 		qsort(all, *nr, sizeof(*all), compare_between);
@@ -237,7 +237,7 @@ static bool put_notes(struct putter *p)
 	struct me_plan_block like = {.zone = ME_ZONE_WARM};
 
 	for (uint32_t i = 0; i < p->stubs->nr; i++)
-		if (p->stubs->list[i].what.ways == ME_STUB_POLL &&
+		if (p->stubs->list[i].what.arrivals == ME_STUB_POLL &&
 		    !put_stub(p, &p->stubs->list[i], like))
 			return false;
 	return true;

@@ -21,7 +21,7 @@ struct me_stub_to {
 
 struct me_stubs {
 	struct me_stub_to *list;
-	uint32_t nr, room;
+	uint32_t nr, cap;
 };
 
 /* Add a stub to the list. Return: false: out of memory. Ownership: me_stubs_fini(@stubs). */

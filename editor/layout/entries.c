@@ -131,12 +131,12 @@ int me_entries_count(const struct mp_cfg *cfg, const struct mp_counts *counts,
 	int rc = 0;
 
 	out->arrivals = calloc((size_t)cfg->nr_funcs + 1, sizeof(*out->arrivals));
-	out->left = calloc((size_t)cfg->nr_funcs + 1, 1);
+	out->dropped = calloc((size_t)cfg->nr_funcs + 1, 1);
 	w.arrivals = out->arrivals;
 	w.kept = calloc((size_t)cfg->nr_tables + 1, 1);
 	w.called = calloc((size_t)cfg->nr_funcs + 1, sizeof(*w.called));
 	w.direct = calloc((size_t)cfg->nr_blocks + 1, sizeof(*w.direct));
-	if (out->arrivals && out->left && w.kept && w.called && w.direct) {
+	if (out->arrivals && out->dropped && w.kept && w.called && w.direct) {
 		tables_find_kept(&w);
 		edges_add(&w);
 		calls_add(&w);
@@ -154,12 +154,12 @@ int me_entries_count(const struct mp_cfg *cfg, const struct mp_counts *counts,
 void me_entries_fini(struct me_entries *entries)
 {
 	free(entries->arrivals);
-	free(entries->left);
+	free(entries->dropped);
 	*entries = (struct me_entries){0};
 }
 
 /* Share of a saving that remains if its counts are one standard error too high. */
-static double certainty(const struct mp_cfg *cfg, const struct mp_counts *counts, uint32_t f)
+static double remaining_share(const struct mp_cfg *cfg, const struct mp_counts *counts, uint32_t f)
 {
 	const struct mp_func *func = &cfg->funcs[f];
 	uint64_t nr_samples = 0;
@@ -171,12 +171,12 @@ static double certainty(const struct mp_cfg *cfg, const struct mp_counts *counts
 	return nr_samples ? 1 - 1 / sqrt((double)nr_samples) : 0;
 }
 
-static void plan_remove(const struct mp_cfg *cfg, const uint8_t *left, struct me_plan *plan)
+static void plan_remove(const struct mp_cfg *cfg, const uint8_t *dropped, struct me_plan *plan)
 {
 	uint32_t nr = 0;
 
 	for (uint32_t i = 0; i < plan->nr_blocks; i++)
-		if (!left[cfg->blocks[plan->blocks[i].block].func])
+		if (!dropped[cfg->blocks[plan->blocks[i].block].func])
 			plan->blocks[nr++] = plan->blocks[i];
 	plan->nr_blocks = nr;
 }
@@ -185,8 +185,8 @@ static void plan_remove(const struct mp_cfg *cfg, const uint8_t *left, struct me
  * The cost of an arrival is certain, the saving of an order is only predicted. Hence
  * the saving alone is reduced by its error; with few samples, the original stays.
  */
-int me_entries_weigh(const struct mp_cfg *cfg, const struct mp_counts *counts,
-		     struct me_entries *entries, struct me_plan *plan, struct mp_err *err)
+int me_entries_drop_costly(const struct mp_cfg *cfg, const struct mp_counts *counts,
+			   struct me_entries *entries, struct me_plan *plan, struct mp_err *err)
 {
 	double *saved = calloc((size_t)cfg->nr_funcs + 1, sizeof(*saved));
 	bool any = false;
@@ -195,14 +195,14 @@ int me_entries_weigh(const struct mp_cfg *cfg, const struct mp_counts *counts,
 	for (uint32_t i = 0; i < plan->nr_blocks && !rc; i++) {
 		uint32_t f = cfg->blocks[plan->blocks[i].block].func;
 
-		if (entries->left[f] || !(entries->arrivals[f] > 0) ||
-		    saved[f] * certainty(cfg, counts, f) > entries->arrivals[f])
+		if (entries->dropped[f] || !(entries->arrivals[f] > 0) ||
+		    saved[f] * remaining_share(cfg, counts, f) > entries->arrivals[f])
 			continue;
-		entries->left[f] = 1;
+		entries->dropped[f] = 1;
 		any = true;
 	}
 	if (any)
-		plan_remove(cfg, entries->left, plan);
+		plan_remove(cfg, entries->dropped, plan);
 	free(saved);
 	return rc ? mp_err_set(err, -rc, "layout: out of memory") : 0;
 }

@@ -21,7 +21,7 @@
 
 struct me_entries {
 	double *arrivals; /* per function, in units of counts: at old addresses if it is copied */
-	uint8_t *left;	  /* per function: me_entries_weigh() removed it from the plan */
+	uint8_t *dropped; /* per function: me_entries_drop_costly() removed it from the plan */
 };
 
 /*
@@ -36,11 +36,11 @@ int me_entries_count(const struct mp_cfg *cfg, const struct mp_counts *counts,
 void me_entries_fini(struct me_entries *entries);
 
 /*
- * me_entries_weigh - remove from @plan, and mark in @entries, the functions whose
+ * me_entries_drop_costly - remove from @plan, and mark in @entries, the functions whose
  * arrivals cost more taken branches than their copies can be relied on to save. Return:
  * 0, -ENOMEM.
  */
-int me_entries_weigh(const struct mp_cfg *cfg, const struct mp_counts *counts,
-		     struct me_entries *entries, struct me_plan *plan, struct mp_err *err);
+int me_entries_drop_costly(const struct mp_cfg *cfg, const struct mp_counts *counts,
+			   struct me_entries *entries, struct me_plan *plan, struct mp_err *err);
 
 #endif

@@ -95,13 +95,14 @@ static void forget_profile(struct me_job *job)
 	mp_profile_free(job->profile);
 	mp_profile_free(job->sampled);
 	job->profile = job->sampled = NULL;
-	/* Give the many small blocks of inference and layout back before emit allocates large ones. */
+	/* Give the many small blocks of inference and layout back before emit allocates
+	 * large ones. */
 	malloc_trim(0);
 	mp_elf_drop_pages(job->elf);
 }
 
 static int optimize(const struct me_optimize_options *options,
-		    const struct me_unproved_list *unproved, struct me_optimize_report *report,
+		    const struct me_unproved_registers *unproved, struct me_optimize_report *report,
 		    struct mp_err *err)
 {
 	struct me_job job = {.options = options,
@@ -150,7 +151,7 @@ static int optimize(const struct me_optimize_options *options,
 int me_optimize(const struct me_optimize_options *options, struct me_optimize_report *report,
 		struct mp_err *err)
 {
-	struct me_unproved_list unproved = {0};
+	struct me_unproved_registers unproved = {0};
 	double stage_s[ME_NR_STAGES] = {0}, stage_cpu_s[ME_NR_STAGES] = {0};
 	uint32_t nr_attempts = 0;
 	int rc;
@@ -167,7 +168,7 @@ int me_optimize(const struct me_optimize_options *options, struct me_optimize_re
 		report->nr_attempts = ++nr_attempts;
 		if (rc != -EPERM || !options->counting.paths || !report->verified.nr_unproved)
 			break;
-		rc = me_unproved_add(&unproved, &report->verified, err);
+		rc = me_unproved_registers_add(&unproved, &report->verified, err);
 		if (rc)
 			break;
 		me_optimize_report_fini(report);
@@ -187,7 +188,7 @@ void me_optimize_report_fini(struct me_optimize_report *report)
 	free(report->debug_output);
 	report->debug_file = report->debug_output = NULL;
 	me_emitted_fini(&report->emitted);
-	me_outside_fini(&report->outside);
+	me_unowned_samples_fini(&report->unowned);
 	report->left_alone = NULL;
 	report->nr_left_alone = 0;
 }

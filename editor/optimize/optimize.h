@@ -17,7 +17,7 @@
 #include "editor/instrument/instrument.h"
 #include "editor/layout/layout.h"
 #include "editor/instrument/number.h"
-#include "editor/evidence/outside.h"
+#include "editor/evidence/unowned_samples.h"
 #include "editor/print/print.h"
 #include "editor/evidence/select.h"
 #include "editor/verify/verify.h"
@@ -71,9 +71,10 @@ static inline bool me_counting_any(const struct me_counting *c)
 struct me_optimize_options {
 	const char *input, *output;	       /* @output NULL: --dry-run */
 	const struct me_optimize_files *files; /* NULL: by name */
-	/* The input's debug file, or ME_SEPARATE_AUTO; NULL: none is read. */
+	/* The input's debug file, or ME_DEBUG_FILE_AUTO; NULL: none is read. */
 	const char *debug_file;
-	/* The output's debug file; NULL: the output's name with .debug, or its build-id with @files. */
+	/* The output's debug file; NULL: the output's name with .debug, or its build-id with
+	 * @files. */
 	const char *debug_output;
 	const char *db;
 	/*
@@ -132,11 +133,11 @@ struct me_optimize_report {
 	struct me_number_report numbered;
 	uint8_t counters; /* enum me_counters */
 	struct me_verify_report verified;
-	struct me_emitted emitted;	 /* numbers only: its image is freed */
+	struct me_emitted emitted;	 /* numbers only: its parts are freed */
 	char *debug_file, *debug_output; /* debug files read and written; NULL: none */
 	uint64_t debug_old_size, debug_new_size;
 	uint64_t old_size, new_size; /* bytes of the files */
-	uint64_t new_holes;	     /* of @new_size: me_image_holes() */
+	uint64_t new_holes;	     /* of @new_size: me_output_parts_holes() */
 	bool relinkable; /* linked with --emit-relocs: relocations tell what an address is */
 	bool library;	 /* not a program */
 	double stage_s[ME_NR_STAGES];	  /* elapsed time */
@@ -150,7 +151,7 @@ struct me_optimize_report {
 		const char *why; /* static */
 	} * left_alone;
 	uint32_t nr_left_alone;
-	struct me_outside_list outside; /* samples that lie in no function */
+	struct me_unowned_samples_list unowned; /* samples that lie in no function */
 	bool nothing_to_move;
 	const struct me_inplace_report *in_place; /* NULL: not --in-place */
 };

@@ -32,7 +32,7 @@ int me_job_number_registers(struct me_job *job, struct mp_err *err)
 
 	if (!barred)
 		return mp_err_set(err, ENOMEM, "out of memory");
-	me_unproved_spread(job->unproved, job->cfg, barred);
+	me_unproved_registers_spread(job->unproved, job->cfg, barred);
 	for (uint32_t f = 0; f < job->cfg->nr_funcs; f++) {
 		if (barred[f] != ME_UNPROVED_ANY || !job->movable[f])
 			continue;

@@ -9,7 +9,7 @@
 #include "editor/optimize/optimize_private.h"
 #include "editor/layout/plan_all.h"
 #include "editor/evidence/pointer.h"
-#include "editor/instrument/room.h"
+#include "editor/instrument/numbered_limit.h"
 
 /* Drops functions whose copies would cost more than they save, and predicts the rest. */
 static int weigh_plan(struct me_job *job, struct mp_err *err)
@@ -22,9 +22,9 @@ static int weigh_plan(struct me_job *job, struct mp_err *err)
 		rc = me_entries_count(job->cfg, &job->counts, pointers.redirected, pointers.labels,
 				      &entries, err);
 	if (!rc)
-		rc = me_entries_weigh(job->cfg, &job->counts, &entries, &job->plan, err);
+		rc = me_entries_drop_costly(job->cfg, &job->counts, &entries, &job->plan, err);
 	for (uint32_t f = 0; f < job->cfg->nr_funcs && !rc; f++) {
-		if (!entries.left[f])
+		if (!entries.dropped[f])
 			continue;
 		job->movable[f] = 0;
 		job->eligible.verdict[f] = ME_REFUSED_ENTRIES;
@@ -39,10 +39,10 @@ static int weigh_plan(struct me_job *job, struct mp_err *err)
 	return rc;
 }
 
-static int make_room(struct me_job *job, const struct mp_counts *counts, struct mp_err *err)
+static int limit_numbered(struct me_job *job, const struct mp_counts *counts, struct mp_err *err)
 {
-	return me_room_make(job->cfg, counts, ME_NUMBERED_PIECES_MAX, job->movable,
-			    job->eligible.detail)
+	return me_numbered_limit_apply(job->cfg, counts, ME_NUMBERED_PIECES_MAX, job->movable,
+				       job->eligible.detail)
 		       ? mp_err_set(err, ENOMEM, "out of memory")
 		       : 0;
 }
@@ -61,7 +61,7 @@ int me_job_plan(struct me_job *job, struct mp_err *err)
 	int rc;
 
 	layout.nr_threads = o->nr_threads;
-	if (o->all && o->counting.paths && make_room(job, NULL, err))
+	if (o->all && o->counting.paths && limit_numbered(job, NULL, err))
 		return -ENOMEM;
 	if (o->all)
 		return me_plan_all(job->cfg, job->movable, o->stress ? &o->stress_seed : NULL,
@@ -78,7 +78,7 @@ int me_job_plan(struct me_job *job, struct mp_err *err)
 	if (!rc && !me_counting_any(&o->counting))
 		rc = weigh_plan(job, err);
 	if (!rc && o->counting.paths)
-		rc = make_room(job, &job->counts, err);
+		rc = limit_numbered(job, &job->counts, err);
 	me_job_end_stage(job, ME_STAGE_LAYOUT);
 	return rc;
 }

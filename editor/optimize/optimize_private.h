@@ -9,7 +9,7 @@
 #include "editor/instrument/instrument.h"
 #include "editor/instrument/number.h"
 #include "editor/optimize/optimize.h"
-#include "editor/optimize/unproved.h"
+#include "editor/optimize/unproved_registers.h"
 #include "libprof/infer/path_evidence.h"
 #include "libprof/infer/profile.h"
 #include "libprof/store/store_outputs.h"
@@ -28,7 +28,7 @@ struct me_job {
 	struct me_eligible eligible;
 	uint8_t *movable;		  /* per function: eligible, as layout wants it */
 	struct me_instrument *instrument; /* NULL: no counters */
-	const struct me_unproved_list *unproved;
+	const struct me_unproved_registers *unproved;
 	struct me_number *number; /* NULL: no path numbers */
 	struct mp_counts counts;
 	struct me_plan plan;
@@ -39,7 +39,8 @@ struct me_job {
 /* Books the time since the last call under @stage, and announces the next stage. */
 void me_job_end_stage(struct me_job *job, enum me_stage stage);
 
-/* Shows what a stage computed, if the user asked for it. @placement: NULL before copies have places. */
+/* Shows what a stage computed, if the user asked for it. @placement: NULL before copies have
+ * places. */
 int me_job_print(struct me_job *job, enum me_print_what what, const struct me_placement *placement,
 		 struct mp_err *err);
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * optimize_read - the input of a run: the file, its debug file, its profile. Decides which functions
- * the user or the kind of output leaves out. Called by optimize.c.
+ * optimize_read - the input of a run: the file, its debug file, its profile. Decides which
+ * functions the user or the kind of output leaves out. Called by optimize.c.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -11,7 +11,7 @@
 
 #include "editor/optimize/optimize_private.h"
 #include "editor/evidence/selfcheck.h"
-#include "editor/debug/separate.h"
+#include "editor/debug/debug_file.h"
 #include "editor/emit/start.h"
 #include "libprof/store/store.h"
 
@@ -23,9 +23,9 @@ static int read_debug_file(struct me_job *job, struct mp_err *err)
 
 	if (!o->debug_file)
 		return 0;
-	rc = me_separate_open(job->elf, o->debug_file, &job->debug, err);
+	rc = me_debug_file_open(job->elf, o->debug_file, &job->debug, err);
 	if (!job->debug)
-		return rc == -ENOENT && !strcmp(o->debug_file, ME_SEPARATE_AUTO) ? 0 : rc;
+		return rc == -ENOENT && !strcmp(o->debug_file, ME_DEBUG_FILE_AUTO) ? 0 : rc;
 	r->debug_old_size = job->debug->size;
 	r->debug_file = strdup(job->debug->path);
 	if (o->output &&
@@ -170,8 +170,8 @@ static int build_profile(struct me_job *job, const struct me_evidence *evidence,
 	int rc = mp_profile_build(job->cfg, evidence->counts, evidence->nr_counts, &job->profile,
 				  err);
 
-	if (!rc &&
-	    me_outside_find(job->cfg, evidence->counts, evidence->nr_counts, &job->report->outside))
+	if (!rc && me_unowned_samples_find(job->cfg, evidence->counts, evidence->nr_counts,
+					   &job->report->unowned))
 		rc = mp_err_set(err, ENOMEM, "out of memory");
 	if (!rc && evidence->nr_edges)
 		rc = mp_profile_add_edges(job->profile, job->cfg, evidence->edges,

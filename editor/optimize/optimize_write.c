@@ -54,7 +54,7 @@ static struct mp_output output_of(const struct mp_elf *original, const struct mp
  * permission to write the database, nothing is noted: the collector then verifies the output, if
  * the original is there.
  */
-static void write_down(const struct me_job *job)
+static void note_output_in_store(const struct me_job *job)
 {
 	struct mp_store *store;
 
@@ -89,8 +89,8 @@ static int verify_file(struct me_job *job, const struct written *file,
 		debug.name = own_name;
 	}
 	if (!rc)
-		rc = me_verify_threads(original, output, job->debug ? &debug : NULL,
-				       job->options->nr_threads, &job->report->verified, &why);
+		rc = me_verify_parallel(original, output, job->debug ? &debug : NULL,
+					job->options->nr_threads, &job->report->verified, &why);
 	if (!rc)
 		job->verified = output_of(original, output);
 	mp_elf_close(debug_output);
@@ -112,8 +112,8 @@ static void forget_analysis(struct me_job *job)
 
 static void end_writing(struct me_job *job)
 {
-	me_image_fini(&job->report->emitted.image);
-	me_image_fini(&job->report->emitted.debug_image);
+	me_output_parts_fini(&job->report->emitted.output);
+	me_output_parts_fini(&job->report->emitted.debug_output);
 	malloc_trim(0);
 	me_job_end_stage(job, ME_STAGE_WRITE);
 }
@@ -133,7 +133,7 @@ static int begin_debug(struct me_job *job, struct me_publish *publish, struct mp
 	    a.st_dev == b.st_dev && a.st_ino == b.st_ino)
 		return mp_err_set(err, EINVAL, "%s: is the input's debug file; give another name",
 				  r->debug_output);
-	return me_publish_write(publish, &r->emitted.debug_image, err);
+	return me_publish_write(publish, &r->emitted.debug_output, err);
 }
 
 /*
@@ -151,7 +151,7 @@ static int publish(struct me_job *job, struct mp_err *err)
 	if (job->debug)
 		rc = begin_debug(job, &debug, err);
 	if (!rc)
-		rc = me_publish_write(&publish, &r->emitted.image, err);
+		rc = me_publish_write(&publish, &r->emitted.output, err);
 	end_writing(job);
 	if (!rc)
 		rc = verify_file(job, &(struct written){publish.temporary, publish.fd},
@@ -171,17 +171,18 @@ static int write_open(struct me_job *job, struct mp_err *err)
 {
 	struct me_optimize_report *r = job->report;
 	const struct me_optimize_files *files = job->options->files;
-	int rc = me_image_write(&r->emitted.image, files->output);
+	int rc = me_output_parts_write(&r->emitted.output, files->output);
 
 	if (!rc && job->debug)
-		rc = me_image_write(&r->emitted.debug_image, files->debug);
+		rc = me_output_parts_write(&r->emitted.debug_output, files->debug);
 	if (rc)
 		return mp_err_set(err, -rc, "%s: cannot write its new version: %s",
 				  job->options->input, strerror(-rc));
 	end_writing(job);
 	rc = verify_file(job, &(struct written){job->options->input, files->output},
 			 &(struct written){r->debug_file, files->debug}, err);
-	/* Last, so that the digest is of the bytes that verify saw, even if the file has changed. */
+	/* Last, so that the digest is of the bytes that verify saw, even if the file has
+	 * changed. */
 	me_digest_memory(job->elf->data, job->elf->size, &r->input_digest);
 	me_job_end_stage(job, ME_STAGE_VERIFY);
 	return rc;
@@ -202,8 +203,8 @@ int me_job_produce(struct me_job *job, struct mp_err *err)
 	int rc;
 
 	job->plan.page_log2 = job->options->layout.huge_pages ? HUGE_PAGE_LOG2 : 0;
-	rc = me_emit_spending(job->cfg, &job->plan, job->debug, debug_name(job), &observer,
-			      &r->emitted, &why);
+	rc = me_emit_free_plan(job->cfg, &job->plan, job->debug, debug_name(job), &observer,
+			       &r->emitted, &why);
 	if (rc)
 		return mp_err_set(err, rc == -ERANGE ? EPERM : -rc, "%s: %s", job->options->input,
 				  why.msg);
@@ -213,11 +214,11 @@ int me_job_produce(struct me_job *job, struct mp_err *err)
 	r->stage_s[ME_STAGE_EMIT] -= r->emitted.debug.seconds;
 	r->stage_cpu_s[ME_STAGE_DEBUG] = r->emitted.debug.cpu_seconds;
 	r->stage_cpu_s[ME_STAGE_EMIT] -= r->emitted.debug.cpu_seconds;
-	r->new_size = r->emitted.image.size_bytes;
-	r->new_holes = me_image_holes(&r->emitted.image);
-	r->debug_new_size = r->emitted.debug_image.size_bytes;
+	r->new_size = r->emitted.output.size_bytes;
+	r->new_holes = me_output_parts_holes(&r->emitted.output);
+	r->debug_new_size = r->emitted.debug_output.size_bytes;
 	rc = job->options->files ? write_open(job, err) : publish(job, err);
 	if (!rc)
-		write_down(job);
+		note_output_in_store(job);
 	return rc;
 }

@@ -24,9 +24,9 @@ uint64_t me_place_of(const struct mp_cfg *cfg, const struct me_placement *placem
 {
 	uint32_t block = mp_cfg_block_starting(cfg, target);
 
-	if (block == MP_NONE || placement->of_block[block] == MP_NONE)
+	if (block == MP_NONE || placement->target_from_outside[block] == MP_NONE)
 		return target;
-	return placement->copies[placement->of_block[block]].new_vaddr;
+	return placement->copies[placement->target_from_outside[block]].new_vaddr;
 }
 
 uint64_t me_place_value(const struct mp_cfg *cfg, const struct me_placement *placement,
@@ -34,10 +34,10 @@ uint64_t me_place_value(const struct mp_cfg *cfg, const struct me_placement *pla
 {
 	uint32_t block = mp_cfg_block_starting(cfg, target);
 
-	if (block == MP_NONE || placement->of_block[block] == MP_NONE ||
-	    !placement->copies[placement->of_block[block]].new_size)
+	if (block == MP_NONE || placement->target_from_outside[block] == MP_NONE ||
+	    !placement->copies[placement->target_from_outside[block]].new_size)
 		return target;
-	return placement->copies[placement->of_block[block]].new_vaddr;
+	return placement->copies[placement->target_from_outside[block]].new_vaddr;
 }
 
 uint32_t me_place_end(const struct mp_cfg *cfg, uint32_t from, uint64_t target)
@@ -70,18 +70,19 @@ static uint32_t arrival(const struct mp_cfg *cfg, const struct me_placement *pla
 	struct me_edge_stub key = {copy->block, block, 0}, *found;
 
 	if (copy->stub) { /* behind a stub, control continues */
-		uint8_t ways = placement->stubs[copy->stub - 1].ways;
+		uint8_t arrivals = placement->stubs[copy->stub - 1].arrivals;
 
-		return ways == ME_STUB_ALL || ways == ME_STUB_POLL ? placement->itself[block]
-								   : placement->inner[block];
+		return arrivals == ME_STUB_ALL || arrivals == ME_STUB_POLL
+			       ? placement->copy_of_block[block]
+			       : placement->target_from_inside[block];
 	}
 	if (cfg->blocks[copy->block].func != cfg->blocks[block].func)
-		return placement->of_block[block];
+		return placement->target_from_outside[block];
 	found = placement->nr_edge_stubs
 			? bsearch(&key, placement->edge_stubs, placement->nr_edge_stubs,
 				  sizeof(key), compare_edge_stubs)
 			: NULL;
-	return found ? found->copy : placement->inner[block];
+	return found ? found->copy : placement->target_from_inside[block];
 }
 
 static uint32_t arrival_of(const struct mp_cfg *cfg, const struct me_placement *placement,
@@ -194,7 +195,7 @@ static void shape(const struct mp_cfg *cfg, struct me_placement *placement, uint
 	if (copy->stub) {
 		const struct me_stub *stub = &placement->stubs[copy->stub - 1];
 
-		copy->endbr64 = stub->ways != ME_STUB_EDGE && stub->ways != ME_STUB_POLL &&
+		copy->endbr64 = stub->arrivals != ME_STUB_EDGE && stub->arrivals != ME_STUB_POLL &&
 				begins_with_endbr64(cfg, block);
 		copy->body_size = me_stub_code_size(stub, placement->counters) +
 				  (copy->endbr64 ? ENDBR64 : 0);
@@ -270,7 +271,8 @@ static int compare_followers(const void *a, const void *b)
 }
 
 /* Return: NULL: it has none. */
-static const struct me_followers *followers_of(const struct me_placement *placement, uint32_t copy)
+static const struct me_after_fldcw *followers_of(const struct me_placement *placement,
+						 uint32_t copy)
 {
 	const struct me_copy_followers key = {.copy = copy}, *found;
 
@@ -286,17 +288,17 @@ static bool find_followers(const struct mp_cfg *cfg, struct me_placement *placem
 {
 	struct me_copy_followers has = {.copy = copy};
 
-	me_followers_find(cfg, placement->copies[copy].block, &has.at);
+	me_after_fldcw_find(cfg, placement->copies[copy].block, &has.at);
 	if (!has.at.nr)
 		return true;
-	if (placement->nr_followers == placement->room_followers) {
-		uint32_t room = 2 * placement->room_followers + 16;
-		void *bigger = realloc(placement->followers, room * sizeof(has));
+	if (placement->nr_followers == placement->cap_followers) {
+		uint32_t cap = 2 * placement->cap_followers + 16;
+		void *bigger = realloc(placement->followers, cap * sizeof(has));
 
 		if (!bigger)
 			return false;
 		placement->followers = bigger;
-		placement->room_followers = room;
+		placement->cap_followers = cap;
 	}
 	placement->followers[placement->nr_followers++] = has;
 	placement->copies[copy].followers = true;
@@ -310,11 +312,11 @@ static bool follower_crosses(const struct me_placement *placement, uint32_t i, u
 	for (;; i++) {
 		const struct me_copy *copy = &placement->copies[i];
 
-		const struct me_followers *f = followers_of(placement, i);
+		const struct me_after_fldcw *f = followers_of(placement, i);
 
 		for (uint8_t k = 0; f && k < f->nr; k++)
-			if ((vaddr + f->at[k].first) / ME_FOLLOWER_LINE !=
-			    (vaddr + f->at[k].last) / ME_FOLLOWER_LINE)
+			if ((vaddr + f->at[k].first) / ME_AFTER_FLDCW_LINE !=
+			    (vaddr + f->at[k].last) / ME_AFTER_FLDCW_LINE)
 				return true;
 		vaddr += copy_size(copy);
 		if (!copy->falls || i + 1 == placement->nr_copies)
@@ -328,7 +330,7 @@ static uint64_t avoid_crossing(const struct me_placement *placement, uint32_t i,
 {
 	uint64_t step = UINT64_C(1) << placement->copies[i].align_log2;
 
-	for (uint64_t at = vaddr; at < vaddr + ME_FOLLOWER_LINE; at += step)
+	for (uint64_t at = vaddr; at < vaddr + ME_AFTER_FLDCW_LINE; at += step)
 		if (!follower_crosses(placement, i, at))
 			return at;
 	return vaddr;
@@ -407,17 +409,18 @@ static uint32_t *new_index(const struct mp_cfg *cfg)
 static bool allocate(const struct mp_cfg *cfg, const struct me_plan *plan, struct me_placement *out)
 {
 	out->copies = calloc(plan->nr_blocks + 1, sizeof(*out->copies));
-	out->of_block = out->inner = out->itself = new_index(cfg);
+	out->target_from_outside = out->target_from_inside = out->copy_of_block = new_index(cfg);
 	if (plan->nr_stubs) {
-		out->inner = new_index(cfg);
-		out->itself = new_index(cfg);
+		out->target_from_inside = new_index(cfg);
+		out->copy_of_block = new_index(cfg);
 		out->edge_stubs = malloc(plan->nr_stubs * sizeof(*out->edge_stubs));
 		if (plan->polls)
 			out->notes = new_index(cfg);
 		if (!out->edge_stubs || (plan->polls && !out->notes))
 			return false;
 	}
-	return out->copies && out->of_block && out->inner && out->itself;
+	return out->copies && out->target_from_outside && out->target_from_inside &&
+	       out->copy_of_block;
 }
 
 /* Index copies and stubs by block. A stub replaces the copy for the control flow that it
@@ -429,24 +432,26 @@ static void index_copies(const struct mp_cfg *cfg, const struct me_plan *plan,
 
 	for (uint32_t i = 0; i < plan->nr_blocks; i++)
 		if (!plan->blocks[i].clone && !plan->blocks[i].stub)
-			out->of_block[plan->blocks[i].block] = i;
+			out->target_from_outside[plan->blocks[i].block] = i;
 	if (!plan->nr_stubs)
 		return;
-	memcpy(out->inner, out->of_block, cfg->nr_blocks * sizeof(*out->inner));
-	memcpy(out->itself, out->of_block, cfg->nr_blocks * sizeof(*out->itself));
+	memcpy(out->target_from_inside, out->target_from_outside,
+	       cfg->nr_blocks * sizeof(*out->target_from_inside));
+	memcpy(out->copy_of_block, out->target_from_outside,
+	       cfg->nr_blocks * sizeof(*out->copy_of_block));
 	for (uint32_t i = 0; i < plan->nr_blocks; i++) {
 		uint32_t block = plan->blocks[i].block;
 
 		if (!plan->blocks[i].stub)
 			continue;
 		out->copies[i].stub = stub + 1;
-		switch (plan->stubs[stub].ways) {
+		switch (plan->stubs[stub].arrivals) {
 		case ME_STUB_ALL:
-			if (out->of_block[block] == out->inner[block])
-				out->of_block[block] = i;
-			out->inner[block] = i;
+			if (out->target_from_outside[block] == out->target_from_inside[block])
+				out->target_from_outside[block] = i;
+			out->target_from_inside[block] = i;
 			break;
-		case ME_STUB_OUTSIDE: out->of_block[block] = i; break;
+		case ME_STUB_OUTSIDE: out->target_from_outside[block] = i; break;
 		case ME_STUB_POLL: out->notes[block] = i; break;
 		default:
 			out->edge_stubs[out->nr_edge_stubs++] =
@@ -476,8 +481,9 @@ int me_place(const struct mp_cfg *cfg, const struct me_plan *plan,
 	index_copies(cfg, plan, out);
 	for (uint32_t i = 0; i < plan->nr_blocks; i++) {
 		out->copies[i].block = plan->blocks[i].block;
-		out->copies[i].align_log2 = alignment(cfg, &plan->blocks[i], pointers,
-						      out->of_block[plan->blocks[i].block] == i);
+		out->copies[i].align_log2 =
+			alignment(cfg, &plan->blocks[i], pointers,
+				  out->target_from_outside[plan->blocks[i].block] == i);
 		out->copies[i].clone = plan->blocks[i].clone;
 		out->copies[i].run = plan->line_log2 ? plan->blocks[i].run : 0;
 		if (plan->blocks[i].zone == ME_ZONE_WARM && out->first_warm == plan->nr_blocks)
@@ -500,19 +506,20 @@ int me_place(const struct mp_cfg *cfg, const struct me_plan *plan,
 
 void me_placement_fini(struct me_placement *placement)
 {
-	if (placement->inner != placement->of_block) {
-		free(placement->inner);
-		free(placement->itself);
+	if (placement->target_from_inside != placement->target_from_outside) {
+		free(placement->target_from_inside);
+		free(placement->copy_of_block);
 	}
 	free(placement->notes);
 	free(placement->copies);
-	free(placement->of_block);
+	free(placement->target_from_outside);
 	free(placement->edge_stubs);
 	free(placement->followers);
 	placement->copies = NULL;
-	placement->of_block = placement->inner = placement->itself = NULL;
+	placement->target_from_outside = placement->target_from_inside = placement->copy_of_block =
+		NULL;
 	placement->notes = NULL;
 	placement->edge_stubs = NULL;
 	placement->followers = NULL;
-	placement->nr_followers = placement->room_followers = 0;
+	placement->nr_followers = placement->cap_followers = 0;
 }

@@ -42,7 +42,7 @@ _Static_assert(sizeof(struct me_copy) == 40, "copies have grown");
 /* Instructions behind an fldcw in a hot copy: padding keeps them within a line where possible. */
 struct me_copy_followers {
 	uint32_t copy;
-	struct me_followers at;
+	struct me_after_fldcw at;
 };
 
 /* The end of block @from leads to the stub @copy before block @to. */
@@ -57,10 +57,10 @@ struct me_placement {
 	uint32_t first_warm; /* index of the first copy of ME_ZONE_WARM */
 	/* cfg block -> index in @copies, or MP_NONE: not copied. These are one array if there
 	 * are no stubs. */
-	uint32_t *of_block; /* target from outside of the function: a stub, or the copy */
-	uint32_t *inner;    /* target from inside of the function */
-	uint32_t *itself;   /* the copy; never a clone */
-	uint32_t *notes;    /* the stub that notes; NULL: without polls */
+	uint32_t *target_from_outside; /* target from outside of the function: a stub, or the copy */
+	uint32_t *target_from_inside;  /* target from inside of the function */
+	uint32_t *copy_of_block;       /* the copy; never a clone */
+	uint32_t *notes;	       /* the stub that notes; NULL: without polls */
 	struct me_edge_stub *edge_stubs; /* ascending */
 	uint32_t nr_edge_stubs;
 	const struct me_stub *stubs; /* the plan's */
@@ -70,7 +70,7 @@ struct me_placement {
 	uint64_t base, end;		     /* [base, end): all copies */
 	uint64_t text_end;		     /* [base, text_end): .morph.text, up to whole pages */
 	struct me_copy_followers *followers; /* ascending @copy; few copies have any */
-	uint32_t nr_followers, room_followers;
+	uint32_t nr_followers, cap_followers;
 	uint64_t nr_inverted, nr_jumps_added, nr_jumps_dropped;
 };
 

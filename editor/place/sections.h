@@ -11,7 +11,7 @@
 #include <elf.h>
 #include <stdint.h>
 
-#include "editor/place/phdr_room.h"
+#include "editor/place/phdr_extend.h"
 #include "libprof/elf/elf.h"
 #include "libprof/base/err.h"
 

@@ -224,7 +224,7 @@ static bool take_room(const struct mp_elf *elf, uint32_t last_load, struct me_se
 {
 	Elf64_Phdr *p = out->phdrs;
 
-	if (!me_phdr_room_find(elf, &out->displaced))
+	if (!me_phdr_extend_find(elf, &out->displaced))
 		return false;
 	out->slot = last_load + 1;
 	memmove(&p[out->slot + 1], &p[out->slot], (elf->nr_phdrs - out->slot) * sizeof(*p));

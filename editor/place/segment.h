@@ -4,14 +4,14 @@
  * far from the address as that of .text, if that costs little. Called by emit.
  *
  * The program header table never moves (strip and patchelf would lose it), so an entry that the
- * program can spare becomes the new PT_LOAD; or the table grows in place (phdr_room).
+ * program can spare becomes the new PT_LOAD; or the table grows in place (phdr_extend).
  */
 #ifndef ME_SEGMENT_H
 #define ME_SEGMENT_H
 
 #include <stdint.h>
 
-#include "editor/place/phdr_room.h"
+#include "editor/place/phdr_extend.h"
 #include "libprof/elf/elf.h"
 #include "libprof/base/err.h"
 

@@ -81,10 +81,10 @@ static int write_cmp(uint64_t word, uint64_t vaddr, uint8_t *out)
 static int write_check(const struct me_stub_places *places, uint64_t vaddr, uint8_t *out)
 {
 	uint8_t *high = out, *low = high + CMP + JCC_8, *call = low + CMP + JCC_8;
-	int rc = write_cmp(places->state + offsetof(struct me_thread_window, high), vaddr, high);
+	int rc = write_cmp(places->state + offsetof(struct me_stack_range, high), vaddr, high);
 
 	if (!rc)
-		rc = write_cmp(places->state + offsetof(struct me_thread_window, low),
+		rc = write_cmp(places->state + offsetof(struct me_stack_range, low),
 			       vaddr + (uint64_t)(low - out), low);
 	high[CMP] = 0x72;
 	high[CMP + 1] = CMP + JCC_8;

@@ -67,25 +67,26 @@ struct work {
 	struct me_inplace_report *done;
 	struct me_replace replace;
 	struct me_backup backup;
-	struct me_original original;   /* fd -1: the file itself is the original */
-	struct me_backup_output there; /* the output that is replaced, if it is one */
-	int debug_fd;		       /* the new debug file; -1: not asked for */
+	struct me_original original;	    /* fd -1: the file itself is the original */
+	struct me_backup_output old_output; /* the output that is replaced, if it is one */
+	int debug_fd;			    /* the new debug file; -1: not asked for */
 };
 
 /* The original of an output is in the backup; any other file is an original itself. */
 static int find_original(struct work *w, struct mp_err *err)
 {
 	struct mp_id id;
-	int rc = read_output(w->replace.path, w->replace.old_fd, &id, &w->there, err);
+	int rc = read_output(w->replace.path, w->replace.old_fd, &id, &w->old_output, err);
 
 	if (rc == -ENOENT)
 		return 0;
 	if (rc)
 		return rc;
-	w->done->again = true;
+	w->done->was_output = true;
 	rc = me_backup_open(&w->backup, w->options->backup_dir, false, err);
 	if (!rc)
-		rc = me_backup_find(&w->backup, &id, w->replace.path, &w->there, &w->original, err);
+		rc = me_backup_find(&w->backup, &id, w->replace.path, &w->old_output, &w->original,
+				    err);
 	return rc;
 }
 
@@ -172,7 +173,8 @@ static int put_in_place(struct work *w, struct me_optimize_report *report, struc
 		rc = name_debug(w, report, &output, err);
 	if (rc)
 		return rc;
-	w->done->unchanged = w->done->again && me_digest_equal(&output.digest, &w->there.digest);
+	w->done->unchanged = w->done->was_output &&
+			     me_digest_equal(&output.digest, &w->old_output.digest);
 	/* If the output is in place already, its debug file may still be missing. */
 	if (w->done->unchanged && !output.debug.path)
 		return 0;
@@ -192,8 +194,8 @@ static int put_in_place(struct work *w, struct me_optimize_report *report, struc
 		w->done->nr_other_names = w->replace.old.st_nlink - 1;
 	if (!rc)
 		return drop_debug(w, &report->id, &report->input_digest, &output.id, err);
-	drop_debug(w, &report->id, &report->input_digest, w->done->again ? &w->there.id : NULL,
-		   NULL);
+	drop_debug(w, &report->id, &report->input_digest,
+		   w->done->was_output ? &w->old_output.id : NULL, NULL);
 	return rc;
 }
 
@@ -267,7 +269,7 @@ static int put_back(struct work *w, struct mp_err *err)
 	struct me_digest copied;
 	struct mp_err why;
 	struct mp_id id;
-	int left, rc = read_output(w->replace.path, w->replace.old_fd, &id, &w->there, err);
+	int left, rc = read_output(w->replace.path, w->replace.old_fd, &id, &w->old_output, err);
 
 	/* The output was replaced, by a newer version or a script: keep that. */
 	if (rc == -ENOENT || rc == -ENOEXEC || rc == -EBADMSG)
@@ -276,7 +278,8 @@ static int put_back(struct work *w, struct mp_err *err)
 	if (!rc)
 		rc = me_backup_open(&w->backup, w->options->backup_dir, false, err);
 	if (!rc)
-		rc = me_backup_find(&w->backup, &id, w->replace.path, &w->there, &w->original, err);
+		rc = me_backup_find(&w->backup, &id, w->replace.path, &w->old_output, &w->original,
+				    err);
 	if (rc)
 		return rc;
 	rc = me_digest_copy(w->original.fd, w->replace.new_fd, &copied, NULL);

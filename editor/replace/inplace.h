@@ -22,7 +22,7 @@ struct me_inplace_report {
 	char *path;   /* file that was replaced, after following symbolic links */
 	char *backup; /* path of the original's bytes; NULL: nothing was replaced */
 	bool through_link;
-	bool again;		 /* the file was an output already; made again from its backup */
+	bool was_output;	 /* the file was an output already; made again from its backup */
 	bool unchanged;		 /* the new output equals the file: nothing was replaced */
 	bool dry_run;		 /* it would have been replaced, but was not */
 	uint64_t nr_other_names; /* hard links that still lead to the replaced file */

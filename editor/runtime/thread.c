@@ -27,22 +27,22 @@
 #endif
 
 /* A thread's frames seldom reach further, and no other thread's stack begins this close. */
-#define WINDOW 32768
+#define STACK_REACH 32768
 
 static char *set_of(const struct me_thread_state *state, uint64_t set)
 {
 	return (char *)state->region + (set - 1) * state->stride;
 }
 
-static struct me_thread_window *window_of(const struct me_thread_state *state, uint64_t set)
+static struct me_stack_range *stack_range_of(const struct me_thread_state *state, uint64_t set)
 {
-	return (struct me_thread_window *)(set_of(state, set) + state->stride - ME_RUNTIME_PAGE);
+	return (struct me_stack_range *)(set_of(state, set) + state->stride - ME_RUNTIME_PAGE);
 }
 
-static void set_window(struct me_thread_window *window, uint64_t rsp)
+static void set_stack_range(struct me_stack_range *stack_range, uint64_t rsp)
 {
-	window->high = rsp < UINT64_MAX - WINDOW ? rsp + WINDOW : UINT64_MAX;
-	window->low = rsp > WINDOW ? rsp - WINDOW : 0;
+	stack_range->high = rsp < UINT64_MAX - STACK_REACH ? rsp + STACK_REACH : UINT64_MAX;
+	stack_range->low = rsp > STACK_REACH ? rsp - STACK_REACH : 0;
 }
 
 /* Has the claim's thread ended? For a live thread of another user, the answer is EPERM. */
@@ -82,14 +82,14 @@ static bool map_set(struct me_thread_state *state, uint64_t set)
  * A thread that reuses an ended thread's stack also has its %fs base: it takes over
  * that thread's set. Return: 0 if there is no such set.
  */
-static uint64_t inherit(const struct me_thread_state *state, uint64_t *claims, uint64_t tp,
-			uint64_t claim)
+static uint64_t reuse_set_of_stack(const struct me_thread_state *state, uint64_t *claims,
+				   uint64_t tp, uint64_t claim)
 {
 	for (uint64_t set = 1; set < state->sets; set++) {
-		struct me_thread_window *window = window_of(state, set);
+		struct me_stack_range *stack_range = stack_range_of(state, set);
 
-		if (claims[set] >> 32 == claim >> 32 && window->claim && window->tp == tp &&
-		    exchange(&claims[set], window->claim, claim))
+		if (claims[set] >> 32 == claim >> 32 && stack_range->claim &&
+		    stack_range->tp == tp && exchange(&claims[set], stack_range->claim, claim))
 			return set;
 	}
 	return 0;
@@ -116,10 +116,10 @@ static void go_to(const struct me_thread_state *state, uint64_t set, uint64_t co
 /* Threads in the shared set need not look for other counters, whatever their stack pointer. */
 static void share(const struct me_thread_state *state, uint64_t counters)
 {
-	struct me_thread_window *window = window_of(state, state->sets);
+	struct me_stack_range *stack_range = stack_range_of(state, state->sets);
 
-	window->low = 0;
-	window->high = UINT64_MAX;
+	stack_range->low = 0;
+	stack_range->high = UINT64_MAX;
 	go_to(state, state->sets, counters);
 }
 
@@ -127,24 +127,24 @@ static void find_set(struct me_thread_state *state, uint64_t rsp, uint64_t tp, u
 {
 	uint64_t *claims = (uint64_t *)(state->file + MP_COUNTS_FILE_CLAIMS), set;
 	uint64_t claim = (uint64_t)call1(SYS_getpid, 0) << 32 | (uint32_t)call1(SYS_gettid, 0);
-	struct me_thread_window *window;
+	struct me_stack_range *stack_range;
 
-	set = inherit(state, claims, tp, claim);
+	set = reuse_set_of_stack(state, claims, tp, claim);
 	if (!set)
 		set = take_over(state, claims, claim);
 	if (!set) {
 		share(state, counters);
 		return;
 	}
-	window = window_of(state, set);
+	stack_range = stack_range_of(state, set);
 	if (!map_set(state, set)) {
 		__atomic_store_n(&claims[set], 0, __ATOMIC_SEQ_CST);
 		share(state, counters);
 		return;
 	}
-	window->tp = tp;
-	window->claim = claim;
-	set_window(window, rsp);
+	stack_range->tp = tp;
+	stack_range->claim = claim;
+	set_stack_range(stack_range, rsp);
 	go_to(state, set, counters);
 }
 
@@ -162,7 +162,7 @@ void me_runtime_thread(const struct me_runtime_params *params, uint64_t rsp)
 {
 	struct me_thread_state *state = (struct me_thread_state *)((char *)params + params->state);
 	uint64_t counters = (uint64_t)params + (uint64_t)params->counters, base, tp;
-	struct me_thread_window *window;
+	struct me_stack_range *stack_range;
 
 	if (!state->sets) {
 		state->first.high = UINT64_MAX;
@@ -175,10 +175,10 @@ void me_runtime_thread(const struct me_runtime_params *params, uint64_t rsp)
 
 		if (off % state->stride || off / state->stride >= state->sets)
 			refuse();
-		window = window_of(state, off / state->stride + 1);
+		stack_range = stack_range_of(state, off / state->stride + 1);
 		/* The same thread, on another stack or far away on its own. */
-		if (window->claim && window->tp == tp) {
-			set_window(window, rsp);
+		if (stack_range->claim && stack_range->tp == tp) {
+			set_stack_range(stack_range, rsp);
 			return;
 		}
 	}

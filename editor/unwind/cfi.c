@@ -36,8 +36,8 @@ static void fail(struct machine *m, int error)
 
 int me_cfi_rules_init(struct me_cfi_rules *rules)
 {
-	*rules = (struct me_cfi_rules){.room = 64, .hash_size = 256, .nr = 1};
-	rules->rules = calloc(rules->room, sizeof(*rules->rules));
+	*rules = (struct me_cfi_rules){.cap = 64, .hash_size = 256, .nr = 1};
+	rules->rules = calloc(rules->cap, sizeof(*rules->rules));
 	rules->hash = calloc(rules->hash_size, sizeof(*rules->hash));
 	if (!rules->rules || !rules->hash) {
 		me_cfi_rules_fini(rules);
@@ -85,9 +85,9 @@ static int grow_rules(struct me_cfi_rules *rules)
 	struct me_cfi_rule *grown;
 	uint32_t *hash;
 
-	if (rules->room >= UINT16_MAX)
+	if (rules->cap >= UINT16_MAX)
 		return -EOPNOTSUPP;
-	grown = reallocarray(rules->rules, rules->room * 2, sizeof(*grown));
+	grown = reallocarray(rules->rules, rules->cap * 2, sizeof(*grown));
 	if (!grown)
 		return -ENOMEM;
 	rules->rules = grown;
@@ -96,7 +96,7 @@ static int grow_rules(struct me_cfi_rules *rules)
 		return -ENOMEM;
 	free(rules->hash);
 	rules->hash = hash;
-	rules->room *= 2;
+	rules->cap *= 2;
 	rules->hash_size *= 2;
 	for (uint32_t i = 1; i < rules->nr; i++)
 		insert_hash(rules, i);
@@ -113,7 +113,7 @@ static uint16_t rule_number(struct machine *m, const struct me_cfi_rule *rule)
 		if (same_rule(&rules->rules[rules->hash[i] - 1], rule))
 			return (uint16_t)(rules->hash[i] - 1);
 	}
-	if (rules->nr == rules->room) {
+	if (rules->nr == rules->cap) {
 		ret = grow_rules(rules);
 		if (ret) {
 			fail(m, ret);
@@ -403,21 +403,21 @@ static void add_line(struct machine *m, struct me_cfi_table *table, uint64_t off
 	}
 	if (table->nr && !memcmp(&table->lines[table->nr - 1].row, &m->row, sizeof(m->row)))
 		return;
-	if (table->nr == table->room) {
-		uint32_t room = table->room ? table->room * 2 : 64;
+	if (table->nr == table->cap) {
+		uint32_t cap = table->cap ? table->cap * 2 : 64;
 		struct me_cfi_line *lines;
 
-		if (room > MAX_LINES) {
+		if (cap > MAX_LINES) {
 			fail(m, -EOPNOTSUPP);
 			return;
 		}
-		lines = reallocarray(table->lines, room, sizeof(*lines));
+		lines = reallocarray(table->lines, cap, sizeof(*lines));
 		if (!lines) {
 			fail(m, -ENOMEM);
 			return;
 		}
 		table->lines = lines;
-		table->room = room;
+		table->cap = cap;
 	}
 	table->lines[table->nr++] = (struct me_cfi_line){.off = off, .row = m->row};
 }

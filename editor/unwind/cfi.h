@@ -42,7 +42,7 @@ struct me_cfi_rule {
  */
 struct me_cfi_rules {
 	struct me_cfi_rule *rules;
-	uint32_t nr, room;
+	uint32_t nr, cap;
 	uint32_t *hash; /* rule number + 1; 0: free */
 	uint32_t hash_size;
 };
@@ -61,7 +61,7 @@ struct me_cfi_line {
 struct me_cfi_table {
 	struct me_cfi_row initial; /* row after the CIE's program */
 	struct me_cfi_line *lines; /* ascending off, the first is 0 */
-	uint32_t nr, room;
+	uint32_t nr, cap;
 };
 
 int me_cfi_rules_init(struct me_cfi_rules *rules);

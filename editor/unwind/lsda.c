@@ -20,17 +20,17 @@ static const char no_memory[] = "out of memory";
 
 static const char *add_site(struct me_lsda *lsda, const struct me_call_site *site)
 {
-	if (lsda->nr_sites == lsda->room_sites) {
-		uint32_t room = lsda->room_sites ? lsda->room_sites * 2 : 32;
+	if (lsda->nr_sites == lsda->cap_sites) {
+		uint32_t cap = lsda->cap_sites ? lsda->cap_sites * 2 : 32;
 		struct me_call_site *sites;
 
-		if (room > MAX_SITES)
+		if (cap > MAX_SITES)
 			return unreadable;
-		sites = reallocarray(lsda->sites, room, sizeof(*sites));
+		sites = reallocarray(lsda->sites, cap, sizeof(*sites));
 		if (!sites)
 			return no_memory;
 		lsda->sites = sites;
-		lsda->room_sites = room;
+		lsda->cap_sites = cap;
 	}
 	lsda->sites[lsda->nr_sites++] = *site;
 	return NULL;
@@ -166,13 +166,13 @@ static const char *read_types(const struct mp_elf *elf, uint64_t base, uint64_t 
 	if (has_dynamic_reloc(elf, base - nr * size, base) ||
 	    (!relative && elf->ehdr.e_type != ET_EXEC))
 		return "absolute pointer in LSDA type table needs a dynamic relocation";
-	if (nr > lsda->room_types) {
+	if (nr > lsda->cap_types) {
 		uint64_t *types = reallocarray(lsda->types, nr, sizeof(*types));
 
 		if (!types)
 			return no_memory;
 		lsda->types = types;
-		lsda->room_types = (uint32_t)nr;
+		lsda->cap_types = (uint32_t)nr;
 	}
 	for (uint64_t i = 0; i < nr; i++) {
 		struct mp_eh_cursor cur = {.vaddr = base - (i + 1) * size};

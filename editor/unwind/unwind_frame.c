@@ -23,7 +23,7 @@ struct writer {
 	struct me_frames *out;
 	uint64_t vaddr;		/* of the new .eh_frame */
 	struct known_cie *cies; /* ascending old_vaddr */
-	uint32_t nr_cies, room_cies;
+	uint32_t nr_cies, cap_cies;
 	struct me_cfi_table table;
 	bool out_of_reach;
 	struct mp_err *err;
@@ -79,14 +79,14 @@ static int put_cie(struct writer *w, const struct mp_eh_cie *cie)
 		return refuse(w, cie->vaddr, "absolute pointers");
 	if (cie->ra_reg > UINT8_MAX)
 		return refuse(w, cie->vaddr, "unknown return address register");
-	if (w->nr_cies == w->room_cies) {
-		uint32_t room = w->room_cies ? w->room_cies * 2 : 16;
-		struct known_cie *cies = reallocarray(w->cies, room, sizeof(*cies));
+	if (w->nr_cies == w->cap_cies) {
+		uint32_t cap = w->cap_cies ? w->cap_cies * 2 : 16;
+		struct known_cie *cies = reallocarray(w->cies, cap, sizeof(*cies));
 
 		if (!cies)
 			return no_memory(w);
 		w->cies = cies;
-		w->room_cies = room;
+		w->cap_cies = cap;
 	}
 	w->cies[w->nr_cies++] = (struct known_cie){cie->vaddr, start, *cie};
 	me_bytes_u32(out, 0);
@@ -159,14 +159,14 @@ static int add_entry(struct writer *w, uint64_t pc, uint64_t size, size_t off)
 {
 	struct me_frames *out = w->out;
 
-	if (out->nr == out->room) {
-		uint32_t room = out->room ? out->room + out->room / 2 : 1024;
-		struct me_frame_entry *entries = reallocarray(out->entries, room, sizeof(*entries));
+	if (out->nr == out->cap) {
+		uint32_t cap = out->cap ? out->cap + out->cap / 2 : 1024;
+		struct me_frame_entry *entries = reallocarray(out->entries, cap, sizeof(*entries));
 
 		if (!entries)
 			return no_memory(w);
 		out->entries = entries;
-		out->room = room;
+		out->cap = cap;
 	}
 	out->entries[out->nr++] = (struct me_frame_entry){pc, size, w->vaddr + off};
 	return 0;

@@ -39,7 +39,7 @@ struct me_run {
 
 struct me_runs {
 	struct me_run *runs;
-	uint32_t nr, room;
+	uint32_t nr, cap;
 	struct me_bytes programs, lsdas;
 };
 
@@ -56,7 +56,7 @@ struct me_frame_entry {
 struct me_frames {
 	struct me_bytes eh_frame, hdr;
 	struct me_frame_entry *entries;
-	uint32_t nr, room;
+	uint32_t nr, cap;
 };
 
 /* Write all CIEs and FDEs of the original, then those of @runs. */

@@ -25,7 +25,7 @@ struct builder {
 	struct me_runs *out;
 	uint64_t lsda_vaddr;	    /* of out->lsdas */
 	struct me_call_site *sites; /* of the current run */
-	uint32_t nr_sites, room_sites;
+	uint32_t nr_sites, cap_sites;
 	struct me_cfi_row row; /* at @row_off of the current run */
 	uint64_t row_off;
 	struct mp_err *err;
@@ -205,14 +205,14 @@ static bool add_site(struct builder *b, const struct me_call_site *site)
 		last->size += site->size;
 		return true;
 	}
-	if (b->nr_sites == b->room_sites) {
-		uint32_t room = b->room_sites ? b->room_sites * 2 : 32;
-		struct me_call_site *sites = reallocarray(b->sites, room, sizeof(*sites));
+	if (b->nr_sites == b->cap_sites) {
+		uint32_t cap = b->cap_sites ? b->cap_sites * 2 : 32;
+		struct me_call_site *sites = reallocarray(b->sites, cap, sizeof(*sites));
 
 		if (!sites)
 			return false;
 		b->sites = sites;
-		b->room_sites = room;
+		b->cap_sites = cap;
 	}
 	b->sites[b->nr_sites++] = *site;
 	return true;
@@ -305,14 +305,14 @@ static int start_run(struct builder *b, const struct me_placed *placed,
 {
 	struct me_runs *out = b->out;
 
-	if (out->nr == out->room) {
-		uint32_t room = out->room ? out->room * 2 : 64;
-		struct me_run *runs = reallocarray(out->runs, room, sizeof(*runs));
+	if (out->nr == out->cap) {
+		uint32_t cap = out->cap ? out->cap * 2 : 64;
+		struct me_run *runs = reallocarray(out->runs, cap, sizeof(*runs));
 
 		if (!runs)
 			return mp_err_set(b->err, ENOMEM, "out of memory");
 		out->runs = runs;
-		out->room = room;
+		out->cap = cap;
 	}
 	out->runs[out->nr++] = (struct me_run){
 		.start = placed->new_vaddr,

@@ -174,9 +174,9 @@ static void vf_fini(struct vf *vf)
 	vf_eh_fini(&vf->new_eh);
 	vf_bits_fini(&vf->grid);
 	vf_bits_fini(&vf->target);
-	vf_bits_fini(&vf->led);
-	vf_bits_fini(&vf->doubt);
-	vf_bits_fini(&vf->chance);
+	vf_bits_fini(&vf->sure_target);
+	vf_bits_fini(&vf->maybe_target);
+	vf_bits_fini(&vf->maybe_address);
 	vf_bits_fini(&vf->text_ref);
 	vf_bits_fini(&vf->data_ref);
 	vf_bits_fini(&vf->word_ref);
@@ -210,7 +210,7 @@ static int drop_pages(struct vf *vf)
 static int check(struct vf *vf)
 {
 	static int (*const steps[])(struct vf *) = {
-		find_spans,	  vf_check_image,
+		find_spans,	  vf_check_headers,
 		vf_check_start,	  vf_read_paths,
 		vf_index_pieces,  vf_scan,
 		vf_check_gs,	  vf_read_registers,
@@ -235,20 +235,24 @@ static int check(struct vf *vf)
 int me_verify(const struct mp_elf *original, const struct mp_elf *output,
 	      struct me_verify_report *report, struct mp_err *err)
 {
-	return me_verify_threads(original, output, NULL, 1, report, err);
+	return me_verify_parallel(original, output, NULL, 1, report, err);
 }
 
-int me_verify_threads(const struct mp_elf *original, const struct mp_elf *output,
-		      const struct me_verify_debug *debug, unsigned int nr_threads,
-		      struct me_verify_report *report, struct mp_err *err)
+int me_verify_parallel(const struct mp_elf *original, const struct mp_elf *output,
+		       const struct me_verify_debug *debug, unsigned int nr_threads,
+		       struct me_verify_report *report, struct mp_err *err)
 {
-	struct me_verify_report scratch;
-	struct vf vf = {
-		.o = original, .n = output, .debug = debug, .err = err, .nr_threads = nr_threads};
+	struct vf_result result = {0};
+	struct vf vf = {.o = original,
+			.n = output,
+			.debug = debug,
+			.err = err,
+			.result = &result,
+			.nr_threads = nr_threads};
 	int ret;
 
-	vf.report = report ? report : &scratch;
-	memset(vf.report, 0, sizeof(*vf.report));
+	if (report)
+		*report = result.report;
 	ret = mp_map_read(output, &vf.map, err);
 	if (ret == -ENOENT)
 		return mp_err_set(err, EBADMSG, "verify: the output carries no map note");
@@ -257,9 +261,11 @@ int me_verify_threads(const struct mp_elf *original, const struct mp_elf *output
 	ret = check(&vf);
 	if (ret == -ENOMEM)
 		mp_err_set(err, ENOMEM, "verify: out of memory");
-	vf.report->keeps_numbers = vf.path_section;
-	vf.report->polls = vf.counters && vf.path_section;
-	vf.report->counts = vf.counters && !vf.path_section;
+	result.report.keeps_numbers = vf.path_section;
+	result.report.polls = vf.counters && vf.path_section;
+	result.report.counts = vf.counters && !vf.path_section;
+	if (report)
+		*report = result.report;
 	vf_fini(&vf);
 	return ret;
 }

@@ -59,8 +59,8 @@ struct me_verify_debug {
  * me_verify() on up to @nr_threads threads. Verdict, message and report do not depend on their
  * number. Also checks the debug file if @debug is not NULL.
  */
-int me_verify_threads(const struct mp_elf *original, const struct mp_elf *output,
-		      const struct me_verify_debug *debug, unsigned int nr_threads,
-		      struct me_verify_report *report, struct mp_err *err);
+int me_verify_parallel(const struct mp_elf *original, const struct mp_elf *output,
+		       const struct me_verify_debug *debug, unsigned int nr_threads,
+		       struct me_verify_report *report, struct mp_err *err);
 
 #endif

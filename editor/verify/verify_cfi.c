@@ -6,7 +6,7 @@
  * Morph has its own interpreter for two reasons: it also knows DW_CFA_GNU_args_size, which
  * libdw ignores and the C++ runtime needs; and a pass over a whole FDE costs what libdw spends
  * on one address. The tests compare its rows with libdw's. Called by verify_unwind and
- * verify_registers.
+ * verify_free_registers.
  */
 #include <dwarf.h>
 #include <errno.h>
@@ -178,13 +178,92 @@ static void restore_initial(struct machine *m, uint64_t reg)
 		m->c.bad = true;
 }
 
-/* Read operands into variables first: C does not define the order in which arguments are
- * evaluated. */
-static int step_extended(struct machine *m, uint8_t op)
+/*
+ * A step that sets the rule of one register. The register is read into a variable first: C does
+ * not define the order in which arguments are evaluated.
+ */
+static void step_register(struct machine *m, uint8_t op)
 {
 	int64_t da = m->cie->data_align;
-	uint64_t ca = m->cie->code_align, reg, u;
-	int64_t s;
+	uint64_t reg = vf_cursor_uleb(&m->c);
+
+	switch (op) {
+	case DW_CFA_offset_extended:
+		set_off(m, reg, VF_RULE_OFFSET, (int64_t)vf_cursor_uleb(&m->c) * da);
+		return;
+	case DW_CFA_offset_extended_sf:
+		set_off(m, reg, VF_RULE_OFFSET, vf_cursor_sleb(&m->c) * da);
+		return;
+	case DW_CFA_GNU_negative_offset_extended:
+		set_off(m, reg, VF_RULE_OFFSET, -((int64_t)vf_cursor_uleb(&m->c) * da));
+		return;
+	case DW_CFA_val_offset:
+		set_off(m, reg, VF_RULE_VAL_OFFSET, (int64_t)vf_cursor_uleb(&m->c) * da);
+		return;
+	case DW_CFA_val_offset_sf:
+		set_off(m, reg, VF_RULE_VAL_OFFSET, vf_cursor_sleb(&m->c) * da);
+		return;
+	case DW_CFA_register:
+		set_off(m, reg, VF_RULE_REGISTER, (int64_t)vf_cursor_uleb(&m->c));
+		return;
+	case DW_CFA_restore_extended: restore_initial(m, reg); return;
+	case DW_CFA_undefined: set_off(m, reg, VF_RULE_UNDEFINED, 0); return;
+	case DW_CFA_same_value: set_off(m, reg, VF_RULE_SAME, 0); return;
+	case DW_CFA_expression: *rule(m, reg) = read_expr(m, VF_RULE_EXPR); return;
+	default: *rule(m, reg) = read_expr(m, VF_RULE_VAL_EXPR);
+	}
+}
+
+/* A step that sets the rule of the CFA. */
+static void step_cfa(struct machine *m, uint8_t op)
+{
+	struct vf_rule *cfa = &m->row.cfa;
+
+	switch (op) {
+	case DW_CFA_def_cfa:
+	case DW_CFA_def_cfa_sf:
+		m->row.cfa_reg = vf_cursor_uleb(&m->c);
+		*cfa = (struct vf_rule){.kind = VF_RULE_OFFSET};
+		break;
+	case DW_CFA_def_cfa_register: m->row.cfa_reg = vf_cursor_uleb(&m->c); break;
+	case DW_CFA_def_cfa_expression:
+		*cfa = read_expr(m, VF_RULE_EXPR);
+		m->row.cfa_reg = 0;
+		return;
+	default: break;
+	}
+	if (op == DW_CFA_def_cfa || op == DW_CFA_def_cfa_offset)
+		cfa->off = (int64_t)vf_cursor_uleb(&m->c);
+	else if (op == DW_CFA_def_cfa_sf || op == DW_CFA_def_cfa_offset_sf)
+		cfa->off = vf_cursor_sleb(&m->c) * m->cie->data_align;
+	m->c.bad |= cfa->kind != VF_RULE_OFFSET;
+}
+
+static void remember_state(struct machine *m)
+{
+	if (m->depth == VF_STACK_MAX)
+		m->c.bad = true;
+	else
+		m->stack[m->depth++] = m->row;
+}
+
+/* Address and size of arguments are not part of the state. */
+static void restore_state(struct machine *m)
+{
+	uint64_t loc = m->row.loc, args_size = m->row.args_size;
+
+	if (!m->depth) {
+		m->c.bad = true;
+		return;
+	}
+	m->row = m->stack[--m->depth];
+	m->row.loc = loc;
+	m->row.args_size = args_size;
+}
+
+static int step_extended(struct machine *m, uint8_t op)
+{
+	uint64_t ca = m->cie->code_align;
 
 	switch (op) {
 	case DW_CFA_nop: return 0;
@@ -193,89 +272,24 @@ static int step_extended(struct machine *m, uint8_t op)
 	case DW_CFA_advance_loc2: return advance(m, m->row.loc + vf_cursor_fixed(&m->c, 2) * ca);
 	case DW_CFA_advance_loc4: return advance(m, m->row.loc + vf_cursor_fixed(&m->c, 4) * ca);
 	case DW_CFA_offset_extended:
-		reg = vf_cursor_uleb(&m->c);
-		u = vf_cursor_uleb(&m->c);
-		set_off(m, reg, VF_RULE_OFFSET, (int64_t)u * da);
-		return 0;
 	case DW_CFA_offset_extended_sf:
-		reg = vf_cursor_uleb(&m->c);
-		s = vf_cursor_sleb(&m->c);
-		set_off(m, reg, VF_RULE_OFFSET, s * da);
-		return 0;
 	case DW_CFA_GNU_negative_offset_extended:
-		reg = vf_cursor_uleb(&m->c);
-		u = vf_cursor_uleb(&m->c);
-		set_off(m, reg, VF_RULE_OFFSET, -((int64_t)u * da));
-		return 0;
 	case DW_CFA_val_offset:
-		reg = vf_cursor_uleb(&m->c);
-		u = vf_cursor_uleb(&m->c);
-		set_off(m, reg, VF_RULE_VAL_OFFSET, (int64_t)u * da);
-		return 0;
 	case DW_CFA_val_offset_sf:
-		reg = vf_cursor_uleb(&m->c);
-		s = vf_cursor_sleb(&m->c);
-		set_off(m, reg, VF_RULE_VAL_OFFSET, s * da);
-		return 0;
-	case DW_CFA_restore_extended: restore_initial(m, vf_cursor_uleb(&m->c)); return 0;
-	case DW_CFA_undefined: set_off(m, vf_cursor_uleb(&m->c), VF_RULE_UNDEFINED, 0); return 0;
-	case DW_CFA_same_value: set_off(m, vf_cursor_uleb(&m->c), VF_RULE_SAME, 0); return 0;
+	case DW_CFA_restore_extended:
+	case DW_CFA_undefined:
+	case DW_CFA_same_value:
 	case DW_CFA_register:
-		reg = vf_cursor_uleb(&m->c);
-		u = vf_cursor_uleb(&m->c);
-		set_off(m, reg, VF_RULE_REGISTER, (int64_t)u);
-		return 0;
-	case DW_CFA_remember_state:
-		if (m->depth == VF_STACK_MAX)
-			m->c.bad = true;
-		else
-			m->stack[m->depth++] = m->row;
-		return 0;
-	case DW_CFA_restore_state:
-		if (!m->depth) {
-			m->c.bad = true;
-			return 0;
-		}
-		u = m->row.loc;
-		reg = m->row.args_size;
-		m->row = m->stack[--m->depth];
-		m->row.loc = u;
-		m->row.args_size = reg;
-		return 0;
-	case DW_CFA_def_cfa:
-		m->row.cfa_reg = vf_cursor_uleb(&m->c);
-		m->row.cfa = (struct vf_rule){.kind = VF_RULE_OFFSET,
-					      .off = (int64_t)vf_cursor_uleb(&m->c)};
-		return 0;
-	case DW_CFA_def_cfa_sf:
-		m->row.cfa_reg = vf_cursor_uleb(&m->c);
-		m->row.cfa =
-			(struct vf_rule){.kind = VF_RULE_OFFSET, .off = vf_cursor_sleb(&m->c) * da};
-		return 0;
-	case DW_CFA_def_cfa_register:
-		m->row.cfa_reg = vf_cursor_uleb(&m->c);
-		m->c.bad |= m->row.cfa.kind != VF_RULE_OFFSET;
-		return 0;
-	case DW_CFA_def_cfa_offset:
-		m->row.cfa.off = (int64_t)vf_cursor_uleb(&m->c);
-		m->c.bad |= m->row.cfa.kind != VF_RULE_OFFSET;
-		return 0;
-	case DW_CFA_def_cfa_offset_sf:
-		m->row.cfa.off = vf_cursor_sleb(&m->c) * da;
-		m->c.bad |= m->row.cfa.kind != VF_RULE_OFFSET;
-		return 0;
-	case DW_CFA_def_cfa_expression:
-		m->row.cfa = read_expr(m, VF_RULE_EXPR);
-		m->row.cfa_reg = 0;
-		return 0;
 	case DW_CFA_expression:
-		reg = vf_cursor_uleb(&m->c);
-		*rule(m, reg) = read_expr(m, VF_RULE_EXPR);
-		return 0;
-	case DW_CFA_val_expression:
-		reg = vf_cursor_uleb(&m->c);
-		*rule(m, reg) = read_expr(m, VF_RULE_VAL_EXPR);
-		return 0;
+	case DW_CFA_val_expression: step_register(m, op); return 0;
+	case DW_CFA_def_cfa:
+	case DW_CFA_def_cfa_sf:
+	case DW_CFA_def_cfa_register:
+	case DW_CFA_def_cfa_offset:
+	case DW_CFA_def_cfa_offset_sf:
+	case DW_CFA_def_cfa_expression: step_cfa(m, op); return 0;
+	case DW_CFA_remember_state: remember_state(m); return 0;
+	case DW_CFA_restore_state: restore_state(m); return 0;
 	case DW_CFA_GNU_args_size: m->row.args_size = vf_cursor_uleb(&m->c); return 0;
 	default: m->c.bad = true; return 0;
 	}
@@ -328,9 +342,7 @@ int vf_rows_build(const struct vf_eh *eh, const struct vf_fde *fde, struct vf_ro
 	m.rows = rows;
 	m.terse = eh->strict && fde->start >= eh->new_start;
 	m.row.loc = fde->start;
-	/* The address of the program matters only to a pc-relative DW_CFA_set_loc. */
-	ret = run(&m, fde->insns, fde->insns_len,
-		  fde->vaddr + (uint64_t)(fde->insns - mp_elf_bytes(eh->elf, fde->vaddr, 4)));
+	ret = run(&m, fde->insns, fde->insns_len, fde->insns_vaddr);
 	if (!ret)
 		ret = rows_push(rows, &m.row);
 out:

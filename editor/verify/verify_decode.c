@@ -7,6 +7,7 @@
  */
 #include <string.h>
 
+#include "editor/verify/verify_head_private.h"
 #include "editor/verify/verify_private.h"
 
 const ZydisDecoder *vf_full_decoder(void)
@@ -154,10 +155,7 @@ bool vf_decode_anew(const uint8_t *bytes, size_t avail, uint64_t vaddr, struct v
 	return decode(bytes, avail, vaddr, insn, &z);
 }
 
-/*
- * A cache of Zydis's answers. Instructions with equal prefixes, opcode, modrm and SIB differ
- * only in the values of displacement and immediate. Code repeats itself, so few need Zydis.
- */
+/* A cache of Zydis's answers. */
 struct known {
 	uint64_t head; /* the first bytes, before displacement and immediate */
 	uint8_t size;  /* bytes in @head; 0: free */
@@ -173,32 +171,11 @@ enum {
 	KNOWN_LOG2 = 14
 };
 
-/* The cache slot for @head. It hashes as many bytes as such instructions usually have before
- * displacement and immediate. A wrong guess costs time, not correctness. */
 static struct known *known_slot(uint64_t head)
 {
 	static _Thread_local struct known known[1 << KNOWN_LOG2];
-	uint64_t bits = 0xffff;
 
-	switch (head & 0xff) {
-	case 0x50 ... 0x5f:
-	case 0x70 ... 0x7f:
-	case 0xb8 ... 0xbf:
-	case 0xc3:
-	case 0xe8 ... 0xeb: bits = 0xff; break;
-	case 0x0f:
-		if ((head & 0xf000) != 0x8000)
-			bits = 0xffffff;
-		break;
-	case 0x40 ... 0x4f:
-		if ((head & 0xe000) != 0x4000)
-			bits = 0xffffff;
-		break;
-	case 0x66:
-	case 0xf2:
-	case 0xf3: bits = 0xffffffff; break;
-	}
-	return &known[(head & bits) * UINT64_C(0x9e3779b97f4a7c15) >> (64 - KNOWN_LOG2)];
+	return &known[vf_head_index(head, KNOWN_LOG2)];
 }
 
 static int64_t read_signed(const uint8_t *p, uint8_t size, bool is_signed)
@@ -210,15 +187,10 @@ static int64_t read_signed(const uint8_t *p, uint8_t size, bool is_signed)
 	return is_signed ? (int64_t)(v << unused) >> unused : (int64_t)v;
 }
 
-static uint64_t head_mask(uint8_t size)
-{
-	return (UINT64_C(1) << 8 * size) - 1;
-}
-
 static bool known_find(const struct known *k, uint64_t head, const uint8_t *bytes, size_t avail,
 		       uint64_t vaddr, struct vf_insn *insn)
 {
-	if (!k->size || (head & head_mask(k->size)) != k->head)
+	if (!k->size || (head & vf_head_mask(k->size)) != k->head)
 		return false;
 	memset(insn, 0, sizeof(*insn));
 	memcpy(insn, k->form, sizeof(k->form));
@@ -240,7 +212,7 @@ static bool known_find(const struct known *k, uint64_t head, const uint8_t *byte
 static void known_put(struct known *k, uint64_t head, const ZydisDecodedInstruction *z,
 		      const struct vf_insn *insn)
 {
-	uint8_t size = z->length;
+	uint8_t size = vf_head_size(z);
 
 	/* 3DNow! has its opcode at the end; moves of control registers have no memory operand,
 	 * whatever modrm says. */
@@ -249,16 +221,10 @@ static void known_put(struct known *k, uint64_t head, const ZydisDecodedInstruct
 	    (insn->disp_off && insn->rel_size) ||
 	    (insn->target && !insn->disp_off && !insn->rel_size))
 		return;
-	if (z->raw.disp.size && z->raw.disp.offset < size)
-		size = z->raw.disp.offset;
-	for (int i = 0; i < 2; i++) {
-		if (z->raw.imm[i].size && z->raw.imm[i].offset < size)
-			size = z->raw.imm[i].offset;
-	}
-	if (!size || size >= sizeof(head))
+	if (!size)
 		return;
 	k->size = size;
-	k->head = head & head_mask(size);
+	k->head = head & vf_head_mask(size);
 	memcpy(k->form, insn, sizeof(k->form));
 	k->imm_signed = z->raw.imm[z->raw.imm[0].is_relative].is_signed;
 }
@@ -267,14 +233,11 @@ bool vf_decode(const uint8_t *bytes, size_t avail, uint64_t vaddr, struct vf_ins
 {
 	ZydisDecodedInstruction z;
 	struct known *k;
-	uint64_t head = 0;
+	uint64_t head;
 
 	if (!avail)
 		return false;
-	if (avail >= sizeof(head)) /* memcpy() of a constant size is one instruction */
-		memcpy(&head, bytes, sizeof(head));
-	else
-		memcpy(&head, bytes, avail);
+	head = vf_head_read(bytes, avail);
 	k = known_slot(head);
 	if (known_find(k, head, bytes, avail, vaddr, insn))
 		return true;

@@ -55,7 +55,7 @@ static int check_patch(struct vf *vf, const struct mp_map_piece *p, uint64_t at,
 		return vf_refuse(vf, vf_bits_next(&vf->target, at + 1, end),
 				 "a possible target inside the patch at %#llx",
 				 (unsigned long long)at);
-	vf->report->nr_patches++;
+	vf->result->report.nr_patches++;
 	*next = end;
 	return 0;
 }
@@ -123,7 +123,7 @@ static int check_retargeted(struct vf *vf, uint64_t vaddr, uint64_t *next)
 	if (!vf_is_copy(vf, insn.target, now))
 		return vf_refuse(vf, at, "leads to %#llx, which is no copy of %#llx",
 				 (unsigned long long)now, (unsigned long long)insn.target);
-	vf->report->nr_retargeted++;
+	vf->result->report.nr_retargeted++;
 	*next = at + insn.len;
 	return 0;
 }
@@ -147,7 +147,7 @@ static int check_eh_ref(struct vf *vf, uint64_t field, uint64_t *next)
 	if (now != vf->new_eh.vaddr)
 		return vf_refuse(vf, field,
 				 "the program registers %#x instead of the new .eh_frame", now);
-	vf->nr_eh_refs++;
+	vf->result->nr_eh_refs++;
 	*next = field + 4;
 	return 0;
 }
@@ -175,10 +175,10 @@ int vf_check_eh_refs(struct vf *vf)
 		label = to;
 		nr++;
 	}
-	if (!nr || nr != vf->nr_eh_refs)
+	if (!nr || nr != vf->result->nr_eh_refs)
 		return vf_refuse(vf, vf->old_eh.vaddr,
 				 "%u of %u references to .eh_frame lead to the new one",
-				 vf->nr_eh_refs, nr);
+				 (unsigned int)vf->result->nr_eh_refs, nr);
 	return 0;
 }
 
@@ -365,7 +365,7 @@ int vf_check_diff(struct vf *vf)
 		{0, sizeof(Elf64_Ehdr)},
 		{phdrs, phdrs_end},
 		vf_build_id(vf->o),
-		{vf->moved.start, vf->moved.end}, /* vf_check_room() */
+		{vf->moved.start, vf->moved.end}, /* vf_check_phdr_extend() */
 	};
 	const size_t nr = sizeof(skip) / sizeof(skip[0]);
 	/* One range more than skipped ranges, and one more for each cut. */

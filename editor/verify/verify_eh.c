@@ -97,6 +97,7 @@ static bool read_fde(struct vf_cursor *c, const struct vf_cie *cie, bool strict,
 		vf_cursor_skip(c, (uint64_t)(end - c->p));
 	}
 	fde->insns = c->p;
+	fde->insns_vaddr = c->vaddr;
 	fde->insns_len = (uint32_t)(c->end - c->p);
 	return !c->bad && fde->start + fde->size >= fde->start;
 }
@@ -301,7 +302,7 @@ int vf_eh_read(struct vf *vf, const struct mp_elf *elf, bool strict, struct vf_e
 	if (!ret)
 		ret = sort_fdes(vf, eh);
 	if (!ret && !strict)
-		ret = vf_add_bare(eh);
+		ret = vf_add_symbol_fdes(eh);
 	if (!ret && strict && ph)
 		ret = check_search_table(vf, eh, &c);
 	if (!ret)

@@ -4,8 +4,8 @@
  * instructions.
  *
  * Such bytes are code without unwind information, or data: tables, texts, padding. The scan
- * decoded them all and noted their targets in @doubt. A target that is an instruction, or lies
- * outside of FDEs, is always believed: it only forbids changes. A target between two
+ * decoded them all and noted their targets in @maybe_target. A target that is an instruction,
+ * or lies outside of FDEs, is always believed: it only forbids changes. A target between two
  * instructions would give its function a second decoding. It is believed if control reaches the
  * code that leads there, or if it lies right behind a prefix. Called by verify_scan.
  */
@@ -102,8 +102,8 @@ static int read_led(struct walk *w)
 	struct vf *vf = w->vf;
 	int ret = 0;
 
-	for (uint64_t at = vf_bits_next(&vf->led, vf->text_start, vf->text_end);
-	     at < vf->text_end && !ret; at = vf_bits_next(&vf->led, at + 1, vf->text_end))
+	for (uint64_t at = vf_bits_next(&vf->sure_target, vf->text_start, vf->text_end);
+	     at < vf->text_end && !ret; at = vf_bits_next(&vf->sure_target, at + 1, vf->text_end))
 		ret = add_place(w, at);
 	while (w->nr && !ret) {
 		uint64_t at = w->todo[--w->nr];
@@ -141,7 +141,7 @@ static bool behind_prefix(const struct vf *vf, uint64_t at)
 	return false;
 }
 
-int vf_believe_gaps(struct vf *vf)
+int vf_mark_gap_targets(struct vf *vf)
 {
 	struct walk w = {.vf = vf};
 	int ret = vf_bits_init(&w.seen, vf->text_start, vf->text_end);
@@ -150,8 +150,8 @@ int vf_believe_gaps(struct vf *vf)
 		ret = read_sections(&w);
 	if (!ret)
 		ret = read_led(&w);
-	for (uint64_t at = vf_bits_next(&vf->doubt, vf->text_start, vf->text_end);
-	     at < vf->text_end && !ret; at = vf_bits_next(&vf->doubt, at + 1, vf->text_end))
+	for (uint64_t at = vf_bits_next(&vf->maybe_target, vf->text_start, vf->text_end);
+	     at < vf->text_end && !ret; at = vf_bits_next(&vf->maybe_target, at + 1, vf->text_end))
 		if (vf_bits_get(&vf->grid, at) || !vf_eh_find(&vf->old_eh, at) ||
 		    behind_prefix(vf, at))
 			vf_bits_set(&vf->target, at);

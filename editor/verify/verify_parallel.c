@@ -3,7 +3,7 @@
  * verify_parallel - runs a check of many independent items on several threads. Called by the
  * parts of verify.
  *
- * Each call works on a copy of struct vf, so it has its own counts. The bitmaps and arrays
+ * Each call works on a copy of struct vf with a result of its own. The bitmaps and arrays
  * behind it are shared: a call writes only entries of its own items. Notes of possible targets
  * and of pointers use vf_bits_share().
  */
@@ -13,51 +13,45 @@
 #include "editor/verify/verify_private.h"
 #include "libprof/base/parallel.h"
 
-struct sum {
-	struct me_verify_report report;
-	uint32_t nr_eh_refs;
-	uint64_t nr_abs_changed;
-};
-
 struct job {
 	struct vf *vf;
 	int (*run)(struct vf *vf, void *ctx, uint32_t first, uint32_t end);
 	void *ctx;
-	struct sum sums[MP_PARALLEL_MAX]; /* one per worker */
+	struct vf_result results[MP_PARALLEL_MAX]; /* one per worker */
 };
 
-static void report_add(struct me_verify_report *sum, const struct me_verify_report *more)
+static void result_add(struct vf_result *sum, const struct vf_result *more)
 {
-	sum->nr_pieces += more->nr_pieces;
-	sum->nr_insns += more->nr_insns;
-	sum->nr_patches += more->nr_patches;
-	sum->nr_retargeted += more->nr_retargeted;
-	sum->nr_table_entries += more->nr_table_entries;
-	sum->nr_pointers += more->nr_pointers;
-	sum->nr_unwind_rows += more->nr_unwind_rows;
-	sum->nr_landing_pads += more->nr_landing_pads;
+	struct me_verify_report *to = &sum->report;
+	const struct me_verify_report *from = &more->report;
+
+	to->nr_pieces += from->nr_pieces;
+	to->nr_insns += from->nr_insns;
+	to->nr_patches += from->nr_patches;
+	to->nr_retargeted += from->nr_retargeted;
+	to->nr_table_entries += from->nr_table_entries;
+	to->nr_pointers += from->nr_pointers;
+	to->nr_unwind_rows += from->nr_unwind_rows;
+	to->nr_landing_pads += from->nr_landing_pads;
+	sum->nr_eh_refs += more->nr_eh_refs;
+	sum->nr_abs_changed += more->nr_abs_changed;
 }
 
-/* report_add() must add up every count. */
-_Static_assert(offsetof(struct me_verify_report, unproved) == 8 * sizeof(uint64_t),
-	       "report_add() lacks one");
+/* result_add() must add up every count. */
+_Static_assert(offsetof(struct me_verify_report, unproved) == 8 * sizeof(uint64_t) &&
+		       sizeof(struct vf_result) ==
+			       sizeof(struct me_verify_report) + 2 * sizeof(uint64_t),
+	       "result_add() lacks one");
 
 static int run_some(void *ctx, unsigned int worker, uint32_t first, uint32_t end,
 		    struct mp_err *err)
 {
 	struct job *job = ctx;
-	struct sum *sum = &job->sums[worker];
 	struct vf own = *job->vf;
-	int ret;
 
 	own.err = err;
-	own.report = &sum->report;
-	own.nr_eh_refs = 0;
-	own.nr_abs_changed = 0;
-	ret = job->run(&own, job->ctx, first, end);
-	sum->nr_eh_refs += own.nr_eh_refs;
-	sum->nr_abs_changed += own.nr_abs_changed;
-	return ret;
+	own.result = &job->results[worker];
+	return job->run(&own, job->ctx, first, end);
 }
 
 int vf_parallel(struct vf *vf, uint32_t nr_items, uint32_t grain,
@@ -68,11 +62,8 @@ int vf_parallel(struct vf *vf, uint32_t nr_items, uint32_t grain,
 		.nr_items = nr_items, .grain = grain, .run = run_some, .ctx = &job};
 	int ret = mp_parallel_for(vf->nr_threads, &work, vf->err);
 
-	for (unsigned int i = 0; i < MP_PARALLEL_MAX; i++) {
-		report_add(vf->report, &job.sums[i].report);
-		vf->nr_eh_refs += job.sums[i].nr_eh_refs;
-		vf->nr_abs_changed += job.sums[i].nr_abs_changed;
-	}
+	for (unsigned int i = 0; i < MP_PARALLEL_MAX; i++)
+		result_add(vf->result, &job.results[i]);
 	return ret;
 }
 

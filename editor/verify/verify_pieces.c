@@ -436,7 +436,7 @@ static int check_piece(struct vf *vf, const struct mp_map_piece *p)
 		ret = compare_insn(&x, &insn);
 		if (ret)
 			return ret;
-		vf->report->nr_insns++;
+		vf->result->report.nr_insns++;
 		x.k += insn.len;
 	}
 	vf->common[p - vf->map->pieces] = (uint32_t)x.k;
@@ -505,6 +505,6 @@ int vf_check_pieces(struct vf *vf)
 		ret = vf_refuse(vf, vf->counters->vaddr, "a counter that no stub increments");
 	if (!ret)
 		ret = vf_check_unproved(vf);
-	vf->report->nr_pieces = vf->map->nr_pieces;
+	vf->result->report.nr_pieces = vf->map->nr_pieces;
 	return ret;
 }

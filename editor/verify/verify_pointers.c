@@ -62,7 +62,7 @@ bool vf_note_pointer(struct vf *vf, uint64_t old, uint64_t now)
 	    !is_address_now(vf, copy, old, now) || (!label && !as_aligned(old, now)))
 		return false;
 	vf_bits_share(&vf->pointer_moved, old);
-	vf->report->nr_pointers++;
+	vf->result->report.nr_pointers++;
 	return true;
 }
 
@@ -270,7 +270,7 @@ int vf_check_pointers(struct vf *vf)
 {
 	uint64_t both;
 
-	if (!vf->report->nr_pointers)
+	if (!vf->result->report.nr_pointers)
 		return 0;
 	note_fixed(vf);
 	both = vf_bits_next(&vf->pointer_moved, vf->text_start, vf->text_end);

@@ -3,7 +3,7 @@
  * verify_private - types and functions that the parts of verify share. No other file includes this
  * header.
  *
- * Order of work: image (headers), eh (unwind sections), scan (decodes the old text once: starts
+ * Order of work: headers, eh (unwind sections), scan (decodes the old text once: starts
  * of instructions, possible targets, references to data), pieces, unwind, then diff: every
  * changed byte must belong to one kind of change that is proved on its own.
  */
@@ -15,6 +15,7 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "editor/verify/verify.h"
 #include "libprof/note/map.h"
@@ -89,6 +90,15 @@ struct vf_insn {
 bool vf_decode(const uint8_t *bytes, size_t avail, uint64_t vaddr, struct vf_insn *insn);
 /* vf_decode() without its cache of earlier instructions. The tests compare both. */
 bool vf_decode_anew(const uint8_t *bytes, size_t avail, uint64_t vaddr, struct vf_insn *insn);
+/* Return: the target of the displacement at @b, in an instruction that ends at @end. */
+static inline uint64_t vf_displacement_target(const uint8_t *b, uint64_t end)
+{
+	int32_t disp;
+
+	memcpy(&disp, b, sizeof(disp));
+	return end + (uint64_t)(int64_t)disp;
+}
+
 /* The calling thread's Zydis decoder, for callers that need operands. */
 const ZydisDecoder *vf_full_decoder(void);
 
@@ -110,6 +120,7 @@ struct vf_cie {
 struct vf_fde {
 	uint64_t start, size, lsda, vaddr;
 	const uint8_t *insns;
+	uint64_t insns_vaddr; /* of @insns; only a pc-relative DW_CFA_set_loc needs it */
 	uint32_t insns_len;
 	uint32_t cie;
 	uint16_t flags; /* enum vf_fde_flag; set by scan, of old FDEs only */
@@ -124,7 +135,7 @@ enum vf_fde_flag {
 	VF_FDE_WORD = 1 << 5,	     /* an address inside it stands in data */
 	VF_FDE_LABELS = 1 << 6,	     /* such addresses are labels: no jump target is computed */
 	VF_FDE_DIFFERENCES = 1 << 7, /* data may hold differences from such an address */
-	VF_FDE_BARE = 1 << 8,	     /* no FDE: a sized symbol of code without unwind data */
+	VF_FDE_SYMBOL_ONLY = 1 << 8, /* no FDE: a sized symbol of code without unwind data */
 };
 
 struct vf_eh {
@@ -132,7 +143,7 @@ struct vf_eh {
 	struct vf_cie *cies; /* ascending vaddr */
 	struct vf_fde *fdes; /* ascending start */
 	uint32_t nr_cies, nr_fdes;
-	uint32_t nr_bare; /* of @fdes: those with VF_FDE_BARE */
+	uint32_t nr_symbol_only; /* of @fdes: those with VF_FDE_SYMBOL_ONLY */
 	/* For each VF_EH_PAGE bytes from @pages_start on, and one more: the first FDE that ends
 	 * behind the start of these bytes. NULL: too few FDEs, or they lie too far apart. */
 	uint32_t *pages;
@@ -202,8 +213,8 @@ int vf_eh_read(struct vf *vf, const struct mp_elf *elf, bool strict, struct vf_e
 void vf_eh_fini(struct vf_eh *eh);
 /* Return: the FDE that covers @vaddr, or NULL. */
 struct vf_fde *vf_eh_find(const struct vf_eh *eh, uint64_t vaddr);
-/* verify_bare.c: add an FDE without a program for each function that only a symbol describes. */
-int vf_add_bare(struct vf_eh *eh);
+/* Add an FDE without a program for each function that only a symbol describes. */
+int vf_add_symbol_fdes(struct vf_eh *eh);
 /* Run @fde's program. Return: 0, -ENOMEM, -EBADMSG. Ownership: the caller frees @rows->row. */
 int vf_rows_build(const struct vf_eh *eh, const struct vf_fde *fde, struct vf_rows *rows);
 /* Return: the row that covers @vaddr, or NULL. */
@@ -270,12 +281,19 @@ struct vf_moved {
 /* Programs with more segments that hold code are refused. */
 #define VF_TEXTS_MAX 8
 
+/* Counts of the checks. Each thread has its own; vf_parallel() adds them up. */
+struct vf_result {
+	struct me_verify_report report;
+	uint64_t nr_eh_refs;	 /* references to .eh_frame that lead to the new one */
+	uint64_t nr_abs_changed; /* words with absolute addresses that changed */
+};
+
 struct vf {
 	const struct mp_elf *o, *n;	     /* original, output */
 	const struct me_verify_debug *debug; /* NULL: none */
 	const struct mp_elf *program; /* if @o and @n are debug files: the output @n belongs to */
 	struct mp_err *err;
-	struct me_verify_report *report;
+	struct vf_result *result;
 	unsigned int nr_threads;
 	struct mp_map *map;
 
@@ -285,10 +303,9 @@ struct vf {
 	uint64_t image_start, image_end; /* span of the original's file-backed segments */
 	uint64_t alloc_end;		 /* file offset behind the last of these segments */
 	const Elf64_Phdr *segment;	 /* the output's new one */
-	bool grown;			 /* the output has one program header more */
+	bool has_new_phdr;		 /* the output has one program header more */
 	struct vf_moved moved;		 /* bytes that moved to make room for it */
 	const Elf64_Phdr *eh_frame;	 /* the output's PT_GNU_EH_FRAME; NULL: static program */
-	uint32_t nr_eh_refs;		 /* references to .eh_frame that lead to the new one */
 	uint64_t eh_fields[2];		 /* without relocations: references that must; 0: none */
 	const struct mp_section *new_text;
 	const struct mp_section *counters, *runtime; /* NULL: the output counts nothing */
@@ -300,15 +317,15 @@ struct vf {
 	struct mp_path_table *paths;
 	uint32_t named_vectors; /* with polls, bit n: the original names xmm<n> */
 	uint16_t *unproved;	/* per piece: registers that its stub sets, not proved dead */
-	struct vf_graph *graph; /* of verify_registers; only if stubs set registers */
+	struct vf_graph *graph; /* of verify_free_registers; only if stubs set registers */
 
 	struct vf_eh old_eh, new_eh;
 
 	struct vf_bits grid;	      /* instruction starts of the old text */
 	struct vf_bits target;	      /* old text: possible targets of control */
-	struct vf_bits led;	      /* places that certain code or a symbol leads to */
-	struct vf_bits doubt;	      /* targets of bytes outside of FDEs, if these are code */
-	struct vf_bits chance;	      /* numbers without relocation that may be code addresses */
+	struct vf_bits sure_target;   /* places that certain code or a symbol leads to */
+	struct vf_bits maybe_target;  /* targets of bytes outside of FDEs, if these are code */
+	struct vf_bits maybe_address; /* numbers without relocation that may be code addresses */
 	struct vf_bits text_ref;      /* text addresses that operands name */
 	struct vf_bits data_ref;      /* data addresses that operands name */
 	struct vf_bits word_ref;      /* addresses that words of data name */
@@ -336,7 +353,6 @@ struct vf {
 
 	uint64_t table_start, table_end; /* the jump table that was proved last */
 	uint8_t table_kind;
-	uint64_t nr_abs_changed;
 };
 
 /* Set the message of a refusal, with address and symbol. Return: -EBADMSG. */
@@ -365,8 +381,8 @@ bool vf_is_copy(const struct vf *vf, uint64_t old, uint64_t now);
 bool vf_same_place(const struct vf *vf, uint64_t old, uint64_t now);
 
 /*
- * Call @run for items 0 to @nr_items, @grain at once, each time with a copy of @vf. Counts in
- * the copy and in its report are added to @vf.
+ * Call @run for items 0 to @nr_items, @grain at once, each time with a copy of @vf that has a
+ * result of its own. These results are added to that of @vf.
  * Return: the result of the first @run that fails, with its message.
  */
 int vf_parallel(struct vf *vf, uint32_t nr_items, uint32_t grain,
@@ -377,10 +393,10 @@ int vf_find_cuts(struct vf *vf);
 uint32_t vf_first_cut(const struct vf *vf, uint64_t vaddr);
 /* Find the counters and the runtime of an instrumented output. */
 void vf_find_counters(struct vf *vf);
-/* Is header @b header @a, grown by the counters? */
-bool vf_is_grown(const struct vf *vf, const Elf64_Phdr *a, const Elf64_Phdr *b);
+/* Is header @b header @a, extended by the counters? */
+bool vf_is_phdr_with_counters(const struct vf *vf, const Elf64_Phdr *a, const Elf64_Phdr *b);
 /* Is @sec one of the sections that only an instrumented output has? */
-bool vf_is_counting(const struct vf *vf, const struct mp_section *sec);
+bool vf_is_counter_section(const struct vf *vf, const struct mp_section *sec);
 /* Check that the runtime runs first and then continues where the original started. */
 int vf_check_start(struct vf *vf);
 /* Find, recognise and read the sections of an output that keeps path numbers in registers. */
@@ -432,19 +448,19 @@ bool vf_flags_are_dead(struct vf *vf, uint64_t vaddr, bool carry);
 uint64_t vf_falls_to(const struct vf *vf, const struct mp_map_piece *p);
 
 /* May the new segment take the place of this program header? */
-bool vf_may_spend(const struct vf *vf, const Elf64_Phdr *slot);
+bool vf_may_drop_phdr(const struct vf *vf, const Elf64_Phdr *slot);
 
 /*
- * verify_room: the output has one program header more; @slot is the index of the new one. First
- * find the bytes that moved; check them when the segment is known; after the scan, check all
- * references to them.
+ * verify_phdr_extend: the output has one program header more; @slot is the index of the new
+ * one. First find the bytes that moved; check them when the segment is known; after the scan,
+ * check all references to them.
  */
 int vf_find_moved(struct vf *vf, uint32_t slot);
-int vf_check_room(struct vf *vf);
+int vf_check_phdr_extend(struct vf *vf);
 int vf_check_moved(struct vf *vf);
 /* Is header @b header @a, which moved with its bytes? Is @b PT_PHDR @a of the larger table? */
 bool vf_is_moved_phdr(const struct vf *vf, const Elf64_Phdr *a, const Elf64_Phdr *b);
-bool vf_is_grown_table(const struct vf *vf, const Elf64_Phdr *a, const Elf64_Phdr *b);
+bool vf_is_extended_table(const struct vf *vf, const Elf64_Phdr *a, const Elf64_Phdr *b);
 /* Did this whole range of the original's file move? The others return the present address or
  * offset. */
 bool vf_is_moved(const struct vf *vf, uint64_t off, uint64_t size);
@@ -455,11 +471,11 @@ uint64_t vf_off_now(const struct vf *vf, uint64_t off);
 struct vf_file_range vf_build_id(const struct mp_elf *elf);
 /* The main checks, in order: headers; index of the map's pieces; scan of the old text; copies;
  * unwind data; all other differences. */
-int vf_check_image(struct vf *vf);
+int vf_check_headers(struct vf *vf);
 int vf_index_pieces(struct vf *vf);
 int vf_scan(struct vf *vf);
-/* verify_gap.c: set in @target those places of @doubt that must be believed. */
-int vf_believe_gaps(struct vf *vf);
+/* verify_gap.c: set in @target those places of @maybe_target that must be believed. */
+int vf_mark_gap_targets(struct vf *vf);
 int vf_check_pieces(struct vf *vf);
 int vf_check_unwind(struct vf *vf);
 /* Part of vf_check_unwind(): check that every byte of the new exception tables has a meaning. */

@@ -181,7 +181,7 @@ static int match_sections(struct vf *vf)
 				 "the output has a moved section that the original lacks");
 	for (; !ret && k < n->nr_sections; k++)
 		if (!is_moved(vf, &n->sections[k]) && !is_new_list(vf, &n->sections[k]) &&
-		    !vf_is_counting(vf, &n->sections[k]) &&
+		    !vf_is_counter_section(vf, &n->sections[k]) &&
 		    !vf_is_path_section(vf, &n->sections[k]) && !is_new_link(vf, &n->sections[k]))
 			ret = check_new_section(vf, &n->sections[k], &nr);
 	if (!ret && nr != NR_NEW)

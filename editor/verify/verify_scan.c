@@ -26,13 +26,13 @@ static void mark_led(struct vf *vf, uint64_t vaddr)
 {
 	mark_target(vf, vaddr);
 	if (vf_is_text(vf, vaddr))
-		vf_bits_share(&vf->led, vaddr);
+		vf_bits_share(&vf->sure_target, vaddr);
 }
 
 static void mark_chance(struct vf *vf, uint64_t vaddr)
 {
 	if (vf_is_text(vf, vaddr))
-		vf_bits_share(&vf->chance, vaddr);
+		vf_bits_share(&vf->maybe_address, vaddr);
 }
 
 static int add_ref(struct vf *vf, uint64_t to, uint64_t insn)
@@ -57,7 +57,10 @@ static int note_operand(struct vf *vf, struct vf_fde *fde, uint64_t insn, uint8_
 {
 	if (vf_is_text(vf, to)) {
 		vf_note_operand(vf, insn, len, to);
-		vf_bits_share(!sure ? &vf->chance : fde ? &vf->target : &vf->doubt, to);
+		vf_bits_share(!sure ? &vf->maybe_address
+			      : fde ? &vf->target
+				    : &vf->maybe_target,
+			      to);
 		vf_bits_share(&vf->text_ref, to);
 		if (fde && to > fde->start && to - fde->start < fde->size)
 			fde->flags |= VF_FDE_SELF_REF;
@@ -107,7 +110,7 @@ static int note_insn(struct vf *vf, struct vf_fde *fde, uint64_t at, const struc
 	if (insn->rel_size && fde)
 		mark_led(vf, insn->target);
 	else if (insn->rel_size && vf_is_text(vf, insn->target))
-		vf_bits_share(&vf->doubt, insn->target);
+		vf_bits_share(&vf->maybe_target, insn->target);
 	if (fde && (insn->kind == VF_IJMP_REG || insn->kind == VF_IJMP_MEM))
 		fde->flags |= VF_FDE_IJMP | (insn->kind == VF_IJMP_REG ? VF_FDE_IJMP_REG : 0);
 	return note_operands(vf, fde, at, insn);
@@ -468,11 +471,11 @@ static int init_bits(struct vf *vf)
 	if (!ret)
 		ret = vf_bits_init(&vf->target, vf->text_start, vf->text_end);
 	if (!ret)
-		ret = vf_bits_init(&vf->led, vf->text_start, vf->text_end);
+		ret = vf_bits_init(&vf->sure_target, vf->text_start, vf->text_end);
 	if (!ret)
-		ret = vf_bits_init(&vf->doubt, vf->text_start, vf->text_end);
+		ret = vf_bits_init(&vf->maybe_target, vf->text_start, vf->text_end);
 	if (!ret)
-		ret = vf_bits_init(&vf->chance, vf->text_start, vf->text_end);
+		ret = vf_bits_init(&vf->maybe_address, vf->text_start, vf->text_end);
 	if (!ret)
 		ret = vf_bits_init(&vf->text_ref, vf->text_start, vf->text_end);
 	if (!ret)
@@ -504,7 +507,7 @@ int vf_scan(struct vf *vf)
 	vf_mark_probes(vf);
 	ret = scan_text(vf, &anchors);
 	if (!ret)
-		ret = vf_believe_gaps(vf);
+		ret = vf_mark_gap_targets(vf);
 	if (!ret)
 		ret = note_landing_pads(vf);
 	for (uint32_t i = 0; !ret && i < vf->o->nr_sections; i++)
@@ -521,7 +524,7 @@ int vf_scan(struct vf *vf)
 	}
 	/* Such a number is too weak to make follow_off_grid() follow a second decoding. */
 	for (uint64_t w = 0; w < vf->target.nr / 64 + 1; w++)
-		vf->target.word[w] |= vf->chance.word[w];
+		vf->target.word[w] |= vf->maybe_address.word[w];
 	vf_find_labels(vf);
 	if (vf->nr_refs)
 		qsort(vf->refs, vf->nr_refs, sizeof(*vf->refs), by_to);

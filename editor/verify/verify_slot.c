@@ -1,8 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
  * verify_slot - decides whether the original may lose a program header, by who reads it:
- * kernel, ld.so, start-up code. verify_image calls it for the header that became the new
+ * kernel, ld.so, start-up code. verify_headers calls it for the header that became the new
  * segment.
+ *
+ * place/segment, which chooses that header, has rules of its own for PT_NOTE and PT_PHDR. Verify
+ * shares no code with what it judges, so both state the rules; a change of one needs the other.
  */
 #include <string.h>
 
@@ -110,7 +113,7 @@ static bool table_is_mapped(const struct mp_elf *elf)
 	return false;
 }
 
-bool vf_may_spend(const struct vf *vf, const Elf64_Phdr *slot)
+bool vf_may_drop_phdr(const struct vf *vf, const Elf64_Phdr *slot)
 {
 	switch (slot->p_type) {
 	case PT_NULL: return true;

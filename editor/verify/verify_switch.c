@@ -279,7 +279,7 @@ int vf_check_switch_word(struct vf *vf, uint64_t vaddr, uint64_t *next)
 	    !is_label(vf, vf->table_start, was) || !vf_is_copy(vf, was, now))
 		return vf_refuse(vf, at, "table entry leads to %#llx, which is no copy of %#llx",
 				 (unsigned long long)now, (unsigned long long)was);
-	vf->report->nr_table_entries++;
+	vf->result->report.nr_table_entries++;
 	*next = at + size;
 	return 0;
 }

@@ -183,7 +183,7 @@ static int check_entry(struct vf *vf, uint64_t at, uint8_t kind, uint64_t now)
 	if (!label || !vf_is_copy(vf, label, now))
 		return vf_refuse(vf, at, "table entry leads to %#llx, which is no copy of %#llx",
 				 (unsigned long long)now, (unsigned long long)label);
-	vf->report->nr_table_entries++;
+	vf->result->report.nr_table_entries++;
 	return 0;
 }
 
@@ -204,7 +204,7 @@ static int check_relative_word(struct vf *vf, const struct mp_reloc *rel)
 	if (was != (uint64_t)rel->addend || !then || then->type != R_X86_64_RELATIVE ||
 	    (uint64_t)then->addend != now)
 		return vf_refuse(vf, rel->vaddr, "a word and its relocation differ");
-	vf->nr_abs_changed++;
+	vf->result->nr_abs_changed++;
 	return check_entry(vf, rel->vaddr, VF_TABLE_ABS64, now);
 }
 
@@ -225,7 +225,7 @@ static int check_relocated_word(struct vf *vf, const struct mp_reloc *rel)
 	if (rel->type != R_X86_64_64 || vf->o->ehdr.e_type != ET_EXEC)
 		return vf_refuse(vf, rel->vaddr, "data changed that is no entry of a jump table");
 	memcpy(&w64, new, 8);
-	vf->nr_abs_changed++;
+	vf->result->nr_abs_changed++;
 	return check_entry(vf, rel->vaddr, VF_TABLE_ABS64, w64);
 }
 
@@ -268,7 +268,7 @@ int vf_check_table_addend(struct vf *vf, uint64_t off)
 	if (a.r_offset != b.r_offset || a.r_info != b.r_info ||
 	    ELF64_R_TYPE(a.r_info) != R_X86_64_RELATIVE)
 		return vf_refuse(vf, a.r_offset, "a relocation changed");
-	vf->nr_abs_changed++;
+	vf->result->nr_abs_changed++;
 	return check_entry(vf, a.r_offset, VF_TABLE_ABS64, (uint64_t)b.r_addend);
 }
 
@@ -308,7 +308,7 @@ int vf_check_table_values(struct vf *vf)
 	size_t nr = 0;
 	int ret = 0;
 
-	if (!vf->nr_abs_changed && !vf->report->nr_pointers)
+	if (!vf->result->nr_abs_changed && !vf->result->report.nr_pointers)
 		return 0;
 	words = malloc(((size_t)total + 1) * sizeof(*words));
 	if (!words)

@@ -56,14 +56,14 @@ static int check_old_fdes(struct vf *vf)
 
 	while (nr < vf->new_eh.nr_fdes && vf->new_eh.fdes[nr].start < vf->new_text->vaddr)
 		nr++;
-	if (nr != vf->old_eh.nr_fdes - vf->old_eh.nr_bare)
+	if (nr != vf->old_eh.nr_fdes - vf->old_eh.nr_symbol_only)
 		return vf_refuse(vf, vf->new_eh.vaddr, "%u FDEs for old code instead of %u", nr,
-				 vf->old_eh.nr_fdes - vf->old_eh.nr_bare);
+				 vf->old_eh.nr_fdes - vf->old_eh.nr_symbol_only);
 	for (uint32_t i = 0; i < vf->old_eh.nr_fdes; i++) {
 		const struct vf_fde *a = &vf->old_eh.fdes[i], *b;
 		const struct vf_cie *ca = &vf->old_eh.cies[a->cie], *cb;
 
-		if (a->flags & VF_FDE_BARE)
+		if (a->flags & VF_FDE_SYMBOL_ONLY)
 			continue;
 		b = vf_eh_find(&vf->new_eh, a->start);
 		if (!b || b->start != a->start || b->size != a->size)
@@ -180,7 +180,7 @@ static int compare_row(struct ctx *x, uint64_t old, uint64_t new, uint64_t *len)
 	const struct vf_row *a = vf_rows_at(&x->old_rows, old);
 	const struct vf_row *b = vf_rows_at(&x->new_rows, new);
 
-	x->vf->report->nr_unwind_rows++;
+	x->vf->result->report.nr_unwind_rows++;
 	if (!a || !b || !vf_row_equal(a, b))
 		return vf_refuse(x->vf, new, "unwind row differs from the one at %#llx",
 				 (unsigned long long)old);
@@ -238,7 +238,7 @@ static int compare_site(struct ctx *x, uint64_t old, uint64_t new)
 		return vf_refuse(x->vf, new, "landing pad %#llx, but that of %#llx is %#llx",
 				 (unsigned long long)pad_b, (unsigned long long)old,
 				 (unsigned long long)pad_a);
-	x->vf->report->nr_landing_pads += pad_a != 0;
+	x->vf->result->report.nr_landing_pads += pad_a != 0;
 	if (a && b && !vf_lsda_same_actions(&x->old_lsda, a->action, &x->new_lsda, b->action))
 		return vf_refuse(x->vf, new, "catches other types than %#llx",
 				 (unsigned long long)old);
@@ -336,12 +336,12 @@ static uint64_t padding_end(const struct vf *vf, const struct mp_map_piece *p)
 static int compare_padding(struct ctx *x, const struct mp_map_piece *p, uint64_t common)
 {
 	uint64_t old = p->old_vaddr + common, at = p->new_vaddr + p->new_size;
-	uint64_t end = padding_end(x->vf, p), next = end;
+	uint64_t end = padding_end(x->vf, p), next = end, changes;
 
 	if (p + 1 < x->vf->map->pieces + x->vf->map->nr_pieces)
 		next = p[1].new_vaddr;
-	if (next < x->new->start + x->new->size &&
-	    row_end(&x->new_rows, end) < next &&row_end(&x->new_rows, end) > end)
+	changes = row_end(&x->new_rows, end);
+	if (next < x->new->start + x->new->size && changes > end &&changes < next)
 		return vf_refuse(x->vf, end, "unwind row changes in padding");
 	if (old >= x->old->start + x->old->size)
 		old = x->old->start + x->old->size - 1;
@@ -410,7 +410,7 @@ static int check_piece(struct ctx *x, const struct mp_map_piece *p)
 		return vf_refuse(vf, p->old_vaddr, "a moved block has no FDE");
 	if (padding_end(vf, p) == p->new_vaddr) /* a dropped jump: no code, no rows */
 		return 0;
-	if (old->flags & VF_FDE_BARE)
+	if (old->flags & VF_FDE_SYMBOL_ONLY)
 		return new ? vf_refuse(vf, p->new_vaddr,
 				       "the copy has an FDE, but the original has none")
 			   : 0;

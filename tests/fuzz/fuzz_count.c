@@ -77,10 +77,10 @@ int LLVMFuzzerInitialize(int *argc, char ***argv)
  * Return: true if the output verifies, or if only registers of functions in @report are not
  * proved.
  */
-static bool verifies(const struct mp_elf *elf, const struct me_image *image,
+static bool verifies(const struct mp_elf *elf, const struct me_output_parts *parts,
 		     const struct wish *wish, struct me_verify_report *report)
 {
-	struct rewrite_bytes out = rewrite_flatten(image);
+	struct rewrite_bytes out = rewrite_flatten(parts);
 	struct mp_err err = {""};
 	struct mp_elf *output;
 	int rc;
@@ -133,7 +133,7 @@ static bool write_once(const struct mp_cfg *cfg, const struct mp_counts *counts,
 	if (!rc && !plan.nr_stubs)
 		done = wish->numbers;
 	else if (!rc && plan.nr_blocks && !me_emit(cfg, &plan, &emitted, &err))
-		done = verifies(cfg->elf, &emitted.image, wish, report) || wish->damaged;
+		done = verifies(cfg->elf, &emitted.output, wish, report) || wish->damaged;
 	me_emitted_fini(&emitted);
 	me_instrument_free(instrument);
 	me_number_free(number);
@@ -178,7 +178,8 @@ static bool count(const struct mp_cfg *cfg, const struct mp_counts *counts, cons
 	return done;
 }
 
-/* ---- a good program --------------------------------------------------------------------------- */
+/* ---- a good program
+ * --------------------------------------------------------------------------- */
 
 static void count_program(const struct program *p, const uint8_t *data, size_t size,
 			  const struct wish *wish)
@@ -233,7 +234,8 @@ static void count_damaged(const struct program *p, const uint8_t *data, size_t s
 	free(copy);
 }
 
-/* ---- any code --------------------------------------------------------------------------------- */
+/* ---- any code
+ * --------------------------------------------------------------------------------- */
 
 /* A CIE like those of compilers, followed by an FDE per function: pc-relative, 4 bytes. */
 static const uint8_t cie[] = {20, 0,	0,    0, 0,    0,    0, 0, 1,	 'z', 'R', 0,

@@ -93,9 +93,9 @@ static uint8_t *byte_at(const struct program *p, uint64_t off)
 	return NULL;
 }
 
-static void verify(const struct program *p, const struct me_image *image)
+static void verify(const struct program *p, const struct me_output_parts *parts)
 {
-	struct rewrite_bytes out = rewrite_flatten(image);
+	struct rewrite_bytes out = rewrite_flatten(parts);
 	struct mp_elf *output;
 	struct mp_err err;
 
@@ -136,7 +136,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		fprintf(stderr, "%s\n", err.msg);
 		abort();
 	}
-	verify(p, &emitted.image);
+	verify(p, &emitted.output);
 	me_emitted_fini(&emitted);
 	memcpy(p->bytes, copy, p->size);
 	free(copy);

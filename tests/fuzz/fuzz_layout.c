@@ -72,7 +72,8 @@ int LLVMFuzzerInitialize(int *argc, char ***argv)
 	return 0;
 }
 
-/* ---- the profile ------------------------------------------------------------------------------ */
+/* ---- the profile
+ * ------------------------------------------------------------------------------ */
 
 static struct mp_ip_count ips[MAX_ITEMS];
 static struct mp_edge_count edges[MAX_ITEMS];
@@ -132,7 +133,8 @@ static void take_items(const struct program *p, const uint8_t *data, size_t size
 	sort();
 }
 
-/* ---- the way of morph-optimize ---------------------------------------------------------------- */
+/* ---- the way of morph-optimize
+ * ---------------------------------------------------------------- */
 
 static void check_counts(const struct mp_cfg *cfg, const struct mp_counts *counts)
 {
@@ -155,7 +157,7 @@ static void write_and_verify(const struct program *p, const struct me_plan *plan
 		fprintf(stderr, "%s\n", err.msg);
 		abort();
 	}
-	out = rewrite_flatten(&emitted.image);
+	out = rewrite_flatten(&emitted.output);
 	me_emitted_fini(&emitted);
 	if (!out.data)
 		return;

@@ -4,7 +4,8 @@
  * table: a graph whose invariants hold and, if something may move, an output that verifies.
  *
  * The input is {u8 flags, u8 start of a second function in units of 8, u16 bytes of code}, the
- * code, which lies at 0x1000, and constant data, which lies at 0x4000. See scripts/check/fuzz-seeds.
+ * code, which lies at 0x1000, and constant data, which lies at 0x4000. See
+ * scripts/check/fuzz-seeds.
  */
 #include <elf.h>
 #include <stdio.h>
@@ -81,9 +82,9 @@ static uint8_t *build(const uint8_t *data, size_t size, size_t *elf_size)
 	return bytes;
 }
 
-static void verify(const struct mp_elf *elf, const struct me_image *image)
+static void verify(const struct mp_elf *elf, const struct me_output_parts *parts)
 {
-	struct rewrite_bytes out = rewrite_flatten(image);
+	struct rewrite_bytes out = rewrite_flatten(parts);
 	struct mp_elf *output;
 	struct mp_err err;
 
@@ -113,7 +114,7 @@ static void use(const struct mp_elf *elf)
 	movable = rewrite_movable(cfg);
 	if (movable && !me_plan_all(cfg, movable, &seed, &plan, &err) && plan.nr_blocks &&
 	    !me_emit(cfg, &plan, &emitted, &err)) {
-		verify(elf, &emitted.image);
+		verify(elf, &emitted.output);
 		me_emitted_fini(&emitted);
 	}
 	me_plan_fini(&plan);

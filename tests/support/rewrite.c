@@ -51,14 +51,14 @@ bool rewrite_compile(const char *command, struct rewrite_bytes *out)
 	return done;
 }
 
-struct rewrite_bytes rewrite_flatten(const struct me_image *image)
+struct rewrite_bytes rewrite_flatten(const struct me_output_parts *output)
 {
-	struct rewrite_bytes b = {calloc(1, image->size_bytes + 1), image->size_bytes};
+	struct rewrite_bytes b = {calloc(1, output->size_bytes + 1), output->size_bytes};
 
-	for (uint32_t i = 0; b.data && i < image->nr_parts; i++)
-		if (image->parts[i].size)
-			memcpy(b.data + image->parts[i].off, image->parts[i].bytes,
-			       image->parts[i].size);
+	for (uint32_t i = 0; b.data && i < output->nr_parts; i++)
+		if (output->parts[i].size)
+			memcpy(b.data + output->parts[i].off, output->parts[i].bytes,
+			       output->parts[i].size);
 	return b;
 }
 
@@ -96,7 +96,7 @@ bool rewrite_all(const struct mp_elf *elf, const uint64_t *seed, struct rewrite_
 	if (!movable || me_plan_all(cfg, movable, seed, &plan, &err) || !plan.nr_blocks ||
 	    me_emit(cfg, &plan, &emitted, &err))
 		goto out;
-	*out = rewrite_flatten(&emitted.image);
+	*out = rewrite_flatten(&emitted.output);
 	done = out->data != NULL;
 	me_emitted_fini(&emitted);
 out:

@@ -10,7 +10,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "editor/place/image.h"
+#include "editor/place/output_parts.h"
 #include "libprof/cfg/cfg.h"
 #include "libprof/elf/elf.h"
 
@@ -21,8 +21,8 @@ struct rewrite_bytes {
 
 /* Runs `@command -o FILE` and reads FILE. Return: false: it failed. */
 bool rewrite_compile(const char *command, struct rewrite_bytes *out);
-/* Return: the bytes of the file that @image describes; data is NULL without memory. */
-struct rewrite_bytes rewrite_flatten(const struct me_image *image);
+/* Return: the bytes of the file that @output describes; data is NULL without memory. */
+struct rewrite_bytes rewrite_flatten(const struct me_output_parts *output);
 /* Return: one byte per function of @cfg: may it move? NULL: none may. Ownership: free(). */
 uint8_t *rewrite_movable(const struct mp_cfg *cfg);
 /*

@@ -226,7 +226,7 @@ static inline bool fixture_changed(const struct fixture *f, uint64_t vaddr, size
 static inline const struct me_copy *fixture_copy_of(const struct fixture *f, const char *name,
 						    uint32_t nr)
 {
-	uint32_t copy = f->placement.of_block[fixture_block(f, name, nr)];
+	uint32_t copy = f->placement.target_from_outside[fixture_block(f, name, nr)];
 
 	ck_assert_uint_ne(copy, MP_NONE);
 	return &f->placement.copies[copy];

@@ -102,12 +102,12 @@ static void real_write(struct real *r, struct mp_err *err)
 	struct me_emitted emitted;
 
 	ck_assert_msg(me_emit(r->cfg, &r->plan, &emitted, err) == 0, "%s", err->msg);
-	r->bytes = calloc(1, emitted.image.size_bytes);
+	r->bytes = calloc(1, emitted.output.size_bytes);
 	ck_assert_ptr_nonnull(r->bytes);
-	for (uint32_t i = 0; i < emitted.image.nr_parts; i++)
-		memcpy(r->bytes + emitted.image.parts[i].off, emitted.image.parts[i].bytes,
-		       emitted.image.parts[i].size);
-	ck_assert_msg(mp_elf_open_memory("after", r->bytes, emitted.image.size_bytes,
+	for (uint32_t i = 0; i < emitted.output.nr_parts; i++)
+		memcpy(r->bytes + emitted.output.parts[i].off, emitted.output.parts[i].bytes,
+		       emitted.output.parts[i].size);
+	ck_assert_msg(mp_elf_open_memory("after", r->bytes, emitted.output.size_bytes,
 					 MP_ELF_SYMBOLS, &r->after, err) == 0,
 		      "%s", err->msg);
 	me_emitted_fini(&emitted);

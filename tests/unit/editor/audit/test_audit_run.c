@@ -86,13 +86,13 @@ START_TEST(run_reads_all_of_a_large_output)
 }
 END_TEST
 
-START_TEST(run_tells_status_signal_and_last_words)
+START_TEST(run_tells_status_signal_and_last_stderr_line)
 {
 	struct me_run run = run_script("echo first >&2; echo why >&2; exit 3");
 
 	ck_assert(WIFEXITED(run.status));
 	ck_assert_int_eq(WEXITSTATUS(run.status), 3);
-	ck_assert_str_eq(run.last_words, "why");
+	ck_assert_str_eq(run.last_stderr_line, "why");
 	run = run_script("kill -SEGV $$");
 	ck_assert(WIFSIGNALED(run.status));
 	ck_assert_int_eq(WTERMSIG(run.status), SIGSEGV);
@@ -330,7 +330,7 @@ static Suite *audit_run_suite(void)
 	tcase_add_checked_fixture(run, setup, teardown);
 	tcase_add_test(run, run_hashes_what_is_written);
 	tcase_add_test(run, run_reads_all_of_a_large_output);
-	tcase_add_test(run, run_tells_status_signal_and_last_words);
+	tcase_add_test(run, run_tells_status_signal_and_last_stderr_line);
 	tcase_add_test(run, run_measures_children_too);
 	tcase_add_test(run, run_ends_what_does_not_end);
 	tcase_add_test(run, run_kills_what_is_left_behind);

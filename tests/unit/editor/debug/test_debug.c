@@ -46,7 +46,8 @@ START_TEST(moves_know_where_each_instruction_went)
 	}
 	ck_assert(!me_moves_address(&moves, fixture_vaddr(&f, "main"), &vaddr));
 	ck_assert(!me_moves_any(&moves, 0, UINT64_MAX));
-	ck_assert(!me_moves_leave(&moves, fixture_vaddr(&f, "f"), fixture_vaddr(&f, "f") + 1));
+	ck_assert(
+		!me_moves_any_uncopied(&moves, fixture_vaddr(&f, "f"), fixture_vaddr(&f, "f") + 1));
 	me_moves_fini(&moves);
 	fixture_free(&f);
 }
@@ -62,7 +63,7 @@ START_TEST(moves_tell_what_stayed_behind)
 	fixture_plan(&f, "f", 0);
 	moves_of(&f, &moves);
 	sym = fixture_symbol(&f, "f");
-	ck_assert(me_moves_leave(&moves, sym->vaddr, sym->vaddr + sym->size));
+	ck_assert(me_moves_any_uncopied(&moves, sym->vaddr, sym->vaddr + sym->size));
 	ck_assert(me_moves_any(&moves, sym->vaddr, sym->vaddr + 1));
 	me_moves_fini(&moves);
 	fixture_free(&f);
@@ -112,8 +113,8 @@ START_TEST(abbreviations_keep_the_size_of_entries)
 
 	ck_assert_int_eq(me_abbrevs_read(abbrev_bytes, sizeof(abbrev_bytes), 0, 5, &t), 0);
 	me_abbrevs_begin(&t, 5);
-	ck_assert_int_eq(me_abbrevs_find(&t, 2)->way, ME_ABBREV_JOINT);
-	ck_assert_int_eq(me_abbrevs_find(&t, 3)->way, ME_ABBREV_JOINT);
+	ck_assert_int_eq(me_abbrevs_find(&t, 2)->change, ME_ABBREV_BOTH);
+	ck_assert_int_eq(me_abbrevs_find(&t, 3)->change, ME_ABBREV_BOTH);
 	for (uint64_t code = 1; code <= 3; code++)
 		me_abbrevs_find(&t, code)->used = me_abbrevs_find(&t, code)->touched = true;
 	me_abbrev_choose_own(&t, me_abbrevs_find(&t, 1), 5);
@@ -179,15 +180,15 @@ START_TEST(a_unit_without_lists_needs_no_base)
 	me_abbrevs_begin(&t, 5);
 	own->used = me_abbrevs_find(&t, 2)->used = true;
 	me_abbrev_choose_own(&t, own, 5);
-	ck_assert_int_eq(own->way, ME_ABBREV_JOINT);
+	ck_assert_int_eq(own->change, ME_ABBREV_BOTH);
 	me_abbrevs_begin(&t, 5);
 	own->used = me_abbrevs_find(&t, 3)->used = true;
 	me_abbrev_choose_own(&t, own, 5);
-	ck_assert_int_eq(own->way, ME_ABBREV_NO_WAY);
+	ck_assert_int_eq(own->change, ME_ABBREV_NONE);
 	me_abbrevs_begin(&t, 3);
 	own->used = true;
 	me_abbrev_choose_own(&t, own, 3);
-	ck_assert_int_eq(own->way, ME_ABBREV_NO_WAY);
+	ck_assert_int_eq(own->change, ME_ABBREV_NONE);
 	me_abbrevs_fini(&t);
 }
 END_TEST

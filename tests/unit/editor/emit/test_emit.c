@@ -44,16 +44,17 @@ static int emit(struct fixture *f, uint64_t seed, struct me_emitted *out, struct
 
 static void lay_out(struct output *o)
 {
-	const struct me_image *image = &o->emitted.image;
+	const struct me_output_parts *output = &o->emitted.output;
 
-	o->size = image->size_bytes;
+	o->size = output->size_bytes;
 	o->bytes = calloc(1, o->size);
 	ck_assert_ptr_nonnull(o->bytes);
-	for (uint32_t i = 0; i < image->nr_parts; i++) {
+	for (uint32_t i = 0; i < output->nr_parts; i++) {
 		if (i)
-			ck_assert_uint_ge(image->parts[i].off,
-					  image->parts[i - 1].off + image->parts[i - 1].size);
-		memcpy(o->bytes + image->parts[i].off, image->parts[i].bytes, image->parts[i].size);
+			ck_assert_uint_ge(output->parts[i].off,
+					  output->parts[i - 1].off + output->parts[i - 1].size);
+		memcpy(o->bytes + output->parts[i].off, output->parts[i].bytes,
+		       output->parts[i].size);
 	}
 }
 
@@ -303,7 +304,7 @@ START_TEST(emit_says_what_it_did)
 	ck_assert_uint_gt(o.emitted.nr_jumps_added, 0);
 	ck_assert_uint_gt(o.emitted.nr_jumps_dropped, 0);
 	ck_assert_uint_eq(o.elf->nr_fdes, o.f.elf->nr_fdes + o.emitted.nr_fdes_new);
-	ck_assert_ptr_nonnull(o.emitted.slot_price);
+	ck_assert_ptr_nonnull(o.emitted.slot_replaced);
 	output_free(&o);
 }
 END_TEST

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* test_publish - publish and image: an output appears complete or not at all. */
+/* test_publish - publish and output_parts: an output appears complete or not at all. */
 #include <check.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -56,38 +56,38 @@ static int nr_files(void)
 	return n;
 }
 
-START_TEST(image_keeps_offsets_and_fills_gaps_with_zeros)
+START_TEST(parts_keep_offsets_and_fill_gaps_with_zeros)
 {
-	struct me_image image = {0};
+	struct me_output_parts parts = {0};
 	uint64_t off;
 	char bytes[32];
 	int fd;
 
-	ck_assert_int_eq(me_image_add(&image, (const uint8_t *)"abc", 3, 1, 0, &off), 0);
+	ck_assert_int_eq(me_output_parts_add(&parts, (const uint8_t *)"abc", 3, 1, 0, &off), 0);
 	ck_assert_uint_eq(off, 0);
-	ck_assert_int_eq(me_image_add(&image, (const uint8_t *)"de", 2, 8, 0, &off), 0);
+	ck_assert_int_eq(me_output_parts_add(&parts, (const uint8_t *)"de", 2, 8, 0, &off), 0);
 	ck_assert_uint_eq(off, 8);
-	ck_assert_uint_eq(image.size_bytes, 10);
+	ck_assert_uint_eq(parts.size_bytes, 10);
 	fd = open(output, O_RDWR | O_CREAT | O_TRUNC, 0600);
 	ck_assert_int_ge(fd, 0);
-	ck_assert_int_eq(me_image_write(&image, fd), 0);
+	ck_assert_int_eq(me_output_parts_write(&parts, fd), 0);
 	ck_assert_int_eq(pread(fd, bytes, sizeof(bytes), 0), 10);
 	ck_assert_mem_eq(bytes, "abc\0\0\0\0\0de", 10);
 	close(fd);
-	me_image_fini(&image);
+	me_output_parts_fini(&parts);
 }
 END_TEST
 
 START_TEST(publish_shows_nothing_before_commit)
 {
-	struct me_image image = {0};
+	struct me_output_parts parts = {0};
 	struct me_publish publish;
 	struct mp_err err;
 	struct stat st;
 
-	ck_assert_int_eq(me_image_add(&image, (const uint8_t *)"new", 3, 1, 0, NULL), 0);
+	ck_assert_int_eq(me_output_parts_add(&parts, (const uint8_t *)"new", 3, 1, 0, NULL), 0);
 	ck_assert_int_eq(me_publish_begin(&publish, input, output, &err), 0);
-	ck_assert_int_eq(me_publish_write(&publish, &image, &err), 0);
+	ck_assert_int_eq(me_publish_write(&publish, &parts, &err), 0);
 	ck_assert_int_eq(access(output, F_OK), -1);
 	ck_assert_int_eq(me_publish_commit(&publish, &err), 0);
 	me_publish_end(&publish);
@@ -95,7 +95,7 @@ START_TEST(publish_shows_nothing_before_commit)
 	ck_assert_int_eq(st.st_size, 3);
 	ck_assert_int_eq(st.st_mode & 07777, 0751); /* without set-user-id */
 	ck_assert_int_eq(nr_files(), 2);
-	me_image_fini(&image);
+	me_output_parts_fini(&parts);
 }
 END_TEST
 
@@ -151,20 +151,21 @@ END_TEST
 START_TEST(publish_tells_of_a_limit_on_the_size_of_files)
 {
 	struct rlimit before, limit;
-	struct me_image image = {0};
+	struct me_output_parts parts = {0};
 	struct me_publish publish;
 	struct mp_err err;
 
-	ck_assert_int_eq(me_image_add(&image, (const uint8_t *)"12345678", 8, 1, 0, NULL), 0);
+	ck_assert_int_eq(me_output_parts_add(&parts, (const uint8_t *)"12345678", 8, 1, 0, NULL),
+			 0);
 	ck_assert_int_eq(getrlimit(RLIMIT_FSIZE, &before), 0);
 	limit = (struct rlimit){4, before.rlim_max};
 	ck_assert_int_eq(me_publish_begin(&publish, input, output, &err), 0);
 	ck_assert_int_eq(setrlimit(RLIMIT_FSIZE, &limit), 0);
-	ck_assert_int_eq(me_publish_write(&publish, &image, &err), -EFBIG);
+	ck_assert_int_eq(me_publish_write(&publish, &parts, &err), -EFBIG);
 	me_publish_end(&publish);
 	ck_assert_int_eq(setrlimit(RLIMIT_FSIZE, &before), 0);
 	ck_assert_int_eq(nr_files(), 1);
-	me_image_fini(&image);
+	me_output_parts_fini(&parts);
 }
 END_TEST
 
@@ -184,7 +185,7 @@ static Suite *publish_suite(void)
 	TCase *tc = tcase_create("publish");
 
 	tcase_add_checked_fixture(tc, setup, teardown);
-	tcase_add_test(tc, image_keeps_offsets_and_fills_gaps_with_zeros);
+	tcase_add_test(tc, parts_keep_offsets_and_fill_gaps_with_zeros);
 	tcase_add_test(tc, publish_shows_nothing_before_commit);
 	tcase_add_test(tc, publish_leaves_nothing_behind_without_commit);
 	tcase_add_test(tc, publish_refuses_to_overwrite_its_input);

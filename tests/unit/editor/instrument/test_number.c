@@ -11,10 +11,10 @@
 #include <string.h>
 
 #include "editor/evidence/eligible.h"
-#include "editor/instrument/linger.h"
+#include "editor/instrument/old_code.h"
 #include "editor/instrument/number.h"
 #include "editor/layout/plan_all.h"
-#include "editor/evidence/registers.h"
+#include "editor/evidence/free_registers.h"
 #include "libprof/note/path_decode.h"
 
 #define WALKS_PER_FUNC 3
@@ -26,7 +26,7 @@ struct numbered {
 	struct me_eligible eligible;
 	uint8_t *movable;
 	uint8_t *arrives; /* per block: also reached from old code */
-	struct me_registers registers;
+	struct me_free_registers registers;
 	struct me_plan plan;
 	struct me_number_report report;
 	struct mp_path_table *table;
@@ -111,10 +111,10 @@ static void number(struct numbered *n, const char *file, bool polls)
 	for (uint32_t f = 0; f < n->cfg->nr_funcs; f++) {
 		n->movable[f] = n->eligible.verdict[f] == ME_ELIGIBLE;
 		if (n->movable[f])
-			me_linger_arrivals(n->cfg, f, n->arrives);
+			me_old_code_find_arrivals(n->cfg, f, n->arrives);
 	}
 	ck_assert_int_eq(me_number_new(n->cfg, polls, n->movable, NULL, &numbering, &err), 0);
-	ck_assert_int_eq(me_registers_find(n->cfg, n->movable, &n->registers, &err), 0);
+	ck_assert_int_eq(me_free_registers_find(n->cfg, n->movable, &n->registers, &err), 0);
 	ck_assert_int_eq(me_plan_all(n->cfg, n->movable, NULL, &n->plan, &err), 0);
 	ck_assert_msg(me_number_plan(numbering, NULL, n->movable, &n->plan, &n->report, &err) == 0,
 		      "%s", err.msg);
@@ -126,7 +126,7 @@ static void number(struct numbered *n, const char *file, bool polls)
 static void done(struct numbered *n)
 {
 	mp_path_table_free(n->table);
-	me_registers_fini(&n->registers);
+	me_free_registers_fini(&n->registers);
 	me_eligible_fini(&n->eligible);
 	me_plan_fini(&n->plan);
 	free(n->movable);
@@ -154,13 +154,13 @@ static void run_stub(struct walk *w, const struct me_stub *stub)
 	w->polled |= stub->polls;
 }
 
-static void run_stubs(struct walk *w, uint32_t from, uint32_t block, uint8_t ways)
+static void run_stubs(struct walk *w, uint32_t from, uint32_t block, uint8_t arrivals)
 {
 	const struct numbered *n = w->n;
 
 	for (uint32_t s = n->first_stub[block]; s < n->first_stub[block + 1]; s++)
-		if (n->stubs[s].what.ways == ways &&
-		    (ways != ME_STUB_EDGE || n->stubs[s].what.from == from))
+		if (n->stubs[s].what.arrivals == arrivals &&
+		    (arrivals != ME_STUB_EDGE || n->stubs[s].what.from == from))
 			run_stub(w, &n->stubs[s].what);
 }
 
@@ -178,7 +178,7 @@ static void run_block(struct walk *w, uint32_t block)
 	}
 	for (int r = 0; r < MP_NR_REGISTERS; r++)
 		if (!(w->n->registers.free[block] >> r & 1) ||
-		    (calls && !(ME_REGISTERS_CALLEE_SAVED >> r & 1)))
+		    (calls && !(ME_CALLEE_SAVED_REGISTERS >> r & 1)))
 			w->regs[r] = next_random(w);
 }
 
@@ -298,7 +298,7 @@ static struct walk walk_all(const char *file, bool polls)
 	/* Most of a program is understood, and most of that has paths. */
 	ck_assert_uint_gt(nr, n.cfg->nr_funcs / 2);
 	ck_assert_uint_gt(edges, 10 * nr);
-	ck_assert_uint_gt(n.report.nr_told, n.report.nr_merges / 2);
+	ck_assert_uint_gt(n.report.nr_told_apart, n.report.nr_merges / 2);
 	mp_path_fini(&path);
 	done(&n);
 	return w;

@@ -55,9 +55,9 @@ static bool stays_planned(void)
 	struct me_plan plan = {.blocks = list, .nr_blocks = 5};
 	struct mp_err err;
 
-	ck_assert_int_eq(me_entries_weigh(&toy.cfg, &toy.counts, &entries, &plan, &err), 0);
-	ck_assert(!entries.left[1]);
-	ck_assert_uint_eq(plan.nr_blocks, entries.left[0] ? 1 : 5);
+	ck_assert_int_eq(me_entries_drop_costly(&toy.cfg, &toy.counts, &entries, &plan, &err), 0);
+	ck_assert(!entries.dropped[1]);
+	ck_assert_uint_eq(plan.nr_blocks, entries.dropped[0] ? 1 : 5);
 	ck_assert_uint_eq(plan.blocks[plan.nr_blocks - 1].block, 4);
 	me_entries_fini(&entries);
 	return !plan.blocks[0].block;

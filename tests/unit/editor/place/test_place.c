@@ -371,7 +371,7 @@ END_TEST
 /* An fldcw in the second of two consecutive blocks, at any start address. */
 START_TEST(place_keeps_what_follows_an_fldcw_within_a_line)
 {
-	struct me_followers found;
+	struct me_after_fldcw found;
 	struct fixture f;
 	int nr_padded = 0;
 
@@ -380,7 +380,7 @@ START_TEST(place_keeps_what_follows_an_fldcw_within_a_line)
 		      ".type f, @function\nf:\n .cfi_startproc\n test %edi, %edi\n je 2f\n"
 		      " fldcw -4(%rsp)\n fistpl -8(%rsp)\n fld %st(0)\n fldcw (%r9)\n"
 		      " movl $217, %eax\n2: ret\n .cfi_endproc\n.size f, .-f\n");
-	me_followers_find(f.cfg, f.cfg->funcs[fixture_func(&f, "f")].first_block + 1, &found);
+	me_after_fldcw_find(f.cfg, f.cfg->funcs[fixture_func(&f, "f")].first_block + 1, &found);
 	ck_assert_uint_eq(found.nr, 2);
 	ck_assert_uint_eq(found.at[0].first, 4);
 	ck_assert_uint_eq(found.at[0].last, 7);

@@ -168,7 +168,7 @@ START_TEST(inplace_works_from_the_original_again)
 	ck_assert(me_digest_equal(&there, &again)); /* not an output of an output */
 	ck_assert_msg(!optimise(1, &done, &err), "%s", err.msg);
 	ck_assert(done.unchanged);
-	ck_assert(done.again);
+	ck_assert(done.was_output);
 	ck_assert_ptr_null(done.backup);
 	me_inplace_report_fini(&done);
 	ck_assert_int_eq(restore(&err), 0);

@@ -218,7 +218,7 @@ struct emitted {
 static int emitted_verify(struct emitted *e, struct mp_err *err)
 {
 	struct mp_elf *elf;
-	int rc = mp_elf_open_memory("output", e->bytes, e->out.image.size_bytes, MP_ELF_ALL, &elf,
+	int rc = mp_elf_open_memory("output", e->bytes, e->out.output.size_bytes, MP_ELF_ALL, &elf,
 				    err);
 
 	ck_assert_msg(!rc, "%s", err->msg);
@@ -232,11 +232,11 @@ static void emitted_build(struct emitted *e)
 	struct mp_err err = {""};
 
 	ck_assert_msg(!me_emit(e->f.cfg, &e->f.plan, &e->out, &err), "%s", err.msg);
-	e->bytes = calloc(1, e->out.image.size_bytes);
+	e->bytes = calloc(1, e->out.output.size_bytes);
 	ck_assert_ptr_nonnull(e->bytes);
-	for (uint32_t i = 0; i < e->out.image.nr_parts; i++)
-		memcpy(e->bytes + e->out.image.parts[i].off, e->out.image.parts[i].bytes,
-		       e->out.image.parts[i].size);
+	for (uint32_t i = 0; i < e->out.output.nr_parts; i++)
+		memcpy(e->bytes + e->out.output.parts[i].off, e->out.output.parts[i].bytes,
+		       e->out.output.parts[i].size);
 }
 
 static void emitted_free(struct emitted *e)
@@ -290,7 +290,7 @@ START_TEST(verify_refuses_words_of_one_label_that_lead_to_different_copies)
 	memcpy(&word, e.bytes + off, 8);
 	ck_assert_uint_ne(word, old);
 	ck_assert(!memcmp(e.bytes + off, e.bytes + off + 16, 8));
-	ck_assert_int_eq(mp_elf_open_memory("output", e.bytes, e.out.image.size_bytes, MP_ELF_ALL,
+	ck_assert_int_eq(mp_elf_open_memory("output", e.bytes, e.out.output.size_bytes, MP_ELF_ALL,
 					    &elf, &err),
 			 0);
 	ck_assert_int_eq(mp_map_read(elf, &map, &err), 0);

@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * eh_startup - the places where a static program's start-up code passes its .eh_frame
+ * to the unwinder. Needed for files without relocations, which would name these places.
+ * Called by patch.
+ */
+#ifndef ME_EH_STARTUP_H
+#define ME_EH_STARTUP_H
+
+#include <stdint.h>
+
+#include "libprof/elf/elf.h"
+
+struct me_eh_startup {
+	uint64_t fields[2]; /* addresses of the 32-bit operands: to register, to deregister */
+	uint64_t label;	    /* value of both operands: an address inside .eh_frame */
+};
+
+/*
+ * me_eh_startup_find - Return: 0; -ENOENT if there is no such code, or it differs from
+ * that of compilers' start-up files.
+ */
+int me_eh_startup_find(const struct mp_elf *elf, struct me_eh_startup *out);
+
+#endif

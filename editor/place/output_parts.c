@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: Apache-2.0
+/* output_parts - collects the parts of an output file, and writes them. */
+#include "editor/place/output_parts.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+static void part_fini(struct me_part *part)
+{
+	if (part->mapped)
+		munmap(part->owned, part->size);
+	else
+		free(part->owned);
+}
+
+int me_output_parts_add(struct me_output_parts *output, const uint8_t *bytes, size_t size,
+			uint64_t align, int own, uint64_t *off)
+{
+	uint64_t at = align > 1 ? (output->size_bytes + align - 1) / align * align
+				: output->size_bytes;
+	struct me_part part = {at, bytes, size, own ? (uint8_t *)bytes : NULL,
+			       own == ME_OUTPUT_PARTS_UNMAP};
+
+	if (output->nr_parts == output->capacity) {
+		uint32_t capacity = output->capacity ? 2 * output->capacity : 32;
+		struct me_part *parts = realloc(output->parts, capacity * sizeof(*parts));
+
+		if (!parts) {
+			part_fini(&part);
+			return -ENOMEM;
+		}
+		output->parts = parts;
+		output->capacity = capacity;
+	}
+	output->parts[output->nr_parts++] = part;
+	output->size_bytes = at + size;
+	if (off)
+		*off = at;
+	return 0;
+}
+
+uint64_t me_output_parts_holes(const struct me_output_parts *output)
+{
+	const uint64_t block = 4096;
+	uint64_t end = 0, holes = 0;
+
+	for (uint32_t i = 0; i < output->nr_parts; i++) {
+		uint64_t from = (end + block - 1) / block, to = output->parts[i].off / block;
+
+		if (to > from)
+			holes += (to - from) * block;
+		end = output->parts[i].off + output->parts[i].size;
+	}
+	return holes;
+}
+
+int me_output_parts_write(const struct me_output_parts *output, int fd)
+{
+	for (uint32_t i = 0; i < output->nr_parts; i++) {
+		const struct me_part *part = &output->parts[i];
+		size_t done = 0;
+
+		while (done < part->size) {
+			ssize_t n = pwrite(fd, part->bytes + done, part->size - done,
+					   (off_t)(part->off + done));
+
+			if (n < 0 && errno == EINTR)
+				continue;
+			if (n <= 0)
+				return n < 0 ? -errno : -EIO;
+			done += (size_t)n;
+		}
+	}
+	return ftruncate(fd, (off_t)output->size_bytes) ? -errno : 0;
+}
+
+void me_output_parts_fini(struct me_output_parts *output)
+{
+	for (uint32_t i = 0; i < output->nr_parts; i++)
+		part_fini(&output->parts[i]);
+	free(output->parts);
+	*output = (struct me_output_parts){0};
+}

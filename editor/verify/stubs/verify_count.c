@@ -1,0 +1,286 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * verify_count - checks what an instrumented output has in addition: counters in memory of
+ * their own, stubs that count and continue, and the runtime that maps a file over the counters.
+ * Called by verify, verify_headers, verify_pieces and verify_rest.
+ */
+#include <errno.h>
+#include <string.h>
+
+#include "editor/base/runtime.h"
+#include "editor/verify/verify_private.h"
+#include "libprof/note/edge_table.h"
+#include "libprof/note/path_table.h"
+#include "libprof/note/polls.h"
+
+#define PAGE ME_RUNTIME_PAGE
+
+static uint64_t page_up(uint64_t v)
+{
+	return (v + PAGE - 1) & ~(uint64_t)(PAGE - 1);
+}
+
+/* Runs before the headers are checked, so it looks at section names alone. */
+void vf_find_counters(struct vf *vf)
+{
+	const struct mp_section *counters = mp_elf_section(vf->n, ".morph.counters");
+	const struct mp_section *runtime = mp_elf_section(vf->n, ".morph.runtime");
+
+	if (!counters || !runtime || mp_elf_section(vf->o, ".morph.counters") ||
+	    mp_elf_section(vf->o, ".morph.runtime"))
+		return;
+	vf->counters = counters;
+	vf->runtime = runtime;
+}
+
+bool vf_is_phdr_with_counters(const struct vf *vf, const Elf64_Phdr *a, const Elf64_Phdr *b)
+{
+	const struct mp_section *c = vf->counters;
+	Elf64_Phdr was = *b;
+
+	if (!c || a->p_type != PT_LOAD || !(a->p_flags & PF_W) || !c->size || c->size % PAGE ||
+	    c->size > INT32_MAX || c->vaddr != page_up(a->p_vaddr + a->p_memsz) ||
+	    b->p_memsz != c->vaddr + c->size - b->p_vaddr)
+		return false;
+	was.p_memsz = a->p_memsz;
+	return !memcmp(&was, a, sizeof(was));
+}
+
+bool vf_is_counter_section(const struct vf *vf, const struct mp_section *sec)
+{
+	if (!vf->counters)
+		return false;
+	if (sec == vf->runtime)
+		return sec->type == SHT_PROGBITS && sec->flags == (SHF_ALLOC | SHF_EXECINSTR) &&
+		       sec->align == 16 && !sec->link && !sec->info && !sec->entsize;
+	if (sec == vf->counters)
+		return sec->type == SHT_NOBITS && sec->flags == (SHF_ALLOC | SHF_WRITE) &&
+		       sec->off == vf->alloc_end && sec->align == PAGE && !sec->link &&
+		       !sec->info && !sec->entsize;
+	return !vf->path_section && !strcmp(sec->name, MP_EDGE_TABLE_SECTION) &&
+	       sec->type == SHT_PROGBITS && !sec->flags && !sec->vaddr && sec->align == 1 &&
+	       !sec->link && !sec->info && !sec->entsize;
+}
+
+static bool is_zero(const char *p, const char *end)
+{
+	while (p < end)
+		if (*p++)
+			return false;
+	return true;
+}
+
+/* Read how many counters the table describes; vf_all_are_counted() wants a stub for each. */
+static int read_table(struct vf *vf)
+{
+	struct mp_edge_table *table;
+	int rc = mp_edge_table_read(vf->n, &table, vf->err);
+
+	if (rc == -ENOMEM)
+		return rc;
+	if (rc)
+		return vf_refuse(vf, vf->counters->vaddr,
+				 "the table that says what the counters count is unreadable");
+	vf->nr_counters = table->nr_counters;
+	mp_edge_table_free(table);
+	if (vf->nr_counters > (vf->counters->size - (vf->thread_state ? PAGE : 0)) / 8)
+		return vf_refuse(vf, vf->counters->vaddr,
+				 "the table describes more counters than there is room for");
+	vf->counted = calloc(vf->nr_counters / 64 + 1, sizeof(*vf->counted));
+	return vf->counted ? 0 : -ENOMEM;
+}
+
+/*
+ * Does the runtime map all counters, or the polls without the page behind them? With counters
+ * per thread it must not map the page behind the counters, where the runtime keeps its state.
+ */
+static bool is_mapped(const struct vf *vf, uint64_t at, const struct me_runtime_params *p)
+{
+	uint64_t counters = vf->counters->vaddr, bytes = vf->counters->size;
+
+	if (at + (uint64_t)p->counters != counters)
+		return false;
+	if (!vf->path_section && p->state)
+		return bytes > PAGE && p->counters_bytes == bytes - PAGE && !p->base &&
+		       at + (uint64_t)p->state == counters + p->counters_bytes;
+	if (p->state)
+		return false;
+	if (!vf->path_section)
+		return p->counters_bytes == bytes && !p->base;
+	return bytes == sizeof(struct mp_polls) + PAGE && p->counters_bytes == bytes - PAGE &&
+	       at + (uint64_t)p->base == counters + p->counters_bytes;
+}
+
+/* The runtime must be Morph's, with parameters that fit this output. */
+static int check_runtime(struct vf *vf, uint64_t *next)
+{
+	const char *name = vf->path_section ? MP_PATH_TABLE_SECTION : MP_EDGE_TABLE_SECTION;
+	const struct mp_section *sec = vf->runtime, *table;
+	uint64_t at = sec->vaddr + me_runtime_blob_size;
+	struct me_runtime_params p;
+	const uint8_t *bytes;
+
+	bytes = sec->size == me_runtime_blob_size + sizeof(p)
+			? mp_elf_bytes(vf->n, sec->vaddr, sec->size)
+			: NULL;
+	table = mp_elf_section(vf->n, name);
+	if (!bytes || !table || memcmp(bytes, me_runtime_blob, me_runtime_blob_size))
+		return vf_refuse(vf, sec->vaddr, "the runtime is not Morph's");
+	memcpy(&p, bytes + me_runtime_blob_size, sizeof(p));
+	if (p.magic != ME_RUNTIME_MAGIC || !is_mapped(vf, at, &p) ||
+	    p.table_hash != mp_edge_table_hash(vf->n->data + table->off, table->size) ||
+	    !memchr(p.path, 0, sizeof(p.path)) ||
+	    !is_zero(p.path + strlen(p.path), p.path + sizeof(p.path)))
+		return vf_refuse(vf, at, "the runtime's parameters do not match this output");
+	vf->thread_state = p.state ? at + (uint64_t)p.state : 0;
+	*next = p.next ? at + (uint64_t)p.next : 0;
+	return vf->path_section ? 0 : read_table(vf);
+}
+
+/* File offset of the original's DT_INIT, or of the first DT_NULL if another entry follows it;
+ * or 0. */
+static uint64_t init_entry(const struct mp_elf *o, uint64_t *init)
+{
+	uint64_t off = 0;
+
+	*init = 0;
+	for (uint32_t i = 0; i < o->nr_phdrs; i++) {
+		const Elf64_Phdr *ph = &o->phdrs[i];
+		bool ended = false;
+
+		if (ph->p_type != PT_DYNAMIC || ph->p_offset > o->size ||
+		    ph->p_filesz > o->size - ph->p_offset)
+			continue;
+		for (uint64_t k = 0; !ended && k + sizeof(Elf64_Dyn) <= ph->p_filesz;
+		     k += sizeof(Elf64_Dyn)) {
+			Elf64_Dyn d;
+
+			memcpy(&d, o->data + ph->p_offset + k, sizeof(d));
+			if (d.d_tag == DT_INIT) {
+				*init = d.d_un.d_ptr;
+				return ph->p_offset + k;
+			}
+			ended = d.d_tag == DT_NULL;
+			if (ended && k + 2 * sizeof(d) <= ph->p_filesz)
+				off = ph->p_offset + k;
+		}
+	}
+	return off;
+}
+
+int vf_check_start(struct vf *vf)
+{
+	uint64_t next, init, off;
+	Elf64_Dyn d;
+	int ret;
+
+	if (!vf->counters)
+		return 0;
+	ret = check_runtime(vf, &next);
+	if (ret)
+		return ret;
+	if (vf->n->ehdr.e_entry != vf->o->ehdr.e_entry) {
+		if (vf->n->ehdr.e_entry != vf->runtime->vaddr || next != vf->o->ehdr.e_entry)
+			return vf_refuse(vf, vf->n->ehdr.e_entry,
+					 "the entry is neither the original's nor the runtime's");
+		return 0;
+	}
+	off = init_entry(vf->o, &init);
+	if (!off || off > vf->n->size - sizeof(d))
+		return vf_refuse(vf, vf->runtime->vaddr,
+				 "neither the entry point nor DT_INIT starts the runtime");
+	memcpy(&d, vf->n->data + off, sizeof(d));
+	if (d.d_tag != DT_INIT || d.d_un.d_ptr != vf->runtime->vaddr + ME_RUNTIME_INIT ||
+	    next != init)
+		return vf_refuse(vf, vf->runtime->vaddr, "DT_INIT does not start the runtime");
+	vf->init_entry = off;
+	return 0;
+}
+
+/* lock incq counter(%rip), or incq %gs:counter(%rip), at @at, with a counter of its own. */
+static int check_counting(struct vf *vf, const struct mp_map_piece *p, const uint8_t *b,
+			  uint64_t at, uint64_t *next)
+{
+	static const uint8_t inc[] = {0x48, 0xff, 0x05};
+	uint64_t counter, bit;
+
+	if (at < p->new_vaddr + p->new_size && *b == (vf->thread_state ? 0x65 : 0xf0)) {
+		b++;
+		at++;
+	} else if (vf->thread_state) {
+		return vf_refuse(vf, at, "a stub does not count in its thread's counters");
+	}
+	if (at + 7 > p->new_vaddr + p->new_size || memcmp(b, inc, sizeof(inc)))
+		return vf_refuse(vf, at, "a stub does not count");
+	at += 7;
+	counter = vf_displacement_target(b + sizeof(inc), at) - vf->counters->vaddr;
+	if (counter % 8 || counter / 8 >= vf->nr_counters)
+		return vf_refuse(vf, p->new_vaddr, "a stub counts outside the counters");
+	bit = 1ULL << (counter / 8 % 64);
+	if (__atomic_fetch_or(&vf->counted[counter / 512], bit, __ATOMIC_RELAXED) & bit)
+		return vf_refuse(vf, p->new_vaddr, "a stub counts in another stub's counter");
+	if (!vf_flags_are_dead(vf, p->old_vaddr, false))
+		return vf_refuse(vf, p->new_vaddr,
+				 "a stub changes flags that are read from %#llx on",
+				 (unsigned long long)p->old_vaddr);
+	*next = at;
+	return 0;
+}
+
+/* A stub checks the thread's counters, counts, or does both. */
+static int check_counter_stub(struct vf *vf, const struct mp_map_piece *p, const uint8_t *b,
+			      uint64_t at, uint64_t *next)
+{
+	uint64_t end = p->new_vaddr + p->new_size;
+	int len = vf_check_thread(vf, p, b, at);
+
+	if (len < 0)
+		return len;
+	*next = at + (uint64_t)len;
+	/* Behind a check alone, the stub ends, or a jump follows. */
+	if (len && (*next == end || b[len] == 0xe9 || b[len] == 0xeb))
+		return 0;
+	return check_counting(vf, p, b + len, *next, next);
+}
+
+bool vf_all_are_counted(const struct vf *vf)
+{
+	uint64_t nr = 0;
+
+	for (uint64_t i = 0; i < vf->nr_counters; i++)
+		nr += vf->counted[i / 64] >> i % 64 & 1;
+	return nr == vf->nr_counters;
+}
+
+/* [endbr64], the stub's work, then on to the start of @p's original: a copy of it, or the next
+ * stub before it. */
+int vf_check_stub(struct vf *vf, const struct mp_map_piece *p)
+{
+	static const uint8_t endbr64[] = {0xf3, 0x0f, 0x1e, 0xfa};
+	uint64_t at = p->new_vaddr, end = p->new_vaddr + p->new_size;
+	const uint8_t *b = mp_elf_bytes(vf->n, at, p->new_size);
+	const struct mp_map_piece *to = p + 1;
+	struct vf_insn insn;
+	int ret;
+
+	if (!vf_has_stubs(vf) || !b || p->new_size < sizeof(endbr64))
+		return vf_refuse(vf, at, "code that is neither a copy nor a stub");
+	if (!memcmp(b, endbr64, sizeof(endbr64)))
+		at += sizeof(endbr64);
+	ret = vf->path_section ? vf_check_path_stub(vf, p, b + (at - p->new_vaddr), at, &at)
+			       : check_counter_stub(vf, p, b + (at - p->new_vaddr), at, &at);
+	if (ret)
+		return ret;
+	if (at < end) {
+		if (!vf_decode(b + (at - p->new_vaddr), end - at, at, &insn) ||
+		    insn.kind != VF_JMP || at + insn.len != end ||
+		    !vf_same_place(vf, p->old_vaddr, insn.target))
+			return vf_refuse(vf, at, "a stub does not continue at %#llx",
+					 (unsigned long long)p->old_vaddr);
+	} else if (to == vf->map->pieces + vf->map->nr_pieces ||
+		   vf_falls_to(vf, p) != to->new_vaddr || to->old_vaddr != p->old_vaddr) {
+		return vf_refuse(vf, at, "a stub does not run on into the copy of %#llx",
+				 (unsigned long long)p->old_vaddr);
+	}
+	return 0;
+}

@@ -1,0 +1,748 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * verify_graph - divides all code of the original into blocks. Finds the registers that
+ * functions want of one another, callees of their callers and callers of their callees, and
+ * those that each changes.
+ *
+ * Knows functions only by FDEs, which may be parts of one, and follows every jump wherever it
+ * leads. Called by verify_free_registers.
+ */
+#include <errno.h>
+#include <string.h>
+
+#include "editor/verify/stubs/verify_free_registers_private.h"
+
+#define WANT(reg_mask, shift) ((uint64_t)(reg_mask) << (shift))
+
+uint32_t vf_block_at(const struct vf *vf, uint64_t vaddr)
+{
+	const struct vf_graph *g = vf->graph;
+	uint64_t i = vaddr - g->head.base;
+
+	if (!vf_bits_get(&g->head, vaddr))
+		return VF_NONE;
+	return g->rank[i / 64] +
+	       (uint32_t)__builtin_popcountll(g->head.word[i / 64] & ((1ULL << (i % 64)) - 1));
+}
+
+/* ---- where blocks start -------------------------------------------------------------------- */
+
+static bool ends_block(const struct vf_insn *insn)
+{
+	return insn->kind != VF_OTHER;
+}
+
+struct reader {
+	struct vf *vf;
+	const struct mp_section *sec;
+	const uint8_t *bytes; /* of the section */
+	struct vf_insn insn;
+};
+
+/* Call @act for each instruction of all code that the scan decoded. */
+static int each_insn(struct vf *vf, int (*act)(struct reader *r, uint64_t at, void *ctx), void *ctx)
+{
+	for (uint32_t s = 0; s < vf->o->nr_sections; s++) {
+		struct reader r = {.vf = vf, .sec = &vf->o->sections[s]};
+		uint64_t end = r.sec->vaddr + r.sec->size;
+
+		if (!(r.sec->flags & SHF_ALLOC) || !(r.sec->flags & SHF_EXECINSTR) ||
+		    r.sec->type == SHT_NOBITS || !r.sec->size)
+			continue;
+		r.bytes = mp_elf_bytes(vf->o, r.sec->vaddr, r.sec->size);
+		for (uint64_t at = vf_bits_next(&vf->grid, r.sec->vaddr, end); r.bytes && at < end;
+		     at = vf_bits_next(&vf->grid, at + 1, end)) {
+			int ret;
+
+			if (!vf_decode(r.bytes + (at - r.sec->vaddr), end - at, at, &r.insn))
+				continue;
+			ret = act(&r, at, ctx);
+			if (ret)
+				return ret;
+		}
+	}
+	return 0;
+}
+
+static void set_head(const struct vf *vf, struct vf_bits *head, uint64_t at)
+{
+	if (vf_bits_get(&vf->grid, at))
+		vf_bits_set(head, at);
+}
+
+static int mark_heads(struct reader *r, uint64_t at, void *ctx)
+{
+	struct vf_bits *head = ctx;
+	uint64_t next = at + r->insn.len;
+
+	if (ends_block(&r->insn))
+		set_head(r->vf, head, next);
+	/* The scan could not decode what follows, or decoded it in another way. */
+	if (!vf_bits_get(&r->vf->grid, next) || vf_bits_next(&r->vf->grid, at + 1, next) < next)
+		set_head(r->vf, head, vf_bits_next(&r->vf->grid, at + 1, r->vf->text_end));
+	return 0;
+}
+
+static int find_heads(struct vf *vf)
+{
+	struct vf_graph *g = vf->graph;
+	uint64_t words;
+	int ret = vf_bits_init(&g->head, vf->text_start, vf->text_end);
+
+	if (ret)
+		return ret;
+	words = g->head.nr / 64 + 1;
+	for (uint64_t w = 0; w < words; w++)
+		g->head.word[w] = vf->target.word[w] & vf->grid.word[w];
+	for (uint32_t i = 0; i < vf->old_eh.nr_fdes; i++) {
+		set_head(vf, &g->head, vf->old_eh.fdes[i].start);
+		set_head(vf, &g->head, vf->old_eh.fdes[i].start + vf->old_eh.fdes[i].size);
+	}
+	for (uint32_t s = 0; s < vf->o->nr_sections; s++)
+		if (vf->o->sections[s].flags & SHF_EXECINSTR)
+			set_head(vf, &g->head, vf->o->sections[s].vaddr);
+	/* Each target of a stub starts a block. */
+	for (uint32_t i = 0; vf->map && i < vf->map->nr_pieces; i++)
+		set_head(vf, &g->head, vf->map->pieces[i].old_vaddr);
+	ret = each_insn(vf, mark_heads, &g->head);
+	g->rank = malloc(words * sizeof(*g->rank));
+	if (ret || !g->rank)
+		return ret ? ret : -ENOMEM;
+	for (uint64_t w = 0; w < words; w++) {
+		g->rank[w] = g->nr_blocks;
+		g->nr_blocks += (uint32_t)__builtin_popcountll(g->head.word[w]);
+	}
+	return 0;
+}
+
+/* ---- labels -------------------------------------------------------------------------------- */
+
+static void set_label(struct vf *vf, uint64_t vaddr)
+{
+	if (vf_is_text(vf, vaddr))
+		vf_bits_set(&vf->graph->label, vaddr);
+}
+
+/* Take the words behind each address that an operand names for offsets, while they lead to
+ * code. */
+static void label_offsets(struct vf *vf, const struct mp_section *sec)
+{
+	uint64_t end = sec->vaddr + sec->size;
+	uint64_t base = vf_bits_next(&vf->data_ref, sec->vaddr, end), next;
+
+	for (; base < end; base = next) {
+		next = vf_bits_next(&vf->data_ref, base + 1, end);
+		for (uint64_t at = base; at + 4 <= next; at += 4) {
+			const uint8_t *p = mp_elf_bytes(vf->o, at, 4);
+			int32_t word;
+
+			if (!p)
+				break;
+			memcpy(&word, p, 4);
+			if (!vf_bits_get(&vf->grid, base + (uint64_t)(int64_t)word))
+				break;
+			set_label(vf, base + (uint64_t)(int64_t)word);
+		}
+	}
+}
+
+/* Places that other than direct branches may lead to: addresses in words and operands. */
+static int find_labels(struct vf *vf)
+{
+	struct vf_graph *g = vf->graph;
+	const struct mp_elf *o = vf->o;
+	int ret = vf_bits_init(&g->label, vf->text_start, vf->text_end);
+
+	if (ret)
+		return ret;
+	for (uint64_t w = 0; w < g->label.nr / 64 + 1; w++)
+		g->label.word[w] = vf->text_ref.word[w] | vf->maybe_address.word[w];
+	for (uint32_t i = 0; i < o->nr_dyn_relocs; i++)
+		set_label(vf, o->dyn_relocs[i].sym_value + (uint64_t)o->dyn_relocs[i].addend);
+	for (uint32_t i = 0; i < o->nr_relocs; i++)
+		if (!vf_is_text(vf, o->relocs[i].vaddr))
+			set_label(vf, o->relocs[i].sym_value + (uint64_t)o->relocs[i].addend);
+	for (uint32_t s = 0; s < o->nr_sections; s++)
+		if ((o->sections[s].flags & SHF_ALLOC) && o->sections[s].type == SHT_PROGBITS &&
+		    !(o->sections[s].flags & SHF_EXECINSTR))
+			label_offsets(vf, &o->sections[s]);
+	for (uint32_t i = 0; i < o->nr_symbols; i++)
+		if (o->symbols[i].dynamic && o->symbols[i].shndx != SHN_UNDEF)
+			set_label(vf, o->symbols[i].vaddr);
+	set_label(vf, o->ehdr.e_entry);
+	return 0;
+}
+
+/* ---- what blocks do ------------------------------------------------------------------------ */
+
+/* Registers that one instruction wants. Pushing or spilling a register of @saved is not a use. */
+static uint64_t wants_of(const struct vf_effect *e, uint16_t saved)
+{
+	uint16_t low = e->reads[VF_PART_LOW];
+	uint16_t high = e->reads[VF_PART_HIGH] & (uint16_t)~low;
+
+	if (e->flags & VF_EFFECT_PUSH)
+		return WANT(low & ~saved & ~VF_REG(4), VF_WANT_PUSH);
+	if (e->flags & VF_EFFECT_SPILL) {
+		/* The base is always used; it is rsp or rbp. */
+		uint16_t base = low & (VF_REG(4) | VF_REG(5));
+
+		return WANT((low | high) & ~saved & ~base, VF_WANT_SPILL) | WANT(base, VF_WANT_LOW);
+	}
+	return WANT(low, VF_WANT_LOW) | WANT(high, VF_WANT_HIGH);
+}
+
+static uint64_t without(uint64_t want, const uint16_t kill[2])
+{
+	return want & ~(WANT(kill[0], VF_WANT_LOW) | WANT(kill[1], VF_WANT_HIGH) |
+			WANT(kill[0], VF_WANT_PUSH) | WANT(kill[0], VF_WANT_SPILL));
+}
+
+struct filler {
+	struct vf_block *block; /* the current block */
+	uint64_t expect;	/* where its next instruction must start */
+};
+
+/* Is @insn the call of a TLS descriptor, `call *(%rax)`, which changes rax alone? */
+static bool asks_descriptor(const uint8_t *bytes, const struct vf_insn *insn)
+{
+	return insn->len == 2 && bytes[0] == 0xff && bytes[1] == 0x10;
+}
+
+static uint8_t end_of(const uint8_t *bytes, const struct vf_insn *insn)
+{
+	switch (insn->kind) {
+	case VF_JCC:
+	case VF_ODD: return insn->rel_size == 2 ? VF_END_BAD : VF_END_JCC;
+	case VF_JMP: return VF_END_JMP;
+	case VF_CALL: return VF_END_CALL;
+	case VF_ICALL: return VF_END_ICALL;
+	case VF_IJMP_REG:
+	case VF_IJMP_MEM: return VF_END_IJMP;
+	case VF_STOP:
+		switch (bytes[0]) {
+		case 0xcf: return VF_END_BAD; /* iret */
+		case 0xf4:
+		case 0x0f: return VF_END_STOP;
+		default: return VF_END_RET; /* perhaps with prefixes */
+		}
+	default: return VF_END_FALL;
+	}
+}
+
+static void end_block(struct reader *r, struct vf_block *b, const uint8_t *bytes)
+{
+	const struct vf_insn *insn = &r->insn;
+	struct vf *vf = r->vf;
+
+	b->kind = end_of(bytes, insn);
+	b->returns = true;
+	b->to = VF_NONE;
+	if (insn->rel_size && vf_is_text(vf, insn->target)) {
+		b->to = vf_block_at(vf, insn->target);
+		if (b->to == VF_NONE)
+			b->kind = VF_END_BAD; /* target between two instructions */
+	}
+	if (insn->kind == VF_IJMP_MEM && insn->disp_off) {
+		b->through_memory = true;
+		b->filled_by_loader = mp_elf_dyn_reloc_at(vf->o, insn->target) != NULL;
+		b->returns = !vf_is_noreturn_slot(vf, insn->target);
+	}
+	if (insn->kind == VF_ICALL && insn->disp_off)
+		b->returns = !vf_is_noreturn_slot(vf, insn->target);
+	if (b->fde != VF_NONE &&
+	    ((insn->kind == VF_ICALL && !asks_descriptor(bytes, insn)) ||
+	     (insn->kind == VF_CALL && b->to == VF_NONE) || b->filled_by_loader))
+		vf->graph->changes[b->fde] |= VF_CALLER_SAVED;
+}
+
+static int fill_block(struct reader *r, uint64_t at, void *ctx)
+{
+	struct filler *f = ctx;
+	struct vf *vf = r->vf;
+	struct vf_graph *g = vf->graph;
+	const uint8_t *bytes = r->bytes + (at - r->sec->vaddr);
+	uint64_t avail = r->sec->vaddr + r->sec->size - at;
+	struct vf_effect e;
+	struct vf_block *b;
+
+	if (vf_bits_get(&g->head, at)) {
+		const struct vf_fde *fde = vf_eh_find(&vf->old_eh, at);
+
+		/* Find the block by address: sections may be in any order, and overlap in a
+		 * damaged file. */
+		b = f->block = &g->blocks[vf_block_at(vf, at)];
+		b->start = (uint32_t)(at - vf->text_start);
+		b->fde = fde ? (uint32_t)(fde - vf->old_eh.fdes) : VF_NONE;
+		b->to = VF_NONE;
+	} else if (at != f->expect || !f->block) {
+		if (f->block)
+			f->block->kind = VF_END_BAD;
+		return 0;
+	}
+	b = f->block;
+	f->expect = at + r->insn.len;
+	b->last = (uint32_t)(at - vf->text_start);
+	b->end = (uint32_t)(f->expect - vf->text_start);
+	e = vf_effect_of(bytes, avail);
+	b->want |= without(wants_of(&e, b->fde == VF_NONE ? 0 : g->saves[b->fde]), b->kill);
+	b->kill[0] |= e.writes[VF_PART_LOW];
+	b->kill[1] |= e.writes[VF_PART_HIGH];
+	b->sets |= e.sets;
+	if (b->fde != VF_NONE)
+		g->changes[b->fde] |= e.sets & VF_CALLER_SAVED;
+	if (ends_block(&r->insn)) {
+		end_block(r, b, bytes);
+		f->block = NULL;
+	}
+	return 0;
+}
+
+/* Find the registers that each FDE's rows save for the caller. */
+static int find_saved(struct vf *vf)
+{
+	struct vf_rows rows = {0};
+	int ret = 0;
+
+	for (uint32_t i = 0; i < vf->old_eh.nr_fdes && ret != -ENOMEM; i++) {
+		rows.nr = 0;
+		ret = vf_rows_build(&vf->old_eh, &vf->old_eh.fdes[i], &rows);
+		for (uint32_t k = 0; !ret && k < rows.nr; k++)
+			vf->graph->saves[i] |= vf_row_saves(&rows.row[k]);
+	}
+	free(rows.row);
+	return ret == -ENOMEM ? ret : 0;
+}
+
+/* Set @flag for the function that starts at @vaddr. */
+static void flag_function(struct vf *vf, uint64_t vaddr, uint8_t flag)
+{
+	const struct vf_fde *fde = vf_is_text(vf, vaddr) ? vf_eh_find(&vf->old_eh, vaddr) : NULL;
+
+	if (fde && fde->start == vaddr)
+		vf->graph->flags[fde - vf->old_eh.fdes] |= flag;
+}
+
+/*
+ * A number in data may only look like an address; one that the loader or an operand uses is
+ * one. It may still be that of a part of a function, unless some code calls it.
+ */
+static void find_known(struct vf *vf)
+{
+	const struct vf_graph *g = vf->graph;
+	const struct mp_elf *o = vf->o;
+
+	for (uint32_t i = 0; i < o->nr_dyn_relocs; i++)
+		flag_function(vf, o->dyn_relocs[i].sym_value + (uint64_t)o->dyn_relocs[i].addend,
+			      VF_FUNC_NAMED);
+	for (uint32_t i = 0; i < vf->old_eh.nr_fdes; i++)
+		if (vf_bits_get(&vf->text_ref, vf->old_eh.fdes[i].start))
+			g->flags[i] |= VF_FUNC_NAMED;
+	for (uint32_t i = 0; i < g->nr_blocks; i++) {
+		uint32_t to = g->blocks[i].kind == VF_END_CALL ? g->blocks[i].to : VF_NONE;
+		uint32_t fde = to == VF_NONE ? VF_NONE : g->blocks[to].fde;
+
+		if (fde != VF_NONE && g->flags[fde] & VF_FUNC_NAMED)
+			flag_function(vf, vf->text_start + g->blocks[to].start, VF_FUNC_KNOWN);
+	}
+	for (uint32_t i = 0; i < o->nr_symbols; i++)
+		if (o->symbols[i].dynamic && o->symbols[i].shndx != SHN_UNDEF)
+			flag_function(vf, o->symbols[i].vaddr, VF_FUNC_KNOWN);
+	flag_function(vf, o->ehdr.e_entry, VF_FUNC_KNOWN);
+}
+
+static void find_entries(struct vf *vf)
+{
+	struct vf_graph *g = vf->graph;
+
+	for (uint32_t i = 0; i < vf->old_eh.nr_fdes; i++)
+		if (vf_bits_get(&g->label, vf->old_eh.fdes[i].start))
+			g->flags[i] |= VF_FUNC_CALLED;
+	for (uint32_t i = 0; i < g->nr_blocks; i++) {
+		const struct vf_block *b = &g->blocks[i];
+		uint32_t fde;
+
+		fde = b->to == VF_NONE ? VF_NONE : g->blocks[b->to].fde;
+		if (fde == VF_NONE)
+			continue;
+		if (b->kind == VF_END_CALL)
+			g->flags[fde] |= VF_FUNC_CALLED;
+		else if (fde != b->fde)
+			g->flags[fde] |= VF_FUNC_JUMPED;
+	}
+}
+
+static bool has_labels(const struct vf *vf, uint32_t i)
+{
+	const struct vf_fde *fde = &vf->old_eh.fdes[i];
+	uint64_t end = fde->start + fde->size;
+
+	return vf_bits_next(&vf->graph->label, fde->start + 1, end) < end;
+}
+
+static int fill_blocks(struct vf *vf)
+{
+	struct vf_graph *g = vf->graph;
+	struct filler f = {0};
+	int ret;
+
+	g->blocks = calloc((size_t)g->nr_blocks + 1, sizeof(*g->blocks));
+	if (!g->blocks)
+		return -ENOMEM;
+	ret = each_insn(vf, fill_block, &f);
+	find_entries(vf);
+	find_known(vf);
+	if (!ret)
+		ret = vf_graph_find_tables(vf);
+	for (uint32_t i = 0; !ret && i < g->nr_blocks; i++) {
+		struct vf_block *b = &g->blocks[i];
+
+		if (b->kind == VF_END_IJMP && b->fde != VF_NONE && !has_labels(vf, b->fde))
+			g->changes[b->fde] |= VF_CALLER_SAVED;
+		/* The block that control falls into must follow. */
+		if ((b->kind == VF_END_FALL || b->kind == VF_END_JCC) &&
+		    (i + 1 == g->nr_blocks || g->blocks[i + 1].start != b->end))
+			b->kind = VF_END_BAD;
+	}
+	return ret;
+}
+
+/* ---- between functions --------------------------------------------------------------------- */
+
+bool vf_continues_after_call(const struct vf_graph *g, uint32_t i)
+{
+	const struct vf_block *b = &g->blocks[i];
+
+	return b->returns && i + 1 < g->nr_blocks && g->blocks[i + 1].start == b->end &&
+	       (b->fde == VF_NONE || g->blocks[i + 1].fde == b->fde);
+}
+
+/* May control get from block @i to a return, by what is known in @returns? */
+static bool returns_from(const struct vf_graph *g, uint32_t i, const uint8_t *returns)
+{
+	const struct vf_block *b = &g->blocks[i];
+
+	switch (b->kind) {
+	case VF_END_FALL: return returns[i + 1];
+	case VF_END_JCC: return returns[i + 1] || b->to == VF_NONE || returns[b->to];
+	case VF_END_JMP: return b->to == VF_NONE || returns[b->to];
+	case VF_END_CALL:
+		return (b->to == VF_NONE || returns[b->to]) && vf_continues_after_call(g, i) &&
+		       returns[i + 1];
+	case VF_END_ICALL: return vf_continues_after_call(g, i) && returns[i + 1];
+	case VF_END_TABLE:
+		for (const uint32_t *t = &g->targets[b->to]; *t != VF_NONE; t++)
+			if (returns[*t])
+				return true;
+		return false;
+	case VF_END_IJMP: return b->returns;
+	case VF_END_STOP: return false;
+	default: return true;
+	}
+}
+
+/* Find calls that never return, from the returns backwards. */
+static int find_returns(struct vf *vf)
+{
+	struct vf_graph *g = vf->graph;
+	uint8_t *returns = calloc((size_t)g->nr_blocks + 1, 1);
+	bool changed = true;
+
+	if (!returns)
+		return -ENOMEM;
+	while (changed) {
+		changed = false;
+		for (uint32_t i = g->nr_blocks; i-- > 0;) {
+			if (returns[i] || !returns_from(g, i, returns))
+				continue;
+			returns[i] = 1;
+			changed = true;
+		}
+	}
+	for (uint32_t i = 0; i < g->nr_blocks; i++) {
+		struct vf_block *b = &g->blocks[i];
+
+		if (b->kind == VF_END_CALL && b->to != VF_NONE && !returns[b->to])
+			b->returns = false;
+	}
+	free(returns);
+	return 0;
+}
+
+#define WANT_USES (WANT(VF_ALL_REGS, VF_WANT_LOW) | WANT(VF_ALL_REGS, VF_WANT_HIGH))
+
+/* Registers wanted by the blocks at labels within the FDE of @b: an indirect jump may lead
+ * there. */
+static uint64_t labels_in(const struct vf *vf, const struct vf_block *b, bool wanted)
+{
+	const struct vf_graph *g = vf->graph;
+	const struct vf_fde *fde = b->fde == VF_NONE ? NULL : &vf->old_eh.fdes[b->fde];
+	uint64_t want = 0, end = fde ? fde->start + fde->size : 0;
+
+	for (uint64_t at = fde ? vf_bits_next(&g->label, fde->start + 1, end) : end; at < end;
+	     at = vf_bits_next(&g->label, at + 1, end)) {
+		uint32_t to = vf_block_at(vf, at);
+
+		if (to != VF_NONE)
+			want |= wanted ? g->blocks[to].wanted : g->blocks[to].in;
+	}
+	return want;
+}
+
+/* Does @to start a function that @b does not belong to? */
+static bool is_call(const struct vf *vf, const struct vf_block *b, const struct vf_block *to)
+{
+	const struct vf_graph *g = vf->graph;
+
+	return to->filled_by_loader ||
+	       (to->fde != VF_NONE && to->fde != b->fde && g->flags[to->fde] & VF_FUNC_CALLED &&
+		vf->text_start + to->start == vf->old_eh.fdes[to->fde].start);
+}
+
+/*
+ * Registers wanted at block @i, where @b continues. If @i starts another function, this is a
+ * call and a return: registers that it saves are not wanted, the results of @b's function are.
+ */
+static uint64_t at_start(const struct vf *vf, const struct vf_block *b, uint32_t i, bool wanted)
+{
+	const struct vf_graph *g = vf->graph;
+
+	if (i == VF_NONE)
+		return 0;
+	if (!wanted)
+		return g->blocks[i].in;
+	if (!is_call(vf, b, &g->blocks[i]))
+		return g->blocks[i].wanted;
+	return (vf_wanted_of_callers(g, i) & WANT_USES) |
+	       (b->fde == VF_NONE ? 0 : g->results[b->fde]);
+}
+
+/* Registers wanted behind the last instruction of block @i. @wanted: include those of callers. */
+static uint64_t wanted_after(const struct vf *vf, uint32_t i, bool wanted)
+{
+	const struct vf_graph *g = vf->graph;
+	const struct vf_block *b = &g->blocks[i];
+	uint64_t want = 0;
+
+	switch (b->kind) {
+	case VF_END_FALL: return at_start(vf, b, i + 1, wanted);
+	case VF_END_JCC: return at_start(vf, b, i + 1, wanted) | at_start(vf, b, b->to, wanted);
+	case VF_END_JMP: return at_start(vf, b, b->to, wanted);
+	case VF_END_CALL:
+		/* A callee does not want the registers that it saves. */
+		if (b->to != VF_NONE)
+			want = vf_wanted_of_callers(g, b->to) & (wanted ? WANT_USES : UINT64_MAX);
+		/* fall through */
+	case VF_END_ICALL:
+		return want | (vf_continues_after_call(g, i) ? at_start(vf, b, i + 1, wanted) : 0);
+	case VF_END_TABLE:
+		for (const uint32_t *t = &g->targets[b->to]; *t != VF_NONE; t++)
+			want |= at_start(vf, b, *t, wanted);
+		return want;
+	case VF_END_IJMP: want = b->filled_by_loader ? 0 : labels_in(vf, b, wanted); break;
+	case VF_END_RET: break;
+	case VF_END_STOP: return 0;
+	default: return WANT_USES;
+	}
+	if (wanted && b->fde != VF_NONE)
+		want |= g->results[b->fde];
+	return want;
+}
+
+static void find_wants(struct vf *vf)
+{
+	struct vf_graph *g = vf->graph;
+	bool changed = true;
+
+	while (changed) {
+		changed = false;
+		for (uint32_t i = g->nr_blocks; i-- > 0;) {
+			struct vf_block *b = &g->blocks[i];
+			uint64_t in = b->want | without(wanted_after(vf, i, false), b->kill);
+
+			changed |= in != b->in;
+			b->in = in;
+		}
+	}
+	for (uint32_t i = 0; i < g->nr_blocks; i++)
+		g->blocks[i].wanted = g->blocks[i].in & WANT_USES;
+}
+
+/* @want is wanted where control returns from block @to. */
+static bool add_results(struct vf_graph *g, uint32_t to, uint64_t want)
+{
+	uint32_t fde = to == VF_NONE ? VF_NONE : g->blocks[to].fde;
+	uint64_t may = 0;
+
+	if (fde == VF_NONE)
+		return false;
+	for (unsigned int part = 0; part < 64; part += 16)
+		may |= (uint64_t)(uint16_t)(g->result_candidates[fde] | ~VF_CALLER_SAVED) << part;
+	want &= may;
+	if (!(want & ~g->results[fde]))
+		return false;
+	g->results[fde] |= want;
+	return true;
+}
+
+/* A call passes on what is wanted behind it; a jump, what its own callers want. */
+static bool pass_results(struct vf_graph *g, uint32_t i)
+{
+	const struct vf_block *b = &g->blocks[i];
+	bool changed = false;
+
+	if (b->kind == VF_END_CALL)
+		return vf_continues_after_call(g, i) &&
+		       add_results(g, b->to, g->blocks[i + 1].wanted);
+	if (b->fde == VF_NONE)
+		return false;
+	if (b->kind == VF_END_JMP || b->kind == VF_END_JCC)
+		changed = add_results(g, b->to, g->results[b->fde]);
+	if (b->kind == VF_END_FALL || b->kind == VF_END_JCC)
+		changed |= add_results(g, i + 1, g->results[b->fde]);
+	return changed;
+}
+
+static void find_results(struct vf *vf)
+{
+	struct vf_graph *g = vf->graph;
+	bool changed = true;
+
+	while (changed) {
+		changed = false;
+		for (uint32_t i = g->nr_blocks; i-- > 0;) {
+			struct vf_block *b = &g->blocks[i];
+			uint64_t now = b->want | without(wanted_after(vf, i, true), b->kill);
+
+			changed |= now != b->wanted;
+			b->wanted = now;
+			changed |= pass_results(g, i);
+		}
+	}
+}
+
+/* ---- changed registers --------------------------------------------------------------------- */
+
+/* Add to each function the changes of its callees and jump targets. */
+static void find_changes(struct vf *vf)
+{
+	struct vf_graph *g = vf->graph;
+	bool changed = true;
+
+	while (changed) {
+		changed = false;
+		for (uint32_t i = 0; i < g->nr_blocks; i++) {
+			const struct vf_block *b = &g->blocks[i];
+			uint16_t more = 0;
+			uint32_t fde;
+
+			if (b->fde == VF_NONE || b->to == VF_NONE || b->kind == VF_END_TABLE)
+				continue;
+			fde = g->blocks[b->to].fde;
+			if (fde != VF_NONE)
+				more = g->changes[fde];
+			else if (b->kind == VF_END_CALL || g->blocks[b->to].filled_by_loader)
+				more = VF_CALLER_SAVED;
+			changed |= (more & ~g->changes[b->fde]) != 0;
+			g->changes[b->fde] |= more;
+		}
+	}
+}
+
+/* Callers reach a part only through functions that jump to it. They may rely on a register if
+ * any of these functions keeps it. */
+static void find_not_preserved(struct vf *vf)
+{
+	struct vf_graph *g = vf->graph;
+	bool changed = true;
+
+	for (uint32_t i = 0; i < vf->old_eh.nr_fdes; i++) {
+		bool part = g->flags[i] == VF_FUNC_JUMPED;
+
+		g->not_preserved[i] = part ? VF_ALL_REGS : g->changes[i];
+	}
+	while (changed) {
+		changed = false;
+		for (uint32_t i = 0; i < g->nr_blocks; i++) {
+			const struct vf_block *b = &g->blocks[i];
+			uint32_t fde;
+
+			if (b->fde == VF_NONE || b->to == VF_NONE ||
+			    (b->kind != VF_END_JMP && b->kind != VF_END_JCC))
+				continue;
+			fde = g->blocks[b->to].fde;
+			if (fde == VF_NONE || g->flags[fde] != VF_FUNC_JUMPED ||
+			    !(g->not_preserved[fde] & ~g->not_preserved[b->fde]))
+				continue;
+			g->not_preserved[fde] &= g->not_preserved[b->fde];
+			changed = true;
+		}
+	}
+}
+
+int vf_graph_build(struct vf *vf)
+{
+	uint32_t nr = vf->old_eh.nr_fdes + 1;
+	struct vf_graph *g = calloc(1, sizeof(*g));
+	int ret;
+
+	vf->graph = g;
+	if (!g)
+		return -ENOMEM;
+	g->first_dynamic = vf->o->nr_symbols;
+	while (g->first_dynamic && vf->o->symbols[g->first_dynamic - 1].dynamic)
+		g->first_dynamic--;
+	g->changes = calloc(nr, sizeof(*g->changes));
+	g->not_preserved = calloc(nr, sizeof(*g->not_preserved));
+	g->saves = calloc(nr, sizeof(*g->saves));
+	g->result_candidates = calloc(nr, sizeof(*g->result_candidates));
+	g->results = calloc(nr, sizeof(*g->results));
+	g->flags = calloc(nr, sizeof(*g->flags));
+	g->live = calloc(nr, sizeof(*g->live));
+	if (!g->changes || !g->not_preserved || !g->saves || !g->result_candidates || !g->results ||
+	    !g->flags || !g->live)
+		return -ENOMEM;
+	ret = find_saved(vf);
+	if (!ret)
+		ret = find_heads(vf);
+	if (!ret)
+		ret = find_labels(vf);
+	if (!ret)
+		ret = fill_blocks(vf);
+	if (!ret)
+		ret = find_returns(vf);
+	if (ret)
+		return ret;
+	find_changes(vf);
+	ret = vf_find_result_candidates(vf, g->result_candidates);
+	if (ret)
+		return ret;
+	find_wants(vf);
+	find_results(vf);
+	find_not_preserved(vf);
+	return 0;
+}
+
+void vf_graph_free(struct vf *vf)
+{
+	struct vf_graph *g = vf->graph;
+
+	if (!g)
+		return;
+	for (uint32_t i = 0; g->live && i < vf->old_eh.nr_fdes; i++)
+		free(g->live[i]);
+	vf_bits_fini(&g->head);
+	vf_bits_fini(&g->label);
+	free(g->rank);
+	free(g->blocks);
+	free(g->targets);
+	free(g->changes);
+	free(g->not_preserved);
+	free(g->saves);
+	free(g->result_candidates);
+	free(g->results);
+	free(g->flags);
+	free(g->live);
+	free(g);
+	vf->graph = NULL;
+}

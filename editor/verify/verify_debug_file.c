@@ -1,0 +1,155 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * verify_debug_file - compares the output's debug file with the original's: build-id, headers and
+ * checksum must be those of the output, the rest as it was. verify calls it when the output is
+ * proved.
+ *
+ * No run depends on this file, but a debugger would show wrong things with another program's.
+ */
+#include <errno.h>
+#include <string.h>
+#include <zlib.h>
+
+#include "editor/verify/verify_private.h"
+
+#define LINK ".gnu_debuglink"
+
+bool vf_is_link(const struct vf *vf, const struct mp_section *sec)
+{
+	return vf->debug && !strcmp(sec->name, LINK) && sec->type == SHT_PROGBITS && !sec->flags &&
+	       !sec->vaddr && !sec->link && !sec->info && !sec->entsize;
+}
+
+/* The section holds a name, zeros up to a multiple of four bytes, the checksum. */
+static int check_link(struct vf *vf)
+{
+	const struct mp_section *sec = mp_elf_section(vf->n, LINK);
+	const struct mp_elf *debug = vf->debug->output;
+	size_t len = strlen(vf->debug->name), at = (len + 4) & ~(size_t)3;
+	uint32_t crc = (uint32_t)crc32_z(0, debug->data, debug->size);
+	uint32_t zero = 0;
+	const uint8_t *p;
+
+	if (!sec || !vf_is_link(vf, sec) || sec->size != at + sizeof(crc))
+		return vf_refuse(vf, 0, "no " LINK " leads to the debug file");
+	p = vf->n->data + sec->off;
+	if (memcmp(p, vf->debug->name, len) || memcmp(p + len, &zero, at - len) ||
+	    memcmp(p + at, &crc, sizeof(crc)))
+		return vf_refuse(vf, 0, LINK " does not match the debug file");
+	return 0;
+}
+
+/* The build-id must be the output's own; other notes must not have changed. */
+int vf_check_kept_note(struct vf *vf, const struct mp_section *a, const struct mp_section *b)
+{
+	const struct mp_section *own = mp_elf_section(vf->program, a->name);
+	const uint8_t *want = vf->o->data + a->off;
+
+	if (!strcmp(a->name, ".note.gnu.build-id")) {
+		if (!own || own->type != SHT_NOTE || own->size != a->size)
+			return vf_refuse(vf, a->vaddr, "the program has no such build-id");
+		want = vf->program->data + own->off;
+	}
+	if (memcmp(want, vf->n->data + b->off, b->size))
+		return vf_refuse(vf, a->vaddr, "contents of section %.40s changed", a->name);
+	return 0;
+}
+
+static int check_ehdr(struct vf *vf)
+{
+	Elf64_Ehdr a = vf->o->ehdr, b = vf->n->ehdr;
+
+	a.e_shoff = b.e_shoff;
+	a.e_shnum = b.e_shnum;
+	a.e_shstrndx = b.e_shstrndx;
+	a.e_phoff = sizeof(Elf64_Ehdr);
+	a.e_phentsize = sizeof(Elf64_Phdr);
+	a.e_phnum = (uint16_t)vf->program->nr_phdrs;
+	if (memcmp(&a, &b, sizeof(a)))
+		return vf_refuse(vf, 0, "ELF header changed beyond its tables");
+	return 0;
+}
+
+/* File offset up to which headers and notes stand where the program has them. */
+static uint64_t kept_end(const struct vf *vf, uint64_t end)
+{
+	for (uint32_t i = 1; i < vf->n->nr_sections; i++) {
+		const struct mp_section *b = &vf->n->sections[i];
+		const struct mp_section *own = mp_elf_section_at(vf->program, b->vaddr);
+
+		if (!(b->flags & SHF_ALLOC) || b->type != SHT_NOTE)
+			continue;
+		if (!own || own->vaddr != b->vaddr || own->off != b->off || b->off < end)
+			break;
+		end = b->off + b->size;
+	}
+	return end;
+}
+
+/* Each header must be the program's, but covers only those bytes that this file has. */
+static int check_phdrs(struct vf *vf)
+{
+	const struct mp_elf *program = vf->program;
+	uint64_t end = sizeof(Elf64_Ehdr) + program->nr_phdrs * sizeof(Elf64_Phdr), kept;
+
+	vf->alloc_end = end;
+	if (end > vf->n->size)
+		return vf_refuse(vf, 0, "program headers are cut off");
+	kept = kept_end(vf, end);
+	for (uint32_t i = 0; i < program->nr_phdrs; i++) {
+		Elf64_Phdr a = program->phdrs[i];
+		bool first = a.p_type == PT_LOAD && a.p_offset == 0 && a.p_filesz >= kept;
+		bool whole = (a.p_type == PT_NOTE || a.p_type == PT_PHDR ||
+			      a.p_type == PT_GNU_PROPERTY) &&
+			     a.p_offset + a.p_filesz <= kept;
+
+		if (first) {
+			a.p_filesz = kept;
+		} else if (!whole) {
+			a.p_offset = a.p_align > 1 ? a.p_vaddr % a.p_align : 0;
+			a.p_filesz = 0;
+		}
+		if (memcmp(&a, vf->n->data + sizeof(Elf64_Ehdr) + i * sizeof(a), sizeof(a)))
+			return vf_refuse(vf, a.p_vaddr, "program header %u is not the program's",
+					 i);
+	}
+	return 0;
+}
+
+static int check_debug_file(struct vf *vf)
+{
+	int ret = check_ehdr(vf);
+
+	if (!ret)
+		ret = check_phdrs(vf);
+	if (!ret)
+		ret = vf_check_sections(vf);
+	free(vf->section_now);
+	return ret;
+}
+
+int vf_check_debug(struct vf *vf)
+{
+	struct mp_err why = {""};
+	struct vf debug;
+	int ret;
+
+	if (!vf->debug)
+		return 0;
+	ret = check_link(vf);
+	if (ret)
+		return ret;
+	debug = (struct vf){
+		.o = vf->debug->original,
+		.n = vf->debug->output,
+		.program = vf->n,
+		.err = &why,
+		.result = vf->result,
+		.map = vf->map,
+		.segment = vf->segment,
+		.moved = vf->moved,
+		.new_text = mp_elf_section(vf->debug->output, ".morph.text"),
+	};
+	ret = check_debug_file(&debug);
+	return ret == -EBADMSG ? mp_err_set(vf->err, EBADMSG, "debug file: %s", why.msg) : ret;
+}

@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * verify_eh_startup - finds the operands by which a static program's start-up code names its
+ * .eh_frame, without relocations. It goes by the bytes of the code; eh_startup, which emit
+ * uses, decodes them. Called by verify_diff.
+ */
+#include <string.h>
+
+#include "editor/verify/verify_private.h"
+
+enum {
+	LOOK = 80, /* bytes read from the start of the function */
+};
+
+static uint32_t word_at(const uint8_t *bytes)
+{
+	uint32_t word;
+
+	memcpy(&word, bytes, sizeof(word));
+	return word;
+}
+
+/* mov $F, %eax; test %rax, %rax; je +N, and within those N bytes mov $LABEL, %edi; call F. */
+static uint64_t find_in_function(const struct vf *vf, uint64_t start, uint32_t *label)
+{
+	static const uint8_t test_je[] = {0x48, 0x85, 0xc0, 0x74};
+	const uint8_t *code = mp_elf_bytes(vf->o, start, LOOK);
+
+	for (uint32_t i = 0; code && i + 10 < LOOK; i++) {
+		uint32_t end = i + 10 + code[i + 9], at = 0;
+
+		if (code[i] != 0xb8 || memcmp(code + i + 5, test_je, sizeof(test_je)))
+			continue;
+		for (uint32_t k = i + 10; k + 5 <= end && k + 5 <= LOOK; k++) {
+			uint64_t to = start + k + 5 + (uint64_t)(int32_t)word_at(code + k + 1);
+
+			if (code[k] == 0xbf && !at &&
+			    word_at(code + k + 1) - vf->old_eh.vaddr < vf->old_eh.size) {
+				at = k + 1;
+				k += 4;
+			} else if (code[k] == 0xe8 && at && to == word_at(code + i + 1)) {
+				*label = word_at(code + at);
+				return start + at;
+			}
+		}
+		return 0;
+	}
+	return 0;
+}
+
+static uint64_t find_in_array(const struct vf *vf, const char *name, uint32_t *label)
+{
+	const struct mp_section *array = mp_elf_section(vf->o, name);
+	const uint8_t *words = array ? mp_elf_bytes(vf->o, array->vaddr, array->size) : NULL;
+	uint64_t start, field = 0;
+
+	for (uint64_t off = 0; words && off + 8 <= array->size; off += 8) {
+		uint64_t found;
+		uint32_t named;
+
+		memcpy(&start, words + off, sizeof(start));
+		found = vf_is_text(vf, start) ? find_in_function(vf, start, &named) : 0;
+		if (!found)
+			continue;
+		if (field)
+			return 0;
+		field = found;
+		*label = named;
+	}
+	return field;
+}
+
+void vf_find_eh_fields(struct vf *vf)
+{
+	uint32_t label = 0, back = 0;
+	uint64_t init = find_in_array(vf, ".init_array", &label);
+	uint64_t fini = find_in_array(vf, ".fini_array", &back);
+
+	/* A function with an FDE might be moved, and its copy would name .eh_frame, too. */
+	if (!init || !fini || label != back || vf_eh_find(&vf->old_eh, init) ||
+	    vf_eh_find(&vf->old_eh, fini))
+		return;
+	vf->eh_fields[0] = init;
+	vf->eh_fields[1] = fini;
+}
