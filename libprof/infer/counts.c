@@ -14,6 +14,7 @@
 #include "libprof/infer/branch_hint.h"
 #include "libprof/infer/counts_calls.h"
 #include "libprof/infer/counts_exact.h"
+#include "libprof/infer/counts_private.h"
 #include "libprof/infer/insn_wait.h"
 #include "libprof/base/parallel.h"
 #include "libprof/infer/path_infer.h"
@@ -362,82 +363,7 @@ static int funcs_infer(struct inference *in, struct mp_counts_stats *sum, struct
 	return ret;
 }
 
-/* Computes how often each block was seen: samples in it, and transfers into it and out of it. */
-static void witnesses_fill(const struct mp_cfg *cfg, const struct mp_profile *profile,
-			   uint64_t *witnesses)
-{
-	/* Most of a program never runs. Do not write zeros: untouched pages take no memory. */
-	for (uint32_t b = 0; b < cfg->nr_blocks; b++)
-		if (profile->block_samples[b])
-			witnesses[b] = profile->block_samples[b];
-	if (!profile->nr_transfers)
-		return;
-	for (uint32_t b = 0; b < cfg->nr_blocks; b++)
-		if (profile->block_leavings[b])
-			witnesses[b] += profile->block_leavings[b];
-	for (uint32_t e = 0; e < cfg->nr_edges; e++) {
-		if (!profile->edge_transfers[e])
-			continue;
-		witnesses[cfg->edges[e].from] += profile->edge_transfers[e];
-		witnesses[cfg->edges[e].to] += profile->edge_transfers[e];
-	}
-}
-
-/* Observed transfers per execution, where executions are in units of the counts from samples. */
-static double transfers_weigh(const struct mp_cfg *cfg, const struct mp_profile *profile,
-			      const struct mp_counts *counts)
-{
-	double seen = 0, counted = 0;
-
-	for (uint32_t e = 0; e < cfg->nr_edges; e++) {
-		if (cfg->edges[e].kind == MP_EDGE_FALL)
-			continue;
-		seen += (double)profile->edge_transfers[e];
-		counted += counts->edge[e];
-	}
-	return counted > 0 && seen > 0 ? fmin(seen / counted, 1e6) : 1;
-}
-
-/* The same for the blocks that a polled program reported. */
-static double told_weigh(const struct mp_cfg *cfg, const struct mp_path_evidence *paths,
-			 const struct mp_counts *counts)
-{
-	double told = 0, counted = 0;
-
-	for (uint32_t b = 0; b < cfg->nr_blocks; b++) {
-		if (!paths->reported[b])
-			continue;
-		told += (double)paths->reported[b];
-		counted += counts->block[b];
-	}
-	return counted > 0 ? told / counted : 0;
-}
-
 /* ---- functions that only paths tell of ---------------------------------------------------- */
-
-/*
- * Visits of each block: the larger of the paths in and the paths out. A path that begins or
- * ends in the block counts on one side only.
- */
-static uint64_t *visits_new(const struct mp_cfg *cfg, const struct mp_path_evidence *paths)
-{
-	uint64_t *visits = calloc((size_t)cfg->nr_blocks + 1, sizeof(*visits));
-
-	for (uint32_t b = 0; visits && b < cfg->nr_blocks; b++)
-		visits[b] = paths->outside[b];
-	for (uint32_t e = 0; visits && e < cfg->nr_edges; e++)
-		visits[cfg->edges[e].to] += paths->edge[e];
-	for (uint32_t b = 0; visits && b < cfg->nr_blocks; b++) {
-		const struct mp_block *block = &cfg->blocks[b];
-		uint64_t out = 0;
-
-		for (uint32_t e = block->first_edge; e < block->first_edge + block->nr_edges; e++)
-			out += paths->edge[e];
-		if (out > visits[b])
-			visits[b] = out;
-	}
-	return visits;
-}
 
 /* Executions per path, in units of the counts from samples. */
 static double paths_weigh(const struct inference *in)
@@ -484,7 +410,7 @@ static int polled_infer(struct inference *in, struct mp_counts_stats *sum, struc
 	const double weight = paths_weigh(in);
 	int ret = 0;
 
-	in->visits = weight > 0 ? visits_new(in->cfg, in->paths) : NULL;
+	in->visits = weight > 0 ? mp_counts_visits_new(in->cfg, in->paths) : NULL;
 	if (!in->visits)
 		return weight > 0 ? mp_err_set(err, ENOMEM, "out of memory") : 0;
 	free(in->more.samples);
@@ -576,11 +502,11 @@ static int rounds_infer(struct inference *in, struct mp_counts_stats *sum, struc
 	if (ret || !again)
 		return ret;
 	if (transfers)
-		in->transfer_weight = transfers_weigh(in->cfg, in->profile, in->out);
+		in->transfer_weight = mp_counts_transfer_weight(in->cfg, in->profile, in->out);
 	else if (mp_calls_weigh(in->cfg, in->out, &in->more))
 		return mp_err_set(err, ENOMEM, "out of memory");
 	if (in->paths)
-		in->told_weight = told_weigh(in->cfg, in->paths, in->out);
+		in->told_weight = mp_counts_told_weight(in->cfg, in->paths, in->out);
 	in->again = !transfers;
 	ret = funcs_infer(in, sum, err);
 	in->again = false;
@@ -592,7 +518,7 @@ static int inference_run(struct inference *in, struct mp_counts_stats *sum, stru
 	const struct mp_profile *profile = in->profile;
 	int ret;
 
-	witnesses_fill(in->cfg, profile, in->out->samples);
+	mp_counts_fill_witnesses(in->cfg, profile, in->out->samples);
 	in->out->exact = in->out->complete = profile->exact;
 	/* If the compiler had a profile, its order is better evidence than hints. */
 	in->hinted = in->options->layout_prior && !in->profiled;
