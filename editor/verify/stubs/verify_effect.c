@@ -2,7 +2,7 @@
 /*
  * verify_effect - tells which parts of the general registers one instruction reads, and which
  * it certainly replaces, by Zydis's operands. Where these are not certain, a part counts as
- * read and not replaced. Called by verify_graph, verify_jump and verify_free_registers.
+ * read and not replaced. Called by verify_graph, verify_table_bases and verify_free_registers.
  */
 #include <stddef.h>
 #include <string.h>

@@ -2,7 +2,7 @@
 /*
  * verify_free_registers_private - decides whether a register may be overwritten at an address.
  * This header is what its parts share: the effect of one instruction, the blocks of all code,
- * what functions pass.
+ * what functions pass, the tables of jumps.
  *
  * A second opinion on the editor's liveness: it starts from the bytes and knows neither the
  * editor's functions nor its blocks. Where it cannot tell, the answer is no.
@@ -59,6 +59,8 @@ struct vf_effect vf_effect_of(const uint8_t *bytes, size_t avail);
 #define VF_WANT_HIGH  16 /* bits 8 to 15 alone, %ah */
 #define VF_WANT_PUSH  32
 #define VF_WANT_SPILL 48
+
+#define VF_WANT(reg_mask, shift) ((uint64_t)(reg_mask) << (shift))
 
 enum vf_end {
 	VF_END_FALL,
@@ -128,6 +130,17 @@ void vf_graph_free(struct vf *vf);
  * Return: 0, -ENOMEM.
  */
 int vf_find_result_candidates(struct vf *vf, uint16_t *result_candidates);
+/* Add to @changes of each FDE those of its callees and jump targets. */
+void vf_find_changes(struct vf *vf);
+/* Find @in of all blocks, and set @wanted to the part of @in that is no push or spill. */
+void vf_find_wants(struct vf *vf);
+/* Find @wanted of all blocks, and @results of each FDE. Call vf_find_wants() first. */
+void vf_find_results(struct vf *vf);
+/*
+ * Find @not_preserved of each FDE, by @changes. Callers reach a part only through functions that
+ * jump to it. They may rely on a register if any of these functions keeps it.
+ */
+void vf_find_not_preserved(struct vf *vf);
 /* Find the targets of indirect jumps that read tables. Return: 0, -ENOMEM. */
 int vf_graph_find_tables(struct vf *vf);
 /* Does the loader fill the cell at @vaddr with a function that never returns? */
@@ -153,11 +166,60 @@ static inline uint64_t vf_wanted_of_callers(const struct vf_graph *g, uint32_t i
 	return (in & ~mask) | (uint64_t)(uint16_t)(own | own >> VF_WANT_HIGH) << VF_WANT_SPILL;
 }
 
+/* Return: @want without the registers that @kill, of a block, replaces. */
+static inline uint64_t vf_want_without(uint64_t want, const uint16_t kill[2])
+{
+	return want & ~(VF_WANT(kill[0], VF_WANT_LOW) | VF_WANT(kill[1], VF_WANT_HIGH) |
+			VF_WANT(kill[0], VF_WANT_PUSH) | VF_WANT(kill[0], VF_WANT_SPILL));
+}
+
 /* Return: the registers that are wanted in any way. */
 static inline uint16_t vf_wanted_any(uint64_t want)
 {
 	return (uint16_t)(want | want >> VF_WANT_HIGH | want >> VF_WANT_PUSH |
 			  want >> VF_WANT_SPILL);
 }
+
+/* ---- tables of indirect jumps -------------------------------------------------------------- */
+
+/* A decoded instruction: the jump, or one before it. */
+struct vf_step {
+	uint64_t at;
+	ZydisDecodedInstruction z;
+	ZydisDecodedOperand op[ZYDIS_MAX_OPERAND_COUNT];
+};
+
+/* Decode the instruction at @at, inside @fde. Return: false if there is none. */
+bool vf_decode_step(const struct vf *vf, const struct vf_fde *fde, uint64_t at, struct vf_step *s);
+
+/* The blocks of one FDE, and the predecessors of each. */
+struct vf_predecessors {
+	uint32_t fde, first, nr;
+	uint32_t *start, *from; /* predecessors of block @first + i: from[start[i] ..) */
+	uint16_t *seen;		/* registers already looked for at the block's end */
+	uint32_t *stack;	/* of blocks, each with a register */
+	bool complete;
+};
+
+void vf_predecessors_fini(struct vf_predecessors *predecessors);
+
+/* Give up on jumps with more tables. */
+#define VF_MAX_BASES 16
+
+/* Addresses of tables. */
+struct vf_bases {
+	uint64_t start[VF_MAX_BASES];
+	uint32_t nr;
+	bool unknown; /* there may be further ones */
+};
+
+/*
+ * Find the tables, one or several, whose address is set in register @reg on the paths to the jump
+ * that ends @block. @predecessors: those of the last call, replaced if @block belongs to another
+ * FDE; before the first call, @fde must be VF_NONE and the rest zero.
+ * Return: 0, -ENOMEM. Ownership: vf_predecessors_fini(), also after an error.
+ */
+int vf_find_table_bases(struct vf *vf, struct vf_predecessors *predecessors, uint32_t block,
+			ZydisRegister reg, struct vf_bases *bases);
 
 #endif

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
  * verify_jump - finds the targets of an indirect jump that reads a table, by the instructions
- * before it; and says which calls never return. Called by verify_graph.
+ * before it. Says which calls never return. Called by verify_graph.
  *
  * If the table's address was set in a way that is not understood, the jump may use any table
  * that the function names.
@@ -14,20 +14,14 @@
 /* Number of instructions read, the jump included. */
 #define WINDOW 16
 
-struct step {
-	uint64_t at;
-	ZydisDecodedInstruction z;
-	ZydisDecodedOperand op[ZYDIS_MAX_OPERAND_COUNT];
-};
-
 struct window {
 	struct vf *vf;
 	const struct vf_fde *fde;
-	struct step step[WINDOW]; /* the last one is the jump */
+	struct vf_step step[WINDOW]; /* the last one is the jump */
 	unsigned int nr;
 };
 
-static bool decode(const struct vf *vf, const struct vf_fde *fde, uint64_t at, struct step *s)
+bool vf_decode_step(const struct vf *vf, const struct vf_fde *fde, uint64_t at, struct vf_step *s)
 {
 	uint64_t avail = fde->start + fde->size - at;
 	const uint8_t *p = mp_elf_bytes(vf->o, at, avail);
@@ -48,12 +42,12 @@ static uint64_t previous(const struct vf *vf, uint64_t at, uint64_t start)
  * back to an instruction that does not fall through. */
 static bool read_window(struct window *w, uint64_t jump)
 {
-	struct step back[WINDOW];
+	struct vf_step back[WINDOW];
 	unsigned int nr = 0;
 
 	for (uint64_t at = jump; nr < WINDOW && at != UINT64_MAX;
 	     at = previous(w->vf, at, w->fde->start)) {
-		if (!decode(w->vf, w->fde, at, &back[nr]))
+		if (!vf_decode_step(w->vf, w->fde, at, &back[nr]))
 			break;
 		if (nr && back[nr].z.meta.category == ZYDIS_CATEGORY_UNCOND_BR)
 			break;
@@ -81,7 +75,7 @@ static ZydisRegister whole(ZydisRegister reg)
 static int setter(const struct window *w, int i, ZydisRegister reg)
 {
 	while (--i >= 0) {
-		const struct step *s = &w->step[i];
+		const struct vf_step *s = &w->step[i];
 
 		for (uint8_t k = 0; k < s->z.operand_count; k++)
 			if (s->op[k].type == ZYDIS_OPERAND_TYPE_REGISTER &&
@@ -102,7 +96,7 @@ struct table {
 /* Find the table that @reg points to before step @i, or the register that holds it. */
 static void find_start(const struct window *w, int i, ZydisRegister reg, struct table *t)
 {
-	const struct step *s;
+	const struct vf_step *s;
 
 	t->base = reg;
 	i = setter(w, i, reg);
@@ -139,7 +133,7 @@ static struct table read_by(const struct window *w, int i, ZydisRegister reg)
 	bool added = false;
 
 	for (int n = 0; n < WINDOW; n++) {
-		const struct step *s;
+		const struct vf_step *s;
 
 		i = setter(w, i, reg);
 		if (i < 0)
@@ -270,216 +264,12 @@ static int add_all_tables(struct vf *vf, uint32_t index, struct table t, uint32_
 	return ret;
 }
 
-/* ---- tables whose address is set in another block ------------------------------------------- */
-
-/* Give up on functions with more edges, and on jumps with more tables. */
-#define MAX_EDGES (1U << 20)
-#define MAX_BASES 16
-
-/* The blocks of one FDE, and the predecessors of each. */
-struct predecessors {
-	uint32_t fde, first, nr;
-	uint32_t *start, *from; /* predecessors of block @first + i: from[start[i] ..) */
-	uint16_t *seen;		/* registers already looked for at the block's end */
-	uint32_t *stack;	/* of blocks, each with a register */
-	bool complete;
-};
-
-static void predecessors_fini(struct predecessors *predecessors)
-{
-	free(predecessors->start);
-	free(predecessors->from);
-	free(predecessors->seen);
-	free(predecessors->stack);
-	*predecessors = (struct predecessors){.fde = VF_NONE};
-}
-
-/* Call @act for each block of the FDE that control may reach from block @i. */
-static void each_successor(const struct vf *vf, const struct predecessors *predecessors, uint32_t i,
-			   void (*act)(const struct predecessors *predecessors, uint32_t to,
-				       uint32_t from, void *ctx),
-			   void *ctx)
-{
-	const struct vf_graph *g = vf->graph;
-	const struct vf_block *b = &g->blocks[i];
-
-	switch (b->kind) {
-	case VF_END_JCC: act(predecessors, b->to, i, ctx); break;
-	case VF_END_JMP: act(predecessors, b->to, i, ctx); return;
-	case VF_END_TABLE:
-		for (const uint32_t *t = &g->targets[b->to]; *t != VF_NONE; t++)
-			act(predecessors, *t, i, ctx);
-		return;
-	case VF_END_IJMP:
-		if (b->pending)
-			return; /* not known yet; looked at again when it is */
-		for (uint32_t k = predecessors->first; k < predecessors->first + predecessors->nr;
-		     k++)
-			if (vf_bits_get(&g->label, vf->text_start + g->blocks[k].start))
-				act(predecessors, k, i, ctx);
-		return;
-	case VF_END_CALL:
-	case VF_END_ICALL:
-	case VF_END_FALL: break;
-	default: return;
-	}
-	act(predecessors, i + 1, i, ctx);
-}
-
-static void count_predecessor(const struct predecessors *predecessors, uint32_t to, uint32_t from,
-			      void *ctx)
-{
-	uint32_t *total = ctx;
-
-	(void)from;
-	if (to - predecessors->first >= predecessors->nr)
-		return;
-	predecessors->start[to - predecessors->first + 1]++;
-	(*total)++;
-}
-
-/* Fill each list from its end on; when it is full, @start is its start. */
-static void put_predecessor(const struct predecessors *predecessors, uint32_t to, uint32_t from,
-			    void *ctx)
-{
-	(void)ctx;
-	if (to - predecessors->first < predecessors->nr)
-		predecessors->from[--predecessors->start[to - predecessors->first]] = from;
-}
-
-static int find_predecessors(struct vf *vf, uint32_t fde, struct predecessors *predecessors)
-{
-	const struct vf_graph *g = vf->graph;
-	uint32_t total = 0, jumps = 0;
-
-	predecessors_fini(predecessors);
-	predecessors->fde = fde;
-	predecessors->first = vf_block_at(vf, vf->old_eh.fdes[fde].start);
-	if (predecessors->first == VF_NONE)
-		return 0;
-	while (predecessors->first + predecessors->nr < g->nr_blocks &&
-	       g->blocks[predecessors->first + predecessors->nr].fde == fde)
-		jumps += g->blocks[predecessors->first + predecessors->nr++].kind == VF_END_IJMP;
-	if ((uint64_t)jumps * predecessors->nr > MAX_EDGES)
-		return 0;
-	predecessors->start = calloc((size_t)predecessors->nr + 2, sizeof(*predecessors->start));
-	predecessors->seen = calloc((size_t)predecessors->nr + 1, sizeof(*predecessors->seen));
-	predecessors->stack =
-		malloc(((size_t)predecessors->nr * 16 + 1) * sizeof(*predecessors->stack));
-	if (!predecessors->start || !predecessors->seen || !predecessors->stack)
-		return -ENOMEM;
-	for (uint32_t i = 0; i < predecessors->nr; i++)
-		each_successor(vf, predecessors, predecessors->first + i, count_predecessor,
-			       &total);
-	predecessors->from = malloc(((size_t)total + 1) * sizeof(*predecessors->from));
-	if (!predecessors->from)
-		return -ENOMEM;
-	/* Make @start the end of each list; put_predecessor() counts it down to the start. */
-	for (uint32_t i = 0; i <= predecessors->nr; i++)
-		predecessors->start[i + 1] += predecessors->start[i];
-	memmove(predecessors->start, predecessors->start + 1,
-		(size_t)(predecessors->nr + 1) * sizeof(*predecessors->start));
-	for (uint32_t i = 0; i < predecessors->nr; i++)
-		each_successor(vf, predecessors, predecessors->first + i, put_predecessor, NULL);
-	predecessors->start[predecessors->nr] = total;
-	predecessors->complete = true;
-	return 0;
-}
-
-struct bases {
-	uint64_t start[MAX_BASES];
-	uint32_t nr;
-	bool unknown; /* there may be further ones */
-};
-
-static void add_base(struct bases *bases, uint64_t start)
-{
-	for (uint32_t i = 0; i < bases->nr; i++)
-		if (bases->start[i] == start)
-			return;
-	if (bases->nr == MAX_BASES)
-		bases->unknown = true;
-	else
-		bases->start[bases->nr++] = start;
-}
-
-/* Find the instruction in [@start, @end) that sets @reg, following moves between registers.
- * Return: the register to look for before @start; 16: found, or cannot be found. */
-static unsigned int find_setter(struct vf *vf, const struct vf_fde *fde, uint64_t start,
-				uint64_t end, unsigned int reg, struct bases *bases)
-{
-	for (;;) {
-		uint64_t set = 0;
-		struct step s;
-
-		for (uint64_t at = start; at < end; at = vf_bits_next(&vf->grid, at + 1, end)) {
-			const uint8_t *p = mp_elf_bytes(vf->o, at, fde->start + fde->size - at);
-
-			if (p && vf_effect_of(p, fde->start + fde->size - at).sets & VF_REG(reg))
-				set = at;
-		}
-		if (!set)
-			return reg;
-		if (!decode(vf, fde, set, &s)) {
-			bases->unknown = true;
-			return 16;
-		}
-		if (s.z.mnemonic == ZYDIS_MNEMONIC_LEA && s.op[1].mem.base == ZYDIS_REGISTER_RIP) {
-			add_base(bases, set + s.z.length + (uint64_t)s.op[1].mem.disp.value);
-			return 16;
-		}
-		if (s.z.mnemonic == ZYDIS_MNEMONIC_MOV &&
-		    s.op[1].type == ZYDIS_OPERAND_TYPE_IMMEDIATE) {
-			add_base(bases, (uint64_t)s.op[1].imm.value.s);
-			return 16;
-		}
-		if (s.z.mnemonic != ZYDIS_MNEMONIC_MOV || s.op[0].size != 64 ||
-		    s.op[1].type != ZYDIS_OPERAND_TYPE_REGISTER) {
-			bases->unknown = true;
-			return 16;
-		}
-		reg = (unsigned int)ZydisRegisterGetId(s.op[1].reg.value);
-		end = set;
-	}
-}
-
-/* Search backwards on all paths from the jump at the end of @block. */
-static void find_bases(struct vf *vf, struct predecessors *predecessors, uint32_t block,
-		       unsigned int reg, struct bases *bases)
-{
-	const struct vf_graph *g = vf->graph;
-	const struct vf_fde *fde = &vf->old_eh.fdes[predecessors->fde];
-	uint32_t depth = 0, end = g->blocks[block].last;
-
-	memset(predecessors->seen, 0, (size_t)predecessors->nr * sizeof(*predecessors->seen));
-	predecessors->stack[depth++] = (block - predecessors->first) << 4 | reg;
-	while (depth && !bases->unknown) {
-		uint32_t top = predecessors->stack[--depth], i = top >> 4;
-		const struct vf_block *b = &g->blocks[predecessors->first + i];
-
-		reg = find_setter(vf, fde, vf->text_start + b->start, vf->text_start + end,
-				  top & 15, bases);
-		for (uint32_t k = predecessors->start[i];
-		     reg < 16 && k < predecessors->start[i + 1]; k++) {
-			uint32_t from = predecessors->from[k] - predecessors->first;
-
-			if (predecessors->seen[from] & VF_REG(reg))
-				continue;
-			predecessors->seen[from] |= VF_REG(reg);
-			predecessors->stack[depth++] = from << 4 | reg;
-		}
-		end = depth ? g->blocks[predecessors->first + (predecessors->stack[depth - 1] >> 4)]
-				      .end
-			    : 0;
-	}
-}
-
 /* ---- jumps --------------------------------------------------------------------------------- */
 
 static struct table table_of(struct vf *vf, const struct vf_block *block)
 {
 	struct window w = {.vf = vf, .fde = &vf->old_eh.fdes[block->fde]};
-	const struct step *jump;
+	const struct vf_step *jump;
 
 	if (!read_window(&w, vf->text_start + block->last))
 		return (struct table){0};
@@ -489,27 +279,9 @@ static struct table table_of(struct vf *vf, const struct vf_block *block)
 		       : read_by(&w, (int)w.nr - 1, jump->op[0].reg.value);
 }
 
-/* Find the tables, one or several, whose address is set on the paths to the jump that ends
- * @block. */
-static int find_table_bases(struct vf *vf, struct predecessors *predecessors, uint32_t block,
-			    const struct table *t, struct bases *bases)
-{
-	uint32_t fde = vf->graph->blocks[block].fde;
-	int ret = 0;
-
-	memset(bases, 0, sizeof(*bases));
-	if (predecessors->fde != fde)
-		ret = find_predecessors(vf, fde, predecessors);
-	if (!ret && predecessors->complete && t->base >= ZYDIS_REGISTER_RAX &&
-	    t->base <= ZYDIS_REGISTER_R15)
-		find_bases(vf, predecessors, block, (unsigned int)ZydisRegisterGetId(t->base),
-			   bases);
-	return ret;
-}
-
 /* Set the targets of the jump at the end of block @i by these tables. @any: by every table that
  * the function names. */
-static int set_tables(struct vf *vf, uint32_t i, struct table t, const struct bases *bases,
+static int set_tables(struct vf *vf, uint32_t i, struct table t, const struct vf_bases *bases,
 		      bool any)
 {
 	struct vf_graph *g = vf->graph;
@@ -539,7 +311,7 @@ static int find_adjacent_tables(struct vf *vf, uint32_t *nr_pending)
 
 	for (uint32_t i = 0; !ret && i < g->nr_blocks; i++) {
 		struct vf_block *block = &g->blocks[i];
-		struct bases bases = {.nr = 1};
+		struct vf_bases bases = {.nr = 1};
 		struct table t;
 
 		if (block->kind != VF_END_IJMP || block->filled_by_loader || block->fde == VF_NONE)
@@ -572,26 +344,26 @@ static uint32_t nr_targets_of(const struct vf_graph *g, const struct vf_block *b
 static int find_distant_tables(struct vf *vf, bool last, bool *found)
 {
 	struct vf_graph *g = vf->graph;
-	struct predecessors predecessors = {.fde = VF_NONE};
+	struct vf_predecessors predecessors = {.fde = VF_NONE};
 	int ret = 0;
 
 	*found = false;
 	for (uint32_t i = 0; !ret && i < g->nr_blocks; i++) {
 		struct vf_block *block = &g->blocks[i];
 		uint32_t nr = nr_targets_of(g, block);
-		struct bases bases;
+		struct vf_bases bases;
 		struct table t;
 
 		if (!block->pending || last != (block->kind == VF_END_TABLE))
 			continue;
 		t = table_of(vf, block);
-		ret = find_table_bases(vf, &predecessors, i, &t, &bases);
+		ret = vf_find_table_bases(vf, &predecessors, i, t.base, &bases);
 		if (ret || (!last && (bases.unknown || !bases.nr)))
 			continue;
 		ret = set_tables(vf, i, t, &bases, bases.unknown || !bases.nr);
 		*found |= nr_targets_of(g, block) != nr;
 	}
-	predecessors_fini(&predecessors);
+	vf_predecessors_fini(&predecessors);
 	return ret;
 }
 
@@ -599,7 +371,7 @@ static int find_distant_tables(struct vf *vf, bool last, bool *found)
 static int assume_all_tables(struct vf *vf, bool all)
 {
 	struct vf_graph *g = vf->graph;
-	const struct bases none = {0};
+	const struct vf_bases none = {0};
 	int ret = 0;
 
 	for (uint32_t i = 0; !ret && i < g->nr_blocks; i++) {
