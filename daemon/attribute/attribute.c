@@ -253,7 +253,7 @@ static void attribute_lost(struct md_attribute *at, const struct morph_lost *rec
 		[MORPH_LOST_TORN] = MP_LOST_TORN,
 		[MORPH_LOST_NO_MEMORY] = MP_LOST_NO_MEMORY,
 	};
-	/* Count a reason that only a later version knows as a full ring. */
+	/* A reason unknown to this version counts as a full ring. */
 	uint8_t why = record->why < sizeof(lost_of) ? lost_of[record->why] : MP_LOST_RING_FULL;
 
 	at->ledger.emitted += record->nr;

@@ -158,7 +158,7 @@ enum mp_func_flag {
 	MP_FUNC_SYSCALL = 1 << 0, /* holds syscall/int */
 	MP_FUNC_ADDRESS_TAKEN = 1 << 1,
 	MP_FUNC_EXPORTED = 1 << 2, /* in .dynsym */
-	/* a relocation and the bytes disagree (relaxed): the bytes count */
+	/* a relocation and the bytes disagree (linker relaxation): the bytes are believed */
 	MP_FUNC_RELOCS_DISAGREE = 1 << 3,
 	MP_FUNC_IFUNC = 1 << 4,
 	MP_FUNC_NORETURN = 1 << 5, /* never returns */
@@ -286,8 +286,7 @@ bool mp_cfg_is_weak_target(const struct mp_cfg *cfg, uint64_t vaddr);
  */
 bool mp_cfg_block_is_sure(const struct mp_cfg *cfg, uint32_t block);
 /*
- * True if the compiler ordered the blocks by a profile. Such an order is better evidence of
- * likely ways than most orders.
+ * True if the compiler ordered the blocks by a profile. Such an order is better evidence of likely ways than an order chosen without a profile.
  */
 bool mp_cfg_is_profiled(const struct mp_cfg *cfg);
 const char *mp_problem_name(enum mp_problem problem);
