@@ -286,7 +286,8 @@ bool mp_cfg_is_weak_target(const struct mp_cfg *cfg, uint64_t vaddr);
  */
 bool mp_cfg_block_is_sure(const struct mp_cfg *cfg, uint32_t block);
 /*
- * True if the compiler ordered the blocks by a profile. Such an order is better evidence of likely ways than an order chosen without a profile.
+ * True if the compiler ordered the blocks by a profile. Such an order is better evidence of
+ * likely ways than an order chosen without a profile.
  */
 bool mp_cfg_is_profiled(const struct mp_cfg *cfg);
 const char *mp_problem_name(enum mp_problem problem);

@@ -222,7 +222,8 @@ static int read_ledgers(struct mp_store *store, struct mp_session *sessions, siz
 		session = nr ? bsearch(&key, sessions, nr, sizeof(*sessions), compare_key) : NULL;
 		line = session && what ? find_line(&session->ledger, what) : NULL;
 		/*
-		 * A session has at most as many lines as there are names; more lines mean that SQLite loops in a damaged b-tree.
+		 * A session has at most as many lines as there are names; more lines mean
+		 * that SQLite loops in a damaged b-tree.
 		 */
 		seen = key.key == last ? seen + 1 : 0;
 		if (!line || *line || value < 0 || key.key < last ||
