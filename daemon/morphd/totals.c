@@ -165,7 +165,7 @@ static int print_json(const struct md_pipeline *pl, const struct cost *c, const 
 	set(root, "branches_counted", pl->at.branches.counted);
 	json_object_set_new(root, "paths", paths_json(t));
 	set_cost(root, pl, c);
-	ret = root ? json_dumpf(root, stdout, JSON_INDENT(1) | JSON_REAL_PRECISION(15)) : -1;
+	ret = root ? json_dumpf(root, stdout, JSON_REAL_PRECISION(15)) : -1;
 	json_decref(root);
 	return ret || putchar('\n') == EOF ? -1 : 0;
 }
